@@ -1,0 +1,259 @@
+#ifndef MEMRT_EXTERNAL_H
+#define MEMRT_EXTERNAL_H
+
+/// The function table: all of memrt for compiled code.
+///
+/// Unless a slot says otherwise, every slot may be called from any thread, without a GIL, at any
+/// time, also before anything was set up and after memrt_api_t.shutdown.
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <memrt/allocator.h>
+#include <memrt/meminfo.h>
+#include <memrt/stats.h>
+#include <memrt/status.h>
+#include <memrt/version.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/// An allocator with its settings and its own account. Blocks keep their policy's account alive;
+/// the caller keeps the policy usable by holding a reference.
+typedef struct memrt_policy memrt_policy_t;
+
+/// Settings of a new policy. Start from `= {sizeof(memrt_policy_options_t)}`: zero is the default.
+typedef struct memrt_policy_options {
+    size_t struct_size;                 ///< sizeof(memrt_policy_options_t)
+    const char *name;                   ///< for reports, at most MEMRT_NAME_MAX bytes; NULL: "policy"
+    size_t alignment;                   ///< of every data pointer, power of two; 0: MEMRT_ALIGNMENT
+    const memrt_allocator_t *allocator; ///< copied; NULL: the default allocator
+} memrt_policy_options_t;
+
+/// Settings of a new MemInfo. Start from `= {sizeof(memrt_new_options_t)}`; NULL: all defaults.
+typedef struct memrt_new_options {
+    size_t struct_size;     ///< sizeof(memrt_new_options_t)
+    memrt_policy_t *policy; ///< borrowed; NULL: the default policy
+    size_t alignment;       ///< power of two up to MEMRT_ALIGN_MAX; 0: the policy's
+    int zeroed;             ///< non-zero: data is all zero bytes
+    memrt_dtor_fn dtor;     ///< NULL: nothing to run
+    void *dtor_info;        ///< third argument of dtor
+    memrt_external_allocator_t *external; ///< NULL: the policy's allocator; not for resizable ones
+    const char *name;                     ///< NULL: none; copied, at most MEMRT_NAME_MAX bytes
+} memrt_new_options_t;
+
+/// Called on each birth, move and death of a block while a trace hook is set.
+///
+/// `policy` and `kind` are as in memrt_live_t. birth: data, size. resize: old data to new. death: data.
+/// Threads: any, without a GIL, with no lock of memrt held. It must not allocate from memrt.
+/// `birth` returns non-zero to be told of the block's resizes and death as well.
+typedef struct memrt_trace_hook {
+    size_t struct_size; ///< sizeof(memrt_trace_hook_t)
+    int (*birth)(void *data, size_t size, uint32_t kind);
+    void (*resize)(void *old_data, void *new_data, size_t size);
+    void (*death)(void *data);
+} memrt_trace_hook_t;
+
+typedef struct memrt_api {
+    /* --- The six slots of Numba's NRT_api_functions: same order, same signatures. --- */
+
+    /// New MemInfo over `nbytes` bytes, count 1, data 64-byte aligned. NULL: out of memory.
+    memrt_meminfo_t *(*allocate)(size_t nbytes);
+    /// Same with memory from `allocator` (NULL: as allocate). NULL: out of memory.
+    memrt_meminfo_t *(*allocate_external)(size_t nbytes, memrt_external_allocator_t *allocator);
+    /// New MemInfo over foreign `data` of unknown size; `dtor(data)` runs at the end. NULL: out of
+    /// memory, and then the caller still owns data.
+    memrt_meminfo_t *(*manage_memory)(void *data, memrt_managed_dtor_fn dtor);
+    /// One reference more. The caller holds one already.
+    void (*acquire)(memrt_meminfo_t *mi);
+    /// Give up one reference; the last one runs the destructor and frees the block.
+    /// Ownership: consumes the caller's reference; `mi` is dead to the caller afterwards.
+    /// Threads:   earlier writes to the data happen before the destructor.
+    void (*release)(memrt_meminfo_t *mi);
+    /// First byte of the data; borrowed.
+    void *(*get_data)(memrt_meminfo_t *mi);
+
+    /* --- What the table is. --- */
+
+    size_t struct_size;  ///< bytes of this table: a slot beyond it does not exist, see MEMRT_HAS
+    uint32_t abi_major;  ///< MEMRT_ABI_MAJOR of the library
+    uint32_t abi_minor;  ///< MEMRT_ABI_MINOR of the library
+    uint64_t features;   ///< MEMRT_FEATURE_* bits
+    const char *version; ///< "0.1.0"
+
+    /* --- MemInfo. --- */
+
+    /// New MemInfo with its own block of `size` bytes, count 1. Zero bytes still have an address.
+    /// Failure: MEMRT_EINVAL for an alignment that is no power of two or too large and for a name
+    ///          that is too long; MEMRT_ENOMEM.
+    memrt_status_t (*meminfo_new)(size_t size, const memrt_new_options_t *options,
+                                  memrt_meminfo_t **out) MEMRT_MUST_CHECK;
+    /// New MemInfo over memory that the caller hands over, count 1. `options->dtor` gives it back.
+    /// Ownership: memrt owns `data` on MEMRT_OK; on failure the caller still does.
+    /// Failure: MEMRT_EINVAL for NULL data with a size, or an option that does not apply (zeroed,
+    ///          alignment, external); MEMRT_ENOMEM.
+    memrt_status_t (*meminfo_adopt)(void *data, size_t size, const memrt_new_options_t *options,
+                                    memrt_meminfo_t **out) MEMRT_MUST_CHECK;
+    /// One reference more unless the count is zero already; returns whether it was taken. `mi` must
+    /// be kept from being freed meanwhile by the caller's own table lock.
+    int (*try_acquire)(memrt_meminfo_t *mi);
+    /// For compiled code that took the count to zero by itself: run the destructor, free the block.
+    void (*call_dtor)(memrt_meminfo_t *mi);
+    /// References at this moment; in a program with threads a hint.
+    size_t (*refcount)(const memrt_meminfo_t *mi);
+    /// Bytes, as asked for.
+    size_t (*size)(const memrt_meminfo_t *mi);
+    /// The context that the destructor will see: for adopted memory, what keeps it alive.
+    void *(*dtor_info)(const memrt_meminfo_t *mi);
+    /// The external allocator that made it, or NULL.
+    memrt_external_allocator_t *(*external_allocator)(const memrt_meminfo_t *mi);
+    /// Name it for reports; NULL or "" takes the name away. MEMRT_EINVAL: longer than
+    /// MEMRT_NAME_MAX bytes; MEMRT_ENOMEM.
+    memrt_status_t (*set_name)(memrt_meminfo_t *mi, const char *name) MEMRT_MUST_CHECK;
+    /// Copy the name ("" for none) into `buffer`, which has MEMRT_NAME_MAX + 1 bytes.
+    void (*get_name)(const memrt_meminfo_t *mi, char *buffer);
+    /// Describe it in one line, for people. Writes at most `length` bytes with the closing zero;
+    /// returns the bytes the whole line needs, without the zero.
+    size_t (*dump)(const memrt_meminfo_t *mi, char *buffer, size_t length);
+    /// The policy whose account it is on; borrowed, valid while `mi` is.
+    memrt_policy_t *(*policy_of)(const memrt_meminfo_t *mi);
+
+    /* --- Resizable MemInfos: the data may move, so read it anew after each call. One thread at a
+           time may resize; whoever else holds a reference must be told by the caller. --- */
+
+    /// New resizable MemInfo with `size` bytes of data, count 1. `options->dtor` sees the data of
+    /// the end. Failure: MEMRT_EINVAL as meminfo_new and for `external`; MEMRT_ENOMEM.
+    memrt_status_t (*resizable_new)(size_t size, const memrt_new_options_t *options,
+                                    memrt_meminfo_t **out) MEMRT_MUST_CHECK;
+    /// Give it a fresh data block of `size` bytes and return it; the block it had before is the
+    /// caller's to free with resizable_free. NULL: out of memory, nothing changed.
+    void *(*resizable_alloc)(memrt_meminfo_t *mi, size_t size);
+    /// Resize its data; returns the data, which may have moved. NULL: out of memory, nothing changed.
+    void *(*resizable_realloc)(memrt_meminfo_t *mi, size_t size);
+    /// Free a data block of `mi`; when it is the present one, `mi` has no data afterwards. NULL: nothing.
+    void (*resizable_free)(memrt_meminfo_t *mi, void *data);
+
+    /* --- Blocks known by their data pointer: raw memory with NEP 49's signatures, so that these
+           four are a NumPy handler with a memrt_policy_t (NULL: the default one) as context. --- */
+
+    /// New block of `size` bytes; zero bytes still have an address. NULL: out of memory.
+    void *(*block_alloc)(void *policy, size_t size);
+    /// New zeroed block of `count * size` bytes. NULL: out of memory, or the product overflows.
+    void *(*block_calloc)(void *policy, size_t count, size_t size);
+    /// Resize a block; it stays with the policy that made it. While others hold the block through a
+    /// MemInfo, they keep the old one as it is and the caller gets a copy. data NULL: block_alloc.
+    /// NULL: out of memory, and `data` is as it was.
+    void *(*block_realloc)(void *policy, void *data, size_t size);
+    /// Give up the caller's block. `size` is not believed: the header knows. NULL: nothing happens.
+    void (*block_free)(void *policy, void *data, size_t size);
+    /// New reference to the MemInfo of a live block, or of any MemInfo whose data is inline, given
+    /// its first byte. The caller vouches for `data`; checking mode verifies. MEMRT_ENOMEM.
+    memrt_status_t (*block_meminfo)(void *data, memrt_meminfo_t **out) MEMRT_MUST_CHECK;
+    /// New reference to whatever live MemInfo starts at `data`, which may be any address at all.
+    /// Knows the buffers born while tracking was on, and named ones. MEMRT_ENOENT: none known.
+    memrt_status_t (*find)(const void *data, memrt_meminfo_t **out) MEMRT_MUST_CHECK;
+
+    /* --- Policies. --- */
+
+    /// New policy, count 1. Failure: MEMRT_EINVAL for a bad name, alignment or allocator table;
+    /// MEMRT_ELIMIT when 4095 policies are live; MEMRT_ENOMEM.
+    memrt_status_t (*policy_new)(const memrt_policy_options_t *options,
+                                 memrt_policy_t **out) MEMRT_MUST_CHECK;
+    /// One reference more.
+    void (*policy_acquire)(memrt_policy_t *policy);
+    /// Give up one reference. After the last, nothing may be allocated from it; its blocks stay valid.
+    void (*policy_release)(memrt_policy_t *policy);
+    /// The policy that everything without one uses; borrowed, never dies.
+    memrt_policy_t *(*policy_default)(void);
+    /// Its name; borrowed, valid while the policy is.
+    const char *(*policy_name)(const memrt_policy_t *policy);
+    /// Alignment of its data pointers in bytes.
+    size_t (*policy_alignment)(const memrt_policy_t *policy);
+    /// Index as it stands in MemInfos and live lists; reused after the policy and its blocks are gone.
+    uint32_t (*policy_index)(const memrt_policy_t *policy);
+    /// New reference to the policy with that index, or NULL. For walking them: indices run from 0 to
+    /// policy_limit() - 1, most are free.
+    memrt_policy_t *(*policy_at)(uint32_t index);
+    /// Number of indices.
+    uint32_t (*policy_limit)(void);
+
+    /* --- Allocators, to build policies from. --- */
+
+    /// The default: small blocks from the C library, large ones mapped. Static.
+    const memrt_allocator_t *(*allocator_default)(void);
+    /// The C library's malloc. Static.
+    const memrt_allocator_t *(*allocator_system)(void);
+    /// Whole pages from the operating system, lazily zero, large ones on huge pages. Static.
+    const memrt_allocator_t *(*allocator_mapped)(void);
+    /// Wrapper that fences each block with a pattern and aborts with a message when a write past
+    /// either end is found at free or realloc. `upstream` is copied; the wrapper's `destroy`
+    /// destroys it too. Hand `*out` to policy_new, or call its destroy.
+    memrt_status_t (*allocator_guard)(const memrt_allocator_t *upstream,
+                                      memrt_allocator_t *out) MEMRT_MUST_CHECK;
+
+    /* --- Watching. --- */
+
+    /// Read the account of `policy` (NULL: the process). MEMRT_EINVAL: struct_size is not set.
+    memrt_status_t (*stats_read)(const memrt_policy_t *policy, memrt_stats_t *out) MEMRT_MUST_CHECK;
+    /// Let the peak of `policy` (NULL: the process) start again from what is live now.
+    void (*stats_reset_peak)(memrt_policy_t *policy);
+    /// Turn tracking on or off; returns whether it was on. Buffers born while it is off are not
+    /// listed; those listed stay listed until they die.
+    int (*tracking)(int on);
+    /// Whether tracking is on.
+    int (*tracking_enabled)(void);
+    /// List the live tracked buffers, oldest first. `*out` is the caller's, to be freed with
+    /// live_free. MEMRT_ENOMEM.
+    memrt_status_t (*live)(memrt_live_t **out, size_t *count) MEMRT_MUST_CHECK;
+    void (*live_free)(memrt_live_t *list);
+    /// Set the trace hook, or take it away with NULL; blocks it was told of still report their death
+    /// to the hook that stands then. The struct is borrowed and must stay valid for good.
+    void (*trace_hook)(const memrt_trace_hook_t *hook);
+    /// Give cached memory of all policies back; returns bytes.
+    size_t (*release_unused)(void);
+    /// Let allocations fail on purpose, or stop that with NULL. MEMRT_EINVAL: struct_size is not set.
+    memrt_status_t (*fail_allocations)(const memrt_failure_plan_t *plan) MEMRT_MUST_CHECK;
+    /// Requests counted since the plan was set: how many failure points a call has.
+    uint64_t (*failure_points)(void);
+
+    /* --- The process. --- */
+
+    /// Row `index` of the options in force; returns 0 past the last.
+    int (*option)(size_t index, memrt_option_t *out);
+    /// Row `index` of what was wrong with MEMRT_* variables, one sentence each; NULL past the last.
+    const char *(*option_warning)(size_t index);
+    /// From now on destructors do not run any more: releases only free memory. For the end of a
+    /// process whose destructors' code or interpreter is going away. May be called again.
+    void (*shutdown)(void);
+    /// One sentence for a status.
+    const char *(*status_text)(memrt_status_t status);
+} memrt_api_t;
+
+/// Bits of memrt_api_t.features.
+#define MEMRT_FEATURE_CHECKING ((uint64_t)1 << 0) ///< the table verifies (MEMRT_CHECK=1)
+
+/// Whether the table at hand has `slot`: ask before using one newer than the library may be.
+#define MEMRT_HAS(api, slot) \
+    (offsetof(memrt_api_t, slot) + sizeof((api)->slot) <= (api)->struct_size)
+
+#if defined(__GNUC__)
+#define MEMRT_EXPORT __attribute__((visibility("default")))
+#else
+#define MEMRT_EXPORT
+#endif
+
+/// The table for a caller built against `abi_major`; the same pointer every time, valid for good.
+///
+/// NULL when the library's major is another one; then `*why` (unless `why` is NULL) is a sentence
+/// that says what to do.
+MEMRT_EXPORT const memrt_api_t *memrt_get_api(uint32_t abi_major, const char **why);
+
+/// Version of the library at hand, "0.1.0".
+MEMRT_EXPORT const char *memrt_version(void);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,72 @@
+#ifndef MEMRT_MEMINFO_H
+#define MEMRT_MEMINFO_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/// Runs once, when the count of a MemInfo reaches zero, before its memory is freed.
+///
+/// data, size, dtor_info: the words of the MemInfo. May allocate, may release other MemInfos.
+/// Threads: on whichever thread gave up the last reference; it must not assume a GIL.
+typedef void (*memrt_dtor_fn)(void *data, size_t size, void *dtor_info);
+
+/// Destructor of the NRT slot `manage_memory`: sees the data pointer only.
+typedef void (*memrt_managed_dtor_fn)(void *data);
+
+/// Allocator of the NRT slot `allocate_external`; same layout as Numba's NRT_ExternalAllocator.
+/// The struct must outlive every MemInfo made with it.
+typedef struct memrt_external_allocator {
+    void *(*malloc)(size_t size, void *opaque_data);
+    void *(*realloc)(void *ptr, size_t new_size, void *opaque_data);
+    void (*free)(void *ptr, void *opaque_data);
+    void *opaque_data;
+} memrt_external_allocator_t;
+
+/// What stands behind a MemInfo's data.
+typedef enum memrt_kind {
+    MEMRT_KIND_INLINE = 1,    ///< data follows the header in one block
+    MEMRT_KIND_ADOPTED = 2,   ///< data belongs to the caller's world, the dtor gives it back
+    MEMRT_KIND_RESIZABLE = 3, ///< data is a block of its own that may move
+    MEMRT_KIND_BLOCK = 4,     ///< block handed out by its data pointer, no MemInfo asked for yet
+} memrt_kind_t;
+
+/// One reference-counted buffer: the header, 64 bytes.
+///
+/// The first six words are Numba's and stay at their offsets: compiled code increments and
+/// decrements `refct` and reads `data` directly. Everything may be read while a reference is
+/// held; only memrt writes, except for `refct` under the rule that whoever takes it to zero
+/// calls `call_dtor`.
+typedef struct memrt_meminfo {
+    size_t refct;         ///< number of references; a plain word, atomic by access
+    memrt_dtor_fn dtor;   ///< NULL: nothing to run
+    void *dtor_info;      ///< third argument of dtor
+    void *data;           ///< first byte; NULL only for a resizable one without data
+    size_t size;          ///< bytes, as asked for
+    memrt_external_allocator_t *external_allocator; ///< NULL: made by the policy's allocator
+    uint32_t policy;      ///< memrt's: index of the policy whose account holds the block
+    uint32_t scope;       ///< memrt's: tag of the scope of birth, 0 for none
+    uint32_t lead;        ///< memrt's: bytes from the start of the block to its data
+    uint8_t align_log2;   ///< memrt's: log2 of the alignment asked of the allocator
+    uint8_t kind;         ///< a memrt_kind_t
+    uint16_t flags;       ///< memrt's
+} memrt_meminfo_t;
+
+/// A block has its header this many bytes before its data.
+#define MEMRT_HEADER_SIZE 64u
+
+/// Smallest and largest alignment in bytes; data is always aligned to the smallest at least.
+#define MEMRT_ALIGN_MIN 64u
+#define MEMRT_ALIGN_MAX ((size_t)1 << 30)
+
+/// Longest name of a MemInfo or policy in bytes, without the closing zero.
+#define MEMRT_NAME_MAX 63u
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,69 @@
+#ifndef MEMRT_STATS_H
+#define MEMRT_STATS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/// One account: the whole process, or one policy. Always on.
+///
+/// Exact when no other thread is inside memrt; while others work, each number is one that it had
+/// during the read, and live figures are never below zero. Sizes are those asked for, without
+/// header and padding, unless the line says otherwise.
+///
+/// `alloc`, `free`, `mi_alloc` and `mi_free` are Numba's counters with Numba's meaning, except that
+/// a failed request counts in `failed` alone.
+typedef struct memrt_stats {
+    size_t struct_size;  ///< set by the caller to sizeof(memrt_stats_t)
+    uint64_t alloc;      ///< blocks ever made (an inline MemInfo is one, a resizable one two)
+    uint64_t free;       ///< blocks ever freed
+    uint64_t mi_alloc;   ///< MemInfos ever made
+    uint64_t mi_free;    ///< MemInfos ever destroyed
+    uint64_t realloc;    ///< blocks ever resized
+    uint64_t failed;     ///< requests refused, for whatever reason
+    uint64_t live;       ///< bytes in use now
+    uint64_t peak;       ///< most bytes in use at once since start or reset
+    uint64_t peak_error; ///< bytes by which `peak` may be off either way; 0: exact
+    uint64_t total;      ///< bytes ever allocated; growth by realloc counts, shrinking does not
+    uint64_t adopted;    ///< bytes of live adopted buffers; not part of `live`
+    uint64_t cached;     ///< bytes kept for reuse
+    uint64_t reserved;   ///< bytes taken from allocators for live blocks, with headers and padding, and cached
+} memrt_stats_t;
+
+/// One live buffer, as tracking knows it.
+typedef struct memrt_live {
+    uint64_t id;       ///< serial number, unique in the process, in order of birth
+    uintptr_t meminfo; ///< address of the MemInfo, a key; it may be gone by now
+    uintptr_t data;    ///< address of the first byte
+    size_t size;       ///< bytes
+    size_t refcount;   ///< references at the time of the snapshot
+    uint64_t age_ns;   ///< nanoseconds since birth
+    uint64_t thread;   ///< operating system's id of the thread of birth
+    uint32_t policy;   ///< index of its policy
+    uint32_t kind;     ///< a memrt_kind_t
+    char name[64];     ///< "" when it has none
+} memrt_live_t;
+
+/// When allocations fail on purpose.
+typedef struct memrt_failure_plan {
+    size_t struct_size;   ///< sizeof(memrt_failure_plan_t)
+    uint64_t nth;         ///< first request to fail, counted from 1 after the plan is set; 0: none
+    uint64_t every;       ///< 0: fail just the nth; 1: all from the nth on; k: every k-th from it
+    int this_thread_only; ///< non-zero: only requests of the calling thread count and fail
+} memrt_failure_plan_t;
+
+/// One row of the table of MEMRT_* environment options.
+typedef struct memrt_option {
+    const char *name;  ///< "MEMRT_CHECK"
+    const char *value; ///< value in force, as text
+    const char *help;  ///< one sentence, with unit and default
+} memrt_option_t;
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
