@@ -43,17 +43,14 @@ typedef struct memrt_new_options {
     const char *name;                     ///< NULL: none; copied, at most MEMRT_NAME_MAX bytes
 } memrt_new_options_t;
 
-/// Called on each birth, move and death of a block while a trace hook is set.
+/// Told about blocks that were marked with memrt_api_t.watch.
 ///
-/// `policy` and `kind` are as in memrt_live_t. birth: data, size. resize: old data to new. death: data.
-/// Threads: any, without a GIL, with no lock of memrt held. It must not allocate from memrt.
-/// `birth` returns non-zero to be told of the block's resizes and death as well.
-typedef struct memrt_trace_hook {
-    size_t struct_size; ///< sizeof(memrt_trace_hook_t)
-    int (*birth)(void *data, size_t size, uint32_t kind);
-    void (*resize)(void *old_data, void *new_data, size_t size);
-    void (*death)(void *data);
-} memrt_trace_hook_t;
+/// Threads: any, without a GIL, with no lock of memrt held. Must not call memrt.
+typedef struct memrt_watcher {
+    size_t struct_size; ///< sizeof(memrt_watcher_t)
+    void (*resize)(void *old_data, void *new_data, size_t new_size); ///< after the move
+    void (*death)(void *data);                                       ///< before the memory is freed
+} memrt_watcher_t;
 
 typedef struct memrt_api {
     /* --- The six slots of Numba's NRT_api_functions: same order, same signatures. --- */
@@ -207,9 +204,11 @@ typedef struct memrt_api {
     /// live_free. MEMRT_ENOMEM.
     memrt_status_t (*live)(memrt_live_t **out, size_t *count) MEMRT_MUST_CHECK;
     void (*live_free)(memrt_live_t *list);
-    /// Set the trace hook, or take it away with NULL; blocks it was told of still report their death
-    /// to the hook that stands then. The struct is borrowed and must stay valid for good.
-    void (*trace_hook)(const memrt_trace_hook_t *hook);
+    /// Set the one watcher of the process, or take it away with NULL. The struct is borrowed and must
+    /// stay valid for good.
+    void (*set_watcher)(const memrt_watcher_t *watcher);
+    /// Mark a block: its resizes and its death go to the watcher that stands then.
+    void (*watch)(memrt_meminfo_t *mi);
     /// Give cached memory of all policies back; returns bytes.
     size_t (*release_unused)(void);
     /// Let allocations fail on purpose, or stop that with NULL. MEMRT_EINVAL: struct_size is not set.
