@@ -1,0 +1,120 @@
+#ifndef MEMRT_BASE_ATOMICS_H
+#define MEMRT_BASE_ATOMICS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/// The few atomic operations of memrt, each with its memory order in its name.
+///
+/// On libatomic_ops; with MEMRT_C11_ATOMICS on <stdatomic.h>, so that a model checker can read the
+/// protocols that are built from them. A word is a plain size_t in either case: compiled code
+/// counts references in the same words.
+
+#if defined(MEMRT_C11_ATOMICS) && MEMRT_C11_ATOMICS
+
+#include <stdatomic.h>
+
+typedef _Atomic(size_t) memrt__word_t;
+_Static_assert(sizeof(memrt__word_t) == sizeof(size_t), "an atomic word is a word");
+
+#define MEMRT__WORD(p) ((memrt__word_t *)(p))
+
+static inline size_t memrt__load_relaxed(const size_t *p)
+{
+    return atomic_load_explicit((const memrt__word_t *)p, memory_order_relaxed);
+}
+static inline size_t memrt__load_acquire(const size_t *p)
+{
+    return atomic_load_explicit((const memrt__word_t *)p, memory_order_acquire);
+}
+static inline void memrt__store_relaxed(size_t *p, size_t value)
+{
+    atomic_store_explicit(MEMRT__WORD(p), value, memory_order_relaxed);
+}
+static inline void memrt__store_release(size_t *p, size_t value)
+{
+    atomic_store_explicit(MEMRT__WORD(p), value, memory_order_release);
+}
+static inline size_t memrt__fetch_add_relaxed(size_t *p, size_t value)
+{
+    return atomic_fetch_add_explicit(MEMRT__WORD(p), value, memory_order_relaxed);
+}
+static inline size_t memrt__fetch_add_release(size_t *p, size_t value)
+{
+    return atomic_fetch_add_explicit(MEMRT__WORD(p), value, memory_order_release);
+}
+static inline size_t memrt__fetch_sub1_release(size_t *p)
+{
+    return atomic_fetch_sub_explicit(MEMRT__WORD(p), 1, memory_order_release);
+}
+static inline bool memrt__cas_relaxed(size_t *p, size_t expected, size_t desired)
+{
+    return atomic_compare_exchange_strong_explicit(MEMRT__WORD(p), &expected, desired,
+                                                   memory_order_relaxed, memory_order_relaxed);
+}
+
+#else
+
+#include <atomic_ops.h>
+
+_Static_assert(sizeof(AO_t) == sizeof(size_t), "an atomic word is a word");
+
+#define MEMRT__WORD(p) ((volatile AO_t *)(p))
+
+static inline size_t memrt__load_relaxed(const size_t *p)
+{
+    return AO_load((const volatile AO_t *)p);
+}
+static inline size_t memrt__load_acquire(const size_t *p)
+{
+    return AO_load_acquire((const volatile AO_t *)p);
+}
+static inline void memrt__store_relaxed(size_t *p, size_t value)
+{
+    AO_store(MEMRT__WORD(p), value);
+}
+static inline void memrt__store_release(size_t *p, size_t value)
+{
+    AO_store_release(MEMRT__WORD(p), value);
+}
+static inline size_t memrt__fetch_add_relaxed(size_t *p, size_t value)
+{
+    return AO_fetch_and_add(MEMRT__WORD(p), value);
+}
+static inline size_t memrt__fetch_add_release(size_t *p, size_t value)
+{
+    return AO_fetch_and_add_release(MEMRT__WORD(p), value);
+}
+static inline size_t memrt__fetch_sub1_release(size_t *p)
+{
+    return AO_fetch_and_sub1_release(MEMRT__WORD(p));
+}
+static inline bool memrt__cas_relaxed(size_t *p, size_t expected, size_t desired)
+{
+    return AO_compare_and_swap(MEMRT__WORD(p), expected, desired) != 0;
+}
+
+#endif
+
+/// Add to a word that only the calling thread writes; others may read it at any time.
+static inline void memrt__own_add(size_t *p, size_t value)
+{
+    memrt__store_relaxed(p, memrt__load_relaxed(p) + value);
+}
+
+/// The same, and whoever reads the new value with acquire sees all that the caller did before.
+static inline void memrt__own_add_release(size_t *p, size_t value)
+{
+    memrt__store_release(p, memrt__load_relaxed(p) + value);
+}
+
+/// Raise a word, read as signed, to `value` if it is lower.
+static inline void memrt__raise_relaxed(size_t *p, size_t value)
+{
+    size_t seen = memrt__load_relaxed(p);
+    while ((ptrdiff_t)seen < (ptrdiff_t)value && !memrt__cas_relaxed(p, seen, value)) {
+        seen = memrt__load_relaxed(p);
+    }
+}
+
+#endif

@@ -1,0 +1,16 @@
+#ifndef MEMRT_BASE_COMPILER_H
+#define MEMRT_BASE_COMPILER_H
+
+/// What gcc and clang call the same thing.
+
+#define MEMRT__LIKELY(x) __builtin_expect(!!(x), 1)
+#define MEMRT__UNLIKELY(x) __builtin_expect(!!(x), 0)
+#define MEMRT__COLD __attribute__((cold, noinline))
+#define MEMRT__PRINTF(format, first) __attribute__((format(printf, format, first)))
+#define MEMRT__CACHE_LINE 64
+
+/// A thread-local variable that costs one instruction to reach. It takes static thread-local space, of
+/// which a library that is loaded by dlopen gets little: pointers only.
+#define MEMRT__THREAD_LOCAL __thread __attribute__((tls_model("initial-exec")))
+
+#endif

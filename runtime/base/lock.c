@@ -1,0 +1,45 @@
+#include "runtime/base/lock.h"
+
+#include <pthread.h>
+
+#include "runtime/base/compiler.h"
+
+/// A line each, so that neighbours do not slow each other down.
+typedef struct lock_line {
+    _Alignas(MEMRT__CACHE_LINE) pthread_mutex_t mutex;
+} lock_line_t;
+
+static lock_line_t locks[MEMRT__RANKS] = {
+    [0 ... MEMRT__RANKS - 1] = {.mutex = PTHREAD_MUTEX_INITIALIZER},
+};
+
+void memrt__lock(memrt__rank_t rank)
+{
+    pthread_mutex_lock(&locks[rank].mutex);
+}
+
+void memrt__unlock(memrt__rank_t rank)
+{
+    pthread_mutex_unlock(&locks[rank].mutex);
+}
+
+void memrt__lock_all(void)
+{
+    for (int rank = 0; rank < MEMRT__RANKS; rank++) {
+        memrt__lock((memrt__rank_t)rank);
+    }
+}
+
+void memrt__unlock_all(void)
+{
+    for (int rank = MEMRT__RANKS - 1; rank >= 0; rank--) {
+        memrt__unlock((memrt__rank_t)rank);
+    }
+}
+
+void memrt__lock_renew_all(void)
+{
+    for (int rank = 0; rank < MEMRT__RANKS; rank++) {
+        pthread_mutex_init(&locks[rank].mutex, NULL);
+    }
+}

@@ -1,0 +1,35 @@
+#ifndef MEMRT_BASE_OS_H
+#define MEMRT_BASE_OS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/// All that memrt asks of the operating system. Another system is another os_<name>.c.
+///
+/// For every function: sizes are multiples of memrt__os_page_size() and not 0, addresses come from
+/// memrt__os_map(), NULL or false means that the system refused and nothing changed.
+
+size_t memrt__os_page_size(void);
+
+/// Fresh zero pages at a multiple of `align`, a power of two.
+void *memrt__os_map(size_t size, size_t align);
+void memrt__os_unmap(void *address, size_t size);
+
+/// Grow or shrink a mapping, keeping its contents; stays at a multiple of the page size.
+void *memrt__os_remap(void *address, size_t old_size, size_t new_size, bool may_move);
+
+/// Ask for huge pages there. A wish: nothing depends on it.
+void memrt__os_advise_huge(void *address, size_t size);
+#define MEMRT__HUGE_PAGE ((size_t)2 << 20)
+
+/// Nanoseconds on a clock that only runs forward.
+uint64_t memrt__os_now_ns(void);
+uint64_t memrt__os_thread_id(void);
+
+/// Value of an environment variable, or NULL; always NULL in a set-uid process.
+const char *memrt__os_environment(const char *name);
+/// Row `index` of the environment ("NAME=value"), or NULL past the end; NULL in a set-uid process.
+const char *memrt__os_environment_row(size_t index);
+
+#endif

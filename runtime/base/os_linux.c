@@ -1,0 +1,101 @@
+#include "runtime/base/os.h"
+
+#include <stdlib.h>
+#include <sys/auxv.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "runtime/base/atomics.h"
+#include "runtime/base/size.h"
+
+extern char **environ;
+
+size_t memrt__os_page_size(void)
+{
+    static size_t page; /* every thread writes the same value */
+    size_t size = memrt__load_relaxed(&page);
+    if (size == 0) {
+        size = (size_t)sysconf(_SC_PAGESIZE);
+        memrt__store_relaxed(&page, size);
+    }
+    return size;
+}
+
+static void *map_pages(size_t size)
+{
+    void *address = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    return address == MAP_FAILED ? NULL : address;
+}
+
+void *memrt__os_map(size_t size, size_t align)
+{
+    size_t page = memrt__os_page_size();
+    if (align <= page) {
+        return map_pages(size);
+    }
+    /* Map more than asked for, then give the ends back. */
+    size_t wide;
+    if (!memrt__size_add(size, align - page, &wide)) {
+        return NULL;
+    }
+    char *start = map_pages(wide);
+    if (start == NULL) {
+        return NULL;
+    }
+    size_t before = (size_t)(-(uintptr_t)start & (align - 1));
+    size_t after = wide - before - size;
+    if (before != 0) {
+        munmap(start, before);
+    }
+    if (after != 0) {
+        munmap(start + before + size, after);
+    }
+    return start + before;
+}
+
+void memrt__os_unmap(void *address, size_t size)
+{
+    munmap(address, size);
+}
+
+void *memrt__os_remap(void *address, size_t old_size, size_t new_size, bool may_move)
+{
+    void *moved = mremap(address, old_size, new_size, may_move ? MREMAP_MAYMOVE : 0);
+    return moved == MAP_FAILED ? NULL : moved;
+}
+
+void memrt__os_advise_huge(void *address, size_t size)
+{
+    madvise(address, size, MADV_HUGEPAGE);
+}
+
+uint64_t memrt__os_now_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+uint64_t memrt__os_thread_id(void)
+{
+    return (uint64_t)syscall(SYS_gettid);
+}
+
+const char *memrt__os_environment(const char *name)
+{
+    return secure_getenv(name);
+}
+
+const char *memrt__os_environment_row(size_t index)
+{
+    if (environ == NULL || getauxval(AT_SECURE) != 0) {
+        return NULL;
+    }
+    size_t rows = 0;
+    while (rows < index && environ[rows] != NULL) {
+        rows++;
+    }
+    return environ[rows];
+}

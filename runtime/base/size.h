@@ -1,0 +1,50 @@
+#ifndef MEMRT_BASE_SIZE_H
+#define MEMRT_BASE_SIZE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/// Arithmetic on sizes that says when it overflows. All of memrt's size arithmetic goes through it.
+
+static inline bool memrt__size_add(size_t a, size_t b, size_t *out)
+{
+    return !__builtin_add_overflow(a, b, out);
+}
+
+static inline bool memrt__size_mul(size_t a, size_t b, size_t *out)
+{
+    return !__builtin_mul_overflow(a, b, out);
+}
+
+static inline bool memrt__is_power_of_two(size_t n)
+{
+    return n != 0 && (n & (n - 1)) == 0;
+}
+
+/// Least multiple of `align`, a power of two, that is not below `n`; false on overflow.
+static inline bool memrt__size_round_up(size_t n, size_t align, size_t *out)
+{
+    if (!memrt__size_add(n, align - 1, out)) {
+        return false;
+    }
+    *out &= ~(align - 1);
+    return true;
+}
+
+static inline unsigned memrt__log2(size_t power_of_two)
+{
+    return (unsigned)__builtin_ctzll(power_of_two);
+}
+
+static inline size_t memrt__size_min(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+static inline size_t memrt__size_max(size_t a, size_t b)
+{
+    return a > b ? a : b;
+}
+
+#endif

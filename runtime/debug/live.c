@@ -1,0 +1,229 @@
+#include "runtime/debug/live.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/base/atomics.h"
+#include "runtime/base/failure.h"
+#include "runtime/base/lock.h"
+#include "runtime/base/os.h"
+
+#define PARTS 64u
+#define FIRST_CAPACITY 64u
+
+_Static_assert(PARTS == MEMRT__RANK_LIVE_LAST - MEMRT__RANK_LIVE + 1, "a lock for each part");
+
+/// Open addressing with linear probing. Invariant: from the home slot of a key to its slot no slot is
+/// empty (key 0), and at most half of the slots are taken.
+typedef struct part {
+    memrt__live_entry_t *slots; ///< `capacity` of them, a power of two, or NULL
+    size_t capacity;
+    size_t count;
+} part_t;
+
+static part_t parts[PARTS]; /* each under the lock of its rank */
+static size_t births;       /* relaxed add; publishes nothing */
+
+static size_t hash(uintptr_t key)
+{
+    return (size_t)((uint64_t)key * 0x9E3779B97F4A7C15u);
+}
+
+static size_t part_index(uintptr_t key)
+{
+    return hash(key) >> 58;
+}
+
+static size_t home(const part_t *part, uintptr_t key)
+{
+    return (hash(key) >> 16) & (part->capacity - 1);
+}
+
+static part_t *lock_part(size_t index)
+{
+    memrt__lock((memrt__rank_t)(MEMRT__RANK_LIVE + index));
+    return &parts[index];
+}
+
+static void unlock_part(size_t index)
+{
+    memrt__unlock((memrt__rank_t)(MEMRT__RANK_LIVE + index));
+}
+
+static memrt__live_entry_t *lookup(const part_t *part, uintptr_t key)
+{
+    if (part->count == 0) {
+        return NULL;
+    }
+    size_t mask = part->capacity - 1;
+    for (size_t i = home(part, key); part->slots[i].key != 0; i = (i + 1) & mask) {
+        if (part->slots[i].key == key) {
+            return &part->slots[i];
+        }
+    }
+    return NULL;
+}
+
+static void place(part_t *part, const memrt__live_entry_t *entry)
+{
+    size_t i = home(part, entry->key);
+    while (part->slots[i].key != 0) {
+        i = (i + 1) & (part->capacity - 1);
+    }
+    part->slots[i] = *entry;
+    part->count++;
+}
+
+/// Make room for one more key.
+static bool reserve(part_t *part)
+{
+    if (part->slots != NULL && part->count < part->capacity / 2) {
+        return true;
+    }
+    if (memrt__failure_due()) {
+        return false;
+    }
+    part_t wider = {.capacity = part->slots == NULL ? FIRST_CAPACITY : part->capacity * 2};
+    wider.slots = calloc(wider.capacity, sizeof(*wider.slots));
+    if (wider.slots == NULL) {
+        return false;
+    }
+    for (size_t i = 0; i < part->capacity; i++) {
+        if (part->slots[i].key != 0) {
+            place(&wider, &part->slots[i]);
+        }
+    }
+    free(part->slots);
+    *part = wider;
+    return true;
+}
+
+/// Empty a slot and move up the keys behind it that its gap would cut off from their home.
+static void vacate(part_t *part, memrt__live_entry_t *slot)
+{
+    size_t mask = part->capacity - 1;
+    size_t gap = (size_t)(slot - part->slots);
+    for (size_t i = (gap + 1) & mask; part->slots[i].key != 0; i = (i + 1) & mask) {
+        size_t distance = (i - home(part, part->slots[i].key)) & mask;
+        if (distance >= ((i - gap) & mask)) {
+            part->slots[gap] = part->slots[i];
+            gap = i;
+        }
+    }
+    part->slots[gap] = (memrt__live_entry_t){0};
+    part->count--;
+}
+
+bool memrt__live_insert(uintptr_t key)
+{
+    memrt__live_entry_t entry = {.key = key,
+                                 .id = memrt__fetch_add_relaxed(&births, 1) + 1,
+                                 .birth = memrt__os_now_ns(),
+                                 .thread = memrt__os_thread_id()};
+    part_t *part = lock_part(part_index(key));
+    bool room = reserve(part);
+    if (room) {
+        place(part, &entry);
+    }
+    unlock_part(part_index(key));
+    return room;
+}
+
+bool memrt__live_remove(uintptr_t key)
+{
+    part_t *part = lock_part(part_index(key));
+    memrt__live_entry_t *entry = lookup(part, key);
+    char *name = NULL;
+    if (entry != NULL) {
+        name = entry->name;
+        vacate(part, entry);
+    }
+    unlock_part(part_index(key));
+    free(name);
+    return entry != NULL;
+}
+
+bool memrt__live_contains(uintptr_t key)
+{
+    part_t *part = lock_part(part_index(key));
+    bool found = lookup(part, key) != NULL;
+    unlock_part(part_index(key));
+    return found;
+}
+
+static memrt__live_entry_t take_identity(uintptr_t key)
+{
+    part_t *part = lock_part(part_index(key));
+    memrt__live_entry_t *entry = lookup(part, key);
+    memrt__live_entry_t identity = *entry;
+    entry->name = NULL;
+    unlock_part(part_index(key));
+    return identity;
+}
+
+void memrt__live_inherit(uintptr_t from, uintptr_t to)
+{
+    memrt__live_entry_t identity = take_identity(from);
+    identity.key = to;
+    part_t *part = lock_part(part_index(to));
+    memrt__live_entry_t *entry = lookup(part, to);
+    char *old_name = entry->name;
+    *entry = identity;
+    unlock_part(part_index(to));
+    free(old_name);
+}
+
+bool memrt__live_set_name(uintptr_t key, const char *name)
+{
+    char *copy = NULL;
+    if (name != NULL) {
+        copy = memrt__failure_due() ? NULL : strdup(name);
+        if (copy == NULL) {
+            return false;
+        }
+    }
+    part_t *part = lock_part(part_index(key));
+    memrt__live_entry_t *entry = lookup(part, key);
+    if (entry != NULL) {
+        char *old = entry->name;
+        entry->name = copy;
+        copy = old;
+    }
+    unlock_part(part_index(key));
+    free(copy);
+    return true;
+}
+
+bool memrt__live_visit(uintptr_t key, memrt__live_visit_fn visit, void *context)
+{
+    part_t *part = lock_part(part_index(key));
+    memrt__live_entry_t *entry = lookup(part, key);
+    if (entry != NULL) {
+        visit(entry, context);
+    }
+    unlock_part(part_index(key));
+    return entry != NULL;
+}
+
+void memrt__live_visit_all(memrt__live_visit_fn visit, void *context)
+{
+    for (size_t index = 0; index < PARTS; index++) {
+        part_t *part = lock_part(index);
+        for (size_t i = 0; i < part->capacity; i++) {
+            if (part->slots[i].key != 0) {
+                visit(&part->slots[i], context);
+            }
+        }
+        unlock_part(index);
+    }
+}
+
+size_t memrt__live_count(void)
+{
+    size_t count = 0;
+    for (size_t index = 0; index < PARTS; index++) {
+        count += lock_part(index)->count;
+        unlock_part(index);
+    }
+    return count;
+}

@@ -1,0 +1,48 @@
+#ifndef MEMRT_DEBUG_LIVE_H
+#define MEMRT_DEBUG_LIVE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <memrt/status.h>
+
+/// The live set: which keys are alive, since when, made by whom, under what name. It knows keys, not
+/// what they stand for. In 64 parts with a lock each.
+
+typedef struct memrt__live_entry {
+    uintptr_t key;
+    uint64_t id;     ///< serial number of birth
+    uint64_t birth;  ///< nanoseconds, memrt__os_now_ns()
+    uint64_t thread; ///< operating system's id
+    char *name;      ///< owned; NULL for none
+} memrt__live_entry_t;
+
+/// Add a key that is not in the set. False: no memory, nothing changed.
+bool memrt__live_insert(uintptr_t key);
+
+/// Take a key out. A key that is not in the set is left alone; returns whether it was in.
+bool memrt__live_remove(uintptr_t key);
+
+bool memrt__live_contains(uintptr_t key);
+
+/// Give `to`, which is in the set, the identity of `from`: id, birth, thread and name. `from` must
+/// be in the set as well and keeps an identity of no further use.
+void memrt__live_inherit(uintptr_t from, uintptr_t to);
+
+/// Name a key that is in the set; NULL takes the name away. False: no memory, nothing changed.
+bool memrt__live_set_name(uintptr_t key, const char *name);
+
+/// Called with the part of the set locked: must not call memrt and must be quick.
+typedef void (*memrt__live_visit_fn)(const memrt__live_entry_t *entry, void *context);
+
+/// Visit one key; false when it is not in the set.
+bool memrt__live_visit(uintptr_t key, memrt__live_visit_fn visit, void *context);
+
+/// Visit all, part by part, in no order. A key is visited once unless it comes or goes meanwhile.
+void memrt__live_visit_all(memrt__live_visit_fn visit, void *context);
+
+/// Number of keys.
+size_t memrt__live_count(void);
+
+#endif

@@ -1,0 +1,192 @@
+#include "runtime/stats/stats.h"
+
+#include <string.h>
+
+#include "runtime/base/lock.h"
+#include "runtime/base/size.h"
+
+/// Counts of accounts that are gone. Under the lock of rank THREADS.
+static memrt__shard_t past;
+
+/// What to add up: shards of one index, or of all.
+typedef struct walk {
+    const memrt__account_t *account; ///< NULL: all
+    memrt__shard_t sum;              ///< gauge words: sum of pending, highest rise
+    size_t threads;                  ///< records that took part
+} walk_t;
+
+static void add_outs(const memrt__shard_t *shard, memrt__shard_t *sum)
+{
+    sum->free += memrt__load_acquire(&shard->free);
+    sum->mi_free += memrt__load_acquire(&shard->mi_free);
+    sum->bytes_out += memrt__load_acquire(&shard->bytes_out);
+    sum->held_out += memrt__load_acquire(&shard->held_out);
+    sum->adopted_out += memrt__load_acquire(&shard->adopted_out);
+}
+
+static void add_ins(const memrt__shard_t *shard, memrt__shard_t *sum)
+{
+    sum->alloc += memrt__load_relaxed(&shard->alloc);
+    sum->mi_alloc += memrt__load_relaxed(&shard->mi_alloc);
+    sum->bytes_in += memrt__load_relaxed(&shard->bytes_in);
+    sum->held_in += memrt__load_relaxed(&shard->held_in);
+    sum->adopted_in += memrt__load_relaxed(&shard->adopted_in);
+    sum->realloc += memrt__load_relaxed(&shard->realloc);
+    sum->failed += memrt__load_relaxed(&shard->failed);
+}
+
+typedef void (*add_fn)(const memrt__shard_t *shard, memrt__shard_t *sum);
+
+static void add_chunk(const memrt__shard_t *chunk, add_fn add, memrt__shard_t *sum)
+{
+    for (size_t i = 0; chunk != NULL && i < MEMRT__CHUNK; i++) {
+        add(&chunk[i], sum);
+    }
+}
+
+static void add_thread(const memrt__thread_t *thread, add_fn add, walk_t *walk)
+{
+    if (walk->account == NULL) {
+        for (size_t i = 0; i < MEMRT__ACCOUNTS / MEMRT__CHUNK; i++) {
+            add_chunk(thread->chunks[i], add, &walk->sum);
+        }
+        return;
+    }
+    const memrt__shard_t *chunk = thread->chunks[walk->account->index / MEMRT__CHUNK];
+    if (chunk != NULL) {
+        add(&chunk[walk->account->index % MEMRT__CHUNK], &walk->sum);
+    }
+}
+
+/// The shards that serve threads without a record: of the one account, or of the process.
+static const memrt__shard_t *shared_of(const walk_t *walk)
+{
+    return walk->account == NULL ? memrt__process.shared : walk->account->shared;
+}
+
+static void add_everywhere(add_fn add, walk_t *walk)
+{
+    add(shared_of(walk), &walk->sum);
+    for (memrt__thread_t *t = memrt__thread_first(); t != NULL; t = t->next) {
+        add_thread(t, add, walk);
+    }
+}
+
+static const memrt__gauge_t *gauge_of(const memrt__thread_t *thread, const walk_t *walk)
+{
+    if (walk->account == NULL) {
+        return &thread->process;
+    }
+    const memrt__shard_t *chunk = thread->chunks[walk->account->index / MEMRT__CHUNK];
+    return chunk == NULL ? NULL : &chunk[walk->account->index % MEMRT__CHUNK].gauge;
+}
+
+static void add_gauges(walk_t *walk)
+{
+    for (memrt__thread_t *t = memrt__thread_first(); t != NULL; t = t->next) {
+        const memrt__gauge_t *gauge = gauge_of(t, walk);
+        if (gauge == NULL) {
+            continue;
+        }
+        walk->threads++;
+        walk->sum.gauge.pending += memrt__load_relaxed(&gauge->pending);
+        walk->sum.gauge.rise =
+            memrt__size_max(walk->sum.gauge.rise, memrt__load_relaxed(&gauge->rise));
+    }
+}
+
+static void sum_up(walk_t *walk)
+{
+    memrt__lock(MEMRT__RANK_THREADS);
+    if (walk->account == NULL) {
+        walk->sum = past;
+    }
+    add_everywhere(add_outs, walk);
+    add_everywhere(add_ins, walk);
+    add_gauges(walk);
+    memrt__unlock(MEMRT__RANK_THREADS);
+}
+
+/// A difference of counters that were read while others count may come out below zero: then it is 0.
+static uint64_t above_zero(size_t difference)
+{
+    return (ptrdiff_t)difference > 0 ? difference : 0;
+}
+
+static uint64_t peak_of(const memrt__account_t *account, const walk_t *walk, uint64_t live)
+{
+    uint64_t highest = above_zero(memrt__load_relaxed(&account->peak));
+    uint64_t rising = above_zero(memrt__load_relaxed(&account->flushed) + walk->sum.gauge.rise);
+    highest = memrt__size_max(highest, rising);
+    return memrt__size_max(highest, live);
+}
+
+/// One thread's gauge is exact. With more, each may hide or add up to a limit's worth.
+static uint64_t peak_error(const walk_t *walk)
+{
+    bool exact = walk->threads <= 1 && memrt__load_relaxed(&shared_of(walk)->alloc) == 0;
+    return exact ? 0 : walk->threads * (uint64_t)MEMRT__GAUGE_LIMIT;
+}
+
+void memrt__stats_read(const memrt__account_t *account, memrt_stats_t *out)
+{
+    walk_t walk = {.account = account};
+    sum_up(&walk);
+    const memrt__shard_t *sum = &walk.sum;
+    const memrt__account_t *gauge = account == NULL ? &memrt__process : account;
+    out->alloc = sum->alloc;
+    out->free = sum->free;
+    out->mi_alloc = sum->mi_alloc;
+    out->mi_free = sum->mi_free;
+    out->realloc = sum->realloc;
+    out->failed = sum->failed;
+    out->live = above_zero(sum->bytes_in - sum->bytes_out);
+    out->peak = peak_of(gauge, &walk, out->live);
+    out->peak_error = peak_error(&walk);
+    out->total = sum->bytes_in;
+    out->adopted = above_zero(sum->adopted_in - sum->adopted_out);
+    out->reserved = above_zero(sum->held_in - sum->held_out);
+}
+
+void memrt__stats_reset_peak(memrt__account_t *account)
+{
+    memrt__account_t *shared = account == NULL ? &memrt__process : account;
+    memrt__tally_t tally = memrt__tally(shared);
+    if (tally.thread != NULL) {
+        memrt__gauge_flush(account == NULL ? &tally.thread->process : &tally.shard->gauge, shared);
+    }
+    memrt_stats_t now;
+    memrt__stats_read(account, &now);
+    memrt__store_relaxed(&shared->peak, now.live);
+}
+
+bool memrt__stats_is_idle(const memrt__account_t *account)
+{
+    walk_t walk = {.account = account};
+    sum_up(&walk);
+    return walk.sum.alloc == walk.sum.free;
+}
+
+static void add_past(const memrt__shard_t *shard, memrt__shard_t *sum)
+{
+    add_outs(shard, sum);
+    add_ins(shard, sum);
+}
+
+void memrt__stats_retire(memrt__account_t *account)
+{
+    memrt__lock(MEMRT__RANK_THREADS);
+    walk_t walk = {.account = account};
+    add_everywhere(add_past, &walk);
+    add_past(&walk.sum, &past);
+    memset(account->shared, 0, sizeof(*account->shared));
+    for (memrt__thread_t *t = memrt__thread_first(); t != NULL; t = t->next) {
+        memrt__shard_t *chunk = t->chunks[account->index / MEMRT__CHUNK];
+        if (chunk != NULL) {
+            memset(&chunk[account->index % MEMRT__CHUNK], 0, sizeof(*chunk));
+        }
+    }
+    account->flushed = 0;
+    account->peak = 0;
+    memrt__unlock(MEMRT__RANK_THREADS);
+}
