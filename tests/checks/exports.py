@@ -1,0 +1,72 @@
+"""Check what libmemrt shows to the dynamic linker and what it needs from it.
+
+Usage: python tests/checks/exports.py LIBRARY [EXTENSION ...]
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+LIBRARY_EXPORTS = {"memrt_get_api", "memrt_version"}
+EXTENSION_EXPORTS = {"PyInit__memrt"}
+LIBRARY_NEEDS = re.compile(r"(libc|libpthread)\.so\.\d+|ld-linux[-\w]*\.so\.\d+")
+SONAME = "libmemrt.so.1"
+
+
+def _output(*command: str) -> str:
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+
+def exported(library: Path) -> set[str]:
+    """Names that the library defines for everybody; symbol versions are cut off."""
+    lines = _output("nm", "-D", "--defined-only", str(library)).splitlines()
+    return {line.split()[-1].split("@")[0] for line in lines}
+
+
+def dynamic(library: Path, tag: str) -> list[str]:
+    """Values of a tag (NEEDED, SONAME) of the library's dynamic section."""
+    return re.findall(rf"\({tag}\).*\[(.+)\]", _output("readelf", "-d", "-W", str(library)))
+
+
+def _difference(path: Path, expected: set[str]) -> list[str]:
+    found = exported(path)
+    extra = [f"{path}: exports {name}, which must stay inside" for name in sorted(found - expected)]
+    return extra + [f"{path}: does not export {name}" for name in sorted(expected - found)]
+
+
+def library_violations(library: Path) -> list[str]:
+    """One sentence for each thing wrong with the dynamic section of libmemrt."""
+    found = _difference(library, LIBRARY_EXPORTS)
+    for needed in dynamic(library, "NEEDED"):
+        if not LIBRARY_NEEDS.fullmatch(needed):
+            found.append(f"{library}: needs {needed}; it may need the C library only")
+    if dynamic(library, "SONAME") != [SONAME]:
+        found.append(f"{library}: its SONAME is not {SONAME}")
+    return found
+
+
+def extension_violations(extension: Path) -> list[str]:
+    """One sentence for each thing wrong with the dynamic section of the extension."""
+    found = _difference(extension, EXTENSION_EXPORTS)
+    if SONAME not in dynamic(extension, "NEEDED"):
+        found.append(f"{extension}: does not link {SONAME}: it would be a second runtime")
+    return found
+
+
+def main(argv: list[str]) -> int:
+    if len(argv) < 2:
+        print(__doc__, file=sys.stderr)
+        return 2
+    library, *extensions = (Path(argument) for argument in argv[1:])
+    found = library_violations(library)
+    for extension in extensions:
+        found += extension_violations(extension)
+    print("\n".join([*found, f"exports: {len(argv) - 1} files, {len(found)} violations"]))
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv))

@@ -1,0 +1,71 @@
+"""Check that every public header compiles alone, as C and as C++, without a warning.
+
+Usage: python tests/checks/headers.py [ROOT]
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import sysconfig
+from collections.abc import Iterator
+from pathlib import Path
+
+WARNINGS = ["-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Wundef", "-Wpedantic", "-Werror"]
+LANGUAGES = {"c": "-std=c11", "c++": "-std=c++11"}
+
+
+def public_headers(root: Path) -> Iterator[Path]:
+    """The headers that are installed."""
+    for folder in ("api/include", "bindings/include"):
+        yield from sorted((root / folder).rglob("*.h"))
+
+
+def include_flags(root: Path, header: Path) -> list[str]:
+    """Where the compiler looks; only the bindings' headers may see Python and NumPy."""
+    flags = [f"-I{root / 'api/include'}"]
+    if header.is_relative_to(root / "bindings"):
+        import numpy
+
+        flags += [f"-I{root / 'bindings/include'}"]
+        flags += ["-isystem", sysconfig.get_path("include"), "-isystem", numpy.get_include()]
+    return flags
+
+
+def compile_alone(root: Path, header: Path, language: str) -> str:
+    """What the compiler says about a file that includes the header twice and nothing else."""
+    command = ["cc", "-fsyntax-only", "-x", language, LANGUAGES[language], *WARNINGS]
+    text = f'#include "{header}"\n' * 2 + "extern int not_empty;\n"
+    result = subprocess.run(
+        [*command, *include_flags(root, header), "-"],
+        input=text,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return "" if result.returncode == 0 else result.stderr or "the compiler failed"
+
+
+def violations(root: Path) -> list[str]:
+    """The compiler's words for each header that does not stand on its own feet."""
+    found = []
+    for header in public_headers(root):
+        for language in LANGUAGES:
+            if words := compile_alone(root, header, language):
+                found.append(f"{header.relative_to(root)} as {language}:\n{words}")
+    return found
+
+
+def main(argv: list[str]) -> int:
+    root = Path(argv[1] if len(argv) > 1 else ".").resolve()
+    count = len(list(public_headers(root)))
+    if count == 0:
+        print(f"no public header under {root}: give the repository's root", file=sys.stderr)
+        return 2
+    found = violations(root)
+    print("\n".join([*found, f"headers: {count} files, {len(found)} violations"]))
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv))

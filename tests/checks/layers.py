@@ -1,0 +1,148 @@
+"""Check that every ``#include`` of the project points down, never up or sideways.
+
+Usage: python tests/checks/layers.py [ROOT]
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+INCLUDE = re.compile(r'^\s*#\s*include\s*(<([^>]+)>|"([^"]+)")')
+
+C_STANDARD = {
+    f"{name}.h"
+    for name in (
+        "assert complex ctype errno fenv float inttypes iso646 limits locale math setjmp signal "
+        "stdalign stdarg stdbool stddef stdint stdio stdlib stdnoreturn string tgmath time uchar "
+        "wchar wctype"
+    ).split()
+}
+
+# Headers that only the named files may see, so that atomics, the operating system's memory
+# and Python each stay behind one door.
+DOORS = {
+    "atomic_ops.h": "runtime/base/atomics.h",
+    "stdatomic.h": "runtime/base/atomics.h",
+    "sys/mman.h": "runtime/base/os",
+    "Python.h": "bindings/",
+    "numpy/": "bindings/",
+}
+
+
+@dataclass(frozen=True)
+class Layer:
+    """A folder of the house; a file belongs to the longest prefix that fits."""
+
+    prefix: str
+    sees: tuple[str, ...]
+
+
+def _stack(*floors: tuple[str, ...]) -> list[Layer]:
+    """Layers in which each floor sees all floors below it."""
+    layers: list[Layer] = []
+    below: tuple[str, ...] = ()
+    for floor in floors:
+        layers += [Layer(prefix, below) for prefix in floor]
+        below += floor
+    return layers
+
+
+LAYERS = [
+    *_stack(
+        ("api/include/",),
+        ("runtime/base/",),
+        ("runtime/stats/", "runtime/debug/"),
+        ("runtime/alloc/",),
+        ("runtime/meminfo/",),
+        ("runtime/",),
+        ("api/",),
+    ),
+    Layer("bindings/include/", ("api/include/",)),
+    Layer("bindings/src/", ("api/include/", "bindings/include/")),
+]
+
+
+def layer_of(path: str) -> Layer | None:
+    """The layer that a path relative to the root belongs to."""
+    fitting = [layer for layer in LAYERS if path.startswith(layer.prefix)]
+    return max(fitting, key=lambda layer: len(layer.prefix), default=None)
+
+
+def sources(root: Path) -> Iterator[str]:
+    """Every C and C++ file of the layers, relative to the root."""
+    for folder in ("api", "runtime", "bindings"):
+        for path in sorted((root / folder).rglob("*")):
+            if path.suffix in {".c", ".h", ".cpp", ".hpp"}:
+                yield path.relative_to(root).as_posix()
+
+
+def includes(path: Path) -> Iterator[tuple[int, str]]:
+    """Line number and name of every include of a file."""
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+        if match := INCLUDE.match(line):
+            yield number, match[2] or match[3]
+
+
+def resolve(root: Path, source: str, name: str) -> str | None:
+    """The project's file that an include names, or None for a header of somebody else."""
+    roots = [PurePosixPath(source).parent.as_posix(), ".", "api/include", "bindings/include"]
+    for folder in roots:
+        path = (root / folder / name).resolve()
+        if path.is_file() and path.is_relative_to(root.resolve()):
+            return path.relative_to(root.resolve()).as_posix()
+    return None
+
+
+def judge_foreign(source: str, name: str) -> str | None:
+    """What is wrong with `source` including a header from outside the project."""
+    if name.startswith(("runtime/", "api/", "bindings/", "memrt/")):
+        return "does not exist"
+    if source.startswith("api/include/") and name not in C_STANDARD:
+        return "public headers include C standard headers only"
+    for header, door in DOORS.items():
+        if name.startswith(header) and not source.startswith(door):
+            return f"belongs behind {door}"
+    return None
+
+
+def judge_own(source: str, target: str) -> str | None:
+    """What is wrong with `source` including a file of the project."""
+    here, there = layer_of(source), layer_of(target)
+    if here is None or there is None:
+        return "is outside the layers"
+    if target.endswith(".c"):
+        return "is a source file, not a header"
+    if here.prefix == there.prefix or there.prefix in here.sees:
+        return None
+    return f"is not below {here.prefix}: include from lower layers only"
+
+
+def violations(root: Path) -> list[str]:
+    """One sentence for each include that breaks the order of the layers."""
+    found = []
+    for source in sources(root):
+        for number, name in includes(root / source):
+            target = resolve(root, source, name)
+            wrong = judge_own(source, target) if target else judge_foreign(source, name)
+            if wrong:
+                found.append(f"{source}:{number}: {name} {wrong}")
+    return found
+
+
+def main(argv: list[str]) -> int:
+    root = Path(argv[1] if len(argv) > 1 else ".")
+    count = len(list(sources(root)))
+    if count == 0:
+        print(f"no C file under {root.resolve()}: give the repository's root", file=sys.stderr)
+        return 2
+    found = violations(root)
+    print("\n".join([*found, f"layers: {count} files, {len(found)} violations"]))
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv))

@@ -1,0 +1,66 @@
+"""The export check finds what it is there to find, and the installed library passes it."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import exports
+
+GOOD = "int memrt_get_api(void){return 1;} int memrt_version(void){return 1;}\n"
+
+
+def library(folder: Path, text: str, *flags: str) -> Path:
+    """Compile a shared library out of C text."""
+    source, target = folder / "planted.c", folder / "planted.so"
+    source.write_text(text)
+    command = ["cc", "-shared", "-fPIC", *flags, "-o", str(target), str(source)]
+    subprocess.run(command, check=True)
+    return target
+
+
+def test_a_library_with_two_functions_passes(tmp_path):
+    planted = library(tmp_path, GOOD, "-Wl,-soname,libmemrt.so.1")
+    assert exports.library_violations(planted) == []
+
+
+def test_a_third_exported_name_is_found(tmp_path):
+    planted = library(tmp_path, GOOD + "int memrt_third;", "-Wl,-soname,libmemrt.so.1")
+    assert exports.library_violations(planted) == [
+        f"{planted}: exports memrt_third, which must stay inside"
+    ]
+
+
+def test_a_missing_export_is_found(tmp_path):
+    planted = library(tmp_path, "int memrt_get_api;", "-Wl,-soname,libmemrt.so.1")
+    assert exports.library_violations(planted) == [f"{planted}: does not export memrt_version"]
+
+
+def test_a_library_that_needs_another_one_is_found(tmp_path):
+    flags = ["-Wl,-soname,libmemrt.so.1", "-Wl,--no-as-needed", "-lm"]
+    found = exports.library_violations(library(tmp_path, GOOD, *flags))
+    assert [line for line in found if "needs libm.so" in line] == found != []
+
+
+def test_a_wrong_soname_is_found(tmp_path):
+    found = exports.library_violations(library(tmp_path, GOOD))
+    assert len(found) == 1
+    assert "SONAME" in found[0]
+
+
+def test_an_extension_with_a_runtime_of_its_own_is_found(tmp_path):
+    found = exports.extension_violations(library(tmp_path, "int PyInit__memrt;"))
+    assert len(found) == 1
+    assert "second runtime" in found[0]
+
+
+def test_the_installed_library_exports_two_functions_and_needs_libc_alone():
+    import memrt
+
+    assert exports.library_violations(Path(memrt.get_library())) == []
+
+
+def test_the_installed_extension_exports_its_init_alone_and_links_libmemrt():
+    from memrt import _memrt
+
+    assert exports.extension_violations(Path(_memrt.__file__)) == []
