@@ -1,0 +1,182 @@
+"""Run the Python tests on every pair of Python and NumPy that is installed or has wheels.
+
+Usage: python tests/matrix.py [--python 3.12] [--numpy 2.0] [pytest arguments]
+
+One wheel of memrt is built for each Python and serves all its NumPys: that this works is part of
+what is tested. Everything is kept under build/matrix, logs included.
+"""
+
+from __future__ import annotations
+
+import argparse
+import glob
+import os
+import shutil
+import subprocess
+import sys
+import xml.etree.ElementTree as ElementTree
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+WORK = ROOT / "build" / "matrix"
+PYTHONS = ("3.10", "3.11", "3.12", "3.13")
+NUMPYS = {
+    "1.26.4": "numpy==1.26.4",
+    "2.0": "numpy==2.0.*",
+    "2.2": "numpy==2.2.*",
+    "newest": "numpy",
+}
+
+
+class StepError(Exception):
+    """A step that did not work; the text says which and where its log is."""
+
+
+@dataclass
+class Row:
+    """What became of one pair."""
+
+    python: str
+    numpy: str
+    outcome: str
+    detail: str = ""
+
+
+def run(name: str, *command: str | Path, check: bool = True) -> int:
+    """Run a command with its output in a log file."""
+    log = WORK / f"{name}.log"
+    with log.open("w") as output:
+        status = subprocess.run(
+            [str(part) for part in command],
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            cwd=ROOT,
+            check=False,
+        ).returncode
+    if check and status != 0:
+        raise StepError(f"{name} failed, see {log.relative_to(ROOT)}")
+    return status
+
+
+def works(python: str, version: str) -> bool:
+    """Whether this command is a Python of that version that can make virtual environments."""
+    code = f"import sys, venv, ensurepip; sys.exit('%d.%d' % sys.version_info[:2] != {version!r})"
+    result = subprocess.run([python, "-c", code], capture_output=True, check=False)
+    return result.returncode == 0
+
+
+def find_python(version: str) -> str | None:
+    """An interpreter of that version: on the path, or one that pyenv keeps."""
+    pyenv = os.environ.get("PYENV_ROOT", os.path.expanduser("~/.pyenv"))
+    kept = sorted(glob.glob(f"{pyenv}/versions/{version}.*/bin/python"))
+    candidates = [*kept, shutil.which(f"python{version}"), sys.executable]
+    return next((path for path in candidates if path and works(path, version)), None)
+
+
+def build_wheel(version: str, python: str) -> Path:
+    """The wheel of memrt for one Python."""
+    folder = WORK / f"wheel-{version}"
+    shutil.rmtree(folder, ignore_errors=True)
+    run(f"wheel-{version}", python, "-m", "pip", "wheel", "--no-deps", "-w", folder, ROOT)
+    return next(folder.glob("memrt-*.whl"))
+
+
+def make_environment(name: str, python: str, requirement: str) -> Path | None:
+    """Python of a new environment with that NumPy, or None when NumPy has no wheel for it."""
+    folder = WORK / f"venv-{name}"
+    inside = folder / "bin" / "python"
+    run(f"venv-{name}", python, "-m", "venv", "--clear", folder)
+    install = [inside, "-m", "pip", "install", "--only-binary=:all:"]
+    if run(f"numpy-{name}", *install, requirement, check=False) != 0:
+        return None
+    return inside
+
+
+def numpy_version(python: Path) -> str:
+    code = "import numpy; print(numpy.__version__)"
+    return subprocess.check_output([python, "-c", code], text=True).strip()
+
+
+def count(report: Path) -> str:
+    """The figures of a JUnit report in words; empty when it has no test."""
+    suites = list(ElementTree.parse(report).iter("testsuite")) if report.exists() else []
+    tests, failed, errors, skipped = (
+        sum(int(suite.get(key, "0")) for suite in suites)
+        for key in ("tests", "failures", "errors", "skipped")
+    )
+    if tests == 0:
+        return ""
+    return (
+        f"{tests - failed - errors - skipped} passed, {failed + errors} failed, {skipped} skipped"
+    )
+
+
+def run_tests(name: str, python: Path, wheel: Path, arguments: list[str]) -> tuple[str, str]:
+    """Outcome and figures of the Python tests in one environment."""
+    run(f"install-{name}", python, "-m", "pip", "install", wheel, "pytest")
+    report = WORK / f"report-{name}.xml"
+    report.unlink(missing_ok=True)
+    chosen = arguments or ["tests/python"]
+    command = [python, "-m", "pytest", "-q", f"--junit-xml={report}", *chosen]
+    status = run(f"pytest-{name}", *command, check=False)
+    figures = count(report)
+    outcome = "passed" if status == 0 and figures else "FAILED"
+    return outcome, figures or f"no test ran, see build/matrix/pytest-{name}.log"
+
+
+def run_pair(version: str, python: str, wheel: Path, numpy: str, arguments: list[str]) -> Row:
+    """Make the environment of one pair and run the tests in it."""
+    name = f"{version}-{numpy}"
+    inside = make_environment(name, python, NUMPYS[numpy])
+    if inside is None:
+        return Row(version, numpy, "skipped", f"NumPy has no wheel for Python {version}")
+    found = numpy_version(inside)
+    if numpy == "newest" and any(found.startswith(older) for older in NUMPYS):
+        return Row(version, numpy, "skipped", f"the newest is {found}, which has a row")
+    return Row(version, found, *run_tests(name, inside, wheel, arguments))
+
+
+def run_python(version: str, numpys: list[str], arguments: list[str]) -> list[Row]:
+    """All rows of one Python."""
+    python = find_python(version)
+    if python is None:
+        return [Row(version, "all", "skipped", f"Python {version} is not installed")]
+    print(f"→ building the wheel for Python {version}", flush=True)
+    wheel = build_wheel(version, python)
+    rows = []
+    for numpy in numpys:
+        print(f"→ Python {version} with NumPy {numpy}", flush=True)
+        try:
+            rows.append(run_pair(version, python, wheel, numpy, arguments))
+        except StepError as error:
+            rows.append(Row(version, numpy, "FAILED", str(error)))
+    return rows
+
+
+def table(rows: list[Row]) -> str:
+    """The rows under each other."""
+    lines = [f"{'Python':8}{'NumPy':10}{'outcome':10}"]
+    lines += [f"{row.python:8}{row.numpy:10}{row.outcome:10}{row.detail}" for row in rows]
+    return "\n".join(lines)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--python", choices=PYTHONS, action="append", help="only this Python")
+    parser.add_argument("--numpy", choices=NUMPYS, action="append", help="only this NumPy")
+    options, arguments = parser.parse_known_args()
+    WORK.mkdir(parents=True, exist_ok=True)
+    rows = []
+    for version in options.python or PYTHONS:
+        try:
+            rows += run_python(version, options.numpy or list(NUMPYS), arguments)
+        except StepError as error:
+            rows.append(Row(version, "all", "FAILED", str(error)))
+    print(table(rows))
+    outcomes = {row.outcome for row in rows}
+    return 0 if "FAILED" not in outcomes and "passed" in outcomes else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
