@@ -52,6 +52,14 @@ static inline bool memrt__cas_relaxed(size_t *p, size_t expected, size_t desired
     return atomic_compare_exchange_strong_explicit(MEMRT__WORD(p), &expected, desired,
                                                    memory_order_relaxed, memory_order_relaxed);
 }
+static inline unsigned memrt__flags_load_relaxed(const unsigned *p)
+{
+    return atomic_load_explicit((const _Atomic(unsigned) *)p, memory_order_relaxed);
+}
+static inline void memrt__flags_set_relaxed(unsigned *p, unsigned bits)
+{
+    atomic_fetch_or_explicit((_Atomic(unsigned) *)p, bits, memory_order_relaxed);
+}
 
 #else
 
@@ -92,6 +100,14 @@ static inline size_t memrt__fetch_sub1_release(size_t *p)
 static inline bool memrt__cas_relaxed(size_t *p, size_t expected, size_t desired)
 {
     return AO_compare_and_swap(MEMRT__WORD(p), expected, desired) != 0;
+}
+static inline unsigned memrt__flags_load_relaxed(const unsigned *p)
+{
+    return AO_int_load((const volatile unsigned *)p);
+}
+static inline void memrt__flags_set_relaxed(unsigned *p, unsigned bits)
+{
+    AO_int_or((volatile unsigned *)p, bits);
 }
 
 #endif

@@ -6,7 +6,7 @@
 #define MEMRT__LIKELY(x) __builtin_expect(!!(x), 1)
 #define MEMRT__UNLIKELY(x) __builtin_expect(!!(x), 0)
 #define MEMRT__COLD __attribute__((cold, noinline))
-#define MEMRT__PRINTF(format, first) __attribute__((format(printf, format, first)))
+#define MEMRT__PRINTF(text, first) __attribute__((format(printf, text, first)))
 #define MEMRT__CACHE_LINE 64
 
 /// A thread-local variable that costs one instruction to reach. It takes static thread-local space, of

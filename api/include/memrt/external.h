@@ -37,6 +37,7 @@ typedef struct memrt_new_options {
     memrt_policy_t *policy; ///< borrowed; NULL: the default policy
     size_t alignment;       ///< power of two up to MEMRT_ALIGN_MAX; 0: the policy's
     int zeroed;             ///< non-zero: data is all zero bytes
+    int readonly;           ///< non-zero: memrt_api_t.readonly says so, and bindings honour it
     memrt_dtor_fn dtor;     ///< NULL: nothing to run
     void *dtor_info;        ///< third argument of dtor
     memrt_external_allocator_t *external; ///< NULL: the policy's allocator; not for resizable ones
@@ -103,6 +104,8 @@ typedef struct memrt_api {
     size_t (*size)(const memrt_meminfo_t *mi);
     /// The context that the destructor will see: for adopted memory, what keeps it alive.
     void *(*dtor_info)(const memrt_meminfo_t *mi);
+    /// Whether it was made with `readonly`.
+    int (*readonly)(const memrt_meminfo_t *mi);
     /// The external allocator that made it, or NULL.
     memrt_external_allocator_t *(*external_allocator)(const memrt_meminfo_t *mi);
     /// Name it for reports; NULL or "" takes the name away. MEMRT_EINVAL: longer than

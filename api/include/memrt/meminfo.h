@@ -47,12 +47,12 @@ typedef struct memrt_meminfo {
     void *data;           ///< first byte; NULL only for a resizable one without data
     size_t size;          ///< bytes, as asked for
     memrt_external_allocator_t *external_allocator; ///< NULL: made by the policy's allocator
-    uint32_t policy;      ///< memrt's: index of the policy whose account holds the block
+    uint16_t policy;      ///< memrt's: index of the policy whose account holds the block
+    uint8_t kind;         ///< a memrt_kind_t; fixed
+    uint8_t align_log2;   ///< memrt's: log2 of the alignment asked of the allocator; fixed
     uint32_t scope;       ///< memrt's: tag of the scope of birth, 0 for none
-    uint32_t lead;        ///< memrt's: bytes from the start of the block to its data
-    uint8_t align_log2;   ///< memrt's: log2 of the alignment asked of the allocator
-    uint8_t kind;         ///< a memrt_kind_t
-    uint16_t flags;       ///< memrt's
+    uint32_t lead;        ///< memrt's: bytes from the start of the block to its data; fixed
+    uint32_t flags;       ///< memrt's: atomic by access
 } memrt_meminfo_t;
 
 /// A block has its header this many bytes before its data.

@@ -1,0 +1,56 @@
+#ifndef MEMRT_ALLOC_ALLOCATOR_H
+#define MEMRT_ALLOC_ALLOCATOR_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include <memrt/allocator.h>
+#include <memrt/status.h>
+
+/// Calling an allocator: the defaults for functions that it does not have stand here, so that
+/// wrappers and policies need not know what an upstream lacks.
+
+/// Copy a table that somebody filled, reading no further than its struct_size.
+/// MEMRT_EINVAL: another version, or alloc or free is missing.
+memrt_status_t memrt__allocator_copy(const memrt_allocator_t *from,
+                                     memrt_allocator_t *to) MEMRT_MUST_CHECK;
+
+/// NULL: out of memory.
+void *memrt__allocator_alloc(const memrt_allocator_t *allocator, size_t size, size_t align,
+                             bool zeroed);
+
+/// NULL: out of memory, the old block is as it was.
+void *memrt__allocator_realloc(const memrt_allocator_t *allocator, void *ptr, size_t old_size,
+                               size_t new_size, size_t align);
+
+/// Resize by a new block, a copy and a free, for allocators that have nothing better.
+void *memrt__allocator_move(const memrt_allocator_t *from, const memrt_allocator_t *to, void *ptr,
+                            size_t old_size, size_t new_size, size_t align);
+
+void memrt__allocator_free(const memrt_allocator_t *allocator, void *ptr, size_t size, size_t align);
+size_t memrt__allocator_release_unused(const memrt_allocator_t *allocator);
+size_t memrt__allocator_cached(const memrt_allocator_t *allocator);
+void memrt__allocator_destroy(const memrt_allocator_t *allocator);
+
+/// Blocks of this many bytes and more are large: mapped by the default allocator, data page-aligned.
+#define MEMRT__LARGE ((size_t)1 << 20)
+
+/// The C library's malloc, brought to the alignment asked for.
+extern const memrt_allocator_t memrt__system_allocator;
+
+/// Pages from the operating system, lazily zero; on huge pages from 4 MiB.
+extern const memrt_allocator_t memrt__mapped_allocator;
+
+/// Small blocks from the system allocator, large ones mapped.
+extern const memrt_allocator_t memrt__default_allocator;
+
+/// See memrt_api_t.allocator_guard.
+memrt_status_t memrt__guard_new(const memrt_allocator_t *upstream,
+                                memrt_allocator_t *out) MEMRT_MUST_CHECK;
+
+/// What the guard writes: into fences, into fresh blocks, over freed ones.
+#define MEMRT__POISON_FENCE 0xFD
+#define MEMRT__POISON_FRESH 0xCD
+#define MEMRT__POISON_FREED 0xDD
+
+#endif

@@ -1,0 +1,214 @@
+#include "runtime/alloc/policy.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/base/check.h"
+#include "runtime/base/failure.h"
+#include "runtime/base/lock.h"
+#include "runtime/base/size.h"
+#include "runtime/stats/stats.h"
+
+memrt_policy_t *memrt__policies[MEMRT__ACCOUNTS];
+
+static memrt_policy_t default_policy;
+static memrt__shard_t process_shared;
+static uint32_t limit; /* under the lock of rank POLICIES: indices from here on were never used */
+
+bool memrt__is_name(const char *name)
+{
+    return strnlen(name, MEMRT_NAME_MAX + 1) <= MEMRT_NAME_MAX;
+}
+
+static void fill(memrt_policy_t *policy, uint32_t index, const char *name, size_t alignment)
+{
+    policy->account.index = index;
+    policy->account.shared = &policy->shared;
+    policy->alignment = memrt__size_max(alignment, MEMRT_ALIGN_MIN);
+    policy->refs = 1;
+    memcpy(policy->name, name, strlen(name) + 1);
+}
+
+/// The allocator of a new policy: under checking, fenced.
+static memrt_status_t choose_allocator(const memrt_allocator_t *from, memrt_allocator_t *to)
+{
+    from = from == NULL ? &memrt__default_allocator : from;
+    return memrt__options.check ? memrt__guard_new(from, to) : memrt__allocator_copy(from, to);
+}
+
+void memrt__policy_start(void)
+{
+    memrt__process.shared = &process_shared;
+    fill(&default_policy, 0, "default", memrt__options.alignment);
+    if (choose_allocator(NULL, &default_policy.allocator) != MEMRT_OK) {
+        memrt__abort("no memory for the guard of MEMRT_CHECK");
+    }
+    memrt__policies[0] = &default_policy;
+    limit = 1;
+}
+
+/// Destroy the policies that nobody holds and that have no block left.
+static void sweep(void)
+{
+    for (uint32_t index = 1; index < MEMRT__ACCOUNTS; index++) {
+        memrt__lock(MEMRT__RANK_POLICIES);
+        bool past_all = index >= limit;
+        memrt_policy_t *policy = past_all ? NULL : memrt__policies[index];
+        /* refs first: without references, blocks can only become fewer. */
+        bool dead = policy != NULL && memrt__load_acquire(&policy->refs) == 0 &&
+                    memrt__stats_is_idle(&policy->account);
+        if (dead) {
+            memrt__stats_retire(&policy->account);
+            memrt__policies[index] = NULL;
+        }
+        memrt__unlock(MEMRT__RANK_POLICIES);
+        if (dead) {
+            memrt__allocator_destroy(&policy->allocator);
+            free(policy);
+        }
+        if (past_all) {
+            return;
+        }
+    }
+}
+
+/// Put a policy at the lowest free index.
+static memrt_status_t enter(memrt_policy_t *policy, const char *name, size_t alignment)
+{
+    memrt__lock(MEMRT__RANK_POLICIES);
+    uint32_t index = 1;
+    while (index < limit && memrt__policies[index] != NULL) {
+        index++;
+    }
+    bool room = index < MEMRT__ACCOUNTS;
+    if (room) {
+        fill(policy, index, name, alignment);
+        memrt__policies[index] = policy;
+        limit = (uint32_t)memrt__size_max(limit, index + 1);
+    }
+    memrt__unlock(MEMRT__RANK_POLICIES);
+    return room ? MEMRT_OK : MEMRT_ELIMIT;
+}
+
+static memrt_status_t make(const memrt_policy_options_t *options, memrt_policy_t **out)
+{
+    const char *name = options->name == NULL ? "policy" : options->name;
+    size_t alignment = options->alignment == 0 ? memrt__options.alignment : options->alignment;
+    memrt_policy_t *policy =
+        memrt__failure_due() ? NULL : aligned_alloc(MEMRT__CACHE_LINE, sizeof(*policy));
+    if (policy == NULL) {
+        return MEMRT_ENOMEM;
+    }
+    memset(policy, 0, sizeof(*policy));
+    memrt_status_t status = choose_allocator(options->allocator, &policy->allocator);
+    if (status != MEMRT_OK) {
+        goto free_policy;
+    }
+    status = enter(policy, name, alignment);
+    if (status != MEMRT_OK) {
+        goto free_guard;
+    }
+    *out = policy;
+    return MEMRT_OK;
+
+free_guard:
+    if (memrt__options.check) {
+        free(policy->allocator.ctx); /* the guard's own part: the upstream stays the caller's */
+    }
+free_policy:
+    free(policy);
+    return status;
+}
+
+memrt_status_t memrt__policy_new(const memrt_policy_options_t *options, memrt_policy_t **out)
+{
+    memrt_policy_options_t all = {0};
+    if (options != NULL) {
+        if (options->struct_size < sizeof(options->struct_size)) {
+            return MEMRT_EINVAL;
+        }
+        memcpy(&all, options, memrt__size_min(options->struct_size, sizeof(all)));
+    }
+    bool aligned = all.alignment == 0 ||
+                   (memrt__is_power_of_two(all.alignment) && all.alignment <= MEMRT_ALIGN_MAX);
+    if (!aligned || (all.name != NULL && !memrt__is_name(all.name))) {
+        return MEMRT_EINVAL;
+    }
+    sweep();
+    return make(&all, out);
+}
+
+void memrt__policy_acquire(memrt_policy_t *policy)
+{
+    memrt__fetch_add_relaxed(&policy->refs, 1);
+}
+
+void memrt__policy_release(memrt_policy_t *policy)
+{
+    if (policy != &default_policy && memrt__fetch_sub1_release(&policy->refs) == 1) {
+        sweep();
+    }
+}
+
+memrt_policy_t *memrt__policy_default(void)
+{
+    return &default_policy;
+}
+
+memrt_policy_t *memrt__policy_at(uint32_t index)
+{
+    memrt_policy_t *policy = NULL;
+    memrt__lock(MEMRT__RANK_POLICIES);
+    if (index < limit && memrt__policies[index] != NULL) {
+        policy = memrt__policies[index];
+        memrt__policy_acquire(policy);
+    }
+    memrt__unlock(MEMRT__RANK_POLICIES);
+    return policy;
+}
+
+uint32_t memrt__policy_limit(void)
+{
+    memrt__lock(MEMRT__RANK_POLICIES);
+    uint32_t now = limit;
+    memrt__unlock(MEMRT__RANK_POLICIES);
+    return now;
+}
+
+typedef size_t (*allocator_fn)(const memrt_allocator_t *allocator);
+
+static bool is_same(const memrt_allocator_t *a, const memrt_allocator_t *b)
+{
+    return a->ctx == b->ctx && a->alloc == b->alloc;
+}
+
+/// Ask every allocator once: policies may share one.
+static size_t over_allocators(allocator_fn ask)
+{
+    size_t bytes = 0;
+    uint32_t indices = memrt__policy_limit();
+    for (uint32_t index = 0; index < indices; index++) {
+        memrt_policy_t *policy = memrt__policy_at(index);
+        if (policy == NULL) {
+            continue;
+        }
+        if (index == 0 || !is_same(&policy->allocator, &default_policy.allocator)) {
+            bytes += ask(&policy->allocator);
+        }
+        memrt__policy_release(policy);
+    }
+    return bytes;
+}
+
+size_t memrt__policy_cached(const memrt_policy_t *policy)
+{
+    return policy != NULL ? memrt__allocator_cached(&policy->allocator)
+                          : over_allocators(memrt__allocator_cached);
+}
+
+size_t memrt__policy_release_unused(void)
+{
+    size_t bytes = over_allocators(memrt__allocator_release_unused);
+    sweep();
+    return bytes;
+}

@@ -1,0 +1,54 @@
+#ifndef MEMRT_ALLOC_POLICY_H
+#define MEMRT_ALLOC_POLICY_H
+
+#include <memrt/external.h>
+
+#include "runtime/alloc/allocator.h"
+#include "runtime/base/options.h"
+#include "runtime/stats/shard.h"
+
+/// An allocator with its settings and its account. Blocks name their policy by index.
+///
+/// A policy without references stays until the last of its blocks is gone, so that a block can always
+/// find the allocator that made it; then a sweep destroys it and its index is free. Invariant: the
+/// last thing that a free touches of a policy is the count `free` of a shard.
+struct memrt_policy {
+    memrt__account_t account;       ///< index and gauges
+    memrt_allocator_t allocator;    ///< fixed
+    size_t alignment;               ///< bytes, fixed
+    size_t refs;                    ///< atomic; 0: nothing may be allocated from it any more
+    char name[MEMRT_NAME_MAX + 1];  ///< fixed
+    memrt__shard_t shared;          ///< see memrt__account_t.shared
+};
+
+/// The policy at each index, or NULL. Slots are written under the lock of rank POLICIES; the holder of
+/// a block or reference may read its slot without.
+extern memrt_policy_t *memrt__policies[MEMRT__ACCOUNTS];
+
+static inline memrt_policy_t *memrt__policy_of(const memrt_meminfo_t *mi)
+{
+    return memrt__policies[mi->policy];
+}
+
+/// Make the default policy, index 0, according to the options. Once, before anything else.
+void memrt__policy_start(void);
+
+/// The functions of memrt_api_t of the same names.
+memrt_status_t memrt__policy_new(const memrt_policy_options_t *options,
+                                 memrt_policy_t **out) MEMRT_MUST_CHECK;
+void memrt__policy_acquire(memrt_policy_t *policy);
+void memrt__policy_release(memrt_policy_t *policy);
+memrt_policy_t *memrt__policy_default(void);
+memrt_policy_t *memrt__policy_at(uint32_t index);
+uint32_t memrt__policy_limit(void);
+
+/// Bytes that the allocator of `policy` (NULL: those of all policies) keeps for reuse.
+size_t memrt__policy_cached(const memrt_policy_t *policy);
+
+/// Have all allocators give cached memory back; returns bytes.
+size_t memrt__policy_release_unused(void);
+
+/// Whether a name is short enough to be one.
+bool memrt__is_name(const char *name);
+
+#endif

@@ -1,0 +1,58 @@
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/alloc/allocator.h"
+
+/// What malloc aligns to by itself.
+#define MALLOC_ALIGN (_Alignof(max_align_t))
+
+static void *system_alloc(void *ctx, size_t size, size_t align)
+{
+    (void)ctx;
+    if (align <= MALLOC_ALIGN) {
+        return malloc(size);
+    }
+    void *ptr;
+    return posix_memalign(&ptr, align, size) == 0 ? ptr : NULL;
+}
+
+static void *system_alloc_zeroed(void *ctx, size_t size, size_t align)
+{
+    if (align <= MALLOC_ALIGN) {
+        return calloc(1, size);
+    }
+    void *ptr = system_alloc(ctx, size, align);
+    if (ptr != NULL) {
+        memset(ptr, 0, size);
+    }
+    return ptr;
+}
+
+static void *system_realloc(void *ctx, void *ptr, size_t old_size, size_t new_size, size_t align)
+{
+    (void)ctx;
+    if (align <= MALLOC_ALIGN) {
+        return realloc(ptr, new_size);
+    }
+    /* realloc forgets the alignment when it moves a block. */
+    return memrt__allocator_move(&memrt__system_allocator, &memrt__system_allocator, ptr, old_size,
+                                 new_size, align);
+}
+
+static void system_free(void *ctx, void *ptr, size_t size, size_t align)
+{
+    (void)ctx;
+    (void)size;
+    (void)align;
+    free(ptr);
+}
+
+const memrt_allocator_t memrt__system_allocator = {
+    .struct_size = sizeof(memrt_allocator_t),
+    .version = MEMRT_ALLOCATOR_VERSION,
+    .name = "system",
+    .alloc = system_alloc,
+    .alloc_zeroed = system_alloc_zeroed,
+    .realloc = system_realloc,
+    .free = system_free,
+};
