@@ -47,6 +47,11 @@ static inline size_t memrt__fetch_sub1_release(size_t *p)
 {
     return atomic_fetch_sub_explicit(MEMRT__WORD(p), 1, memory_order_release);
 }
+static inline bool memrt__cas_acquire(size_t *p, size_t expected, size_t desired)
+{
+    return atomic_compare_exchange_strong_explicit(MEMRT__WORD(p), &expected, desired,
+                                                   memory_order_acquire, memory_order_relaxed);
+}
 static inline bool memrt__cas_relaxed(size_t *p, size_t expected, size_t desired)
 {
     return atomic_compare_exchange_strong_explicit(MEMRT__WORD(p), &expected, desired,
@@ -56,9 +61,10 @@ static inline unsigned memrt__flags_load_relaxed(const unsigned *p)
 {
     return atomic_load_explicit((const _Atomic(unsigned) *)p, memory_order_relaxed);
 }
-static inline void memrt__flags_set_relaxed(unsigned *p, unsigned bits)
+/// Returns the flags from before.
+static inline unsigned memrt__flags_set_relaxed(unsigned *p, unsigned bits)
 {
-    atomic_fetch_or_explicit((_Atomic(unsigned) *)p, bits, memory_order_relaxed);
+    return atomic_fetch_or_explicit((_Atomic(unsigned) *)p, bits, memory_order_relaxed);
 }
 
 #else
@@ -97,6 +103,10 @@ static inline size_t memrt__fetch_sub1_release(size_t *p)
 {
     return AO_fetch_and_sub1_release(MEMRT__WORD(p));
 }
+static inline bool memrt__cas_acquire(size_t *p, size_t expected, size_t desired)
+{
+    return AO_compare_and_swap_acquire(MEMRT__WORD(p), expected, desired) != 0;
+}
 static inline bool memrt__cas_relaxed(size_t *p, size_t expected, size_t desired)
 {
     return AO_compare_and_swap(MEMRT__WORD(p), expected, desired) != 0;
@@ -105,9 +115,15 @@ static inline unsigned memrt__flags_load_relaxed(const unsigned *p)
 {
     return AO_int_load((const volatile unsigned *)p);
 }
-static inline void memrt__flags_set_relaxed(unsigned *p, unsigned bits)
+/// Returns the flags from before.
+static inline unsigned memrt__flags_set_relaxed(unsigned *p, unsigned bits)
 {
-    AO_int_or((volatile unsigned *)p, bits);
+    unsigned before = memrt__flags_load_relaxed(p);
+    while ((before & bits) != bits &&
+           !AO_int_compare_and_swap((volatile unsigned *)p, before, before | bits)) {
+        before = memrt__flags_load_relaxed(p);
+    }
+    return before;
 }
 
 #endif

@@ -1,0 +1,360 @@
+#include "runtime/meminfo/block.h"
+
+#include <string.h>
+
+#include "runtime/base/check.h"
+#include "runtime/base/failure.h"
+#include "runtime/base/os.h"
+#include "runtime/base/size.h"
+#include "runtime/debug/live.h"
+
+_Static_assert(sizeof(memrt_meminfo_t) == MEMRT_HEADER_SIZE, "the header is one line");
+_Static_assert(offsetof(memrt_meminfo_t, refct) == 0, "compiled code counts at 0");
+_Static_assert(offsetof(memrt_meminfo_t, dtor) == 8, "NRT's second word");
+_Static_assert(offsetof(memrt_meminfo_t, dtor_info) == 16, "NRT's third word");
+_Static_assert(offsetof(memrt_meminfo_t, data) == 24, "compiled code reads data at 24");
+_Static_assert(offsetof(memrt_meminfo_t, size) == 32, "NRT's fifth word");
+_Static_assert(offsetof(memrt_meminfo_t, external_allocator) == 40, "NRT's sixth word");
+_Static_assert(MEMRT__ACCOUNTS <= UINT16_MAX + 1u, "an index fits the header");
+
+size_t memrt__tracking;
+
+static const memrt_watcher_t *watcher;
+
+/// Where in a block things lie.
+typedef struct layout {
+    size_t lead;  ///< from the start to the data
+    size_t align; ///< of start and data
+    size_t bytes; ///< of the whole block
+} layout_t;
+
+static bool has_data(memrt_kind_t kind)
+{
+    return kind == MEMRT_KIND_INLINE || kind == MEMRT_KIND_BLOCK;
+}
+
+/// False: the size overflows.
+static bool lay_out(memrt_kind_t kind, size_t size, size_t alignment, layout_t *out)
+{
+    out->align = memrt__size_max(alignment, MEMRT_ALIGN_MIN);
+    if (!has_data(kind)) {
+        out->lead = out->bytes = MEMRT_HEADER_SIZE;
+        return true;
+    }
+    if (size >= MEMRT__LARGE) {
+        out->align = memrt__size_max(out->align, memrt__os_page_size());
+    }
+    out->lead = out->align;
+    if (!memrt__size_add(out->lead, memrt__size_max(size, 1), &out->bytes)) {
+        return false;
+    }
+    return size < MEMRT__LARGE ||
+           memrt__size_round_up(out->bytes, memrt__os_page_size(), &out->bytes);
+}
+
+/// The layout of a block that stands. `alignment` as it was asked for gives the same again.
+static layout_t layout_of(const memrt_meminfo_t *mi)
+{
+    layout_t layout;
+    bool fits = lay_out((memrt_kind_t)mi->kind, mi->size, (size_t)1 << mi->align_log2, &layout);
+    MEMRT__ASSERT(fits);
+    (void)fits;
+    if (mi->external_allocator != NULL) {
+        layout.bytes += layout.align;
+    }
+    return layout;
+}
+
+/// An external allocator aligns to nothing in particular: ask for more and place the data inside.
+static char *obtain_external(const memrt__block_request_t *request, layout_t *layout)
+{
+    size_t bytes;
+    if (!memrt__size_add(layout->bytes, layout->align, &bytes)) {
+        return NULL;
+    }
+    char *start = request->external->malloc(bytes, request->external->opaque_data);
+    if (start == NULL) {
+        return NULL;
+    }
+    size_t shift = (size_t)(-(uintptr_t)start & (layout->align - 1));
+    layout->lead += shift;
+    layout->bytes = bytes;
+    if (request->zeroed) {
+        memset(start + layout->lead, 0, request->size);
+    }
+    return start;
+}
+
+static char *obtain(const memrt__block_request_t *request, layout_t *layout)
+{
+    if (memrt__failure_due()) {
+        return NULL;
+    }
+    if (request->external != NULL) {
+        return obtain_external(request, layout);
+    }
+    return memrt__allocator_alloc(&request->policy->allocator, layout->bytes, layout->align,
+                                  request->zeroed);
+}
+
+static void give_back(memrt_meminfo_t *mi, size_t bytes, size_t align)
+{
+    char *start = (char *)mi + MEMRT_HEADER_SIZE - mi->lead;
+    if (mi->external_allocator != NULL) {
+        mi->external_allocator->free(start, mi->external_allocator->opaque_data);
+    } else {
+        memrt__allocator_free(&memrt__policy_of(mi)->allocator, start, bytes, align);
+    }
+}
+
+static memrt_meminfo_t *write_header(char *start, const memrt__block_request_t *request,
+                                     const layout_t *layout, size_t alignment)
+{
+    memrt_meminfo_t *mi = (memrt_meminfo_t *)(start + layout->lead - MEMRT_HEADER_SIZE);
+    *mi = (memrt_meminfo_t){
+        .refct = 0,
+        .data = has_data(request->kind) ? start + layout->lead : NULL,
+        .size = has_data(request->kind) ? request->size : 0,
+        .external_allocator = request->external,
+        .policy = (uint16_t)request->policy->account.index,
+        .kind = (uint8_t)request->kind,
+        .align_log2 = (uint8_t)memrt__log2(alignment),
+        .lead = (uint32_t)layout->lead,
+        .flags = request->kind == MEMRT_KIND_BLOCK ? 0 : MEMRT__FLAG_MEMINFO,
+    };
+    return mi;
+}
+
+/// Bytes that a block takes from its allocator, as the account holds them.
+static size_t held_by(const memrt_meminfo_t *mi)
+{
+    return layout_of(mi).bytes;
+}
+
+static void count_birth(const memrt_meminfo_t *mi)
+{
+    memrt__tally_t tally = memrt__tally(&memrt__policy_of(mi)->account);
+    memrt__tally_in(&tally, &tally.shard->alloc, 1);
+    memrt__tally_in(&tally, &tally.shard->mi_alloc, (mi->flags & MEMRT__FLAG_MEMINFO) != 0);
+    memrt__tally_in(&tally, &tally.shard->held_in, held_by(mi));
+    if (has_data((memrt_kind_t)mi->kind)) {
+        memrt__tally_grow(&tally, mi->size);
+    }
+}
+
+/// What is left to count of a block after its memory is gone.
+typedef struct death {
+    memrt__account_t *account;
+    memrt_kind_t kind;
+    bool is_meminfo;
+    size_t size, held;
+} death_t;
+
+/// `free` comes last: the policy may be gone after it.
+static void count_death(const death_t *death)
+{
+    memrt__tally_t tally = memrt__tally(death->account);
+    memrt__tally_out(&tally, &tally.shard->mi_free, death->is_meminfo);
+    memrt__tally_out(&tally, &tally.shard->held_out, death->held);
+    if (has_data(death->kind)) {
+        memrt__tally_shrink(&tally, death->size);
+    } else if (death->kind == MEMRT_KIND_ADOPTED) {
+        memrt__tally_out(&tally, &tally.shard->adopted_out, death->size);
+    }
+    memrt__tally_out(&tally, &tally.shard->free, 1);
+}
+
+void memrt__block_refused(memrt_policy_t *policy)
+{
+    memrt__tally_t tally = memrt__tally(&policy->account);
+    memrt__tally_in(&tally, &tally.shard->failed, 1);
+}
+
+static bool is_listed(const memrt_meminfo_t *mi)
+{
+    return (memrt__flags_load_relaxed(&mi->flags) & MEMRT__FLAG_LISTED) != 0;
+}
+
+bool memrt__block_list(memrt_meminfo_t *mi)
+{
+    if (is_listed(mi)) {
+        return true;
+    }
+    if (!memrt__live_insert((uintptr_t)mi)) {
+        return false;
+    }
+    memrt__flags_set_relaxed(&mi->flags, MEMRT__FLAG_LISTED);
+    return true;
+}
+
+memrt_meminfo_t *memrt__block_new(const memrt__block_request_t *request)
+{
+    size_t alignment = request->alignment == 0 ? request->policy->alignment : request->alignment;
+    layout_t layout;
+    char *start = NULL;
+    if (lay_out(request->kind, request->size, alignment, &layout)) {
+        start = obtain(request, &layout);
+    }
+    if (start == NULL) {
+        memrt__block_refused(request->policy);
+        return NULL;
+    }
+    memrt_meminfo_t *mi = write_header(start, request, &layout, alignment);
+    if (MEMRT__UNLIKELY(memrt__load_relaxed(&memrt__tracking) != 0) && !memrt__block_list(mi)) {
+        give_back(mi, layout.bytes, layout.align);
+        memrt__block_refused(request->policy);
+        return NULL;
+    }
+    count_birth(mi);
+    return mi;
+}
+
+void memrt__block_promote(memrt_meminfo_t *mi)
+{
+    unsigned before = memrt__flags_set_relaxed(&mi->flags, MEMRT__FLAG_MEMINFO);
+    if ((before & MEMRT__FLAG_MEMINFO) == 0) {
+        memrt__tally_t tally = memrt__tally(&memrt__policy_of(mi)->account);
+        memrt__tally_in(&tally, &tally.shard->mi_alloc, 1);
+    }
+}
+
+void memrt__watcher_set(const memrt_watcher_t *next)
+{
+    memrt__store_release((size_t *)&watcher, (size_t)next);
+}
+
+static const memrt_watcher_t *watcher_now(void)
+{
+    return (const memrt_watcher_t *)memrt__load_acquire((const size_t *)&watcher);
+}
+
+static void tell_death(const memrt_meminfo_t *mi)
+{
+    const memrt_watcher_t *now = watcher_now();
+    if (now != NULL) {
+        now->death(mi->data);
+    }
+}
+
+static void tell_resize(void *old_data, const memrt_meminfo_t *mi)
+{
+    const memrt_watcher_t *now = watcher_now();
+    if (now != NULL) {
+        now->resize(old_data, mi->data, mi->size);
+    }
+}
+
+void memrt__block_delete(memrt_meminfo_t *mi)
+{
+    unsigned flags = memrt__flags_load_relaxed(&mi->flags);
+    if (MEMRT__UNLIKELY((flags & (MEMRT__FLAG_LISTED | MEMRT__FLAG_WATCHED)) != 0)) {
+        if ((flags & MEMRT__FLAG_WATCHED) != 0) {
+            tell_death(mi);
+        }
+        if ((flags & MEMRT__FLAG_LISTED) != 0) {
+            memrt__live_remove((uintptr_t)mi);
+        }
+    }
+    layout_t layout = layout_of(mi);
+    death_t death = {
+        .account = &memrt__policy_of(mi)->account,
+        .kind = (memrt_kind_t)mi->kind,
+        .is_meminfo = (flags & MEMRT__FLAG_MEMINFO) != 0,
+        .size = mi->size,
+        .held = layout.bytes,
+    };
+    give_back(mi, layout.bytes, layout.align);
+    count_death(&death);
+}
+
+/// Who is not listed can be found by nobody, so a count of one stays one. Acquire: what former
+/// holders did before their release is done before the block moves.
+bool memrt__block_claim(memrt_meminfo_t *mi)
+{
+    return is_listed(mi) ? memrt__cas_acquire(&mi->refct, 1, 0)
+                         : memrt__load_acquire(&mi->refct) == 1;
+}
+
+/// A resize that keeps the block's place in everything but its address.
+static memrt_meminfo_t *relocate(memrt_meminfo_t *mi, size_t size, layout_t *layout)
+{
+    memrt__block_request_t request = {.policy = memrt__policy_of(mi), .size = size};
+    char *start = obtain(&request, layout);
+    if (start == NULL) {
+        return NULL;
+    }
+    memrt_meminfo_t *moved = (memrt_meminfo_t *)(start + layout->lead - MEMRT_HEADER_SIZE);
+    memcpy(moved, mi, MEMRT_HEADER_SIZE + memrt__size_min(mi->size, size));
+    moved->lead = (uint32_t)layout->lead;
+    memrt__block_set_data(moved, start + layout->lead, size);
+    bool listed = is_listed(mi);
+    if (listed && !memrt__live_insert((uintptr_t)moved)) {
+        memrt__allocator_free(&request.policy->allocator, start, layout->bytes, layout->align);
+        return NULL;
+    }
+    layout_t old = layout_of(mi);
+    if (listed) {
+        memrt__live_inherit((uintptr_t)mi, (uintptr_t)moved);
+        memrt__live_remove((uintptr_t)mi);
+    }
+    give_back(mi, old.bytes, old.align);
+    return moved;
+}
+
+/// The allocator's own resize moves the header along with the data.
+static memrt_meminfo_t *resize_in_allocator(memrt_meminfo_t *mi, const layout_t *old,
+                                            const layout_t *layout, size_t size)
+{
+    if (memrt__failure_due()) {
+        return NULL;
+    }
+    char *start = (char *)mi + MEMRT_HEADER_SIZE - mi->lead;
+    start = memrt__allocator_realloc(&memrt__policy_of(mi)->allocator, start, old->bytes,
+                                     layout->bytes, layout->align);
+    if (start == NULL) {
+        return NULL;
+    }
+    memrt_meminfo_t *moved = (memrt_meminfo_t *)(start + layout->lead - MEMRT_HEADER_SIZE);
+    memrt__block_set_data(moved, start + layout->lead, size);
+    return moved;
+}
+
+static void count_resize(const memrt_meminfo_t *mi, size_t old_size, size_t old_held)
+{
+    memrt__tally_t tally = memrt__tally(&memrt__policy_of(mi)->account);
+    size_t held = held_by(mi);
+    memrt__tally_in(&tally, &tally.shard->realloc, 1);
+    memrt__tally_in(&tally, &tally.shard->held_in, held);
+    memrt__tally_out(&tally, &tally.shard->held_out, old_held);
+    if (mi->size > old_size) {
+        memrt__tally_grow(&tally, mi->size - old_size);
+    } else {
+        memrt__tally_shrink(&tally, old_size - mi->size);
+    }
+}
+
+memrt_meminfo_t *memrt__block_resize(memrt_meminfo_t *mi, size_t size)
+{
+    MEMRT__ASSERT(mi->external_allocator == NULL && has_data((memrt_kind_t)mi->kind));
+    void *old_data = mi->data;
+    size_t old_size = mi->size;
+    memrt_policy_t *policy = memrt__policy_of(mi);
+    layout_t old = layout_of(mi);
+    layout_t layout;
+    memrt_meminfo_t *moved = NULL;
+    if (lay_out((memrt_kind_t)mi->kind, size, (size_t)1 << mi->align_log2, &layout)) {
+        moved = is_listed(mi) || layout.lead != old.lead
+                    ? relocate(mi, size, &layout)
+                    : resize_in_allocator(mi, &old, &layout, size);
+    }
+    if (moved == NULL) {
+        memrt__block_born(mi);
+        memrt__block_refused(policy);
+        return NULL;
+    }
+    count_resize(moved, old_size, old.bytes);
+    if ((memrt__flags_load_relaxed(&moved->flags) & MEMRT__FLAG_WATCHED) != 0) {
+        tell_resize(old_data, moved);
+    }
+    return memrt__block_born(moved);
+}

@@ -1,0 +1,218 @@
+#include "runtime/meminfo/meminfo.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "runtime/base/size.h"
+#include "runtime/debug/live.h"
+#include "runtime/meminfo/resizable.h"
+
+/// Relaxed: set at the end of the process; a destructor more or less at that moment is as well.
+static size_t shut_down;
+
+void memrt__meminfo_shutdown(void)
+{
+    memrt__store_relaxed(&shut_down, 1);
+}
+
+static bool is_alignment(size_t alignment)
+{
+    return alignment == 0 ||
+           (memrt__is_power_of_two(alignment) && alignment <= MEMRT_ALIGN_MAX);
+}
+
+memrt_status_t memrt__meminfo_options(const memrt_new_options_t *options, memrt_new_options_t *out)
+{
+    memrt_new_options_t all = {0};
+    if (options != NULL) {
+        if (options->struct_size < sizeof(options->struct_size)) {
+            return MEMRT_EINVAL;
+        }
+        memcpy(&all, options, memrt__size_min(options->struct_size, sizeof(all)));
+    }
+    if (!is_alignment(all.alignment) || (all.name != NULL && !memrt__is_name(all.name))) {
+        return MEMRT_EINVAL;
+    }
+    if (all.policy == NULL) {
+        all.policy = memrt__policy_default();
+    }
+    *out = all;
+    return MEMRT_OK;
+}
+
+memrt_status_t memrt__meminfo_dress(memrt_meminfo_t *mi, const memrt_new_options_t *options)
+{
+    if (options->name != NULL) {
+        memrt_status_t status = memrt__meminfo_set_name(mi, options->name);
+        if (status != MEMRT_OK) {
+            memrt__block_refused(options->policy);
+            return status;
+        }
+    }
+    mi->dtor = options->dtor;
+    mi->dtor_info = options->dtor_info;
+    if (options->readonly) {
+        memrt__flags_set_relaxed(&mi->flags, MEMRT__FLAG_READONLY);
+    }
+    return MEMRT_OK;
+}
+
+memrt_meminfo_t *memrt__meminfo_allocate(size_t nbytes)
+{
+    return memrt__meminfo_allocate_external(nbytes, NULL);
+}
+
+memrt_meminfo_t *memrt__meminfo_allocate_external(size_t nbytes,
+                                                  memrt_external_allocator_t *allocator)
+{
+    memrt__block_request_t request = {.policy = memrt__policy_default(),
+                                      .size = nbytes,
+                                      .kind = MEMRT_KIND_INLINE,
+                                      .external = allocator};
+    memrt_meminfo_t *mi = memrt__block_new(&request);
+    return mi == NULL ? NULL : memrt__block_born(mi);
+}
+
+memrt_status_t memrt__meminfo_new(size_t size, const memrt_new_options_t *options,
+                                  memrt_meminfo_t **out)
+{
+    memrt_new_options_t all;
+    memrt_status_t status = memrt__meminfo_options(options, &all);
+    if (status != MEMRT_OK) {
+        return status;
+    }
+    memrt__block_request_t request = {.policy = all.policy,
+                                      .size = size,
+                                      .alignment = all.alignment,
+                                      .kind = MEMRT_KIND_INLINE,
+                                      .zeroed = all.zeroed != 0,
+                                      .external = all.external};
+    memrt_meminfo_t *mi = memrt__block_new(&request);
+    if (mi == NULL) {
+        return MEMRT_ENOMEM;
+    }
+    status = memrt__meminfo_dress(mi, &all);
+    if (status != MEMRT_OK) {
+        memrt__block_delete(mi);
+        return status;
+    }
+    *out = memrt__block_born(mi);
+    return MEMRT_OK;
+}
+
+/// Put foreign data behind a header: with it the account has it.
+static void take_over(memrt_meminfo_t *mi, void *data, size_t size)
+{
+    memrt__tally_t tally = memrt__tally(&memrt__policy_of(mi)->account);
+    memrt__tally_in(&tally, &tally.shard->adopted_in, size);
+    memrt__block_set_data(mi, data, size);
+}
+
+memrt_status_t memrt__meminfo_adopt(void *data, size_t size, const memrt_new_options_t *options,
+                                    memrt_meminfo_t **out)
+{
+    memrt_new_options_t all;
+    memrt_status_t status = memrt__meminfo_options(options, &all);
+    if (status != MEMRT_OK) {
+        return status;
+    }
+    if ((data == NULL && size != 0) || all.zeroed || all.alignment != 0 || all.external != NULL) {
+        return MEMRT_EINVAL;
+    }
+    memrt__block_request_t request = {.policy = all.policy, .kind = MEMRT_KIND_ADOPTED};
+    memrt_meminfo_t *mi = memrt__block_new(&request);
+    if (mi == NULL) {
+        return MEMRT_ENOMEM;
+    }
+    status = memrt__meminfo_dress(mi, &all);
+    if (status != MEMRT_OK) {
+        memrt__block_delete(mi);
+        return status;
+    }
+    take_over(mi, data, size);
+    *out = memrt__block_born(mi);
+    return MEMRT_OK;
+}
+
+/// Destructor of manage_memory: `dtor_info` is the caller's destructor of one argument.
+static void managed_dtor(void *data, size_t size, void *dtor_info)
+{
+    (void)size;
+    memrt_managed_dtor_fn dtor;
+    memcpy(&dtor, &dtor_info, sizeof(dtor));
+    dtor(data);
+}
+
+memrt_meminfo_t *memrt__meminfo_manage_memory(void *data, memrt_managed_dtor_fn dtor)
+{
+    memrt_new_options_t options = {.struct_size = sizeof(options)};
+    if (dtor != NULL) {
+        options.dtor = managed_dtor;
+        memcpy(&options.dtor_info, &dtor, sizeof(dtor));
+    }
+    memrt_meminfo_t *mi;
+    return memrt__meminfo_adopt(data, 0, &options, &mi) == MEMRT_OK ? mi : NULL;
+}
+
+void memrt__meminfo_call_dtor(memrt_meminfo_t *mi)
+{
+    if (mi->dtor != NULL && memrt__load_relaxed(&shut_down) == 0) {
+        mi->dtor(mi->data, mi->size, mi->dtor_info);
+    }
+    if (mi->kind == MEMRT_KIND_RESIZABLE) {
+        memrt__resizable_free(mi, mi->data);
+    }
+    memrt__block_delete(mi);
+}
+
+memrt_status_t memrt__meminfo_set_name(memrt_meminfo_t *mi, const char *name)
+{
+    if (name != NULL && name[0] == '\0') {
+        name = NULL;
+    }
+    if (name != NULL && !memrt__is_name(name)) {
+        return MEMRT_EINVAL;
+    }
+    bool listed = (memrt__flags_load_relaxed(&mi->flags) & MEMRT__FLAG_LISTED) != 0;
+    if (name == NULL && !listed) {
+        return MEMRT_OK;
+    }
+    if (!memrt__block_list(mi) || !memrt__live_set_name((uintptr_t)mi, name)) {
+        return MEMRT_ENOMEM;
+    }
+    return MEMRT_OK;
+}
+
+static void copy_name(const memrt__live_entry_t *entry, void *buffer)
+{
+    if (entry->name != NULL) {
+        strcpy(buffer, entry->name);
+    }
+}
+
+void memrt__meminfo_get_name(const memrt_meminfo_t *mi, char *buffer)
+{
+    buffer[0] = '\0';
+    if ((memrt__flags_load_relaxed(&mi->flags) & MEMRT__FLAG_LISTED) != 0) {
+        memrt__live_visit((uintptr_t)mi, copy_name, buffer);
+    }
+}
+
+const char *memrt__kind_text(uint32_t kind)
+{
+    static const char *const texts[] = {"unknown", "inline", "adopted", "resizable", "block"};
+    return texts[kind < sizeof(texts) / sizeof(texts[0]) ? kind : 0];
+}
+
+size_t memrt__meminfo_dump(const memrt_meminfo_t *mi, char *buffer, size_t length)
+{
+    char name[MEMRT_NAME_MAX + 1];
+    memrt__meminfo_get_name(mi, name);
+    int needed = snprintf(buffer, length,
+                          "MemInfo %p: %s%s%s%zu bytes at %p, refcount %zu, %s, policy %s",
+                          (const void *)mi, name[0] == '\0' ? "" : "\"", name,
+                          name[0] == '\0' ? "" : "\", ", mi->size, mi->data,
+                          memrt__meminfo_refcount(mi), memrt__kind_text(mi->kind),
+                          memrt__policy_of(mi)->name);
+    return needed < 0 ? 0 : (size_t)needed;
+}

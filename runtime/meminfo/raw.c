@@ -1,0 +1,81 @@
+#include "runtime/meminfo/raw.h"
+
+#include <string.h>
+
+#include "runtime/base/size.h"
+#include "runtime/debug/live.h"
+
+static memrt_policy_t *or_default(void *policy)
+{
+    return policy == NULL ? memrt__policy_default() : policy;
+}
+
+static void *new_data(const memrt__block_request_t *request)
+{
+    memrt_meminfo_t *mi = memrt__block_new(request);
+    return mi == NULL ? NULL : memrt__block_born(mi)->data;
+}
+
+void *memrt__raw_alloc(void *policy, size_t size)
+{
+    memrt__block_request_t request = {
+        .policy = or_default(policy), .size = size, .kind = MEMRT_KIND_BLOCK};
+    return new_data(&request);
+}
+
+void *memrt__raw_calloc(void *policy, size_t count, size_t size)
+{
+    memrt__block_request_t request = {
+        .policy = or_default(policy), .kind = MEMRT_KIND_BLOCK, .zeroed = true};
+    if (!memrt__size_mul(count, size, &request.size)) {
+        memrt__block_refused(request.policy);
+        return NULL;
+    }
+    return new_data(&request);
+}
+
+/// Others hold the block: the caller gets its own, they keep theirs.
+static void *part_from_shared(memrt_meminfo_t *mi, size_t size)
+{
+    memrt__block_request_t request = {.policy = memrt__policy_of(mi),
+                                      .size = size,
+                                      .alignment = (size_t)1 << mi->align_log2,
+                                      .kind = MEMRT_KIND_BLOCK};
+    void *own = new_data(&request);
+    if (own != NULL) {
+        memcpy(own, mi->data, memrt__size_min(mi->size, size));
+        memrt__meminfo_release(mi);
+    }
+    return own;
+}
+
+void *memrt__raw_realloc(void *policy, void *data, size_t size)
+{
+    if (data == NULL) {
+        return memrt__raw_alloc(policy, size);
+    }
+    memrt_meminfo_t *mi = memrt__block_of(data);
+    if (!memrt__block_claim(mi)) {
+        return part_from_shared(mi, size);
+    }
+    memrt_meminfo_t *resized = memrt__block_resize(mi, size);
+    return resized == NULL ? NULL : resized->data;
+}
+
+void memrt__raw_free(void *policy, void *data, size_t size)
+{
+    (void)policy;
+    (void)size;
+    if (data != NULL) {
+        memrt__meminfo_release(memrt__block_of(data));
+    }
+}
+
+memrt_status_t memrt__raw_meminfo(void *data, memrt_meminfo_t **out)
+{
+    memrt_meminfo_t *mi = memrt__block_of(data);
+    memrt__meminfo_acquire(mi);
+    memrt__block_promote(mi);
+    *out = mi;
+    return MEMRT_OK;
+}

@@ -1,0 +1,81 @@
+#include "runtime/meminfo/resizable.h"
+
+#include "runtime/meminfo/raw.h"
+
+/// The alignment that was asked for stands in the header and holds for every data block.
+static memrt_meminfo_t *new_data(const memrt_meminfo_t *mi, size_t size, bool zeroed)
+{
+    memrt__block_request_t request = {.policy = memrt__policy_of(mi),
+                                      .size = size,
+                                      .alignment = (size_t)1 << mi->align_log2,
+                                      .kind = MEMRT_KIND_BLOCK,
+                                      .zeroed = zeroed};
+    memrt_meminfo_t *data = memrt__block_new(&request);
+    return data == NULL ? NULL : memrt__block_born(data);
+}
+
+static void *set_data(memrt_meminfo_t *mi, const memrt_meminfo_t *data)
+{
+    memrt__block_set_data(mi, data->data, data->size);
+    return mi->data;
+}
+
+memrt_status_t memrt__resizable_new(size_t size, const memrt_new_options_t *options,
+                                    memrt_meminfo_t **out)
+{
+    memrt_new_options_t all;
+    memrt_status_t status = memrt__meminfo_options(options, &all);
+    if (status != MEMRT_OK) {
+        return status;
+    }
+    if (all.external != NULL) {
+        return MEMRT_EINVAL;
+    }
+    memrt__block_request_t request = {
+        .policy = all.policy, .alignment = all.alignment, .kind = MEMRT_KIND_RESIZABLE};
+    memrt_meminfo_t *mi = memrt__block_new(&request);
+    if (mi == NULL) {
+        return MEMRT_ENOMEM;
+    }
+    memrt_meminfo_t *data = new_data(mi, size, all.zeroed != 0);
+    if (data == NULL) {
+        status = MEMRT_ENOMEM;
+        goto delete_header;
+    }
+    status = memrt__meminfo_dress(mi, &all);
+    if (status != MEMRT_OK) {
+        goto delete_data;
+    }
+    set_data(mi, data);
+    *out = memrt__block_born(mi);
+    return MEMRT_OK;
+
+delete_data:
+    memrt__block_delete(data);
+delete_header:
+    memrt__block_delete(mi);
+    return status;
+}
+
+void *memrt__resizable_alloc(memrt_meminfo_t *mi, size_t size)
+{
+    memrt_meminfo_t *data = new_data(mi, size, false);
+    return data == NULL ? NULL : set_data(mi, data);
+}
+
+void *memrt__resizable_realloc(memrt_meminfo_t *mi, size_t size)
+{
+    if (mi->data == NULL) {
+        return memrt__resizable_alloc(mi, size);
+    }
+    void *data = memrt__raw_realloc(memrt__policy_of(mi), mi->data, size);
+    return data == NULL ? NULL : set_data(mi, memrt__block_of(data));
+}
+
+void memrt__resizable_free(memrt_meminfo_t *mi, void *data)
+{
+    if (data == mi->data) {
+        memrt__block_set_data(mi, NULL, 0);
+    }
+    memrt__raw_free(memrt__policy_of(mi), data, 0);
+}

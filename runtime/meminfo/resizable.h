@@ -1,0 +1,15 @@
+#ifndef MEMRT_MEMINFO_RESIZABLE_H
+#define MEMRT_MEMINFO_RESIZABLE_H
+
+#include "runtime/meminfo/meminfo.h"
+
+/// MemInfos whose data may move: a header, and a block of its own for the data. The functions are
+/// those of memrt_api_t with the same names.
+
+memrt_status_t memrt__resizable_new(size_t size, const memrt_new_options_t *options,
+                                    memrt_meminfo_t **out) MEMRT_MUST_CHECK;
+void *memrt__resizable_alloc(memrt_meminfo_t *mi, size_t size);
+void *memrt__resizable_realloc(memrt_meminfo_t *mi, size_t size);
+void memrt__resizable_free(memrt_meminfo_t *mi, void *data);
+
+#endif

@@ -1,0 +1,37 @@
+#include "runtime/runtime.h"
+
+#include <pthread.h>
+
+#include "runtime/alloc/policy.h"
+#include "runtime/base/lock.h"
+#include "runtime/base/options.h"
+#include "runtime/meminfo/block.h"
+#include "runtime/stats/shard.h"
+
+static void in_child(void)
+{
+    memrt__lock_renew_all();
+    memrt__thread_forked();
+}
+
+static void start(void)
+{
+    memrt__options_read();
+    memrt__policy_start();
+    memrt__runtime_track(memrt__options.track);
+    /* Refused only for want of memory; then a child of a threaded process may find locks held. */
+    (void)pthread_atfork(memrt__lock_all, memrt__unlock_all, in_child);
+}
+
+void memrt__runtime_start(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, start);
+}
+
+bool memrt__runtime_track(bool on)
+{
+    bool was = memrt__load_relaxed(&memrt__tracking) != 0;
+    memrt__store_relaxed(&memrt__tracking, on || memrt__options.check);
+    return was;
+}
