@@ -1,0 +1,142 @@
+"""What is installed can be built against: by CMake's install and from the wheel."""
+
+from __future__ import annotations
+
+import ctypes
+import importlib.util
+import os
+import re
+import subprocess
+import sysconfig
+from pathlib import Path
+
+import memrt
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+CONSUMER = Path(__file__).with_name("consumer")
+VERSION = re.search(r'"([0-9.]+)"', (ROOT / "api/include/memrt/version.h").read_text())[1]
+EXPECTED = f"memrt {VERSION}: 1000 bytes live, then 0\n"
+
+
+def run(*command: object, **environment: str) -> str:
+    """Output of a command; a failure shows what it said."""
+    result = subprocess.run(
+        [str(part) for part in command],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, **environment},
+    )
+    assert result.returncode == 0, result.stdout + result.stderr
+    return result.stdout
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory) -> Path:
+    """A prefix that CMake installed into and that was moved afterwards."""
+    folder = tmp_path_factory.mktemp("cmake")
+    run("cmake", "-S", ROOT, "-B", folder / "build", "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Release")
+    run("cmake", "--build", folder / "build", "-j2")
+    run("cmake", "--install", folder / "build", "--prefix", folder / "first")
+    return (folder / "first").rename(folder / "moved")
+
+
+@pytest.fixture(scope="module")
+def packaged() -> Path:
+    """The prefix inside the installed wheel."""
+    return Path(memrt.get_library()).parents[1]
+
+
+@pytest.fixture(params=["installed", "packaged"])
+def prefix(request) -> Path:
+    return request.getfixturevalue(request.param)
+
+
+def test_a_program_builds_and_runs_by_pkg_config(prefix, tmp_path):
+    search = {"PKG_CONFIG_PATH": str(prefix / "lib/pkgconfig")}
+    assert run("pkg-config", "--modversion", "memrt", **search).strip() == VERSION
+    flags = run("pkg-config", "--cflags", "--libs", "memrt", **search).split()
+    assert f"-I{prefix}" in "".join(os.path.normpath(flag) for flag in flags)
+    program = tmp_path / "program"
+    rpath = f"-Wl,-rpath,{prefix}/lib"
+    run("cc", "-std=c11", "-o", program, CONSUMER / "program.c", *flags, rpath)
+    assert run(program) == EXPECTED
+
+
+def test_a_program_builds_and_runs_by_find_package(prefix, tmp_path):
+    run("cmake", "-S", CONSUMER, "-B", tmp_path, "-G", "Ninja", f"-Dmemrt_ROOT={prefix}")
+    run("cmake", "--build", tmp_path)
+    assert run(tmp_path / "program") == EXPECTED
+
+
+def test_another_major_version_is_not_found_by_find_package(prefix, tmp_path):
+    (tmp_path / "CMakeLists.txt").write_text(
+        "cmake_minimum_required(VERSION 3.20)\nproject(consumer LANGUAGES C)\n"
+        "find_package(memrt 9.0 REQUIRED)\n"
+    )
+    command = ["cmake", "-S", tmp_path, "-B", tmp_path / "build", f"-Dmemrt_ROOT={prefix}"]
+    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert result.returncode != 0
+    assert "9.0" in result.stderr
+
+
+def test_an_install_has_every_public_header(prefix):
+    expected = {
+        path.name
+        for folder in ("api/include/memrt", "bindings/include/memrt")
+        for path in (ROOT / folder).glob("*.h")
+    }
+    assert {path.name for path in (prefix / "include/memrt").iterdir()} == expected
+
+
+def test_an_install_names_no_folder_of_its_build(prefix):
+    texts = [*prefix.glob("lib/pkgconfig/*.pc"), *prefix.glob("lib/cmake/memrt/*.cmake")]
+    assert len(texts) >= 4
+    for path in texts:
+        assert str(ROOT) not in path.read_text()
+        assert "/first" not in path.read_text()
+
+
+def test_the_wheel_holds_no_links(packaged):
+    assert [path for path in packaged.rglob("*") if path.is_symlink()] == []
+
+
+def test_get_include_and_get_library_suffice_for_a_program(tmp_path):
+    program, library = tmp_path / "program", Path(memrt.get_library())
+    include, rpath = f"-I{memrt.get_include()}", f"-Wl,-rpath,{library.parent}"
+    run("cc", "-std=c11", include, "-o", program, CONSUMER / "program.c", library, rpath)
+    assert run(program) == EXPECTED
+
+
+def test_a_library_shares_the_runtime_and_the_counters_of_the_package(tmp_path):
+    target, library = tmp_path / "consumer.so", Path(memrt.get_library())
+    source, rpath = CONSUMER / "library.c", f"-Wl,-rpath,{library.parent}"
+    include = f"-I{memrt.get_include()}"
+    run("cc", "-std=c11", "-shared", "-fPIC", include, "-o", target, source, library, rpath)
+    consumer = ctypes.CDLL(str(target))
+    consumer.make.restype = ctypes.c_void_p
+    before = memrt.stats()
+    meminfo = consumer.make(ctypes.c_size_t(12345))
+    assert (memrt.stats() - before).live == 12345
+    consumer.drop(ctypes.c_void_p(meminfo))
+    assert (memrt.stats() - before).live == 0
+
+
+def test_an_extension_module_needs_the_headers_and_nothing_to_link(tmp_path):
+    target = tmp_path / f"consumer{sysconfig.get_config_var('EXT_SUFFIX')}"
+    includes = [f"-I{memrt.get_include()}", f"-I{sysconfig.get_path('include')}"]
+    run("cc", "-shared", "-fPIC", *includes, "-o", target, CONSUMER / "extension.c")
+    spec = importlib.util.spec_from_file_location("consumer", target)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    before = memrt.stats()
+    assert module.make_and_drop() == 1000
+    difference = memrt.stats() - before
+    assert (difference.mi_alloc, difference.mi_free) == (1, 1)
+
+
+def test_one_process_maps_one_libmemrt():
+    maps = Path("/proc/self/maps").read_text().splitlines()
+    mapped = {line.split()[-1] for line in maps if "libmemrt" in line}
+    assert mapped == {str(Path(memrt.get_library()).resolve())}
