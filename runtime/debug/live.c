@@ -10,6 +10,7 @@
 
 #define PARTS 64u
 #define FIRST_CAPACITY 64u
+#define LEFT 16u
 
 _Static_assert(PARTS == MEMRT__RANK_LIVE_LAST - MEMRT__RANK_LIVE + 1, "a lock for each part");
 
@@ -19,6 +20,8 @@ typedef struct part {
     memrt__live_entry_t *slots; ///< `capacity` of them, a power of two, or NULL
     size_t capacity;
     size_t count;
+    memrt__live_entry_t left[LEFT]; ///< ring of those that left, with their names
+    size_t leavings;                ///< how many ever left
 } part_t;
 
 static part_t parts[PARTS]; /* each under the lock of its rank */
@@ -83,18 +86,22 @@ static bool reserve(part_t *part)
     if (memrt__failure_due()) {
         return false;
     }
-    part_t wider = {.capacity = part->slots == NULL ? FIRST_CAPACITY : part->capacity * 2};
-    wider.slots = calloc(wider.capacity, sizeof(*wider.slots));
-    if (wider.slots == NULL) {
+    memrt__live_entry_t *old = part->slots;
+    size_t old_capacity = part->capacity;
+    size_t capacity = old == NULL ? FIRST_CAPACITY : old_capacity * 2;
+    memrt__live_entry_t *slots = calloc(capacity, sizeof(*slots));
+    if (slots == NULL) {
         return false;
     }
-    for (size_t i = 0; i < part->capacity; i++) {
-        if (part->slots[i].key != 0) {
-            place(&wider, &part->slots[i]);
+    part->slots = slots;
+    part->capacity = capacity;
+    part->count = 0;
+    for (size_t i = 0; i < old_capacity; i++) {
+        if (old[i].key != 0) {
+            place(part, &old[i]);
         }
     }
-    free(part->slots);
-    *part = wider;
+    free(old);
     return true;
 }
 
@@ -133,14 +140,30 @@ bool memrt__live_remove(uintptr_t key)
 {
     part_t *part = lock_part(part_index(key));
     memrt__live_entry_t *entry = lookup(part, key);
-    char *name = NULL;
+    char *forgotten = NULL;
     if (entry != NULL) {
-        name = entry->name;
+        memrt__live_entry_t *place_left = &part->left[part->leavings++ % LEFT];
+        forgotten = place_left->name;
+        *place_left = *entry;
         vacate(part, entry);
     }
     unlock_part(part_index(key));
-    free(name);
+    free(forgotten);
     return entry != NULL;
+}
+
+bool memrt__live_left(uintptr_t key, char *name)
+{
+    bool found = false;
+    part_t *part = lock_part(part_index(key));
+    for (size_t i = 0; i < LEFT && !found; i++) {
+        found = part->left[i].key == key;
+        if (found) {
+            strcpy(name, part->left[i].name == NULL ? "" : part->left[i].name);
+        }
+    }
+    unlock_part(part_index(key));
+    return found;
 }
 
 bool memrt__live_contains(uintptr_t key)

@@ -5,8 +5,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include <memrt/status.h>
-
 /// The live set: which keys are alive, since when, made by whom, under what name. It knows keys, not
 /// what they stand for. In 64 parts with a lock each.
 
@@ -25,6 +23,10 @@ bool memrt__live_insert(uintptr_t key);
 bool memrt__live_remove(uintptr_t key);
 
 bool memrt__live_contains(uintptr_t key);
+
+/// Whether a key that is not in the set was in it lately: one of the last 16 that left its part.
+/// Copies its name ("" for none) into `name`, of MEMRT_NAME_MAX + 1 bytes.
+bool memrt__live_left(uintptr_t key, char *name);
 
 /// Give `to`, which is in the set, the identity of `from`: id, birth, thread and name. `from` must
 /// be in the set as well and keeps an identity of no further use.

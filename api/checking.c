@@ -1,0 +1,283 @@
+#include <pthread.h>
+
+#include "api/table.h"
+#include "runtime/base/check.h"
+#include "runtime/debug/live.h"
+#include "runtime/meminfo/meminfo.h"
+
+/// The checking table: every MemInfo, block and policy that comes in is verified against the live set,
+/// which under checking knows all of them. What is wrong ends the process with one line that names
+/// the call and the object.
+
+static const memrt_api_t *const plain = &memrt__plain_table;
+
+static _Noreturn void refuse_stranger(const char *call, const void *what, uintptr_t key)
+{
+    char name[MEMRT_NAME_MAX + 1];
+    if (memrt__live_left(key, name)) {
+        memrt__abort("%s of %p%s%s%s: it is dead already; it was released more often than acquired, "
+                     "or used after its last release",
+                     call, what, name[0] == '\0' ? "" : " (\"", name, name[0] == '\0' ? "" : "\")");
+    }
+    memrt__abort("%s of %p: memrt made nothing that is alive at that address", call, what);
+}
+
+static void verify_header(const char *call, const memrt_meminfo_t *mi)
+{
+    bool with_data = mi->kind == MEMRT_KIND_INLINE || mi->kind == MEMRT_KIND_BLOCK;
+    bool sound = mi->kind >= MEMRT_KIND_INLINE && mi->kind <= MEMRT_KIND_BLOCK &&
+                 mi->policy < MEMRT__ACCOUNTS && memrt__policies[mi->policy] != NULL &&
+                 (!with_data || memrt__block_of(mi->data) == mi);
+    if (!sound) {
+        memrt__abort("%s of MemInfo %p: its header was overwritten, as by a write before the start "
+                     "of its data at %p",
+                     call, (const void *)mi, (const void *)((const char *)mi + MEMRT_HEADER_SIZE));
+    }
+}
+
+/// `mi` is one that memrt made and that has not been deleted.
+static void verify_made(const char *call, const memrt_meminfo_t *mi)
+{
+    if (!memrt__live_contains((uintptr_t)mi)) {
+        refuse_stranger(call, mi, (uintptr_t)mi);
+    }
+    verify_header(call, mi);
+}
+
+/// `mi` is alive: somebody holds it.
+static void verify(const char *call, const memrt_meminfo_t *mi)
+{
+    verify_made(call, mi);
+    if (memrt__meminfo_refcount(mi) == 0) {
+        char text[256];
+        memrt__meminfo_dump(mi, text, sizeof(text));
+        memrt__abort("%s of a dying %s: nobody holds it any more", call, text);
+    }
+}
+
+static void verify_block(const char *call, const void *data)
+{
+    const memrt_meminfo_t *mi = memrt__block_of(data);
+    if (!memrt__live_contains((uintptr_t)mi)) {
+        refuse_stranger(call, data, (uintptr_t)mi);
+    }
+    verify(call, mi);
+    if (mi->kind != MEMRT_KIND_BLOCK) {
+        char text[256];
+        memrt__meminfo_dump(mi, text, sizeof(text));
+        memrt__abort("%s of the data of %s: it was not made as a block, release the MemInfo", call,
+                     text);
+    }
+}
+
+static void verify_resizable(const char *call, const memrt_meminfo_t *mi)
+{
+    verify_made(call, mi);
+    if (mi->kind != MEMRT_KIND_RESIZABLE) {
+        char text[256];
+        memrt__meminfo_dump(mi, text, sizeof(text));
+        memrt__abort("%s of %s: it is not resizable", call, text);
+    }
+}
+
+static void verify_policy(const char *call, const memrt_policy_t *policy)
+{
+    for (uint32_t index = 0; index < memrt__policy_limit(); index++) {
+        if (memrt__policies[index] == policy) {
+            return;
+        }
+    }
+    memrt__abort("%s of %p: no policy of memrt's lives at that address", call, (const void *)policy);
+}
+
+static void checked_acquire(memrt_meminfo_t *mi)
+{
+    verify("acquire", mi);
+    plain->acquire(mi);
+}
+
+static void checked_release(memrt_meminfo_t *mi)
+{
+    verify("release", mi);
+    plain->release(mi);
+}
+
+static void *checked_get_data(memrt_meminfo_t *mi)
+{
+    verify_made("get_data", mi);
+    return plain->get_data(mi);
+}
+
+static int checked_try_acquire(memrt_meminfo_t *mi)
+{
+    verify_made("try_acquire", mi);
+    return plain->try_acquire(mi);
+}
+
+static void checked_call_dtor(memrt_meminfo_t *mi)
+{
+    verify_made("call_dtor", mi);
+    if (memrt__meminfo_refcount(mi) != 0) {
+        char text[256];
+        memrt__meminfo_dump(mi, text, sizeof(text));
+        memrt__abort("call_dtor of %s: its count must be zero", text);
+    }
+    plain->call_dtor(mi);
+}
+
+static size_t checked_refcount(const memrt_meminfo_t *mi)
+{
+    verify_made("refcount", mi);
+    return plain->refcount(mi);
+}
+
+static size_t checked_size(const memrt_meminfo_t *mi)
+{
+    verify_made("size", mi);
+    return plain->size(mi);
+}
+
+static void *checked_dtor_info(const memrt_meminfo_t *mi)
+{
+    verify_made("dtor_info", mi);
+    return plain->dtor_info(mi);
+}
+
+static int checked_readonly(const memrt_meminfo_t *mi)
+{
+    verify_made("readonly", mi);
+    return plain->readonly(mi);
+}
+
+static memrt_external_allocator_t *checked_external_allocator(const memrt_meminfo_t *mi)
+{
+    verify_made("external_allocator", mi);
+    return plain->external_allocator(mi);
+}
+
+static memrt_status_t checked_set_name(memrt_meminfo_t *mi, const char *name)
+{
+    verify("set_name", mi);
+    return plain->set_name(mi, name);
+}
+
+static void checked_get_name(const memrt_meminfo_t *mi, char *buffer)
+{
+    verify_made("get_name", mi);
+    plain->get_name(mi, buffer);
+}
+
+static size_t checked_dump(const memrt_meminfo_t *mi, char *buffer, size_t length)
+{
+    verify_made("dump", mi);
+    return plain->dump(mi, buffer, length);
+}
+
+static memrt_policy_t *checked_policy_of(const memrt_meminfo_t *mi)
+{
+    verify_made("policy_of", mi);
+    return plain->policy_of(mi);
+}
+
+static void *checked_resizable_alloc(memrt_meminfo_t *mi, size_t size)
+{
+    verify_resizable("resizable_alloc", mi);
+    return plain->resizable_alloc(mi, size);
+}
+
+static void *checked_resizable_realloc(memrt_meminfo_t *mi, size_t size)
+{
+    verify_resizable("resizable_realloc", mi);
+    return plain->resizable_realloc(mi, size);
+}
+
+static void checked_resizable_free(memrt_meminfo_t *mi, void *data)
+{
+    verify_resizable("resizable_free", mi);
+    if (data != NULL) {
+        verify_block("resizable_free", data);
+    }
+    plain->resizable_free(mi, data);
+}
+
+static void *checked_block_realloc(void *policy, void *data, size_t size)
+{
+    if (data != NULL) {
+        verify_block("block_realloc", data);
+    }
+    return plain->block_realloc(policy, data, size);
+}
+
+static void checked_block_free(void *policy, void *data, size_t size)
+{
+    if (data != NULL) {
+        verify_block("block_free", data);
+    }
+    plain->block_free(policy, data, size);
+}
+
+static memrt_status_t checked_block_meminfo(void *data, memrt_meminfo_t **out)
+{
+    const memrt_meminfo_t *mi = memrt__block_of(data);
+    if (!memrt__live_contains((uintptr_t)mi)) {
+        refuse_stranger("block_meminfo", data, (uintptr_t)mi);
+    }
+    verify("block_meminfo", mi);
+    return plain->block_meminfo(data, out);
+}
+
+static void checked_policy_acquire(memrt_policy_t *policy)
+{
+    verify_policy("policy_acquire", policy);
+    plain->policy_acquire(policy);
+}
+
+static void checked_policy_release(memrt_policy_t *policy)
+{
+    verify_policy("policy_release", policy);
+    plain->policy_release(policy);
+}
+
+static void checked_watch(memrt_meminfo_t *mi)
+{
+    verify("watch", mi);
+    plain->watch(mi);
+}
+
+static memrt_api_t table;
+
+static void fill_table(void)
+{
+    table = memrt__plain_table;
+    table.features |= MEMRT_FEATURE_CHECKING;
+    table.acquire = checked_acquire;
+    table.release = checked_release;
+    table.get_data = checked_get_data;
+    table.try_acquire = checked_try_acquire;
+    table.call_dtor = checked_call_dtor;
+    table.refcount = checked_refcount;
+    table.size = checked_size;
+    table.dtor_info = checked_dtor_info;
+    table.readonly = checked_readonly;
+    table.external_allocator = checked_external_allocator;
+    table.set_name = checked_set_name;
+    table.get_name = checked_get_name;
+    table.dump = checked_dump;
+    table.policy_of = checked_policy_of;
+    table.resizable_alloc = checked_resizable_alloc;
+    table.resizable_realloc = checked_resizable_realloc;
+    table.resizable_free = checked_resizable_free;
+    table.block_realloc = checked_block_realloc;
+    table.block_free = checked_block_free;
+    table.block_meminfo = checked_block_meminfo;
+    table.policy_acquire = checked_policy_acquire;
+    table.policy_release = checked_policy_release;
+    table.watch = checked_watch;
+}
+
+const memrt_api_t *memrt__checking_table(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, fill_table);
+    return &table;
+}

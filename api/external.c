@@ -1,0 +1,260 @@
+#include <memrt/external.h>
+
+#include <stdio.h>
+#include <string.h>
+
+#include "api/table.h"
+#include "runtime/base/failure.h"
+#include "runtime/base/options.h"
+#include "runtime/base/size.h"
+#include "runtime/meminfo/meminfo.h"
+#include "runtime/meminfo/owner.h"
+#include "runtime/meminfo/raw.h"
+#include "runtime/meminfo/resizable.h"
+#include "runtime/runtime.h"
+#include "runtime/stats/stats.h"
+
+#define SLOT_AT(slot, word) _Static_assert(offsetof(memrt_api_t, slot) == (word)*8, #slot " moved")
+SLOT_AT(allocate, 0);
+SLOT_AT(allocate_external, 1);
+SLOT_AT(manage_memory, 2);
+SLOT_AT(acquire, 3);
+SLOT_AT(release, 4);
+SLOT_AT(get_data, 5);
+SLOT_AT(struct_size, 6);
+SLOT_AT(abi_major, 7);
+SLOT_AT(features, 8);
+SLOT_AT(version, 9);
+SLOT_AT(meminfo_new, 10);
+SLOT_AT(status_text, 60);
+_Static_assert(sizeof(memrt_api_t) == 61 * 8, "slots are only ever appended");
+
+static void api_acquire(memrt_meminfo_t *mi)
+{
+    memrt__meminfo_acquire(mi);
+}
+
+static void api_release(memrt_meminfo_t *mi)
+{
+    memrt__meminfo_release(mi);
+}
+
+static void *api_get_data(memrt_meminfo_t *mi)
+{
+    return mi->data;
+}
+
+static int api_try_acquire(memrt_meminfo_t *mi)
+{
+    return memrt__meminfo_try_acquire(mi);
+}
+
+static size_t api_refcount(const memrt_meminfo_t *mi)
+{
+    return memrt__meminfo_refcount(mi);
+}
+
+static size_t api_size(const memrt_meminfo_t *mi)
+{
+    return mi->size;
+}
+
+static void *api_dtor_info(const memrt_meminfo_t *mi)
+{
+    return mi->dtor_info;
+}
+
+static int api_readonly(const memrt_meminfo_t *mi)
+{
+    return (memrt__flags_load_relaxed(&mi->flags) & MEMRT__FLAG_READONLY) != 0;
+}
+
+static memrt_external_allocator_t *api_external_allocator(const memrt_meminfo_t *mi)
+{
+    return mi->external_allocator;
+}
+
+static memrt_policy_t *api_policy_of(const memrt_meminfo_t *mi)
+{
+    return memrt__policy_of(mi);
+}
+
+static const char *api_policy_name(const memrt_policy_t *policy)
+{
+    return policy->name;
+}
+
+static size_t api_policy_alignment(const memrt_policy_t *policy)
+{
+    return policy->alignment;
+}
+
+static uint32_t api_policy_index(const memrt_policy_t *policy)
+{
+    return policy->account.index;
+}
+
+static const memrt_allocator_t *api_allocator_default(void)
+{
+    return &memrt__default_allocator;
+}
+
+static const memrt_allocator_t *api_allocator_system(void)
+{
+    return &memrt__system_allocator;
+}
+
+static const memrt_allocator_t *api_allocator_mapped(void)
+{
+    return &memrt__mapped_allocator;
+}
+
+static memrt_status_t api_stats_read(const memrt_policy_t *policy, memrt_stats_t *out)
+{
+    size_t room = out->struct_size;
+    if (room < sizeof(out->struct_size)) {
+        return MEMRT_EINVAL;
+    }
+    memrt_stats_t all = {.cached = memrt__policy_cached(policy)};
+    memrt__stats_read(policy == NULL ? NULL : &policy->account, &all);
+    all.reserved += all.cached;
+    all.struct_size = room;
+    memcpy(out, &all, memrt__size_min(room, sizeof(all)));
+    return MEMRT_OK;
+}
+
+static void api_stats_reset_peak(memrt_policy_t *policy)
+{
+    memrt__stats_reset_peak(policy == NULL ? NULL : &policy->account);
+}
+
+static int api_tracking(int on)
+{
+    return memrt__runtime_track(on != 0);
+}
+
+static int api_tracking_enabled(void)
+{
+    return memrt__load_relaxed(&memrt__tracking) != 0;
+}
+
+static void api_watch(memrt_meminfo_t *mi)
+{
+    memrt__flags_set_relaxed(&mi->flags, MEMRT__FLAG_WATCHED);
+}
+
+static memrt_status_t api_fail_allocations(const memrt_failure_plan_t *plan)
+{
+    if (plan != NULL && plan->struct_size < sizeof(*plan)) {
+        return MEMRT_EINVAL;
+    }
+    memrt__failure_set(plan);
+    return MEMRT_OK;
+}
+
+static int api_option(size_t index, memrt_option_t *out)
+{
+    return memrt__options_row(index, out);
+}
+
+static const char *api_status_text(memrt_status_t status)
+{
+    static const char *const texts[] = {
+        [MEMRT_OK] = "done",
+        [MEMRT_ENOMEM] = "out of memory, or the size overflows with header and alignment",
+        [MEMRT_EINVAL] = "an argument is outside what the call allows",
+        [MEMRT_ENOENT] = "nothing is known under that pointer or name",
+        [MEMRT_EBUSY] = "somebody else holds or uses the object",
+        [MEMRT_ELIMIT] = "a limit of memrt is reached: 4095 policies are live",
+        [MEMRT_ENOTSUP] = "this kind of object cannot do that",
+    };
+    size_t index = (size_t)status;
+    return index < sizeof(texts) / sizeof(texts[0]) ? texts[index] : "not a status of this version";
+}
+
+const memrt_api_t memrt__plain_table = {
+    .allocate = memrt__meminfo_allocate,
+    .allocate_external = memrt__meminfo_allocate_external,
+    .manage_memory = memrt__meminfo_manage_memory,
+    .acquire = api_acquire,
+    .release = api_release,
+    .get_data = api_get_data,
+    .struct_size = sizeof(memrt_api_t),
+    .abi_major = MEMRT_ABI_MAJOR,
+    .abi_minor = MEMRT_ABI_MINOR,
+    .features = 0,
+    .version = MEMRT_VERSION,
+    .meminfo_new = memrt__meminfo_new,
+    .meminfo_adopt = memrt__meminfo_adopt,
+    .try_acquire = api_try_acquire,
+    .call_dtor = memrt__meminfo_call_dtor,
+    .refcount = api_refcount,
+    .size = api_size,
+    .dtor_info = api_dtor_info,
+    .readonly = api_readonly,
+    .external_allocator = api_external_allocator,
+    .set_name = memrt__meminfo_set_name,
+    .get_name = memrt__meminfo_get_name,
+    .dump = memrt__meminfo_dump,
+    .policy_of = api_policy_of,
+    .resizable_new = memrt__resizable_new,
+    .resizable_alloc = memrt__resizable_alloc,
+    .resizable_realloc = memrt__resizable_realloc,
+    .resizable_free = memrt__resizable_free,
+    .block_alloc = memrt__raw_alloc,
+    .block_calloc = memrt__raw_calloc,
+    .block_realloc = memrt__raw_realloc,
+    .block_free = memrt__raw_free,
+    .block_meminfo = memrt__raw_meminfo,
+    .find = memrt__owner_find,
+    .policy_new = memrt__policy_new,
+    .policy_acquire = memrt__policy_acquire,
+    .policy_release = memrt__policy_release,
+    .policy_default = memrt__policy_default,
+    .policy_name = api_policy_name,
+    .policy_alignment = api_policy_alignment,
+    .policy_index = api_policy_index,
+    .policy_at = memrt__policy_at,
+    .policy_limit = memrt__policy_limit,
+    .allocator_default = api_allocator_default,
+    .allocator_system = api_allocator_system,
+    .allocator_mapped = api_allocator_mapped,
+    .allocator_guard = memrt__guard_new,
+    .stats_read = api_stats_read,
+    .stats_reset_peak = api_stats_reset_peak,
+    .tracking = api_tracking,
+    .tracking_enabled = api_tracking_enabled,
+    .live = memrt__owner_live,
+    .live_free = memrt__owner_live_free,
+    .set_watcher = memrt__watcher_set,
+    .watch = api_watch,
+    .release_unused = memrt__policy_release_unused,
+    .fail_allocations = api_fail_allocations,
+    .failure_points = memrt__failure_points,
+    .option = api_option,
+    .option_warning = memrt__options_warning,
+    .shutdown = memrt__meminfo_shutdown,
+    .status_text = api_status_text,
+};
+
+const memrt_api_t *memrt_get_api(uint32_t abi_major, const char **why)
+{
+    static char refusal[160];
+    if (abi_major != MEMRT_ABI_MAJOR) {
+        snprintf(refusal, sizeof(refusal),
+                 "memrt %s offers ABI %u and was asked for another: rebuild the caller against "
+                 "this memrt's headers, or install a memrt with the caller's ABI",
+                 MEMRT_VERSION, MEMRT_ABI_MAJOR);
+        if (why != NULL) {
+            *why = refusal;
+        }
+        return NULL;
+    }
+    memrt__runtime_start();
+    return memrt__options.check ? memrt__checking_table() : &memrt__plain_table;
+}
+
+const char *memrt_version(void)
+{
+    return MEMRT_VERSION;
+}
