@@ -13,7 +13,7 @@
 /// find the allocator that made it; then a sweep destroys it and its index is free. Invariant: the
 /// last thing that a free touches of a policy is the count `free` of a shard.
 struct memrt_policy {
-    memrt__account_t account;       ///< index and gauges
+    _Alignas(MEMRT__CACHE_LINE) memrt__account_t account; ///< index and gauges
     memrt_allocator_t allocator;    ///< fixed
     size_t alignment;               ///< bytes, fixed
     size_t refs;                    ///< atomic; 0: nothing may be allocated from it any more

@@ -12,6 +12,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 WARNINGS = ["-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Wundef", "-Wpedantic", "-Werror"]
+# The bindings' headers ask in their first lines for these to be included before them.
+PREAMBLE = "#include <Python.h>\n#include <numpy/arrayobject.h>\n"
 LANGUAGES = {"c": "-std=c11", "c++": "-std=c++11"}
 
 
@@ -35,7 +37,8 @@ def include_flags(root: Path, header: Path) -> list[str]:
 def compile_alone(root: Path, header: Path, language: str) -> str:
     """What the compiler says about a file that includes the header twice and nothing else."""
     command = ["cc", "-fsyntax-only", "-x", language, LANGUAGES[language], *WARNINGS]
-    text = f'#include "{header}"\n' * 2 + "extern int not_empty;\n"
+    preamble = PREAMBLE if header.is_relative_to(root / "bindings") else ""
+    text = preamble + f'#include "{header}"\n' * 2 + "extern int not_empty;\n"
     result = subprocess.run(
         [*command, *include_flags(root, header), "-"],
         input=text,

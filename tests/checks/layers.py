@@ -25,11 +25,11 @@ C_STANDARD = {
 # Headers that only the named files may see, so that atomics, the operating system's memory
 # and Python each stay behind one door.
 DOORS = {
-    "atomic_ops.h": "runtime/base/atomics.h",
-    "stdatomic.h": "runtime/base/atomics.h",
-    "sys/mman.h": "runtime/base/os",
-    "Python.h": "bindings/",
-    "numpy/": "bindings/",
+    "atomic_ops.h": ("runtime/base/atomics.h",),
+    "stdatomic.h": ("runtime/base/atomics.h", "bindings/src/"),
+    "sys/mman.h": ("runtime/base/os",),
+    "Python.h": ("bindings/",),
+    "numpy/": ("bindings/",),
 }
 
 
@@ -103,9 +103,9 @@ def judge_foreign(source: str, name: str) -> str | None:
         return "does not exist"
     if source.startswith("api/include/") and name not in C_STANDARD:
         return "public headers include C standard headers only"
-    for header, door in DOORS.items():
-        if name.startswith(header) and not source.startswith(door):
-            return f"belongs behind {door}"
+    for header, doors in DOORS.items():
+        if name.startswith(header) and not source.startswith(doors):
+            return f"belongs behind {doors[0]}"
     return None
 
 

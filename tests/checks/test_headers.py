@@ -11,7 +11,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.mark.parametrize("language", ["c", "c++"])
-@pytest.mark.parametrize("header", headers.public_headers(ROOT), ids=lambda path: path.name)
+@pytest.mark.parametrize("header", list(headers.public_headers(ROOT)), ids=lambda path: path.name)
 def test_a_public_header_compiles_alone_in(header, language):
     assert headers.compile_alone(ROOT, header, language) == ""
 
