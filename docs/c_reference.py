@@ -1,0 +1,205 @@
+"""Write docs/c-reference.md from the comments of the public headers.
+
+Usage: python docs/c_reference.py [--check]
+
+With --check nothing is written; the exit status says whether the page is as the headers are.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+import textwrap
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGE = ROOT / "docs" / "c-reference.md"
+HEADERS = (
+    "api/include/memrt/external.h",
+    "api/include/memrt/meminfo.h",
+    "api/include/memrt/allocator.h",
+    "api/include/memrt/stats.h",
+    "api/include/memrt/status.h",
+    "api/include/memrt/version.h",
+    "bindings/include/memrt/import.h",
+    "bindings/include/memrt/numpy.h",
+)
+
+COMMENT = re.compile(r"\s*///(?!<) ?(.*)")
+TRAILING = re.compile(r"(.*?)\s*///< ?(.*)")
+SECTION = re.compile(r"\s*/\* --- (.*)")
+FIELD = re.compile(r"(Ownership|Threads|Failure|Since): *(.*)")
+NAMES = (
+    re.compile(r"\(\*(\w+)\)"),  # a function pointer
+    re.compile(r"#define (\w+)"),
+    re.compile(r"typedef (?:struct|enum) \w+ (\w+);"),
+    re.compile(r"typedef (?:struct|enum) (\w+)"),
+    re.compile(r"(\w+)\("),  # a function
+    re.compile(r"(\w+)(?:\[\w+\])?(?: = \w+)?[;,]$"),  # a member
+)
+
+
+@dataclass
+class Item:
+    """A declaration with its comment."""
+
+    code: list[str]
+    text: list[str] = field(default_factory=list)
+    section: str = ""
+    members: list[Item] = field(default_factory=list)
+
+    @property
+    def name(self) -> str:
+        """The name that is declared; a struct's tag gets the _t of its type."""
+        joined = " ".join(line.strip() for line in self.code)
+        name = next(match[1] for pattern in NAMES if (match := pattern.search(joined)))
+        return f"{name}_t" if self.members else name
+
+
+def is_whole(code: list[str]) -> bool:
+    """Whether the declaration ends with its last line."""
+    last = code[-1].rstrip()
+    if code[0].startswith("#"):
+        return not last.endswith("\\")
+    joined = " ".join(code)
+    return joined.count("(") == joined.count(")") and last.endswith((";", ",", "{", "}"))
+
+
+def is_noise(line: str) -> bool:
+    """Lines that declare nothing for a reader."""
+    if line.startswith("#define"):
+        return re.fullmatch(r"#define \w+_H|#define MEMRT_(MUST_CHECK|EXPORT).*", line) is not None
+    return line.startswith("#") or line.strip() in {"", 'extern "C" {', "}"}
+
+
+def skip_bodies(lines: Iterator[str]) -> Iterator[str]:
+    """The lines without the bodies of inline functions."""
+    for line in lines:
+        if line == "{":
+            while next(lines) != "}":
+                pass
+            yield ";"
+        else:
+            yield line
+
+
+def section_title(line: str, lines: Iterator[str]) -> str:
+    """Text of a comment that divides the members of the table."""
+    text = SECTION.match(line)[1]
+    while "*/" not in text:
+        text += " " + next(lines).strip()
+    return text.split("---")[0].strip().rstrip(".")
+
+
+def declarations(lines: Iterator[str]) -> Iterator[Item]:
+    """Everything declared up to the end of the file or of the struct, in order."""
+    text: list[str] = []
+    code: list[str] = []
+    section = ""
+    for line in lines:
+        if SECTION.match(line):
+            section = section_title(line, lines)
+        elif match := COMMENT.match(line):
+            text.append(match[1])
+        elif line.startswith("}") and line != "}":
+            return
+        elif code or not is_noise(line):
+            if match := TRAILING.match(line):
+                line = match[1]
+                text.append(match[2])
+            code.append(line)
+            if is_whole(code):
+                item = Item(code, text, section)
+                if line.endswith("{"):
+                    item.members = list(declarations(lines))
+                if "__" not in item.name:
+                    yield item
+                text, code, section = [], [], ""
+        elif not line.strip():
+            text = []
+
+
+def prose(text: list[str]) -> list[str]:
+    """A comment as Markdown: its named fields become a list."""
+    lines: list[str] = []
+    in_list = False
+    for line in text:
+        if match := FIELD.match(line):
+            lines += [] if in_list else [""]
+            lines.append(f"- **{match[1]}**: {match[2]}")
+            in_list = True
+        else:
+            in_list = in_list and line.startswith(" ")
+            lines.append("  " * in_list + line.strip())
+    return lines
+
+
+def is_row(item: Item) -> bool:
+    """Whether a member is small enough for a row of a table."""
+    return len(item.text) <= 1 and "(*" not in item.code[0]
+
+
+def rows(items: list[Item]) -> list[str]:
+    """Members with their comments, as a table."""
+    lines = ["", "| member | meaning |", "|---|---|"]
+    for item in items:
+        code = " ".join(item.code[0].split()).rstrip(";,")
+        lines.append(f"| `{code}` | {' '.join(item.text)} |")
+    return lines
+
+
+def block(item: Item, level: str) -> list[str]:
+    """One declaration with its comment."""
+    code = textwrap.dedent("\n".join(line for line in item.code if line != ";"))
+    return ["", f"{level} {item.name}", "", "```c", code, "```", "", *prose(item.text)]
+
+
+def structure(item: Item) -> list[str]:
+    """A struct or enum with its members."""
+    lines = ["", f"### {item.name}", "", *prose(item.text)]
+    small: list[Item] = []
+    for member in item.members:
+        if member.section:
+            lines += (rows(small) if small else []) + ["", f"**{member.section}**"]
+            small = []
+        if is_row(member):
+            small.append(member)
+        else:
+            lines += rows(small) if small else []
+            small = []
+            lines += block(member, "####")
+    return lines + (rows(small) if small else [])
+
+
+def page() -> str:
+    """The whole reference."""
+    lines = ["# C reference", "", "Written from the headers by `./dev docs`; do not edit."]
+    for header in HEADERS:
+        lines += ["", f"## memrt/{Path(header).name}"]
+        text = (ROOT / header).read_text(encoding="utf-8").splitlines()
+        for item in declarations(skip_bodies(iter(text))):
+            lines += structure(item) if item.members else block(item, "###")
+    return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)) + "\n"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--check", action="store_true", help="only say whether the page is current")
+    options = parser.parse_args()
+    text = page()
+    if options.check:
+        if PAGE.exists() and PAGE.read_text(encoding="utf-8") == text:
+            return 0
+        print(
+            f"{PAGE.relative_to(ROOT)} is not as the headers are: run ./dev docs", file=sys.stderr
+        )
+        return 1
+    PAGE.write_text(text, encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
