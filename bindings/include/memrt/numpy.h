@@ -1,0 +1,296 @@
+#ifndef MEMRT_NUMPY_H
+#define MEMRT_NUMPY_H
+
+/// MemInfos as NumPy arrays and back, header-only, C and C++.
+///
+/// Include numpy/arrayobject.h first, with NPY_TARGET_VERSION at least NPY_1_22_API_VERSION, and have
+/// import_array() done. `api` is what memrt_import() returned. Everything here needs the GIL.
+
+#include <memrt/external.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/// Name of a capsule that holds one reference to a MemInfo (never its data pointer, which may be
+/// NULL for a resizable one). The capsule's context is the table.
+#define MEMRT_MEMINFO_CAPSULE "memrt.meminfo"
+
+static inline void memrt__capsule_destroy(PyObject *capsule)
+{
+    const memrt_api_t *api = (const memrt_api_t *)PyCapsule_GetContext(capsule);
+    void *mi = PyCapsule_GetPointer(capsule, MEMRT_MEMINFO_CAPSULE);
+    api->release((memrt_meminfo_t *)mi);
+}
+
+/// New capsule holding `mi`; its destructor releases.
+///
+/// Ownership: steals the caller's reference to `mi`, also on failure.
+/// Failure:   NULL with an exception.
+static inline PyObject *memrt_meminfo_as_capsule(const memrt_api_t *api, memrt_meminfo_t *mi)
+{
+    PyObject *capsule = PyCapsule_New(mi, MEMRT_MEMINFO_CAPSULE, NULL);
+    if (capsule == NULL) {
+        api->release(mi);
+        return NULL;
+    }
+    /* The destructor comes last: until it stands, nobody but this function gives `mi` back. */
+    if (PyCapsule_SetContext(capsule, (void *)(uintptr_t)api) < 0 ||
+        PyCapsule_SetDestructor(capsule, memrt__capsule_destroy) < 0) {
+        api->release(mi);
+        Py_DECREF(capsule);
+        return NULL;
+    }
+    return capsule;
+}
+
+/// Widen the byte range [*low, *high) by a dimension; 0 when it overflows.
+static inline int memrt__layout_extend(npy_intp dim, npy_intp stride, npy_intp *low, npy_intp *high)
+{
+    npy_intp reach;
+    if (__builtin_mul_overflow(dim - 1, stride, &reach)) {
+        return 0;
+    }
+    npy_intp *end = reach < 0 ? low : high;
+    return !__builtin_add_overflow(*end, reach, end);
+}
+
+/// Whether every element of a layout lies in a buffer of `size` bytes. `strides` NULL: contiguous.
+static inline int memrt_layout_fits(size_t size, npy_intp itemsize, int nd, const npy_intp *dims,
+                                    const npy_intp *strides, npy_intp offset)
+{
+    npy_intp low = offset, high, step = itemsize;
+    int empty = 0;
+    if (size > (size_t)NPY_MAX_INTP || __builtin_add_overflow(offset, itemsize, &high)) {
+        return 0;
+    }
+    for (int i = nd - 1; i >= 0; i--) {
+        if (dims[i] < 0) {
+            return 0;
+        }
+        empty |= dims[i] == 0;
+    }
+    for (int i = nd - 1; !empty && i >= 0; i--) {
+        if (!memrt__layout_extend(dims[i], strides != NULL ? strides[i] : step, &low, &high)) {
+            return 0;
+        }
+        if (strides == NULL && __builtin_mul_overflow(step, dims[i], &step)) {
+            return 0;
+        }
+    }
+    if (empty) {
+        high = low;
+    }
+    return low >= 0 && high >= low && (size_t)high <= size;
+}
+
+/// Whether a dtype holds references that NumPy has to clear, so that it cannot live in raw memory.
+static inline int memrt_descr_has_references(PyArray_Descr *descr)
+{
+    return PyDataType_FLAGCHK(descr, NPY_ITEM_REFCOUNT) ||
+           PyDataType_FLAGCHK(descr, NPY_ITEM_IS_POINTER);
+}
+
+/// 0 when an array like that may be laid over `mi`, else -1 with an exception.
+static inline int memrt__layout_check(const memrt_api_t *api, const memrt_meminfo_t *mi,
+                                      PyArray_Descr *descr, int nd, const npy_intp *dims,
+                                      const npy_intp *strides, npy_intp offset)
+{
+    if (memrt_descr_has_references(descr)) {
+        PyErr_Format(PyExc_TypeError,
+                     "dtype %R holds references to Python objects: it cannot lie over a MemInfo",
+                     descr);
+        return -1;
+    }
+    if (!memrt_layout_fits(api->size(mi), (npy_intp)PyDataType_ELSIZE(descr), nd, dims, strides,
+                           offset)) {
+        PyErr_Format(PyExc_ValueError,
+                     "an array of that shape, dtype %R, strides and offset %zd does not fit into "
+                     "the %zu bytes of the MemInfo",
+                     descr, (Py_ssize_t)offset, api->size(mi));
+        return -1;
+    }
+    return 0;
+}
+
+/// New array over `mi` with `base` as its base, or NULL. Steals `base` and `descr`, also on failure.
+static inline PyObject *memrt__array_over(const memrt_api_t *api, memrt_meminfo_t *mi,
+                                          PyObject *base, PyArray_Descr *descr, int nd,
+                                          const npy_intp *dims, const npy_intp *strides,
+                                          npy_intp offset, int flags)
+{
+    static char nothing; /* the address of an array without elements over a MemInfo without data */
+    char *data = (char *)api->get_data(mi);
+    data = data != NULL ? data + offset : &nothing;
+    PyObject *array =
+        PyArray_NewFromDescr(&PyArray_Type, descr, nd, dims, strides, data, flags, NULL);
+    if (array == NULL) {
+        Py_DECREF(base);
+        return NULL;
+    }
+    if (PyArray_SetBaseObject((PyArrayObject *)array, base) < 0) {
+        Py_DECREF(array); /* SetBaseObject took `base`, also now */
+        return NULL;
+    }
+    return array;
+}
+
+/// New array over the memory of `mi`: it starts `offset` bytes into the data; its base is a capsule
+/// that holds the reference, so NumPy never frees the data itself.
+///
+/// strides: in bytes; NULL for C order, or for Fortran order with NPY_ARRAY_F_CONTIGUOUS in `flags`.
+/// flags: NPY_ARRAY_WRITEABLE for an array that may be written; OWNDATA is ignored.
+/// Ownership: steals `mi` and `descr`, also on failure; the last view gives `mi` back.
+/// Failure:   NULL: ValueError when an element lies outside the data, TypeError for a dtype that
+///            holds references, MemoryError.
+static inline PyObject *memrt_meminfo_as_array(const memrt_api_t *api, memrt_meminfo_t *mi,
+                                               PyArray_Descr *descr, int nd, const npy_intp *dims,
+                                               const npy_intp *strides, npy_intp offset, int flags)
+{
+    PyObject *capsule;
+    if (memrt__layout_check(api, mi, descr, nd, dims, strides, offset) < 0) {
+        Py_DECREF(descr);
+        api->release(mi);
+        return NULL;
+    }
+    capsule = memrt_meminfo_as_capsule(api, mi);
+    if (capsule == NULL) {
+        Py_DECREF(descr);
+        return NULL;
+    }
+    return memrt__array_over(api, mi, capsule, descr, nd, dims, strides, offset,
+                             flags & ~NPY_ARRAY_OWNDATA);
+}
+
+/// Whether `handler`, a NEP 49 capsule or NULL, is one of memrt's.
+static inline int memrt_handler_check(const memrt_api_t *api, PyObject *handler)
+{
+    if (handler == NULL || !PyCapsule_IsValid(handler, "mem_handler")) {
+        return 0;
+    }
+    PyDataMem_Handler *functions =
+        (PyDataMem_Handler *)PyCapsule_GetPointer(handler, "mem_handler");
+    return functions->allocator.free == api->block_free;
+}
+
+/// Whether NumPy frees the data of `array` by one of memrt's handlers.
+static inline int memrt__array_is_block(const memrt_api_t *api, PyArrayObject *array)
+{
+    return PyArray_CHKFLAGS(array, NPY_ARRAY_OWNDATA) &&
+           memrt_handler_check(api, PyArray_HANDLER(array));
+}
+
+/// What an array or memoryview takes its memory from, one step down; NULL at the end of the chain.
+static inline PyObject *memrt__chain_next(PyObject *object)
+{
+    if (PyMemoryView_Check(object)) {
+        return PyMemoryView_GET_BASE(object);
+    }
+    PyArrayObject *array = (PyArrayObject *)object;
+    /* With both flags, the base is where the data will be copied to, not where it is. */
+    if (PyArray_CHKFLAGS(array, NPY_ARRAY_WRITEBACKIFCOPY | NPY_ARRAY_OWNDATA)) {
+        return NULL;
+    }
+    return PyArray_BASE(array);
+}
+
+/// The object at which the base chain of `object` ends, borrowed: an array owning its data, a
+/// capsule, an exporter of a buffer. NULL when the chain ends in nothing.
+static inline PyObject *memrt_object_anchor(const memrt_api_t *api, PyObject *object)
+{
+    while (object != NULL && (PyArray_Check(object) || PyMemoryView_Check(object))) {
+        if (PyArray_Check(object) && memrt__array_is_block(api, (PyArrayObject *)object)) {
+            return object;
+        }
+        PyObject *next = memrt__chain_next(object);
+        if (next == NULL && PyArray_Check(object) &&
+            PyArray_CHKFLAGS((PyArrayObject *)object, NPY_ARRAY_OWNDATA)) {
+            return object;
+        }
+        object = next;
+    }
+    return object;
+}
+
+static inline int memrt__raise_foreign(PyObject *object)
+{
+    PyErr_Format(PyExc_ValueError,
+                 "the memory of this %.200s is not managed by memrt: memrt.adopt() takes it over or "
+                 "copies it",
+                 Py_TYPE(object)->tp_name);
+    return -1;
+}
+
+/// From a capsule `memrt.meminfo`: a new reference in `*out`; -1 with an exception for another one.
+static inline int memrt_capsule_meminfo(const memrt_api_t *api, PyObject *capsule,
+                                        memrt_meminfo_t **out)
+{
+    memrt_meminfo_t *mi =
+        (memrt_meminfo_t *)PyCapsule_GetPointer(capsule, MEMRT_MEMINFO_CAPSULE);
+    if (mi == NULL) {
+        return -1;
+    }
+    api->acquire(mi);
+    *out = mi;
+    return 0;
+}
+
+/// The same by asking an object for such a capsule.
+static inline int memrt__exporter_meminfo(const memrt_api_t *api, PyObject *exporter,
+                                          memrt_meminfo_t **out)
+{
+    PyObject *capsule = PyObject_CallMethod(exporter, "__memrt_meminfo__", NULL);
+    if (capsule == NULL) {
+        return -1;
+    }
+    int result = memrt_capsule_meminfo(api, capsule, out);
+    Py_DECREF(capsule);
+    return result;
+}
+
+static inline int memrt__block_meminfo(const memrt_api_t *api, PyArrayObject *array,
+                                       memrt_meminfo_t **out)
+{
+    memrt_status_t status = api->block_meminfo(PyArray_DATA(array), out);
+    if (status == MEMRT_OK) {
+        return 0;
+    }
+    PyErr_SetString(status == MEMRT_ENOMEM ? PyExc_MemoryError : PyExc_RuntimeError,
+                    api->status_text(status));
+    return -1;
+}
+
+/// The MemInfo behind an array, memoryview, capsule `memrt.meminfo` or memrt.MemInfo, found by
+/// walking the chain of bases: a new reference in `*out`, to be released by the caller.
+///
+/// Returns 0, or -1 with an exception: ValueError when the memory is not memrt's (`*out` is left as
+/// it was), MemoryError.
+static inline int memrt_array_meminfo(const memrt_api_t *api, PyObject *object,
+                                      memrt_meminfo_t **out)
+{
+    PyObject *anchor = memrt_object_anchor(api, object);
+    if (anchor == NULL) {
+        return memrt__raise_foreign(object);
+    }
+    if (PyArray_Check(anchor)) {
+        return memrt__array_is_block(api, (PyArrayObject *)anchor)
+                   ? memrt__block_meminfo(api, (PyArrayObject *)anchor, out)
+                   : memrt__raise_foreign(object);
+    }
+    if (PyCapsule_IsValid(anchor, MEMRT_MEMINFO_CAPSULE)) {
+        return memrt_capsule_meminfo(api, anchor, out);
+    }
+    if (PyObject_HasAttrString(anchor, "__memrt_meminfo__")) {
+        Py_INCREF(anchor);
+        int result = memrt__exporter_meminfo(api, anchor, out);
+        Py_DECREF(anchor);
+        return result;
+    }
+    return memrt__raise_foreign(object);
+}
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

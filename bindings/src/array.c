@@ -1,0 +1,304 @@
+#include "array.h"
+
+#include "argument.h"
+#include "errors.h"
+#include "handler.h"
+#include "meminfo.h"
+#include "ndarray.h"
+
+/// What empty() and zeros() were asked for. Holds `shape.ptr` and a reference to `descr`.
+typedef struct request {
+    PyArray_Dims shape;
+    PyArray_Descr *descr;
+    NPY_ORDER order;
+    PyObject *policy;
+    size_t align;
+    int zeroed;
+} request_t;
+
+static void request_clear(request_t *request)
+{
+    PyDimMem_FREE(request->shape.ptr);
+    Py_XDECREF(request->descr);
+}
+
+static int request_parse(PyObject *args, PyObject *kwargs, request_t *out)
+{
+    static char *keywords[] = {"shape", "dtype", "order", "policy", "align", NULL};
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O&|O&O&$OO&", keywords, PyArray_IntpConverter,
+                                     &out->shape, PyArray_DescrConverter, &out->descr,
+                                     PyArray_OrderConverter, &out->order, &out->policy,
+                                     memrt__align_argument, &out->align)) {
+        return -1;
+    }
+    if (out->descr == NULL) {
+        out->descr = PyArray_DescrFromType(NPY_DEFAULT_TYPE);
+    }
+    return out->descr != NULL ? 0 : -1;
+}
+
+/// Bytes of the array in `*nbytes`; -1 with ValueError when there cannot be one like that.
+static int request_nbytes(const request_t *request, size_t *nbytes)
+{
+    npy_intp product = (npy_intp)PyDataType_ELSIZE(request->descr);
+    int empty = 0, overflow = 0;
+    for (int i = 0; i < request->shape.len; i++) {
+        npy_intp dim = request->shape.ptr[i];
+        if (dim < 0) {
+            PyErr_SetString(PyExc_ValueError, "negative dimensions are not allowed");
+            return -1;
+        }
+        empty |= dim == 0;
+        overflow |= dim != 0 && __builtin_mul_overflow(product, dim, &product);
+    }
+    if (overflow) {
+        PyErr_SetString(PyExc_ValueError, "array is too big: its bytes exceed the address space");
+        return -1;
+    }
+    *nbytes = empty ? 0 : (size_t)product;
+    return 0;
+}
+
+static PyObject *over_meminfo(request_t *request, PyObject *handler, size_t nbytes)
+{
+    memrt_new_options_t options = {.struct_size = sizeof(options),
+                                   .policy = memrt__handler_policy(handler),
+                                   .alignment = request->align,
+                                   .zeroed = request->zeroed};
+    PyObject *base = memrt__meminfo_allocate(nbytes, &options);
+    if (base == NULL) {
+        return NULL;
+    }
+    int flags = NPY_ARRAY_WRITEABLE;
+    if (request->order == NPY_FORTRANORDER) {
+        flags |= NPY_ARRAY_F_CONTIGUOUS;
+    }
+    Py_INCREF(request->descr);
+    return memrt__array_over(memrt__api(), ((memrt_meminfo_object_t *)base)->mi, base,
+                             request->descr, request->shape.len, request->shape.ptr, NULL, 0,
+                             flags);
+}
+
+/// Put the handler back that stood before; a pending exception stays. -1 when that fails.
+static int restore_handler(PyObject *before)
+{
+    memrt_pending_t pending;
+    memrt__pending_save(&pending);
+    PyObject *replaced = PyDataMem_SetHandler(before);
+    memrt__pending_restore(&pending);
+    Py_DECREF(before);
+    Py_XDECREF(replaced);
+    return replaced != NULL ? 0 : -1;
+}
+
+/// Let NumPy itself make it, by memrt's handler: it then clears the references in the end.
+static PyObject *by_numpy(request_t *request, PyObject *handler)
+{
+    int fortran = request->order == NPY_FORTRANORDER;
+    if (request->align > memrt__api()->policy_alignment(memrt__handler_policy(handler))) {
+        PyErr_Format(PyExc_ValueError,
+                     "dtype %R gets its memory by the policy's handler: make a memrt.Policy with "
+                     "alignment %zu for it",
+                     request->descr, request->align);
+        return NULL;
+    }
+    PyObject *before = PyDataMem_SetHandler(handler);
+    if (before == NULL) {
+        return NULL;
+    }
+    Py_INCREF(request->descr);
+    PyObject *array = request->zeroed
+                          ? PyArray_Zeros(request->shape.len, request->shape.ptr, request->descr,
+                                          fortran)
+                          : PyArray_Empty(request->shape.len, request->shape.ptr, request->descr,
+                                          fortran);
+    if (restore_handler(before) < 0) {
+        Py_CLEAR(array);
+    }
+    return array;
+}
+
+static PyObject *create_checked(request_t *request)
+{
+    size_t nbytes;
+    if (request_nbytes(request, &nbytes) < 0) {
+        return NULL;
+    }
+    PyObject *handler = memrt__handler_for(request->policy);
+    if (handler == NULL) {
+        return NULL;
+    }
+    /* A dtype without a size, like "S", is given one by NumPy. */
+    int numpy_must = memrt_descr_has_references(request->descr) ||
+                     PyDataType_ELSIZE(request->descr) == 0;
+    PyObject *array =
+        numpy_must ? by_numpy(request, handler) : over_meminfo(request, handler, nbytes);
+    Py_DECREF(handler);
+    return array;
+}
+
+static PyObject *create(PyObject *args, PyObject *kwargs, int zeroed)
+{
+    request_t request = {.order = NPY_CORDER, .policy = Py_None, .zeroed = zeroed};
+    PyObject *array =
+        request_parse(args, kwargs, &request) == 0 ? create_checked(&request) : NULL;
+    request_clear(&request);
+    return array;
+}
+
+static PyObject *empty(PyObject *module, PyObject *args, PyObject *kwargs)
+{
+    (void)module;
+    return create(args, kwargs, 0);
+}
+
+static PyObject *zeros(PyObject *module, PyObject *args, PyObject *kwargs)
+{
+    (void)module;
+    return create(args, kwargs, 1);
+}
+
+/* --- Over memory that is there. --- */
+
+/// What as_array() was asked for. Holds the pointers and references in it.
+typedef struct view {
+    PyObject *source;
+    memrt_meminfo_object_t *base;
+    PyArray_Dims shape;
+    PyArray_Descr *descr;
+    PyArray_Dims strides;
+    Py_ssize_t offset;
+    NPY_ORDER order;
+    PyObject *writeable;
+    npy_intp length; ///< the only dimension when no shape was given
+} view_t;
+
+static void view_clear(view_t *view)
+{
+    PyDimMem_FREE(view->shape.ptr);
+    PyDimMem_FREE(view->strides.ptr);
+    Py_XDECREF(view->descr);
+    Py_XDECREF(view->base);
+}
+
+static int view_parse(PyObject *args, PyObject *kwargs, view_t *out)
+{
+    static char *keywords[] = {"mi",     "shape", "dtype",     "strides",
+                               "offset", "order", "writeable", NULL};
+    PyObject *shape = Py_None, *strides = Py_None;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|OO&OnO&O:as_array", keywords, &out->source,
+                                     &shape, PyArray_DescrConverter2, &out->descr, &strides,
+                                     &out->offset, PyArray_OrderConverter, &out->order,
+                                     &out->writeable)) {
+        return -1;
+    }
+    if (out->descr == NULL && (out->descr = PyArray_DescrFromType(NPY_UINT8)) == NULL) {
+        return -1;
+    }
+    out->shape.len = out->strides.len = -1;
+    if ((shape != Py_None && !PyArray_IntpConverter(shape, &out->shape)) ||
+        (strides != Py_None && !PyArray_IntpConverter(strides, &out->strides))) {
+        return -1;
+    }
+    out->base = memrt__meminfo_from(out->source);
+    return out->base != NULL ? 0 : -1;
+}
+
+/// Without a shape: all whole elements from the offset to the end.
+static int view_fill_shape(view_t *view, size_t size)
+{
+    size_t itemsize = (size_t)PyDataType_ELSIZE(view->descr);
+    if (view->shape.len >= 0) {
+        return 0;
+    }
+    if (view->offset < 0 || (size_t)view->offset > size || itemsize == 0 ||
+        (size - (size_t)view->offset) % itemsize != 0) {
+        PyErr_Format(PyExc_ValueError,
+                     "%zu bytes from offset %zd on are no whole number of elements of dtype %R: "
+                     "give a shape",
+                     size, view->offset, view->descr);
+        return -1;
+    }
+    view->length = (npy_intp)((size - (size_t)view->offset) / itemsize);
+    return 0;
+}
+
+/// The flags of the array; -1 with an exception.
+static int view_flags(const view_t *view)
+{
+    int writeable = view->writeable == Py_None ? !view->base->readonly
+                                               : PyObject_IsTrue(view->writeable);
+    if (writeable < 0) {
+        return -1;
+    }
+    if (writeable && view->base->readonly) {
+        PyErr_SetString(PyExc_ValueError, "the memory is read-only: ask for writeable=False");
+        return -1;
+    }
+    return (writeable ? NPY_ARRAY_WRITEABLE : 0) |
+           (view->order == NPY_FORTRANORDER ? NPY_ARRAY_F_CONTIGUOUS : 0);
+}
+
+static PyObject *view_build(view_t *view, memrt_meminfo_t *mi, int flags)
+{
+    int given = view->shape.len >= 0;
+    int nd = given ? view->shape.len : 1;
+    const npy_intp *dims = given ? view->shape.ptr : &view->length;
+    const npy_intp *strides = view->strides.len >= 0 ? view->strides.ptr : NULL;
+    if (strides != NULL && view->strides.len != nd) {
+        PyErr_Format(PyExc_ValueError, "%d strides do not fit %d dimensions", view->strides.len,
+                     nd);
+        return NULL;
+    }
+    if (memrt__layout_check(memrt__api(), mi, view->descr, nd, dims, strides, view->offset) < 0) {
+        return NULL;
+    }
+    Py_INCREF(view->base);
+    Py_INCREF(view->descr);
+    return memrt__array_over(memrt__api(), mi, (PyObject *)view->base, view->descr, nd, dims,
+                             strides, view->offset, flags);
+}
+
+static PyObject *as_array(PyObject *module, PyObject *args, PyObject *kwargs)
+{
+    view_t view = {.order = NPY_CORDER, .writeable = Py_None};
+    PyObject *array = NULL;
+    (void)module;
+    if (view_parse(args, kwargs, &view) == 0) {
+        memrt_meminfo_t *mi = memrt__meminfo_get(view.base);
+        int flags = view_flags(&view);
+        if (mi != NULL && flags >= 0 && view_fill_shape(&view, memrt__api()->size(mi)) == 0) {
+            array = view_build(&view, mi, flags);
+        }
+    }
+    view_clear(&view);
+    return array;
+}
+
+PyDoc_STRVAR(empty_doc,
+             "empty(shape, dtype=float, order='C', *, policy=None, align=None) -> ndarray\n\n"
+             "New array in memory that memrt manages, contents undefined. Its base is the MemInfo.\n"
+             "policy: a memrt.Policy; None: the one in force in this context, else the default one.\n"
+             "align: of the data in bytes, a power of two; the policy's alignment holds in any case.\n"
+             "Arrays whose elements hold references (object, variable-width strings) are made by\n"
+             "NumPy through the policy's handler and own their data.\n"
+             "Raises ValueError, MemoryError.");
+
+PyDoc_STRVAR(zeros_doc, "zeros(shape, dtype=float, order='C', *, policy=None, align=None) -> ndarray"
+                        "\n\nLike empty(), filled with zeros.");
+
+PyDoc_STRVAR(as_array_doc,
+             "as_array(mi, shape=None, dtype=uint8, strides=None, offset=0, order='C',"
+             " writeable=None) -> ndarray\n\n"
+             "An array over the memory of a MemInfo, without a copy; the MemInfo is its base.\n"
+             "shape None: one dimension, from `offset` to the end. strides and offset in bytes;\n"
+             "strides None: contiguous in `order`. writeable None: unless the memory is read-only.\n"
+             "Raises ValueError when an element would lie outside the memory, or when read-only\n"
+             "memory is asked to be writeable; TypeError for dtypes that hold references.");
+
+PyMethodDef memrt__array_methods[] = {
+    {"empty", MEMRT_KEYWORDS(empty), empty_doc},
+    {"zeros", MEMRT_KEYWORDS(zeros), zeros_doc},
+    {"as_array", MEMRT_KEYWORDS(as_array), as_array_doc},
+    {NULL, NULL, 0, NULL},
+};

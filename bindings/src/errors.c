@@ -1,0 +1,69 @@
+#include "errors.h"
+
+#include <stdarg.h>
+
+static PyObject *exception_of(memrt_status_t status)
+{
+    switch (status) {
+    case MEMRT_ENOMEM:
+        return PyExc_MemoryError;
+    case MEMRT_EINVAL:
+        return PyExc_ValueError;
+    case MEMRT_ENOENT:
+        return PyExc_LookupError;
+    case MEMRT_EBUSY:
+        return PyExc_BufferError;
+    case MEMRT_ENOTSUP:
+        return PyExc_TypeError;
+    case MEMRT_ELIMIT:
+    case MEMRT_OK:
+        break;
+    }
+    return PyExc_RuntimeError;
+}
+
+PyObject *memrt__raise(memrt_status_t status, const char *what, ...)
+{
+    va_list arguments;
+    va_start(arguments, what);
+    PyObject *subject = PyUnicode_FromFormatV(what, arguments);
+    va_end(arguments);
+    if (subject == NULL) {
+        return NULL;
+    }
+    PyErr_Format(exception_of(status), "%U: %s", subject, memrt__api()->status_text(status));
+    Py_DECREF(subject);
+    return NULL;
+}
+
+#if PY_VERSION_HEX >= 0x030C0000
+
+void memrt__pending_save(memrt_pending_t *pending)
+{
+    pending->type = NULL;
+    pending->traceback = NULL;
+    pending->value = PyErr_GetRaisedException();
+}
+
+void memrt__pending_restore(memrt_pending_t *pending)
+{
+    if (pending->value != NULL) {
+        PyErr_SetRaisedException(pending->value);
+    }
+}
+
+#else
+
+void memrt__pending_save(memrt_pending_t *pending)
+{
+    PyErr_Fetch(&pending->type, &pending->value, &pending->traceback);
+}
+
+void memrt__pending_restore(memrt_pending_t *pending)
+{
+    if (pending->type != NULL) {
+        PyErr_Restore(pending->type, pending->value, pending->traceback);
+    }
+}
+
+#endif

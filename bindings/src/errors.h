@@ -1,0 +1,22 @@
+#ifndef MEMRT_ERRORS_H
+#define MEMRT_ERRORS_H
+
+#include "binding.h"
+
+/// Set the exception that belongs to `status`: "what: sentence of the status". The only place where a
+/// status becomes an exception. Returns NULL.
+PyObject *memrt__raise(memrt_status_t status, const char *what, ...);
+
+/// An exception that was pending, put aside so that other Python code may run.
+typedef struct memrt_pending {
+    PyObject *type;
+    PyObject *value;
+    PyObject *traceback;
+} memrt_pending_t;
+
+void memrt__pending_save(memrt_pending_t *pending);
+
+/// Put it back if there was one; an exception that came up meanwhile then gives way.
+void memrt__pending_restore(memrt_pending_t *pending);
+
+#endif

@@ -1,0 +1,141 @@
+#include "handler.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "ndarray.h"
+
+#define CAPSULE_NAME "mem_handler"
+
+static PyDataMem_Handler *functions_of(PyObject *handler)
+{
+    return PyCapsule_GetPointer(handler, CAPSULE_NAME);
+}
+
+static void destroy(PyObject *handler)
+{
+    PyDataMem_Handler *functions = functions_of(handler);
+    memrt__api()->policy_release(functions->allocator.ctx);
+    free(functions);
+}
+
+static void fill(PyDataMem_Handler *functions, memrt_policy_t *policy)
+{
+    const memrt_api_t *api = memrt__api();
+    int is_default = policy == api->policy_default();
+    snprintf(functions->name, sizeof(functions->name), "memrt%s%s", is_default ? "" : ":",
+             is_default ? "" : api->policy_name(policy));
+    functions->version = 1;
+    functions->allocator.ctx = policy;
+    functions->allocator.malloc = api->block_alloc;
+    functions->allocator.calloc = api->block_calloc;
+    functions->allocator.realloc = api->block_realloc;
+    functions->allocator.free = api->block_free;
+}
+
+PyObject *memrt__handler_new(memrt_policy_t *policy)
+{
+    PyDataMem_Handler *functions = calloc(1, sizeof(*functions));
+    if (functions == NULL) {
+        memrt__api()->policy_release(policy);
+        return PyErr_NoMemory();
+    }
+    fill(functions, policy);
+    PyObject *handler = PyCapsule_New(functions, CAPSULE_NAME, destroy);
+    if (handler == NULL) {
+        memrt__api()->policy_release(policy);
+        free(functions);
+    }
+    return handler;
+}
+
+memrt_policy_t *memrt__handler_policy(PyObject *handler)
+{
+    return functions_of(handler)->allocator.ctx;
+}
+
+const char *memrt__handler_name(PyObject *handler)
+{
+    return PyCapsule_IsValid(handler, CAPSULE_NAME) ? functions_of(handler)->name : "";
+}
+
+static PyObject *handler_in_force(void)
+{
+    PyObject *handler = PyDataMem_GetHandler();
+    if (handler == NULL || memrt_handler_check(memrt__api(), handler)) {
+        return handler;
+    }
+    Py_DECREF(handler);
+    return Py_NewRef(memrt__binding.default_handler);
+}
+
+PyObject *memrt__handler_for(PyObject *policy)
+{
+    if (policy == Py_None) {
+        return handler_in_force();
+    }
+    PyObject *handler = PyCapsule_CheckExact(policy) ? Py_NewRef(policy)
+                                                     : PyObject_GetAttrString(policy, "handler");
+    if (handler != NULL && memrt_handler_check(memrt__api(), handler)) {
+        return handler;
+    }
+    if (handler != NULL || PyErr_ExceptionMatches(PyExc_AttributeError)) {
+        PyErr_Format(PyExc_TypeError, "policy must be a memrt.Policy or None, got %.200s",
+                     Py_TYPE(policy)->tp_name);
+    }
+    Py_XDECREF(handler);
+    return NULL;
+}
+
+int memrt__handler_setup(void)
+{
+    if (memrt__binding.default_handler == NULL) {
+        memrt_policy_t *policy = memrt__api()->policy_default();
+        memrt__api()->policy_acquire(policy);
+        memrt__binding.default_handler = memrt__handler_new(policy);
+    }
+    return memrt__binding.default_handler != NULL ? 0 : -1;
+}
+
+static PyObject *set_handler(PyObject *module, PyObject *handler)
+{
+    (void)module;
+    if (!PyCapsule_IsValid(handler, CAPSULE_NAME)) {
+        PyErr_SetString(PyExc_TypeError, "a handler is a capsule named 'mem_handler'");
+        return NULL;
+    }
+    return PyDataMem_SetHandler(handler);
+}
+
+static PyObject *get_handler(PyObject *module, PyObject *unused)
+{
+    (void)module;
+    (void)unused;
+    return PyDataMem_GetHandler();
+}
+
+static PyObject *is_memrt_handler(PyObject *module, PyObject *handler)
+{
+    (void)module;
+    return PyBool_FromLong(memrt_handler_check(memrt__api(), handler));
+}
+
+static PyObject *default_handler(PyObject *module, PyObject *unused)
+{
+    (void)module;
+    (void)unused;
+    return Py_NewRef(memrt__binding.default_handler);
+}
+
+PyMethodDef memrt__handler_methods[] = {
+    {"set_handler", set_handler, METH_O,
+     "set_handler(handler) -> handler\n\n"
+     "Make `handler` NumPy's in the current context; returns the one that stood before."},
+    {"get_handler", get_handler, METH_NOARGS,
+     "get_handler() -> handler\n\nThe handler that NumPy uses in the current context."},
+    {"is_memrt_handler", is_memrt_handler, METH_O,
+     "is_memrt_handler(handler) -> bool\n\nWhether it leads to a memrt policy."},
+    {"default_handler", default_handler, METH_NOARGS,
+     "default_handler() -> handler\n\nThe handler of the default policy."},
+    {NULL, NULL, 0, NULL},
+};

@@ -1,0 +1,117 @@
+#include "lookup.h"
+
+#include "handler.h"
+#include "meminfo.h"
+#include "ndarray.h"
+
+static int anchor_is_array(PyObject *anchor)
+{
+    return anchor != NULL && PyArray_Check(anchor);
+}
+
+/// Whether the end of a chain holds a MemInfo, as an object of whatever kind.
+static int anchor_is_meminfo(PyObject *anchor)
+{
+    return anchor != NULL && !PyArray_Check(anchor) && !PyType_Check(anchor) &&
+           (PyCapsule_IsValid(anchor, MEMRT_MEMINFO_CAPSULE) ||
+            PyObject_HasAttrString(anchor, "__memrt_meminfo__"));
+}
+
+int memrt__is_managed(PyObject *object)
+{
+    const memrt_api_t *api = memrt__api();
+    PyObject *anchor = memrt_object_anchor(api, object);
+    return anchor_is_array(anchor) ? memrt__array_is_block(api, (PyArrayObject *)anchor)
+                                   : anchor_is_meminfo(anchor);
+}
+
+static PyObject *is_managed(PyObject *module, PyObject *object)
+{
+    (void)module;
+    return PyBool_FromLong(memrt__is_managed(object));
+}
+
+static PyObject *meminfo(PyObject *module, PyObject *object)
+{
+    memrt_meminfo_t *mi;
+    (void)module;
+    PyObject *anchor = memrt_object_anchor(memrt__api(), object);
+    if (anchor != NULL && memrt__meminfo_check(anchor)) {
+        return Py_NewRef(anchor);
+    }
+    if (memrt_array_meminfo(memrt__api(), object, &mi) < 0) {
+        return NULL;
+    }
+    return memrt__meminfo_object(mi);
+}
+
+/// The handler's name for a MemInfo at the end of a chain.
+static PyObject *name_of_meminfo(PyObject *anchor)
+{
+    const memrt_api_t *api = memrt__api();
+    memrt_meminfo_t *mi;
+    if (memrt_array_meminfo(api, anchor, &mi) < 0) {
+        return NULL;
+    }
+    memrt_policy_t *policy = api->policy_of(mi);
+    int is_default = policy == api->policy_default();
+    PyObject *name = PyUnicode_FromFormat("memrt%s%s", is_default ? "" : ":",
+                                          is_default ? "" : api->policy_name(policy));
+    api->release(mi);
+    return name;
+}
+
+static PyObject *name_of_array(PyObject *array)
+{
+    PyObject *handler = PyArray_HANDLER((PyArrayObject *)array);
+    if (handler == NULL) {
+        Py_RETURN_NONE; /* NumPy will call the C library's free */
+    }
+    return PyUnicode_FromString(memrt__handler_name(handler));
+}
+
+static PyObject *name_in_force(void)
+{
+    PyObject *handler = PyDataMem_GetHandler();
+    if (handler == NULL) {
+        return NULL;
+    }
+    PyObject *name = PyUnicode_FromString(memrt__handler_name(handler));
+    Py_DECREF(handler);
+    return name;
+}
+
+static PyObject *handler_name(PyObject *module, PyObject *args)
+{
+    PyObject *object = Py_None;
+    (void)module;
+    if (!PyArg_ParseTuple(args, "|O:handler_name", &object)) {
+        return NULL;
+    }
+    if (object == Py_None) {
+        return name_in_force();
+    }
+    PyObject *anchor = memrt_object_anchor(memrt__api(), object);
+    if (anchor_is_array(anchor)) {
+        return name_of_array(anchor);
+    }
+    if (anchor_is_meminfo(anchor)) {
+        return name_of_meminfo(anchor);
+    }
+    Py_RETURN_NONE;
+}
+
+PyMethodDef memrt__lookup_methods[] = {
+    {"meminfo", meminfo, METH_O,
+     "meminfo(array) -> MemInfo\n\n"
+     "The MemInfo behind an array or memoryview, found through views, reshapes and buffers.\n"
+     "Raises ValueError when the memory is not memrt's; adopt() takes such memory over."},
+    {"is_managed", is_managed, METH_O,
+     "is_managed(array) -> bool\n\nWhether the memory behind `array` is managed by memrt."},
+    {"handler_name", handler_name, METH_VARARGS,
+     "handler_name(array=None) -> str or None\n\n"
+     "What manages the memory of `array`: 'memrt' for the default policy, 'memrt:NAME' for others,\n"
+     "another handler's name, or None for memory that no handler made.\n"
+     "Without an array: the handler that NumPy uses in this context now."},
+    {NULL, NULL, 0, NULL},
+};

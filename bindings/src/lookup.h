@@ -1,0 +1,12 @@
+#ifndef MEMRT_LOOKUP_H
+#define MEMRT_LOOKUP_H
+
+#include "binding.h"
+
+/// Whose memory an array is in: answers found by walking its chain of bases.
+extern PyMethodDef memrt__lookup_methods[];
+
+/// Whether the memory behind an array, memoryview, capsule or MemInfo is managed by memrt.
+int memrt__is_managed(PyObject *object);
+
+#endif

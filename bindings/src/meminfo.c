@@ -1,0 +1,512 @@
+#include "meminfo.h"
+
+#include <structmember.h>
+
+#include "argument.h"
+#include "errors.h"
+#include "handler.h"
+#include "ndarray.h"
+#include "owner.h"
+#include "trace.h"
+
+memrt_meminfo_t *memrt__meminfo_get(memrt_meminfo_object_t *self)
+{
+    if (self->mi == NULL) {
+        PyErr_SetString(PyExc_ReferenceError,
+                        "the memory of this MemInfo went with the reference cycle it was part of");
+    }
+    return self->mi;
+}
+
+memrt_meminfo_object_t *memrt__meminfo_shell(void)
+{
+    memrt_meminfo_object_t *self =
+        PyObject_GC_New(memrt_meminfo_object_t, memrt__binding.meminfo_type);
+    if (self != NULL) {
+        self->mi = NULL;
+        self->weakrefs = NULL;
+        self->exports = 0;
+        self->readonly = 0;
+        self->handed_out = 0;
+    }
+    return self;
+}
+
+PyObject *memrt__meminfo_fill(memrt_meminfo_object_t *shell, memrt_meminfo_t *mi, int readonly)
+{
+    memrt_owner_t *owner = memrt__owner_of(mi);
+    shell->mi = mi;
+    shell->readonly = (char)(readonly || (owner != NULL && owner->readonly));
+    if (owner != NULL) {
+        PyObject_GC_Track(shell); /* others cannot be part of a cycle */
+    }
+    return (PyObject *)shell;
+}
+
+PyObject *memrt__meminfo_object(memrt_meminfo_t *mi)
+{
+    memrt_meminfo_object_t *shell = memrt__meminfo_shell();
+    if (shell == NULL) {
+        memrt__api()->release(mi);
+        return NULL;
+    }
+    shell->handed_out = 1; /* whoever it came from may know the address */
+    return memrt__meminfo_fill(shell, mi, 0);
+}
+
+PyObject *memrt__meminfo_allocate(size_t size, memrt_new_options_t *options)
+{
+    const memrt_api_t *api = memrt__api();
+    memrt_meminfo_t *mi;
+    memrt__owner_drain();
+    size_t least = api->policy_alignment(options->policy);
+    if (options->alignment != 0 && options->alignment < least) {
+        options->alignment = least;
+    }
+    memrt_status_t status = api->meminfo_new(size, options, &mi);
+    if (status != MEMRT_OK) {
+        return memrt__raise(status, "cannot allocate %zu bytes", size);
+    }
+    memrt_meminfo_object_t *shell = memrt__meminfo_shell();
+    if (shell == NULL || memrt__trace_birth(mi) < 0) {
+        Py_XDECREF(shell);
+        api->release(mi);
+        return NULL;
+    }
+    return memrt__meminfo_fill(shell, mi, 0);
+}
+
+memrt_meminfo_object_t *memrt__meminfo_from(PyObject *object)
+{
+    memrt_meminfo_t *mi;
+    if (memrt__meminfo_check(object)) {
+        return (memrt_meminfo_object_t *)Py_NewRef(object);
+    }
+    int known = PyCapsule_IsValid(object, MEMRT_MEMINFO_CAPSULE) ||
+                PyObject_HasAttrString(object, "__memrt_meminfo__");
+    if (!known || PyType_Check(object)) {
+        PyErr_Format(PyExc_TypeError,
+                     "expected a memrt.MemInfo, from memrt.alloc(), memrt.wrap() or "
+                     "memrt.meminfo(), got %.200s",
+                     Py_TYPE(object)->tp_name);
+        return NULL;
+    }
+    if (memrt_array_meminfo(memrt__api(), object, &mi) < 0) {
+        return NULL;
+    }
+    return (memrt_meminfo_object_t *)memrt__meminfo_object(mi);
+}
+
+/* --- The life of the object. --- */
+
+static PyObject *meminfo_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
+{
+    (void)args;
+    (void)kwargs;
+    PyErr_Format(PyExc_TypeError,
+                 "%s cannot be built by hand: memrt.alloc() allocates, memrt.wrap() takes over an "
+                 "address, memrt.meminfo() asks an array for its own",
+                 type->tp_name);
+    return NULL;
+}
+
+/// The owner whose references this object alone keeps alive, or NULL. Only then may the cycle
+/// collector look at it and clear it. Once C code knows the MemInfo the answer is never: such code may
+/// take a reference at any time, also while the collector runs, and the count would say so too late.
+static memrt_owner_t *exclusive_owner(memrt_meminfo_object_t *self)
+{
+    if (self->mi == NULL || self->handed_out || memrt__api()->refcount(self->mi) != 1) {
+        return NULL;
+    }
+    return memrt__owner_of(self->mi);
+}
+
+static int meminfo_traverse(memrt_meminfo_object_t *self, visitproc visit, void *arg)
+{
+    memrt_owner_t *owner = exclusive_owner(self);
+    Py_VISIT(Py_TYPE(self));
+    return owner != NULL ? memrt__owner_visit(owner, visit, arg) : 0;
+}
+
+static int meminfo_clear(memrt_meminfo_object_t *self)
+{
+    if (self->exports == 0 && exclusive_owner(self) != NULL) {
+        memrt_meminfo_t *mi = self->mi;
+        self->mi = NULL;
+        memrt__api()->release(mi);
+    }
+    return 0;
+}
+
+static void meminfo_dealloc(memrt_meminfo_object_t *self)
+{
+    PyTypeObject *type = Py_TYPE(self);
+    PyObject_GC_UnTrack(self);
+    if (self->weakrefs != NULL) {
+        PyObject_ClearWeakRefs((PyObject *)self);
+    }
+    if (self->mi != NULL) {
+        memrt__api()->release(self->mi);
+    }
+    PyObject_GC_Del(self);
+    Py_DECREF(type);
+}
+
+/* --- What it can be asked. --- */
+
+static const char *kind_name(const memrt_meminfo_t *mi)
+{
+    static const char *const names[] = {"unknown", "inline", "adopted", "resizable", "block"};
+    return mi->kind < sizeof(names) / sizeof(names[0]) ? names[mi->kind] : names[0];
+}
+
+static const char *policy_name(const memrt_meminfo_t *mi)
+{
+    return memrt__api()->policy_name(memrt__api()->policy_of(mi));
+}
+
+static PyObject *meminfo_repr(memrt_meminfo_object_t *self)
+{
+    const memrt_api_t *api = memrt__api();
+    char name[MEMRT_NAME_MAX + 1];
+    memrt_meminfo_t *mi = self->mi;
+    if (mi == NULL) {
+        return PyUnicode_FromString("<memrt.MemInfo, released>");
+    }
+    api->get_name(mi, name);
+    return PyUnicode_FromFormat("<memrt.MemInfo%s%s%s of %zu bytes at %p, %s, %s%zu %s, policy '%s'>",
+                                name[0] ? " '" : "", name, name[0] ? "'" : "", api->size(mi),
+                                api->get_data(mi), kind_name(mi),
+                                self->readonly ? "read-only, " : "", api->refcount(mi),
+                                api->refcount(mi) == 1 ? "reference" : "references",
+                                policy_name(mi));
+}
+
+static Py_hash_t meminfo_hash(memrt_meminfo_object_t *self)
+{
+    uintptr_t address = self->mi != NULL ? (uintptr_t)self->mi : (uintptr_t)self;
+    return (Py_hash_t)(address >> 6); /* headers start on a cache line; never -1 */
+}
+
+static PyObject *meminfo_compare(PyObject *left, PyObject *right, int operation)
+{
+    if ((operation != Py_EQ && operation != Py_NE) || !memrt__meminfo_check(right)) {
+        Py_RETURN_NOTIMPLEMENTED;
+    }
+    memrt_meminfo_t *mi = ((memrt_meminfo_object_t *)left)->mi;
+    int same = left == right || (mi != NULL && mi == ((memrt_meminfo_object_t *)right)->mi);
+    return PyBool_FromLong(same == (operation == Py_EQ));
+}
+
+/// Defines a getter NAME whose value is the expression over `mi`.
+#define GETTER(NAME, EXPRESSION)                                              \
+    static PyObject *get_##NAME(memrt_meminfo_object_t *self, void *unused)   \
+    {                                                                         \
+        (void)unused;                                                         \
+        memrt_meminfo_t *mi = memrt__meminfo_get(self);                       \
+        return mi != NULL ? (EXPRESSION) : NULL;                              \
+    }
+
+GETTER(data, PyLong_FromSize_t((size_t)memrt__api()->get_data(mi)))
+GETTER(size, PyLong_FromSize_t(memrt__api()->size(mi)))
+GETTER(refcount, PyLong_FromSize_t(memrt__api()->refcount(mi)))
+GETTER(readonly, PyBool_FromLong(self->readonly))
+GETTER(kind, PyUnicode_FromString(kind_name(mi)))
+GETTER(policy, PyUnicode_FromString(policy_name(mi)))
+
+static PyObject *get_parent(memrt_meminfo_object_t *self, void *unused)
+{
+    (void)unused;
+    memrt_meminfo_t *mi = memrt__meminfo_get(self);
+    if (mi == NULL) {
+        return NULL;
+    }
+    memrt_owner_t *owner = memrt__owner_of(mi);
+    return Py_NewRef(owner != NULL && owner->object != NULL ? owner->object : Py_None);
+}
+
+static PyObject *get_external_allocator(memrt_meminfo_object_t *self, void *unused)
+{
+    (void)unused;
+    memrt_meminfo_t *mi = memrt__meminfo_get(self);
+    if (mi == NULL) {
+        return NULL;
+    }
+    memrt_external_allocator_t *external = memrt__api()->external_allocator(mi);
+    return external != NULL ? PyLong_FromVoidPtr(external) : Py_NewRef(Py_None);
+}
+
+static PyObject *get_name(memrt_meminfo_object_t *self, void *unused)
+{
+    char name[MEMRT_NAME_MAX + 1];
+    (void)unused;
+    memrt_meminfo_t *mi = memrt__meminfo_get(self);
+    if (mi == NULL) {
+        return NULL;
+    }
+    memrt__api()->get_name(mi, name);
+    return name[0] != 0 ? PyUnicode_DecodeUTF8(name, (Py_ssize_t)strlen(name), "replace")
+                        : Py_NewRef(Py_None);
+}
+
+static int set_name(memrt_meminfo_object_t *self, PyObject *value, void *unused)
+{
+    const char *name = NULL;
+    (void)unused;
+    memrt_meminfo_t *mi = memrt__meminfo_get(self);
+    if (mi == NULL || (value != NULL && !memrt__name_argument(value, &name))) {
+        return -1;
+    }
+    memrt_status_t status = memrt__api()->set_name(mi, name);
+    if (status != MEMRT_OK) {
+        memrt__raise(status, "cannot name a MemInfo");
+        return -1;
+    }
+    return 0;
+}
+
+static PyObject *meminfo_capsule(memrt_meminfo_object_t *self, PyObject *unused)
+{
+    (void)unused;
+    memrt_meminfo_t *mi = memrt__meminfo_get(self);
+    if (mi == NULL) {
+        return NULL;
+    }
+    self->handed_out = 1;
+    memrt__api()->acquire(mi);
+    return memrt_meminfo_as_capsule(memrt__api(), mi);
+}
+
+static int meminfo_getbuffer(memrt_meminfo_object_t *self, Py_buffer *view, int flags)
+{
+    static char nothing; /* where zero bytes lie when there is no data */
+    memrt_meminfo_t *mi = memrt__meminfo_get(self);
+    if (mi == NULL) {
+        view->obj = NULL;
+        return -1;
+    }
+    void *data = memrt__api()->get_data(mi);
+    size_t size = data != NULL ? memrt__api()->size(mi) : 0;
+    if (PyBuffer_FillInfo(view, (PyObject *)self, data != NULL ? data : &nothing,
+                          (Py_ssize_t)size, self->readonly, flags) < 0) {
+        return -1;
+    }
+    self->exports++;
+    return 0;
+}
+
+static void meminfo_releasebuffer(memrt_meminfo_object_t *self, Py_buffer *view)
+{
+    (void)view;
+    self->exports--;
+}
+
+/* --- The type. --- */
+
+static PyMethodDef methods[] = {
+    {"__memrt_meminfo__", (PyCFunction)(void (*)(void))meminfo_capsule, METH_NOARGS,
+     "__memrt_meminfo__() -> PyCapsule\n\n"
+     "A capsule named 'memrt.meminfo' that holds a reference of its own, for C code."},
+    {NULL, NULL, 0, NULL},
+};
+
+static PyMemberDef members[] = {
+    {"__weaklistoffset__", T_PYSSIZET, offsetof(memrt_meminfo_object_t, weakrefs), READONLY, NULL},
+    {NULL, 0, 0, 0, NULL},
+};
+
+#define ATTRIBUTE(NAME, DOC) {#NAME, (getter)(void (*)(void))get_##NAME, NULL, DOC, NULL}
+
+static PyGetSetDef attributes[] = {
+    ATTRIBUTE(data, "int: address of the first byte."),
+    ATTRIBUTE(size, "int: bytes, as asked for."),
+    ATTRIBUTE(refcount, "int: references at this moment; with threads a hint. This object is one."),
+    ATTRIBUTE(parent, "object or None: for wrapped memory, the owner that keeps it alive."),
+    ATTRIBUTE(external_allocator, "int or None: address of the external allocator that made it."),
+    {"name", (getter)(void (*)(void))get_name, (setter)(void (*)(void))set_name,
+     "str or None: name in reports, at most 63 bytes; may be set.", NULL},
+    ATTRIBUTE(readonly, "bool: whether buffers and arrays over it refuse to be written."),
+    ATTRIBUTE(kind, "str: 'inline', 'adopted', 'resizable' or 'block'."),
+    ATTRIBUTE(policy, "str: name of the policy whose account it is on."),
+    {NULL, NULL, NULL, NULL, NULL},
+};
+
+PyDoc_STRVAR(type_doc,
+             "One reference to a reference-counted buffer.\n\n"
+             "Comes from memrt.alloc(), memrt.wrap() and memrt.meminfo(); the memory is given back when\n"
+             "the last reference goes: other MemInfo objects, arrays and C code may hold more.\n"
+             "Exports its bytes by the buffer protocol; two are equal when they hold the same buffer.");
+
+static PyType_Slot slots[] = {
+    {Py_tp_doc, (void *)type_doc},
+    {Py_tp_new, meminfo_new},
+    {Py_tp_dealloc, meminfo_dealloc},
+    {Py_tp_traverse, meminfo_traverse},
+    {Py_tp_clear, meminfo_clear},
+    {Py_tp_repr, meminfo_repr},
+    {Py_tp_hash, meminfo_hash},
+    {Py_tp_richcompare, meminfo_compare},
+    {Py_tp_methods, methods},
+    {Py_tp_members, members},
+    {Py_tp_getset, attributes},
+    {Py_bf_getbuffer, meminfo_getbuffer},
+    {Py_bf_releasebuffer, meminfo_releasebuffer},
+    {0, NULL},
+};
+
+static PyType_Spec spec = {
+    .name = "memrt.MemInfo",
+    .basicsize = sizeof(memrt_meminfo_object_t),
+    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_IMMUTABLETYPE,
+    .slots = slots,
+};
+
+int memrt__meminfo_setup(PyObject *module)
+{
+    if (memrt__binding.meminfo_type == NULL) {
+        PyObject *type = PyType_FromSpec(&spec);
+        if (type == NULL) {
+            return -1;
+        }
+        memrt__binding.meminfo_type = (PyTypeObject *)type;
+    }
+    return PyModule_AddObjectRef(module, "MemInfo", (PyObject *)memrt__binding.meminfo_type);
+}
+
+/* --- Making them. --- */
+
+static PyObject *alloc(PyObject *module, PyObject *args, PyObject *kwargs)
+{
+    static char *keywords[] = {"nbytes", "align", "zero", "policy", "name", NULL};
+    memrt_new_options_t options = {.struct_size = sizeof(options), .alignment = MEMRT_ALIGN_MIN};
+    PyObject *policy = Py_None;
+    size_t size;
+    (void)module;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O&|O&pOO&:alloc", keywords,
+                                     memrt__size_argument, &size, memrt__align_argument,
+                                     &options.alignment, &options.zeroed, &policy,
+                                     memrt__name_argument, &options.name)) {
+        return NULL;
+    }
+    PyObject *handler = memrt__handler_for(policy);
+    if (handler == NULL) {
+        return NULL;
+    }
+    options.policy = memrt__handler_policy(handler);
+    PyObject *result = memrt__meminfo_allocate(size, &options);
+    Py_DECREF(handler);
+    return result;
+}
+
+/// The arguments of wrap() as they came.
+typedef struct wrapped {
+    uintptr_t address;
+    size_t size;
+    PyObject *dtor;
+    PyObject *owner;
+    int readonly;
+    PyObject *policy;
+    const char *name;
+} wrapped_t;
+
+static int parse_wrapped(PyObject *args, PyObject *kwargs, wrapped_t *out)
+{
+    static char *keywords[] = {"address", "nbytes", "dtor", "owner",
+                               "readonly", "name",  "policy", NULL};
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O&O&|OOpO&O:wrap", keywords,
+                                     memrt__address_argument, &out->address, memrt__size_argument,
+                                     &out->size, &out->dtor, &out->owner, &out->readonly,
+                                     memrt__name_argument, &out->name, &out->policy)) {
+        return -1;
+    }
+    if (out->dtor != Py_None && !PyCallable_Check(out->dtor)) {
+        PyErr_Format(PyExc_TypeError, "dtor must be a callable of (address, nbytes), got %.200s",
+                     Py_TYPE(out->dtor)->tp_name);
+        return -1;
+    }
+    if (out->size > UINTPTR_MAX - out->address || (out->address == 0 && out->size != 0)) {
+        PyErr_Format(PyExc_ValueError, "%zu bytes from address %zu on are no memory", out->size,
+                     (size_t)out->address);
+        return -1;
+    }
+    return 0;
+}
+
+/// Adopt into a shell; on failure the memory stays the caller's and dtor does not run.
+static PyObject *adopt(memrt_meminfo_object_t *shell, memrt_owner_t *owner, const wrapped_t *wrapped,
+                       memrt_policy_t *policy)
+{
+    memrt_meminfo_t *mi;
+    memrt_new_options_t options = {.struct_size = sizeof(options),
+                                   .policy = policy,
+                                   .dtor = memrt__owner_dtor,
+                                   .dtor_info = owner,
+                                   .name = wrapped->name};
+    memrt_status_t status =
+        memrt__api()->meminfo_adopt((void *)wrapped->address, wrapped->size, &options, &mi);
+    if (status != MEMRT_OK) {
+        return memrt__raise(status, "cannot wrap %zu bytes", wrapped->size);
+    }
+    return memrt__meminfo_fill(shell, mi, wrapped->readonly);
+}
+
+static PyObject *wrap_checked(const wrapped_t *wrapped, memrt_policy_t *policy)
+{
+    memrt_meminfo_object_t *shell = memrt__meminfo_shell();
+    if (shell == NULL) {
+        return NULL;
+    }
+    memrt_owner_t *owner = memrt__owner_new(wrapped->owner != Py_None ? wrapped->owner : NULL,
+                                            wrapped->dtor != Py_None ? wrapped->dtor : NULL,
+                                            wrapped->address, wrapped->size);
+    if (owner == NULL) {
+        Py_DECREF(shell);
+        return NULL;
+    }
+    owner->readonly = wrapped->readonly;
+    PyObject *result = adopt(shell, owner, wrapped, policy);
+    if (result == NULL) {
+        memrt__owner_discard(owner);
+        Py_DECREF(shell);
+    }
+    return result;
+}
+
+static PyObject *wrap(PyObject *module, PyObject *args, PyObject *kwargs)
+{
+    wrapped_t wrapped = {.dtor = Py_None, .owner = Py_None, .policy = Py_None};
+    (void)module;
+    if (parse_wrapped(args, kwargs, &wrapped) < 0) {
+        return NULL;
+    }
+    PyObject *handler = memrt__handler_for(wrapped.policy);
+    if (handler == NULL) {
+        return NULL;
+    }
+    memrt__owner_drain();
+    PyObject *result = wrap_checked(&wrapped, memrt__handler_policy(handler));
+    Py_DECREF(handler);
+    return result;
+}
+
+PyDoc_STRVAR(alloc_doc,
+             "alloc(nbytes, align=64, zero=False, policy=None, name=None) -> MemInfo\n\n"
+             "Allocate `nbytes` bytes at an address that is a multiple of `align` and of the policy's\n"
+             "alignment, all zero with `zero`. `policy` None: the one in force, else the default one.\n"
+             "Raises ValueError for a bad size, alignment or name, MemoryError.");
+
+PyDoc_STRVAR(wrap_doc,
+             "wrap(address, nbytes, dtor=None, owner=None, readonly=False, name=None, policy=None)"
+             " -> MemInfo\n\n"
+             "Put foreign memory under a MemInfo. When the last reference goes, `dtor(address, nbytes)`\n"
+             "is called once, then `owner` is let go: at once where the GIL is held, soon on the main\n"
+             "thread otherwise, never after Python has ended. What `dtor` raises goes to\n"
+             "sys.unraisablehook. When wrap() itself raises, the memory is still the caller's.\n"
+             "The caller vouches that the memory lives until then.\n"
+             "Raises ValueError, TypeError for a dtor that cannot be called, MemoryError.");
+
+PyMethodDef memrt__meminfo_methods[] = {
+    {"alloc", MEMRT_KEYWORDS(alloc), alloc_doc},
+    {"wrap", MEMRT_KEYWORDS(wrap), wrap_doc},
+    {NULL, NULL, 0, NULL},
+};

@@ -1,0 +1,46 @@
+#ifndef MEMRT_MEMINFO_TYPE_H
+#define MEMRT_MEMINFO_TYPE_H
+
+#include "binding.h"
+
+/// memrt.MemInfo: a Python object that holds one reference to a MemInfo. Several may hold the same.
+typedef struct memrt_meminfo_object {
+    PyObject_HEAD
+    memrt_meminfo_t *mi; ///< NULL before it is filled and after the cycle collector cleared it
+    PyObject *weakrefs;
+    Py_ssize_t exports; ///< buffers that consumers hold now
+    char readonly;
+    char handed_out; ///< C code was given the MemInfo, so it may take references without the GIL
+} memrt_meminfo_object_t;
+
+/// New object without a MemInfo, to be filled by memrt__meminfo_fill, which cannot fail.
+memrt_meminfo_object_t *memrt__meminfo_shell(void);
+
+/// Put `mi` into a shell; steals the reference. Returns the shell.
+PyObject *memrt__meminfo_fill(memrt_meminfo_object_t *shell, memrt_meminfo_t *mi, int readonly);
+
+/// New object over `mi`; steals the reference, also on failure.
+PyObject *memrt__meminfo_object(memrt_meminfo_t *mi);
+
+/// New memory: policy NULL for the one in force, alignment 0 for the policy's. Returns a MemInfo
+/// object, shown in tracemalloc, or NULL with an exception.
+PyObject *memrt__meminfo_allocate(size_t size, memrt_new_options_t *options);
+
+/// The MemInfo object behind `object`: itself, or one made from its `__memrt_meminfo__()` or from a
+/// capsule. New reference, or NULL with TypeError.
+memrt_meminfo_object_t *memrt__meminfo_from(PyObject *object);
+
+/// The MemInfo inside; borrowed. NULL with ReferenceError when it was cleared.
+memrt_meminfo_t *memrt__meminfo_get(memrt_meminfo_object_t *self);
+
+static inline int memrt__meminfo_check(PyObject *object)
+{
+    return Py_IS_TYPE(object, memrt__binding.meminfo_type);
+}
+
+/// Make the type; once, at import. -1 with an exception.
+int memrt__meminfo_setup(PyObject *module);
+
+extern PyMethodDef memrt__meminfo_methods[];
+
+#endif

@@ -1,0 +1,101 @@
+#define MEMRT_IMPORTS_NUMPY
+#include "ndarray.h"
+
+#include <memrt/import.h>
+
+#include "adoption.h"
+#include "array.h"
+#include "failure.h"
+#include "handler.h"
+#include "live.h"
+#include "lookup.h"
+#include "meminfo.h"
+#include "owner.h"
+#include "policy.h"
+#include "process.h"
+#include "stats.h"
+
+memrt_binding_t memrt__binding;
+
+static int refuse_subinterpreter(void)
+{
+    if (PyInterpreterState_Get() == PyInterpreterState_Main()) {
+        return 0;
+    }
+    PyErr_SetString(PyExc_ImportError,
+                    "memrt can be imported in the main interpreter only, like NumPy; the C library "
+                    "works in all of them");
+    return -1;
+}
+
+static int get_table(void)
+{
+    const char *why = "the library gives no reason";
+    memrt__binding.api = memrt_get_api(MEMRT_ABI_MAJOR, &why);
+    if (memrt__binding.api == NULL) {
+        PyErr_Format(PyExc_ImportError, "libmemrt does not fit this package: %s", why);
+        return -1;
+    }
+    return 0;
+}
+
+static int import_numpy(void)
+{
+    import_array1(-1);
+    return 0;
+}
+
+static int add_functions(PyObject *module)
+{
+    PyMethodDef *const groups[] = {
+        memrt__adoption_methods, memrt__array_methods,   memrt__failure_methods,
+        memrt__handler_methods,  memrt__live_methods,    memrt__lookup_methods,
+        memrt__meminfo_methods,  memrt__owner_methods,   memrt__policy_methods,
+        memrt__process_methods,  memrt__stats_methods,
+    };
+    for (size_t i = 0; i < sizeof(groups) / sizeof(groups[0]); i++) {
+        if (PyModule_AddFunctions(module, groups[i]) < 0) {
+            return -1;
+        }
+    }
+    return 0;
+}
+
+static int add_table(PyObject *module)
+{
+    void *table = (void *)(uintptr_t)memrt__api();
+    PyObject *capsule = PyCapsule_New(table, MEMRT_API_CAPSULE, NULL);
+    int result = capsule != NULL ? PyModule_AddObjectRef(module, "api", capsule) : -1;
+    Py_XDECREF(capsule);
+    return result;
+}
+
+static int execute(PyObject *module)
+{
+    if (refuse_subinterpreter() < 0 || get_table() < 0 || import_numpy() < 0 ||
+        memrt__handler_setup() < 0 || memrt__meminfo_setup(module) < 0 ||
+        add_functions(module) < 0 || add_table(module) < 0) {
+        return -1;
+    }
+    return memrt__owner_setup(module);
+}
+
+static PyModuleDef_Slot slots[] = {
+    {Py_mod_exec, execute},
+#if PY_VERSION_HEX >= 0x030C0000
+    {Py_mod_multiple_interpreters, Py_MOD_MULTIPLE_INTERPRETERS_NOT_SUPPORTED},
+#endif
+    {0, NULL},
+};
+
+static PyModuleDef definition = {
+    PyModuleDef_HEAD_INIT,
+    .m_name = "memrt._memrt",
+    .m_doc = "The compiled part of memrt. Use the package, which documents and checks more.",
+    .m_slots = slots,
+};
+
+PyMODINIT_FUNC PyInit__memrt(void)
+{
+    return PyModuleDef_Init(&definition);
+}

@@ -1,0 +1,97 @@
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE /* dladdr */
+#endif
+#include "process.h"
+
+#include <dlfcn.h>
+
+static int append_option(PyObject *list, const memrt_option_t *option)
+{
+    PyObject *row = Py_BuildValue("(sss)", option->name, option->value, option->help);
+    int result = row != NULL ? PyList_Append(list, row) : -1;
+    Py_XDECREF(row);
+    return result;
+}
+
+static PyObject *options(PyObject *module, PyObject *unused)
+{
+    memrt_option_t option;
+    (void)module;
+    (void)unused;
+    PyObject *list = PyList_New(0);
+    for (size_t i = 0; list != NULL && memrt__api()->option(i, &option); i++) {
+        if (append_option(list, &option) < 0) {
+            Py_CLEAR(list);
+        }
+    }
+    return list;
+}
+
+static int append_warning(PyObject *list, const char *text)
+{
+    PyObject *warning = PyUnicode_FromString(text);
+    int result = warning != NULL ? PyList_Append(list, warning) : -1;
+    Py_XDECREF(warning);
+    return result;
+}
+
+static PyObject *take_option_warnings(PyObject *module, PyObject *unused)
+{
+    static size_t taken; /* each is said once in a process, also when the package is loaded anew */
+    const char *text;
+    (void)module;
+    (void)unused;
+    PyObject *list = PyList_New(0);
+    while (list != NULL && (text = memrt__api()->option_warning(taken)) != NULL) {
+        if (append_warning(list, text) < 0) {
+            Py_CLEAR(list);
+        } else {
+            taken++;
+        }
+    }
+    return list;
+}
+
+static PyObject *library_path(PyObject *module, PyObject *unused)
+{
+    Dl_info info;
+    (void)module;
+    (void)unused;
+    if (dladdr((const void *)memrt__api(), &info) == 0 || info.dli_fname == NULL) {
+        PyErr_SetString(PyExc_RuntimeError, "the file of libmemrt cannot be told");
+        return NULL;
+    }
+    return PyUnicode_DecodeFSDefault(info.dli_fname);
+}
+
+static PyObject *release_unused(PyObject *module, PyObject *unused)
+{
+    (void)module;
+    (void)unused;
+    return PyLong_FromSize_t(memrt__api()->release_unused());
+}
+
+static PyObject *features(PyObject *module, PyObject *unused)
+{
+    const memrt_api_t *api = memrt__api();
+    (void)module;
+    (void)unused;
+    return Py_BuildValue("{sssIsIsnsN}", "version", api->version, "abi_major",
+                         (unsigned)api->abi_major, "abi_minor", (unsigned)api->abi_minor,
+                         "table_bytes", (Py_ssize_t)api->struct_size, "checking",
+                         PyBool_FromLong((api->features & MEMRT_FEATURE_CHECKING) != 0));
+}
+
+PyMethodDef memrt__process_methods[] = {
+    {"options", options, METH_NOARGS,
+     "options() -> list of (name, value, help)\n\nThe MEMRT_* options in force."},
+    {"take_option_warnings", take_option_warnings, METH_NOARGS,
+     "take_option_warnings() -> list of str\n\nWhat was wrong with MEMRT_* variables, said once."},
+    {"library_path", library_path, METH_NOARGS,
+     "library_path() -> str\n\nThe file that libmemrt was loaded from."},
+    {"release_unused", release_unused, METH_NOARGS,
+     "release_unused() -> int\n\n"
+     "Give memory that is kept for reuse back to the system; returns the bytes."},
+    {"features", features, METH_NOARGS, "features() -> dict\n\nWhat the loaded library is."},
+    {NULL, NULL, 0, NULL},
+};
