@@ -1,0 +1,197 @@
+"""Run memrt's main job on real images, and check each claim on the way.
+
+Usage: python examples/demo/demo.py PREFIX
+
+PREFIX is where CMake installed libmemrt, for the part without Python. `./dev demo` does it all.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+import sysconfig
+from pathlib import Path
+
+import memrt
+import numpy as np
+from skimage import data
+
+HERE = Path(__file__).resolve().parent
+OUT = HERE.parents[1] / "build" / "demo"
+WARNINGS = ["-std=c11", "-O2", "-Wall", "-Wextra"]
+RADIUS = 40  # pixels; wider than a blood vessel, narrower than the retina's shading
+
+
+def check(claim: bool, otherwise: str) -> None:
+    """Stop the demo when something it is about to say is not so."""
+    if not claim:
+        raise SystemExit(f"demo: {otherwise}")
+
+
+def say(text: str) -> None:
+    print(f"→ {text}", flush=True)
+
+
+def run(*command: object, **environment: str) -> str:
+    """What a command prints; the demo stops when the command fails."""
+    result = subprocess.run(
+        [str(part) for part in command],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        check=False,
+        env={**os.environ, **environment},
+    )
+    check(result.returncode == 0, f"{command[0]} failed:\n{result.stdout}{result.stderr}")
+    return result.stdout
+
+
+def differing(one: Path, other: Path) -> list[str]:
+    """Names of the arrays that are not the same bit for bit in two .npz files."""
+    with np.load(one) as left, np.load(other) as right:
+        names = sorted(set(left.files) | set(right.files))
+        return [
+            name
+            for name in names
+            if name not in left
+            or name not in right
+            or left[name].dtype != right[name].dtype
+            or left[name].shape != right[name].shape
+            or left[name].tobytes() != right[name].tobytes()
+        ]
+
+
+def unmanaged_stages() -> tuple[int, list[str]]:
+    """Run the program's stages in this process; how many there are and which are not memrt's."""
+    sys.path.insert(0, str(HERE))
+    import deepfield
+
+    memrt.enable()
+    try:
+        stages = deepfield.reduce(data.hubble_deep_field())
+    finally:
+        memrt.disable()
+    return len(stages), [name for name, array in stages.items() if not memrt.is_managed(array)]
+
+
+def numpy_program() -> str:
+    """An unchanged NumPy program, without memrt and on it."""
+    say("finding galaxies in the Hubble eXtreme Deep Field (872 x 1000 x 3), without memrt")
+    program = HERE / "deepfield.py"
+    plain, managed, report = OUT / "plain.npz", OUT / "managed.npz", OUT / "stats.json"
+    without = run(sys.executable, program, plain)
+    say("the same program, unchanged: python -m memrt run deepfield.py")
+    command = [sys.executable, "-m", "memrt", "run", "--quiet", "--json", report, program, managed]
+    within = run(*command)
+    check(within == without, f"the program printed {within!r} on memrt, {without!r} without")
+    different = differing(plain, managed)
+    check(not different, f"these results differ on memrt: {', '.join(different)}")
+    say(within.strip())
+    count, foreign = unmanaged_stages()
+    check(not foreign, f"these arrays are not on memrt: {', '.join(foreign)}")
+    stats = json.loads(report.read_text(encoding="utf-8"))["stats"]
+    return (
+        f"NumPy: an unchanged program made {stats['alloc']:,} buffers, {stats['total'] / 1e6:,.0f} MB"
+        f" in all, on memrt; its {count} results are bit for bit those without."
+    )
+
+
+def grey_image() -> np.ndarray:
+    """Green channel of the retina: where blood vessels show best."""
+    return np.ascontiguousarray(data.retina()[..., 1])
+
+
+def box_mean(image: np.ndarray) -> np.ndarray:
+    """What box.c computes, in NumPy."""
+    height, width = image.shape
+    integral = np.zeros((height + 1, width + 1), np.uint64)
+    integral[1:, 1:] = image.astype(np.uint64).cumsum(0).cumsum(1)
+    rows, columns = np.arange(height), np.arange(width)
+    top, bottom = np.maximum(rows - RADIUS, 0), np.minimum(rows + RADIUS + 1, height)
+    left, right = np.maximum(columns - RADIUS, 0), np.minimum(columns + RADIUS + 1, width)
+    sums = integral[bottom][:, right] - integral[bottom][:, left]
+    sums -= integral[top][:, right] - integral[top][:, left]
+    counts = np.outer(bottom - top, right - left).astype(np.uint64)
+    return (sums // counts).astype(np.uint8)
+
+
+def build_module() -> object:
+    """Compile the extension against the headers of the installed package and import it."""
+    target = OUT / f"box{sysconfig.get_config_var('EXT_SUFFIX')}"
+    folders = [memrt.get_include(), np.get_include(), sysconfig.get_path("include")]
+    includes = [f"-I{folder}" for folder in folders]
+    sources = [HERE / "boxmodule.c", HERE / "box.c"]
+    run("cc", *WARNINGS, "-shared", "-fPIC", *includes, "-o", target, *sources)
+    spec = importlib.util.spec_from_file_location("box", target)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def c_library(image: np.ndarray, expected: np.ndarray) -> str:
+    """A C library that makes its result through the table and hands it to NumPy."""
+    say("building a C library against the installed headers; shading of a retina (1411 x 1411)")
+    box = build_module()
+    before = memrt.stats()
+    result = box.mean(image, RADIUS)
+    made = memrt.stats() - before
+    meminfo = memrt.meminfo(result)
+    check(np.array_equal(result, expected), "the C library's result is not NumPy's")
+    check(meminfo.data == result.ctypes.data, "the array is a copy of the C library's buffer")
+    check(not result.flags.owndata, "the array claims to own memrt's memory")
+    check((made.mi_alloc, made.mi_free) == (2, 1), "the C library's buffers are miscounted")
+    address, name = meminfo.data, meminfo.name
+    del result, meminfo
+    check((memrt.stats() - before).live == 0, "the last array gone did not free the buffer")
+    return (
+        f"C library: NumPy used the buffer {name!r} at {address:#x} where C had made it; the last"
+        " array gone, memrt freed it."
+    )
+
+
+def write_pgm(path: Path, image: np.ndarray) -> None:
+    height, width = image.shape
+    path.write_bytes(b"P5\n%d %d\n255\n" % (width, height) + image.tobytes())
+
+
+def build_program(prefix: Path) -> Path:
+    """Compile the C program by pkg-config."""
+    target = OUT / "boxmain"
+    search = {"PKG_CONFIG_PATH": str(prefix / "lib" / "pkgconfig")}
+    flags = run("pkg-config", "--cflags", "--libs", "memrt", **search).split()
+    sources = [HERE / "boxmain.c", HERE / "box.c"]
+    run("cc", *WARNINGS, "-o", target, *sources, *flags, f"-Wl,-rpath,{prefix / 'lib'}")
+    return target
+
+
+def c_program(prefix: Path, image: np.ndarray, expected: np.ndarray) -> str:
+    """The same computation without Python, on the picture in a file."""
+    say("building a C program by pkg-config; the same retina from a PGM file")
+    source, target = OUT / "retina.pgm", OUT / "shading.pgm"
+    write_pgm(source, image)
+    words = run(build_program(prefix), source, target, RADIUS).strip()
+    write_pgm(OUT / "expected.pgm", expected)
+    same = target.read_bytes() == (OUT / "expected.pgm").read_bytes()
+    check(same, "the C program's picture is not NumPy's")
+    check(words.endswith(" 0 live"), f"the C program leaves memory behind: {words}")
+    return f"C program: the same picture without Python; {words}."
+
+
+def main() -> None:
+    OUT.mkdir(parents=True, exist_ok=True)
+    image = grey_image()
+    expected = box_mean(image)
+    proven = [
+        numpy_program(),
+        c_library(image, expected),
+        c_program(Path(sys.argv[1]).resolve(), image, expected),
+    ]
+    print(f"\n{memrt.stats()}\n")
+    print("\n".join(proven))
+
+
+if __name__ == "__main__":
+    main()
