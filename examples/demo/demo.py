@@ -39,8 +39,7 @@ def run(*command: object, **environment: str) -> str:
     """What a command prints; the demo stops when the command fails."""
     result = subprocess.run(
         [str(part) for part in command],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
+        capture_output=True,
         text=True,
         check=False,
         env={**os.environ, **environment},
@@ -93,9 +92,10 @@ def numpy_program() -> str:
     count, foreign = unmanaged_stages()
     check(not foreign, f"these arrays are not on memrt: {', '.join(foreign)}")
     stats = json.loads(report.read_text(encoding="utf-8"))["stats"]
+    made = f"{stats['alloc']:,} buffers, {stats['total'] / 1e6:,.0f} MB in all,"
     return (
-        f"NumPy: an unchanged program made {stats['alloc']:,} buffers, {stats['total'] / 1e6:,.0f} MB"
-        f" in all, on memrt; its {count} results are bit for bit those without."
+        f"NumPy: an unchanged program made {made} on memrt; its {count} results are bit for bit"
+        " those without."
     )
 
 
