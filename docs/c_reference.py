@@ -86,6 +86,18 @@ def skip_bodies(lines: Iterator[str]) -> Iterator[str]:
             yield line
 
 
+def join_trailing(lines: list[str]) -> Iterator[str]:
+    """The lines with each comment at the end of a line in one piece."""
+    whole = ""
+    for line in lines:
+        if line.lstrip().startswith("///<"):
+            whole += line.lstrip().removeprefix("///<")
+        else:
+            yield whole
+            whole = line
+    yield whole
+
+
 def section_title(line: str, lines: Iterator[str]) -> str:
     """Text of a comment that divides the members of the table."""
     text = SECTION.match(line)[1]
@@ -180,7 +192,7 @@ def page() -> str:
     for header in HEADERS:
         lines += ["", f"## memrt/{Path(header).name}"]
         text = (ROOT / header).read_text(encoding="utf-8").splitlines()
-        for item in declarations(skip_bodies(iter(text))):
+        for item in declarations(skip_bodies(join_trailing(text))):
             lines += structure(item) if item.members else block(item, "###")
     return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)) + "\n"
 

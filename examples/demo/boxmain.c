@@ -65,8 +65,8 @@ static int convert(const memrt_api_t *api, const char *from, const char *to, siz
     if (read_picture(api, from, &in) != 0)
         return 1;
     out = in;
-    memrt_status_t status = box_mean(api, api->get_data(in.pixels), in.height, in.width, radius,
-                                     &out.pixels);
+    memrt_status_t status =
+        box_mean(api, api->get_data(in.pixels), in.height, in.width, radius, &out.pixels);
     api->release(in.pixels);
     if (status != MEMRT_OK)
         return complain(from, api->status_text(status));

@@ -59,8 +59,8 @@ static PyMethodDef methods[] = {
     {NULL, NULL, 0, NULL},
 };
 
-static struct PyModuleDef definition = {
-    PyModuleDef_HEAD_INIT, .m_name = "box", .m_size = -1, .m_methods = methods};
+static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT, .m_name = "box", .m_size = -1,
+                                        .m_methods = methods};
 
 PyMODINIT_FUNC PyInit_box(void)
 {
