@@ -91,7 +91,7 @@ static int adopt_into(memrt_meminfo_object_t *shell, PyArrayObject *array, memrt
         memrt__raise(status, "cannot adopt an array of %zd bytes", PyArray_NBYTES(array));
         return -1;
     }
-    move_ownership(array, donor, memrt__meminfo_fill(shell, mi, 0));
+    move_ownership(array, donor, memrt__meminfo_fill(shell, mi));
     return 0;
 }
 

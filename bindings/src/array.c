@@ -224,14 +224,14 @@ static int view_fill_shape(view_t *view, size_t size)
 }
 
 /// The flags of the array; -1 with an exception.
-static int view_flags(const view_t *view)
+static int view_flags(const view_t *view, int readonly)
 {
-    int writeable = view->writeable == Py_None ? !view->base->readonly
-                                               : PyObject_IsTrue(view->writeable);
+    int writeable =
+        view->writeable == Py_None ? !readonly : PyObject_IsTrue(view->writeable);
     if (writeable < 0) {
         return -1;
     }
-    if (writeable && view->base->readonly) {
+    if (writeable && readonly) {
         PyErr_SetString(PyExc_ValueError, "the memory is read-only: ask for writeable=False");
         return -1;
     }
@@ -266,8 +266,8 @@ static PyObject *as_array(PyObject *module, PyObject *args, PyObject *kwargs)
     (void)module;
     if (view_parse(args, kwargs, &view) == 0) {
         memrt_meminfo_t *mi = memrt__meminfo_get(view.base);
-        int flags = view_flags(&view);
-        if (mi != NULL && flags >= 0 && view_fill_shape(&view, memrt__api()->size(mi)) == 0) {
+        int flags = mi != NULL ? view_flags(&view, memrt__api()->readonly(mi)) : -1;
+        if (flags >= 0 && view_fill_shape(&view, memrt__api()->size(mi)) == 0) {
             array = view_build(&view, mi, flags);
         }
     }

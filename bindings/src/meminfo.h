@@ -9,7 +9,6 @@ typedef struct memrt_meminfo_object {
     memrt_meminfo_t *mi; ///< NULL before it is filled and after the cycle collector cleared it
     PyObject *weakrefs;
     Py_ssize_t exports; ///< buffers that consumers hold now
-    char readonly;
     char handed_out; ///< C code was given the MemInfo, so it may take references without the GIL
 } memrt_meminfo_object_t;
 
@@ -17,7 +16,7 @@ typedef struct memrt_meminfo_object {
 memrt_meminfo_object_t *memrt__meminfo_shell(void);
 
 /// Put `mi` into a shell; steals the reference. Returns the shell.
-PyObject *memrt__meminfo_fill(memrt_meminfo_object_t *shell, memrt_meminfo_t *mi, int readonly);
+PyObject *memrt__meminfo_fill(memrt_meminfo_object_t *shell, memrt_meminfo_t *mi);
 
 /// New object over `mi`; steals the reference, also on failure.
 PyObject *memrt__meminfo_object(memrt_meminfo_t *mi);
@@ -40,7 +39,5 @@ static inline int memrt__meminfo_check(PyObject *object)
 
 /// Make the type; once, at import. -1 with an exception.
 int memrt__meminfo_setup(PyObject *module);
-
-extern PyMethodDef memrt__meminfo_methods[];
 
 #endif

@@ -5,6 +5,7 @@
 
 #include "adoption.h"
 #include "array.h"
+#include "buffer.h"
 #include "failure.h"
 #include "handler.h"
 #include "live.h"
@@ -14,6 +15,7 @@
 #include "policy.h"
 #include "process.h"
 #include "stats.h"
+#include "thread.h"
 
 memrt_binding_t memrt__binding;
 
@@ -48,10 +50,10 @@ static int import_numpy(void)
 static int add_functions(PyObject *module)
 {
     PyMethodDef *const groups[] = {
-        memrt__adoption_methods, memrt__array_methods,   memrt__failure_methods,
-        memrt__handler_methods,  memrt__live_methods,    memrt__lookup_methods,
-        memrt__meminfo_methods,  memrt__owner_methods,   memrt__policy_methods,
-        memrt__process_methods,  memrt__stats_methods,
+        memrt__adoption_methods, memrt__array_methods,   memrt__buffer_methods,
+        memrt__failure_methods,  memrt__handler_methods, memrt__live_methods,
+        memrt__lookup_methods,   memrt__owner_methods,   memrt__policy_methods,
+        memrt__process_methods,  memrt__stats_methods,   memrt__thread_methods,
     };
     for (size_t i = 0; i < sizeof(groups) / sizeof(groups[0]); i++) {
         if (PyModule_AddFunctions(module, groups[i]) < 0) {

@@ -10,7 +10,6 @@ typedef struct memrt_owner {
     PyObject *object;         ///< kept alive; may be NULL
     PyObject *dtor;           ///< callable, may be NULL
     PyObject *arguments;      ///< tuple (address, nbytes) that dtor gets; NULL without dtor
-    int readonly;             ///< the memory must not be written
 } memrt_owner_t;
 
 /// New owner; takes references of its own to `object` and `dtor`, either of which may be NULL.

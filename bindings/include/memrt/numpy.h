@@ -139,7 +139,8 @@ static inline PyObject *memrt__array_over(const memrt_api_t *api, memrt_meminfo_
 /// that holds the reference, so NumPy never frees the data itself.
 ///
 /// strides: in bytes; NULL for C order, or for Fortran order with NPY_ARRAY_F_CONTIGUOUS in `flags`.
-/// flags: NPY_ARRAY_WRITEABLE for an array that may be written; OWNDATA is ignored.
+/// flags: NPY_ARRAY_WRITEABLE for an array that may be written, ignored when the MemInfo is
+///        read-only; OWNDATA is ignored.
 /// Ownership: steals `mi` and `descr`, also on failure; the last view gives `mi` back.
 /// Failure:   NULL: ValueError when an element lies outside the data, TypeError for a dtype that
 ///            holds references, MemoryError.
@@ -148,6 +149,7 @@ static inline PyObject *memrt_meminfo_as_array(const memrt_api_t *api, memrt_mem
                                                const npy_intp *strides, npy_intp offset, int flags)
 {
     PyObject *capsule;
+    flags &= api->readonly(mi) ? ~(NPY_ARRAY_OWNDATA | NPY_ARRAY_WRITEABLE) : ~NPY_ARRAY_OWNDATA;
     if (memrt__layout_check(api, mi, descr, nd, dims, strides, offset) < 0) {
         Py_DECREF(descr);
         api->release(mi);
@@ -158,8 +160,7 @@ static inline PyObject *memrt_meminfo_as_array(const memrt_api_t *api, memrt_mem
         Py_DECREF(descr);
         return NULL;
     }
-    return memrt__array_over(api, mi, capsule, descr, nd, dims, strides, offset,
-                             flags & ~NPY_ARRAY_OWNDATA);
+    return memrt__array_over(api, mi, capsule, descr, nd, dims, strides, offset, flags);
 }
 
 /// Whether `handler`, a NEP 49 capsule or NULL, is one of memrt's.

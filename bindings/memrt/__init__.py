@@ -1,0 +1,79 @@
+"""memrt: reference-counted memory for NumPy and compiled code.
+
+Every buffer is a MemInfo with an atomic count of references; arrays borrow from it. Importing the
+package changes nothing; memory is managed where it is asked for::
+
+    import memrt
+
+    a = memrt.zeros((1000, 1000))         # one array
+    with memrt.Policy(alignment=4096):    # all arrays that NumPy makes here
+        b = a @ a
+    memrt.enable()                        # all arrays from now on, also in new threads
+    print(memrt.stats())
+
+Making memory: alloc, wrap, empty, zeros, full, array, as_array.
+Asking an array: meminfo, is_managed, handler_name, adopt.
+Choosing: Policy, default_policy, policies, enable, disable, enabled.
+Watching: stats, get_allocation_stats, reset_peak, tracking, live, release_unused, options.
+Compiling against it: get_include, get_library.
+"""
+
+from memrt import _memrt
+from memrt._arrays import adopt, array, full
+from memrt._enabling import disable, enable, enabled
+from memrt._installation import get_include, get_library
+from memrt._live import LiveBuffer, live, tracking
+from memrt._memrt import (
+    MemInfo,
+    alloc,
+    as_array,
+    empty,
+    handler_name,
+    is_managed,
+    meminfo,
+    release_unused,
+    wrap,
+    zeros,
+)
+from memrt._options import Option, options, warn_about_options
+from memrt._policy import Policy, default_policy, policies
+from memrt._stats import AllocationStats, Stats, get_allocation_stats, reset_peak, stats
+
+__version__: str = _memrt.features()["version"]
+
+__all__ = [
+    "AllocationStats",
+    "LiveBuffer",
+    "MemInfo",
+    "Option",
+    "Policy",
+    "Stats",
+    "adopt",
+    "alloc",
+    "array",
+    "as_array",
+    "default_policy",
+    "disable",
+    "empty",
+    "enable",
+    "enabled",
+    "full",
+    "get_allocation_stats",
+    "get_include",
+    "get_library",
+    "handler_name",
+    "is_managed",
+    "live",
+    "meminfo",
+    "options",
+    "policies",
+    "release_unused",
+    "reset_peak",
+    "stats",
+    "tracking",
+    "wrap",
+    "zeros",
+]
+
+warn_about_options(stacklevel=2)
+del warn_about_options

@@ -1,0 +1,79 @@
+"""The handlers that memrt has put in place, one stack for each context.
+
+NumPy keeps its handler in a context variable; so is this stack, and both are inherited and copied
+together by tasks, executors and generators. An entry may leave from the middle: the one above it
+then inherits the handler to be restored, so that in the end exactly the first one is back.
+"""
+
+from __future__ import annotations
+
+from contextvars import ContextVar
+from dataclasses import dataclass, replace
+from typing import Any
+
+from memrt import _memrt
+
+Handler = Any  # a NEP 49 capsule
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    owner: object  # who entered, by identity
+    handler: Handler  # what was put in place
+    before: Handler  # what stood before
+
+
+_stack: ContextVar[tuple[_Entry, ...]] = ContextVar("memrt_handlers", default=())
+
+
+def handler_of(owner: object) -> Handler | None:
+    """The handler that `owner` entered last in this context, or None."""
+    index = _find(_stack.get(), owner)
+    return None if index is None else _stack.get()[index].handler
+
+
+def push(owner: object, handler: Handler) -> None:
+    """Make `handler` NumPy's in this context, in the name of `owner`."""
+    entry = _Entry(owner, handler, _memrt.get_handler())
+    _commit((*_stack.get(), entry), handler)
+
+
+def pop(owner: object) -> bool:
+    """Undo the last push by `owner` in this context; False when there was none."""
+    stack = _stack.get()
+    index = _find(stack, owner)
+    if index is None:
+        return False
+    entry, above = stack[index], stack[index + 1 :]
+    if not above:
+        _commit(stack[:index], entry.before)
+    else:
+        _stack.set((*stack[:index], _inherit(above[0], entry), *above[1:]))
+    return True
+
+
+def _find(stack: tuple[_Entry, ...], owner: object) -> int | None:
+    for index in range(len(stack) - 1, -1, -1):
+        if stack[index].owner is owner:
+            return index
+    return None
+
+
+def _inherit(above: _Entry, leaving: _Entry) -> _Entry:
+    """What becomes of the entry above one that leaves.
+
+    Another library's handler that was put in between stays what `above` will restore.
+    """
+    if above.before is leaving.handler:
+        return replace(above, before=leaving.before)
+    return above
+
+
+def _commit(stack: tuple[_Entry, ...], handler: Handler) -> None:
+    """Set both the stack and the handler, or neither."""
+    token = _stack.set(stack)
+    try:
+        _memrt.set_handler(handler)
+    except BaseException:
+        _stack.reset(token)
+        raise

@@ -1,0 +1,112 @@
+"""Policies: where NumPy's memory comes from, and its account."""
+
+from __future__ import annotations
+
+from types import TracebackType
+from typing import TYPE_CHECKING
+from weakref import WeakValueDictionary
+
+from memrt import _handlers, _memrt
+
+if TYPE_CHECKING:
+    from memrt._stats import Stats
+
+# One object for each live policy, so that equal means identical.
+_known: WeakValueDictionary[int, Policy] = WeakValueDictionary()
+
+
+class Policy:
+    """Settings for memory, with an account of its own; a context manager.
+
+    Inside ``with policy:`` the arrays that NumPy allocates in this context come from it. Leaving
+    restores exactly the handler that stood before, in whatever order policies are left. A policy
+    may be entered many times, nested, and by several threads and tasks at once. Arrays keep their
+    policy's memory and handler alive; copies and results of operations follow the policy in force
+    where they are made.
+
+    Scope: the current context. Tasks started inside inherit it, threads do not: give an executor
+    ``initializer=policy.__enter__``, or use :func:`memrt.enable`.
+
+    Args:
+        alignment: of every data pointer, in bytes; a power of two up to 2**30, in effect at least
+            64. None for the default of the process.
+        name: for reports, at most 63 bytes.
+
+    Raises:
+        ValueError: for a bad alignment or name.
+        MemoryError: when there is no memory for it.
+        RuntimeError: when 4095 policies are live.
+    """
+
+    __slots__ = ("__weakref__", "_alignment", "_handler", "_index", "_name")
+
+    def __init__(self, alignment: int | None = 64, name: str = "policy") -> None:
+        self._take(_memrt.policy_new(name, alignment))
+
+    def _take(self, handler: _handlers.Handler) -> None:
+        self._handler = handler
+        self._name, self._alignment, self._index = _memrt.policy_info(handler)
+        _known[self._index] = self
+
+    @classmethod
+    def _over(cls, handler: _handlers.Handler) -> Policy:
+        """The object for the policy that `handler` leads to."""
+        known = _known.get(_memrt.policy_info(handler)[2])
+        if known is not None:
+            return known
+        policy = cls.__new__(cls)
+        policy._take(handler)
+        return policy
+
+    @property
+    def name(self) -> str:
+        """Its name in reports."""
+        return self._name
+
+    @property
+    def alignment(self) -> int:
+        """Alignment of its data pointers, in bytes."""
+        return self._alignment
+
+    @property
+    def handler(self) -> _handlers.Handler:
+        """The NEP 49 handler, a capsule named "mem_handler"; the same one every time."""
+        return self._handler
+
+    def stats(self) -> Stats:
+        """Its account now; the same as ``memrt.stats(policy)``."""
+        from memrt._stats import stats
+
+        return stats(self)
+
+    def __enter__(self) -> Policy:
+        _handlers.push(self, self._handler)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None = None,
+        error: BaseException | None = None,
+        traceback: TracebackType | None = None,
+    ) -> None:
+        if not _handlers.pop(self):
+            raise RuntimeError(
+                f"policy {self._name!r} was not entered in this context: leave it in the thread, "
+                "task or context where it was entered"
+            )
+
+    def __repr__(self) -> str:
+        return f"<memrt.Policy {self._name!r}, alignment {self._alignment}>"
+
+
+def default_policy() -> Policy:
+    """The policy that everything without one uses; it never dies."""
+    return Policy._over(_memrt.default_handler())
+
+
+def policies() -> list[Policy]:
+    """All live policies, the default one first."""
+    return [Policy._over(handler) for _, handler in _memrt.policies()]
+
+
+_default = default_policy()  # kept, so that it is the same object every time

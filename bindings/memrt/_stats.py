@@ -1,0 +1,105 @@
+"""Statistics: snapshots of the accounts, and their differences."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, astuple, dataclass, fields
+from typing import NamedTuple
+
+from memrt import _memrt
+from memrt._policy import Policy
+from memrt._units import human_bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Stats:
+    """One account at one moment: of the process, or of a policy.
+
+    Sizes are those asked for, without headers and padding, unless said otherwise. ``after -
+    before`` gives a Stats of the differences; its ``peak`` is how far the peak rose between the
+    two, so that after :func:`reset_peak` it is the most that was in use above the start.
+    """
+
+    alloc: int
+    """Blocks ever made (an inline MemInfo is one, a resizable one two)."""
+    free: int
+    """Blocks ever freed."""
+    mi_alloc: int
+    """MemInfos ever made."""
+    mi_free: int
+    """MemInfos ever destroyed."""
+    realloc: int
+    """Blocks ever resized."""
+    failed: int
+    """Requests refused, for whatever reason."""
+    live: int
+    """Bytes in use now."""
+    peak: int
+    """Most bytes in use at once, since start or reset."""
+    peak_error: int
+    """Bytes by which `peak` may be off either way; 0: exact."""
+    total: int
+    """Bytes ever allocated; growth by resizing counts, shrinking does not."""
+    adopted: int
+    """Bytes of live adopted buffers; not part of `live`."""
+    cached: int
+    """Bytes kept for reuse."""
+    reserved: int
+    """Bytes taken from allocators for live blocks, with headers and padding, and cached ones."""
+
+    def to_dict(self) -> dict[str, int]:
+        """The fields by name."""
+        return asdict(self)
+
+    def __sub__(self, before: Stats) -> Stats:
+        if not isinstance(before, Stats):
+            return NotImplemented
+        difference = [a - b for a, b in zip(astuple(self), astuple(before), strict=True)]
+        error = [field.name for field in fields(self)].index("peak_error")
+        difference[error] = self.peak_error + before.peak_error
+        return Stats(*difference)
+
+    def __repr__(self) -> str:
+        return "\n".join(["memrt.Stats:", *(f"  {line}" for line in describe(self))])
+
+
+BYTES = frozenset({"live", "peak", "peak_error", "total", "adopted", "cached", "reserved"})
+"""The fields that count bytes; the others count events."""
+
+
+def describe(stats: Stats) -> list[str]:
+    """One line for each field: name, readable amount, exact number."""
+    return [_line(name, number) for name, number in stats.to_dict().items()]
+
+
+def _line(name: str, number: int) -> str:
+    if name in BYTES:
+        return f"{name:<10} {human_bytes(number):>12}   ({number:,} bytes)"
+    return f"{name:<10} {number:>12,}"
+
+
+class AllocationStats(NamedTuple):
+    """Numba's four counters, with Numba's meaning."""
+
+    alloc: int
+    free: int
+    mi_alloc: int
+    mi_free: int
+
+
+def stats(policy: Policy | None = None) -> Stats:
+    """The account of a policy, or of the whole process for None, as it is now.
+
+    Exact when no other thread is inside memrt; otherwise each number is one that it had during the
+    call.
+    """
+    return Stats(*_memrt.stats_read(policy))
+
+
+def get_allocation_stats() -> AllocationStats:
+    """The counters of the process that Numba's ``rtsys.get_allocation_stats()`` has."""
+    return AllocationStats(*_memrt.stats_read(None)[:4])
+
+
+def reset_peak(policy: Policy | None = None) -> None:
+    """Let the peak of a policy, or of the process for None, start again from what is live now."""
+    _memrt.stats_reset_peak(policy)

@@ -1,0 +1,52 @@
+"""The command line: one module for each verb, with `prepare_parser` and `execute`."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from memrt.commands import info, run, stats
+from memrt.commands.errors import CommandError
+
+_VERBS = {"run": run, "info": info, "stats": stats}
+
+_DESCRIPTION = "memrt: reference-counted memory for NumPy and compiled code."
+
+_EXAMPLES = """\
+examples:
+  python -m memrt run script.py --its-own-option    run a program on memrt, print a summary
+  python -m memrt run --json out.json -m package    the same for a module, numbers to a file
+  python -m memrt info                              versions, library, options
+  python -m memrt stats                             what the numbers mean
+"""
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Run one command; ends the process with status 2 when it could not be carried out."""
+    chosen = _parser().parse_args(arguments)
+    try:
+        chosen.execute(chosen)
+    except CommandError as error:
+        print(f"memrt: {error}", file=sys.stderr)
+        sys.exit(2)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m memrt",
+        description=_DESCRIPTION,
+        epilog=_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    verbs = parser.add_subparsers(metavar="COMMAND", required=True)
+    for name, module in _VERBS.items():
+        verb = verbs.add_parser(
+            name,
+            help=module.HELP,
+            description=module.HELP,
+            epilog=module.EXAMPLES,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
+        module.prepare_parser(verb)
+        verb.set_defaults(execute=module.execute)
+    return parser

@@ -1,0 +1,66 @@
+"""``python -m memrt run``: a program on memrt, unchanged."""
+
+from __future__ import annotations
+
+import argparse
+
+import memrt
+from memrt import _memrt
+from memrt.commands.errors import CommandError
+from memrt.commands.program import Module, Program, Script
+from memrt.commands.summary import summarise_at_exit
+
+HELP = "Run a Python program with all of NumPy's arrays on memrt; a summary goes to stderr."
+
+EXAMPLES = """\
+Options of memrt stand before the program, those of the program after it. The program sees the
+arguments, standard input, __main__ module and exit status that it would have without memrt.
+Processes that it starts are not on memrt.
+
+examples:
+  python -m memrt run script.py --its-own-option
+  python -m memrt run -m package.module argument
+  python -m memrt run --alignment 4096 --track --json out.json script.py
+"""
+
+
+def prepare_parser(parser: argparse.ArgumentParser) -> None:
+    parser.usage = "%(prog)s [options] (SCRIPT | -m MODULE) [argument ...]"
+    parser.add_argument("--alignment", type=int, default=64, metavar="N",
+                        help="of every array in bytes, a power of two (default 64)")  # fmt: skip
+    parser.add_argument("--name", default="run", help="of the policy in reports (default 'run')")
+    parser.add_argument("--track", action="store_true", help="list what is still live at the end")
+    parser.add_argument("--json", metavar="FILE", help="write the numbers to FILE as JSON")
+    parser.add_argument("--quiet", action="store_true", help="print no summary")
+    parser.add_argument("-m", dest="module", nargs=argparse.REMAINDER, metavar="MODULE",
+                        help="run a module, with the arguments that follow")  # fmt: skip
+    parser.add_argument("program", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
+
+
+def execute(arguments: argparse.Namespace) -> None:
+    program = _program(arguments)
+    program.load()
+    policy = _policy(arguments)
+    if arguments.track:
+        _memrt.set_tracking(True)
+    summarise_at_exit(policy, json_file=arguments.json, quiet=arguments.quiet)
+    memrt.enable(policy)
+    program.run()
+
+
+def _program(arguments: argparse.Namespace) -> Program:
+    if arguments.module is not None:
+        if not arguments.module:
+            raise CommandError("-m needs the name of a module")
+        return Module(arguments.module[0], arguments.module[1:])
+    words = arguments.program[1:] if arguments.program[:1] == ["--"] else arguments.program
+    if not words:
+        raise CommandError("nothing to run: name a script, or a module with -m MODULE")
+    return Script(words[0], words[1:])
+
+
+def _policy(arguments: argparse.Namespace) -> memrt.Policy:
+    try:
+        return memrt.Policy(arguments.alignment, arguments.name)
+    except (ValueError, MemoryError) as error:
+        raise CommandError(str(error)) from None

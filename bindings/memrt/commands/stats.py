@@ -1,0 +1,51 @@
+"""``python -m memrt stats``: what the numbers mean."""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import inspect
+import itertools
+import json
+
+import memrt
+from memrt._stats import BYTES
+from memrt.commands.table import text_table
+
+HELP = "Explain the statistics, with the numbers of a process that has just begun."
+
+EXAMPLES = """\
+examples:
+  python -m memrt stats
+  python -m memrt stats --json
+  python -m memrt run script.py    the numbers of a program of yours
+"""
+
+
+def prepare_parser(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--json", action="store_true", help="print JSON")
+
+
+def execute(arguments: argparse.Namespace) -> None:
+    numbers = memrt.stats().to_dict()
+    if arguments.json:
+        print(json.dumps(numbers, indent=2))
+        return
+    meanings = field_meanings()
+    header = ("field", "unit", "now", "meaning")
+    rows = [(name, _unit(name), f"{numbers[name]:,}", meanings[name]) for name in numbers]
+    print(text_table([header, *rows], right=[2]))
+
+
+def _unit(name: str) -> str:
+    return "bytes" if name in BYTES else "count"
+
+
+def field_meanings() -> dict[str, str]:
+    """The text below each field of Stats, from the one place where it stands."""
+    body = ast.parse(inspect.getsource(memrt.Stats)).body[0].body  # type: ignore[attr-defined]
+    meanings = {}
+    for field, text in itertools.pairwise(body):
+        if isinstance(field, ast.AnnAssign) and isinstance(text, ast.Expr):
+            meanings[field.target.id] = text.value.value  # type: ignore[attr-defined]
+    return meanings

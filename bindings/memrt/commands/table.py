@@ -1,0 +1,23 @@
+"""Tables of text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+
+def text_table(rows: Iterable[Sequence[str]], right: Iterable[int] = ()) -> str:
+    """Rows with aligned columns, those in `right` to the right; the last one is not padded."""
+    lines = [tuple(row) for row in rows]
+    if not lines:
+        return ""
+    widths = [max(len(row[i]) for row in lines) for i in range(len(lines[0]))]
+    aligned = set(right)
+    return "\n".join(_line(row, widths, aligned) for row in lines)
+
+
+def _line(row: Sequence[str], widths: list[int], right: set[int]) -> str:
+    cells = [
+        cell.rjust(width) if i in right else cell.ljust(width)
+        for i, (cell, width) in enumerate(zip(row, widths, strict=True))
+    ]
+    return ("  " + "  ".join(cells)).rstrip()
