@@ -1,10 +1,11 @@
 """The compiled part. Use the package, which re-exports what is public here."""
 
-from collections.abc import Buffer, Callable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import DTypeLike
+from typing_extensions import Buffer
 
 from memrt._policy import Policy
 

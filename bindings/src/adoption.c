@@ -48,8 +48,7 @@ static PyArrayObject *donor_for(PyArrayObject *array)
 
 /// The owner of memory that a handler made: a donor array, whose end runs that handler. -1 with an
 /// exception.
-static int donor_options(PyArrayObject *array, memrt_new_options_t *options,
-                         PyArrayObject **donor)
+static int donor_options(PyArrayObject *array, memrt_new_options_t *options, PyArrayObject **donor)
 {
     *donor = donor_for(array);
     if (*donor == NULL) {
@@ -102,8 +101,7 @@ static int adopt_in_place(PyArrayObject *array, PyObject *policy)
         return -1;
     }
     memrt_meminfo_object_t *shell = memrt__meminfo_shell();
-    int result =
-        shell != NULL ? adopt_into(shell, array, memrt__handler_policy(handler)) : -1;
+    int result = shell != NULL ? adopt_into(shell, array, memrt__handler_policy(handler)) : -1;
     if (result < 0) {
         Py_XDECREF(shell);
     }

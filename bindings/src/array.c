@@ -107,11 +107,10 @@ static PyObject *by_numpy(request_t *request, PyObject *handler)
         return NULL;
     }
     Py_INCREF(request->descr);
-    PyObject *array = request->zeroed
-                          ? PyArray_Zeros(request->shape.len, request->shape.ptr, request->descr,
-                                          fortran)
-                          : PyArray_Empty(request->shape.len, request->shape.ptr, request->descr,
-                                          fortran);
+    PyObject *array =
+        request->zeroed
+            ? PyArray_Zeros(request->shape.len, request->shape.ptr, request->descr, fortran)
+            : PyArray_Empty(request->shape.len, request->shape.ptr, request->descr, fortran);
     if (restore_handler(before) < 0) {
         Py_CLEAR(array);
     }
@@ -129,8 +128,8 @@ static PyObject *create_checked(request_t *request)
         return NULL;
     }
     /* A dtype without a size, like "S", is given one by NumPy. */
-    int numpy_must = memrt_descr_has_references(request->descr) ||
-                     PyDataType_ELSIZE(request->descr) == 0;
+    int numpy_must =
+        memrt_descr_has_references(request->descr) || PyDataType_ELSIZE(request->descr) == 0;
     PyObject *array =
         numpy_must ? by_numpy(request, handler) : over_meminfo(request, handler, nbytes);
     Py_DECREF(handler);
@@ -140,8 +139,7 @@ static PyObject *create_checked(request_t *request)
 static PyObject *create(PyObject *args, PyObject *kwargs, int zeroed)
 {
     request_t request = {.order = NPY_CORDER, .policy = Py_None, .zeroed = zeroed};
-    PyObject *array =
-        request_parse(args, kwargs, &request) == 0 ? create_checked(&request) : NULL;
+    PyObject *array = request_parse(args, kwargs, &request) == 0 ? create_checked(&request) : NULL;
     request_clear(&request);
     return array;
 }
@@ -226,8 +224,7 @@ static int view_fill_shape(view_t *view, size_t size)
 /// The flags of the array; -1 with an exception.
 static int view_flags(const view_t *view, int readonly)
 {
-    int writeable =
-        view->writeable == Py_None ? !readonly : PyObject_IsTrue(view->writeable);
+    int writeable = view->writeable == Py_None ? !readonly : PyObject_IsTrue(view->writeable);
     if (writeable < 0) {
         return -1;
     }
@@ -275,26 +272,29 @@ static PyObject *as_array(PyObject *module, PyObject *args, PyObject *kwargs)
     return array;
 }
 
-PyDoc_STRVAR(empty_doc,
-             "empty(shape, dtype=float, order='C', *, policy=None, align=None) -> ndarray\n\n"
-             "New array in memory that memrt manages, contents undefined. Its base is the MemInfo.\n"
-             "policy: a memrt.Policy; None: the one in force in this context, else the default one.\n"
-             "align: of the data in bytes, a power of two; the policy's alignment holds in any case.\n"
-             "Arrays whose elements hold references (object, variable-width strings) are made by\n"
-             "NumPy through the policy's handler and own their data.\n"
-             "Raises ValueError, MemoryError.");
+PyDoc_STRVAR(
+    empty_doc,
+    "empty(shape, dtype=float, order='C', *, policy=None, align=None) -> ndarray\n\n"
+    "New array in memory that memrt manages, contents undefined. Its base is the MemInfo.\n"
+    "policy: a memrt.Policy; None: the one in force in this context, else the default one.\n"
+    "align: of the data in bytes, a power of two; the policy's alignment holds in any case.\n"
+    "Arrays whose elements hold references (object, variable-width strings) are made by\n"
+    "NumPy through the policy's handler and own their data.\n"
+    "Raises ValueError, MemoryError.");
 
-PyDoc_STRVAR(zeros_doc, "zeros(shape, dtype=float, order='C', *, policy=None, align=None) -> ndarray"
-                        "\n\nLike empty(), filled with zeros.");
+PyDoc_STRVAR(zeros_doc,
+             "zeros(shape, dtype=float, order='C', *, policy=None, align=None) -> ndarray"
+             "\n\nLike empty(), filled with zeros.");
 
-PyDoc_STRVAR(as_array_doc,
-             "as_array(mi, shape=None, dtype=uint8, strides=None, offset=0, order='C',"
-             " writeable=None) -> ndarray\n\n"
-             "An array over the memory of a MemInfo, without a copy; the MemInfo is its base.\n"
-             "shape None: one dimension, from `offset` to the end. strides and offset in bytes;\n"
-             "strides None: contiguous in `order`. writeable None: unless the memory is read-only.\n"
-             "Raises ValueError when an element would lie outside the memory, or when read-only\n"
-             "memory is asked to be writeable; TypeError for dtypes that hold references.");
+PyDoc_STRVAR(
+    as_array_doc,
+    "as_array(mi, shape=None, dtype=uint8, strides=None, offset=0, order='C',"
+    " writeable=None) -> ndarray\n\n"
+    "An array over the memory of a MemInfo, without a copy; the MemInfo is its base.\n"
+    "shape None: one dimension, from `offset` to the end. strides and offset in bytes;\n"
+    "strides None: contiguous in `order`. writeable None: unless the memory is read-only.\n"
+    "Raises ValueError when an element would lie outside the memory, or when read-only\n"
+    "memory is asked to be writeable; TypeError for dtypes that hold references.");
 
 PyMethodDef memrt__array_methods[] = {
     {"empty", MEMRT_KEYWORDS(empty), empty_doc},

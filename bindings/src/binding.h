@@ -25,6 +25,7 @@ static inline const memrt_api_t *memrt__api(void)
 }
 
 /// A function that takes keywords, as PyMethodDef wants it.
-#define MEMRT_KEYWORDS(function) ((PyCFunction)(void (*)(void))(function)), METH_VARARGS | METH_KEYWORDS
+#define MEMRT_KEYWORDS(function)                                                                   \
+    ((PyCFunction)(void (*)(void))(function)), METH_VARARGS | METH_KEYWORDS
 
 #endif

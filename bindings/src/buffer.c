@@ -42,8 +42,8 @@ typedef struct wrapped {
 
 static int parse_wrapped(PyObject *args, PyObject *kwargs, wrapped_t *out)
 {
-    static char *keywords[] = {"address", "nbytes", "dtor", "owner",
-                               "readonly", "name",  "policy", NULL};
+    static char *keywords[] = {"address",  "nbytes", "dtor",   "owner",
+                               "readonly", "name",   "policy", NULL};
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O&O&|OOpO&O:wrap", keywords,
                                      memrt__address_argument, &out->address, memrt__size_argument,
                                      &out->size, &out->dtor, &out->owner, &out->readonly,
@@ -64,8 +64,8 @@ static int parse_wrapped(PyObject *args, PyObject *kwargs, wrapped_t *out)
 }
 
 /// Adopt into a shell; on failure the memory stays the caller's and dtor does not run.
-static PyObject *adopt(memrt_meminfo_object_t *shell, memrt_owner_t *owner, const wrapped_t *wrapped,
-                       memrt_policy_t *policy)
+static PyObject *adopt(memrt_meminfo_object_t *shell, memrt_owner_t *owner,
+                       const wrapped_t *wrapped, memrt_policy_t *policy)
 {
     memrt_meminfo_t *mi;
     memrt_new_options_t options = {.struct_size = sizeof(options),
@@ -120,21 +120,23 @@ static PyObject *wrap(PyObject *module, PyObject *args, PyObject *kwargs)
     return result;
 }
 
-PyDoc_STRVAR(alloc_doc,
-             "alloc(nbytes, align=64, zero=False, policy=None, name=None) -> MemInfo\n\n"
-             "Allocate `nbytes` bytes at an address that is a multiple of `align` and of the policy's\n"
-             "alignment, all zero with `zero`. `policy` None: the one in force, else the default one.\n"
-             "Raises ValueError for a bad size, alignment or name, MemoryError.");
+PyDoc_STRVAR(
+    alloc_doc,
+    "alloc(nbytes, align=64, zero=False, policy=None, name=None) -> MemInfo\n\n"
+    "Allocate `nbytes` bytes at an address that is a multiple of `align` and of the policy's\n"
+    "alignment, all zero with `zero`. `policy` None: the one in force, else the default one.\n"
+    "Raises ValueError for a bad size, alignment or name, MemoryError.");
 
-PyDoc_STRVAR(wrap_doc,
-             "wrap(address, nbytes, dtor=None, owner=None, readonly=False, name=None, policy=None)"
-             " -> MemInfo\n\n"
-             "Put foreign memory under a MemInfo. When the last reference goes, `dtor(address, nbytes)`\n"
-             "is called once, then `owner` is let go: at once where the GIL is held, soon on the main\n"
-             "thread otherwise, never after Python has ended. What `dtor` raises goes to\n"
-             "sys.unraisablehook. When wrap() itself raises, the memory is still the caller's.\n"
-             "The caller vouches that the memory lives until then.\n"
-             "Raises ValueError, TypeError for a dtor that cannot be called, MemoryError.");
+PyDoc_STRVAR(
+    wrap_doc,
+    "wrap(address, nbytes, dtor=None, owner=None, readonly=False, name=None, policy=None)"
+    " -> MemInfo\n\n"
+    "Put foreign memory under a MemInfo. When the last reference goes, `dtor(address, nbytes)`\n"
+    "is called once, then `owner` is let go: at once where the GIL is held, soon on the main\n"
+    "thread otherwise, never after Python has ended. What `dtor` raises goes to\n"
+    "sys.unraisablehook. When wrap() itself raises, the memory is still the caller's.\n"
+    "The caller vouches that the memory lives until then.\n"
+    "Raises ValueError, TypeError for a dtor that cannot be called, MemoryError.");
 
 PyMethodDef memrt__buffer_methods[] = {
     {"alloc", MEMRT_KEYWORDS(alloc), alloc_doc},

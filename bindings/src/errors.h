@@ -3,8 +3,8 @@
 
 #include "binding.h"
 
-/// Set the exception that belongs to `status`: "what: sentence of the status". The only place where a
-/// status becomes an exception. Returns NULL.
+/// Set the exception that belongs to `status`: "what: sentence of the status". The only place where
+/// a status becomes an exception. Returns NULL.
 PyObject *memrt__raise(memrt_status_t status, const char *what, ...);
 
 /// An exception that was pending, put aside so that other Python code may run.

@@ -8,9 +8,9 @@
 /// them all. Steals a reference to the policy, also on failure.
 PyObject *memrt__handler_new(memrt_policy_t *policy);
 
-/// The handler to allocate by: for None the one in force in this context when it is memrt's, else the
-/// default policy's; otherwise that of a memrt.Policy, or a handler of memrt's itself. New reference,
-/// or NULL with TypeError.
+/// The handler to allocate by: for None the one in force in this context when it is memrt's, else
+/// the default policy's; otherwise that of a memrt.Policy, or a handler of memrt's itself. New
+/// reference, or NULL with TypeError.
 PyObject *memrt__handler_for(PyObject *policy);
 
 /// The policy of a handler of memrt's; borrowed from it.

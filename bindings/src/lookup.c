@@ -110,7 +110,8 @@ PyMethodDef memrt__lookup_methods[] = {
      "is_managed(array) -> bool\n\nWhether the memory behind `array` is managed by memrt."},
     {"handler_name", handler_name, METH_VARARGS,
      "handler_name(array=None) -> str or None\n\n"
-     "What manages the memory of `array`: 'memrt' for the default policy, 'memrt:NAME' for others,\n"
+     "What manages the memory of `array`: 'memrt' for the default policy, 'memrt:NAME' for "
+     "others,\n"
      "another handler's name, or None for memory that no handler made.\n"
      "Without an array: the handler that NumPy uses in this context now."},
     {NULL, NULL, 0, NULL},

@@ -107,8 +107,9 @@ static PyObject *meminfo_new(PyTypeObject *type, PyObject *args, PyObject *kwarg
 }
 
 /// The owner whose references this object alone keeps alive, or NULL. Only then may the cycle
-/// collector look at it and clear it. Once C code knows the MemInfo the answer is never: such code may
-/// take a reference at any time, also while the collector runs, and the count would say so too late.
+/// collector look at it and clear it. Once C code knows the MemInfo the answer is never: such code
+/// may take a reference at any time, also while the collector runs, and the count would say so too
+/// late.
 static memrt_owner_t *exclusive_owner(memrt_meminfo_object_t *self)
 {
     if (self->mi == NULL || self->handed_out || memrt__api()->refcount(self->mi) != 1) {
@@ -170,12 +171,11 @@ static PyObject *meminfo_repr(memrt_meminfo_object_t *self)
         return PyUnicode_FromString("<memrt.MemInfo, released>");
     }
     api->get_name(mi, name);
-    return PyUnicode_FromFormat("<memrt.MemInfo%s%s%s of %zu bytes at %p, %s, %s%zu %s, policy '%s'>",
-                                name[0] ? " '" : "", name, name[0] ? "'" : "", api->size(mi),
-                                api->get_data(mi), kind_name(mi),
-                                api->readonly(mi) ? "read-only, " : "", api->refcount(mi),
-                                api->refcount(mi) == 1 ? "reference" : "references",
-                                policy_name(mi));
+    return PyUnicode_FromFormat(
+        "<memrt.MemInfo%s%s%s of %zu bytes at %p, %s, %s%zu %s, policy '%s'>", name[0] ? " '" : "",
+        name, name[0] ? "'" : "", api->size(mi), api->get_data(mi), kind_name(mi),
+        api->readonly(mi) ? "read-only, " : "", api->refcount(mi),
+        api->refcount(mi) == 1 ? "reference" : "references", policy_name(mi));
 }
 
 static Py_hash_t meminfo_hash(memrt_meminfo_object_t *self)
@@ -195,12 +195,12 @@ static PyObject *meminfo_compare(PyObject *left, PyObject *right, int operation)
 }
 
 /// Defines a getter NAME whose value is the expression over `mi`.
-#define GETTER(NAME, EXPRESSION)                                              \
-    static PyObject *get_##NAME(memrt_meminfo_object_t *self, void *unused)   \
-    {                                                                         \
-        (void)unused;                                                         \
-        memrt_meminfo_t *mi = memrt__meminfo_get(self);                       \
-        return mi != NULL ? (EXPRESSION) : NULL;                              \
+#define GETTER(NAME, EXPRESSION)                                                                   \
+    static PyObject *get_##NAME(memrt_meminfo_object_t *self, void *unused)                        \
+    {                                                                                              \
+        (void)unused;                                                                              \
+        memrt_meminfo_t *mi = memrt__meminfo_get(self);                                            \
+        return mi != NULL ? (EXPRESSION) : NULL;                                                   \
     }
 
 GETTER(data, PyLong_FromSize_t((size_t)memrt__api()->get_data(mi)))
@@ -283,8 +283,8 @@ static int meminfo_getbuffer(memrt_meminfo_object_t *self, Py_buffer *view, int 
     }
     void *data = memrt__api()->get_data(mi);
     size_t size = data != NULL ? memrt__api()->size(mi) : 0;
-    if (PyBuffer_FillInfo(view, (PyObject *)self, data != NULL ? data : &nothing,
-                          (Py_ssize_t)size, memrt__api()->readonly(mi), flags) < 0) {
+    if (PyBuffer_FillInfo(view, (PyObject *)self, data != NULL ? data : &nothing, (Py_ssize_t)size,
+                          memrt__api()->readonly(mi), flags) < 0) {
         return -1;
     }
     self->exports++;
@@ -327,11 +327,12 @@ static PyGetSetDef attributes[] = {
     {NULL, NULL, NULL, NULL, NULL},
 };
 
-PyDoc_STRVAR(type_doc,
-             "One reference to a reference-counted buffer.\n\n"
-             "Comes from memrt.alloc(), memrt.wrap() and memrt.meminfo(); the memory is given back when\n"
-             "the last reference goes: other MemInfo objects, arrays and C code may hold more.\n"
-             "Exports its bytes by the buffer protocol; two are equal when they hold the same buffer.");
+PyDoc_STRVAR(
+    type_doc,
+    "One reference to a reference-counted buffer.\n\n"
+    "Comes from memrt.alloc(), memrt.wrap() and memrt.meminfo(); the memory is given back when\n"
+    "the last reference goes: other MemInfo objects, arrays and C code may hold more.\n"
+    "Exports its bytes by the buffer protocol; two are equal when they hold the same buffer.");
 
 static PyType_Slot slots[] = {
     {Py_tp_doc, (void *)type_doc},

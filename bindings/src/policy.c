@@ -29,9 +29,9 @@ static PyObject *policy_info(PyObject *module, PyObject *object)
         return NULL;
     }
     memrt_policy_t *policy = memrt__handler_policy(handler);
-    PyObject *info = Py_BuildValue("(snI)", api->policy_name(policy),
-                                   (Py_ssize_t)api->policy_alignment(policy),
-                                   (unsigned)api->policy_index(policy));
+    PyObject *info =
+        Py_BuildValue("(snI)", api->policy_name(policy), (Py_ssize_t)api->policy_alignment(policy),
+                      (unsigned)api->policy_index(policy));
     Py_DECREF(handler);
     return info;
 }

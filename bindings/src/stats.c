@@ -42,8 +42,8 @@ static PyObject *stats_read(PyObject *module, PyObject *object)
     if (account_argument(object, &handler) < 0) {
         return NULL;
     }
-    memrt_status_t status = memrt__api()->stats_read(
-        handler != NULL ? memrt__handler_policy(handler) : NULL, &stats);
+    memrt_status_t status =
+        memrt__api()->stats_read(handler != NULL ? memrt__handler_policy(handler) : NULL, &stats);
     Py_XDECREF(handler);
     return status == MEMRT_OK ? as_tuple(&stats) : memrt__raise(status, "cannot read statistics");
 }

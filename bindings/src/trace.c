@@ -24,8 +24,7 @@ int memrt__trace_birth(memrt_meminfo_t *mi)
     static const memrt_watcher_t watcher = {sizeof(watcher), on_resize, on_death};
     static int watching;
     const memrt_api_t *api = memrt__api();
-    int result =
-        PyTraceMalloc_Track(NUMPY_DOMAIN, (uintptr_t)api->get_data(mi), api->size(mi));
+    int result = PyTraceMalloc_Track(NUMPY_DOMAIN, (uintptr_t)api->get_data(mi), api->size(mi));
     if (result == TRACING_IS_OFF) {
         return 0;
     }

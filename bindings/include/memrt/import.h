@@ -30,11 +30,12 @@ static inline const memrt_api_t *memrt_import(void)
         return NULL;
     }
     if (api->abi_major != MEMRT_ABI_MAJOR) {
-        PyErr_Format(PyExc_ImportError,
-                     "this module was built for ABI %u of memrt, the installed memrt %s has ABI %u: "
-                     "install a memrt with ABI %u, or build the module again",
-                     (unsigned)MEMRT_ABI_MAJOR, api->version, (unsigned)api->abi_major,
-                     (unsigned)MEMRT_ABI_MAJOR);
+        PyErr_Format(
+            PyExc_ImportError,
+            "this module was built for ABI %u of memrt, the installed memrt %s has ABI %u: "
+            "install a memrt with ABI %u, or build the module again",
+            (unsigned)MEMRT_ABI_MAJOR, api->version, (unsigned)api->abi_major,
+            (unsigned)MEMRT_ABI_MAJOR);
         return NULL;
     }
     return api;

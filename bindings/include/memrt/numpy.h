@@ -3,8 +3,8 @@
 
 /// MemInfos as NumPy arrays and back, header-only, C and C++.
 ///
-/// Include numpy/arrayobject.h first, with NPY_TARGET_VERSION at least NPY_1_22_API_VERSION, and have
-/// import_array() done. `api` is what memrt_import() returned. Everything here needs the GIL.
+/// Include numpy/arrayobject.h first, with NPY_TARGET_VERSION at least NPY_1_22_API_VERSION, and
+/// have import_array() done. `api` is what memrt_import() returned. Everything here needs the GIL.
 
 #include <memrt/external.h>
 
@@ -113,7 +113,8 @@ static inline int memrt__layout_check(const memrt_api_t *api, const memrt_meminf
     return 0;
 }
 
-/// New array over `mi` with `base` as its base, or NULL. Steals `base` and `descr`, also on failure.
+/// New array over `mi` with `base` as its base, or NULL. Steals `base` and `descr`, also on
+/// failure.
 static inline PyObject *memrt__array_over(const memrt_api_t *api, memrt_meminfo_t *mi,
                                           PyObject *base, PyArray_Descr *descr, int nd,
                                           const npy_intp *dims, const npy_intp *strides,
@@ -138,9 +139,9 @@ static inline PyObject *memrt__array_over(const memrt_api_t *api, memrt_meminfo_
 /// New array over the memory of `mi`: it starts `offset` bytes into the data; its base is a capsule
 /// that holds the reference, so NumPy never frees the data itself.
 ///
-/// strides: in bytes; NULL for C order, or for Fortran order with NPY_ARRAY_F_CONTIGUOUS in `flags`.
-/// flags: NPY_ARRAY_WRITEABLE for an array that may be written, ignored when the MemInfo is
-///        read-only; OWNDATA is ignored.
+/// strides: in bytes; NULL for C order, or Fortran order with NPY_ARRAY_F_CONTIGUOUS in `flags`.
+/// flags:     NPY_ARRAY_WRITEABLE for an array that may be written, which a read-only MemInfo never
+///            gives; OWNDATA is ignored.
 /// Ownership: steals `mi` and `descr`, also on failure; the last view gives `mi` back.
 /// Failure:   NULL: ValueError when an element lies outside the data, TypeError for a dtype that
 ///            holds references, MemoryError.
@@ -215,10 +216,11 @@ static inline PyObject *memrt_object_anchor(const memrt_api_t *api, PyObject *ob
 
 static inline int memrt__raise_foreign(PyObject *object)
 {
-    PyErr_Format(PyExc_ValueError,
-                 "the memory of this %.200s is not managed by memrt: memrt.adopt() takes it over or "
-                 "copies it",
-                 Py_TYPE(object)->tp_name);
+    PyErr_Format(
+        PyExc_ValueError,
+        "the memory of this %.200s is not managed by memrt: memrt.adopt() takes it over or "
+        "copies it",
+        Py_TYPE(object)->tp_name);
     return -1;
 }
 
@@ -226,8 +228,7 @@ static inline int memrt__raise_foreign(PyObject *object)
 static inline int memrt_capsule_meminfo(const memrt_api_t *api, PyObject *capsule,
                                         memrt_meminfo_t **out)
 {
-    memrt_meminfo_t *mi =
-        (memrt_meminfo_t *)PyCapsule_GetPointer(capsule, MEMRT_MEMINFO_CAPSULE);
+    memrt_meminfo_t *mi = (memrt_meminfo_t *)PyCapsule_GetPointer(capsule, MEMRT_MEMINFO_CAPSULE);
     if (mi == NULL) {
         return -1;
     }
