@@ -1,6 +1,8 @@
 """Check what libmemrt shows to the dynamic linker and what it needs from it.
 
-Usage: python tests/checks/exports.py LIBRARY [EXTENSION ...]
+Usage: python tests/checks/exports.py FILE ...
+
+A file is libmemrt.so.1, the extension module or the static library; its name says which.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ LIBRARY_EXPORTS = {"memrt_get_api", "memrt_version"}
 EXTENSION_EXPORTS = {"PyInit__memrt"}
 LIBRARY_NEEDS = re.compile(r"(libc|libpthread)\.so\.\d+|ld-linux[-\w]*\.so\.\d+")
 SONAME = "libmemrt.so.1"
+PREFIX = re.compile("memrt_")
 
 
 def _output(*command: str) -> str:
@@ -56,14 +59,28 @@ def extension_violations(extension: Path) -> list[str]:
     return found
 
 
+def archive_violations(archive: Path) -> list[str]:
+    """One sentence for each name by which the static library could clash with a program."""
+    lines = _output("nm", "-g", "--defined-only", str(archive)).splitlines()
+    names = sorted(words[2] for words in map(str.split, lines) if len(words) == 3)
+    found = [f"{archive}: {name} lacks the prefix" for name in names if not PREFIX.match(name)]
+    return found if names else [f"{archive}: defines nothing"]
+
+
+def violations(path: Path) -> list[str]:
+    """What is wrong with a file of any of the three kinds."""
+    if path.suffix == ".a":
+        return archive_violations(path)
+    if path.name.startswith("_memrt"):
+        return extension_violations(path)
+    return library_violations(path)
+
+
 def main(argv: list[str]) -> int:
     if len(argv) < 2:
         print(__doc__, file=sys.stderr)
         return 2
-    library, *extensions = (Path(argument) for argument in argv[1:])
-    found = library_violations(library)
-    for extension in extensions:
-        found += extension_violations(extension)
+    found = [line for argument in argv[1:] for line in violations(Path(argument))]
     print("\n".join([*found, f"exports: {len(argv) - 1} files, {len(found)} violations"]))
     return 1 if found else 0
 

@@ -54,6 +54,30 @@ def test_an_extension_with_a_runtime_of_its_own_is_found(tmp_path):
     assert "second runtime" in found[0]
 
 
+def archive(folder: Path, text: str) -> Path:
+    """Compile a static library out of C text."""
+    source, middle, target = (folder / f"planted.{kind}" for kind in "coa")
+    source.write_text(text)
+    subprocess.run(["cc", "-c", "-o", str(middle), str(source)], check=True)
+    subprocess.run(["ar", "rc", str(target), str(middle)], check=True)
+    return target
+
+
+def test_a_static_library_with_the_prefix_passes(tmp_path):
+    planted = archive(tmp_path, "int memrt_get_api; int memrt__inside; static int other;")
+    assert exports.violations(planted) == []
+
+
+def test_a_name_without_the_prefix_in_a_static_library_is_found(tmp_path):
+    planted = archive(tmp_path, "int memrt_get_api; int os_page_size;")
+    assert exports.violations(planted) == [f"{planted}: os_page_size lacks the prefix"]
+
+
+def test_a_static_library_that_defines_nothing_is_found(tmp_path):
+    planted = archive(tmp_path, "static int other;")
+    assert exports.violations(planted) == [f"{planted}: defines nothing"]
+
+
 def test_the_installed_library_exports_two_functions_and_needs_libc_alone():
     import memrt
 
