@@ -132,7 +132,7 @@ def run_pair(version: str, python: str, wheel: Path, numpy: str, arguments: list
     if inside is None:
         return Row(version, numpy, "skipped", f"NumPy has no wheel for Python {version}")
     found = numpy_version(inside)
-    if numpy == "newest" and any(found.startswith(older) for older in NUMPYS):
+    if numpy == "newest" and any(f"{found}.".startswith(f"{older}.") for older in NUMPYS):
         return Row(version, numpy, "skipped", f"the newest is {found}, which has a row")
     return Row(version, found, *run_tests(name, inside, wheel, arguments))
 
