@@ -1,0 +1,199 @@
+"""Write docs/python-reference.md from the signatures and docstrings of the installed package.
+
+Usage: python docs/python_reference.py [--check]
+
+With --check nothing is written; the exit status says whether the page is as the package is.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import inspect
+import itertools
+import re
+import sys
+import textwrap
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import memrt
+import memrt.testing
+from memrt.commands import info, run, stats
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGE = ROOT / "docs" / "python-reference.md"
+WIDTH = 100
+
+GROUP = re.compile(r"^(\w[\w ]*): ([\w, ]+)\.$", re.MULTILINE)
+PART = re.compile(r"^(Args|Attributes|Raises|Returns):$")
+ENTRY = re.compile(r"    (\w[\w, ]*): (.*)")
+ROLE = re.compile(r":\w+:`~?([\w.]+)`")
+CODE = re.compile(r"``([^`]+)``")
+PARAGRAPH = re.compile(r"Raises |[a-z]+: ")
+QUOTED = re.compile(r"(: |-> )'([^']*)'")
+TYPES = "Types"
+
+
+def groups() -> dict[str, list[str]]:
+    """Public names by the headings of the package's docstring; the rest are types."""
+    found = {title: names.split(", ") for title, names in GROUP.findall(memrt.__doc__)}
+    grouped = {name for names in found.values() for name in names}
+    found[TYPES] = [name for name in memrt.__all__ if name not in grouped]
+    return found
+
+
+def signature(name: str, thing: Any) -> str:
+    """How a thing is called: by its annotations, or for C functions by their first line."""
+    try:
+        text = str(inspect.signature(thing))
+    except ValueError:
+        return documentation(thing)[0]
+    text = text.replace("(self, ", "(").replace("(self)", "()")
+    if inspect.isclass(thing):
+        text = text.removesuffix(" -> None")
+    return name + QUOTED.sub(r"\1\2", text)
+
+
+def folded(call: str) -> str:
+    """A call that is too long for a line with an argument on each."""
+    if len(call) <= WIDTH:
+        return call
+    head, _, rest = call.partition("(")
+    inner, _, tail = rest.rpartition(")")
+    arguments = "".join(f"    {argument},\n" for argument in re.split(r", (?![^\[(]*[\])])", inner))
+    return f"{head}(\n{arguments}){tail}"
+
+
+def documentation(thing: Any) -> list[str]:
+    """The lines of a docstring, for a C function with the signature as the first."""
+    text = inspect.getdoc(thing)
+    assert text, f"{thing!r} is not documented"
+    return CODE.sub(r"`\1`", ROLE.sub(r"`\1`", text)).splitlines()
+
+
+def description(thing: Any) -> list[str]:
+    """The docstring without a signature, as Markdown."""
+    lines = documentation(thing)
+    first = 1 if re.match(r"\w+\(", lines[0]) else 0
+    return list(markdown(lines[first:]))
+
+
+def markdown(lines: list[str]) -> Iterator[str]:
+    """A docstring's parts as lists, its roles and literals as code."""
+    in_part = False
+    for line in lines:
+        if part := PART.match(line):
+            in_part = True
+            yield from (f"**{part[1]}**", "")
+        elif in_part and (entry := ENTRY.fullmatch(line)):
+            yield f"- `{entry[1]}`: {entry[2]}"
+        elif in_part and line.startswith(" "):
+            yield f"  {line.strip()}"
+        else:
+            in_part = False
+            yield from [""] * (PARAGRAPH.match(line) is not None)
+            yield re.sub("::$", ":", line)
+
+
+def field_texts(cls: type) -> dict[str, str]:
+    """The strings below the fields of a class that is written in Python."""
+    try:
+        tree = ast.parse(textwrap.dedent(inspect.getsource(cls)))
+    except (OSError, TypeError):  # written in C
+        return {}
+    body = tree.body[0].body
+    return {
+        field.target.id: text.value.value
+        for field, text in itertools.pairwise(body)
+        if isinstance(field, ast.AnnAssign) and isinstance(text, ast.Expr)
+    }
+
+
+def attributes(cls: type) -> dict[str, str | None]:
+    """Public attributes that are no methods, with their texts; None for one without."""
+    texts: dict[str, str | None] = dict.fromkeys(getattr(cls, "_fields", ()), "")
+    texts |= field_texts(cls)
+    for name, member in vars(cls).items():
+        if inspect.isgetsetdescriptor(member) or isinstance(member, property):
+            texts[name] = texts.get(name) or inspect.getdoc(member)
+    return {name: text for name, text in texts.items() if not name.startswith("_")}
+
+
+def attribute_table(cls: type) -> list[str]:
+    texts = {name: text for name, text in attributes(cls).items() if text is not None}
+    rows = [f"| `{name}` | {' '.join(text.split())} |" for name, text in texts.items()]
+    return ["| attribute | meaning |", "|---|---|", *rows, ""] if rows else []
+
+
+def methods(cls: type) -> dict[str, Any]:
+    return {
+        name: member
+        for name, member in vars(cls).items()
+        if not name.startswith("_") and inspect.isroutine(member)
+    }
+
+
+def is_built_by_hand(cls: type) -> bool:
+    """Whether a user calls the class; what only comes out of functions has no constructor here."""
+    return "__init__" in vars(cls) and "__dataclass_fields__" not in vars(cls)
+
+
+def class_entry(name: str, cls: type) -> list[str]:
+    call = [f"```python\n{folded(signature(name, cls))}\n```", ""] if is_built_by_hand(cls) else []
+    lines = [f"### {name}", "", *call, *description(cls), "", *attribute_table(cls)]
+    for method, member in methods(cls).items():
+        lines += [f"`{signature(method, member)}`: {' '.join(description(member))}", ""]
+    return lines
+
+
+def function_entry(name: str, function: Any) -> list[str]:
+    call = folded(signature(name, function))
+    return [f"### {name}", "", f"```python\n{call}\n```", "", *description(function), ""]
+
+
+def entry(module: Any, name: str) -> list[str]:
+    thing = getattr(module, name)
+    return class_entry(name, thing) if inspect.isclass(thing) else function_entry(name, thing)
+
+
+def command_lines() -> Iterator[str]:
+    for command in (run, info, stats):
+        verb = command.__name__.rpartition(".")[2]
+        yield from (f"### python -m memrt {verb}", "", command.HELP, "")
+        yield from ("```text", command.EXAMPLES.rstrip(), "```", "")
+
+
+def page() -> str:
+    """The whole reference."""
+    lines = ["# Python reference", "", "Written from the package by docs/python_reference.py; "]
+    lines[-1] += "do not edit."
+    for title, names in groups().items():
+        lines += ["", f"## {title}", ""]
+        for name in names:
+            lines += entry(memrt, name)
+    lines += ["## memrt.testing", ""]
+    for name in memrt.testing.__all__:
+        lines += entry(memrt.testing, name)
+    lines += ["## Command line", "", *command_lines()]
+    return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).rstrip() + "\n"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--check", action="store_true", help="only say whether the page is current")
+    options = parser.parse_args()
+    text = page()
+    if options.check:
+        if PAGE.exists() and PAGE.read_text(encoding="utf-8") == text:
+            return 0
+        name = PAGE.relative_to(ROOT)
+        print(f"{name} is not as the package is: run docs/python_reference.py", file=sys.stderr)
+        return 1
+    PAGE.write_text(text, encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
