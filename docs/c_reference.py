@@ -18,6 +18,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "c-reference.md"
 HEADERS = (
+    "api/include/memrt/memrt.h",
     "api/include/memrt/external.h",
     "api/include/memrt/meminfo.h",
     "api/include/memrt/allocator.h",
@@ -28,6 +29,7 @@ HEADERS = (
     "bindings/include/memrt/numpy.h",
 )
 
+HEAD = re.compile(r"\A#ifndef .*\n#define .*\n\n((?:///.*\n)+)\n")
 COMMENT = re.compile(r"\s*///(?!<) ?(.*)")
 TRAILING = re.compile(r"(.*?)\s*///< ?(.*)")
 SECTION = re.compile(r"\s*/\* --- (.*)")
@@ -149,6 +151,12 @@ def prose(text: list[str]) -> list[str]:
     return lines
 
 
+def head(text: str) -> list[str]:
+    """What a header says of itself, before its first declaration."""
+    match = HEAD.match(text)
+    return ["", *prose(COMMENT.findall(match[1]))] if match else []
+
+
 def is_row(item: Item) -> bool:
     """Whether a member is small enough for a row of a table."""
     return len(item.text) <= 1 and "(*" not in item.code[0]
@@ -191,8 +199,9 @@ def page() -> str:
     lines = ["# C reference", "", "Written from the headers by `./dev docs`; do not edit."]
     for header in HEADERS:
         lines += ["", f"## memrt/{Path(header).name}"]
-        text = (ROOT / header).read_text(encoding="utf-8").splitlines()
-        for item in declarations(skip_bodies(join_trailing(text))):
+        text = (ROOT / header).read_text(encoding="utf-8")
+        lines += head(text)
+        for item in declarations(skip_bodies(join_trailing(text.splitlines()))):
             lines += structure(item) if item.members else block(item, "###")
     return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)) + "\n"
 
