@@ -40,7 +40,8 @@ def groups() -> dict[str, list[str]]:
     """Public names by the headings of the package's docstring; the rest are types."""
     found = {title: names.split(", ") for title, names in GROUP.findall(memrt.__doc__)}
     grouped = {name for names in found.values() for name in names}
-    found[TYPES] = [name for name in memrt.__all__ if name not in grouped]
+    rest = [name for name in memrt.__all__ if name not in grouped]
+    found[TYPES] = [name for name in rest if inspect.isclass(getattr(memrt, name))]
     return found
 
 
