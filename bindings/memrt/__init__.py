@@ -18,7 +18,7 @@ Watching: stats, get_allocation_stats, reset_peak, tracking, live, release_unuse
 Compiling against it: get_include, get_library.
 """
 
-from memrt import _memrt
+from memrt import _memrt, testing
 from memrt._arrays import adopt, array, full
 from memrt._enabling import disable, enable, enabled
 from memrt._installation import get_include, get_library
@@ -70,6 +70,7 @@ __all__ = [
     "release_unused",
     "reset_peak",
     "stats",
+    "testing",
     "tracking",
     "wrap",
     "zeros",

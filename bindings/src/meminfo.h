@@ -5,11 +5,12 @@
 
 /// memrt.MemInfo: a Python object that holds one reference to a MemInfo. Several may hold the same.
 typedef struct memrt_meminfo_object {
-    PyObject_HEAD memrt_meminfo_t
-        *mi; ///< NULL before it is filled and after the cycle collector cleared it
+    PyObject ob_base;
+    /* One reference; NULL before it is filled and after the cycle collector cleared it. */
+    memrt_meminfo_t *mi;
     PyObject *weakrefs;
-    Py_ssize_t exports; ///< buffers that consumers hold now
-    char handed_out;    ///< C code was given the MemInfo, so it may take references without the GIL
+    Py_ssize_t exports; /* buffers that consumers hold now */
+    char handed_out;    /* C code was given the MemInfo: it may take references without the GIL */
 } memrt_meminfo_object_t;
 
 /// New object without a MemInfo, to be filled by memrt__meminfo_fill, which cannot fail.
