@@ -1,0 +1,66 @@
+#include "support/child.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "support/suite.h"
+
+typedef struct ending {
+    int status;
+    char text[16384]; ///< what it wrote to standard error
+} ending_t;
+
+static _Noreturn void be_child(child_fn act, void *context, int to)
+{
+    setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0});
+    alarm(SUITE_TIMEOUT);
+    dup2(to, STDERR_FILENO);
+    act(context);
+    _exit(0); /* exit would run what the parent registered */
+}
+
+static void read_all(int from, char *text, size_t room)
+{
+    size_t length = 0;
+    ssize_t got;
+    while (length + 1 < room && (got = read(from, text + length, room - length - 1)) > 0) {
+        length += (size_t)got;
+    }
+    text[length] = '\0';
+}
+
+static void run(child_fn act, void *context, ending_t *ending)
+{
+    int ends[2];
+    ck_assert_int_eq(pipe(ends), 0);
+    pid_t child = fork();
+    ck_assert_int_ge(child, 0);
+    if (child == 0) {
+        be_child(act, context, ends[1]);
+    }
+    close(ends[1]);
+    read_all(ends[0], ending->text, sizeof(ending->text));
+    close(ends[0]);
+    ck_assert_int_eq(waitpid(child, &ending->status, 0), child);
+}
+
+void child_expect_abort(child_fn act, void *context, const char *message)
+{
+    ending_t ending;
+    run(act, context, &ending);
+    ck_assert_msg(WIFSIGNALED(ending.status) && WTERMSIG(ending.status) == SIGABRT,
+                  "no abort but status %#x; it wrote: %s", ending.status, ending.text);
+    ck_assert_msg(strstr(ending.text, message) != NULL, "no \"%s\" in: %s", message, ending.text);
+}
+
+void child_expect_success(child_fn act, void *context)
+{
+    ending_t ending;
+    run(act, context, &ending);
+    ck_assert_msg(WIFEXITED(ending.status) && WEXITSTATUS(ending.status) == 0,
+                  "status %#x; it wrote: %s", ending.status, ending.text);
+}

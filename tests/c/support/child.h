@@ -1,0 +1,15 @@
+#ifndef MEMRT_TESTS_SUPPORT_CHILD_H
+#define MEMRT_TESTS_SUPPORT_CHILD_H
+
+/// Things done in a child process, because they end it.
+
+typedef void (*child_fn)(void *context);
+
+/// Run `act` in a child; fails the test unless the child aborts and its standard error has
+/// `message` in it.
+void child_expect_abort(child_fn act, void *context, const char *message);
+
+/// Run `act` in a child; fails the test unless it returns, within a minute.
+void child_expect_success(child_fn act, void *context);
+
+#endif

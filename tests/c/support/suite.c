@@ -1,0 +1,83 @@
+#include "support/suite.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "support/books.h"
+
+/* Refused sizes are tested: a sanitizer's allocator must answer NULL as others do. */
+const char *__asan_default_options(void);
+const char *__asan_default_options(void)
+{
+    return "allocator_may_return_null=1";
+}
+const char *__tsan_default_options(void);
+const char *__tsan_default_options(void)
+{
+    return "allocator_may_return_null=1";
+}
+
+typedef struct entry {
+    const TTest *test;
+    int count;
+} entry_t;
+
+const memrt_api_t *api;
+
+static entry_t entries[256];
+static size_t entry_count;
+static books_t before;
+
+void suite_add(const TTest *test, int count)
+{
+    REQUIRE(entry_count < sizeof(entries) / sizeof(entries[0]));
+    entries[entry_count++] = (entry_t){test, count};
+}
+
+_Noreturn void suite_fail(const char *file, int line, const char *condition)
+{
+    fprintf(stderr, "%s:%d: required: %s\n", file, line, condition);
+    abort();
+}
+
+static void open_books(void)
+{
+    before = books_now();
+}
+
+static void close_books(void)
+{
+    ck_assert_int_eq(api->fail_allocations(NULL), MEMRT_OK);
+    books_expect_no_leak(&before);
+}
+
+static Suite *suite_of(const char *program)
+{
+    const char *slash = strrchr(program, '/');
+    Suite *suite = suite_create(slash == NULL ? program : slash + 1);
+    for (size_t i = 0; i < entry_count; i++) {
+        TCase *tests = tcase_create(entries[i].test->name);
+        tcase_set_timeout(tests, SUITE_TIMEOUT);
+        tcase_add_checked_fixture(tests, open_books, close_books);
+        tcase_add_loop_test(tests, entries[i].test, 0, entries[i].count);
+        suite_add_tcase(suite, tests);
+    }
+    return suite;
+}
+
+int main(int argc, char **argv)
+{
+    (void)argc;
+    api = memrt_get_api(MEMRT_ABI_MAJOR, NULL);
+    SRunner *runner = srunner_create(suite_of(argv[0]));
+    srunner_run_all(runner, CK_ENV);
+    int run = srunner_ntests_run(runner);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    if (run == 0) {
+        fprintf(stderr, "%s: no test ran: does CK_RUN_CASE name one?\n", argv[0]);
+        return EXIT_FAILURE;
+    }
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}

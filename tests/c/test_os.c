@@ -1,0 +1,103 @@
+#include "support/suite.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/base/os.h"
+#include "runtime/base/size.h"
+#include "support/crew.h"
+#include "support/pattern.h"
+
+static size_t pages(size_t count)
+{
+    return count * memrt__os_page_size();
+}
+
+TEST(the_page_size_is_a_power_of_two)
+{
+    ck_assert(memrt__is_power_of_two(memrt__os_page_size()));
+    ck_assert_uint_ge(memrt__os_page_size(), 4096);
+}
+
+TEST(mapped_pages_are_zero_writable_and_aligned)
+{
+    for (size_t align = 1; align <= (size_t)64 << 20; align *= 4) {
+        unsigned char *ptr = memrt__os_map(pages(3), align);
+        ck_assert_ptr_nonnull(ptr);
+        ck_assert_uint_eq((uintptr_t)ptr & (align - 1), 0);
+        ck_assert(pattern_is_zero(ptr, pages(3)));
+        memset(ptr, 1, pages(3));
+        memrt__os_unmap(ptr, pages(3));
+    }
+}
+
+TEST(a_mapping_that_does_not_fit_is_refused)
+{
+    ck_assert_ptr_null(memrt__os_map(((size_t)1 << 60), 1));
+    ck_assert_ptr_null(memrt__os_map(SIZE_MAX & ~(pages(1) - 1), (size_t)1 << 30));
+}
+
+TEST(remapping_keeps_the_contents_when_it_grows_and_shrinks)
+{
+    unsigned char *ptr = memrt__os_map(pages(4), 1);
+    ck_assert_ptr_nonnull(ptr);
+    pattern_write(ptr, pages(4), 9);
+    ptr = memrt__os_remap(ptr, pages(4), pages(400), true);
+    ck_assert_ptr_nonnull(ptr);
+    ck_assert(pattern_holds(ptr, pages(4), 9));
+    ck_assert(pattern_is_zero(ptr + pages(4), pages(396)));
+    unsigned char *same = memrt__os_remap(ptr, pages(400), pages(2), false);
+    ck_assert_ptr_eq(same, ptr);
+    ck_assert(pattern_holds(ptr, pages(2), 9));
+    memrt__os_unmap(ptr, pages(2));
+}
+
+TEST(a_refused_remap_changes_nothing)
+{
+    unsigned char *ptr = memrt__os_map(pages(2), 1);
+    ck_assert_ptr_nonnull(ptr);
+    pattern_write(ptr, pages(2), 4);
+    ck_assert_ptr_null(memrt__os_remap(ptr, pages(2), (size_t)1 << 60, true));
+    ck_assert(pattern_holds(ptr, pages(2), 4));
+    memrt__os_unmap(ptr, pages(2));
+}
+
+TEST(the_clock_never_runs_backward)
+{
+    uint64_t last = memrt__os_now_ns();
+    ck_assert_uint_gt(last, 0);
+    for (int i = 0; i < 1000; i++) {
+        uint64_t now = memrt__os_now_ns();
+        ck_assert(now >= last);
+        last = now;
+    }
+}
+
+static void note_id(size_t index, void *context)
+{
+    ((uint64_t *)context)[index] = memrt__os_thread_id();
+}
+
+TEST(threads_that_live_at_once_have_different_ids)
+{
+    uint64_t ids[3] = {0, 0, memrt__os_thread_id()};
+    crew_run(2, note_id, ids);
+    ck_assert_uint_ne(ids[0], ids[2]);
+    ck_assert_uint_ne(ids[1], ids[2]);
+    ck_assert_uint_ne(ids[0], 0);
+    ck_assert_uint_eq(ids[2], memrt__os_thread_id());
+}
+
+TEST(the_environment_is_read_by_name_and_row_by_row)
+{
+    ck_assert_int_eq(setenv("MEMRT_TEST_OS", "here", 1), 0);
+    ck_assert_str_eq(memrt__os_environment("MEMRT_TEST_OS"), "here");
+    size_t rows = 0, hits = 0;
+    for (const char *row; (row = memrt__os_environment_row(rows)) != NULL; rows++) {
+        hits += strcmp(row, "MEMRT_TEST_OS=here") == 0;
+    }
+    ck_assert_uint_eq(hits, 1);
+    ck_assert_ptr_null(memrt__os_environment_row(rows + 10));
+    unsetenv("MEMRT_TEST_OS");
+    ck_assert_ptr_null(memrt__os_environment("MEMRT_TEST_OS"));
+}
