@@ -12,7 +12,7 @@ from memrt._policy import Policy, default_policy
 _MARK = object()  # the owner of entries that enable() makes
 _lock = threading.RLock()
 _policy: Policy | None = None
-_original_start: Any = None
+_patch: _ThreadPatch | None = None
 
 
 def enable(policy: Policy | None = None) -> None:
@@ -32,7 +32,7 @@ def enable(policy: Policy | None = None) -> None:
     Raises:
         RuntimeError: when another policy is enabled already; call :func:`disable` first.
     """
-    global _policy
+    global _policy, _patch
     if policy is not None and not isinstance(policy, Policy):
         raise TypeError(f"policy must be a memrt.Policy or None, got {type(policy).__name__}")
     with _lock:
@@ -44,7 +44,7 @@ def enable(policy: Policy | None = None) -> None:
         _reach_this_context(wanted)
         if _policy is None:
             _policy = wanted
-            _patch_threads()
+            _patch = _ThreadPatch(wanted)
 
 
 def disable() -> None:
@@ -54,12 +54,12 @@ def disable() -> None:
     stood before. Other contexts keep theirs until they end or call this themselves. Without a
     previous enable() it does nothing.
     """
-    global _policy
+    global _policy, _patch
     with _lock:
         _handlers.pop(_MARK)
-        if _policy is not None:
-            _policy = None
-            _unpatch_threads()
+        if _patch is not None:
+            _patch.remove()
+            _policy = _patch = None
 
 
 def enabled() -> Policy | None:
@@ -76,32 +76,33 @@ def _reach_this_context(policy: Policy) -> None:
     _handlers.push(_MARK, policy.handler)
 
 
-def _patch_threads() -> None:
-    global _original_start
-    if threading.Thread.start is _start:  # still there below another library's patch
-        return
-    _original_start = threading.Thread.start
-    threading.Thread.start = _start  # type: ignore[method-assign]
-
-
-def _unpatch_threads() -> None:
-    """Take the patch off; one that another library has put around it keeps calling `_start`."""
-    if threading.Thread.start is _start:
-        threading.Thread.start = _original_start  # type: ignore[method-assign]
-
-
-def _start(thread: threading.Thread) -> None:
+class _ThreadPatch:
     """Stands in for ``threading.Thread.start`` while memrt is enabled."""
-    policy = _policy
-    if policy is None:
-        _original_start(thread)
-        return
-    restore = _prepare(thread, policy)
-    try:
-        _original_start(thread)
-    except BaseException:
-        restore()
-        raise
+
+    def __init__(self, policy: Policy) -> None:
+        self.active = True
+        original = threading.Thread.start
+
+        @functools.wraps(original)
+        def start(thread: threading.Thread) -> None:
+            if not self.active:
+                original(thread)
+                return
+            restore = _prepare(thread, policy)
+            try:
+                original(thread)
+            except BaseException:
+                restore()
+                raise
+
+        self._original, self._start = original, start
+        threading.Thread.start = start  # type: ignore[method-assign]
+
+    def remove(self) -> None:
+        """Take it off; below another library's patch it stays, and only passes on."""
+        self.active = False
+        if threading.Thread.start is self._start:
+            threading.Thread.start = self._original  # type: ignore[method-assign]
 
 
 def _prepare(thread: threading.Thread, policy: Policy) -> Any:
@@ -125,6 +126,3 @@ def _prepare(thread: threading.Thread, policy: Policy) -> Any:
     # In C, so that a traceback of the thread shows the program's frames alone.
     thread.run = functools.partial(_memrt.call_between, begin, run, end)  # type: ignore
     return restore
-
-
-functools.update_wrapper(_start, threading.Thread.start)

@@ -33,11 +33,12 @@ def _books() -> dict[str, object]:
 
 
 @pytest.fixture(autouse=True)
-def balanced_books():
+def balanced_books(request):
     """Every block, policy and handler is as before when the test is over."""
     gc.collect()
     before = _books()
     yield
+    request.node.funcargs.clear()  # pytest keeps what other fixtures gave a little longer
     gc.collect()
     assert _books() == before
 
