@@ -32,6 +32,15 @@ static PyObject *malloced(PyObject *module, PyObject *argument)
     return array;
 }
 
+/// unowned(array) -> array over the same memory that has no base and owns nothing
+static PyObject *unowned(PyObject *module, PyObject *source)
+{
+    PyArrayObject *array = (PyArrayObject *)source;
+    (void)module;
+    return PyArray_SimpleNewFromData(PyArray_NDIM(array), PyArray_DIMS(array), PyArray_TYPE(array),
+                                     PyArray_DATA(array));
+}
+
 /// set_owndata(array): what a careless extension does
 static PyObject *set_owndata(PyObject *module, PyObject *array)
 {
@@ -330,6 +339,7 @@ static PyObject *has_last_slot(PyObject *module, PyObject *unused)
 
 static PyMethodDef methods[] = {
     {"malloced", malloced, METH_O, NULL},
+    {"unowned", unowned, METH_O, NULL},
     {"set_owndata", set_owndata, METH_O, NULL},
     {"clear_owndata", clear_owndata, METH_O, NULL},
     {"to_array", to_array, METH_VARARGS, NULL},
