@@ -5,9 +5,9 @@
 #include "runtime/debug/live.h"
 #include "runtime/meminfo/meminfo.h"
 
-/// The checking table: every MemInfo, block and policy that comes in is verified against the live set,
-/// which under checking knows all of them. What is wrong ends the process with one line that names
-/// the call and the object.
+/// The checking table: every MemInfo, block and policy that comes in is verified against the live
+/// set, which under checking knows all of them. What is wrong ends the process with one line that
+/// names the call and the object.
 
 static const memrt_api_t *const plain = &memrt__plain_table;
 
@@ -15,9 +15,10 @@ static _Noreturn void refuse_stranger(const char *call, const void *what, uintpt
 {
     char name[MEMRT_NAME_MAX + 1];
     if (memrt__live_left(key, name)) {
-        memrt__abort("%s of %p%s%s%s: it is dead already; it was released more often than acquired, "
-                     "or used after its last release",
-                     call, what, name[0] == '\0' ? "" : " (\"", name, name[0] == '\0' ? "" : "\")");
+        memrt__abort(
+            "%s of %p%s%s%s: it is dead already; it was released more often than acquired, "
+            "or used after its last release",
+            call, what, name[0] == '\0' ? "" : " (\"", name, name[0] == '\0' ? "" : "\")");
     }
     memrt__abort("%s of %p: memrt made nothing that is alive at that address", call, what);
 }
@@ -82,12 +83,12 @@ static void verify_resizable(const char *call, const memrt_meminfo_t *mi)
 
 static void verify_policy(const char *call, const memrt_policy_t *policy)
 {
-    for (uint32_t index = 0; index < memrt__policy_limit(); index++) {
-        if (memrt__policies[index] == policy) {
-            return;
-        }
+    if (!memrt__policy_is_held(policy)) {
+        memrt__abort(
+            "%s of %p: no policy of memrt's lives at that address that anybody holds; it was "
+            "released more often than acquired, or never was one",
+            call, (const void *)policy);
     }
-    memrt__abort("%s of %p: no policy of memrt's lives at that address", call, (const void *)policy);
 }
 
 static void checked_acquire(memrt_meminfo_t *mi)

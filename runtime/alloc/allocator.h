@@ -27,12 +27,14 @@ void *memrt__allocator_realloc(const memrt_allocator_t *allocator, void *ptr, si
 void *memrt__allocator_move(const memrt_allocator_t *from, const memrt_allocator_t *to, void *ptr,
                             size_t old_size, size_t new_size, size_t align);
 
-void memrt__allocator_free(const memrt_allocator_t *allocator, void *ptr, size_t size, size_t align);
+void memrt__allocator_free(const memrt_allocator_t *allocator, void *ptr, size_t size,
+                           size_t align);
 size_t memrt__allocator_release_unused(const memrt_allocator_t *allocator);
 size_t memrt__allocator_cached(const memrt_allocator_t *allocator);
 void memrt__allocator_destroy(const memrt_allocator_t *allocator);
 
-/// Blocks of this many bytes and more are large: mapped by the default allocator, data page-aligned.
+/// Blocks of this many bytes and more are large: mapped by the default allocator, data
+/// page-aligned.
 #define MEMRT__LARGE ((size_t)1 << 20)
 
 /// The C library's malloc, brought to the alignment asked for.

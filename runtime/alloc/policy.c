@@ -12,7 +12,6 @@
 memrt_policy_t *memrt__policies[MEMRT__ACCOUNTS];
 
 static memrt_policy_t default_policy;
-static memrt__shard_t process_shared;
 static uint32_t limit; /* under the lock of rank POLICIES: indices from here on were never used */
 
 bool memrt__is_name(const char *name)
@@ -27,6 +26,7 @@ static void fill(memrt_policy_t *policy, uint32_t index, const char *name, size_
     policy->alignment = memrt__size_max(alignment, MEMRT_ALIGN_MIN);
     policy->refs = 1;
     memcpy(policy->name, name, strlen(name) + 1);
+    memrt__account_enter(&policy->account);
 }
 
 /// The allocator of a new policy: under checking, fenced.
@@ -38,7 +38,6 @@ static memrt_status_t choose_allocator(const memrt_allocator_t *from, memrt_allo
 
 void memrt__policy_start(void)
 {
-    memrt__process.shared = &process_shared;
     fill(&default_policy, 0, "default", memrt__options.alignment);
     if (choose_allocator(NULL, &default_policy.allocator) != MEMRT_OK) {
         memrt__abort("no memory for the guard of MEMRT_CHECK");
@@ -175,11 +174,35 @@ uint32_t memrt__policy_limit(void)
     return now;
 }
 
+bool memrt__policy_is_held(const memrt_policy_t *policy)
+{
+    bool held = false;
+    memrt__lock(MEMRT__RANK_POLICIES);
+    for (uint32_t index = 0; index < limit && !held; index++) {
+        held = memrt__policies[index] == policy && memrt__load_relaxed(&policy->refs) != 0;
+    }
+    memrt__unlock(MEMRT__RANK_POLICIES);
+    return held;
+}
+
 typedef size_t (*allocator_fn)(const memrt_allocator_t *allocator);
 
 static bool is_same(const memrt_allocator_t *a, const memrt_allocator_t *b)
 {
     return a->ctx == b->ctx && a->alloc == b->alloc;
+}
+
+/// Whether no policy at a lower index has the same allocator.
+static bool is_first_with(const memrt_policy_t *policy)
+{
+    bool first = true;
+    memrt__lock(MEMRT__RANK_POLICIES);
+    for (uint32_t index = 0; index < policy->account.index && first; index++) {
+        first = memrt__policies[index] == NULL ||
+                !is_same(&memrt__policies[index]->allocator, &policy->allocator);
+    }
+    memrt__unlock(MEMRT__RANK_POLICIES);
+    return first;
 }
 
 /// Ask every allocator once: policies may share one.
@@ -192,7 +215,7 @@ static size_t over_allocators(allocator_fn ask)
         if (policy == NULL) {
             continue;
         }
-        if (index == 0 || !is_same(&policy->allocator, &default_policy.allocator)) {
+        if (is_first_with(policy)) {
             bytes += ask(&policy->allocator);
         }
         memrt__policy_release(policy);

@@ -9,20 +9,20 @@
 
 /// An allocator with its settings and its account. Blocks name their policy by index.
 ///
-/// A policy without references stays until the last of its blocks is gone, so that a block can always
-/// find the allocator that made it; then a sweep destroys it and its index is free. Invariant: the
-/// last thing that a free touches of a policy is the count `free` of a shard.
+/// A policy without references stays until the last of its blocks is gone, so that a block can
+/// always find the allocator that made it; then a sweep destroys it and its index is free.
+/// Invariant: the last thing that a free touches of a policy is the count `free` of a shard.
 struct memrt_policy {
     _Alignas(MEMRT__CACHE_LINE) memrt__account_t account; ///< index and gauges
-    memrt_allocator_t allocator;    ///< fixed
-    size_t alignment;               ///< bytes, fixed
-    size_t refs;                    ///< atomic; 0: nothing may be allocated from it any more
-    char name[MEMRT_NAME_MAX + 1];  ///< fixed
-    memrt__shard_t shared;          ///< see memrt__account_t.shared
+    memrt_allocator_t allocator;                          ///< fixed
+    size_t alignment;                                     ///< bytes, fixed
+    size_t refs;                   ///< atomic; 0: nothing may be allocated from it any more
+    char name[MEMRT_NAME_MAX + 1]; ///< fixed
+    memrt__shard_t shared;         ///< see memrt__account_t.shared
 };
 
-/// The policy at each index, or NULL. Slots are written under the lock of rank POLICIES; the holder of
-/// a block or reference may read its slot without.
+/// The policy at each index, or NULL. Slots are written under the lock of rank POLICIES; the holder
+/// of a block or reference may read its slot without.
 extern memrt_policy_t *memrt__policies[MEMRT__ACCOUNTS];
 
 static inline memrt_policy_t *memrt__policy_of(const memrt_meminfo_t *mi)
@@ -41,6 +41,9 @@ void memrt__policy_release(memrt_policy_t *policy);
 memrt_policy_t *memrt__policy_default(void);
 memrt_policy_t *memrt__policy_at(uint32_t index);
 uint32_t memrt__policy_limit(void);
+
+/// Whether a policy lives at that address, which may be any, and somebody holds it.
+bool memrt__policy_is_held(const memrt_policy_t *policy);
 
 /// Bytes that the allocator of `policy` (NULL: those of all policies) keeps for reuse.
 size_t memrt__policy_cached(const memrt_policy_t *policy);

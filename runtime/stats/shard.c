@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/base/check.h"
 #include "runtime/base/failure.h"
 #include "runtime/base/lock.h"
 
@@ -11,7 +12,10 @@ MEMRT__THREAD_LOCAL memrt__thread_t *memrt__self;
 
 memrt__account_t memrt__process;
 
-static memrt__thread_t *first; /* under the lock of rank THREADS */
+/* Under the lock of rank THREADS: */
+static memrt__thread_t *first;
+static memrt__account_t *first_account;
+
 static pthread_key_t ending;
 static pthread_once_t ending_once = PTHREAD_ONCE_INIT;
 
@@ -28,8 +32,8 @@ static void *zeroed_lines(size_t size)
     return memory;
 }
 
-/// A thread ends: its record, counts and all, waits for another. Should code that runs later on this
-/// thread allocate, it takes a record again and this runs again.
+/// A thread ends: its record, counts and all, waits for another. Should code that runs later on
+/// this thread allocate, it takes a record again and this runs again.
 static void give_back(void *record)
 {
     memrt__self = NULL;
@@ -41,7 +45,7 @@ static void give_back(void *record)
 static void make_key(void)
 {
     if (pthread_key_create(&ending, give_back) != 0) {
-        abort(); /* no key in a process that has just started: nothing will work */
+        memrt__abort("no thread-specific key is left: the process has made too many");
     }
 }
 
@@ -124,6 +128,29 @@ void memrt__account_add_shared(memrt__account_t *account, size_t bytes)
 {
     size_t before = memrt__fetch_add_relaxed(&account->flushed, bytes);
     memrt__raise_relaxed(&account->peak, before + bytes);
+    memrt__store_relaxed(&account->past_gauges, 1);
+}
+
+void memrt__account_enter(memrt__account_t *account)
+{
+    memrt__lock(MEMRT__RANK_THREADS);
+    account->next = first_account;
+    first_account = account;
+    memrt__unlock(MEMRT__RANK_THREADS);
+}
+
+memrt__account_t *memrt__account_first(void)
+{
+    return first_account;
+}
+
+void memrt__account_leave(memrt__account_t *account)
+{
+    memrt__account_t **link = &first_account;
+    while (*link != account) {
+        link = &(*link)->next;
+    }
+    *link = account->next;
 }
 
 memrt__thread_t *memrt__thread_first(void)

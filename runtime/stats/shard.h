@@ -44,6 +44,8 @@ typedef struct memrt__account {
     memrt__shard_t *shared; ///< counters for threads that could not get a record, added atomically
     size_t flushed;         ///< any thread, relaxed add; bytes in use as far as threads told
     size_t peak;            ///< any thread, relaxed raise; most that `flushed` plus a rise was
+    size_t past_gauges;     ///< any thread, relaxed; not 0: bytes were told that no gauge knew of
+    struct memrt__account *next; ///< under the lock of rank THREADS
 } memrt__account_t;
 
 /// A gauge is flushed when it is this far from zero: the peak's error bound per thread, in bytes.
@@ -54,14 +56,24 @@ typedef struct memrt__account {
 
 /// Everything memrt keeps for one thread.
 typedef struct memrt__thread {
-    memrt__gauge_t process;     ///< the gauge of the process account
-    struct memrt__thread *next; ///< fixed once linked
-    bool in_use;                ///< under the lock of rank THREADS
+    memrt__gauge_t process;                                 ///< the gauge of the process account
+    struct memrt__thread *next;                             ///< fixed once linked
+    bool in_use;                                            ///< under the lock of rank THREADS
     memrt__shard_t *chunks[MEMRT__ACCOUNTS / MEMRT__CHUNK]; ///< own; written under that lock too
 } memrt__thread_t;
 
-/// The account of the process holds no shards, only the gauge's shared part.
+/// The account of the process holds no shards, only the gauge's shared part: its counts are the
+/// sums over all accounts.
 extern memrt__account_t memrt__process;
+
+/// Let sums over all accounts see `account`, whose index and shared shard stand, from now on.
+void memrt__account_enter(memrt__account_t *account);
+
+/// First of all entered accounts, each linked to the next. Under the lock of rank THREADS.
+memrt__account_t *memrt__account_first(void);
+
+/// Take an account out. Under the lock of rank THREADS.
+void memrt__account_leave(memrt__account_t *account);
 
 /// The calling thread's record; NULL before its first call. Its own.
 extern MEMRT__THREAD_LOCAL memrt__thread_t *memrt__self;

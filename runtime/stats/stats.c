@@ -58,15 +58,21 @@ static void add_thread(const memrt__thread_t *thread, add_fn add, walk_t *walk)
     }
 }
 
-/// The shards that serve threads without a record: of the one account, or of the process.
-static const memrt__shard_t *shared_of(const walk_t *walk)
+/// The shards that serve threads without a record: of the one account, or of all.
+static void add_shared(add_fn add, walk_t *walk)
 {
-    return walk->account == NULL ? memrt__process.shared : walk->account->shared;
+    if (walk->account != NULL) {
+        add(walk->account->shared, &walk->sum);
+        return;
+    }
+    for (memrt__account_t *a = memrt__account_first(); a != NULL; a = a->next) {
+        add(a->shared, &walk->sum);
+    }
 }
 
 static void add_everywhere(add_fn add, walk_t *walk)
 {
-    add(shared_of(walk), &walk->sum);
+    add_shared(add, walk);
     for (memrt__thread_t *t = memrt__thread_first(); t != NULL; t = t->next) {
         add_thread(t, add, walk);
     }
@@ -95,19 +101,44 @@ static void add_gauges(walk_t *walk)
     }
 }
 
-static void sum_up(walk_t *walk)
+/// One reading. Returns the bytes that went out meanwhile: what is live seems by at most that much
+/// more than it was.
+static size_t read_once(const memrt__account_t *account, walk_t *walk)
 {
-    memrt__lock(MEMRT__RANK_THREADS);
-    if (walk->account == NULL) {
-        walk->sum = past;
+    walk_t after = {.account = account};
+    *walk = after;
+    if (account == NULL) {
+        walk->sum = after.sum = past;
     }
     add_everywhere(add_outs, walk);
     add_everywhere(add_ins, walk);
     add_gauges(walk);
+    add_everywhere(add_outs, &after);
+    return after.sum.bytes_out - walk->sum.bytes_out;
+}
+
+#define READINGS 4
+
+/// A reader that loses its processor in the middle sees much go out: of a few readings take the one
+/// with the least. When nobody else is inside memrt the first one is exact and the last.
+static void sum_up(walk_t *walk)
+{
+    const memrt__account_t *account = walk->account;
+    size_t least = SIZE_MAX;
+    memrt__lock(MEMRT__RANK_THREADS);
+    for (int reading = 0; reading < READINGS && least != 0; reading++) {
+        walk_t now;
+        size_t went = read_once(account, &now);
+        if (went < least) {
+            least = went;
+            *walk = now;
+        }
+    }
     memrt__unlock(MEMRT__RANK_THREADS);
 }
 
-/// A difference of counters that were read while others count may come out below zero: then it is 0.
+/// A difference of counters that were read while others count may come out below zero: then it is
+/// 0.
 static uint64_t above_zero(size_t difference)
 {
     return (ptrdiff_t)difference > 0 ? difference : 0;
@@ -122,9 +153,9 @@ static uint64_t peak_of(const memrt__account_t *account, const walk_t *walk, uin
 }
 
 /// One thread's gauge is exact. With more, each may hide or add up to a limit's worth.
-static uint64_t peak_error(const walk_t *walk)
+static uint64_t peak_error(const memrt__account_t *account, const walk_t *walk)
 {
-    bool exact = walk->threads <= 1 && memrt__load_relaxed(&shared_of(walk)->alloc) == 0;
+    bool exact = walk->threads <= 1 && memrt__load_relaxed(&account->past_gauges) == 0;
     return exact ? 0 : walk->threads * (uint64_t)MEMRT__GAUGE_LIMIT;
 }
 
@@ -142,7 +173,7 @@ void memrt__stats_read(const memrt__account_t *account, memrt_stats_t *out)
     out->failed = sum->failed;
     out->live = above_zero(sum->bytes_in - sum->bytes_out);
     out->peak = peak_of(gauge, &walk, out->live);
-    out->peak_error = peak_error(&walk);
+    out->peak_error = peak_error(gauge, &walk);
     out->total = sum->bytes_in;
     out->adopted = above_zero(sum->adopted_in - sum->adopted_out);
     out->reserved = above_zero(sum->held_in - sum->held_out);
@@ -186,7 +217,6 @@ void memrt__stats_retire(memrt__account_t *account)
             memset(&chunk[account->index % MEMRT__CHUNK], 0, sizeof(*chunk));
         }
     }
-    account->flushed = 0;
-    account->peak = 0;
+    memrt__account_leave(account);
     memrt__unlock(MEMRT__RANK_THREADS);
 }

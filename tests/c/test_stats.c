@@ -1,0 +1,348 @@
+#include "support/suite.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "runtime/base/atomics.h"
+#include "runtime/stats/shard.h"
+#include "support/books.h"
+#include "support/crew.h"
+
+static memrt_policy_t *fresh_policy(void)
+{
+    memrt_policy_t *policy;
+    ck_assert_int_eq(api->policy_new(NULL, &policy), MEMRT_OK);
+    return policy;
+}
+
+static void *alloc_on(memrt_policy_t *policy, size_t size)
+{
+    void *data = api->block_alloc(policy, size);
+    ck_assert_ptr_nonnull(data);
+    return data;
+}
+
+TEST(an_account_without_size_is_refused)
+{
+    memrt_stats_t stats = {.struct_size = 0, .live = 77};
+    ck_assert_int_eq(api->stats_read(NULL, &stats), MEMRT_EINVAL);
+    ck_assert_uint_eq(stats.live, 77);
+}
+
+TEST(an_older_and_shorter_account_is_filled_no_further_than_it_reaches)
+{
+    memrt_stats_t stats = {.struct_size = offsetof(memrt_stats_t, mi_free), .mi_free = 77};
+    ck_assert_int_eq(api->stats_read(NULL, &stats), MEMRT_OK);
+    ck_assert_uint_eq(stats.struct_size, offsetof(memrt_stats_t, mi_free));
+    ck_assert_uint_eq(stats.mi_free, 77);
+}
+
+TEST(blocks_meminfos_and_bytes_are_counted_each_in_its_own_place)
+{
+    memrt_policy_t *policy = fresh_policy();
+    memrt_new_options_t options = {.struct_size = sizeof(options), .policy = policy};
+    memrt_meminfo_t *mi, *resizable;
+    ck_assert_int_eq(api->meminfo_new(100, &options, &mi), MEMRT_OK);
+    ck_assert_int_eq(api->resizable_new(50, &options, &resizable), MEMRT_OK);
+    void *block = alloc_on(policy, 7);
+    memrt_stats_t stats = stats_of(policy);
+    ck_assert_uint_eq(stats.alloc, 4); /* a resizable MemInfo is two blocks */
+    ck_assert_uint_eq(stats.mi_alloc, 2);
+    ck_assert_uint_eq(stats.live, 157);
+    ck_assert_uint_eq(stats.total, 157);
+    ck_assert_uint_gt(stats.reserved, stats.live);
+    api->release(mi);
+    api->release(resizable);
+    api->block_free(policy, block, 0);
+    stats = stats_of(policy);
+    ck_assert_uint_eq(stats.free, 4);
+    ck_assert_uint_eq(stats.mi_free, 2);
+    ck_assert_uint_eq(stats.live + stats.reserved, 0);
+    ck_assert_uint_eq(stats.peak, 157);
+    api->policy_release(policy);
+}
+
+TEST(growth_by_realloc_counts_in_total_and_shrinking_does_not)
+{
+    memrt_policy_t *policy = fresh_policy();
+    void *data = alloc_on(policy, 100);
+    data = api->block_realloc(policy, data, 300);
+    data = api->block_realloc(policy, data, 50);
+    ck_assert_ptr_nonnull(data);
+    memrt_stats_t stats = stats_of(policy);
+    ck_assert_uint_eq(stats.total, 300);
+    ck_assert_uint_eq(stats.live, 50);
+    ck_assert_uint_eq(stats.peak, 300);
+    ck_assert_uint_eq(stats.realloc, 2);
+    ck_assert_uint_eq(stats.alloc, 1);
+    api->block_free(policy, data, 0);
+    api->policy_release(policy);
+}
+
+TEST(a_failed_request_counts_as_failed_and_nowhere_else)
+{
+    memrt_policy_t *policy = fresh_policy();
+    void *data = alloc_on(policy, 10);
+    memrt_stats_t before = stats_of(policy);
+    ck_assert_ptr_null(api->block_alloc(policy, SIZE_MAX));
+    ck_assert_ptr_null(api->block_calloc(policy, SIZE_MAX / 2, 4));
+    ck_assert_ptr_null(api->block_realloc(policy, data, SIZE_MAX - 100));
+    memrt_stats_t after = stats_of(policy);
+    ck_assert_uint_eq(after.failed, before.failed + 3);
+    after.failed = before.failed;
+    ck_assert_mem_eq(&after, &before, sizeof(after));
+    api->block_free(policy, data, 10);
+    api->policy_release(policy);
+}
+
+TEST(adopted_bytes_are_apart_from_live_ones)
+{
+    static char foreign[500];
+    memrt_policy_t *policy = fresh_policy();
+    memrt_new_options_t options = {.struct_size = sizeof(options), .policy = policy};
+    memrt_meminfo_t *mi;
+    ck_assert_int_eq(api->meminfo_adopt(foreign, sizeof(foreign), &options, &mi), MEMRT_OK);
+    ck_assert_uint_eq(stats_of(policy).adopted, sizeof(foreign));
+    ck_assert_uint_eq(stats_of(policy).live, 0);
+    api->release(mi);
+    ck_assert_uint_eq(stats_of(policy).adopted, 0);
+    api->policy_release(policy);
+}
+
+TEST(the_process_account_is_the_sum_of_the_policies_also_of_gone_ones)
+{
+    memrt_stats_t before = stats_of(NULL);
+    for (int i = 0; i < 3; i++) {
+        memrt_policy_t *policy = fresh_policy();
+        api->block_free(policy, alloc_on(policy, 1000), 1000);
+        api->policy_release(policy);
+    }
+    memrt_stats_t after = stats_of(NULL);
+    ck_assert_uint_eq(after.alloc, before.alloc + 3);
+    ck_assert_uint_eq(after.free, before.free + 3);
+    ck_assert_uint_eq(after.total, before.total + 3000);
+    ck_assert_uint_eq(after.live, before.live);
+}
+
+TEST(an_index_that_is_used_again_begins_at_zero)
+{
+    memrt_policy_t *policy = fresh_policy();
+    uint32_t place = api->policy_index(policy);
+    api->block_free(policy, alloc_on(policy, 100000), 0);
+    api->policy_release(policy);
+    policy = fresh_policy();
+    ck_assert_uint_eq(api->policy_index(policy), place);
+    memrt_stats_t stats = stats_of(policy);
+    memrt_stats_t nothing = {.struct_size = sizeof(nothing), .peak_error = stats.peak_error};
+    ck_assert_mem_eq(&stats, &nothing, sizeof(stats));
+    api->policy_release(policy);
+}
+
+/// Blocks come and go at random; the peak is followed by hand.
+static void walk_randomly(memrt_policy_t *policy, unsigned seed, size_t largest)
+{
+    enum { OWN = 50 };
+    void *data[OWN] = {NULL};
+    size_t sizes[OWN] = {0}, live = 0, peak = 0;
+    for (int step = 0; step < 2000; step++) {
+        size_t i = (size_t)rand_r(&seed) % OWN;
+        api->block_free(policy, data[i], 0);
+        live -= data[i] == NULL ? 0 : sizes[i];
+        data[i] = NULL;
+        if (rand_r(&seed) % 3 != 0) {
+            sizes[i] = (size_t)rand_r(&seed) % largest;
+            data[i] = alloc_on(policy, sizes[i]);
+            live += sizes[i];
+            peak = live > peak ? live : peak;
+        }
+        memrt_stats_t stats = stats_of(policy);
+        ck_assert_uint_eq(stats.live, live);
+        ck_assert_uint_eq(stats.peak, peak);
+    }
+    for (size_t i = 0; i < OWN; i++) {
+        api->block_free(policy, data[i], 0);
+    }
+}
+
+TEST(the_peak_is_exact_with_one_thread)
+{
+    static const size_t largest[] = {100, 5000, 300000};
+    for (unsigned i = 0; i < 3; i++) {
+        memrt_policy_t *policy = fresh_policy();
+        walk_randomly(policy, i + 1, largest[i]);
+        ck_assert_uint_eq(stats_of(policy).live, 0);
+        api->policy_release(policy);
+    }
+}
+
+TEST(one_thread_alone_makes_no_error_in_the_peak)
+{
+    api->block_free(NULL, alloc_on(NULL, 1000), 0);
+    ck_assert_ptr_null(memrt__thread_first()->next); /* tests with threads stand further down */
+    ck_assert_uint_eq(stats_of(NULL).peak_error, 0);
+}
+
+TEST(a_peak_that_is_reset_starts_from_what_is_live)
+{
+    memrt_policy_t *policy = fresh_policy();
+    void *kept = alloc_on(policy, 1000);
+    api->block_free(policy, alloc_on(policy, 500000), 0);
+    ck_assert_uint_eq(stats_of(policy).peak, 501000);
+    api->stats_reset_peak(policy);
+    ck_assert_uint_eq(stats_of(policy).peak, 1000);
+    api->block_free(policy, alloc_on(policy, 200), 0);
+    ck_assert_uint_eq(stats_of(policy).peak, 1200);
+    api->block_free(policy, kept, 0);
+    api->stats_reset_peak(policy);
+    ck_assert_uint_eq(stats_of(policy).peak, 0);
+    api->policy_release(policy);
+}
+
+TEST(the_peak_of_the_process_can_be_reset_too)
+{
+    api->block_free(NULL, alloc_on(NULL, (size_t)3 << 20), 0);
+    api->stats_reset_peak(NULL);
+    memrt_stats_t stats = stats_of(NULL);
+    ck_assert_uint_le(stats.peak, stats.live + stats.peak_error);
+}
+
+typedef struct oracle {
+    memrt_policy_t *policy;
+    pthread_barrier_t together; ///< keeps all threads at about the same step
+    pthread_mutex_t lock;
+    size_t live, peak; ///< under the lock
+} oracle_t;
+
+/// Every change of what is live happens under one lock, together with the oracle's own book.
+static void grow_and_shrink(size_t index, void *context)
+{
+    enum { OWN = 8 };
+    oracle_t *oracle = context;
+    void *data[OWN] = {NULL};
+    size_t sizes[OWN] = {0};
+    unsigned seed = (unsigned)index + 17;
+    for (int step = 0; step < 3000; step++) {
+        if (step % 10 == 0) {
+            pthread_barrier_wait(&oracle->together);
+        }
+        size_t i = (size_t)rand_r(&seed) % OWN;
+        pthread_mutex_lock(&oracle->lock);
+        oracle->live -= sizes[i];
+        api->block_free(oracle->policy, data[i], 0);
+        sizes[i] = step < 2800 ? (size_t)rand_r(&seed) % 100000 : 0;
+        data[i] = sizes[i] == 0 ? NULL : api->block_alloc(oracle->policy, sizes[i]);
+        oracle->live += sizes[i];
+        oracle->peak = oracle->live > oracle->peak ? oracle->live : oracle->peak;
+        pthread_mutex_unlock(&oracle->lock);
+    }
+    for (size_t i = 0; i < OWN; i++) {
+        REQUIRE(data[i] == NULL);
+    }
+}
+
+TEST(the_peak_of_several_threads_is_within_its_error)
+{
+    oracle_t oracle = {.policy = fresh_policy()};
+    pthread_mutex_init(&oracle.lock, NULL);
+    pthread_barrier_init(&oracle.together, NULL, 4);
+    crew_run(4, grow_and_shrink, &oracle);
+    pthread_barrier_destroy(&oracle.together);
+    pthread_mutex_destroy(&oracle.lock);
+    memrt_stats_t stats = stats_of(oracle.policy);
+    ck_assert_uint_eq(stats.live, 0);
+    ck_assert_uint_gt(stats.peak_error, 0);
+    ck_assert_uint_le(stats.peak, oracle.peak + stats.peak_error);
+    ck_assert_uint_ge(stats.peak + stats.peak_error, oracle.peak);
+    api->policy_release(oracle.policy);
+}
+
+#define HANDED 4000
+#define PLACES 64
+
+/* More than a place each and one in each hand cannot be live; twice that leaves room for what comes
+   and goes during one reading. The sum of all that is ever handed over is 30 times as much. */
+#define LIVE_BOUND ((uint64_t)2 * (PLACES + 2) * HANDED)
+
+typedef struct handover {
+    memrt_policy_t *policy;
+    void *slots[PLACES]; ///< any thread, release store and acquire load; NULL: free
+} handover_t;
+
+static void produce(handover_t *handover)
+{
+    for (size_t i = 0; i < HANDED; i++) {
+        size_t *slot = (size_t *)&handover->slots[i % PLACES];
+        while (memrt__load_acquire(slot) != 0) {
+        }
+        void *data = api->block_alloc(handover->policy, 1 + i);
+        REQUIRE(data != NULL);
+        memrt__store_release(slot, (size_t)data);
+    }
+}
+
+static void consume(handover_t *handover)
+{
+    for (size_t i = 0; i < HANDED; i++) {
+        size_t *slot = (size_t *)&handover->slots[i % PLACES];
+        size_t data;
+        while ((data = memrt__load_acquire(slot)) == 0) {
+        }
+        memrt__store_release(slot, 0);
+        api->block_free(handover->policy, (void *)data, 0);
+    }
+}
+
+static void watch_numbers(handover_t *handover)
+{
+    memrt_stats_t stats = {.struct_size = sizeof(stats)};
+    do {
+        REQUIRE(api->stats_read(handover->policy, &stats) == MEMRT_OK);
+        REQUIRE(stats.free <= stats.alloc);
+        REQUIRE(stats.live <= LIVE_BOUND);
+        REQUIRE(stats.peak >= stats.live);
+        REQUIRE(stats.peak <= LIVE_BOUND + stats.peak_error);
+    } while (stats.free < HANDED);
+}
+
+static void produce_consume_or_watch(size_t index, void *context)
+{
+    void (*const parts[])(handover_t *) = {produce, consume, watch_numbers};
+    parts[index](context);
+}
+
+TEST(blocks_freed_on_another_thread_leave_equal_sums_that_were_never_negative)
+{
+    handover_t handover = {.policy = fresh_policy()};
+    crew_run(3, produce_consume_or_watch, &handover);
+    memrt_stats_t stats = stats_of(handover.policy);
+    ck_assert_uint_eq(stats.alloc, HANDED);
+    ck_assert_uint_eq(stats.free, HANDED);
+    ck_assert_uint_eq(stats.total, (uint64_t)HANDED * (HANDED + 1) / 2);
+    ck_assert_uint_eq(stats.live + stats.reserved, 0);
+    ck_assert_uint_ge(stats.peak + stats.peak_error, HANDED);
+    api->policy_release(handover.policy);
+}
+
+TEST(statistics_stay_consistent_when_tracking_is_switched_in_mid_life)
+{
+    enum { BLOCKS = 1000 };
+    void *data[BLOCKS];
+    memrt_stats_t before = stats_of(NULL);
+    for (size_t i = 0; i < BLOCKS; i++) {
+        data[i] = alloc_on(NULL, 64);
+    }
+    int was = api->tracking(1);
+    for (size_t i = 0; i < BLOCKS; i += 2) {
+        api->block_free(NULL, data[i], 64);
+        data[i] = alloc_on(NULL, 32);
+    }
+    api->tracking(0);
+    for (size_t i = 0; i < BLOCKS; i++) {
+        api->block_free(NULL, data[i], 64);
+    }
+    api->tracking(was);
+    memrt_stats_t after = stats_of(NULL);
+    ck_assert_uint_eq(after.live, before.live);
+    ck_assert_uint_eq(after.alloc - before.alloc, BLOCKS + BLOCKS / 2);
+    ck_assert_uint_eq(after.free - before.free, BLOCKS + BLOCKS / 2);
+}
