@@ -8,14 +8,14 @@
 #include "runtime/base/lock.h"
 #include "runtime/base/os.h"
 
-#define PARTS 64u
+#define PARTS 32u
 #define FIRST_CAPACITY 64u
 #define LEFT 16u
 
 _Static_assert(PARTS == MEMRT__RANK_LIVE_LAST - MEMRT__RANK_LIVE + 1, "a lock for each part");
 
-/// Open addressing with linear probing. Invariant: from the home slot of a key to its slot no slot is
-/// empty (key 0), and at most half of the slots are taken.
+/// Open addressing with linear probing. Invariant: from the home slot of a key to its slot no slot
+/// is empty (key 0), and at most half of the slots are taken.
 typedef struct part {
     memrt__live_entry_t *slots; ///< `capacity` of them, a power of two, or NULL
     size_t capacity;
@@ -34,7 +34,7 @@ static size_t hash(uintptr_t key)
 
 static size_t part_index(uintptr_t key)
 {
-    return hash(key) >> 58;
+    return hash(key) >> 59;
 }
 
 static size_t home(const part_t *part, uintptr_t key)
@@ -121,12 +121,17 @@ static void vacate(part_t *part, memrt__live_entry_t *slot)
     part->count--;
 }
 
-bool memrt__live_insert(uintptr_t key)
+static memrt__live_entry_t born_now(uintptr_t key)
 {
-    memrt__live_entry_t entry = {.key = key,
+    return (memrt__live_entry_t){.key = key,
                                  .id = memrt__fetch_add_relaxed(&births, 1) + 1,
                                  .birth = memrt__os_now_ns(),
                                  .thread = memrt__os_thread_id()};
+}
+
+bool memrt__live_insert(uintptr_t key)
+{
+    memrt__live_entry_t entry = born_now(key);
     part_t *part = lock_part(part_index(key));
     bool room = reserve(part);
     if (room) {
@@ -196,6 +201,18 @@ void memrt__live_inherit(uintptr_t from, uintptr_t to)
     free(old_name);
 }
 
+/// The entry of a key, which is added if it is not there. NULL: no memory.
+static memrt__live_entry_t *lookup_or_add(part_t *part, uintptr_t key)
+{
+    memrt__live_entry_t *entry = lookup(part, key);
+    if (entry == NULL && reserve(part)) {
+        memrt__live_entry_t fresh = born_now(key);
+        place(part, &fresh);
+        entry = lookup(part, key);
+    }
+    return entry;
+}
+
 bool memrt__live_set_name(uintptr_t key, const char *name)
 {
     char *copy = NULL;
@@ -206,7 +223,7 @@ bool memrt__live_set_name(uintptr_t key, const char *name)
         }
     }
     part_t *part = lock_part(part_index(key));
-    memrt__live_entry_t *entry = lookup(part, key);
+    memrt__live_entry_t *entry = lookup_or_add(part, key);
     if (entry != NULL) {
         char *old = entry->name;
         entry->name = copy;
@@ -214,7 +231,7 @@ bool memrt__live_set_name(uintptr_t key, const char *name)
     }
     unlock_part(part_index(key));
     free(copy);
-    return true;
+    return entry != NULL;
 }
 
 bool memrt__live_visit(uintptr_t key, memrt__live_visit_fn visit, void *context)

@@ -5,8 +5,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/// The live set: which keys are alive, since when, made by whom, under what name. It knows keys, not
-/// what they stand for. In 64 parts with a lock each.
+/// The live set: which keys are alive, since when, made by whom, under what name. It knows keys,
+/// not what they stand for. In 32 parts with a lock each.
 
 typedef struct memrt__live_entry {
     uintptr_t key;
@@ -32,7 +32,8 @@ bool memrt__live_left(uintptr_t key, char *name);
 /// be in the set as well and keeps an identity of no further use.
 void memrt__live_inherit(uintptr_t from, uintptr_t to);
 
-/// Name a key that is in the set; NULL takes the name away. False: no memory, nothing changed.
+/// Name a key, adding it if it is not in the set; NULL takes the name away. False: no memory,
+/// nothing changed.
 bool memrt__live_set_name(uintptr_t key, const char *name);
 
 /// Called with the part of the set locked: must not call memrt and must be quick.

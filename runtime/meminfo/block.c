@@ -175,12 +175,12 @@ static bool is_listed(const memrt_meminfo_t *mi)
     return (memrt__flags_load_relaxed(&mi->flags) & MEMRT__FLAG_LISTED) != 0;
 }
 
-bool memrt__block_list(memrt_meminfo_t *mi)
+bool memrt__block_set_name(memrt_meminfo_t *mi, const char *name)
 {
-    if (is_listed(mi)) {
+    if (name == NULL && !is_listed(mi)) {
         return true;
     }
-    if (!memrt__live_insert((uintptr_t)mi)) {
+    if (!memrt__live_set_name((uintptr_t)mi, name)) {
         return false;
     }
     memrt__flags_set_relaxed(&mi->flags, MEMRT__FLAG_LISTED);
@@ -200,13 +200,38 @@ memrt_meminfo_t *memrt__block_new(const memrt__block_request_t *request)
         return NULL;
     }
     memrt_meminfo_t *mi = write_header(start, request, &layout, alignment);
-    if (MEMRT__UNLIKELY(memrt__load_relaxed(&memrt__tracking) != 0) && !memrt__block_list(mi)) {
-        give_back(mi, layout.bytes, layout.align);
-        memrt__block_refused(request->policy);
-        return NULL;
+    if (MEMRT__UNLIKELY(memrt__load_relaxed(&memrt__tracking) != 0)) {
+        if (!memrt__live_insert((uintptr_t)mi)) {
+            give_back(mi, layout.bytes, layout.align);
+            memrt__block_refused(request->policy);
+            return NULL;
+        }
+        memrt__flags_set_relaxed(&mi->flags, MEMRT__FLAG_LISTED);
     }
-    count_birth(mi);
     return mi;
+}
+
+/// Hand a block that nobody else can hold to its holder. Partner of the release: the acquire in
+/// try_acquire.
+static memrt_meminfo_t *hold(memrt_meminfo_t *mi)
+{
+    memrt__store_release(&mi->refct, 1);
+    return mi;
+}
+
+memrt_meminfo_t *memrt__block_born(memrt_meminfo_t *mi)
+{
+    count_birth(mi);
+    return hold(mi);
+}
+
+void memrt__block_discard(memrt_meminfo_t *mi)
+{
+    if (is_listed(mi)) {
+        memrt__live_remove((uintptr_t)mi);
+    }
+    layout_t layout = layout_of(mi);
+    give_back(mi, layout.bytes, layout.align);
 }
 
 void memrt__block_promote(memrt_meminfo_t *mi)
@@ -348,7 +373,7 @@ memrt_meminfo_t *memrt__block_resize(memrt_meminfo_t *mi, size_t size)
                     : resize_in_allocator(mi, &old, &layout, size);
     }
     if (moved == NULL) {
-        memrt__block_born(mi);
+        hold(mi);
         memrt__block_refused(policy);
         return NULL;
     }
@@ -356,5 +381,5 @@ memrt_meminfo_t *memrt__block_resize(memrt_meminfo_t *mi, size_t size)
     if ((memrt__flags_load_relaxed(&moved->flags) & MEMRT__FLAG_WATCHED) != 0) {
         tell_resize(old_data, moved);
     }
-    return memrt__block_born(moved);
+    return hold(moved);
 }

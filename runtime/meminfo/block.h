@@ -14,8 +14,9 @@
 ///     | padding, lead - 64 | header, 64 | data, size bytes |
 ///     ^ aligned                         ^ aligned
 ///
-/// Blocks of MEMRT__LARGE bytes and more have their data on a page of its own. What stands here makes
-/// and unmakes blocks and keeps their account; references and destructors are meminfo.h's matter.
+/// Blocks of MEMRT__LARGE bytes and more have their data on a page of its own. What stands here
+/// makes and unmakes blocks and keeps their account; references and destructors are meminfo.h's
+/// matter.
 
 /// memrt_meminfo_t.flags.
 #define MEMRT__FLAG_MEMINFO 1u  ///< counted as a MemInfo
@@ -25,27 +26,27 @@
 
 /// What a new block is to be.
 typedef struct memrt__block_request {
-    memrt_policy_t *policy;               ///< held by the caller
-    size_t size;                          ///< bytes of data in the block
-    size_t alignment;                     ///< power of two; 0: the policy's
-    memrt_kind_t kind;                    ///< adopted and resizable blocks are a header without data
-    bool zeroed;                          ///< data all zero
+    memrt_policy_t *policy; ///< held by the caller
+    size_t size;            ///< bytes of data in the block
+    size_t alignment;       ///< power of two; 0: the policy's
+    memrt_kind_t kind;      ///< adopted and resizable blocks are a header without data
+    bool zeroed;            ///< data all zero
     memrt_external_allocator_t *external; ///< NULL: the policy's allocator
 } memrt__block_request_t;
 
-/// New block, counted and, when tracking is on, listed. It is unborn: its count is 0, so that nobody
-/// who comes upon it in the live set can hold it before memrt__block_born.
-/// NULL: out of memory, counted as failed.
+/// New block, when tracking is on listed. It is unborn: its count is 0, so that nobody who comes
+/// upon it in the live set can hold it, and it is on no account, so that giving it up leaves no
+/// trace. NULL: out of memory, counted as failed.
 memrt_meminfo_t *memrt__block_new(const memrt__block_request_t *request);
 
-/// The block is complete: its count becomes 1. Partner of the release: the acquire in try_acquire.
-static inline memrt_meminfo_t *memrt__block_born(memrt_meminfo_t *mi)
-{
-    memrt__store_release(&mi->refct, 1);
-    return mi;
-}
+/// The block is complete: it goes on the account and its count becomes 1.
+memrt_meminfo_t *memrt__block_born(memrt_meminfo_t *mi);
 
-/// Let a block say where its data is. Relaxed, because who walks the live set may read it meanwhile.
+/// Give an unborn block up.
+void memrt__block_discard(memrt_meminfo_t *mi);
+
+/// Let a block say where its data is. Relaxed, because who walks the live set may read it
+/// meanwhile.
 static inline void memrt__block_set_data(memrt_meminfo_t *mi, void *data, size_t size)
 {
     memrt__store_relaxed((size_t *)&mi->data, (size_t)data);
@@ -74,13 +75,15 @@ static inline memrt_meminfo_t *memrt__block_of(const void *data)
     return (memrt_meminfo_t *)((uintptr_t)data - MEMRT_HEADER_SIZE);
 }
 
-/// Put the block on the live list if it is not there. False: no memory.
-bool memrt__block_list(memrt_meminfo_t *mi);
+/// Name the block, which puts it in the live set if it is not there; NULL takes the name away.
+/// False: no memory, nothing changed.
+bool memrt__block_set_name(memrt_meminfo_t *mi, const char *name);
 
 /// Tracking: whether new blocks are listed. Relaxed; publishes nothing.
 extern size_t memrt__tracking;
 
-/// Who is told of watched blocks. Release by memrt__watcher_set, partner: acquire where it is called.
+/// Who is told of watched blocks. Release by memrt__watcher_set, partner: acquire where it is
+/// called.
 void memrt__watcher_set(const memrt_watcher_t *watcher);
 
 #endif

@@ -17,8 +17,7 @@ void memrt__meminfo_shutdown(void)
 
 static bool is_alignment(size_t alignment)
 {
-    return alignment == 0 ||
-           (memrt__is_power_of_two(alignment) && alignment <= MEMRT_ALIGN_MAX);
+    return alignment == 0 || (memrt__is_power_of_two(alignment) && alignment <= MEMRT_ALIGN_MAX);
 }
 
 memrt_status_t memrt__meminfo_options(const memrt_new_options_t *options, memrt_new_options_t *out)
@@ -93,7 +92,7 @@ memrt_status_t memrt__meminfo_new(size_t size, const memrt_new_options_t *option
     }
     status = memrt__meminfo_dress(mi, &all);
     if (status != MEMRT_OK) {
-        memrt__block_delete(mi);
+        memrt__block_discard(mi);
         return status;
     }
     *out = memrt__block_born(mi);
@@ -126,7 +125,7 @@ memrt_status_t memrt__meminfo_adopt(void *data, size_t size, const memrt_new_opt
     }
     status = memrt__meminfo_dress(mi, &all);
     if (status != MEMRT_OK) {
-        memrt__block_delete(mi);
+        memrt__block_discard(mi);
         return status;
     }
     take_over(mi, data, size);
@@ -173,14 +172,7 @@ memrt_status_t memrt__meminfo_set_name(memrt_meminfo_t *mi, const char *name)
     if (name != NULL && !memrt__is_name(name)) {
         return MEMRT_EINVAL;
     }
-    bool listed = (memrt__flags_load_relaxed(&mi->flags) & MEMRT__FLAG_LISTED) != 0;
-    if (name == NULL && !listed) {
-        return MEMRT_OK;
-    }
-    if (!memrt__block_list(mi) || !memrt__live_set_name((uintptr_t)mi, name)) {
-        return MEMRT_ENOMEM;
-    }
-    return MEMRT_OK;
+    return memrt__block_set_name(mi, name) ? MEMRT_OK : MEMRT_ENOMEM;
 }
 
 static void copy_name(const memrt__live_entry_t *entry, void *buffer)
@@ -208,11 +200,10 @@ size_t memrt__meminfo_dump(const memrt_meminfo_t *mi, char *buffer, size_t lengt
 {
     char name[MEMRT_NAME_MAX + 1];
     memrt__meminfo_get_name(mi, name);
-    int needed = snprintf(buffer, length,
-                          "MemInfo %p: %s%s%s%zu bytes at %p, refcount %zu, %s, policy %s",
-                          (const void *)mi, name[0] == '\0' ? "" : "\"", name,
-                          name[0] == '\0' ? "" : "\", ", mi->size, mi->data,
-                          memrt__meminfo_refcount(mi), memrt__kind_text(mi->kind),
-                          memrt__policy_of(mi)->name);
+    int needed =
+        snprintf(buffer, length, "MemInfo %p: %s%s%s%zu bytes at %p, refcount %zu, %s, policy %s",
+                 (const void *)mi, name[0] == '\0' ? "" : "\"", name, name[0] == '\0' ? "" : "\", ",
+                 mi->size, mi->data, memrt__meminfo_refcount(mi), memrt__kind_text(mi->kind),
+                 memrt__policy_of(mi)->name);
     return needed < 0 ? 0 : (size_t)needed;
 }

@@ -27,8 +27,11 @@ static void try_match(const memrt__live_entry_t *entry, void *context)
 memrt_status_t memrt__owner_find(const void *data, memrt_meminfo_t **out)
 {
     search_t search = {.data = data};
-    if (data != NULL &&
-        !memrt__live_visit((uintptr_t)memrt__block_of(data), try_match, &search)) {
+    if (data != NULL) {
+        memrt__live_visit((uintptr_t)memrt__block_of(data), try_match, &search);
+    }
+    /* What stands in front of foreign data may be a header too, but of something else. */
+    if (data != NULL && search.found == NULL) {
         memrt__live_visit_all(try_match, &search);
     }
     if (search.found == NULL) {

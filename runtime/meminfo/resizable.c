@@ -3,15 +3,14 @@
 #include "runtime/meminfo/raw.h"
 
 /// The alignment that was asked for stands in the header and holds for every data block.
-static memrt_meminfo_t *new_data(const memrt_meminfo_t *mi, size_t size, bool zeroed)
+static memrt_meminfo_t *unborn_data(const memrt_meminfo_t *mi, size_t size, bool zeroed)
 {
     memrt__block_request_t request = {.policy = memrt__policy_of(mi),
                                       .size = size,
                                       .alignment = (size_t)1 << mi->align_log2,
                                       .kind = MEMRT_KIND_BLOCK,
                                       .zeroed = zeroed};
-    memrt_meminfo_t *data = memrt__block_new(&request);
-    return data == NULL ? NULL : memrt__block_born(data);
+    return memrt__block_new(&request);
 }
 
 static void *set_data(memrt_meminfo_t *mi, const memrt_meminfo_t *data)
@@ -37,30 +36,30 @@ memrt_status_t memrt__resizable_new(size_t size, const memrt_new_options_t *opti
     if (mi == NULL) {
         return MEMRT_ENOMEM;
     }
-    memrt_meminfo_t *data = new_data(mi, size, all.zeroed != 0);
+    memrt_meminfo_t *data = unborn_data(mi, size, all.zeroed != 0);
     if (data == NULL) {
         status = MEMRT_ENOMEM;
-        goto delete_header;
+        goto discard_header;
     }
     status = memrt__meminfo_dress(mi, &all);
     if (status != MEMRT_OK) {
-        goto delete_data;
+        goto discard_data;
     }
-    set_data(mi, data);
+    set_data(mi, memrt__block_born(data));
     *out = memrt__block_born(mi);
     return MEMRT_OK;
 
-delete_data:
-    memrt__block_delete(data);
-delete_header:
-    memrt__block_delete(mi);
+discard_data:
+    memrt__block_discard(data);
+discard_header:
+    memrt__block_discard(mi);
     return status;
 }
 
 void *memrt__resizable_alloc(memrt_meminfo_t *mi, size_t size)
 {
-    memrt_meminfo_t *data = new_data(mi, size, false);
-    return data == NULL ? NULL : set_data(mi, data);
+    memrt_meminfo_t *data = unborn_data(mi, size, false);
+    return data == NULL ? NULL : set_data(mi, memrt__block_born(data));
 }
 
 void *memrt__resizable_realloc(memrt_meminfo_t *mi, size_t size)
