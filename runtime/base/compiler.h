@@ -9,8 +9,8 @@
 #define MEMRT__PRINTF(text, first) __attribute__((format(printf, text, first)))
 #define MEMRT__CACHE_LINE 64
 
-/// A thread-local variable that costs one instruction to reach. It takes static thread-local space, of
-/// which a library that is loaded by dlopen gets little: pointers only.
+/// A thread-local variable that costs one instruction to reach. It takes static thread-local space,
+/// of which a library that is loaded by dlopen gets little: pointers only.
 #define MEMRT__THREAD_LOCAL __thread __attribute__((tls_model("initial-exec")))
 
 #endif

@@ -12,10 +12,7 @@
 #include "runtime/base/os.h"
 #include "runtime/base/size.h"
 
-#define DEFAULTS                                                                                   \
-    {                                                                                              \
-        .check = false, .track = false, .huge_pages = true, .alignment = MEMRT_ALIGN_MIN           \
-    }
+#define DEFAULTS {.check = false, .track = false, .huge_pages = true, .alignment = MEMRT_ALIGN_MIN}
 
 memrt__options_t memrt__options = DEFAULTS;
 
@@ -93,6 +90,8 @@ static const option_row_t rows[] = {
 };
 #define ROWS (sizeof(rows) / sizeof(rows[0]))
 
+static char values[ROWS][24]; /* fixed once read */
+
 #define WARNINGS_MAX 16
 static char warnings[WARNINGS_MAX][256];
 static size_t warning_count;
@@ -110,8 +109,8 @@ static void read_row(const option_row_t *row)
     }
     char *warning = next_warning();
     if (warning != NULL) {
-        snprintf(warning, sizeof(warnings[0]), "%s=%.60s is ignored: it must be %s", row->name, text,
-                 row->type->expects);
+        snprintf(warning, sizeof(warnings[0]), "%s=%.60s is ignored: it must be %s", row->name,
+                 text, row->type->expects);
     }
 }
 
@@ -135,9 +134,10 @@ static void warn_of_unknown_names(void)
         }
         char *warning = next_warning();
         if (warning != NULL) {
-            snprintf(warning, sizeof(warnings[0]),
-                     "%.*s is not an option of memrt and is ignored; `python -m memrt info` lists them",
-                     (int)memrt__size_min(length, 80), entry);
+            snprintf(
+                warning, sizeof(warnings[0]),
+                "%.*s is not an option of memrt and is ignored; `python -m memrt info` lists them",
+                (int)memrt__size_min(length, 80), entry);
         }
     }
 }
@@ -150,16 +150,17 @@ void memrt__options_read(void)
         read_row(&rows[i]);
     }
     warn_of_unknown_names();
+    for (size_t i = 0; i < ROWS; i++) {
+        rows[i].type->show(rows[i].field, values[i], sizeof(values[i]));
+    }
 }
 
 bool memrt__options_row(size_t index, memrt_option_t *out)
 {
-    static char values[ROWS][24]; /* values are fixed once read: every caller writes the same */
     if (index >= ROWS) {
         return false;
     }
     const option_row_t *row = &rows[index];
-    row->type->show(row->field, values[index], sizeof(values[index]));
     *out = (memrt_option_t){row->name, values[index], row->help};
     return true;
 }
