@@ -21,8 +21,8 @@ typedef struct memrt_allocator_usage {
 /// of two from 1 to MEMRT_ALIGN_MAX; `free` and `realloc` get exactly the size and alignment of the
 /// allocation. Functions are called from any thread, without a GIL, at the same time.
 ///
-/// To offer your own, fill `struct_size` and `version` and leave what you do not have NULL where the
-/// line says so. memrt copies the struct; `ctx` must live until `destroy`.
+/// To offer your own, fill `struct_size` and `version` and leave what you do not have NULL where
+/// the line says so. memrt copies the struct; `ctx` must live until `destroy`.
 typedef struct memrt_allocator {
     size_t struct_size; ///< sizeof(memrt_allocator_t) of whoever filled it
     uint32_t version;   ///< MEMRT_ALLOCATOR_VERSION

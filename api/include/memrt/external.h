@@ -25,9 +25,9 @@ typedef struct memrt_policy memrt_policy_t;
 
 /// Settings of a new policy. Start from `= {sizeof(memrt_policy_options_t)}`: zero is the default.
 typedef struct memrt_policy_options {
-    size_t struct_size;                 ///< sizeof(memrt_policy_options_t)
-    const char *name;                   ///< for reports, at most MEMRT_NAME_MAX bytes; NULL: "policy"
-    size_t alignment;                   ///< of every data pointer, power of two; 0: MEMRT_ALIGNMENT
+    size_t struct_size; ///< sizeof(memrt_policy_options_t)
+    const char *name;   ///< for reports, at most MEMRT_NAME_MAX bytes; NULL: "policy"
+    size_t alignment;   ///< of every data pointer, power of two; 0: MEMRT_ALIGNMENT
     const memrt_allocator_t *allocator; ///< copied; NULL: the default allocator
 } memrt_policy_options_t;
 
@@ -48,7 +48,7 @@ typedef struct memrt_new_options {
 ///
 /// Threads: any, without a GIL, with no lock of memrt held. Must not call memrt.
 typedef struct memrt_watcher {
-    size_t struct_size; ///< sizeof(memrt_watcher_t)
+    size_t struct_size;                                              ///< sizeof(memrt_watcher_t)
     void (*resize)(void *old_data, void *new_data, size_t new_size); ///< after the move
     void (*death)(void *data);                                       ///< before the memory is freed
 } memrt_watcher_t;
@@ -129,9 +129,11 @@ typedef struct memrt_api {
     /// Give it a fresh data block of `size` bytes and return it; the block it had before is the
     /// caller's to free with resizable_free. NULL: out of memory, nothing changed.
     void *(*resizable_alloc)(memrt_meminfo_t *mi, size_t size);
-    /// Resize its data; returns the data, which may have moved. NULL: out of memory, nothing changed.
+    /// Resize its data; returns the data, which may have moved. NULL: out of memory, nothing
+    /// changed.
     void *(*resizable_realloc)(memrt_meminfo_t *mi, size_t size);
-    /// Free a data block of `mi`; when it is the present one, `mi` has no data afterwards. NULL: nothing.
+    /// Free a data block of `mi`; when it is the present one, `mi` has no data afterwards. NULL:
+    /// nothing.
     void (*resizable_free)(memrt_meminfo_t *mi, void *data);
 
     /* --- Blocks known by their data pointer: raw memory with NEP 49's signatures, so that these
@@ -162,7 +164,8 @@ typedef struct memrt_api {
                                  memrt_policy_t **out) MEMRT_MUST_CHECK;
     /// One reference more.
     void (*policy_acquire)(memrt_policy_t *policy);
-    /// Give up one reference. After the last, nothing may be allocated from it; its blocks stay valid.
+    /// Give up one reference. After the last, nothing may be allocated from it; its blocks stay
+    /// valid.
     void (*policy_release)(memrt_policy_t *policy);
     /// The policy that everything without one uses; borrowed, never dies.
     memrt_policy_t *(*policy_default)(void);
@@ -170,10 +173,11 @@ typedef struct memrt_api {
     const char *(*policy_name)(const memrt_policy_t *policy);
     /// Alignment of its data pointers in bytes.
     size_t (*policy_alignment)(const memrt_policy_t *policy);
-    /// Index as it stands in MemInfos and live lists; reused after the policy and its blocks are gone.
+    /// Index as it stands in MemInfos and live lists; reused after the policy and its blocks are
+    /// gone.
     uint32_t (*policy_index)(const memrt_policy_t *policy);
-    /// New reference to the policy with that index, or NULL. For walking them: indices run from 0 to
-    /// policy_limit() - 1, most are free.
+    /// New reference to the policy with that index, or NULL. For walking them: indices run from 0
+    /// to policy_limit() - 1, most are free.
     memrt_policy_t *(*policy_at)(uint32_t index);
     /// Number of indices.
     uint32_t (*policy_limit)(void);
@@ -207,14 +211,15 @@ typedef struct memrt_api {
     /// live_free. MEMRT_ENOMEM.
     memrt_status_t (*live)(memrt_live_t **out, size_t *count) MEMRT_MUST_CHECK;
     void (*live_free)(memrt_live_t *list);
-    /// Set the one watcher of the process, or take it away with NULL. The struct is borrowed and must
-    /// stay valid for good.
+    /// Set the one watcher of the process, or take it away with NULL. The struct is borrowed and
+    /// must stay valid for good.
     void (*set_watcher)(const memrt_watcher_t *watcher);
     /// Mark a block: its resizes and its death go to the watcher that stands then.
     void (*watch)(memrt_meminfo_t *mi);
     /// Give cached memory of all policies back; returns bytes.
     size_t (*release_unused)(void);
-    /// Let allocations fail on purpose, or stop that with NULL. MEMRT_EINVAL: struct_size is not set.
+    /// Let allocations fail on purpose, or stop that with NULL. MEMRT_EINVAL: struct_size is not
+    /// set.
     memrt_status_t (*fail_allocations)(const memrt_failure_plan_t *plan) MEMRT_MUST_CHECK;
     /// Requests counted since the plan was set: how many failure points a call has.
     uint64_t (*failure_points)(void);
@@ -236,7 +241,7 @@ typedef struct memrt_api {
 #define MEMRT_FEATURE_CHECKING ((uint64_t)1 << 0) ///< the table verifies (MEMRT_CHECK=1)
 
 /// Whether the table at hand has `slot`: ask before using one newer than the library may be.
-#define MEMRT_HAS(api, slot) \
+#define MEMRT_HAS(api, slot)                                                                       \
     (offsetof(memrt_api_t, slot) + sizeof((api)->slot) <= (api)->struct_size)
 
 #if defined(__GNUC__)

@@ -41,18 +41,18 @@ typedef enum memrt_kind {
 /// held; only memrt writes, except for `refct` under the rule that whoever takes it to zero
 /// calls `call_dtor`.
 typedef struct memrt_meminfo {
-    size_t refct;         ///< number of references; a plain word, atomic by access
-    memrt_dtor_fn dtor;   ///< NULL: nothing to run
-    void *dtor_info;      ///< third argument of dtor
-    void *data;           ///< first byte; NULL only for a resizable one without data
-    size_t size;          ///< bytes, as asked for
+    size_t refct;       ///< number of references; a plain word, atomic by access
+    memrt_dtor_fn dtor; ///< NULL: nothing to run
+    void *dtor_info;    ///< third argument of dtor
+    void *data;         ///< first byte; NULL only for a resizable one without data
+    size_t size;        ///< bytes, as asked for
     memrt_external_allocator_t *external_allocator; ///< NULL: made by the policy's allocator
-    uint16_t policy;      ///< memrt's: index of the policy whose account holds the block
-    uint8_t kind;         ///< a memrt_kind_t; fixed
-    uint8_t align_log2;   ///< memrt's: log2 of the alignment asked of the allocator; fixed
-    uint32_t scope;       ///< memrt's: tag of the scope of birth, 0 for none
-    uint32_t lead;        ///< memrt's: bytes from the start of the block to its data; fixed
-    uint32_t flags;       ///< memrt's: atomic by access
+    uint16_t policy;    ///< memrt's: index of the policy whose account holds the block
+    uint8_t kind;       ///< a memrt_kind_t; fixed
+    uint8_t align_log2; ///< memrt's: log2 of the alignment asked of the allocator; fixed
+    uint32_t scope;     ///< memrt's: tag of the scope of birth, 0 for none
+    uint32_t lead;      ///< memrt's: bytes from the start of the block to its data; fixed
+    uint32_t flags;     ///< memrt's: atomic by access
 } memrt_meminfo_t;
 
 /// A block has its header this many bytes before its data.

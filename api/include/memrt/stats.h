@@ -30,7 +30,8 @@ typedef struct memrt_stats {
     uint64_t total;      ///< bytes ever allocated; growth by realloc counts, shrinking does not
     uint64_t adopted;    ///< bytes of live adopted buffers; not part of `live`
     uint64_t cached;     ///< bytes kept for reuse
-    uint64_t reserved;   ///< bytes taken from allocators for live blocks, with headers and padding, and cached
+    uint64_t reserved;   ///< bytes taken from allocators for live blocks, with headers and padding,
+                         ///< and cached
 } memrt_stats_t;
 
 /// One live buffer, as tracking knows it.
