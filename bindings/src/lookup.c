@@ -4,25 +4,20 @@
 #include "meminfo.h"
 #include "ndarray.h"
 
-static int anchor_is_array(PyObject *anchor)
-{
-    return anchor != NULL && PyArray_Check(anchor);
-}
-
 /// Whether the end of a chain holds a MemInfo, as an object of whatever kind.
-static int anchor_is_meminfo(PyObject *anchor)
+static int holds_meminfo(PyObject *anchor)
 {
-    return anchor != NULL && !PyArray_Check(anchor) && !PyType_Check(anchor) &&
-           (PyCapsule_IsValid(anchor, MEMRT_MEMINFO_CAPSULE) ||
-            PyObject_HasAttrString(anchor, "__memrt_meminfo__"));
+    return PyCapsule_IsValid(anchor, MEMRT_MEMINFO_CAPSULE) || memrt_exporter_check(anchor);
 }
 
 int memrt__is_managed(PyObject *object)
 {
     const memrt_api_t *api = memrt__api();
     PyObject *anchor = memrt_object_anchor(api, object);
-    return anchor_is_array(anchor) ? memrt__array_is_block(api, (PyArrayObject *)anchor)
-                                   : anchor_is_meminfo(anchor);
+    int managed = PyArray_Check(anchor) ? memrt__array_is_block(api, (PyArrayObject *)anchor)
+                                        : holds_meminfo(anchor);
+    Py_DECREF(anchor);
+    return managed;
 }
 
 static PyObject *is_managed(PyObject *module, PyObject *object)
@@ -36,13 +31,12 @@ static PyObject *meminfo(PyObject *module, PyObject *object)
     memrt_meminfo_t *mi;
     (void)module;
     PyObject *anchor = memrt_object_anchor(memrt__api(), object);
-    if (anchor != NULL && memrt__meminfo_check(anchor)) {
-        return Py_NewRef(anchor);
+    if (memrt__meminfo_check(anchor)) {
+        return anchor;
     }
-    if (memrt_array_meminfo(memrt__api(), object, &mi) < 0) {
-        return NULL;
-    }
-    return memrt__meminfo_object(mi);
+    int result = memrt__anchor_meminfo(memrt__api(), anchor, object, &mi);
+    Py_DECREF(anchor);
+    return result == 0 ? memrt__meminfo_object(mi) : NULL;
 }
 
 /// The handler's name for a MemInfo at the end of a chain.
@@ -63,11 +57,20 @@ static PyObject *name_of_meminfo(PyObject *anchor)
 
 static PyObject *name_of_array(PyObject *array)
 {
+    int owns = PyArray_CHKFLAGS((PyArrayObject *)array, NPY_ARRAY_OWNDATA);
     PyObject *handler = PyArray_HANDLER((PyArrayObject *)array);
-    if (handler == NULL) {
-        Py_RETURN_NONE; /* NumPy will call the C library's free */
+    if (!owns || handler == NULL) {
+        Py_RETURN_NONE; /* nobody will free it, or the C library */
     }
     return PyUnicode_FromString(memrt__handler_name(handler));
+}
+
+static PyObject *name_of_anchor(PyObject *anchor)
+{
+    if (PyArray_Check(anchor)) {
+        return name_of_array(anchor);
+    }
+    return holds_meminfo(anchor) ? name_of_meminfo(anchor) : Py_NewRef(Py_None);
 }
 
 static PyObject *name_in_force(void)
@@ -92,13 +95,9 @@ static PyObject *handler_name(PyObject *module, PyObject *args)
         return name_in_force();
     }
     PyObject *anchor = memrt_object_anchor(memrt__api(), object);
-    if (anchor_is_array(anchor)) {
-        return name_of_array(anchor);
-    }
-    if (anchor_is_meminfo(anchor)) {
-        return name_of_meminfo(anchor);
-    }
-    Py_RETURN_NONE;
+    PyObject *name = name_of_anchor(anchor);
+    Py_DECREF(anchor);
+    return name;
 }
 
 PyMethodDef memrt__lookup_methods[] = {

@@ -78,9 +78,7 @@ memrt_meminfo_object_t *memrt__meminfo_from(PyObject *object)
     if (memrt__meminfo_check(object)) {
         return (memrt_meminfo_object_t *)Py_NewRef(object);
     }
-    int known = PyCapsule_IsValid(object, MEMRT_MEMINFO_CAPSULE) ||
-                PyObject_HasAttrString(object, "__memrt_meminfo__");
-    if (!known || PyType_Check(object)) {
+    if (!PyCapsule_IsValid(object, MEMRT_MEMINFO_CAPSULE) && !memrt_exporter_check(object)) {
         PyErr_Format(PyExc_TypeError,
                      "expected a memrt.MemInfo, from memrt.alloc(), memrt.wrap() or "
                      "memrt.meminfo(), got %.200s",

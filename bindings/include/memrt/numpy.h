@@ -6,6 +6,8 @@
 /// Include numpy/arrayobject.h first, with NPY_TARGET_VERSION at least NPY_1_22_API_VERSION, and
 /// have import_array() done. `api` is what memrt_import() returned. Everything here needs the GIL.
 
+#include <string.h>
+
 #include <memrt/external.h>
 
 #ifdef __cplusplus
@@ -182,33 +184,55 @@ static inline int memrt__array_is_block(const memrt_api_t *api, PyArrayObject *a
            memrt_handler_check(api, PyArray_HANDLER(array));
 }
 
-/// What an array or memoryview takes its memory from, one step down; NULL at the end of the chain.
-static inline PyObject *memrt__chain_next(PyObject *object)
+/// Whether `object` says by `__memrt_meminfo__()` which MemInfo it holds, as memrt.MemInfo does.
+static inline int memrt_exporter_check(PyObject *object)
 {
-    if (PyMemoryView_Check(object)) {
-        return PyMemoryView_GET_BASE(object);
-    }
-    PyArrayObject *array = (PyArrayObject *)object;
+    return PyObject_HasAttrString((PyObject *)Py_TYPE(object), "__memrt_meminfo__");
+}
+
+/// What an array takes its memory from, or NULL. New reference.
+static inline PyObject *memrt__array_next(PyArrayObject *array)
+{
+    PyObject *base = PyArray_BASE(array);
     /* With both flags, the base is where the data will be copied to, not where it is. */
     if (PyArray_CHKFLAGS(array, NPY_ARRAY_WRITEBACKIFCOPY | NPY_ARRAY_OWNDATA)) {
         return NULL;
     }
-    return PyArray_BASE(array);
+    Py_XINCREF(base);
+    return base;
 }
 
-/// The object at which the base chain of `object` ends, borrowed: an array owning its data, a
-/// capsule, an exporter of a buffer. NULL when the chain ends in nothing.
+/// What any link of a chain takes its memory from; NULL, without an exception, at the end. New
+/// reference.
+static inline PyObject *memrt__chain_next(PyObject *object)
+{
+    PyObject *next = NULL;
+    if (PyArray_Check(object)) {
+        return memrt__array_next((PyArrayObject *)object);
+    }
+    if (PyMemoryView_Check(object)) {
+        next = PyMemoryView_GET_BASE(object);
+        Py_XINCREF(next);
+    } else if (strcmp(Py_TYPE(object)->tp_name, "DummyArray") == 0) {
+        next = PyObject_GetAttrString(object, "base"); /* what numpy's as_strided leaves behind */
+        if (next == NULL) {
+            PyErr_Clear();
+        }
+    }
+    return next;
+}
+
+/// The object at which the chain of bases of `object` ends, a new reference: an array that owns its
+/// data, a capsule, an exporter of a buffer, an array or view without any base.
 static inline PyObject *memrt_object_anchor(const memrt_api_t *api, PyObject *object)
 {
-    while (object != NULL && (PyArray_Check(object) || PyMemoryView_Check(object))) {
-        if (PyArray_Check(object) && memrt__array_is_block(api, (PyArrayObject *)object)) {
-            return object;
-        }
+    Py_INCREF(object);
+    while (!PyArray_Check(object) || !memrt__array_is_block(api, (PyArrayObject *)object)) {
         PyObject *next = memrt__chain_next(object);
-        if (next == NULL && PyArray_Check(object) &&
-            PyArray_CHKFLAGS((PyArrayObject *)object, NPY_ARRAY_OWNDATA)) {
-            return object;
+        if (next == NULL) {
+            break;
         }
+        Py_DECREF(object);
         object = next;
     }
     return object;
@@ -262,6 +286,22 @@ static inline int memrt__block_meminfo(const memrt_api_t *api, PyArrayObject *ar
     return -1;
 }
 
+/// The MemInfo that the end of a chain holds, for an error message about `object`.
+static inline int memrt__anchor_meminfo(const memrt_api_t *api, PyObject *anchor, PyObject *object,
+                                        memrt_meminfo_t **out)
+{
+    if (PyArray_Check(anchor)) {
+        return memrt__array_is_block(api, (PyArrayObject *)anchor)
+                   ? memrt__block_meminfo(api, (PyArrayObject *)anchor, out)
+                   : memrt__raise_foreign(object);
+    }
+    if (PyCapsule_IsValid(anchor, MEMRT_MEMINFO_CAPSULE)) {
+        return memrt_capsule_meminfo(api, anchor, out);
+    }
+    return memrt_exporter_check(anchor) ? memrt__exporter_meminfo(api, anchor, out)
+                                        : memrt__raise_foreign(object);
+}
+
 /// The MemInfo behind an array, memoryview, capsule `memrt.meminfo` or memrt.MemInfo, found by
 /// walking the chain of bases: a new reference in `*out`, to be released by the caller.
 ///
@@ -271,24 +311,9 @@ static inline int memrt_array_meminfo(const memrt_api_t *api, PyObject *object,
                                       memrt_meminfo_t **out)
 {
     PyObject *anchor = memrt_object_anchor(api, object);
-    if (anchor == NULL) {
-        return memrt__raise_foreign(object);
-    }
-    if (PyArray_Check(anchor)) {
-        return memrt__array_is_block(api, (PyArrayObject *)anchor)
-                   ? memrt__block_meminfo(api, (PyArrayObject *)anchor, out)
-                   : memrt__raise_foreign(object);
-    }
-    if (PyCapsule_IsValid(anchor, MEMRT_MEMINFO_CAPSULE)) {
-        return memrt_capsule_meminfo(api, anchor, out);
-    }
-    if (PyObject_HasAttrString(anchor, "__memrt_meminfo__")) {
-        Py_INCREF(anchor);
-        int result = memrt__exporter_meminfo(api, anchor, out);
-        Py_DECREF(anchor);
-        return result;
-    }
-    return memrt__raise_foreign(object);
+    int result = memrt__anchor_meminfo(api, anchor, object, out);
+    Py_DECREF(anchor);
+    return result;
 }
 
 #ifdef __cplusplus

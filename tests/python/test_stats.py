@@ -1,0 +1,166 @@
+"""Statistics: snapshots, differences, accounts."""
+
+import dataclasses
+import threading
+
+import memrt
+import numpy as np
+import pytest
+
+
+def test_the_fields_are_those_of_the_c_struct_in_its_order():
+    names = [field.name for field in dataclasses.fields(memrt.Stats)]
+    header = f"{memrt.get_include()}/memrt/stats.h"
+    with open(header, encoding="utf-8") as file:
+        body = file.read().split("typedef struct memrt_stats {")[1].split("}")[0]
+    declared = [line.split(";")[0].split()[-1] for line in body.splitlines() if ";" in line]
+    assert ["struct_size", *names] == declared
+
+
+def test_a_snapshot_is_a_dictionary_and_cannot_be_changed():
+    stats = memrt.stats()
+    assert memrt.Stats(**stats.to_dict()) == stats
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        stats.live = 0
+
+
+def test_the_difference_of_two_snapshots_measures_a_block_of_code():
+    memrt.reset_peak()
+    before = memrt.stats()
+    a = memrt.zeros(1000, "u1")
+    b = memrt.zeros(500, "u1")
+    del b
+    change = memrt.stats() - before
+    assert (change.alloc, change.free, change.mi_alloc, change.mi_free) == (2, 1, 2, 1)
+    assert (change.live, change.total) == (1000, 1500)
+    assert abs(change.peak - 1500) <= change.peak_error
+    assert change.realloc == change.failed == 0
+    assert a.base.size == 1000
+    with pytest.raises(TypeError):
+        before - 5
+
+
+def test_realloc_counts_growth_in_total_and_keeps_live_right():
+    policy = memrt.Policy()
+    with policy:
+        a = np.zeros(1000, "u1")
+    before = policy.stats()
+    a.resize(5000, refcheck=False)
+    a.resize(100, refcheck=False)
+    change = policy.stats() - before
+    assert (change.realloc, change.live, change.total) == (2, -900, 4000)
+    assert (change.alloc, change.free) == (0, 0)
+
+
+def test_a_refused_request_counts_as_failed_alone():
+    before = memrt.stats()
+    with memrt.testing.fail_allocations(), pytest.raises(MemoryError):
+        memrt.alloc(1000)
+    change = memrt.stats() - before
+    changed = {name for name, value in change.to_dict().items() if value}
+    assert change.failed == 1
+    assert changed - {"peak_error"} == {"failed"}
+
+
+def test_numbas_four_counters_come_as_a_named_tuple():
+    stats, four = memrt.stats(), memrt.get_allocation_stats()
+    assert four._fields == ("alloc", "free", "mi_alloc", "mi_free")
+    assert four == (stats.alloc, stats.free, stats.mi_alloc, stats.mi_free)
+
+
+def test_reset_peak_starts_again_from_what_is_live():
+    policy = memrt.Policy()
+    kept = memrt.empty(1000, "u1", policy=policy)
+    memrt.empty(9000, "u1", policy=policy)
+    stats = policy.stats()
+    assert abs(stats.peak - 10_000) <= stats.peak_error
+    memrt.reset_peak(policy)
+    stats = policy.stats()
+    assert abs(stats.peak - kept.nbytes) <= stats.peak_error
+
+
+def test_counts_from_many_threads_are_exact_when_they_have_ended():
+    rounds, policy = 2000, memrt.Policy()
+    start = threading.Barrier(4)
+
+    def work():
+        start.wait()
+        for _ in range(rounds):
+            memrt.empty(10, "u1", policy=policy)
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    stats = policy.stats()
+    assert (stats.alloc, stats.free, stats.total) == (4 * rounds, 4 * rounds, 40 * rounds)
+    assert stats.live == 0
+
+
+def test_blocks_freed_on_another_thread_never_make_numbers_negative():
+    policy, taken = memrt.Policy(), threading.Event()
+    box = []
+
+    def consumer():
+        taken.wait(30)
+        box.clear()
+
+    thread = threading.Thread(target=consumer)
+    thread.start()
+    box.extend(memrt.empty(100, "u1", policy=policy) for _ in range(500))
+    live = policy.stats().live
+    taken.set()
+    thread.join()
+    stats = policy.stats()
+    assert live == 50_000
+    assert (stats.live, stats.alloc - stats.free) == (0, 0)
+    assert stats.peak >= 50_000 - stats.peak_error
+
+
+def test_memory_taken_for_blocks_is_reported_with_headers():
+    policy = memrt.Policy()
+    a = memrt.empty(1000, "u1", policy=policy)
+    assert policy.stats().reserved >= 1000 + 64
+    del a
+    assert policy.stats().reserved == policy.stats().cached
+
+
+def test_repr_shows_readable_and_exact_numbers():
+    kept = memrt.zeros(3 * 2**20, "u1", policy=(policy := memrt.Policy()))
+    text = repr(policy.stats())
+    assert f"{kept.nbytes:,} bytes" in text
+    assert "3.0 MiB" in text
+    assert len(text.splitlines()) == 1 + len(dataclasses.fields(memrt.Stats))
+
+
+@pytest.mark.parametrize("nonsense", ["default", 5, object()])
+def test_an_account_of_nonsense_is_refused(nonsense):
+    for call in (memrt.stats, memrt.reset_peak):
+        with pytest.raises(TypeError, match=r"memrt\.Policy"):
+            call(nonsense)
+
+
+def test_release_unused_gives_back_what_is_cached():
+    memrt.release_unused()
+    assert memrt.stats().cached == 0
+    assert memrt.release_unused() == 0
+
+
+@pytest.mark.parametrize(
+    ("count", "text"),
+    [
+        (0, "0 B"),
+        (1023, "1023 B"),
+        (1024, "1.0 KiB"),
+        (-1536, "-1.5 KiB"),
+        (2**20 - 1, "1.0 MiB"),
+        (3 * 2**30, "3.0 GiB"),
+        (2**64, "16.0 EiB"),
+        (2**80, "1048576.0 EiB"),
+    ],
+)
+def test_amounts_are_written_with_binary_units(count, text):
+    from memrt._units import human_bytes
+
+    assert human_bytes(count) == text
