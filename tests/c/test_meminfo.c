@@ -1,0 +1,471 @@
+#include "support/suite.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/base/atomics.h"
+#include "support/books.h"
+#include "support/child.h"
+#include "support/crew.h"
+#include "support/pattern.h"
+
+typedef struct call {
+    size_t count;
+    void *data, *info;
+    size_t size;
+    memrt_meminfo_t *other; ///< released by the destructor
+} call_t;
+
+static void note_call(void *data, size_t size, void *info)
+{
+    call_t *call = info;
+    call->count++;
+    call->data = data;
+    call->size = size;
+    call->info = info;
+    if (call->other != NULL) {
+        api->release(call->other);
+    }
+}
+
+static memrt_meminfo_t *new_with_dtor(size_t size, call_t *call)
+{
+    memrt_new_options_t options = {
+        .struct_size = sizeof(options), .dtor = note_call, .dtor_info = call};
+    memrt_meminfo_t *mi;
+    ck_assert_int_eq(api->meminfo_new(size, &options, &mi), MEMRT_OK);
+    return mi;
+}
+
+TEST(a_new_meminfo_has_one_reference_and_its_size)
+{
+    memrt_meminfo_t *mi = api->allocate(100);
+    ck_assert_uint_eq(api->refcount(mi), 1);
+    ck_assert_uint_eq(api->size(mi), 100);
+    ck_assert_ptr_null(api->external_allocator(mi));
+    ck_assert_int_eq(api->readonly(mi), 0);
+    ck_assert_ptr_null(api->dtor_info(mi));
+    ck_assert_ptr_eq(api->policy_of(mi), api->policy_default());
+    memset(api->get_data(mi), 1, 100);
+    api->release(mi);
+}
+
+TEST(zero_bytes_still_have_an_address)
+{
+    memrt_meminfo_t *mi = api->allocate(0);
+    ck_assert_ptr_nonnull(api->get_data(mi));
+    ck_assert_uint_eq(api->size(mi), 0);
+    api->release(mi);
+}
+
+TEST(the_destructor_runs_once_at_the_last_release_with_data_size_and_context)
+{
+    call_t call = {0};
+    memrt_meminfo_t *mi = new_with_dtor(300, &call);
+    void *data = api->get_data(mi);
+    ck_assert_ptr_eq(api->dtor_info(mi), &call);
+    api->acquire(mi);
+    api->release(mi);
+    ck_assert_uint_eq(call.count, 0);
+    api->release(mi);
+    ck_assert_uint_eq(call.count, 1);
+    ck_assert_ptr_eq(call.data, data);
+    ck_assert_uint_eq(call.size, 300);
+    ck_assert_ptr_eq(call.info, &call);
+}
+
+TEST(code_that_counts_by_itself_calls_the_destructor_at_zero)
+{
+    call_t call = {0};
+    memrt_meminfo_t *mi = new_with_dtor(10, &call);
+    mi->refct++;
+    mi->refct -= 2;
+    api->call_dtor(mi);
+    ck_assert_uint_eq(call.count, 1);
+}
+
+TEST(options_say_zeroed_readonly_named_and_external)
+{
+    memrt_new_options_t options = {
+        .struct_size = sizeof(options), .zeroed = 1, .readonly = 1, .name = "four"};
+    char name[MEMRT_NAME_MAX + 1];
+    memrt_meminfo_t *mi;
+    ck_assert_int_eq(api->meminfo_new(5000, &options, &mi), MEMRT_OK);
+    ck_assert(pattern_is_zero(api->get_data(mi), 5000));
+    ck_assert_int_ne(api->readonly(mi), 0);
+    api->get_name(mi, name);
+    ck_assert_str_eq(name, "four");
+    api->release(mi);
+}
+
+static const size_t bad_alignments[] = {3, 48, (size_t)1 << 31, (size_t)PTRDIFF_MAX + 1, SIZE_MAX};
+
+TEST_EACH(an_alignment_that_is_none_is_refused, sizeof(bad_alignments) / sizeof(bad_alignments[0]))
+{
+    memrt_new_options_t options = {.struct_size = sizeof(options),
+                                   .alignment = bad_alignments[index]};
+    memrt_meminfo_t *mi = (memrt_meminfo_t *)&options;
+    books_t before = books_now();
+    ck_assert_int_eq(api->meminfo_new(10, &options, &mi), MEMRT_EINVAL);
+    ck_assert_int_eq(api->resizable_new(10, &options, &mi), MEMRT_EINVAL);
+    ck_assert_ptr_eq(mi, &options);
+    books_expect_unchanged(&before);
+}
+
+TEST(the_largest_alignment_is_served)
+{
+    memrt_new_options_t options = {.struct_size = sizeof(options), .alignment = MEMRT_ALIGN_MAX};
+    memrt_meminfo_t *mi;
+    ck_assert_int_eq(api->meminfo_new(10, &options, &mi), MEMRT_OK);
+    ck_assert_uint_eq((uintptr_t)api->get_data(mi) % MEMRT_ALIGN_MAX, 0);
+    api->release(mi);
+}
+
+static const size_t too_large[] = {(size_t)PTRDIFF_MAX - 4096,
+                                   (size_t)PTRDIFF_MAX,
+                                   SIZE_MAX - 4160,
+                                   SIZE_MAX - 64,
+                                   SIZE_MAX - 63,
+                                   SIZE_MAX};
+
+TEST_EACH(a_size_that_overflows_is_out_of_memory_and_counts_as_failed,
+          sizeof(too_large) / sizeof(too_large[0]))
+{
+    size_t size = too_large[index];
+    memrt_meminfo_t *mi = NULL;
+    books_t before = books_now();
+    ck_assert_ptr_null(api->allocate(size));
+    ck_assert_int_eq(api->meminfo_new(size, NULL, &mi), MEMRT_ENOMEM);
+    ck_assert_int_eq(api->resizable_new(size, NULL, &mi), MEMRT_ENOMEM);
+    ck_assert_ptr_null(mi);
+    books_expect_unchanged(&before);
+    ck_assert_uint_eq(stats_of(NULL).failed, before.stats.failed + 3);
+}
+
+TEST(options_that_are_shorter_than_their_own_size_are_refused)
+{
+    memrt_new_options_t options = {.struct_size = 2};
+    memrt_meminfo_t *mi;
+    ck_assert_int_eq(api->meminfo_new(10, &options, &mi), MEMRT_EINVAL);
+    options.struct_size = offsetof(memrt_new_options_t, alignment);
+    options.alignment = 3; /* beyond what the caller says it has */
+    ck_assert_int_eq(api->meminfo_new(10, &options, &mi), MEMRT_OK);
+    api->release(mi);
+}
+
+TEST(an_adopted_buffer_has_its_real_size_and_goes_back_with_its_context)
+{
+    static char foreign[1234];
+    call_t call = {0};
+    memrt_new_options_t options = {
+        .struct_size = sizeof(options), .dtor = note_call, .dtor_info = &call};
+    memrt_meminfo_t *mi;
+    ck_assert_int_eq(api->meminfo_adopt(foreign, sizeof(foreign), &options, &mi), MEMRT_OK);
+    ck_assert_ptr_eq(api->get_data(mi), foreign);
+    ck_assert_uint_eq(api->size(mi), sizeof(foreign));
+    api->release(mi);
+    ck_assert_uint_eq(call.count, 1);
+    ck_assert_ptr_eq(call.data, foreign);
+    ck_assert_uint_eq(call.size, sizeof(foreign));
+}
+
+TEST(adoption_refuses_options_that_do_not_apply_and_the_caller_still_owns)
+{
+    static char foreign[64];
+    memrt_external_allocator_t external = {0};
+    call_t call = {0};
+    memrt_new_options_t good = {.struct_size = sizeof(good), .dtor = note_call, .dtor_info = &call};
+    memrt_new_options_t bad[3] = {good, good, good};
+    bad[0].zeroed = 1;
+    bad[1].alignment = 64;
+    bad[2].external = &external;
+    memrt_meminfo_t *mi = NULL;
+    for (int i = 0; i < 3; i++) {
+        ck_assert_int_eq(api->meminfo_adopt(foreign, 64, &bad[i], &mi), MEMRT_EINVAL);
+    }
+    ck_assert_int_eq(api->meminfo_adopt(NULL, 1, &good, &mi), MEMRT_EINVAL);
+    ck_assert_ptr_null(mi);
+    ck_assert_uint_eq(call.count, 0);
+    ck_assert_int_eq(api->meminfo_adopt(NULL, 0, NULL, &mi), MEMRT_OK);
+    api->release(mi);
+}
+
+static void *freed;
+
+static void note_free(void *data)
+{
+    freed = data;
+}
+
+TEST(managed_memory_goes_to_its_destructor_of_one_argument)
+{
+    static char foreign[10];
+    memrt_meminfo_t *mi = api->manage_memory(foreign, note_free);
+    freed = NULL;
+    ck_assert_ptr_eq(api->get_data(mi), foreign);
+    api->release(mi);
+    ck_assert_ptr_eq(freed, foreign);
+    mi = api->manage_memory(foreign, NULL);
+    api->release(mi);
+}
+
+typedef struct external {
+    size_t mallocs, frees, size;
+    void *given; ///< what malloc returned and free must get
+    size_t off;  ///< bytes that it is misaligned by
+    bool refuse;
+} external_t;
+
+static void *external_malloc(size_t size, void *opaque)
+{
+    external_t *self = opaque;
+    if (self->refuse) {
+        return NULL;
+    }
+    self->mallocs++;
+    self->size = size;
+    char *memory = malloc(size + 64);
+    self->given = memory + self->off;
+    return self->given;
+}
+
+static void external_free(void *ptr, void *opaque)
+{
+    external_t *self = opaque;
+    REQUIRE(ptr == self->given);
+    self->frees++;
+    free((char *)ptr - self->off);
+}
+
+static memrt_external_allocator_t external_over(external_t *self)
+{
+    return (memrt_external_allocator_t){external_malloc, NULL, external_free, self};
+}
+
+TEST(an_external_allocator_serves_any_alignment_and_gets_back_what_it_gave)
+{
+    for (size_t off = 0; off < 64; off += 8) {
+        external_t self = {.off = off};
+        memrt_external_allocator_t table = external_over(&self);
+        for (size_t align = 1; align <= 4096; align *= 8) {
+            memrt_new_options_t options = {.struct_size = sizeof(options),
+                                           .alignment = align,
+                                           .zeroed = 1,
+                                           .external = &table};
+            memrt_meminfo_t *mi;
+            ck_assert_int_eq(api->meminfo_new(1000, &options, &mi), MEMRT_OK);
+            ck_assert_uint_eq((uintptr_t)api->get_data(mi) % align, 0);
+            ck_assert(pattern_is_zero(api->get_data(mi), 1000));
+            ck_assert_ptr_eq(api->external_allocator(mi), &table);
+            memset(api->get_data(mi), 0xFF, 1000);
+            char *end = (char *)api->get_data(mi) + 1000;
+            ck_assert(end <= (char *)self.given + self.size);
+            ck_assert((char *)mi >= (char *)self.given);
+            api->release(mi);
+        }
+        ck_assert_uint_eq(self.mallocs, self.frees);
+    }
+}
+
+TEST(an_external_allocator_that_refuses_or_cannot_hold_the_size_is_out_of_memory)
+{
+    external_t self = {.refuse = true};
+    memrt_external_allocator_t table = external_over(&self);
+    books_t before = books_now();
+    ck_assert_ptr_null(api->allocate_external(100, &table));
+    self.refuse = false;
+    ck_assert_ptr_null(api->allocate_external(SIZE_MAX - 100, &table));
+    ck_assert_uint_eq(self.mallocs, 0);
+    books_expect_unchanged(&before);
+    memrt_meminfo_t *mi = api->allocate_external(100, &table);
+    ck_assert_uint_eq((uintptr_t)api->get_data(mi) % 64, 0);
+    api->release(mi);
+    ck_assert_uint_eq(self.frees, 1);
+}
+
+TEST(a_name_can_be_set_changed_and_taken_away)
+{
+    char name[MEMRT_NAME_MAX + 1];
+    memrt_meminfo_t *mi = api->allocate(10);
+    api->get_name(mi, name);
+    ck_assert_str_eq(name, "");
+    ck_assert_int_eq(api->set_name(mi, NULL), MEMRT_OK);
+    ck_assert_int_eq(api->set_name(mi, "first"), MEMRT_OK);
+    ck_assert_int_eq(api->set_name(mi, "second"), MEMRT_OK);
+    api->get_name(mi, name);
+    ck_assert_str_eq(name, "second");
+    ck_assert_int_eq(api->set_name(mi, ""), MEMRT_OK);
+    api->get_name(mi, name);
+    ck_assert_str_eq(name, "");
+    api->release(mi);
+}
+
+TEST(a_name_may_be_as_long_as_the_limit_and_no_longer)
+{
+    char longest[MEMRT_NAME_MAX + 2], name[MEMRT_NAME_MAX + 1];
+    memset(longest, 'x', sizeof(longest));
+    longest[MEMRT_NAME_MAX + 1] = '\0';
+    memrt_meminfo_t *mi = api->allocate(10);
+    ck_assert_int_eq(api->set_name(mi, longest), MEMRT_EINVAL);
+    longest[MEMRT_NAME_MAX] = '\0';
+    ck_assert_int_eq(api->set_name(mi, longest), MEMRT_OK);
+    api->get_name(mi, name);
+    ck_assert_str_eq(name, longest);
+    api->release(mi);
+}
+
+TEST(a_dump_is_one_line_that_says_all_and_fits_the_buffer_it_is_given)
+{
+    char line[300], cut[20];
+    memrt_meminfo_t *mi = api->allocate(4321);
+    ck_assert_int_eq(api->set_name(mi, "dumped"), MEMRT_OK);
+    size_t needed = api->dump(mi, line, sizeof(line));
+    ck_assert_uint_eq(needed, strlen(line));
+    ck_assert_ptr_nonnull(strstr(line, "\"dumped\""));
+    ck_assert_ptr_nonnull(strstr(line, "4321 bytes"));
+    ck_assert_ptr_nonnull(strstr(line, "refcount 1, inline, policy default"));
+    ck_assert_uint_eq(api->dump(mi, cut, sizeof(cut)), needed);
+    ck_assert_uint_eq(strlen(cut), sizeof(cut) - 1);
+    ck_assert_uint_eq(api->dump(mi, NULL, 0), needed);
+    api->release(mi);
+}
+
+static void use_everything(void *data, size_t size, void *info)
+{
+    (void)data, (void)size;
+    memrt_stats_t stats = {.struct_size = sizeof(stats)};
+    memrt_live_t *list;
+    size_t count;
+    memrt_meminfo_t *found;
+    REQUIRE(api->stats_read(NULL, &stats) == MEMRT_OK && stats.live >= 100);
+    REQUIRE(api->live(&list, &count) == MEMRT_OK);
+    api->live_free(list);
+    REQUIRE(api->find(data, &found) == MEMRT_ENOENT); /* the dying are not found */
+    memrt_meminfo_t *mi = api->allocate(1000);
+    REQUIRE(mi != NULL && api->set_name(mi, "in a destructor") == MEMRT_OK);
+    api->release(mi);
+    *(void **)info = api->block_alloc(NULL, 10);
+}
+
+TEST(a_destructor_may_allocate_release_and_read_statistics)
+{
+    void *left = NULL;
+    int was = api->tracking(1);
+    memrt_new_options_t options = {
+        .struct_size = sizeof(options), .dtor = use_everything, .dtor_info = &left};
+    memrt_meminfo_t *mi;
+    ck_assert_int_eq(api->meminfo_new(100, &options, &mi), MEMRT_OK);
+    api->release(mi);
+    ck_assert_ptr_nonnull(left);
+    api->block_free(NULL, left, 10);
+    api->tracking(was);
+}
+
+TEST(a_destructor_may_release_others_in_a_long_chain)
+{
+    enum { LINKS = 1000 };
+    static call_t calls[LINKS];
+    memset(calls, 0, sizeof(calls));
+    memrt_meminfo_t *last = NULL;
+    for (size_t i = 0; i < LINKS; i++) {
+        calls[i].other = last;
+        last = new_with_dtor(10, &calls[i]);
+    }
+    api->release(last);
+    for (size_t i = 0; i < LINKS; i++) {
+        ck_assert_uint_eq(calls[i].count, 1);
+    }
+}
+
+static void release_after_shutdown(void *context)
+{
+    call_t call = {0};
+    (void)context;
+    memrt_meminfo_t *mi = new_with_dtor(10, &call);
+    books_t before = books_now();
+    api->shutdown();
+    api->shutdown();
+    api->release(mi);
+    REQUIRE(call.count == 0);
+    REQUIRE(stats_of(NULL).free == before.stats.free + 1);
+    mi = api->allocate(10);
+    REQUIRE(mi != NULL);
+    api->release(mi);
+}
+
+TEST(after_shutdown_destructors_do_not_run_and_memory_is_freed)
+{
+    child_expect_success(release_after_shutdown, NULL);
+}
+
+TEST(try_acquire_takes_a_reference_of_the_living_only)
+{
+    memrt_meminfo_t *mi = api->allocate(10);
+    ck_assert_int_ne(api->try_acquire(mi), 0);
+    ck_assert_uint_eq(api->refcount(mi), 2);
+    api->release(mi);
+    mi->refct = 0;
+    ck_assert_int_eq(api->try_acquire(mi), 0);
+    ck_assert_uint_eq(api->refcount(mi), 0);
+    api->call_dtor(mi);
+}
+
+#define CREW 4
+#define ROUNDS 400
+
+typedef struct last_release {
+    memrt_meminfo_t *mi;
+    size_t dtors;
+} last_release_t;
+
+static void see_all_writes(void *data, size_t size, void *info)
+{
+    const size_t *words = data;
+    for (size_t i = 0; i < size / sizeof(size_t); i++) {
+        REQUIRE(words[i] == i + 1);
+    }
+    ((last_release_t *)info)->dtors++; /* plain: two destructors at once would be a race */
+}
+
+static void write_and_release(size_t index, void *context)
+{
+    const last_release_t *shared = context;
+    size_t *words = api->get_data(shared->mi);
+    words[index] = index + 1;
+    api->acquire(shared->mi);
+    api->release(shared->mi);
+    api->release(shared->mi);
+}
+
+TEST(the_last_release_of_many_runs_one_destructor_that_sees_all_writes)
+{
+    for (size_t round = 0; round < ROUNDS; round++) {
+        last_release_t shared = {0};
+        memrt_new_options_t options = {
+            .struct_size = sizeof(options), .dtor = see_all_writes, .dtor_info = &shared};
+        ck_assert_int_eq(api->meminfo_new(CREW * sizeof(size_t), &options, &shared.mi), MEMRT_OK);
+        for (size_t i = 1; i < CREW; i++) {
+            api->acquire(shared.mi);
+        }
+        crew_run(CREW, write_and_release, &shared);
+        ck_assert_uint_eq(shared.dtors, 1);
+    }
+}
+
+static void name_it(size_t index, void *context)
+{
+    REQUIRE(api->set_name(context, index % 2 == 0 ? "even" : "odd") == MEMRT_OK);
+}
+
+TEST(holders_that_name_one_meminfo_at_once_list_it_once)
+{
+    for (size_t round = 0; round < ROUNDS; round++) {
+        memrt_meminfo_t *mi = api->allocate(10), *found;
+        void *data = api->get_data(mi);
+        crew_run(CREW, name_it, mi);
+        api->release(mi);
+        ck_assert_int_eq(api->find(data, &found), MEMRT_ENOENT);
+    }
+}

@@ -1,0 +1,309 @@
+#include "support/suite.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/base/atomics.h"
+#include "support/books.h"
+#include "support/crew.h"
+#include "support/pattern.h"
+
+/// Rows of the live list that are over `data`; the first of them is copied to `*row`.
+static size_t rows_of(const void *data, memrt_live_t *row)
+{
+    memrt_live_t *list;
+    size_t count, hits = 0;
+    ck_assert_int_eq(api->live(&list, &count), MEMRT_OK);
+    for (size_t i = 0; i < count; i++) {
+        ck_assert(i == 0 || list[i - 1].id < list[i].id);
+        if (list[i].data == (uintptr_t)data && hits++ == 0) {
+            *row = list[i];
+        }
+    }
+    api->live_free(list);
+    return hits;
+}
+
+static void expect_found(const void *data, const memrt_meminfo_t *expected)
+{
+    memrt_meminfo_t *found;
+    ck_assert_int_eq(api->find(data, &found), MEMRT_OK);
+    ck_assert_ptr_eq(found, expected);
+    ck_assert_uint_ge(api->refcount(found), 2);
+    api->release(found);
+}
+
+TEST(tracked_meminfos_are_found_by_their_first_byte)
+{
+    static char foreign[100];
+    int was = api->tracking(1);
+    memrt_meminfo_t *inner = api->allocate(100), *adopted;
+    ck_assert_int_eq(api->meminfo_adopt(foreign, 100, NULL, &adopted), MEMRT_OK);
+    expect_found(api->get_data(inner), inner);
+    expect_found(foreign, adopted);
+    memrt_meminfo_t *none = NULL;
+    ck_assert_int_eq(api->find((char *)api->get_data(inner) + 1, &none), MEMRT_ENOENT);
+    ck_assert_int_eq(api->find(foreign + 8, &none), MEMRT_ENOENT);
+    ck_assert_int_eq(api->find(NULL, &none), MEMRT_ENOENT);
+    ck_assert_int_eq(api->find((void *)(uintptr_t)1, &none), MEMRT_ENOENT);
+    ck_assert_ptr_null(none);
+    api->release(inner);
+    api->release(adopted);
+    api->tracking(was);
+}
+
+TEST(untracked_meminfos_are_found_once_they_are_named)
+{
+    int was = api->tracking(0);
+    memrt_meminfo_t *mi = api->allocate(100), *found;
+    ck_assert_int_eq(api->find(api->get_data(mi), &found), MEMRT_ENOENT);
+    ck_assert_int_eq(api->set_name(mi, "known"), MEMRT_OK);
+    expect_found(api->get_data(mi), mi);
+    api->release(mi);
+    api->tracking(was);
+}
+
+/// A pool that puts headers right before other data, as one without words of its own does.
+typedef struct pool {
+    _Alignas(64) char bytes[4096];
+    size_t used;
+} pool_t;
+
+static void *pool_alloc(void *ctx, size_t size, size_t align)
+{
+    pool_t *pool = ctx;
+    size_t start = (pool->used + align - 1) & ~(align - 1);
+    pool->used = start + size;
+    return pool->used <= sizeof(pool->bytes) ? pool->bytes + start : NULL;
+}
+
+static void pool_free(void *ctx, void *ptr, size_t size, size_t align)
+{
+    (void)ctx, (void)ptr, (void)size, (void)align;
+}
+
+TEST(foreign_data_right_behind_another_header_is_found)
+{
+    static pool_t pool;
+    memrt_allocator_t allocator = {.struct_size = sizeof(allocator),
+                                   .version = MEMRT_ALLOCATOR_VERSION,
+                                   .ctx = &pool,
+                                   .alloc = pool_alloc,
+                                   .free = pool_free};
+    memrt_policy_options_t settings = {.struct_size = sizeof(settings), .allocator = &allocator};
+    memrt_new_options_t options = {.struct_size = sizeof(options), .name = "neighbour"};
+    ck_assert_int_eq(api->policy_new(&settings, &options.policy), MEMRT_OK);
+    static char elsewhere[8];
+    memrt_meminfo_t *header, *behind;
+    ck_assert_int_eq(api->meminfo_adopt(elsewhere, 8, &options, &header), MEMRT_OK);
+    void *data = (char *)header + MEMRT_HEADER_SIZE;
+    memrt_new_options_t named = {.struct_size = sizeof(named), .name = "behind"};
+    ck_assert_int_eq(api->meminfo_adopt(data, 8, &named, &behind), MEMRT_OK);
+    expect_found(data, behind);
+    api->release(behind);
+    api->release(header);
+    api->policy_release(options.policy);
+}
+
+TEST(a_live_row_says_what_tracking_knows)
+{
+    int was = api->tracking(1);
+    memrt_meminfo_t *mi = api->allocate(777);
+    ck_assert_int_eq(api->set_name(mi, "listed"), MEMRT_OK);
+    api->acquire(mi);
+    memrt_live_t row;
+    ck_assert_uint_eq(rows_of(api->get_data(mi), &row), 1);
+    ck_assert_uint_eq(row.meminfo, (uintptr_t)mi);
+    ck_assert_uint_eq(row.size, 777);
+    ck_assert_uint_eq(row.refcount, 2);
+    ck_assert_uint_eq(row.policy, 0);
+    ck_assert_uint_eq(row.kind, MEMRT_KIND_INLINE);
+    ck_assert_str_eq(row.name, "listed");
+    ck_assert_uint_lt(row.age_ns, (uint64_t)SUITE_TIMEOUT * 1000000000);
+    api->release(mi);
+    api->release(mi);
+    api->tracking(was);
+}
+
+TEST(a_block_that_is_resized_keeps_its_identity_in_the_list)
+{
+    int was = api->tracking(1);
+    void *data = api->block_alloc(NULL, 100);
+    memrt_live_t before, after;
+    ck_assert_uint_eq(rows_of(data, &before), 1);
+    data = api->block_realloc(NULL, data, 2000000);
+    ck_assert_uint_eq(rows_of(data, &after), 1);
+    ck_assert_uint_eq(after.id, before.id);
+    ck_assert_uint_eq(after.size, 2000000);
+    ck_assert_uint_eq(after.kind, MEMRT_KIND_BLOCK);
+    api->block_free(NULL, data, 0);
+    ck_assert_uint_eq(rows_of(data, &after), 0);
+    api->tracking(was);
+}
+
+TEST(those_born_while_tracking_was_off_are_not_listed_and_those_listed_stay)
+{
+    int was = api->tracking(0);
+    memrt_meminfo_t *before = api->allocate(10);
+    ck_assert_int_eq(api->tracking(1), 0);
+    memrt_meminfo_t *during = api->allocate(10);
+    ck_assert_int_eq(api->tracking(0), 1);
+    memrt_meminfo_t *after = api->allocate(10);
+    memrt_live_t row;
+    ck_assert_uint_eq(rows_of(api->get_data(before), &row), 0);
+    ck_assert_uint_eq(rows_of(api->get_data(during), &row), 1);
+    ck_assert_uint_eq(rows_of(api->get_data(after), &row), 0);
+    api->release(before);
+    api->release(during);
+    api->release(after);
+    api->tracking(was);
+}
+
+TEST(the_list_may_be_long)
+{
+    enum { MANY = 3000 };
+    static memrt_meminfo_t *all[MANY];
+    int was = api->tracking(1);
+    for (size_t i = 0; i < MANY; i++) {
+        all[i] = api->allocate(i);
+    }
+    memrt_live_t *list;
+    size_t count, bytes = 0;
+    ck_assert_int_eq(api->live(&list, &count), MEMRT_OK);
+    ck_assert_uint_ge(count, MANY);
+    for (size_t i = count - MANY; i < count; i++) {
+        ck_assert_uint_eq(list[i].size, i - (count - MANY));
+        bytes += list[i].size;
+    }
+    api->live_free(list);
+    ck_assert_uint_eq(bytes, (size_t)MANY * (MANY - 1) / 2);
+    for (size_t i = 0; i < MANY; i++) {
+        api->release(all[i]);
+    }
+    api->tracking(was);
+}
+
+typedef struct race {
+    size_t data; ///< release store by the owner, acquire load by finders; 0: none now
+    size_t stop;
+    size_t found, dtors;
+} race_t;
+
+static void leave(void *data, size_t size, void *info)
+{
+    race_t *race = info;
+    REQUIRE(pattern_holds(data, size, 5));
+    memset(data, 0xDD, size);
+    memrt__fetch_add_relaxed(&race->dtors, 1);
+}
+
+#define RACES 3000
+
+static void make_and_release(race_t *race)
+{
+    memrt_new_options_t options = {
+        .struct_size = sizeof(options), .dtor = leave, .dtor_info = race};
+    for (size_t i = 0; i < RACES; i++) {
+        memrt_meminfo_t *mi;
+        REQUIRE(api->meminfo_new(64, &options, &mi) == MEMRT_OK);
+        pattern_write(api->get_data(mi), 64, 5);
+        memrt__store_release(&race->data, (size_t)api->get_data(mi));
+        while (i == 0 && memrt__load_acquire(&race->found) == 0) { /* the finders are there */
+        }
+        for (volatile size_t pause = 0; pause < i % 200; pause++) {
+        }
+        api->release(mi);
+    }
+    memrt__store_release(&race->stop, 1);
+}
+
+/// Whoever is found is alive and whole until the finder lets go, however close its end was.
+static void find_and_release(race_t *race)
+{
+    while (memrt__load_acquire(&race->stop) == 0) {
+        void *data = (void *)memrt__load_acquire(&race->data);
+        memrt_meminfo_t *mi;
+        if (data != NULL && api->find(data, &mi) == MEMRT_OK) {
+            REQUIRE(api->get_data(mi) == data);
+            REQUIRE(api->refcount(mi) >= 1);
+            api->release(mi);
+            memrt__fetch_add_relaxed(&race->found, 1);
+        }
+    }
+}
+
+static void race(size_t index, void *context)
+{
+    if (index == 0) {
+        make_and_release(context);
+    } else {
+        find_and_release(context);
+    }
+}
+
+TEST(find_racing_the_last_release_takes_the_living_or_nothing)
+{
+    int was = api->tracking(1);
+    race_t shared = {0};
+    crew_run(3, race, &shared);
+    ck_assert_uint_eq(shared.dtors, RACES);
+    api->tracking(was);
+}
+
+static void resize_or_find(size_t index, void *context)
+{
+    race_t *shared = context;
+    if (index != 0) {
+        find_and_release(shared);
+        return;
+    }
+    char *data = api->block_alloc(NULL, 64);
+    for (size_t i = 0; i < RACES; i++) {
+        memrt__store_release(&shared->data, (size_t)data);
+        data = api->block_realloc(NULL, data, 64 + i % 100);
+        REQUIRE(data != NULL);
+    }
+    api->block_free(NULL, data, 0);
+    memrt__store_release(&shared->stop, 1);
+}
+
+TEST(find_racing_a_resize_never_holds_a_block_that_moves_away)
+{
+    int was = api->tracking(1);
+    race_t shared = {0};
+    crew_run(3, resize_or_find, &shared);
+    api->tracking(was);
+}
+
+static void list_or_churn(size_t index, void *context)
+{
+    race_t *shared = context;
+    if (index == 0) {
+        for (int i = 0; i < 200; i++) {
+            memrt_live_t *list;
+            size_t count;
+            REQUIRE(api->live(&list, &count) == MEMRT_OK);
+            for (size_t row = 0; row < count; row++) {
+                REQUIRE(list[row].refcount > 0 && list[row].size < 100000);
+            }
+            api->live_free(list);
+        }
+        memrt__store_release(&shared->stop, 1);
+        return;
+    }
+    while (memrt__load_acquire(&shared->stop) == 0) {
+        void *data = api->block_realloc(NULL, api->block_alloc(NULL, 50), 500);
+        memrt_meminfo_t *mi = api->allocate(50);
+        REQUIRE(api->set_name(mi, "churned") == MEMRT_OK);
+        api->release(mi);
+        api->block_free(NULL, data, 0);
+    }
+}
+
+TEST(the_list_can_be_taken_while_others_come_move_and_go)
+{
+    int was = api->tracking(1);
+    race_t shared = {0};
+    crew_run(3, list_or_churn, &shared);
+    api->tracking(was);
+}

@@ -1,0 +1,160 @@
+#include "support/suite.h"
+
+#include <string.h>
+
+#include "runtime/alloc/allocator.h"
+#include "support/books.h"
+#include "support/failing.h"
+#include "support/pattern.h"
+
+static memrt_meminfo_t *new_resizable(size_t size, const memrt_new_options_t *options)
+{
+    memrt_meminfo_t *mi;
+    ck_assert_int_eq(api->resizable_new(size, options, &mi), MEMRT_OK);
+    return mi;
+}
+
+TEST(a_resizable_meminfo_keeps_its_contents_through_every_resize)
+{
+    static const size_t steps[] = {1, 5000, 0, 2000000, 3, 1048576, 70};
+    memrt_meminfo_t *mi = new_resizable(100, NULL);
+    size_t size = 100;
+    pattern_write(api->get_data(mi), size, 1);
+    for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
+        void *data = api->resizable_realloc(mi, steps[i]);
+        ck_assert_ptr_nonnull(data);
+        ck_assert_ptr_eq(api->get_data(mi), data);
+        ck_assert_uint_eq(api->size(mi), steps[i]);
+        ck_assert(pattern_holds(data, size < steps[i] ? size : steps[i], 1));
+        size = steps[i];
+        pattern_write(data, size, 1);
+    }
+    api->release(mi);
+}
+
+TEST(a_resize_that_fails_keeps_pointer_size_contents_and_count)
+{
+    memrt_allocator_t failing;
+    ck_assert_int_eq(failing_new(&memrt__default_allocator, &failing), MEMRT_OK);
+    memrt_policy_options_t settings = {.struct_size = sizeof(settings), .allocator = &failing};
+    memrt_new_options_t options = {.struct_size = sizeof(options)};
+    ck_assert_int_eq(api->policy_new(&settings, &options.policy), MEMRT_OK);
+    memrt_meminfo_t *mi = new_resizable(1000, &options);
+    void *data = api->get_data(mi);
+    pattern_write(data, 1000, 4);
+    books_t before = books_now();
+    failing_at(&failing, 1);
+    ck_assert_ptr_null(api->resizable_realloc(mi, 5000000));
+    ck_assert_ptr_null(api->resizable_realloc(mi, SIZE_MAX));
+    failing_at(&failing, 1);
+    ck_assert_ptr_null(api->resizable_alloc(mi, 10));
+    books_expect_unchanged(&before);
+    ck_assert_ptr_eq(api->get_data(mi), data);
+    ck_assert_uint_eq(api->size(mi), 1000);
+    ck_assert_uint_eq(api->refcount(mi), 1);
+    ck_assert(pattern_holds(data, 1000, 4));
+    api->release(mi);
+    api->policy_release(options.policy);
+}
+
+TEST(a_fresh_data_block_leaves_the_old_one_to_the_caller)
+{
+    memrt_meminfo_t *mi = new_resizable(100, NULL);
+    void *old = api->get_data(mi);
+    pattern_write(old, 100, 2);
+    void *fresh = api->resizable_alloc(mi, 300);
+    ck_assert_ptr_nonnull(fresh);
+    ck_assert_ptr_eq(api->get_data(mi), fresh);
+    ck_assert_uint_eq(api->size(mi), 300);
+    ck_assert(pattern_holds(old, 100, 2));
+    api->resizable_free(mi, old);
+    ck_assert_ptr_eq(api->get_data(mi), fresh);
+    api->release(mi);
+}
+
+TEST(freeing_the_present_data_leaves_none_and_it_can_get_new)
+{
+    memrt_meminfo_t *mi = new_resizable(100, NULL);
+    api->resizable_free(mi, NULL);
+    ck_assert_uint_eq(api->size(mi), 100);
+    api->resizable_free(mi, api->get_data(mi));
+    ck_assert_ptr_null(api->get_data(mi));
+    ck_assert_uint_eq(api->size(mi), 0);
+    ck_assert_ptr_nonnull(api->resizable_realloc(mi, 50));
+    ck_assert_uint_eq(api->size(mi), 50);
+    api->resizable_free(mi, api->get_data(mi));
+    api->release(mi);
+}
+
+TEST(alignment_zeroing_and_policy_hold_for_every_data_block)
+{
+    memrt_policy_options_t settings = {.struct_size = sizeof(settings), .name = "owner"};
+    memrt_new_options_t options = {.struct_size = sizeof(options), .alignment = 1024, .zeroed = 1};
+    ck_assert_int_eq(api->policy_new(&settings, &options.policy), MEMRT_OK);
+    memrt_meminfo_t *mi = new_resizable(500, &options);
+    ck_assert(pattern_is_zero(api->get_data(mi), 500));
+    for (size_t size = 1; size < 3000000; size *= 7) {
+        ck_assert_uint_eq((uintptr_t)api->resizable_realloc(mi, size) % 1024, 0);
+        ck_assert_uint_eq(stats_of(options.policy).live, size);
+    }
+    ck_assert_uint_eq(stats_of(options.policy).mi_alloc, 1);
+    api->release(mi);
+    api->policy_release(options.policy);
+}
+
+static void note_data(void *data, size_t size, void *info)
+{
+    void **seen = info;
+    seen[0] = data;
+    seen[1] = (void *)(uintptr_t)size;
+}
+
+TEST(the_destructor_sees_the_data_of_the_end)
+{
+    void *seen[2] = {NULL};
+    memrt_new_options_t options = {
+        .struct_size = sizeof(options), .dtor = note_data, .dtor_info = seen};
+    memrt_meminfo_t *mi = new_resizable(10, &options);
+    void *data = api->resizable_realloc(mi, 70000);
+    api->release(mi);
+    ck_assert_ptr_eq(seen[0], data);
+    ck_assert_uint_eq((uintptr_t)seen[1], 70000);
+}
+
+TEST(an_external_allocator_is_refused)
+{
+    memrt_external_allocator_t external = {0};
+    memrt_new_options_t options = {.struct_size = sizeof(options), .external = &external};
+    memrt_meminfo_t *mi = NULL;
+    ck_assert_int_eq(api->resizable_new(10, &options, &mi), MEMRT_EINVAL);
+    ck_assert_ptr_null(mi);
+}
+
+TEST(the_second_allocation_of_two_failing_leaks_nothing)
+{
+    memrt_new_options_t options = {.struct_size = sizeof(options), .name = "two parts"};
+    for (uint64_t nth = 1; nth <= 3; nth++) {
+        memrt_failure_plan_t plan = {.struct_size = sizeof(plan), .nth = nth};
+        memrt_meminfo_t *mi = NULL;
+        books_t before = books_now();
+        ck_assert_int_eq(api->fail_allocations(&plan), MEMRT_OK);
+        ck_assert_int_eq(api->resizable_new(100, &options, &mi), MEMRT_ENOMEM);
+        ck_assert_int_eq(api->fail_allocations(NULL), MEMRT_OK);
+        ck_assert_ptr_null(mi);
+        books_expect_unchanged(&before);
+    }
+}
+
+TEST(whoever_else_holds_the_data_block_keeps_it_when_it_is_resized)
+{
+    memrt_meminfo_t *mi = new_resizable(100, NULL), *held;
+    void *data = api->get_data(mi);
+    pattern_write(data, 100, 3);
+    ck_assert_int_eq(api->block_meminfo(data, &held), MEMRT_OK);
+    void *moved = api->resizable_realloc(mi, 50);
+    ck_assert_ptr_ne(moved, data);
+    ck_assert(pattern_holds(data, 100, 3));
+    ck_assert(pattern_holds(moved, 50, 3));
+    api->release(held);
+    api->release(mi);
+}
