@@ -45,13 +45,17 @@ def groups() -> dict[str, list[str]]:
     return found
 
 
+def has_call(line: str) -> bool:
+    """Whether a docstring begins with how the function is called, as those of C functions do."""
+    return re.match(r"\w+\(", line) is not None
+
+
 def signature(name: str, thing: Any) -> str:
-    """How a thing is called: by its annotations, or for C functions by their first line."""
-    try:
-        text = str(inspect.signature(thing))
-    except ValueError:
-        return documentation(thing)[0]
-    text = text.replace("(self, ", "(").replace("(self)", "()")
+    """How a thing is called: by its docstring where that says so, else by its annotations."""
+    first = documentation(thing)[0]
+    if has_call(first):
+        return first
+    text = str(inspect.signature(thing)).replace("(self, ", "(").replace("(self)", "()")
     if inspect.isclass(thing):
         text = text.removesuffix(" -> None")
     return name + QUOTED.sub(r"\1\2", text)
@@ -77,8 +81,7 @@ def documentation(thing: Any) -> list[str]:
 def description(thing: Any) -> list[str]:
     """The docstring without a signature, as Markdown."""
     lines = documentation(thing)
-    first = 1 if re.match(r"\w+\(", lines[0]) else 0
-    return list(markdown(lines[first:]))
+    return list(markdown(lines[has_call(lines[0]) :]))
 
 
 def markdown(lines: list[str]) -> Iterator[str]:
