@@ -1,5 +1,6 @@
 #include <memrt/external.h>
 
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -238,14 +239,21 @@ const memrt_api_t memrt__plain_table = {
     .status_text = api_status_text,
 };
 
+static char refusal[160];
+
+static void write_refusal(void)
+{
+    snprintf(refusal, sizeof(refusal),
+             "memrt %s offers ABI %u and was asked for another: rebuild the caller against this "
+             "memrt's headers, or install a memrt with the caller's ABI",
+             MEMRT_VERSION, MEMRT_ABI_MAJOR);
+}
+
 const memrt_api_t *memrt_get_api(uint32_t abi_major, const char **why)
 {
-    static char refusal[160];
+    static pthread_once_t written = PTHREAD_ONCE_INIT;
     if (abi_major != MEMRT_ABI_MAJOR) {
-        snprintf(refusal, sizeof(refusal),
-                 "memrt %s offers ABI %u and was asked for another: rebuild the caller against "
-                 "this memrt's headers, or install a memrt with the caller's ABI",
-                 MEMRT_VERSION, MEMRT_ABI_MAJOR);
+        pthread_once(&written, write_refusal);
         if (why != NULL) {
             *why = refusal;
         }

@@ -1,0 +1,300 @@
+#include "support/suite.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/table.h"
+#include "runtime/base/options.h"
+#include "runtime/runtime.h"
+#include "support/child.h"
+
+/* Each misuse happens in a child that turns checking on for itself; what the parent has stays. */
+
+typedef void (*misuse_fn)(const memrt_api_t *checked);
+
+typedef struct misuse {
+    const char *name;
+    misuse_fn act;
+    const char *message; ///< part of what is said
+} misuse_t;
+
+static const memrt_api_t *turn_checking_on(void)
+{
+    memrt__options.check = true;
+    memrt__runtime_track(true);
+    return memrt__checking_table();
+}
+
+/// A policy made under checking, which fences its blocks.
+static memrt_policy_t *fenced(const memrt_api_t *checked)
+{
+    memrt_policy_t *policy;
+    REQUIRE(checked->policy_new(NULL, &policy) == MEMRT_OK);
+    return policy;
+}
+
+static memrt_meminfo_t *named(const memrt_api_t *checked, size_t size)
+{
+    memrt_new_options_t options = {
+        .struct_size = sizeof(options), .policy = fenced(checked), .name = "victim"};
+    memrt_meminfo_t *mi;
+    REQUIRE(checked->meminfo_new(size, &options, &mi) == MEMRT_OK);
+    return mi;
+}
+
+static memrt_meminfo_t *dead(const memrt_api_t *checked)
+{
+    memrt_meminfo_t *mi = named(checked, 10);
+    checked->release(mi);
+    return mi;
+}
+
+/// Nobody holds it any more, but it is not freed yet: as in its destructor.
+static memrt_meminfo_t *dying(const memrt_api_t *checked)
+{
+    memrt_meminfo_t *mi = named(checked, 10);
+    mi->refct = 0;
+    return mi;
+}
+
+static void release_twice(const memrt_api_t *checked)
+{
+    checked->release(dead(checked));
+}
+
+static void acquire_the_dead(const memrt_api_t *checked)
+{
+    checked->acquire(dead(checked));
+}
+
+static void acquire_the_dying(const memrt_api_t *checked)
+{
+    checked->acquire(dying(checked));
+}
+
+static void release_the_dying(const memrt_api_t *checked)
+{
+    checked->release(dying(checked));
+}
+
+static void release_a_stranger(const memrt_api_t *checked)
+{
+    static memrt_meminfo_t stranger = {.refct = 1};
+    checked->release(&stranger);
+}
+
+static void get_data_of_the_dead(const memrt_api_t *checked)
+{
+    checked->get_data(dead(checked));
+}
+
+static void try_acquire_the_dead(const memrt_api_t *checked)
+{
+    checked->try_acquire(dead(checked));
+}
+
+static void name_the_dead(const memrt_api_t *checked)
+{
+    memrt_status_t status = checked->set_name(dead(checked), "late");
+    REQUIRE(status != MEMRT_OK);
+}
+
+static void read_the_dead(const memrt_api_t *checked)
+{
+    checked->size(dead(checked));
+}
+
+static void call_dtor_while_held(const memrt_api_t *checked)
+{
+    checked->call_dtor(named(checked, 10));
+}
+
+static void write_past_the_end(const memrt_api_t *checked)
+{
+    void *data = checked->block_alloc(fenced(checked), 100);
+    ((char *)data)[100] = 1;
+    checked->block_free(NULL, data, 100);
+}
+
+static void write_past_the_end_of_a_meminfo(const memrt_api_t *checked)
+{
+    memrt_meminfo_t *mi = named(checked, 100);
+    ((char *)checked->get_data(mi))[103] = 1;
+    checked->release(mi);
+}
+
+static void write_over_the_header(const memrt_api_t *checked)
+{
+    memrt_meminfo_t *mi = named(checked, 100);
+    memset(&mi->policy, 0xFF, 8);
+    checked->release(mi);
+}
+
+static void free_a_block_twice(const memrt_api_t *checked)
+{
+    void *data = checked->block_alloc(NULL, 100);
+    checked->block_free(NULL, data, 100);
+    checked->block_free(NULL, data, 100);
+}
+
+static void free_a_stranger(const memrt_api_t *checked)
+{
+    void *foreign = malloc(1000);
+    checked->block_free(NULL, (char *)foreign + 256, 1000);
+    free(foreign);
+}
+
+static void free_the_data_of_a_meminfo(const memrt_api_t *checked)
+{
+    checked->block_free(NULL, checked->get_data(named(checked, 10)), 10);
+}
+
+static void realloc_a_freed_block(const memrt_api_t *checked)
+{
+    void *data = checked->block_alloc(NULL, 100);
+    checked->block_free(NULL, data, 100);
+    REQUIRE(checked->block_realloc(NULL, data, 200) == NULL);
+}
+
+static void use_a_pointer_from_before_a_move(const memrt_api_t *checked)
+{
+    void *data = checked->block_alloc(NULL, 100);
+    REQUIRE(checked->block_realloc(NULL, data, 200) != NULL);
+    checked->block_free(NULL, data, 100);
+}
+
+static void ask_for_the_meminfo_of_a_stranger(const memrt_api_t *checked)
+{
+    static _Alignas(64) char foreign[256];
+    memrt_meminfo_t *mi;
+    memrt_status_t status = checked->block_meminfo(foreign + 128, &mi);
+    REQUIRE(status != MEMRT_OK);
+}
+
+static void resize_what_is_not_resizable(const memrt_api_t *checked)
+{
+    REQUIRE(checked->resizable_realloc(named(checked, 10), 20) == NULL);
+}
+
+static void release_a_policy_too_often(const memrt_api_t *checked)
+{
+    memrt_policy_t *policy = fenced(checked);
+    checked->policy_release(policy);
+    checked->policy_release(policy);
+}
+
+static void release_a_policy_that_its_blocks_keep(const memrt_api_t *checked)
+{
+    memrt_policy_t *policy = fenced(checked);
+    REQUIRE(checked->block_alloc(policy, 10) != NULL);
+    checked->policy_release(policy);
+    checked->policy_release(policy);
+}
+
+static void watch_the_dead(const memrt_api_t *checked)
+{
+    checked->watch(dead(checked));
+}
+
+#define DEAD "(\"victim\"): it is dead already; it was released more often than acquired"
+#define STRANGER ": memrt made nothing that is alive at that address"
+
+#define MISUSE(act, message) {#act, act, message}
+
+static const misuse_t misuses[] = {
+    MISUSE(release_twice, DEAD),
+    MISUSE(acquire_the_dead, DEAD),
+    MISUSE(acquire_the_dying, "memrt: acquire of a dying MemInfo "),
+    MISUSE(release_the_dying, "memrt: release of a dying MemInfo "),
+    MISUSE(release_a_stranger, STRANGER),
+    MISUSE(get_data_of_the_dead, DEAD),
+    MISUSE(try_acquire_the_dead, DEAD),
+    MISUSE(name_the_dead, DEAD),
+    MISUSE(read_the_dead, "memrt: size of "),
+    MISUSE(call_dtor_while_held, "refcount 1, inline, policy policy: its count must be zero"),
+    MISUSE(write_past_the_end, "a write 1 bytes past its end was found"),
+    MISUSE(write_past_the_end_of_a_meminfo, "a write 4 bytes past its end was found"),
+    MISUSE(write_over_the_header, "its header was overwritten"),
+    MISUSE(free_a_block_twice, "memrt: block_free of "),
+    MISUSE(free_a_stranger, STRANGER),
+    MISUSE(free_the_data_of_a_meminfo, "it was not made as a block, release the MemInfo"),
+    MISUSE(realloc_a_freed_block, "memrt: block_realloc of "),
+    MISUSE(use_a_pointer_from_before_a_move, "it is dead already"),
+    MISUSE(ask_for_the_meminfo_of_a_stranger, STRANGER),
+    MISUSE(resize_what_is_not_resizable, ": it is not resizable"),
+    MISUSE(release_a_policy_too_often, "memrt: policy_release of "),
+    MISUSE(release_a_policy_that_its_blocks_keep, "released more often than acquired"),
+    MISUSE(watch_the_dead, DEAD),
+};
+
+static void commit(void *context)
+{
+    const misuse_t *misuse = context;
+    misuse->act(turn_checking_on());
+}
+
+TEST_EACH(a_misuse_aborts_with_a_message_that_names_it, sizeof(misuses) / sizeof(misuses[0]))
+{
+    misuse_t misuse = misuses[index];
+    child_expect_abort(commit, &misuse, misuse.message);
+}
+
+static void use_rightly(void *context)
+{
+    (void)context;
+    const memrt_api_t *checked = turn_checking_on();
+    memrt_policy_t *policy = fenced(checked);
+    memrt_meminfo_t *mi, *resizable, *found, *adopted;
+    static char foreign[8];
+    char name[MEMRT_NAME_MAX + 1];
+    checked->policy_acquire(policy);
+    checked->policy_release(policy);
+    memrt_new_options_t options = {.struct_size = sizeof(options), .policy = policy};
+    REQUIRE(checked->meminfo_new(100, &options, &mi) == MEMRT_OK);
+    REQUIRE(checked->resizable_new(100, &options, &resizable) == MEMRT_OK);
+    REQUIRE(checked->meminfo_adopt(foreign, 8, &options, &adopted) == MEMRT_OK);
+    checked->acquire(mi);
+    REQUIRE(checked->try_acquire(mi) && checked->refcount(mi) == 3 && checked->size(mi) == 100);
+    REQUIRE(checked->find(checked->get_data(mi), &found) == MEMRT_OK && found == mi);
+    REQUIRE(checked->set_name(mi, "right") == MEMRT_OK);
+    checked->get_name(mi, name);
+    REQUIRE(strcmp(name, "right") == 0 && checked->policy_of(mi) == policy);
+    REQUIRE(checked->dtor_info(mi) == NULL && checked->external_allocator(mi) == NULL);
+    REQUIRE(!checked->readonly(mi) && checked->dump(mi, NULL, 0) > 0);
+    for (int i = 0; i < 4; i++) {
+        checked->release(mi);
+    }
+    void *old = checked->get_data(resizable);
+    REQUIRE(checked->resizable_alloc(resizable, 50) != NULL);
+    checked->resizable_free(resizable, old);
+    REQUIRE(checked->resizable_realloc(resizable, 3000000) != NULL);
+    checked->watch(resizable);
+    checked->release(resizable);
+    checked->release(adopted);
+    void *data = checked->block_realloc(policy, checked->block_calloc(policy, 3, 7), 5000);
+    REQUIRE(checked->block_meminfo(data, &found) == MEMRT_OK);
+    data = checked->block_realloc(policy, data, 10);
+    checked->release(found);
+    checked->block_free(policy, data, 0);
+    checked->block_free(policy, NULL, 0);
+    checked->policy_release(policy);
+}
+
+TEST(right_use_of_every_slot_passes_the_checks)
+{
+    child_expect_success(use_rightly, NULL);
+}
+
+static void turn_tracking_off(void *context)
+{
+    (void)context;
+    const memrt_api_t *checked = turn_checking_on();
+    checked->tracking(0);
+    REQUIRE(checked->tracking_enabled() == 1);
+    checked->release(checked->allocate(10));
+}
+
+TEST(tracking_stays_on_under_checking)
+{
+    child_expect_success(turn_tracking_off, NULL);
+}

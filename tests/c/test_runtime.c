@@ -1,0 +1,158 @@
+#include "support/suite.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "runtime/base/atomics.h"
+#include "runtime/runtime.h"
+#include "support/books.h"
+#include "support/child.h"
+#include "support/crew.h"
+#include "support/pattern.h"
+
+static void start(size_t index, void *context)
+{
+    (void)index, (void)context;
+    memrt__runtime_start();
+    REQUIRE(memrt_get_api(MEMRT_ABI_MAJOR, NULL) == api);
+}
+
+TEST(the_runtime_may_be_started_by_many_at_once_and_again)
+{
+    crew_run(4, start, NULL);
+}
+
+TEST(tracking_says_what_it_was)
+{
+    int was = api->tracking(1);
+    ck_assert_int_eq(api->tracking_enabled(), 1);
+    ck_assert_int_eq(api->tracking(1), 1);
+    api->tracking(was);
+    ck_assert_int_eq(api->tracking_enabled(), was);
+}
+
+#define FORKS 15
+#define FORKERS 1
+#define WORKERS 2
+
+typedef struct forking {
+    size_t stop;    ///< release store when all forks are done
+    size_t working; ///< relaxed adds; workers inside their loop
+    void *inherited[8];
+    memrt_meminfo_t *named;
+} forking_t;
+
+static void child_works(forking_t *forking)
+{
+    for (int i = 0; i < 8; i++) {
+        REQUIRE(pattern_holds(forking->inherited[i], 5000, (unsigned)i));
+        forking->inherited[i] = api->block_realloc(NULL, forking->inherited[i], 2000000);
+        REQUIRE(pattern_holds(forking->inherited[i], 5000, (unsigned)i));
+        api->block_free(NULL, forking->inherited[i], 0);
+    }
+    REQUIRE(api->set_name(forking->named, "of the child") == MEMRT_OK);
+    api->release(forking->named);
+    memrt_policy_t *policy;
+    memrt_live_t *list;
+    size_t count;
+    REQUIRE(api->policy_new(NULL, &policy) == MEMRT_OK);
+    api->block_free(policy, api->block_alloc(policy, 100), 0);
+    api->policy_release(policy);
+    REQUIRE(api->live(&list, &count) == MEMRT_OK);
+    api->live_free(list);
+    memrt_stats_t stats = {.struct_size = sizeof(stats)};
+    REQUIRE(api->stats_read(NULL, &stats) == MEMRT_OK);
+    memrt_failure_plan_t plan = {.struct_size = sizeof(plan), .nth = 1};
+    REQUIRE(api->fail_allocations(&plan) == MEMRT_OK);
+    REQUIRE(api->block_alloc(NULL, 10) == NULL);
+    REQUIRE(api->fail_allocations(NULL) == MEMRT_OK);
+}
+
+static void fork_and_wait(forking_t *forking)
+{
+    pid_t child = fork();
+    REQUIRE(child >= 0);
+    if (child == 0) {
+        alarm(SUITE_TIMEOUT / 2); /* a lock that was left held ends here */
+        child_works(forking);
+        _exit(0);
+    }
+    int status;
+    REQUIRE(waitpid(child, &status, 0) == child);
+    REQUIRE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+}
+
+static void keep_every_lock_busy(size_t index)
+{
+    memrt_policy_t *policy;
+    memrt_meminfo_t *mi = api->allocate(100), *found;
+    REQUIRE(mi != NULL && api->set_name(mi, "busy") == MEMRT_OK);
+    REQUIRE(api->find(api->get_data(mi), &found) == MEMRT_OK);
+    api->release(found);
+    api->release(mi);
+    if (index % 2 == 0) {
+        REQUIRE(api->policy_new(NULL, &policy) == MEMRT_OK);
+        api->policy_release(policy);
+    }
+}
+
+static void fork_or_work(size_t index, void *context)
+{
+    forking_t *forking = context;
+    if (index < FORKERS) {
+        while (memrt__load_relaxed(&forking->working) < WORKERS) {
+        }
+        for (int i = 0; i < FORKS; i++) {
+            fork_and_wait(forking);
+        }
+        memrt__store_release(&forking->stop, 1);
+        return;
+    }
+    memrt__fetch_add_relaxed(&forking->working, 1);
+    while (memrt__load_acquire(&forking->stop) == 0) {
+        keep_every_lock_busy(index);
+    }
+}
+
+TEST_EACH(a_child_forked_while_others_allocate_works_and_leaves_the_parent_alone, 2)
+{
+    forking_t forking = {0};
+    int was = api->tracking(index);
+    for (int i = 0; i < 8; i++) {
+        forking.inherited[i] = api->block_alloc(NULL, 5000);
+        pattern_write(forking.inherited[i], 5000, (unsigned)i);
+    }
+    forking.named = api->allocate(10);
+    uint64_t live = stats_of(NULL).live;
+    crew_run(FORKERS + WORKERS, fork_or_work, &forking);
+    ck_assert_uint_eq(stats_of(NULL).live, live);
+    for (int i = 0; i < 8; i++) {
+        ck_assert(pattern_holds(forking.inherited[i], 5000, (unsigned)i));
+        api->block_free(NULL, forking.inherited[i], 0);
+    }
+    api->release(forking.named);
+    api->tracking(was);
+}
+
+static void start_threads(void *context)
+{
+    (void)context;
+    uint64_t made = stats_of(NULL).alloc;
+    for (int round = 0; round < 3; round++) {
+        crew_run(3, start, NULL);
+        api->block_free(NULL, api->block_alloc(NULL, 10), 0);
+    }
+    REQUIRE(stats_of(NULL).alloc == made + 3);
+}
+
+TEST(a_forked_child_may_start_threads_of_its_own)
+{
+#if !defined(__SANITIZE_THREAD__) /* it does not follow threads into a child */
+    child_expect_success(start_threads, NULL);
+#else
+    start_threads(NULL);
+#endif
+}
