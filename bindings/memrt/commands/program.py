@@ -48,7 +48,7 @@ class Program(ABC):
 class Script(Program):
     """A file with Python source or bytecode, or a folder or zip file with a __main__.py."""
 
-    _code: types.CodeType | None = None
+    _source = b""
 
     def load(self) -> None:
         if not os.path.isfile(self.target):
@@ -75,8 +75,9 @@ class Script(Program):
             _run_as_main("__main__", False)
             return
         _set_first_path(os.path.dirname(os.path.realpath(self.target)))
-        module = _new_main(self.target)
-        exec(_compile(self._source, self.target), vars(module))
+        path = os.path.join(os.getcwd(), self.target)  # absolute, but not made pretty
+        module = _new_main(path)
+        exec(_compile(self._source, path), vars(module))
 
 
 class Module(Program):
