@@ -347,7 +347,8 @@ static void fail_each(const slot_t *slot, int tracking)
 
 TEST_EACH(every_creator_fails_at_each_request_and_leaves_no_trace, SLOTS)
 {
-    if (slots[index].need != NOTHING) {
+    /* Twice: the first time tables grow that the second time have room, so other requests fail. */
+    for (int round = 0; round < 2 && slots[index].need != NOTHING; round++) {
         fail_each(&slots[index], 0);
         fail_each(&slots[index], 1);
     }
