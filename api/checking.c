@@ -25,14 +25,24 @@ static _Noreturn void refuse_stranger(const char *call, const void *what, uintpt
 
 static void verify_header(const char *call, const memrt_meminfo_t *mi)
 {
-    bool with_data = mi->kind == MEMRT_KIND_INLINE || mi->kind == MEMRT_KIND_BLOCK;
-    bool sound = mi->kind >= MEMRT_KIND_INLINE && mi->kind <= MEMRT_KIND_BLOCK &&
-                 mi->policy < MEMRT__ACCOUNTS && memrt__policies[mi->policy] != NULL &&
-                 (!with_data || memrt__block_of(mi->data) == mi);
-    if (!sound) {
+    if (!memrt__block_is_sound(mi)) {
         memrt__abort("%s of MemInfo %p: its header was overwritten, as by a write before the start "
                      "of its data at %p",
                      call, (const void *)mi, (const void *)((const char *)mi + MEMRT_HEADER_SIZE));
+    }
+}
+
+/// The fences around a block that may die now: later the guard alone would find the damage, which
+/// knows no names.
+static void verify_bounds(const char *call, const memrt_meminfo_t *mi)
+{
+    ptrdiff_t overrun = memrt__block_overrun(mi);
+    if (overrun != 0) {
+        char text[256];
+        memrt__meminfo_dump(mi, text, sizeof(text));
+        memrt__abort("%s of %s: a write %td bytes %s was found", call, text,
+                     overrun < 0 ? -overrun : overrun,
+                     overrun < 0 ? "before the start of its block" : "past its end");
     }
 }
 
@@ -69,6 +79,7 @@ static void verify_block(const char *call, const void *data)
         memrt__abort("%s of the data of %s: it was not made as a block, release the MemInfo", call,
                      text);
     }
+    verify_bounds(call, mi);
 }
 
 static void verify_resizable(const char *call, const memrt_meminfo_t *mi)
@@ -100,6 +111,7 @@ static void checked_acquire(memrt_meminfo_t *mi)
 static void checked_release(memrt_meminfo_t *mi)
 {
     verify("release", mi);
+    verify_bounds("release", mi);
     plain->release(mi);
 }
 
@@ -123,6 +135,7 @@ static void checked_call_dtor(memrt_meminfo_t *mi)
         memrt__meminfo_dump(mi, text, sizeof(text));
         memrt__abort("call_dtor of %s: its count must be zero", text);
     }
+    verify_bounds("call_dtor", mi);
     plain->call_dtor(mi);
 }
 

@@ -28,28 +28,34 @@ static void write_fences(unsigned char *ptr, size_t size, size_t align)
     memset(ptr + size, MEMRT__POISON_FENCE, REAR);
 }
 
-/// Index of the first byte that is not the fence's, or `length`.
-static size_t first_damage(const unsigned char *fence, size_t length)
+static bool is_fence(unsigned char byte)
 {
-    size_t i = 0;
-    while (i < length && fence[i] == MEMRT__POISON_FENCE) {
-        i++;
+    return byte == MEMRT__POISON_FENCE;
+}
+
+ptrdiff_t memrt__guard_overrun(const void *ptr, size_t size, size_t align)
+{
+    const unsigned char *start = ptr;
+    for (size_t before = front_of(align); before > 0; before--) {
+        if (!is_fence(*(start - before))) {
+            return -(ptrdiff_t)before;
+        }
     }
-    return i;
+    for (size_t past = 1; past <= REAR; past++) {
+        if (!is_fence(start[size + past - 1])) {
+            return (ptrdiff_t)past;
+        }
+    }
+    return 0;
 }
 
 static void verify_fences(const unsigned char *ptr, size_t size, size_t align)
 {
-    size_t front = front_of(align);
-    size_t damage = first_damage(ptr - front, front);
-    if (damage != front) {
-        memrt__abort("block at %p of %zu bytes: a write %zu bytes before its start was found",
-                     (const void *)ptr, size, front - damage);
-    }
-    damage = first_damage(ptr + size, REAR);
-    if (damage != REAR) {
-        memrt__abort("block at %p of %zu bytes: a write %zu bytes past its end was found",
-                     (const void *)ptr, size, damage + 1);
+    ptrdiff_t overrun = memrt__guard_overrun(ptr, size, align);
+    if (overrun != 0) {
+        memrt__abort("block at %p of %zu bytes: a write %td bytes %s was found", (const void *)ptr,
+                     size, overrun < 0 ? -overrun : overrun,
+                     overrun < 0 ? "before its start" : "past its end");
     }
 }
 
@@ -101,6 +107,11 @@ static void *guard_realloc(void *ctx, void *ptr, size_t old_size, size_t new_siz
         guard_free(ctx, ptr, old_size, align);
     }
     return moved;
+}
+
+bool memrt__is_guard(const memrt_allocator_t *allocator)
+{
+    return allocator->alloc == guard_alloc;
 }
 
 static size_t guard_release_unused(void *ctx)

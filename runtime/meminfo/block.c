@@ -65,6 +65,31 @@ static layout_t layout_of(const memrt_meminfo_t *mi)
     return layout;
 }
 
+bool memrt__block_is_sound(const memrt_meminfo_t *mi)
+{
+    unsigned known =
+        MEMRT__FLAG_MEMINFO | MEMRT__FLAG_LISTED | MEMRT__FLAG_WATCHED | MEMRT__FLAG_READONLY;
+    unsigned flags = memrt__flags_load_relaxed(&mi->flags);
+    bool kinds = mi->kind >= MEMRT_KIND_INLINE && mi->kind <= MEMRT_KIND_BLOCK &&
+                 mi->align_log2 <= memrt__log2(MEMRT_ALIGN_MAX);
+    layout_t layout;
+    return kinds && (flags & ~known) == 0 && (flags & MEMRT__FLAG_LISTED) != 0 &&
+           mi->policy < MEMRT__ACCOUNTS && memrt__policies[mi->policy] != NULL &&
+           (!has_data((memrt_kind_t)mi->kind) || memrt__block_of(mi->data) == mi) &&
+           lay_out((memrt_kind_t)mi->kind, mi->size, (size_t)1 << mi->align_log2, &layout) &&
+           (mi->external_allocator != NULL || mi->lead == layout.lead);
+}
+
+ptrdiff_t memrt__block_overrun(const memrt_meminfo_t *mi)
+{
+    if (mi->external_allocator != NULL || !memrt__is_guard(&memrt__policy_of(mi)->allocator)) {
+        return 0;
+    }
+    layout_t layout = layout_of(mi);
+    const char *start = (const char *)mi + MEMRT_HEADER_SIZE - mi->lead;
+    return memrt__guard_overrun(start, layout.bytes, layout.align);
+}
+
 /// An external allocator aligns to nothing in particular: ask for more and place the data inside.
 static char *obtain_external(const memrt__block_request_t *request, layout_t *layout)
 {

@@ -63,6 +63,14 @@ bool memrt__block_claim(memrt_meminfo_t *mi);
 /// changed.
 memrt_meminfo_t *memrt__block_resize(memrt_meminfo_t *mi, size_t size);
 
+/// Whether the header of a listed block says what a header can say. A write before the start of the
+/// data reaches its last words first.
+bool memrt__block_is_sound(const memrt_meminfo_t *mi);
+
+/// By how many bytes the data of a block was overrun: below zero before the block's start, above
+/// zero past its end, 0 for not at all or when no guard fenced it.
+ptrdiff_t memrt__block_overrun(const memrt_meminfo_t *mi);
+
 /// Count a block as a MemInfo from now on, once.
 void memrt__block_promote(memrt_meminfo_t *mi);
 

@@ -123,6 +123,23 @@ static void write_past_the_end_of_a_meminfo(const memrt_api_t *checked)
     checked->release(mi);
 }
 
+static void write_before_the_data(const memrt_api_t *checked, size_t bytes, int value)
+{
+    memrt_meminfo_t *mi = named(checked, 100);
+    memset((char *)checked->get_data(mi) - bytes, value, bytes);
+    checked->release(mi);
+}
+
+static void write_ones_just_before_the_data(const memrt_api_t *checked)
+{
+    write_before_the_data(checked, 8, 0xFF);
+}
+
+static void write_zeros_just_before_the_data(const memrt_api_t *checked)
+{
+    write_before_the_data(checked, 4, 0);
+}
+
 static void write_over_the_header(const memrt_api_t *checked)
 {
     memrt_meminfo_t *mi = named(checked, 100);
@@ -214,6 +231,8 @@ static const misuse_t misuses[] = {
     MISUSE(call_dtor_while_held, "refcount 1, inline, policy policy: its count must be zero"),
     MISUSE(write_past_the_end, "a write 1 bytes past its end was found"),
     MISUSE(write_past_the_end_of_a_meminfo, "a write 4 bytes past its end was found"),
+    MISUSE(write_ones_just_before_the_data, "its header was overwritten"),
+    MISUSE(write_zeros_just_before_the_data, "its header was overwritten"),
     MISUSE(write_over_the_header, "its header was overwritten"),
     MISUSE(free_a_block_twice, "memrt: block_free of "),
     MISUSE(free_a_stranger, STRANGER),

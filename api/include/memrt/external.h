@@ -210,6 +210,7 @@ typedef struct memrt_api {
     /// List the live tracked buffers, oldest first. `*out` is the caller's, to be freed with
     /// live_free. MEMRT_ENOMEM.
     memrt_status_t (*live)(memrt_live_t **out, size_t *count) MEMRT_MUST_CHECK;
+    /// Free a list that `live` made; NULL: nothing.
     void (*live_free)(memrt_live_t *list);
     /// Set the one watcher of the process, or take it away with NULL. The struct is borrowed and
     /// must stay valid for good.
