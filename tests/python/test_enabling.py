@@ -59,7 +59,10 @@ def by_executor(function):
 
 def by_thread_pool(function):
     with ThreadPool(1) as pool:
-        return pool.apply(function)
+        result = pool.apply(function)
+        pool.close()
+        pool.join()
+    return result
 
 
 def by_to_thread(function):

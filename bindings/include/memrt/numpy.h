@@ -206,18 +206,18 @@ static inline PyObject *memrt__array_next(PyArrayObject *array)
 /// reference.
 static inline PyObject *memrt__chain_next(PyObject *object)
 {
-    PyObject *next = NULL;
+    const char *link = NULL;
     if (PyArray_Check(object)) {
         return memrt__array_next((PyArrayObject *)object);
     }
     if (PyMemoryView_Check(object)) {
-        next = PyMemoryView_GET_BASE(object);
-        Py_XINCREF(next);
+        link = "obj"; /* an error once it is released, when the struct's pointer is stale */
     } else if (strcmp(Py_TYPE(object)->tp_name, "DummyArray") == 0) {
-        next = PyObject_GetAttrString(object, "base"); /* what numpy's as_strided leaves behind */
-        if (next == NULL) {
-            PyErr_Clear();
-        }
+        link = "base"; /* what numpy's as_strided leaves behind */
+    }
+    PyObject *next = link != NULL ? PyObject_GetAttrString(object, link) : NULL;
+    if (next == NULL) {
+        PyErr_Clear();
     }
     return next;
 }
