@@ -46,28 +46,39 @@ void memrt__policy_start(void)
     limit = 1;
 }
 
+static bool is_dead(const memrt_policy_t *policy)
+{
+    /* refs first: without references, blocks can only become fewer. */
+    return memrt__load_acquire(&policy->refs) == 0 && memrt__stats_is_idle(&policy->account);
+}
+
+/// Take the dead out of the table. Under the lock of rank POLICIES.
+static memrt_policy_t *collect_dead(void)
+{
+    memrt_policy_t *dead = NULL;
+    for (uint32_t index = 1; index < limit; index++) {
+        memrt_policy_t *policy = memrt__policies[index];
+        if (policy != NULL && is_dead(policy)) {
+            memrt__stats_retire(&policy->account);
+            memrt__policies[index] = NULL;
+            policy->next_dead = dead;
+            dead = policy;
+        }
+    }
+    return dead;
+}
+
 /// Destroy the policies that nobody holds and that have no block left.
 static void sweep(void)
 {
-    for (uint32_t index = 1; index < MEMRT__ACCOUNTS; index++) {
-        memrt__lock(MEMRT__RANK_POLICIES);
-        bool past_all = index >= limit;
-        memrt_policy_t *policy = past_all ? NULL : memrt__policies[index];
-        /* refs first: without references, blocks can only become fewer. */
-        bool dead = policy != NULL && memrt__load_acquire(&policy->refs) == 0 &&
-                    memrt__stats_is_idle(&policy->account);
-        if (dead) {
-            memrt__stats_retire(&policy->account);
-            memrt__policies[index] = NULL;
-        }
-        memrt__unlock(MEMRT__RANK_POLICIES);
-        if (dead) {
-            memrt__allocator_destroy(&policy->allocator);
-            free(policy);
-        }
-        if (past_all) {
-            return;
-        }
+    memrt__lock(MEMRT__RANK_POLICIES);
+    memrt_policy_t *dead = collect_dead();
+    memrt__unlock(MEMRT__RANK_POLICIES);
+    while (dead != NULL) {
+        memrt_policy_t *policy = dead;
+        dead = policy->next_dead;
+        memrt__allocator_destroy(&policy->allocator);
+        free(policy);
     }
 }
 

@@ -16,9 +16,10 @@ struct memrt_policy {
     _Alignas(MEMRT__CACHE_LINE) memrt__account_t account; ///< index and gauges
     memrt_allocator_t allocator;                          ///< fixed
     size_t alignment;                                     ///< bytes, fixed
-    size_t refs;                   ///< atomic; 0: nothing may be allocated from it any more
-    char name[MEMRT_NAME_MAX + 1]; ///< fixed
-    memrt__shard_t shared;         ///< see memrt__account_t.shared
+    size_t refs;                    ///< atomic; 0: nothing may be allocated from it any more
+    char name[MEMRT_NAME_MAX + 1];  ///< fixed
+    memrt__shard_t shared;          ///< see memrt__account_t.shared
+    struct memrt_policy *next_dead; ///< of the sweep that took it out of the table
 };
 
 /// The policy at each index, or NULL. Slots are written under the lock of rank POLICIES; the holder

@@ -9,6 +9,14 @@
 #define MEMRT__PRINTF(text, first) __attribute__((format(printf, text, first)))
 #define MEMRT__CACHE_LINE 64
 
+#if defined(__has_feature)
+#define MEMRT__THREAD_SANITIZER __has_feature(thread_sanitizer)
+#elif defined(__SANITIZE_THREAD__)
+#define MEMRT__THREAD_SANITIZER 1
+#else
+#define MEMRT__THREAD_SANITIZER 0
+#endif
+
 /// A thread-local variable that costs one instruction to reach. It takes static thread-local space,
 /// of which a library that is loaded by dlopen gets little: pointers only.
 #define MEMRT__THREAD_LOCAL __thread __attribute__((tls_model("initial-exec")))

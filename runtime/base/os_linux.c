@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "runtime/base/atomics.h"
+#include "runtime/base/compiler.h"
 #include "runtime/base/size.h"
 
 extern char **environ;
@@ -60,9 +61,17 @@ void memrt__os_unmap(void *address, size_t size)
     munmap(address, size);
 }
 
+#if MEMRT__THREAD_SANITIZER
+/* It does not see a mapping move, and takes what others did at the new address before for a race.
+ */
+#define MAY_MOVE 0
+#else
+#define MAY_MOVE MREMAP_MAYMOVE
+#endif
+
 void *memrt__os_remap(void *address, size_t old_size, size_t new_size, bool may_move)
 {
-    void *moved = mremap(address, old_size, new_size, may_move ? MREMAP_MAYMOVE : 0);
+    void *moved = mremap(address, old_size, new_size, may_move ? MAY_MOVE : 0);
     return moved == MAP_FAILED ? NULL : moved;
 }
 

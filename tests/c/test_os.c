@@ -42,11 +42,16 @@ TEST(remapping_keeps_the_contents_when_it_grows_and_shrinks)
     unsigned char *ptr = memrt__os_map(pages(4), 1);
     ck_assert_ptr_nonnull(ptr);
     pattern_write(ptr, pages(4), 9);
-    ptr = memrt__os_remap(ptr, pages(4), pages(400), true);
-    ck_assert_ptr_nonnull(ptr);
+    size_t held = 4;
+    unsigned char *grown = memrt__os_remap(ptr, pages(4), pages(400), true);
+    ck_assert(grown != NULL || SUITE_THREAD_SANITIZER); /* under which nothing moves */
+    if (grown != NULL) {
+        ptr = grown;
+        held = 400;
+        ck_assert(pattern_is_zero(ptr + pages(4), pages(396)));
+    }
     ck_assert(pattern_holds(ptr, pages(4), 9));
-    ck_assert(pattern_is_zero(ptr + pages(4), pages(396)));
-    unsigned char *same = memrt__os_remap(ptr, pages(400), pages(2), false);
+    unsigned char *same = memrt__os_remap(ptr, pages(held), pages(2), false);
     ck_assert_ptr_eq(same, ptr);
     ck_assert(pattern_holds(ptr, pages(2), 9));
     memrt__os_unmap(ptr, pages(2));

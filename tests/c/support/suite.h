@@ -38,6 +38,23 @@ void suite_add(const TTest *test, int count);
 /// Seconds that one test may take.
 #define SUITE_TIMEOUT 60
 
+/// Whether a sanitizer is built in, which keeps memory and threads of its own.
+#if defined(__has_feature)
+#define SUITE_HAS(sanitizer) __has_feature(sanitizer)
+#else
+#define SUITE_HAS(sanitizer) 0
+#endif
+#if defined(__SANITIZE_ADDRESS__) || SUITE_HAS(address_sanitizer)
+#define SUITE_ADDRESS_SANITIZER 1
+#else
+#define SUITE_ADDRESS_SANITIZER 0
+#endif
+#if defined(__SANITIZE_THREAD__) || SUITE_HAS(thread_sanitizer)
+#define SUITE_THREAD_SANITIZER 1
+#else
+#define SUITE_THREAD_SANITIZER 0
+#endif
+
 /// Abort with a message unless `condition` holds: for threads and children, where Check's own
 /// assertions do not work.
 #define REQUIRE(condition) ((condition) ? (void)0 : suite_fail(__FILE__, __LINE__, #condition))
