@@ -102,7 +102,7 @@ WAYS = [
         9)), "memrt", "itself"),
     Way("MemInfo as base", lambda p, r, f: memrt.zeros(9), "memrt", "itself"),
     Way("capsule as base", lambda p, r, f: p.make_array(100), "memrt", "itself"),
-    Way("buffer of a MemInfo", lambda p, r, f: np.frombuffer(memrt.alloc(80)), "memrt", "itself"),
+    Way("buffer of a MemInfo", lambda p, r, f: np.frombuffer(memrt.alloc(80, zero=True)), "memrt", "itself"),
     Way("bytes", lambda p, r, f: np.frombuffer(bytes(80)), None, "copied"),
     Way("bytearray", lambda p, r, f: np.frombuffer(bytearray(80)), None, "copied"),
     Way("memoryview of bytes", lambda p, r, f: np.asarray(memoryview(bytes(80))), None, "copied"),

@@ -93,6 +93,16 @@ static inline int memrt_descr_has_references(PyArray_Descr *descr)
            PyDataType_FLAGCHK(descr, NPY_ITEM_IS_POINTER);
 }
 
+/// Bytes of one element; the way to ask differs between the headers of NumPy 1 and 2.
+static inline npy_intp memrt__descr_size(PyArray_Descr *descr)
+{
+#if NPY_ABI_VERSION < 0x02000000
+    return descr->elsize;
+#else
+    return (npy_intp)PyDataType_ELSIZE(descr);
+#endif
+}
+
 /// 0 when an array like that may be laid over `mi`, else -1 with an exception.
 static inline int memrt__layout_check(const memrt_api_t *api, const memrt_meminfo_t *mi,
                                       PyArray_Descr *descr, int nd, const npy_intp *dims,
@@ -104,8 +114,7 @@ static inline int memrt__layout_check(const memrt_api_t *api, const memrt_meminf
                      descr);
         return -1;
     }
-    if (!memrt_layout_fits(api->size(mi), (npy_intp)PyDataType_ELSIZE(descr), nd, dims, strides,
-                           offset)) {
+    if (!memrt_layout_fits(api->size(mi), memrt__descr_size(descr), nd, dims, strides, offset)) {
         PyErr_Format(PyExc_ValueError,
                      "an array of that shape, dtype %R, strides and offset %zd does not fit into "
                      "the %zu bytes of the MemInfo",
