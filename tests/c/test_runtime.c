@@ -76,7 +76,7 @@ static void fork_and_wait(forking_t *forking)
     pid_t child = fork();
     REQUIRE(child >= 0);
     if (child == 0) {
-        alarm(SUITE_TIMEOUT / 2); /* a lock that was left held ends here */
+        child_start_watchdog(); /* a lock that was left held ends there */
         child_works(forking);
         _exit(0);
     }
@@ -117,7 +117,11 @@ static void fork_or_work(size_t index, void *context)
     }
 }
 
-TEST_EACH(a_child_forked_while_others_allocate_works_and_leaves_the_parent_alone, 2)
+/* With tracking off and on. AddressSanitizer's allocator leaves its own locks held in a child that
+   was forked while other threads were inside it, so there the test would hang in them. */
+#define WAYS (SUITE_ADDRESS_SANITIZER ? 0 : 2)
+
+TEST_EACH(a_child_forked_while_others_allocate_works_and_leaves_the_parent_alone, WAYS)
 {
     forking_t forking = {0};
     int was = api->tracking(index);

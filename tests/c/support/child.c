@@ -14,10 +14,16 @@ typedef struct ending {
     char text[16384]; ///< what it wrote to standard error
 } ending_t;
 
+void child_start_watchdog(void)
+{
+    signal(SIGALRM, SIG_DFL); /* Check's handler, which a child inherits, kills the whole group */
+    alarm(SUITE_TIMEOUT / 2);
+}
+
 static _Noreturn void be_child(child_fn act, void *context, int to)
 {
     setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0});
-    alarm(SUITE_TIMEOUT);
+    child_start_watchdog();
     dup2(to, STDERR_FILENO);
     act(context);
     _exit(0); /* exit would run what the parent registered */

@@ -9,7 +9,10 @@ typedef void (*child_fn)(void *context);
 /// `message` in it.
 void child_expect_abort(child_fn act, void *context, const char *message);
 
-/// Run `act` in a child; fails the test unless it returns, within a minute.
+/// End this process, which is a child, if it does not end by itself within half a minute.
+void child_start_watchdog(void);
+
+/// Run `act` in a child; fails the test unless it returns, within half a minute.
 void child_expect_success(child_fn act, void *context);
 
 #endif

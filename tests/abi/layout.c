@@ -1,0 +1,191 @@
+/// Offsets and sizes of everything that callers compile in, pinned: who breaks this breaks them.
+
+#include <memrt/memrt.h>
+
+#include <stdint.h>
+#include <string.h>
+
+#include "expect.h"
+
+#define AT(type, member, offset)                                                                   \
+    _Static_assert(offsetof(type, member) == (offset), #type "." #member " moved")
+#define SIZE(type, size) _Static_assert(sizeof(type) == (size), #type " changed its size")
+#define SLOT(slot, word) AT(memrt_api_t, slot, (word) * 8)
+
+SIZE(memrt_meminfo_t, 64);
+AT(memrt_meminfo_t, refct, 0);
+AT(memrt_meminfo_t, dtor, 8);
+AT(memrt_meminfo_t, dtor_info, 16);
+AT(memrt_meminfo_t, data, 24);
+AT(memrt_meminfo_t, size, 32);
+AT(memrt_meminfo_t, external_allocator, 40);
+AT(memrt_meminfo_t, policy, 48);
+AT(memrt_meminfo_t, kind, 50);
+AT(memrt_meminfo_t, align_log2, 51);
+AT(memrt_meminfo_t, scope, 52);
+AT(memrt_meminfo_t, lead, 56);
+AT(memrt_meminfo_t, flags, 60);
+
+SIZE(memrt_external_allocator_t, 32);
+AT(memrt_external_allocator_t, malloc, 0);
+AT(memrt_external_allocator_t, realloc, 8);
+AT(memrt_external_allocator_t, free, 16);
+AT(memrt_external_allocator_t, opaque_data, 24);
+
+SIZE(memrt_allocator_t, 88);
+AT(memrt_allocator_t, version, 8);
+AT(memrt_allocator_t, name, 16);
+AT(memrt_allocator_t, ctx, 24);
+AT(memrt_allocator_t, alloc, 32);
+AT(memrt_allocator_t, alloc_zeroed, 40);
+AT(memrt_allocator_t, realloc, 48);
+AT(memrt_allocator_t, free, 56);
+AT(memrt_allocator_t, release_unused, 64);
+AT(memrt_allocator_t, usage, 72);
+AT(memrt_allocator_t, destroy, 80);
+
+SIZE(memrt_policy_options_t, 32);
+AT(memrt_policy_options_t, name, 8);
+AT(memrt_policy_options_t, alignment, 16);
+AT(memrt_policy_options_t, allocator, 24);
+
+SIZE(memrt_new_options_t, 64);
+AT(memrt_new_options_t, policy, 8);
+AT(memrt_new_options_t, alignment, 16);
+AT(memrt_new_options_t, zeroed, 24);
+AT(memrt_new_options_t, readonly, 28);
+AT(memrt_new_options_t, dtor, 32);
+AT(memrt_new_options_t, dtor_info, 40);
+AT(memrt_new_options_t, external, 48);
+AT(memrt_new_options_t, name, 56);
+
+SIZE(memrt_stats_t, 112);
+AT(memrt_stats_t, alloc, 8);
+AT(memrt_stats_t, free, 16);
+AT(memrt_stats_t, mi_alloc, 24);
+AT(memrt_stats_t, mi_free, 32);
+AT(memrt_stats_t, realloc, 40);
+AT(memrt_stats_t, failed, 48);
+AT(memrt_stats_t, live, 56);
+AT(memrt_stats_t, peak, 64);
+AT(memrt_stats_t, peak_error, 72);
+AT(memrt_stats_t, total, 80);
+AT(memrt_stats_t, adopted, 88);
+AT(memrt_stats_t, cached, 96);
+AT(memrt_stats_t, reserved, 104);
+
+SIZE(memrt_live_t, 128);
+AT(memrt_live_t, meminfo, 8);
+AT(memrt_live_t, data, 16);
+AT(memrt_live_t, size, 24);
+AT(memrt_live_t, refcount, 32);
+AT(memrt_live_t, age_ns, 40);
+AT(memrt_live_t, thread, 48);
+AT(memrt_live_t, policy, 56);
+AT(memrt_live_t, kind, 60);
+AT(memrt_live_t, name, 64);
+
+SIZE(memrt_failure_plan_t, 32);
+AT(memrt_failure_plan_t, nth, 8);
+AT(memrt_failure_plan_t, every, 16);
+AT(memrt_failure_plan_t, this_thread_only, 24);
+
+SIZE(memrt_option_t, 24);
+SIZE(memrt_watcher_t, 24);
+AT(memrt_watcher_t, resize, 8);
+AT(memrt_watcher_t, death, 16);
+
+/* Slots are only ever appended: a line here never changes. */
+SLOT(allocate, 0);
+SLOT(allocate_external, 1);
+SLOT(manage_memory, 2);
+SLOT(acquire, 3);
+SLOT(release, 4);
+SLOT(get_data, 5);
+SLOT(struct_size, 6);
+SLOT(abi_major, 7);
+AT(memrt_api_t, abi_minor, 7 * 8 + 4);
+SLOT(features, 8);
+SLOT(version, 9);
+SLOT(meminfo_new, 10);
+SLOT(meminfo_adopt, 11);
+SLOT(try_acquire, 12);
+SLOT(call_dtor, 13);
+SLOT(refcount, 14);
+SLOT(size, 15);
+SLOT(dtor_info, 16);
+SLOT(readonly, 17);
+SLOT(external_allocator, 18);
+SLOT(set_name, 19);
+SLOT(get_name, 20);
+SLOT(dump, 21);
+SLOT(policy_of, 22);
+SLOT(resizable_new, 23);
+SLOT(resizable_alloc, 24);
+SLOT(resizable_realloc, 25);
+SLOT(resizable_free, 26);
+SLOT(block_alloc, 27);
+SLOT(block_calloc, 28);
+SLOT(block_realloc, 29);
+SLOT(block_free, 30);
+SLOT(block_meminfo, 31);
+SLOT(find, 32);
+SLOT(policy_new, 33);
+SLOT(policy_acquire, 34);
+SLOT(policy_release, 35);
+SLOT(policy_default, 36);
+SLOT(policy_name, 37);
+SLOT(policy_alignment, 38);
+SLOT(policy_index, 39);
+SLOT(policy_at, 40);
+SLOT(policy_limit, 41);
+SLOT(allocator_default, 42);
+SLOT(allocator_system, 43);
+SLOT(allocator_mapped, 44);
+SLOT(allocator_guard, 45);
+SLOT(stats_read, 46);
+SLOT(stats_reset_peak, 47);
+SLOT(tracking, 48);
+SLOT(tracking_enabled, 49);
+SLOT(live, 50);
+SLOT(live_free, 51);
+SLOT(set_watcher, 52);
+SLOT(watch, 53);
+SLOT(release_unused, 54);
+SLOT(fail_allocations, 55);
+SLOT(failure_points, 56);
+SLOT(option, 57);
+SLOT(option_warning, 58);
+SLOT(shutdown, 59);
+SLOT(status_text, 60);
+
+_Static_assert(MEMRT_EINVAL == 2 && MEMRT_ENOTSUP == 6, "statuses keep their numbers");
+_Static_assert(MEMRT_KIND_INLINE == 1 && MEMRT_KIND_BLOCK == 4, "kinds keep their numbers");
+_Static_assert(MEMRT_HEADER_SIZE == 64 && MEMRT_NAME_MAX == 63, "limits that callers compile in");
+
+/// As compiled code does it: the count is the word at 0, the data pointer the one at 24.
+static void count_as_compiled_code_does(const memrt_api_t *api)
+{
+    memrt_meminfo_t *mi = api->allocate(16);
+    char *raw = (char *)mi;
+    size_t count;
+    void *data;
+    memcpy(&count, raw, sizeof(count));
+    memcpy(&data, raw + 24, sizeof(data));
+    EXPECT(count == 1);
+    EXPECT(data == api->get_data(mi) && data == raw + 64);
+    __atomic_fetch_add((size_t *)(void *)raw, 1, __ATOMIC_RELAXED);
+    EXPECT(api->refcount(mi) == 2);
+    api->release(mi);
+    EXPECT(__atomic_fetch_sub((size_t *)(void *)raw, 1, __ATOMIC_RELEASE) == 1);
+    api->call_dtor(mi);
+}
+
+int main(void)
+{
+    const memrt_api_t *api = memrt_get_api(MEMRT_ABI_MAJOR, NULL);
+    EXPECT(api != NULL);
+    EXPECT(api->struct_size == sizeof(memrt_api_t));
+    count_as_compiled_code_does(api);
+    return 0;
+}
