@@ -266,14 +266,18 @@ def test_object_arrays_find_zeroed_memory_where_dirty_blocks_were(policy):
             assert set(structured["o"].tolist()) == {0}
 
 
-@pytest.mark.skipif(not hasattr(np.dtypes, "StringDType"), reason="NumPy 1.x has no StringDType")
-def test_strings_of_variable_width_find_zeroed_memory(policy):
+@pytest.mark.parametrize("dtype", ["StringDType", "StrDType"])
+def test_strings_find_zeroed_memory_where_dirty_blocks_were(policy, dtype):
+    variable = getattr(np.dtypes, dtype, None)  # NumPy 1 has only the one of fixed width
+    dtype = variable() if dtype == "StringDType" and variable else np.dtype("U60")
+    text = "a string that is too long to stand in the array itself"
     with policy:
         for size in (10, 1000):
             np.full(size, -1, "i8")
-            strings = np.empty(size, np.dtypes.StringDType())
+            strings = np.zeros(size, dtype)
             assert set(strings.tolist()) == {""}
-            strings[:] = "a string that is too long to stand in the array itself"
+            strings[:] = text
+            assert set(strings.tolist()) == {text}
 
 
 def test_an_array_keeps_its_handler_after_the_policy_object_is_gone(recorder):
