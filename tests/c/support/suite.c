@@ -41,6 +41,13 @@ _Noreturn void suite_fail(const char *file, int line, const char *condition)
     abort();
 }
 
+bool suite_measures_memory(void)
+{
+    const char *preloaded = getenv("LD_PRELOAD");
+    bool valgrind = preloaded != NULL && strstr(preloaded, "vgpreload") != NULL;
+    return !valgrind && !SUITE_ADDRESS_SANITIZER && !SUITE_THREAD_SANITIZER;
+}
+
 static void open_books(void)
 {
     before = books_now();

@@ -38,7 +38,7 @@ void suite_add(const TTest *test, int count);
 /// Seconds that one test may take.
 #define SUITE_TIMEOUT 60
 
-/// Whether a sanitizer is built in, which keeps memory and threads of its own.
+/// Whether a sanitizer is built in.
 #if defined(__has_feature)
 #define SUITE_HAS(sanitizer) __has_feature(sanitizer)
 #else
@@ -54,6 +54,10 @@ void suite_add(const TTest *test, int count);
 #else
 #define SUITE_THREAD_SANITIZER 0
 #endif
+
+/// Whether the process's resident memory is the program's own: not under sanitizers and Valgrind,
+/// which keep books of theirs in it.
+bool suite_measures_memory(void);
 
 /// Abort with a message unless `condition` holds: for threads and children, where Check's own
 /// assertions do not work.
