@@ -75,7 +75,8 @@ def test_another_major_version_is_not_found_by_find_package(prefix, tmp_path):
         "cmake_minimum_required(VERSION 3.20)\nproject(consumer LANGUAGES C)\n"
         "find_package(memrt 9.0 REQUIRED)\n"
     )
-    command = ["cmake", "-S", tmp_path, "-B", tmp_path / "build", f"-Dmemrt_ROOT={prefix}"]
+    command = ["cmake", "-S", tmp_path, "-B", tmp_path / "build", "-G", "Ninja"]
+    command.append(f"-Dmemrt_ROOT={prefix}")
     result = subprocess.run(command, capture_output=True, text=True, check=False)
     assert result.returncode != 0
     assert "9.0" in result.stderr
