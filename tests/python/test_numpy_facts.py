@@ -16,8 +16,8 @@ def test_the_handler_that_numpy_comes_with_is_named_default_allocator():
 
 
 def test_numpy_itself_does_not_align_to_cache_lines():
-    addresses = [np.empty(100_000 + i).ctypes.data % 64 for i in range(64)]
-    assert any(addresses)
+    arrays = [np.empty(100_000 + i) for i in range(64)]
+    assert any(array.ctypes.data % 64 for array in arrays)
 
 
 def test_the_handler_is_per_context_and_setting_it_returns_the_one_before():
