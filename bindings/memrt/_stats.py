@@ -89,8 +89,8 @@ class AllocationStats(NamedTuple):
 def stats(policy: Policy | None = None) -> Stats:
     """The account of a policy, or of the whole process for None, as it is now.
 
-    Exact when no other thread is inside memrt; otherwise each number is one that it had during the
-    call.
+    Exact when no other thread is inside memrt; otherwise each number may be off by what other
+    threads did during the call.
     """
     return Stats(*_memrt.stats_read(policy))
 

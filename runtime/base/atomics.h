@@ -66,6 +66,10 @@ static inline unsigned memrt__flags_set_relaxed(unsigned *p, unsigned bits)
 {
     return atomic_fetch_or_explicit((_Atomic(unsigned) *)p, bits, memory_order_relaxed);
 }
+static inline void memrt__flags_clear_relaxed(unsigned *p, unsigned bits)
+{
+    atomic_fetch_and_explicit((_Atomic(unsigned) *)p, ~bits, memory_order_relaxed);
+}
 
 #else
 
@@ -124,6 +128,10 @@ static inline unsigned memrt__flags_set_relaxed(unsigned *p, unsigned bits)
         before = memrt__flags_load_relaxed(p);
     }
     return before;
+}
+static inline void memrt__flags_clear_relaxed(unsigned *p, unsigned bits)
+{
+    AO_int_and((volatile unsigned *)p, ~bits);
 }
 
 #endif

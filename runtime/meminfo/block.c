@@ -67,8 +67,8 @@ static layout_t layout_of(const memrt_meminfo_t *mi)
 
 bool memrt__block_is_sound(const memrt_meminfo_t *mi)
 {
-    unsigned known =
-        MEMRT__FLAG_MEMINFO | MEMRT__FLAG_LISTED | MEMRT__FLAG_WATCHED | MEMRT__FLAG_READONLY;
+    unsigned known = MEMRT__FLAG_MEMINFO | MEMRT__FLAG_LISTED | MEMRT__FLAG_WATCHED |
+                     MEMRT__FLAG_READONLY | MEMRT__FLAG_PART;
     unsigned flags = memrt__flags_load_relaxed(&mi->flags);
     bool kinds = mi->kind >= MEMRT_KIND_INLINE && mi->kind <= MEMRT_KIND_BLOCK &&
                  mi->align_log2 <= memrt__log2(MEMRT_ALIGN_MAX);

@@ -23,6 +23,7 @@
 #define MEMRT__FLAG_LISTED 2u   ///< in the live set
 #define MEMRT__FLAG_WATCHED 4u  ///< its resizes and death go to the watcher
 #define MEMRT__FLAG_READONLY 8u ///< what `readonly` says
+#define MEMRT__FLAG_PART 16u    ///< data of a resizable MemInfo, which is who to speak of
 
 /// What a new block is to be.
 typedef struct memrt__block_request {
@@ -70,6 +71,14 @@ bool memrt__block_is_sound(const memrt_meminfo_t *mi);
 /// By how many bytes the data of a block was overrun: below zero before the block's start, above
 /// zero past its end, 0 for not at all or when no guard fenced it.
 ptrdiff_t memrt__block_overrun(const memrt_meminfo_t *mi);
+
+/// Whether a block is nothing by itself: the data of a resizable MemInfo, and nobody asked for
+/// more.
+static inline bool memrt__block_is_part(const memrt_meminfo_t *mi)
+{
+    unsigned both = MEMRT__FLAG_PART | MEMRT__FLAG_MEMINFO;
+    return (memrt__flags_load_relaxed(&mi->flags) & both) == MEMRT__FLAG_PART;
+}
 
 /// Count a block as a MemInfo from now on, once.
 void memrt__block_promote(memrt_meminfo_t *mi);

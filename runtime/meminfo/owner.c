@@ -19,7 +19,8 @@ static void try_match(const memrt__live_entry_t *entry, void *context)
     search_t *search = context;
     memrt_meminfo_t *mi = (memrt_meminfo_t *)entry->key;
     size_t data = memrt__load_relaxed((const size_t *)&mi->data);
-    if (search->found == NULL && data == (size_t)search->data && memrt__meminfo_try_acquire(mi)) {
+    if (search->found == NULL && data == (size_t)search->data && !memrt__block_is_part(mi) &&
+        memrt__meminfo_try_acquire(mi)) {
         search->found = mi;
     }
 }
@@ -52,14 +53,11 @@ typedef struct listing {
 static void add_row(const memrt__live_entry_t *entry, void *context)
 {
     listing_t *listing = context;
-    size_t refcount = memrt__meminfo_refcount((const memrt_meminfo_t *)entry->key);
-    if (refcount == 0) { /* not born yet, or dying */
-        return;
-    }
-    if (listing->seen++ >= listing->capacity) {
-        return;
-    }
     const memrt_meminfo_t *mi = (const memrt_meminfo_t *)entry->key;
+    size_t refcount = memrt__meminfo_refcount(mi); /* 0: not born yet, or dying */
+    if (refcount == 0 || memrt__block_is_part(mi) || listing->seen++ >= listing->capacity) {
+        return;
+    }
     memrt_live_t *row = &listing->rows[listing->count++];
     *row = (memrt_live_t){
         .id = entry->id,

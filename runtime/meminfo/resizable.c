@@ -10,7 +10,11 @@ static memrt_meminfo_t *unborn_data(const memrt_meminfo_t *mi, size_t size, bool
                                       .alignment = (size_t)1 << mi->align_log2,
                                       .kind = MEMRT_KIND_BLOCK,
                                       .zeroed = zeroed};
-    return memrt__block_new(&request);
+    memrt_meminfo_t *data = memrt__block_new(&request);
+    if (data != NULL) {
+        memrt__flags_set_relaxed(&data->flags, MEMRT__FLAG_PART);
+    }
+    return data;
 }
 
 static void *set_data(memrt_meminfo_t *mi, const memrt_meminfo_t *data)
@@ -59,7 +63,13 @@ discard_header:
 void *memrt__resizable_alloc(memrt_meminfo_t *mi, size_t size)
 {
     memrt_meminfo_t *data = unborn_data(mi, size, false);
-    return data == NULL ? NULL : set_data(mi, memrt__block_born(data));
+    if (data == NULL) {
+        return NULL;
+    }
+    if (mi->data != NULL) { /* the caller's from now on */
+        memrt__flags_clear_relaxed(&memrt__block_of(mi->data)->flags, MEMRT__FLAG_PART);
+    }
+    return set_data(mi, memrt__block_born(data));
 }
 
 void *memrt__resizable_realloc(memrt_meminfo_t *mi, size_t size)
@@ -68,7 +78,11 @@ void *memrt__resizable_realloc(memrt_meminfo_t *mi, size_t size)
         return memrt__resizable_alloc(mi, size);
     }
     void *data = memrt__raw_realloc(memrt__policy_of(mi), mi->data, size);
-    return data == NULL ? NULL : set_data(mi, memrt__block_of(data));
+    if (data == NULL) {
+        return NULL;
+    }
+    memrt__flags_set_relaxed(&memrt__block_of(data)->flags, MEMRT__FLAG_PART);
+    return set_data(mi, memrt__block_of(data));
 }
 
 void memrt__resizable_free(memrt_meminfo_t *mi, void *data)

@@ -307,3 +307,24 @@ TEST(the_list_can_be_taken_while_others_come_move_and_go)
     crew_run(3, list_or_churn, &shared);
     api->tracking(was);
 }
+
+TEST(a_resizable_meminfo_is_listed_and_found_once_with_its_data)
+{
+    memrt_meminfo_t *mi;
+    memrt_live_t row;
+    int was = api->tracking(1);
+    ck_assert_int_eq(api->resizable_new(100, NULL, &mi), MEMRT_OK);
+    ck_assert_uint_eq(rows_of(api->get_data(mi), &row), 1);
+    ck_assert_uint_eq(row.meminfo, (uintptr_t)mi);
+    expect_found(api->get_data(mi), mi);
+    ck_assert_ptr_nonnull(api->resizable_realloc(mi, 5000000));
+    ck_assert_uint_eq(rows_of(api->get_data(mi), &row), 1);
+    ck_assert_uint_eq(row.size, 5000000);
+    void *old = api->get_data(mi);
+    ck_assert_ptr_nonnull(api->resizable_alloc(mi, 10));
+    ck_assert_uint_eq(rows_of(old, &row), 1); /* ours to free now, so a block by itself */
+    ck_assert_uint_eq(row.kind, MEMRT_KIND_BLOCK);
+    api->resizable_free(mi, old);
+    api->release(mi);
+    api->tracking(was);
+}

@@ -23,7 +23,7 @@ extern "C" {
 /// the caller keeps the policy usable by holding a reference.
 typedef struct memrt_policy memrt_policy_t;
 
-/// Settings of a new policy. Start from `= {sizeof(memrt_policy_options_t)}`: zero is the default.
+/// Settings of a new policy. Set `struct_size`, leave the rest zero for the default.
 typedef struct memrt_policy_options {
     size_t struct_size; ///< sizeof(memrt_policy_options_t)
     const char *name;   ///< for reports, at most MEMRT_NAME_MAX bytes; NULL: "policy"
@@ -31,7 +31,8 @@ typedef struct memrt_policy_options {
     const memrt_allocator_t *allocator; ///< copied; NULL: the default allocator
 } memrt_policy_options_t;
 
-/// Settings of a new MemInfo. Start from `= {sizeof(memrt_new_options_t)}`; NULL: all defaults.
+/// Settings of a new MemInfo. Set `struct_size`, leave the rest zero for the default; NULL: all
+/// defaults.
 typedef struct memrt_new_options {
     size_t struct_size;     ///< sizeof(memrt_new_options_t)
     memrt_policy_t *policy; ///< borrowed; NULL: the default policy
@@ -46,7 +47,8 @@ typedef struct memrt_new_options {
 
 /// Told about blocks that were marked with memrt_api_t.watch.
 ///
-/// Threads: any, without a GIL, with no lock of memrt held. Must not call memrt.
+/// Both functions must be there. Threads: any, without a GIL, with no lock of memrt held. Must not
+/// call memrt.
 typedef struct memrt_watcher {
     size_t struct_size;                                              ///< sizeof(memrt_watcher_t)
     void (*resize)(void *old_data, void *new_data, size_t new_size); ///< after the move
@@ -153,7 +155,8 @@ typedef struct memrt_api {
     /// its first byte. The caller vouches for `data`; checking mode verifies. MEMRT_ENOMEM.
     memrt_status_t (*block_meminfo)(void *data, memrt_meminfo_t **out) MEMRT_MUST_CHECK;
     /// New reference to whatever live MemInfo starts at `data`, which may be any address at all.
-    /// Knows the buffers born while tracking was on, and named ones. MEMRT_ENOENT: none known.
+    /// Knows the buffers born while tracking was on, and named ones; the data of a resizable
+    /// MemInfo leads to that MemInfo. MEMRT_ENOENT: none known.
     memrt_status_t (*find)(const void *data, memrt_meminfo_t **out) MEMRT_MUST_CHECK;
 
     /* --- Policies. --- */
@@ -215,7 +218,8 @@ typedef struct memrt_api {
     /// Set the one watcher of the process, or take it away with NULL. The struct is borrowed and
     /// must stay valid for good.
     void (*set_watcher)(const memrt_watcher_t *watcher);
-    /// Mark a block: its resizes and its death go to the watcher that stands then.
+    /// Mark a MemInfo: its resizes and its death go to the watcher that stands then. Of a resizable
+    /// one the death alone, with whatever data it has by then.
     void (*watch)(memrt_meminfo_t *mi);
     /// Give cached memory of all policies back; returns bytes.
     size_t (*release_unused)(void);

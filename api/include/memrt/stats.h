@@ -10,9 +10,10 @@ extern "C" {
 
 /// One account: the whole process, or one policy. Always on.
 ///
-/// Exact when no other thread is inside memrt; while others work, each number is one that it had
-/// during the read, and live figures are never below zero. Sizes are those asked for, without
-/// header and padding, unless the line says otherwise.
+/// Exact when no other thread is inside memrt. While others work, each number is a sum over threads
+/// that were read one after the other, so it may be off by what they did meanwhile; live figures
+/// are never below zero. Sizes are those asked for, without header and padding, unless the line
+/// says otherwise.
 ///
 /// `alloc`, `free`, `mi_alloc` and `mi_free` are Numba's counters with Numba's meaning, except that
 /// a failed request counts in `failed` alone.
@@ -23,7 +24,7 @@ typedef struct memrt_stats {
     uint64_t mi_alloc;   ///< MemInfos ever made
     uint64_t mi_free;    ///< MemInfos ever destroyed
     uint64_t realloc;    ///< blocks ever resized
-    uint64_t failed;     ///< requests refused, for whatever reason
+    uint64_t failed;     ///< requests for a block, header or resize that were refused
     uint64_t live;       ///< bytes in use now
     uint64_t peak;       ///< most bytes in use at once since start or reset
     uint64_t peak_error; ///< bytes by which `peak` may be off either way; 0: exact
