@@ -30,6 +30,19 @@ static int refuse_subinterpreter(void)
     return -1;
 }
 
+/// What the module keeps for the process belonged to the Python that was finalized.
+static int refuse_second_python(void)
+{
+    if (!memrt__owner_has_ended()) {
+        return 0;
+    }
+    PyErr_SetString(PyExc_ImportError,
+                    "memrt, like NumPy, cannot be imported again in a process where a Python that "
+                    "had it was finalized: import it in one Python only; the C library goes on "
+                    "working");
+    return -1;
+}
+
 static int get_table(void)
 {
     const char *why = "the library gives no reason";
@@ -74,8 +87,8 @@ static int add_table(PyObject *module)
 
 static int execute(PyObject *module)
 {
-    if (refuse_subinterpreter() < 0 || get_table() < 0 || import_numpy() < 0 ||
-        memrt__handler_setup() < 0 || memrt__meminfo_setup(module) < 0 ||
+    if (refuse_subinterpreter() < 0 || refuse_second_python() < 0 || get_table() < 0 ||
+        import_numpy() < 0 || memrt__handler_setup() < 0 || memrt__meminfo_setup(module) < 0 ||
         add_functions(module) < 0 || add_table(module) < 0) {
         return -1;
     }

@@ -110,6 +110,16 @@ static void drop(memrt_owner_t *owner)
     atomic_fetch_add_explicit(&dropped_count, 1, memory_order_relaxed);
 }
 
+static void drop_waiting(void)
+{
+    memrt_owner_t *owner = take_oldest_first();
+    while (owner != NULL) {
+        memrt_owner_t *next = owner->next;
+        drop(owner);
+        owner = next;
+    }
+}
+
 static void enqueue(memrt_owner_t *owner)
 {
     memrt_owner_t *head = atomic_load_explicit(&waiting, memory_order_relaxed);
@@ -120,6 +130,11 @@ static void enqueue(memrt_owner_t *owner)
     atomic_fetch_add_explicit(&queued_count, 1, memory_order_relaxed);
     if (head == NULL) {
         schedule(); /* whoever found others waiting relies on the call of the first */
+    }
+    /* Pairs with the fence of interpreter_is_gone: it sees this owner, or this sees `gone`. */
+    atomic_thread_fence(memory_order_seq_cst);
+    if (atomic_load_explicit(&gone, memory_order_acquire)) {
+        drop_waiting();
     }
 }
 
@@ -203,12 +218,13 @@ static PyObject *close_queue(PyObject *module, PyObject *unused)
 static void interpreter_is_gone(void)
 {
     atomic_store_explicit(&gone, 1, memory_order_release);
-    memrt_owner_t *owner = take_oldest_first();
-    while (owner != NULL) {
-        memrt_owner_t *next = owner->next;
-        drop(owner);
-        owner = next;
-    }
+    atomic_thread_fence(memory_order_seq_cst);
+    drop_waiting();
+}
+
+int memrt__owner_has_ended(void)
+{
+    return atomic_load_explicit(&gone, memory_order_acquire);
 }
 
 static int register_atexit(PyObject *module)

@@ -35,6 +35,9 @@ int memrt__owner_visit(memrt_owner_t *owner, visitproc visit, void *arg);
 /// Run the owners that wait. Needs the GIL; cheap when none waits.
 void memrt__owner_drain(void);
 
+/// Whether the Python that imported the module was finalized: no owner can be run from then on.
+int memrt__owner_has_ended(void);
+
 /// Be told about the end of the interpreter; once, at import. -1 with an exception.
 int memrt__owner_setup(PyObject *module);
 
