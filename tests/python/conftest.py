@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import importlib.util
+import json
 import os
 import shlex
 import subprocess
@@ -57,18 +58,37 @@ def _command(source: Path, target: Path, *flags: str) -> list[str]:
     compiler = compiler or ("c++" if source.suffix == ".cpp" else "cc")
     return [
         *shlex.split(compiler),
-        *("-O1", "-g", "-shared", "-fPIC", "-pthread", "-Wall", "-Wextra", "-Wshadow", "-Wundef"),
-        *("-Werror", "-D_GNU_SOURCE", *flags, "-o", str(target), str(source)),
+        *("-O1", "-g", "-fPIC", "-pthread", "-Wall", "-Wextra", "-Wshadow", "-Wundef", "-Werror"),
+        *("-D_GNU_SOURCE", str(source), *flags, "-o", str(target)),
     ]
+
+
+def _header_flags() -> list[str]:
+    return [f"-I{memrt.get_include()}", "-isystem", sysconfig.get_paths()["include"]]
 
 
 def _extension_flags() -> list[str]:
     return [
-        f"-I{memrt.get_include()}",
-        *("-isystem", sysconfig.get_paths()["include"], "-isystem", np.get_include()),
+        *("-shared", *_header_flags(), "-isystem", np.get_include()),
         "-DNPY_TARGET_VERSION=NPY_1_22_API_VERSION",
         "-DNPY_NO_DEPRECATED_API=NPY_1_22_API_VERSION",
     ]
+
+
+def _library_flags() -> list[str]:
+    library = Path(memrt.get_library())
+    return [*_header_flags(), str(library), f"-Wl,-rpath,{library.parent}"]
+
+
+def _embedding_flags() -> list[str]:
+    """What links a program with the Python that runs the tests."""
+    known = sysconfig.get_config_vars()
+    if known["Py_ENABLE_SHARED"]:
+        folder = known["LIBDIR"]
+        python = [f"-L{folder}", f"-Wl,-rpath,{folder}", f"-lpython{known['LDVERSION']}"]
+    else:
+        python = [f"{known['LIBPL']}/{known['LIBRARY']}", "-Wl,--export-dynamic"]
+    return [*_library_flags(), *python, *known["LIBS"].split(), *known["SYSLIBS"].split()]
 
 
 @pytest.fixture(scope="session")
@@ -82,11 +102,12 @@ def compile_module(ext_dir):
     """Compiles tests/python/ext/NAME against the installed headers and imports it, once."""
     loaded = {}
 
-    def build(source: str):
+    def build(source: str, flags: list[str] | None = None):
         name = Path(source).stem
         if name not in loaded:
             target = ext_dir / (name + sysconfig.get_config_var("EXT_SUFFIX"))
-            subprocess.run(_command(EXT / source, target, *_extension_flags()), check=True)
+            command = _command(EXT / source, target, *(flags or _extension_flags()))
+            subprocess.run(command, check=True)
             spec = importlib.util.spec_from_file_location(name, target)
             loaded[name] = importlib.util.module_from_spec(spec)
             spec.loader.exec_module(loaded[name])
@@ -108,23 +129,36 @@ def recorder(compile_module):
 
 
 @pytest.fixture(scope="session")
+def core(compile_module):
+    """An extension over the C library alone, which subinterpreters can import."""
+    return compile_module("core.c", ["-shared", *_library_flags()])
+
+
+@pytest.fixture(scope="session")
+def host(ext_dir) -> Path:
+    """A C program that embeds this Python."""
+    target = ext_dir / "host"
+    subprocess.run(_command(EXT / "host.c", target, *_embedding_flags()), check=True)
+    return target
+
+
+@pytest.fixture(scope="session")
 def watchfree(ext_dir) -> Path:
     """A library that, preloaded, counts what the C library's free gets."""
     target = ext_dir / "libwatchfree.so"
-    subprocess.run(_command(EXT / "watchfree.c", target), check=True)
+    subprocess.run(_command(EXT / "watchfree.c", target, "-shared"), check=True)
     return target
 
 
 @pytest.fixture
-def run_python(ext_dir, tmp_path):
-    """Runs source code in a fresh interpreter, which also finds the compiled modules."""
+def run_program(ext_dir, tmp_path):
+    """Runs a command, with a time limit, in which Python finds the compiled modules, too."""
 
-    def run(code: str, *arguments: str, env=None, check=True, flags=(), **options):
+    def run(*command: str | Path, env=None, check=True, **options):
         path = os.pathsep.join([str(ext_dir), os.environ.get("PYTHONPATH", "")])
-        environment = {**os.environ, "PYTHONPATH": path, **(env or {})}
         result = subprocess.run(
-            [sys.executable, *flags, "-c", code, *arguments],
-            env=environment,
+            command,
+            env={**os.environ, "PYTHONPATH": path, **(env or {})},
             capture_output=True,
             text=True,
             timeout=TIMEOUT,
@@ -134,5 +168,29 @@ def run_python(ext_dir, tmp_path):
         if check:
             assert result.returncode == 0, result.stderr
         return result
+
+    return run
+
+
+@pytest.fixture
+def run_python(run_program):
+    """Runs source code in a fresh interpreter."""
+
+    def run(code: str, *arguments: str, flags=(), **options):
+        return run_program(sys.executable, *flags, "-c", code, *arguments, **options)
+
+    return run
+
+
+@pytest.fixture
+def run_host(run_program, host):
+    """Runs source codes one after the other in the C program; what it shows and what they print."""
+
+    def run(*codes: str) -> tuple[list[dict], list[str]]:
+        result = run_program(host, sys.executable, *codes)
+        assert result.stderr == ""
+        lines = result.stdout.splitlines()
+        shown = [json.loads(line) for line in lines if line.startswith("{")]
+        return shown, [line for line in lines if not line.startswith("{")]
 
     return run

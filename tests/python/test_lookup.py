@@ -1,6 +1,8 @@
 """From an array back to its MemInfo, through whatever stands in between."""
 
+import gc
 import pickle
+import sys
 from collections.abc import Callable
 
 import memrt
@@ -73,14 +75,30 @@ def test_every_view_leads_to_the_same_meminfo(view, source, probe):
     assert memrt.handler_name(seen) == memrt.handler_name(source)
 
 
+@pytest.mark.parametrize("make", SOURCES.values(), ids=SOURCES)
 @pytest.mark.parametrize("view", VIEWS)
-def test_the_last_view_frees_the_block_once(view, source):
-    before = memrt.stats()
+def test_the_last_view_frees_the_block_once(view, make, probe):
+    source = make(probe)
+    start = memrt.meminfo(source).data
     seen = VIEWS[view](source)
-    source = None  # the parameter's own reference stays with pytest
-    change = memrt.stats() - before
-    assert change.free == 0
+    before = memrt.stats()
+    del source
+    assert (memrt.stats() - before).free == 0
+    if isinstance(seen, np.ndarray):
+        assert start <= seen.ctypes.data <= start + 80
     assert memrt.is_managed(seen)
+    del seen
+    gc.collect()
+    change = memrt.stats() - before
+    assert (change.free, change.mi_free) == (1, 1)
+
+
+def test_views_of_one_memory_count_it_once_where_getsizeof_leaves_it_out(source):
+    views = [source[i:] for i in range(5)] + [source[::-1], source.reshape(2, -1)]
+    assert sum(memrt.meminfo(view).size for view in views) == 7 * 80
+    assert sum(mi.size for mi in {memrt.meminfo(view) for view in views}) == 80
+    empty = sys.getsizeof(source.view())
+    assert sys.getsizeof(source) == empty + (80 if source.flags.owndata else 0)
 
 
 def test_meminfo_of_an_array_over_a_meminfo_object_is_that_object():

@@ -50,11 +50,22 @@ def test_a_chain_of_views_is_collapsed_to_the_array_that_owns():
 
 @pytest.mark.parametrize(
     ("protocol", "size", "handler"),
-    [(4, 100, "default_allocator"), (4, 8000, None), (5, 8000, None)],
+    [(2, 100, "memrt:in force"), (4, 100, "memrt:in force"), (4, 8000, None), (5, 8000, None)],
 )
 def test_pickles_come_back_on_memory_that_depends_on_protocol_and_size(protocol, size, handler):
-    a = pickle.loads(pickle.dumps(np.zeros(size, "u1"), protocol))
-    assert memrt.handler_name(a) == handler
+    for source in (np.zeros(size, "u1"), memrt.zeros(size, "u1")):
+        with memrt.Policy(name="in force"):
+            a = pickle.loads(pickle.dumps(source, protocol))
+        assert memrt.handler_name(a) == handler
+
+
+def test_files_are_loaded_through_the_handler_and_mapped_without_it(tmp_path):
+    np.save(tmp_path / "a.npy", np.arange(100))
+    with memrt.Policy(name="file"):
+        assert memrt.handler_name(np.load(tmp_path / "a.npy")) == "memrt:file"
+        assert memrt.handler_name(np.load(tmp_path / "a.npy", mmap_mode="r")) is None
+        assert memrt.handler_name(np.memmap(tmp_path / "a.npy")) is None
+        assert memrt.handler_name(np.frombuffer(bytes(80))) is None
 
 
 def test_an_array_over_a_capsule_cannot_be_made_writeable_again_but_one_over_a_meminfo_can(probe):

@@ -232,6 +232,38 @@ def test_a_cycle_with_an_array_of_an_object_is_collected():
     assert owner() is None
 
 
+def by_handler():
+    with memrt.Policy():
+        return np.empty(100)
+
+
+IN_CYCLES = {
+    "MemInfo": lambda probe: memrt.alloc(1000),
+    "array": lambda probe: memrt.zeros(100)[3:],
+    "array of a handler": lambda probe: by_handler(),
+    "array over a capsule": lambda probe: probe.make_array(100)[1:],
+    "adopted array": lambda probe: memrt.adopt(np.ones(100)),
+    "array over an owner": lambda probe: memrt.as_array(wrapped()[0]),
+    "memoryview": lambda probe: memoryview(memrt.alloc(10)),
+}
+
+
+@pytest.mark.parametrize("kind", IN_CYCLES)
+def test_memory_in_a_cycle_of_other_objects_is_freed_by_the_collector(kind, probe):
+    class Node:
+        pass
+
+    before = memrt.stats()
+    node = Node()
+    node.myself, node.kept = node, IN_CYCLES[kind](probe)
+    del node
+    assert (memrt.stats() - before).free == 0
+    gc.collect()
+    change = memrt.stats() - before
+    assert change.alloc == change.free == 1
+    assert (change.live, change.adopted) == (0, 0)
+
+
 def test_two_objects_over_one_memory_do_not_let_the_collector_take_it(probe):
     mi, owner = wrapped()
     second = memrt.meminfo(probe.to_array(mi, (64,), "u1", None, 0, 0))

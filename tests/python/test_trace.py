@@ -72,6 +72,46 @@ def test_a_resized_array_shows_with_its_new_size(tracing):
     assert traced() == []
 
 
+def resize(a, n):
+    a.resize(n, refcheck=False)
+
+
+def test_an_array_from_before_tracing_shows_once_it_is_resized():
+    a = by_handler(SIZE)
+    tracemalloc.start()
+    try:
+        assert traced() == []
+        resize(a, 2 * SIZE)
+        assert traced() == [(DOMAIN, 2 * SIZE)]
+        del a
+        assert traced() == []
+    finally:
+        tracemalloc.stop()
+
+
+def test_an_array_resized_while_tracing_was_off_leaves_no_trace_behind(tracing):
+    a = by_handler(SIZE)
+    tracemalloc.stop()
+    resize(a, 2 * SIZE)
+    tracemalloc.start()
+    assert traced() == []
+    resize(a, 3 * SIZE)
+    assert traced() == [(DOMAIN, 3 * SIZE)]
+    del a
+    assert traced() == []
+
+
+def test_a_buffer_that_others_hold_when_its_array_is_resized_is_not_counted_with_the_copy(tracing):
+    a = by_handler(SIZE)
+    held = memrt.meminfo(a)
+    resize(a, 2 * SIZE)
+    assert traced() == [(DOMAIN, 2 * SIZE)]
+    del held
+    assert traced() == [(DOMAIN, 2 * SIZE)]
+    del a
+    assert traced() == []
+
+
 @pytest.mark.parametrize("name", MAKERS)
 def test_tracing_may_stop_and_start_during_the_life_of_a_buffer(name):
     before = MAKERS[name](SIZE)
@@ -126,3 +166,42 @@ def test_traces_from_many_threads_are_all_taken_off(tracing):
         thread.join()
     sizes = [t.size for t in tracemalloc.take_snapshot().traces if t.domain == DOMAIN]
     assert SIZE // 100 not in sizes
+
+
+UNTRACEABLE = """
+import sys, tracemalloc, memrt, numpy as np
+try:
+    import _testcapi
+    _testcapi.set_nomemory
+except (ImportError, AttributeError):
+    print("no _testcapi"); sys.exit()
+
+policy = memrt.Policy()
+never = 10**9
+_testcapi.set_nomemory(never)  # comes before tracemalloc, which then asks it for memory
+tracemalloc.start()
+np.zeros(100)  # what NumPy makes at its first use
+refused = 0
+with policy:
+    for nth in range(1, 50):
+        before, a = policy.stats(), None
+        _testcapi.set_nomemory(nth - 1, nth)  # the nth request of Python fails
+        try:
+            a = np.zeros(100)
+        except MemoryError:
+            pass
+        _testcapi.set_nomemory(never)
+        change = policy.stats() - before
+        if a is None:
+            assert change.live == 0 and change.alloc == change.free, nth
+            refused += change.alloc
+print("refused with a block:", refused)
+"""
+
+
+def test_a_block_that_tracemalloc_cannot_record_comes_back_with_whatever_size(run_python):
+    """NumPy then frees it with the size of one element."""
+    result = run_python(UNTRACEABLE)
+    if "no _testcapi" in result.stdout:
+        pytest.skip("this Python has no _testcapi")
+    assert int(result.stdout.split(":")[1]) > 0
