@@ -96,7 +96,7 @@ class _ThreadPatch:
                 raise
 
         self._original, self._start = original, start
-        threading.Thread.start = start  # type: ignore[method-assign]
+        threading.Thread.start = start  # type: ignore[method-assign, assignment]
 
     def remove(self) -> None:
         """Take it off; below another library's patch it stays, and only passes on."""

@@ -108,12 +108,11 @@ def _run_as_main(name: str, alter_argv: bool) -> None:
 
 
 def _new_main(path: str | None) -> types.ModuleType:
-    module: Any = types.ModuleType("__main__")
-    module.__builtins__ = sys.modules["builtins"]
+    module = types.ModuleType("__main__")
+    vars(module)["__builtins__"] = sys.modules["builtins"]
     if path is not None:
-        module.__file__ = path
-        module.__cached__ = None
-        module.__loader__ = importlib.machinery.SourceFileLoader("__main__", path)
+        loader = importlib.machinery.SourceFileLoader("__main__", path)
+        vars(module).update(__file__=path, __cached__=None, __loader__=loader)
     _keep.append(sys.modules["__main__"])
     sys.modules["__main__"] = module
     return module
@@ -123,7 +122,7 @@ _keep: list[types.ModuleType] = []  # the frames that called us still use its gl
 
 
 def _compile(source: bytes, path: str) -> types.CodeType:
-    code = pkgutil.read_code(io.BytesIO(source))  # type: ignore[attr-defined]
+    code: types.CodeType | None = pkgutil.read_code(io.BytesIO(source))
     return code or compile(source, path, "exec", dont_inherit=True)
 
 

@@ -47,5 +47,5 @@ def field_meanings() -> dict[str, str]:
     meanings = {}
     for field, text in itertools.pairwise(body):
         if isinstance(field, ast.AnnAssign) and isinstance(text, ast.Expr):
-            meanings[field.target.id] = text.value.value  # type: ignore[attr-defined]
+            meanings[ast.unparse(field.target)] = ast.literal_eval(text.value)
     return meanings
