@@ -200,8 +200,9 @@ print("refused with a block:", refused)
 
 
 def test_a_block_that_tracemalloc_cannot_record_comes_back_with_whatever_size(run_python):
-    """NumPy then frees it with the size of one element."""
+    """NumPy frees it with the size of one element, or in its older versions does not notice."""
     result = run_python(UNTRACEABLE)
     if "no _testcapi" in result.stdout:
         pytest.skip("this Python has no _testcapi")
-    assert int(result.stdout.split(":")[1]) > 0
+    notices = np.lib.NumpyVersion(np.__version__) >= "2.1.3"
+    assert (int(result.stdout.split(":")[1]) > 0) == notices
