@@ -238,3 +238,18 @@ def test_no_command_is_an_error_that_shows_the_usage():
     result = python("-m", "memrt")
     assert result.returncode == 2
     assert "usage: python -m memrt" in result.stderr
+
+
+@pytest.mark.parametrize("verb", ["info", "stats"])
+def test_a_reader_that_goes_away_is_no_error(verb):
+    reader, writer = os.pipe()
+    os.close(reader)
+    result = subprocess.run(
+        [sys.executable, "-m", "memrt", verb],
+        stdout=writer,
+        stderr=subprocess.PIPE,
+        timeout=60,
+        check=False,
+    )
+    os.close(writer)
+    assert (result.returncode, result.stderr) == (0, b"")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 
 from memrt.commands import info, run, stats
@@ -25,10 +26,22 @@ def main(arguments: list[str] | None = None) -> None:
     """Run one command; ends the process with status 2 when it could not be carried out."""
     chosen = _parser().parse_args(arguments)
     try:
-        chosen.execute(chosen)
+        if chosen.execute is run.execute:
+            chosen.execute(chosen)
+        else:
+            _print_all(chosen)
     except CommandError as error:
         print(f"memrt: {error}", file=sys.stderr)
         sys.exit(2)
+
+
+def _print_all(chosen: argparse.Namespace) -> None:
+    """Carry out a command that only prints; a reader that has seen enough, like head, may go."""
+    try:
+        chosen.execute(chosen)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for the flush at exit
 
 
 def _parser() -> argparse.ArgumentParser:
