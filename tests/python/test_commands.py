@@ -116,7 +116,11 @@ ENDINGS = {
         "import sys\nsys.excepthook = lambda t, e, tb: print(t, tb.tb_lineno, tb.tb_next)\n1 / 0",
         1,
     ),
-    "Ctrl-C": ("import os, signal; os.kill(os.getpid(), signal.SIGINT); input()", -signal.SIGINT),
+    "Ctrl-C": (  # where the tests run in the background, SIGINT is ignored by inheritance
+        "import os, signal\nsignal.signal(signal.SIGINT, signal.default_int_handler)\n"
+        "os.kill(os.getpid(), signal.SIGINT)\ninput()",
+        -signal.SIGINT,
+    ),
     "a missing import": ("import no_such_module_anywhere", 1),
 }
 
