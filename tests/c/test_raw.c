@@ -27,8 +27,10 @@ TEST(calloc_of_a_product_that_overflows_is_null_and_counted_as_failed)
     ck_assert_ptr_null(api->block_calloc(NULL, SIZE_MAX / 2, 4));
     ck_assert_ptr_null(api->block_calloc(NULL, 4, SIZE_MAX / 2));
     ck_assert_ptr_null(api->block_calloc(NULL, SIZE_MAX, 1));
+    ck_assert_ptr_null(api->block_calloc(NULL, SIZE_MAX, SIZE_MAX));  /* 1 where it wraps around */
+    ck_assert_ptr_null(api->block_calloc(NULL, SIZE_MAX / 2 + 9, 2)); /* 16 */
     books_expect_unchanged(&before);
-    ck_assert_uint_eq(stats_of(NULL).failed, before.stats.failed + 3);
+    ck_assert_uint_eq(stats_of(NULL).failed, before.stats.failed + 5);
 }
 
 TEST(the_size_that_free_is_given_is_not_believed)
@@ -99,12 +101,16 @@ TEST(a_meminfo_with_inline_data_is_found_from_its_first_byte)
 TEST_EACH(realloc_of_a_block_that_others_hold_leaves_theirs_and_copies, 2)
 {
     int was = api->tracking(index);
-    void *data = api->block_alloc(NULL, 100);
+    memrt_policy_t *policy;
+    memrt_policy_options_t settings = {.struct_size = sizeof(settings), .alignment = 65536};
+    ck_assert_int_eq(api->policy_new(&settings, &policy), MEMRT_OK);
+    void *data = api->block_alloc(policy, 100);
     memrt_meminfo_t *held;
     pattern_write(data, 100, 7);
     ck_assert_int_eq(api->block_meminfo(data, &held), MEMRT_OK);
-    void *own = api->block_realloc(NULL, data, 200);
+    void *own = api->block_realloc(policy, data, 200);
     ck_assert_ptr_ne(own, data);
+    ck_assert_uint_eq((uintptr_t)own % 65536, 0);
     ck_assert_ptr_eq(api->get_data(held), data);
     ck_assert(pattern_holds(data, 100, 7));
     ck_assert(pattern_holds(own, 100, 7));
@@ -113,6 +119,7 @@ TEST_EACH(realloc_of_a_block_that_others_hold_leaves_theirs_and_copies, 2)
     ck_assert_uint_eq(api->refcount(held), 1);
     api->release(held);
     api->block_free(NULL, own, 0);
+    api->policy_release(policy);
     api->tracking(was);
 }
 

@@ -4,6 +4,7 @@
 
 #include "runtime/alloc/allocator.h"
 #include "support/books.h"
+#include "support/counting.h"
 #include "support/failing.h"
 #include "support/pattern.h"
 
@@ -132,7 +133,13 @@ TEST(an_external_allocator_is_refused)
 
 TEST(the_second_allocation_of_two_failing_leaks_nothing)
 {
-    memrt_new_options_t options = {.struct_size = sizeof(options), .name = "two parts"};
+    memrt_allocator_t counting;
+    memrt_policy_t *policy;
+    ck_assert_int_eq(counting_new(api->allocator_default(), &counting), MEMRT_OK);
+    memrt_policy_options_t settings = {.struct_size = sizeof(settings), .allocator = &counting};
+    ck_assert_int_eq(api->policy_new(&settings, &policy), MEMRT_OK);
+    memrt_new_options_t options = {
+        .struct_size = sizeof(options), .name = "two parts", .policy = policy};
     for (uint64_t nth = 1; nth <= 3; nth++) {
         memrt_failure_plan_t plan = {.struct_size = sizeof(plan), .nth = nth};
         memrt_meminfo_t *mi = NULL;
@@ -142,7 +149,11 @@ TEST(the_second_allocation_of_two_failing_leaks_nothing)
         ck_assert_int_eq(api->fail_allocations(NULL), MEMRT_OK);
         ck_assert_ptr_null(mi);
         books_expect_unchanged(&before);
+        counts_t counts = counting_read(&counting); /* what was never born is on no account */
+        ck_assert_uint_eq(counts.allocs, counts.frees);
     }
+    ck_assert_uint_gt(counting_read(&counting).allocs, 0);
+    api->policy_release(policy);
 }
 
 TEST(whoever_else_holds_the_data_block_keeps_it_when_it_is_resized)

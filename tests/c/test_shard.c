@@ -9,6 +9,7 @@
 #include "runtime/stats/shard.h"
 #include "runtime/stats/stats.h"
 #include "support/books.h"
+#include "support/child.h"
 #include "support/crew.h"
 
 static size_t count_records(bool in_use_only)
@@ -91,6 +92,35 @@ TEST(a_thread_that_ends_gives_its_record_back)
     size_t in_use = count_records(true);
     run_one_after_another(3);
     ck_assert_uint_eq(count_records(true), in_use);
+}
+
+static void *allocate_and_stay(void *together)
+{
+    alloc_and_free(NULL);
+    pthread_barrier_wait(together);
+    pthread_barrier_wait(together);
+    return NULL;
+}
+
+static void expect_one_record_in_use(void *context)
+{
+    (void)context;
+    REQUIRE(count_records(true) == 1);
+}
+
+TEST(records_of_threads_that_a_forked_child_does_not_have_can_be_taken_there)
+{
+    pthread_t thread;
+    pthread_barrier_t together;
+    pthread_barrier_init(&together, NULL, 2);
+    alloc_and_free(NULL); /* the main thread has one */
+    ck_assert_int_eq(pthread_create(&thread, NULL, allocate_and_stay, &together), 0);
+    pthread_barrier_wait(&together);
+    ck_assert_uint_ge(count_records(true), 2);
+    child_expect_success(expect_one_record_in_use, NULL);
+    pthread_barrier_wait(&together);
+    pthread_join(thread, NULL);
+    pthread_barrier_destroy(&together);
 }
 
 static void *free_late(void *data)
