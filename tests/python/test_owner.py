@@ -1,5 +1,6 @@
 """wrap(): foreign memory under a MemInfo, and what gives it back."""
 
+import contextlib
 import ctypes
 import gc
 import sys
@@ -107,36 +108,54 @@ def test_a_dtor_may_make_and_drop_managed_memory_itself():
     assert seen == [0, "inner", "outer"]
 
 
-def test_a_pending_exception_survives_a_dtor_that_runs_python():
+def test_a_pending_exception_survives_a_dtor_that_runs_python(probe):
     seen = []
 
     def dtor(address, nbytes):
-        try:
+        seen.append(sys.exc_info())
+        with contextlib.suppress(KeyError):
             raise KeyError("inside the dtor")
-        except KeyError:
-            seen.append(sys.exc_info()[0])
 
-    def fail():
-        mi, _ = wrapped(dtor=dtor)
-        array = memrt.as_array(mi)
-        del mi
-        array[100]  # raises while the array is the frame's only reference
-
-    with pytest.raises(IndexError, match="out of bounds"):
-        fail()
-    gc.collect()
-    assert seen == [KeyError]
+    kept = [memrt.as_array(wrapped(dtor=dtor)[0])]
+    with pytest.raises(LookupError, match="pending"):
+        probe.fail_and_clear(kept)
+    assert seen == [(None, None, None)]
+    assert kept == []
 
 
-def test_arrays_dropped_while_an_exception_propagates_leave_it_alone(recorder):
-    def fail():
-        kept = [memrt.zeros(100), memrt.Policy(name="t")]
-        with kept[1]:
-            kept.append(np.ones(1000))
-        raise LookupError("mine")
+def test_a_pending_exception_survives_a_dtor_that_raises(probe, monkeypatch):
+    seen = []
+    monkeypatch.setattr(sys, "unraisablehook", lambda unraisable: seen.append(unraisable.exc_type))
+    kept = [wrapped(dtor=lambda address, nbytes: 1 / 0)[0]]
+    with pytest.raises(LookupError, match="pending"):
+        probe.fail_and_clear(kept)
+    assert seen == [ZeroDivisionError]
 
-    with pytest.raises(LookupError, match="mine"):
-        fail()
+
+DROPPED = {
+    "MemInfo": lambda probe: memrt.alloc(1000),
+    "array": lambda probe: memrt.zeros(100)[3:],
+    "array of a handler": lambda probe: by_handler(),
+    "array over a capsule": lambda probe: probe.make_array(100)[1:],
+    "adopted array": lambda probe: memrt.adopt(np.ones(100)),
+    "array over an owner": lambda probe: memrt.as_array(wrapped()[0]),
+    "memoryview": lambda probe: memoryview(memrt.alloc(10)),
+}
+
+
+def by_handler():
+    with memrt.Policy():
+        return np.empty(100)
+
+
+@pytest.mark.parametrize("kind", DROPPED)
+def test_a_pending_exception_survives_the_end_of_memory(kind, probe):
+    before = memrt.stats()
+    kept = [DROPPED[kind](probe)]
+    with pytest.raises(LookupError, match="pending"):
+        probe.fail_and_clear(kept)
+    change = memrt.stats() - before
+    assert (change.alloc, change.free) == (1, 1)
 
 
 @pytest.mark.parametrize(
@@ -232,30 +251,14 @@ def test_a_cycle_with_an_array_of_an_object_is_collected():
     assert owner() is None
 
 
-def by_handler():
-    with memrt.Policy():
-        return np.empty(100)
-
-
-IN_CYCLES = {
-    "MemInfo": lambda probe: memrt.alloc(1000),
-    "array": lambda probe: memrt.zeros(100)[3:],
-    "array of a handler": lambda probe: by_handler(),
-    "array over a capsule": lambda probe: probe.make_array(100)[1:],
-    "adopted array": lambda probe: memrt.adopt(np.ones(100)),
-    "array over an owner": lambda probe: memrt.as_array(wrapped()[0]),
-    "memoryview": lambda probe: memoryview(memrt.alloc(10)),
-}
-
-
-@pytest.mark.parametrize("kind", IN_CYCLES)
+@pytest.mark.parametrize("kind", DROPPED)
 def test_memory_in_a_cycle_of_other_objects_is_freed_by_the_collector(kind, probe):
     class Node:
         pass
 
     before = memrt.stats()
     node = Node()
-    node.myself, node.kept = node, IN_CYCLES[kind](probe)
+    node.myself, node.kept = node, DROPPED[kind](probe)
     del node
     assert (memrt.stats() - before).free == 0
     gc.collect()

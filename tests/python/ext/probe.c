@@ -172,6 +172,15 @@ static PyObject *hold(PyObject *module, PyObject *object)
     return mi != NULL ? PyLong_FromVoidPtr(mi) : NULL;
 }
 
+/// fail_and_clear(list): drop what the list holds while an exception is set, and raise that
+static PyObject *fail_and_clear(PyObject *module, PyObject *list)
+{
+    (void)module;
+    PyErr_SetString(PyExc_LookupError, "pending");
+    (void)PyList_SetSlice(list, 0, PyList_GET_SIZE(list), NULL);
+    return NULL;
+}
+
 static void *release_body(void *mi)
 {
     api->release(mi);
@@ -351,6 +360,7 @@ static PyMethodDef methods[] = {
     {"address", address, METH_O, NULL},
     {"hold", hold, METH_O, NULL},
     {"release", release, METH_O, NULL},
+    {"fail_and_clear", fail_and_clear, METH_O, NULL},
     {"release_without_gil", release_without_gil, METH_VARARGS, NULL},
     {"release_after_python", release_after_python, METH_O, NULL},
     {"churn", churn, METH_NOARGS, NULL},
