@@ -129,6 +129,12 @@ def recorder(compile_module):
 
 
 @pytest.fixture(scope="session")
+def steps(compile_module):
+    """memrt/numpy.h with each step of making an array failing on demand."""
+    return compile_module("steps.c")
+
+
+@pytest.fixture(scope="session")
 def core(compile_module):
     """An extension over the C library alone, which subinterpreters can import."""
     return compile_module("core.c", ["-shared", *_library_flags()])

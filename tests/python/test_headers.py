@@ -1,6 +1,7 @@
 """memrt/import.h and memrt/numpy.h as an extension module uses them."""
 
 import gc
+import sys
 
 import memrt
 import numpy as np
@@ -89,6 +90,21 @@ def test_a_layout_that_is_refused_gives_the_reference_back(probe):
     with pytest.raises(ValueError, match="dim"):
         probe.to_array(mi, too_many, "f8", None, 0, 0)
     assert mi.refcount == 1
+
+
+@pytest.mark.parametrize("step", ["capsule", "array", "base"])
+def test_a_step_that_fails_on_the_way_to_an_array_gives_memory_and_dtype_back_once(step, steps):
+    dtype = np.dtype([("x", "u1")])
+    before = sys.getrefcount(dtype)
+    with pytest.raises((RuntimeError, ValueError)):
+        steps.make(step, dtype)
+    assert steps.ended() == 1
+    assert sys.getrefcount(dtype) == before
+    array = steps.make("", dtype)
+    assert steps.ended() == 0
+    del array
+    assert steps.ended() == 1
+    assert sys.getrefcount(dtype) == before
 
 
 def test_numpys_set_base_object_takes_the_reference_also_when_it_fails(probe):
