@@ -104,6 +104,17 @@ def test_a_dtor_of_a_module_global_still_runs_at_exit(run_python):
     assert result.stdout == "freed 64\n"
 
 
+def test_a_dtor_that_reaches_its_own_array_does_not_run_at_exit(run_python):
+    """The array is a link that the cycle collector cannot see; with a MemInfo it could."""
+    result = run_python(
+        "import ctypes, memrt\n"
+        "data = ctypes.create_string_buffer(64)\n"
+        "mi = memrt.wrap(ctypes.addressof(data), 64, lambda a, n: print('freed', n), data)\n"
+        "array = memrt.as_array(mi); del mi\n"
+    )
+    assert (result.stdout, result.stderr) == ("", "")
+
+
 def test_a_thread_of_c_that_releases_while_python_ends_neither_hangs_nor_crashes(run_python, probe):
     result = run_python("import memrt, probe; probe.churn(); a = memrt.zeros(10)\n")
     assert result.stderr == ""
