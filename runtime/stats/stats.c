@@ -13,6 +13,7 @@ typedef struct walk {
     const memrt__account_t *account; ///< NULL: all
     memrt__shard_t sum;              ///< gauge words: sum of pending, highest rise
     size_t threads;                  ///< records that took part
+    uint64_t peak;                   ///< highest that the account and its gauges know of
 } walk_t;
 
 static void add_outs(const memrt__shard_t *shard, memrt__shard_t *sum)
@@ -101,6 +102,29 @@ static void add_gauges(walk_t *walk)
     }
 }
 
+/// A difference of counters that were read while others count may come out below zero: then it is
+/// 0.
+static uint64_t above_zero(size_t difference)
+{
+    return (ptrdiff_t)difference > 0 ? difference : 0;
+}
+
+static const memrt__account_t *gauge_account(const memrt__account_t *account)
+{
+    return account == NULL ? &memrt__process : account;
+}
+
+/// The peak comes before the sums: while others work, these only grow, so that no more seems to
+/// have been in use than was ever allocated.
+static void read_peak(walk_t *walk)
+{
+    const memrt__account_t *account = gauge_account(walk->account);
+    uint64_t highest = above_zero(memrt__load_acquire(&account->peak));
+    size_t flushed = memrt__load_acquire(&account->flushed);
+    add_gauges(walk);
+    walk->peak = memrt__size_max(highest, above_zero(flushed + walk->sum.gauge.rise));
+}
+
 /// One reading. Returns the bytes that went out meanwhile: what is live seems by at most that much
 /// more than it was.
 static size_t read_once(const memrt__account_t *account, walk_t *walk)
@@ -110,9 +134,9 @@ static size_t read_once(const memrt__account_t *account, walk_t *walk)
     if (account == NULL) {
         walk->sum = after.sum = past;
     }
+    read_peak(walk);
     add_everywhere(add_outs, walk);
     add_everywhere(add_ins, walk);
-    add_gauges(walk);
     add_everywhere(add_outs, &after);
     return after.sum.bytes_out - walk->sum.bytes_out;
 }
@@ -137,21 +161,6 @@ static void sum_up(walk_t *walk)
     memrt__unlock(MEMRT__RANK_THREADS);
 }
 
-/// A difference of counters that were read while others count may come out below zero: then it is
-/// 0.
-static uint64_t above_zero(size_t difference)
-{
-    return (ptrdiff_t)difference > 0 ? difference : 0;
-}
-
-static uint64_t peak_of(const memrt__account_t *account, const walk_t *walk, uint64_t live)
-{
-    uint64_t highest = above_zero(memrt__load_relaxed(&account->peak));
-    uint64_t rising = above_zero(memrt__load_relaxed(&account->flushed) + walk->sum.gauge.rise);
-    highest = memrt__size_max(highest, rising);
-    return memrt__size_max(highest, live);
-}
-
 /// One thread's gauge is exact. With more, each may hide or add up to a limit's worth.
 static uint64_t peak_error(const memrt__account_t *account, const walk_t *walk)
 {
@@ -164,7 +173,6 @@ void memrt__stats_read(const memrt__account_t *account, memrt_stats_t *out)
     walk_t walk = {.account = account};
     sum_up(&walk);
     const memrt__shard_t *sum = &walk.sum;
-    const memrt__account_t *gauge = account == NULL ? &memrt__process : account;
     out->alloc = sum->alloc;
     out->free = sum->free;
     out->mi_alloc = sum->mi_alloc;
@@ -172,8 +180,8 @@ void memrt__stats_read(const memrt__account_t *account, memrt_stats_t *out)
     out->realloc = sum->realloc;
     out->failed = sum->failed;
     out->live = above_zero(sum->bytes_in - sum->bytes_out);
-    out->peak = peak_of(gauge, &walk, out->live);
-    out->peak_error = peak_error(gauge, &walk);
+    out->peak = memrt__size_max(walk.peak, out->live);
+    out->peak_error = peak_error(gauge_account(account), &walk);
     out->total = sum->bytes_in;
     out->adopted = above_zero(sum->adopted_in - sum->adopted_out);
     out->reserved = above_zero(sum->held_in - sum->held_out);
