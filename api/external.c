@@ -43,6 +43,9 @@ static void api_release(memrt_meminfo_t *mi)
 
 static void *api_get_data(memrt_meminfo_t *mi)
 {
+    if (MEMRT__UNLIKELY(memrt__is_probe(mi))) {
+        return (void *)(uintptr_t)&memrt__plain_table;
+    }
     return mi->data;
 }
 

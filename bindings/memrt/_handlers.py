@@ -36,6 +36,7 @@ def push(owner: object, handler: Handler) -> None:
     """Make `handler` NumPy's in this context, in the name of `owner`."""
     entry = _Entry(owner, handler, _memrt.get_handler())
     _commit((*_stack.get(), entry), handler)
+    _memrt.entered(handler, 1)
 
 
 def pop(owner: object) -> bool:
@@ -49,6 +50,7 @@ def pop(owner: object) -> bool:
         _commit(stack[:index], entry.before)
     else:
         _stack.set((*stack[:index], _inherit(above[0], entry), *above[1:]))
+    _memrt.entered(entry.handler, -1)
     return True
 
 

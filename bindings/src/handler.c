@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "ndarray.h"
+#include "nrt_alloc.h"
 
 #define CAPSULE_NAME "mem_handler"
 
@@ -120,6 +121,20 @@ static PyObject *is_memrt_handler(PyObject *module, PyObject *handler)
     return PyBool_FromLong(memrt_handler_check(memrt__api(), handler));
 }
 
+static PyObject *entered_handler(PyObject *module, PyObject *args)
+{
+    PyObject *handler;
+    int change;
+    (void)module;
+    if (!PyArg_ParseTuple(args, "Oi:entered", &handler, &change)) {
+        return NULL;
+    }
+    if (handler != memrt__binding.default_handler) {
+        memrt__nrt_policies_entered(change);
+    }
+    Py_RETURN_NONE;
+}
+
 static PyObject *default_handler(PyObject *module, PyObject *unused)
 {
     (void)module;
@@ -135,6 +150,11 @@ PyMethodDef memrt__handler_methods[] = {
      "get_handler() -> handler\n\nThe handler that NumPy uses in the current context."},
     {"is_memrt_handler", is_memrt_handler, METH_O,
      "is_memrt_handler(handler) -> bool\n\nWhether it leads to a memrt policy."},
+    {"entered", entered_handler, METH_VARARGS,
+     "entered(handler, change) -> None\n\n"
+     "Tell that `handler` was put in place in one context more (1) or less (-1): compiled code "
+     "looks\n"
+     "for a policy only while one other than the default is in place somewhere."},
     {"default_handler", default_handler, METH_NOARGS,
      "default_handler() -> handler\n\nThe handler of the default policy."},
     {NULL, NULL, 0, NULL},

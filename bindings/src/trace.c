@@ -39,3 +39,16 @@ int memrt__trace_birth(memrt_meminfo_t *mi)
     api->watch(mi);
     return 0;
 }
+
+int memrt__trace_compiled(memrt_meminfo_t *mi)
+{
+    uintptr_t data = (uintptr_t)memrt__api()->get_data(mi);
+    if (PyTraceMalloc_Untrack(NUMPY_DOMAIN, data) == TRACING_IS_OFF || !PyGILState_Check()) {
+        return 1;
+    }
+    if (memrt__trace_birth(mi) < 0) {
+        PyErr_Clear();
+        return 0;
+    }
+    return 1;
+}

@@ -249,6 +249,21 @@ typedef struct memrt_api {
 #define MEMRT_HAS(api, slot)                                                                       \
     (offsetof(memrt_api_t, slot) + sizeof((api)->slot) <= (api)->struct_size)
 
+/// See memrt_api_of_nrt().
+#define MEMRT_PROBE ((size_t)0x6d656d7274707262u)
+
+/// The whole table, given a pointer to the six slots of Numba's NRT_api_functions, as compiled code
+/// gets it from Numba's NRT_get_api(); NULL when those are not memrt's.
+///
+/// Numba's own table says nothing of its size or maker, so this asks get_data about a MemInfo that
+/// no runtime would make: Numba answers with its `data`, which is NULL, memrt with its table.
+static inline const memrt_api_t *memrt_api_of_nrt(const void *nrt_api_functions)
+{
+    memrt_meminfo_t probe = {MEMRT_PROBE, NULL, NULL, NULL, 0, NULL, 0, 0, 0, 0, 0, 0};
+    probe.dtor_info = &probe;
+    return (const memrt_api_t *)((const memrt_api_t *)nrt_api_functions)->get_data(&probe);
+}
+
 #if defined(__GNUC__)
 #define MEMRT_EXPORT __attribute__((visibility("default")))
 #else

@@ -15,7 +15,7 @@ HELP = "Run a Python program with all of NumPy's arrays on memrt; a summary goes
 EXAMPLES = """\
 Options of memrt stand before the program, those of the program after it. The program sees the
 arguments, standard input, __main__ module and exit status that it would have without memrt.
-Processes that it starts are not on memrt.
+Processes that it starts are not on memrt, except that with --numba their Numba is.
 
 examples:
   python -m memrt run script.py --its-own-option
@@ -30,6 +30,8 @@ def prepare_parser(parser: argparse.ArgumentParser) -> None:
                         help="of every array in bytes, a power of two (default 64)")  # fmt: skip
     parser.add_argument("--name", default="run", help="of the policy in reports (default 'run')")
     parser.add_argument("--track", action="store_true", help="list what is still live at the end")
+    parser.add_argument("--numba", action="store_true",
+                        help="put Numba on memrt, too, here and in child processes")  # fmt: skip
     parser.add_argument("--json", metavar="FILE", help="write the numbers to FILE as JSON")
     parser.add_argument("--quiet", action="store_true", help="print no summary")
     parser.add_argument("-m", dest="module", nargs=argparse.REMAINDER, metavar="MODULE",
@@ -44,8 +46,19 @@ def execute(arguments: argparse.Namespace) -> None:
     if arguments.track:
         _memrt.set_tracking(True)
     summarise_at_exit(policy, json_file=arguments.json, quiet=arguments.quiet)
+    if arguments.numba:
+        _put_numba_on_memrt()
     memrt.enable(policy)
     program.run()
+
+
+def _put_numba_on_memrt() -> None:
+    from memrt import numba
+
+    try:
+        numba.install(children=True)
+    except ImportError as error:
+        raise CommandError(str(error)) from None
 
 
 def _program(arguments: argparse.Namespace) -> Program:

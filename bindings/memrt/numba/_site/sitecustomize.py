@@ -1,0 +1,37 @@
+"""Runs at the start of every Python below ``python -m memrt run --numba``: its Numba is on memrt.
+
+Its folder stands first on PYTHONPATH, so it also runs the sitecustomize that it stands in front of.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from importlib.machinery import ModuleSpec, PathFinder
+from importlib.util import module_from_spec, spec_from_file_location
+from types import ModuleType
+
+_HERE = os.path.dirname(os.path.abspath(__file__))
+
+
+def _load(spec: ModuleSpec | None) -> ModuleType | None:
+    if spec is None or spec.loader is None:
+        return None
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def _finder() -> ModuleSpec | None:
+    path = os.path.join(os.path.dirname(_HERE), "_finder.py")
+    return spec_from_file_location("memrt.numba._finder", path)
+
+
+def _other_sitecustomize() -> ModuleSpec | None:
+    others = [path for path in sys.path if os.path.abspath(path or os.curdir) != _HERE]
+    return PathFinder.find_spec("sitecustomize", others)
+
+
+vars(_load(_finder()))["put_in_place"]()
+if __name__ == "sitecustomize":
+    _load(_other_sitecustomize())

@@ -1,0 +1,147 @@
+#include "nrt_array.h"
+
+#include <string.h>
+
+#include "nrt_meminfo.h"
+#include "owner.h"
+
+_Static_assert(offsetof(memrt_nrt_array_t, meminfo) == 0, "Numba's ArrayModel: meminfo");
+_Static_assert(offsetof(memrt_nrt_array_t, parent) == 8, "Numba's ArrayModel: parent");
+_Static_assert(offsetof(memrt_nrt_array_t, nitems) == 16, "Numba's ArrayModel: nitems");
+_Static_assert(offsetof(memrt_nrt_array_t, itemsize) == 24, "Numba's ArrayModel: itemsize");
+_Static_assert(offsetof(memrt_nrt_array_t, data) == 32, "Numba's ArrayModel: data");
+_Static_assert(offsetof(memrt_nrt_array_t, shape_and_strides) == 40, "Numba's ArrayModel: shape");
+
+memrt_meminfo_t *memrt__nrt_meminfo_new_from_pyobject(void *data, PyObject *owner)
+{
+    memrt_meminfo_t *mi;
+    memrt_owner_t *keeper = memrt__owner_new(owner, NULL, 0, 0);
+    if (keeper == NULL) {
+        return NULL;
+    }
+    memrt_new_options_t options = {
+        .struct_size = sizeof(options), .dtor = memrt__owner_dtor, .dtor_info = keeper};
+    if (memrt__api()->meminfo_adopt(data, 0, &options, &mi) != MEMRT_OK) {
+        memrt__owner_discard(keeper);
+        PyErr_NoMemory();
+        return NULL;
+    }
+    return mi;
+}
+
+int memrt__nrt_adapt_ndarray_from_python(PyObject *object, memrt_nrt_array_t *out)
+{
+    if (!PyArray_Check(object)) {
+        return -1;
+    }
+    PyArrayObject *array = (PyArrayObject *)object;
+    int ndim = PyArray_NDIM(array);
+    memrt_meminfo_t *mi = memrt__nrt_meminfo_new_from_pyobject(PyArray_DATA(array), object);
+    if (mi == NULL) {
+        return -1;
+    }
+    out->meminfo = mi;
+    out->parent = object;
+    out->nitems = PyArray_SIZE(array);
+    out->itemsize = (npy_intp)PyArray_ITEMSIZE(array);
+    out->data = PyArray_DATA(array);
+    for (int i = 0; i < ndim; i++) {
+        out->shape_and_strides[i] = PyArray_DIM(array, i);
+        out->shape_and_strides[ndim + i] = PyArray_STRIDE(array, i);
+    }
+    return 0;
+}
+
+void memrt__nrt_adapt_buffer_from_python(const Py_buffer *buffer, memrt_nrt_array_t *out)
+{
+    out->meminfo =
+        buffer->obj != NULL ? memrt__nrt_meminfo_new_from_pyobject(buffer->buf, buffer->obj) : NULL;
+    out->parent = buffer->obj;
+    out->nitems = 1;
+    out->itemsize = buffer->itemsize;
+    out->data = buffer->buf;
+    for (int i = 0; i < buffer->ndim; i++) {
+        out->nitems *= buffer->shape[i];
+        out->shape_and_strides[i] = buffer->shape[i];
+        out->shape_and_strides[buffer->ndim + i] = buffer->strides[i];
+    }
+}
+
+/// Whether `parent` is an array that looks just like `array`; writeability does not count. -1 with
+/// an exception.
+static int is_parent(const memrt_nrt_array_t *array, int ndim, PyArray_Descr *descr)
+{
+    if (array->parent == NULL || !PyArray_Check(array->parent)) {
+        return 0;
+    }
+    PyArrayObject *parent = (PyArrayObject *)array->parent;
+    size_t extents = (size_t)ndim * sizeof(npy_intp);
+    if (PyArray_DATA(parent) != array->data || PyArray_NDIM(parent) != ndim ||
+        memcmp(PyArray_DIMS(parent), array->shape_and_strides, extents) != 0 ||
+        memcmp(PyArray_STRIDES(parent), array->shape_and_strides + ndim, extents) != 0) {
+        return 0;
+    }
+    return PyObject_RichCompareBool((PyObject *)PyArray_DESCR(parent), (PyObject *)descr, Py_EQ);
+}
+
+/// The base of a new array: a `_MemInfo` with a reference of its own, or NULL without an exception
+/// when nobody owns the data.
+static PyObject *base_for(const memrt_nrt_array_t *array)
+{
+    if (array->meminfo == NULL) {
+        return NULL;
+    }
+    memrt__api()->acquire(array->meminfo);
+    return memrt__nrt_meminfo_object(array->meminfo);
+}
+
+/// Steals `base`, also on failure; `base` may be NULL.
+static PyObject *new_array(const memrt_nrt_array_t *array, PyTypeObject *type, int ndim, int flags,
+                           PyArray_Descr *descr, PyObject *base)
+{
+    const npy_intp *shape = array->shape_and_strides;
+    Py_INCREF(descr);
+    PyObject *result =
+        PyArray_NewFromDescr(type, descr, ndim, shape, shape + ndim, array->data, flags, base);
+    if (result == NULL) {
+        Py_XDECREF(base);
+        return NULL;
+    }
+    if (base != NULL && PyArray_SetBaseObject((PyArrayObject *)result, base) < 0) {
+        Py_DECREF(result); /* SetBaseObject took `base`, also now */
+        return NULL;
+    }
+    return result;
+}
+
+/// Compiled code passes on NULL, with its exception, when it could not get at the type or the
+/// dtype.
+static int can_box(const PyTypeObject *type, const PyArray_Descr *descr)
+{
+    if (type != NULL && descr != NULL && PyArray_DescrCheck(descr)) {
+        return 1;
+    }
+    if (!PyErr_Occurred()) {
+        PyErr_Format(PyExc_TypeError, "expected a type and a dtype to box an array, got %.200s",
+                     type == NULL || descr == NULL ? "NULL" : Py_TYPE(descr)->tp_name);
+    }
+    return 0;
+}
+
+PyObject *memrt__nrt_adapt_ndarray_to_python_acqref(const memrt_nrt_array_t *array,
+                                                    PyTypeObject *type, int ndim, int writeable,
+                                                    PyArray_Descr *descr)
+{
+    if (!can_box(type, descr)) {
+        return NULL;
+    }
+    int same = is_parent(array, ndim, descr);
+    if (same != 0) {
+        return same > 0 ? Py_NewRef(array->parent) : NULL;
+    }
+    PyObject *base = base_for(array);
+    if (base == NULL && array->meminfo != NULL) {
+        return NULL;
+    }
+    return new_array(array, type, ndim, writeable ? NPY_ARRAY_WRITEABLE : 0, descr, base);
+}
