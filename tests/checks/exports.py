@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 
 LIBRARY_EXPORTS = {"memrt_get_api", "memrt_version"}
-EXTENSION_EXPORTS = {"PyInit__memrt"}
+EXTENSION_EXPORTS = {"PyInit__memrt", "PyInit__nrt_python"}
 LIBRARY_NEEDS = re.compile(r"(libc|libpthread)\.so\.\d+|ld-linux[-\w]*\.so\.\d+")
 SONAME = "libmemrt.so.1"
 PREFIX = re.compile("memrt_")

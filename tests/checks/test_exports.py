@@ -49,7 +49,9 @@ def test_a_wrong_soname_is_found(tmp_path):
 
 
 def test_an_extension_with_a_runtime_of_its_own_is_found(tmp_path):
-    found = exports.extension_violations(library(tmp_path, "int PyInit__memrt;"))
+    found = exports.extension_violations(
+        library(tmp_path, "int PyInit__memrt, PyInit__nrt_python;")
+    )
     assert len(found) == 1
     assert "second runtime" in found[0]
 

@@ -1,0 +1,118 @@
+"""What Numba's tests end in on its own runtime and on memrt, compared: a table, and a verdict."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from suite import SIDES, Piece, Suite
+
+BEGIN = "<!-- results: begin, written by ./dev numba --all -->"
+END = "<!-- results: end -->"
+
+# Helpers that the code of Numba's tests is not linked to, and who calls them.
+CALLED_ELSEWHERE = {
+    "NRT_MemInfo_alloc_safe": "compiled code under NUMBA_DEBUG_NRT",
+    "NRT_MemInfo_alloc_safe_aligned": "compiled code under NUMBA_DEBUG_NRT",
+    "NRT_MemInfo_alloc_dtor_safe": "compiled code under NUMBA_DEBUG_NRT",
+    "NRT_MemInfo_new_varsize": "nobody any more",
+    "NRT_MemInfo_data": "C code of other projects",
+    "NRT_MemInfo_release": "the boxes of jitclasses, in C",
+    "NRT_get_api": "C code, by the address in c_helpers",
+}
+
+
+@dataclass
+class Comparison:
+    """What both sides have results for."""
+
+    outcomes: dict[str, dict[str, str]] = field(default_factory=lambda: {s: {} for s in SIDES})
+    differences: list[str] = field(default_factory=list)
+    unproven: list[str] = field(default_factory=list)
+    helpers: set[str] = field(default_factory=set)
+    tests: int = 0
+    processes: int = 0
+    blocks: int = 0
+
+    @property
+    def is_whole(self) -> bool:
+        return self.tests > 0 and len(self.outcomes["memrt"]) == self.tests
+
+    @property
+    def is_good(self) -> bool:
+        return self.is_whole and not self.differences and not self.unproven and self.blocks > 0
+
+
+def compare(suite: Suite, pieces: list[Piece]) -> Comparison:
+    found = Comparison(tests=sum(len(piece.tests) for piece in pieces))
+    for piece in pieces:
+        files = [piece.file(suite.results_of(side)) for side in SIDES]
+        if all(file.exists() for file in files):
+            stock, memrt = (json.loads(file.read_text()) for file in files)
+            _compare_outcomes(stock["outcomes"], memrt["outcomes"], found)
+            _examine_proof(memrt, found)
+    return found
+
+
+def _compare_outcomes(stock: dict, memrt: dict, found: Comparison) -> None:
+    for test, entry in stock.items():
+        other = memrt.get(test, {"outcome": "no result", "detail": ""})
+        found.outcomes["stock"][test] = entry["outcome"]
+        found.outcomes["memrt"][test] = other["outcome"]
+        if entry["outcome"] != other["outcome"]:
+            detail = (other.get("detail") or entry.get("detail") or "").strip().splitlines()
+            why = f" ({detail[-1]})" if detail else ""
+            found.differences.append(
+                f"{test}: {entry['outcome']} on stock, {other['outcome']} on memrt{why}"
+            )
+
+
+def _examine_proof(memrt: dict, found: Comparison) -> None:
+    processes = memrt["processes"]
+    found.helpers.update(memrt.get("helpers", ()))
+    found.processes += len(processes)
+    found.blocks += sum(process["alloc"] or 0 for process in processes)
+    if not processes or not all(process["on_memrt"] for process in processes):
+        found.unproven.append(memrt["piece"])
+
+
+def missing_helpers(suite: Suite, found: Comparison) -> set[str]:
+    """Helpers that none of the tests' compiled code was linked to, though it could."""
+    return suite.helpers() - found.helpers - set(CALLED_ELSEWHERE)
+
+
+def report(suite: Suite, found: Comparison) -> str:
+    """The comparison in Markdown."""
+    counts = {side: Counter(found.outcomes[side].values()) for side in SIDES}
+    words = sorted({word for count in counts.values() for word in count})
+    compared = len(found.outcomes["memrt"])
+    lines = [
+        "Numba {numba}, NumPy {numpy}, llvmlite {llvmlite}, Python {python}, memrt {memrt} "
+        "(build {build}).".format(**suite.versions),
+        "",
+        "| outcome | on its own runtime | on memrt |",
+        "|---|---:|---:|",
+        *(f"| {word} | {counts['stock'][word]} | {counts['memrt'][word]} |" for word in words),
+        f"| together | {compared} of {found.tests} | {compared} of {found.tests} |",
+        "",
+        f"On memrt, {found.processes} processes used Numba's runtime and made {found.blocks:,} "
+        f"blocks; {len(found.unproven)} pieces lack the proof that all of theirs were on memrt.",
+        "",
+        f"Tests that end otherwise on memrt: {len(found.differences)}.",
+        "",
+        *(f"- {difference}" for difference in found.differences),
+        *(f"- not proven: {piece}" for piece in found.unproven),
+    ]
+    return "\n".join(lines).rstrip()
+
+
+def write_into(page: Path, text: str) -> None:
+    """Put the report between the markers of a page."""
+    whole = page.read_text(encoding="utf-8")
+    before, _, rest = whole.partition(BEGIN)
+    _, marker, after = rest.partition(END)
+    if not marker:
+        raise ValueError(f"{page} does not have the lines '{BEGIN}' and '{END}'")
+    page.write_text(f"{before}{BEGIN}\n\n{text}\n\n{END}{after}", encoding="utf-8")

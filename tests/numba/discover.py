@@ -1,0 +1,53 @@
+"""List Numba's leak-checked tests and all that test its runtime.
+
+usage: discover.py OUT.json, which becomes {"module.Class": [test id, ...], ...}
+"""
+
+import importlib
+import json
+import pkgutil
+import sys
+import unittest
+
+import numba.tests
+from numba.tests.support import EnableNRTStatsMixin, MemoryLeakMixin
+
+RUNTIME = ("nrt", "nrt_refct", "struct_ref", "ndarray_subclasses")
+LEFT_OUT = ("numba.tests.gdb", "numba.tests.doc_examples.")
+
+
+def is_chosen(test):
+    checked = isinstance(test, (MemoryLeakMixin, EnableNRTStatsMixin))
+    return checked or type(test).__module__ in {f"numba.tests.test_{name}" for name in RUNTIME}
+
+
+def tests_in(suite):
+    for test in suite:
+        if isinstance(test, unittest.TestSuite):
+            yield from tests_in(test)
+        elif is_chosen(test):
+            yield test
+
+
+def modules():
+    for info in pkgutil.walk_packages(numba.tests.__path__, "numba.tests."):
+        if info.ispkg or info.name.startswith(LEFT_OUT):
+            continue
+        try:
+            yield importlib.import_module(info.name)
+        except (Exception, SystemExit) as error:
+            print(f"left out: {info.name}: {error}", file=sys.stderr)
+
+
+def main(out):
+    classes = {}
+    for module in modules():
+        for test in tests_in(unittest.defaultTestLoader.loadTestsFromModule(module)):
+            name = f"{type(test).__module__}.{type(test).__qualname__}"
+            classes.setdefault(name, set()).add(test.id())
+    with open(out, "w") as file:
+        json.dump({name: sorted(ids) for name, ids in sorted(classes.items())}, file, indent=1)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

@@ -1,0 +1,193 @@
+"""Numba's own leak-checked tests, on its own runtime and on memrt.
+
+Every class of tests is a piece, or some, each with a process and a file of results of its own, so
+that a run goes on where an earlier one stopped. Results of stock are kept for each set of versions,
+those of memrt for each build of it.
+"""
+
+from __future__ import annotations
+
+import concurrent.futures
+import fnmatch
+import hashlib
+import json
+import os
+import subprocess
+import time
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+SIDES = ("stock", "memrt")
+PIECE = 25  # tests in one process at most
+LIMIT = 3600  # seconds for one piece
+
+# Classes that touch every helper in a few minutes.
+CI_PART = (
+    "test_nrt.*",
+    "test_nrt_refct.*",
+    "test_struct_ref.*",
+    "test_ndarray_subclasses.*",
+    "test_array_return.*",
+    "test_buffer_protocol.*",
+    "test_dictobject.TestTypedDict",
+    "test_dufunc.TestDUFunc",
+    "test_dyn_array.TestDynArray",
+    "test_generators.TestGeneratorWithNRT",
+    "test_generators.TestNrtArrayGen",
+    "test_gufunc.TestGUFunc",
+    "test_jitclasses.TestJitClass",
+    "test_listobject.TestToFromMeminfo",
+    "test_lists.TestListManagedElements",
+    "test_lists.TestListReflection",
+    "test_parfors.TestParforsLeaks",
+    "test_print.*",
+    "test_setobject.*",
+    "test_sets.TestExamples",
+    "test_sets.TestSetReflection",
+    "test_try_except.TestTryExceptRefct",
+    "test_tuples.TestNamedTupleNRT",
+    "test_tuples.TestTupleNRT",
+    "test_typedlist.TestListRefctTypes",
+    "test_unicode.TestUnicodeIteration",
+)
+
+# Asked in the interpreter that has Numba: versions, and a name for the build of memrt.
+_DESCRIBE = """
+import hashlib, importlib.metadata, importlib.util, json, pathlib, platform
+found = {name: importlib.metadata.version(name) for name in ("numba", "numpy", "llvmlite", "memrt")}
+folder = pathlib.Path(importlib.util.find_spec("memrt").submodule_search_locations[0])
+digest = hashlib.sha256()
+for file in sorted(folder.rglob("*")):
+    if file.is_file() and file.suffix != ".pyc":
+        digest.update(file.read_bytes())
+print(json.dumps({**found, "python": platform.python_version(), "build": digest.hexdigest()[:8]}))
+"""
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Some tests of one class, run in one process."""
+
+    name: str
+    tests: tuple[str, ...]
+
+    def file(self, folder: Path) -> Path:
+        digest = hashlib.sha256("\n".join(self.tests).encode()).hexdigest()[:8]
+        return folder / f"{self.name}-{digest}.json"
+
+
+class Suite:
+    """The tests of the Numba that one interpreter has, and where their results lie."""
+
+    def __init__(self, python: Path, work: Path) -> None:
+        self.python = python
+        self.versions = json.loads(subprocess.check_output([python, "-c", _DESCRIBE], text=True))
+        self.folder = work / "numba-{numba}-numpy-{numpy}-python-{python}".format(**self.versions)
+        self.folder.mkdir(parents=True, exist_ok=True)
+
+    def helpers(self) -> set[str]:
+        """The names that compiled code knows the helpers by."""
+        code = "from numba.core.runtime import _nrt_python; print(*_nrt_python.c_helpers)"
+        names = subprocess.check_output([self.python, "-c", code], text=True).split()
+        return {name if name.startswith("_") else f"NRT_{name}" for name in names}
+
+    def classes(self) -> dict[str, list[str]]:
+        listing = self.folder / "tests.json"
+        if not listing.exists():
+            subprocess.run([self.python, HERE / "discover.py", listing], check=True)
+        return json.loads(listing.read_text())
+
+    def pieces(self, patterns: tuple[str, ...]) -> list[Piece]:
+        """Those of the classes whose dotted names end in one of the patterns."""
+        return [
+            Piece(name, tuple(tests[i : i + PIECE]))
+            for name, tests in self.classes().items()
+            if any(fnmatch.fnmatch(name, f"*.{pattern}") for pattern in patterns)
+            for i in range(0, len(tests), PIECE)
+        ]
+
+    def results_of(self, side: str) -> Path:
+        name = side if side == "stock" else f"{side}-{self.versions['build']}"
+        folder = self.folder / name
+        folder.mkdir(exist_ok=True)
+        return folder
+
+
+def run(suite: Suite, pieces: list[Piece], jobs: int) -> None:
+    """Run what has no results yet on both sides, and say how it goes."""
+    work = [(side, piece) for piece in pieces for side in SIDES]
+    began = time.monotonic()
+    with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
+        futures = {pool.submit(run_piece, suite, side, p): (side, p) for side, p in work}
+        for done, future in enumerate(concurrent.futures.as_completed(futures), 1):
+            side, piece = futures[future]
+            elapsed = time.monotonic() - began
+            print(f"[{done}/{len(work)} {elapsed:6.0f} s] {side:5} {piece.name}: "
+                  f"{in_words(future.result())}", flush=True)  # fmt: skip
+
+
+def in_words(result: dict) -> str:
+    words = Counter(entry["outcome"] for entry in result["outcomes"].values())
+    return ", ".join(f"{count} {word}" for word, count in sorted(words.items()))
+
+
+def run_piece(suite: Suite, side: str, piece: Piece) -> dict:
+    """Run it unless its results are there; returns them."""
+    out = piece.file(suite.results_of(side))
+    if out.exists():
+        return json.loads(out.read_text())
+    proof = _fresh_folder(out.with_suffix(".proof"))
+    raw = out.with_suffix(".raw")
+    raw.unlink(missing_ok=True)
+    began = time.monotonic()
+    end = _run(suite, side, piece, raw, proof)
+    result = {
+        "piece": piece.name,
+        "seconds": round(time.monotonic() - began, 1),
+        "end": end,
+        "outcomes": json.loads(raw.read_text()) if raw.exists() else {},
+        "processes": [json.loads(file.read_text()) for file in proof.glob("*.json")],
+        "helpers": raw.with_suffix(".helpers").read_text().split() if raw.exists() else [],
+    }
+    for test in piece.tests:
+        result["outcomes"].setdefault(test, {"outcome": "no result", "detail": end})
+    out.write_text(json.dumps(result, indent=1))
+    return result
+
+
+def _fresh_folder(folder: Path) -> Path:
+    folder.mkdir(exist_ok=True)
+    for old in folder.glob("*.json"):
+        old.unlink()
+    return folder
+
+
+def _environment(side: str, proof: Path) -> dict[str, str]:
+    return {
+        **os.environ,
+        "PYTHONPATH": str(HERE / "site"),
+        "SUITE_SIDE": side,
+        "SUITE_PROOF": str(proof),
+    }
+
+
+def _run(suite: Suite, side: str, piece: Piece, raw: Path, proof: Path) -> str:
+    """How the process ended, in words."""
+    command = [suite.python, HERE / "run_class.py", raw.resolve(), *piece.tests]
+    with open(raw.with_suffix(".log"), "w") as log:
+        try:
+            done = subprocess.run(
+                command,
+                cwd=proof,
+                env=_environment(side, proof.resolve()),
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                stdin=subprocess.DEVNULL,
+                timeout=LIMIT,
+                check=False,
+            )
+        except subprocess.TimeoutExpired:
+            return f"stopped after {LIMIT} s"
+    return f"exit status {done.returncode}"

@@ -1,0 +1,351 @@
+"""What memrt and Numba say of the memory of compiled code: one account, whichever way one asks."""
+
+from __future__ import annotations
+
+import gc
+import threading
+
+import memrt
+import numpy as np
+import pytest
+from numba import njit, prange, types
+from numba.core.runtime import _nrt_python as nrt
+from numba.core.runtime import rtsys
+from numba.typed import Dict, List
+
+
+@njit
+def ones(n):
+    return np.ones(n)
+
+
+@njit(nogil=True)
+def ones_without_gil(n):
+    return np.ones(n)
+
+
+@njit
+def text(s, n):
+    return s * n
+
+
+@njit
+def fill_dict(n):
+    d = Dict.empty(types.int64, types.float64[:])
+    for i in range(n):
+        d[i] = np.full(3, float(i))
+    return d
+
+
+@njit
+def shared_array(n):
+    array = np.ones(n)
+    kept = List()
+    kept.append(array)
+    kept.append(array)
+    return array, kept
+
+
+@njit
+def churn(n, size):
+    total = 0.0
+    for _ in range(n):
+        total += np.ones(size)[size - 1]
+    return total
+
+
+@pytest.fixture
+def numba_stats():
+    """Numba's counters, on for the test."""
+    nrt.memsys_enable_stats()
+    return rtsys.get_allocation_stats
+
+
+# --- Counting ---
+
+
+def test_an_array_of_compiled_code_is_one_meminfo_counted_once(numba_stats):
+    ones(1)
+    before, before_numba = memrt.stats(), numba_stats()
+    array = ones(1000)
+    now, now_numba = memrt.stats(), numba_stats()
+    assert now.alloc - before.alloc == now_numba.alloc - before_numba.alloc == 1
+    assert now.mi_alloc - before.mi_alloc == now_numba.mi_alloc - before_numba.mi_alloc == 1
+    assert now.live - before.live == 8000
+    assert array.base.refcount == 1
+    del array
+    assert memrt.stats().live == before.live
+    assert numba_stats().mi_free - before_numba.mi_free == 1
+
+
+def test_memrt_finds_the_meminfo_behind_an_array_and_its_views():
+    array = ones(1000)
+    found = memrt.meminfo(array)
+    assert (found.data, found.size) == (array.ctypes.data, 8000)
+    assert memrt.meminfo(array[3:].reshape(-1, 1)) == found
+    assert found.refcount == array.base.refcount == 2
+    del array
+    assert found.refcount == 1
+
+
+def test_memrt_says_of_the_array_that_it_is_managed():
+    assert memrt.is_managed(ones(3))
+    assert memrt.is_managed(ones(3)[1:])
+
+
+def test_the_live_list_shows_what_compiled_code_made():
+    with memrt.tracking():
+        held = [ones(1000), text("abc", 1000), fill_dict(2)]
+        rows = memrt.live()
+        array = next(row for row in rows if row.address == held[0].ctypes.data)
+    assert (array.size, array.refcount, array.policy) == (8000, 1, "default")
+    assert sum(row.size == 24 for row in rows) == 2, "the arrays in the dict"
+    del held
+    gc.collect()
+    assert memrt.live() == []
+
+
+def test_names_stick_to_memory_of_compiled_code():
+    array = ones(100)
+    memrt.meminfo(array).name = "weights"
+    assert [row.name for row in memrt.live()] == ["weights"]
+    del array
+    assert memrt.live() == []
+
+
+def test_counts_that_compiled_code_keeps_show_in_the_live_list():
+    with memrt.tracking():
+        array, kept = shared_array(10)
+        row = next(row for row in memrt.live() if row.address == array.ctypes.data)
+    assert row.refcount == array.base.refcount == 3
+    kept.clear()
+    assert array.base.refcount == 1
+
+
+def test_the_peak_and_the_total_follow_compiled_code():
+    memrt.reset_peak()
+    before = memrt.stats()
+    churn(10, 100_000)
+    now = memrt.stats()
+    assert now.total - before.total == 10 * 800_000
+    assert 800_000 <= now.peak - before.live < 2 * 800_000
+
+
+def test_a_typed_dict_is_gone_with_all_that_it_held():
+    before = memrt.stats()
+    made = fill_dict(100)
+    now = memrt.stats()
+    assert now.mi_alloc - now.mi_free - (before.mi_alloc - before.mi_free) == 101
+    del made
+    gc.collect()
+    now = memrt.stats()
+    assert now.mi_alloc - now.mi_free == before.mi_alloc - before.mi_free
+
+
+def test_the_leak_report_of_a_program_lists_what_compiled_code_left(run_python):
+    code = """
+import memrt.numba; memrt.numba.install()
+import numba, numpy
+memrt.tracking().__enter__()
+import sys
+sys.kept = numba.njit(lambda n: numpy.ones(n))(1000)
+assert [row.size for row in memrt.live()] == [8000]
+"""
+    run_python(code)
+
+
+# --- Policies ---
+
+
+def test_a_policy_around_a_call_takes_its_allocations():
+    policy = memrt.Policy(alignment=4096, name="jitted")
+    with policy:
+        array = ones(1000)
+        string = text("ab", 600)
+        table = fill_dict(3)
+    assert array.ctypes.data % 4096 == 0
+    assert memrt.meminfo(array).policy == "jitted"
+    assert policy.stats().live >= 8000 + 3 * 24
+    del array, string, table
+    gc.collect()
+    assert policy.stats().live == 0
+
+
+def test_outside_the_policy_the_default_is_back():
+    with memrt.Policy(name="short"):
+        ones(3)
+    assert memrt.meminfo(ones(3)).policy == "default"
+
+
+def test_enabling_a_policy_takes_jitted_allocations_in_it():
+    policy = memrt.Policy(alignment=4096, name="everything")
+    memrt.enable(policy)
+    try:
+        array = ones(10)
+    finally:
+        memrt.disable()
+    assert memrt.meminfo(array).policy == "everything"
+
+
+def test_code_without_the_gil_gets_the_default_policy():
+    with memrt.Policy(name="unseen"):
+        array = ones_without_gil(10)
+    assert memrt.meminfo(array).policy == "default"
+
+
+def test_a_policy_is_of_its_own_thread():
+    ones(1)
+    found = {}
+    entered, looked = threading.Event(), threading.Event()
+
+    def other():
+        entered.wait(60)
+        found["policy"] = memrt.meminfo(ones(3)).policy
+        looked.set()
+
+    thread = threading.Thread(target=other)
+    thread.start()
+    with memrt.Policy(name="mine"):
+        entered.set()
+        assert looked.wait(60)
+        mine = memrt.meminfo(ones(3)).policy
+    thread.join()
+    assert (mine, found["policy"]) == ("mine", "default")
+
+
+def test_memory_outlives_its_policy():
+    policy = memrt.Policy(name="gone")
+    with policy:
+        array = ones(1000)
+    del policy
+    gc.collect()
+    assert array.sum() == 1000
+
+
+# --- tracemalloc ---
+
+TRACED = """
+import memrt.numba; memrt.numba.install()
+import tracemalloc
+import numba, numpy as np
+
+@numba.njit
+def alloc_nrt_memory(n):
+    return np.empty(n, np.uint8)
+
+alloc_nrt_memory(1)
+tracemalloc.start()
+tracemalloc.clear_traces()
+data = alloc_nrt_memory(1_000_000)  # the line
+snapshot = tracemalloc.take_snapshot()
+rows = [row for row in snapshot.statistics("lineno") if row.size >= 500_000]
+assert len(rows) == 1, rows
+frame = rows[0].traceback[0]
+assert open(__file__).read().splitlines()[frame.lineno - 1].endswith("# the line"), frame
+assert 1_000_000 <= rows[0].size < 1_015_000, rows
+del data
+left = tracemalloc.take_snapshot().statistics("lineno")
+assert sum(row.size for row in left) < 500_000, left
+tracemalloc.stop()
+alloc_nrt_memory(1_000_000)
+"""
+
+
+def test_tracemalloc_shows_an_array_once_on_the_calling_line(run_python):
+    run_python(TRACED)
+
+
+# --- Checking mode ---
+
+CHECKED = """
+import memrt.numba; memrt.numba.install()
+import gc
+import numpy as np
+from numba import njit, types
+from numba.typed import Dict, List
+
+@njit
+def work(n):
+    kept = List()
+    table = Dict.empty(types.int64, types.float64[:])
+    for i in range(n):
+        array = np.full(i + 1, float(i))
+        kept.append(array)
+        table[i % 7] = array[: i // 2]
+    text = ""
+    for i in range(n):
+        text = text + str(i)
+    plain = [np.ones(i) for i in range(n)]
+    return kept, table, text, plain[-1]
+
+with memrt.tracking():
+    made = work(50)
+    assert len(made[0]) == 50 and made[1][3].sum() >= 0
+    assert len(memrt.live()) >= 50
+before = memrt.stats()
+del made
+gc.collect()
+after = memrt.stats()
+assert after.alloc == after.free and after.mi_alloc == after.mi_free, after
+assert memrt.live() == []
+assert memrt._memrt.features()["checking"] is True
+print("checked")
+"""
+
+
+def test_checking_mode_stays_right_under_counts_of_compiled_code(run_python):
+    result = run_python(CHECKED, env={"MEMRT_CHECK": "1"})
+    assert (result.stdout, result.stderr) == ("checked\n", "")
+
+
+def test_checking_mode_sees_a_reference_given_up_twice(run_python):
+    code = """
+import memrt.numba; memrt.numba.install()
+import numpy as np
+from numba import njit
+array = njit(lambda n: np.ones(n))(3)
+array.base.release()
+array.base.release()
+"""
+    result = run_python(code, env={"MEMRT_CHECK": "1"}, check=False)
+    assert result.returncode < 0
+    assert "memrt" in result.stderr
+
+
+# --- Threads ---
+
+
+@njit(parallel=True)
+def parallel_temporaries(n):
+    total = 0.0
+    for i in prange(n):
+        total += np.ones(i % 100 + 1).sum()
+    return total
+
+
+def test_parallel_loops_leave_the_counters_right():
+    parallel_temporaries(4)
+    before = memrt.stats()
+    assert parallel_temporaries(1000) == sum(i % 100 + 1 for i in range(1000))
+    now = memrt.stats()
+    assert now.alloc - before.alloc == now.free - before.free >= 1000
+
+
+def test_threads_without_the_gil_leave_the_counters_right():
+    ones_without_gil(1)
+    before = memrt.stats()
+    start = threading.Barrier(4)
+
+    def work():
+        start.wait()
+        for _ in range(500):
+            ones_without_gil(50)
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    now = memrt.stats()
+    assert now.alloc - before.alloc == now.free - before.free == 2000
+    assert now.live == before.live

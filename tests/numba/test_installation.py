@@ -1,0 +1,362 @@
+"""Putting memrt in the place of Numba's runtime: here, in children, and where it must refuse."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.metadata
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import memrt.numba
+import pytest
+from memrt.numba import _contract
+
+SITE = Path(memrt.numba.__file__).with_name("_site")
+
+SHOW = """
+import numba, numpy
+from numba.core.runtime import _nrt_python as nrt
+made = numba.njit(lambda n: numpy.ones(n))(3)
+print(getattr(nrt, "memrt_version", "stock"), type(made.base).__name__, made.sum())
+"""
+
+ON_MEMRT = f"{memrt.__version__} _MemInfo 3.0\n"
+ON_STOCK = "stock _MemInfo 3.0\n"
+
+INSTALL = "import memrt.numba\nmemrt.numba.install()\n"
+INSTALL_WITH_CHILDREN = "import memrt.numba\nmemrt.numba.install(children=True)\n"
+
+
+# --- In one process ---
+
+
+def test_without_installing_numba_stays_as_it_is(run_python):
+    code = "import memrt.numba\nassert not memrt.numba.installed()\n" + SHOW
+    code += "assert not memrt.numba.installed()\n"
+    assert run_python(code).stdout == ON_STOCK
+
+
+def test_installed_before_numba_is_imported_it_is_used(run_python):
+    code = INSTALL + "assert memrt.numba.installed()\n" + SHOW
+    code += "assert memrt.numba.installed()\n"
+    assert run_python(code).stdout == ON_MEMRT
+
+
+def test_installing_does_not_import_numba(run_python):
+    run_python(INSTALL + "import sys\nassert 'numba' not in sys.modules\n")
+
+
+def test_installing_twice_does_nothing_more(run_python):
+    code = f"import sys\n{INSTALL}first = list(sys.meta_path)\n{INSTALL}"
+    code += f"assert sys.meta_path == first\n{SHOW}{INSTALL}assert sys.meta_path == first\n"
+    assert run_python(code).stdout == ON_MEMRT
+
+
+def test_the_package_has_the_module_as_its_attribute(run_python):
+    code = INSTALL + "import numba, sys\n"
+    code += "module = numba.core.runtime._nrt_python\n"
+    code += "assert module is sys.modules['numba.core.runtime._nrt_python']\n"
+    code += "assert module.__name__ == 'numba.core.runtime._nrt_python'\n"
+    code += "assert module.__file__ == memrt._memrt.__file__\n"
+    run_python(code)
+
+
+def test_installed_after_numba_it_refuses_and_says_what_to_do(run_python):
+    code = "import numba, memrt.numba\n"
+    code += (
+        "try:\n    memrt.numba.install()\nexcept RuntimeError as error:\n    print(error)\n" + SHOW
+    )
+    message, show = run_python(code).stdout.splitlines(keepends=True)
+    assert "before the first 'import numba'" in message
+    assert "python -m memrt run --numba" in message
+    assert show == ON_STOCK
+
+
+def test_numba_and_numpy_stand_in_one_account(run_python):
+    code = INSTALL + SHOW + "memrt.enable()\nbefore = memrt.stats().alloc\n"
+    code += "a = numpy.ones(1000)\nb = numba.njit(lambda n: numpy.ones(n))(1000)\n"
+    code += "assert memrt.stats().alloc >= before + 2\n"
+    code += "assert memrt.meminfo(a).size == memrt.meminfo(b).size == 8000\n"
+    run_python(code)
+
+
+# --- Child processes ---
+
+SPAWNING = """
+import multiprocessing, sys
+{install}
+def work(n):
+    import numba, numpy
+    from numba.core.runtime import _nrt_python as nrt
+    made = numba.njit(lambda n: numpy.ones(n))(n)
+    return getattr(nrt, "memrt_version", "stock"), float(made.sum())
+
+if __name__ == "__main__":
+    with multiprocessing.get_context(sys.argv[1]).Pool(1) as pool:
+        print(*pool.apply(work, (3,)))
+"""
+
+
+@pytest.mark.parametrize("method", ["spawn", "forkserver", "fork"])
+def test_children_by_multiprocessing_are_on_memrt(run_python, method):
+    code = SPAWNING.format(install=INSTALL_WITH_CHILDREN)
+    assert run_python(code, method).stdout == f"{memrt.__version__} 3.0\n"
+
+
+@pytest.mark.parametrize("install", [INSTALL_WITH_CHILDREN, INSTALL])
+def test_children_by_subprocess_are_on_memrt_when_asked_for(run_python, tmp_path, install):
+    (tmp_path / "child.py").write_text(SHOW)
+    code = install + "import subprocess, sys\n"
+    code += "subprocess.run([sys.executable, 'child.py'], check=True)\n"
+    expected = ON_MEMRT if "children" in install else ON_STOCK
+    assert run_python(code).stdout == expected
+
+
+def child(tmp_path: Path, *flags: str, **environment: str) -> str:
+    """What a child of a program with install(children=True) prints."""
+    script = tmp_path / "child.py"
+    script.write_text(SHOW)
+    done = subprocess.run(
+        [sys.executable, *flags, str(script)],
+        env={**os.environ, "PYTHONPATH": str(SITE), **environment},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return done.stdout
+
+
+def test_grandchildren_inherit_it(tmp_path):
+    (tmp_path / "grandchild.py").write_text(SHOW)
+    code = "import subprocess, sys\n"
+    code += f"subprocess.run([sys.executable, {str(tmp_path / 'grandchild.py')!r}], check=True)\n"
+    script = tmp_path / "middle.py"
+    script.write_text(code)
+    environment = {**os.environ, "PYTHONPATH": str(SITE)}
+    done = subprocess.run(
+        [sys.executable, str(script)], env=environment, capture_output=True, text=True, check=True
+    )
+    assert done.stdout == ON_MEMRT
+
+
+def test_an_entry_in_pythonpath_reaches_a_child(tmp_path):
+    assert child(tmp_path) == ON_MEMRT
+
+
+@pytest.mark.parametrize("flag", ["-I", "-E", "-S"])
+def test_interpreters_that_ignore_the_environment_are_out_of_reach(tmp_path, flag):
+    """With -S the packages themselves are out of sight, so the child is shown where they are."""
+    environment = {}
+    if flag == "-S":
+        packages = str(Path(memrt.numba.__file__).parents[2])
+        environment["PYTHONPATH"] = os.pathsep.join([str(SITE), packages])
+    assert child(tmp_path, flag, **environment) == ON_STOCK
+
+
+def test_a_child_with_a_pythonpath_of_its_own_is_out_of_reach(tmp_path):
+    assert child(tmp_path, PYTHONPATH=str(tmp_path)) == ON_STOCK
+
+
+def environment_without_memrt(tmp_path: Path) -> Path:
+    """The Python of an environment with this Numba and no memrt."""
+    folder = tmp_path / "environment"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder)], check=True)
+    packages = next((folder / "lib").glob("python3.*")) / "site-packages"
+    for entry in Path(memrt.numba.__file__).parents[2].iterdir():
+        if entry.name.startswith(("numba", "numpy", "llvmlite")):
+            (packages / entry.name).symlink_to(entry)
+    return folder / "bin" / "python"
+
+
+def test_a_child_of_another_environment_without_memrt_keeps_numbas_runtime(tmp_path):
+    script = tmp_path / "child.py"
+    script.write_text(SHOW)
+    done = subprocess.run(
+        [environment_without_memrt(tmp_path), script],
+        env={**os.environ, "PYTHONPATH": str(SITE)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.stdout, done.returncode) == (ON_STOCK, 0), done.stderr
+
+
+def test_a_child_that_never_imports_numba_never_imports_memrt(tmp_path):
+    code = (
+        "import sys; print([name for name in ('memrt', 'numpy', 'numba') if name in sys.modules])"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(SITE)}
+    command = [sys.executable, "-c", code]
+    assert subprocess.check_output(command, env=environment, text=True) == "[]\n"
+
+
+def test_the_users_own_sitecustomize_runs_as_well(tmp_path):
+    (tmp_path / "sitecustomize.py").write_text("print('theirs')\n")
+    paths = os.pathsep.join([str(SITE), str(tmp_path)])
+    assert child(tmp_path, PYTHONPATH=paths) == f"theirs\n{ON_MEMRT}"
+
+
+def test_what_stood_in_pythonpath_stays_behind_memrts_folder(run_python):
+    code = INSTALL_WITH_CHILDREN * 2 + "import os\nprint(os.environ['PYTHONPATH'])\n"
+    result = run_python(code, env={"PYTHONPATH": "/some/where"})
+    assert result.stdout.strip() == os.pathsep.join([str(SITE), "/some/where"])
+
+
+# --- The command line ---
+
+
+def run_command(*arguments: str, **options) -> subprocess.CompletedProcess:
+    command = [sys.executable, "-m", "memrt", "run", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=False, **options)
+
+
+def test_the_command_puts_a_program_and_its_children_on_memrt(tmp_path):
+    (tmp_path / "show.py").write_text(SHOW)
+    program = SHOW + "import subprocess, sys\nsys.stdout.flush()\n"
+    program += "subprocess.run([sys.executable, 'show.py'], check=True)\n"
+    (tmp_path / "program.py").write_text(program)
+    done = run_command("--numba", "program.py", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == ON_MEMRT * 2
+
+
+def test_without_the_option_numba_stays_as_it_is(tmp_path):
+    (tmp_path / "show.py").write_text(SHOW)
+    done = run_command("--quiet", "show.py", cwd=tmp_path)
+    assert (done.stdout, done.stderr) == (ON_STOCK, "")
+
+
+# --- Where it must refuse, or warn ---
+
+
+def packages_without_numba(tmp_path: Path) -> Path:
+    """A folder that shows what memrt needs and nothing else of this environment."""
+    folder = tmp_path / "packages"
+    folder.mkdir()
+    for entry in Path(memrt.numba.__file__).parents[2].iterdir():
+        if entry.name.startswith(("memrt", "numpy")):
+            (folder / entry.name).symlink_to(entry)
+    return folder
+
+
+def test_without_numba_the_message_says_so(run_python, tmp_path):
+    code = "import memrt.numba\n"
+    code += "try:\n    memrt.numba.install()\nexcept ImportError as error:\n    print(error)\n"
+    path = str(packages_without_numba(tmp_path))
+    result = run_python(code, flags=["-S"], env={"PYTHONPATH": path})
+    assert result.stdout == ("Numba is not installed in this environment: pip install numba\n")
+
+
+def test_the_command_without_numba_ends_with_the_message(tmp_path):
+    (tmp_path / "program.py").write_text("print('ran')\n")
+    path = str(packages_without_numba(tmp_path))
+    done = subprocess.run(
+        [sys.executable, "-S", "-m", "memrt", "run", "--numba", "program.py"],
+        env={**os.environ, "PYTHONPATH": path},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode != 0
+    assert done.stdout == ""
+    assert "pip install numba" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def doctored(tmp_path: Path, numba_folder: Path, file: str, old: str, new: str) -> Path:
+    """A copy of what memrt reads of Numba, with one thing changed in it."""
+    for name in (
+        "core/runtime/nrt.cpp",
+        "core/runtime/nrt_external.h",
+        "core/runtime/_nrt_pythonmod.c",
+        "_arraystruct.h",
+    ):
+        target = tmp_path / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(numba_folder / name, target)
+    text = (tmp_path / file).read_text()
+    assert re.search(old, text), f"{file} has no {old}"
+    (tmp_path / file).write_text(re.sub(old, new, text, count=1))
+    return tmp_path
+
+
+def test_the_numba_at_hand_is_what_memrt_knows(numba_folder):
+    assert _contract.differences(numba_folder) == []
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new", "words"),
+    [
+        ("core/runtime/nrt.cpp", r"void\s*\*data;", "size_t flags; void *data;", "lays out"),
+        ("core/runtime/nrt.cpp", r"struct MemInfo \{", "struct Block {", "does not declare"),
+        ("core/runtime/nrt_external.h", r"void \(\*acquire\)", "void (*hold)", "lays out"),
+        ("_arraystruct.h", r"npy_intp itemsize;", "", "lays out"),
+        (
+            "core/runtime/_nrt_pythonmod.c",
+            r"declmethod\(MemInfo_alloc\);",
+            "declmethod(MemInfo_alloc);\ndeclmethod(MemInfo_weak);",
+            "MemInfo_weak, which memrt does not have",
+        ),
+        ("core/runtime/_nrt_pythonmod.c", r"(?s).*", "", "names no helpers"),
+    ],
+)
+def test_a_changed_contract_is_found(tmp_path, numba_folder, file, old, new, words):
+    folder = doctored(tmp_path, numba_folder, file, old, new)
+    found = _contract.differences(folder)
+    assert len(found) == 1
+    assert words in found[0]
+
+
+def test_a_numba_without_its_sources_is_refused(tmp_path):
+    assert len(_contract.differences(tmp_path)) == 4
+
+
+def test_a_changed_contract_is_refused_with_what_to_do(tmp_path, numba_folder, monkeypatch):
+    folder = doctored(
+        tmp_path, numba_folder, "core/runtime/nrt.cpp", r"void\s*\*data;", "int flags; void *data;"
+    )
+    monkeypatch.setattr(_contract, "_installation", lambda: ("0.68.1", folder))
+    with pytest.raises(ImportError, match=r"cannot run on memrt .*lays out.*Use Numba 0\.\d+\.\d"):
+        _contract.verify()
+
+
+@pytest.mark.parametrize("version", ["0.59.1", "0.99.0", "1.0"])
+def test_a_version_out_of_range_warns_and_names_the_range(monkeypatch, numba_folder, version):
+    monkeypatch.setattr(_contract, "_installation", lambda: (version, numba_folder))
+    first, last = _contract.tested_versions()[0], _contract.tested_versions()[-1]
+    with pytest.warns(RuntimeWarning, match=f"Numba {first} to {last}, this is {version}"):
+        _contract.verify()
+
+
+def test_the_version_at_hand_is_in_the_range_without_a_warning(recwarn):
+    _contract.verify()
+    assert list(recwarn) == []
+    assert importlib.metadata.version("numba") in memrt.numba.tested_versions()
+
+
+# --- Nothing is written ---
+
+
+def fingerprint(folder: Path) -> str:
+    """All files of Numba but the bytecode that Python itself keeps, with contents."""
+    digest = hashlib.sha256()
+    for file in sorted(folder.rglob("*")):
+        if file.is_file() and file.suffix != ".pyc":
+            digest.update(str(file).encode() + file.read_bytes())
+    return digest.hexdigest()
+
+
+def test_nothing_is_written_into_numba(run_python, numba_folder):
+    before = fingerprint(numba_folder)
+    assert run_python(INSTALL_WITH_CHILDREN + SHOW).stdout == ON_MEMRT
+    assert fingerprint(numba_folder) == before
+
+
+def test_a_home_that_cannot_be_written_does_not_matter(run_python):
+    environment = {"HOME": "/proc/nobody", "XDG_CACHE_HOME": "/proc/nobody"}
+    assert run_python(INSTALL_WITH_CHILDREN + SHOW, env=environment).stdout == ON_MEMRT
