@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import memrt
+import memrt.numba
 import memrt.testing
 from memrt.commands import info, run, stats
 
@@ -177,9 +178,10 @@ def page() -> str:
         lines += ["", f"## {title}", ""]
         for name in names:
             lines += entry(memrt, name)
-    lines += ["## memrt.testing", ""]
-    for name in memrt.testing.__all__:
-        lines += entry(memrt.testing, name)
+    for module in (memrt.testing, memrt.numba):
+        lines += [f"## {module.__name__}", ""]
+        for name in module.__all__:
+            lines += entry(module, name)
     lines += ["## Command line", "", *command_lines()]
     return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).rstrip() + "\n"
 

@@ -1,0 +1,172 @@
+"""Jitted functions that live on their runtime's allocations, measured in this process.
+
+usage: kernels.py stock|memrt, with NUMBA_CACHE_DIR set
+
+Prints {kernel: nanoseconds for one iteration} as JSON. Compiled code comes from the cache on disk,
+so that both runtimes run the same machine code.
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+import sys
+import time
+
+if sys.argv[1] == "memrt":
+    import memrt.numba
+
+    memrt.numba.install()
+
+import numpy as np
+from numba import njit, types
+from numba.core.runtime import _nrt_python
+from numba.typed import Dict, List
+
+ROUND_NS = 10_000_000  # aim for the time of one measurement
+REPEATS = 9
+KIB = 1024
+
+
+@njit(cache=True)
+def small_arrays(count):
+    total = 0.0
+    for i in range(count):
+        array = np.empty(8)
+        array[i & 7] = i
+        total += array[i & 7]
+    return total
+
+
+@njit(cache=True)
+def kept_arrays(count):
+    total = 0
+    for _ in range(count // 64 + 1):
+        kept = [np.empty(10) for _ in range(64)]
+        total += len(kept)
+    return total
+
+
+@njit(cache=True)
+def temporaries(count, a, b):
+    total = 0.0
+    for _ in range(count):
+        total += (a + b)[0]
+    return total
+
+
+@njit(cache=True)
+def strings(count):
+    total = 0
+    for i in range(count):
+        total += len("item " + str(i) + "!")
+    return total
+
+
+@njit(cache=True)
+def reflected_lists(count):
+    total = 0
+    for _ in range(count):
+        items = []
+        for i in range(20):
+            items.append(i)
+        total += len(items)
+    return total
+
+
+@njit(cache=True)
+def typed_lists(count):
+    total = 0
+    for _ in range(count):
+        items = List()
+        for i in range(5):
+            items.append(i)
+        total += len(items)
+    return total
+
+
+@njit(cache=True)
+def dicts(count):
+    total = 0
+    for _ in range(count):
+        table = Dict.empty(types.int64, types.int64)
+        for i in range(10):
+            table[i] = i
+        total += len(table)
+    return total
+
+
+@njit(cache=True)
+def sets(count):
+    total = 0
+    for _ in range(count):
+        items = set()
+        for i in range(20):
+            items.add(i)
+        total += len(items)
+    return total
+
+
+@njit(cache=True)
+def one_out(size):
+    return np.empty(size)
+
+
+@njit(cache=True)
+def one_in(array):
+    return array.size
+
+
+def arrays_to_python(count):
+    for _ in range(count):
+        one_out(8)
+
+
+def arrays_from_python(count, array):
+    for _ in range(count):
+        one_in(array)
+
+
+def cases() -> dict[str, tuple]:
+    """Each kernel with its further arguments."""
+    some, many = np.ones(256 * KIB // 8), np.ones(2048 * KIB // 8)
+    return {
+        "arrays of 64 B, one at a time": (small_arrays,),
+        "arrays of 80 B, 64 kept in a list": (kept_arrays,),
+        "temporaries of 256 KiB": (temporaries, some, some),
+        "temporaries of 2 MiB": (temporaries, many, many),
+        "strings": (strings,),
+        "lists": (reflected_lists,),
+        "typed lists": (typed_lists,),
+        "typed dicts": (dicts,),
+        "sets": (sets,),
+        "an array to Python": (arrays_to_python,),
+        "an array from Python": (arrays_from_python, some),
+    }
+
+
+def timed(function, count: int, arguments: tuple) -> int:
+    """Processor time, which says less about what else the machine does."""
+    begin = time.thread_time_ns()
+    function(count, *arguments)
+    return time.thread_time_ns() - begin
+
+
+def measure(function, *arguments: object) -> float:
+    """Median nanoseconds of processor time for one iteration."""
+    timed(function, 1, arguments)
+    count = 64
+    while (spent := timed(function, count, arguments)) < ROUND_NS // 4:
+        count *= 2
+    count = max(1, int(count * ROUND_NS / spent))
+    times = [timed(function, count, arguments) for _ in range(REPEATS)]
+    return statistics.median(times) / count
+
+
+def main() -> None:
+    assert hasattr(_nrt_python, "memrt_version") == (sys.argv[1] == "memrt")
+    print(json.dumps({name: measure(*case) for name, case in cases().items()}))
+
+
+if __name__ == "__main__":
+    main()
