@@ -84,6 +84,11 @@ static memrt_policy_t *api_policy_of(const memrt_meminfo_t *mi)
     return memrt__policy_of(mi);
 }
 
+static memrt_policy_t *api_policy_default(void)
+{
+    return memrt__policy_default();
+}
+
 static const char *api_policy_name(const memrt_policy_t *policy)
 {
     return policy->name;
@@ -101,7 +106,7 @@ static uint32_t api_policy_index(const memrt_policy_t *policy)
 
 static const memrt_allocator_t *api_allocator_default(void)
 {
-    return &memrt__default_allocator;
+    return memrt__default_allocator();
 }
 
 static const memrt_allocator_t *api_allocator_system(void)
@@ -215,7 +220,7 @@ const memrt_api_t memrt__plain_table = {
     .policy_new = memrt__policy_new,
     .policy_acquire = memrt__policy_acquire,
     .policy_release = memrt__policy_release,
-    .policy_default = memrt__policy_default,
+    .policy_default = api_policy_default,
     .policy_name = api_policy_name,
     .policy_alignment = api_policy_alignment,
     .policy_index = api_policy_index,

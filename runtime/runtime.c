@@ -3,10 +3,17 @@
 #include <pthread.h>
 
 #include "runtime/alloc/policy.h"
+#include "runtime/alloc/purger.h"
 #include "runtime/base/lock.h"
 #include "runtime/base/options.h"
 #include "runtime/meminfo/block.h"
-#include "runtime/stats/shard.h"
+#include "runtime/stats/thread.h"
+
+static void before_fork(void)
+{
+    memrt__purger_stop();
+    memrt__lock_all();
+}
 
 static void in_child(void)
 {
@@ -20,7 +27,7 @@ static void start(void)
     memrt__policy_start();
     memrt__runtime_track(memrt__options.track);
     /* Refused only for want of memory; then a child of a threaded process may find locks held. */
-    (void)pthread_atfork(memrt__lock_all, memrt__unlock_all, in_child);
+    (void)pthread_atfork(before_fork, memrt__unlock_all, in_child);
 }
 
 void memrt__runtime_start(void)

@@ -33,9 +33,8 @@ size_t memrt__allocator_release_unused(const memrt_allocator_t *allocator);
 size_t memrt__allocator_cached(const memrt_allocator_t *allocator);
 void memrt__allocator_destroy(const memrt_allocator_t *allocator);
 
-/// Blocks of this many bytes and more are large: mapped by the default allocator, data
-/// page-aligned.
-#define MEMRT__LARGE ((size_t)1 << 20)
+/// Blocks of this many bytes and more are large: mapped by the plain allocator, data page-aligned.
+#define MEMRT__LARGE (((size_t)1 << 20) + 1)
 
 /// The C library's malloc, brought to the alignment asked for.
 extern const memrt_allocator_t memrt__system_allocator;
@@ -43,8 +42,14 @@ extern const memrt_allocator_t memrt__system_allocator;
 /// Pages from the operating system, lazily zero; on huge pages from 4 MiB.
 extern const memrt_allocator_t memrt__mapped_allocator;
 
-/// Small blocks from the system allocator, large ones mapped.
-extern const memrt_allocator_t memrt__default_allocator;
+/// Small blocks from the system allocator, large ones mapped; keeps nothing for reuse.
+extern const memrt_allocator_t memrt__plain_allocator;
+
+/// Blocks by size class from a cache of the calling thread, large ones on mappings kept warm.
+extern const memrt_allocator_t memrt__pool_allocator;
+
+/// The allocator of policies that name none: the pool, or, where MEMRT_CACHE is off, the plain one.
+const memrt_allocator_t *memrt__default_allocator(void);
 
 /// See memrt_api_t.allocator_guard.
 memrt_status_t memrt__guard_new(const memrt_allocator_t *upstream,

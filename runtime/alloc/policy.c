@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/alloc/pool.h"
 #include "runtime/base/check.h"
 #include "runtime/base/failure.h"
 #include "runtime/base/lock.h"
@@ -11,7 +12,7 @@
 
 memrt_policy_t *memrt__policies[MEMRT__ACCOUNTS];
 
-static memrt_policy_t default_policy;
+memrt_policy_t memrt__default_policy;
 static uint32_t limit; /* under the lock of rank POLICIES: indices from here on were never used */
 
 bool memrt__is_name(const char *name)
@@ -25,6 +26,8 @@ static void fill(memrt_policy_t *policy, uint32_t index, const char *name, size_
     policy->account.shared = &policy->shared;
     policy->alignment = memrt__size_max(alignment, MEMRT_ALIGN_MIN);
     policy->refs = 1;
+    policy->quick =
+        memrt__is_pool(&policy->allocator) && policy->alignment == MEMRT_HEADER_SIZE;
     memcpy(policy->name, name, strlen(name) + 1);
     memrt__account_enter(&policy->account);
 }
@@ -32,17 +35,18 @@ static void fill(memrt_policy_t *policy, uint32_t index, const char *name, size_
 /// The allocator of a new policy: under checking, fenced.
 static memrt_status_t choose_allocator(const memrt_allocator_t *from, memrt_allocator_t *to)
 {
-    from = from == NULL ? &memrt__default_allocator : from;
+    from = from == NULL ? memrt__default_allocator() : from;
     return memrt__options.check ? memrt__guard_new(from, to) : memrt__allocator_copy(from, to);
 }
 
 void memrt__policy_start(void)
 {
-    fill(&default_policy, 0, "default", memrt__options.alignment);
-    if (choose_allocator(NULL, &default_policy.allocator) != MEMRT_OK) {
+    memrt__pool_start();
+    if (choose_allocator(NULL, &memrt__default_policy.allocator) != MEMRT_OK) {
         memrt__abort("no memory for the guard of MEMRT_CHECK");
     }
-    memrt__policies[0] = &default_policy;
+    fill(&memrt__default_policy, 0, "default", memrt__options.alignment);
+    memrt__policies[0] = &memrt__default_policy;
     limit = 1;
 }
 
@@ -155,14 +159,9 @@ void memrt__policy_acquire(memrt_policy_t *policy)
 
 void memrt__policy_release(memrt_policy_t *policy)
 {
-    if (policy != &default_policy && memrt__fetch_sub1_release(&policy->refs) == 1) {
+    if (policy != &memrt__default_policy && memrt__fetch_sub1_release(&policy->refs) == 1) {
         sweep();
     }
-}
-
-memrt_policy_t *memrt__policy_default(void)
-{
-    return &default_policy;
 }
 
 memrt_policy_t *memrt__policy_at(uint32_t index)
@@ -234,10 +233,13 @@ static size_t over_allocators(allocator_fn ask)
     return bytes;
 }
 
+/// What the pool keeps is for all policies and so on no policy's account, but on the process's.
 size_t memrt__policy_cached(const memrt_policy_t *policy)
 {
-    return policy != NULL ? memrt__allocator_cached(&policy->allocator)
-                          : over_allocators(memrt__allocator_cached);
+    if (policy == NULL) {
+        return over_allocators(memrt__allocator_cached);
+    }
+    return memrt__is_pool(&policy->allocator) ? 0 : memrt__allocator_cached(&policy->allocator);
 }
 
 size_t memrt__policy_release_unused(void)

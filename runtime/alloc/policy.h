@@ -5,7 +5,7 @@
 
 #include "runtime/alloc/allocator.h"
 #include "runtime/base/options.h"
-#include "runtime/stats/shard.h"
+#include "runtime/stats/thread.h"
 
 /// An allocator with its settings and its account. Blocks name their policy by index.
 ///
@@ -16,6 +16,7 @@ struct memrt_policy {
     _Alignas(MEMRT__CACHE_LINE) memrt__account_t account; ///< index and gauges
     memrt_allocator_t allocator;                          ///< fixed
     size_t alignment;                                     ///< bytes, fixed
+    bool quick; ///< fixed; its blocks may be taken from and given to the pool's caches directly
     size_t refs;                    ///< atomic; 0: nothing may be allocated from it any more
     char name[MEMRT_NAME_MAX + 1];  ///< fixed
     memrt__shard_t shared;          ///< see memrt__account_t.shared
@@ -31,6 +32,13 @@ static inline memrt_policy_t *memrt__policy_of(const memrt_meminfo_t *mi)
     return memrt__policies[mi->policy];
 }
 
+extern memrt_policy_t memrt__default_policy;
+
+static inline memrt_policy_t *memrt__policy_default(void)
+{
+    return &memrt__default_policy;
+}
+
 /// Make the default policy, index 0, according to the options. Once, before anything else.
 void memrt__policy_start(void);
 
@@ -39,14 +47,14 @@ memrt_status_t memrt__policy_new(const memrt_policy_options_t *options,
                                  memrt_policy_t **out) MEMRT_MUST_CHECK;
 void memrt__policy_acquire(memrt_policy_t *policy);
 void memrt__policy_release(memrt_policy_t *policy);
-memrt_policy_t *memrt__policy_default(void);
 memrt_policy_t *memrt__policy_at(uint32_t index);
 uint32_t memrt__policy_limit(void);
 
 /// Whether a policy lives at that address, which may be any, and somebody holds it.
 bool memrt__policy_is_held(const memrt_policy_t *policy);
 
-/// Bytes that the allocator of `policy` (NULL: those of all policies) keeps for reuse.
+/// Bytes that the allocator of `policy` keeps for reuse, 0 for the pool, which is shared; NULL: those
+/// of all allocators.
 size_t memrt__policy_cached(const memrt_policy_t *policy);
 
 /// Have all allocators give cached memory back; returns bytes.

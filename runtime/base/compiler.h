@@ -17,6 +17,14 @@
 #define MEMRT__THREAD_SANITIZER 0
 #endif
 
+#if defined(__has_feature)
+#define MEMRT__ADDRESS_SANITIZER __has_feature(address_sanitizer)
+#elif defined(__SANITIZE_ADDRESS__)
+#define MEMRT__ADDRESS_SANITIZER 1
+#else
+#define MEMRT__ADDRESS_SANITIZER 0
+#endif
+
 /// A thread-local variable that costs one instruction to reach. It takes static thread-local space,
 /// of which a library that is loaded by dlopen gets little: pointers only.
 #define MEMRT__THREAD_LOCAL __thread __attribute__((tls_model("initial-exec")))

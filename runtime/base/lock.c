@@ -1,7 +1,5 @@
 #include "runtime/base/lock.h"
 
-#include <pthread.h>
-
 #include "runtime/base/compiler.h"
 
 /// A line each, so that neighbours do not slow each other down.
@@ -21,6 +19,11 @@ void memrt__lock(memrt__rank_t rank)
 void memrt__unlock(memrt__rank_t rank)
 {
     pthread_mutex_unlock(&locks[rank].mutex);
+}
+
+int memrt__lock_wait(memrt__rank_t rank, pthread_cond_t *condition, const struct timespec *until)
+{
+    return pthread_cond_timedwait(condition, &locks[rank].mutex, until);
 }
 
 void memrt__lock_all(void)

@@ -1,5 +1,6 @@
 #include "runtime/base/options.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -9,10 +10,15 @@
 
 #include <memrt/meminfo.h>
 
+#include "runtime/base/compiler.h"
 #include "runtime/base/os.h"
 #include "runtime/base/size.h"
 
-#define DEFAULTS {.check = false, .track = false, .huge_pages = true, .alignment = MEMRT_ALIGN_MIN}
+#define DEFAULTS                                                                                   \
+    {                                                                                              \
+        .check = false, .track = false, .huge_pages = true, .cache = !MEMRT__ADDRESS_SANITIZER,    \
+        .alignment = MEMRT_ALIGN_MIN, .cache_limit = SIZE_MAX, .decay = 500,                       \
+    }
 
 memrt__options_t memrt__options = DEFAULTS;
 
@@ -56,17 +62,85 @@ static void show_flag(const void *field, char *text, size_t length)
     snprintf(text, length, "%d", *(const bool *)field ? 1 : 0);
 }
 
+/// A whole number in decimal digits; `end` is what follows.
+static bool read_number(const char *text, char **end, size_t *value)
+{
+    if (!isdigit((unsigned char)text[0])) {
+        return false;
+    }
+    errno = 0;
+    *value = strtoull(text, end, 10);
+    return errno == 0;
+}
+
 static bool read_alignment(const char *text, void *field)
 {
     char *end;
-    errno = 0;
-    unsigned long long value = strtoull(text, &end, 10);
-    if (errno != 0 || end == text || *end != '\0' || !memrt__is_power_of_two((size_t)value) ||
-        value > MEMRT_ALIGN_MAX || text[0] == '-') {
+    size_t value;
+    if (!read_number(text, &end, &value) || *end != '\0' || !memrt__is_power_of_two(value) ||
+        value > MEMRT_ALIGN_MAX) {
         return false;
     }
-    *(size_t *)field = (size_t)value;
+    *(size_t *)field = value;
     return true;
+}
+
+/// A whole number of bytes, with K, M or G for 1024, 1024² or 1024³ of them; or "none".
+static bool read_bytes(const char *text, void *field)
+{
+    if (strcasecmp(text, "none") == 0) {
+        *(size_t *)field = SIZE_MAX;
+        return true;
+    }
+    char *end;
+    size_t value, unit = 1;
+    if (!read_number(text, &end, &value)) {
+        return false;
+    }
+    const char *units = "KMG";
+    const char *found = *end == '\0' ? NULL : strchr(units, toupper((unsigned char)*end));
+    if (found != NULL) {
+        unit = (size_t)1 << (10 * (found - units + 1));
+        end++;
+    }
+    return *end == '\0' && memrt__size_mul(value, unit, (size_t *)field);
+}
+
+static void show_bytes(const void *field, char *text, size_t length)
+{
+    size_t value = *(const size_t *)field;
+    if (value == SIZE_MAX) {
+        snprintf(text, length, "none");
+    } else {
+        snprintf(text, length, "%zu", value);
+    }
+}
+
+#define DAY_MS ((size_t)24 * 3600 * 1000)
+
+static bool read_decay(const char *text, void *field)
+{
+    if (strcasecmp(text, "never") == 0) {
+        *(size_t *)field = MEMRT__DECAY_NEVER;
+        return true;
+    }
+    char *end;
+    size_t value;
+    if (!read_number(text, &end, &value) || *end != '\0' || value > DAY_MS) {
+        return false;
+    }
+    *(size_t *)field = value;
+    return true;
+}
+
+static void show_decay(const void *field, char *text, size_t length)
+{
+    size_t value = *(const size_t *)field;
+    if (value == MEMRT__DECAY_NEVER) {
+        snprintf(text, length, "never");
+    } else {
+        snprintf(text, length, "%zu", value);
+    }
 }
 
 static void show_alignment(const void *field, char *text, size_t length)
@@ -77,6 +151,10 @@ static void show_alignment(const void *field, char *text, size_t length)
 static const option_type_t flag_type = {read_flag, show_flag, "0 or 1"};
 static const option_type_t alignment_type = {read_alignment, show_alignment,
                                              "a power of two from 1 to 1073741824"};
+static const option_type_t bytes_type = {read_bytes, show_bytes,
+                                         "a number of bytes like 268435456 or 256M, or none"};
+static const option_type_t decay_type = {read_decay, show_decay,
+                                         "milliseconds from 0 to 86400000, or never"};
 
 static const option_row_t rows[] = {
     {"MEMRT_CHECK", &flag_type, &memrt__options.check,
@@ -87,6 +165,12 @@ static const option_row_t rows[] = {
      "0: never advise huge pages on large blocks; default 1"},
     {"MEMRT_ALIGNMENT", &alignment_type, &memrt__options.alignment,
      "alignment in bytes of data whose policy names none, a power of two; default 64"},
+    {"MEMRT_CACHE", &flag_type, &memrt__options.cache,
+     "0: keep no freed memory for reuse; default 1, under AddressSanitizer 0"},
+    {"MEMRT_CACHE_LIMIT", &bytes_type, &memrt__options.cache_limit,
+     "most bytes of freed blocks above 1 MiB to keep for reuse; K, M, G; default none"},
+    {"MEMRT_DECAY", &decay_type, &memrt__options.decay,
+     "milliseconds after which unused memory goes back to the system, or never; default 500"},
 };
 #define ROWS (sizeof(rows) / sizeof(rows[0]))
 

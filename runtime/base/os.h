@@ -19,6 +19,9 @@ void memrt__os_unmap(void *address, size_t size);
 /// Grow or shrink a mapping, keeping its contents; stays at a multiple of the page size.
 void *memrt__os_remap(void *address, size_t old_size, size_t new_size, bool may_move);
 
+/// Give the pages back but keep their addresses: they are fresh zero pages from now on.
+bool memrt__os_discard(void *address, size_t size);
+
 /// Ask for huge pages there. A wish: nothing depends on it.
 void memrt__os_advise_huge(void *address, size_t size);
 #define MEMRT__HUGE_PAGE ((size_t)2 << 20)

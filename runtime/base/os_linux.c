@@ -75,6 +75,11 @@ void *memrt__os_remap(void *address, size_t old_size, size_t new_size, bool may_
     return moved == MAP_FAILED ? NULL : moved;
 }
 
+bool memrt__os_discard(void *address, size_t size)
+{
+    return madvise(address, size, MADV_DONTNEED) == 0;
+}
+
 void memrt__os_advise_huge(void *address, size_t size)
 {
     madvise(address, size, MADV_HUGEPAGE);

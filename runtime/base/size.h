@@ -37,6 +37,12 @@ static inline unsigned memrt__log2(size_t power_of_two)
     return (unsigned)__builtin_ctzll(power_of_two);
 }
 
+/// Position of the highest bit of `n`, which is not 0.
+static inline unsigned memrt__floor_log2(size_t n)
+{
+    return 63u - (unsigned)__builtin_clzll(n);
+}
+
 static inline size_t memrt__size_min(size_t a, size_t b)
 {
     return a < b ? a : b;

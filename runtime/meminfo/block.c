@@ -68,7 +68,8 @@ static layout_t layout_of(const memrt_meminfo_t *mi)
 bool memrt__block_is_sound(const memrt_meminfo_t *mi)
 {
     unsigned known = MEMRT__FLAG_MEMINFO | MEMRT__FLAG_LISTED | MEMRT__FLAG_WATCHED |
-                     MEMRT__FLAG_READONLY | MEMRT__FLAG_PART;
+                     MEMRT__FLAG_READONLY | MEMRT__FLAG_PART | MEMRT__FLAG_QUICK |
+                     MEMRT__FLAG_PROMOTED | MEMRT__FLAG_CLASS;
     unsigned flags = memrt__flags_load_relaxed(&mi->flags);
     bool kinds = mi->kind >= MEMRT_KIND_INLINE && mi->kind <= MEMRT_KIND_BLOCK &&
                  mi->align_log2 <= memrt__log2(MEMRT_ALIGN_MAX);
@@ -150,18 +151,19 @@ static memrt_meminfo_t *write_header(char *start, const memrt__block_request_t *
     return mi;
 }
 
-/// Bytes that a block takes from its allocator, as the account holds them.
-static size_t held_by(const memrt_meminfo_t *mi)
+/// What a block takes from its allocator beyond its header and data: of the ways of the pool's
+/// caches nothing is known.
+static size_t extra_of(const memrt_meminfo_t *mi, size_t bytes)
 {
-    return layout_of(mi).bytes;
+    size_t data = has_data((memrt_kind_t)mi->kind) ? mi->size : 0;
+    return bytes - MEMRT_HEADER_SIZE - data;
 }
 
 static void count_birth(const memrt_meminfo_t *mi)
 {
     memrt__tally_t tally = memrt__tally(&memrt__policy_of(mi)->account);
-    memrt__tally_in(&tally, &tally.shard->alloc, 1);
-    memrt__tally_in(&tally, &tally.shard->mi_alloc, (mi->flags & MEMRT__FLAG_MEMINFO) != 0);
-    memrt__tally_in(&tally, &tally.shard->held_in, held_by(mi));
+    memrt__tally_in(&tally, &tally.shard->made[mi->kind], 1);
+    memrt__tally_in(&tally, &tally.shard->extra_in, extra_of(mi, layout_of(mi).bytes));
     if (has_data((memrt_kind_t)mi->kind)) {
         memrt__tally_grow(&tally, mi->size);
     }
@@ -171,22 +173,22 @@ static void count_birth(const memrt_meminfo_t *mi)
 typedef struct death {
     memrt__account_t *account;
     memrt_kind_t kind;
-    bool is_meminfo;
-    size_t size, held;
+    bool promoted;
+    size_t size, extra;
 } death_t;
 
-/// `free` comes last: the policy may be gone after it.
+/// `freed` comes last: the policy may be gone after it.
 static void count_death(const death_t *death)
 {
     memrt__tally_t tally = memrt__tally(death->account);
-    memrt__tally_out(&tally, &tally.shard->mi_free, death->is_meminfo);
-    memrt__tally_out(&tally, &tally.shard->held_out, death->held);
+    memrt__tally_out(&tally, &tally.shard->promoted_out, death->promoted);
+    memrt__tally_out(&tally, &tally.shard->extra_out, death->extra);
     if (has_data(death->kind)) {
         memrt__tally_shrink(&tally, death->size);
     } else if (death->kind == MEMRT_KIND_ADOPTED) {
         memrt__tally_out(&tally, &tally.shard->adopted_out, death->size);
     }
-    memrt__tally_out(&tally, &tally.shard->free, 1);
+    memrt__tally_out(&tally, &tally.shard->freed[death->kind], 1);
 }
 
 void memrt__block_refused(memrt_policy_t *policy)
@@ -264,7 +266,8 @@ void memrt__block_promote(memrt_meminfo_t *mi)
     unsigned before = memrt__flags_set_relaxed(&mi->flags, MEMRT__FLAG_MEMINFO);
     if ((before & MEMRT__FLAG_MEMINFO) == 0) {
         memrt__tally_t tally = memrt__tally(&memrt__policy_of(mi)->account);
-        memrt__tally_in(&tally, &tally.shard->mi_alloc, 1);
+        memrt__tally_in(&tally, &tally.shard->promoted_in, 1);
+        memrt__flags_set_relaxed(&mi->flags, MEMRT__FLAG_PROMOTED);
     }
 }
 
@@ -309,9 +312,9 @@ void memrt__block_delete(memrt_meminfo_t *mi)
     death_t death = {
         .account = &memrt__policy_of(mi)->account,
         .kind = (memrt_kind_t)mi->kind,
-        .is_meminfo = (flags & MEMRT__FLAG_MEMINFO) != 0,
+        .promoted = (flags & MEMRT__FLAG_PROMOTED) != 0,
         .size = mi->size,
-        .held = layout.bytes,
+        .extra = extra_of(mi, layout.bytes),
     };
     give_back(mi, layout.bytes, layout.align);
     count_death(&death);
@@ -369,17 +372,31 @@ static memrt_meminfo_t *resize_in_allocator(memrt_meminfo_t *mi, const layout_t 
     return moved;
 }
 
-static void count_resize(const memrt_meminfo_t *mi, size_t old_size, size_t old_held)
+static void count_resize(const memrt_meminfo_t *mi, size_t old_size, size_t old_extra)
 {
     memrt__tally_t tally = memrt__tally(&memrt__policy_of(mi)->account);
-    size_t held = held_by(mi);
     memrt__tally_in(&tally, &tally.shard->realloc, 1);
-    memrt__tally_in(&tally, &tally.shard->held_in, held);
-    memrt__tally_out(&tally, &tally.shard->held_out, old_held);
+    memrt__tally_in(&tally, &tally.shard->extra_in, extra_of(mi, layout_of(mi).bytes));
+    memrt__tally_out(&tally, &tally.shard->extra_out, old_extra);
     if (mi->size > old_size) {
         memrt__tally_grow(&tally, mi->size - old_size);
     } else {
         memrt__tally_shrink(&tally, old_size - mi->size);
+    }
+}
+
+/// The class that a quick block says it is of is that of its size.
+static void renew_class(memrt_meminfo_t *mi)
+{
+    unsigned flags = memrt__flags_load_relaxed(&mi->flags);
+    if ((flags & MEMRT__FLAG_QUICK) == 0) {
+        return;
+    }
+    memrt__flags_clear_relaxed(&mi->flags, MEMRT__FLAG_QUICK | MEMRT__FLAG_CLASS);
+    if (memrt__is_quick_size(mi->size)) {
+        unsigned class = memrt__class_of_data(mi->size);
+        memrt__flags_set_relaxed(&mi->flags,
+                                 MEMRT__FLAG_QUICK | class << MEMRT__FLAG_CLASS_AT);
     }
 }
 
@@ -390,6 +407,7 @@ memrt_meminfo_t *memrt__block_resize(memrt_meminfo_t *mi, size_t size)
     size_t old_size = mi->size;
     memrt_policy_t *policy = memrt__policy_of(mi);
     layout_t old = layout_of(mi);
+    size_t old_extra = extra_of(mi, old.bytes);
     layout_t layout;
     memrt_meminfo_t *moved = NULL;
     if (lay_out((memrt_kind_t)mi->kind, size, (size_t)1 << mi->align_log2, &layout)) {
@@ -402,7 +420,8 @@ memrt_meminfo_t *memrt__block_resize(memrt_meminfo_t *mi, size_t size)
         memrt__block_refused(policy);
         return NULL;
     }
-    count_resize(moved, old_size, old.bytes);
+    renew_class(moved);
+    count_resize(moved, old_size, old_extra);
     if ((memrt__flags_load_relaxed(&moved->flags) & MEMRT__FLAG_WATCHED) != 0) {
         tell_resize(old_data, moved);
     }

@@ -6,8 +6,10 @@
 
 #include <memrt/meminfo.h>
 
+#include "runtime/alloc/cache.h"
 #include "runtime/alloc/policy.h"
 #include "runtime/base/atomics.h"
+#include "runtime/base/failure.h"
 
 /// A block: one piece of memory from an allocator, with a MemInfo header right before its data.
 ///
@@ -24,6 +26,15 @@
 #define MEMRT__FLAG_WATCHED 4u  ///< its resizes and death go to the watcher
 #define MEMRT__FLAG_READONLY 8u ///< what `readonly` says
 #define MEMRT__FLAG_PART 16u    ///< data of a resizable MemInfo, which is who to speak of
+#define MEMRT__FLAG_QUICK 32u   ///< a block of its size's class in the pool, right at its header
+#define MEMRT__FLAG_PROMOTED 64u ///< was a block before it counted as a MemInfo
+
+/// The class of a quick block stands in these bits of its flags.
+#define MEMRT__FLAG_CLASS_AT 8
+#define MEMRT__FLAG_CLASS (0xFFu << MEMRT__FLAG_CLASS_AT)
+
+/// Tracking: whether new blocks are listed. Relaxed; publishes nothing.
+extern size_t memrt__tracking;
 
 /// What a new block is to be.
 typedef struct memrt__block_request {
@@ -39,6 +50,18 @@ typedef struct memrt__block_request {
 /// upon it in the live set can hold it, and it is on no account, so that giving it up leaves no
 /// trace. NULL: out of memory, counted as failed.
 memrt_meminfo_t *memrt__block_new(const memrt__block_request_t *request);
+
+/// New block with data, born, the short way: from the calling thread's cache, with nobody watching.
+/// NULL: that way is not open for this request, memrt__block_new() knows another.
+static inline memrt_meminfo_t *memrt__block_new_quick(memrt_policy_t *policy, size_t size,
+                                                      memrt_kind_t kind);
+
+/// Up to this many bytes are cleared; above, the allocator may have some that are zero already.
+#define MEMRT__QUICK_ZERO ((size_t)16 << 10)
+
+/// Take an unshared block off the books and give its memory back the short way. False: that way is
+/// not open for this block, and nothing happened.
+static inline bool memrt__block_delete_quick(memrt_meminfo_t *mi);
 
 /// The block is complete: it goes on the account and its count becomes 1.
 memrt_meminfo_t *memrt__block_born(memrt_meminfo_t *mi);
@@ -96,8 +119,65 @@ static inline memrt_meminfo_t *memrt__block_of(const void *data)
 /// False: no memory, nothing changed.
 bool memrt__block_set_name(memrt_meminfo_t *mi, const char *name);
 
-/// Tracking: whether new blocks are listed. Relaxed; publishes nothing.
-extern size_t memrt__tracking;
+static inline bool memrt__is_quick_size(size_t size)
+{
+    return size - 1 < MEMRT__CLASS_DATA_MAX;
+}
+
+static inline memrt_meminfo_t *memrt__block_new_quick(memrt_policy_t *policy, size_t size,
+                                                      memrt_kind_t kind)
+{
+    memrt__thread_t *self = memrt__self;
+    if (MEMRT__UNLIKELY(self == NULL || !policy->quick || !memrt__is_quick_size(size) ||
+                        memrt__load_relaxed(&memrt__tracking) != 0 ||
+                        memrt__load_relaxed(&memrt__failure_armed) != 0)) {
+        return NULL;
+    }
+    uint32_t index = policy->account.index;
+    memrt__shard_t *shard = memrt__thread_shard(self, index);
+    unsigned class = memrt__class_of_data(size);
+    memrt_meminfo_t *mi = shard == NULL ? NULL : memrt__cache_take(self, class);
+    if (MEMRT__UNLIKELY(mi == NULL)) {
+        return NULL;
+    }
+    *mi = (memrt_meminfo_t){
+        .refct = 1,
+        .data = mi + 1,
+        .size = size,
+        .policy = (uint16_t)index,
+        .kind = (uint8_t)kind,
+        .align_log2 = 6,
+        .lead = MEMRT_HEADER_SIZE,
+        .flags = (kind == MEMRT_KIND_BLOCK ? 0 : MEMRT__FLAG_MEMINFO) | MEMRT__FLAG_QUICK |
+                 class << MEMRT__FLAG_CLASS_AT,
+    };
+    memrt__own_add(&shard->made[kind], 1);
+    memrt__shard_grow(shard, &policy->account, size);
+    return mi;
+}
+
+static inline bool memrt__block_delete_quick(memrt_meminfo_t *mi)
+{
+    unsigned flags = memrt__flags_load_relaxed(&mi->flags);
+    unsigned special = MEMRT__FLAG_LISTED | MEMRT__FLAG_WATCHED | MEMRT__FLAG_PROMOTED;
+    memrt__thread_t *self = memrt__self;
+    if (MEMRT__UNLIKELY((flags & (MEMRT__FLAG_QUICK | special)) != MEMRT__FLAG_QUICK ||
+                        mi->dtor != NULL || self == NULL)) {
+        return false;
+    }
+    memrt__shard_t *shard = memrt__thread_shard(self, mi->policy);
+    if (MEMRT__UNLIKELY(shard == NULL)) {
+        return false;
+    }
+    size_t size = mi->size;
+    unsigned kind = mi->kind;
+    memrt_policy_t *policy = memrt__policy_of(mi);
+    memrt__store_relaxed(&mi->refct, 0);
+    memrt__cache_give(self, (flags & MEMRT__FLAG_CLASS) >> MEMRT__FLAG_CLASS_AT, mi);
+    memrt__shard_shrink(shard, &policy->account, size);
+    memrt__own_add_release(&shard->freed[kind], 1);
+    return true;
+}
 
 /// Who is told of watched blocks. Release by memrt__watcher_set, partner: acquire where it is
 /// called.

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "runtime/base/check.h"
 #include "runtime/base/size.h"
 #include "runtime/debug/live.h"
 #include "runtime/meminfo/resizable.h"
@@ -58,7 +59,9 @@ memrt_status_t memrt__meminfo_dress(memrt_meminfo_t *mi, const memrt_new_options
 
 memrt_meminfo_t *memrt__meminfo_allocate(size_t nbytes)
 {
-    return memrt__meminfo_allocate_external(nbytes, NULL);
+    memrt_policy_t *policy = memrt__policy_default();
+    memrt_meminfo_t *mi = memrt__block_new_quick(policy, nbytes, MEMRT_KIND_INLINE);
+    return MEMRT__LIKELY(mi != NULL) ? mi : memrt__meminfo_allocate_external(nbytes, NULL);
 }
 
 memrt_meminfo_t *memrt__meminfo_allocate_external(size_t nbytes,
@@ -72,6 +75,25 @@ memrt_meminfo_t *memrt__meminfo_allocate_external(size_t nbytes,
     return mi == NULL ? NULL : memrt__block_born(mi);
 }
 
+/// The short way, for what needs nothing that can fail after the block is there. NULL: not open.
+static memrt_meminfo_t *new_plain(size_t size, const memrt_new_options_t *options)
+{
+    if (options->name != NULL || options->external != NULL || options->alignment != 0 ||
+        (options->zeroed && size > MEMRT__QUICK_ZERO)) {
+        return NULL;
+    }
+    memrt_meminfo_t *mi = memrt__block_new_quick(options->policy, size, MEMRT_KIND_INLINE);
+    if (mi != NULL) {
+        if (options->zeroed) {
+            memset(mi->data, 0, size);
+        }
+        memrt_status_t status = memrt__meminfo_dress(mi, options);
+        MEMRT__ASSERT(status == MEMRT_OK);
+        (void)status;
+    }
+    return mi;
+}
+
 memrt_status_t memrt__meminfo_new(size_t size, const memrt_new_options_t *options,
                                   memrt_meminfo_t **out)
 {
@@ -79,6 +101,11 @@ memrt_status_t memrt__meminfo_new(size_t size, const memrt_new_options_t *option
     memrt_status_t status = memrt__meminfo_options(options, &all);
     if (status != MEMRT_OK) {
         return status;
+    }
+    memrt_meminfo_t *plain = new_plain(size, &all);
+    if (plain != NULL) {
+        *out = plain;
+        return MEMRT_OK;
     }
     memrt__block_request_t request = {.policy = all.policy,
                                       .size = size,

@@ -65,6 +65,10 @@ static inline bool memrt__meminfo_try_acquire(memrt_meminfo_t *mi)
 /// destructor sees all that holders wrote.
 static inline void memrt__meminfo_release(memrt_meminfo_t *mi)
 {
+    /* Who holds the only reference to a block that nobody can find needs no atomic operation. */
+    if (memrt__load_acquire(&mi->refct) == 1 && memrt__block_delete_quick(mi)) {
+        return;
+    }
     if (memrt__fetch_sub1_release(&mi->refct) == 1) {
         (void)memrt__load_acquire(&mi->refct);
         memrt__meminfo_call_dtor(mi);

@@ -18,6 +18,10 @@ static void *new_data(const memrt__block_request_t *request)
 
 void *memrt__raw_alloc(void *policy, size_t size)
 {
+    memrt_meminfo_t *mi = memrt__block_new_quick(or_default(policy), size, MEMRT_KIND_BLOCK);
+    if (MEMRT__LIKELY(mi != NULL)) {
+        return mi + 1;
+    }
     memrt__block_request_t request = {
         .policy = or_default(policy), .size = size, .kind = MEMRT_KIND_BLOCK};
     return new_data(&request);
@@ -30,6 +34,12 @@ void *memrt__raw_calloc(void *policy, size_t count, size_t size)
     if (!memrt__size_mul(count, size, &request.size)) {
         memrt__block_refused(request.policy);
         return NULL;
+    }
+    if (request.size <= MEMRT__QUICK_ZERO) {
+        memrt_meminfo_t *mi = memrt__block_new_quick(request.policy, request.size, request.kind);
+        if (mi != NULL) {
+            return memset(mi + 1, 0, request.size);
+        }
     }
     return new_data(&request);
 }

@@ -1,134 +1,43 @@
 #include "runtime/stats/shard.h"
 
-#include <pthread.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "runtime/base/check.h"
-#include "runtime/base/failure.h"
 #include "runtime/base/lock.h"
-
-MEMRT__THREAD_LOCAL memrt__thread_t *memrt__self;
 
 memrt__account_t memrt__process;
 
-/* Under the lock of rank THREADS: */
-static memrt__thread_t *first;
-static memrt__account_t *first_account;
+static memrt__account_t *first_account; /* under the lock of rank THREADS */
 
-static pthread_key_t ending;
-static pthread_once_t ending_once = PTHREAD_ONCE_INIT;
-
-static void *zeroed_lines(size_t size)
+static void tell(memrt__account_t *account, size_t change, size_t rise)
 {
-    if (memrt__failure_due()) {
-        return NULL;
-    }
-    size = (size + MEMRT__CACHE_LINE - 1) & ~(size_t)(MEMRT__CACHE_LINE - 1);
-    void *memory = aligned_alloc(MEMRT__CACHE_LINE, size);
-    if (memory != NULL) {
-        memset(memory, 0, size);
-    }
-    return memory;
+    size_t before = memrt__fetch_add_relaxed(&account->flushed, change);
+    memrt__raise_relaxed(&account->peak, before + rise);
 }
 
-/// A thread ends: its record, counts and all, waits for another. Should code that runs later on
-/// this thread allocate, it takes a record again and this runs again.
-static void give_back(void *record)
+void memrt__gauge_tell(memrt__shard_t *shard, memrt__account_t *account)
 {
-    memrt__self = NULL;
-    memrt__lock(MEMRT__RANK_THREADS);
-    ((memrt__thread_t *)record)->in_use = false;
-    memrt__unlock(MEMRT__RANK_THREADS);
+    size_t net = memrt__shard_net(shard);
+    size_t change = net - shard->told, rise = shard->high - shard->told;
+    tell(account, change, rise);
+    tell(&memrt__process, change, rise);
+    memrt__store_relaxed(&shard->told, net);
+    memrt__store_relaxed(&shard->high, net);
+    memrt__store_relaxed(&shard->low, net - (size_t)MEMRT__GAUGE_LIMIT);
 }
 
-static void make_key(void)
+void memrt__gauge_rose(memrt__shard_t *shard, memrt__account_t *account)
 {
-    if (pthread_key_create(&ending, give_back) != 0) {
-        memrt__abort("no thread-specific key is left: the process has made too many");
-    }
-}
-
-static memrt__thread_t *take_waiting(void)
-{
-    memrt__lock(MEMRT__RANK_THREADS);
-    memrt__thread_t *thread = first;
-    while (thread != NULL && thread->in_use) {
-        thread = thread->next;
-    }
-    if (thread != NULL) {
-        thread->in_use = true;
-    }
-    memrt__unlock(MEMRT__RANK_THREADS);
-    return thread;
-}
-
-static memrt__thread_t *make_new(void)
-{
-    memrt__thread_t *thread = zeroed_lines(sizeof(*thread));
-    if (thread == NULL) {
-        return NULL;
-    }
-    thread->in_use = true;
-    memrt__lock(MEMRT__RANK_THREADS);
-    thread->next = first;
-    first = thread;
-    memrt__unlock(MEMRT__RANK_THREADS);
-    return thread;
-}
-
-memrt__thread_t *memrt__thread_make(void)
-{
-    pthread_once(&ending_once, make_key);
-    memrt__thread_t *thread = take_waiting();
-    if (thread == NULL) {
-        thread = make_new();
-    }
-    if (thread == NULL) {
-        return NULL;
-    }
-    if (pthread_setspecific(ending, thread) != 0) {
-        give_back(thread); /* a record that would never come back is not taken */
-        return NULL;
-    }
-    memrt__self = thread;
-    return thread;
-}
-
-memrt__shard_t *memrt__shard_make(memrt__thread_t *thread, uint32_t index)
-{
-    memrt__shard_t *chunk = zeroed_lines(MEMRT__CHUNK * sizeof(*chunk));
-    if (chunk == NULL) {
-        return NULL;
-    }
-    /* Under the lock, so that who walks the records sees either none or a zeroed chunk. */
-    memrt__lock(MEMRT__RANK_THREADS);
-    thread->chunks[index / MEMRT__CHUNK] = chunk;
-    memrt__unlock(MEMRT__RANK_THREADS);
-    return &chunk[index % MEMRT__CHUNK];
-}
-
-void memrt__gauge_flush(memrt__gauge_t *gauge, memrt__account_t *account)
-{
-    size_t before = memrt__fetch_add_relaxed(&account->flushed, gauge->pending);
-    memrt__raise_relaxed(&account->peak, before + gauge->rise);
-    memrt__store_relaxed(&gauge->pending, 0);
-    memrt__store_relaxed(&gauge->rise, 0);
-}
-
-void memrt__gauge_rose(memrt__gauge_t *gauge, memrt__account_t *account)
-{
-    memrt__store_relaxed(&gauge->rise, gauge->pending);
-    if ((ptrdiff_t)gauge->pending > MEMRT__GAUGE_LIMIT) {
-        memrt__gauge_flush(gauge, account);
+    size_t net = memrt__shard_net(shard);
+    memrt__store_relaxed(&shard->high, net);
+    if ((ptrdiff_t)(net - shard->told) > MEMRT__GAUGE_LIMIT) {
+        memrt__gauge_tell(shard, account);
     }
 }
 
 void memrt__account_add_shared(memrt__account_t *account, size_t bytes)
 {
-    size_t before = memrt__fetch_add_relaxed(&account->flushed, bytes);
-    memrt__raise_relaxed(&account->peak, before + bytes);
+    tell(account, bytes, bytes);
+    tell(&memrt__process, bytes, bytes);
     memrt__store_relaxed(&account->past_gauges, 1);
+    memrt__store_relaxed(&memrt__process.past_gauges, 1);
 }
 
 void memrt__account_enter(memrt__account_t *account)
@@ -151,16 +60,4 @@ void memrt__account_leave(memrt__account_t *account)
         link = &(*link)->next;
     }
     *link = account->next;
-}
-
-memrt__thread_t *memrt__thread_first(void)
-{
-    return first;
-}
-
-void memrt__thread_forked(void)
-{
-    for (memrt__thread_t *thread = first; thread != NULL; thread = thread->next) {
-        thread->in_use = thread == memrt__self;
-    }
 }

@@ -11,51 +11,79 @@ static memrt__shard_t past;
 /// What to add up: shards of one index, or of all.
 typedef struct walk {
     const memrt__account_t *account; ///< NULL: all
-    memrt__shard_t sum;              ///< gauge words: sum of pending, highest rise
-    size_t threads;                  ///< records that took part
-    uint64_t peak;                   ///< highest that the account and its gauges know of
+    memrt__shard_t sum;
+    size_t rise;   ///< most that one gauge rose since it told
+    size_t gauges; ///< shards that counted bytes
+    uint64_t peak; ///< highest that the account and its gauges know of
 } walk_t;
 
-static void add_outs(const memrt__shard_t *shard, memrt__shard_t *sum)
+static void add_outs(const memrt__shard_t *shard, walk_t *walk)
 {
-    sum->free += memrt__load_acquire(&shard->free);
-    sum->mi_free += memrt__load_acquire(&shard->mi_free);
+    memrt__shard_t *sum = &walk->sum;
+    for (size_t kind = 0; kind < MEMRT__KINDS; kind++) {
+        sum->freed[kind] += memrt__load_acquire(&shard->freed[kind]);
+    }
+    sum->promoted_out += memrt__load_acquire(&shard->promoted_out);
     sum->bytes_out += memrt__load_acquire(&shard->bytes_out);
-    sum->held_out += memrt__load_acquire(&shard->held_out);
+    sum->extra_out += memrt__load_acquire(&shard->extra_out);
     sum->adopted_out += memrt__load_acquire(&shard->adopted_out);
 }
 
-static void add_ins(const memrt__shard_t *shard, memrt__shard_t *sum)
+static void add_ins(const memrt__shard_t *shard, walk_t *walk)
 {
-    sum->alloc += memrt__load_relaxed(&shard->alloc);
-    sum->mi_alloc += memrt__load_relaxed(&shard->mi_alloc);
+    memrt__shard_t *sum = &walk->sum;
+    for (size_t kind = 0; kind < MEMRT__KINDS; kind++) {
+        sum->made[kind] += memrt__load_relaxed(&shard->made[kind]);
+    }
+    sum->promoted_in += memrt__load_relaxed(&shard->promoted_in);
     sum->bytes_in += memrt__load_relaxed(&shard->bytes_in);
-    sum->held_in += memrt__load_relaxed(&shard->held_in);
+    sum->extra_in += memrt__load_relaxed(&shard->extra_in);
     sum->adopted_in += memrt__load_relaxed(&shard->adopted_in);
     sum->realloc += memrt__load_relaxed(&shard->realloc);
     sum->failed += memrt__load_relaxed(&shard->failed);
 }
 
-typedef void (*add_fn)(const memrt__shard_t *shard, memrt__shard_t *sum);
+static void add_gauge(const memrt__shard_t *shard, walk_t *walk)
+{
+    size_t told = memrt__load_relaxed(&shard->told);
+    size_t rise = memrt__load_relaxed(&shard->high) - told;
+    if (memrt__load_relaxed(&shard->bytes_in) == 0 && memrt__load_relaxed(&shard->bytes_out) == 0) {
+        return;
+    }
+    walk->gauges++;
+    if ((ptrdiff_t)rise > (ptrdiff_t)walk->rise) {
+        walk->rise = rise;
+    }
+}
 
-static void add_chunk(const memrt__shard_t *chunk, add_fn add, memrt__shard_t *sum)
+typedef void (*add_fn)(const memrt__shard_t *shard, walk_t *walk);
+
+static void add_chunk(const memrt__shard_t *chunk, add_fn add, walk_t *walk)
 {
     for (size_t i = 0; chunk != NULL && i < MEMRT__CHUNK; i++) {
-        add(&chunk[i], sum);
+        add(&chunk[i], walk);
     }
 }
 
 static void add_thread(const memrt__thread_t *thread, add_fn add, walk_t *walk)
 {
-    if (walk->account == NULL) {
-        for (size_t i = 0; i < MEMRT__ACCOUNTS / MEMRT__CHUNK; i++) {
-            add_chunk(thread->chunks[i], add, &walk->sum);
+    if (walk->account != NULL) {
+        const memrt__shard_t *shard = memrt__thread_shard(thread, walk->account->index);
+        if (shard != NULL) {
+            add(shard, walk);
         }
         return;
     }
-    const memrt__shard_t *chunk = thread->chunks[walk->account->index / MEMRT__CHUNK];
-    if (chunk != NULL) {
-        add(&chunk[walk->account->index % MEMRT__CHUNK], &walk->sum);
+    add(&thread->first, walk);
+    for (size_t i = 0; i < MEMRT__ACCOUNTS / MEMRT__CHUNK; i++) {
+        add_chunk(thread->chunks[i], add, walk);
+    }
+}
+
+static void add_threads(add_fn add, walk_t *walk)
+{
+    for (memrt__thread_t *t = memrt__thread_first(); t != NULL; t = t->next) {
+        add_thread(t, add, walk);
     }
 }
 
@@ -63,43 +91,18 @@ static void add_thread(const memrt__thread_t *thread, add_fn add, walk_t *walk)
 static void add_shared(add_fn add, walk_t *walk)
 {
     if (walk->account != NULL) {
-        add(walk->account->shared, &walk->sum);
+        add(walk->account->shared, walk);
         return;
     }
     for (memrt__account_t *a = memrt__account_first(); a != NULL; a = a->next) {
-        add(a->shared, &walk->sum);
+        add(a->shared, walk);
     }
 }
 
 static void add_everywhere(add_fn add, walk_t *walk)
 {
     add_shared(add, walk);
-    for (memrt__thread_t *t = memrt__thread_first(); t != NULL; t = t->next) {
-        add_thread(t, add, walk);
-    }
-}
-
-static const memrt__gauge_t *gauge_of(const memrt__thread_t *thread, const walk_t *walk)
-{
-    if (walk->account == NULL) {
-        return &thread->process;
-    }
-    const memrt__shard_t *chunk = thread->chunks[walk->account->index / MEMRT__CHUNK];
-    return chunk == NULL ? NULL : &chunk[walk->account->index % MEMRT__CHUNK].gauge;
-}
-
-static void add_gauges(walk_t *walk)
-{
-    for (memrt__thread_t *t = memrt__thread_first(); t != NULL; t = t->next) {
-        const memrt__gauge_t *gauge = gauge_of(t, walk);
-        if (gauge == NULL) {
-            continue;
-        }
-        walk->threads++;
-        walk->sum.gauge.pending += memrt__load_relaxed(&gauge->pending);
-        walk->sum.gauge.rise =
-            memrt__size_max(walk->sum.gauge.rise, memrt__load_relaxed(&gauge->rise));
-    }
+    add_threads(add, walk);
 }
 
 /// A difference of counters that were read while others count may come out below zero: then it is
@@ -121,8 +124,8 @@ static void read_peak(walk_t *walk)
     const memrt__account_t *account = gauge_account(walk->account);
     uint64_t highest = above_zero(memrt__load_acquire(&account->peak));
     size_t flushed = memrt__load_acquire(&account->flushed);
-    add_gauges(walk);
-    walk->peak = memrt__size_max(highest, above_zero(flushed + walk->sum.gauge.rise));
+    add_threads(add_gauge, walk);
+    walk->peak = memrt__size_max(highest, above_zero(flushed + walk->rise));
 }
 
 /// One reading. Returns the bytes that went out meanwhile: what is live seems by at most that much
@@ -161,11 +164,28 @@ static void sum_up(walk_t *walk)
     memrt__unlock(MEMRT__RANK_THREADS);
 }
 
-/// One thread's gauge is exact. With more, each may hide or add up to a limit's worth.
+/// One gauge is exact. With more, each may hide or add up to a limit's worth.
 static uint64_t peak_error(const memrt__account_t *account, const walk_t *walk)
 {
-    bool exact = walk->threads <= 1 && memrt__load_relaxed(&account->past_gauges) == 0;
-    return exact ? 0 : walk->threads * (uint64_t)MEMRT__GAUGE_LIMIT;
+    bool exact = walk->gauges <= 1 && memrt__load_relaxed(&account->past_gauges) == 0;
+    return exact ? 0 : walk->gauges * (uint64_t)MEMRT__GAUGE_LIMIT;
+}
+
+static size_t sum_of(const size_t *by_kind)
+{
+    size_t sum = 0;
+    for (size_t kind = 0; kind < MEMRT__KINDS; kind++) {
+        sum += by_kind[kind];
+    }
+    return sum;
+}
+
+/// Every block has a header and what it holds of data; `extra` is what goes beyond that.
+static size_t reserved(const memrt__shard_t *sum)
+{
+    size_t blocks = sum_of(sum->made) - sum_of(sum->freed);
+    return blocks * MEMRT_HEADER_SIZE + (sum->bytes_in - sum->bytes_out) +
+           (sum->extra_in - sum->extra_out);
 }
 
 void memrt__stats_read(const memrt__account_t *account, memrt_stats_t *out)
@@ -173,10 +193,10 @@ void memrt__stats_read(const memrt__account_t *account, memrt_stats_t *out)
     walk_t walk = {.account = account};
     sum_up(&walk);
     const memrt__shard_t *sum = &walk.sum;
-    out->alloc = sum->alloc;
-    out->free = sum->free;
-    out->mi_alloc = sum->mi_alloc;
-    out->mi_free = sum->mi_free;
+    out->alloc = sum_of(sum->made);
+    out->free = sum_of(sum->freed);
+    out->mi_alloc = out->alloc - sum->made[MEMRT_KIND_BLOCK] + sum->promoted_in;
+    out->mi_free = out->free - sum->freed[MEMRT_KIND_BLOCK] + sum->promoted_out;
     out->realloc = sum->realloc;
     out->failed = sum->failed;
     out->live = above_zero(sum->bytes_in - sum->bytes_out);
@@ -184,45 +204,67 @@ void memrt__stats_read(const memrt__account_t *account, memrt_stats_t *out)
     out->peak_error = peak_error(gauge_account(account), &walk);
     out->total = sum->bytes_in;
     out->adopted = above_zero(sum->adopted_in - sum->adopted_out);
-    out->reserved = above_zero(sum->held_in - sum->held_out);
+    out->reserved = above_zero(reserved(sum));
+}
+
+/// The calling thread's gauges forget how high they were; others' keep theirs, within the error
+/// that the peak states.
+static void tell_own_gauges(const memrt__account_t *only)
+{
+    memrt__thread_t *self = memrt__self;
+    memrt__lock(MEMRT__RANK_THREADS);
+    for (memrt__account_t *a = memrt__account_first(); self != NULL && a != NULL; a = a->next) {
+        memrt__shard_t *shard = memrt__thread_shard(self, a->index);
+        if (shard != NULL && (only == NULL || only == a)) {
+            memrt__gauge_tell(shard, a);
+        }
+    }
+    memrt__unlock(MEMRT__RANK_THREADS);
 }
 
 void memrt__stats_reset_peak(memrt__account_t *account)
 {
-    memrt__account_t *shared = account == NULL ? &memrt__process : account;
-    memrt__tally_t tally = memrt__tally(shared);
-    if (tally.thread != NULL) {
-        memrt__gauge_flush(account == NULL ? &tally.thread->process : &tally.shard->gauge, shared);
-    }
+    tell_own_gauges(account);
     memrt_stats_t now;
     memrt__stats_read(account, &now);
-    memrt__store_relaxed(&shared->peak, now.live);
+    memrt__store_relaxed(&(account == NULL ? &memrt__process : account)->peak, now.live);
 }
 
 bool memrt__stats_is_idle(const memrt__account_t *account)
 {
     walk_t walk = {.account = account};
     sum_up(&walk);
-    return walk.sum.alloc == walk.sum.free;
+    return sum_of(walk.sum.made) == sum_of(walk.sum.freed);
 }
 
-static void add_past(const memrt__shard_t *shard, memrt__shard_t *sum)
+static void add_past(const memrt__shard_t *shard, walk_t *walk)
 {
-    add_outs(shard, sum);
-    add_ins(shard, sum);
+    add_outs(shard, walk);
+    add_ins(shard, walk);
 }
 
+static void add_sums(const memrt__shard_t *from, memrt__shard_t *to)
+{
+    walk_t walk = {.sum = *to};
+    add_outs(from, &walk);
+    add_ins(from, &walk);
+    *to = walk.sum;
+}
+
+/// Nothing of the account is in use, so what its gauges told and did not tell adds up to nothing:
+/// the process hears the rest.
 void memrt__stats_retire(memrt__account_t *account)
 {
     memrt__lock(MEMRT__RANK_THREADS);
     walk_t walk = {.account = account};
     add_everywhere(add_past, &walk);
-    add_past(&walk.sum, &past);
+    add_sums(&walk.sum, &past);
+    memrt__fetch_add_relaxed(&memrt__process.flushed, (size_t)0 - account->flushed);
     memset(account->shared, 0, sizeof(*account->shared));
     for (memrt__thread_t *t = memrt__thread_first(); t != NULL; t = t->next) {
-        memrt__shard_t *chunk = t->chunks[account->index / MEMRT__CHUNK];
-        if (chunk != NULL) {
-            memset(&chunk[account->index % MEMRT__CHUNK], 0, sizeof(*chunk));
+        memrt__shard_t *shard = memrt__thread_shard(t, account->index);
+        if (shard != NULL) {
+            memset(shard, 0, sizeof(*shard));
         }
     }
     memrt__account_leave(account);

@@ -3,7 +3,7 @@
 
 #include <memrt/stats.h>
 
-#include "runtime/stats/shard.h"
+#include "runtime/stats/thread.h"
 
 /// Reading the accounts. Takes the lock of rank THREADS; allocates nothing.
 

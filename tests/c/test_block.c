@@ -82,7 +82,7 @@ TEST(the_allocator_gets_back_what_it_gave_after_any_resizing)
 {
     counts_t counts;
     memrt_allocator_t counting;
-    ck_assert_int_eq(counting_new(&memrt__default_allocator, &counting), MEMRT_OK);
+    ck_assert_int_eq(counting_new(memrt__default_allocator(), &counting), MEMRT_OK);
     counting_at_destroy(&counting, &counts);
     memrt_policy_t *policy = policy_of(&counting, 256);
     for (size_t from = 0; from < SIZES; from++) {
@@ -126,7 +126,7 @@ TEST(contents_and_alignment_survive_growing_and_shrinking_in_steps)
     static const size_t steps[] = {64, 256, 4096, 65536};
     for (size_t i = 0; i < 4; i++) {
         memrt_allocator_t moving;
-        ck_assert_int_eq(moving_new(&memrt__default_allocator, &moving), MEMRT_OK);
+        ck_assert_int_eq(moving_new(memrt__default_allocator(), &moving), MEMRT_OK);
         memrt_policy_t *policies[2] = {policy_of(NULL, steps[i]), policy_of(&moving, steps[i])};
         for (int p = 0; p < 2; p++) {
             int was = api->tracking(0);
@@ -159,7 +159,7 @@ static void refuse_growth(const memrt_allocator_t *failing, memrt_policy_t *poli
 TEST_EACH(realloc_failure_keeps_old_block, 2)
 {
     memrt_allocator_t failing;
-    ck_assert_int_eq(failing_new(&memrt__default_allocator, &failing), MEMRT_OK);
+    ck_assert_int_eq(failing_new(memrt__default_allocator(), &failing), MEMRT_OK);
     memrt_policy_t *policy = policy_of(&failing, 0);
     int was = api->tracking(index);
     for (size_t from = 0; from < SIZES; from++) {

@@ -27,20 +27,21 @@ typedef struct subject {
 static const subject_t subjects[] = {
     {"system", &memrt__system_allocator, {0}},
     {"mapped", &memrt__mapped_allocator, {0}},
-    {"default", &memrt__default_allocator, {0}},
+    {"plain", &memrt__plain_allocator, {0}},
+    {"pool", &memrt__pool_allocator, {0}},
     {"guard over system", &memrt__system_allocator, {memrt__guard_new}},
     {"guard over mapped", &memrt__mapped_allocator, {memrt__guard_new}},
-    {"guard over default", &memrt__default_allocator, {memrt__guard_new}},
-    {"guard over guard", &memrt__default_allocator, {memrt__guard_new, memrt__guard_new}},
-    {"failing", &memrt__default_allocator, {failing_new}},
-    {"counting", &memrt__default_allocator, {counting_new}},
+    {"guard over pool", &memrt__pool_allocator, {memrt__guard_new}},
+    {"guard over guard", &memrt__pool_allocator, {memrt__guard_new, memrt__guard_new}},
+    {"failing", &memrt__pool_allocator, {failing_new}},
+    {"counting", &memrt__pool_allocator, {counting_new}},
     {"moving over system", &memrt__system_allocator, {moving_new}},
     {"moving over mapped", &memrt__mapped_allocator, {moving_new}},
-    {"gate", &memrt__default_allocator, {gate_new}},
-    {"hoarding", &memrt__default_allocator, {hoarding_new}},
-    {"guard over hoarding", &memrt__default_allocator, {hoarding_new, memrt__guard_new}},
+    {"gate", &memrt__pool_allocator, {gate_new}},
+    {"hoarding", &memrt__pool_allocator, {hoarding_new}},
+    {"guard over hoarding", &memrt__pool_allocator, {hoarding_new, memrt__guard_new}},
     {"guard over moving over gate",
-     &memrt__default_allocator,
+     &memrt__pool_allocator,
      {gate_new, moving_new, memrt__guard_new}},
 };
 #define SUBJECTS (sizeof(subjects) / sizeof(subjects[0]))
@@ -211,7 +212,7 @@ TEST_EACH(release_unused_gives_back_all_that_is_cached, SUBJECTS)
     ck_assert_ptr_nonnull(ptr);
     memrt__allocator_free(&allocator, ptr, 5000, 64);
     size_t cached = memrt__allocator_cached(&allocator);
-    ck_assert_uint_eq(memrt__allocator_release_unused(&allocator), cached);
+    ck_assert_uint_ge(memrt__allocator_release_unused(&allocator), cached); /* whole pages */
     ck_assert_uint_eq(memrt__allocator_cached(&allocator), 0);
     ck_assert_uint_eq(memrt__allocator_release_unused(&allocator), 0);
     memrt__allocator_destroy(&allocator);

@@ -9,7 +9,7 @@
 static memrt_allocator_t make_guard(void)
 {
     memrt_allocator_t guard;
-    ck_assert_int_eq(memrt__guard_new(&memrt__default_allocator, &guard), MEMRT_OK);
+    ck_assert_int_eq(memrt__guard_new(memrt__default_allocator(), &guard), MEMRT_OK);
     return guard;
 }
 
@@ -23,7 +23,7 @@ static void write_outside(void *context)
 {
     const damage_t *damage = context;
     memrt_allocator_t guard;
-    REQUIRE(memrt__guard_new(&memrt__default_allocator, &guard) == MEMRT_OK);
+    REQUIRE(memrt__guard_new(memrt__default_allocator(), &guard) == MEMRT_OK);
     unsigned char *ptr = memrt__allocator_alloc(&guard, 100, damage->align, false);
     REQUIRE(ptr != NULL);
     ptr[damage->offset] ^= 1;

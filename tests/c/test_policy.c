@@ -91,7 +91,7 @@ TEST(an_allocator_is_destroyed_once_when_policy_and_blocks_are_gone)
 {
     counts_t counts = {0};
     memrt_allocator_t counting;
-    ck_assert_int_eq(counting_new(&memrt__default_allocator, &counting), MEMRT_OK);
+    ck_assert_int_eq(counting_new(memrt__default_allocator(), &counting), MEMRT_OK);
     counting_at_destroy(&counting, &counts);
     memrt_policy_t *policy = policy_over(&counting, "counted");
     void *data = api->block_alloc(policy, 100);
@@ -111,7 +111,7 @@ TEST(blocks_go_back_to_the_allocator_that_made_them_whatever_policy_is_named)
     memrt_allocator_t counting[2];
     memrt_policy_t *policies[2];
     for (int i = 0; i < 2; i++) {
-        ck_assert_int_eq(counting_new(&memrt__default_allocator, &counting[i]), MEMRT_OK);
+        ck_assert_int_eq(counting_new(memrt__default_allocator(), &counting[i]), MEMRT_OK);
         counting_at_destroy(&counting[i], &counts[i]);
         policies[i] = policy_over(&counting[i], "counted");
     }
@@ -191,7 +191,7 @@ TEST(one_policy_more_than_there_are_indices_is_refused)
 TEST(cached_bytes_are_seen_counted_as_reserved_and_given_back)
 {
     memrt_allocator_t hoarding;
-    ck_assert_int_eq(hoarding_new(&memrt__default_allocator, &hoarding), MEMRT_OK);
+    ck_assert_int_eq(hoarding_new(memrt__default_allocator(), &hoarding), MEMRT_OK);
     memrt_policy_t *policy = policy_over(&hoarding, "hoard");
     api->block_free(policy, api->block_alloc(policy, 1000), 1000);
     memrt_stats_t stats = stats_of(policy);
@@ -206,7 +206,7 @@ TEST(cached_bytes_are_seen_counted_as_reserved_and_given_back)
 TEST(policies_that_share_an_allocator_have_one_cache_in_the_process_account)
 {
     memrt_allocator_t hoarding;
-    ck_assert_int_eq(hoarding_new(&memrt__default_allocator, &hoarding), MEMRT_OK);
+    ck_assert_int_eq(hoarding_new(&memrt__system_allocator, &hoarding), MEMRT_OK);
     memrt_allocator_t shared = hoarding;
     shared.destroy = NULL;
     memrt_policy_t *one = policy_over(&shared, "one"), *other = policy_over(&shared, "other");
@@ -222,7 +222,7 @@ TEST(policies_that_share_an_allocator_have_one_cache_in_the_process_account)
 TEST(recycled_memory_that_must_be_zero_is)
 {
     memrt_allocator_t hoarding;
-    ck_assert_int_eq(hoarding_new(&memrt__default_allocator, &hoarding), MEMRT_OK);
+    ck_assert_int_eq(hoarding_new(memrt__default_allocator(), &hoarding), MEMRT_OK);
     memrt_policy_t *policy = policy_over(&hoarding, "hoard");
     for (int round = 0; round < 3; round++) {
         char *data = api->block_calloc(policy, 1000, 1);
@@ -289,7 +289,7 @@ static void alloc_at_gate(size_t index, void *context)
 TEST(no_lock_is_held_while_an_allocator_works)
 {
     memrt_allocator_t gate;
-    ck_assert_int_eq(gate_new(&memrt__default_allocator, &gate), MEMRT_OK);
+    ck_assert_int_eq(gate_new(memrt__default_allocator(), &gate), MEMRT_OK);
     gate_shut(&gate);
     crew_run(2, alloc_at_gate, &gate);
 }

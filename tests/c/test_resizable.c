@@ -36,7 +36,7 @@ TEST(a_resizable_meminfo_keeps_its_contents_through_every_resize)
 TEST(a_resize_that_fails_keeps_pointer_size_contents_and_count)
 {
     memrt_allocator_t failing;
-    ck_assert_int_eq(failing_new(&memrt__default_allocator, &failing), MEMRT_OK);
+    ck_assert_int_eq(failing_new(memrt__default_allocator(), &failing), MEMRT_OK);
     memrt_policy_options_t settings = {.struct_size = sizeof(settings), .allocator = &failing};
     memrt_new_options_t options = {.struct_size = sizeof(options)};
     ck_assert_int_eq(api->policy_new(&settings, &options.policy), MEMRT_OK);

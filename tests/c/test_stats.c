@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "runtime/base/atomics.h"
-#include "runtime/stats/shard.h"
+#include "runtime/stats/thread.h"
 #include "support/books.h"
 #include "support/crew.h"
 

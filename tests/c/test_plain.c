@@ -13,14 +13,14 @@ static bool is_page_aligned(const void *ptr)
 
 TEST(small_blocks_come_from_the_c_library)
 {
-    void *ptr = memrt__allocator_alloc(&memrt__default_allocator, MEMRT__LARGE - 1, 64, false);
+    void *ptr = memrt__allocator_alloc(&memrt__plain_allocator, MEMRT__LARGE - 1, 64, false);
     ck_assert_ptr_nonnull(ptr);
     free(ptr);
 }
 
 TEST(large_blocks_are_pages_of_their_own)
 {
-    void *ptr = memrt__allocator_alloc(&memrt__default_allocator, MEMRT__LARGE, 64, false);
+    void *ptr = memrt__allocator_alloc(&memrt__plain_allocator, MEMRT__LARGE, 64, false);
     ck_assert_ptr_nonnull(ptr);
     ck_assert(is_page_aligned(ptr));
     memrt__allocator_free(&memrt__mapped_allocator, ptr, MEMRT__LARGE, 64);
@@ -28,11 +28,11 @@ TEST(large_blocks_are_pages_of_their_own)
 
 TEST(a_block_that_grows_over_the_threshold_moves_to_pages_and_back)
 {
-    void *ptr = memrt__allocator_alloc(&memrt__default_allocator, 1000, 64, false);
-    ptr = memrt__allocator_realloc(&memrt__default_allocator, ptr, 1000, MEMRT__LARGE, 64);
+    void *ptr = memrt__allocator_alloc(&memrt__plain_allocator, 1000, 64, false);
+    ptr = memrt__allocator_realloc(&memrt__plain_allocator, ptr, 1000, MEMRT__LARGE, 64);
     ck_assert_ptr_nonnull(ptr);
     ck_assert(is_page_aligned(ptr));
-    ptr = memrt__allocator_realloc(&memrt__default_allocator, ptr, MEMRT__LARGE, 1000, 64);
+    ptr = memrt__allocator_realloc(&memrt__plain_allocator, ptr, MEMRT__LARGE, 1000, 64);
     ck_assert_ptr_nonnull(ptr);
     free(ptr);
 }

@@ -5,19 +5,19 @@ static const memrt_allocator_t *by_size(size_t size)
     return size >= MEMRT__LARGE ? &memrt__mapped_allocator : &memrt__system_allocator;
 }
 
-static void *default_alloc(void *ctx, size_t size, size_t align)
+static void *plain_alloc(void *ctx, size_t size, size_t align)
 {
     (void)ctx;
     return memrt__allocator_alloc(by_size(size), size, align, false);
 }
 
-static void *default_alloc_zeroed(void *ctx, size_t size, size_t align)
+static void *plain_alloc_zeroed(void *ctx, size_t size, size_t align)
 {
     (void)ctx;
     return memrt__allocator_alloc(by_size(size), size, align, true);
 }
 
-static void *default_realloc(void *ctx, void *ptr, size_t old_size, size_t new_size, size_t align)
+static void *plain_realloc(void *ctx, void *ptr, size_t old_size, size_t new_size, size_t align)
 {
     (void)ctx;
     const memrt_allocator_t *from = by_size(old_size);
@@ -28,18 +28,18 @@ static void *default_realloc(void *ctx, void *ptr, size_t old_size, size_t new_s
     return memrt__allocator_move(from, to, ptr, old_size, new_size, align);
 }
 
-static void default_free(void *ctx, void *ptr, size_t size, size_t align)
+static void plain_free(void *ctx, void *ptr, size_t size, size_t align)
 {
     (void)ctx;
     memrt__allocator_free(by_size(size), ptr, size, align);
 }
 
-const memrt_allocator_t memrt__default_allocator = {
+const memrt_allocator_t memrt__plain_allocator = {
     .struct_size = sizeof(memrt_allocator_t),
     .version = MEMRT_ALLOCATOR_VERSION,
-    .name = "default",
-    .alloc = default_alloc,
-    .alloc_zeroed = default_alloc_zeroed,
-    .realloc = default_realloc,
-    .free = default_free,
+    .name = "plain",
+    .alloc = plain_alloc,
+    .alloc_zeroed = plain_alloc_zeroed,
+    .realloc = plain_realloc,
+    .free = plain_free,
 };

@@ -1,0 +1,63 @@
+#ifndef MEMRT_ALLOC_CACHE_H
+#define MEMRT_ALLOC_CACHE_H
+
+#include "runtime/alloc/pages.h"
+#include "runtime/alloc/size_class.h"
+
+/// Blocks that each thread keeps to itself: taking and giving one touches nothing that threads
+/// share. A bin that runs empty or full trades some with memrt__central; its limit grows with its
+/// traffic, within what one thread may keep.
+
+/// What the bins of one thread may hold together, bytes.
+#define MEMRT__CACHE_THREAD_MAX ((size_t)4 << 20)
+
+/// Have records of threads come with empty bins, and bins be emptied when threads end.
+void memrt__cache_start(void);
+
+/// Take a block of the class after its bin was found empty. NULL: out of memory.
+MEMRT__COLD void *memrt__cache_refill(memrt__thread_t *self, unsigned class);
+
+/// Make room in a bin that is full.
+MEMRT__COLD void memrt__cache_overflow(memrt__thread_t *self, unsigned class);
+
+/// Give away all that the calling thread keeps; returns bytes.
+size_t memrt__cache_drain(memrt__thread_t *self);
+
+/// Bytes in the bins of all threads.
+size_t memrt__cache_cached(void);
+
+/// The block on top of a bin, or NULL.
+static inline void *memrt__bin_pop(memrt__bin_t *bin)
+{
+    void *block = (void *)memrt__load_relaxed(&bin->head);
+    if (MEMRT__LIKELY(block != NULL)) {
+        memrt__store_release(&bin->head, (size_t)*memrt__block_next(block));
+        memrt__own_add(&bin->count, (size_t)-1);
+    }
+    return block;
+}
+
+static inline void memrt__bin_push(memrt__bin_t *bin, void *block)
+{
+    *memrt__block_next(block) = (void *)memrt__load_relaxed(&bin->head);
+    memrt__store_release(&bin->head, (size_t)block);
+    memrt__own_add(&bin->count, 1);
+}
+
+/// New block of the class. NULL: out of memory.
+static inline void *memrt__cache_take(memrt__thread_t *self, unsigned class)
+{
+    void *block = memrt__bin_pop(&self->bins[class]);
+    return MEMRT__LIKELY(block != NULL) ? block : memrt__cache_refill(self, class);
+}
+
+static inline void memrt__cache_give(memrt__thread_t *self, unsigned class, void *block)
+{
+    memrt__bin_t *bin = &self->bins[class];
+    if (MEMRT__UNLIKELY(bin->count >= bin->limit)) {
+        memrt__cache_overflow(self, class);
+    }
+    memrt__bin_push(bin, block);
+}
+
+#endif

@@ -1,0 +1,312 @@
+#include "runtime/alloc/pages.h"
+
+#include <string.h>
+
+#include "runtime/base/check.h"
+#include "runtime/base/lock.h"
+#include "runtime/base/os.h"
+
+#define UNITS (MEMRT__SEGMENT / MEMRT__UNIT)
+#define WORDS (UNITS / 64)
+
+/// One bit for each unit.
+typedef struct bits {
+    uint64_t word[WORDS];
+} bits_t;
+
+/// All under the lock of rank PAGES but `head` and `spans`, of which each entry belongs to the span
+/// that its unit lies in.
+typedef struct segment {
+    struct segment *next, *prev;
+    size_t longest;        ///< no free run is longer than this many units
+    size_t used_units;     ///< units in spans
+    size_t round;          ///< number of the last purge that came by
+    bits_t used;           ///< in a span, or part of this table
+    bits_t dirty;          ///< not zero, maybe
+    bits_t idle;           ///< dirty and free at the last purge, and since
+    uint16_t head[UNITS];  ///< first unit of the span that a unit lies in
+    memrt__span_t spans[]; ///< by first unit
+} segment_t;
+
+#define TABLE_BYTES (sizeof(segment_t) + UNITS * sizeof(memrt__span_t))
+#define TABLE_UNITS ((TABLE_BYTES + MEMRT__UNIT - 1) / MEMRT__UNIT)
+_Static_assert(MEMRT__SPAN_MAX / MEMRT__UNIT <= UNITS - TABLE_UNITS, "a span fits a segment");
+
+static segment_t *segments; /* under the lock */
+static size_t dirty_free;   /* under the lock; units */
+
+static segment_t *segment_of(const void *address)
+{
+    return (segment_t *)((uintptr_t)address & ~(uintptr_t)(MEMRT__SEGMENT - 1));
+}
+
+static size_t unit_of(const void *address)
+{
+    return ((uintptr_t)address & (MEMRT__SEGMENT - 1)) / MEMRT__UNIT;
+}
+
+static char *address_of(segment_t *segment, size_t unit)
+{
+    return (char *)segment + unit * MEMRT__UNIT;
+}
+
+/// First unit from `from` on whose bit is `set`; UNITS for none.
+static size_t find(const bits_t *bits, size_t from, bool set)
+{
+    while (from < UNITS) {
+        uint64_t word = set ? bits->word[from / 64] : ~bits->word[from / 64];
+        word &= ~(uint64_t)0 << (from % 64);
+        if (word != 0) {
+            return (from & ~(size_t)63) + (size_t)__builtin_ctzll(word);
+        }
+        from = (from & ~(size_t)63) + 64;
+    }
+    return UNITS;
+}
+
+/// The bits of a run of units that lie in one word.
+static uint64_t mask_in(size_t word, size_t from, size_t count)
+{
+    size_t first = word * 64;
+    uint64_t mask = ~(uint64_t)0;
+    if (from > first) {
+        mask &= ~(uint64_t)0 << (from - first);
+    }
+    if (from + count < first + 64) {
+        mask &= ~(~(uint64_t)0 << (from + count - first));
+    }
+    return mask;
+}
+
+static void set_run(bits_t *bits, size_t from, size_t count)
+{
+    for (size_t word = from / 64; word <= (from + count - 1) / 64; word++) {
+        bits->word[word] |= mask_in(word, from, count);
+    }
+}
+
+static void clear_run(bits_t *bits, size_t from, size_t count)
+{
+    for (size_t word = from / 64; word <= (from + count - 1) / 64; word++) {
+        bits->word[word] &= ~mask_in(word, from, count);
+    }
+}
+
+static size_t count_run(const bits_t *bits, size_t from, size_t count)
+{
+    size_t sum = 0;
+    for (size_t word = from / 64; word <= (from + count - 1) / 64; word++) {
+        sum += (size_t)__builtin_popcountll(bits->word[word] & mask_in(word, from, count));
+    }
+    return sum;
+}
+
+/// First unit of the first free run of `count`; UNITS for none.
+static size_t find_room(segment_t *segment, size_t count)
+{
+    size_t longest = 0;
+    size_t start = find(&segment->used, 0, false);
+    while (start < UNITS) {
+        size_t end = find(&segment->used, start, true);
+        if (end - start >= count) {
+            return start;
+        }
+        longest = end - start > longest ? end - start : longest;
+        start = find(&segment->used, end, false);
+    }
+    segment->longest = longest;
+    return UNITS;
+}
+
+static void link_segment(segment_t *segment)
+{
+    segment->prev = NULL;
+    segment->next = segments;
+    if (segments != NULL) {
+        segments->prev = segment;
+    }
+    segments = segment;
+}
+
+static void unlink_segment(segment_t *segment)
+{
+    *(segment->prev == NULL ? &segments : &segment->prev->next) = segment->next;
+    if (segment->next != NULL) {
+        segment->next->prev = segment->prev;
+    }
+}
+
+/// Fresh pages are zero, so all but the table's own units is set already.
+static segment_t *new_segment(void)
+{
+    segment_t *segment = memrt__os_map(MEMRT__SEGMENT, MEMRT__SEGMENT);
+    if (segment != NULL) {
+        segment->longest = UNITS - TABLE_UNITS;
+        set_run(&segment->used, 0, TABLE_UNITS);
+        link_segment(segment);
+    }
+    return segment;
+}
+
+static segment_t *find_segment(size_t units, size_t *first)
+{
+    for (segment_t *segment = segments; segment != NULL; segment = segment->next) {
+        if (segment->longest >= units) {
+            *first = find_room(segment, units);
+            if (*first < UNITS) {
+                return segment;
+            }
+        }
+    }
+    *first = TABLE_UNITS;
+    return new_segment();
+}
+
+static memrt__span_t *cut(segment_t *segment, size_t first, size_t units)
+{
+    size_t dirty = count_run(&segment->dirty, first, units);
+    dirty_free -= dirty;
+    segment->used_units += units;
+    set_run(&segment->used, first, units);
+    set_run(&segment->dirty, first, units);
+    clear_run(&segment->idle, first, units);
+    for (size_t unit = first; unit < first + units; unit++) {
+        segment->head[unit] = (uint16_t)first;
+    }
+    memrt__span_t *span = &segment->spans[first];
+    *span = (memrt__span_t){
+        .base = address_of(segment, first), .units = (uint16_t)units, .clean = dirty == 0};
+    return span;
+}
+
+memrt__span_t *memrt__pages_take(size_t units)
+{
+    MEMRT__ASSERT(units != 0 && units <= MEMRT__SPAN_MAX / MEMRT__UNIT);
+    memrt__lock(MEMRT__RANK_PAGES);
+    size_t first;
+    segment_t *segment = find_segment(units, &first);
+    memrt__span_t *span = segment == NULL ? NULL : cut(segment, first, units);
+    memrt__unlock(MEMRT__RANK_PAGES);
+    return span;
+}
+
+void memrt__pages_give(memrt__span_t *span)
+{
+    segment_t *segment = segment_of(span);
+    memrt__lock(MEMRT__RANK_PAGES);
+    clear_run(&segment->used, unit_of(span->base), span->units);
+    segment->used_units -= span->units;
+    segment->longest = UNITS;
+    dirty_free += span->units;
+    memrt__unlock(MEMRT__RANK_PAGES);
+}
+
+memrt__span_t *memrt__pages_span_of(const void *address)
+{
+    segment_t *segment = segment_of(address);
+    return &segment->spans[segment->head[unit_of(address)]];
+}
+
+/// The bits that stand for units to be purged.
+static bits_t purgeable(const segment_t *segment, bool all)
+{
+    bits_t bits;
+    for (size_t word = 0; word < WORDS; word++) {
+        bits.word[word] = segment->dirty.word[word] & ~segment->used.word[word] &
+                          (all ? ~(uint64_t)0 : segment->idle.word[word]);
+    }
+    return bits;
+}
+
+/// Give back each run of `bits`; returns units.
+static size_t discard(segment_t *segment, const bits_t *bits)
+{
+    size_t units = 0;
+    size_t start = find(bits, 0, true);
+    while (start < UNITS) {
+        size_t end = find(bits, start, false);
+        if (memrt__os_discard(address_of(segment, start), (end - start) * MEMRT__UNIT)) {
+            clear_run(&segment->dirty, start, end - start);
+            clear_run(&segment->idle, start, end - start);
+            units += end - start;
+        }
+        start = find(bits, end, true);
+    }
+    dirty_free -= units;
+    return units;
+}
+
+static size_t count_bits(const bits_t *bits)
+{
+    return count_run(bits, 0, UNITS);
+}
+
+/// A segment without spans goes back whole. Returns units.
+static size_t drop(segment_t *segment)
+{
+    size_t units = count_bits(&segment->dirty);
+    dirty_free -= units;
+    unlink_segment(segment);
+    memrt__os_unmap(segment, MEMRT__SEGMENT);
+    return units;
+}
+
+/// Whether all that a segment has was free for long enough.
+static bool is_idle(const segment_t *segment, bool all)
+{
+    if (segment->used_units != 0) {
+        return false;
+    }
+    bits_t bits = purgeable(segment, all);
+    return memcmp(&bits, &segment->dirty, sizeof(bits)) == 0;
+}
+
+static size_t purge_one(segment_t *segment, bool all)
+{
+    if (is_idle(segment, all)) {
+        return drop(segment);
+    }
+    bits_t bits = purgeable(segment, all);
+    size_t units = discard(segment, &bits);
+    segment->idle = purgeable(segment, true);
+    return units;
+}
+
+static segment_t *first_before(size_t round)
+{
+    segment_t *segment = segments;
+    while (segment != NULL && segment->round == round) {
+        segment = segment->next;
+    }
+    return segment;
+}
+
+/// The lock is let go between segments, so that nobody waits for longer than one takes.
+size_t memrt__pages_purge(bool all)
+{
+    static size_t rounds; /* under the lock */
+    size_t bytes = 0;
+    memrt__lock(MEMRT__RANK_PAGES);
+    size_t round = ++rounds;
+    memrt__unlock(MEMRT__RANK_PAGES);
+    bool more;
+    do {
+        memrt__lock(MEMRT__RANK_PAGES);
+        segment_t *segment = first_before(round);
+        more = segment != NULL;
+        if (more) {
+            segment->round = round;
+            bytes += purge_one(segment, all) * MEMRT__UNIT;
+        }
+        memrt__unlock(MEMRT__RANK_PAGES);
+    } while (more);
+    return bytes;
+}
+
+size_t memrt__pages_cached(void)
+{
+    memrt__lock(MEMRT__RANK_PAGES);
+    size_t bytes = dirty_free * MEMRT__UNIT;
+    memrt__unlock(MEMRT__RANK_PAGES);
+    return bytes;
+}

@@ -1,0 +1,140 @@
+#include "runtime/alloc/purger.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <time.h>
+
+#include "runtime/alloc/pages.h"
+#include "runtime/alloc/warm.h"
+#include "runtime/base/lock.h"
+#include "runtime/base/options.h"
+#include "runtime/base/os.h"
+#include "runtime/base/size.h"
+
+size_t memrt__purger_runs;
+
+/* Under the lock of rank PURGER: */
+static pthread_t thread;
+static bool joinable; /* `thread` was started and nobody has joined it yet */
+static bool stopping;
+
+static pthread_cond_t stop; /* of the clock that only runs forward */
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+static void make_condition(void)
+{
+    pthread_condattr_t attributes;
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    pthread_cond_init(&stop, &attributes);
+    pthread_condattr_destroy(&attributes);
+}
+
+#define MS ((uint64_t)1000000) /* nanoseconds */
+
+#define PERIOD_MIN (5 * MS)
+
+/// Look twice in the time of the decay, so that nothing stays for longer than one and a half.
+static uint64_t period(void)
+{
+    return memrt__size_max(memrt__options.decay * MS / 2, PERIOD_MIN);
+}
+
+/// Sleep for one period. Under the lock; false: told to stop.
+static bool wait(void)
+{
+    uint64_t until = memrt__os_now_ns() + period();
+    struct timespec time = {(time_t)(until / 1000000000u), (long)(until % 1000000000u)};
+    int status = 0;
+    while (!stopping && status != ETIMEDOUT) {
+        status = memrt__lock_wait(MEMRT__RANK_PURGER, &stop, &time);
+    }
+    return !stopping;
+}
+
+/// One round; whether anything is left to give back later.
+static bool purge(void)
+{
+    uint64_t now = memrt__os_now_ns(), decay = memrt__options.decay * MS;
+    memrt__pages_purge(false);
+    memrt__warm_purge(now > decay ? now - decay : 0);
+    return memrt__pages_cached() != 0 || memrt__warm_cached() != 0;
+}
+
+#define IDLE_ROUNDS 4 /* with nothing to do before the thread ends */
+
+static void *run(void *context)
+{
+    int idle = 0;
+    memrt__lock(MEMRT__RANK_PURGER);
+    while (idle < IDLE_ROUNDS && wait()) {
+        memrt__unlock(MEMRT__RANK_PURGER);
+        idle = purge() ? 0 : idle + 1;
+        memrt__lock(MEMRT__RANK_PURGER);
+    }
+    memrt__store_relaxed(&memrt__purger_runs, 0);
+    memrt__unlock(MEMRT__RANK_PURGER);
+    return context;
+}
+
+/// No signal is for this thread.
+static bool start_thread(void)
+{
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    int status = pthread_create(&thread, NULL, run, NULL);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return status == 0;
+}
+
+/// Without a thread nothing is given back by time, only by the limits and by request.
+void memrt__purger_start(void)
+{
+    pthread_once(&once, make_condition);
+    if (memrt__options.decay == MEMRT__DECAY_NEVER) {
+        return;
+    }
+    memrt__lock(MEMRT__RANK_PURGER);
+    if (memrt__load_relaxed(&memrt__purger_runs) == 0 && !stopping) {
+        if (joinable) { /* it ended by itself, or is about to */
+            pthread_detach(thread);
+        }
+        joinable = start_thread();
+        memrt__store_relaxed(&memrt__purger_runs, joinable);
+    }
+    memrt__unlock(MEMRT__RANK_PURGER);
+}
+
+void memrt__purger_stop(void)
+{
+    memrt__lock(MEMRT__RANK_PURGER);
+    bool mine = joinable;
+    pthread_t ending = thread;
+    joinable = false;
+    if (mine) {
+        stopping = true;
+        pthread_cond_signal(&stop);
+    }
+    memrt__unlock(MEMRT__RANK_PURGER);
+    if (mine) {
+        pthread_join(ending, NULL);
+        memrt__lock(MEMRT__RANK_PURGER);
+        stopping = false;
+        memrt__unlock(MEMRT__RANK_PURGER);
+    }
+}
+
+size_t memrt__purge_all(void)
+{
+    return memrt__pages_purge(true) + memrt__warm_purge(UINT64_MAX);
+}
+
+/// At exit, or when the library is unloaded.
+__attribute__((destructor)) static void end(void)
+{
+    memrt__purger_stop();
+}

@@ -1,0 +1,45 @@
+#ifndef MEMRT_ALLOC_SIZE_CLASS_H
+#define MEMRT_ALLOC_SIZE_CLASS_H
+
+#include <memrt/meminfo.h>
+
+#include "runtime/base/size.h"
+#include "runtime/stats/thread.h"
+
+/// Classes of blocks by size. Class 0 is a header alone; every other has a header and room for
+/// data: each multiple of 64 up to 1 KiB, from there eight steps a doubling up to
+/// MEMRT__CLASS_DATA_MAX, so that no more than an eighth is lost and powers of two lose nothing.
+
+#define MEMRT__CLASS_DATA_MAX ((size_t)1 << 20)
+#define MEMRT__CLASS_BYTES_MAX (MEMRT_HEADER_SIZE + MEMRT__CLASS_DATA_MAX)
+
+/// Class of the smallest block with room for `size` bytes of data, 1 to MEMRT__CLASS_DATA_MAX.
+static inline unsigned memrt__class_of_data(size_t size)
+{
+    size_t line = (size - 1) / 64;
+    if (line < 16) {
+        return (unsigned)line + 1;
+    }
+    unsigned shift = memrt__floor_log2(line) - 3;
+    return (unsigned)(line >> shift) + 8 * shift + 1;
+}
+
+/// The same for a whole block of `bytes`, at most MEMRT__CLASS_BYTES_MAX.
+static inline unsigned memrt__class_of_bytes(size_t bytes)
+{
+    return bytes <= MEMRT_HEADER_SIZE ? 0 : memrt__class_of_data(bytes - MEMRT_HEADER_SIZE);
+}
+
+/// Bytes of a block of the class.
+static inline size_t memrt__class_bytes(unsigned class)
+{
+    if (class <= 16) {
+        return 64 * ((size_t)class + 1);
+    }
+    unsigned shift = (class - 1) / 8 - 1;
+    return MEMRT_HEADER_SIZE + 64 * (((size_t)(class - 1) % 8 + 9) << shift);
+}
+
+_Static_assert(MEMRT__CLASSES == 97, "header alone, 16 by 64, 80 in eighths");
+
+#endif

@@ -1,0 +1,232 @@
+#include "runtime/alloc/warm.h"
+
+#include <string.h>
+
+#include "runtime/base/lock.h"
+#include "runtime/base/options.h"
+#include "runtime/base/os.h"
+#include "runtime/base/size.h"
+
+/// Mappings from here on are placed and advised for huge pages: two of them at least.
+#define HUGE_FROM (2 * MEMRT__HUGE_PAGE)
+
+/// From here on a zeroed block gets fresh pages: clearing warm ones costs those who never touch
+/// them more than faults cost those who do.
+#define LAZY_FROM HUGE_FROM
+
+#define STEPS 8u
+#define LISTS (48 * STEPS)
+
+/// A mapping that is kept; lies at its start.
+typedef struct kept {
+    struct kept *next, *prev;   ///< of the same size, last given back first
+    struct kept *older, *newer; ///< of all, by when they came
+    size_t bytes;
+    uint64_t since; ///< memrt__os_now_ns()
+} kept_t;
+
+/* All under the lock of rank WARM: */
+static kept_t *lists[LISTS]; /* by size */
+static kept_t *oldest, *newest;
+static size_t in_use, most, cached; /* bytes; `most`: that in_use was */
+
+/// In which list mappings of a size lie.
+static size_t list_of(size_t bytes)
+{
+    size_t pages = bytes / memrt__os_page_size();
+    unsigned high = memrt__floor_log2(pages);
+    size_t step = high < 3 ? 0 : (pages >> (high - 3)) - STEPS;
+    return high * STEPS + step;
+}
+
+/// Blocks of a power of two come with a page for their header before it, so the steps are those of
+/// the size less a page.
+bool memrt__warm_bytes(size_t size, size_t *bytes)
+{
+    size_t page = memrt__os_page_size();
+    size_t rest = size > page ? size - page : page;
+    size_t step = memrt__size_max(((size_t)1 << memrt__floor_log2(rest)) / STEPS, page);
+    return memrt__size_round_up(rest, step, &rest) && memrt__size_add(rest, page, bytes);
+}
+
+static void insert(kept_t *kept)
+{
+    kept_t **list = &lists[list_of(kept->bytes)];
+    kept->prev = NULL;
+    kept->next = *list;
+    if (*list != NULL) {
+        (*list)->prev = kept;
+    }
+    *list = kept;
+    kept->newer = NULL;
+    kept->older = newest;
+    *(newest == NULL ? &oldest : &newest->newer) = kept;
+    newest = kept;
+    cached += kept->bytes;
+}
+
+static void extract(kept_t *kept)
+{
+    *(kept->prev == NULL ? &lists[list_of(kept->bytes)] : &kept->prev->next) = kept->next;
+    if (kept->next != NULL) {
+        kept->next->prev = kept->prev;
+    }
+    *(kept->older == NULL ? &oldest : &kept->older->newer) = kept->newer;
+    *(kept->newer == NULL ? &newest : &kept->newer->older) = kept->older;
+    cached -= kept->bytes;
+}
+
+/// Extract the oldest until no more than `room` is kept; returns them, linked by `next`.
+static kept_t *shrink_to(size_t room)
+{
+    kept_t *out = NULL;
+    while (cached > room) {
+        kept_t *kept = oldest;
+        extract(kept);
+        kept->next = out;
+        out = kept;
+    }
+    return out;
+}
+
+static size_t unmap_all(kept_t *list)
+{
+    size_t bytes = 0;
+    while (list != NULL) {
+        kept_t *next = list->next;
+        bytes += list->bytes;
+        memrt__os_unmap(list, list->bytes);
+        list = next;
+    }
+    return bytes;
+}
+
+/// What may be kept beside what is in use.
+static size_t room(void)
+{
+    size_t spare = most > in_use && memrt__options.decay != 0 ? most - in_use : 0;
+    return memrt__size_min(spare, memrt__options.cache_limit);
+}
+
+/// Count `bytes` more in use and extract what then is too much.
+static kept_t *enter(size_t bytes)
+{
+    in_use += bytes;
+    most = memrt__size_max(most, in_use);
+    return shrink_to(room());
+}
+
+static kept_t *find(size_t bytes, size_t align)
+{
+    kept_t *kept = lists[list_of(bytes)];
+    while (kept != NULL && (kept->bytes != bytes || ((uintptr_t)kept & (align - 1)) != 0)) {
+        kept = kept->next;
+    }
+    return kept;
+}
+
+static void *map_fresh(size_t bytes, size_t align)
+{
+    bool huge = memrt__options.huge_pages && bytes >= HUGE_FROM;
+    void *mapping = memrt__os_map(bytes, huge ? memrt__size_max(align, MEMRT__HUGE_PAGE) : align);
+    if (mapping != NULL && huge) {
+        memrt__os_advise_huge(mapping, bytes);
+    }
+    return mapping;
+}
+
+/// The system may have memory again once nothing is kept.
+static void *map_at_any_price(size_t bytes, size_t align)
+{
+    void *mapping = map_fresh(bytes, align);
+    if (mapping == NULL && memrt__warm_purge(UINT64_MAX) != 0) {
+        mapping = map_fresh(bytes, align);
+    }
+    return mapping;
+}
+
+static void leave(size_t bytes)
+{
+    memrt__lock(MEMRT__RANK_WARM);
+    in_use -= bytes;
+    memrt__unlock(MEMRT__RANK_WARM);
+}
+
+void *memrt__warm_take(size_t bytes, size_t align, bool zeroed)
+{
+    kept_t *excess = NULL;
+    memrt__lock(MEMRT__RANK_WARM);
+    kept_t *kept = zeroed && bytes >= LAZY_FROM ? NULL : find(bytes, align);
+    if (kept != NULL) {
+        extract(kept);
+        in_use += bytes;
+    } else {
+        excess = enter(bytes);
+    }
+    memrt__unlock(MEMRT__RANK_WARM);
+    unmap_all(excess);
+    if (kept != NULL) {
+        return zeroed ? memset(kept, 0, bytes) : kept;
+    }
+    void *mapping = map_at_any_price(bytes, align);
+    if (mapping == NULL) {
+        leave(bytes);
+    }
+    return mapping;
+}
+
+void memrt__warm_give(void *mapping, size_t bytes)
+{
+    kept_t *kept = mapping;
+    *kept = (kept_t){.bytes = bytes, .since = memrt__os_now_ns()};
+    memrt__lock(MEMRT__RANK_WARM);
+    in_use -= bytes;
+    insert(kept);
+    kept_t *excess = shrink_to(room());
+    memrt__unlock(MEMRT__RANK_WARM);
+    unmap_all(excess);
+}
+
+void *memrt__warm_resize(void *mapping, size_t old_bytes, size_t new_bytes, size_t align)
+{
+    void *moved =
+        memrt__os_remap(mapping, old_bytes, new_bytes, align <= memrt__os_page_size());
+    if (moved == NULL) {
+        return NULL;
+    }
+    if (memrt__options.huge_pages && new_bytes >= HUGE_FROM) {
+        memrt__os_advise_huge(moved, new_bytes);
+    }
+    memrt__lock(MEMRT__RANK_WARM);
+    in_use -= old_bytes;
+    kept_t *excess = enter(new_bytes);
+    memrt__unlock(MEMRT__RANK_WARM);
+    unmap_all(excess);
+    return moved;
+}
+
+/// What was in use before what is kept came is of the past with it.
+size_t memrt__warm_purge(uint64_t then)
+{
+    kept_t *old = NULL;
+    memrt__lock(MEMRT__RANK_WARM);
+    while (oldest != NULL && oldest->since < then) {
+        kept_t *kept = oldest;
+        extract(kept);
+        kept->next = old;
+        old = kept;
+    }
+    if (oldest == NULL) {
+        most = in_use;
+    }
+    memrt__unlock(MEMRT__RANK_WARM);
+    return unmap_all(old);
+}
+
+size_t memrt__warm_cached(void)
+{
+    memrt__lock(MEMRT__RANK_WARM);
+    size_t bytes = cached;
+    memrt__unlock(MEMRT__RANK_WARM);
+    return bytes;
+}

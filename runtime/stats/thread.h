@@ -1,0 +1,133 @@
+#ifndef MEMRT_STATS_THREAD_H
+#define MEMRT_STATS_THREAD_H
+
+#include "runtime/stats/shard.h"
+
+/// Everything memrt keeps for one thread: its shards, and the blocks that it keeps for reuse.
+///
+/// Records are never freed: when a thread ends, its record waits with its counts for the next new
+/// thread, so there are as many as there were threads at once. Only the owner writes a record.
+
+#define MEMRT__CHUNK 16u
+
+/// Number of size classes; size_class.h says which.
+#define MEMRT__CLASSES 97
+
+/// Blocks of one class that the thread keeps, the last given back on top.
+///
+/// Words are written by the owner, relaxed; `head` with release, so that the list is whole in a
+/// child that was forked while the owner was in the middle of changing it.
+typedef struct memrt__bin {
+    size_t head;  ///< address of the first block, 0 for none
+    size_t count; ///< blocks in the list
+    size_t limit; ///< at this many the bin gives some away
+    size_t bytes; ///< of one block; fixed
+} memrt__bin_t;
+
+typedef struct memrt__thread {
+    memrt__shard_t first; ///< of the account 0
+    memrt__bin_t bins[MEMRT__CLASSES];
+    size_t limits;                                          ///< own; bytes that all limits allow
+    struct memrt__thread *next;                             ///< fixed once linked
+    bool in_use;                                            ///< under the lock of rank THREADS
+    memrt__shard_t *chunks[MEMRT__ACCOUNTS / MEMRT__CHUNK]; ///< own; written under that lock too
+} memrt__thread_t;
+
+/// The calling thread's record; NULL before its first call. Its own.
+extern MEMRT__THREAD_LOCAL memrt__thread_t *memrt__self;
+MEMRT__COLD memrt__thread_t *memrt__thread_make(void);
+MEMRT__COLD memrt__shard_t *memrt__shard_make(memrt__thread_t *thread, uint32_t index);
+
+/// What is done with new records before they are linked, and with those of ending threads on these
+/// threads; set once, before the first record is made.
+typedef void (*memrt__thread_fn)(memrt__thread_t *thread);
+void memrt__thread_hooks(memrt__thread_fn made, memrt__thread_fn ending);
+
+/// First of all records, each linked to the next. Under the lock of rank THREADS.
+memrt__thread_t *memrt__thread_first(void);
+
+/// In a forked child: the other threads are gone, their records wait for new ones.
+void memrt__thread_forked(void);
+
+static inline memrt__thread_t *memrt__thread_self(void)
+{
+    memrt__thread_t *self = memrt__self;
+    return MEMRT__LIKELY(self != NULL) ? self : memrt__thread_make();
+}
+
+/// The shard of a thread for an account, or NULL while it has none.
+static inline memrt__shard_t *memrt__thread_shard(const memrt__thread_t *thread, uint32_t index)
+{
+    if (MEMRT__LIKELY(index == 0)) {
+        return (memrt__shard_t *)&thread->first;
+    }
+    memrt__shard_t *chunk = thread->chunks[index / MEMRT__CHUNK];
+    return chunk == NULL ? NULL : &chunk[index % MEMRT__CHUNK];
+}
+
+/// Where the calling thread counts for one account: its own shard, or, when there was no memory for
+/// one, the account's shared shard.
+typedef struct memrt__tally {
+    memrt__account_t *account;
+    memrt__shard_t *shard;
+    bool own;
+} memrt__tally_t;
+
+static inline memrt__tally_t memrt__tally(memrt__account_t *account)
+{
+    memrt__thread_t *thread = memrt__thread_self();
+    if (MEMRT__LIKELY(thread != NULL)) {
+        memrt__shard_t *shard = memrt__thread_shard(thread, account->index);
+        if (MEMRT__UNLIKELY(shard == NULL)) {
+            shard = memrt__shard_make(thread, account->index);
+        }
+        if (shard != NULL) {
+            return (memrt__tally_t){account, shard, true};
+        }
+    }
+    return (memrt__tally_t){account, account->shared, false};
+}
+
+/// Add to an "in" word of the tally's shard.
+static inline void memrt__tally_in(const memrt__tally_t *tally, size_t *word, size_t value)
+{
+    if (MEMRT__LIKELY(tally->own)) {
+        memrt__own_add(word, value);
+    } else {
+        memrt__fetch_add_relaxed(word, value);
+    }
+}
+
+/// Add to an "out" word; partner: the acquire loads of memrt__stats_read.
+static inline void memrt__tally_out(const memrt__tally_t *tally, size_t *word, size_t value)
+{
+    if (MEMRT__LIKELY(tally->own)) {
+        memrt__own_add_release(word, value);
+    } else {
+        memrt__fetch_add_release(word, value);
+    }
+}
+
+/// `bytes` more are in use, for the account and for the process.
+static inline void memrt__tally_grow(const memrt__tally_t *tally, size_t bytes)
+{
+    if (MEMRT__LIKELY(tally->own)) {
+        memrt__shard_grow(tally->shard, tally->account, bytes);
+    } else {
+        memrt__fetch_add_relaxed(&tally->shard->bytes_in, bytes);
+        memrt__account_add_shared(tally->account, bytes);
+    }
+}
+
+/// `bytes` less are in use.
+static inline void memrt__tally_shrink(const memrt__tally_t *tally, size_t bytes)
+{
+    if (MEMRT__LIKELY(tally->own)) {
+        memrt__shard_shrink(tally->shard, tally->account, bytes);
+    } else {
+        memrt__fetch_add_release(&tally->shard->bytes_out, bytes);
+        memrt__account_add_shared(tally->account, (size_t)0 - bytes);
+    }
+}
+
+#endif
