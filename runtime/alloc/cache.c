@@ -4,13 +4,13 @@
 #include "runtime/base/lock.h"
 
 #define BATCH_BYTES ((size_t)16 << 10)
+#define BATCH_MIN 2u
 #define BATCH_MAX 32u
 
 /// Blocks that change hands at once.
 static size_t batch_of(const memrt__bin_t *bin)
 {
-    size_t blocks = BATCH_BYTES / bin->bytes;
-    return blocks < 1 ? 1 : memrt__size_min(blocks, BATCH_MAX);
+    return memrt__size_max(BATCH_MIN, memrt__size_min(BATCH_BYTES / bin->bytes, BATCH_MAX));
 }
 
 static void set_limit(memrt__thread_t *self, memrt__bin_t *bin, size_t limit)

@@ -51,10 +51,15 @@ static inline void *memrt__cache_take(memrt__thread_t *self, unsigned class)
     return MEMRT__LIKELY(block != NULL) ? block : memrt__cache_refill(self, class);
 }
 
+static inline bool memrt__bin_is_full(const memrt__bin_t *bin)
+{
+    return bin->count >= bin->limit;
+}
+
 static inline void memrt__cache_give(memrt__thread_t *self, unsigned class, void *block)
 {
     memrt__bin_t *bin = &self->bins[class];
-    if (MEMRT__UNLIKELY(bin->count >= bin->limit)) {
+    if (MEMRT__UNLIKELY(memrt__bin_is_full(bin))) {
         memrt__cache_overflow(self, class);
     }
     memrt__bin_push(bin, block);

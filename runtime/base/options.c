@@ -166,7 +166,7 @@ static const option_row_t rows[] = {
     {"MEMRT_ALIGNMENT", &alignment_type, &memrt__options.alignment,
      "alignment in bytes of data whose policy names none, a power of two; default 64"},
     {"MEMRT_CACHE", &flag_type, &memrt__options.cache,
-     "0: keep no freed memory for reuse; default 1, under AddressSanitizer 0"},
+     "0: keep no freed memory for reuse; default 1, under AddressSanitizer and with MEMRT_CHECK 0"},
     {"MEMRT_CACHE_LIMIT", &bytes_type, &memrt__options.cache_limit,
      "most bytes of freed blocks above 1 MiB to keep for reuse; K, M, G; default none"},
     {"MEMRT_DECAY", &decay_type, &memrt__options.decay,
@@ -233,6 +233,7 @@ void memrt__options_read(void)
     for (size_t i = 0; i < ROWS; i++) {
         read_row(&rows[i]);
     }
+    memrt__options.cache &= !memrt__options.check; /* what is freed must not come back at once */
     warn_of_unknown_names();
     for (size_t i = 0; i < ROWS; i++) {
         rows[i].type->show(rows[i].field, values[i], sizeof(values[i]));

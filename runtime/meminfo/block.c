@@ -133,6 +133,18 @@ static void give_back(memrt_meminfo_t *mi, size_t bytes, size_t align)
     }
 }
 
+/// Blocks that came the long way go back the short one where they can.
+static unsigned flags_for(const memrt__block_request_t *request, const layout_t *layout)
+{
+    bool quick = request->policy->quick && request->external == NULL &&
+                 has_data(request->kind) && memrt__is_quick_size(request->size) &&
+                 layout->align == MEMRT_HEADER_SIZE;
+    if (quick) {
+        return memrt__quick_flags(request->kind, memrt__class_of_data(request->size));
+    }
+    return request->kind == MEMRT_KIND_BLOCK ? 0 : MEMRT__FLAG_MEMINFO;
+}
+
 static memrt_meminfo_t *write_header(char *start, const memrt__block_request_t *request,
                                      const layout_t *layout, size_t alignment)
 {
@@ -146,7 +158,7 @@ static memrt_meminfo_t *write_header(char *start, const memrt__block_request_t *
         .kind = (uint8_t)request->kind,
         .align_log2 = (uint8_t)memrt__log2(alignment),
         .lead = (uint32_t)layout->lead,
-        .flags = request->kind == MEMRT_KIND_BLOCK ? 0 : MEMRT__FLAG_MEMINFO,
+        .flags = flags_for(request, layout),
     };
     return mi;
 }

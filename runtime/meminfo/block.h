@@ -124,6 +124,13 @@ static inline bool memrt__is_quick_size(size_t size)
     return size - 1 < MEMRT__CLASS_DATA_MAX;
 }
 
+/// Flags of a new block that goes back the short way.
+static inline unsigned memrt__quick_flags(memrt_kind_t kind, unsigned class)
+{
+    return (kind == MEMRT_KIND_BLOCK ? 0 : MEMRT__FLAG_MEMINFO) | MEMRT__FLAG_QUICK |
+           class << MEMRT__FLAG_CLASS_AT;
+}
+
 static inline memrt_meminfo_t *memrt__block_new_quick(memrt_policy_t *policy, size_t size,
                                                       memrt_kind_t kind)
 {
@@ -136,7 +143,10 @@ static inline memrt_meminfo_t *memrt__block_new_quick(memrt_policy_t *policy, si
     uint32_t index = policy->account.index;
     memrt__shard_t *shard = memrt__thread_shard(self, index);
     unsigned class = memrt__class_of_data(size);
-    memrt_meminfo_t *mi = shard == NULL ? NULL : memrt__cache_take(self, class);
+    if (MEMRT__UNLIKELY(shard == NULL || !memrt__shard_can_grow(shard, size))) {
+        return NULL;
+    }
+    memrt_meminfo_t *mi = memrt__bin_pop(&self->bins[class]);
     if (MEMRT__UNLIKELY(mi == NULL)) {
         return NULL;
     }
@@ -148,11 +158,10 @@ static inline memrt_meminfo_t *memrt__block_new_quick(memrt_policy_t *policy, si
         .kind = (uint8_t)kind,
         .align_log2 = 6,
         .lead = MEMRT_HEADER_SIZE,
-        .flags = (kind == MEMRT_KIND_BLOCK ? 0 : MEMRT__FLAG_MEMINFO) | MEMRT__FLAG_QUICK |
-                 class << MEMRT__FLAG_CLASS_AT,
+        .flags = memrt__quick_flags(kind, class),
     };
     memrt__own_add(&shard->made[kind], 1);
-    memrt__shard_grow(shard, &policy->account, size);
+    memrt__own_add(&shard->bytes_in, size);
     return mi;
 }
 
@@ -165,17 +174,18 @@ static inline bool memrt__block_delete_quick(memrt_meminfo_t *mi)
                         mi->dtor != NULL || self == NULL)) {
         return false;
     }
+    size_t size = mi->size;
     memrt__shard_t *shard = memrt__thread_shard(self, mi->policy);
-    if (MEMRT__UNLIKELY(shard == NULL)) {
+    memrt__bin_t *bin = &self->bins[(flags & MEMRT__FLAG_CLASS) >> MEMRT__FLAG_CLASS_AT];
+    if (MEMRT__UNLIKELY(shard == NULL || !memrt__shard_can_shrink(shard, size) ||
+                        memrt__bin_is_full(bin))) {
         return false;
     }
-    size_t size = mi->size;
-    unsigned kind = mi->kind;
-    memrt_policy_t *policy = memrt__policy_of(mi);
+    size_t *freed = &shard->freed[mi->kind];
     memrt__store_relaxed(&mi->refct, 0);
-    memrt__cache_give(self, (flags & MEMRT__FLAG_CLASS) >> MEMRT__FLAG_CLASS_AT, mi);
-    memrt__shard_shrink(shard, &policy->account, size);
-    memrt__own_add_release(&shard->freed[kind], 1);
+    memrt__bin_push(bin, mi);
+    memrt__own_add_release(&shard->bytes_out, size);
+    memrt__own_add_release(freed, 1);
     return true;
 }
 

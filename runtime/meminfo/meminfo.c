@@ -191,6 +191,18 @@ void memrt__meminfo_call_dtor(memrt_meminfo_t *mi)
     memrt__block_delete(mi);
 }
 
+/// Who holds the only reference to a block that nobody can find needs no atomic operation.
+void memrt__meminfo_release_last(memrt_meminfo_t *mi)
+{
+    if (MEMRT__LIKELY(memrt__block_delete_quick(mi))) {
+        return;
+    }
+    if (memrt__fetch_sub1_release(&mi->refct) == 1) {
+        (void)memrt__load_acquire(&mi->refct);
+        memrt__meminfo_call_dtor(mi);
+    }
+}
+
 memrt_status_t memrt__meminfo_set_name(memrt_meminfo_t *mi, const char *name)
 {
     if (name != NULL && name[0] == '\0') {

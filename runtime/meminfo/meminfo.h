@@ -61,15 +61,16 @@ static inline bool memrt__meminfo_try_acquire(memrt_meminfo_t *mi)
     return false;
 }
 
+/// Release of a reference that was seen to be the only one.
+void memrt__meminfo_release_last(memrt_meminfo_t *mi);
+
 /// The release of each holder is a partner of the acquire load before the destructor, so that the
 /// destructor sees all that holders wrote.
 static inline void memrt__meminfo_release(memrt_meminfo_t *mi)
 {
-    /* Who holds the only reference to a block that nobody can find needs no atomic operation. */
-    if (memrt__load_acquire(&mi->refct) == 1 && memrt__block_delete_quick(mi)) {
-        return;
-    }
-    if (memrt__fetch_sub1_release(&mi->refct) == 1) {
+    if (memrt__load_acquire(&mi->refct) == 1) {
+        memrt__meminfo_release_last(mi);
+    } else if (memrt__fetch_sub1_release(&mi->refct) == 1) {
         (void)memrt__load_acquire(&mi->refct);
         memrt__meminfo_call_dtor(mi);
     }

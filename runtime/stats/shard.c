@@ -20,14 +20,14 @@ void memrt__gauge_tell(memrt__shard_t *shard, memrt__account_t *account)
     tell(&memrt__process, change, rise);
     memrt__store_relaxed(&shard->told, net);
     memrt__store_relaxed(&shard->high, net);
-    memrt__store_relaxed(&shard->low, net - (size_t)MEMRT__GAUGE_LIMIT);
+    memrt__store_relaxed(&shard->low, net - (size_t)MEMRT__GAUGE_FALL);
 }
 
 void memrt__gauge_rose(memrt__shard_t *shard, memrt__account_t *account)
 {
     size_t net = memrt__shard_net(shard);
     memrt__store_relaxed(&shard->high, net);
-    if ((ptrdiff_t)(net - shard->told) > MEMRT__GAUGE_LIMIT) {
+    if ((ptrdiff_t)(net - shard->told) > MEMRT__GAUGE_RISE) {
         memrt__gauge_tell(shard, account);
     }
 }

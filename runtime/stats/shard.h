@@ -48,9 +48,10 @@ typedef struct memrt__account {
     struct memrt__account *next; ///< under the lock of rank THREADS
 } memrt__account_t;
 
-/// A gauge is told when it is this far from where it was told last: its part in the error of the
-/// peak, in bytes.
-#define MEMRT__GAUGE_LIMIT ((ptrdiff_t)64 << 10)
+/// The account is told of a rise by this many bytes at the latest, and of a fall, which is often
+/// made up for at once, by that many: one gauge's part in the error of the peak, below and above.
+#define MEMRT__GAUGE_RISE ((ptrdiff_t)64 << 10)
+#define MEMRT__GAUGE_FALL ((ptrdiff_t)1 << 20)
 
 #define MEMRT__ACCOUNTS 4096u
 
@@ -71,6 +72,19 @@ void memrt__account_leave(memrt__account_t *account);
 static inline size_t memrt__shard_net(const memrt__shard_t *shard)
 {
     return memrt__load_relaxed(&shard->bytes_in) - memrt__load_relaxed(&shard->bytes_out);
+}
+
+/// Whether `bytes` more, or less, in use are no news for the account.
+static inline bool memrt__shard_can_grow(const memrt__shard_t *shard, size_t bytes)
+{
+    return (ptrdiff_t)(memrt__shard_net(shard) + bytes) <=
+           (ptrdiff_t)memrt__load_relaxed(&shard->high);
+}
+
+static inline bool memrt__shard_can_shrink(const memrt__shard_t *shard, size_t bytes)
+{
+    return (ptrdiff_t)(memrt__shard_net(shard) - bytes) >=
+           (ptrdiff_t)memrt__load_relaxed(&shard->low);
 }
 
 MEMRT__COLD void memrt__gauge_rose(memrt__shard_t *shard, memrt__account_t *account);

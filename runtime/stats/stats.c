@@ -164,11 +164,11 @@ static void sum_up(walk_t *walk)
     memrt__unlock(MEMRT__RANK_THREADS);
 }
 
-/// One gauge is exact. With more, each may hide or add up to a limit's worth.
+/// One gauge is exact. With more, each may hide a rise or a fall, of which the fall may be more.
 static uint64_t peak_error(const memrt__account_t *account, const walk_t *walk)
 {
     bool exact = walk->gauges <= 1 && memrt__load_relaxed(&account->past_gauges) == 0;
-    return exact ? 0 : walk->gauges * (uint64_t)MEMRT__GAUGE_LIMIT;
+    return exact ? 0 : walk->gauges * (uint64_t)MEMRT__GAUGE_FALL;
 }
 
 static size_t sum_of(const size_t *by_kind)
