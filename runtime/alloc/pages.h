@@ -26,10 +26,10 @@
 typedef struct memrt__span {
     struct memrt__span *next, *prev; ///< spans of the class that have a block to give
     char *base, *end;
-    char *fresh;     ///< first block that was never handed out
-    void *free;      ///< blocks given back, linked by memrt__block_next()
-    size_t bytes;    ///< of a block
-    uint32_t used;   ///< blocks in use or cached by a thread
+    char *fresh;   ///< first block that was never handed out
+    void *free;    ///< blocks given back, linked by memrt__block_next()
+    size_t bytes;  ///< of a block
+    uint32_t used; ///< blocks in use or cached by a thread
     uint16_t units;
     uint8_t class;
     bool clean; ///< nothing was in these units since the system gave them: fresh blocks are zero

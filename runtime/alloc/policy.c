@@ -26,8 +26,7 @@ static void fill(memrt_policy_t *policy, uint32_t index, const char *name, size_
     policy->account.shared = &policy->shared;
     policy->alignment = memrt__size_max(alignment, MEMRT_ALIGN_MIN);
     policy->refs = 1;
-    policy->quick =
-        memrt__is_pool(&policy->allocator) && policy->alignment == MEMRT_HEADER_SIZE;
+    policy->quick = memrt__is_pool(&policy->allocator) && policy->alignment == MEMRT_HEADER_SIZE;
     memcpy(policy->name, name, strlen(name) + 1);
     memrt__account_enter(&policy->account);
 }

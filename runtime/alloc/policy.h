@@ -16,8 +16,8 @@ struct memrt_policy {
     _Alignas(MEMRT__CACHE_LINE) memrt__account_t account; ///< index and gauges
     memrt_allocator_t allocator;                          ///< fixed
     size_t alignment;                                     ///< bytes, fixed
-    bool quick; ///< fixed; its blocks may be taken from and given to the pool's caches directly
-    size_t refs;                    ///< atomic; 0: nothing may be allocated from it any more
+    bool quick;  ///< fixed; its blocks may be taken from and given to the pool's caches directly
+    size_t refs; ///< atomic; 0: nothing may be allocated from it any more
     char name[MEMRT_NAME_MAX + 1];  ///< fixed
     memrt__shard_t shared;          ///< see memrt__account_t.shared
     struct memrt_policy *next_dead; ///< of the sweep that took it out of the table
@@ -53,8 +53,8 @@ uint32_t memrt__policy_limit(void);
 /// Whether a policy lives at that address, which may be any, and somebody holds it.
 bool memrt__policy_is_held(const memrt_policy_t *policy);
 
-/// Bytes that the allocator of `policy` keeps for reuse, 0 for the pool, which is shared; NULL: those
-/// of all allocators.
+/// Bytes that the allocator of `policy` keeps for reuse, 0 for the pool, which is shared; NULL:
+/// those of all allocators.
 size_t memrt__policy_cached(const memrt_policy_t *policy);
 
 /// Have all allocators give cached memory back; returns bytes.

@@ -15,7 +15,7 @@
 #define LAZY_FROM HUGE_FROM
 
 #define STEPS 8u
-#define LISTS (48 * STEPS)
+#define LISTS (64 * STEPS)
 
 /// A mapping that is kept; lies at its start.
 typedef struct kept {
@@ -112,8 +112,15 @@ static size_t room(void)
 static kept_t *enter(size_t bytes)
 {
     in_use += bytes;
-    most = memrt__size_max(most, in_use);
     return shrink_to(room());
+}
+
+/// What was entered is there.
+static void confirm(void)
+{
+    memrt__lock(MEMRT__RANK_WARM);
+    most = memrt__size_max(most, in_use);
+    memrt__unlock(MEMRT__RANK_WARM);
 }
 
 static kept_t *find(size_t bytes, size_t align)
@@ -171,6 +178,8 @@ void *memrt__warm_take(size_t bytes, size_t align, bool zeroed)
     void *mapping = map_at_any_price(bytes, align);
     if (mapping == NULL) {
         leave(bytes);
+    } else {
+        confirm();
     }
     return mapping;
 }
@@ -189,8 +198,7 @@ void memrt__warm_give(void *mapping, size_t bytes)
 
 void *memrt__warm_resize(void *mapping, size_t old_bytes, size_t new_bytes, size_t align)
 {
-    void *moved =
-        memrt__os_remap(mapping, old_bytes, new_bytes, align <= memrt__os_page_size());
+    void *moved = memrt__os_remap(mapping, old_bytes, new_bytes, align <= memrt__os_page_size());
     if (moved == NULL) {
         return NULL;
     }
@@ -201,6 +209,7 @@ void *memrt__warm_resize(void *mapping, size_t old_bytes, size_t new_bytes, size
     in_use -= old_bytes;
     kept_t *excess = enter(new_bytes);
     memrt__unlock(MEMRT__RANK_WARM);
+    confirm();
     unmap_all(excess);
     return moved;
 }

@@ -16,8 +16,13 @@
 
 #define DEFAULTS                                                                                   \
     {                                                                                              \
-        .check = false, .track = false, .huge_pages = true, .cache = !MEMRT__ADDRESS_SANITIZER,    \
-        .alignment = MEMRT_ALIGN_MIN, .cache_limit = SIZE_MAX, .decay = 500,                       \
+        .check = false,                                                                            \
+        .track = false,                                                                            \
+        .huge_pages = true,                                                                        \
+        .cache = !MEMRT__ADDRESS_SANITIZER,                                                        \
+        .alignment = MEMRT_ALIGN_MIN,                                                              \
+        .cache_limit = SIZE_MAX,                                                                   \
+        .decay = 500,                                                                              \
     }
 
 memrt__options_t memrt__options = DEFAULTS;

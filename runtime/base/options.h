@@ -11,11 +11,11 @@
 
 /// The MEMRT_* environment variables: read once, by memrt__options_read().
 typedef struct memrt__options {
-    bool check;       ///< verify every reference and fence every block
-    bool track;       ///< tracking is on from the start
-    bool huge_pages;  ///< advise huge pages on large blocks
-    bool cache;       ///< keep freed memory for reuse
-    size_t alignment; ///< bytes; of policies that name none
+    bool check;         ///< verify every reference and fence every block
+    bool track;         ///< tracking is on from the start
+    bool huge_pages;    ///< advise huge pages on large blocks
+    bool cache;         ///< keep freed memory for reuse
+    size_t alignment;   ///< bytes; of policies that name none
     size_t cache_limit; ///< bytes of large blocks to keep at most
     size_t decay;       ///< milliseconds that memory is kept unused; MEMRT__DECAY_NEVER: for ever
 } memrt__options_t;

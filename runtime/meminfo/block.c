@@ -136,9 +136,8 @@ static void give_back(memrt_meminfo_t *mi, size_t bytes, size_t align)
 /// Blocks that came the long way go back the short one where they can.
 static unsigned flags_for(const memrt__block_request_t *request, const layout_t *layout)
 {
-    bool quick = request->policy->quick && request->external == NULL &&
-                 has_data(request->kind) && memrt__is_quick_size(request->size) &&
-                 layout->align == MEMRT_HEADER_SIZE;
+    bool quick = request->policy->quick && request->external == NULL && has_data(request->kind) &&
+                 memrt__is_quick_size(request->size) && layout->align == MEMRT_HEADER_SIZE;
     if (quick) {
         return memrt__quick_flags(request->kind, memrt__class_of_data(request->size));
     }
@@ -407,8 +406,7 @@ static void renew_class(memrt_meminfo_t *mi)
     memrt__flags_clear_relaxed(&mi->flags, MEMRT__FLAG_QUICK | MEMRT__FLAG_CLASS);
     if (memrt__is_quick_size(mi->size)) {
         unsigned class = memrt__class_of_data(mi->size);
-        memrt__flags_set_relaxed(&mi->flags,
-                                 MEMRT__FLAG_QUICK | class << MEMRT__FLAG_CLASS_AT);
+        memrt__flags_set_relaxed(&mi->flags, MEMRT__FLAG_QUICK | class << MEMRT__FLAG_CLASS_AT);
     }
 }
 

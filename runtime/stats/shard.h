@@ -26,16 +26,16 @@
 typedef struct memrt__shard {
     size_t bytes_in, bytes_out; ///< own; as asked for
     /* The gauge: what bytes_in - bytes_out, as signed numbers, did since the account was told. */
-    size_t high;                          ///< own; most that it was since then
-    size_t low;                           ///< own; below this the account is told
-    size_t told;                          ///< own; what it was then
-    size_t made[MEMRT__KINDS];            ///< own; blocks by memrt_kind_t
-    size_t freed[MEMRT__KINDS];           ///< own
-    size_t promoted_in, promoted_out;     ///< own; blocks that became MemInfos
-    size_t extra_in, extra_out;           ///< own; bytes asked of allocators beyond header and data
-    size_t adopted_in, adopted_out;       ///< own; bytes of adopted buffers
-    size_t realloc;                       ///< own; blocks resized
-    size_t failed;                        ///< own; requests refused
+    size_t high;                      ///< own; most that it was since then
+    size_t low;                       ///< own; below this the account is told
+    size_t told;                      ///< own; what it was then
+    size_t made[MEMRT__KINDS];        ///< own; blocks by memrt_kind_t
+    size_t freed[MEMRT__KINDS];       ///< own
+    size_t promoted_in, promoted_out; ///< own; blocks that became MemInfos
+    size_t extra_in, extra_out;       ///< own; bytes asked of allocators beyond header and data
+    size_t adopted_in, adopted_out;   ///< own; bytes of adopted buffers
+    size_t realloc;                   ///< own; blocks resized
+    size_t failed;                    ///< own; requests refused
 } memrt__shard_t;
 
 /// The shared part of an account.

@@ -7,6 +7,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "runtime/base/compiler.h"
+#include "runtime/base/options.h"
 #include "support/suite.h"
 
 typedef struct ending {
@@ -18,6 +20,9 @@ void child_start_watchdog(void)
 {
     signal(SIGALRM, SIG_DFL); /* Check's handler, which a child inherits, kills the whole group */
     alarm(SUITE_TIMEOUT / 2);
+    if (MEMRT__THREAD_SANITIZER) { /* it follows no threads that a forked child starts */
+        memrt__options.decay = MEMRT__DECAY_NEVER;
+    }
 }
 
 static _Noreturn void be_child(child_fn act, void *context, int to)
