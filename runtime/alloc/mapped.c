@@ -1,10 +1,36 @@
+#include "runtime/alloc/mapped.h"
+
 #include "runtime/alloc/allocator.h"
 #include "runtime/base/options.h"
 #include "runtime/base/os.h"
 #include "runtime/base/size.h"
 
-/// Mappings from here on are placed and advised for huge pages: two of them at least.
-#define HUGE_FROM (2 * MEMRT__HUGE_PAGE)
+static bool is_huge(size_t bytes)
+{
+    return memrt__options.huge_pages && bytes >= MEMRT__HUGE_FROM;
+}
+
+void memrt__mapped_advise(void *mapping, size_t bytes)
+{
+    if (is_huge(bytes)) {
+        memrt__os_advise_huge(mapping, bytes);
+    }
+}
+
+void *memrt__mapped_new(size_t bytes, size_t align)
+{
+    size_t page = memrt__os_page_size();
+    if (!is_huge(bytes)) {
+        return memrt__os_map(bytes, 0, align);
+    }
+    void *mapping = align <= page
+                        ? memrt__os_map(bytes, page, MEMRT__HUGE_PAGE)
+                        : memrt__os_map(bytes, 0, memrt__size_max(align, MEMRT__HUGE_PAGE));
+    if (mapping != NULL) {
+        memrt__mapped_advise(mapping, bytes);
+    }
+    return mapping;
+}
 
 static bool whole_pages(size_t size, size_t *pages)
 {
@@ -15,15 +41,7 @@ static void *mapped_alloc(void *ctx, size_t size, size_t align)
 {
     (void)ctx;
     size_t bytes;
-    if (!whole_pages(size, &bytes)) {
-        return NULL;
-    }
-    bool huge = memrt__options.huge_pages && bytes >= HUGE_FROM;
-    void *ptr = memrt__os_map(bytes, huge ? memrt__size_max(align, MEMRT__HUGE_PAGE) : align);
-    if (ptr != NULL && huge) {
-        memrt__os_advise_huge(ptr, bytes);
-    }
-    return ptr;
+    return whole_pages(size, &bytes) ? memrt__mapped_new(bytes, align) : NULL;
 }
 
 static void mapped_free(void *ctx, void *ptr, size_t size, size_t align)
@@ -51,9 +69,7 @@ static void *mapped_realloc(void *ctx, void *ptr, size_t old_size, size_t new_si
         return memrt__allocator_move(&memrt__mapped_allocator, &memrt__mapped_allocator, ptr,
                                      old_size, new_size, align);
     }
-    if (memrt__options.huge_pages && new_bytes >= HUGE_FROM) {
-        memrt__os_advise_huge(moved, new_bytes);
-    }
+    memrt__mapped_advise(moved, new_bytes);
     return moved;
 }
 

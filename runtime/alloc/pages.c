@@ -139,7 +139,7 @@ static void unlink_segment(segment_t *segment)
 /// Fresh pages are zero, so all but the table's own units is set already.
 static segment_t *new_segment(void)
 {
-    segment_t *segment = memrt__os_map(MEMRT__SEGMENT, MEMRT__SEGMENT);
+    segment_t *segment = memrt__os_map(MEMRT__SEGMENT, 0, MEMRT__SEGMENT);
     if (segment != NULL) {
         segment->longest = UNITS - TABLE_UNITS;
         set_run(&segment->used, 0, TABLE_UNITS);

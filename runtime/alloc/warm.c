@@ -2,17 +2,15 @@
 
 #include <string.h>
 
+#include "runtime/alloc/mapped.h"
 #include "runtime/base/lock.h"
 #include "runtime/base/options.h"
 #include "runtime/base/os.h"
 #include "runtime/base/size.h"
 
-/// Mappings from here on are placed and advised for huge pages: two of them at least.
-#define HUGE_FROM (2 * MEMRT__HUGE_PAGE)
-
-/// From here on a zeroed block gets fresh pages: clearing warm ones costs those who never touch
-/// them more than faults cost those who do.
-#define LAZY_FROM HUGE_FROM
+/// From here on a zeroed block gets fresh pages, which cost nothing until they are touched; below,
+/// clearing warm ones costs less than the faults of those who touch them all.
+#define LAZY_FROM ((size_t)32 << 20)
 
 #define STEPS 8u
 #define LISTS (64 * STEPS)
@@ -132,22 +130,12 @@ static kept_t *find(size_t bytes, size_t align)
     return kept;
 }
 
-static void *map_fresh(size_t bytes, size_t align)
-{
-    bool huge = memrt__options.huge_pages && bytes >= HUGE_FROM;
-    void *mapping = memrt__os_map(bytes, huge ? memrt__size_max(align, MEMRT__HUGE_PAGE) : align);
-    if (mapping != NULL && huge) {
-        memrt__os_advise_huge(mapping, bytes);
-    }
-    return mapping;
-}
-
 /// The system may have memory again once nothing is kept.
 static void *map_at_any_price(size_t bytes, size_t align)
 {
-    void *mapping = map_fresh(bytes, align);
+    void *mapping = memrt__mapped_new(bytes, align);
     if (mapping == NULL && memrt__warm_purge(UINT64_MAX) != 0) {
-        mapping = map_fresh(bytes, align);
+        mapping = memrt__mapped_new(bytes, align);
     }
     return mapping;
 }
@@ -202,9 +190,7 @@ void *memrt__warm_resize(void *mapping, size_t old_bytes, size_t new_bytes, size
     if (moved == NULL) {
         return NULL;
     }
-    if (memrt__options.huge_pages && new_bytes >= HUGE_FROM) {
-        memrt__os_advise_huge(moved, new_bytes);
-    }
+    memrt__mapped_advise(moved, new_bytes);
     memrt__lock(MEMRT__RANK_WARM);
     in_use -= old_bytes;
     kept_t *excess = enter(new_bytes);

@@ -12,8 +12,9 @@
 
 size_t memrt__os_page_size(void);
 
-/// Fresh zero pages at a multiple of `align`, a power of two.
-void *memrt__os_map(size_t size, size_t align);
+/// Fresh zero pages, of which those after the first `lead` bytes, whole pages, begin at a multiple
+/// of `align`, a power of two.
+void *memrt__os_map(size_t size, size_t lead, size_t align);
 void memrt__os_unmap(void *address, size_t size);
 
 /// Grow or shrink a mapping, keeping its contents; stays at a multiple of the page size.

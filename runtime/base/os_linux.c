@@ -30,7 +30,7 @@ static void *map_pages(size_t size)
     return address == MAP_FAILED ? NULL : address;
 }
 
-void *memrt__os_map(size_t size, size_t align)
+void *memrt__os_map(size_t size, size_t lead, size_t align)
 {
     size_t page = memrt__os_page_size();
     if (align <= page) {
@@ -45,7 +45,7 @@ void *memrt__os_map(size_t size, size_t align)
     if (start == NULL) {
         return NULL;
     }
-    size_t before = (size_t)(-(uintptr_t)start & (align - 1));
+    size_t before = (size_t)(-((uintptr_t)start + lead) & (align - 1));
     size_t after = wide - before - size;
     if (before != 0) {
         munmap(start, before);

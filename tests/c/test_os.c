@@ -22,7 +22,7 @@ TEST(the_page_size_is_a_power_of_two)
 TEST(mapped_pages_are_zero_writable_and_aligned)
 {
     for (size_t align = 1; align <= (size_t)64 << 20; align *= 4) {
-        unsigned char *ptr = memrt__os_map(pages(3), align);
+        unsigned char *ptr = memrt__os_map(pages(3), 0, align);
         ck_assert_ptr_nonnull(ptr);
         ck_assert_uint_eq((uintptr_t)ptr & (align - 1), 0);
         ck_assert(pattern_is_zero(ptr, pages(3)));
@@ -33,13 +33,13 @@ TEST(mapped_pages_are_zero_writable_and_aligned)
 
 TEST(a_mapping_that_does_not_fit_is_refused)
 {
-    ck_assert_ptr_null(memrt__os_map(((size_t)1 << 60), 1));
-    ck_assert_ptr_null(memrt__os_map(SIZE_MAX & ~(pages(1) - 1), (size_t)1 << 30));
+    ck_assert_ptr_null(memrt__os_map(((size_t)1 << 60), 0, 1));
+    ck_assert_ptr_null(memrt__os_map(SIZE_MAX & ~(pages(1) - 1), 0, (size_t)1 << 30));
 }
 
 TEST(remapping_keeps_the_contents_when_it_grows_and_shrinks)
 {
-    unsigned char *ptr = memrt__os_map(pages(4), 1);
+    unsigned char *ptr = memrt__os_map(pages(4), 0, 1);
     ck_assert_ptr_nonnull(ptr);
     pattern_write(ptr, pages(4), 9);
     size_t held = 4;
@@ -59,7 +59,7 @@ TEST(remapping_keeps_the_contents_when_it_grows_and_shrinks)
 
 TEST(a_refused_remap_changes_nothing)
 {
-    unsigned char *ptr = memrt__os_map(pages(2), 1);
+    unsigned char *ptr = memrt__os_map(pages(2), 0, 1);
     ck_assert_ptr_nonnull(ptr);
     pattern_write(ptr, pages(2), 4);
     ck_assert_ptr_null(memrt__os_remap(ptr, pages(2), (size_t)1 << 60, true));
@@ -105,4 +105,26 @@ TEST(the_environment_is_read_by_name_and_row_by_row)
     ck_assert_ptr_null(memrt__os_environment_row(rows + 10));
     unsetenv("MEMRT_TEST_OS");
     ck_assert_ptr_null(memrt__os_environment("MEMRT_TEST_OS"));
+}
+
+TEST(a_mapping_is_aligned_after_its_lead)
+{
+    size_t lead = pages(1), align = (size_t)2 << 20;
+    unsigned char *ptr = memrt__os_map(pages(4), lead, align);
+    ck_assert_ptr_nonnull(ptr);
+    ck_assert_uint_eq(((uintptr_t)ptr + lead) % align, 0);
+    memset(ptr, 1, pages(4));
+    memrt__os_unmap(ptr, pages(4));
+}
+
+TEST(discarded_pages_are_zero_and_can_be_used)
+{
+    unsigned char *ptr = memrt__os_map(pages(2), 0, 1);
+    ck_assert_ptr_nonnull(ptr);
+    memset(ptr, 1, pages(2));
+    ck_assert(memrt__os_discard(ptr, pages(1)));
+    ck_assert_int_eq(ptr[0], 0);
+    ck_assert_int_eq(ptr[pages(1)], 1);
+    ptr[0] = 2;
+    memrt__os_unmap(ptr, pages(2));
 }
