@@ -30,9 +30,7 @@ def spec_here() -> ModuleSpec | None:
     """Of the module in the memrt of this process; None leaves Numba its own."""
     importlib.import_module("memrt.numba._contract").verify()
     extension = str(importlib.import_module("memrt._memrt").__file__)
-    return spec_from_file_location(
-        TARGET, extension, loader=ExtensionFileLoader(TARGET, extension)
-    )
+    return spec_from_file_location(TARGET, extension, loader=ExtensionFileLoader(TARGET, extension))
 
 
 def _has_memrt() -> bool:
