@@ -143,4 +143,9 @@ def test_numba_stays_on_the_one_that_it_was_imported_with(run_python, other):
         before="first_numba.install()\nimport numba",
         after="assert second_numba.installed()\nsecond_numba.install()",
     )
+    code += """
+for memrt, policy in ((first, "of it"), (second, "default")):
+    with memrt.Policy(name="of it"):
+        assert memrt.meminfo(numba.njit(lambda n: numpy.ones(n))(3)).policy == policy
+"""
     assert run_python(code, str(other)).stdout.strip() == str(extension_of(PACKAGE))
