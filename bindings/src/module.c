@@ -43,8 +43,8 @@ static int refuse_second_python(void)
     return -1;
 }
 
-/// The loader takes a libmemrt that the process has already for the package's own: by a program that
-/// links one, or by another copy of the package. A newer one serves, an older one lacks slots.
+/// The loader takes a libmemrt that the process has already for the package's own: by a program
+/// that links one, or by another copy of the package. A newer one serves, an older one lacks slots.
 static int refuse_older_library(const memrt_api_t *api)
 {
     if (api->struct_size >= sizeof(memrt_api_t)) {

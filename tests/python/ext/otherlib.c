@@ -1,5 +1,5 @@
-/// What the loader takes for libmemrt when it is loaded first: an older one, whose table is shorter,
-/// or, compiled with OTHER_MAJOR, one of another contract.
+/// What the loader takes for libmemrt when it is loaded first: an older one, whose table is
+/// shorter, or, compiled with OTHER_MAJOR, one of another contract.
 
 #include <stddef.h>
 
