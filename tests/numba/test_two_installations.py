@@ -102,6 +102,15 @@ def test_a_child_with_another_memrt_runs_on_its_own(parent_and_child, other):
     assert child == f"{OTHER} {extension_of(other / 'memrt')} 3.0"
 
 
+def test_a_memrt_that_is_arranged_otherwise_inside_serves_a_child_as_well(parent_and_child, other):
+    folder = other / "memrt" / "numba"
+    (folder / "_contract.py").rename(folder / "_agreement.py")
+    for name in ("__init__.py", "_finder.py"):
+        text = (folder / name).read_text()
+        (folder / name).write_text(text.replace("_contract", "_agreement"))
+    assert parent_and_child(None, other)[1].startswith(f"{OTHER} ")
+
+
 def test_a_child_without_the_memrt_of_its_parent_runs_on_its_own(parent_and_child, other):
     parent, child = parent_and_child(other, None)
     assert parent == OTHER
