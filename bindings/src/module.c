@@ -43,6 +43,20 @@ static int refuse_second_python(void)
     return -1;
 }
 
+/// The loader takes a libmemrt that the process has already for the package's own: by a program
+/// that links one, or by another copy of the package. A newer one serves, an older one lacks slots.
+static int refuse_older_library(const memrt_api_t *api)
+{
+    if (api->struct_size >= sizeof(memrt_api_t)) {
+        return 0;
+    }
+    PyErr_Format(PyExc_ImportError,
+                 "this process had libmemrt %s loaded already, which is older than this package: "
+                 "give the program that loads it the libmemrt of this package, or a newer one",
+                 api->version);
+    return -1;
+}
+
 static int get_table(void)
 {
     const char *why = "the library gives no reason";
@@ -51,7 +65,7 @@ static int get_table(void)
         PyErr_Format(PyExc_ImportError, "libmemrt does not fit this package: %s", why);
         return -1;
     }
-    return 0;
+    return refuse_older_library(memrt__binding.api);
 }
 
 static int import_numpy(void)

@@ -3,7 +3,8 @@
     ./dev numba             our tests, and the part of Numba's own that touches every helper
     ./dev numba PATTERN     Numba's own tests in classes with PATTERN in their names
     ./dev numba --all       all of Numba's leak-checked tests; takes hours, goes on where it stopped
-    ./dev numba --matrix    our tests and a small part of Numba's on every version in matrix.json
+    ./dev numba --matrix    our tests and a small part of Numba's on every version in matrix.json,
+                            or on those that begin with the number that follows
 
 Numba's own tests run on its own runtime and on memrt, and what they end in is compared. Results lie
 under build/numba, those of Numba's own runtime for each set of versions; --all writes them into
@@ -76,16 +77,19 @@ def check_row(row: Row, jobs: int) -> bool:
     return run_numbas_tests(Suite(python, WORK), SMALL_PART, jobs).is_good and ours
 
 
-def check_matrix(jobs: int) -> bool:
+def check_matrix(version: str, jobs: int) -> bool:
+    rows = [row for row in environment.rows() if row.numba.startswith(version)]
+    if not rows:
+        raise StepError(f"matrix.json has no Numba {version}")
     verdicts = []
-    for row in environment.rows():
+    for row in rows:
         print(f"→ Numba {row.numba}, NumPy {row.numpy}, Python {row.python}", flush=True)
         try:
             verdicts.append(check_row(row, jobs))
         except (StepError, matrix.StepError) as error:
             print(error)
             verdicts.append(False)
-    for row, verdict in zip(environment.rows(), verdicts, strict=True):
+    for row, verdict in zip(rows, verdicts, strict=True):
         print(f"Numba {row.numba:8} {'passed' if verdict else 'FAILED'}")
     return all(verdicts)
 
@@ -103,7 +107,7 @@ def main() -> int:
     )
     what = parser.add_mutually_exclusive_group()
     what.add_argument("--all", action="store_true")
-    what.add_argument("--matrix", action="store_true")
+    what.add_argument("--matrix", nargs="?", const="", metavar="VERSION")
     what.add_argument("pattern", nargs="?")
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="processes at once")
     options = parser.parse_args()
@@ -115,8 +119,8 @@ def main() -> int:
 
 
 def dispatch(options: argparse.Namespace) -> bool:
-    if options.matrix:
-        return check_matrix(options.jobs)
+    if options.matrix is not None:
+        return check_matrix(options.matrix, options.jobs)
     python = newest_python()
     if options.all:
         return check_all(python, options.jobs)

@@ -13,7 +13,7 @@ import numba.tests
 from numba.tests.support import EnableNRTStatsMixin, MemoryLeakMixin
 
 RUNTIME = ("nrt", "nrt_refct", "struct_ref", "ndarray_subclasses")
-LEFT_OUT = ("numba.tests.gdb", "numba.tests.doc_examples.")
+LEFT_OUT = ("numba.tests.gdb", "numba.tests.doc_examples.", "numba.tests.pycc_distutils_usecase.")
 
 
 def is_chosen(test):

@@ -38,6 +38,15 @@ def fill_dict(n):
 
 
 @njit
+def fill_counts(n):
+    table, numbers = Dict.empty(types.int64, types.int64), List()
+    for i in range(n):
+        table[i] = i
+        numbers.append(i)
+    return table, numbers
+
+
+@njit
 def shared_array(n):
     array = np.ones(n)
     kept = List()
@@ -76,6 +85,40 @@ def test_an_array_of_compiled_code_is_one_meminfo_counted_once(numba_stats):
     del array
     assert memrt.stats().live == before.live
     assert numba_stats().mi_free - before_numba.mi_free == 1
+
+
+def test_the_tables_of_typed_dicts_and_lists_are_no_memory_of_numbas_runtime(numba_stats):
+    """Numba's C code has them from malloc, on its own runtime as well."""
+    fill_counts(1)
+    before, before_numba = memrt.stats(), numba_stats()
+    made = fill_counts(10_000)
+    now, now_numba = memrt.stats(), numba_stats()
+    assert now.alloc - before.alloc == now_numba.alloc - before_numba.alloc == 2
+    assert now.live - before.live < 100
+    assert (len(made[0]), len(made[1])) == (10_000, 10_000)
+
+
+def test_numbas_counters_count_numpys_arrays_of_a_policy_as_well(numba_stats):
+    before = numba_stats()
+    array = np.empty(100)
+    assert numba_stats() == before
+    with memrt.Policy(name="both"):
+        array = np.empty(100)
+    assert numba_stats().alloc == before.alloc + 1
+    del array
+    assert numba_stats().free == before.free + 1
+
+
+def test_what_memrt_needs_for_itself_is_not_in_the_counters(numba_stats):
+    array = ones(10)
+    before = numba_stats()
+    with memrt.tracking(), memrt.Policy(name="unused"):
+        found = memrt.meminfo(array)
+        found.name = "named"
+        held = [memrt.live(), memrt.stats(), memrt.policies(), repr(found), repr(array.base)]
+        assert numba_stats() == before
+    del held, found
+    assert numba_stats() == before
 
 
 def test_memrt_finds_the_meminfo_behind_an_array_and_its_views():
@@ -253,6 +296,26 @@ alloc_nrt_memory(1_000_000)
 
 def test_tracemalloc_shows_an_array_once_on_the_calling_line(run_python):
     run_python(TRACED)
+
+
+def test_tracemalloc_does_not_see_reflected_lists_while_they_are_in_compiled_code(run_python):
+    code = """
+import memrt.numba; memrt.numba.install()
+import tracemalloc
+from numba import njit
+
+@njit
+def length(n):
+    return len([i for i in range(n)])
+
+length(1)
+tracemalloc.start()
+memrt.reset_peak()
+assert length(100_000) == 100_000
+assert memrt.stats().peak >= 800_000
+assert tracemalloc.get_traced_memory()[1] < 10_000
+"""
+    run_python(code)
 
 
 # --- Checking mode ---

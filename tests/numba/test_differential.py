@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from memrt.testing import fail_allocations
-from runtimes import DTOR, Counted, Runtime, word
+from runtimes import DTOR, MANAGED_DTOR, Counted, Runtime, word
 
 OPERATIONS = 400
 HEADER = 48  # bytes of a MemInfo of Numba's own
@@ -34,6 +34,7 @@ class Actor:
     def __post_init__(self) -> None:
         self.counted = Counted(self.runtime)
         self.dtor = DTOR(self.note_death)
+        self.managed_dtor = MANAGED_DTOR(lambda data: self.note_death(data, 0, None))
         self.owner = ["owner"]
         self.references = sys.getrefcount(self.owner)
 
@@ -112,6 +113,26 @@ class Sequence:
         for actor in self.actors:
             sample = actor.runtime._nrt_get_sample_external_allocator()
             mi = actor.runtime.MemInfo_alloc_safe_aligned_external(size, 32, sample)
+            actor.held[self.fresh] = mi
+        self.counts[self.fresh] = 1
+
+    def alloc_external_by_table(self) -> None:
+        size, own, self.fresh = self.size(), self.random.random() < 0.5, self.fresh + 1
+        for actor in self.actors:
+            sample = actor.runtime._nrt_get_sample_external_allocator() if own else None
+            mi = actor.runtime.allocate_external(size, sample)
+            assert actor.runtime.get_data(mi) == word(mi, 3)
+            assert word(mi, 5) == (sample or 0)
+            fill(word(mi, 3), size, 3)
+            actor.held[self.fresh] = mi
+        self.counts[self.fresh] = 1
+
+    def manage(self) -> None:
+        self.fresh += 1
+        for actor in self.actors:
+            data = id(actor) + self.fresh  # nobody looks there
+            mi = actor.runtime.manage_memory(data, actor.managed_dtor)
+            assert word(mi, 3) == data
             actor.held[self.fresh] = mi
         self.counts[self.fresh] = 1
 
@@ -197,7 +218,8 @@ class Sequence:
 
     OPERATIONS = (
         *(alloc, alloc_aligned, alloc_dtor, alloc_external, new_varsize, adopt),
-        *(acquire, acquire, resize, renew, allocate, free, free, *(release,) * 8),
+        *(alloc_external_by_table, manage),
+        *(acquire, acquire, resize, renew, allocate, free, free, *(release,) * 10),
     )
 
     def step(self) -> None:

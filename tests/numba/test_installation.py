@@ -200,10 +200,12 @@ def test_the_users_own_sitecustomize_runs_as_well(tmp_path):
     assert child(tmp_path, PYTHONPATH=paths) == f"theirs\n{ON_MEMRT}"
 
 
-def test_what_stood_in_pythonpath_stays_behind_memrts_folder(run_python):
+@pytest.mark.parametrize("before", ["", "/some/where", ":/some/where", "/some/where:"])
+def test_what_stood_in_pythonpath_stays_behind_memrts_folder(run_python, before):
+    """An empty entry among others is the current folder."""
     code = INSTALL_WITH_CHILDREN * 2 + "import os\nprint(os.environ['PYTHONPATH'])\n"
-    result = run_python(code, env={"PYTHONPATH": "/some/where"})
-    assert result.stdout.strip() == os.pathsep.join([str(SITE), "/some/where"])
+    result = run_python(code, env={"PYTHONPATH": before})
+    assert result.stdout == (f"{SITE}:{before}\n" if before else f"{SITE}\n")
 
 
 # --- The command line ---
@@ -222,6 +224,33 @@ def test_the_command_puts_a_program_and_its_children_on_memrt(tmp_path):
     done = run_command("--numba", "program.py", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert done.stdout == ON_MEMRT * 2
+
+
+@pytest.mark.parametrize("flag", ["-I", "-E", "-s", "-P"])
+def test_the_command_reaches_children_from_an_isolated_interpreter(tmp_path, flag):
+    if flag == "-P" and sys.version_info < (3, 11):
+        pytest.skip("this Python does not know -P")
+    (tmp_path / "show.py").write_text(SHOW)
+    program = "import subprocess, sys\nsubprocess.run([sys.executable, 'show.py'], check=True)\n"
+    (tmp_path / "program.py").write_text(program)
+    done = subprocess.run(
+        [sys.executable, flag, "-m", "memrt", "run", "--quiet", "--numba", "program.py"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.stdout, done.stderr) == (ON_MEMRT, "")
+
+
+@pytest.mark.parametrize("flag", ["-I", "-E", "-S"])
+def test_an_isolated_interpreter_can_install_for_itself(tmp_path, flag):
+    """With -S it must find the packages by itself."""
+    packages = str(Path(memrt.numba.__file__).parents[2])
+    script = tmp_path / "program.py"
+    script.write_text(f"import sys\nsys.path.append({packages!r})\n{INSTALL}{SHOW}")
+    command = [sys.executable, flag, str(script)]
+    assert subprocess.check_output(command, text=True) == ON_MEMRT
 
 
 def test_without_the_option_numba_stays_as_it_is(tmp_path):

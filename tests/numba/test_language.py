@@ -9,7 +9,7 @@ import threading
 import memrt
 import numpy as np
 import pytest
-from numba import guvectorize, njit, objmode, prange, types, vectorize
+from numba import cfunc, guvectorize, njit, objmode, prange, types, vectorize
 from numba.experimental import jitclass
 from numba.typed import Dict, List
 
@@ -20,6 +20,11 @@ def divide(n, by):
     if by == 0:
         raise ValueError("cannot divide", n)
     return kept / by
+
+
+@njit
+def raises_a_value(n):
+    raise ValueError(str(n) + " is too many")
 
 
 @njit
@@ -146,6 +151,11 @@ def parallel_sum(n):
     return out
 
 
+@cfunc("float64(int64)")
+def called_from_c(n):
+    return np.ones(n).sum()
+
+
 @vectorize(["float64(float64)"])
 def half(x):
     return x / 2
@@ -180,6 +190,14 @@ def test_what_the_caller_of_a_raising_function_held_is_lost_as_on_stock():
     """A function that is left by the exception of one it called gives up none of its variables."""
     assert lost(lambda: adds_to_quotient(3, 1)) == 0
     assert lost(lambda: adds_to_quotient(3, 0), ValueError) == 1
+
+
+@pytest.mark.numba_leaks
+def test_what_an_exception_with_values_of_the_call_carried_is_lost_as_on_stock():
+    raising = lambda: raises_a_value(3)  # noqa: E731
+    with pytest.raises(ValueError, match="3 is too many"):
+        raising()
+    assert lost(raising, ValueError) == 1
 
 
 @pytest.mark.numba_leaks
@@ -252,6 +270,15 @@ def test_parallel_loops():
     assert parallel_sum(50)[-1] == sum(range(50))
 
 
+def test_functions_for_c_need_no_python():
+    """Called as a C library on a thread of its own would: ctypes gives up the GIL."""
+    results = []
+    thread = threading.Thread(target=lambda: results.append(called_from_c.ctypes(10)))
+    thread.start()
+    thread.join()
+    assert results == [10]
+
+
 def test_ufuncs_and_generalized_ufuncs():
     assert half(np.arange(4.0)).tolist() == [0, 0.5, 1, 1.5]
     assert running(np.ones((3, 4)))[2].tolist() == [1, 2, 3, 4]
@@ -296,8 +323,11 @@ assert stats.alloc - stats.free == stats.mi_alloc - stats.mi_free == 0, stats
 """
 
 
-def test_marked_memory_under_numbas_debug_option(run_python):
-    result = run_python(DEBUGGED, env={"NUMBA_DEBUG_NRT": "1"}, check=False)
+@pytest.mark.parametrize("frames", ["0", "3"])
+def test_marked_memory_under_numbas_debug_option(run_python, frames):
+    """Newer versions can show with each change of a count where in Python it was asked for."""
+    environment = {"NUMBA_DEBUG_NRT": "1", "NUMBA_DEBUG_NRT_STACK_LIMIT": frames}
+    result = run_python(DEBUGGED, env=environment, check=False)
     assert result.returncode == 0, result.stderr
 
 

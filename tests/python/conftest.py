@@ -148,6 +148,19 @@ def host(ext_dir) -> Path:
     return target
 
 
+@pytest.fixture
+def compile_library(tmp_path):
+    """Compiles tests/python/ext/NAME into a shared library that is no Python module."""
+
+    def build(source: str, *flags: str) -> Path:
+        target = tmp_path / f"{Path(source).stem}.so"
+        include = ("-shared", f"-I{memrt.get_include()}")
+        subprocess.run(_command(EXT / source, target, *include, *flags), check=True)
+        return target
+
+    return build
+
+
 @pytest.fixture(scope="session")
 def watchfree(ext_dir) -> Path:
     """A library that, preloaded, counts what the C library's free gets."""

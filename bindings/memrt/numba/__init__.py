@@ -58,9 +58,9 @@ def _install_here() -> None:
 
 def _reach_children() -> None:
     site = str(Path(__file__).with_name("_site"))
-    paths = os.environ.get("PYTHONPATH", "").split(os.pathsep)
-    if site not in paths:
-        os.environ["PYTHONPATH"] = os.pathsep.join([site, *filter(None, paths)])
+    paths = os.environ.get("PYTHONPATH", "")
+    if site not in paths.split(os.pathsep):  # an empty entry among others is the current folder
+        os.environ["PYTHONPATH"] = f"{site}{os.pathsep}{paths}" if paths else site
 
 
 def installed() -> bool:

@@ -1,7 +1,8 @@
 """The finder that puts memrt in the place of Numba's runtime module.
 
 It stands alone: child processes load this file at start-up, where importing memrt and NumPy would
-be paid for by programs that never use Numba.
+be paid for by programs that never use Numba. The file is that of the parent's memrt, and a child's
+Python may have another version: all that the two share is the name and the arguments of spec_here.
 """
 
 from __future__ import annotations
@@ -21,10 +22,15 @@ class Finder:
     def find_spec(name: str, path: object = None, target: object = None) -> ModuleSpec | None:
         if name != TARGET or not _has_memrt():
             return None
-        contract = importlib.import_module("memrt.numba._contract")
-        contract.verify()
-        extension = str(importlib.import_module("memrt._memrt").__file__)
-        return spec_from_file_location(name, extension, loader=ExtensionFileLoader(name, extension))
+        spec: ModuleSpec | None = importlib.import_module("memrt.numba._finder").spec_here()
+        return spec
+
+
+def spec_here() -> ModuleSpec | None:
+    """Of the module in the memrt of this process; None leaves Numba its own."""
+    importlib.import_module("memrt.numba._contract").verify()
+    extension = str(importlib.import_module("memrt._memrt").__file__)
+    return spec_from_file_location(TARGET, extension, loader=ExtensionFileLoader(TARGET, extension))
 
 
 def _has_memrt() -> bool:

@@ -1,0 +1,160 @@
+"""Two installations of memrt, of different versions: which one Numba runs on, and what both see."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import memrt
+import memrt.numba
+import pytest
+
+PACKAGE = Path(memrt.__file__).parent
+OTHER = re.sub(r"\d", "9", memrt.__version__)  # as long as the true one, so that bytes can change
+
+SHOW = """
+import numba, numpy
+from numba.core.runtime import _nrt_python as nrt
+made = numba.njit(lambda n: numpy.ones(n))(3)
+print(getattr(nrt, "memrt_version", "stock"), nrt.__file__, made.sum())
+"""
+
+INSTALL_AND_START = """
+import os, subprocess, sys
+import memrt.numba
+memrt.numba.install(children=True)
+print(memrt.__version__, flush=True)
+site = os.environ["PYTHONPATH"].split(os.pathsep)[0]
+path = os.pathsep.join([site, *sys.argv[1:]])
+subprocess.run([sys.executable, "child.py"], env={**os.environ, "PYTHONPATH": path}, check=True)
+"""
+
+# Forgets the package that is imported and imports the other one.
+IMPORT_BOTH = """
+import sys
+import memrt as first, memrt.numba as first_numba
+{before}
+for name in [name for name in sys.modules if name.partition(".")[0] == "memrt"]:
+    del sys.modules[name]
+sys.path.insert(0, sys.argv[1])
+import memrt as second, memrt.numba as second_numba
+assert second.__file__.startswith(sys.argv[1]) and not first.__file__.startswith(sys.argv[1])
+{after}
+import numba, numpy
+from numba.core.runtime import _nrt_python as nrt
+array = numba.njit(lambda n: numpy.ones(n))(1000)
+assert str(first.stats()) == str(second.stats()) and first.stats().live == 8000
+assert first.meminfo(array).size == second.meminfo(array).size == 8000
+assert first.__version__ == second.__version__ == nrt.memrt_version
+assert first.get_library() == second.get_library()
+maps = {{line.split()[-1] for line in open("/proc/self/maps") if "libmemrt" in line}}
+assert len(maps) == 1, maps
+print(nrt.__file__)
+"""
+
+
+def relabel(folder: Path) -> None:
+    """Another version in the library and in the metadata."""
+    library = folder / "memrt" / Path(memrt.get_library()).relative_to(PACKAGE)
+    old, new = (b"\0%s\0" % version.encode() for version in (memrt.__version__, OTHER))
+    assert library.read_bytes().count(old) == 1
+    library.write_bytes(library.read_bytes().replace(old, new))
+    metadata = folder / f"memrt-{OTHER}.dist-info" / "METADATA"
+    metadata.parent.mkdir()
+    metadata.write_text(f"Metadata-Version: 2.1\nName: memrt\nVersion: {OTHER}\n")
+
+
+@pytest.fixture
+def other(tmp_path) -> Path:
+    """A folder with another version of memrt, to stand on sys.path before this one."""
+    folder = tmp_path / "other"
+    shutil.copytree(PACKAGE, folder / "memrt", ignore=shutil.ignore_patterns("__pycache__"))
+    relabel(folder)
+    return folder
+
+
+def extension_of(package: Path) -> Path:
+    return next(package.glob("_memrt.*.so"))
+
+
+@pytest.fixture
+def parent_and_child(run_python, tmp_path):
+    """Lines of a program that installs memrt for its children, and of one."""
+
+    def run(path_of_parent: Path | None, path_of_child: Path | None) -> list[str]:
+        (tmp_path / "child.py").write_text(SHOW)
+        env = {"PYTHONPATH": str(path_of_parent)} if path_of_parent else {}
+        arguments = [str(path_of_child)] if path_of_child else []
+        result = run_python(INSTALL_AND_START, *arguments, env=env)
+        assert result.stderr == ""
+        return result.stdout.splitlines()
+
+    return run
+
+
+def test_a_child_with_another_memrt_runs_on_its_own(parent_and_child, other):
+    parent, child = parent_and_child(None, other)
+    assert parent == memrt.__version__
+    assert child == f"{OTHER} {extension_of(other / 'memrt')} 3.0"
+
+
+def test_a_memrt_that_is_arranged_otherwise_inside_serves_a_child_as_well(parent_and_child, other):
+    folder = other / "memrt" / "numba"
+    (folder / "_contract.py").rename(folder / "_agreement.py")
+    for name in ("__init__.py", "_finder.py"):
+        text = (folder / name).read_text()
+        (folder / name).write_text(text.replace("_contract", "_agreement"))
+    assert parent_and_child(None, other)[1].startswith(f"{OTHER} ")
+
+
+def test_a_child_without_the_memrt_of_its_parent_runs_on_its_own(parent_and_child, other):
+    parent, child = parent_and_child(other, None)
+    assert parent == OTHER
+    assert child == f"{memrt.__version__} {extension_of(PACKAGE)} 3.0"
+
+
+def test_a_child_whose_memrt_knows_no_numba_keeps_numbas_runtime(parent_and_child, other):
+    shutil.rmtree(other / "memrt" / "numba")
+    assert parent_and_child(None, other)[1].startswith("stock ")
+
+
+def test_a_child_whose_memrt_knows_another_numba_only_ends_with_its_message(
+    tmp_path, other, numba_folder
+):
+    contract = other / "memrt" / "numba" / "_contract.py"
+    contract.write_text(contract.read_text().replace('("refct", "dtor"', '("dtor", "refct"'))
+    (tmp_path / "child.py").write_text(SHOW)
+    site = PACKAGE / "numba" / "_site"
+    done = subprocess.run(
+        [sys.executable, "child.py"],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(site), str(other)])},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert done.stdout == ""
+    assert f"cannot run on memrt {OTHER}: nrt.cpp lays out" in done.stderr.splitlines()[-1]
+
+
+def test_two_in_one_process_share_one_library_and_one_account(run_python, other):
+    code = IMPORT_BOTH.format(before="", after="first_numba.install()\nsecond_numba.install()")
+    assert run_python(code, str(other)).stdout.strip() == str(extension_of(other / "memrt"))
+
+
+def test_numba_stays_on_the_one_that_it_was_imported_with(run_python, other):
+    code = IMPORT_BOTH.format(
+        before="first_numba.install()\nimport numba",
+        after="assert second_numba.installed()\nsecond_numba.install()",
+    )
+    code += """
+for memrt, policy in ((first, "of it"), (second, "default")):
+    with memrt.Policy(name="of it"):
+        assert memrt.meminfo(numba.njit(lambda n: numpy.ones(n))(3)).policy == policy
+"""
+    assert run_python(code, str(other)).stdout.strip() == str(extension_of(PACKAGE))

@@ -1,0 +1,34 @@
+/// What the loader takes for libmemrt when it is loaded first: an older one, whose table is
+/// shorter, or, compiled with OTHER_MAJOR, one of another contract.
+
+#include <stddef.h>
+
+#include <memrt/memrt.h>
+
+#ifdef OTHER_MAJOR
+
+MEMRT_EXPORT const memrt_api_t *memrt_get_api(uint32_t abi_major, const char **why)
+{
+    (void)abi_major;
+    *why = "it is of another contract";
+    return NULL;
+}
+
+#else
+
+MEMRT_EXPORT const memrt_api_t *memrt_get_api(uint32_t abi_major, const char **why)
+{
+    static const memrt_api_t older = {.struct_size = offsetof(memrt_api_t, status_text),
+                                      .abi_major = MEMRT_ABI_MAJOR,
+                                      .version = "0.0.7"};
+    (void)abi_major;
+    (void)why;
+    return &older;
+}
+
+#endif
+
+MEMRT_EXPORT const char *memrt_version(void)
+{
+    return "0.0.7";
+}
