@@ -100,3 +100,80 @@ int memrt__name_argument(PyObject *object, void *name)
     *(const char **)name = text;
     return 1;
 }
+
+static int intern(memrt_signature_t *signature)
+{
+    for (int i = signature->interned; i < signature->total; i++) {
+        signature->names[i] = PyUnicode_InternFromString(signature->keywords[i]);
+        if (signature->names[i] == NULL) {
+            return -1;
+        }
+        signature->interned = i + 1;
+    }
+    return 0;
+}
+
+/// The place of the parameter `name`, or -1 without an exception. Names in a program's source are
+/// interned, so that the first loop finds them.
+static int find_parameter(const memrt_signature_t *signature, PyObject *name)
+{
+    for (int i = 0; i < signature->total; i++) {
+        if (signature->names[i] == name) {
+            return i;
+        }
+    }
+    for (int i = 0; i < signature->total; i++) {
+        if (PyUnicode_CompareWithASCIIString(name, signature->keywords[i]) == 0) {
+            return i;
+        }
+    }
+    return -1;
+}
+
+static int take_keyword(const memrt_signature_t *signature, PyObject *name, PyObject *value,
+                        PyObject **values)
+{
+    int place = find_parameter(signature, name);
+    if (place < 0) {
+        PyErr_Format(PyExc_TypeError, "%s() got an unexpected keyword argument '%U'",
+                     signature->function, name);
+        return -1;
+    }
+    if (values[place] != NULL) {
+        PyErr_Format(PyExc_TypeError, "%s() got multiple values for argument '%U'",
+                     signature->function, name);
+        return -1;
+    }
+    values[place] = value;
+    return 0;
+}
+
+int memrt__arguments(memrt_signature_t *signature, PyObject *const *args, Py_ssize_t count,
+                     PyObject *keywords, PyObject **values)
+{
+    if (count > signature->positional) {
+        PyErr_Format(PyExc_TypeError, "%s() takes at most %d positional arguments (%zd given)",
+                     signature->function, signature->positional, count);
+        return -1;
+    }
+    for (int i = 0; i < signature->total; i++) {
+        values[i] = i < count ? args[i] : NULL;
+    }
+    Py_ssize_t named = keywords != NULL ? PyTuple_GET_SIZE(keywords) : 0;
+    if (named != 0 && intern(signature) < 0) {
+        return -1;
+    }
+    for (Py_ssize_t i = 0; i < named; i++) {
+        if (take_keyword(signature, PyTuple_GET_ITEM(keywords, i), args[count + i], values) < 0) {
+            return -1;
+        }
+    }
+    for (int i = 0; i < signature->required; i++) {
+        if (values[i] == NULL) {
+            PyErr_Format(PyExc_TypeError, "%s() missing required argument '%s'",
+                         signature->function, signature->keywords[i]);
+            return -1;
+        }
+    }
+    return 0;
+}

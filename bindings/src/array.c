@@ -6,9 +6,14 @@
 #include "meminfo.h"
 #include "ndarray.h"
 
-/// What empty() and zeros() were asked for. Holds `shape.ptr` and a reference to `descr`.
+/// Dimensions that a request has room for without memory of its own.
+#define FEW 4
+
+/// What empty() and zeros() were asked for. Holds `shape.ptr`, unless that is `few`, and a
+/// reference to `descr`.
 typedef struct request {
     PyArray_Dims shape;
+    npy_intp few[FEW];
     PyArray_Descr *descr;
     NPY_ORDER order;
     PyObject *policy;
@@ -18,23 +23,69 @@ typedef struct request {
 
 static void request_clear(request_t *request)
 {
-    PyDimMem_FREE(request->shape.ptr);
+    if (request->shape.ptr != request->few) {
+        PyDimMem_FREE(request->shape.ptr);
+    }
     Py_XDECREF(request->descr);
 }
 
-static int request_parse(PyObject *args, PyObject *kwargs, request_t *out)
+/// Read a plain int; 0 without an exception for anything else.
+static int read_int(PyObject *object, npy_intp *out)
 {
-    static char *keywords[] = {"shape", "dtype", "order", "policy", "align", NULL};
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O&|O&O&$OO&", keywords, PyArray_IntpConverter,
-                                     &out->shape, PyArray_DescrConverter, &out->descr,
-                                     PyArray_OrderConverter, &out->order, &out->policy,
-                                     memrt__align_argument, &out->align)) {
+    if (!PyLong_CheckExact(object)) {
+        return 0;
+    }
+    *out = PyLong_AsSsize_t(object);
+    if (*out == -1 && PyErr_Occurred()) {
+        PyErr_Clear();
+        return 0;
+    }
+    return 1;
+}
+
+/// Read an int or a short tuple of ints, as most shapes are; 0 without an exception for anything
+/// else.
+static int read_plain_shape(PyObject *shape, request_t *out)
+{
+    Py_ssize_t length = 1;
+    if (PyTuple_CheckExact(shape)) {
+        length = PyTuple_GET_SIZE(shape);
+        for (Py_ssize_t i = 0; i < length; i++) {
+            if (i == FEW || !read_int(PyTuple_GET_ITEM(shape, i), &out->few[i])) {
+                return 0;
+            }
+        }
+    } else if (!read_int(shape, &out->few[0])) {
+        return 0;
+    }
+    out->shape = (PyArray_Dims){out->few, (int)length};
+    return 1;
+}
+
+static int read_descr(PyObject *dtype, PyArray_Descr **out)
+{
+    if (dtype == NULL) {
+        *out = PyArray_DescrFromType(NPY_DEFAULT_TYPE);
+        return *out != NULL;
+    }
+    return PyArray_DescrConverter(dtype, out);
+}
+
+static int request_parse(memrt_signature_t *signature, PyObject *const *args, Py_ssize_t count,
+                         PyObject *names, request_t *out)
+{
+    enum { SHAPE, DTYPE, ORDER, POLICY, ALIGN, TOTAL };
+    PyObject *values[TOTAL];
+    if (memrt__arguments(signature, args, count, names, values) < 0) {
         return -1;
     }
-    if (out->descr == NULL) {
-        out->descr = PyArray_DescrFromType(NPY_DEFAULT_TYPE);
-    }
-    return out->descr != NULL ? 0 : -1;
+    out->policy = values[POLICY] != NULL ? values[POLICY] : Py_None;
+    int good = (read_plain_shape(values[SHAPE], out) ||
+                PyArray_IntpConverter(values[SHAPE], &out->shape)) &&
+               read_descr(values[DTYPE], &out->descr) &&
+               (values[ORDER] == NULL || PyArray_OrderConverter(values[ORDER], &out->order)) &&
+               (values[ALIGN] == NULL || memrt__align_argument(values[ALIGN], &out->align));
+    return good ? 0 : -1;
 }
 
 /// Bytes of the array in `*nbytes`; -1 with ValueError when there cannot be one like that.
@@ -136,24 +187,33 @@ static PyObject *create_checked(request_t *request)
     return array;
 }
 
-static PyObject *create(PyObject *args, PyObject *kwargs, int zeroed)
+static PyObject *create(memrt_signature_t *signature, PyObject *const *args, Py_ssize_t count,
+                        PyObject *names, int zeroed)
 {
-    request_t request = {.order = NPY_CORDER, .policy = Py_None, .zeroed = zeroed};
-    PyObject *array = request_parse(args, kwargs, &request) == 0 ? create_checked(&request) : NULL;
+    request_t request = {.order = NPY_CORDER, .zeroed = zeroed};
+    PyObject *array = request_parse(signature, args, count, names, &request) == 0
+                          ? create_checked(&request)
+                          : NULL;
     request_clear(&request);
     return array;
 }
 
-static PyObject *empty(PyObject *module, PyObject *args, PyObject *kwargs)
+static const char *const parameters[] = {"shape", "dtype", "order", "policy", "align"};
+
+static PyObject *empty(PyObject *module, PyObject *const *args, Py_ssize_t count, PyObject *names)
 {
+    static memrt_signature_t signature = {
+        .function = "empty", .keywords = parameters, .total = 5, .positional = 3, .required = 1};
     (void)module;
-    return create(args, kwargs, 0);
+    return create(&signature, args, count, names, 0);
 }
 
-static PyObject *zeros(PyObject *module, PyObject *args, PyObject *kwargs)
+static PyObject *zeros(PyObject *module, PyObject *const *args, Py_ssize_t count, PyObject *names)
 {
+    static memrt_signature_t signature = {
+        .function = "zeros", .keywords = parameters, .total = 5, .positional = 3, .required = 1};
     (void)module;
-    return create(args, kwargs, 1);
+    return create(&signature, args, count, names, 1);
 }
 
 /* --- Over memory that is there. --- */
@@ -297,8 +357,8 @@ PyDoc_STRVAR(
     "memory is asked to be writeable; TypeError for dtypes that hold references.");
 
 PyMethodDef memrt__array_methods[] = {
-    {"empty", MEMRT_KEYWORDS(empty), empty_doc},
-    {"zeros", MEMRT_KEYWORDS(zeros), zeros_doc},
+    {"empty", MEMRT_FAST_KEYWORDS(empty), empty_doc},
+    {"zeros", MEMRT_FAST_KEYWORDS(zeros), zeros_doc},
     {"as_array", MEMRT_KEYWORDS(as_array), as_array_doc},
     {NULL, NULL, 0, NULL},
 };

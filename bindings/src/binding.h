@@ -28,4 +28,8 @@ static inline const memrt_api_t *memrt__api(void)
 #define MEMRT_KEYWORDS(function)                                                                   \
     ((PyCFunction)(void (*)(void))(function)), METH_VARARGS | METH_KEYWORDS
 
+/// The same for one that gets its arguments as an array.
+#define MEMRT_FAST_KEYWORDS(function)                                                              \
+    ((PyCFunction)(void (*)(void))(function)), METH_FASTCALL | METH_KEYWORDS
+
 #endif

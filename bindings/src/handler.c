@@ -8,6 +8,8 @@
 
 #define CAPSULE_NAME "mem_handler"
 
+static PyObject *attribute; ///< name of a policy's attribute that holds its handler, interned
+
 static PyDataMem_Handler *functions_of(PyObject *handler)
 {
     return PyCapsule_GetPointer(handler, CAPSULE_NAME);
@@ -18,6 +20,19 @@ static void destroy(PyObject *handler)
     PyDataMem_Handler *functions = functions_of(handler);
     memrt__api()->policy_release(functions->allocator.ctx);
     free(functions);
+}
+
+/// The policy of a capsule that was made here, else NULL. Says so without comparing names.
+static memrt_policy_t *own_policy(PyObject *handler)
+{
+    return PyCapsule_CheckExact(handler) && PyCapsule_GetDestructor(handler) == destroy
+               ? PyCapsule_GetContext(handler)
+               : NULL;
+}
+
+static int leads_to_memrt(PyObject *handler)
+{
+    return own_policy(handler) != NULL || memrt_handler_check(memrt__api(), handler);
 }
 
 static void fill(PyDataMem_Handler *functions, memrt_policy_t *policy)
@@ -46,13 +61,16 @@ PyObject *memrt__handler_new(memrt_policy_t *policy)
     if (handler == NULL) {
         memrt__api()->policy_release(policy);
         free(functions);
+        return NULL;
     }
+    (void)PyCapsule_SetContext(handler, policy); /* fails for what is no capsule only */
     return handler;
 }
 
 memrt_policy_t *memrt__handler_policy(PyObject *handler)
 {
-    return functions_of(handler)->allocator.ctx;
+    memrt_policy_t *policy = own_policy(handler);
+    return policy != NULL ? policy : functions_of(handler)->allocator.ctx;
 }
 
 const char *memrt__handler_name(PyObject *handler)
@@ -63,11 +81,24 @@ const char *memrt__handler_name(PyObject *handler)
 static PyObject *handler_in_force(void)
 {
     PyObject *handler = PyDataMem_GetHandler();
-    if (handler == NULL || memrt_handler_check(memrt__api(), handler)) {
+    if (handler == NULL || (handler != PyDataMem_DefaultHandler && leads_to_memrt(handler))) {
         return handler;
     }
     Py_DECREF(handler);
     return Py_NewRef(memrt__binding.default_handler);
+}
+
+memrt_policy_t *memrt__handler_policy_in_force(void)
+{
+    PyObject *handler = PyDataMem_GetHandler();
+    memrt_policy_t *policy = NULL;
+    if (handler == NULL) {
+        PyErr_Clear();
+    } else if (handler != PyDataMem_DefaultHandler && leads_to_memrt(handler)) {
+        policy = memrt__handler_policy(handler);
+    }
+    Py_XDECREF(handler); /* the context still holds it */
+    return policy;
 }
 
 PyObject *memrt__handler_for(PyObject *policy)
@@ -75,9 +106,9 @@ PyObject *memrt__handler_for(PyObject *policy)
     if (policy == Py_None) {
         return handler_in_force();
     }
-    PyObject *handler = PyCapsule_CheckExact(policy) ? Py_NewRef(policy)
-                                                     : PyObject_GetAttrString(policy, "handler");
-    if (handler != NULL && memrt_handler_check(memrt__api(), handler)) {
+    PyObject *handler =
+        PyCapsule_CheckExact(policy) ? Py_NewRef(policy) : PyObject_GetAttr(policy, attribute);
+    if (handler != NULL && leads_to_memrt(handler)) {
         return handler;
     }
     if (handler != NULL || PyErr_ExceptionMatches(PyExc_AttributeError)) {
@@ -95,7 +126,10 @@ int memrt__handler_setup(void)
         memrt__api()->policy_acquire(policy);
         memrt__binding.default_handler = memrt__handler_new(policy);
     }
-    return memrt__binding.default_handler != NULL ? 0 : -1;
+    if (attribute == NULL) {
+        attribute = PyUnicode_InternFromString("_handler");
+    }
+    return memrt__binding.default_handler != NULL && attribute != NULL ? 0 : -1;
 }
 
 static PyObject *set_handler(PyObject *module, PyObject *handler)
@@ -118,7 +152,7 @@ static PyObject *get_handler(PyObject *module, PyObject *unused)
 static PyObject *is_memrt_handler(PyObject *module, PyObject *handler)
 {
     (void)module;
-    return PyBool_FromLong(memrt_handler_check(memrt__api(), handler));
+    return PyBool_FromLong(leads_to_memrt(handler));
 }
 
 static PyObject *entered_handler(PyObject *module, PyObject *args)

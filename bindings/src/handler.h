@@ -16,6 +16,10 @@ PyObject *memrt__handler_for(PyObject *policy);
 /// The policy of a handler of memrt's; borrowed from it.
 memrt_policy_t *memrt__handler_policy(PyObject *handler);
 
+/// The policy whose handler is in force in this context, borrowed from it; NULL, without an
+/// exception, when it is none of memrt's.
+memrt_policy_t *memrt__handler_policy_in_force(void);
+
 /// The name that NumPy knows a handler by; borrowed. "" for what is no handler.
 const char *memrt__handler_name(PyObject *handler);
 

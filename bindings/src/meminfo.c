@@ -6,7 +6,10 @@
 #include "errors.h"
 #include "ndarray.h"
 #include "owner.h"
+#include "spares.h"
 #include "trace.h"
+
+static memrt_spares_t spares;
 
 memrt_meminfo_t *memrt__meminfo_get(memrt_meminfo_object_t *self)
 {
@@ -17,10 +20,17 @@ memrt_meminfo_t *memrt__meminfo_get(memrt_meminfo_object_t *self)
     return self->mi;
 }
 
+static memrt_meminfo_object_t *new_object(void)
+{
+    PyObject *spare = memrt__spares_take(&spares);
+    PyTypeObject *type = memrt__binding.meminfo_type;
+    return spare != NULL ? (memrt_meminfo_object_t *)PyObject_Init(spare, type)
+                         : PyObject_GC_New(memrt_meminfo_object_t, type);
+}
+
 memrt_meminfo_object_t *memrt__meminfo_shell(void)
 {
-    memrt_meminfo_object_t *self =
-        PyObject_GC_New(memrt_meminfo_object_t, memrt__binding.meminfo_type);
+    memrt_meminfo_object_t *self = new_object();
     if (self != NULL) {
         self->mi = NULL;
         self->weakrefs = NULL;
@@ -55,9 +65,9 @@ PyObject *memrt__meminfo_allocate(size_t size, memrt_new_options_t *options)
     const memrt_api_t *api = memrt__api();
     memrt_meminfo_t *mi;
     memrt__owner_drain();
-    size_t least = api->policy_alignment(options->policy);
-    if (options->alignment != 0 && options->alignment < least) {
-        options->alignment = least;
+    if (options->alignment != 0) {
+        size_t least = api->policy_alignment(options->policy);
+        options->alignment = options->alignment < least ? least : options->alignment;
     }
     memrt_status_t status = api->meminfo_new(size, options, &mi);
     if (status != MEMRT_OK) {
@@ -143,7 +153,9 @@ static void meminfo_dealloc(memrt_meminfo_object_t *self)
     if (self->mi != NULL) {
         memrt__api()->release(self->mi);
     }
-    PyObject_GC_Del(self);
+    if (!memrt__spares_put(&spares, self)) {
+        PyObject_GC_Del(self);
+    }
     Py_DECREF(type);
 }
 

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "handler.h"
-#include "ndarray.h"
 #include "trace.h"
 
 /// What NRT's "safe" functions write into fresh and into dead memory.
@@ -32,15 +31,7 @@ static memrt_policy_t *policy_now(void)
     if (atomic_load_explicit(&entered, memory_order_relaxed) == 0 || !PyGILState_Check()) {
         return NULL;
     }
-    PyObject *handler = PyDataMem_GetHandler();
-    if (handler == NULL) {
-        PyErr_Clear();
-        return NULL;
-    }
-    memrt_policy_t *policy =
-        memrt_handler_check(memrt__api(), handler) ? memrt__handler_policy(handler) : NULL;
-    Py_DECREF(handler); /* the context still holds it */
-    return policy;
+    return memrt__handler_policy_in_force();
 }
 
 /* --- Destructors. --- */
@@ -98,7 +89,7 @@ static memrt_meminfo_t *make_marked(size_t size, memrt_new_options_t *options)
     options->dtor = run_compiled_and_mark;
     memrt_meminfo_t *mi = make(size, options);
     if (mi != NULL) {
-        memset(memrt__api()->get_data(mi), FRESH, size);
+        memset(mi->data, FRESH, size);
     }
     return mi;
 }
@@ -176,21 +167,6 @@ memrt_meminfo_t *memrt__nrt_new_varsize_dtor(size_t size, memrt_dtor_fn dtor)
                                    .dtor = dtor != NULL ? run_compiled : NULL,
                                    .dtor_info = as_info(dtor)};
     return memrt__api()->resizable_new(size, &options, &mi) == MEMRT_OK ? mi : NULL;
-}
-
-void *memrt__nrt_varsize_alloc(memrt_meminfo_t *mi, size_t size)
-{
-    return memrt__api()->resizable_alloc(mi, size);
-}
-
-void *memrt__nrt_varsize_realloc(memrt_meminfo_t *mi, size_t size)
-{
-    return memrt__api()->resizable_realloc(mi, size);
-}
-
-void memrt__nrt_varsize_free(memrt_meminfo_t *mi, void *data)
-{
-    memrt__api()->resizable_free(mi, data);
 }
 
 /* --- Plain memory. --- */

@@ -23,9 +23,6 @@ memrt_meminfo_t *memrt__nrt_alloc_dtor_safe(size_t size, memrt_dtor_fn dtor);
 
 memrt_meminfo_t *memrt__nrt_new_varsize(size_t size);
 memrt_meminfo_t *memrt__nrt_new_varsize_dtor(size_t size, memrt_dtor_fn dtor);
-void *memrt__nrt_varsize_alloc(memrt_meminfo_t *mi, size_t size);
-void *memrt__nrt_varsize_realloc(memrt_meminfo_t *mi, size_t size);
-void memrt__nrt_varsize_free(memrt_meminfo_t *mi, void *data);
 
 void *memrt__nrt_allocate(size_t size);
 void memrt__nrt_free(void *data);

@@ -29,26 +29,35 @@ memrt_meminfo_t *memrt__nrt_meminfo_new_from_pyobject(void *data, PyObject *owne
     return mi;
 }
 
+/// The number of elements.
+static npy_intp fill_extents(memrt_nrt_array_t *out, int ndim, const npy_intp *shape,
+                             const npy_intp *strides)
+{
+    npy_intp nitems = 1;
+    for (int i = 0; i < ndim; i++) {
+        nitems *= shape[i];
+        out->shape_and_strides[i] = shape[i];
+        out->shape_and_strides[ndim + i] = strides[i];
+    }
+    return nitems;
+}
+
 int memrt__nrt_adapt_ndarray_from_python(PyObject *object, memrt_nrt_array_t *out)
 {
     if (!PyArray_Check(object)) {
         return -1;
     }
     PyArrayObject *array = (PyArrayObject *)object;
-    int ndim = PyArray_NDIM(array);
     memrt_meminfo_t *mi = memrt__nrt_meminfo_new_from_pyobject(PyArray_DATA(array), object);
     if (mi == NULL) {
         return -1;
     }
     out->meminfo = mi;
     out->parent = object;
-    out->nitems = PyArray_SIZE(array);
     out->itemsize = (npy_intp)PyArray_ITEMSIZE(array);
     out->data = PyArray_DATA(array);
-    for (int i = 0; i < ndim; i++) {
-        out->shape_and_strides[i] = PyArray_DIM(array, i);
-        out->shape_and_strides[ndim + i] = PyArray_STRIDE(array, i);
-    }
+    out->nitems =
+        fill_extents(out, PyArray_NDIM(array), PyArray_DIMS(array), PyArray_STRIDES(array));
     return 0;
 }
 
@@ -57,14 +66,9 @@ void memrt__nrt_adapt_buffer_from_python(const Py_buffer *buffer, memrt_nrt_arra
     out->meminfo =
         buffer->obj != NULL ? memrt__nrt_meminfo_new_from_pyobject(buffer->buf, buffer->obj) : NULL;
     out->parent = buffer->obj;
-    out->nitems = 1;
     out->itemsize = buffer->itemsize;
     out->data = buffer->buf;
-    for (int i = 0; i < buffer->ndim; i++) {
-        out->nitems *= buffer->shape[i];
-        out->shape_and_strides[i] = buffer->shape[i];
-        out->shape_and_strides[buffer->ndim + i] = buffer->strides[i];
-    }
+    out->nitems = fill_extents(out, buffer->ndim, buffer->shape, buffer->strides);
 }
 
 /// Whether `parent` is an array that looks just like `array`; writeability does not count. -1 with

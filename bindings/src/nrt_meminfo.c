@@ -2,21 +2,30 @@
 
 #include "ndarray.h"
 #include "owner.h"
+#include "spares.h"
 
 typedef struct nrt_meminfo {
     PyObject_HEAD memrt_meminfo_t *mi; ///< NULL until it is built
 } nrt_meminfo_t;
 
 static PyTypeObject *nrt_meminfo_type;
+static memrt_spares_t spares; ///< of exactly that type
 
 static memrt_meminfo_t *mi_of(PyObject *self)
 {
     return ((nrt_meminfo_t *)self)->mi;
 }
 
+static PyObject *new_object(void)
+{
+    PyObject *spare = memrt__spares_take(&spares);
+    return spare != NULL ? PyObject_Init(spare, nrt_meminfo_type)
+                         : nrt_meminfo_type->tp_alloc(nrt_meminfo_type, 0);
+}
+
 PyObject *memrt__nrt_meminfo_object(memrt_meminfo_t *mi)
 {
-    PyObject *self = nrt_meminfo_type->tp_alloc(nrt_meminfo_type, 0);
+    PyObject *self = new_object();
     if (self == NULL) {
         memrt__api()->release(mi);
         return NULL;
@@ -59,7 +68,9 @@ static void nrt_meminfo_dealloc(PyObject *self)
     if (mi_of(self) != NULL) {
         memrt__api()->release(mi_of(self));
     }
-    type->tp_free(self);
+    if (type != nrt_meminfo_type || !memrt__spares_put(&spares, self)) {
+        type->tp_free(self);
+    }
     Py_DECREF(type);
 }
 

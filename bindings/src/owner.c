@@ -5,12 +5,16 @@
 #include <stdlib.h>
 
 #include "errors.h"
+#include "spares.h"
 
 /// Owners whose MemInfo died where the GIL was not held, newest first. Pushed with release, taken
 /// all at once with acquire, so that what the pusher wrote is seen and no node can come back (ABA).
 static _Atomic(memrt_owner_t *) waiting;
 
-static atomic_ullong queued_count, run_count, dropped_count;
+static atomic_ullong queued_count, dropped_count;
+static unsigned long long run_count; ///< under the GIL
+
+static memrt_spares_t spares;
 
 /// Set when interpreter shutdown begins: from then on nothing is scheduled, because
 /// Py_AddPendingCall has no interpreter to add to once it is deleted.
@@ -36,15 +40,23 @@ static int holds_python(void)
            PyThreadState_GetInterpreter(mine) == PyInterpreterState_Main();
 }
 
+static void keep_spare(memrt_owner_t *owner)
+{
+    if (!memrt__spares_put(&spares, owner)) {
+        free(owner);
+    }
+}
+
 static void forget(memrt_owner_t *owner)
 {
     Py_XDECREF(owner->object);
     Py_XDECREF(owner->dtor);
     Py_XDECREF(owner->arguments);
-    free(owner);
+    keep_spare(owner);
 }
 
-static void run(memrt_owner_t *owner)
+/// For an owner whose end may run Python code.
+static void run_aside(memrt_owner_t *owner)
 {
     memrt_pending_t pending;
     memrt__pending_save(&pending);
@@ -57,7 +69,17 @@ static void run(memrt_owner_t *owner)
     }
     forget(owner);
     memrt__pending_restore(&pending);
-    atomic_fetch_add_explicit(&run_count, 1, memory_order_relaxed);
+}
+
+static void run(memrt_owner_t *owner)
+{
+    if (owner->dtor == NULL && owner->object != NULL && Py_REFCNT(owner->object) > 1) {
+        Py_DECREF(owner->object); /* others hold it: nothing happens */
+        keep_spare(owner);
+    } else {
+        run_aside(owner);
+    }
+    run_count++;
 }
 
 static memrt_owner_t *take_oldest_first(void)
@@ -156,13 +178,19 @@ static PyObject *arguments_of(uintptr_t data, size_t size)
     return Py_BuildValue("(NN)", PyLong_FromSize_t((size_t)data), PyLong_FromSize_t(size));
 }
 
+static memrt_owner_t *new_owner(void)
+{
+    memrt_owner_t *spare = memrt__spares_take(&spares);
+    return spare != NULL ? spare : malloc(sizeof(*spare));
+}
+
 memrt_owner_t *memrt__owner_new(PyObject *object, PyObject *dtor, uintptr_t data, size_t size)
 {
     PyObject *arguments = NULL;
     if (dtor != NULL && (arguments = arguments_of(data, size)) == NULL) {
         return NULL;
     }
-    memrt_owner_t *owner = malloc(sizeof(*owner));
+    memrt_owner_t *owner = new_owner();
     if (owner == NULL) {
         Py_XDECREF(arguments);
         PyErr_NoMemory();
@@ -197,8 +225,8 @@ static PyObject *owners(PyObject *module, PyObject *unused)
     (void)module;
     (void)unused;
     memrt__owner_drain();
-    return Py_BuildValue("{sKsKsK}", "queued", atomic_load(&queued_count), "run",
-                         atomic_load(&run_count), "dropped", atomic_load(&dropped_count));
+    return Py_BuildValue("{sKsKsK}", "queued", atomic_load(&queued_count), "run", run_count,
+                         "dropped", atomic_load(&dropped_count));
 }
 
 /// Runs when interpreter shutdown begins. Waits for threads on their way into Py_AddPendingCall;

@@ -24,7 +24,7 @@ int memrt__trace_birth(memrt_meminfo_t *mi)
     static const memrt_watcher_t watcher = {sizeof(watcher), on_resize, on_death};
     static int watching;
     const memrt_api_t *api = memrt__api();
-    int result = PyTraceMalloc_Track(NUMPY_DOMAIN, (uintptr_t)api->get_data(mi), api->size(mi));
+    int result = PyTraceMalloc_Track(NUMPY_DOMAIN, (uintptr_t)mi->data, mi->size);
     if (result == TRACING_IS_OFF) {
         return 0;
     }
@@ -42,8 +42,8 @@ int memrt__trace_birth(memrt_meminfo_t *mi)
 
 int memrt__trace_compiled(memrt_meminfo_t *mi)
 {
-    uintptr_t data = (uintptr_t)memrt__api()->get_data(mi);
-    if (PyTraceMalloc_Untrack(NUMPY_DOMAIN, data) == TRACING_IS_OFF || !PyGILState_Check()) {
+    int known = PyTraceMalloc_Untrack(NUMPY_DOMAIN, (uintptr_t)mi->data);
+    if (known == TRACING_IS_OFF || !PyGILState_Check()) {
         return 1;
     }
     if (memrt__trace_birth(mi) < 0) {

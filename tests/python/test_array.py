@@ -1,6 +1,7 @@
 """Arrays over MemInfos: empty, zeros, full, array, as_array."""
 
 import gc
+from typing import NamedTuple
 
 import memrt
 import numpy as np
@@ -147,6 +148,70 @@ def test_impossible_shapes_are_refused_like_numpy_does(make):
         make(3, policy="fast")
     with pytest.raises(MemoryError):
         make(2**59)
+
+
+CALLS = [
+    ((), {}, r"missing required argument 'shape'"),
+    ((), {"dtype": "f4"}, r"missing required argument 'shape'"),
+    ((3, "f4", "C", None), {}, r"at most 3 positional arguments \(4 given\)"),
+    ((3,), {"shape": 3}, r"multiple values for argument 'shape'"),
+    ((3, "f4"), {"dtype": "f4"}, r"multiple values for argument 'dtype'"),
+    ((3,), {"size": 3}, r"unexpected keyword argument 'size'"),
+    ((3,), {"dtyp\u00e9": 3}, r"unexpected keyword argument 'dtyp\u00e9'"),
+]
+
+
+@pytest.mark.parametrize("name", ["empty", "zeros"])
+@pytest.mark.parametrize(("args", "kwargs", "message"), CALLS, ids=str)
+def test_arguments_that_do_not_fit_are_named(name, args, kwargs, message):
+    with pytest.raises(TypeError, match=rf"{name}\(\).*{message}"):
+        getattr(memrt, name)(*args, **kwargs)
+
+
+def test_keywords_need_not_be_names_of_a_programs_source():
+    given = {"".join(["sha", "pe"]): 3, "".join(["dty", "pe"]): "f4"}
+    assert memrt.empty(**given).dtype == "f4"
+
+
+class Extent(int):
+    """An int of one's own."""
+
+    def __index__(self):
+        return 3
+
+
+class Size(NamedTuple):
+    """A tuple of one's own."""
+
+    rows: int
+    columns: int
+
+
+SHAPES_OF_ALL_KINDS = [
+    (1, 2, 3, 4),
+    (1, 2, 3, 4, 5),
+    (1,) * 32,
+    [2, 3],
+    np.int8(3),
+    (np.int8(3), 2),
+    np.array([2, 3]),
+    Extent(2),
+    (Extent(2), 1),
+    Size(2, 3),
+]
+
+
+@pytest.mark.parametrize("shape", SHAPES_OF_ALL_KINDS, ids=repr)
+def test_whatever_numpy_takes_for_a_shape_is_one(shape):
+    assert memrt.empty(shape, "u1").shape == np.empty(shape, "u1").shape
+
+
+@pytest.mark.parametrize("shape", [2.0, (2, 2.0), "2", (2, None), 2**70, (1, 2**70), (1,) * 65])
+def test_whatever_numpy_refuses_for_a_shape_is_refused(shape):
+    with pytest.raises((TypeError, ValueError)) as theirs:
+        np.empty(shape)
+    with pytest.raises(theirs.type):
+        memrt.empty(shape)
 
 
 def test_a_shape_with_a_zero_is_empty_unless_numpy_finds_the_rest_too_big():

@@ -223,13 +223,14 @@ for name, create in created.items():
     failures, nth, last = 0, 0, 0
     while nth < last + 30:  # some failures are made up for by Python itself
         nth += 1
+        taken = [memrt.alloc(1) for _ in range(64)]  # no object of a dead one is left to be used
         _testcapi.set_nomemory(nth - 1, nth)  # the nth one fails
         try:
             result = create()
         except MemoryError:
             failures, last = failures + 1, nth
         _testcapi.remove_mem_hooks()
-        result = None
+        result = taken = None
         assert books() == before, (name, nth)
         create()
     assert failures, name

@@ -214,3 +214,38 @@ def test_a_resizable_meminfo_without_data_is_an_empty_buffer(probe):
 def test_a_resizable_meminfo_shows_its_data(probe):
     mi = memrt.meminfo(probe.make_resizable(40))
     assert mi.size == memrt.as_array(mi).nbytes == 40
+
+
+def test_an_object_in_the_place_of_a_dead_one_knows_nothing_of_it(probe):
+    first = memrt.alloc(64, name="first")
+    address, gone = id(first), weakref.ref(first)
+    held = probe.hold(first)  # whoever knows the address keeps the cycle collector away
+    probe.release(held)
+    del first
+    second = memrt.wrap(4096, 0)
+    assert id(second) == address  # else this test says nothing
+    assert gone() is None
+    assert second.name is None
+
+    class Owner:
+        pass
+
+    del second
+    owner = Owner()
+    owner.myself = memrt.wrap(4096, 0, owner=owner)
+    assert id(owner.myself) == address
+    alive = weakref.ref(owner)
+    del owner
+    gc.collect()
+    assert alive() is None
+
+
+def test_more_objects_than_are_kept_for_reuse_come_and_go():
+    before = memrt.stats()
+    for _ in range(2):
+        several = [memrt.alloc(size, zero=True) for size in range(200)]
+        assert [mi.size for mi in several] == list(range(200))
+        assert len(set(map(id, several))) == 200
+        del several
+    change = memrt.stats() - before
+    assert (change.alloc, change.free, change.live) == (400, 400, 0)

@@ -327,3 +327,26 @@ def test_an_owner_may_be_released_on_any_python_thread():
     thread.join()
     assert seen == ["other"]
     assert owner() is None
+
+
+def test_an_owner_with_other_holders_is_let_go_at_once_and_counted(probe):
+    owner = Owner()
+    count, before = sys.getrefcount(owner), _memrt.owners()
+    kept = [memrt.as_array(memrt.wrap(owner.address, 64, owner=owner))]
+    assert sys.getrefcount(owner) == count + 1
+    with pytest.raises(LookupError, match="pending"):
+        probe.fail_and_clear(kept)
+    assert sys.getrefcount(owner) == count
+    assert _memrt.owners()["run"] - before["run"] == 1
+
+
+def test_more_owners_than_are_kept_for_reuse_come_and_go():
+    seen = []
+    for _ in range(2):
+        with_dtor = [wrapped(dtor=lambda *_: seen.append(1)) for _ in range(200)]
+        without = [wrapped() for _ in range(200)]
+        assert all(mi.parent is owner() for mi, owner in with_dtor + without)
+        gone = [owner for _, owner in with_dtor + without]
+        del with_dtor, without
+        assert all(owner() is None for owner in gone)
+    assert len(seen) == 400
