@@ -18,6 +18,7 @@ static void before_fork(void)
 static void in_child(void)
 {
     memrt__lock_renew_all();
+    memrt__purger_forked();
     memrt__thread_forked();
 }
 

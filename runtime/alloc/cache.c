@@ -19,6 +19,12 @@ static void set_limit(memrt__thread_t *self, memrt__bin_t *bin, size_t limit)
     bin->limit = limit;
 }
 
+/// Whether all limits together may allow that many blocks more.
+static bool fits(const memrt__thread_t *self, const memrt__bin_t *bin, size_t more)
+{
+    return self->limits + more * bin->bytes <= MEMRT__CACHE_THREAD_MAX;
+}
+
 static void prepare(memrt__thread_t *thread)
 {
     for (unsigned class = 0; class < MEMRT__CLASSES; class++) {
@@ -35,8 +41,12 @@ static void put_list(memrt__bin_t *bin, void *list, size_t count)
 void *memrt__cache_refill(memrt__thread_t *self, unsigned class)
 {
     memrt__bin_t *bin = &self->bins[class];
-    size_t taken;
-    void *block = memrt__central_take(class, batch_of(bin), &taken);
+    size_t taken, batch = batch_of(bin);
+    if (bin->limit < batch && fits(self, bin, batch - bin->limit)) {
+        set_limit(self, bin, batch);
+    }
+    size_t most = memrt__size_max(memrt__size_min(batch, bin->limit), 1);
+    void *block = memrt__central_take(class, most, &taken);
     if (block != NULL) {
         put_list(bin, *memrt__block_next(block), taken - 1);
     }
@@ -57,14 +67,13 @@ static void give_away(memrt__bin_t *bin, unsigned class, size_t count)
     memrt__central_give(class, list);
 }
 
-/// All limits start again from nothing: the classes that are used now grow back.
+/// All limits start again from what is left, half at most: the classes that are used now grow back.
 static void start_again(memrt__thread_t *self)
 {
     for (unsigned class = 0; class < MEMRT__CLASSES; class++) {
         memrt__bin_t *bin = &self->bins[class];
-        size_t half = bin->count / 2;
-        if (half != 0) {
-            give_away(bin, class, half);
+        if (bin->count != 0) {
+            give_away(bin, class, (bin->count + 1) / 2);
         }
         set_limit(self, bin, bin->count);
     }
@@ -75,17 +84,16 @@ void memrt__cache_overflow(memrt__thread_t *self, unsigned class)
 {
     memrt__bin_t *bin = &self->bins[class];
     size_t more = memrt__size_max(batch_of(bin), bin->limit / 2);
-    if (more * bin->bytes > MEMRT__CACHE_THREAD_MAX / 2 ||
-        self->limits + more * bin->bytes > MEMRT__CACHE_THREAD_MAX) {
+    if (more * bin->bytes > MEMRT__CACHE_THREAD_MAX / 2 || !fits(self, bin, more)) {
         more = batch_of(bin);
     }
-    if (self->limits + more * bin->bytes <= MEMRT__CACHE_THREAD_MAX) {
+    if (fits(self, bin, more)) {
         set_limit(self, bin, bin->limit + more);
     } else if (bin->limit * bin->bytes >= MEMRT__CACHE_THREAD_MAX / 2) {
         give_away(bin, class, batch_of(bin));
     } else {
         start_again(self);
-        set_limit(self, bin, bin->limit + more);
+        set_limit(self, bin, bin->limit + 1);
     }
 }
 

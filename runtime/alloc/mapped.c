@@ -49,8 +49,8 @@ static void mapped_free(void *ctx, void *ptr, size_t size, size_t align)
     (void)ctx;
     (void)align;
     size_t bytes;
-    if (whole_pages(size, &bytes)) {
-        memrt__os_unmap(ptr, bytes);
+    if (whole_pages(size, &bytes) && !memrt__os_unmap(ptr, bytes)) {
+        memrt__os_discard(ptr, bytes); /* the addresses are lost, their pages are not */
     }
 }
 

@@ -2,9 +2,11 @@
 
 #include <string.h>
 
+#include "runtime/alloc/warm.h"
 #include "runtime/base/check.h"
 #include "runtime/base/lock.h"
 #include "runtime/base/os.h"
+#include "runtime/base/size.h"
 
 #define UNITS (MEMRT__SEGMENT / MEMRT__UNIT)
 #define WORDS (UNITS / 64)
@@ -179,14 +181,24 @@ static memrt__span_t *cut(segment_t *segment, size_t first, size_t units)
     return span;
 }
 
-memrt__span_t *memrt__pages_take(size_t units)
+static memrt__span_t *take(size_t units)
 {
-    MEMRT__ASSERT(units != 0 && units <= MEMRT__SPAN_MAX / MEMRT__UNIT);
     memrt__lock(MEMRT__RANK_PAGES);
     size_t first;
     segment_t *segment = find_segment(units, &first);
     memrt__span_t *span = segment == NULL ? NULL : cut(segment, first, units);
     memrt__unlock(MEMRT__RANK_PAGES);
+    return span;
+}
+
+/// The system may have memory again once no mapping is kept.
+memrt__span_t *memrt__pages_take(size_t units)
+{
+    MEMRT__ASSERT(units != 0 && units <= MEMRT__SPAN_MAX / MEMRT__UNIT);
+    memrt__span_t *span = take(units);
+    if (span == NULL && memrt__warm_purge(UINT64_MAX) != 0) {
+        span = take(units);
+    }
     return span;
 }
 
@@ -218,6 +230,21 @@ static bits_t purgeable(const segment_t *segment, bool all)
     return bits;
 }
 
+/// Give back what the units from `start` to `end` have of whole pages; returns units.
+static size_t discard_run(segment_t *segment, size_t start, size_t end)
+{
+    size_t page_units = memrt__size_max(memrt__os_page_size() / MEMRT__UNIT, 1);
+    start = (start + page_units - 1) / page_units * page_units;
+    end = end / page_units * page_units;
+    if (start >= end ||
+        !memrt__os_discard(address_of(segment, start), (end - start) * MEMRT__UNIT)) {
+        return 0;
+    }
+    clear_run(&segment->dirty, start, end - start);
+    clear_run(&segment->idle, start, end - start);
+    return end - start;
+}
+
 /// Give back each run of `bits`; returns units.
 static size_t discard(segment_t *segment, const bits_t *bits)
 {
@@ -225,11 +252,7 @@ static size_t discard(segment_t *segment, const bits_t *bits)
     size_t start = find(bits, 0, true);
     while (start < UNITS) {
         size_t end = find(bits, start, false);
-        if (memrt__os_discard(address_of(segment, start), (end - start) * MEMRT__UNIT)) {
-            clear_run(&segment->dirty, start, end - start);
-            clear_run(&segment->idle, start, end - start);
-            units += end - start;
-        }
+        units += discard_run(segment, start, end);
         start = find(bits, end, true);
     }
     dirty_free -= units;
@@ -241,14 +264,17 @@ static size_t count_bits(const bits_t *bits)
     return count_run(bits, 0, UNITS);
 }
 
-/// A segment without spans goes back whole. Returns units.
-static size_t drop(segment_t *segment)
+/// A segment without spans goes back whole; false: the system did not take it.
+static bool drop(segment_t *segment, size_t *units)
 {
-    size_t units = count_bits(&segment->dirty);
-    dirty_free -= units;
+    *units = count_bits(&segment->dirty);
     unlink_segment(segment);
-    memrt__os_unmap(segment, MEMRT__SEGMENT);
-    return units;
+    if (!memrt__os_unmap(segment, MEMRT__SEGMENT)) {
+        link_segment(segment);
+        return false;
+    }
+    dirty_free -= *units;
+    return true;
 }
 
 /// Whether all that a segment has was free for long enough.
@@ -263,19 +289,22 @@ static bool is_idle(const segment_t *segment, bool all)
 
 static size_t purge_one(segment_t *segment, bool all)
 {
-    if (is_idle(segment, all)) {
-        return drop(segment);
+    size_t units;
+    if (is_idle(segment, all) && drop(segment, &units)) {
+        return units;
     }
     bits_t bits = purgeable(segment, all);
-    size_t units = discard(segment, &bits);
+    units = discard(segment, &bits);
     segment->idle = purgeable(segment, true);
     return units;
 }
 
+/// Purges that run at the same time have numbers of their own; the later one's visit is enough for
+/// both.
 static segment_t *first_before(size_t round)
 {
     segment_t *segment = segments;
-    while (segment != NULL && segment->round == round) {
+    while (segment != NULL && segment->round >= round) {
         segment = segment->next;
     }
     return segment;

@@ -16,10 +16,14 @@
 
 size_t memrt__purger_runs;
 
+/* Relaxed; written under the lock: */
+static size_t process; /* that `thread` was started in */
+
 /* Under the lock of rank PURGER: */
 static pthread_t thread;
 static bool joinable; /* `thread` was started and nobody has joined it yet */
 static bool stopping;
+static bool ended; /* the process ends: no thread is started any more */
 
 static pthread_cond_t stop; /* of the clock that only runs forward */
 static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -55,18 +59,23 @@ static bool wait(void)
     return !stopping;
 }
 
+static bool is_anything_cached(void)
+{
+    return memrt__pages_cached() != 0 || memrt__warm_cached() != 0;
+}
+
 /// One round; whether anything is left to give back later.
 static bool purge(void)
 {
     uint64_t now = memrt__os_now_ns(), decay = memrt__options.decay * MS;
     memrt__pages_purge(false);
     memrt__warm_purge(now > decay ? now - decay : 0);
-    return memrt__pages_cached() != 0 || memrt__warm_cached() != 0;
+    return is_anything_cached();
 }
 
 #define IDLE_ROUNDS 4 /* with nothing to do before the thread ends */
 
-static void *run(void *context)
+static void serve(void)
 {
     int idle = 0;
     memrt__lock(MEMRT__RANK_PURGER);
@@ -77,6 +86,29 @@ static void *run(void *context)
     }
     memrt__store_relaxed(&memrt__purger_runs, 0);
     memrt__unlock(MEMRT__RANK_PURGER);
+}
+
+/// Who cached something after the last round and saw the thread still running did not start
+/// another. The locks of what is cached order the two: either it is seen here, or they saw that
+/// nobody runs.
+static bool goes_on(void)
+{
+    bool left = is_anything_cached();
+    memrt__lock(MEMRT__RANK_PURGER);
+    bool own = joinable && pthread_equal(thread, pthread_self());
+    bool again = left && own && !stopping && memrt__load_relaxed(&memrt__purger_runs) == 0;
+    if (again) {
+        memrt__store_relaxed(&memrt__purger_runs, 1);
+    }
+    memrt__unlock(MEMRT__RANK_PURGER);
+    return again;
+}
+
+static void *run(void *context)
+{
+    do {
+        serve();
+    } while (goes_on());
     return context;
 }
 
@@ -99,22 +131,31 @@ void memrt__purger_start(void)
         return;
     }
     memrt__lock(MEMRT__RANK_PURGER);
-    if (memrt__load_relaxed(&memrt__purger_runs) == 0 && !stopping) {
+    if (memrt__load_relaxed(&memrt__purger_runs) == 0 && !stopping && !ended) {
         if (joinable) { /* it ended by itself, or is about to */
             pthread_detach(thread);
         }
+        memrt__store_relaxed(&process, memrt__os_process_id());
         joinable = start_thread();
         memrt__store_relaxed(&memrt__purger_runs, joinable);
     }
     memrt__unlock(MEMRT__RANK_PURGER);
 }
 
-void memrt__purger_stop(void)
+/// A child that came to be without fork's handlers, as by clone(), has no such thread, and may find
+/// the lock held by one.
+static bool is_of_this_process(void)
+{
+    return memrt__load_relaxed(&process) == memrt__os_process_id();
+}
+
+static void stop_thread(bool for_good)
 {
     memrt__lock(MEMRT__RANK_PURGER);
     bool mine = joinable;
     pthread_t ending = thread;
     joinable = false;
+    ended |= for_good;
     if (mine) {
         stopping = true;
         pthread_cond_signal(&stop);
@@ -128,6 +169,20 @@ void memrt__purger_stop(void)
     }
 }
 
+void memrt__purger_stop(void)
+{
+    if (is_of_this_process()) {
+        stop_thread(false);
+    }
+}
+
+void memrt__purger_forked(void)
+{
+    make_condition();
+    joinable = stopping = false;
+    memrt__store_relaxed(&memrt__purger_runs, 0);
+}
+
 size_t memrt__purge_all(void)
 {
     return memrt__pages_purge(true) + memrt__warm_purge(UINT64_MAX);
@@ -136,5 +191,7 @@ size_t memrt__purge_all(void)
 /// At exit, or when the library is unloaded.
 __attribute__((destructor)) static void end(void)
 {
-    memrt__purger_stop();
+    if (is_of_this_process()) {
+        stop_thread(true);
+    }
 }

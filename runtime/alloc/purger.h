@@ -27,6 +27,9 @@ static inline void memrt__purger_wake(void)
 /// Stop the thread and wait for its end. It starts again by itself when it is needed.
 void memrt__purger_stop(void);
 
+/// In a forked child, with locks made anew: no thread runs, one may be started.
+void memrt__purger_forked(void);
+
 /// Give back at once all that is cached by no thread; returns bytes.
 size_t memrt__purge_all(void);
 

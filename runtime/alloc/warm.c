@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "runtime/alloc/mapped.h"
+#include "runtime/alloc/pages.h"
 #include "runtime/base/lock.h"
 #include "runtime/base/options.h"
 #include "runtime/base/os.h"
@@ -26,7 +27,8 @@ typedef struct kept {
 /* All under the lock of rank WARM: */
 static kept_t *lists[LISTS]; /* by size */
 static kept_t *oldest, *newest;
-static size_t in_use, most, cached; /* bytes; `most`: that in_use was */
+static size_t in_use, asked, cached; /* bytes; `asked`: of in_use, not yet given by the system */
+static size_t most;                  /* that in_use was without what was asked */
 
 /// In which list mappings of a size lie.
 static size_t list_of(size_t bytes)
@@ -87,16 +89,33 @@ static kept_t *shrink_to(size_t room)
     return out;
 }
 
+/// Keep a mapping from now on.
+static void keep(void *mapping, size_t bytes)
+{
+    kept_t *kept = mapping;
+    *kept = (kept_t){.bytes = bytes, .since = memrt__os_now_ns()};
+    memrt__lock(MEMRT__RANK_WARM);
+    insert(kept);
+    memrt__unlock(MEMRT__RANK_WARM);
+}
+
+/// Returns bytes. To unmap a part of what the system sees as one mapping takes one mapping more,
+/// and a process may have all that it can: then the pages go and the addresses are kept.
 static size_t unmap_all(kept_t *list)
 {
-    size_t bytes = 0;
+    size_t unmapped = 0;
     while (list != NULL) {
         kept_t *next = list->next;
-        bytes += list->bytes;
-        memrt__os_unmap(list, list->bytes);
+        size_t bytes = list->bytes;
+        if (memrt__os_unmap(list, bytes)) {
+            unmapped += bytes;
+        } else {
+            memrt__os_discard(list, bytes);
+            keep(list, bytes);
+        }
         list = next;
     }
-    return bytes;
+    return unmapped;
 }
 
 /// What may be kept beside what is in use.
@@ -106,18 +125,20 @@ static size_t room(void)
     return memrt__size_min(spare, memrt__options.cache_limit);
 }
 
-/// Count `bytes` more in use and extract what then is too much.
+/// Count `bytes` that are asked of the system as in use and extract what then is too much.
 static kept_t *enter(size_t bytes)
 {
     in_use += bytes;
+    asked += bytes;
     return shrink_to(room());
 }
 
 /// What was entered is there.
-static void confirm(void)
+static void confirm(size_t bytes)
 {
     memrt__lock(MEMRT__RANK_WARM);
-    most = memrt__size_max(most, in_use);
+    asked -= bytes;
+    most = memrt__size_max(most, in_use - asked);
     memrt__unlock(MEMRT__RANK_WARM);
 }
 
@@ -134,16 +155,18 @@ static kept_t *find(size_t bytes, size_t align)
 static void *map_at_any_price(size_t bytes, size_t align)
 {
     void *mapping = memrt__mapped_new(bytes, align);
-    if (mapping == NULL && memrt__warm_purge(UINT64_MAX) != 0) {
+    if (mapping == NULL && memrt__pages_purge(true) + memrt__warm_purge(UINT64_MAX) != 0) {
         mapping = memrt__mapped_new(bytes, align);
     }
     return mapping;
 }
 
+/// What was entered is not to be had.
 static void leave(size_t bytes)
 {
     memrt__lock(MEMRT__RANK_WARM);
     in_use -= bytes;
+    asked -= bytes;
     memrt__unlock(MEMRT__RANK_WARM);
 }
 
@@ -167,7 +190,7 @@ void *memrt__warm_take(size_t bytes, size_t align, bool zeroed)
     if (mapping == NULL) {
         leave(bytes);
     } else {
-        confirm();
+        confirm(bytes);
     }
     return mapping;
 }
@@ -195,7 +218,7 @@ void *memrt__warm_resize(void *mapping, size_t old_bytes, size_t new_bytes, size
     in_use -= old_bytes;
     kept_t *excess = enter(new_bytes);
     memrt__unlock(MEMRT__RANK_WARM);
-    confirm();
+    confirm(new_bytes);
     unmap_all(excess);
     return moved;
 }
@@ -212,7 +235,7 @@ size_t memrt__warm_purge(uint64_t then)
         old = kept;
     }
     if (oldest == NULL) {
-        most = in_use;
+        most = in_use - asked;
     }
     memrt__unlock(MEMRT__RANK_WARM);
     return unmap_all(old);

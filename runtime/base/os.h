@@ -15,7 +15,7 @@ size_t memrt__os_page_size(void);
 /// Fresh zero pages, of which those after the first `lead` bytes, whole pages, begin at a multiple
 /// of `align`, a power of two.
 void *memrt__os_map(size_t size, size_t lead, size_t align);
-void memrt__os_unmap(void *address, size_t size);
+bool memrt__os_unmap(void *address, size_t size);
 
 /// Grow or shrink a mapping, keeping its contents; stays at a multiple of the page size.
 void *memrt__os_remap(void *address, size_t old_size, size_t new_size, bool may_move);
@@ -30,6 +30,7 @@ void memrt__os_advise_huge(void *address, size_t size);
 /// Nanoseconds on a clock that only runs forward.
 uint64_t memrt__os_now_ns(void);
 uint64_t memrt__os_thread_id(void);
+uint64_t memrt__os_process_id(void);
 
 /// Value of an environment variable, or NULL; always NULL in a set-uid process.
 const char *memrt__os_environment(const char *name);

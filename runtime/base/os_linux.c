@@ -56,9 +56,9 @@ void *memrt__os_map(size_t size, size_t lead, size_t align)
     return start + before;
 }
 
-void memrt__os_unmap(void *address, size_t size)
+bool memrt__os_unmap(void *address, size_t size)
 {
-    munmap(address, size);
+    return munmap(address, size) == 0;
 }
 
 #if MEMRT__THREAD_SANITIZER
@@ -95,6 +95,11 @@ uint64_t memrt__os_now_ns(void)
 uint64_t memrt__os_thread_id(void)
 {
     return (uint64_t)syscall(SYS_gettid);
+}
+
+uint64_t memrt__os_process_id(void)
+{
+    return (uint64_t)getpid();
 }
 
 const char *memrt__os_environment(const char *name)

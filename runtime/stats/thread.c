@@ -123,9 +123,22 @@ memrt__thread_t *memrt__thread_first(void)
     return first;
 }
 
+/// The owner may have been in the middle of changing a bin, so that its parts do not fit each other.
+static void lose_bins(memrt__thread_t *thread)
+{
+    for (size_t class = 0; class < MEMRT__CLASSES; class++) {
+        memrt__bin_t *bin = &thread->bins[class];
+        *bin = (memrt__bin_t){.bytes = bin->bytes};
+    }
+    thread->limits = 0;
+}
+
 void memrt__thread_forked(void)
 {
     for (memrt__thread_t *thread = first; thread != NULL; thread = thread->next) {
-        thread->in_use = thread == memrt__self;
+        if (thread != memrt__self) {
+            lose_bins(thread);
+            thread->in_use = false;
+        }
     }
 }

@@ -15,8 +15,7 @@
 
 /// Blocks of one class that the thread keeps, the last given back on top.
 ///
-/// Words are written by the owner, relaxed; `head` with release, so that the list is whole in a
-/// child that was forked while the owner was in the middle of changing it.
+/// Words are written by the owner. Invariant: count is at most limit, but while a block is given.
 typedef struct memrt__bin {
     size_t head;  ///< address of the first block, 0 for none
     size_t count; ///< blocks in the list
@@ -46,7 +45,8 @@ void memrt__thread_hooks(memrt__thread_fn made, memrt__thread_fn ending);
 /// First of all records, each linked to the next. Under the lock of rank THREADS.
 memrt__thread_t *memrt__thread_first(void);
 
-/// In a forked child: the other threads are gone, their records wait for new ones.
+/// In a forked child: the other threads are gone, their records wait for new ones, the blocks that
+/// they kept are lost.
 void memrt__thread_forked(void);
 
 static inline memrt__thread_t *memrt__thread_self(void)

@@ -4,7 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/alloc/purger.h"
+#include "runtime/base/options.h"
 #include "support/books.h"
+#include "support/kernel.h"
 
 /* Refused sizes are tested: a sanitizer's allocator must answer NULL as others do. */
 const char *__asan_default_options(void);
@@ -28,6 +31,7 @@ const memrt_api_t *api;
 static entry_t entries[256];
 static size_t entry_count;
 static books_t before;
+static size_t decay_before;
 
 void suite_add(const TTest *test, int count)
 {
@@ -48,13 +52,22 @@ bool suite_measures_memory(void)
     return !valgrind && !SUITE_ADDRESS_SANITIZER && !SUITE_THREAD_SANITIZER;
 }
 
+void suite_set_decay(size_t milliseconds)
+{
+    memrt__purger_stop(); /* it reads the option */
+    memrt__options.decay = milliseconds;
+}
+
 static void open_books(void)
 {
+    decay_before = memrt__options.decay;
     before = books_now();
 }
 
 static void close_books(void)
 {
+    kernel_obey();
+    suite_set_decay(decay_before);
     ck_assert_int_eq(api->fail_allocations(NULL), MEMRT_OK);
     books_expect_no_leak(&before);
 }

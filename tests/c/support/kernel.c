@@ -1,0 +1,127 @@
+#include "support/kernel.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdint.h>
+#include <sys/mman.h>
+
+#include "runtime/base/atomics.h"
+
+/// Relaxed words: threads of the test and memrt's own come by.
+typedef struct plan {
+    size_t calls;
+    size_t from, to; ///< refused: calls number `from` up to before `to`
+} plan_t;
+
+static plan_t plans[KERNEL_CALLS];
+static size_t pretended; /* page size; 0: the system's */
+
+static bool is_refused(kernel_call_t call)
+{
+    plan_t *plan = &plans[call];
+    size_t number = memrt__fetch_add_relaxed(&plan->calls, 1);
+    return number >= memrt__load_relaxed(&plan->from) && number < memrt__load_relaxed(&plan->to);
+}
+
+void kernel_refuse(kernel_call_t call, size_t pass, size_t times)
+{
+    plan_t *plan = &plans[call];
+    size_t from = memrt__load_relaxed(&plan->calls) + pass;
+    memrt__store_relaxed(&plan->to, 0);
+    memrt__store_relaxed(&plan->from, from);
+    memrt__store_relaxed(&plan->to, times > SIZE_MAX - from ? SIZE_MAX : from + times);
+}
+
+void kernel_obey(void)
+{
+    for (int call = 0; call < KERNEL_CALLS; call++) {
+        memrt__store_relaxed(&plans[call].to, 0);
+    }
+    memrt__store_relaxed(&pretended, 0);
+}
+
+size_t kernel_calls(kernel_call_t call)
+{
+    return memrt__load_relaxed(&plans[call].calls);
+}
+
+void kernel_pretend_page_size(size_t size)
+{
+    memrt__store_relaxed(&pretended, size);
+}
+
+/* What the linker makes of `f`: calls go to __wrap_f, which finds the system's as __real_f. */
+
+void *__real_mmap(void *address, size_t size, int protection, int flags, int file, off_t offset);
+void *__wrap_mmap(void *address, size_t size, int protection, int flags, int file, off_t offset);
+int __real_munmap(void *address, size_t size);
+int __wrap_munmap(void *address, size_t size);
+void *__real_mremap(void *address, size_t old_size, size_t new_size, int flags, ...);
+void *__wrap_mremap(void *address, size_t old_size, size_t new_size, int flags, ...);
+int __real_madvise(void *address, size_t size, int advice);
+int __wrap_madvise(void *address, size_t size, int advice);
+int __real_pthread_create(pthread_t *thread, const pthread_attr_t *attributes,
+                          void *(*start)(void *), void *context);
+int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attributes,
+                          void *(*start)(void *), void *context);
+size_t __real_memrt__os_page_size(void);
+size_t __wrap_memrt__os_page_size(void);
+
+void *__wrap_mmap(void *address, size_t size, int protection, int flags, int file, off_t offset)
+{
+    if (is_refused(KERNEL_MAP)) {
+        errno = ENOMEM;
+        return MAP_FAILED;
+    }
+    return __real_mmap(address, size, protection, flags, file, offset);
+}
+
+int __wrap_munmap(void *address, size_t size)
+{
+    if (is_refused(KERNEL_UNMAP)) {
+        errno = ENOMEM;
+        return -1;
+    }
+    return __real_munmap(address, size);
+}
+
+void *__wrap_mremap(void *address, size_t old_size, size_t new_size, int flags, ...)
+{
+    if (is_refused(KERNEL_REMAP)) {
+        errno = ENOMEM;
+        return MAP_FAILED;
+    }
+    return __real_mremap(address, old_size, new_size, flags);
+}
+
+int __wrap_madvise(void *address, size_t size, int advice)
+{
+    if (is_refused(advice == MADV_DONTNEED ? KERNEL_DISCARD : KERNEL_ADVISE)) {
+        errno = ENOMEM;
+        return -1;
+    }
+    size_t page = memrt__load_relaxed(&pretended);
+    if (page != 0 && advice == MADV_DONTNEED) {
+        if ((size_t)address % page != 0) {
+            errno = EINVAL;
+            return -1;
+        }
+        size = (size + page - 1) / page * page;
+    }
+    return __real_madvise(address, size, advice);
+}
+
+int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attributes,
+                          void *(*start)(void *), void *context)
+{
+    if (is_refused(KERNEL_THREAD)) {
+        return EAGAIN;
+    }
+    return __real_pthread_create(thread, attributes, start, context);
+}
+
+size_t __wrap_memrt__os_page_size(void)
+{
+    size_t page = memrt__load_relaxed(&pretended);
+    return page != 0 ? page : __real_memrt__os_page_size();
+}

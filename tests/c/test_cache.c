@@ -1,0 +1,245 @@
+#include "support/suite.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/alloc/cache.h"
+#include "runtime/alloc/central.h"
+#include "runtime/base/lock.h"
+#include "runtime/base/options.h"
+#include "support/child.h"
+#include "support/crew.h"
+#include "support/kernel.h"
+
+static memrt__thread_t *begin(void)
+{
+    suite_set_decay(MEMRT__DECAY_NEVER);
+    api->release_unused();
+    memrt__thread_t *self = memrt__thread_self();
+    REQUIRE(self != NULL);
+    return self;
+}
+
+/// What stands in the header holds: each bin is as long as it says and no longer than its limit,
+/// all together within what a thread may keep.
+static void verify(const memrt__thread_t *self)
+{
+    size_t limits = 0, kept = 0;
+    for (unsigned class = 0; class < MEMRT__CLASSES; class++) {
+        const memrt__bin_t *bin = &self->bins[class];
+        size_t length = 0;
+        for (void *block = (void *)bin->head; block != NULL; block = *memrt__block_next(block)) {
+            REQUIRE(memrt__pages_span_of(block)->class == class);
+            length++;
+        }
+        REQUIRE(bin->bytes == memrt__class_bytes(class));
+        REQUIRE(bin->count == length && length <= bin->limit);
+        limits += bin->limit * bin->bytes;
+        kept += length * bin->bytes;
+    }
+    REQUIRE(self->limits == limits);
+    REQUIRE(limits <= MEMRT__CACHE_THREAD_MAX && kept <= limits);
+}
+
+static unsigned next_class(unsigned *seed)
+{
+    unsigned range = 1u << rand_r(seed) % 8; /* often small ones */
+    return (unsigned)rand_r(seed) % (range < MEMRT__CLASSES ? range : MEMRT__CLASSES);
+}
+
+/// Blocks of all classes come and go at random.
+static void churn(memrt__thread_t *self, unsigned seed, size_t steps)
+{
+    enum { OWN = 300 };
+    void *blocks[OWN] = {NULL};
+    unsigned classes[OWN] = {0};
+    for (size_t step = 0; step < steps; step++) {
+        size_t i = (size_t)rand_r(&seed) % OWN;
+        if (blocks[i] != NULL) {
+            memrt__cache_give(self, classes[i], blocks[i]);
+            blocks[i] = NULL;
+        } else {
+            classes[i] = next_class(&seed);
+            blocks[i] = memrt__cache_take(self, classes[i]);
+            REQUIRE(blocks[i] != NULL);
+            memset(blocks[i], 0xEE, MEMRT_HEADER_SIZE);
+        }
+        if (step % 64 == 0) {
+            verify(self);
+        }
+    }
+    for (size_t i = 0; i < OWN; i++) {
+        if (blocks[i] != NULL) {
+            memrt__cache_give(self, classes[i], blocks[i]);
+        }
+    }
+    verify(self);
+}
+
+TEST_EACH(a_thread_never_keeps_more_than_it_may, 5)
+{
+    memrt__thread_t *self = begin();
+    churn(self, (unsigned)index + 1, 30000);
+}
+
+TEST(one_block_of_each_class_taken_leaves_no_more_kept_than_a_thread_may)
+{
+    memrt__thread_t *self = begin();
+    void *blocks[MEMRT__CLASSES];
+    for (unsigned class = MEMRT__CLASSES; class-- > 0;) {
+        blocks[class] = memrt__cache_take(self, class);
+        ck_assert_ptr_nonnull(blocks[class]);
+        verify(self);
+    }
+    for (int round = 0; round < 3; round++) {
+        for (unsigned class = 0; class < MEMRT__CLASSES; class++) {
+            memrt__cache_give(self, class, blocks[class]);
+            verify(self);
+        }
+        for (unsigned class = 0; class < MEMRT__CLASSES; class++) {
+            blocks[class] = memrt__cache_take(self, class);
+            verify(self);
+        }
+    }
+    for (unsigned class = 0; class < MEMRT__CLASSES; class++) {
+        memrt__cache_give(self, class, blocks[class]);
+    }
+    verify(self);
+}
+
+TEST(the_block_given_last_is_taken_first_without_a_look_at_what_threads_share)
+{
+    memrt__thread_t *self = begin();
+    void *first = memrt__cache_take(self, 10), *second = memrt__cache_take(self, 10);
+    memrt__cache_give(self, 10, first);
+    memrt__cache_give(self, 10, second);
+    memrt__lock(MEMRT__RANK_CLASS + 10); /* who looked would wait for ever */
+    ck_assert_ptr_eq(memrt__cache_take(self, 10), second);
+    ck_assert_ptr_eq(memrt__cache_take(self, 10), first);
+    memrt__unlock(MEMRT__RANK_CLASS + 10);
+    memrt__cache_give(self, 10, first);
+    memrt__cache_give(self, 10, second);
+}
+
+TEST(a_drain_gives_away_all_that_is_kept)
+{
+    memrt__thread_t *self = begin();
+    size_t others = memrt__cache_cached();
+    churn(self, 9, 3000);
+    size_t kept = memrt__cache_cached() - others;
+    ck_assert_uint_gt(kept, 0);
+    ck_assert_uint_eq(memrt__cache_drain(self), kept);
+    ck_assert_uint_eq(memrt__cache_cached(), others);
+    ck_assert_uint_eq(memrt__cache_drain(self), 0);
+    ck_assert_uint_eq(self->limits, 0);
+    verify(self);
+}
+
+static void churn_in_thread(size_t index, void *context)
+{
+    (void)context;
+    churn(memrt__thread_self(), (unsigned)index, 3000);
+}
+
+TEST(threads_that_end_leave_nothing_behind)
+{
+    begin();
+    size_t kept = memrt__cache_cached(), central = memrt__central_cached();
+    crew_run(4, churn_in_thread, NULL);
+    ck_assert_uint_eq(memrt__cache_cached(), kept);
+    ck_assert_uint_eq(memrt__central_cached(), central);
+}
+
+TEST(a_bin_that_cannot_be_refilled_is_as_it_was)
+{
+    memrt__thread_t *self = begin();
+    enum { MOST = 1000 };
+    static void *blocks[MOST];
+    unsigned class = MEMRT__CLASSES - 1;
+    size_t count = 0;
+    kernel_refuse(KERNEL_MAP, 0, SIZE_MAX);
+    while (count < MOST && (blocks[count] = memrt__cache_take(self, class)) != NULL) {
+        count++;
+    }
+    ck_assert_uint_lt(count, MOST);
+    ck_assert_uint_eq(self->bins[class].count, 0);
+    verify(self);
+    ck_assert_ptr_null(memrt__cache_take(self, class));
+    kernel_obey();
+    blocks[count] = memrt__cache_take(self, class);
+    ck_assert_ptr_nonnull(blocks[count]);
+    for (size_t i = 0; i <= count; i++) {
+        memrt__cache_give(self, class, blocks[i]);
+        verify(self);
+    }
+}
+
+/// A thread that stands still with a bin that it has not finished changing.
+typedef struct still {
+    pthread_barrier_t together;
+    memrt__thread_t *record;
+    size_t short_by;
+} still_t;
+
+static void *stand_still(void *context)
+{
+    still_t *still = context;
+    void *blocks[3];
+    still->record = memrt__thread_self();
+    for (size_t i = 0; i < 3; i++) {
+        blocks[i] = memrt__cache_take(still->record, 20);
+    }
+    for (size_t i = 0; i < 3; i++) {
+        memrt__cache_give(still->record, 20, blocks[i]);
+    }
+    memrt__bin_t *bin = &still->record->bins[20];
+    bin->count -= still->short_by;
+    pthread_barrier_wait(&still->together);
+    pthread_barrier_wait(&still->together);
+    bin->count += still->short_by;
+    return NULL;
+}
+
+/// Of the child's own threads one gets the record of the one that stood still.
+static void *use_record(void *context)
+{
+    still_t *still = context;
+    memrt__thread_t *self = memrt__thread_self();
+    REQUIRE(self == still->record);
+    verify(self);
+    churn(self, 5, 5000);
+    memrt__cache_drain(self);
+    return NULL;
+}
+
+static void use_records(void *context)
+{
+    still_t *still = context;
+    pthread_t thread;
+    memrt__lock(MEMRT__RANK_THREADS);
+    for (memrt__thread_t *t = memrt__thread_first(); t != NULL; t = t->next) {
+        t->in_use |= t != still->record;
+    }
+    memrt__unlock(MEMRT__RANK_THREADS);
+    REQUIRE(pthread_create(&thread, NULL, use_record, still) == 0);
+    pthread_join(thread, NULL);
+}
+
+/// Caught after the block was pushed and before it was counted, or after a block was taken.
+TEST_EACH(bins_of_threads_caught_in_the_middle_by_a_fork_are_no_harm_to_the_child, 2)
+{
+    if (SUITE_THREAD_SANITIZER) { /* which follows no threads into a child */
+        return;
+    }
+    begin();
+    still_t still = {.short_by = index == 0 ? 1 : (size_t)-1};
+    pthread_t thread;
+    pthread_barrier_init(&still.together, NULL, 2);
+    ck_assert_int_eq(pthread_create(&thread, NULL, stand_still, &still), 0);
+    pthread_barrier_wait(&still.together);
+    child_expect_success(use_records, &still);
+    pthread_barrier_wait(&still.together);
+    pthread_join(thread, NULL);
+    pthread_barrier_destroy(&still.together);
+}

@@ -1,0 +1,153 @@
+#include "support/suite.h"
+
+#include <string.h>
+
+#include "runtime/alloc/central.h"
+#include "runtime/alloc/pages.h"
+#include "runtime/alloc/size_class.h"
+#include "runtime/base/options.h"
+#include "support/crew.h"
+#include "support/kernel.h"
+#include "support/pattern.h"
+
+static void begin(void)
+{
+    suite_set_decay(MEMRT__DECAY_NEVER);
+    api->release_unused();
+}
+
+static size_t length(void *list)
+{
+    size_t count = 0;
+    for (; list != NULL; list = *memrt__block_next(list)) {
+        count++;
+    }
+    return count;
+}
+
+static void give_one(unsigned class, void *block)
+{
+    *memrt__block_next(block) = NULL;
+    memrt__central_give(class, block);
+}
+
+TEST(a_batch_is_a_list_of_blocks_that_have_their_bytes_for_themselves)
+{
+    begin();
+    size_t cached = memrt__central_cached();
+    for (unsigned class = 0; class < MEMRT__CLASSES; class += 5) {
+        enum { MOST = 20 };
+        void *blocks[MOST];
+        size_t taken, bytes = memrt__class_bytes(class);
+        void *list = memrt__central_take(class, MOST, &taken);
+        ck_assert_uint_eq(taken, MOST);
+        ck_assert_uint_eq(length(list), MOST);
+        for (unsigned i = 0; i < MOST; i++) {
+            blocks[i] = list;
+            list = *memrt__block_next(list);
+        }
+        for (unsigned i = 0; i < MOST; i++) {
+            pattern_write(blocks[i], bytes, i);
+        }
+        for (unsigned i = 0; i < MOST; i++) {
+            ck_assert(pattern_holds(blocks[i], bytes, i));
+            give_one(class, blocks[i]);
+        }
+    }
+    ck_assert_uint_eq(memrt__central_cached(), cached); /* all spans went back to their segments */
+}
+
+TEST(blocks_given_back_are_counted_and_taken_again_before_fresh_ones)
+{
+    begin();
+    unsigned class = 40;
+    bool clean;
+    size_t cached = memrt__central_cached();
+    void *first = memrt__central_take_one(class, &clean);
+    void *second = memrt__central_take_one(class, &clean);
+    ck_assert(first != NULL && second != NULL && first != second);
+    give_one(class, first);
+    ck_assert_uint_eq(memrt__central_cached(), cached + memrt__class_bytes(class));
+    ck_assert_ptr_eq(memrt__central_take_one(class, &clean), first);
+    ck_assert_uint_eq(memrt__central_cached(), cached);
+    give_one(class, second);
+    give_one(class, first);
+    ck_assert_uint_eq(memrt__central_cached(), cached);
+}
+
+TEST(a_block_that_is_said_to_be_clean_is_zero_and_a_used_one_is_not_said_to_be)
+{
+    begin();
+    for (unsigned class = 1; class < MEMRT__CLASSES; class += 7) {
+        bool clean;
+        size_t bytes = memrt__class_bytes(class);
+        void *anchor = memrt__central_take_one(class, &clean);
+        void *block = memrt__central_take_one(class, &clean);
+        ck_assert(!clean || pattern_is_zero(block, bytes));
+        memset(block, 0xEE, bytes);
+        give_one(class, block);
+        void *again = memrt__central_take_one(class, &clean);
+        ck_assert(!clean || pattern_is_zero(again, bytes));
+        ck_assert(again != block || !clean);
+        memset(again, 0xEE, bytes);
+        give_one(class, again);
+        give_one(class, anchor);
+        memrt__pages_purge(true);
+        block = memrt__central_take_one(class, &clean); /* where it was, or in a fresh segment */
+        ck_assert(clean);
+        ck_assert(pattern_is_zero(block, bytes));
+        give_one(class, block);
+    }
+}
+
+TEST(a_shortage_gives_what_there_is_and_then_nothing)
+{
+    begin();
+    unsigned class = MEMRT__CLASSES - 1;
+    size_t taken, more;
+    bool clean;
+    void *anchor = memrt__central_take_one(class, &clean);
+    ck_assert_ptr_nonnull(anchor);
+    kernel_refuse(KERNEL_MAP, 0, SIZE_MAX);
+    void *list = memrt__central_take(class, 1000, &taken);
+    ck_assert_uint_lt(taken, 1000);
+    ck_assert_uint_eq(length(list), taken);
+    ck_assert_ptr_null(memrt__central_take(class, 2, &more));
+    ck_assert_uint_eq(more, 0);
+    ck_assert_ptr_null(memrt__central_take_one(class, &clean));
+    kernel_obey();
+    if (list != NULL) {
+        memrt__central_give(class, list);
+    }
+    give_one(class, anchor);
+}
+
+static void trade(size_t index, void *context)
+{
+    (void)context;
+    for (unsigned round = 0; round < 2000; round++) {
+        unsigned class = (unsigned)(round + index) % 40;
+        size_t taken;
+        void *list = memrt__central_take(class, 1 + round % 30, &taken);
+        REQUIRE(list != NULL && length(list) == taken);
+        for (void *block = list; block != NULL; block = *memrt__block_next(block)) {
+            REQUIRE(memrt__pages_span_of(block)->class == class);
+            *(size_t *)block = index;
+        }
+        for (void *block = list; block != NULL; block = *memrt__block_next(block)) {
+            REQUIRE(*(size_t *)block == index);
+        }
+        memrt__central_give(class, list);
+        if (round % 100 == 0) {
+            memrt__pages_purge(true);
+        }
+    }
+}
+
+TEST(threads_that_trade_never_have_a_block_in_common)
+{
+    begin();
+    size_t cached = memrt__central_cached();
+    crew_run(4, trade, NULL);
+    ck_assert_uint_eq(memrt__central_cached(), cached);
+}

@@ -1,0 +1,291 @@
+#include "support/suite.h"
+
+#include <string.h>
+
+#include "runtime/alloc/pages.h"
+#include "runtime/alloc/purger.h"
+#include "runtime/alloc/warm.h"
+#include "runtime/base/options.h"
+#include "support/crew.h"
+#include "support/kernel.h"
+#include "support/pattern.h"
+
+#define SEGMENT_UNITS (MEMRT__SEGMENT / MEMRT__UNIT)
+
+static size_t bytes_of(const memrt__span_t *span)
+{
+    return span->units * MEMRT__UNIT;
+}
+
+static memrt__span_t *take(size_t units)
+{
+    memrt__span_t *span = memrt__pages_take(units);
+    ck_assert_ptr_nonnull(span);
+    ck_assert_uint_eq(span->units, units);
+    return span;
+}
+
+/// Let nobody else purge and nothing be there to purge. The span that is returned keeps its segment
+/// from going back whole.
+static memrt__span_t *begin(void)
+{
+    suite_set_decay(MEMRT__DECAY_NEVER);
+    api->release_unused();
+    ck_assert_uint_eq(memrt__pages_cached(), 0);
+    return take(1);
+}
+
+static void end(memrt__span_t *anchor)
+{
+    kernel_obey();
+    memrt__pages_give(anchor);
+    memrt__pages_purge(true);
+    ck_assert_uint_eq(memrt__pages_cached(), 0);
+}
+
+TEST(a_span_has_its_units_for_itself_and_each_address_in_it_leads_to_it)
+{
+    enum { SPANS = 40 };
+    memrt__span_t *anchor = begin(), *spans[SPANS];
+    for (unsigned i = 0; i < SPANS; i++) {
+        spans[i] = take(1 + i * 37 % (MEMRT__SPAN_MAX / MEMRT__UNIT));
+        ck_assert_uint_eq((uintptr_t)spans[i]->base % MEMRT__UNIT, 0);
+        pattern_write(spans[i]->base, bytes_of(spans[i]), i);
+    }
+    for (unsigned i = 0; i < SPANS; i++) {
+        ck_assert(pattern_holds(spans[i]->base, bytes_of(spans[i]), i));
+        for (size_t at = 0; at < bytes_of(spans[i]); at += MEMRT__UNIT / 2) {
+            ck_assert_ptr_eq(memrt__pages_span_of(spans[i]->base + at), spans[i]);
+        }
+    }
+    for (unsigned i = 0; i < SPANS; i += 2) {
+        memrt__pages_give(spans[i]);
+    }
+    for (unsigned i = 0; i < SPANS; i += 2) {
+        spans[i] = take(1 + i);
+        memset(spans[i]->base, 0xEE, bytes_of(spans[i]));
+    }
+    for (unsigned i = 1; i < SPANS; i += 2) {
+        ck_assert(pattern_holds(spans[i]->base, bytes_of(spans[i]), i));
+    }
+    for (unsigned i = 0; i < SPANS; i++) {
+        memrt__pages_give(spans[i]);
+    }
+    end(anchor);
+}
+
+TEST(the_largest_span_fits_a_segment_and_pages_are_used_again_before_more_are_mapped)
+{
+    memrt__span_t *anchor = begin();
+    size_t maps = kernel_calls(KERNEL_MAP);
+    for (int i = 0; i < 20; i++) {
+        memrt__span_t *span = take(MEMRT__SPAN_MAX / MEMRT__UNIT);
+        memset(span->base, 1, bytes_of(span));
+        memrt__pages_give(span);
+    }
+    ck_assert_uint_le(kernel_calls(KERNEL_MAP), maps + 1);
+    end(anchor);
+}
+
+TEST(a_span_is_clean_only_when_nothing_was_in_any_of_its_units)
+{
+    memrt__span_t *anchor = begin();
+    memrt__span_t *span = take(4);
+    char *base = span->base;
+    ck_assert(span->clean);
+    ck_assert(pattern_is_zero(base, bytes_of(span)));
+    memset(base, 0xEE, bytes_of(span));
+    memrt__pages_give(span);
+    ck_assert_uint_eq(memrt__pages_cached(), 4 * MEMRT__UNIT);
+    ck_assert_uint_eq(memrt__pages_purge(true), 4 * MEMRT__UNIT);
+    span = take(2);
+    ck_assert_ptr_eq(span->base, base);
+    memset(base, 0xEE, bytes_of(span));
+    memrt__pages_give(span);
+    span = take(4); /* two of them were used, two were not */
+    ck_assert_ptr_eq(span->base, base);
+    ck_assert(!span->clean);
+    memrt__pages_give(span);
+    memrt__pages_purge(true);
+    span = take(4);
+    ck_assert_ptr_eq(span->base, base);
+    ck_assert(span->clean);
+    ck_assert(pattern_is_zero(base, bytes_of(span)));
+    memrt__pages_give(span);
+    end(anchor);
+}
+
+TEST(a_purge_gives_back_what_stayed_free_since_the_purge_before)
+{
+    memrt__span_t *anchor = begin();
+    memrt__span_t *idle = take(3), *busy = take(5);
+    memrt__pages_give(idle);
+    memrt__pages_give(busy);
+    ck_assert_uint_eq(memrt__pages_purge(false), 0);
+    busy = take(5);
+    memrt__pages_give(busy);
+    ck_assert_uint_eq(memrt__pages_purge(false), 3 * MEMRT__UNIT);
+    ck_assert_uint_eq(memrt__pages_cached(), 5 * MEMRT__UNIT);
+    ck_assert_uint_eq(memrt__pages_purge(false), 5 * MEMRT__UNIT);
+    ck_assert_uint_eq(memrt__pages_cached(), 0);
+    end(anchor);
+}
+
+TEST(a_segment_without_spans_goes_back_whole)
+{
+    memrt__span_t *anchor = begin();
+    memrt__span_t *spans[12];
+    for (size_t i = 0; i < 12; i++) {
+        spans[i] = take(MEMRT__SPAN_MAX / MEMRT__UNIT);
+    }
+    for (size_t i = 0; i < 12; i++) {
+        memrt__pages_give(spans[i]);
+    }
+    size_t unmaps = kernel_calls(KERNEL_UNMAP);
+    memrt__pages_purge(true);
+    ck_assert_uint_ge(kernel_calls(KERNEL_UNMAP), unmaps + 10);
+    ck_assert_uint_eq(memrt__pages_cached(), 0);
+    end(anchor);
+}
+
+TEST(units_that_the_system_does_not_take_back_stay_dirty_until_it_does)
+{
+    memrt__span_t *anchor = begin();
+    memrt__span_t *span = take(6);
+    memset(span->base, 0xEE, bytes_of(span));
+    memrt__pages_give(span);
+    kernel_refuse(KERNEL_DISCARD, 0, SIZE_MAX);
+    ck_assert_uint_eq(memrt__pages_purge(true), 0);
+    ck_assert_uint_eq(memrt__pages_cached(), 6 * MEMRT__UNIT);
+    span = take(6);
+    ck_assert(!span->clean);
+    memrt__pages_give(span);
+    kernel_obey();
+    ck_assert_uint_eq(memrt__pages_purge(true), 6 * MEMRT__UNIT);
+    ck_assert_uint_eq(memrt__pages_cached(), 0);
+    end(anchor);
+}
+
+TEST(a_segment_that_is_not_unmapped_gives_its_pages_and_serves_on)
+{
+    memrt__span_t *anchor = begin();
+    memrt__span_t *span = take(8);
+    char *base = span->base;
+    memset(base, 0xEE, bytes_of(span));
+    memrt__pages_give(span);
+    memrt__pages_give(anchor);
+    kernel_refuse(KERNEL_UNMAP, 0, SIZE_MAX);
+    ck_assert_uint_ge(memrt__pages_purge(true), 9 * MEMRT__UNIT);
+    ck_assert_uint_eq(memrt__pages_cached(), 0);
+    span = take(8);
+    ck_assert(span->clean);
+    ck_assert(pattern_is_zero(span->base, bytes_of(span)));
+    memrt__pages_give(span);
+    kernel_obey();
+    size_t unmaps = kernel_calls(KERNEL_UNMAP);
+    memrt__pages_purge(true);
+    ck_assert_uint_gt(kernel_calls(KERNEL_UNMAP), unmaps);
+}
+
+/// Take spans until one needs a new segment.
+static size_t fill_segments(memrt__span_t **spans, size_t most)
+{
+    size_t count = 0;
+    kernel_refuse(KERNEL_MAP, 0, SIZE_MAX);
+    while (count < most && (spans[count] = memrt__pages_take(64)) != NULL) {
+        count++;
+    }
+    ck_assert_uint_lt(count, most);
+    return count;
+}
+
+TEST(without_memory_there_is_no_span_and_nothing_changed)
+{
+    memrt__span_t *anchor = begin(), *spans[400];
+    size_t count = fill_segments(spans, 400), cached = memrt__pages_cached();
+    for (int i = 0; i < 3; i++) {
+        ck_assert_ptr_null(memrt__pages_take(64));
+    }
+    ck_assert_uint_eq(memrt__pages_cached(), cached);
+    kernel_obey();
+    spans[count] = take(64);
+    for (size_t i = 0; i <= count; i++) {
+        memrt__pages_give(spans[i]);
+    }
+    end(anchor);
+}
+
+TEST(mappings_that_are_kept_are_given_back_for_a_span_that_there_is_no_memory_for)
+{
+    memrt__span_t *anchor = begin(), *spans[400];
+    size_t bytes, count = fill_segments(spans, 400);
+    kernel_obey();
+    ck_assert(memrt__warm_bytes((size_t)3 << 20, &bytes));
+    void *mapping = memrt__warm_take(bytes, 64, false);
+    ck_assert_ptr_nonnull(mapping);
+    memrt__warm_give(mapping, bytes);
+    ck_assert_uint_eq(memrt__warm_cached(), bytes);
+    kernel_refuse(KERNEL_MAP, 0, 1);
+    spans[count] = take(64);
+    ck_assert_uint_eq(memrt__warm_cached(), 0);
+    for (size_t i = 0; i <= count; i++) {
+        memrt__pages_give(spans[i]);
+    }
+    end(anchor);
+}
+
+/* On a machine whose pages are larger than a unit, a part of a page must never go. */
+TEST(where_pages_are_larger_than_units_a_purge_takes_none_from_its_neighbours)
+{
+    size_t pages[] = {(size_t)16 << 10, (size_t)64 << 10};
+    for (size_t p = 0; p < 2; p++) {
+        memrt__span_t *anchor = begin(), *spans[64];
+        for (unsigned i = 0; i < 64; i++) {
+            spans[i] = take(1 + i % 5);
+            pattern_write(spans[i]->base, bytes_of(spans[i]), i);
+        }
+        for (unsigned i = 0; i < 64; i += 3) {
+            memrt__pages_give(spans[i]);
+        }
+        memrt__span_t *wide = take(40);
+        memset(wide->base, 0xEE, bytes_of(wide));
+        memrt__pages_give(wide);
+        kernel_pretend_page_size(pages[p]);
+        size_t before = memrt__pages_cached(), given = memrt__pages_purge(true);
+        ck_assert_uint_gt(given, 0);
+        ck_assert_uint_eq(given % pages[p], 0);
+        ck_assert_uint_eq(memrt__pages_cached(), before - given);
+        kernel_obey();
+        for (unsigned i = 0; i < 64; i++) {
+            if (i % 3 != 0) {
+                ck_assert(pattern_holds(spans[i]->base, bytes_of(spans[i]), i));
+                memrt__pages_give(spans[i]);
+            }
+        }
+        end(anchor);
+    }
+}
+
+static void take_and_purge(size_t index, void *context)
+{
+    (void)context;
+    for (unsigned round = 0; round < 300; round++) {
+        size_t units = 1 + (round * 7 + index * 13) % 200;
+        memrt__span_t *span = memrt__pages_take(units);
+        REQUIRE(span != NULL && span->units == units);
+        REQUIRE(!span->clean || pattern_is_zero(span->base, bytes_of(span)));
+        pattern_write(span->base, bytes_of(span), round);
+        if ((round + index) % 4 == 0) {
+            memrt__pages_purge(round % 8 == 0);
+        }
+        REQUIRE(pattern_holds(span->base, bytes_of(span), round));
+        memrt__pages_give(span);
+    }
+}
+
+TEST(purges_that_run_at_once_end_and_take_nothing_from_those_who_use_pages)
+{
+    memrt__span_t *anchor = begin();
+    crew_run(4, take_and_purge, NULL);
+    end(anchor);
+}

@@ -1,0 +1,57 @@
+#include "support/suite.h"
+
+#include "runtime/alloc/pages.h"
+#include "runtime/alloc/size_class.h"
+
+TEST(every_size_has_the_smallest_class_that_holds_it)
+{
+    for (size_t size = 1; size <= MEMRT__CLASS_DATA_MAX; size++) {
+        unsigned class = memrt__class_of_data(size);
+        ck_assert_uint_lt(class, MEMRT__CLASSES);
+        ck_assert_uint_ge(memrt__class_bytes(class), MEMRT_HEADER_SIZE + size);
+        ck_assert_uint_lt(memrt__class_bytes(class - 1), MEMRT_HEADER_SIZE + size);
+    }
+}
+
+TEST(the_last_class_holds_the_largest_size)
+{
+    ck_assert_uint_eq(memrt__class_of_data(MEMRT__CLASS_DATA_MAX), MEMRT__CLASSES - 1);
+    ck_assert_uint_eq(memrt__class_bytes(MEMRT__CLASSES - 1), MEMRT__CLASS_BYTES_MAX);
+    ck_assert_uint_le(MEMRT__CLASS_BYTES_MAX, MEMRT__SPAN_MAX);
+}
+
+TEST(a_header_alone_has_class_0_and_nothing_else_has)
+{
+    ck_assert_uint_eq(memrt__class_of_bytes(1), 0);
+    ck_assert_uint_eq(memrt__class_of_bytes(MEMRT_HEADER_SIZE), 0);
+    ck_assert_uint_eq(memrt__class_bytes(0), MEMRT_HEADER_SIZE);
+    ck_assert_uint_eq(memrt__class_of_bytes(MEMRT_HEADER_SIZE + 1), 1);
+    ck_assert_uint_eq(memrt__class_of_data(1), 1);
+}
+
+TEST(a_whole_block_has_the_class_of_its_data)
+{
+    for (unsigned class = 1; class < MEMRT__CLASSES; class++) {
+        size_t bytes = memrt__class_bytes(class);
+        ck_assert_uint_eq(memrt__class_of_bytes(bytes), class);
+        ck_assert_uint_eq(memrt__class_of_data(bytes - MEMRT_HEADER_SIZE), class);
+    }
+}
+
+TEST(blocks_of_a_class_are_lines_so_that_each_begins_on_one)
+{
+    for (unsigned class = 0; class < MEMRT__CLASSES; class++) {
+        ck_assert_uint_eq(memrt__class_bytes(class) % MEMRT__CACHE_LINE, 0);
+    }
+}
+
+TEST(no_more_than_an_eighth_is_lost_and_powers_of_two_lose_nothing)
+{
+    for (size_t size = 1025; size <= MEMRT__CLASS_DATA_MAX; size++) {
+        size_t room = memrt__class_bytes(memrt__class_of_data(size)) - MEMRT_HEADER_SIZE;
+        ck_assert_uint_le((room - size) * 8, size);
+    }
+    for (size_t size = 64; size <= MEMRT__CLASS_DATA_MAX; size *= 2) {
+        ck_assert_uint_eq(memrt__class_bytes(memrt__class_of_data(size)), MEMRT_HEADER_SIZE + size);
+    }
+}
