@@ -1,19 +1,23 @@
 """Jitted functions that live on their runtime's allocations, measured in this process.
 
-usage: kernels.py stock|memrt, with NUMBA_CACHE_DIR set
+usage: kernels.py JOB, a JSON object whose subject has a kind, default or memrt, and a folder `cache`
 
 Prints {kernel: nanoseconds for one iteration} as JSON. Compiled code comes from the cache on disk,
-so that both runtimes run the same machine code.
+so that all runtimes run the same machine code.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import statistics
 import sys
 import time
 
-if sys.argv[1] == "memrt":
+SUBJECT = json.loads(sys.argv[1])["subject"]
+ON_MEMRT = SUBJECT["kind"] == "memrt"
+os.environ["NUMBA_CACHE_DIR"] = SUBJECT["cache"]
+if ON_MEMRT:
     import memrt.numba
 
     memrt.numba.install()
@@ -164,7 +168,7 @@ def measure(function, *arguments: object) -> float:
 
 
 def main() -> None:
-    assert hasattr(_nrt_python, "memrt_version") == (sys.argv[1] == "memrt")
+    assert hasattr(_nrt_python, "memrt_version") == ON_MEMRT
     print(json.dumps({name: measure(*case) for name, case in cases().items()}))
 
 
