@@ -1,7 +1,7 @@
 """Measure memrt against what else a user could pick.
 
-Writes a JSON file and plots for each part into build/bench, prints the tables, and brings
-docs/benchmarks.md up to date; parts that are not measured stay in the page as they are. A quick run
+Writes a JSON file and plots for each part into build/bench and brings docs/benchmarks.md, which has
+all tables, up to date; parts that are not measured stay in the page as they are. A quick run
 writes its page into build/bench, too.
 """
 
@@ -17,14 +17,15 @@ import numba_kernels
 import numpy_ops
 import programs
 import threads
+from goals import GOALS, MET, NOT_MEASURED, judge
 from machine import machine
 from options import Options
 from places import OUT, PAGE
 from plot import plot_result
-from report import PARTS, write_page
+from report import PARTS, cells, write_page
 from result import Result
 from rich.console import Console
-from rich.markdown import Markdown
+from rich.table import Table
 
 MODULES = {
     "alloc": alloc,
@@ -92,18 +93,33 @@ def known(where: Path) -> dict[str, Result]:
     return {part: Result.read(path) for part in PARTS if (path := where / f"{part}.json").exists()}
 
 
+def verdicts(results: dict[str, Result]) -> Table:
+    """How the goals stand that these parts say something about."""
+    table = Table(title="Goals")
+    for heading in ("", "work", "goal", "measured", ""):
+        table.add_column(heading)
+    for verdict in (judge(goal, results) for goal in GOALS):
+        if verdict.state != NOT_MEASURED:
+            table.add_row(*cells(verdict), style="" if verdict.state == MET else "yellow")
+    return table
+
+
 def main() -> None:
     chosen = arguments()
     options = Options(chosen.quick, chosen.rounds, chosen.no_counters, chosen.instructions)
-    console = Console()
+    console = Console(log_path=False)
     where = folder(options)
     where.mkdir(parents=True, exist_ok=True)
-    for part in [] if chosen.report else chosen.parts or PARTS:
+    parts = [] if chosen.report else chosen.parts or list(PARTS)
+    for part in parts:
         result = measure_part(part, options, console)
         result.write(where / f"{part}.json")
         plot_result(result, where)
     page = where / "benchmarks.md" if options.quick else PAGE
-    console.print(Markdown(write_page(known(where), page)))
+    results = known(where)
+    write_page(results, page)
+    shown = {part: found for part, found in results.items() if part in parts or not parts}
+    console.print(verdicts(shown))
     console.print(f"wrote {page.relative_to(PAGE.parents[1])}, and JSON and plots in {where}")
 
 

@@ -7,9 +7,10 @@ import importlib.metadata
 import os
 import platform
 import re
+import subprocess
 from pathlib import Path
 
-from subjects import PRELOADED, library
+from subjects import PACKAGED, PRELOADED, library
 
 PACKAGES = ("memrt", "numpy", "numba")
 
@@ -33,6 +34,18 @@ def huge_pages() -> str:
     return found[1] if found else "unknown"
 
 
+def version(path: str) -> str:
+    """Version of an allocator's library, by whoever installed it."""
+    if PACKAGED in path:
+        return importlib.metadata.version("cmeel-mimalloc")
+    mapped = subprocess.run(["/sbin/ldconfig", "-p"], capture_output=True, text=True).stdout
+    file = re.search(rf"^\t{re.escape(path)} .* => (\S+)$", mapped, re.MULTILINE)[1]
+    query = ["dpkg-query", "--search", str(Path(file).resolve())]
+    owner = subprocess.run(query, capture_output=True, text=True).stdout.split(":")[0]
+    query = ["dpkg-query", "--show", "--showformat=${Version}", owner]
+    return subprocess.run(query, capture_output=True, text=True).stdout or Path(file).resolve().name
+
+
 def machine(packages: tuple[str, ...] = ()) -> dict[str, str]:
     """What somebody needs to know who compares figures."""
     wanted = [*PACKAGES, *packages]
@@ -44,5 +57,5 @@ def machine(packages: tuple[str, ...] = ()) -> dict[str, str]:
         "system": f"Linux {platform.release()}, glibc {platform.libc_ver()[1]}",
         "python": platform.python_version(),
         **{name: importlib.metadata.version(name) for name in wanted},
-        **{name: Path(library(file)).resolve().name for name, file in PRELOADED.items()},
+        **{name: version(library(file)) for name, file in PRELOADED.items()},
     }

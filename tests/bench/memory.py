@@ -7,6 +7,7 @@ from pathlib import Path
 
 from options import Options
 from places import WORKERS, compiled
+from programs import run_program
 from result import Group
 from rounds import Progress, in_turn, run_worker
 from subjects import DEFAULT, MEMRT, Subject, allocators, environments
@@ -16,12 +17,14 @@ GLIBC = "glibc"
 TRACES_PEAK = "Resident peak of recorded traces"
 TRACES_TIME = "Time of recorded traces"
 KEPT = "Kept one second after"
+KEPT_PROGRAMS = "Kept one second after whole programs"
 RELEASED = "Kept after release_unused()"
 CACHED = "Cached after release_unused(), by memrt's statistics"
 TINY = "A million tiny arrays"
 THREADS = "Growth with short-lived threads"
 HANDED = "Growth while blocks are handed over"
 ALLOWED_SHARE, ALLOWED = 0.05, 16 * 1024  # of the peak, and KiB: what may stay
+LINGERING = ("heat equation", "neural network", "group by", "photo pipeline")
 NAMES = (GLIBC, "mimalloc", "tcmalloc", "jemalloc", MEMRT)
 
 
@@ -32,6 +35,13 @@ def groups() -> dict[str, Group]:
         Group(TRACES_PEAK, f"{every} Above what was resident before.", "KiB", GLIBC),
         Group(TRACES_TIME, f"{every} Processor time of one call.", "ns", GLIBC),
         Group(KEPT, f"{after}{ALLOWED // 1024} MiB, whichever is more.", "share", None),
+        Group(
+            KEPT_PROGRAMS,
+            "Resident above what was before, and above what the same program keeps by default, in "
+            "the same shares.",
+            "share",
+            None,
+        ),
         Group(RELEASED, "Resident above what was before.", "KiB", None),
         Group(CACHED, "All blocks have been given back.", "KiB", None),
         Group(TINY, "Resident with 1,000,000 live arrays of 8 to 64 bytes.", "KiB", DEFAULT),
@@ -70,13 +80,31 @@ def measure_trace(found: dict[str, Group], program: str, trace: Path, rounds: in
     replay = str(compiled(WORKERS / "replay.c"))
     for subject in in_turn(subjects(), rounds):
         seen = look("trace", subject, replay=replay, trace=str(trace))
-        share = seen["kept"] / max(ALLOWED_SHARE * seen["peak"], ALLOWED)
+        share = seen["kept"] / allowed(seen["peak"])
         found[TRACES_PEAK].case(program).add(subject.name, seen["peak"])
         found[TRACES_TIME].case(program).add(subject.name, seen["ns"])
         found[KEPT].case(program).add(subject.name, share)
         if subject.name == MEMRT:
             found[RELEASED].case(program).add(subject.name, seen["released"])
             found[CACHED].case(program).add(subject.name, seen["cached"])
+
+
+def allowed(peak: float) -> float:
+    """KiB that may stay after work with that peak."""
+    return max(ALLOWED_SHARE * peak, ALLOWED)
+
+
+def measure_programs(group: Group, rounds: int) -> None:
+    """What whole programs keep, round by round against the default."""
+    usual, *others = environments("mimalloc", "tcmalloc")
+    for program in LINGERING:
+        for _ in range(rounds):
+            base = run_program(program, usual, linger=True)
+            for subject in others:
+                seen = run_program(program, subject, linger=True)
+                more = (seen["after"] - seen["before"]) - (base["after"] - base["before"])
+                share = more / allowed(base["peak"] - base["before"])
+                group.case(program).add(subject.name, share)
 
 
 def measure_growth(group: Group, rounds: int, loop: str, count: int) -> None:
@@ -101,6 +129,8 @@ def measure(options: Options, progress: Progress) -> list[Group]:
     for program, trace in recorded().items():
         progress(f"trace: {program}")
         measure_trace(found, program, trace, rounds)
+    progress(KEPT_PROGRAMS)
+    measure_programs(found[KEPT_PROGRAMS], rounds)
     progress(TINY)
     measure_tiny(found[TINY], rounds)
     progress(THREADS)

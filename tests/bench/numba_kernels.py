@@ -26,8 +26,8 @@ def group() -> Group:
 
 def subjects() -> list[Subject]:
     """Numba's runtime as it is and on tcmalloc, and memrt in its place."""
-    cached = {"cache": str(OUT / "numba-cache")}
-    return [replace(subject, needs=cached) for subject in environments("tcmalloc")]
+    cached = {"NUMBA_CACHE_DIR": str(OUT / "numba-cache")}
+    return [replace(subject, variables=cached) for subject in environments("tcmalloc")]
 
 
 def kernels(subject: Subject) -> dict[str, float]:

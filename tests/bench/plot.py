@@ -11,7 +11,6 @@ matplotlib.use("agg")
 
 import matplotlib.pyplot as plt
 import numpy as np
-
 from result import Group, Result, Spread
 
 MOST = 24  # cases in one plot

@@ -76,7 +76,6 @@ def cell(case: Case, subject: str, group: Group) -> str:
 def table(group: Group) -> list[str]:
     """One group, the reference first."""
     subjects = group.subjects()
-    subjects.sort(key=lambda name: name != group.reference)
     lines = [
         f"### {group.title}",
         "",
@@ -106,7 +105,7 @@ def bound(goal: Goal) -> str:
     return f"{sign} {amount(goal.bound, goal.unit) if goal.unit else number(goal.bound)}"
 
 
-def row(verdict: Verdict) -> str:
+def cells(verdict: Verdict) -> list[str]:
     """One goal and how it stands."""
     goal, spread = verdict.goal, verdict.spread
     found = ""
@@ -114,7 +113,11 @@ def row(verdict: Verdict) -> str:
         found = amount(spread.middle, goal.unit) if goal.unit else ratio(spread)
         found += f", {verdict.case}" if verdict.cases > 1 else ""
         found += f"; {verdict.failed} of {verdict.cases} miss it" if verdict.failed > 1 else ""
-    return f"| {goal.number} | {goal.text} | {bound(goal)} | {found} | {verdict.state} |"
+    return [goal.number, goal.text, bound(goal), found, verdict.state]
+
+
+def row(verdict: Verdict) -> str:
+    return f"| {' | '.join(cells(verdict))} |"
 
 
 def standing(page: str) -> dict[str, str]:
@@ -128,7 +131,9 @@ def goal_rows(results: Mapping[str, Result], page: str, goals: Sequence[Goal]) -
     known = standing(page)
     verdicts = [judge(goal, results) for goal in goals]
     return [
-        known.get(verdict.goal.text, row(verdict)) if verdict.state == NOT_MEASURED else row(verdict)
+        known.get(verdict.goal.text, row(verdict))
+        if verdict.state == NOT_MEASURED
+        else row(verdict)
         for verdict in verdicts
     ]
 

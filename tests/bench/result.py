@@ -63,8 +63,9 @@ class Group:
         return self.cases[-1]
 
     def subjects(self) -> list[str]:
-        """Everybody with a figure, in the order of the first case."""
-        return list(dict.fromkeys(name for case in self.cases for name in case.figures))
+        """Everybody with a figure: the reference first, else by name."""
+        everybody = {name for case in self.cases for name in case.figures}
+        return sorted(everybody, key=lambda name: (name != self.reference, name))
 
 
 @dataclass

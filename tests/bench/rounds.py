@@ -40,6 +40,7 @@ class Server:
 
     def __init__(self, worker: Path, subject: Subject) -> None:
         self.subject = subject
+        self.ways: dict[str, list[str]] = {}  # what was prepared last
         self.process = subprocess.Popen(
             [sys.executable, str(worker), json.dumps(subject.job())],
             env=subject.environment(),

@@ -18,9 +18,8 @@ NRT_ON = "NRT, statistics on"
 DEFAULT = "default"  # NumPy, Numba or a program as it is, on glibc's malloc
 LIMIT = "limit"
 PRELOADED = {"mimalloc": "mimalloc", "tcmalloc": "tcmalloc_minimal", "jemalloc": "jemalloc"}
-ONE_THREAD = {
-    name: "1" for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS")
-}
+PACKAGED = "cmeel.prefix"  # folder of libraries that come from PyPI
+ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS"), "1")
 
 
 @dataclass(frozen=True)
@@ -31,13 +30,14 @@ class Subject:
     kind: str  # what a worker makes of it
     needs: Mapping[str, object] = field(default_factory=dict)  # what that kind needs
     preload: str | None = None  # library that takes the place of the process's malloc
+    variables: Mapping[str, str] = field(default_factory=dict)  # of its environment
 
     def environment(self) -> dict[str, str]:
         """The environment of a process that measures it: nothing else may change its memory."""
         kept = {k: v for k, v in os.environ.items() if not k.startswith(("MEMRT_", "MALLOC_"))}
         kept.pop("LD_PRELOAD", None)
         extra = {"LD_PRELOAD": self.preload} if self.preload else {}
-        return {**kept, **ONE_THREAD, "PYTHONHASHSEED": "0", **extra}
+        return {**kept, **ONE_THREAD, "PYTHONHASHSEED": "0", **self.variables, **extra}
 
     def job(self) -> dict[str, object]:
         """What a worker is told of it."""
@@ -47,7 +47,7 @@ class Subject:
 @cache
 def library(name: str) -> str:
     """Path of an allocator's library: a newer one from PyPI before the system's."""
-    packaged = Path(sysconfig.get_path("purelib")) / "cmeel.prefix" / "lib" / f"lib{name}.so"
+    packaged = Path(sysconfig.get_path("purelib")) / PACKAGED / "lib" / f"lib{name}.so"
     if packaged.exists():
         return str(packaged.resolve())
     found = ctypes.util.find_library(name)

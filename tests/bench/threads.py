@@ -9,7 +9,8 @@ from rounds import Progress, in_turn
 from subjects import Subject, allocators
 
 SIZES = {"64 B": 64, "1 KiB": KIB, "32 KiB": 32 * KIB}
-REPEATS = 7  # the least of them counts: a thread that lost its core says nothing
+REPEATS = 15  # the least of them counts: a thread that lost its core says nothing
+LEAST = 10 << 20  # bytes of a measurement: waking a thread up takes as long as many blocks
 OWN = "Two threads, each its own blocks"
 SCALING = "Two threads against one"
 HANDED = "One thread makes, another gives back"
@@ -25,9 +26,12 @@ def groups() -> dict[str, Group]:
     return {group.title: group for group in found}
 
 
+def job(loop: str, size: int) -> Job:
+    return {"loop": loop, "size": size, "repeats": REPEATS, "least": min(10_000, LEAST // size)}
+
+
 def in_threads(size: int, threads: int, subject: Subject) -> float:
-    job: Job = {"loop": "in_threads", "size": size, "threads": threads, "repeats": REPEATS}
-    return nanoseconds(job, subject)
+    return nanoseconds(job("in_threads", size) | {"threads": threads}, subject)
 
 
 def measure_own(found: dict[str, Group], subject: Subject, name: str, size: int) -> None:
@@ -46,7 +50,7 @@ def measure(options: Options, progress: Progress) -> list[Group]:
         for subject in in_turn(subjects, rounds):
             measure_own(found, subject, name, size)
         progress(f"{HANDED}: {name}")
-        job: Job = {"loop": "handed_over", "size": size, "repeats": REPEATS}
         for subject in in_turn(subjects, rounds):
-            found[HANDED].case(name).add(subject.name, nanoseconds(job, subject))
+            took = nanoseconds(job("handed_over", size), subject)
+            found[HANDED].case(name).add(subject.name, took)
     return list(found.values())

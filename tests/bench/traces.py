@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-
 from places import OUT, WORKERS, compiled
 from programs import PROGRAMS, run_program
 from subjects import DEFAULT, Subject
@@ -27,7 +26,9 @@ def numbered(events: np.ndarray) -> tuple[np.ndarray, int]:
             continue
         before = numbers.pop(old, None) if call == REALLOC else None
         numbers[block] = born
-        kept.append((born, before or 0, size, ALLOC if call == REALLOC and before is None else call))
+        kept.append(
+            (born, before or 0, size, ALLOC if call == REALLOC and before is None else call)
+        )
         born += 1
     return np.array(kept, EVENT), born
 

@@ -1,6 +1,6 @@
 """Time NumPy's work on arrays, on request.
 
-usage: python arrays.py SUBJECT, a JSON object whose kind is default, or memrt for all of NumPy on memrt
+usage: python arrays.py SUBJECT, a JSON object with a kind: default, or memrt for NumPy on memrt
 
 Each line that it reads is a request and gets one line of JSON:
 
@@ -20,12 +20,7 @@ import sys
 import time
 import timeit
 
-ON_MEMRT = json.loads(sys.argv[1])["kind"] == "memrt"
-if ON_MEMRT:
-    import memrt
-
-    memrt.enable()
-
+import memrt
 import numpy as np
 
 PAGE = 4096
@@ -152,7 +147,7 @@ def creation(size: int) -> dict:
         "np.zeros": lambda: np.zeros(count),
         "pyarrow": lambda: np.frombuffer(allocate_buffer(size)),
     }
-    if ON_MEMRT:
+    if memrt.enabled():
         ways["memrt.empty"] = lambda: memrt.empty(count)
         ways["memrt.zeros"] = lambda: memrt.zeros(count)
     return {"": ways}
@@ -193,4 +188,6 @@ def serve() -> None:
 
 if __name__ == "__main__":
     gc.disable()
+    if json.loads(sys.argv[1])["kind"] == "memrt":
+        memrt.enable()
     serve()

@@ -9,6 +9,7 @@ usage: python -I blocks.py JOB, a JSON object:
   threads   for in_threads
   target    aim for this many nanoseconds in one measurement
   repeats   measurements; the figure is their median, or for loops of threads the least
+  least     blocks in one measurement, at the least
   count     in place of target: just run that many, once
 
 Prints {"ns": nanoseconds of one block}.
@@ -139,13 +140,13 @@ def spent(run, count: int) -> int:
     return took
 
 
-def calibrated(run, target: int, step: int) -> int:
+def calibrated(run, target: int, step: int, least: int) -> int:
     """How many blocks take about `target`; finding out warms the subject up."""
-    count = step
+    count = -(-least // step) * step
     spent(run, count)
     while (took := spent(run, count)) < target // 4:
         count *= 2
-    return max(step, int(count * target / took) // step * step)
+    return max(least, step, int(count * target / took) // step * step)
 
 
 def measure(job: dict) -> float:
@@ -154,7 +155,7 @@ def measure(job: dict) -> float:
     step = len(job.get("order", "1"))
     if "count" in job:
         return spent(run, job["count"]) / job["count"]
-    count = calibrated(run, job["target"], step)
+    count = calibrated(run, job["target"], step, job.get("least", 1))
     times = [spent(run, count) for _ in range(job["repeats"])]
     summary = min if job["loop"] in ON_THE_WALL else statistics.median
     return summary(times) / count

@@ -19,7 +19,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 import blocks
-from resident import PEAK, RESIDENT, kibibytes, reset_peak
+from resident import peak, reset_peak, resident
 
 
 class Raw(ctypes.Structure):
@@ -56,11 +56,11 @@ def is_memrt(job: dict) -> bool:
 def afterwards(job: dict, before: int) -> dict[str, float]:
     """What stays a second after, and after release_unused()."""
     time.sleep(1)
-    found: dict[str, float] = {"kept": kibibytes(RESIDENT) - before}
+    found: dict[str, float] = {"kept": resident() - before}
     if is_memrt(job):
         table = Table(job["subject"])
         table.release_unused()
-        found["released"] = kibibytes(RESIDENT) - before
+        found["released"] = resident() - before
         found["cached"] = table.cached()
     return found
 
@@ -78,13 +78,13 @@ def trace(job: dict) -> dict[str, float]:
     arguments = [ctypes.byref(raw), ctypes.c_void_p(events.ctypes.data)]
     live = ctypes.c_void_p(table.ctypes.data)
     reset_peak()
-    before = kibibytes(RESIDENT)
+    before = resident()
     begin = time.process_time_ns()
     if not replay.replay(*arguments, ctypes.c_size_t(len(events)), live):
         raise MemoryError
     spent = time.process_time_ns() - begin
     replay.finish(ctypes.byref(raw), ctypes.c_size_t(count), live)
-    found = {"ns": spent / len(events), "peak": kibibytes(PEAK) - before}
+    found = {"ns": spent / len(events), "peak": peak() - before}
     return found | afterwards(job, before)
 
 
@@ -93,9 +93,9 @@ def growth(job: dict) -> dict[str, float]:
     run = blocks.prepared(job)
     table = Table(job["subject"]) if is_memrt(job) else None
     blocks.spent(run, job["count"] // 10)
-    before, kept = kibibytes(RESIDENT), table.cached() if table else 0.0
+    before, kept = resident(), table.cached() if table else 0.0
     blocks.spent(run, job["count"] - job["count"] // 10)
-    found: dict[str, float] = {"growth": kibibytes(RESIDENT) - before}
+    found: dict[str, float] = {"growth": resident() - before}
     if table:
         found["cached"] = table.cached() - kept
     return found
@@ -110,10 +110,10 @@ def arrays(job: dict) -> dict[str, float]:
     import numpy as np
 
     live = [None] * job["count"]
-    before = kibibytes(RESIDENT)
+    before = resident()
     for i in range(job["count"]):
         live[i] = np.ones(1 + i % 8)
-    return {"resident": kibibytes(RESIDENT) - before}
+    return {"resident": resident() - before}
 
 
 TASKS = {"trace": trace, "growth": growth, "arrays": arrays}

@@ -3,6 +3,7 @@
 usage: python program.py JOB, a JSON object:
 
   module, program   a function of workers/programs
+  times             how often it runs, one after the other; once if not given
   linger            also look at the memory that is resident one second after
   record            file for the trace of its allocations; needs record.c preloaded
 
@@ -21,7 +22,7 @@ import time
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
-from resident import PEAK, RESIDENT, kibibytes, reset_peak
+from resident import peak, reset_peak, resident
 
 
 def recorded(path: str, run) -> None:
@@ -37,15 +38,20 @@ def lingering(found: dict[str, float]) -> None:
     """What stays resident when all is done."""
     gc.collect()
     time.sleep(1)
-    found["after"] = kibibytes(RESIDENT)
+    found["after"] = resident()
 
 
 def measure(job: dict) -> dict[str, float]:
     module = importlib.import_module(f"programs.{job['module']}")
-    run = getattr(module, job["program"])
+    program = getattr(module, job["program"])
+
+    def run() -> None:
+        for _ in range(job.get("times", 1)):
+            program()
+
     gc.collect()
     reset_peak()
-    before = kibibytes(RESIDENT)
+    before = resident()
     faults = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
     begin = time.process_time_ns()
     if "record" in job:
@@ -55,7 +61,7 @@ def measure(job: dict) -> dict[str, float]:
     found = {
         "ns": time.process_time_ns() - begin,
         "faults": resource.getrusage(resource.RUSAGE_SELF).ru_minflt - faults,
-        "peak": kibibytes(PEAK),
+        "peak": peak(),
         "before": before,
     }
     if job.get("linger"):
