@@ -93,7 +93,7 @@ def measure_references(group: Group, subjects: list[Subject], rounds: int) -> No
 
 
 def measure(options: Options, progress: Progress) -> list[Group]:
-    rounds = options.rounds_of(complete=11, quick=3)
+    rounds = options.rounds_of(complete=9, quick=3)
     subjects = allocators(options.uncounted)
     found = groups()
     for title, cases in jobs().items():

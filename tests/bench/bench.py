@@ -111,11 +111,12 @@ def main() -> None:
     where = folder(options)
     where.mkdir(parents=True, exist_ok=True)
     parts = [] if chosen.report else chosen.parts or list(PARTS)
+    page = where / "benchmarks.md" if options.quick else PAGE
     for part in parts:
         result = measure_part(part, options, console)
         result.write(where / f"{part}.json")
         plot_result(result, where)
-    page = where / "benchmarks.md" if options.quick else PAGE
+        write_page(known(where), page)
     results = known(where)
     write_page(results, page)
     shown = {part: found for part, found in results.items() if part in parts or not parts}

@@ -11,6 +11,7 @@ from rounds import Progress, Server, in_turn, servers
 from subjects import DEFAULT, Subject, environments
 
 KIB, MIB = 1 << 10, 1 << 20
+HUGE = 64 * MIB  # arrays that take so long that two rounds in a process must do
 TARGET = 8_000_000  # nanoseconds of one measurement
 PEERS = ("mimalloc", "tcmalloc", "jemalloc")
 EXPRESSION = "An expression, (a - b)**2 + c*a - b/c"
@@ -104,7 +105,8 @@ def time_size(everybody: list[Server], topic: Topic, size: int, rounds: int, gro
         server.ways = server.ask("prepare", topic.name, size)
     for name in everybody[0].ways:
         title = ", ".join(part for part in (name, size_name(size)) if part)
-        time_case(everybody, (topic, name), rounds, group.case(title))
+        fewer = min(rounds, 2) if size >= HUGE else rounds
+        time_case(everybody, (topic, name), fewer, group.case(title))
 
 
 def measure_topic(topic: Topic, options: Options) -> Group:

@@ -12,8 +12,10 @@ matplotlib.use("agg")
 import matplotlib.pyplot as plt
 import numpy as np
 from result import Group, Result, Spread
+from subjects import MEMRT
 
 MOST = 24  # cases in one plot
+WHISKERS = {"fmt": "none", "ecolor": "grey", "elinewidth": 0.9, "capsize": 1.5}
 
 
 def bars(axes, group: Group, names: list[str]) -> None:
@@ -21,6 +23,7 @@ def bars(axes, group: Group, names: list[str]) -> None:
     subjects = [name for name in group.subjects() if name != group.reference]
     width = 0.8 / len(subjects)
     against = (group.reference,) if group.reference else ()
+    colours = {name: "black" if name == MEMRT else f"C{i}" for i, name in enumerate(subjects)}
     for index, subject in enumerate(subjects):
         cases = [(i, group.case(name)) for i, name in enumerate(names)]
         places, spreads = [], []
@@ -30,8 +33,9 @@ def bars(axes, group: Group, names: list[str]) -> None:
                 spreads.append(Spread.of(case.ratios(subject, *against)))
         middles = np.array([spread.middle for spread in spreads])
         errors = [middles - [s.low for s in spreads], [s.high for s in spreads] - middles]
-        axes.bar(places, middles, width, label=subject, yerr=errors, capsize=1.5,
-                 error_kw={"linewidth": 0.7})  # fmt: skip
+        start = 1 if group.reference else 0  # a bar upwards is slower, one downwards faster
+        axes.bar(places, middles - start, width, start, color=colours[subject], label=subject)
+        axes.errorbar(places, middles, errors, **WHISKERS)
 
 
 def label(axes, group: Group, names: list[str]) -> None:
@@ -39,9 +43,11 @@ def label(axes, group: Group, names: list[str]) -> None:
     if group.reference:
         axes.axhline(1, color="black", linewidth=0.8)
         axes.set_yscale("log")
+        axes.yaxis.set_major_formatter("{x:g}")
+        axes.yaxis.set_minor_formatter("")
     axes.set_ylabel(f"ratio to {group.reference}" if group.reference else group.unit)
     axes.set_title(group.title)
-    axes.legend(fontsize=7, ncols=4)
+    axes.figure.legend(fontsize=7, ncols=6, loc="outside lower center")
     axes.grid(axis="y", which="both", linewidth=0.3)
 
 

@@ -54,6 +54,8 @@ def amount(figure: float, unit: str) -> str:
 
 def number(figure: float) -> str:
     """A ratio with as many digits as mean something."""
+    if 0 < abs(figure) < 0.1:
+        return f"{figure:.1g}"
     return f"{figure:.2f}" if abs(figure) < 100 else f"{figure:,.0f}"
 
 

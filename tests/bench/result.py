@@ -63,9 +63,13 @@ class Group:
         return self.cases[-1]
 
     def subjects(self) -> list[str]:
-        """Everybody with a figure: the reference first, else by name."""
+        """Everybody with a figure: the reference first, memrt last, else by name."""
         everybody = {name for case in self.cases for name in case.figures}
-        return sorted(everybody, key=lambda name: (name != self.reference, name))
+
+        def place(name: str) -> tuple[bool, bool, str]:
+            return name != self.reference, name.startswith("memrt"), name
+
+        return sorted(everybody, key=place)
 
 
 @dataclass

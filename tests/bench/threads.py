@@ -42,7 +42,7 @@ def measure_own(found: dict[str, Group], subject: Subject, name: str, size: int)
 
 
 def measure(options: Options, progress: Progress) -> list[Group]:
-    rounds = options.rounds_of(complete=11, quick=3)
+    rounds = options.rounds_of(complete=7, quick=3)
     subjects = allocators(options.uncounted)
     found = groups()
     for name, size in SIZES.items():

@@ -11,6 +11,7 @@ usage: python -I blocks.py JOB, a JSON object:
   repeats   measurements; the figure is their median, or for loops of threads the least
   least     blocks in one measurement, at the least
   count     in place of target: just run that many, once
+  counting  path of the compiled counting.c, to count the instructions of `count` blocks
 
 Prints {"ns": nanoseconds of one block}.
 """
@@ -140,6 +141,19 @@ def spent(run, count: int) -> int:
     return took
 
 
+def counted(run, counting):
+    """The same, with callgrind's eyes open; a first call has brought all code and memory in."""
+
+    def run_counted(count: int) -> int:
+        run(count)
+        counting.start_counting()
+        took = run(count)
+        counting.stop_counting()
+        return took
+
+    return run_counted
+
+
 def calibrated(run, target: int, step: int, least: int) -> int:
     """How many blocks take about `target`; finding out warms the subject up."""
     count = -(-least // step) * step
@@ -153,6 +167,8 @@ def measure(job: dict) -> float:
     """Nanoseconds of one block."""
     run = prepared(job)
     step = len(job.get("order", "1"))
+    if "counting" in job:
+        run = counted(run, ctypes.CDLL(job["counting"]))
     if "count" in job:
         return spent(run, job["count"]) / job["count"]
     count = calibrated(run, job["target"], step, job.get("least", 1))
