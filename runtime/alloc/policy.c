@@ -20,13 +20,17 @@ bool memrt__is_name(const char *name)
     return strnlen(name, MEMRT_NAME_MAX + 1) <= MEMRT_NAME_MAX;
 }
 
+/// `alignment` 0: nobody named one.
 static void fill(memrt_policy_t *policy, uint32_t index, const char *name, size_t alignment)
 {
+    bool named = alignment != 0 || memrt__options.alignment != MEMRT_ALIGN_MIN;
+    alignment = alignment != 0 ? alignment : memrt__options.alignment;
     policy->account.index = index;
     policy->account.shared = &policy->shared;
     policy->alignment = memrt__size_max(alignment, MEMRT_ALIGN_MIN);
     policy->refs = 1;
     policy->quick = memrt__is_pool(&policy->allocator) && policy->alignment == MEMRT_HEADER_SIZE;
+    policy->tiny = policy->quick && !named;
     memcpy(policy->name, name, strlen(name) + 1);
     memrt__account_enter(&policy->account);
 }
@@ -44,7 +48,7 @@ void memrt__policy_start(void)
     if (choose_allocator(NULL, &memrt__default_policy.allocator) != MEMRT_OK) {
         memrt__abort("no memory for the guard of MEMRT_CHECK");
     }
-    fill(&memrt__default_policy, 0, "default", memrt__options.alignment);
+    fill(&memrt__default_policy, 0, "default", 0);
     memrt__policies[0] = &memrt__default_policy;
     limit = 1;
 }
@@ -106,7 +110,6 @@ static memrt_status_t enter(memrt_policy_t *policy, const char *name, size_t ali
 static memrt_status_t make(const memrt_policy_options_t *options, memrt_policy_t **out)
 {
     const char *name = options->name == NULL ? "policy" : options->name;
-    size_t alignment = options->alignment == 0 ? memrt__options.alignment : options->alignment;
     memrt_policy_t *policy =
         memrt__failure_due() ? NULL : aligned_alloc(MEMRT__CACHE_LINE, sizeof(*policy));
     if (policy == NULL) {
@@ -117,7 +120,7 @@ static memrt_status_t make(const memrt_policy_options_t *options, memrt_policy_t
     if (status != MEMRT_OK) {
         goto free_policy;
     }
-    status = enter(policy, name, alignment);
+    status = enter(policy, name, options->alignment);
     if (status != MEMRT_OK) {
         goto free_guard;
     }

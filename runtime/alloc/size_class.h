@@ -30,9 +30,23 @@ static inline unsigned memrt__class_of_bytes(size_t bytes)
     return bytes <= MEMRT_HEADER_SIZE ? 0 : memrt__class_of_data(bytes - MEMRT_HEADER_SIZE);
 }
 
+/// Blocks of a few bytes have classes of their own, by 32 bytes, with a smaller header.
+#define MEMRT__TINY_HEADER 16u
+#define MEMRT__TINY_MAX 64u
+#define MEMRT__CLASS_TINY 97u
+
+/// Class of the smallest tiny block with room for `size` bytes of data, 1 to MEMRT__TINY_MAX.
+static inline unsigned memrt__class_of_tiny(size_t size)
+{
+    return MEMRT__CLASS_TINY + (unsigned)(size + MEMRT__TINY_HEADER - 1) / 32;
+}
+
 /// Bytes of a block of the class.
 static inline size_t memrt__class_bytes(unsigned class)
 {
+    if (class >= MEMRT__CLASS_TINY) {
+        return 32 * ((size_t)(class - MEMRT__CLASS_TINY) + 1);
+    }
     if (class <= 16) {
         return 64 * ((size_t)class + 1);
     }
@@ -40,6 +54,7 @@ static inline size_t memrt__class_bytes(unsigned class)
     return MEMRT_HEADER_SIZE + 64 * (((size_t)(class - 1) % 8 + 9) << shift);
 }
 
-_Static_assert(MEMRT__CLASSES == 97, "header alone, 16 by 64, 80 in eighths");
+_Static_assert(MEMRT__CLASS_TINY == 97, "header alone, 16 by 64, 80 in eighths");
+_Static_assert(MEMRT__CLASSES == 100, "and three tiny ones");
 
 #endif

@@ -52,6 +52,11 @@ static inline bool memrt__cas_acquire(size_t *p, size_t expected, size_t desired
     return atomic_compare_exchange_strong_explicit(MEMRT__WORD(p), &expected, desired,
                                                    memory_order_acquire, memory_order_relaxed);
 }
+static inline bool memrt__cas_release(size_t *p, size_t expected, size_t desired)
+{
+    return atomic_compare_exchange_strong_explicit(MEMRT__WORD(p), &expected, desired,
+                                                   memory_order_release, memory_order_relaxed);
+}
 static inline bool memrt__cas_relaxed(size_t *p, size_t expected, size_t desired)
 {
     return atomic_compare_exchange_strong_explicit(MEMRT__WORD(p), &expected, desired,
@@ -110,6 +115,10 @@ static inline size_t memrt__fetch_sub1_release(size_t *p)
 static inline bool memrt__cas_acquire(size_t *p, size_t expected, size_t desired)
 {
     return AO_compare_and_swap_acquire(MEMRT__WORD(p), expected, desired) != 0;
+}
+static inline bool memrt__cas_release(size_t *p, size_t expected, size_t desired)
+{
+    return AO_compare_and_swap_release(MEMRT__WORD(p), expected, desired) != 0;
 }
 static inline bool memrt__cas_relaxed(size_t *p, size_t expected, size_t desired)
 {

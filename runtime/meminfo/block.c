@@ -7,6 +7,7 @@
 #include "runtime/base/os.h"
 #include "runtime/base/size.h"
 #include "runtime/debug/live.h"
+#include "runtime/meminfo/tiny.h"
 
 _Static_assert(sizeof(memrt_meminfo_t) == MEMRT_HEADER_SIZE, "the header is one line");
 _Static_assert(offsetof(memrt_meminfo_t, refct) == 0, "compiled code counts at 0");
@@ -64,14 +65,15 @@ bool memrt__block_is_sound(const memrt_meminfo_t *mi)
 {
     unsigned known = MEMRT__FLAG_MEMINFO | MEMRT__FLAG_LISTED | MEMRT__FLAG_WATCHED |
                      MEMRT__FLAG_READONLY | MEMRT__FLAG_PART | MEMRT__FLAG_QUICK |
-                     MEMRT__FLAG_PROMOTED | MEMRT__FLAG_CLASS;
+                     MEMRT__FLAG_PROMOTED | MEMRT__FLAG_TINY | MEMRT__FLAG_CLASS;
     unsigned flags = memrt__flags_load_relaxed(&mi->flags);
     bool kinds = mi->kind >= MEMRT_KIND_INLINE && mi->kind <= MEMRT_KIND_BLOCK &&
                  mi->align_log2 <= memrt__log2(MEMRT_ALIGN_MAX);
     layout_t layout;
     return kinds && (flags & ~known) == 0 && (flags & MEMRT__FLAG_LISTED) != 0 &&
            mi->policy < MEMRT__ACCOUNTS && memrt__policies[mi->policy] != NULL &&
-           (!memrt__has_data((memrt_kind_t)mi->kind) || memrt__block_of(mi->data) == mi) &&
+           (!memrt__has_data((memrt_kind_t)mi->kind) || (flags & MEMRT__FLAG_TINY) != 0 ||
+            memrt__block_of(mi->data) == mi) &&
            lay_out((memrt_kind_t)mi->kind, mi->size, (size_t)1 << mi->align_log2, &layout) &&
            (mi->external_allocator != NULL || mi->lead == layout.lead);
 }
@@ -280,6 +282,54 @@ void memrt__block_promote(memrt_meminfo_t *mi)
     }
 }
 
+/// The layout of a header alone, until it stands for the block.
+#define KIND_HEADER MEMRT_KIND_ADOPTED
+
+memrt_meminfo_t *memrt__block_new_tiny(memrt_policy_t *policy, void *data, size_t size)
+{
+    memrt__block_request_t request = {.policy = policy, .kind = KIND_HEADER};
+    layout_t layout;
+    char *start = NULL;
+    if (lay_out(request.kind, 0, policy->alignment, &layout)) {
+        start = obtain(&request, &layout);
+    }
+    if (start == NULL) {
+        memrt__block_refused(policy);
+        return NULL;
+    }
+    memrt_meminfo_t *mi = write_header(start, &request, &layout, policy->alignment);
+    mi->kind = MEMRT_KIND_BLOCK;
+    mi->flags = MEMRT__FLAG_MEMINFO | MEMRT__FLAG_PROMOTED | MEMRT__FLAG_TINY;
+    memrt__block_set_data(mi, data, size);
+    mi->refct = 2;
+    return mi;
+}
+
+void memrt__block_born_tiny(const memrt_meminfo_t *mi)
+{
+    memrt__tally_t tally = memrt__tally(&memrt__policy_of(mi)->account);
+    memrt__tally_in(&tally, &tally.shard->promoted_in, 1);
+    memrt__tally_in(&tally, &tally.shard->extra_in, MEMRT_HEADER_SIZE);
+}
+
+void memrt__block_discard_tiny(memrt_meminfo_t *mi)
+{
+    mi->kind = KIND_HEADER;
+    layout_t layout = layout_of(mi);
+    give_back(mi, layout.bytes, layout.align);
+}
+
+/// The header goes first: with the block, the policy may be gone.
+static void delete_tiny(memrt_meminfo_t *mi)
+{
+    void *data = mi->data;
+    memrt__tally_t tally = memrt__tally(&memrt__policy_of(mi)->account);
+    memrt__tally_out(&tally, &tally.shard->promoted_out, 1);
+    memrt__tally_out(&tally, &tally.shard->extra_out, MEMRT_HEADER_SIZE);
+    memrt__block_discard_tiny(mi);
+    memrt__tiny_end(data);
+}
+
 void memrt__watcher_set(const memrt_watcher_t *next)
 {
     memrt__store_release((size_t *)&watcher, (size_t)next);
@@ -316,6 +366,10 @@ void memrt__block_delete(memrt_meminfo_t *mi)
         if ((flags & MEMRT__FLAG_LISTED) != 0) {
             memrt__live_remove((uintptr_t)mi);
         }
+    }
+    if (MEMRT__UNLIKELY((flags & MEMRT__FLAG_TINY) != 0)) {
+        delete_tiny(mi);
+        return;
     }
     memrt__thread_t *self = memrt__thread_self();
     bool quick = (flags & MEMRT__FLAG_QUICK) != 0 && self != NULL;

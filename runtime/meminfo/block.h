@@ -28,6 +28,7 @@
 #define MEMRT__FLAG_PART 16u     ///< data of a resizable MemInfo, which is who to speak of
 #define MEMRT__FLAG_QUICK 32u    ///< a block of its size's class in the pool, right at its header
 #define MEMRT__FLAG_PROMOTED 64u ///< was a block before it counted as a MemInfo
+#define MEMRT__FLAG_TINY 128u    ///< the MemInfo of a tiny block, a header without data
 
 /// The class of a quick block stands in these bits of its flags.
 #define MEMRT__FLAG_CLASS_AT 8
@@ -109,6 +110,14 @@ static inline bool memrt__block_is_part(const memrt_meminfo_t *mi)
     unsigned both = MEMRT__FLAG_PART | MEMRT__FLAG_MEMINFO;
     return (memrt__flags_load_relaxed(&mi->flags) & both) == MEMRT__FLAG_PART;
 }
+
+/// Header for a tiny block that is to have one, with a count of 2: who has the data, and the caller.
+/// NULL: out of memory, counted as failed.
+memrt_meminfo_t *memrt__block_new_tiny(memrt_policy_t *policy, void *data, size_t size);
+
+/// It is the one: count it. Or it is not, because another thread was first.
+void memrt__block_born_tiny(const memrt_meminfo_t *mi);
+void memrt__block_discard_tiny(memrt_meminfo_t *mi);
 
 /// Count a block as a MemInfo from now on, once.
 void memrt__block_promote(memrt_meminfo_t *mi);

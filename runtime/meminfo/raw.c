@@ -4,6 +4,7 @@
 
 #include "runtime/base/size.h"
 #include "runtime/debug/live.h"
+#include "runtime/meminfo/tiny.h"
 
 static void *new_data(const memrt__block_request_t *request)
 {
@@ -11,12 +12,21 @@ static void *new_data(const memrt__block_request_t *request)
     return mi == NULL ? NULL : memrt__block_born(mi)->data;
 }
 
+/// The short ways. NULL: none is open.
+static inline void *alloc_quick(memrt_policy_t *policy, size_t size)
+{
+    if (memrt__tiny_fits(policy, size)) {
+        return memrt__tiny_alloc(policy, size);
+    }
+    memrt_meminfo_t *mi = memrt__block_new_quick(policy, size, MEMRT_KIND_BLOCK);
+    return mi == NULL ? NULL : mi + 1;
+}
+
 void *memrt__raw_alloc(void *policy, size_t size)
 {
-    memrt_meminfo_t *mi =
-        memrt__block_new_quick(memrt__policy_or_default(policy), size, MEMRT_KIND_BLOCK);
-    if (MEMRT__LIKELY(mi != NULL)) {
-        return mi + 1;
+    void *data = alloc_quick(memrt__policy_or_default(policy), size);
+    if (MEMRT__LIKELY(data != NULL)) {
+        return data;
     }
     memrt__block_request_t request = {
         .policy = memrt__policy_or_default(policy), .size = size, .kind = MEMRT_KIND_BLOCK};
@@ -32,9 +42,9 @@ void *memrt__raw_calloc(void *policy, size_t count, size_t size)
         return NULL;
     }
     if (request.size <= MEMRT__QUICK_ZERO) {
-        memrt_meminfo_t *mi = memrt__block_new_quick(request.policy, request.size, request.kind);
-        if (mi != NULL) {
-            return memset(mi + 1, 0, request.size);
+        void *data = alloc_quick(request.policy, request.size);
+        if (data != NULL) {
+            return memset(data, 0, request.size);
         }
     }
     return new_data(&request);
@@ -60,6 +70,9 @@ void *memrt__raw_realloc(void *policy, void *data, size_t size)
     if (data == NULL) {
         return memrt__raw_alloc(policy, size);
     }
+    if (memrt__is_tiny(data)) {
+        return memrt__tiny_realloc(data, size);
+    }
     memrt_meminfo_t *mi = memrt__block_of(data);
     if (!memrt__block_claim(mi)) {
         return part_from_shared(mi, size);
@@ -75,13 +88,21 @@ void memrt__raw_free(void *policy, void *data, size_t size)
 {
     (void)policy;
     (void)size;
-    if (data != NULL) {
+    if (MEMRT__UNLIKELY(data == NULL)) {
+        return;
+    }
+    if (memrt__is_tiny(data)) {
+        memrt__tiny_free(data);
+    } else {
         memrt__meminfo_release(memrt__block_of(data));
     }
 }
 
 memrt_status_t memrt__raw_meminfo(void *data, memrt_meminfo_t **out)
 {
+    if (memrt__is_tiny(data)) {
+        return memrt__tiny_meminfo(data, out);
+    }
     memrt_meminfo_t *mi = memrt__block_of(data);
     memrt__meminfo_acquire(mi);
     memrt__block_promote(mi);

@@ -18,7 +18,12 @@
 ///     live bytes    == sum(bytes_in) - sum(bytes_out)
 ///                   == account.flushed + sum(bytes_in - bytes_out - told)
 
-#define MEMRT__KINDS (MEMRT_KIND_BLOCK + 1)
+/// Tiny blocks are blocks to everybody else.
+#define MEMRT__KIND_TINY (MEMRT_KIND_BLOCK + 1)
+#define MEMRT__KINDS (MEMRT__KIND_TINY + 1)
+
+/// By how much the header of a tiny block is smaller.
+#define MEMRT__TINY_SAVES 48u
 
 /// What one thread did for one account. Words in pairs: what came in, what went out. A reader that
 /// takes the outs first (acquire) and the ins after sees no more outs than ins: the outs are

@@ -180,11 +180,18 @@ static size_t sum_of(const size_t *by_kind)
     return sum;
 }
 
+/// Of blocks by kind, those that are MemInfos from their birth.
+static size_t meminfos(const size_t *by_kind)
+{
+    return sum_of(by_kind) - by_kind[MEMRT_KIND_BLOCK] - by_kind[MEMRT__KIND_TINY];
+}
+
 /// Every block has a header and what it holds of data; `extra` is what goes beyond that.
 static size_t reserved(const memrt__shard_t *sum)
 {
     size_t blocks = sum_of(sum->made) - sum_of(sum->freed);
-    return blocks * MEMRT_HEADER_SIZE + (sum->bytes_in - sum->bytes_out) +
+    size_t tiny = sum->made[MEMRT__KIND_TINY] - sum->freed[MEMRT__KIND_TINY];
+    return blocks * MEMRT_HEADER_SIZE - tiny * MEMRT__TINY_SAVES + (sum->bytes_in - sum->bytes_out) +
            (sum->extra_in - sum->extra_out);
 }
 
@@ -195,8 +202,8 @@ void memrt__stats_read(const memrt__account_t *account, memrt_stats_t *out)
     const memrt__shard_t *sum = &walk.sum;
     out->alloc = sum_of(sum->made);
     out->free = sum_of(sum->freed);
-    out->mi_alloc = out->alloc - sum->made[MEMRT_KIND_BLOCK] + sum->promoted_in;
-    out->mi_free = out->free - sum->freed[MEMRT_KIND_BLOCK] + sum->promoted_out;
+    out->mi_alloc = meminfos(sum->made) + sum->promoted_in;
+    out->mi_free = meminfos(sum->freed) + sum->promoted_out;
     out->realloc = sum->realloc;
     out->failed = sum->failed;
     out->live = above_zero(sum->bytes_in - sum->bytes_out);

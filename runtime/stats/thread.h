@@ -11,7 +11,7 @@
 #define MEMRT__CHUNK 16u
 
 /// Number of size classes; size_class.h says which.
-#define MEMRT__CLASSES 97
+#define MEMRT__CLASSES 100
 
 /// Blocks of one class that the thread keeps, the last given back on top.
 ///
@@ -116,6 +116,15 @@ static inline void memrt__tally_grow(const memrt__tally_t *tally, size_t bytes)
     } else {
         memrt__fetch_add_relaxed(&tally->shard->bytes_in, bytes);
         memrt__account_add_shared(tally->account, bytes);
+    }
+}
+
+/// `bytes` that came in are not new: they are those of a block that goes.
+static inline void memrt__tally_ungrow(const memrt__tally_t *tally, size_t bytes)
+{
+    memrt__tally_in(tally, &tally->shard->bytes_in, (size_t)0 - bytes);
+    if (!tally->own) {
+        memrt__account_add_shared(tally->account, (size_t)0 - bytes);
     }
 }
 

@@ -208,7 +208,7 @@ TEST(a_watched_block_tells_of_its_resizes_and_death_and_others_do_not)
     static const memrt_watcher_t watcher = {sizeof(watcher), see_resize, see_death};
     memset(&seen, 0, sizeof(seen));
     api->set_watcher(&watcher);
-    void *plain = api->block_alloc(NULL, 10), *watched = api->block_alloc(NULL, 10);
+    void *plain = api->block_alloc(NULL, 100), *watched = api->block_alloc(NULL, 100);
     api->watch(memrt__block_of(watched));
     uintptr_t stood = (uintptr_t)watched;
     plain = api->block_realloc(NULL, plain, 3000);
@@ -230,7 +230,7 @@ TEST(a_watched_block_may_die_when_the_watcher_is_gone)
     static const memrt_watcher_t watcher = {sizeof(watcher), see_resize, see_death};
     memset(&seen, 0, sizeof(seen));
     api->set_watcher(&watcher);
-    void *watched = api->block_alloc(NULL, 10);
+    void *watched = api->block_alloc(NULL, 100);
     api->watch(memrt__block_of(watched));
     api->set_watcher(NULL);
     watched = api->block_realloc(NULL, watched, 100);

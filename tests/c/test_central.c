@@ -103,7 +103,7 @@ TEST(a_block_that_is_said_to_be_clean_is_zero_and_a_used_one_is_not_said_to_be)
 TEST(a_shortage_gives_what_there_is_and_then_nothing)
 {
     begin();
-    unsigned class = MEMRT__CLASSES - 1;
+    unsigned class = MEMRT__CLASS_TINY - 1;
     size_t taken, more;
     bool clean;
     void *anchor = memrt__central_take_one(class, &clean);

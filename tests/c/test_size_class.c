@@ -7,7 +7,7 @@ TEST(every_size_has_the_smallest_class_that_holds_it)
 {
     for (size_t size = 1; size <= MEMRT__CLASS_DATA_MAX; size++) {
         unsigned class = memrt__class_of_data(size);
-        ck_assert_uint_lt(class, MEMRT__CLASSES);
+        ck_assert_uint_lt(class, MEMRT__CLASS_TINY);
         ck_assert_uint_ge(memrt__class_bytes(class), MEMRT_HEADER_SIZE + size);
         ck_assert_uint_lt(memrt__class_bytes(class - 1), MEMRT_HEADER_SIZE + size);
     }
@@ -15,8 +15,8 @@ TEST(every_size_has_the_smallest_class_that_holds_it)
 
 TEST(the_last_class_holds_the_largest_size)
 {
-    ck_assert_uint_eq(memrt__class_of_data(MEMRT__CLASS_DATA_MAX), MEMRT__CLASSES - 1);
-    ck_assert_uint_eq(memrt__class_bytes(MEMRT__CLASSES - 1), MEMRT__CLASS_BYTES_MAX);
+    ck_assert_uint_eq(memrt__class_of_data(MEMRT__CLASS_DATA_MAX), MEMRT__CLASS_TINY - 1);
+    ck_assert_uint_eq(memrt__class_bytes(MEMRT__CLASS_TINY - 1), MEMRT__CLASS_BYTES_MAX);
     ck_assert_uint_le(MEMRT__CLASS_BYTES_MAX, MEMRT__SPAN_MAX);
 }
 
@@ -31,7 +31,7 @@ TEST(a_header_alone_has_class_0_and_nothing_else_has)
 
 TEST(a_whole_block_has_the_class_of_its_data)
 {
-    for (unsigned class = 1; class < MEMRT__CLASSES; class++) {
+    for (unsigned class = 1; class < MEMRT__CLASS_TINY; class++) {
         size_t bytes = memrt__class_bytes(class);
         ck_assert_uint_eq(memrt__class_of_bytes(bytes), class);
         ck_assert_uint_eq(memrt__class_of_data(bytes - MEMRT_HEADER_SIZE), class);
@@ -40,7 +40,7 @@ TEST(a_whole_block_has_the_class_of_its_data)
 
 TEST(blocks_of_a_class_are_lines_so_that_each_begins_on_one)
 {
-    for (unsigned class = 0; class < MEMRT__CLASSES; class++) {
+    for (unsigned class = 0; class < MEMRT__CLASS_TINY; class++) {
         ck_assert_uint_eq(memrt__class_bytes(class) % MEMRT__CACHE_LINE, 0);
     }
 }
@@ -53,5 +53,16 @@ TEST(no_more_than_an_eighth_is_lost_and_powers_of_two_lose_nothing)
     }
     for (size_t size = 64; size <= MEMRT__CLASS_DATA_MAX; size *= 2) {
         ck_assert_uint_eq(memrt__class_bytes(memrt__class_of_data(size)), MEMRT_HEADER_SIZE + size);
+    }
+}
+
+TEST(every_tiny_size_has_the_smallest_tiny_class_with_room_for_it)
+{
+    for (size_t size = 1; size <= MEMRT__TINY_MAX; size++) {
+        unsigned class = memrt__class_of_tiny(size);
+        ck_assert_uint_ge(class, MEMRT__CLASS_TINY);
+        ck_assert_uint_lt(class, MEMRT__CLASSES);
+        ck_assert_uint_ge(memrt__class_bytes(class), MEMRT__TINY_HEADER + size);
+        ck_assert_uint_lt(memrt__class_bytes(class), MEMRT__TINY_HEADER + size + 32);
     }
 }

@@ -1,0 +1,57 @@
+#ifndef MEMRT_MEMINFO_TINY_H
+#define MEMRT_MEMINFO_TINY_H
+
+#include "runtime/meminfo/meminfo.h"
+
+/// Blocks of a few bytes, for which a header of 64 would be most of what they take.
+///
+///     | memrt__tiny_t, 16 | data |
+///     ^ at a multiple of 32
+///
+/// So tiny data is never at a multiple of 64, where the data of every other block is: the address
+/// tells the two apart. A tiny block has one holder, who knows it by its data. Its MemInfo is a
+/// header of its own, made when somebody asks for it; from then on its count holds the block.
+///
+/// Policies that name an alignment have no tiny blocks, nor has a process that tracks or checks.
+
+typedef struct memrt__tiny {
+    size_t meminfo;  ///< its MemInfo, or 0; release by who makes it, acquire by who looks
+    uint16_t policy; ///< index; fixed
+    uint16_t size;   ///< bytes, as asked for
+    uint32_t class;  ///< fixed
+} memrt__tiny_t;
+
+_Static_assert(sizeof(memrt__tiny_t) == MEMRT__TINY_HEADER, "data is at 16 modulo 32");
+
+static inline bool memrt__is_tiny(const void *data)
+{
+    return ((uintptr_t)data & (MEMRT_ALIGN_MIN - 1)) != 0;
+}
+
+static inline memrt__tiny_t *memrt__tiny_of(const void *data)
+{
+    return (memrt__tiny_t *)((uintptr_t)data - sizeof(memrt__tiny_t));
+}
+
+/// Whether a request may be met by a tiny block.
+static inline bool memrt__tiny_fits(const memrt_policy_t *policy, size_t size)
+{
+    return size - 1 < MEMRT__TINY_MAX && policy->tiny && !memrt__is_watchful();
+}
+
+/// Data of a new tiny block. NULL: no memory for one, nothing counted.
+void *memrt__tiny_alloc(memrt_policy_t *policy, size_t size);
+
+/// The holder gives the block up.
+void memrt__tiny_free(void *data);
+
+/// The last reference to its MemInfo is gone, and so is that.
+void memrt__tiny_end(void *data);
+
+/// As memrt__raw_realloc().
+void *memrt__tiny_realloc(void *data, size_t size);
+
+/// As memrt__raw_meminfo().
+memrt_status_t memrt__tiny_meminfo(void *data, memrt_meminfo_t **out) MEMRT_MUST_CHECK;
+
+#endif

@@ -1,0 +1,234 @@
+#include "support/suite.h"
+
+#include <pthread.h>
+#include <string.h>
+
+#include "runtime/meminfo/tiny.h"
+#include "support/books.h"
+#include "support/crew.h"
+#include "support/pattern.h"
+
+/// A thread's first block makes its record, which tiny blocks need.
+static void *tiny_block(size_t size)
+{
+    api->block_free(NULL, api->block_alloc(NULL, 1000), 0);
+    void *data = api->block_alloc(NULL, size);
+    ck_assert_ptr_nonnull(data);
+    ck_assert(memrt__is_tiny(data));
+    return data;
+}
+
+static bool has_tiny_blocks(void)
+{
+    return memrt__policy_default()->tiny;
+}
+
+#define SKIP_WITHOUT_TINY()                                                                        \
+    if (!has_tiny_blocks()) {                                                                      \
+        return; /* MEMRT_CACHE is off */                                                           \
+    }
+
+TEST(tiny_data_is_at_16_modulo_32_and_other_data_at_a_multiple_of_64)
+{
+    SKIP_WITHOUT_TINY();
+    for (size_t size = 1; size <= 3 * (size_t)MEMRT__TINY_MAX; size++) {
+        void *data = size <= MEMRT__TINY_MAX ? tiny_block(size) : api->block_alloc(NULL, size);
+        ck_assert_uint_eq((uintptr_t)data % (size <= MEMRT__TINY_MAX ? 32 : 64),
+                          size <= MEMRT__TINY_MAX ? 16 : 0);
+        memset(data, 0xAB, size);
+        api->block_free(NULL, data, size);
+    }
+}
+
+TEST(a_policy_that_names_an_alignment_has_it_for_few_bytes_too)
+{
+    memrt_policy_options_t options = {.struct_size = sizeof(options), .alignment = 64};
+    memrt_policy_t *policy;
+    ck_assert_int_eq(api->policy_new(&options, &policy), MEMRT_OK);
+    for (int round = 0; round < 10; round++) {
+        void *data = api->block_alloc(policy, 8);
+        ck_assert_uint_eq((uintptr_t)data % 64, 0);
+        api->block_free(policy, data, 8);
+    }
+    api->policy_release(policy);
+}
+
+TEST(tiny_blocks_are_counted_like_others)
+{
+    SKIP_WITHOUT_TINY();
+    api->block_free(NULL, tiny_block(8), 0);
+    memrt_stats_t before = stats_of(NULL);
+    void *data = api->block_alloc(NULL, 40);
+    memrt_stats_t now = stats_of(NULL);
+    ck_assert_uint_eq(now.alloc, before.alloc + 1);
+    ck_assert_uint_eq(now.mi_alloc, before.mi_alloc);
+    ck_assert_uint_eq(now.live, before.live + 40);
+    ck_assert_uint_eq(now.reserved - now.cached, before.reserved - before.cached + 40 + 16);
+    api->block_free(NULL, data, 40);
+    now = stats_of(NULL);
+    ck_assert_uint_eq(now.free, before.free + 1);
+    ck_assert_uint_eq(now.live, before.live);
+    ck_assert_uint_eq(now.reserved - now.cached, before.reserved - before.cached);
+}
+
+TEST(zeroed_tiny_blocks_are_zero)
+{
+    SKIP_WITHOUT_TINY();
+    for (size_t size = 1; size <= MEMRT__TINY_MAX; size++) {
+        void *data = tiny_block(size);
+        memset(data, 0xFF, size);
+        api->block_free(NULL, data, size);
+        data = api->block_calloc(NULL, size, 1);
+        ck_assert(pattern_is_zero(data, size));
+        api->block_free(NULL, data, size);
+    }
+}
+
+TEST(a_tiny_block_gets_a_meminfo_that_holds_it)
+{
+    SKIP_WITHOUT_TINY();
+    books_t before = books_now();
+    char *data = tiny_block(10);
+    strcpy(data, "contents");
+    memrt_meminfo_t *mi, *again;
+    ck_assert_int_eq(api->block_meminfo(data, &mi), MEMRT_OK);
+    ck_assert_int_eq(api->block_meminfo(data, &again), MEMRT_OK);
+    ck_assert_ptr_eq(mi, again);
+    ck_assert_uint_eq(api->refcount(mi), 3);
+    ck_assert_uint_eq(api->size(mi), 10);
+    ck_assert_ptr_eq(api->get_data(mi), data);
+    ck_assert_uint_eq(stats_of(NULL).mi_alloc, before.stats.mi_alloc + 1);
+    api->block_free(NULL, data, 10);
+    api->release(again);
+    ck_assert_str_eq(data, "contents");
+    api->release(mi);
+    books_expect_no_leak(&before);
+}
+
+TEST(the_holder_may_be_the_last)
+{
+    SKIP_WITHOUT_TINY();
+    books_t before = books_now();
+    void *data = tiny_block(10);
+    memrt_meminfo_t *mi;
+    ck_assert_int_eq(api->block_meminfo(data, &mi), MEMRT_OK);
+    api->release(mi);
+    ck_assert_uint_eq(api->refcount(mi), 1);
+    api->block_free(NULL, data, 10);
+    books_expect_no_leak(&before);
+}
+
+TEST(a_meminfo_of_a_tiny_block_can_be_named_and_found)
+{
+    SKIP_WITHOUT_TINY();
+    void *data = tiny_block(10);
+    memrt_meminfo_t *mi, *found;
+    ck_assert_int_eq(api->block_meminfo(data, &mi), MEMRT_OK);
+    ck_assert_int_eq(api->set_name(mi, "few bytes"), MEMRT_OK);
+    ck_assert_int_eq(api->find(data, &found), MEMRT_OK);
+    ck_assert_ptr_eq(found, mi);
+    api->release(found);
+    api->release(mi);
+    api->block_free(NULL, data, 10);
+    ck_assert_int_eq(api->find(data, &found), MEMRT_ENOENT);
+}
+
+TEST(resizing_keeps_contents_and_counts_a_resize_alone)
+{
+    SKIP_WITHOUT_TINY();
+    static const size_t sizes[] = {1, 16, 17, 48, 49, 64, 65, 1000};
+    enum { SIZES = sizeof(sizes) / sizeof(sizes[0]) };
+    for (size_t from = 0; from < SIZES - 2; from++) {
+        for (size_t to = 0; to < SIZES; to++) {
+            books_t before = books_now();
+            void *data = tiny_block(sizes[from]);
+            memrt_stats_t made = stats_of(NULL);
+            pattern_write(data, sizes[from], 7);
+            data = api->block_realloc(NULL, data, sizes[to]);
+            ck_assert_ptr_nonnull(data);
+            ck_assert(pattern_holds(data, memrt__size_min(sizes[from], sizes[to]), 7));
+            memrt_stats_t now = stats_of(NULL);
+            ck_assert_uint_eq(now.alloc, made.alloc);
+            ck_assert_uint_eq(now.free, made.free);
+            ck_assert_uint_eq(now.realloc, made.realloc + 1);
+            ck_assert_uint_eq(now.live, made.live + sizes[to] - sizes[from]);
+            size_t growth = sizes[to] > sizes[from] ? sizes[to] - sizes[from] : 0;
+            ck_assert_uint_eq(now.total, made.total + growth);
+            api->block_free(NULL, data, 0);
+            books_expect_no_leak(&before);
+        }
+    }
+}
+
+TEST(a_resize_that_fails_keeps_the_tiny_block)
+{
+    SKIP_WITHOUT_TINY();
+    char *data = tiny_block(10);
+    strcpy(data, "contents");
+    memrt_stats_t before = stats_of(NULL);
+    memrt_failure_plan_t plan = {.struct_size = sizeof(plan), .nth = 1, .every = 1};
+    ck_assert_int_eq(api->fail_allocations(&plan), MEMRT_OK);
+    ck_assert_ptr_null(api->block_realloc(NULL, data, 1000));
+    memrt_meminfo_t *mi;
+    ck_assert_int_eq(api->block_meminfo(data, &mi), MEMRT_ENOMEM);
+    ck_assert_int_eq(api->fail_allocations(NULL), MEMRT_OK);
+    ck_assert_str_eq(data, "contents");
+    memrt_stats_t now = stats_of(NULL);
+    ck_assert_uint_eq(now.live, before.live);
+    ck_assert_uint_eq(now.failed, before.failed + 2);
+    ck_assert_uint_eq(now.realloc, before.realloc);
+    api->block_free(NULL, data, 10);
+}
+
+TEST(a_shared_tiny_block_is_copied_by_a_resize)
+{
+    SKIP_WITHOUT_TINY();
+    char *data = tiny_block(10);
+    strcpy(data, "contents");
+    memrt_meminfo_t *mi;
+    ck_assert_int_eq(api->block_meminfo(data, &mi), MEMRT_OK);
+    char *own = api->block_realloc(NULL, data, 20);
+    ck_assert_ptr_ne(own, data);
+    strcpy(own, "mine");
+    ck_assert_str_eq(api->get_data(mi), "contents");
+    ck_assert_uint_eq(api->refcount(mi), 1);
+    api->release(mi);
+    api->block_free(NULL, own, 20);
+}
+
+typedef struct race {
+    void *data;
+    memrt_meminfo_t *got[4];
+    pthread_barrier_t together;
+} race_t;
+
+static void ask(size_t index, void *context)
+{
+    race_t *race = context;
+    for (int round = 0; round < 2000; round++) {
+        if (index == 0) {
+            race->data = api->block_alloc(NULL, 24);
+            REQUIRE(race->data != NULL);
+        }
+        pthread_barrier_wait(&race->together);
+        REQUIRE(api->block_meminfo(race->data, &race->got[index]) == MEMRT_OK);
+        pthread_barrier_wait(&race->together);
+        REQUIRE(race->got[index] == race->got[0]);
+        pthread_barrier_wait(&race->together);
+        api->release(race->got[index]);
+        if (index == 0) {
+            api->block_free(NULL, race->data, 24);
+        }
+    }
+}
+
+TEST(threads_that_ask_at_once_get_the_same_meminfo)
+{
+    SKIP_WITHOUT_TINY();
+    books_t before = books_now();
+    race_t race;
+    pthread_barrier_init(&race.together, NULL, 4);
+    crew_run(4, ask, &race);
+    pthread_barrier_destroy(&race.together);
+    books_expect_no_leak(&before);
+}
