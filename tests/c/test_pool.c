@@ -320,9 +320,8 @@ TEST(a_block_made_the_short_way_goes_back_the_long_way_and_the_other_way_round)
 
 TEST(a_quick_block_stays_in_the_class_of_its_size_however_it_is_resized)
 {
-    static const size_t sizes[] = {1,     64,    65,     1024, 1025,
-                                   30000, 70000, 1 << 20, 0,   (1 << 20) + 1,
-                                   7,     5 << 20, 100};
+    static const size_t sizes[] = {
+        1, 64, 65, 1024, 1025, 30000, 70000, 1 << 20, 0, (1 << 20) + 1, 7, 5 << 20, 100};
     memrt_policy_t *policy = pool_policy(0);
     warm_up(policy);
     for (size_t from = 0; from < sizeof(sizes) / sizeof(sizes[0]); from++) {
