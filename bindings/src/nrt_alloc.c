@@ -76,9 +76,23 @@ static memrt_meminfo_t *shown(memrt_meminfo_t *mi)
     return NULL;
 }
 
+static memrt_meminfo_t *make_plain(size_t size, const memrt_new_options_t *options)
+{
+    memrt_meminfo_t *mi = memrt__api()->allocate(size);
+    if (mi != NULL) {
+        mi->dtor = options->dtor;
+        mi->dtor_info = options->dtor_info;
+    }
+    return shown(mi);
+}
+
 static memrt_meminfo_t *make(size_t size, memrt_new_options_t *options)
 {
     memrt_meminfo_t *mi;
+    if (atomic_load_explicit(&entered, memory_order_relaxed) == 0 &&
+        options->alignment <= MEMRT_ALIGN_MIN && options->external == NULL) {
+        return make_plain(size, options);
+    }
     options->struct_size = sizeof(*options);
     options->policy = policy_now();
     return memrt__api()->meminfo_new(size, options, &mi) == MEMRT_OK ? shown(mi) : NULL;
@@ -107,9 +121,6 @@ static size_t power_of_two(unsigned align)
 
 memrt_meminfo_t *memrt__nrt_alloc(size_t size)
 {
-    if (atomic_load_explicit(&entered, memory_order_relaxed) == 0) {
-        return shown(memrt__api()->allocate(size));
-    }
     memrt_new_options_t options = {0};
     return make(size, &options);
 }

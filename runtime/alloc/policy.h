@@ -39,6 +39,11 @@ static inline memrt_policy_t *memrt__policy_default(void)
     return &memrt__default_policy;
 }
 
+static inline memrt_policy_t *memrt__policy_or_default(memrt_policy_t *policy)
+{
+    return policy == NULL ? memrt__policy_default() : policy;
+}
+
 /// Make the default policy, index 0, according to the options. Once, before anything else.
 void memrt__policy_start(void);
 

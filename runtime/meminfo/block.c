@@ -28,16 +28,11 @@ typedef struct layout {
     size_t bytes; ///< of the whole block
 } layout_t;
 
-static bool has_data(memrt_kind_t kind)
-{
-    return kind == MEMRT_KIND_INLINE || kind == MEMRT_KIND_BLOCK;
-}
-
 /// False: the size overflows.
 static bool lay_out(memrt_kind_t kind, size_t size, size_t alignment, layout_t *out)
 {
     out->align = memrt__size_max(alignment, MEMRT_ALIGN_MIN);
-    if (!has_data(kind)) {
+    if (!memrt__has_data(kind)) {
         out->lead = out->bytes = MEMRT_HEADER_SIZE;
         return true;
     }
@@ -76,7 +71,7 @@ bool memrt__block_is_sound(const memrt_meminfo_t *mi)
     layout_t layout;
     return kinds && (flags & ~known) == 0 && (flags & MEMRT__FLAG_LISTED) != 0 &&
            mi->policy < MEMRT__ACCOUNTS && memrt__policies[mi->policy] != NULL &&
-           (!has_data((memrt_kind_t)mi->kind) || memrt__block_of(mi->data) == mi) &&
+           (!memrt__has_data((memrt_kind_t)mi->kind) || memrt__block_of(mi->data) == mi) &&
            lay_out((memrt_kind_t)mi->kind, mi->size, (size_t)1 << mi->align_log2, &layout) &&
            (mi->external_allocator != NULL || mi->lead == layout.lead);
 }
@@ -136,10 +131,13 @@ static void give_back(memrt_meminfo_t *mi, size_t bytes, size_t align)
 /// Blocks that came the long way go back the short one where they can.
 static unsigned flags_for(const memrt__block_request_t *request, const layout_t *layout)
 {
-    bool quick = request->policy->quick && request->external == NULL && has_data(request->kind) &&
-                 memrt__is_quick_size(request->size) && layout->align == MEMRT_HEADER_SIZE;
+    bool data = memrt__has_data(request->kind);
+    bool quick = request->policy->quick && request->external == NULL &&
+                 layout->align == MEMRT_HEADER_SIZE &&
+                 (!data || memrt__is_quick_size(request->size));
     if (quick) {
-        return memrt__quick_flags(request->kind, memrt__class_of_data(request->size));
+        unsigned class = data ? memrt__class_of_data(request->size) : 0;
+        return memrt__quick_flags(request->kind, class);
     }
     return request->kind == MEMRT_KIND_BLOCK ? 0 : MEMRT__FLAG_MEMINFO;
 }
@@ -150,8 +148,8 @@ static memrt_meminfo_t *write_header(char *start, const memrt__block_request_t *
     memrt_meminfo_t *mi = (memrt_meminfo_t *)(start + layout->lead - MEMRT_HEADER_SIZE);
     *mi = (memrt_meminfo_t){
         .refct = 0,
-        .data = has_data(request->kind) ? start + layout->lead : NULL,
-        .size = has_data(request->kind) ? request->size : 0,
+        .data = memrt__has_data(request->kind) ? start + layout->lead : NULL,
+        .size = memrt__has_data(request->kind) ? request->size : 0,
         .external_allocator = request->external,
         .policy = (uint16_t)request->policy->account.index,
         .kind = (uint8_t)request->kind,
@@ -166,7 +164,7 @@ static memrt_meminfo_t *write_header(char *start, const memrt__block_request_t *
 /// caches nothing is known.
 static size_t extra_of(const memrt_meminfo_t *mi, size_t bytes)
 {
-    size_t data = has_data((memrt_kind_t)mi->kind) ? mi->size : 0;
+    size_t data = memrt__has_data((memrt_kind_t)mi->kind) ? mi->size : 0;
     return bytes - MEMRT_HEADER_SIZE - data;
 }
 
@@ -175,7 +173,7 @@ static void count_birth(const memrt_meminfo_t *mi)
     memrt__tally_t tally = memrt__tally(&memrt__policy_of(mi)->account);
     memrt__tally_in(&tally, &tally.shard->made[mi->kind], 1);
     memrt__tally_in(&tally, &tally.shard->extra_in, extra_of(mi, layout_of(mi).bytes));
-    if (has_data((memrt_kind_t)mi->kind)) {
+    if (memrt__has_data((memrt_kind_t)mi->kind)) {
         memrt__tally_grow(&tally, mi->size);
     }
 }
@@ -194,7 +192,7 @@ static void count_death(const death_t *death)
     memrt__tally_t tally = memrt__tally(death->account);
     memrt__tally_out(&tally, &tally.shard->promoted_out, death->promoted);
     memrt__tally_out(&tally, &tally.shard->extra_out, death->extra);
-    if (has_data(death->kind)) {
+    if (memrt__has_data(death->kind)) {
         memrt__tally_shrink(&tally, death->size);
     } else if (death->kind == MEMRT_KIND_ADOPTED) {
         memrt__tally_out(&tally, &tally.shard->adopted_out, death->size);
@@ -319,15 +317,25 @@ void memrt__block_delete(memrt_meminfo_t *mi)
             memrt__live_remove((uintptr_t)mi);
         }
     }
-    layout_t layout = layout_of(mi);
+    memrt__thread_t *self = memrt__thread_self();
+    bool quick = (flags & MEMRT__FLAG_QUICK) != 0 && self != NULL;
+    layout_t layout = {0};
+    if (!quick) {
+        layout = layout_of(mi);
+    }
     death_t death = {
         .account = &memrt__policy_of(mi)->account,
         .kind = (memrt_kind_t)mi->kind,
         .promoted = (flags & MEMRT__FLAG_PROMOTED) != 0,
         .size = mi->size,
-        .extra = extra_of(mi, layout.bytes),
+        .extra = quick ? 0 : extra_of(mi, layout.bytes),
     };
-    give_back(mi, layout.bytes, layout.align);
+    if (quick) {
+        memrt__store_relaxed(&mi->refct, 0);
+        memrt__cache_give(self, memrt__class_in(flags), mi);
+    } else {
+        give_back(mi, layout.bytes, layout.align);
+    }
     count_death(&death);
 }
 
@@ -410,9 +418,56 @@ static void renew_class(memrt_meminfo_t *mi)
     }
 }
 
+/// To another class: header and data move, the old block goes to the cache. NULL: the bin of the
+/// new class is empty.
+static memrt_meminfo_t *move_quick(memrt__thread_t *self, memrt_meminfo_t *mi, unsigned class,
+                                   size_t size)
+{
+    memrt_meminfo_t *moved = memrt__bin_pop(&self->bins[class]);
+    if (moved == NULL) {
+        return NULL;
+    }
+    unsigned old_class = memrt__class_in(mi->flags);
+    memcpy(moved, mi, MEMRT_HEADER_SIZE + memrt__size_min(mi->size, size));
+    moved->data = moved + 1;
+    moved->flags = (moved->flags & ~MEMRT__FLAG_CLASS) | class << MEMRT__FLAG_CLASS_AT;
+    memrt__store_relaxed(&mi->refct, 0);
+    memrt__cache_give(self, old_class, mi);
+    return moved;
+}
+
+memrt_meminfo_t *memrt__block_resize_quick(memrt_meminfo_t *mi, size_t size)
+{
+    unsigned flags = memrt__flags_load_relaxed(&mi->flags);
+    unsigned special = MEMRT__FLAG_LISTED | MEMRT__FLAG_WATCHED;
+    memrt__thread_t *self = memrt__self;
+    if ((flags & (MEMRT__FLAG_QUICK | special)) != MEMRT__FLAG_QUICK || self == NULL ||
+        !memrt__is_quick_size(size) || memrt__is_watchful()) {
+        return NULL;
+    }
+    memrt__account_t *account = &memrt__policy_of(mi)->account;
+    memrt__shard_t *shard = memrt__thread_shard(self, account->index);
+    unsigned class = memrt__class_of_data(size);
+    size_t old_size = mi->size;
+    if (shard != NULL && class != memrt__class_in(flags)) {
+        mi = move_quick(self, mi, class, size);
+    }
+    if (shard == NULL || mi == NULL) {
+        return NULL;
+    }
+    mi->size = size;
+    memrt__own_add(&shard->realloc, 1);
+    if (size > old_size) {
+        memrt__shard_grow(shard, account, size - old_size);
+    } else {
+        memrt__shard_shrink(shard, account, old_size - size);
+    }
+    return mi;
+}
+
 memrt_meminfo_t *memrt__block_resize(memrt_meminfo_t *mi, size_t size)
 {
-    MEMRT__ASSERT(mi->external_allocator == NULL && has_data((memrt_kind_t)mi->kind));
+    MEMRT__ASSERT(mi->external_allocator == NULL && memrt__has_data((memrt_kind_t)mi->kind));
     void *old_data = mi->data;
     size_t old_size = mi->size;
     memrt_policy_t *policy = memrt__policy_of(mi);

@@ -56,6 +56,9 @@ memrt_meminfo_t *memrt__block_new(const memrt__block_request_t *request);
 static inline memrt_meminfo_t *memrt__block_new_quick(memrt_policy_t *policy, size_t size,
                                                       memrt_kind_t kind);
 
+/// The same for a header without data, for adopted and resizable MemInfos.
+static inline memrt_meminfo_t *memrt__header_new_quick(memrt_policy_t *policy, memrt_kind_t kind);
+
 /// Up to this many bytes are cleared; above, the allocator may have some that are zero already.
 #define MEMRT__QUICK_ZERO ((size_t)16 << 10)
 
@@ -86,6 +89,10 @@ bool memrt__block_claim(memrt_meminfo_t *mi);
 /// Resize a claimed block and give the claim up. NULL: out of memory, counted as failed, nothing
 /// changed.
 memrt_meminfo_t *memrt__block_resize(memrt_meminfo_t *mi, size_t size);
+
+/// The same the short way, for a block that nobody else holds nor can find. NULL: that way is not
+/// open, and nothing happened.
+memrt_meminfo_t *memrt__block_resize_quick(memrt_meminfo_t *mi, size_t size);
 
 /// Whether the header of a listed block says what a header can say. A write before the start of the
 /// data reaches its last words first.
@@ -124,6 +131,18 @@ static inline bool memrt__is_quick_size(size_t size)
     return size - 1 < MEMRT__CLASS_DATA_MAX;
 }
 
+static inline unsigned memrt__class_in(unsigned flags)
+{
+    return (flags & MEMRT__FLAG_CLASS) >> MEMRT__FLAG_CLASS_AT;
+}
+
+/// Whether somebody wants to know of new blocks, or have them fail.
+static inline bool memrt__is_watchful(void)
+{
+    return (memrt__load_relaxed(&memrt__tracking) | memrt__load_relaxed(&memrt__failure_armed)) !=
+           0;
+}
+
 /// Flags of a new block that goes back the short way.
 static inline unsigned memrt__quick_flags(memrt_kind_t kind, unsigned class)
 {
@@ -136,8 +155,7 @@ static inline memrt_meminfo_t *memrt__block_new_quick(memrt_policy_t *policy, si
 {
     memrt__thread_t *self = memrt__self;
     if (MEMRT__UNLIKELY(self == NULL || !policy->quick || !memrt__is_quick_size(size) ||
-                        memrt__load_relaxed(&memrt__tracking) != 0 ||
-                        memrt__load_relaxed(&memrt__failure_armed) != 0)) {
+                        memrt__is_watchful())) {
         return NULL;
     }
     uint32_t index = policy->account.index;
@@ -165,18 +183,56 @@ static inline memrt_meminfo_t *memrt__block_new_quick(memrt_policy_t *policy, si
     return mi;
 }
 
+static inline memrt_meminfo_t *memrt__header_new_quick(memrt_policy_t *policy, memrt_kind_t kind)
+{
+    memrt__thread_t *self = memrt__self;
+    if (MEMRT__UNLIKELY(self == NULL || !policy->quick || memrt__is_watchful())) {
+        return NULL;
+    }
+    uint32_t index = policy->account.index;
+    memrt__shard_t *shard = memrt__thread_shard(self, index);
+    memrt_meminfo_t *mi = shard == NULL ? NULL : memrt__bin_pop(&self->bins[0]);
+    if (MEMRT__UNLIKELY(mi == NULL)) {
+        return NULL;
+    }
+    *mi = (memrt_meminfo_t){
+        .refct = 1,
+        .policy = (uint16_t)index,
+        .kind = (uint8_t)kind,
+        .align_log2 = 6,
+        .lead = MEMRT_HEADER_SIZE,
+        .flags = memrt__quick_flags(kind, 0),
+    };
+    memrt__own_add(&shard->made[kind], 1);
+    return mi;
+}
+
+/// Take back what memrt__header_new_quick() just made, as if it had never been.
+static inline void memrt__header_undo_quick(memrt_meminfo_t *mi)
+{
+    memrt__thread_t *self = memrt__self;
+    memrt__own_add(&memrt__thread_shard(self, mi->policy)->made[mi->kind], (size_t)-1);
+    memrt__bin_push(&self->bins[0], mi);
+}
+
+static inline bool memrt__has_data(memrt_kind_t kind)
+{
+    return kind == MEMRT_KIND_INLINE || kind == MEMRT_KIND_BLOCK;
+}
+
 static inline bool memrt__block_delete_quick(memrt_meminfo_t *mi)
 {
     unsigned flags = memrt__flags_load_relaxed(&mi->flags);
     unsigned special = MEMRT__FLAG_LISTED | MEMRT__FLAG_WATCHED | MEMRT__FLAG_PROMOTED;
     memrt__thread_t *self = memrt__self;
     if (MEMRT__UNLIKELY((flags & (MEMRT__FLAG_QUICK | special)) != MEMRT__FLAG_QUICK ||
-                        mi->dtor != NULL || self == NULL)) {
+                        mi->dtor != NULL || self == NULL ||
+                        !memrt__has_data((memrt_kind_t)mi->kind))) {
         return false;
     }
     size_t size = mi->size;
     memrt__shard_t *shard = memrt__thread_shard(self, mi->policy);
-    memrt__bin_t *bin = &self->bins[(flags & MEMRT__FLAG_CLASS) >> MEMRT__FLAG_CLASS_AT];
+    memrt__bin_t *bin = &self->bins[memrt__class_in(flags)];
     if (MEMRT__UNLIKELY(shard == NULL || !memrt__shard_can_shrink(shard, size) ||
                         memrt__bin_is_full(bin))) {
         return false;

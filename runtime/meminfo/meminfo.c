@@ -3,7 +3,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "runtime/base/check.h"
 #include "runtime/base/size.h"
 #include "runtime/debug/live.h"
 #include "runtime/meminfo/resizable.h"
@@ -21,23 +20,48 @@ static bool is_alignment(size_t alignment)
     return alignment == 0 || (memrt__is_power_of_two(alignment) && alignment <= MEMRT_ALIGN_MAX);
 }
 
-memrt_status_t memrt__meminfo_options(const memrt_new_options_t *options, memrt_new_options_t *out)
+static bool is_complete(const memrt_new_options_t *options)
 {
-    memrt_new_options_t all = {0};
+    return options != NULL && options->struct_size >= sizeof(*options);
+}
+
+static memrt_status_t complete(const memrt_new_options_t *options, memrt_new_options_t *out)
+{
+    *out = (memrt_new_options_t){0};
     if (options != NULL) {
         if (options->struct_size < sizeof(options->struct_size)) {
             return MEMRT_EINVAL;
         }
-        memcpy(&all, options, memrt__size_min(options->struct_size, sizeof(all)));
+        memcpy(out, options, memrt__size_min(options->struct_size, sizeof(*out)));
     }
-    if (!is_alignment(all.alignment) || (all.name != NULL && !memrt__is_name(all.name))) {
+    return MEMRT_OK;
+}
+
+memrt_status_t memrt__meminfo_options(const memrt_new_options_t *options, memrt_new_options_t *room,
+                                      const memrt_new_options_t **out)
+{
+    if (!is_complete(options)) {
+        memrt_status_t status = complete(options, room);
+        if (status != MEMRT_OK) {
+            return status;
+        }
+        options = room;
+    }
+    if (!is_alignment(options->alignment) ||
+        (options->name != NULL && !memrt__is_name(options->name))) {
         return MEMRT_EINVAL;
     }
-    if (all.policy == NULL) {
-        all.policy = memrt__policy_default();
-    }
-    *out = all;
+    *out = options;
     return MEMRT_OK;
+}
+
+void memrt__meminfo_dress_plainly(memrt_meminfo_t *mi, const memrt_new_options_t *options)
+{
+    mi->dtor = options->dtor;
+    mi->dtor_info = options->dtor_info;
+    if (options->readonly) {
+        memrt__flags_set_relaxed(&mi->flags, MEMRT__FLAG_READONLY);
+    }
 }
 
 memrt_status_t memrt__meminfo_dress(memrt_meminfo_t *mi, const memrt_new_options_t *options)
@@ -45,15 +69,11 @@ memrt_status_t memrt__meminfo_dress(memrt_meminfo_t *mi, const memrt_new_options
     if (options->name != NULL) {
         memrt_status_t status = memrt__meminfo_set_name(mi, options->name);
         if (status != MEMRT_OK) {
-            memrt__block_refused(options->policy);
+            memrt__block_refused(memrt__policy_or_default(options->policy));
             return status;
         }
     }
-    mi->dtor = options->dtor;
-    mi->dtor_info = options->dtor_info;
-    if (options->readonly) {
-        memrt__flags_set_relaxed(&mi->flags, MEMRT__FLAG_READONLY);
-    }
+    memrt__meminfo_dress_plainly(mi, options);
     return MEMRT_OK;
 }
 
@@ -82,14 +102,13 @@ static memrt_meminfo_t *new_plain(size_t size, const memrt_new_options_t *option
         (options->zeroed && size > MEMRT__QUICK_ZERO)) {
         return NULL;
     }
-    memrt_meminfo_t *mi = memrt__block_new_quick(options->policy, size, MEMRT_KIND_INLINE);
+    memrt_meminfo_t *mi =
+        memrt__block_new_quick(memrt__policy_or_default(options->policy), size, MEMRT_KIND_INLINE);
     if (mi != NULL) {
         if (options->zeroed) {
             memset(mi->data, 0, size);
         }
-        memrt_status_t status = memrt__meminfo_dress(mi, options);
-        MEMRT__ASSERT(status == MEMRT_OK);
-        (void)status;
+        memrt__meminfo_dress_plainly(mi, options);
     }
     return mi;
 }
@@ -97,27 +116,28 @@ static memrt_meminfo_t *new_plain(size_t size, const memrt_new_options_t *option
 memrt_status_t memrt__meminfo_new(size_t size, const memrt_new_options_t *options,
                                   memrt_meminfo_t **out)
 {
-    memrt_new_options_t all;
-    memrt_status_t status = memrt__meminfo_options(options, &all);
+    memrt_new_options_t room;
+    const memrt_new_options_t *all;
+    memrt_status_t status = memrt__meminfo_options(options, &room, &all);
     if (status != MEMRT_OK) {
         return status;
     }
-    memrt_meminfo_t *plain = new_plain(size, &all);
+    memrt_meminfo_t *plain = new_plain(size, all);
     if (plain != NULL) {
         *out = plain;
         return MEMRT_OK;
     }
-    memrt__block_request_t request = {.policy = all.policy,
+    memrt__block_request_t request = {.policy = memrt__policy_or_default(all->policy),
                                       .size = size,
-                                      .alignment = all.alignment,
+                                      .alignment = all->alignment,
                                       .kind = MEMRT_KIND_INLINE,
-                                      .zeroed = all.zeroed != 0,
-                                      .external = all.external};
+                                      .zeroed = all->zeroed != 0,
+                                      .external = all->external};
     memrt_meminfo_t *mi = memrt__block_new(&request);
     if (mi == NULL) {
         return MEMRT_ENOMEM;
     }
-    status = memrt__meminfo_dress(mi, &all);
+    status = memrt__meminfo_dress(mi, all);
     if (status != MEMRT_OK) {
         memrt__block_discard(mi);
         return status;
@@ -137,20 +157,33 @@ static void take_over(memrt_meminfo_t *mi, void *data, size_t size)
 memrt_status_t memrt__meminfo_adopt(void *data, size_t size, const memrt_new_options_t *options,
                                     memrt_meminfo_t **out)
 {
-    memrt_new_options_t all;
-    memrt_status_t status = memrt__meminfo_options(options, &all);
+    memrt_new_options_t room;
+    const memrt_new_options_t *all;
+    memrt_status_t status = memrt__meminfo_options(options, &room, &all);
     if (status != MEMRT_OK) {
         return status;
     }
-    if ((data == NULL && size != 0) || all.zeroed || all.alignment != 0 || all.external != NULL) {
+    if ((data == NULL && size != 0) || all->zeroed || all->alignment != 0 ||
+        all->external != NULL) {
         return MEMRT_EINVAL;
     }
-    memrt__block_request_t request = {.policy = all.policy, .kind = MEMRT_KIND_ADOPTED};
+    if (all->name == NULL) {
+        memrt_meminfo_t *mi =
+            memrt__header_new_quick(memrt__policy_or_default(all->policy), MEMRT_KIND_ADOPTED);
+        if (mi != NULL) {
+            memrt__meminfo_dress_plainly(mi, all);
+            take_over(mi, data, size);
+            *out = mi;
+            return MEMRT_OK;
+        }
+    }
+    memrt__block_request_t request = {.policy = memrt__policy_or_default(all->policy),
+                                      .kind = MEMRT_KIND_ADOPTED};
     memrt_meminfo_t *mi = memrt__block_new(&request);
     if (mi == NULL) {
         return MEMRT_ENOMEM;
     }
-    status = memrt__meminfo_dress(mi, &all);
+    status = memrt__meminfo_dress(mi, all);
     if (status != MEMRT_OK) {
         memrt__block_discard(mi);
         return status;
@@ -184,11 +217,14 @@ void memrt__meminfo_call_dtor(memrt_meminfo_t *mi)
 {
     if (mi->dtor != NULL && memrt__load_relaxed(&shut_down) == 0) {
         mi->dtor(mi->data, mi->size, mi->dtor_info);
+        mi->dtor = NULL;
     }
     if (mi->kind == MEMRT_KIND_RESIZABLE) {
         memrt__resizable_free(mi, mi->data);
     }
-    memrt__block_delete(mi);
+    if (!memrt__block_delete_quick(mi)) {
+        memrt__block_delete(mi);
+    }
 }
 
 /// Who holds the only reference to a block that nobody can find needs no atomic operation.
@@ -197,7 +233,10 @@ void memrt__meminfo_release_last(memrt_meminfo_t *mi)
     if (MEMRT__LIKELY(memrt__block_delete_quick(mi))) {
         return;
     }
-    if (memrt__fetch_sub1_release(&mi->refct) == 1) {
+    if ((memrt__flags_load_relaxed(&mi->flags) & MEMRT__FLAG_LISTED) == 0) {
+        memrt__store_relaxed(&mi->refct, 0);
+        memrt__meminfo_call_dtor(mi);
+    } else if (memrt__fetch_sub1_release(&mi->refct) == 1) {
         (void)memrt__load_acquire(&mi->refct);
         memrt__meminfo_call_dtor(mi);
     }

@@ -18,13 +18,17 @@ memrt_status_t memrt__meminfo_new(size_t size, const memrt_new_options_t *option
 memrt_status_t memrt__meminfo_adopt(void *data, size_t size, const memrt_new_options_t *options,
                                     memrt_meminfo_t **out) MEMRT_MUST_CHECK;
 
-/// Read and verify what a caller filled in; NULL gives the defaults. `out->policy` is never NULL.
-memrt_status_t memrt__meminfo_options(const memrt_new_options_t *options,
-                                      memrt_new_options_t *out) MEMRT_MUST_CHECK;
+/// Read and verify what a caller filled in; NULL gives the defaults. `*out` is the caller's struct,
+/// or `room` where that lacks something.
+memrt_status_t memrt__meminfo_options(const memrt_new_options_t *options, memrt_new_options_t *room,
+                                      const memrt_new_options_t **out) MEMRT_MUST_CHECK;
 
 /// Give a new MemInfo what the options say beyond its block. MEMRT_ENOMEM: no room for the name.
 memrt_status_t memrt__meminfo_dress(memrt_meminfo_t *mi,
                                     const memrt_new_options_t *options) MEMRT_MUST_CHECK;
+
+/// The same for options without a name: nothing can fail.
+void memrt__meminfo_dress_plainly(memrt_meminfo_t *mi, const memrt_new_options_t *options);
 
 /// Run the destructor of a MemInfo whose count is zero, then delete it.
 void memrt__meminfo_call_dtor(memrt_meminfo_t *mi);

@@ -5,11 +5,6 @@
 #include "runtime/base/size.h"
 #include "runtime/debug/live.h"
 
-static memrt_policy_t *or_default(void *policy)
-{
-    return policy == NULL ? memrt__policy_default() : policy;
-}
-
 static void *new_data(const memrt__block_request_t *request)
 {
     memrt_meminfo_t *mi = memrt__block_new(request);
@@ -18,19 +13,20 @@ static void *new_data(const memrt__block_request_t *request)
 
 void *memrt__raw_alloc(void *policy, size_t size)
 {
-    memrt_meminfo_t *mi = memrt__block_new_quick(or_default(policy), size, MEMRT_KIND_BLOCK);
+    memrt_meminfo_t *mi =
+        memrt__block_new_quick(memrt__policy_or_default(policy), size, MEMRT_KIND_BLOCK);
     if (MEMRT__LIKELY(mi != NULL)) {
         return mi + 1;
     }
     memrt__block_request_t request = {
-        .policy = or_default(policy), .size = size, .kind = MEMRT_KIND_BLOCK};
+        .policy = memrt__policy_or_default(policy), .size = size, .kind = MEMRT_KIND_BLOCK};
     return new_data(&request);
 }
 
 void *memrt__raw_calloc(void *policy, size_t count, size_t size)
 {
     memrt__block_request_t request = {
-        .policy = or_default(policy), .kind = MEMRT_KIND_BLOCK, .zeroed = true};
+        .policy = memrt__policy_or_default(policy), .kind = MEMRT_KIND_BLOCK, .zeroed = true};
     if (!memrt__size_mul(count, size, &request.size)) {
         memrt__block_refused(request.policy);
         return NULL;
@@ -68,7 +64,10 @@ void *memrt__raw_realloc(void *policy, void *data, size_t size)
     if (!memrt__block_claim(mi)) {
         return part_from_shared(mi, size);
     }
-    memrt_meminfo_t *resized = memrt__block_resize(mi, size);
+    memrt_meminfo_t *resized = memrt__block_resize_quick(mi, size);
+    if (resized == NULL) {
+        resized = memrt__block_resize(mi, size);
+    }
     return resized == NULL ? NULL : resized->data;
 }
 

@@ -23,29 +23,60 @@ static void *set_data(memrt_meminfo_t *mi, const memrt_meminfo_t *data)
     return mi->data;
 }
 
+/// The short way, for what needs nothing that can fail after its two blocks are there. NULL: not
+/// open.
+static memrt_meminfo_t *new_plain(size_t size, const memrt_new_options_t *options)
+{
+    if (options->name != NULL || options->alignment != 0 || options->zeroed) {
+        return NULL;
+    }
+    memrt_meminfo_t *mi =
+        memrt__header_new_quick(memrt__policy_or_default(options->policy), MEMRT_KIND_RESIZABLE);
+    if (mi == NULL) {
+        return NULL;
+    }
+    memrt_meminfo_t *data =
+        memrt__block_new_quick(memrt__policy_or_default(options->policy), size, MEMRT_KIND_BLOCK);
+    if (data == NULL) {
+        memrt__header_undo_quick(mi);
+        return NULL;
+    }
+    data->flags |= MEMRT__FLAG_PART;
+    memrt__meminfo_dress_plainly(mi, options);
+    set_data(mi, data);
+    return mi;
+}
+
 memrt_status_t memrt__resizable_new(size_t size, const memrt_new_options_t *options,
                                     memrt_meminfo_t **out)
 {
-    memrt_new_options_t all;
-    memrt_status_t status = memrt__meminfo_options(options, &all);
+    memrt_new_options_t room;
+    const memrt_new_options_t *all;
+    memrt_status_t status = memrt__meminfo_options(options, &room, &all);
     if (status != MEMRT_OK) {
         return status;
     }
-    if (all.external != NULL) {
+    if (all->external != NULL) {
         return MEMRT_EINVAL;
     }
-    memrt__block_request_t request = {
-        .policy = all.policy, .alignment = all.alignment, .kind = MEMRT_KIND_RESIZABLE};
+    memrt_meminfo_t *plain = new_plain(size, all);
+    if (plain != NULL) {
+        *out = plain;
+        return MEMRT_OK;
+    }
+    memrt__block_request_t request = {.policy = memrt__policy_or_default(all->policy),
+                                      .alignment = all->alignment,
+                                      .kind = MEMRT_KIND_RESIZABLE};
     memrt_meminfo_t *mi = memrt__block_new(&request);
     if (mi == NULL) {
         return MEMRT_ENOMEM;
     }
-    memrt_meminfo_t *data = unborn_data(mi, size, all.zeroed != 0);
+    memrt_meminfo_t *data = unborn_data(mi, size, all->zeroed != 0);
     if (data == NULL) {
         status = MEMRT_ENOMEM;
         goto discard_header;
     }
-    status = memrt__meminfo_dress(mi, &all);
+    status = memrt__meminfo_dress(mi, all);
     if (status != MEMRT_OK) {
         goto discard_data;
     }

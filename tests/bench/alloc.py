@@ -1,0 +1,109 @@
+"""The part `alloc`: single blocks and references, through the table and through malloc."""
+
+from __future__ import annotations
+
+import random
+
+from instructions import instructions
+from options import Options
+from places import WORKERS, compiled
+from result import Group
+from rounds import Progress, in_turn, run_worker
+from subjects import LIMIT, MEMRT, NRT_OFF, NRT_ON, Subject, allocators
+
+KIB, MIB = 1 << 10, 1 << 20
+TARGET = 4_000_000  # nanoseconds of one measurement
+PEERS = ("glibc", "mimalloc", "tcmalloc", "jemalloc")
+COUNTERS = (MEMRT, NRT_OFF, NRT_ON)  # who counts references
+SMALL = {"16 B": 16, "64 B": 64, "256 B": 256, "1 KiB": KIB, "4 KiB": 4 * KIB}
+LARGE = {"32 KiB": 32 * KIB, "256 KiB": 256 * KIB, "1 MiB": MIB, "8 MiB": 8 * MIB}
+ONE = "One block at a time"
+MANY = "Many blocks at once, given back in random order"
+LARGE_BLOCKS = "Large blocks"
+REFERENCES = "References"
+INSTRUCTIONS = "Instructions"
+
+Job = dict[str, object]
+
+
+def one_live(size: int) -> Job:
+    return {"loop": "one_live", "size": size}
+
+
+def many_live(sizes: list[int]) -> Job:
+    """Blocks of those sizes, all live, given back in an order that is the same every time."""
+    order = list(range(len(sizes)))
+    random.Random(len(sizes)).shuffle(order)
+    repeats = 1 if sum(sizes) >= 64 * MIB else 3
+    return {"loop": "many_live", "sizes": sizes, "order": order, "repeats": repeats}
+
+
+def mixed(live: int) -> list[int]:
+    """Sizes of 16 B to 4 KiB, small ones as likely as large ones on a logarithmic scale."""
+    chance = random.Random(live)
+    return [int(16 * 256 ** chance.random()) for _ in range(live)]
+
+
+def jobs() -> dict[str, dict[str, Job]]:
+    """By group and case, the loops over blocks."""
+    many = {
+        f"{name}, {live:,} live": many_live([size] * live)
+        for live in (64, 1000)
+        for name, size in SMALL.items()
+    }
+    many |= {f"16 B to 4 KiB, {live:,} live": many_live(mixed(live)) for live in (64, 1000)}
+    large = {f"{name}, one live": one_live(size) for name, size in LARGE.items()}
+    large |= {f"{name}, 64 live": many_live([size] * 64) for name, size in LARGE.items()}
+    return {
+        ONE: {f"{name}, one live": one_live(size) for name, size in SMALL.items()},
+        MANY: many,
+        LARGE_BLOCKS: large,
+    }
+
+
+def groups() -> dict[str, Group]:
+    touched = "Made, one byte written on each page, given back: time of one block."
+    found = [
+        Group(ONE, touched, "ns", "glibc"),
+        Group(MANY, touched, "ns", "glibc"),
+        Group(LARGE_BLOCKS, touched, "ns", "glibc"),
+        Group(
+            REFERENCES,
+            f"One reference taken and given up. The {LIMIT} is two bare locked adds.",
+            "ns",
+            LIMIT,
+        ),
+    ]
+    return {group.title: group for group in found}
+
+
+def nanoseconds(job: Job, subject: Subject) -> float:
+    """Time of one block of a loop, in a process of its own."""
+    whole = {"loops": str(compiled(WORKERS / "loops.c")), "target": TARGET, "repeats": 3, **job}
+    return run_worker(WORKERS / "blocks.py", whole, subject, "-I")["ns"]
+
+
+def measure_references(group: Group, subjects: list[Subject], rounds: int) -> None:
+    bare = Subject(LIMIT, "bare")
+    counters = [subject for subject in subjects if subject.name in COUNTERS]
+    for subject in in_turn([bare, *counters], rounds):
+        loop = "locked_adds" if subject is bare else "references"
+        took = nanoseconds({"loop": loop, "size": 64}, subject)
+        group.case("acquire and release").add(subject.name, took)
+
+
+def measure(options: Options, progress: Progress) -> list[Group]:
+    rounds = options.rounds_of(complete=9, quick=3)
+    subjects = allocators(options.uncounted)
+    found = groups()
+    for title, cases in jobs().items():
+        for name, job in cases.items():
+            progress(f"{title}: {name}")
+            for subject in in_turn(subjects, rounds):
+                found[title].case(name).add(subject.name, nanoseconds(job, subject))
+    progress(REFERENCES)
+    measure_references(found[REFERENCES], subjects, rounds)
+    if options.instructions:
+        progress(INSTRUCTIONS)
+        found[INSTRUCTIONS] = instructions(INSTRUCTIONS, one_live(64), subjects)
+    return list(found.values())

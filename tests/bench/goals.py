@@ -1,0 +1,187 @@
+"""What memrt is to reach, and whether the figures say that it does."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import alloc
+import memory
+import numba_kernels
+import numpy as np
+import numpy_ops
+import programs
+import threads
+from result import Case, Result, Spread
+from subjects import DEFAULT, MEMRT, NRT_OFF, NRT_ON, UNCOUNTED
+
+MET, NOT_MET, NOT_MEASURED = "met", "not met", "not measured"
+NOT_SLOWER = 1.03  # in whole Python processes, where three in a hundred are noise
+MALLOCS = ("glibc", "mimalloc", "tcmalloc")
+
+
+@dataclass(frozen=True)
+class Goal:
+    """One bound on figures of one group."""
+
+    number: str
+    text: str
+    part: str
+    group: str
+    bound: float
+    cases: tuple[str, ...] = ()  # parts of the names of those it is about; empty: all
+    over: str = MEMRT  # whose figure
+    under: tuple[str, ...] = ()  # divided by the least of these; empty: the figure as it is
+    faster: bool = False  # `under` divided by `over` must be at least the bound
+    mean: bool = False  # of all cases, by geometric mean; else each case must hold
+    unit: str = ""  # of the bound
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """How a goal stands."""
+
+    goal: Goal
+    state: str
+    case: str = ""  # the worst
+    spread: Spread | None = None
+    failed: int = 0  # cases that do not hold
+    cases: int = 0
+
+
+P1_CASE = ("64 B, one live",)
+LARGE_OUT = ("64 KiB", "256 KiB", "1 MiB", "4 MiB", "16 MiB", "64 MiB", "256 MiB")
+LAZY = ("untouched, 64 MiB", "untouched, 256 MiB")
+KERNELS = numba_kernels.GROUP
+
+
+def peers(*names: str) -> dict:
+    return {"under": names}
+
+
+GOALS = (
+    Goal("P1", "64 B, one live: against the fastest malloc", "alloc", alloc.ONE, 1.0,
+         P1_CASE, **peers(*MALLOCS)),
+    Goal("P1", "64 B, one live: NRT, statistics off, against memrt", "alloc", alloc.ONE, 4.0,
+         P1_CASE, **peers(NRT_OFF), faster=True),
+    Goal("P1", "64 B, one live: NRT, statistics on, against memrt", "alloc", alloc.ONE, 6.0,
+         P1_CASE, **peers(NRT_ON), faster=True),
+    Goal("P2", "64 and 1,000 live, random order: against the best peer", "alloc", alloc.MANY, 1.1,
+         **peers(*alloc.PEERS)),
+    Goal("P3", "two threads against one", "threads", threads.SCALING, 1.15),
+    Goal("P3", "two threads: NRT, statistics on, against memrt", "threads", threads.OWN, 30.0,
+         ("64 B",), **peers(NRT_ON), faster=True),
+    Goal("P4", "handed over to another thread: against the best peer", "threads", threads.HANDED,
+         1.2, **peers(*alloc.PEERS)),
+    Goal("P4", "growth while blocks are handed over", "memory", memory.HANDED, 1024, unit="KiB"),
+    Goal("P5", "acquire and release: against two bare locked adds", "alloc", alloc.REFERENCES, 1.1,
+         **peers(alloc.LIMIT)),
+    Goal("P6", "32 KiB to 8 MiB, one and 64 live: against the best peer", "alloc",
+         alloc.LARGE_BLOCKS, 1.2, **peers(*alloc.PEERS)),
+    Goal("P7", "the expression from 64 KiB: against `out=`", "numpy", numpy_ops.EXPRESSION, 1.03,
+         LARGE_OUT, **peers(f"{MEMRT}, out=")),
+    Goal("P7", "the expression at every size: against NumPy's default", "numpy",
+         numpy_ops.EXPRESSION, NOT_SLOWER, **peers(DEFAULT)),
+    Goal("P7", "twenty operations: against NumPy's default", "numpy", numpy_ops.OPERATIONS,
+         NOT_SLOWER, **peers(DEFAULT)),
+    Goal("P8", "`np.zeros`: against NumPy's default", "numpy", numpy_ops.ZEROS, NOT_SLOWER,
+         **peers(DEFAULT)),
+    Goal("P8", "`np.zeros`, large and untouched: against jemalloc", "numpy", numpy_ops.ZEROS,
+         NOT_SLOWER, LAZY, **peers("jemalloc")),
+    Goal("P9", "first fill: against NumPy's default", "numpy", numpy_ops.FIRST_FILL, NOT_SLOWER,
+         **peers(DEFAULT)),
+    Goal("P10", "resident peak over recorded traces: against the default", "memory",
+         memory.TRACES_PEAK, 1.1, **peers(memory.GLIBC)),
+    Goal("P10", "resident peak of whole programs: against the default", "programs", programs.PEAK,
+         1.1, **peers(DEFAULT)),
+    Goal("P10", "kept one second after traces, of 5 % of the peak or 16 MiB", "memory", memory.KEPT,
+         1.0),
+    Goal("P10", "kept one second after programs, above the default, likewise", "memory",
+         memory.KEPT_PROGRAMS, 1.0),
+    Goal("P10", "kept after release_unused()", "memory", memory.RELEASED, 1024, unit="KiB"),
+    Goal("P10", "cached after release_unused(), by the statistics", "memory", memory.CACHED, 0,
+         unit="KiB"),
+    Goal("P10b", "a million live arrays of 8 to 64 bytes: against the default", "memory",
+         memory.TINY, 1.25, **peers(DEFAULT)),
+    Goal("P11", "growth from the 1,000th to the 10,000th short-lived thread", "memory",
+         memory.THREADS, 256, unit="KiB"),
+    Goal("P12", "64 B, one live: against memrt without counters", "alloc", alloc.ONE, 1.05,
+         P1_CASE, **peers(UNCOUNTED)),
+    Goal("P12", "two threads: against memrt without counters", "threads", threads.OWN, 1.05,
+         ("64 B",), **peers(UNCOUNTED)),
+    Goal("P13", "`np.empty` on memrt: against NumPy's default", "numpy", numpy_ops.CREATION,
+         NOT_SLOWER, **peers(DEFAULT)),
+    Goal("P13", "`memrt.empty`: against `np.empty`", "numpy", numpy_ops.CREATION, 1.5,
+         over=f"{MEMRT}, memrt.empty", **peers(DEFAULT)),
+    Goal("P14", "temporaries of 2 MiB: Numba's runtime against memrt", "numba", KERNELS, 4.0,
+         ("temporaries of 2 MiB",), **peers(DEFAULT), faster=True),
+    Goal("P14", "temporaries of 256 KiB: Numba's runtime against memrt", "numba", KERNELS, 1.15,
+         ("temporaries of 256 KiB",), **peers(DEFAULT), faster=True),
+    Goal("P14", "small arrays and strings: Numba's runtime against memrt", "numba", KERNELS, 1.2,
+         ("arrays of", "strings"), **peers(DEFAULT), faster=True),
+    Goal("P14", "lists: Numba's runtime against memrt", "numba", KERNELS, 1.6,
+         ("lists",), **peers(DEFAULT), faster=True),
+    Goal("P14", "those: against preloaded tcmalloc", "numba", KERNELS, 1.0,
+         ("temporaries", "arrays of", "strings", "lists"), **peers("tcmalloc")),
+    Goal("P14", "every kernel: against Numba's runtime", "numba", KERNELS, NOT_SLOWER,
+         **peers(DEFAULT)),
+    Goal("P15", "whole programs: against tcmalloc, geometric mean", "programs", programs.TIME, 1.0,
+         **peers("tcmalloc"), mean=True),
+    Goal("P15", "whole programs: against mimalloc, geometric mean", "programs", programs.TIME, 1.0,
+         **peers("mimalloc"), mean=True),
+    Goal("P15", "whole programs: default against memrt, geometric mean", "programs", programs.TIME,
+         1.12, **peers(DEFAULT), faster=True, mean=True),
+    Goal("P15", "each program: default against memrt", "programs", programs.TIME, 0.98,
+         **peers(DEFAULT), faster=True),
+)  # fmt: skip
+
+
+def selected(goal: Goal, result: Result) -> list[Case]:
+    """The cases that a goal is about and everybody it needs was measured in."""
+    found = [case for group in result.groups if group.title == goal.group for case in group.cases]
+    chosen = [
+        case for case in found if not goal.cases or any(part in case.name for part in goal.cases)
+    ]
+    return [case for case in chosen if case.has(goal.over, *goal.under)]
+
+
+def measured(goal: Goal, case: Case) -> np.ndarray:
+    """By round, the figure that the bound is on."""
+    ratios = case.ratios(goal.over, *goal.under)
+    return 1 / ratios if goal.faster else ratios
+
+
+def holds(goal: Goal, spread: Spread, one_of_many: bool) -> bool:
+    """Whether the median keeps the bound.
+
+    Of many cases some miss it by chance; there, one fails only when three in four of its rounds are
+    on the wrong side of 1, too.
+    """
+    if goal.faster:
+        return spread.middle >= goal.bound or (one_of_many and spread.high >= 1 > goal.bound)
+    return spread.middle <= goal.bound or (one_of_many and spread.low <= 1 < goal.bound)
+
+
+def by_mean(goal: Goal, cases: list[Case]) -> Verdict:
+    """The geometric mean of all cases, round by round."""
+    logs = [np.log(measured(goal, case)) for case in cases]
+    spread = Spread.of(np.exp(np.mean(logs, axis=0)))
+    state = MET if holds(goal, spread, one_of_many=False) else NOT_MET
+    return Verdict(goal, state, f"mean of {len(cases)}", spread, 0, len(cases))
+
+
+def by_each(goal: Goal, cases: list[Case]) -> Verdict:
+    """Every case by itself; the worst is shown."""
+    spreads = {case.name: Spread.of(measured(goal, case)) for case in cases}
+    failed = [n for n, spread in spreads.items() if not holds(goal, spread, len(cases) > 4)]
+    worst = (min if goal.faster else max)(failed or spreads, key=lambda name: spreads[name].middle)
+    state = NOT_MET if failed else MET
+    return Verdict(goal, state, worst, spreads[worst], len(failed), len(cases))
+
+
+def judge(goal: Goal, results: Mapping[str, Result]) -> Verdict:
+    """How a goal stands by the results of the parts."""
+    cases = selected(goal, results[goal.part]) if goal.part in results else []
+    if not cases:
+        return Verdict(goal, NOT_MEASURED)
+    return by_mean(goal, cases) if goal.mean else by_each(goal, cases)

@@ -1,0 +1,61 @@
+"""Where and with what figures were taken."""
+
+from __future__ import annotations
+
+import datetime
+import importlib.metadata
+import os
+import platform
+import re
+import subprocess
+from pathlib import Path
+
+from subjects import PACKAGED, PRELOADED, library
+
+PACKAGES = ("memrt", "numpy", "numba")
+
+
+def processor() -> str:
+    """Model of the processor and how many the machine has."""
+    found = re.search(r"^model name\s*: (.*)$", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
+    name = found[1] if found else platform.machine()
+    return f"{name}, {os.cpu_count()} cores"
+
+
+def memory() -> str:
+    pages = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    return f"{pages / (1 << 30):.0f} GiB"
+
+
+def huge_pages() -> str:
+    """When the system gives huge pages to programs."""
+    path = Path("/sys/kernel/mm/transparent_hugepage/enabled")
+    found = re.search(r"\[(\w+)\]", path.read_text()) if path.exists() else None
+    return found[1] if found else "unknown"
+
+
+def version(path: str) -> str:
+    """Version of an allocator's library, by whoever installed it."""
+    if PACKAGED in path:
+        return importlib.metadata.version("cmeel-mimalloc")
+    mapped = subprocess.run(["/sbin/ldconfig", "-p"], capture_output=True, text=True).stdout
+    file = re.search(rf"^\t{re.escape(path)} .* => (\S+)$", mapped, re.MULTILINE)[1]
+    query = ["dpkg-query", "--search", str(Path(file).resolve())]
+    owner = subprocess.run(query, capture_output=True, text=True).stdout.split(":")[0]
+    query = ["dpkg-query", "--show", "--showformat=${Version}", owner]
+    return subprocess.run(query, capture_output=True, text=True).stdout or Path(file).resolve().name
+
+
+def machine(packages: tuple[str, ...] = ()) -> dict[str, str]:
+    """What somebody needs to know who compares figures."""
+    wanted = [*PACKAGES, *packages]
+    return {
+        "date": datetime.date.today().isoformat(),
+        "processor": processor(),
+        "memory": memory(),
+        "huge pages": huge_pages(),
+        "system": f"Linux {platform.release()}, glibc {platform.libc_ver()[1]}",
+        "python": platform.python_version(),
+        **{name: importlib.metadata.version(name) for name in wanted},
+        **{name: version(library(file)) for name, file in PRELOADED.items()},
+    }

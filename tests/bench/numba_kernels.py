@@ -1,0 +1,47 @@
+"""The part `numba`: jitted functions on Numba's own runtime, on memrt, and with tcmalloc preloaded.
+
+Every process runs the same machine code, from Numba's cache.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from options import Options
+from places import OUT, WORKERS
+from result import Group
+from rounds import Progress, in_turn, run_worker
+from subjects import DEFAULT, MEMRT, Subject, environments
+
+GROUP = "Jitted functions"
+
+
+def group() -> Group:
+    about = (
+        "Buffers made and dropped in a loop: processor time of one iteration. Numba's statistics "
+        "are off, as they are by default; memrt's are always on."
+    )
+    return Group(GROUP, about, "ns", DEFAULT)
+
+
+def subjects() -> list[Subject]:
+    """Numba's runtime as it is and on tcmalloc, and memrt in its place."""
+    cached = {"NUMBA_CACHE_DIR": str(OUT / "numba-cache")}
+    return [replace(subject, variables=cached) for subject in environments("tcmalloc")]
+
+
+def kernels(subject: Subject) -> dict[str, float]:
+    """Nanoseconds of each kernel, from one process."""
+    return run_worker(WORKERS / "kernels.py", {}, subject)
+
+
+def measure(options: Options, progress: Progress) -> list[Group]:
+    found = group()
+    progress("compiling")
+    for subject in subjects():
+        kernels(subject)
+    progress(f"on {DEFAULT} and {MEMRT}, in turn")
+    for subject in in_turn(subjects(), options.rounds_of(complete=9, quick=3)):
+        for name, took in kernels(subject).items():
+            found.case(name).add(subject.name, took)
+    return [found]

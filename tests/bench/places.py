@@ -1,0 +1,25 @@
+"""Where the benchmark reads and writes."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+WORKERS = HERE / "workers"
+OUT = ROOT / "build" / "bench"
+PAGE = ROOT / "docs" / "benchmarks.md"
+
+
+def compiled(source: Path, *flags: str, folder: Path = OUT) -> Path:
+    """The shared library of one C file, built when it is older than that."""
+    folder.mkdir(parents=True, exist_ok=True)
+    target = folder / f"{source.stem}.so"
+    if not target.exists() or target.stat().st_mtime < source.stat().st_mtime:
+        command = ["cc", "-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror", "-pthread", "-shared"]
+        fresh = target.with_suffix(f".{os.getpid()}")
+        subprocess.run([*command, *flags, "-fPIC", "-o", fresh, source], check=True)
+        fresh.replace(target)
+    return target

@@ -1,0 +1,164 @@
+"""docs/benchmarks.md: a table of goals, and a section for each part.
+
+A part that was not measured now keeps its rows and its section as they stand in the page.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from goals import GOALS, NOT_MEASURED, Goal, Verdict, judge
+from result import Case, Group, Result, Spread
+
+PARTS = {
+    "alloc": "Blocks and references",
+    "threads": "Threads",
+    "numpy": "NumPy",
+    "numba": "Numba",
+    "memory": "Memory",
+    "programs": "Whole programs",
+}
+HEAD = """\
+# Benchmarks
+
+Written by `./dev bench`; do not edit. memrt's statistics are always on, as in every build that is
+installed. Subjects are measured in turn, in another order in each round, so that what disturbs the
+machine disturbs all of them. A figure that follows a first column is a ratio to it, taken within
+each round: the median of all rounds and, in brackets, the quartiles. Less is better. Plots and all
+single figures lie in `build/bench`. [How to run it](development.md#the-benchmark).
+
+"""
+GOALS_HEAD = """\
+## Goals
+
+A goal that is about many cases shows the worst of them, and how many miss it. In such a goal, a
+case on the wrong side of its bound counts when three in four of its rounds are on the wrong side of
+1, too.
+
+| | work | goal | measured | |
+|---|---|---|---|---|
+"""
+UNITS = {"ns": (1e9, "s", 1e6, "ms", 1e3, "µs", 1, "ns"), "KiB": (1 << 20, "GiB", 1 << 10, "MiB")}
+
+
+def amount(figure: float, unit: str) -> str:
+    """A figure with the unit that makes it short."""
+    steps = UNITS.get(unit, ())
+    for size, name in zip(steps[::2], steps[1::2], strict=True):
+        if abs(figure) >= size:
+            return f"{figure / size:.3g} {name}"
+    return f"{figure:,.3g} {unit}" if abs(figure) < 100 else f"{figure:,.0f} {unit}"
+
+
+def number(figure: float) -> str:
+    """A ratio with as many digits as mean something."""
+    if 0 < abs(figure) < 0.1:
+        return f"{figure:.1g}"
+    return f"{figure:.2f}" if abs(figure) < 100 else f"{figure:,.0f}"
+
+
+def ratio(spread: Spread) -> str:
+    return f"{number(spread.middle)} ({number(spread.low)} to {number(spread.high)})"
+
+
+def cell(case: Case, subject: str, group: Group) -> str:
+    """What a table says of one subject in one case."""
+    if subject not in case.figures:
+        return ""
+    if subject == group.reference:
+        return amount(Spread.of(case.figures[subject]).middle, group.unit)
+    if group.reference is None and group.unit != "share":
+        return amount(Spread.of(case.figures[subject]).middle, group.unit)
+    against = (group.reference,) if group.reference else ()
+    return ratio(Spread.of(case.ratios(subject, *against)))
+
+
+def table(group: Group) -> list[str]:
+    """One group, the reference first."""
+    subjects = group.subjects()
+    lines = [
+        f"### {group.title}",
+        "",
+        group.about,
+        "",
+        f"| | {' | '.join(subjects)} |",
+        f"|---|{'---:|' * len(subjects)}",
+    ]
+    for case in group.cases:
+        cells = [cell(case, subject, group) for subject in subjects]
+        lines.append(f"| {case.name} | {' | '.join(cells)} |")
+    return [*lines, ""]
+
+
+def section(result: Result) -> str:
+    """All of one part."""
+    lines = [f"## {PARTS[result.part]}", "", f"Figures are of {result.rounds} rounds at most.", ""]
+    lines += [f"- {key}: {value}" for key, value in result.machine.items()]
+    lines.append("")
+    for group in result.groups:
+        lines += table(group)
+    return "\n".join(lines)
+
+
+def bound(goal: Goal) -> str:
+    sign = "≥" if goal.faster else "≤"
+    return f"{sign} {amount(goal.bound, goal.unit) if goal.unit else number(goal.bound)}"
+
+
+def cells(verdict: Verdict) -> list[str]:
+    """One goal and how it stands."""
+    goal, spread = verdict.goal, verdict.spread
+    found = ""
+    if spread is not None:
+        found = amount(spread.middle, goal.unit) if goal.unit else ratio(spread)
+        found += f", {verdict.case}" if verdict.cases > 1 else ""
+        found += f"; {verdict.failed} of {verdict.cases} miss it" if verdict.failed > 1 else ""
+    return [goal.number, goal.text, bound(goal), found, verdict.state]
+
+
+def row(verdict: Verdict) -> str:
+    return f"| {' | '.join(cells(verdict))} |"
+
+
+def standing(page: str) -> dict[str, str]:
+    """By what a goal is about, its row in a page."""
+    rows = re.findall(r"^\| P\d+b? \| .*\|$", page, re.MULTILINE)
+    return {line.split(" | ")[1]: line for line in rows}
+
+
+def goal_rows(results: Mapping[str, Result], page: str, goals: Sequence[Goal]) -> list[str]:
+    """Rows of all goals; those of parts that are not at hand as the page has them."""
+    known = standing(page)
+    verdicts = [judge(goal, results) for goal in goals]
+    return [
+        known.get(verdict.goal.text, row(verdict))
+        if verdict.state == NOT_MEASURED
+        else row(verdict)
+        for verdict in verdicts
+    ]
+
+
+def standing_section(part: str, page: str) -> str:
+    """The section of a part as a page has it, or nothing."""
+    found = re.search(rf"^## {PARTS[part]}\n.*?(?=^## |\Z)", page, re.MULTILINE | re.DOTALL)
+    return found[0].rstrip("\n") + "\n" if found else ""
+
+
+def page(results: Mapping[str, Result], before: str, goals: Sequence[Goal] = GOALS) -> str:
+    """The whole page: fresh results over what stood there before."""
+    sections = [
+        section(results[part]) if part in results else standing_section(part, before)
+        for part in PARTS
+    ]
+    head = HEAD + GOALS_HEAD + "\n".join(goal_rows(results, before, goals)) + "\n"
+    return "\n".join([head, *filter(None, sections)])
+
+
+def write_page(results: Mapping[str, Result], path: Path) -> str:
+    """Bring the page up to date; returns its text."""
+    before = path.read_text(encoding="utf-8") if path.exists() else ""
+    text = page(results, before)
+    path.write_text(text, encoding="utf-8")
+    return text

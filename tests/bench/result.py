@@ -1,0 +1,93 @@
+"""What a part of the benchmark finds: groups of cases, each with a figure a round and subject."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class Spread:
+    """Median and quartiles of one figure over the rounds."""
+
+    middle: float
+    low: float
+    high: float
+
+    @classmethod
+    def of(cls, figures) -> Spread:
+        low, middle, high = np.percentile(figures, [25, 50, 75])
+        return cls(float(middle), float(low), float(high))
+
+
+@dataclass
+class Case:
+    """One piece of work: what each subject needed for it, round by round."""
+
+    name: str
+    figures: dict[str, list[float]] = field(default_factory=dict)
+
+    def add(self, subject: str, figure: float) -> None:
+        self.figures.setdefault(subject, []).append(figure)
+
+    def has(self, *subjects: str) -> bool:
+        return all(subject in self.figures for subject in subjects)
+
+    def ratios(self, subject: str, *against: str) -> np.ndarray:
+        """Of each round, the figure of `subject` over the least of those it is held against."""
+        own = np.array(self.figures[subject])
+        if not against:
+            return own
+        return own / np.min([self.figures[name] for name in against], axis=0)
+
+
+@dataclass
+class Group:
+    """Cases that stand in one table: same subjects, same unit."""
+
+    title: str
+    about: str
+    unit: str  # "ns", "KiB", "faults" or "share"
+    reference: str | None  # the subject that the others are divided by; None: nothing is divided
+    cases: list[Case] = field(default_factory=list)
+
+    def case(self, name: str) -> Case:
+        """The case with that name, new if need be."""
+        for case in self.cases:
+            if case.name == name:
+                return case
+        self.cases.append(Case(name))
+        return self.cases[-1]
+
+    def subjects(self) -> list[str]:
+        """Everybody with a figure: the reference first, memrt last, else by name."""
+        everybody = {name for case in self.cases for name in case.figures}
+
+        def place(name: str) -> tuple[bool, bool, str]:
+            return name != self.reference, name.startswith("memrt"), name
+
+        return sorted(everybody, key=place)
+
+
+@dataclass
+class Result:
+    """All of one part, as it is kept in a file."""
+
+    part: str
+    machine: dict[str, str]
+    rounds: int
+    groups: list[Group]
+
+    def write(self, path: Path) -> None:
+        path.write_text(json.dumps(asdict(self), indent=1), encoding="utf-8")
+
+    @classmethod
+    def read(cls, path: Path) -> Result:
+        found = json.loads(path.read_text(encoding="utf-8"))
+        for group in found["groups"]:
+            group["cases"] = [Case(**case) for case in group["cases"]]
+        found["groups"] = [Group(**group) for group in found["groups"]]
+        return cls(**found)

@@ -1,0 +1,73 @@
+"""Subjects in turn: each round runs all of them, in an order of its own."""
+
+from __future__ import annotations
+
+import json
+import random
+import subprocess
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TypeVar
+
+from subjects import Subject
+
+One = TypeVar("One")
+Progress = Callable[[str], object]  # told what is measured now
+
+
+def run_worker(worker: Path, job: dict, subject: Subject, *flags: str) -> dict:
+    """What a worker prints about a job, in a process of its own."""
+    command = [sys.executable, *flags, str(worker), json.dumps({**job, "subject": subject.job()})]
+    output = subprocess.run(
+        command, env=subject.environment(), stdout=subprocess.PIPE, text=True, check=True
+    ).stdout
+    return json.loads(output.splitlines()[-1])
+
+
+def in_turn(subjects: Iterable[One], rounds: int) -> Iterator[One]:
+    """Every subject in every round. What disturbs the machine disturbs all of a round."""
+    everybody = list(subjects)
+    chance = random.Random(rounds)
+    for _ in range(rounds):
+        chance.shuffle(everybody)
+        yield from everybody
+
+
+class Server:
+    """A worker that stays and answers requests."""
+
+    def __init__(self, worker: Path, subject: Subject) -> None:
+        self.subject = subject
+        self.ways: dict[str, list[str]] = {}  # what was prepared last
+        self.process = subprocess.Popen(
+            [sys.executable, str(worker), json.dumps(subject.job())],
+            env=subject.environment(),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+
+    def ask(self, *request: object):
+        """Send one request and wait for its answer."""
+        self.process.stdin.write(json.dumps(request) + "\n")
+        self.process.stdin.flush()
+        answer = self.process.stdout.readline()
+        if not answer:
+            raise RuntimeError(f"the worker of {self.subject.name} ended")
+        return json.loads(answer)
+
+    def close(self) -> None:
+        self.process.communicate()
+
+
+@contextmanager
+def servers(worker: Path, subjects: Iterable[Subject]) -> Iterator[list[Server]]:
+    """A worker for each subject; between requests they wait and take no processor."""
+    everybody = [Server(worker, subject) for subject in subjects]
+    try:
+        yield everybody
+    finally:
+        for server in everybody:
+            server.close()

@@ -1,0 +1,263 @@
+"""The benchmark itself: it sees what is slow, it can fail, and it keeps its page in order."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import alloc
+import memory
+import memrt
+import numba_kernels
+import numpy as np
+import numpy_ops
+import programs
+import pytest
+import report
+import threads
+import traces
+from goals import GOALS, MET, NOT_MEASURED, NOT_MET, Goal, judge
+from places import HERE, WORKERS, compiled
+from result import Case, Group, Result
+from rounds import in_turn, run_worker, servers
+from subjects import DEFAULT, LIMIT, MEMRT, Subject, environments
+
+GOAL = Goal("P1", "work", "alloc", alloc.ONE, 1.1, under=("peer",))
+SPEEDUP = replace(GOAL, text="speed-up", bound=4.0, faster=True)
+
+
+@pytest.fixture
+def doubles(tmp_path) -> dict[str, Subject]:
+    """Allocators that move their own clock: a slow one takes ten times what a fast one does."""
+    library = str(compiled(HERE / "doubles.c", folder=tmp_path))
+    return {
+        speed: Subject(speed, "double", {"library": library, "alloc": f"alloc_{speed}"})
+        for speed in ("fast", "slow")
+    }
+
+
+@pytest.fixture
+def table_subject() -> Subject:
+    """memrt as it is installed, with the calls that only it has."""
+    table = str(compiled(WORKERS / "table.c", f"-I{memrt.get_include()}"))
+    return Subject(MEMRT, "memrt", {"library": memrt.get_library(), "table": table})
+
+
+def result(part: str, title: str, cases: dict[str, dict[str, list[float]]]) -> Result:
+    group = Group(title, "about", "ns", "peer", [Case(name, own) for name, own in cases.items()])
+    return Result(part, {"date": "today"}, 4, [group])
+
+
+def measured(subjects: dict[str, Subject]) -> Result:
+    """Names of subjects, each measured by the loop of P1."""
+    group = Group(alloc.ONE, "about", "ns", "peer")
+    for name, subject in subjects.items():
+        for _ in range(3):
+            took = alloc.nanoseconds(alloc.one_live(64), subject)
+            group.case("64 B, one live").add(name, took)
+    return Result("alloc", {}, 3, [group])
+
+
+def loop_jobs() -> dict[str, dict]:
+    return {
+        "one_live": alloc.one_live(4096),
+        "many_live": alloc.many_live(alloc.mixed(10)),
+        "references": {"loop": "references", "size": 64},
+        "in_threads": {"loop": "in_threads", "size": 64, "threads": 2},
+        "handed_over": {"loop": "handed_over", "size": 64},
+        "short_threads": {"loop": "short_threads", "size": 64},
+    }
+
+
+def test_slow_allocator_shows_as_slow_and_misses_the_goal(doubles):
+    verdict = judge(GOAL, {"alloc": measured({"peer": doubles["fast"], MEMRT: doubles["slow"]})})
+    assert verdict.state == NOT_MET
+    assert verdict.spread.middle == pytest.approx(10)
+
+
+def test_equal_allocators_show_as_equal_and_meet_the_goal(doubles):
+    verdict = judge(GOAL, {"alloc": measured({"peer": doubles["slow"], MEMRT: doubles["slow"]})})
+    assert verdict.state == MET
+    assert verdict.spread.middle == pytest.approx(1)
+
+
+@pytest.mark.parametrize("loop", ["one_live", "many_live"])
+def test_loops_call_the_subject_once_a_block(doubles, loop):
+    assert alloc.nanoseconds(loop_jobs()[loop], doubles["fast"]) == pytest.approx(10)
+
+
+@pytest.mark.parametrize("loop", loop_jobs())
+def test_every_loop_runs_on_memrt(table_subject, loop):
+    assert alloc.nanoseconds(loop_jobs()[loop] | {"count": 100}, table_subject) > 0
+
+
+def test_clock_that_stands_still_is_an_error(tmp_path):
+    text = (HERE / "doubles.c").read_text(encoding="utf-8").replace("ticks +=", "(void)")
+    source = tmp_path / "still.c"
+    source.write_text(text, encoding="utf-8")
+    library = str(compiled(source, folder=tmp_path))
+    still = Subject("still", "double", {"library": library, "alloc": "alloc_fast"})
+    with pytest.raises(Exception, match="returned non-zero exit status"):
+        alloc.nanoseconds(alloc.one_live(64), still)
+
+
+def test_ratios_are_of_one_round_and_to_the_least_of_the_peers():
+    case = Case("a", {"x": [2.0, 30.0], "p": [1.0, 20.0], "q": [4.0, 10.0]})
+    assert case.ratios("x", "p", "q").tolist() == [2.0, 3.0]
+
+
+def test_goal_of_many_cases_shows_the_worst_and_counts_all():
+    cases = {f"{n}": {MEMRT: [float(n)] * 4, "peer": [1.0] * 4} for n in (1, 2, 3)}
+    verdict = judge(GOAL, {"alloc": result("alloc", alloc.ONE, cases)})
+    assert (verdict.state, verdict.case, verdict.failed, verdict.cases) == (NOT_MET, "3", 2, 3)
+
+
+def test_speedup_below_its_bound_is_not_met():
+    cases = {"a": {MEMRT: [1.0] * 4, "peer": [3.9] * 4}}
+    assert judge(SPEEDUP, {"alloc": result("alloc", alloc.ONE, cases)}).state == NOT_MET
+    cases["a"]["peer"] = [4.1] * 4
+    assert judge(SPEEDUP, {"alloc": result("alloc", alloc.ONE, cases)}).state == MET
+
+
+def test_geometric_mean_is_of_all_cases():
+    cases = {"a": {MEMRT: [4.0] * 4, "peer": [1.0] * 4}, "b": {MEMRT: [1.0] * 4, "peer": [4.0] * 4}}
+    verdict = judge(replace(GOAL, mean=True), {"alloc": result("alloc", alloc.ONE, cases)})
+    assert (verdict.state, verdict.spread.middle) == (MET, pytest.approx(1))
+
+
+def test_case_that_is_slower_in_some_rounds_alone_does_not_fail_a_goal_of_many():
+    noisy, slow = [0.9, 0.95, 1.2, 1.3], [1.15, 1.2, 1.2, 1.3]
+    for own, state in ((noisy, MET), (slow, NOT_MET)):
+        cases = {f"{n}": {MEMRT: own, "peer": [1.0] * 4} for n in range(6)}
+        assert judge(GOAL, {"alloc": result("alloc", alloc.ONE, cases)}).state == state
+
+
+def test_goal_without_figures_is_not_measured():
+    assert judge(GOAL, {}).state == NOT_MEASURED
+    lone = result("alloc", alloc.ONE, {"a": {MEMRT: [1.0]}})
+    assert judge(GOAL, {"alloc": lone}).state == NOT_MEASURED
+
+
+def test_every_goal_is_about_a_group_that_its_part_measures():
+    titles = {
+        "alloc": set(alloc.groups()),
+        "threads": set(threads.groups()),
+        "numpy": {topic.title for topic in numpy_ops.TOPICS},
+        "numba": {numba_kernels.GROUP},
+        "memory": set(memory.groups()),
+        "programs": {group.title for group in programs.groups().values()},
+    }
+    assert [goal for goal in GOALS if goal.group not in titles[goal.part]] == []
+
+
+def test_every_goal_of_the_loops_names_cases_that_there_are():
+    cases = {title: list(jobs) for title, jobs in alloc.jobs().items()}
+    cases |= {threads.OWN: list(threads.SIZES)}
+    about = [goal for goal in GOALS if goal.group in cases]
+    missing = [
+        (goal.text, part)
+        for goal in about
+        for part in goal.cases
+        if not any(part in name for name in cases[goal.group])
+    ]
+    assert about
+    assert missing == []
+
+
+def test_every_round_has_every_subject():
+    subjects = [Subject(name, "malloc") for name in "abc"]
+    order = [subject.name for subject in in_turn(subjects, 20)]
+    rounds = ["".join(order[i : i + 3]) for i in range(0, 60, 3)]
+    assert {"".join(sorted(names)) for names in rounds} == {"abc"}
+    assert len(set(rounds)) > 1
+
+
+def test_result_comes_back_from_its_file_as_it_was(tmp_path):
+    written = result("alloc", alloc.ONE, {"a": {MEMRT: [1.0, 2.0], "peer": [1.5, 2.5]}})
+    written.write(tmp_path / "alloc.json")
+    assert Result.read(tmp_path / "alloc.json") == written
+
+
+def test_page_keeps_the_parts_that_were_not_measured():
+    goals = (GOAL, replace(GOAL, part="threads", text="other"))
+    cases = {"a": {MEMRT: [1.0] * 4, "peer": [1.0] * 4}}
+    old = {part: result(part, alloc.ONE, cases) for part in ("alloc", "threads")}
+    before = report.page(old, "", goals)
+    cases = {"a": {MEMRT: [7.0] * 4, "peer": [1.0] * 4}}
+    after = report.page({"alloc": result("alloc", alloc.ONE, cases)}, before, goals)
+    assert "| P1 | work | ≤ 1.10 | 7.00 (7.00 to 7.00) | not met |" in after
+    assert "| P1 | other | ≤ 1.10 | 1.00 (1.00 to 1.00) | met |" in after
+    assert after.count("## Threads") == after.count("## Blocks and references") == 1
+    assert report.page({}, after, goals) == after
+
+
+def test_memory_counts_what_a_loop_keeps(table_subject):
+    job = loop_jobs()["handed_over"] | {"loops": str(compiled(WORKERS / "loops.c")), "count": 1000}
+    assert set(memory.look("growth", table_subject, **job)) == {"growth", "cached"}
+
+
+def test_trace_gives_each_block_a_number_and_leaves_out_what_was_born_before():
+    events = [
+        (100, 0, 8, traces.ALLOC),
+        (900, 0, 0, traces.FREE),  # born before
+        (200, 100, 16, traces.REALLOC),
+        (300, 901, 16, traces.REALLOC),  # of one born before
+        (200, 0, 0, traces.FREE),
+        (100, 0, 4, traces.CALLOC),
+    ]
+    found, blocks = traces.numbered(np.array(events, traces.EVENT))
+    assert found.tolist() == [
+        (0, 0, 8, traces.ALLOC),
+        (1, 0, 16, traces.REALLOC),
+        (2, 0, 16, traces.ALLOC),
+        (1, 0, 0, traces.FREE),
+        (3, 0, 4, traces.CALLOC),
+    ]
+    assert blocks == 4
+
+
+def test_recorded_trace_replays_on_memrt_with_nothing_left(tmp_path, table_subject):
+    program = tmp_path / "program.py"
+    program.write_text(
+        "import ctypes, json, sys, numpy\n"
+        "recorder = ctypes.CDLL(None)\n"
+        "recorder.record_start(json.loads(sys.argv[1])['path'].encode())\n"
+        "kept = [numpy.ones(n) for n in (1000, 1_000_000)]\n"
+        "print(recorder.record_stop())\n"
+    )
+    recorder = Subject("recorder", DEFAULT, preload=str(compiled(WORKERS / "record.c")))
+    raw = tmp_path / "trace.raw"
+    assert run_worker(program, {"path": str(raw)}, recorder) >= 2
+    events, blocks = traces.numbered(np.fromfile(raw, traces.EVENT))
+    assert {8000, 8_000_000} <= set(events["size"].tolist())
+    trace = tmp_path / "trace.npz"
+    np.savez(trace, events=events, blocks=blocks)
+    replay = str(compiled(WORKERS / "replay.c"))
+    seen = memory.look("trace", table_subject, replay=replay, trace=str(trace))
+    assert seen["peak"] > 7000
+
+
+def test_arrays_worker_has_twenty_operations_on_memrt_and_without():
+    with servers(WORKERS / "arrays.py", environments()) as everybody:
+        for server in everybody:
+            cases = server.ask("prepare", "operations", 1024)
+            assert len(cases) == 20
+            assert server.ask("time", "copy", "", 1000, 100) > 0
+
+
+def test_program_says_what_it_took():
+    for subject in environments():
+        took = programs.run_program("heat equation", subject)
+        assert min(took["ns"], took["peak"], took["faults"]) > 0
+
+
+def test_bare_limit_needs_no_allocator():
+    bare = Subject(LIMIT, "bare")
+    assert alloc.nanoseconds({"loop": "locked_adds", "size": 64}, bare) > 0
+
+
+def test_worker_runs_without_what_the_environment_says_of_memory(monkeypatch):
+    monkeypatch.setenv("MEMRT_CHECK", "1")
+    monkeypatch.setenv("MALLOC_ARENA_MAX", "1")
+    monkeypatch.setenv("LD_PRELOAD", "")
+    environment = Subject("a", "malloc").environment()
+    assert not {"MEMRT_CHECK", "MALLOC_ARENA_MAX", "LD_PRELOAD"} & set(environment)

@@ -1,0 +1,51 @@
+"""Traces of allocations, recorded from the benchmark's own programs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+from places import OUT, WORKERS, compiled
+from programs import PROGRAMS, run_program
+from subjects import DEFAULT, Subject
+
+ALLOC, CALLOC, REALLOC, FREE = 1, 2, 3, 4  # trace.h
+EVENT = np.dtype([(name, np.uint64) for name in ("block", "old", "size", "call")])
+RECORDED = ("heat equation", "neural network", "group by", "photo pipeline", "cross-validation")
+
+
+def numbered(events: np.ndarray) -> tuple[np.ndarray, int]:
+    """The same with a number of its own for each block; what was born before is left out."""
+    numbers: dict[int, int] = {}
+    born = 0
+    kept = []
+    for block, old, size, call in events.tolist():
+        if call == FREE:
+            if block in numbers:
+                kept.append((numbers.pop(block), 0, 0, FREE))
+            continue
+        before = numbers.pop(old, None) if call == REALLOC else None
+        numbers[block] = born
+        kept.append(
+            (born, before or 0, size, ALLOC if call == REALLOC and before is None else call)
+        )
+        born += 1
+    return np.array(kept, EVENT), born
+
+
+def record(program: str, folder: Path = OUT) -> Path:
+    """Run a program and keep what it asked of malloc."""
+    raw = folder / "trace.raw"
+    recorder = Subject("recorder", DEFAULT, preload=str(compiled(WORKERS / "record.c")))
+    run_program(program, recorder, record=str(raw))
+    events, blocks = numbered(np.fromfile(raw, EVENT))
+    path = folder / f"trace-{program.replace(' ', '-')}.npz"
+    np.savez(path, events=events, blocks=blocks)
+    raw.unlink()
+    return path
+
+
+def recorded() -> dict[str, Path]:
+    """By program, the file of its trace."""
+    assert set(RECORDED) <= set(PROGRAMS)
+    return {program: record(program) for program in RECORDED}

@@ -1,0 +1,193 @@
+"""Time NumPy's work on arrays, on request.
+
+usage: python arrays.py SUBJECT, a JSON object with a kind: default, or memrt for NumPy on memrt
+
+Each line that it reads is a request and gets one line of JSON:
+
+  ["prepare", topic, bytes]              {case: [way, ...]}: what can be timed now
+  ["time", case, way, target, count]     nanoseconds of processor time of one call, from one
+                                         measurement of about `target` nanoseconds, or of `count`
+                                         calls unless that is null
+
+A way is "" for what the subject needs, and else the same work done otherwise in the same process.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import sys
+import time
+import timeit
+
+import memrt
+import numpy as np
+
+PAGE = 4096
+kept = []  # arrays that were filled once
+
+
+class Timed:
+    """One piece of work, repeated as often as makes a good measurement."""
+
+    def __init__(self, work) -> None:
+        self.timer = timeit.Timer(work, timer=time.process_time_ns)
+        self.count = 0
+
+    def calibrate(self, target: int) -> None:
+        """Find out how often; that warms the subject up."""
+        count = 1
+        self.timer.timeit(1)
+        while (spent := self.timer.timeit(count)) < target // 4:
+            count *= 2
+        self.count = max(1, int(count * target / spent))
+
+    def nanoseconds(self, target: int, count: int | None) -> float:
+        """Of one call."""
+        if count is None and not self.count:
+            self.calibrate(target)
+        count = count or self.count
+        return self.timer.timeit(count) / count
+
+
+def expression(a, b, c):
+    return (a - b) ** 2 + c * a - b / c
+
+
+def expression_out(a, b, c, total, term):
+    """The same without a new array."""
+    np.subtract(a, b, out=total)
+    np.square(total, out=total)
+    np.multiply(c, a, out=term)
+    np.add(total, term, out=total)
+    np.divide(b, c, out=term)
+    np.subtract(total, term, out=total)
+    return total
+
+
+def expressions(size: int) -> dict:
+    """An expression with temporaries, and the same into arrays that are there."""
+    a, b, c = (np.full(size // 8, value) for value in (1.5, 2.5, 3.5))
+    total, term = np.ones_like(a), np.ones_like(a)
+    return {
+        "": {
+            "": lambda: expression(a, b, c),
+            "out=": lambda: expression_out(a, b, c, total, term),
+        }
+    }
+
+
+def operations(size: int) -> dict:
+    """Twenty things that programs do with an array of that many bytes."""
+    chance = np.random.default_rng(size)
+    a = chance.random(size // 8)
+    b = chance.random(a.size)
+    side = max(2, int(a.size**0.5))
+    square = a[: side * side].reshape(side, side)
+    few = square[: min(side, 128), : min(side, 128)].copy()
+    picks = chance.integers(0, a.size, a.size)
+    mask = a > 0.5
+    return {
+        "add": lambda: a + b,
+        "multiply by a number": lambda: a * 2.5,
+        "divide": lambda: a / b,
+        "square root": lambda: np.sqrt(a),
+        "exponential": lambda: np.exp(a),
+        "compare": lambda: a < b,
+        "sum": lambda: a.sum(),
+        "sum of columns": lambda: square.sum(axis=0),
+        "maximum of rows": lambda: square.max(axis=1),
+        "running sum": lambda: np.cumsum(a),
+        "sort": lambda: np.sort(a),
+        "order": lambda: np.argsort(a),
+        "matrix product": lambda: few @ few,
+        "concatenate": lambda: np.concatenate([a, b]),
+        "pick by index": lambda: a[picks],
+        "pick by mask": lambda: a[mask],
+        "to 32 bits": lambda: a.astype(np.float32),
+        "copy": lambda: a.copy(),
+        "transpose and copy": lambda: np.ascontiguousarray(square.T),
+        "Fourier transform": lambda: np.fft.rfft(a),
+    }
+
+
+def zeros_written(size: int, step: int):
+    def work() -> None:
+        np.zeros(size, np.uint8)[::step] = 1
+
+    return work
+
+
+def zeros(size: int) -> dict:
+    """An array of zeros, of which nothing, one page in a hundred, or all is written."""
+    return {
+        "untouched": lambda: np.zeros(size, np.uint8),
+        "1 % touched": zeros_written(size, 100 * PAGE),
+        "all touched": zeros_written(size, 64),
+    }
+
+
+def first_fill(size: int) -> dict:
+    """An array that is filled and kept: the next one cannot have its memory."""
+
+    def work() -> None:
+        kept.append(np.empty(size // 8))
+        kept[-1].fill(1.0)
+
+    return {"": work}
+
+
+def creation(size: int) -> dict:
+    """A small array made and dropped, by everybody who makes one."""
+    from pyarrow import allocate_buffer
+
+    count = size // 8
+    ways = {
+        "": lambda: np.empty(count),
+        "np.zeros": lambda: np.zeros(count),
+        "pyarrow": lambda: np.frombuffer(allocate_buffer(size)),
+    }
+    if memrt.enabled():
+        ways["memrt.empty"] = lambda: memrt.empty(count)
+        ways["memrt.zeros"] = lambda: memrt.zeros(count)
+    return {"": ways}
+
+
+TOPICS = {
+    "expression": expressions,
+    "operations": operations,
+    "zeros": zeros,
+    "first fill": first_fill,
+    "creation": creation,
+}
+
+
+def prepared(topic: str, size: int) -> dict:
+    """By case and way, what can be timed."""
+    found = {}
+    for name, work in TOPICS[topic](size).items():
+        ways = work if isinstance(work, dict) else {"": work}
+        found[name] = {way: Timed(function) for way, function in ways.items()}
+    return found
+
+
+def serve() -> None:
+    """Answer requests until there are no more."""
+    cases: dict = {}
+    for line in sys.stdin:
+        request, *arguments = json.loads(line)
+        if request == "prepare":
+            cases.clear()  # the arrays of the last topic go before those of the next come
+            cases = prepared(*arguments)
+            answer: object = {name: list(ways) for name, ways in cases.items()}
+        else:
+            case, way, target, count = arguments
+            answer = cases[case][way].nanoseconds(target, count)
+        print(json.dumps(answer), flush=True)
+
+
+if __name__ == "__main__":
+    gc.disable()
+    if json.loads(sys.argv[1])["kind"] == "memrt":
+        memrt.enable()
+    serve()

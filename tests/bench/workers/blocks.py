@@ -1,0 +1,181 @@
+"""Time one loop of loops.c over one subject, in this process.
+
+usage: python -I blocks.py JOB, a JSON object:
+
+  loops     path of the compiled loops.c
+  subject   kind (malloc, memrt, nrt, double or bare) and what that kind needs
+  loop      name of a function of loops.c
+  size      bytes of a block; with `sizes` and `order`, of many_live, a list of them
+  threads   for in_threads
+  target    aim for this many nanoseconds in one measurement
+  repeats   measurements; the figure is their median, or for loops of threads the least
+  least     blocks in one measurement, at the least
+  count     in place of target: just run that many, once
+  counting  path of the compiled counting.c, to count the instructions of `count` blocks
+
+Prints {"ns": nanoseconds of one block}.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import importlib.util
+import json
+import statistics
+import sys
+import sysconfig
+from pathlib import Path
+
+DATA_AT = 24  # offset of the data pointer in a MemInfo, memrt's and Numba's
+PLAIN = -1  # an object that is its data
+ON_THE_WALL = ("in_threads", "handed_over", "short_threads")
+
+
+class Subject(ctypes.Structure):
+    """What loops.c calls: subject_t."""
+
+    _fields_ = (
+        ("alloc", ctypes.c_void_p),
+        ("release", ctypes.c_void_p),
+        ("acquire", ctypes.c_void_p),
+        ("data_at", ctypes.c_ssize_t),
+        ("clock", ctypes.c_void_p),
+    )
+
+
+def address(function: object) -> int | None:
+    """Address of a function that ctypes found."""
+    return ctypes.cast(function, ctypes.c_void_p).value
+
+
+def malloc(_wanted: dict) -> Subject:
+    """The malloc of this process, which may be a preloaded one."""
+    process = ctypes.CDLL(None)
+    return Subject(address(process.malloc), address(process.free), None, PLAIN, None)
+
+
+def memrt_table(library: str):
+    """The function table of a libmemrt, as an array of words."""
+    get_api = ctypes.CDLL(library).memrt_get_api
+    get_api.restype = ctypes.POINTER(ctypes.c_void_p)
+    return get_api(ctypes.c_uint32(1), None)
+
+
+def memrt(wanted: dict) -> Subject:
+    """The table's allocate, release and acquire."""
+    table = memrt_table(wanted["library"])
+    return Subject(table[0], table[4], table[3], DATA_AT, None)
+
+
+def alone(package: str, module: str):
+    """An extension module without the package around it, which takes long to import."""
+    folder = Path(importlib.util.find_spec(package).origin).parent
+    path = str(folder / module) + sysconfig.get_config_var("EXT_SUFFIX")
+    spec = importlib.util.spec_from_file_location(Path(module).name, path)
+    loaded = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(loaded)
+    return loaded
+
+
+def nrt(wanted: dict) -> Subject:
+    """Numba's runtime by its own helpers, with its statistics on or off."""
+    sys.path[:0] = wanted["path"]
+    runtime = alone("numba", "core/runtime/_nrt_python")
+    if wanted["statistics"]:
+        runtime.memsys_enable_stats()
+    else:
+        runtime.memsys_disable_stats()
+    helpers = runtime.c_helpers
+    get_api = ctypes.CFUNCTYPE(ctypes.POINTER(ctypes.c_void_p))(helpers["get_api"])
+    return Subject(
+        helpers["MemInfo_alloc"], helpers["MemInfo_release"], get_api()[3], DATA_AT, None
+    )
+
+
+def double(wanted: dict) -> Subject:
+    """An allocator that says itself what it takes, by its own clock."""
+    library = ctypes.CDLL(wanted["library"])
+    alloc = getattr(library, wanted["alloc"])
+    return Subject(
+        address(alloc), address(library.release), None, PLAIN, address(library.fake_clock)
+    )
+
+
+def bare(_wanted: dict) -> Subject:
+    """Nobody: for loops that call nothing."""
+    return Subject(None, None, None, PLAIN, None)
+
+
+KINDS = {"malloc": malloc, "memrt": memrt, "nrt": nrt, "double": double, "bare": bare}
+
+
+def prepared(job: dict):
+    """A function that runs the loop for a number of blocks and returns what it took."""
+    loop = getattr(ctypes.CDLL(job["loops"]), job["loop"])
+    loop.restype = ctypes.c_uint64
+    subject = KINDS[job["subject"]["kind"]](job["subject"])
+    if "order" in job:
+        live = len(job["order"])
+        sizes = (ctypes.c_size_t * live)(*job["sizes"])
+        order = (ctypes.c_uint32 * live)(*job["order"])
+        objects = (ctypes.c_void_p * live)()
+
+        def run(count: int) -> int:
+            whole = ctypes.c_size_t(-(-count // live) * live)
+            return loop(ctypes.byref(subject), sizes, order, ctypes.c_size_t(live), whole, objects)
+    else:
+        extra = [ctypes.c_size_t(job["threads"])] if "threads" in job else []
+
+        def run(count: int) -> int:
+            size = ctypes.c_size_t(job["size"])
+            return loop(ctypes.byref(subject), size, ctypes.c_size_t(count), *extra)
+
+    return run
+
+
+def spent(run, count: int) -> int:
+    """What `count` blocks took."""
+    took = run(count)
+    if took == 0:
+        raise MemoryError("the subject gave no memory, or its clock stands still")
+    return took
+
+
+def counted(run, counting):
+    """The same, with callgrind's eyes open; a first call has brought all code and memory in."""
+
+    def run_counted(count: int) -> int:
+        run(count)
+        counting.start_counting()
+        took = run(count)
+        counting.stop_counting()
+        return took
+
+    return run_counted
+
+
+def calibrated(run, target: int, step: int, least: int) -> int:
+    """How many blocks take about `target`; finding out warms the subject up."""
+    count = -(-least // step) * step
+    spent(run, count)
+    while (took := spent(run, count)) < target // 4:
+        count *= 2
+    return max(least, step, int(count * target / took) // step * step)
+
+
+def measure(job: dict) -> float:
+    """Nanoseconds of one block."""
+    run = prepared(job)
+    step = len(job.get("order", "1"))
+    if "counting" in job:
+        run = counted(run, ctypes.CDLL(job["counting"]))
+    if "count" in job:
+        return spent(run, job["count"]) / job["count"]
+    count = calibrated(run, job["target"], step, job.get("least", 1))
+    times = [spent(run, count) for _ in range(job["repeats"])]
+    summary = min if job["loop"] in ON_THE_WALL else statistics.median
+    return summary(times) / count
+
+
+if __name__ == "__main__":
+    print(json.dumps({"ns": measure(json.loads(sys.argv[1]))}))

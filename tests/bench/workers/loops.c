@@ -1,0 +1,245 @@
+/// The loops over blocks that the benchmark times; loaded by ctypes, told what to call by address.
+///
+/// Every loop returns the ticks of the subject's clock that it took, and 0 when memory ran out.
+
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <time.h>
+
+#define PAGE 4096
+#define RING 256
+
+typedef struct subject {
+    void *(*alloc)(size_t size);
+    void (*release)(void *object);
+    void (*acquire)(void *object); ///< NULL: the subject counts no references
+    ptrdiff_t data_at;       ///< where the object holds the pointer to its data; -1: it is the data
+    uint64_t (*clock)(void); ///< what time is taken from; NULL: the loop's own
+} subject_t;
+
+/// Processor time of the whole process: work put off to another thread counts.
+static uint64_t spent(void)
+{
+    struct timespec time;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+    return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
+}
+
+/// Time on the wall, for threads that may have to wait for each other.
+static uint64_t elapsed(void)
+{
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
+}
+
+static uint64_t now(const subject_t *subject)
+{
+    return subject->clock != NULL ? subject->clock() : spent();
+}
+
+/// Write a byte on each page, as the first use of a block does.
+static inline void touch(const subject_t *subject, char *object, size_t size)
+{
+    volatile char *data = object;
+    if (subject->data_at >= 0)
+        data = *(char **)(void *)(object + subject->data_at);
+    for (size_t at = 0; at < size; at += PAGE)
+        data[at] = 1;
+}
+
+static inline void *make(const subject_t *subject, size_t size)
+{
+    void *object = subject->alloc(size);
+    if (object != NULL)
+        touch(subject, object, size);
+    return object;
+}
+
+static int cycle_one(const subject_t *subject, size_t size, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        void *object = make(subject, size);
+        if (object == NULL)
+            return 0;
+        subject->release(object);
+    }
+    return 1;
+}
+
+/// `count` blocks made and given back one at a time.
+uint64_t one_live(const subject_t *subject, size_t size, size_t count)
+{
+    uint64_t begin = now(subject);
+    return cycle_one(subject, size, count) ? now(subject) - begin : 0;
+}
+
+static int cycle_many(const subject_t *subject, const size_t *sizes, const uint32_t *order,
+                      size_t live, size_t count, void **objects)
+{
+    for (size_t done = 0; done < count; done += live) {
+        for (size_t i = 0; i < live; i++) {
+            objects[i] = make(subject, sizes[i]);
+            if (objects[i] == NULL)
+                return 0;
+        }
+        for (size_t i = 0; i < live; i++)
+            subject->release(objects[order[i]]);
+    }
+    return 1;
+}
+
+/// `count` blocks, a multiple of `live`, made `live` at a time and given back in `order`.
+uint64_t many_live(const subject_t *subject, const size_t *sizes, const uint32_t *order,
+                   size_t live, size_t count, void **objects)
+{
+    uint64_t begin = now(subject);
+    return cycle_many(subject, sizes, order, live, count, objects) ? now(subject) - begin : 0;
+}
+
+/// `count` references taken and given up, on one block.
+uint64_t references(const subject_t *subject, size_t size, size_t count)
+{
+    void *object = subject->alloc(size);
+    if (object == NULL)
+        return 0;
+    uint64_t begin = now(subject);
+    for (size_t i = 0; i < count; i++) {
+        subject->acquire(object);
+        subject->release(object);
+    }
+    uint64_t took = now(subject) - begin;
+    subject->release(object);
+    return took;
+}
+
+/// `count` pairs of locked adds to one word: what references cost at least.
+uint64_t locked_adds(const subject_t *subject, size_t size, size_t count)
+{
+    static _Atomic size_t word;
+    (void)size;
+    uint64_t begin = now(subject);
+    for (size_t i = 0; i < count; i++) {
+        atomic_fetch_add_explicit(&word, 1, memory_order_relaxed);
+        atomic_fetch_sub_explicit(&word, 1, memory_order_release);
+    }
+    return now(subject) - begin;
+}
+
+typedef struct runner {
+    pthread_t thread;
+    const subject_t *subject;
+    size_t size;
+    size_t count;
+    pthread_barrier_t *start;
+    uint64_t took; ///< nanoseconds on the wall; 0: memory ran out
+} runner_t;
+
+static void *run_alone(void *argument)
+{
+    runner_t *own = argument;
+    pthread_barrier_wait(own->start);
+    uint64_t begin = elapsed();
+    own->took = cycle_one(own->subject, own->size, own->count) ? elapsed() - begin : 0;
+    return NULL;
+}
+
+/// Threads that make and give back `count` blocks each, one at a time: the time of the slowest.
+uint64_t in_threads(const subject_t *subject, size_t size, size_t count, size_t threads)
+{
+    runner_t *runners = calloc(threads, sizeof *runners);
+    pthread_barrier_t start;
+    pthread_barrier_init(&start, NULL, (unsigned)threads);
+    for (size_t i = 0; i < threads; i++) {
+        runners[i] = (runner_t){0, subject, size, count, &start, 0};
+        pthread_create(&runners[i].thread, NULL, run_alone, &runners[i]);
+    }
+    uint64_t slowest = 0;
+    for (size_t i = 0; i < threads; i++) {
+        pthread_join(runners[i].thread, NULL);
+        if (runners[i].took > slowest)
+            slowest = runners[i].took;
+    }
+    pthread_barrier_destroy(&start);
+    free(runners);
+    return slowest;
+}
+
+/// One writer, one reader: the writer fills slots[head % RING], the reader empties them.
+typedef struct ring {
+    void *slots[RING];
+    _Alignas(64) _Atomic size_t head; ///< written by the maker alone
+    _Alignas(64) _Atomic size_t tail; ///< written by the taker alone
+} ring_t;
+
+typedef struct taker {
+    const subject_t *subject;
+    ring_t *ring;
+    size_t count;
+} taker_t;
+
+static void *take_all(void *argument)
+{
+    taker_t *own = argument;
+    for (size_t i = 0; i < own->count; i++) {
+        while (atomic_load_explicit(&own->ring->head, memory_order_acquire) == i)
+            sched_yield();
+        own->subject->release(own->ring->slots[i % RING]);
+        atomic_store_explicit(&own->ring->tail, i + 1, memory_order_release);
+    }
+    return NULL;
+}
+
+static int make_all(const subject_t *subject, ring_t *ring, size_t size, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        while (i - atomic_load_explicit(&ring->tail, memory_order_acquire) == RING)
+            sched_yield();
+        ring->slots[i % RING] = make(subject, size);
+        if (ring->slots[i % RING] == NULL)
+            abort(); /* the taker waits for it */
+        atomic_store_explicit(&ring->head, i + 1, memory_order_release);
+    }
+    return 1;
+}
+
+/// `count` blocks made by this thread and given back by another.
+uint64_t handed_over(const subject_t *subject, size_t size, size_t count)
+{
+    static ring_t ring;
+    atomic_store(&ring.head, 0);
+    atomic_store(&ring.tail, 0);
+    taker_t taker = {subject, &ring, count};
+    pthread_t thread;
+    pthread_create(&thread, NULL, take_all, &taker);
+    uint64_t begin = elapsed();
+    make_all(subject, &ring, size, count);
+    pthread_join(thread, NULL);
+    return elapsed() - begin;
+}
+
+static void *live_shortly(void *argument)
+{
+    runner_t *own = argument;
+    return cycle_one(own->subject, own->size, own->count) ? NULL : own;
+}
+
+/// `count` threads, one after the other, each of which makes and gives back one block.
+uint64_t short_threads(const subject_t *subject, size_t size, size_t count)
+{
+    runner_t runner = {0, subject, size, 1, NULL, 0};
+    uint64_t begin = elapsed();
+    for (size_t i = 0; i < count; i++) {
+        void *failed = NULL;
+        if (pthread_create(&runner.thread, NULL, live_shortly, &runner) != 0)
+            return 0;
+        pthread_join(runner.thread, &failed);
+        if (failed != NULL)
+            return 0;
+    }
+    return elapsed() - begin;
+}

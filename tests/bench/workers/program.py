@@ -1,0 +1,73 @@
+"""Run one program and say what it took.
+
+usage: python program.py JOB, a JSON object:
+
+  module, program   a function of workers/programs
+  times             how often it runs, one after the other; once if not given
+  linger            also look at the memory that is resident one second after
+  record            file for the trace of its allocations; needs record.c preloaded
+
+Prints {"ns": processor time, "peak": KiB, "faults": page faults, ...}.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import importlib
+import json
+import resource
+import sys
+import time
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+from resident import peak, reset_peak, resident
+
+
+def recorded(path: str, run) -> None:
+    """Run with a trace of all allocations."""
+    recorder = ctypes.CDLL(None)
+    if recorder.record_start(path.encode()) != 0:
+        raise OSError(f"cannot write {path}")
+    run()
+    recorder.record_stop()
+
+
+def lingering(found: dict[str, float]) -> None:
+    """What stays resident when all is done."""
+    gc.collect()
+    time.sleep(1)
+    found["after"] = resident()
+
+
+def measure(job: dict) -> dict[str, float]:
+    module = importlib.import_module(f"programs.{job['module']}")
+    program = getattr(module, job["program"])
+
+    def run() -> None:
+        for _ in range(job.get("times", 1)):
+            program()
+
+    gc.collect()
+    reset_peak()
+    before = resident()
+    faults = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    begin = time.process_time_ns()
+    if "record" in job:
+        recorded(job["record"], run)
+    else:
+        run()
+    found = {
+        "ns": time.process_time_ns() - begin,
+        "faults": resource.getrusage(resource.RUSAGE_SELF).ru_minflt - faults,
+        "peak": peak(),
+        "before": before,
+    }
+    if job.get("linger"):
+        lingering(found)
+    return found
+
+
+if __name__ == "__main__":
+    print(json.dumps(measure(json.loads(sys.argv[1]))))
