@@ -15,6 +15,7 @@
 #include "runtime/alloc/pages.h"
 #include "runtime/alloc/purger.h"
 #include "runtime/alloc/warm.h"
+#include "runtime/base/lock.h"
 #include "runtime/base/options.h"
 #include "support/child.h"
 #include "support/crew.h"
@@ -56,7 +57,6 @@ static void use_and_free(size_t size)
 
 static void begin(size_t decay)
 {
-    api->release_unused();
     suite_set_decay(decay);
     memrt__allocator_release_unused(&memrt__pool_allocator);
 }
@@ -210,27 +210,58 @@ TEST(a_child_forked_while_others_free_purges_as_its_parent_does)
     }
 }
 
-/// A child that no handler of fork saw; `exit` runs the library's destructor there.
-TEST(a_child_made_without_the_handlers_of_fork_does_not_wait_for_the_purger_at_its_exit)
+/// A child that no handler of fork saw.
+static void in_clone(void (*act)(void))
 {
-    begin(LONG);
-    use_and_free(LARGE);
-    ck_assert(runs());
     fflush(NULL);
     pid_t child = (pid_t)syscall(SYS_clone, SIGCHLD, NULL, NULL, NULL, NULL);
     ck_assert_int_ge(child, 0);
     if (child == 0) {
         child_start_watchdog();
-        memrt__purger_stop();
-        if (SUITE_THREAD_SANITIZER || SUITE_ADDRESS_SANITIZER) {
-            _exit(0); /* their own work at exit needs the threads that are not here */
-        }
-        exit(0);
+        act();
+        _exit(0);
     }
     int status;
     ck_assert_int_eq(waitpid(child, &status, 0), child);
     ck_assert_msg(WIFEXITED(status) && WEXITSTATUS(status) == 0, "status %#x", status);
+}
+
+/// `exit` runs the library's destructor. What sanitizers do at exit needs threads that are not
+/// here.
+static void leave(void)
+{
+    memrt__purger_stop();
+    if (!SUITE_THREAD_SANITIZER && !SUITE_ADDRESS_SANITIZER) {
+        exit(0);
+    }
+}
+
+TEST(a_child_made_without_the_handlers_of_fork_does_not_wait_for_the_purger_at_its_exit)
+{
+    begin(LONG);
+    use_and_free(LARGE);
     ck_assert(runs());
+    in_clone(leave);
+    ck_assert(runs());
+}
+
+/// What a fork does in a child whose purger was started after the one was stopped.
+static void forget_and_purge(void)
+{
+    REQUIRE(runs());
+    memrt__lock_renew_all();
+    memrt__purger_forked();
+    keep_and_purge(NULL);
+}
+
+TEST(a_child_forgets_a_purger_that_ran_when_it_was_made)
+{
+    if (!SUITE_THREAD_SANITIZER && !SUITE_ADDRESS_SANITIZER) {
+        begin(LONG);
+        use_and_free(LARGE);
+        ck_assert(runs());
+        in_clone(forget_and_purge);
+    }
 }
 
 static void start_and_stop(size_t index, void *context)

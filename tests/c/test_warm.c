@@ -16,7 +16,7 @@
 static void begin(void)
 {
     suite_set_decay(MEMRT__DECAY_NEVER);
-    api->release_unused();
+    memrt__allocator_release_unused(&memrt__pool_allocator);
     ck_assert_uint_eq(memrt__warm_cached(), 0);
 }
 
@@ -219,6 +219,19 @@ TEST(a_resize_that_the_system_refuses_changes_nothing)
     ck_assert(pattern_holds(mapping, bytes, 5));
     memrt__warm_give(mapping, bytes);
     ck_assert_uint_eq(memrt__warm_cached(), bytes);
+    end();
+}
+
+TEST(a_mapping_that_shrinks_makes_none_go_that_is_kept)
+{
+    begin();
+    size_t large = bytes_for(6 * MIB), less = bytes_for(5 * MIB), other = bytes_for(3 * MIB);
+    void *mapping = take(large), *second = take(other);
+    memrt__warm_give(second, other);
+    ck_assert_ptr_eq(memrt__warm_resize(mapping, large, less, 64), mapping);
+    ck_assert_uint_eq(memrt__warm_cached(), other);
+    memrt__warm_give(mapping, less);
+    ck_assert_uint_eq(memrt__warm_cached(), other + less);
     end();
 }
 
