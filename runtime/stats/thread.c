@@ -123,7 +123,8 @@ memrt__thread_t *memrt__thread_first(void)
     return first;
 }
 
-/// The owner may have been in the middle of changing a bin, so that its parts do not fit each other.
+/// The owner may have been in the middle of changing a bin, so that its parts do not fit each
+/// other.
 static void lose_bins(memrt__thread_t *thread)
 {
     for (size_t class = 0; class < MEMRT__CLASSES; class++) {

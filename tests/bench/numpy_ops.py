@@ -109,11 +109,22 @@ def time_size(everybody: list[Server], topic: Topic, size: int, rounds: int, gro
         time_case(everybody, (topic, name), fewer, group.case(title))
 
 
+def process_groups(topic: Topic, processes: int) -> list[list[Subject]]:
+    """Who has processes at the same time: all, but one after the other where they keep memory.
+
+    The huge pages that one holds, another cannot have.
+    """
+    subjects = environments(*topic.peers)
+    if topic.once:
+        return [[subject] for subject in in_turn(subjects, processes)]
+    return [subjects] * processes
+
+
 def measure_topic(topic: Topic, options: Options) -> Group:
     group = Group(topic.title, topic.about + " Processor time.", "ns", DEFAULT)
     sizes, processes, rounds = shortened(topic, options)
-    for _ in range(processes):
-        with servers(WORKERS / "arrays.py", environments(*topic.peers)) as everybody:
+    for together in process_groups(topic, processes):
+        with servers(WORKERS / "arrays.py", together) as everybody:
             for size in sizes:
                 time_size(everybody, topic, size, rounds, group)
     return group

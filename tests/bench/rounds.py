@@ -29,9 +29,8 @@ def run_worker(worker: Path, job: dict, subject: Subject, *flags: str) -> dict:
 def in_turn(subjects: Iterable[One], rounds: int) -> Iterator[One]:
     """Every subject in every round. What disturbs the machine disturbs all of a round."""
     everybody = list(subjects)
-    chance = random.Random(rounds)
     for _ in range(rounds):
-        chance.shuffle(everybody)
+        random.shuffle(everybody)
         yield from everybody
 
 
@@ -55,7 +54,8 @@ class Server:
         self.process.stdin.flush()
         answer = self.process.stdout.readline()
         if not answer:
-            raise RuntimeError(f"the worker of {self.subject.name} ended")
+            status = self.process.wait()
+            raise RuntimeError(f"the worker of {self.subject.name} ended with status {status}")
         return json.loads(answer)
 
     def close(self) -> None:

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/alloc/allocator.h"
 #include "runtime/alloc/cache.h"
 #include "runtime/alloc/central.h"
 #include "runtime/base/lock.h"
@@ -15,7 +16,7 @@
 static memrt__thread_t *begin(void)
 {
     suite_set_decay(MEMRT__DECAY_NEVER);
-    api->release_unused();
+    memrt__allocator_release_unused(&memrt__pool_allocator);
     memrt__thread_t *self = memrt__thread_self();
     REQUIRE(self != NULL);
     return self;

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "runtime/alloc/allocator.h"
 #include "runtime/alloc/central.h"
 #include "runtime/alloc/pages.h"
 #include "runtime/alloc/size_class.h"
@@ -13,7 +14,7 @@
 static void begin(void)
 {
     suite_set_decay(MEMRT__DECAY_NEVER);
-    api->release_unused();
+    memrt__allocator_release_unused(&memrt__pool_allocator);
 }
 
 static size_t length(void *list)

@@ -37,6 +37,8 @@ static const subject_t subjects[] = {
     {"counting", &memrt__pool_allocator, {counting_new}},
     {"moving over system", &memrt__system_allocator, {moving_new}},
     {"moving over mapped", &memrt__mapped_allocator, {moving_new}},
+    {"moving over pool", &memrt__pool_allocator, {moving_new}},
+    {"hoarding over moving over pool", &memrt__pool_allocator, {moving_new, hoarding_new}},
     {"gate", &memrt__pool_allocator, {gate_new}},
     {"hoarding", &memrt__pool_allocator, {hoarding_new}},
     {"guard over hoarding", &memrt__pool_allocator, {hoarding_new, memrt__guard_new}},
@@ -49,6 +51,8 @@ static const subject_t subjects[] = {
 static const size_t sizes[] = {1,
                                7,
                                64,
+                               1024,
+                               1025,
                                4095,
                                4097,
                                65536,
@@ -59,8 +63,8 @@ static const size_t sizes[] = {1,
                                (size_t)10 << 20};
 #define SIZES (sizeof(sizes) / sizeof(sizes[0]))
 
-static const size_t aligns[] = {1,   2,   4,   8,    16,   32,   64,
-                                128, 256, 512, 1024, 2048, 4096, (size_t)2 << 20};
+static const size_t aligns[] = {
+    1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, (size_t)64 << 10, (size_t)2 << 20};
 #define ALIGNS (sizeof(aligns) / sizeof(aligns[0]))
 
 /// What a subject is over some bottom; its destroy destroys all of it.

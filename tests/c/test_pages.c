@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "runtime/alloc/allocator.h"
 #include "runtime/alloc/pages.h"
 #include "runtime/alloc/purger.h"
 #include "runtime/alloc/warm.h"
@@ -30,7 +31,7 @@ static memrt__span_t *take(size_t units)
 static memrt__span_t *begin(void)
 {
     suite_set_decay(MEMRT__DECAY_NEVER);
-    api->release_unused();
+    memrt__allocator_release_unused(&memrt__pool_allocator);
     ck_assert_uint_eq(memrt__pages_cached(), 0);
     return take(1);
 }
@@ -177,7 +178,9 @@ TEST(a_segment_that_is_not_unmapped_gives_its_pages_and_serves_on)
     kernel_refuse(KERNEL_UNMAP, 0, SIZE_MAX);
     ck_assert_uint_ge(memrt__pages_purge(true), 9 * MEMRT__UNIT);
     ck_assert_uint_eq(memrt__pages_cached(), 0);
+    size_t maps = kernel_calls(KERNEL_MAP);
     span = take(8);
+    ck_assert_uint_eq(kernel_calls(KERNEL_MAP), maps);
     ck_assert(span->clean);
     ck_assert(pattern_is_zero(span->base, bytes_of(span)));
     memrt__pages_give(span);

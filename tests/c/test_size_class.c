@@ -3,14 +3,20 @@
 #include "runtime/alloc/pages.h"
 #include "runtime/alloc/size_class.h"
 
+static bool has_smallest_class(size_t size)
+{
+    unsigned class = memrt__class_of_data(size);
+    return class < MEMRT__CLASS_TINY && memrt__class_bytes(class) >= MEMRT_HEADER_SIZE + size &&
+           memrt__class_bytes(class - 1) < MEMRT_HEADER_SIZE + size;
+}
+
 TEST(every_size_has_the_smallest_class_that_holds_it)
 {
-    for (size_t size = 1; size <= MEMRT__CLASS_DATA_MAX; size++) {
-        unsigned class = memrt__class_of_data(size);
-        ck_assert_uint_lt(class, MEMRT__CLASS_TINY);
-        ck_assert_uint_ge(memrt__class_bytes(class), MEMRT_HEADER_SIZE + size);
-        ck_assert_uint_lt(memrt__class_bytes(class - 1), MEMRT_HEADER_SIZE + size);
+    size_t size = 1;
+    while (size <= MEMRT__CLASS_DATA_MAX && has_smallest_class(size)) {
+        size++;
     }
+    ck_assert_uint_eq(size, MEMRT__CLASS_DATA_MAX + 1);
 }
 
 TEST(the_last_class_holds_the_largest_size)
@@ -45,14 +51,20 @@ TEST(blocks_of_a_class_are_lines_so_that_each_begins_on_one)
     }
 }
 
+static size_t room_for(size_t size)
+{
+    return memrt__class_bytes(memrt__class_of_data(size)) - MEMRT_HEADER_SIZE;
+}
+
 TEST(no_more_than_an_eighth_is_lost_and_powers_of_two_lose_nothing)
 {
-    for (size_t size = 1025; size <= MEMRT__CLASS_DATA_MAX; size++) {
-        size_t room = memrt__class_bytes(memrt__class_of_data(size)) - MEMRT_HEADER_SIZE;
-        ck_assert_uint_le((room - size) * 8, size);
+    size_t size = 1025;
+    while (size <= MEMRT__CLASS_DATA_MAX && (room_for(size) - size) * 8 <= size) {
+        size++;
     }
-    for (size_t size = 64; size <= MEMRT__CLASS_DATA_MAX; size *= 2) {
-        ck_assert_uint_eq(memrt__class_bytes(memrt__class_of_data(size)), MEMRT_HEADER_SIZE + size);
+    ck_assert_uint_eq(size, MEMRT__CLASS_DATA_MAX + 1);
+    for (size = 64; size <= MEMRT__CLASS_DATA_MAX; size *= 2) {
+        ck_assert_uint_eq(room_for(size), size);
     }
 }
 

@@ -1,5 +1,6 @@
-/// Threads that share, resize, name, find and drop buffers at random for a few seconds. Every
-/// buffer has a pattern in every word, which its users, its destructor and each move verify.
+/// Threads that share, resize, name, find and drop buffers at random for a few seconds, while
+/// unused memory goes back to the system within milliseconds. Every buffer has a pattern in every
+/// word, which its users, its destructor and each move verify.
 ///
 /// STRESS_SECONDS and STRESS_SEED in the environment change how long and which.
 
@@ -14,25 +15,30 @@
 #include "runtime/base/os.h"
 #include "support/books.h"
 #include "support/crew.h"
+#include "support/pattern.h"
 
 #define THREADS 4
 #define SLOTS 16
 #define KEPT 8
 #define WORDS_MAX 4000
+#define DECAY_MS 4
+#define GENERATION_NS 60000000u
 
 /// A place where threads leave a buffer for others.
 typedef struct slot {
     pthread_mutex_t lock;
     memrt_meminfo_t *mi; ///< under the lock; a reference, or NULL
+    size_t *block;       ///< under the lock; a raw block, or NULL
     size_t data;         ///< any thread, relaxed; where its data was lately
 } slot_t;
 
 typedef struct stage {
     slot_t slots[SLOTS];
-    size_t serial;       ///< relaxed add; numbers the buffers
-    size_t made, buried; ///< relaxed adds; buffers with a destructor, destructors that ran
-    uint64_t end_ns;
-    unsigned seed;
+    size_t serial;          ///< relaxed add; numbers the buffers
+    size_t made, buried;    ///< relaxed adds; buffers with a destructor, destructors that ran
+    uint64_t end_ns;        ///< of all
+    uint64_t generation_ns; ///< when the threads that run now end and others begin
+    unsigned seed, generation;
 } stage_t;
 
 /// What one thread has for itself.
@@ -243,6 +249,35 @@ static void free_block(actor_t *actor)
     actor->block = NULL;
 }
 
+/// Leave the own block in a slot and take what is there, which another thread may have made.
+static void hand_block(actor_t *actor)
+{
+    slot_t *slot = random_slot(actor);
+    pthread_mutex_lock(&slot->lock);
+    size_t *block = slot->block;
+    slot->block = actor->block;
+    pthread_mutex_unlock(&slot->lock);
+    actor->block = block;
+    if (block != NULL) {
+        verify(block, block[0]);
+    }
+}
+
+static void renew_block(actor_t *actor)
+{
+    size_t words = random_words(actor);
+    free_block(actor);
+    actor->block = api->block_calloc(NULL, words, sizeof(size_t));
+    REQUIRE(actor->block != NULL && pattern_is_zero(actor->block, words * sizeof(size_t)));
+    fill(actor->block, words, next_serial(actor->stage));
+}
+
+static void release_unused(actor_t *actor)
+{
+    (void)actor;
+    api->release_unused();
+}
+
 /// By an address that may be long dead: whoever is found there is alive until it is let go.
 static void find_by_address(actor_t *actor)
 {
@@ -280,9 +315,10 @@ typedef struct deed {
 
 static void act(actor_t *actor)
 {
-    static const deed_t deeds[] = {{publish, 25},      {keep, 25},          {rename_kept, 10},
-                                   {resize_block, 20}, {free_block, 8},     {find_by_address, 8},
-                                   {look_around, 3},   {switch_tracking, 1}};
+    static const deed_t deeds[] = {{publish, 23},       {keep, 21},           {rename_kept, 9},
+                                   {resize_block, 18},  {free_block, 6},      {hand_block, 8},
+                                   {renew_block, 3},    {find_by_address, 7}, {look_around, 3},
+                                   {release_unused, 1}, {switch_tracking, 1}};
     size_t chosen = next_random(actor, 100), i = 0;
     while (chosen >= deeds[i].weight) {
         chosen -= deeds[i++].weight;
@@ -293,8 +329,9 @@ static void act(actor_t *actor)
 static void perform(size_t index, void *context)
 {
     stage_t *stage = context;
-    actor_t actor = {.stage = stage, .random = (uint64_t)stage->seed * THREADS + index + 1};
-    while (memrt__os_now_ns() < stage->end_ns) {
+    uint64_t number = ((uint64_t)stage->seed << 20) + stage->generation * THREADS + index + 1;
+    actor_t actor = {.stage = stage, .random = number * 0x9E3779B97F4A7C15u};
+    while (memrt__os_now_ns() < stage->generation_ns) {
         for (int i = 0; i < 100; i++) {
             act(&actor);
         }
@@ -320,13 +357,20 @@ TEST(buffers_stay_whole_and_the_account_balances_under_random_use_by_all_threads
     for (size_t i = 0; i < SLOTS; i++) {
         pthread_mutex_init(&stage.slots[i].lock, NULL);
     }
-    crew_run(THREADS, perform, &stage);
+    suite_set_decay(DECAY_MS);
+    printf("STRESS_SEED=%u\n", stage.seed); /* before: a failure ends the process */
+    fflush(stdout);
+    for (; memrt__os_now_ns() < stage.end_ns; stage.generation++) {
+        stage.generation_ns = memrt__os_now_ns() + GENERATION_NS;
+        crew_run(THREADS, perform, &stage);
+    }
     for (size_t i = 0; i < SLOTS; i++) {
         drop(swap(&stage.slots[i], NULL));
+        api->block_free(NULL, stage.slots[i].block, 0);
         pthread_mutex_destroy(&stage.slots[i].lock);
     }
     api->tracking(was);
-    printf("seed %u: %zu buffers made\n", stage.seed, stage.made);
+    printf("%zu buffers made by %u generations of threads\n", stage.made, stage.generation);
     ck_assert_uint_gt(stage.made, 0);
     ck_assert_uint_eq(stage.buried, stage.made);
 }

@@ -1,0 +1,464 @@
+#include "support/suite.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/alloc/allocator.h"
+#include "runtime/alloc/cache.h"
+#include "runtime/alloc/pages.h"
+#include "runtime/alloc/warm.h"
+#include "runtime/base/failure.h"
+#include "runtime/base/options.h"
+#include "runtime/base/size.h"
+#include "runtime/meminfo/block.h"
+#include "support/books.h"
+#include "support/crew.h"
+#include "support/kernel.h"
+#include "support/pattern.h"
+
+/* The pool is asked directly, or through a policy of its own: the default policy may have another
+   allocator. */
+static const memrt_allocator_t *const pool = &memrt__pool_allocator;
+
+static memrt_policy_t *pool_policy(size_t alignment)
+{
+    memrt_policy_options_t options = {
+        .struct_size = sizeof(options), .allocator = pool, .alignment = alignment};
+    memrt_policy_t *policy;
+    ck_assert_int_eq(api->policy_new(&options, &policy), MEMRT_OK);
+    return policy;
+}
+
+static bool has_quick_blocks(void)
+{
+    return !memrt__options.check;
+}
+
+static bool is_quick(const void *data)
+{
+    return (memrt__block_of(data)->flags & MEMRT__FLAG_QUICK) != 0;
+}
+
+/// After a first block the thread has its record, its shard and some room in its gauge.
+static void warm_up(memrt_policy_t *policy)
+{
+    void *data = api->block_alloc(policy, 60000);
+    ck_assert_ptr_nonnull(data);
+    api->block_free(policy, data, 0);
+}
+
+static size_t random_size(unsigned *seed)
+{
+    size_t most = (size_t)1 << (1 + rand_r(seed) % 22);
+    return 1 + (size_t)rand_r(seed) % most;
+}
+
+static size_t random_align(unsigned *seed)
+{
+    return (size_t)1 << (rand_r(seed) % 3 == 0 ? rand_r(seed) % 21 : 6);
+}
+
+typedef struct held {
+    char *ptr;
+    size_t size, align;
+} held_t;
+
+static void mark(const held_t *held, unsigned seed)
+{
+    pattern_write(held->ptr, held->size, seed);
+}
+
+static void let_go(held_t *held, unsigned seed)
+{
+    if (held->ptr != NULL) {
+        REQUIRE(pattern_holds(held->ptr, held->size, seed));
+        memrt__allocator_free(pool, held->ptr, held->size, held->align);
+        held->ptr = NULL;
+    }
+}
+
+static void change(held_t *held, unsigned mark_seed, unsigned *seed)
+{
+    if (held->ptr == NULL) {
+        bool zeroed = rand_r(seed) % 4 == 0;
+        held->size = random_size(seed);
+        held->align = random_align(seed);
+        held->ptr = memrt__allocator_alloc(pool, held->size, held->align, zeroed);
+        REQUIRE(held->ptr != NULL && (uintptr_t)held->ptr % held->align == 0);
+        REQUIRE(!zeroed || pattern_is_zero(held->ptr, held->size));
+    } else if (rand_r(seed) % 2 == 0) {
+        let_go(held, mark_seed);
+        return;
+    } else {
+        size_t size = random_size(seed);
+        held->ptr = memrt__allocator_realloc(pool, held->ptr, held->size, size, held->align);
+        REQUIRE(held->ptr != NULL && (uintptr_t)held->ptr % held->align == 0);
+        REQUIRE(pattern_holds(held->ptr, memrt__size_min(held->size, size), mark_seed));
+        held->size = size;
+    }
+    mark(held, mark_seed);
+}
+
+static void change_at_random(size_t index, void *context)
+{
+    enum { OWN = 40 };
+    held_t own[OWN] = {{0}};
+    unsigned seed = (unsigned)index * 77 + *(const unsigned *)context;
+    for (int step = 0; step < 1500; step++) {
+        unsigned i = (unsigned)rand_r(&seed) % OWN;
+        change(&own[i], i, &seed);
+        if (step % 200 == 0) {
+            memrt__allocator_release_unused(pool);
+        }
+    }
+    for (unsigned i = 0; i < OWN; i++) {
+        let_go(&own[i], i);
+    }
+}
+
+TEST_EACH(blocks_of_all_sizes_and_alignments_keep_their_contents_through_any_resize, 4)
+{
+    unsigned seed = (unsigned)index + 1;
+    change_at_random(0, &seed);
+}
+
+TEST(threads_and_a_purger_at_work_take_nothing_from_each_other)
+{
+    unsigned seed = 9;
+    suite_set_decay(2);
+    crew_run(4, change_at_random, &seed);
+}
+
+TEST(an_aligned_block_is_given_back_as_the_block_it_lies_in)
+{
+    for (size_t align = 64; align <= (size_t)1 << 20; align *= 2) {
+        enum { BLOCKS = 5 };
+        char *blocks[BLOCKS];
+        size_t size = 100;
+        suite_set_decay(MEMRT__DECAY_NEVER);
+        memrt__allocator_release_unused(pool);
+        for (unsigned i = 0; i < BLOCKS; i++) {
+            blocks[i] = memrt__allocator_alloc(pool, size, align, false);
+            ck_assert_uint_eq((uintptr_t)blocks[i] % align, 0);
+            pattern_write(blocks[i], size, i);
+        }
+        for (unsigned i = 0; i < BLOCKS; i++) {
+            ck_assert(pattern_holds(blocks[i], size, i));
+            memrt__allocator_free(pool, blocks[i], size, align);
+        }
+        memrt__allocator_release_unused(pool);
+        ck_assert_uint_eq(memrt__allocator_cached(pool), 0); /* all spans are whole again */
+    }
+}
+
+TEST(zeroed_blocks_of_every_class_are_zero_whatever_was_in_them_before)
+{
+    for (unsigned class = 1; class < MEMRT__CLASSES; class++) {
+        size_t size = memrt__class_bytes(class);
+        for (int round = 0; round < 4; round++) {
+            void *ptr = memrt__allocator_alloc(pool, size, 64, true);
+            ck_assert_ptr_nonnull(ptr);
+            ck_assert_msg(pattern_is_zero(ptr, size), "class %u, round %d", class, round);
+            memset(ptr, 0xEE, size);
+            memrt__allocator_free(pool, ptr, size, 64);
+            if (round == 1) {
+                memrt__allocator_release_unused(pool);
+            }
+        }
+    }
+}
+
+TEST(release_unused_gives_everything_back)
+{
+    unsigned seed = 4;
+    suite_set_decay(MEMRT__DECAY_NEVER);
+    change_at_random(0, &seed);
+    ck_assert_uint_gt(memrt__allocator_cached(pool), 0);
+    ck_assert_uint_gt(memrt__allocator_release_unused(pool), 0);
+    ck_assert_uint_eq(memrt__allocator_cached(pool), 0);
+}
+
+static void expect_to_stay(size_t size, size_t room)
+{
+    char *ptr = memrt__allocator_alloc(pool, size, 64, false);
+    ck_assert_ptr_nonnull(ptr);
+    ck_assert_ptr_eq(memrt__allocator_realloc(pool, ptr, size, room, 64), ptr);
+    ck_assert_ptr_eq(memrt__allocator_realloc(pool, ptr, room, size, 64), ptr);
+    memrt__allocator_free(pool, ptr, size, 64);
+}
+
+TEST(a_resize_within_a_class_or_a_mapping_stays_where_it_is)
+{
+    size_t bytes;
+    expect_to_stay(5000, memrt__class_bytes(memrt__class_of_bytes(5000)));
+    ck_assert(memrt__warm_bytes((size_t)3 << 20, &bytes));
+    expect_to_stay((size_t)3 << 20, bytes);
+}
+
+/// Blocks of the largest class until the system would be asked for more.
+static size_t use_up(memrt_policy_t *policy, void **blocks, size_t most)
+{
+    size_t count = 0;
+    kernel_refuse(KERNEL_MAP, 0, SIZE_MAX);
+    while (count < most &&
+           (blocks[count] = api->block_alloc(policy, MEMRT__CLASS_DATA_MAX)) != NULL) {
+        count++;
+    }
+    ck_assert_uint_lt(count, most);
+    return count;
+}
+
+static void give_all(memrt_policy_t *policy, void **blocks, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        api->block_free(policy, blocks[i], 0);
+    }
+}
+
+TEST(requests_that_the_system_refuses_are_counted_as_failed_and_nowhere_else)
+{
+    enum { MOST = 300 };
+    static void *blocks[MOST];
+    memrt_policy_t *policy = pool_policy(0);
+    size_t large = (size_t)5 << 20;
+    api->release_unused();
+    void *data = api->block_alloc(policy, 2000), *mapped = api->block_alloc(policy, large);
+    pattern_write(data, 2000, 1);
+    pattern_write(mapped, large, 2);
+    size_t count = use_up(policy, blocks, MOST);
+    kernel_refuse(KERNEL_REMAP, 0, SIZE_MAX);
+    memrt_stats_t before = stats_of(policy);
+    ck_assert_ptr_null(api->block_alloc(policy, MEMRT__CLASS_DATA_MAX));
+    ck_assert_ptr_null(api->block_calloc(policy, 1, MEMRT__CLASS_DATA_MAX));
+    ck_assert_ptr_null(api->block_alloc(policy, large));
+    ck_assert_ptr_null(api->block_calloc(policy, 1, 8 * large));
+    ck_assert_ptr_null(api->block_realloc(policy, data, MEMRT__CLASS_DATA_MAX));
+    ck_assert_ptr_null(api->block_realloc(policy, data, large));
+    ck_assert_ptr_null(api->block_realloc(policy, mapped, 2 * large));
+    memrt_stats_t after = stats_of(policy);
+    ck_assert_uint_eq(after.failed, before.failed + 7);
+    after.failed = before.failed;
+    ck_assert_mem_eq(&after, &before, sizeof(after));
+    ck_assert(pattern_holds(data, 2000, 1));
+    ck_assert(pattern_holds(mapped, large, 2));
+    kernel_obey();
+    data = api->block_realloc(policy, data, large);
+    ck_assert(data != NULL && pattern_holds(data, 2000, 1));
+    api->block_free(policy, data, 0);
+    api->block_free(policy, mapped, 0);
+    give_all(policy, blocks, count);
+    ck_assert_uint_eq(stats_of(policy).live, 0);
+    api->policy_release(policy);
+}
+
+TEST(a_large_block_that_cannot_be_remapped_is_copied)
+{
+    memrt_policy_t *policy = pool_policy(0);
+    size_t sizes[] = {(size_t)2 << 20, (size_t)9 << 20, (size_t)3 << 20};
+    void *data = api->block_alloc(policy, sizes[0]);
+    kernel_refuse(KERNEL_REMAP, 0, SIZE_MAX);
+    for (size_t i = 1; i < 3; i++) {
+        pattern_write(data, sizes[i - 1], 3);
+        data = api->block_realloc(policy, data, sizes[i]);
+        ck_assert_ptr_nonnull(data);
+        ck_assert(pattern_holds(data, memrt__size_min(sizes[i - 1], sizes[i]), 3));
+    }
+    api->block_free(policy, data, 0);
+    ck_assert_uint_eq(stats_of(policy).live, 0);
+    api->policy_release(policy);
+}
+
+TEST(advice_and_discards_that_are_refused_make_no_difference)
+{
+    memrt_policy_t *policy = pool_policy(0);
+    kernel_refuse(KERNEL_ADVISE, 0, SIZE_MAX);
+    kernel_refuse(KERNEL_DISCARD, 0, SIZE_MAX);
+    kernel_refuse(KERNEL_THREAD, 0, SIZE_MAX);
+    for (size_t size = 1000; size < (size_t)64 << 20; size *= 5) {
+        for (int round = 0; round < 3; round++) {
+            void *data = api->block_calloc(policy, 1, size);
+            ck_assert(data != NULL && pattern_is_zero(data, size));
+            memset(data, 0xEE, size);
+            api->block_free(policy, data, 0);
+            api->release_unused();
+        }
+    }
+    api->policy_release(policy);
+}
+
+TEST(a_block_made_the_short_way_goes_back_the_long_way_and_the_other_way_round)
+{
+    memrt_policy_t *policy = pool_policy(0);
+    int was = api->tracking_enabled();
+    warm_up(policy);
+    void *plain = api->block_alloc(policy, 500);
+    void *named = api->block_alloc(policy, 500), *promoted = api->block_alloc(policy, 500);
+    ck_assert(is_quick(plain) == has_quick_blocks());
+    api->tracking(1);
+    void *tracked = api->block_alloc(policy, 500);
+    memrt_meminfo_t *mi;
+    ck_assert_int_eq(api->block_meminfo(named, &mi), MEMRT_OK);
+    ck_assert_int_eq(api->set_name(mi, "named late"), MEMRT_OK);
+    api->release(mi);
+    ck_assert_int_eq(api->block_meminfo(promoted, &mi), MEMRT_OK);
+    api->block_free(policy, promoted, 0);
+    api->release(mi);
+    api->block_free(policy, plain, 0); /* while tracking is on */
+    api->tracking(0);
+    api->block_free(policy, tracked, 0);
+    api->block_free(policy, named, 0);
+    memrt_stats_t stats = stats_of(policy);
+    ck_assert_uint_eq(stats.alloc, 5);
+    ck_assert_uint_eq(stats.free, 5);
+    ck_assert_uint_eq(stats.mi_alloc, 2);
+    ck_assert_uint_eq(stats.mi_free, 2);
+    ck_assert_uint_eq(stats.live + stats.reserved, 0);
+    api->tracking(was);
+    api->policy_release(policy);
+}
+
+TEST(a_quick_block_stays_in_the_class_of_its_size_however_it_is_resized)
+{
+    static const size_t sizes[] = {
+        1, 64, 65, 1024, 1025, 30000, 70000, 1 << 20, 0, (1 << 20) + 1, 7, 5 << 20, 100};
+    memrt_policy_t *policy = pool_policy(0);
+    warm_up(policy);
+    for (size_t from = 0; from < sizeof(sizes) / sizeof(sizes[0]); from++) {
+        for (size_t to = 0; to < sizeof(sizes) / sizeof(sizes[0]); to++) {
+            void *data = api->block_alloc(policy, sizes[from]);
+            pattern_write(data, sizes[from], 8);
+            data = api->block_realloc(policy, data, sizes[to]);
+            ck_assert(pattern_holds(data, memrt__size_min(sizes[from], sizes[to]), 8));
+            unsigned flags = memrt__block_of(data)->flags;
+            if ((flags & MEMRT__FLAG_QUICK) != 0) {
+                ck_assert_uint_eq((flags & MEMRT__FLAG_CLASS) >> MEMRT__FLAG_CLASS_AT,
+                                  memrt__class_of_data(sizes[to]));
+                ck_assert_uint_eq(memrt__pages_span_of(memrt__block_of(data))->class,
+                                  memrt__class_of_data(sizes[to]));
+            }
+            api->block_free(policy, data, 0);
+        }
+    }
+    ck_assert_uint_eq(stats_of(policy).live + stats_of(policy).reserved, 0);
+    api->policy_release(policy);
+}
+
+TEST(blocks_of_a_policy_with_a_wider_alignment_are_not_quick_and_lie_as_it_says)
+{
+    for (size_t align = 128; align <= (size_t)2 << 20; align *= 4) {
+        memrt_policy_t *policy = pool_policy(align);
+        for (size_t size = 1; size < (size_t)3 << 20; size = size * 9 + 1) {
+            void *data = api->block_alloc(policy, size);
+            ck_assert_uint_eq((uintptr_t)data % align, 0);
+            ck_assert(!is_quick(data));
+            pattern_write(data, size, 6);
+            data = api->block_realloc(policy, data, 2 * size);
+            ck_assert_uint_eq((uintptr_t)data % align, 0);
+            ck_assert(pattern_holds(data, size, 6));
+            api->block_free(policy, data, 0);
+        }
+        ck_assert_uint_eq(stats_of(policy).live + stats_of(policy).reserved, 0);
+        api->policy_release(policy);
+    }
+}
+
+TEST(a_quick_block_outlives_its_policy_and_the_index_begins_at_zero_again)
+{
+    memrt_policy_t *policy = pool_policy(0);
+    uint32_t place = api->policy_index(policy);
+    warm_up(policy);
+    void *first = api->block_alloc(policy, 300), *second = api->block_alloc(policy, 300);
+    api->policy_release(policy);
+    memrt_policy_t *other = pool_policy(0);
+    ck_assert_uint_ne(api->policy_index(other), place); /* blocks hold theirs */
+    api->policy_release(other);
+    pattern_write(first, 300, 1);
+    api->block_free(NULL, second, 0);
+    ck_assert(pattern_holds(first, 300, 1));
+    api->block_free(NULL, first, 0);
+    policy = pool_policy(0);
+    ck_assert_uint_eq(api->policy_index(policy), place);
+    ck_assert_uint_eq(stats_of(policy).alloc, 0);
+    api->policy_release(policy);
+}
+
+typedef struct handed {
+    memrt_policy_t *policy;
+    void *blocks[400];
+} handed_t;
+
+static void make_or_free(size_t index, void *context)
+{
+    handed_t *handed = context;
+    for (size_t i = index; i < 400; i += 4) {
+        if (handed->blocks[i] == NULL) {
+            handed->blocks[i] = api->block_alloc(handed->policy, 1 + i * 13);
+            pattern_write(handed->blocks[i], 1 + i * 13, (unsigned)i);
+        }
+    }
+}
+
+static void free_others(size_t index, void *context)
+{
+    handed_t *handed = context;
+    for (size_t i = (index + 1) % 4; i < 400; i += 4) {
+        REQUIRE(pattern_holds(handed->blocks[i], 1 + i * 13, (unsigned)i));
+        api->block_free(handed->policy, handed->blocks[i], 0);
+        handed->blocks[i] = NULL;
+    }
+}
+
+TEST(blocks_that_other_threads_free_keep_the_account_exact)
+{
+    static handed_t handed;
+    handed.policy = pool_policy(0);
+    for (int round = 0; round < 5; round++) {
+        crew_run(4, make_or_free, &handed);
+        crew_run(4, free_others, &handed);
+    }
+    memrt_stats_t stats = stats_of(handed.policy);
+    ck_assert_uint_eq(stats.alloc, 2000);
+    ck_assert_uint_eq(stats.free, 2000);
+    ck_assert_uint_eq(stats.live + stats.reserved, 0);
+    api->policy_release(handed.policy);
+}
+
+/// Without a record there is no cache: blocks come from the spans and go back there.
+static void use_without_record(size_t index, void *context)
+{
+    (void)index, (void)context;
+    memrt_failure_plan_t plan = {
+        .struct_size = sizeof(plan), .nth = 1, .every = 1, .this_thread_only = 1};
+    memrt__failure_set(&plan);
+    for (size_t size = 1; size < MEMRT__CLASS_DATA_MAX; size *= 3) {
+        char *ptr = memrt__allocator_alloc(pool, size, 256, false);
+        REQUIRE(ptr != NULL && (uintptr_t)ptr % 256 == 0);
+        memset(ptr, 0xEE, size);
+        memrt__allocator_free(pool, ptr, size, 256);
+        ptr = memrt__allocator_alloc(pool, size, 64, true);
+        REQUIRE(ptr != NULL && pattern_is_zero(ptr, size));
+        memrt__allocator_free(pool, ptr, size, 64);
+    }
+    memrt__failure_set(NULL);
+    REQUIRE(memrt__self == NULL);
+}
+
+static void take_records(bool taken[256], bool take)
+{
+    size_t i = 0;
+    for (memrt__thread_t *t = memrt__thread_first(); t != NULL; t = t->next, i++) {
+        REQUIRE(i < 256);
+        taken[i] = take ? !t->in_use : taken[i];
+        t->in_use = take || (t->in_use && !taken[i]);
+    }
+}
+
+TEST(a_thread_without_a_record_uses_the_pool_too)
+{
+    bool taken[256] = {false};
+    warm_up(NULL);
+    take_records(taken, true);
+    crew_run(1, use_without_record, NULL);
+    take_records(taken, false);
+}

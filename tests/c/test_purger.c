@@ -1,0 +1,297 @@
+#include "support/suite.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "runtime/alloc/allocator.h"
+#include "runtime/alloc/cache.h"
+#include "runtime/alloc/pages.h"
+#include "runtime/alloc/purger.h"
+#include "runtime/alloc/warm.h"
+#include "runtime/base/lock.h"
+#include "runtime/base/options.h"
+#include "support/child.h"
+#include "support/crew.h"
+#include "support/kernel.h"
+
+#define LARGE ((size_t)3 << 20)
+#define SMALL ((size_t)200 << 10)
+
+/* The test's timeout ends what waits in vain. */
+static void wait_until(bool (*holds)(void))
+{
+    while (!holds()) {
+        sched_yield();
+    }
+}
+
+static bool runs(void)
+{
+    return memrt__load_relaxed(&memrt__purger_runs) != 0;
+}
+
+static bool rests(void)
+{
+    return !runs();
+}
+
+static bool nothing_is_cached(void)
+{
+    return memrt__warm_cached() == 0 && memrt__pages_cached() == 0;
+}
+
+static void use_and_free(size_t size)
+{
+    void *block = memrt__allocator_alloc(&memrt__pool_allocator, size, 64, false);
+    REQUIRE(block != NULL);
+    memset(block, 0xEE, size);
+    memrt__allocator_free(&memrt__pool_allocator, block, size, 64);
+}
+
+static void begin(size_t decay)
+{
+    suite_set_decay(decay);
+    memrt__allocator_release_unused(&memrt__pool_allocator);
+}
+
+#define LONG 3600000 /* no purge comes by */
+
+TEST(what_nobody_uses_goes_back_without_a_call_and_then_the_thread_ends)
+{
+    begin(20);
+    use_and_free(LARGE);
+    use_and_free(SMALL);
+    ck_assert(runs());
+    memrt__cache_drain(memrt__thread_self());
+    wait_until(nothing_is_cached);
+    wait_until(rests);
+}
+
+TEST(the_thread_starts_again_after_it_ended_by_itself)
+{
+    begin(10);
+    for (int round = 0; round < 3; round++) {
+        use_and_free(LARGE);
+        ck_assert(runs());
+        wait_until(nothing_is_cached);
+        wait_until(rests);
+    }
+}
+
+TEST(small_blocks_go_back_too_where_no_large_one_was_ever_kept)
+{
+    begin(10);
+    use_and_free(SMALL);
+    memrt__cache_drain(memrt__thread_self());
+    wait_until(nothing_is_cached);
+}
+
+TEST(a_stop_ends_the_thread_and_the_next_free_starts_it)
+{
+    begin(LONG);
+    for (int round = 0; round < 20; round++) {
+        use_and_free(LARGE);
+        ck_assert(runs());
+        memrt__purger_stop();
+        ck_assert(rests());
+        memrt__purger_stop();
+    }
+    ck_assert_uint_gt(memrt__warm_cached(), 0);
+}
+
+TEST(nothing_is_started_where_memory_is_kept_for_ever)
+{
+    begin(MEMRT__DECAY_NEVER);
+    size_t threads = kernel_calls(KERNEL_THREAD);
+    use_and_free(LARGE);
+    ck_assert(rests());
+    ck_assert_uint_eq(kernel_calls(KERNEL_THREAD), threads);
+    ck_assert_uint_gt(memrt__warm_cached(), 0);
+}
+
+TEST(a_thread_that_could_not_be_started_is_tried_again_and_nothing_is_lost)
+{
+    begin(10);
+    kernel_refuse(KERNEL_THREAD, 0, 2);
+    use_and_free(LARGE);
+    ck_assert(rests());
+    size_t cached = memrt__warm_cached();
+    ck_assert_uint_gt(cached, 0);
+    use_and_free(LARGE);
+    ck_assert(rests());
+    ck_assert_uint_eq(memrt__warm_cached(), cached);
+    use_and_free(LARGE);
+    ck_assert(runs());
+    wait_until(nothing_is_cached);
+}
+
+static void count_threads(void *context)
+{
+    size_t *threads = context;
+    char line[256];
+    FILE *file = fopen("/proc/self/status", "r");
+    REQUIRE(file != NULL);
+    while (fgets(line, sizeof(line), file) != NULL) {
+        sscanf(line, "Threads: %zu", threads);
+    }
+    fclose(file);
+}
+
+static void keep_and_purge(void *context)
+{
+    (void)context;
+    REQUIRE(rests());
+    memrt__options.decay = 10;
+    use_and_free(LARGE);
+    REQUIRE(runs());
+    wait_until(nothing_is_cached);
+    wait_until(rests);
+}
+
+TEST(a_forked_child_has_no_purger_and_can_start_its_own)
+{
+    if (!SUITE_THREAD_SANITIZER) { /* which follows no threads into a child */
+        begin(LONG);
+        use_and_free(LARGE);
+        child_expect_success(keep_and_purge, NULL);
+    }
+}
+
+TEST(the_purger_has_ended_when_a_fork_begins_and_starts_again_in_the_parent)
+{
+    begin(LONG);
+    use_and_free(LARGE);
+    size_t before = 0, after = 0;
+    count_threads(&before);
+    memrt__purger_stop();
+    count_threads(&after);
+    ck_assert_uint_eq(after, before - 1);
+    use_and_free(LARGE);
+    ck_assert(runs());
+}
+
+/// Free large blocks all the while, so that a purger may start between its stop and the fork.
+static void fork_while_others_free(size_t index, void *context)
+{
+    size_t *done = context;
+    while (index != 0 && memrt__load_acquire(done) == 0) {
+        use_and_free(LARGE);
+    }
+    for (int i = 0; index == 0 && i < 40; i++) {
+        pid_t child = fork();
+        REQUIRE(child >= 0);
+        if (child == 0) {
+            child_start_watchdog();
+            memrt__allocator_release_unused(&memrt__pool_allocator);
+            keep_and_purge(NULL);
+            _exit(0);
+        }
+        int status;
+        REQUIRE(waitpid(child, &status, 0) == child);
+        REQUIRE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    }
+    memrt__store_release(done, 1);
+}
+
+/* AddressSanitizer's allocator leaves its own locks held in such a child. */
+TEST(a_child_forked_while_others_free_purges_as_its_parent_does)
+{
+    if (!SUITE_THREAD_SANITIZER && !SUITE_ADDRESS_SANITIZER) {
+        size_t done = 0;
+        begin(LONG);
+        crew_run(3, fork_while_others_free, &done);
+    }
+}
+
+/// A child that no handler of fork saw.
+static void in_clone(void (*act)(void))
+{
+    fflush(NULL);
+    pid_t child = (pid_t)syscall(SYS_clone, SIGCHLD, NULL, NULL, NULL, NULL);
+    ck_assert_int_ge(child, 0);
+    if (child == 0) {
+        child_start_watchdog();
+        act();
+        _exit(0);
+    }
+    int status;
+    ck_assert_int_eq(waitpid(child, &status, 0), child);
+    ck_assert_msg(WIFEXITED(status) && WEXITSTATUS(status) == 0, "status %#x", status);
+}
+
+/// `exit` runs the library's destructor. What sanitizers do at exit needs threads that are not
+/// here.
+static void leave(void)
+{
+    memrt__purger_stop();
+    if (!SUITE_THREAD_SANITIZER && !SUITE_ADDRESS_SANITIZER) {
+        exit(0);
+    }
+}
+
+TEST(a_child_made_without_the_handlers_of_fork_does_not_wait_for_the_purger_at_its_exit)
+{
+    begin(LONG);
+    use_and_free(LARGE);
+    ck_assert(runs());
+    in_clone(leave);
+    ck_assert(runs());
+}
+
+/// What a fork does in a child whose purger was started after the one was stopped.
+static void forget_and_purge(void)
+{
+    REQUIRE(runs());
+    memrt__lock_renew_all();
+    memrt__purger_forked();
+    keep_and_purge(NULL);
+}
+
+TEST(a_child_forgets_a_purger_that_ran_when_it_was_made)
+{
+    if (!SUITE_THREAD_SANITIZER && !SUITE_ADDRESS_SANITIZER) {
+        begin(LONG);
+        use_and_free(LARGE);
+        ck_assert(runs());
+        in_clone(forget_and_purge);
+    }
+}
+
+static void start_and_stop(size_t index, void *context)
+{
+    (void)context;
+    for (int round = 0; round < 300; round++) {
+        if (index == 0) {
+            memrt__purger_stop();
+        } else {
+            use_and_free(round % 3 == 0 ? SMALL : LARGE);
+        }
+    }
+}
+
+TEST_EACH(starts_stops_and_purges_may_come_at_once, 2)
+{
+    begin(index == 0 ? 0 : LONG);
+    crew_run(4, start_and_stop, NULL);
+    memrt__purger_stop();
+    ck_assert(rests());
+}
+
+TEST(a_purge_of_all_leaves_nothing)
+{
+    begin(LONG);
+    use_and_free(LARGE);
+    use_and_free(SMALL);
+    memrt__cache_drain(memrt__thread_self());
+    size_t cached = memrt__warm_cached() + memrt__pages_cached();
+    ck_assert_uint_gt(memrt__pages_cached(), 0);
+    ck_assert_uint_ge(memrt__purge_all(), cached);
+    ck_assert(nothing_is_cached());
+}

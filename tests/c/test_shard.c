@@ -1,0 +1,167 @@
+#include "support/suite.h"
+
+#include "runtime/base/lock.h"
+#include "runtime/stats/shard.h"
+
+#define RISE ((size_t)MEMRT__GAUGE_RISE)
+#define FALL ((size_t)MEMRT__GAUGE_FALL)
+
+/// An account apart from memrt's own, with the shard of one thread. What it tells the process is
+/// taken back at the end.
+typedef struct setup {
+    memrt__account_t account;
+    memrt__shard_t shard, shared;
+} setup_t;
+
+static setup_t begin(void)
+{
+    return (setup_t){.account.index = 7};
+}
+
+static void grow(setup_t *setup, size_t bytes)
+{
+    memrt__shard_grow(&setup->shard, &setup->account, bytes);
+}
+
+static void shrink(setup_t *setup, size_t bytes)
+{
+    memrt__shard_shrink(&setup->shard, &setup->account, bytes);
+}
+
+/// The invariant of shard.h, for the one shard that there is.
+static void verify(const setup_t *setup)
+{
+    ck_assert_uint_eq(setup->account.flushed, setup->shard.told);
+}
+
+static void end(setup_t *setup)
+{
+    ck_assert_uint_eq(memrt__shard_net(&setup->shard), 0);
+    memrt__gauge_tell(&setup->shard, &setup->account);
+    ck_assert_uint_eq(setup->account.flushed, 0);
+}
+
+TEST(a_rise_is_told_when_it_is_more_than_the_gauge_may_hide)
+{
+    setup_t setup = begin();
+    grow(&setup, RISE);
+    ck_assert_uint_eq(setup.account.flushed, 0);
+    grow(&setup, 1);
+    ck_assert_uint_eq(setup.account.flushed, RISE + 1);
+    ck_assert_uint_eq(setup.account.peak, RISE + 1);
+    verify(&setup);
+    shrink(&setup, RISE + 1);
+    end(&setup);
+}
+
+TEST(a_fall_is_told_when_it_is_more_than_the_gauge_may_hide)
+{
+    setup_t setup = begin();
+    grow(&setup, 3 * FALL);
+    shrink(&setup, FALL);
+    ck_assert_uint_eq(setup.account.flushed, 3 * FALL);
+    shrink(&setup, 1);
+    ck_assert_uint_eq(setup.account.flushed, 2 * FALL - 1);
+    ck_assert_uint_eq(setup.account.peak, 3 * FALL);
+    verify(&setup);
+    shrink(&setup, 2 * FALL - 1);
+    end(&setup);
+}
+
+TEST(a_high_that_fell_again_is_told_as_peak_and_not_as_bytes_in_use)
+{
+    setup_t setup = begin();
+    grow(&setup, RISE / 2);
+    shrink(&setup, RISE / 2);
+    ck_assert_uint_eq(setup.account.peak, 0);
+    memrt__gauge_tell(&setup.shard, &setup.account);
+    ck_assert_uint_eq(setup.account.peak, RISE / 2);
+    end(&setup);
+}
+
+TEST(a_shard_can_grow_to_its_high_and_shrink_to_its_low_without_news)
+{
+    setup_t setup = begin();
+    ck_assert(memrt__shard_can_grow(&setup.shard, 0));
+    ck_assert(!memrt__shard_can_grow(&setup.shard, 1));
+    grow(&setup, 2 * FALL);
+    shrink(&setup, 100);
+    ck_assert(memrt__shard_can_grow(&setup.shard, 100));
+    ck_assert(!memrt__shard_can_grow(&setup.shard, 101));
+    ck_assert(memrt__shard_can_shrink(&setup.shard, FALL - 100));
+    ck_assert(!memrt__shard_can_shrink(&setup.shard, FALL - 99));
+    shrink(&setup, 2 * FALL - 100);
+    end(&setup);
+}
+
+TEST(a_thread_that_frees_what_others_made_has_less_than_nothing_in_use)
+{
+    setup_t setup = begin();
+    shrink(&setup, 10 * FALL);
+    ck_assert_int_eq((ptrdiff_t)memrt__shard_net(&setup.shard), -10 * MEMRT__GAUGE_FALL);
+    ck_assert_int_eq((ptrdiff_t)setup.account.flushed, -10 * MEMRT__GAUGE_FALL);
+    ck_assert_uint_eq(setup.account.peak, 0);
+    ck_assert(!memrt__shard_can_grow(&setup.shard, 1));
+    ck_assert(memrt__shard_can_shrink(&setup.shard, FALL));
+    verify(&setup);
+    grow(&setup, 10 * FALL);
+    end(&setup);
+}
+
+TEST(what_is_told_reaches_the_process_too)
+{
+    setup_t setup = begin();
+    size_t before = memrt__load_relaxed(&memrt__process.flushed);
+    grow(&setup, 5 * FALL);
+    ck_assert_uint_eq(memrt__load_relaxed(&memrt__process.flushed), before + 5 * FALL);
+    shrink(&setup, 5 * FALL);
+    end(&setup);
+    ck_assert_uint_eq(memrt__load_relaxed(&memrt__process.flushed), before);
+}
+
+TEST(bytes_without_a_gauge_are_told_at_once_and_leave_their_mark)
+{
+    setup_t setup = begin();
+    memrt__account_add_shared(&setup.account, 500);
+    ck_assert_uint_eq(setup.account.flushed, 500);
+    ck_assert_uint_eq(setup.account.peak, 500);
+    ck_assert_uint_eq(setup.account.past_gauges, 1);
+    memrt__account_add_shared(&setup.account, (size_t)0 - 500);
+    ck_assert_uint_eq(setup.account.peak, 500);
+    end(&setup);
+}
+
+static size_t entered(const memrt__account_t *account)
+{
+    size_t count = 0;
+    memrt__lock(MEMRT__RANK_THREADS);
+    for (memrt__account_t *a = memrt__account_first(); a != NULL; a = a->next) {
+        count += account == NULL || a == account;
+    }
+    memrt__unlock(MEMRT__RANK_THREADS);
+    return count;
+}
+
+static void leave(memrt__account_t *account)
+{
+    memrt__lock(MEMRT__RANK_THREADS);
+    memrt__account_leave(account);
+    memrt__unlock(MEMRT__RANK_THREADS);
+}
+
+TEST(accounts_leave_in_any_order_and_the_others_stay)
+{
+    setup_t setups[3];
+    size_t before = entered(NULL);
+    for (size_t i = 0; i < 3; i++) {
+        setups[i] = begin();
+        setups[i].account.shared = &setups[i].shared;
+        memrt__account_enter(&setups[i].account);
+    }
+    leave(&setups[1].account);
+    ck_assert_uint_eq(entered(&setups[1].account), 0);
+    ck_assert_uint_eq(entered(&setups[0].account) + entered(&setups[2].account), 2);
+    leave(&setups[2].account);
+    leave(&setups[0].account);
+    ck_assert_uint_eq(entered(NULL), before);
+}

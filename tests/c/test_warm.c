@@ -1,0 +1,295 @@
+#include "support/suite.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/alloc/allocator.h"
+#include "runtime/alloc/warm.h"
+#include "runtime/base/options.h"
+#include "runtime/base/os.h"
+#include "support/crew.h"
+#include "support/kernel.h"
+#include "support/pattern.h"
+
+#define MIB ((size_t)1 << 20)
+
+static void begin(void)
+{
+    suite_set_decay(MEMRT__DECAY_NEVER);
+    memrt__allocator_release_unused(&memrt__pool_allocator);
+    ck_assert_uint_eq(memrt__warm_cached(), 0);
+}
+
+static size_t bytes_for(size_t size)
+{
+    size_t bytes;
+    ck_assert(memrt__warm_bytes(size, &bytes));
+    return bytes;
+}
+
+static void *take(size_t bytes)
+{
+    void *mapping = memrt__warm_take(bytes, 64, false);
+    ck_assert_ptr_nonnull(mapping);
+    return mapping;
+}
+
+static void end(void)
+{
+    kernel_obey();
+    memrt__warm_purge(UINT64_MAX);
+    ck_assert_uint_eq(memrt__warm_cached(), 0);
+}
+
+TEST(a_mapping_is_whole_pages_and_no_more_than_an_eighth_and_two_pages_too_large)
+{
+    size_t page = memrt__os_page_size();
+    for (size_t size = 1; size < (size_t)1 << 50; size += 1 + size / 3) {
+        size_t bytes = bytes_for(size);
+        ck_assert_uint_ge(bytes, size);
+        ck_assert_uint_eq(bytes % page, 0);
+        ck_assert_uint_le(bytes - size, size / 8 + 2 * page);
+    }
+}
+
+TEST(a_size_that_overflows_has_no_mapping)
+{
+    size_t bytes;
+    ck_assert(!memrt__warm_bytes(SIZE_MAX, &bytes));
+    ck_assert(!memrt__warm_bytes(SIZE_MAX - 4096, &bytes));
+    ck_assert(!memrt__warm_bytes(SIZE_MAX - 3 * 4096, &bytes));
+}
+
+TEST(a_mapping_given_back_is_taken_again_by_one_of_its_size)
+{
+    begin();
+    size_t bytes = bytes_for(3 * MIB);
+    void *mapping = take(bytes);
+    memrt__warm_give(mapping, bytes);
+    ck_assert_uint_eq(memrt__warm_cached(), bytes);
+    size_t maps = kernel_calls(KERNEL_MAP);
+    ck_assert_ptr_eq(take(bytes), mapping);
+    ck_assert_uint_eq(kernel_calls(KERNEL_MAP), maps);
+    ck_assert_uint_eq(memrt__warm_cached(), 0);
+    memrt__warm_give(mapping, bytes);
+    end();
+}
+
+TEST(a_mapping_is_taken_again_only_where_it_is_aligned_as_asked)
+{
+    begin();
+    size_t bytes = bytes_for(2 * MIB), align = 64 * MIB;
+    void *mappings[4];
+    for (size_t i = 0; i < 4; i++) {
+        mappings[i] = take(bytes);
+    }
+    for (size_t i = 0; i < 4; i++) {
+        memrt__warm_give(mappings[i], bytes);
+    }
+    void *aligned = memrt__warm_take(bytes, align, false);
+    ck_assert_ptr_nonnull(aligned);
+    ck_assert_uint_eq((uintptr_t)aligned % align, 0);
+    memrt__warm_give(aligned, bytes);
+    ck_assert_ptr_eq(memrt__warm_take(bytes, align, false), aligned);
+    memrt__warm_give(aligned, bytes);
+    end();
+}
+
+TEST(zeroed_mappings_are_zero_warm_or_fresh)
+{
+    begin();
+    size_t sizes[] = {2 * MIB, 5 * MIB, 31 * MIB, 33 * MIB};
+    for (size_t i = 0; i < 4; i++) {
+        size_t bytes = bytes_for(sizes[i]);
+        for (int round = 0; round < 2; round++) {
+            char *mapping = memrt__warm_take(bytes, 64, true);
+            ck_assert_ptr_nonnull(mapping);
+            ck_assert(pattern_is_zero(mapping, bytes));
+            memset(mapping, 0xEE, bytes);
+            memrt__warm_give(mapping, bytes);
+        }
+    }
+    end();
+}
+
+/// Mappings come, grow, shrink and go at random; the most that was in use is followed by hand.
+TEST_EACH(what_is_kept_and_what_is_in_use_are_never_more_than_what_was_in_use, 4)
+{
+    enum { OWN = 12 };
+    begin();
+    unsigned seed = (unsigned)index + 1;
+    char *mappings[OWN] = {NULL};
+    size_t bytes[OWN] = {0}, in_use = 0, most = 0;
+    for (int step = 0; step < 1500; step++) {
+        size_t i = (size_t)rand_r(&seed) % OWN;
+        size_t want = bytes_for(MIB + (size_t)rand_r(&seed) % (6 * MIB));
+        char *resized;
+        if (mappings[i] == NULL) {
+            mappings[i] = take(want);
+            bytes[i] = want;
+            in_use += want;
+        } else if (rand_r(&seed) % 3 == 0) {
+            resized = memrt__warm_resize(mappings[i], bytes[i], want, 64);
+            if (resized != NULL) {
+                mappings[i] = resized;
+                in_use += want - bytes[i];
+                bytes[i] = want;
+            }
+        } else {
+            memrt__warm_give(mappings[i], bytes[i]);
+            in_use -= bytes[i];
+            mappings[i] = NULL;
+        }
+        most = in_use > most ? in_use : most;
+        ck_assert_uint_le(memrt__warm_cached() + in_use, most);
+    }
+    for (size_t i = 0; i < OWN; i++) {
+        if (mappings[i] != NULL) {
+            memrt__warm_give(mappings[i], bytes[i]);
+        }
+    }
+    end();
+}
+
+TEST(a_request_that_was_refused_does_not_count_as_memory_that_was_in_use)
+{
+    begin();
+    size_t small = bytes_for(4 * MIB), large = bytes_for(6 * MIB), huge = bytes_for(1000 * MIB);
+    void *first = take(small);
+    kernel_refuse(KERNEL_MAP, 0, SIZE_MAX);
+    ck_assert_ptr_null(memrt__warm_take(huge, 64, false));
+    ck_assert_ptr_null(memrt__warm_take(huge, 64, true));
+    kernel_obey();
+    memrt__warm_give(first, small);
+    ck_assert_uint_eq(memrt__warm_cached(), small);
+    void *second = take(large);
+    ck_assert_uint_eq(memrt__warm_cached(), 0); /* both together would be more than ever */
+    memrt__warm_give(second, large);
+    ck_assert_uint_eq(memrt__warm_cached(), large);
+    end();
+}
+
+TEST(what_is_kept_goes_back_before_a_request_is_refused)
+{
+    begin();
+    size_t kept = bytes_for(4 * MIB), asked = bytes_for(2 * MIB);
+    void *first = take(kept), *second = take(kept);
+    memrt__warm_give(first, kept);
+    memrt__warm_give(second, kept);
+    kernel_refuse(KERNEL_MAP, 0, 1);
+    void *mapping = take(asked);
+    ck_assert_uint_eq(memrt__warm_cached(), 0);
+    memrt__warm_give(mapping, asked);
+    end();
+}
+
+TEST(a_mapping_that_the_system_does_not_unmap_is_kept_without_its_pages_and_tried_again)
+{
+    begin();
+    size_t bytes = bytes_for(3 * MIB), larger = bytes_for(5 * MIB);
+    void *mapping = take(bytes);
+    memset(mapping, 0xEE, bytes);
+    memrt__warm_give(mapping, bytes);
+    kernel_refuse(KERNEL_UNMAP, 0, SIZE_MAX);
+    size_t discards = kernel_calls(KERNEL_DISCARD);
+    ck_assert_uint_eq(memrt__warm_purge(UINT64_MAX), 0);
+    ck_assert_uint_eq(memrt__warm_cached(), bytes);
+    ck_assert_uint_eq(kernel_calls(KERNEL_DISCARD), discards + 1);
+    void *other = take(larger); /* for which the one kept should have gone */
+    memrt__warm_give(other, larger);
+    ck_assert_ptr_eq(memrt__warm_take(bytes, 64, true), mapping);
+    ck_assert(pattern_is_zero(mapping, bytes));
+    memset(mapping, 0xEE, bytes);
+    memrt__warm_give(mapping, bytes);
+    kernel_obey();
+    size_t kept = memrt__warm_cached();
+    ck_assert_uint_eq(memrt__warm_purge(UINT64_MAX), kept);
+    end();
+}
+
+TEST(a_resize_that_the_system_refuses_changes_nothing)
+{
+    begin();
+    size_t bytes = bytes_for(2 * MIB), more = bytes_for(9 * MIB), less = bytes_for(MIB + 1);
+    void *mapping = take(bytes);
+    pattern_write(mapping, bytes, 5);
+    kernel_refuse(KERNEL_REMAP, 0, SIZE_MAX);
+    ck_assert_ptr_null(memrt__warm_resize(mapping, bytes, more, 64));
+    ck_assert_ptr_null(memrt__warm_resize(mapping, bytes, less, 64));
+    ck_assert(pattern_holds(mapping, bytes, 5));
+    memrt__warm_give(mapping, bytes);
+    ck_assert_uint_eq(memrt__warm_cached(), bytes);
+    end();
+}
+
+TEST(a_mapping_that_shrinks_makes_none_go_that_is_kept)
+{
+    begin();
+    size_t large = bytes_for(6 * MIB), less = bytes_for(5 * MIB), other = bytes_for(3 * MIB);
+    void *mapping = take(large), *second = take(other);
+    memrt__warm_give(second, other);
+    ck_assert_ptr_eq(memrt__warm_resize(mapping, large, less, 64), mapping);
+    ck_assert_uint_eq(memrt__warm_cached(), other);
+    memrt__warm_give(mapping, less);
+    ck_assert_uint_eq(memrt__warm_cached(), other + less);
+    end();
+}
+
+TEST(no_more_is_kept_than_the_limit_and_nothing_where_the_decay_is_zero)
+{
+    begin();
+    size_t bytes = bytes_for(3 * MIB), limit = memrt__options.cache_limit;
+    void *first = take(bytes), *second = take(bytes);
+    memrt__options.cache_limit = bytes;
+    memrt__warm_give(first, bytes);
+    memrt__warm_give(second, bytes);
+    ck_assert_uint_eq(memrt__warm_cached(), bytes);
+    memrt__options.cache_limit = limit;
+    memrt__options.decay = 0;
+    memrt__warm_give(take(bytes), bytes);
+    ck_assert_uint_eq(memrt__warm_cached(), 0);
+    end();
+}
+
+TEST(a_purge_takes_what_came_before_a_moment_and_lets_the_rest_stay)
+{
+    begin();
+    size_t bytes = bytes_for(2 * MIB);
+    void *early = take(bytes), *late = take(bytes);
+    memrt__warm_give(early, bytes);
+    uint64_t moment = memrt__os_now_ns() + 1;
+    while (memrt__os_now_ns() < moment) {
+    }
+    memrt__warm_give(late, bytes);
+    ck_assert_uint_eq(memrt__warm_purge(moment), bytes);
+    ck_assert_uint_eq(memrt__warm_cached(), bytes);
+    ck_assert_ptr_eq(take(bytes), late);
+    memrt__warm_give(late, bytes);
+    end();
+}
+
+static void churn(size_t index, void *context)
+{
+    (void)context;
+    for (unsigned round = 0; round < 200; round++) {
+        size_t bytes;
+        REQUIRE(memrt__warm_bytes(MIB + (round * 31 + index) % 8 * MIB / 2, &bytes));
+        size_t *mapping = memrt__warm_take(bytes, 64, round % 5 == 0);
+        REQUIRE(mapping != NULL);
+        REQUIRE(round % 5 != 0 || (mapping[0] == 0 && mapping[bytes / sizeof(size_t) - 1] == 0));
+        mapping[0] = mapping[bytes / sizeof(size_t) - 1] = index * 1000 + round;
+        if (round % 16 == 0) {
+            memrt__warm_purge(UINT64_MAX);
+        }
+        REQUIRE(mapping[0] == index * 1000 + round);
+        REQUIRE(mapping[bytes / sizeof(size_t) - 1] == index * 1000 + round);
+        memrt__warm_give(mapping, bytes);
+    }
+}
+
+TEST(threads_never_have_a_mapping_in_common)
+{
+    begin();
+    crew_run(4, churn, NULL);
+    end();
+}
