@@ -16,7 +16,7 @@ struct memrt_policy {
     _Alignas(MEMRT__CACHE_LINE) memrt__account_t account; ///< index and gauges
     memrt_allocator_t allocator;                          ///< fixed
     size_t alignment;                                     ///< bytes, fixed
-    bool tiny; ///< fixed; few bytes may come without alignment, in tiny blocks
+    bool tiny;   ///< fixed; few bytes may come without alignment, in tiny blocks
     bool quick;  ///< fixed; its blocks may be taken from and given to the pool's caches directly
     size_t refs; ///< atomic; 0: nothing may be allocated from it any more
     char name[MEMRT_NAME_MAX + 1];  ///< fixed

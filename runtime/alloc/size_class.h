@@ -32,10 +32,9 @@ static inline unsigned memrt__class_of_bytes(size_t bytes)
 
 /// Blocks of a few bytes have classes of their own, by 32 bytes, with a smaller header.
 #define MEMRT__TINY_HEADER 16u
-#define MEMRT__TINY_MAX 64u
 #define MEMRT__CLASS_TINY 97u
 
-/// Class of the smallest tiny block with room for `size` bytes of data, 1 to MEMRT__TINY_MAX.
+/// Class of the smallest tiny block with room for `size` bytes of data, 1 to MEMRT_TINY_MAX.
 static inline unsigned memrt__class_of_tiny(size_t size)
 {
     return MEMRT__CLASS_TINY + (unsigned)(size + MEMRT__TINY_HEADER - 1) / 32;

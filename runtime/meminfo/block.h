@@ -111,8 +111,8 @@ static inline bool memrt__block_is_part(const memrt_meminfo_t *mi)
     return (memrt__flags_load_relaxed(&mi->flags) & both) == MEMRT__FLAG_PART;
 }
 
-/// Header for a tiny block that is to have one, with a count of 2: who has the data, and the caller.
-/// NULL: out of memory, counted as failed.
+/// Header for a tiny block that is to have one, with a count of 2: who has the data, and the
+/// caller. NULL: out of memory, counted as failed.
 memrt_meminfo_t *memrt__block_new_tiny(memrt_policy_t *policy, void *data, size_t size);
 
 /// It is the one: count it. Or it is not, because another thread was first.

@@ -191,8 +191,8 @@ static size_t reserved(const memrt__shard_t *sum)
 {
     size_t blocks = sum_of(sum->made) - sum_of(sum->freed);
     size_t tiny = sum->made[MEMRT__KIND_TINY] - sum->freed[MEMRT__KIND_TINY];
-    return blocks * MEMRT_HEADER_SIZE - tiny * MEMRT__TINY_SAVES + (sum->bytes_in - sum->bytes_out) +
-           (sum->extra_in - sum->extra_out);
+    return blocks * MEMRT_HEADER_SIZE - tiny * MEMRT__TINY_SAVES +
+           (sum->bytes_in - sum->bytes_out) + (sum->extra_in - sum->extra_out);
 }
 
 void memrt__stats_read(const memrt__account_t *account, memrt_stats_t *out)

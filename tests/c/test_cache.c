@@ -64,7 +64,8 @@ static void churn(memrt__thread_t *self, unsigned seed, size_t steps)
             classes[i] = next_class(&seed);
             blocks[i] = memrt__cache_take(self, classes[i]);
             REQUIRE(blocks[i] != NULL);
-            memset(blocks[i], 0xEE, memrt__size_min(MEMRT_HEADER_SIZE, self->bins[classes[i]].bytes));
+            memset(blocks[i], 0xEE,
+                   memrt__size_min(MEMRT_HEADER_SIZE, self->bins[classes[i]].bytes));
         }
         if (step % 64 == 0) {
             verify(self);

@@ -322,7 +322,7 @@ TEST(a_quick_block_stays_in_the_class_of_its_size_however_it_is_resized)
 {
     static const size_t sizes[] = {
         1, 64, 65, 1024, 1025, 30000, 70000, 1 << 20, 0, (1 << 20) + 1, 7, 5 << 20, 100};
-    memrt_policy_t *policy = pool_policy(0);
+    memrt_policy_t *policy = pool_policy(MEMRT_ALIGN_MIN);
     warm_up(policy);
     for (size_t from = 0; from < sizeof(sizes) / sizeof(sizes[0]); from++) {
         for (size_t to = 0; to < sizeof(sizes) / sizeof(sizes[0]); to++) {

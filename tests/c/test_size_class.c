@@ -70,7 +70,7 @@ TEST(no_more_than_an_eighth_is_lost_and_powers_of_two_lose_nothing)
 
 TEST(every_tiny_size_has_the_smallest_tiny_class_with_room_for_it)
 {
-    for (size_t size = 1; size <= MEMRT__TINY_MAX; size++) {
+    for (size_t size = 1; size <= MEMRT_TINY_MAX; size++) {
         unsigned class = memrt__class_of_tiny(size);
         ck_assert_uint_ge(class, MEMRT__CLASS_TINY);
         ck_assert_uint_lt(class, MEMRT__CLASSES);

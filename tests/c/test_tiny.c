@@ -31,10 +31,10 @@ static bool has_tiny_blocks(void)
 TEST(tiny_data_is_at_16_modulo_32_and_other_data_at_a_multiple_of_64)
 {
     SKIP_WITHOUT_TINY();
-    for (size_t size = 1; size <= 3 * (size_t)MEMRT__TINY_MAX; size++) {
-        void *data = size <= MEMRT__TINY_MAX ? tiny_block(size) : api->block_alloc(NULL, size);
-        ck_assert_uint_eq((uintptr_t)data % (size <= MEMRT__TINY_MAX ? 32 : 64),
-                          size <= MEMRT__TINY_MAX ? 16 : 0);
+    for (size_t size = 1; size <= 3 * (size_t)MEMRT_TINY_MAX; size++) {
+        void *data = size <= MEMRT_TINY_MAX ? tiny_block(size) : api->block_alloc(NULL, size);
+        ck_assert_uint_eq((uintptr_t)data % (size <= MEMRT_TINY_MAX ? 32 : 64),
+                          size <= MEMRT_TINY_MAX ? 16 : 0);
         memset(data, 0xAB, size);
         api->block_free(NULL, data, size);
     }
@@ -74,7 +74,7 @@ TEST(tiny_blocks_are_counted_like_others)
 TEST(zeroed_tiny_blocks_are_zero)
 {
     SKIP_WITHOUT_TINY();
-    for (size_t size = 1; size <= MEMRT__TINY_MAX; size++) {
+    for (size_t size = 1; size <= MEMRT_TINY_MAX; size++) {
         void *data = tiny_block(size);
         memset(data, 0xFF, size);
         api->block_free(NULL, data, size);

@@ -4,6 +4,9 @@ import asyncio
 import contextvars
 import gc
 import itertools
+import os
+import subprocess
+import sys
 import threading
 
 import memrt
@@ -286,3 +289,38 @@ def test_a_failure_while_a_policy_is_made_loses_nothing(before, nth):
             assert plan.points < nth
     gc.collect()
     assert len(memrt.policies()) == names
+
+
+ADDRESSES = """
+import memrt, numpy as np
+memrt.enable({policy})
+for size in range(1, 200):
+    kept = [np.empty(size, np.uint8) for _ in range(5)]
+    print(size, *(array.ctypes.data % 4096 for array in kept))
+"""
+
+
+@pytest.mark.parametrize(
+    ("policy", "small", "large"),
+    [
+        ("", 16, 64),
+        ("memrt.Policy()", 64, 64),
+        ("memrt.Policy(alignment=None)", 16, 64),
+        ("memrt.Policy(alignment=256)", 256, 256),
+    ],
+)
+def test_who_names_no_alignment_gets_16_up_to_64_bytes_and_64_above(policy, small, large):
+    run = subprocess.run(
+        [sys.executable, "-c", ADDRESSES.format(policy=policy)],
+        env=os.environ | {"MEMRT_CACHE": "1", "MEMRT_CHECK": "0", "MEMRT_TRACK": "0"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    rows = [[int(word) for word in line.split()] for line in run.stdout.splitlines()]
+    assert len(rows) == 199
+    for size, *addresses in rows:
+        alignment = small if size <= 64 else large
+        assert all(address % alignment == 0 for address in addresses), size
+    if small == 16:
+        assert any(address % 64 for size, *addresses in rows for address in addresses)

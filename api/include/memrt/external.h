@@ -27,7 +27,8 @@ typedef struct memrt_policy memrt_policy_t;
 typedef struct memrt_policy_options {
     size_t struct_size; ///< sizeof(memrt_policy_options_t)
     const char *name;   ///< for reports, at most MEMRT_NAME_MAX bytes; NULL: "policy"
-    size_t alignment;   ///< of every data pointer, power of two; 0: MEMRT_ALIGNMENT
+    size_t alignment;   ///< of every data pointer, power of two; 0: MEMRT_ALIGNMENT, and 16 for
+                        ///< blocks of 1 to MEMRT_TINY_MAX bytes when that is 64
     const memrt_allocator_t *allocator; ///< copied; NULL: the default allocator
 } memrt_policy_options_t;
 
@@ -141,7 +142,9 @@ typedef struct memrt_api {
     /* --- Blocks known by their data pointer: raw memory with NEP 49's signatures, so that these
            four are a NumPy handler with a memrt_policy_t (NULL: the default one) as context. --- */
 
-    /// New block of `size` bytes; zero bytes still have an address. NULL: out of memory.
+    /// New block of `size` bytes; zero bytes still have an address. Aligned as the policy says; if
+    /// it names no alignment, blocks of 1 to MEMRT_TINY_MAX bytes to 16, for they have a smaller
+    /// header. NULL: out of memory.
     void *(*block_alloc)(void *policy, size_t size);
     /// New zeroed block of `count * size` bytes. NULL: out of memory, or the product overflows.
     void *(*block_calloc)(void *policy, size_t count, size_t size);

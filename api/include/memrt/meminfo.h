@@ -55,10 +55,14 @@ typedef struct memrt_meminfo {
     uint32_t flags;     ///< memrt's: atomic by access
 } memrt_meminfo_t;
 
-/// A block has its header this many bytes before its data.
+/// A MemInfo with its data inline has its header this many bytes before the data.
 #define MEMRT_HEADER_SIZE 64u
 
-/// Smallest and largest alignment in bytes; data is always aligned to the smallest at least.
+/// Blocks (block_alloc) of 1 to this many bytes from a policy that names no alignment are aligned
+/// to 16 and have a header of 16. Their MemInfo, once somebody asks for it, is elsewhere.
+#define MEMRT_TINY_MAX 64u
+
+/// Smallest and largest alignment in bytes; all other data is aligned to the smallest at least.
 #define MEMRT_ALIGN_MIN 64u
 #define MEMRT_ALIGN_MAX ((size_t)1 << 30)
 
