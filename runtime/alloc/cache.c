@@ -7,28 +7,46 @@
 #define BATCH_MIN 2u
 #define BATCH_MAX 32u
 
+static bool is_large(const memrt__bin_t *bin)
+{
+    return bin->bytes > MEMRT__CACHE_SMALL;
+}
+
 /// Blocks that change hands at once.
 static size_t batch_of(const memrt__bin_t *bin)
 {
-    return memrt__size_max(BATCH_MIN, memrt__size_min(BATCH_BYTES / bin->bytes, BATCH_MAX));
+    size_t least = is_large(bin) ? 1 : BATCH_MIN;
+    return memrt__size_max(least, memrt__size_min(BATCH_BYTES / bin->bytes, BATCH_MAX));
 }
 
 static void set_limit(memrt__thread_t *self, memrt__bin_t *bin, size_t limit)
 {
-    self->limits += (limit - bin->limit) * bin->bytes;
+    self->limits[is_large(bin)] += (limit - bin->limit) * bin->bytes;
     bin->limit = limit;
+}
+
+/// What the limits of all bins of its kind may allow together. A process that has little in use
+/// keeps few large blocks, but one at least.
+static size_t allowance(const memrt__bin_t *bin)
+{
+    size_t live = memrt__load_relaxed(&memrt__process.flushed);
+    if (!is_large(bin)) {
+        return memrt__size_max(MEMRT__CACHE_SMALL_MIN,
+                               memrt__size_min(live / 4, MEMRT__CACHE_SMALL_MAX));
+    }
+    return memrt__size_max(bin->bytes, memrt__size_min(live / 8, MEMRT__CACHE_LARGE_MAX));
 }
 
 /// Whether all limits together may allow that many blocks more.
 static bool fits(const memrt__thread_t *self, const memrt__bin_t *bin, size_t more)
 {
-    return self->limits + more * bin->bytes <= MEMRT__CACHE_THREAD_MAX;
+    return self->limits[is_large(bin)] + more * bin->bytes <= allowance(bin);
 }
 
 static void prepare(memrt__thread_t *thread)
 {
     for (unsigned class = 0; class < MEMRT__CLASSES; class++) {
-        thread->bins[class].bytes = memrt__class_bytes(class);
+        thread->bins[class].bytes = (uint32_t)memrt__class_bytes(class);
     }
 }
 
@@ -42,8 +60,10 @@ void *memrt__cache_refill(memrt__thread_t *self, unsigned class)
 {
     memrt__bin_t *bin = &self->bins[class];
     size_t taken, batch = batch_of(bin);
-    if (bin->limit < batch && fits(self, bin, batch - bin->limit)) {
-        set_limit(self, bin, batch);
+    size_t doubled = memrt__size_min(batch, memrt__size_max(2 * bin->limit, BATCH_MIN));
+    bin->ran_empty = true;
+    if (bin->limit < doubled && fits(self, bin, doubled - bin->limit)) {
+        set_limit(self, bin, doubled);
     }
     size_t most = memrt__size_max(memrt__size_min(batch, bin->limit), 1);
     void *block = memrt__central_take(class, most, &taken);
@@ -67,11 +87,15 @@ static void give_away(memrt__bin_t *bin, unsigned class, size_t count)
     memrt__central_give(class, list);
 }
 
-/// All limits start again from what is left, half at most: the classes that are used now grow back.
-static void start_again(memrt__thread_t *self)
+/// All limits of such bins start again from what is left, half at most: the classes that are used
+/// now grow back.
+static void start_again(memrt__thread_t *self, bool large)
 {
     for (unsigned class = 0; class < MEMRT__CLASSES; class++) {
         memrt__bin_t *bin = &self->bins[class];
+        if (is_large(bin) != large) {
+            continue;
+        }
         if (bin->count != 0) {
             give_away(bin, class, (bin->count + 1) / 2);
         }
@@ -79,20 +103,32 @@ static void start_again(memrt__thread_t *self)
     }
 }
 
-/// A bin that is full for the first times grows, then it gives a batch away each time.
+/// By how much the limit of a full bin should grow. One that has not run empty since it last grew
+/// keeps more than its thread takes, and is left at a batch.
+static size_t growth_of(const memrt__bin_t *bin)
+{
+    size_t batch = batch_of(bin);
+    if (!bin->ran_empty) {
+        return bin->limit < batch ? batch - bin->limit : 0;
+    }
+    size_t more = memrt__size_max(batch, bin->limit / 2);
+    return more * bin->bytes > allowance(bin) / 2 ? batch : more;
+}
+
 void memrt__cache_overflow(memrt__thread_t *self, unsigned class)
 {
     memrt__bin_t *bin = &self->bins[class];
-    size_t more = memrt__size_max(batch_of(bin), bin->limit / 2);
-    if (more * bin->bytes > MEMRT__CACHE_THREAD_MAX / 2 || !fits(self, bin, more)) {
-        more = batch_of(bin);
+    size_t more = growth_of(bin);
+    if (more != 0 && !fits(self, bin, more)) {
+        more = memrt__size_min(more, batch_of(bin));
     }
-    if (fits(self, bin, more)) {
+    if (more != 0 && fits(self, bin, more)) {
         set_limit(self, bin, bin->limit + more);
-    } else if (bin->limit * bin->bytes >= MEMRT__CACHE_THREAD_MAX / 2) {
-        give_away(bin, class, batch_of(bin));
+        bin->ran_empty = false;
+    } else if (more == 0 || bin->limit * bin->bytes >= allowance(bin) / 2) {
+        give_away(bin, class, memrt__size_min(batch_of(bin), bin->count));
     } else {
-        start_again(self);
+        start_again(self, is_large(bin));
         set_limit(self, bin, bin->limit + 1);
     }
 }

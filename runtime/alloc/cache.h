@@ -8,8 +8,12 @@
 /// share. A bin that runs empty or full trades some with memrt__central; its limit grows with its
 /// traffic, within what one thread may keep.
 
-/// What the bins of one thread may hold together, bytes.
-#define MEMRT__CACHE_THREAD_MAX ((size_t)4 << 20)
+/// What the bins of one thread may hold together, bytes: those of blocks up to MEMRT__CACHE_SMALL
+/// bytes, and those of larger ones.
+#define MEMRT__CACHE_SMALL ((size_t)32 << 10)
+#define MEMRT__CACHE_SMALL_MIN ((size_t)512 << 10)
+#define MEMRT__CACHE_SMALL_MAX ((size_t)4 << 20)
+#define MEMRT__CACHE_LARGE_MAX ((size_t)2 << 20)
 
 /// Have records of threads come with empty bins, and bins be emptied when threads end.
 void memrt__cache_start(void);

@@ -12,6 +12,7 @@
 typedef struct central {
     _Alignas(MEMRT__CACHE_LINE) memrt__span_t *spans; ///< under the class's lock
     size_t unused; ///< under the lock; blocks in the `free` lists of spans
+    size_t units;  ///< under the lock; in spans of the class
 } central_t;
 
 static central_t centrals[MEMRT__CLASSES];
@@ -46,27 +47,32 @@ static bool has_block(const memrt__span_t *span)
 }
 
 #define SPAN_BYTES ((size_t)64 << 10) /* for small blocks */
+#define SPAN_BYTES_MIN ((size_t)16 << 10)
 #define SPAN_BLOCKS 8u
 
-/// Units of a span: eight small blocks at least; large blocks have spans of their own, so that each
-/// goes back alone.
-static size_t units_for(size_t bytes)
+/// Bytes of a span, as far as the class is much used: eight small blocks at least. Large blocks
+/// have spans of their own, so that each goes back alone.
+static size_t span_bytes(size_t bytes)
 {
-    size_t least = bytes;
-    if (bytes * SPAN_BLOCKS <= SPAN_BYTES) {
-        least = SPAN_BYTES;
-    } else if (bytes < SPAN_BYTES / 2) {
-        least = bytes * SPAN_BLOCKS;
-    }
-    return (least + MEMRT__UNIT - 1) / MEMRT__UNIT;
+    return bytes < SPAN_BYTES / 2 ? memrt__size_max(SPAN_BYTES, bytes * SPAN_BLOCKS) : bytes;
+}
+
+/// A class that has little begins with little, and doubles.
+static size_t units_for(const central_t *central, size_t bytes)
+{
+    size_t begin = memrt__size_max(bytes, SPAN_BYTES_MIN);
+    size_t wanted = memrt__size_max(central->units * MEMRT__UNIT, begin);
+    size_t most = span_bytes(bytes);
+    return (memrt__size_min(wanted, most) + MEMRT__UNIT - 1) / MEMRT__UNIT;
 }
 
 static memrt__span_t *new_span(central_t *central, unsigned class)
 {
     size_t bytes = memrt__class_bytes(class);
-    size_t units = units_for(bytes);
+    size_t units = units_for(central, bytes);
     memrt__span_t *span = memrt__pages_take(units);
     if (span != NULL) {
+        central->units += units;
         span->bytes = bytes;
         span->class = (uint8_t)class;
         span->fresh = span->base;
@@ -162,6 +168,7 @@ static bool give_one(central_t *central, void *block)
     if (span->used == 0) {
         central->unused -= listed_in(span);
         unlink_span(central, span);
+        central->units -= span->units;
         memrt__pages_give(span);
         return true;
     }

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "runtime/alloc/warm.h"
+#include "runtime/base/atomics.h"
 #include "runtime/base/check.h"
 #include "runtime/base/lock.h"
 #include "runtime/base/os.h"
@@ -35,7 +36,12 @@ typedef struct segment {
 _Static_assert(MEMRT__SPAN_MAX / MEMRT__UNIT <= UNITS - TABLE_UNITS, "a span fits a segment");
 
 static segment_t *segments; /* under the lock */
-static size_t dirty_free;   /* under the lock; units */
+
+/* Units; written under the lock, read by anybody: */
+static size_t in_spans;
+static size_t dirty_free;
+
+static size_t most; /* under the lock; units that in_spans was, since nothing was kept */
 
 static segment_t *segment_of(const void *address)
 {
@@ -167,8 +173,10 @@ static segment_t *find_segment(size_t units, size_t *first)
 static memrt__span_t *cut(segment_t *segment, size_t first, size_t units)
 {
     size_t dirty = count_run(&segment->dirty, first, units);
-    dirty_free -= dirty;
+    memrt__own_add(&dirty_free, (size_t)0 - dirty);
     segment->used_units += units;
+    memrt__own_add(&in_spans, units);
+    most = memrt__size_max(most, in_spans);
     set_run(&segment->used, first, units);
     set_run(&segment->dirty, first, units);
     clear_run(&segment->idle, first, units);
@@ -181,35 +189,15 @@ static memrt__span_t *cut(segment_t *segment, size_t first, size_t units)
     return span;
 }
 
-static memrt__span_t *take(size_t units)
-{
-    memrt__lock(MEMRT__RANK_PAGES);
-    size_t first;
-    segment_t *segment = find_segment(units, &first);
-    memrt__span_t *span = segment == NULL ? NULL : cut(segment, first, units);
-    memrt__unlock(MEMRT__RANK_PAGES);
-    return span;
-}
-
-/// The system may have memory again once no mapping is kept.
-memrt__span_t *memrt__pages_take(size_t units)
-{
-    MEMRT__ASSERT(units != 0 && units <= MEMRT__SPAN_MAX / MEMRT__UNIT);
-    memrt__span_t *span = take(units);
-    if (span == NULL && memrt__warm_purge(UINT64_MAX) != 0) {
-        span = take(units);
-    }
-    return span;
-}
-
 void memrt__pages_give(memrt__span_t *span)
 {
     segment_t *segment = segment_of(span);
     memrt__lock(MEMRT__RANK_PAGES);
     clear_run(&segment->used, unit_of(span->base), span->units);
     segment->used_units -= span->units;
+    memrt__own_add(&in_spans, (size_t)0 - span->units);
     segment->longest = UNITS;
-    dirty_free += span->units;
+    memrt__own_add(&dirty_free, span->units);
     memrt__unlock(MEMRT__RANK_PAGES);
 }
 
@@ -255,7 +243,7 @@ static size_t discard(segment_t *segment, const bits_t *bits)
         units += discard_run(segment, start, end);
         start = find(bits, end, true);
     }
-    dirty_free -= units;
+    memrt__own_add(&dirty_free, (size_t)0 - units);
     return units;
 }
 
@@ -273,7 +261,7 @@ static bool drop(segment_t *segment, size_t *units)
         link_segment(segment);
         return false;
     }
-    dirty_free -= *units;
+    memrt__own_add(&dirty_free, (size_t)0 - *units);
     return true;
 }
 
@@ -299,6 +287,48 @@ static size_t purge_one(segment_t *segment, bool all)
     return units;
 }
 
+/// What may be kept whatever was in use: pages of one class that end up between those of others.
+static size_t allowance(void)
+{
+    return memrt__size_max(MEMRT__PAGES_SPARE / MEMRT__UNIT, most / 16);
+}
+
+/// Spans were cut from fresh pages although there are free ones, which are in shorter runs. These
+/// go, as far as the process would become larger than it has been.
+static void keep_within_bounds(void)
+{
+    size_t room = most - in_spans + allowance();
+    segment_t *segment = segments;
+    while (segment != NULL && dirty_free > room) {
+        segment_t *next = segment->next;
+        purge_one(segment, true);
+        segment = next;
+    }
+}
+
+static memrt__span_t *take(size_t units)
+{
+    memrt__lock(MEMRT__RANK_PAGES);
+    size_t first;
+    segment_t *segment = find_segment(units, &first);
+    memrt__span_t *span = segment == NULL ? NULL : cut(segment, first, units);
+    keep_within_bounds();
+    memrt__unlock(MEMRT__RANK_PAGES);
+    return span;
+}
+
+/// The system may have memory again once no mapping is kept.
+memrt__span_t *memrt__pages_take(size_t units)
+{
+    MEMRT__ASSERT(units != 0 && units <= MEMRT__SPAN_MAX / MEMRT__UNIT);
+    memrt__span_t *span = take(units);
+    if (span == NULL && memrt__warm_purge(UINT64_MAX) != 0) {
+        span = take(units);
+    }
+    memrt__warm_shrink();
+    return span;
+}
+
 /// Purges that run at the same time have numbers of their own; the later one's visit is enough for
 /// both.
 static segment_t *first_before(size_t round)
@@ -308,6 +338,16 @@ static segment_t *first_before(size_t round)
         segment = segment->next;
     }
     return segment;
+}
+
+/// What was in use before what is kept came free is of the past with it.
+static void forget(void)
+{
+    memrt__lock(MEMRT__RANK_PAGES);
+    if (dirty_free == 0) {
+        most = in_spans;
+    }
+    memrt__unlock(MEMRT__RANK_PAGES);
 }
 
 /// The lock is let go between segments, so that nobody waits for longer than one takes.
@@ -329,13 +369,16 @@ size_t memrt__pages_purge(bool all)
         }
         memrt__unlock(MEMRT__RANK_PAGES);
     } while (more);
+    forget();
     return bytes;
 }
 
 size_t memrt__pages_cached(void)
 {
-    memrt__lock(MEMRT__RANK_PAGES);
-    size_t bytes = dirty_free * MEMRT__UNIT;
-    memrt__unlock(MEMRT__RANK_PAGES);
-    return bytes;
+    return memrt__load_relaxed(&dirty_free) * MEMRT__UNIT;
+}
+
+size_t memrt__pages_used(void)
+{
+    return memrt__load_relaxed(&in_spans) * MEMRT__UNIT;
 }

@@ -11,10 +11,14 @@
 ///
 /// Pages are counted in units of 8 KiB. A free unit is dirty from its first use until it is given
 /// back to the system, which a purge does with those that stayed free since the purge before.
+///
+/// Invariant: dirty free units and those in spans are no more than were in spans at once before,
+/// plus a sixteenth or MEMRT__PAGES_SPARE bytes, whichever is more.
 
 #define MEMRT__UNIT ((size_t)8 << 10)
 #define MEMRT__SEGMENT ((size_t)4 << 20)
 #define MEMRT__SPAN_MAX ((size_t)2 << 20) ///< bytes
+#define MEMRT__PAGES_SPARE ((size_t)256 << 10)
 
 /// A run of units and the blocks in it.
 ///
@@ -55,7 +59,8 @@ memrt__span_t *memrt__pages_span_of(const void *address);
 /// bytes.
 size_t memrt__pages_purge(bool all);
 
-/// Dirty bytes that are in no span.
+/// Dirty bytes that are in no span, and bytes in spans, as they were a moment ago.
 size_t memrt__pages_cached(void);
+size_t memrt__pages_used(void);
 
 #endif

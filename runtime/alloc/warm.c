@@ -4,6 +4,7 @@
 
 #include "runtime/alloc/mapped.h"
 #include "runtime/alloc/pages.h"
+#include "runtime/base/atomics.h"
 #include "runtime/base/lock.h"
 #include "runtime/base/options.h"
 #include "runtime/base/os.h"
@@ -27,8 +28,11 @@ typedef struct kept {
 /* All under the lock of rank WARM: */
 static kept_t *lists[LISTS]; /* by size */
 static kept_t *oldest, *newest;
-static size_t in_use, asked, cached; /* bytes; `asked`: of in_use, not yet given by the system */
-static size_t most;                  /* that in_use was without what was asked */
+static size_t in_use, asked; /* bytes; `asked`: of in_use, not yet given by the system */
+static size_t most;          /* that was in use here and in spans */
+
+/* Bytes; written under the lock, read by anybody: */
+static size_t cached;
 
 /// In which list mappings of a size lie.
 static size_t list_of(size_t bytes)
@@ -62,7 +66,7 @@ static void insert(kept_t *kept)
     kept->older = newest;
     *(newest == NULL ? &oldest : &newest->newer) = kept;
     newest = kept;
-    cached += kept->bytes;
+    memrt__own_add(&cached, kept->bytes);
 }
 
 static void extract(kept_t *kept)
@@ -73,7 +77,7 @@ static void extract(kept_t *kept)
     }
     *(kept->older == NULL ? &oldest : &kept->older->newer) = kept->newer;
     *(kept->newer == NULL ? &newest : &kept->newer->older) = kept->older;
-    cached -= kept->bytes;
+    memrt__own_add(&cached, (size_t)0 - kept->bytes);
 }
 
 /// Extract the oldest until no more than `room` is kept; returns them, linked by `next`.
@@ -118,11 +122,26 @@ static size_t unmap_all(kept_t *list)
     return unmapped;
 }
 
-/// What may be kept beside what is in use.
+/// What is in use here and in spans.
+static size_t used(void)
+{
+    return in_use - asked + memrt__pages_used();
+}
+
+/// What may be kept beside what is in use and what spans have left.
 static size_t room(void)
 {
-    size_t spare = most > in_use && memrt__options.decay != 0 ? most - in_use : 0;
+    size_t others = in_use + memrt__pages_used() + memrt__pages_cached();
+    size_t spare = most > others && memrt__options.decay != 0 ? most - others : 0;
     return memrt__size_min(spare, memrt__options.cache_limit);
+}
+
+/// Whether what is asked of the system makes the process larger than it has been, although there is
+/// memory that nobody uses.
+static bool should_purge_pages(void)
+{
+    size_t kept = memrt__pages_cached();
+    return kept > MEMRT__PAGES_SPARE && in_use + memrt__pages_used() + kept > most;
 }
 
 /// Count `bytes` that are asked of the system as in use and extract what then is too much.
@@ -138,7 +157,7 @@ static void confirm(size_t bytes)
 {
     memrt__lock(MEMRT__RANK_WARM);
     asked -= bytes;
-    most = memrt__size_max(most, in_use - asked);
+    most = memrt__size_max(most, used());
     memrt__unlock(MEMRT__RANK_WARM);
 }
 
@@ -173,6 +192,7 @@ static void leave(size_t bytes)
 void *memrt__warm_take(size_t bytes, size_t align, bool zeroed)
 {
     kept_t *excess = NULL;
+    bool purge = false;
     memrt__lock(MEMRT__RANK_WARM);
     kept_t *kept = zeroed && bytes >= LAZY_FROM ? NULL : find(bytes, align);
     if (kept != NULL) {
@@ -180,9 +200,13 @@ void *memrt__warm_take(size_t bytes, size_t align, bool zeroed)
         in_use += bytes;
     } else {
         excess = enter(bytes);
+        purge = should_purge_pages();
     }
     memrt__unlock(MEMRT__RANK_WARM);
     unmap_all(excess);
+    if (purge) {
+        memrt__pages_purge(true);
+    }
     if (kept != NULL) {
         return zeroed ? memset(kept, 0, bytes) : kept;
     }
@@ -235,16 +259,23 @@ size_t memrt__warm_purge(uint64_t then)
         old = kept;
     }
     if (oldest == NULL) {
-        most = in_use - asked;
+        most = used();
     }
     memrt__unlock(MEMRT__RANK_WARM);
     return unmap_all(old);
 }
 
+void memrt__warm_shrink(void)
+{
+    if (memrt__warm_cached() != 0) {
+        memrt__lock(MEMRT__RANK_WARM);
+        kept_t *excess = shrink_to(room());
+        memrt__unlock(MEMRT__RANK_WARM);
+        unmap_all(excess);
+    }
+}
+
 size_t memrt__warm_cached(void)
 {
-    memrt__lock(MEMRT__RANK_WARM);
-    size_t bytes = cached;
-    memrt__unlock(MEMRT__RANK_WARM);
-    return bytes;
+    return memrt__load_relaxed(&cached);
 }

@@ -7,9 +7,9 @@
 
 /// Large mappings, kept for reuse with their pages in memory.
 ///
-/// Invariant: what is kept and what is in use together are no more than what was in use at once
-/// before, nor is more kept than the limit: keeping mappings never makes a process bigger than it
-/// has been.
+/// Invariant: what is kept and what is in use together, here and in pages.h, are no more than what
+/// was in use at once before, nor is more kept than the limit: keeping mappings never makes a
+/// process bigger than it has been.
 
 /// Bytes of the mapping for a block of `size` bytes: from it to the next step, so that blocks of
 /// about the same size fit each other's. False: the size overflows.
@@ -29,7 +29,10 @@ void *memrt__warm_resize(void *mapping, size_t old_bytes, size_t new_bytes, size
 /// returns bytes.
 size_t memrt__warm_purge(uint64_t then);
 
-/// Bytes kept.
+/// Keep no more than there is room for now that spans have grown.
+void memrt__warm_shrink(void);
+
+/// Bytes kept, as they were a moment ago.
 size_t memrt__warm_cached(void);
 
 #endif

@@ -17,16 +17,17 @@
 ///
 /// Words are written by the owner. Invariant: count is at most limit, but while a block is given.
 typedef struct memrt__bin {
-    size_t head;  ///< address of the first block, 0 for none
-    size_t count; ///< blocks in the list
-    size_t limit; ///< at this many the bin gives some away
-    size_t bytes; ///< of one block; fixed
+    size_t head;    ///< address of the first block, 0 for none
+    size_t count;   ///< blocks in the list
+    size_t limit;   ///< at this many the bin gives some away
+    uint32_t bytes; ///< of one block; fixed
+    bool ran_empty; ///< since the limit last grew
 } memrt__bin_t;
 
 typedef struct memrt__thread {
     memrt__shard_t first; ///< of the account 0
     memrt__bin_t bins[MEMRT__CLASSES];
-    size_t limits;                                          ///< own; bytes that all limits allow
+    size_t limits[2]; ///< own; bytes that all limits allow: of small blocks, of large ones
     struct memrt__thread *next;                             ///< fixed once linked
     bool in_use;                                            ///< under the lock of rank THREADS
     memrt__shard_t *chunks[MEMRT__ACCOUNTS / MEMRT__CHUNK]; ///< own; written under that lock too

@@ -26,7 +26,7 @@ static memrt__thread_t *begin(void)
 /// all together within what a thread may keep.
 static void verify(const memrt__thread_t *self)
 {
-    size_t limits = 0, kept = 0;
+    size_t limits[2] = {0, 0};
     for (unsigned class = 0; class < MEMRT__CLASSES; class++) {
         const memrt__bin_t *bin = &self->bins[class];
         size_t length = 0;
@@ -36,11 +36,10 @@ static void verify(const memrt__thread_t *self)
         }
         REQUIRE(bin->bytes == memrt__class_bytes(class));
         REQUIRE(bin->count == length && length <= bin->limit);
-        limits += bin->limit * bin->bytes;
-        kept += length * bin->bytes;
+        limits[bin->bytes > MEMRT__CACHE_SMALL] += bin->limit * bin->bytes;
     }
-    REQUIRE(self->limits == limits);
-    REQUIRE(limits <= MEMRT__CACHE_THREAD_MAX && kept <= limits);
+    REQUIRE(memcmp(self->limits, limits, sizeof(limits)) == 0);
+    REQUIRE(limits[0] <= MEMRT__CACHE_SMALL_MAX && limits[1] <= MEMRT__CACHE_LARGE_MAX);
 }
 
 static unsigned next_class(unsigned *seed)
@@ -124,6 +123,59 @@ TEST(the_block_given_last_is_taken_first_without_a_look_at_what_threads_share)
     memrt__cache_give(self, 10, second);
 }
 
+TEST(a_thread_that_only_gives_keeps_a_batch)
+{
+    memrt__thread_t *self = begin();
+    unsigned class = 16; /* 1 KiB */
+    enum { MANY = 1000 };
+    void *blocks[MANY];
+    bool clean;
+    for (size_t i = 0; i < MANY; i++) {
+        blocks[i] = memrt__central_take_one(class, &clean);
+        ck_assert_ptr_nonnull(blocks[i]);
+    }
+    size_t kept = memrt__cache_cached();
+    for (size_t i = 0; i < MANY; i++) {
+        memrt__cache_give(self, class, blocks[i]);
+        ck_assert_uint_le(memrt__cache_cached() - kept, (size_t)64 << 10);
+    }
+    verify(self);
+}
+
+TEST(a_thread_that_takes_what_it_gives_soon_keeps_it_all)
+{
+    memrt__thread_t *self = begin();
+    unsigned class = 16;
+    enum { MANY = 200 };
+    void *blocks[MANY];
+    for (int round = 0; round < 40; round++) {
+        for (size_t i = 0; i < MANY; i++) {
+            blocks[i] = memrt__cache_take(self, class);
+            ck_assert_ptr_nonnull(blocks[i]);
+        }
+        for (size_t i = 0; i < MANY; i++) {
+            memrt__cache_give(self, class, blocks[i]);
+        }
+    }
+    ck_assert_uint_ge(self->bins[class].count, MANY);
+    verify(self);
+}
+
+TEST(a_process_with_little_in_use_keeps_one_large_block)
+{
+    memrt__thread_t *self = begin();
+    unsigned first = memrt__class_of_data(600000), second = memrt__class_of_data(900000);
+    for (int round = 0; round < 4; round++) {
+        void *a = memrt__cache_take(self, first), *b = memrt__cache_take(self, second);
+        ck_assert(a != NULL && b != NULL);
+        memrt__cache_give(self, first, a);
+        memrt__cache_give(self, second, b);
+        ck_assert_uint_eq(self->bins[first].count, 0);
+        ck_assert_uint_eq(self->bins[second].count, 1);
+    }
+    verify(self);
+}
+
 TEST(a_drain_gives_away_all_that_is_kept)
 {
     memrt__thread_t *self = begin();
@@ -134,7 +186,7 @@ TEST(a_drain_gives_away_all_that_is_kept)
     ck_assert_uint_eq(memrt__cache_drain(self), kept);
     ck_assert_uint_eq(memrt__cache_cached(), others);
     ck_assert_uint_eq(memrt__cache_drain(self), 0);
-    ck_assert_uint_eq(self->limits, 0);
+    ck_assert_uint_eq(self->limits[0] + self->limits[1], 0);
     verify(self);
 }
 

@@ -61,7 +61,7 @@ TEST(a_batch_is_a_list_of_blocks_that_have_their_bytes_for_themselves)
 TEST(blocks_given_back_are_counted_and_taken_again_before_fresh_ones)
 {
     begin();
-    unsigned class = 40;
+    unsigned class = 10;
     bool clean;
     size_t cached = memrt__central_cached();
     void *first = memrt__central_take_one(class, &clean);
@@ -74,6 +74,34 @@ TEST(blocks_given_back_are_counted_and_taken_again_before_fresh_ones)
     give_one(class, second);
     give_one(class, first);
     ck_assert_uint_eq(memrt__central_cached(), cached);
+}
+
+TEST(a_class_begins_with_a_small_span_and_each_further_one_doubles_what_it_has)
+{
+    begin();
+    unsigned class = 30;
+    enum { MOST = 100 };
+    void *blocks[MOST];
+    size_t had = 0, bytes = memrt__class_bytes(class), spans = 0;
+    const memrt__span_t *last = NULL;
+    for (int i = 0; i < MOST; i++) {
+        bool clean;
+        blocks[i] = memrt__central_take_one(class, &clean);
+        ck_assert_ptr_nonnull(blocks[i]);
+        const memrt__span_t *span = memrt__pages_span_of(blocks[i]);
+        if (span != last) {
+            ck_assert_uint_le(span->units * MEMRT__UNIT,
+                              memrt__size_max(had, 2 * MEMRT__UNIT + bytes));
+            had += span->units * MEMRT__UNIT;
+            last = span;
+            spans++;
+        }
+    }
+    ck_assert_uint_ge(spans, 3);
+    ck_assert_uint_ge(last->units * MEMRT__UNIT, 8 * bytes);
+    for (int i = 0; i < MOST; i++) {
+        give_one(class, blocks[i]);
+    }
 }
 
 TEST(a_block_that_is_said_to_be_clean_is_zero_and_a_used_one_is_not_said_to_be)

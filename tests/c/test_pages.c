@@ -292,3 +292,49 @@ TEST(purges_that_run_at_once_end_and_take_nothing_from_those_who_use_pages)
     crew_run(4, take_and_purge, NULL);
     end(anchor);
 }
+
+/// Spans of 16 units, of which every other one is given back.
+#define COMB 20
+static void comb(memrt__span_t *teeth[COMB])
+{
+    for (size_t i = 0; i < COMB; i++) {
+        teeth[i] = take(16);
+    }
+    for (size_t i = 1; i < COMB; i += 2) {
+        memrt__pages_give(teeth[i]);
+    }
+}
+
+TEST(free_runs_that_are_too_short_do_not_stay_beside_fresh_ones)
+{
+    memrt__span_t *anchor = begin();
+    memrt__span_t *teeth[COMB];
+    comb(teeth);
+    ck_assert_uint_eq(memrt__pages_cached(), COMB / 2 * 16 * MEMRT__UNIT);
+    size_t used = memrt__pages_used();
+    memrt__span_t *longer = take(COMB / 2 * 16);
+    ck_assert_uint_eq(memrt__pages_used(), used + COMB / 2 * 16 * MEMRT__UNIT);
+    ck_assert_uint_le(memrt__pages_cached(), MEMRT__PAGES_SPARE);
+    memrt__pages_give(longer);
+    for (size_t i = 0; i < COMB; i += 2) {
+        memrt__pages_give(teeth[i]);
+    }
+    end(anchor);
+}
+
+TEST(free_runs_stay_when_the_system_refuses_to_take_them_and_nothing_is_lost)
+{
+    memrt__span_t *anchor = begin();
+    memrt__span_t *teeth[COMB];
+    comb(teeth);
+    size_t cached = memrt__pages_cached();
+    kernel_refuse(KERNEL_DISCARD, 0, SIZE_MAX);
+    memrt__span_t *longer = take(COMB / 2 * 16);
+    ck_assert_uint_ge(memrt__pages_cached(), cached - 16 * MEMRT__UNIT); /* it begins in the last */
+    kernel_obey();
+    memrt__pages_give(longer);
+    for (size_t i = 0; i < COMB; i += 2) {
+        memrt__pages_give(teeth[i]);
+    }
+    end(anchor);
+}

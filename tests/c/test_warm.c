@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "runtime/alloc/allocator.h"
+#include "runtime/alloc/pages.h"
 #include "runtime/alloc/warm.h"
 #include "runtime/base/options.h"
 #include "runtime/base/os.h"
@@ -291,5 +292,35 @@ TEST(threads_never_have_a_mapping_in_common)
 {
     begin();
     crew_run(4, churn, NULL);
+    end();
+}
+
+TEST(mappings_go_when_spans_need_what_the_process_had)
+{
+    begin();
+    size_t bytes = bytes_for(4 * MIB);
+    void *mapping = take(bytes);
+    memrt__warm_give(mapping, bytes);
+    ck_assert_uint_eq(memrt__warm_cached(), bytes);
+    memrt__span_t *span = memrt__pages_take(MIB / MEMRT__UNIT);
+    ck_assert_ptr_nonnull(span);
+    ck_assert_uint_eq(memrt__warm_cached(), 0);
+    memrt__pages_give(span);
+    memrt__pages_purge(true);
+    end();
+}
+
+TEST(free_pages_go_when_a_mapping_needs_what_the_process_had)
+{
+    begin();
+    memrt__span_t *span = memrt__pages_take(MEMRT__SPAN_MAX / MEMRT__UNIT);
+    ck_assert_ptr_nonnull(span);
+    memrt__pages_give(span);
+    size_t kept = memrt__pages_cached();
+    ck_assert_uint_ge(kept, MEMRT__SPAN_MAX);
+    size_t bytes = bytes_for(64 * MIB);
+    void *mapping = take(bytes);
+    ck_assert_uint_eq(memrt__pages_cached(), 0);
+    memrt__warm_give(mapping, bytes);
     end();
 }
