@@ -145,7 +145,7 @@ static int api_tracking(int on)
 
 static int api_tracking_enabled(void)
 {
-    return memrt__load_relaxed(&memrt__tracking) != 0;
+    return memrt__is_watched(MEMRT__WATCH_TRACKING);
 }
 
 static void api_watch(memrt_meminfo_t *mi)

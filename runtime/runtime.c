@@ -39,7 +39,7 @@ void memrt__runtime_start(void)
 
 bool memrt__runtime_track(bool on)
 {
-    bool was = memrt__load_relaxed(&memrt__tracking) != 0;
-    memrt__store_relaxed(&memrt__tracking, on || memrt__options.check);
+    bool was = memrt__is_watched(MEMRT__WATCH_TRACKING);
+    memrt__watch_set(MEMRT__WATCH_TRACKING, on || memrt__options.check);
     return was;
 }

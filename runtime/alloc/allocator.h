@@ -39,6 +39,11 @@ void memrt__allocator_destroy(const memrt_allocator_t *allocator);
 /// The C library's malloc, brought to the alignment asked for.
 extern const memrt_allocator_t memrt__system_allocator;
 
+/// A block of `size` bytes went that came from elsewhere. glibc maps and unmaps each large block
+/// until a program has freed one of that size, then keeps such memory for the next; without the
+/// blocks that memrt has instead, the rest of the program's would never be kept.
+void memrt__system_learn(size_t size);
+
 /// Pages from the operating system, lazily zero; on huge pages from 4 MiB.
 extern const memrt_allocator_t memrt__mapped_allocator;
 

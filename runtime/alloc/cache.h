@@ -33,7 +33,7 @@ size_t memrt__cache_cached(void);
 /// The block on top of a bin, or NULL.
 static inline void *memrt__bin_pop(memrt__bin_t *bin)
 {
-    void *block = (void *)memrt__load_relaxed(&bin->head);
+    void *block = (void *)memrt__own_load(&bin->head);
     if (MEMRT__LIKELY(block != NULL)) {
         memrt__store_release(&bin->head, (size_t)*memrt__block_next(block));
         memrt__own_add(&bin->count, (size_t)-1);
@@ -43,7 +43,7 @@ static inline void *memrt__bin_pop(memrt__bin_t *bin)
 
 static inline void memrt__bin_push(memrt__bin_t *bin, void *block)
 {
-    *memrt__block_next(block) = (void *)memrt__load_relaxed(&bin->head);
+    *memrt__block_next(block) = (void *)memrt__own_load(&bin->head);
     memrt__store_release(&bin->head, (size_t)block);
     memrt__own_add(&bin->count, 1);
 }

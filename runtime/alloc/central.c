@@ -1,5 +1,6 @@
 #include "runtime/alloc/central.h"
 
+#include "runtime/alloc/allocator.h"
 #include "runtime/alloc/pages.h"
 #include "runtime/alloc/purger.h"
 #include "runtime/alloc/size_class.h"
@@ -187,6 +188,7 @@ void memrt__central_give(unsigned class, void *list)
     }
     memrt__unlock(rank_of(class));
     if (freed_pages) {
+        memrt__system_learn(memrt__class_bytes(class));
         memrt__purger_wake();
     }
 }

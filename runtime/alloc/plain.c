@@ -32,6 +32,9 @@ static void plain_free(void *ctx, void *ptr, size_t size, size_t align)
 {
     (void)ctx;
     memrt__allocator_free(by_size(size), ptr, size, align);
+    if (size >= MEMRT__LARGE) {
+        memrt__system_learn(size);
+    }
 }
 
 const memrt_allocator_t memrt__plain_allocator = {

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "runtime/alloc/allocator.h"
+#include "runtime/base/atomics.h"
 
 /// What malloc aligns to by itself.
 #define MALLOC_ALIGN (_Alignof(max_align_t))
@@ -56,3 +57,19 @@ const memrt_allocator_t memrt__system_allocator = {
     .realloc = system_realloc,
     .free = system_free,
 };
+
+/// Sizes that glibc can learn of: M_MMAP_THRESHOLD as it begins, and DEFAULT_MMAP_THRESHOLD_MAX.
+#define LEARN_FROM ((size_t)128 << 10)
+#define LEARN_TO ((size_t)32 << 20)
+
+void memrt__system_learn(size_t size)
+{
+    static size_t learned; /* relaxed: to learn once more does no harm */
+    size_t known = memrt__load_relaxed(&learned);
+    if (size <= known || size < LEARN_FROM || size > LEARN_TO) {
+        return;
+    }
+    memrt__store_relaxed(&learned, size);
+    void *volatile block = malloc(size); /* volatile: the pair has an effect */
+    free(block);
+}

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "runtime/alloc/allocator.h"
 #include "runtime/alloc/mapped.h"
 #include "runtime/alloc/pages.h"
 #include "runtime/base/atomics.h"
@@ -221,6 +222,7 @@ void *memrt__warm_take(size_t bytes, size_t align, bool zeroed)
 
 void memrt__warm_give(void *mapping, size_t bytes)
 {
+    memrt__system_learn(bytes);
     kept_t *kept = mapping;
     *kept = (kept_t){.bytes = bytes, .since = memrt__os_now_ns()};
     memrt__lock(MEMRT__RANK_WARM);

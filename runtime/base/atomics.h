@@ -145,16 +145,23 @@ static inline void memrt__flags_clear_relaxed(unsigned *p, unsigned bits)
 
 #endif
 
+/// Read a word that only the calling thread writes. A plain read: nobody can write meanwhile, and
+/// the compiler may make it part of what uses it.
+static inline size_t memrt__own_load(const size_t *p)
+{
+    return *p;
+}
+
 /// Add to a word that only the calling thread writes; others may read it at any time.
 static inline void memrt__own_add(size_t *p, size_t value)
 {
-    memrt__store_relaxed(p, memrt__load_relaxed(p) + value);
+    memrt__store_relaxed(p, memrt__own_load(p) + value);
 }
 
 /// The same, and whoever reads the new value with acquire sees all that the caller did before.
 static inline void memrt__own_add_release(size_t *p, size_t value)
 {
-    memrt__store_release(p, memrt__load_relaxed(p) + value);
+    memrt__store_release(p, memrt__own_load(p) + value);
 }
 
 /// Raise a word, read as signed, to `value` if it is lower.

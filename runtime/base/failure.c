@@ -3,7 +3,7 @@
 #include "runtime/base/lock.h"
 #include "runtime/base/os.h"
 
-size_t memrt__failure_armed;
+unsigned memrt__watch;
 
 /* Under the lock of rank FAILURE: */
 static memrt_failure_plan_t plan_now;
@@ -16,7 +16,7 @@ void memrt__failure_set(const memrt_failure_plan_t *plan)
     points = 0;
     plan_thread = memrt__os_thread_id();
     plan_now = plan == NULL ? (memrt_failure_plan_t){0} : *plan;
-    memrt__store_relaxed(&memrt__failure_armed, plan != NULL);
+    memrt__watch_set(MEMRT__WATCH_FAILURE, plan != NULL);
     memrt__unlock(MEMRT__RANK_FAILURE);
 }
 

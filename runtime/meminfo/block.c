@@ -18,8 +18,6 @@ _Static_assert(offsetof(memrt_meminfo_t, size) == 32, "NRT's fifth word");
 _Static_assert(offsetof(memrt_meminfo_t, external_allocator) == 40, "NRT's sixth word");
 _Static_assert(MEMRT__ACCOUNTS <= UINT16_MAX + 1u, "an index fits the header");
 
-size_t memrt__tracking;
-
 static const memrt_watcher_t *watcher;
 
 /// Where in a block things lie.
@@ -238,7 +236,7 @@ memrt_meminfo_t *memrt__block_new(const memrt__block_request_t *request)
         return NULL;
     }
     memrt_meminfo_t *mi = write_header(start, request, &layout, alignment);
-    if (MEMRT__UNLIKELY(memrt__load_relaxed(&memrt__tracking) != 0)) {
+    if (MEMRT__UNLIKELY(memrt__is_watched(MEMRT__WATCH_TRACKING))) {
         if (!memrt__live_insert((uintptr_t)mi)) {
             give_back(mi, layout.bytes, layout.align);
             memrt__block_refused(request->policy);
@@ -496,7 +494,7 @@ memrt_meminfo_t *memrt__block_resize_quick(memrt_meminfo_t *mi, size_t size)
     unsigned special = MEMRT__FLAG_LISTED | MEMRT__FLAG_WATCHED;
     memrt__thread_t *self = memrt__self;
     if ((flags & (MEMRT__FLAG_QUICK | special)) != MEMRT__FLAG_QUICK || self == NULL ||
-        !memrt__is_quick_size(size) || memrt__is_watchful()) {
+        !memrt__is_quick_size(size) || memrt__is_watched(~0u)) {
         return NULL;
     }
     memrt__account_t *account = &memrt__policy_of(mi)->account;

@@ -34,9 +34,6 @@
 #define MEMRT__FLAG_CLASS_AT 8
 #define MEMRT__FLAG_CLASS (0xFFu << MEMRT__FLAG_CLASS_AT)
 
-/// Tracking: whether new blocks are listed. Relaxed; publishes nothing.
-extern size_t memrt__tracking;
-
 /// What a new block is to be.
 typedef struct memrt__block_request {
     memrt_policy_t *policy; ///< held by the caller
@@ -145,13 +142,6 @@ static inline unsigned memrt__class_in(unsigned flags)
     return (flags & MEMRT__FLAG_CLASS) >> MEMRT__FLAG_CLASS_AT;
 }
 
-/// Whether somebody wants to know of new blocks, or have them fail.
-static inline bool memrt__is_watchful(void)
-{
-    return (memrt__load_relaxed(&memrt__tracking) | memrt__load_relaxed(&memrt__failure_armed)) !=
-           0;
-}
-
 /// Flags of a new block that goes back the short way.
 static inline unsigned memrt__quick_flags(memrt_kind_t kind, unsigned class)
 {
@@ -164,7 +154,7 @@ static inline memrt_meminfo_t *memrt__block_new_quick(memrt_policy_t *policy, si
 {
     memrt__thread_t *self = memrt__self;
     if (MEMRT__UNLIKELY(self == NULL || !policy->quick || !memrt__is_quick_size(size) ||
-                        memrt__is_watchful())) {
+                        memrt__is_watched(~0u))) {
         return NULL;
     }
     uint32_t index = policy->account.index;
@@ -195,7 +185,7 @@ static inline memrt_meminfo_t *memrt__block_new_quick(memrt_policy_t *policy, si
 static inline memrt_meminfo_t *memrt__header_new_quick(memrt_policy_t *policy, memrt_kind_t kind)
 {
     memrt__thread_t *self = memrt__self;
-    if (MEMRT__UNLIKELY(self == NULL || !policy->quick || memrt__is_watchful())) {
+    if (MEMRT__UNLIKELY(self == NULL || !policy->quick || memrt__is_watched(~0u))) {
         return NULL;
     }
     uint32_t index = policy->account.index;
@@ -235,8 +225,7 @@ static inline bool memrt__block_delete_quick(memrt_meminfo_t *mi)
     unsigned special = MEMRT__FLAG_LISTED | MEMRT__FLAG_WATCHED | MEMRT__FLAG_PROMOTED;
     memrt__thread_t *self = memrt__self;
     if (MEMRT__UNLIKELY((flags & (MEMRT__FLAG_QUICK | special)) != MEMRT__FLAG_QUICK ||
-                        mi->dtor != NULL || self == NULL ||
-                        !memrt__has_data((memrt_kind_t)mi->kind))) {
+                        mi->dtor != NULL || self == NULL || memrt__class_in(flags) == 0)) {
         return false;
     }
     size_t size = mi->size;

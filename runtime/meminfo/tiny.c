@@ -39,6 +39,25 @@ void *memrt__tiny_alloc(memrt_policy_t *policy, size_t size)
     return data_of(tiny);
 }
 
+/// The short way: nothing to tell the account, and room in the thread's bin.
+static inline bool end_quick(memrt__tiny_t *tiny)
+{
+    memrt__thread_t *self = memrt__self;
+    memrt__shard_t *shard = self == NULL ? NULL : memrt__thread_shard(self, tiny->policy);
+    if (MEMRT__UNLIKELY(shard == NULL)) {
+        return false;
+    }
+    size_t size = tiny->size;
+    memrt__bin_t *bin = &self->bins[tiny->class];
+    if (MEMRT__UNLIKELY(memrt__bin_is_full(bin) || !memrt__shard_can_shrink(shard, size))) {
+        return false;
+    }
+    memrt__bin_push(bin, tiny);
+    memrt__own_add_release(&shard->bytes_out, size);
+    memrt__own_add_release(&shard->freed[MEMRT__KIND_TINY], 1);
+    return true;
+}
+
 static void give_back(memrt__tiny_t *tiny)
 {
     unsigned class = tiny->class;
@@ -68,7 +87,7 @@ void memrt__tiny_free(void *data)
     memrt_meminfo_t *mi = meminfo_of(tiny);
     if (MEMRT__UNLIKELY(mi != NULL)) {
         memrt__meminfo_release(mi);
-    } else {
+    } else if (MEMRT__UNLIKELY(!end_quick(tiny))) {
         end(tiny);
     }
 }

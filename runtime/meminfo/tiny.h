@@ -36,7 +36,7 @@ static inline memrt__tiny_t *memrt__tiny_of(const void *data)
 /// Whether a request may be met by a tiny block.
 static inline bool memrt__tiny_fits(const memrt_policy_t *policy, size_t size)
 {
-    return size - 1 < MEMRT_TINY_MAX && policy->tiny && !memrt__is_watchful();
+    return size - 1 < MEMRT_TINY_MAX && policy->tiny && !memrt__is_watched(~0u);
 }
 
 /// Data of a new tiny block. NULL: no memory for one, nothing counted.

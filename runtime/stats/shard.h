@@ -73,23 +73,21 @@ memrt__account_t *memrt__account_first(void);
 /// Take an account out. Under the lock of rank THREADS.
 void memrt__account_leave(memrt__account_t *account);
 
-/// Bytes in use by this shard alone, read as signed: others may have freed what it made.
+/// Own: bytes in use by this shard alone, read as signed: others may have freed what it made.
 static inline size_t memrt__shard_net(const memrt__shard_t *shard)
 {
-    return memrt__load_relaxed(&shard->bytes_in) - memrt__load_relaxed(&shard->bytes_out);
+    return memrt__own_load(&shard->bytes_in) - memrt__own_load(&shard->bytes_out);
 }
 
 /// Whether `bytes` more, or less, in use are no news for the account.
 static inline bool memrt__shard_can_grow(const memrt__shard_t *shard, size_t bytes)
 {
-    return (ptrdiff_t)(memrt__shard_net(shard) + bytes) <=
-           (ptrdiff_t)memrt__load_relaxed(&shard->high);
+    return (ptrdiff_t)(memrt__shard_net(shard) + bytes) <= (ptrdiff_t)memrt__own_load(&shard->high);
 }
 
 static inline bool memrt__shard_can_shrink(const memrt__shard_t *shard, size_t bytes)
 {
-    return (ptrdiff_t)(memrt__shard_net(shard) - bytes) >=
-           (ptrdiff_t)memrt__load_relaxed(&shard->low);
+    return (ptrdiff_t)(memrt__shard_net(shard) - bytes) >= (ptrdiff_t)memrt__own_load(&shard->low);
 }
 
 MEMRT__COLD void memrt__gauge_rose(memrt__shard_t *shard, memrt__account_t *account);

@@ -3,6 +3,9 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#if defined(__GLIBC__)
+#include <malloc.h>
+#endif
 
 #include "runtime/alloc/allocator.h"
 #include "runtime/alloc/cache.h"
@@ -462,3 +465,27 @@ TEST(a_thread_without_a_record_uses_the_pool_too)
     crew_run(1, use_without_record, NULL);
     take_records(taken, false);
 }
+
+#if defined(__GLIBC__) && __GLIBC_PREREQ(2, 33) && !MEMRT__ADDRESS_SANITIZER &&                    \
+    !MEMRT__THREAD_SANITIZER
+/// Blocks that glibc has mapped on their own.
+static size_t mapped_by_malloc(void)
+{
+    return mallinfo2().hblks;
+}
+
+TEST(malloc_learns_of_large_blocks_as_if_they_had_been_its_own)
+{
+    size_t size = (size_t)20 << 20;
+    size_t before = mapped_by_malloc();
+    void *volatile first = malloc(size); /* volatile: or the pairs would be left out */
+    ck_assert_uint_eq(mapped_by_malloc(), before + 1);
+    void *data = api->block_alloc(NULL, size + ((size_t)4 << 20));
+    ck_assert_ptr_nonnull(data);
+    api->block_free(NULL, data, 0);
+    void *volatile second = malloc(size);
+    ck_assert_uint_eq(mapped_by_malloc(), before + 1);
+    free(second);
+    free(first);
+}
+#endif

@@ -1,0 +1,30 @@
+#ifndef MEMRT_BASE_WATCH_H
+#define MEMRT_BASE_WATCH_H
+
+#include <stdbool.h>
+
+#include "runtime/base/atomics.h"
+
+/// Who wants to know of new blocks, or have them fail: while this is not 0, allocations take the
+/// long way. One word, so that the short way looks once. Relaxed: it publishes nothing, a thread
+/// may see it late.
+extern unsigned memrt__watch;
+
+#define MEMRT__WATCH_TRACKING 1u ///< new blocks are listed
+#define MEMRT__WATCH_FAILURE 2u  ///< a plan of failures is set
+
+static inline bool memrt__is_watched(unsigned by)
+{
+    return (memrt__flags_load_relaxed(&memrt__watch) & by) != 0;
+}
+
+static inline void memrt__watch_set(unsigned by, bool on)
+{
+    if (on) {
+        memrt__flags_set_relaxed(&memrt__watch, by);
+    } else {
+        memrt__flags_clear_relaxed(&memrt__watch, by);
+    }
+}
+
+#endif
