@@ -39,7 +39,11 @@ void use_a_meminfo(const memrt_api_t *api)
     EXPECT(api->meminfo_new(100, &options, &mi) == MEMRT_OK);
     std::memset(api->get_data(mi), 1, 100);
     EXPECT(reinterpret_cast<std::uintptr_t>(api->get_data(mi)) % MEMRT_ALIGN_MIN == 0);
+    memrt_meminfo_acquire(mi);
+    EXPECT(api->refcount(mi) == 2);
     api->release(mi);
+    EXPECT(ending.count == 0);
+    memrt_meminfo_release(api, mi);
     EXPECT(ending.count == 1 && ending.size == 100);
 }
 

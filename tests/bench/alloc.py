@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 
 from instructions import instructions
 from options import Options
@@ -21,6 +22,7 @@ ONE = "One block at a time"
 MANY = "Many blocks at once, given back in random order"
 LARGE_BLOCKS = "Large blocks"
 REFERENCES = "References"
+INLINED = f"{MEMRT}, inlined"
 INSTRUCTIONS = "Instructions"
 
 Job = dict[str, object]
@@ -69,7 +71,8 @@ def groups() -> dict[str, Group]:
         Group(LARGE_BLOCKS, touched, "ns", "glibc"),
         Group(
             REFERENCES,
-            f"One reference taken and given up. The {LIMIT} is two bare locked adds.",
+            f"One reference taken and given up. The {LIMIT} is two bare locked adds; {INLINED} are "
+            "the functions that the headers put into the caller.",
             "ns",
             LIMIT,
         ),
@@ -84,11 +87,18 @@ def nanoseconds(job: Job, subject: Subject) -> float:
 
 
 def measure_references(group: Group, subjects: list[Subject], rounds: int) -> None:
-    bare = Subject(LIMIT, "bare")
+    import memrt
+
+    table = str(compiled(WORKERS / "table.c", f"-I{memrt.get_include()}"))
+    jobs: dict[str, Job] = {
+        LIMIT: {"loop": "locked_adds"},
+        INLINED: {"loop": "inlined_references", "loops": table},
+    }
     counters = [subject for subject in subjects if subject.name in COUNTERS]
-    for subject in in_turn([bare, *counters], rounds):
-        loop = "locked_adds" if subject is bare else "references"
-        took = nanoseconds({"loop": loop, "size": 64}, subject)
+    inlined = [replace(s, name=INLINED) for s in counters if s.name == MEMRT]
+    for subject in in_turn([Subject(LIMIT, "bare"), *inlined, *counters], rounds):
+        job = jobs.get(subject.name, {"loop": "references"})
+        took = nanoseconds({"size": 64, **job}, subject)
         group.case("acquire and release").add(subject.name, took)
 
 

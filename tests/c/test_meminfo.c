@@ -469,3 +469,32 @@ TEST(holders_that_name_one_meminfo_at_once_list_it_once)
         ck_assert_int_eq(api->find(data, &found), MEMRT_ENOENT);
     }
 }
+
+static void count_inlined(size_t index, void *context)
+{
+    memrt_meminfo_t *mi = context;
+    for (int i = 0; i < 20000; i++) {
+        memrt_meminfo_acquire(mi);
+        if ((index + (size_t)i) % 2 == 0) {
+            api->release(mi);
+        } else {
+            memrt_meminfo_release(api, mi);
+        }
+    }
+    memrt_meminfo_release(api, mi);
+}
+
+TEST(who_counts_inline_and_who_calls_the_table_share_one_count)
+{
+    enum { THREADS = 4 };
+    books_t before = books_now();
+    call_t call = {0};
+    memrt_meminfo_t *mi = new_with_dtor(10, &call);
+    for (size_t i = 1; i < THREADS; i++) {
+        memrt_meminfo_acquire(mi);
+    }
+    ck_assert_uint_eq(api->refcount(mi), THREADS);
+    crew_run(THREADS, count_inlined, mi);
+    ck_assert_uint_eq(call.count, 1);
+    books_expect_no_leak(&before);
+}

@@ -268,6 +268,27 @@ static inline const memrt_api_t *memrt_api_of_nrt(const void *nrt_api_functions)
 }
 
 #if defined(__GNUC__)
+/// As memrt_api_t.acquire, inlined into the caller: one locked instruction, as compiled code counts.
+///
+/// Contract: the caller holds a reference. Not seen by checking mode until the block dies.
+static inline void memrt_meminfo_acquire(memrt_meminfo_t *mi)
+{
+    __atomic_fetch_add(&mi->refct, 1, __ATOMIC_RELAXED);
+}
+
+/// As memrt_api_t.release, inlined likewise; the last reference goes through the table.
+///
+/// Ownership: consumes the caller's reference; `mi` is dead to the caller afterwards.
+/// Threads:   earlier writes to the data happen before the destructor.
+static inline void memrt_meminfo_release(const memrt_api_t *api, memrt_meminfo_t *mi)
+{
+    if (__atomic_fetch_sub(&mi->refct, 1, __ATOMIC_ACQ_REL) == 1) {
+        api->call_dtor(mi);
+    }
+}
+#endif
+
+#if defined(__GNUC__)
 #define MEMRT_EXPORT __attribute__((visibility("default")))
 #else
 #define MEMRT_EXPORT

@@ -10,16 +10,10 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "subject.h"
+
 #define PAGE 4096
 #define RING 256
-
-typedef struct subject {
-    void *(*alloc)(size_t size);
-    void (*release)(void *object);
-    void (*acquire)(void *object); ///< NULL: the subject counts no references
-    ptrdiff_t data_at;       ///< where the object holds the pointer to its data; -1: it is the data
-    uint64_t (*clock)(void); ///< what time is taken from; NULL: the loop's own
-} subject_t;
 
 /// Processor time of the whole process: work put off to another thread counts.
 static uint64_t spent(void)

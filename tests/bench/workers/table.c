@@ -2,7 +2,10 @@
 
 #include <memrt/memrt.h>
 
+#include <time.h>
+
 #include "raw.h"
+#include "subject.h"
 
 /// The functions that are a NumPy handler.
 void table_raw(const memrt_api_t *api, raw_t *out)
@@ -21,4 +24,22 @@ size_t table_cached(const memrt_api_t *api)
 void table_release_unused(const memrt_api_t *api)
 {
     api->release_unused();
+}
+
+/// As `references` in loops.c, with the functions that the headers inline.
+uint64_t inlined_references(const subject_t *subject, size_t size, size_t count)
+{
+    memrt_meminfo_t *mi = subject->alloc(size);
+    struct timespec begin, end;
+    if (mi == NULL)
+        return 0;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &begin);
+    for (size_t i = 0; i < count; i++) {
+        memrt_meminfo_acquire(mi);
+        memrt_meminfo_release(NULL, mi); /* never the last, so the table is not asked */
+    }
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &end);
+    subject->release(mi);
+    return (uint64_t)(end.tv_sec - begin.tv_sec) * 1000000000u + (uint64_t)end.tv_nsec -
+           (uint64_t)begin.tv_nsec;
 }
