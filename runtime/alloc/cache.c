@@ -25,16 +25,16 @@ static void set_limit(memrt__thread_t *self, memrt__bin_t *bin, size_t limit)
     bin->limit = limit;
 }
 
-/// What the limits of all bins of its kind may allow together. A process that has little in use
-/// keeps few large blocks, but one at least.
+/// What the limits of all bins of its kind may allow together, by what the process has in use. One
+/// large block may be kept in any case.
 static size_t allowance(const memrt__bin_t *bin)
 {
     size_t live = memrt__load_relaxed(&memrt__process.flushed);
     if (!is_large(bin)) {
-        return memrt__size_max(MEMRT__CACHE_SMALL_MIN,
-                               memrt__size_min(live / 4, MEMRT__CACHE_SMALL_MAX));
+        return memrt__size_min(live, MEMRT__CACHE_SMALL_MAX - MEMRT__CACHE_SMALL_MIN) +
+               MEMRT__CACHE_SMALL_MIN;
     }
-    return memrt__size_max(bin->bytes, memrt__size_min(live / 8, MEMRT__CACHE_LARGE_MAX));
+    return memrt__size_max(bin->bytes, memrt__size_min(live / 4, MEMRT__CACHE_LARGE_MAX));
 }
 
 /// Whether all limits together may allow that many blocks more.

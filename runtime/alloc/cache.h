@@ -10,7 +10,7 @@
 
 /// What the bins of one thread may hold together, bytes: those of blocks up to MEMRT__CACHE_SMALL
 /// bytes, and those of larger ones.
-#define MEMRT__CACHE_SMALL ((size_t)32 << 10)
+#define MEMRT__CACHE_SMALL ((size_t)66 << 10)
 #define MEMRT__CACHE_SMALL_MIN ((size_t)512 << 10)
 #define MEMRT__CACHE_SMALL_MAX ((size_t)4 << 20)
 #define MEMRT__CACHE_LARGE_MAX ((size_t)2 << 20)

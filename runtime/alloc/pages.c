@@ -109,21 +109,50 @@ static size_t count_run(const bits_t *bits, size_t from, size_t count)
     return sum;
 }
 
-/// First unit of the first free run of `count`; UNITS for none.
-static size_t find_room(segment_t *segment, size_t count)
+/// First unit of the first run of `count` bits that are set; UNITS for none, and then `*longest` is
+/// the length of the longest there is.
+static size_t find_run(const bits_t *bits, size_t count, size_t *longest)
 {
-    size_t longest = 0;
-    size_t start = find(&segment->used, 0, false);
+    *longest = 0;
+    size_t start = find(bits, 0, true);
     while (start < UNITS) {
-        size_t end = find(&segment->used, start, true);
+        size_t end = find(bits, start, false);
         if (end - start >= count) {
             return start;
         }
-        longest = end - start > longest ? end - start : longest;
-        start = find(&segment->used, end, false);
+        *longest = memrt__size_max(*longest, end - start);
+        start = find(bits, end, true);
     }
-    segment->longest = longest;
     return UNITS;
+}
+
+/// Free units, or only those that are dirty, too.
+static bits_t free_units(const segment_t *segment, bool dirty)
+{
+    bits_t bits;
+    for (size_t word = 0; word < WORDS; word++) {
+        bits.word[word] =
+            ~segment->used.word[word] & (dirty ? segment->dirty.word[word] : ~(uint64_t)0);
+    }
+    return bits;
+}
+
+static size_t find_room(segment_t *segment, size_t count)
+{
+    size_t longest;
+    bits_t bits = free_units(segment, false);
+    size_t first = find_run(&bits, count, &longest);
+    if (first == UNITS) {
+        segment->longest = longest;
+    }
+    return first;
+}
+
+static size_t find_dirty_room(segment_t *segment, size_t count)
+{
+    size_t longest;
+    bits_t bits = free_units(segment, true);
+    return find_run(&bits, count, &longest);
 }
 
 static void link_segment(segment_t *segment)
@@ -156,18 +185,33 @@ static segment_t *new_segment(void)
     return segment;
 }
 
-static segment_t *find_segment(size_t units, size_t *first)
+typedef size_t (*find_fn)(segment_t *segment, size_t count);
+
+static segment_t *find_in(find_fn look, size_t units, size_t *first)
 {
     for (segment_t *segment = segments; segment != NULL; segment = segment->next) {
         if (segment->longest >= units) {
-            *first = find_room(segment, units);
+            *first = look(segment, units);
             if (*first < UNITS) {
                 return segment;
             }
         }
     }
-    *first = TABLE_UNITS;
-    return new_segment();
+    return NULL;
+}
+
+/// Pages that are in memory already come first.
+static segment_t *find_segment(size_t units, size_t *first)
+{
+    segment_t *segment = dirty_free < units ? NULL : find_in(find_dirty_room, units, first);
+    if (segment == NULL) {
+        segment = find_in(find_room, units, first);
+    }
+    if (segment == NULL) {
+        *first = TABLE_UNITS;
+        segment = new_segment();
+    }
+    return segment;
 }
 
 static memrt__span_t *cut(segment_t *segment, size_t first, size_t units)
@@ -210,10 +254,9 @@ memrt__span_t *memrt__pages_span_of(const void *address)
 /// The bits that stand for units to be purged.
 static bits_t purgeable(const segment_t *segment, bool all)
 {
-    bits_t bits;
-    for (size_t word = 0; word < WORDS; word++) {
-        bits.word[word] = segment->dirty.word[word] & ~segment->used.word[word] &
-                          (all ? ~(uint64_t)0 : segment->idle.word[word]);
+    bits_t bits = free_units(segment, true);
+    for (size_t word = 0; word < WORDS && !all; word++) {
+        bits.word[word] &= segment->idle.word[word];
     }
     return bits;
 }
