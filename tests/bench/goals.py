@@ -35,6 +35,7 @@ class Goal:
     faster: bool = False  # `under` divided by `over` must be at least the bound
     mean: bool = False  # of all cases, by geometric mean; else each case must hold
     unit: str = ""  # of the bound
+    limit: str = ""  # what stands in the way, where it is known
 
 
 @dataclass(frozen=True)

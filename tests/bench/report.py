@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from goals import GOALS, NOT_MEASURED, Goal, Verdict, judge
+from goals import GOALS, NOT_MEASURED, NOT_MET, Goal, Verdict, judge
 from result import Case, Group, Result, Spread
 
 PARTS = {
@@ -140,6 +140,17 @@ def goal_rows(results: Mapping[str, Result], page: str, goals: Sequence[Goal]) -
     ]
 
 
+def limits(rows: Sequence[str], goals: Sequence[Goal]) -> list[str]:
+    """Why goals are missed, for those whose rows say so."""
+    missed = {line.split(" | ")[1] for line in rows if line.endswith(f"| {NOT_MET} |")}
+    lines = [
+        f"- {goal.number}, {goal.text}: {goal.limit}"
+        for goal in goals
+        if goal.limit and goal.text in missed
+    ]
+    return ["", "What stands in the way of goals that are not met:", "", *lines] if lines else []
+
+
 def standing_section(part: str, page: str) -> str:
     """The section of a part as a page has it, or nothing."""
     found = re.search(rf"^## {PARTS[part]}\n.*?(?=^## |\Z)", page, re.MULTILINE | re.DOTALL)
@@ -152,7 +163,8 @@ def page(results: Mapping[str, Result], before: str, goals: Sequence[Goal] = GOA
         section(results[part]) if part in results else standing_section(part, before)
         for part in PARTS
     ]
-    head = HEAD + GOALS_HEAD + "\n".join(goal_rows(results, before, goals)) + "\n"
+    rows = goal_rows(results, before, goals)
+    head = HEAD + GOALS_HEAD + "\n".join([*rows, *limits(rows, goals)]) + "\n"
     return "\n".join([head, *filter(None, sections)])
 
 

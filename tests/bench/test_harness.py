@@ -190,6 +190,17 @@ def test_page_keeps_the_parts_that_were_not_measured():
     assert report.page({}, after, goals) == after
 
 
+def test_page_says_what_stands_in_the_way_of_a_missed_goal_and_only_of_that():
+    goals = (replace(GOAL, limit="the header"), replace(GOAL, text="other", limit="nothing"))
+    slow = {"a": {MEMRT: [7.0] * 4, "peer": [1.0] * 4}}
+    page = report.page({"alloc": result("alloc", alloc.ONE, slow)}, "", goals[:1])
+    assert "- P1, work: the header\n" in page
+    fast = {"a": {MEMRT: [1.0] * 4, "peer": [1.0] * 4}}
+    page = report.page({"alloc": result("alloc", alloc.ONE, fast)}, page, goals)
+    assert "the header" not in page
+    assert "stands in the way" not in page
+
+
 def test_memory_counts_what_a_loop_keeps(table_subject):
     job = loop_jobs()["handed_over"] | {"loops": str(compiled(WORKERS / "loops.c")), "count": 1000}
     assert set(memory.look("growth", table_subject, **job)) == {"growth", "cached"}

@@ -268,7 +268,8 @@ static inline const memrt_api_t *memrt_api_of_nrt(const void *nrt_api_functions)
 }
 
 #if defined(__GNUC__)
-/// As memrt_api_t.acquire, inlined into the caller: one locked instruction, as compiled code counts.
+/// As memrt_api_t.acquire, inlined into the caller: one locked instruction, as compiled code
+/// counts.
 ///
 /// Contract: the caller holds a reference. Not seen by checking mode until the block dies.
 static inline void memrt_meminfo_acquire(memrt_meminfo_t *mi)

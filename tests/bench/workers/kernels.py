@@ -56,6 +56,16 @@ def temporaries(count, a, b):
 
 
 @njit(cache=True)
+def sums_in_place(count, a, b, out):
+    total = 0.0
+    for _ in range(count):
+        for i in range(a.size):
+            out[i] = a[i] + b[i]
+        total += out[0]
+    return total
+
+
+@njit(cache=True)
 def strings(count):
     total = 0
     for i in range(count):
@@ -134,7 +144,9 @@ def cases() -> dict[str, tuple]:
         "arrays of 64 B, one at a time": (small_arrays,),
         "arrays of 80 B, 64 kept in a list": (kept_arrays,),
         "temporaries of 256 KiB": (temporaries, some, some),
+        "256 KiB into an array that is there": (sums_in_place, some, some, some.copy()),
         "temporaries of 2 MiB": (temporaries, many, many),
+        "2 MiB into an array that is there": (sums_in_place, many, many, many.copy()),
         "strings": (strings,),
         "lists": (reflected_lists,),
         "typed lists": (typed_lists,),
