@@ -16,7 +16,8 @@ static void *new_data(const memrt__block_request_t *request)
 static inline void *alloc_quick(memrt_policy_t *policy, size_t size)
 {
     if (memrt__tiny_fits(policy, size)) {
-        return memrt__tiny_alloc(policy, size);
+        void *data = memrt__tiny_alloc_quick(policy, size);
+        return MEMRT__LIKELY(data != NULL) ? data : memrt__tiny_alloc(policy, size);
     }
     memrt_meminfo_t *mi = memrt__block_new_quick(policy, size, MEMRT_KIND_BLOCK);
     return mi == NULL ? NULL : mi + 1;

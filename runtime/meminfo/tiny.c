@@ -24,16 +24,12 @@ void *memrt__tiny_alloc(memrt_policy_t *policy, size_t size)
 {
     memrt__thread_t *self = memrt__self;
     memrt__shard_t *shard = self == NULL ? NULL : memrt__thread_shard(self, policy->account.index);
-    if (MEMRT__UNLIKELY(shard == NULL)) {
+    memrt__tiny_t *tiny =
+        shard == NULL ? NULL : memrt__cache_take(self, memrt__class_of_tiny(size));
+    if (tiny == NULL) {
         return NULL;
     }
-    unsigned class = memrt__class_of_tiny(size);
-    memrt__tiny_t *tiny = memrt__cache_take(self, class);
-    if (MEMRT__UNLIKELY(tiny == NULL)) {
-        return NULL;
-    }
-    *tiny = (memrt__tiny_t){
-        .policy = (uint16_t)policy->account.index, .size = (uint16_t)size, .class = class};
+    memrt__tiny_write(tiny, policy, size);
     memrt__own_add(&shard->made[MEMRT__KIND_TINY], 1);
     memrt__shard_grow(shard, &policy->account, size);
     return data_of(tiny);

@@ -33,6 +33,13 @@ static inline memrt__tiny_t *memrt__tiny_of(const void *data)
     return (memrt__tiny_t *)((uintptr_t)data - sizeof(memrt__tiny_t));
 }
 
+static inline void memrt__tiny_write(memrt__tiny_t *tiny, const memrt_policy_t *policy, size_t size)
+{
+    *tiny = (memrt__tiny_t){.policy = (uint16_t)policy->account.index,
+                            .size = (uint16_t)size,
+                            .class = memrt__class_of_tiny(size)};
+}
+
 /// Whether a request may be met by a tiny block.
 static inline bool memrt__tiny_fits(const memrt_policy_t *policy, size_t size)
 {
@@ -40,7 +47,29 @@ static inline bool memrt__tiny_fits(const memrt_policy_t *policy, size_t size)
 }
 
 /// Data of a new tiny block. NULL: no memory for one, nothing counted.
-void *memrt__tiny_alloc(memrt_policy_t *policy, size_t size);
+MEMRT__COLD void *memrt__tiny_alloc(memrt_policy_t *policy, size_t size);
+
+/// The same the short way: nothing to tell the account, and a block in the thread's bin. NULL: it
+/// is not open.
+static inline void *memrt__tiny_alloc_quick(memrt_policy_t *policy, size_t size)
+{
+    memrt__thread_t *self = memrt__self;
+    if (MEMRT__UNLIKELY(self == NULL)) {
+        return NULL;
+    }
+    memrt__shard_t *shard = memrt__thread_shard(self, policy->account.index);
+    if (MEMRT__UNLIKELY(shard == NULL || !memrt__shard_can_grow(shard, size))) {
+        return NULL;
+    }
+    memrt__tiny_t *tiny = memrt__bin_pop(&self->bins[memrt__class_of_tiny(size)]);
+    if (MEMRT__UNLIKELY(tiny == NULL)) {
+        return NULL;
+    }
+    memrt__tiny_write(tiny, policy, size);
+    memrt__own_add(&shard->made[MEMRT__KIND_TINY], 1);
+    memrt__own_add(&shard->bytes_in, size);
+    return tiny + 1;
+}
 
 /// The holder gives the block up.
 void memrt__tiny_free(void *data);
