@@ -58,7 +58,7 @@ static inline memrt__thread_t *memrt__thread_self(void)
 /// The shard of a thread for an account, or NULL while it has none.
 static inline memrt__shard_t *memrt__thread_shard(const memrt__thread_t *thread, uint32_t index)
 {
-    if (MEMRT__LIKELY(index == 0)) {
+    if (MEMRT__LIKELY(index == 0 || !MEMRT_COUNTERS)) {
         return (memrt__shard_t *)&thread->first;
     }
     memrt__shard_t *chunk = thread->chunks[index / MEMRT__CHUNK];
@@ -75,6 +75,9 @@ typedef struct memrt__tally {
 
 static inline memrt__tally_t memrt__tally(memrt__account_t *account)
 {
+    if (!MEMRT_COUNTERS) {
+        return (memrt__tally_t){account, account->shared, true};
+    }
     memrt__thread_t *thread = memrt__thread_self();
     if (MEMRT__LIKELY(thread != NULL)) {
         memrt__shard_t *shard = memrt__thread_shard(thread, account->index);
@@ -92,7 +95,7 @@ static inline memrt__tally_t memrt__tally(memrt__account_t *account)
 static inline void memrt__tally_in(const memrt__tally_t *tally, size_t *word, size_t value)
 {
     if (MEMRT__LIKELY(tally->own)) {
-        memrt__own_add(word, value);
+        memrt__count_in(word, value);
     } else {
         memrt__fetch_add_relaxed(word, value);
     }
@@ -102,7 +105,7 @@ static inline void memrt__tally_in(const memrt__tally_t *tally, size_t *word, si
 static inline void memrt__tally_out(const memrt__tally_t *tally, size_t *word, size_t value)
 {
     if (MEMRT__LIKELY(tally->own)) {
-        memrt__own_add_release(word, value);
+        memrt__count_out(word, value);
     } else {
         memrt__fetch_add_release(word, value);
     }
