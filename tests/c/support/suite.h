@@ -39,6 +39,10 @@ void suite_add(const TTest *test, int count);
 /// while no other thread uses memrt.
 void suite_set_decay(size_t milliseconds);
 
+/// Keep at most so many bytes of large blocks, SIZE_MAX: no limit, till the end of the test, under
+/// the same condition.
+void suite_set_cache_limit(size_t bytes);
+
 /// Seconds that one test may take.
 #define SUITE_TIMEOUT 60
 
