@@ -15,8 +15,8 @@ static size_t batch_of(const memrt__bin_t *bin)
 
 static void set_limit(memrt__thread_t *self, memrt__bin_t *bin, size_t limit)
 {
-    self->limits += (limit - bin->limit) * bin->bytes;
-    bin->limit = limit;
+    self->limits += (limit - memrt__load_relaxed(&bin->limit)) * bin->bytes;
+    memrt__store_relaxed(&bin->limit, limit);
 }
 
 /// Whether all limits together may allow that many blocks more.
@@ -38,14 +38,28 @@ static void put_list(memrt__bin_t *bin, void *list, size_t count)
     memrt__own_add(&bin->count, count);
 }
 
+/// Do what the thread was asked to do. Who asks holds the lock until all limits are 0, so that none
+/// becomes 0 after its bytes were counted again.
+static void heed(memrt__thread_t *self)
+{
+    if (MEMRT__UNLIKELY(memrt__load_relaxed(&self->asked) != 0)) {
+        memrt__lock(MEMRT__RANK_THREADS);
+        memrt__store_relaxed(&self->asked, 0);
+        memrt__unlock(MEMRT__RANK_THREADS);
+        memrt__cache_drain(self);
+    }
+}
+
 void *memrt__cache_refill(memrt__thread_t *self, unsigned class)
 {
+    heed(self);
     memrt__bin_t *bin = &self->bins[class];
-    size_t taken, batch = batch_of(bin);
-    if (bin->limit < batch && fits(self, bin, batch - bin->limit)) {
-        set_limit(self, bin, batch);
+    size_t taken, batch = batch_of(bin), limit = memrt__load_relaxed(&bin->limit);
+    if (limit < batch && fits(self, bin, batch - limit)) {
+        limit = batch;
+        set_limit(self, bin, limit);
     }
-    size_t most = memrt__size_max(memrt__size_min(batch, bin->limit), 1);
+    size_t most = memrt__size_max(memrt__size_min(batch, limit), 1);
     void *block = memrt__central_take(class, most, &taken);
     if (block != NULL) {
         put_list(bin, *memrt__block_next(block), taken - 1);
@@ -82,18 +96,20 @@ static void start_again(memrt__thread_t *self)
 /// A bin that is full for the first times grows, then it gives a batch away each time.
 void memrt__cache_overflow(memrt__thread_t *self, unsigned class)
 {
+    heed(self);
     memrt__bin_t *bin = &self->bins[class];
-    size_t more = memrt__size_max(batch_of(bin), bin->limit / 2);
+    size_t limit = memrt__load_relaxed(&bin->limit);
+    size_t more = memrt__size_max(batch_of(bin), limit / 2);
     if (more * bin->bytes > MEMRT__CACHE_THREAD_MAX / 2 || !fits(self, bin, more)) {
         more = batch_of(bin);
     }
     if (fits(self, bin, more)) {
-        set_limit(self, bin, bin->limit + more);
-    } else if (bin->limit * bin->bytes >= MEMRT__CACHE_THREAD_MAX / 2) {
+        set_limit(self, bin, limit + more);
+    } else if (limit * bin->bytes >= MEMRT__CACHE_THREAD_MAX / 2) {
         give_away(bin, class, batch_of(bin));
     } else {
         start_again(self);
-        set_limit(self, bin, bin->limit + 1);
+        set_limit(self, bin, bin->count + 1);
     }
 }
 
@@ -106,9 +122,29 @@ size_t memrt__cache_drain(memrt__thread_t *self)
             bytes += bin->count * bin->bytes;
             give_away(bin, class, bin->count);
         }
-        set_limit(self, bin, 0);
+        memrt__store_relaxed(&bin->limit, 0);
     }
+    self->limits = 0;
     return bytes;
+}
+
+static void ask(memrt__thread_t *thread)
+{
+    memrt__store_relaxed(&thread->asked, 1);
+    for (unsigned class = 0; class < MEMRT__CLASSES; class++) {
+        memrt__store_relaxed(&thread->bins[class].limit, 0);
+    }
+}
+
+void memrt__cache_ask_others(const memrt__thread_t *self)
+{
+    memrt__lock(MEMRT__RANK_THREADS);
+    for (memrt__thread_t *t = memrt__thread_first(); t != NULL; t = t->next) {
+        if (t != self && t->in_use) {
+            ask(t);
+        }
+    }
+    memrt__unlock(MEMRT__RANK_THREADS);
 }
 
 static void drain(memrt__thread_t *thread)

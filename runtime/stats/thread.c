@@ -131,7 +131,7 @@ static void lose_bins(memrt__thread_t *thread)
         memrt__bin_t *bin = &thread->bins[class];
         *bin = (memrt__bin_t){.bytes = bin->bytes};
     }
-    thread->limits = 0;
+    thread->limits = thread->asked = 0;
 }
 
 void memrt__thread_forked(void)

@@ -15,18 +15,21 @@
 
 /// Blocks of one class that the thread keeps, the last given back on top.
 ///
-/// Words are written by the owner. Invariant: count is at most limit, but while a block is given.
+/// Words are written by the owner, but for a limit, which others set to 0 when they ask for what
+/// the thread keeps. Invariant: count is at most limit, but while a block is given, or once asked
+/// for.
 typedef struct memrt__bin {
     size_t head;  ///< address of the first block, 0 for none
     size_t count; ///< blocks in the list
-    size_t limit; ///< at this many the bin gives some away
+    size_t limit; ///< at this many the bin gives some away; relaxed
     size_t bytes; ///< of one block; fixed
 } memrt__bin_t;
 
 typedef struct memrt__thread {
     memrt__shard_t first; ///< of the account 0
     memrt__bin_t bins[MEMRT__CLASSES];
-    size_t limits;                                          ///< own; bytes that all limits allow
+    size_t limits; ///< own; bytes that all limits allow
+    size_t asked;  ///< not 0: to give its bins away; written under the lock of rank THREADS
     struct memrt__thread *next;                             ///< fixed once linked
     bool in_use;                                            ///< under the lock of rank THREADS
     memrt__shard_t *chunks[MEMRT__ACCOUNTS / MEMRT__CHUNK]; ///< own; written under that lock too
