@@ -1,6 +1,7 @@
 #include "support/suite.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -158,6 +159,7 @@ typedef struct guest {
     pthread_barrier_t turn;
     void (*act)(memrt__thread_t *self, void *block);
     memrt__thread_t *record;
+    size_t acted;
 } guest_t;
 
 #define VISITED 10u /* the class that it acts on */
@@ -172,6 +174,7 @@ static void *visit(void *context)
     pthread_barrier_wait(&guest->turn); /* it keeps some blocks and is asked for them */
     pthread_barrier_wait(&guest->turn);
     guest->act(guest->record, block);
+    memrt__store_release(&guest->acted, 1);
     pthread_barrier_wait(&guest->turn); /* what it keeps now is looked at */
     pthread_barrier_wait(&guest->turn);
     verify(guest->record);
@@ -210,24 +213,35 @@ static size_t kept_by(const guest_t *guest)
     return bytes;
 }
 
+static pthread_t begin_visit(guest_t *guest)
+{
+    pthread_t thread;
+    pthread_barrier_init(&guest->turn, NULL, 2);
+    ck_assert_int_eq(pthread_create(&thread, NULL, visit, guest), 0);
+    pthread_barrier_wait(&guest->turn);
+    return thread;
+}
+
+static void end_visit(guest_t *guest, pthread_t thread)
+{
+    pthread_barrier_wait(&guest->turn);
+    pthread_join(thread, NULL);
+    pthread_barrier_destroy(&guest->turn);
+}
+
 /// What a thread keeps before it is asked, after that, and after it acted.
 static void ask_guest(void (*act)(memrt__thread_t *, void *), size_t kept[3])
 {
     guest_t guest = {.act = act};
-    pthread_t thread;
     memrt__thread_t *self = begin();
-    pthread_barrier_init(&guest.turn, NULL, 2);
-    ck_assert_int_eq(pthread_create(&thread, NULL, visit, &guest), 0);
-    pthread_barrier_wait(&guest.turn);
+    pthread_t thread = begin_visit(&guest);
     kept[0] = kept_by(&guest);
     memrt__cache_ask_others(self);
     kept[1] = kept_by(&guest);
     pthread_barrier_wait(&guest.turn);
     pthread_barrier_wait(&guest.turn);
     kept[2] = kept_by(&guest);
-    pthread_barrier_wait(&guest.turn);
-    pthread_join(thread, NULL);
-    pthread_barrier_destroy(&guest.turn);
+    end_visit(&guest, thread);
 }
 
 TEST(a_thread_that_was_asked_gives_all_away_when_it_next_frees_a_block)
@@ -254,7 +268,40 @@ TEST(a_thread_that_does_nothing_keeps_what_it_has_and_no_more_than_it_may)
     ck_assert_uint_le(kept[1], MEMRT__CACHE_THREAD_MAX);
 }
 
-/// Blocks come and go while others ask, among them this thread; what it keeps fits in the end.
+/// Who asks is stopped in the middle: the thread must not begin anew before all limits are 0.
+TEST(a_thread_that_was_asked_waits_until_all_is_said)
+{
+    guest_t guest = {.act = free_it};
+    begin();
+    pthread_t thread = begin_visit(&guest);
+    memrt__lock(MEMRT__RANK_THREADS);
+    memrt__store_relaxed(&guest.record->asked, 1);
+    memrt__store_relaxed(&guest.record->bins[VISITED].limit, 0);
+    pthread_barrier_wait(&guest.turn);
+    for (int i = 0; i < 2000 && memrt__load_acquire(&guest.acted) == 0; i++) {
+        sched_yield();
+    }
+    size_t acted = memrt__load_acquire(&guest.acted);
+    for (unsigned class = 0; class < MEMRT__CLASSES; class++) {
+        memrt__store_relaxed(&guest.record->bins[class].limit, 0);
+    }
+    memrt__unlock(MEMRT__RANK_THREADS);
+    pthread_barrier_wait(&guest.turn);
+    end_visit(&guest, thread);
+    ck_assert_uint_eq(acted, 0);
+}
+
+/// While nobody asks, and nobody has.
+static void verify_unasked(const memrt__thread_t *self)
+{
+    memrt__lock(MEMRT__RANK_THREADS);
+    if (memrt__load_relaxed(&self->asked) == 0) {
+        verify(self);
+    }
+    memrt__unlock(MEMRT__RANK_THREADS);
+}
+
+/// Blocks come and go while others ask, among them this thread.
 static void churn_while_asked(size_t index, void *context)
 {
     enum { OWN = 50, STEPS = 20000 };
@@ -265,6 +312,9 @@ static void churn_while_asked(size_t index, void *context)
         size_t i = (size_t)rand_r(&seed) % OWN;
         if (step % 100 == index) {
             memrt__cache_ask_others(self);
+        }
+        if (step % 10 == 0) {
+            verify_unasked(self);
         }
         if (blocks[i] != NULL) {
             REQUIRE(*(size_t *)blocks[i] == index);

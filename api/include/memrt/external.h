@@ -221,7 +221,8 @@ typedef struct memrt_api {
     /// Mark a MemInfo: its resizes and its death go to the watcher that stands then. Of a resizable
     /// one the death alone, with whatever data it has by then.
     void (*watch)(memrt_meminfo_t *mi);
-    /// Give cached memory of all policies back; returns bytes.
+    /// Give cached memory of all policies back; returns bytes. What other threads keep to
+    /// themselves they give up when they next free a block or run out of blocks of some size.
     size_t (*release_unused)(void);
     /// Let allocations fail on purpose, or stop that with NULL. MEMRT_EINVAL: struct_size is not
     /// set.
