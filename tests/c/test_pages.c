@@ -31,7 +31,6 @@ static memrt__span_t *take(size_t units)
 static memrt__span_t *begin(void)
 {
     suite_set_decay(MEMRT__DECAY_NEVER);
-    suite_set_cache_limit(SIZE_MAX);
     memrt__allocator_release_unused(&memrt__pool_allocator);
     ck_assert_uint_eq(memrt__pages_cached(), 0);
     return take(1);

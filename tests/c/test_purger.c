@@ -58,7 +58,6 @@ static void use_and_free(size_t size)
 static void begin(size_t decay)
 {
     suite_set_decay(decay);
-    suite_set_cache_limit(SIZE_MAX);
     memrt__allocator_release_unused(&memrt__pool_allocator);
 }
 

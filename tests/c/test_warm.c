@@ -16,7 +16,6 @@
 static void begin(void)
 {
     suite_set_decay(MEMRT__DECAY_NEVER);
-    suite_set_cache_limit(SIZE_MAX);
     memrt__allocator_release_unused(&memrt__pool_allocator);
     ck_assert_uint_eq(memrt__warm_cached(), 0);
 }
@@ -239,13 +238,13 @@ TEST(a_mapping_that_shrinks_makes_none_go_that_is_kept)
 TEST(no_more_is_kept_than_the_limit_and_nothing_where_the_decay_is_zero)
 {
     begin();
-    size_t bytes = bytes_for(3 * MIB);
+    size_t bytes = bytes_for(3 * MIB), limit = memrt__options.cache_limit;
     void *first = take(bytes), *second = take(bytes);
-    suite_set_cache_limit(bytes);
+    memrt__options.cache_limit = bytes;
     memrt__warm_give(first, bytes);
     memrt__warm_give(second, bytes);
     ck_assert_uint_eq(memrt__warm_cached(), bytes);
-    suite_set_cache_limit(SIZE_MAX);
+    memrt__options.cache_limit = limit;
     memrt__options.decay = 0;
     memrt__warm_give(take(bytes), bytes);
     ck_assert_uint_eq(memrt__warm_cached(), 0);

@@ -35,13 +35,9 @@ extern const memrt_api_t *api;
 
 void suite_add(const TTest *test, int count);
 
-/// Keep unused memory for so long, MEMRT__DECAY_NEVER: for ever, till the end of the test. Only
-/// while no other thread uses memrt.
+/// Keep unused memory for so long, MEMRT__DECAY_NEVER: for ever, and as much as there is, till the
+/// end of the test. Only while no other thread uses memrt.
 void suite_set_decay(size_t milliseconds);
-
-/// Keep at most so many bytes of large blocks, SIZE_MAX: no limit, till the end of the test, under
-/// the same condition.
-void suite_set_cache_limit(size_t bytes);
 
 /// Seconds that one test may take.
 #define SUITE_TIMEOUT 60
