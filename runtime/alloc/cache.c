@@ -13,9 +13,15 @@ static size_t batch_of(const memrt__bin_t *bin)
     return memrt__size_max(BATCH_MIN, memrt__size_min(BATCH_BYTES / bin->bytes, BATCH_MAX));
 }
 
+/// Others may make it 0 at any time.
+static size_t limit_of(const memrt__bin_t *bin)
+{
+    return memrt__load_relaxed(&bin->limit);
+}
+
 static void set_limit(memrt__thread_t *self, memrt__bin_t *bin, size_t limit)
 {
-    self->limits += (limit - memrt__load_relaxed(&bin->limit)) * bin->bytes;
+    self->limits += (limit - limit_of(bin)) * bin->bytes;
     memrt__store_relaxed(&bin->limit, limit);
 }
 
@@ -54,12 +60,11 @@ void *memrt__cache_refill(memrt__thread_t *self, unsigned class)
 {
     heed(self);
     memrt__bin_t *bin = &self->bins[class];
-    size_t taken, batch = batch_of(bin), limit = memrt__load_relaxed(&bin->limit);
-    if (limit < batch && fits(self, bin, batch - limit)) {
-        limit = batch;
-        set_limit(self, bin, limit);
+    size_t taken, batch = batch_of(bin);
+    if (limit_of(bin) < batch && fits(self, bin, batch - limit_of(bin))) {
+        set_limit(self, bin, batch);
     }
-    size_t most = memrt__size_max(memrt__size_min(batch, limit), 1);
+    size_t most = memrt__size_max(memrt__size_min(batch, limit_of(bin)), 1);
     void *block = memrt__central_take(class, most, &taken);
     if (block != NULL) {
         put_list(bin, *memrt__block_next(block), taken - 1);
@@ -98,18 +103,17 @@ void memrt__cache_overflow(memrt__thread_t *self, unsigned class)
 {
     heed(self);
     memrt__bin_t *bin = &self->bins[class];
-    size_t limit = memrt__load_relaxed(&bin->limit);
-    size_t more = memrt__size_max(batch_of(bin), limit / 2);
+    size_t more = memrt__size_max(batch_of(bin), limit_of(bin) / 2);
     if (more * bin->bytes > MEMRT__CACHE_THREAD_MAX / 2 || !fits(self, bin, more)) {
         more = batch_of(bin);
     }
     if (fits(self, bin, more)) {
-        set_limit(self, bin, limit + more);
-    } else if (limit * bin->bytes >= MEMRT__CACHE_THREAD_MAX / 2) {
+        set_limit(self, bin, limit_of(bin) + more);
+    } else if (limit_of(bin) * bin->bytes >= MEMRT__CACHE_THREAD_MAX / 2) {
         give_away(bin, class, batch_of(bin));
     } else {
         start_again(self);
-        set_limit(self, bin, bin->count + 1);
+        set_limit(self, bin, limit_of(bin) + 1);
     }
 }
 
