@@ -26,7 +26,7 @@ PLACES = 256
 BUDGET = 64 << 20  # bytes that are held at most
 SIZE_LOG2 = 24  # sizes are 1 B to 16 MiB, small as likely as large
 PAGE = 4096
-LOST = 256 << 10
+LOST = 4 << 20
 LEAK_EVERY = 100
 MAKERS = (np.empty, np.zeros, memrt.empty, memrt.zeros)
 

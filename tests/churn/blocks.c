@@ -23,7 +23,7 @@
 #define SIZE_LOG2 24              /* sizes are 1 B to 16 MiB, small as likely as large */
 #define BUDGET ((size_t)96 << 20) /* bytes that are held at most */
 #define PAGE 4096u
-#define LOST ((size_t)256 << 10)
+#define LOST ((size_t)4 << 20)
 #define LEAK_EVERY 100u
 
 /// Where threads leave blocks for each other.
@@ -61,7 +61,7 @@ static size_t next_random(uint64_t *state, size_t limit)
 static size_t random_size(uint64_t *state)
 {
     size_t above = (size_t)1 << next_random(state, SIZE_LOG2);
-    return above + next_random(state, above) + (above == 1 ? 0 : 1);
+    return above + next_random(state, above);
 }
 
 static void touch(char *data, size_t size)

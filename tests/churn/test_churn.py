@@ -64,7 +64,7 @@ def programs(tmp_path_factory) -> dict[str, list[str]]:
 
 def run(command: list[str], leak: str) -> list[Sample]:
     """A short run: too short to say that memory is flat, long enough to see that it is not."""
-    return churn.watch("", command, 2, LEAST, leak, lambda name, sample: None)
+    return churn.watch("", command, 1, LEAST, leak, lambda name, sample: None)
 
 
 @pytest.mark.parametrize("name", ["blocks", "arrays"])
