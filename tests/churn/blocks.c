@@ -188,7 +188,7 @@ static void *work(void *context)
 {
     uint64_t state = seed(atomic_fetch_add(&threads, 1));
     while (!atomic_load(&ending)) {
-        for (int i = 0; i < 200; i++) {
+        for (int i = 0; i < 40; i++) {
             step(&state);
         }
         pthread_t brief;
