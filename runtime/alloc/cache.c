@@ -1,5 +1,7 @@
 #include "runtime/alloc/cache.h"
 
+#include <string.h>
+
 #include "runtime/alloc/central.h"
 #include "runtime/base/lock.h"
 
@@ -19,10 +21,16 @@ static size_t batch_of(const memrt__bin_t *bin)
     return memrt__size_max(least, memrt__size_min(BATCH_BYTES / bin->bytes, BATCH_MAX));
 }
 
+/// Others may make it 0 at any time.
+static size_t limit_of(const memrt__bin_t *bin)
+{
+    return memrt__load_relaxed(&bin->limit);
+}
+
 static void set_limit(memrt__thread_t *self, memrt__bin_t *bin, size_t limit)
 {
-    self->limits[is_large(bin)] += (limit - bin->limit) * bin->bytes;
-    bin->limit = limit;
+    self->limits[is_large(bin)] += (limit - limit_of(bin)) * bin->bytes;
+    memrt__store_relaxed(&bin->limit, limit);
 }
 
 /// What the limits of all bins of its kind may allow together, by what the process has in use. One
@@ -56,16 +64,30 @@ static void put_list(memrt__bin_t *bin, void *list, size_t count)
     memrt__own_add(&bin->count, count);
 }
 
+/// Do what the thread was asked to do. Who asks holds the lock until all limits are 0, so that none
+/// becomes 0 after its bytes were counted again.
+static void heed(memrt__thread_t *self)
+{
+    if (MEMRT__UNLIKELY(memrt__load_relaxed(&self->asked) != 0)) {
+        memrt__lock(MEMRT__RANK_THREADS);
+        memrt__store_relaxed(&self->asked, 0);
+        memrt__unlock(MEMRT__RANK_THREADS);
+        memrt__cache_drain(self);
+    }
+}
+
 void *memrt__cache_refill(memrt__thread_t *self, unsigned class)
 {
+    heed(self);
     memrt__bin_t *bin = &self->bins[class];
     size_t taken, batch = batch_of(bin);
-    size_t doubled = memrt__size_min(batch, memrt__size_max(2 * bin->limit, BATCH_MIN));
+    size_t limit = limit_of(bin);
+    size_t doubled = memrt__size_min(batch, memrt__size_max(2 * limit, BATCH_MIN));
     bin->ran_empty = true;
-    if (bin->limit < doubled && fits(self, bin, doubled - bin->limit)) {
+    if (limit < doubled && fits(self, bin, doubled - limit)) {
         set_limit(self, bin, doubled);
     }
-    size_t most = memrt__size_max(memrt__size_min(batch, bin->limit), 1);
+    size_t most = memrt__size_max(memrt__size_min(batch, limit_of(bin)), 1);
     void *block = memrt__central_take(class, most, &taken);
     if (block != NULL) {
         put_list(bin, *memrt__block_next(block), taken - 1);
@@ -107,29 +129,30 @@ static void start_again(memrt__thread_t *self, bool large)
 /// keeps more than its thread takes, and is left at a batch.
 static size_t growth_of(const memrt__bin_t *bin)
 {
-    size_t batch = batch_of(bin);
+    size_t batch = batch_of(bin), limit = limit_of(bin);
     if (!bin->ran_empty) {
-        return bin->limit < batch ? batch - bin->limit : 0;
+        return limit < batch ? batch - limit : 0;
     }
-    size_t more = memrt__size_max(batch, bin->limit / 2);
+    size_t more = memrt__size_max(batch, limit / 2);
     return more * bin->bytes > allowance(bin) / 2 ? batch : more;
 }
 
 void memrt__cache_overflow(memrt__thread_t *self, unsigned class)
 {
+    heed(self);
     memrt__bin_t *bin = &self->bins[class];
     size_t more = growth_of(bin);
     if (more != 0 && !fits(self, bin, more)) {
         more = memrt__size_min(more, batch_of(bin));
     }
     if (more != 0 && fits(self, bin, more)) {
-        set_limit(self, bin, bin->limit + more);
+        set_limit(self, bin, limit_of(bin) + more);
         bin->ran_empty = false;
-    } else if (more == 0 || bin->limit * bin->bytes >= allowance(bin) / 2) {
+    } else if (more == 0 || limit_of(bin) * bin->bytes >= allowance(bin) / 2) {
         give_away(bin, class, memrt__size_min(batch_of(bin), bin->count));
     } else {
         start_again(self, is_large(bin));
-        set_limit(self, bin, bin->limit + 1);
+        set_limit(self, bin, limit_of(bin) + 1);
     }
 }
 
@@ -142,9 +165,29 @@ size_t memrt__cache_drain(memrt__thread_t *self)
             bytes += bin->count * bin->bytes;
             give_away(bin, class, bin->count);
         }
-        set_limit(self, bin, 0);
+        memrt__store_relaxed(&bin->limit, 0);
     }
+    memset(self->limits, 0, sizeof(self->limits));
     return bytes;
+}
+
+static void ask(memrt__thread_t *thread)
+{
+    memrt__store_relaxed(&thread->asked, 1);
+    for (unsigned class = 0; class < MEMRT__CLASSES; class++) {
+        memrt__store_relaxed(&thread->bins[class].limit, 0);
+    }
+}
+
+void memrt__cache_ask_others(const memrt__thread_t *self)
+{
+    memrt__lock(MEMRT__RANK_THREADS);
+    for (memrt__thread_t *t = memrt__thread_first(); t != NULL; t = t->next) {
+        if (t != self && t->in_use) {
+            ask(t);
+        }
+    }
+    memrt__unlock(MEMRT__RANK_THREADS);
 }
 
 static void drain(memrt__thread_t *thread)

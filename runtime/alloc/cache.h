@@ -14,6 +14,7 @@
 #define MEMRT__CACHE_SMALL_MIN ((size_t)512 << 10)
 #define MEMRT__CACHE_SMALL_MAX ((size_t)4 << 20)
 #define MEMRT__CACHE_LARGE_MAX ((size_t)2 << 20)
+#define MEMRT__CACHE_THREAD_MAX (MEMRT__CACHE_SMALL_MAX + MEMRT__CACHE_LARGE_MAX)
 
 /// Have records of threads come with empty bins, and bins be emptied when threads end.
 void memrt__cache_start(void);
@@ -26,6 +27,11 @@ MEMRT__COLD void memrt__cache_overflow(memrt__thread_t *self, unsigned class);
 
 /// Give away all that the calling thread keeps; returns bytes.
 size_t memrt__cache_drain(memrt__thread_t *self);
+
+/// Ask all threads but `self` to do the same. Each does when it next frees a block or finds a bin
+/// empty: nobody can take from a bin but its owner, who uses it without any lock. A thread that
+/// does neither keeps what it has, MEMRT__CACHE_THREAD_MAX at most.
+void memrt__cache_ask_others(const memrt__thread_t *self);
 
 /// Bytes in the bins of all threads.
 size_t memrt__cache_cached(void);
@@ -57,7 +63,7 @@ static inline void *memrt__cache_take(memrt__thread_t *self, unsigned class)
 
 static inline bool memrt__bin_is_full(const memrt__bin_t *bin)
 {
-    return bin->count >= bin->limit;
+    return bin->count >= memrt__load_relaxed(&bin->limit);
 }
 
 static inline void memrt__cache_give(memrt__thread_t *self, unsigned class, void *block)

@@ -199,8 +199,15 @@ bool memrt__policy_is_held(const memrt_policy_t *policy)
 
 typedef size_t (*allocator_fn)(const memrt_allocator_t *allocator);
 
+static const memrt_allocator_t *without_fences(const memrt_allocator_t *allocator)
+{
+    return memrt__is_guard(allocator) ? allocator->ctx : allocator;
+}
+
 static bool is_same(const memrt_allocator_t *a, const memrt_allocator_t *b)
 {
+    a = without_fences(a);
+    b = without_fences(b);
     return a->ctx == b->ctx && a->alloc == b->alloc;
 }
 

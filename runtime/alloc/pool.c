@@ -152,6 +152,7 @@ static size_t pool_release_unused(void *ctx)
 {
     (void)ctx;
     memrt__thread_t *self = memrt__self;
+    memrt__cache_ask_others(self);
     if (self != NULL) {
         memrt__cache_drain(self);
     }

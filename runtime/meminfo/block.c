@@ -508,7 +508,7 @@ memrt_meminfo_t *memrt__block_resize_quick(memrt_meminfo_t *mi, size_t size)
         return NULL;
     }
     mi->size = size;
-    memrt__own_add(&shard->realloc, 1);
+    memrt__count_in(&shard->realloc, 1);
     if (size > old_size) {
         memrt__shard_grow(shard, account, size - old_size);
     } else {

@@ -177,8 +177,8 @@ static inline memrt_meminfo_t *memrt__block_new_quick(memrt_policy_t *policy, si
         .lead = MEMRT_HEADER_SIZE,
         .flags = memrt__quick_flags(kind, class),
     };
-    memrt__own_add(&shard->made[kind], 1);
-    memrt__own_add(&shard->bytes_in, size);
+    memrt__count_in(&shard->made[kind], 1);
+    memrt__count_in(&shard->bytes_in, size);
     return mi;
 }
 
@@ -202,7 +202,7 @@ static inline memrt_meminfo_t *memrt__header_new_quick(memrt_policy_t *policy, m
         .lead = MEMRT_HEADER_SIZE,
         .flags = memrt__quick_flags(kind, 0),
     };
-    memrt__own_add(&shard->made[kind], 1);
+    memrt__count_in(&shard->made[kind], 1);
     return mi;
 }
 
@@ -210,7 +210,7 @@ static inline memrt_meminfo_t *memrt__header_new_quick(memrt_policy_t *policy, m
 static inline void memrt__header_undo_quick(memrt_meminfo_t *mi)
 {
     memrt__thread_t *self = memrt__self;
-    memrt__own_add(&memrt__thread_shard(self, mi->policy)->made[mi->kind], (size_t)-1);
+    memrt__count_in(&memrt__thread_shard(self, mi->policy)->made[mi->kind], (size_t)-1);
     memrt__bin_push(&self->bins[0], mi);
 }
 
@@ -238,8 +238,8 @@ static inline bool memrt__block_delete_quick(memrt_meminfo_t *mi)
     size_t *freed = &shard->freed[mi->kind];
     memrt__store_relaxed(&mi->refct, 0);
     memrt__bin_push(bin, mi);
-    memrt__own_add_release(&shard->bytes_out, size);
-    memrt__own_add_release(freed, 1);
+    memrt__count_out(&shard->bytes_out, size);
+    memrt__count_out(freed, 1);
     return true;
 }
 

@@ -30,7 +30,7 @@ void *memrt__tiny_alloc(memrt_policy_t *policy, size_t size)
         return NULL;
     }
     memrt__tiny_write(tiny, policy, size);
-    memrt__own_add(&shard->made[MEMRT__KIND_TINY], 1);
+    memrt__count_in(&shard->made[MEMRT__KIND_TINY], 1);
     memrt__shard_grow(shard, &policy->account, size);
     return data_of(tiny);
 }
@@ -49,8 +49,8 @@ static inline bool end_quick(memrt__tiny_t *tiny)
         return false;
     }
     memrt__bin_push(bin, tiny);
-    memrt__own_add_release(&shard->bytes_out, size);
-    memrt__own_add_release(&shard->freed[MEMRT__KIND_TINY], 1);
+    memrt__count_out(&shard->bytes_out, size);
+    memrt__count_out(&shard->freed[MEMRT__KIND_TINY], 1);
     return true;
 }
 

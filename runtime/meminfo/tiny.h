@@ -66,8 +66,8 @@ static inline void *memrt__tiny_alloc_quick(memrt_policy_t *policy, size_t size)
         return NULL;
     }
     memrt__tiny_write(tiny, policy, size);
-    memrt__own_add(&shard->made[MEMRT__KIND_TINY], 1);
-    memrt__own_add(&shard->bytes_in, size);
+    memrt__count_in(&shard->made[MEMRT__KIND_TINY], 1);
+    memrt__count_in(&shard->bytes_in, size);
     return tiny + 1;
 }
 

@@ -73,6 +73,21 @@ memrt__account_t *memrt__account_first(void);
 /// Take an account out. Under the lock of rank THREADS.
 void memrt__account_leave(memrt__account_t *account);
 
+/// Count in a word of an own shard, what came in or what went out. In a build without counters,
+/// which shows what counting costs, nothing is counted and MEMRT_COUNTERS is 0.
+static inline void memrt__count_in(size_t *word, size_t value)
+{
+    if (MEMRT_COUNTERS) {
+        memrt__own_add(word, value);
+    }
+}
+static inline void memrt__count_out(size_t *word, size_t value)
+{
+    if (MEMRT_COUNTERS) {
+        memrt__own_add_release(word, value);
+    }
+}
+
 /// Own: bytes in use by this shard alone, read as signed: others may have freed what it made.
 static inline size_t memrt__shard_net(const memrt__shard_t *shard)
 {
@@ -82,12 +97,14 @@ static inline size_t memrt__shard_net(const memrt__shard_t *shard)
 /// Whether `bytes` more, or less, in use are no news for the account.
 static inline bool memrt__shard_can_grow(const memrt__shard_t *shard, size_t bytes)
 {
-    return (ptrdiff_t)(memrt__shard_net(shard) + bytes) <= (ptrdiff_t)memrt__own_load(&shard->high);
+    return !MEMRT_COUNTERS || (ptrdiff_t)(memrt__shard_net(shard) + bytes) <=
+                                  (ptrdiff_t)memrt__own_load(&shard->high);
 }
 
 static inline bool memrt__shard_can_shrink(const memrt__shard_t *shard, size_t bytes)
 {
-    return (ptrdiff_t)(memrt__shard_net(shard) - bytes) >= (ptrdiff_t)memrt__own_load(&shard->low);
+    return !MEMRT_COUNTERS || (ptrdiff_t)(memrt__shard_net(shard) - bytes) >=
+                                  (ptrdiff_t)memrt__own_load(&shard->low);
 }
 
 MEMRT__COLD void memrt__gauge_rose(memrt__shard_t *shard, memrt__account_t *account);
@@ -96,7 +113,7 @@ MEMRT__COLD void memrt__gauge_tell(memrt__shard_t *shard, memrt__account_t *acco
 /// Own shards only: `bytes` more are in use.
 static inline void memrt__shard_grow(memrt__shard_t *shard, memrt__account_t *account, size_t bytes)
 {
-    memrt__own_add(&shard->bytes_in, bytes);
+    memrt__count_in(&shard->bytes_in, bytes);
     if (MEMRT__UNLIKELY((ptrdiff_t)memrt__shard_net(shard) > (ptrdiff_t)shard->high)) {
         memrt__gauge_rose(shard, account);
     }
@@ -106,7 +123,7 @@ static inline void memrt__shard_grow(memrt__shard_t *shard, memrt__account_t *ac
 static inline void memrt__shard_shrink(memrt__shard_t *shard, memrt__account_t *account,
                                        size_t bytes)
 {
-    memrt__own_add_release(&shard->bytes_out, bytes);
+    memrt__count_out(&shard->bytes_out, bytes);
     if (MEMRT__UNLIKELY((ptrdiff_t)memrt__shard_net(shard) < (ptrdiff_t)shard->low)) {
         memrt__gauge_tell(shard, account);
     }

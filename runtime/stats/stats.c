@@ -241,7 +241,7 @@ bool memrt__stats_is_idle(const memrt__account_t *account)
 {
     walk_t walk = {.account = account};
     sum_up(&walk);
-    return sum_of(walk.sum.made) == sum_of(walk.sum.freed);
+    return MEMRT_COUNTERS && sum_of(walk.sum.made) == sum_of(walk.sum.freed);
 }
 
 static void add_past(const memrt__shard_t *shard, walk_t *walk)

@@ -13,7 +13,8 @@ void memrt__stats_read(const memrt__account_t *account, memrt_stats_t *out);
 /// Let the peak start again from what is live now; NULL: the process.
 void memrt__stats_reset_peak(memrt__account_t *account);
 
-/// Whether nothing of the account is live. Final once nobody can allocate from it any more.
+/// Whether nothing of the account is live. Final once nobody can allocate from it any more. Without
+/// counters nobody knows, and the answer is no.
 bool memrt__stats_is_idle(const memrt__account_t *account);
 
 /// Move the counts of an idle account that nobody can reach any more to the process's past, so that

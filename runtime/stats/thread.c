@@ -132,6 +132,7 @@ static void lose_bins(memrt__thread_t *thread)
         *bin = (memrt__bin_t){.bytes = bin->bytes};
     }
     memset(thread->limits, 0, sizeof(thread->limits));
+    thread->asked = 0;
 }
 
 void memrt__thread_forked(void)

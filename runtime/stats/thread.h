@@ -15,11 +15,13 @@
 
 /// Blocks of one class that the thread keeps, the last given back on top.
 ///
-/// Words are written by the owner. Invariant: count is at most limit, but while a block is given.
+/// Words are written by the owner, but for a limit, which others set to 0 when they ask for what
+/// the thread keeps. Invariant: count is at most limit, but while a block is given, or once asked
+/// for.
 typedef struct memrt__bin {
     size_t head;    ///< address of the first block, 0 for none
     size_t count;   ///< blocks in the list
-    size_t limit;   ///< at this many the bin gives some away
+    size_t limit;   ///< at this many the bin gives some away; relaxed
     uint32_t bytes; ///< of one block; fixed
     bool ran_empty; ///< since the limit last grew
 } memrt__bin_t;
@@ -28,6 +30,7 @@ typedef struct memrt__thread {
     memrt__shard_t first; ///< of the account 0
     memrt__bin_t bins[MEMRT__CLASSES];
     size_t limits[2]; ///< own; bytes that all limits allow: of small blocks, of large ones
+    size_t asked;     ///< not 0: to give its bins away; written under the lock of rank THREADS
     struct memrt__thread *next;                             ///< fixed once linked
     bool in_use;                                            ///< under the lock of rank THREADS
     memrt__shard_t *chunks[MEMRT__ACCOUNTS / MEMRT__CHUNK]; ///< own; written under that lock too
@@ -59,7 +62,7 @@ static inline memrt__thread_t *memrt__thread_self(void)
 /// The shard of a thread for an account, or NULL while it has none.
 static inline memrt__shard_t *memrt__thread_shard(const memrt__thread_t *thread, uint32_t index)
 {
-    if (MEMRT__LIKELY(index == 0)) {
+    if (MEMRT__LIKELY(index == 0 || !MEMRT_COUNTERS)) {
         return (memrt__shard_t *)&thread->first;
     }
     memrt__shard_t *chunk = thread->chunks[index / MEMRT__CHUNK];
@@ -76,6 +79,9 @@ typedef struct memrt__tally {
 
 static inline memrt__tally_t memrt__tally(memrt__account_t *account)
 {
+    if (!MEMRT_COUNTERS) {
+        return (memrt__tally_t){account, account->shared, true};
+    }
     memrt__thread_t *thread = memrt__thread_self();
     if (MEMRT__LIKELY(thread != NULL)) {
         memrt__shard_t *shard = memrt__thread_shard(thread, account->index);
@@ -93,7 +99,7 @@ static inline memrt__tally_t memrt__tally(memrt__account_t *account)
 static inline void memrt__tally_in(const memrt__tally_t *tally, size_t *word, size_t value)
 {
     if (MEMRT__LIKELY(tally->own)) {
-        memrt__own_add(word, value);
+        memrt__count_in(word, value);
     } else {
         memrt__fetch_add_relaxed(word, value);
     }
@@ -103,7 +109,7 @@ static inline void memrt__tally_in(const memrt__tally_t *tally, size_t *word, si
 static inline void memrt__tally_out(const memrt__tally_t *tally, size_t *word, size_t value)
 {
     if (MEMRT__LIKELY(tally->own)) {
-        memrt__own_add_release(word, value);
+        memrt__count_out(word, value);
     } else {
         memrt__fetch_add_release(word, value);
     }

@@ -20,7 +20,7 @@ import threads
 from goals import GOALS, MET, NOT_MEASURED, judge
 from machine import machine
 from options import Options
-from places import OUT, PAGE
+from places import OUT, PAGE, UNCOUNTED
 from plot import plot_result
 from report import PARTS, cells, write_page
 from result import Result
@@ -50,8 +50,6 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("parts", nargs="*", metavar="PART", help=f"of {', '.join(PARTS)}; all")
     parser.add_argument("--quick", action="store_true", help="few rounds, no very large arrays")
     parser.add_argument("--rounds", type=int, metavar="N", help="rounds of every part")
-    parser.add_argument("--no-counters", metavar="LIB",
-                        help="a libmemrt that was built without counters, to compare")  # fmt: skip
     parser.add_argument("--instructions", action="store_true",
                         help="count instructions of alloc, too, by callgrind")  # fmt: skip
     parser.add_argument("--report", action="store_true",
@@ -60,8 +58,6 @@ def arguments() -> argparse.Namespace:
     unknown = set(parsed.parts) - set(PARTS)
     if unknown:
         parser.error(f"there is no part {', '.join(sorted(unknown))}; parts are {', '.join(PARTS)}")
-    if parsed.no_counters is not None and not Path(parsed.no_counters).is_file():
-        parser.error(f"there is no library {parsed.no_counters}")
     if parsed.rounds is not None and parsed.rounds < 1:
         parser.error("--rounds needs a number of 1 or more")
     return parsed
@@ -106,7 +102,7 @@ def verdicts(results: dict[str, Result]) -> Table:
 
 def main() -> None:
     chosen = arguments()
-    options = Options(chosen.quick, chosen.rounds, chosen.no_counters, chosen.instructions)
+    options = Options(chosen.quick, chosen.rounds, str(UNCOUNTED), chosen.instructions)
     console = Console(log_path=False)
     where = folder(options)
     where.mkdir(parents=True, exist_ok=True)

@@ -11,6 +11,7 @@ ROOT = HERE.parents[1]
 WORKERS = HERE / "workers"
 OUT = ROOT / "build" / "bench"
 PAGE = ROOT / "docs" / "benchmarks.md"
+UNCOUNTED = ROOT / "build" / "uncounted" / "libmemrt.so"  # built by ./dev bench
 
 
 def compiled(source: Path, *flags: str, folder: Path = OUT) -> Path:

@@ -1,6 +1,7 @@
 #include "support/suite.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -35,8 +36,9 @@ static void verify(const memrt__thread_t *self)
             length++;
         }
         REQUIRE(bin->bytes == memrt__class_bytes(class));
-        REQUIRE(bin->count == length && length <= bin->limit);
-        limits[bin->bytes > MEMRT__CACHE_SMALL] += bin->limit * bin->bytes;
+        size_t limit = memrt__load_relaxed(&bin->limit);
+        REQUIRE(bin->count == length && length <= limit);
+        limits[bin->bytes > MEMRT__CACHE_SMALL] += limit * bin->bytes;
     }
     REQUIRE(memcmp(self->limits, limits, sizeof(limits)) == 0);
     REQUIRE(limits[0] <= MEMRT__CACHE_SMALL_MAX && limits[1] <= MEMRT__CACHE_LARGE_MAX);
@@ -201,6 +203,202 @@ TEST(threads_that_end_leave_nothing_behind)
     begin();
     size_t kept = memrt__cache_cached(), central = memrt__central_cached();
     crew_run(4, churn_in_thread, NULL);
+    ck_assert_uint_eq(memrt__cache_cached(), kept);
+    ck_assert_uint_eq(memrt__central_cached(), central);
+}
+
+/// A thread that stops and goes on as it is told, and what it does when it was asked.
+typedef struct guest {
+    pthread_barrier_t turn;
+    void (*act)(memrt__thread_t *self, void *block);
+    memrt__thread_t *record;
+    size_t acted;
+} guest_t;
+
+#define VISITED 10u /* the class that it acts on */
+
+static void *visit(void *context)
+{
+    guest_t *guest = context;
+    guest->record = memrt__thread_self();
+    void *block = memrt__cache_take(guest->record, VISITED);
+    *memrt__block_next(block) = NULL;
+    churn(guest->record, 7, 3000);
+    pthread_barrier_wait(&guest->turn); /* it keeps some blocks and is asked for them */
+    pthread_barrier_wait(&guest->turn);
+    guest->act(guest->record, block);
+    memrt__store_release(&guest->acted, 1);
+    pthread_barrier_wait(&guest->turn); /* what it keeps now is looked at */
+    pthread_barrier_wait(&guest->turn);
+    verify(guest->record);
+    return NULL;
+}
+
+static void free_it(memrt__thread_t *self, void *block)
+{
+    memrt__cache_give(self, VISITED, block);
+}
+
+static void take_one_too_many(memrt__thread_t *self, void *block)
+{
+    while (self->bins[VISITED].count != 0) {
+        void *next = memrt__cache_take(self, VISITED);
+        *memrt__block_next(next) = block;
+        block = next;
+    }
+    void *more = memrt__cache_take(self, VISITED);
+    memrt__cache_give(self, VISITED, more);
+    while (block != NULL) {
+        void *next = *memrt__block_next(block);
+        memrt__cache_give(self, VISITED, block);
+        block = next;
+    }
+}
+
+/// Bytes of all classes but that.
+static size_t kept_by(const guest_t *guest)
+{
+    size_t bytes = 0;
+    for (unsigned class = 0; class < MEMRT__CLASSES; class++) {
+        const memrt__bin_t *bin = &guest->record->bins[class];
+        bytes += class == VISITED ? 0 : memrt__load_relaxed(&bin->count) * bin->bytes;
+    }
+    return bytes;
+}
+
+static pthread_t begin_visit(guest_t *guest)
+{
+    pthread_t thread;
+    pthread_barrier_init(&guest->turn, NULL, 2);
+    ck_assert_int_eq(pthread_create(&thread, NULL, visit, guest), 0);
+    pthread_barrier_wait(&guest->turn);
+    return thread;
+}
+
+static void end_visit(guest_t *guest, pthread_t thread)
+{
+    pthread_barrier_wait(&guest->turn);
+    pthread_join(thread, NULL);
+    pthread_barrier_destroy(&guest->turn);
+}
+
+/// What a thread keeps before it is asked, after that, and after it acted.
+static void ask_guest(void (*act)(memrt__thread_t *, void *), size_t kept[3])
+{
+    guest_t guest = {.act = act};
+    memrt__thread_t *self = begin();
+    pthread_t thread = begin_visit(&guest);
+    kept[0] = kept_by(&guest);
+    memrt__cache_ask_others(self);
+    kept[1] = kept_by(&guest);
+    pthread_barrier_wait(&guest.turn);
+    pthread_barrier_wait(&guest.turn);
+    kept[2] = kept_by(&guest);
+    end_visit(&guest, thread);
+}
+
+TEST(a_thread_that_was_asked_gives_all_away_when_it_next_frees_a_block)
+{
+    size_t kept[3];
+    ask_guest(free_it, kept);
+    ck_assert_uint_gt(kept[0], 0);
+    ck_assert_uint_eq(kept[2], 0);
+}
+
+TEST(a_thread_that_was_asked_gives_all_away_when_it_next_finds_a_bin_empty)
+{
+    size_t kept[3];
+    ask_guest(take_one_too_many, kept);
+    ck_assert_uint_gt(kept[0], 0);
+    ck_assert_uint_eq(kept[2], 0);
+}
+
+TEST(a_thread_that_does_nothing_keeps_what_it_has_and_no_more_than_it_may)
+{
+    size_t kept[3];
+    ask_guest(free_it, kept);
+    ck_assert_uint_eq(kept[1], kept[0]);
+    ck_assert_uint_le(kept[1], MEMRT__CACHE_THREAD_MAX);
+}
+
+/// Who asks is stopped in the middle: the thread must not begin anew before all limits are 0.
+TEST(a_thread_that_was_asked_waits_until_all_is_said)
+{
+    guest_t guest = {.act = free_it};
+    begin();
+    pthread_t thread = begin_visit(&guest);
+    memrt__lock(MEMRT__RANK_THREADS);
+    memrt__store_relaxed(&guest.record->asked, 1);
+    memrt__store_relaxed(&guest.record->bins[VISITED].limit, 0);
+    pthread_barrier_wait(&guest.turn);
+    for (int i = 0; i < 2000 && memrt__load_acquire(&guest.acted) == 0; i++) {
+        sched_yield();
+    }
+    size_t acted = memrt__load_acquire(&guest.acted);
+    for (unsigned class = 0; class < MEMRT__CLASSES; class++) {
+        memrt__store_relaxed(&guest.record->bins[class].limit, 0);
+    }
+    memrt__unlock(MEMRT__RANK_THREADS);
+    pthread_barrier_wait(&guest.turn);
+    end_visit(&guest, thread);
+    ck_assert_uint_eq(acted, 0);
+}
+
+/// While nobody asks, and nobody has.
+static void verify_unasked(const memrt__thread_t *self)
+{
+    memrt__lock(MEMRT__RANK_THREADS);
+    if (memrt__load_relaxed(&self->asked) == 0) {
+        verify(self);
+    }
+    memrt__unlock(MEMRT__RANK_THREADS);
+}
+
+/// Blocks come and go while others ask, among them this thread.
+static void churn_while_asked(size_t index, void *context)
+{
+    enum { OWN = 50, STEPS = 20000 };
+    void *blocks[OWN] = {NULL};
+    unsigned seed = (unsigned)index + 1, classes[OWN] = {0};
+    memrt__thread_t *self = memrt__thread_self();
+    for (size_t step = 0; step < STEPS; step++) {
+        size_t i = (size_t)rand_r(&seed) % OWN;
+        if (step % 100 == index) {
+            memrt__cache_ask_others(self);
+        }
+        if (step % 10 == 0) {
+            verify_unasked(self);
+        }
+        if (blocks[i] != NULL) {
+            REQUIRE(*(size_t *)blocks[i] == index);
+            memrt__cache_give(self, classes[i], blocks[i]);
+            blocks[i] = NULL;
+        } else {
+            classes[i] = next_class(&seed);
+            blocks[i] = memrt__cache_take(self, classes[i]);
+            REQUIRE(blocks[i] != NULL);
+            *(size_t *)blocks[i] = index;
+        }
+    }
+    for (size_t i = 0; i < OWN; i++) {
+        if (blocks[i] != NULL) {
+            memrt__cache_give(self, classes[i], blocks[i]);
+        }
+    }
+    pthread_barrier_wait(context); /* nobody asks any more */
+    memrt__cache_drain(self);
+    verify(self);
+    churn(self, seed, 1000);
+}
+
+TEST(threads_that_ask_each_other_all_the_time_lose_no_block_and_no_count)
+{
+    begin();
+    size_t kept = memrt__cache_cached(), central = memrt__central_cached();
+    pthread_barrier_t together;
+    pthread_barrier_init(&together, NULL, 4);
+    crew_run(4, churn_while_asked, &together);
+    pthread_barrier_destroy(&together);
     ck_assert_uint_eq(memrt__cache_cached(), kept);
     ck_assert_uint_eq(memrt__central_cached(), central);
 }

@@ -38,6 +38,17 @@ TEST(no_slot_is_empty_in_either_table)
     ck_assert_uint_ne(memrt__checking_table()->features & MEMRT_FEATURE_CHECKING, 0);
 }
 
+TEST(a_table_says_whether_statistics_are_counted_and_so_it_is)
+{
+    uint64_t counters = memrt__checking_table()->features & MEMRT_FEATURE_COUNTERS;
+    ck_assert_uint_eq(memrt__plain_table.features & MEMRT_FEATURE_COUNTERS, counters);
+    size_t before = stats_of(NULL).live;
+    memrt_meminfo_t *mi = api->allocate(100);
+    ck_assert_ptr_nonnull(mi);
+    ck_assert_uint_eq(stats_of(NULL).live - before, counters == 0 ? 0 : 100);
+    api->release(mi);
+}
+
 TEST(the_table_is_the_same_every_time)
 {
     const char *why = "untouched";

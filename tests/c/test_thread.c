@@ -55,10 +55,11 @@ TEST(ten_thousand_short_lived_threads_leave_records_and_memory_flat)
 {
     run_one_after_another(100);
     size_t records = count_records(false), pages = resident_pages();
-    uint64_t made = stats_of(NULL).alloc;
+    memrt_stats_t before = stats_of(NULL);
     run_one_after_another(10000);
     ck_assert_uint_eq(count_records(false), records);
-    ck_assert_uint_eq(stats_of(NULL).alloc, made + 10000);
+    ck_assert_uint_eq(stats_of(NULL).alloc, before.alloc + 10000);
+    ck_assert_uint_le(stats_of(NULL).cached, before.cached);
     if (suite_measures_memory()) {
         ck_assert_uint_le(resident_pages(), pages + 256); /* a leak of 128 bytes a thread shows */
     }
@@ -194,6 +195,9 @@ static void *alloc_while_records_are_refused(void)
 
 TEST(a_thread_that_gets_no_record_is_counted_for_its_policy_and_the_process)
 {
+    if (api->tracking_enabled()) { /* the list of what is live would get no memory, too */
+        return;
+    }
     memrt_policy_t *policy = api->policy_default();
     memrt_stats_t own = stats_of(policy), all = stats_of(NULL);
     void *data = alloc_while_records_are_refused();
@@ -209,6 +213,9 @@ TEST(a_thread_that_gets_no_record_is_counted_for_its_policy_and_the_process)
 
 TEST(the_peak_admits_an_error_once_bytes_went_past_the_gauges)
 {
+    if (api->tracking_enabled()) { /* the list of what is live would get no memory, too */
+        return;
+    }
     alloc_and_free(NULL);
     void *data = alloc_while_records_are_refused();
     ck_assert_uint_gt(stats_of(NULL).peak_error, 0);
@@ -218,6 +225,9 @@ TEST(the_peak_admits_an_error_once_bytes_went_past_the_gauges)
 
 TEST(a_thread_without_memory_for_a_shard_is_counted_in_the_shared_one)
 {
+    if (api->tracking_enabled()) { /* the list of what is live would get no memory, too */
+        return;
+    }
     enum { POLICIES = MEMRT__CHUNK + 1 };
     memrt_policy_t *policies[POLICIES];
     for (size_t i = 0; i < POLICIES; i++) {

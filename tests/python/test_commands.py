@@ -219,6 +219,7 @@ def test_info_shows_versions_library_and_options():
         assert option.help in result.stdout
     facts = json.loads(python("-m", "memrt", "info", "--json").stdout)
     assert facts["memrt"] == memrt.__version__
+    assert facts["statistics"] == "on"
     assert [o["name"] for o in facts["options"]] == [o.name for o in memrt.options()]
 
 

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "runtime/base/atomics.h"
+#include "runtime/base/options.h"
 #include "runtime/base/os.h"
 #include "support/books.h"
 #include "support/crew.h"
@@ -357,7 +358,9 @@ TEST(buffers_stay_whole_and_the_account_balances_under_random_use_by_all_threads
     for (size_t i = 0; i < SLOTS; i++) {
         pthread_mutex_init(&stage.slots[i].lock, NULL);
     }
+    size_t limit = memrt__options.cache_limit;
     suite_set_decay(DECAY_MS);
+    memrt__options.cache_limit = limit;
     printf("STRESS_SEED=%u\n", stage.seed); /* before: a failure ends the process */
     fflush(stdout);
     for (; memrt__os_now_ns() < stage.end_ns; stage.generation++) {

@@ -224,7 +224,8 @@ typedef struct memrt_api {
     /// Mark a MemInfo: its resizes and its death go to the watcher that stands then. Of a resizable
     /// one the death alone, with whatever data it has by then.
     void (*watch)(memrt_meminfo_t *mi);
-    /// Give cached memory of all policies back; returns bytes.
+    /// Give cached memory of all policies back; returns bytes. What other threads keep to
+    /// themselves they give up when they next free a block or run out of blocks of some size.
     size_t (*release_unused)(void);
     /// Let allocations fail on purpose, or stop that with NULL. MEMRT_EINVAL: struct_size is not
     /// set.
@@ -247,6 +248,7 @@ typedef struct memrt_api {
 
 /// Bits of memrt_api_t.features.
 #define MEMRT_FEATURE_CHECKING ((uint64_t)1 << 0) ///< the table verifies (MEMRT_CHECK=1)
+#define MEMRT_FEATURE_COUNTERS ((uint64_t)1 << 1) ///< statistics are counted; else they read 0
 
 /// Whether the table at hand has `slot`: ask before using one newer than the library may be.
 #define MEMRT_HAS(api, slot)                                                                       \

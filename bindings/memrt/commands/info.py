@@ -43,6 +43,7 @@ def _facts() -> dict[str, str]:
         "ABI": f"{features['abi_major']}.{features['abi_minor']}",
         "table": f"{features['table_bytes']} bytes",
         "checking mode": "on" if features["checking"] else "off",
+        "statistics": "on" if features["counters"] else "not counted: built without counters",
         "tracking": "on" if _memrt.tracking_enabled() else "off",
         "library": memrt.get_library(),
         "headers": memrt.get_include(),
