@@ -70,9 +70,9 @@ TEST(the_advice_stays_home_when_a_block_grows_and_shrinks)
 
 TEST(no_block_is_advised_when_the_option_is_off)
 {
-    bool was = memrt__options.huge_pages;
+    size_t was = memrt__options.huge_pages;
     size_t before = advised_mappings();
-    memrt__options.huge_pages = false;
+    memrt__options.huge_pages = MEMRT__HUGE_OFF;
     void *ptr = memrt__allocator_alloc(mapped, (size_t)8 << 20, 64, false);
     ck_assert_uint_eq(advised_mappings(), before);
     ptr = memrt__allocator_realloc(mapped, ptr, (size_t)8 << 20, (size_t)16 << 20, 64);

@@ -224,13 +224,13 @@ TEST(mappings_that_are_kept_are_given_back_for_a_span_that_there_is_no_memory_fo
     size_t bytes, count = fill_segments(spans, 400);
     kernel_obey();
     ck_assert(memrt__warm_bytes((size_t)3 << 20, &bytes));
-    void *mapping = memrt__warm_take(bytes, 64, false);
+    void *mapping = memrt__warm_take(&memrt__warm_shared, bytes, 64, false);
     ck_assert_ptr_nonnull(mapping);
-    memrt__warm_give(mapping, bytes);
-    ck_assert_uint_eq(memrt__warm_cached(), bytes);
+    memrt__warm_give(&memrt__warm_shared, mapping, bytes);
+    ck_assert_uint_eq(memrt__warm_cached(&memrt__warm_shared), bytes);
     kernel_refuse(KERNEL_MAP, 0, 1);
     spans[count] = take(64);
-    ck_assert_uint_eq(memrt__warm_cached(), 0);
+    ck_assert_uint_eq(memrt__warm_cached(&memrt__warm_shared), 0);
     for (size_t i = 0; i <= count; i++) {
         memrt__pages_give(spans[i]);
     }

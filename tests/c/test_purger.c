@@ -44,7 +44,7 @@ static bool rests(void)
 
 static bool nothing_is_cached(void)
 {
-    return memrt__warm_cached() == 0 && memrt__pages_cached() == 0;
+    return memrt__warm_cached(&memrt__warm_shared) == 0 && memrt__pages_cached() == 0;
 }
 
 static void use_and_free(size_t size)
@@ -103,7 +103,7 @@ TEST(a_stop_ends_the_thread_and_the_next_free_starts_it)
         ck_assert(rests());
         memrt__purger_stop();
     }
-    ck_assert_uint_gt(memrt__warm_cached(), 0);
+    ck_assert_uint_gt(memrt__warm_cached(&memrt__warm_shared), 0);
 }
 
 TEST(nothing_is_started_where_memory_is_kept_for_ever)
@@ -113,7 +113,7 @@ TEST(nothing_is_started_where_memory_is_kept_for_ever)
     use_and_free(LARGE);
     ck_assert(rests());
     ck_assert_uint_eq(kernel_calls(KERNEL_THREAD), threads);
-    ck_assert_uint_gt(memrt__warm_cached(), 0);
+    ck_assert_uint_gt(memrt__warm_cached(&memrt__warm_shared), 0);
 }
 
 TEST(a_thread_that_could_not_be_started_is_tried_again_and_nothing_is_lost)
@@ -122,11 +122,11 @@ TEST(a_thread_that_could_not_be_started_is_tried_again_and_nothing_is_lost)
     kernel_refuse(KERNEL_THREAD, 0, 2);
     use_and_free(LARGE);
     ck_assert(rests());
-    size_t cached = memrt__warm_cached();
+    size_t cached = memrt__warm_cached(&memrt__warm_shared);
     ck_assert_uint_gt(cached, 0);
     use_and_free(LARGE);
     ck_assert(rests());
-    ck_assert_uint_eq(memrt__warm_cached(), cached);
+    ck_assert_uint_eq(memrt__warm_cached(&memrt__warm_shared), cached);
     use_and_free(LARGE);
     ck_assert(runs());
     wait_until(nothing_is_cached);
@@ -290,7 +290,7 @@ TEST(a_purge_of_all_leaves_nothing)
     use_and_free(LARGE);
     use_and_free(SMALL);
     memrt__cache_drain(memrt__thread_self());
-    size_t cached = memrt__warm_cached() + memrt__pages_cached();
+    size_t cached = memrt__warm_cached(&memrt__warm_shared) + memrt__pages_cached();
     ck_assert_uint_gt(memrt__pages_cached(), 0);
     ck_assert_uint_ge(memrt__purge_all(), cached);
     ck_assert(nothing_is_cached());

@@ -17,7 +17,7 @@ static void begin(void)
 {
     suite_set_decay(MEMRT__DECAY_NEVER);
     memrt__allocator_release_unused(&memrt__pool_allocator);
-    ck_assert_uint_eq(memrt__warm_cached(), 0);
+    ck_assert_uint_eq(memrt__warm_cached(&memrt__warm_shared), 0);
 }
 
 static size_t bytes_for(size_t size)
@@ -29,7 +29,7 @@ static size_t bytes_for(size_t size)
 
 static void *take(size_t bytes)
 {
-    void *mapping = memrt__warm_take(bytes, 64, false);
+    void *mapping = memrt__warm_take(&memrt__warm_shared, bytes, 64, false);
     ck_assert_ptr_nonnull(mapping);
     return mapping;
 }
@@ -37,8 +37,8 @@ static void *take(size_t bytes)
 static void end(void)
 {
     kernel_obey();
-    memrt__warm_purge(UINT64_MAX);
-    ck_assert_uint_eq(memrt__warm_cached(), 0);
+    memrt__warm_purge(&memrt__warm_shared, UINT64_MAX);
+    ck_assert_uint_eq(memrt__warm_cached(&memrt__warm_shared), 0);
 }
 
 TEST(a_mapping_is_whole_pages_and_no_more_than_an_eighth_and_two_pages_too_large)
@@ -65,13 +65,13 @@ TEST(a_mapping_given_back_is_taken_again_by_one_of_its_size)
     begin();
     size_t bytes = bytes_for(3 * MIB);
     void *mapping = take(bytes);
-    memrt__warm_give(mapping, bytes);
-    ck_assert_uint_eq(memrt__warm_cached(), bytes);
+    memrt__warm_give(&memrt__warm_shared, mapping, bytes);
+    ck_assert_uint_eq(memrt__warm_cached(&memrt__warm_shared), bytes);
     size_t maps = kernel_calls(KERNEL_MAP);
     ck_assert_ptr_eq(take(bytes), mapping);
     ck_assert_uint_eq(kernel_calls(KERNEL_MAP), maps);
-    ck_assert_uint_eq(memrt__warm_cached(), 0);
-    memrt__warm_give(mapping, bytes);
+    ck_assert_uint_eq(memrt__warm_cached(&memrt__warm_shared), 0);
+    memrt__warm_give(&memrt__warm_shared, mapping, bytes);
     end();
 }
 
@@ -84,14 +84,14 @@ TEST(a_mapping_is_taken_again_only_where_it_is_aligned_as_asked)
         mappings[i] = take(bytes);
     }
     for (size_t i = 0; i < 4; i++) {
-        memrt__warm_give(mappings[i], bytes);
+        memrt__warm_give(&memrt__warm_shared, mappings[i], bytes);
     }
-    void *aligned = memrt__warm_take(bytes, align, false);
+    void *aligned = memrt__warm_take(&memrt__warm_shared, bytes, align, false);
     ck_assert_ptr_nonnull(aligned);
     ck_assert_uint_eq((uintptr_t)aligned % align, 0);
-    memrt__warm_give(aligned, bytes);
-    ck_assert_ptr_eq(memrt__warm_take(bytes, align, false), aligned);
-    memrt__warm_give(aligned, bytes);
+    memrt__warm_give(&memrt__warm_shared, aligned, bytes);
+    ck_assert_ptr_eq(memrt__warm_take(&memrt__warm_shared, bytes, align, false), aligned);
+    memrt__warm_give(&memrt__warm_shared, aligned, bytes);
     end();
 }
 
@@ -102,11 +102,11 @@ TEST(zeroed_mappings_are_zero_warm_or_fresh)
     for (size_t i = 0; i < 4; i++) {
         size_t bytes = bytes_for(sizes[i]);
         for (int round = 0; round < 2; round++) {
-            char *mapping = memrt__warm_take(bytes, 64, true);
+            char *mapping = memrt__warm_take(&memrt__warm_shared, bytes, 64, true);
             ck_assert_ptr_nonnull(mapping);
             ck_assert(pattern_is_zero(mapping, bytes));
             memset(mapping, 0xEE, bytes);
-            memrt__warm_give(mapping, bytes);
+            memrt__warm_give(&memrt__warm_shared, mapping, bytes);
         }
     }
     end();
@@ -129,23 +129,23 @@ TEST_EACH(what_is_kept_and_what_is_in_use_are_never_more_than_what_was_in_use, 4
             bytes[i] = want;
             in_use += want;
         } else if (rand_r(&seed) % 3 == 0) {
-            resized = memrt__warm_resize(mappings[i], bytes[i], want, 64);
+            resized = memrt__warm_resize(&memrt__warm_shared, mappings[i], bytes[i], want, 64);
             if (resized != NULL) {
                 mappings[i] = resized;
                 in_use += want - bytes[i];
                 bytes[i] = want;
             }
         } else {
-            memrt__warm_give(mappings[i], bytes[i]);
+            memrt__warm_give(&memrt__warm_shared, mappings[i], bytes[i]);
             in_use -= bytes[i];
             mappings[i] = NULL;
         }
         most = in_use > most ? in_use : most;
-        ck_assert_uint_le(memrt__warm_cached() + in_use, most);
+        ck_assert_uint_le(memrt__warm_cached(&memrt__warm_shared) + in_use, most);
     }
     for (size_t i = 0; i < OWN; i++) {
         if (mappings[i] != NULL) {
-            memrt__warm_give(mappings[i], bytes[i]);
+            memrt__warm_give(&memrt__warm_shared, mappings[i], bytes[i]);
         }
     }
     end();
@@ -157,15 +157,16 @@ TEST(a_request_that_was_refused_does_not_count_as_memory_that_was_in_use)
     size_t small = bytes_for(4 * MIB), large = bytes_for(6 * MIB), huge = bytes_for(1000 * MIB);
     void *first = take(small);
     kernel_refuse(KERNEL_MAP, 0, SIZE_MAX);
-    ck_assert_ptr_null(memrt__warm_take(huge, 64, false));
-    ck_assert_ptr_null(memrt__warm_take(huge, 64, true));
+    ck_assert_ptr_null(memrt__warm_take(&memrt__warm_shared, huge, 64, false));
+    ck_assert_ptr_null(memrt__warm_take(&memrt__warm_shared, huge, 64, true));
     kernel_obey();
-    memrt__warm_give(first, small);
-    ck_assert_uint_eq(memrt__warm_cached(), small);
+    memrt__warm_give(&memrt__warm_shared, first, small);
+    ck_assert_uint_eq(memrt__warm_cached(&memrt__warm_shared), small);
     void *second = take(large);
-    ck_assert_uint_eq(memrt__warm_cached(), 0); /* both together would be more than ever */
-    memrt__warm_give(second, large);
-    ck_assert_uint_eq(memrt__warm_cached(), large);
+    ck_assert_uint_eq(memrt__warm_cached(&memrt__warm_shared),
+                      0); /* both together would be more than ever */
+    memrt__warm_give(&memrt__warm_shared, second, large);
+    ck_assert_uint_eq(memrt__warm_cached(&memrt__warm_shared), large);
     end();
 }
 
@@ -174,12 +175,12 @@ TEST(what_is_kept_goes_back_before_a_request_is_refused)
     begin();
     size_t kept = bytes_for(4 * MIB), asked = bytes_for(2 * MIB);
     void *first = take(kept), *second = take(kept);
-    memrt__warm_give(first, kept);
-    memrt__warm_give(second, kept);
+    memrt__warm_give(&memrt__warm_shared, first, kept);
+    memrt__warm_give(&memrt__warm_shared, second, kept);
     kernel_refuse(KERNEL_MAP, 0, 1);
     void *mapping = take(asked);
-    ck_assert_uint_eq(memrt__warm_cached(), 0);
-    memrt__warm_give(mapping, asked);
+    ck_assert_uint_eq(memrt__warm_cached(&memrt__warm_shared), 0);
+    memrt__warm_give(&memrt__warm_shared, mapping, asked);
     end();
 }
 
@@ -189,21 +190,21 @@ TEST(a_mapping_that_the_system_does_not_unmap_is_kept_without_its_pages_and_trie
     size_t bytes = bytes_for(3 * MIB), larger = bytes_for(5 * MIB);
     void *mapping = take(bytes);
     memset(mapping, 0xEE, bytes);
-    memrt__warm_give(mapping, bytes);
+    memrt__warm_give(&memrt__warm_shared, mapping, bytes);
     kernel_refuse(KERNEL_UNMAP, 0, SIZE_MAX);
     size_t discards = kernel_calls(KERNEL_DISCARD);
-    ck_assert_uint_eq(memrt__warm_purge(UINT64_MAX), 0);
-    ck_assert_uint_eq(memrt__warm_cached(), bytes);
+    ck_assert_uint_eq(memrt__warm_purge(&memrt__warm_shared, UINT64_MAX), 0);
+    ck_assert_uint_eq(memrt__warm_cached(&memrt__warm_shared), bytes);
     ck_assert_uint_eq(kernel_calls(KERNEL_DISCARD), discards + 1);
     void *other = take(larger); /* for which the one kept should have gone */
-    memrt__warm_give(other, larger);
-    ck_assert_ptr_eq(memrt__warm_take(bytes, 64, true), mapping);
+    memrt__warm_give(&memrt__warm_shared, other, larger);
+    ck_assert_ptr_eq(memrt__warm_take(&memrt__warm_shared, bytes, 64, true), mapping);
     ck_assert(pattern_is_zero(mapping, bytes));
     memset(mapping, 0xEE, bytes);
-    memrt__warm_give(mapping, bytes);
+    memrt__warm_give(&memrt__warm_shared, mapping, bytes);
     kernel_obey();
-    size_t kept = memrt__warm_cached();
-    ck_assert_uint_eq(memrt__warm_purge(UINT64_MAX), kept);
+    size_t kept = memrt__warm_cached(&memrt__warm_shared);
+    ck_assert_uint_eq(memrt__warm_purge(&memrt__warm_shared, UINT64_MAX), kept);
     end();
 }
 
@@ -214,11 +215,11 @@ TEST(a_resize_that_the_system_refuses_changes_nothing)
     void *mapping = take(bytes);
     pattern_write(mapping, bytes, 5);
     kernel_refuse(KERNEL_REMAP, 0, SIZE_MAX);
-    ck_assert_ptr_null(memrt__warm_resize(mapping, bytes, more, 64));
-    ck_assert_ptr_null(memrt__warm_resize(mapping, bytes, less, 64));
+    ck_assert_ptr_null(memrt__warm_resize(&memrt__warm_shared, mapping, bytes, more, 64));
+    ck_assert_ptr_null(memrt__warm_resize(&memrt__warm_shared, mapping, bytes, less, 64));
     ck_assert(pattern_holds(mapping, bytes, 5));
-    memrt__warm_give(mapping, bytes);
-    ck_assert_uint_eq(memrt__warm_cached(), bytes);
+    memrt__warm_give(&memrt__warm_shared, mapping, bytes);
+    ck_assert_uint_eq(memrt__warm_cached(&memrt__warm_shared), bytes);
     end();
 }
 
@@ -227,11 +228,11 @@ TEST(a_mapping_that_shrinks_makes_none_go_that_is_kept)
     begin();
     size_t large = bytes_for(6 * MIB), less = bytes_for(5 * MIB), other = bytes_for(3 * MIB);
     void *mapping = take(large), *second = take(other);
-    memrt__warm_give(second, other);
-    ck_assert_ptr_eq(memrt__warm_resize(mapping, large, less, 64), mapping);
-    ck_assert_uint_eq(memrt__warm_cached(), other);
-    memrt__warm_give(mapping, less);
-    ck_assert_uint_eq(memrt__warm_cached(), other + less);
+    memrt__warm_give(&memrt__warm_shared, second, other);
+    ck_assert_ptr_eq(memrt__warm_resize(&memrt__warm_shared, mapping, large, less, 64), mapping);
+    ck_assert_uint_eq(memrt__warm_cached(&memrt__warm_shared), other);
+    memrt__warm_give(&memrt__warm_shared, mapping, less);
+    ck_assert_uint_eq(memrt__warm_cached(&memrt__warm_shared), other + less);
     end();
 }
 
@@ -241,13 +242,13 @@ TEST(no_more_is_kept_than_the_limit_and_nothing_where_the_decay_is_zero)
     size_t bytes = bytes_for(3 * MIB), limit = memrt__options.cache_limit;
     void *first = take(bytes), *second = take(bytes);
     memrt__options.cache_limit = bytes;
-    memrt__warm_give(first, bytes);
-    memrt__warm_give(second, bytes);
-    ck_assert_uint_eq(memrt__warm_cached(), bytes);
+    memrt__warm_give(&memrt__warm_shared, first, bytes);
+    memrt__warm_give(&memrt__warm_shared, second, bytes);
+    ck_assert_uint_eq(memrt__warm_cached(&memrt__warm_shared), bytes);
     memrt__options.cache_limit = limit;
     memrt__options.decay = 0;
-    memrt__warm_give(take(bytes), bytes);
-    ck_assert_uint_eq(memrt__warm_cached(), 0);
+    memrt__warm_give(&memrt__warm_shared, take(bytes), bytes);
+    ck_assert_uint_eq(memrt__warm_cached(&memrt__warm_shared), 0);
     end();
 }
 
@@ -256,15 +257,15 @@ TEST(a_purge_takes_what_came_before_a_moment_and_lets_the_rest_stay)
     begin();
     size_t bytes = bytes_for(2 * MIB);
     void *early = take(bytes), *late = take(bytes);
-    memrt__warm_give(early, bytes);
+    memrt__warm_give(&memrt__warm_shared, early, bytes);
     uint64_t moment = memrt__os_now_ns() + 1;
     while (memrt__os_now_ns() < moment) {
     }
-    memrt__warm_give(late, bytes);
-    ck_assert_uint_eq(memrt__warm_purge(moment), bytes);
-    ck_assert_uint_eq(memrt__warm_cached(), bytes);
+    memrt__warm_give(&memrt__warm_shared, late, bytes);
+    ck_assert_uint_eq(memrt__warm_purge(&memrt__warm_shared, moment), bytes);
+    ck_assert_uint_eq(memrt__warm_cached(&memrt__warm_shared), bytes);
     ck_assert_ptr_eq(take(bytes), late);
-    memrt__warm_give(late, bytes);
+    memrt__warm_give(&memrt__warm_shared, late, bytes);
     end();
 }
 
@@ -274,16 +275,16 @@ static void churn(size_t index, void *context)
     for (unsigned round = 0; round < 200; round++) {
         size_t bytes;
         REQUIRE(memrt__warm_bytes(MIB + (round * 31 + index) % 8 * MIB / 2, &bytes));
-        size_t *mapping = memrt__warm_take(bytes, 64, round % 5 == 0);
+        size_t *mapping = memrt__warm_take(&memrt__warm_shared, bytes, 64, round % 5 == 0);
         REQUIRE(mapping != NULL);
         REQUIRE(round % 5 != 0 || (mapping[0] == 0 && mapping[bytes / sizeof(size_t) - 1] == 0));
         mapping[0] = mapping[bytes / sizeof(size_t) - 1] = index * 1000 + round;
         if (round % 16 == 0) {
-            memrt__warm_purge(UINT64_MAX);
+            memrt__warm_purge(&memrt__warm_shared, UINT64_MAX);
         }
         REQUIRE(mapping[0] == index * 1000 + round);
         REQUIRE(mapping[bytes / sizeof(size_t) - 1] == index * 1000 + round);
-        memrt__warm_give(mapping, bytes);
+        memrt__warm_give(&memrt__warm_shared, mapping, bytes);
     }
 }
 
