@@ -7,6 +7,7 @@
 #include "runtime/alloc/purger.h"
 #include "runtime/alloc/warm.h"
 #include "runtime/base/options.h"
+#include "support/advice.h"
 #include "support/crew.h"
 #include "support/kernel.h"
 #include "support/pattern.h"
@@ -238,6 +239,27 @@ TEST(mappings_that_are_kept_are_given_back_for_a_span_that_there_is_no_memory_fo
 }
 
 /* On a machine whose pages are larger than a unit, a part of a page must never go. */
+TEST(segments_are_advised_in_the_mode_that_says_so_and_when_it_changes)
+{
+    size_t was = memrt__options.huge_pages; /* which the segments that stay are to have again */
+    memrt__span_t *spans[8];
+    memrt__options.huge_pages = MEMRT__HUGE_ADVISE;
+    for (size_t i = 0; i < 8; i++) {
+        spans[i] = take(MEMRT__SPAN_MAX / MEMRT__UNIT);
+    }
+    ck_assert(!advice_is_taken() || advice_at(spans[7]->base) == ADVICE_HUGE);
+    memrt__pages_advise(false);
+    ck_assert(!advice_is_taken() || advice_at(spans[7]->base) == ADVICE_SMALL);
+    memrt__pages_advise(true);
+    ck_assert(!advice_is_taken() || advice_at(spans[7]->base) == ADVICE_HUGE);
+    memrt__options.huge_pages = was;
+    memrt__pages_advise(was == MEMRT__HUGE_ADVISE);
+    for (size_t i = 0; i < 8; i++) {
+        memrt__pages_give(spans[i]);
+    }
+    memrt__purge_all();
+}
+
 TEST(where_pages_are_larger_than_units_a_purge_takes_none_from_its_neighbours)
 {
     size_t pages[] = {(size_t)16 << 10, (size_t)64 << 10};

@@ -5,8 +5,10 @@
 
 #include "runtime/alloc/allocator.h"
 #include "runtime/alloc/warm.h"
+#include "runtime/base/atomics.h"
 #include "runtime/base/options.h"
 #include "runtime/base/os.h"
+#include "support/advice.h"
 #include "support/crew.h"
 #include "support/kernel.h"
 #include "support/pattern.h"
@@ -16,6 +18,7 @@
 static void begin(void)
 {
     suite_set_decay(MEMRT__DECAY_NEVER);
+    memrt__options.huge_pages = MEMRT__HUGE_LARGE;
     memrt__allocator_release_unused(&memrt__pool_allocator);
     ck_assert_uint_eq(memrt__warm_cached(&memrt__warm_shared), 0);
 }
@@ -239,13 +242,13 @@ TEST(a_mapping_that_shrinks_makes_none_go_that_is_kept)
 TEST(no_more_is_kept_than_the_limit_and_nothing_where_the_decay_is_zero)
 {
     begin();
-    size_t bytes = bytes_for(3 * MIB), limit = memrt__options.cache_limit;
+    size_t bytes = bytes_for(3 * MIB);
     void *first = take(bytes), *second = take(bytes);
     memrt__options.cache_limit = bytes;
     memrt__warm_give(&memrt__warm_shared, first, bytes);
     memrt__warm_give(&memrt__warm_shared, second, bytes);
     ck_assert_uint_eq(memrt__warm_cached(&memrt__warm_shared), bytes);
-    memrt__options.cache_limit = limit;
+    memrt__options.cache_limit = SIZE_MAX;
     memrt__options.decay = 0;
     memrt__warm_give(&memrt__warm_shared, take(bytes), bytes);
     ck_assert_uint_eq(memrt__warm_cached(&memrt__warm_shared), 0);
@@ -266,6 +269,166 @@ TEST(a_purge_takes_what_came_before_a_moment_and_lets_the_rest_stay)
     ck_assert_uint_eq(memrt__warm_cached(&memrt__warm_shared), bytes);
     ck_assert_ptr_eq(take(bytes), late);
     memrt__warm_give(&memrt__warm_shared, late, bytes);
+    end();
+}
+
+static memrt__warm_t *new_warm(size_t cache_limit, size_t decay)
+{
+    memrt__limits_t limits = {MEMRT__INHERIT, cache_limit, decay};
+    memrt__warm_t *warm = memrt__warm_new(&limits);
+    ck_assert_ptr_nonnull(warm);
+    return warm;
+}
+
+/// Take `count` mappings and give them back, so that as much may be kept.
+static void fill(memrt__warm_t *warm, size_t bytes, size_t count)
+{
+    void *mappings[8];
+    for (size_t i = 0; i < count; i++) {
+        mappings[i] = memrt__warm_take(warm, bytes, 64, false);
+        ck_assert_ptr_nonnull(mappings[i]);
+    }
+    for (size_t i = 0; i < count; i++) {
+        memrt__warm_give(warm, mappings[i], bytes);
+    }
+}
+
+TEST(mappings_are_kept_apart_and_go_with_those_who_keep_them)
+{
+    begin();
+    size_t bytes = bytes_for(3 * MIB);
+    memrt__warm_t *one = new_warm(MEMRT__INHERIT, MEMRT__INHERIT);
+    memrt__warm_t *other = new_warm(MEMRT__INHERIT, MEMRT__INHERIT);
+    fill(one, bytes, 1);
+    size_t maps = kernel_calls(KERNEL_MAP), unmaps = kernel_calls(KERNEL_UNMAP);
+    fill(other, bytes, 1);
+    ck_assert_uint_eq(kernel_calls(KERNEL_MAP), maps + 1);
+    fill(one, bytes, 1);
+    ck_assert_uint_eq(kernel_calls(KERNEL_MAP), maps + 1);
+    ck_assert_uint_eq(memrt__warm_cached(one), bytes);
+    memrt__warm_delete(one);
+    ck_assert_uint_eq(kernel_calls(KERNEL_UNMAP), unmaps + 1);
+    ck_assert_uint_eq(memrt__warm_cached(other), bytes);
+    memrt__warm_delete(other);
+    end();
+}
+
+TEST(one_that_is_closed_gives_back_what_it_has_and_what_comes)
+{
+    begin();
+    size_t bytes = bytes_for(3 * MIB);
+    memrt__warm_t *warm = new_warm(SIZE_MAX, MEMRT__DECAY_NEVER);
+    void *mapping = memrt__warm_take(warm, bytes, 64, false);
+    fill(warm, bytes, 2);
+    memrt__warm_close(warm);
+    ck_assert_uint_eq(memrt__warm_cached(warm), 0);
+    memrt__warm_give(warm, mapping, bytes);
+    ck_assert_uint_eq(memrt__warm_cached(warm), 0);
+    memrt__warm_delete(warm);
+    end();
+}
+
+TEST(the_limit_of_the_process_is_for_all_together_and_holds_as_soon_as_it_is_lower)
+{
+    begin();
+    size_t bytes = bytes_for(3 * MIB);
+    memrt__warm_t *one = new_warm(SIZE_MAX, MEMRT__INHERIT);
+    memrt__warm_t *other = new_warm(2 * bytes, MEMRT__INHERIT);
+    fill(one, bytes, 4);
+    fill(other, bytes, 4);
+    fill(&memrt__warm_shared, bytes, 1);
+    ck_assert_uint_eq(memrt__warm_cached(one), 4 * bytes);
+    ck_assert_uint_eq(memrt__warm_cached(other), 2 * bytes);
+    ck_assert_uint_eq(memrt__warm_cached(&memrt__warm_shared), bytes);
+    memrt__options.cache_limit = 3 * bytes;
+    memrt__warm_trim();
+    ck_assert_uint_eq(memrt__warm_cached(&memrt__warm_shared) + memrt__warm_cached(one) +
+                          memrt__warm_cached(other),
+                      3 * bytes);
+    fill(one, bytes, 4);
+    fill(&memrt__warm_shared, bytes, 2);
+    ck_assert_uint_le(memrt__warm_cached(&memrt__warm_shared) + memrt__warm_cached(one) +
+                          memrt__warm_cached(other),
+                      3 * bytes);
+    memrt__options.cache_limit = SIZE_MAX;
+    memrt__warm_delete(one);
+    memrt__warm_delete(other);
+    end();
+}
+
+TEST(each_has_the_decay_that_it_chose_or_that_of_the_process)
+{
+    begin();
+    size_t bytes = bytes_for(3 * MIB);
+    memrt__warm_t *shortly = new_warm(SIZE_MAX, 10), *ever = new_warm(SIZE_MAX, SIZE_MAX);
+    ck_assert_uint_eq(memrt__load_relaxed(&memrt__warm_shortest), 10);
+    fill(shortly, bytes, 1);
+    fill(ever, bytes, 1);
+    fill(&memrt__warm_shared, bytes, 1);
+    ck_assert_uint_eq(memrt__warm_aging(), bytes);
+    uint64_t now = memrt__os_now_ns(), ms = 1000000;
+    ck_assert_uint_eq(memrt__warm_purge_old(now + 20 * ms), bytes);
+    ck_assert_uint_eq(memrt__warm_cached(shortly), 0);
+    ck_assert_uint_eq(memrt__warm_purge_old(now + 1000 * ms), 0);
+    suite_set_decay(500);
+    ck_assert_uint_eq(memrt__warm_aging(), bytes);
+    ck_assert_uint_eq(memrt__warm_purge_old(now + 1000 * ms), bytes);
+    ck_assert_uint_eq(memrt__warm_cached(ever), bytes);
+    ck_assert_uint_eq(memrt__warm_purge_all(), bytes);
+    memrt__warm_delete(shortly);
+    memrt__warm_delete(ever);
+    ck_assert_uint_eq(memrt__load_relaxed(&memrt__warm_shortest), MEMRT__DECAY_NEVER);
+    end();
+}
+
+/// How the mapping that is taken next is advised.
+static advice_t advice_of_next(memrt__warm_t *warm, size_t bytes)
+{
+    void *mapping = memrt__warm_take(warm, bytes, 64, false);
+    ck_assert_ptr_nonnull(mapping);
+    advice_t advice = advice_at(mapping);
+    memrt__warm_give(warm, mapping, bytes);
+    return advice;
+}
+
+static void set_mode(memrt__huge_t mode)
+{
+    memrt__options.huge_pages = mode;
+    memrt__warm_readvise();
+}
+
+TEST(a_mapping_that_is_reused_has_the_advice_of_the_mode_by_then)
+{
+    begin();
+    size_t bytes = bytes_for(8 * MIB);
+    void *held = take(bytes);
+    set_mode(MEMRT__HUGE_LARGE);
+    for (int round = 0; round < 2 && advice_is_taken(); round++) {
+        ck_assert_int_eq(advice_of_next(&memrt__warm_shared, bytes), ADVICE_HUGE);
+        set_mode(MEMRT__HUGE_OFF);
+        ck_assert_int_ne(advice_of_next(&memrt__warm_shared, bytes), ADVICE_HUGE);
+        set_mode(MEMRT__HUGE_ADVISE);
+    }
+    set_mode(MEMRT__HUGE_OFF);
+    memrt__warm_purge(&memrt__warm_shared, UINT64_MAX);
+    memrt__warm_give(&memrt__warm_shared, held, bytes); /* made before the mode was changed */
+    ck_assert_int_ne(advice_of_next(&memrt__warm_shared, bytes), ADVICE_HUGE);
+    end();
+}
+
+TEST(advice_that_is_refused_takes_no_mapping_away)
+{
+    begin();
+    size_t bytes = bytes_for(8 * MIB);
+    void *mapping = take(bytes);
+    memrt__warm_give(&memrt__warm_shared, mapping, bytes);
+    set_mode(MEMRT__HUGE_OFF);
+    kernel_refuse(KERNEL_ADVISE, 0, SIZE_MAX);
+    size_t advices = kernel_calls(KERNEL_ADVISE);
+    ck_assert_ptr_eq(take(bytes), mapping);
+    ck_assert_uint_eq(kernel_calls(KERNEL_ADVISE), advices + 1);
+    pattern_write(mapping, bytes, 1);
+    memrt__warm_give(&memrt__warm_shared, mapping, bytes);
     end();
 }
 

@@ -31,7 +31,7 @@ const memrt_api_t *api;
 static entry_t entries[256];
 static size_t entry_count;
 static books_t before;
-static size_t decay_before;
+static memrt__options_t options_before;
 
 void suite_add(const TTest *test, int count)
 {
@@ -56,18 +56,20 @@ void suite_set_decay(size_t milliseconds)
 {
     memrt__purger_stop(); /* it reads the option */
     memrt__options.decay = milliseconds;
+    memrt__options.cache_limit = SIZE_MAX;
 }
 
 static void open_books(void)
 {
-    decay_before = memrt__options.decay;
+    options_before = memrt__options;
     before = books_now();
 }
 
 static void close_books(void)
 {
     kernel_obey();
-    suite_set_decay(decay_before);
+    memrt__purger_stop(); /* it reads them */
+    memrt__options = options_before;
     ck_assert_int_eq(api->fail_allocations(NULL), MEMRT_OK);
     books_expect_no_leak(&before);
 }

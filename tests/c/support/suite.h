@@ -35,8 +35,8 @@ extern const memrt_api_t *api;
 
 void suite_add(const TTest *test, int count);
 
-/// Keep unused memory for so long, MEMRT__DECAY_NEVER: for ever, till the end of the test. Only
-/// while no other thread uses memrt.
+/// Keep unused memory for so long, MEMRT__DECAY_NEVER: for ever, and as much as there is, till the
+/// end of the test. Only while no other thread uses memrt.
 void suite_set_decay(size_t milliseconds);
 
 /// Seconds that one test may take.
