@@ -12,6 +12,7 @@ import time
 from pathlib import Path
 
 import alloc
+import limits
 import memory
 import numba_kernels
 import numpy_ops
@@ -33,6 +34,7 @@ MODULES = {
     "numpy": numpy_ops,
     "numba": numba_kernels,
     "memory": memory,
+    "limits": limits,
     "programs": programs,
 }
 PACKAGES = {

@@ -136,11 +136,9 @@ NONSENSE = [
     ids=["set_option", "Policy"],
 )
 def test_a_bad_value_is_refused_by_name_with_what_is_allowed(limits, setting, name, value, allowed):
-    with pytest.raises(ValueError) as caught:
+    with pytest.raises(ValueError, match=f" is refused: it must be {allowed}$") as caught:
         setting(name, value)
-    said = str(caught.value)
-    assert said.startswith(f"{name}={value}"[:30])
-    assert said.endswith(f" is refused: it must be {allowed}")
+    assert str(caught.value).startswith(f"{name}={value}"[:30])
     assert {name: in_force(name) for name in limits} == limits
 
 
@@ -155,7 +153,7 @@ def test_a_value_of_another_type_is_refused_by_name(limits, value):
 
 def test_an_option_of_the_start_is_refused_and_the_environment_named():
     for name in ("MEMRT_CHECK", "alignment", "track", "MEMRT_CACHE"):
-        with pytest.raises(ValueError, match="cannot change in a running .* the environment"):
+        with pytest.raises(ValueError, match="cannot change in a running process: set it in"):
             memrt.set_option(name, 1)
 
 
