@@ -10,7 +10,7 @@ from memrt import _memrt
 
 
 class Option(NamedTuple):
-    """One MEMRT_* option."""
+    """One MEMRT_* option, from the environment or set later."""
 
     name: str
     value: str

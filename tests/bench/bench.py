@@ -122,7 +122,9 @@ def main() -> None:
     results = known(where)
     write_page(results, page)
     shown = {part: found for part, found in results.items() if part in parts or not parts}
-    console.print(verdicts(shown))
+    table = verdicts(shown)
+    if table.rows:
+        console.print(table)
     console.print(f"wrote {page.relative_to(PAGE.parents[1])}, and JSON and plots in {where}")
 
 
