@@ -4,6 +4,14 @@ import memrt
 import numpy as np
 import pytest
 
+# Options under which memory is kept, whatever stands in the environment.
+KEEPING = {
+    "MEMRT_CACHE": "1",
+    "MEMRT_CHECK": "0",
+    "MEMRT_CACHE_LIMIT": "none",
+    "MEMRT_DECAY": "never",
+}
+
 
 def test_options_are_rows_of_name_value_and_help():
     options = memrt.options()
@@ -167,7 +175,6 @@ def test_an_unknown_option_is_refused_by_name():
 def test_what_is_kept_follows_a_limit_at_once(run_python):
     result = run_python(
         "import memrt, numpy as np\n"
-        "memrt.set_option('decay', 'never')\n"
         "with memrt.Policy():\n"
         "    arrays = [np.ones(1 << 20) for _ in range(4)]\n"
         "    del arrays\n"
@@ -176,6 +183,6 @@ def test_what_is_kept_follows_a_limit_at_once(run_python):
         "memrt.set_option('cache_limit', '20M'); some = large()\n"
         "memrt.set_option('cache_limit', 0); none = large()\n"
         "print(before >= 32, some < 22, none < 4)\n",
-        env={"MEMRT_CACHE": "1", "MEMRT_CHECK": "0"},
+        env=KEEPING,
     )
     assert result.stdout == "True True True\n"

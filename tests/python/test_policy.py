@@ -11,6 +11,14 @@ import numpy as np
 import pytest
 from memrt import _memrt
 
+# Options under which memory is kept, whatever stands in the environment.
+KEEPING = {
+    "MEMRT_CACHE": "1",
+    "MEMRT_CHECK": "0",
+    "MEMRT_CACHE_LIMIT": "none",
+    "MEMRT_DECAY": "never",
+}
+
 
 @pytest.fixture
 def before():
@@ -303,7 +311,7 @@ def test_a_policy_keeps_large_blocks_as_it_says_until_nobody_holds_it(run_python
         "print(kept(policy))\n"
         "policy = None\n"
         "print(memrt.stats().cached >> 20 < 8)\n",
-        env={"MEMRT_CACHE": "1", "MEMRT_CHECK": "0", "MEMRT_DECAY": "never"},
+        env=KEEPING,
     )
     assert result.stdout.split() == ["0", "0", "16", "24", "True", "0", "24", "True"]
 
