@@ -29,7 +29,8 @@ SLOT_AT(features, 8);
 SLOT_AT(version, 9);
 SLOT_AT(meminfo_new, 10);
 SLOT_AT(status_text, 60);
-_Static_assert(sizeof(memrt_api_t) == 61 * 8, "slots are only ever appended");
+SLOT_AT(policy_option, 63);
+_Static_assert(sizeof(memrt_api_t) == 64 * 8, "slots are only ever appended");
 
 static void api_acquire(memrt_meminfo_t *mi)
 {
@@ -182,6 +183,11 @@ static const char *api_status_text(memrt_status_t status)
     return index < sizeof(texts) / sizeof(texts[0]) ? texts[index] : "not a status of this version";
 }
 
+static int api_policy_option(const memrt_policy_t *policy, size_t index, memrt_option_t *out)
+{
+    return memrt__limits_row(&policy->limits, index, out);
+}
+
 const memrt_api_t memrt__plain_table = {
     .allocate = memrt__meminfo_allocate,
     .allocate_external = memrt__meminfo_allocate_external,
@@ -245,6 +251,9 @@ const memrt_api_t memrt__plain_table = {
     .option_warning = memrt__options_warning,
     .shutdown = memrt__meminfo_shutdown,
     .status_text = api_status_text,
+    .option_set = memrt__runtime_set_option,
+    .option_check = memrt__options_check,
+    .policy_option = api_policy_option,
 };
 
 static char refusal[160];

@@ -2,7 +2,9 @@
 
 #include <pthread.h>
 
+#include "runtime/alloc/mapped.h"
 #include "runtime/alloc/policy.h"
+#include "runtime/alloc/pool.h"
 #include "runtime/alloc/purger.h"
 #include "runtime/base/lock.h"
 #include "runtime/base/options.h"
@@ -42,4 +44,17 @@ bool memrt__runtime_track(bool on)
     bool was = memrt__is_watched(MEMRT__WATCH_TRACKING);
     memrt__watch_set(MEMRT__WATCH_TRACKING, on || memrt__options.check);
     return was;
+}
+
+memrt_status_t memrt__runtime_set_option(const char *name, const char *value, char *why,
+                                         size_t length)
+{
+    memrt__lock(MEMRT__RANK_OPTIONS);
+    memrt__huge_t before = memrt__huge_of(MEMRT__INHERIT);
+    memrt_status_t status = memrt__options_set(name, value, why, length);
+    if (status == MEMRT_OK) {
+        memrt__pool_follow(before);
+    }
+    memrt__unlock(MEMRT__RANK_OPTIONS);
+    return status;
 }

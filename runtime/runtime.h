@@ -2,6 +2,9 @@
 #define MEMRT_RUNTIME_H
 
 #include <stdbool.h>
+#include <stddef.h>
+
+#include <memrt/status.h>
 
 /// The process's runtime: made once, by whoever comes first; there is no unmaking.
 
@@ -10,5 +13,9 @@ void memrt__runtime_start(void);
 
 /// Turn tracking on or off; returns whether it was on. Under checking it stays on.
 bool memrt__runtime_track(bool on);
+
+/// See memrt_api_t.option_set.
+memrt_status_t memrt__runtime_set_option(const char *name, const char *value, char *why,
+                                         size_t length) MEMRT_MUST_CHECK;
 
 #endif

@@ -13,7 +13,7 @@ package changes nothing; memory is managed where it is asked for::
 
 Making memory: alloc, wrap, empty, zeros, full, array, as_array.
 Asking an array: meminfo, is_managed, handler_name, adopt.
-Choosing: Policy, default_policy, policies, enable, disable, enabled.
+Choosing: Policy, default_policy, policies, enable, disable, enabled, set_option.
 Watching: stats, get_allocation_stats, reset_peak, tracking, live, release_unused, options.
 Compiling against it: get_include, get_library.
 """
@@ -35,7 +35,7 @@ from memrt._memrt import (
     wrap,
     zeros,
 )
-from memrt._options import Option, options, warn_about_options
+from memrt._options import Option, options, set_option, warn_about_options
 from memrt._policy import Policy, default_policy, policies
 from memrt._stats import AllocationStats, Stats, get_allocation_stats, reset_peak, stats
 
@@ -69,6 +69,7 @@ __all__ = [
     "policies",
     "release_unused",
     "reset_peak",
+    "set_option",
     "stats",
     "testing",
     "tracking",

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
 from memrt import _handlers, _memrt
+from memrt._options import option_text
 
 if TYPE_CHECKING:
     from memrt._stats import Stats
@@ -31,21 +32,39 @@ class Policy:
         alignment: of every data pointer, in bytes; a power of two up to 2**30, in effect at least
             64. None for the default of the process.
         name: for reports, at most 63 bytes.
+        cache_limit: most bytes of its freed blocks above 1 MiB to keep for reuse, as a number, a
+            text like "256M", or "none".
+        decay: milliseconds after which these go back to the system; 0 for at once, or "never".
+        hugepages: "off", "advise" or "large"; which of these blocks are to have huge pages.
+
+    A limit that is None is that of the process at any time: see :func:`memrt.set_option`. A policy
+    that sets one keeps its large blocks by itself, and when nobody holds it any more keeps none.
 
     Raises:
-        ValueError: for a bad alignment or name.
+        ValueError: for a bad alignment, name or limit.
+        TypeError: for a limit that is no text and no whole number.
         MemoryError: when there is no memory for it.
         RuntimeError: when 4095 policies are live.
     """
 
-    __slots__ = ("__weakref__", "_alignment", "_handler", "_index", "_name")
+    __slots__ = ("__weakref__", "_alignment", "_handler", "_index", "_name", "_options")
 
-    def __init__(self, alignment: int | None = 64, name: str = "policy") -> None:
-        self._take(_memrt.policy_new(name, alignment))
+    def __init__(
+        self,
+        alignment: int | None = 64,
+        name: str = "policy",
+        *,
+        cache_limit: int | str | None = None,
+        decay: int | str | None = None,
+        hugepages: str | None = None,
+    ) -> None:
+        given = {"cache_limit": cache_limit, "decay": decay, "hugepages": hugepages}
+        limits = [v if v is None else option_text(option, v) for option, v in given.items()]
+        self._take(_memrt.policy_new(name, alignment, *limits))
 
     def _take(self, handler: _handlers.Handler) -> None:
         self._handler = handler
-        self._name, self._alignment, self._index = _memrt.policy_info(handler)
+        self._name, self._alignment, self._index, self._options = _memrt.policy_info(handler)
         _known[self._index] = self
 
     @classmethod
@@ -67,6 +86,11 @@ class Policy:
     def alignment(self) -> int:
         """Alignment of its data pointers, in bytes."""
         return self._alignment
+
+    @property
+    def options(self) -> dict[str, str]:
+        """The options that it sets for itself, by the names that ``memrt.options()`` shows."""
+        return dict(self._options)
 
     @property
     def handler(self) -> _handlers.Handler:
@@ -96,7 +120,11 @@ class Policy:
             )
 
     def __repr__(self) -> str:
-        return f"<memrt.Policy {self._name!r}, alignment {self._alignment}>"
+        own = "".join(
+            f", {name.removeprefix('MEMRT_').lower()} {value}"
+            for name, value in self._options.items()
+        )
+        return f"<memrt.Policy {self._name!r}, alignment {self._alignment}{own}>"
 
 
 def default_policy() -> Policy:

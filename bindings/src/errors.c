@@ -36,6 +36,16 @@ PyObject *memrt__raise(memrt_status_t status, const char *what, ...)
     return NULL;
 }
 
+PyObject *memrt__raise_why(memrt_status_t status, const char *why)
+{
+    PyObject *text = PyUnicode_DecodeUTF8(why, (Py_ssize_t)strlen(why), "replace"); /* it is cut */
+    if (text != NULL) {
+        PyErr_SetObject(exception_of(status), text);
+        Py_DECREF(text);
+    }
+    return NULL;
+}
+
 #if PY_VERSION_HEX >= 0x030C0000
 
 void memrt__pending_save(memrt_pending_t *pending)

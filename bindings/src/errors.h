@@ -3,9 +3,13 @@
 
 #include "binding.h"
 
-/// Set the exception that belongs to `status`: "what: sentence of the status". The only place where
+/// Set the exception that belongs to `status`: "what: sentence of the status". The only file where
 /// a status becomes an exception. Returns NULL.
 PyObject *memrt__raise(memrt_status_t status, const char *what, ...);
+
+/// The same with the sentence that a call has written, of MEMRT__WHY_MAX bytes at most.
+PyObject *memrt__raise_why(memrt_status_t status, const char *why);
+#define MEMRT__WHY_MAX 256
 
 /// An exception that was pending, put aside so that other Python code may run.
 typedef struct memrt_pending {

@@ -4,13 +4,32 @@
 #include "errors.h"
 #include "handler.h"
 
+/// Raise what is wrong with a text; NULL: nothing.
+static int verify_option(const char *name, const char *value)
+{
+    char why[MEMRT__WHY_MAX];
+    memrt_status_t status =
+        value == NULL ? MEMRT_OK : memrt__api()->option_check(name, value, why, sizeof(why));
+    if (status != MEMRT_OK) {
+        memrt__raise_why(status, why);
+        return -1;
+    }
+    return 0;
+}
+
 static PyObject *policy_new(PyObject *module, PyObject *args)
 {
     memrt_policy_options_t options = {.struct_size = sizeof(options)};
     memrt_policy_t *policy;
     (void)module;
-    if (!PyArg_ParseTuple(args, "O&O&:policy_new", memrt__name_argument, &options.name,
-                          memrt__align_argument, &options.alignment)) {
+    if (!PyArg_ParseTuple(args, "O&O&zzz:policy_new", memrt__name_argument, &options.name,
+                          memrt__align_argument, &options.alignment, &options.cache_limit,
+                          &options.decay, &options.hugepages)) {
+        return NULL;
+    }
+    if (verify_option("cache_limit", options.cache_limit) < 0 ||
+        verify_option("decay", options.decay) < 0 ||
+        verify_option("hugepages", options.hugepages) < 0) {
         return NULL;
     }
     memrt_status_t status = memrt__api()->policy_new(&options, &policy);
@@ -18,6 +37,21 @@ static PyObject *policy_new(PyObject *module, PyObject *args)
         return memrt__raise(status, "cannot make a policy");
     }
     return memrt__handler_new(policy);
+}
+
+/// What a policy sets for itself, as a dict.
+static PyObject *own_options(const memrt_policy_t *policy)
+{
+    memrt_option_t option;
+    PyObject *own = PyDict_New();
+    for (size_t i = 0; own != NULL && memrt__api()->policy_option(policy, i, &option); i++) {
+        PyObject *value = PyUnicode_FromString(option.value);
+        if (value == NULL || PyDict_SetItemString(own, option.name, value) < 0) {
+            Py_CLEAR(own);
+        }
+        Py_XDECREF(value);
+    }
+    return own;
 }
 
 static PyObject *policy_info(PyObject *module, PyObject *object)
@@ -30,8 +64,8 @@ static PyObject *policy_info(PyObject *module, PyObject *object)
     }
     memrt_policy_t *policy = memrt__handler_policy(handler);
     PyObject *info =
-        Py_BuildValue("(snI)", api->policy_name(policy), (Py_ssize_t)api->policy_alignment(policy),
-                      (unsigned)api->policy_index(policy));
+        Py_BuildValue("(snIN)", api->policy_name(policy), (Py_ssize_t)api->policy_alignment(policy),
+                      (unsigned)api->policy_index(policy), own_options(policy));
     Py_DECREF(handler);
     return info;
 }
@@ -63,9 +97,11 @@ static PyObject *policies(PyObject *module, PyObject *unused)
 
 PyMethodDef memrt__policy_methods[] = {
     {"policy_new", policy_new, METH_VARARGS,
-     "policy_new(name, alignment) -> handler\n\nMake a policy; it lives as long as its handler."},
+     "policy_new(name, alignment, cache_limit, decay, hugepages) -> handler\n\n"
+     "Make a policy; it lives as long as its handler."},
     {"policy_info", policy_info, METH_O,
-     "policy_info(handler) -> (name, alignment, index)\n\nWhat a policy is. Alignment in bytes."},
+     "policy_info(handler) -> (name, alignment, index, options)\n\n"
+     "What a policy is. Alignment in bytes."},
     {"policies", policies, METH_NOARGS,
      "policies() -> list of (index, handler)\n\nAll live policies, each with a handler."},
     {NULL, NULL, 0, NULL},

@@ -5,6 +5,8 @@
 
 #include <dlfcn.h>
 
+#include "errors.h"
+
 static int append_option(PyObject *list, const memrt_option_t *option)
 {
     PyObject *row = Py_BuildValue("(sss)", option->name, option->value, option->help);
@@ -29,7 +31,7 @@ static PyObject *options(PyObject *module, PyObject *unused)
 
 static int append_warning(PyObject *list, const char *text)
 {
-    PyObject *warning = PyUnicode_FromString(text);
+    PyObject *warning = PyUnicode_DecodeUTF8(text, (Py_ssize_t)strlen(text), "replace");
     int result = warning != NULL ? PyList_Append(list, warning) : -1;
     Py_XDECREF(warning);
     return result;
@@ -83,9 +85,30 @@ static PyObject *features(PyObject *module, PyObject *unused)
                          PyBool_FromLong((api->features & MEMRT_FEATURE_COUNTERS) != 0));
 }
 
+static PyObject *set_option(PyObject *module, PyObject *args)
+{
+    const char *name, *value;
+    char why[MEMRT__WHY_MAX];
+    memrt_status_t status;
+    (void)module;
+    if (!PyArg_ParseTuple(args, "ss:set_option", &name, &value)) {
+        return NULL;
+    }
+    /* The purger may have to start or go, and pages to be given back. */
+    Py_BEGIN_ALLOW_THREADS;
+    status = memrt__api()->option_set(name, value, why, sizeof(why));
+    Py_END_ALLOW_THREADS;
+    if (status != MEMRT_OK) {
+        return memrt__raise_why(status, why);
+    }
+    Py_RETURN_NONE;
+}
+
 PyMethodDef memrt__process_methods[] = {
     {"options", options, METH_NOARGS,
      "options() -> list of (name, value, help)\n\nThe MEMRT_* options in force."},
+    {"set_option", set_option, METH_VARARGS,
+     "set_option(name, value)\n\nSet an option for the process from now on."},
     {"take_option_warnings", take_option_warnings, METH_NOARGS,
      "take_option_warnings() -> list of str\n\nWhat was wrong with MEMRT_* variables, said once."},
     {"library_path", library_path, METH_NOARGS,

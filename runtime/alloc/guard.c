@@ -122,7 +122,7 @@ static size_t guard_release_unused(void *ctx)
 
 static void guard_usage(void *ctx, memrt_allocator_usage_t *out)
 {
-    out->cached = memrt__is_pool(ctx) ? 0 : memrt__allocator_cached(ctx); /* it is shared */
+    out->cached = memrt__is_shared_pool(ctx) ? 0 : memrt__allocator_cached(ctx); /* it is shared */
 }
 
 static void guard_destroy(void *ctx)

@@ -1,35 +1,67 @@
 #include "runtime/alloc/mapped.h"
 
 #include "runtime/alloc/allocator.h"
+#include "runtime/base/atomics.h"
 #include "runtime/base/options.h"
 #include "runtime/base/os.h"
 #include "runtime/base/size.h"
 
-static bool is_huge(size_t bytes)
+static bool is_huge(size_t bytes, memrt__huge_t huge)
 {
-    return memrt__options.huge_pages && bytes >= MEMRT__HUGE_FROM;
+    switch (huge) {
+    case MEMRT__HUGE_ADVISE:
+        return bytes > MEMRT__HUGE_PAGE; /* one fits behind the page of the header */
+    case MEMRT__HUGE_LARGE:
+        return bytes >= MEMRT__HUGE_FROM;
+    case MEMRT__HUGE_OFF:
+        break;
+    }
+    return false;
 }
 
-void memrt__mapped_advise(void *mapping, size_t bytes)
+memrt__huge_t memrt__huge_of(size_t chosen)
 {
-    if (is_huge(bytes)) {
-        memrt__os_advise_huge(mapping, bytes);
+    bool own = chosen != MEMRT__INHERIT;
+    return (memrt__huge_t)(own ? chosen : memrt__load_relaxed(&memrt__options.huge_pages));
+}
+
+void memrt__mapped_advise(void *mapping, size_t bytes, memrt__huge_t huge)
+{
+    if (is_huge(bytes, huge)) {
+        memrt__os_advise_huge(mapping, bytes, true);
     }
 }
 
-void *memrt__mapped_new(size_t bytes, size_t align)
+void memrt__mapped_advise_anew(void *mapping, size_t bytes, memrt__huge_t huge)
+{
+    memrt__os_advise_huge(mapping, bytes, is_huge(bytes, huge));
+}
+
+void *memrt__mapped_new(size_t bytes, size_t align, memrt__huge_t huge)
 {
     size_t page = memrt__os_page_size();
-    if (!is_huge(bytes)) {
+    if (!is_huge(bytes, huge)) {
         return memrt__os_map(bytes, 0, align);
     }
     void *mapping = align <= page
                         ? memrt__os_map(bytes, page, MEMRT__HUGE_PAGE)
                         : memrt__os_map(bytes, 0, memrt__size_max(align, MEMRT__HUGE_PAGE));
     if (mapping != NULL) {
-        memrt__mapped_advise(mapping, bytes);
+        memrt__mapped_advise(mapping, bytes, huge);
     }
     return mapping;
+}
+
+/// The context of a mapped allocator is its mode, which stands in a table; NULL: the process's.
+static const memrt__huge_t modes[] = {
+    [MEMRT__HUGE_OFF] = MEMRT__HUGE_OFF,
+    [MEMRT__HUGE_ADVISE] = MEMRT__HUGE_ADVISE,
+    [MEMRT__HUGE_LARGE] = MEMRT__HUGE_LARGE,
+};
+
+static memrt__huge_t mode_in(const void *ctx)
+{
+    return ctx == NULL ? memrt__huge_of(MEMRT__INHERIT) : *(const memrt__huge_t *)ctx;
 }
 
 static bool whole_pages(size_t size, size_t *pages)
@@ -39,9 +71,8 @@ static bool whole_pages(size_t size, size_t *pages)
 
 static void *mapped_alloc(void *ctx, size_t size, size_t align)
 {
-    (void)ctx;
     size_t bytes;
-    return whole_pages(size, &bytes) ? memrt__mapped_new(bytes, align) : NULL;
+    return whole_pages(size, &bytes) ? memrt__mapped_new(bytes, align, mode_in(ctx)) : NULL;
 }
 
 static void mapped_free(void *ctx, void *ptr, size_t size, size_t align)
@@ -56,7 +87,6 @@ static void mapped_free(void *ctx, void *ptr, size_t size, size_t align)
 
 static void *mapped_realloc(void *ctx, void *ptr, size_t old_size, size_t new_size, size_t align)
 {
-    (void)ctx;
     size_t old_bytes, new_bytes;
     if (!whole_pages(old_size, &old_bytes) || !whole_pages(new_size, &new_bytes)) {
         return NULL;
@@ -66,19 +96,35 @@ static void *mapped_realloc(void *ctx, void *ptr, size_t old_size, size_t new_si
     }
     void *moved = memrt__os_remap(ptr, old_bytes, new_bytes, align <= memrt__os_page_size());
     if (moved == NULL) {
-        return memrt__allocator_move(&memrt__mapped_allocator, &memrt__mapped_allocator, ptr,
-                                     old_size, new_size, align);
+        memrt_allocator_t self = memrt__mapped_allocator;
+        self.ctx = ctx;
+        return memrt__allocator_move(&self, &self, ptr, old_size, new_size, align);
     }
-    memrt__mapped_advise(moved, new_bytes);
+    memrt__mapped_advise(moved, new_bytes, mode_in(ctx));
     return moved;
 }
 
-const memrt_allocator_t memrt__mapped_allocator = {
-    .struct_size = sizeof(memrt_allocator_t),
-    .version = MEMRT_ALLOCATOR_VERSION,
-    .name = "mapped",
-    .alloc = mapped_alloc,
-    .alloc_zeroed = mapped_alloc, /* fresh pages are zero */
-    .realloc = mapped_realloc,
-    .free = mapped_free,
+#define ALLOCATOR(context)                                                                         \
+    {                                                                                              \
+        .struct_size = sizeof(memrt_allocator_t),                                                  \
+        .version = MEMRT_ALLOCATOR_VERSION,                                                        \
+        .name = "mapped",                                                                          \
+        .ctx = (context),                                                                          \
+        .alloc = mapped_alloc,                                                                     \
+        .alloc_zeroed = mapped_alloc, /* fresh pages are zero */                                   \
+        .realloc = mapped_realloc,                                                                 \
+        .free = mapped_free,                                                                       \
+    }
+
+const memrt_allocator_t memrt__mapped_allocator = ALLOCATOR(NULL);
+
+static const memrt_allocator_t by_mode[] = {
+    [MEMRT__HUGE_OFF] = ALLOCATOR((void *)&modes[MEMRT__HUGE_OFF]),
+    [MEMRT__HUGE_ADVISE] = ALLOCATOR((void *)&modes[MEMRT__HUGE_ADVISE]),
+    [MEMRT__HUGE_LARGE] = ALLOCATOR((void *)&modes[MEMRT__HUGE_LARGE]),
 };
+
+const memrt_allocator_t *memrt__mapped_with(size_t huge_pages)
+{
+    return huge_pages == MEMRT__INHERIT ? &memrt__mapped_allocator : &by_mode[huge_pages];
+}

@@ -6,6 +6,7 @@
 #include "runtime/base/atomics.h"
 #include "runtime/base/check.h"
 #include "runtime/base/lock.h"
+#include "runtime/base/options.h"
 #include "runtime/base/os.h"
 #include "runtime/base/size.h"
 
@@ -178,6 +179,9 @@ static segment_t *new_segment(void)
 {
     segment_t *segment = memrt__os_map(MEMRT__SEGMENT, 0, MEMRT__SEGMENT);
     if (segment != NULL) {
+        if (memrt__load_relaxed(&memrt__options.huge_pages) == MEMRT__HUGE_ADVISE) {
+            memrt__os_advise_huge(segment, MEMRT__SEGMENT, true);
+        }
         segment->longest = UNITS - TABLE_UNITS;
         set_run(&segment->used, 0, TABLE_UNITS);
         link_segment(segment);
@@ -365,10 +369,10 @@ memrt__span_t *memrt__pages_take(size_t units)
 {
     MEMRT__ASSERT(units != 0 && units <= MEMRT__SPAN_MAX / MEMRT__UNIT);
     memrt__span_t *span = take(units);
-    if (span == NULL && memrt__warm_purge(UINT64_MAX) != 0) {
+    if (span == NULL && memrt__warm_purge_all() != 0) {
         span = take(units);
     }
-    memrt__warm_shrink();
+    memrt__warm_make_room();
     return span;
 }
 
@@ -414,6 +418,15 @@ size_t memrt__pages_purge(bool all)
     } while (more);
     forget();
     return bytes;
+}
+
+void memrt__pages_advise(bool huge)
+{
+    memrt__lock(MEMRT__RANK_PAGES);
+    for (segment_t *segment = segments; segment != NULL; segment = segment->next) {
+        memrt__os_advise_huge(segment, MEMRT__SEGMENT, huge);
+    }
+    memrt__unlock(MEMRT__RANK_PAGES);
 }
 
 size_t memrt__pages_cached(void)

@@ -59,6 +59,9 @@ memrt__span_t *memrt__pages_span_of(const void *address);
 /// bytes.
 size_t memrt__pages_purge(bool all);
 
+/// Advise huge pages for all segments that there are, or none. New ones go by MEMRT_HUGEPAGES.
+void memrt__pages_advise(bool huge);
+
 /// Dirty bytes that are in no span, and bytes in spans, as they were a moment ago.
 size_t memrt__pages_cached(void);
 size_t memrt__pages_used(void);

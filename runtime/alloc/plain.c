@@ -1,27 +1,26 @@
 #include "runtime/alloc/allocator.h"
 
-static const memrt_allocator_t *by_size(size_t size)
+/// The context is the allocator of large blocks; NULL: the mapped one.
+static const memrt_allocator_t *by_size(const void *ctx, size_t size)
 {
-    return size >= MEMRT__LARGE ? &memrt__mapped_allocator : &memrt__system_allocator;
+    const memrt_allocator_t *large = ctx == NULL ? &memrt__mapped_allocator : ctx;
+    return size >= MEMRT__LARGE ? large : &memrt__system_allocator;
 }
 
 static void *plain_alloc(void *ctx, size_t size, size_t align)
 {
-    (void)ctx;
-    return memrt__allocator_alloc(by_size(size), size, align, false);
+    return memrt__allocator_alloc(by_size(ctx, size), size, align, false);
 }
 
 static void *plain_alloc_zeroed(void *ctx, size_t size, size_t align)
 {
-    (void)ctx;
-    return memrt__allocator_alloc(by_size(size), size, align, true);
+    return memrt__allocator_alloc(by_size(ctx, size), size, align, true);
 }
 
 static void *plain_realloc(void *ctx, void *ptr, size_t old_size, size_t new_size, size_t align)
 {
-    (void)ctx;
-    const memrt_allocator_t *from = by_size(old_size);
-    const memrt_allocator_t *to = by_size(new_size);
+    const memrt_allocator_t *from = by_size(ctx, old_size);
+    const memrt_allocator_t *to = by_size(ctx, new_size);
     if (from == to) {
         return memrt__allocator_realloc(from, ptr, old_size, new_size, align);
     }
@@ -30,8 +29,7 @@ static void *plain_realloc(void *ctx, void *ptr, size_t old_size, size_t new_siz
 
 static void plain_free(void *ctx, void *ptr, size_t size, size_t align)
 {
-    (void)ctx;
-    memrt__allocator_free(by_size(size), ptr, size, align);
+    memrt__allocator_free(by_size(ctx, size), ptr, size, align);
     if (size >= MEMRT__LARGE) {
         memrt__system_learn(size);
     }

@@ -35,37 +35,80 @@ static void fill(memrt_policy_t *policy, uint32_t index, const char *name, size_
     memrt__account_enter(&policy->account);
 }
 
-/// The allocator of a new policy: under checking, fenced.
-static memrt_status_t choose_allocator(const memrt_allocator_t *from, memrt_allocator_t *to)
+static const memrt__limits_t no_limits = MEMRT__INHERIT_ALL;
+
+static bool has_limits(const memrt__limits_t *limits)
 {
-    from = from == NULL ? memrt__default_allocator() : from;
+    return memcmp(limits, &no_limits, sizeof(no_limits)) != 0;
+}
+
+/// Under checking, fenced.
+static memrt_status_t fence(const memrt_allocator_t *from, memrt_allocator_t *to)
+{
     return memrt__options.check ? memrt__guard_new(from, to) : memrt__allocator_copy(from, to);
+}
+
+/// The allocator of a new policy. NULL: the default one, with the limits.
+static memrt_status_t choose_allocator(const memrt_allocator_t *from, const memrt__limits_t *limits,
+                                       memrt_allocator_t *to)
+{
+    if (from != NULL) {
+        return fence(from, to);
+    }
+    if (!has_limits(limits)) {
+        return fence(memrt__default_allocator(), to);
+    }
+    memrt_allocator_t limited;
+    memrt_status_t status = memrt__limited_allocator(limits, &limited);
+    if (status == MEMRT_OK) {
+        status = fence(&limited, to);
+        if (status != MEMRT_OK) {
+            memrt__allocator_destroy(&limited);
+        }
+    }
+    return status;
+}
+
+/// The end of an allocator that no policy came to be for. What the caller handed in stays the
+/// caller's.
+static void drop_allocator(const memrt_allocator_t *from, const memrt_allocator_t *chosen)
+{
+    if (from == NULL) {
+        memrt__allocator_destroy(chosen);
+    } else if (memrt__options.check) {
+        free(chosen->ctx); /* the guard's own part */
+    }
 }
 
 void memrt__policy_start(void)
 {
     memrt__pool_start();
-    if (choose_allocator(NULL, &memrt__default_policy.allocator) != MEMRT_OK) {
+    if (choose_allocator(NULL, &no_limits, &memrt__default_policy.allocator) != MEMRT_OK) {
         memrt__abort("no memory for the guard of MEMRT_CHECK");
     }
+    memrt__default_policy.limits = no_limits;
     fill(&memrt__default_policy, 0, "default", 0);
     memrt__policies[0] = &memrt__default_policy;
     limit = 1;
 }
 
-static bool is_dead(const memrt_policy_t *policy)
+static bool is_held(const memrt_policy_t *policy)
 {
-    /* refs first: without references, blocks can only become fewer. */
-    return memrt__load_acquire(&policy->refs) == 0 && memrt__stats_is_idle(&policy->account);
+    return memrt__load_acquire(&policy->refs) != 0;
 }
 
-/// Take the dead out of the table. Under the lock of rank POLICIES.
+/// Take the dead out of the table, and have those that nobody holds keep nothing. Under the lock of
+/// rank POLICIES.
 static memrt_policy_t *collect_dead(void)
 {
     memrt_policy_t *dead = NULL;
     for (uint32_t index = 1; index < limit; index++) {
         memrt_policy_t *policy = memrt__policies[index];
-        if (policy != NULL && is_dead(policy)) {
+        if (policy == NULL || is_held(policy)) {
+            continue;
+        }
+        memrt__pool_close(&policy->allocator);
+        if (memrt__stats_is_idle(&policy->account)) { /* once: blocks can only become fewer */
             memrt__stats_retire(&policy->account);
             memrt__policies[index] = NULL;
             policy->next_dead = dead;
@@ -107,7 +150,8 @@ static memrt_status_t enter(memrt_policy_t *policy, const char *name, size_t ali
     return room ? MEMRT_OK : MEMRT_ELIMIT;
 }
 
-static memrt_status_t make(const memrt_policy_options_t *options, memrt_policy_t **out)
+static memrt_status_t make(const memrt_policy_options_t *options, const memrt__limits_t *limits,
+                           memrt_policy_t **out)
 {
     const char *name = options->name == NULL ? "policy" : options->name;
     memrt_policy_t *policy =
@@ -116,21 +160,20 @@ static memrt_status_t make(const memrt_policy_options_t *options, memrt_policy_t
         return MEMRT_ENOMEM;
     }
     memset(policy, 0, sizeof(*policy));
-    memrt_status_t status = choose_allocator(options->allocator, &policy->allocator);
+    policy->limits = *limits;
+    memrt_status_t status = choose_allocator(options->allocator, limits, &policy->allocator);
     if (status != MEMRT_OK) {
         goto free_policy;
     }
     status = enter(policy, name, options->alignment);
     if (status != MEMRT_OK) {
-        goto free_guard;
+        goto drop_allocator;
     }
     *out = policy;
     return MEMRT_OK;
 
-free_guard:
-    if (memrt__options.check) {
-        free(policy->allocator.ctx); /* the guard's own part: the upstream stays the caller's */
-    }
+drop_allocator:
+    drop_allocator(options->allocator, &policy->allocator);
 free_policy:
     free(policy);
     return status;
@@ -147,11 +190,14 @@ memrt_status_t memrt__policy_new(const memrt_policy_options_t *options, memrt_po
     }
     bool aligned = all.alignment == 0 ||
                    (memrt__is_power_of_two(all.alignment) && all.alignment <= MEMRT_ALIGN_MAX);
-    if (!aligned || (all.name != NULL && !memrt__is_name(all.name))) {
+    memrt__limits_t limits;
+    if (!aligned || (all.name != NULL && !memrt__is_name(all.name)) ||
+        !memrt__limits_read(all.hugepages, all.cache_limit, all.decay, &limits) ||
+        (all.allocator != NULL && has_limits(&limits))) {
         return MEMRT_EINVAL;
     }
     sweep();
-    return make(&all, out);
+    return make(&all, &limits, out);
 }
 
 void memrt__policy_acquire(memrt_policy_t *policy)
@@ -242,13 +288,14 @@ static size_t over_allocators(allocator_fn ask)
     return bytes;
 }
 
-/// What the pool keeps is for all policies and so on no policy's account, but on the process's.
+/// What the pool keeps for all policies is on no policy's account, but on the process's.
 size_t memrt__policy_cached(const memrt_policy_t *policy)
 {
     if (policy == NULL) {
         return over_allocators(memrt__allocator_cached);
     }
-    return memrt__is_pool(&policy->allocator) ? 0 : memrt__allocator_cached(&policy->allocator);
+    return memrt__is_shared_pool(&policy->allocator) ? 0
+                                                     : memrt__allocator_cached(&policy->allocator);
 }
 
 size_t memrt__policy_release_unused(void)

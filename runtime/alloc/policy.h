@@ -10,7 +10,8 @@
 /// An allocator with its settings and its account. Blocks name their policy by index.
 ///
 /// A policy without references stays until the last of its blocks is gone, so that a block can
-/// always find the allocator that made it; then a sweep destroys it and its index is free.
+/// always find the allocator that made it; then a sweep destroys it and its index is free. It keeps
+/// nothing for reuse meanwhile.
 /// Invariant: the last thing that a free touches of a policy is the count `free` of a shard.
 struct memrt_policy {
     _Alignas(MEMRT__CACHE_LINE) memrt__account_t account; ///< index and gauges
@@ -19,6 +20,7 @@ struct memrt_policy {
     bool tiny;   ///< fixed; few bytes may come without alignment, in tiny blocks
     bool quick;  ///< fixed; its blocks may be taken from and given to the pool's caches directly
     size_t refs; ///< atomic; 0: nothing may be allocated from it any more
+    memrt__limits_t limits;         ///< fixed; its own, all MEMRT__INHERIT where it has none
     char name[MEMRT_NAME_MAX + 1];  ///< fixed
     memrt__shard_t shared;          ///< see memrt__account_t.shared
     struct memrt_policy *next_dead; ///< of the sweep that took it out of the table
@@ -59,8 +61,8 @@ uint32_t memrt__policy_limit(void);
 /// Whether a policy lives at that address, which may be any, and somebody holds it.
 bool memrt__policy_is_held(const memrt_policy_t *policy);
 
-/// Bytes that the allocator of `policy` keeps for reuse, 0 for the pool, which is shared; NULL:
-/// those of all allocators.
+/// Bytes that the allocator of `policy` keeps for reuse, 0 for what the pool keeps for all
+/// policies; NULL: those of all allocators.
 size_t memrt__policy_cached(const memrt_policy_t *policy);
 
 /// Have all allocators give cached memory back; returns bytes.

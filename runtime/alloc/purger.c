@@ -23,6 +23,7 @@ static size_t process; /* that `thread` was started in */
 static pthread_t thread;
 static bool joinable; /* `thread` was started and nobody has joined it yet */
 static bool stopping;
+static bool hurried;
 static bool ended; /* the process ends: no thread is started any more */
 
 static pthread_cond_t stop; /* of the clock that only runs forward */
@@ -41,36 +42,62 @@ static void make_condition(void)
 
 #define PERIOD_MIN (5 * MS)
 
-/// Look twice in the time of the decay, so that nothing stays for longer than one and a half.
-static uint64_t period(void)
+static size_t decay_now(void)
 {
-    return memrt__size_max(memrt__options.decay * MS / 2, PERIOD_MIN);
+    return memrt__load_relaxed(&memrt__options.decay);
+}
+
+/// Milliseconds of the shortest decay; MEMRT__DECAY_NEVER: nothing is given back by time.
+static size_t shortest_decay(void)
+{
+    return memrt__size_min(decay_now(), memrt__load_relaxed(&memrt__warm_shortest));
+}
+
+/// Look twice in the time of the decay, so that nothing stays for longer than one and a half.
+static uint64_t period(size_t decay)
+{
+    return decay == MEMRT__DECAY_NEVER ? PERIOD_MIN : memrt__size_max(decay * MS / 2, PERIOD_MIN);
 }
 
 /// Sleep for one period. Under the lock; false: told to stop.
 static bool wait(void)
 {
-    uint64_t until = memrt__os_now_ns() + period();
+    uint64_t until = memrt__os_now_ns() + period(shortest_decay());
     struct timespec time = {(time_t)(until / 1000000000u), (long)(until % 1000000000u)};
     int status = 0;
-    while (!stopping && status != ETIMEDOUT) {
+    hurried = false;
+    while (!stopping && !hurried && status != ETIMEDOUT) {
         status = memrt__lock_wait(MEMRT__RANK_PURGER, &stop, &time);
     }
     return !stopping;
 }
 
-static bool is_anything_cached(void)
+/// Whether anything is cached that is given back by time.
+static bool is_anything_aging(void)
 {
-    return memrt__pages_cached() != 0 || memrt__warm_cached() != 0;
+    bool pages = decay_now() != MEMRT__DECAY_NEVER && memrt__pages_cached() != 0;
+    return pages || memrt__warm_aging() != 0;
+}
+
+/// Pages are given back when they were free at the purge before, so the time between two is theirs,
+/// also when a policy's is shorter. Returns when the next one is due.
+static uint64_t purge_pages(uint64_t now, uint64_t due)
+{
+    size_t decay = decay_now();
+    if (decay == MEMRT__DECAY_NEVER || now < due) {
+        return due;
+    }
+    memrt__pages_purge(false);
+    return now + period(decay);
 }
 
 /// One round; whether anything is left to give back later.
-static bool purge(void)
+static bool purge(uint64_t *due)
 {
-    uint64_t now = memrt__os_now_ns(), decay = memrt__options.decay * MS;
-    memrt__pages_purge(false);
-    memrt__warm_purge(now > decay ? now - decay : 0);
-    return is_anything_cached();
+    uint64_t now = memrt__os_now_ns();
+    *due = purge_pages(now, *due);
+    memrt__warm_purge_old(now);
+    return is_anything_aging();
 }
 
 #define IDLE_ROUNDS 4 /* with nothing to do before the thread ends */
@@ -78,10 +105,11 @@ static bool purge(void)
 static void serve(void)
 {
     int idle = 0;
+    uint64_t due = 0; /* the next purge of pages */
     memrt__lock(MEMRT__RANK_PURGER);
     while (idle < IDLE_ROUNDS && wait()) {
         memrt__unlock(MEMRT__RANK_PURGER);
-        idle = purge() ? 0 : idle + 1;
+        idle = purge(&due) ? 0 : idle + 1;
         memrt__lock(MEMRT__RANK_PURGER);
     }
     memrt__store_relaxed(&memrt__purger_runs, 0);
@@ -93,7 +121,7 @@ static void serve(void)
 /// nobody runs.
 static bool goes_on(void)
 {
-    bool left = is_anything_cached();
+    bool left = is_anything_aging();
     memrt__lock(MEMRT__RANK_PURGER);
     bool own = joinable && pthread_equal(thread, pthread_self());
     bool again = left && own && !stopping && memrt__load_relaxed(&memrt__purger_runs) == 0;
@@ -127,7 +155,7 @@ static bool start_thread(void)
 void memrt__purger_start(void)
 {
     pthread_once(&once, make_condition);
-    if (memrt__options.decay == MEMRT__DECAY_NEVER) {
+    if (shortest_decay() == MEMRT__DECAY_NEVER || !is_anything_aging()) {
         return;
     }
     memrt__lock(MEMRT__RANK_PURGER);
@@ -138,6 +166,17 @@ void memrt__purger_start(void)
         memrt__store_relaxed(&process, memrt__os_process_id());
         joinable = start_thread();
         memrt__store_relaxed(&memrt__purger_runs, joinable);
+    }
+    memrt__unlock(MEMRT__RANK_PURGER);
+}
+
+void memrt__purger_hurry(void)
+{
+    memrt__purger_wake();
+    memrt__lock(MEMRT__RANK_PURGER);
+    hurried = true;
+    if (joinable) {
+        pthread_cond_signal(&stop);
     }
     memrt__unlock(MEMRT__RANK_PURGER);
 }
@@ -185,7 +224,7 @@ void memrt__purger_forked(void)
 
 size_t memrt__purge_all(void)
 {
-    return memrt__pages_purge(true) + memrt__warm_purge(UINT64_MAX);
+    return memrt__pages_purge(true) + memrt__warm_purge_all();
 }
 
 /// At exit, or when the library is unloaded.

@@ -6,7 +6,7 @@
 #include "runtime/base/atomics.h"
 #include "runtime/base/compiler.h"
 
-/// Cached memory goes back to the system after MEMRT_DECAY milliseconds without use, also when
+/// Cached memory goes back to the system after the decay of the process or policy, also when
 /// nobody calls memrt meanwhile: a thread of memrt's own sees to it. It starts when there is
 /// something to give back and ends when there is not; before a fork and at exit it is stopped, so
 /// that nobody finds a thread that they did not start.
@@ -23,6 +23,9 @@ static inline void memrt__purger_wake(void)
         memrt__purger_start();
     }
 }
+
+/// Times of decay have changed: look what is to be given back by when.
+void memrt__purger_hurry(void);
 
 /// Stop the thread and wait for its end. It starts again by itself when it is needed.
 void memrt__purger_stop(void);

@@ -1,11 +1,14 @@
 #include "runtime/alloc/warm.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "runtime/alloc/allocator.h"
 #include "runtime/alloc/mapped.h"
 #include "runtime/alloc/pages.h"
 #include "runtime/base/atomics.h"
+#include "runtime/base/check.h"
+#include "runtime/base/failure.h"
 #include "runtime/base/lock.h"
 #include "runtime/base/options.h"
 #include "runtime/base/os.h"
@@ -24,16 +27,42 @@ typedef struct kept {
     struct kept *older, *newer; ///< of all, by when they came
     size_t bytes;
     uint64_t since; ///< memrt__os_now_ns()
+    bool mixed;     ///< may have been advised otherwise than it is to be now
 } kept_t;
 
-/* All under the lock of rank WARM: */
-static kept_t *lists[LISTS]; /* by size */
-static kept_t *oldest, *newest;
-static size_t in_use, asked; /* bytes; `asked`: of in_use, not yet given by the system */
-static size_t most;          /* that was in use here and in spans */
+/// All but `limits` under the lock of rank WARM.
+struct memrt__warm {
+    kept_t *lists[LISTS]; ///< by size
+    kept_t *oldest, *newest;
+    size_t in_use, asked, cached; ///< bytes; `asked`: of in_use, not yet given by the system
+    size_t most;                  ///< that used() was
+    bool closed;
+    memrt__limits_t limits;    ///< fixed
+    memrt__warm_t *next_other; ///< of all, beginning with memrt__warm_shared
+};
 
-/* Bytes; written under the lock, read by anybody: */
-static size_t cached;
+memrt__warm_t memrt__warm_shared = {.limits = MEMRT__INHERIT_ALL};
+size_t memrt__warm_shortest = MEMRT__DECAY_NEVER;
+
+static size_t all_cached; /* bytes; written under the lock of rank WARM, read by anybody */
+
+/* Under the lock of rank WARM: */
+static bool modes_differ; /* among mappings that were made as the process had it at that time */
+
+static size_t chosen(size_t own, const size_t *of_process)
+{
+    return own != MEMRT__INHERIT ? own : memrt__load_relaxed(of_process);
+}
+
+static size_t decay_of(const memrt__warm_t *warm)
+{
+    return chosen(warm->limits.decay, &memrt__options.decay);
+}
+
+static size_t limit_of(const memrt__warm_t *warm)
+{
+    return chosen(warm->limits.cache_limit, &memrt__options.cache_limit);
+}
 
 /// In which list mappings of a size lie.
 static size_t list_of(size_t bytes)
@@ -54,9 +83,9 @@ bool memrt__warm_bytes(size_t size, size_t *bytes)
     return memrt__size_round_up(rest, step, &rest) && memrt__size_add(rest, page, bytes);
 }
 
-static void insert(kept_t *kept)
+static void insert(memrt__warm_t *warm, kept_t *kept)
 {
-    kept_t **list = &lists[list_of(kept->bytes)];
+    kept_t **list = &warm->lists[list_of(kept->bytes)];
     kept->prev = NULL;
     kept->next = *list;
     if (*list != NULL) {
@@ -64,43 +93,49 @@ static void insert(kept_t *kept)
     }
     *list = kept;
     kept->newer = NULL;
-    kept->older = newest;
-    *(newest == NULL ? &oldest : &newest->newer) = kept;
-    newest = kept;
-    memrt__own_add(&cached, kept->bytes);
+    kept->older = warm->newest;
+    *(warm->newest == NULL ? &warm->oldest : &warm->newest->newer) = kept;
+    warm->newest = kept;
+    warm->cached += kept->bytes;
+    memrt__own_add(&all_cached, kept->bytes);
 }
 
-static void extract(kept_t *kept)
+static void extract(memrt__warm_t *warm, kept_t *kept)
 {
-    *(kept->prev == NULL ? &lists[list_of(kept->bytes)] : &kept->prev->next) = kept->next;
+    *(kept->prev == NULL ? &warm->lists[list_of(kept->bytes)] : &kept->prev->next) = kept->next;
     if (kept->next != NULL) {
         kept->next->prev = kept->prev;
     }
-    *(kept->older == NULL ? &oldest : &kept->older->newer) = kept->newer;
-    *(kept->newer == NULL ? &newest : &kept->newer->older) = kept->older;
-    memrt__own_add(&cached, (size_t)0 - kept->bytes);
+    *(kept->older == NULL ? &warm->oldest : &kept->older->newer) = kept->newer;
+    *(kept->newer == NULL ? &warm->newest : &kept->newer->older) = kept->older;
+    warm->cached -= kept->bytes;
+    memrt__own_add(&all_cached, (size_t)0 - kept->bytes);
 }
 
-/// Extract the oldest until no more than `room` is kept; returns them, linked by `next`.
-static kept_t *shrink_to(size_t room)
+/// Move the oldest to `out`, linked by `next`.
+static void move_oldest(memrt__warm_t *warm, kept_t **out)
 {
-    kept_t *out = NULL;
-    while (cached > room) {
-        kept_t *kept = oldest;
-        extract(kept);
-        kept->next = out;
-        out = kept;
-    }
-    return out;
+    kept_t *kept = warm->oldest;
+    extract(warm, kept);
+    kept->next = *out;
+    *out = kept;
 }
 
-/// Keep a mapping from now on.
+/// Move the oldest to `out` until no more than `room` is kept.
+static void shrink_to(memrt__warm_t *warm, size_t room, kept_t **out)
+{
+    while (warm->cached > room) {
+        move_oldest(warm, out);
+    }
+}
+
+/// Keep for the process a mapping of which nobody knows how it was advised.
 static void keep(void *mapping, size_t bytes)
 {
     kept_t *kept = mapping;
-    *kept = (kept_t){.bytes = bytes, .since = memrt__os_now_ns()};
+    *kept = (kept_t){.bytes = bytes, .since = memrt__os_now_ns(), .mixed = true};
     memrt__lock(MEMRT__RANK_WARM);
-    insert(kept);
+    insert(&memrt__warm_shared, kept);
     memrt__unlock(MEMRT__RANK_WARM);
 }
 
@@ -123,48 +158,115 @@ static size_t unmap_all(kept_t *list)
     return unmapped;
 }
 
-/// What is in use here and in spans.
-static size_t used(void)
+/// What the limit of the process leaves for one.
+static size_t left_by_others(const memrt__warm_t *warm)
 {
-    return in_use - asked + memrt__pages_used();
+    size_t limit = memrt__load_relaxed(&memrt__options.cache_limit);
+    size_t others = all_cached - warm->cached;
+    return limit > others ? limit - others : 0;
+}
+
+static bool is_shared(const memrt__warm_t *warm)
+{
+    return warm == &memrt__warm_shared;
+}
+
+/// What is in use here and, of the process, in spans.
+static size_t used(const memrt__warm_t *warm)
+{
+    return warm->in_use - warm->asked + (is_shared(warm) ? memrt__pages_used() : 0);
 }
 
 /// What may be kept beside what is in use and what spans have left.
-static size_t room(void)
+static size_t room(const memrt__warm_t *warm)
 {
-    size_t others = in_use + memrt__pages_used() + memrt__pages_cached();
-    size_t spare = most > others && memrt__options.decay != 0 ? most - others : 0;
-    return memrt__size_min(spare, memrt__options.cache_limit);
+    size_t spans = is_shared(warm) ? memrt__pages_used() + memrt__pages_cached() : 0;
+    if (warm->closed || decay_of(warm) == 0 || warm->most <= warm->in_use + spans) {
+        return 0;
+    }
+    size_t bound = memrt__size_min(limit_of(warm), left_by_others(warm));
+    return memrt__size_min(warm->most - warm->in_use - spans, bound);
 }
 
 /// Whether what is asked of the system makes the process larger than it has been, although there is
 /// memory that nobody uses.
-static bool should_purge_pages(void)
+static bool should_purge_pages(const memrt__warm_t *warm)
 {
     size_t kept = memrt__pages_cached();
-    return kept > MEMRT__PAGES_SPARE && in_use + memrt__pages_used() + kept > most;
+    return is_shared(warm) && kept > MEMRT__PAGES_SPARE &&
+           warm->in_use + memrt__pages_used() + kept > warm->most;
 }
 
 /// Count `bytes` that are asked of the system as in use and extract what then is too much.
-static kept_t *enter(size_t bytes)
+static void enter(memrt__warm_t *warm, size_t bytes, kept_t **excess)
 {
-    in_use += bytes;
-    asked += bytes;
-    return shrink_to(room());
+    warm->in_use += bytes;
+    warm->asked += bytes;
+    shrink_to(warm, room(warm), excess);
 }
 
 /// What was entered is there.
-static void confirm(size_t bytes)
+static void confirm(memrt__warm_t *warm, size_t bytes)
 {
     memrt__lock(MEMRT__RANK_WARM);
-    asked -= bytes;
-    most = memrt__size_max(most, used());
+    warm->asked -= bytes;
+    warm->most = memrt__size_max(warm->most, used(warm));
     memrt__unlock(MEMRT__RANK_WARM);
 }
 
-static kept_t *find(size_t bytes, size_t align)
+static void find_shortest(void)
 {
-    kept_t *kept = lists[list_of(bytes)];
+    size_t shortest = MEMRT__DECAY_NEVER;
+    for (memrt__warm_t *w = memrt__warm_shared.next_other; w != NULL; w = w->next_other) {
+        if (w->limits.decay != MEMRT__INHERIT && w->limits.decay != 0) {
+            shortest = memrt__size_min(shortest, w->limits.decay);
+        }
+    }
+    memrt__store_relaxed(&memrt__warm_shortest, shortest);
+}
+
+memrt__warm_t *memrt__warm_new(const memrt__limits_t *limits)
+{
+    memrt__warm_t *warm = memrt__failure_due() ? NULL : calloc(1, sizeof(*warm));
+    if (warm != NULL) {
+        warm->limits = *limits;
+        memrt__lock(MEMRT__RANK_WARM);
+        warm->next_other = memrt__warm_shared.next_other;
+        memrt__warm_shared.next_other = warm;
+        find_shortest();
+        memrt__unlock(MEMRT__RANK_WARM);
+    }
+    return warm;
+}
+
+void memrt__warm_close(memrt__warm_t *warm)
+{
+    kept_t *excess = NULL;
+    memrt__lock(MEMRT__RANK_WARM);
+    warm->closed = true;
+    shrink_to(warm, 0, &excess);
+    memrt__unlock(MEMRT__RANK_WARM);
+    unmap_all(excess);
+}
+
+void memrt__warm_delete(memrt__warm_t *warm)
+{
+    memrt__warm_close(warm);
+    memrt__lock(MEMRT__RANK_WARM);
+    MEMRT__ASSERT(warm->in_use == 0 && warm->cached == 0);
+    memrt__warm_t **link = &memrt__warm_shared.next_other;
+    while (*link != warm) {
+        link = &(*link)->next_other;
+    }
+    *link = warm->next_other;
+    find_shortest();
+    memrt__unlock(MEMRT__RANK_WARM);
+    free(warm);
+}
+
+static kept_t *find(const memrt__warm_t *warm, size_t bytes, size_t align)
+{
+    kept_t *kept = warm->lists[list_of(bytes)];
     while (kept != NULL && (kept->bytes != bytes || ((uintptr_t)kept & (align - 1)) != 0)) {
         kept = kept->next;
     }
@@ -172,36 +274,46 @@ static kept_t *find(size_t bytes, size_t align)
 }
 
 /// The system may have memory again once nothing is kept.
-static void *map_at_any_price(size_t bytes, size_t align)
+static void *map_at_any_price(size_t bytes, size_t align, memrt__huge_t huge)
 {
-    void *mapping = memrt__mapped_new(bytes, align);
-    if (mapping == NULL && memrt__pages_purge(true) + memrt__warm_purge(UINT64_MAX) != 0) {
-        mapping = memrt__mapped_new(bytes, align);
+    void *mapping = memrt__mapped_new(bytes, align, huge);
+    if (mapping == NULL && memrt__pages_purge(true) + memrt__warm_purge_all() != 0) {
+        mapping = memrt__mapped_new(bytes, align, huge);
     }
     return mapping;
 }
 
 /// What was entered is not to be had.
-static void leave(size_t bytes)
+static void leave(memrt__warm_t *warm, size_t bytes)
 {
     memrt__lock(MEMRT__RANK_WARM);
-    in_use -= bytes;
-    asked -= bytes;
+    warm->in_use -= bytes;
+    warm->asked -= bytes;
     memrt__unlock(MEMRT__RANK_WARM);
 }
 
-void *memrt__warm_take(size_t bytes, size_t align, bool zeroed)
+static void *reuse(kept_t *kept, bool zeroed, memrt__huge_t huge)
 {
+    size_t bytes = kept->bytes;
+    if (kept->mixed) {
+        memrt__mapped_advise_anew(kept, bytes, huge);
+    }
+    return zeroed ? memset(kept, 0, bytes) : kept;
+}
+
+void *memrt__warm_take(memrt__warm_t *warm, size_t bytes, size_t align, bool zeroed)
+{
+    memrt__huge_t huge = memrt__huge_of(warm->limits.huge_pages);
     kept_t *excess = NULL;
     bool purge = false;
     memrt__lock(MEMRT__RANK_WARM);
-    kept_t *kept = zeroed && bytes >= LAZY_FROM ? NULL : find(bytes, align);
+    kept_t *kept = zeroed && bytes >= LAZY_FROM ? NULL : find(warm, bytes, align);
     if (kept != NULL) {
-        extract(kept);
-        in_use += bytes;
+        extract(warm, kept);
+        warm->in_use += bytes;
     } else {
-        excess = enter(bytes);
-        purge = should_purge_pages();
+        enter(warm, bytes, &excess);
+        purge = should_purge_pages(warm);
     }
     memrt__unlock(MEMRT__RANK_WARM);
     unmap_all(excess);
@@ -209,75 +321,150 @@ void *memrt__warm_take(size_t bytes, size_t align, bool zeroed)
         memrt__pages_purge(true);
     }
     if (kept != NULL) {
-        return zeroed ? memset(kept, 0, bytes) : kept;
+        return reuse(kept, zeroed, huge);
     }
-    void *mapping = map_at_any_price(bytes, align);
+    void *mapping = map_at_any_price(bytes, align, huge);
     if (mapping == NULL) {
-        leave(bytes);
+        leave(warm, bytes);
     } else {
-        confirm(bytes);
+        confirm(warm, bytes);
     }
     return mapping;
 }
 
-void memrt__warm_give(void *mapping, size_t bytes)
+void memrt__warm_give(memrt__warm_t *warm, void *mapping, size_t bytes)
 {
     memrt__system_learn(bytes);
-    kept_t *kept = mapping;
+    kept_t *kept = mapping, *excess = NULL;
     *kept = (kept_t){.bytes = bytes, .since = memrt__os_now_ns()};
     memrt__lock(MEMRT__RANK_WARM);
-    in_use -= bytes;
-    insert(kept);
-    kept_t *excess = shrink_to(room());
+    kept->mixed = modes_differ && warm->limits.huge_pages == MEMRT__INHERIT;
+    warm->in_use -= bytes;
+    insert(warm, kept);
+    shrink_to(warm, room(warm), &excess);
     memrt__unlock(MEMRT__RANK_WARM);
     unmap_all(excess);
 }
 
-void *memrt__warm_resize(void *mapping, size_t old_bytes, size_t new_bytes, size_t align)
+void *memrt__warm_resize(memrt__warm_t *warm, void *mapping, size_t old_bytes, size_t new_bytes,
+                         size_t align)
 {
     void *moved = memrt__os_remap(mapping, old_bytes, new_bytes, align <= memrt__os_page_size());
     if (moved == NULL) {
         return NULL;
     }
-    memrt__mapped_advise(moved, new_bytes);
+    kept_t *excess = NULL;
+    memrt__mapped_advise(moved, new_bytes, memrt__huge_of(warm->limits.huge_pages));
     memrt__lock(MEMRT__RANK_WARM);
-    in_use -= old_bytes;
-    kept_t *excess = enter(new_bytes);
+    warm->in_use -= old_bytes;
+    enter(warm, new_bytes, &excess);
     memrt__unlock(MEMRT__RANK_WARM);
-    confirm(new_bytes);
+    confirm(warm, new_bytes);
     unmap_all(excess);
     return moved;
 }
 
-/// What was in use before what is kept came is of the past with it.
-size_t memrt__warm_purge(uint64_t then)
+/// Move what came before `then` to `out`. What was in use before what is kept came is of the past
+/// with it.
+static void move_old(memrt__warm_t *warm, uint64_t then, kept_t **out)
+{
+    while (warm->oldest != NULL && warm->oldest->since < then) {
+        move_oldest(warm, out);
+    }
+    if (warm->oldest == NULL) {
+        warm->most = used(warm);
+    }
+}
+
+size_t memrt__warm_purge(memrt__warm_t *warm, uint64_t then)
 {
     kept_t *old = NULL;
     memrt__lock(MEMRT__RANK_WARM);
-    while (oldest != NULL && oldest->since < then) {
-        kept_t *kept = oldest;
-        extract(kept);
-        kept->next = old;
-        old = kept;
-    }
-    if (oldest == NULL) {
-        most = used();
+    move_old(warm, then, &old);
+    memrt__unlock(MEMRT__RANK_WARM);
+    return unmap_all(old);
+}
+
+size_t memrt__warm_purge_all(void)
+{
+    kept_t *old = NULL;
+    memrt__lock(MEMRT__RANK_WARM);
+    for (memrt__warm_t *warm = &memrt__warm_shared; warm != NULL; warm = warm->next_other) {
+        move_old(warm, UINT64_MAX, &old);
     }
     memrt__unlock(MEMRT__RANK_WARM);
     return unmap_all(old);
 }
 
-void memrt__warm_shrink(void)
+/// On the clock's scale; what is kept for ever came after the beginning of time.
+static uint64_t oldest_allowed(const memrt__warm_t *warm, uint64_t now)
 {
-    if (memrt__warm_cached() != 0) {
-        memrt__lock(MEMRT__RANK_WARM);
-        kept_t *excess = shrink_to(room());
-        memrt__unlock(MEMRT__RANK_WARM);
-        unmap_all(excess);
+    size_t decay = decay_of(warm);
+    uint64_t ns = (uint64_t)decay * 1000000u;
+    return decay != MEMRT__DECAY_NEVER && now > ns ? now - ns : 0;
+}
+
+size_t memrt__warm_purge_old(uint64_t now)
+{
+    kept_t *old = NULL;
+    memrt__lock(MEMRT__RANK_WARM);
+    for (memrt__warm_t *warm = &memrt__warm_shared; warm != NULL; warm = warm->next_other) {
+        move_old(warm, oldest_allowed(warm, now), &old);
+    }
+    memrt__unlock(MEMRT__RANK_WARM);
+    return unmap_all(old);
+}
+
+void memrt__warm_trim(void)
+{
+    kept_t *excess = NULL;
+    memrt__lock(MEMRT__RANK_WARM);
+    for (memrt__warm_t *warm = &memrt__warm_shared; warm != NULL; warm = warm->next_other) {
+        shrink_to(warm, room(warm), &excess);
+    }
+    memrt__unlock(MEMRT__RANK_WARM);
+    unmap_all(excess);
+}
+
+void memrt__warm_make_room(void)
+{
+    if (memrt__load_relaxed(&all_cached) != 0) {
+        memrt__warm_trim();
     }
 }
 
-size_t memrt__warm_cached(void)
+static void mix(memrt__warm_t *warm)
 {
-    return memrt__load_relaxed(&cached);
+    for (kept_t *kept = warm->oldest; kept != NULL; kept = kept->newer) {
+        kept->mixed |= warm->limits.huge_pages == MEMRT__INHERIT;
+    }
+}
+
+void memrt__warm_readvise(void)
+{
+    memrt__lock(MEMRT__RANK_WARM);
+    modes_differ = true;
+    for (memrt__warm_t *warm = &memrt__warm_shared; warm != NULL; warm = warm->next_other) {
+        mix(warm);
+    }
+    memrt__unlock(MEMRT__RANK_WARM);
+}
+
+size_t memrt__warm_cached(const memrt__warm_t *warm)
+{
+    memrt__lock(MEMRT__RANK_WARM);
+    size_t bytes = warm->cached;
+    memrt__unlock(MEMRT__RANK_WARM);
+    return bytes;
+}
+
+size_t memrt__warm_aging(void)
+{
+    size_t bytes = 0;
+    memrt__lock(MEMRT__RANK_WARM);
+    for (memrt__warm_t *warm = &memrt__warm_shared; warm != NULL; warm = warm->next_other) {
+        bytes += decay_of(warm) == MEMRT__DECAY_NEVER ? 0 : warm->cached;
+    }
+    memrt__unlock(MEMRT__RANK_WARM);
+    return bytes;
 }

@@ -10,6 +10,7 @@
 
 #include <memrt/meminfo.h>
 
+#include "runtime/base/atomics.h"
 #include "runtime/base/compiler.h"
 #include "runtime/base/os.h"
 #include "runtime/base/size.h"
@@ -18,57 +19,71 @@
     {                                                                                              \
         .check = false,                                                                            \
         .track = false,                                                                            \
-        .huge_pages = true,                                                                        \
         .cache = !MEMRT__ADDRESS_SANITIZER,                                                        \
         .alignment = MEMRT_ALIGN_MIN,                                                              \
+        .huge_pages = MEMRT__HUGE_LARGE,                                                           \
         .cache_limit = SIZE_MAX,                                                                   \
         .decay = 500,                                                                              \
     }
 
 memrt__options_t memrt__options = DEFAULTS;
 
-typedef struct option_row option_row_t;
-
 /// A value's type: how it is read and how it is shown. `read` returns false for a bad value.
 typedef struct option_type {
-    bool (*read)(const char *text, void *field);
-    void (*show)(const void *field, char *text, size_t length);
+    bool (*read)(const char *text, size_t *value);
+    void (*show)(size_t value, char *text, size_t length);
     const char *expects;
 } option_type_t;
 
-struct option_row {
+typedef struct option_row {
     const char *name;
     const option_type_t *type;
-    void *field;
+    bool *flag;     ///< where the value is, fixed after the start; NULL: in `number`
+    size_t *number; ///< atomic, relaxed
+    bool settable;  ///< later than at the start
     const char *help;
-};
+} option_row_t;
 
-static bool read_flag(const char *text, void *field)
+/// Index of `text` among `words`; `count` for none.
+static size_t word_in(const char *const *words, size_t count, const char *text)
 {
-    static const char *const on[] = {"1", "on", "yes", "true"};
-    static const char *const off[] = {"0", "off", "no", "false", ""};
-    for (size_t i = 0; i < sizeof(on) / sizeof(on[0]); i++) {
-        if (strcasecmp(text, on[i]) == 0) {
-            *(bool *)field = true;
-            return true;
-        }
+    size_t index = 0;
+    while (index < count && strcasecmp(text, words[index]) != 0) {
+        index++;
     }
-    for (size_t i = 0; i < sizeof(off) / sizeof(off[0]); i++) {
-        if (strcasecmp(text, off[i]) == 0) {
-            *(bool *)field = false;
-            return true;
-        }
-    }
-    return false;
+    return index;
 }
 
-static void show_flag(const void *field, char *text, size_t length)
+static bool read_flag(const char *text, size_t *value)
 {
-    snprintf(text, length, "%d", *(const bool *)field ? 1 : 0);
+    static const char *const words[] = {"0", "1", "off", "on", "no", "yes", "false", "true", ""};
+    size_t index = word_in(words, 9, text);
+    *value = index % 2;
+    return index < 9;
+}
+
+static void show_number(size_t value, char *text, size_t length)
+{
+    snprintf(text, length, "%zu", value);
+}
+
+static const char *const huge_words[] = {
+    [MEMRT__HUGE_OFF] = "off", [MEMRT__HUGE_ADVISE] = "advise", [MEMRT__HUGE_LARGE] = "large"};
+#define HUGE_WORDS (sizeof(huge_words) / sizeof(huge_words[0]))
+
+static bool read_huge(const char *text, size_t *value)
+{
+    *value = word_in(huge_words, HUGE_WORDS, text);
+    return *value < HUGE_WORDS;
+}
+
+static void show_huge(size_t value, char *text, size_t length)
+{
+    snprintf(text, length, "%s", huge_words[value]);
 }
 
 /// A whole number in decimal digits; `end` is what follows.
-static bool read_number(const char *text, char **end, size_t *value)
+static bool read_digits(const char *text, char **end, size_t *value)
 {
     if (!isdigit((unsigned char)text[0])) {
         return false;
@@ -78,28 +93,43 @@ static bool read_number(const char *text, char **end, size_t *value)
     return errno == 0;
 }
 
-static bool read_alignment(const char *text, void *field)
+/// No more than `most`, and nothing follows.
+static bool read_number(const char *text, size_t most, size_t *value)
 {
     char *end;
-    size_t value;
-    if (!read_number(text, &end, &value) || *end != '\0' || !memrt__is_power_of_two(value) ||
-        value > MEMRT_ALIGN_MAX) {
-        return false;
+    return read_digits(text, &end, value) && *end == '\0' && *value <= most;
+}
+
+static bool read_alignment(const char *text, size_t *value)
+{
+    return read_number(text, MEMRT_ALIGN_MAX, value) && memrt__is_power_of_two(*value);
+}
+
+/// A word that stands for no bound.
+static bool is_boundless(const char *text, const char *word, size_t *value)
+{
+    *value = SIZE_MAX;
+    return strcasecmp(text, word) == 0;
+}
+
+static void show_bound(size_t value, const char *word, char *text, size_t length)
+{
+    if (value == SIZE_MAX) {
+        snprintf(text, length, "%s", word);
+    } else {
+        show_number(value, text, length);
     }
-    *(size_t *)field = value;
-    return true;
 }
 
 /// A whole number of bytes, with K, M or G for 1024, 1024² or 1024³ of them; or "none".
-static bool read_bytes(const char *text, void *field)
+static bool read_bytes(const char *text, size_t *value)
 {
-    if (strcasecmp(text, "none") == 0) {
-        *(size_t *)field = SIZE_MAX;
+    if (is_boundless(text, "none", value)) {
         return true;
     }
     char *end;
-    size_t value, unit = 1;
-    if (!read_number(text, &end, &value)) {
+    size_t unit = 1;
+    if (!read_digits(text, &end, value)) {
         return false;
     }
     const char *units = "KMG";
@@ -108,78 +138,81 @@ static bool read_bytes(const char *text, void *field)
         unit = (size_t)1 << (10 * (found - units + 1));
         end++;
     }
-    return *end == '\0' && memrt__size_mul(value, unit, (size_t *)field);
+    return *end == '\0' && memrt__size_mul(*value, unit, value) && *value < MEMRT__INHERIT;
 }
 
-static void show_bytes(const void *field, char *text, size_t length)
+static void show_bytes(size_t value, char *text, size_t length)
 {
-    size_t value = *(const size_t *)field;
-    if (value == SIZE_MAX) {
-        snprintf(text, length, "none");
-    } else {
-        snprintf(text, length, "%zu", value);
-    }
+    show_bound(value, "none", text, length);
 }
 
 #define DAY_MS ((size_t)24 * 3600 * 1000)
 
-static bool read_decay(const char *text, void *field)
+static bool read_decay(const char *text, size_t *value)
 {
-    if (strcasecmp(text, "never") == 0) {
-        *(size_t *)field = MEMRT__DECAY_NEVER;
-        return true;
-    }
-    char *end;
-    size_t value;
-    if (!read_number(text, &end, &value) || *end != '\0' || value > DAY_MS) {
-        return false;
-    }
-    *(size_t *)field = value;
-    return true;
+    return is_boundless(text, "never", value) || read_number(text, DAY_MS, value);
 }
 
-static void show_decay(const void *field, char *text, size_t length)
+static void show_decay(size_t value, char *text, size_t length)
 {
-    size_t value = *(const size_t *)field;
-    if (value == MEMRT__DECAY_NEVER) {
-        snprintf(text, length, "never");
-    } else {
-        snprintf(text, length, "%zu", value);
-    }
+    show_bound(value, "never", text, length);
 }
 
-static void show_alignment(const void *field, char *text, size_t length)
-{
-    snprintf(text, length, "%zu", *(const size_t *)field);
-}
-
-static const option_type_t flag_type = {read_flag, show_flag, "0 or 1"};
-static const option_type_t alignment_type = {read_alignment, show_alignment,
+static const option_type_t flag_type = {read_flag, show_number, "0 or 1"};
+static const option_type_t alignment_type = {read_alignment, show_number,
                                              "a power of two from 1 to 1073741824"};
+static const option_type_t huge_type = {read_huge, show_huge, "off, advise or large"};
 static const option_type_t bytes_type = {read_bytes, show_bytes,
                                          "a number of bytes like 268435456 or 256M, or none"};
 static const option_type_t decay_type = {read_decay, show_decay,
                                          "milliseconds from 0 to 86400000, or never"};
 
 static const option_row_t rows[] = {
-    {"MEMRT_CHECK", &flag_type, &memrt__options.check,
+    {"MEMRT_CHECK", &flag_type, &memrt__options.check, NULL, false,
      "1: verify every reference and fence every block, abort with a message on misuse; default 0"},
-    {"MEMRT_TRACK", &flag_type, &memrt__options.track,
+    {"MEMRT_TRACK", &flag_type, &memrt__options.track, NULL, false,
      "1: list live buffers from the start of the process; default 0"},
-    {"MEMRT_HUGEPAGES", &flag_type, &memrt__options.huge_pages,
-     "0: never advise huge pages on large blocks; default 1"},
-    {"MEMRT_ALIGNMENT", &alignment_type, &memrt__options.alignment,
+    {"MEMRT_ALIGNMENT", &alignment_type, NULL, &memrt__options.alignment, false,
      "alignment in bytes of data whose policy names none, a power of two; default 64"},
-    {"MEMRT_CACHE", &flag_type, &memrt__options.cache,
+    {"MEMRT_CACHE", &flag_type, &memrt__options.cache, NULL, false,
      "0: keep no freed memory for reuse; default 1, under AddressSanitizer and with MEMRT_CHECK 0"},
-    {"MEMRT_CACHE_LIMIT", &bytes_type, &memrt__options.cache_limit,
+    {"MEMRT_CACHE_LIMIT", &bytes_type, NULL, &memrt__options.cache_limit, true,
      "most bytes of freed blocks above 1 MiB to keep for reuse; K, M, G; default none"},
-    {"MEMRT_DECAY", &decay_type, &memrt__options.decay,
+    {"MEMRT_DECAY", &decay_type, NULL, &memrt__options.decay, true,
      "milliseconds after which unused memory goes back to the system, or never; default 500"},
+    {"MEMRT_HUGEPAGES", &huge_type, NULL, &memrt__options.huge_pages, true,
+     "off, advise: wherever one fits, large: on blocks from 4 MiB on; default large"},
 };
 #define ROWS (sizeof(rows) / sizeof(rows[0]))
 
-static char values[ROWS][24]; /* fixed once read */
+#define PREFIX "MEMRT_"
+#define PREFIX_LENGTH (sizeof(PREFIX) - 1)
+
+/// The option of a name as the environment has it, or without prefix in small letters. NULL: none.
+static const option_row_t *find_row(const char *name)
+{
+    for (size_t i = 0; i < ROWS; i++) {
+        if (strcmp(name, rows[i].name) == 0 ||
+            strcasecmp(name, rows[i].name + PREFIX_LENGTH) == 0) {
+            return &rows[i];
+        }
+    }
+    return NULL;
+}
+
+static size_t value_of(const option_row_t *row)
+{
+    return row->flag != NULL ? *row->flag : memrt__load_relaxed(row->number);
+}
+
+static void put(const option_row_t *row, size_t value)
+{
+    if (row->flag != NULL) {
+        *row->flag = value != 0;
+    } else {
+        memrt__store_relaxed(row->number, value);
+    }
+}
 
 #define WARNINGS_MAX 16
 static char warnings[WARNINGS_MAX][256];
@@ -190,16 +223,36 @@ static char *next_warning(void)
     return warning_count < WARNINGS_MAX ? warnings[warning_count++] : NULL;
 }
 
+/// Say that a value is none.
+static void say_what_it_must_be(const option_row_t *row, const char *name, const char *text,
+                                const char *becomes, char *why, size_t length)
+{
+    snprintf(why, length, "%.40s=%.60s is %s: it must be %s", name, text, becomes,
+             row->type->expects);
+}
+
+static void say_that_it_is_unknown(const char *name, size_t name_length, const char *becomes,
+                                   char *why, size_t length)
+{
+    snprintf(why, length,
+             "%.*s is not an option of memrt and is %s; `python -m memrt info` lists them",
+             (int)memrt__size_min(name_length, 80), name, becomes);
+}
+
 static void read_row(const option_row_t *row)
 {
     const char *text = memrt__os_environment(row->name);
-    if (text == NULL || row->type->read(text, row->field)) {
+    size_t value;
+    if (text == NULL) {
+        return;
+    }
+    if (row->type->read(text, &value)) {
+        put(row, value);
         return;
     }
     char *warning = next_warning();
     if (warning != NULL) {
-        snprintf(warning, sizeof(warnings[0]), "%s=%.60s is ignored: it must be %s", row->name,
-                 text, row->type->expects);
+        say_what_it_must_be(row, row->name, text, "ignored", warning, sizeof(warnings[0]));
     }
 }
 
@@ -218,15 +271,12 @@ static void warn_of_unknown_names(void)
     const char *entry;
     for (size_t i = 0; (entry = memrt__os_environment_row(i)) != NULL; i++) {
         size_t length = strcspn(entry, "=");
-        if (strncmp(entry, "MEMRT_", 6) != 0 || is_known(entry, length)) {
+        if (strncmp(entry, PREFIX, PREFIX_LENGTH) != 0 || is_known(entry, length)) {
             continue;
         }
         char *warning = next_warning();
         if (warning != NULL) {
-            snprintf(
-                warning, sizeof(warnings[0]),
-                "%.*s is not an option of memrt and is ignored; `python -m memrt info` lists them",
-                (int)memrt__size_min(length, 80), entry);
+            say_that_it_is_unknown(entry, length, "ignored", warning, sizeof(warnings[0]));
         }
     }
 }
@@ -240,9 +290,13 @@ void memrt__options_read(void)
     }
     memrt__options.cache &= !memrt__options.check; /* what is freed must not come back at once */
     warn_of_unknown_names();
-    for (size_t i = 0; i < ROWS; i++) {
-        rows[i].type->show(rows[i].field, values[i], sizeof(values[i]));
-    }
+}
+
+static void fill_row(const option_row_t *row, size_t value, memrt_option_t *out)
+{
+    out->name = row->name;
+    out->help = row->help;
+    row->type->show(value, out->value, sizeof(out->value));
 }
 
 bool memrt__options_row(size_t index, memrt_option_t *out)
@@ -250,12 +304,87 @@ bool memrt__options_row(size_t index, memrt_option_t *out)
     if (index >= ROWS) {
         return false;
     }
-    const option_row_t *row = &rows[index];
-    *out = (memrt_option_t){row->name, values[index], row->help};
+    fill_row(&rows[index], value_of(&rows[index]), out);
     return true;
 }
 
 const char *memrt__options_warning(size_t index)
 {
     return index < warning_count ? warnings[index] : NULL;
+}
+
+static memrt_status_t read_value(const option_row_t *row, const char *name, const char *text,
+                                 size_t *value, char *why, size_t length)
+{
+    if (row == NULL) {
+        say_that_it_is_unknown(name, strlen(name), "refused", why, length);
+        return MEMRT_EINVAL;
+    }
+    if (!row->type->read(text, value)) {
+        say_what_it_must_be(row, name, text, "refused", why, length);
+        return MEMRT_EINVAL;
+    }
+    return MEMRT_OK;
+}
+
+memrt_status_t memrt__options_check(const char *name, const char *value, char *why, size_t length)
+{
+    size_t ignored;
+    return read_value(find_row(name), name, value, &ignored, why, length);
+}
+
+memrt_status_t memrt__options_set(const char *name, const char *value, char *why, size_t length)
+{
+    const option_row_t *row = find_row(name);
+    size_t number;
+    if (row != NULL && !row->settable) {
+        snprintf(why, length, "%s cannot change in a running process: set it in the environment",
+                 row->name);
+        return MEMRT_EINVAL;
+    }
+    memrt_status_t status = read_value(row, name, value, &number, why, length);
+    if (status == MEMRT_OK) {
+        put(row, number);
+    }
+    return status;
+}
+
+/// An option that a policy may set for itself, and where it stands in memrt__limits_t.
+typedef struct limit {
+    const char *name;
+    size_t offset;
+} limit_t;
+
+static const limit_t limits_known[] = {
+    {"MEMRT_CACHE_LIMIT", offsetof(memrt__limits_t, cache_limit)},
+    {"MEMRT_DECAY", offsetof(memrt__limits_t, decay)},
+    {"MEMRT_HUGEPAGES", offsetof(memrt__limits_t, huge_pages)},
+};
+#define LIMITS (sizeof(limits_known) / sizeof(limits_known[0]))
+
+bool memrt__limits_row(const memrt__limits_t *limits, size_t index, memrt_option_t *out)
+{
+    for (size_t i = 0; i < LIMITS; i++) {
+        size_t value = *(const size_t *)((const char *)limits + limits_known[i].offset);
+        if (value != MEMRT__INHERIT && index-- == 0) {
+            fill_row(find_row(limits_known[i].name), value, out);
+            return true;
+        }
+    }
+    return false;
+}
+
+/// NULL: as the process has it.
+static bool read_limit(const option_type_t *type, const char *text, size_t *value)
+{
+    *value = MEMRT__INHERIT;
+    return text == NULL || type->read(text, value);
+}
+
+bool memrt__limits_read(const char *huge_pages, const char *cache_limit, const char *decay,
+                        memrt__limits_t *out)
+{
+    return read_limit(&huge_type, huge_pages, &out->huge_pages) &&
+           read_limit(&bytes_type, cache_limit, &out->cache_limit) &&
+           read_limit(&decay_type, decay, &out->decay);
 }

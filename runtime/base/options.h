@@ -6,19 +6,36 @@
 #include <stdint.h>
 
 #include <memrt/stats.h>
+#include <memrt/status.h>
 
 #define MEMRT__DECAY_NEVER SIZE_MAX
 
-/// The MEMRT_* environment variables: read once, by memrt__options_read().
+/// Which mappings the system is advised to use huge pages for.
+typedef enum memrt__huge {
+    MEMRT__HUGE_OFF,
+    MEMRT__HUGE_ADVISE, ///< all that a huge page fits into
+    MEMRT__HUGE_LARGE,  ///< large blocks of two huge pages and more
+} memrt__huge_t;
+
+/// The MEMRT_* options: read from the environment once, by memrt__options_read(). Those that are
+/// atomic, relaxed, can be set later; the others are fixed.
 typedef struct memrt__options {
     bool check;         ///< verify every reference and fence every block
     bool track;         ///< tracking is on from the start
-    bool huge_pages;    ///< advise huge pages on large blocks
     bool cache;         ///< keep freed memory for reuse
     size_t alignment;   ///< bytes; of policies that name none
-    size_t cache_limit; ///< bytes of large blocks to keep at most
-    size_t decay;       ///< milliseconds that memory is kept unused; MEMRT__DECAY_NEVER: for ever
+    size_t huge_pages;  ///< atomic; a memrt__huge_t
+    size_t cache_limit; ///< atomic; bytes of large blocks to keep at most
+    size_t decay;       ///< atomic; milliseconds that memory is kept unused, or MEMRT__DECAY_NEVER
 } memrt__options_t;
+
+/// What a policy sets for itself, each as in memrt__options_t or MEMRT__INHERIT.
+typedef struct memrt__limits {
+    size_t huge_pages, cache_limit, decay;
+} memrt__limits_t;
+
+#define MEMRT__INHERIT (SIZE_MAX - 1) ///< as the process has it at that time
+#define MEMRT__INHERIT_ALL {MEMRT__INHERIT, MEMRT__INHERIT, MEMRT__INHERIT}
 
 /// Values in force; the defaults before memrt__options_read().
 extern memrt__options_t memrt__options;
@@ -29,6 +46,19 @@ void memrt__options_read(void);
 
 /// Row `index` of the options with help and value in force, or false past the last.
 bool memrt__options_row(size_t index, memrt_option_t *out);
+
+/// Row `index` of those that `limits` sets, or false past the last.
+bool memrt__limits_row(const memrt__limits_t *limits, size_t index, memrt_option_t *out);
+
+/// Read each text that is not NULL as the option's value. False: one is none.
+bool memrt__limits_read(const char *huge_pages, const char *cache_limit, const char *decay,
+                        memrt__limits_t *out) MEMRT_MUST_CHECK;
+
+/// See memrt_api_t.option_check and, less what follows from it, memrt_api_t.option_set.
+memrt_status_t memrt__options_check(const char *name, const char *value, char *why,
+                                    size_t length) MEMRT_MUST_CHECK;
+memrt_status_t memrt__options_set(const char *name, const char *value, char *why,
+                                  size_t length) MEMRT_MUST_CHECK;
 
 /// Sentence `index` of what was wrong, or NULL.
 const char *memrt__options_warning(size_t index);

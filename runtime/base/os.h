@@ -23,8 +23,8 @@ void *memrt__os_remap(void *address, size_t old_size, size_t new_size, bool may_
 /// Give the pages back but keep their addresses: they are fresh zero pages from now on.
 bool memrt__os_discard(void *address, size_t size);
 
-/// Ask for huge pages there. A wish: nothing depends on it.
-void memrt__os_advise_huge(void *address, size_t size);
+/// Ask for huge pages there, or for none. A wish: nothing depends on it.
+void memrt__os_advise_huge(void *address, size_t size, bool huge);
 #define MEMRT__HUGE_PAGE ((size_t)2 << 20)
 
 /// Nanoseconds on a clock that only runs forward.

@@ -80,9 +80,9 @@ bool memrt__os_discard(void *address, size_t size)
     return madvise(address, size, MADV_DONTNEED) == 0;
 }
 
-void memrt__os_advise_huge(void *address, size_t size)
+void memrt__os_advise_huge(void *address, size_t size, bool huge)
 {
-    madvise(address, size, MADV_HUGEPAGE);
+    madvise(address, size, huge ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
 }
 
 uint64_t memrt__os_now_ns(void)

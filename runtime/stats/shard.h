@@ -97,14 +97,14 @@ static inline size_t memrt__shard_net(const memrt__shard_t *shard)
 /// Whether `bytes` more, or less, in use are no news for the account.
 static inline bool memrt__shard_can_grow(const memrt__shard_t *shard, size_t bytes)
 {
-    return !MEMRT_COUNTERS || (ptrdiff_t)(memrt__shard_net(shard) + bytes) <=
-                                  (ptrdiff_t)memrt__own_load(&shard->high);
+    return !MEMRT_COUNTERS ||
+           (ptrdiff_t)(memrt__shard_net(shard) + bytes) <= (ptrdiff_t)memrt__own_load(&shard->high);
 }
 
 static inline bool memrt__shard_can_shrink(const memrt__shard_t *shard, size_t bytes)
 {
-    return !MEMRT_COUNTERS || (ptrdiff_t)(memrt__shard_net(shard) - bytes) >=
-                                  (ptrdiff_t)memrt__own_load(&shard->low);
+    return !MEMRT_COUNTERS ||
+           (ptrdiff_t)(memrt__shard_net(shard) - bytes) >= (ptrdiff_t)memrt__own_load(&shard->low);
 }
 
 MEMRT__COLD void memrt__gauge_rose(memrt__shard_t *shard, memrt__account_t *account);

@@ -68,7 +68,7 @@ int main()
     const char *why = nullptr;
     const memrt_api_t *api = memrt_get_api(MEMRT_ABI_MAJOR, &why);
     EXPECT(api != nullptr);
-    EXPECT(MEMRT_HAS(api, status_text));
+    EXPECT(MEMRT_HAS(api, policy_option));
     use_a_meminfo(api);
     use_a_policy(api);
     return 0;

@@ -44,10 +44,13 @@ AT(memrt_allocator_t, release_unused, 64);
 AT(memrt_allocator_t, usage, 72);
 AT(memrt_allocator_t, destroy, 80);
 
-SIZE(memrt_policy_options_t, 32);
+SIZE(memrt_policy_options_t, 56);
 AT(memrt_policy_options_t, name, 8);
 AT(memrt_policy_options_t, alignment, 16);
 AT(memrt_policy_options_t, allocator, 24);
+AT(memrt_policy_options_t, cache_limit, 32);
+AT(memrt_policy_options_t, decay, 40);
+AT(memrt_policy_options_t, hugepages, 48);
 
 SIZE(memrt_new_options_t, 64);
 AT(memrt_new_options_t, policy, 8);
@@ -90,7 +93,9 @@ AT(memrt_failure_plan_t, nth, 8);
 AT(memrt_failure_plan_t, every, 16);
 AT(memrt_failure_plan_t, this_thread_only, 24);
 
-SIZE(memrt_option_t, 24);
+SIZE(memrt_option_t, 48);
+AT(memrt_option_t, value, 8);
+AT(memrt_option_t, help, 40);
 SIZE(memrt_watcher_t, 24);
 AT(memrt_watcher_t, resize, 8);
 AT(memrt_watcher_t, death, 16);
@@ -158,6 +163,9 @@ SLOT(option, 57);
 SLOT(option_warning, 58);
 SLOT(shutdown, 59);
 SLOT(status_text, 60);
+SLOT(option_set, 61);
+SLOT(option_check, 62);
+SLOT(policy_option, 63);
 
 _Static_assert(MEMRT_EINVAL == 2 && MEMRT_ENOTSUP == 6, "statuses keep their numbers");
 _Static_assert(MEMRT_KIND_INLINE == 1 && MEMRT_KIND_BLOCK == 4, "kinds keep their numbers");

@@ -69,7 +69,7 @@ static void use_newer_options(const memrt_api_t *api)
 static void ask_for_slots_as_present_caller(const memrt_api_t *api)
 {
     EXPECT(MEMRT_HAS(api, meminfo_new));
-    EXPECT(MEMRT_HAS(api, status_text));
+    EXPECT(MEMRT_HAS(api, policy_option));
 }
 
 #define memrt_api_t newer_api_t /* as the later header has it */

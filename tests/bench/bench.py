@@ -12,6 +12,7 @@ import time
 from pathlib import Path
 
 import alloc
+import limits
 import memory
 import numba_kernels
 import numpy_ops
@@ -33,6 +34,7 @@ MODULES = {
     "numpy": numpy_ops,
     "numba": numba_kernels,
     "memory": memory,
+    "limits": limits,
     "programs": programs,
 }
 PACKAGES = {
@@ -116,7 +118,9 @@ def main() -> None:
     results = known(where)
     write_page(results, page)
     shown = {part: found for part, found in results.items() if part in parts or not parts}
-    console.print(verdicts(shown))
+    table = verdicts(shown)
+    if table.rows:
+        console.print(table)
     console.print(f"wrote {page.relative_to(PAGE.parents[1])}, and JSON and plots in {where}")
 
 

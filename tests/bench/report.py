@@ -18,6 +18,7 @@ PARTS = {
     "numpy": "NumPy",
     "numba": "Numba",
     "memory": "Memory",
+    "limits": "Limits",
     "programs": "Whole programs",
 }
 HEAD = """\

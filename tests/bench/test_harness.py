@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import alloc
+import limits
 import memory
 import memrt
 import numba_kernels
@@ -144,6 +145,7 @@ def test_every_goal_is_about_a_group_that_its_part_measures():
         "numpy": {topic.title for topic in numpy_ops.TOPICS},
         "numba": {numba_kernels.GROUP},
         "memory": set(memory.groups()),
+        "limits": set(limits.groups()),
         "programs": {group.title for group in programs.groups().values()},
     }
     assert [goal for goal in GOALS if goal.group not in titles[goal.part]] == []
@@ -204,6 +206,18 @@ def test_page_says_what_stands_in_the_way_of_a_missed_goal_and_only_of_that():
 def test_memory_counts_what_a_loop_keeps(table_subject):
     job = loop_jobs()["handed_over"] | {"loops": str(compiled(WORKERS / "loops.c")), "count": 1000}
     assert set(memory.look("growth", table_subject, **job)) == {"growth", "cached"}
+
+
+def test_limits_see_what_is_kept_and_what_is_not():
+    job = {"count": 2, "bytes": 4 << 20, "waits": [0]}
+    kept, given = (
+        limits.look("kept", limits.set_to("", setting), **job)
+        for setting in ("DECAY=never", "CACHE_LIMIT=0")
+    )
+    assert kept["right after"] > 6 << 10
+    assert given["right after"] < 2 << 10
+    assert kept["after release_unused()"] < 2 << 10
+    assert kept["ns"] > 0
 
 
 def test_trace_gives_each_block_a_number_and_leaves_out_what_was_born_before():

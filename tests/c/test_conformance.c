@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "runtime/alloc/allocator.h"
+#include "runtime/alloc/pool.h"
 #include "support/counting.h"
 #include "support/crew.h"
 #include "support/failing.h"
@@ -16,6 +17,25 @@
 typedef memrt_status_t (*wrap_fn)(const memrt_allocator_t *upstream, memrt_allocator_t *out);
 
 #define WRAPS_MAX 3
+
+/* What policies with limits of their own have, with and without a cache; for the whole run. */
+static memrt_allocator_t limited_pool, limited_plain;
+
+static void make_limited(memrt_allocator_t *out, bool cache)
+{
+    memrt__limits_t limits = {MEMRT__HUGE_ADVISE, (size_t)20 << 20, 5};
+    memrt__options.cache = cache;
+    REQUIRE(memrt__limited_allocator(&limits, out) == MEMRT_OK);
+    out->destroy = NULL;
+}
+
+__attribute__((constructor)) static void make_all_limited(void)
+{
+    bool was = memrt__options.cache;
+    make_limited(&limited_pool, true);
+    make_limited(&limited_plain, false);
+    memrt__options.cache = was;
+}
 
 /// A bottom and wrappers over it, innermost first.
 typedef struct subject {
@@ -29,6 +49,8 @@ static const subject_t subjects[] = {
     {"mapped", &memrt__mapped_allocator, {0}},
     {"plain", &memrt__plain_allocator, {0}},
     {"pool", &memrt__pool_allocator, {0}},
+    {"pool with limits", &limited_pool, {0}},
+    {"plain with limits", &limited_plain, {0}},
     {"guard over system", &memrt__system_allocator, {memrt__guard_new}},
     {"guard over mapped", &memrt__mapped_allocator, {memrt__guard_new}},
     {"guard over pool", &memrt__pool_allocator, {memrt__guard_new}},

@@ -172,6 +172,13 @@ static outcome_t try_policy_new(ground_t *ground)
     return of_status(api->policy_new(NULL, &ground->made_policy), ground->made_policy == NULL);
 }
 
+static outcome_t try_policy_with_limits(ground_t *ground)
+{
+    memrt_policy_options_t options = {
+        .struct_size = sizeof(options), .decay = "0", .hugepages = "off"};
+    return of_status(api->policy_new(&options, &ground->made_policy), ground->made_policy == NULL);
+}
+
 static outcome_t try_policy_at(ground_t *ground)
 {
     uint32_t index = api->policy_index(ground->policy);
@@ -231,8 +238,10 @@ static const slot_t slots[] = {
     PLAIN(tracking_enabled), CREATOR(live), PLAIN(live_free), PLAIN(set_watcher), PLAIN(watch),
     PLAIN(release_unused), PLAIN(fail_allocations), PLAIN(failure_points), PLAIN(option),
     PLAIN(option_warning), PLAIN(shutdown), PLAIN(status_text),
+    PLAIN(option_set), PLAIN(option_check), PLAIN(policy_option),
     /* Ways of the slots above that are worth a try of their own: */
     {"block_realloc of a shared block", SIZE_MAX, MEMORY, try_realloc_of_shared},
+    {"policy_new with limits", SIZE_MAX, MEMORY, try_policy_with_limits},
 };
 /* clang-format on */
 #define SLOTS (sizeof(slots) / sizeof(slots[0]))

@@ -2,32 +2,14 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "runtime/alloc/allocator.h"
+#include "runtime/alloc/mapped.h"
 #include "runtime/base/options.h"
 #include "runtime/base/os.h"
+#include "support/advice.h"
 
 static const memrt_allocator_t *const mapped = &memrt__mapped_allocator;
-
-/// Mappings of this process that have the advice for huge pages.
-static size_t advised_mappings(void)
-{
-    char line[512];
-    size_t count = 0;
-    FILE *file = fopen("/proc/self/smaps", "r");
-    ck_assert_ptr_nonnull(file);
-    while (fgets(line, sizeof(line), file) != NULL) {
-        count += strncmp(line, "VmFlags:", 8) == 0 && strstr(line, " hg") != NULL;
-    }
-    fclose(file);
-    return count;
-}
-
-static bool kernel_takes_advice(void)
-{
-    return access("/sys/kernel/mm/transparent_hugepage/enabled", R_OK) == 0;
-}
 
 static size_t resident_bytes(void)
 {
@@ -41,20 +23,21 @@ static size_t resident_bytes(void)
 
 TEST(a_large_block_is_advised_and_the_advice_goes_with_it)
 {
-    size_t before = advised_mappings();
+    memrt__options.huge_pages = MEMRT__HUGE_LARGE;
+    size_t before = advice_count_huge();
     void *ptr = memrt__allocator_alloc(mapped, (size_t)8 << 20, 64, false);
     ck_assert_ptr_nonnull(ptr);
-    if (kernel_takes_advice()) {
-        ck_assert_uint_eq(advised_mappings(), before + 1);
+    if (advice_is_taken()) {
+        ck_assert_uint_eq(advice_count_huge(), before + 1);
     }
     memset(ptr, 1, (size_t)8 << 20);
     memrt__allocator_free(mapped, ptr, (size_t)8 << 20, 64);
-    ck_assert_uint_eq(advised_mappings(), before);
+    ck_assert_uint_eq(advice_count_huge(), before);
 }
 
 TEST(the_advice_stays_home_when_a_block_grows_and_shrinks)
 {
-    size_t before = advised_mappings();
+    size_t before = advice_count_huge();
     size_t sizes[] = {(size_t)1 << 20, (size_t)9 << 20, (size_t)30 << 20, (size_t)5 << 20, 4096};
     void *ptr = memrt__allocator_alloc(mapped, 100, 4096, false);
     size_t size = 100;
@@ -62,23 +45,70 @@ TEST(the_advice_stays_home_when_a_block_grows_and_shrinks)
         ptr = memrt__allocator_realloc(mapped, ptr, size, sizes[i], 4096);
         ck_assert_ptr_nonnull(ptr);
         size = sizes[i];
-        ck_assert_uint_le(advised_mappings(), before + 1);
+        ck_assert_uint_le(advice_count_huge(), before + 1);
     }
     memrt__allocator_free(mapped, ptr, size, 4096);
-    ck_assert_uint_eq(advised_mappings(), before);
+    ck_assert_uint_eq(advice_count_huge(), before);
 }
 
 TEST(no_block_is_advised_when_the_option_is_off)
 {
-    bool was = memrt__options.huge_pages;
-    size_t before = advised_mappings();
-    memrt__options.huge_pages = false;
+    size_t before = advice_count_huge();
+    memrt__options.huge_pages = MEMRT__HUGE_OFF;
     void *ptr = memrt__allocator_alloc(mapped, (size_t)8 << 20, 64, false);
-    ck_assert_uint_eq(advised_mappings(), before);
+    ck_assert_uint_eq(advice_count_huge(), before);
     ptr = memrt__allocator_realloc(mapped, ptr, (size_t)8 << 20, (size_t)16 << 20, 64);
-    ck_assert_uint_eq(advised_mappings(), before);
+    ck_assert_uint_eq(advice_count_huge(), before);
     memrt__allocator_free(mapped, ptr, (size_t)16 << 20, 64);
-    memrt__options.huge_pages = was;
+}
+
+#define MIB ((size_t)1 << 20)
+
+/// A mode, and from which size on a block is advised; SIZE_MAX: none.
+typedef struct mode_from {
+    memrt__huge_t mode;
+    size_t from;
+} mode_from_t;
+
+static const mode_from_t modes[] = {
+    {MEMRT__HUGE_OFF, SIZE_MAX}, {MEMRT__HUGE_ADVISE, 2 * MIB + 1}, {MEMRT__HUGE_LARGE, 4 * MIB}};
+
+TEST_EACH(a_mode_says_which_blocks_are_advised_also_after_they_grew, 3)
+{
+    const memrt_allocator_t *allocator = memrt__mapped_with(modes[index].mode);
+    size_t sizes[] = {MIB, 2 * MIB, 2 * MIB + 1, 3 * MIB, 4 * MIB - 4096, 4 * MIB, 40 * MIB};
+    for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]) && advice_is_taken(); i++) {
+        advice_t expected = sizes[i] >= modes[index].from ? ADVICE_HUGE : ADVICE_NONE;
+        void *fresh = memrt__allocator_alloc(allocator, sizes[i], 64, false);
+        ck_assert_int_eq(advice_at(fresh), expected);
+        void *grown = memrt__allocator_alloc(allocator, 4096, 64, false);
+        grown = memrt__allocator_realloc(allocator, grown, 4096, sizes[i], 64);
+        ck_assert_int_eq(advice_at(grown), expected);
+        memrt__allocator_free(allocator, fresh, sizes[i], 64);
+        memrt__allocator_free(allocator, grown, sizes[i], 64);
+    }
+}
+
+TEST(a_block_that_a_huge_page_fits_into_lies_so_that_it_does)
+{
+    size_t page = memrt__os_page_size(), bytes = 2 * MIB + page;
+    char *mapping = memrt__mapped_new(bytes, 64, MEMRT__HUGE_ADVISE);
+    ck_assert_ptr_nonnull(mapping);
+    ck_assert_uint_eq((uintptr_t)(mapping + page) % (2 * MIB), 0);
+    ck_assert(memrt__os_unmap(mapping, bytes));
+}
+
+TEST(advice_can_be_changed_both_ways)
+{
+    void *mapping = memrt__mapped_new(8 * MIB, 64, MEMRT__HUGE_OFF);
+    ck_assert_ptr_nonnull(mapping);
+    for (int round = 0; round < 2 && advice_is_taken(); round++) {
+        memrt__mapped_advise_anew(mapping, 8 * MIB, MEMRT__HUGE_ADVISE);
+        ck_assert_int_eq(advice_at(mapping), ADVICE_HUGE);
+        memrt__mapped_advise_anew(mapping, 8 * MIB, MEMRT__HUGE_OFF);
+        ck_assert_int_eq(advice_at(mapping), ADVICE_SMALL);
+    }
+    ck_assert(memrt__os_unmap(mapping, 8 * MIB));
 }
 
 TEST(zeroed_pages_take_no_memory_before_they_are_touched)

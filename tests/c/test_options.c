@@ -7,12 +7,12 @@
 #include "runtime/base/options.h"
 #include "support/crew.h"
 
-/// Set one variable, read all options, and leave the environment as it was.
+/// Set one variable, NULL: unset it, read all options, and leave the environment as it was.
 static void read_with(const char *name, const char *value)
 {
     const char *stood = getenv(name);
     char *kept = stood == NULL ? NULL : strdup(stood);
-    ck_assert_int_eq(setenv(name, value, 1), 0);
+    ck_assert_int_eq(value == NULL ? unsetenv(name) : setenv(name, value, 1), 0);
     memrt__options_read();
     if (kept == NULL) {
         unsetenv(name);
@@ -22,9 +22,10 @@ static void read_with(const char *name, const char *value)
     free(kept);
 }
 
+/// Its value, until the next call.
 static const char *value_of(const char *name)
 {
-    memrt_option_t row;
+    static memrt_option_t row;
     for (size_t i = 0; memrt__options_row(i, &row); i++) {
         if (strcmp(row.name, name) == 0) {
             return row.value;
@@ -53,21 +54,152 @@ TEST(flags_are_read_in_every_spelling)
                                         {"OFF", false}, {"Yes", true},    {"no", false},
                                         {"TRUE", true}, {"false", false}, {"", false}};
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
-        read_with("MEMRT_HUGEPAGES", texts[i].text);
-        ck_assert_int_eq(memrt__options.huge_pages, texts[i].value);
-        ck_assert_str_eq(value_of("MEMRT_HUGEPAGES"), texts[i].value ? "1" : "0");
-        ck_assert_uint_eq(warnings_with("MEMRT_HUGEPAGES"), 0);
+        read_with("MEMRT_TRACK", texts[i].text);
+        ck_assert_int_eq(memrt__options.track, texts[i].value);
+        ck_assert_str_eq(value_of("MEMRT_TRACK"), texts[i].value ? "1" : "0");
+        ck_assert_uint_eq(warnings_with("MEMRT_TRACK"), 0);
     }
     memrt__options_read();
-    ck_assert(memrt__options.huge_pages);
 }
 
 TEST(a_flag_that_is_none_keeps_the_default_and_warns_once_by_name)
 {
-    read_with("MEMRT_HUGEPAGES", "maybe");
-    ck_assert(memrt__options.huge_pages);
-    ck_assert_uint_eq(warnings_with("MEMRT_HUGEPAGES=maybe is ignored: it must be 0 or 1"), 1);
+    read_with("MEMRT_TRACK", "maybe");
+    ck_assert(!memrt__options.track);
+    ck_assert_uint_eq(warnings_with("MEMRT_TRACK=maybe is ignored: it must be 0 or 1"), 1);
     memrt__options_read();
+}
+
+/// A text and what is shown of it; NULL: it is no value.
+typedef struct text_value {
+    const char *name, *text, *shown;
+} text_value_t;
+
+static const text_value_t limits[] = {
+    {"MEMRT_HUGEPAGES", "off", "off"},
+    {"MEMRT_HUGEPAGES", "Advise", "advise"},
+    {"MEMRT_HUGEPAGES", "LARGE", "large"},
+    {"MEMRT_HUGEPAGES", "", NULL},
+    {"MEMRT_HUGEPAGES", "huge", NULL},
+    {"MEMRT_HUGEPAGES", "large ", NULL},
+    {"MEMRT_HUGEPAGES", "1", NULL},
+    {"MEMRT_CACHE_LIMIT", "0", "0"},
+    {"MEMRT_CACHE_LIMIT", "123", "123"},
+    {"MEMRT_CACHE_LIMIT", "4k", "4096"},
+    {"MEMRT_CACHE_LIMIT", "2M", "2097152"},
+    {"MEMRT_CACHE_LIMIT", "17179869183G", "18446744072635809792"},
+    {"MEMRT_CACHE_LIMIT", "NONE", "none"},
+    {"MEMRT_CACHE_LIMIT", "", NULL},
+    {"MEMRT_CACHE_LIMIT", "never", NULL},
+    {"MEMRT_CACHE_LIMIT", "-1", NULL},
+    {"MEMRT_CACHE_LIMIT", "1.5G", NULL},
+    {"MEMRT_CACHE_LIMIT", "1T", NULL},
+    {"MEMRT_CACHE_LIMIT", "1MB", NULL},
+    {"MEMRT_CACHE_LIMIT", "17179869184G", NULL},
+    {"MEMRT_CACHE_LIMIT", "18446744073709551614", NULL},
+    {"MEMRT_CACHE_LIMIT", "18446744073709551615", NULL},
+    {"MEMRT_CACHE_LIMIT", "18446744073709551616", NULL},
+    {"MEMRT_DECAY", "0", "0"},
+    {"MEMRT_DECAY", "86400000", "86400000"},
+    {"MEMRT_DECAY", "Never", "never"},
+    {"MEMRT_DECAY", "86400001", NULL},
+    {"MEMRT_DECAY", "18446744073709551614", NULL},
+    {"MEMRT_DECAY", "-1", NULL},
+    {"MEMRT_DECAY", "none", NULL},
+    {"MEMRT_DECAY", "5s", NULL},
+    {"MEMRT_DECAY", " 5", NULL},
+    {"MEMRT_DECAY", "", NULL},
+};
+#define LIMITS (sizeof(limits) / sizeof(limits[0]))
+
+TEST_EACH(limits_are_read_from_the_environment_or_warned_of, LIMITS)
+{
+    const text_value_t *limit = &limits[index];
+    char usual[32];
+    read_with(limit->name, NULL);
+    strcpy(usual, value_of(limit->name));
+    read_with(limit->name, limit->text);
+    ck_assert_str_eq(value_of(limit->name), limit->shown == NULL ? usual : limit->shown);
+    ck_assert_uint_eq(warnings_with("must be"), limit->shown == NULL);
+    ck_assert_uint_eq(warnings_with(limit->name), limit->shown == NULL);
+    memrt__options_read();
+}
+
+TEST_EACH(limits_are_set_later_as_the_environment_sets_them, LIMITS)
+{
+    const text_value_t *limit = &limits[index];
+    char stood[32], why[200] = "", checked[200] = "";
+    strcpy(stood, value_of(limit->name));
+    memrt_status_t status = limit->shown == NULL ? MEMRT_EINVAL : MEMRT_OK;
+    ck_assert_int_eq(memrt__options_check(limit->name, limit->text, checked, 200), status);
+    ck_assert_str_eq(value_of(limit->name), stood);
+    ck_assert_int_eq(memrt__options_set(limit->name, limit->text, why, 200), status);
+    ck_assert_str_eq(value_of(limit->name), limit->shown == NULL ? stood : limit->shown);
+    ck_assert_str_eq(why, checked);
+    if (limit->shown == NULL) {
+        char begin[100];
+        snprintf(begin, 100, "%s=%s is refused: it must be ", limit->name, limit->text);
+        ck_assert_int_eq(strncmp(why, begin, strlen(begin)), 0);
+    }
+    memrt__options_read();
+}
+
+TEST(an_option_has_a_short_name_which_messages_use_too)
+{
+    char why[200];
+    ck_assert_int_eq(memrt__options_set("cache_limit", "5M", why, 200), MEMRT_OK);
+    ck_assert_str_eq(value_of("MEMRT_CACHE_LIMIT"), "5242880");
+    ck_assert_int_eq(memrt__options_set("decay", "soon", why, 200), MEMRT_EINVAL);
+    ck_assert_str_eq(why,
+                     "decay=soon is refused: it must be milliseconds from 0 to 86400000, or never");
+    memrt__options_read();
+}
+
+TEST(options_that_are_read_at_the_start_alone_are_refused_later_but_can_be_checked)
+{
+    static const char *const fixed[] = {"MEMRT_CHECK", "track", "MEMRT_ALIGNMENT", "cache"};
+    for (size_t i = 0; i < 4; i++) {
+        char why[200];
+        ck_assert_int_eq(memrt__options_check(fixed[i], "1", why, 200), MEMRT_OK);
+        ck_assert_int_eq(memrt__options_set(fixed[i], "1", why, 200), MEMRT_EINVAL);
+        ck_assert_ptr_nonnull(strstr(why, "cannot change in a running process: set it in the "
+                                          "environment"));
+    }
+}
+
+TEST(an_unknown_name_is_refused_with_a_sentence_that_has_room_or_is_cut)
+{
+    char why[200];
+    ck_assert_int_eq(memrt__options_set("MEMRT_DEKAY", "5", why, 200), MEMRT_EINVAL);
+    ck_assert_str_eq(why, "MEMRT_DEKAY is not an option of memrt and is refused; `python -m memrt "
+                          "info` lists them");
+    ck_assert_int_eq(memrt__options_set("MEMRT_DEKAY", "5", why, 12), MEMRT_EINVAL);
+    ck_assert_str_eq(why, "MEMRT_DEKAY");
+    ck_assert_int_eq(memrt__options_set("", "5", NULL, 0), MEMRT_EINVAL);
+    ck_assert_int_eq(memrt__options_check("MEMRT_", "5", NULL, 0), MEMRT_EINVAL);
+}
+
+TEST(limits_of_a_policy_are_listed_where_they_are_set)
+{
+    memrt__limits_t own;
+    memrt_option_t row;
+    ck_assert(memrt__limits_read(NULL, NULL, NULL, &own));
+    ck_assert(!memrt__limits_row(&own, 0, &row));
+    ck_assert(memrt__limits_read("off", NULL, "never", &own));
+    ck_assert(memrt__limits_row(&own, 0, &row));
+    ck_assert_str_eq(row.name, "MEMRT_DECAY");
+    ck_assert_str_eq(row.value, "never");
+    ck_assert(memrt__limits_row(&own, 1, &row));
+    ck_assert_str_eq(row.name, "MEMRT_HUGEPAGES");
+    ck_assert_str_eq(row.value, "off");
+    ck_assert(!memrt__limits_row(&own, 2, &row));
+    ck_assert(!memrt__limits_row(&own, SIZE_MAX, &row));
+    ck_assert(memrt__limits_read(NULL, "none", NULL, &own));
+    ck_assert(memrt__limits_row(&own, 0, &row));
+    ck_assert_str_eq(row.value, "none");
+    ck_assert(!memrt__limits_read("on", NULL, NULL, &own));
+    ck_assert(!memrt__limits_read(NULL, "many", NULL, &own));
+    ck_assert(!memrt__limits_read(NULL, NULL, "soon", &own));
 }
 
 TEST(an_alignment_is_read_as_a_number)
@@ -161,18 +293,27 @@ TEST(every_option_has_a_name_a_value_and_help)
     ck_assert(!memrt__options_row(SIZE_MAX, &row));
 }
 
-static void read_rows(size_t index, void *context)
+static bool is_one_that_is_set(const memrt_option_t *row)
 {
-    (void)index, (void)context;
+    bool decay = strcmp(row->name, "MEMRT_DECAY") == 0;
+    return !decay || strcmp(row->value, "never") == 0 || strcmp(row->value, "7") == 0;
+}
+
+static void read_and_set_rows(size_t index, void *context)
+{
+    (void)context;
     memrt_option_t row;
     for (int round = 0; round < 200; round++) {
+        const char *value = round % 2 == 0 ? "7" : "never";
+        REQUIRE(index != 0 || memrt__options_set("MEMRT_DECAY", value, NULL, 0) == MEMRT_OK);
         for (size_t i = 0; memrt__options_row(i, &row); i++) {
-            REQUIRE(row.value[0] != '\0');
+            REQUIRE(row.value[0] != '\0' && is_one_that_is_set(&row));
         }
     }
 }
 
-TEST(threads_may_read_the_rows_at_the_same_time)
+TEST(threads_may_read_and_set_options_at_the_same_time)
 {
-    crew_run(4, read_rows, NULL);
+    suite_set_decay(7);
+    crew_run(4, read_and_set_rows, NULL);
 }

@@ -7,6 +7,7 @@
 #include "runtime/alloc/purger.h"
 #include "runtime/alloc/warm.h"
 #include "runtime/base/options.h"
+#include "support/advice.h"
 #include "support/crew.h"
 #include "support/kernel.h"
 #include "support/pattern.h"
@@ -224,13 +225,13 @@ TEST(mappings_that_are_kept_are_given_back_for_a_span_that_there_is_no_memory_fo
     size_t bytes, count = fill_segments(spans, 400);
     kernel_obey();
     ck_assert(memrt__warm_bytes((size_t)3 << 20, &bytes));
-    void *mapping = memrt__warm_take(bytes, 64, false);
+    void *mapping = memrt__warm_take(&memrt__warm_shared, bytes, 64, false);
     ck_assert_ptr_nonnull(mapping);
-    memrt__warm_give(mapping, bytes);
-    ck_assert_uint_eq(memrt__warm_cached(), bytes);
+    memrt__warm_give(&memrt__warm_shared, mapping, bytes);
+    ck_assert_uint_eq(memrt__warm_cached(&memrt__warm_shared), bytes);
     kernel_refuse(KERNEL_MAP, 0, 1);
     spans[count] = take(64);
-    ck_assert_uint_eq(memrt__warm_cached(), 0);
+    ck_assert_uint_eq(memrt__warm_cached(&memrt__warm_shared), 0);
     for (size_t i = 0; i <= count; i++) {
         memrt__pages_give(spans[i]);
     }
@@ -238,6 +239,27 @@ TEST(mappings_that_are_kept_are_given_back_for_a_span_that_there_is_no_memory_fo
 }
 
 /* On a machine whose pages are larger than a unit, a part of a page must never go. */
+TEST(segments_are_advised_in_the_mode_that_says_so_and_when_it_changes)
+{
+    size_t was = memrt__options.huge_pages; /* which the segments that stay are to have again */
+    memrt__span_t *spans[8];
+    memrt__options.huge_pages = MEMRT__HUGE_ADVISE;
+    for (size_t i = 0; i < 8; i++) {
+        spans[i] = take(MEMRT__SPAN_MAX / MEMRT__UNIT);
+    }
+    ck_assert(!advice_is_taken() || advice_at(spans[7]->base) == ADVICE_HUGE);
+    memrt__pages_advise(false);
+    ck_assert(!advice_is_taken() || advice_at(spans[7]->base) == ADVICE_SMALL);
+    memrt__pages_advise(true);
+    ck_assert(!advice_is_taken() || advice_at(spans[7]->base) == ADVICE_HUGE);
+    memrt__options.huge_pages = was;
+    memrt__pages_advise(was == MEMRT__HUGE_ADVISE);
+    for (size_t i = 0; i < 8; i++) {
+        memrt__pages_give(spans[i]);
+    }
+    memrt__purge_all();
+}
+
 TEST(where_pages_are_larger_than_units_a_purge_takes_none_from_its_neighbours)
 {
     size_t pages[] = {(size_t)16 << 10, (size_t)64 << 10};

@@ -3,6 +3,8 @@
 #include <string.h>
 
 #include "runtime/alloc/allocator.h"
+#include "runtime/alloc/warm.h"
+#include "runtime/base/atomics.h"
 #include "support/books.h"
 #include "support/counting.h"
 #include "support/crew.h"
@@ -84,6 +86,56 @@ TEST(shorter_options_are_read_no_further_than_they_reach)
     memrt_policy_t *policy;
     ck_assert_int_eq(api->policy_new(&options, &policy), MEMRT_OK);
     ck_assert_str_eq(api->policy_name(policy), "short");
+    api->policy_release(policy);
+}
+
+static memrt_policy_options_t with_limits(const char *cache_limit, const char *decay,
+                                          const char *hugepages)
+{
+    return (memrt_policy_options_t){.struct_size = sizeof(memrt_policy_options_t),
+                                    .cache_limit = cache_limit,
+                                    .decay = decay,
+                                    .hugepages = hugepages};
+}
+
+TEST(a_policy_lists_the_options_that_it_sets_and_no_others)
+{
+    memrt_policy_options_t options = with_limits("3M", NULL, "advise");
+    memrt_policy_t *policy;
+    memrt_option_t row;
+    ck_assert_int_eq(api->policy_new(&options, &policy), MEMRT_OK);
+    ck_assert_int_eq(api->policy_option(policy, 0, &row), 1);
+    ck_assert_str_eq(row.name, "MEMRT_CACHE_LIMIT");
+    ck_assert_str_eq(row.value, "3145728");
+    ck_assert_int_eq(api->policy_option(policy, 1, &row), 1);
+    ck_assert_str_eq(row.name, "MEMRT_HUGEPAGES");
+    ck_assert_str_eq(row.value, "advise");
+    ck_assert_int_eq(api->policy_option(policy, 2, &row), 0);
+    ck_assert_int_eq(api->policy_option(api->policy_default(), 0, &row), 0);
+    api->policy_release(policy);
+}
+
+TEST(a_policy_with_a_bad_limit_or_limits_for_an_allocator_that_is_the_callers_is_refused)
+{
+    memrt_policy_options_t bad[] = {with_limits("much", NULL, NULL), with_limits(NULL, "-1", NULL),
+                                    with_limits(NULL, NULL, "all"), with_limits("1", "", NULL),
+                                    with_limits("1", NULL, NULL)};
+    bad[4].allocator = &memrt__system_allocator;
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        memrt_policy_t *policy = NULL;
+        ck_assert_int_eq(api->policy_new(&bad[i], &policy), MEMRT_EINVAL);
+        ck_assert_ptr_null(policy);
+    }
+}
+
+TEST(options_from_before_there_were_limits_make_a_policy_without)
+{
+    memrt_policy_options_t options = with_limits("much", "much", "much");
+    options.struct_size = offsetof(memrt_policy_options_t, cache_limit);
+    memrt_policy_t *policy;
+    memrt_option_t row;
+    ck_assert_int_eq(api->policy_new(&options, &policy), MEMRT_OK);
+    ck_assert_int_eq(api->policy_option(policy, 0, &row), 0);
     api->policy_release(policy);
 }
 
@@ -178,6 +230,10 @@ TEST(one_policy_more_than_there_are_indices_is_refused)
     memrt_policy_t *last = NULL;
     ck_assert_int_eq(api->policy_new(NULL, &last), MEMRT_ELIMIT);
     ck_assert_ptr_null(last);
+    memrt_policy_options_t options = with_limits("1M", "5", "off");
+    ck_assert_int_eq(api->policy_new(&options, &last), MEMRT_ELIMIT);
+    ck_assert_ptr_null(last);
+    ck_assert_uint_eq(memrt__load_relaxed(&memrt__warm_shortest), MEMRT__DECAY_NEVER);
     void *data = api->block_alloc(policies[LIMIT - 1], 50);
     ck_assert_str_eq(api->policy_name(policies[LIMIT - 1]), "policy");
     api->policy_release(policies[7]);

@@ -10,12 +10,15 @@
 #include "runtime/alloc/allocator.h"
 #include "runtime/alloc/cache.h"
 #include "runtime/alloc/pages.h"
+#include "runtime/alloc/pool.h"
 #include "runtime/alloc/warm.h"
 #include "runtime/base/failure.h"
 #include "runtime/base/options.h"
 #include "runtime/base/size.h"
 #include "runtime/meminfo/block.h"
+#include "support/advice.h"
 #include "support/books.h"
+#include "support/child.h"
 #include "support/crew.h"
 #include "support/kernel.h"
 #include "support/pattern.h"
@@ -288,6 +291,200 @@ TEST(advice_and_discards_that_are_refused_make_no_difference)
         }
     }
     api->policy_release(policy);
+}
+
+/// A policy over the pool with limits of its own, also where the pool is not the default.
+static memrt_policy_t *limited_policy(const char *cache_limit, const char *decay,
+                                      const char *hugepages)
+{
+    memrt_policy_options_t options = {.struct_size = sizeof(options),
+                                      .cache_limit = cache_limit,
+                                      .decay = decay,
+                                      .hugepages = hugepages};
+    memrt__options_t were = memrt__options;
+    memrt_policy_t *policy;
+    memrt__options.cache = true;
+    memrt__options.check = false;
+    ck_assert_int_eq(api->policy_new(&options, &policy), MEMRT_OK);
+    memrt__options = were;
+    return policy;
+}
+
+#define LARGE_BLOCK ((size_t)3 << 20)
+
+/// Allocate `count` large blocks and free them again; returns what the policy keeps then.
+static size_t kept_of(memrt_policy_t *policy, size_t count)
+{
+    void *blocks[8];
+    for (size_t i = 0; i < count; i++) {
+        blocks[i] = api->block_alloc(policy, LARGE_BLOCK);
+        ck_assert_ptr_nonnull(blocks[i]);
+        memset(blocks[i], 0xEE, LARGE_BLOCK);
+    }
+    for (size_t i = 0; i < count; i++) {
+        api->block_free(policy, blocks[i], 0);
+    }
+    return stats_of(policy).cached;
+}
+
+TEST(a_policy_keeps_by_itself_what_its_limit_and_its_decay_allow)
+{
+    suite_set_decay(MEMRT__DECAY_NEVER);
+    memrt_policy_t *all = limited_policy("none", "never", NULL);
+    memrt_policy_t *some = limited_policy("4M", "never", NULL);
+    memrt_policy_t *none = limited_policy("0", "never", NULL);
+    memrt_policy_t *at_once = limited_policy("none", "0", NULL);
+    size_t before = stats_of(NULL).cached, shared = memrt__warm_cached(&memrt__warm_shared);
+    ck_assert_uint_ge(kept_of(all, 4), 4 * LARGE_BLOCK);
+    ck_assert_uint_ge(kept_of(some, 4), LARGE_BLOCK);
+    ck_assert_uint_lt(stats_of(some).cached, (size_t)4 << 20);
+    ck_assert_uint_eq(kept_of(none, 4), 0);
+    ck_assert_uint_eq(kept_of(at_once, 4), 0);
+    size_t kept = stats_of(all).cached + stats_of(some).cached;
+    ck_assert_uint_eq(stats_of(NULL).cached - before, kept);
+    ck_assert_uint_eq(memrt__warm_cached(&memrt__warm_shared), shared);
+    ck_assert_uint_ge(api->release_unused(), kept);
+    ck_assert_uint_eq(stats_of(all).cached + stats_of(some).cached, 0);
+    api->policy_release(all);
+    api->policy_release(some);
+    api->policy_release(none);
+    api->policy_release(at_once);
+}
+
+TEST(small_blocks_of_a_policy_with_limits_take_the_short_way_as_others_do)
+{
+    memrt_policy_t *policy = limited_policy("0", "0", "off");
+    void *data = api->block_alloc(policy, 100);
+    ck_assert(!has_quick_blocks() || is_quick(data));
+    api->block_free(policy, data, 0);
+    api->policy_release(policy);
+}
+
+TEST(a_policy_that_nobody_holds_keeps_nothing_though_blocks_of_it_live)
+{
+    suite_set_decay(MEMRT__DECAY_NEVER);
+    memrt_policy_t *policy = limited_policy("none", "never", NULL);
+    void *last = api->block_alloc(policy, LARGE_BLOCK), *next = api->block_alloc(policy, 100);
+    ck_assert(last != NULL && next != NULL);
+    size_t kept = kept_of(policy, 2), cached = stats_of(NULL).cached;
+    ck_assert_uint_ge(kept, 2 * LARGE_BLOCK);
+    uint32_t limit = api->policy_limit();
+    api->policy_release(policy);
+    ck_assert_uint_eq(stats_of(NULL).cached, cached - kept);
+    api->block_free(NULL, last, 0);
+    ck_assert_uint_eq(stats_of(NULL).cached, cached - kept);
+    ck_assert_uint_eq(api->policy_limit(), limit);
+    api->block_free(NULL, next, 0);
+}
+
+TEST(what_the_system_does_not_take_at_the_end_of_a_policy_is_kept_by_the_process)
+{
+    suite_set_decay(MEMRT__DECAY_NEVER);
+    api->release_unused();
+    memrt_policy_t *policy = limited_policy("none", "never", "off");
+    size_t kept = kept_of(policy, 1);
+    kernel_refuse(KERNEL_UNMAP, 0, SIZE_MAX);
+    api->policy_release(policy);
+    kernel_obey();
+    ck_assert_uint_eq(memrt__warm_cached(&memrt__warm_shared), kept);
+    void *again = memrt__allocator_alloc(pool, LARGE_BLOCK + 4096, 64, true);
+    ck_assert(again != NULL && pattern_is_zero(again, LARGE_BLOCK + 4096));
+    ck_assert_uint_eq(memrt__warm_cached(&memrt__warm_shared), 0);
+    memrt__allocator_free(pool, again, LARGE_BLOCK + 4096, 64);
+    api->release_unused();
+}
+
+static advice_t advice_of_block(memrt_policy_t *policy, size_t size)
+{
+    char *data = api->block_alloc(policy, size);
+    ck_assert_ptr_nonnull(data);
+    advice_t advice = advice_at(data);
+    api->block_free(policy, data, 0);
+    return advice;
+}
+
+TEST(a_policy_has_huge_pages_as_it_says_fresh_and_reused)
+{
+    memrt_policy_t *off = limited_policy(NULL, "never", "off");
+    memrt_policy_t *advise = limited_policy(NULL, "never", "advise");
+    memrt_policy_t *large = limited_policy(NULL, "never", "large");
+    for (int round = 0; round < 3 && advice_is_taken(); round++) {
+        ck_assert_int_eq(advice_of_block(off, LARGE_BLOCK), ADVICE_NONE);
+        ck_assert_int_eq(advice_of_block(advise, LARGE_BLOCK), ADVICE_HUGE);
+        ck_assert_int_eq(advice_of_block(large, LARGE_BLOCK), ADVICE_NONE);
+        ck_assert_int_eq(advice_of_block(off, 4 * LARGE_BLOCK), ADVICE_NONE);
+        ck_assert_int_eq(advice_of_block(large, 4 * LARGE_BLOCK), ADVICE_HUGE);
+    }
+    api->policy_release(off);
+    api->policy_release(advise);
+    api->policy_release(large);
+}
+
+TEST(without_a_cache_a_policy_has_huge_pages_as_it_says_and_keeps_nothing)
+{
+    memrt__limits_t limits = {MEMRT__HUGE_ADVISE, SIZE_MAX, MEMRT__DECAY_NEVER};
+    bool was = memrt__options.cache;
+    memrt_allocator_t plain;
+    memrt__options.cache = false;
+    ck_assert_int_eq(memrt__limited_allocator(&limits, &plain), MEMRT_OK);
+    memrt__options.cache = was;
+    void *block = memrt__allocator_alloc(&plain, LARGE_BLOCK, 64, false);
+    ck_assert(!advice_is_taken() || advice_at(block) == ADVICE_HUGE);
+    memrt__allocator_free(&plain, block, LARGE_BLOCK, 64);
+    ck_assert_uint_eq(memrt__allocator_cached(&plain), 0);
+    memrt__allocator_destroy(&plain);
+}
+
+static void use_in_child(void *context)
+{
+    memrt_policy_t *policy = context;
+    void *data = api->block_alloc(policy, LARGE_BLOCK);
+    REQUIRE(data != NULL);
+    memset(data, 1, LARGE_BLOCK);
+    api->block_free(policy, data, 0);
+    REQUIRE(stats_of(policy).cached > LARGE_BLOCK);
+    REQUIRE(api->release_unused() > LARGE_BLOCK);
+    REQUIRE(stats_of(policy).cached == 0);
+    api->policy_release(policy);
+}
+
+TEST(a_forked_child_has_what_a_policy_kept_and_gives_it_back_for_itself)
+{
+    if (!SUITE_THREAD_SANITIZER) {
+        suite_set_decay(MEMRT__DECAY_NEVER);
+        memrt_policy_t *policy = limited_policy("none", "never", NULL);
+        size_t kept = kept_of(policy, 1);
+        child_expect_success(use_in_child, policy);
+        ck_assert_uint_eq(stats_of(policy).cached, kept);
+        api->policy_release(policy);
+    }
+}
+
+static void come_and_go(size_t index, void *context)
+{
+    static const char *const decays[] = {"0", "1", "never"};
+    (void)context;
+    for (size_t round = 0; round < 60; round++) {
+        memrt_policy_options_t options = {.struct_size = sizeof(options),
+                                          .decay = decays[(round + index) % 3]};
+        memrt_policy_t *policy;
+        REQUIRE(api->policy_new(&options, &policy) == MEMRT_OK);
+        void *first = api->block_alloc(policy, LARGE_BLOCK);
+        void *second = api->block_calloc(policy, 1, LARGE_BLOCK);
+        REQUIRE(first != NULL && second != NULL);
+        memset(first, 1, 64);
+        api->block_free(policy, first, 0);
+        api->policy_release(policy);
+        REQUIRE(*(char *)second == 0);
+        api->block_free(NULL, second, 0);
+        REQUIRE(index != 0 || api->option_set("decay", round % 2 ? "3" : "0", NULL, 0) == MEMRT_OK);
+    }
+}
+
+TEST(policies_with_limits_come_and_go_on_every_thread_while_the_purger_works)
+{
+    suite_set_decay(3);
+    crew_run(4, come_and_go, NULL);
 }
 
 TEST(a_block_made_the_short_way_goes_back_the_long_way_and_the_other_way_round)

@@ -44,7 +44,7 @@ static bool rests(void)
 
 static bool nothing_is_cached(void)
 {
-    return memrt__warm_cached() == 0 && memrt__pages_cached() == 0;
+    return memrt__warm_cached(&memrt__warm_shared) == 0 && memrt__pages_cached() == 0;
 }
 
 static void use_and_free(size_t size)
@@ -103,7 +103,7 @@ TEST(a_stop_ends_the_thread_and_the_next_free_starts_it)
         ck_assert(rests());
         memrt__purger_stop();
     }
-    ck_assert_uint_gt(memrt__warm_cached(), 0);
+    ck_assert_uint_gt(memrt__warm_cached(&memrt__warm_shared), 0);
 }
 
 TEST(nothing_is_started_where_memory_is_kept_for_ever)
@@ -113,7 +113,7 @@ TEST(nothing_is_started_where_memory_is_kept_for_ever)
     use_and_free(LARGE);
     ck_assert(rests());
     ck_assert_uint_eq(kernel_calls(KERNEL_THREAD), threads);
-    ck_assert_uint_gt(memrt__warm_cached(), 0);
+    ck_assert_uint_gt(memrt__warm_cached(&memrt__warm_shared), 0);
 }
 
 TEST(a_thread_that_could_not_be_started_is_tried_again_and_nothing_is_lost)
@@ -122,14 +122,92 @@ TEST(a_thread_that_could_not_be_started_is_tried_again_and_nothing_is_lost)
     kernel_refuse(KERNEL_THREAD, 0, 2);
     use_and_free(LARGE);
     ck_assert(rests());
-    size_t cached = memrt__warm_cached();
+    size_t cached = memrt__warm_cached(&memrt__warm_shared);
     ck_assert_uint_gt(cached, 0);
     use_and_free(LARGE);
     ck_assert(rests());
-    ck_assert_uint_eq(memrt__warm_cached(), cached);
+    ck_assert_uint_eq(memrt__warm_cached(&memrt__warm_shared), cached);
     use_and_free(LARGE);
     ck_assert(runs());
     wait_until(nothing_is_cached);
+}
+
+/// A policy's worth of mappings kept with a decay of their own.
+static memrt__warm_t *warm_with(size_t decay)
+{
+    memrt__limits_t limits = {MEMRT__INHERIT, MEMRT__INHERIT, decay};
+    memrt__warm_t *warm = memrt__warm_new(&limits);
+    ck_assert_ptr_nonnull(warm);
+    memrt__purger_hurry();
+    return warm;
+}
+
+static void use_and_give(memrt__warm_t *warm)
+{
+    size_t bytes;
+    REQUIRE(memrt__warm_bytes(LARGE, &bytes));
+    void *mapping = memrt__warm_take(warm, bytes, 64, false);
+    REQUIRE(mapping != NULL);
+    memrt__warm_give(warm, mapping, bytes);
+    memrt__purger_wake();
+}
+
+static memrt__warm_t *watched;
+
+static bool nothing_watched_is_cached(void)
+{
+    return memrt__warm_cached(watched) == 0;
+}
+
+TEST(a_policys_decay_is_kept_where_the_process_keeps_for_ever)
+{
+    begin(MEMRT__DECAY_NEVER);
+    watched = warm_with(10);
+    use_and_free(LARGE);
+    ck_assert(rests());
+    size_t cached = memrt__warm_cached(&memrt__warm_shared);
+    use_and_give(watched);
+    ck_assert(runs());
+    wait_until(nothing_watched_is_cached);
+    wait_until(rests);
+    ck_assert_uint_eq(memrt__warm_cached(&memrt__warm_shared), cached);
+    memrt__warm_delete(watched);
+}
+
+TEST(a_shorter_decay_is_not_slept_through)
+{
+    begin(LONG);
+    use_and_free(LARGE);
+    ck_assert(runs());
+    watched = warm_with(10);
+    use_and_give(watched);
+    wait_until(nothing_watched_is_cached);
+    ck_assert_uint_gt(memrt__warm_cached(&memrt__warm_shared), 0);
+    memrt__warm_delete(watched);
+    ck_assert_int_eq(api->option_set("MEMRT_DECAY", "10", NULL, 0), MEMRT_OK);
+    wait_until(nothing_is_cached);
+}
+
+TEST(a_decay_that_comes_later_is_for_what_was_kept_before)
+{
+    begin(MEMRT__DECAY_NEVER);
+    use_and_free(LARGE);
+    use_and_free(SMALL);
+    memrt__cache_drain(memrt__thread_self());
+    ck_assert(rests());
+    ck_assert_int_eq(api->option_set("MEMRT_DECAY", "10", NULL, 0), MEMRT_OK);
+    ck_assert(runs());
+    wait_until(nothing_is_cached);
+}
+
+TEST(the_thread_ends_when_all_is_to_be_kept_for_ever)
+{
+    begin(LONG);
+    use_and_free(LARGE);
+    ck_assert(runs());
+    ck_assert_int_eq(api->option_set("MEMRT_DECAY", "never", NULL, 0), MEMRT_OK);
+    wait_until(rests);
+    ck_assert_uint_gt(memrt__warm_cached(&memrt__warm_shared), 0);
 }
 
 static void count_threads(void *context)
@@ -290,7 +368,7 @@ TEST(a_purge_of_all_leaves_nothing)
     use_and_free(LARGE);
     use_and_free(SMALL);
     memrt__cache_drain(memrt__thread_self());
-    size_t cached = memrt__warm_cached() + memrt__pages_cached();
+    size_t cached = memrt__warm_cached(&memrt__warm_shared) + memrt__pages_cached();
     ck_assert_uint_gt(memrt__pages_cached(), 0);
     ck_assert_uint_ge(memrt__purge_all(), cached);
     ck_assert(nothing_is_cached());

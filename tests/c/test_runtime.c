@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "runtime/base/atomics.h"
+#include "runtime/base/options.h"
 #include "runtime/runtime.h"
 #include "support/books.h"
 #include "support/child.h"
@@ -85,6 +86,25 @@ static void fork_and_wait(forking_t *forking)
     REQUIRE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
 }
 
+TEST(an_option_that_is_set_is_in_force_at_once_and_in_the_rows)
+{
+    char why[200] = "";
+    memrt_option_t row;
+    ck_assert_int_eq(api->option_set("MEMRT_CACHE_LIMIT", "12M", why, 200), MEMRT_OK);
+    ck_assert_int_eq(api->option_set("hugepages", "off", why, 200), MEMRT_OK);
+    ck_assert_uint_eq(memrt__options.cache_limit, (size_t)12 << 20);
+    ck_assert_uint_eq(memrt__options.huge_pages, MEMRT__HUGE_OFF);
+    for (size_t i = 0; api->option(i, &row); i++) {
+        ck_assert(strcmp(row.name, "MEMRT_HUGEPAGES") != 0 || strcmp(row.value, "off") == 0);
+        ck_assert(strcmp(row.name, "MEMRT_CACHE_LIMIT") != 0 || strcmp(row.value, "12582912") == 0);
+    }
+    ck_assert_int_eq(api->option_set("hugepages", "advise", NULL, 0), MEMRT_OK);
+    ck_assert_int_eq(api->option_set("MEMRT_CACHE_LIMIT", "little", why, 200), MEMRT_EINVAL);
+    ck_assert_uint_eq(memrt__options.cache_limit, (size_t)12 << 20);
+    ck_assert_ptr_nonnull(strstr(why, "MEMRT_CACHE_LIMIT=little"));
+    ck_assert_int_eq(api->option_set("hugepages", "large", NULL, 0), MEMRT_OK);
+}
+
 static void keep_every_lock_busy(size_t index)
 {
     memrt_policy_t *policy;
@@ -96,6 +116,8 @@ static void keep_every_lock_busy(size_t index)
     if (index % 2 == 0) {
         REQUIRE(api->policy_new(NULL, &policy) == MEMRT_OK);
         api->policy_release(policy);
+    } else {
+        REQUIRE(api->option_set("MEMRT_CACHE_LIMIT", "none", NULL, 0) == MEMRT_OK);
     }
 }
 

@@ -6,8 +6,10 @@
 #include "runtime/alloc/allocator.h"
 #include "runtime/alloc/pages.h"
 #include "runtime/alloc/warm.h"
+#include "runtime/base/atomics.h"
 #include "runtime/base/options.h"
 #include "runtime/base/os.h"
+#include "support/advice.h"
 #include "support/crew.h"
 #include "support/kernel.h"
 #include "support/pattern.h"
@@ -17,8 +19,9 @@
 static void begin(void)
 {
     suite_set_decay(MEMRT__DECAY_NEVER);
+    memrt__options.huge_pages = MEMRT__HUGE_LARGE;
     memrt__allocator_release_unused(&memrt__pool_allocator);
-    ck_assert_uint_eq(memrt__warm_cached(), 0);
+    ck_assert_uint_eq(memrt__warm_cached(&memrt__warm_shared), 0);
 }
 
 static size_t bytes_for(size_t size)
@@ -30,7 +33,7 @@ static size_t bytes_for(size_t size)
 
 static void *take(size_t bytes)
 {
-    void *mapping = memrt__warm_take(bytes, 64, false);
+    void *mapping = memrt__warm_take(&memrt__warm_shared, bytes, 64, false);
     ck_assert_ptr_nonnull(mapping);
     return mapping;
 }
@@ -38,8 +41,8 @@ static void *take(size_t bytes)
 static void end(void)
 {
     kernel_obey();
-    memrt__warm_purge(UINT64_MAX);
-    ck_assert_uint_eq(memrt__warm_cached(), 0);
+    memrt__warm_purge(&memrt__warm_shared, UINT64_MAX);
+    ck_assert_uint_eq(memrt__warm_cached(&memrt__warm_shared), 0);
 }
 
 TEST(a_mapping_is_whole_pages_and_no_more_than_an_eighth_and_two_pages_too_large)
@@ -66,13 +69,13 @@ TEST(a_mapping_given_back_is_taken_again_by_one_of_its_size)
     begin();
     size_t bytes = bytes_for(3 * MIB);
     void *mapping = take(bytes);
-    memrt__warm_give(mapping, bytes);
-    ck_assert_uint_eq(memrt__warm_cached(), bytes);
+    memrt__warm_give(&memrt__warm_shared, mapping, bytes);
+    ck_assert_uint_eq(memrt__warm_cached(&memrt__warm_shared), bytes);
     size_t maps = kernel_calls(KERNEL_MAP);
     ck_assert_ptr_eq(take(bytes), mapping);
     ck_assert_uint_eq(kernel_calls(KERNEL_MAP), maps);
-    ck_assert_uint_eq(memrt__warm_cached(), 0);
-    memrt__warm_give(mapping, bytes);
+    ck_assert_uint_eq(memrt__warm_cached(&memrt__warm_shared), 0);
+    memrt__warm_give(&memrt__warm_shared, mapping, bytes);
     end();
 }
 
@@ -85,14 +88,14 @@ TEST(a_mapping_is_taken_again_only_where_it_is_aligned_as_asked)
         mappings[i] = take(bytes);
     }
     for (size_t i = 0; i < 4; i++) {
-        memrt__warm_give(mappings[i], bytes);
+        memrt__warm_give(&memrt__warm_shared, mappings[i], bytes);
     }
-    void *aligned = memrt__warm_take(bytes, align, false);
+    void *aligned = memrt__warm_take(&memrt__warm_shared, bytes, align, false);
     ck_assert_ptr_nonnull(aligned);
     ck_assert_uint_eq((uintptr_t)aligned % align, 0);
-    memrt__warm_give(aligned, bytes);
-    ck_assert_ptr_eq(memrt__warm_take(bytes, align, false), aligned);
-    memrt__warm_give(aligned, bytes);
+    memrt__warm_give(&memrt__warm_shared, aligned, bytes);
+    ck_assert_ptr_eq(memrt__warm_take(&memrt__warm_shared, bytes, align, false), aligned);
+    memrt__warm_give(&memrt__warm_shared, aligned, bytes);
     end();
 }
 
@@ -103,11 +106,11 @@ TEST(zeroed_mappings_are_zero_warm_or_fresh)
     for (size_t i = 0; i < 4; i++) {
         size_t bytes = bytes_for(sizes[i]);
         for (int round = 0; round < 2; round++) {
-            char *mapping = memrt__warm_take(bytes, 64, true);
+            char *mapping = memrt__warm_take(&memrt__warm_shared, bytes, 64, true);
             ck_assert_ptr_nonnull(mapping);
             ck_assert(pattern_is_zero(mapping, bytes));
             memset(mapping, 0xEE, bytes);
-            memrt__warm_give(mapping, bytes);
+            memrt__warm_give(&memrt__warm_shared, mapping, bytes);
         }
     }
     end();
@@ -130,23 +133,23 @@ TEST_EACH(what_is_kept_and_what_is_in_use_are_never_more_than_what_was_in_use, 4
             bytes[i] = want;
             in_use += want;
         } else if (rand_r(&seed) % 3 == 0) {
-            resized = memrt__warm_resize(mappings[i], bytes[i], want, 64);
+            resized = memrt__warm_resize(&memrt__warm_shared, mappings[i], bytes[i], want, 64);
             if (resized != NULL) {
                 mappings[i] = resized;
                 in_use += want - bytes[i];
                 bytes[i] = want;
             }
         } else {
-            memrt__warm_give(mappings[i], bytes[i]);
+            memrt__warm_give(&memrt__warm_shared, mappings[i], bytes[i]);
             in_use -= bytes[i];
             mappings[i] = NULL;
         }
         most = in_use > most ? in_use : most;
-        ck_assert_uint_le(memrt__warm_cached() + in_use, most);
+        ck_assert_uint_le(memrt__warm_cached(&memrt__warm_shared) + in_use, most);
     }
     for (size_t i = 0; i < OWN; i++) {
         if (mappings[i] != NULL) {
-            memrt__warm_give(mappings[i], bytes[i]);
+            memrt__warm_give(&memrt__warm_shared, mappings[i], bytes[i]);
         }
     }
     end();
@@ -158,15 +161,16 @@ TEST(a_request_that_was_refused_does_not_count_as_memory_that_was_in_use)
     size_t small = bytes_for(4 * MIB), large = bytes_for(6 * MIB), huge = bytes_for(1000 * MIB);
     void *first = take(small);
     kernel_refuse(KERNEL_MAP, 0, SIZE_MAX);
-    ck_assert_ptr_null(memrt__warm_take(huge, 64, false));
-    ck_assert_ptr_null(memrt__warm_take(huge, 64, true));
+    ck_assert_ptr_null(memrt__warm_take(&memrt__warm_shared, huge, 64, false));
+    ck_assert_ptr_null(memrt__warm_take(&memrt__warm_shared, huge, 64, true));
     kernel_obey();
-    memrt__warm_give(first, small);
-    ck_assert_uint_eq(memrt__warm_cached(), small);
+    memrt__warm_give(&memrt__warm_shared, first, small);
+    ck_assert_uint_eq(memrt__warm_cached(&memrt__warm_shared), small);
     void *second = take(large);
-    ck_assert_uint_eq(memrt__warm_cached(), 0); /* both together would be more than ever */
-    memrt__warm_give(second, large);
-    ck_assert_uint_eq(memrt__warm_cached(), large);
+    ck_assert_uint_eq(memrt__warm_cached(&memrt__warm_shared),
+                      0); /* both together would be more than ever */
+    memrt__warm_give(&memrt__warm_shared, second, large);
+    ck_assert_uint_eq(memrt__warm_cached(&memrt__warm_shared), large);
     end();
 }
 
@@ -175,12 +179,12 @@ TEST(what_is_kept_goes_back_before_a_request_is_refused)
     begin();
     size_t kept = bytes_for(4 * MIB), asked = bytes_for(2 * MIB);
     void *first = take(kept), *second = take(kept);
-    memrt__warm_give(first, kept);
-    memrt__warm_give(second, kept);
+    memrt__warm_give(&memrt__warm_shared, first, kept);
+    memrt__warm_give(&memrt__warm_shared, second, kept);
     kernel_refuse(KERNEL_MAP, 0, 1);
     void *mapping = take(asked);
-    ck_assert_uint_eq(memrt__warm_cached(), 0);
-    memrt__warm_give(mapping, asked);
+    ck_assert_uint_eq(memrt__warm_cached(&memrt__warm_shared), 0);
+    memrt__warm_give(&memrt__warm_shared, mapping, asked);
     end();
 }
 
@@ -190,21 +194,21 @@ TEST(a_mapping_that_the_system_does_not_unmap_is_kept_without_its_pages_and_trie
     size_t bytes = bytes_for(3 * MIB), larger = bytes_for(5 * MIB);
     void *mapping = take(bytes);
     memset(mapping, 0xEE, bytes);
-    memrt__warm_give(mapping, bytes);
+    memrt__warm_give(&memrt__warm_shared, mapping, bytes);
     kernel_refuse(KERNEL_UNMAP, 0, SIZE_MAX);
     size_t discards = kernel_calls(KERNEL_DISCARD);
-    ck_assert_uint_eq(memrt__warm_purge(UINT64_MAX), 0);
-    ck_assert_uint_eq(memrt__warm_cached(), bytes);
+    ck_assert_uint_eq(memrt__warm_purge(&memrt__warm_shared, UINT64_MAX), 0);
+    ck_assert_uint_eq(memrt__warm_cached(&memrt__warm_shared), bytes);
     ck_assert_uint_eq(kernel_calls(KERNEL_DISCARD), discards + 1);
     void *other = take(larger); /* for which the one kept should have gone */
-    memrt__warm_give(other, larger);
-    ck_assert_ptr_eq(memrt__warm_take(bytes, 64, true), mapping);
+    memrt__warm_give(&memrt__warm_shared, other, larger);
+    ck_assert_ptr_eq(memrt__warm_take(&memrt__warm_shared, bytes, 64, true), mapping);
     ck_assert(pattern_is_zero(mapping, bytes));
     memset(mapping, 0xEE, bytes);
-    memrt__warm_give(mapping, bytes);
+    memrt__warm_give(&memrt__warm_shared, mapping, bytes);
     kernel_obey();
-    size_t kept = memrt__warm_cached();
-    ck_assert_uint_eq(memrt__warm_purge(UINT64_MAX), kept);
+    size_t kept = memrt__warm_cached(&memrt__warm_shared);
+    ck_assert_uint_eq(memrt__warm_purge(&memrt__warm_shared, UINT64_MAX), kept);
     end();
 }
 
@@ -215,11 +219,11 @@ TEST(a_resize_that_the_system_refuses_changes_nothing)
     void *mapping = take(bytes);
     pattern_write(mapping, bytes, 5);
     kernel_refuse(KERNEL_REMAP, 0, SIZE_MAX);
-    ck_assert_ptr_null(memrt__warm_resize(mapping, bytes, more, 64));
-    ck_assert_ptr_null(memrt__warm_resize(mapping, bytes, less, 64));
+    ck_assert_ptr_null(memrt__warm_resize(&memrt__warm_shared, mapping, bytes, more, 64));
+    ck_assert_ptr_null(memrt__warm_resize(&memrt__warm_shared, mapping, bytes, less, 64));
     ck_assert(pattern_holds(mapping, bytes, 5));
-    memrt__warm_give(mapping, bytes);
-    ck_assert_uint_eq(memrt__warm_cached(), bytes);
+    memrt__warm_give(&memrt__warm_shared, mapping, bytes);
+    ck_assert_uint_eq(memrt__warm_cached(&memrt__warm_shared), bytes);
     end();
 }
 
@@ -228,27 +232,27 @@ TEST(a_mapping_that_shrinks_makes_none_go_that_is_kept)
     begin();
     size_t large = bytes_for(6 * MIB), less = bytes_for(5 * MIB), other = bytes_for(3 * MIB);
     void *mapping = take(large), *second = take(other);
-    memrt__warm_give(second, other);
-    ck_assert_ptr_eq(memrt__warm_resize(mapping, large, less, 64), mapping);
-    ck_assert_uint_eq(memrt__warm_cached(), other);
-    memrt__warm_give(mapping, less);
-    ck_assert_uint_eq(memrt__warm_cached(), other + less);
+    memrt__warm_give(&memrt__warm_shared, second, other);
+    ck_assert_ptr_eq(memrt__warm_resize(&memrt__warm_shared, mapping, large, less, 64), mapping);
+    ck_assert_uint_eq(memrt__warm_cached(&memrt__warm_shared), other);
+    memrt__warm_give(&memrt__warm_shared, mapping, less);
+    ck_assert_uint_eq(memrt__warm_cached(&memrt__warm_shared), other + less);
     end();
 }
 
 TEST(no_more_is_kept_than_the_limit_and_nothing_where_the_decay_is_zero)
 {
     begin();
-    size_t bytes = bytes_for(3 * MIB), limit = memrt__options.cache_limit;
+    size_t bytes = bytes_for(3 * MIB);
     void *first = take(bytes), *second = take(bytes);
     memrt__options.cache_limit = bytes;
-    memrt__warm_give(first, bytes);
-    memrt__warm_give(second, bytes);
-    ck_assert_uint_eq(memrt__warm_cached(), bytes);
-    memrt__options.cache_limit = limit;
+    memrt__warm_give(&memrt__warm_shared, first, bytes);
+    memrt__warm_give(&memrt__warm_shared, second, bytes);
+    ck_assert_uint_eq(memrt__warm_cached(&memrt__warm_shared), bytes);
+    memrt__options.cache_limit = SIZE_MAX;
     memrt__options.decay = 0;
-    memrt__warm_give(take(bytes), bytes);
-    ck_assert_uint_eq(memrt__warm_cached(), 0);
+    memrt__warm_give(&memrt__warm_shared, take(bytes), bytes);
+    ck_assert_uint_eq(memrt__warm_cached(&memrt__warm_shared), 0);
     end();
 }
 
@@ -257,15 +261,175 @@ TEST(a_purge_takes_what_came_before_a_moment_and_lets_the_rest_stay)
     begin();
     size_t bytes = bytes_for(2 * MIB);
     void *early = take(bytes), *late = take(bytes);
-    memrt__warm_give(early, bytes);
+    memrt__warm_give(&memrt__warm_shared, early, bytes);
     uint64_t moment = memrt__os_now_ns() + 1;
     while (memrt__os_now_ns() < moment) {
     }
-    memrt__warm_give(late, bytes);
-    ck_assert_uint_eq(memrt__warm_purge(moment), bytes);
-    ck_assert_uint_eq(memrt__warm_cached(), bytes);
+    memrt__warm_give(&memrt__warm_shared, late, bytes);
+    ck_assert_uint_eq(memrt__warm_purge(&memrt__warm_shared, moment), bytes);
+    ck_assert_uint_eq(memrt__warm_cached(&memrt__warm_shared), bytes);
     ck_assert_ptr_eq(take(bytes), late);
-    memrt__warm_give(late, bytes);
+    memrt__warm_give(&memrt__warm_shared, late, bytes);
+    end();
+}
+
+static memrt__warm_t *new_warm(size_t cache_limit, size_t decay)
+{
+    memrt__limits_t limits = {MEMRT__INHERIT, cache_limit, decay};
+    memrt__warm_t *warm = memrt__warm_new(&limits);
+    ck_assert_ptr_nonnull(warm);
+    return warm;
+}
+
+/// Take `count` mappings and give them back, so that as much may be kept.
+static void fill(memrt__warm_t *warm, size_t bytes, size_t count)
+{
+    void *mappings[8];
+    for (size_t i = 0; i < count; i++) {
+        mappings[i] = memrt__warm_take(warm, bytes, 64, false);
+        ck_assert_ptr_nonnull(mappings[i]);
+    }
+    for (size_t i = 0; i < count; i++) {
+        memrt__warm_give(warm, mappings[i], bytes);
+    }
+}
+
+TEST(mappings_are_kept_apart_and_go_with_those_who_keep_them)
+{
+    begin();
+    size_t bytes = bytes_for(3 * MIB);
+    memrt__warm_t *one = new_warm(MEMRT__INHERIT, MEMRT__INHERIT);
+    memrt__warm_t *other = new_warm(MEMRT__INHERIT, MEMRT__INHERIT);
+    fill(one, bytes, 1);
+    size_t maps = kernel_calls(KERNEL_MAP), unmaps = kernel_calls(KERNEL_UNMAP);
+    fill(other, bytes, 1);
+    ck_assert_uint_eq(kernel_calls(KERNEL_MAP), maps + 1);
+    fill(one, bytes, 1);
+    ck_assert_uint_eq(kernel_calls(KERNEL_MAP), maps + 1);
+    ck_assert_uint_eq(memrt__warm_cached(one), bytes);
+    memrt__warm_delete(one);
+    ck_assert_uint_eq(kernel_calls(KERNEL_UNMAP), unmaps + 1);
+    ck_assert_uint_eq(memrt__warm_cached(other), bytes);
+    memrt__warm_delete(other);
+    end();
+}
+
+TEST(one_that_is_closed_gives_back_what_it_has_and_what_comes)
+{
+    begin();
+    size_t bytes = bytes_for(3 * MIB);
+    memrt__warm_t *warm = new_warm(SIZE_MAX, MEMRT__DECAY_NEVER);
+    void *mapping = memrt__warm_take(warm, bytes, 64, false);
+    fill(warm, bytes, 2);
+    memrt__warm_close(warm);
+    ck_assert_uint_eq(memrt__warm_cached(warm), 0);
+    memrt__warm_give(warm, mapping, bytes);
+    ck_assert_uint_eq(memrt__warm_cached(warm), 0);
+    memrt__warm_delete(warm);
+    end();
+}
+
+TEST(the_limit_of_the_process_is_for_all_together_and_holds_as_soon_as_it_is_lower)
+{
+    begin();
+    size_t bytes = bytes_for(3 * MIB);
+    memrt__warm_t *one = new_warm(SIZE_MAX, MEMRT__INHERIT);
+    memrt__warm_t *other = new_warm(2 * bytes, MEMRT__INHERIT);
+    fill(one, bytes, 4);
+    fill(other, bytes, 4);
+    fill(&memrt__warm_shared, bytes, 1);
+    ck_assert_uint_eq(memrt__warm_cached(one), 4 * bytes);
+    ck_assert_uint_eq(memrt__warm_cached(other), 2 * bytes);
+    ck_assert_uint_eq(memrt__warm_cached(&memrt__warm_shared), bytes);
+    memrt__options.cache_limit = 3 * bytes;
+    memrt__warm_trim();
+    ck_assert_uint_eq(memrt__warm_cached(&memrt__warm_shared) + memrt__warm_cached(one) +
+                          memrt__warm_cached(other),
+                      3 * bytes);
+    fill(one, bytes, 4);
+    fill(&memrt__warm_shared, bytes, 2);
+    ck_assert_uint_le(memrt__warm_cached(&memrt__warm_shared) + memrt__warm_cached(one) +
+                          memrt__warm_cached(other),
+                      3 * bytes);
+    memrt__options.cache_limit = SIZE_MAX;
+    memrt__warm_delete(one);
+    memrt__warm_delete(other);
+    end();
+}
+
+TEST(each_has_the_decay_that_it_chose_or_that_of_the_process)
+{
+    begin();
+    size_t bytes = bytes_for(3 * MIB);
+    memrt__warm_t *shortly = new_warm(SIZE_MAX, 10), *ever = new_warm(SIZE_MAX, SIZE_MAX);
+    ck_assert_uint_eq(memrt__load_relaxed(&memrt__warm_shortest), 10);
+    fill(shortly, bytes, 1);
+    fill(ever, bytes, 1);
+    fill(&memrt__warm_shared, bytes, 1);
+    ck_assert_uint_eq(memrt__warm_aging(), bytes);
+    uint64_t now = memrt__os_now_ns(), ms = 1000000;
+    ck_assert_uint_eq(memrt__warm_purge_old(now + 20 * ms), bytes);
+    ck_assert_uint_eq(memrt__warm_cached(shortly), 0);
+    ck_assert_uint_eq(memrt__warm_purge_old(now + 1000 * ms), 0);
+    suite_set_decay(500);
+    ck_assert_uint_eq(memrt__warm_aging(), bytes);
+    ck_assert_uint_eq(memrt__warm_purge_old(now + 1000 * ms), bytes);
+    ck_assert_uint_eq(memrt__warm_cached(ever), bytes);
+    ck_assert_uint_eq(memrt__warm_purge_all(), bytes);
+    memrt__warm_delete(shortly);
+    memrt__warm_delete(ever);
+    ck_assert_uint_eq(memrt__load_relaxed(&memrt__warm_shortest), MEMRT__DECAY_NEVER);
+    end();
+}
+
+/// How the mapping that is taken next is advised.
+static advice_t advice_of_next(memrt__warm_t *warm, size_t bytes)
+{
+    void *mapping = memrt__warm_take(warm, bytes, 64, false);
+    ck_assert_ptr_nonnull(mapping);
+    advice_t advice = advice_at(mapping);
+    memrt__warm_give(warm, mapping, bytes);
+    return advice;
+}
+
+static void set_mode(memrt__huge_t mode)
+{
+    memrt__options.huge_pages = mode;
+    memrt__warm_readvise();
+}
+
+TEST(a_mapping_that_is_reused_has_the_advice_of_the_mode_by_then)
+{
+    begin();
+    size_t bytes = bytes_for(8 * MIB);
+    void *held = take(bytes);
+    set_mode(MEMRT__HUGE_LARGE);
+    for (int round = 0; round < 2 && advice_is_taken(); round++) {
+        ck_assert_int_eq(advice_of_next(&memrt__warm_shared, bytes), ADVICE_HUGE);
+        set_mode(MEMRT__HUGE_OFF);
+        ck_assert_int_ne(advice_of_next(&memrt__warm_shared, bytes), ADVICE_HUGE);
+        set_mode(MEMRT__HUGE_ADVISE);
+    }
+    set_mode(MEMRT__HUGE_OFF);
+    memrt__warm_purge(&memrt__warm_shared, UINT64_MAX);
+    memrt__warm_give(&memrt__warm_shared, held, bytes); /* made before the mode was changed */
+    ck_assert_int_ne(advice_of_next(&memrt__warm_shared, bytes), ADVICE_HUGE);
+    end();
+}
+
+TEST(advice_that_is_refused_takes_no_mapping_away)
+{
+    begin();
+    size_t bytes = bytes_for(8 * MIB);
+    void *mapping = take(bytes);
+    memrt__warm_give(&memrt__warm_shared, mapping, bytes);
+    set_mode(MEMRT__HUGE_OFF);
+    kernel_refuse(KERNEL_ADVISE, 0, SIZE_MAX);
+    size_t advices = kernel_calls(KERNEL_ADVISE);
+    ck_assert_ptr_eq(take(bytes), mapping);
+    ck_assert_uint_eq(kernel_calls(KERNEL_ADVISE), advices + 1);
+    pattern_write(mapping, bytes, 1);
+    memrt__warm_give(&memrt__warm_shared, mapping, bytes);
     end();
 }
 
@@ -275,16 +439,16 @@ static void churn(size_t index, void *context)
     for (unsigned round = 0; round < 200; round++) {
         size_t bytes;
         REQUIRE(memrt__warm_bytes(MIB + (round * 31 + index) % 8 * MIB / 2, &bytes));
-        size_t *mapping = memrt__warm_take(bytes, 64, round % 5 == 0);
+        size_t *mapping = memrt__warm_take(&memrt__warm_shared, bytes, 64, round % 5 == 0);
         REQUIRE(mapping != NULL);
         REQUIRE(round % 5 != 0 || (mapping[0] == 0 && mapping[bytes / sizeof(size_t) - 1] == 0));
         mapping[0] = mapping[bytes / sizeof(size_t) - 1] = index * 1000 + round;
         if (round % 16 == 0) {
-            memrt__warm_purge(UINT64_MAX);
+            memrt__warm_purge(&memrt__warm_shared, UINT64_MAX);
         }
         REQUIRE(mapping[0] == index * 1000 + round);
         REQUIRE(mapping[bytes / sizeof(size_t) - 1] == index * 1000 + round);
-        memrt__warm_give(mapping, bytes);
+        memrt__warm_give(&memrt__warm_shared, mapping, bytes);
     }
 }
 
@@ -300,11 +464,11 @@ TEST(mappings_go_when_spans_need_what_the_process_had)
     begin();
     size_t bytes = bytes_for(4 * MIB);
     void *mapping = take(bytes);
-    memrt__warm_give(mapping, bytes);
-    ck_assert_uint_eq(memrt__warm_cached(), bytes);
+    memrt__warm_give(&memrt__warm_shared, mapping, bytes);
+    ck_assert_uint_eq(memrt__warm_cached(&memrt__warm_shared), bytes);
     memrt__span_t *span = memrt__pages_take(MIB / MEMRT__UNIT);
     ck_assert_ptr_nonnull(span);
-    ck_assert_uint_eq(memrt__warm_cached(), 0);
+    ck_assert_uint_eq(memrt__warm_cached(&memrt__warm_shared), 0);
     memrt__pages_give(span);
     memrt__pages_purge(true);
     end();
@@ -321,6 +485,6 @@ TEST(free_pages_go_when_a_mapping_needs_what_the_process_had)
     size_t bytes = bytes_for(64 * MIB);
     void *mapping = take(bytes);
     ck_assert_uint_eq(memrt__pages_cached(), 0);
-    memrt__warm_give(mapping, bytes);
+    memrt__warm_give(&memrt__warm_shared, mapping, bytes);
     end();
 }

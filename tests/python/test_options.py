@@ -1,7 +1,16 @@
 """MEMRT_* variables as Python sees them."""
 
 import memrt
+import numpy as np
 import pytest
+
+# Options under which memory is kept, whatever stands in the environment.
+KEEPING = {
+    "MEMRT_CACHE": "1",
+    "MEMRT_CHECK": "0",
+    "MEMRT_CACHE_LIMIT": "none",
+    "MEMRT_DECAY": "never",
+}
 
 
 def test_options_are_rows_of_name_value_and_help():
@@ -78,3 +87,102 @@ def test_the_checking_mode_names_a_block_that_was_written_past_its_end(run_pytho
     assert result.returncode < 0
     for part in ('"victim"', "100 bytes", "past its end"):
         assert part in result.stderr
+
+
+@pytest.fixture
+def limits():
+    """What stands of the options that can be set; it stands again after the test."""
+    before = {option.name: option.value for option in memrt.options()}
+    names = ("MEMRT_CACHE_LIMIT", "MEMRT_DECAY", "MEMRT_HUGEPAGES")
+    yield {name: before[name] for name in names}
+    for name in names:
+        memrt.set_option(name, before[name])
+
+
+def in_force(name):
+    return next(option.value for option in memrt.options() if option.name == name)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "shown"),
+    [
+        ("cache_limit", "64M", "67108864"),
+        ("MEMRT_CACHE_LIMIT", 0, "0"),
+        ("cache_limit", np.int64(5), "5"),
+        ("cache_limit", "none", "none"),
+        ("decay", 100, "100"),
+        ("MEMRT_DECAY", "never", "never"),
+        ("hugepages", "off", "off"),
+        ("HugePages", "ADVISE", "advise"),
+        ("MEMRT_HUGEPAGES", "large", "large"),
+    ],
+)
+def test_an_option_that_is_set_is_in_force(limits, name, value, shown):
+    memrt.set_option(name, value)
+    assert in_force("MEMRT_" + name.upper().removeprefix("MEMRT_")) == shown
+
+
+NONSENSE = [
+    ("cache_limit", "1.5G", "a number of bytes like 268435456 or 256M, or none"),
+    ("cache_limit", -1, "a number of bytes like 268435456 or 256M, or none"),
+    ("cache_limit", 2**64, "a number of bytes like 268435456 or 256M, or none"),
+    ("cache_limit", "", "a number of bytes like 268435456 or 256M, or none"),
+    ("decay", "soon", "milliseconds from 0 to 86400000, or never"),
+    ("decay", -1, "milliseconds from 0 to 86400000, or never"),
+    ("decay", 86_400_001, "milliseconds from 0 to 86400000, or never"),
+    ("decay", True, "milliseconds from 0 to 86400000, or never"),
+    ("hugepages", "always", "off, advise or large"),
+    ("hugepages", 1, "off, advise or large"),
+    ("hugepages", "\u00e4" * 200, "off, advise or large"),
+]
+
+
+@pytest.mark.parametrize(("name", "value", "allowed"), NONSENSE)
+@pytest.mark.parametrize(
+    "setting",
+    [memrt.set_option, lambda name, value: memrt.Policy(**{name: value})],
+    ids=["set_option", "Policy"],
+)
+def test_a_bad_value_is_refused_by_name_with_what_is_allowed(limits, setting, name, value, allowed):
+    with pytest.raises(ValueError, match=f" is refused: it must be {allowed}$") as caught:
+        setting(name, value)
+    assert str(caught.value).startswith(f"{name}={value}"[:30])
+    assert {name: in_force(name) for name in limits} == limits
+
+
+@pytest.mark.parametrize("value", [1.5, None, b"off", [1]])
+def test_a_value_of_another_type_is_refused_by_name(limits, value):
+    with pytest.raises(TypeError, match="decay must be a text or a whole number, got"):
+        memrt.set_option("decay", value)
+    if value is not None:
+        with pytest.raises(TypeError, match="decay must be a text or a whole number, got"):
+            memrt.Policy(decay=value)
+
+
+def test_an_option_of_the_start_is_refused_and_the_environment_named():
+    for name in ("MEMRT_CHECK", "alignment", "track", "MEMRT_CACHE"):
+        with pytest.raises(ValueError, match="cannot change in a running process: set it in"):
+            memrt.set_option(name, 1)
+
+
+def test_an_unknown_option_is_refused_by_name():
+    with pytest.raises(ValueError, match="MEMRT_DEKAY is not an option of memrt"):
+        memrt.set_option("MEMRT_DEKAY", 1)
+    with pytest.raises(ValueError, match="null"):
+        memrt.set_option("decay\0", 1)
+
+
+def test_what_is_kept_follows_a_limit_at_once(run_python):
+    result = run_python(
+        "import memrt, numpy as np\n"
+        "with memrt.Policy():\n"
+        "    arrays = [np.ones(1 << 20) for _ in range(4)]\n"
+        "    del arrays\n"
+        "def large(): return memrt.stats().cached >> 20\n"
+        "before = large()\n"
+        "memrt.set_option('cache_limit', '20M'); some = large()\n"
+        "memrt.set_option('cache_limit', 0); none = large()\n"
+        "print(before >= 32, some < 22, none < 4)\n",
+        env=KEEPING,
+    )
+    assert result.stdout == "True True True\n"

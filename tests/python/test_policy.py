@@ -14,6 +14,14 @@ import numpy as np
 import pytest
 from memrt import _memrt
 
+# Options under which memory is kept, whatever stands in the environment.
+KEEPING = {
+    "MEMRT_CACHE": "1",
+    "MEMRT_CHECK": "0",
+    "MEMRT_CACHE_LIMIT": "none",
+    "MEMRT_DECAY": "never",
+}
+
 
 @pytest.fixture
 def before():
@@ -264,8 +272,51 @@ def test_settings_that_make_no_sense_are_refused(before, arguments, error):
         memrt.Policy(**arguments)
 
 
-def test_repr_names_the_policy(before):
+def test_repr_names_the_policy_and_what_it_sets(before):
     assert repr(memrt.Policy(256, "wide")) == "<memrt.Policy 'wide', alignment 256>"
+    policy = memrt.Policy(name="lean", cache_limit="1M", decay=0, hugepages="off")
+    assert repr(policy) == (
+        "<memrt.Policy 'lean', alignment 64, cache_limit 1048576, decay 0, hugepages off>"
+    )
+
+
+def test_a_policy_has_the_options_that_it_sets_wherever_it_is_found(before):
+    policy = memrt.Policy(name="own", decay="never", hugepages="ADVISE")
+    own = {"MEMRT_DECAY": "never", "MEMRT_HUGEPAGES": "advise"}
+    assert policy.options == own
+    policy.options.clear()
+    handler = policy.handler
+    del policy
+    assert memrt.policies()[-1].options == own
+    assert memrt.default_policy().options == {}
+    del handler
+
+
+def test_limits_are_given_by_name(before):
+    with pytest.raises(TypeError):
+        memrt.Policy(64, "name", "1M")
+
+
+def test_a_policy_keeps_large_blocks_as_it_says_until_nobody_holds_it(run_python):
+    result = run_python(
+        "import memrt, numpy as np\n"
+        "def kept(policy):\n"
+        "    with policy:\n"
+        "        arrays = [np.ones(1 << 20) for _ in range(3)]\n"
+        "    del arrays\n"
+        "    return memrt.stats(policy).cached >> 20\n"
+        "print(kept(memrt.Policy(cache_limit=0)), kept(memrt.Policy(decay=0)))\n"
+        "print(kept(memrt.Policy(cache_limit='20M', decay='never')))\n"
+        "policy = memrt.Policy(decay='never')\n"
+        "print(kept(policy))\n"
+        "assert memrt.stats().cached >= memrt.stats(policy).cached\n"
+        "print(memrt.release_unused() >> 20 >= 24, memrt.stats(policy).cached)\n"
+        "print(kept(policy))\n"
+        "policy = None\n"
+        "print(memrt.stats().cached >> 20 < 8)\n",
+        env=KEEPING,
+    )
+    assert result.stdout.split() == ["0", "0", "16", "24", "True", "0", "24", "True"]
 
 
 def test_more_policies_than_there_is_room_for_are_refused_with_the_limit(before):

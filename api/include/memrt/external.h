@@ -30,6 +30,12 @@ typedef struct memrt_policy_options {
     size_t alignment;   ///< of every data pointer, power of two; 0: MEMRT_ALIGNMENT, and 16 for
                         ///< blocks of 1 to MEMRT_TINY_MAX bytes when that is 64
     const memrt_allocator_t *allocator; ///< copied; NULL: the default allocator
+
+    /* For its blocks above 1 MiB, as text like that of the option; NULL: as the process has it. Not
+       with an `allocator`. */
+    const char *cache_limit; ///< MEMRT_CACHE_LIMIT: most bytes of them to keep for reuse
+    const char *decay;       ///< MEMRT_DECAY: milliseconds after which they go back
+    const char *hugepages;   ///< MEMRT_HUGEPAGES
 } memrt_policy_options_t;
 
 /// Settings of a new MemInfo. Set `struct_size`, leave the rest zero for the default; NULL: all
@@ -164,8 +170,9 @@ typedef struct memrt_api {
 
     /* --- Policies. --- */
 
-    /// New policy, count 1. Failure: MEMRT_EINVAL for a bad name, alignment or allocator table;
-    /// MEMRT_ELIMIT when 4095 policies are live; MEMRT_ENOMEM.
+    /// New policy, count 1. Failure: MEMRT_EINVAL for a bad name, alignment, allocator table or
+    /// text, of which option_check says what is wrong; MEMRT_ELIMIT when 4095 policies are live;
+    /// MEMRT_ENOMEM.
     memrt_status_t (*policy_new)(const memrt_policy_options_t *options,
                                  memrt_policy_t **out) MEMRT_MUST_CHECK;
     /// One reference more.
@@ -244,6 +251,19 @@ typedef struct memrt_api {
     void (*shutdown)(void);
     /// One sentence for a status.
     const char *(*status_text)(memrt_status_t status);
+    /// Set an option for the process from now on, by its name as the environment has it, or without
+    /// prefix in small letters, and a text like there. Of MEMRT_CACHE_LIMIT, MEMRT_DECAY and
+    /// MEMRT_HUGEPAGES: what is kept follows at once.
+    /// Failure: MEMRT_EINVAL for an unknown name, a bad value, or an option that is fixed at the
+    ///          start; then `why`, which has `length` bytes (0: none), gets one sentence.
+    memrt_status_t (*option_set)(const char *name, const char *value, char *why,
+                                 size_t length) MEMRT_MUST_CHECK;
+    /// Whether a text is a value of an option, also of one that cannot be set any more; as
+    /// option_set, but nothing is changed.
+    memrt_status_t (*option_check)(const char *name, const char *value, char *why,
+                                   size_t length) MEMRT_MUST_CHECK;
+    /// Row `index` of the options that the policy sets for itself; returns 0 past the last.
+    int (*policy_option)(const memrt_policy_t *policy, size_t index, memrt_option_t *out);
 } memrt_api_t;
 
 /// Bits of memrt_api_t.features.

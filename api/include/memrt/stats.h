@@ -57,11 +57,11 @@ typedef struct memrt_failure_plan {
     int this_thread_only; ///< non-zero: only requests of the calling thread count and fail
 } memrt_failure_plan_t;
 
-/// One row of the table of MEMRT_* environment options.
+/// One row of the table of MEMRT_* options.
 typedef struct memrt_option {
-    const char *name;  ///< "MEMRT_CHECK"
-    const char *value; ///< value in force, as text
-    const char *help;  ///< one sentence, with unit and default
+    const char *name; ///< "MEMRT_CHECK"
+    char value[32];   ///< value in force, as text
+    const char *help; ///< one sentence, with unit and default
 } memrt_option_t;
 
 #ifdef __cplusplus

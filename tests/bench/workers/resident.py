@@ -18,6 +18,11 @@ def resident() -> int:
     return _read("smaps_rollup", "Rss")
 
 
+def huge() -> int:
+    """KiB of them that are on huge pages."""
+    return _read("smaps_rollup", "AnonHugePages")
+
+
 def peak() -> int:
     """Most KiB that were resident; Linux counts some hundred KiB late."""
     return _read("status", "VmHWM")

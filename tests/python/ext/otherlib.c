@@ -18,7 +18,7 @@ MEMRT_EXPORT const memrt_api_t *memrt_get_api(uint32_t abi_major, const char **w
 
 MEMRT_EXPORT const memrt_api_t *memrt_get_api(uint32_t abi_major, const char **why)
 {
-    static const memrt_api_t older = {.struct_size = offsetof(memrt_api_t, status_text),
+    static const memrt_api_t older = {.struct_size = offsetof(memrt_api_t, policy_option),
                                       .abi_major = MEMRT_ABI_MAJOR,
                                       .version = "0.0.7"};
     (void)abi_major;
