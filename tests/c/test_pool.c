@@ -299,12 +299,13 @@ static memrt_policy_t *limited_policy(const char *cache_limit, const char *decay
                                       .cache_limit = cache_limit,
                                       .decay = decay,
                                       .hugepages = hugepages};
-    memrt__options_t were = memrt__options;
+    bool cached = memrt__options.cache, checked = memrt__options.check;
     memrt_policy_t *policy;
     memrt__options.cache = true;
     memrt__options.check = false;
     ck_assert_int_eq(api->policy_new(&options, &policy), MEMRT_OK);
-    memrt__options = were;
+    memrt__options.cache = cached;
+    memrt__options.check = checked;
     return policy;
 }
 
