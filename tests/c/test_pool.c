@@ -1,6 +1,7 @@
 #include "support/suite.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #if defined(__GLIBC__)
@@ -301,12 +302,13 @@ static memrt_policy_t *limited_policy(const char *cache_limit, const char *decay
                                       .cache_limit = cache_limit,
                                       .decay = decay,
                                       .hugepages = hugepages};
-    memrt__options_t were = memrt__options;
+    bool cached = memrt__options.cache, checked = memrt__options.check;
     memrt_policy_t *policy;
     memrt__options.cache = true;
     memrt__options.check = false;
     ck_assert_int_eq(api->policy_new(&options, &policy), MEMRT_OK);
-    memrt__options = were;
+    memrt__options.cache = cached;
+    memrt__options.check = checked;
     return policy;
 }
 
@@ -351,6 +353,53 @@ TEST(a_policy_keeps_by_itself_what_its_limit_and_its_decay_allow)
     api->policy_release(at_once);
 }
 
+/// Use and free large blocks of the pool that all share; returns what is kept of them.
+static size_t kept_by_all(void)
+{
+    void *blocks[4];
+    for (size_t i = 0; i < 4; i++) {
+        blocks[i] = memrt__allocator_alloc(pool, LARGE_BLOCK, 64, false);
+        ck_assert_ptr_nonnull(blocks[i]);
+    }
+    for (size_t i = 0; i < 4; i++) {
+        memrt__allocator_free(pool, blocks[i], LARGE_BLOCK, 64);
+    }
+    return memrt__warm_cached(&memrt__warm_shared);
+}
+
+TEST(what_is_kept_follows_an_option_that_is_set)
+{
+    suite_set_decay(MEMRT__DECAY_NEVER);
+    memrt_policy_t *policy = limited_policy("none", "never", NULL);
+    ck_assert_uint_ge(kept_by_all(), 4 * LARGE_BLOCK);
+    size_t kept = kept_of(policy, 2);
+    ck_assert_int_eq(api->option_set("decay", "0", NULL, 0), MEMRT_OK);
+    ck_assert_uint_eq(memrt__warm_cached(&memrt__warm_shared), 0);
+    ck_assert_uint_eq(stats_of(policy).cached, kept);
+    ck_assert_int_eq(api->option_set("cache_limit", "4M", NULL, 0), MEMRT_OK);
+    ck_assert_uint_lt(stats_of(policy).cached, (size_t)4 << 20);
+    ck_assert_uint_gt(stats_of(policy).cached, 0);
+    api->policy_release(policy);
+    memrt__allocator_release_unused(pool);
+}
+
+TEST(a_policy_with_a_shorter_decay_is_not_kept_waiting_by_the_process)
+{
+    suite_set_decay(3600000);
+    ck_assert_uint_gt(kept_by_all(), 0);
+    while (!kernel_sleeps_long()) {
+        sched_yield();
+    }
+    memrt_policy_t *policy = limited_policy(NULL, "10", NULL);
+    kept_of(policy, 2);
+    while (stats_of(policy).cached != 0) {
+        sched_yield();
+    }
+    ck_assert_uint_gt(memrt__warm_cached(&memrt__warm_shared), 0);
+    api->policy_release(policy);
+    memrt__allocator_release_unused(pool);
+}
+
 TEST(small_blocks_of_a_policy_with_limits_take_the_short_way_as_others_do)
 {
     memrt_policy_t *policy = limited_policy("0", "0", "off");
@@ -380,7 +429,7 @@ TEST(a_policy_that_nobody_holds_keeps_nothing_though_blocks_of_it_live)
 TEST(what_the_system_does_not_take_at_the_end_of_a_policy_is_kept_by_the_process)
 {
     suite_set_decay(MEMRT__DECAY_NEVER);
-    api->release_unused();
+    memrt__allocator_release_unused(pool);
     memrt_policy_t *policy = limited_policy("none", "never", "off");
     size_t kept = kept_of(policy, 1);
     kernel_refuse(KERNEL_UNMAP, 0, SIZE_MAX);
@@ -391,7 +440,7 @@ TEST(what_the_system_does_not_take_at_the_end_of_a_policy_is_kept_by_the_process
     ck_assert(again != NULL && pattern_is_zero(again, LARGE_BLOCK + 4096));
     ck_assert_uint_eq(memrt__warm_cached(&memrt__warm_shared), 0);
     memrt__allocator_free(pool, again, LARGE_BLOCK + 4096, 64);
-    api->release_unused();
+    memrt__allocator_release_unused(pool);
 }
 
 static advice_t advice_of_block(memrt_policy_t *policy, size_t size)

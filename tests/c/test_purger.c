@@ -178,14 +178,31 @@ TEST(a_shorter_decay_is_not_slept_through)
 {
     begin(LONG);
     use_and_free(LARGE);
-    ck_assert(runs());
+    wait_until(kernel_sleeps_long);
     watched = warm_with(10);
     use_and_give(watched);
     wait_until(nothing_watched_is_cached);
     ck_assert_uint_gt(memrt__warm_cached(&memrt__warm_shared), 0);
     memrt__warm_delete(watched);
+    wait_until(kernel_sleeps_long);
     ck_assert_int_eq(api->option_set("MEMRT_DECAY", "10", NULL, 0), MEMRT_OK);
     wait_until(nothing_is_cached);
+}
+
+TEST(pages_stay_as_long_as_the_process_says_though_a_policys_decay_is_shorter)
+{
+    begin(LONG);
+    use_and_free(SMALL);
+    memrt__cache_drain(memrt__thread_self());
+    size_t pages = memrt__pages_cached();
+    ck_assert_uint_gt(pages, 0);
+    watched = warm_with(10);
+    for (int round = 0; round < 4; round++) {
+        use_and_give(watched);
+        wait_until(nothing_watched_is_cached);
+    }
+    ck_assert_uint_eq(memrt__pages_cached(), pages);
+    memrt__warm_delete(watched);
 }
 
 TEST(a_decay_that_comes_later_is_for_what_was_kept_before)

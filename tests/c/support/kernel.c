@@ -4,8 +4,11 @@
 #include <pthread.h>
 #include <stdint.h>
 #include <sys/mman.h>
+#include <time.h>
 
 #include "runtime/base/atomics.h"
+#include "runtime/base/lock.h"
+#include "runtime/base/os.h"
 
 /// Relaxed words: threads of the test and memrt's own come by.
 typedef struct plan {
@@ -15,6 +18,7 @@ typedef struct plan {
 
 static plan_t plans[KERNEL_CALLS];
 static size_t pretended; /* page size; 0: the system's */
+static size_t sleep_end; /* seconds, of the last sleep that began */
 
 static bool is_refused(kernel_call_t call)
 {
@@ -38,11 +42,17 @@ void kernel_obey(void)
         memrt__store_relaxed(&plans[call].to, 0);
     }
     memrt__store_relaxed(&pretended, 0);
+    memrt__store_relaxed(&sleep_end, 0);
 }
 
 size_t kernel_calls(kernel_call_t call)
 {
     return memrt__load_relaxed(&plans[call].calls);
+}
+
+bool kernel_sleeps_long(void)
+{
+    return memrt__load_relaxed(&sleep_end) > memrt__os_now_ns() / 1000000000u + 60;
 }
 
 void kernel_pretend_page_size(size_t size)
@@ -64,6 +74,10 @@ int __real_pthread_create(pthread_t *thread, const pthread_attr_t *attributes,
                           void *(*start)(void *), void *context);
 int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attributes,
                           void *(*start)(void *), void *context);
+int __real_memrt__lock_wait(memrt__rank_t rank, pthread_cond_t *condition,
+                            const struct timespec *until);
+int __wrap_memrt__lock_wait(memrt__rank_t rank, pthread_cond_t *condition,
+                            const struct timespec *until);
 size_t __real_memrt__os_page_size(void);
 size_t __wrap_memrt__os_page_size(void);
 
@@ -124,4 +138,11 @@ size_t __wrap_memrt__os_page_size(void)
 {
     size_t page = memrt__load_relaxed(&pretended);
     return page != 0 ? page : __real_memrt__os_page_size();
+}
+
+int __wrap_memrt__lock_wait(memrt__rank_t rank, pthread_cond_t *condition,
+                            const struct timespec *until)
+{
+    memrt__store_relaxed(&sleep_end, (size_t)until->tv_sec);
+    return __real_memrt__lock_wait(rank, condition, until);
 }

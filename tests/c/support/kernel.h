@@ -26,6 +26,9 @@ void kernel_obey(void);
 /// Calls so far, refused ones too.
 size_t kernel_calls(kernel_call_t call);
 
+/// Whether a thread of memrt's own has gone to sleep for longer than a minute.
+bool kernel_sleeps_long(void);
+
 /// Have memrt take pages for that large, and discard as such a system does: whole pages.
 void kernel_pretend_page_size(size_t size);
 
