@@ -60,15 +60,45 @@ def peers(*names: str) -> dict:
     return {"under": names}
 
 
+HEADER = (
+    "a block of memrt is a MemInfo, with a header of eight words and counts in four; a malloc writes "
+    "one or two words. The instructions of both are in the table of instructions."
+)
+LINES = (
+    "as above; and a header is a line of its own, so that of many small blocks half as many fit the "
+    "first cache."
+)
+CALLS = "two calls by pointer cost about half of what two locked adds do."
+CACHES = (
+    "between `out=` and new arrays lies the second cache, which holds the arrays of `out=` and not "
+    "the five of the expression; tcmalloc and mimalloc are as far from it."
+)
+CLASSES = (
+    "of little memory in blocks of many sizes, each size keeps a span of its own, a block or two for "
+    "its thread, and pages that fit nobody else yet."
+)
+COUNTING = "counting is an addition to each of two words for a birth, and for a death."
+NOTHING_LEFT = (
+    "the sum into an array that is there takes nearly as long, so the allocation has no such share: "
+    "once glibc has freed a block of that size it keeps the next ones."
+)
+OWN_MALLOC = (
+    "Numba's C code takes the items of typed lists from malloc by itself, which a preloaded malloc "
+    "serves and memrt does not."
+)
+
+
 GOALS = (
     Goal("P1", "64 B, one live: against the fastest malloc", "alloc", alloc.ONE, 1.0,
-         P1_CASE, **peers(*MALLOCS)),
+         P1_CASE, **peers(*MALLOCS),
+         limit=HEADER),
     Goal("P1", "64 B, one live: NRT, statistics off, against memrt", "alloc", alloc.ONE, 4.0,
          P1_CASE, **peers(NRT_OFF), faster=True),
     Goal("P1", "64 B, one live: NRT, statistics on, against memrt", "alloc", alloc.ONE, 6.0,
          P1_CASE, **peers(NRT_ON), faster=True),
     Goal("P2", "64 and 1,000 live, random order: against the best peer", "alloc", alloc.MANY, 1.1,
-         **peers(*alloc.PEERS)),
+         **peers(*alloc.PEERS),
+         limit=LINES),
     Goal("P3", "two threads against one", "threads", threads.SCALING, 1.15),
     Goal("P3", "two threads: NRT, statistics on, against memrt", "threads", threads.OWN, 30.0,
          ("64 B",), **peers(NRT_ON), faster=True),
@@ -78,11 +108,13 @@ GOALS = (
     Goal("P5", "acquire and release, inlined: against two bare locked adds", "alloc",
          alloc.REFERENCES, 1.1, over=alloc.INLINED, **peers(alloc.LIMIT)),
     Goal("P5", "acquire and release through the table: likewise", "alloc", alloc.REFERENCES, 1.1,
-         **peers(alloc.LIMIT)),
+         **peers(alloc.LIMIT),
+         limit=CALLS),
     Goal("P6", "32 KiB to 8 MiB, one and 64 live: against the best peer", "alloc",
          alloc.LARGE_BLOCKS, 1.2, **peers(*alloc.PEERS)),
     Goal("P7", "the expression from 64 KiB: against `out=`", "numpy", numpy_ops.EXPRESSION, 1.03,
-         LARGE_OUT, **peers(f"{MEMRT}, out=")),
+         LARGE_OUT, **peers(f"{MEMRT}, out="),
+         limit=CACHES),
     Goal("P7", "the expression at every size: against NumPy's default", "numpy",
          numpy_ops.EXPRESSION, NOT_SLOWER, **peers(DEFAULT)),
     Goal("P7", "twenty operations: against NumPy's default", "numpy", numpy_ops.OPERATIONS,
@@ -94,7 +126,8 @@ GOALS = (
     Goal("P9", "first fill: against NumPy's default", "numpy", numpy_ops.FIRST_FILL, NOT_SLOWER,
          **peers(DEFAULT)),
     Goal("P10", "resident peak over recorded traces: against the default", "memory",
-         memory.TRACES_PEAK, 1.1, **peers(memory.GLIBC)),
+         memory.TRACES_PEAK, 1.1, **peers(memory.GLIBC),
+         limit=CLASSES),
     Goal("P10", "resident peak of whole programs: against the default", "programs", programs.PEAK,
          1.1, **peers(DEFAULT)),
     Goal("P10", "kept one second after traces, of 5 % of the peak or 16 MiB", "memory", memory.KEPT,
@@ -109,23 +142,29 @@ GOALS = (
     Goal("P11", "growth from the 1,000th to the 10,000th short-lived thread", "memory",
          memory.THREADS, 256, unit="KiB"),
     Goal("P12", "64 B, one live: against memrt without counters", "alloc", alloc.ONE, 1.05,
-         P1_CASE, **peers(UNCOUNTED)),
+         P1_CASE, **peers(UNCOUNTED),
+         limit=COUNTING),
     Goal("P12", "two threads: against memrt without counters", "threads", threads.OWN, 1.05,
-         ("64 B",), **peers(UNCOUNTED)),
+         ("64 B",), **peers(UNCOUNTED),
+         limit=COUNTING),
     Goal("P13", "`np.empty` on memrt: against NumPy's default", "numpy", numpy_ops.CREATION,
          NOT_SLOWER, **peers(DEFAULT)),
     Goal("P13", "`memrt.empty`: against `np.empty`", "numpy", numpy_ops.CREATION, 1.5,
          over=f"{MEMRT}, memrt.empty", **peers(DEFAULT)),
     Goal("P14", "temporaries of 2 MiB: Numba's runtime against memrt", "numba", KERNELS, 4.0,
-         ("temporaries of 2 MiB",), **peers(DEFAULT), faster=True),
+         ("temporaries of 2 MiB",), **peers(DEFAULT), faster=True,
+         limit=NOTHING_LEFT),
     Goal("P14", "temporaries of 256 KiB: Numba's runtime against memrt", "numba", KERNELS, 1.15,
-         ("temporaries of 256 KiB",), **peers(DEFAULT), faster=True),
+         ("temporaries of 256 KiB",), **peers(DEFAULT), faster=True,
+         limit=NOTHING_LEFT),
     Goal("P14", "small arrays and strings: Numba's runtime against memrt", "numba", KERNELS, 1.2,
          ("arrays of", "strings"), **peers(DEFAULT), faster=True),
     Goal("P14", "lists: Numba's runtime against memrt", "numba", KERNELS, 1.6,
-         ("lists",), **peers(DEFAULT), faster=True),
+         ("lists",), **peers(DEFAULT), faster=True,
+         limit=OWN_MALLOC),
     Goal("P14", "those: against preloaded tcmalloc", "numba", KERNELS, 1.0,
-         ("temporaries", "arrays of", "strings", "lists"), **peers("tcmalloc")),
+         ("temporaries", "arrays of", "strings", "lists"), **peers("tcmalloc"),
+         limit=OWN_MALLOC),
     Goal("P14", "every kernel: against Numba's runtime", "numba", KERNELS, NOT_SLOWER,
          **peers(DEFAULT)),
     Goal("P15", "whole programs: against tcmalloc, geometric mean", "programs", programs.TIME, 1.0,
