@@ -61,12 +61,12 @@ def peers(*names: str) -> dict:
 
 
 HEADER = (
-    "a block of memrt is a MemInfo, with a header of eight words and counts in four; a malloc writes "
-    "one or two words. The instructions of both are in the table of instructions."
+    "a block of memrt is a MemInfo, with a header of eight words and counts in four; a malloc "
+    "writes one or two words. The instructions of both are in the table of instructions."
 )
 LINES = (
-    "as above; and a header is a line of its own, so that of many small blocks half as many fit the "
-    "first cache."
+    "as above; and a header is a line of its own, so that of many small blocks half as many fit "
+    "the first cache."
 )
 CALLS = "two calls by pointer cost about half of what two locked adds do."
 CACHES = (
@@ -74,13 +74,13 @@ CACHES = (
     "the five of the expression; tcmalloc and mimalloc are as far from it."
 )
 CLASSES = (
-    "of little memory in blocks of many sizes, each size keeps a span of its own, a block or two for "
-    "its thread, and pages that fit nobody else yet."
+    "of little memory in blocks of many sizes, each size keeps a span of its own, a block or two "
+    "for its thread, and pages that fit nobody else yet."
 )
 COUNTING = "counting is an addition to each of two words for a birth, and for a death."
 NOTHING_LEFT = (
-    "the sum into an array that is there takes nearly as long, so the allocation has no such share: "
-    "once glibc has freed a block of that size it keeps the next ones."
+    "the sum into an array that is there takes nearly as long, so the allocation has no such "
+    "share: once glibc has freed a block of that size it keeps the next ones."
 )
 OWN_MALLOC = (
     "Numba's C code takes the items of typed lists from malloc by itself, which a preloaded malloc "
