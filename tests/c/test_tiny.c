@@ -20,12 +20,12 @@ static void *tiny_block(size_t size)
 
 static bool has_tiny_blocks(void)
 {
-    return memrt__policy_default()->tiny;
+    return memrt__policy_default()->tiny && !memrt__is_watched(MEMRT__WATCH_TRACKING);
 }
 
 #define SKIP_WITHOUT_TINY()                                                                        \
     if (!has_tiny_blocks()) {                                                                      \
-        return; /* MEMRT_CACHE is off */                                                           \
+        return; /* MEMRT_CACHE is off, or MEMRT_TRACK on */                                        \
     }
 
 TEST(tiny_data_is_at_16_modulo_32_and_other_data_at_a_multiple_of_64)
