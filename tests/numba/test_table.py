@@ -17,6 +17,9 @@ EXAMPLE = ROOT / "examples" / "numba"
 DETECT = Path(__file__).with_name("ext") / "detect.c"
 
 
+COUNTERS = 1 << 1  # MEMRT_FEATURE_COUNTERS
+
+
 @pytest.fixture(scope="module")
 def detect(compile_library):
     library = ctypes.CDLL(str(compile_library(DETECT, flags=(f"-I{memrt.get_include()}",))))
@@ -48,7 +51,7 @@ def test_jitted_code_reaches_the_whole_table(detect, on_memrt):
 
 def test_the_table_says_version_and_features(detect, on_memrt):
     assert detect.version(on_memrt.get_api()).decode() == memrt.__version__
-    assert detect.features(on_memrt.get_api()) == 0
+    assert detect.features(on_memrt.get_api()) == COUNTERS
 
 
 def test_numbas_own_table_is_not_taken_for_memrts(detect, on_stock):
