@@ -15,8 +15,6 @@ from numba.core.unsafe.nrt import NRT_get_api
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLE = ROOT / "examples" / "numba"
 DETECT = Path(__file__).with_name("ext") / "detect.c"
-
-
 COUNTERS = 1 << 1  # MEMRT_FEATURE_COUNTERS
 
 
