@@ -197,7 +197,8 @@ typedef struct memrt_api {
 
     /* --- Allocators, to build policies from. --- */
 
-    /// The default: small blocks from the C library, large ones mapped. Static.
+    /// The default: blocks by size class from what threads keep, large ones on mappings kept warm.
+    /// Where MEMRT_CACHE is off: small blocks from the C library, large ones mapped. Static.
     const memrt_allocator_t *(*allocator_default)(void);
     /// The C library's malloc. Static.
     const memrt_allocator_t *(*allocator_system)(void);
