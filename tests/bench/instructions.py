@@ -27,6 +27,31 @@ def counted(job: dict, subject: Subject) -> float:
     return int(re.search(r"Collected : (\d+)", report)[1]) / COUNT
 
 
+def counted_by_name(worker: str, job: dict, subject: Subject) -> dict[str, float]:
+    """Instructions of one iteration, by what a worker had written down under names."""
+    out = OUT / f"callgrind-{subject.name}"
+    for old in OUT.glob(f"{out.name}.*"):
+        old.unlink()
+    counting = str(compiled(WORKERS / "counting.c"))
+    command = ["valgrind", "--tool=callgrind", f"--callgrind-out-file={out}"]
+    command += ["--instr-atstart=no", sys.executable, str(WORKERS / worker)]
+    command.append(json.dumps({**job, "counting": counting, "subject": subject.job()}))
+    run = subprocess.run(
+        command, env=subject.environment(), capture_output=True, text=True, check=True
+    )
+    iterations = json.loads(run.stdout.splitlines()[-1])
+    dumps = [dump.read_text() for dump in OUT.glob(f"{out.name}.*")]
+    found = [
+        (
+            re.search(r"Client Request: (.*)", dump),
+            re.search(r"^(?:summary|totals): (\d+)", dump, re.MULTILINE),
+        )
+        for dump in dumps
+    ]
+    spent = {name[1]: int(total[1]) for name, total in found if name and total}
+    return {name: spent[name] / count for name, count in iterations.items()}
+
+
 def instructions(title: str, job: dict, subjects: list[Subject]) -> Group:
     """Instructions of one block of a loop."""
     about = "Instructions of one block of 64 B, made, touched and given back, by callgrind."

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from instructions import counted_by_name
 from options import Options
 from places import OUT, WORKERS
 from result import Group
@@ -14,6 +15,10 @@ from rounds import Progress, in_turn, run_worker
 from subjects import DEFAULT, MEMRT, Subject, environments
 
 GROUP = "Jitted functions"
+INSTRUCTIONS = "Jitted functions, in instructions"
+ABOUT_INSTRUCTIONS = (
+    "Instructions of one iteration, by callgrind: they do not depend on the machine."
+)
 
 
 def group() -> Group:
@@ -44,4 +49,11 @@ def measure(options: Options, progress: Progress) -> list[Group]:
     for subject in in_turn(subjects(), options.rounds_of(complete=9, quick=3)):
         for name, took in kernels(subject).items():
             found.case(name).add(subject.name, took)
-    return [found]
+    if not options.instructions:
+        return [found]
+    progress("instructions")
+    counts = Group(INSTRUCTIONS, ABOUT_INSTRUCTIONS, "instructions", DEFAULT)
+    for subject in subjects()[:2]:
+        for name, count in counted_by_name("kernels.py", {}, subject).items():
+            counts.case(name).add(subject.name, count)
+    return [found, counts]

@@ -143,7 +143,7 @@ def test_every_goal_is_about_a_group_that_its_part_measures():
         "alloc": set(alloc.groups()),
         "threads": set(threads.groups()),
         "numpy": {topic.title for topic in numpy_ops.TOPICS},
-        "numba": {numba_kernels.GROUP},
+        "numba": {numba_kernels.GROUP, numba_kernels.INSTRUCTIONS},
         "memory": set(memory.groups()),
         "limits": set(limits.groups()),
         "programs": {group.title for group in programs.groups().values()},

@@ -11,3 +11,17 @@ void stop_counting(void)
 {
     CALLGRIND_STOP_INSTRUMENTATION;
 }
+
+/// Count from nothing again.
+void count_anew(void)
+{
+    CALLGRIND_ZERO_STATS;
+    CALLGRIND_START_INSTRUMENTATION;
+}
+
+/// Write down what was counted, under a name, and stop.
+void write_counted(const char *name)
+{
+    CALLGRIND_DUMP_STATS_AT(name);
+    CALLGRIND_STOP_INSTRUMENTATION;
+}
