@@ -142,7 +142,7 @@ void memrt__cache_overflow(memrt__thread_t *self, unsigned class)
     heed(self);
     memrt__bin_t *bin = &self->bins[class];
     size_t more = growth_of(bin);
-    if (more != 0 && !fits(self, bin, more)) {
+    if (!fits(self, bin, more)) {
         more = memrt__size_min(more, batch_of(bin));
     }
     if (more != 0 && fits(self, bin, more)) {
@@ -153,6 +153,17 @@ void memrt__cache_overflow(memrt__thread_t *self, unsigned class)
     } else {
         start_again(self, is_large(bin));
         set_limit(self, bin, limit_of(bin) + 1);
+    }
+}
+
+void memrt__cache_return(unsigned class, void *block)
+{
+    memrt__thread_t *self = memrt__thread_self();
+    if (self != NULL) {
+        memrt__cache_give(self, class, block);
+    } else {
+        *memrt__block_next(block) = NULL;
+        memrt__central_give(class, block);
     }
 }
 

@@ -22,6 +22,10 @@ void memrt__cache_start(void);
 /// Take a block of the class after its bin was found empty. NULL: out of memory.
 MEMRT__COLD void *memrt__cache_refill(memrt__thread_t *self, unsigned class);
 
+/// Give a block back: to the calling thread's bin, or, where there was no memory for its record, to
+/// what all threads share.
+void memrt__cache_return(unsigned class, void *block);
+
 /// Make room in a bin that is full.
 MEMRT__COLD void memrt__cache_overflow(memrt__thread_t *self, unsigned class);
 
@@ -73,6 +77,41 @@ static inline void memrt__cache_give(memrt__thread_t *self, unsigned class, void
         memrt__cache_overflow(self, class);
     }
     memrt__bin_push(bin, block);
+}
+
+/// The short way of a birth: a block of the class from the thread's bin, counted for the account as
+/// one of `kind` with `size` bytes. NULL: it is not open, nothing happened.
+static inline void *memrt__cache_take_counted(memrt__thread_t *self, uint32_t account,
+                                              unsigned class, unsigned kind, size_t size)
+{
+    memrt__shard_t *shard = memrt__thread_shard(self, account);
+    if (MEMRT__UNLIKELY(shard == NULL || !memrt__shard_can_grow(shard, size))) {
+        return NULL;
+    }
+    void *block = memrt__bin_pop(&self->bins[class]);
+    if (MEMRT__LIKELY(block != NULL)) {
+        memrt__count_in(&shard->made[kind], 1);
+        memrt__count_in(&shard->bytes_in, size);
+    }
+    return block;
+}
+
+/// The short way of a death, likewise; `freed` is the last that is touched of the account. False:
+/// it is not open, nothing happened.
+static inline bool memrt__cache_give_counted(memrt__thread_t *self, uint32_t account,
+                                             unsigned class, unsigned kind, size_t size,
+                                             void *block)
+{
+    memrt__shard_t *shard = memrt__thread_shard(self, account);
+    memrt__bin_t *bin = &self->bins[class];
+    if (MEMRT__UNLIKELY(shard == NULL || !memrt__shard_can_shrink(shard, size) ||
+                        memrt__bin_is_full(bin))) {
+        return false;
+    }
+    memrt__bin_push(bin, block);
+    memrt__count_out(&shard->bytes_out, size);
+    memrt__count_out(&shard->freed[kind], 1);
+    return true;
 }
 
 #endif

@@ -353,13 +353,18 @@ static void keep_within_bounds(void)
     }
 }
 
-static memrt__span_t *take(size_t units)
+/// `*grew`: to pages that were not in memory.
+static memrt__span_t *take(size_t units, bool *grew)
 {
     memrt__lock(MEMRT__RANK_PAGES);
     size_t first;
     segment_t *segment = find_segment(units, &first);
+    size_t held = in_spans + dirty_free;
     memrt__span_t *span = segment == NULL ? NULL : cut(segment, first, units);
-    keep_within_bounds();
+    *grew = in_spans + dirty_free > held;
+    if (*grew) {
+        keep_within_bounds();
+    }
     memrt__unlock(MEMRT__RANK_PAGES);
     return span;
 }
@@ -368,11 +373,14 @@ static memrt__span_t *take(size_t units)
 memrt__span_t *memrt__pages_take(size_t units)
 {
     MEMRT__ASSERT(units != 0 && units <= MEMRT__SPAN_MAX / MEMRT__UNIT);
-    memrt__span_t *span = take(units);
+    bool grew;
+    memrt__span_t *span = take(units, &grew);
     if (span == NULL && memrt__warm_purge_all() != 0) {
-        span = take(units);
+        span = take(units, &grew);
     }
-    memrt__warm_make_room();
+    if (grew) {
+        memrt__warm_make_room();
+    }
     return span;
 }
 

@@ -67,17 +67,6 @@ static void *take_class_zeroed(unsigned class)
     return block == NULL || clean ? block : memset(block, 0, bytes);
 }
 
-static void give_class(unsigned class, void *block)
-{
-    memrt__thread_t *self = memrt__thread_self();
-    if (self != NULL) {
-        memrt__cache_give(self, class, block);
-    } else {
-        *memrt__block_next(block) = NULL;
-        memrt__central_give(class, block);
-    }
-}
-
 static memrt__warm_t *warm_in(void *ctx)
 {
     return ctx == NULL ? &memrt__warm_shared : ctx;
@@ -114,7 +103,7 @@ static void pool_free(void *ctx, void *ptr, size_t size, size_t align)
 {
     size_t bytes;
     if (class_bytes(size, align, &bytes)) {
-        give_class(memrt__class_of_bytes(bytes), block_around(ptr, align));
+        memrt__cache_return(memrt__class_of_bytes(bytes), block_around(ptr, align));
     } else if (memrt__warm_bytes(size, &bytes)) {
         memrt__warm_give(warm_in(ctx), ptr, bytes);
         memrt__purger_wake();

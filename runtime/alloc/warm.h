@@ -56,7 +56,7 @@ size_t memrt__warm_purge_old(uint64_t now);
 /// The limits of the process have changed: give back what is too much by now.
 void memrt__warm_trim(void);
 
-/// Keep no more than there is room for now that spans have grown.
+/// Spans have grown: keep no more than there is room for beside them.
 void memrt__warm_make_room(void);
 
 /// The mode of the process has changed: mappings that were made before are advised anew when they

@@ -158,12 +158,8 @@ static inline memrt_meminfo_t *memrt__block_new_quick(memrt_policy_t *policy, si
         return NULL;
     }
     uint32_t index = policy->account.index;
-    memrt__shard_t *shard = memrt__thread_shard(self, index);
     unsigned class = memrt__class_of_data(size);
-    if (MEMRT__UNLIKELY(shard == NULL || !memrt__shard_can_grow(shard, size))) {
-        return NULL;
-    }
-    memrt_meminfo_t *mi = memrt__bin_pop(&self->bins[class]);
+    memrt_meminfo_t *mi = memrt__cache_take_counted(self, index, class, kind, size);
     if (MEMRT__UNLIKELY(mi == NULL)) {
         return NULL;
     }
@@ -177,8 +173,6 @@ static inline memrt_meminfo_t *memrt__block_new_quick(memrt_policy_t *policy, si
         .lead = MEMRT_HEADER_SIZE,
         .flags = memrt__quick_flags(kind, class),
     };
-    memrt__count_in(&shard->made[kind], 1);
-    memrt__count_in(&shard->bytes_in, size);
     return mi;
 }
 
@@ -228,18 +222,11 @@ static inline bool memrt__block_delete_quick(memrt_meminfo_t *mi)
                         mi->dtor != NULL || self == NULL || memrt__class_in(flags) == 0)) {
         return false;
     }
-    size_t size = mi->size;
-    memrt__shard_t *shard = memrt__thread_shard(self, mi->policy);
-    memrt__bin_t *bin = &self->bins[memrt__class_in(flags)];
-    if (MEMRT__UNLIKELY(shard == NULL || !memrt__shard_can_shrink(shard, size) ||
-                        memrt__bin_is_full(bin))) {
+    if (MEMRT__UNLIKELY(!memrt__cache_give_counted(self, mi->policy, memrt__class_in(flags),
+                                                   mi->kind, mi->size, mi))) {
         return false;
     }
-    size_t *freed = &shard->freed[mi->kind];
-    memrt__store_relaxed(&mi->refct, 0);
-    memrt__bin_push(bin, mi);
-    memrt__count_out(&shard->bytes_out, size);
-    memrt__count_out(freed, 1);
+    memrt__store_relaxed(&mi->refct, 0); /* in the bin of this thread nobody else sees it */
     return true;
 }
 

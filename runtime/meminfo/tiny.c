@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "runtime/alloc/central.h"
+#include "runtime/alloc/cache.h"
 #include "runtime/meminfo/raw.h"
 
 static void *data_of(memrt__tiny_t *tiny)
@@ -35,35 +35,17 @@ void *memrt__tiny_alloc(memrt_policy_t *policy, size_t size)
     return data_of(tiny);
 }
 
+static void give_back(memrt__tiny_t *tiny)
+{
+    memrt__cache_return(tiny->class, tiny);
+}
+
 /// The short way: nothing to tell the account, and room in the thread's bin.
 static inline bool end_quick(memrt__tiny_t *tiny)
 {
     memrt__thread_t *self = memrt__self;
-    memrt__shard_t *shard = self == NULL ? NULL : memrt__thread_shard(self, tiny->policy);
-    if (MEMRT__UNLIKELY(shard == NULL)) {
-        return false;
-    }
-    size_t size = tiny->size;
-    memrt__bin_t *bin = &self->bins[tiny->class];
-    if (MEMRT__UNLIKELY(memrt__bin_is_full(bin) || !memrt__shard_can_shrink(shard, size))) {
-        return false;
-    }
-    memrt__bin_push(bin, tiny);
-    memrt__count_out(&shard->bytes_out, size);
-    memrt__count_out(&shard->freed[MEMRT__KIND_TINY], 1);
-    return true;
-}
-
-static void give_back(memrt__tiny_t *tiny)
-{
-    unsigned class = tiny->class;
-    memrt__thread_t *self = memrt__thread_self();
-    if (self != NULL) {
-        memrt__cache_give(self, class, tiny);
-    } else {
-        *memrt__block_next(tiny) = NULL;
-        memrt__central_give(class, tiny);
-    }
+    return self != NULL && memrt__cache_give_counted(self, tiny->policy, tiny->class,
+                                                     MEMRT__KIND_TINY, tiny->size, tiny);
 }
 
 /// The count `freed` is the last that is touched of the policy.

@@ -57,17 +57,12 @@ static inline void *memrt__tiny_alloc_quick(memrt_policy_t *policy, size_t size)
     if (MEMRT__UNLIKELY(self == NULL)) {
         return NULL;
     }
-    memrt__shard_t *shard = memrt__thread_shard(self, policy->account.index);
-    if (MEMRT__UNLIKELY(shard == NULL || !memrt__shard_can_grow(shard, size))) {
-        return NULL;
-    }
-    memrt__tiny_t *tiny = memrt__bin_pop(&self->bins[memrt__class_of_tiny(size)]);
+    memrt__tiny_t *tiny = memrt__cache_take_counted(
+        self, policy->account.index, memrt__class_of_tiny(size), MEMRT__KIND_TINY, size);
     if (MEMRT__UNLIKELY(tiny == NULL)) {
         return NULL;
     }
     memrt__tiny_write(tiny, policy, size);
-    memrt__count_in(&shard->made[MEMRT__KIND_TINY], 1);
-    memrt__count_in(&shard->bytes_in, size);
     return tiny + 1;
 }
 
