@@ -301,13 +301,24 @@ static void leave(memrt__warm_t *warm, size_t bytes)
     memrt__unlock(MEMRT__RANK_WARM);
 }
 
+/// The first page has been written, when the mapping was given back at the latest, and stays.
+static void clear(void *mapping, size_t bytes)
+{
+    size_t page = memrt__os_page_size();
+    bool lazy = bytes >= LAZY_FROM && memrt__os_discard((char *)mapping + page, bytes - page);
+    memset(mapping, 0, lazy ? page : bytes);
+}
+
 static void *reuse(kept_t *kept, bool zeroed, memrt__huge_t huge)
 {
     size_t bytes = kept->bytes;
     if (kept->mixed) {
         memrt__mapped_advise_anew(kept, bytes, huge);
     }
-    return zeroed ? memset(kept, 0, bytes) : kept;
+    if (zeroed) {
+        clear(kept, bytes);
+    }
+    return kept;
 }
 
 void *memrt__warm_take(memrt__warm_t *warm, size_t bytes, size_t align, bool zeroed)
@@ -316,7 +327,7 @@ void *memrt__warm_take(memrt__warm_t *warm, size_t bytes, size_t align, bool zer
     kept_t *excess = NULL;
     bool purge = false;
     memrt__lock(MEMRT__RANK_WARM);
-    kept_t *kept = zeroed && bytes >= LAZY_FROM ? NULL : find(warm, bytes, align);
+    kept_t *kept = find(warm, bytes, align);
     if (kept != NULL) {
         extract(warm, kept);
         warm->in_use += bytes;

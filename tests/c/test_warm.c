@@ -118,6 +118,37 @@ TEST(zeroed_mappings_are_zero_warm_or_fresh)
     end();
 }
 
+TEST(a_large_mapping_is_zeroed_by_giving_back_its_pages_and_nothing_else)
+{
+    begin();
+    size_t bytes = bytes_for(40 * MIB);
+    char *mapping = take(bytes);
+    memset(mapping, 0xEE, bytes);
+    memrt__warm_give(&memrt__warm_shared, mapping, bytes);
+    size_t resident = memrt__os_resident(), maps = kernel_calls(KERNEL_MAP);
+    ck_assert_ptr_eq(memrt__warm_take(&memrt__warm_shared, bytes, 64, true), mapping);
+    ck_assert_uint_eq(kernel_calls(KERNEL_MAP), maps);
+    ck_assert_uint_lt(memrt__os_resident() + 30 * MIB, resident);
+    ck_assert(pattern_is_zero(mapping, bytes));
+    memrt__warm_give(&memrt__warm_shared, mapping, bytes);
+    end();
+}
+
+TEST(a_large_mapping_whose_pages_the_system_does_not_take_is_zeroed_by_hand)
+{
+    begin();
+    size_t bytes = bytes_for(40 * MIB);
+    char *mapping = take(bytes);
+    memset(mapping, 0xEE, bytes);
+    memrt__warm_give(&memrt__warm_shared, mapping, bytes);
+    kernel_refuse(KERNEL_DISCARD, 0, SIZE_MAX);
+    ck_assert_ptr_eq(memrt__warm_take(&memrt__warm_shared, bytes, 64, true), mapping);
+    ck_assert(pattern_is_zero(mapping, bytes));
+    kernel_obey();
+    memrt__warm_give(&memrt__warm_shared, mapping, bytes);
+    end();
+}
+
 TEST(mappings_of_two_sizes_that_take_turns_stay_warm_where_the_process_is_large)
 {
     begin();
