@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "runtime/alloc/allocator.h"
+#include "runtime/alloc/guard.h"
 #include "runtime/alloc/pool.h"
 #include "support/counting.h"
 #include "support/crew.h"
