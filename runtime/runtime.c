@@ -32,8 +32,8 @@ static void start(void)
     memrt__runtime_track(memrt__options.track);
     /* Refused only for want of memory; then a child of a threaded process may find locks held. */
     (void)pthread_atfork(before_fork, memrt__unlock_all, in_child);
-    if (memrt__options
-            .check) { /* refused only for want of memory; then the last are not verified */
+    /* Refused only for want of memory; then what was freed last is not verified. */
+    if (memrt__options.check) {
         (void)atexit(memrt__policy_verify_dead);
     }
 }

@@ -111,8 +111,8 @@ def write(measured: list[list[float]], rounds: int) -> None:
         "checking",
         "Checking mode",
         "Mistakes planted in programs that run with `MEMRT_CHECK=1`; each ended with a report that "
-        "has what the plant demands: address, size, name and policy of the block, and where it "
-        "was made and freed. A program without a mistake ended without a word. "
+        "names the call and, where there is a block, its address, size, name and policy, and where "
+        "it was made and freed. A program without a mistake ended without a word. "
         "Below, what the mode costs: medians of processor time over "
         f"{rounds} rounds. `./dev checking`",
         found,
