@@ -63,33 +63,72 @@ typedef struct worker {
     size_t index;
 } worker_t;
 
-/// A block that grows, shrinks and goes, with a pattern of the thread's own.
-static void work_once(trial_t *trial, size_t index, size_t round)
+#define HELD 8
+#define ROUNDS 60
+
+/// A block that one thread holds, with a pattern of its own.
+typedef struct held {
+    void *ptr; ///< NULL: none
+    size_t size, align;
+    unsigned seed;
+} held_t;
+
+static void let_go(trial_t *trial, held_t *held)
 {
-    unsigned seed = (unsigned)index + 1;
-    size_t size = 200 + (round * 977 + index * 131) % 20000;
-    size_t align = (size_t)1 << ((round + index) % 5);
-    void *ptr = trial_alloc(trial, size, align);
-    EXPECT(trial, ptr != NULL, "%zu bytes were refused", size);
-    pattern_write(ptr, size, seed);
-    if (trial->allocator->realloc != NULL && round % 2 == 1) {
-        size_t next = 200 + (size * 7) % 30000;
-        ptr = trial_realloc(trial, ptr, size, next, align);
-        EXPECT(trial, ptr != NULL, "resizing %zu to %zu bytes was refused", size, next);
-        pattern_write(ptr, next, seed);
-        size = next;
+    if (held->ptr != NULL) {
+        EXPECT(trial, pattern_holds(held->ptr, held->size, held->seed),
+               "another thread changed a block of %zu bytes", held->size);
+        trial_free(trial, held->ptr, held->size, held->align);
+        held->ptr = NULL;
     }
-    EXPECT(trial, pattern_holds(ptr, size, seed), "another thread changed a block of %zu bytes",
-           size);
-    trial_free(trial, ptr, size, align);
 }
 
+static void take(trial_t *trial, held_t *held)
+{
+    held->ptr = trial_alloc(trial, held->size, held->align);
+    EXPECT(trial, held->ptr != NULL, "%zu bytes were refused", held->size);
+    pattern_write(held->ptr, held->size, held->seed);
+}
+
+static void resize(trial_t *trial, held_t *held, size_t size)
+{
+    void *moved = trial_realloc(trial, held->ptr, held->size, size, held->align);
+    EXPECT(trial, moved != NULL, "resizing %zu to %zu bytes was refused", held->size, size);
+    held->ptr = moved;
+    held->size = size;
+    pattern_write(moved, size, held->seed);
+}
+
+/// One block goes and another comes, and every other time it grows or shrinks.
+static void work_once(trial_t *trial, held_t *held, size_t index, size_t round)
+{
+    let_go(trial, held);
+    *held = (held_t){.size = 200 + (round * 977 + index * 131) % 20000,
+                     .align = (size_t)1 << ((round + index) % 5),
+                     .seed = (unsigned)(index * ROUNDS + round)};
+    if (trial_goes_on(trial)) {
+        take(trial, held);
+    }
+    if (trial_goes_on(trial) && trial->allocator->realloc != NULL && round % 2 == 1) {
+        resize(trial, held, 200 + (held->size * 7) % 30000);
+    }
+}
+
+/// All threads meet now and then, with blocks in their hands.
 static void *work(void *argument)
 {
     const worker_t *worker = argument;
-    pthread_barrier_wait(worker->ready);
-    for (size_t round = 0; round < 60 && trial_goes_on(worker->trial); round++) {
-        work_once(worker->trial, worker->index, round);
+    held_t held[HELD] = {{0}};
+    for (size_t round = 0; round < ROUNDS; round++) {
+        if (round % HELD == 0) {
+            pthread_barrier_wait(worker->ready);
+        }
+        if (trial_goes_on(worker->trial)) {
+            work_once(worker->trial, &held[round % HELD], worker->index, round);
+        }
+    }
+    for (size_t i = 0; i < HELD && trial_goes_on(worker->trial); i++) {
+        let_go(worker->trial, &held[i]);
     }
     return NULL;
 }

@@ -14,8 +14,9 @@ import tempfile
 from collections import Counter
 from pathlib import Path
 
+from building import compile_c
 from page import record
-from plants import PLANTS, Plant, compile_program, missing, run
+from plants import PLANTS, Plant, missing, run
 
 SETTINGS = ("", "MEMRT_TRACK", "MEMRT_CHECK")
 
@@ -127,11 +128,11 @@ def main() -> int:
     options = parser.parse_args()
     rounds, times = (1, 1000) if options.quick else (7, 20_000)
     with tempfile.TemporaryDirectory() as folder:
-        lost = find_all(compile_program(Path(folder), "plants.c"))
+        lost = find_all(compile_c(Path(folder), "plants.c"))
         if lost:
             print(f"{lost} of {len(PLANTS)} mistakes were not found as they should be")
             return 1
-        measured = costs(compile_program(Path(folder), "cost.c"), rounds, times)
+        measured = costs(compile_c(Path(folder), "cost.c"), rounds, times)
     if not options.quick:
         write(measured, rounds)
     for name, *values in zip(ROWS, *measured, strict=True):

@@ -9,9 +9,6 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-import memrt
-
-HERE = Path(__file__).resolve().parent
 ADDRESS = "0x[0-9a-f]+"
 TIMEOUT = 60
 
@@ -160,20 +157,6 @@ PYTHON_PLANTS = (
 )  # fmt: skip
 
 PLANTS = C_PLANTS + PYTHON_PLANTS
-
-
-def compile_program(folder: Path, source: str) -> Path:
-    """Build a C program of this folder against the installed package."""
-    target = folder / Path(source).stem
-    library = Path(memrt.get_library())
-    subprocess.run(
-        [
-            *(os.environ.get("CC", "cc"), "-O1", "-rdynamic", f"-I{memrt.get_include()}"),
-            *(str(HERE / source), str(library), f"-Wl,-rpath,{library.parent}", "-o", str(target)),
-        ],
-        check=True,
-    )
-    return target
 
 
 def run(program: Path, plant: Plant, check: str = "1") -> subprocess.CompletedProcess[str]:

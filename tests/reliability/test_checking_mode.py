@@ -1,12 +1,13 @@
 """Checking mode finds each mistake that is planted, and says what it must of it."""
 
 import pytest
-from plants import PLANTS, Plant, compile_program, missing, run
+from building import compile_c
+from plants import PLANTS, Plant, missing, run
 
 
 @pytest.fixture(scope="session")
 def program(tmp_path_factory):
-    return compile_program(tmp_path_factory.mktemp("plants"), "plants.c")
+    return compile_c(tmp_path_factory.mktemp("plants"), "plants.c")
 
 
 @pytest.mark.parametrize("plant", PLANTS, ids=str)

@@ -57,18 +57,24 @@ def prepare_parser(parser: argparse.ArgumentParser) -> None:
 
 def execute(arguments: argparse.Namespace) -> None:
     library, symbol = _table(arguments.allocator)
-    says = _clauses()
-    chosen = arguments.clause or list(says)
-    for name in chosen:
-        if name not in says:
-            raise CommandError(f"there is no clause {name!r}; there are {', '.join(says)}")
-    verdicts = [_try(library, symbol, name, says[name], arguments.timeout) for name in chosen]
+    verdicts = try_clauses(library, symbol, arguments.timeout, arguments.clause)
     if arguments.json:
         print(json.dumps([verdict._asdict() for verdict in verdicts], indent=2))
     else:
         _print(verdicts)
     if any(verdict.is_broken for verdict in verdicts):
         sys.exit(1)
+
+
+def try_clauses(
+    library: str, symbol: str, timeout: float, chosen: list[str] | None = None
+) -> list[Verdict]:
+    """Try a table against the clauses that are chosen, None: all, one process each."""
+    says = _clauses()
+    for name in chosen or ():
+        if name not in says:
+            raise CommandError(f"there is no clause {name!r}; there are {', '.join(says)}")
+    return [_try(library, symbol, name, says[name], timeout) for name in chosen or says]
 
 
 def _table(allocator: str) -> tuple[str, str]:

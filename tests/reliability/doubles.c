@@ -150,7 +150,7 @@ static void arena_free(void *ctx, void *ptr, size_t size, size_t align)
         right_free(ctx, ptr, size, align);
     }
 }
-TABLE(wrong_blocks, .alloc = overlapping_alloc, .free = arena_free)
+TABLE(wrong_blocks, .alloc = overlapping_alloc, .realloc = NULL, .free = arena_free)
 
 /* All blocks of a byte are one. */
 static void *sharing_alloc(void *ctx, size_t size, size_t align)
@@ -231,29 +231,32 @@ static void bound_free(void *ctx, void *ptr, size_t size, size_t align)
 TABLE(wrong_free_elsewhere, .alloc = bound_alloc, .alloc_zeroed = NULL, .realloc = NULL,
       .free = bound_free)
 
-/* One block for whoever comes first, but who comes meanwhile is first, too. */
-static _Alignas(64) char only[32768];
-static volatile bool only_taken;
+/* It links the last block that it gave out to the next, as if that were its own still, when another
+   thread comes meanwhile. */
+static void *last; /* these under the lock */
+static pthread_t last_thread;
 
-static void *racing_alloc(void *ctx, size_t size, size_t align)
+static void *linking_alloc(void *ctx, size_t size, size_t align)
 {
-    if (only_taken || size > sizeof(only) || size < 200 || align > 64) {
-        return right_alloc(ctx, size, align);
+    char *ptr = right_alloc(ctx, size, align);
+    pthread_mutex_lock(&lock);
+    if (last != NULL && !pthread_equal(last_thread, pthread_self())) {
+        memcpy(last, &ptr, sizeof(ptr));
     }
-    usleep(1000);
-    only_taken = true;
-    return only;
+    last = size < sizeof(ptr) ? NULL : ptr;
+    last_thread = pthread_self();
+    pthread_mutex_unlock(&lock);
+    return ptr;
 }
-static void racing_free(void *ctx, void *ptr, size_t size, size_t align)
+static void linking_free(void *ctx, void *ptr, size_t size, size_t align)
 {
-    if (ptr == only) {
-        only_taken = false;
-    } else {
-        right_free(ctx, ptr, size, align);
-    }
+    pthread_mutex_lock(&lock);
+    last = last == ptr ? NULL : last;
+    pthread_mutex_unlock(&lock);
+    right_free(ctx, ptr, size, align);
 }
-TABLE(wrong_threads, .alloc = racing_alloc, .alloc_zeroed = NULL, .realloc = NULL,
-      .free = racing_free)
+TABLE(wrong_threads, .alloc = linking_alloc, .alloc_zeroed = NULL, .realloc = NULL,
+      .free = linking_free)
 
 static pid_t home;
 __attribute__((constructor)) static void settle(void)
@@ -290,16 +293,18 @@ TABLE(wrong_destroy, .destroy = crashing_destroy)
 
 static void *hanging_alloc_zeroed(void *ctx, size_t size, size_t align)
 {
-    (void)ctx, (void)size, (void)align;
-    for (;;) {
+    while (size < SIZE_MAX / 4) {
         pause();
     }
+    return right_alloc_zeroed(ctx, size, align);
 }
 TABLE(hanging, .alloc_zeroed = hanging_alloc_zeroed)
 
 static void *exiting_alloc_zeroed(void *ctx, size_t size, size_t align)
 {
-    (void)ctx, (void)size, (void)align;
-    _exit(0);
+    if (size < SIZE_MAX / 4) {
+        _exit(0);
+    }
+    return right_alloc_zeroed(ctx, size, align);
 }
 TABLE(exiting, .alloc_zeroed = exiting_alloc_zeroed)
