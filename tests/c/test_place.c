@@ -12,7 +12,7 @@ static memrt__place_t place_in_libc(size_t count)
     char *function = dlsym(RTLD_DEFAULT, "gnu_get_libc_version");
     ck_assert_ptr_nonnull(function);
     for (size_t i = 0; i < count; i++) {
-        place.frames[i] = function + 0x12;
+        place.frames[i] = function + 1;
     }
     return place;
 }
@@ -23,7 +23,7 @@ TEST(a_call_is_told_by_function_offset_and_object)
     char text[256];
     size_t length = memrt__place_text(&place, text, sizeof(text));
     ck_assert_uint_eq(length, strlen(text));
-    ck_assert_msg(strncmp(text, "    gnu_get_libc_version+0x12 in libc", 37) == 0, "%s", text);
+    ck_assert_msg(strncmp(text, "    gnu_get_libc_version+0x1 in libc", 36) == 0, "%s", text);
     ck_assert_ptr_eq(strchr(text, '\n'), &text[length - 1]);
 }
 
