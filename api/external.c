@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "api/table.h"
+#include "runtime/alloc/guard.h"
 #include "runtime/base/failure.h"
 #include "runtime/base/options.h"
 #include "runtime/base/size.h"

@@ -253,18 +253,11 @@ memrt_status_t memrt__meminfo_set_name(memrt_meminfo_t *mi, const char *name)
     return memrt__block_set_name(mi, name) ? MEMRT_OK : MEMRT_ENOMEM;
 }
 
-static void copy_name(const memrt__live_entry_t *entry, void *buffer)
-{
-    if (entry->name != NULL) {
-        strcpy(buffer, entry->name);
-    }
-}
-
 void memrt__meminfo_get_name(const memrt_meminfo_t *mi, char *buffer)
 {
     buffer[0] = '\0';
     if ((memrt__flags_load_relaxed(&mi->flags) & MEMRT__FLAG_LISTED) != 0) {
-        memrt__live_visit((uintptr_t)mi, copy_name, buffer);
+        memrt__live_name((uintptr_t)mi, buffer);
     }
 }
 

@@ -6,7 +6,7 @@
 #include "runtime/alloc/allocator.h"
 #include "support/failing.h"
 #include "support/gate.h"
-#include "support/pattern.h"
+#include "conformance/pattern.h"
 
 static memrt_allocator_t least(void)
 {

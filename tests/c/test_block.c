@@ -11,7 +11,7 @@
 #include "support/counting.h"
 #include "support/failing.h"
 #include "support/moving.h"
-#include "support/pattern.h"
+#include "conformance/pattern.h"
 
 static const size_t sizes[] = {
     0, 1, 63, 64, 5000, MEMRT__LARGE - 1, MEMRT__LARGE, MEMRT__LARGE + 1, (size_t)10 << 20};

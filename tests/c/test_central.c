@@ -9,7 +9,7 @@
 #include "runtime/base/options.h"
 #include "support/crew.h"
 #include "support/kernel.h"
-#include "support/pattern.h"
+#include "conformance/pattern.h"
 
 static void begin(void)
 {

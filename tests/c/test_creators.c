@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "support/books.h"
-#include "support/pattern.h"
+#include "conformance/pattern.h"
 
 /// What an attempt works on and what it made; whatever is not NULL is given back at the end.
 typedef struct ground {

@@ -9,7 +9,7 @@
 #include "support/books.h"
 #include "support/child.h"
 #include "support/crew.h"
-#include "support/pattern.h"
+#include "conformance/pattern.h"
 
 typedef struct call {
     size_t count;

@@ -6,7 +6,7 @@
 #include "runtime/base/os.h"
 #include "runtime/base/size.h"
 #include "support/crew.h"
-#include "support/pattern.h"
+#include "conformance/pattern.h"
 
 static size_t pages(size_t count)
 {

@@ -11,7 +11,7 @@
 #include "support/advice.h"
 #include "support/crew.h"
 #include "support/kernel.h"
-#include "support/pattern.h"
+#include "conformance/pattern.h"
 
 #define SEGMENT_UNITS (MEMRT__SEGMENT / MEMRT__UNIT)
 

@@ -10,7 +10,7 @@
 #include "support/crew.h"
 #include "support/gate.h"
 #include "support/hoarding.h"
-#include "support/pattern.h"
+#include "conformance/pattern.h"
 
 static memrt_policy_t *policy_over(const memrt_allocator_t *allocator, const char *name)
 {

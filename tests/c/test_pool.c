@@ -24,7 +24,7 @@
 #include "support/child.h"
 #include "support/crew.h"
 #include "support/kernel.h"
-#include "support/pattern.h"
+#include "conformance/pattern.h"
 
 /* The pool is asked directly, or through a policy of its own: the default policy may have another
    allocator. */

@@ -4,7 +4,7 @@
 
 #include "support/books.h"
 #include "support/crew.h"
-#include "support/pattern.h"
+#include "conformance/pattern.h"
 
 TEST(calloc_takes_any_split_of_the_product)
 {

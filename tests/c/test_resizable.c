@@ -6,7 +6,7 @@
 #include "support/books.h"
 #include "support/counting.h"
 #include "support/failing.h"
-#include "support/pattern.h"
+#include "conformance/pattern.h"
 
 static memrt_meminfo_t *new_resizable(size_t size, const memrt_new_options_t *options)
 {

@@ -12,7 +12,7 @@
 #include "support/books.h"
 #include "support/child.h"
 #include "support/crew.h"
-#include "support/pattern.h"
+#include "conformance/pattern.h"
 
 static void start(size_t index, void *context)
 {

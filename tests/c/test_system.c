@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "runtime/alloc/allocator.h"
-#include "support/pattern.h"
+#include "conformance/pattern.h"
 
 /* That these are the C library's own blocks shows in that the C library may free them. */
 TEST(blocks_are_those_of_the_c_library)

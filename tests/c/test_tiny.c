@@ -6,7 +6,7 @@
 #include "runtime/meminfo/tiny.h"
 #include "support/books.h"
 #include "support/crew.h"
-#include "support/pattern.h"
+#include "conformance/pattern.h"
 
 /// A thread's first block makes its record, which tiny blocks need.
 static void *tiny_block(size_t size)

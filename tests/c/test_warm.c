@@ -14,7 +14,7 @@
 #include "support/advice.h"
 #include "support/crew.h"
 #include "support/kernel.h"
-#include "support/pattern.h"
+#include "conformance/pattern.h"
 
 #define MIB ((size_t)1 << 20)
 

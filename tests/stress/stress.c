@@ -16,7 +16,7 @@
 #include "runtime/base/os.h"
 #include "support/books.h"
 #include "support/crew.h"
-#include "support/pattern.h"
+#include "conformance/pattern.h"
 
 #define THREADS 4
 #define SLOTS 16
