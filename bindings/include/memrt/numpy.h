@@ -244,13 +244,19 @@ static inline PyObject *memrt__chain_next(PyObject *object)
     return link != NULL ? memrt__attribute(object, link) : NULL;
 }
 
+/// More links than any chain of arrays has: such a chain goes in a circle.
+#define MEMRT__LINKS_MAX 100000
+
 /// The object at which the chain of bases of `object` ends, a new reference: an array that owns its
 /// data, a capsule, an exporter of a buffer, an array or view without any base. NULL with
 /// MemoryError.
 static inline PyObject *memrt_object_anchor(const memrt_api_t *api, PyObject *object)
 {
     Py_INCREF(object);
-    while (!PyArray_Check(object) || !memrt__array_is_block(api, (PyArrayObject *)object)) {
+    for (int links = 0; links < MEMRT__LINKS_MAX; links++) {
+        if (PyArray_Check(object) && memrt__array_is_block(api, (PyArrayObject *)object)) {
+            break;
+        }
         PyObject *next = memrt__chain_next(object);
         if (next == NULL) {
             break;
