@@ -17,7 +17,7 @@ def claims() -> list[str]:
     return points
 
 
-def tests() -> set[str]:
+def names_of_tests() -> set[str]:
     """Names of the tests that there are, in both languages."""
     python = "".join(path.read_text() for path in (ROOT / "tests").rglob("test_*.py"))
     c = "".join(path.read_text() for path in (ROOT / "tests" / "c").glob("test_*.c"))
@@ -27,7 +27,7 @@ def tests() -> set[str]:
 
 
 def test_every_claim_names_tests_and_all_of_them_exist():
-    there = tests()
+    there = names_of_tests()
     for claim in claims():
         named = {name for name in TEST.findall(claim) if name.strip("_").count("_") >= 3}
         assert named, claim
