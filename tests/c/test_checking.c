@@ -315,6 +315,49 @@ TEST_EACH(a_misuse_aborts_with_a_message_that_names_it, sizeof(misuses) / sizeof
     child_expect_abort(commit, &misuse, misuse.message);
 }
 
+/// A word of a header, what is written over it, and what is said then.
+typedef struct damage {
+    const char *name;
+    size_t offset, size;
+    int byte;
+    const char *message;
+} damage_t;
+
+#define DAMAGE(word, byte, message)                                                                \
+    {#word, offsetof(memrt_meminfo_t, word), sizeof(((memrt_meminfo_t *)NULL)->word), byte, message}
+#define OVERWRITTEN "its header was overwritten"
+
+static const damage_t damages[] = {
+    DAMAGE(refct, 0, "release of a dying MemInfo"),
+    DAMAGE(data, 0, OVERWRITTEN),
+    DAMAGE(data, 0xFF, OVERWRITTEN),
+    DAMAGE(size, 0xFF, OVERWRITTEN),
+    DAMAGE(policy, 0xFF, OVERWRITTEN),
+    DAMAGE(kind, 0, OVERWRITTEN),
+    DAMAGE(kind, 0xFF, OVERWRITTEN),
+    DAMAGE(align_log2, 0xFF, OVERWRITTEN),
+    DAMAGE(lead, 0, OVERWRITTEN),
+    DAMAGE(lead, 0xFF, OVERWRITTEN),
+    DAMAGE(flags, 0, OVERWRITTEN),
+    DAMAGE(flags, 0xFF, OVERWRITTEN),
+};
+
+static void release_damaged(void *context)
+{
+    const damage_t *damage = context;
+    const memrt_api_t *checked = turn_checking_on();
+    memrt_meminfo_t *mi = named(checked, 100);
+    memset((char *)mi + damage->offset, damage->byte, damage->size);
+    checked->release(mi);
+}
+
+TEST_EACH(a_header_with_an_overwritten_word_is_told_at_its_release,
+          sizeof(damages) / sizeof(damages[0]))
+{
+    damage_t damage = damages[index];
+    child_expect_abort(release_damaged, &damage, damage.message);
+}
+
 static void use_rightly(void *context)
 {
     (void)context;
