@@ -436,7 +436,7 @@ assert freed(lambda: memrt.zeros(100), just_drop) == 0  # the data is not where 
 
 
 def test_memory_without_a_handler_goes_to_the_c_librarys_free_exactly_once(
-    run_python, probe, watchfree
+    libc_malloc, run_python, probe, watchfree
 ):
     run_python(FREED_BY_LIBC, env={"LD_PRELOAD": str(watchfree)})
 

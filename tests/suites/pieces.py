@@ -6,6 +6,7 @@ What a test ends in is an entry {"outcome": word, "detail": text} under its name
 from __future__ import annotations
 
 import concurrent.futures
+import contextlib
 import os
 import signal
 import subprocess
@@ -20,6 +21,12 @@ Outcomes = Mapping[str, Mapping[str, str]]
 T = TypeVar("T")
 
 NO_RESULT = "no result"
+
+_running: set[subprocess.Popen] = set()
+
+
+class StoppedError(Exception):
+    """The whole run was stopped: what a piece ended in says nothing."""
 
 
 def watched(
@@ -39,21 +46,27 @@ def watched(
             stdin=subprocess.DEVNULL,
             start_new_session=True,
         )
+        _running.add(process)
         try:
-            return f"exit status {process.wait(limit)}"
+            end = f"exit status {process.wait(limit)}"
         except subprocess.TimeoutExpired:
-            return f"stopped after {limit:.0f} s"
-        finally:
-            _stop(process)
+            end = f"stopped after {limit:.0f} s"
+        _kill_session(process)  # what it left running would disturb the next
+    if process not in _running:
+        raise StoppedError
+    _running.remove(process)
+    return end
 
 
-def _stop(process: subprocess.Popen) -> None:
-    """What a session left running would disturb the next."""
-    try:
+def _kill_session(process: subprocess.Popen) -> None:
+    with contextlib.suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
-    except ProcessLookupError:
-        pass
     process.wait()
+
+
+def _stop_all() -> None:
+    while _running:
+        _kill_session(_running.pop())
 
 
 def run_all(
@@ -69,7 +82,7 @@ def run_all(
     """
     began = time.monotonic()
     left, ran = sum(map(weight, work)), 0.0
-    with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
+    with concurrent.futures.ThreadPoolExecutor(jobs) as pool, _stopping(pool):
         futures = {pool.submit(run_one, item): item for item in work}
         for done, future in enumerate(concurrent.futures.as_completed(futures), 1):
             line, is_new = future.result()
@@ -78,6 +91,17 @@ def run_all(
             elapsed = time.monotonic() - began
             rest = f", {elapsed * left / ran:.0f} s left" if ran else ""
             print(f"[{done}/{len(work)}, {elapsed:.0f} s{rest}] {line}", flush=True)
+
+
+@contextlib.contextmanager
+def _stopping(pool: concurrent.futures.Executor) -> Iterator[None]:
+    """Whatever ends the run ends its processes, too."""
+    try:
+        yield
+    except BaseException:
+        pool.shutdown(wait=False, cancel_futures=True)
+        _stop_all()
+        raise
 
 
 def in_words(outcomes: Outcomes) -> str:
