@@ -1,5 +1,6 @@
 #include "runtime/alloc/spare.h"
 
+#include "runtime/alloc/allocator.h"
 #include "runtime/base/atomics.h"
 #include "runtime/base/os.h"
 #include "runtime/base/size.h"
@@ -13,6 +14,7 @@ void memrt__spare_look(uint64_t now)
     if (now >= memrt__load_relaxed(&due)) {
         size_t share = memrt__os_resident() / MEMRT__SPARE_SHARE;
         memrt__store_relaxed(&spare, memrt__size_max(share, MEMRT__SPARE_MIN));
+        memrt__system_learn(share / 2);
         memrt__store_relaxed(&due, now + MEMRT__SPARE_NS);
     }
 }

@@ -16,6 +16,7 @@
 #define MEMRT__SPARE_NS ((uint64_t)50000000)
 
 /// Look again, if the last look at the time `now` of memrt__os_now_ns() does not count any more.
+/// malloc is told, too: it serves the rest of the process and may keep as much.
 /// Costs a few microseconds: for those who go to the system anyway.
 void memrt__spare_look(uint64_t now);
 
