@@ -21,7 +21,8 @@ from pathlib import Path
 
 from rows import ROOT, Row, rows
 
-sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "tests" / "suites")]
+sys.path.insert(0, str(ROOT / "tests"))
+sys.path.insert(0, str(ROOT / "tests" / "suites"))
 import comparison
 import environment
 import matrix

@@ -54,6 +54,7 @@ CI_PART = (
     "test_unicode.TestUnicodeIteration",
 )
 
+
 @dataclass(frozen=True)
 class Piece:
     """Some tests of one class, run in one process."""

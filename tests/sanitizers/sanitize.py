@@ -12,8 +12,8 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-TESTS = Path(__file__).resolve().parents[1]
-sys.path[1:1] = [str(TESTS / "suites"), str(TESTS / "reliability")]
+sys.path.append(str(Path(__file__).resolve().parents[1] / "suites"))
+sys.path.append(str(Path(__file__).resolve().parents[1] / "reliability"))
 import page
 from environment import StepError
 from tools import TOOLS, Tool, Watched

@@ -1,4 +1,4 @@
-"""The tools that look for faults: how memrt is built for each, what it must find, what it watches."""
+"""The tools that look for faults: how each is built for, what it must find, what it watches."""
 
 from __future__ import annotations
 

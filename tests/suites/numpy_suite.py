@@ -16,7 +16,8 @@ from __future__ import annotations
 import argparse
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import environment
@@ -69,35 +70,56 @@ ABOUT = (
     "--all`: on NumPy's default handler, and with `memrt.enable()` in release mode and in checking "
     "mode, each with caches and without. A difference is a test that does not end as on the "
     "default, a process that crashes or hangs included; each process shows by memrt's counters "
-    "that its tests were on memrt. Tests that their projects call slow are left out."
+    "that its tests were on memrt. Tests that their projects call slow are left out. A column has "
+    "the differences of a mode."
 )
 
 
-def row(verdicts: Sequence[Verdict]) -> list[object]:
-    """One part on all sides."""
-    stock, *others = verdicts
-    counts = [f"{n:,} {word}" for word, n in stock.outcomes.most_common()]
-    made = min(verdict.used for verdict in others)
-    return [stock.part, ", ".join(counts), *(len(v.unexpected) for v in others), made]
+def rows(verdicts: Sequence[Verdict], chosen: Sequence[Piece]) -> Iterator[list[object]]:
+    """For each part what it ended in on the default, and the differences of each side.
+
+    A side that has not run all of a part says of how much of it that is.
+    """
+    pieces_of = Counter(piece.part for piece in chosen)
+    found = {(verdict.part, verdict.side): verdict for verdict in verdicts}
+    for part, wanted in pieces_of.items():
+        if (part, STOCK) in found:
+            ended = found[part, STOCK].outcomes.most_common()
+            sides = (found.get((part, side)) for side in SIDES[1:])
+            yield [
+                part,
+                ", ".join(f"{count:,} {word}" for word, count in ended),
+                *(differences_of(verdict, wanted) for verdict in sides),
+            ]
+
+
+def differences_of(verdict: Verdict | None, wanted: int) -> str:
+    if verdict is None:
+        return "not run"
+    differences = str(len(verdict.unexpected) + len(verdict.faults))
+    return differences if verdict.pieces == wanted else f"{differences} in {verdict.tests:,} tests"
 
 
 def record(results: Results, chosen: Sequence[Piece]) -> None:
     verdicts = judge(results, chosen, SIDES)
-    by_part = {v.part: [w for w in verdicts if w.part == v.part] for v in verdicts}
-    whole = [piece for piece in chosen if all(results.read(side, piece) for side in SIDES)]
     packages = ("numpy", "scipy", "scikit-image", "pytest", "python", "memrt")
     facts = {
         "versions": ", ".join(f"{name} {results.versions[name]}" for name in packages),
-        "pieces with results on every side": f"{len(whole)} of {len(chosen)}",
-        "tests on the default": sum(v.tests for v in verdicts if v.side is STOCK),
-        "blocks made on memrt, all modes": sum(v.blocks for v in verdicts),
-        "differences": sum(len(v.unexpected) for v in verdicts),
-        "faults of a process, or a proof that lacks": sum(len(v.faults) for v in verdicts),
+        **{f"tests that ran, {side.name}": total(verdicts, side, "tests") for side in SIDES},
+        **{f"of these made blocks on memrt, {side.name}": total(verdicts, side, "used")
+           for side in SIDES[1:]},
+        "blocks that memrt counted": sum(verdict.blocks for verdict in verdicts),
+        "differences": sum(len(verdict.unexpected) for verdict in verdicts),
+        "processes that crashed, hung or were not on memrt": sum(len(v.faults) for v in verdicts),
         **{f"expected to differ: {test}": reason for test, reason in EXPECTED.items()},
-    }
-    columns = ["part", "on the default", *(side.name for side in SIDES[1:]), "tests with blocks"]
-    rows = [row(found) for found in by_part.values()]
-    page.record("numpy-suite", "Other people's tests", ABOUT, facts, columns, rows)
+    }  # fmt: skip
+    columns = ["part", "on the default", *(side.name for side in SIDES[1:])]
+    title = "NumPy's own tests, and others'"
+    page.record("numpy-suite", title, ABOUT, facts, columns, rows(verdicts, chosen))
+
+
+def total(verdicts: Sequence[Verdict], side: Side, figure: str) -> int:
+    return sum(getattr(verdict, figure) for verdict in verdicts if verdict.side is side)
 
 
 def dispatch(options: argparse.Namespace) -> bool:

@@ -6,7 +6,7 @@ import json
 import os
 import shutil
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from environment import versions
@@ -34,10 +34,12 @@ class Results:
     A piece that has results is not run again, so that a run goes on where an earlier one stopped.
     """
 
-    def __init__(self, python: Path, site: Path, work: Path) -> None:
+    def __init__(
+        self, python: Path, site: Path, work: Path, packages: Sequence[str] = PACKAGES
+    ) -> None:
         self.python, self.site = python, site
-        self.versions = versions(python, PACKAGES)
-        names = "-".join(f"{name}-{self.versions[name]}" for name in ("python", *PACKAGES[:3]))
+        self.versions = versions(python, packages)
+        names = "-".join(f"{name}-{self.versions[name]}" for name in ("python", *packages[:3]))
         self._folder = work / names
 
     def file(self, side: Side, piece: Piece) -> Path:

@@ -23,11 +23,11 @@ def _memrt(name: str, check: int, cache: int) -> Side:
 
 
 STOCK = Side("stock")
-ON_MEMRT = (
+SIDES = (
+    STOCK,
     _memrt("release", 0, 1),
-    _memrt("release-uncached", 0, 0),
     _memrt("checking", 1, 0),
+    _memrt("release-uncached", 0, 0),
     _memrt("checking-cached", 1, 1),
 )
-SIDES = (STOCK, *ON_MEMRT)
-QUICK_SIDES = (STOCK, ON_MEMRT[0], ON_MEMRT[2])
+QUICK_SIDES = SIDES[:3]

@@ -26,6 +26,7 @@ class Verdict:
     blocks: int = 0
     used: int = 0
     tests: int = 0
+    pieces: int = 0
 
     @property
     def is_good(self) -> bool:
@@ -34,6 +35,7 @@ class Verdict:
     def add(self, piece: Piece, stock: dict, result: dict) -> None:
         outcomes = result["outcomes"]
         self.tests += len(outcomes)
+        self.pieces += 1
         self.outcomes.update(entry["outcome"] for entry in outcomes.values())
         if not outcomes:
             self.faults.append(f"{piece.label()}: no test ran ({result['end']})")
@@ -63,15 +65,15 @@ class Verdict:
 
 
 def judge(results: Results, pieces: Sequence[Piece], sides: Sequence[Side]) -> list[Verdict]:
-    """A verdict for each part and side; pieces that lack results on any side are left out."""
+    """A verdict for each part and side, over the pieces that it and stock have results of."""
     found: dict[tuple[str, str], Verdict] = {}
     for piece in pieces:
-        by_side = {side: results.read(side, piece) for side in sides}
-        if any(result is None for result in by_side.values()):
-            continue
-        for side, result in by_side.items():
-            verdict = found.setdefault((piece.part, side.name), Verdict(piece.part, side))
-            verdict.add(piece, by_side[STOCK], result)
+        stock = results.read(STOCK, piece)
+        for side in sides if stock is not None else ():
+            result = results.read(side, piece)
+            if result is not None:
+                verdict = found.setdefault((piece.part, side.name), Verdict(piece.part, side))
+                verdict.add(piece, stock, result)
     return list(found.values())
 
 
