@@ -1,4 +1,4 @@
-"""What runs other people's suites tells every difference, and believes no process without a proof."""
+"""What runs the suites of others tells every difference, and believes no process without proof."""
 
 from __future__ import annotations
 
