@@ -161,6 +161,13 @@ def compile_library(tmp_path):
     return build
 
 
+@pytest.fixture
+def libc_malloc():
+    """For tests of what the C library's malloc does, which AddressSanitizer's does otherwise."""
+    if "libasan" in os.environ.get("LD_PRELOAD", ""):
+        pytest.skip("malloc is a sanitizer's")
+
+
 @pytest.fixture(scope="session")
 def watchfree(ext_dir) -> Path:
     """A library that, preloaded, counts what the C library's free gets."""

@@ -440,7 +440,7 @@ print("freed once")
 
 
 def test_memory_without_a_handler_goes_to_the_c_librarys_free_exactly_once(
-    run_python, probe, watchfree
+    libc_malloc, run_python, probe, watchfree
 ):
     result = run_python(FREED_BY_LIBC, env={"LD_PRELOAD": str(watchfree)})
     assert result.stdout == "freed once\n"

@@ -58,7 +58,7 @@ def test_a_process_ends_quietly_wherever_memory_is_kept(place, run_python, probe
     assert result.stderr == ""
 
 
-@pytest.mark.parametrize("checker", [{"PYTHONMALLOC": "debug"}, {"MEMRT_CHECK": "1"}])
+@pytest.mark.parametrize("checker", [{"PYTHONMALLOC": "malloc_debug"}, {"MEMRT_CHECK": "1"}])
 def test_a_process_ends_quietly_under_checking_allocators(checker, run_python, probe):
     lines = "\n".join(PLACES[place].format(made=EVERYTHING) for place in PLACES)
     result = run_python(HEAD + lines + "\n", env=checker)
@@ -379,6 +379,6 @@ print(resident_after - resident)
 """
 
 
-def test_ten_thousand_short_threads_leave_resident_memory_flat(run_python):
+def test_ten_thousand_short_threads_leave_resident_memory_flat(libc_malloc, run_python):
     grown = int(run_python(SHORT_THREADS).stdout)
     assert grown < 2**20  # a leak of 105 bytes a thread shows
