@@ -1,7 +1,7 @@
 """Divide and end processes again and again, in every way that memrt promises to survive.
 
 Each clause is a list of tests, of Python or of C, which run so often. Every process has a watchdog,
-and every exit code is looked at. Ten rounds or more, in which all pass, leave their figures in
+and every exit code is looked at. Five rounds or more, in which all pass, leave their figures in
 docs/reliability.md.
 """
 
@@ -25,7 +25,7 @@ BUILD = ROOT / "build" / "dev"
 REPORT = ROOT / "build" / "exits.xml"
 FORKS = 60  # in a round, of each way
 LONGEST = 600  # seconds of one round
-RECORDED = 10  # rounds from which on it says enough to be recorded
+RECORDED = 5  # rounds from which on it says enough to be recorded
 
 # A test of Python is file::name, one of C program::name.
 CLAUSES = {

@@ -3,7 +3,7 @@
 First each fuzzer is linked with a copy of one source file in which a fault is planted, and must
 find it. Then all fuzzers run, two at a time, each under its settings, from the committed inputs and
 from what earlier runs kept in build/fuzz. An input that fails is shown, with the command that
-repeats it. Ten minutes or more without a find leave their figures in docs/reliability.md.
+repeats it. Five minutes or more without a find leave their figures in docs/reliability.md.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ HYPOTHESIS = {  # targets that are tests
 }
 AT_ONCE = 2
 GRACE = 120  # more seconds until a fuzzer hangs
-RECORDED = 600  # seconds from which on fuzzing says enough to be recorded
+RECORDED = 300  # seconds from which on fuzzing says enough to be recorded
 FAULT_SECONDS = 60  # within which a planted fault is found, mostly at once
 
 # What each target is run under; under AddressSanitizer memrt keeps no memory unless it is told to.
