@@ -231,13 +231,20 @@ static inline PyObject *memrt__chain_next(PyObject *object)
     return next;
 }
 
+/// Most links of a chain of bases: an object may be its own base by a detour, and lead nowhere.
+#define MEMRT__CHAIN_MAX 100000
+
 /// The object at which the chain of bases of `object` ends, a new reference: an array that owns its
-/// data, a capsule, an exporter of a buffer, an array or view without any base.
+/// data, a capsule, an exporter of a buffer, an array or view without any base. Of a chain that
+/// leads nowhere, any link.
 static inline PyObject *memrt_object_anchor(const memrt_api_t *api, PyObject *object)
 {
     Py_INCREF(object);
-    while (!PyArray_Check(object) || !memrt__array_is_block(api, (PyArrayObject *)object)) {
-        PyObject *next = memrt__chain_next(object);
+    for (int links = 0; links < MEMRT__CHAIN_MAX; links++) {
+        PyObject *next = NULL;
+        if (!PyArray_Check(object) || !memrt__array_is_block(api, (PyArrayObject *)object)) {
+            next = memrt__chain_next(object);
+        }
         if (next == NULL) {
             break;
         }
