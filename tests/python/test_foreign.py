@@ -51,6 +51,26 @@ class Exporter:
         self.base = base
 
 
+class Teller:
+    """Something that is asked for its MemInfo and tells what it likes."""
+
+    def __init__(self, told: object) -> None:
+        self.told = told
+
+    def __memrt_meminfo__(self) -> object:
+        return self.told
+
+
+class DummyArray:
+    """Named as what `as_strided` leaves behind, with a base that leads back to it."""
+
+    def __init__(self, through_array: bool) -> None:
+        self.base: object = self
+        if through_array:
+            self.__array_interface__ = np.zeros(3).__array_interface__
+            self.base = np.asarray(self)
+
+
 interfaces = st.builds(
     Interface,
     st.fixed_dictionaries(
@@ -71,6 +91,7 @@ things = st.one_of(
     names.map(capsule),
     interfaces,
     names.map(lambda name: Exporter(capsule(name))),
+    st.booleans().map(DummyArray),
     st.sampled_from([None, 0, "text", b"bytes", bytearray(5), memoryview(b"view"), np.float64(1),
                      object(), type, sys]),
     st.integers(0, 300).map(np.zeros),
@@ -114,6 +135,47 @@ def test_what_is_foreign_is_told_from_memrts_and_left_alone(thing):
     assert answer(memrt.handler_name, thing) in (None, "default_allocator", *REFUSALS)
     assert account() == before
     assert is_shared(thing) or sys.getrefcount(thing) == counted
+
+
+@given(told=things)
+def test_an_object_that_tells_of_a_meminfo_that_is_none_is_refused(told):
+    before = account()
+    for call in (memrt.meminfo, memrt.as_array, memrt.handler_name):
+        assert answer(call, Teller(told)) in REFUSALS
+    assert account() == before
+
+
+class Subclass(np.ndarray):
+    pass
+
+
+STEPS = {
+    "slice": lambda array: array[1:],
+    "reversed": lambda array: array[::-1],
+    "reshaped": lambda array: array.reshape(-1, 1)[:, 0],
+    "subclass": lambda array: array.view(Subclass),
+    "memoryview": lambda array: np.asarray(memoryview(array)),
+    "frombuffer": lambda array: (
+        np.frombuffer(np.ascontiguousarray(array), np.uint8) if array.flags.c_contiguous else array
+    ),
+    "as_strided": lambda array: np.lib.stride_tricks.as_strided(array),
+    "broadcast": lambda array: np.broadcast_to(array, (2, *array.shape))[0],
+    "all of it": lambda array: array[...],
+}
+
+
+@given(steps=st.lists(st.sampled_from(list(STEPS)), max_size=30), by_numpy=st.booleans())
+def test_any_chain_of_views_leads_to_the_meminfo_and_holds_it(steps, by_numpy):
+    with memrt.Policy(name="chain"):
+        array = np.ones(100, np.uint8) if by_numpy else memrt.zeros(100, np.uint8)
+    mi = memrt.meminfo(array)
+    for step in steps:
+        array = STEPS[step](array)
+    assert memrt.meminfo(array) == mi
+    assert memrt.handler_name(array) == "memrt:chain"
+    assert mi.refcount == 1 + by_numpy
+    del array
+    assert mi.refcount == 1
 
 
 @given(thing=things)

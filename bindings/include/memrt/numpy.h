@@ -244,12 +244,12 @@ static inline PyObject *memrt__chain_next(PyObject *object)
     return link != NULL ? memrt__attribute(object, link) : NULL;
 }
 
-/// More links than any chain of arrays has: such a chain goes in a circle.
+/// More links than any chain has that ends: an object may be its own base by a detour.
 #define MEMRT__LINKS_MAX 100000
 
 /// The object at which the chain of bases of `object` ends, a new reference: an array that owns its
-/// data, a capsule, an exporter of a buffer, an array or view without any base. NULL with
-/// MemoryError.
+/// data, a capsule, an exporter of a buffer, an array or view without any base. Of a chain that
+/// leads nowhere, any link. NULL with MemoryError.
 static inline PyObject *memrt_object_anchor(const memrt_api_t *api, PyObject *object)
 {
     Py_INCREF(object);
