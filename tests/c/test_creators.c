@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "support/books.h"
 #include "conformance/pattern.h"
+#include "support/books.h"
 
 /// What an attempt works on and what it made; whatever is not NULL is given back at the end.
 typedef struct ground {

@@ -11,12 +11,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "conformance/pattern.h"
 #include "runtime/base/atomics.h"
 #include "runtime/base/options.h"
 #include "runtime/base/os.h"
 #include "support/books.h"
 #include "support/crew.h"
-#include "conformance/pattern.h"
 
 #define THREADS 4
 #define SLOTS 16
