@@ -6,10 +6,10 @@
 
 #include <string.h>
 
+#include "conformance/pattern.h"
 #include "runtime/base/options.h"
 #include "support/attempts.h"
 #include "support/books.h"
-#include "conformance/pattern.h"
 #include "support/kernel.h"
 #include "support/points.h"
 

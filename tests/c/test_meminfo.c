@@ -5,11 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "conformance/pattern.h"
 #include "runtime/base/atomics.h"
 #include "support/books.h"
 #include "support/child.h"
 #include "support/crew.h"
-#include "conformance/pattern.h"
 
 typedef struct call {
     size_t count;

@@ -3,10 +3,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "conformance/pattern.h"
 #include "runtime/base/os.h"
 #include "runtime/base/size.h"
 #include "support/crew.h"
-#include "conformance/pattern.h"
 
 static size_t pages(size_t count)
 {

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "conformance/pattern.h"
 #include "runtime/alloc/allocator.h"
 #include "runtime/alloc/pages.h"
 #include "runtime/alloc/spare.h"
@@ -11,7 +12,6 @@
 #include "support/advice.h"
 #include "support/crew.h"
 #include "support/kernel.h"
-#include "conformance/pattern.h"
 
 #define SEGMENT_UNITS (MEMRT__SEGMENT / MEMRT__UNIT)
 

@@ -8,6 +8,7 @@
 #include <malloc.h>
 #endif
 
+#include "conformance/pattern.h"
 #include "runtime/alloc/allocator.h"
 #include "runtime/alloc/cache.h"
 #include "runtime/alloc/pages.h"
@@ -24,7 +25,6 @@
 #include "support/child.h"
 #include "support/crew.h"
 #include "support/kernel.h"
-#include "conformance/pattern.h"
 
 /* The pool is asked directly, or through a policy of its own: the default policy may have another
    allocator. */

@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "conformance/pattern.h"
 #include "runtime/base/atomics.h"
 #include "runtime/base/options.h"
 #include "runtime/base/os.h"
@@ -22,7 +23,6 @@
 #include "support/child.h"
 #include "support/crew.h"
 #include "support/words.h"
-#include "conformance/pattern.h"
 
 #define THREADS 4
 #define SLOTS 16

@@ -3,9 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "conformance/pattern.h"
 #include "support/books.h"
 #include "support/child.h"
-#include "conformance/pattern.h"
 
 static char foreign[64];
 
