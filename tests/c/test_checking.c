@@ -6,6 +6,7 @@
 #include "api/table.h"
 #include "runtime/base/options.h"
 #include "runtime/runtime.h"
+#include "runtime/stats/shard.h"
 #include "support/child.h"
 
 /* Each misuse happens in a child that turns checking on for itself; what the parent has stays. */
@@ -147,6 +148,69 @@ static void write_over_the_header(const memrt_api_t *checked)
     checked->release(mi);
 }
 
+static void write_a_kind_that_is_none(const memrt_api_t *checked)
+{
+    memrt_meminfo_t *mi = named(checked, 100);
+    mi->kind = 0;
+    checked->release(mi);
+}
+
+static void write_a_kind_beyond_the_last(const memrt_api_t *checked)
+{
+    memrt_meminfo_t *mi = named(checked, 100);
+    mi->kind = MEMRT_KIND_BLOCK + 1;
+    checked->release(mi);
+}
+
+static void write_an_alignment_beyond_the_largest(const memrt_api_t *checked)
+{
+    memrt_meminfo_t *mi = named(checked, 100);
+    mi->align_log2 = 31;
+    checked->release(mi);
+}
+
+static void write_a_policy_beyond_the_last(const memrt_api_t *checked)
+{
+    memrt_meminfo_t *mi = named(checked, 100);
+    mi->policy = MEMRT__ACCOUNTS;
+    checked->release(mi);
+}
+
+static void write_a_policy_that_nobody_made(const memrt_api_t *checked)
+{
+    memrt_meminfo_t *mi = named(checked, 100);
+    mi->policy = MEMRT__ACCOUNTS - 1;
+    checked->release(mi);
+}
+
+static void write_another_address_of_the_data(const memrt_api_t *checked)
+{
+    memrt_meminfo_t *mi = named(checked, 100);
+    mi->data = (char *)mi->data + 64;
+    checked->release(mi);
+}
+
+static void write_a_size_that_nothing_has(const memrt_api_t *checked)
+{
+    memrt_meminfo_t *mi = named(checked, 100);
+    mi->size = SIZE_MAX;
+    checked->release(mi);
+}
+
+static void write_another_distance_to_the_start(const memrt_api_t *checked)
+{
+    memrt_meminfo_t *mi = named(checked, 100);
+    mi->lead *= 2;
+    checked->release(mi);
+}
+
+static void write_before_the_block(const memrt_api_t *checked)
+{
+    memrt_meminfo_t *mi = named(checked, 100);
+    ((char *)mi)[-3] = 1;
+    checked->release(mi);
+}
+
 static void free_a_block_twice(const memrt_api_t *checked)
 {
     void *data = checked->block_alloc(NULL, 100);
@@ -234,6 +298,15 @@ static const misuse_t misuses[] = {
     MISUSE(write_ones_just_before_the_data, "its header was overwritten"),
     MISUSE(write_zeros_just_before_the_data, "its header was overwritten"),
     MISUSE(write_over_the_header, "its header was overwritten"),
+    MISUSE(write_a_kind_that_is_none, "its header was overwritten"),
+    MISUSE(write_a_kind_beyond_the_last, "its header was overwritten"),
+    MISUSE(write_an_alignment_beyond_the_largest, "its header was overwritten"),
+    MISUSE(write_a_policy_beyond_the_last, "its header was overwritten"),
+    MISUSE(write_a_policy_that_nobody_made, "its header was overwritten"),
+    MISUSE(write_another_address_of_the_data, "its header was overwritten"),
+    MISUSE(write_a_size_that_nothing_has, "its header was overwritten"),
+    MISUSE(write_another_distance_to_the_start, "its header was overwritten"),
+    MISUSE(write_before_the_block, "a write 3 bytes before the start of its block was found"),
     MISUSE(free_a_block_twice, "memrt: block_free of "),
     MISUSE(free_a_stranger, STRANGER),
     MISUSE(free_the_data_of_a_meminfo, "it was not made as a block, release the MemInfo"),

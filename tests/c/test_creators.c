@@ -148,6 +148,14 @@ static outcome_t try_block_realloc(ground_t *ground)
     return of_pointer(moved);
 }
 
+static outcome_t try_realloc_in_place(ground_t *ground)
+{
+    void *moved = api->block_realloc(ground->policy, ground->block, 101);
+    ground->block = moved == NULL ? ground->block : moved;
+    ck_assert(pattern_holds(ground->block, 100, 2));
+    return of_pointer(moved);
+}
+
 static outcome_t try_realloc_of_shared(ground_t *ground)
 {
     void *copy = api->block_realloc(ground->policy, ground->shared_block, 2000000);
@@ -241,6 +249,7 @@ static const slot_t slots[] = {
     PLAIN(option_set), PLAIN(option_check), PLAIN(policy_option),
     /* Ways of the slots above that are worth a try of their own: */
     {"block_realloc of a shared block", SIZE_MAX, MEMORY, try_realloc_of_shared},
+    {"block_realloc by a byte", SIZE_MAX, MEMORY, try_realloc_in_place},
     {"policy_new with limits", SIZE_MAX, MEMORY, try_policy_with_limits},
 };
 /* clang-format on */
