@@ -6,9 +6,10 @@ memrt__account_t memrt__process;
 
 static memrt__account_t *first_account; /* under the lock of rank THREADS */
 
+/// Release, partner: the acquire load of who reads the peak, and then the sums.
 static void keep_peak(memrt__account_t *account, size_t rise)
 {
-    memrt__raise_relaxed(&account->peak, memrt__load_relaxed(&account->flushed) + rise);
+    memrt__raise_release(&account->peak, memrt__load_relaxed(&account->flushed) + rise);
 }
 
 /// Release, partner: the acquire load of who reads a peak. Whoever sees the change sees the gauge
@@ -16,7 +17,7 @@ static void keep_peak(memrt__account_t *account, size_t rise)
 static void tell(memrt__account_t *account, size_t change, size_t rise)
 {
     size_t before = memrt__fetch_add_release(&account->flushed, change);
-    memrt__raise_relaxed(&account->peak, before + rise);
+    memrt__raise_release(&account->peak, before + rise);
 }
 
 /// Meanwhile the gauge shows no rise, whatever it was told. The releases are partners of the

@@ -48,7 +48,7 @@ typedef struct memrt__account {
     uint32_t index;         ///< which shard of each thread; fixed
     memrt__shard_t *shared; ///< counters for threads that could not get a record, added atomically
     size_t flushed;         ///< any thread, release add; bytes in use as far as threads told
-    size_t peak;            ///< any thread, relaxed raise; most that `flushed` plus a rise was
+    size_t peak;            ///< any thread, release raise; most that `flushed` plus a rise was
     size_t past_gauges;     ///< any thread, relaxed; not 0: bytes were told that no gauge knew of
     struct memrt__account *next; ///< under the lock of rank THREADS
 } memrt__account_t;

@@ -134,7 +134,7 @@ static void read_peak(walk_t *walk)
     const memrt__account_t *account = gauge_account(walk->account);
     size_t flushed = memrt__load_acquire(&account->flushed);
     add_threads(add_gauge, walk);
-    uint64_t highest = above_zero(memrt__load_relaxed(&account->peak));
+    uint64_t highest = above_zero(memrt__load_acquire(&account->peak));
     walk->peak = memrt__size_max(highest, above_zero(flushed + walk->rise));
 }
 
