@@ -7,6 +7,7 @@
 #include "runtime/alloc/policy.h"
 #include "runtime/base/options.h"
 #include "runtime/runtime.h"
+#include "runtime/stats/shard.h"
 #include "support/child.h"
 
 /* Each misuse happens in a child that turns checking on for itself; what the parent has stays. */
@@ -192,6 +193,69 @@ static void release_a_block(const memrt_api_t *checked)
     checked->release((memrt_meminfo_t *)(data - MEMRT_HEADER_SIZE));
 }
 
+static void write_a_kind_that_is_none(const memrt_api_t *checked)
+{
+    memrt_meminfo_t *mi = named(checked, 100);
+    mi->kind = 0;
+    checked->release(mi);
+}
+
+static void write_a_kind_beyond_the_last(const memrt_api_t *checked)
+{
+    memrt_meminfo_t *mi = named(checked, 100);
+    mi->kind = MEMRT_KIND_BLOCK + 1;
+    checked->release(mi);
+}
+
+static void write_an_alignment_beyond_the_largest(const memrt_api_t *checked)
+{
+    memrt_meminfo_t *mi = named(checked, 100);
+    mi->align_log2 = 31;
+    checked->release(mi);
+}
+
+static void write_a_policy_beyond_the_last(const memrt_api_t *checked)
+{
+    memrt_meminfo_t *mi = named(checked, 100);
+    mi->policy = MEMRT__ACCOUNTS;
+    checked->release(mi);
+}
+
+static void write_a_policy_that_nobody_made(const memrt_api_t *checked)
+{
+    memrt_meminfo_t *mi = named(checked, 100);
+    mi->policy = MEMRT__ACCOUNTS - 1;
+    checked->release(mi);
+}
+
+static void write_another_address_of_the_data(const memrt_api_t *checked)
+{
+    memrt_meminfo_t *mi = named(checked, 100);
+    mi->data = (char *)mi->data + 64;
+    checked->release(mi);
+}
+
+static void write_a_size_that_nothing_has(const memrt_api_t *checked)
+{
+    memrt_meminfo_t *mi = named(checked, 100);
+    mi->size = SIZE_MAX;
+    checked->release(mi);
+}
+
+static void write_another_distance_to_the_start(const memrt_api_t *checked)
+{
+    memrt_meminfo_t *mi = named(checked, 100);
+    mi->lead *= 2;
+    checked->release(mi);
+}
+
+static void write_before_the_block(const memrt_api_t *checked)
+{
+    memrt_meminfo_t *mi = named(checked, 100);
+    ((char *)mi)[-3] = 1;
+    checked->release(mi);
+}
+
 static void free_a_block_twice(const memrt_api_t *checked)
 {
     void *data = checked->block_alloc(NULL, 100);
@@ -291,6 +355,15 @@ static const misuse_t misuses[] = {
            "; it is 0xCD..: read from memory that was never written"),
     MISUSE(release_the_middle_of_a_freed_block, STRANGER),
     MISUSE(release_a_block, "nobody asked for its MemInfo: it is a block, give it to block_free"),
+    MISUSE(write_a_kind_that_is_none, "its header was overwritten"),
+    MISUSE(write_a_kind_beyond_the_last, "its header was overwritten"),
+    MISUSE(write_an_alignment_beyond_the_largest, "its header was overwritten"),
+    MISUSE(write_a_policy_beyond_the_last, "its header was overwritten"),
+    MISUSE(write_a_policy_that_nobody_made, "its header was overwritten"),
+    MISUSE(write_another_address_of_the_data, "its header was overwritten"),
+    MISUSE(write_a_size_that_nothing_has, "its header was overwritten"),
+    MISUSE(write_another_distance_to_the_start, "its header was overwritten"),
+    MISUSE(write_before_the_block, "a write 3 bytes before the start of its block was found"),
     MISUSE(free_a_block_twice, "memrt: block_free of "),
     MISUSE(free_a_stranger, STRANGER),
     MISUSE(free_the_data_of_a_meminfo, "it was not made as a block, release the MemInfo"),

@@ -8,6 +8,7 @@
 #include "runtime/alloc/policy.h"
 #include "runtime/alloc/warm.h"
 #include "runtime/base/atomics.h"
+#include "runtime/base/options.h"
 #include "support/books.h"
 #include "support/counting.h"
 #include "support/crew.h"
@@ -222,6 +223,37 @@ TEST(the_default_policy_cannot_be_released_away)
     api->block_free(policy, data, 10);
 }
 
+TEST(what_policies_keep_is_added_up_across_a_gap_between_them)
+{
+    memrt_allocator_t hoarding;
+    ck_assert_int_eq(hoarding_new(api->allocator_system(), &hoarding), MEMRT_OK);
+    memrt_policy_t *gone = policy_over(api->allocator_system(), "gone");
+    memrt_policy_t *pages = policy_over(api->allocator_mapped(), "pages");
+    memrt_policy_t *keeps = policy_over(&hoarding, "keeps");
+    uint32_t gap = api->policy_index(gone);
+    api->policy_release(gone);
+    api->release_unused();
+    ck_assert_ptr_null(api->policy_at(gap));
+    uint64_t before = stats_of(NULL).cached;
+    api->block_free(keeps, api->block_alloc(keeps, 50000), 50000);
+    ck_assert_uint_gt(stats_of(keeps).cached, 0);
+    ck_assert_uint_eq(stats_of(NULL).cached, before + stats_of(keeps).cached);
+    api->policy_release(pages);
+    api->policy_release(keeps);
+}
+
+TEST(a_policy_that_names_no_alignment_takes_the_one_of_the_options)
+{
+    memrt__options.alignment = 512;
+    memrt_policy_t *policy;
+    ck_assert_int_eq(api->policy_new(NULL, &policy), MEMRT_OK);
+    ck_assert_uint_eq(api->policy_alignment(policy), 512);
+    void *data = api->block_alloc(policy, 5);
+    ck_assert_uint_eq((uintptr_t)data % 512, 0);
+    api->block_free(policy, data, 5);
+    api->policy_release(policy);
+}
+
 TEST(one_policy_more_than_there_are_indices_is_refused)
 {
     enum { LIMIT = 4095 };
@@ -234,6 +266,8 @@ TEST(one_policy_more_than_there_are_indices_is_refused)
     ck_assert_ptr_null(last);
     memrt_policy_options_t options = with_limits("1M", "5", "off");
     ck_assert_int_eq(api->policy_new(&options, &last), MEMRT_ELIMIT);
+    memrt_policy_options_t own = {.struct_size = sizeof(own), .allocator = api->allocator_system()};
+    ck_assert_int_eq(api->policy_new(&own, &last), MEMRT_ELIMIT);
     ck_assert_ptr_null(last);
     ck_assert_uint_eq(memrt__load_relaxed(&memrt__warm_shortest), MEMRT__DECAY_NEVER);
     void *data = api->block_alloc(policies[LIMIT - 1], 50);

@@ -33,6 +33,21 @@ TEST(a_resizable_meminfo_keeps_its_contents_through_every_resize)
     api->release(mi);
 }
 
+TEST(a_resizable_meminfo_can_begin_zeroed_and_aligned)
+{
+    memrt_new_options_t options = {.struct_size = sizeof(options), .zeroed = 1};
+    for (int round = 0; round < 2; round++) {
+        memrt_meminfo_t *mi = new_resizable(1000, &options);
+        ck_assert(pattern_is_zero(api->get_data(mi), 1000));
+        memset(api->get_data(mi), 0xFF, 1000);
+        api->release(mi);
+    }
+    options = (memrt_new_options_t){.struct_size = sizeof(options), .alignment = 4096};
+    memrt_meminfo_t *mi = new_resizable(1000, &options);
+    ck_assert_uint_eq((uintptr_t)api->get_data(mi) % 4096, 0);
+    api->release(mi);
+}
+
 TEST(a_resize_that_fails_keeps_pointer_size_contents_and_count)
 {
     memrt_allocator_t failing;

@@ -136,6 +136,14 @@ static outcome_t try_realloc_of_large(ground_t *ground)
     return of_pointer(moved);
 }
 
+static outcome_t try_realloc_in_place(ground_t *ground)
+{
+    void *moved = api->block_realloc(ground->policy, ground->block, 101);
+    ground->block = moved == NULL ? ground->block : moved;
+    ck_assert(pattern_holds(ground->block, 100, 2));
+    return of_pointer(moved);
+}
+
 static outcome_t try_realloc_of_shared(ground_t *ground)
 {
     void *copy = api->block_realloc(ground->policy, ground->shared_block, 2000000);
@@ -423,6 +431,7 @@ const slot_t slots[] = {
     ANOTHER("memrt_meminfo_acquire", NOTHING, try_inline_count),
     ANOTHER("memrt_meminfo_release", NOTHING, try_inline_count),
     ANOTHER("block_realloc of a shared block", MEMORY, try_realloc_of_shared),
+    ANOTHER("block_realloc by a byte", MEMORY, try_realloc_in_place),
     ANOTHER("block_alloc, large", MEMORY, try_block_alloc_large),
     ANOTHER("policy_new with limits", MEMORY, try_policy_with_limits),
     ANOTHER("block_realloc of a large block", MEMORY, try_realloc_of_large),

@@ -52,7 +52,7 @@ typedef struct slot {
     attempt_fn attempt;
 } slot_t;
 
-enum { SLOTS = 75 };
+enum { SLOTS = 76 };
 
 extern const slot_t slots[SLOTS];
 
