@@ -401,7 +401,7 @@ typedef struct damage {
 #define OVERWRITTEN "its header was overwritten"
 
 static const damage_t damages[] = {
-    DAMAGE(refct, 0, "release of a dying MemInfo"),
+    DAMAGE(refct, 0, "it is dying, nobody holds it any more"),
     DAMAGE(data, 0, OVERWRITTEN),
     DAMAGE(data, 0xFF, OVERWRITTEN),
     DAMAGE(size, 0xFF, OVERWRITTEN),
