@@ -117,7 +117,7 @@ def run_tests(name: str, python: Path, wheel: Path, arguments: list[str]) -> tup
     run(f"install-{name}", python, "-m", "pip", "install", wheel, "pytest", "hypothesis")
     report = WORK / f"report-{name}.xml"
     report.unlink(missing_ok=True)
-    chosen = arguments or ["tests/python", "tests/failures"]
+    chosen = arguments or ["tests/python"]
     command = [python, "-m", "pytest", "-q", f"--junit-xml={report}", *chosen]
     status = run(f"pytest-{name}", *command, check=False)
     figures = count(report)

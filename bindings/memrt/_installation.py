@@ -6,10 +6,12 @@ import os
 
 from memrt import _memrt
 
+_INCLUDE = os.path.join(os.path.dirname(os.path.realpath(__file__)), "include")
+
 
 def get_include() -> str:
     """The folder to put on a compiler's include path, for ``#include <memrt/memrt.h>``."""
-    return os.path.join(os.path.dirname(os.path.realpath(__file__)), "include")
+    return _INCLUDE
 
 
 def get_library() -> str:

@@ -23,6 +23,10 @@ def _limit_text(option: str, value: int | str | None) -> str | None:
     return None if value is None else option_text(option, value)
 
 
+def _own_text(option: tuple[str, str]) -> str:
+    return f", {option[0].removeprefix('MEMRT_').lower()} {option[1]}"
+
+
 class Policy:
     """Settings for memory, with an account of its own; a context manager.
 
@@ -126,9 +130,7 @@ class Policy:
             )
 
     def __repr__(self) -> str:
-        own = "".join(
-            f", {name.removeprefix('MEMRT_').lower()} {value}" for name, value in self._options
-        )
+        own = "".join(map(_own_text, self._options))
         return f"<memrt.Policy {self._name!r}, alignment {self._alignment}{own}>"
 
 
