@@ -171,7 +171,7 @@ def compile_library(tmp_path):
 
 @pytest.fixture
 def libc_malloc():
-    """For tests of what the C library's malloc does, which AddressSanitizer's does otherwise."""
+    """For tests of what the C library does, which AddressSanitizer does otherwise or reports."""
     if "libasan" in os.environ.get("LD_PRELOAD", ""):
         pytest.skip("malloc is a sanitizer's")
 

@@ -393,7 +393,7 @@ def test_no_path_of_memrt_warns_about_a_missing_memory_policy(run_python, probe)
     run_python(NO_POLICY_WARNING, env={"NUMPY_WARN_IF_NO_MEM_POLICY": "1"})
 
 
-def test_numpy_warns_when_an_extension_has_it_free_memrts_memory(run_python, probe):
+def test_numpy_warns_when_an_extension_has_it_free_memrts_memory(libc_malloc, run_python, probe):
     """memrt cannot make that safe: the C library gets an address that it never gave."""
     result = run_python(
         "import memrt, probe; a = memrt.zeros(10); probe.set_owndata(a); del a",

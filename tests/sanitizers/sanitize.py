@@ -28,6 +28,7 @@ class Finding:
     overlooked: list[str]
     watched: Watched
     seconds: int
+    commit: str  # that was built
 
     @property
     def is_good(self) -> bool:
@@ -37,17 +38,18 @@ class Finding:
         tool = self.tool
         seen = ", ".join(fault for fault in tool.planted if fault not in self.overlooked)
         tests, reports = self.watched.tests, len(self.watched.reports)
-        return [tool.title, tool.version(), seen, tests, reports, self.seconds, page.commit()]
+        return [tool.title, tool.version(), seen, tests, reports, self.seconds, self.commit]
 
 
 def use(tool: Tool, whole: bool) -> Finding:
     """Build, see that the tool is awake, and run the tests."""
     print(f"→ {tool.title}", flush=True)
+    commit = page.commit()
     tool.build()
     before = processor_seconds()
     overlooked = tool.overlooked()
     watched = tool.watch(whole) if not overlooked else Watched(0, [])
-    finding = Finding(tool, overlooked, watched, round(processor_seconds() - before))
+    finding = Finding(tool, overlooked, watched, round(processor_seconds() - before), commit)
     print("\n".join(lines(finding)), flush=True)
     return finding
 

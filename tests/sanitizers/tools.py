@@ -16,9 +16,11 @@ from pathlib import Path
 
 import environment
 from environment import ROOT, logged
+from pieces import watched
 
 HERE = Path(__file__).resolve().parent
 WORK = ROOT / "build" / "sanitize"
+LIMIT = 3600  # seconds for all Python tests
 
 
 @dataclass(frozen=True)
@@ -93,7 +95,9 @@ class OfC(Tool):
         junit.unlink(missing_ok=True)
         command = ("ctest", "--test-dir", self.folder, "-j", str(os.cpu_count()))
         keep = ("--output-junit", junit, "--test-output-size-passed", "100000")
-        subprocess.run([*command, *keep, *arguments], stdout=subprocess.DEVNULL, check=False)
+        # What it prints is in the file, and whether a test fails is for the caller to judge.
+        quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+        subprocess.run([*command, *keep, *arguments], check=False, **quiet)
         return list(cases_in(junit))
 
 
@@ -128,7 +132,7 @@ class OfPython(Tool):
     part = ("array", "handler", "lookup", "meminfo", "owner", "policy")
 
     def __init__(self) -> None:
-        self._reports = WORK / "reports"
+        self._reports, self._log = WORK / "reports", WORK / "python.log"
 
     def version(self) -> str:
         return subprocess.check_output(["gcc", "--version"], text=True).splitlines()[0]
@@ -145,24 +149,29 @@ class OfPython(Tool):
         environment.ensure(WORK / "venv", sys.executable, requirements, wheel, "sanitize")
 
     def report_of(self, fault: str) -> str:
-        return "".join(self._reports_of(str(HERE / "planted" / f"{fault}.py")))
+        self._run(str(HERE / "planted" / f"{fault}.py"))
+        return "".join(self._found())
 
     def watch(self, whole: bool) -> Watched:
         junit = WORK / "junit.xml"
         junit.unlink(missing_ok=True)
         files = [f"tests/python/test_{name}.py" for name in self.part]
         chosen = ("tests/python",) if whole else files
-        reports = self._reports_of("-m", "pytest", "-q", f"--junit-xml={junit}", *chosen)
+        end = self._run("-m", "pytest", "-q", f"--junit-xml={junit}", *chosen)
         cases = list(cases_in(junit)) if junit.exists() else []
         failed = [f"{case.name}:\n{case.said}" for case in cases if case.failed]
-        return Watched(len(cases), reports + failed)
+        ended = [] if end == "exit status 0" else [f"pytest: {end}, see {self._log}"]
+        return Watched(len(cases), [*self._found(), *failed, *ended])
 
-    def _reports_of(self, *command: str) -> list[str]:
-        """Run Python; what the sanitizers had to say, of any of its processes."""
+    def _run(self, *command: str) -> str:
+        """Run Python; how it ended."""
         shutil.rmtree(self._reports, ignore_errors=True)
         self._reports.mkdir(parents=True)
         python = WORK / "venv" / "bin" / "python"
-        subprocess.run([python, *command], cwd=ROOT, env=self._environment(), check=False)
+        return watched([python, *command], self._log, LIMIT, ROOT, self._environment())
+
+    def _found(self) -> list[str]:
+        """What the sanitizers had to say of any process of the last run."""
         return [file.read_text(errors="replace") for file in sorted(self._reports.iterdir())]
 
     @cached_property
@@ -221,6 +230,6 @@ MEMCHECK = OfC(
     asked=("valgrind", "--version"),
     folder=ROOT / "build" / "memcheck",
     options=("-DMEMRT_MEMCHECK=ON",),
-    part="^(abi_.*|test_(adoption|block|cache|central|meminfo|owner|raw|resizable|tiny))$",
+    part="^(abi_.*|test_(block|cache|central|meminfo|owner|raw|resizable|tiny))$",
 )
 TOOLS: tuple[Tool, ...] = (ADDRESS, OfPython(), THREAD, MEMCHECK)

@@ -14,6 +14,7 @@ build/numpy-suite: those of the default for each set of versions, those of memrt
 from __future__ import annotations
 
 import argparse
+import signal
 import subprocess
 import sys
 from collections import Counter
@@ -102,10 +103,10 @@ def differences_of(verdict: Verdict | None, wanted: int) -> str:
 
 def record(results: Results, chosen: Sequence[Piece]) -> None:
     verdicts = judge(results, chosen, SIDES)
-    packages = ("numpy", "scipy", "scikit-image", "pytest", "python", "memrt")
+    packages = ("numpy", "scipy", "scikit-image", "pytest", "python", "memrt", "build")
     facts = {
         "versions": ", ".join(f"{name} {results.versions[name]}" for name in packages),
-        **{f"tests that ran, {side.name}": total(verdicts, side, "tests") for side in SIDES},
+        **{f"tests, {side.name}": total(verdicts, side, "tests") for side in SIDES},
         **{f"of these made blocks on memrt, {side.name}": total(verdicts, side, "used")
            for side in SIDES[1:]},
         "blocks that memrt counted": sum(verdict.blocks for verdict in verdicts),
@@ -147,6 +148,7 @@ def main() -> int:
     what.add_argument("--all", action="store_true")
     what.add_argument("--record", action="store_true")
     what.add_argument("pattern", nargs="?")
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that its processes end, too
     parser.add_argument("--jobs", type=int, default=1, help="processes at once (default 1)")
     try:
         return 0 if dispatch(parser.parse_args()) else 1

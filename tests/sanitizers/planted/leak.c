@@ -1,4 +1,5 @@
-/// A block that nobody knows of any more: the leak checks of AddressSanitizer and memcheck must tell.
+/// A block that nobody knows of any more: the leak checks of AddressSanitizer and memcheck must
+/// tell.
 
 #include <memrt/memrt.h>
 
