@@ -300,11 +300,15 @@ static int code_of(ending_t ending)
     return wait_for(child);
 }
 
-TEST_EACH(a_process_ends_with_its_code_while_sixteen_threads_are_at_work, WAYS)
+/* LeakSanitizer would stop the threads at work and look into what they are in the middle of. */
+#define ENDINGS (SUITE_ADDRESS_SANITIZER ? 1 : 2)
+
+TEST_EACH(a_process_ends_with_its_code_while_sixteen_threads_are_at_work, ENDINGS)
 {
     make_inheritance();
     if (!SUITE_THREAD_SANITIZER) { /* which does not follow threads into a child */
-        ck_assert_int_eq(code_of((ending_t){index == 0 ? exit : _exit, 7 + index}), 7 + index);
+        ending_t ending = {index == 0 ? _exit : exit, 7 + index};
+        ck_assert_int_eq(code_of(ending), ending.code);
     }
     free_inheritance();
 }
