@@ -74,6 +74,11 @@ def test_every_fuzzer_of_c_has_inputs_to_begin_with_and_a_fault_that_can_be_plan
     assert (fuzz.ROOT / "tests" / "fuzz" / f"{target}.c").exists()
 
 
+def test_examples_of_hypothesis_are_counted():
+    job = fuzz.Job("foreign", "MEMRT_CACHE=1", 0)
+    assert fuzz.perform(job).executed > 100
+
+
 def test_every_fuzzer_is_run_and_the_time_is_shared():
     sources = {path.stem for path in (fuzz.ROOT / "tests" / "fuzz").glob("*.c")}
     assert sources == set(fuzz.FAULTS)
