@@ -5,20 +5,15 @@
 #include "runtime/alloc/central.h"
 #include "runtime/base/lock.h"
 
+#define STEP_BYTES ((size_t)16 << 10)
 #define BATCH_BYTES ((size_t)128 << 10)
-#define BATCH_MIN 2u
-#define BATCH_MAX 32u
+#define BATCH_SHARE 32u /* of what the thread may keep */
+#define BLOCKS_MIN 2u
+#define BLOCKS_MAX 32u
 
 static bool is_large(const memrt__bin_t *bin)
 {
     return bin->bytes > MEMRT__CACHE_SMALL;
-}
-
-/// Blocks that change hands at once.
-static size_t batch_of(const memrt__bin_t *bin)
-{
-    size_t least = is_large(bin) ? 1 : BATCH_MIN;
-    return memrt__size_max(least, memrt__size_min(BATCH_BYTES / bin->bytes, BATCH_MAX));
 }
 
 /// Others may make it 0 at any time.
@@ -49,6 +44,26 @@ static size_t allowance(const memrt__thread_t *self, const memrt__bin_t *bin)
                MEMRT__CACHE_SMALL_MIN;
     }
     return memrt__size_max(bin->bytes, memrt__size_min(live / 4, MEMRT__CACHE_LARGE_MAX));
+}
+
+static size_t blocks_in(const memrt__bin_t *bin, size_t bytes)
+{
+    size_t least = is_large(bin) ? 1 : BLOCKS_MIN;
+    return memrt__size_max(least, memrt__size_min(bytes / bin->bytes, BLOCKS_MAX));
+}
+
+/// Blocks by which a limit grows: few, so that no class takes room from others that it does not
+/// need.
+static size_t step_of(const memrt__bin_t *bin)
+{
+    return blocks_in(bin, STEP_BYTES);
+}
+
+/// Blocks that change hands at once, where the limit lets so many lie in the bin.
+static size_t batch_of(const memrt__thread_t *self, const memrt__bin_t *bin)
+{
+    size_t share = allowance(self, bin) / BATCH_SHARE;
+    return blocks_in(bin, memrt__size_max(STEP_BYTES, memrt__size_min(share, BATCH_BYTES)));
 }
 
 /// Whether all limits together may allow that many blocks more.
@@ -86,9 +101,9 @@ void *memrt__cache_refill(memrt__thread_t *self, unsigned class)
 {
     heed(self);
     memrt__bin_t *bin = &self->bins[class];
-    size_t taken, batch = batch_of(bin);
+    size_t taken, batch = batch_of(self, bin);
     size_t limit = limit_of(bin);
-    size_t doubled = memrt__size_min(batch, memrt__size_max(2 * limit, BATCH_MIN));
+    size_t doubled = memrt__size_min(step_of(bin), memrt__size_max(2 * limit, BLOCKS_MIN));
     bin->ran_empty = true;
     self->live = live_now();
     if (limit < doubled && fits(self, bin, doubled - limit)) {
@@ -136,12 +151,12 @@ static void start_again(memrt__thread_t *self, bool large)
 /// keeps more than its thread takes, and is left at a batch.
 static size_t growth_of(const memrt__thread_t *self, const memrt__bin_t *bin)
 {
-    size_t batch = batch_of(bin), limit = limit_of(bin);
+    size_t batch = batch_of(self, bin), limit = limit_of(bin);
     if (!bin->ran_empty) {
-        return limit < batch ? batch - limit : 0;
+        return limit < batch ? memrt__size_min(step_of(bin), batch - limit) : 0;
     }
-    size_t more = memrt__size_max(batch, limit / 2);
-    return more * bin->bytes > allowance(self, bin) / 2 ? batch : more;
+    size_t more = memrt__size_max(step_of(bin), limit / 2);
+    return more * bin->bytes > allowance(self, bin) / 2 ? step_of(bin) : more;
 }
 
 void memrt__cache_overflow(memrt__thread_t *self, unsigned class)
@@ -150,13 +165,13 @@ void memrt__cache_overflow(memrt__thread_t *self, unsigned class)
     memrt__bin_t *bin = &self->bins[class];
     size_t more = growth_of(self, bin);
     if (!fits(self, bin, more)) {
-        more = memrt__size_min(more, batch_of(bin));
+        more = memrt__size_min(more, step_of(bin));
     }
     if (more != 0 && fits(self, bin, more)) {
         set_limit(self, bin, limit_of(bin) + more);
         bin->ran_empty = false;
     } else if (more == 0 || limit_of(bin) * bin->bytes >= allowance(self, bin) / 2) {
-        give_away(bin, class, memrt__size_min(batch_of(bin), bin->count));
+        give_away(bin, class, memrt__size_min(batch_of(self, bin), bin->count));
     } else {
         start_again(self, is_large(bin));
         set_limit(self, bin, limit_of(bin) + 1);
