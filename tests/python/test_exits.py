@@ -16,7 +16,7 @@ import memrt, numpy as np, probe
 
 def work(stop=None):
     while stop is None or not stop.is_set():
-        np.ones(100); memrt.alloc(5000, name="busy"); np.zeros(10**6)
+        np.ones(100); memrt.alloc(5000, name="busy"); np.zeros(200_000)
         with memrt.Policy(): np.ones(3)
 
 def start(count, stop=None):
@@ -55,10 +55,10 @@ ENDINGS = {
     ("ending", "check"), [*((ending, "0") for ending in ENDINGS), ("sys.exit", "1")]
 )
 def test_a_process_ends_with_its_code_while_threads_are_at_work(ending, check, run_python, probe):
-    """Sixteen daemon threads of Python, which are stopped somewhere, and one that it never knew."""
+    """Eight daemon threads of Python, which are stopped somewhere, and one that it never knew."""
     code, status = ENDINGS[ending]
     result = run_python(
-        WORKING + "kept = np.ones(10)\nprobe.churn()\nstart(16)\n" + code,
+        WORKING + "kept = np.ones(10)\nprobe.churn()\nstart(8)\n" + code,
         env={"MEMRT_CHECK": check},
         check=False,
     )
@@ -143,7 +143,7 @@ def work(number):
 
 def churn(stop, begun):
     while not stop.is_set():
-        np.ones(100); memrt.alloc(5000); np.zeros(10**6)
+        np.ones(100); memrt.alloc(5000); np.zeros(200_000)
         begun.set()
 
 def main(method):

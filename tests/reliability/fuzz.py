@@ -214,7 +214,7 @@ def play(job: Job) -> Result:
         if result.returncode != 0:
             again = f"{job.setting} {shlex.join(command)}"
             raise FindError(f"{tail(result.stdout, 200)}\n\n{job.name} fails; again:\n{again}")
-        passing = re.findall(r"(\d+) passing examples", result.stdout)
+        passing = re.findall(r"(\d+) passing, \d+ failing", result.stdout)
         if not passing:
             raise FindError(f"{tail(result.stdout)}\n\n{job.name} ran nothing")
         executed += sum(map(int, passing))

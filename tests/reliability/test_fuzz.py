@@ -74,6 +74,30 @@ def test_every_fuzzer_of_c_has_inputs_to_begin_with_and_a_fault_that_can_be_plan
     assert (fuzz.ROOT / "tests" / "fuzz" / f"{target}.c").exists()
 
 
+SETTINGS = """
+from hypothesis import settings
+settings.register_profile("long", max_examples=7)
+"""
+EXAMPLES = """
+from hypothesis import given, strategies
+@given(strategies.integers())
+def test_anything(number):
+    assert number != {}
+"""
+
+
+def test_examples_of_hypothesis_are_counted_and_its_finds_are_shown(tmp_path, monkeypatch):
+    (tmp_path / "conftest.py").write_text(SETTINGS)
+    path = tmp_path / "test_examples.py"
+    monkeypatch.setitem(fuzz.HYPOTHESIS, "examples", str(path))
+    job = fuzz.Job("examples", "MEMRT_CACHE=1", 0)
+    path.write_text(EXAMPLES.format("'a text'"))
+    assert fuzz.perform(job).executed == 7
+    path.write_text(EXAMPLES.format(0))
+    with pytest.raises(fuzz.FindError, match=r"MEMRT_CACHE=1 .*--hypothesis-seed=\d+"):
+        fuzz.perform(job)
+
+
 def test_every_fuzzer_is_run_and_the_time_is_shared():
     sources = {path.stem for path in (fuzz.ROOT / "tests" / "fuzz").glob("*.c")}
     assert sources == set(fuzz.FAULTS)

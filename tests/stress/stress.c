@@ -515,16 +515,10 @@ static void take_turns(size_t seat, void *context)
 
 /* --- The test. --- */
 
-static unsigned number_from(const char *name, unsigned otherwise)
-{
-    const char *text = getenv(name);
-    return text == NULL ? otherwise : (unsigned)strtoul(text, NULL, 10);
-}
-
 static void begin(unsigned seconds)
 {
     memset(&stage, 0, sizeof(stage));
-    stage.seed = number_from("STRESS_SEED", 1);
+    stage.seed = suite_number("STRESS_SEED", 1);
     stage.end_ns = memrt__os_now_ns() + (uint64_t)seconds * 1000000000u;
     for (size_t i = 0; i < SLOTS; i++) {
         pthread_mutex_init(&stage.slots[i].lock, NULL);
@@ -563,12 +557,12 @@ static void run_on_stage(unsigned seconds, unsigned threads, size_t fault)
 TEST(buffers_stay_whole_and_the_account_balances_under_random_use_by_all_threads)
 {
     int was = api->tracking_enabled();
-    unsigned seconds = number_from("STRESS_SECONDS", 2);
-    unsigned threads = number_from("STRESS_THREADS", THREADS);
+    unsigned seconds = suite_number("STRESS_SECONDS", 2);
+    unsigned threads = suite_number("STRESS_THREADS", THREADS);
     printf("STRESS_SEED=%u STRESS_SECONDS=%u STRESS_THREADS=%u repeats this\n",
-           number_from("STRESS_SEED", 1), seconds, threads);
+           suite_number("STRESS_SEED", 1), seconds, threads);
     fflush(stdout); /* before: a failure ends the process */
-    run_on_stage(seconds, threads, number_from("STRESS_FAULT", 0));
+    run_on_stage(seconds, threads, suite_number("STRESS_FAULT", 0));
     api->tracking(was);
     printf("{\"seed\": %u, \"deeds\": %zu, \"buffers\": %zu, \"links of chains\": %zu, "
            "\"threads\": %zu, \"policies\": %zu}\n",
