@@ -15,7 +15,7 @@
 #include "runtime/debug/live.h"
 
 typedef struct guard {
-    memrt_allocator_t upstream; ///< first: others take the context for it
+    memrt_allocator_t upstream;
     memrt__quarantine_t freed;
 } guard_t;
 
@@ -57,11 +57,18 @@ static bool verify_dead(void *ptr, void *context)
     return false;
 }
 
+/// The front has words in it.
+static size_t outer_align(size_t align)
+{
+    return memrt__size_max(align, _Alignof(size_t));
+}
+
 static void give_back(const guard_t *guard, unsigned char *ptr, size_t size, size_t align)
 {
     size_t outer;
     if (memrt__fence_outer(size, align, &outer)) {
-        memrt__allocator_free(&guard->upstream, ptr - memrt__fence_front(align), outer, align);
+        memrt__allocator_free(&guard->upstream, ptr - memrt__fence_front(align), outer,
+                              outer_align(align));
     }
 }
 
@@ -83,7 +90,8 @@ static void *guard_make(const guard_t *guard, size_t size, size_t align, bool ze
     if (!memrt__fence_outer(size, align, &outer)) {
         return NULL;
     }
-    unsigned char *start = memrt__allocator_alloc(&guard->upstream, outer, align, zeroed);
+    unsigned char *start =
+        memrt__allocator_alloc(&guard->upstream, outer, outer_align(align), zeroed);
     if (start == NULL) {
         return NULL;
     }

@@ -1,10 +1,12 @@
 #include "support/suite.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "runtime/alloc/allocator.h"
 #include "runtime/alloc/guard.h"
 #include "runtime/alloc/quarantine.h"
+#include "runtime/base/size.h"
 #include "support/child.h"
 #include "support/counting.h"
 
@@ -261,4 +263,33 @@ TEST(destroying_the_guard_destroys_its_upstream)
     ck_assert_int_eq(memrt__guard_new(&counting, &guard), MEMRT_OK);
     memrt__allocator_destroy(&guard);
     ck_assert_uint_eq(counts.destroys, 1);
+}
+
+static void *shifted_alloc(void *ctx, size_t size, size_t align)
+{
+    (void)ctx;
+    char *ptr = aligned_alloc(64, (size + align + 63) / 64 * 64);
+    return ptr == NULL ? NULL : ptr + align; /* aligned to no more than was asked for */
+}
+
+static void shifted_free(void *ctx, void *ptr, size_t size, size_t align)
+{
+    (void)ctx, (void)size;
+    free((char *)ptr - align);
+}
+
+TEST(an_upstream_need_not_align_more_than_it_is_asked_to)
+{
+    memrt_allocator_t guard, upstream = {.struct_size = sizeof(upstream),
+                                         .version = MEMRT_ALLOCATOR_VERSION,
+                                         .alloc = shifted_alloc,
+                                         .free = shifted_free};
+    ck_assert_int_eq(memrt__guard_new(&upstream, &guard), MEMRT_OK);
+    for (size_t align = 1; align <= 64; align *= 2) {
+        unsigned char *ptr = memrt__allocator_alloc(&guard, 10, align, false);
+        ck_assert_ptr_nonnull(ptr);
+        ck_assert_uint_eq((uintptr_t)ptr % memrt__size_max(align, sizeof(size_t)), 0);
+        memrt__allocator_free(&guard, ptr, 10, align);
+    }
+    memrt__allocator_destroy(&guard);
 }

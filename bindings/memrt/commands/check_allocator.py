@@ -99,7 +99,8 @@ def _try(library: str, symbol: str, name: str, says: str, timeout: float) -> Ver
         return Verdict(name, "hung", f"no answer within {timeout:g} s", says)
     if result.returncode == 2:
         raise CommandError(result.stderr.strip())
-    verdict, tab, saw = result.stdout.rstrip("\n").partition("\t")
+    last = result.stdout.rstrip("\n").rpartition("\n")[2]  # the allocator may print, too
+    verdict, tab, saw = last.partition("\t")
     if result.returncode != 0 or not tab:
         return Verdict(name, "crashed", _end(result), says)
     return Verdict(name, verdict, saw, says)
