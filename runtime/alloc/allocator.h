@@ -39,9 +39,9 @@ void memrt__allocator_destroy(const memrt_allocator_t *allocator);
 /// The C library's malloc, brought to the alignment asked for.
 extern const memrt_allocator_t memrt__system_allocator;
 
-/// A block of `size` bytes went that came from elsewhere. glibc maps and unmaps each large block
-/// until a program has freed one of that size, then keeps such memory for the next; without the
-/// blocks that memrt has instead, the rest of the program's would never be kept.
+/// Have malloc keep memory for blocks of `size` bytes. glibc maps and unmaps each large block until
+/// a program has freed one of that size, and from then on keeps twice as much. It does not see the
+/// blocks that memrt has instead, so without this the rest of the program's would never be kept.
 void memrt__system_learn(size_t size);
 
 /// Pages from the operating system, lazily zero; on huge pages from 4 MiB.

@@ -5,20 +5,15 @@
 #include "runtime/alloc/central.h"
 #include "runtime/base/lock.h"
 
-#define BATCH_BYTES ((size_t)16 << 10)
-#define BATCH_MIN 2u
-#define BATCH_MAX 32u
+#define STEP_BYTES ((size_t)16 << 10)
+#define BATCH_BYTES ((size_t)128 << 10)
+#define BATCH_SHARE 32u /* of what the thread may keep */
+#define BLOCKS_MIN 2u
+#define BLOCKS_MAX 32u
 
 static bool is_large(const memrt__bin_t *bin)
 {
     return bin->bytes > MEMRT__CACHE_SMALL;
-}
-
-/// Blocks that change hands at once.
-static size_t batch_of(const memrt__bin_t *bin)
-{
-    size_t least = is_large(bin) ? 1 : BATCH_MIN;
-    return memrt__size_max(least, memrt__size_min(BATCH_BYTES / bin->bytes, BATCH_MAX));
 }
 
 /// Others may make it 0 at any time.
@@ -33,11 +28,17 @@ static void set_limit(memrt__thread_t *self, memrt__bin_t *bin, size_t limit)
     memrt__store_relaxed(&bin->limit, limit);
 }
 
-/// What the limits of all bins of its kind may allow together, by what the process has in use. One
-/// large block may be kept in any case.
-static size_t allowance(const memrt__bin_t *bin)
+static size_t live_now(void)
 {
-    size_t live = memrt__load_relaxed(&memrt__process.flushed);
+    return memrt__load_relaxed(&memrt__process.flushed);
+}
+
+/// What the limits of all bins of its kind may allow together, by what the process has in use, or
+/// had when the thread last took more than it had: blocks that come back all at once are wanted
+/// again. One large block may be kept in any case.
+static size_t allowance(const memrt__thread_t *self, const memrt__bin_t *bin)
+{
+    size_t live = memrt__size_max(self->live, live_now());
     if (!is_large(bin)) {
         return memrt__size_min(live, MEMRT__CACHE_SMALL_MAX - MEMRT__CACHE_SMALL_MIN) +
                MEMRT__CACHE_SMALL_MIN;
@@ -45,10 +46,30 @@ static size_t allowance(const memrt__bin_t *bin)
     return memrt__size_max(bin->bytes, memrt__size_min(live / 4, MEMRT__CACHE_LARGE_MAX));
 }
 
+static size_t blocks_in(const memrt__bin_t *bin, size_t bytes)
+{
+    size_t least = is_large(bin) ? 1 : BLOCKS_MIN;
+    return memrt__size_max(least, memrt__size_min(bytes / bin->bytes, BLOCKS_MAX));
+}
+
+/// Blocks by which a limit grows: few, so that no class takes room from others that it does not
+/// need.
+static size_t step_of(const memrt__bin_t *bin)
+{
+    return blocks_in(bin, STEP_BYTES);
+}
+
+/// Blocks that change hands at once, where the limit lets so many lie in the bin.
+static size_t batch_of(const memrt__thread_t *self, const memrt__bin_t *bin)
+{
+    size_t share = allowance(self, bin) / BATCH_SHARE;
+    return blocks_in(bin, memrt__size_max(STEP_BYTES, memrt__size_min(share, BATCH_BYTES)));
+}
+
 /// Whether all limits together may allow that many blocks more.
 static bool fits(const memrt__thread_t *self, const memrt__bin_t *bin, size_t more)
 {
-    return self->limits[is_large(bin)] + more * bin->bytes <= allowance(bin);
+    return self->limits[is_large(bin)] + more * bin->bytes <= allowance(self, bin);
 }
 
 static void prepare(memrt__thread_t *thread)
@@ -80,10 +101,11 @@ void *memrt__cache_refill(memrt__thread_t *self, unsigned class)
 {
     heed(self);
     memrt__bin_t *bin = &self->bins[class];
-    size_t taken, batch = batch_of(bin);
+    size_t taken, batch = batch_of(self, bin);
     size_t limit = limit_of(bin);
-    size_t doubled = memrt__size_min(batch, memrt__size_max(2 * limit, BATCH_MIN));
+    size_t doubled = memrt__size_min(step_of(bin), memrt__size_max(2 * limit, BLOCKS_MIN));
     bin->ran_empty = true;
+    self->live = live_now();
     if (limit < doubled && fits(self, bin, doubled - limit)) {
         set_limit(self, bin, doubled);
     }
@@ -127,29 +149,29 @@ static void start_again(memrt__thread_t *self, bool large)
 
 /// By how much the limit of a full bin should grow. One that has not run empty since it last grew
 /// keeps more than its thread takes, and is left at a batch.
-static size_t growth_of(const memrt__bin_t *bin)
+static size_t growth_of(const memrt__thread_t *self, const memrt__bin_t *bin)
 {
-    size_t batch = batch_of(bin), limit = limit_of(bin);
+    size_t batch = batch_of(self, bin), limit = limit_of(bin);
     if (!bin->ran_empty) {
-        return limit < batch ? batch - limit : 0;
+        return limit < batch ? memrt__size_min(step_of(bin), batch - limit) : 0;
     }
-    size_t more = memrt__size_max(batch, limit / 2);
-    return more * bin->bytes > allowance(bin) / 2 ? batch : more;
+    size_t more = memrt__size_max(step_of(bin), limit / 2);
+    return more * bin->bytes > allowance(self, bin) / 2 ? step_of(bin) : more;
 }
 
 void memrt__cache_overflow(memrt__thread_t *self, unsigned class)
 {
     heed(self);
     memrt__bin_t *bin = &self->bins[class];
-    size_t more = growth_of(bin);
+    size_t more = growth_of(self, bin);
     if (!fits(self, bin, more)) {
-        more = memrt__size_min(more, batch_of(bin));
+        more = memrt__size_min(more, step_of(bin));
     }
     if (more != 0 && fits(self, bin, more)) {
         set_limit(self, bin, limit_of(bin) + more);
         bin->ran_empty = false;
-    } else if (more == 0 || limit_of(bin) * bin->bytes >= allowance(bin) / 2) {
-        give_away(bin, class, memrt__size_min(batch_of(bin), bin->count));
+    } else if (more == 0 || limit_of(bin) * bin->bytes >= allowance(self, bin) / 2) {
+        give_away(bin, class, memrt__size_min(batch_of(self, bin), bin->count));
     } else {
         start_again(self, is_large(bin));
         set_limit(self, bin, limit_of(bin) + 1);
@@ -179,6 +201,7 @@ size_t memrt__cache_drain(memrt__thread_t *self)
         memrt__store_relaxed(&bin->limit, 0);
     }
     memset(self->limits, 0, sizeof(self->limits));
+    self->live = 0;
     return bytes;
 }
 

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "runtime/alloc/spare.h"
 #include "runtime/alloc/warm.h"
 #include "runtime/base/atomics.h"
 #include "runtime/base/check.h"
@@ -334,17 +335,11 @@ static size_t purge_one(segment_t *segment, bool all)
     return units;
 }
 
-/// What may be kept whatever was in use: pages of one class that end up between those of others.
-static size_t allowance(void)
-{
-    return memrt__size_max(MEMRT__PAGES_SPARE / MEMRT__UNIT, most / 16);
-}
-
 /// Spans were cut from fresh pages although there are free ones, which are in shorter runs. These
 /// go, as far as the process would become larger than it has been.
 static void keep_within_bounds(void)
 {
-    size_t room = most - in_spans + allowance();
+    size_t room = most - in_spans + memrt__spare() / MEMRT__UNIT;
     segment_t *segment = segments;
     while (segment != NULL && dirty_free > room) {
         segment_t *next = segment->next;
@@ -379,6 +374,7 @@ memrt__span_t *memrt__pages_take(size_t units)
         span = take(units, &grew);
     }
     if (grew) {
+        memrt__spare_look(memrt__os_now_ns());
         memrt__warm_make_room();
     }
     return span;

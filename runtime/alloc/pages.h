@@ -13,12 +13,11 @@
 /// back to the system, which a purge does with those that stayed free since the purge before.
 ///
 /// Invariant: dirty free units and those in spans are no more than were in spans at once before,
-/// plus a sixteenth or MEMRT__PAGES_SPARE bytes, whichever is more.
+/// plus memrt__spare().
 
 #define MEMRT__UNIT ((size_t)8 << 10)
 #define MEMRT__SEGMENT ((size_t)4 << 20)
 #define MEMRT__SPAN_MAX ((size_t)2 << 20) ///< bytes
-#define MEMRT__PAGES_SPARE ((size_t)256 << 10)
 
 /// A run of units and the blocks in it.
 ///

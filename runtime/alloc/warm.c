@@ -6,6 +6,7 @@
 #include "runtime/alloc/allocator.h"
 #include "runtime/alloc/mapped.h"
 #include "runtime/alloc/pages.h"
+#include "runtime/alloc/spare.h"
 #include "runtime/base/atomics.h"
 #include "runtime/base/check.h"
 #include "runtime/base/failure.h"
@@ -14,8 +15,8 @@
 #include "runtime/base/os.h"
 #include "runtime/base/size.h"
 
-/// From here on a zeroed block gets fresh pages, which cost nothing until they are touched; below,
-/// clearing warm ones costs less than the faults of those who touch them all.
+/// From here on the pages of a zeroed block are fresh ones, which cost nothing until they are
+/// touched; below, clearing warm ones costs less than the faults of those who touch them all.
 #define LAZY_FROM ((size_t)32 << 20)
 
 #define STEPS 8u
@@ -177,15 +178,22 @@ static size_t used(const memrt__warm_t *warm)
     return warm->in_use - warm->asked + (is_shared(warm) ? memrt__pages_used() : 0);
 }
 
+/// What may be in use and kept together.
+static size_t bound(const memrt__warm_t *warm)
+{
+    return is_shared(warm) ? warm->most + memrt__spare() : warm->most;
+}
+
 /// What may be kept beside what is in use and what spans have left.
 static size_t room(const memrt__warm_t *warm)
 {
     size_t spans = is_shared(warm) ? memrt__pages_used() + memrt__pages_cached() : 0;
-    if (warm->closed || decay_of(warm) == 0 || warm->most <= warm->in_use + spans) {
+    size_t most = bound(warm), taken = warm->in_use + spans;
+    if (warm->closed || decay_of(warm) == 0 || most <= taken) {
         return 0;
     }
-    size_t bound = memrt__size_min(limit_of(warm), left_by_others(warm));
-    return memrt__size_min(warm->most - warm->in_use - spans, bound);
+    size_t limit = memrt__size_min(limit_of(warm), left_by_others(warm));
+    return memrt__size_min(most - taken, limit);
 }
 
 /// Whether what is asked of the system makes the process larger than it has been, although there is
@@ -193,8 +201,8 @@ static size_t room(const memrt__warm_t *warm)
 static bool should_purge_pages(const memrt__warm_t *warm)
 {
     size_t kept = memrt__pages_cached();
-    return is_shared(warm) && kept > MEMRT__PAGES_SPARE &&
-           warm->in_use + memrt__pages_used() + kept > warm->most;
+    return is_shared(warm) && kept > MEMRT__SPARE_MIN &&
+           warm->in_use + memrt__pages_used() + kept > bound(warm);
 }
 
 /// Count `bytes` that are asked of the system as in use and extract what then is too much.
@@ -276,6 +284,7 @@ static kept_t *find(const memrt__warm_t *warm, size_t bytes, size_t align)
 /// The system may have memory again once nothing is kept.
 static void *map_at_any_price(size_t bytes, size_t align, memrt__huge_t huge)
 {
+    memrt__spare_look(memrt__os_now_ns());
     void *mapping = memrt__mapped_new(bytes, align, huge);
     if (mapping == NULL && memrt__pages_purge(true) + memrt__warm_purge_all() != 0) {
         mapping = memrt__mapped_new(bytes, align, huge);
@@ -292,13 +301,24 @@ static void leave(memrt__warm_t *warm, size_t bytes)
     memrt__unlock(MEMRT__RANK_WARM);
 }
 
+/// The first page has been written, when the mapping was given back at the latest, and stays.
+static void clear(void *mapping, size_t bytes)
+{
+    size_t page = memrt__os_page_size();
+    bool lazy = bytes >= LAZY_FROM && memrt__os_discard((char *)mapping + page, bytes - page);
+    memset(mapping, 0, lazy ? page : bytes);
+}
+
 static void *reuse(kept_t *kept, bool zeroed, memrt__huge_t huge)
 {
     size_t bytes = kept->bytes;
     if (kept->mixed) {
         memrt__mapped_advise_anew(kept, bytes, huge);
     }
-    return zeroed ? memset(kept, 0, bytes) : kept;
+    if (zeroed) {
+        clear(kept, bytes);
+    }
+    return kept;
 }
 
 void *memrt__warm_take(memrt__warm_t *warm, size_t bytes, size_t align, bool zeroed)
@@ -307,7 +327,7 @@ void *memrt__warm_take(memrt__warm_t *warm, size_t bytes, size_t align, bool zer
     kept_t *excess = NULL;
     bool purge = false;
     memrt__lock(MEMRT__RANK_WARM);
-    kept_t *kept = zeroed && bytes >= LAZY_FROM ? NULL : find(warm, bytes, align);
+    kept_t *kept = find(warm, bytes, align);
     if (kept != NULL) {
         extract(warm, kept);
         warm->in_use += bytes;

@@ -11,9 +11,9 @@
 /// by each policy with limits of its own for itself.
 ///
 /// Invariant, for each: what is kept and what is in use together are no more than what was in use
-/// at once before, nor is more kept than its limit: keeping mappings never makes a process bigger
-/// than it has been. For that of the process the pages of spans count, too. And all of them
-/// together keep no more than MEMRT_CACHE_LIMIT.
+/// at once before, nor is more kept than its limit. For that of the process the pages of spans
+/// count, too, and memrt__spare() is allowed beyond: keeping mappings makes a process bigger than
+/// it has been by no more than that. And all of them together keep no more than MEMRT_CACHE_LIMIT.
 typedef struct memrt__warm memrt__warm_t;
 
 /// That of all policies without limits of their own.

@@ -27,6 +27,9 @@ bool memrt__os_discard(void *address, size_t size);
 void memrt__os_advise_huge(void *address, size_t size, bool huge);
 #define MEMRT__HUGE_PAGE ((size_t)2 << 20)
 
+/// Bytes that the process has in memory; 0 where the system does not say.
+size_t memrt__os_resident(void);
+
 /// Nanoseconds on a clock that only runs forward.
 uint64_t memrt__os_now_ns(void);
 uint64_t memrt__os_thread_id(void);

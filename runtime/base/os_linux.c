@@ -1,6 +1,8 @@
 #include "runtime/base/os.h"
 
+#include <fcntl.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -83,6 +85,20 @@ bool memrt__os_discard(void *address, size_t size)
 void memrt__os_advise_huge(void *address, size_t size, bool huge)
 {
     madvise(address, size, huge ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
+}
+
+/// No stdio: it allocates.
+size_t memrt__os_resident(void)
+{
+    char line[64] = "";
+    int file = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
+    if (file < 0) {
+        return 0;
+    }
+    ssize_t length = read(file, line, sizeof(line) - 1);
+    close(file);
+    const char *second = length > 0 ? strchr(line, ' ') : NULL;
+    return second == NULL ? 0 : strtoul(second, NULL, 10) * memrt__os_page_size();
 }
 
 uint64_t memrt__os_now_ns(void)

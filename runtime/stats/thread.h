@@ -30,6 +30,7 @@ typedef struct memrt__thread {
     memrt__shard_t first; ///< of the account 0
     memrt__bin_t bins[MEMRT__CLASSES];
     size_t limits[2]; ///< own; bytes that all limits allow: of small blocks, of large ones
+    size_t live;      ///< own; bytes that the process had in use when a bin last ran empty
     size_t asked;     ///< not 0: to give its bins away; written under the lock of rank THREADS
     struct memrt__thread *next;                             ///< fixed once linked
     bool in_use;                                            ///< under the lock of rank THREADS

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from instructions import counted_by_name
 from options import Options
 from places import WORKERS
 from result import Group
@@ -19,6 +20,15 @@ OPERATIONS = "Twenty operations"
 ZEROS = "np.zeros"
 FIRST_FILL = "First fill of a fresh array"
 CREATION = "Small arrays"
+IN_INSTRUCTIONS = {
+    "creation": f"{CREATION}, in instructions",
+    "operations": f"{OPERATIONS}, in instructions",
+}
+ABOUT_INSTRUCTIONS = (
+    "Instructions of one call from Python, by callgrind: they do not depend on the machine."
+)
+COUNTED = (("creation", 8), ("creation", 64), ("creation", 512), ("creation", 1 << 10),
+           ("creation", 16 << 10), ("operations", 1 << 10), ("operations", 32 << 10))  # fmt: skip
 UNITS = ((MIB, "MiB"), (KIB, "KiB"), (1, "B"))
 
 
@@ -130,9 +140,27 @@ def measure_topic(topic: Topic, options: Options) -> Group:
     return group
 
 
+def count_instructions() -> list[Group]:
+    """Of NumPy on its own memory and on memrt."""
+    groups = {
+        topic: Group(title, ABOUT_INSTRUCTIONS, "instructions", DEFAULT)
+        for topic, title in IN_INSTRUCTIONS.items()
+    }
+    for subject in environments():
+        counts = counted_by_name("arrays.py", {"topics": COUNTED}, subject)
+        for title, count in counts.items():
+            topic, name, size, way = title.split("/")
+            case = ", ".join(part for part in (name, size_name(int(size))) if part)
+            groups[topic].case(case).add(label(subject, way), count)
+    return list(groups.values())
+
+
 def measure(options: Options, progress: Progress) -> list[Group]:
     found = []
     for topic in TOPICS:
         progress(topic.title)
         found.append(measure_topic(topic, options))
+    if options.instructions:
+        progress("instructions")
+        found.extend(count_instructions())
     return found

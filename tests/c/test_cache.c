@@ -163,6 +163,26 @@ TEST(a_thread_that_takes_what_it_gives_soon_keeps_it_all)
     verify(self);
 }
 
+/// By the time they come back little is in use, and as much will be again.
+TEST(blocks_that_come_and_go_all_at_once_stay_with_their_thread)
+{
+    memrt__thread_t *self = begin();
+    enum { MANY = 64, SIZE = 32 << 10 };
+    for (int round = 0; round < 40; round++) {
+        memrt_meminfo_t *blocks[MANY];
+        for (size_t i = 0; i < MANY; i++) {
+            blocks[i] = api->allocate(SIZE);
+            ck_assert_ptr_nonnull(blocks[i]);
+        }
+        for (size_t i = 0; i < MANY; i++) {
+            api->release(blocks[i]);
+        }
+    }
+    ck_assert_uint_ge(self->bins[memrt__class_of_data(SIZE)].count, MANY - 1);
+    memrt__cache_drain(self);
+    verify(self);
+}
+
 TEST(a_process_with_little_in_use_keeps_one_large_block)
 {
     memrt__thread_t *self = begin();

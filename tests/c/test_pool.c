@@ -12,9 +12,11 @@
 #include "runtime/alloc/cache.h"
 #include "runtime/alloc/pages.h"
 #include "runtime/alloc/pool.h"
+#include "runtime/alloc/spare.h"
 #include "runtime/alloc/warm.h"
 #include "runtime/base/failure.h"
 #include "runtime/base/options.h"
+#include "runtime/base/os.h"
 #include "runtime/base/size.h"
 #include "runtime/meminfo/block.h"
 #include "support/advice.h"
@@ -750,5 +752,22 @@ TEST(malloc_learns_of_large_blocks_as_if_they_had_been_its_own)
     ck_assert_uint_eq(mapped_by_malloc(), before + 1);
     free(second);
     free(first);
+}
+
+TEST(malloc_may_keep_what_is_spare_in_a_large_process)
+{
+    size_t size = (size_t)2 << 20, others = 6 * size * MEMRT__SPARE_SHARE;
+    size_t before = mapped_by_malloc();
+    void *volatile first = malloc(size);
+    ck_assert_uint_eq(mapped_by_malloc(), before + 1);
+    char *touched = memrt__os_map(others, 0, 1);
+    ck_assert_ptr_nonnull(touched);
+    memset(touched, 1, others);
+    memrt__spare_look(memrt__os_now_ns() + 2 * MEMRT__SPARE_NS);
+    void *volatile second = malloc(size);
+    ck_assert_uint_eq(mapped_by_malloc(), before + 1);
+    free(second);
+    free(first);
+    memrt__os_unmap(touched, others);
 }
 #endif

@@ -5,10 +5,12 @@
 
 #include "runtime/alloc/allocator.h"
 #include "runtime/alloc/pages.h"
+#include "runtime/alloc/spare.h"
 #include "runtime/alloc/warm.h"
 #include "runtime/base/atomics.h"
 #include "runtime/base/options.h"
 #include "runtime/base/os.h"
+#include "runtime/base/size.h"
 #include "support/advice.h"
 #include "support/crew.h"
 #include "support/kernel.h"
@@ -116,14 +118,64 @@ TEST(zeroed_mappings_are_zero_warm_or_fresh)
     end();
 }
 
+TEST(a_large_mapping_is_zeroed_by_giving_back_its_pages_and_nothing_else)
+{
+    begin();
+    size_t bytes = bytes_for(40 * MIB);
+    char *mapping = take(bytes);
+    memset(mapping, 0xEE, bytes);
+    memrt__warm_give(&memrt__warm_shared, mapping, bytes);
+    size_t resident = memrt__os_resident(), maps = kernel_calls(KERNEL_MAP);
+    ck_assert_ptr_eq(memrt__warm_take(&memrt__warm_shared, bytes, 64, true), mapping);
+    ck_assert_uint_eq(kernel_calls(KERNEL_MAP), maps);
+    ck_assert_uint_lt(memrt__os_resident() + 30 * MIB, resident);
+    ck_assert(pattern_is_zero(mapping, bytes));
+    memrt__warm_give(&memrt__warm_shared, mapping, bytes);
+    end();
+}
+
+TEST(a_large_mapping_whose_pages_the_system_does_not_take_is_zeroed_by_hand)
+{
+    begin();
+    size_t bytes = bytes_for(40 * MIB);
+    char *mapping = take(bytes);
+    memset(mapping, 0xEE, bytes);
+    memrt__warm_give(&memrt__warm_shared, mapping, bytes);
+    kernel_refuse(KERNEL_DISCARD, 0, SIZE_MAX);
+    ck_assert_ptr_eq(memrt__warm_take(&memrt__warm_shared, bytes, 64, true), mapping);
+    ck_assert(pattern_is_zero(mapping, bytes));
+    kernel_obey();
+    memrt__warm_give(&memrt__warm_shared, mapping, bytes);
+    end();
+}
+
+TEST(mappings_of_two_sizes_that_take_turns_stay_warm_where_the_process_is_large)
+{
+    begin();
+    size_t share = 5 * MIB * MEMRT__SPARE_SHARE;
+    char *others = memrt__os_map(share, 0, 1);
+    ck_assert_ptr_nonnull(others);
+    memset(others, 1, share);
+    size_t bytes[] = {bytes_for(4 * MIB), bytes_for(3 * MIB)};
+    memrt__spare_look(memrt__os_now_ns() + 2 * MEMRT__SPARE_NS);
+    size_t maps = kernel_calls(KERNEL_MAP);
+    for (int turn = 0; turn < 6; turn++) {
+        void *mapping = take(bytes[turn % 2]);
+        memrt__warm_give(&memrt__warm_shared, mapping, bytes[turn % 2]);
+    }
+    ck_assert_uint_eq(kernel_calls(KERNEL_MAP), maps + 2);
+    memrt__os_unmap(others, share);
+    end();
+}
+
 /// Mappings come, grow, shrink and go at random; the most that was in use is followed by hand.
-TEST_EACH(what_is_kept_and_what_is_in_use_are_never_more_than_what_was_in_use, 4)
+TEST_EACH(what_is_kept_is_no_more_than_what_was_in_use_leaves_and_what_is_spare, 4)
 {
     enum { OWN = 12 };
     begin();
     unsigned seed = (unsigned)index + 1;
     char *mappings[OWN] = {NULL};
-    size_t bytes[OWN] = {0}, in_use = 0, most = 0;
+    size_t bytes[OWN] = {0}, in_use = 0, most = 0, spare = memrt__spare();
     for (int step = 0; step < 1500; step++) {
         size_t i = (size_t)rand_r(&seed) % OWN;
         size_t want = bytes_for(MIB + (size_t)rand_r(&seed) % (6 * MIB));
@@ -144,8 +196,9 @@ TEST_EACH(what_is_kept_and_what_is_in_use_are_never_more_than_what_was_in_use, 4
             in_use -= bytes[i];
             mappings[i] = NULL;
         }
-        most = in_use > most ? in_use : most;
-        ck_assert_uint_le(memrt__warm_cached(&memrt__warm_shared) + in_use, most);
+        most = memrt__size_max(most, in_use);
+        spare = memrt__size_max(spare, memrt__spare());
+        ck_assert_uint_le(memrt__warm_cached(&memrt__warm_shared) + in_use, most + spare);
     }
     for (size_t i = 0; i < OWN; i++) {
         if (mappings[i] != NULL) {

@@ -1,8 +1,14 @@
 """Time NumPy's work on arrays, on request.
 
 usage: python arrays.py SUBJECT, a JSON object with a kind: default, or memrt for NumPy on memrt
+       python arrays.py JOB, a JSON object:
 
-Each line that it reads is a request and gets one line of JSON:
+  subject    as above
+  topics     pairs of a topic and bytes
+  counting   path of the compiled counting.c, to have callgrind count the instructions of all cases
+
+The second prints {case: calls}. With the first, each line that it reads is a request and gets one
+line of JSON:
 
   ["prepare", topic, bytes]              {case: [way, ...]}: what can be timed now
   ["time", case, way, target, count]     nanoseconds of processor time of one call, from one
@@ -14,6 +20,7 @@ A way is "" for what the subject needs, and else the same work done otherwise in
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import json
 import sys
@@ -22,8 +29,10 @@ import timeit
 
 import memrt
 import numpy as np
+from counted import write_down
 
 PAGE = 4096
+CALLS = 500  # whose instructions are counted
 kept = []  # arrays that were filled once
 
 
@@ -171,6 +180,18 @@ def prepared(topic: str, size: int) -> dict:
     return found
 
 
+def count_all(job: dict) -> dict[str, int]:
+    """Have the instructions of some calls of each case and way written down; returns how many."""
+    library = ctypes.CDLL(job["counting"])
+    found = {}
+    for topic, size in job["topics"]:
+        for name, ways in prepared(topic, size).items():
+            for way, timed in ways.items():
+                title = "/".join((topic, name, str(size), way))
+                found[title] = write_down(library, title, timed.timer.timeit, CALLS)
+    return found
+
+
 def serve() -> None:
     """Answer requests until there are no more."""
     cases: dict = {}
@@ -188,6 +209,10 @@ def serve() -> None:
 
 if __name__ == "__main__":
     gc.disable()
-    if json.loads(sys.argv[1])["kind"] == "memrt":
+    wanted = json.loads(sys.argv[1])
+    if wanted.get("subject", wanted)["kind"] == "memrt":
         memrt.enable()
-    serve()
+    if "counting" in wanted:
+        print(json.dumps(count_all(wanted)))
+    else:
+        serve()

@@ -21,6 +21,7 @@ if json.loads(sys.argv[1])["subject"]["kind"] == "memrt":
     memrt.numba.install()
 
 import numpy as np
+from counted import write_down
 from numba import njit, types
 from numba.core.runtime import _nrt_python
 from numba.typed import Dict, List
@@ -180,11 +181,7 @@ def measure(function, *arguments: object) -> float:
 def count(library: ctypes.CDLL, name: str, function, *arguments: object) -> int:
     """Have the instructions of some iterations written down; returns how many."""
     iterations = 6 if "MiB" in name else 20 if "KiB" in name else 2000
-    function(iterations, *arguments)
-    library.count_anew()
-    function(iterations, *arguments)
-    library.write_counted(name.encode())
-    return iterations
+    return write_down(library, name, lambda times: function(times, *arguments), iterations)
 
 
 def main() -> None:
