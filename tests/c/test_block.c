@@ -67,6 +67,14 @@ TEST(every_size_and_alignment_holds_for_alloc_calloc_realloc_and_new)
     }
 }
 
+TEST(a_block_that_waits_for_reuse_shows_a_count_of_zero)
+{
+    memrt_meminfo_t *mi = api->allocate(100);
+    bool waits = memrt__policy_default()->quick && !memrt__is_watched(~0u);
+    api->release(mi);
+    ck_assert(!waits || mi->refct == 0);
+}
+
 TEST(data_begins_one_header_after_the_meminfo)
 {
     for (size_t s = 0; s < SIZES; s++) {

@@ -136,6 +136,18 @@ TEST(a_block_that_cannot_be_unmapped_gives_its_pages_back)
     ck_assert(memrt__os_unmap(ptr, size));
 }
 
+TEST(a_block_that_the_system_does_not_resize_moves_in_its_own_mode)
+{
+    memrt__options.huge_pages = MEMRT__HUGE_LARGE;
+    const memrt_allocator_t *small_pages = memrt__mapped_with(MEMRT__HUGE_OFF);
+    void *ptr = memrt__allocator_alloc(small_pages, 4096, 64, false);
+    kernel_refuse(KERNEL_REMAP, 0, SIZE_MAX);
+    ptr = memrt__allocator_realloc(small_pages, ptr, 4096, 8 * MIB, 64);
+    ck_assert_ptr_nonnull(ptr);
+    ck_assert_int_ne(advice_at(ptr), ADVICE_HUGE);
+    memrt__allocator_free(small_pages, ptr, 8 * MIB, 64);
+}
+
 TEST(without_a_mode_the_allocator_is_the_one_that_follows_the_option)
 {
     ck_assert_ptr_eq(memrt__mapped_with(MEMRT__INHERIT), mapped);

@@ -77,6 +77,22 @@ TEST(a_span_has_its_units_for_itself_and_each_address_in_it_leads_to_it)
     end(anchor);
 }
 
+TEST(a_gap_between_spans_is_filled_by_one_of_its_length)
+{
+    memrt__span_t *anchor = begin(), *spans[3];
+    for (size_t i = 0; i < 3; i++) {
+        spans[i] = take(5);
+    }
+    const void *gap = spans[1]->base;
+    memrt__pages_give(spans[1]);
+    spans[1] = take(5);
+    ck_assert_ptr_eq(spans[1]->base, gap);
+    for (size_t i = 0; i < 3; i++) {
+        memrt__pages_give(spans[i]);
+    }
+    end(anchor);
+}
+
 TEST(the_largest_span_fits_a_segment_and_pages_are_used_again_before_more_are_mapped)
 {
     memrt__span_t *anchor = begin();

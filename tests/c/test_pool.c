@@ -369,6 +369,23 @@ static size_t kept_by_all(void)
     return memrt__warm_cached(&memrt__warm_shared);
 }
 
+static void expect_advice(const char *mode, const void *data, advice_t expected)
+{
+    ck_assert_int_eq(api->option_set("hugepages", mode, NULL, 0), MEMRT_OK);
+    ck_assert(!advice_is_taken() || advice_at(data) == expected);
+}
+
+TEST(the_pages_of_small_blocks_follow_the_mode_that_is_set)
+{
+    void *block = memrt__allocator_alloc(pool, 4000, 64, false);
+    expect_advice("advise", block, ADVICE_HUGE);
+    expect_advice("large", block, ADVICE_SMALL);
+    expect_advice("advise", block, ADVICE_HUGE);
+    expect_advice("off", block, ADVICE_SMALL);
+    expect_advice("large", block, ADVICE_SMALL);
+    memrt__allocator_free(pool, block, 4000, 64);
+}
+
 TEST(what_is_kept_follows_an_option_that_is_set)
 {
     suite_set_decay(MEMRT__DECAY_NEVER);

@@ -48,6 +48,20 @@ TEST(a_resizable_meminfo_can_begin_zeroed_and_aligned)
     api->release(mi);
 }
 
+static const size_t lefts[] = {100, 100, 5000, 100, 300000, 100};
+
+TEST(a_resizable_meminfo_comes_of_what_others_left)
+{
+    for (size_t i = 0; i < sizeof(lefts) / sizeof(lefts[0]); i++) {
+        memrt_meminfo_t *mi = new_resizable(lefts[i], NULL);
+        ck_assert_uint_eq(api->size(mi), lefts[i]);
+        ck_assert_uint_eq(api->refcount(mi), 1);
+        pattern_write(api->get_data(mi), lefts[i], 2);
+        ck_assert(pattern_holds(api->get_data(mi), lefts[i], 2));
+        api->release(mi);
+    }
+}
+
 TEST(a_resize_that_fails_keeps_pointer_size_contents_and_count)
 {
     memrt_allocator_t failing;

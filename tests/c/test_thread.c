@@ -135,6 +135,7 @@ static void *free_late(void *data)
 
 static void alloc_at_exit(void *key)
 {
+    REQUIRE(memrt__self == NULL); /* its record may be another thread's by now */
     alloc_and_free(NULL);
     pthread_key_delete(*(pthread_key_t *)key);
 }

@@ -15,12 +15,14 @@ build version 0.10 or newer, and say GENMC=/path/to/genmc.
 from __future__ import annotations
 
 import argparse
+import functools
+import hashlib
 import os
 import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -92,6 +94,23 @@ class Outcome:
     executions: int
 
 
+@functools.cache
+def uses(model: str) -> frozenset[str]:
+    """The files that a model is made of."""
+    command = ["cc", *FLAGS, "-DMEMRT_COUNTERS=1", "-M", f"tests/models/{model}.c"]
+    listing = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    return frozenset(os.path.normpath(name) for name in listing.replace("\\\n", " ").split())
+
+
+def digest(version: str, model: str, root: Path) -> str:
+    """A name for a model over the sources under `root`."""
+    text = hashlib.sha256(f"{version} {model}".encode())
+    for file in sorted(uses(model)):
+        if (root / file).is_file():
+            text.update((root / file).read_bytes())
+    return text.hexdigest()
+
+
 class Checker:
     """GenMC, by its path."""
 
@@ -104,7 +123,17 @@ class Checker:
         self.version = version.group()
 
     def explore(self, model: str, root: Path) -> Outcome:
-        """Run a model over the sources under `root`."""
+        """Run a model over the sources under `root`, unless it ran over the same before."""
+        kept = WORK / "outcomes" / digest(self.version, model, root)
+        if kept.exists():
+            count, _, error = kept.read_text(encoding="utf-8").partition(" ")
+            return Outcome(error, int(count))
+        outcome = self.run(model, root)
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        kept.write_text(f"{outcome.executions} {outcome.error}", encoding="utf-8")
+        return outcome
+
+    def run(self, model: str, root: Path) -> Outcome:
         counters = f"-DMEMRT_COUNTERS={int(model in COUNTING)}"
         command = [self.path, "--rc11", "--disable-estimation", "--", *FLAGS, counters]
         command.append(f"tests/models/{model}.c")
@@ -168,8 +197,7 @@ def orders() -> Iterator[Order]:
 
 def without(order: Order) -> Path:
     """A copy of the sources that lacks it."""
-    tree = WORK / "tree"
-    shutil.rmtree(tree, ignore_errors=True)
+    tree = WORK / f"tree-{os.getpid()}"
     for part in ("api", "runtime", "tests/models"):
         shutil.copytree(ROOT / part, tree / part)
     text = (tree / order.file).read_text(encoding="utf-8")
@@ -179,21 +207,16 @@ def without(order: Order) -> Path:
     return tree
 
 
-def uses(model: str) -> set[str]:
-    """The files that a model is made of."""
-    command = ["cc", *FLAGS, "-DMEMRT_COUNTERS=1", "-M", f"tests/models/{model}.c"]
-    listing = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
-    return {os.path.normpath(name) for name in listing.replace("\\\n", " ").split()}
-
-
-def needed_by(order: Order, models: dict[str, set[str]], checker: Checker) -> tuple[str, str]:
+def needed_by(order: Order, models: Sequence[str], checker: Checker) -> tuple[str, str]:
     """The first model that fails without the order, and how; or two empty texts."""
     tree = without(order)
-    for model, files in models.items():
-        if order.file in files:
-            error = checker.explore(model, tree).error
+    try:
+        for model in models:
+            error = checker.explore(model, tree).error if order.file in uses(model) else ""
             if error:
                 return model, error
+    finally:
+        shutil.rmtree(tree)
     return "", ""
 
 
@@ -203,12 +226,12 @@ def excused() -> dict[tuple[str, str], str]:
     return {(file, code): " ".join(reason) for file, code, *reason in paragraphs}
 
 
-def check_orders(checker: Checker, models: list[str]) -> list[tuple[str, str, str]] | None:
-    """Rows of an order, the model that needs it, and its error; None: one is not needed."""
-    made_of = {model: uses(model) for model in models}
+def check_orders(checker: Checker, outcomes: dict[str, Outcome]) -> list[tuple[str, str, str]]:
+    """Rows of an order, the model that needs it, and its error; none when one is not needed."""
+    quickest = sorted(outcomes, key=lambda model: outcomes[model].executions)
     reasons, rows, good = excused(), [], True
     for order in orders():
-        model, error = needed_by(order, made_of, checker)
+        model, error = needed_by(order, quickest, checker)
         reason = reasons.get((order.file, order.code), "")
         if bool(model) == bool(reason):
             good = False
@@ -216,7 +239,7 @@ def check_orders(checker: Checker, models: list[str]) -> list[tuple[str, str, st
         else:
             print(f"{order}: {model or 'listed'}: {error or reason}", flush=True)
         rows.append((f"`{order.file}`: `{order.code}`", model or "none", error or reason))
-    return rows if good else None
+    return rows if good else []
 
 
 def leave_figures(checker: Checker, outcomes: dict[str, Outcome], rows: list) -> None:
@@ -254,10 +277,10 @@ def main() -> int:
         return 1
     if not (options.orders or options.record):
         return 0
-    rows = check_orders(checker, all_models())
-    if rows is not None and options.record:
+    rows = check_orders(checker, outcomes)
+    if rows and options.record:
         leave_figures(checker, outcomes, rows)
-    return 0 if rows is not None else 1
+    return 0 if rows else 1
 
 
 if __name__ == "__main__":

@@ -70,6 +70,7 @@ int main(void)
     memrt__policy_acquire(policy);
     pthread_t a = model_thread(use_and_release, &seen[0]);
     pthread_t b = model_thread(use_and_release, &seen[1]);
+    sweep();
     model_join(a);
     model_join(b);
     assert(destroyed == 1 && memrt__policies[1] == NULL);

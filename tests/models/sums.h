@@ -38,8 +38,7 @@ static inline bool was_handed(void)
 /// As the runtime adds up: what went out before what came in.
 static inline memrt__shard_t add_up(void)
 {
-    static walk_t walk; /* once, and zero without a step */
-    walk.account = &account;
+    walk_t walk = {.account = &account};
     add_outs(&freer, &walk);
     add_ins(&maker, &walk);
     return walk.sum;
