@@ -18,9 +18,9 @@ from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 
-import building
 import memrt
 import points
+import refusal
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "tests" / name) for name in ("numba", "reliability")]
@@ -52,9 +52,9 @@ def meet_in_c() -> bool:
 
 
 def meet_in_python() -> bool:
-    building.build(WORK)
+    refusal.build(WORK)
     worker = Path(__file__).with_name("meet.py")
-    return succeeded(sys.executable, worker, env=building.environment(WORK))
+    return succeeded(sys.executable, worker, env=refusal.environment(WORK))
 
 
 def meet_in_numba() -> bool:

@@ -5,9 +5,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-import building
 import memrt
 import pytest
+import refusal
 
 WORKER = Path(__file__).with_name("meet.py")
 
@@ -15,7 +15,7 @@ WORKER = Path(__file__).with_name("meet.py")
 @pytest.fixture(scope="session")
 def built(tmp_path_factory):
     folder = tmp_path_factory.mktemp("failures")
-    building.build(folder)
+    refusal.build(folder)
     return folder
 
 
@@ -24,7 +24,7 @@ def run_worker(built):
     def run(*arguments):
         return subprocess.run(
             [sys.executable, WORKER, *arguments],
-            env=building.environment(built), capture_output=True, text=True, check=False,
+            env=refusal.environment(built), capture_output=True, text=True, check=False,
         )  # fmt: skip
 
     return run
