@@ -61,7 +61,7 @@ LAYERS = [
         ("runtime/",),
         ("api/",),
     ),
-    Layer("conformance/", ("api/include/",)),
+    Layer("tests/conformance/", ("api/include/",)),
     Layer("bindings/include/", ("api/include/",)),
     Layer("bindings/src/", ("api/include/", "bindings/include/")),
 ]
@@ -75,7 +75,7 @@ def layer_of(path: str) -> Layer | None:
 
 def sources(root: Path) -> Iterator[str]:
     """Every C and C++ file of the layers, relative to the root."""
-    for folder in ("api", "runtime", "conformance", "bindings"):
+    for folder in ("api", "runtime", "tests/conformance", "bindings"):
         for path in sorted((root / folder).rglob("*")):
             if path.suffix in {".c", ".h", ".cpp", ".hpp"}:
                 yield path.relative_to(root).as_posix()
@@ -90,7 +90,7 @@ def includes(path: Path) -> Iterator[tuple[int, str]]:
 
 def resolve(root: Path, source: str, name: str) -> str | None:
     """The project's file that an include names, or None for a header of somebody else."""
-    roots = [PurePosixPath(source).parent.as_posix(), ".", "api/include", "bindings/include"]
+    roots = [PurePosixPath(source).parent.as_posix(), ".", "api/include", "bindings/include", "tests"]
     for folder in roots:
         path = (root / folder / name).resolve()
         if path.is_file() and path.is_relative_to(root.resolve()):
