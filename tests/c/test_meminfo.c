@@ -5,12 +5,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "conformance/pattern.h"
 #include "runtime/base/atomics.h"
 #include "runtime/meminfo/meminfo.h"
 #include "support/books.h"
 #include "support/child.h"
 #include "support/crew.h"
-#include "support/pattern.h"
 
 typedef struct call {
     size_t count;

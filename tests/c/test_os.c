@@ -3,11 +3,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "conformance/pattern.h"
 #include "runtime/base/os.h"
 #include "runtime/base/size.h"
 #include "support/child.h"
 #include "support/crew.h"
-#include "support/pattern.h"
 
 static size_t pages(size_t count)
 {

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "conformance/pattern.h"
 #include "runtime/alloc/allocator.h"
 #include "runtime/alloc/pages.h"
 #include "runtime/alloc/spare.h"
@@ -11,7 +12,6 @@
 #include "support/advice.h"
 #include "support/crew.h"
 #include "support/kernel.h"
-#include "support/pattern.h"
 
 #define SEGMENT_UNITS (MEMRT__SEGMENT / MEMRT__UNIT)
 
@@ -353,7 +353,7 @@ TEST(free_runs_that_are_too_short_do_not_stay_beside_fresh_ones)
     size_t used = memrt__pages_used();
     memrt__span_t *longer = take(COMB / 2 * 16);
     ck_assert_uint_eq(memrt__pages_used(), used + COMB / 2 * 16 * MEMRT__UNIT);
-    ck_assert_uint_le(memrt__pages_cached(), MEMRT__SPARE_MIN);
+    ck_assert_uint_le(memrt__pages_cached(), memrt__spare());
     memrt__pages_give(longer);
     for (size_t i = 0; i < COMB; i += 2) {
         memrt__pages_give(teeth[i]);

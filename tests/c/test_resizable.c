@@ -2,11 +2,11 @@
 
 #include <string.h>
 
+#include "conformance/pattern.h"
 #include "runtime/alloc/allocator.h"
 #include "support/books.h"
 #include "support/counting.h"
 #include "support/failing.h"
-#include "support/pattern.h"
 
 static memrt_meminfo_t *new_resizable(size_t size, const memrt_new_options_t *options)
 {

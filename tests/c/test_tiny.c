@@ -3,10 +3,10 @@
 #include <pthread.h>
 #include <string.h>
 
+#include "conformance/pattern.h"
 #include "runtime/meminfo/tiny.h"
 #include "support/books.h"
 #include "support/crew.h"
-#include "support/pattern.h"
 
 /// A thread's first block makes its record, which tiny blocks need.
 static void *tiny_block(size_t size)

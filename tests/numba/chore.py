@@ -19,13 +19,15 @@ import subprocess
 import sys
 from pathlib import Path
 
-import comparison
-import environment
-from environment import ROOT, Row, StepError
-from suite import CI_PART, Suite, run
+from rows import ROOT, Row, rows
 
 sys.path.insert(0, str(ROOT / "tests"))
+sys.path.insert(0, str(ROOT / "tests" / "suites"))
+import comparison
+import environment
 import matrix
+from environment import StepError
+from suite import CI_PART, Suite, run
 
 WORK = ROOT / "build" / "numba"
 PAGE = ROOT / "docs" / "numba.md"
@@ -72,24 +74,26 @@ def check_row(row: Row, jobs: int) -> bool:
         raise StepError(f"Python {row.python} is not installed")
     matrix.WORK.mkdir(parents=True, exist_ok=True)
     wheel = matrix.build_wheel(row.python, base)
-    python = environment.ensure(ROOT / "build" / f"numba-{row.numba}-venv", row, base, wheel)
+    python = environment.ensure(
+        ROOT / "build" / f"numba-{row.numba}-venv", base, row.requirements(), wheel
+    )
     ours = run_our_tests(python)
     return run_numbas_tests(Suite(python, WORK), SMALL_PART, jobs).is_good and ours
 
 
 def check_matrix(version: str, jobs: int) -> bool:
-    rows = [row for row in environment.rows() if row.numba.startswith(version)]
-    if not rows:
+    chosen = [row for row in rows() if row.numba.startswith(version)]
+    if not chosen:
         raise StepError(f"matrix.json has no Numba {version}")
     verdicts = []
-    for row in rows:
+    for row in chosen:
         print(f"→ Numba {row.numba}, NumPy {row.numpy}, Python {row.python}", flush=True)
         try:
             verdicts.append(check_row(row, jobs))
         except (StepError, matrix.StepError) as error:
             print(error)
             verdicts.append(False)
-    for row, verdict in zip(rows, verdicts, strict=True):
+    for row, verdict in zip(chosen, verdicts, strict=True):
         print(f"Numba {row.numba:8} {'passed' if verdict else 'FAILED'}")
     return all(verdicts)
 
@@ -98,7 +102,7 @@ def newest_python() -> Path:
     """Python of the environment with the newest row, on the Python and the wheel of .venv."""
     wheel = environment.newest(ROOT / "build" / "wheel")
     folder = ROOT / "build" / "numba-venv"
-    return environment.ensure(folder, environment.rows()[-1], sys.executable, wheel)
+    return environment.ensure(folder, sys.executable, rows()[-1].requirements(), wheel)
 
 
 def main() -> int:

@@ -7,6 +7,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from pieces import NO_RESULT, Outcomes, differences
 from suite import SIDES, Piece, Suite
 
 BEGIN = "<!-- results: begin, written by ./dev numba --all -->"
@@ -56,17 +57,11 @@ def compare(suite: Suite, pieces: list[Piece]) -> Comparison:
     return found
 
 
-def _compare_outcomes(stock: dict, memrt: dict, found: Comparison) -> None:
+def _compare_outcomes(stock: Outcomes, memrt: Outcomes, found: Comparison) -> None:
     for test, entry in stock.items():
-        other = memrt.get(test, {"outcome": "no result", "detail": ""})
         found.outcomes["stock"][test] = entry["outcome"]
-        found.outcomes["memrt"][test] = other["outcome"]
-        if entry["outcome"] != other["outcome"]:
-            detail = (other.get("detail") or entry.get("detail") or "").strip().splitlines()
-            why = f" ({detail[-1]})" if detail else ""
-            found.differences.append(
-                f"{test}: {entry['outcome']} on stock, {other['outcome']} on memrt{why}"
-            )
+        found.outcomes["memrt"][test] = memrt.get(test, {}).get("outcome", NO_RESULT)
+    found.differences.extend(map(str, differences(stock, memrt)))
 
 
 def _examine_proof(memrt: dict, found: Comparison) -> None:

@@ -7,16 +7,17 @@ those of memrt for each build of it.
 
 from __future__ import annotations
 
-import concurrent.futures
 import fnmatch
 import hashlib
 import json
 import os
 import subprocess
 import time
-from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
+
+from environment import versions
+from pieces import NO_RESULT, in_words, run_all, watched
 
 HERE = Path(__file__).resolve().parent
 SIDES = ("stock", "memrt")
@@ -53,18 +54,6 @@ CI_PART = (
     "test_unicode.TestUnicodeIteration",
 )
 
-# Asked in the interpreter that has Numba: versions, and a name for the build of memrt.
-_DESCRIBE = """
-import hashlib, importlib.metadata, importlib.util, json, pathlib, platform
-found = {name: importlib.metadata.version(name) for name in ("numba", "numpy", "llvmlite", "memrt")}
-folder = pathlib.Path(importlib.util.find_spec("memrt").submodule_search_locations[0])
-digest = hashlib.sha256()
-for file in sorted(folder.rglob("*")):
-    if file.is_file() and file.suffix != ".pyc":
-        digest.update(file.read_bytes())
-print(json.dumps({**found, "python": platform.python_version(), "build": digest.hexdigest()[:8]}))
-"""
-
 
 @dataclass(frozen=True)
 class Piece:
@@ -83,7 +72,7 @@ class Suite:
 
     def __init__(self, python: Path, work: Path) -> None:
         self.python = python
-        self.versions = json.loads(subprocess.check_output([python, "-c", _DESCRIBE], text=True))
+        self.versions = versions(python, ("numba", "numpy", "llvmlite"))
         self.folder = work / "numba-{numba}-numpy-{numpy}-python-{python}".format(**self.versions)
         self.folder.mkdir(parents=True, exist_ok=True)
 
@@ -117,20 +106,14 @@ class Suite:
 
 def run(suite: Suite, pieces: list[Piece], jobs: int) -> None:
     """Run what has no results yet on both sides, and say how it goes."""
+
+    def run_one(work: tuple[str, Piece]) -> tuple[str, bool]:
+        side, piece = work
+        is_new = not piece.file(suite.results_of(side)).exists()
+        return f"{side:5} {piece.name}: {in_words(run_piece(suite, *work)['outcomes'])}", is_new
+
     work = [(side, piece) for piece in pieces for side in SIDES]
-    began = time.monotonic()
-    with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
-        futures = {pool.submit(run_piece, suite, side, p): (side, p) for side, p in work}
-        for done, future in enumerate(concurrent.futures.as_completed(futures), 1):
-            side, piece = futures[future]
-            elapsed = time.monotonic() - began
-            print(f"[{done}/{len(work)} {elapsed:6.0f} s] {side:5} {piece.name}: "
-                  f"{in_words(future.result())}", flush=True)  # fmt: skip
-
-
-def in_words(result: dict) -> str:
-    words = Counter(entry["outcome"] for entry in result["outcomes"].values())
-    return ", ".join(f"{count} {word}" for word, count in sorted(words.items()))
+    run_all(work, run_one, lambda item: len(item[1].tests), jobs)
 
 
 def run_piece(suite: Suite, side: str, piece: Piece) -> dict:
@@ -142,7 +125,8 @@ def run_piece(suite: Suite, side: str, piece: Piece) -> dict:
     raw = out.with_suffix(".raw")
     raw.unlink(missing_ok=True)
     began = time.monotonic()
-    end = _run(suite, side, piece, raw, proof)
+    command = [suite.python, HERE / "run_class.py", raw.resolve(), *piece.tests]
+    end = watched(command, raw.with_suffix(".log"), LIMIT, proof, _environment(side, proof))
     result = {
         "piece": piece.name,
         "seconds": round(time.monotonic() - began, 1),
@@ -152,7 +136,7 @@ def run_piece(suite: Suite, side: str, piece: Piece) -> dict:
         "helpers": raw.with_suffix(".helpers").read_text().split() if raw.exists() else [],
     }
     for test in piece.tests:
-        result["outcomes"].setdefault(test, {"outcome": "no result", "detail": end})
+        result["outcomes"].setdefault(test, {"outcome": NO_RESULT, "detail": end})
     out.write_text(json.dumps(result, indent=1))
     return result
 
@@ -169,25 +153,5 @@ def _environment(side: str, proof: Path) -> dict[str, str]:
         **os.environ,
         "PYTHONPATH": str(HERE / "site"),
         "SUITE_SIDE": side,
-        "SUITE_PROOF": str(proof),
+        "SUITE_PROOF": str(proof.resolve()),
     }
-
-
-def _run(suite: Suite, side: str, piece: Piece, raw: Path, proof: Path) -> str:
-    """How the process ended, in words."""
-    command = [suite.python, HERE / "run_class.py", raw.resolve(), *piece.tests]
-    with open(raw.with_suffix(".log"), "w") as log:
-        try:
-            done = subprocess.run(
-                command,
-                cwd=proof,
-                env=_environment(side, proof.resolve()),
-                stdout=log,
-                stderr=subprocess.STDOUT,
-                stdin=subprocess.DEVNULL,
-                timeout=LIMIT,
-                check=False,
-            )
-        except subprocess.TimeoutExpired:
-            return f"stopped after {LIMIT} s"
-    return f"exit status {done.returncode}"

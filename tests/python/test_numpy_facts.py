@@ -15,7 +15,7 @@ def test_the_handler_that_numpy_comes_with_is_named_default_allocator():
     assert memrt.handler_name() == "default_allocator"
 
 
-def test_numpy_itself_does_not_align_to_cache_lines():
+def test_numpy_itself_does_not_align_to_cache_lines(libc_malloc):
     arrays = [np.empty(100_000 + i) for i in range(64)]
     assert any(array.ctypes.data % 64 for array in arrays)
 

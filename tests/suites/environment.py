@@ -1,40 +1,32 @@
-"""Environments with Numba and memrt: one for the newest row of the matrix, one for each other."""
+"""Environments that foreign tests run in: packages at fixed versions, and a wheel of memrt."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import subprocess
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-MATRIX = ROOT / "bindings" / "memrt" / "numba" / "matrix.json"
 LOGS = ROOT / "build" / "log"
 
-# Beside Numba and memrt: what runs the tests, and what tests of Numba and of ours need.
-TOOLS = ("pytest==9.2.0", "cffi", "setuptools<81", "scipy")
+# Asked in an interpreter: versions of packages, and a name for the build of memrt that it has.
+_DESCRIBE = """
+import hashlib, importlib.metadata, importlib.util, json, pathlib, platform, sys
+found = {name: importlib.metadata.version(name) for name in (*sys.argv[1:], "memrt")}
+folder = pathlib.Path(importlib.util.find_spec("memrt").submodule_search_locations[0])
+digest = hashlib.sha256()
+for file in sorted(folder.rglob("*")):
+    if file.is_file() and file.suffix != ".pyc":
+        digest.update(file.read_bytes())
+print(json.dumps({**found, "python": platform.python_version(), "build": digest.hexdigest()[:8]}))
+"""
 
 
 class StepError(Exception):
     """A step that did not work; the text says which and where its log is."""
-
-
-@dataclass(frozen=True)
-class Row:
-    """Versions that go together."""
-
-    numba: str
-    numpy: str
-    python: str
-
-    def requirements(self) -> list[str]:
-        return [f"numba=={self.numba}", f"numpy=={self.numpy}", *TOOLS]
-
-
-def rows() -> list[Row]:
-    """The rows of the matrix, oldest first."""
-    return [Row(**row) for row in json.loads(MATRIX.read_text(encoding="utf-8"))]
 
 
 def logged(name: str, *command: str | Path) -> None:
@@ -49,20 +41,26 @@ def logged(name: str, *command: str | Path) -> None:
         raise StepError(f"{name} failed, see {log.relative_to(ROOT)}")
 
 
-def ensure(folder: Path, row: Row, base: str | Path, wheel: Path) -> Path:
-    """The Python of an environment with the row's versions and that wheel, made if need be."""
+def ensure(
+    folder: Path, base: str | Path, requirements: Sequence[str], wheel: Path, name: str = ""
+) -> Path:
+    """The Python of an environment with these packages and that wheel, made if need be.
+
+    `name` is what its logs are called by, the folder's own name unless given.
+    """
+    name = name or folder.name
     python = folder / "bin" / "python"
-    packages = _Stamp(folder / "packages.stamp", f"{base} {row}")
+    packages = _Stamp(folder / "packages.stamp", f"{base} {' '.join(requirements)}")
     if not packages.holds():
-        print(f"→ making {folder.relative_to(ROOT)} with Numba {row.numba}", flush=True)
-        logged(f"{folder.name}-make", base, "-m", "venv", "--clear", folder)
+        print(f"→ making {folder.relative_to(ROOT)} with {requirements[0]}", flush=True)
+        logged(f"{name}-make", base, "-m", "venv", "--clear", folder)
         pip = (python, "-m", "pip", "install", "--only-binary=:all:")
-        logged(f"{folder.name}-packages", *pip, *row.requirements())
+        logged(f"{name}-packages", *pip, *requirements)
         packages.write()
     memrt = _Stamp(folder / "memrt.stamp", hashlib.sha256(wheel.read_bytes()).hexdigest())
     if not memrt.holds():
         pip = (python, "-m", "pip", "install", "--force-reinstall", "--no-deps")
-        logged(f"{folder.name}-memrt", *pip, wheel)
+        logged(f"{name}-memrt", *pip, wheel)
         memrt.write()
     return python
 
@@ -87,3 +85,8 @@ def newest(folder: Path) -> Path:
     if not wheels:
         raise StepError(f"there is no wheel of memrt in {folder}: run ./dev setup")
     return wheels[-1]
+
+
+def versions(python: Path, packages: Sequence[str]) -> dict[str, str]:
+    """Versions of these packages, of Python and memrt, and of memrt's `build` a name."""
+    return json.loads(subprocess.check_output([python, "-c", _DESCRIBE, *packages], text=True))

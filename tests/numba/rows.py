@@ -1,0 +1,30 @@
+"""Versions of Numba that memrt is tested with, and what goes with each."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+MATRIX = ROOT / "bindings" / "memrt" / "numba" / "matrix.json"
+
+# Beside Numba and memrt: what runs the tests, and what tests of Numba and of ours need.
+TOOLS = ("pytest==9.2.0", "cffi", "setuptools<81", "scipy")
+
+
+@dataclass(frozen=True)
+class Row:
+    """Versions that go together."""
+
+    numba: str
+    numpy: str
+    python: str
+
+    def requirements(self) -> list[str]:
+        return [f"numba=={self.numba}", f"numpy=={self.numpy}", *TOOLS]
+
+
+def rows() -> list[Row]:
+    """The rows of the matrix, oldest first."""
+    return [Row(**row) for row in json.loads(MATRIX.read_text(encoding="utf-8"))]

@@ -1,0 +1,235 @@
+"""The tools that look for faults: how each is built for, what it must find, what it watches."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import xml.etree.ElementTree as ElementTree
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import environment
+from environment import ROOT, logged
+from pieces import watched
+
+HERE = Path(__file__).resolve().parent
+WORK = ROOT / "build" / "sanitize"
+LIMIT = 3600  # seconds for all Python tests
+
+
+@dataclass(frozen=True)
+class Watched:
+    """What a tool saw of a suite: `reports` are of tests that failed, whatever the reason."""
+
+    tests: int
+    reports: list[str]
+
+
+class Tool(ABC):
+    """A sanitizer or Valgrind, and a suite of tests under it."""
+
+    name: str
+    title: str
+    planted: Mapping[str, str]  # a fault, and what the tool says of it
+
+    @abstractmethod
+    def version(self) -> str:
+        """In words."""
+
+    @abstractmethod
+    def build(self) -> None:
+        """Build memrt and the tests for it."""
+
+    @abstractmethod
+    def report_of(self, fault: str) -> str:
+        """What it says of the program with that planted fault."""
+
+    @abstractmethod
+    def watch(self, whole: bool) -> Watched:
+        """Run the suite, or the part of it for the gate."""
+
+    def overlooked(self) -> list[str]:
+        """The planted faults that it does not see: with any, it is not awake."""
+        return [fault for fault, says in self.planted.items() if says not in self.report_of(fault)]
+
+
+@dataclass
+class OfC(Tool):
+    """A tool for the C tests, which ctest runs under it."""
+
+    name: str
+    title: str
+    planted: Mapping[str, str]
+    asked: tuple[str, ...]  # for its version
+    folder: Path
+    options: tuple[str, ...]
+    part: str = ""  # what the gate runs, as a regular expression of ctest
+
+    def version(self) -> str:
+        return subprocess.check_output(self.asked, text=True).splitlines()[0]
+
+    def build(self) -> None:
+        configure = ("cmake", "-S", ROOT, "-B", self.folder, "-G", "Ninja")
+        options = ("-DMEMRT_TESTS=ON", "-DMEMRT_WERROR=ON", *self.options)
+        logged(f"cmake-{self.folder.name}", *configure, *options)
+        logged(f"ninja-{self.folder.name}", "cmake", "--build", self.folder)
+
+    def report_of(self, fault: str) -> str:
+        return "".join(case.said for case in self._ctest("-R", f"^planted_{fault}$"))
+
+    def watch(self, whole: bool) -> Watched:
+        chosen = () if whole or not self.part else ("-R", self.part)
+        cases = self._ctest("-LE", "planted", *chosen)
+        counts = (int(n) for case in cases for n in re.findall(r"Checks: (\d+),", case.said) or [1])
+        reports = [f"{case.name}:\n{case.said}" for case in cases if case.failed]
+        return Watched(sum(counts), reports)
+
+    def _ctest(self, *arguments: str) -> list[Case]:
+        junit = self.folder / "junit.xml"
+        junit.unlink(missing_ok=True)
+        command = ("ctest", "--test-dir", self.folder, "-j", str(os.cpu_count()))
+        keep = ("--output-junit", junit, "--test-output-size-passed", "100000")
+        # What it prints is in the file, and whether a test fails is for the caller to judge.
+        quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+        subprocess.run([*command, *keep, *arguments], check=False, **quiet)
+        return list(cases_in(junit))
+
+
+@dataclass(frozen=True)
+class Case:
+    """A test of a JUnit file that ran."""
+
+    name: str
+    failed: bool
+    said: str
+
+
+def cases_in(junit: Path) -> Iterable[Case]:
+    ran = (c for c in ElementTree.parse(junit).iter("testcase") if c.find("skipped") is None)
+    for case in ran:
+        failed = any(case.find(word) is not None for word in ("failure", "error"))
+        said = "".join(case.itertext())
+        yield Case(f"{case.get('classname')}::{case.get('name')}", failed, said)
+
+
+class OfPython(Tool):
+    """AddressSanitizer and UndefinedBehaviorSanitizer for the Python tests.
+
+    The interpreter is not built with them, so their runtimes are preloaded, and what they report
+    goes into files, where it is found whatever a test does with what a process says and ends in.
+    """
+
+    name = "python"
+    title = "AddressSanitizer, UndefinedBehaviorSanitizer, LeakSanitizer: Python tests"
+    planted = {"overrun": "heap-buffer-overflow", "leak": "detected memory leaks"}  # noqa: RUF012
+    kinds = "address,undefined"
+    part = ("array", "handler", "lookup", "meminfo", "owner", "policy")
+
+    def __init__(self) -> None:
+        self._reports, self._log = WORK / "reports", WORK / "python.log"
+
+    def version(self) -> str:
+        return subprocess.check_output(["gcc", "--version"], text=True).splitlines()[0]
+
+    def build(self) -> None:
+        wheels = WORK / "wheel"
+        pip = (sys.executable, "-m", "pip", "wheel", "--no-deps", "--no-build-isolation")
+        settings = (f"cmake.define.MEMRT_SANITIZE={self.kinds}", f"build-dir={WORK / 'build'}")
+        options = [word for setting in settings for word in ("-C", setting)]
+        logged("sanitize-wheel", *pip, *options, "--wheel-dir", wheels, ROOT)
+        numpy = environment.versions(Path(sys.executable), ("numpy", "pytest"))
+        requirements = [f"{name}=={numpy[name]}" for name in ("numpy", "pytest")]
+        wheel = environment.newest(wheels)
+        environment.ensure(WORK / "venv", sys.executable, requirements, wheel, "sanitize")
+
+    def report_of(self, fault: str) -> str:
+        self._run(str(HERE / "planted" / f"{fault}.py"))
+        return "".join(self._found())
+
+    def watch(self, whole: bool) -> Watched:
+        junit = WORK / "junit.xml"
+        junit.unlink(missing_ok=True)
+        files = [f"tests/python/test_{name}.py" for name in self.part]
+        chosen = ("tests/python",) if whole else files
+        end = self._run("-m", "pytest", "-q", f"--junit-xml={junit}", *chosen)
+        cases = list(cases_in(junit)) if junit.exists() else []
+        failed = [f"{case.name}:\n{case.said}" for case in cases if case.failed]
+        ended = [] if end == "exit status 0" else [f"pytest: {end}, see {self._log}"]
+        return Watched(len(cases), [*self._found(), *failed, *ended])
+
+    def _run(self, *command: str) -> str:
+        """Run Python; how it ended."""
+        shutil.rmtree(self._reports, ignore_errors=True)
+        self._reports.mkdir(parents=True)
+        python = WORK / "venv" / "bin" / "python"
+        return watched([python, *command], self._log, LIMIT, ROOT, self._environment())
+
+    def _found(self) -> list[str]:
+        """What the sanitizers had to say of any process of the last run."""
+        return [file.read_text(errors="replace") for file in sorted(self._reports.iterdir())]
+
+    @cached_property
+    def _preloaded(self) -> str:
+        ask = ("gcc", "-print-file-name=libasan.so"), ("gcc", "-print-file-name=libubsan.so")
+        return " ".join(subprocess.check_output(words, text=True).strip() for words in ask)
+
+    def _environment(self) -> dict[str, str]:
+        log = f"log_path={self._reports / 'report'}"
+        compiler = f"env -u LD_PRELOAD {{}} -fsanitize={self.kinds}"  # compilers leak
+        return {
+            **os.environ,
+            "LD_PRELOAD": self._preloaded,
+            "PYTHONMALLOC": "malloc",  # or objects of Python would hide what is theirs
+            # Two frames of a place: who asked for memory tells whose leak it is.
+            "ASAN_OPTIONS": f"{log}:allocator_may_return_null=1:malloc_context_size=2",
+            "LSAN_OPTIONS": f"suppressions={HERE / 'leaks.supp'}:print_suppressions=0",
+            "UBSAN_OPTIONS": f"{log}:print_stacktrace=1:halt_on_error=1",
+            "CC": compiler.format("gcc"),
+            "CXX": compiler.format("g++"),
+        }
+
+
+ADDRESS = OfC(
+    name="address",
+    title="AddressSanitizer, UndefinedBehaviorSanitizer, LeakSanitizer: C tests",
+    planted={
+        "overrun": "heap-buffer-overflow",
+        "leak": "detected memory leaks",
+        "undefined": "shift exponent",
+    },
+    asked=("gcc", "--version"),
+    folder=ROOT / "build" / "address-undefined",
+    options=("-DMEMRT_SANITIZE=address,undefined",),
+)
+THREAD = OfC(  # clang's runtime follows atomics more closely than gcc's
+    name="thread",
+    title="ThreadSanitizer: C tests",
+    planted={"race": "data race"},
+    asked=("clang", "--version"),
+    folder=ROOT / "build" / "thread",
+    options=(
+        *("-DMEMRT_SANITIZE=thread", "-DCMAKE_C_COMPILER=clang"),
+        "-DCMAKE_CXX_COMPILER=clang++",
+    ),
+    part="^(stress|test_(cache|central|lock|meminfo|purger|stats|thread|warm))$",
+)
+MEMCHECK = OfC(
+    name="memcheck",
+    title="Valgrind's memcheck: C tests",
+    planted={
+        "overrun": "Invalid write",
+        "leak": "definitely lost",
+        "uninitialised": "uninitialised value",
+    },
+    asked=("valgrind", "--version"),
+    folder=ROOT / "build" / "memcheck",
+    options=("-DMEMRT_MEMCHECK=ON",),
+    part="^(abi_.*|test_(block|cache|central|meminfo|owner|raw|resizable|tiny))$",
+)
+TOOLS: tuple[Tool, ...] = (ADDRESS, OfPython(), THREAD, MEMCHECK)

@@ -1,0 +1,97 @@
+"""What is run of other people's suites: parts of projects, packed into pieces."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+# NumPy first: its parts matter most where time is short. The others are those that make and hand
+# around most arrays, as far as they fit into half an hour for each configuration.
+NUMPY = ("_core", "lib", "ma", "linalg", "fft", "random")
+PARTS = (
+    *(f"numpy/{name}" for name in NUMPY),
+    "numpy/polynomial",
+    "numpy/matrixlib",
+    "scipy/ndimage",
+    "scipy/fft",
+    "scipy/sparse",
+    "scipy/io",
+    "scipy/spatial",
+    "skimage/segmentation",
+    "skimage/measure",
+    "skimage/morphology",
+    "skimage/util",
+)
+
+# What touches each way of allocating in about a minute, in all configurations of the gate.
+QUICK = (
+    "numpy/linalg/tests/test_deprecations.py",
+    "numpy/lib/tests/test_io.py",
+    "numpy/lib/tests/test_shape_base.py",
+    "numpy/_core/tests/test_mem_overlap.py",
+    "numpy/_core/tests/test_mem_policy.py",
+    "numpy/_core/tests/test_records.py",
+    "numpy/_core/tests/test_indexing.py",
+    "numpy/ma/tests/test_old_ma.py",
+)
+
+PACKED = 300_000  # bytes of source in one piece; a file that is larger is one by itself
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Files of tests that one process runs, by their paths in site-packages."""
+
+    part: str
+    files: tuple[str, ...]
+    size: int
+
+    def label(self) -> str:
+        """Its name: the first file, and how many there are."""
+        more = f" and {len(self.files) - 1} more" if len(self.files) > 1 else ""
+        return f"{self.files[0]}{more}"
+
+    def file_name(self) -> str:
+        digest = hashlib.sha256("\n".join(self.files).encode()).hexdigest()[:8]
+        return f"{self.part.replace('/', '-')}-{digest}.json"
+
+
+def files_of(site: Path, part: str) -> list[Path]:
+    """Files of tests below a part, in the order of their names."""
+    return sorted(file for file in (site / part).rglob("test_*.py") if file.parent.name == "tests")
+
+
+def packed(site: Path, part: str, files: Sequence[Path]) -> Iterator[Piece]:
+    """Small files go together: a process takes seconds to start."""
+    pack: list[Path] = []
+    for file in files:
+        if pack and _size([*pack, file]) > PACKED:
+            yield _piece(site, part, pack)
+            pack = []
+        pack.append(file)
+    if pack:
+        yield _piece(site, part, pack)
+
+
+def _size(files: Sequence[Path]) -> int:
+    return sum(file.stat().st_size for file in files)
+
+
+def _piece(site: Path, part: str, files: Sequence[Path]) -> Piece:
+    return Piece(part, tuple(str(file.relative_to(site)) for file in files), _size(files))
+
+
+def pieces(site: Path, pattern: str = "") -> list[Piece]:
+    """The pieces of all parts, or of the files with the pattern in their paths."""
+    found: list[Piece] = []
+    for part in PARTS:
+        files = [f for f in files_of(site, part) if pattern in str(f.relative_to(site))]
+        found.extend(packed(site, part, files))
+    return found
+
+
+def quick_pieces(site: Path) -> list[Piece]:
+    """The part for the gate, in one process."""
+    return list(packed(site, "quick", [site / file for file in QUICK]))

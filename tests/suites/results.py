@@ -1,0 +1,108 @@
+"""Running pieces of a suite on a side, and keeping what came of it."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from environment import versions
+from pieces import NO_RESULT, in_words, watched
+from projects import Piece
+from sides import Side
+
+PLUGIN = Path(__file__).resolve().parent / "plugin"
+PACKAGES = ("numpy", "scipy", "scikit-image", "pytest", "hypothesis")
+LIMIT = 1800  # seconds for one piece
+
+# What would make a difference without memrt: how much memory is free just then decides which tests
+# are skipped, the order of sets that of parameters, and threads of BLAS how long all of it takes.
+STEADY = {
+    "NPY_AVAILABLE_MEM": "2GB",
+    "SCIPY_AVAILABLE_MEM": "2GB",
+    "PYTHONHASHSEED": "0",
+    "OPENBLAS_NUM_THREADS": "1",
+}
+
+
+class Results:
+    """Results of the suites that one interpreter has: of stock for its versions, of memrt by build.
+
+    A piece that has results is not run again, so that a run goes on where an earlier one stopped.
+    """
+
+    def __init__(
+        self, python: Path, site: Path, work: Path, packages: Sequence[str] = PACKAGES
+    ) -> None:
+        self.python, self.site = python, site
+        self.versions = versions(python, packages)
+        names = "-".join(f"{name}-{self.versions[name]}" for name in ("python", *packages[:3]))
+        self._folder = work / names
+
+    def file(self, side: Side, piece: Piece) -> Path:
+        name = side.name if side.is_stock else f"{side.name}-{self.versions['build']}"
+        return self._folder / name / piece.file_name()
+
+    def read(self, side: Side, piece: Piece) -> dict | None:
+        file = self.file(side, piece)
+        return json.loads(file.read_text()) if file.exists() else None
+
+    def run(self, side: Side, piece: Piece) -> tuple[str, bool]:
+        """Run it unless its results are there; in a line what came of it, and whether it ran."""
+        result = self.read(side, piece)
+        is_new = result is None
+        if result is None:
+            result = self._run(side, piece)
+            self.file(side, piece).write_text(json.dumps(result))
+        words = in_words(result["outcomes"])
+        return f"{side.name:16} {piece.label()}: {words}, {result['seconds']:.0f} s", is_new
+
+    def _run(self, side: Side, piece: Piece) -> dict:
+        raw = self.file(side, piece).with_suffix(".raw").resolve()
+        log, folder = raw.with_suffix(".log"), raw.with_suffix(".work")
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        raw.unlink(missing_ok=True)
+        began = time.monotonic()
+        end = watched(self._command(piece), log, LIMIT, folder, self._environment(side, raw))
+        result = {**read_raw(raw, end), "end": end, "seconds": time.monotonic() - began}
+        shutil.rmtree(folder, ignore_errors=True)
+        return result
+
+    def _command(self, piece: Piece) -> list[str | Path]:
+        """As numpy.test() does it, and without what pyproject.toml says of our own tests."""
+        return [
+            *(self.python, "-m", "pytest", "-q", "-c", os.devnull, "--rootdir", self.site),
+            *("-p", "no:cacheprovider", "-p", "memrt_recorder", "-m", "not slow and not xslow"),
+            *(self.site / file for file in piece.files),
+        ]
+
+    def _environment(self, side: Side, raw: Path) -> Mapping[str, str]:
+        kept = {name: value for name, value in os.environ.items() if not name.startswith("MEMRT_")}
+        return {
+            **kept,
+            **STEADY,
+            **side.options,
+            "PATH": f"{self.python.parent}{os.pathsep}{os.environ['PATH']}",
+            "PYTHONPATH": str(PLUGIN),
+            "TMPDIR": str(raw.with_suffix(".work")),
+            "SUITE_OUT": str(raw),
+            "SUITE_ON_MEMRT": str(int(not side.is_stock)),
+        }
+
+
+def read_raw(raw: Path, end: str) -> dict:
+    """What the recorder wrote: outcomes, and the proof that it writes at the end."""
+    outcomes: dict[str, dict[str, str]] = {}
+    proof = None
+    for line in raw.read_text().splitlines() if raw.exists() else ():
+        words = json.loads(line)
+        for test in words.get("collected", ()):
+            outcomes[test] = {"outcome": NO_RESULT, "detail": end}
+        if "test" in words:
+            outcomes[words.pop("test")] = words
+        proof = words.get("proof", proof)
+    return {"outcomes": outcomes, "proof": proof}
