@@ -31,7 +31,6 @@ typedef int pthread_cond_t; /* the checker has none, and nothing here waits */
 
 /* For the sources with one order taken away, where the runtime has no operation without it. */
 #define memrt__fetch_sub1_relaxed(p) memrt__fetch_add_relaxed((p), (size_t)-1)
-#define memrt__own_add_relaxed(p, value) memrt__own_add((p), (value))
 
 static inline void memrt__raise_relaxed(size_t *p, size_t value)
 {

@@ -48,7 +48,7 @@ WEAKER = {
     "fetch_sub1_release": "fetch_sub1_relaxed",
     "cas_acquire": "cas_relaxed",
     "cas_release": "cas_relaxed",
-    "own_add_release": "own_add_relaxed",
+    "own_add_release": "own_add",
     "raise_release": "raise_relaxed",
 }
 ORDERED = re.compile(rf"\bmemrt__({'|'.join(WEAKER)})\(")
