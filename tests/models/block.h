@@ -6,6 +6,7 @@
 #include "tests/models/model.h"
 
 #include "runtime/meminfo/block.c"
+#include "runtime/meminfo/dtor.c"
 #include "runtime/meminfo/meminfo.c"
 #include "runtime/meminfo/owner.c"
 
@@ -30,8 +31,9 @@ static inline void enter_live(void)
     pthread_mutex_unlock(&live_lock);
 }
 
-bool memrt__live_remove(uintptr_t key)
+bool memrt__live_remove(uintptr_t key, const memrt__live_trace_t *trace)
 {
+    (void)trace;
     pthread_mutex_lock(&live_lock);
     assert(live == key);
     live = 0;

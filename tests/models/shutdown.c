@@ -15,7 +15,7 @@ int main(void)
     memrt__block_born(&block);
     memrt__meminfo_acquire(&block);
     pthread_t other = model_thread(release, NULL);
-    memrt__meminfo_shutdown();
+    memrt__dtor_shutdown();
     memrt__meminfo_release(&block);
     model_join(other);
     assert(deaths <= 1 && frees == 1);

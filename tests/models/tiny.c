@@ -19,6 +19,7 @@ memrt_meminfo_t *memrt__block_new_tiny(memrt_policy_t *policy, void *where, size
     return mi;
 }
 
+#define end end_tiny
 #define give_back give_back_tiny
 #include "runtime/meminfo/tiny.c"
 
