@@ -90,7 +90,8 @@ def includes(path: Path) -> Iterator[tuple[int, str]]:
 
 def resolve(root: Path, source: str, name: str) -> str | None:
     """The project's file that an include names, or None for a header of somebody else."""
-    roots = [PurePosixPath(source).parent.as_posix(), ".", "api/include", "bindings/include", "tests"]
+    parent = PurePosixPath(source).parent.as_posix()
+    roots = [parent, ".", "api/include", "bindings/include", "tests"]
     for folder in roots:
         path = (root / folder / name).resolve()
         if path.is_file() and path.is_relative_to(root.resolve()):
