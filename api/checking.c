@@ -2,6 +2,7 @@
 
 #include "api/table.h"
 #include "runtime/base/check.h"
+#include "runtime/base/poison.h"
 #include "runtime/debug/live.h"
 #include "runtime/meminfo/meminfo.h"
 
@@ -11,24 +12,57 @@
 
 static const memrt_api_t *const plain = &memrt__plain_table;
 
+#define PLACES 2048 ///< bytes of text that tell where a block was made and freed
+
+/// "NAME", or nothing, and what follows it.
+#define NAMED "%s%s%s"
+#define NAME_OF(name, then)                                                                        \
+    (name)[0] == '\0' ? "" : "\"", (name), (name)[0] == '\0' ? "" : "\"" then
+
+static _Noreturn void refuse_dead(const char *call, const void *what,
+                                  const memrt__live_left_t *left)
+{
+    char places[PLACES];
+    memrt__policy_tell_dead(left->key, places, sizeof(places));
+    memrt__abort("%s of %p (" NAMED "%zu bytes at %p, policy %s): it is dead already; it was "
+                 "released more often than acquired, or used after its last release%s",
+                 call, what, NAME_OF(left->name, ", "), left->size, (void *)left->data,
+                 left->policy, places);
+}
+
 static _Noreturn void refuse_stranger(const char *call, const void *what, uintptr_t key)
 {
-    char name[MEMRT_NAME_MAX + 1];
-    if (memrt__live_left(key, name)) {
-        memrt__abort(
-            "%s of %p%s%s%s: it is dead already; it was released more often than acquired, "
-            "or used after its last release",
-            call, what, name[0] == '\0' ? "" : " (\"", name, name[0] == '\0' ? "" : "\")");
+    char places[PLACES];
+    memrt__live_left_t left;
+    const char *poison = memrt__poison_text((uintptr_t)what);
+    if (poison == NULL && memrt__live_left(key, &left)) {
+        refuse_dead(call, what, &left);
     }
-    memrt__abort("%s of %p: memrt made nothing that is alive at that address", call, what);
+    bool freed = poison == NULL && memrt__policy_tell_dead((uintptr_t)what, places, sizeof(places));
+    memrt__abort("%s of %p: memrt made nothing that is alive at that address%s%s%s", call, what,
+                 poison == NULL ? "" : "; it is ", poison == NULL ? "" : poison,
+                 freed ? places : "");
+}
+
+/// Of a MemInfo whose header can be read.
+static _Noreturn void refuse(const char *call, const memrt_meminfo_t *mi, const char *why)
+{
+    char text[256], places[PLACES];
+    memrt__meminfo_dump(mi, text, sizeof(text));
+    memrt__block_tell(mi, places, sizeof(places));
+    memrt__abort("%s of %s: %s%s", call, text, why, places);
 }
 
 static void verify_header(const char *call, const memrt_meminfo_t *mi)
 {
     if (!memrt__block_is_sound(mi)) {
-        memrt__abort("%s of MemInfo %p: its header was overwritten, as by a write before the start "
-                     "of its data at %p",
-                     call, (const void *)mi, (const void *)((const char *)mi + MEMRT_HEADER_SIZE));
+        char name[MEMRT_NAME_MAX + 1];
+        memrt__live_name((uintptr_t)mi, name);
+        memrt__abort("%s of MemInfo %p%s" NAMED
+                     ": its header was overwritten, as by a write before "
+                     "the start of its data at %p; what is left of it says %zu bytes at %p",
+                     call, (const void *)mi, name[0] == '\0' ? "" : " ", NAME_OF(name, ""),
+                     (const void *)((const char *)mi + MEMRT_HEADER_SIZE), mi->size, mi->data);
     }
 }
 
@@ -36,13 +70,9 @@ static void verify_header(const char *call, const memrt_meminfo_t *mi)
 /// knows no names.
 static void verify_bounds(const char *call, const memrt_meminfo_t *mi)
 {
-    ptrdiff_t overrun = memrt__block_overrun(mi);
-    if (overrun != 0) {
-        char text[256];
-        memrt__meminfo_dump(mi, text, sizeof(text));
-        memrt__abort("%s of %s: a write %td bytes %s was found", call, text,
-                     overrun < 0 ? -overrun : overrun,
-                     overrun < 0 ? "before the start of its block" : "past its end");
+    char fault[128];
+    if (memrt__block_fault(mi, fault, sizeof(fault))) {
+        refuse(call, mi, fault);
     }
 }
 
@@ -60,9 +90,7 @@ static void verify(const char *call, const memrt_meminfo_t *mi)
 {
     verify_made(call, mi);
     if (memrt__meminfo_refcount(mi) == 0) {
-        char text[256];
-        memrt__meminfo_dump(mi, text, sizeof(text));
-        memrt__abort("%s of a dying %s: nobody holds it any more", call, text);
+        refuse(call, mi, "it is dying, nobody holds it any more");
     }
 }
 
@@ -74,21 +102,24 @@ static void verify_block(const char *call, const void *data)
     }
     verify(call, mi);
     if (mi->kind != MEMRT_KIND_BLOCK) {
-        char text[256];
-        memrt__meminfo_dump(mi, text, sizeof(text));
-        memrt__abort("%s of the data of %s: it was not made as a block, release the MemInfo", call,
-                     text);
+        refuse(call, mi, "it was not made as a block, release the MemInfo");
     }
     verify_bounds(call, mi);
+}
+
+/// A block's MemInfo is released by who asked for it; the block itself is freed.
+static void verify_is_meminfo(const char *call, const memrt_meminfo_t *mi)
+{
+    if ((memrt__flags_load_relaxed(&mi->flags) & MEMRT__FLAG_MEMINFO) == 0) {
+        refuse(call, mi, "nobody asked for its MemInfo: it is a block, give it to block_free");
+    }
 }
 
 static void verify_resizable(const char *call, const memrt_meminfo_t *mi)
 {
     verify_made(call, mi);
     if (mi->kind != MEMRT_KIND_RESIZABLE) {
-        char text[256];
-        memrt__meminfo_dump(mi, text, sizeof(text));
-        memrt__abort("%s of %s: it is not resizable", call, text);
+        refuse(call, mi, "it is not resizable");
     }
 }
 
@@ -111,16 +142,17 @@ static void checked_acquire(memrt_meminfo_t *mi)
 static void checked_release(memrt_meminfo_t *mi)
 {
     verify("release", mi);
+    verify_is_meminfo("release", mi);
     verify_bounds("release", mi);
     plain->release(mi);
 }
 
-/// Asked of what is not alive; what is known to be dead is not read.
+/// Asked of what is not alive; what is known to be dead, or to be no address, is not read.
 static bool is_probe(const memrt_meminfo_t *mi)
 {
-    char name[MEMRT_NAME_MAX + 1];
-    return !memrt__live_contains((uintptr_t)mi) && !memrt__live_left((uintptr_t)mi, name) &&
-           memrt__is_probe(mi);
+    memrt__live_left_t left;
+    return !memrt__live_contains((uintptr_t)mi) && !memrt__live_left((uintptr_t)mi, &left) &&
+           memrt__poison_text((uintptr_t)mi) == NULL && memrt__is_probe(mi);
 }
 
 static void *checked_get_data(memrt_meminfo_t *mi)
@@ -142,9 +174,7 @@ static void checked_call_dtor(memrt_meminfo_t *mi)
 {
     verify_made("call_dtor", mi);
     if (memrt__meminfo_refcount(mi) != 0) {
-        char text[256];
-        memrt__meminfo_dump(mi, text, sizeof(text));
-        memrt__abort("call_dtor of %s: its count must be zero", text);
+        refuse("call_dtor", mi, "its count must be zero");
     }
     verify_bounds("call_dtor", mi);
     plain->call_dtor(mi);

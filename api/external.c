@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "api/table.h"
+#include "runtime/alloc/guard.h"
 #include "runtime/base/failure.h"
 #include "runtime/base/options.h"
 #include "runtime/base/size.h"
@@ -203,7 +204,7 @@ const memrt_api_t memrt__plain_table = {
     .meminfo_new = memrt__meminfo_new,
     .meminfo_adopt = memrt__meminfo_adopt,
     .try_acquire = api_try_acquire,
-    .call_dtor = memrt__meminfo_call_dtor,
+    .call_dtor = memrt__dtor_call,
     .refcount = api_refcount,
     .size = api_size,
     .dtor_info = api_dtor_info,
@@ -249,7 +250,7 @@ const memrt_api_t memrt__plain_table = {
     .failure_points = memrt__failure_points,
     .option = api_option,
     .option_warning = memrt__options_warning,
-    .shutdown = memrt__meminfo_shutdown,
+    .shutdown = memrt__dtor_shutdown,
     .status_text = api_status_text,
     .option_set = memrt__runtime_set_option,
     .option_check = memrt__options_check,

@@ -1,6 +1,7 @@
 #include "runtime/runtime.h"
 
 #include <pthread.h>
+#include <stdlib.h>
 
 #include "runtime/alloc/mapped.h"
 #include "runtime/alloc/policy.h"
@@ -31,6 +32,10 @@ static void start(void)
     memrt__runtime_track(memrt__options.track);
     /* Refused only for want of memory; then a child of a threaded process may find locks held. */
     (void)pthread_atfork(before_fork, memrt__unlock_all, in_child);
+    /* Refused only for want of memory; then what was freed last is not verified. */
+    if (memrt__options.check) {
+        (void)atexit(memrt__policy_verify_dead);
+    }
 }
 
 void memrt__runtime_start(void)

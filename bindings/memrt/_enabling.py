@@ -41,10 +41,11 @@ def enable(policy: Policy | None = None) -> None:
             raise RuntimeError(
                 f"policy {_policy.name!r} is enabled already: call memrt.disable() first"
             )
+        patch = _patch or _ThreadPatch(wanted)
         _reach_this_context(wanted)
         if _policy is None:
-            _policy = wanted
-            _patch = _ThreadPatch(wanted)
+            _policy, _patch = wanted, patch
+            patch.put()
 
 
 def disable() -> None:
@@ -77,7 +78,7 @@ def _reach_this_context(policy: Policy) -> None:
 
 
 class _ThreadPatch:
-    """Stands in for ``threading.Thread.start`` while memrt is enabled."""
+    """Stands in for ``threading.Thread.start`` from put() to remove()."""
 
     def __init__(self, policy: Policy) -> None:
         self.active = True
@@ -96,7 +97,9 @@ class _ThreadPatch:
                 raise
 
         self._original, self._start = original, start
-        threading.Thread.start = start  # type: ignore[method-assign, assignment]
+
+    def put(self) -> None:
+        threading.Thread.start = self._start  # type: ignore[method-assign, assignment]
 
     def remove(self) -> None:
         """Take it off; below another library's patch it stays, and only passes on."""

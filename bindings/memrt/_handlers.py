@@ -36,7 +36,7 @@ def push(owner: object, handler: Handler) -> None:
     """Make `handler` NumPy's in this context, in the name of `owner`."""
     entry = _Entry(owner, handler, _memrt.get_handler())
     _commit((*_stack.get(), entry), handler)
-    _memrt.entered(handler, 1)
+    _memrt.entered(handler)
 
 
 def pop(owner: object) -> bool:
@@ -49,8 +49,8 @@ def pop(owner: object) -> bool:
     if not above:
         _commit(stack[:index], entry.before)
     else:
-        _stack.set((*stack[:index], _inherit(above[0], entry), *above[1:]))
-    _memrt.entered(entry.handler, -1)
+        _commit((*stack[:index], _inherit(above[0], entry), *above[1:]))
+    _memrt.left(entry.handler)
     return True
 
 
@@ -71,11 +71,13 @@ def _inherit(above: _Entry, leaving: _Entry) -> _Entry:
     return above
 
 
-def _commit(stack: tuple[_Entry, ...], handler: Handler) -> None:
-    """Set both the stack and the handler, or neither."""
-    token = _stack.set(stack)
+def _commit(stack: tuple[_Entry, ...], handler: Handler | None = None) -> None:
+    """Set both the stack and the handler, unless that is None, or neither."""
+    before = _stack.get()
     try:
-        _memrt.set_handler(handler)
+        _stack.set(stack)
+        if handler is not None:
+            _memrt.set_handler(handler)
     except BaseException:
-        _stack.reset(token)
+        _stack.set(before)  # also where it was set, but not the token that says so
         raise

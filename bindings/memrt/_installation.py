@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+import os
 
 from memrt import _memrt
+
+_INCLUDE = os.path.join(os.path.dirname(os.path.realpath(__file__)), "include")
 
 
 def get_include() -> str:
     """The folder to put on a compiler's include path, for ``#include <memrt/memrt.h>``."""
-    return str(Path(__file__).resolve().parent / "include")
+    return _INCLUDE
 
 
 def get_library() -> str:

@@ -67,7 +67,8 @@ class tracking:  # noqa: N801 - reads as a verb where it is used
         self._before: list[bool] = []
 
     def __enter__(self) -> tracking:
-        self._before.append(_memrt.set_tracking(True))
+        self._before.append(True)  # first: what is turned on must be turned off
+        self._before[-1] = _memrt.set_tracking(True)
         return self
 
     def __exit__(

@@ -16,6 +16,17 @@ if TYPE_CHECKING:
 _known: WeakValueDictionary[int, Policy] = WeakValueDictionary()
 
 
+_LIMITS = ("cache_limit", "decay", "hugepages")
+
+
+def _limit_text(option: str, value: int | str | None) -> str | None:
+    return None if value is None else option_text(option, value)
+
+
+def _own_text(option: tuple[str, str]) -> str:
+    return f", {option[0].removeprefix('MEMRT_').lower()} {option[1]}"
+
+
 class Policy:
     """Settings for memory, with an account of its own; a context manager.
 
@@ -58,8 +69,7 @@ class Policy:
         decay: int | str | None = None,
         hugepages: str | None = None,
     ) -> None:
-        given = {"cache_limit": cache_limit, "decay": decay, "hugepages": hugepages}
-        limits = [v if v is None else option_text(option, v) for option, v in given.items()]
+        limits = map(_limit_text, _LIMITS, (cache_limit, decay, hugepages))
         self._take(_memrt.policy_new(name, alignment, *limits))
 
     def _take(self, handler: _handlers.Handler) -> None:
@@ -120,10 +130,7 @@ class Policy:
             )
 
     def __repr__(self) -> str:
-        own = "".join(
-            f", {name.removeprefix('MEMRT_').lower()} {value}"
-            for name, value in self._options.items()
-        )
+        own = "".join(map(_own_text, self._options))
         return f"<memrt.Policy {self._name!r}, alignment {self._alignment}{own}>"
 
 

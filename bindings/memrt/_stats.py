@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, astuple, dataclass, fields
+from dataclasses import dataclass, fields
+from operator import attrgetter, sub
 from typing import NamedTuple
 
 from memrt import _memrt
@@ -48,19 +49,21 @@ class Stats:
 
     def to_dict(self) -> dict[str, int]:
         """The fields by name."""
-        return asdict(self)
+        return dict(zip(_FIELDS, _values(self), strict=True))
 
     def __sub__(self, before: Stats) -> Stats:
         if not isinstance(before, Stats):
             return NotImplemented
-        difference = [a - b for a, b in zip(astuple(self), astuple(before), strict=True)]
-        error = [field.name for field in fields(self)].index("peak_error")
-        difference[error] = self.peak_error + before.peak_error
+        difference = list(map(sub, _values(self), _values(before)))
+        difference[_FIELDS.index("peak_error")] = self.peak_error + before.peak_error
         return Stats(*difference)
 
     def __repr__(self) -> str:
         return "\n".join(["memrt.Stats:", *(f"  {line}" for line in describe(self))])
 
+
+_FIELDS = tuple(field.name for field in fields(Stats))
+_values = attrgetter(*_FIELDS)
 
 BYTES = frozenset({"live", "peak", "peak_error", "total", "adopted", "cached", "reserved"})
 """The fields that count bytes; the others count events."""
@@ -68,7 +71,7 @@ BYTES = frozenset({"live", "peak", "peak_error", "total", "adopted", "cached", "
 
 def describe(stats: Stats) -> list[str]:
     """One line for each field: name, readable amount, exact number."""
-    return [_line(name, number) for name, number in stats.to_dict().items()]
+    return [_line(name, number) for name, number in zip(_FIELDS, _values(stats), strict=True)]
 
 
 def _line(name: str, number: int) -> str:

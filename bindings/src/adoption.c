@@ -116,8 +116,9 @@ static PyObject *take_over(PyObject *module, PyObject *args)
     if (!PyArg_ParseTuple(args, "O!O:take_over", &PyArray_Type, &array, &policy)) {
         return NULL;
     }
-    if (memrt__is_managed(array)) {
-        Py_RETURN_TRUE;
+    int managed = memrt__is_managed(array);
+    if (managed != 0) {
+        return managed > 0 ? Py_NewRef(Py_True) : NULL;
     }
     PyArrayObject *owner = owning_array((PyArrayObject *)array);
     if (!can_move(owner)) {

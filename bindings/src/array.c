@@ -130,22 +130,40 @@ static PyObject *over_meminfo(request_t *request, PyObject *handler, size_t nbyt
                              flags);
 }
 
-/// Put the handler back that stood before; a pending exception stays. -1 when that fails.
-static int restore_handler(PyObject *before)
+static PyObject *make_under(request_t *request, PyObject *handler)
 {
+    int fortran = request->order == NPY_FORTRANORDER;
+    PyObject *before = PyDataMem_SetHandler(handler);
+    if (before == NULL) {
+        return NULL;
+    }
+    Py_DECREF(before);
+    Py_INCREF(request->descr);
+    return request->zeroed
+               ? PyArray_Zeros(request->shape.len, request->shape.ptr, request->descr, fortran)
+               : PyArray_Empty(request->shape.len, request->shape.ptr, request->descr, fortran);
+}
+
+/// In a context of its own: to leave one never fails, to put a handler back may.
+static PyObject *make_aside(request_t *request, PyObject *handler)
+{
+    PyObject *context = PyContext_CopyCurrent();
+    if (context == NULL || PyContext_Enter(context) < 0) {
+        Py_XDECREF(context);
+        return NULL;
+    }
+    PyObject *array = make_under(request, handler);
     memrt_pending_t pending;
     memrt__pending_save(&pending);
-    PyObject *replaced = PyDataMem_SetHandler(before);
+    (void)PyContext_Exit(context); /* fails for a context that was not entered only */
     memrt__pending_restore(&pending);
-    Py_DECREF(before);
-    Py_XDECREF(replaced);
-    return replaced != NULL ? 0 : -1;
+    Py_DECREF(context);
+    return array;
 }
 
 /// Let NumPy itself make it, by memrt's handler: it then clears the references in the end.
 static PyObject *by_numpy(request_t *request, PyObject *handler)
 {
-    int fortran = request->order == NPY_FORTRANORDER;
     if (request->align > memrt__api()->policy_alignment(memrt__handler_policy(handler))) {
         PyErr_Format(PyExc_ValueError,
                      "dtype %R gets its memory by the policy's handler: make a memrt.Policy with "
@@ -153,19 +171,7 @@ static PyObject *by_numpy(request_t *request, PyObject *handler)
                      request->descr, request->align);
         return NULL;
     }
-    PyObject *before = PyDataMem_SetHandler(handler);
-    if (before == NULL) {
-        return NULL;
-    }
-    Py_INCREF(request->descr);
-    PyObject *array =
-        request->zeroed
-            ? PyArray_Zeros(request->shape.len, request->shape.ptr, request->descr, fortran)
-            : PyArray_Empty(request->shape.len, request->shape.ptr, request->descr, fortran);
-    if (restore_handler(before) < 0) {
-        Py_CLEAR(array);
-    }
-    return array;
+    return make_aside(request, handler);
 }
 
 static PyObject *create_checked(request_t *request)

@@ -55,7 +55,8 @@ static int parse_wrapped(PyObject *args, PyObject *kwargs, wrapped_t *out)
                      Py_TYPE(out->dtor)->tp_name);
         return -1;
     }
-    if (out->size > UINTPTR_MAX - out->address || (out->address == 0 && out->size != 0)) {
+    if (out->size > UINTPTR_MAX - out->address || (out->address == 0 && out->size != 0) ||
+        out->size > PY_SSIZE_T_MAX) { /* no buffer of Python's can be larger */
         PyErr_Format(PyExc_ValueError, "%zu bytes from address %zu on are no memory", out->size,
                      (size_t)out->address);
         return -1;

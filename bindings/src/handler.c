@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "errors.h"
 #include "ndarray.h"
 #include "nrt_alloc.h"
 
@@ -132,6 +133,31 @@ int memrt__handler_setup(void)
     return memrt__binding.default_handler != NULL && attribute != NULL ? 0 : -1;
 }
 
+/// CPython sets a context variable also where it then has no memory for the token that says so.
+static void put_back(PyObject *before)
+{
+    memrt_pending_t pending;
+    memrt__pending_save(&pending);
+    Py_XDECREF(PyDataMem_SetHandler(before));
+    PyErr_Clear();
+    memrt__pending_restore(&pending);
+}
+
+/// Put `handler` in force; the one that stood before, or NULL and then that one still stands.
+static PyObject *put(PyObject *handler)
+{
+    PyObject *before = PyDataMem_GetHandler();
+    if (before == NULL) {
+        return NULL;
+    }
+    PyObject *replaced = PyDataMem_SetHandler(handler);
+    if (replaced == NULL) {
+        put_back(before);
+    }
+    Py_DECREF(before);
+    return replaced;
+}
+
 static PyObject *set_handler(PyObject *module, PyObject *handler)
 {
     (void)module;
@@ -139,7 +165,7 @@ static PyObject *set_handler(PyObject *module, PyObject *handler)
         PyErr_SetString(PyExc_TypeError, "a handler is a capsule named 'mem_handler'");
         return NULL;
     }
-    return PyDataMem_SetHandler(handler);
+    return put(handler);
 }
 
 static PyObject *get_handler(PyObject *module, PyObject *unused)
@@ -155,18 +181,24 @@ static PyObject *is_memrt_handler(PyObject *module, PyObject *handler)
     return PyBool_FromLong(leads_to_memrt(handler));
 }
 
-static PyObject *entered_handler(PyObject *module, PyObject *args)
+static PyObject *count_entered(PyObject *handler, int change)
 {
-    PyObject *handler;
-    int change;
-    (void)module;
-    if (!PyArg_ParseTuple(args, "Oi:entered", &handler, &change)) {
-        return NULL;
-    }
     if (handler != memrt__binding.default_handler) {
         memrt__nrt_policies_entered(change);
     }
     Py_RETURN_NONE;
+}
+
+static PyObject *entered(PyObject *module, PyObject *handler)
+{
+    (void)module;
+    return count_entered(handler, 1);
+}
+
+static PyObject *left(PyObject *module, PyObject *handler)
+{
+    (void)module;
+    return count_entered(handler, -1);
 }
 
 static PyObject *default_handler(PyObject *module, PyObject *unused)
@@ -184,11 +216,11 @@ PyMethodDef memrt__handler_methods[] = {
      "get_handler() -> handler\n\nThe handler that NumPy uses in the current context."},
     {"is_memrt_handler", is_memrt_handler, METH_O,
      "is_memrt_handler(handler) -> bool\n\nWhether it leads to a memrt policy."},
-    {"entered", entered_handler, METH_VARARGS,
-     "entered(handler, change) -> None\n\n"
-     "Tell that `handler` was put in place in one context more (1) or less (-1): compiled code "
-     "looks\n"
-     "for a policy only while one other than the default is in place somewhere."},
+    {"entered", entered, METH_O,
+     "entered(handler) -> None\n\n"
+     "Tell that `handler` was put in place in one context more: compiled code looks for a policy\n"
+     "only while one other than the default is in place somewhere. Cannot fail."},
+    {"left", left, METH_O, "left(handler) -> None\n\nThe opposite of entered()."},
     {"default_handler", default_handler, METH_NOARGS,
      "default_handler() -> handler\n\nThe handler of the default policy."},
     {NULL, NULL, 0, NULL},

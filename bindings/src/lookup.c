@@ -4,16 +4,19 @@
 #include "meminfo.h"
 #include "ndarray.h"
 
-/// Whether the end of a chain holds a MemInfo, as an object of whatever kind.
+/// Whether the end of a chain holds a MemInfo, as an object of whatever kind. -1 with MemoryError.
 static int holds_meminfo(PyObject *anchor)
 {
-    return PyCapsule_IsValid(anchor, MEMRT_MEMINFO_CAPSULE) || memrt_exporter_check(anchor);
+    return PyCapsule_IsValid(anchor, MEMRT_MEMINFO_CAPSULE) ? 1 : memrt_exporter_check(anchor);
 }
 
 int memrt__is_managed(PyObject *object)
 {
     const memrt_api_t *api = memrt__api();
     PyObject *anchor = memrt_object_anchor(api, object);
+    if (anchor == NULL) {
+        return -1;
+    }
     int managed = PyArray_Check(anchor) ? memrt__array_is_block(api, (PyArrayObject *)anchor)
                                         : holds_meminfo(anchor);
     Py_DECREF(anchor);
@@ -23,20 +26,33 @@ int memrt__is_managed(PyObject *object)
 static PyObject *is_managed(PyObject *module, PyObject *object)
 {
     (void)module;
-    return PyBool_FromLong(memrt__is_managed(object));
+    int managed = memrt__is_managed(object);
+    return managed >= 0 ? PyBool_FromLong(managed) : NULL;
+}
+
+/// The MemInfo object for the end of the chain of `object`. Its shell comes first: a block whose
+/// MemInfo was asked for counts as one from then on.
+static PyObject *meminfo_of_anchor(PyObject *anchor, PyObject *object)
+{
+    memrt_meminfo_t *mi;
+    memrt_meminfo_object_t *shell = memrt__meminfo_shell();
+    if (shell == NULL || memrt__anchor_meminfo(memrt__api(), anchor, object, &mi) < 0) {
+        Py_XDECREF(shell);
+        return NULL;
+    }
+    return memrt__meminfo_hand_out(shell, mi);
 }
 
 static PyObject *meminfo(PyObject *module, PyObject *object)
 {
-    memrt_meminfo_t *mi;
     (void)module;
     PyObject *anchor = memrt_object_anchor(memrt__api(), object);
-    if (memrt__meminfo_check(anchor)) {
+    if (anchor == NULL || memrt__meminfo_check(anchor)) {
         return anchor;
     }
-    int result = memrt__anchor_meminfo(memrt__api(), anchor, object, &mi);
+    PyObject *result = meminfo_of_anchor(anchor, object);
     Py_DECREF(anchor);
-    return result == 0 ? memrt__meminfo_object(mi) : NULL;
+    return result;
 }
 
 /// The handler's name for a MemInfo at the end of a chain.
@@ -70,7 +86,11 @@ static PyObject *name_of_anchor(PyObject *anchor)
     if (PyArray_Check(anchor)) {
         return name_of_array(anchor);
     }
-    return holds_meminfo(anchor) ? name_of_meminfo(anchor) : Py_NewRef(Py_None);
+    int holds = holds_meminfo(anchor);
+    if (holds <= 0) {
+        return holds == 0 ? Py_NewRef(Py_None) : NULL;
+    }
+    return name_of_meminfo(anchor);
 }
 
 static PyObject *name_in_force(void)
@@ -95,6 +115,9 @@ static PyObject *handler_name(PyObject *module, PyObject *args)
         return name_in_force();
     }
     PyObject *anchor = memrt_object_anchor(memrt__api(), object);
+    if (anchor == NULL) {
+        return NULL;
+    }
     PyObject *name = name_of_anchor(anchor);
     Py_DECREF(anchor);
     return name;

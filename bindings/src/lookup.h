@@ -6,7 +6,8 @@
 /// Whose memory an array is in: answers found by walking its chain of bases.
 extern PyMethodDef memrt__lookup_methods[];
 
-/// Whether the memory behind an array, memoryview, capsule or MemInfo is managed by memrt.
+/// Whether the memory behind an array, memoryview, capsule or MemInfo is managed by memrt. -1 with
+/// MemoryError.
 int memrt__is_managed(PyObject *object);
 
 #endif

@@ -49,13 +49,8 @@ PyObject *memrt__meminfo_fill(memrt_meminfo_object_t *shell, memrt_meminfo_t *mi
     return (PyObject *)shell;
 }
 
-PyObject *memrt__meminfo_object(memrt_meminfo_t *mi)
+PyObject *memrt__meminfo_hand_out(memrt_meminfo_object_t *shell, memrt_meminfo_t *mi)
 {
-    memrt_meminfo_object_t *shell = memrt__meminfo_shell();
-    if (shell == NULL) {
-        memrt__api()->release(mi);
-        return NULL;
-    }
     shell->handed_out = 1; /* whoever it came from may know the address */
     return memrt__meminfo_fill(shell, mi);
 }
@@ -88,17 +83,21 @@ memrt_meminfo_object_t *memrt__meminfo_from(PyObject *object)
     if (memrt__meminfo_check(object)) {
         return (memrt_meminfo_object_t *)Py_NewRef(object);
     }
-    if (!PyCapsule_IsValid(object, MEMRT_MEMINFO_CAPSULE) && !memrt_exporter_check(object)) {
+    int exports =
+        PyCapsule_IsValid(object, MEMRT_MEMINFO_CAPSULE) ? 1 : memrt_exporter_check(object);
+    if (exports == 0) {
         PyErr_Format(PyExc_TypeError,
                      "expected a memrt.MemInfo, from memrt.alloc(), memrt.wrap() or "
                      "memrt.meminfo(), got %.200s",
                      Py_TYPE(object)->tp_name);
         return NULL;
     }
-    if (memrt_array_meminfo(memrt__api(), object, &mi) < 0) {
+    memrt_meminfo_object_t *shell = exports > 0 ? memrt__meminfo_shell() : NULL;
+    if (shell == NULL || memrt_array_meminfo(memrt__api(), object, &mi) < 0) {
+        Py_XDECREF(shell);
         return NULL;
     }
-    return (memrt_meminfo_object_t *)memrt__meminfo_object(mi);
+    return (memrt_meminfo_object_t *)memrt__meminfo_hand_out(shell, mi);
 }
 
 /* --- The life of the object. --- */

@@ -19,8 +19,8 @@ memrt_meminfo_object_t *memrt__meminfo_shell(void);
 /// Put `mi` into a shell; steals the reference. Returns the shell.
 PyObject *memrt__meminfo_fill(memrt_meminfo_object_t *shell, memrt_meminfo_t *mi);
 
-/// New object over `mi`; steals the reference, also on failure.
-PyObject *memrt__meminfo_object(memrt_meminfo_t *mi);
+/// The same for a MemInfo that C code may know, or Python by another object.
+PyObject *memrt__meminfo_hand_out(memrt_meminfo_object_t *shell, memrt_meminfo_t *mi);
 
 /// New memory: policy NULL for the one in force, alignment 0 for the policy's. Returns a MemInfo
 /// object, shown in tracemalloc, or NULL with an exception.

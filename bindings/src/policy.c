@@ -39,18 +39,27 @@ static PyObject *policy_new(PyObject *module, PyObject *args)
     return memrt__handler_new(policy);
 }
 
-/// What a policy sets for itself, as a dict.
+static int append_option(PyObject *list, const memrt_option_t *option)
+{
+    PyObject *pair = Py_BuildValue("(ss)", option->name, option->value);
+    int result = pair != NULL ? PyList_Append(list, pair) : -1;
+    Py_XDECREF(pair);
+    return result;
+}
+
+/// What a policy sets for itself, as a tuple of pairs. No dict: CPython may crash where it has no
+/// memory for the iterator of one.
 static PyObject *own_options(const memrt_policy_t *policy)
 {
     memrt_option_t option;
-    PyObject *own = PyDict_New();
-    for (size_t i = 0; own != NULL && memrt__api()->policy_option(policy, i, &option); i++) {
-        PyObject *value = PyUnicode_FromString(option.value);
-        if (value == NULL || PyDict_SetItemString(own, option.name, value) < 0) {
-            Py_CLEAR(own);
+    PyObject *list = PyList_New(0);
+    for (size_t i = 0; list != NULL && memrt__api()->policy_option(policy, i, &option); i++) {
+        if (append_option(list, &option) < 0) {
+            Py_CLEAR(list);
         }
-        Py_XDECREF(value);
     }
+    PyObject *own = list != NULL ? PyList_AsTuple(list) : NULL;
+    Py_XDECREF(list);
     return own;
 }
 

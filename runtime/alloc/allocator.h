@@ -56,20 +56,4 @@ extern const memrt_allocator_t memrt__pool_allocator;
 /// The allocator of policies that name none: the pool, or, where MEMRT_CACHE is off, the plain one.
 const memrt_allocator_t *memrt__default_allocator(void);
 
-/// See memrt_api_t.allocator_guard.
-memrt_status_t memrt__guard_new(const memrt_allocator_t *upstream,
-                                memrt_allocator_t *out) MEMRT_MUST_CHECK;
-
-/// Whether blocks of an allocator lie between fences.
-bool memrt__is_guard(const memrt_allocator_t *allocator);
-
-/// What is wrong with the fences of a guarded block: how many bytes before its start the first
-/// write was, as a number below zero, or how many past its end; 0 when they stand.
-ptrdiff_t memrt__guard_overrun(const void *ptr, size_t size, size_t align);
-
-/// What the guard writes: into fences, into fresh blocks, over freed ones.
-#define MEMRT__POISON_FENCE 0xFD
-#define MEMRT__POISON_FRESH 0xCD
-#define MEMRT__POISON_FREED 0xDD
-
 #endif

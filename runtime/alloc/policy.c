@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/alloc/guard.h"
 #include "runtime/alloc/pool.h"
 #include "runtime/base/check.h"
 #include "runtime/base/failure.h"
@@ -243,11 +244,72 @@ bool memrt__policy_is_held(const memrt_policy_t *policy)
     return held;
 }
 
+/// Called without a lock held, with a reference held; true ends the visit.
+typedef bool (*visit_fn)(const memrt_policy_t *policy, void *context);
+
+static bool visit_policies(visit_fn visit, void *context)
+{
+    bool ended = false;
+    uint32_t indices = memrt__policy_limit();
+    for (uint32_t index = 0; index < indices && !ended; index++) {
+        memrt_policy_t *policy = memrt__policy_at(index);
+        if (policy != NULL) {
+            ended = visit(policy, context);
+            memrt__policy_release(policy);
+        }
+    }
+    return ended;
+}
+
+static bool verify_dead(const memrt_policy_t *policy, void *context)
+{
+    (void)context;
+    if (memrt__is_guard(&policy->allocator)) {
+        memrt__guard_verify_dead(&policy->allocator);
+    }
+    return false;
+}
+
+void memrt__policy_verify_dead(void)
+{
+    visit_policies(verify_dead, NULL);
+}
+
+typedef struct search {
+    uintptr_t address;
+    char *text;
+    size_t length;
+} search_t;
+
+static bool tell_dead(const memrt_policy_t *policy, void *context)
+{
+    const search_t *search = context;
+    return memrt__is_guard(&policy->allocator) &&
+           memrt__guard_tell_dead(&policy->allocator, search->address, search->text,
+                                  search->length);
+}
+
+bool memrt__policy_tell_dead(uintptr_t address, char *text, size_t length)
+{
+    search_t search = {address, text, length};
+    text[0] = '\0';
+    return visit_policies(tell_dead, &search);
+}
+
+static bool empty_guard(const memrt_policy_t *policy, void *context)
+{
+    (void)context;
+    if (memrt__is_guard(&policy->allocator)) {
+        memrt__guard_empty(&policy->allocator);
+    }
+    return false;
+}
+
 typedef size_t (*allocator_fn)(const memrt_allocator_t *allocator);
 
 static const memrt_allocator_t *without_fences(const memrt_allocator_t *allocator)
 {
-    return memrt__is_guard(allocator) ? allocator->ctx : allocator;
+    return memrt__is_guard(allocator) ? memrt__guard_upstream(allocator) : allocator;
 }
 
 static bool is_same(const memrt_allocator_t *a, const memrt_allocator_t *b)
@@ -270,22 +332,26 @@ static bool is_first_with(const memrt_policy_t *policy)
     return first;
 }
 
+typedef struct sum {
+    allocator_fn ask;
+    size_t bytes;
+} sum_t;
+
+static bool add(const memrt_policy_t *policy, void *context)
+{
+    sum_t *sum = context;
+    if (is_first_with(policy)) {
+        sum->bytes += sum->ask(&policy->allocator);
+    }
+    return false;
+}
+
 /// Ask every allocator once: policies may share one.
 static size_t over_allocators(allocator_fn ask)
 {
-    size_t bytes = 0;
-    uint32_t indices = memrt__policy_limit();
-    for (uint32_t index = 0; index < indices; index++) {
-        memrt_policy_t *policy = memrt__policy_at(index);
-        if (policy == NULL) {
-            continue;
-        }
-        if (is_first_with(policy)) {
-            bytes += ask(&policy->allocator);
-        }
-        memrt__policy_release(policy);
-    }
-    return bytes;
+    sum_t sum = {.ask = ask};
+    visit_policies(add, &sum);
+    return sum.bytes;
 }
 
 /// What the pool keeps for all policies is on no policy's account, but on the process's.
@@ -300,6 +366,7 @@ size_t memrt__policy_cached(const memrt_policy_t *policy)
 
 size_t memrt__policy_release_unused(void)
 {
+    visit_policies(empty_guard, NULL); /* into allocators that may keep it */
     size_t bytes = over_allocators(memrt__allocator_release_unused);
     sweep();
     return bytes;

@@ -65,6 +65,13 @@ bool memrt__policy_is_held(const memrt_policy_t *policy);
 /// policies; NULL: those of all allocators.
 size_t memrt__policy_cached(const memrt_policy_t *policy);
 
+/// Abort if a freed block that the guard of a policy keeps was written to.
+void memrt__policy_verify_dead(void);
+
+/// Where the freed block that `address` lies in was made and freed, as lines that begin with a
+/// line's end. False, and "": no guard of a policy keeps such a block.
+bool memrt__policy_tell_dead(uintptr_t address, char *text, size_t length);
+
 /// Have all allocators give cached memory back; returns bytes.
 size_t memrt__policy_release_unused(void);
 

@@ -164,11 +164,11 @@ static inline void memrt__own_add_release(size_t *p, size_t value)
     memrt__store_release(p, memrt__own_load(p) + value);
 }
 
-/// Raise a word, read as signed, to `value` if it is lower.
-static inline void memrt__raise_relaxed(size_t *p, size_t value)
+/// Raise a word, read as signed, to `value` if it is lower. Release where it does.
+static inline void memrt__raise_release(size_t *p, size_t value)
 {
     size_t seen = memrt__load_relaxed(p);
-    while ((ptrdiff_t)seen < (ptrdiff_t)value && !memrt__cas_relaxed(p, seen, value)) {
+    while ((ptrdiff_t)seen < (ptrdiff_t)value && !memrt__cas_release(p, seen, value)) {
         seen = memrt__load_relaxed(p);
     }
 }

@@ -8,7 +8,7 @@
 
 _Noreturn void memrt__abort(const char *format, ...)
 {
-    char text[1024] = "memrt: ";
+    char text[4096] = "memrt: ";
     size_t length = strlen(text);
     va_list arguments;
     va_start(arguments, format);

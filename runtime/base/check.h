@@ -5,7 +5,7 @@
 
 /// Write "memrt: " and the message to standard error and abort. For a caller's bug that was seen.
 ///
-/// Allocates nothing; a message of over 1,000 bytes is cut.
+/// Allocates nothing; a message of over 4,000 bytes is cut.
 _Noreturn MEMRT__COLD void memrt__abort(const char *format, ...) MEMRT__PRINTF(1, 2);
 
 /// An invariant of memrt's own, in builds for development only.

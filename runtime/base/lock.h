@@ -18,9 +18,10 @@ typedef enum memrt__rank {
     MEMRT__RANK_FAILURE, ///< the failure plan
     MEMRT__RANK_CLASS,   ///< first of those of size classes, one for each few
     MEMRT__RANK_CLASS_LAST = MEMRT__RANK_CLASS + 15,
-    MEMRT__RANK_PAGES,  ///< segments and their tables
-    MEMRT__RANK_WARM,   ///< large mappings kept for reuse
-    MEMRT__RANK_PURGER, ///< whether the purger runs
+    MEMRT__RANK_PAGES,      ///< segments and their tables
+    MEMRT__RANK_WARM,       ///< large mappings kept for reuse
+    MEMRT__RANK_PURGER,     ///< whether the purger runs
+    MEMRT__RANK_QUARANTINE, ///< freed blocks that guards keep
     MEMRT__RANKS
 } memrt__rank_t;
 _Static_assert(MEMRT__RANKS < 64, "ThreadSanitizer lets one thread hold them all");

@@ -10,7 +10,7 @@
 
 #define PARTS 32u
 #define FIRST_CAPACITY 64u
-#define LEFT 16u
+#define LEFT 64u
 
 _Static_assert(PARTS == MEMRT__RANK_LIVE_LAST - MEMRT__RANK_LIVE + 1, "a lock for each part");
 
@@ -20,8 +20,8 @@ typedef struct part {
     memrt__live_entry_t *slots; ///< `capacity` of them, a power of two, or NULL
     size_t capacity;
     size_t count;
-    memrt__live_entry_t left[LEFT]; ///< ring of those that left, with their names
-    size_t leavings;                ///< how many ever left
+    memrt__live_left_t left[LEFT]; ///< ring of those that left
+    size_t leavings;               ///< how many ever left
 } part_t;
 
 static part_t parts[PARTS]; /* each under the lock of its rank */
@@ -141,33 +141,59 @@ bool memrt__live_insert(uintptr_t key)
     return room;
 }
 
-bool memrt__live_remove(uintptr_t key)
+static void remember(part_t *part, const memrt__live_entry_t *entry,
+                     const memrt__live_trace_t *trace)
+{
+    memrt__live_left_t *left = &part->left[part->leavings++ % LEFT];
+    left->key = entry->key;
+    left->data = trace->data;
+    left->size = trace->size;
+    strcpy(left->name, entry->name == NULL ? "" : entry->name);
+    strcpy(left->policy, trace->policy);
+}
+
+bool memrt__live_remove(uintptr_t key, const memrt__live_trace_t *trace)
 {
     part_t *part = lock_part(part_index(key));
     memrt__live_entry_t *entry = lookup(part, key);
-    char *forgotten = NULL;
+    char *name = NULL;
     if (entry != NULL) {
-        memrt__live_entry_t *place_left = &part->left[part->leavings++ % LEFT];
-        forgotten = place_left->name;
-        *place_left = *entry;
+        remember(part, entry, trace);
+        name = entry->name;
         vacate(part, entry);
     }
     unlock_part(part_index(key));
-    free(forgotten);
+    free(name);
     return entry != NULL;
 }
 
-bool memrt__live_left(uintptr_t key, char *name)
+/// The last that left a part with a key in a range.
+static bool find_left(size_t index, uintptr_t start, size_t size, memrt__live_left_t *out)
 {
     bool found = false;
-    part_t *part = lock_part(part_index(key));
-    for (size_t i = 0; i < LEFT && !found; i++) {
-        found = part->left[i].key == key;
+    part_t *part = lock_part(index);
+    for (size_t i = 1; i <= LEFT && i <= part->leavings && !found; i++) {
+        const memrt__live_left_t *left = &part->left[(part->leavings - i) % LEFT];
+        found = left->key - start < size;
         if (found) {
-            strcpy(name, part->left[i].name == NULL ? "" : part->left[i].name);
+            *out = *left;
         }
     }
-    unlock_part(part_index(key));
+    unlock_part(index);
+    return found;
+}
+
+bool memrt__live_left(uintptr_t key, memrt__live_left_t *out)
+{
+    return find_left(part_index(key), key, 1, out);
+}
+
+bool memrt__live_left_within(uintptr_t start, size_t size, memrt__live_left_t *out)
+{
+    bool found = false;
+    for (size_t index = 0; index < PARTS && !found; index++) {
+        found = find_left(index, start, size, out);
+    }
     return found;
 }
 
@@ -243,6 +269,17 @@ bool memrt__live_visit(uintptr_t key, memrt__live_visit_fn visit, void *context)
     }
     unlock_part(part_index(key));
     return entry != NULL;
+}
+
+static void copy_name(const memrt__live_entry_t *entry, void *name)
+{
+    strcpy(name, entry->name == NULL ? "" : entry->name);
+}
+
+void memrt__live_name(uintptr_t key, char *name)
+{
+    name[0] = '\0';
+    memrt__live_visit(key, copy_name, name);
 }
 
 void memrt__live_visit_all(memrt__live_visit_fn visit, void *context)

@@ -5,6 +5,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <memrt/meminfo.h>
+
 /// The live set: which keys are alive, since when, made by whom, under what name. It knows keys,
 /// not what they stand for. In 32 parts with a lock each.
 
@@ -19,14 +21,32 @@ typedef struct memrt__live_entry {
 /// Add a key that is not in the set. False: no memory, nothing changed.
 bool memrt__live_insert(uintptr_t key);
 
+/// What is to be remembered of a key that leaves.
+typedef struct memrt__live_trace {
+    uintptr_t data;     ///< address of what the key stood for
+    size_t size;        ///< bytes of it
+    const char *policy; ///< name, of at most MEMRT_NAME_MAX bytes
+} memrt__live_trace_t;
+
 /// Take a key out. A key that is not in the set is left alone; returns whether it was in.
-bool memrt__live_remove(uintptr_t key);
+bool memrt__live_remove(uintptr_t key, const memrt__live_trace_t *trace);
 
 bool memrt__live_contains(uintptr_t key);
 
-/// Whether a key that is not in the set was in it lately: one of the last 16 that left its part.
-/// Copies its name ("" for none) into `name`, of MEMRT_NAME_MAX + 1 bytes.
-bool memrt__live_left(uintptr_t key, char *name);
+/// What is known of a key that left.
+typedef struct memrt__live_left {
+    uintptr_t key, data;
+    size_t size;
+    char name[MEMRT_NAME_MAX + 1]; ///< "" for none
+    char policy[MEMRT_NAME_MAX + 1];
+} memrt__live_left_t;
+
+/// Whether a key that is not in the set was in it lately: one of the last 64 that left its part.
+bool memrt__live_left(uintptr_t key, memrt__live_left_t *out);
+
+/// The same for any key from `start` on, below `start + size`; of several the last that left its
+/// part.
+bool memrt__live_left_within(uintptr_t start, size_t size, memrt__live_left_t *out);
 
 /// Give `to`, which is in the set, the identity of `from`: id, birth, thread and name. `from` must
 /// be in the set as well and keeps an identity of no further use.
@@ -35,6 +55,9 @@ void memrt__live_inherit(uintptr_t from, uintptr_t to);
 /// Name a key, adding it if it is not in the set; NULL takes the name away. False: no memory,
 /// nothing changed.
 bool memrt__live_set_name(uintptr_t key, const char *name);
+
+/// Copy the name of a key, "" for none, to `name`, of MEMRT_NAME_MAX + 1 bytes.
+void memrt__live_name(uintptr_t key, char *name);
 
 /// Called with the part of the set locked: must not call memrt and must be quick.
 typedef void (*memrt__live_visit_fn)(const memrt__live_entry_t *entry, void *context);

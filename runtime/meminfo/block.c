@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "runtime/alloc/guard.h"
 #include "runtime/base/check.h"
 #include "runtime/base/failure.h"
 #include "runtime/base/os.h"
@@ -76,14 +77,32 @@ bool memrt__block_is_sound(const memrt_meminfo_t *mi)
            (mi->external_allocator != NULL || mi->lead == layout.lead);
 }
 
-ptrdiff_t memrt__block_overrun(const memrt_meminfo_t *mi)
+/// Where the guarded block starts that a header stands in. NULL: no guard made it.
+static const char *guarded_start(const memrt_meminfo_t *mi)
 {
     if (mi->external_allocator != NULL || !memrt__is_guard(&memrt__policy_of(mi)->allocator)) {
-        return 0;
+        return NULL;
+    }
+    return (const char *)mi + MEMRT_HEADER_SIZE - mi->lead;
+}
+
+bool memrt__block_fault(const memrt_meminfo_t *mi, char *text, size_t length)
+{
+    const char *start = guarded_start(mi);
+    if (start == NULL) {
+        return false;
     }
     layout_t layout = layout_of(mi);
-    const char *start = (const char *)mi + MEMRT_HEADER_SIZE - mi->lead;
-    return memrt__guard_overrun(start, layout.bytes, layout.align);
+    return memrt__guard_fault(start, layout.bytes, layout.align, text, length);
+}
+
+void memrt__block_tell(const memrt_meminfo_t *mi, char *text, size_t length)
+{
+    const char *start = guarded_start(mi);
+    text[0] = '\0';
+    if (start != NULL) {
+        memrt__guard_tell(start, text, length);
+    }
 }
 
 /// An external allocator aligns to nothing in particular: ask for more and place the data inside.
@@ -211,6 +230,14 @@ static bool is_listed(const memrt_meminfo_t *mi)
     return (memrt__flags_load_relaxed(&mi->flags) & MEMRT__FLAG_LISTED) != 0;
 }
 
+/// Take a block out of the live set; what it was is remembered.
+static void unlist(const memrt_meminfo_t *mi)
+{
+    memrt__live_trace_t trace = {
+        .data = (uintptr_t)mi->data, .size = mi->size, .policy = memrt__policy_of(mi)->name};
+    memrt__live_remove((uintptr_t)mi, &trace);
+}
+
 bool memrt__block_set_name(memrt_meminfo_t *mi, const char *name)
 {
     if (name == NULL && !is_listed(mi)) {
@@ -264,7 +291,7 @@ memrt_meminfo_t *memrt__block_born(memrt_meminfo_t *mi)
 void memrt__block_discard(memrt_meminfo_t *mi)
 {
     if (is_listed(mi)) {
-        memrt__live_remove((uintptr_t)mi);
+        unlist(mi);
     }
     layout_t layout = layout_of(mi);
     give_back(mi, layout.bytes, layout.align);
@@ -362,7 +389,7 @@ void memrt__block_delete(memrt_meminfo_t *mi)
             tell_death(mi);
         }
         if ((flags & MEMRT__FLAG_LISTED) != 0) {
-            memrt__live_remove((uintptr_t)mi);
+            unlist(mi);
         }
     }
     if (MEMRT__UNLIKELY((flags & MEMRT__FLAG_TINY) != 0)) {
@@ -419,7 +446,7 @@ static memrt_meminfo_t *relocate(memrt_meminfo_t *mi, size_t size, layout_t *lay
     layout_t old = layout_of(mi);
     if (listed) {
         memrt__live_inherit((uintptr_t)mi, (uintptr_t)moved);
-        memrt__live_remove((uintptr_t)mi);
+        unlist(mi);
     }
     give_back(mi, old.bytes, old.align);
     return moved;

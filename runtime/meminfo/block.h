@@ -96,9 +96,13 @@ memrt_meminfo_t *memrt__block_resize_quick(memrt_meminfo_t *mi, size_t size);
 /// data reaches its last words first.
 bool memrt__block_is_sound(const memrt_meminfo_t *mi);
 
-/// By how many bytes the data of a block was overrun: below zero before the block's start, above
-/// zero past its end, 0 for not at all or when no guard fenced it.
-ptrdiff_t memrt__block_overrun(const memrt_meminfo_t *mi);
+/// Whether the block of a sound header was written outside of, or has another size than the header
+/// says; `text` says in a sentence what is wrong. False also where no guard fenced it.
+bool memrt__block_fault(const memrt_meminfo_t *mi, char *text, size_t length);
+
+/// Where a guarded block with a sound header was made, as lines that begin with a line's end, or
+/// "".
+void memrt__block_tell(const memrt_meminfo_t *mi, char *text, size_t length);
 
 /// Whether a block is nothing by itself: the data of a resizable MemInfo, and nobody asked for
 /// more.

@@ -5,15 +5,6 @@
 
 #include "runtime/base/size.h"
 #include "runtime/debug/live.h"
-#include "runtime/meminfo/resizable.h"
-
-/// Relaxed: set at the end of the process; a destructor more or less at that moment is as well.
-static size_t shut_down;
-
-void memrt__meminfo_shutdown(void)
-{
-    memrt__store_relaxed(&shut_down, 1);
-}
 
 static bool is_alignment(size_t alignment)
 {
@@ -213,20 +204,6 @@ memrt_meminfo_t *memrt__meminfo_manage_memory(void *data, memrt_managed_dtor_fn 
     return memrt__meminfo_adopt(data, 0, &options, &mi) == MEMRT_OK ? mi : NULL;
 }
 
-void memrt__meminfo_call_dtor(memrt_meminfo_t *mi)
-{
-    if (mi->dtor != NULL && memrt__load_relaxed(&shut_down) == 0) {
-        mi->dtor(mi->data, mi->size, mi->dtor_info);
-        mi->dtor = NULL;
-    }
-    if (mi->kind == MEMRT_KIND_RESIZABLE) {
-        memrt__resizable_free(mi, mi->data);
-    }
-    if (!memrt__block_delete_quick(mi)) {
-        memrt__block_delete(mi);
-    }
-}
-
 /// Who holds the only reference to a block that nobody can find needs no atomic operation.
 void memrt__meminfo_release_last(memrt_meminfo_t *mi)
 {
@@ -235,10 +212,10 @@ void memrt__meminfo_release_last(memrt_meminfo_t *mi)
     }
     if ((memrt__flags_load_relaxed(&mi->flags) & MEMRT__FLAG_LISTED) == 0) {
         memrt__store_relaxed(&mi->refct, 0);
-        memrt__meminfo_call_dtor(mi);
+        memrt__dtor_call(mi);
     } else if (memrt__fetch_sub1_release(&mi->refct) == 1) {
         (void)memrt__load_acquire(&mi->refct);
-        memrt__meminfo_call_dtor(mi);
+        memrt__dtor_call(mi);
     }
 }
 
@@ -253,18 +230,11 @@ memrt_status_t memrt__meminfo_set_name(memrt_meminfo_t *mi, const char *name)
     return memrt__block_set_name(mi, name) ? MEMRT_OK : MEMRT_ENOMEM;
 }
 
-static void copy_name(const memrt__live_entry_t *entry, void *buffer)
-{
-    if (entry->name != NULL) {
-        strcpy(buffer, entry->name);
-    }
-}
-
 void memrt__meminfo_get_name(const memrt_meminfo_t *mi, char *buffer)
 {
     buffer[0] = '\0';
     if ((memrt__flags_load_relaxed(&mi->flags) & MEMRT__FLAG_LISTED) != 0) {
-        memrt__live_visit((uintptr_t)mi, copy_name, buffer);
+        memrt__live_name((uintptr_t)mi, buffer);
     }
 }
 

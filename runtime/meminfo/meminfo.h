@@ -4,8 +4,9 @@
 #include "runtime/base/atomics.h"
 #include "runtime/base/compiler.h"
 #include "runtime/meminfo/block.h"
+#include "runtime/meminfo/dtor.h"
 
-/// Life of a MemInfo: new or adopted, acquired and released, destroyed. The functions are those of
+/// Life of a MemInfo: new or adopted, acquired and released. The functions are those of
 /// memrt_api_t with the same names; the contract stands there.
 
 memrt_meminfo_t *memrt__meminfo_allocate(size_t nbytes);
@@ -29,12 +30,6 @@ memrt_status_t memrt__meminfo_dress(memrt_meminfo_t *mi,
 
 /// The same for options without a name: nothing can fail.
 void memrt__meminfo_dress_plainly(memrt_meminfo_t *mi, const memrt_new_options_t *options);
-
-/// Run the destructor of a MemInfo whose count is zero, then delete it.
-void memrt__meminfo_call_dtor(memrt_meminfo_t *mi);
-
-/// From now on destructors do not run.
-void memrt__meminfo_shutdown(void);
 
 memrt_status_t memrt__meminfo_set_name(memrt_meminfo_t *mi, const char *name) MEMRT_MUST_CHECK;
 void memrt__meminfo_get_name(const memrt_meminfo_t *mi, char *buffer);
@@ -76,7 +71,7 @@ static inline void memrt__meminfo_release(memrt_meminfo_t *mi)
         memrt__meminfo_release_last(mi);
     } else if (memrt__fetch_sub1_release(&mi->refct) == 1) {
         (void)memrt__load_acquire(&mi->refct);
-        memrt__meminfo_call_dtor(mi);
+        memrt__dtor_call(mi);
     }
 }
 

@@ -47,8 +47,8 @@ typedef struct memrt__shard {
 typedef struct memrt__account {
     uint32_t index;         ///< which shard of each thread; fixed
     memrt__shard_t *shared; ///< counters for threads that could not get a record, added atomically
-    size_t flushed;         ///< any thread, relaxed add; bytes in use as far as threads told
-    size_t peak;            ///< any thread, relaxed raise; most that `flushed` plus a rise was
+    size_t flushed;         ///< any thread, release add; bytes in use as far as threads told
+    size_t peak;            ///< any thread, release raise; most that `flushed` plus a rise was
     size_t past_gauges;     ///< any thread, relaxed; not 0: bytes were told that no gauge knew of
     struct memrt__account *next; ///< under the lock of rank THREADS
 } memrt__account_t;
@@ -57,6 +57,9 @@ typedef struct memrt__account {
 /// made up for at once, by that many: one gauge's part in the error of the peak, below and above.
 #define MEMRT__GAUGE_RISE ((ptrdiff_t)64 << 10)
 #define MEMRT__GAUGE_FALL ((ptrdiff_t)1 << 20)
+
+/// `high` of a gauge while it tells: below anything.
+#define MEMRT__GAUGE_TELLS ((size_t)(PTRDIFF_MIN / 2))
 
 #define MEMRT__ACCOUNTS 4096u
 

@@ -43,10 +43,19 @@ static void add_ins(const memrt__shard_t *shard, walk_t *walk)
     sum->failed += memrt__load_relaxed(&shard->failed);
 }
 
+/// What a gauge rose, as signed. Its owner may tell meanwhile: then it shows less before or after,
+/// and what it rose is in the peak.
+static size_t rise_of(const memrt__shard_t *shard)
+{
+    size_t before = memrt__load_acquire(&shard->high);
+    size_t told = memrt__load_acquire(&shard->told);
+    size_t after = memrt__load_acquire(&shard->high);
+    return ((ptrdiff_t)before < (ptrdiff_t)after ? before : after) - told;
+}
+
 static void add_gauge(const memrt__shard_t *shard, walk_t *walk)
 {
-    size_t told = memrt__load_relaxed(&shard->told);
-    size_t rise = memrt__load_relaxed(&shard->high) - told;
+    size_t rise = rise_of(shard);
     if (memrt__load_relaxed(&shard->bytes_in) == 0 && memrt__load_relaxed(&shard->bytes_out) == 0) {
         return;
     }
@@ -118,13 +127,14 @@ static const memrt__account_t *gauge_account(const memrt__account_t *account)
 }
 
 /// The peak comes before the sums: while others work, these only grow, so that no more seems to
-/// have been in use than was ever allocated.
+/// have been in use than was ever allocated. What an account was told comes before the gauges, and
+/// the peak after them: a rise that a gauge just told is in one of the three, and not in two.
 static void read_peak(walk_t *walk)
 {
     const memrt__account_t *account = gauge_account(walk->account);
-    uint64_t highest = above_zero(memrt__load_acquire(&account->peak));
     size_t flushed = memrt__load_acquire(&account->flushed);
     add_threads(add_gauge, walk);
+    uint64_t highest = above_zero(memrt__load_acquire(&account->peak));
     walk->peak = memrt__size_max(highest, above_zero(flushed + walk->rise));
 }
 

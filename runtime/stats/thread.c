@@ -36,6 +36,13 @@ static void *zeroed_lines(size_t size)
     return memory;
 }
 
+/// Destructors that did not return, because the thread ended in them, run no more.
+static void set_free(memrt__thread_t *thread)
+{
+    thread->destructors = 0;
+    thread->in_use = false;
+}
+
 /// A thread ends: its record, counts and all, waits for another. Should code that runs later on
 /// this thread allocate, it takes a record again and this runs again.
 static void give_back(void *record)
@@ -45,7 +52,7 @@ static void give_back(void *record)
         on_ending(record);
     }
     memrt__lock(MEMRT__RANK_THREADS);
-    ((memrt__thread_t *)record)->in_use = false;
+    set_free(record);
     memrt__unlock(MEMRT__RANK_THREADS);
 }
 
@@ -140,7 +147,7 @@ void memrt__thread_forked(void)
     for (memrt__thread_t *thread = first; thread != NULL; thread = thread->next) {
         if (thread != memrt__self) {
             lose_bins(thread);
-            thread->in_use = false;
+            set_free(thread);
         }
     }
 }

@@ -1,6 +1,8 @@
 #ifndef MEMRT_STATS_THREAD_H
 #define MEMRT_STATS_THREAD_H
 
+#include <memrt/meminfo.h>
+
 #include "runtime/stats/shard.h"
 
 /// Everything memrt keeps for one thread: its shards, and the blocks that it keeps for reuse.
@@ -32,8 +34,10 @@ typedef struct memrt__thread {
     size_t limits[2]; ///< own; bytes that all limits allow: of small blocks, of large ones
     size_t live;      ///< own; bytes that the process had in use when a bin last ran empty
     size_t asked;     ///< not 0: to give its bins away; written under the lock of rank THREADS
-    struct memrt__thread *next;                             ///< fixed once linked
-    bool in_use;                                            ///< under the lock of rank THREADS
+    struct memrt__thread *next; ///< fixed once linked
+    bool in_use;                ///< under the lock of rank THREADS
+    unsigned destructors;       ///< own; that run now, one inside the other
+    memrt_meminfo_t *put_off;   ///< own; whose destructors wait for these, linked by meminfo.c
     memrt__shard_t *chunks[MEMRT__ACCOUNTS / MEMRT__CHUNK]; ///< own; written under that lock too
 } memrt__thread_t;
 

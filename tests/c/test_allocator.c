@@ -3,10 +3,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "conformance/pattern.h"
 #include "runtime/alloc/allocator.h"
 #include "support/failing.h"
 #include "support/gate.h"
-#include "support/pattern.h"
 
 static memrt_allocator_t least(void)
 {

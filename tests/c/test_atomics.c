@@ -54,10 +54,10 @@ TEST(own_words_are_added_to_in_both_orders)
 TEST(raising_reads_the_word_as_signed)
 {
     size_t word = (size_t)0 - 100;
-    memrt__raise_relaxed(&word, 7);
+    memrt__raise_release(&word, 7);
     ck_assert_uint_eq(word, 7);
-    memrt__raise_relaxed(&word, 6);
-    memrt__raise_relaxed(&word, (size_t)0 - 1);
+    memrt__raise_release(&word, 6);
+    memrt__raise_release(&word, (size_t)0 - 1);
     ck_assert_uint_eq(word, 7);
 }
 
@@ -72,7 +72,7 @@ static void contend(size_t index, void *context)
     contested_t *words = context;
     for (size_t i = 0; i < ROUNDS; i++) {
         memrt__fetch_add_relaxed(&words->sum, 1);
-        memrt__raise_relaxed(&words->highest, i * CREW + index);
+        memrt__raise_release(&words->highest, i * CREW + index);
     }
     unsigned before = memrt__flags_set_relaxed(&words->flags, 1u | (2u << index));
     memrt__fetch_add_relaxed(&words->firsts, (before & 1u) == 0);

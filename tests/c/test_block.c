@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "conformance/pattern.h"
 #include "runtime/alloc/allocator.h"
 #include "runtime/base/os.h"
 #include "runtime/base/options.h"
@@ -11,7 +12,6 @@
 #include "support/counting.h"
 #include "support/failing.h"
 #include "support/moving.h"
-#include "support/pattern.h"
 
 static const size_t sizes[] = {
     0, 1, 63, 64, 5000, MEMRT__LARGE - 1, MEMRT__LARGE, MEMRT__LARGE + 1, (size_t)10 << 20};
@@ -67,6 +67,14 @@ TEST(every_size_and_alignment_holds_for_alloc_calloc_realloc_and_new)
     }
 }
 
+TEST(a_block_that_waits_for_reuse_shows_a_count_of_zero)
+{
+    memrt_meminfo_t *mi = api->allocate(100);
+    bool waits = memrt__policy_default()->quick && !memrt__is_watched(~0u);
+    api->release(mi);
+    ck_assert(!waits || mi->refct == 0);
+}
+
 TEST(data_begins_one_header_after_the_meminfo)
 {
     for (size_t s = 0; s < SIZES; s++) {
@@ -94,6 +102,9 @@ TEST(the_allocator_gets_back_what_it_gave_after_any_resizing)
             /* Fences are on no account. */
             ck_assert(memrt__options.check ? asked > reserved : asked == reserved);
             api->block_free(policy, data, 0);
+            if (memrt__options.check) { /* a guard keeps what was freed */
+                api->release_unused();
+            }
             ck_assert_uint_eq(counting_read(&counting).bytes, 0);
         }
     }

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "conformance/pattern.h"
 #include "runtime/alloc/allocator.h"
 #include "runtime/alloc/central.h"
 #include "runtime/alloc/pages.h"
@@ -9,7 +10,6 @@
 #include "runtime/base/options.h"
 #include "support/crew.h"
 #include "support/kernel.h"
-#include "support/pattern.h"
 
 static void begin(void)
 {

@@ -4,8 +4,10 @@
 #include <string.h>
 
 #include "api/table.h"
+#include "runtime/alloc/policy.h"
 #include "runtime/base/options.h"
 #include "runtime/runtime.h"
+#include "runtime/stats/shard.h"
 #include "support/child.h"
 
 /* Each misuse happens in a child that turns checking on for itself; what the parent has stays. */
@@ -147,6 +149,113 @@ static void write_over_the_header(const memrt_api_t *checked)
     checked->release(mi);
 }
 
+static void write_after_the_last_release(const memrt_api_t *checked)
+{
+    memrt_meminfo_t *mi = named(checked, 10);
+    char *data = checked->get_data(mi);
+    checked->release(mi);
+    data[3] = 1;
+    checked->release_unused();
+}
+
+/// Nobody looks for it any more but the end of the process.
+static void write_to_a_freed_block_and_end(const memrt_api_t *checked)
+{
+    char *data = checked->block_alloc(fenced(checked), 100);
+    checked->block_free(NULL, data, 100);
+    data[0] = 1;
+    memrt__policy_verify_dead();
+}
+
+static void release_what_was_read_from_freed_memory(const memrt_api_t *checked)
+{
+    memrt_meminfo_t **data = checked->block_alloc(fenced(checked), sizeof(*data));
+    checked->block_free(NULL, data, sizeof(*data));
+    checked->release(*data);
+}
+
+static void get_data_of_what_was_read_from_fresh_memory(const memrt_api_t *checked)
+{
+    memrt_meminfo_t **data = checked->block_alloc(fenced(checked), sizeof(*data));
+    checked->get_data(*data);
+}
+
+static void release_the_middle_of_a_freed_block(const memrt_api_t *checked)
+{
+    char *data = checked->block_alloc(fenced(checked), 1000);
+    checked->block_free(NULL, data, 1000);
+    checked->release((memrt_meminfo_t *)(data + 512));
+}
+
+static void release_a_block(const memrt_api_t *checked)
+{
+    char *data = checked->block_alloc(fenced(checked), 100);
+    checked->release((memrt_meminfo_t *)(data - MEMRT_HEADER_SIZE));
+}
+
+static void write_a_kind_that_is_none(const memrt_api_t *checked)
+{
+    memrt_meminfo_t *mi = named(checked, 100);
+    mi->kind = 0;
+    checked->release(mi);
+}
+
+static void write_a_kind_beyond_the_last(const memrt_api_t *checked)
+{
+    memrt_meminfo_t *mi = named(checked, 100);
+    mi->kind = MEMRT_KIND_BLOCK + 1;
+    checked->release(mi);
+}
+
+static void write_an_alignment_beyond_the_largest(const memrt_api_t *checked)
+{
+    memrt_meminfo_t *mi = named(checked, 100);
+    mi->align_log2 = 31;
+    checked->release(mi);
+}
+
+static void write_a_policy_beyond_the_last(const memrt_api_t *checked)
+{
+    memrt_meminfo_t *mi = named(checked, 100);
+    mi->policy = MEMRT__ACCOUNTS;
+    checked->release(mi);
+}
+
+static void write_a_policy_that_nobody_made(const memrt_api_t *checked)
+{
+    memrt_meminfo_t *mi = named(checked, 100);
+    mi->policy = MEMRT__ACCOUNTS - 1;
+    checked->release(mi);
+}
+
+static void write_another_address_of_the_data(const memrt_api_t *checked)
+{
+    memrt_meminfo_t *mi = named(checked, 100);
+    mi->data = (char *)mi->data + 64;
+    checked->release(mi);
+}
+
+static void write_a_size_that_nothing_has(const memrt_api_t *checked)
+{
+    memrt_meminfo_t *mi = named(checked, 100);
+    mi->size = SIZE_MAX;
+    checked->release(mi);
+}
+
+static void write_another_distance_to_the_start(const memrt_api_t *checked)
+{
+    memrt_meminfo_t *mi = named(checked, 100);
+    mi->lead *= 2;
+    checked->release(mi);
+}
+
+static void write_before_the_block(const memrt_api_t *checked)
+{
+    memrt_meminfo_t *mi = named(checked, 100);
+    ((char *)mi)[-3] = 1;
+    checked->release(mi);
+}
+
 static void free_a_block_twice(const memrt_api_t *checked)
 {
     void *data = checked->block_alloc(NULL, 100);
@@ -213,7 +322,8 @@ static void watch_the_dead(const memrt_api_t *checked)
     checked->watch(dead(checked));
 }
 
-#define DEAD "(\"victim\"): it is dead already; it was released more often than acquired"
+#define DEAD ", policy policy): it is dead already; it was released more often than acquired"
+#define DYING ", inline, policy policy: it is dying, nobody holds it any more"
 #define STRANGER ": memrt made nothing that is alive at that address"
 
 #define MISUSE(act, message) {#act, act, message}
@@ -221,19 +331,39 @@ static void watch_the_dead(const memrt_api_t *checked)
 static const misuse_t misuses[] = {
     MISUSE(release_twice, DEAD),
     MISUSE(acquire_the_dead, DEAD),
-    MISUSE(acquire_the_dying, "memrt: acquire of a dying MemInfo "),
-    MISUSE(release_the_dying, "memrt: release of a dying MemInfo "),
+    MISUSE(acquire_the_dying, DYING),
+    MISUSE(release_the_dying, DYING),
     MISUSE(release_a_stranger, STRANGER),
     MISUSE(get_data_of_the_dead, DEAD),
     MISUSE(try_acquire_the_dead, DEAD),
     MISUSE(name_the_dead, DEAD),
+    MISUSE(name_the_dead, "memrt: set_name of 0x"),
+    MISUSE(name_the_dead, " (\"victim\", 10 bytes at 0x"),
     MISUSE(read_the_dead, "memrt: size of "),
     MISUSE(call_dtor_while_held, "refcount 1, inline, policy policy: its count must be zero"),
     MISUSE(write_past_the_end, "a write 1 bytes past its end was found"),
     MISUSE(write_past_the_end_of_a_meminfo, "a write 4 bytes past its end was found"),
     MISUSE(write_ones_just_before_the_data, "its header was overwritten"),
     MISUSE(write_zeros_just_before_the_data, "its header was overwritten"),
-    MISUSE(write_over_the_header, "its header was overwritten"),
+    MISUSE(write_over_the_header, " \"victim\": its header was overwritten"),
+    MISUSE(write_after_the_last_release, " (\"victim\", 10 bytes at 0x"),
+    MISUSE(write_after_the_last_release, ": a write to byte 67 after it was freed was found"),
+    MISUSE(write_to_a_freed_block_and_end, "a write to byte 64 after it was freed was found"),
+    MISUSE(release_what_was_read_from_freed_memory,
+           "; it is 0xDD..: read from memory of a block that was released"),
+    MISUSE(get_data_of_what_was_read_from_fresh_memory,
+           "; it is 0xCD..: read from memory that was never written"),
+    MISUSE(release_the_middle_of_a_freed_block, STRANGER),
+    MISUSE(release_a_block, "nobody asked for its MemInfo: it is a block, give it to block_free"),
+    MISUSE(write_a_kind_that_is_none, "its header was overwritten"),
+    MISUSE(write_a_kind_beyond_the_last, "its header was overwritten"),
+    MISUSE(write_an_alignment_beyond_the_largest, "its header was overwritten"),
+    MISUSE(write_a_policy_beyond_the_last, "its header was overwritten"),
+    MISUSE(write_a_policy_that_nobody_made, "its header was overwritten"),
+    MISUSE(write_another_address_of_the_data, "its header was overwritten"),
+    MISUSE(write_a_size_that_nothing_has, "its header was overwritten"),
+    MISUSE(write_another_distance_to_the_start, "its header was overwritten"),
+    MISUSE(write_before_the_block, "a write 3 bytes before the start of its block was found"),
     MISUSE(free_a_block_twice, "memrt: block_free of "),
     MISUSE(free_a_stranger, STRANGER),
     MISUSE(free_the_data_of_a_meminfo, "it was not made as a block, release the MemInfo"),
@@ -256,6 +386,49 @@ TEST_EACH(a_misuse_aborts_with_a_message_that_names_it, sizeof(misuses) / sizeof
 {
     misuse_t misuse = misuses[index];
     child_expect_abort(commit, &misuse, misuse.message);
+}
+
+/// A word of a header, what is written over it, and what is said then.
+typedef struct damage {
+    const char *name;
+    size_t offset, size;
+    int byte;
+    const char *message;
+} damage_t;
+
+#define DAMAGE(word, byte, message)                                                                \
+    {#word, offsetof(memrt_meminfo_t, word), sizeof(((memrt_meminfo_t *)NULL)->word), byte, message}
+#define OVERWRITTEN "its header was overwritten"
+
+static const damage_t damages[] = {
+    DAMAGE(refct, 0, "it is dying, nobody holds it any more"),
+    DAMAGE(data, 0, OVERWRITTEN),
+    DAMAGE(data, 0xFF, OVERWRITTEN),
+    DAMAGE(size, 0xFF, OVERWRITTEN),
+    DAMAGE(policy, 0xFF, OVERWRITTEN),
+    DAMAGE(kind, 0, OVERWRITTEN),
+    DAMAGE(kind, 0xFF, OVERWRITTEN),
+    DAMAGE(align_log2, 0xFF, OVERWRITTEN),
+    DAMAGE(lead, 0, OVERWRITTEN),
+    DAMAGE(lead, 0xFF, OVERWRITTEN),
+    DAMAGE(flags, 0, OVERWRITTEN),
+    DAMAGE(flags, 0xFF, OVERWRITTEN),
+};
+
+static void release_damaged(void *context)
+{
+    const damage_t *damage = context;
+    const memrt_api_t *checked = turn_checking_on();
+    memrt_meminfo_t *mi = named(checked, 100);
+    memset((char *)mi + damage->offset, damage->byte, damage->size);
+    checked->release(mi);
+}
+
+TEST_EACH(a_header_with_an_overwritten_word_is_told_at_its_release,
+          sizeof(damages) / sizeof(damages[0]))
+{
+    damage_t damage = damages[index];
+    child_expect_abort(release_damaged, &damage, damage.message);
 }
 
 static void use_rightly(void *context)

@@ -49,6 +49,17 @@ TEST(a_table_says_whether_statistics_are_counted_and_so_it_is)
     api->release(mi);
 }
 
+TEST(the_whole_table_is_found_from_the_six_slots_that_numba_hands_out)
+{
+    ck_assert_ptr_eq(memrt_api_of_nrt(api), api);
+}
+
+TEST(a_meminfo_that_is_counted_as_high_as_the_question_is_none)
+{
+    memrt_meminfo_t counted = {.refct = MEMRT_PROBE, .data = &counted};
+    ck_assert_ptr_eq(memrt__plain_table.get_data(&counted), &counted);
+}
+
 TEST(the_table_is_the_same_every_time)
 {
     const char *why = "untouched";

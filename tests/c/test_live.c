@@ -10,6 +10,8 @@
 #define KEY(i) ((uintptr_t)0x1000 + (uintptr_t)(i) * 64)
 #define MANY 5000
 
+static const memrt__live_trace_t trace = {.data = 0x5000, .size = 77, .policy = "of a trace"};
+
 static void insert_all(size_t count)
 {
     for (size_t i = 0; i < count; i++) {
@@ -20,7 +22,7 @@ static void insert_all(size_t count)
 static void remove_all(size_t count)
 {
     for (size_t i = 0; i < count; i++) {
-        ck_assert(memrt__live_remove(KEY(i)));
+        ck_assert(memrt__live_remove(KEY(i), &trace));
     }
 }
 
@@ -41,9 +43,9 @@ TEST(a_key_is_in_the_set_from_insert_to_remove)
     ck_assert(!memrt__live_contains(KEY(0)));
     insert_all(1);
     ck_assert(memrt__live_contains(KEY(0)));
-    ck_assert(memrt__live_remove(KEY(0)));
+    ck_assert(memrt__live_remove(KEY(0), &trace));
     ck_assert(!memrt__live_contains(KEY(0)));
-    ck_assert(!memrt__live_remove(KEY(0)));
+    ck_assert(!memrt__live_remove(KEY(0), &trace));
 }
 
 TEST(many_keys_survive_growth_and_removal_in_any_order)
@@ -52,13 +54,13 @@ TEST(many_keys_survive_growth_and_removal_in_any_order)
     insert_all(MANY);
     ck_assert_uint_eq(memrt__live_count(), before + MANY);
     for (size_t i = 0; i < MANY; i += 3) {
-        ck_assert(memrt__live_remove(KEY(i)));
+        ck_assert(memrt__live_remove(KEY(i), &trace));
     }
     for (size_t i = 0; i < MANY; i++) {
         ck_assert_int_eq(memrt__live_contains(KEY(i)), i % 3 != 0);
     }
     for (size_t i = MANY; i-- > 0;) {
-        ck_assert_int_eq(memrt__live_remove(KEY(i)), i % 3 != 0);
+        ck_assert_int_eq(memrt__live_remove(KEY(i), &trace), i % 3 != 0);
     }
     ck_assert_uint_eq(memrt__live_count(), before);
 }
@@ -90,7 +92,7 @@ TEST(naming_a_key_that_is_not_in_the_set_adds_it)
 {
     ck_assert(memrt__live_set_name(KEY(0), "new"));
     ck_assert_str_eq(entry_of(KEY(0)).name, "new");
-    ck_assert(memrt__live_remove(KEY(0)));
+    ck_assert(memrt__live_remove(KEY(0), &trace));
     ck_assert(!memrt__live_contains(KEY(0)));
 }
 
@@ -131,29 +133,45 @@ TEST(an_insert_without_memory_to_grow_changes_nothing)
     remove_all(inserted + 1);
 }
 
-TEST(a_key_that_left_is_remembered_with_its_name)
+TEST(a_key_that_left_is_remembered_with_its_name_and_what_it_stood_for)
 {
-    char name[MEMRT_NAME_MAX + 1];
-    ck_assert(!memrt__live_left(KEY(0), name));
+    memrt__live_left_t left;
+    ck_assert(!memrt__live_left(KEY(0), &left));
     insert_all(2);
     ck_assert(memrt__live_set_name(KEY(0), "gone"));
     remove_all(2);
-    ck_assert(memrt__live_left(KEY(0), name));
-    ck_assert_str_eq(name, "gone");
-    ck_assert(memrt__live_left(KEY(1), name));
-    ck_assert_str_eq(name, "");
+    ck_assert(memrt__live_left(KEY(0), &left));
+    ck_assert_str_eq(left.name, "gone");
+    ck_assert_str_eq(left.policy, trace.policy);
+    ck_assert_uint_eq(left.data, trace.data);
+    ck_assert_uint_eq(left.size, trace.size);
+    ck_assert(memrt__live_left(KEY(1), &left));
+    ck_assert_str_eq(left.name, "");
+}
+
+TEST(of_keys_that_left_one_is_found_by_the_range_it_stood_in)
+{
+    memrt__live_left_t left;
+    uintptr_t key = KEY(2 * MANY); /* which no other test has */
+    ck_assert(!memrt__live_left_within(key, 1, &left));
+    ck_assert(memrt__live_insert(key));
+    ck_assert(memrt__live_remove(key, &trace));
+    ck_assert(memrt__live_left_within(key - 10, 11, &left));
+    ck_assert_uint_eq(left.key, key);
+    ck_assert(!memrt__live_left_within(key - 10, 10, &left));
+    ck_assert(!memrt__live_left_within(key + 1, 10, &left));
 }
 
 TEST(a_key_that_left_is_forgotten_after_many_others_left)
 {
-    char name[MEMRT_NAME_MAX + 1];
+    memrt__live_left_t left;
     ck_assert(memrt__live_set_name(KEY(0), "gone"));
-    ck_assert(memrt__live_remove(KEY(0)));
+    ck_assert(memrt__live_remove(KEY(0), &trace));
     for (size_t i = 1; i < MANY; i++) {
         ck_assert(memrt__live_insert(KEY(i)));
-        ck_assert(memrt__live_remove(KEY(i)));
+        ck_assert(memrt__live_remove(KEY(i), &trace));
     }
-    ck_assert(!memrt__live_left(KEY(0), name));
+    ck_assert(!memrt__live_left(KEY(0), &left));
 }
 
 TEST(an_heir_has_the_identity_of_the_key_it_follows)
@@ -162,13 +180,13 @@ TEST(an_heir_has_the_identity_of_the_key_it_follows)
     memrt__live_entry_t old = entry_of(KEY(0));
     ck_assert(memrt__live_insert(KEY(1)));
     memrt__live_inherit(KEY(0), KEY(1));
-    ck_assert(memrt__live_remove(KEY(0)));
+    ck_assert(memrt__live_remove(KEY(0), &trace));
     memrt__live_entry_t heir = entry_of(KEY(1));
     ck_assert_uint_eq(heir.id, old.id);
     ck_assert_uint_eq(heir.birth, old.birth);
     ck_assert_uint_eq(heir.thread, old.thread);
     ck_assert_str_eq(heir.name, "heirloom");
-    ck_assert(memrt__live_remove(KEY(1)));
+    ck_assert(memrt__live_remove(KEY(1), &trace));
 }
 
 static void count_ours(const memrt__live_entry_t *entry, void *context)
@@ -203,7 +221,7 @@ static void come_and_go(size_t index, void *context)
         REQUIRE(memrt__live_set_name(KEY(index * 100), "mine"));
         REQUIRE(memrt__live_count() >= 100);
         for (size_t i = 0; i < 100; i++) {
-            REQUIRE(memrt__live_remove(KEY(index * 100 + i)));
+            REQUIRE(memrt__live_remove(KEY(index * 100 + i), &trace));
         }
     }
 }
@@ -225,7 +243,7 @@ TEST(threads_that_name_one_key_add_it_once)
         size_t before = memrt__live_count();
         crew_run(3, name_the_same, NULL);
         ck_assert_uint_eq(memrt__live_count(), before + 1);
-        ck_assert(memrt__live_remove(KEY(0)));
+        ck_assert(memrt__live_remove(KEY(0), &trace));
         ck_assert(!memrt__live_contains(KEY(0)));
     }
 }

@@ -29,7 +29,7 @@ static void add_under_all_locks(size_t index, void *context)
 {
     (void)index;
     size_t *plain = context;
-    for (int i = 0; i < ROUNDS / 50; i++) {
+    for (int i = 0; i < ROUNDS / 5; i++) {
         memrt__lock_all();
         ++*plain;
         memrt__unlock_all();
@@ -40,7 +40,7 @@ TEST(all_locks_are_taken_in_one_order_by_all)
 {
     size_t plain = 0;
     crew_run(4, add_under_all_locks, &plain);
-    ck_assert_uint_eq(plain, 4 * (ROUNDS / 50));
+    ck_assert_uint_eq(plain, 4 * (ROUNDS / 5));
 }
 
 static void hold_renewed_locks(void *context)

@@ -8,6 +8,7 @@
 #include "runtime/base/options.h"
 #include "runtime/base/os.h"
 #include "support/advice.h"
+#include "support/kernel.h"
 
 static const memrt_allocator_t *const mapped = &memrt__mapped_allocator;
 
@@ -119,6 +120,37 @@ TEST(zeroed_pages_take_no_memory_before_they_are_touched)
     ck_assert_ptr_nonnull(ptr);
     ck_assert_uint_lt(resident_bytes(), before + ((size_t)64 << 20));
     memrt__allocator_free(mapped, ptr, size, 64);
+}
+
+TEST(a_block_that_cannot_be_unmapped_gives_its_pages_back)
+{
+    size_t size = (size_t)64 << 20;
+    void *ptr = memrt__allocator_alloc(mapped, size, 64, false);
+    ck_assert_ptr_nonnull(ptr);
+    memset(ptr, 1, size);
+    size_t held = resident_bytes();
+    kernel_refuse(KERNEL_UNMAP, 0, 1);
+    memrt__allocator_free(mapped, ptr, size, 64);
+    ck_assert_uint_lt(resident_bytes() + size / 2, held);
+    kernel_obey();
+    ck_assert(memrt__os_unmap(ptr, size));
+}
+
+TEST(a_block_that_the_system_does_not_resize_moves_in_its_own_mode)
+{
+    memrt__options.huge_pages = MEMRT__HUGE_LARGE;
+    const memrt_allocator_t *small_pages = memrt__mapped_with(MEMRT__HUGE_OFF);
+    void *ptr = memrt__allocator_alloc(small_pages, 4096, 64, false);
+    kernel_refuse(KERNEL_REMAP, 0, SIZE_MAX);
+    ptr = memrt__allocator_realloc(small_pages, ptr, 4096, 8 * MIB, 64);
+    ck_assert_ptr_nonnull(ptr);
+    ck_assert_int_ne(advice_at(ptr), ADVICE_HUGE);
+    memrt__allocator_free(small_pages, ptr, 8 * MIB, 64);
+}
+
+TEST(without_a_mode_the_allocator_is_the_one_that_follows_the_option)
+{
+    ck_assert_ptr_eq(memrt__mapped_with(MEMRT__INHERIT), mapped);
 }
 
 TEST(a_freed_block_is_gone_from_the_address_space)

@@ -5,11 +5,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "conformance/pattern.h"
 #include "runtime/base/atomics.h"
+#include "runtime/meminfo/meminfo.h"
 #include "support/books.h"
 #include "support/child.h"
 #include "support/crew.h"
-#include "support/pattern.h"
 
 typedef struct call {
     size_t count;
@@ -98,6 +99,21 @@ TEST(options_say_zeroed_readonly_named_and_external)
     api->get_name(mi, name);
     ck_assert_str_eq(name, "four");
     api->release(mi);
+}
+
+static const size_t zeroed_sizes[] = {1, 1000, 16 << 10, (16 << 10) + 1, 3000000};
+
+TEST_EACH(a_zeroed_meminfo_is_zero_also_where_another_was_before,
+          sizeof(zeroed_sizes) / sizeof(zeroed_sizes[0]))
+{
+    memrt_new_options_t options = {.struct_size = sizeof(options), .zeroed = 1};
+    for (int round = 0; round < 2; round++) {
+        memrt_meminfo_t *mi;
+        ck_assert_int_eq(api->meminfo_new(zeroed_sizes[index], &options, &mi), MEMRT_OK);
+        ck_assert(pattern_is_zero(api->get_data(mi), zeroed_sizes[index]));
+        memset(api->get_data(mi), 0xFF, zeroed_sizes[index]);
+        api->release(mi);
+    }
 }
 
 static const size_t bad_alignments[] = {3, 48, (size_t)1 << 31, (size_t)PTRDIFF_MAX + 1, SIZE_MAX};
@@ -276,7 +292,9 @@ TEST(an_external_allocator_that_refuses_or_cannot_hold_the_size_is_out_of_memory
     books_t before = books_now();
     ck_assert_ptr_null(api->allocate_external(100, &table));
     self.refuse = false;
-    ck_assert_ptr_null(api->allocate_external(SIZE_MAX - 100, &table));
+    for (size_t less = 0; less < 300; less++) {
+        ck_assert_ptr_null(api->allocate_external(SIZE_MAX - less, &table));
+    }
     ck_assert_uint_eq(self.mallocs, 0);
     books_expect_unchanged(&before);
     memrt_meminfo_t *mi = api->allocate_external(100, &table);
@@ -309,6 +327,10 @@ TEST(a_name_may_be_as_long_as_the_limit_and_no_longer)
     longest[MEMRT_NAME_MAX + 1] = '\0';
     memrt_meminfo_t *mi = api->allocate(10);
     ck_assert_int_eq(api->set_name(mi, longest), MEMRT_EINVAL);
+    memrt_new_options_t options = {.struct_size = sizeof(options), .name = longest};
+    memrt_meminfo_t *refused = NULL;
+    ck_assert_int_eq(api->meminfo_new(10, &options, &refused), MEMRT_EINVAL);
+    ck_assert_ptr_null(refused);
     longest[MEMRT_NAME_MAX] = '\0';
     ck_assert_int_eq(api->set_name(mi, longest), MEMRT_OK);
     api->get_name(mi, name);
@@ -330,6 +352,13 @@ TEST(a_dump_is_one_line_that_says_all_and_fits_the_buffer_it_is_given)
     ck_assert_uint_eq(strlen(cut), sizeof(cut) - 1);
     ck_assert_uint_eq(api->dump(mi, NULL, 0), needed);
     api->release(mi);
+}
+
+TEST(a_kind_that_is_none_has_a_text)
+{
+    ck_assert_str_eq(memrt__kind_text(MEMRT_KIND_BLOCK), "block");
+    ck_assert_str_eq(memrt__kind_text(MEMRT_KIND_BLOCK + 1), "unknown");
+    ck_assert_str_eq(memrt__kind_text(UINT32_MAX), "unknown");
 }
 
 static void use_everything(void *data, size_t size, void *info)

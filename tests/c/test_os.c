@@ -3,10 +3,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "conformance/pattern.h"
 #include "runtime/base/os.h"
 #include "runtime/base/size.h"
+#include "support/child.h"
 #include "support/crew.h"
-#include "support/pattern.h"
 
 static size_t pages(size_t count)
 {
@@ -127,4 +128,17 @@ TEST(discarded_pages_are_zero_and_can_be_used)
     ck_assert_int_eq(ptr[pages(1)], 1);
     ptr[0] = 2;
     memrt__os_unmap(ptr, pages(2));
+}
+
+static void expect_no_environment(void *context)
+{
+    REQUIRE(memrt__os_environment_row(0) != NULL);
+    clearenv();
+    REQUIRE(memrt__os_environment_row(0) == NULL && memrt__os_environment_row(5) == NULL);
+    (void)context;
+}
+
+TEST(a_process_may_have_no_environment_at_all)
+{
+    child_expect_success(expect_no_environment, NULL);
 }

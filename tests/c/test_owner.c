@@ -3,11 +3,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "conformance/pattern.h"
 #include "runtime/base/atomics.h"
 #include "runtime/base/options.h"
 #include "support/books.h"
 #include "support/crew.h"
-#include "support/pattern.h"
 
 /// Rows of the live list that are over `data`; the first of them is copied to `*row`.
 static size_t rows_of(const void *data, memrt_live_t *row)

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "conformance/pattern.h"
 #include "runtime/alloc/allocator.h"
 #include "runtime/alloc/pages.h"
 #include "runtime/alloc/spare.h"
@@ -11,7 +12,6 @@
 #include "support/advice.h"
 #include "support/crew.h"
 #include "support/kernel.h"
-#include "support/pattern.h"
 
 #define SEGMENT_UNITS (MEMRT__SEGMENT / MEMRT__UNIT)
 
@@ -72,6 +72,22 @@ TEST(a_span_has_its_units_for_itself_and_each_address_in_it_leads_to_it)
         ck_assert(pattern_holds(spans[i]->base, bytes_of(spans[i]), i));
     }
     for (unsigned i = 0; i < SPANS; i++) {
+        memrt__pages_give(spans[i]);
+    }
+    end(anchor);
+}
+
+TEST(a_gap_between_spans_is_filled_by_one_of_its_length)
+{
+    memrt__span_t *anchor = begin(), *spans[3];
+    for (size_t i = 0; i < 3; i++) {
+        spans[i] = take(5);
+    }
+    const void *gap = spans[1]->base;
+    memrt__pages_give(spans[1]);
+    spans[1] = take(5);
+    ck_assert_ptr_eq(spans[1]->base, gap);
+    for (size_t i = 0; i < 3; i++) {
         memrt__pages_give(spans[i]);
     }
     end(anchor);

@@ -8,6 +8,7 @@
 #include <malloc.h>
 #endif
 
+#include "conformance/pattern.h"
 #include "runtime/alloc/allocator.h"
 #include "runtime/alloc/cache.h"
 #include "runtime/alloc/pages.h"
@@ -24,7 +25,6 @@
 #include "support/child.h"
 #include "support/crew.h"
 #include "support/kernel.h"
-#include "support/pattern.h"
 
 /* The pool is asked directly, or through a policy of its own: the default policy may have another
    allocator. */
@@ -367,6 +367,23 @@ static size_t kept_by_all(void)
         memrt__allocator_free(pool, blocks[i], LARGE_BLOCK, 64);
     }
     return memrt__warm_cached(&memrt__warm_shared);
+}
+
+static void expect_advice(const char *mode, const void *data, advice_t expected)
+{
+    ck_assert_int_eq(api->option_set("hugepages", mode, NULL, 0), MEMRT_OK);
+    ck_assert(!advice_is_taken() || advice_at(data) == expected);
+}
+
+TEST(the_pages_of_small_blocks_follow_the_mode_that_is_set)
+{
+    void *block = memrt__allocator_alloc(pool, 4000, 64, false);
+    expect_advice("advise", block, ADVICE_HUGE);
+    expect_advice("large", block, ADVICE_SMALL);
+    expect_advice("advise", block, ADVICE_HUGE);
+    expect_advice("off", block, ADVICE_SMALL);
+    expect_advice("large", block, ADVICE_SMALL);
+    memrt__allocator_free(pool, block, 4000, 64);
 }
 
 TEST(what_is_kept_follows_an_option_that_is_set)

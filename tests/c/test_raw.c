@@ -2,9 +2,9 @@
 
 #include <string.h>
 
+#include "conformance/pattern.h"
 #include "support/books.h"
 #include "support/crew.h"
-#include "support/pattern.h"
 
 TEST(calloc_takes_any_split_of_the_product)
 {

@@ -2,11 +2,11 @@
 
 #include <string.h>
 
+#include "conformance/pattern.h"
 #include "runtime/alloc/allocator.h"
 #include "support/books.h"
 #include "support/counting.h"
 #include "support/failing.h"
-#include "support/pattern.h"
 
 static memrt_meminfo_t *new_resizable(size_t size, const memrt_new_options_t *options)
 {
@@ -31,6 +31,35 @@ TEST(a_resizable_meminfo_keeps_its_contents_through_every_resize)
         pattern_write(data, size, 1);
     }
     api->release(mi);
+}
+
+TEST(a_resizable_meminfo_can_begin_zeroed_and_aligned)
+{
+    memrt_new_options_t options = {.struct_size = sizeof(options), .zeroed = 1};
+    for (int round = 0; round < 2; round++) {
+        memrt_meminfo_t *mi = new_resizable(1000, &options);
+        ck_assert(pattern_is_zero(api->get_data(mi), 1000));
+        memset(api->get_data(mi), 0xFF, 1000);
+        api->release(mi);
+    }
+    options = (memrt_new_options_t){.struct_size = sizeof(options), .alignment = 4096};
+    memrt_meminfo_t *mi = new_resizable(1000, &options);
+    ck_assert_uint_eq((uintptr_t)api->get_data(mi) % 4096, 0);
+    api->release(mi);
+}
+
+static const size_t lefts[] = {100, 100, 5000, 100, 300000, 100};
+
+TEST(a_resizable_meminfo_comes_of_what_others_left)
+{
+    for (size_t i = 0; i < sizeof(lefts) / sizeof(lefts[0]); i++) {
+        memrt_meminfo_t *mi = new_resizable(lefts[i], NULL);
+        ck_assert_uint_eq(api->size(mi), lefts[i]);
+        ck_assert_uint_eq(api->refcount(mi), 1);
+        pattern_write(api->get_data(mi), lefts[i], 2);
+        ck_assert(pattern_holds(api->get_data(mi), lefts[i], 2));
+        api->release(mi);
+    }
 }
 
 TEST(a_resize_that_fails_keeps_pointer_size_contents_and_count)

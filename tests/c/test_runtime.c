@@ -6,13 +6,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "conformance/pattern.h"
 #include "runtime/base/atomics.h"
 #include "runtime/base/options.h"
 #include "runtime/runtime.h"
 #include "support/books.h"
 #include "support/child.h"
 #include "support/crew.h"
-#include "support/pattern.h"
 
 static void start(size_t index, void *context)
 {

@@ -198,6 +198,61 @@ TEST(a_peak_that_is_reset_starts_from_what_is_live)
     api->policy_release(policy);
 }
 
+#define MUCH ((size_t)2 << 20)
+
+typedef struct told {
+    memrt_policy_t *policy;
+    size_t done;
+} told_t;
+
+static void rise_and_fall(size_t index, void *context)
+{
+    told_t *told = context;
+    for (int i = 0; index == 0 && i < 20000; i++) {
+        api->block_free(told->policy, api->block_alloc(told->policy, MUCH), MUCH);
+    }
+    memrt__store_release(&told->done, memrt__load_acquire(&told->done) + (index == 0));
+    while (memrt__load_acquire(&told->done) == 0) {
+        REQUIRE(stats_of(told->policy).peak <= MUCH);
+    }
+}
+
+TEST(a_rise_that_is_being_told_is_not_counted_twice_in_the_peak)
+{
+    told_t told = {fresh_policy(), 0};
+    crew_run(2, rise_and_fall, &told);
+    ck_assert_uint_eq(stats_of(told.policy).peak, MUCH);
+    api->policy_release(told.policy);
+}
+
+static void reset_peak_on_a_fresh_thread(size_t index, void *policy)
+{
+    (void)index;
+    api->stats_reset_peak(policy); /* without a record */
+    void *data = api->block_alloc(NULL, 1000);
+    api->stats_reset_peak(policy); /* with one, but no shard for the policy */
+    api->block_free(NULL, data, 1000);
+}
+
+TEST(a_peak_can_be_reset_on_a_thread_that_never_used_the_policy)
+{
+    memrt_policy_t *policies[MEMRT__CHUNK + 1];
+    for (size_t i = 0; i <= MEMRT__CHUNK; i++) {
+        ck_assert_int_eq(api->policy_new(NULL, &policies[i]), MEMRT_OK);
+    }
+    memrt_policy_t *policy = policies[MEMRT__CHUNK];
+    void *held = api->block_alloc(policy, 2000);
+    api->block_free(policy, api->block_alloc(policy, 4000000), 4000000);
+    ck_assert_uint_ge(stats_of(policy).peak, 4002000);
+    crew_run(1, reset_peak_on_a_fresh_thread, policy);
+    ck_assert_uint_ge(stats_of(policy).peak, 2000);
+    ck_assert_uint_lt(stats_of(policy).peak, 2000000);
+    api->block_free(policy, held, 2000);
+    for (size_t i = 0; i <= MEMRT__CHUNK; i++) {
+        api->policy_release(policies[i]);
+    }
+}
+
 TEST(the_peak_of_the_process_can_be_reset_too)
 {
     api->block_free(NULL, alloc_on(NULL, (size_t)3 << 20), 0);

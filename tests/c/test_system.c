@@ -2,8 +2,8 @@
 
 #include <stdlib.h>
 
+#include "conformance/pattern.h"
 #include "runtime/alloc/allocator.h"
-#include "support/pattern.h"
 
 /* That these are the C library's own blocks shows in that the C library may free them. */
 TEST(blocks_are_those_of_the_c_library)

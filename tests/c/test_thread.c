@@ -135,6 +135,7 @@ static void *free_late(void *data)
 
 static void alloc_at_exit(void *key)
 {
+    REQUIRE(memrt__self == NULL); /* its record may be another thread's by now */
     alloc_and_free(NULL);
     pthread_key_delete(*(pthread_key_t *)key);
 }
@@ -237,14 +238,18 @@ TEST(a_thread_without_memory_for_a_shard_is_counted_in_the_shared_one)
     ck_assert_uint_ge(api->policy_index(last), MEMRT__CHUNK);
     memrt_failure_plan_t plan = {
         .struct_size = sizeof(plan), .nth = 2, .every = 1, .this_thread_only = 1};
+    alloc_and_free(NULL); /* the thread has a record */
     uint64_t live = stats_of(NULL).live;
     memrt__failure_set(&plan);
     void *data = api->block_alloc(last, 500);
-    memrt__failure_set(NULL);
     ck_assert_ptr_nonnull(data);
     ck_assert_uint_eq(stats_of(last).live, 500);
     ck_assert_uint_eq(stats_of(NULL).live, live + 500);
+    plan.nth = 1;
+    memrt__failure_set(&plan);
     api->block_free(last, data, 500);
+    memrt__failure_set(NULL);
+    ck_assert_ptr_null(memrt__thread_shard(memrt__self, api->policy_index(last)));
     ck_assert_uint_eq(stats_of(last).live, 0);
     ck_assert_uint_eq(stats_of(last).free, 1);
     for (size_t i = 0; i < POLICIES; i++) {

@@ -3,10 +3,10 @@
 #include <pthread.h>
 #include <string.h>
 
+#include "conformance/pattern.h"
 #include "runtime/meminfo/tiny.h"
 #include "support/books.h"
 #include "support/crew.h"
-#include "support/pattern.h"
 
 /// A thread's first block makes its record, which tiny blocks need.
 static void *tiny_block(size_t size)
@@ -231,4 +231,88 @@ TEST(threads_that_ask_at_once_get_the_same_meminfo)
     crew_run(4, ask, &race);
     pthread_barrier_destroy(&race.together);
     books_expect_no_leak(&before);
+}
+
+TEST(a_shared_tiny_block_that_cannot_be_copied_stays_as_it_is)
+{
+    SKIP_WITHOUT_TINY();
+    memrt_failure_plan_t plan = {.struct_size = sizeof(plan), .nth = 1, .every = 1};
+    void *data = tiny_block(10);
+    pattern_write(data, 10, 6);
+    memrt_meminfo_t *mi;
+    ck_assert_int_eq(api->block_meminfo(data, &mi), MEMRT_OK);
+    ck_assert_int_eq(api->fail_allocations(&plan), MEMRT_OK);
+    ck_assert_ptr_null(api->block_realloc(NULL, data, 1000));
+    ck_assert_int_eq(api->fail_allocations(NULL), MEMRT_OK);
+    ck_assert_uint_eq(api->refcount(mi), 2);
+    ck_assert(pattern_holds(data, 10, 6));
+    api->release(mi);
+    api->block_free(NULL, data, 10);
+}
+
+/// Blocks of a policy for which no thread but the first has a shard.
+typedef struct distant {
+    memrt_policy_t *policies[MEMRT__CHUNK + 1], *policy;
+    void *tiny, *other;
+} distant_t;
+
+static void begin_distant(distant_t *distant)
+{
+    for (size_t i = 0; i <= MEMRT__CHUNK; i++) {
+        ck_assert_int_eq(api->policy_new(NULL, &distant->policies[i]), MEMRT_OK);
+    }
+    distant->policy = distant->policies[MEMRT__CHUNK];
+    api->block_free(NULL, api->block_alloc(distant->policy, 1000), 0); /* makes the shard */
+    distant->tiny = api->block_alloc(distant->policy, 5);
+    distant->other = api->block_alloc(distant->policy, 1000);
+    pattern_write(distant->tiny, 5, 1);
+    pattern_write(distant->other, 1000, 2);
+}
+
+static void end_distant(distant_t *distant)
+{
+    ck_assert_uint_eq(stats_of(distant->policy).live, 0);
+    ck_assert_uint_eq(stats_of(distant->policy).alloc, stats_of(distant->policy).free);
+    for (size_t i = 0; i <= MEMRT__CHUNK; i++) {
+        api->policy_release(distant->policies[i]);
+    }
+}
+
+static void free_both(size_t index, void *context)
+{
+    (void)index;
+    const distant_t *distant = context;
+    api->block_free(NULL, distant->tiny, 5);
+    api->block_free(NULL, distant->other, 1000);
+}
+
+static void resize_without_a_shard(size_t index, void *context)
+{
+    (void)index;
+    distant_t *distant = context;
+    memrt_failure_plan_t plan = {.struct_size = sizeof(plan), .nth = 1, .this_thread_only = 1};
+    api->block_free(NULL, api->block_alloc(NULL, 1000), 0); /* makes the record */
+    REQUIRE(api->fail_allocations(&plan) == MEMRT_OK);
+    void *tiny = api->block_realloc(NULL, distant->tiny, 3000); /* counted in the shared shard */
+    REQUIRE(api->fail_allocations(NULL) == MEMRT_OK);
+    distant->tiny = tiny == NULL ? distant->tiny : tiny;
+    distant->other = api->block_realloc(NULL, distant->other, 2000);
+    REQUIRE(pattern_holds(distant->tiny, 5, 1) && pattern_holds(distant->other, 1000, 2));
+}
+
+TEST(a_thread_without_a_record_frees_the_blocks_of_others)
+{
+    distant_t distant;
+    begin_distant(&distant);
+    crew_run(1, free_both, &distant);
+    end_distant(&distant);
+}
+
+TEST(a_thread_without_a_shard_resizes_the_blocks_of_others)
+{
+    distant_t distant;
+    begin_distant(&distant);
+    crew_run(1, resize_without_a_shard, &distant);
+    free_both(0, &distant);
+    end_distant(&distant);
 }

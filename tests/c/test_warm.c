@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "conformance/pattern.h"
 #include "runtime/alloc/allocator.h"
 #include "runtime/alloc/pages.h"
 #include "runtime/alloc/spare.h"
@@ -14,7 +15,6 @@
 #include "support/advice.h"
 #include "support/crew.h"
 #include "support/kernel.h"
-#include "support/pattern.h"
 
 #define MIB ((size_t)1 << 20)
 

@@ -61,6 +61,7 @@ LAYERS = [
         ("runtime/",),
         ("api/",),
     ),
+    Layer("tests/conformance/", ("api/include/",)),
     Layer("bindings/include/", ("api/include/",)),
     Layer("bindings/src/", ("api/include/", "bindings/include/")),
 ]
@@ -74,7 +75,7 @@ def layer_of(path: str) -> Layer | None:
 
 def sources(root: Path) -> Iterator[str]:
     """Every C and C++ file of the layers, relative to the root."""
-    for folder in ("api", "runtime", "bindings"):
+    for folder in ("api", "runtime", "tests/conformance", "bindings"):
         for path in sorted((root / folder).rglob("*")):
             if path.suffix in {".c", ".h", ".cpp", ".hpp"}:
                 yield path.relative_to(root).as_posix()
@@ -89,7 +90,7 @@ def includes(path: Path) -> Iterator[tuple[int, str]]:
 
 def resolve(root: Path, source: str, name: str) -> str | None:
     """The project's file that an include names, or None for a header of somebody else."""
-    roots = [PurePosixPath(source).parent.as_posix(), ".", "api/include", "bindings/include"]
+    roots = [PurePosixPath(source).parent.as_posix(), ".", "api/include", "bindings/include", "tests"]
     for folder in roots:
         path = (root / folder / name).resolve()
         if path.is_file() and path.is_relative_to(root.resolve()):
@@ -99,7 +100,7 @@ def resolve(root: Path, source: str, name: str) -> str | None:
 
 def judge_foreign(source: str, name: str) -> str | None:
     """What is wrong with `source` including a header from outside the project."""
-    if name.startswith(("runtime/", "api/", "bindings/", "memrt/")):
+    if name.startswith(("runtime/", "api/", "conformance/", "bindings/", "memrt/")):
         return "does not exist"
     if source.startswith("api/include/") and name not in C_STANDARD:
         return "public headers include C standard headers only"

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-FOLDERS = ("api", "runtime", "bindings/src", "bindings/include")
+FOLDERS = ("api", "runtime", "tests/conformance", "bindings/src", "bindings/include")
 NAME = re.compile(r"`(?:[\w/]+/)?(\w+\.[ch])`")
 
 

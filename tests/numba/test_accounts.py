@@ -291,11 +291,12 @@ left = tracemalloc.take_snapshot().statistics("lineno")
 assert sum(row.size for row in left) < 500_000, left
 tracemalloc.stop()
 alloc_nrt_memory(1_000_000)
+print("shown once")
 """
 
 
 def test_tracemalloc_shows_an_array_once_on_the_calling_line(run_python):
-    run_python(TRACED)
+    assert run_python(TRACED).stdout == "shown once\n"
 
 
 def test_tracemalloc_does_not_see_reflected_lists_while_they_are_in_compiled_code(run_python):

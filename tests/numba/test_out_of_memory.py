@@ -1,8 +1,8 @@
 """Memory that runs out anywhere under a jitted call is an exception, and the next call works.
 
-Each case meets each of its failure points once. What goes in and out of compiled code is memrt's
-to keep straight. What a jitted function held when one that it called raised is lost, on Numba's own
-runtime as well. Cases where that shows are marked.
+Each case meets each of its failure points, which fails once or with all that follow. What goes in
+and out of compiled code is memrt's to keep straight. What a jitted function held when one that it
+called raised is lost, on Numba's own runtime as well. Cases where that shows are marked.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 import memrt
 import numpy as np
+import points
 import pytest
 from memrt.testing import fail_allocations
 from numba import njit, types
@@ -248,13 +249,13 @@ class Findings:
     points: int
 
 
-def meet_every_failure(case: Case) -> Findings:
+def meet_every_failure(case: Case, every: int | None) -> Findings:
     case.call()
     findings = Findings(set(), 0, 0)
     for nth in itertools.count(1):
         before = held()
         references = [sys.getrefcount(thing) for thing in case.inputs]
-        with fail_allocations(nth) as plan:
+        with fail_allocations(nth, every) as plan:
             error = attempt(case.call)
         if plan.points < nth:
             assert error is None
@@ -275,8 +276,10 @@ def meet_every_failure(case: Case) -> Findings:
 @pytest.mark.numba_leaks
 @pytest.mark.filterwarnings("ignore::numba.core.errors.NumbaPendingDeprecationWarning")
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_every_failure_is_an_exception_and_the_next_call_works(case):
-    findings = meet_every_failure(case)
+@pytest.mark.parametrize("every", [None, 1], ids=["once", "from there on"])
+def test_every_failure_is_an_exception_and_the_next_call_works(case, every):
+    findings = meet_every_failure(case, every)
+    points.note(f"numba: {case.name}", "memrt", findings.points)
     assert findings.points > 0
     assert findings.errors == set(case.errors)
     assert (findings.lost > 0) == case.lost_by_numba

@@ -15,6 +15,14 @@ from pathlib import Path
 import memrt
 import numpy as np
 import pytest
+from hypothesis import HealthCheck, settings
+
+# Hypothesis tries the same few examples each time, and many others where that is asked for
+# (--hypothesis-profile=long). What is slow is the machine's affair.
+PATIENT = {"deadline": None, "suppress_health_check": list(HealthCheck)}
+settings.register_profile("quick", max_examples=50, derandomize=True, database=None, **PATIENT)
+settings.register_profile("long", max_examples=120, stateful_step_count=80, **PATIENT)
+settings.load_profile("quick")
 
 EXT = Path(__file__).resolve().parent / "ext"
 TIMEOUT = 60

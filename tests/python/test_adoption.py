@@ -312,8 +312,11 @@ def test_adopted_memory_is_accounted_under_the_policy_named():
 def test_an_adopted_array_stays_writeable_both_ways():
     for a in (memrt.adopt(np.ones(5)), memrt.adopt(frozen(np.ones(5)))):
         a.flags.writeable = False
+        with pytest.raises(ValueError, match="read-only"):
+            a[0] = 8
         a.flags.writeable = True
         a[0] = 9
+        assert a[0] == 9
 
 
 def test_an_adopted_array_can_no_longer_be_resized():
@@ -432,13 +435,15 @@ malloced = lambda: probe.malloced(5000)
 for drop in (just_drop, adopt_and_drop, adopt_view_and_drop):
     assert freed(malloced, drop) == 1, drop
 assert freed(lambda: memrt.zeros(100), just_drop) == 0  # the data is not where the block starts
+print("freed once")
 """
 
 
 def test_memory_without_a_handler_goes_to_the_c_librarys_free_exactly_once(
     libc_malloc, run_python, probe, watchfree
 ):
-    run_python(FREED_BY_LIBC, env={"LD_PRELOAD": str(watchfree)})
+    result = run_python(FREED_BY_LIBC, env={"LD_PRELOAD": str(watchfree)})
+    assert result.stdout == "freed once\n"
 
 
 def test_arrays_made_before_memrt_was_imported_can_be_adopted(run_python):

@@ -301,6 +301,7 @@ i = interpreters.create(**eval(sys.argv[1]))
 run(i, code)
 interpreters.destroy(i)
 assert kept.sum() == 0 and memrt.alloc(10).size == 10
+print("refused")
 """
 )
 
@@ -331,6 +332,7 @@ interpreters.destroy(i)
 assert core.counters()[2] == memrt.stats().live == 300
 core.release(theirs)
 assert core.counters()[2] == memrt.stats().live == 0
+print("one account")
 """
 )
 
@@ -345,14 +347,16 @@ def interpreter_configs():
 
 @pytest.mark.parametrize("config", interpreter_configs())
 def test_a_subinterpreter_is_refused_with_an_import_error(config, run_python):
-    run_python(REFUSED, config, flags=("-W", "ignore::DeprecationWarning"))
+    result = run_python(REFUSED, config, flags=("-W", "ignore::DeprecationWarning"))
+    assert result.stdout == "refused\n"
 
 
 @pytest.mark.parametrize("config", interpreter_configs())
 def test_the_c_library_serves_several_interpreters_at_once_with_one_account(
     config, run_python, core
 ):
-    run_python(SHARED_CORE, config, flags=("-W", "ignore::DeprecationWarning"))
+    result = run_python(SHARED_CORE, config, flags=("-W", "ignore::DeprecationWarning"))
+    assert result.stdout == "one account\n"
 
 
 SHORT_THREADS = """

@@ -181,3 +181,23 @@ def test_handler_name_without_an_array_is_the_one_in_force():
     assert memrt.handler_name() == memrt.handler_name(None) == "default_allocator"
     with memrt.Policy(name="now"):
         assert memrt.handler_name() == "memrt:now"
+
+
+class DummyArray:
+    """Named as what numpy's as_strided leaves behind."""
+
+    base: object
+
+
+@pytest.mark.parametrize("detour", [False, True])
+def test_a_chain_of_bases_that_leads_back_to_its_start_is_foreign(detour):
+    start = DummyArray()
+    start.base = start
+    if detour:
+        start.__array_interface__ = np.zeros(3).__array_interface__
+        start.base = np.asarray(start)
+    assert not memrt.is_managed(start)
+    assert memrt.handler_name(start) is None
+    with pytest.raises(ValueError, match="not managed by memrt"):
+        memrt.meminfo(start)
+    start.base = None

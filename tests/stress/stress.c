@@ -1,8 +1,11 @@
-/// Threads that share, resize, name, find and drop buffers at random for a few seconds, while
-/// unused memory goes back to the system within milliseconds. Every buffer has a pattern in every
-/// word, which its users, its destructor and each move verify.
+/// Threads that come and go do all that the table offers, at random, for a few seconds: they share,
+/// resize, chain, name, find and drop buffers, switch policies and options, and give unused memory
+/// back. Every buffer has a pattern in every word, which its users, its destructor and each move
+/// verify; in the end every buffer was buried once and the account is as it was.
 ///
-/// STRESS_SECONDS and STRESS_SEED in the environment change how long and which.
+/// The environment says how long and which: STRESS_SECONDS, STRESS_SEED, STRESS_THREADS. What a
+/// thread does follows from the seed, its seat and how many sat there before; with one thread all
+/// does.
 
 #include "support/suite.h"
 
@@ -11,96 +14,95 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "conformance/pattern.h"
 #include "runtime/base/atomics.h"
 #include "runtime/base/options.h"
 #include "runtime/base/os.h"
 #include "support/books.h"
+#include "support/chance.h"
+#include "support/child.h"
 #include "support/crew.h"
-#include "support/pattern.h"
+#include "support/words.h"
 
 #define THREADS 4
 #define SLOTS 16
+#define POLICIES 4
 #define KEPT 8
 #define WORDS_MAX 4000
 #define DECAY_MS 4
-#define GENERATION_NS 60000000u
+#define DEEDS_MAX 8000 ///< of one thread
 
 /// A place where threads leave a buffer for others.
 typedef struct slot {
     pthread_mutex_t lock;
-    memrt_meminfo_t *mi; ///< under the lock; a reference, or NULL
-    size_t *block;       ///< under the lock; a raw block, or NULL
-    size_t data;         ///< any thread, relaxed; where its data was lately
+    memrt_meminfo_t *mi;    ///< under the lock; a reference, or NULL
+    memrt_meminfo_t *grows; ///< under the lock; a resizable one that is never taken out, or NULL
+    size_t *block;          ///< under the lock; a raw block, or NULL
+    size_t data;            ///< any thread, relaxed; where its data was lately
 } slot_t;
 
-typedef struct stage {
+/// A policy that threads take from here, until one puts another in its place.
+typedef struct office {
+    pthread_mutex_t lock;
+    memrt_policy_t *policy; ///< under the lock; a reference, or NULL
+} office_t;
+
+static struct stage {
     slot_t slots[SLOTS];
-    size_t serial;          ///< relaxed add; numbers the buffers
-    size_t made, buried;    ///< relaxed adds; buffers with a destructor, destructors that ran
-    uint64_t end_ns;        ///< of all
-    uint64_t generation_ns; ///< when the threads that run now end and others begin
-    unsigned seed, generation;
-} stage_t;
+    office_t offices[POLICIES];
+    size_t serial;                   ///< relaxed add; numbers the buffers
+    size_t made, links, buried;      ///< relaxed adds; buffers, links of chains, their destructors
+    size_t deeds, threads, policies; ///< relaxed adds
+    size_t fault;                    ///< number of the buffer that gets a wrong word; 0: none
+    uint64_t end_ns;
+    unsigned seed;
+} stage;
 
 /// What one thread has for itself.
 typedef struct actor {
-    stage_t *stage;
-    uint64_t random;
+    chance_t chance;
+    memrt_policy_t *policy;      ///< a reference, or NULL: the default one
     memrt_meminfo_t *kept[KEPT]; ///< references taken from slots
     size_t *block;               ///< a raw block of its own, or NULL
 } actor_t;
 
-static size_t next_random(actor_t *actor, size_t limit)
+static size_t choose(actor_t *actor, size_t limit)
 {
-    actor->random ^= actor->random << 13;
-    actor->random ^= actor->random >> 7;
-    actor->random ^= actor->random << 17;
-    return (size_t)(actor->random >> 11) % limit;
+    return chance_below(&actor->chance, limit);
 }
 
-static size_t word_at(size_t serial, size_t place)
+static slot_t *random_slot(actor_t *actor)
 {
-    return (serial + place) * 0x9E3779B97F4A7C15u;
+    return &stage.slots[choose(actor, SLOTS)];
 }
 
-/// The first two words say how long a buffer is and which; the others follow from that.
-static void fill(size_t *words, size_t count, size_t serial)
+static size_t next_serial(void)
 {
-    words[0] = count;
-    words[1] = serial;
-    for (size_t i = 2; i < count; i++) {
-        words[i] = word_at(serial, i);
-    }
-}
-
-/// The first `count` words are as they were filled.
-static void verify(const size_t *words, size_t count)
-{
-    for (size_t i = 2; i < count; i++) {
-        REQUIRE(words[i] == word_at(words[1], i));
-    }
-}
-
-static size_t next_serial(stage_t *stage)
-{
-    return memrt__fetch_add_relaxed(&stage->serial, 1) + 1;
+    return memrt__fetch_add_relaxed(&stage.serial, 1) + 1;
 }
 
 static size_t random_words(actor_t *actor)
 {
     /* Few are large enough to be mapped. */
-    size_t limit = next_random(actor, 200) == 0 ? WORDS_MAX * 50 : WORDS_MAX / 10;
-    return 2 + next_random(actor, limit);
+    size_t limit = choose(actor, 200) == 0 ? WORDS_MAX * 50 : WORDS_MAX / 10;
+    return WORDS_MIN + choose(actor, limit);
+}
+
+/* --- Buffers with a destructor. --- */
+
+static void verify(const void *data)
+{
+    const size_t *words = data;
+    REQUIRE(words_hold(words, words[0]));
 }
 
 static void bury(void *data, size_t size, void *info)
 {
-    stage_t *stage = info;
-    size_t *words = data;
-    REQUIRE(size == words[0] * sizeof(size_t));
-    verify(words, words[0]);
+    (void)info;
+    REQUIRE(size == *(size_t *)data * sizeof(size_t));
+    verify(data);
     memset(data, 0xDD, size);
-    memrt__fetch_add_relaxed(&stage->buried, 1);
+    memrt__fetch_add_relaxed(&stage.buried, 1);
 }
 
 static void bury_adopted(void *data, size_t size, void *info)
@@ -109,64 +111,119 @@ static void bury_adopted(void *data, size_t size, void *info)
     free(data);
 }
 
-static memrt_meminfo_t *make_adopted(actor_t *actor, memrt_new_options_t *options, size_t words)
+/// The end of a link of a chain: the next one is let go.
+static void bury_link(void *data, size_t size, void *next)
+{
+    REQUIRE(size == *(size_t *)data * sizeof(size_t));
+    verify(data);
+    memrt__fetch_add_relaxed(&stage.buried, 1);
+    api->release(next);
+}
+
+/// Give up a reference, as compiled code does or by the table.
+static void drop(actor_t *actor, memrt_meminfo_t *mi)
+{
+    if (mi == NULL) {
+        return;
+    }
+    verify(api->get_data(mi));
+    if (choose(actor, 2) == 0) {
+        api->release(mi);
+    } else {
+        memrt_meminfo_release(api, mi);
+    }
+}
+
+static memrt_meminfo_t *make_adopted(actor_t *actor, memrt_new_options_t *options)
 {
     memrt_meminfo_t *mi;
-    size_t *data = malloc(words * sizeof(*data));
+    size_t words = random_words(actor), *data = malloc(words * sizeof(*data));
     REQUIRE(data != NULL);
-    fill(data, words, next_serial(actor->stage));
+    words_fill(data, words, next_serial());
     options->dtor = bury_adopted;
     REQUIRE(api->meminfo_adopt(data, words * sizeof(*data), options, &mi) == MEMRT_OK);
     return mi;
 }
 
-static memrt_meminfo_t *make_resized(actor_t *actor, const memrt_new_options_t *options,
-                                     size_t words)
+/// Have other words in a resizable one: by growing or shrinking, or by a fresh block.
+static void resize(actor_t *actor, memrt_meminfo_t *mi)
+{
+    size_t *old = api->get_data(mi), had = old[0], words = random_words(actor), *data;
+    if (choose(actor, 4) == 0) {
+        data = api->resizable_alloc(mi, words * sizeof(size_t));
+        REQUIRE(data != NULL && data != old && words_hold(old, had));
+        api->resizable_free(mi, old);
+    } else {
+        data = api->resizable_realloc(mi, words * sizeof(size_t));
+        REQUIRE(data != NULL && words_hold(data, had < words ? had : words));
+    }
+    REQUIRE(data == api->get_data(mi));
+    words_fill(data, words, next_serial());
+}
+
+static memrt_meminfo_t *make_resizable(actor_t *actor, memrt_new_options_t *options)
 {
     memrt_meminfo_t *mi;
-    size_t first = random_words(actor), serial = next_serial(actor->stage);
-    REQUIRE(api->resizable_new(first * sizeof(size_t), options, &mi) == MEMRT_OK);
-    fill(api->get_data(mi), first, serial);
-    size_t *data = api->resizable_realloc(mi, words * sizeof(size_t));
-    REQUIRE(data != NULL);
-    verify(data, first < words ? first : words);
-    fill(data, words, serial);
+    size_t words = random_words(actor);
+    REQUIRE(api->resizable_new(words * sizeof(size_t), options, &mi) == MEMRT_OK);
+    words_fill(api->get_data(mi), words, next_serial());
+    resize(actor, mi);
     return mi;
 }
 
-static memrt_meminfo_t *make_inline(actor_t *actor, const memrt_new_options_t *options,
-                                    size_t words)
+static memrt_meminfo_t *make_inline(actor_t *actor, memrt_new_options_t *options)
 {
     memrt_meminfo_t *mi;
+    size_t words = random_words(actor);
+    options->alignment = choose(actor, 16) == 0 ? (size_t)64 << choose(actor, 8) : 0;
+    options->zeroed = choose(actor, 8) == 0;
     REQUIRE(api->meminfo_new(words * sizeof(size_t), options, &mi) == MEMRT_OK);
-    fill(api->get_data(mi), words, next_serial(actor->stage));
+    size_t *data = api->get_data(mi);
+    REQUIRE(!options->zeroed || pattern_is_zero(data, words * sizeof(size_t)));
+    words_fill(data, words, next_serial());
     return mi;
 }
 
-/// A buffer of a random kind, sometimes with a name, sometimes on a policy that is let go at once.
+static memrt_new_options_t random_options(actor_t *actor)
+{
+    return (memrt_new_options_t){.struct_size = sizeof(memrt_new_options_t),
+                                 .policy = actor->policy,
+                                 .name = choose(actor, 8) == 0 ? "stressed" : NULL,
+                                 .dtor = bury};
+}
+
+/// Count a buffer that is made; one of them gets a wrong word, if that is wanted.
+static memrt_meminfo_t *born(memrt_meminfo_t *mi)
+{
+    if (memrt__fetch_add_relaxed(&stage.made, 1) + 1 == stage.fault) {
+        size_t *words = api->get_data(mi);
+        words[words[0] - 1] ^= 1;
+    }
+    return mi;
+}
+
+/// A buffer of a random kind, sometimes with a name.
 static memrt_meminfo_t *make(actor_t *actor)
 {
-    memrt_new_options_t options = {
-        .struct_size = sizeof(options), .dtor = bury, .dtor_info = actor->stage};
-    memrt_meminfo_t *mi;
-    size_t kind = next_random(actor, 4), words = random_words(actor);
-    options.name = next_random(actor, 8) == 0 ? "stressed" : NULL;
-    if (next_random(actor, 16) == 0) {
-        REQUIRE(api->policy_new(NULL, &options.policy) == MEMRT_OK);
-    }
-    if (kind == 0) {
-        mi = make_adopted(actor, &options, words);
-    } else if (kind == 1) {
-        mi = make_resized(actor, &options, words);
-    } else {
-        mi = make_inline(actor, &options, words);
-    }
-    if (options.policy != NULL) {
-        api->policy_release(options.policy);
-    }
-    memrt__fetch_add_relaxed(&actor->stage->made, 1);
-    return mi;
+    static memrt_meminfo_t *(*const kinds[])(actor_t *, memrt_new_options_t *) = {
+        make_adopted, make_resizable, make_inline, make_inline};
+    memrt_new_options_t options = random_options(actor);
+    return born(kinds[choose(actor, 4)](actor, &options));
 }
+
+/// The same words through one MemInfo more, which holds `mi` and steals the caller's reference.
+static memrt_meminfo_t *chain(actor_t *actor, memrt_meminfo_t *mi)
+{
+    memrt_meminfo_t *link;
+    memrt_new_options_t options = random_options(actor);
+    options.dtor = bury_link;
+    options.dtor_info = mi;
+    REQUIRE(api->meminfo_adopt(api->get_data(mi), api->size(mi), &options, &link) == MEMRT_OK);
+    memrt__fetch_add_relaxed(&stage.links, 1);
+    return link;
+}
+
+/* --- What threads do with them. --- */
 
 /// Exchange what stands in a slot; either may be NULL.
 static memrt_meminfo_t *swap(slot_t *slot, memrt_meminfo_t *mi)
@@ -179,34 +236,54 @@ static memrt_meminfo_t *swap(slot_t *slot, memrt_meminfo_t *mi)
     return old;
 }
 
-static slot_t *random_slot(actor_t *actor)
-{
-    return &actor->stage->slots[next_random(actor, SLOTS)];
-}
-
-static void drop(memrt_meminfo_t *mi)
-{
-    if (mi != NULL) {
-        const size_t *words = api->get_data(mi);
-        verify(words, words[0]);
-        api->release(mi);
-    }
-}
-
 static void publish(actor_t *actor)
 {
-    drop(swap(random_slot(actor), make(actor)));
+    drop(actor, swap(random_slot(actor), make(actor)));
+}
+
+/// One more reference to what stands in a slot, or NULL.
+static memrt_meminfo_t *share(actor_t *actor)
+{
+    slot_t *slot = random_slot(actor);
+    pthread_mutex_lock(&slot->lock);
+    memrt_meminfo_t *mi = slot->mi;
+    if (mi != NULL && choose(actor, 2) == 0) {
+        api->acquire(mi);
+    } else if (mi != NULL) {
+        memrt_meminfo_acquire(mi);
+    }
+    pthread_mutex_unlock(&slot->lock);
+    return mi;
 }
 
 static void keep(actor_t *actor)
 {
+    size_t place = choose(actor, KEPT);
+    drop(actor, actor->kept[place]);
+    actor->kept[place] = share(actor);
+}
+
+static void lengthen_chain(actor_t *actor)
+{
+    memrt_meminfo_t *mi = share(actor);
+    if (mi != NULL) {
+        drop(actor, swap(random_slot(actor), chain(actor, mi)));
+    }
+}
+
+/// One thread at a time may resize, and nobody else has a reference meanwhile.
+static void resize_shared(actor_t *actor)
+{
     slot_t *slot = random_slot(actor);
-    size_t place = next_random(actor, KEPT);
-    drop(actor->kept[place]);
     pthread_mutex_lock(&slot->lock);
-    actor->kept[place] = slot->mi;
-    if (slot->mi != NULL) {
-        api->acquire(slot->mi);
+    if (slot->grows == NULL) {
+        memrt_new_options_t options = random_options(actor);
+        slot->grows = born(make_resizable(actor, &options));
+    } else if (choose(actor, 8) == 0) {
+        drop(actor, slot->grows);
+        slot->grows = NULL;
+    } else {
+        resize(actor, slot->grows);
     }
     pthread_mutex_unlock(&slot->lock);
 }
@@ -215,68 +292,12 @@ static void rename_kept(actor_t *actor)
 {
     static const char *const names[] = {"one", "another", NULL};
     char name[MEMRT_NAME_MAX + 1];
-    memrt_meminfo_t *mi = actor->kept[next_random(actor, KEPT)];
+    memrt_meminfo_t *mi = actor->kept[choose(actor, KEPT)];
     if (mi != NULL) {
-        REQUIRE(api->set_name(mi, names[next_random(actor, 3)]) == MEMRT_OK);
+        REQUIRE(api->set_name(mi, names[choose(actor, 3)]) == MEMRT_OK);
         api->get_name(mi, name);
         REQUIRE(strlen(name) <= MEMRT_NAME_MAX);
     }
-}
-
-/// The block keeps its words whoever holds it; while somebody else does it is copied.
-static void resize_block(actor_t *actor)
-{
-    size_t words = random_words(actor), old = actor->block == NULL ? 0 : actor->block[0];
-    memrt_meminfo_t *held = NULL;
-    if (actor->block != NULL && next_random(actor, 4) == 0) {
-        REQUIRE(api->block_meminfo(actor->block, &held) == MEMRT_OK);
-    }
-    actor->block = api->block_realloc(NULL, actor->block, words * sizeof(size_t));
-    REQUIRE(actor->block != NULL);
-    verify(actor->block, old < words ? old : words);
-    if (held != NULL) {
-        REQUIRE(api->get_data(held) != actor->block);
-        drop(held);
-    }
-    fill(actor->block, words, next_serial(actor->stage));
-}
-
-static void free_block(actor_t *actor)
-{
-    if (actor->block != NULL) {
-        verify(actor->block, actor->block[0]);
-    }
-    api->block_free(NULL, actor->block, next_random(actor, 1000));
-    actor->block = NULL;
-}
-
-/// Leave the own block in a slot and take what is there, which another thread may have made.
-static void hand_block(actor_t *actor)
-{
-    slot_t *slot = random_slot(actor);
-    pthread_mutex_lock(&slot->lock);
-    size_t *block = slot->block;
-    slot->block = actor->block;
-    pthread_mutex_unlock(&slot->lock);
-    actor->block = block;
-    if (block != NULL) {
-        verify(block, block[0]);
-    }
-}
-
-static void renew_block(actor_t *actor)
-{
-    size_t words = random_words(actor);
-    free_block(actor);
-    actor->block = api->block_calloc(NULL, words, sizeof(size_t));
-    REQUIRE(actor->block != NULL && pattern_is_zero(actor->block, words * sizeof(size_t)));
-    fill(actor->block, words, next_serial(actor->stage));
-}
-
-static void release_unused(actor_t *actor)
-{
-    (void)actor;
-    api->release_unused();
 }
 
 /// By an address that may be long dead: whoever is found there is alive until it is let go.
@@ -290,13 +311,143 @@ static void find_by_address(actor_t *actor)
     }
 }
 
+/* --- Raw blocks. --- */
+
+/// The block keeps its words whoever holds it; while somebody else does it is copied.
+static void resize_block(actor_t *actor)
+{
+    size_t words = random_words(actor), old = actor->block == NULL ? 0 : actor->block[0];
+    memrt_meminfo_t *held = NULL;
+    if (actor->block != NULL && choose(actor, 4) == 0) {
+        REQUIRE(api->block_meminfo(actor->block, &held) == MEMRT_OK);
+    }
+    actor->block = api->block_realloc(actor->policy, actor->block, words * sizeof(size_t));
+    REQUIRE(actor->block != NULL && words_hold(actor->block, old < words ? old : words));
+    if (held != NULL) {
+        REQUIRE(api->get_data(held) != actor->block);
+        drop(actor, held);
+    }
+    words_fill(actor->block, words, next_serial());
+}
+
+static void free_block(actor_t *actor)
+{
+    if (actor->block != NULL) {
+        verify(actor->block);
+    }
+    api->block_free(actor->policy, actor->block, choose(actor, 1000));
+    actor->block = NULL;
+}
+
+/// Leave the own block in a slot and take what is there, which another thread may have made.
+static void hand_block(actor_t *actor)
+{
+    slot_t *slot = random_slot(actor);
+    pthread_mutex_lock(&slot->lock);
+    size_t *block = slot->block;
+    slot->block = actor->block;
+    pthread_mutex_unlock(&slot->lock);
+    actor->block = block;
+    if (block != NULL) {
+        verify(block);
+    }
+}
+
+static void renew_block(actor_t *actor)
+{
+    size_t words = random_words(actor);
+    free_block(actor);
+    actor->block = api->block_calloc(actor->policy, words, sizeof(size_t));
+    REQUIRE(actor->block != NULL && pattern_is_zero(actor->block, words * sizeof(size_t)));
+    words_fill(actor->block, words, next_serial());
+}
+
+/* --- What changes under the feet of all. --- */
+
+static memrt_policy_t *make_policy(actor_t *actor)
+{
+    const memrt_policy_options_t kinds[] = {{.alignment = 64},
+                                            {.alignment = 256},
+                                            {.allocator = api->allocator_mapped()},
+                                            {.allocator = api->allocator_system()},
+                                            {.cache_limit = "4M", .decay = "0"},
+                                            {.hugepages = "off", .decay = "never"}};
+    memrt_policy_options_t options = kinds[choose(actor, 6)];
+    memrt_allocator_t guard;
+    memrt_policy_t *policy;
+    options.struct_size = sizeof(options);
+    if (choose(actor, 8) == 0) {
+        REQUIRE(api->allocator_guard(api->allocator_system(), &guard) == MEMRT_OK);
+        options = (memrt_policy_options_t){.struct_size = sizeof(options), .allocator = &guard};
+    }
+    REQUIRE(api->policy_new(&options, &policy) == MEMRT_OK);
+    memrt__fetch_add_relaxed(&stage.policies, 1);
+    return policy;
+}
+
+static void release_policy(memrt_policy_t *policy)
+{
+    if (policy != NULL) {
+        api->policy_release(policy);
+    }
+}
+
+static void renew_policy(actor_t *actor)
+{
+    office_t *office = &stage.offices[choose(actor, POLICIES)];
+    memrt_policy_t *fresh = make_policy(actor);
+    pthread_mutex_lock(&office->lock);
+    memrt_policy_t *old = office->policy;
+    office->policy = fresh;
+    pthread_mutex_unlock(&office->lock);
+    release_policy(old);
+}
+
+/// Allocate from another policy from now on; half of the time from the default one.
+static void switch_policy(actor_t *actor)
+{
+    office_t *office = &stage.offices[choose(actor, POLICIES)];
+    release_policy(actor->policy);
+    actor->policy = NULL;
+    if (choose(actor, 2) == 0) {
+        return;
+    }
+    pthread_mutex_lock(&office->lock);
+    actor->policy = office->policy;
+    if (actor->policy != NULL) {
+        api->policy_acquire(actor->policy);
+    }
+    pthread_mutex_unlock(&office->lock);
+}
+
+static void set_option(actor_t *actor)
+{
+    static const char *const settings[][2] = {
+        {"cache_limit", "none"}, {"cache_limit", "8M"},   {"cache_limit", "0"},
+        {"decay", "4"},          {"decay", "0"},          {"decay", "never"},
+        {"hugepages", "off"},    {"hugepages", "advise"}, {"hugepages", "large"}};
+    const char *const *setting = settings[choose(actor, sizeof(settings) / sizeof(settings[0]))];
+    REQUIRE(api->option_set(setting[0], setting[1], NULL, 0) == MEMRT_OK);
+}
+
+static void release_unused(actor_t *actor)
+{
+    (void)actor;
+    api->release_unused();
+}
+
+static void switch_tracking(actor_t *actor)
+{
+    api->tracking(choose(actor, 2) != 0);
+}
+
 static void look_around(actor_t *actor)
 {
     memrt_stats_t stats = {.struct_size = sizeof(stats)};
     REQUIRE(api->stats_read(NULL, &stats) == MEMRT_OK);
     REQUIRE(stats.free <= stats.alloc && stats.mi_free <= stats.mi_alloc);
     REQUIRE(stats.live <= stats.peak && stats.peak <= stats.total + stats.peak_error);
-    if (next_random(actor, 8) == 0) {
+    if (choose(actor, 8) == 0) {
         memrt_live_t *list;
         size_t count;
         REQUIRE(api->live(&list, &count) == MEMRT_OK);
@@ -304,76 +455,131 @@ static void look_around(actor_t *actor)
     }
 }
 
-static void switch_tracking(actor_t *actor)
-{
-    api->tracking(next_random(actor, 2) != 0);
-}
+/* --- Threads. --- */
 
 typedef struct deed {
     void (*act)(actor_t *actor);
-    size_t weight; ///< of 100
+    size_t weight; ///< of 1000
 } deed_t;
 
 static void act(actor_t *actor)
 {
-    static const deed_t deeds[] = {{publish, 23},       {keep, 21},           {rename_kept, 9},
-                                   {resize_block, 18},  {free_block, 6},      {hand_block, 8},
-                                   {renew_block, 3},    {find_by_address, 7}, {look_around, 3},
-                                   {release_unused, 1}, {switch_tracking, 1}};
-    size_t chosen = next_random(actor, 100), i = 0;
+    static const deed_t deeds[] = {
+        {publish, 220},    {keep, 200},           {lengthen_chain, 60}, {resize_shared, 70},
+        {rename_kept, 60}, {resize_block, 150},   {free_block, 40},     {hand_block, 70},
+        {renew_block, 30}, {find_by_address, 50}, {look_around, 16},    {switch_policy, 20},
+        {renew_policy, 4}, {release_unused, 4},   {set_option, 3},      {switch_tracking, 3}};
+    size_t chosen = choose(actor, 1000), i = 0;
     while (chosen >= deeds[i].weight) {
         chosen -= deeds[i++].weight;
     }
     deeds[i].act(actor);
 }
 
-static void perform(size_t index, void *context)
+static void leave(actor_t *actor)
 {
-    stage_t *stage = context;
-    uint64_t number = ((uint64_t)stage->seed << 20) + stage->generation * THREADS + index + 1;
-    actor_t actor = {.stage = stage, .random = number * 0x9E3779B97F4A7C15u};
-    while (memrt__os_now_ns() < stage->generation_ns) {
-        for (int i = 0; i < 100; i++) {
-            act(&actor);
-        }
-    }
     for (size_t i = 0; i < KEPT; i++) {
-        drop(actor.kept[i]);
+        drop(actor, actor->kept[i]);
     }
-    free_block(&actor);
+    free_block(actor);
+    release_policy(actor->policy);
 }
 
-static unsigned number_from(const char *name, unsigned otherwise)
+/// The life of one thread.
+static void *live(void *context)
 {
-    const char *text = getenv(name);
-    return text == NULL ? otherwise : (unsigned)strtoul(text, NULL, 10);
+    actor_t *actor = context;
+    size_t deeds = 1 + choose(actor, DEEDS_MAX), done = 0;
+    while (done < deeds && memrt__os_now_ns() < stage.end_ns) {
+        act(actor);
+        done++;
+    }
+    leave(actor);
+    memrt__fetch_add_relaxed(&stage.deeds, done);
+    memrt__fetch_add_relaxed(&stage.threads, 1);
+    return NULL;
 }
 
-TEST(buffers_stay_whole_and_the_account_balances_under_random_use_by_all_threads)
+/// Threads that sit here one after the other.
+static void take_turns(size_t seat, void *context)
 {
-    static stage_t stage;
-    int was = api->tracking_enabled();
-    stage.seed = number_from("STRESS_SEED", 1);
-    stage.end_ns = memrt__os_now_ns() + (uint64_t)number_from("STRESS_SECONDS", 2) * 1000000000u;
+    (void)context;
+    for (uint64_t turn = 0; memrt__os_now_ns() < stage.end_ns; turn++) {
+        uint64_t number = ((uint64_t)stage.seed << 32) + (turn << 8) + seat;
+        actor_t actor = {.chance = chance_from(number)};
+        pthread_t thread;
+        REQUIRE(pthread_create(&thread, NULL, live, &actor) == 0);
+        pthread_join(thread, NULL);
+    }
+}
+
+/* --- The test. --- */
+
+static void begin(unsigned seconds)
+{
+    memset(&stage, 0, sizeof(stage));
+    stage.seed = suite_number("STRESS_SEED", 1);
+    stage.end_ns = memrt__os_now_ns() + (uint64_t)seconds * 1000000000u;
     for (size_t i = 0; i < SLOTS; i++) {
         pthread_mutex_init(&stage.slots[i].lock, NULL);
+    }
+    for (size_t i = 0; i < POLICIES; i++) {
+        pthread_mutex_init(&stage.offices[i].lock, NULL);
     }
     size_t limit = memrt__options.cache_limit;
     suite_set_decay(DECAY_MS);
     memrt__options.cache_limit = limit;
-    printf("STRESS_SEED=%u\n", stage.seed); /* before: a failure ends the process */
-    fflush(stdout);
-    for (; memrt__os_now_ns() < stage.end_ns; stage.generation++) {
-        stage.generation_ns = memrt__os_now_ns() + GENERATION_NS;
-        crew_run(THREADS, perform, &stage);
-    }
+}
+
+static void end(void)
+{
+    actor_t actor = {.chance = chance_from(0)};
     for (size_t i = 0; i < SLOTS; i++) {
-        drop(swap(&stage.slots[i], NULL));
+        drop(&actor, swap(&stage.slots[i], NULL));
+        drop(&actor, stage.slots[i].grows);
         api->block_free(NULL, stage.slots[i].block, 0);
         pthread_mutex_destroy(&stage.slots[i].lock);
     }
+    for (size_t i = 0; i < POLICIES; i++) {
+        release_policy(stage.offices[i].policy);
+        pthread_mutex_destroy(&stage.offices[i].lock);
+    }
+}
+
+static void run_on_stage(unsigned seconds, unsigned threads, size_t fault)
+{
+    begin(seconds);
+    stage.fault = fault;
+    crew_run(threads, take_turns, NULL);
+    end();
+}
+
+TEST(buffers_stay_whole_and_the_account_balances_under_random_use_by_all_threads)
+{
+    int was = api->tracking_enabled();
+    unsigned seconds = suite_number("STRESS_SECONDS", 2);
+    unsigned threads = suite_number("STRESS_THREADS", THREADS);
+    printf("STRESS_SEED=%u STRESS_SECONDS=%u STRESS_THREADS=%u repeats this\n",
+           suite_number("STRESS_SEED", 1), seconds, threads);
+    fflush(stdout); /* before: a failure ends the process */
+    run_on_stage(seconds, threads, suite_number("STRESS_FAULT", 0));
     api->tracking(was);
-    printf("%zu buffers made by %u generations of threads\n", stage.made, stage.generation);
+    printf("{\"seed\": %u, \"deeds\": %zu, \"buffers\": %zu, \"links of chains\": %zu, "
+           "\"threads\": %zu, \"policies\": %zu}\n",
+           stage.seed, stage.deeds, stage.made, stage.links, stage.threads, stage.policies);
     ck_assert_uint_gt(stage.made, 0);
-    ck_assert_uint_eq(stage.buried, stage.made);
+    ck_assert_uint_eq(stage.buried, stage.made + stage.links);
+}
+
+static void plant_a_wrong_word(void *context)
+{
+    (void)context;
+    run_on_stage(1, 2, 500);
+}
+
+TEST(a_wrong_word_is_found)
+{
+    if (!SUITE_THREAD_SANITIZER) { /* which does not follow threads into a child */
+        child_expect_abort(plant_a_wrong_word, NULL, "words_hold");
+    }
 }

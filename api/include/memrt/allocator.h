@@ -47,6 +47,12 @@ typedef struct memrt_allocator {
     void (*destroy)(void *ctx);
 } memrt_allocator_t;
 
+/// What checking mode and guards fill memory with, so that it is known when it is met: as a value
+/// that was read, or under a debugger. A report says so of an address that is made of such bytes.
+#define MEMRT_POISON_FRESH 0xCD ///< a new block that was not written yet
+#define MEMRT_POISON_FREED 0xDD ///< a block that was freed
+#define MEMRT_POISON_FENCE 0xFD ///< before the start and past the end of a block
+
 #ifdef __cplusplus
 }
 #endif

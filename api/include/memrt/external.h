@@ -205,8 +205,10 @@ typedef struct memrt_api {
     /// Whole pages from the operating system, lazily zero, large ones on huge pages. Static.
     const memrt_allocator_t *(*allocator_mapped)(void);
     /// Wrapper that fences each block with a pattern and aborts with a message when a write past
-    /// either end is found at free or realloc. `upstream` is copied; the wrapper's `destroy`
-    /// destroys it too. Hand `*out` to policy_new, or call its destroy.
+    /// either end is found at free or realloc, a block is freed twice, or with another size or
+    /// alignment than it has. It keeps the last that were freed for a while, and aborts when it
+    /// finds that one was written to. `upstream` is copied; the wrapper's `destroy` destroys it
+    /// too. Hand `*out` to policy_new, or call its destroy.
     memrt_status_t (*allocator_guard)(const memrt_allocator_t *upstream,
                                       memrt_allocator_t *out) MEMRT_MUST_CHECK;
 

@@ -10,7 +10,9 @@ extern "C" {
 
 /// Runs once, when the count of a MemInfo reaches zero, before its memory is freed.
 ///
-/// data, size, dtor_info: the words of the MemInfo. May allocate, may release other MemInfos.
+/// data, size, dtor_info: the words of the MemInfo. May allocate, may release other MemInfos; when
+/// that takes the count of one to zero whose destructor would be the 33rd to run inside another, it
+/// runs after these have returned. Must return.
 /// Threads: on whichever thread gave up the last reference; it must not assume a GIL.
 typedef void (*memrt_dtor_fn)(void *data, size_t size, void *dtor_info);
 

@@ -17,12 +17,14 @@ extern "C" {
 /// A table with fewer or more slots than this header knows is fine: ask with MEMRT_HAS before using
 /// a slot that an older memrt may lack.
 /// Threads: with the GIL, in the main interpreter; for the module's init function.
-/// Failure: NULL with ImportError set, when memrt is missing or its ABI major is another one.
+/// Failure: NULL with ImportError set, when memrt is missing or its ABI major is another one;
+///          MemoryError.
 static inline const memrt_api_t *memrt_import(void)
 {
     const memrt_api_t *api = (const memrt_api_t *)PyCapsule_Import(MEMRT_API_CAPSULE, 0);
     if (api == NULL) {
-        if (!PyErr_ExceptionMatches(PyExc_ImportError)) {
+        if (!PyErr_ExceptionMatches(PyExc_ImportError) &&
+            !PyErr_ExceptionMatches(PyExc_MemoryError)) {
             PyErr_Format(PyExc_ImportError,
                          "memrt offers no capsule %s: install a complete memrt package",
                          MEMRT_API_CAPSULE);

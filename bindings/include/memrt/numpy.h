@@ -193,10 +193,27 @@ static inline int memrt__array_is_block(const memrt_api_t *api, PyArrayObject *a
            memrt_handler_check(api, PyArray_HANDLER(array));
 }
 
-/// Whether `object` says by `__memrt_meminfo__()` which MemInfo it holds, as memrt.MemInfo does.
+/// An attribute, a new reference. NULL when there is none, and with an exception when there is no
+/// memory to tell.
+static inline PyObject *memrt__attribute(PyObject *object, const char *name)
+{
+    PyObject *value = PyObject_GetAttrString(object, name);
+    if (value == NULL && !PyErr_ExceptionMatches(PyExc_MemoryError)) {
+        PyErr_Clear();
+    }
+    return value;
+}
+
+/// Whether `object` says by `__memrt_meminfo__()` which MemInfo it holds, as memrt.MemInfo does. -1
+/// with MemoryError.
 static inline int memrt_exporter_check(PyObject *object)
 {
-    return PyObject_HasAttrString((PyObject *)Py_TYPE(object), "__memrt_meminfo__");
+    PyObject *method = memrt__attribute((PyObject *)Py_TYPE(object), "__memrt_meminfo__");
+    if (method == NULL) {
+        return PyErr_Occurred() ? -1 : 0;
+    }
+    Py_DECREF(method);
+    return 1;
 }
 
 /// What an array takes its memory from, or NULL. New reference.
@@ -211,8 +228,8 @@ static inline PyObject *memrt__array_next(PyArrayObject *array)
     return base;
 }
 
-/// What any link of a chain takes its memory from; NULL, without an exception, at the end. New
-/// reference.
+/// What any link of a chain takes its memory from, a new reference; NULL at the end, and with
+/// MemoryError.
 static inline PyObject *memrt__chain_next(PyObject *object)
 {
     const char *link = NULL;
@@ -224,25 +241,31 @@ static inline PyObject *memrt__chain_next(PyObject *object)
     } else if (strcmp(Py_TYPE(object)->tp_name, "DummyArray") == 0) {
         link = "base"; /* what numpy's as_strided leaves behind */
     }
-    PyObject *next = link != NULL ? PyObject_GetAttrString(object, link) : NULL;
-    if (next == NULL) {
-        PyErr_Clear();
-    }
-    return next;
+    return link != NULL ? memrt__attribute(object, link) : NULL;
 }
 
+/// More links than any chain has that ends: an object may be its own base by a detour.
+#define MEMRT__LINKS_MAX 100000
+
 /// The object at which the chain of bases of `object` ends, a new reference: an array that owns its
-/// data, a capsule, an exporter of a buffer, an array or view without any base.
+/// data, a capsule, an exporter of a buffer, an array or view without any base. Of a chain that
+/// leads nowhere, any link. NULL with MemoryError.
 static inline PyObject *memrt_object_anchor(const memrt_api_t *api, PyObject *object)
 {
     Py_INCREF(object);
-    while (!PyArray_Check(object) || !memrt__array_is_block(api, (PyArrayObject *)object)) {
+    for (int links = 0; links < MEMRT__LINKS_MAX; links++) {
+        if (PyArray_Check(object) && memrt__array_is_block(api, (PyArrayObject *)object)) {
+            break;
+        }
         PyObject *next = memrt__chain_next(object);
         if (next == NULL) {
             break;
         }
         Py_DECREF(object);
         object = next;
+    }
+    if (PyErr_Occurred()) {
+        Py_CLEAR(object);
     }
     return object;
 }
@@ -307,8 +330,11 @@ static inline int memrt__anchor_meminfo(const memrt_api_t *api, PyObject *anchor
     if (PyCapsule_IsValid(anchor, MEMRT_MEMINFO_CAPSULE)) {
         return memrt_capsule_meminfo(api, anchor, out);
     }
-    return memrt_exporter_check(anchor) ? memrt__exporter_meminfo(api, anchor, out)
-                                        : memrt__raise_foreign(object);
+    int exports = memrt_exporter_check(anchor);
+    if (exports <= 0) {
+        return exports == 0 ? memrt__raise_foreign(object) : -1;
+    }
+    return memrt__exporter_meminfo(api, anchor, out);
 }
 
 /// The MemInfo behind an array, memoryview, capsule `memrt.meminfo` or memrt.MemInfo, found by
@@ -320,6 +346,9 @@ static inline int memrt_array_meminfo(const memrt_api_t *api, PyObject *object,
                                       memrt_meminfo_t **out)
 {
     PyObject *anchor = memrt_object_anchor(api, object);
+    if (anchor == NULL) {
+        return -1;
+    }
     int result = memrt__anchor_meminfo(api, anchor, object, out);
     Py_DECREF(anchor);
     return result;

@@ -6,10 +6,10 @@ import argparse
 import os
 import sys
 
-from memrt.commands import info, run, stats
+from memrt.commands import check_allocator, info, run, stats
 from memrt.commands.errors import CommandError
 
-_VERBS = {"run": run, "info": info, "stats": stats}
+_VERBS = {"run": run, "info": info, "stats": stats, "check-allocator": check_allocator}
 
 _DESCRIPTION = "memrt: reference-counted memory for NumPy and compiled code."
 
@@ -19,6 +19,7 @@ examples:
   python -m memrt run --json out.json -m package    the same for a module, numbers to a file
   python -m memrt info                              versions, library, options
   python -m memrt stats                             what the numbers mean
+  python -m memrt check-allocator ./arena.so        whether an allocator is as memrt expects
 """
 
 

@@ -52,6 +52,12 @@ bool suite_measures_memory(void)
     return !valgrind && !SUITE_ADDRESS_SANITIZER && !SUITE_THREAD_SANITIZER;
 }
 
+unsigned suite_number(const char *name, unsigned otherwise)
+{
+    const char *text = getenv(name);
+    return text == NULL ? otherwise : (unsigned)strtoul(text, NULL, 10);
+}
+
 void suite_set_decay(size_t milliseconds)
 {
     memrt__purger_stop(); /* it reads the option */

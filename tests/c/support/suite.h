@@ -39,6 +39,9 @@ void suite_add(const TTest *test, int count);
 /// end of the test. Only while no other thread uses memrt.
 void suite_set_decay(size_t milliseconds);
 
+/// A number that the environment gives a test, or `otherwise`.
+unsigned suite_number(const char *name, unsigned otherwise);
+
 /// Seconds that one test may take.
 #define SUITE_TIMEOUT 60
 

@@ -78,8 +78,9 @@ static PyObject *to_array(PyObject *module, PyObject *args)
                           PyArray_DescrConverter, &descr, &strides, &offset, &flags)) {
         return NULL;
     }
-    memrt_meminfo_t *mi = meminfo_argument(source);
-    if (mi != NULL && (strides == Py_None || PyArray_IntpConverter(strides, &steps))) {
+    memrt_meminfo_t *mi = NULL;
+    if ((strides == Py_None || PyArray_IntpConverter(strides, &steps)) &&
+        (mi = meminfo_argument(source)) != NULL) {
         Py_INCREF(descr);
         array =
             memrt_meminfo_as_array(api, mi, descr, shape.len, shape.ptr, steps.ptr, offset, flags);

@@ -1,5 +1,5 @@
-#ifndef MEMRT_TESTS_SUPPORT_PATTERN_H
-#define MEMRT_TESTS_SUPPORT_PATTERN_H
+#ifndef MEMRT_CONFORMANCE_PATTERN_H
+#define MEMRT_CONFORMANCE_PATTERN_H
 
 #include <stdbool.h>
 #include <stddef.h>

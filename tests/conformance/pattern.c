@@ -1,4 +1,4 @@
-#include "support/pattern.h"
+#include "conformance/pattern.h"
 
 #include <string.h>
 

@@ -1,0 +1,500 @@
+#include "support/attempts.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "conformance/pattern.h"
+#include "support/books.h"
+#include "support/child.h"
+
+static char foreign[64];
+
+static outcome_t of_pointer(const void *result)
+{
+    return result == NULL ? REFUSED : MADE;
+}
+
+static outcome_t of_status(memrt_status_t status, bool out_is_untouched)
+{
+    ck_assert(status == MEMRT_OK || status == MEMRT_ENOMEM);
+    ck_assert(status == MEMRT_OK || out_is_untouched);
+    return status == MEMRT_OK ? MADE : REFUSED;
+}
+
+static void *external_malloc(size_t size, void *opaque)
+{
+    (void)opaque;
+    return malloc(size);
+}
+
+static void external_free(void *ptr, void *opaque)
+{
+    (void)opaque;
+    free(ptr);
+}
+
+static memrt_external_allocator_t external = {external_malloc, NULL, external_free, NULL};
+
+static outcome_t try_allocate(ground_t *ground)
+{
+    return of_pointer(ground->made = api->allocate(100));
+}
+
+static outcome_t try_allocate_external(ground_t *ground)
+{
+    return of_pointer(ground->made = api->allocate_external(100, &external));
+}
+
+static outcome_t try_manage_memory(ground_t *ground)
+{
+    return of_pointer(ground->made = api->manage_memory(foreign, NULL));
+}
+
+static memrt_new_options_t named_options(const ground_t *ground)
+{
+    return (memrt_new_options_t){
+        .struct_size = sizeof(memrt_new_options_t), .policy = ground->policy, .name = "made"};
+}
+
+static outcome_t try_meminfo_new(ground_t *ground)
+{
+    memrt_new_options_t options = named_options(ground);
+    return of_status(api->meminfo_new(3000000, &options, &ground->made), ground->made == NULL);
+}
+
+static outcome_t try_meminfo_adopt(ground_t *ground)
+{
+    memrt_new_options_t options = named_options(ground);
+    return of_status(api->meminfo_adopt(foreign, sizeof(foreign), &options, &ground->made),
+                     ground->made == NULL);
+}
+
+static outcome_t try_set_name(ground_t *ground)
+{
+    char before[MEMRT_NAME_MAX + 1], after[MEMRT_NAME_MAX + 1];
+    api->get_name(ground->mi, before);
+    memrt_status_t status = api->set_name(ground->mi, "named");
+    api->get_name(ground->mi, after);
+    return of_status(status, strcmp(before, after) == 0);
+}
+
+static outcome_t try_resizable_new(ground_t *ground)
+{
+    memrt_new_options_t options = named_options(ground);
+    return of_status(api->resizable_new(100, &options, &ground->made), ground->made == NULL);
+}
+
+static outcome_t try_resizable_alloc(ground_t *ground)
+{
+    void *before = api->get_data(ground->resizable);
+    void *data = api->resizable_alloc(ground->resizable, 200);
+    if (data == NULL) {
+        ck_assert_ptr_eq(api->get_data(ground->resizable), before);
+    } else {
+        ground->left = before;
+    }
+    return of_pointer(data);
+}
+
+static outcome_t try_resizable_realloc(ground_t *ground)
+{
+    void *data = api->resizable_realloc(ground->resizable, 3000000);
+    ck_assert(pattern_holds(api->get_data(ground->resizable), 100, 1));
+    ck_assert_uint_eq(api->size(ground->resizable), data == NULL ? 100 : 3000000);
+    return of_pointer(data);
+}
+
+static outcome_t try_block_alloc(ground_t *ground)
+{
+    return of_pointer(ground->made_block = api->block_alloc(ground->policy, 100));
+}
+
+static outcome_t try_block_alloc_large(ground_t *ground)
+{
+    return of_pointer(ground->made_block = api->block_alloc(ground->policy, 3000000));
+}
+
+static outcome_t try_block_calloc(ground_t *ground)
+{
+    return of_pointer(ground->made_block = api->block_calloc(ground->policy, 10, 100));
+}
+
+/// One block that is the caller's alone and one that is shared: each is moved or copied.
+static outcome_t try_block_realloc(ground_t *ground)
+{
+    void *moved = api->block_realloc(ground->policy, ground->block, 2000000);
+    ground->block = moved == NULL ? ground->block : moved;
+    ck_assert(pattern_holds(ground->block, 100, 2));
+    return of_pointer(moved);
+}
+
+static outcome_t try_realloc_of_large(ground_t *ground)
+{
+    void *moved = api->block_realloc(ground->policy, ground->large, 9000000);
+    ground->large = moved == NULL ? ground->large : moved;
+    ck_assert(pattern_holds(ground->large, 100, 4));
+    return of_pointer(moved);
+}
+
+static outcome_t try_realloc_in_place(ground_t *ground)
+{
+    void *moved = api->block_realloc(ground->policy, ground->block, 101);
+    ground->block = moved == NULL ? ground->block : moved;
+    ck_assert(pattern_holds(ground->block, 100, 2));
+    return of_pointer(moved);
+}
+
+static outcome_t try_realloc_of_shared(ground_t *ground)
+{
+    void *copy = api->block_realloc(ground->policy, ground->shared_block, 2000000);
+    ck_assert(pattern_holds(api->get_data(ground->sharer), 100, 3));
+    ck_assert_uint_eq(api->refcount(ground->sharer), copy == NULL ? 2 : 1);
+    ground->shared_block = copy == NULL ? ground->shared_block : copy;
+    return of_pointer(copy);
+}
+
+static outcome_t try_block_meminfo(ground_t *ground)
+{
+    return of_status(api->block_meminfo(ground->block, &ground->made), ground->made == NULL);
+}
+
+static outcome_t try_find(ground_t *ground)
+{
+    return of_status(api->find(api->get_data(ground->sharer), &ground->made), ground->made == NULL);
+}
+
+static outcome_t try_policy_new(ground_t *ground)
+{
+    return of_status(api->policy_new(NULL, &ground->made_policy), ground->made_policy == NULL);
+}
+
+static outcome_t try_policy_with_limits(ground_t *ground)
+{
+    memrt_policy_options_t options = {
+        .struct_size = sizeof(options), .decay = "0", .hugepages = "off"};
+    return of_status(api->policy_new(&options, &ground->made_policy), ground->made_policy == NULL);
+}
+
+static outcome_t try_policy_at(ground_t *ground)
+{
+    uint32_t index = api->policy_index(ground->policy);
+    return of_pointer(ground->made_policy = api->policy_at(index));
+}
+
+static outcome_t try_allocator_guard(ground_t *ground)
+{
+    return of_status(api->allocator_guard(api->allocator_system(), &ground->made_guard),
+                     ground->made_guard.alloc == NULL);
+}
+
+static outcome_t try_stats_read(ground_t *ground)
+{
+    memrt_stats_t stats = {.struct_size = sizeof(stats)};
+    return of_status(api->stats_read(ground->policy, &stats), stats.alloc == 0);
+}
+
+static outcome_t try_live(ground_t *ground)
+{
+    size_t count = 12345;
+    return of_status(api->live(&ground->made_list, &count),
+                     ground->made_list == NULL && count == 12345);
+}
+
+/// A call that cannot fail, and what holds after it.
+#define ALWAYS(slot, condition)                                                                    \
+    static outcome_t try_##slot(ground_t *ground)                                                  \
+    {                                                                                              \
+        (void)ground;                                                                              \
+        ck_assert(condition);                                                                      \
+        return MADE;                                                                               \
+    }
+
+ALWAYS(struct_size, api->struct_size == sizeof(memrt_api_t))
+ALWAYS(abi_major, api->abi_major == MEMRT_ABI_MAJOR)
+ALWAYS(features, api->features < MEMRT_FEATURE_COUNTERS << 1)
+ALWAYS(version, strcmp(api->version, memrt_version()) == 0)
+ALWAYS(get_data, api->get_data(ground->mi) != NULL)
+ALWAYS(refcount, api->refcount(ground->sharer) == 2)
+ALWAYS(size, api->size(ground->resizable) == 100)
+ALWAYS(dtor_info, api->dtor_info(ground->mi) == NULL)
+ALWAYS(readonly, !api->readonly(ground->mi))
+ALWAYS(external_allocator, api->external_allocator(ground->mi) == NULL)
+ALWAYS(dump, api->dump(ground->sharer, NULL, 0) > 0)
+ALWAYS(policy_of, api->policy_of(ground->mi) == ground->policy)
+ALWAYS(policy_default, api->policy_default() != NULL)
+ALWAYS(policy_name, strcmp(api->policy_name(ground->policy), "policy") == 0)
+ALWAYS(policy_alignment, api->policy_alignment(ground->policy) >= 64)
+ALWAYS(policy_index, api->policy_index(ground->policy) < api->policy_limit())
+ALWAYS(policy_limit, api->policy_limit() > 0)
+ALWAYS(allocator_default, api->allocator_default() != NULL)
+ALWAYS(allocator_system, api->allocator_system() != NULL)
+ALWAYS(allocator_mapped, api->allocator_mapped() != NULL)
+ALWAYS(tracking, api->tracking(api->tracking_enabled()) == api->tracking_enabled())
+ALWAYS(tracking_enabled, api->tracking_enabled() >= 0)
+ALWAYS(release_unused, api->release_unused() < SIZE_MAX)
+ALWAYS(failure_points, api->failure_points() == 0)
+ALWAYS(option, api->option(0, &(memrt_option_t){0}) != 0)
+ALWAYS(option_warning, api->option_warning(SIZE_MAX) == NULL)
+ALWAYS(status_text, strlen(api->status_text(MEMRT_ENOMEM)) > 10)
+ALWAYS(option_set, api->option_set("MEMRT_DECAY", "never", NULL, 0) == MEMRT_OK)
+ALWAYS(option_check, api->option_check("decay", "soon", NULL, 0) == MEMRT_EINVAL)
+ALWAYS(policy_option, api->policy_option(ground->policy, 0, &(memrt_option_t){0}) == 0)
+ALWAYS(fail_allocations, api->fail_allocations(&(memrt_failure_plan_t){0}) == MEMRT_EINVAL)
+
+static outcome_t try_acquire(ground_t *ground)
+{
+    api->acquire(ground->mi);
+    ck_assert_uint_eq(api->refcount(ground->mi), 2);
+    api->release(ground->mi);
+    return MADE;
+}
+
+static outcome_t try_inline_count(ground_t *ground)
+{
+    memrt_meminfo_acquire(ground->mi);
+    memrt_meminfo_release(api, ground->mi);
+    memrt_meminfo_release(api, ground->mi);
+    ground->mi = NULL;
+    return MADE;
+}
+
+static outcome_t try_exports(ground_t *ground)
+{
+    (void)ground;
+    ck_assert(memrt_get_api(MEMRT_ABI_MAJOR, NULL) == api && memrt_version() != NULL);
+    ck_assert_ptr_null(memrt_get_api(MEMRT_ABI_MAJOR + 1, NULL));
+    ck_assert_ptr_nonnull(memrt_api_of_nrt(api));
+    return MADE;
+}
+
+static outcome_t try_release(ground_t *ground)
+{
+    api->release(ground->mi);
+    ground->mi = NULL;
+    return MADE;
+}
+
+static outcome_t try_try_acquire(ground_t *ground)
+{
+    ck_assert(api->try_acquire(ground->mi));
+    api->release(ground->mi);
+    return MADE;
+}
+
+static outcome_t try_call_dtor(ground_t *ground)
+{
+    ck_assert_uint_eq(__atomic_sub_fetch(&ground->mi->refct, 1, __ATOMIC_ACQ_REL), 0);
+    api->call_dtor(ground->mi);
+    ground->mi = NULL;
+    return MADE;
+}
+
+static outcome_t try_get_name(ground_t *ground)
+{
+    char name[MEMRT_NAME_MAX + 1];
+    api->get_name(ground->sharer, name);
+    ck_assert_str_eq(name, "shared");
+    return MADE;
+}
+
+static outcome_t try_resizable_free(ground_t *ground)
+{
+    api->resizable_free(ground->resizable, api->get_data(ground->resizable));
+    ck_assert_ptr_null(api->get_data(ground->resizable));
+    return MADE;
+}
+
+static outcome_t try_block_free(ground_t *ground)
+{
+    api->block_free(NULL, ground->block, 0);
+    ground->block = NULL;
+    return MADE;
+}
+
+static outcome_t try_block_free_large(ground_t *ground)
+{
+    api->block_free(NULL, ground->large, 0);
+    ground->large = NULL;
+    return MADE;
+}
+
+static void free_many(ground_t *ground)
+{
+    for (size_t i = 0; i < GROUND_MANY; i++) {
+        api->block_free(NULL, ground->many[i], 0);
+        ground->many[i] = NULL;
+    }
+}
+
+static outcome_t try_release_unused_kept(ground_t *ground)
+{
+    free_many(ground);
+    api->release_unused();
+    return MADE;
+}
+
+static outcome_t try_policy_acquire(ground_t *ground)
+{
+    api->policy_acquire(ground->idle);
+    api->policy_release(ground->idle);
+    return MADE;
+}
+
+static outcome_t try_policy_release(ground_t *ground)
+{
+    api->policy_release(ground->idle);
+    ground->idle = NULL;
+    return MADE;
+}
+
+static outcome_t try_live_free(ground_t *ground)
+{
+    api->live_free(ground->list);
+    ground->list = NULL;
+    return MADE;
+}
+
+static outcome_t try_stats_reset_peak(ground_t *ground)
+{
+    api->stats_reset_peak(ground->policy);
+    ck_assert_uint_eq(stats_of(ground->policy).peak, stats_of(ground->policy).live);
+    return MADE;
+}
+
+static unsigned deaths;
+
+static void note_death(void *data)
+{
+    (void)data;
+    deaths++;
+}
+
+static void note_resize(void *old_data, void *new_data, size_t new_size)
+{
+    (void)old_data;
+    (void)new_data;
+    (void)new_size;
+}
+
+static outcome_t try_watch(ground_t *ground)
+{
+    static const memrt_watcher_t watcher = {sizeof(watcher), note_resize, note_death};
+    deaths = 0;
+    api->set_watcher(&watcher);
+    api->watch(ground->mi);
+    try_release(ground);
+    api->set_watcher(NULL);
+    ck_assert_uint_eq(deaths, 1);
+    return MADE;
+}
+
+static void shut_down(void *context)
+{
+    ground_t *ground = context;
+    api->shutdown();
+    api->release(ground->mi);
+}
+
+static outcome_t try_shutdown(ground_t *ground)
+{
+    child_expect_success(shut_down, ground);
+    return MADE;
+}
+
+#define PLAIN(slot) {#slot, offsetof(memrt_api_t, slot), NOTHING, try_##slot}
+#define MODEST(slot) {#slot, offsetof(memrt_api_t, slot), NO_MEMORY, try_##slot}
+#define CREATOR(slot) {#slot, offsetof(memrt_api_t, slot), MEMORY, try_##slot}
+#define ANOTHER(name, need, attempt) {name, SIZE_MAX, need, attempt}
+
+/* clang-format off */
+const slot_t slots[] = {
+    CREATOR(allocate), CREATOR(allocate_external), CREATOR(manage_memory), PLAIN(acquire),
+    PLAIN(release), PLAIN(get_data), PLAIN(struct_size), PLAIN(abi_major), PLAIN(features),
+    PLAIN(version), CREATOR(meminfo_new), CREATOR(meminfo_adopt), PLAIN(try_acquire),
+    PLAIN(call_dtor), PLAIN(refcount), PLAIN(size), PLAIN(dtor_info), PLAIN(readonly),
+    PLAIN(external_allocator), CREATOR(set_name), PLAIN(get_name), PLAIN(dump), PLAIN(policy_of),
+    CREATOR(resizable_new), CREATOR(resizable_alloc), CREATOR(resizable_realloc),
+    PLAIN(resizable_free), CREATOR(block_alloc), CREATOR(block_calloc), CREATOR(block_realloc),
+    PLAIN(block_free), MODEST(block_meminfo), MODEST(find), CREATOR(policy_new),
+    PLAIN(policy_acquire), PLAIN(policy_release), PLAIN(policy_default), PLAIN(policy_name),
+    PLAIN(policy_alignment), PLAIN(policy_index), MODEST(policy_at), PLAIN(policy_limit),
+    PLAIN(allocator_default), PLAIN(allocator_system), PLAIN(allocator_mapped),
+    CREATOR(allocator_guard), MODEST(stats_read), PLAIN(stats_reset_peak), PLAIN(tracking),
+    PLAIN(tracking_enabled), CREATOR(live), PLAIN(live_free),
+    {"set_watcher", offsetof(memrt_api_t, set_watcher), NOTHING, try_watch}, PLAIN(watch),
+    PLAIN(release_unused), PLAIN(fail_allocations), PLAIN(failure_points), PLAIN(option),
+    PLAIN(option_warning), PLAIN(shutdown), PLAIN(status_text), PLAIN(option_set),
+    PLAIN(option_check), PLAIN(policy_option),
+    ANOTHER("memrt_get_api", NOTHING, try_exports),
+    ANOTHER("memrt_version", NOTHING, try_exports),
+    ANOTHER("memrt_api_of_nrt", NOTHING, try_exports),
+    ANOTHER("memrt_meminfo_acquire", NOTHING, try_inline_count),
+    ANOTHER("memrt_meminfo_release", NOTHING, try_inline_count),
+    ANOTHER("block_realloc of a shared block", MEMORY, try_realloc_of_shared),
+    ANOTHER("block_realloc by a byte", MEMORY, try_realloc_in_place),
+    ANOTHER("block_alloc, large", MEMORY, try_block_alloc_large),
+    ANOTHER("policy_new with limits", MEMORY, try_policy_with_limits),
+    ANOTHER("block_realloc of a large block", MEMORY, try_realloc_of_large),
+    ANOTHER("block_free of a large block", NOTHING, try_block_free_large),
+    ANOTHER("release_unused of freed blocks", NOTHING, try_release_unused_kept),
+};
+/* clang-format on */
+_Static_assert(sizeof(slots) / sizeof(slots[0]) == SLOTS, "SLOTS is their number");
+
+static void *patterned_block(memrt_policy_t *policy, size_t size, unsigned seed)
+{
+    void *data = api->block_alloc(policy, size);
+    ck_assert_ptr_nonnull(data);
+    pattern_write(data, 100, seed);
+    return data;
+}
+
+ground_t ground_new(void)
+{
+    ground_t ground = {0};
+    size_t count;
+    ck_assert_int_eq(api->policy_new(NULL, &ground.policy), MEMRT_OK);
+    ck_assert_int_eq(api->policy_new(NULL, &ground.idle), MEMRT_OK);
+    memrt_new_options_t options = {.struct_size = sizeof(options), .policy = ground.policy};
+    ck_assert_int_eq(api->resizable_new(100, &options, &ground.resizable), MEMRT_OK);
+    pattern_write(api->get_data(ground.resizable), 100, 1);
+    ck_assert_int_eq(api->meminfo_new(100, &options, &ground.mi), MEMRT_OK);
+    ground.block = patterned_block(ground.policy, 100, 2);
+    ground.shared_block = patterned_block(ground.policy, 100, 3);
+    ck_assert_int_eq(api->block_meminfo(ground.shared_block, &ground.sharer), MEMRT_OK);
+    ck_assert_int_eq(api->set_name(ground.sharer, "shared"), MEMRT_OK); /* so that find knows it */
+    ground.large = patterned_block(ground.policy, 3000000, 4);
+    for (size_t i = 0; i < GROUND_MANY; i++) {
+        ground.many[i] = patterned_block(ground.policy, 32768, 5);
+    }
+    ck_assert_int_eq(api->live(&ground.list, &count), MEMRT_OK);
+    return ground;
+}
+
+void ground_clear(ground_t *ground)
+{
+    memrt_meminfo_t *references[] = {ground->mi, ground->sharer, ground->made};
+    for (size_t i = 0; i < 3; i++) {
+        if (references[i] != NULL) {
+            api->release(references[i]);
+        }
+    }
+    api->resizable_free(ground->resizable, ground->left);
+    api->release(ground->resizable);
+    api->block_free(NULL, ground->block, 0);
+    api->block_free(NULL, ground->shared_block, 0);
+    api->block_free(NULL, ground->made_block, 0);
+    api->block_free(NULL, ground->large, 0);
+    free_many(ground);
+    api->live_free(ground->list);
+    api->live_free(ground->made_list);
+    if (ground->made_guard.destroy != NULL) {
+        ground->made_guard.destroy(ground->made_guard.ctx);
+    }
+    memrt_policy_t *policies[] = {ground->idle, ground->made_policy, ground->policy};
+    for (size_t i = 0; i < 3; i++) {
+        if (policies[i] != NULL) {
+            api->policy_release(policies[i]);
+        }
+    }
+}

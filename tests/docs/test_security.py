@@ -1,0 +1,34 @@
+"""Every claim of docs/security.md names a test that there is."""
+
+import re
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGE = (ROOT / "docs" / "security.md").read_text(encoding="utf-8")
+HELD = ("What holds in every mode", "What checking mode tells")
+TEST = re.compile(r"`(\w+)`")
+
+
+def claims() -> list[str]:
+    """The points of the parts that promise something."""
+    parts = {part.partition("\n")[0]: part for part in PAGE.split("\n## ")}
+    points = [point for title in HELD for point in re.split(r"\n(?=- )", parts[title])[1:]]
+    assert len(points) > 10
+    return points
+
+
+def names_of_tests() -> set[str]:
+    """Names of the tests that there are, in both languages."""
+    python = "".join(path.read_text() for path in (ROOT / "tests").rglob("test_*.py"))
+    c = "".join(path.read_text() for path in (ROOT / "tests" / "c").glob("test_*.c"))
+    return set(re.findall(r"^def (test_\w+)\(", python, re.MULTILINE)) | set(
+        re.findall(r"^TEST(?:_EACH)?\((\w+)", c, re.MULTILINE)
+    )
+
+
+def test_every_claim_names_tests_and_all_of_them_exist():
+    there = names_of_tests()
+    for claim in claims():
+        named = {name for name in TEST.findall(claim) if name.strip("_").count("_") >= 3}
+        assert named, claim
+        assert named <= there, claim

@@ -1,0 +1,501 @@
+"""A call of everything public, to be made where memory, pages and threads are refused.
+
+A case is named after what it calls, and, behind a comma, in which way. What a call is given stands
+on a Ground that is made anew each time.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import inspect
+import io
+import pickle
+import re
+import sys
+import threading
+import types
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import memrt
+import numpy as np
+import probe
+from memrt import _memrt
+from memrt.testing import fail_allocations
+
+SYSTEM = ("heap", "mmap", "munmap", "mremap", "madvise", "mprotect", "thread")
+NOT_PYTHONS = ("memrt", *SYSTEM)
+NOT_MEMRTS = ("python", *SYSTEM)
+# Where Python code makes a closure without memory, CPython 3.11 may lose a reference, 3.13 crash.
+WITH_CLOSURE = ("memrt", *NOT_MEMRTS) if sys.version_info < (3, 12) else NOT_PYTHONS
+SPARES = 64  # objects that the extension keeps for reuse, of each kind
+LARGE = 3 * 2**20
+
+
+def ignore(address: int, nbytes: int) -> None:
+    """A destructor."""
+
+
+class Ground:
+    """What calls are given, and room for what they leave. Nothing is kept for reuse meanwhile."""
+
+    def __init__(self) -> None:
+        self.mi = memrt.alloc(800, name="ground")
+        self.array = memrt.zeros(100)
+        self.foreign = np.arange(100.0)
+        self.policy = memrt.Policy(128, "ground")
+        with self.policy:
+            self.block = np.ones(100)
+            self.large = np.ones(LARGE // 8)
+        self.owner = ctypes.create_string_buffer(64)
+        self.address = ctypes.addressof(self.owner)
+        self.wrapped = memrt.wrap(self.address, 64, ignore, self.owner)
+        self.objects = memrt.array([{}, [1]], object)
+        self.stats = memrt.stats()
+        self.left: list = []
+        self.spares = [
+            (memrt.alloc(1), memrt.wrap(self.address, 64, owner=self.owner)) for _ in range(SPARES)
+        ]
+        memrt.release_unused()
+
+
+Act = Callable[[Ground], object]
+
+
+def nothing(ground: Ground) -> None:
+    """Needs no preparation."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """A call, and what has to be done before and after it, where nothing fails."""
+
+    call: Act
+    before: Act = nothing
+    after: Act = nothing
+    faults: tuple[str, ...] = ("memrt", *NOT_MEMRTS)
+    errors: tuple[type[Exception], ...] = (MemoryError,)
+    sets_context: bool = False  # CPython crashes where a context variable is set without any memory
+
+
+def leave_policies(ground: Ground) -> None:
+    while _entered(ground.policy):
+        ground.policy.__exit__()
+
+
+def _entered(policy: memrt.Policy) -> bool:
+    from memrt import _handlers
+
+    return _handlers.handler_of(policy) is not None
+
+
+def in_force(call: Act) -> Case:
+    """With the ground's policy in force, as NumPy's own calls are made.
+
+    Of Python's failures NumPy loses some itself: it returns without an exception, or with one.
+    """
+    return Case(call, lambda g: g.policy.__enter__(), leave_policies, NOT_PYTHONS)
+
+
+def set_name(ground: Ground) -> None:
+    ground.array.base.name = "a name"
+
+
+def resize(array: np.ndarray, length: int) -> None:
+    array.resize(length, refcheck=False)
+
+
+def resize_back(ground: Ground) -> None:
+    resize(ground.block, 100)
+
+
+def resize_shared(ground: Ground) -> None:
+    resize(ground.left[1], 10_000)
+
+
+def share_block(ground: Ground) -> None:
+    block = np.ones(100)
+    ground.left += [memrt.meminfo(block), block]
+
+
+def shared_before(ground: Ground) -> None:
+    with ground.policy:
+        share_block(ground)
+
+
+def clear_left(ground: Ground) -> None:
+    ground.left.clear()
+
+
+def run_thread(ground: Ground) -> None:
+    made: list[np.ndarray] = []
+    thread = threading.Thread(target=lambda: made.append(np.ones(10)))
+    thread.start()
+    thread.join()
+    assert memrt.handler_name(made[0]) == "memrt"
+
+
+def enter_tracking(ground: Ground) -> None:
+    ground.tracking = memrt.tracking()
+    ground.tracking.__enter__()
+
+
+def leave_tracking(ground: Ground) -> None:
+    while ground.tracking._before:
+        ground.tracking.__exit__()
+
+
+def new_tracking(ground: Ground) -> None:
+    ground.tracking = memrt.tracking()
+
+
+def new_plan(ground: Ground) -> None:
+    ground.plan = fail_allocations(10**9)
+
+
+def enter_plan(ground: Ground) -> None:
+    new_plan(ground)
+    ground.plan.__enter__()
+
+
+def leave_plan(ground: Ground) -> None:
+    if fail_allocations._active is ground.plan:
+        ground.plan.__exit__()
+
+
+def set_handler_back(ground: Ground) -> None:
+    _memrt.set_handler(ground.before)
+
+
+def keep_handler(ground: Ground) -> None:
+    ground.before = _memrt.get_handler()
+
+
+def counts_as_meminfo(ground: Ground) -> None:
+    """As a block does from when its MemInfo was first asked for."""
+    memrt.meminfo(ground.block)
+
+
+def over_again(ground: Ground) -> np.ndarray:
+    return np.frombuffer(memoryview(ground.mi)[8:], np.uint8)
+
+
+def drop_wrapped(ground: Ground) -> None:
+    """The last reference to a MemInfo over Python objects goes."""
+    ground.left.pop()
+
+
+def wrap_to_drop(ground: Ground) -> None:
+    if not ground.left:
+        ground.left.append(memrt.wrap(ground.address, 64, owner=ground.owner))
+
+
+CASES: dict[str, Case] = {
+    # --- Making memory. ---
+    "memrt.alloc": Case(lambda g: memrt.alloc(100)),
+    "memrt.alloc, aligned, zero and named": Case(lambda g: memrt.alloc(100, 4096, True, name="n")),
+    "memrt.alloc, large, from a policy": Case(lambda g: memrt.alloc(LARGE, policy=g.policy)),
+    "memrt.wrap": Case(lambda g: memrt.wrap(g.address, 64, ignore, g.owner, name="w")),
+    "memrt.wrap, without a dtor": Case(lambda g: memrt.wrap(g.address, 64, owner=g.owner)),
+    "memrt.wrap, at its end": Case(drop_wrapped, wrap_to_drop, clear_left),
+    "memrt.empty": Case(lambda g: memrt.empty((3, 4))),
+    "memrt.empty, of many dimensions": Case(lambda g: memrt.empty([1] * 20, "f4", "F")),
+    "memrt.empty, aligned, from a policy": Case(
+        lambda g: memrt.empty(10, align=4096, policy=g.policy)
+    ),
+    "memrt.empty, of objects": Case(
+        lambda g: memrt.empty(3, object, policy=g.policy), sets_context=True
+    ),
+    "memrt.empty, large": Case(lambda g: memrt.empty(LARGE, "u1")),
+    "memrt.zeros": Case(lambda g: memrt.zeros((3, 4))),
+    "memrt.zeros, large": Case(lambda g: memrt.zeros(LARGE, "u1")),
+    "memrt.zeros, of objects": Case(lambda g: memrt.zeros(3, object), sets_context=True),
+    "memrt.full": Case(lambda g: memrt.full((3, 4), 7)),
+    "memrt.array": Case(lambda g: memrt.array([[1, 2], [3, 4]])),
+    "memrt.array, of an array": Case(lambda g: memrt.array(g.foreign, "f4")),
+    "memrt.array, of objects": Case(lambda g: memrt.array(g.objects), sets_context=True),
+    "memrt.as_array": Case(lambda g: memrt.as_array(g.mi, (2, 50), "f8")),
+    "memrt.as_array, strided and read-only": Case(
+        lambda g: memrt.as_array(g.mi, (10,), "f8", (-8,), 80, writeable=False)
+    ),
+    "memrt.as_array, of a capsule": Case(lambda g: memrt.as_array(g.mi.__memrt_meminfo__())),
+    # --- Asking an array. ---
+    "memrt.meminfo": Case(lambda g: memrt.meminfo(g.array[3:])),
+    "memrt.meminfo, of a block": Case(lambda g: memrt.meminfo(g.block[3:])),
+    "memrt.meminfo, of a memoryview": Case(lambda g: memrt.meminfo(memoryview(g.mi))),
+    "memrt.meminfo, of an array from C": Case(lambda g: memrt.meminfo(probe.make_array(10))),
+    "memrt.is_managed": Case(lambda g: memrt.is_managed(g.array[3:])),
+    "memrt.is_managed, of foreign memory": Case(lambda g: memrt.is_managed(g.foreign)),
+    "memrt.handler_name": Case(lambda g: memrt.handler_name(g.array)),
+    "memrt.handler_name, of a block": Case(lambda g: memrt.handler_name(g.block)),
+    "memrt.handler_name, in force": Case(lambda g: memrt.handler_name()),
+    "memrt.adopt": Case(
+        lambda g: memrt.adopt(g.left[0], policy=g.policy),
+        lambda g: g.left.append(np.ones(10)),
+        clear_left,
+    ),
+    "memrt.adopt, of what malloc gave": Case(
+        lambda g: memrt.adopt(g.left[0]), lambda g: g.left.append(probe.malloced(80)), clear_left
+    ),
+    "memrt.adopt, by copy": Case(lambda g: memrt.adopt(np.frombuffer(g.owner, np.uint8))),
+    # --- Policies. ---
+    "memrt.Policy": Case(lambda g: memrt.Policy(128, "p")),
+    "memrt.Policy, with limits": Case(
+        lambda g: memrt.Policy(cache_limit="1M", decay=5, hugepages="off")
+    ),
+    "memrt.Policy.name": Case(lambda g: g.policy.name),
+    "memrt.Policy.alignment": Case(lambda g: g.policy.alignment),
+    "memrt.Policy.options": Case(lambda g: g.policy.options),
+    "memrt.Policy.handler": Case(lambda g: g.policy.handler),
+    "memrt.Policy.stats": Case(lambda g: g.policy.stats()),
+    "memrt.Policy.__enter__": Case(
+        lambda g: g.policy.__enter__(), after=leave_policies, sets_context=True
+    ),
+    "memrt.Policy.__exit__": Case(
+        lambda g: g.policy.__exit__(),
+        lambda g: g.policy.__enter__(),
+        leave_policies,
+        sets_context=True,
+    ),
+    "memrt.Policy.__exit__, of the lower of two": Case(
+        lambda g: g.policy.__exit__(),
+        lambda g: (g.policy.__enter__(), memrt.default_policy().__enter__()),
+        lambda g: (leave_policies(g), memrt.default_policy().__exit__()),
+        sets_context=True,
+    ),
+    "memrt.Policy.__repr__": Case(lambda g: repr(g.policy)),
+    "memrt.default_policy": Case(lambda g: memrt.default_policy()),
+    "memrt.policies": Case(lambda g: memrt.policies()),
+    "memrt.enable": Case(
+        lambda g: memrt.enable(),
+        after=lambda g: memrt.disable(),
+        faults=WITH_CLOSURE,
+        sets_context=True,
+    ),
+    "memrt.enable, a policy": Case(
+        lambda g: memrt.enable(g.policy),
+        after=lambda g: memrt.disable(),
+        faults=NOT_PYTHONS,
+        sets_context=True,
+    ),
+    "memrt.enable, and a thread": Case(
+        run_thread,
+        lambda g: memrt.enable(),
+        lambda g: memrt.disable(),
+        SYSTEM,
+    ),
+    "memrt.disable": Case(
+        lambda g: memrt.disable(),
+        lambda g: memrt.enable(),
+        lambda g: memrt.disable(),
+        sets_context=True,
+    ),
+    "memrt.enabled": Case(lambda g: memrt.enabled()),
+    "memrt.set_option": Case(lambda g: memrt.set_option("cache_limit", "none")),
+    # --- Watching. ---
+    "memrt.stats": Case(lambda g: memrt.stats()),
+    "memrt.stats, of a policy": Case(lambda g: memrt.stats(g.policy)),
+    "memrt.get_allocation_stats": Case(lambda g: memrt.get_allocation_stats()),
+    "memrt.AllocationStats": Case(lambda g: memrt.AllocationStats(1, 2, 3, 4)),
+    "memrt.Stats": Case(lambda g: memrt.Stats(*range(13))),
+    "memrt.Stats.to_dict": Case(lambda g: g.stats.to_dict()),
+    "memrt.Stats.__sub__": Case(lambda g: g.stats - g.stats),
+    "memrt.Stats.__repr__": Case(lambda g: repr(g.stats)),
+    "memrt.reset_peak": Case(lambda g: memrt.reset_peak(g.policy)),
+    "memrt.tracking": Case(lambda g: memrt.tracking()),
+    "memrt.tracking.__enter__": Case(
+        lambda g: g.tracking.__enter__(), new_tracking, leave_tracking
+    ),
+    "memrt.tracking.__exit__": Case(
+        lambda g: g.tracking.__exit__(), enter_tracking, leave_tracking
+    ),
+    "memrt.alloc, while tracking": Case(lambda g: memrt.alloc(9), enter_tracking, leave_tracking),
+    "memrt.live": Case(lambda g: memrt.live(), enter_tracking, leave_tracking),
+    "memrt.LiveBuffer": Case(lambda g: memrt.LiveBuffer(1, 2, 3, "n", 0.5, 4, "p", "block", 5)),
+    "memrt.release_unused": Case(lambda g: memrt.release_unused()),
+    "memrt.options": Case(lambda g: memrt.options()),
+    "memrt.Option": Case(lambda g: memrt.Option("n", "v", "h")),
+    "memrt.get_include": Case(lambda g: memrt.get_include()),
+    "memrt.get_library": Case(lambda g: memrt.get_library()),
+    # --- MemInfo. ---
+    "memrt.MemInfo.data": Case(lambda g: g.mi.data),
+    "memrt.MemInfo.size": Case(lambda g: g.mi.size),
+    "memrt.MemInfo.refcount": Case(lambda g: g.mi.refcount),
+    "memrt.MemInfo.parent": Case(lambda g: g.wrapped.parent),
+    "memrt.MemInfo.external_allocator": Case(lambda g: g.mi.external_allocator),
+    "memrt.MemInfo.readonly": Case(lambda g: g.mi.readonly),
+    "memrt.MemInfo.kind": Case(lambda g: g.mi.kind),
+    "memrt.MemInfo.policy": Case(lambda g: g.mi.policy),
+    "memrt.MemInfo.name": Case(lambda g: g.mi.name),
+    "memrt.MemInfo.name, set": Case(set_name),
+    "memrt.MemInfo.__memrt_meminfo__": Case(lambda g: g.mi.__memrt_meminfo__()),
+    "memrt.MemInfo.__repr__": Case(lambda g: repr(g.mi)),
+    "memrt.MemInfo.__hash__": Case(lambda g: hash(g.mi)),
+    "memrt.MemInfo.__eq__": Case(lambda g: g.mi == g.wrapped),
+    "memrt.MemInfo.__ne__": Case(lambda g: g.mi != g.wrapped),
+    "memoryview of a MemInfo": Case(lambda g: memoryview(g.mi)),
+    "memoryview of an array": Case(lambda g: memoryview(g.array)),
+    "numpy.frombuffer of a MemInfo": Case(lambda g: over_again(g)),
+    "numpy.from_dlpack of an array": Case(lambda g: np.from_dlpack(g.array)),
+    "pickle of an array": Case(
+        lambda g: pickle.loads(pickle.dumps(g.array, 5)), faults=NOT_PYTHONS
+    ),
+    # --- Tests of programs. ---
+    "memrt.testing.fail_allocations": Case(lambda g: fail_allocations(3), faults=NOT_MEMRTS),
+    "memrt.testing.fail_allocations.__enter__": Case(
+        lambda g: g.plan.__enter__(), new_plan, leave_plan, NOT_MEMRTS
+    ),
+    "memrt.testing.fail_allocations.__exit__": Case(
+        lambda g: g.plan.__exit__(), enter_plan, leave_plan, NOT_MEMRTS
+    ),
+    "memrt.testing.fail_allocations.points": Case(
+        lambda g: g.plan.points, enter_plan, leave_plan, NOT_MEMRTS
+    ),
+    # --- What the package calls of its extension, beyond what it passes on. ---
+    "_memrt.take_over": Case(
+        lambda g: _memrt.take_over(g.left[0], None),
+        lambda g: g.left.append(np.ones(10)),
+        clear_left,
+    ),
+    "_memrt.entered": Case(
+        lambda g: _memrt.entered(g.policy.handler), after=lambda g: _memrt.left(g.policy.handler)
+    ),
+    "_memrt.left": Case(
+        lambda g: _memrt.left(g.policy.handler), lambda g: _memrt.entered(g.policy.handler)
+    ),
+    "_memrt.set_handler": Case(
+        lambda g: _memrt.set_handler(g.policy.handler),
+        keep_handler,
+        set_handler_back,
+        sets_context=True,
+    ),
+    "_memrt.get_handler": Case(lambda g: _memrt.get_handler()),
+    "_memrt.is_memrt_handler": Case(lambda g: _memrt.is_memrt_handler(g.policy.handler)),
+    "_memrt.default_handler": Case(lambda g: _memrt.default_handler()),
+    "_memrt.policy_new": Case(lambda g: _memrt.policy_new("p", 64, None, "5", None)),
+    "_memrt.policy_info": Case(lambda g: _memrt.policy_info(g.policy.handler)),
+    "_memrt.policies": Case(lambda g: _memrt.policies()),
+    "_memrt.stats_read": Case(lambda g: _memrt.stats_read(g.policy)),
+    "_memrt.stats_reset_peak": Case(lambda g: _memrt.stats_reset_peak(g.policy)),
+    "_memrt.live": Case(lambda g: _memrt.live(), enter_tracking, leave_tracking),
+    "_memrt.set_tracking": Case(lambda g: _memrt.set_tracking(_memrt.tracking_enabled())),
+    "_memrt.tracking_enabled": Case(lambda g: _memrt.tracking_enabled()),
+    "_memrt.fail_allocations": Case(
+        lambda g: _memrt.fail_allocations(0, 0, True),
+        after=lambda g: _memrt.stop_failing(),
+        faults=NOT_MEMRTS,
+    ),
+    "_memrt.stop_failing": Case(lambda g: _memrt.stop_failing(), faults=NOT_MEMRTS),
+    "_memrt.failure_points": Case(lambda g: _memrt.failure_points(), faults=NOT_MEMRTS),
+    "_memrt.call_between": Case(lambda g: _memrt.call_between(int, float, int)),
+    "_memrt.owners": Case(lambda g: _memrt.owners()),
+    "_memrt.options": Case(lambda g: _memrt.options()),
+    "_memrt.set_option": Case(lambda g: _memrt.set_option("cache_limit", "none")),
+    "_memrt.take_option_warnings": Case(lambda g: _memrt.take_option_warnings()),
+    "_memrt.library_path": Case(lambda g: _memrt.library_path()),
+    "_memrt.features": Case(lambda g: _memrt.features()),
+    # --- memrt/import.h and memrt/numpy.h. ---
+    "memrt_import": Case(
+        lambda g: probe.import_again(),
+        errors=(MemoryError, ImportError),  # as PyCapsule_Import
+    ),
+    "memrt_meminfo_as_capsule": Case(lambda g: probe.make_capsule(10)),
+    "memrt_meminfo_as_array": Case(lambda g: probe.to_array(g.mi, (10,), "f8", None, 0, 0)),
+    "memrt_meminfo_as_array, of a new one": Case(lambda g: probe.make_array(100)),
+    "memrt_array_meminfo": Case(lambda g: probe.address(g.block[3:]), counts_as_meminfo),
+    "memrt_capsule_meminfo": Case(lambda g: probe.address(g.mi.__memrt_meminfo__())),
+    "memrt_object_anchor": Case(lambda g: probe.address(memoryview(g.array)[8:])),
+    "memrt_exporter_check": Case(lambda g: probe.address(g.mi)),
+    "memrt_handler_check": Case(lambda g: probe.address(g.block), counts_as_meminfo),
+    "memrt_descr_has_references": Case(lambda g: probe.to_array(g.mi, (), "i4", None, 0, 0)),
+    "memrt_layout_fits": Case(lambda g: probe.to_array(g.mi, (2, 2), "f4", (8, 4), 8, 0)),
+    # --- NumPy's ways of having memory, with a policy in force. ---
+    "numpy.empty": in_force(lambda g: np.empty(10)),
+    "numpy.zeros": in_force(lambda g: np.zeros((3, 4))),
+    "numpy.zeros, large": in_force(lambda g: np.zeros(LARGE, "u1")),
+    "numpy.ones": in_force(lambda g: np.ones(1000)),
+    "numpy.full, of objects": in_force(lambda g: np.full(3, None)),
+    "numpy.add": in_force(lambda g: g.foreign + 1),
+    "numpy.sum, in parts": in_force(lambda g: np.ones((4, 4)).sum(axis=0)),
+    "numpy.sort": in_force(lambda g: np.sort(g.foreign[::2])),
+    "numpy.concatenate": in_force(lambda g: np.concatenate([g.foreign, g.block])),
+    "numpy.resize": in_force(lambda g: np.resize(g.foreign, 1000)),
+    "numpy.fromiter": in_force(lambda g: np.fromiter(range(100), int)),
+    "numpy.fromstring": in_force(lambda g: np.fromstring("1 2 3 4 5 6 7 8 9", sep=" ")),
+    "numpy.loadtxt": in_force(lambda g: np.loadtxt(io.StringIO("1 2\n3 4\n"))),
+    "numpy.load": in_force(lambda g: pickle.loads(pickle.dumps(g.foreign[:3], 4))),
+    "numpy.ndarray.copy": in_force(lambda g: g.foreign.copy("F")),
+    "numpy.ndarray.astype": in_force(lambda g: g.foreign.astype("f4")),
+    "numpy.ndarray.resize, larger": Case(lambda g: resize(g.block, 10_000), after=resize_back),
+    "numpy.ndarray.resize, large": Case(lambda g: resize(g.large, LARGE)),
+    "numpy.ndarray.resize, smaller": Case(lambda g: resize(g.block, 3), after=resize_back),
+    "numpy.ndarray.resize, while shared": Case(resize_shared, shared_before, clear_left),
+    "numpy.ndarray.__del__, of a large block": Case(
+        lambda g: g.left.clear(),
+        lambda g: g.left or g.left.append(memrt.empty(LARGE, "u1")),
+        clear_left,
+    ),
+}
+
+
+def called(name: str) -> str:
+    """What a case calls."""
+    return name.partition(",")[0]
+
+
+SPECIAL = ("__enter__", "__exit__", "__repr__", "__hash__", "__eq__", "__ne__", "__sub__")
+SYNTHETIC = ("memrt.LiveBuffer.", "memrt.Option.", "memrt.AllocationStats.", "memrt.Stats.__")
+MADE = (property, types.GetSetDescriptorType)
+
+
+def members(path: str, kind: type) -> set[str]:
+    """What a class defines itself, by the names of cases. MemInfo is made by functions alone."""
+    names = {path} if kind is not memrt.MemInfo else set()
+    for name, value in vars(kind).items():
+        is_public = not name.startswith("_") or name in SPECIAL or "memrt" in name
+        if is_public and (callable(value) or isinstance(value, MADE)):
+            names.add(f"{path}.{name}")
+    return {name for name in names if not is_generated(name, kind)}
+
+
+def is_generated(name: str, kind: type) -> bool:
+    """What dataclasses and named tuples have by themselves."""
+    own = inspect.getsource(kind) if kind is not memrt.MemInfo else ""
+    return name.startswith(SYNTHETIC) and f"def {name.rpartition('.')[2]}(" not in own
+
+
+def names_in(path: str, module: types.ModuleType, names: list[str]) -> set[str]:
+    found: set[str] = set()
+    for name in names:
+        value = getattr(module, name)
+        if inspect.isclass(value):
+            found |= members(f"{path}.{name}", value)
+        elif callable(value):
+            found.add(f"{path}.{name}")
+    return found
+
+
+def header_functions() -> set[str]:
+    """The public functions of the headers for extension modules."""
+    folder = Path(memrt.get_include()) / "memrt"
+    text = "".join((folder / name).read_text() for name in ("import.h", "numpy.h"))
+    return set(re.findall(r"^static inline [\w *]+?\b(memrt_[a-z]\w*)\(", text, re.MULTILINE))
+
+
+def public_names() -> set[str]:
+    """Everything that must have a case."""
+    passed_on = {name for name in memrt.__all__ if hasattr(_memrt, name)}
+    own = [n for n in dir(_memrt) if not n.startswith("_") and n not in passed_on]
+    own += ["live", "options", "policies", "set_option"]  # the package has others by these names
+    return (
+        names_in("memrt", memrt, memrt.__all__)
+        | names_in("memrt.testing", memrt.testing, memrt.testing.__all__)
+        | names_in("_memrt", _memrt, own)
+        | header_functions()
+    )
+
+
+def missing() -> set[str]:
+    """Public names without a case."""
+    return public_names() - {called(name) for name in CASES}

@@ -1,0 +1,123 @@
+"""Every failure point of everything public: the work behind `./dev failures`.
+
+    ./dev failures            C, Python and Numba; writes its section of docs/reliability.md
+    ./dev failures --quick    C and Python, and writes nothing
+
+At each point of each public call a failure is met, once and with all that follow: requests of memrt
+for memory, of Python's allocators, of the C library's heap, mappings, advice and threads. To meet
+those of one call again:  tests/failures/meet.py has the command, build/failures what it needs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path
+
+import memrt
+import points
+import refusal
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(ROOT / "tests" / name) for name in ("numba", "reliability")]
+WORK = ROOT / "build" / "failures"
+FILE = WORK / "points"
+NUMBA = ("tests/numba/test_failing_helpers.py", "tests/numba/test_out_of_memory.py")
+KINDS = {
+    "memrt's requests": ("memrt", "memory"),
+    "Python's allocators": ("python",),
+    "heap": ("heap",),
+    "mmap, munmap, mremap": ("mmap", "munmap", "mremap"),
+    "madvise": ("madvise",),
+    "threads": ("thread",),
+}
+ABOUT = """What `./dev failures` met: at each point of each public call a failure, once and with
+all that follow. After each the error was reported in its proper form, statistics, live set and
+references were as before, and the same call then worked. Calls without a point were made where
+everything fails."""
+
+
+def succeeded(*command: object, env: dict[str, str] | None = None) -> bool:
+    environment = {**(env or os.environ), points.VARIABLE: str(FILE)}
+    print("→", *command[:1], *command[-1:], flush=True)
+    return subprocess.run(list(map(str, command)), cwd=ROOT, env=environment).returncode == 0
+
+
+def meet_in_c() -> bool:
+    return succeeded(ROOT / "build" / "dev" / "test_creators")
+
+
+def meet_in_python() -> bool:
+    refusal.build(WORK)
+    worker = Path(__file__).with_name("meet.py")
+    return succeeded(sys.executable, worker, env=refusal.environment(WORK))
+
+
+def meet_in_numba() -> bool:
+    from chore import newest_python
+
+    return succeeded(newest_python(), "-m", "pytest", "-q", *NUMBA)
+
+
+def exported() -> set[str]:
+    """The functions that libmemrt exports."""
+    command = ["nm", "-D", "--defined-only", memrt.get_library()]
+    lines = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    return {line.split()[-1] for line in lines.splitlines() if " T " in line}
+
+
+def by_function(found: dict[str, Counter[str]]) -> dict[str, Counter[str]]:
+    """Points of a function in all the ways of calling it."""
+    functions: dict[str, Counter[str]] = {}
+    for case, counts in found.items():
+        functions.setdefault(case.partition(",")[0], Counter()).update(counts)
+    return functions
+
+
+def row(function: str, counts: Counter[str]) -> list[object]:
+    return [f"`{function}`", *(sum(counts[kind] for kind in kinds) for kinds in KINDS.values())]
+
+
+def rows(functions: dict[str, Counter[str]]) -> Iterable[list[object]]:
+    return (row(name, counts) for name, counts in sorted(functions.items()))
+
+
+def write_section(functions: dict[str, Counter[str]]) -> None:
+    from page import record
+
+    total = sum(functions.values(), Counter())
+    facts = {"functions": len(functions), "points": sum(total.values()), "memrt": memrt.__version__}
+    record("failure-points", "Failure points", ABOUT, facts, ["function", *KINDS], rows(functions))
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        prog="./dev failures", description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("--quick", action="store_true", help="without Numba; writes nothing")
+    options = parser.parse_args()
+    WORK.mkdir(parents=True, exist_ok=True)
+    FILE.unlink(missing_ok=True)
+    outcomes = [meet_in_c(), meet_in_python()]
+    if not options.quick:
+        outcomes.append(meet_in_numba())
+    functions = by_function(points.read(FILE))
+    unmet = exported() - set(functions)
+    print(
+        f"{sum(sum(c.values()) for c in functions.values()):,} points of {len(functions)} functions"
+    )
+    if unmet:
+        print("no case for", ", ".join(sorted(unmet)), file=sys.stderr)
+    if not all(outcomes) or unmet:
+        return 1
+    if not options.quick:
+        write_section(functions)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,98 @@
+/* Python's allocators, failing on purpose: a module with run(function, nth, goes_on). Like
+   _testcapi.set_nomemory, but the calling thread alone is struck, requests are counted, and what is
+   called runs no Python code before the allocators are as they were. */
+
+#include <Python.h>
+
+static PyMemAllocatorEx upstream[3]; /* by domain */
+static unsigned long thread;
+static Py_ssize_t requests, first;
+static int all_from_there;
+
+static int is_due(void)
+{
+    if (PyThread_get_thread_ident() != thread) {
+        return 0;
+    }
+    requests++;
+    return requests == first || (all_from_there && requests > first);
+}
+
+static void *failing_malloc(void *ctx, size_t size)
+{
+    PyMemAllocatorEx *real = ctx;
+    return is_due() ? NULL : real->malloc(real->ctx, size);
+}
+
+static void *failing_calloc(void *ctx, size_t count, size_t size)
+{
+    PyMemAllocatorEx *real = ctx;
+    return is_due() ? NULL : real->calloc(real->ctx, count, size);
+}
+
+static void *failing_realloc(void *ctx, void *data, size_t size)
+{
+    PyMemAllocatorEx *real = ctx;
+    return is_due() ? NULL : real->realloc(real->ctx, data, size);
+}
+
+static void passing_free(void *ctx, void *data)
+{
+    PyMemAllocatorEx *real = ctx;
+    real->free(real->ctx, data);
+}
+
+static void strike(void)
+{
+    for (int domain = 0; domain < 3; domain++) {
+        PyMemAllocatorEx failing = {&upstream[domain], failing_malloc, failing_calloc,
+                                    failing_realloc, passing_free};
+        PyMem_GetAllocator((PyMemAllocatorDomain)domain, &upstream[domain]);
+        PyMem_SetAllocator((PyMemAllocatorDomain)domain, &failing);
+    }
+}
+
+static void relent(void)
+{
+    for (int domain = 0; domain < 3; domain++) {
+        PyMem_SetAllocator((PyMemAllocatorDomain)domain, &upstream[domain]);
+    }
+}
+
+static PyObject *run(PyObject *module, PyObject *args)
+{
+    PyObject *function;
+    (void)module;
+    if (!PyArg_ParseTuple(args, "Onp", &function, &first, &all_from_there)) {
+        return NULL;
+    }
+    requests = 0;
+    thread = PyThread_get_thread_ident();
+    strike();
+    PyObject *result = PyObject_CallNoArgs(function);
+    relent();
+    return result;
+}
+
+static PyObject *points(PyObject *module, PyObject *unused)
+{
+    (void)module;
+    (void)unused;
+    return PyLong_FromSsize_t(requests);
+}
+
+static PyMethodDef methods[] = {
+    {"run", run, METH_VARARGS,
+     "run(function, nth, goes_on)\n\n"
+     "The result of function(), in which the nth request for memory fails, or all from it on."},
+    {"points", points, METH_NOARGS, "points() -> int\n\nRequests that the last run() made."},
+    {NULL, NULL, 0, NULL},
+};
+
+static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT, .m_name = "nomemory", .m_size = -1,
+                                        .m_methods = methods};
+
+PyMODINIT_FUNC PyInit_nomemory(void)
+{
+    return PyModule_Create(&definition);
+}

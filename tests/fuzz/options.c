@@ -1,0 +1,290 @@
+/// Texts of options, from the environment and by calls, against a reading of its own of what
+/// docs/options.md says: good values are in force as they are shown, bad ones and unknown names
+/// change nothing and are told of.
+
+#include <ctype.h>
+#include <string.h>
+#include <strings.h>
+
+#include <memrt/memrt.h>
+
+#include "runtime/base/options.h"
+#include "support/input.h"
+
+#define LINES 24
+#define ROOM 200
+
+static const memrt_api_t *api;
+
+/* --- What the texts mean. --- */
+
+/// Digits, and nothing else, up to `most`.
+static bool reads_digits(const char *text, size_t length, size_t most, size_t *value)
+{
+    __uint128_t number = 0;
+    for (size_t i = 0; i < length; i++) {
+        if (text[i] < '0' || text[i] > '9') {
+            return false;
+        }
+        number = number * 10 + (__uint128_t)(text[i] - '0');
+        number = number > UINT64_MAX ? (__uint128_t)UINT64_MAX + 1 : number;
+    }
+    *value = (size_t)number;
+    return length > 0 && number <= most;
+}
+
+static bool reads_flag(const char *text, size_t *value)
+{
+    static const char *const yes[] = {"1", "on", "yes", "true"};
+    static const char *const no[] = {"0", "off", "no", "false", ""};
+    *value = 0;
+    for (size_t i = 0; i < 4; i++) {
+        *value |= strcasecmp(text, yes[i]) == 0;
+    }
+    bool known = *value != 0;
+    for (size_t i = 0; i < 5; i++) {
+        known |= strcasecmp(text, no[i]) == 0;
+    }
+    return known;
+}
+
+static bool reads_alignment(const char *text, size_t *value)
+{
+    return reads_digits(text, strlen(text), MEMRT_ALIGN_MAX, value) && *value != 0 &&
+           (*value & (*value - 1)) == 0;
+}
+
+static bool reads_bytes(const char *text, size_t *value)
+{
+    static const char units[] = "kmg";
+    size_t length = strlen(text), shift = 0;
+    *value = SIZE_MAX;
+    if (strcasecmp(text, "none") == 0) {
+        return true;
+    }
+    if (length > 0) {
+        const char *unit = strchr(units, tolower((unsigned char)text[length - 1]));
+        shift = unit == NULL ? 0 : 10 * (size_t)(unit - units + 1);
+        length -= unit != NULL;
+    }
+    if (!reads_digits(text, length, (SIZE_MAX - 2) >> shift, value)) {
+        return false;
+    }
+    *value <<= shift;
+    return true;
+}
+
+static bool reads_decay(const char *text, size_t *value)
+{
+    if (strcasecmp(text, "never") == 0) {
+        *value = SIZE_MAX;
+        return true;
+    }
+    return reads_digits(text, strlen(text), 24 * 3600 * 1000, value);
+}
+
+static bool reads_huge(const char *text, size_t *value)
+{
+    *value = strcasecmp(text, "off") == 0 ? 0 : strcasecmp(text, "advise") == 0 ? 1 : 2;
+    return *value < 2 || strcasecmp(text, "large") == 0;
+}
+
+typedef struct meaning {
+    const char *name;
+    bool (*reads)(const char *text, size_t *value);
+    bool settable;
+    const char *boundless; ///< how SIZE_MAX is shown
+} meaning_t;
+
+static const meaning_t meanings[] = {
+    {"MEMRT_CHECK", reads_flag, false, ""},           {"MEMRT_TRACK", reads_flag, false, ""},
+    {"MEMRT_ALIGNMENT", reads_alignment, false, ""},  {"MEMRT_CACHE", reads_flag, false, ""},
+    {"MEMRT_CACHE_LIMIT", reads_bytes, true, "none"}, {"MEMRT_DECAY", reads_decay, true, "never"},
+    {"MEMRT_HUGEPAGES", reads_huge, true, ""}};
+#define MEANINGS (sizeof(meanings) / sizeof(meanings[0]))
+
+/// `short_too`: also without prefix, in small or large letters.
+static const meaning_t *meaning_of(const char *name, bool short_too)
+{
+    for (size_t i = 0; i < MEANINGS; i++) {
+        if (strcmp(name, meanings[i].name) == 0 ||
+            (short_too && strcasecmp(name, meanings[i].name + strlen("MEMRT_")) == 0)) {
+            return &meanings[i];
+        }
+    }
+    return NULL;
+}
+
+static void show(const meaning_t *meaning, size_t value, char text[32])
+{
+    static const char *const huge[] = {"off", "advise", "large"};
+    if (meaning->reads == reads_huge) {
+        strcpy(text, huge[value]);
+    } else if (value == SIZE_MAX) {
+        strcpy(text, meaning->boundless);
+    } else {
+        snprintf(text, 32, "%zu", value);
+    }
+}
+
+static memrt_option_t row_of(const char *name)
+{
+    memrt_option_t row = {.name = ""};
+    for (size_t i = 0; strcmp(row.name, name) != 0; i++) {
+        HOLDS(api->option(i, &row));
+    }
+    return row;
+}
+
+static void expect_in_force(const meaning_t *meaning, size_t value)
+{
+    char text[32];
+    show(meaning, value, text);
+    HOLDS(strcmp(row_of(meaning->name).value, text) == 0);
+}
+
+/* --- By calls. --- */
+
+/// A sentence of one line that ends within its room.
+static void expect_sentence(const char *why, size_t room)
+{
+    size_t length = strnlen(why, room);
+    HOLDS(length > 0 && length < room);
+}
+
+static void try_call(const char *name, const char *text)
+{
+    char why[ROOM];
+    size_t value, room = strlen(text) % 3 == 0 ? 20 : ROOM;
+    const meaning_t *meaning = meaning_of(name, true);
+    bool good = meaning != NULL && meaning->reads(text, &value);
+    memset(why, '?', sizeof(why));
+    HOLDS(api->option_check(name, text, why, room) == (good ? MEMRT_OK : MEMRT_EINVAL));
+    if (!good) {
+        expect_sentence(why, room);
+    }
+    memrt_option_t before = meaning == NULL ? (memrt_option_t){0} : row_of(meaning->name);
+    memrt_status_t status = api->option_set(name, text, why, room);
+    HOLDS(status == (good && meaning->settable ? MEMRT_OK : MEMRT_EINVAL));
+    if (status == MEMRT_OK) {
+        expect_in_force(meaning, value);
+    } else {
+        expect_sentence(why, room);
+        HOLDS(meaning == NULL || strcmp(row_of(meaning->name).value, before.value) == 0);
+    }
+    HOLDS(api->option_set(name, text, NULL, 0) == status);
+}
+
+static void try_policy(const char *text)
+{
+    memrt_policy_options_t options = {.struct_size = sizeof(options), .cache_limit = text};
+    memrt_policy_t *policy = NULL;
+    size_t value;
+    bool good = reads_bytes(text, &value);
+    HOLDS(api->policy_new(&options, &policy) == (good ? MEMRT_OK : MEMRT_EINVAL));
+    HOLDS(good == (policy != NULL));
+    if (good) {
+        api->policy_release(policy);
+    }
+}
+
+/* --- By the environment. --- */
+
+extern char **environ;
+
+static size_t expected_warnings(char **lines, size_t count)
+{
+    size_t warnings = 0, value;
+    for (size_t i = 0; i < MEANINGS; i++) {
+        const char *text = getenv(meanings[i].name);
+        warnings += text != NULL && !meanings[i].reads(text, &value);
+    }
+    for (size_t i = 0; i < count; i++) {
+        char name[ROOM];
+        size_t length = strcspn(lines[i], "=");
+        snprintf(name, sizeof(name), "%.*s", (int)(length < ROOM ? length : ROOM - 1), lines[i]);
+        bool ours = strncmp(name, "MEMRT_", 6) == 0;
+        warnings += ours && meaning_of(name, false) == NULL;
+    }
+    return warnings < 16 ? warnings : 16;
+}
+
+static void expect_rows_from_environment(void)
+{
+    for (size_t i = 0; i < MEANINGS; i++) {
+        const char *text = getenv(meanings[i].name);
+        size_t value;
+        bool given = text != NULL && meanings[i].reads(text, &value);
+        if (given && strcmp(meanings[i].name, "MEMRT_CACHE") != 0) { /* checking turns it off */
+            expect_in_force(&meanings[i], value);
+        }
+    }
+}
+
+static void try_environment(char **lines, size_t count)
+{
+    char **environ_before = environ;
+    memrt__options_t options_before = memrt__options;
+    environ = lines;
+    memrt__options_read();
+    size_t warnings = 0;
+    for (const char *why; (why = api->option_warning(warnings)) != NULL; warnings++) {
+        expect_sentence(why, 256);
+    }
+    HOLDS(warnings == expected_warnings(lines, count));
+    expect_rows_from_environment();
+    memrt__options = options_before;
+    environ = environ_before;
+}
+
+/* --- The target. --- */
+
+/// A line becomes `MEMRT_NAME=text` when it begins with the number of a name, else it stays.
+static char *line_of(const uint8_t *bytes, size_t length)
+{
+    bool named = length > 0 && bytes[0] < MEANINGS;
+    const char *name = named ? meanings[bytes[0]].name : "";
+    char *line = malloc(strlen(name) + length + 2);
+    HOLDS(line != NULL);
+    strcpy(line, name);
+    strcat(line, named ? "=" : "");
+    size_t at = strlen(line);
+    memcpy(line + at, bytes + named, length - named);
+    line[at + length - named] = '\0';
+    return line;
+}
+
+static void try_line(const char *line)
+{
+    char *name = strdup(line), *equals;
+    HOLDS(name != NULL);
+    equals = strchr(name, '=');
+    const char *text = equals == NULL ? "" : equals + 1;
+    if (equals != NULL) {
+        *equals = '\0';
+    }
+    try_call(name, text);
+    try_policy(text);
+    free(name);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
+{
+    char *lines[LINES + 1];
+    size_t count = 0;
+    const uint8_t *end = bytes + size;
+    api = memrt_get_api(MEMRT_ABI_MAJOR, NULL);
+    while (bytes < end && count < LINES) {
+        const uint8_t *stop = memchr(bytes, '\n', (size_t)(end - bytes));
+        stop = stop == NULL ? end : stop;
+        lines[count++] = line_of(bytes, (size_t)(stop - bytes));
+        bytes = stop + (stop < end);
+    }
+    lines[count] = NULL;
+    try_environment(lines, count);
+    for (size_t i = 0; i < count; i++) {
+        try_line(lines[i]);
+        free(lines[i]);
+    }
+    return 0;
+}

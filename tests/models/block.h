@@ -1,0 +1,93 @@
+#ifndef MEMRT_TESTS_MODELS_BLOCK_H
+#define MEMRT_TESTS_MODELS_BLOCK_H
+
+/// The runtime's MemInfos over a world of one block: its life, its finder, its end.
+
+#include "tests/models/model.h"
+
+#include "runtime/meminfo/block.c"
+#include "runtime/meminfo/meminfo.c"
+#include "runtime/meminfo/owner.c"
+
+MEMRT__THREAD_LOCAL memrt__thread_t *memrt__self;
+unsigned memrt__watch;
+memrt__options_t memrt__options;
+memrt_policy_t *memrt__policies[MEMRT__ACCOUNTS];
+memrt_policy_t memrt__default_policy;
+
+static memrt_meminfo_t block; /* with data that is elsewhere */
+static size_t data[2];
+static unsigned deaths, frees;
+
+/* The live set, with room for one. */
+static pthread_mutex_t live_lock = PTHREAD_MUTEX_INITIALIZER;
+static uintptr_t live;
+
+static inline void enter_live(void)
+{
+    pthread_mutex_lock(&live_lock);
+    live = (uintptr_t)&block;
+    pthread_mutex_unlock(&live_lock);
+}
+
+bool memrt__live_remove(uintptr_t key)
+{
+    pthread_mutex_lock(&live_lock);
+    assert(live == key);
+    live = 0;
+    pthread_mutex_unlock(&live_lock);
+    return true;
+}
+
+memrt__thread_t *memrt__thread_make(void)
+{
+    return NULL; /* no record: everything takes the long way */
+}
+
+bool memrt__live_visit(uintptr_t key, memrt__live_visit_fn visit, void *context)
+{
+    (void)key;
+    pthread_mutex_lock(&live_lock);
+    memrt__live_entry_t entry = {.key = live};
+    if (live != 0) {
+        visit(&entry, context);
+    }
+    pthread_mutex_unlock(&live_lock);
+    return entry.key != 0;
+}
+
+void memrt__live_visit_all(memrt__live_visit_fn visit, void *context)
+{
+    memrt__live_visit(0, visit, context);
+}
+
+/// The end of the memory.
+void memrt__allocator_free(const memrt_allocator_t *allocator, void *ptr, size_t size, size_t align)
+{
+    (void)allocator, (void)ptr, (void)size, (void)align;
+    frees++;
+    block = (memrt_meminfo_t){0};
+}
+
+/// The destructor: the last to see the data.
+static void die(void *where, size_t size, void *info)
+{
+    (void)size, (void)info;
+    deaths++;
+    ((size_t *)where)[0] = ((size_t *)where)[1] = 0;
+}
+
+/// As memrt__block_new() leaves it: its count is 0.
+static void make(unsigned flags)
+{
+    memrt__policies[0] = &memrt__default_policy;
+    block = (memrt_meminfo_t){.data = data,
+                              .size = sizeof(data),
+                              .dtor = die,
+                              .kind = MEMRT_KIND_ADOPTED,
+                              .align_log2 = 6,
+                              .lead = MEMRT_HEADER_SIZE,
+                              .flags = MEMRT__FLAG_MEMINFO | flags};
+}
+
+#endif

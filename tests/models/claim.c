@@ -1,0 +1,28 @@
+/// A holder claims a block to move it, while another lets go: it is claimed only when the other is
+/// done with it.
+
+#include "tests/models/block.h"
+
+static void *write_and_release(void *context)
+{
+    data[0] = 1;
+    memrt__meminfo_release(&block);
+    return context;
+}
+
+int main(void)
+{
+    make(0);
+    memrt__block_born(&block);
+    memrt__meminfo_acquire(&block);
+    pthread_t other = model_thread(write_and_release, NULL);
+    if (memrt__block_claim(&block)) {
+        data[0] = 2;
+        block.size++;
+        hold(&block);
+    }
+    memrt__meminfo_release(&block);
+    model_join(other);
+    assert(deaths == 1 && frees == 1);
+    return 0;
+}

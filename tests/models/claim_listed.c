@@ -1,0 +1,30 @@
+/// The same for a block that can be found: while it is claimed, nobody can come to hold it.
+
+#include "tests/models/block.h"
+
+static void *find_and_write(void *context)
+{
+    memrt_meminfo_t *mi;
+    if (memrt__owner_find(data, &mi) == MEMRT_OK) {
+        data[0] = mi->lead;
+        memrt__meminfo_release(mi);
+    }
+    return context;
+}
+
+int main(void)
+{
+    make(MEMRT__FLAG_LISTED);
+    memrt__block_born(&block);
+    enter_live();
+    pthread_t finder = model_thread(find_and_write, NULL);
+    if (memrt__block_claim(&block)) {
+        data[0] = 2;
+        block.lead = 128;
+        hold(&block);
+    }
+    memrt__meminfo_release(&block);
+    model_join(finder);
+    assert(deaths == 1 && frees == 1);
+    return 0;
+}

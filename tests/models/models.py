@@ -1,0 +1,287 @@
+"""Explore memrt's protocols in every order: the work behind `./dev models`.
+
+    ./dev models            the model of spin, with each of its faults; and, when GENMC names the
+                            checker or genmc is on the path, those of weak memory
+    ./dev models find tiny  these models of weak memory only
+    ./dev models --orders   also take away each order of the sources, one at a time: a model must
+                            fail for each, but for those in tests/models/orders.txt
+    ./dev models --record   the same, and leave the figures for docs/reliability.md
+
+The models of weak memory, tests/models/*.c, are memrt's sources as they stand, over C11 atomics.
+GenMC (https://plv.mpi-sws.org/genmc) runs them by the RC11 memory model. No distribution has it:
+build version 0.10 or newer, and say GENMC=/path/to/genmc.
+"""
+
+from __future__ import annotations
+
+import argparse
+import functools
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+HERE = ROOT / "tests" / "models"
+WORK = ROOT / "build" / "models"
+SPIN_FAULTS = 4
+LIMIT = 900  # seconds for one model
+
+FLAGS = ("-D_GNU_SOURCE", "-DMEMRT_C11_ATOMICS=1", "-std=gnu11", "-w", "-I.", "-Iapi/include")
+COUNTING = (
+    "peak_above",
+    "peak_below",
+    "sums_own",
+    "sums_shared",
+)  # others are explored without statistics
+
+# An operation with an order, and the same without.
+WEAKER = {
+    "load_acquire": "load_relaxed",
+    "store_release": "store_relaxed",
+    "fetch_add_release": "fetch_add_relaxed",
+    "fetch_sub1_release": "fetch_sub1_relaxed",
+    "cas_acquire": "cas_relaxed",
+    "cas_release": "cas_relaxed",
+    "own_add_release": "own_add_relaxed",
+    "raise_release": "raise_relaxed",
+}
+ORDERED = re.compile(rf"\bmemrt__({'|'.join(WEAKER)})\(")
+
+
+# Spin
+
+
+def run_spin(fault: int) -> bool:
+    """Whether every run of the model ends well."""
+    folder = WORK / f"spin-{fault}"
+    folder.mkdir(parents=True, exist_ok=True)
+    for command in (
+        ["spin", f"-DFAULT={fault}", "-a", str(HERE / "references.pml")],
+        ["cc", "-O1", "-w", "-DSAFETY", "-o", "pan", "pan.c"],
+    ):
+        subprocess.run(command, cwd=folder, check=True, stdout=subprocess.DEVNULL)
+    explored = subprocess.run(["./pan", "-m100000"], cwd=folder, capture_output=True, text=True)
+    errors = re.search(r"errors: (\d+)", explored.stdout)
+    if errors is None or "max search depth too small" in explored.stdout:
+        raise SystemExit(f"spin did not explore the model:\n{explored.stdout}{explored.stderr}")
+    return errors.group(1) == "0"
+
+
+def check_spin() -> bool:
+    good = run_spin(0)
+    print(f"spin: references: {'no error' if good else 'ERROR'}", flush=True)
+    for fault in range(1, SPIN_FAULTS + 1):
+        missed = run_spin(fault)
+        print(f"spin: fault {fault}: {'NOT FOUND' if missed else 'found'}", flush=True)
+        good = good and not missed
+    return good
+
+
+# GenMC
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What the checker says: an error, or how many executions there are."""
+
+    error: str
+    executions: int
+
+
+@functools.cache
+def uses(model: str) -> frozenset[str]:
+    """The files that a model is made of."""
+    command = ["cc", *FLAGS, "-DMEMRT_COUNTERS=1", "-M", f"tests/models/{model}.c"]
+    listing = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    return frozenset(os.path.normpath(name) for name in listing.replace("\\\n", " ").split())
+
+
+def digest(version: str, model: str, root: Path) -> str:
+    """A name for a model over the sources under `root`."""
+    text = hashlib.sha256(f"{version} {model}".encode())
+    for file in sorted(uses(model)):
+        if (root / file).is_file():
+            text.update((root / file).read_bytes())
+    return text.hexdigest()
+
+
+class Checker:
+    """GenMC, by its path."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        shown = subprocess.run([path, "--version"], capture_output=True, text=True, check=True)
+        version = re.search(r"GenMC v\S+(?: \(commit #\w+\))?", shown.stdout)
+        if version is None:
+            raise SystemExit(f"{path} does not say that it is GenMC")
+        self.version = version.group()
+
+    def explore(self, model: str, root: Path) -> Outcome:
+        """Run a model over the sources under `root`, unless it ran over the same before."""
+        kept = WORK / "outcomes" / digest(self.version, model, root)
+        if kept.exists():
+            count, _, error = kept.read_text(encoding="utf-8").partition(" ")
+            return Outcome(error, int(count))
+        outcome = self.run(model, root)
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        kept.write_text(f"{outcome.executions} {outcome.error}", encoding="utf-8")
+        return outcome
+
+    def run(self, model: str, root: Path) -> Outcome:
+        counters = f"-DMEMRT_COUNTERS={int(model in COUNTING)}"
+        command = [self.path, "--rc11", "--disable-estimation", "--", *FLAGS, counters]
+        command.append(f"tests/models/{model}.c")
+        done = subprocess.run(
+            command, cwd=root, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=LIMIT
+        )
+        text = done.stdout.decode(errors="replace")
+        error = re.search(r"^Error: (.*?)!?$", text, re.MULTILINE)
+        count = re.search(r"complete executions explored: (\d+)", text)
+        if count is None or (error is None and "No errors were detected" not in text):
+            raise SystemExit(f"{model} was not explored:\n{text[-2000:]}")
+        return Outcome(error.group(1) if error else "", int(count.group(1)))
+
+
+def find_checker() -> Checker | None:
+    path = os.environ.get("GENMC") or shutil.which("genmc")
+    return Checker(path) if path else None
+
+
+def all_models() -> list[str]:
+    return sorted(path.stem for path in HERE.glob("*.c"))
+
+
+def explore_all(checker: Checker, models: list[str]) -> dict[str, Outcome]:
+    outcomes = {}
+    for model in models:
+        outcomes[model] = checker.explore(model, ROOT)
+        found = outcomes[model].error or f"no error in {outcomes[model].executions} executions"
+        print(f"{checker.version}: {model}: {found}", flush=True)
+    return outcomes
+
+
+# Orders
+
+
+@dataclass(frozen=True)
+class Order:
+    """An operation with an order, in a source."""
+
+    file: str
+    line: int
+    code: str
+    operation: str
+    at: int
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}: {self.code}"
+
+
+def orders() -> Iterator[Order]:
+    paths = [path for top in ("runtime", "api") for path in (ROOT / top).rglob("*.[ch]")]
+    for path in sorted(paths):
+        text = path.read_text(encoding="utf-8")
+        for match in ORDERED.finditer(text):
+            line = text.count("\n", 0, match.start())
+            code = text.splitlines()[line].strip()
+            file = str(path.relative_to(ROOT))
+            if file != "runtime/base/atomics.h":
+                yield Order(file, line + 1, code, match.group(1), match.start(1))
+
+
+def without(order: Order) -> Path:
+    """A copy of the sources that lacks it."""
+    tree = WORK / f"tree-{os.getpid()}"
+    for part in ("api", "runtime", "tests/models"):
+        shutil.copytree(ROOT / part, tree / part)
+    text = (tree / order.file).read_text(encoding="utf-8")
+    end = order.at + len(order.operation)
+    weaker = text[: order.at] + WEAKER[order.operation] + text[end:]
+    (tree / order.file).write_text(weaker, encoding="utf-8")
+    return tree
+
+
+def needed_by(order: Order, models: Sequence[str], checker: Checker) -> tuple[str, str]:
+    """The first model that fails without the order, and how; or two empty texts."""
+    tree = without(order)
+    try:
+        for model in models:
+            error = checker.explore(model, tree).error if order.file in uses(model) else ""
+            if error:
+                return model, error
+    finally:
+        shutil.rmtree(tree)
+    return "", ""
+
+
+def excused() -> dict[tuple[str, str], str]:
+    text = (HERE / "orders.txt").read_text(encoding="utf-8")
+    paragraphs = [p.splitlines() for p in text.split("\n\n") if not p.startswith("#")]
+    return {(file, code): " ".join(reason) for file, code, *reason in paragraphs}
+
+
+def check_orders(checker: Checker, outcomes: dict[str, Outcome]) -> list[tuple[str, str, str]]:
+    """Rows of an order, the model that needs it, and its error; none when one is not needed."""
+    quickest = sorted(outcomes, key=lambda model: outcomes[model].executions)
+    reasons, rows, good = excused(), [], True
+    for order in orders():
+        model, error = needed_by(order, quickest, checker)
+        reason = reasons.get((order.file, order.code), "")
+        if bool(model) == bool(reason):
+            good = False
+            print(f"{order}: {'is listed, but needed by ' + model if model else 'NOT NEEDED'}")
+        else:
+            print(f"{order}: {model or 'listed'}: {error or reason}", flush=True)
+        rows.append((f"`{order.file}`: `{order.code}`", model or "none", error or reason))
+    return rows if good else []
+
+
+def leave_figures(checker: Checker, outcomes: dict[str, Outcome], rows: list) -> None:
+    sys.path.insert(0, str(ROOT / "tests" / "reliability"))
+    import page
+
+    about = (
+        "The runtime's own sources over C11 atomics, explored in every order that the memory model "
+        "RC11 allows; and again with each order taken away, for which a model must fail. By "
+        "`./dev models --record`. The same protocols as a model of spin are explored in the gate."
+    )
+    facts: dict[str, object] = {"checker": checker.version}
+    facts |= {f"executions of `{m}`, no error": o.executions for m, o in outcomes.items()}
+    facts["orders taken away"] = len(rows)
+    columns = ("order", "model that fails without it", "its error, or why there is none")
+    page.record("weak-memory", "Weak memory", about, facts, columns, rows)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("models", nargs="*", help="models of weak memory; all if none is named")
+    parser.add_argument("--orders", action="store_true", help="take away each order, too")
+    parser.add_argument("--record", action="store_true", help="leave the figures for the docs")
+    options = parser.parse_args()
+    if not options.models and not check_spin():
+        return 1
+    checker = find_checker()
+    if checker is None:
+        print("GenMC was not found, so weak memory was not explored: see ./dev models --help")
+        return 1 if options.record or options.orders or options.models else 0
+    outcomes = explore_all(checker, options.models or all_models())
+    if any(outcome.error for outcome in outcomes.values()):
+        return 1
+    if not (options.orders or options.record):
+        return 0
+    rows = check_orders(checker, outcomes)
+    if rows and options.record:
+        leave_figures(checker, outcomes, rows)
+    return 0 if rows else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

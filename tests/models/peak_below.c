@@ -1,0 +1,19 @@
+/// A thread tells what rose while another reads twice: the peak is never below what it was.
+
+#include "tests/models/peak.h"
+
+static void *grow(void *context)
+{
+    memrt__shard_grow(&record.first, &account, MUCH);
+    return context;
+}
+
+int main(void)
+{
+    pthread_t grower = model_thread(grow, NULL);
+    size_t first = peak_now();
+    assert(first <= peak_now());
+    model_join(grower);
+    assert(peak_now() == MUCH);
+    return 0;
+}

@@ -1,0 +1,25 @@
+/// Holders write and let go, all at once: one destructor, which sees every write.
+
+#include "tests/models/block.h"
+
+static void *write_and_release(void *at)
+{
+    memrt__meminfo_acquire(&block);
+    *(size_t *)at = 1;
+    memrt__meminfo_release(&block);
+    memrt__meminfo_release(&block);
+    return NULL;
+}
+
+int main(void)
+{
+    make(0);
+    memrt__block_born(&block);
+    memrt__meminfo_acquire(&block);
+    pthread_t a = model_thread(write_and_release, &data[0]);
+    pthread_t b = model_thread(write_and_release, &data[1]);
+    model_join(a);
+    model_join(b);
+    assert(deaths == 1 && frees == 1);
+    return 0;
+}

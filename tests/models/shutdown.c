@@ -1,0 +1,28 @@
+/// Shutdown comes while a block dies: its destructor runs once or not at all, its memory is freed,
+/// and nothing that dies afterwards runs one.
+
+#include "tests/models/block.h"
+
+static void *release(void *context)
+{
+    memrt__meminfo_release(&block);
+    return context;
+}
+
+int main(void)
+{
+    make(0);
+    memrt__block_born(&block);
+    memrt__meminfo_acquire(&block);
+    pthread_t other = model_thread(release, NULL);
+    memrt__meminfo_shutdown();
+    memrt__meminfo_release(&block);
+    model_join(other);
+    assert(deaths <= 1 && frees == 1);
+    unsigned before = deaths;
+    make(0);
+    memrt__block_born(&block);
+    memrt__meminfo_release(&block);
+    assert(deaths == before && frees == 2);
+    return 0;
+}

@@ -1,0 +1,30 @@
+/// A watcher is set while a watched block dies: it is called whole, or not at all.
+
+#include "tests/models/block.h"
+
+static memrt_watcher_t own;
+static unsigned told;
+
+static void note(void *where)
+{
+    (void)where;
+    told++;
+}
+
+static void *release(void *context)
+{
+    memrt__meminfo_release(&block);
+    return context;
+}
+
+int main(void)
+{
+    make(MEMRT__FLAG_WATCHED);
+    memrt__block_born(&block);
+    pthread_t other = model_thread(release, NULL);
+    own.death = note;
+    memrt__watcher_set(&own);
+    model_join(other);
+    assert(told <= 1 && deaths == 1 && frees == 1);
+    return 0;
+}

@@ -1,0 +1,92 @@
+"""Faults are put where code is, one at a time, and nowhere else."""
+
+import mutate
+import operators
+import pytest
+
+SOURCE = """#define LIMIT 3
+/* if (1 < 2) */
+static const char *text = "1 < 2";
+struct pair { int one, two; };
+
+static int least(int *a, int b)
+{
+    MEMRT__ASSERT(b > 0);
+    if (*a < b && !text) {
+        note(a, b);
+    }
+    for (int i = 0; i < 1; i++) {
+        b -= 1;
+    }
+    return *a + b;
+}
+"""
+
+
+def changed(source: str) -> list[str]:
+    """The line that each mutant changes, as it then reads."""
+    before = source.splitlines()
+    found = []
+    for mutant in operators.faults(source):
+        after = operators.apply(source, mutant).splitlines()
+        assert len(after) == len(before)
+        (line,) = [new for old, new in zip(before, after, strict=True) if old != new]
+        found.append(line.strip())
+    return found
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "if (*a <= b && !text) {",
+        "if (*a < b || !text) {",
+        "if (*a < b && text) {",
+        "if (!(*a < b && !text)) {",
+        "(void)0;",
+        "for (int i = 1; i < 1; i++) {",
+        "for (int i = 0; i <= 1; i++) {",
+        "for (int i = 0; i < 1; i--) {",
+        "b += 1;",
+        "b -= 2;",
+        "return *a - b;",
+    ],
+)
+def test_a_fault_is_made_of_what_can_go_wrong(line):
+    assert line in changed(SOURCE)
+
+
+def test_nothing_outside_of_bodies_is_changed():
+    head = SOURCE.index("static int least")
+    assert all(fault.start > head for mutant in operators.faults(SOURCE) for fault in mutant)
+
+
+def test_assertions_are_left_alone():
+    assert not any("MEMRT__ASSERT" in line for line in changed(SOURCE))
+
+
+def test_a_draw_is_the_same_whatever_else_there_is(tmp_path, monkeypatch):
+    monkeypatch.setattr(mutate, "ROOT", tmp_path)
+    (tmp_path / "a.c").write_text(SOURCE)
+    mutants = mutate.all_mutants(["a.c"])
+    half = [m for m in mutants if "b" in m.what or "removed" in m.what]
+    drawn = [m.key for m in mutate.drawn(mutants, len(mutants), 1)]
+    assert [m.key for m in mutate.drawn(half, 99, 1)] == [
+        key for key in drawn if key in {m.key for m in half}
+    ]
+    assert drawn != [m.key for m in mutate.drawn(mutants, len(mutants), 2)]
+
+
+def test_who_lives_is_told_unless_explained():
+    outcomes = {
+        "a": "killed: t",
+        "b": "alive",
+        "c": "alive",
+        "d": "killed: t",
+        "e": "did not end: t",
+    }
+    verdict = mutate.Verdict(outcomes, {"b": "why", "d": "why"})
+    told = list(verdict.faults())
+    assert any("nobody says why: c" in fault for fault in told)
+    assert any("but found: d" in fault for fault in told)
+    assert any("fewer than" in fault for fault in told)
+    assert verdict.percent == 60

@@ -1,0 +1,177 @@
+"""What destructors in Python may do: everything, and nobody else is held up or hurt by it."""
+
+import ctypes
+import functools
+import gc
+import sys
+import threading
+import weakref
+
+import memrt
+import numpy as np
+import pytest
+
+BYTES = ctypes.create_string_buffer(64)
+ADDRESS = ctypes.addressof(BYTES)
+LINKS = 100_000
+SMALL_STACK = 128 * 1024
+
+
+def ignore(kept, address, nbytes):
+    """Does nothing."""
+
+
+def on_a_small_stack(work):
+    before = threading.stack_size(SMALL_STACK)
+    try:
+        thread = threading.Thread(target=work)
+        thread.start()
+        thread.join()
+    finally:
+        threading.stack_size(before)
+
+
+def chain_of(links, wrap_over):
+    mi = None
+    for _ in range(links):
+        mi = wrap_over(mi)
+    return mi
+
+
+OVER = {
+    "MemInfo": lambda mi: memrt.wrap(ADDRESS, 64, owner=mi),
+    "array": lambda mi: memrt.as_array(memrt.wrap(ADDRESS, 64, owner=mi)),
+    "tuple": lambda mi: memrt.wrap(ADDRESS, 64, owner=(mi, "kept")),
+    "dtor": lambda mi: memrt.wrap(ADDRESS, 64, functools.partial(ignore, mi)),
+}
+
+
+@pytest.mark.parametrize("kind", OVER)
+def test_a_long_chain_of_owners_ends_on_a_small_stack(kind):
+    box = [chain_of(LINKS, OVER[kind])]
+    assert memrt.stats().mi_alloc - memrt.stats().mi_free >= LINKS
+    on_a_small_stack(box.clear)
+
+
+def test_a_long_chain_that_is_released_without_the_gil_ends_where_the_queue_is_run(probe):
+    box = [chain_of(LINKS, OVER["MemInfo"])]
+    held = probe.hold(box[0])
+    box.clear()
+    probe.release_without_gil(held, True)
+    on_a_small_stack(memrt.stats)
+
+
+def test_a_dtor_may_ask_memrt_for_everything():
+    seen = []
+
+    def ask(address, nbytes):
+        with memrt.Policy(name="of a dtor") as policy, memrt.tracking():
+            inner = np.ones(10)
+            seen.append((memrt.stats(policy).live, len(memrt.live()), memrt.handler_name(inner)))
+        seen.append([policy.name for policy in memrt.policies()])
+        memrt.release_unused()
+        memrt.set_option("cache_limit", "none")
+
+    before = memrt.options()
+    del [memrt.wrap(ADDRESS, 64, ask)][0]
+    assert seen[0][0] == 80
+    assert seen[0][2] == "memrt:of a dtor"
+    assert "of a dtor" in seen[1]
+    assert memrt.options() == before
+
+
+def test_a_dtor_may_hand_its_memory_out_again():
+    """As a pool does: what was wrapped is not given back, but goes round."""
+    pool, rounds = [], []
+
+    def back(address, nbytes):
+        rounds.append(nbytes)
+        if len(rounds) < 4:
+            pool.append(memrt.wrap(address, nbytes, back))
+
+    before = memrt.stats()
+    mi = memrt.wrap(ADDRESS, 64, back)
+    for _ in range(3):
+        del mi
+        mi = pool.pop()
+        assert mi.data == ADDRESS
+    del mi
+    change = memrt.stats() - before
+    assert (change.mi_alloc, change.mi_free, change.adopted) == (4, 4, 0)
+    assert pool == []
+
+
+def test_an_owner_that_comes_back_to_life_in_its_del_stays_alive():
+    saved = []
+
+    class Phoenix:
+        def __del__(self):
+            saved.append(self)
+
+    mi = memrt.wrap(ADDRESS, 64, owner=Phoenix())
+    alive = weakref.ref(mi.parent)
+    del mi
+    assert alive() is not None or saved
+    assert type(saved.pop()) is Phoenix
+    gc.collect()
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit, MemoryError, RecursionError])
+def test_whatever_a_dtor_raises_goes_to_the_unraisable_hook_and_no_further(error, monkeypatch):
+    seen = []
+    monkeypatch.setattr(sys, "unraisablehook", lambda u: seen.append(u.exc_type))
+
+    def dtor(address, nbytes):
+        raise error
+
+    mi = memrt.wrap(ADDRESS, 64, dtor)
+    del mi
+    assert seen == [error]
+
+
+def test_a_dtor_that_blocks_holds_up_nobody_else():
+    inside, go_on, ended = threading.Event(), threading.Event(), []
+
+    def wait(address, nbytes):
+        inside.set()
+        go_on.wait()
+        ended.append(nbytes)
+
+    box = [memrt.wrap(ADDRESS, 64, wait)]
+    thread = threading.Thread(target=box.clear)
+    thread.start()
+    inside.wait()
+    with memrt.Policy(name="meanwhile"), memrt.tracking():
+        memrt.alloc(100, name="meanwhile")
+        a = np.ones(1000)
+        a.resize(10**6, refcheck=False)
+        assert memrt.live()
+        del a
+    del [memrt.wrap(ADDRESS, 64, lambda a, n: ended.append("another"))][0]
+    memrt.release_unused()
+    assert ended == ["another"]
+    go_on.set()
+    thread.join()
+    assert ended == ["another", 64]
+
+
+def test_a_dtor_may_run_on_a_thread_while_another_collects_cycles():
+    ended = []
+
+    class Node:
+        pass
+
+    def work():
+        for _ in range(200):
+            node = Node()
+            node.me, node.mi = node, memrt.wrap(ADDRESS, 64, lambda a, n: ended.append(n))
+            del node
+            gc.collect(0)
+
+    threads = [threading.Thread(target=work) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    gc.collect()
+    assert len(ended) == 400

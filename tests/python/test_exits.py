@@ -1,0 +1,216 @@
+"""Processes that divide or end while threads are in the middle of making and dropping memory."""
+
+from __future__ import annotations
+
+import signal
+import sys
+
+import pytest
+from test_lifetime import AGAIN, KEEP
+
+IGNORED = ("-W", "ignore::DeprecationWarning")  # of forks with threads, from Python 3.12 on
+
+WORKING = """
+import os, signal, sys, threading
+import memrt, numpy as np, probe
+
+def work(stop=None):
+    while stop is None or not stop.is_set():
+        np.ones(100); memrt.alloc(5000, name="busy"); np.zeros(200_000)
+        with memrt.Policy(): np.ones(3)
+
+def start(count, stop=None):
+    before = memrt.stats().alloc
+    threads = [threading.Thread(target=work, args=[stop], daemon=True) for _ in range(count)]
+    for thread in threads:
+        thread.start()
+    while memrt.stats().alloc < before + 1000:
+        pass
+    return threads
+
+memrt.enable()
+"""
+
+ENDINGS = {
+    "the last line": ("", 0),
+    "sys.exit": ("sys.exit(8)", 8),
+    "os._exit": ("os._exit(7)", 7),
+    "os.abort": ("os.abort()", -signal.SIGABRT),
+    "SIGTERM": ("os.kill(os.getpid(), signal.SIGTERM); signal.pause()", -signal.SIGTERM),
+    "SIGKILL": ("os.kill(os.getpid(), signal.SIGKILL); signal.pause()", -signal.SIGKILL),
+    "SIGINT": (
+        "signal.signal(signal.SIGINT, signal.SIG_DFL)\n"
+        "os.kill(os.getpid(), signal.SIGINT); signal.pause()",
+        -signal.SIGINT,
+    ),
+    "a signal that Python turns into an exit": (
+        "signal.signal(signal.SIGTERM, lambda *_: sys.exit(9))\n"
+        "os.kill(os.getpid(), signal.SIGTERM); signal.pause()",
+        9,
+    ),
+}
+
+
+@pytest.mark.parametrize(
+    ("ending", "check"), [*((ending, "0") for ending in ENDINGS), ("sys.exit", "1")]
+)
+def test_a_process_ends_with_its_code_while_threads_are_at_work(ending, check, run_python, probe):
+    """Eight daemon threads of Python, which are stopped somewhere, and one that it never knew."""
+    code, status = ENDINGS[ending]
+    result = run_python(
+        WORKING + "kept = np.ones(10)\nprobe.churn()\nstart(8)\n" + code,
+        env={"MEMRT_CHECK": check},
+        check=False,
+    )
+    assert (result.returncode, result.stdout, result.stderr) == (status, "", "")
+
+
+SIGNALS = """
+calls = 0
+def handle(number, frame):
+    global calls
+    calls += 1
+    kept[calls % 8] = np.full(1000 * (calls % 8) + 1, calls)
+    memrt.alloc(100 + calls)
+kept = [np.zeros(1)] * 8
+signal.signal(signal.SIGALRM, handle)
+signal.setitimer(signal.ITIMER_REAL, 0.001, 0.001)
+while calls < 300:
+    mine = [np.full(n, n) for n in range(50)]
+    assert all((array == n).all() for n, array in enumerate(mine))
+    del mine
+signal.setitimer(signal.ITIMER_REAL, 0)
+for array in kept:
+    assert (array == array[0]).all()
+del array, kept
+print(memrt.stats().live)
+"""
+
+
+def test_handlers_of_signals_make_and_drop_memory_in_the_middle_of_everything(run_python, probe):
+    assert run_python(WORKING + SIGNALS).stdout == "0\n"
+
+
+FORK_IN_THREADS = """
+stop, codes = threading.Event(), []
+inherited = [np.ones(1000), memrt.zeros(1000), memrt.alloc(100)]
+
+def fork(number):
+    child = os.fork()
+    if child == 0:
+        signal.alarm(30)
+        mine = np.ones(10_000)
+        assert inherited[0].sum() == 1000 and not inherited[1].any()
+        inherited.clear()
+        assert memrt.meminfo(mine).size == 80_000
+        memrt.live(); memrt.release_unused()
+        os._exit(number)
+    codes.append((number, os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])))
+
+workers = start(8, stop)
+forkers = [threading.Thread(target=fork, args=[n]) for n in range(1, 9)]
+for forker in forkers: forker.start()
+for thread in forkers: thread.join()
+stop.set()
+for thread in workers: thread.join()
+assert sorted(codes) == [(n, n) for n in range(1, 9)], codes
+assert inherited[0].sum() == 1000
+inherited.clear()
+print(memrt.stats().live)
+"""
+
+
+def test_threads_that_fork_at_the_same_time_get_children_that_work(run_python, probe):
+    result = run_python(WORKING + FORK_IN_THREADS, flags=IGNORED)
+    assert (result.stdout, result.stderr) == ("0\n", "")
+
+
+MULTIPROCESSING = """
+import multiprocessing, sys, threading
+import memrt, numpy as np
+
+inherited = memrt.zeros(1000)
+
+def work(number):
+    with memrt.Policy(name="child") as policy:
+        mine = np.full(1000, number)
+    assert memrt.meminfo(mine).policy == "child" and policy.stats().live == 8000
+    assert not inherited.any()
+    inherited[:] = number
+    memrt.alloc(3_000_000)
+    inherited[:] = 0
+    return mine
+
+def churn(stop, begun):
+    while not stop.is_set():
+        np.ones(100); memrt.alloc(5000); np.zeros(200_000)
+        begun.set()
+
+def main(method):
+    memrt.enable()
+    context = multiprocessing.get_context(method)
+    stop, begun = threading.Event(), threading.Event()
+    thread = threading.Thread(target=churn, args=[stop, begun], daemon=True)
+    thread.start(); begun.wait()
+    with context.Pool(2) as pool:
+        for number, array in enumerate(pool.map(work, range(20))):
+            assert (array == number).all()
+    one = context.Process(target=sys.exit, args=[5])
+    one.start(); one.join()
+    assert one.exitcode == 5, one.exitcode
+    stop.set(); thread.join()
+    assert not inherited.any()
+
+if __name__ == "__main__":
+    main(sys.argv[1])
+    memrt.disable()
+    print(memrt.stats().live)
+"""
+
+
+@pytest.mark.parametrize("method", ["fork", "forkserver", "spawn"])
+def test_processes_of_multiprocessing_work_and_leave_their_parent_alone(
+    method, run_program, tmp_path
+):
+    program = tmp_path / "program.py"
+    program.write_text(MULTIPROCESSING)
+    result = run_program(sys.executable, *IGNORED, program, method)
+    assert result.stderr == ""
+    assert int(result.stdout) == 8000
+
+
+def test_an_interpreter_that_comes_and_goes_many_times_has_memrt_once(run_host, probe):
+    again = [AGAIN] * 5
+    shown, printed = run_host(KEEP, *again)
+    errors = printed[::2]
+    assert len(errors) == len(again)
+    assert all("finalized" in error for error in errors)
+    assert [step["meminfos"] for step in shown[1::2]] == [0] * (1 + len(again))
+
+
+ANEW = """
+import gc, sys, threading, memrt, numpy as np
+memrt.enable()
+kept = np.ones(100)
+policy = memrt.Policy(name="old")
+with policy:
+    inside = np.ones(50)
+for name in [n for n in sys.modules if n.split(".")[0] == "memrt"]:
+    del sys.modules[name]
+del memrt, policy
+gc.collect()
+import memrt
+assert memrt.handler_name() == "memrt" and memrt.handler_name(inside) == "memrt:old"
+assert memrt.meminfo(kept).size == 800
+names = []
+thread = threading.Thread(target=lambda: names.append(memrt.handler_name()))
+thread.start(); thread.join()
+del kept, inside
+gc.collect()
+print(names, memrt.stats().live)
+"""
+
+
+def test_a_package_that_is_imported_anew_finds_what_the_old_one_left(run_python):
+    result = run_python(ANEW)
+    assert (result.stdout, result.stderr) == ("['memrt'] 0\n", "")
