@@ -68,11 +68,11 @@ def check(results: Results, chosen: Sequence[Piece], sides: Sequence[Side], jobs
 
 ABOUT = (
     "Tests of NumPy, SciPy and scikit-image as their packages ship them, by `./dev numpy-suite "
-    "--all`: on NumPy's default handler, and with `memrt.enable()` in release mode and in checking "
-    "mode, each with caches and without. A difference is a test that does not end as on the "
-    "default, a process that crashes or hangs included; each process shows by memrt's counters "
-    "that its tests were on memrt. Tests that their projects call slow are left out. A column has "
-    "the differences of a mode."
+    "--all`: on NumPy's default handler, and with `memrt.enable()` in release mode, with caches "
+    "and without, and in checking mode, which has none. A difference is a test that does not end "
+    "as on the default, a process that crashes or hangs included; each process shows by memrt's "
+    "counters that its tests were on memrt. Tests that their projects call slow are left out. A "
+    "column has the differences of a mode."
 )
 
 
