@@ -3,8 +3,8 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-#include "runtime/base/options.h"
 #include "runtime/base/atomics.h"
+#include "runtime/base/options.h"
 #include "runtime/stats/thread.h"
 #include "support/books.h"
 #include "support/crew.h"
