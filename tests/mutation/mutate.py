@@ -33,7 +33,8 @@ TREE = WORK / "tree"
 BUILD = WORK / "build"
 RESULTS = WORK / "results.jsonl"
 EXPLAINED = Path(__file__).parent / "survivors.txt"
-PARTS = ("CMakeLists.txt", "cmake", "api", "runtime", "tests/c", "tests/stress", "tests/abi")
+PARTS = ("CMakeLists.txt", "cmake", "api", "runtime", "tests/c", "tests/stress", "tests/abi",
+         "tests/conformance")  # fmt: skip
 DOZEN, DOZEN_SEED = 12, 5
 LIMIT = 30  # seconds that a test program may take
 LEAST = 90.0

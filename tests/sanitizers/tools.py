@@ -143,8 +143,9 @@ class OfPython(Tool):
         settings = (f"cmake.define.MEMRT_SANITIZE={self.kinds}", f"build-dir={WORK / 'build'}")
         options = [word for setting in settings for word in ("-C", setting)]
         logged("sanitize-wheel", *pip, *options, "--wheel-dir", wheels, ROOT)
-        numpy = environment.versions(Path(sys.executable), ("numpy", "pytest"))
-        requirements = [f"{name}=={numpy[name]}" for name in ("numpy", "pytest")]
+        packages = ("numpy", "pytest", "hypothesis")
+        has = environment.versions(Path(sys.executable), packages)
+        requirements = [f"{name}=={has[name]}" for name in packages]
         wheel = environment.newest(wheels)
         environment.ensure(WORK / "venv", sys.executable, requirements, wheel, "sanitize")
 

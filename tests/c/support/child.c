@@ -21,7 +21,7 @@ void child_start_watchdog(void)
     signal(SIGALRM, SIG_DFL); /* Check's handler, which a child inherits, kills the whole group */
     alarm(SUITE_TIMEOUT / 2);
     if (MEMRT__THREAD_SANITIZER) { /* it follows no threads that a forked child starts */
-        memrt__options.decay = MEMRT__DECAY_NEVER;
+        memrt__store_relaxed(&memrt__options.decay, MEMRT__DECAY_NEVER); /* others read it */
     }
 }
 
