@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "runtime/base/atomics.h"
 #include "runtime/base/compiler.h"
 #include "runtime/base/options.h"
 #include "support/suite.h"
