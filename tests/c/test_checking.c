@@ -149,6 +149,45 @@ static void write_over_the_header(const memrt_api_t *checked)
     checked->release(mi);
 }
 
+static void write_over_the_header_of_one_without_a_name(const memrt_api_t *checked)
+{
+    memrt_meminfo_t *mi = checked->allocate(100);
+    memset(&mi->policy, 0xFF, 8);
+    checked->release(mi);
+}
+
+/// Others that died before and after lie in the same quarantine, and another policy has none.
+static void acquire_the_last_of_many_dead(const memrt_api_t *checked)
+{
+    enum { MANY = 100 };
+    memrt_meminfo_t *many[MANY];
+    memrt_new_options_t options = {
+        .struct_size = sizeof(options), .policy = fenced(checked), .name = "victim"};
+    fenced(checked);
+    for (size_t i = 0; i < MANY; i++) {
+        REQUIRE(checked->meminfo_new(10, &options, &many[i]) == MEMRT_OK);
+    }
+    for (size_t i = 0; i < MANY; i++) {
+        checked->release(many[i]);
+    }
+    checked->acquire(many[MANY - 1]);
+}
+
+/// What the guard knows of the block stands there.
+static void write_far_before_a_freed_block(const memrt_api_t *checked)
+{
+    char *data = checked->block_alloc(fenced(checked), 100);
+    checked->block_free(NULL, data, 100);
+    memset(data - MEMRT_HEADER_SIZE - 64 - 8, 1, 8);
+    checked->release_unused();
+}
+
+static void resize_what_was_adopted(const memrt_api_t *checked)
+{
+    static char foreign[8];
+    checked->resizable_realloc(checked->manage_memory(foreign, NULL), 20);
+}
+
 static void write_after_the_last_release(const memrt_api_t *checked)
 {
     memrt_meminfo_t *mi = named(checked, 10);
@@ -346,6 +385,10 @@ static const misuse_t misuses[] = {
     MISUSE(write_ones_just_before_the_data, "its header was overwritten"),
     MISUSE(write_zeros_just_before_the_data, "its header was overwritten"),
     MISUSE(write_over_the_header, " \"victim\": its header was overwritten"),
+    MISUSE(write_over_the_header_of_one_without_a_name, ": its header was overwritten"),
+    MISUSE(acquire_the_last_of_many_dead, DEAD),
+    MISUSE(write_far_before_a_freed_block, "a write 65 to "),
+    MISUSE(resize_what_was_adopted, ": it is not resizable"),
     MISUSE(write_after_the_last_release, " (\"victim\", 10 bytes at 0x"),
     MISUSE(write_after_the_last_release, ": a write to byte 67 after it was freed was found"),
     MISUSE(write_to_a_freed_block_and_end, "a write to byte 64 after it was freed was found"),

@@ -193,6 +193,20 @@ static void plain_free(void *data, void *opaque)
     free(data);
 }
 
+/// None of them is put off: the word that would link them says whose memory it is.
+TEST(a_chain_of_an_external_allocators_memory_ends_at_once)
+{
+    enum { DEEP = 100 };
+    static memrt_external_allocator_t external = {plain_malloc, NULL, plain_free, NULL};
+    memrt_meminfo_t *chain = NULL;
+    for (size_t i = 0; i < DEEP; i++) {
+        chain = link_to(chain, &external);
+    }
+    ended = 0;
+    api->release(chain);
+    ck_assert_uint_eq(ended, DEEP);
+}
+
 TEST(memory_of_an_external_allocator_goes_back_to_it_from_any_depth)
 {
     static memrt_external_allocator_t external = {plain_malloc, NULL, plain_free, NULL};

@@ -8,6 +8,7 @@
 #include "conformance/pattern.h"
 #include "runtime/base/atomics.h"
 #include "runtime/meminfo/meminfo.h"
+#include "runtime/stats/thread.h"
 #include "support/books.h"
 #include "support/child.h"
 #include "support/crew.h"
@@ -526,4 +527,24 @@ TEST(who_counts_inline_and_who_calls_the_table_share_one_count)
     crew_run(THREADS, count_inlined, mi);
     ck_assert_uint_eq(call.count, 1);
     books_expect_no_leak(&before);
+}
+
+TEST(the_first_that_a_thread_has_of_a_distant_policy_may_be_adopted)
+{
+    static char foreign[8];
+    memrt_policy_t *policies[MEMRT__CHUNK + 1];
+    for (size_t i = 0; i <= MEMRT__CHUNK; i++) {
+        ck_assert_int_eq(api->policy_new(NULL, &policies[i]), MEMRT_OK);
+    }
+    memrt_policy_t *last = policies[MEMRT__CHUNK];
+    memrt_new_options_t options = {.struct_size = sizeof(options), .policy = last};
+    api->release(api->allocate(1)); /* the thread has a record, but no shard for that policy */
+    memrt_meminfo_t *mi;
+    ck_assert_int_eq(api->meminfo_adopt(foreign, sizeof(foreign), &options, &mi), MEMRT_OK);
+    ck_assert_uint_eq(stats_of(last).adopted, sizeof(foreign));
+    api->release(mi);
+    ck_assert_uint_eq(stats_of(last).adopted, 0);
+    for (size_t i = 0; i <= MEMRT__CHUNK; i++) {
+        api->policy_release(policies[i]);
+    }
 }
