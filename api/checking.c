@@ -2,6 +2,7 @@
 
 #include "api/table.h"
 #include "runtime/base/check.h"
+#include "runtime/base/place.h"
 #include "runtime/base/poison.h"
 #include "runtime/debug/live.h"
 #include "runtime/meminfo/meminfo.h"
@@ -12,8 +13,6 @@
 
 static const memrt_api_t *const plain = &memrt__plain_table;
 
-#define PLACES 2048 ///< bytes of text that tell where a block was made and freed
-
 /// "NAME", or nothing, and what follows it.
 #define NAMED "%s%s%s"
 #define NAME_OF(name, then)                                                                        \
@@ -22,7 +21,7 @@ static const memrt_api_t *const plain = &memrt__plain_table;
 static _Noreturn void refuse_dead(const char *call, const void *what,
                                   const memrt__live_left_t *left)
 {
-    char places[PLACES];
+    char places[MEMRT__PLACES_TEXT];
     memrt__policy_tell_dead(left->key, places, sizeof(places));
     memrt__abort("%s of %p (" NAMED "%zu bytes at %p, policy %s): it is dead already; it was "
                  "released more often than acquired, or used after its last release%s",
@@ -32,7 +31,7 @@ static _Noreturn void refuse_dead(const char *call, const void *what,
 
 static _Noreturn void refuse_stranger(const char *call, const void *what, uintptr_t key)
 {
-    char places[PLACES];
+    char places[MEMRT__PLACES_TEXT];
     memrt__live_left_t left;
     const char *poison = memrt__poison_text((uintptr_t)what);
     if (poison == NULL && memrt__live_left(key, &left)) {
@@ -47,7 +46,7 @@ static _Noreturn void refuse_stranger(const char *call, const void *what, uintpt
 /// Of a MemInfo whose header can be read.
 static _Noreturn void refuse(const char *call, const memrt_meminfo_t *mi, const char *why)
 {
-    char text[256], places[PLACES];
+    char text[256], places[MEMRT__PLACES_TEXT];
     memrt__meminfo_dump(mi, text, sizeof(text));
     memrt__block_tell(mi, places, sizeof(places));
     memrt__abort("%s of %s: %s%s", call, text, why, places);

@@ -11,6 +11,7 @@
 #include "runtime/alloc/quarantine.h"
 #include "runtime/base/check.h"
 #include "runtime/base/failure.h"
+#include "runtime/base/place.h"
 #include "runtime/base/size.h"
 #include "runtime/debug/live.h"
 
@@ -19,11 +20,9 @@ typedef struct guard {
     memrt__quarantine_t freed;
 } guard_t;
 
-#define PLACES 2048 ///< bytes of text that tell where a block was made and freed
-
 static void verify(const char *call, const void *ptr, size_t size, size_t align)
 {
-    char fault[128], places[PLACES];
+    char fault[128], places[MEMRT__PLACES_TEXT];
     bool buried = memrt__fence_is_buried(ptr);
     if (buried || memrt__fence_fault(ptr, size, align, fault, sizeof(fault))) {
         memrt__fence_tell(ptr, places, sizeof(places));
@@ -46,7 +45,7 @@ static void tell_contents(const void *ptr, size_t size, char *text, size_t lengt
 
 static bool verify_dead(void *ptr, void *context)
 {
-    char fault[128], contents[256], places[PLACES];
+    char fault[128], contents[256], places[MEMRT__PLACES_TEXT];
     (void)context;
     if (memrt__fence_dead_fault(ptr, fault, sizeof(fault))) {
         size_t size = memrt__fence_size(ptr);

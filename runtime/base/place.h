@@ -7,6 +7,9 @@
 
 #define MEMRT__PLACE_DEPTH 14
 
+/// Bytes of text that tell where a block was made and freed.
+#define MEMRT__PLACES_TEXT 2048
+
 typedef struct memrt__place {
     void *frames[MEMRT__PLACE_DEPTH]; ///< return addresses; NULL from where they end
 } memrt__place_t;

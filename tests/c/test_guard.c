@@ -134,25 +134,26 @@ static void write_freed_and_release_unused(memrt_allocator_t *guard, unsigned ch
     memrt__allocator_release_unused(guard);
 }
 
-static void write_freed_and_destroy(memrt_allocator_t *guard, unsigned char *ptr)
+static void clear_freed_and_destroy(memrt_allocator_t *guard, unsigned char *ptr, ptrdiff_t byte)
 {
     memrt__allocator_free(guard, ptr, 100, 64);
-    ptr[99] = 0;
+    ptr[byte] = 0;
     memrt__allocator_destroy(guard);
+}
+
+static void write_freed_and_destroy(memrt_allocator_t *guard, unsigned char *ptr)
+{
+    clear_freed_and_destroy(guard, ptr, 99);
 }
 
 static void write_before_freed_and_destroy(memrt_allocator_t *guard, unsigned char *ptr)
 {
-    memrt__allocator_free(guard, ptr, 100, 64);
-    ptr[-1] = 0;
-    memrt__allocator_destroy(guard);
+    clear_freed_and_destroy(guard, ptr, -1);
 }
 
 static void write_past_freed_and_destroy(memrt_allocator_t *guard, unsigned char *ptr)
 {
-    memrt__allocator_free(guard, ptr, 100, 64);
-    ptr[100] = 0;
-    memrt__allocator_destroy(guard);
+    clear_freed_and_destroy(guard, ptr, 100);
 }
 
 static void write_freed_and_free_many(memrt_allocator_t *guard, unsigned char *ptr)

@@ -1,6 +1,5 @@
 #include "support/suite.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include "runtime/alloc/allocator.h"
@@ -11,16 +10,6 @@
 #include "support/kernel.h"
 
 static const memrt_allocator_t *const mapped = &memrt__mapped_allocator;
-
-static size_t resident_bytes(void)
-{
-    size_t total, resident;
-    FILE *file = fopen("/proc/self/statm", "r");
-    ck_assert_ptr_nonnull(file);
-    ck_assert_int_eq(fscanf(file, "%zu %zu", &total, &resident), 2);
-    fclose(file);
-    return resident * memrt__os_page_size();
-}
 
 TEST(a_large_block_is_advised_and_the_advice_goes_with_it)
 {
@@ -115,10 +104,10 @@ TEST(advice_can_be_changed_both_ways)
 TEST(zeroed_pages_take_no_memory_before_they_are_touched)
 {
     size_t size = (size_t)512 << 20;
-    size_t before = resident_bytes();
+    size_t before = memrt__os_resident();
     void *ptr = memrt__allocator_alloc(mapped, size, 64, true);
     ck_assert_ptr_nonnull(ptr);
-    ck_assert_uint_lt(resident_bytes(), before + ((size_t)64 << 20));
+    ck_assert_uint_lt(memrt__os_resident(), before + ((size_t)64 << 20));
     memrt__allocator_free(mapped, ptr, size, 64);
 }
 
@@ -128,10 +117,10 @@ TEST(a_block_that_cannot_be_unmapped_gives_its_pages_back)
     void *ptr = memrt__allocator_alloc(mapped, size, 64, false);
     ck_assert_ptr_nonnull(ptr);
     memset(ptr, 1, size);
-    size_t held = resident_bytes();
+    size_t held = memrt__os_resident();
     kernel_refuse(KERNEL_UNMAP, 0, 1);
     memrt__allocator_free(mapped, ptr, size, 64);
-    ck_assert_uint_lt(resident_bytes() + size / 2, held);
+    ck_assert_uint_lt(memrt__os_resident() + size / 2, held);
     kernel_obey();
     ck_assert(memrt__os_unmap(ptr, size));
 }
@@ -159,7 +148,7 @@ TEST(a_freed_block_is_gone_from_the_address_space)
     void *ptr = memrt__allocator_alloc(mapped, size, 64, false);
     ck_assert_ptr_nonnull(ptr);
     memset(ptr, 1, size);
-    size_t held = resident_bytes();
+    size_t held = memrt__os_resident();
     memrt__allocator_free(mapped, ptr, size, 64);
-    ck_assert_uint_lt(resident_bytes() + size / 2, held);
+    ck_assert_uint_lt(memrt__os_resident() + size / 2, held);
 }

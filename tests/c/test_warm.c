@@ -101,6 +101,12 @@ TEST(a_mapping_is_taken_again_only_where_it_is_aligned_as_asked)
     end();
 }
 
+static void soil_and_give(char *mapping, size_t bytes)
+{
+    memset(mapping, 0xEE, bytes);
+    memrt__warm_give(&memrt__warm_shared, mapping, bytes);
+}
+
 TEST(zeroed_mappings_are_zero_warm_or_fresh)
 {
     begin();
@@ -111,8 +117,7 @@ TEST(zeroed_mappings_are_zero_warm_or_fresh)
             char *mapping = memrt__warm_take(&memrt__warm_shared, bytes, 64, true);
             ck_assert_ptr_nonnull(mapping);
             ck_assert(pattern_is_zero(mapping, bytes));
-            memset(mapping, 0xEE, bytes);
-            memrt__warm_give(&memrt__warm_shared, mapping, bytes);
+            soil_and_give(mapping, bytes);
         }
     }
     end();
@@ -123,8 +128,7 @@ TEST(a_large_mapping_is_zeroed_by_giving_back_its_pages_and_nothing_else)
     begin();
     size_t bytes = bytes_for(40 * MIB);
     char *mapping = take(bytes);
-    memset(mapping, 0xEE, bytes);
-    memrt__warm_give(&memrt__warm_shared, mapping, bytes);
+    soil_and_give(mapping, bytes);
     size_t resident = memrt__os_resident(), maps = kernel_calls(KERNEL_MAP);
     ck_assert_ptr_eq(memrt__warm_take(&memrt__warm_shared, bytes, 64, true), mapping);
     ck_assert_uint_eq(kernel_calls(KERNEL_MAP), maps);
@@ -139,8 +143,7 @@ TEST(a_large_mapping_whose_pages_the_system_does_not_take_is_zeroed_by_hand)
     begin();
     size_t bytes = bytes_for(40 * MIB);
     char *mapping = take(bytes);
-    memset(mapping, 0xEE, bytes);
-    memrt__warm_give(&memrt__warm_shared, mapping, bytes);
+    soil_and_give(mapping, bytes);
     kernel_refuse(KERNEL_DISCARD, 0, SIZE_MAX);
     ck_assert_ptr_eq(memrt__warm_take(&memrt__warm_shared, bytes, 64, true), mapping);
     ck_assert(pattern_is_zero(mapping, bytes));

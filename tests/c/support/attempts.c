@@ -119,29 +119,28 @@ static outcome_t try_block_calloc(ground_t *ground)
     return of_pointer(ground->made_block = api->block_calloc(ground->policy, 10, 100));
 }
 
-/// One block that is the caller's alone and one that is shared: each is moved or copied.
+/// Resize a block that is the caller's alone, whose first 100 bytes are of a pattern.
+static outcome_t realloc_own(ground_t *ground, void **block, size_t size, unsigned pattern)
+{
+    void *moved = api->block_realloc(ground->policy, *block, size);
+    *block = moved == NULL ? *block : moved;
+    ck_assert(pattern_holds(*block, 100, pattern));
+    return of_pointer(moved);
+}
+
 static outcome_t try_block_realloc(ground_t *ground)
 {
-    void *moved = api->block_realloc(ground->policy, ground->block, 2000000);
-    ground->block = moved == NULL ? ground->block : moved;
-    ck_assert(pattern_holds(ground->block, 100, 2));
-    return of_pointer(moved);
+    return realloc_own(ground, &ground->block, 2000000, 2);
 }
 
 static outcome_t try_realloc_of_large(ground_t *ground)
 {
-    void *moved = api->block_realloc(ground->policy, ground->large, 9000000);
-    ground->large = moved == NULL ? ground->large : moved;
-    ck_assert(pattern_holds(ground->large, 100, 4));
-    return of_pointer(moved);
+    return realloc_own(ground, &ground->large, 9000000, 4);
 }
 
 static outcome_t try_realloc_in_place(ground_t *ground)
 {
-    void *moved = api->block_realloc(ground->policy, ground->block, 101);
-    ground->block = moved == NULL ? ground->block : moved;
-    ck_assert(pattern_holds(ground->block, 100, 2));
-    return of_pointer(moved);
+    return realloc_own(ground, &ground->block, 101, 2);
 }
 
 static outcome_t try_realloc_of_shared(ground_t *ground)
