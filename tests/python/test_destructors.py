@@ -54,11 +54,14 @@ def test_a_long_chain_of_owners_ends_on_a_small_stack(kind):
 
 
 def test_a_long_chain_that_is_released_without_the_gil_ends_where_the_queue_is_run(probe):
+    before = memrt.stats()
     box = [chain_of(LINKS, OVER["MemInfo"])]
     held = probe.hold(box[0])
     box.clear()
     probe.release_without_gil(held, True)
     on_a_small_stack(memrt.stats)
+    gone = memrt.stats() - before
+    assert gone.mi_alloc == gone.mi_free >= LINKS
 
 
 def test_a_dtor_may_ask_memrt_for_everything():
