@@ -226,11 +226,23 @@ def perform(job: Job) -> Result:
     return play(job) if job.target in HYPOTHESIS else fuzz(job)
 
 
+def compile_commands() -> list[dict[str, str]]:
+    """What the build compiled, and how."""
+    return json.loads((BUILD / "compile_commands.json").read_text(encoding="utf-8"))
+
+
 def compile_command(path: str) -> list[str]:
     """How the build compiled a source file."""
-    commands = json.loads((BUILD / "compile_commands.json").read_text(encoding="utf-8"))
-    [entry] = [each for each in commands if each["file"] == str(ROOT / path)]
+    [entry] = [each for each in compile_commands() if each["file"] == str(ROOT / path)]
     return shlex.split(entry["command"])
+
+
+def objects_of(target: str) -> list[str]:
+    """The objects of a target alone, without those of the library."""
+    folder = f"CMakeFiles/fuzz_{target}.dir/"
+    commands = [shlex.split(each["command"]) for each in compile_commands()]
+    outputs = [command[command.index("-o") + 1] for command in commands]
+    return [output for output in outputs if output.startswith(folder)]
 
 
 def with_fault(target: str, fault: Fault) -> Path:
@@ -247,10 +259,9 @@ def with_fault(target: str, fault: Fault) -> Path:
     command[command.index("-o") + 1] = str(compiled)
     subprocess.run(command, check=True, cwd=BUILD)
     program = folder / f"fuzz_{target}"
-    own = BUILD / "CMakeFiles" / f"fuzz_{target}.dir" / "tests"
-    objects = [own / "fuzz" / f"{target}.c.o", own / "c" / "support" / "pattern.c.o", compiled]
     sanitizers = "-fsanitize=fuzzer,address,undefined"
-    link = [command[0], sanitizers, *objects, BUILD / "libmemrt_static.a", "-lpthread"]
+    libraries = [BUILD / "libmemrt_static.a", "-lpthread"]
+    link = [command[0], sanitizers, *objects_of(target), compiled, *libraries]
     subprocess.run([*link, "-o", program], check=True, cwd=BUILD)
     return program
 
