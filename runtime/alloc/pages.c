@@ -45,6 +45,13 @@ static size_t dirty_free;
 
 static size_t most; /* under the lock; units that in_spans was, since nothing was kept */
 
+#define LONG 9u /* units, at least: for one large block, mostly, so that they come and go often */
+#define LENGTHS (MEMRT__SPAN_MAX / MEMRT__UNIT + 1)
+
+/* Under the lock. Units of whole spans count as dirty and free, but in bitmaps as used. */
+static memrt__span_t *whole[LENGTHS]; /* linked by `next` */
+static size_t whole_spans;
+
 static segment_t *segment_of(const void *address)
 {
     return (segment_t *)((uintptr_t)address & ~(uintptr_t)(MEMRT__SEGMENT - 1));
@@ -190,6 +197,41 @@ static segment_t *new_segment(void)
     return segment;
 }
 
+static void dissolve(memrt__span_t *span)
+{
+    segment_t *segment = segment_of(span);
+    clear_run(&segment->used, unit_of(span->base), span->units);
+    segment->used_units -= span->units;
+    segment->longest = UNITS;
+}
+
+static memrt__span_t *pop_whole(size_t units)
+{
+    memrt__span_t *span = whole[units];
+    if (span != NULL) {
+        whole[units] = span->next;
+        whole_spans--;
+    }
+    return span;
+}
+
+static void push_whole(memrt__span_t *span)
+{
+    span->next = whole[span->units];
+    whole[span->units] = span;
+    whole_spans++;
+}
+
+static void dissolve_all(void)
+{
+    for (size_t units = LONG; whole_spans != 0; units++) {
+        memrt__span_t *span;
+        while ((span = pop_whole(units)) != NULL) {
+            dissolve(span);
+        }
+    }
+}
+
 typedef size_t (*find_fn)(segment_t *segment, size_t count);
 
 static segment_t *find_in(find_fn look, size_t units, size_t *first)
@@ -208,6 +250,7 @@ static segment_t *find_in(find_fn look, size_t units, size_t *first)
 /// Pages that are in memory already come first.
 static segment_t *find_segment(size_t units, size_t *first)
 {
+    dissolve_all();
     segment_t *segment = dirty_free < units ? NULL : find_in(find_dirty_room, units, first);
     if (segment == NULL) {
         segment = find_in(find_room, units, first);
@@ -219,13 +262,19 @@ static segment_t *find_segment(size_t units, size_t *first)
     return segment;
 }
 
+/// Units go from the free ones, of which so many are dirty, to spans.
+static void count_taken(size_t units, size_t dirty)
+{
+    memrt__own_add(&dirty_free, (size_t)0 - dirty);
+    memrt__own_add(&in_spans, units);
+    most = memrt__size_max(most, in_spans);
+}
+
 static memrt__span_t *cut(segment_t *segment, size_t first, size_t units)
 {
     size_t dirty = count_run(&segment->dirty, first, units);
-    memrt__own_add(&dirty_free, (size_t)0 - dirty);
+    count_taken(units, dirty);
     segment->used_units += units;
-    memrt__own_add(&in_spans, units);
-    most = memrt__size_max(most, in_spans);
     set_run(&segment->used, first, units);
     set_run(&segment->dirty, first, units);
     clear_run(&segment->idle, first, units);
@@ -238,15 +287,26 @@ static memrt__span_t *cut(segment_t *segment, size_t first, size_t units)
     return span;
 }
 
+static memrt__span_t *take_whole(size_t units)
+{
+    memrt__span_t *span = pop_whole(units);
+    if (span != NULL) {
+        count_taken(units, units);
+        *span = (memrt__span_t){.base = span->base, .units = span->units};
+    }
+    return span;
+}
+
 void memrt__pages_give(memrt__span_t *span)
 {
-    segment_t *segment = segment_of(span);
     memrt__lock(MEMRT__RANK_PAGES);
-    clear_run(&segment->used, unit_of(span->base), span->units);
-    segment->used_units -= span->units;
     memrt__own_add(&in_spans, (size_t)0 - span->units);
-    segment->longest = UNITS;
     memrt__own_add(&dirty_free, span->units);
+    if (span->units < LONG) {
+        dissolve(span);
+    } else {
+        push_whole(span);
+    }
     memrt__unlock(MEMRT__RANK_PAGES);
 }
 
@@ -352,10 +412,13 @@ static void keep_within_bounds(void)
 static memrt__span_t *take(size_t units, bool *grew)
 {
     memrt__lock(MEMRT__RANK_PAGES);
-    size_t first;
-    segment_t *segment = find_segment(units, &first);
     size_t held = in_spans + dirty_free;
-    memrt__span_t *span = segment == NULL ? NULL : cut(segment, first, units);
+    memrt__span_t *span = take_whole(units);
+    if (span == NULL) {
+        size_t first;
+        segment_t *segment = find_segment(units, &first);
+        span = segment == NULL ? NULL : cut(segment, first, units);
+    }
     *grew = in_spans + dirty_free > held;
     if (*grew) {
         keep_within_bounds();
@@ -408,6 +471,7 @@ size_t memrt__pages_purge(bool all)
     size_t bytes = 0;
     memrt__lock(MEMRT__RANK_PAGES);
     size_t round = ++rounds;
+    dissolve_all();
     memrt__unlock(MEMRT__RANK_PAGES);
     bool more;
     do {

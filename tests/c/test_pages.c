@@ -93,6 +93,50 @@ TEST(a_gap_between_spans_is_filled_by_one_of_its_length)
     end(anchor);
 }
 
+TEST(the_long_span_that_came_back_last_is_the_next_of_its_length)
+{
+    memrt__span_t *anchor = begin(), *spans[4];
+    char *bases[4];
+    for (size_t i = 0; i < 4; i++) {
+        spans[i] = take(32);
+        bases[i] = spans[i]->base;
+        memset(bases[i], 0xEE, bytes_of(spans[i]));
+    }
+    size_t order[] = {2, 0, 3, 1};
+    for (size_t i = 0; i < 4; i++) {
+        memrt__pages_give(spans[order[i]]);
+    }
+    ck_assert_uint_eq(memrt__pages_cached(), 4 * 32 * MEMRT__UNIT);
+    for (size_t i = 0; i < 4; i++) {
+        memrt__span_t *span = take(32);
+        ck_assert_ptr_eq(span->base, bases[order[3 - i]]);
+        ck_assert(!span->clean && span->used == 0 && span->free == NULL && span->fresh == NULL);
+        ck_assert_uint_eq(memrt__pages_cached(), (3 - i) * 32 * MEMRT__UNIT);
+    }
+    for (size_t i = 0; i < 4; i++) {
+        memrt__pages_give(spans[i]);
+    }
+    end(anchor);
+}
+
+TEST(long_spans_that_nobody_uses_are_cut_up_for_other_lengths_before_fresh_pages_are_touched)
+{
+    size_t lengths[] = {1, 9, 31, 33, 64};
+    for (size_t i = 0; i < 5; i++) {
+        memrt__span_t *anchor = begin(), *one = take(32), *other = take(32);
+        ck_assert_ptr_eq(other->base, one->base + 32 * MEMRT__UNIT);
+        memset(one->base, 0xEE, bytes_of(one) + bytes_of(other));
+        const char *start = one->base, *stop = start + 64 * MEMRT__UNIT;
+        memrt__pages_give(one);
+        memrt__pages_give(other);
+        memrt__span_t *span = take(lengths[i]);
+        ck_assert(!span->clean && span->base >= start && span->base < stop);
+        ck_assert_uint_eq(memrt__pages_cached(), (64 - lengths[i]) * MEMRT__UNIT);
+        memrt__pages_give(span);
+        end(anchor);
+    }
+}
+
 TEST(the_largest_span_fits_a_segment_and_pages_are_used_again_before_more_are_mapped)
 {
     memrt__span_t *anchor = begin();
