@@ -9,8 +9,8 @@
 /// multiple of 4 MiB that begin with a table of what lies where, so that any address in a span
 /// leads to it.
 ///
-/// A long span that was given back lies whole for the next of its length, until its units are wanted
-/// for another.
+/// A long span that was given back lies whole for the next of its length, until its units are
+/// wanted for another.
 ///
 /// Pages are counted in units of 8 KiB. A free unit is dirty from its first use until it is given
 /// back to the system, which a purge does with those that stayed free since the purge before.
