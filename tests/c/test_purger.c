@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "runtime/alloc/allocator.h"
@@ -91,6 +92,24 @@ TEST(small_blocks_go_back_too_where_no_large_one_was_ever_kept)
     use_and_free(SMALL);
     memrt__cache_drain(memrt__thread_self());
     wait_until(nothing_is_cached);
+}
+
+static uint64_t processor_ns(void)
+{
+    struct timespec time;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+    return (uint64_t)time.tv_sec * 1000000000 + (uint64_t)time.tv_nsec;
+}
+
+/* A condition of the clock of the calendar takes every deadline for long past. */
+TEST(the_thread_sleeps_while_nothing_is_due)
+{
+    begin(LONG);
+    use_and_free(LARGE);
+    ck_assert(runs());
+    uint64_t used = processor_ns();
+    usleep(200000);
+    ck_assert_uint_lt(processor_ns() - used, 20000000);
 }
 
 TEST(a_stop_ends_the_thread_and_the_next_free_starts_it)
