@@ -145,6 +145,52 @@ TEST(a_block_that_is_resized_keeps_its_identity_in_the_list)
     api->tracking(was);
 }
 
+/// The ways to make a buffer that have a short form for what is usual.
+enum { ALLOCATE, BLOCK, TINY, ADOPT, WAYS };
+
+static void *make(int way, memrt_meminfo_t **mi)
+{
+    static char foreign[8];
+    *mi = NULL;
+    switch (way) {
+    case ALLOCATE:
+        *mi = api->allocate(100);
+        return api->get_data(*mi);
+    case BLOCK:
+        return api->block_alloc(NULL, 100);
+    case TINY:
+        return api->block_alloc(NULL, 8);
+    default:
+        ck_assert_int_eq(api->meminfo_adopt(foreign, 8, NULL, mi), MEMRT_OK);
+        return foreign;
+    }
+}
+
+static void unmake(void *data, memrt_meminfo_t *mi)
+{
+    if (mi != NULL) {
+        api->release(mi);
+    } else {
+        api->block_free(NULL, data, 0);
+    }
+}
+
+TEST_EACH(a_thread_that_made_many_before_has_the_next_one_listed, WAYS)
+{
+    memrt_meminfo_t *mi;
+    for (int i = 0; i < 1000; i++) {
+        void *data = make(index, &mi);
+        unmake(data, mi);
+    }
+    int was = api->tracking(1);
+    void *data = make(index, &mi);
+    memrt_live_t row;
+    ck_assert_uint_eq(rows_of(data, &row), 1);
+    unmake(data, mi);
+    ck_assert_uint_eq(rows_of(data, &row), 0);
+    api->tracking(was);
+}
+
 TEST(those_born_while_tracking_was_off_are_not_listed_and_those_listed_stay)
 {
     if (memrt__options.check) { /* which keeps tracking on */

@@ -303,10 +303,10 @@ TEST(mappings_that_are_kept_stay_while_there_is_memory_for_spans)
 {
     memrt__span_t *anchor = begin(), *span = take(64);
     size_t bytes;
-    memrt__pages_give(span);
     ck_assert(memrt__warm_bytes((size_t)3 << 20, &bytes));
     void *mapping = memrt__warm_take(&memrt__warm_shared, bytes, 64, false);
     memrt__warm_give(&memrt__warm_shared, mapping, bytes);
+    memrt__pages_give(span);
     span = take(64);
     ck_assert_uint_eq(memrt__warm_cached(&memrt__warm_shared), bytes);
     memrt__warm_purge_all();

@@ -13,6 +13,7 @@ stands in tests/mutation/survivors.txt with what it changes, or a test is missin
 from __future__ import annotations
 
 import argparse
+import contextlib
 import hashlib
 import json
 import os
@@ -136,15 +137,27 @@ def test_programs() -> list[str]:
     return [test["name"] for test in json.loads(text)["tests"]]
 
 
-def kill_session(leader: int) -> None:
-    """Check puts its children into groups of their own; they stay in the session."""
+def members(session: int) -> list[int]:
+    """Processes of a session that are not dead yet."""
+    found = []
     for entry in Path("/proc").iterdir():
         try:
             stat = (entry / "stat").read_text() if entry.name.isdigit() else ""
-            if stat and int(stat.rpartition(")")[2].split()[3]) == leader:
-                os.kill(int(entry.name), signal.SIGKILL)
         except (FileNotFoundError, ProcessLookupError):
-            pass
+            continue
+        fields = stat.rpartition(")")[2].split()
+        if stat and fields[0] != "Z" and int(fields[3]) == session:
+            found.append(int(entry.name))
+    return found
+
+
+def kill_session(leader: int) -> None:
+    """Check puts its children into groups of their own; they stay in the session. Who is killed may
+    have forked in the meantime."""
+    while (left := members(leader)) != []:
+        for process in left:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(process, signal.SIGKILL)
 
 
 def passes(program: str, limit: float) -> bool | None:

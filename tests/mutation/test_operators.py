@@ -1,4 +1,4 @@
-"""Faults are put where code is, one at a time, and nowhere else."""
+"""Faults are put where code is, one at a time, and nowhere else; what runs on them is ended."""
 
 import mutate
 import operators
@@ -90,3 +90,13 @@ def test_who_lives_is_told_unless_explained():
     assert any("but found: d" in fault for fault in told)
     assert any("fewer than" in fault for fault in told)
     assert verdict.percent == 60
+
+
+def test_of_a_program_that_does_not_end_nothing_is_left(tmp_path):
+    program, started = tmp_path / "forks", tmp_path / "session"
+    program.write_text(
+        f"#!/bin/bash\nset -m\necho $$ > {started}\nwhile :; do sleep 99 & sleep 0.01; done\n"
+    )
+    program.chmod(0o755)
+    assert mutate.passes(program, 0.5) is None
+    assert mutate.members(int(started.read_text())) == []

@@ -186,3 +186,17 @@ def test_what_is_kept_follows_a_limit_at_once(run_python):
         env=KEEPING,
     )
     assert result.stdout == "True True True\n"
+
+
+def test_the_thread_that_gives_memory_back_sleeps_until_then(run_python):
+    result = run_python(
+        "import memrt, numpy as np, os, time\n"
+        "def threads(): return len(os.listdir('/proc/self/task'))\n"
+        "others = threads()\n"
+        "with memrt.Policy():\n"
+        "    np.ones(1 << 20)\n"
+        "used = time.process_time(); time.sleep(0.3)\n"
+        "print(threads() - others, time.process_time() - used < 0.1)\n",
+        env={**KEEPING, "MEMRT_DECAY": "3600000"},
+    )
+    assert result.stdout == "1 True\n"

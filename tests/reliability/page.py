@@ -39,6 +39,7 @@ SECTIONS = (
     "mutation",
     "checking",
     "conformance",
+    "findings",
 )
 
 
