@@ -128,7 +128,7 @@ static memrt_status_t api_stats_read(const memrt_policy_t *policy, memrt_stats_t
         return MEMRT_EINVAL;
     }
     memrt_stats_t all = {.cached = memrt__policy_cached(policy)};
-    memrt__stats_read(policy == NULL ? NULL : &policy->account, &all);
+    memrt__stats_read(policy == NULL ? &memrt__process : &policy->level, &all);
     all.reserved += all.cached;
     all.struct_size = room;
     memcpy(out, &all, memrt__size_min(room, sizeof(all)));
@@ -137,7 +137,7 @@ static memrt_status_t api_stats_read(const memrt_policy_t *policy, memrt_stats_t
 
 static void api_stats_reset_peak(memrt_policy_t *policy)
 {
-    memrt__stats_reset_peak(policy == NULL ? NULL : &policy->account);
+    memrt__stats_reset_peak(policy == NULL ? &memrt__process : &policy->level);
 }
 
 static int api_tracking(int on)

@@ -28,6 +28,8 @@ static void fill(memrt_policy_t *policy, uint32_t index, const char *name, size_
     alignment = alignment != 0 ? alignment : memrt__options.alignment;
     policy->account.index = index;
     policy->account.shared = &policy->shared;
+    policy->account.policy = &policy->level;
+    policy->level.up = &memrt__process;
     policy->alignment = memrt__size_max(alignment, MEMRT_ALIGN_MIN);
     policy->refs = 1;
     policy->quick = memrt__is_pool(&policy->allocator) && policy->alignment == MEMRT_HEADER_SIZE;

@@ -15,6 +15,7 @@
 /// Invariant: the last thing that a free touches of a policy is the count `free` of a shard.
 struct memrt_policy {
     _Alignas(MEMRT__CACHE_LINE) memrt__account_t account; ///< index and gauges
+    memrt__level_t level;                                 ///< what its accounts add up to
     memrt_allocator_t allocator;                          ///< fixed
     size_t alignment;                                     ///< bytes, fixed
     bool tiny;   ///< fixed; few bytes may come without alignment, in tiny blocks

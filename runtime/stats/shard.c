@@ -2,22 +2,26 @@
 
 #include "runtime/base/lock.h"
 
-memrt__account_t memrt__process;
+memrt__level_t memrt__process;
 
 static memrt__account_t *first_account; /* under the lock of rank THREADS */
 
 /// Release, partner: the acquire load of who reads the peak, and then the sums.
-static void keep_peak(memrt__account_t *account, size_t rise)
+static void keep_peak(memrt__level_t *level, size_t rise)
 {
-    memrt__raise_release(&account->peak, memrt__load_relaxed(&account->flushed) + rise);
+    for (; level != NULL; level = level->up) {
+        memrt__raise_release(&level->peak, memrt__load_relaxed(&level->flushed) + rise);
+    }
 }
 
 /// Release, partner: the acquire load of who reads a peak. Whoever sees the change sees the gauge
 /// that it came from at rest, so that it is not added twice.
-static void tell(memrt__account_t *account, size_t change, size_t rise)
+static void tell(memrt__level_t *level, size_t change, size_t rise)
 {
-    size_t before = memrt__fetch_add_release(&account->flushed, change);
-    memrt__raise_release(&account->peak, before + rise);
+    for (; level != NULL; level = level->up) {
+        size_t before = memrt__fetch_add_release(&level->flushed, change);
+        memrt__raise_release(&level->peak, before + rise);
+    }
 }
 
 /// Meanwhile the gauge shows no rise, whatever it was told. The releases are partners of the
@@ -26,11 +30,11 @@ void memrt__gauge_tell(memrt__shard_t *shard, memrt__account_t *account)
 {
     size_t net = memrt__shard_net(shard);
     size_t change = net - shard->told, rise = shard->high - shard->told;
-    keep_peak(account, rise);
-    keep_peak(&memrt__process, rise);
+    keep_peak(account->policy, rise);
+    keep_peak(account->scope, rise);
     memrt__store_release(&shard->high, MEMRT__GAUGE_TELLS);
-    tell(account, change, rise);
-    tell(&memrt__process, change, rise);
+    tell(account->policy, change, rise);
+    tell(account->scope, change, rise);
     memrt__store_release(&shard->told, net);
     memrt__store_release(&shard->high, net);
     memrt__store_relaxed(&shard->low, net - (size_t)MEMRT__GAUGE_FALL);
@@ -46,12 +50,27 @@ void memrt__gauge_rose(memrt__shard_t *shard, memrt__account_t *account)
     }
 }
 
+static void tell_past_gauges(memrt__level_t *level, size_t bytes)
+{
+    tell(level, bytes, bytes);
+    for (; level != NULL; level = level->up) {
+        memrt__store_relaxed(&level->past_gauges, 1);
+    }
+}
+
 void memrt__account_add_shared(memrt__account_t *account, size_t bytes)
 {
-    tell(account, bytes, bytes);
-    tell(&memrt__process, bytes, bytes);
-    memrt__store_relaxed(&account->past_gauges, 1);
-    memrt__store_relaxed(&memrt__process.past_gauges, 1);
+    tell_past_gauges(account->policy, bytes);
+    tell_past_gauges(account->scope, bytes);
+}
+
+bool memrt__account_is_in(const memrt__account_t *account, const memrt__level_t *level)
+{
+    const memrt__level_t *at = account->scope;
+    while (at != NULL && at != level) {
+        at = at->up;
+    }
+    return at != NULL || account->policy == level || level == &memrt__process;
 }
 
 void memrt__account_enter(memrt__account_t *account)

@@ -16,7 +16,7 @@
 /// Invariants over all shards of one account, when no thread is inside memrt:
 ///     live blocks   == sum(made) - sum(freed)
 ///     live bytes    == sum(bytes_in) - sum(bytes_out)
-///                   == account.flushed + sum(bytes_in - bytes_out - told)
+///                   == sum(told) + sum(bytes_in - bytes_out - told)
 
 /// Tiny blocks are blocks to everybody else.
 #define MEMRT__KIND_TINY (MEMRT_KIND_BLOCK + 1)
@@ -30,9 +30,9 @@
 /// written with release, after the ins of the same blocks.
 typedef struct memrt__shard {
     size_t bytes_in, bytes_out; ///< own; as asked for
-    /* The gauge: what bytes_in - bytes_out, as signed numbers, did since the account was told. */
+    /* The gauge: what bytes_in - bytes_out, as signed numbers, did since the levels were told. */
     size_t high;                      ///< own; most that it was since then
-    size_t low;                       ///< own; below this the account is told
+    size_t low;                       ///< own; below this the levels are told
     size_t told;                      ///< own; what it was then
     size_t made[MEMRT__KINDS];        ///< own; blocks by memrt_kind_t
     size_t freed[MEMRT__KINDS];       ///< own
@@ -43,17 +43,26 @@ typedef struct memrt__shard {
     size_t failed;                    ///< own; requests refused
 } memrt__shard_t;
 
+/// What shards are added up to: a policy, a scope with those below it, the process. An account is
+/// part of several, which its gauges tell all.
+typedef struct memrt__level {
+    struct memrt__level *up; ///< what it is itself a part of; fixed
+    size_t flushed;          ///< any thread, release add; bytes in use as far as threads told
+    size_t peak;             ///< any thread, release raise; most that `flushed` plus a rise was
+    size_t past_gauges;      ///< any thread, relaxed; not 0: bytes were told that no gauge knew of
+    memrt__shard_t past;     ///< under the lock of rank THREADS; counts of accounts that are gone
+} memrt__level_t;
+
 /// The shared part of an account.
 typedef struct memrt__account {
     uint32_t index;         ///< which shard of each thread; fixed
     memrt__shard_t *shared; ///< counters for threads that could not get a record, added atomically
-    size_t flushed;         ///< any thread, release add; bytes in use as far as threads told
-    size_t peak;            ///< any thread, release raise; most that `flushed` plus a rise was
-    size_t past_gauges;     ///< any thread, relaxed; not 0: bytes were told that no gauge knew of
+    memrt__level_t *policy; ///< fixed; up from it, the process
+    memrt__level_t *scope;  ///< fixed; NULL: born in none
     struct memrt__account *next; ///< under the lock of rank THREADS
 } memrt__account_t;
 
-/// The account is told of a rise by this many bytes at the latest, and of a fall, which is often
+/// Levels are told of a rise by this many bytes at the latest, and of a fall, which is often
 /// made up for at once, by that many: one gauge's part in the error of the peak, below and above.
 #define MEMRT__GAUGE_RISE ((ptrdiff_t)64 << 10)
 #define MEMRT__GAUGE_FALL ((ptrdiff_t)1 << 20)
@@ -63,9 +72,11 @@ typedef struct memrt__account {
 
 #define MEMRT__ACCOUNTS 4096u
 
-/// The account of the process holds no shards, only what gauges told: its counts are the sums over
-/// all accounts.
-extern memrt__account_t memrt__process;
+/// All accounts are part of it.
+extern memrt__level_t memrt__process;
+
+/// Whether an account is part of a level, also of one above its own.
+bool memrt__account_is_in(const memrt__account_t *account, const memrt__level_t *level);
 
 /// Let sums over all accounts see `account`, whose index and shared shard stand, from now on.
 void memrt__account_enter(memrt__account_t *account);
@@ -97,7 +108,7 @@ static inline size_t memrt__shard_net(const memrt__shard_t *shard)
     return memrt__own_load(&shard->bytes_in) - memrt__own_load(&shard->bytes_out);
 }
 
-/// Whether `bytes` more, or less, in use are no news for the account.
+/// Whether `bytes` more, or less, in use are no news for the levels.
 static inline bool memrt__shard_can_grow(const memrt__shard_t *shard, size_t bytes)
 {
     return !MEMRT_COUNTERS ||

@@ -5,16 +5,14 @@
 #include "runtime/base/lock.h"
 #include "runtime/base/size.h"
 
-/// Counts of accounts that are gone. Under the lock of rank THREADS.
-static memrt__shard_t past;
-
-/// What to add up: shards of one index, or of all.
+/// What to add up: one account, or those of a level.
 typedef struct walk {
-    const memrt__account_t *account; ///< NULL: all
+    const memrt__account_t *account; ///< NULL: those of the level
+    const memrt__level_t *level;
     memrt__shard_t sum;
     size_t rise;   ///< most that one gauge rose since it told
     size_t gauges; ///< shards that counted bytes
-    uint64_t peak; ///< highest that the account and its gauges know of
+    uint64_t peak; ///< highest that the level and its gauges know of
 } walk_t;
 
 static void add_outs(const memrt__shard_t *shard, walk_t *walk)
@@ -67,51 +65,40 @@ static void add_gauge(const memrt__shard_t *shard, walk_t *walk)
 
 typedef void (*add_fn)(const memrt__shard_t *shard, walk_t *walk);
 
-static void add_chunk(const memrt__shard_t *chunk, add_fn add, walk_t *walk)
+static bool is_wanted(const walk_t *walk, const memrt__account_t *account)
 {
-    for (size_t i = 0; chunk != NULL && i < MEMRT__CHUNK; i++) {
-        add(&chunk[i], walk);
-    }
+    return walk->account != NULL ? account == walk->account
+                                 : memrt__account_is_in(account, walk->level);
 }
 
-static void add_thread(const memrt__thread_t *thread, add_fn add, walk_t *walk)
+static void add_threads(const memrt__account_t *account, add_fn add, walk_t *walk)
 {
-    if (walk->account != NULL) {
-        const memrt__shard_t *shard = memrt__thread_shard(thread, walk->account->index);
+    for (memrt__thread_t *t = memrt__thread_first(); t != NULL; t = t->next) {
+        const memrt__shard_t *shard = memrt__thread_shard(t, account->index);
         if (shard != NULL) {
             add(shard, walk);
         }
-        return;
-    }
-    add(&thread->first, walk);
-    for (size_t i = 0; i < MEMRT__ACCOUNTS / MEMRT__CHUNK; i++) {
-        add_chunk(thread->chunks[i], add, walk);
     }
 }
 
-static void add_threads(add_fn add, walk_t *walk)
+static void add_gauges(walk_t *walk)
 {
-    for (memrt__thread_t *t = memrt__thread_first(); t != NULL; t = t->next) {
-        add_thread(t, add, walk);
-    }
-}
-
-/// The shards that serve threads without a record: of the one account, or of all.
-static void add_shared(add_fn add, walk_t *walk)
-{
-    if (walk->account != NULL) {
-        add(walk->account->shared, walk);
-        return;
-    }
     for (memrt__account_t *a = memrt__account_first(); a != NULL; a = a->next) {
-        add(a->shared, walk);
+        if (is_wanted(walk, a)) {
+            add_threads(a, add_gauge, walk);
+        }
     }
 }
 
+/// Threads without a record count in the shared shards.
 static void add_everywhere(add_fn add, walk_t *walk)
 {
-    add_shared(add, walk);
-    add_threads(add, walk);
+    for (memrt__account_t *a = memrt__account_first(); a != NULL; a = a->next) {
+        if (is_wanted(walk, a)) {
+            add(a->shared, walk);
+            add_threads(a, add, walk);
+        }
+    }
 }
 
 /// A difference of counters that were read while others count may come out below zero: then it is
@@ -121,32 +108,24 @@ static uint64_t above_zero(size_t difference)
     return (ptrdiff_t)difference > 0 ? difference : 0;
 }
 
-static const memrt__account_t *gauge_account(const memrt__account_t *account)
-{
-    return account == NULL ? &memrt__process : account;
-}
-
 /// The peak comes before the sums: while others work, these only grow, so that no more seems to
-/// have been in use than was ever allocated. What an account was told comes before the gauges, and
+/// have been in use than was ever allocated. What a level was told comes before the gauges, and
 /// the peak after them: a rise that a gauge just told is in one of the three, and not in two.
 static void read_peak(walk_t *walk)
 {
-    const memrt__account_t *account = gauge_account(walk->account);
-    size_t flushed = memrt__load_acquire(&account->flushed);
-    add_threads(add_gauge, walk);
-    uint64_t highest = above_zero(memrt__load_acquire(&account->peak));
+    const memrt__level_t *level = walk->level;
+    size_t flushed = memrt__load_acquire(&level->flushed);
+    add_gauges(walk);
+    uint64_t highest = above_zero(memrt__load_acquire(&level->peak));
     walk->peak = memrt__size_max(highest, above_zero(flushed + walk->rise));
 }
 
 /// One reading. Returns the bytes that went out meanwhile: what is live seems by at most that much
 /// more than it was.
-static size_t read_once(const memrt__account_t *account, walk_t *walk)
+static size_t read_once(const memrt__level_t *level, walk_t *walk)
 {
-    walk_t after = {.account = account};
+    walk_t after = {.level = level, .sum = level->past};
     *walk = after;
-    if (account == NULL) {
-        walk->sum = after.sum = past;
-    }
     read_peak(walk);
     add_everywhere(add_outs, walk);
     add_everywhere(add_ins, walk);
@@ -160,12 +139,12 @@ static size_t read_once(const memrt__account_t *account, walk_t *walk)
 /// with the least. When nobody else is inside memrt the first one is exact and the last.
 static void sum_up(walk_t *walk)
 {
-    const memrt__account_t *account = walk->account;
+    const memrt__level_t *level = walk->level;
     size_t least = SIZE_MAX;
     memrt__lock(MEMRT__RANK_THREADS);
     for (int reading = 0; reading < READINGS && least != 0; reading++) {
         walk_t now;
-        size_t went = read_once(account, &now);
+        size_t went = read_once(level, &now);
         if (went < least) {
             least = went;
             *walk = now;
@@ -175,9 +154,9 @@ static void sum_up(walk_t *walk)
 }
 
 /// One gauge is exact. With more, each may hide a rise or a fall, of which the fall may be more.
-static uint64_t peak_error(const memrt__account_t *account, const walk_t *walk)
+static uint64_t peak_error(const walk_t *walk)
 {
-    bool exact = walk->gauges <= 1 && memrt__load_relaxed(&account->past_gauges) == 0;
+    bool exact = walk->gauges <= 1 && memrt__load_relaxed(&walk->level->past_gauges) == 0;
     return exact ? 0 : walk->gauges * (uint64_t)MEMRT__GAUGE_FALL;
 }
 
@@ -205,9 +184,9 @@ static size_t reserved(const memrt__shard_t *sum)
            (sum->bytes_in - sum->bytes_out) + (sum->extra_in - sum->extra_out);
 }
 
-void memrt__stats_read(const memrt__account_t *account, memrt_stats_t *out)
+void memrt__stats_read(const memrt__level_t *level, memrt_stats_t *out)
 {
-    walk_t walk = {.account = account};
+    walk_t walk = {.level = level};
     sum_up(&walk);
     const memrt__shard_t *sum = &walk.sum;
     out->alloc = sum_of(sum->made);
@@ -218,7 +197,7 @@ void memrt__stats_read(const memrt__account_t *account, memrt_stats_t *out)
     out->failed = sum->failed;
     out->live = above_zero(sum->bytes_in - sum->bytes_out);
     out->peak = memrt__size_max(walk.peak, out->live);
-    out->peak_error = peak_error(gauge_account(account), &walk);
+    out->peak_error = peak_error(&walk);
     out->total = sum->bytes_in;
     out->adopted = above_zero(sum->adopted_in - sum->adopted_out);
     out->reserved = above_zero(reserved(sum));
@@ -226,38 +205,41 @@ void memrt__stats_read(const memrt__account_t *account, memrt_stats_t *out)
 
 /// The calling thread's gauges forget how high they were; others' keep theirs, within the error
 /// that the peak states.
-static void tell_own_gauges(const memrt__account_t *only)
+static void tell_own_gauges(const memrt__level_t *level)
 {
     memrt__thread_t *self = memrt__self;
     memrt__lock(MEMRT__RANK_THREADS);
     for (memrt__account_t *a = memrt__account_first(); self != NULL && a != NULL; a = a->next) {
         memrt__shard_t *shard = memrt__thread_shard(self, a->index);
-        if (shard != NULL && (only == NULL || only == a)) {
+        if (shard != NULL && memrt__account_is_in(a, level)) {
             memrt__gauge_tell(shard, a);
         }
     }
     memrt__unlock(MEMRT__RANK_THREADS);
 }
 
-void memrt__stats_reset_peak(memrt__account_t *account)
+void memrt__stats_reset_peak(memrt__level_t *level)
 {
-    tell_own_gauges(account);
+    tell_own_gauges(level);
     memrt_stats_t now;
-    memrt__stats_read(account, &now);
-    memrt__store_relaxed(&(account == NULL ? &memrt__process : account)->peak, now.live);
+    memrt__stats_read(level, &now);
+    memrt__store_relaxed(&level->peak, now.live);
+}
+
+/// What one account counted, in the order in which it can be read while others count.
+static void read_account(walk_t *walk)
+{
+    add_everywhere(add_outs, walk);
+    add_everywhere(add_ins, walk);
 }
 
 bool memrt__stats_is_idle(const memrt__account_t *account)
 {
     walk_t walk = {.account = account};
-    sum_up(&walk);
+    memrt__lock(MEMRT__RANK_THREADS);
+    read_account(&walk);
+    memrt__unlock(MEMRT__RANK_THREADS);
     return MEMRT_COUNTERS && sum_of(walk.sum.made) == sum_of(walk.sum.freed);
-}
-
-static void add_past(const memrt__shard_t *shard, walk_t *walk)
-{
-    add_outs(shard, walk);
-    add_ins(shard, walk);
 }
 
 static void add_sums(const memrt__shard_t *from, memrt__shard_t *to)
@@ -268,15 +250,29 @@ static void add_sums(const memrt__shard_t *from, memrt__shard_t *to)
     *to = walk.sum;
 }
 
+static void add_told(const memrt__shard_t *shard, walk_t *walk)
+{
+    walk->sum.told += memrt__load_relaxed(&shard->told);
+}
+
 /// Nothing of the account is in use, so what its gauges told and did not tell adds up to nothing:
-/// the process hears the rest.
+/// the levels hear the rest.
+static void move_to_past(memrt__level_t *level, const memrt__shard_t *sum)
+{
+    for (; level != NULL; level = level->up) {
+        add_sums(sum, &level->past);
+        memrt__fetch_add_relaxed(&level->flushed, (size_t)0 - sum->told);
+    }
+}
+
 void memrt__stats_retire(memrt__account_t *account)
 {
     memrt__lock(MEMRT__RANK_THREADS);
     walk_t walk = {.account = account};
-    add_everywhere(add_past, &walk);
-    add_sums(&walk.sum, &past);
-    memrt__fetch_add_relaxed(&memrt__process.flushed, (size_t)0 - account->flushed);
+    read_account(&walk);
+    add_threads(account, add_told, &walk);
+    move_to_past(account->policy, &walk.sum);
+    move_to_past(account->scope, &walk.sum);
     memset(account->shared, 0, sizeof(*account->shared));
     for (memrt__thread_t *t = memrt__thread_first(); t != NULL; t = t->next) {
         memrt__shard_t *shard = memrt__thread_shard(t, account->index);

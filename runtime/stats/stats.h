@@ -7,18 +7,18 @@
 
 /// Reading the accounts. Takes the lock of rank THREADS; allocates nothing.
 
-/// Fill every field of `out` but `struct_size` and `cached`; `account` NULL: the process.
-void memrt__stats_read(const memrt__account_t *account, memrt_stats_t *out);
+/// Fill every field of `out` but `struct_size` and `cached`.
+void memrt__stats_read(const memrt__level_t *level, memrt_stats_t *out);
 
-/// Let the peak start again from what is live now; NULL: the process.
-void memrt__stats_reset_peak(memrt__account_t *account);
+/// Let the peak start again from what is live now.
+void memrt__stats_reset_peak(memrt__level_t *level);
 
 /// Whether nothing of the account is live. Final once nobody can allocate from it any more. Without
 /// counters nobody knows, and the answer is no.
 bool memrt__stats_is_idle(const memrt__account_t *account);
 
-/// Move the counts of an idle account that nobody can reach any more to the process's past, so that
-/// its index can serve a new account from zero.
+/// Move the counts of an idle account that nobody can reach any more to the past of its levels, so
+/// that its index can serve a new account from zero.
 void memrt__stats_retire(memrt__account_t *account);
 
 #endif

@@ -1,7 +1,7 @@
 #ifndef MEMRT_TESTS_MODELS_PEAK_H
 #define MEMRT_TESTS_MODELS_PEAK_H
 
-/// One thread's gauge, and who reads the peak of the account.
+/// One thread's gauge, and who reads the peak of its policy.
 
 #include "tests/models/sums.h"
 
@@ -18,8 +18,9 @@ enum { MUCH = MEMRT__GAUGE_FALL + 1 };
 static inline size_t peak_now(void)
 {
     static walk_t walk; /* most of it is not used: that it is zero takes no steps */
-    walk.account = &account;
+    walk.level = &level;
     walk.rise = 0;
+    first_account = &account;
     read_peak(&walk);
     return walk.peak;
 }

@@ -21,7 +21,8 @@ void memrt__unlock(memrt__rank_t rank)
     (void)rank;
 }
 
-static memrt__account_t account;
+static memrt__level_t level;
+static memrt__account_t account = {.policy = &level};
 static memrt__shard_t maker, freer;
 static size_t handed; /* what was made is given from one to the other */
 
