@@ -6,6 +6,7 @@
 
 #include "api/table.h"
 #include "runtime/alloc/guard.h"
+#include "runtime/alloc/scope.h"
 #include "runtime/base/failure.h"
 #include "runtime/base/options.h"
 #include "runtime/base/size.h"
@@ -31,7 +32,8 @@ SLOT_AT(version, 9);
 SLOT_AT(meminfo_new, 10);
 SLOT_AT(status_text, 60);
 SLOT_AT(policy_option, 63);
-_Static_assert(sizeof(memrt_api_t) == 64 * 8, "slots are only ever appended");
+SLOT_AT(scope_reset_peak, 76);
+_Static_assert(sizeof(memrt_api_t) == 77 * 8, "slots are only ever appended");
 
 static void api_acquire(memrt_meminfo_t *mi)
 {
@@ -83,7 +85,7 @@ static memrt_external_allocator_t *api_external_allocator(const memrt_meminfo_t 
 
 static memrt_policy_t *api_policy_of(const memrt_meminfo_t *mi)
 {
-    return memrt__policy_of(mi);
+    return memrt__policy_of(mi)->base;
 }
 
 static memrt_policy_t *api_policy_default(void)
@@ -103,7 +105,7 @@ static size_t api_policy_alignment(const memrt_policy_t *policy)
 
 static uint32_t api_policy_index(const memrt_policy_t *policy)
 {
-    return policy->account.index;
+    return policy->base->account.index;
 }
 
 static const memrt_allocator_t *api_allocator_default(void)
@@ -121,23 +123,30 @@ static const memrt_allocator_t *api_allocator_mapped(void)
     return &memrt__mapped_allocator;
 }
 
-static memrt_status_t api_stats_read(const memrt_policy_t *policy, memrt_stats_t *out)
+/// `all` has what is kept for reuse.
+static memrt_status_t read_level(const memrt__level_t *level, memrt_stats_t *all,
+                                 memrt_stats_t *out)
 {
     size_t room = out->struct_size;
     if (room < sizeof(out->struct_size)) {
         return MEMRT_EINVAL;
     }
-    memrt_stats_t all = {.cached = memrt__policy_cached(policy)};
-    memrt__stats_read(policy == NULL ? &memrt__process : &policy->level, &all);
-    all.reserved += all.cached;
-    all.struct_size = room;
-    memcpy(out, &all, memrt__size_min(room, sizeof(all)));
+    memrt__stats_read(level, all);
+    all->reserved += all->cached;
+    all->struct_size = room;
+    memcpy(out, all, memrt__size_min(room, sizeof(*all)));
     return MEMRT_OK;
+}
+
+static memrt_status_t api_stats_read(const memrt_policy_t *policy, memrt_stats_t *out)
+{
+    memrt_stats_t all = {.cached = memrt__policy_cached(policy)};
+    return read_level(policy == NULL ? &memrt__process : &policy->base->level, &all, out);
 }
 
 static void api_stats_reset_peak(memrt_policy_t *policy)
 {
-    memrt__stats_reset_peak(policy == NULL ? &memrt__process : &policy->level);
+    memrt__stats_reset_peak(policy == NULL ? &memrt__process : &policy->base->level);
 }
 
 static int api_tracking(int on)
@@ -187,6 +196,37 @@ static const char *api_status_text(memrt_status_t status)
 static int api_policy_option(const memrt_policy_t *policy, size_t index, memrt_option_t *out)
 {
     return memrt__limits_row(&policy->limits, index, out);
+}
+
+static memrt_scope_t *api_scope_of(const memrt_meminfo_t *mi)
+{
+    return memrt__policy_of(mi)->scope;
+}
+
+static memrt_scope_t *api_scope_parent(const memrt_scope_t *scope)
+{
+    return scope->parent;
+}
+
+static const char *api_scope_name(const memrt_scope_t *scope)
+{
+    return scope->name;
+}
+
+static uint32_t api_scope_id(const memrt_scope_t *scope)
+{
+    return scope->id;
+}
+
+static memrt_status_t api_scope_stats(const memrt_scope_t *scope, memrt_stats_t *out)
+{
+    memrt_stats_t all = {0};
+    return read_level(&scope->level, &all, out);
+}
+
+static void api_scope_reset_peak(memrt_scope_t *scope)
+{
+    memrt__stats_reset_peak(&scope->level);
 }
 
 const memrt_api_t memrt__plain_table = {
@@ -255,6 +295,19 @@ const memrt_api_t memrt__plain_table = {
     .option_set = memrt__runtime_set_option,
     .option_check = memrt__options_check,
     .policy_option = api_policy_option,
+    .scope_open = memrt__scope_open,
+    .scope_acquire = memrt__scope_acquire,
+    .scope_release = memrt__scope_release,
+    .scope_enter = memrt__scope_enter,
+    .scope_current = memrt__scope_current,
+    .scope_policy = memrt__scope_policy,
+    .scope_of = api_scope_of,
+    .scope_next = memrt__scope_next,
+    .scope_parent = api_scope_parent,
+    .scope_name = api_scope_name,
+    .scope_id = api_scope_id,
+    .scope_stats = api_scope_stats,
+    .scope_reset_peak = api_scope_reset_peak,
 };
 
 static char refusal[160];

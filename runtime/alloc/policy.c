@@ -5,6 +5,7 @@
 
 #include "runtime/alloc/guard.h"
 #include "runtime/alloc/pool.h"
+#include "runtime/alloc/scope.h"
 #include "runtime/base/check.h"
 #include "runtime/base/failure.h"
 #include "runtime/base/lock.h"
@@ -29,6 +30,7 @@ static void fill(memrt_policy_t *policy, uint32_t index, const char *name, size_
     policy->account.index = index;
     policy->account.shared = &policy->shared;
     policy->account.policy = &policy->level;
+    policy->base = policy;
     policy->level.up = &memrt__process;
     policy->alignment = memrt__size_max(alignment, MEMRT_ALIGN_MIN);
     policy->refs = 1;
@@ -100,69 +102,185 @@ static bool is_held(const memrt_policy_t *policy)
     return memrt__load_acquire(&policy->refs) != 0;
 }
 
-/// Take the dead out of the table, and have those that nobody holds keep nothing. Under the lock of
-/// rank POLICIES.
-static memrt_policy_t *collect_dead(void)
+/// Whether somebody may still allocate from it.
+static bool is_wanted(const memrt_policy_t *policy)
 {
-    memrt_policy_t *dead = NULL;
-    for (uint32_t index = 1; index < limit; index++) {
-        memrt_policy_t *policy = memrt__policies[index];
-        if (policy == NULL || is_held(policy)) {
-            continue;
-        }
-        memrt__pool_close(&policy->allocator);
-        if (memrt__stats_is_idle(&policy->account)) { /* once: blocks can only become fewer */
-            memrt__stats_retire(&policy->account);
-            memrt__policies[index] = NULL;
-            policy->next_dead = dead;
-            dead = policy;
-        }
-    }
-    return dead;
+    return is_held(policy) ||
+           (policy->scope != NULL && is_held(policy->base) && memrt__scope_is_held(policy->scope));
 }
 
-/// Destroy the policies that nobody holds and that have no block left.
-static void sweep(void)
+size_t memrt__parts_gone; /* written under the lock of rank POLICIES */
+
+static void unlink_part(memrt_policy_t *part)
 {
+    memrt_policy_t **link = &part->scope->parts;
+    while (*link != part) {
+        link = &(*link)->next_part;
+    }
+    *link = part->next_part;
+    part->base->parts--;
+    memrt__own_add(&memrt__parts_gone, 1);
+}
+
+/// Under the lock of rank POLICIES.
+static void take_out(memrt_policy_t *policy, memrt_policy_t **dead)
+{
+    memrt__stats_retire(&policy->account);
+    memrt__policies[policy->account.index] = NULL;
+    if (policy->scope != NULL) {
+        unlink_part(policy);
+    }
+    policy->next_dead = *dead;
+    *dead = policy;
+}
+
+/// Take the dead out of the table, and have those that nobody holds keep nothing: parts, or others.
+/// Under the lock of rank POLICIES.
+static void collect_dead(bool parts, memrt_policy_t **dead)
+{
+    for (uint32_t index = 1; index < limit; index++) {
+        memrt_policy_t *policy = memrt__policies[index];
+        if (policy == NULL || (policy->scope != NULL) != parts || is_wanted(policy)) {
+            continue;
+        }
+        if (!parts) {
+            memrt__pool_close(&policy->allocator);
+        }
+        /* Once is enough: blocks can only become fewer. */
+        if (policy->parts == 0 && memrt__stats_is_idle(&policy->account)) {
+            take_out(policy, dead);
+        }
+    }
+}
+
+void memrt__policy_sweep(void)
+{
+    memrt_policy_t *dead = NULL;
     memrt__lock(MEMRT__RANK_POLICIES);
-    memrt_policy_t *dead = collect_dead();
+    collect_dead(true, &dead);
+    collect_dead(false, &dead);
     memrt__unlock(MEMRT__RANK_POLICIES);
     while (dead != NULL) {
         memrt_policy_t *policy = dead;
         dead = policy->next_dead;
-        memrt__allocator_destroy(&policy->allocator);
+        if (policy->scope == NULL) {
+            memrt__allocator_destroy(&policy->allocator);
+        }
         free(policy);
     }
+}
+
+/// The lowest free index; MEMRT__ACCOUNTS: there is none.
+static uint32_t free_index(void)
+{
+    uint32_t index = 1;
+    while (index < limit && memrt__policies[index] != NULL) {
+        index++;
+    }
+    return index;
+}
+
+static void enter_at(memrt_policy_t *policy, uint32_t index)
+{
+    memrt__policies[index] = policy;
+    limit = (uint32_t)memrt__size_max(limit, index + 1);
 }
 
 /// Put a policy at the lowest free index.
 static memrt_status_t enter(memrt_policy_t *policy, const char *name, size_t alignment)
 {
     memrt__lock(MEMRT__RANK_POLICIES);
-    uint32_t index = 1;
-    while (index < limit && memrt__policies[index] != NULL) {
-        index++;
-    }
-    bool room = index < MEMRT__ACCOUNTS;
-    if (room) {
+    uint32_t index = free_index();
+    if (index < MEMRT__ACCOUNTS) {
         fill(policy, index, name, alignment);
-        memrt__policies[index] = policy;
-        limit = (uint32_t)memrt__size_max(limit, index + 1);
+        enter_at(policy, index);
     }
     memrt__unlock(MEMRT__RANK_POLICIES);
-    return room ? MEMRT_OK : MEMRT_ELIMIT;
+    return index < MEMRT__ACCOUNTS ? MEMRT_OK : MEMRT_ELIMIT;
+}
+
+static memrt_policy_t *new_policy(void)
+{
+    memrt_policy_t *policy =
+        memrt__failure_due() ? NULL : aligned_alloc(MEMRT__CACHE_LINE, sizeof(*policy));
+    if (policy != NULL) {
+        memset(policy, 0, sizeof(*policy));
+    }
+    return policy;
+}
+
+static void fill_part(memrt_policy_t *part, memrt_policy_t *base, memrt_scope_t *scope)
+{
+    *part = (memrt_policy_t){
+        .account = {.shared = &part->shared, .policy = &base->level, .scope = &scope->level},
+        .allocator = base->allocator,
+        .alignment = base->alignment,
+        .tiny = base->tiny,
+        .quick = base->quick,
+        .limits = base->limits,
+        .base = base,
+        .scope = scope,
+    };
+    memcpy(part->name, base->name, sizeof(part->name));
+}
+
+static memrt_policy_t *find_part(const memrt_policy_t *base, const memrt_scope_t *scope)
+{
+    memrt_policy_t *part = scope->parts;
+    while (part != NULL && part->base != base) {
+        part = part->next_part;
+    }
+    return part;
+}
+
+/// Put `fresh` in its place, unless another thread was first. NULL: no index is free.
+static memrt_policy_t *place_part(memrt_policy_t *fresh)
+{
+    memrt__lock(MEMRT__RANK_POLICIES);
+    memrt_policy_t *part = find_part(fresh->base, fresh->scope);
+    uint32_t index = free_index();
+    if (part == NULL && index < MEMRT__ACCOUNTS) {
+        part = fresh;
+        part->account.index = index;
+        part->next_part = part->scope->parts;
+        part->scope->parts = part;
+        part->base->parts++;
+        memrt__account_enter(&part->account);
+        enter_at(part, index);
+    }
+    memrt__unlock(MEMRT__RANK_POLICIES);
+    return part;
+}
+
+memrt_policy_t *memrt__policy_part(memrt_policy_t *base, memrt_scope_t *scope)
+{
+    memrt__lock(MEMRT__RANK_POLICIES);
+    memrt_policy_t *part = find_part(base, scope);
+    memrt__unlock(MEMRT__RANK_POLICIES);
+    memrt_policy_t *fresh = part == NULL ? new_policy() : NULL;
+    if (fresh == NULL) {
+        return part;
+    }
+    fill_part(fresh, base, scope);
+    part = place_part(fresh);
+    if (part == NULL) {
+        memrt__policy_sweep();
+        part = place_part(fresh);
+    }
+    if (part != fresh) {
+        free(fresh);
+    }
+    return part;
 }
 
 static memrt_status_t make(const memrt_policy_options_t *options, const memrt__limits_t *limits,
                            memrt_policy_t **out)
 {
     const char *name = options->name == NULL ? "policy" : options->name;
-    memrt_policy_t *policy =
-        memrt__failure_due() ? NULL : aligned_alloc(MEMRT__CACHE_LINE, sizeof(*policy));
+    memrt_policy_t *policy = new_policy();
     if (policy == NULL) {
         return MEMRT_ENOMEM;
     }
-    memset(policy, 0, sizeof(*policy));
     policy->limits = *limits;
     memrt_status_t status = choose_allocator(options->allocator, limits, &policy->allocator);
     if (status != MEMRT_OK) {
@@ -199,7 +317,7 @@ memrt_status_t memrt__policy_new(const memrt_policy_options_t *options, memrt_po
         (all.allocator != NULL && has_limits(&limits))) {
         return MEMRT_EINVAL;
     }
-    sweep();
+    memrt__policy_sweep();
     return make(&all, &limits, out);
 }
 
@@ -208,18 +326,29 @@ void memrt__policy_acquire(memrt_policy_t *policy)
     memrt__fetch_add_relaxed(&policy->refs, 1);
 }
 
+/// What a part held, which may be gone before its scope is let go.
+static void let_go(memrt_policy_t *base, memrt_scope_t *scope)
+{
+    memrt__policy_release(base);
+    memrt__scope_release(scope);
+}
+
 void memrt__policy_release(memrt_policy_t *policy)
 {
-    if (policy != &memrt__default_policy && memrt__fetch_sub1_release(&policy->refs) == 1) {
-        sweep();
+    if (policy == &memrt__default_policy || memrt__fetch_sub1_release(&policy->refs) != 1) {
+        return;
     }
+    if (policy->scope != NULL) {
+        let_go(policy->base, policy->scope);
+    }
+    memrt__policy_sweep();
 }
 
 memrt_policy_t *memrt__policy_at(uint32_t index)
 {
     memrt_policy_t *policy = NULL;
     memrt__lock(MEMRT__RANK_POLICIES);
-    if (index < limit && memrt__policies[index] != NULL) {
+    if (index < limit && memrt__policies[index] != NULL && memrt__policies[index]->scope == NULL) {
         policy = memrt__policies[index];
         memrt__policy_acquire(policy);
     }
@@ -327,7 +456,7 @@ static bool is_first_with(const memrt_policy_t *policy)
     bool first = true;
     memrt__lock(MEMRT__RANK_POLICIES);
     for (uint32_t index = 0; index < policy->account.index && first; index++) {
-        first = memrt__policies[index] == NULL ||
+        first = memrt__policies[index] == NULL || memrt__policies[index]->scope != NULL ||
                 !is_same(&memrt__policies[index]->allocator, &policy->allocator);
     }
     memrt__unlock(MEMRT__RANK_POLICIES);
@@ -370,6 +499,6 @@ size_t memrt__policy_release_unused(void)
 {
     visit_policies(empty_guard, NULL); /* into allocators that may keep it */
     size_t bytes = over_allocators(memrt__allocator_release_unused);
-    sweep();
+    memrt__policy_sweep();
     return bytes;
 }

@@ -25,6 +25,12 @@ struct memrt_policy {
     char name[MEMRT_NAME_MAX + 1];  ///< fixed
     memrt__shard_t shared;          ///< see memrt__account_t.shared
     struct memrt_policy *next_dead; ///< of the sweep that took it out of the table
+    /* Of a part, see scope.h: */
+    struct memrt_policy *base;      ///< fixed; whose settings and allocator it has; else itself
+    memrt_scope_t *scope;           ///< fixed; NULL: not a part
+    struct memrt_policy *next_part; ///< under the lock of rank POLICIES; of the scope
+    /* Of others: */
+    uint32_t parts; ///< under that lock; how many it has
 };
 
 /// The policy at each index, or NULL. Slots are written under the lock of rank POLICIES; the holder
@@ -50,6 +56,17 @@ static inline memrt_policy_t *memrt__policy_or_default(memrt_policy_t *policy)
 
 /// Make the default policy, index 0, according to the options. Once, before anything else.
 void memrt__policy_start(void);
+
+/// The part of `base` in a scope, made where there is none. NULL: out of memory or of indices. Both
+/// must be held by the caller. A part that nobody holds is the thread's to use while both are, and
+/// memrt__parts_gone is as it was.
+memrt_policy_t *memrt__policy_part(memrt_policy_t *base, memrt_scope_t *scope);
+
+/// Counts parts that were destroyed, whose address others may have by now.
+extern size_t memrt__parts_gone;
+
+/// Destroy the policies that nobody holds and that have no block left.
+void memrt__policy_sweep(void);
 
 /// The functions of memrt_api_t of the same names.
 memrt_status_t memrt__policy_new(const memrt_policy_options_t *options,

@@ -7,7 +7,7 @@
 #include <memrt/meminfo.h>
 
 #include "runtime/alloc/cache.h"
-#include "runtime/alloc/policy.h"
+#include "runtime/alloc/scope.h"
 #include "runtime/base/atomics.h"
 #include "runtime/base/failure.h"
 

@@ -60,7 +60,7 @@ memrt_status_t memrt__meminfo_dress(memrt_meminfo_t *mi, const memrt_new_options
     if (options->name != NULL) {
         memrt_status_t status = memrt__meminfo_set_name(mi, options->name);
         if (status != MEMRT_OK) {
-            memrt__block_refused(memrt__policy_or_default(options->policy));
+            memrt__block_refused(memrt__policy_here(options->policy));
             return status;
         }
     }
@@ -70,7 +70,7 @@ memrt_status_t memrt__meminfo_dress(memrt_meminfo_t *mi, const memrt_new_options
 
 memrt_meminfo_t *memrt__meminfo_allocate(size_t nbytes)
 {
-    memrt_policy_t *policy = memrt__policy_default();
+    memrt_policy_t *policy = memrt__policy_here(NULL);
     memrt_meminfo_t *mi = memrt__block_new_quick(policy, nbytes, MEMRT_KIND_INLINE);
     return MEMRT__LIKELY(mi != NULL) ? mi : memrt__meminfo_allocate_external(nbytes, NULL);
 }
@@ -78,7 +78,7 @@ memrt_meminfo_t *memrt__meminfo_allocate(size_t nbytes)
 memrt_meminfo_t *memrt__meminfo_allocate_external(size_t nbytes,
                                                   memrt_external_allocator_t *allocator)
 {
-    memrt__block_request_t request = {.policy = memrt__policy_default(),
+    memrt__block_request_t request = {.policy = memrt__policy_here(NULL),
                                       .size = nbytes,
                                       .kind = MEMRT_KIND_INLINE,
                                       .external = allocator};
@@ -94,7 +94,7 @@ static memrt_meminfo_t *new_plain(size_t size, const memrt_new_options_t *option
         return NULL;
     }
     memrt_meminfo_t *mi =
-        memrt__block_new_quick(memrt__policy_or_default(options->policy), size, MEMRT_KIND_INLINE);
+        memrt__block_new_quick(memrt__policy_here(options->policy), size, MEMRT_KIND_INLINE);
     if (mi != NULL) {
         if (options->zeroed) {
             memset(mi->data, 0, size);
@@ -118,7 +118,7 @@ memrt_status_t memrt__meminfo_new(size_t size, const memrt_new_options_t *option
         *out = plain;
         return MEMRT_OK;
     }
-    memrt__block_request_t request = {.policy = memrt__policy_or_default(all->policy),
+    memrt__block_request_t request = {.policy = memrt__policy_here(all->policy),
                                       .size = size,
                                       .alignment = all->alignment,
                                       .kind = MEMRT_KIND_INLINE,
@@ -160,7 +160,7 @@ memrt_status_t memrt__meminfo_adopt(void *data, size_t size, const memrt_new_opt
     }
     if (all->name == NULL) {
         memrt_meminfo_t *mi =
-            memrt__header_new_quick(memrt__policy_or_default(all->policy), MEMRT_KIND_ADOPTED);
+            memrt__header_new_quick(memrt__policy_here(all->policy), MEMRT_KIND_ADOPTED);
         if (mi != NULL) {
             memrt__meminfo_dress_plainly(mi, all);
             take_over(mi, data, size);
@@ -168,7 +168,7 @@ memrt_status_t memrt__meminfo_adopt(void *data, size_t size, const memrt_new_opt
             return MEMRT_OK;
         }
     }
-    memrt__block_request_t request = {.policy = memrt__policy_or_default(all->policy),
+    memrt__block_request_t request = {.policy = memrt__policy_here(all->policy),
                                       .kind = MEMRT_KIND_ADOPTED};
     memrt_meminfo_t *mi = memrt__block_new(&request);
     if (mi == NULL) {

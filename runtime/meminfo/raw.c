@@ -25,19 +25,19 @@ static inline void *alloc_quick(memrt_policy_t *policy, size_t size)
 
 void *memrt__raw_alloc(void *policy, size_t size)
 {
-    void *data = alloc_quick(memrt__policy_or_default(policy), size);
+    void *data = alloc_quick(memrt__policy_here(policy), size);
     if (MEMRT__LIKELY(data != NULL)) {
         return data;
     }
     memrt__block_request_t request = {
-        .policy = memrt__policy_or_default(policy), .size = size, .kind = MEMRT_KIND_BLOCK};
+        .policy = memrt__policy_here(policy), .size = size, .kind = MEMRT_KIND_BLOCK};
     return new_data(&request);
 }
 
 void *memrt__raw_calloc(void *policy, size_t count, size_t size)
 {
     memrt__block_request_t request = {
-        .policy = memrt__policy_or_default(policy), .kind = MEMRT_KIND_BLOCK, .zeroed = true};
+        .policy = memrt__policy_here(policy), .kind = MEMRT_KIND_BLOCK, .zeroed = true};
     if (!memrt__size_mul(count, size, &request.size)) {
         memrt__block_refused(request.policy);
         return NULL;

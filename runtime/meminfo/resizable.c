@@ -31,12 +31,12 @@ static memrt_meminfo_t *new_plain(size_t size, const memrt_new_options_t *option
         return NULL;
     }
     memrt_meminfo_t *mi =
-        memrt__header_new_quick(memrt__policy_or_default(options->policy), MEMRT_KIND_RESIZABLE);
+        memrt__header_new_quick(memrt__policy_here(options->policy), MEMRT_KIND_RESIZABLE);
     if (mi == NULL) {
         return NULL;
     }
     memrt_meminfo_t *data =
-        memrt__block_new_quick(memrt__policy_or_default(options->policy), size, MEMRT_KIND_BLOCK);
+        memrt__block_new_quick(memrt__policy_here(options->policy), size, MEMRT_KIND_BLOCK);
     if (data == NULL) {
         memrt__header_undo_quick(mi);
         return NULL;
@@ -64,7 +64,7 @@ memrt_status_t memrt__resizable_new(size_t size, const memrt_new_options_t *opti
         *out = plain;
         return MEMRT_OK;
     }
-    memrt__block_request_t request = {.policy = memrt__policy_or_default(all->policy),
+    memrt__block_request_t request = {.policy = memrt__policy_here(all->policy),
                                       .alignment = all->alignment,
                                       .kind = MEMRT_KIND_RESIZABLE};
     memrt_meminfo_t *mi = memrt__block_new(&request);

@@ -36,10 +36,13 @@ static void *zeroed_lines(size_t size)
     return memory;
 }
 
-/// Destructors that did not return, because the thread ended in them, run no more.
+/// Destructors that did not return, because the thread ended in them, run no more; a scope that it
+/// did not leave is not the next one's.
 static void set_free(memrt__thread_t *thread)
 {
     thread->destructors = 0;
+    thread->scope = NULL;
+    thread->part_of = NULL;
     thread->in_use = false;
 }
 

@@ -38,6 +38,10 @@ typedef struct memrt__thread {
     bool in_use;                ///< under the lock of rank THREADS
     unsigned destructors;       ///< own; that run now, one inside the other
     memrt_meminfo_t *put_off;   ///< own; whose destructors wait for these, linked by meminfo.c
+    struct memrt_scope *scope;    ///< own; what it is in; NULL: no scope
+    struct memrt_policy *part_of; ///< own; policy of which `part` is the part there; NULL: of none
+    struct memrt_policy *part;    ///< own
+    size_t parts_gone;            ///< own; memrt__parts_gone when that was so
     memrt__shard_t *chunks[MEMRT__ACCOUNTS / MEMRT__CHUNK]; ///< own; written under that lock too
 } memrt__thread_t;
 

@@ -23,6 +23,14 @@ extern "C" {
 /// the caller keeps the policy usable by holding a reference.
 typedef struct memrt_policy memrt_policy_t;
 
+/// A place in the program that memory is born in: a node in a tree of names. Figures of a scope are
+/// those of all that was born in it, or in a scope inside of it, wherever it is freed; so they are
+/// never below zero.
+typedef struct memrt_scope memrt_scope_t;
+
+/// Most scopes at once.
+#define MEMRT_SCOPES_MAX 4096u
+
 /// Settings of a new policy. Set `struct_size`, leave the rest zero for the default.
 typedef struct memrt_policy_options {
     size_t struct_size; ///< sizeof(memrt_policy_options_t)
@@ -267,6 +275,48 @@ typedef struct memrt_api {
                                    size_t length) MEMRT_MUST_CHECK;
     /// Row `index` of the options that the policy sets for itself; returns 0 past the last.
     int (*policy_option)(const memrt_policy_t *policy, size_t index, memrt_option_t *out);
+
+    /* --- Scopes. --- */
+
+    /// New reference to the scope of that name inside `parent` (NULL: the outermost), made where
+    /// there is none. Failure: MEMRT_EINVAL for a name that is empty or too long; MEMRT_ELIMIT when
+    /// MEMRT_SCOPES_MAX are held or have live blocks; MEMRT_ENOMEM.
+    memrt_status_t (*scope_open)(memrt_scope_t *parent, const char *name,
+                                 memrt_scope_t **out) MEMRT_MUST_CHECK;
+    /// One reference more.
+    void (*scope_acquire)(memrt_scope_t *scope);
+    /// Give up one reference. What was born in the scope stays in its figures, and these in the
+    /// tree for reports, until others need the place.
+    void (*scope_release)(memrt_scope_t *scope);
+    /// From now on, what the calling thread asks of a policy is born in `scope`; NULL: in none.
+    /// `*before` (unless `before` is NULL): the scope that it was in, which to enter again is to
+    /// leave. Threads: the calling one alone; to hand a scope over, enter it on the other thread,
+    /// too. Ownership: borrowed; the caller holds it until it leaves. Failure: MEMRT_ENOMEM, on a
+    /// thread that calls memrt for the first time; leaving cannot fail.
+    memrt_status_t (*scope_enter)(memrt_scope_t *scope, memrt_scope_t **before) MEMRT_MUST_CHECK;
+    /// The scope that the calling thread is in, or NULL; borrowed.
+    memrt_scope_t *(*scope_current)(void);
+    /// New reference to a policy like `policy` (NULL: the default one) whose blocks are born in
+    /// `scope`, whichever thread asks for them: the context of a handler. Its account and index are
+    /// those of `policy`. MEMRT_ENOMEM, also where no index is free.
+    memrt_status_t (*scope_policy)(memrt_scope_t *scope, memrt_policy_t *policy,
+                                   memrt_policy_t **out) MEMRT_MUST_CHECK;
+    /// The scope that it was born in, or NULL; borrowed, valid while `mi` is.
+    memrt_scope_t *(*scope_of)(const memrt_meminfo_t *mi);
+    /// New reference to the scope that was made next after `scope`, which the caller holds; NULL:
+    /// the first. NULL: no more. For walking them, parents before children.
+    memrt_scope_t *(*scope_next)(memrt_scope_t *scope);
+    /// The scope around it, or NULL; borrowed, valid while `scope` is.
+    memrt_scope_t *(*scope_parent)(const memrt_scope_t *scope);
+    /// Its name; borrowed, valid while `scope` is.
+    const char *(*scope_name)(const memrt_scope_t *scope);
+    /// Its number, unique in the process.
+    uint32_t (*scope_id)(const memrt_scope_t *scope);
+    /// Read what was born in the scope and in those inside of it, now wherever. `cached` is 0.
+    /// MEMRT_EINVAL: struct_size is not set.
+    memrt_status_t (*scope_stats)(const memrt_scope_t *scope, memrt_stats_t *out) MEMRT_MUST_CHECK;
+    /// Let its peak start again from what is live now.
+    void (*scope_reset_peak)(memrt_scope_t *scope);
 } memrt_api_t;
 
 /// Bits of memrt_api_t.features.

@@ -1,0 +1,60 @@
+#ifndef MEMRT_ALLOC_SCOPE_H
+#define MEMRT_ALLOC_SCOPE_H
+
+#include <memrt/external.h>
+
+#include "runtime/alloc/policy.h"
+#include "runtime/stats/stats.h"
+
+/// The tree of scopes, and in each the parts of policies that are allocated from there.
+///
+/// A part is a policy with an account of its own; settings and allocator are its base's. A block
+/// names the part where it would name the policy. So a block says where it was born without a word
+/// more, whoever frees it gives the bytes back to the scope of its birth, and both cost what they
+/// cost outside of scopes.
+///
+/// A part lives as long as a block of it does, or both its scope and its base are held. A scope
+/// stays for reports when nobody holds it any more, until MEMRT_SCOPES_MAX others want its place;
+/// what it counted is then what the one around it counts of it.
+struct memrt_scope {
+    memrt__level_t level;           ///< up: the one around it
+    struct memrt_scope *parent;     ///< fixed; held; NULL: none
+    struct memrt_scope *next;       ///< under the lock of rank POLICIES; all scopes, oldest first
+    memrt_policy_t *parts;          ///< under that lock, linked by next_part
+    size_t refs;                    ///< atomic; 0: kept for reports alone
+    uint32_t id;                    ///< fixed; from 1 on, never used again
+    char name[MEMRT_NAME_MAX + 1];  ///< fixed
+};
+
+static inline bool memrt__scope_is_held(const memrt_scope_t *scope)
+{
+    return memrt__load_acquire(&scope->refs) != 0;
+}
+
+/// The functions of memrt_api_t of the same names.
+memrt_status_t memrt__scope_open(memrt_scope_t *parent, const char *name,
+                                 memrt_scope_t **out) MEMRT_MUST_CHECK;
+void memrt__scope_acquire(memrt_scope_t *scope);
+void memrt__scope_release(memrt_scope_t *scope);
+memrt_status_t memrt__scope_enter(memrt_scope_t *scope, memrt_scope_t **before) MEMRT_MUST_CHECK;
+memrt_scope_t *memrt__scope_current(void);
+memrt_status_t memrt__scope_policy(memrt_scope_t *scope, memrt_policy_t *policy,
+                                   memrt_policy_t **out) MEMRT_MUST_CHECK;
+memrt_scope_t *memrt__scope_next(memrt_scope_t *scope);
+
+/// The part of `policy` in the scope that the calling thread is in; without memory for one, or a
+/// free index, the policy itself.
+MEMRT__COLD memrt_policy_t *memrt__scope_part(memrt__thread_t *self, memrt_policy_t *policy);
+
+/// What a request to `policy`, NULL for the default one, is met from here.
+static inline memrt_policy_t *memrt__policy_here(memrt_policy_t *policy)
+{
+    memrt__thread_t *self = memrt__self;
+    policy = memrt__policy_or_default(policy);
+    if (MEMRT__LIKELY(self == NULL || self->scope == NULL) || policy->scope != NULL) {
+        return policy;
+    }
+    return memrt__scope_part(self, policy);
+}
+
+#endif
