@@ -141,6 +141,9 @@ memrt_status_t memrt__scope_enter(memrt_scope_t *scope, memrt_scope_t **before)
     if (before != NULL) {
         *before = self->scope;
     }
+    if (scope != NULL) {
+        memrt__watch_set(MEMRT__WATCH_SCOPES, true); /* from now on for good */
+    }
     self->scope = scope;
     self->part_of = NULL;
     return MEMRT_OK;
@@ -175,15 +178,23 @@ static bool knows_part(const memrt__thread_t *self, const memrt_policy_t *policy
            self->parts_gone == memrt__load_relaxed(&memrt__parts_gone);
 }
 
-memrt_policy_t *memrt__scope_part(memrt__thread_t *self, memrt_policy_t *policy)
+static void learn_part(memrt__thread_t *self, memrt_policy_t *policy)
 {
-    if (!knows_part(self, policy)) {
-        self->parts_gone = memrt__load_relaxed(&memrt__parts_gone);
-        memrt_policy_t *part = memrt__policy_part(policy, self->scope);
-        self->part_of = part == NULL ? NULL : policy;
-        self->part = part;
+    self->parts_gone = memrt__load_relaxed(&memrt__parts_gone);
+    self->part = memrt__policy_part(policy, self->scope);
+    self->part_of = self->part == NULL ? NULL : policy;
+}
+
+memrt_policy_t *memrt__scope_part(memrt_policy_t *policy)
+{
+    memrt__thread_t *self = memrt__self;
+    if (self == NULL || self->scope == NULL || policy->scope != NULL) {
+        return policy;
     }
-    return self->part_of == NULL ? policy : self->part;
+    if (MEMRT__UNLIKELY(!knows_part(self, policy))) {
+        learn_part(self, policy);
+    }
+    return MEMRT__LIKELY(self->part_of == policy) ? self->part : policy;
 }
 
 /// The list only loses what nobody holds, so the next of one that is held can be told.

@@ -4,6 +4,7 @@
 #include <memrt/external.h>
 
 #include "runtime/alloc/policy.h"
+#include "runtime/base/watch.h"
 #include "runtime/stats/stats.h"
 
 /// The tree of scopes, and in each the parts of policies that are allocated from there.
@@ -42,19 +43,16 @@ memrt_status_t memrt__scope_policy(memrt_scope_t *scope, memrt_policy_t *policy,
                                    memrt_policy_t **out) MEMRT_MUST_CHECK;
 memrt_scope_t *memrt__scope_next(memrt_scope_t *scope);
 
-/// The part of `policy` in the scope that the calling thread is in; without memory for one, or a
-/// free index, the policy itself.
-MEMRT__COLD memrt_policy_t *memrt__scope_part(memrt__thread_t *self, memrt_policy_t *policy);
+/// `policy`, or its part in the scope that the calling thread is in; without memory for a part, or
+/// a free index, the policy itself.
+memrt_policy_t *memrt__scope_part(memrt_policy_t *policy);
 
-/// What a request to `policy`, NULL for the default one, is met from here.
+/// What meets a request to `policy`, NULL for the default one, on the calling thread.
 static inline memrt_policy_t *memrt__policy_here(memrt_policy_t *policy)
 {
-    memrt__thread_t *self = memrt__self;
     policy = memrt__policy_or_default(policy);
-    if (MEMRT__LIKELY(self == NULL || self->scope == NULL) || policy->scope != NULL) {
-        return policy;
-    }
-    return memrt__scope_part(self, policy);
+    return MEMRT__LIKELY(!memrt__is_watched(MEMRT__WATCH_SCOPES)) ? policy
+                                                                  : memrt__scope_part(policy);
 }
 
 #endif

@@ -12,6 +12,12 @@ extern unsigned memrt__watch;
 
 #define MEMRT__WATCH_TRACKING 1u ///< new blocks are listed
 #define MEMRT__WATCH_FAILURE 2u  ///< a plan of failures is set
+#define MEMRT__WATCH_SCOPES 4u   ///< a thread entered a scope
+
+#define MEMRT__WATCH_ANY (~0u)
+
+/// Those that no short way serves.
+#define MEMRT__WATCH_SLOWLY (MEMRT__WATCH_TRACKING | MEMRT__WATCH_FAILURE)
 
 static inline bool memrt__is_watched(unsigned by)
 {

@@ -521,7 +521,7 @@ memrt_meminfo_t *memrt__block_resize_quick(memrt_meminfo_t *mi, size_t size)
     unsigned special = MEMRT__FLAG_LISTED | MEMRT__FLAG_WATCHED;
     memrt__thread_t *self = memrt__self;
     if ((flags & (MEMRT__FLAG_QUICK | special)) != MEMRT__FLAG_QUICK || self == NULL ||
-        !memrt__is_quick_size(size) || memrt__is_watched(~0u)) {
+        !memrt__is_quick_size(size) || memrt__is_watched(MEMRT__WATCH_SLOWLY)) {
         return NULL;
     }
     memrt__account_t *account = &memrt__policy_of(mi)->account;

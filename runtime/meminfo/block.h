@@ -49,10 +49,12 @@ typedef struct memrt__block_request {
 /// trace. NULL: out of memory, counted as failed.
 memrt_meminfo_t *memrt__block_new(const memrt__block_request_t *request);
 
-/// New block with data, born, the short way: from the calling thread's cache, with nobody watching.
-/// NULL: that way is not open for this request, memrt__block_new() knows another.
+/// New block with data, born, the short way: from the calling thread's cache, with nobody of
+/// `watchers` watching: MEMRT__WATCH_ANY, or MEMRT__WATCH_SLOWLY where the policy is
+/// memrt__policy_here(). NULL: that way is not open for this request, memrt__block_new() knows
+/// another.
 static inline memrt_meminfo_t *memrt__block_new_quick(memrt_policy_t *policy, size_t size,
-                                                      memrt_kind_t kind);
+                                                      memrt_kind_t kind, unsigned watchers);
 
 /// The same for a header without data, for adopted and resizable MemInfos.
 static inline memrt_meminfo_t *memrt__header_new_quick(memrt_policy_t *policy, memrt_kind_t kind);
@@ -154,11 +156,11 @@ static inline unsigned memrt__quick_flags(memrt_kind_t kind, unsigned class)
 }
 
 static inline memrt_meminfo_t *memrt__block_new_quick(memrt_policy_t *policy, size_t size,
-                                                      memrt_kind_t kind)
+                                                      memrt_kind_t kind, unsigned watchers)
 {
     memrt__thread_t *self = memrt__self;
     if (MEMRT__UNLIKELY(self == NULL || !policy->quick || !memrt__is_quick_size(size) ||
-                        memrt__is_watched(~0u))) {
+                        memrt__is_watched(watchers))) {
         return NULL;
     }
     uint32_t index = policy->account.index;
@@ -183,7 +185,7 @@ static inline memrt_meminfo_t *memrt__block_new_quick(memrt_policy_t *policy, si
 static inline memrt_meminfo_t *memrt__header_new_quick(memrt_policy_t *policy, memrt_kind_t kind)
 {
     memrt__thread_t *self = memrt__self;
-    if (MEMRT__UNLIKELY(self == NULL || !policy->quick || memrt__is_watched(~0u))) {
+    if (MEMRT__UNLIKELY(self == NULL || !policy->quick || memrt__is_watched(MEMRT__WATCH_SLOWLY))) {
         return NULL;
     }
     uint32_t index = policy->account.index;

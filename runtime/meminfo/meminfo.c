@@ -68,22 +68,36 @@ memrt_status_t memrt__meminfo_dress(memrt_meminfo_t *mi, const memrt_new_options
     return MEMRT_OK;
 }
 
-memrt_meminfo_t *memrt__meminfo_allocate(size_t nbytes)
-{
-    memrt_policy_t *policy = memrt__policy_here(NULL);
-    memrt_meminfo_t *mi = memrt__block_new_quick(policy, nbytes, MEMRT_KIND_INLINE);
-    return MEMRT__LIKELY(mi != NULL) ? mi : memrt__meminfo_allocate_external(nbytes, NULL);
-}
-
-memrt_meminfo_t *memrt__meminfo_allocate_external(size_t nbytes,
-                                                  memrt_external_allocator_t *allocator)
+/// Whoever watches.
+MEMRT__APART static memrt_meminfo_t *allocate_here(size_t nbytes,
+                                                   memrt_external_allocator_t *allocator)
 {
     memrt__block_request_t request = {.policy = memrt__policy_here(NULL),
                                       .size = nbytes,
                                       .kind = MEMRT_KIND_INLINE,
                                       .external = allocator};
-    memrt_meminfo_t *mi = memrt__block_new(&request);
-    return mi == NULL ? NULL : memrt__block_born(mi);
+    memrt_meminfo_t *mi = NULL;
+    if (allocator == NULL) {
+        mi = memrt__block_new_quick(request.policy, nbytes, request.kind, MEMRT__WATCH_SLOWLY);
+    }
+    if (mi == NULL) {
+        mi = memrt__block_new(&request);
+        mi = mi == NULL ? NULL : memrt__block_born(mi);
+    }
+    return mi;
+}
+
+memrt_meminfo_t *memrt__meminfo_allocate(size_t nbytes)
+{
+    memrt_meminfo_t *mi = memrt__block_new_quick(memrt__policy_default(), nbytes,
+                                                 MEMRT_KIND_INLINE, MEMRT__WATCH_ANY);
+    return MEMRT__LIKELY(mi != NULL) ? mi : allocate_here(nbytes, NULL);
+}
+
+memrt_meminfo_t *memrt__meminfo_allocate_external(size_t nbytes,
+                                                  memrt_external_allocator_t *allocator)
+{
+    return allocate_here(nbytes, allocator);
 }
 
 /// The short way, for what needs nothing that can fail after the block is there. NULL: not open.
@@ -94,7 +108,8 @@ static memrt_meminfo_t *new_plain(size_t size, const memrt_new_options_t *option
         return NULL;
     }
     memrt_meminfo_t *mi =
-        memrt__block_new_quick(memrt__policy_here(options->policy), size, MEMRT_KIND_INLINE);
+        memrt__block_new_quick(memrt__policy_here(options->policy), size, MEMRT_KIND_INLINE,
+                               MEMRT__WATCH_SLOWLY);
     if (mi != NULL) {
         if (options->zeroed) {
             memset(mi->data, 0, size);

@@ -13,25 +13,29 @@ static void *new_data(const memrt__block_request_t *request)
 }
 
 /// The short ways. NULL: none is open.
-static inline void *alloc_quick(memrt_policy_t *policy, size_t size)
+static inline void *alloc_quick(memrt_policy_t *policy, size_t size, unsigned watchers)
 {
-    if (memrt__tiny_fits(policy, size)) {
+    if (memrt__tiny_fits(policy, size, watchers)) {
         void *data = memrt__tiny_alloc_quick(policy, size);
         return MEMRT__LIKELY(data != NULL) ? data : memrt__tiny_alloc(policy, size);
     }
-    memrt_meminfo_t *mi = memrt__block_new_quick(policy, size, MEMRT_KIND_BLOCK);
+    memrt_meminfo_t *mi = memrt__block_new_quick(policy, size, MEMRT_KIND_BLOCK, watchers);
     return mi == NULL ? NULL : mi + 1;
+}
+
+/// Whoever watches.
+MEMRT__APART static void *alloc_here(memrt_policy_t *policy, size_t size)
+{
+    memrt__block_request_t request = {
+        .policy = memrt__policy_here(policy), .size = size, .kind = MEMRT_KIND_BLOCK};
+    void *data = alloc_quick(request.policy, size, MEMRT__WATCH_SLOWLY);
+    return data != NULL ? data : new_data(&request);
 }
 
 void *memrt__raw_alloc(void *policy, size_t size)
 {
-    void *data = alloc_quick(memrt__policy_here(policy), size);
-    if (MEMRT__LIKELY(data != NULL)) {
-        return data;
-    }
-    memrt__block_request_t request = {
-        .policy = memrt__policy_here(policy), .size = size, .kind = MEMRT_KIND_BLOCK};
-    return new_data(&request);
+    void *data = alloc_quick(memrt__policy_or_default(policy), size, MEMRT__WATCH_ANY);
+    return MEMRT__LIKELY(data != NULL) ? data : alloc_here(policy, size);
 }
 
 void *memrt__raw_calloc(void *policy, size_t count, size_t size)
@@ -43,7 +47,7 @@ void *memrt__raw_calloc(void *policy, size_t count, size_t size)
         return NULL;
     }
     if (request.size <= MEMRT__QUICK_ZERO) {
-        void *data = alloc_quick(request.policy, request.size);
+        void *data = alloc_quick(request.policy, request.size, MEMRT__WATCH_SLOWLY);
         if (data != NULL) {
             return memset(data, 0, request.size);
         }

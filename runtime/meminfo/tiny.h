@@ -40,10 +40,10 @@ static inline void memrt__tiny_write(memrt__tiny_t *tiny, const memrt_policy_t *
                             .class = memrt__class_of_tiny(size)};
 }
 
-/// Whether a request may be met by a tiny block.
-static inline bool memrt__tiny_fits(const memrt_policy_t *policy, size_t size)
+/// Whether a request may be met by a tiny block, with nobody of `watchers` watching.
+static inline bool memrt__tiny_fits(const memrt_policy_t *policy, size_t size, unsigned watchers)
 {
-    return size - 1 < MEMRT_TINY_MAX && policy->tiny && !memrt__is_watched(~0u);
+    return size - 1 < MEMRT_TINY_MAX && policy->tiny && !memrt__is_watched(watchers);
 }
 
 /// Data of a new tiny block. NULL: no memory for one, nothing counted.
