@@ -171,30 +171,16 @@ memrt_status_t memrt__scope_policy(memrt_scope_t *scope, memrt_policy_t *policy,
     return MEMRT_OK;
 }
 
-/// The address of a part that was destroyed may be that of another by now.
-static bool knows_part(const memrt__thread_t *self, const memrt_policy_t *policy)
-{
-    return self->part_of == policy &&
-           self->parts_gone == memrt__load_relaxed(&memrt__parts_gone);
-}
-
-static void learn_part(memrt__thread_t *self, memrt_policy_t *policy)
-{
-    self->parts_gone = memrt__load_relaxed(&memrt__parts_gone);
-    self->part = memrt__policy_part(policy, self->scope);
-    self->part_of = self->part == NULL ? NULL : policy;
-}
-
-memrt_policy_t *memrt__scope_part(memrt_policy_t *policy)
+/// Outside of scopes, and for a part, the policy stands for itself.
+memrt_policy_t *memrt__scope_look(memrt_policy_t *policy)
 {
     memrt__thread_t *self = memrt__self;
-    if (self == NULL || self->scope == NULL || policy->scope != NULL) {
-        return policy;
-    }
-    if (MEMRT__UNLIKELY(!knows_part(self, policy))) {
-        learn_part(self, policy);
-    }
-    return MEMRT__LIKELY(self->part_of == policy) ? self->part : policy;
+    self->parts_gone = memrt__load_relaxed(&memrt__parts_gone);
+    bool inside = self->scope != NULL && policy->scope == NULL;
+    memrt_policy_t *part = inside ? memrt__policy_part(policy, self->scope) : policy;
+    self->part = part == NULL ? policy : part;
+    self->part_of = part == NULL ? NULL : policy;
+    return self->part;
 }
 
 /// The list only loses what nobody holds, so the next of one that is held can be told.

@@ -43,16 +43,27 @@ memrt_status_t memrt__scope_policy(memrt_scope_t *scope, memrt_policy_t *policy,
                                    memrt_policy_t **out) MEMRT_MUST_CHECK;
 memrt_scope_t *memrt__scope_next(memrt_scope_t *scope);
 
-/// `policy`, or its part in the scope that the calling thread is in; without memory for a part, or
-/// a free index, the policy itself.
-memrt_policy_t *memrt__scope_part(memrt_policy_t *policy);
+/// The same, where the thread does not know it from the last time.
+MEMRT__COLD memrt_policy_t *memrt__scope_look(memrt_policy_t *policy);
 
-/// What meets a request to `policy`, NULL for the default one, on the calling thread.
+/// The address of a part that was destroyed may be that of another by now.
+static inline bool memrt__scope_knows(const memrt__thread_t *self, const memrt_policy_t *policy)
+{
+    return self->part_of == policy && self->parts_gone == memrt__load_relaxed(&memrt__parts_gone);
+}
+
+/// What meets a request to `policy`, NULL for the default one, on the calling thread: the policy,
+/// or its part in the scope that the thread is in. Without memory for a part, or a free index, it
+/// is the policy.
 static inline memrt_policy_t *memrt__policy_here(memrt_policy_t *policy)
 {
+    memrt__thread_t *self = memrt__self;
     policy = memrt__policy_or_default(policy);
-    return MEMRT__LIKELY(!memrt__is_watched(MEMRT__WATCH_SCOPES)) ? policy
-                                                                  : memrt__scope_part(policy);
+    if (MEMRT__LIKELY(!memrt__is_watched(MEMRT__WATCH_SCOPES)) || self == NULL) {
+        return policy;
+    }
+    return MEMRT__LIKELY(memrt__scope_knows(self, policy)) ? self->part
+                                                           : memrt__scope_look(policy);
 }
 
 #endif
