@@ -298,6 +298,36 @@ static void checked_watch(memrt_meminfo_t *mi)
     plain->watch(mi);
 }
 
+static void verify_scope(const char *call, const memrt_scope_t *scope)
+{
+    if (!memrt__scope_is_live(scope)) {
+        memrt__abort(
+            "%s of %p: no scope of memrt's lives at that address that anybody holds; it was "
+            "released too often, or is none",
+            call, (const void *)scope);
+    }
+}
+
+static void checked_scope_acquire(memrt_scope_t *scope)
+{
+    verify_scope("scope_acquire", scope);
+    plain->scope_acquire(scope);
+}
+
+static void checked_scope_release(memrt_scope_t *scope)
+{
+    verify_scope("scope_release", scope);
+    plain->scope_release(scope);
+}
+
+static memrt_status_t checked_scope_enter(memrt_scope_t *scope, memrt_scope_t **before)
+{
+    if (scope != NULL) {
+        verify_scope("scope_enter", scope);
+    }
+    return plain->scope_enter(scope, before);
+}
+
 static memrt_api_t table;
 
 static void fill_table(void)
@@ -327,6 +357,9 @@ static void fill_table(void)
     table.policy_acquire = checked_policy_acquire;
     table.policy_release = checked_policy_release;
     table.watch = checked_watch;
+    table.scope_acquire = checked_scope_acquire;
+    table.scope_release = checked_scope_release;
+    table.scope_enter = checked_scope_enter;
 }
 
 const memrt_api_t *memrt__checking_table(void)

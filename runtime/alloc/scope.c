@@ -194,3 +194,15 @@ memrt_scope_t *memrt__scope_next(memrt_scope_t *scope)
     memrt__unlock(MEMRT__RANK_POLICIES);
     return next;
 }
+
+bool memrt__scope_is_live(const memrt_scope_t *scope)
+{
+    memrt__lock(MEMRT__RANK_POLICIES);
+    const memrt_scope_t *at = first;
+    while (at != NULL && at != scope) {
+        at = at->next;
+    }
+    bool live = at != NULL && memrt__scope_is_held(at);
+    memrt__unlock(MEMRT__RANK_POLICIES);
+    return live;
+}

@@ -43,7 +43,10 @@ memrt_status_t memrt__scope_policy(memrt_scope_t *scope, memrt_policy_t *policy,
                                    memrt_policy_t **out) MEMRT_MUST_CHECK;
 memrt_scope_t *memrt__scope_next(memrt_scope_t *scope);
 
-/// The same, where the thread does not know it from the last time.
+/// Whether a scope lives at that address, which may be any, and somebody holds it.
+bool memrt__scope_is_live(const memrt_scope_t *scope);
+
+/// As memrt__policy_here(), where the thread does not know it from the last time.
 MEMRT__COLD memrt_policy_t *memrt__scope_look(memrt_policy_t *policy);
 
 /// The address of a part that was destroyed may be that of another by now.

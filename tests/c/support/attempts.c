@@ -199,6 +199,61 @@ static outcome_t try_live(ground_t *ground)
                      ground->made_list == NULL && count == 12345);
 }
 
+static outcome_t try_scope_open(ground_t *ground)
+{
+    return of_status(api->scope_open(ground->scope, "made", &ground->made_scope),
+                     ground->made_scope == NULL);
+}
+
+static outcome_t try_scope_acquire(ground_t *ground)
+{
+    api->scope_acquire(ground->made_scope = ground->scope);
+    return MADE;
+}
+
+static outcome_t try_scope_release(ground_t *ground)
+{
+    api->scope_release(ground->scope);
+    ground->scope = NULL;
+    return MADE;
+}
+
+static outcome_t try_scope_enter(ground_t *ground)
+{
+    memrt_scope_t *before = ground->scope;
+    memrt_status_t status = api->scope_enter(ground->scope, &before);
+    outcome_t outcome = of_status(status, before == ground->scope);
+    if (outcome == MADE) {
+        ck_assert_ptr_null(before);
+        ck_assert_int_eq(api->scope_enter(NULL, &before), MEMRT_OK);
+        ck_assert_ptr_eq(before, ground->scope);
+    }
+    return outcome;
+}
+
+static outcome_t try_scope_policy(ground_t *ground)
+{
+    return of_status(api->scope_policy(ground->scope, ground->idle, &ground->made_policy),
+                     ground->made_policy == NULL);
+}
+
+static outcome_t try_scope_next(ground_t *ground)
+{
+    return of_pointer(ground->made_scope = api->scope_next(NULL));
+}
+
+static outcome_t try_scope_stats(ground_t *ground)
+{
+    memrt_stats_t stats = {.struct_size = sizeof(stats)};
+    return of_status(api->scope_stats(ground->scope, &stats), stats.alloc == 0);
+}
+
+static outcome_t try_scope_reset_peak(ground_t *ground)
+{
+    api->scope_reset_peak(ground->scope);
+    return MADE;
+}
+
 /// A call that cannot fail, and what holds after it.
 #define ALWAYS(slot, condition)                                                                    \
     static outcome_t try_##slot(ground_t *ground)                                                  \
@@ -238,6 +293,11 @@ ALWAYS(status_text, strlen(api->status_text(MEMRT_ENOMEM)) > 10)
 ALWAYS(option_set, api->option_set("MEMRT_DECAY", "never", NULL, 0) == MEMRT_OK)
 ALWAYS(option_check, api->option_check("decay", "soon", NULL, 0) == MEMRT_EINVAL)
 ALWAYS(policy_option, api->policy_option(ground->policy, 0, &(memrt_option_t){0}) == 0)
+ALWAYS(scope_current, api->scope_current() == NULL)
+ALWAYS(scope_of, api->scope_of(ground->mi) == NULL)
+ALWAYS(scope_parent, api->scope_parent(ground->scope) == NULL)
+ALWAYS(scope_name, strcmp(api->scope_name(ground->scope), "ground") == 0)
+ALWAYS(scope_id, api->scope_id(ground->scope) != 0)
 ALWAYS(fail_allocations, api->fail_allocations(&(memrt_failure_plan_t){0}) == MEMRT_EINVAL)
 
 static outcome_t try_acquire(ground_t *ground)
@@ -423,7 +483,10 @@ const slot_t slots[] = {
     {"set_watcher", offsetof(memrt_api_t, set_watcher), NOTHING, try_watch}, PLAIN(watch),
     PLAIN(release_unused), PLAIN(fail_allocations), PLAIN(failure_points), PLAIN(option),
     PLAIN(option_warning), PLAIN(shutdown), PLAIN(status_text), PLAIN(option_set),
-    PLAIN(option_check), PLAIN(policy_option),
+    PLAIN(option_check), PLAIN(policy_option), CREATOR(scope_open), PLAIN(scope_acquire),
+    PLAIN(scope_release), MODEST(scope_enter), PLAIN(scope_current), CREATOR(scope_policy),
+    PLAIN(scope_of), MODEST(scope_next), PLAIN(scope_parent), PLAIN(scope_name), PLAIN(scope_id),
+    MODEST(scope_stats), PLAIN(scope_reset_peak),
     ANOTHER("memrt_get_api", NOTHING, try_exports),
     ANOTHER("memrt_version", NOTHING, try_exports),
     ANOTHER("memrt_api_of_nrt", NOTHING, try_exports),
@@ -454,6 +517,7 @@ ground_t ground_new(void)
     size_t count;
     ck_assert_int_eq(api->policy_new(NULL, &ground.policy), MEMRT_OK);
     ck_assert_int_eq(api->policy_new(NULL, &ground.idle), MEMRT_OK);
+    ck_assert_int_eq(api->scope_open(NULL, "ground", &ground.scope), MEMRT_OK);
     memrt_new_options_t options = {.struct_size = sizeof(options), .policy = ground.policy};
     ck_assert_int_eq(api->resizable_new(100, &options, &ground.resizable), MEMRT_OK);
     pattern_write(api->get_data(ground.resizable), 100, 1);
@@ -494,6 +558,12 @@ void ground_clear(ground_t *ground)
     for (size_t i = 0; i < 3; i++) {
         if (policies[i] != NULL) {
             api->policy_release(policies[i]);
+        }
+    }
+    memrt_scope_t *scopes[] = {ground->made_scope, ground->scope};
+    for (size_t i = 0; i < 2; i++) {
+        if (scopes[i] != NULL) {
+            api->scope_release(scopes[i]);
         }
     }
 }

@@ -12,6 +12,7 @@ enum { GROUND_MANY = 64 };
 typedef struct ground {
     memrt_policy_t *policy;     ///< stood before
     memrt_policy_t *idle;       ///< stood before, nothing was made from it
+    memrt_scope_t *scope;       ///< stood before, nothing was born in it
     memrt_meminfo_t *resizable; ///< stood before, 100 bytes of pattern 1
     memrt_meminfo_t *mi;        ///< stood before
     void *block;                ///< stood before, 100 bytes of pattern 2
@@ -22,6 +23,7 @@ typedef struct ground {
     void *many[GROUND_MANY];    ///< stood before, 32 KB each
     memrt_meminfo_t *made;
     memrt_policy_t *made_policy;
+    memrt_scope_t *made_scope;
     memrt_allocator_t made_guard;
     memrt_live_t *made_list;
     void *made_block;
@@ -52,7 +54,7 @@ typedef struct slot {
     attempt_fn attempt;
 } slot_t;
 
-enum { SLOTS = 76 };
+enum { SLOTS = 89 };
 
 extern const slot_t slots[SLOTS];
 
