@@ -32,8 +32,8 @@ SLOT_AT(version, 9);
 SLOT_AT(meminfo_new, 10);
 SLOT_AT(status_text, 60);
 SLOT_AT(policy_option, 63);
-SLOT_AT(scope_reset_peak, 76);
-_Static_assert(sizeof(memrt_api_t) == 77 * 8, "slots are only ever appended");
+SLOT_AT(scope_reset_peak, 77);
+_Static_assert(sizeof(memrt_api_t) == 78 * 8, "slots are only ever appended");
 
 static void api_acquire(memrt_meminfo_t *mi)
 {
@@ -224,6 +224,11 @@ static memrt_status_t api_scope_stats(const memrt_scope_t *scope, memrt_stats_t 
     return read_level(&scope->level, &all, out);
 }
 
+static void api_scope_sizes(const memrt_scope_t *scope, uint64_t *out)
+{
+    memrt__stats_sizes(&scope->level, out);
+}
+
 static void api_scope_reset_peak(memrt_scope_t *scope)
 {
     memrt__stats_reset_peak(&scope->level);
@@ -307,6 +312,7 @@ const memrt_api_t memrt__plain_table = {
     .scope_name = api_scope_name,
     .scope_id = api_scope_id,
     .scope_stats = api_scope_stats,
+    .scope_sizes = api_scope_sizes,
     .scope_reset_peak = api_scope_reset_peak,
 };
 

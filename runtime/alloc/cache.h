@@ -92,6 +92,9 @@ static inline void *memrt__cache_take_counted(memrt__thread_t *self, uint32_t ac
     if (MEMRT__LIKELY(block != NULL)) {
         memrt__count_in(&shard->made[kind], 1);
         memrt__count_in(&shard->bytes_in, size);
+        if (account != 0) {
+            memrt__count_size(shard, size);
+        }
     }
     return block;
 }

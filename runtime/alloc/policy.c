@@ -213,6 +213,7 @@ static void fill_part(memrt_policy_t *part, memrt_policy_t *base, memrt_scope_t 
 {
     *part = (memrt_policy_t){
         .account = {.shared = &part->shared, .policy = &base->level, .scope = &scope->level},
+        .shared.sizes = part->shared_sizes,
         .allocator = base->allocator,
         .alignment = base->alignment,
         .tiny = base->tiny,

@@ -24,6 +24,7 @@ struct memrt_policy {
     memrt__limits_t limits;         ///< fixed; its own, all MEMRT__INHERIT where it has none
     char name[MEMRT_NAME_MAX + 1];  ///< fixed
     memrt__shard_t shared;          ///< see memrt__account_t.shared
+    size_t shared_sizes[MEMRT_SIZE_BINS]; ///< its `sizes`, of a part
     struct memrt_policy *next_dead; ///< of the sweep that took it out of the table
     /* Of a part, see scope.h: */
     struct memrt_policy *base;      ///< fixed; whose settings and allocator it has; else itself

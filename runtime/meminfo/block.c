@@ -194,6 +194,7 @@ static void count_birth(const memrt_meminfo_t *mi)
     memrt__tally_in(&tally, &tally.shard->extra_in, extra_of(mi, layout_of(mi).bytes));
     if (memrt__has_data((memrt_kind_t)mi->kind)) {
         memrt__tally_grow(&tally, mi->size);
+        memrt__tally_size(&tally, mi->size);
     }
 }
 

@@ -24,13 +24,15 @@ void *memrt__tiny_alloc(memrt_policy_t *policy, size_t size)
 {
     memrt__thread_t *self = memrt__self;
     memrt__shard_t *shard = self == NULL ? NULL : memrt__thread_shard(self, policy->account.index);
-    memrt__tiny_t *tiny =
-        shard == NULL ? NULL : memrt__cache_take(self, memrt__class_of_tiny(size));
+    memrt__tiny_t *tiny = memrt__shard_serves(shard, &policy->account)
+                              ? memrt__cache_take(self, memrt__class_of_tiny(size))
+                              : NULL;
     if (tiny == NULL) {
         return NULL;
     }
     memrt__tiny_write(tiny, policy, size);
     memrt__count_in(&shard->made[MEMRT__KIND_TINY], 1);
+    memrt__count_size(shard, size);
     memrt__shard_grow(shard, &policy->account, size);
     return data_of(tiny);
 }

@@ -6,9 +6,11 @@
 #include <stdint.h>
 
 #include <memrt/meminfo.h>
+#include <memrt/stats.h>
 
 #include "runtime/base/atomics.h"
 #include "runtime/base/compiler.h"
+#include "runtime/base/size.h"
 
 /// Counters that never contend: each thread has a shard for every account (policy) that it uses.
 /// Only the owner of a shard writes it; sums are taken at read.
@@ -41,6 +43,7 @@ typedef struct memrt__shard {
     size_t adopted_in, adopted_out;   ///< own; bytes of adopted buffers
     size_t realloc;                   ///< own; blocks resized
     size_t failed;                    ///< own; requests refused
+    size_t *sizes; ///< own; MEMRT_SIZE_BINS, births by size; NULL where nobody asks for them
 } memrt__shard_t;
 
 /// What shards are added up to: a policy, a scope with those below it, the process. An account is
@@ -51,6 +54,7 @@ typedef struct memrt__level {
     size_t peak;             ///< any thread, release raise; most that `flushed` plus a rise was
     size_t past_gauges;      ///< any thread, relaxed; not 0: bytes were told that no gauge knew of
     memrt__shard_t past;     ///< under the lock of rank THREADS; counts of accounts that are gone
+    size_t sizes[MEMRT_SIZE_BINS]; ///< likewise; their births by size
 } memrt__level_t;
 
 /// The shared part of an account.
@@ -106,6 +110,29 @@ static inline void memrt__count_out(size_t *word, size_t value)
 static inline size_t memrt__shard_net(const memrt__shard_t *shard)
 {
     return memrt__own_load(&shard->bytes_in) - memrt__own_load(&shard->bytes_out);
+}
+
+/// In which bin of a histogram a size is counted: that of the bits it has.
+static inline unsigned memrt__size_bin(size_t size)
+{
+    unsigned bits = size == 0 ? 0 : memrt__floor_log2(size) + 1;
+    return bits < MEMRT_SIZE_BINS ? bits : MEMRT_SIZE_BINS - 1;
+}
+
+/// Own: a birth of `size` bytes, where births are counted by size.
+static inline void memrt__count_size(memrt__shard_t *shard, size_t size)
+{
+    if (MEMRT__UNLIKELY(shard->sizes != NULL)) {
+        memrt__count_in(&shard->sizes[memrt__size_bin(size)], 1);
+    }
+}
+
+/// Whether a thread can count for the account in its shard for that index, which may be of one that
+/// had the index before.
+static inline bool memrt__shard_serves(const memrt__shard_t *shard, const memrt__account_t *account)
+{
+    return shard != NULL &&
+           (account->scope == NULL || shard->sizes != NULL || !MEMRT_COUNTERS);
 }
 
 /// Whether `bytes` more, or less, in use are no news for the levels.

@@ -1,5 +1,6 @@
 #include "runtime/stats/stats.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "runtime/base/lock.h"
@@ -13,6 +14,7 @@ typedef struct walk {
     size_t rise;   ///< most that one gauge rose since it told
     size_t gauges; ///< shards that counted bytes
     uint64_t peak; ///< highest that the level and its gauges know of
+    size_t sizes[MEMRT_SIZE_BINS];
 } walk_t;
 
 static void add_outs(const memrt__shard_t *shard, walk_t *walk)
@@ -250,6 +252,25 @@ static void add_sums(const memrt__shard_t *from, memrt__shard_t *to)
     *to = walk.sum;
 }
 
+static void add_sizes(const memrt__shard_t *shard, walk_t *walk)
+{
+    for (size_t bin = 0; shard->sizes != NULL && bin < MEMRT_SIZE_BINS; bin++) {
+        walk->sizes[bin] += memrt__load_relaxed(&shard->sizes[bin]);
+    }
+}
+
+void memrt__stats_sizes(const memrt__level_t *level, uint64_t *out)
+{
+    walk_t walk = {.level = level};
+    memrt__lock(MEMRT__RANK_THREADS);
+    memcpy(walk.sizes, level->sizes, sizeof(walk.sizes));
+    add_everywhere(add_sizes, &walk);
+    memrt__unlock(MEMRT__RANK_THREADS);
+    for (size_t bin = 0; bin < MEMRT_SIZE_BINS; bin++) {
+        out[bin] = walk.sizes[bin];
+    }
+}
+
 static void add_told(const memrt__shard_t *shard, walk_t *walk)
 {
     walk->sum.told += memrt__load_relaxed(&shard->told);
@@ -257,12 +278,21 @@ static void add_told(const memrt__shard_t *shard, walk_t *walk)
 
 /// Nothing of the account is in use, so what its gauges told and did not tell adds up to nothing:
 /// the levels hear the rest.
-static void move_to_past(memrt__level_t *level, const memrt__shard_t *sum)
+static void move_to_past(memrt__level_t *level, const walk_t *walk)
 {
     for (; level != NULL; level = level->up) {
-        add_sums(sum, &level->past);
-        memrt__fetch_add_relaxed(&level->flushed, (size_t)0 - sum->told);
+        add_sums(&walk->sum, &level->past);
+        memrt__fetch_add_relaxed(&level->flushed, (size_t)0 - walk->sum.told);
+        for (size_t bin = 0; bin < MEMRT_SIZE_BINS; bin++) {
+            level->sizes[bin] += walk->sizes[bin];
+        }
     }
+}
+
+static void clear(memrt__shard_t *shard)
+{
+    free(shard->sizes);
+    memset(shard, 0, sizeof(*shard));
 }
 
 void memrt__stats_retire(memrt__account_t *account)
@@ -271,13 +301,14 @@ void memrt__stats_retire(memrt__account_t *account)
     walk_t walk = {.account = account};
     read_account(&walk);
     add_threads(account, add_told, &walk);
-    move_to_past(account->policy, &walk.sum);
-    move_to_past(account->scope, &walk.sum);
+    add_everywhere(add_sizes, &walk);
+    move_to_past(account->policy, &walk);
+    move_to_past(account->scope, &walk);
     memset(account->shared, 0, sizeof(*account->shared));
     for (memrt__thread_t *t = memrt__thread_first(); t != NULL; t = t->next) {
         memrt__shard_t *shard = memrt__thread_shard(t, account->index);
         if (shard != NULL) {
-            memset(shard, 0, sizeof(*shard));
+            clear(shard);
         }
     }
     memrt__account_leave(account);

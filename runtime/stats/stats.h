@@ -10,6 +10,9 @@
 /// Fill every field of `out` but `struct_size` and `cached`.
 void memrt__stats_read(const memrt__level_t *level, memrt_stats_t *out);
 
+/// Births by size of accounts that count them, into MEMRT_SIZE_BINS words.
+void memrt__stats_sizes(const memrt__level_t *level, uint64_t *out);
+
 /// Let the peak start again from what is live now.
 void memrt__stats_reset_peak(memrt__level_t *level);
 

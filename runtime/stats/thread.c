@@ -115,17 +115,42 @@ memrt__thread_t *memrt__thread_make(void)
     return thread;
 }
 
-memrt__shard_t *memrt__shard_make(memrt__thread_t *thread, uint32_t index)
+/// Under the lock, so that who walks the records sees either none or what is zeroed.
+static void publish(void *slot, void *zeroed)
+{
+    memrt__lock(MEMRT__RANK_THREADS);
+    memcpy(slot, &zeroed, sizeof(zeroed));
+    memrt__unlock(MEMRT__RANK_THREADS);
+}
+
+static bool make_chunk(memrt__thread_t *thread, uint32_t index)
 {
     memrt__shard_t *chunk = zeroed_lines(MEMRT__CHUNK * sizeof(*chunk));
-    if (chunk == NULL) {
-        return NULL;
+    if (chunk != NULL) {
+        publish(&thread->chunks[index / MEMRT__CHUNK], chunk);
     }
-    /* Under the lock, so that who walks the records sees either none or a zeroed chunk. */
-    memrt__lock(MEMRT__RANK_THREADS);
-    thread->chunks[index / MEMRT__CHUNK] = chunk;
-    memrt__unlock(MEMRT__RANK_THREADS);
-    return &chunk[index % MEMRT__CHUNK];
+    return chunk != NULL;
+}
+
+static bool make_sizes(memrt__shard_t *shard)
+{
+    size_t *sizes = zeroed_lines(MEMRT_SIZE_BINS * sizeof(*sizes));
+    if (sizes != NULL) {
+        publish(&shard->sizes, sizes);
+    }
+    return sizes != NULL;
+}
+
+memrt__shard_t *memrt__shard_make(memrt__thread_t *thread, const memrt__account_t *account)
+{
+    memrt__shard_t *shard = memrt__thread_shard(thread, account->index);
+    if (shard == NULL) {
+        if (!make_chunk(thread, account->index)) {
+            return NULL;
+        }
+        shard = memrt__thread_shard(thread, account->index);
+    }
+    return memrt__shard_serves(shard, account) || make_sizes(shard) ? shard : NULL;
 }
 
 memrt__thread_t *memrt__thread_first(void)

@@ -48,7 +48,8 @@ typedef struct memrt__thread {
 /// The calling thread's record; NULL before its first call. Its own.
 extern MEMRT__THREAD_LOCAL memrt__thread_t *memrt__self;
 MEMRT__COLD memrt__thread_t *memrt__thread_make(void);
-MEMRT__COLD memrt__shard_t *memrt__shard_make(memrt__thread_t *thread, uint32_t index);
+MEMRT__COLD memrt__shard_t *memrt__shard_make(memrt__thread_t *thread,
+                                              const memrt__account_t *account);
 
 /// What is done with new records before they are linked, and with those of ending threads on these
 /// threads; set once, before the first record is made.
@@ -94,8 +95,8 @@ static inline memrt__tally_t memrt__tally(memrt__account_t *account)
     memrt__thread_t *thread = memrt__thread_self();
     if (MEMRT__LIKELY(thread != NULL)) {
         memrt__shard_t *shard = memrt__thread_shard(thread, account->index);
-        if (MEMRT__UNLIKELY(shard == NULL)) {
-            shard = memrt__shard_make(thread, account->index);
+        if (MEMRT__UNLIKELY(!memrt__shard_serves(shard, account))) {
+            shard = memrt__shard_make(thread, account);
         }
         if (shard != NULL) {
             return (memrt__tally_t){account, shard, true};
@@ -121,6 +122,15 @@ static inline void memrt__tally_out(const memrt__tally_t *tally, size_t *word, s
         memrt__count_out(word, value);
     } else {
         memrt__fetch_add_release(word, value);
+    }
+}
+
+/// A birth of `size` bytes, where births are counted by size.
+static inline void memrt__tally_size(const memrt__tally_t *tally, size_t size)
+{
+    size_t *sizes = tally->shard->sizes;
+    if (sizes != NULL) {
+        memrt__tally_in(tally, &sizes[memrt__size_bin(size)], 1);
     }
 }
 

@@ -257,6 +257,36 @@ TEST(a_thread_that_is_in_no_scope_of_its_own_uses_that_of_a_handler)
     api->scope_release(other);
 }
 
+static const struct {
+    size_t size, bin;
+} bins[] = {{0, 0}, {1, 1}, {2, 2}, {3, 2}, {4, 3}, {64, 7}, {100, 7}, {127, 7}, {128, 8},
+            {5000000, 23}};
+
+TEST(births_are_counted_by_size_also_of_parts_that_are_gone)
+{
+    memrt_scope_t *outer = open_scope(NULL, "sizes"), *inner = open_scope(outer, "of births");
+    memrt_policy_t *policy;
+    ck_assert_int_eq(api->policy_new(NULL, &policy), MEMRT_OK);
+    uint64_t expected[MEMRT_SIZE_BINS] = {0}, found[MEMRT_SIZE_BINS];
+    for (size_t i = 0; i < sizeof(bins) / sizeof(bins[0]); i++) {
+        enter(i % 2 == 0 ? inner : outer);
+        for (int n = 0; n < 40; n++) {
+            api->block_free(NULL, api->block_alloc(n % 3 == 0 ? policy : NULL, bins[i].size), 0);
+            expected[bins[i].bin]++;
+        }
+    }
+    enter(NULL);
+    api->block_free(NULL, api->block_alloc(NULL, 64), 0);
+    api->policy_release(policy);
+    api->scope_sizes(outer, found);
+    ck_assert_mem_eq(found, expected, sizeof(expected));
+    api->scope_release(inner);
+    api->release_unused();
+    api->scope_sizes(outer, found);
+    ck_assert_mem_eq(found, expected, sizeof(expected));
+    api->scope_release(outer);
+}
+
 TEST(a_refused_request_is_the_scopes)
 {
     memrt_scope_t *scope = open_scope(NULL, "refused");

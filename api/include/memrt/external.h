@@ -315,6 +315,8 @@ typedef struct memrt_api {
     /// Read what was born in the scope and in those inside of it, now wherever. `cached` is 0.
     /// MEMRT_EINVAL: struct_size is not set.
     memrt_status_t (*scope_stats)(const memrt_scope_t *scope, memrt_stats_t *out) MEMRT_MUST_CHECK;
+    /// Births in it, and in those inside of it, by size: MEMRT_SIZE_BINS counts into `out`.
+    void (*scope_sizes)(const memrt_scope_t *scope, uint64_t *out);
     /// Let its peak start again from what is live now.
     void (*scope_reset_peak)(memrt_scope_t *scope);
 } memrt_api_t;

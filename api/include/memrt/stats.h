@@ -35,6 +35,10 @@ typedef struct memrt_stats {
                          ///< and cached
 } memrt_stats_t;
 
+/// Bins of a histogram of sizes: the first for empty blocks, then one for each doubling, from 1
+/// byte, 2 to 3, 4 to 7 on; the last for all that is larger.
+#define MEMRT_SIZE_BINS 48u
+
 /// One live buffer, as tracking knows it.
 typedef struct memrt_live {
     uint64_t id;       ///< serial number, unique in the process, in order of birth

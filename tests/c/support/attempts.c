@@ -248,6 +248,14 @@ static outcome_t try_scope_stats(ground_t *ground)
     return of_status(api->scope_stats(ground->scope, &stats), stats.alloc == 0);
 }
 
+static outcome_t try_scope_sizes(ground_t *ground)
+{
+    uint64_t counts[MEMRT_SIZE_BINS] = {1};
+    api->scope_sizes(ground->scope, counts);
+    ck_assert_uint_eq(counts[0], 0);
+    return MADE;
+}
+
 static outcome_t try_scope_reset_peak(ground_t *ground)
 {
     api->scope_reset_peak(ground->scope);
@@ -486,7 +494,7 @@ const slot_t slots[] = {
     PLAIN(option_check), PLAIN(policy_option), CREATOR(scope_open), PLAIN(scope_acquire),
     PLAIN(scope_release), MODEST(scope_enter), PLAIN(scope_current), CREATOR(scope_policy),
     PLAIN(scope_of), MODEST(scope_next), PLAIN(scope_parent), PLAIN(scope_name), PLAIN(scope_id),
-    MODEST(scope_stats), PLAIN(scope_reset_peak),
+    MODEST(scope_stats), PLAIN(scope_sizes), PLAIN(scope_reset_peak),
     ANOTHER("memrt_get_api", NOTHING, try_exports),
     ANOTHER("memrt_version", NOTHING, try_exports),
     ANOTHER("memrt_api_of_nrt", NOTHING, try_exports),
