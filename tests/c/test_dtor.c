@@ -4,11 +4,14 @@
 #include <stdlib.h>
 
 #include "runtime/base/atomics.h"
+#include "runtime/base/options.h"
 #include "runtime/meminfo/dtor.h"
 #include "support/books.h"
 
-/// More than any stack has room for, one inside the other.
-#define LINKS (SUITE_ADDRESS_SANITIZER || SUITE_THREAD_SANITIZER ? 100000 : 1000000)
+/// More than any stack has room for, one inside the other. Where each link is verified, which takes
+/// long, a tenth is more than that, too.
+#define LINKS                                                                                      \
+    (SUITE_ADDRESS_SANITIZER || SUITE_THREAD_SANITIZER || memrt__options.check ? 100000 : 1000000)
 
 /// Least stack that the C library gives a thread, and what a sanitizer puts on it.
 #define SMALL_STACK ((size_t)(SUITE_ADDRESS_SANITIZER || SUITE_THREAD_SANITIZER ? 1024 : 32) << 10)

@@ -65,7 +65,7 @@ def test_a_long_chain_that_is_released_without_the_gil_ends_where_the_queue_is_r
 
 
 def test_a_dtor_may_ask_memrt_for_everything():
-    seen = []
+    seen, limit = [], {option.name: option.value for option in memrt.options()}["MEMRT_CACHE_LIMIT"]
 
     def ask(address, nbytes):
         with memrt.Policy(name="of a dtor") as policy, memrt.tracking():
@@ -73,7 +73,7 @@ def test_a_dtor_may_ask_memrt_for_everything():
             seen.append((memrt.stats(policy).live, len(memrt.live()), memrt.handler_name(inner)))
         seen.append([policy.name for policy in memrt.policies()])
         memrt.release_unused()
-        memrt.set_option("cache_limit", "none")
+        memrt.set_option("cache_limit", limit)
 
     before = memrt.options()
     del [memrt.wrap(ADDRESS, 64, ask)][0]

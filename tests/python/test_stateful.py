@@ -99,6 +99,7 @@ class Memory(RuleBasedStateMachine):
         gc.collect()
         self.before = memrt.stats()
         self.handler_before = memrt.handler_name()
+        self.options_before = {option.name: option.value for option in memrt.options()}
         self.holders: list[Holder] = []
         self.entered = ExitStack()
         self.depth = 0
@@ -276,8 +277,8 @@ class Memory(RuleBasedStateMachine):
     def teardown(self) -> None:
         self.holders.clear()
         self.entered.close()
-        memrt.set_option("cache_limit", "none")
-        memrt.set_option("decay", 500)
+        for name in ("MEMRT_CACHE_LIMIT", "MEMRT_DECAY"):
+            memrt.set_option(name, self.options_before[name])
         now = memrt.stats() - self.before
         assert (now.live, now.adopted) == (0, 0)
         assert (now.alloc - now.free, now.mi_alloc - now.mi_free) == (0, 0)
