@@ -14,7 +14,8 @@ package changes nothing; memory is managed where it is asked for::
 Making memory: alloc, wrap, empty, zeros, full, array, as_array.
 Asking an array: meminfo, is_managed, handler_name, adopt.
 Choosing: Policy, default_policy, policies, enable, disable, enabled, set_option.
-Watching: stats, get_allocation_stats, reset_peak, tracking, live, release_unused, options.
+Watching: stats, get_allocation_stats, reset_peak, scope, scopes, current_scope, carry, tracking,
+    live, release_unused, options.
 Compiling against it: get_include, get_library.
 """
 
@@ -37,6 +38,7 @@ from memrt._memrt import (
 )
 from memrt._options import Option, options, set_option, warn_about_options
 from memrt._policy import Policy, default_policy, policies
+from memrt._scopes import Scope, ScopeTree, carry, current_scope, scope, scopes
 from memrt._stats import AllocationStats, Stats, get_allocation_stats, reset_peak, stats
 
 __version__: str = _memrt.features()["version"]
@@ -47,11 +49,15 @@ __all__ = [
     "MemInfo",
     "Option",
     "Policy",
+    "Scope",
+    "ScopeTree",
     "Stats",
     "adopt",
     "alloc",
     "array",
     "as_array",
+    "carry",
+    "current_scope",
     "default_policy",
     "disable",
     "empty",
@@ -69,6 +75,8 @@ __all__ = [
     "policies",
     "release_unused",
     "reset_peak",
+    "scope",
+    "scopes",
     "set_option",
     "stats",
     "testing",

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import functools
 import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from memrt import _handlers, _memrt
 from memrt._policy import Policy, default_policy
+from memrt._scopes import carry
 
 _MARK = object()  # the owner of entries that enable() makes
 _lock = threading.RLock()
 _policy: Policy | None = None
-_patch: _ThreadPatch | None = None
+_patches: tuple[_Patch, ...] = ()
 
 
 def enable(policy: Policy | None = None) -> None:
@@ -32,7 +35,7 @@ def enable(policy: Policy | None = None) -> None:
     Raises:
         RuntimeError: when another policy is enabled already; call :func:`disable` first.
     """
-    global _policy, _patch
+    global _policy, _patches
     if policy is not None and not isinstance(policy, Policy):
         raise TypeError(f"policy must be a memrt.Policy or None, got {type(policy).__name__}")
     with _lock:
@@ -41,11 +44,12 @@ def enable(policy: Policy | None = None) -> None:
             raise RuntimeError(
                 f"policy {_policy.name!r} is enabled already: call memrt.disable() first"
             )
-        patch = _patch or _ThreadPatch(wanted)
+        patches = _patches or (_thread_patch(wanted), _executor_patch())
         _reach_this_context(wanted)
         if _policy is None:
-            _policy, _patch = wanted, patch
-            patch.put()
+            _policy, _patches = wanted, patches
+            for patch in patches:
+                patch.put()
 
 
 def disable() -> None:
@@ -55,12 +59,12 @@ def disable() -> None:
     stood before. Other contexts keep theirs until they end or call this themselves. Without a
     previous enable() it does nothing.
     """
-    global _policy, _patch
+    global _policy, _patches
     with _lock:
         _handlers.pop(_MARK)
-        if _patch is not None:
-            _patch.remove()
-            _policy = _patch = None
+        for patch in _patches:
+            patch.remove()
+        _policy, _patches = None, ()
 
 
 def enabled() -> Policy | None:
@@ -77,16 +81,31 @@ def _reach_this_context(policy: Policy) -> None:
     _handlers.push(_MARK, policy.handler)
 
 
-class _ThreadPatch:
-    """Stands in for ``threading.Thread.start`` from put() to remove()."""
+class _Patch:
+    """Stands in for a method of a class from put() to remove()."""
 
-    def __init__(self, policy: Policy) -> None:
+    def __init__(self, owner: type, name: str, make: Callable[[_Patch, Any], Any]) -> None:
         self.active = True
-        original = threading.Thread.start
+        self._owner, self._name = owner, name
+        self._original = getattr(owner, name)
+        self._method = functools.wraps(self._original)(make(self, self._original))
 
-        @functools.wraps(original)
+    def put(self) -> None:
+        setattr(self._owner, self._name, self._method)
+
+    def remove(self) -> None:
+        """Take it off; below another library's patch it stays, and only passes on."""
+        self.active = False
+        if getattr(self._owner, self._name) is self._method:
+            setattr(self._owner, self._name, self._original)
+
+
+def _thread_patch(policy: Policy) -> _Patch:
+    """Threads begin with the policy."""
+
+    def make(patch: _Patch, original: Any) -> Any:
         def start(thread: threading.Thread) -> None:
-            if not self.active:
+            if not patch.active:
                 original(thread)
                 return
             restore = _prepare(thread, policy)
@@ -96,16 +115,22 @@ class _ThreadPatch:
                 restore()
                 raise
 
-        self._original, self._start = original, start
+        return start
 
-    def put(self) -> None:
-        threading.Thread.start = self._start  # type: ignore[method-assign, assignment]
+    return _Patch(threading.Thread, "start", make)
 
-    def remove(self) -> None:
-        """Take it off; below another library's patch it stays, and only passes on."""
-        self.active = False
-        if threading.Thread.start is self._start:
-            threading.Thread.start = self._original  # type: ignore[method-assign]
+
+def _executor_patch() -> _Patch:
+    """What is submitted runs in the scope of who submits it."""
+
+    def make(patch: _Patch, original: Any) -> Any:
+        def submit(executor: Any, function: Any, /, *args: Any, **kwargs: Any) -> Any:
+            carried = carry(function) if patch.active else function
+            return original(executor, carried, *args, **kwargs)
+
+        return submit
+
+    return _Patch(ThreadPoolExecutor, "submit", make)
 
 
 def _prepare(thread: threading.Thread, policy: Policy) -> Any:

@@ -19,8 +19,9 @@ Handler = Any  # a NEP 49 capsule
 @dataclass(frozen=True, slots=True)
 class _Entry:
     owner: object  # who entered, by identity
-    handler: Handler  # what was put in place
-    before: Handler  # what stood before
+    handler: Handler  # what was put in place, as it is outside of scopes
+    before: Handler  # what stood before, likewise
+    applied: Handler  # the handler in the scope that it was last put in place in
 
 
 _stack: ContextVar[tuple[_Entry, ...]] = ContextVar("memrt_handlers", default=())
@@ -34,8 +35,9 @@ def handler_of(owner: object) -> Handler | None:
 
 def push(owner: object, handler: Handler) -> None:
     """Make `handler` NumPy's in this context, in the name of `owner`."""
-    entry = _Entry(owner, handler, _memrt.get_handler())
-    _commit((*_stack.get(), entry), handler)
+    applied = _memrt.in_scope(handler)
+    entry = _Entry(owner, handler, _outside_scopes(_memrt.get_handler()), applied)
+    _commit((*_stack.get(), entry), applied)
     _memrt.entered(handler)
 
 
@@ -47,11 +49,32 @@ def pop(owner: object) -> bool:
         return False
     entry, above = stack[index], stack[index + 1 :]
     if not above:
-        _commit(stack[:index], entry.before)
+        _commit(*_applied(stack[:index], entry.before))
     else:
         _commit((*stack[:index], _inherit(above[0], entry), *above[1:]))
     _memrt.left(entry.handler)
     return True
+
+
+def follow_scope() -> None:
+    """The scope of this context is another: so is the part of the policy in force."""
+    stack, present = _stack.get(), _memrt.get_handler()
+    if stack and stack[-1].applied is present:
+        _commit(*_applied(stack, stack[-1].handler))
+
+
+def _outside_scopes(present: Handler) -> Handler:
+    """The handler that stands here in a form for the scope, as its owner put it in place."""
+    stack = _stack.get()
+    return stack[-1].handler if stack and stack[-1].applied is present else present
+
+
+def _applied(stack: tuple[_Entry, ...], handler: Handler) -> tuple[tuple[_Entry, ...], Handler]:
+    """The stack and the handler that is to be NumPy's so that `handler` is in force here."""
+    if not stack or stack[-1].handler is not handler:
+        return stack, handler  # another's
+    applied = _memrt.in_scope(handler)
+    return (*stack[:-1], replace(stack[-1], applied=applied)), applied
 
 
 def _find(stack: tuple[_Entry, ...], owner: object) -> int | None:

@@ -6,6 +6,7 @@
 #include "errors.h"
 #include "ndarray.h"
 #include "nrt_alloc.h"
+#include "scope.h"
 
 #define CAPSULE_NAME "mem_handler"
 
@@ -39,7 +40,7 @@ static int leads_to_memrt(PyObject *handler)
 static void fill(PyDataMem_Handler *functions, memrt_policy_t *policy)
 {
     const memrt_api_t *api = memrt__api();
-    int is_default = policy == api->policy_default();
+    int is_default = api->policy_index(policy) == api->policy_index(api->policy_default());
     snprintf(functions->name, sizeof(functions->name), "memrt%s%s", is_default ? "" : ":",
              is_default ? "" : api->policy_name(policy));
     functions->version = 1;
@@ -86,19 +87,19 @@ static PyObject *handler_in_force(void)
         return handler;
     }
     Py_DECREF(handler);
-    return Py_NewRef(memrt__binding.default_handler);
+    return memrt__scope_handler(Py_NewRef(memrt__binding.default_handler));
 }
 
+/// Both the context and, in a scope, the scope still hold it when the reference is gone.
 memrt_policy_t *memrt__handler_policy_in_force(void)
 {
-    PyObject *handler = PyDataMem_GetHandler();
-    memrt_policy_t *policy = NULL;
+    PyObject *handler = handler_in_force();
     if (handler == NULL) {
         PyErr_Clear();
-    } else if (handler != PyDataMem_DefaultHandler && leads_to_memrt(handler)) {
-        policy = memrt__handler_policy(handler);
+        return NULL;
     }
-    Py_XDECREF(handler); /* the context still holds it */
+    memrt_policy_t *policy = memrt__handler_policy(handler);
+    Py_DECREF(handler);
     return policy;
 }
 
@@ -110,7 +111,7 @@ PyObject *memrt__handler_for(PyObject *policy)
     PyObject *handler =
         PyCapsule_CheckExact(policy) ? Py_NewRef(policy) : PyObject_GetAttr(policy, attribute);
     if (handler != NULL && leads_to_memrt(handler)) {
-        return handler;
+        return memrt__scope_handler(handler);
     }
     if (handler != NULL || PyErr_ExceptionMatches(PyExc_AttributeError)) {
         PyErr_Format(PyExc_TypeError, "policy must be a memrt.Policy or None, got %.200s",

@@ -14,6 +14,7 @@
 #include "owner.h"
 #include "policy.h"
 #include "process.h"
+#include "scope.h"
 #include "stats.h"
 #include "thread.h"
 
@@ -80,7 +81,8 @@ static int add_functions(PyObject *module)
         memrt__adoption_methods, memrt__array_methods,   memrt__buffer_methods,
         memrt__failure_methods,  memrt__handler_methods, memrt__live_methods,
         memrt__lookup_methods,   memrt__owner_methods,   memrt__policy_methods,
-        memrt__process_methods,  memrt__stats_methods,   memrt__thread_methods,
+        memrt__process_methods,  memrt__scope_methods,   memrt__stats_methods,
+        memrt__thread_methods,
     };
     for (size_t i = 0; i < sizeof(groups) / sizeof(groups[0]); i++) {
         if (PyModule_AddFunctions(module, groups[i]) < 0) {
@@ -102,7 +104,7 @@ static int add_table(PyObject *module)
 static int execute(PyObject *module)
 {
     if (refuse_subinterpreter() < 0 || refuse_second_python() < 0 || get_table() < 0 ||
-        import_numpy() < 0 || memrt__handler_setup() < 0 || memrt__meminfo_setup(module) < 0 ||
+        import_numpy() < 0 || memrt__handler_setup() < 0 || memrt__scope_setup(module) < 0 || memrt__meminfo_setup(module) < 0 ||
         add_functions(module) < 0 || add_table(module) < 0) {
         return -1;
     }

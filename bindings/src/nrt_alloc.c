@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "handler.h"
+#include "scope.h"
 #include "trace.h"
 
 /// What NRT's "safe" functions write into fresh and into dead memory.
@@ -24,14 +25,18 @@ void memrt__nrt_policies_entered(int change)
     atomic_fetch_add_explicit(&entered, change, memory_order_relaxed);
 }
 
+/// Whether every context has the default policy, and none is in a scope.
+static int is_default_everywhere(void)
+{
+    return atomic_load_explicit(&entered, memory_order_relaxed) == 0 && !memrt__scope_is_used();
+}
+
 /// The policy in force, or NULL for the default one. NumPy keeps it in a context variable, which
 /// takes the GIL to read: code that runs without gets the default.
 static memrt_policy_t *policy_now(void)
 {
-    if (atomic_load_explicit(&entered, memory_order_relaxed) == 0 || !PyGILState_Check()) {
-        return NULL;
-    }
-    return memrt__handler_policy_in_force();
+    return is_default_everywhere() || !PyGILState_Check() ? NULL
+                                                          : memrt__handler_policy_in_force();
 }
 
 /* --- Destructors. --- */
@@ -89,7 +94,7 @@ static memrt_meminfo_t *make_plain(size_t size, const memrt_new_options_t *optio
 static memrt_meminfo_t *make(size_t size, memrt_new_options_t *options)
 {
     memrt_meminfo_t *mi;
-    if (atomic_load_explicit(&entered, memory_order_relaxed) == 0 &&
+    if (is_default_everywhere() &&
         options->alignment <= MEMRT_ALIGN_MIN && options->external == NULL) {
         return make_plain(size, options);
     }

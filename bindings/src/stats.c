@@ -16,8 +16,7 @@ static int account_argument(PyObject *object, PyObject **handler)
     return *handler != NULL ? 0 : -1;
 }
 
-/// All fields but struct_size, in the order of memrt_stats_t.
-static PyObject *as_tuple(const memrt_stats_t *stats)
+PyObject *memrt__stats_tuple(const memrt_stats_t *stats)
 {
     const uint64_t *fields = &stats->alloc;
     Py_ssize_t count = (Py_ssize_t)((sizeof(*stats) - offsetof(memrt_stats_t, alloc)) / 8);
@@ -45,7 +44,7 @@ static PyObject *stats_read(PyObject *module, PyObject *object)
     memrt_status_t status =
         memrt__api()->stats_read(handler != NULL ? memrt__handler_policy(handler) : NULL, &stats);
     Py_XDECREF(handler);
-    return status == MEMRT_OK ? as_tuple(&stats) : memrt__raise(status, "cannot read statistics");
+    return status == MEMRT_OK ? memrt__stats_tuple(&stats) : memrt__raise(status, "cannot read statistics");
 }
 
 static PyObject *stats_reset_peak(PyObject *module, PyObject *object)
