@@ -35,8 +35,7 @@ static int is_default_everywhere(void)
 /// takes the GIL to read: code that runs without gets the default.
 static memrt_policy_t *policy_now(void)
 {
-    return is_default_everywhere() || !PyGILState_Check() ? NULL
-                                                          : memrt__handler_policy_in_force();
+    return is_default_everywhere() || !PyGILState_Check() ? NULL : memrt__handler_policy_in_force();
 }
 
 /* --- Destructors. --- */
@@ -94,8 +93,8 @@ static memrt_meminfo_t *make_plain(size_t size, const memrt_new_options_t *optio
 static memrt_meminfo_t *make(size_t size, memrt_new_options_t *options)
 {
     memrt_meminfo_t *mi;
-    if (is_default_everywhere() &&
-        options->alignment <= MEMRT_ALIGN_MIN && options->external == NULL) {
+    if (is_default_everywhere() && options->alignment <= MEMRT_ALIGN_MIN &&
+        options->external == NULL) {
         return make_plain(size, options);
     }
     options->struct_size = sizeof(*options);

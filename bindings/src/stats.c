@@ -44,7 +44,8 @@ static PyObject *stats_read(PyObject *module, PyObject *object)
     memrt_status_t status =
         memrt__api()->stats_read(handler != NULL ? memrt__handler_policy(handler) : NULL, &stats);
     Py_XDECREF(handler);
-    return status == MEMRT_OK ? memrt__stats_tuple(&stats) : memrt__raise(status, "cannot read statistics");
+    return status == MEMRT_OK ? memrt__stats_tuple(&stats)
+                              : memrt__raise(status, "cannot read statistics");
 }
 
 static PyObject *stats_reset_peak(PyObject *module, PyObject *object)

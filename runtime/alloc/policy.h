@@ -21,11 +21,11 @@ struct memrt_policy {
     bool tiny;   ///< fixed; few bytes may come without alignment, in tiny blocks
     bool quick;  ///< fixed; its blocks may be taken from and given to the pool's caches directly
     size_t refs; ///< atomic; 0: nothing may be allocated from it any more
-    memrt__limits_t limits;         ///< fixed; its own, all MEMRT__INHERIT where it has none
-    char name[MEMRT_NAME_MAX + 1];  ///< fixed
-    memrt__shard_t shared;          ///< see memrt__account_t.shared
+    memrt__limits_t limits;               ///< fixed; its own, all MEMRT__INHERIT where it has none
+    char name[MEMRT_NAME_MAX + 1];        ///< fixed
+    memrt__shard_t shared;                ///< see memrt__account_t.shared
     size_t shared_sizes[MEMRT_SIZE_BINS]; ///< its `sizes`, of a part
-    struct memrt_policy *next_dead; ///< of the sweep that took it out of the table
+    struct memrt_policy *next_dead;       ///< of the sweep that took it out of the table
     /* Of a part, see scope.h: */
     struct memrt_policy *base;      ///< fixed; whose settings and allocator it has; else itself
     memrt_scope_t *scope;           ///< fixed; NULL: not a part

@@ -18,13 +18,13 @@
 /// stays for reports when nobody holds it any more, until MEMRT_SCOPES_MAX others want its place;
 /// what it counted is then what the one around it counts of it.
 struct memrt_scope {
-    memrt__level_t level;           ///< up: the one around it
-    struct memrt_scope *parent;     ///< fixed; held; NULL: none
-    struct memrt_scope *next;       ///< under the lock of rank POLICIES; all scopes, oldest first
-    memrt_policy_t *parts;          ///< under that lock, linked by next_part
-    size_t refs;                    ///< atomic; 0: kept for reports alone
-    uint32_t id;                    ///< fixed; from 1 on, never used again
-    char name[MEMRT_NAME_MAX + 1];  ///< fixed
+    memrt__level_t level;          ///< up: the one around it
+    struct memrt_scope *parent;    ///< fixed; held; NULL: none
+    struct memrt_scope *next;      ///< under the lock of rank POLICIES; all scopes, oldest first
+    memrt_policy_t *parts;         ///< under that lock, linked by next_part
+    size_t refs;                   ///< atomic; 0: kept for reports alone
+    uint32_t id;                   ///< fixed; from 1 on, never used again
+    char name[MEMRT_NAME_MAX + 1]; ///< fixed
 };
 
 static inline bool memrt__scope_is_held(const memrt_scope_t *scope)
@@ -65,8 +65,7 @@ static inline memrt_policy_t *memrt__policy_here(memrt_policy_t *policy)
     if (MEMRT__LIKELY(!memrt__is_watched(MEMRT__WATCH_SCOPES)) || self == NULL) {
         return policy;
     }
-    return MEMRT__LIKELY(memrt__scope_knows(self, policy)) ? self->part
-                                                           : memrt__scope_look(policy);
+    return MEMRT__LIKELY(memrt__scope_knows(self, policy)) ? self->part : memrt__scope_look(policy);
 }
 
 #endif

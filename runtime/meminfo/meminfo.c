@@ -89,8 +89,8 @@ MEMRT__APART static memrt_meminfo_t *allocate_here(size_t nbytes,
 
 memrt_meminfo_t *memrt__meminfo_allocate(size_t nbytes)
 {
-    memrt_meminfo_t *mi = memrt__block_new_quick(memrt__policy_default(), nbytes,
-                                                 MEMRT_KIND_INLINE, MEMRT__WATCH_ANY);
+    memrt_meminfo_t *mi = memrt__block_new_quick(memrt__policy_default(), nbytes, MEMRT_KIND_INLINE,
+                                                 MEMRT__WATCH_ANY);
     return MEMRT__LIKELY(mi != NULL) ? mi : allocate_here(nbytes, NULL);
 }
 
@@ -107,9 +107,8 @@ static memrt_meminfo_t *new_plain(size_t size, const memrt_new_options_t *option
         (options->zeroed && size > MEMRT__QUICK_ZERO)) {
         return NULL;
     }
-    memrt_meminfo_t *mi =
-        memrt__block_new_quick(memrt__policy_here(options->policy), size, MEMRT_KIND_INLINE,
-                               MEMRT__WATCH_SLOWLY);
+    memrt_meminfo_t *mi = memrt__block_new_quick(memrt__policy_here(options->policy), size,
+                                                 MEMRT_KIND_INLINE, MEMRT__WATCH_SLOWLY);
     if (mi != NULL) {
         if (options->zeroed) {
             memset(mi->data, 0, size);

@@ -35,9 +35,8 @@ static memrt_meminfo_t *new_plain(size_t size, const memrt_new_options_t *option
     if (mi == NULL) {
         return NULL;
     }
-    memrt_meminfo_t *data =
-        memrt__block_new_quick(memrt__policy_here(options->policy), size, MEMRT_KIND_BLOCK,
-                               MEMRT__WATCH_SLOWLY);
+    memrt_meminfo_t *data = memrt__block_new_quick(memrt__policy_here(options->policy), size,
+                                                   MEMRT_KIND_BLOCK, MEMRT__WATCH_SLOWLY);
     if (data == NULL) {
         memrt__header_undo_quick(mi);
         return NULL;

@@ -129,8 +129,8 @@ void *memrt__tiny_realloc(void *data, size_t size)
     if (mi != NULL) {
         return part(mi, size);
     }
-    bool stays =
-        memrt__tiny_fits(policy_of(tiny), size, MEMRT__WATCH_SLOWLY) && memrt__class_of_tiny(size) == tiny->class;
+    bool stays = memrt__tiny_fits(policy_of(tiny), size, MEMRT__WATCH_SLOWLY) &&
+                 memrt__class_of_tiny(size) == tiny->class;
     return stays ? resize_in_place(tiny, size) : move(tiny, size);
 }
 

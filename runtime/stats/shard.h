@@ -131,8 +131,7 @@ static inline void memrt__count_size(memrt__shard_t *shard, size_t size)
 /// had the index before.
 static inline bool memrt__shard_serves(const memrt__shard_t *shard, const memrt__account_t *account)
 {
-    return shard != NULL &&
-           (account->scope == NULL || shard->sizes != NULL || !MEMRT_COUNTERS);
+    return shard != NULL && (account->scope == NULL || shard->sizes != NULL || !MEMRT_COUNTERS);
 }
 
 /// Whether `bytes` more, or less, in use are no news for the levels.

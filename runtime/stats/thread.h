@@ -34,10 +34,10 @@ typedef struct memrt__thread {
     size_t limits[2]; ///< own; bytes that all limits allow: of small blocks, of large ones
     size_t live;      ///< own; bytes that the process had in use when a bin last ran empty
     size_t asked;     ///< not 0: to give its bins away; written under the lock of rank THREADS
-    struct memrt__thread *next; ///< fixed once linked
-    bool in_use;                ///< under the lock of rank THREADS
-    unsigned destructors;       ///< own; that run now, one inside the other
-    memrt_meminfo_t *put_off;   ///< own; whose destructors wait for these, linked by meminfo.c
+    struct memrt__thread *next;   ///< fixed once linked
+    bool in_use;                  ///< under the lock of rank THREADS
+    unsigned destructors;         ///< own; that run now, one inside the other
+    memrt_meminfo_t *put_off;     ///< own; whose destructors wait for these, linked by meminfo.c
     struct memrt_scope *scope;    ///< own; what it is in; NULL: no scope
     struct memrt_policy *part_of; ///< own; policy of which `part` is the part there; NULL: of none
     struct memrt_policy *part;    ///< own

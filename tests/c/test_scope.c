@@ -221,7 +221,8 @@ TEST(a_policy_and_the_process_count_what_is_born_in_scopes_too)
 TEST(a_policy_of_a_scope_is_the_same_every_time_and_leaves_no_trace)
 {
     memrt_policy_t *base, *part, *again;
-    memrt_policy_options_t options = {.struct_size = sizeof(options), .name = "b", .alignment = 256};
+    memrt_policy_options_t options = {
+        .struct_size = sizeof(options), .name = "b", .alignment = 256};
     ck_assert_int_eq(api->policy_new(&options, &base), MEMRT_OK);
     memrt_scope_t *scope = open_scope(NULL, "handlers");
     ck_assert_int_eq(api->scope_policy(scope, base, &part), MEMRT_OK);
@@ -259,8 +260,8 @@ TEST(a_thread_that_is_in_no_scope_of_its_own_uses_that_of_a_handler)
 
 static const struct {
     size_t size, bin;
-} bins[] = {{0, 0}, {1, 1}, {2, 2}, {3, 2}, {4, 3}, {64, 7}, {100, 7}, {127, 7}, {128, 8},
-            {5000000, 23}};
+} bins[] = {{0, 0},  {1, 1},   {2, 2},   {3, 2},   {4, 3},
+            {64, 7}, {100, 7}, {127, 7}, {128, 8}, {5000000, 23}};
 
 TEST(births_are_counted_by_size_also_of_parts_that_are_gone)
 {

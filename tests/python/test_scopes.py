@@ -152,7 +152,7 @@ def test_generators_are_refused_with_what_to_do():
     def values():
         yield 1
 
-    with pytest.raises(TypeError, match="values is a generator, .* use 'with memrt.scope"):
+    with pytest.raises(TypeError, match=r"values is a generator, .* use 'with memrt\.scope"):
         memrt.scope("g")(values)
 
 
