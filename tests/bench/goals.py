@@ -93,8 +93,8 @@ LISTS = (
 )
 ONE_BY_ONE = (
     "of large blocks a thread keeps a quarter of what is in use, 2 MiB at most, and the others go "
-    "by what threads share, one at a time and counted, so that they can be given back; tcmalloc and "
-    "mimalloc let threads keep all of them."
+    "by what threads share, one at a time and counted, so that they can be given back; tcmalloc "
+    "and mimalloc let threads keep all of them."
 )
 KEPT_BY_NUMPY = (
     "NumPy's default keeps blocks of up to 1 KiB in lists of its own, counted by nobody; memrt "
