@@ -15,7 +15,7 @@ from memrt._scopes import carry
 _MARK = object()  # the owner of entries that enable() makes
 _lock = threading.RLock()
 _policy: Policy | None = None
-_patches: tuple[_Patch, ...] = ()
+_patches: tuple[_Patch, _Patch] | None = None
 
 
 def enable(policy: Policy | None = None) -> None:
@@ -48,8 +48,8 @@ def enable(policy: Policy | None = None) -> None:
         _reach_this_context(wanted)
         if _policy is None:
             _policy, _patches = wanted, patches
-            for patch in patches:
-                patch.put()
+            patches[0].put()
+            patches[1].put()
 
 
 def disable() -> None:
@@ -62,9 +62,10 @@ def disable() -> None:
     global _policy, _patches
     with _lock:
         _handlers.pop(_MARK)
-        for patch in _patches:
-            patch.remove()
-        _policy, _patches = None, ()
+        if _patches is not None:
+            _patches[0].remove()
+            _patches[1].remove()
+            _policy = _patches = None
 
 
 def enabled() -> Policy | None:

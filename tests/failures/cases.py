@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 import inspect
 import io
+import itertools
 import pickle
 import re
 import sys
@@ -191,6 +192,37 @@ def wrap_to_drop(ground: Ground) -> None:
         ground.left.append(memrt.wrap(ground.address, 64, owner=ground.owner))
 
 
+_serial = itertools.count()
+
+
+def new_scope(ground: Ground) -> None:
+    """Whose name nobody used before, so that its part of a policy has to be made."""
+    ground.scope = memrt.scope(f"of a case, {next(_serial)}")
+
+
+def enter_scope(ground: Ground) -> None:
+    new_scope(ground)
+    ground.inside = ground.scope.__enter__()
+
+
+def enter_scope_and_policy(ground: Ground) -> None:
+    enter_scope(ground)
+    ground.policy.__enter__()
+
+
+def leave_scopes(ground: Ground) -> None:
+    from memrt import _scopes
+
+    while memrt.current_scope() is not None:
+        _scopes._leave(_scopes._stack.get()[-1][0])
+    leave_policies(ground)
+
+
+def scoped(call: Act) -> Case:
+    """With a scope that stands."""
+    return Case(call, enter_scope, leave_scopes)
+
+
 CASES: dict[str, Case] = {
     # --- Making memory. ---
     "memrt.alloc": Case(lambda g: memrt.alloc(100)),
@@ -303,6 +335,22 @@ CASES: dict[str, Case] = {
     "memrt.Stats.__sub__": Case(lambda g: g.stats - g.stats),
     "memrt.Stats.__repr__": Case(lambda g: repr(g.stats)),
     "memrt.reset_peak": Case(lambda g: memrt.reset_peak(g.policy)),
+    "memrt.scope": Case(lambda g: memrt.scope("s")),
+    "memrt.scope.__enter__": Case(lambda g: g.scope.__enter__(), new_scope, leave_scopes),
+    "memrt.scope.__exit__": scoped(lambda g: g.scope.__exit__()),
+    "memrt.scope.__call__": Case(lambda g: memrt.scope("s")(len)),
+    "memrt.scope.__repr__": Case(lambda g: repr(memrt.scope("s"))),
+    "memrt.current_scope": scoped(lambda g: memrt.current_scope()),
+    "memrt.carry": scoped(lambda g: memrt.carry(len)),
+    "memrt.scopes": scoped(lambda g: memrt.scopes()),
+    "memrt.Scope": scoped(lambda g: memrt.Scope(g.inside._capsule, ("s",))),
+    "memrt.ScopeTree": scoped(lambda g: memrt.ScopeTree()),
+    "memrt.alloc, in a scope": scoped(lambda g: memrt.alloc(100)),
+    "memrt.empty, from a policy in a scope": scoped(lambda g: memrt.empty(9, policy=g.policy)),
+    "memrt.Policy.__enter__, in a scope": scoped(lambda g: g.policy.__enter__()),
+    "memrt.Policy.__exit__, in a scope": Case(
+        lambda g: g.policy.__exit__(), enter_scope_and_policy, leave_scopes
+    ),
     "memrt.tracking": Case(lambda g: memrt.tracking()),
     "memrt.tracking.__enter__": Case(
         lambda g: g.tracking.__enter__(), new_tracking, leave_tracking
