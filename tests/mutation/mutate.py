@@ -6,8 +6,9 @@
     ./dev mutate runtime/alloc/warm.c    all mutants of a file, or those of a sample with --sample
     ./dev mutate --alive         try those again that were alive, after a test was added
 
-A mutant is found when it does not end its tests, or one fails. Those that live are read: each
-stands in tests/mutation/survivors.txt with what it changes, or a test is missing.
+A mutant is found when it does not end its tests, or one fails. One of which the compiler makes the
+same code is none. Those that live are read: each stands in tests/mutation/survivors.txt with what it
+changes, or a test is missing.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ ROOT = Path(__file__).resolve().parents[2]
 WORK = ROOT / "build" / "mutation"
 TREE = WORK / "tree"
 BUILD = WORK / "build"
+OPTIMIZED = WORK / "optimized"
 RESULTS = WORK / "results.jsonl"
 EXPLAINED = Path(__file__).parent / "survivors.txt"
 PARTS = ("CMakeLists.txt", "cmake", "api", "runtime", "tests/c", "tests/stress", "tests/abi",
@@ -119,16 +121,28 @@ def copy_sources() -> None:
 def prepare() -> None:
     """A copy of the sources to put faults into, built."""
     copy_sources()
-    configure = ["cmake", "-S", TREE, "-B", BUILD, "-G", "Ninja", "-DMEMRT_TESTS=ON"]
-    configure += ["-DCMAKE_BUILD_TYPE=None", "-DCMAKE_C_FLAGS=-O0 -w", "-DCMAKE_CXX_FLAGS=-O0"]
-    subprocess.run(configure, check=True, stdout=subprocess.DEVNULL)
-    if not build(["all"]):
+    configure(BUILD, "-DMEMRT_TESTS=ON", "-DCMAKE_C_FLAGS=-O0 -w", "-DCMAKE_CXX_FLAGS=-O0")
+    configure(OPTIMIZED, "-DCMAKE_C_FLAGS=-O2 -w -DNDEBUG")
+    if not build(BUILD, ["all"]) or not build(OPTIMIZED, ["memrt_objects"]):
         raise SystemExit("the core does not build as it is")
 
 
-def build(targets: list[str]) -> bool:
-    command = ["cmake", "--build", str(BUILD), "-j", str(os.cpu_count()), "--target", *targets]
+def configure(where: Path, *settings: str) -> None:
+    command = ["cmake", "-S", TREE, "-B", where, "-G", "Ninja", "-DCMAKE_BUILD_TYPE=None"]
+    subprocess.run([*command, *settings], check=True, stdout=subprocess.DEVNULL)
+
+
+def build(where: Path, targets: list[str]) -> bool:
+    command = ["cmake", "--build", str(where), "-j", str(os.cpu_count()), "--target", *targets]
     return subprocess.run(command, stdout=subprocess.DEVNULL).returncode == 0
+
+
+def machine_code() -> dict[str, str]:
+    """What the compiler makes of the core, by object."""
+    if not build(OPTIMIZED, ["memrt_objects"]):
+        return {}
+    objects = sorted(OPTIMIZED.rglob("memrt_objects.dir/**/*.o"))
+    return {str(each): hashlib.sha256(each.read_bytes()).hexdigest() for each in objects}
 
 
 def test_programs() -> list[str]:
@@ -181,6 +195,7 @@ class Bench:
     """The test programs, in the order in which they are asked."""
 
     def __init__(self, thorough: bool) -> None:
+        self.code = machine_code()
         names = set(test_programs())
         self.programs = [*sorted(names.difference(LAST)), *LAST]
         ctest = ["ctest", "--test-dir", str(BUILD), "-j", str(os.cpu_count())]
@@ -197,19 +212,26 @@ class Bench:
     def judge(self, mutant: Mutant) -> str:
         """One program after another, until one finds the fault."""
         for program in self.order(mutant.file):
-            if not build([program]):
+            if not build(BUILD, [program]):
                 return "not compiled"
             outcome = passes(program, 4 * LIMIT if program in LAST else LIMIT)
             if not outcome:
                 return f"{'did not end' if outcome is None else 'killed'}: {program}"
-        return "alive"
+        return "same" if self.is_same() else "alive"
 
-    def try_out(self, mutant: Mutant) -> str:
+    def is_same(self) -> bool:
+        return machine_code() == self.code
+
+    def judge_again(self, mutant: Mutant) -> str:
+        """Of one that was alive: the quick answer first."""
+        return "same" if self.is_same() else self.judge(mutant)
+
+    def try_out(self, mutant: Mutant, again: bool) -> str:
         path = TREE / mutant.file
         source = path.read_text(encoding="utf-8")
         path.write_text(operators.apply(source, mutant.faults), encoding="utf-8")
         try:
-            return self.judge(mutant)
+            return self.judge_again(mutant) if again else self.judge(mutant)
         finally:
             path.write_text(source, encoding="utf-8")
 
@@ -244,7 +266,7 @@ def run(mutants: list[Mutant], again: bool) -> dict[str, str]:
         prepare()
         bench = Bench(len(todo) > DOZEN)
     for number, mutant in enumerate(todo, 1):
-        outcomes[mutant.key] = bench.try_out(mutant)
+        outcomes[mutant.key] = bench.try_out(mutant, again)
         keep(mutant, outcomes[mutant.key])
         print(f"{number}/{len(todo)} {outcomes[mutant.key]}: {mutant.key}", flush=True)
     return {mutant.key: outcomes[mutant.key] for mutant in mutants}
@@ -296,8 +318,9 @@ def leave_figures(verdict: Verdict, total: int, seed: int) -> None:
         "found by a failing test": verdict.count("killed"),
         "found by a test that did not end": verdict.count("did not end"),
         "not compiled": verdict.count("not compiled"),
+        "of which the compiler makes the same code": verdict.count("same"),
         "alive, each explained": len(verdict.alive),
-        "found, of those that compile": f"{verdict.percent:.1f} %",
+        "found, of the others": f"{verdict.percent:.1f} %",
     }
     page.record("mutation", "Mutation", about, facts)
 
