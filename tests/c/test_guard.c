@@ -192,6 +192,7 @@ static void write_far_before(memrt_allocator_t *guard, unsigned char *ptr)
 static const misuse_t misuses[] = {
     {free_twice, "memrt: free of block at "},
     {free_twice, " of 100 bytes: it was freed already"},
+    {free_twice, "  freed at\n"},
     {realloc_freed, "memrt: realloc of block at "},
     {free_with_another_size,
      ": it was said to have 99 bytes aligned to 64 and has 100 aligned to 64"},
@@ -200,6 +201,7 @@ static const misuse_t misuses[] = {
     {write_freed_and_release_unused,
      " of 100 bytes: a write to byte 7 after it was freed was found, 0x5 in place of 0xdd"},
     {write_freed_and_destroy, "a write to byte 99 after it was freed was found"},
+    {write_freed_and_destroy, "  freed at\n"},
     {write_before_freed_and_destroy, "a write 1 bytes before the start of its block was found"},
     {write_past_freed_and_destroy, "a write 1 bytes past its end was found"},
     {write_freed_and_free_many, "a write to byte 0 after it was freed was found"},
