@@ -4,7 +4,7 @@
     ./dev mutate --sample 300    so many, drawn by --seed from all; goes on where it stopped
     ./dev mutate --sample 300 --record   the same, and leave the figures for docs/reliability.md
     ./dev mutate runtime/alloc/warm.c    all mutants of a file, or those of a sample with --sample
-    ./dev mutate --alive         try those again that were alive, after a test was added
+    ./dev mutate --alive         try those again that were alive for no reason, after a test was added
 
 A mutant is found when it does not end its tests, or one fails. One of which the compiler makes the
 same code is none. Those that live are read: each stands in tests/mutation/survivors.txt with what it
@@ -195,7 +195,7 @@ class Bench:
     """The test programs, in the order in which they are asked."""
 
     def __init__(self, thorough: bool) -> None:
-        self.code = machine_code()
+        self.code, self.reasons = machine_code(), explained()
         names = set(test_programs())
         self.programs = [*sorted(names.difference(LAST)), *LAST]
         ctest = ["ctest", "--test-dir", str(BUILD), "-j", str(os.cpu_count())]
@@ -223,8 +223,10 @@ class Bench:
         return machine_code() == self.code
 
     def judge_again(self, mutant: Mutant) -> str:
-        """Of one that was alive: the quick answer first."""
-        return "same" if self.is_same() else self.judge(mutant)
+        """Of one that was alive: the quick answer first, and no other where a reason stands."""
+        if self.is_same():
+            return "same"
+        return "alive" if mutant.key in self.reasons else self.judge(mutant)
 
     def try_out(self, mutant: Mutant, again: bool) -> str:
         path = TREE / mutant.file
