@@ -4,11 +4,12 @@
     ./dev mutate --sample 300    so many, drawn by --seed from all; goes on where it stopped
     ./dev mutate --sample 300 --record   the same, and leave the figures for docs/reliability.md
     ./dev mutate runtime/alloc/warm.c    all mutants of a file, or those of a sample with --sample
-    ./dev mutate --alive         try those again that were alive for no reason, after a test was added
+    ./dev mutate --alive         try those again that lived, after a test was added
 
-A mutant is found when it does not end its tests, or one fails. One of which the compiler makes the
-same code is none. Those that live are read: each stands in tests/mutation/survivors.txt with what it
-changes, or a test is missing.
+A mutant is found when it does not end its tests, or one fails; what all of them let pass meets the
+test of its file once more under AddressSanitizer and ThreadSanitizer. One of which the compiler
+makes the same code is none. Those that live are read: each stands in tests/mutation/survivors.txt
+with what it changes, or a test is missing; those that stand there meet the sanitizers alone again.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ WORK = ROOT / "build" / "mutation"
 TREE = WORK / "tree"
 BUILD = WORK / "build"
 OPTIMIZED = WORK / "optimized"
+SANITIZED = {"AddressSanitizer": "address,undefined", "ThreadSanitizer": "thread"}
 RESULTS = WORK / "results.jsonl"
 EXPLAINED = Path(__file__).parent / "survivors.txt"
 PARTS = ("CMakeLists.txt", "cmake", "api", "runtime", "tests/c", "tests/stress", "tests/abi",
@@ -123,6 +125,11 @@ def prepare() -> None:
     copy_sources()
     configure(BUILD, "-DMEMRT_TESTS=ON", "-DCMAKE_C_FLAGS=-O0 -w", "-DCMAKE_CXX_FLAGS=-O0")
     configure(OPTIMIZED, "-DCMAKE_C_FLAGS=-O2 -w -DNDEBUG")
+    for sanitizer, what in SANITIZED.items():
+        flags = f"-O1 -w -fsanitize={what} -fno-sanitize-recover=all"
+        clang = ("-DCMAKE_C_COMPILER=clang", "-DCMAKE_CXX_COMPILER=clang++")
+        flagged = (f"-DCMAKE_C_FLAGS={flags}", f"-DCMAKE_CXX_FLAGS={flags}")
+        configure(WORK / sanitizer, "-DMEMRT_TESTS=ON", *clang, *flagged)
     if not build(BUILD, ["all"]) or not build(OPTIMIZED, ["memrt_objects"]):
         raise SystemExit("the core does not build as it is")
 
@@ -174,13 +181,14 @@ def kill_session(leader: int) -> None:
                 os.kill(process, signal.SIGKILL)
 
 
-def passes(program: str, limit: float) -> bool | None:
+def passes(program: Path, limit: float, **environment: str) -> bool | None:
     """Whether a test program is content; None: it did not come to an end."""
     process = subprocess.Popen(
-        [BUILD / program],
+        [program],
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
         start_new_session=True,
+        env={**os.environ, **environment},
     )
     try:
         return process.wait(limit) == 0
@@ -191,11 +199,28 @@ def passes(program: str, limit: float) -> bool | None:
         process.wait()
 
 
+def own_test(file: str) -> str:
+    return f"test_{Path(file).stem}"
+
+
+@contextlib.contextmanager
+def planted(mutant: Mutant) -> Iterator[None]:
+    """The tree with the fault in it."""
+    path = TREE / mutant.file
+    source = path.read_text(encoding="utf-8")
+    path.write_text(operators.apply(source, mutant.faults), encoding="utf-8")
+    try:
+        yield
+    finally:
+        path.write_text(source, encoding="utf-8")
+
+
 class Bench:
     """The test programs, in the order in which they are asked."""
 
     def __init__(self, thorough: bool) -> None:
         self.code, self.reasons = machine_code(), explained()
+        self.clean: dict[tuple[str, str], bool] = {}
         names = set(test_programs())
         self.programs = [*sorted(names.difference(LAST)), *LAST]
         ctest = ["ctest", "--test-dir", str(BUILD), "-j", str(os.cpu_count())]
@@ -206,15 +231,39 @@ class Bench:
 
     def order(self, file: str) -> list[str]:
         """The test of the file itself comes first."""
-        own = f"test_{Path(file).stem}"
-        return sorted(self.programs, key=lambda program: program != own)
+        return sorted(self.programs, key=lambda program: program != own_test(file))
+
+    def is_content(self, sanitizer: str, program: str) -> bool | None:
+        """Of the core as it is now; None: it does not compile."""
+        where = WORK / sanitizer
+        if not build(where, [program]):
+            return None
+        return passes(where / program, 4 * LIMIT, CK_FORK="no") is True
+
+    def is_clean(self, sanitizer: str, program: str) -> bool:
+        """Of the core as it should be; asked once."""
+        key = sanitizer, program
+        if key not in self.clean:
+            self.clean[key] = self.is_content(sanitizer, program) is True
+        return self.clean[key]
+
+    def judge_by_sanitizers(self, mutant: Mutant) -> str:
+        """Of one that the tests let pass."""
+        program = own_test(mutant.file)
+        for sanitizer in SANITIZED if program in self.programs else ():
+            if self.is_clean(sanitizer, program):
+                with planted(mutant):
+                    content = self.is_content(sanitizer, program)
+                if content is False:
+                    return f"killed: {program} under {sanitizer}"
+        return "alive"
 
     def judge(self, mutant: Mutant) -> str:
         """One program after another, until one finds the fault."""
         for program in self.order(mutant.file):
             if not build(BUILD, [program]):
                 return "not compiled"
-            outcome = passes(program, 4 * LIMIT if program in LAST else LIMIT)
+            outcome = passes(BUILD / program, 4 * LIMIT if program in LAST else LIMIT)
             if not outcome:
                 return f"{'did not end' if outcome is None else 'killed'}: {program}"
         return "same" if self.is_same() else "alive"
@@ -229,13 +278,9 @@ class Bench:
         return "alive" if mutant.key in self.reasons else self.judge(mutant)
 
     def try_out(self, mutant: Mutant, again: bool) -> str:
-        path = TREE / mutant.file
-        source = path.read_text(encoding="utf-8")
-        path.write_text(operators.apply(source, mutant.faults), encoding="utf-8")
-        try:
-            return self.judge_again(mutant) if again else self.judge(mutant)
-        finally:
-            path.write_text(source, encoding="utf-8")
+        with planted(mutant):
+            outcome = self.judge_again(mutant) if again else self.judge(mutant)
+        return self.judge_by_sanitizers(mutant) if outcome == "alive" else outcome
 
 
 # Results
