@@ -574,7 +574,7 @@ TEST(buffers_stay_whole_and_the_account_balances_under_random_use_by_all_threads
 static void plant_a_wrong_word(void *context)
 {
     (void)context;
-    run_on_stage(1, 2, 500);
+    run_on_stage(20, 2, 500); /* it ends when the word is found */
 }
 
 TEST(a_wrong_word_is_found)
