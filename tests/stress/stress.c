@@ -192,12 +192,13 @@ static memrt_new_options_t random_options(actor_t *actor)
                                  .dtor = bury};
 }
 
-/// Count a buffer that is made; one of them gets a wrong word, if that is wanted.
+/// Count a buffer that is made; one of them gets a wrong word, if that is wanted: among those that
+/// the smallest buffer has, since the ones behind are gone unread when a buffer shrinks.
 static memrt_meminfo_t *born(memrt_meminfo_t *mi)
 {
     if (memrt__fetch_add_relaxed(&stage.made, 1) + 1 == stage.fault) {
         size_t *words = api->get_data(mi);
-        words[words[0] - 1] ^= 1;
+        words[WORDS_MIN - 1] ^= 1;
     }
     return mi;
 }
