@@ -64,6 +64,19 @@ TEST(a_shorter_table_is_read_no_further_than_it_reaches)
     ck_assert(copy.destroy == NULL);
 }
 
+TEST(a_longer_table_of_a_later_version_is_read_as_far_as_it_is_known)
+{
+    struct {
+        memrt_allocator_t known;
+        void *later;
+    } table = {memrt__system_allocator, &table};
+    table.known.struct_size = sizeof(table);
+    memrt_allocator_t copy;
+    ck_assert_int_eq(memrt__allocator_copy(&table.known, &copy), MEMRT_OK);
+    ck_assert_uint_eq(copy.struct_size, sizeof(copy));
+    ck_assert(copy.alloc == memrt__system_allocator.alloc);
+}
+
 TEST(functions_that_an_allocator_lacks_are_made_of_those_it_has)
 {
     memrt_allocator_t allocator = least();

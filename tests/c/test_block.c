@@ -223,6 +223,8 @@ TEST(a_watched_block_tells_of_its_resizes_and_death_and_others_do_not)
     memset(&seen, 0, sizeof(seen));
     api->set_watcher(&watcher);
     void *plain = api->block_alloc(NULL, 100), *watched = api->block_alloc(NULL, 100);
+    memrt_meminfo_t *listed = api->allocate(100);
+    ck_assert_int_eq(api->set_name(listed, "listed"), MEMRT_OK);
     api->watch(memrt__block_of(watched));
     uintptr_t stood = (uintptr_t)watched;
     plain = api->block_realloc(NULL, plain, 3000);
@@ -233,6 +235,7 @@ TEST(a_watched_block_tells_of_its_resizes_and_death_and_others_do_not)
     ck_assert_uint_eq(seen.size, 2000);
     stood = (uintptr_t)watched;
     api->block_free(NULL, plain, 0);
+    api->release(listed);
     api->block_free(NULL, watched, 0);
     ck_assert_uint_eq(seen.deaths, 1);
     ck_assert_uint_eq((uintptr_t)seen.dead, stood);

@@ -76,6 +76,47 @@ TEST(blocks_given_back_are_counted_and_taken_again_before_fresh_ones)
     ck_assert_uint_eq(memrt__central_cached(), cached);
 }
 
+TEST(a_large_block_goes_back_without_waiting_for_others)
+{
+    begin();
+    unsigned class = memrt__class_of_data((size_t)40 << 10);
+    size_t units = (memrt__class_bytes(class) + MEMRT__UNIT - 1) / MEMRT__UNIT;
+    size_t used = memrt__pages_used();
+    bool clean;
+    void *blocks[20];
+    for (size_t i = 0; i < 20; i++) {
+        blocks[i] = memrt__central_take_one(class, &clean);
+    }
+    for (size_t i = 0; i < 20; i++) {
+        ck_assert_uint_le(memrt__pages_used(), used + (20 - i) * units * MEMRT__UNIT);
+        give_one(class, blocks[i]);
+    }
+    ck_assert_uint_eq(memrt__pages_used(), used);
+}
+
+TEST(blocks_that_came_back_to_several_spans_are_all_taken_before_there_is_another)
+{
+    enum { MANY = 3000 };
+    static void *blocks[MANY];
+    begin();
+    unsigned class = 10;
+    bool clean;
+    for (size_t i = 0; i < MANY; i++) {
+        blocks[i] = memrt__central_take_one(class, &clean);
+    }
+    size_t used = memrt__pages_used();
+    for (size_t i = 0; i < MANY; i += 5) {
+        give_one(class, blocks[i]);
+    }
+    for (size_t i = 0; i < MANY; i += 5) {
+        blocks[i] = memrt__central_take_one(class, &clean);
+    }
+    ck_assert_uint_eq(memrt__pages_used(), used);
+    for (size_t i = 0; i < MANY; i++) {
+        give_one(class, blocks[i]);
+    }
+}
+
 TEST(a_class_begins_with_a_small_span_and_each_further_one_doubles_what_it_has)
 {
     begin();

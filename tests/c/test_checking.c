@@ -106,6 +106,17 @@ static void read_the_dead(const memrt_api_t *checked)
     checked->size(dead(checked));
 }
 
+#define ASK_THE_DEAD(slot)                                                                         \
+    static void slot##_of_the_dead(const memrt_api_t *checked)                                     \
+    {                                                                                              \
+        (void)checked->slot(dead(checked));                                                        \
+    }
+ASK_THE_DEAD(refcount)
+ASK_THE_DEAD(dtor_info)
+ASK_THE_DEAD(readonly)
+ASK_THE_DEAD(external_allocator)
+ASK_THE_DEAD(policy_of)
+
 static void call_dtor_while_held(const memrt_api_t *checked)
 {
     checked->call_dtor(named(checked, 10));
@@ -337,6 +348,11 @@ static const misuse_t misuses[] = {
     MISUSE(name_the_dead, "memrt: set_name of 0x"),
     MISUSE(name_the_dead, " (\"victim\", 10 bytes at 0x"),
     MISUSE(read_the_dead, "memrt: size of "),
+    MISUSE(refcount_of_the_dead, DEAD),
+    MISUSE(dtor_info_of_the_dead, DEAD),
+    MISUSE(readonly_of_the_dead, DEAD),
+    MISUSE(external_allocator_of_the_dead, DEAD),
+    MISUSE(policy_of_of_the_dead, DEAD),
     MISUSE(call_dtor_while_held, "refcount 1, inline, policy policy: its count must be zero"),
     MISUSE(write_past_the_end, "a write 1 bytes past its end was found"),
     MISUSE(write_past_the_end_of_a_meminfo, "a write 4 bytes past its end was found"),

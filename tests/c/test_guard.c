@@ -6,6 +6,7 @@
 #include "runtime/alloc/allocator.h"
 #include "runtime/alloc/guard.h"
 #include "runtime/alloc/quarantine.h"
+#include "runtime/base/place.h"
 #include "runtime/base/size.h"
 #include "support/child.h"
 #include "support/counting.h"
@@ -81,6 +82,22 @@ static void *keep(void *ctx, size_t size, size_t align)
 static void let_be(void *ctx, void *ptr, size_t size, size_t align)
 {
     (void)ctx, (void)ptr, (void)size, (void)align;
+}
+
+TEST(a_guard_tells_where_a_block_was_made_and_where_it_was_freed)
+{
+    char text[MEMRT__PLACES_TEXT] = "";
+    memrt_allocator_t guard = make_guard();
+    void *ptr = memrt__allocator_alloc(&guard, 100, 64, false);
+    memrt__guard_tell(ptr, text, sizeof(text));
+    ck_assert_ptr_nonnull(strstr(text, "made at\n"));
+    ck_assert_ptr_null(strstr(text, "freed at"));
+    ck_assert_int_ne(text[strlen(text) - 1], '\n');
+    memrt__allocator_free(&guard, ptr, 100, 64);
+    ck_assert(memrt__guard_tell_dead(&guard, (uintptr_t)ptr + 50, text, sizeof(text)));
+    ck_assert_ptr_nonnull(strstr(text, "made at\n"));
+    ck_assert_ptr_nonnull(strstr(text, "freed at\n"));
+    memrt__allocator_destroy(&guard);
 }
 
 TEST(freed_bytes_are_poisoned_before_the_upstream_gets_them)
@@ -175,6 +192,7 @@ static void write_far_before(memrt_allocator_t *guard, unsigned char *ptr)
 static const misuse_t misuses[] = {
     {free_twice, "memrt: free of block at "},
     {free_twice, " of 100 bytes: it was freed already"},
+    {free_twice, "  freed at\n"},
     {realloc_freed, "memrt: realloc of block at "},
     {free_with_another_size,
      ": it was said to have 99 bytes aligned to 64 and has 100 aligned to 64"},
@@ -183,6 +201,7 @@ static const misuse_t misuses[] = {
     {write_freed_and_release_unused,
      " of 100 bytes: a write to byte 7 after it was freed was found, 0x5 in place of 0xdd"},
     {write_freed_and_destroy, "a write to byte 99 after it was freed was found"},
+    {write_freed_and_destroy, "  freed at\n"},
     {write_before_freed_and_destroy, "a write 1 bytes before the start of its block was found"},
     {write_past_freed_and_destroy, "a write 1 bytes past its end was found"},
     {write_freed_and_free_many, "a write to byte 0 after it was freed was found"},

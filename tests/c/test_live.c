@@ -162,6 +162,31 @@ TEST(of_keys_that_left_one_is_found_by_the_range_it_stood_in)
     ck_assert(!memrt__live_left_within(key + 1, 10, &left));
 }
 
+TEST(each_of_many_keys_that_left_is_found_right_after)
+{
+    memrt__live_left_t left;
+    for (size_t i = 0; i < 1000; i++) { /* of which each part of the set has some */
+        uintptr_t key = KEY(3 * MANY + i);
+        ck_assert(memrt__live_insert(key));
+        ck_assert(memrt__live_remove(key, &trace));
+        ck_assert(memrt__live_left_within(key, 1, &left));
+        ck_assert_uint_eq(left.key, key);
+    }
+}
+
+TEST(of_a_key_that_left_often_the_last_time_is_told)
+{
+    memrt__live_left_t left;
+    uintptr_t key = KEY(2 * MANY + 1);
+    for (size_t i = 1; i <= 300; i++) {
+        memrt__live_trace_t last = {.data = 0x5000, .size = i, .policy = "p"};
+        ck_assert(memrt__live_insert(key));
+        ck_assert(memrt__live_remove(key, &last));
+        ck_assert(memrt__live_left_within(key, 1, &left));
+        ck_assert_uint_eq(left.size, i);
+    }
+}
+
 TEST(a_key_that_left_is_forgotten_after_many_others_left)
 {
     memrt__live_left_t left;

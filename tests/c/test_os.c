@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "conformance/pattern.h"
 #include "runtime/base/os.h"
@@ -116,6 +117,23 @@ TEST(a_mapping_is_aligned_after_its_lead)
     ck_assert_uint_eq(((uintptr_t)ptr + lead) % align, 0);
     memset(ptr, 1, pages(4));
     memrt__os_unmap(ptr, pages(4));
+}
+
+static bool is_mapped(const void *page)
+{
+    return msync((void *)(uintptr_t)page, pages(1), MS_ASYNC) == 0; /* else ENOMEM */
+}
+
+TEST(of_an_aligned_mapping_nothing_stays_around_it)
+{
+    size_t align = (size_t)64 << 20;
+    for (int i = 0; i < 4; i++) {
+        unsigned char *ptr = memrt__os_map(pages(2), 0, align);
+        ck_assert_ptr_nonnull(ptr);
+        ck_assert(is_mapped(ptr) && is_mapped(ptr + pages(1)));
+        ck_assert(!is_mapped(ptr + pages(2)) && !is_mapped(ptr - pages(1)));
+        memrt__os_unmap(ptr, pages(2));
+    }
 }
 
 TEST(discarded_pages_are_zero_and_can_be_used)

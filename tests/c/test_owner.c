@@ -53,6 +53,20 @@ TEST(tracked_meminfos_are_found_by_their_first_byte)
     api->tracking(was);
 }
 
+TEST(a_name_at_birth_is_kept_however_many_were_made_before_without)
+{
+    static char data[8];
+    memrt_new_options_t named = {.struct_size = sizeof(named), .name = "named"};
+    char name[MEMRT_NAME_MAX + 1];
+    for (int i = 0; i < 1000; i++) {
+        memrt_meminfo_t *mi;
+        ck_assert_int_eq(api->meminfo_adopt(data, 8, i < 999 ? NULL : &named, &mi), MEMRT_OK);
+        api->get_name(mi, name);
+        ck_assert_str_eq(name, i < 999 ? "" : "named");
+        api->release(mi);
+    }
+}
+
 TEST(untracked_meminfos_are_found_once_they_are_named)
 {
     if (memrt__options.check) { /* which keeps tracking on */

@@ -137,6 +137,41 @@ TEST(long_spans_that_nobody_uses_are_cut_up_for_other_lengths_before_fresh_pages
     }
 }
 
+TEST(pages_in_memory_are_taken_before_those_that_went_back_wherever_they_lie)
+{
+    memrt__span_t *anchor = begin(), *low = take(8), *high = take(8);
+    memset(low->base, 0xEE, bytes_of(low));
+    memset(high->base, 0xEE, bytes_of(high));
+    memrt__span_t *end_of_high = take(1);
+    const char *warm = high->base;
+    memrt__pages_give(low);
+    ck_assert_uint_eq(memrt__pages_purge(true), 8 * MEMRT__UNIT);
+    memrt__pages_give(high);
+    memrt__span_t *span = take(8);
+    ck_assert_ptr_eq(span->base, warm);
+    ck_assert(!span->clean);
+    memrt__pages_give(span);
+    memrt__pages_give(end_of_high);
+    end(anchor);
+}
+
+TEST(pages_that_went_back_and_were_used_again_wait_as_long_as_others)
+{
+    memrt__span_t *anchor = begin(), *span = take(8);
+    memset(span->base, 0xEE, bytes_of(span));
+    const char *base = span->base;
+    memrt__pages_give(span);
+    memrt__pages_purge(false);
+    ck_assert_uint_eq(memrt__pages_purge(false), 8 * MEMRT__UNIT);
+    span = take(8);
+    ck_assert_ptr_eq(span->base, base);
+    memset(span->base, 0xEE, bytes_of(span));
+    memrt__pages_give(span);
+    ck_assert_uint_eq(memrt__pages_purge(false), 0);
+    ck_assert_uint_eq(memrt__pages_purge(false), 8 * MEMRT__UNIT);
+    end(anchor);
+}
+
 TEST(the_largest_span_fits_a_segment_and_pages_are_used_again_before_more_are_mapped)
 {
     memrt__span_t *anchor = begin();

@@ -337,6 +337,19 @@ static memrt__warm_t *new_warm(size_t cache_limit, size_t decay)
     return warm;
 }
 
+TEST(one_that_keeps_nothing_has_nobody_look_more_often)
+{
+    suite_set_decay(MEMRT__DECAY_NEVER);
+    memrt__warm_t *none = new_warm(MEMRT__INHERIT, 0), *like_all = new_warm(0, MEMRT__INHERIT);
+    ck_assert_uint_eq(memrt__load_relaxed(&memrt__warm_shortest), MEMRT__DECAY_NEVER);
+    memrt__warm_t *soon = new_warm(MEMRT__INHERIT, 70);
+    ck_assert_uint_eq(memrt__load_relaxed(&memrt__warm_shortest), 70);
+    memrt__warm_delete(soon);
+    ck_assert_uint_eq(memrt__load_relaxed(&memrt__warm_shortest), MEMRT__DECAY_NEVER);
+    memrt__warm_delete(none);
+    memrt__warm_delete(like_all);
+}
+
 /// Take `count` mappings and give them back, so that as much may be kept.
 static void fill(memrt__warm_t *warm, size_t bytes, size_t count)
 {

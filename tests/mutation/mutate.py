@@ -4,10 +4,12 @@
     ./dev mutate --sample 300    so many, drawn by --seed from all; goes on where it stopped
     ./dev mutate --sample 300 --record   the same, and leave the figures for docs/reliability.md
     ./dev mutate runtime/alloc/warm.c    all mutants of a file, or those of a sample with --sample
-    ./dev mutate --alive         try those again that were alive, after a test was added
+    ./dev mutate --alive         try those again that lived, after a test was added
 
-A mutant is found when it does not end its tests, or one fails. Those that live are read: each
-stands in tests/mutation/survivors.txt with what it changes, or a test is missing.
+A mutant is found when it does not end its tests, or one fails; what all of them let pass meets the
+test of its file once more under AddressSanitizer and ThreadSanitizer. One of which the compiler
+makes the same code is none. Those that live are read: each stands in tests/mutation/survivors.txt
+with what it changes, or a test is missing; those that stand there meet the sanitizers alone again.
 """
 
 from __future__ import annotations
@@ -32,6 +34,8 @@ ROOT = Path(__file__).resolve().parents[2]
 WORK = ROOT / "build" / "mutation"
 TREE = WORK / "tree"
 BUILD = WORK / "build"
+OPTIMIZED = WORK / "optimized"
+SANITIZED = {"AddressSanitizer": "address,undefined", "ThreadSanitizer": "thread"}
 RESULTS = WORK / "results.jsonl"
 EXPLAINED = Path(__file__).parent / "survivors.txt"
 PARTS = ("CMakeLists.txt", "cmake", "api", "runtime", "tests/c", "tests/stress", "tests/abi",
@@ -119,16 +123,33 @@ def copy_sources() -> None:
 def prepare() -> None:
     """A copy of the sources to put faults into, built."""
     copy_sources()
-    configure = ["cmake", "-S", TREE, "-B", BUILD, "-G", "Ninja", "-DMEMRT_TESTS=ON"]
-    configure += ["-DCMAKE_BUILD_TYPE=None", "-DCMAKE_C_FLAGS=-O0 -w", "-DCMAKE_CXX_FLAGS=-O0"]
-    subprocess.run(configure, check=True, stdout=subprocess.DEVNULL)
-    if not build(["all"]):
+    configure(BUILD, "-DMEMRT_TESTS=ON", "-DCMAKE_C_FLAGS=-O0 -w", "-DCMAKE_CXX_FLAGS=-O0")
+    configure(OPTIMIZED, "-DCMAKE_C_FLAGS=-O2 -w -DNDEBUG")
+    for sanitizer, what in SANITIZED.items():
+        flags = f"-O1 -w -fsanitize={what} -fno-sanitize-recover=all"
+        clang = ("-DCMAKE_C_COMPILER=clang", "-DCMAKE_CXX_COMPILER=clang++")
+        flagged = (f"-DCMAKE_C_FLAGS={flags}", f"-DCMAKE_CXX_FLAGS={flags}")
+        configure(WORK / sanitizer, "-DMEMRT_TESTS=ON", *clang, *flagged)
+    if not build(BUILD, ["all"]) or not build(OPTIMIZED, ["memrt_objects"]):
         raise SystemExit("the core does not build as it is")
 
 
-def build(targets: list[str]) -> bool:
-    command = ["cmake", "--build", str(BUILD), "-j", str(os.cpu_count()), "--target", *targets]
+def configure(where: Path, *settings: str) -> None:
+    command = ["cmake", "-S", TREE, "-B", where, "-G", "Ninja", "-DCMAKE_BUILD_TYPE=None"]
+    subprocess.run([*command, *settings], check=True, stdout=subprocess.DEVNULL)
+
+
+def build(where: Path, targets: list[str]) -> bool:
+    command = ["cmake", "--build", str(where), "-j", str(os.cpu_count()), "--target", *targets]
     return subprocess.run(command, stdout=subprocess.DEVNULL).returncode == 0
+
+
+def machine_code() -> dict[str, str]:
+    """What the compiler makes of the core, by object."""
+    if not build(OPTIMIZED, ["memrt_objects"]):
+        return {}
+    objects = sorted(OPTIMIZED.rglob("memrt_objects.dir/**/*.o"))
+    return {str(each): hashlib.sha256(each.read_bytes()).hexdigest() for each in objects}
 
 
 def test_programs() -> list[str]:
@@ -160,13 +181,14 @@ def kill_session(leader: int) -> None:
                 os.kill(process, signal.SIGKILL)
 
 
-def passes(program: str, limit: float) -> bool | None:
+def passes(program: Path, limit: float, **environment: str) -> bool | None:
     """Whether a test program is content; None: it did not come to an end."""
     process = subprocess.Popen(
-        [BUILD / program],
+        [program],
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
         start_new_session=True,
+        env={**os.environ, **environment},
     )
     try:
         return process.wait(limit) == 0
@@ -177,10 +199,28 @@ def passes(program: str, limit: float) -> bool | None:
         process.wait()
 
 
+def own_test(file: str) -> str:
+    return f"test_{Path(file).stem}"
+
+
+@contextlib.contextmanager
+def planted(mutant: Mutant) -> Iterator[None]:
+    """The tree with the fault in it."""
+    path = TREE / mutant.file
+    source = path.read_text(encoding="utf-8")
+    path.write_text(operators.apply(source, mutant.faults), encoding="utf-8")
+    try:
+        yield
+    finally:
+        path.write_text(source, encoding="utf-8")
+
+
 class Bench:
     """The test programs, in the order in which they are asked."""
 
     def __init__(self, thorough: bool) -> None:
+        self.code, self.reasons = machine_code(), explained()
+        self.clean: dict[tuple[str, str], bool] = {}
         names = set(test_programs())
         self.programs = [*sorted(names.difference(LAST)), *LAST]
         ctest = ["ctest", "--test-dir", str(BUILD), "-j", str(os.cpu_count())]
@@ -191,27 +231,56 @@ class Bench:
 
     def order(self, file: str) -> list[str]:
         """The test of the file itself comes first."""
-        own = f"test_{Path(file).stem}"
-        return sorted(self.programs, key=lambda program: program != own)
+        return sorted(self.programs, key=lambda program: program != own_test(file))
+
+    def is_content(self, sanitizer: str, program: str) -> bool | None:
+        """Of the core as it is now; None: it does not compile."""
+        where = WORK / sanitizer
+        if not build(where, [program]):
+            return None
+        return passes(where / program, 4 * LIMIT, CK_FORK="no") is True
+
+    def is_clean(self, sanitizer: str, program: str) -> bool:
+        """Of the core as it should be; asked once."""
+        key = sanitizer, program
+        if key not in self.clean:
+            self.clean[key] = self.is_content(sanitizer, program) is True
+        return self.clean[key]
+
+    def judge_by_sanitizers(self, mutant: Mutant) -> str:
+        """Of one that the tests let pass."""
+        program = own_test(mutant.file)
+        for sanitizer in SANITIZED if program in self.programs else ():
+            if self.is_clean(sanitizer, program):
+                with planted(mutant):
+                    content = self.is_content(sanitizer, program)
+                if content is False:
+                    return f"killed: {program} under {sanitizer}"
+        return "alive"
 
     def judge(self, mutant: Mutant) -> str:
         """One program after another, until one finds the fault."""
         for program in self.order(mutant.file):
-            if not build([program]):
+            if not build(BUILD, [program]):
                 return "not compiled"
-            outcome = passes(program, 4 * LIMIT if program in LAST else LIMIT)
+            outcome = passes(BUILD / program, 4 * LIMIT if program in LAST else LIMIT)
             if not outcome:
                 return f"{'did not end' if outcome is None else 'killed'}: {program}"
-        return "alive"
+        return "same" if self.is_same() else "alive"
 
-    def try_out(self, mutant: Mutant) -> str:
-        path = TREE / mutant.file
-        source = path.read_text(encoding="utf-8")
-        path.write_text(operators.apply(source, mutant.faults), encoding="utf-8")
-        try:
-            return self.judge(mutant)
-        finally:
-            path.write_text(source, encoding="utf-8")
+    def is_same(self) -> bool:
+        return machine_code() == self.code
+
+    def judge_again(self, mutant: Mutant) -> str:
+        """Of one that was alive: the quick answer first, and no other where a reason stands."""
+        if self.is_same():
+            return "same"
+        return "alive" if mutant.key in self.reasons else self.judge(mutant)
+
+    def try_out(self, mutant: Mutant, again: bool) -> str:
+        with planted(mutant):
+            outcome = self.judge_again(mutant) if again else self.judge(mutant)
+        return self.judge_by_sanitizers(mutant) if outcome == "alive" else outcome
 
 
 # Results
@@ -244,7 +313,7 @@ def run(mutants: list[Mutant], again: bool) -> dict[str, str]:
         prepare()
         bench = Bench(len(todo) > DOZEN)
     for number, mutant in enumerate(todo, 1):
-        outcomes[mutant.key] = bench.try_out(mutant)
+        outcomes[mutant.key] = bench.try_out(mutant, again)
         keep(mutant, outcomes[mutant.key])
         print(f"{number}/{len(todo)} {outcomes[mutant.key]}: {mutant.key}", flush=True)
     return {mutant.key: outcomes[mutant.key] for mutant in mutants}
@@ -296,8 +365,9 @@ def leave_figures(verdict: Verdict, total: int, seed: int) -> None:
         "found by a failing test": verdict.count("killed"),
         "found by a test that did not end": verdict.count("did not end"),
         "not compiled": verdict.count("not compiled"),
+        "of which the compiler makes the same code": verdict.count("same"),
         "alive, each explained": len(verdict.alive),
-        "found, of those that compile": f"{verdict.percent:.1f} %",
+        "found, of the others": f"{verdict.percent:.1f} %",
     }
     page.record("mutation", "Mutation", about, facts)
 

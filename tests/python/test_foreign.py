@@ -18,8 +18,8 @@ NEW = ctypes.pythonapi.PyCapsule_New
 NEW.restype = ctypes.py_object
 NEW.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
 
-MEMORY = ctypes.create_string_buffer(4096)
-MIDDLE = ctypes.addressof(MEMORY) + 2048  # so that strides reach no further either way
+MEMORY = ctypes.create_string_buffer(16384)
+MIDDLE = ctypes.addressof(MEMORY) + 8192  # so that shapes and strides reach no further either way
 NAMES = [None, b"", b"memrt", b"memrt.meminfo2", b"memrt.memInf", b"mem_handler", b"dltensor",
          b"used_dltensor", b"memrt._memrt.api", b"numpy.core.umath"]  # fmt: skip
 REFUSALS = (TypeError, ValueError, AttributeError, BufferError)
