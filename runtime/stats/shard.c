@@ -24,9 +24,33 @@ static void tell(memrt__level_t *level, size_t change, size_t rise)
     }
 }
 
+/// The one or other gauge more hides something, or rests.
+static void count_gauges(memrt__level_t *level, size_t change)
+{
+    for (; level != NULL; level = level->up) {
+        size_t before = memrt__fetch_add_relaxed(&level->gauges, change);
+        memrt__raise_release(&level->most_gauges, before + change);
+    }
+}
+
+static bool is_at_rest(const memrt__shard_t *shard)
+{
+    return memrt__own_load(&shard->low) == memrt__own_load(&shard->told);
+}
+
+/// Levels know of a gauge before it hides anything from them.
+static void stop_resting(memrt__shard_t *shard, memrt__account_t *account)
+{
+    if (is_at_rest(shard)) {
+        count_gauges(account->policy, 1);
+        count_gauges(account->scope, 1);
+        memrt__store_relaxed(&shard->low, shard->told - (size_t)MEMRT__GAUGE_FALL);
+    }
+}
+
 /// Meanwhile the gauge shows no rise, whatever it was told. The releases are partners of the
 /// acquire loads of who reads a gauge: when it shows none, the peak has it.
-void memrt__gauge_tell(memrt__shard_t *shard, memrt__account_t *account)
+static void tell_all(memrt__shard_t *shard, memrt__account_t *account)
 {
     size_t net = memrt__shard_net(shard);
     size_t change = net - shard->told, rise = shard->high - shard->told;
@@ -37,13 +61,31 @@ void memrt__gauge_tell(memrt__shard_t *shard, memrt__account_t *account)
     tell(account->scope, change, rise);
     memrt__store_release(&shard->told, net);
     memrt__store_release(&shard->high, net);
-    memrt__store_relaxed(&shard->low, net - (size_t)MEMRT__GAUGE_FALL);
+}
+
+void memrt__gauge_tell(memrt__shard_t *shard, memrt__account_t *account)
+{
+    stop_resting(shard, account);
+    tell_all(shard, account);
+    memrt__store_relaxed(&shard->low, shard->told - (size_t)MEMRT__GAUGE_FALL);
+}
+
+void memrt__gauge_rest(memrt__shard_t *shard, memrt__account_t *account)
+{
+    bool rested = is_at_rest(shard);
+    tell_all(shard, account);
+    memrt__store_relaxed(&shard->low, shard->told);
+    if (!rested) {
+        count_gauges(account->policy, (size_t)-1);
+        count_gauges(account->scope, (size_t)-1);
+    }
 }
 
 /// Release, partner: the acquire load of who reads a gauge, and then the sums.
 void memrt__gauge_rose(memrt__shard_t *shard, memrt__account_t *account)
 {
     size_t net = memrt__shard_net(shard);
+    stop_resting(shard, account);
     memrt__store_release(&shard->high, net);
     if ((ptrdiff_t)(net - shard->told) > MEMRT__GAUGE_RISE) {
         memrt__gauge_tell(shard, account);

@@ -35,7 +35,7 @@ typedef struct memrt__shard {
     /* The gauge: what bytes_in - bytes_out, as signed numbers, did since the levels were told. */
     size_t high;                      ///< own; most that it was since then
     size_t low;                       ///< own; below this the levels are told
-    size_t told;                      ///< own; what it was then
+    size_t told;                      ///< own; what it was then; as `low`: they know all
     size_t made[MEMRT__KINDS];        ///< own; blocks by memrt_kind_t
     size_t freed[MEMRT__KINDS];       ///< own
     size_t promoted_in, promoted_out; ///< own; blocks that became MemInfos
@@ -52,7 +52,9 @@ typedef struct memrt__level {
     struct memrt__level *up; ///< what it is itself a part of; fixed
     size_t flushed;          ///< any thread, release add; bytes in use as far as threads told
     size_t peak;             ///< any thread, release raise; most that `flushed` plus a rise was
-    size_t past_gauges;      ///< any thread, relaxed; not 0: bytes were told that no gauge knew of
+    size_t gauges;           ///< any thread, relaxed add; that hide something now
+    size_t most_gauges;      ///< any thread, raise; that did at once, since the peak started
+    size_t past_gauges;      ///< any thread, relaxed; not 0: one gauge alone is no proof of the peak
     memrt__shard_t past;     ///< under the lock of rank THREADS; counts of accounts that are gone
     size_t sizes[MEMRT_SIZE_BINS]; ///< likewise; their births by size
 } memrt__level_t;
@@ -67,9 +69,10 @@ typedef struct memrt__account {
 } memrt__account_t;
 
 /// Levels are told of a rise by this many bytes at the latest, and of a fall, which is often
-/// made up for at once, by that many: one gauge's part in the error of the peak, below and above.
+/// made up for at once, by that many. Both are one gauge's part in the error of the peak.
 #define MEMRT__GAUGE_RISE ((ptrdiff_t)64 << 10)
-#define MEMRT__GAUGE_FALL ((ptrdiff_t)1 << 20)
+#define MEMRT__GAUGE_FALL (MEMRT__GAUGE_ERROR - MEMRT__GAUGE_RISE)
+#define MEMRT__GAUGE_ERROR ((ptrdiff_t)1 << 20)
 
 /// `high` of a gauge while it tells: below anything.
 #define MEMRT__GAUGE_TELLS ((size_t)(PTRDIFF_MIN / 2))
@@ -149,6 +152,20 @@ static inline bool memrt__shard_can_shrink(const memrt__shard_t *shard, size_t b
 
 MEMRT__COLD void memrt__gauge_rose(memrt__shard_t *shard, memrt__account_t *account);
 MEMRT__COLD void memrt__gauge_tell(memrt__shard_t *shard, memrt__account_t *account);
+
+/// Tell the levels all, and hide nothing until the next change. For the gauge's owner, or while
+/// there is none.
+void memrt__gauge_rest(memrt__shard_t *shard, memrt__account_t *account);
+
+/// What a gauge rose since it told, as signed, whoever asks. Its owner may tell meanwhile: then it
+/// shows less before or after, and what it rose is in the peak.
+static inline size_t memrt__gauge_rise(const memrt__shard_t *shard)
+{
+    size_t before = memrt__load_acquire(&shard->high);
+    size_t told = memrt__load_acquire(&shard->told);
+    size_t after = memrt__load_acquire(&shard->high);
+    return ((ptrdiff_t)before < (ptrdiff_t)after ? before : after) - told;
+}
 
 /// Own shards only: `bytes` more are in use.
 static inline void memrt__shard_grow(memrt__shard_t *shard, memrt__account_t *account, size_t bytes)

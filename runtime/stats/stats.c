@@ -10,16 +10,12 @@
 typedef struct walk {
     const memrt__account_t *account; ///< NULL: those of the level
     const memrt__level_t *level;
-    memrt__shard_t sum;
-    size_t rise;   ///< most that one gauge rose since it told
-    size_t gauges; ///< shards that counted bytes
-    uint64_t peak; ///< highest that the level and its gauges know of
-    size_t sizes[MEMRT_SIZE_BINS];
+    memrt__shard_t sum; ///< its `high`: most that one gauge rose since it told
+    uint64_t peak;      ///< highest that the level and its gauges know of
 } walk_t;
 
-static void add_outs(const memrt__shard_t *shard, walk_t *walk)
+static void add_outs(const memrt__shard_t *shard, memrt__shard_t *sum)
 {
-    memrt__shard_t *sum = &walk->sum;
     for (size_t kind = 0; kind < MEMRT__KINDS; kind++) {
         sum->freed[kind] += memrt__load_acquire(&shard->freed[kind]);
     }
@@ -29,9 +25,8 @@ static void add_outs(const memrt__shard_t *shard, walk_t *walk)
     sum->adopted_out += memrt__load_acquire(&shard->adopted_out);
 }
 
-static void add_ins(const memrt__shard_t *shard, walk_t *walk)
+static void add_ins(const memrt__shard_t *shard, memrt__shard_t *sum)
 {
-    memrt__shard_t *sum = &walk->sum;
     for (size_t kind = 0; kind < MEMRT__KINDS; kind++) {
         sum->made[kind] += memrt__load_relaxed(&shard->made[kind]);
     }
@@ -43,29 +38,15 @@ static void add_ins(const memrt__shard_t *shard, walk_t *walk)
     sum->failed += memrt__load_relaxed(&shard->failed);
 }
 
-/// What a gauge rose, as signed. Its owner may tell meanwhile: then it shows less before or after,
-/// and what it rose is in the peak.
-static size_t rise_of(const memrt__shard_t *shard)
+static void add_gauge(const memrt__shard_t *shard, memrt__shard_t *sum)
 {
-    size_t before = memrt__load_acquire(&shard->high);
-    size_t told = memrt__load_acquire(&shard->told);
-    size_t after = memrt__load_acquire(&shard->high);
-    return ((ptrdiff_t)before < (ptrdiff_t)after ? before : after) - told;
-}
-
-static void add_gauge(const memrt__shard_t *shard, walk_t *walk)
-{
-    size_t rise = rise_of(shard);
-    if (memrt__load_relaxed(&shard->bytes_in) == 0 && memrt__load_relaxed(&shard->bytes_out) == 0) {
-        return;
-    }
-    walk->gauges++;
-    if ((ptrdiff_t)rise > (ptrdiff_t)walk->rise) {
-        walk->rise = rise;
+    size_t rise = memrt__gauge_rise(shard);
+    if ((ptrdiff_t)rise > (ptrdiff_t)sum->high) {
+        sum->high = rise;
     }
 }
 
-typedef void (*add_fn)(const memrt__shard_t *shard, walk_t *walk);
+typedef void (*add_fn)(const memrt__shard_t *shard, memrt__shard_t *sum);
 
 static bool is_wanted(const walk_t *walk, const memrt__account_t *account)
 {
@@ -78,7 +59,7 @@ static void add_threads(const memrt__account_t *account, add_fn add, walk_t *wal
     for (memrt__thread_t *t = memrt__thread_first(); t != NULL; t = t->next) {
         const memrt__shard_t *shard = memrt__thread_shard(t, account->index);
         if (shard != NULL) {
-            add(shard, walk);
+            add(shard, &walk->sum);
         }
     }
 }
@@ -97,7 +78,7 @@ static void add_everywhere(add_fn add, walk_t *walk)
 {
     for (memrt__account_t *a = memrt__account_first(); a != NULL; a = a->next) {
         if (is_wanted(walk, a)) {
-            add(a->shared, walk);
+            add(a->shared, &walk->sum);
             add_threads(a, add, walk);
         }
     }
@@ -119,7 +100,7 @@ static void read_peak(walk_t *walk)
     size_t flushed = memrt__load_acquire(&level->flushed);
     add_gauges(walk);
     uint64_t highest = above_zero(memrt__load_acquire(&level->peak));
-    walk->peak = memrt__size_max(highest, above_zero(flushed + walk->rise));
+    walk->peak = memrt__size_max(highest, above_zero(flushed + walk->sum.high));
 }
 
 /// One reading. Returns the bytes that went out meanwhile: what is live seems by at most that much
@@ -155,11 +136,12 @@ static void sum_up(walk_t *walk)
     memrt__unlock(MEMRT__RANK_THREADS);
 }
 
-/// One gauge is exact. With more, each may hide a rise or a fall, of which the fall may be more.
-static uint64_t peak_error(const walk_t *walk)
+/// One gauge alone is exact. With more, each may hide a rise and a fall.
+static uint64_t peak_error(const memrt__level_t *level)
 {
-    bool exact = walk->gauges <= 1 && memrt__load_relaxed(&walk->level->past_gauges) == 0;
-    return exact ? 0 : walk->gauges * (uint64_t)MEMRT__GAUGE_FALL;
+    uint64_t gauges = memrt__load_relaxed(&level->most_gauges);
+    bool exact = gauges == 1 && memrt__load_relaxed(&level->past_gauges) == 0;
+    return exact ? 0 : gauges * (uint64_t)MEMRT__GAUGE_ERROR;
 }
 
 static size_t sum_of(const size_t *by_kind)
@@ -199,33 +181,55 @@ void memrt__stats_read(const memrt__level_t *level, memrt_stats_t *out)
     out->failed = sum->failed;
     out->live = above_zero(sum->bytes_in - sum->bytes_out);
     out->peak = memrt__size_max(walk.peak, out->live);
-    out->peak_error = peak_error(&walk);
+    out->peak_error = peak_error(level);
     out->total = sum->bytes_in;
     out->adopted = above_zero(sum->adopted_in - sum->adopted_out);
     out->reserved = above_zero(reserved(sum));
 }
 
-/// The calling thread's gauges forget how high they were; others' keep theirs, within the error
-/// that the peak states.
-static void tell_own_gauges(const memrt__level_t *level)
+/// Whether the gauge shows a rise that is over.
+static bool was_higher(const memrt__shard_t *shard)
 {
-    memrt__thread_t *self = memrt__self;
+    size_t net = memrt__load_relaxed(&shard->bytes_in) - memrt__load_relaxed(&shard->bytes_out);
+    size_t now = net - memrt__load_relaxed(&shard->told);
+    return (ptrdiff_t)memrt__gauge_rise(shard) > (ptrdiff_t)now;
+}
+
+/// The gauges of an account forget how high they were; those of other threads that run cannot be
+/// made to. Under the lock of rank THREADS, so that no thread takes a record that waits.
+static void rest_gauges(memrt__account_t *account, memrt__level_t *level)
+{
+    for (memrt__thread_t *t = memrt__thread_first(); t != NULL; t = t->next) {
+        memrt__shard_t *shard = memrt__thread_shard(t, account->index);
+        if (shard == NULL) {
+            continue;
+        }
+        if (t == memrt__self || !t->in_use) {
+            memrt__gauge_rest(shard, account);
+        } else if (was_higher(shard)) {
+            memrt__store_relaxed(&level->past_gauges, 1);
+        }
+    }
+}
+
+/// What is kept begins at zero and is raised from there, so that nothing is lost of what others
+/// tell meanwhile.
+void memrt__stats_reset_peak(memrt__level_t *level)
+{
     memrt__lock(MEMRT__RANK_THREADS);
-    for (memrt__account_t *a = memrt__account_first(); self != NULL && a != NULL; a = a->next) {
-        memrt__shard_t *shard = memrt__thread_shard(self, a->index);
-        if (shard != NULL && memrt__account_is_in(a, level)) {
-            memrt__gauge_tell(shard, a);
+    memrt__store_relaxed(&level->past_gauges, 0);
+    for (memrt__account_t *a = memrt__account_first(); a != NULL; a = a->next) {
+        if (memrt__account_is_in(a, level)) {
+            rest_gauges(a, level);
         }
     }
     memrt__unlock(MEMRT__RANK_THREADS);
-}
-
-void memrt__stats_reset_peak(memrt__level_t *level)
-{
-    tell_own_gauges(level);
+    memrt__store_relaxed(&level->peak, 0);
+    memrt__store_relaxed(&level->most_gauges, 0);
+    memrt__raise_release(&level->most_gauges, memrt__load_relaxed(&level->gauges));
     memrt_stats_t now;
     memrt__stats_read(level, &now);
-    memrt__store_relaxed(&level->peak, now.live);
+    memrt__raise_release(&level->peak, now.live);
 }
 
 /// What one account counted, in the order in which it can be read while others count.
@@ -244,47 +248,44 @@ bool memrt__stats_is_idle(const memrt__account_t *account)
     return MEMRT_COUNTERS && sum_of(walk.sum.made) == sum_of(walk.sum.freed);
 }
 
-static void add_sums(const memrt__shard_t *from, memrt__shard_t *to)
-{
-    walk_t walk = {.sum = *to};
-    add_outs(from, &walk);
-    add_ins(from, &walk);
-    *to = walk.sum;
-}
-
-static void add_sizes(const memrt__shard_t *shard, walk_t *walk)
+static void add_sizes(const memrt__shard_t *shard, memrt__shard_t *sum)
 {
     for (size_t bin = 0; shard->sizes != NULL && bin < MEMRT_SIZE_BINS; bin++) {
-        walk->sizes[bin] += memrt__load_relaxed(&shard->sizes[bin]);
+        sum->sizes[bin] += memrt__load_relaxed(&shard->sizes[bin]);
     }
 }
 
 void memrt__stats_sizes(const memrt__level_t *level, uint64_t *out)
 {
-    walk_t walk = {.level = level};
+    size_t sizes[MEMRT_SIZE_BINS];
+    walk_t walk = {.level = level, .sum.sizes = sizes};
     memrt__lock(MEMRT__RANK_THREADS);
-    memcpy(walk.sizes, level->sizes, sizeof(walk.sizes));
+    memcpy(sizes, level->sizes, sizeof(sizes));
     add_everywhere(add_sizes, &walk);
     memrt__unlock(MEMRT__RANK_THREADS);
     for (size_t bin = 0; bin < MEMRT_SIZE_BINS; bin++) {
-        out[bin] = walk.sizes[bin];
+        out[bin] = sizes[bin];
     }
 }
 
-static void add_told(const memrt__shard_t *shard, walk_t *walk)
-{
-    walk->sum.told += memrt__load_relaxed(&shard->told);
-}
-
-/// Nothing of the account is in use, so what its gauges told and did not tell adds up to nothing:
-/// the levels hear the rest.
-static void move_to_past(memrt__level_t *level, const walk_t *walk)
+static void move_to_past(memrt__level_t *level, const memrt__shard_t *sum)
 {
     for (; level != NULL; level = level->up) {
-        add_sums(&walk->sum, &level->past);
-        memrt__fetch_add_relaxed(&level->flushed, (size_t)0 - walk->sum.told);
+        add_outs(sum, &level->past);
+        add_ins(sum, &level->past);
         for (size_t bin = 0; bin < MEMRT_SIZE_BINS; bin++) {
-            level->sizes[bin] += walk->sizes[bin];
+            level->sizes[bin] += sum->sizes[bin];
+        }
+    }
+}
+
+/// Nothing of the account is in use: when its gauges told all, it was told as nothing.
+static void end_gauges(memrt__account_t *account)
+{
+    for (memrt__thread_t *t = memrt__thread_first(); t != NULL; t = t->next) {
+        memrt__shard_t *shard = memrt__thread_shard(t, account->index);
+        if (shard != NULL) {
+            memrt__gauge_rest(shard, account);
         }
     }
 }
@@ -297,13 +298,14 @@ static void clear(memrt__shard_t *shard)
 
 void memrt__stats_retire(memrt__account_t *account)
 {
+    size_t sizes[MEMRT_SIZE_BINS] = {0};
+    walk_t walk = {.account = account, .sum.sizes = sizes};
     memrt__lock(MEMRT__RANK_THREADS);
-    walk_t walk = {.account = account};
+    end_gauges(account);
     read_account(&walk);
-    add_threads(account, add_told, &walk);
     add_everywhere(add_sizes, &walk);
-    move_to_past(account->policy, &walk);
-    move_to_past(account->scope, &walk);
+    move_to_past(account->policy, &walk.sum);
+    move_to_past(account->scope, &walk.sum);
     memset(account->shared, 0, sizeof(*account->shared));
     for (memrt__thread_t *t = memrt__thread_first(); t != NULL; t = t->next) {
         memrt__shard_t *shard = memrt__thread_shard(t, account->index);

@@ -318,6 +318,23 @@ TEST(figures_stay_when_nobody_holds_the_scope_and_its_part_is_gone)
     api->scope_release(outer);
 }
 
+TEST(the_peak_of_a_scope_is_as_exact_when_its_part_is_gone)
+{
+    memrt_policy_t *policy;
+    ck_assert_int_eq(api->policy_new(NULL, &policy), MEMRT_OK);
+    memrt_scope_t *scope = open_scope(NULL, "small");
+    enter(scope);
+    api->block_free(policy, api->block_alloc(policy, 12345), 0); /* less than a gauge tells */
+    enter(NULL);
+    api->policy_release(policy);
+    ck_assert_uint_eq(figures(scope).peak, 12345);
+    ck_assert_uint_eq(figures(scope).peak_error, 0);
+    api->release_unused(); /* which sweeps */
+    ck_assert_uint_eq(figures(scope).peak, 12345);
+    ck_assert_uint_eq(figures(scope).peak_error, 0);
+    api->scope_release(scope);
+}
+
 TEST(a_walk_sees_each_scope_once_and_parents_first)
 {
     memrt_scope_t *outer = open_scope(NULL, "walk"), *inner = open_scope(outer, "inside");

@@ -255,6 +255,87 @@ TEST(a_peak_can_be_reset_on_a_thread_that_never_used_the_policy)
     }
 }
 
+typedef struct turns {
+    memrt_policy_t *policy;
+    size_t turn; ///< whose it is, release store and acquire load
+    void *data;
+} turns_t;
+
+static void take_turn(turns_t *turns, size_t turn)
+{
+    while (memrt__load_acquire(&turns->turn) != turn) {
+    }
+}
+
+static void rise_before_the_reset_and_after(size_t index, void *context)
+{
+    turns_t *turns = context;
+    if (index == 0) {
+        void *low = api->block_alloc(turns->policy, 10000);
+        api->block_free(turns->policy, api->block_alloc(turns->policy, 40000), 0);
+        memrt__store_release(&turns->turn, 1);
+        take_turn(turns, 2);
+        api->block_free(turns->policy, low, 0);
+        return;
+    }
+    take_turn(turns, 1);
+    api->stats_reset_peak(turns->policy);
+    memrt_stats_t stats = stats_of(turns->policy);
+    REQUIRE(stats.peak <= 10000 + stats.peak_error);
+    memrt__store_release(&turns->turn, 2);
+}
+
+TEST(a_peak_that_another_thread_resets_admits_what_the_first_may_have_had_before)
+{
+    turns_t turns = {.policy = fresh_policy()};
+    crew_run(2, rise_before_the_reset_and_after, &turns);
+    api->stats_reset_peak(turns.policy); /* the threads have ended: nothing is hidden */
+    ck_assert_uint_eq(stats_of(turns.policy).peak, 0);
+    ck_assert_uint_eq(stats_of(turns.policy).peak_error, 0);
+    api->policy_release(turns.policy);
+}
+
+TEST(what_a_policy_hid_from_the_peak_stays_in_its_error_when_the_policy_is_gone)
+{
+    memrt_policy_t *policy = fresh_policy();
+    api->block_free(NULL, alloc_on(NULL, 10), 0);
+    api->stats_reset_peak(NULL);
+    uint64_t live = stats_of(NULL).live;
+    void *first = alloc_on(NULL, 50000);
+    api->block_free(policy, alloc_on(policy, 40000), 0);
+    api->policy_release(policy);
+    api->block_free(NULL, first, 0);
+    memrt_stats_t stats = stats_of(NULL);
+    ck_assert_uint_ge(stats.peak + stats.peak_error, live + 90000);
+    ck_assert_uint_le(stats.peak, live + 90000 + stats.peak_error);
+    ck_assert_uint_ge(stats.peak, live + 50000);
+}
+
+TEST(what_is_made_past_the_gauges_and_freed_by_one_is_told_as_nothing_in_the_end)
+{
+    if (api->tracking_enabled()) { /* the list of what is live would get no memory, too */
+        return;
+    }
+    api->block_free(NULL, alloc_on(NULL, 10), 0); /* the thread has a record */
+    memrt_policy_t *policies[MEMRT__CHUNK + 1];
+    for (size_t i = 0; i <= MEMRT__CHUNK; i++) {
+        policies[i] = fresh_policy();
+    }
+    memrt_policy_t *last = policies[MEMRT__CHUNK];
+    memrt_failure_plan_t plan = {
+        .struct_size = sizeof(plan), .nth = 2, .every = 1, .this_thread_only = 1};
+    ck_assert_int_eq(api->fail_allocations(&plan), MEMRT_OK);
+    void *data = api->block_alloc(last, 700);
+    ck_assert_int_eq(api->fail_allocations(NULL), MEMRT_OK);
+    ck_assert_ptr_nonnull(data);
+    api->block_free(last, data, 0);
+    for (size_t i = 0; i <= MEMRT__CHUNK; i++) {
+        api->policy_release(policies[i]);
+    }
+    api->stats_reset_peak(NULL);
+    ck_assert_uint_eq(stats_of(NULL).peak, stats_of(NULL).live);
+}
+
 TEST(the_peak_of_the_process_can_be_reset_too)
 {
     api->block_free(NULL, alloc_on(NULL, (size_t)3 << 20), 0);

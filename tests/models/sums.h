@@ -39,10 +39,10 @@ static inline bool was_handed(void)
 /// As the runtime adds up: what went out before what came in.
 static inline memrt__shard_t add_up(void)
 {
-    walk_t walk = {.account = &account};
-    add_outs(&freer, &walk);
-    add_ins(&maker, &walk);
-    return walk.sum;
+    memrt__shard_t sum = {0};
+    add_outs(&freer, &sum);
+    add_ins(&maker, &sum);
+    return sum;
 }
 
 #endif
