@@ -105,7 +105,7 @@ static size_t api_policy_alignment(const memrt_policy_t *policy)
 
 static uint32_t api_policy_index(const memrt_policy_t *policy)
 {
-    return policy->base->account.index;
+    return policy->base->index;
 }
 
 static const memrt_allocator_t *api_allocator_default(void)

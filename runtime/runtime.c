@@ -3,6 +3,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
+#include "runtime/alloc/inherited.h"
 #include "runtime/alloc/mapped.h"
 #include "runtime/alloc/policy.h"
 #include "runtime/alloc/pool.h"
@@ -10,7 +11,7 @@
 #include "runtime/base/lock.h"
 #include "runtime/base/options.h"
 #include "runtime/meminfo/block.h"
-#include "runtime/stats/thread.h"
+#include "runtime/stats/stats.h"
 
 static void before_fork(void)
 {
@@ -23,6 +24,8 @@ static void in_child(void)
     memrt__lock_renew_all();
     memrt__purger_forked();
     memrt__thread_forked();
+    memrt__stats_forked();
+    memrt__inherited_forked();
 }
 
 static void start(void)

@@ -46,6 +46,12 @@ class Stats:
     """Bytes kept for reuse."""
     reserved: int
     """Bytes taken from allocators for live blocks, with headers and padding, and cached ones."""
+    inherited: int
+    """Bytes of `live` that were born before the fork that made this process; 0 without one."""
+    inherited_blocks: int
+    """Blocks born before that fork that are not freed."""
+    inherited_error: int
+    """Bytes of `live` beyond `inherited` that may be, too: the fork had no memory to tell."""
 
     def to_dict(self) -> dict[str, int]:
         """The fields by name."""
@@ -55,7 +61,8 @@ class Stats:
         if not isinstance(before, Stats):
             return NotImplemented
         difference = list(map(sub, _values(self), _values(before)))
-        difference[_FIELDS.index("peak_error")] = self.peak_error + before.peak_error
+        for error in ("peak_error", "inherited_error"):
+            difference[_FIELDS.index(error)] = getattr(self, error) + getattr(before, error)
         return Stats(*difference)
 
     def __repr__(self) -> str:
@@ -65,8 +72,11 @@ class Stats:
 _FIELDS = tuple(field.name for field in fields(Stats))
 _values = attrgetter(*_FIELDS)
 
-BYTES = frozenset({"live", "peak", "peak_error", "total", "adopted", "cached", "reserved"})
-"""The fields that count bytes; the others count events."""
+BYTES = frozenset(
+    {"live", "peak", "peak_error", "total", "adopted", "cached", "reserved"}
+    | {"inherited", "inherited_error"}
+)
+"""The fields that count bytes; the others count events and blocks."""
 
 
 def describe(stats: Stats) -> list[str]:
@@ -76,8 +86,8 @@ def describe(stats: Stats) -> list[str]:
 
 def _line(name: str, number: int) -> str:
     if name in BYTES:
-        return f"{name:<10} {human_bytes(number):>12}   ({number:,} bytes)"
-    return f"{name:<10} {number:>12,}"
+        return f"{name:<16} {human_bytes(number):>12}   ({number:,} bytes)"
+    return f"{name:<16} {number:>12,}"
 
 
 class AllocationStats(NamedTuple):

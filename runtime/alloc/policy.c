@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "runtime/alloc/guard.h"
+#include "runtime/alloc/inherited.h"
 #include "runtime/alloc/pool.h"
 #include "runtime/alloc/scope.h"
 #include "runtime/base/check.h"
@@ -22,12 +23,12 @@ bool memrt__is_name(const char *name)
     return strnlen(name, MEMRT_NAME_MAX + 1) <= MEMRT_NAME_MAX;
 }
 
-/// `alignment` 0: nobody named one.
-static void fill(memrt_policy_t *policy, uint32_t index, const char *name, size_t alignment)
+/// Of a policy at its index. `alignment` 0: nobody named one.
+static void fill(memrt_policy_t *policy, const char *name, size_t alignment)
 {
     bool named = alignment != 0 || memrt__options.alignment != MEMRT_ALIGN_MIN;
     alignment = alignment != 0 ? alignment : memrt__options.alignment;
-    policy->account.index = index;
+    policy->index = policy->account.index;
     policy->account.shared = &policy->shared;
     policy->account.policy = &policy->level;
     policy->base = policy;
@@ -92,9 +93,8 @@ void memrt__policy_start(void)
         memrt__abort("no memory for the guard of MEMRT_CHECK");
     }
     memrt__default_policy.limits = no_limits;
-    fill(&memrt__default_policy, 0, "default", 0);
-    memrt__policies[0] = &memrt__default_policy;
-    limit = 1;
+    memrt__policy_put(&memrt__default_policy, 0);
+    fill(&memrt__default_policy, "default", 0);
 }
 
 static bool is_held(const memrt_policy_t *policy)
@@ -102,22 +102,27 @@ static bool is_held(const memrt_policy_t *policy)
     return memrt__load_acquire(&policy->refs) != 0;
 }
 
-/// Whether somebody may still allocate from it.
+/// Whether somebody may still allocate from it, or the index is that of its base to callers.
 static bool is_wanted(const memrt_policy_t *policy)
 {
-    return is_held(policy) ||
-           (policy->scope != NULL && is_held(policy->base) && memrt__scope_is_held(policy->scope));
+    if (!memrt__policy_is_part(policy) || !is_held(policy->base)) {
+        return is_held(policy);
+    }
+    return memrt__is_inherited(policy) ? policy->base->index == policy->account.index
+                                       : is_held(policy) || memrt__scope_is_held(policy->scope);
 }
 
 size_t memrt__parts_gone; /* written under the lock of rank POLICIES */
 
 static void unlink_part(memrt_policy_t *part)
 {
-    memrt_policy_t **link = &part->scope->parts;
-    while (*link != part) {
-        link = &(*link)->next_part;
+    if (part->scope != NULL) {
+        memrt_policy_t **link = &part->scope->parts;
+        while (*link != part) {
+            link = &(*link)->next_part;
+        }
+        *link = part->next_part;
     }
-    *link = part->next_part;
     part->base->parts--;
     memrt__own_add(&memrt__parts_gone, 1);
 }
@@ -127,7 +132,7 @@ static void take_out(memrt_policy_t *policy, memrt_policy_t **dead)
 {
     memrt__stats_retire(&policy->account);
     memrt__policies[policy->account.index] = NULL;
-    if (policy->scope != NULL) {
+    if (memrt__policy_is_part(policy)) {
         unlink_part(policy);
     }
     policy->next_dead = *dead;
@@ -140,7 +145,7 @@ static void collect_dead(bool parts, memrt_policy_t **dead)
 {
     for (uint32_t index = 1; index < limit; index++) {
         memrt_policy_t *policy = memrt__policies[index];
-        if (policy == NULL || (policy->scope != NULL) != parts || is_wanted(policy)) {
+        if (policy == NULL || memrt__policy_is_part(policy) != parts || is_wanted(policy)) {
             continue;
         }
         if (!parts) {
@@ -153,6 +158,18 @@ static void collect_dead(bool parts, memrt_policy_t **dead)
     }
 }
 
+static void destroy(memrt_policy_t *policy)
+{
+    if (memrt__is_inherited(policy)) {
+        memrt__inherited_free(policy);
+        return;
+    }
+    if (!memrt__policy_is_part(policy)) {
+        memrt__allocator_destroy(&policy->allocator);
+    }
+    free(policy);
+}
+
 void memrt__policy_sweep(void)
 {
     memrt_policy_t *dead = NULL;
@@ -163,15 +180,11 @@ void memrt__policy_sweep(void)
     while (dead != NULL) {
         memrt_policy_t *policy = dead;
         dead = policy->next_dead;
-        if (policy->scope == NULL) {
-            memrt__allocator_destroy(&policy->allocator);
-        }
-        free(policy);
+        destroy(policy);
     }
 }
 
-/// The lowest free index; MEMRT__ACCOUNTS: there is none.
-static uint32_t free_index(void)
+uint32_t memrt__policy_free_index(void)
 {
     uint32_t index = 1;
     while (index < limit && memrt__policies[index] != NULL) {
@@ -180,8 +193,9 @@ static uint32_t free_index(void)
     return index;
 }
 
-static void enter_at(memrt_policy_t *policy, uint32_t index)
+void memrt__policy_put(memrt_policy_t *policy, uint32_t index)
 {
+    policy->account.index = index;
     memrt__policies[index] = policy;
     limit = (uint32_t)memrt__size_max(limit, index + 1);
 }
@@ -190,10 +204,10 @@ static void enter_at(memrt_policy_t *policy, uint32_t index)
 static memrt_status_t enter(memrt_policy_t *policy, const char *name, size_t alignment)
 {
     memrt__lock(MEMRT__RANK_POLICIES);
-    uint32_t index = free_index();
+    uint32_t index = memrt__policy_free_index();
     if (index < MEMRT__ACCOUNTS) {
-        fill(policy, index, name, alignment);
-        enter_at(policy, index);
+        memrt__policy_put(policy, index);
+        fill(policy, name, alignment);
     }
     memrt__unlock(MEMRT__RANK_POLICIES);
     return index < MEMRT__ACCOUNTS ? MEMRT_OK : MEMRT_ELIMIT;
@@ -212,7 +226,9 @@ static memrt_policy_t *new_policy(void)
 static void fill_part(memrt_policy_t *part, memrt_policy_t *base, memrt_scope_t *scope)
 {
     *part = (memrt_policy_t){
-        .account = {.shared = &part->shared, .policy = &base->level, .scope = &scope->level},
+        .account = {.shared = &part->shared,
+                    .policy = &base->level,
+                    .scope = scope == NULL ? NULL : &scope->level},
         .shared.sizes = part->shared_sizes,
         .allocator = base->allocator,
         .alignment = base->alignment,
@@ -228,26 +244,34 @@ static void fill_part(memrt_policy_t *part, memrt_policy_t *base, memrt_scope_t 
 static memrt_policy_t *find_part(const memrt_policy_t *base, const memrt_scope_t *scope)
 {
     memrt_policy_t *part = scope->parts;
-    while (part != NULL && part->base != base) {
+    while (part != NULL && (part->base != base || memrt__is_inherited(part))) {
         part = part->next_part;
     }
     return part;
 }
 
+void memrt__policy_put_part(memrt_policy_t *part, memrt_policy_t *base, memrt_scope_t *scope,
+                            uint32_t index)
+{
+    fill_part(part, base, scope);
+    memrt__policy_put(part, index);
+    memrt__account_enter(&part->account);
+    base->parts++;
+    if (scope != NULL) {
+        part->next_part = scope->parts;
+        scope->parts = part;
+    }
+}
+
 /// Put `fresh` in its place, unless another thread was first. NULL: no index is free.
-static memrt_policy_t *place_part(memrt_policy_t *fresh)
+static memrt_policy_t *place_part(memrt_policy_t *fresh, memrt_policy_t *base, memrt_scope_t *scope)
 {
     memrt__lock(MEMRT__RANK_POLICIES);
-    memrt_policy_t *part = find_part(fresh->base, fresh->scope);
-    uint32_t index = free_index();
+    memrt_policy_t *part = find_part(base, scope);
+    uint32_t index = memrt__policy_free_index();
     if (part == NULL && index < MEMRT__ACCOUNTS) {
         part = fresh;
-        part->account.index = index;
-        part->next_part = part->scope->parts;
-        part->scope->parts = part;
-        part->base->parts++;
-        memrt__account_enter(&part->account);
-        enter_at(part, index);
+        memrt__policy_put_part(part, base, scope, index);
     }
     memrt__unlock(MEMRT__RANK_POLICIES);
     return part;
@@ -262,11 +286,10 @@ memrt_policy_t *memrt__policy_part(memrt_policy_t *base, memrt_scope_t *scope)
     if (fresh == NULL) {
         return part;
     }
-    fill_part(fresh, base, scope);
-    part = place_part(fresh);
+    part = place_part(fresh, base, scope);
     if (part == NULL) {
         memrt__policy_sweep();
-        part = place_part(fresh);
+        part = place_part(fresh, base, scope);
     }
     if (part != fresh) {
         free(fresh);
@@ -349,8 +372,9 @@ memrt_policy_t *memrt__policy_at(uint32_t index)
 {
     memrt_policy_t *policy = NULL;
     memrt__lock(MEMRT__RANK_POLICIES);
-    if (index < limit && memrt__policies[index] != NULL && memrt__policies[index]->scope == NULL) {
-        policy = memrt__policies[index];
+    if (index < limit && memrt__policies[index] != NULL &&
+        memrt__policies[index]->base->index == index) {
+        policy = memrt__policies[index]->base;
         memrt__policy_acquire(policy);
     }
     memrt__unlock(MEMRT__RANK_POLICIES);
@@ -457,7 +481,7 @@ static bool is_first_with(const memrt_policy_t *policy)
     bool first = true;
     memrt__lock(MEMRT__RANK_POLICIES);
     for (uint32_t index = 0; index < policy->account.index && first; index++) {
-        first = memrt__policies[index] == NULL || memrt__policies[index]->scope != NULL ||
+        first = memrt__policies[index] == NULL || memrt__policy_is_part(memrt__policies[index]) ||
                 !is_same(&memrt__policies[index]->allocator, &policy->allocator);
     }
     memrt__unlock(MEMRT__RANK_POLICIES);

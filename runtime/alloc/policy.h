@@ -14,7 +14,8 @@
 /// nothing for reuse meanwhile.
 /// Invariant: the last thing that a free touches of a policy is the count `free` of a shard.
 struct memrt_policy {
-    _Alignas(MEMRT__CACHE_LINE) memrt__account_t account; ///< index and gauges
+    _Alignas(MEMRT__CACHE_LINE) memrt__account_t account; ///< its index is that in new blocks
+    uint32_t index;                                       ///< fixed; as callers know it
     memrt__level_t level;                                 ///< what its accounts add up to
     memrt_allocator_t allocator;                          ///< fixed
     size_t alignment;                                     ///< bytes, fixed
@@ -26,9 +27,9 @@ struct memrt_policy {
     memrt__shard_t shared;                ///< see memrt__account_t.shared
     size_t shared_sizes[MEMRT_SIZE_BINS]; ///< its `sizes`, of a part
     struct memrt_policy *next_dead;       ///< of the sweep that took it out of the table
-    /* Of a part, see scope.h: */
+    /* Of a part of a policy, what is born in a scope or was inherited; see scope.h, inherited.h: */
     struct memrt_policy *base;      ///< fixed; whose settings and allocator it has; else itself
-    memrt_scope_t *scope;           ///< fixed; NULL: not a part
+    memrt_scope_t *scope;           ///< fixed; NULL: of none
     struct memrt_policy *next_part; ///< under the lock of rank POLICIES; of the scope
     /* Of others: */
     uint32_t parts; ///< under that lock; how many it has
@@ -50,6 +51,11 @@ static inline memrt_policy_t *memrt__policy_default(void)
     return &memrt__default_policy;
 }
 
+static inline bool memrt__policy_is_part(const memrt_policy_t *policy)
+{
+    return policy->base != policy;
+}
+
 static inline memrt_policy_t *memrt__policy_or_default(memrt_policy_t *policy)
 {
     return policy == NULL ? memrt__policy_default() : policy;
@@ -62,6 +68,18 @@ void memrt__policy_start(void);
 /// must be held by the caller. A part that nobody holds is the thread's to use while both are, and
 /// memrt__parts_gone is as it was.
 memrt_policy_t *memrt__policy_part(memrt_policy_t *base, memrt_scope_t *scope);
+
+/// The lowest index that is free; MEMRT__ACCOUNTS: none is. Under the lock of rank POLICIES.
+uint32_t memrt__policy_free_index(void);
+
+/// Have new blocks of a policy name an index, which was free or is that of another one's before.
+/// Under the lock of rank POLICIES.
+void memrt__policy_put(memrt_policy_t *policy, uint32_t index);
+
+/// Put `part`, all zero, at an index as a part of `base`, in `scope` unless that is NULL. Under the
+/// lock of rank POLICIES.
+void memrt__policy_put_part(memrt_policy_t *part, memrt_policy_t *base, memrt_scope_t *scope,
+                            uint32_t index);
 
 /// Counts parts that were destroyed, whose address others may have by now.
 extern size_t memrt__parts_gone;

@@ -171,12 +171,12 @@ memrt_status_t memrt__scope_policy(memrt_scope_t *scope, memrt_policy_t *policy,
     return MEMRT_OK;
 }
 
-/// Outside of scopes, and for a part, the policy stands for itself.
+/// Outside of scopes, and for a part of whatever kind, the policy stands for itself.
 memrt_policy_t *memrt__scope_look(memrt_policy_t *policy)
 {
     memrt__thread_t *self = memrt__self;
     self->parts_gone = memrt__load_relaxed(&memrt__parts_gone);
-    bool inside = self->scope != NULL && policy->scope == NULL;
+    bool inside = self->scope != NULL && !memrt__policy_is_part(policy);
     memrt_policy_t *part = inside ? memrt__policy_part(policy, self->scope) : policy;
     self->part = part == NULL ? policy : part;
     self->part_of = part == NULL ? NULL : policy;

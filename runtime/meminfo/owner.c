@@ -67,7 +67,7 @@ static void add_row(const memrt__live_entry_t *entry, void *context)
         .refcount = refcount,
         .age_ns = listing->now > entry->birth ? listing->now - entry->birth : 0,
         .thread = entry->thread,
-        .policy = memrt__policy_of(mi)->base->account.index,
+        .policy = memrt__policy_of(mi)->base->index,
         .kind = mi->kind,
     };
     if (entry->name != NULL) {

@@ -54,10 +54,18 @@ typedef struct memrt__level {
     size_t peak;             ///< any thread, release raise; most that `flushed` plus a rise was
     size_t gauges;           ///< any thread, relaxed add; that hide something now
     size_t most_gauges;      ///< any thread, raise; that did at once, since the peak started
-    size_t past_gauges;      ///< any thread, relaxed; not 0: one gauge alone is no proof of the peak
-    memrt__shard_t past;     ///< under the lock of rank THREADS; counts of accounts that are gone
+    size_t past_gauges;  ///< any thread, relaxed; not 0: one gauge alone is no proof of the peak
+    memrt__shard_t past; ///< under the lock of rank THREADS; counts of accounts that are gone
     size_t sizes[MEMRT_SIZE_BINS]; ///< likewise; their births by size
 } memrt__level_t;
+
+/// Of what is on an account: whether this process or one that it was forked from made it.
+typedef enum memrt__origin {
+    MEMRT__OWN,
+    MEMRT__INHERITED,
+    MEMRT__MIXED, ///< there was no memory to tell them apart
+    MEMRT__ORIGINS
+} memrt__origin_t;
 
 /// The shared part of an account.
 typedef struct memrt__account {
@@ -65,6 +73,7 @@ typedef struct memrt__account {
     memrt__shard_t *shared; ///< counters for threads that could not get a record, added atomically
     memrt__level_t *policy; ///< fixed; up from it, the process
     memrt__level_t *scope;  ///< fixed; NULL: born in none
+    memrt__origin_t origin; ///< written by a fork
     struct memrt__account *next; ///< under the lock of rank THREADS
 } memrt__account_t;
 

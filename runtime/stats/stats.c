@@ -6,12 +6,11 @@
 #include "runtime/base/lock.h"
 #include "runtime/base/size.h"
 
-/// What to add up: one account, or those of a level.
+/// What the accounts of a level add up to.
 typedef struct walk {
-    const memrt__account_t *account; ///< NULL: those of the level
     const memrt__level_t *level;
-    memrt__shard_t sum; ///< its `high`: most that one gauge rose since it told
-    uint64_t peak;      ///< highest that the level and its gauges know of
+    memrt__shard_t sums[MEMRT__ORIGINS];
+    uint64_t peak; ///< highest that the level and its gauges know of
 } walk_t;
 
 static void add_outs(const memrt__shard_t *shard, memrt__shard_t *sum)
@@ -48,40 +47,42 @@ static void add_gauge(const memrt__shard_t *shard, memrt__shard_t *sum)
 
 typedef void (*add_fn)(const memrt__shard_t *shard, memrt__shard_t *sum);
 
-static bool is_wanted(const walk_t *walk, const memrt__account_t *account)
-{
-    return walk->account != NULL ? account == walk->account
-                                 : memrt__account_is_in(account, walk->level);
-}
-
-static void add_threads(const memrt__account_t *account, add_fn add, walk_t *walk)
+static void add_threads(const memrt__account_t *account, add_fn add, memrt__shard_t *sum)
 {
     for (memrt__thread_t *t = memrt__thread_first(); t != NULL; t = t->next) {
         const memrt__shard_t *shard = memrt__thread_shard(t, account->index);
         if (shard != NULL) {
-            add(shard, &walk->sum);
+            add(shard, sum);
         }
     }
 }
 
-static void add_gauges(walk_t *walk)
+/// Threads without a record count in the shared shards, which have no gauge.
+static void add_account(const memrt__account_t *account, add_fn add, memrt__shard_t *sum)
 {
-    for (memrt__account_t *a = memrt__account_first(); a != NULL; a = a->next) {
-        if (is_wanted(walk, a)) {
-            add_threads(a, add_gauge, walk);
-        }
-    }
+    add(account->shared, sum);
+    add_threads(account, add, sum);
 }
 
-/// Threads without a record count in the shared shards.
 static void add_everywhere(add_fn add, walk_t *walk)
 {
     for (memrt__account_t *a = memrt__account_first(); a != NULL; a = a->next) {
-        if (is_wanted(walk, a)) {
-            add(a->shared, &walk->sum);
-            add_threads(a, add, walk);
+        if (memrt__account_is_in(a, walk->level)) {
+            add_account(a, add, &walk->sums[a->origin]);
         }
     }
+}
+
+/// Most that one gauge of a level rose since it told.
+static size_t highest_rise(const memrt__level_t *level)
+{
+    memrt__shard_t sum = {0};
+    for (memrt__account_t *a = memrt__account_first(); a != NULL; a = a->next) {
+        if (memrt__account_is_in(a, level)) {
+            add_threads(a, add_gauge, &sum);
+        }
+    }
+    return sum.high;
 }
 
 /// A difference of counters that were read while others count may come out below zero: then it is
@@ -98,22 +99,26 @@ static void read_peak(walk_t *walk)
 {
     const memrt__level_t *level = walk->level;
     size_t flushed = memrt__load_acquire(&level->flushed);
-    add_gauges(walk);
+    size_t rise = highest_rise(level);
     uint64_t highest = above_zero(memrt__load_acquire(&level->peak));
-    walk->peak = memrt__size_max(highest, above_zero(flushed + walk->sum.high));
+    walk->peak = memrt__size_max(highest, above_zero(flushed + rise));
 }
 
 /// One reading. Returns the bytes that went out meanwhile: what is live seems by at most that much
 /// more than it was.
 static size_t read_once(const memrt__level_t *level, walk_t *walk)
 {
-    walk_t after = {.level = level, .sum = level->past};
+    walk_t after = {.level = level, .sums[MEMRT__OWN] = level->past};
     *walk = after;
     read_peak(walk);
     add_everywhere(add_outs, walk);
     add_everywhere(add_ins, walk);
     add_everywhere(add_outs, &after);
-    return after.sum.bytes_out - walk->sum.bytes_out;
+    size_t went = 0;
+    for (size_t origin = 0; origin < MEMRT__ORIGINS; origin++) {
+        went += after.sums[origin].bytes_out - walk->sums[origin].bytes_out;
+    }
+    return went;
 }
 
 #define READINGS 4
@@ -168,18 +173,39 @@ static size_t reserved(const memrt__shard_t *sum)
            (sum->bytes_in - sum->bytes_out) + (sum->extra_in - sum->extra_out);
 }
 
+static uint64_t live_bytes(const memrt__shard_t *sum)
+{
+    return above_zero(sum->bytes_in - sum->bytes_out);
+}
+
+/// What threads were in the middle of at a fork may have left inherited deaths without their
+/// births: no part of `live` is below zero, so that none takes from another.
+static void tell_origins(const walk_t *walk, memrt_stats_t *out)
+{
+    const memrt__shard_t *inherited = &walk->sums[MEMRT__INHERITED];
+    out->inherited = live_bytes(inherited);
+    out->inherited_blocks = above_zero(sum_of(inherited->made) - sum_of(inherited->freed));
+    out->inherited_error = live_bytes(&walk->sums[MEMRT__MIXED]);
+    out->live = live_bytes(&walk->sums[MEMRT__OWN]) + out->inherited + out->inherited_error;
+}
+
 void memrt__stats_read(const memrt__level_t *level, memrt_stats_t *out)
 {
     walk_t walk = {.level = level};
     sum_up(&walk);
-    const memrt__shard_t *sum = &walk.sum;
+    tell_origins(&walk, out);
+    memrt__shard_t all = {0};
+    for (size_t origin = 0; origin < MEMRT__ORIGINS; origin++) {
+        add_outs(&walk.sums[origin], &all);
+        add_ins(&walk.sums[origin], &all);
+    }
+    const memrt__shard_t *sum = &all;
     out->alloc = sum_of(sum->made);
     out->free = sum_of(sum->freed);
     out->mi_alloc = meminfos(sum->made) + sum->promoted_in;
     out->mi_free = meminfos(sum->freed) + sum->promoted_out;
     out->realloc = sum->realloc;
     out->failed = sum->failed;
-    out->live = above_zero(sum->bytes_in - sum->bytes_out);
     out->peak = memrt__size_max(walk.peak, out->live);
     out->peak_error = peak_error(level);
     out->total = sum->bytes_in;
@@ -233,19 +259,28 @@ void memrt__stats_reset_peak(memrt__level_t *level)
 }
 
 /// What one account counted, in the order in which it can be read while others count.
-static void read_account(walk_t *walk)
+static void read_account(const memrt__account_t *account, memrt__shard_t *sum)
 {
-    add_everywhere(add_outs, walk);
-    add_everywhere(add_ins, walk);
+    memrt__lock(MEMRT__RANK_THREADS);
+    add_account(account, add_outs, sum);
+    add_account(account, add_ins, sum);
+    memrt__unlock(MEMRT__RANK_THREADS);
 }
 
 bool memrt__stats_is_idle(const memrt__account_t *account)
 {
-    walk_t walk = {.account = account};
-    memrt__lock(MEMRT__RANK_THREADS);
-    read_account(&walk);
-    memrt__unlock(MEMRT__RANK_THREADS);
-    return MEMRT_COUNTERS && sum_of(walk.sum.made) == sum_of(walk.sum.freed);
+    memrt__shard_t sum = {0};
+    read_account(account, &sum);
+    return MEMRT_COUNTERS && sum_of(sum.made) == sum_of(sum.freed);
+}
+
+bool memrt__stats_is_settled(const memrt__account_t *account)
+{
+    memrt__shard_t sum = {0};
+    read_account(account, &sum);
+    return sum_of(sum.made) == sum_of(sum.freed) && sum.bytes_in == sum.bytes_out &&
+           sum.promoted_in == sum.promoted_out && sum.extra_in == sum.extra_out &&
+           sum.adopted_in == sum.adopted_out;
 }
 
 static void add_sizes(const memrt__shard_t *shard, memrt__shard_t *sum)
@@ -258,19 +293,35 @@ static void add_sizes(const memrt__shard_t *shard, memrt__shard_t *sum)
 void memrt__stats_sizes(const memrt__level_t *level, uint64_t *out)
 {
     size_t sizes[MEMRT_SIZE_BINS];
-    walk_t walk = {.level = level, .sum.sizes = sizes};
+    memrt__shard_t sum = {.sizes = sizes};
     memrt__lock(MEMRT__RANK_THREADS);
     memcpy(sizes, level->sizes, sizeof(sizes));
-    add_everywhere(add_sizes, &walk);
+    for (memrt__account_t *a = memrt__account_first(); a != NULL; a = a->next) {
+        if (memrt__account_is_in(a, level)) {
+            add_account(a, add_sizes, &sum);
+        }
+    }
     memrt__unlock(MEMRT__RANK_THREADS);
     for (size_t bin = 0; bin < MEMRT_SIZE_BINS; bin++) {
         out[bin] = sizes[bin];
     }
 }
 
-static void move_to_past(memrt__level_t *level, const memrt__shard_t *sum)
+/// Nothing is in use: what came in went out. Of what was inherited, a fork may have caught a thread
+/// between counting the one and the other.
+static void settle(memrt__shard_t *sum)
+{
+    sum->bytes_out = sum->bytes_in;
+    sum->promoted_out = sum->promoted_in;
+    sum->extra_out = sum->extra_in;
+    sum->adopted_out = sum->adopted_in;
+}
+
+/// `left`: bytes that the levels were told of and that are not in use.
+static void move_to_past(memrt__level_t *level, const memrt__shard_t *sum, size_t left)
 {
     for (; level != NULL; level = level->up) {
+        memrt__fetch_add_relaxed(&level->flushed, (size_t)0 - left);
         add_outs(sum, &level->past);
         add_ins(sum, &level->past);
         for (size_t bin = 0; bin < MEMRT_SIZE_BINS; bin++) {
@@ -299,13 +350,16 @@ static void clear(memrt__shard_t *shard)
 void memrt__stats_retire(memrt__account_t *account)
 {
     size_t sizes[MEMRT_SIZE_BINS] = {0};
-    walk_t walk = {.account = account, .sum.sizes = sizes};
+    memrt__shard_t sum = {.sizes = sizes};
     memrt__lock(MEMRT__RANK_THREADS);
     end_gauges(account);
-    read_account(&walk);
-    add_everywhere(add_sizes, &walk);
-    move_to_past(account->policy, &walk.sum);
-    move_to_past(account->scope, &walk.sum);
+    add_account(account, add_outs, &sum);
+    add_account(account, add_ins, &sum);
+    add_account(account, add_sizes, &sum);
+    size_t left = sum.bytes_in - sum.bytes_out;
+    settle(&sum);
+    move_to_past(account->policy, &sum, left);
+    move_to_past(account->scope, &sum, left);
     memset(account->shared, 0, sizeof(*account->shared));
     for (memrt__thread_t *t = memrt__thread_first(); t != NULL; t = t->next) {
         memrt__shard_t *shard = memrt__thread_shard(t, account->index);

@@ -20,6 +20,13 @@ void memrt__stats_reset_peak(memrt__level_t *level);
 /// counters nobody knows, and the answer is no.
 bool memrt__stats_is_idle(const memrt__account_t *account);
 
+/// Whether what came in went out by every count, so that nothing a fork copied is on the account.
+bool memrt__stats_is_settled(const memrt__account_t *account);
+
+/// In a forked child, while it has one thread: what accounts add up to is told anew, because other
+/// threads may have been in the middle of telling.
+void memrt__stats_forked(void);
+
 /// Move the counts of an idle account that nobody can reach any more to the past of its levels, so
 /// that its index can serve a new account from zero.
 void memrt__stats_retire(memrt__account_t *account);

@@ -62,7 +62,7 @@ AT(memrt_new_options_t, dtor_info, 40);
 AT(memrt_new_options_t, external, 48);
 AT(memrt_new_options_t, name, 56);
 
-SIZE(memrt_stats_t, 112);
+SIZE(memrt_stats_t, 136);
 AT(memrt_stats_t, alloc, 8);
 AT(memrt_stats_t, free, 16);
 AT(memrt_stats_t, mi_alloc, 24);
@@ -76,6 +76,9 @@ AT(memrt_stats_t, total, 80);
 AT(memrt_stats_t, adopted, 88);
 AT(memrt_stats_t, cached, 96);
 AT(memrt_stats_t, reserved, 104);
+AT(memrt_stats_t, inherited, 112);
+AT(memrt_stats_t, inherited_blocks, 120);
+AT(memrt_stats_t, inherited_error, 128);
 
 SIZE(memrt_live_t, 128);
 AT(memrt_live_t, meminfo, 8);

@@ -19,7 +19,6 @@ static inline size_t peak_now(void)
 {
     static walk_t walk; /* most of it is not used: that it is zero takes no steps */
     walk.level = &level;
-    walk.sum.high = 0;
     first_account = &account;
     read_peak(&walk);
     return walk.peak;

@@ -190,16 +190,26 @@ static int wait_for(pid_t child)
     return WEXITSTATUS(status);
 }
 
+/// What the child itself made and freed, figures tell exactly, whatever threads of its parent were
+/// in the middle of.
+static void expect_no_more_than_inherited(void)
+{
+    memrt_stats_t now = stats_now();
+    REQUIRE(now.live == now.inherited && now.inherited_error == 0);
+}
+
 static void be_child(unsigned number, bool has_a_child)
 {
     chance_t chance = chance_from(number);
     uint64_t live = stats_now().live;
     child_start_watchdog(); /* a lock that was left held ends there */
+    expect_no_more_than_inherited();
     verify_inheritance();
     for (int i = 0; i < 50; i++) {
         use_something(&chance);
     }
     REQUIRE(stats_now().live == live);
+    expect_no_more_than_inherited();
     if (has_a_child) {
         pid_t grandchild = fork();
         if (grandchild == 0) {
@@ -210,6 +220,7 @@ static void be_child(unsigned number, bool has_a_child)
     }
     resize_inheritance();
     free_inheritance();
+    expect_no_more_than_inherited();
 }
 
 static void fork_again_and_again(void)

@@ -194,8 +194,8 @@ typedef struct memrt_api {
     const char *(*policy_name)(const memrt_policy_t *policy);
     /// Alignment of its data pointers in bytes.
     size_t (*policy_alignment)(const memrt_policy_t *policy);
-    /// Index as it stands in MemInfos and live lists; reused after the policy and its blocks are
-    /// gone.
+    /// Index as it stands in live lists; 0 is the default policy's. Reused after the policy and its
+    /// blocks are gone.
     uint32_t (*policy_index)(const memrt_policy_t *policy);
     /// New reference to the policy with that index, or NULL. For walking them: indices run from 0
     /// to policy_limit() - 1, most are free.

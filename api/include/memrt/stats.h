@@ -33,6 +33,11 @@ typedef struct memrt_stats {
     uint64_t cached;     ///< bytes kept for reuse
     uint64_t reserved;   ///< bytes taken from allocators for live blocks, with headers and padding,
                          ///< and cached
+    /* What a forked process has of those that it was forked from: */
+    uint64_t inherited;        ///< bytes of `live` that were born before the fork
+    uint64_t inherited_blocks; ///< blocks born before the fork that are not freed
+    uint64_t inherited_error;  ///< bytes of `live` beyond `inherited` that may be, too: at the fork
+                               ///< there was no memory to tell them from what came later
 } memrt_stats_t;
 
 /// Bins of a histogram of sizes: the first for empty blocks, then one for each doubling, from 1
