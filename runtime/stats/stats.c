@@ -37,14 +37,6 @@ static void add_ins(const memrt__shard_t *shard, memrt__shard_t *sum)
     sum->failed += memrt__load_relaxed(&shard->failed);
 }
 
-static void add_gauge(const memrt__shard_t *shard, memrt__shard_t *sum)
-{
-    size_t rise = memrt__gauge_rise(shard);
-    if ((ptrdiff_t)rise > (ptrdiff_t)sum->high) {
-        sum->high = rise;
-    }
-}
-
 typedef void (*add_fn)(const memrt__shard_t *shard, memrt__shard_t *sum);
 
 static void add_threads(const memrt__account_t *account, add_fn add, memrt__shard_t *sum)
@@ -73,16 +65,26 @@ static void add_everywhere(add_fn add, walk_t *walk)
     }
 }
 
-/// Most that one gauge of a level rose since it told.
+/// `rise`, or that of a gauge of the account that rose more since it told.
+static size_t higher_rise(const memrt__account_t *account, size_t rise)
+{
+    for (memrt__thread_t *t = memrt__thread_first(); t != NULL; t = t->next) {
+        const memrt__shard_t *shard = memrt__thread_shard(t, account->index);
+        size_t other = shard == NULL ? 0 : memrt__gauge_rise(shard);
+        rise = (ptrdiff_t)other > (ptrdiff_t)rise ? other : rise;
+    }
+    return rise;
+}
+
 static size_t highest_rise(const memrt__level_t *level)
 {
-    memrt__shard_t sum = {0};
+    size_t rise = 0;
     for (memrt__account_t *a = memrt__account_first(); a != NULL; a = a->next) {
         if (memrt__account_is_in(a, level)) {
-            add_threads(a, add_gauge, &sum);
+            rise = higher_rise(a, rise);
         }
     }
-    return sum.high;
+    return rise;
 }
 
 /// A difference of counters that were read while others count may come out below zero: then it is
@@ -108,8 +110,10 @@ static void read_peak(walk_t *walk)
 /// more than it was.
 static size_t read_once(const memrt__level_t *level, walk_t *walk)
 {
-    walk_t after = {.level = level, .sums[MEMRT__OWN] = level->past};
+    walk_t after = {.level = level};
+    add_outs(&level->past, &after.sums[MEMRT__OWN]);
     *walk = after;
+    add_ins(&level->past, &walk->sums[MEMRT__OWN]);
     read_peak(walk);
     add_everywhere(add_outs, walk);
     add_everywhere(add_ins, walk);
