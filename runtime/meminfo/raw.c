@@ -23,13 +23,17 @@ static inline void *alloc_quick(memrt_policy_t *policy, size_t size, unsigned wa
     return mi == NULL ? NULL : mi + 1;
 }
 
+void *memrt__raw_alloc_from(memrt_policy_t *policy, size_t size)
+{
+    memrt__block_request_t request = {.policy = policy, .size = size, .kind = MEMRT_KIND_BLOCK};
+    void *data = alloc_quick(policy, size, MEMRT__WATCH_SLOWLY);
+    return data != NULL ? data : new_data(&request);
+}
+
 /// Whoever watches.
 MEMRT__APART static void *alloc_here(memrt_policy_t *policy, size_t size)
 {
-    memrt__block_request_t request = {
-        .policy = memrt__policy_here(policy), .size = size, .kind = MEMRT_KIND_BLOCK};
-    void *data = alloc_quick(request.policy, size, MEMRT__WATCH_SLOWLY);
-    return data != NULL ? data : new_data(&request);
+    return memrt__raw_alloc_from(memrt__policy_here(policy), size);
 }
 
 void *memrt__raw_alloc(void *policy, size_t size)

@@ -98,7 +98,7 @@ static void *move(memrt__tiny_t *tiny, size_t size)
     size_t stays = memrt__size_min(tiny->size, size);
     memrt__tally_t tally = memrt__tally(&policy->account);
     memrt__tally_ungrow(&tally, stays);
-    void *moved = memrt__raw_alloc(policy, size);
+    void *moved = memrt__raw_alloc_from(policy, size);
     if (moved == NULL) {
         memrt__tally_grow(&tally, stays);
         return NULL;
@@ -114,7 +114,7 @@ static void *move(memrt__tiny_t *tiny, size_t size)
 /// Others hold the block: the caller gets its own, they keep theirs.
 static void *part(memrt_meminfo_t *mi, size_t size)
 {
-    void *own = memrt__raw_alloc(memrt__policy_of(mi), size);
+    void *own = memrt__raw_alloc_from(memrt__policy_of(mi), size);
     if (own != NULL) {
         memcpy(own, mi->data, memrt__size_min(mi->size, size));
         memrt__meminfo_release(mi);

@@ -196,6 +196,30 @@ TEST(a_resize_is_of_the_scope_of_birth)
     api->scope_release(elsewhere);
 }
 
+TEST(a_resize_inside_of_a_scope_is_not_the_scopes_when_the_birth_was_outside)
+{
+    memrt_scope_t *scope = open_scope(NULL, "resizer");
+    memrt_meminfo_t *mi;
+    size_t sizes[] = {20, 60, 500, 64, 3000000, 8};
+    void *data = api->block_alloc(NULL, 8), *shared = api->block_alloc(NULL, 8);
+    ck_assert_int_eq(api->block_meminfo(shared, &mi), MEMRT_OK);
+    uint64_t live = stats_of(NULL).live;
+    enter(scope);
+    for (size_t i = 0; i < 6; i++) {
+        data = api->block_realloc(NULL, data, sizes[i]);
+        ck_assert_uint_eq(stats_of(NULL).live, live + sizes[i] - 8);
+        ck_assert_uint_eq(live_in(scope), 0);
+    }
+    shared = api->block_realloc(NULL, shared, 30); /* a block of its own: mi holds the other */
+    ck_assert_uint_eq(live_in(scope), 0);
+    enter(NULL);
+    ck_assert_uint_eq(figures(scope).alloc, 0);
+    api->block_free(NULL, data, 0);
+    api->block_free(NULL, shared, 0);
+    api->release(mi);
+    api->scope_release(scope);
+}
+
 TEST(a_policy_and_the_process_count_what_is_born_in_scopes_too)
 {
     memrt_policy_t *policy;
