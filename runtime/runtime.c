@@ -54,14 +54,30 @@ bool memrt__runtime_track(bool on)
     return was;
 }
 
+static bool peak_is_exact(void)
+{
+    return memrt__load_relaxed(&memrt__options.exact_peak) != 0;
+}
+
+/// Gauges of other threads rest when these next give small blocks back.
+static void follow_peak(bool was_exact)
+{
+    if (peak_is_exact() && !was_exact) {
+        memrt__stats_rest_gauges();
+        memrt__cache_ask_others(memrt__self);
+    }
+}
+
 memrt_status_t memrt__runtime_set_option(const char *name, const char *value, char *why,
                                          size_t length)
 {
     memrt__lock(MEMRT__RANK_OPTIONS);
     memrt__huge_t before = memrt__huge_of(MEMRT__INHERIT);
+    bool was_exact = peak_is_exact();
     memrt_status_t status = memrt__options_set(name, value, why, length);
     if (status == MEMRT_OK) {
         memrt__pool_follow(before);
+        follow_peak(was_exact);
     }
     memrt__unlock(MEMRT__RANK_OPTIONS);
     return status;

@@ -4,6 +4,7 @@
 
 #include "runtime/alloc/central.h"
 #include "runtime/base/lock.h"
+#include "runtime/stats/stats.h"
 
 #define STEP_BYTES ((size_t)16 << 10)
 #define BATCH_BYTES ((size_t)128 << 10)
@@ -94,6 +95,7 @@ static void heed(memrt__thread_t *self)
         memrt__store_relaxed(&self->asked, 0);
         memrt__unlock(MEMRT__RANK_THREADS);
         memrt__cache_drain(self);
+        memrt__stats_rest_gauges();
     }
 }
 

@@ -24,6 +24,7 @@
         .huge_pages = MEMRT__HUGE_LARGE,                                                           \
         .cache_limit = SIZE_MAX,                                                                   \
         .decay = 500,                                                                              \
+        .exact_peak = 0,                                                                           \
     }
 
 memrt__options_t memrt__options = DEFAULTS;
@@ -100,6 +101,20 @@ static bool read_number(const char *text, size_t most, size_t *value)
     return read_digits(text, &end, value) && *end == '\0' && *value <= most;
 }
 
+static const char *const peak_words[] = {"bounded", "exact"};
+#define PEAK_WORDS (sizeof(peak_words) / sizeof(peak_words[0]))
+
+static bool read_peak(const char *text, size_t *value)
+{
+    *value = word_in(peak_words, PEAK_WORDS, text);
+    return *value < PEAK_WORDS;
+}
+
+static void show_peak(size_t value, char *text, size_t length)
+{
+    snprintf(text, length, "%s", peak_words[value]);
+}
+
 static bool read_alignment(const char *text, size_t *value)
 {
     return read_number(text, MEMRT_ALIGN_MAX, value) && memrt__is_power_of_two(*value);
@@ -166,6 +181,7 @@ static const option_type_t bytes_type = {read_bytes, show_bytes,
                                          "a number of bytes like 268435456 or 256M, or none"};
 static const option_type_t decay_type = {read_decay, show_decay,
                                          "milliseconds from 0 to 86400000, or never"};
+static const option_type_t peak_type = {read_peak, show_peak, "bounded or exact"};
 
 static const option_row_t rows[] = {
     {"MEMRT_CHECK", &flag_type, &memrt__options.check, NULL, false,
@@ -182,6 +198,9 @@ static const option_row_t rows[] = {
      "milliseconds after which unused memory goes back to the system, or never; default 500"},
     {"MEMRT_HUGEPAGES", &huge_type, NULL, &memrt__options.huge_pages, true,
      "off, advise: wherever one fits, large: on blocks from 4 MiB on; default large"},
+    {"MEMRT_PEAK", &peak_type, NULL, &memrt__options.exact_peak, true,
+     "bounded: within what peak_error says, exact: all threads tell of each block; default "
+     "bounded"},
 };
 #define ROWS (sizeof(rows) / sizeof(rows[0]))
 

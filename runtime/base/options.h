@@ -27,6 +27,7 @@ typedef struct memrt__options {
     size_t huge_pages;  ///< atomic; a memrt__huge_t
     size_t cache_limit; ///< atomic; bytes of large blocks to keep at most
     size_t decay;       ///< atomic; milliseconds that memory is kept unused, or MEMRT__DECAY_NEVER
+    size_t exact_peak;  ///< atomic; not 0: peaks hear of every change, from when it is set
 } memrt__options_t;
 
 /// What a policy sets for itself, each as in memrt__options_t or MEMRT__INHERIT.

@@ -1,6 +1,7 @@
 #include "runtime/stats/shard.h"
 
 #include "runtime/base/lock.h"
+#include "runtime/base/options.h"
 
 memrt__level_t memrt__process;
 
@@ -63,8 +64,29 @@ static void tell_all(memrt__shard_t *shard, memrt__account_t *account)
     memrt__store_release(&shard->high, net);
 }
 
+/// Where one gauge hides something and another told, the one alone is no proof of the peak.
+static void admit_others(memrt__level_t *level)
+{
+    for (; level != NULL; level = level->up) {
+        if (memrt__load_relaxed(&level->gauges) != 0) {
+            memrt__store_relaxed(&level->past_gauges, 1);
+        }
+    }
+}
+
+static bool tells_every_change(void)
+{
+    return memrt__load_relaxed(&memrt__options.exact_peak) != 0;
+}
+
 void memrt__gauge_tell(memrt__shard_t *shard, memrt__account_t *account)
 {
+    if (tells_every_change()) {
+        memrt__gauge_rest(shard, account);
+        admit_others(account->policy);
+        admit_others(account->scope);
+        return;
+    }
     stop_resting(shard, account);
     tell_all(shard, account);
     memrt__store_relaxed(&shard->low, shard->told - (size_t)MEMRT__GAUGE_FALL);
@@ -85,9 +107,12 @@ void memrt__gauge_rest(memrt__shard_t *shard, memrt__account_t *account)
 void memrt__gauge_rose(memrt__shard_t *shard, memrt__account_t *account)
 {
     size_t net = memrt__shard_net(shard);
-    stop_resting(shard, account);
+    bool exact = tells_every_change();
+    if (!exact) {
+        stop_resting(shard, account);
+    }
     memrt__store_release(&shard->high, net);
-    if ((ptrdiff_t)(net - shard->told) > MEMRT__GAUGE_RISE) {
+    if (exact || (ptrdiff_t)(net - shard->told) > MEMRT__GAUGE_RISE) {
         memrt__gauge_tell(shard, account);
     }
 }

@@ -193,6 +193,17 @@ static void tell_origins(const walk_t *walk, memrt_stats_t *out)
     out->live = live_bytes(&walk->sums[MEMRT__OWN]) + out->inherited + out->inherited_error;
 }
 
+/// The peak is never below what is live. Where it is exact it is the better of the two: while
+/// others work, sums may have more than ever was in use at once.
+static void tell_peak(uint64_t peak, memrt_stats_t *out)
+{
+    if (out->peak_error == 0) {
+        out->live = memrt__size_min(out->live, peak);
+        out->inherited = memrt__size_min(out->inherited, out->live);
+    }
+    out->peak = memrt__size_max(peak, out->live);
+}
+
 void memrt__stats_read(const memrt__level_t *level, memrt_stats_t *out)
 {
     walk_t walk = {.level = level};
@@ -210,11 +221,36 @@ void memrt__stats_read(const memrt__level_t *level, memrt_stats_t *out)
     out->mi_free = meminfos(sum->freed) + sum->promoted_out;
     out->realloc = sum->realloc;
     out->failed = sum->failed;
-    out->peak = memrt__size_max(walk.peak, out->live);
     out->peak_error = peak_error(level);
+    tell_peak(walk.peak, out);
     out->total = sum->bytes_in;
     out->adopted = above_zero(sum->adopted_in - sum->adopted_out);
     out->reserved = above_zero(reserved(sum));
+}
+
+/// Whether nobody but the caller can be changing the record, under the lock of rank THREADS.
+static bool is_free(const memrt__thread_t *thread)
+{
+    return thread == memrt__self || !thread->in_use;
+}
+
+static void rest_all(memrt__account_t *account)
+{
+    for (memrt__thread_t *t = memrt__thread_first(); t != NULL; t = t->next) {
+        memrt__shard_t *shard = memrt__thread_shard(t, account->index);
+        if (shard != NULL && is_free(t)) {
+            memrt__gauge_rest(shard, account);
+        }
+    }
+}
+
+void memrt__stats_rest_gauges(void)
+{
+    memrt__lock(MEMRT__RANK_THREADS);
+    for (memrt__account_t *a = memrt__account_first(); a != NULL; a = a->next) {
+        rest_all(a);
+    }
+    memrt__unlock(MEMRT__RANK_THREADS);
 }
 
 /// Whether the gauge shows a rise that is over.
@@ -225,18 +261,12 @@ static bool was_higher(const memrt__shard_t *shard)
     return (ptrdiff_t)memrt__gauge_rise(shard) > (ptrdiff_t)now;
 }
 
-/// The gauges of an account forget how high they were; those of other threads that run cannot be
-/// made to. Under the lock of rank THREADS, so that no thread takes a record that waits.
-static void rest_gauges(memrt__account_t *account, memrt__level_t *level)
+/// What gauges of other threads rose before they cannot be made to forget.
+static void admit_rises(const memrt__account_t *account, memrt__level_t *level)
 {
     for (memrt__thread_t *t = memrt__thread_first(); t != NULL; t = t->next) {
-        memrt__shard_t *shard = memrt__thread_shard(t, account->index);
-        if (shard == NULL) {
-            continue;
-        }
-        if (t == memrt__self || !t->in_use) {
-            memrt__gauge_rest(shard, account);
-        } else if (was_higher(shard)) {
+        const memrt__shard_t *shard = memrt__thread_shard(t, account->index);
+        if (shard != NULL && !is_free(t) && was_higher(shard)) {
             memrt__store_relaxed(&level->past_gauges, 1);
         }
     }
@@ -250,7 +280,8 @@ void memrt__stats_reset_peak(memrt__level_t *level)
     memrt__store_relaxed(&level->past_gauges, 0);
     for (memrt__account_t *a = memrt__account_first(); a != NULL; a = a->next) {
         if (memrt__account_is_in(a, level)) {
-            rest_gauges(a, level);
+            rest_all(a);
+            admit_rises(a, level);
         }
     }
     memrt__unlock(MEMRT__RANK_THREADS);

@@ -13,6 +13,9 @@ void memrt__stats_read(const memrt__level_t *level, memrt_stats_t *out);
 /// Births by size of accounts that count them, into MEMRT_SIZE_BINS words.
 void memrt__stats_sizes(const memrt__level_t *level, uint64_t *out);
 
+/// Have the gauges of the calling thread, and those that no thread has, tell all and rest.
+void memrt__stats_rest_gauges(void);
+
 /// Let the peak start again from what is live now.
 void memrt__stats_reset_peak(memrt__level_t *level);
 

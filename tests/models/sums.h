@@ -10,6 +10,7 @@
 #include "runtime/stats/stats.c"
 
 MEMRT__THREAD_LOCAL memrt__thread_t *memrt__self;
+memrt__options_t memrt__options;
 
 void memrt__lock(memrt__rank_t rank)
 {
