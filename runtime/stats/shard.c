@@ -34,15 +34,10 @@ static void count_gauges(memrt__level_t *level, size_t change)
     }
 }
 
-static bool is_at_rest(const memrt__shard_t *shard)
-{
-    return memrt__own_load(&shard->low) == memrt__own_load(&shard->told);
-}
-
 /// Levels know of a gauge before it hides anything from them.
 static void stop_resting(memrt__shard_t *shard, memrt__account_t *account)
 {
-    if (is_at_rest(shard)) {
+    if (memrt__gauge_is_at_rest(shard)) {
         count_gauges(account->policy, 1);
         count_gauges(account->scope, 1);
         memrt__store_relaxed(&shard->low, shard->told - (size_t)MEMRT__GAUGE_FALL);
@@ -94,7 +89,7 @@ void memrt__gauge_tell(memrt__shard_t *shard, memrt__account_t *account)
 
 void memrt__gauge_rest(memrt__shard_t *shard, memrt__account_t *account)
 {
-    bool rested = is_at_rest(shard);
+    bool rested = memrt__gauge_is_at_rest(shard);
     tell_all(shard, account);
     memrt__store_relaxed(&shard->low, shard->told);
     if (!rested) {

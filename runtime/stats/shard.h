@@ -162,6 +162,12 @@ static inline bool memrt__shard_can_shrink(const memrt__shard_t *shard, size_t b
 MEMRT__COLD void memrt__gauge_rose(memrt__shard_t *shard, memrt__account_t *account);
 MEMRT__COLD void memrt__gauge_tell(memrt__shard_t *shard, memrt__account_t *account);
 
+/// Own: whether the levels know all that the gauge saw.
+static inline bool memrt__gauge_is_at_rest(const memrt__shard_t *shard)
+{
+    return memrt__own_load(&shard->low) == memrt__own_load(&shard->told);
+}
+
 /// Tell the levels all, and hide nothing until the next change. For the gauge's owner, or while
 /// there is none.
 void memrt__gauge_rest(memrt__shard_t *shard, memrt__account_t *account);

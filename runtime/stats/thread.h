@@ -3,6 +3,7 @@
 
 #include <memrt/meminfo.h>
 
+#include "runtime/base/options.h"
 #include "runtime/stats/shard.h"
 
 /// Everything memrt keeps for one thread: its shards, and the blocks that it keeps for reuse.
@@ -134,11 +135,21 @@ static inline void memrt__tally_size(const memrt__tally_t *tally, size_t size)
     }
 }
 
+/// Once peaks are to be exact, a gauge that still hides something tells all.
+static inline void memrt__tally_heed(const memrt__tally_t *tally)
+{
+    if (MEMRT__UNLIKELY(memrt__load_relaxed(&memrt__options.exact_peak) != 0) &&
+        !memrt__gauge_is_at_rest(tally->shard)) {
+        memrt__gauge_tell(tally->shard, tally->account);
+    }
+}
+
 /// `bytes` more are in use, for the account and for the process.
 static inline void memrt__tally_grow(const memrt__tally_t *tally, size_t bytes)
 {
     if (MEMRT__LIKELY(tally->own)) {
         memrt__shard_grow(tally->shard, tally->account, bytes);
+        memrt__tally_heed(tally);
     } else {
         memrt__fetch_add_relaxed(&tally->shard->bytes_in, bytes);
         memrt__account_add_shared(tally->account, bytes);
@@ -159,6 +170,7 @@ static inline void memrt__tally_shrink(const memrt__tally_t *tally, size_t bytes
 {
     if (MEMRT__LIKELY(tally->own)) {
         memrt__shard_shrink(tally->shard, tally->account, bytes);
+        memrt__tally_heed(tally);
     } else {
         memrt__fetch_add_release(&tally->shard->bytes_out, bytes);
         memrt__account_add_shared(tally->account, (size_t)0 - bytes);

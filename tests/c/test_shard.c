@@ -1,6 +1,7 @@
 #include "support/suite.h"
 
 #include "runtime/base/lock.h"
+#include "runtime/base/options.h"
 #include "runtime/stats/shard.h"
 
 #define RISE ((size_t)MEMRT__GAUGE_RISE)
@@ -16,6 +17,7 @@ typedef struct setup {
 
 static void begin(setup_t *setup)
 {
+    memrt__options.exact_peak = 0;
     *setup = (setup_t){
         .account = {.index = 7, .policy = &setup->policy, .shared = &setup->shared},
         .policy.up = &memrt__process,
@@ -85,6 +87,52 @@ TEST(a_high_that_fell_again_is_told_as_peak_and_not_as_bytes_in_use)
     memrt__gauge_tell(&setup.shard, &setup.account);
     ck_assert_uint_eq(setup.policy.peak, RISE / 2);
     end(&setup);
+}
+
+TEST(an_exact_gauge_tells_every_change_and_rests)
+{
+    setup_t setup;
+    begin(&setup);
+    memrt__options.exact_peak = 1;
+    setup.account.scope = &setup.scope;
+    const memrt__level_t *levels[] = {&setup.policy, &setup.scope, &setup.outer};
+    const size_t steps[] = {10, 3 * FALL, 10};
+    size_t live = 0;
+    for (size_t i = 0; i < 3; i++) {
+        grow(&setup, steps[i]);
+        live += steps[i];
+        shrink(&setup, 5);
+        live -= 5;
+        for (size_t j = 0; j < 3; j++) {
+            ck_assert_uint_eq(levels[j]->flushed, live);
+            ck_assert_uint_eq(levels[j]->peak, live + 5);
+            ck_assert_uint_eq(levels[j]->gauges + levels[j]->most_gauges, 0);
+        }
+    }
+    shrink(&setup, live);
+    end(&setup);
+}
+
+TEST(levels_count_the_gauges_that_hide_something_and_the_most_at_once)
+{
+    setup_t setup;
+    memrt__shard_t other = {0};
+    begin(&setup);
+    grow(&setup, 1);
+    memrt__shard_grow(&other, &setup.account, 1);
+    ck_assert_uint_eq(setup.policy.gauges, 2);
+    memrt__gauge_rest(&other, &setup.account);
+    memrt__gauge_rest(&setup.shard, &setup.account);
+    memrt__gauge_rest(&setup.shard, &setup.account);
+    ck_assert_uint_eq(setup.policy.gauges, 0);
+    ck_assert_uint_eq(setup.policy.most_gauges, 2);
+    ck_assert_uint_eq(setup.policy.flushed, 2);
+    memrt__shard_shrink(&other, &setup.account, 1);
+    ck_assert_uint_eq(setup.policy.gauges, 1);
+    memrt__gauge_rest(&other, &setup.account);
+    shrink(&setup, 1);
+    end(&setup);
+    memrt__gauge_rest(&setup.shard, &setup.account);
 }
 
 TEST(a_shard_can_grow_to_its_high_and_shrink_to_its_low_without_news)
