@@ -14,7 +14,8 @@ package changes nothing; memory is managed where it is asked for::
 Making memory: alloc, wrap, empty, zeros, full, array, as_array.
 Asking an array: meminfo, is_managed, handler_name, adopt.
 Choosing: Policy, default_policy, policies, enable, disable, enabled, set_option.
-Watching: stats, get_allocation_stats, reset_peak, tracking, live, release_unused, options.
+Watching: stats, get_allocation_stats, reset_peak, exact_peak, tracking, live, release_unused,
+    options.
 Scopes: scope, scopes, current_scope, carry.
 Compiling against it: get_include, get_library.
 """
@@ -37,6 +38,7 @@ from memrt._memrt import (
     zeros,
 )
 from memrt._options import Option, options, set_option, warn_about_options
+from memrt._peak import exact_peak
 from memrt._policy import Policy, default_policy, policies
 from memrt._scopes import Scope, ScopeTree, carry, current_scope, scope, scopes
 from memrt._stats import AllocationStats, Stats, get_allocation_stats, reset_peak, stats
@@ -63,6 +65,7 @@ __all__ = [
     "empty",
     "enable",
     "enabled",
+    "exact_peak",
     "full",
     "get_allocation_stats",
     "get_include",

@@ -6,6 +6,7 @@ on a Ground that is made anew each time.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import inspect
 import io
@@ -148,6 +149,16 @@ def leave_tracking(ground: Ground) -> None:
 
 def new_tracking(ground: Ground) -> None:
     ground.tracking = memrt.tracking()
+
+
+def enter_exact(ground: Ground) -> None:
+    memrt.exact_peak().__enter__()
+
+
+def leave_exact(ground: Ground) -> None:
+    with contextlib.suppress(RuntimeError):  # when it was left more often than entered
+        while True:
+            memrt.exact_peak().__exit__()
 
 
 def new_plan(ground: Ground) -> None:
@@ -327,11 +338,16 @@ CASES: dict[str, Case] = {
     "memrt.stats, of a policy": Case(lambda g: memrt.stats(g.policy)),
     "memrt.get_allocation_stats": Case(lambda g: memrt.get_allocation_stats()),
     "memrt.AllocationStats": Case(lambda g: memrt.AllocationStats(1, 2, 3, 4)),
-    "memrt.Stats": Case(lambda g: memrt.Stats(*range(13))),
+    "memrt.Stats": Case(lambda g: memrt.Stats(*range(16))),
     "memrt.Stats.to_dict": Case(lambda g: g.stats.to_dict()),
     "memrt.Stats.__sub__": Case(lambda g: g.stats - g.stats),
     "memrt.Stats.__repr__": Case(lambda g: repr(g.stats)),
     "memrt.reset_peak": Case(lambda g: memrt.reset_peak(g.policy)),
+    "memrt.exact_peak": Case(lambda g: memrt.exact_peak()),
+    "memrt.exact_peak.__enter__": Case(lambda g: memrt.exact_peak().__enter__(), after=leave_exact),
+    "memrt.exact_peak.__exit__": Case(
+        lambda g: memrt.exact_peak().__exit__(), enter_exact, leave_exact
+    ),
     "memrt.scope": Case(lambda g: memrt.scope("s")),
     "memrt.scope.__enter__": Case(
         lambda g: g.scope.__enter__(), new_scope, leave_scopes, sets_context=True

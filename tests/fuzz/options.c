@@ -89,6 +89,12 @@ static bool reads_huge(const char *text, size_t *value)
     return *value < 2 || strcasecmp(text, "large") == 0;
 }
 
+static bool reads_peak(const char *text, size_t *value)
+{
+    *value = strcasecmp(text, "exact") == 0;
+    return *value == 1 || strcasecmp(text, "bounded") == 0;
+}
+
 typedef struct meaning {
     const char *name;
     bool (*reads)(const char *text, size_t *value);
@@ -100,7 +106,7 @@ static const meaning_t meanings[] = {
     {"MEMRT_CHECK", reads_flag, false, ""},           {"MEMRT_TRACK", reads_flag, false, ""},
     {"MEMRT_ALIGNMENT", reads_alignment, false, ""},  {"MEMRT_CACHE", reads_flag, false, ""},
     {"MEMRT_CACHE_LIMIT", reads_bytes, true, "none"}, {"MEMRT_DECAY", reads_decay, true, "never"},
-    {"MEMRT_HUGEPAGES", reads_huge, true, ""}};
+    {"MEMRT_HUGEPAGES", reads_huge, true, ""},        {"MEMRT_PEAK", reads_peak, true, ""}};
 #define MEANINGS (sizeof(meanings) / sizeof(meanings[0]))
 
 /// `short_too`: also without prefix, in small or large letters.
@@ -120,6 +126,8 @@ static void show(const meaning_t *meaning, size_t value, char text[32])
     static const char *const huge[] = {"off", "advise", "large"};
     if (meaning->reads == reads_huge) {
         strcpy(text, huge[value]);
+    } else if (meaning->reads == reads_peak) {
+        strcpy(text, value == 0 ? "bounded" : "exact");
     } else if (value == SIZE_MAX) {
         strcpy(text, meaning->boundless);
     } else {

@@ -93,7 +93,7 @@ def test_the_checking_mode_names_a_block_that_was_written_past_its_end(run_pytho
 def limits():
     """What stands of the options that can be set; it stands again after the test."""
     before = {option.name: option.value for option in memrt.options()}
-    names = ("MEMRT_CACHE_LIMIT", "MEMRT_DECAY", "MEMRT_HUGEPAGES")
+    names = ("MEMRT_CACHE_LIMIT", "MEMRT_DECAY", "MEMRT_HUGEPAGES", "MEMRT_PEAK")
     yield {name: before[name] for name in names}
     for name in names:
         memrt.set_option(name, before[name])
@@ -115,6 +115,8 @@ def in_force(name):
         ("hugepages", "off", "off"),
         ("HugePages", "ADVISE", "advise"),
         ("MEMRT_HUGEPAGES", "large", "large"),
+        ("peak", "exact", "exact"),
+        ("MEMRT_PEAK", "Bounded", "bounded"),
     ],
 )
 def test_an_option_that_is_set_is_in_force(limits, name, value, shown):

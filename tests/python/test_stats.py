@@ -1,6 +1,7 @@
 """Statistics: snapshots, differences, accounts."""
 
 import dataclasses
+import random
 import threading
 
 import memrt
@@ -164,3 +165,94 @@ def test_amounts_are_written_with_binary_units(count, text):
     from memrt._units import human_bytes
 
     assert human_bytes(count) == text
+
+
+def run_in_threads(work, count=4):
+    threads = [threading.Thread(target=work, args=[n]) for n in range(count)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+
+def allocate_by_the_book(policy, scopes):
+    """Threads allocate and free under a lock, with a book of their own: of policy and scopes."""
+    lock, book = threading.Lock(), {name: [0, 0] for name in ("policy", *scopes)}
+
+    def count(names, more):
+        for name in names:
+            book[name][0] += more
+            book[name][1] = max(book[name])
+
+    def work(seed):
+        chance, kept = random.Random(seed), []
+        for _ in range(400):
+            with lock:
+                if kept and chance.random() < 0.5:
+                    names, array = kept.pop(chance.randrange(len(kept)))
+                    count(names, -array.nbytes)
+                    del array
+                else:
+                    name = chance.choice(list(scopes))
+                    array = None
+                    with scopes[name]:
+                        size = chance.choice([5, 800, 30_000, 2_000_000])
+                        array = memrt.empty(size, "u1", policy=policy)
+                    kept.append((("policy", name), array))
+                    count(("policy", name), size)
+        with lock:
+            for names, array in kept:
+                count(names, -array.nbytes)
+            kept.clear()
+            array = None
+
+    run_in_threads(work)
+    return {name: most for name, (_, most) in book.items()}
+
+
+def test_exact_peaks_of_a_policy_and_scopes_are_those_of_a_book_that_is_kept_by_hand():
+    with memrt.exact_peak():
+        policy = memrt.Policy(name="exact")
+        names = ("first of exact", "second of exact")
+        expected = allocate_by_the_book(policy, {name: memrt.scope(name) for name in names})
+        found = {s.name: s.stats() for s in memrt.scopes() if s.name in names}
+        found["policy"] = policy.stats()
+    assert {name: stats.peak for name, stats in found.items()} == expected
+    assert all(stats.peak_error == 0 for stats in found.values())
+    assert "exact)" in repr(found["policy"])
+
+
+def test_bounded_peaks_are_within_their_error_of_such_a_book():
+    policy = memrt.Policy(name="bounded")
+    names = ("first of bounded", "second of bounded")
+    expected = allocate_by_the_book(policy, {name: memrt.scope(name) for name in names})
+    found = {s.name: s.stats() for s in memrt.scopes() if s.name in names}
+    found["policy"] = policy.stats()
+    for name, stats in found.items():
+        assert abs(stats.peak - expected[name]) <= stats.peak_error
+
+
+def peak_in_force():
+    return next(o.value for o in memrt.options() if o.name == "MEMRT_PEAK")
+
+
+def test_peaks_are_exact_while_anybody_asks_for_it():
+    before, inside = peak_in_force(), threading.Barrier(3)
+
+    def ask(_):
+        with memrt.exact_peak():
+            inside.wait(30)
+            assert peak_in_force() == "exact"
+
+    with memrt.exact_peak(), memrt.exact_peak():
+        run_in_threads(ask, 3)
+        assert peak_in_force() == "exact"
+    assert peak_in_force() == before
+    with pytest.raises(RuntimeError, match="more often"):
+        memrt.exact_peak().__exit__()
+
+
+def test_the_repr_says_how_exact_the_peak_is():
+    fields = dict.fromkeys(memrt.stats().to_dict(), 0)
+    assert "(0 bytes, exact)" in repr(memrt.Stats(**fields))
+    assert "± 2.0 MiB)" in repr(memrt.Stats(**{**fields, "peak_error": 2 << 20}))

@@ -426,7 +426,8 @@ static void set_option(actor_t *actor)
     static const char *const settings[][2] = {
         {"cache_limit", "none"}, {"cache_limit", "8M"},   {"cache_limit", "0"},
         {"decay", "4"},          {"decay", "0"},          {"decay", "never"},
-        {"hugepages", "off"},    {"hugepages", "advise"}, {"hugepages", "large"}};
+        {"hugepages", "off"},    {"hugepages", "advise"}, {"hugepages", "large"},
+        {"peak", "exact"},       {"peak", "bounded"}};
     const char *const *setting = settings[choose(actor, sizeof(settings) / sizeof(settings[0]))];
     REQUIRE(api->option_set(setting[0], setting[1], NULL, 0) == MEMRT_OK);
 }

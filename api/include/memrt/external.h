@@ -264,7 +264,8 @@ typedef struct memrt_api {
     const char *(*status_text)(memrt_status_t status);
     /// Set an option for the process from now on, by its name as the environment has it, or without
     /// prefix in small letters, and a text like there. Of MEMRT_CACHE_LIMIT, MEMRT_DECAY and
-    /// MEMRT_HUGEPAGES: what is kept follows at once.
+    /// MEMRT_HUGEPAGES: what is kept follows at once. Of MEMRT_PEAK: peaks follow from their next
+    /// start on, as far as their `peak_error` says.
     /// Failure: MEMRT_EINVAL for an unknown name, a bad value, or an option that is fixed at the
     ///          start; then `why`, which has `length` bytes (0: none), gets one sentence.
     memrt_status_t (*option_set)(const char *name, const char *value, char *why,
