@@ -14,7 +14,7 @@ _before = "bounded"
 
 
 def _in_force() -> str:
-    return next(value for name, value, _ in _memrt.options() if name == _NAME)
+    return {name: value for name, value, _ in _memrt.options()}[_NAME]
 
 
 class exact_peak:  # noqa: N801 - reads as what it is where it is used

@@ -81,17 +81,15 @@ BYTES = frozenset(
 
 def describe(stats: Stats) -> list[str]:
     """One line for each field: name, readable amount, exact number; of the peak, how exact."""
+    lines = [_line(name, number) for name, number in zip(_FIELDS, _values(stats), strict=True)]
     error = stats.peak_error
-    notes = {"peak": f", ± {human_bytes(error)}" if error else ", exact"}
-    return [
-        _line(name, number, notes.get(name, ""))
-        for name, number in zip(_FIELDS, _values(stats), strict=True)
-    ]
+    lines[_FIELDS.index("peak")] += f" ± {human_bytes(error)}" if error else " exact"
+    return lines
 
 
-def _line(name: str, number: int, note: str) -> str:
+def _line(name: str, number: int) -> str:
     if name in BYTES:
-        return f"{name:<16} {human_bytes(number):>12}   ({number:,} bytes{note})"
+        return f"{name:<16} {human_bytes(number):>12}   ({number:,} bytes)"
     return f"{name:<16} {number:>12,}"
 
 
