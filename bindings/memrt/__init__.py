@@ -13,9 +13,8 @@ package changes nothing; memory is managed where it is asked for::
 
 Making memory: alloc, wrap, empty, zeros, full, array, as_array.
 Asking an array: meminfo, is_managed, handler_name, adopt.
-Choosing: Policy, default_policy, policies, enable, disable, enabled, set_option.
-Watching: stats, get_allocation_stats, reset_peak, exact_peak, tracking, live, release_unused,
-    options.
+Choosing: Policy, default_policy, policies, enable, disable, enabled, set_option, options.
+Watching: stats, get_allocation_stats, reset_peak, exact_peak, tracking, live, release_unused.
 Scopes: scope, scopes, current_scope, carry.
 Compiling against it: get_include, get_library.
 """
