@@ -313,9 +313,10 @@ bool memrt__stats_is_settled(const memrt__account_t *account)
 {
     memrt__shard_t sum = {0};
     read_account(account, &sum);
-    return sum_of(sum.made) == sum_of(sum.freed) && sum.bytes_in == sum.bytes_out &&
-           sum.promoted_in == sum.promoted_out && sum.extra_in == sum.extra_out &&
-           sum.adopted_in == sum.adopted_out;
+    size_t left = (sum_of(sum.made) - sum_of(sum.freed)) | (sum.bytes_in - sum.bytes_out) |
+                  (sum.promoted_in - sum.promoted_out) | (sum.extra_in - sum.extra_out) |
+                  (sum.adopted_in - sum.adopted_out);
+    return left == 0;
 }
 
 static void add_sizes(const memrt__shard_t *shard, memrt__shard_t *sum)
