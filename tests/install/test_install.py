@@ -91,6 +91,12 @@ def test_an_install_has_every_public_header(prefix):
     assert {path.name for path in (prefix / "include/memrt").iterdir()} == expected
 
 
+def test_gdb_finds_its_script_by_the_name_of_the_library_file(prefix):
+    (library,) = {path.resolve() for path in (prefix / "lib").glob("libmemrt.so*[!y]")}
+    script = Path(f"{library}-gdb.py").read_text()
+    assert script == (ROOT / "runtime/debug/memrt_gdb.py").read_text()
+
+
 def test_an_install_names_no_folder_of_its_build(prefix):
     texts = [*prefix.glob("lib/pkgconfig/*.pc"), *prefix.glob("lib/cmake/memrt/*.cmake")]
     assert len(texts) >= 4
