@@ -106,6 +106,12 @@ class Track:
 
 def track_of(item: pytest.Item) -> Track:
     """The memory of a test that is measured."""
+    if _measure_key not in item.stash:
+        pytest.fail(
+            "memrt_track is an argument of the test or of its fixtures, to be known before the test"
+            " begins: request.getfixturevalue() comes too late",
+            pytrace=False,
+        )
     return Track(item.stash[_measure_key])
 
 
@@ -193,6 +199,7 @@ class Measuring:
         return self._all or by_mark or _wants_buffers(item)
 
     def _new_measure(self, item: pytest.Item) -> Measure:
+        item.stash[_failed_key] = False  # which may have been set, where a test runs again
         return Measure(item.name, _wants_buffers(item), self._spare)
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
@@ -242,7 +249,7 @@ class Measuring:
             measure.leave()
         getattr(item, "funcargs", {}).clear()  # which pytest would keep a little longer
         measure.collect()
-        if not item.stash.get(_failed_key, False):  # whose traceback holds what the test held
+        if not item.stash[_failed_key]:  # whose traceback holds what the test held
             _judge_leaks(item, measure)
             _judge_growth(item, measure)
         return None
@@ -274,7 +281,7 @@ def _figures(item: pytest.Item) -> dict[str, int]:
     """What the summary has of a test that ran. What a failed one left its traceback may hold."""
     stats = item.stash[_measure_key].stats
     figures = {"peak": item.stash[_peak_key], "total": stats.total, "blocks": stats.alloc}
-    return figures if item.stash.get(_failed_key, False) else {**figures, "left": stats.live}
+    return figures if item.stash[_failed_key] else {**figures, "left": stats.live}
 
 
 def _row(test: str, figures: dict[str, int]) -> str:

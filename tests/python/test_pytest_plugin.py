@@ -399,6 +399,38 @@ def test_another(memrt_track):
     result.assert_outcomes(passed=2)
 
 
+def test_the_fixture_is_to_be_asked_for_before_the_test_begins(run):
+    result = run(
+        """
+def test(request):
+    request.getfixturevalue("memrt_track")
+"""
+    )
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["memrt_track is an argument of the test or of its fixtures*"])
+
+
+def test_a_test_that_is_run_again_is_judged_anew(apart):
+    result = apart(
+        """
+@pytest.mark.memrt_no_leaks
+def test():
+    kept.append(np.zeros(1000))
+    assert len(kept) == 2
+""",
+        conftest="""
+from _pytest.runner import runtestprotocol
+
+def pytest_runtest_protocol(item, nextitem):
+    for _ in range(2):
+        for report in runtestprotocol(item, nextitem=nextitem, log=False):
+            item.ihook.pytest_runtest_logreport(report=report)
+    return True
+""",
+    )
+    result.assert_outcomes(passed=1, failed=1, errors=1)
+
+
 # --- What is around. ---
 
 

@@ -50,6 +50,12 @@ static inline const memrt_api_t *memrt_import(void)
 /// What PyTraceMalloc_Track answers while tracemalloc is off.
 #define MEMRT__TRACING_IS_OFF (-2)
 
+#ifndef Py_LIMITED_API
+/// PyTraceMalloc_Track by another name: Python.h gives it no C linkage in C++.
+int memrt__tracemalloc_track(unsigned domain, uintptr_t address,
+                             size_t size) __asm__("PyTraceMalloc_Track");
+#endif
+
 /// Show the data of `mi` in tracemalloc, on the line that runs now, until it dies. Nothing while
 /// tracemalloc is off, and for a MemInfo that was shown before or whose memory NumPy asked for.
 ///
@@ -69,7 +75,7 @@ static inline int memrt_trace(const memrt_api_t *api, memrt_meminfo_t *mi)
     if (mi->kind == MEMRT_KIND_BLOCK || mi->data == NULL || (flags & MEMRT_FLAG_WATCHED) != 0) {
         return 0;
     }
-    int result = PyTraceMalloc_Track(MEMRT_TRACEMALLOC_DOMAIN, (uintptr_t)mi->data, mi->size);
+    int result = memrt__tracemalloc_track(MEMRT_TRACEMALLOC_DOMAIN, (uintptr_t)mi->data, mi->size);
     if (result == MEMRT__TRACING_IS_OFF) {
         return 0;
     }
