@@ -263,6 +263,11 @@ TEST(a_watched_resizable_one_tells_of_the_resizes_and_death_of_its_data)
     ck_assert_ptr_eq(seen.dead, replaced);
     api->release(mi);
     ck_assert_uint_eq(seen.deaths, 1); /* of the new data nobody wanted to know */
+    ck_assert_int_eq(api->resizable_new(100, NULL, &mi), MEMRT_OK);
+    api->resizable_free(mi, mi->data);
+    api->watch(mi);
+    api->release(mi);
+    ck_assert_uint_eq(seen.deaths, 1);
     api->set_watcher(NULL);
 }
 
