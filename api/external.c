@@ -159,11 +159,6 @@ static int api_tracking_enabled(void)
     return memrt__is_watched(MEMRT__WATCH_TRACKING);
 }
 
-static void api_watch(memrt_meminfo_t *mi)
-{
-    memrt__flags_set_relaxed(&mi->flags, MEMRT__FLAG_WATCHED);
-}
-
 static memrt_status_t api_fail_allocations(const memrt_failure_plan_t *plan)
 {
     if (plan != NULL && plan->struct_size < sizeof(*plan)) {
@@ -289,7 +284,7 @@ const memrt_api_t memrt__plain_table = {
     .live = memrt__owner_live,
     .live_free = memrt__owner_live_free,
     .set_watcher = memrt__watcher_set,
-    .watch = api_watch,
+    .watch = memrt__meminfo_watch,
     .release_unused = memrt__policy_release_unused,
     .fail_allocations = api_fail_allocations,
     .failure_points = memrt__failure_points,

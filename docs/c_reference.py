@@ -25,6 +25,7 @@ HEADERS = (
     "api/include/memrt/stats.h",
     "api/include/memrt/status.h",
     "api/include/memrt/version.h",
+    "api/include/memrt/check.h",
     "bindings/include/memrt/import.h",
     "bindings/include/memrt/numpy.h",
 )

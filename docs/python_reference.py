@@ -102,18 +102,22 @@ def markdown(lines: list[str]) -> Iterator[str]:
             yield re.sub("::$", ":", line)
 
 
+def texts_below(body: list[ast.stmt]) -> dict[str, str]:
+    """The strings below annotated names, by name."""
+    return {
+        field.target.id: text.value.value
+        for field, text in itertools.pairwise(body)
+        if isinstance(field, ast.AnnAssign) and isinstance(text, ast.Expr)
+    }
+
+
 def field_texts(cls: type) -> dict[str, str]:
     """The strings below the fields of a class that is written in Python."""
     try:
         tree = ast.parse(textwrap.dedent(inspect.getsource(cls)))
     except (OSError, TypeError):  # written in C
         return {}
-    body = tree.body[0].body
-    return {
-        field.target.id: text.value.value
-        for field, text in itertools.pairwise(body)
-        if isinstance(field, ast.AnnAssign) and isinstance(text, ast.Expr)
-    }
+    return texts_below(tree.body[0].body)
 
 
 def attributes(cls: type) -> dict[str, str | None]:
@@ -158,8 +162,15 @@ def function_entry(name: str, function: Any) -> list[str]:
     return [f"### {name}", "", f"```python\n{call}\n```", "", *description(function), ""]
 
 
+def number_entry(module: Any, name: str) -> list[str]:
+    text = texts_below(ast.parse(inspect.getsource(module)).body)[name]
+    return [f"### {name}", "", *markdown(CODE.sub(r"`\1`", text).splitlines()), ""]
+
+
 def entry(module: Any, name: str) -> list[str]:
     thing = getattr(module, name)
+    if isinstance(thing, int):
+        return number_entry(module, name)
     return class_entry(name, thing) if inspect.isclass(thing) else function_entry(name, thing)
 
 

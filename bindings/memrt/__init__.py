@@ -16,6 +16,7 @@ Asking an array: meminfo, is_managed, handler_name, adopt.
 Choosing: Policy, default_policy, policies, enable, disable, enabled, set_option, options.
 Watching: stats, get_allocation_stats, reset_peak, exact_peak, tracking, live, release_unused.
 Scopes: scope, scopes, current_scope, carry.
+Other tools: tracemalloc_domain.
 Compiling against it: get_include, get_library.
 """
 
@@ -43,6 +44,11 @@ from memrt._scopes import Scope, ScopeTree, carry, current_scope, scope, scopes
 from memrt._stats import AllocationStats, Stats, get_allocation_stats, reset_peak, stats
 
 __version__: str = _memrt.features()["version"]
+
+tracemalloc_domain: int = _memrt.features()["tracemalloc_domain"]
+"""The domain in which ``tracemalloc`` shows what memrt allocated itself; NumPy has its own.
+
+``tracemalloc.DomainFilter(True, memrt.tracemalloc_domain)`` leaves only these in a snapshot."""
 
 __all__ = [
     "AllocationStats",
@@ -82,6 +88,7 @@ __all__ = [
     "set_option",
     "stats",
     "testing",
+    "tracemalloc_domain",
     "tracking",
     "wrap",
     "zeros",

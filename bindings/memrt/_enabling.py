@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import functools
 import threading
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from typing import Any
 
-from memrt import _handlers, _memrt
+from memrt import _handlers
 from memrt._policy import Policy, default_policy
-from memrt._scopes import carry
+from memrt._threads import Action, Patch, executor_patch, thread_patch
 
 _MARK = object()  # the owner of entries that enable() makes
 _lock = threading.RLock()
 _policy: Policy | None = None
-_patches: tuple[_Patch, _Patch] | None = None
+_patches: tuple[Patch, Patch] | None = None
 
 
 def enable(policy: Policy | None = None) -> None:
@@ -44,7 +40,7 @@ def enable(policy: Policy | None = None) -> None:
             raise RuntimeError(
                 f"policy {_policy.name!r} is enabled already: call memrt.disable() first"
             )
-        patches = _patches or (_thread_patch(wanted), _executor_patch())
+        patches = _patches or (thread_patch(lambda: _entering(wanted)), executor_patch())
         _reach_this_context(wanted)
         if _policy is None:
             _policy, _patches = wanted, patches
@@ -82,76 +78,6 @@ def _reach_this_context(policy: Policy) -> None:
     _handlers.push(_MARK, policy.handler)
 
 
-class _Patch:
-    """Stands in for a method of a class from put() to remove()."""
-
-    def __init__(self, owner: type, name: str, make: Callable[[_Patch, Any], Any]) -> None:
-        self.active = True
-        self._owner, self._name = owner, name
-        self._original = getattr(owner, name)
-        self._method = functools.wraps(self._original)(make(self, self._original))
-
-    def put(self) -> None:
-        setattr(self._owner, self._name, self._method)
-
-    def remove(self) -> None:
-        """Take it off; below another library's patch it stays, and only passes on."""
-        self.active = False
-        if getattr(self._owner, self._name) is self._method:
-            setattr(self._owner, self._name, self._original)
-
-
-def _thread_patch(policy: Policy) -> _Patch:
-    """Threads begin with the policy."""
-
-    def make(patch: _Patch, original: Any) -> Any:
-        def start(thread: threading.Thread) -> None:
-            if not patch.active:
-                original(thread)
-                return
-            restore = _prepare(thread, policy)
-            try:
-                original(thread)
-            except BaseException:
-                restore()
-                raise
-
-        return start
-
-    return _Patch(threading.Thread, "start", make)
-
-
-def _executor_patch() -> _Patch:
-    """What is submitted runs in the scope of who submits it."""
-
-    def make(patch: _Patch, original: Any) -> Any:
-        def submit(executor: Any, function: Any, /, *args: Any, **kwargs: Any) -> Any:
-            carried = carry(function) if patch.active else function
-            return original(executor, carried, *args, **kwargs)
-
-        return submit
-
-    return _Patch(ThreadPoolExecutor, "submit", make)
-
-
-def _prepare(thread: threading.Thread, policy: Policy) -> Any:
-    """Let `thread.run` begin with the policy; returns what puts the attribute back."""
-    run = thread.run
-    own = vars(thread).get("run")
-
-    def restore() -> None:
-        if own is None:
-            vars(thread).pop("run", None)
-        else:
-            thread.run = own  # type: ignore[method-assign]
-
-    def begin() -> None:
-        restore()
-        _handlers.push(_MARK, policy.handler)
-
-    def end() -> None:
-        _handlers.pop(_MARK)
-
-    # In C, so that a traceback of the thread shows the program's frames alone.
-    thread.run = functools.partial(_memrt.call_between, begin, run, end)  # type: ignore
-    return restore
+def _entering(policy: Policy) -> tuple[Action, Action]:
+    """What a thread begins and ends with."""
+    return lambda: _handlers.push(_MARK, policy.handler), lambda: _handlers.pop(_MARK)

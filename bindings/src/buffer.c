@@ -5,6 +5,7 @@
 #include "handler.h"
 #include "meminfo.h"
 #include "owner.h"
+#include "trace.h"
 
 static PyObject *alloc(PyObject *module, PyObject *args, PyObject *kwargs)
 {
@@ -79,6 +80,9 @@ static PyObject *adopt(memrt_meminfo_object_t *shell, memrt_owner_t *owner,
         memrt__api()->meminfo_adopt((void *)wrapped->address, wrapped->size, &options, &mi);
     if (status != MEMRT_OK) {
         return memrt__raise(status, "cannot wrap %zu bytes", wrapped->size);
+    }
+    if (wrapped->owner == Py_None && wrapped->dtor != Py_None) {
+        memrt__trace_adopted(mi); /* what an owner has is the owner's to show */
     }
     return memrt__meminfo_fill(shell, mi);
 }

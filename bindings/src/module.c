@@ -17,6 +17,7 @@
 #include "scope.h"
 #include "stats.h"
 #include "thread.h"
+#include "trace.h"
 
 memrt_binding_t memrt__binding;
 
@@ -108,6 +109,7 @@ static int execute(PyObject *module)
         memrt__meminfo_setup(module) < 0 || add_functions(module) < 0 || add_table(module) < 0) {
         return -1;
     }
+    memrt__trace_setup();
     return memrt__owner_setup(module);
 }
 

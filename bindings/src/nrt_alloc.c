@@ -181,7 +181,7 @@ memrt_meminfo_t *memrt__nrt_new_varsize_dtor(size_t size, memrt_dtor_fn dtor)
                                    .policy = policy_now(),
                                    .dtor = dtor != NULL ? run_compiled : NULL,
                                    .dtor_info = as_info(dtor)};
-    return memrt__api()->resizable_new(size, &options, &mi) == MEMRT_OK ? mi : NULL;
+    return memrt__api()->resizable_new(size, &options, &mi) == MEMRT_OK ? shown(mi) : NULL;
 }
 
 /* --- Plain memory. --- */

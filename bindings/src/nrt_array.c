@@ -92,7 +92,7 @@ static int is_parent(const memrt_nrt_array_t *array, int ndim, PyArray_Descr *de
 /// when nobody owns the data.
 static PyObject *base_for(const memrt_nrt_array_t *array)
 {
-    if (array->meminfo == NULL) {
+    if (array->meminfo == NULL || memrt__trace_reached(memrt__api(), array->meminfo) < 0) {
         return NULL;
     }
     memrt__api()->acquire(array->meminfo);

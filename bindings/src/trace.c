@@ -1,54 +1,46 @@
 #include "trace.h"
 
-/// numpy.lib.tracemalloc_domain
-#define NUMPY_DOMAIN 389047u
-
-/// What PyTraceMalloc_Track answers while tracemalloc is off.
-#define TRACING_IS_OFF (-2)
-
 static void on_death(void *data)
 {
-    (void)PyTraceMalloc_Untrack(NUMPY_DOMAIN, (uintptr_t)data);
+    (void)PyTraceMalloc_Untrack(MEMRT_TRACEMALLOC_DOMAIN, (uintptr_t)data);
 }
 
-/// The new block is not shown: that needs the GIL, which a resizing thread may not have.
+/// Shown anew, on the line that resizes, where that takes no waiting for the GIL.
 static void on_resize(void *old_data, void *new_data, size_t new_size)
 {
-    (void)new_data;
-    (void)new_size;
     on_death(old_data);
+    if (PyGILState_Check()) { /* without room it is not shown any more */
+        (void)PyTraceMalloc_Track(MEMRT_TRACEMALLOC_DOMAIN, (uintptr_t)new_data, new_size);
+    }
 }
 
-int memrt__trace_birth(memrt_meminfo_t *mi)
+void memrt__trace_setup(void)
 {
     static const memrt_watcher_t watcher = {sizeof(watcher), on_resize, on_death};
-    static int watching;
-    const memrt_api_t *api = memrt__api();
-    int result = PyTraceMalloc_Track(NUMPY_DOMAIN, (uintptr_t)mi->data, mi->size);
-    if (result == TRACING_IS_OFF) {
-        return 0;
-    }
-    if (result < 0) {
-        PyErr_NoMemory();
-        return -1;
-    }
-    if (!watching) {
-        api->set_watcher(&watcher);
-        watching = 1;
-    }
-    api->watch(mi);
-    return 0;
+    memrt__api()->set_watcher(&watcher);
+}
+
+/// Asks without the GIL: nothing is known of no address.
+static int is_tracing(void)
+{
+    return PyTraceMalloc_Untrack(MEMRT_TRACEMALLOC_DOMAIN, 0) != MEMRT__TRACING_IS_OFF;
 }
 
 int memrt__trace_compiled(memrt_meminfo_t *mi)
 {
-    int known = PyTraceMalloc_Untrack(NUMPY_DOMAIN, (uintptr_t)mi->data);
-    if (known == TRACING_IS_OFF || !PyGILState_Check()) {
+    if (!is_tracing() || !PyGILState_Check()) {
         return 1;
     }
-    if (memrt__trace_birth(mi) < 0) {
+    if (memrt_trace(memrt__api(), mi) < 0) {
         PyErr_Clear();
         return 0;
     }
     return 1;
+}
+
+void memrt__trace_adopted(memrt_meminfo_t *mi)
+{
+    if (memrt_trace(memrt__api(), mi) < 0) {
+        PyErr_Clear();
+    }
 }

@@ -386,7 +386,7 @@ void memrt__block_delete(memrt_meminfo_t *mi)
 {
     unsigned flags = memrt__flags_load_relaxed(&mi->flags);
     if (MEMRT__UNLIKELY((flags & (MEMRT__FLAG_LISTED | MEMRT__FLAG_WATCHED)) != 0)) {
-        if ((flags & MEMRT__FLAG_WATCHED) != 0) {
+        if ((flags & MEMRT__FLAG_WATCHED) != 0 && mi->data != NULL) {
             tell_death(mi);
         }
         if ((flags & MEMRT__FLAG_LISTED) != 0) {

@@ -21,10 +21,10 @@
 /// matter.
 
 /// memrt_meminfo_t.flags.
-#define MEMRT__FLAG_MEMINFO 1u   ///< counted as a MemInfo
-#define MEMRT__FLAG_LISTED 2u    ///< in the live set
-#define MEMRT__FLAG_WATCHED 4u   ///< its resizes and death go to the watcher
-#define MEMRT__FLAG_READONLY 8u  ///< what `readonly` says
+#define MEMRT__FLAG_MEMINFO 1u                 ///< counted as a MemInfo
+#define MEMRT__FLAG_LISTED 2u                  ///< in the live set
+#define MEMRT__FLAG_WATCHED MEMRT_FLAG_WATCHED ///< its resizes and death go to the watcher
+#define MEMRT__FLAG_READONLY 8u                ///< what `readonly` says
 #define MEMRT__FLAG_PART 16u     ///< data of a resizable MemInfo, which is who to speak of
 #define MEMRT__FLAG_QUICK 32u    ///< a block of its size's class in the pool, right at its header
 #define MEMRT__FLAG_PROMOTED 64u ///< was a block before it counted as a MemInfo

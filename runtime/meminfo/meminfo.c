@@ -244,6 +244,14 @@ memrt_status_t memrt__meminfo_set_name(memrt_meminfo_t *mi, const char *name)
     return memrt__block_set_name(mi, name) ? MEMRT_OK : MEMRT_ENOMEM;
 }
 
+void memrt__meminfo_watch(memrt_meminfo_t *mi)
+{
+    memrt__flags_set_relaxed(&mi->flags, MEMRT__FLAG_WATCHED);
+    if (mi->kind == MEMRT_KIND_RESIZABLE && mi->data != NULL) {
+        memrt__flags_set_relaxed(&memrt__block_of(mi->data)->flags, MEMRT__FLAG_WATCHED);
+    }
+}
+
 void memrt__meminfo_get_name(const memrt_meminfo_t *mi, char *buffer)
 {
     buffer[0] = '\0';

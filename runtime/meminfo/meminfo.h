@@ -32,6 +32,7 @@ memrt_status_t memrt__meminfo_dress(memrt_meminfo_t *mi,
 void memrt__meminfo_dress_plainly(memrt_meminfo_t *mi, const memrt_new_options_t *options);
 
 memrt_status_t memrt__meminfo_set_name(memrt_meminfo_t *mi, const char *name) MEMRT_MUST_CHECK;
+void memrt__meminfo_watch(memrt_meminfo_t *mi);
 void memrt__meminfo_get_name(const memrt_meminfo_t *mi, char *buffer);
 size_t memrt__meminfo_dump(const memrt_meminfo_t *mi, char *buffer, size_t length);
 const char *memrt__kind_text(uint32_t kind);

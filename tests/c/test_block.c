@@ -242,6 +242,35 @@ TEST(a_watched_block_tells_of_its_resizes_and_death_and_others_do_not)
     api->set_watcher(NULL);
 }
 
+TEST(a_watched_resizable_one_tells_of_the_resizes_and_death_of_its_data)
+{
+    static const memrt_watcher_t watcher = {sizeof(watcher), see_resize, see_death};
+    memset(&seen, 0, sizeof(seen));
+    api->set_watcher(&watcher);
+    memrt_meminfo_t *mi;
+    ck_assert_int_eq(api->resizable_new(100, NULL, &mi), MEMRT_OK);
+    api->watch(mi);
+    ck_assert_uint_eq(mi->flags & MEMRT_FLAG_WATCHED, MEMRT_FLAG_WATCHED);
+    uintptr_t stood = (uintptr_t)mi->data;
+    ck_assert_ptr_nonnull(api->resizable_realloc(mi, 5000));
+    ck_assert_uint_eq(seen.resizes, 1);
+    ck_assert_uint_eq((uintptr_t)seen.old_data, stood);
+    ck_assert_ptr_eq(seen.new_data, mi->data);
+    void *replaced = mi->data;
+    ck_assert_ptr_nonnull(api->resizable_alloc(mi, 200));
+    api->resizable_free(mi, replaced);
+    ck_assert_uint_eq(seen.deaths, 1);
+    ck_assert_ptr_eq(seen.dead, replaced);
+    api->release(mi);
+    ck_assert_uint_eq(seen.deaths, 1); /* of the new data nobody wanted to know */
+    ck_assert_int_eq(api->resizable_new(100, NULL, &mi), MEMRT_OK);
+    api->resizable_free(mi, mi->data);
+    api->watch(mi);
+    api->release(mi);
+    ck_assert_uint_eq(seen.deaths, 1);
+    api->set_watcher(NULL);
+}
+
 TEST(a_watched_block_may_die_when_the_watcher_is_gone)
 {
     static const memrt_watcher_t watcher = {sizeof(watcher), see_resize, see_death};

@@ -3,7 +3,7 @@
 A fenced block says by its language what happens to it. All blocks of a page are taken in order, in
 one folder:
 
-python  runs by itself
+python  runs by itself; under the name that its first line may give it, for a sh block
 c       is a file, named by its first line, that compiles without a warning; a sh block builds it
 sh      runs by itself; lines that call ./dev must name a chore that exists and do not run
 output  is what the block before it wrote to standard output; without one it wrote nothing
@@ -32,6 +32,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 FILE_NAME = re.compile(r"/\* (\w+\.c) \*/\n")
+PYTHON_NAME = re.compile(r"# (\w+\.py)\n")
 CHORE = re.compile(r"^\./dev *([\w-]*)", re.MULTILINE)
 GENERATED = re.compile(r"\A# .*\n\n.*\b[Ww]ritten (from|by)\b.*\bdo not edit\b")
 IMPORTS_NUMBA = re.compile(r"^import numba$", re.MULTILINE)
@@ -95,7 +96,8 @@ def run(folder: Path, *command: object) -> str:
 
 
 def run_python(block: Block, folder: Path) -> str:
-    script = folder / f"line_{block.line}.py"
+    name = PYTHON_NAME.match(block.text)
+    script = folder / (name[1] if name else f"line_{block.line}.py")
     script.write_text(block.text, encoding="utf-8")
     if IMPORTS_NUMBA.search(block.text) and not HAS_NUMBA:
         compile(block.text, script, "exec")

@@ -14,6 +14,7 @@ import pickle
 import re
 import sys
 import threading
+import tracemalloc
 import types
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -231,11 +232,25 @@ def scoped(call: Act, sets_context: bool = False) -> Case:
     return Case(call, enter_scope, leave_scopes, sets_context=sets_context)
 
 
+def start_tracing(ground: Ground) -> None:
+    tracemalloc.start()
+
+
+def stop_tracing(ground: Ground) -> None:
+    tracemalloc.stop()
+
+
+def traced(call: Act) -> Case:
+    """While tracemalloc asks for memory, too."""
+    return Case(call, start_tracing, stop_tracing)
+
+
 CASES: dict[str, Case] = {
     # --- Making memory. ---
     "memrt.alloc": Case(lambda g: memrt.alloc(100)),
     "memrt.alloc, aligned, zero and named": Case(lambda g: memrt.alloc(100, 4096, True, name="n")),
     "memrt.alloc, large, from a policy": Case(lambda g: memrt.alloc(LARGE, policy=g.policy)),
+    "memrt.alloc, traced": traced(lambda g: memrt.alloc(100)),
     "memrt.wrap": Case(lambda g: memrt.wrap(g.address, 64, ignore, g.owner, name="w")),
     "memrt.wrap, without a dtor": Case(lambda g: memrt.wrap(g.address, 64, owner=g.owner)),
     "memrt.wrap, at its end": Case(drop_wrapped, wrap_to_drop, clear_left),
@@ -483,6 +498,8 @@ CASES: dict[str, Case] = {
         lambda g: probe.import_again(),
         errors=(MemoryError, ImportError),  # as PyCapsule_Import
     ),
+    "memrt_trace": traced(lambda g: probe.trace(g.wrapped)),
+    "memrt_meminfo_as_capsule, traced": traced(lambda g: probe.make_capsule(10)),
     "memrt_meminfo_as_capsule": Case(lambda g: probe.make_capsule(10)),
     "memrt_meminfo_as_array": Case(lambda g: probe.to_array(g.mi, (10,), "f8", None, 0, 0)),
     "memrt_meminfo_as_array, of a new one": Case(lambda g: probe.make_array(100)),

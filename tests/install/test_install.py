@@ -70,6 +70,52 @@ def test_a_program_builds_and_runs_by_find_package(prefix, tmp_path):
     assert run(tmp_path / "program") == EXPECTED
 
 
+@pytest.fixture
+def suite(prefix, tmp_path):
+    """Runs one case of a user's tests with Check: exit status and what Check says."""
+    flags = ["--cflags", "--libs", "memrt", "check"]
+    paths = f"{prefix}/lib/pkgconfig:{os.environ.get('PKG_CONFIG_PATH', '')}"
+    found = run("pkg-config", *flags, PKG_CONFIG_PATH=paths).split()
+    warnings = ["-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Werror"]
+    target, rpath = tmp_path / "suite", f"-Wl,-rpath,{prefix}/lib"
+    run("cc", "-std=gnu11", *warnings, "-o", target, CONSUMER / "suite.c", *found, rpath)
+
+    def run_case(case: str, **environment: str) -> tuple[int, str]:
+        environment = {**os.environ, "CK_RUN_CASE": case, **environment}
+        command = ["setsid", "--wait", str(target)]
+        result = subprocess.run(command, capture_output=True, text=True, env=environment)
+        return result.returncode, result.stdout
+
+    return run_case
+
+
+@pytest.mark.parametrize("fork", ["yes", "no"])
+@pytest.mark.parametrize("checking", ["0", "1"])
+def test_checks_tests_pass_that_give_back_what_they_take(suite, fork, checking):
+    status, said = suite("right", CK_FORK=fork, MEMRT_CHECK=checking)
+    assert status == 0, said
+    assert "100%: Checks: 2, Failures: 0, Errors: 0" in said
+
+
+@pytest.mark.parametrize("fork", ["yes", "no"])
+def test_checks_tests_fail_with_a_list_of_what_they_leave(suite, fork):
+    status, said = suite("wrong", CK_FORK=fork)
+    assert status == 1
+    assert "0%: Checks: 4, Failures: 4, Errors: 0" in said
+    told = re.split(r"^/.*:[SF]:wrong:\w+:\d+: ", said, flags=re.MULTILINE)[1:]
+    leak, many, live, peak = (text.splitlines() for text in told)
+    assert leak == [
+        "memrt: 2 buffers of this test are live",
+        "  1000 bytes 'lookup table', 1 reference, policy 'default'",
+        "  96 bytes, 2 references, policy 'default'",
+    ]
+    assert many[0] == "memrt: 15 buffers of this test are live"
+    assert len(many) == 12
+    assert many[-1] == "  and 5 more"
+    assert "memrt_ck_live_bytes() == 10" in live[0]
+    assert "memrt_ck_peak_bytes() == 2000" in peak[0]
+
+
 def test_another_major_version_is_not_found_by_find_package(prefix, tmp_path):
     (tmp_path / "CMakeLists.txt").write_text(
         "cmake_minimum_required(VERSION 3.20)\nproject(consumer LANGUAGES C)\n"
@@ -89,6 +135,12 @@ def test_an_install_has_every_public_header(prefix):
         for path in (ROOT / folder).glob("*.h")
     }
     assert {path.name for path in (prefix / "include/memrt").iterdir()} == expected
+
+
+def test_gdb_finds_its_script_by_the_name_of_the_library_file(prefix):
+    (library,) = {path.resolve() for path in (prefix / "lib").glob("libmemrt.so*[!y]")}
+    script = Path(f"{library}-gdb.py").read_text()
+    assert script == (ROOT / "runtime/debug/memrt_gdb.py").read_text()
 
 
 def test_an_install_names_no_folder_of_its_build(prefix):

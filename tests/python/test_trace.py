@@ -1,5 +1,7 @@
-"""tracemalloc sees each array once, in NumPy's domain."""
+"""tracemalloc sees each buffer once: NumPy's in NumPy's domain, all others in memrt's."""
 
+import ctypes
+import mmap
 import threading
 import tracemalloc
 
@@ -7,7 +9,8 @@ import memrt
 import numpy as np
 import pytest
 
-DOMAIN = np.lib.tracemalloc_domain
+NUMPYS = np.lib.tracemalloc_domain
+OURS = memrt.tracemalloc_domain
 SIZE = 10_000_000
 
 
@@ -29,23 +32,89 @@ def by_handler(n):
 
 
 MAKERS = {
-    "empty": lambda n: memrt.empty(n, "u1"),
-    "zeros": lambda n: memrt.zeros(n, "u1"),
-    "full": lambda n: memrt.full(n, 1, "u1"),
-    "alloc": memrt.alloc,
-    "as_array": lambda n: memrt.as_array(memrt.alloc(n))[1:],
-    "handler": by_handler,
+    "empty": (OURS, lambda n: memrt.empty(n, "u1")),
+    "zeros": (OURS, lambda n: memrt.zeros(n, "u1")),
+    "full": (OURS, lambda n: memrt.full(n, 1, "u1")),
+    "alloc": (OURS, memrt.alloc),
+    "as_array": (OURS, lambda n: memrt.as_array(memrt.alloc(n))[1:]),
+    "objects": (NUMPYS, lambda n: memrt.empty(n // 8, object)),
+    "handler": (NUMPYS, by_handler),
 }
 
 
 @pytest.mark.parametrize("name", MAKERS)
-def test_a_buffer_shows_once_in_numpys_domain_until_it_dies(name, tracing):
-    made = MAKERS[name](SIZE)
-    assert traced() == [(DOMAIN, SIZE)]
+def test_a_buffer_shows_once_in_its_makers_domain_until_it_dies(name, tracing):
+    domain, make = MAKERS[name]
+    made = make(SIZE)
+    assert traced() == [(domain, SIZE)]
     assert memrt.meminfo(made).size == SIZE
-    assert traced() == [(DOMAIN, SIZE)]
+    assert memrt.meminfo(made).__memrt_meminfo__() is not None
+    assert traced() == [(domain, SIZE)]
     del made
     assert traced() == []
+
+
+def test_the_domain_is_memrts_alone():
+    assert OURS not in (0, NUMPYS)
+
+
+@pytest.mark.parametrize("make", ["make_array", "make_capsule", "make_resizable"])
+def test_what_c_code_made_shows_once_it_reaches_python(make, tracing, probe):
+    made = getattr(probe, make)(SIZE)
+    assert traced() == [(OURS, SIZE)]
+    array = memrt.as_array(made) if make != "make_array" else made[1:]
+    assert traced() == [(OURS, SIZE)]
+    del made, array
+    assert traced() == []
+
+
+def test_c_code_may_have_adopted_memory_shown_which_only_it_can_know_about(tracing, probe):
+    owner = ctypes.create_string_buffer(SIZE)
+    adopted = memrt.wrap(ctypes.addressof(owner), SIZE, owner=owner)
+    seen = traced()
+    assert (OURS, SIZE) not in seen
+    probe.trace(adopted)
+    probe.trace(adopted)
+    assert sorted(traced()) == sorted([*seen, (OURS, SIZE)])
+    del adopted
+    assert traced() == seen
+
+
+def test_c_code_cannot_have_numpys_memory_shown_again(tracing, probe):
+    array = by_handler(SIZE)
+    probe.trace(array)
+    assert traced() == [(NUMPYS, SIZE)]
+
+
+def test_a_resized_buffer_shows_with_its_new_size(tracing, probe):
+    made = probe.make_resizable(SIZE)
+    for size in (3 * SIZE, SIZE // 2):
+        probe.resize(made, size, True)
+        assert traced() == [(OURS, size)]
+    del made
+    assert traced() == []
+
+
+def test_a_buffer_resized_without_the_gil_is_not_shown_any_more(tracing, probe):
+    made = probe.make_resizable(SIZE)
+    probe.resize(made, 3 * SIZE, False)
+    assert traced() == []
+    probe.resize(made, 2 * SIZE, True)
+    assert traced() == [(OURS, 2 * SIZE)]
+    del made
+    assert traced() == []
+
+
+def test_memory_handed_over_with_a_destructor_alone_shows_and_an_owners_does_not(tracing):
+    memory = mmap.mmap(-1, SIZE)  # which tracemalloc knows nothing of
+    address = np.frombuffer(memory, "u1").ctypes.data
+    handed_over = memrt.wrap(address, SIZE, lambda address, nbytes: None)
+    assert traced() == [(OURS, SIZE)]
+    del handed_over
+    owned = memrt.wrap(address, SIZE, lambda address, nbytes: None, owner=memory)
+    lent = memrt.wrap(address, SIZE)
+    assert traced() == []
+    del owned, lent
 
 
 def test_the_trace_points_at_the_line_that_asked(tracing):
@@ -57,9 +126,9 @@ def test_the_trace_points_at_the_line_that_asked(tracing):
 
 def test_arrays_adopted_or_wrapped_are_not_counted_again(tracing):
     a = memrt.adopt(np.empty(SIZE, "u1"))
-    assert traced() == [(DOMAIN, SIZE)]
+    assert traced() == [(NUMPYS, SIZE)]
     view = memrt.as_array(memrt.wrap(a.ctypes.data, SIZE, owner=a))
-    assert traced() == [(DOMAIN, SIZE)]
+    assert traced() == [(NUMPYS, SIZE)]
     del a, view
     assert traced() == []
 
@@ -67,7 +136,7 @@ def test_arrays_adopted_or_wrapped_are_not_counted_again(tracing):
 def test_a_resized_array_shows_with_its_new_size(tracing):
     a = by_handler(SIZE)
     a.resize(2 * SIZE, refcheck=False)
-    assert traced() == [(DOMAIN, 2 * SIZE)]
+    assert traced() == [(NUMPYS, 2 * SIZE)]
     del a
     assert traced() == []
 
@@ -82,7 +151,7 @@ def test_an_array_from_before_tracing_shows_once_it_is_resized():
     try:
         assert traced() == []
         resize(a, 2 * SIZE)
-        assert traced() == [(DOMAIN, 2 * SIZE)]
+        assert traced() == [(NUMPYS, 2 * SIZE)]
         del a
         assert traced() == []
     finally:
@@ -96,7 +165,7 @@ def test_an_array_resized_while_tracing_was_off_leaves_no_trace_behind(tracing):
     tracemalloc.start()
     assert traced() == []
     resize(a, 3 * SIZE)
-    assert traced() == [(DOMAIN, 3 * SIZE)]
+    assert traced() == [(NUMPYS, 3 * SIZE)]
     del a
     assert traced() == []
 
@@ -105,27 +174,28 @@ def test_a_buffer_that_others_hold_when_its_array_is_resized_is_not_counted_with
     a = by_handler(SIZE)
     held = memrt.meminfo(a)
     resize(a, 2 * SIZE)
-    assert traced() == [(DOMAIN, 2 * SIZE)]
+    assert traced() == [(NUMPYS, 2 * SIZE)]
     del held
-    assert traced() == [(DOMAIN, 2 * SIZE)]
+    assert traced() == [(NUMPYS, 2 * SIZE)]
     del a
     assert traced() == []
 
 
 @pytest.mark.parametrize("name", MAKERS)
 def test_tracing_may_stop_and_start_during_the_life_of_a_buffer(name):
-    before = MAKERS[name](SIZE)
+    domain, make = MAKERS[name]
+    before = make(SIZE)
     tracemalloc.start()
     try:
-        inside = MAKERS[name](SIZE)
-        assert traced() == [(DOMAIN, SIZE)]
+        inside = make(SIZE)
+        assert traced() == [(domain, SIZE)]
         del before
-        assert traced() == [(DOMAIN, SIZE)]
+        assert traced() == [(domain, SIZE)]
         tracemalloc.stop()
         tracemalloc.start()
         del inside
         assert traced() == []
-        again = MAKERS[name](SIZE)
+        again = make(SIZE)
         tracemalloc.stop()
         del again
     finally:
@@ -134,7 +204,7 @@ def test_tracing_may_stop_and_start_during_the_life_of_a_buffer(name):
 
 def test_a_buffer_released_without_the_gil_leaves_the_trace(tracing, probe):
     held = probe.hold(memrt.empty(SIZE, "u1"))
-    assert traced() == [(DOMAIN, SIZE)]
+    assert traced() == [(OURS, SIZE)]
     probe.release_without_gil(held, True)
     assert traced() == []
 
@@ -164,8 +234,17 @@ def test_traces_from_many_threads_are_all_taken_off(tracing):
         thread.start()
     for thread in threads:
         thread.join()
-    sizes = [t.size for t in tracemalloc.take_snapshot().traces if t.domain == DOMAIN]
+    sizes = [t.size for t in tracemalloc.take_snapshot().traces if t.domain == OURS]
     assert SIZE // 100 not in sizes
+
+
+def test_a_filter_of_the_domain_tells_memrts_memory_from_numpys(tracing):
+    kept = [memrt.empty(SIZE, "u1"), by_handler(SIZE)]
+    snapshot = tracemalloc.take_snapshot()
+    for domain in (OURS, NUMPYS):
+        only = snapshot.filter_traces([tracemalloc.DomainFilter(True, domain)])
+        assert [trace.size for trace in only.traces if trace.size >= SIZE] == [SIZE]
+    assert len(kept) == 2
 
 
 UNTRACEABLE = """

@@ -240,7 +240,7 @@ typedef struct memrt_api {
     /// must stay valid for good.
     void (*set_watcher)(const memrt_watcher_t *watcher);
     /// Mark a MemInfo: its resizes and its death go to the watcher that stands then. Of a resizable
-    /// one the death alone, with whatever data it has by then.
+    /// one those of the data that it has now.
     void (*watch)(memrt_meminfo_t *mi);
     /// Give cached memory of all policies back; returns bytes. What other threads keep to
     /// themselves they give up when they next free a block or run out of blocks of some size.

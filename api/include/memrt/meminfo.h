@@ -57,6 +57,9 @@ typedef struct memrt_meminfo {
     uint32_t flags;     ///< memrt's: atomic by access
 } memrt_meminfo_t;
 
+/// In `flags`: memrt_api_t.watch was called for it.
+#define MEMRT_FLAG_WATCHED 4u
+
 /// A MemInfo with its data inline has its header this many bytes before the data.
 #define MEMRT_HEADER_SIZE 64u
 

@@ -43,6 +43,51 @@ static inline const memrt_api_t *memrt_import(void)
     return api;
 }
 
+/// The domain of tracemalloc in which memrt's own memory is shown; memrt.tracemalloc_domain. NumPy
+/// shows what it asked memrt's handlers for in its own.
+#define MEMRT_TRACEMALLOC_DOMAIN 7172724u
+
+/// What PyTraceMalloc_Track answers while tracemalloc is off.
+#define MEMRT__TRACING_IS_OFF (-2)
+
+#ifndef Py_LIMITED_API
+/// PyTraceMalloc_Track by another name: Python.h gives it no C linkage in C++.
+int memrt__tracemalloc_track(unsigned domain, uintptr_t address,
+                             size_t size) __asm__("PyTraceMalloc_Track");
+#endif
+
+/// Show the data of `mi` in tracemalloc, on the line that runs now, until it dies. Nothing while
+/// tracemalloc is off, and for a MemInfo that was shown before or whose memory NumPy asked for.
+///
+/// memrt does this by itself where it makes a MemInfo for Python, and memrt_meminfo_as_capsule()
+/// and memrt_meminfo_as_array() do it for what C code made. Call it earlier to have the line of
+/// birth shown, and for adopted memory, of which only its maker knows that nobody else shows it.
+///
+/// Threads: with the GIL; tracemalloc would wait for it.
+/// Failure: -1 with MemoryError, when tracemalloc has no room; `mi` is as it was.
+static inline int memrt_trace(const memrt_api_t *api, memrt_meminfo_t *mi)
+{
+#ifdef Py_LIMITED_API /* which has no way to tell tracemalloc */
+    (void)api;
+    (void)mi;
+#else
+    unsigned flags = __atomic_load_n(&mi->flags, __ATOMIC_RELAXED);
+    if (mi->kind == MEMRT_KIND_BLOCK || mi->data == NULL || (flags & MEMRT_FLAG_WATCHED) != 0) {
+        return 0;
+    }
+    int result = memrt__tracemalloc_track(MEMRT_TRACEMALLOC_DOMAIN, (uintptr_t)mi->data, mi->size);
+    if (result == MEMRT__TRACING_IS_OFF) {
+        return 0;
+    }
+    if (result < 0) {
+        PyErr_NoMemory();
+        return -1;
+    }
+    api->watch(mi);
+#endif
+    return 0;
+}
+
 #ifdef __cplusplus
 }
 #endif

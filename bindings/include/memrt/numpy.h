@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-#include <memrt/external.h>
+#include <memrt/import.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -25,13 +25,21 @@ static inline void memrt__capsule_destroy(PyObject *capsule)
     api->release((memrt_meminfo_t *)mi);
 }
 
-/// New capsule holding `mi`; its destructor releases.
+/// Show what C code made and hands to Python, see memrt_trace(); of adopted memory only its maker
+/// knows whether somebody else shows it.
+static inline int memrt__trace_reached(const memrt_api_t *api, memrt_meminfo_t *mi)
+{
+    return mi->kind == MEMRT_KIND_ADOPTED ? 0 : memrt_trace(api, mi);
+}
+
+/// New capsule holding `mi`; its destructor releases. From then on tracemalloc shows its data.
 ///
 /// Ownership: steals the caller's reference to `mi`, also on failure.
 /// Failure:   NULL with an exception.
 static inline PyObject *memrt_meminfo_as_capsule(const memrt_api_t *api, memrt_meminfo_t *mi)
 {
-    PyObject *capsule = PyCapsule_New(mi, MEMRT_MEMINFO_CAPSULE, NULL);
+    PyObject *capsule =
+        memrt__trace_reached(api, mi) == 0 ? PyCapsule_New(mi, MEMRT_MEMINFO_CAPSULE, NULL) : NULL;
     if (capsule == NULL) {
         api->release(mi);
         return NULL;

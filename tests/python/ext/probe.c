@@ -127,6 +127,41 @@ static PyObject *make_resizable(PyObject *module, PyObject *argument)
     return memrt_meminfo_as_capsule(api, mi);
 }
 
+/// trace(object): show its memory in tracemalloc
+static PyObject *trace(PyObject *module, PyObject *object)
+{
+    (void)module;
+    memrt_meminfo_t *mi = meminfo_argument(object);
+    int result = mi != NULL ? memrt_trace(api, mi) : -1;
+    if (mi != NULL) {
+        api->release(mi);
+    }
+    return result == 0 ? Py_NewRef(Py_None) : NULL;
+}
+
+/// resize(object, nbytes, keep_gil): of a resizable MemInfo
+static PyObject *resize(PyObject *module, PyObject *args)
+{
+    PyObject *object;
+    Py_ssize_t size;
+    int keep_gil;
+    (void)module;
+    if (!PyArg_ParseTuple(args, "Onp", &object, &size, &keep_gil)) {
+        return NULL;
+    }
+    memrt_meminfo_t *mi = meminfo_argument(object);
+    if (mi == NULL) {
+        return NULL;
+    }
+    PyThreadState *state = keep_gil ? NULL : PyEval_SaveThread();
+    void *data = api->resizable_realloc(mi, (size_t)size);
+    if (state != NULL) {
+        PyEval_RestoreThread(state);
+    }
+    api->release(mi);
+    return data != NULL ? Py_NewRef(Py_None) : PyErr_NoMemory();
+}
+
 /// foreign_capsule(name) -> a capsule that has nothing to do with memrt
 static PyObject *foreign_capsule(PyObject *module, PyObject *name)
 {
@@ -356,6 +391,8 @@ static PyMethodDef methods[] = {
     {"make_array", make_array, METH_O, NULL},
     {"make_capsule", make_capsule, METH_O, NULL},
     {"make_resizable", make_resizable, METH_O, NULL},
+    {"trace", trace, METH_O, NULL},
+    {"resize", resize, METH_VARARGS, NULL},
     {"foreign_capsule", foreign_capsule, METH_O, NULL},
     {"set_base", set_base, METH_VARARGS, NULL},
     {"address", address, METH_O, NULL},

@@ -1,0 +1,78 @@
+"""pytest's way to memrt: marks, an option and a fixture for the memory of tests.
+
+Loaded with every run of pytest, so it imports neither memrt nor NumPy until a test asks for them by
+a mark, the fixture or ``--memrt``.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from memrt.pytest_plugin import Track
+
+MARKS = {
+    "memrt_no_leaks": "memrt_no_leaks(ignore=()): fail when a buffer that the test made, in memrt's"
+    " memory, outlives it; ignore: patterns of names, policies or places, or a function",
+    "memrt_limit_peak": "memrt_limit_peak(limit): fail when the test has more memory of memrt's in"
+    " use at once, above its start; like '20 MB'",
+    "memrt_limit_growth": "memrt_limit_growth(limit): fail when the test leaves more memory of"
+    " memrt's in use; like '1 MB'",
+}
+FIXTURE = "memrt_track"
+PLUGIN = "memrt measuring"
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    group = parser.getgroup("memrt", "memory of tests")
+    group.addoption(
+        "--memrt",
+        action="store_true",
+        help="run all tests with NumPy on memrt, and show which needed most memory",
+    )
+    group.addoption(
+        "--memrt-top",
+        type=int,
+        default=10,
+        metavar="N",
+        help="how many tests --memrt shows; 0: all (default: 10)",
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    for line in MARKS.values():
+        config.addinivalue_line("markers", line)
+    if config.getoption("memrt"):
+        _start_measuring(config)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    asking = [item for item in items if _asks(item)]
+    if asking:
+        _start_measuring(config)
+        from memrt.pytest_plugin import check_marks
+
+        check_marks(asking)
+
+
+def _asks(item: pytest.Item) -> bool:
+    by_mark = any(mark.name in MARKS for mark in item.iter_markers())
+    return by_mark or FIXTURE in getattr(item, "fixturenames", ())
+
+
+def _start_measuring(config: pytest.Config) -> None:
+    if not config.pluginmanager.hasplugin(PLUGIN):
+        from memrt.pytest_plugin import Measuring
+
+        config.pluginmanager.register(Measuring(config), PLUGIN)
+
+
+@pytest.fixture
+def memrt_track(request: pytest.FixtureRequest) -> Track:
+    """The memory of the running test: ``.live()``, ``.stats`` and ``.peak``."""
+    from memrt.pytest_plugin import track_of
+
+    return track_of(request.node)

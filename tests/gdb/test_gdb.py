@@ -1,0 +1,227 @@
+"""gdb's view of memrt: a process and a core file, of a release build with debug information."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import memrt
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+SCRIPT = ROOT / "runtime" / "debug" / "memrt_gdb.py"
+LIBRARY = next((ROOT / "build" / "dev").glob("libmemrt.so.*"))
+AGE = re.compile(r"\d+\.\d s")
+
+
+def gdb(*arguments: str | Path, source: Path | None = SCRIPT, **environment: str) -> str:
+    """What gdb says; `arguments` that begin with a letter are commands."""
+    quiet = ["set debuginfod enabled off", "set startup-with-shell off", "set width 0"]
+    loaded = [] if source is None else [f"source {source}"]
+    command = ["gdb", "-nx", "-batch", *(f"-iex={text}" for text in [*quiet, *loaded])]
+    result = subprocess.run(
+        [*command, *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+        env={**os.environ, "MEMRT_CHECK": "0", **environment},
+    )
+    return result.stderr + result.stdout
+
+
+def commands(*lines: str) -> list[str]:
+    return [f"-ex={line}" for line in lines]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory) -> Path:
+    return tmp_path_factory.mktemp("gdb")
+
+
+@pytest.fixture(scope="module")
+def program(folder) -> Path:
+    target = folder / "program"
+    include, rpath = f"-I{ROOT}/api/include", f"-Wl,-rpath,{LIBRARY.parent}"
+    source = Path(__file__).with_name("program.c")
+    subprocess.run(["cc", "-g", include, "-o", target, source, LIBRARY, rpath], check=True)
+    return target
+
+
+@pytest.fixture(scope="module")
+def core(program, folder) -> tuple[Path, list[int]]:
+    """A core file of the program, and what it said it had counted."""
+    target = folder / "core"
+    said = gdb(program, *commands("run", f"generate-core-file {target}"))
+    counted = re.search(r"^counted (.*)$", said, re.MULTILINE)
+    assert target.is_file(), said
+    return target, list(map(int, counted[1].split()))
+
+
+@pytest.fixture(params=["process", "core file"])
+def ask(request, program, core):
+    """Runs commands where the program aborted, alive or as its core file."""
+
+    def run(*lines: str) -> str:
+        if request.param == "process":
+            return gdb(program, *commands("run", *lines))
+        return gdb(program, core[0], *commands(*lines))
+
+    return run
+
+
+def table(said: str, head: str) -> list[list[str]]:
+    """The rows below the line that begins with the words of `head`, as columns."""
+    lines = [re.split(r"\s{2,}", line.strip()) for line in said.splitlines()]
+    words = head.split()
+    first = next(i for i, line in enumerate(lines) if line[: len(words)] == words)
+    return list(itertools.takewhile(lambda row: len(row) > 1, lines[first + 1 :]))
+
+
+def without(row: list[str], *columns: int) -> list[str]:
+    return [cell for index, cell in enumerate(row) if index not in columns]
+
+
+def test_live_lists_what_tracking_knows_oldest_first(ask):
+    said = ask("memrt live")
+    rows = table(said, "id size refs age")
+    assert [without(row, 0, 3, 4) for row in rows] == [
+        ["4096", "2", "inline", "images", "lookup table"],
+        ["800", "1", "adopted", "default"],
+        ["9000", "1", "resizable", "default"],
+        ["2000000", "1", "block", "default", "load/parse"],
+    ]
+    assert [int(row[0]) for row in rows] == sorted(int(row[0]) for row in rows)
+    assert all(AGE.fullmatch(row[3]) for row in rows)
+    assert len({row[4] for row in rows}) == 1
+    assert "4 live buffers, 1.9 MiB\n" in said
+
+
+def test_live_sorts_and_stops_where_it_is_told(ask):
+    said = ask("memrt live --sort size --limit 2")
+    assert [row[1] for row in table(said, "id size")] == ["2000000", "9000"]
+    assert "4 live buffers, 1.9 MiB, 2 of them not shown\n" in said
+
+
+def test_stats_are_those_that_the_program_read_itself(ask, core):
+    rows = table(ask("memrt stats"), "live blocks")
+    assert rows[0] == [*map(str, core[1]), "all"]
+    by_name = {tuple(row[5:]): row for row in rows}
+    assert by_name["images",][:2] == ["4096", "1"]
+    assert by_name["default", "load/parse"][:2] == ["2000000", "1"]
+    for column in range(5):
+        parts = [int(row[column]) for row in rows[1:]]
+        assert sum(parts) == int(rows[0][column])
+
+
+@pytest.mark.parametrize(
+    ("expression", "answer"),
+    [
+        ("named->data", r"is byte 0 of MemInfo .*: inline of 4096 bytes .*, name 'lookup table'"),
+        ("(char *)named->data + 4095", r"is byte 4095 of MemInfo"),
+        ("(char *)named->data + 4096", r"is in no buffer that is known"),
+        ("named", r"is the header of MemInfo"),
+        ("block", r"block of 2000000 bytes at .*, policy 'default', scope 'load/parse'"),
+        ("moved->data", r"resizable of 9000 bytes"),
+        ("unlisted->data", r"is byte 0 of MemInfo .*: inline of 1234 bytes"),
+        ("0", r"is in no buffer that is known"),
+        ("-1", r"is in no buffer that is known"),
+    ],
+)
+def test_find_says_where_an_address_lies(program, core, expression, answer):
+    said = gdb(program, core[0], *commands(f"memrt find {expression}"))
+    assert re.search(answer, said.splitlines()[-1]), said
+
+
+def test_find_knows_what_was_freed_where_pointers_are_verified(program):
+    said = gdb(program, *commands("run", "memrt find freed"), MEMRT_CHECK="1")
+    answer = r"was in buffer of 300 bytes at .*, policy 'default', which was freed"
+    assert re.search(answer, said.splitlines()[-1]), said
+
+
+def test_meminfos_and_policies_print_as_what_they_are(ask):
+    said = ask("frame function main", "p *named", "p *images", "p *unlisted")
+    assert re.search(r"inline of 4096 bytes at 0x\w+, 2 references, policy 'images', name ", said)
+    assert re.search(
+        r"= \{refct = 2, dtor = 0x0, dtor_info = 0x0, data = 0x\w+, size = 4096\}", said
+    )
+    assert "policy 'images' = {index = 1, alignment = 64, refs = " in said
+    assert "inline of 1234 bytes" in said
+
+
+@pytest.mark.parametrize(
+    ("command", "answer"),
+    [
+        ("memrt live --sort colour", "memrt live: argument --sort: invalid choice: 'colour'"),
+        ("memrt live --limit many", "memrt live: argument --limit: invalid int value: 'many'"),
+        ("memrt live --limit 0", "4 live buffers"),
+        ("memrt find", "memrt find: the following arguments are required: address"),
+        ("memrt find no_such_variable", 'No symbol "no_such_variable" in current context'),
+        ("memrt stats of what", "memrt stats: unrecognized arguments: of what"),
+    ],
+)
+def test_bad_arguments_are_told_in_a_sentence(program, core, command, answer):
+    said = gdb(program, core[0], *commands(command))
+    assert answer in said
+    assert "Traceback" not in said
+
+
+def test_without_a_program_the_commands_say_so(program):
+    for command in ("live", "stats", "find 1"):
+        said = gdb(program, *commands(f"memrt {command}"))
+        assert "memrt: no program: start one, attach to one, or open a core file" in said
+
+
+def test_a_program_without_memrt_is_told_from_one_without_debug_information(folder):
+    said = gdb(*commands("starti", "memrt live"), "--args", "/bin/sleep", "9")
+    assert "memrt: no libmemrt with debug information in this program" in said
+    script = folder / "aborts.py"
+    script.write_text("import memrt, os; os.abort()")
+    said = gdb(*commands("run", "memrt live"), "--args", sys.executable, script)
+    assert f"memrt: {Path(memrt.get_library()).resolve()} has no debug information: build" in said
+
+
+PYTHON = """
+import os, memrt, numpy as np
+with memrt.tracking(), memrt.Policy(name="frames"), memrt.scope("read"):
+    array = np.ones(100_000)
+    named = memrt.alloc(1000, name="of Python")
+os.abort()
+"""
+
+
+def test_a_python_process_shows_its_arrays(folder):
+    """The package takes a libmemrt that was there before for its own."""
+    script = folder / "arrays.py"
+    script.write_text(PYTHON)
+    run = commands(f"set environment LD_PRELOAD {LIBRARY}", "run", "memrt live --sort size")
+    said = gdb(*run, "--args", sys.executable, script)
+    rows = table(said, "id size")
+    assert [without(row, 0, 3, 4) for row in rows] == [
+        ["800000", "1", "block", "frames", "read"],
+        ["1000", "1", "inline", "frames", "read", "of Python"],
+    ]
+
+
+def test_gdb_loads_it_by_itself_beside_a_library_on_its_safe_path(program, core, folder):
+    beside = folder / "beside"
+    beside.mkdir()
+    shutil.copy(LIBRARY, beside)
+    shutil.copy(SCRIPT, beside / f"{LIBRARY.name}-gdb.py")
+    run = commands(f"set environment LD_LIBRARY_PATH {beside}", "run", "memrt live")
+    trusting = f"-iex=add-auto-load-safe-path {beside}"
+    bare = folder / "bare"
+    include = f"-I{ROOT}/api/include"
+    source = Path(__file__).with_name("program.c")
+    subprocess.run(["cc", "-g", include, "-o", bare, source, LIBRARY], check=True)
+    assert "4 live buffers" in gdb(trusting, bare, *run, source=None)
+
+
+def test_it_has_the_name_that_gdb_looks_for_where_the_package_is_installed():
+    library = Path(memrt.get_library()).resolve()
+    assert Path(f"{library}-gdb.py").read_text() == SCRIPT.read_text()
