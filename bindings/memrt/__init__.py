@@ -14,7 +14,8 @@ package changes nothing; memory is managed where it is asked for::
 Making memory: alloc, wrap, empty, zeros, full, array, as_array.
 Asking an array: meminfo, is_managed, handler_name, adopt.
 Choosing: Policy, default_policy, policies, enable, disable, enabled, set_option.
-Watching: stats, get_allocation_stats, reset_peak, tracking, live, release_unused, options.
+Watching: stats, get_allocation_stats, reset_peak, tracking, live, holders, release_unused,
+options.
 Scopes: scope, scopes, current_scope, carry.
 Compiling against it: get_include, get_library.
 """
@@ -22,6 +23,7 @@ Compiling against it: get_include, get_library.
 from memrt import _memrt, testing
 from memrt._arrays import adopt, array, full
 from memrt._enabling import disable, enable, enabled
+from memrt._holders import Holder, Holders, NamedReference, holders
 from memrt._installation import get_include, get_library
 from memrt._live import LiveBuffer, live, tracking
 from memrt._memrt import (
@@ -36,6 +38,7 @@ from memrt._memrt import (
     wrap,
     zeros,
 )
+from memrt._naming import Referrer
 from memrt._options import Option, options, set_option, warn_about_options
 from memrt._policy import Policy, default_policy, policies
 from memrt._scopes import Scope, ScopeTree, carry, current_scope, scope, scopes
@@ -45,10 +48,14 @@ __version__: str = _memrt.features()["version"]
 
 __all__ = [
     "AllocationStats",
+    "Holder",
+    "Holders",
     "LiveBuffer",
     "MemInfo",
+    "NamedReference",
     "Option",
     "Policy",
+    "Referrer",
     "Scope",
     "ScopeTree",
     "Stats",
@@ -68,6 +75,7 @@ __all__ = [
     "get_include",
     "get_library",
     "handler_name",
+    "holders",
     "is_managed",
     "live",
     "meminfo",

@@ -6,8 +6,10 @@
 #include "adoption.h"
 #include "array.h"
 #include "buffer.h"
+#include "container.h"
 #include "failure.h"
 #include "handler.h"
+#include "holders.h"
 #include "live.h"
 #include "lookup.h"
 #include "meminfo.h"
@@ -82,7 +84,7 @@ static int add_functions(PyObject *module)
         memrt__failure_methods,  memrt__handler_methods, memrt__live_methods,
         memrt__lookup_methods,   memrt__owner_methods,   memrt__policy_methods,
         memrt__process_methods,  memrt__scope_methods,   memrt__stats_methods,
-        memrt__thread_methods,
+        memrt__thread_methods, memrt__holders_methods, memrt__container_methods,
     };
     for (size_t i = 0; i < sizeof(groups) / sizeof(groups[0]); i++) {
         if (PyModule_AddFunctions(module, groups[i]) < 0) {
