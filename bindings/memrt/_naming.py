@@ -22,11 +22,18 @@ _type_dict = type.__dict__["__dict__"].__get__
 _lru_cache = type(functools.lru_cache(len))
 
 # Kinds of objects with a frame of their own, with the name of the attribute.
-_SUSPENDED = {
-    types.GeneratorType: ("generator", types.GeneratorType.gi_frame),
-    types.CoroutineType: ("coroutine", types.CoroutineType.cr_frame),
-    types.AsyncGeneratorType: ("generator", types.AsyncGeneratorType.ag_frame),
-}
+_SUSPENDED = (
+    (types.GeneratorType, "generator", types.GeneratorType.gi_frame),
+    (types.CoroutineType, "coroutine", types.CoroutineType.cr_frame),
+    (types.AsyncGeneratorType, "generator", types.AsyncGeneratorType.ag_frame),
+)
+# What classes in C show of their references otherwise than as members.
+_SHOWN = (
+    (types.FunctionType, "__defaults__"),
+    (types.FunctionType, "__kwdefaults__"),
+    (types.BuiltinFunctionType, "__self__"),
+)
+_PLAIN = (str, bytes, int, float, complex, bool, type(None))
 _LONGEST = 60  # characters of a key
 
 
@@ -90,7 +97,7 @@ def key_text(key: object, depth: int = 2) -> str:
     kind = type(key)
     if kind is int and key.bit_length() > 128:  # type: ignore[attr-defined]
         return "<int>"
-    if kind in (str, bytes, int, float, complex, bool, type(None)):
+    if any(kind is plain for plain in _PLAIN):
         text = repr(key if kind not in (str, bytes) else key[:_LONGEST])  # type: ignore[index]
         return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
     if kind is tuple and depth > 0:
@@ -105,6 +112,9 @@ def key_text(key: object, depth: int = 2) -> str:
 
 def _member(object_: object, value: object) -> str | None:
     """The name of the slot of an object, or of what its class in C shows, that has a value."""
+    for kind, name in _SHOWN:
+        if type(object_) is kind and _type_dict(kind)[name].__get__(object_) is value:
+            return name
     for kind in _mro(type(object_)):
         for name, descriptor in list(_type_dict(kind).items()):
             if type(descriptor) is types.MemberDescriptorType:
@@ -203,10 +213,12 @@ def _frame_root(value: object, frame: types.FrameType, what: str, above: object)
     return _Root("", place, "object", function, file, line)
 
 
-def _suspended_root(value: object, object_: Any) -> _Root | None:
-    what, descriptor = _SUSPENDED[type(object_)]
-    frame = descriptor.__get__(object_)  # type: ignore[attr-defined]
-    return None if frame is None else _frame_root(value, frame, f"{what} ", None)
+def _suspended_root(value: object, object_: object) -> _Root | None:
+    for kind, what, descriptor in _SUSPENDED:
+        if type(object_) is kind:
+            frame = descriptor.__get__(object_)  # type: ignore[attr-defined]
+            return None if frame is None else _frame_root(value, frame, f"{what} ", None)
+    return None
 
 
 def _module_name(module: object) -> str:
@@ -222,9 +234,7 @@ def _root(value: object, path: tuple[Any, ...], at: int) -> _Root | None:
     above = path[at + 1] if at + 1 < len(path) else None
     if type(object_) is types.FrameType:
         return _frame_root(value, object_, "", above)
-    if type(object_) in _SUSPENDED:
-        return _suspended_root(value, object_)
-    return None
+    return _suspended_root(value, object_)
 
 
 def _walk(
