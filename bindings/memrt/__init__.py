@@ -14,8 +14,8 @@ package changes nothing; memory is managed where it is asked for::
 Making memory: alloc, wrap, empty, zeros, full, array, as_array.
 Asking an array: meminfo, is_managed, handler_name, adopt.
 Choosing: Policy, default_policy, policies, enable, disable, enabled, set_option.
-Watching: stats, get_allocation_stats, reset_peak, tracking, live, holders, release_unused,
-options.
+Watching: stats, get_allocation_stats, reset_peak, tracking, live, release_unused, options.
+Holders: holders, retention.
 Scopes: scope, scopes, current_scope, carry.
 Compiling against it: get_include, get_library.
 """
@@ -41,6 +41,7 @@ from memrt._memrt import (
 from memrt._naming import Referrer
 from memrt._options import Option, options, set_option, warn_about_options
 from memrt._policy import Policy, default_policy, policies
+from memrt._retention import Retained, Retention, retention
 from memrt._scopes import Scope, ScopeTree, carry, current_scope, scope, scopes
 from memrt._stats import AllocationStats, Stats, get_allocation_stats, reset_peak, stats
 
@@ -56,6 +57,8 @@ __all__ = [
     "Option",
     "Policy",
     "Referrer",
+    "Retained",
+    "Retention",
     "Scope",
     "ScopeTree",
     "Stats",
@@ -83,6 +86,7 @@ __all__ = [
     "policies",
     "release_unused",
     "reset_peak",
+    "retention",
     "scope",
     "scopes",
     "set_option",

@@ -23,8 +23,8 @@ _KINDS = {1: "inline", 2: "adopted", 3: "resizable", 4: "block"}
 _NAMED = {1: "reference", 2: "export"}
 _LINES = 20  # of one branch of a tree
 
-_shape = np.ndarray.shape.__get__  # type: ignore[attr-defined]
-_dtype = np.ndarray.dtype.__get__  # type: ignore[attr-defined]
+_shape = np.ndarray.shape.__get__
+_dtype = np.ndarray.dtype.__get__
 
 
 @dataclass(frozen=True)
@@ -100,16 +100,17 @@ class Holders:
 
     def to_dict(self) -> dict[str, Any]:
         """All of it as dicts, lists, texts and numbers, for JSON."""
-        return _plain(asdict(self))  # type: ignore[no-any-return]
+        return dict(as_plain(asdict(self)))
 
     def __repr__(self) -> str:
         return "\n".join([_title(self), *_tree(_branches(self))])
 
 
-def _plain(value: Any) -> Any:
+def as_plain(value: Any) -> Any:
+    """The same with lists in the place of tuples, as JSON has it."""
     if isinstance(value, dict):
-        return {key: _plain(item) for key, item in value.items()}
-    return [_plain(item) for item in value] if isinstance(value, (list, tuple)) else value
+        return {key: as_plain(item) for key, item in value.items()}
+    return [as_plain(item) for item in value] if isinstance(value, (list, tuple)) else value
 
 
 def _flat(holders: tuple[Holder, ...]) -> Iterator[Holder]:
@@ -166,7 +167,7 @@ class _Finding:
         return [place for place, row in objects if _LINKS[row[1]] in _HOLD]
 
     def holder(self, place: int) -> Holder:
-        object_, link, references, found, left_out, nbytes = self._objects[place]
+        object_, link, references, found, _, nbytes = self._objects[place]
         paths = self._paths.get(place, ())
         referrers = tuple(refer(object_, path, steps, count) for path, steps, count in paths)
         holders = tuple(self.holder(other) for other in self._links.get(place, ()))
@@ -228,7 +229,7 @@ def _plural(count: int, what: str) -> str:
 def _branches(holders: Holders) -> list[_Branch]:
     branches = [branch for holder in holders.holders for branch in _branch(holder)]
     for each in holders.named:
-        times = "" if each.count == 1 else f" ×{each.count}"
+        times = "" if each.count == 1 else f", {each.count} times"
         branches.append((f"C {each.kind} {each.name!r}{times}", []))
     if holders.more:
         branches.append((f"{_plural(holders.more, 'more object')}", []))
@@ -240,7 +241,7 @@ def _branches(holders: Holders) -> list[_Branch]:
 
 def _branch(holder: Holder) -> list[_Branch]:
     """A holder with what is below it; one that only stands between others gives way to them."""
-    below = [(_referrer_text(each), []) for each in holder.referrers]
+    below: list[_Branch] = [(_referrer_text(each), []) for each in holder.referrers]
     inner = [branch for other in holder.holders for branch in _branch(other)]
     if holder.unexplained:
         below.append((f"{_plural(holder.unexplained, 'reference')} unexplained", []))
@@ -252,7 +253,7 @@ def _branch(holder: Holder) -> list[_Branch]:
 
 
 def _referrer_text(referrer: Referrer) -> str:
-    return referrer.text if referrer.count == 1 else f"{referrer.text} ×{referrer.count}"
+    return referrer.text if referrer.count == 1 else f"{referrer.text}, {referrer.count} times"
 
 
 def _tree(branches: list[_Branch], indent: str = "") -> Iterator[str]:

@@ -152,10 +152,12 @@ def _dict_step(value: object, dict_: dict[Any, Any], above: object) -> _Step:
 
 def _sequence_step(value: object, sequence: Any, above: object) -> _Step:
     place = _memrt.find_place(sequence, value)
-    index = "..." if place is None else place[1]
+    if place is None:  # it was changed meanwhile
+        return _Step("[...]", "item")
+    index: int = place[1]
     if type(value) is types.CellType and type(above) is types.FunctionType:
         names = types.FunctionType.__code__.__get__(above).co_freevars  # type: ignore[attr-defined]
-        if index != "..." and index < len(names):
+        if index < len(names):
             return _Step(f" (closure variable `{names[index]}`)", "closure", names[index], 2)
     return _Step(f"[{index}]", "item")
 
@@ -216,7 +218,7 @@ def _frame_root(value: object, frame: types.FrameType, what: str, above: object)
 def _suspended_root(value: object, object_: object) -> _Root | None:
     for kind, what, descriptor in _SUSPENDED:
         if type(object_) is kind:
-            frame = descriptor.__get__(object_)  # type: ignore[attr-defined]
+            frame = descriptor.__get__(object_)
             return None if frame is None else _frame_root(value, frame, f"{what} ", None)
     return None
 
@@ -309,5 +311,3 @@ def refer(target: object, path: tuple[Any, ...], steps: int, count: int) -> Refe
     if root is None:
         return Referrer(kind, text, None, None, None, None, count)
     return Referrer(kind, text, expression, root.function, root.file, root.line, count)
-
-

@@ -18,8 +18,8 @@ int memrt__link_maybe(PyObject *object)
     }
     return type == &PyArray_Type || type == memrt__binding.meminfo_type ||
            type == &PyMemoryView_Type || type == &_PyManagedBuffer_Type ||
-           type == &PyCapsule_Type || PyArray_Check(object) ||
-           memrt__nrt_meminfo_check(object) || strcmp(type->tp_name, "DummyArray") == 0;
+           type == &PyCapsule_Type || PyArray_Check(object) || memrt__nrt_meminfo_check(object) ||
+           strcmp(type->tp_name, "DummyArray") == 0;
 }
 
 memrt_link_t memrt__link_of(PyObject *object)

@@ -69,6 +69,7 @@ PyMethodDef memrt__container_methods[] = {
      "Where an object is in a dict, ('value', key) or ('key', key), or in a list, tuple or array\n"
      "that owns its elements, ('index', i). Nothing is hashed or compared."},
     {"instance_dict", instance_dict, METH_O,
-     "instance_dict(object) -> dict or None\n\nThe attributes of an object, whatever its class says."},
+     "instance_dict(object) -> dict or None\n\nThe attributes of an object, whatever its class "
+     "says."},
     {NULL, NULL, 0, NULL},
 };

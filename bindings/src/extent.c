@@ -103,6 +103,18 @@ size_t memrt__extent_span(const memrt_extent_t *extent)
     return span;
 }
 
+int memrt__extent_is_plain(const memrt_extent_t *extent)
+{
+    size_t span = extent->run;
+    for (int i = extent->nd - 1; i >= 0; i--) {
+        if (extent->steps[i] < span) {
+            return 0;
+        }
+        span += extent->steps[i] * (extent->counts[i] - 1);
+    }
+    return 1;
+}
+
 size_t memrt__extent_bytes(const memrt_extent_t *extent)
 {
     size_t bytes, span = memrt__extent_span(extent);

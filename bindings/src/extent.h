@@ -9,9 +9,9 @@
 #define MEMRT_EXTENT_DIMENSIONS 64
 
 typedef struct memrt_extent {
-    uintptr_t start; ///< of the first run
-    size_t run;      ///< bytes of one; 0: nothing is addressed
-    int nd;          ///< dimensions of runs, outermost first
+    uintptr_t start;                        ///< of the first run
+    size_t run;                             ///< bytes of one; 0: nothing is addressed
+    int nd;                                 ///< dimensions of runs, outermost first
     size_t counts[MEMRT_EXTENT_DIMENSIONS]; ///< 2 or more
     size_t steps[MEMRT_EXTENT_DIMENSIONS];  ///< more than `run`
 } memrt_extent_t;
@@ -24,6 +24,9 @@ size_t memrt__extent_runs(const memrt_extent_t *extent);
 
 /// Bytes from the first to the last.
 size_t memrt__extent_span(const memrt_extent_t *extent);
+
+/// Whether no two runs lie over each other for certain.
+int memrt__extent_is_plain(const memrt_extent_t *extent);
 
 /// Bytes addressed; at least as many where runs lie over each other.
 size_t memrt__extent_bytes(const memrt_extent_t *extent);

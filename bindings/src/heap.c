@@ -168,8 +168,7 @@ static int reach(PyObject *object, void *context)
     }
     uint32_t before = heap->count;
     uint32_t index = add(heap, object, MEMRT_NODE_OBJECT, step->from);
-    if (index < before && index >= heap->roots &&
-        heap->nodes[index].parent == MEMRT_HEAP_NONE) {
+    if (index < before && index >= heap->roots && heap->nodes[index].parent == MEMRT_HEAP_NONE) {
         give_parent(heap, index, step->from);
     }
     return index == MEMRT_HEAP_NONE ? -1 : 0;
@@ -183,8 +182,7 @@ static int reach_owner(memrt_heap_t *heap, const memrt_heap_node_t *node)
     }
     const memrt_meminfo_t *mi = ((memrt_meminfo_object_t *)node->object)->mi;
     memrt_owner_t *owner = mi != NULL ? memrt__owner_of(mi) : NULL;
-    return owner != NULL &&
-                   add(heap, owner, MEMRT_NODE_OWNER, heap->reached) == MEMRT_HEAP_NONE
+    return owner != NULL && add(heap, owner, MEMRT_NODE_OWNER, heap->reached) == MEMRT_HEAP_NONE
                ? -1
                : 0;
 }
@@ -252,8 +250,8 @@ static int add_module(memrt_heap_t *heap, PyObject *module)
 {
     uint32_t index = add(heap, module, MEMRT_NODE_OBJECT, MEMRT_HEAP_NONE);
     PyObject *globals = PyModule_GetDict(module);
-    return index == MEMRT_HEAP_NONE || add(heap, globals, MEMRT_NODE_OBJECT, index) ==
-                                           MEMRT_HEAP_NONE
+    return index == MEMRT_HEAP_NONE ||
+                   add(heap, globals, MEMRT_NODE_OBJECT, index) == MEMRT_HEAP_NONE
                ? -1
                : 0;
 }

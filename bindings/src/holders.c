@@ -7,6 +7,9 @@
 #include "ndarray.h"
 #include "report.h"
 
+/// Objects that are told of one buffer, at most.
+#define OBJECTS_MOST 1000
+
 /// A buffer that somebody asks about.
 typedef struct question {
     PyObject *asked;
@@ -84,15 +87,14 @@ static PyObject *answer(memrt_heap_t *heap, void *context)
 {
     question_t *question = context;
     memrt_report_t report;
-    if (memrt__report_begin(&report, heap) < 0) {
+    if (memrt__report_begin(&report, heap, OBJECTS_MOST) < 0) {
         return NULL;
     }
     report.asked = question->asked;
     report.asked_counts = question->own;
     add_all(&report, question->key);
     PyObject *told = memrt__report_make(&report);
-    PyObject *meminfo =
-        told != NULL ? memrt__report_meminfo(question->mi, question->taken) : NULL;
+    PyObject *meminfo = told != NULL ? memrt__report_meminfo(question->mi, question->taken) : NULL;
     uint32_t left_out = report.left_out;
     memrt__report_end(&report);
     if (meminfo == NULL) {
@@ -136,7 +138,8 @@ PyMethodDef memrt__holders_methods[] = {
     {"find_holders", (PyCFunction)(void (*)(void))find_holders, METH_FASTCALL,
      "find_holders(object, own, frames) -> tuple\n\n"
      "The MemInfo behind `object`, the objects that keep it alive and what refers to them, see\n"
-     "report.h. The caller has `own` references to `object`, and its innermost `frames` frames are\n"
+     "report.h. The caller has `own` references to `object`, and its innermost `frames` frames "
+     "are\n"
      "not looked into."},
     {"frame_variables", frame_variables, METH_O,
      "frame_variables(frame) -> list of pairs\n\n"

@@ -28,10 +28,10 @@ typedef struct references {
     size_t count, capacity;
 } references_t;
 
-int memrt__report_begin(memrt_report_t *report, memrt_heap_t *heap)
+int memrt__report_begin(memrt_report_t *report, memrt_heap_t *heap, uint32_t room)
 {
-    *report = (memrt_report_t){.heap = heap};
-    report->nodes = PyMem_RawCalloc(MEMRT_REPORT_MOST + 1, sizeof(*report->nodes));
+    *report = (memrt_report_t){.heap = heap, .room = room};
+    report->nodes = PyMem_RawCalloc((size_t)room + 1, sizeof(*report->nodes));
     if (report->nodes == NULL) {
         PyErr_NoMemory();
         return -1;
@@ -49,8 +49,7 @@ static uint32_t chain_length(const memrt_report_t *report, uint32_t node)
 {
     const memrt_heap_t *heap = report->heap;
     uint32_t length = 0;
-    while (node != MEMRT_HEAP_NONE && heap->nodes[node].label == 0 &&
-           length <= MEMRT_REPORT_MOST) {
+    while (node != MEMRT_HEAP_NONE && heap->nodes[node].label == 0 && length <= report->room) {
         PyObject *next = memrt__link_next(heap->nodes[node].object);
         node = next != NULL ? memrt__heap_find(heap, next) : MEMRT_HEAP_NONE;
         length++;
@@ -62,7 +61,7 @@ void memrt__report_add(memrt_report_t *report, uint32_t node)
 {
     memrt_heap_t *heap = report->heap;
     uint32_t length = chain_length(report, node);
-    if (length > MEMRT_REPORT_MOST - report->count) {
+    if (length > report->room - report->count) {
         report->left_out++;
         return;
     }
@@ -227,8 +226,7 @@ static PyObject *tell_objects(const references_t *references)
     PyObject *list = PyList_New(0);
     for (uint32_t label = 1; list != NULL && label <= report->count; label++) {
         PyObject *object = report->heap->nodes[report->nodes[label]].object;
-        PyObject *row =
-            tell_object(report, object, Py_REFCNT(object), &references->tallies[label]);
+        PyObject *row = tell_object(report, object, Py_REFCNT(object), &references->tallies[label]);
         if (row == NULL || PyList_Append(list, row) < 0) {
             Py_CLEAR(list);
         }
