@@ -168,9 +168,10 @@ class _Finding:
 
     def holder(self, place: int) -> Holder:
         object_, link, references, found, _, nbytes = self._objects[place]
-        paths = self._paths.get(place, ())
-        referrers = tuple(refer(object_, path, steps, count) for path, steps, count in paths)
-        holders = tuple(self.holder(other) for other in self._links.get(place, ()))
+        referrers: list[Referrer] = []
+        for path, steps, count in self._paths.get(place, ()):
+            referrers.append(refer(object_, path, steps, count))
+        holders = list(map(self.holder, self._links.get(place, ())))
         listed = sum(each.count for each in referrers) + len(holders)
         kind = _LINKS[link]
         return Holder(
@@ -178,8 +179,8 @@ class _Finding:
             _text(object_, kind, nbytes, self._size),
             nbytes if nbytes >= 0 else None,
             references,
-            referrers,
-            holders,
+            tuple(referrers),
+            tuple(holders),
             max(0, references - found),
             max(0, found - listed),
         )
@@ -189,7 +190,7 @@ def build(meminfo: tuple[Any, ...], found: tuple[Any, ...], more: int) -> Holder
     """Put together what the extension found of one buffer."""
     (address, size, refcount, kind, policy, name), names = meminfo
     finding = _Finding(found, size)
-    holders = tuple(finding.holder(place) for place in finding.roots())
+    holders = tuple(map(finding.holder, finding.roots()))
     named = tuple(
         NamedReference(text, _NAMED.get(number, "reference"), count, thread, age / 1e9)
         for text, number, count, thread, age in names

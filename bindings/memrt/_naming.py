@@ -11,6 +11,7 @@ import functools
 import os
 import sys
 import types
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -88,8 +89,16 @@ def type_name(kind: type) -> str:
     return str(_type_name(kind))
 
 
+def is_among(thing: object, things: Iterable[object]) -> bool:
+    """Whether it is one of them, itself: nothing is compared."""
+    for each in things:  # noqa: SIM110 - a closure that lacks memory loses references
+        if each is thing:
+            return True
+    return False
+
+
 def _is_a(object_: object, kind: type) -> bool:
-    return any(each is kind for each in _mro(type(object_)))
+    return is_among(kind, _mro(type(object_)))
 
 
 def key_text(key: object, depth: int = 2) -> str:
@@ -97,7 +106,7 @@ def key_text(key: object, depth: int = 2) -> str:
     kind = type(key)
     if kind is int and key.bit_length() > 128:  # type: ignore[attr-defined]
         return "<int>"
-    if any(kind is plain for plain in _PLAIN):
+    if is_among(kind, _PLAIN):
         text = repr(key if kind not in (str, bytes) else key[:_LONGEST])  # type: ignore[index]
         return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
     if kind is tuple and depth > 0:
@@ -271,18 +280,26 @@ def _expression(root: str, taken: list[_Step]) -> str:
     return root + "".join(step.access for step in reversed(taken))
 
 
-def _first_kind(taken: list[_Step], root: _Root | None) -> str:
+def _first(taken: list[_Step]) -> _Step | None:
+    """The first step that a program writes."""
     for step in taken:
         if step.access:
-            return step.kind
+            return step
+    return None
+
+
+def _first_kind(taken: list[_Step], root: _Root | None) -> str:
+    first = _first(taken)
+    if first is not None:
+        return first.kind
     return root.kind if root is not None and root.kind else "object"
 
 
 def _words(kind: str, taken: list[_Step], root: _Root | None, expression: str) -> str:
-    attribute = next((step for step in taken if step.access), None)
+    first = _first(taken)
     what = ""
-    if kind == "attribute" and attribute is not None:
-        what = f"attribute `{attribute.name}` of {_owner_name(attribute.owner)}"
+    if kind == "attribute" and first is not None:
+        what = f"attribute `{first.name}` of {_owner_name(first.owner)}"
     if root is None:
         return what or f"{expression}, which nothing that was found leads to"
     if not root.place:

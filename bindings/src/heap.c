@@ -231,7 +231,7 @@ static int add_frames_of(memrt_heap_t *heap, PyThreadState *thread, int own)
         frame = back;
     }
     Py_XDECREF(frame);
-    return result;
+    return PyErr_Occurred() ? -1 : result; /* a frame that could not be made looks like the last */
 }
 
 static int add_frames(memrt_heap_t *heap, int own)
