@@ -4,6 +4,22 @@
 #include "ndarray.h"
 #include "nrt_meminfo.h"
 
+/// Of what the memoryviews of one buffer share, which CPython has no name for that all versions
+/// know.
+static PyTypeObject *buffer_type;
+
+int memrt__chain_setup(void)
+{
+    PyObject *empty = PyBytes_FromStringAndSize(NULL, 0);
+    PyObject *view = empty != NULL ? PyMemoryView_FromObject(empty) : NULL;
+    if (view != NULL) {
+        buffer_type = Py_TYPE(((PyMemoryViewObject *)view)->mbuf); /* static: lives for good */
+    }
+    Py_XDECREF(view);
+    Py_XDECREF(empty);
+    return view != NULL ? 0 : -1;
+}
+
 /// No link is a number, a text or a container of Python's. These are most of a heap.
 #define OF_PYTHON                                                                                  \
     (Py_TPFLAGS_LONG_SUBCLASS | Py_TPFLAGS_LIST_SUBCLASS | Py_TPFLAGS_TUPLE_SUBCLASS |             \
@@ -17,8 +33,8 @@ int memrt__link_maybe(PyObject *object)
         return 0;
     }
     return type == &PyArray_Type || type == memrt__binding.meminfo_type ||
-           type == &PyMemoryView_Type || type == &_PyManagedBuffer_Type ||
-           type == &PyCapsule_Type || PyArray_Check(object) || memrt__nrt_meminfo_check(object) ||
+           type == &PyMemoryView_Type || type == buffer_type || type == &PyCapsule_Type ||
+           PyArray_Check(object) || memrt__nrt_meminfo_check(object) ||
            strcmp(type->tp_name, "DummyArray") == 0;
 }
 
@@ -34,7 +50,7 @@ memrt_link_t memrt__link_of(PyObject *object)
     if (PyMemoryView_Check(object)) {
         return MEMRT_LINK_MEMORYVIEW;
     }
-    if (Py_IS_TYPE(object, &_PyManagedBuffer_Type)) {
+    if (Py_IS_TYPE(object, buffer_type)) {
         return MEMRT_LINK_BUFFER;
     }
     if (PyCapsule_CheckExact(object)) {

@@ -19,6 +19,9 @@ typedef enum memrt_link {
     MEMRT_LINK_CAPSULE,    ///< a capsule "memrt.meminfo"
 } memrt_link_t;
 
+/// Once, at import, before anything else here. -1 with an exception.
+int memrt__chain_setup(void);
+
 /// Quickly whether it may be a link: no object that is one is missed.
 int memrt__link_maybe(PyObject *object);
 

@@ -3,6 +3,8 @@
 
 #include "binding.h"
 
+#include <frameobject.h>
+
 /// Variables of frames, without the side effects that asking a frame for f_locals has: on Python
 /// 3.10 to 3.12 the frame would keep all values alive in a dict from then on.
 

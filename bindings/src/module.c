@@ -6,6 +6,7 @@
 #include "adoption.h"
 #include "array.h"
 #include "buffer.h"
+#include "chain.h"
 #include "container.h"
 #include "failure.h"
 #include "handler.h"
@@ -108,8 +109,9 @@ static int add_table(PyObject *module)
 static int execute(PyObject *module)
 {
     if (refuse_subinterpreter() < 0 || refuse_second_python() < 0 || get_table() < 0 ||
-        import_numpy() < 0 || memrt__handler_setup() < 0 || memrt__scope_setup(module) < 0 ||
-        memrt__meminfo_setup(module) < 0 || add_functions(module) < 0 || add_table(module) < 0) {
+        import_numpy() < 0 || memrt__chain_setup() < 0 || memrt__handler_setup() < 0 ||
+        memrt__scope_setup(module) < 0 || memrt__meminfo_setup(module) < 0 ||
+        add_functions(module) < 0 || add_table(module) < 0) {
         return -1;
     }
     return memrt__owner_setup(module);
