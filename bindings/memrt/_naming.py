@@ -215,8 +215,10 @@ def _frame_root(value: object, frame: types.FrameType, what: str, above: object)
     function = getattr(code, "co_qualname", code.co_name)
     line = frame.f_lineno
     file = code.co_filename
+    suspended = [word for kind, word, _ in _SUSPENDED if type(above) is kind]
+    what = f"{suspended[0]} " if suspended else what
     place = f"in {what}{function}() {os.path.basename(file)}:{line}"
-    if above is not None:
+    if above is not None and not suspended:
         place += f", kept by a {type_name(type(above))}"
     for name, found in _memrt.frame_variables(frame):
         if found is value:

@@ -268,14 +268,20 @@ static int add_modules(memrt_heap_t *heap)
     return 0;
 }
 
+static int add_one(memrt_heap_t *heap, PyObject *object)
+{
+    return add(heap, object, MEMRT_NODE_OBJECT, MEMRT_HEAP_NONE) == MEMRT_HEAP_NONE ||
+                   reach_all(heap) < 0
+               ? -1
+               : 0;
+}
+
 /// What the collector tracks and nothing above leads to: what only C code holds, and garbage.
 static int add_tracked(memrt_heap_t *heap, PyObject *tracked)
 {
     for (Py_ssize_t i = 0; i < PyList_GET_SIZE(tracked); i++) {
         PyObject *object = PyList_GET_ITEM(tracked, i);
-        if (object != heap->frames &&
-            (add(heap, object, MEMRT_NODE_OBJECT, MEMRT_HEAP_NONE) == MEMRT_HEAP_NONE ||
-             reach_all(heap) < 0)) {
+        if (object != heap->frames && add_one(heap, object) < 0) {
             return -1;
         }
     }
@@ -308,17 +314,18 @@ static int find_all(memrt_heap_t *heap, int own)
     return result;
 }
 
-static int open_heap(memrt_heap_t *heap, int own)
+static int open_heap(memrt_heap_t *heap, PyObject *known, int own)
 {
     *heap = (memrt_heap_t){0};
 #ifdef Py_GIL_DISABLED
+    (void)known;
     (void)own;
     PyErr_SetString(PyExc_RuntimeError,
                     "who holds what can be told only where the GIL stops all other threads");
     return -1;
 #else
     heap->collector_was_on = PyGC_Disable();
-    return find_all(heap, own);
+    return find_all(heap, own) < 0 || (known != NULL && add_one(heap, known) < 0) ? -1 : 0;
 #endif
 }
 
@@ -332,11 +339,11 @@ static void close_heap(memrt_heap_t *heap)
     Py_CLEAR(heap->frames);
 }
 
-PyObject *memrt__heap_ask(int own, memrt_heap_ask_fn ask, void *context)
+PyObject *memrt__heap_ask(PyObject *known, int own, memrt_heap_ask_fn ask, void *context)
 {
     for (;;) {
         memrt_heap_t heap;
-        PyObject *answer = open_heap(&heap, own) == 0 ? ask(&heap, context) : NULL;
+        PyObject *answer = open_heap(&heap, known, own) == 0 ? ask(&heap, context) : NULL;
         close_heap(&heap);
         if (!heap.interrupted) {
             return answer;

@@ -45,10 +45,11 @@ typedef struct memrt_heap {
 /// or NULL with an exception, or without one where a call that it made was interrupted.
 typedef PyObject *(*memrt_heap_ask_fn)(memrt_heap_t *heap, void *context);
 
-/// Open the heap and ask. `own` is how many frames of the calling thread, from the innermost, are
-/// not to be looked into. Where Ctrl-C is pressed meanwhile and the program goes on, it is asked
+/// Open the heap and ask. `known`, or NULL, is an object that is to be in it even if nothing refers
+/// to it but the call. `own` is how many frames of the calling thread, from the innermost, are not
+/// to be looked into. Where Ctrl-C is pressed meanwhile and the program goes on, it is asked
 /// anew.
-PyObject *memrt__heap_ask(int own, memrt_heap_ask_fn ask, void *context);
+PyObject *memrt__heap_ask(PyObject *known, int own, memrt_heap_ask_fn ask, void *context);
 
 /// The node of an object, or MEMRT_HEAP_NONE.
 uint32_t memrt__heap_find(const memrt_heap_t *heap, PyObject *object);

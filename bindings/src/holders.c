@@ -117,7 +117,7 @@ static PyObject *find_holders(PyObject *module, PyObject *const *args, Py_ssize_
     if (PyErr_Occurred() || resolve(&question) < 0) {
         return NULL;
     }
-    PyObject *result = memrt__heap_ask(frames, answer, &question);
+    PyObject *result = memrt__heap_ask(question.asked, frames, answer, &question);
     if (question.taken) {
         memrt__api()->release(question.mi);
     }

@@ -113,10 +113,23 @@ static int is_left_out(const memrt_report_t *report, const memrt_heap_node_t *fr
            memrt__link_maybe(from->object) && memrt__link_next(from->object) == to;
 }
 
+/// What as_strided leaves may have its attributes in a dict, which then is who refers to the next.
+static uint32_t link_with(const memrt_heap_t *heap, uint32_t node)
+{
+    const memrt_heap_node_t *dict = &heap->nodes[node];
+    if (dict->kind == MEMRT_NODE_OBJECT && PyDict_CheckExact(dict->object) &&
+        dict->parent != MEMRT_HEAP_NONE && heap->nodes[dict->parent].label != 0 &&
+        memrt__link_of(heap->nodes[dict->parent].object) == MEMRT_LINK_STRIDES) {
+        return dict->parent;
+    }
+    return node;
+}
+
 static int note(uint32_t from, uint32_t to, void *context)
 {
     references_t *references = context;
     const memrt_heap_t *heap = references->report->heap;
+    from = link_with(heap, from);
     const memrt_heap_node_t *source = &heap->nodes[from];
     uint32_t label = heap->nodes[to].label;
     tally_t *tally = &references->tallies[label];

@@ -237,8 +237,12 @@ static int append(wastes_t *wastes, const waste_t *waste)
 
 static int most_first(const void *a, const void *b)
 {
-    size_t left = ((const waste_t *)a)->wasted, right = ((const waste_t *)b)->wasted;
-    return (left < right) - (left > right);
+    const waste_t *left = a, *right = b;
+    if (left->wasted != right->wasted) {
+        return left->wasted < right->wasted ? 1 : -1;
+    }
+    uint32_t first = left->group.members->node, second = right->group.members->node;
+    return (first > second) - (first < second); /* in the order that they were found in */
 }
 
 static int weigh_all(const memrt_heap_t *heap, const question_t *question, const member_t *members,
@@ -346,7 +350,7 @@ static PyObject *find_retention(PyObject *module, PyObject *args)
     }
     question.min_bytes = (size_t)min_bytes;
     question.limit = question.limit < BUFFERS_MOST ? question.limit : BUFFERS_MOST;
-    return memrt__heap_ask(0, answer, &question);
+    return memrt__heap_ask(NULL, 0, answer, &question);
 }
 
 PyMethodDef memrt__retention_methods[] = {
