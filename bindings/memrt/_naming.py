@@ -15,11 +15,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from memrt import _memrt
 
 _mro = type.__dict__["__mro__"].__get__
 _type_name = type.__dict__["__name__"].__get__
 _type_dict = type.__dict__["__dict__"].__get__
+_base = np.ndarray.base.__get__
 _lru_cache = type(functools.lru_cache(len))
 
 # Kinds of objects with a frame of their own, with the name of the attribute.
@@ -190,12 +193,22 @@ def _instance_step(value: object, object_: object) -> _Step:
     return step if step is not None else _Step(f" (a {type_name(type(object_))})")
 
 
+def _array_step(value: object, array: Any) -> _Step:
+    if _memrt.find_place(array, value) is not None:
+        return _sequence_step(value, array, None)
+    if _base(array) is value:
+        return _Step(".base", "attribute", "base", owner=array)
+    return _instance_step(value, array)
+
+
 def _step(value: object, object_: object, above: object) -> _Step:
     """From `value` to `object_`, which refers to it and is referred to by `above`."""
     if _is_a(object_, dict):
         return _dict_step(value, object_, above)  # type: ignore[arg-type]
-    if _is_a(object_, list) or _is_a(object_, tuple) or _memrt.find_place(object_, value):
+    if _is_a(object_, list) or _is_a(object_, tuple):
         return _sequence_step(value, object_, above)
+    if _is_a(object_, np.ndarray):
+        return _array_step(value, object_)
     if _is_a(object_, collections.deque):
         return _deque_step(value, object_)
     if _is_a(object_, set) or _is_a(object_, frozenset):

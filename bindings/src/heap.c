@@ -177,10 +177,10 @@ static int reach(PyObject *object, void *context)
 /// Several objects may hold the one MemInfo that has the owner, so this is a node of its own.
 static int reach_owner(memrt_heap_t *heap, const memrt_heap_node_t *node)
 {
-    if (node->kind != MEMRT_NODE_OBJECT || !memrt__meminfo_check(node->object)) {
+    if (node->kind != MEMRT_NODE_OBJECT || !memrt__link_maybe(node->object)) {
         return 0;
     }
-    const memrt_meminfo_t *mi = ((memrt_meminfo_object_t *)node->object)->mi;
+    const memrt_meminfo_t *mi = memrt__link_meminfo(node->object);
     memrt_owner_t *owner = mi != NULL ? memrt__owner_of(mi) : NULL;
     return owner != NULL && add(heap, owner, MEMRT_NODE_OWNER, heap->reached) == MEMRT_HEAP_NONE
                ? -1
