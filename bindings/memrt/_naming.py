@@ -223,15 +223,22 @@ def _step(value: object, object_: object, above: object) -> _Step:
 # --- Where a path begins. ---
 
 
+def _suspended_what(object_: object) -> str:
+    """What an object with a frame of its own is, with a space behind; '' for any other."""
+    for kind, what, _ in _SUSPENDED:
+        if type(object_) is kind:
+            return f"{what} "
+    return ""
+
+
 def _frame_root(value: object, frame: types.FrameType, what: str, above: object) -> _Root:
     code = frame.f_code
     function = getattr(code, "co_qualname", code.co_name)
     line = frame.f_lineno
     file = code.co_filename
-    suspended = [word for kind, word, _ in _SUSPENDED if type(above) is kind]
-    what = f"{suspended[0]} " if suspended else what
+    what = what or _suspended_what(above)
     place = f"in {what}{function}() {os.path.basename(file)}:{line}"
-    if above is not None and not suspended:
+    if above is not None and not what:
         place += f", kept by a {type_name(type(above))}"
     for name, found in _memrt.frame_variables(frame):
         if found is value:
@@ -240,10 +247,11 @@ def _frame_root(value: object, frame: types.FrameType, what: str, above: object)
 
 
 def _suspended_root(value: object, object_: object) -> _Root | None:
-    for kind, what, descriptor in _SUSPENDED:
+    for kind, _, descriptor in _SUSPENDED:
         if type(object_) is kind:
             frame = descriptor.__get__(object_)
-            return None if frame is None else _frame_root(value, frame, f"{what} ", None)
+            what = _suspended_what(object_)
+            return None if frame is None else _frame_root(value, frame, what, None)
     return None
 
 
