@@ -1,4 +1,5 @@
 #include <pthread.h>
+#include <stdio.h>
 
 #include "api/table.h"
 #include "runtime/base/check.h"
@@ -6,6 +7,7 @@
 #include "runtime/base/poison.h"
 #include "runtime/debug/live.h"
 #include "runtime/meminfo/meminfo.h"
+#include "runtime/meminfo/named.h"
 
 /// The checking table: every MemInfo, block and policy that comes in is verified against the live
 /// set, which under checking knows all of them. What is wrong ends the process with one line that
@@ -138,11 +140,16 @@ static void checked_acquire(memrt_meminfo_t *mi)
     plain->acquire(mi);
 }
 
+static void verify_release(const char *call, const memrt_meminfo_t *mi)
+{
+    verify(call, mi);
+    verify_is_meminfo(call, mi);
+    verify_bounds(call, mi);
+}
+
 static void checked_release(memrt_meminfo_t *mi)
 {
-    verify("release", mi);
-    verify_is_meminfo("release", mi);
-    verify_bounds("release", mi);
+    verify_release("release", mi);
     plain->release(mi);
 }
 
@@ -334,6 +341,32 @@ static memrt_status_t checked_scope_enter(memrt_scope_t *scope, memrt_scope_t **
     return plain->scope_enter(scope, before);
 }
 
+static memrt_status_t checked_acquire_as(memrt_meminfo_t *mi, memrt_holder_kind_t kind,
+                                         const char *name)
+{
+    verify("acquire_as", mi);
+    return plain->acquire_as(mi, kind, name);
+}
+
+static void checked_release_as(memrt_meminfo_t *mi, memrt_holder_kind_t kind, const char *name)
+{
+    verify_release("release_as", mi);
+    if (!memrt__named_drop(mi, kind, name)) {
+        char why[MEMRT_NAME_MAX + 80];
+        snprintf(why, sizeof(why), "no reference of it is held under the name \"%.*s\"",
+                 (int)MEMRT_NAME_MAX, name == NULL ? "" : name);
+        refuse("release_as", mi, why);
+    }
+    plain->release(mi);
+}
+
+static size_t checked_holders(const memrt_meminfo_t *mi, memrt_holder_t *rows, size_t row_size,
+                              size_t room)
+{
+    verify_made("holders", mi);
+    return plain->holders(mi, rows, row_size, room);
+}
+
 static memrt_api_t table;
 
 static void fill_table(void)
@@ -367,6 +400,9 @@ static void fill_table(void)
     table.scope_release = checked_scope_release;
     table.scope_enter = checked_scope_enter;
     table.scope_of = checked_scope_of;
+    table.acquire_as = checked_acquire_as;
+    table.release_as = checked_release_as;
+    table.holders = checked_holders;
 }
 
 const memrt_api_t *memrt__checking_table(void)

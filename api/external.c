@@ -11,6 +11,7 @@
 #include "runtime/base/options.h"
 #include "runtime/base/size.h"
 #include "runtime/meminfo/meminfo.h"
+#include "runtime/meminfo/named.h"
 #include "runtime/meminfo/owner.h"
 #include "runtime/meminfo/raw.h"
 #include "runtime/meminfo/resizable.h"
@@ -33,7 +34,8 @@ SLOT_AT(meminfo_new, 10);
 SLOT_AT(status_text, 60);
 SLOT_AT(policy_option, 63);
 SLOT_AT(scope_reset_peak, 77);
-_Static_assert(sizeof(memrt_api_t) == 78 * 8, "slots are only ever appended");
+SLOT_AT(holders, 80);
+_Static_assert(sizeof(memrt_api_t) == 81 * 8, "slots are only ever appended");
 
 static void api_acquire(memrt_meminfo_t *mi)
 {
@@ -309,6 +311,9 @@ const memrt_api_t memrt__plain_table = {
     .scope_stats = api_scope_stats,
     .scope_sizes = api_scope_sizes,
     .scope_reset_peak = api_scope_reset_peak,
+    .acquire_as = memrt__named_acquire,
+    .release_as = memrt__named_release,
+    .holders = memrt__named_holders,
 };
 
 static char refusal[160];

@@ -15,6 +15,7 @@ Making memory: alloc, wrap, empty, zeros, full, array, as_array.
 Asking an array: meminfo, is_managed, handler_name, adopt.
 Choosing: Policy, default_policy, policies, enable, disable, enabled, set_option, options.
 Watching: stats, get_allocation_stats, reset_peak, exact_peak, tracking, live, release_unused.
+Holders: holders, retention.
 Scopes: scope, scopes, current_scope, carry.
 Other tools: tracemalloc_domain.
 Compiling against it: get_include, get_library.
@@ -23,6 +24,7 @@ Compiling against it: get_include, get_library.
 from memrt import _memrt, testing
 from memrt._arrays import adopt, array, full
 from memrt._enabling import disable, enable, enabled
+from memrt._holders import Holder, Holders, NamedReference, holders
 from memrt._installation import get_include, get_library
 from memrt._live import LiveBuffer, live, tracking
 from memrt._memrt import (
@@ -37,9 +39,11 @@ from memrt._memrt import (
     wrap,
     zeros,
 )
+from memrt._naming import Referrer
 from memrt._options import Option, options, set_option, warn_about_options
 from memrt._peak import exact_peak
 from memrt._policy import Policy, default_policy, policies
+from memrt._retention import Retained, Retention, retention
 from memrt._scopes import Scope, ScopeTree, carry, current_scope, scope, scopes
 from memrt._stats import AllocationStats, Stats, get_allocation_stats, reset_peak, stats
 
@@ -52,10 +56,16 @@ tracemalloc_domain: int = _memrt.features()["tracemalloc_domain"]
 
 __all__ = [
     "AllocationStats",
+    "Holder",
+    "Holders",
     "LiveBuffer",
     "MemInfo",
+    "NamedReference",
     "Option",
     "Policy",
+    "Referrer",
+    "Retained",
+    "Retention",
     "Scope",
     "ScopeTree",
     "Stats",
@@ -76,6 +86,7 @@ __all__ = [
     "get_include",
     "get_library",
     "handler_name",
+    "holders",
     "is_managed",
     "live",
     "meminfo",
@@ -83,6 +94,7 @@ __all__ = [
     "policies",
     "release_unused",
     "reset_peak",
+    "retention",
     "scope",
     "scopes",
     "set_option",

@@ -6,14 +6,18 @@
 #include "adoption.h"
 #include "array.h"
 #include "buffer.h"
+#include "chain.h"
+#include "container.h"
 #include "failure.h"
 #include "handler.h"
+#include "holders.h"
 #include "live.h"
 #include "lookup.h"
 #include "meminfo.h"
 #include "owner.h"
 #include "policy.h"
 #include "process.h"
+#include "retention.h"
 #include "scope.h"
 #include "stats.h"
 #include "thread.h"
@@ -79,11 +83,12 @@ static int import_numpy(void)
 static int add_functions(PyObject *module)
 {
     PyMethodDef *const groups[] = {
-        memrt__adoption_methods, memrt__array_methods,   memrt__buffer_methods,
-        memrt__failure_methods,  memrt__handler_methods, memrt__live_methods,
-        memrt__lookup_methods,   memrt__owner_methods,   memrt__policy_methods,
-        memrt__process_methods,  memrt__scope_methods,   memrt__stats_methods,
-        memrt__thread_methods,
+        memrt__adoption_methods,  memrt__array_methods,   memrt__buffer_methods,
+        memrt__failure_methods,   memrt__handler_methods, memrt__live_methods,
+        memrt__lookup_methods,    memrt__owner_methods,   memrt__policy_methods,
+        memrt__process_methods,   memrt__scope_methods,   memrt__stats_methods,
+        memrt__thread_methods,    memrt__holders_methods, memrt__container_methods,
+        memrt__retention_methods,
     };
     for (size_t i = 0; i < sizeof(groups) / sizeof(groups[0]); i++) {
         if (PyModule_AddFunctions(module, groups[i]) < 0) {
@@ -105,8 +110,9 @@ static int add_table(PyObject *module)
 static int execute(PyObject *module)
 {
     if (refuse_subinterpreter() < 0 || refuse_second_python() < 0 || get_table() < 0 ||
-        import_numpy() < 0 || memrt__handler_setup() < 0 || memrt__scope_setup(module) < 0 ||
-        memrt__meminfo_setup(module) < 0 || add_functions(module) < 0 || add_table(module) < 0) {
+        import_numpy() < 0 || memrt__chain_setup() < 0 || memrt__handler_setup() < 0 ||
+        memrt__scope_setup(module) < 0 || memrt__meminfo_setup(module) < 0 ||
+        add_functions(module) < 0 || add_table(module) < 0) {
         return -1;
     }
     memrt__trace_setup();

@@ -40,6 +40,16 @@ memrt_meminfo_t *memrt__nrt_meminfo_from_pyobject(PyObject *object)
     return mi_of(object);
 }
 
+int memrt__nrt_meminfo_check(PyObject *object)
+{
+    return nrt_meminfo_type != NULL && PyObject_TypeCheck(object, nrt_meminfo_type);
+}
+
+memrt_meminfo_t *memrt__nrt_meminfo_borrow(PyObject *object)
+{
+    return mi_of(object);
+}
+
 static PyObject *nrt_meminfo_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
     static char *keywords[] = {"ptr", NULL};

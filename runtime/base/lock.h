@@ -15,6 +15,7 @@ typedef enum memrt__rank {
     MEMRT__RANK_THREADS,  ///< the list of thread records
     MEMRT__RANK_LIVE,     ///< first of the live set's, one a part
     MEMRT__RANK_LIVE_LAST = MEMRT__RANK_LIVE + 31,
+    MEMRT__RANK_HOLDERS, ///< who holds what under a name
     MEMRT__RANK_FAILURE, ///< the failure plan
     MEMRT__RANK_CLASS,   ///< first of those of size classes, one for each few
     MEMRT__RANK_CLASS_LAST = MEMRT__RANK_CLASS + 15,

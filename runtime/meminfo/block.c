@@ -7,6 +7,7 @@
 #include "runtime/base/failure.h"
 #include "runtime/base/os.h"
 #include "runtime/base/size.h"
+#include "runtime/debug/holders.h"
 #include "runtime/debug/live.h"
 #include "runtime/meminfo/tiny.h"
 
@@ -64,7 +65,7 @@ bool memrt__block_is_sound(const memrt_meminfo_t *mi)
 {
     unsigned known = MEMRT__FLAG_MEMINFO | MEMRT__FLAG_LISTED | MEMRT__FLAG_WATCHED |
                      MEMRT__FLAG_READONLY | MEMRT__FLAG_PART | MEMRT__FLAG_QUICK |
-                     MEMRT__FLAG_PROMOTED | MEMRT__FLAG_TINY | MEMRT__FLAG_CLASS;
+                     MEMRT__FLAG_PROMOTED | MEMRT__FLAG_TINY | MEMRT__FLAG_CLASS | MEMRT__FLAG_HELD;
     unsigned flags = memrt__flags_load_relaxed(&mi->flags);
     bool kinds = mi->kind >= MEMRT_KIND_INLINE && mi->kind <= MEMRT_KIND_BLOCK &&
                  mi->align_log2 <= memrt__log2(MEMRT_ALIGN_MAX);
@@ -382,16 +383,27 @@ static void tell_resize(void *old_data, const memrt_meminfo_t *mi)
     }
 }
 
+/// Flags of what others know of a block by its address.
+#define KNOWN_BY_OTHERS (MEMRT__FLAG_LISTED | MEMRT__FLAG_WATCHED | MEMRT__FLAG_HELD)
+
+static void part_from_others(memrt_meminfo_t *mi, unsigned flags)
+{
+    if ((flags & MEMRT__FLAG_WATCHED) != 0 && mi->data != NULL) {
+        tell_death(mi);
+    }
+    if ((flags & MEMRT__FLAG_HELD) != 0) {
+        memrt__holders_forget((uintptr_t)mi);
+    }
+    if ((flags & MEMRT__FLAG_LISTED) != 0) {
+        unlist(mi);
+    }
+}
+
 void memrt__block_delete(memrt_meminfo_t *mi)
 {
     unsigned flags = memrt__flags_load_relaxed(&mi->flags);
-    if (MEMRT__UNLIKELY((flags & (MEMRT__FLAG_LISTED | MEMRT__FLAG_WATCHED)) != 0)) {
-        if ((flags & MEMRT__FLAG_WATCHED) != 0 && mi->data != NULL) {
-            tell_death(mi);
-        }
-        if ((flags & MEMRT__FLAG_LISTED) != 0) {
-            unlist(mi);
-        }
+    if (MEMRT__UNLIKELY((flags & KNOWN_BY_OTHERS) != 0)) {
+        part_from_others(mi, flags);
     }
     if (MEMRT__UNLIKELY((flags & MEMRT__FLAG_TINY) != 0)) {
         delete_tiny(mi);
@@ -519,9 +531,8 @@ static memrt_meminfo_t *move_quick(memrt__thread_t *self, memrt_meminfo_t *mi, u
 memrt_meminfo_t *memrt__block_resize_quick(memrt_meminfo_t *mi, size_t size)
 {
     unsigned flags = memrt__flags_load_relaxed(&mi->flags);
-    unsigned special = MEMRT__FLAG_LISTED | MEMRT__FLAG_WATCHED;
     memrt__thread_t *self = memrt__self;
-    if ((flags & (MEMRT__FLAG_QUICK | special)) != MEMRT__FLAG_QUICK || self == NULL ||
+    if ((flags & (MEMRT__FLAG_QUICK | KNOWN_BY_OTHERS)) != MEMRT__FLAG_QUICK || self == NULL ||
         !memrt__is_quick_size(size) || memrt__is_watched(MEMRT__WATCH_SLOWLY)) {
         return NULL;
     }
@@ -545,12 +556,22 @@ memrt_meminfo_t *memrt__block_resize_quick(memrt_meminfo_t *mi, size_t size)
     return mi;
 }
 
+/// A claimed block is held by who claimed it alone: what is noted of others is left over.
+static void forget_holders(memrt_meminfo_t *mi)
+{
+    if ((memrt__flags_load_relaxed(&mi->flags) & MEMRT__FLAG_HELD) != 0) {
+        memrt__holders_forget((uintptr_t)mi);
+        memrt__flags_clear_relaxed(&mi->flags, MEMRT__FLAG_HELD);
+    }
+}
+
 memrt_meminfo_t *memrt__block_resize(memrt_meminfo_t *mi, size_t size)
 {
     MEMRT__ASSERT(mi->external_allocator == NULL && memrt__has_data((memrt_kind_t)mi->kind));
     void *old_data = mi->data;
     size_t old_size = mi->size;
     memrt_policy_t *policy = memrt__policy_of(mi);
+    forget_holders(mi);
     layout_t old = layout_of(mi);
     size_t old_extra = extra_of(mi, old.bytes);
     layout_t layout;

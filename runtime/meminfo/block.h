@@ -30,6 +30,8 @@
 #define MEMRT__FLAG_PROMOTED 64u ///< was a block before it counted as a MemInfo
 #define MEMRT__FLAG_TINY 128u    ///< the MemInfo of a tiny block, a header without data
 
+#define MEMRT__FLAG_HELD (1u << 16) ///< was held under a name, and may be still
+
 /// The class of a quick block stands in these bits of its flags.
 #define MEMRT__FLAG_CLASS_AT 8
 #define MEMRT__FLAG_CLASS (0xFFu << MEMRT__FLAG_CLASS_AT)
@@ -222,7 +224,8 @@ static inline bool memrt__has_data(memrt_kind_t kind)
 static inline bool memrt__block_delete_quick(memrt_meminfo_t *mi)
 {
     unsigned flags = memrt__flags_load_relaxed(&mi->flags);
-    unsigned special = MEMRT__FLAG_LISTED | MEMRT__FLAG_WATCHED | MEMRT__FLAG_PROMOTED;
+    unsigned special =
+        MEMRT__FLAG_LISTED | MEMRT__FLAG_WATCHED | MEMRT__FLAG_PROMOTED | MEMRT__FLAG_HELD;
     memrt__thread_t *self = memrt__self;
     if (MEMRT__UNLIKELY((flags & (MEMRT__FLAG_QUICK | special)) != MEMRT__FLAG_QUICK ||
                         mi->dtor != NULL || self == NULL || memrt__class_in(flags) == 0)) {

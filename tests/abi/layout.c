@@ -184,6 +184,17 @@ SLOT(scope_stats, 75);
 SLOT(scope_sizes, 76);
 SLOT(scope_reset_peak, 77);
 
+SIZE(memrt_holder_t, 96);
+AT(memrt_holder_t, count, 0);
+AT(memrt_holder_t, age_ns, 8);
+AT(memrt_holder_t, thread, 16);
+AT(memrt_holder_t, kind, 24);
+AT(memrt_holder_t, name, 28);
+SLOT(acquire_as, 78);
+SLOT(release_as, 79);
+SLOT(holders, 80);
+_Static_assert(MEMRT_HOLDER_REFERENCE == 1 && MEMRT_HOLDER_EXPORT == 2, "kinds keep their numbers");
+
 _Static_assert(MEMRT_EINVAL == 2 && MEMRT_ENOTSUP == 6, "statuses keep their numbers");
 _Static_assert(MEMRT_KIND_INLINE == 1 && MEMRT_KIND_BLOCK == 4, "kinds keep their numbers");
 _Static_assert(MEMRT_HEADER_SIZE == 64 && MEMRT_NAME_MAX == 63, "limits that callers compile in");

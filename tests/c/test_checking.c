@@ -359,6 +359,45 @@ static void watch_the_dead(const memrt_api_t *checked)
     checked->watch(dead(checked));
 }
 
+static void hold_the_dead_under_a_name(const memrt_api_t *checked)
+{
+    REQUIRE(checked->acquire_as(dead(checked), MEMRT_HOLDER_REFERENCE, "loader") == MEMRT_OK);
+}
+
+static void list_holders_of_the_dead(const memrt_api_t *checked)
+{
+    checked->holders(dead(checked), NULL, 0, 0);
+}
+
+static memrt_meminfo_t *held(const memrt_api_t *checked)
+{
+    memrt_meminfo_t *mi = named(checked, 10);
+    REQUIRE(checked->acquire_as(mi, MEMRT_HOLDER_REFERENCE, "loader") == MEMRT_OK);
+    return mi;
+}
+
+static void release_under_a_name_twice(const memrt_api_t *checked)
+{
+    memrt_meminfo_t *mi = held(checked);
+    checked->release_as(mi, MEMRT_HOLDER_REFERENCE, "loader");
+    checked->release_as(mi, MEMRT_HOLDER_REFERENCE, "loader");
+}
+
+static void release_under_another_kind(const memrt_api_t *checked)
+{
+    checked->release_as(held(checked), MEMRT_HOLDER_EXPORT, "loader");
+}
+
+static void release_under_no_name(const memrt_api_t *checked)
+{
+    checked->release_as(held(checked), MEMRT_HOLDER_REFERENCE, NULL);
+}
+
+static void release_the_dead_under_a_name(const memrt_api_t *checked)
+{
+    checked->release_as(dead(checked), MEMRT_HOLDER_REFERENCE, "loader");
+}
+
 #define DEAD ", policy policy): it is dead already; it was released more often than acquired"
 #define DYING ", inline, policy policy: it is dying, nobody holds it any more"
 #define STRANGER ": memrt made nothing that is alive at that address"
@@ -418,6 +457,12 @@ static const misuse_t misuses[] = {
     MISUSE(release_a_scope_too_often, "memrt: scope_release of 0x"),
     MISUSE(acquire_a_scope_that_nobody_holds, ": no scope of memrt's lives at that address"),
     MISUSE(enter_a_scope_that_is_none, "memrt: scope_enter of 0x1000: no scope of memrt's"),
+    MISUSE(hold_the_dead_under_a_name, DEAD),
+    MISUSE(list_holders_of_the_dead, DEAD),
+    MISUSE(release_under_a_name_twice, "no reference of it is held under the name \"loader\""),
+    MISUSE(release_under_another_kind, "no reference of it is held under the name \"loader\""),
+    MISUSE(release_under_no_name, "no reference of it is held under the name \"\""),
+    MISUSE(release_the_dead_under_a_name, DEAD),
 };
 
 static void commit(void *context)
@@ -505,6 +550,9 @@ static void use_rightly(void *context)
     for (int i = 0; i < 4; i++) {
         checked->release(mi);
     }
+    REQUIRE(checked->acquire_as(resizable, MEMRT_HOLDER_EXPORT, "loader") == MEMRT_OK);
+    REQUIRE(checked->holders(resizable, NULL, 0, 0) == 1);
+    checked->release_as(resizable, MEMRT_HOLDER_EXPORT, "loader");
     void *old = checked->get_data(resizable);
     REQUIRE(checked->resizable_alloc(resizable, 50) != NULL);
     checked->resizable_free(resizable, old);

@@ -176,6 +176,25 @@ def leave_plan(ground: Ground) -> None:
         ground.plan.__exit__()
 
 
+def hold(ground: Ground) -> None:
+    """A view keeps more than it needs."""
+    if not ground.left:
+        ground.left += [
+            memrt.zeros(100_000)[3:5],
+            {"array": ground.array, "view": ground.array[1:]},
+        ]
+
+
+def find(ground: Ground) -> None:
+    hold(ground)
+    ground.found, ground.retention = memrt.holders(ground.array), memrt.retention()
+
+
+def found(call: Act, faults: tuple[str, ...] = ("memrt", *NOT_MEMRTS)) -> Case:
+    """With a result that stands."""
+    return Case(call, find, clear_left, faults)
+
+
 def set_handler_back(ground: Ground) -> None:
     _memrt.set_handler(ground.before)
 
@@ -406,6 +425,28 @@ CASES: dict[str, Case] = {
     "memrt.LiveBuffer": Case(lambda g: memrt.LiveBuffer(1, 2, 3, "n", 0.5, 4, "p", "block", 5)),
     "memrt.release_unused": Case(lambda g: memrt.release_unused()),
     "memrt.options": Case(lambda g: memrt.options()),
+    # --- Who holds what. ---
+    "memrt.holders": Case(lambda g: memrt.holders(g.array), hold, clear_left),
+    "memrt.retention": Case(lambda g: memrt.retention(1, 0.0), hold, clear_left),
+    "memrt.Holders": Case(lambda g: memrt.Holders(1, 1, None, "p", "block", 5, (), (), 1, 0)),
+    "memrt.Holders.rows": found(lambda g: g.found.rows),
+    "memrt.Holders.to_dict": found(lambda g: g.found.to_dict(), NOT_PYTHONS),
+    "memrt.Holders.__repr__": found(lambda g: repr(g.found)),
+    "memrt.Holder": Case(lambda g: memrt.Holder("array", "a", 1, 1, (), (), 0, 0)),
+    "memrt.Referrer": Case(lambda g: memrt.Referrer("local", "a", None, None, None, None, 1)),
+    "memrt.NamedReference": Case(lambda g: memrt.NamedReference("n", "export", 1, 2, 0.5)),
+    "memrt.Retained": found(lambda g: memrt.Retained(g.found, 10, 5, True, 1)),
+    "memrt.Retained.wasted": found(lambda g: g.retention.buffers[0].wasted),
+    "memrt.Retained.why": found(lambda g: g.retention.buffers[0].why),
+    "memrt.Retained.__repr__": found(lambda g: repr(g.retention.buffers[0])),
+    "memrt.Retention": Case(lambda g: memrt.Retention((), 0, 0)),
+    "memrt.Retention.to_dict": found(lambda g: g.retention.to_dict(), NOT_PYTHONS),
+    "memrt.Retention.__repr__": found(lambda g: repr(g.retention)),
+    "_memrt.find_holders": Case(lambda g: _memrt.find_holders(g.array, 2, 0), hold, clear_left),
+    "_memrt.find_retention": Case(lambda g: _memrt.find_retention(1, 0.0, 10), hold, clear_left),
+    "_memrt.frame_variables": Case(lambda g: _memrt.frame_variables(sys._getframe())),
+    "_memrt.find_place": Case(lambda g: _memrt.find_place([1, g], g)),
+    "_memrt.instance_dict": Case(lambda g: _memrt.instance_dict(g)),
     "memrt.Option": Case(lambda g: memrt.Option("n", "v", "h")),
     "memrt.get_include": Case(lambda g: memrt.get_include()),
     "memrt.get_library": Case(lambda g: memrt.get_library()),
@@ -545,7 +586,18 @@ def called(name: str) -> str:
 
 
 SPECIAL = ("__enter__", "__exit__", "__repr__", "__hash__", "__eq__", "__ne__", "__sub__")
-SYNTHETIC = ("memrt.LiveBuffer.", "memrt.Option.", "memrt.AllocationStats.", "memrt.Stats.__")
+SYNTHETIC = (
+    "memrt.Holder.",
+    "memrt.Holders.",
+    "memrt.NamedReference.",
+    "memrt.Referrer.",
+    "memrt.Retained.__",
+    "memrt.Retention.__",
+    "memrt.LiveBuffer.",
+    "memrt.Option.",
+    "memrt.AllocationStats.",
+    "memrt.Stats.__",
+)
 MADE = (property, types.GetSetDescriptorType)
 
 

@@ -320,6 +320,24 @@ typedef struct memrt_api {
     void (*scope_sizes)(const memrt_scope_t *scope, uint64_t *out);
     /// Let its peak start again from what is live now.
     void (*scope_reset_peak)(memrt_scope_t *scope);
+
+    /* --- Holders. --- */
+
+    /// One reference more, as acquire, under a name, so that `holders` can tell who has it. To be
+    /// given up by release_as. What compiled code or a plain release gives up is not seen: such a
+    /// name stays noted until the MemInfo dies.
+    /// Ownership: `name` is copied.
+    /// Failure:   MEMRT_EINVAL for an unknown kind and a name that is empty or longer than
+    ///            MEMRT_NAME_MAX bytes; MEMRT_ENOMEM. No reference is taken then.
+    memrt_status_t (*acquire_as)(memrt_meminfo_t *mi, memrt_holder_kind_t kind,
+                                 const char *name) MEMRT_MUST_CHECK;
+    /// Give up a reference that was taken under that kind and name, as release. Where there is
+    /// none, a plain release; checking mode aborts.
+    void (*release_as)(memrt_meminfo_t *mi, memrt_holder_kind_t kind, const char *name);
+    /// Who holds `mi` under a name: writes the first `room` rows to `rows`, oldest first, each to
+    /// `row_size` bytes (sizeof(memrt_holder_t)), and returns how many there are.
+    size_t (*holders)(const memrt_meminfo_t *mi, memrt_holder_t *rows, size_t row_size,
+                      size_t room);
 } memrt_api_t;
 
 /// Bits of memrt_api_t.features.

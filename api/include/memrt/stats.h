@@ -58,6 +58,21 @@ typedef struct memrt_live {
     char name[64];     ///< "" when it has none
 } memrt_live_t;
 
+/// Why somebody holds a MemInfo under a name.
+typedef enum memrt_holder_kind {
+    MEMRT_HOLDER_REFERENCE = 1, ///< code that uses it
+    MEMRT_HOLDER_EXPORT = 2,    ///< handed to another library, which gives it back by a call
+} memrt_holder_kind_t;
+
+/// References to one MemInfo that were taken under one name, as memrt_api_t.holders lists them.
+typedef struct memrt_holder {
+    size_t count;    ///< how many there are
+    uint64_t age_ns; ///< nanoseconds since the first of them was taken
+    uint64_t thread; ///< operating system's id of the thread that took the first
+    uint32_t kind;   ///< a memrt_holder_kind_t
+    char name[64];   ///< the name
+} memrt_holder_t;
+
 /// When allocations fail on purpose.
 typedef struct memrt_failure_plan {
     size_t struct_size;   ///< sizeof(memrt_failure_plan_t)

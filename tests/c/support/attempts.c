@@ -468,6 +468,26 @@ static outcome_t try_shutdown(ground_t *ground)
     return MADE;
 }
 
+static outcome_t try_acquire_as(ground_t *ground)
+{
+    memrt_status_t status = api->acquire_as(ground->mi, MEMRT_HOLDER_REFERENCE, "attempt");
+    if (status == MEMRT_OK) {
+        ground->made = ground->mi;
+    }
+    memrt_holder_t row;
+    size_t held = api->holders(ground->mi, &row, sizeof(row), 1);
+    return of_status(status, held == 0);
+}
+
+static outcome_t try_release_as(ground_t *ground)
+{
+    api->release_as(ground->mi, MEMRT_HOLDER_REFERENCE, "nobody");
+    ground->mi = NULL;
+    return MADE;
+}
+
+ALWAYS(holders, api->holders(ground->mi, NULL, 0, 0) == 0)
+
 #define PLAIN(slot) {#slot, offsetof(memrt_api_t, slot), NOTHING, try_##slot}
 #define MODEST(slot) {#slot, offsetof(memrt_api_t, slot), NO_MEMORY, try_##slot}
 #define CREATOR(slot) {#slot, offsetof(memrt_api_t, slot), MEMORY, try_##slot}
@@ -495,6 +515,7 @@ const slot_t slots[] = {
     PLAIN(scope_release), MODEST(scope_enter), PLAIN(scope_current), CREATOR(scope_policy),
     PLAIN(scope_of), MODEST(scope_next), PLAIN(scope_parent), PLAIN(scope_name), PLAIN(scope_id),
     MODEST(scope_stats), PLAIN(scope_sizes), PLAIN(scope_reset_peak),
+    CREATOR(acquire_as), PLAIN(release_as), PLAIN(holders),
     ANOTHER("memrt_get_api", NOTHING, try_exports),
     ANOTHER("memrt_version", NOTHING, try_exports),
     ANOTHER("memrt_api_of_nrt", NOTHING, try_exports),

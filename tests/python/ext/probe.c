@@ -307,6 +307,39 @@ static PyObject *churn(PyObject *module, PyObject *unused)
 
 static PyObject *kept;
 
+/// hold_as(object, name, kind) -> address; C code keeps a reference under a name
+static PyObject *hold_as(PyObject *module, PyObject *args)
+{
+    PyObject *object;
+    const char *name;
+    int kind;
+    (void)module;
+    if (!PyArg_ParseTuple(args, "Osi", &object, &name, &kind)) {
+        return NULL;
+    }
+    memrt_meminfo_t *mi = meminfo_argument(object);
+    if (mi == NULL) {
+        return NULL;
+    }
+    memrt_status_t status = api->acquire_as(mi, (memrt_holder_kind_t)kind, name);
+    api->release(mi);
+    return status == MEMRT_OK ? PyLong_FromVoidPtr(mi) : PyErr_NoMemory();
+}
+
+/// release_as(address, name, kind)
+static PyObject *release_as(PyObject *module, PyObject *args)
+{
+    PyObject *address;
+    const char *name;
+    int kind;
+    (void)module;
+    if (!PyArg_ParseTuple(args, "Osi", &address, &name, &kind)) {
+        return NULL;
+    }
+    api->release_as(PyLong_AsVoidPtr(address), (memrt_holder_kind_t)kind, name);
+    Py_RETURN_NONE;
+}
+
 /// keep(object): hold it in a C static for good
 static PyObject *keep(PyObject *module, PyObject *object)
 {
@@ -373,13 +406,13 @@ static PyObject *fake_table(PyObject *module, PyObject *args)
     return PyCapsule_New(&table, MEMRT_API_CAPSULE, NULL);
 }
 
-/// has_last_slot() -> what MEMRT_HAS says about scope_reset_peak in the table that gets imported
+/// has_last_slot() -> what MEMRT_HAS says about holders in the table that gets imported
 static PyObject *has_last_slot(PyObject *module, PyObject *unused)
 {
     (void)module;
     (void)unused;
     const memrt_api_t *table = memrt_import();
-    return table != NULL ? PyBool_FromLong(MEMRT_HAS(table, scope_reset_peak)) : NULL;
+    return table != NULL ? PyBool_FromLong(MEMRT_HAS(table, holders)) : NULL;
 }
 
 static PyMethodDef methods[] = {
@@ -398,6 +431,8 @@ static PyMethodDef methods[] = {
     {"address", address, METH_O, NULL},
     {"hold", hold, METH_O, NULL},
     {"release", release, METH_O, NULL},
+    {"hold_as", hold_as, METH_VARARGS, NULL},
+    {"release_as", release_as, METH_VARARGS, NULL},
     {"fail_and_clear", fail_and_clear, METH_O, NULL},
     {"release_without_gil", release_without_gil, METH_VARARGS, NULL},
     {"release_after_python", release_after_python, METH_O, NULL},

@@ -1,0 +1,44 @@
+#include "runtime/meminfo/named.h"
+
+#include "runtime/debug/holders.h"
+
+static bool is_holder(memrt_holder_kind_t kind, const char *name)
+{
+    return (kind == MEMRT_HOLDER_REFERENCE || kind == MEMRT_HOLDER_EXPORT) && name != NULL &&
+           name[0] != '\0' && memrt__is_name(name);
+}
+
+static bool is_held(const memrt_meminfo_t *mi)
+{
+    return (memrt__flags_load_relaxed(&mi->flags) & MEMRT__FLAG_HELD) != 0;
+}
+
+memrt_status_t memrt__named_acquire(memrt_meminfo_t *mi, memrt_holder_kind_t kind, const char *name)
+{
+    if (!is_holder(kind, name)) {
+        return MEMRT_EINVAL;
+    }
+    if (!memrt__holders_add((uintptr_t)mi, kind, name)) {
+        return MEMRT_ENOMEM;
+    }
+    memrt__flags_set_relaxed(&mi->flags, MEMRT__FLAG_HELD);
+    memrt__meminfo_acquire(mi);
+    return MEMRT_OK;
+}
+
+bool memrt__named_drop(memrt_meminfo_t *mi, memrt_holder_kind_t kind, const char *name)
+{
+    return name != NULL && is_held(mi) && memrt__holders_remove((uintptr_t)mi, kind, name);
+}
+
+void memrt__named_release(memrt_meminfo_t *mi, memrt_holder_kind_t kind, const char *name)
+{
+    (void)memrt__named_drop(mi, kind, name);
+    memrt__meminfo_release(mi);
+}
+
+size_t memrt__named_holders(const memrt_meminfo_t *mi, memrt_holder_t *rows, size_t row_size,
+                            size_t room)
+{
+    return is_held(mi) ? memrt__holders_list((uintptr_t)mi, rows, row_size, room) : 0;
+}

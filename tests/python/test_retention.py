@@ -1,0 +1,396 @@
+"""Buffers that are kept for a part of them: found, counted to the byte, with who keeps them."""
+
+from __future__ import annotations
+
+import gc
+import json
+import pickle
+import sys
+import threading
+from collections.abc import Callable
+
+import memrt
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+SHAPE = (20, 30, 5)
+SIZE = 20 * 30 * 5 * 8
+CACHE: dict = {}
+
+
+def block(shape=SHAPE, dtype=float) -> np.ndarray:
+    """An array that NumPy made in memrt's memory."""
+    with memrt.Policy(name="kept"):
+        return np.zeros(shape, dtype)
+
+
+def found(**options) -> memrt.Retention:
+    """All of which a byte is wasted."""
+    return memrt.retention(1, 0.0, **options)
+
+
+def only() -> memrt.Retained:
+    (buffer,) = found()
+    return buffer
+
+
+def expressions(buffer: memrt.Retained) -> set[str | None]:
+    rows = buffer.holders.rows
+    return {each.expression for row in rows for each in row.referrers}
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_wasted_before():
+    gc.collect()
+    assert list(found()) == []
+
+
+# --- What is listed. ---
+
+
+@pytest.mark.parametrize("make", [block, memrt.zeros, memrt.array], ids=["block", "over", "copy"])
+def test_a_buffer_that_a_small_view_keeps_is_listed_with_who_keeps_it(make):
+    view = make(np.zeros(SHAPE) if make is memrt.array else SHAPE)[3, 4]
+    buffer = only()
+    assert (buffer.size, buffer.viewed, buffer.views, buffer.exact) == (SIZE, 40, 1, True)
+    assert buffer.wasted == SIZE - 40
+    assert expressions(buffer) == {"view"}
+    assert buffer.why == "23.4 KiB wasted: 23.4 KiB kept for 40 B in 1 view"
+    del view
+    assert list(found()) == []
+
+
+def test_the_line_that_is_at_the_view_is_told():
+    head = block()[:1]
+    buffer = only()
+    line = sys._getframe().f_lineno - 1
+    (row,) = [row for row in buffer.holders.rows if row.kind == "array"]
+    name = "test_the_line_that_is_at_the_view_is_told"
+    assert row.referrers[0].text == f"local `head` in {name}() test_retention.py:{line}"
+    assert head.size
+
+
+def test_a_buffer_that_somebody_holds_all_of_is_not_listed():
+    whole = block()
+    view = whole[1]
+    assert list(found()) == []
+    CACHE["whole"] = whole
+    del whole
+    assert list(found()) == []
+    CACHE.clear()
+    assert only().viewed == view.nbytes
+
+
+HOLD_ALL: dict[str, Callable] = {
+    "MemInfo": memrt.meminfo,
+    "memoryview": memoryview,
+    "reshaped": lambda array: array.reshape(-1),
+    "transposed": lambda array: array.T,
+    "backwards": lambda array: array[::-1, ::-1],
+    "bytes": lambda array: array.reshape(-1).view(np.uint8),
+    "capsule": lambda array: memrt.meminfo(array).__memrt_meminfo__(),
+    "method": lambda array: array.sum,
+    "list": lambda array: [array],
+    "buffer": lambda array: pickle.PickleBuffer(array),
+}
+
+
+@pytest.mark.parametrize("hold", HOLD_ALL)
+def test_whoever_can_use_all_of_it_keeps_it_from_the_list(hold):
+    whole = block()
+    view, holder = whole[1], HOLD_ALL[hold](whole)
+    del whole
+    assert list(found()) == []
+    del holder
+    assert only().viewed == view.nbytes
+
+
+def test_a_reference_of_c_code_keeps_it_from_the_list(probe):
+    view = memrt.zeros(SHAPE)[2]
+    address = probe.hold(view)
+    assert list(found()) == []
+    probe.release(address)
+    assert len(found()) == 1
+    address = probe.hold_as(view, "user", 1)
+    assert list(found()) == []
+    probe.release_as(address, "user", 1)
+
+
+def test_an_array_that_c_code_holds_keeps_it_from_the_list(probe):
+    whole = block()
+    view = whole[1]
+    probe.keep(whole)
+    del whole
+    assert list(found()) == []
+    probe.keep(None)
+    assert len(found()) == 1
+    assert view.size
+
+
+def test_memory_of_others_is_not_listed():
+    views = [np.zeros(SHAPE)[0], memoryview(bytearray(5000))[:5]]
+    assert list(found()) == []
+    assert len(views) == 2
+
+
+def test_a_view_that_only_a_cycle_keeps_is_listed_until_it_is_collected():
+    class Node:
+        pass
+
+    node = Node()
+    node.itself, node.head = node, block()[0]
+    gc.disable()
+    del node
+    assert "attribute `head` of Node" in repr(only())
+    gc.enable()
+    gc.collect()
+    assert list(found()) == []
+
+
+# --- How bytes are counted. ---
+
+ITEM = 8
+ROW = 5 * ITEM
+PLANE = 30 * ROW
+
+VIEWS: dict[str, tuple[Callable[[np.ndarray], list], int]] = {
+    "two apart": (lambda a: [a[0], a[5]], 2 * PLANE),
+    "one twice": (lambda a: [a[0], a[0]], PLANE),
+    "overlapping": (lambda a: [a[0:3], a[2:4]], 4 * PLANE),
+    "one inside another": (lambda a: [a[0:3], a[1, 3]], 3 * PLANE),
+    "backwards": (lambda a: [a[3:1:-1, ::-1]], 2 * PLANE),
+    "backwards and forwards": (lambda a: [a[4:1:-1], a[2:6]], 4 * PLANE),
+    "every other element": (lambda a: [a[:, :, ::2]], 20 * 30 * 3 * ITEM),
+    "those between": (lambda a: [a[:, :, ::2], a[:, :, 1::2][:1]], 20 * 30 * 3 * ITEM + 30 * 2 * 8),
+    "a column": (lambda a: [a[:, 0, 0]], 20 * ITEM),
+    "a diagonal": (lambda a: [np.diagonal(a, axis1=0, axis2=1)], 20 * 5 * ITEM),
+    "broadcast": (lambda a: [np.broadcast_to(a[0, 0], (100, 5))], ROW),
+    "broadcast far": (lambda a: [np.broadcast_to(a[0, 0, :1], (1000, 1000))], ITEM),
+    "windows": (lambda a: [np.lib.stride_tricks.sliding_window_view(a[0, 0], 3)], ROW),
+    "windows apart": (
+        lambda a: [np.lib.stride_tricks.sliding_window_view(a[0, ::2, 0], 3)],
+        15 * 8,
+    ),
+    "folded": (
+        lambda a: [np.lib.stride_tricks.as_strided(a, (4, 3), (16, 24))],
+        len({16 * i + 24 * j for i in range(4) for j in range(3)}) * 8,
+    ),
+    "of a view of a view": (lambda a: [a[1:][2:][::-1][0]], PLANE),
+    "of no size": (lambda a: [a[3:3]], 0),
+    "of no size and some": (lambda a: [a[3:3], a[:, 5:5], a[0, 0]], ROW),
+    "of no dimension": (lambda a: [a[1, 1, 1:2].reshape(())], ITEM),
+    "another dtype": (lambda a: [a[0].view(np.uint8)[:, :3]], 30 * 3),
+    "a subclass": (lambda a: [a[0].view(np.recarray)], PLANE),
+    "a memoryview": (lambda a: [memoryview(a)[2:4]], 2 * PLANE),
+    "a memoryview of a view": (lambda a: [memoryview(a[0])], PLANE),
+    "an array over a memoryview": (
+        lambda a: [np.frombuffer(memoryview(a).cast("B")[40:80], np.uint8)],
+        40,
+    ),
+    "a memoryview and an array": (lambda a: [memoryview(a)[2:4], a[3:5]], 3 * PLANE),
+    "parts that are all together": (lambda a: [a[:19], a[18:]], SIZE),
+}
+
+
+@pytest.mark.parametrize("name", VIEWS)
+def test_bytes_in_any_view_count_once_and_those_between_not_at_all(name):
+    make, viewed = VIEWS[name]
+    views = make(block())
+    if viewed == SIZE:
+        assert list(found()) == []
+    else:
+        assert (only().viewed, only().exact) == (viewed, True)
+    assert views
+
+
+def test_a_field_of_records_is_what_it_addresses():
+    records = block(100, [("a", "i1"), ("b", "f8"), ("c", "i4", (2,))])
+    fields = [records["a"], records["c"]]
+    del records
+    assert (only().size, only().viewed) == (100 * 17, 100 * 9)
+    assert len(fields) == 2
+
+
+def test_an_array_of_objects_is_counted_by_its_pointers():
+    head = block(1000, object)[:3]
+    assert (only().size, only().viewed) == (8000, 24)
+    assert head.size == 3
+
+
+def slices(length: int) -> st.SearchStrategy[slice]:
+    end = st.integers(-length - 2, length + 2) | st.none()
+    step = st.integers(-4, 4).filter(bool) | st.none()
+    return st.builds(slice, end, end, step)
+
+
+INDEX = st.tuples(*(slices(length) for length in SHAPE))
+
+
+@given(st.lists(INDEX, min_size=1, max_size=5), st.permutations(range(3)))
+def test_any_views_address_what_their_elements_do(indices, axes):
+    whole = block()
+    places = np.arange(whole.size).reshape(SHAPE)
+    views = [whole.transpose(axes)[tuple(index[a] for a in axes)] for index in indices]
+    reached = {p for index in indices for p in places[index].ravel().tolist()}
+    del whole
+    rows = list(found())
+    assert [row.viewed for row in rows] == ([8 * len(reached)] if 8 * len(reached) < SIZE else [])
+    assert len(views) == len(indices)
+
+
+def test_of_too_many_pieces_the_most_is_told():
+    whole = block((4_500_000, 2), np.uint8)
+    views = [whole[:, 0], whole[::2, 0]]
+    del whole
+    (buffer,) = found()
+    assert not buffer.exact
+    assert 4_500_000 <= buffer.viewed <= 9_000_000
+    assert "kept for at most " in buffer.why
+    assert len(views) == 2
+
+
+# --- Which are told. ---
+
+
+def test_thresholds_leave_out_what_is_not_worth_it():
+    views = [block(1000)[:100], block(4000)[:3000], block(100_000)[:1]]
+    assert [each.size for each in memrt.retention(1, 0.5)] == [800_000, 8000]
+    assert [each.size for each in memrt.retention(8000, 0.0)] == [800_000, 32_000]
+    assert [each.size for each in memrt.retention()] == [800_000]
+    assert [each.size for each in memrt.retention(0, 1.0)] == []
+    assert [each.size for each in memrt.retention(10**30)] == []
+    assert len(views) == 3
+
+
+def test_the_worst_is_first_and_the_limit_counts_the_rest():
+    views = [block(1000 * (i + 1))[:1] for i in range(5)]
+    seen = found(limit=2)
+    assert [each.size for each in seen] == [40_000, 32_000]
+    assert (len(seen), seen.count) == (2, 5)
+    assert seen.wasted == sum(8000 * (i + 1) - 8 for i in range(5))
+    assert repr(seen).endswith("\n\n3 more")
+    assert (len(found(limit=0)), found(limit=0).count) == (0, 5)
+    assert len(views) == 5
+
+
+@pytest.mark.parametrize(
+    ("options", "error"),
+    [
+        ({"min_bytes": -1}, ValueError),
+        ({"min_ratio": 1.5}, ValueError),
+        ({"min_ratio": float("nan")}, ValueError),
+        ({"limit": -1}, ValueError),
+        ({"min_bytes": "1"}, TypeError),
+        ({"limit": 1.5}, TypeError),
+    ],
+    ids=str,
+)
+def test_bad_thresholds_are_refused(options, error):
+    with pytest.raises(error):
+        memrt.retention(**options)
+
+
+def test_many_views_of_one_buffer_are_counted():
+    whole = block(5000)
+    views = [whole[i : i + 1] for i in range(0, 1000, 2)]
+    del whole
+    buffer = only()
+    assert (buffer.views, buffer.viewed) == (500, 4000)
+    assert buffer.holders.more > 0
+    assert len(views) == 500
+
+
+def test_a_heap_of_many_small_arrays_is_searched():
+    small = [block(16) for _ in range(2)]
+    with memrt.Policy():
+        small += [np.zeros(16) for _ in range(100_000)]
+    views = [array[:2] for array in small[:300]]
+    view = block(100_000)[5:7]
+    seen = found(limit=3)
+    assert (seen.count, seen.buffers[0].size) == (1, 800_000)
+    del small[:300]
+    assert found(limit=3).count == 301
+    assert len(views) + len(view) == 302
+
+
+def test_views_in_other_threads_are_found():
+    inside, leave = threading.Barrier(4), threading.Event()
+
+    def work(i):
+        head = block(1000 + i)[:i]
+        inside.wait()
+        leave.wait()
+        return head
+
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(3)]
+    for thread in threads:
+        thread.start()
+    inside.wait()
+    seen = found()
+    leave.set()
+    for thread in threads:
+        thread.join()
+    assert sorted(each.viewed for each in seen) == [0, 8, 16]
+    assert all("local `head` in" in repr(each) for each in seen)
+
+
+def test_it_may_be_asked_while_threads_work():
+    stop = threading.Event()
+
+    def work():
+        while not stop.is_set():
+            views = [block(1000)[3:], block(100)[:1]]
+            assert len(views) == 2
+
+    threads = [threading.Thread(target=work) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    try:
+        for _ in range(20):
+            assert all(each.viewed < each.size for each in found())
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join()
+
+
+def test_nothing_is_kept_or_changed_by_asking():
+    live = memrt.stats().live
+    view = block()[1]
+    base = view.base
+    before = [sys.getrefcount(each) for each in (view, base)]
+    made = memrt.stats().mi_alloc
+    del base
+    seen = found()
+    base = view.base
+    assert [sys.getrefcount(each) for each in (view, base)] == before
+    assert memrt.stats().mi_alloc == made
+    del view, base
+    gc.collect()
+    assert memrt.stats().live == live
+    assert seen.wasted
+
+
+def test_the_result_is_plain_data():
+    view = block()[1]
+    seen = found()
+    as_dict = seen.to_dict()
+    assert json.loads(json.dumps(as_dict)) == as_dict
+    assert as_dict["buffers"][0]["wasted"] == SIZE - PLANE
+    assert pickle.loads(pickle.dumps(seen)) == seen
+    assert [*seen] == [*seen.buffers]
+    assert view.size
+
+
+def test_it_prints_as_trees():
+    view = block()[1]
+    lines = repr(found()).splitlines()
+    assert lines[0] == "memrt.retention: 1 buffer, 22.3 KiB wasted"
+    assert lines[2] == "22.3 KiB wasted: 23.4 KiB kept for 1.2 KiB in 1 view"
+    assert lines[3] == "23.4 KiB MemInfo, refcount 1, policy kept"
+    assert lines[4] == "└─ ndarray float64 (20, 30, 5), owner of the block"
+    assert lines[5] == "   └─ ndarray float64 (30, 5), view of 1.2 KiB"
+    assert lines[6].startswith("      └─ local `view` in test_it_prints_as_trees() ")
+    assert view.size
