@@ -10,6 +10,8 @@
 #include "runtime/base/failure.h"
 #include "runtime/base/options.h"
 #include "runtime/base/size.h"
+#include "runtime/debug/site.h"
+#include "runtime/debug/tracking.h"
 #include "runtime/meminfo/meminfo.h"
 #include "runtime/meminfo/owner.h"
 #include "runtime/meminfo/raw.h"
@@ -33,7 +35,8 @@ SLOT_AT(meminfo_new, 10);
 SLOT_AT(status_text, 60);
 SLOT_AT(policy_option, 63);
 SLOT_AT(scope_reset_peak, 77);
-_Static_assert(sizeof(memrt_api_t) == 78 * 8, "slots are only ever appended");
+SLOT_AT(site_frames, 85);
+_Static_assert(sizeof(memrt_api_t) == 86 * 8, "slots are only ever appended");
 
 static void api_acquire(memrt_meminfo_t *mi)
 {
@@ -151,12 +154,12 @@ static void api_stats_reset_peak(memrt_policy_t *policy)
 
 static int api_tracking(int on)
 {
-    return memrt__runtime_track(on != 0);
+    return memrt__tracking_switch(on != 0);
 }
 
 static int api_tracking_enabled(void)
 {
-    return memrt__is_watched(MEMRT__WATCH_TRACKING);
+    return memrt__tracking_is_on();
 }
 
 static void api_watch(memrt_meminfo_t *mi)
@@ -314,6 +317,14 @@ const memrt_api_t memrt__plain_table = {
     .scope_stats = api_scope_stats,
     .scope_sizes = api_scope_sizes,
     .scope_reset_peak = api_scope_reset_peak,
+    .tracking_set = memrt__tracking_set,
+    .tracking_get = memrt__tracking_get,
+    .buffers = memrt__owner_buffers,
+    .set_frames = memrt__site_set_frames,
+    .frame_new = memrt__frame_new,
+    .frame_text = memrt__frame_text,
+    .site_read = memrt__site_read,
+    .site_frames = memrt__site_frames,
 };
 
 static char refusal[160];

@@ -9,6 +9,7 @@
 #include "runtime/alloc/purger.h"
 #include "runtime/base/lock.h"
 #include "runtime/base/options.h"
+#include "runtime/debug/tracking.h"
 #include "runtime/meminfo/block.h"
 #include "runtime/stats/thread.h"
 
@@ -29,7 +30,7 @@ static void start(void)
 {
     memrt__options_read();
     memrt__policy_start();
-    memrt__runtime_track(memrt__options.track);
+    memrt__tracking_start();
     /* Refused only for want of memory; then a child of a threaded process may find locks held. */
     (void)pthread_atfork(before_fork, memrt__unlock_all, in_child);
     /* Refused only for want of memory; then what was freed last is not verified. */
@@ -42,13 +43,6 @@ void memrt__runtime_start(void)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     pthread_once(&once, start);
-}
-
-bool memrt__runtime_track(bool on)
-{
-    bool was = memrt__is_watched(MEMRT__WATCH_TRACKING);
-    memrt__watch_set(MEMRT__WATCH_TRACKING, on || memrt__options.check);
-    return was;
 }
 
 memrt_status_t memrt__runtime_set_option(const char *name, const char *value, char *why,

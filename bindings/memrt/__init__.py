@@ -14,7 +14,7 @@ package changes nothing; memory is managed where it is asked for::
 Making memory: alloc, wrap, empty, zeros, full, array, as_array.
 Asking an array: meminfo, is_managed, handler_name, adopt.
 Choosing: Policy, default_policy, policies, enable, disable, enabled, set_option.
-Watching: stats, get_allocation_stats, reset_peak, tracking, live, release_unused, options.
+Watching: stats, get_allocation_stats, reset_peak, tracking, live, sites, release_unused, options.
 Scopes: scope, scopes, current_scope, carry.
 Compiling against it: get_include, get_library.
 """
@@ -23,7 +23,7 @@ from memrt import _memrt, testing
 from memrt._arrays import adopt, array, full
 from memrt._enabling import disable, enable, enabled
 from memrt._installation import get_include, get_library
-from memrt._live import LiveBuffer, live, tracking
+from memrt._live import LiveBuffer, SiteUsage, live, sites, tracking
 from memrt._memrt import (
     MemInfo,
     alloc,
@@ -39,18 +39,22 @@ from memrt._memrt import (
 from memrt._options import Option, options, set_option, warn_about_options
 from memrt._policy import Policy, default_policy, policies
 from memrt._scopes import Scope, ScopeTree, carry, current_scope, scope, scopes
+from memrt._sites import Frame, Site
 from memrt._stats import AllocationStats, Stats, get_allocation_stats, reset_peak, stats
 
 __version__: str = _memrt.features()["version"]
 
 __all__ = [
     "AllocationStats",
+    "Frame",
     "LiveBuffer",
     "MemInfo",
     "Option",
     "Policy",
     "Scope",
     "ScopeTree",
+    "Site",
+    "SiteUsage",
     "Stats",
     "adopt",
     "alloc",
@@ -78,6 +82,7 @@ __all__ = [
     "scope",
     "scopes",
     "set_option",
+    "sites",
     "stats",
     "testing",
     "tracking",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 _STEPS = ("KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
 
 
@@ -23,3 +25,24 @@ def human_seconds(seconds: float) -> str:
         if seconds >= size:
             return f"{seconds / size:.1f} {unit}"
     return f"{seconds / 1e-6:.0f} µs"
+
+
+_AMOUNT = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]?)(b|ib)?", re.IGNORECASE)
+
+
+def parse_bytes(amount: int | str) -> int:
+    """A number of bytes, or a text like "512K", "20 MB" or "1.5 GiB".
+
+    K, M, G, T and KiB, MiB, GiB, TiB are powers of 1024, as in memrt's options; kB, MB, GB, TB are
+    powers of 1000.
+
+    :raises ValueError: for another text.
+    """
+    if isinstance(amount, int):
+        return amount
+    found = _AMOUNT.fullmatch(amount.strip())
+    if found is None:
+        raise ValueError(f"{amount!r} is no number of bytes: write it like 20000000, 20 MB or 512K")
+    number, unit, ending = found.groups()
+    base = 1000 if (ending or "").lower() == "b" else 1024
+    return round(float(number) * base ** " kmgt".index(unit.lower() or " "))

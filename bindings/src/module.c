@@ -7,6 +7,7 @@
 #include "array.h"
 #include "buffer.h"
 #include "failure.h"
+#include "frames.h"
 #include "handler.h"
 #include "live.h"
 #include "lookup.h"
@@ -79,10 +80,10 @@ static int add_functions(PyObject *module)
 {
     PyMethodDef *const groups[] = {
         memrt__adoption_methods, memrt__array_methods,   memrt__buffer_methods,
-        memrt__failure_methods,  memrt__handler_methods, memrt__live_methods,
-        memrt__lookup_methods,   memrt__owner_methods,   memrt__policy_methods,
-        memrt__process_methods,  memrt__scope_methods,   memrt__stats_methods,
-        memrt__thread_methods,
+        memrt__failure_methods,  memrt__frames_methods,  memrt__handler_methods,
+        memrt__live_methods,     memrt__lookup_methods,  memrt__owner_methods,
+        memrt__policy_methods,   memrt__process_methods, memrt__scope_methods,
+        memrt__stats_methods,    memrt__thread_methods,
     };
     for (size_t i = 0; i < sizeof(groups) / sizeof(groups[0]); i++) {
         if (PyModule_AddFunctions(module, groups[i]) < 0) {
@@ -108,6 +109,7 @@ static int execute(PyObject *module)
         memrt__meminfo_setup(module) < 0 || add_functions(module) < 0 || add_table(module) < 0) {
         return -1;
     }
+    memrt__frames_setup();
     return memrt__owner_setup(module);
 }
 

@@ -9,6 +9,7 @@
 #include <strings.h>
 
 #include <memrt/meminfo.h>
+#include <memrt/tracking.h>
 
 #include "runtime/base/atomics.h"
 #include "runtime/base/compiler.h"
@@ -19,6 +20,7 @@
     {                                                                                              \
         .check = false,                                                                            \
         .track = false,                                                                            \
+        .track_frames = 16,                                                                        \
         .cache = !MEMRT__ADDRESS_SANITIZER,                                                        \
         .alignment = MEMRT_ALIGN_MIN,                                                              \
         .huge_pages = MEMRT__HUGE_LARGE,                                                           \
@@ -164,6 +166,19 @@ static const option_type_t alignment_type = {read_alignment, show_number,
 static const option_type_t huge_type = {read_huge, show_huge, "off, advise or large"};
 static const option_type_t bytes_type = {read_bytes, show_bytes,
                                          "a number of bytes like 268435456 or 256M, or none"};
+static bool read_frames(const char *text, size_t *value)
+{
+    return read_number(text, MEMRT_FRAMES_MAX, value);
+}
+
+static bool read_sample(const char *text, size_t *value)
+{
+    return read_bytes(text, value) && *value != SIZE_MAX;
+}
+
+static const option_type_t frames_type = {read_frames, show_number, "a number from 0 to 128"};
+static const option_type_t sample_type = {read_sample, show_number,
+                                          "a number of bytes like 524288 or 512K"};
 static const option_type_t decay_type = {read_decay, show_decay,
                                          "milliseconds from 0 to 86400000, or never"};
 
@@ -172,6 +187,12 @@ static const option_row_t rows[] = {
      "1: verify every reference and fence every block, abort with a message on misuse; default 0"},
     {"MEMRT_TRACK", &flag_type, &memrt__options.track, NULL, false,
      "1: list live buffers from the start of the process; default 0"},
+    {"MEMRT_TRACK_FRAMES", &frames_type, NULL, &memrt__options.track_frames, false,
+     "most calls of an interpreter to record of each tracked birth, up to 128; default 16"},
+    {"MEMRT_TRACK_NATIVE", &frames_type, NULL, &memrt__options.track_native, false,
+     "most calls of native code to record of each tracked birth, up to 128; default 0"},
+    {"MEMRT_TRACK_SAMPLE", &sample_type, NULL, &memrt__options.track_sample, false,
+     "list one birth in about so many bytes instead of all; K, M, G; default 0: all"},
     {"MEMRT_ALIGNMENT", &alignment_type, NULL, &memrt__options.alignment, false,
      "alignment in bytes of data whose policy names none, a power of two; default 64"},
     {"MEMRT_CACHE", &flag_type, &memrt__options.cache, NULL, false,

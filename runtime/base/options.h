@@ -20,13 +20,16 @@ typedef enum memrt__huge {
 /// The MEMRT_* options: read from the environment once, by memrt__options_read(). Those that are
 /// atomic, relaxed, can be set later; the others are fixed.
 typedef struct memrt__options {
-    bool check;         ///< verify every reference and fence every block
-    bool track;         ///< tracking is on from the start
-    bool cache;         ///< keep freed memory for reuse
-    size_t alignment;   ///< bytes; of policies that name none
-    size_t huge_pages;  ///< atomic; a memrt__huge_t
-    size_t cache_limit; ///< atomic; bytes of large blocks to keep at most
-    size_t decay;       ///< atomic; milliseconds that memory is kept unused, or MEMRT__DECAY_NEVER
+    bool check;          ///< verify every reference and fence every block
+    bool track;          ///< tracking is on from the start
+    bool cache;          ///< keep freed memory for reuse
+    size_t track_frames; ///< calls of an interpreter that tracking records of each birth
+    size_t track_native; ///< calls of native code likewise
+    size_t track_sample; ///< bytes; mean distance of the births that it lists, 0: all
+    size_t alignment;    ///< bytes; of policies that name none
+    size_t huge_pages;   ///< atomic; a memrt__huge_t
+    size_t cache_limit;  ///< atomic; bytes of large blocks to keep at most
+    size_t decay;        ///< atomic; milliseconds that memory is kept unused, or MEMRT__DECAY_NEVER
 } memrt__options_t;
 
 /// What a policy sets for itself, each as in memrt__options_t or MEMRT__INHERIT.

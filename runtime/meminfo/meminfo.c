@@ -75,9 +75,10 @@ MEMRT__APART static memrt_meminfo_t *allocate_here(size_t nbytes,
     memrt__block_request_t request = {.policy = memrt__policy_here(NULL),
                                       .size = nbytes,
                                       .kind = MEMRT_KIND_INLINE,
-                                      .external = allocator};
+                                      .external = allocator,
+                                      .sampled = memrt__tracking_sampled(nbytes)};
     memrt_meminfo_t *mi = NULL;
-    if (allocator == NULL) {
+    if (allocator == NULL && request.sampled == 0) {
         mi = memrt__block_new_quick(request.policy, nbytes, request.kind, MEMRT__WATCH_SLOWLY);
     }
     if (mi == NULL) {
@@ -127,7 +128,8 @@ memrt_status_t memrt__meminfo_new(size_t size, const memrt_new_options_t *option
     if (status != MEMRT_OK) {
         return status;
     }
-    memrt_meminfo_t *plain = new_plain(size, all);
+    double sampled = memrt__tracking_sampled(size);
+    memrt_meminfo_t *plain = sampled != 0 ? NULL : new_plain(size, all);
     if (plain != NULL) {
         *out = plain;
         return MEMRT_OK;
@@ -137,7 +139,8 @@ memrt_status_t memrt__meminfo_new(size_t size, const memrt_new_options_t *option
                                       .alignment = all->alignment,
                                       .kind = MEMRT_KIND_INLINE,
                                       .zeroed = all->zeroed != 0,
-                                      .external = all->external};
+                                      .external = all->external,
+                                      .sampled = sampled};
     memrt_meminfo_t *mi = memrt__block_new(&request);
     if (mi == NULL) {
         return MEMRT_ENOMEM;
@@ -172,7 +175,8 @@ memrt_status_t memrt__meminfo_adopt(void *data, size_t size, const memrt_new_opt
         all->external != NULL) {
         return MEMRT_EINVAL;
     }
-    if (all->name == NULL) {
+    double sampled = memrt__tracking_sampled(size);
+    if (all->name == NULL && sampled == 0) {
         memrt_meminfo_t *mi =
             memrt__header_new_quick(memrt__policy_here(all->policy), MEMRT_KIND_ADOPTED);
         if (mi != NULL) {
@@ -183,7 +187,9 @@ memrt_status_t memrt__meminfo_adopt(void *data, size_t size, const memrt_new_opt
         }
     }
     memrt__block_request_t request = {.policy = memrt__policy_here(all->policy),
-                                      .kind = MEMRT_KIND_ADOPTED};
+                                      .kind = MEMRT_KIND_ADOPTED,
+                                      .behind = size,
+                                      .sampled = sampled};
     memrt_meminfo_t *mi = memrt__block_new(&request);
     if (mi == NULL) {
         return MEMRT_ENOMEM;

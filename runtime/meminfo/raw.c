@@ -26,9 +26,12 @@ static inline void *alloc_quick(memrt_policy_t *policy, size_t size, unsigned wa
 /// Whoever watches.
 MEMRT__APART static void *alloc_here(memrt_policy_t *policy, size_t size)
 {
-    memrt__block_request_t request = {
-        .policy = memrt__policy_here(policy), .size = size, .kind = MEMRT_KIND_BLOCK};
-    void *data = alloc_quick(request.policy, size, MEMRT__WATCH_SLOWLY);
+    memrt__block_request_t request = {.policy = memrt__policy_here(policy),
+                                      .size = size,
+                                      .kind = MEMRT_KIND_BLOCK,
+                                      .sampled = memrt__tracking_sampled(size)};
+    void *data =
+        request.sampled != 0 ? NULL : alloc_quick(request.policy, size, MEMRT__WATCH_SLOWLY);
     return data != NULL ? data : new_data(&request);
 }
 
@@ -46,7 +49,8 @@ void *memrt__raw_calloc(void *policy, size_t count, size_t size)
         memrt__block_refused(request.policy);
         return NULL;
     }
-    if (request.size <= MEMRT__QUICK_ZERO) {
+    request.sampled = memrt__tracking_sampled(request.size);
+    if (request.size <= MEMRT__QUICK_ZERO && request.sampled == 0) {
         void *data = alloc_quick(request.policy, request.size, MEMRT__WATCH_SLOWLY);
         if (data != NULL) {
             return memset(data, 0, request.size);

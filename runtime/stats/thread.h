@@ -42,6 +42,9 @@ typedef struct memrt__thread {
     struct memrt_policy *part_of; ///< own; policy of which `part` is the part there; NULL: of none
     struct memrt_policy *part;    ///< own
     size_t parts_gone;            ///< own; memrt__parts_gone when that was so
+    size_t until_sampled;         ///< own; bytes up to the next birth of the sample
+    size_t sample;                ///< own; mean distance for which that was drawn
+    uint64_t random;              ///< own; where its sequence of numbers stands
     memrt__shard_t *chunks[MEMRT__ACCOUNTS / MEMRT__CHUNK]; ///< own; written under that lock too
 } memrt__thread_t;
 

@@ -8,7 +8,6 @@ import json
 import os
 import sys
 import time
-from dataclasses import asdict
 from typing import Any
 
 import memrt
@@ -58,7 +57,7 @@ def _report(policy: memrt.Policy, seconds: float) -> dict[str, Any]:
         "policy": {"name": policy.name, "alignment": policy.alignment},
         "stats": policy.stats().to_dict(),
         "process": memrt.stats().to_dict(),
-        "live": None if live is None else [asdict(buffer) for buffer in live],
+        "live": None if live is None else [buffer.to_dict() for buffer in live],
     }
 
 
@@ -114,6 +113,13 @@ def _live_title(live: list[dict[str, Any]]) -> str:
 def _live_rows(live: list[dict[str, Any]]) -> list[tuple[str, ...]]:
     largest = sorted(live, key=lambda buffer: -buffer["size"])[:_LISTED]
     return [
-        (human_bytes(b["size"]), human_seconds(b["age"]), b["kind"], b["policy"], b["name"] or "")
+        (
+            human_bytes(b["size"]),
+            human_seconds(b["age"]),
+            b["kind"],
+            b["policy"],
+            b["name"] or "",
+            b["site"] or "",
+        )
         for b in largest
     ]
