@@ -39,7 +39,7 @@ from memrt._memrt import (
 from memrt._options import Option, options, set_option, warn_about_options
 from memrt._policy import Policy, default_policy, policies
 from memrt._scopes import Scope, ScopeTree, carry, current_scope, scope, scopes
-from memrt._sites import Frame, Site
+from memrt._sites import Frame, Place, Site
 from memrt._stats import AllocationStats, Stats, get_allocation_stats, reset_peak, stats
 
 __version__: str = _memrt.features()["version"]
@@ -50,6 +50,7 @@ __all__ = [
     "LiveBuffer",
     "MemInfo",
     "Option",
+    "Place",
     "Policy",
     "Scope",
     "ScopeTree",

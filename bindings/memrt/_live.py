@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
 from types import TracebackType
@@ -10,7 +11,7 @@ from typing import NamedTuple
 
 from memrt import _memrt
 from memrt._scopes import scopes
-from memrt._sites import Site, site_of
+from memrt._sites import Place, Site, place_of, site_of
 from memrt._units import human_bytes, human_seconds, parse_bytes
 
 FRAMES_MAX = 128
@@ -79,15 +80,16 @@ def live() -> list[LiveBuffer]:
 class SiteUsage:
     """What buffers of one place of birth take."""
 
-    site: Site | None
-    """The place; None for all whose place is not known."""
+    place: Place | None
+    """Where; None for all whose place is not known."""
     blocks: float
     """Live buffers; an estimate where a sample was taken."""
     bytes: float
     """Bytes of them; likewise."""
 
     def __repr__(self) -> str:
-        return f"<{human_bytes(round(self.bytes))} in {self.blocks:,.0f} buffers of {self.site}>"
+        where = "a place not known" if self.place is None else self.place
+        return f"<{human_bytes(round(self.bytes))} in {self.blocks:,.0f} buffers of {where}>"
 
 
 def sites(buffers: Iterable[LiveBuffer] | None = None) -> list[SiteUsage]:
@@ -95,13 +97,13 @@ def sites(buffers: Iterable[LiveBuffer] | None = None) -> list[SiteUsage]:
 
     :param buffers: those to add up; None: :func:`live`.
     """
-    blocks: dict[int, float] = {}
-    sizes: dict[int, float] = {}
+    blocks: defaultdict[Place | None, float] = defaultdict(float)
+    sizes: defaultdict[Place | None, float] = defaultdict(float)
     for buffer in live() if buffers is None else buffers:
-        number = buffer.site_number
-        blocks[number] = blocks.get(number, 0) + buffer.stands_for
-        sizes[number] = sizes.get(number, 0) + buffer.stands_for * buffer.size
-    found = [SiteUsage(site_of(number), blocks[number], sizes[number]) for number in blocks]
+        place = place_of(buffer.site_number)
+        blocks[place] += buffer.stands_for
+        sizes[place] += buffer.stands_for * buffer.size
+    found = [SiteUsage(place, blocks[place], sizes[place]) for place in blocks]
     return sorted(found, key=lambda usage: -usage.bytes)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sysconfig
 from dataclasses import dataclass
+from functools import cache
 from typing import NamedTuple
 
 import numpy
@@ -56,24 +57,58 @@ class Site:
     """The calls that led there: native code first, then Python's, each innermost first."""
 
     @property
-    def place(self) -> Frame | None:
+    def place(self) -> Place:
         """The innermost call in code of the user's: of neither memrt, NumPy nor the standard
-        library. Where there is none, the innermost of all; None for a site without frames."""
-        ours = (frame for frame in self.frames if _is_the_users(frame))
-        return next(ours, self.frames[0] if self.frames else None)
+        library. Where there is none, the innermost of all."""
+        users = (frame for frame in self.frames if _is_the_users(frame))
+        frame = next(users, self.frames[0])
+        return Place(frame.file, frame.function, frame.line)
 
     def __str__(self) -> str:
-        return str(self.place) if self.frames else "place not known"
+        return str(self.place)
+
+
+class Place(NamedTuple):
+    """A line of source code, or a function of native code, where memory is born."""
+
+    file: str | None
+    function: str | None
+    line: int
+
+    def __str__(self) -> str:
+        line = f":{self.line}" if self.line else ""
+        return f"{self.function or 'code'} at {self.file or 'an unknown place'}{line}"
 
 
 _sites: dict[int, Site] = {}
+
+
+def _without_the_loop(frames: list[Frame]) -> list[Frame]:
+    """The native calls that led from Python's code, without those of the interpreter that led
+    there: where Python's calls are known they say the same."""
+    natives = [frame for frame in frames if frame.is_native]
+    if len(natives) == len(frames):
+        return frames
+    loops = (i for i, frame in enumerate(natives) if _is_the_loop(frame))
+    return natives[: next(loops, len(natives))] + frames[len(natives) :]
+
+
+def _is_the_loop(frame: Frame) -> bool:
+    return frame.function is not None and frame.function.startswith("_PyEval_EvalFrame")
 
 
 def site_of(number: int) -> Site | None:
     """The site of that number; None for 0 and for numbers that no site has."""
     found = _sites.get(number)
     if found is None and number != 0:
-        frames = tuple(Frame(*frame) for frame in _memrt.site_frames(number))
+        frames = [Frame(*frame) for frame in _memrt.site_frames(number)]
         if frames:
-            found = _sites[number] = Site(number, frames)
+            found = _sites[number] = Site(number, tuple(_without_the_loop(frames)))
     return found
+
+
+@cache
+def place_of(number: int) -> Place | None:
+    """The place of the site of that number; None where it is not known."""
+    found = site_of(number)
+    return None if found is None else found.place
