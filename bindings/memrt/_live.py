@@ -51,18 +51,25 @@ class LiveBuffer(NamedTuple):
         """The place of birth, as far as it was recorded."""
         return site_of(self.site_number)
 
+    @property
+    def place(self) -> Place | None:
+        """The line of the program that it was born in, as far as it was recorded."""
+        return place_of(self.site_number)
+
     def to_dict(self) -> dict[str, object]:
-        """The fields by name, and the place of birth as a text."""
-        return {**self._asdict(), "site": None if self.site is None else str(self.site)}
+        """The fields by name, with the place and the calls of birth as texts."""
+        calls = [] if self.site is None else [str(frame) for frame in self.site.frames]
+        place = None if self.place is None else str(self.place)
+        return {**self._asdict(), "place": place, "calls": calls}
 
     def __repr__(self) -> str:
         name = f" {self.name!r}" if self.name is not None else ""
         scope = f" in scope {self.scope}" if self.scope is not None else ""
-        site = f" at {self.site}" if self.site is not None else ""
+        place = f", born in {self.place}" if self.place is not None else ""
         return (
             f"<LiveBuffer {self.id}{name}: {human_bytes(self.size)}, "
             f"{human_seconds(self.age)} old, refcount {self.refcount}, {self.kind} of policy "
-            f"{self.policy!r}{scope}{site}>"
+            f"{self.policy!r}{scope}{place}>"
         )
 
 
