@@ -12,6 +12,7 @@
 #include "runtime/base/size.h"
 #include "runtime/debug/site.h"
 #include "runtime/debug/tracking.h"
+#include "runtime/leaks.h"
 #include "runtime/meminfo/meminfo.h"
 #include "runtime/meminfo/owner.h"
 #include "runtime/meminfo/raw.h"
@@ -35,8 +36,8 @@ SLOT_AT(meminfo_new, 10);
 SLOT_AT(status_text, 60);
 SLOT_AT(policy_option, 63);
 SLOT_AT(scope_reset_peak, 77);
-SLOT_AT(site_frames, 85);
-_Static_assert(sizeof(memrt_api_t) == 86 * 8, "slots are only ever appended");
+SLOT_AT(lasting_at, 87);
+_Static_assert(sizeof(memrt_api_t) == 88 * 8, "slots are only ever appended");
 
 static void api_acquire(memrt_meminfo_t *mi)
 {
@@ -325,6 +326,8 @@ const memrt_api_t memrt__plain_table = {
     .frame_text = memrt__frame_text,
     .site_read = memrt__site_read,
     .site_frames = memrt__site_frames,
+    .lasting_add = memrt__lasting_add,
+    .lasting_at = memrt__lasting_at,
 };
 
 static char refusal[160];

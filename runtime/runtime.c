@@ -9,6 +9,7 @@
 #include "runtime/alloc/purger.h"
 #include "runtime/base/lock.h"
 #include "runtime/base/options.h"
+#include "runtime/leaks.h"
 #include "runtime/debug/tracking.h"
 #include "runtime/meminfo/block.h"
 #include "runtime/stats/thread.h"
@@ -24,6 +25,7 @@ static void in_child(void)
     memrt__lock_renew_all();
     memrt__purger_forked();
     memrt__thread_forked();
+    memrt__leaks_forked();
 }
 
 static void start(void)
@@ -33,6 +35,7 @@ static void start(void)
     memrt__tracking_start();
     /* Refused only for want of memory; then a child of a threaded process may find locks held. */
     (void)pthread_atfork(before_fork, memrt__unlock_all, in_child);
+    memrt__leaks_start();
     /* Refused only for want of memory; then what was freed last is not verified. */
     if (memrt__options.check) {
         (void)atexit(memrt__policy_verify_dead);

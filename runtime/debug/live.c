@@ -308,3 +308,8 @@ size_t memrt__live_count(void)
     }
     return count;
 }
+
+uint64_t memrt__live_births(void)
+{
+    return memrt__load_relaxed(&births);
+}

@@ -74,4 +74,7 @@ void memrt__live_visit_all(memrt__live_visit_fn visit, void *context);
 /// Number of keys.
 size_t memrt__live_count(void);
 
+/// Serial number of the last birth.
+uint64_t memrt__live_births(void);
+
 #endif

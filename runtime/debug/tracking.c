@@ -4,6 +4,7 @@
 
 #include "runtime/base/options.h"
 #include "runtime/base/os.h"
+#include "runtime/debug/live.h"
 #include "runtime/debug/site.h"
 
 /// As they were set last. Relaxed: who tracks while they are changed may see some of the old.
@@ -24,7 +25,7 @@ void memrt__tracking_start(void)
     memrt__store_relaxed(&most_frames, memrt__options.track_frames);
     memrt__store_relaxed(&most_native, memrt__options.track_native);
     memrt__store_relaxed(&memrt__tracking_mean, memrt__options.track_sample);
-    memrt__tracking_switch(memrt__options.track);
+    memrt__tracking_switch(memrt__options.track || memrt__options.leaks != MEMRT__LEAKS_OFF);
 }
 
 memrt_status_t memrt__tracking_set(const memrt_tracking_t *tracking)
@@ -49,6 +50,7 @@ memrt_status_t memrt__tracking_get(memrt_tracking_t *out)
     out->frames = (uint32_t)memrt__load_relaxed(&most_frames);
     out->native = (uint32_t)memrt__load_relaxed(&most_native);
     out->sample = memrt__load_relaxed(&memrt__tracking_mean);
+    out->births = memrt__live_births();
     return MEMRT_OK;
 }
 

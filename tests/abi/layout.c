@@ -12,11 +12,12 @@
 #define SIZE(type, size) _Static_assert(sizeof(type) == (size), #type " changed its size")
 #define SLOT(slot, word) AT(memrt_api_t, slot, (word) * 8)
 
-SIZE(memrt_tracking_t, 32);
+SIZE(memrt_tracking_t, 40);
 AT(memrt_tracking_t, on, 8);
 AT(memrt_tracking_t, frames, 12);
 AT(memrt_tracking_t, native, 16);
 AT(memrt_tracking_t, sample, 24);
+AT(memrt_tracking_t, births, 32);
 
 SIZE(memrt_frame_text_t, 48);
 AT(memrt_frame_text_t, function, 8);

@@ -347,6 +347,13 @@ typedef struct memrt_api {
     /// The calls of a site into `out`, which has room for `max`: native code first, then an
     /// interpreter's, each innermost first. Returns how many there are; 0: no such site.
     size_t (*site_frames)(uint32_t site, memrt_frame_t *out, size_t max);
+    /// Expect that buffers last which are born where `pattern`, as a shell has it, fits a call, as
+    /// "function at file:line" or "function+0xNN in object": reports of leaks tell of them apart,
+    /// as `what`. Both are copied. MEMRT_EINVAL: one is missing, empty or has more than 255 bytes;
+    /// MEMRT_ELIMIT: 64 patterns are there.
+    memrt_status_t (*lasting_add)(const char *pattern, const char *what) MEMRT_MUST_CHECK;
+    /// What lasts that is born at the site; NULL: nobody expects it to. Valid for good.
+    const char *(*lasting_at)(uint32_t site);
 } memrt_api_t;
 
 /// Bits of memrt_api_t.features.

@@ -17,6 +17,7 @@ typedef struct memrt_tracking {
     uint32_t frames;    ///< most calls of an interpreter to record of each; 0: none
     uint32_t native;    ///< most calls of native code to record of each; 0: none
     uint64_t sample;    ///< 0: every birth is listed; else one in about so many bytes born
+    uint64_t births;    ///< read alone: memrt_live_t.id of the last birth that was listed
 } memrt_tracking_t;
 
 /// One call on the way to a birth: an address in native code, or what memrt_api_t.frame_new gave

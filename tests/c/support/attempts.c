@@ -311,6 +311,8 @@ ALWAYS(tracking_get, api->tracking_get(&(memrt_tracking_t){0}) == MEMRT_EINVAL)
 ALWAYS(frame_text, api->frame_text(1, &(memrt_frame_text_t){0}) == MEMRT_EINVAL)
 ALWAYS(site_read, api->site_read(1, &(memrt_site_t){0}) == MEMRT_EINVAL)
 ALWAYS(site_frames, api->site_frames(0, NULL, 0) == 0)
+ALWAYS(lasting_add, api->lasting_add("", "nothing") == MEMRT_EINVAL)
+ALWAYS(lasting_at, api->lasting_at(0) == NULL)
 ALWAYS(fail_allocations, api->fail_allocations(&(memrt_failure_plan_t){0}) == MEMRT_EINVAL)
 
 static outcome_t try_acquire(ground_t *ground)
@@ -534,7 +536,7 @@ const slot_t slots[] = {
     PLAIN(scope_of), MODEST(scope_next), PLAIN(scope_parent), PLAIN(scope_name), PLAIN(scope_id),
     MODEST(scope_stats), PLAIN(scope_sizes), PLAIN(scope_reset_peak), PLAIN(tracking_set),
     PLAIN(tracking_get), CREATOR(buffers), PLAIN(set_frames), CREATOR(frame_new),
-    PLAIN(frame_text), PLAIN(site_read), PLAIN(site_frames),
+    PLAIN(frame_text), PLAIN(site_read), PLAIN(site_frames), PLAIN(lasting_add), PLAIN(lasting_at),
     ANOTHER("memrt_get_api", NOTHING, try_exports),
     ANOTHER("memrt_version", NOTHING, try_exports),
     ANOTHER("memrt_api_of_nrt", NOTHING, try_exports),
