@@ -5,13 +5,15 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Iterator
-from contextvars import ContextVar
 from types import TracebackType
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from memrt import _handlers, _memrt
 from memrt._stats import Stats
 from memrt._units import human_bytes
+
+if TYPE_CHECKING:
+    from contextvars import ContextVar
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
@@ -24,12 +26,12 @@ class Scope:
     also after the scope was left.
     """
 
-    __slots__ = ("_capsule", "_handlers", "_id", "_name", "_parent_id", "_path")
+    __slots__ = ("_capsule", "_handlers", "_id", "_name", "_path")
 
     def __init__(self, capsule: Any, path: tuple[str, ...]) -> None:
         self._capsule = capsule
         self._handlers: dict[int, Any] = {}
-        self._id, self._name, self._parent_id = _memrt.scope_info(capsule)
+        self._id, self._name, _ = _memrt.scope_info(capsule)
         self._path = path
 
     @property
@@ -92,6 +94,19 @@ def _figures(stats: Stats) -> str:
     )
 
 
+def _check_name(name: object) -> None:
+    if not isinstance(name, str):
+        raise TypeError(f"the name of a scope is a text, got {type(name).__name__}")
+    try:
+        length = len(name.encode())
+    except UnicodeEncodeError:
+        raise ValueError("the name of a scope is a text that UTF-8 has bytes for") from None
+    if not 1 <= length <= 63:
+        raise ValueError(f"the name of a scope has 1 to 63 bytes in UTF-8, got {length:,}")
+    if "\0" in name:
+        raise ValueError(f"the name of a scope has no zero byte, got {name!r}")
+
+
 class scope:  # noqa: N801 (a context manager that reads like a function)
     """Let what is made inside be born in the scope of that name; a context manager, or a decorator.
 
@@ -104,8 +119,9 @@ class scope:  # noqa: N801 (a context manager that reads like a function)
         @memrt.scope("step")
         def step(state): ...
 
-    Inside another scope it is a part of that one. Entering a name again goes on with the same
-    scope. NumPy's arrays are counted where memrt is in force, by a policy or :func:`memrt.enable`;
+    Inside another scope it is a part of that one; in one of the same name it is that one, so that
+    a function that calls itself has one scope. Entering a name again goes on with the same scope.
+    NumPy's arrays are counted where memrt is in force, by a policy or :func:`memrt.enable`;
     memrt's own calls and the arrays of jitted functions always. Scopes may be left in any order.
 
     Scope: the current context. Tasks of asyncio and ``asyncio.to_thread`` inherit it. Under
@@ -114,7 +130,7 @@ class scope:  # noqa: N801 (a context manager that reads like a function)
     without the GIL and asks for memory is in no scope of Python's.
 
     Args:
-        name: 1 to 63 bytes.
+        name: 1 to 63 bytes in UTF-8, without a zero byte.
 
     Raises:
         ValueError: for a bad name.
@@ -123,20 +139,16 @@ class scope:  # noqa: N801 (a context manager that reads like a function)
             or have live blocks.
     """
 
-    __slots__ = ("_entered", "_name")
+    __slots__ = ("_name",)
 
     def __init__(self, name: str) -> None:
-        if not isinstance(name, str):
-            raise TypeError(f"the name of a scope is a text, got {type(name).__name__}")
-        if not 1 <= len(name.encode()) <= 63:
-            raise ValueError(f"the name of a scope has 1 to 63 bytes, got {len(name.encode())}")
+        _check_name(name)
         self._name = name
 
     def __enter__(self) -> Scope:
-        around = current_scope()
-        parent = None if around is None else around._capsule
-        path = () if around is None else around._path
-        entered = Scope(_memrt.scope_open(parent, self._name), (*path, self._name))
+        entered = current_scope()
+        if entered is None or entered._name != self._name:
+            entered = _open(entered, self._name)
         _enter(self, entered)
         return entered
 
@@ -178,45 +190,45 @@ class scope:  # noqa: N801 (a context manager that reads like a function)
         return f"memrt.scope({self._name!r})"
 
 
-# Who entered, and what; the last is the scope of this context.
-_stack: ContextVar[tuple[tuple[object, Scope], ...]] = ContextVar("memrt_scopes", default=())
+# Who entered, the scope, and for the extension its capsule and its handlers by index of their
+# policy; the last is what this context is in.
+_Entry: TypeAlias = tuple[object, Scope, Any, dict[int, Any]]
+_entries: ContextVar[tuple[_Entry, ...]] = _memrt.scope_variable
 
 
 def current_scope() -> Scope | None:
     """The scope that this context is in, or None."""
-    stack = _stack.get()
-    return stack[-1][1] if stack else None
+    entries = _entries.get()
+    return entries[-1][1] if entries else None
 
 
-def _put(stack: tuple[tuple[object, Scope], ...]) -> None:
-    """Make `stack` that of this context, with all that follows from it, or change nothing."""
-    before, variable = _stack.get(), _memrt.scope_variable.get()
+def _open(around: Scope | None, name: str) -> Scope:
+    """The scope of that name inside `around`."""
+    if around is None:
+        return Scope(_memrt.scope_open(None, name), (name,))
+    return Scope(_memrt.scope_open(around._capsule, name), (*around._path, name))
+
+
+def _put(entries: tuple[_Entry, ...]) -> None:
+    """Make `entries` those of this context, with all that follows from it, or change nothing."""
+    before = _entries.get()
     try:
-        _stack.set(stack)
-        top = stack[-1][1] if stack else None
-        _memrt.scope_variable.set(None if top is None else (top._capsule, top._handlers))
+        _entries.set(entries)
         _handlers.follow_scope()
     except BaseException:
-        _stack.set(before)
-        _memrt.scope_variable.set(variable)
+        _entries.set(before)  # also where it was set, but not the token that says so
         raise
 
 
 def _enter(owner: object, entered: Scope) -> None:
-    _memrt.scope_count_entered(1)
-    try:
-        _put((*_stack.get(), (owner, entered)))
-    except BaseException:
-        _memrt.scope_count_entered(-1)
-        raise
+    _put((*_entries.get(), (owner, entered, entered._capsule, entered._handlers)))
 
 
 def _leave(owner: object) -> bool:
-    stack = _stack.get()
-    for index in range(len(stack) - 1, -1, -1):
-        if stack[index][0] is owner:
-            _put((*stack[:index], *stack[index + 1 :]))
-            _memrt.scope_count_entered(-1)
+    entries = _entries.get()
+    for index in range(len(entries) - 1, -1, -1):
+        if entries[index][0] is owner:
+            _put((*entries[:index], *entries[index + 1 :]))
             return True
     return False
 

@@ -1,6 +1,7 @@
 #include "scope.h"
 
 #include <stdatomic.h>
+#include <stdbool.h>
 
 #include "argument.h"
 #include "errors.h"
@@ -10,14 +11,19 @@
 
 #define CAPSULE_NAME "memrt.scope"
 
-/// Of None, or of a pair: the capsule of the scope, and its handlers by index of their policy.
+/// Of a tuple: the entries of the scopes that this context is in, the innermost last.
 static PyObject *variable;
 
-static atomic_int entered; ///< contexts that are in a scope
+/// Words of an entry, which is a tuple. The first is who entered, by identity.
+enum { ENTRY_OWNER, ENTRY_SCOPE, ENTRY_CAPSULE, ENTRY_HANDLERS };
+
+/// Whether there ever was a scope. Contexts are copied, and a copy may be in one for long: nobody
+/// can tell when the last is left.
+static atomic_bool used;
 
 int memrt__scope_is_used(void)
 {
-    return atomic_load_explicit(&entered, memory_order_relaxed) != 0;
+    return atomic_load_explicit(&used, memory_order_relaxed);
 }
 
 static memrt_scope_t *scope_of(PyObject *capsule)
@@ -42,16 +48,18 @@ static PyObject *capsule_new(memrt_scope_t *scope)
 
 /* --- The scope of a context. --- */
 
-/// The pair of this context, or NULL without an exception; borrowed from the context.
+/// New reference to the innermost entry of this context, or NULL without an exception.
 static PyObject *present(void)
 {
-    PyObject *value = NULL;
-    if (!memrt__scope_is_used() || PyContextVar_Get(variable, Py_None, &value) < 0) {
+    PyObject *entries = NULL;
+    if (!memrt__scope_is_used() || PyContextVar_Get(variable, NULL, &entries) < 0) {
         PyErr_Clear();
         return NULL;
     }
-    Py_DECREF(value); /* the context holds it */
-    return value == Py_None ? NULL : value;
+    Py_ssize_t depth = PyTuple_GET_SIZE(entries);
+    PyObject *entry = depth == 0 ? NULL : Py_NewRef(PyTuple_GET_ITEM(entries, depth - 1));
+    Py_DECREF(entries);
+    return entry;
 }
 
 /// A scope that stays open would else keep alive every policy that was ever used in it.
@@ -76,15 +84,16 @@ static PyObject *make_handler(PyObject *handlers, PyObject *key, memrt_scope_t *
     return handler;
 }
 
-static PyObject *handler_in(PyObject *pair, memrt_policy_t *policy)
+static PyObject *handler_in(PyObject *entry, memrt_policy_t *policy)
 {
-    PyObject *handlers = PyTuple_GET_ITEM(pair, 1);
+    PyObject *handlers = PyTuple_GET_ITEM(entry, ENTRY_HANDLERS);
     PyObject *key = PyLong_FromUnsignedLong(memrt__api()->policy_index(policy));
     PyObject *handler = key != NULL ? PyDict_GetItemWithError(handlers, key) : NULL;
     if (handler != NULL) {
         Py_INCREF(handler);
     } else if (!PyErr_Occurred()) {
-        handler = make_handler(handlers, key, scope_of(PyTuple_GET_ITEM(pair, 0)), policy);
+        handler =
+            make_handler(handlers, key, scope_of(PyTuple_GET_ITEM(entry, ENTRY_CAPSULE)), policy);
     }
     Py_XDECREF(key);
     return handler;
@@ -92,11 +101,12 @@ static PyObject *handler_in(PyObject *pair, memrt_policy_t *policy)
 
 PyObject *memrt__scope_handler(PyObject *handler)
 {
-    PyObject *pair = present();
-    if (pair == NULL) {
+    PyObject *entry = present();
+    if (entry == NULL) {
         return handler;
     }
-    PyObject *scoped = handler_in(pair, memrt__handler_policy(handler));
+    PyObject *scoped = handler_in(entry, memrt__handler_policy(handler));
+    Py_DECREF(entry);
     Py_DECREF(handler);
     return scoped;
 }
@@ -105,13 +115,6 @@ static PyObject *in_scope(PyObject *module, PyObject *handler)
 {
     (void)module;
     return memrt__scope_handler(Py_NewRef(handler));
-}
-
-static PyObject *count_entered(PyObject *module, PyObject *change)
-{
-    (void)module;
-    atomic_fetch_add_explicit(&entered, (int)PyLong_AsLong(change), memory_order_relaxed);
-    Py_RETURN_NONE;
 }
 
 /* --- The tree. --- */
@@ -130,6 +133,7 @@ static PyObject *scope_open(PyObject *module, PyObject *args)
         return NULL;
     }
     memrt_status_t status = memrt__api()->scope_open(around, name, &scope);
+    atomic_store_explicit(&used, true, memory_order_relaxed);
     return status == MEMRT_OK ? capsule_new(scope) : memrt__raise(status, "cannot open a scope");
 }
 
@@ -221,9 +225,11 @@ static PyObject *scope_reset_peak(PyObject *module, PyObject *capsule)
 
 int memrt__scope_setup(PyObject *module)
 {
-    if (variable == NULL) {
-        variable = PyContextVar_New("memrt_scope", Py_None);
+    PyObject *none = PyTuple_New(0);
+    if (variable == NULL && none != NULL) {
+        variable = PyContextVar_New("memrt_scopes", none);
     }
+    Py_XDECREF(none);
     return variable != NULL ? PyModule_AddObjectRef(module, "scope_variable", variable) : -1;
 }
 
@@ -231,9 +237,6 @@ PyMethodDef memrt__scope_methods[] = {
     {"in_scope", in_scope, METH_O,
      "in_scope(handler) -> handler\n\n"
      "That of the same policy in the scope of this context; outside of scopes the same."},
-    {"scope_count_entered", count_entered, METH_O,
-     "scope_count_entered(change) -> None\n\n"
-     "Tell that so many contexts more are in a scope: others look for one only then. Cannot fail."},
     {"scope_open", scope_open, METH_VARARGS,
      "scope_open(parent, name) -> scope\n\n"
      "A capsule for the scope of that name in another, or in none."},

@@ -327,20 +327,23 @@ void memrt__policy_acquire(memrt_policy_t *policy)
     memrt__fetch_add_relaxed(&policy->refs, 1);
 }
 
-/// What a part held, which may be gone before its scope is let go.
+/// What a part held.
 static void let_go(memrt_policy_t *base, memrt_scope_t *scope)
 {
     memrt__policy_release(base);
     memrt__scope_release(scope);
 }
 
+/// Without its reference the policy may be destroyed at any moment: it is asked before.
 void memrt__policy_release(memrt_policy_t *policy)
 {
+    memrt_policy_t *base = policy->base;
+    memrt_scope_t *scope = policy->scope;
     if (policy == &memrt__default_policy || memrt__fetch_sub1_release(&policy->refs) != 1) {
         return;
     }
-    if (policy->scope != NULL) {
-        let_go(policy->base, policy->scope);
+    if (scope != NULL) {
+        let_go(base, scope);
     }
     memrt__policy_sweep();
 }

@@ -54,7 +54,7 @@ static memrt_scope_t *take_unused(void)
 
 /// Under the lock: the scope of that name, held once more; `fresh`, unless it is there already.
 /// NULL: there are too many.
-static memrt_scope_t *enter(memrt_scope_t *fresh)
+static memrt_scope_t *place(memrt_scope_t *fresh)
 {
     memrt_scope_t *scope = find(fresh->parent, fresh->name);
     if (scope == NULL && scopes < MEMRT_SCOPES_MAX) {
@@ -90,10 +90,10 @@ static bool make_room(void)
     return true;
 }
 
-static memrt_scope_t *enter_or_find(memrt_scope_t *fresh)
+static memrt_scope_t *find_or_place(memrt_scope_t *fresh)
 {
     memrt__lock(MEMRT__RANK_POLICIES);
-    memrt_scope_t *scope = enter(fresh);
+    memrt_scope_t *scope = place(fresh);
     memrt__unlock(MEMRT__RANK_POLICIES);
     return scope;
 }
@@ -107,9 +107,9 @@ memrt_status_t memrt__scope_open(memrt_scope_t *parent, const char *name, memrt_
     if (fresh == NULL) {
         return MEMRT_ENOMEM;
     }
-    memrt_scope_t *scope = enter_or_find(fresh);
+    memrt_scope_t *scope = find_or_place(fresh);
     if (scope == NULL && make_room()) {
-        scope = enter_or_find(fresh);
+        scope = find_or_place(fresh);
     }
     if (scope != fresh) {
         free(fresh);

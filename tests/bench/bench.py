@@ -16,6 +16,7 @@ import limits
 import memory
 import numba_kernels
 import numpy_ops
+import observe
 import programs
 import threads
 from goals import GOALS, MET, NOT_MEASURED, judge
@@ -35,6 +36,7 @@ MODULES = {
     "numba": numba_kernels,
     "memory": memory,
     "limits": limits,
+    "observe": observe,
     "programs": programs,
 }
 PACKAGES = {

@@ -10,6 +10,7 @@ import memory
 import numba_kernels
 import numpy as np
 import numpy_ops
+import observe
 import programs
 import threads
 from result import Case, Result, Spread
@@ -242,6 +243,10 @@ GOALS = (
     Goal("P15", "each program: default against memrt", "programs", programs.TIME, 0.98,
          **peers(DEFAULT), faster=True,
          limit=PLACES),
+    Goal("P16", "a scope: added to a block of C", "observe", observe.ADDED, 5.0,
+         observe.IN_C, over=observe.SCOPE, unit="ns"),
+    Goal("P16", "a scope: added to an array", "observe", observe.ADDED, 5.0,
+         observe.IN_PYTHON, over=observe.SCOPE, unit="ns"),
 )  # fmt: skip
 
 

@@ -19,6 +19,7 @@ PARTS = {
     "numba": "Numba",
     "memory": "Memory",
     "limits": "Limits",
+    "observe": "Watching",
     "programs": "Whole programs",
 }
 HEAD = """\

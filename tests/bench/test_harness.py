@@ -11,6 +11,7 @@ import memrt
 import numba_kernels
 import numpy as np
 import numpy_ops
+import observe
 import programs
 import pytest
 import report
@@ -146,6 +147,7 @@ def test_every_goal_is_about_a_group_that_its_part_measures():
         "numba": {numba_kernels.GROUP, numba_kernels.INSTRUCTIONS},
         "memory": set(memory.groups()),
         "limits": set(limits.groups()),
+        "observe": {group.title for group in observe.groups()},
         "programs": {group.title for group in programs.groups().values()},
     }
     assert [goal for goal in GOALS if goal.group not in titles[goal.part]] == []
@@ -218,6 +220,17 @@ def test_limits_see_what_is_kept_and_what_is_not():
     assert given["right after"] < 2 << 10
     assert kept["after release_unused()"] < 2 << 10
     assert kept["ns"] > 0
+
+
+@pytest.mark.parametrize("level", observe.levels())
+@pytest.mark.parametrize("case", observe.CASES)
+def test_every_block_is_measured_at_every_level_of_watching(case, level):
+    assert observe.nanoseconds(case, level, target=1000) > 0
+
+
+def test_what_watching_adds_is_the_difference_within_a_round():
+    took = Case("a", {observe.OFF: [1.0, 10.0], "watched": [2.0, 15.0]})
+    assert observe.added(took).figures == {"watched": [1.0, 5.0]}
 
 
 def test_trace_gives_each_block_a_number_and_leaves_out_what_was_born_before():

@@ -9,7 +9,6 @@ from __future__ import annotations
 import ctypes
 import inspect
 import io
-import itertools
 import pickle
 import re
 import sys
@@ -192,12 +191,10 @@ def wrap_to_drop(ground: Ground) -> None:
         ground.left.append(memrt.wrap(ground.address, 64, owner=ground.owner))
 
 
-_serial = itertools.count()
-
-
 def new_scope(ground: Ground) -> None:
-    """Whose name nobody used before, so that its part of a policy has to be made."""
-    ground.scope = memrt.scope(f"of a case, {next(_serial)}")
+    """Its part of the ground's policy, which is new, has to be made, and that of the default one,
+    which went when unused memory was released."""
+    ground.scope = memrt.scope("of a case")
 
 
 def enter_scope(ground: Ground) -> None:
@@ -214,13 +211,13 @@ def leave_scopes(ground: Ground) -> None:
     from memrt import _scopes
 
     while memrt.current_scope() is not None:
-        _scopes._leave(_scopes._stack.get()[-1][0])
+        _scopes._leave(_scopes._entries.get()[-1][0])
     leave_policies(ground)
 
 
-def scoped(call: Act) -> Case:
+def scoped(call: Act, sets_context: bool = False) -> Case:
     """With a scope that stands."""
-    return Case(call, enter_scope, leave_scopes)
+    return Case(call, enter_scope, leave_scopes, sets_context=sets_context)
 
 
 CASES: dict[str, Case] = {
@@ -336,20 +333,35 @@ CASES: dict[str, Case] = {
     "memrt.Stats.__repr__": Case(lambda g: repr(g.stats)),
     "memrt.reset_peak": Case(lambda g: memrt.reset_peak(g.policy)),
     "memrt.scope": Case(lambda g: memrt.scope("s")),
-    "memrt.scope.__enter__": Case(lambda g: g.scope.__enter__(), new_scope, leave_scopes),
-    "memrt.scope.__exit__": scoped(lambda g: g.scope.__exit__()),
+    "memrt.scope.__enter__": Case(
+        lambda g: g.scope.__enter__(), new_scope, leave_scopes, sets_context=True
+    ),
+    "memrt.scope.__exit__": scoped(lambda g: g.scope.__exit__(), sets_context=True),
     "memrt.scope.__call__": Case(lambda g: memrt.scope("s")(len)),
     "memrt.scope.__repr__": Case(lambda g: repr(memrt.scope("s"))),
     "memrt.current_scope": scoped(lambda g: memrt.current_scope()),
     "memrt.carry": scoped(lambda g: memrt.carry(len)),
     "memrt.scopes": scoped(lambda g: memrt.scopes()),
     "memrt.Scope": scoped(lambda g: memrt.Scope(g.inside._capsule, ("s",))),
+    "memrt.Scope.name": scoped(lambda g: g.inside.name),
+    "memrt.Scope.path": scoped(lambda g: g.inside.path),
+    "memrt.Scope.live": scoped(lambda g: g.inside.live),
+    "memrt.Scope.peak": scoped(lambda g: g.inside.peak),
+    "memrt.Scope.total": scoped(lambda g: g.inside.total),
+    "memrt.Scope.stats": scoped(lambda g: g.inside.stats()),
+    "memrt.Scope.sizes": scoped(lambda g: g.inside.sizes()),
+    "memrt.Scope.reset_peak": scoped(lambda g: g.inside.reset_peak()),
+    "memrt.Scope.__eq__": scoped(lambda g: g.inside == memrt.current_scope()),
+    "memrt.Scope.__hash__": scoped(lambda g: hash(g.inside)),
+    "memrt.Scope.__repr__": scoped(lambda g: repr(g.inside)),
     "memrt.ScopeTree": scoped(lambda g: memrt.ScopeTree()),
+    "memrt.ScopeTree.children": scoped(lambda g: memrt.scopes().children(g.inside)),
+    "memrt.ScopeTree.__repr__": scoped(lambda g: repr(memrt.scopes())),
     "memrt.alloc, in a scope": scoped(lambda g: memrt.alloc(100)),
     "memrt.empty, from a policy in a scope": scoped(lambda g: memrt.empty(9, policy=g.policy)),
-    "memrt.Policy.__enter__, in a scope": scoped(lambda g: g.policy.__enter__()),
+    "memrt.Policy.__enter__, in a scope": scoped(lambda g: g.policy.__enter__(), sets_context=True),
     "memrt.Policy.__exit__, in a scope": Case(
-        lambda g: g.policy.__exit__(), enter_scope_and_policy, leave_scopes
+        lambda g: g.policy.__exit__(), enter_scope_and_policy, leave_scopes, sets_context=True
     ),
     "memrt.tracking": Case(lambda g: memrt.tracking()),
     "memrt.tracking.__enter__": Case(
@@ -426,6 +438,13 @@ CASES: dict[str, Case] = {
     "_memrt.policies": Case(lambda g: _memrt.policies()),
     "_memrt.stats_read": Case(lambda g: _memrt.stats_read(g.policy)),
     "_memrt.stats_reset_peak": Case(lambda g: _memrt.stats_reset_peak(g.policy)),
+    "_memrt.in_scope": scoped(lambda g: _memrt.in_scope(g.policy.handler)),
+    "_memrt.scope_open": scoped(lambda g: _memrt.scope_open(g.inside._capsule, "inside")),
+    "_memrt.scopes": scoped(lambda g: _memrt.scopes()),
+    "_memrt.scope_info": scoped(lambda g: _memrt.scope_info(g.inside._capsule)),
+    "_memrt.scope_stats": scoped(lambda g: _memrt.scope_stats(g.inside._capsule)),
+    "_memrt.scope_sizes": scoped(lambda g: _memrt.scope_sizes(g.inside._capsule)),
+    "_memrt.scope_reset_peak": scoped(lambda g: _memrt.scope_reset_peak(g.inside._capsule)),
     "_memrt.live": Case(lambda g: _memrt.live(), enter_tracking, leave_tracking),
     "_memrt.set_tracking": Case(lambda g: _memrt.set_tracking(_memrt.tracking_enabled())),
     "_memrt.tracking_enabled": Case(lambda g: _memrt.tracking_enabled()),
@@ -535,7 +554,13 @@ def public_names() -> set[str]:
     """Everything that must have a case."""
     passed_on = {name for name in memrt.__all__ if hasattr(_memrt, name)}
     own = [n for n in dir(_memrt) if not n.startswith("_") and n not in passed_on]
-    own += ["live", "options", "policies", "set_option"]  # the package has others by these names
+    own += [
+        "live",
+        "options",
+        "policies",
+        "scopes",
+        "set_option",
+    ]  # the package has others by these names
     return (
         names_in("memrt", memrt, memrt.__all__)
         | names_in("memrt.testing", memrt.testing, memrt.testing.__all__)

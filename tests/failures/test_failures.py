@@ -67,7 +67,7 @@ def parts(built, monkeypatch):
     monkeypatch.syspath_prepend(built)
     names = ("cases", "driver", "faults")
     yield [importlib.import_module(name) for name in names]
-    for name in (*names, "probe", "nomemory"):
+    for name in (*names, "probe", "nomemory", "variables"):
         sys.modules.pop(name, None)
 
 
@@ -135,3 +135,11 @@ def test_a_public_name_without_a_case_is_told(parts, monkeypatch):
         for each in [case for case in cases.CASES if cases.called(case) == name]:
             monkeypatch.delitem(cases.CASES, each)
     assert cases.missing() == {"memrt.Policy.stats", "memrt.alloc", "memrt_array_meminfo"}
+
+
+def test_context_variables_that_share_a_place_are_seen(parts, monkeypatch):
+    variables = importlib.import_module("variables")
+    monkeypatch.setattr(variables, "_place", lambda variable: 3)
+    assert variables.share_a_place()
+    monkeypatch.setattr(variables, "_place", id)
+    assert not variables.share_a_place()

@@ -15,6 +15,7 @@ unsigned memrt__watch;
 memrt__options_t memrt__options;
 memrt_policy_t *memrt__policies[MEMRT__ACCOUNTS];
 memrt_policy_t memrt__default_policy;
+size_t memrt__parts_gone;
 
 static memrt_meminfo_t block; /* with data that is elsewhere */
 static size_t data[2];

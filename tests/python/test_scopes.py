@@ -4,6 +4,8 @@ import asyncio
 import concurrent.futures
 import contextvars
 import gc
+import subprocess
+import sys
 import threading
 
 import memrt
@@ -313,3 +315,176 @@ def test_an_exception_leaves_the_scope():
     with pytest.raises(ZeroDivisionError), memrt.scope("raises"):
         1 / 0  # noqa: B018
     assert memrt.current_scope() is None
+
+
+def test_what_a_task_makes_is_counted_when_the_scope_was_left_where_it_was_started():
+    async def late(opened):
+        await opened.wait()
+        return memrt.alloc(100)
+
+    async def main():
+        opened = asyncio.Event()
+        with memrt.scope("started in") as s:
+            task = asyncio.create_task(late(opened))
+            await asyncio.sleep(0)
+        opened.set()
+        made = await task
+        assert s.live == made.size
+        return s
+
+    assert asyncio.run(main()).live == 0
+
+
+def test_a_copy_of_a_context_leaves_a_scope_for_itself_alone():
+    inside = memrt.scope("copied")
+    s = inside.__enter__()
+    contextvars.copy_context().run(inside.__exit__)
+    made = memrt.alloc(100)
+    inside.__exit__()
+    assert s.live == made.size
+
+
+def test_a_function_that_calls_itself_has_one_scope():
+    @memrt.scope("recursive")
+    def make(depth):
+        below = make(depth - 1) if depth else []
+        return [memrt.alloc(10), *below]
+
+    made = make(20)
+    found = memrt.scopes()["recursive"]
+    assert found.live == 210
+    assert memrt.scopes().children(found) == []
+    assert memrt.current_scope() is None
+    del made
+
+
+def test_one_object_may_be_entered_many_times_and_at_once():
+    inside = memrt.scope("many times")
+    with inside as outer, inside as inner:
+        assert outer == inner == memrt.current_scope()
+    with inside, memrt.scope("between"), inside as below:
+        assert below.path == ("many times", "between", "many times")
+    assert memrt.current_scope() is None
+
+
+def leave_and_catch(inside, caught):
+    try:
+        inside.__exit__()
+    except RuntimeError as error:
+        caught.append(str(error))
+
+
+def test_leaving_on_another_thread_or_task_is_told_and_changes_nothing():
+    caught = []
+    inside = memrt.scope("elsewhere")
+
+    async def enter_in_one_task_leave_in_another():
+        async def enter():
+            inside.__enter__()
+
+        await asyncio.create_task(enter())
+        leave_and_catch(inside, caught)
+
+    asyncio.run(enter_in_one_task_leave_in_another())
+    with inside as s:
+        thread = threading.Thread(target=leave_and_catch, args=(inside, caught))
+        thread.start()
+        thread.join()
+        made = memrt.alloc(100)
+    assert s.live == made.size
+    message = (
+        "scope 'elsewhere' was not entered in this context: "
+        "leave it in the thread, task or context where it was entered"
+    )
+    assert caught == [message, message]
+
+
+def test_exceptions_in_each_kind_of_decorated_function_leave_the_scope():
+    @memrt.scope("fails")
+    def fail():
+        raise KeyError
+
+    @memrt.scope("fails")
+    async def fail_later():
+        await asyncio.sleep(0)
+        raise KeyError
+
+    with pytest.raises(KeyError):
+        fail()
+
+    async def main():
+        with pytest.raises(KeyError):
+            await fail_later()
+        return memrt.current_scope()
+
+    assert asyncio.run(main()) is None
+    assert memrt.current_scope() is None
+
+
+def test_a_generator_that_is_left_in_the_middle_takes_its_scope_along():
+    def values():
+        with memrt.scope("generator") as s:
+            yield s, memrt.alloc(100)
+            yield s, memrt.alloc(100)
+
+    running = values()
+    s, first = next(running)
+    assert memrt.current_scope() == s  # a generator runs in the context of who asks for a value
+    running.close()
+    assert memrt.current_scope() is None
+    assert s.live == first.size
+
+
+@pytest.mark.parametrize(
+    ("name", "why"), [("zero\0byte", "has no zero byte"), ("half a pair \ud800", "UTF-8")]
+)
+def test_a_name_that_is_no_utf8_text_or_has_a_zero_byte_is_refused(name, why):
+    with pytest.raises(ValueError, match=f"the name of a scope .*{why}"):
+        memrt.scope(name)
+
+
+def test_a_huge_name_is_refused_in_one_short_sentence():
+    with pytest.raises(ValueError, match="63 bytes") as caught:
+        memrt.scope("x" * 10_000_000)
+    assert len(str(caught.value)) < 100
+
+
+def test_any_text_is_a_name():
+    for name in ("a/b", " ", "\n", "%s{}", "ü" * 31, "\N{SNOWMAN}", "..."):
+        with memrt.scope(name) as s:
+            assert s.name == name
+        assert memrt.scopes()[(name,)] == s
+
+
+def test_async_generators_are_refused_too():
+    async def values():
+        yield 1
+
+    with pytest.raises(TypeError, match="values is a generator"):
+        memrt.scope("g")(values)
+
+
+MANY = """
+import contextlib, memrt
+with contextlib.ExitStack() as stack:
+    for number in range(10_000):
+        try:
+            stack.enter_context(memrt.scope(f"s{number}"))
+        except RuntimeError as error:
+            print(number, error)
+            break
+    print(len(memrt.scopes()))
+with memrt.scope("afterwards") as s:
+    made = memrt.alloc(100)
+print(s.live, memrt.scopes()["s0"].live)
+"""
+
+
+def test_scopes_without_end_are_refused_and_left_again():
+    result = subprocess.run(
+        [sys.executable, "-c", MANY], capture_output=True, text=True, check=True
+    )  # fmt: skip
+    told, count, figures = result.stdout.splitlines()
+    assert told.startswith("4096 cannot open a scope: ")
+    assert count == "4096"
+    assert figures == "100 0"

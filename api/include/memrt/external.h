@@ -294,7 +294,7 @@ typedef struct memrt_api {
     /// leave. Threads: the calling one alone; to hand a scope over, enter it on the other thread,
     /// too. Ownership: borrowed; the caller holds it until it leaves. Failure: MEMRT_ENOMEM, on a
     /// thread that calls memrt for the first time; leaving cannot fail.
-    memrt_status_t (*scope_enter)(memrt_scope_t *scope, memrt_scope_t **before) MEMRT_MUST_CHECK;
+    memrt_status_t (*scope_enter)(memrt_scope_t *scope, memrt_scope_t **before);
     /// The scope that the calling thread is in, or NULL; borrowed.
     memrt_scope_t *(*scope_current)(void);
     /// New reference to a policy like `policy` (NULL: the default one) whose blocks are born in

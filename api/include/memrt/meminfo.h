@@ -49,10 +49,10 @@ typedef struct memrt_meminfo {
     void *data;         ///< first byte; NULL only for a resizable one without data
     size_t size;        ///< bytes, as asked for
     memrt_external_allocator_t *external_allocator; ///< NULL: made by the policy's allocator
-    uint16_t policy;    ///< memrt's: index of the policy whose account holds the block
+    uint16_t policy;    ///< memrt's: index of the account that holds the block
     uint8_t kind;       ///< a memrt_kind_t; fixed
     uint8_t align_log2; ///< memrt's: log2 of the alignment asked of the allocator; fixed
-    uint32_t scope;     ///< memrt's: tag of the scope of birth, 0 for none
+    uint32_t scope;     ///< memrt's: reserved, 0
     uint32_t lead;      ///< memrt's: bytes from the start of the block to its data; fixed
     uint32_t flags;     ///< memrt's: atomic by access
 } memrt_meminfo_t;

@@ -7,6 +7,6 @@
 /// Version of the binary contract (memrt_api_t and the structs it names). A different major is
 /// refused by memrt_get_api(); a higher minor has more slots at the end.
 #define MEMRT_ABI_MAJOR 1u
-#define MEMRT_ABI_MINOR 0u
+#define MEMRT_ABI_MINOR 1u
 
 #endif

@@ -3,7 +3,7 @@
 usage: python -I blocks.py JOB, a JSON object:
 
   loops     path of the compiled loops.c
-  subject   kind (malloc, memrt, nrt, double or bare) and what that kind needs
+  subject   kind (malloc, memrt, watched, watched blocks, nrt, double or bare) and what that kind needs
   loop      name of a function of loops.c
   size      bytes of a block; with `sizes` and `order`, of many_live, a list of them
   threads   for in_threads
@@ -67,6 +67,28 @@ def memrt(wanted: dict) -> Subject:
     return Subject(table[0], table[4], table[3], DATA_AT, None)
 
 
+def begun(wanted: dict) -> tuple[ctypes.CDLL, ctypes.POINTER]:
+    """table.c over a table, with the thread in a scope if it is to be in one."""
+    library, table = ctypes.CDLL(wanted["table"]), memrt_table(wanted["library"])
+    if not library.table_begin(table, int(wanted["scope"])):
+        raise MemoryError("there is no scope to measure in")
+    return library, table
+
+
+def watched(wanted: dict) -> Subject:
+    """The table's MemInfos."""
+    _, table = begun(wanted)
+    return Subject(table[0], table[4], None, DATA_AT, None)
+
+
+def watched_blocks(wanted: dict) -> Subject:
+    """The table's blocks, as a handler of NumPy's makes them."""
+    library, _ = begun(wanted)
+    return Subject(
+        address(library.table_block), address(library.table_block_free), None, PLAIN, None
+    )
+
+
 def alone(package: str, module: str):
     """An extension module without the package around it, which takes long to import."""
     folder = Path(importlib.util.find_spec(package).origin).parent
@@ -106,7 +128,15 @@ def bare(_wanted: dict) -> Subject:
     return Subject(None, None, None, PLAIN, None)
 
 
-KINDS = {"malloc": malloc, "memrt": memrt, "nrt": nrt, "double": double, "bare": bare}
+KINDS = {
+    "malloc": malloc,
+    "memrt": memrt,
+    "watched": watched,
+    "watched blocks": watched_blocks,
+    "nrt": nrt,
+    "double": double,
+    "bare": bare,
+}
 
 
 def prepared(job: dict):

@@ -43,3 +43,26 @@ uint64_t inlined_references(const subject_t *subject, size_t size, size_t count)
     return (uint64_t)(end.tv_sec - begin.tv_sec) * 1000000000u + (uint64_t)end.tv_nsec -
            (uint64_t)begin.tv_nsec;
 }
+
+static const memrt_api_t *table; ///< for functions that have no room for it among their arguments
+
+/// Have the calling thread's blocks be born in a scope from now on, if `in_scope`; not 0: they are
+/// as asked for.
+int table_begin(const memrt_api_t *api, int in_scope)
+{
+    memrt_scope_t *scope;
+    table = api;
+    return !in_scope || (api->scope_open(NULL, "bench", &scope) == MEMRT_OK &&
+                         api->scope_enter(scope, NULL) == MEMRT_OK);
+}
+
+/// A block as NumPy's handler makes it, by signatures of the loops.
+void *table_block(size_t size)
+{
+    return table->block_alloc(NULL, size);
+}
+
+void table_block_free(void *data)
+{
+    table->block_free(NULL, data, 0);
+}

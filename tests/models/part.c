@@ -1,0 +1,58 @@
+/// A scope is let go by two that used its part of a policy, while a sweep goes by: the part is
+/// destroyed after all use, and not while one of them holds the scope.
+
+#include "tests/models/policies.h"
+
+#include "runtime/alloc/scope.c"
+
+MEMRT__THREAD_LOCAL memrt__thread_t *memrt__self;
+static memrt_scope_t scope;
+
+memrt__thread_t *memrt__thread_make(void)
+{
+    return NULL; /* nobody enters a scope here */
+}
+
+void memrt__allocator_destroy(const memrt_allocator_t *allocator)
+{
+    (void)allocator;
+    assert(!"the base is held, and a part has its allocator");
+}
+
+static memrt_policy_t *model_part(memrt_policy_t *base)
+{
+    memrt_policy_t *part = model_policy(2);
+    part->refs = 0; /* the scope and the base are what is held */
+    part->base = base;
+    part->scope = &scope;
+    part->next_part = NULL;
+    base->parts = 1;
+    scope.parts = part;
+    return part;
+}
+
+static void *use_and_let_go(void *context)
+{
+    memrt_policy_t *part = scope.parts;
+    *(size_t *)context = part->alignment;
+    memrt__scope_release(&scope);
+    return NULL;
+}
+
+int main(void)
+{
+    size_t seen[2];
+    memrt_policy_t *base = model_policy(1);
+    model_part(base);
+    memrt__scope_acquire(&scope);
+    memrt__scope_acquire(&scope);
+    pthread_t a = model_thread(use_and_let_go, &seen[0]);
+    pthread_t b = model_thread(use_and_let_go, &seen[1]);
+    memrt__policy_sweep();
+    model_join(a);
+    model_join(b);
+    assert(seen[0] == 64 && seen[1] == 64);
+    memrt__policy_sweep();
+    assert(memrt__policies[2] == NULL && scope.parts == NULL && memrt__parts_gone == 1);
+    return 0;
+}
