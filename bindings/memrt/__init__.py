@@ -15,6 +15,7 @@ Making memory: alloc, wrap, empty, zeros, full, array, as_array.
 Asking an array: meminfo, is_managed, handler_name, adopt.
 Choosing: Policy, default_policy, policies, enable, disable, enabled, set_option.
 Watching: stats, get_allocation_stats, reset_peak, tracking, live, sites, release_unused, options.
+Leaks: assert_no_leaks, growth, expect_to_last.
 Scopes: scope, scopes, current_scope, carry.
 Compiling against it: get_include, get_library.
 """
@@ -22,7 +23,9 @@ Compiling against it: get_include, get_library.
 from memrt import _memrt, testing
 from memrt._arrays import adopt, array, full
 from memrt._enabling import disable, enable, enabled
+from memrt._growth import Growth, Trend, growth
 from memrt._installation import get_include, get_library
+from memrt._leaks import LeakError, LeakGroup, assert_no_leaks, expect_to_last
 from memrt._live import LiveBuffer, SiteUsage, live, sites, tracking
 from memrt._memrt import (
     MemInfo,
@@ -47,6 +50,9 @@ __version__: str = _memrt.features()["version"]
 __all__ = [
     "AllocationStats",
     "Frame",
+    "Growth",
+    "LeakError",
+    "LeakGroup",
     "LiveBuffer",
     "MemInfo",
     "Option",
@@ -57,10 +63,12 @@ __all__ = [
     "Site",
     "SiteUsage",
     "Stats",
+    "Trend",
     "adopt",
     "alloc",
     "array",
     "as_array",
+    "assert_no_leaks",
     "carry",
     "current_scope",
     "default_policy",
@@ -68,10 +76,12 @@ __all__ = [
     "empty",
     "enable",
     "enabled",
+    "expect_to_last",
     "full",
     "get_allocation_stats",
     "get_include",
     "get_library",
+    "growth",
     "handler_name",
     "is_managed",
     "live",

@@ -46,3 +46,8 @@ def parse_bytes(amount: int | str) -> int:
     number, unit, ending = found.groups()
     base = 1000 if (ending or "").lower() == "b" else 1024
     return round(float(number) * base ** " kmgt".index(unit.lower() or " "))
+
+
+def plural(count: int, what: str) -> str:
+    """A number of things: "1 buffer", "2,000 buffers"."""
+    return f"{count:,} {what}{'' if count == 1 else 's'}"

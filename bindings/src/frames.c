@@ -156,15 +156,25 @@ static PyObject *frame_tuple(memrt_frame_t frame)
                          (unsigned long long)text.offset, text.native ? Py_True : Py_False);
 }
 
+/// A number of a site; 0 for one that no site has. -1 with an exception.
+static int site_argument(PyObject *object, uint32_t *site)
+{
+    unsigned long number = PyLong_AsUnsignedLong(object);
+    if (number == (unsigned long)-1 && PyErr_Occurred() != NULL) {
+        return -1;
+    }
+    *site = number > UINT32_MAX ? 0 : (uint32_t)number;
+    return 0;
+}
+
 static PyObject *site_frames(PyObject *module, PyObject *object)
 {
     memrt_frame_t frames[2 * MEMRT_FRAMES_MAX];
+    uint32_t site;
     (void)module;
-    unsigned long number = PyLong_AsUnsignedLong(object);
-    if (number == (unsigned long)-1 && PyErr_Occurred() != NULL) {
+    if (site_argument(object, &site) < 0) {
         return NULL;
     }
-    uint32_t site = number > UINT32_MAX ? 0 : (uint32_t)number;
     size_t count = memrt__api()->site_frames(site, frames, Py_ARRAY_LENGTH(frames));
     PyObject *tuple = PyTuple_New((Py_ssize_t)count);
     for (size_t i = 0; tuple != NULL && i < count; i++) {
@@ -195,6 +205,31 @@ static PyObject *site_births(PyObject *module, PyObject *unused)
     return list;
 }
 
+static PyObject *lasting_add(PyObject *module, PyObject *args)
+{
+    const char *pattern, *what;
+    (void)module;
+    if (!PyArg_ParseTuple(args, "ss:lasting_add", &pattern, &what)) {
+        return NULL;
+    }
+    memrt_status_t status = memrt__api()->lasting_add(pattern, what);
+    if (status != MEMRT_OK) {
+        return memrt__raise(status, "cannot expect %.100s to last, as %.100s", pattern, what);
+    }
+    Py_RETURN_NONE;
+}
+
+static PyObject *lasting_at(PyObject *module, PyObject *object)
+{
+    uint32_t site;
+    (void)module;
+    if (site_argument(object, &site) < 0) {
+        return NULL;
+    }
+    const char *what = memrt__api()->lasting_at(site);
+    return what == NULL ? Py_NewRef(Py_None) : PyUnicode_FromString(what);
+}
+
 static PyObject *frames_forget(PyObject *module, PyObject *unused)
 {
     (void)module;
@@ -216,6 +251,10 @@ PyMethodDef memrt__frames_methods[] = {
      "The calls of a site, innermost first, native code before Python; empty for no site."},
     {"site_births", site_births, METH_NOARGS,
      "site_births() -> list of (births, bytes)\n\nOf the sites 1, 2, 3 and so on."},
+    {"lasting_add", lasting_add, METH_VARARGS,
+     "lasting_add(pattern, what)\n\nAs memrt_api_t.lasting_add."},
+    {"lasting_at", lasting_at, METH_O,
+     "lasting_at(site) -> str or None\n\nWhat is expected to last that is born at the site."},
     {"frames_forget", frames_forget, METH_NOARGS,
      "frames_forget()\n\nHold no code objects any more; what is known of sites stays."},
     {NULL, NULL, 0, NULL},

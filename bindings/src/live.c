@@ -177,6 +177,18 @@ static PyObject *tracking_set(PyObject *module, PyObject *args)
     Py_RETURN_NONE;
 }
 
+static PyObject *tracking_births(PyObject *module, PyObject *unused)
+{
+    memrt_tracking_t now = {.struct_size = sizeof(now)};
+    (void)module;
+    (void)unused;
+    memrt_status_t status = memrt__api()->tracking_get(&now);
+    if (status != MEMRT_OK) {
+        return memrt__raise(status, "cannot say how many births were listed");
+    }
+    return PyLong_FromUnsignedLongLong(now.births);
+}
+
 PyMethodDef memrt__live_methods[] = {
     {"live", live, METH_O,
      "live(scopes) -> list of tuples\n\nThe tracked live buffers, each in the order of "
@@ -189,5 +201,7 @@ PyMethodDef memrt__live_methods[] = {
      "tracking_get() -> (on, frames, native, sample)\n\nAs memrt_tracking_t."},
     {"tracking_set", tracking_set, METH_VARARGS,
      "tracking_set(on, frames, native, sample)\n\nAs memrt_tracking_t."},
+    {"tracking_births", tracking_births, METH_NOARGS,
+     "tracking_births() -> int\n\nSerial number of the last birth that was listed."},
     {NULL, NULL, 0, NULL},
 };
