@@ -18,6 +18,7 @@
 #include "runtime/meminfo/raw.h"
 #include "runtime/meminfo/resizable.h"
 #include "runtime/runtime.h"
+#include "runtime/shortage.h"
 #include "runtime/stats/stats.h"
 
 #define SLOT_AT(slot, word)                                                                        \
@@ -36,8 +37,8 @@ SLOT_AT(meminfo_new, 10);
 SLOT_AT(status_text, 60);
 SLOT_AT(policy_option, 63);
 SLOT_AT(scope_reset_peak, 77);
-SLOT_AT(lasting_at, 87);
-_Static_assert(sizeof(memrt_api_t) == 88 * 8, "slots are only ever appended");
+SLOT_AT(explain_shortage, 88);
+_Static_assert(sizeof(memrt_api_t) == 89 * 8, "slots are only ever appended");
 
 static void api_acquire(memrt_meminfo_t *mi)
 {
@@ -328,6 +329,7 @@ const memrt_api_t memrt__plain_table = {
     .site_frames = memrt__site_frames,
     .lasting_add = memrt__lasting_add,
     .lasting_at = memrt__lasting_at,
+    .explain_shortage = memrt__shortage_explain,
 };
 
 static char refusal[160];

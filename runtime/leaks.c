@@ -50,22 +50,6 @@ memrt_status_t memrt__lasting_add(const char *pattern, const char *what)
     return status;
 }
 
-/// "function at file:line", or "function+0xNN in object".
-static void frame_line(memrt_frame_t frame, char *line, size_t length)
-{
-    memrt_frame_text_t text = {.struct_size = sizeof(text)};
-    if (memrt__frame_text(frame, &text) != MEMRT_OK) {
-        snprintf(line, length, "?");
-    } else if (text.native) {
-        snprintf(line, length, "%s+%#llx in %s", text.function == NULL ? "" : text.function,
-                 (unsigned long long)text.offset,
-                 text.file == NULL ? "code made at run time" : text.file);
-    } else {
-        snprintf(line, length, "%s at %s:%llu", text.function == NULL ? "?" : text.function,
-                 text.file == NULL ? "?" : text.file, (unsigned long long)text.line);
-    }
-}
-
 static const char *what_lasts(const char *line)
 {
     size_t count = memrt__load_acquire(&lasting_count);
@@ -83,8 +67,8 @@ const char *memrt__lasting_at(uint32_t site)
     size_t count = memrt__site_frames(site, frames, sizeof(frames) / sizeof(frames[0]));
     const char *found = NULL;
     for (size_t i = 0; i < count && found == NULL; i++) {
-        char line[4096];
-        frame_line(frames[i], line, sizeof(line));
+        char line[MEMRT__FRAME_LINE];
+        memrt__frame_line(frames[i], line, sizeof(line));
         found = what_lasts(line);
     }
     return found;
@@ -145,12 +129,13 @@ static void write_place(const place_t *place)
 {
     memrt_frame_t frames[CALLS_SHOWN];
     size_t count = memrt__site_frames(place->site, frames, CALLS_SHOWN);
-    dprintf(STDERR_FILENO, "  %.0f bytes in %.0f buffers, born at%s\n", place->bytes, place->blocks,
+    dprintf(STDERR_FILENO, "  %.0f bytes in %.0f buffer%s, born at%s\n", place->bytes,
+            place->blocks, place->blocks == 1 ? "" : "s",
             count == 0 ? " a place that is not known: MEMRT_TRACK_NATIVE=8 records native calls"
                        : "");
     for (size_t i = 0; i < count && i < CALLS_SHOWN; i++) {
-        char line[4096];
-        frame_line(frames[i], line, sizeof(line));
+        char line[MEMRT__FRAME_LINE];
+        memrt__frame_line(frames[i], line, sizeof(line));
         dprintf(STDERR_FILENO, "      %s\n", line);
     }
 }
@@ -178,8 +163,9 @@ static void write_lasting(const place_t *places, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
         if (places[i].lasts != NULL) {
-            dprintf(STDERR_FILENO, "  known to last: %.0f bytes in %.0f buffers, %s\n",
-                    places[i].bytes, places[i].blocks, places[i].lasts);
+            dprintf(STDERR_FILENO, "  known to last: %.0f bytes in %.0f buffer%s, %s\n",
+                    places[i].bytes, places[i].blocks, places[i].blocks == 1 ? "" : "s",
+                    places[i].lasts);
         }
     }
 }
@@ -204,8 +190,8 @@ static bool report(void)
     qsort(places, count, sizeof(*places), by_bytes);
     place_t leaked = sum_of_leaks(places, count);
     if (leaked.blocks != 0) {
-        dprintf(STDERR_FILENO, "memrt: %.0f buffers, %.0f bytes, are still live at the end\n",
-                leaked.blocks, leaked.bytes);
+        dprintf(STDERR_FILENO, "memrt: %.0f buffer%s of %.0f bytes still live at the end\n",
+                leaked.blocks, leaked.blocks == 1 ? "" : "s", leaked.bytes);
         write_leaks(places, count);
         write_lasting(places, count);
     }

@@ -7,6 +7,7 @@
 #include "runtime/base/failure.h"
 #include "runtime/base/lock.h"
 #include "runtime/base/os.h"
+#include "runtime/stats/thread.h"
 
 #define PARTS 32u
 #define FIRST_CAPACITY 64u
@@ -123,10 +124,12 @@ static void vacate(part_t *part, memrt__live_entry_t *slot)
 
 static memrt__live_entry_t born_now(uintptr_t key, uint32_t site, double share)
 {
+    const memrt__thread_t *self = memrt__self;
     return (memrt__live_entry_t){.key = key,
                                  .id = memrt__fetch_add_relaxed(&births, 1) + 1,
                                  .birth = memrt__os_now_ns(),
-                                 .thread = (uint32_t)memrt__os_thread_id(),
+                                 .thread =
+                                     self == NULL ? (uint32_t)memrt__os_thread_id() : self->number,
                                  .site = site,
                                  .share = share};
 }

@@ -1,6 +1,7 @@
 #include "runtime/debug/site.h"
 
 #include <dlfcn.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "runtime/base/atomics.h"
@@ -151,6 +152,21 @@ memrt_status_t memrt__frame_text(memrt_frame_t frame, memrt_frame_text_t *out)
         *out = text;
     }
     return status;
+}
+
+void memrt__frame_line(memrt_frame_t frame, char *line, size_t length)
+{
+    memrt_frame_text_t text = {.struct_size = sizeof(text)};
+    if (memrt__frame_text(frame, &text) != MEMRT_OK) {
+        snprintf(line, length, "?");
+    } else if (text.native) {
+        snprintf(line, length, "%s+%#llx in %s", text.function == NULL ? "" : text.function,
+                 (unsigned long long)text.offset,
+                 text.file == NULL ? "code made at run time" : text.file);
+    } else {
+        snprintf(line, length, "%s at %s:%llu", text.function == NULL ? "?" : text.function,
+                 text.file == NULL ? "?" : text.file, (unsigned long long)text.line);
+    }
 }
 
 memrt_status_t memrt__site_read(uint32_t number, memrt_site_t *out)

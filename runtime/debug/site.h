@@ -17,6 +17,10 @@ void memrt__site_count(uint32_t site, size_t size);
 /// Who knows what an interpreter runs, or NULL. Release, partner: acquire where it is called.
 void memrt__site_set_frames(memrt_frames_fn frames);
 
+/// A frame as one line of text, "function at file:line" or "function+0xNN in object"; cut to fit.
+void memrt__frame_line(memrt_frame_t frame, char *line, size_t length);
+#define MEMRT__FRAME_LINE 4096
+
 /// The functions of memrt_api_t of the same names.
 memrt_frame_t memrt__frame_new(const char *function, const char *file, uint64_t line);
 memrt_status_t memrt__frame_text(memrt_frame_t frame, memrt_frame_text_t *out) MEMRT_MUST_CHECK;

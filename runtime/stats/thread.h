@@ -36,6 +36,7 @@ typedef struct memrt__thread {
     size_t asked;     ///< not 0: to give its bins away; written under the lock of rank THREADS
     struct memrt__thread *next;   ///< fixed once linked
     bool in_use;                  ///< under the lock of rank THREADS
+    uint32_t number;              ///< own; operating system's id of the thread that has it
     unsigned destructors;         ///< own; that run now, one inside the other
     memrt_meminfo_t *put_off;     ///< own; whose destructors wait for these, linked by meminfo.c
     struct memrt_scope *scope;    ///< own; what it is in; NULL: no scope

@@ -61,7 +61,7 @@ TEST(a_process_with_leaks_says_what_and_where_and_fails_where_asked_to)
 {
     program_t program = {MEMRT__LEAKS_FAIL, 0, 3, "forgets"};
     child_expect_exit(leak, &program, 23,
-                      "memrt: 3 buffers, 3000 bytes, are still live at the end\n"
+                      "memrt: 3 buffers of 3000 bytes still live at the end\n"
                       "  3000 bytes in 3 buffers, born at\n"
                       "      forgets at program.py:3\n");
 }
@@ -69,13 +69,13 @@ TEST(a_process_with_leaks_says_what_and_where_and_fails_where_asked_to)
 TEST(a_report_alone_leaves_the_status)
 {
     program_t program = {MEMRT__LEAKS_REPORT, 0, 1, "forgets"};
-    child_expect_exit(leak, &program, 0, "1000 bytes in 1 buffers");
+    child_expect_exit(leak, &program, 0, "1000 bytes in 1 buffer");
 }
 
 TEST(a_process_that_failed_by_itself_keeps_its_status)
 {
     program_t program = {MEMRT__LEAKS_FAIL, 7, 1, "forgets"};
-    child_expect_exit(leak, &program, 7, "1000 bytes in 1 buffers");
+    child_expect_exit(leak, &program, 7, "1000 bytes in 1 buffer");
 }
 
 TEST(a_process_without_leaks_says_nothing)
@@ -110,13 +110,13 @@ TEST(the_places_that_hold_most_are_shown_with_some_of_their_calls)
 {
     program_t program = {MEMRT__LEAKS_FAIL, 0, 0, "unused"};
     child_expect_exit(leak_at_many_places, &program, 23,
-                      "  1500 bytes in 1 buffers, born at\n"
+                      "  1500 bytes in 1 buffer, born at\n"
                       "      place15 at program.py:3\n"
                       "      caller at program.py:101\n"
                       "      caller at program.py:102\n"
                       "      caller at program.py:103\n"
                       "      caller at program.py:104\n"
-                      "  1400 bytes in 1 buffers, born at\n");
+                      "  1400 bytes in 1 buffer, born at\n");
     child_expect_exit(leak_at_many_places, &program, 23, "  and at 5 places more\n");
 }
 
@@ -144,9 +144,9 @@ TEST(what_is_known_to_last_is_no_leak_and_told_of_beside_leaks)
     child_expect_exit(leak_what_lasts, &program, 0, NULL);
     program.buffers = 1;
     child_expect_exit(leak_what_lasts, &program, 23,
-                      "  60 bytes in 1 buffers, born at\n"
+                      "  60 bytes in 1 buffer, born at\n"
                       "      forgets at program.py:3\n"
-                      "  known to last: 50 bytes in 1 buffers, the cache of a test\n");
+                      "  known to last: 50 bytes in 1 buffer, the cache of a test\n");
 }
 
 static void leak_without_a_place(void *context)

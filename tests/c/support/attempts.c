@@ -312,6 +312,7 @@ ALWAYS(frame_text, api->frame_text(1, &(memrt_frame_text_t){0}) == MEMRT_EINVAL)
 ALWAYS(site_read, api->site_read(1, &(memrt_site_t){0}) == MEMRT_EINVAL)
 ALWAYS(site_frames, api->site_frames(0, NULL, 0) == 0)
 ALWAYS(lasting_add, api->lasting_add("", "nothing") == MEMRT_EINVAL)
+ALWAYS(explain_shortage, api->explain_shortage(ground->policy, 1, NULL, 0) > 10)
 ALWAYS(lasting_at, api->lasting_at(0) == NULL)
 ALWAYS(fail_allocations, api->fail_allocations(&(memrt_failure_plan_t){0}) == MEMRT_EINVAL)
 
@@ -537,6 +538,7 @@ const slot_t slots[] = {
     MODEST(scope_stats), PLAIN(scope_sizes), PLAIN(scope_reset_peak), PLAIN(tracking_set),
     PLAIN(tracking_get), CREATOR(buffers), PLAIN(set_frames), CREATOR(frame_new),
     PLAIN(frame_text), PLAIN(site_read), PLAIN(site_frames), PLAIN(lasting_add), PLAIN(lasting_at),
+    PLAIN(explain_shortage),
     ANOTHER("memrt_get_api", NOTHING, try_exports),
     ANOTHER("memrt_version", NOTHING, try_exports),
     ANOTHER("memrt_api_of_nrt", NOTHING, try_exports),
