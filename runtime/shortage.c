@@ -186,8 +186,10 @@ size_t memrt__shortage_explain(const memrt_policy_t *policy, size_t size, char *
 {
     writing_t writing = {.text = text, .room = length};
     policy = policy == NULL ? memrt__policy_default() : policy->base;
-    put_amount(&writing, "no memory for ", size, "");
-    put(&writing, " (%zu bytes) of policy '%s'\n", size, policy->name);
+    if (size != 0) {
+        put_amount(&writing, "no memory for ", size, "");
+        put(&writing, " (%zu bytes) of policy '%s'\n", size, policy->name);
+    }
     put_account(&writing, "in the policy", &policy->level, memrt__policy_cached(policy));
     put_account(&writing, "in the process", &memrt__process, memrt__policy_cached(NULL));
     put_limits(&writing);

@@ -29,6 +29,7 @@ from memrt._leaks import LeakError, LeakGroup, assert_no_leaks, expect_to_last
 from memrt._live import LiveBuffer, SiteUsage, live, sites, tracking
 from memrt._memrt import (
     MemInfo,
+    OutOfMemoryError,
     alloc,
     as_array,
     empty,
@@ -56,6 +57,7 @@ __all__ = [
     "LiveBuffer",
     "MemInfo",
     "Option",
+    "OutOfMemoryError",
     "Place",
     "Policy",
     "Scope",

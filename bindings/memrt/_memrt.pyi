@@ -18,6 +18,10 @@ api: _Capsule  # "memrt._memrt.api"
 scope_variable: ContextVar[tuple[tuple[object, Scope, _Capsule, dict[int, _Handler]], ...]]
 
 @final
+class OutOfMemoryError(MemoryError):
+    @property
+    def nbytes(self) -> int: ...
+
 class MemInfo(Buffer):
     @property
     def data(self) -> int: ...

@@ -16,6 +16,7 @@
 #include "policy.h"
 #include "process.h"
 #include "scope.h"
+#include "shortage.h"
 #include "stats.h"
 #include "thread.h"
 
@@ -105,8 +106,9 @@ static int add_table(PyObject *module)
 static int execute(PyObject *module)
 {
     if (refuse_subinterpreter() < 0 || refuse_second_python() < 0 || get_table() < 0 ||
-        import_numpy() < 0 || memrt__handler_setup() < 0 || memrt__scope_setup(module) < 0 ||
-        memrt__meminfo_setup(module) < 0 || add_functions(module) < 0 || add_table(module) < 0) {
+        import_numpy() < 0 || memrt__shortage_setup(module) < 0 || memrt__handler_setup() < 0 ||
+        memrt__scope_setup(module) < 0 || memrt__meminfo_setup(module) < 0 ||
+        add_functions(module) < 0 || add_table(module) < 0) {
         return -1;
     }
     memrt__frames_setup();

@@ -354,10 +354,11 @@ typedef struct memrt_api {
     memrt_status_t (*lasting_add)(const char *pattern, const char *what) MEMRT_MUST_CHECK;
     /// What lasts that is born at the site; NULL: nobody expects it to. Valid for good.
     const char *(*lasting_at)(uint32_t site);
-    /// Tell why `size` bytes of `policy` (NULL: the default one) may have been refused, in a few
-    /// lines for people: what is live and kept for reuse, the limits of the system in force, and
-    /// the places of birth that hold most, as far as births were tracked. Writes at most `length`
-    /// bytes with the closing zero; returns the bytes of all, without the zero. Allocates nothing.
+    /// Tell why `size` bytes of `policy` (NULL: the default one) may have been refused, 0: whatever
+    /// was asked, in a few lines for people: what is live and kept for reuse, the limits of the
+    /// system in force, and the places of birth that hold most, as far as births were tracked.
+    /// Writes at most `length` bytes with the closing zero; returns the bytes of all, without the
+    /// zero. Allocates nothing.
     size_t (*explain_shortage)(const memrt_policy_t *policy, size_t size, char *text,
                                size_t length);
 } memrt_api_t;
