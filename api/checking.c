@@ -233,6 +233,12 @@ static memrt_policy_t *checked_policy_of(const memrt_meminfo_t *mi)
     return plain->policy_of(mi);
 }
 
+static memrt_scope_t *checked_scope_of(const memrt_meminfo_t *mi)
+{
+    verify_made("scope_of", mi);
+    return plain->scope_of(mi);
+}
+
 static void *checked_resizable_alloc(memrt_meminfo_t *mi, size_t size)
 {
     verify_resizable("resizable_alloc", mi);
@@ -360,6 +366,7 @@ static void fill_table(void)
     table.scope_acquire = checked_scope_acquire;
     table.scope_release = checked_scope_release;
     table.scope_enter = checked_scope_enter;
+    table.scope_of = checked_scope_of;
 }
 
 const memrt_api_t *memrt__checking_table(void)

@@ -7,6 +7,7 @@
 #define MEMRT__UNLIKELY(x) __builtin_expect(!!(x), 0)
 #define MEMRT__COLD __attribute__((cold, noinline))
 #define MEMRT__APART __attribute__((noinline)) ///< its registers are not saved by who seldom calls
+#define MEMRT__INLINE inline __attribute__((always_inline)) ///< of the short ways, in each caller
 #define MEMRT__PRINTF(text, first) __attribute__((format(printf, text, first)))
 #define MEMRT__CACHE_LINE 64
 

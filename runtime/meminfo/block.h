@@ -57,8 +57,8 @@ memrt_meminfo_t *memrt__block_new(const memrt__block_request_t *request);
 /// `watchers` watching: MEMRT__WATCH_ANY, or MEMRT__WATCH_SLOWLY where the policy is
 /// memrt__policy_here(). NULL: that way is not open for this request, memrt__block_new() knows
 /// another.
-static inline memrt_meminfo_t *memrt__block_new_quick(memrt_policy_t *policy, size_t size,
-                                                      memrt_kind_t kind, unsigned watchers);
+static MEMRT__INLINE memrt_meminfo_t *memrt__block_new_quick(memrt_policy_t *policy, size_t size,
+                                                             memrt_kind_t kind, unsigned watchers);
 
 /// The same for a header without data, for adopted and resizable MemInfos.
 static inline memrt_meminfo_t *memrt__header_new_quick(memrt_policy_t *policy, memrt_kind_t kind);
@@ -159,8 +159,8 @@ static inline unsigned memrt__quick_flags(memrt_kind_t kind, unsigned class)
            class << MEMRT__FLAG_CLASS_AT;
 }
 
-static inline memrt_meminfo_t *memrt__block_new_quick(memrt_policy_t *policy, size_t size,
-                                                      memrt_kind_t kind, unsigned watchers)
+static MEMRT__INLINE memrt_meminfo_t *memrt__block_new_quick(memrt_policy_t *policy, size_t size,
+                                                             memrt_kind_t kind, unsigned watchers)
 {
     memrt__thread_t *self = memrt__self;
     if (MEMRT__UNLIKELY(self == NULL || !policy->quick || !memrt__is_quick_size(size) ||

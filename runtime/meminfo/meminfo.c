@@ -68,37 +68,42 @@ memrt_status_t memrt__meminfo_dress(memrt_meminfo_t *mi, const memrt_new_options
     return MEMRT_OK;
 }
 
-/// Whoever watches.
-MEMRT__APART static memrt_meminfo_t *allocate_here(size_t nbytes,
-                                                   memrt_external_allocator_t *allocator)
+static memrt_meminfo_t *allocate_slowly(memrt_policy_t *policy, size_t nbytes,
+                                        memrt_external_allocator_t *allocator, double sampled)
 {
-    memrt__block_request_t request = {.policy = memrt__policy_here(NULL),
+    memrt__block_request_t request = {.policy = policy,
                                       .size = nbytes,
                                       .kind = MEMRT_KIND_INLINE,
                                       .external = allocator,
-                                      .sampled = memrt__tracking_sampled(nbytes)};
-    memrt_meminfo_t *mi = NULL;
-    if (allocator == NULL && request.sampled == 0) {
-        mi = memrt__block_new_quick(request.policy, nbytes, request.kind, MEMRT__WATCH_SLOWLY);
-    }
-    if (mi == NULL) {
-        mi = memrt__block_new(&request);
-        mi = mi == NULL ? NULL : memrt__block_born(mi);
-    }
-    return mi;
+                                      .sampled = sampled};
+    memrt_meminfo_t *mi = memrt__block_new(&request);
+    return mi == NULL ? NULL : memrt__block_born(mi);
+}
+
+/// Whoever watches.
+MEMRT__APART static memrt_meminfo_t *allocate_here(size_t nbytes)
+{
+    memrt_policy_t *policy = memrt__policy_here(NULL);
+    double sampled = memrt__tracking_sampled(nbytes);
+    memrt_meminfo_t *mi = sampled != 0 ? NULL
+                                       : memrt__block_new_quick(policy, nbytes, MEMRT_KIND_INLINE,
+                                                                MEMRT__WATCH_SLOWLY);
+    return MEMRT__LIKELY(mi != NULL) ? mi : allocate_slowly(policy, nbytes, NULL, sampled);
 }
 
 memrt_meminfo_t *memrt__meminfo_allocate(size_t nbytes)
 {
     memrt_meminfo_t *mi = memrt__block_new_quick(memrt__policy_default(), nbytes, MEMRT_KIND_INLINE,
                                                  MEMRT__WATCH_ANY);
-    return MEMRT__LIKELY(mi != NULL) ? mi : allocate_here(nbytes, NULL);
+    return MEMRT__LIKELY(mi != NULL) ? mi : allocate_here(nbytes);
 }
 
 memrt_meminfo_t *memrt__meminfo_allocate_external(size_t nbytes,
                                                   memrt_external_allocator_t *allocator)
 {
-    return allocate_here(nbytes, allocator);
+    return allocator == NULL ? memrt__meminfo_allocate(nbytes)
+                             : allocate_slowly(memrt__policy_here(NULL), nbytes, allocator,
+                                               memrt__tracking_sampled(nbytes));
 }
 
 /// The short way, for what needs nothing that can fail after the block is there. NULL: not open.

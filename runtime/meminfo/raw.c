@@ -13,7 +13,7 @@ static void *new_data(const memrt__block_request_t *request)
 }
 
 /// The short ways. NULL: none is open.
-static inline void *alloc_quick(memrt_policy_t *policy, size_t size, unsigned watchers)
+static MEMRT__INLINE void *alloc_quick(memrt_policy_t *policy, size_t size, unsigned watchers)
 {
     if (memrt__tiny_fits(policy, size, watchers)) {
         void *data = memrt__tiny_alloc_quick(policy, size);
@@ -23,16 +23,20 @@ static inline void *alloc_quick(memrt_policy_t *policy, size_t size, unsigned wa
     return mi == NULL ? NULL : mi + 1;
 }
 
+static void *alloc_slowly(memrt_policy_t *policy, size_t size, double sampled)
+{
+    memrt__block_request_t request = {
+        .policy = policy, .size = size, .kind = MEMRT_KIND_BLOCK, .sampled = sampled};
+    return new_data(&request);
+}
+
 /// Whoever watches.
 MEMRT__APART static void *alloc_here(memrt_policy_t *policy, size_t size)
 {
-    memrt__block_request_t request = {.policy = memrt__policy_here(policy),
-                                      .size = size,
-                                      .kind = MEMRT_KIND_BLOCK,
-                                      .sampled = memrt__tracking_sampled(size)};
-    void *data =
-        request.sampled != 0 ? NULL : alloc_quick(request.policy, size, MEMRT__WATCH_SLOWLY);
-    return data != NULL ? data : new_data(&request);
+    memrt_policy_t *here = memrt__policy_here(policy);
+    double sampled = memrt__tracking_sampled(size);
+    void *data = sampled != 0 ? NULL : alloc_quick(here, size, MEMRT__WATCH_SLOWLY);
+    return MEMRT__LIKELY(data != NULL) ? data : alloc_slowly(here, size, sampled);
 }
 
 void *memrt__raw_alloc(void *policy, size_t size)

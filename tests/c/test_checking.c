@@ -317,6 +317,35 @@ static void release_a_policy_too_often(const memrt_api_t *checked)
     checked->policy_release(policy);
 }
 
+static void ask_for_the_scope_of_the_dead(const memrt_api_t *checked)
+{
+    (void)checked->scope_of(dead(checked));
+}
+
+static memrt_scope_t *given_up(const memrt_api_t *checked)
+{
+    memrt_scope_t *scope, *other;
+    REQUIRE(checked->scope_open(NULL, "other", &other) == MEMRT_OK);
+    REQUIRE(checked->scope_open(NULL, "given up", &scope) == MEMRT_OK);
+    checked->scope_release(scope);
+    return scope;
+}
+
+static void release_a_scope_too_often(const memrt_api_t *checked)
+{
+    checked->scope_release(given_up(checked));
+}
+
+static void acquire_a_scope_that_nobody_holds(const memrt_api_t *checked)
+{
+    checked->scope_acquire(given_up(checked));
+}
+
+static void enter_a_scope_that_is_none(const memrt_api_t *checked)
+{
+    (void)checked->scope_enter((memrt_scope_t *)(uintptr_t)4096, NULL);
+}
+
 static void release_a_policy_that_its_blocks_keep(const memrt_api_t *checked)
 {
     memrt_policy_t *policy = fenced(checked);
@@ -385,6 +414,10 @@ static const misuse_t misuses[] = {
     MISUSE(release_a_policy_too_often, "memrt: policy_release of "),
     MISUSE(release_a_policy_that_its_blocks_keep, "released more often than acquired"),
     MISUSE(watch_the_dead, DEAD),
+    MISUSE(ask_for_the_scope_of_the_dead, DEAD),
+    MISUSE(release_a_scope_too_often, "memrt: scope_release of 0x"),
+    MISUSE(acquire_a_scope_that_nobody_holds, ": no scope of memrt's lives at that address"),
+    MISUSE(enter_a_scope_that_is_none, "memrt: scope_enter of 0x1000: no scope of memrt's"),
 };
 
 static void commit(void *context)

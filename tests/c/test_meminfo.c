@@ -304,6 +304,13 @@ TEST(an_external_allocator_that_refuses_or_cannot_hold_the_size_is_out_of_memory
     ck_assert_uint_eq(self.frees, 1);
 }
 
+TEST(without_an_external_allocator_it_is_memrts_own)
+{
+    memrt_meminfo_t *mi = api->allocate_external(100, NULL);
+    ck_assert_ptr_null(api->external_allocator(mi));
+    api->release(mi);
+}
+
 TEST(a_name_can_be_set_changed_and_taken_away)
 {
     char name[MEMRT_NAME_MAX + 1];

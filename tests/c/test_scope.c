@@ -379,6 +379,141 @@ TEST(where_all_scopes_are_held_another_is_refused)
     api->scope_release(open_scope(NULL, "one more"));
 }
 
+/// Every place for a scope but one is taken and held.
+static void fill_all_places_but_one(memrt_scope_t **held)
+{
+    for (unsigned i = 0; i < MEMRT_SCOPES_MAX - 1; i++) {
+        char name[32];
+        snprintf(name, sizeof(name), "held %u", i);
+        held[i] = open_scope(NULL, name);
+    }
+}
+
+TEST(a_scope_with_a_live_block_makes_no_room_until_that_is_freed)
+{
+    static memrt_scope_t *held[MEMRT_SCOPES_MAX];
+    fill_all_places_but_one(held);
+    memrt_scope_t *last = open_scope(NULL, "last"), *refused = NULL;
+    enter(last);
+    void *data = api->block_alloc(NULL, 100);
+    enter(NULL);
+    api->scope_release(last);
+    ck_assert_int_eq(api->scope_open(NULL, "one more", &refused), MEMRT_ELIMIT);
+    ck_assert_ptr_null(refused);
+    api->block_free(NULL, data, 0);
+    held[MEMRT_SCOPES_MAX - 1] = open_scope(NULL, "one more");
+    for (unsigned i = 0; i < MEMRT_SCOPES_MAX; i++) {
+        api->scope_release(held[i]);
+    }
+    api->scope_release(open_scope(NULL, "after them"));
+}
+
+TEST(where_no_index_is_free_a_block_is_born_in_no_scope)
+{
+    static memrt_policy_t *policies[MEMRT__ACCOUNTS];
+    unsigned count = 0;
+    memrt_scope_t *scope = open_scope(NULL, "without a part");
+    while (api->policy_new(NULL, &policies[count]) == MEMRT_OK) {
+        count++;
+    }
+    enter(scope);
+    memrt_policy_t *refused;
+    ck_assert_int_eq(api->scope_policy(scope, NULL, &refused), MEMRT_ENOMEM);
+    memrt_meminfo_t *outside = api->allocate(100);
+    ck_assert_ptr_null(api->scope_of(outside));
+    api->policy_release(policies[--count]);
+    memrt_meminfo_t *inside = api->allocate(100); /* the policy that is gone leaves room for it */
+    ck_assert_ptr_eq(api->scope_of(inside), scope);
+    enter(NULL);
+    api->release(inside);
+    api->release(outside);
+    while (count > 0) {
+        api->policy_release(policies[--count]);
+    }
+    ck_assert_uint_eq(live_in(scope), 0);
+    api->scope_release(scope);
+}
+
+TEST(what_an_allocator_keeps_is_counted_once_for_a_policy_and_its_parts)
+{
+    memrt_policy_t *policy;
+    memrt_scope_t *scope = open_scope(NULL, "keeps");
+    enter(scope);
+    void *data = api->block_alloc(NULL, 100); /* its part comes before the policy */
+    enter(NULL);
+    ck_assert_int_eq(api->policy_new(NULL, &policy), MEMRT_OK);
+    uint64_t cached = stats_of(NULL).cached;
+    api->policy_release(policy);
+    api->block_free(NULL, data, 0);
+    api->scope_release(scope);
+    api->release_unused();
+    ck_assert_uint_le(stats_of(NULL).cached, cached);
+}
+
+TEST(a_part_that_goes_elsewhere_does_not_disturb_those_that_are_in_use)
+{
+    memrt_scope_t *scope = open_scope(NULL, "in use"), *other = open_scope(NULL, "goes");
+    enter(other);
+    api->block_free(NULL, api->block_alloc(NULL, 100), 0);
+    enter(scope);
+    void *data = api->block_alloc(NULL, 100);
+    api->scope_release(other);
+    api->release_unused(); /* which sweeps the part of the other */
+    void *more = api->block_alloc(NULL, 100);
+    ck_assert_uint_eq(live_in(scope), 200);
+    enter(NULL);
+    api->block_free(NULL, data, 0);
+    api->block_free(NULL, more, 0);
+    api->scope_release(scope);
+}
+
+static void fail_at(uint64_t nth)
+{
+    memrt_failure_plan_t plan = {
+        .struct_size = sizeof(plan), .nth = nth, .this_thread_only = nth != 0};
+    REQUIRE(api->fail_allocations(nth == 0 ? NULL : &plan) == MEMRT_OK);
+}
+
+/// On a thread that was in memrt never before, or whose record comes from one that was.
+static void allocate_in_scope_while_one_fails(size_t nth, void *context)
+{
+    memrt_scope_t *scope = context;
+    fail_at(nth + 1);
+    memrt_status_t status = api->scope_enter(scope, NULL);
+    memrt_meminfo_t *mi = api->allocate(100);
+    fail_at(0);
+    REQUIRE(status == MEMRT_OK || status == MEMRT_ENOMEM);
+    if (mi != NULL) {
+        REQUIRE(status != MEMRT_OK || api->scope_of(mi) == NULL || api->scope_of(mi) == scope);
+        api->release(mi);
+    }
+}
+
+TEST(without_memory_for_what_a_scope_needs_a_block_is_still_counted_somewhere)
+{
+    memrt_stats_t before = stats_of(NULL);
+    for (size_t nth = 0; nth < 12; nth++) {
+        char name[24];
+        snprintf(name, sizeof(name), "failing %zu", nth);
+        memrt_scope_t *scope = open_scope(NULL, name);
+        enter(scope);
+        fail_at(nth + 1);
+        memrt_meminfo_t *mi = api->allocate(100);
+        fail_at(0);
+        enter(NULL);
+        if (mi != NULL) {
+            ck_assert(api->scope_of(mi) == NULL || api->scope_of(mi) == scope);
+            api->release(mi);
+        }
+        crew_run(nth + 1, allocate_in_scope_while_one_fails, scope);
+        memrt_stats_t now = figures(scope);
+        ck_assert_uint_eq(now.alloc, now.free);
+        ck_assert_uint_eq(now.live, 0);
+        api->scope_release(scope);
+    }
+    ck_assert_uint_eq(stats_of(NULL).live, before.live);
+}
+
 static void work_in_scopes(size_t index, void *context)
 {
     memrt_scope_t *outer = context, *before;

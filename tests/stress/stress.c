@@ -1,7 +1,8 @@
 /// Threads that come and go do all that the table offers, at random, for a few seconds: they share,
-/// resize, chain, name, find and drop buffers, switch policies and options, and give unused memory
-/// back. Every buffer has a pattern in every word, which its users, its destructor and each move
-/// verify; in the end every buffer was buried once and the account is as it was.
+/// resize, chain, name, find and drop buffers, switch policies, scopes and options, and give unused
+/// memory back. Every buffer has a pattern in every word, which its users, its destructor and each
+/// move verify; in the end every buffer was buried once, the account is as it was, and the scope
+/// around all others has counted what the process has.
 ///
 /// The environment says how long and which: STRESS_SECONDS, STRESS_SEED, STRESS_THREADS. What a
 /// thread does follows from the seed, its seat and how many sat there before; with one thread all
@@ -50,6 +51,7 @@ typedef struct office {
 static struct stage {
     slot_t slots[SLOTS];
     office_t offices[POLICIES];
+    memrt_scope_t *scope;            ///< a reference; all threads are in it, or in one inside
     size_t serial;                   ///< relaxed add; numbers the buffers
     size_t made, links, buried;      ///< relaxed adds; buffers, links of chains, their destructors
     size_t deeds, threads, policies; ///< relaxed adds
@@ -62,6 +64,7 @@ static struct stage {
 typedef struct actor {
     chance_t chance;
     memrt_policy_t *policy;      ///< a reference, or NULL: the default one
+    memrt_scope_t *scope;        ///< a reference; what the thread is in
     memrt_meminfo_t *kept[KEPT]; ///< references taken from slots
     size_t *block;               ///< a raw block of its own, or NULL
 } actor_t;
@@ -421,6 +424,37 @@ static void switch_policy(actor_t *actor)
     pthread_mutex_unlock(&office->lock);
 }
 
+/// From now on, what comes from the policy is born in the scope that the thread is in now.
+static void tie_policy_to_scope(actor_t *actor)
+{
+    memrt_policy_t *tied;
+    REQUIRE(api->scope_policy(actor->scope, actor->policy, &tied) == MEMRT_OK);
+    release_policy(actor->policy);
+    actor->policy = tied;
+}
+
+/// Enter a scope, whose reference is stolen, and leave the one before.
+static void move_to(actor_t *actor, memrt_scope_t *scope)
+{
+    memrt_scope_t *before;
+    REQUIRE(api->scope_enter(scope, &before) == MEMRT_OK);
+    REQUIRE(before == actor->scope && api->scope_current() == scope);
+    if (before != NULL) {
+        api->scope_release(before);
+    }
+    actor->scope = scope;
+}
+
+/// Go on in a scope inside of this one, or of the outermost.
+static void switch_scope(actor_t *actor)
+{
+    static const char *const names[] = {"a", "b", "c"};
+    bool deep = actor->scope != stage.scope && api->scope_parent(actor->scope) != stage.scope;
+    memrt_scope_t *around = deep || choose(actor, 2) == 0 ? stage.scope : actor->scope, *scope;
+    REQUIRE(api->scope_open(around, names[choose(actor, 3)], &scope) == MEMRT_OK);
+    move_to(actor, scope);
+}
+
 static void set_option(actor_t *actor)
 {
     static const char *const settings[][2] = {
@@ -466,10 +500,12 @@ typedef struct deed {
 static void act(actor_t *actor)
 {
     static const deed_t deeds[] = {
-        {publish, 220},    {keep, 200},           {lengthen_chain, 60}, {resize_shared, 70},
-        {rename_kept, 60}, {resize_block, 150},   {free_block, 40},     {hand_block, 70},
-        {renew_block, 30}, {find_by_address, 50}, {look_around, 16},    {switch_policy, 20},
-        {renew_policy, 4}, {release_unused, 4},   {set_option, 3},      {switch_tracking, 3}};
+        {publish, 220},        {keep, 200},         {lengthen_chain, 60},
+        {resize_shared, 70},   {rename_kept, 60},   {resize_block, 150},
+        {free_block, 40},      {hand_block, 70},    {renew_block, 30},
+        {find_by_address, 40}, {look_around, 16},   {switch_policy, 16},
+        {renew_policy, 4},     {release_unused, 4}, {set_option, 3},
+        {switch_tracking, 3},  {switch_scope, 10},  {tie_policy_to_scope, 4}};
     size_t chosen = choose(actor, 1000), i = 0;
     while (chosen >= deeds[i].weight) {
         chosen -= deeds[i++].weight;
@@ -484,6 +520,7 @@ static void leave(actor_t *actor)
     }
     free_block(actor);
     release_policy(actor->policy);
+    move_to(actor, NULL);
 }
 
 /// The life of one thread.
@@ -491,6 +528,8 @@ static void *live(void *context)
 {
     actor_t *actor = context;
     size_t deeds = 1 + choose(actor, DEEDS_MAX), done = 0;
+    api->scope_acquire(stage.scope);
+    move_to(actor, stage.scope);
     while (done < deeds && memrt__os_now_ns() < stage.end_ns) {
         act(actor);
         done++;
@@ -520,6 +559,7 @@ static void begin(unsigned seconds)
 {
     memset(&stage, 0, sizeof(stage));
     stage.seed = suite_number("STRESS_SEED", 1);
+    REQUIRE(api->scope_open(NULL, "stage", &stage.scope) == MEMRT_OK);
     stage.end_ns = memrt__os_now_ns() + (uint64_t)seconds * 1000000000u;
     for (size_t i = 0; i < SLOTS; i++) {
         pthread_mutex_init(&stage.slots[i].lock, NULL);
@@ -545,6 +585,32 @@ static void end(void)
         release_policy(stage.offices[i].policy);
         pthread_mutex_destroy(&stage.offices[i].lock);
     }
+    api->scope_release(stage.scope);
+}
+
+/// What its scopes count of all that happened so far.
+static memrt_stats_t counted_in_scopes(void)
+{
+    memrt_scope_t *scope;
+    memrt_stats_t stats = {.struct_size = sizeof(stats)};
+    REQUIRE(api->scope_open(NULL, "stage", &scope) == MEMRT_OK);
+    REQUIRE(api->scope_stats(scope, &stats) == MEMRT_OK);
+    api->scope_release(scope);
+    return stats;
+}
+
+/// As much more in one as in the other.
+static void expect_same_change(memrt_stats_t then, memrt_stats_t now, memrt_stats_t scopes_then,
+                               memrt_stats_t scopes_now)
+{
+    ck_assert_uint_eq(scopes_now.alloc - scopes_then.alloc, now.alloc - then.alloc);
+    ck_assert_uint_eq(scopes_now.free - scopes_then.free, now.free - then.free);
+    ck_assert_uint_eq(scopes_now.mi_alloc - scopes_then.mi_alloc, now.mi_alloc - then.mi_alloc);
+    ck_assert_uint_eq(scopes_now.mi_free - scopes_then.mi_free, now.mi_free - then.mi_free);
+    ck_assert_uint_eq(scopes_now.realloc - scopes_then.realloc, now.realloc - then.realloc);
+    ck_assert_uint_eq(scopes_now.total - scopes_then.total, now.total - then.total);
+    ck_assert_uint_eq(scopes_now.live, 0);
+    ck_assert_uint_eq(scopes_now.adopted, 0);
 }
 
 static void run_on_stage(unsigned seconds, unsigned threads, size_t fault)
@@ -563,11 +629,13 @@ TEST(buffers_stay_whole_and_the_account_balances_under_random_use_by_all_threads
     printf("STRESS_SEED=%u STRESS_SECONDS=%u STRESS_THREADS=%u repeats this\n",
            suite_number("STRESS_SEED", 1), seconds, threads);
     fflush(stdout); /* before: a failure ends the process */
+    memrt_stats_t before = stats_of(NULL), scopes_before = counted_in_scopes();
     run_on_stage(seconds, threads, suite_number("STRESS_FAULT", 0));
     api->tracking(was);
     printf("{\"seed\": %u, \"deeds\": %zu, \"buffers\": %zu, \"links of chains\": %zu, "
            "\"threads\": %zu, \"policies\": %zu}\n",
            stage.seed, stage.deeds, stage.made, stage.links, stage.threads, stage.policies);
+    expect_same_change(before, stats_of(NULL), scopes_before, counted_in_scopes());
     ck_assert_uint_gt(stage.made, 0);
     ck_assert_uint_eq(stage.buried, stage.made + stage.links);
 }
