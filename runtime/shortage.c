@@ -182,13 +182,24 @@ static void put_places(writing_t *writing)
     }
 }
 
+static void put_request(writing_t *writing, const memrt_policy_t *policy, size_t size)
+{
+    put_amount(writing, "no memory for ", size, "");
+    if (size >= 1024) {
+        put(writing, " (%zu bytes)", size);
+    }
+    put(writing, " of policy '%s'\n", policy->name);
+}
+
 size_t memrt__shortage_explain(const memrt_policy_t *policy, size_t size, char *text, size_t length)
 {
     writing_t writing = {.text = text, .room = length};
     policy = policy == NULL ? memrt__policy_default() : policy->base;
     if (size != 0) {
-        put_amount(&writing, "no memory for ", size, "");
-        put(&writing, " (%zu bytes) of policy '%s'\n", size, policy->name);
+        put_request(&writing, policy, size);
+    }
+    if (memrt__is_watched(MEMRT__WATCH_FAILURE)) {
+        put(&writing, "a plan of failures is set, which refuses requests on purpose\n");
     }
     put_account(&writing, "in the policy", &policy->level, memrt__policy_cached(policy));
     put_account(&writing, "in the process", &memrt__process, memrt__policy_cached(NULL));

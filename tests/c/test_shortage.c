@@ -108,6 +108,15 @@ TEST(where_nothing_was_tracked_it_says_how_to)
     expect(memrt__options.check ? "no place of birth is recorded" : "MEMRT_TRACK=1\n");
 }
 
+TEST(a_failure_on_purpose_is_told)
+{
+    memrt_failure_plan_t plan = {.struct_size = sizeof(plan), .nth = 1000};
+    ck_assert_int_eq(api->fail_allocations(&plan), MEMRT_OK);
+    explain(0);
+    ck_assert_int_eq(api->fail_allocations(NULL), MEMRT_OK);
+    ck_assert_msg(strncmp(text, "a plan of failures is set", 25) == 0, "%s", text);
+}
+
 TEST(a_text_that_does_not_fit_is_cut)
 {
     char few[20];
