@@ -3,7 +3,8 @@
 usage: python -I blocks.py JOB, a JSON object:
 
   loops     path of the compiled loops.c
-  subject   kind (malloc, memrt, watched, watched blocks, nrt, double or bare) and what that kind needs
+  subject   kind (malloc, memrt, watched, watched blocks, nrt, double or bare) and what that kind
+            needs
   loop      name of a function of loops.c
   size      bytes of a block; with `sizes` and `order`, of many_live, a list of them
   threads   for in_threads
