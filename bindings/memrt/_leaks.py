@@ -135,8 +135,12 @@ class assert_no_leaks(ContextDecorator):  # noqa: N801 - reads as a verb where i
         self._allowed |= {_memrt.meminfo(array).data for array in arrays}
 
     def __enter__(self) -> assert_no_leaks:
-        self._tracking.__enter__()
         self._begins.append(_memrt.tracking_births())
+        try:
+            self._tracking.__enter__()
+        except BaseException:
+            self._begins.pop()
+            raise
         return self
 
     def __exit__(

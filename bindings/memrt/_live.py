@@ -163,14 +163,17 @@ def _open(block: tracking) -> None:
         if not _opened:
             _before = _memrt.tracking_get()
         _opened.append(block)
-        _memrt.tracking_set(*block._wanted)
+        _memrt.tracking_set(block._wanted)
 
 
 def _close(block: tracking) -> None:
     with _lock:
         if block not in _opened:
             return
-        del _opened[len(_opened) - 1 - _opened[::-1].index(block)]
-        _memrt.tracking_set(*(_opened[-1]._wanted if _opened else _before))
+        if _opened[-1] is block:
+            _opened.pop()
+        else:
+            _opened.remove(block)
+        _memrt.tracking_set(_opened[-1]._wanted if _opened else _before)
         if not _opened and not _before[0]:
             _memrt.frames_forget()

@@ -60,9 +60,12 @@ class Site:
     def place(self) -> Place:
         """The innermost call in code of the user's: of neither memrt, NumPy nor the standard
         library. Where there is none, the innermost of all."""
-        users = (frame for frame in self.frames if _is_the_users(frame))
-        frame = next(users, self.frames[0])
-        return Place(frame.file, frame.function, frame.line)
+        found = self.frames[0]
+        for frame in self.frames:
+            if _is_the_users(frame):
+                found = frame
+                break
+        return Place(found.file, found.function, found.line)
 
     def __str__(self) -> str:
         return str(self.place)

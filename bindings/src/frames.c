@@ -135,6 +135,7 @@ static size_t frames_here(memrt_frame_t *out, size_t max)
         frame = caller;
     }
     Py_XDECREF(frame);
+    PyErr_Clear(); /* a frame that there is no memory for */
     memrt__pending_restore(&pending);
     return count;
 }

@@ -160,12 +160,17 @@ static PyObject *tracking_get(PyObject *module, PyObject *unused)
                          (unsigned long long)now.sample);
 }
 
-static PyObject *tracking_set(PyObject *module, PyObject *args)
+/// Of a tuple that stands: to turn tracking off needs no memory.
+static PyObject *tracking_set(PyObject *module, PyObject *tuple)
 {
     memrt_tracking_t wanted = {.struct_size = sizeof(wanted)};
     unsigned long long sample;
     (void)module;
-    if (!PyArg_ParseTuple(args, "pIIK:tracking_set", &wanted.on, &wanted.frames, &wanted.native,
+    if (!PyTuple_Check(tuple)) {
+        return PyErr_Format(PyExc_TypeError, "expected a tuple, not %.100s",
+                            Py_TYPE(tuple)->tp_name);
+    }
+    if (!PyArg_ParseTuple(tuple, "pIIK:tracking_set", &wanted.on, &wanted.frames, &wanted.native,
                           &sample)) {
         return NULL;
     }
@@ -199,8 +204,8 @@ PyMethodDef memrt__live_methods[] = {
      "tracking_enabled() -> bool\n\nWhether buffers born now are listed, all or a sample."},
     {"tracking_get", tracking_get, METH_NOARGS,
      "tracking_get() -> (on, frames, native, sample)\n\nAs memrt_tracking_t."},
-    {"tracking_set", tracking_set, METH_VARARGS,
-     "tracking_set(on, frames, native, sample)\n\nAs memrt_tracking_t."},
+    {"tracking_set", tracking_set, METH_O,
+     "tracking_set((on, frames, native, sample))\n\nAs memrt_tracking_t."},
     {"tracking_births", tracking_births, METH_NOARGS,
      "tracking_births() -> int\n\nSerial number of the last birth that was listed."},
     {NULL, NULL, 0, NULL},
