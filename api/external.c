@@ -10,12 +10,16 @@
 #include "runtime/base/failure.h"
 #include "runtime/base/options.h"
 #include "runtime/base/size.h"
+#include "runtime/debug/site.h"
+#include "runtime/debug/tracking.h"
+#include "runtime/leaks.h"
 #include "runtime/meminfo/meminfo.h"
 #include "runtime/meminfo/named.h"
 #include "runtime/meminfo/owner.h"
 #include "runtime/meminfo/raw.h"
 #include "runtime/meminfo/resizable.h"
 #include "runtime/runtime.h"
+#include "runtime/shortage.h"
 #include "runtime/stats/stats.h"
 
 #define SLOT_AT(slot, word)                                                                        \
@@ -35,7 +39,8 @@ SLOT_AT(status_text, 60);
 SLOT_AT(policy_option, 63);
 SLOT_AT(scope_reset_peak, 77);
 SLOT_AT(holders, 80);
-_Static_assert(sizeof(memrt_api_t) == 81 * 8, "slots are only ever appended");
+SLOT_AT(explain_shortage, 91);
+_Static_assert(sizeof(memrt_api_t) == 92 * 8, "slots are only ever appended");
 
 static void api_acquire(memrt_meminfo_t *mi)
 {
@@ -153,12 +158,12 @@ static void api_stats_reset_peak(memrt_policy_t *policy)
 
 static int api_tracking(int on)
 {
-    return memrt__runtime_track(on != 0);
+    return memrt__tracking_switch(on != 0);
 }
 
 static int api_tracking_enabled(void)
 {
-    return memrt__is_watched(MEMRT__WATCH_TRACKING);
+    return memrt__tracking_is_on();
 }
 
 static memrt_status_t api_fail_allocations(const memrt_failure_plan_t *plan)
@@ -314,6 +319,17 @@ const memrt_api_t memrt__plain_table = {
     .acquire_as = memrt__named_acquire,
     .release_as = memrt__named_release,
     .holders = memrt__named_holders,
+    .tracking_set = memrt__tracking_set,
+    .tracking_get = memrt__tracking_get,
+    .buffers = memrt__owner_buffers,
+    .set_frames = memrt__site_set_frames,
+    .frame_new = memrt__frame_new,
+    .frame_text = memrt__frame_text,
+    .site_read = memrt__site_read,
+    .site_frames = memrt__site_frames,
+    .lasting_add = memrt__lasting_add,
+    .lasting_at = memrt__lasting_at,
+    .explain_shortage = memrt__shortage_explain,
 };
 
 static char refusal[160];

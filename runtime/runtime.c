@@ -10,6 +10,8 @@
 #include "runtime/alloc/purger.h"
 #include "runtime/base/lock.h"
 #include "runtime/base/options.h"
+#include "runtime/leaks.h"
+#include "runtime/debug/tracking.h"
 #include "runtime/meminfo/block.h"
 #include "runtime/stats/stats.h"
 
@@ -26,15 +28,17 @@ static void in_child(void)
     memrt__thread_forked();
     memrt__stats_forked();
     memrt__inherited_forked();
+    memrt__leaks_forked();
 }
 
 static void start(void)
 {
     memrt__options_read();
     memrt__policy_start();
-    memrt__runtime_track(memrt__options.track);
+    memrt__tracking_start();
     /* Refused only for want of memory; then a child of a threaded process may find locks held. */
     (void)pthread_atfork(before_fork, memrt__unlock_all, in_child);
+    memrt__leaks_start();
     /* Refused only for want of memory; then what was freed last is not verified. */
     if (memrt__options.check) {
         (void)atexit(memrt__policy_verify_dead);
@@ -45,13 +49,6 @@ void memrt__runtime_start(void)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     pthread_once(&once, start);
-}
-
-bool memrt__runtime_track(bool on)
-{
-    bool was = memrt__is_watched(MEMRT__WATCH_TRACKING);
-    memrt__watch_set(MEMRT__WATCH_TRACKING, on || memrt__options.check);
-    return was;
 }
 
 static bool peak_is_exact(void)

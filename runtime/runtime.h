@@ -11,9 +11,6 @@
 /// Read the options, make the default policy, prepare for fork. Any thread, any number of times.
 void memrt__runtime_start(void);
 
-/// Turn tracking on or off; returns whether it was on. Under checking it stays on.
-bool memrt__runtime_track(bool on);
-
 /// See memrt_api_t.option_set.
 memrt_status_t memrt__runtime_set_option(const char *name, const char *value, char *why,
                                          size_t length) MEMRT_MUST_CHECK;

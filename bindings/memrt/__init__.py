@@ -14,8 +14,9 @@ package changes nothing; memory is managed where it is asked for::
 Making memory: alloc, wrap, empty, zeros, full, array, as_array.
 Asking an array: meminfo, is_managed, handler_name, adopt.
 Choosing: Policy, default_policy, policies, enable, disable, enabled, set_option, options.
-Watching: stats, get_allocation_stats, reset_peak, exact_peak, tracking, live, release_unused.
-Holders: holders, retention.
+Watching: stats, get_allocation_stats, reset_peak, exact_peak, tracking, live, sites.
+Holding: holders, retention, release_unused.
+Leaks: assert_no_leaks, growth, expect_to_last.
 Scopes: scope, scopes, current_scope, carry.
 Other tools: tracemalloc_domain.
 Compiling against it: get_include, get_library.
@@ -24,11 +25,14 @@ Compiling against it: get_include, get_library.
 from memrt import _memrt, testing
 from memrt._arrays import adopt, array, full
 from memrt._enabling import disable, enable, enabled
+from memrt._growth import Growth, Trend, growth
 from memrt._holders import Holder, Holders, NamedReference, holders
 from memrt._installation import get_include, get_library
-from memrt._live import LiveBuffer, live, tracking
+from memrt._leaks import LeakError, LeakGroup, assert_no_leaks, expect_to_last
+from memrt._live import LiveBuffer, SiteUsage, live, sites, tracking
 from memrt._memrt import (
     MemInfo,
+    OutOfMemoryError,
     alloc,
     as_array,
     empty,
@@ -45,6 +49,7 @@ from memrt._peak import exact_peak
 from memrt._policy import Policy, default_policy, policies
 from memrt._retention import Retained, Retention, retention
 from memrt._scopes import Scope, ScopeTree, carry, current_scope, scope, scopes
+from memrt._sites import Frame, Place, Site
 from memrt._stats import AllocationStats, Stats, get_allocation_stats, reset_peak, stats
 
 __version__: str = _memrt.features()["version"]
@@ -56,23 +61,33 @@ tracemalloc_domain: int = _memrt.features()["tracemalloc_domain"]
 
 __all__ = [
     "AllocationStats",
+    "Frame",
+    "Growth",
     "Holder",
     "Holders",
+    "LeakError",
+    "LeakGroup",
     "LiveBuffer",
     "MemInfo",
     "NamedReference",
     "Option",
+    "OutOfMemoryError",
+    "Place",
     "Policy",
     "Referrer",
     "Retained",
     "Retention",
     "Scope",
     "ScopeTree",
+    "Site",
+    "SiteUsage",
     "Stats",
+    "Trend",
     "adopt",
     "alloc",
     "array",
     "as_array",
+    "assert_no_leaks",
     "carry",
     "current_scope",
     "default_policy",
@@ -81,10 +96,12 @@ __all__ = [
     "enable",
     "enabled",
     "exact_peak",
+    "expect_to_last",
     "full",
     "get_allocation_stats",
     "get_include",
     "get_library",
+    "growth",
     "handler_name",
     "holders",
     "is_managed",
@@ -98,6 +115,7 @@ __all__ = [
     "scope",
     "scopes",
     "set_option",
+    "sites",
     "stats",
     "testing",
     "tracemalloc_domain",

@@ -1,17 +1,23 @@
-"""Tracking: which buffers are live, since when."""
+"""Tracking: which buffers are live, since when, and where they were born."""
 
 from __future__ import annotations
 
+import threading
+from collections import defaultdict
+from collections.abc import Iterable
 from dataclasses import dataclass
 from types import TracebackType
+from typing import NamedTuple
 
 from memrt import _memrt
+from memrt._scopes import scopes
+from memrt._sites import Place, Site, place_of, site_of
+from memrt._units import human_bytes, human_seconds, parse_bytes
 
-_KINDS = {1: "inline", 2: "adopted", 3: "resizable", 4: "block"}
+FRAMES_MAX = 128
 
 
-@dataclass(frozen=True, slots=True)
-class LiveBuffer:
+class LiveBuffer(NamedTuple):
     """One buffer that was live when :func:`live` was called."""
 
     id: int
@@ -32,43 +38,109 @@ class LiveBuffer:
     """'inline', 'adopted', 'resizable', or 'block' for one known by its data pointer alone."""
     address: int
     """Address of the first byte."""
+    scope: str | None
+    """Path of the scope of birth, names joined by slashes; None: in none."""
+    site_number: int
+    """Number of the place of birth; 0: not known."""
+    stands_for: float
+    """Buffers of that size, listed or not: 1; more where only a sample is listed; 0 for one that is
+    listed for its name alone."""
+
+    @property
+    def site(self) -> Site | None:
+        """The place of birth, as far as it was recorded."""
+        return site_of(self.site_number)
+
+    @property
+    def place(self) -> Place | None:
+        """The line of the program that it was born in, as far as it was recorded."""
+        return place_of(self.site_number)
+
+    def to_dict(self) -> dict[str, object]:
+        """The fields by name, with the place and the calls of birth as texts."""
+        calls = [] if self.site is None else [str(frame) for frame in self.site.frames]
+        place = None if self.place is None else str(self.place)
+        return {**self._asdict(), "place": place, "calls": calls}
+
+    def __repr__(self) -> str:
+        name = f" {self.name!r}" if self.name is not None else ""
+        scope = f" in scope {self.scope}" if self.scope is not None else ""
+        place = f", born in {self.place}" if self.place is not None else ""
+        return (
+            f"<LiveBuffer {self.id}{name}: {human_bytes(self.size)}, "
+            f"{human_seconds(self.age)} old, refcount {self.refcount}, {self.kind} of policy "
+            f"{self.policy!r}{scope}{place}>"
+        )
 
 
 def live() -> list[LiveBuffer]:
-    """The live buffers born while tracking was on, oldest first."""
-    return [_buffer(*row) for row in _memrt.live()]
+    """The live buffers born while tracking was on, oldest first.
+
+    After a sample was taken, each stands for :attr:`LiveBuffer.stands_for` buffers of its size: the
+    sum of ``size * stands_for`` is an unbiased estimate of the bytes of all.
+    """
+    paths = {scope._id: "/".join(scope.path) for scope in scopes()}
+    return list(map(LiveBuffer._make, _memrt.live(paths)))
 
 
-def _buffer(
-    serial: int,
-    meminfo: int,
-    data: int,
-    size: int,
-    refcount: int,
-    age_ns: int,
-    thread: int,
-    policy: str,
-    kind: int,
-    name: str,
-) -> LiveBuffer:
-    return LiveBuffer(
-        serial, size, refcount, name or None, age_ns / 1e9, thread, policy, _KINDS[kind], data
-    )
+@dataclass(frozen=True, slots=True)
+class SiteUsage:
+    """What buffers of one place of birth take."""
+
+    place: Place | None
+    """Where; None for all whose place is not known."""
+    blocks: float
+    """Live buffers; an estimate where a sample was taken."""
+    bytes: float
+    """Bytes of them; likewise."""
+
+    def __repr__(self) -> str:
+        where = "a place not known" if self.place is None else self.place
+        return f"<{human_bytes(round(self.bytes))} in {self.blocks:,.0f} buffers of {where}>"
+
+
+def sites(buffers: Iterable[LiveBuffer] | None = None) -> list[SiteUsage]:
+    """What is live by place of birth, the largest first.
+
+    :param buffers: those to add up; None: :func:`live`.
+    """
+    blocks: defaultdict[Place | None, float] = defaultdict(float)
+    sizes: defaultdict[Place | None, float] = defaultdict(float)
+    for buffer in live() if buffers is None else buffers:
+        place = place_of(buffer.site_number)
+        blocks[place] += buffer.stands_for
+        sizes[place] += buffer.stands_for * buffer.size
+    found = [SiteUsage(place, blocks[place], sizes[place]) for place in blocks]
+    return sorted(found, key=lambda usage: -usage.bytes)
 
 
 class tracking:  # noqa: N801 - reads as a verb where it is used
     """Context manager: buffers born inside, on any thread, are listed by :func:`live`.
 
-    They stay listed until they die, also after the block. May be nested; tracking ends with the
-    outermost block, unless it was on before.
+    They stay listed until they die, also after the block. Blocks may be nested, and on several
+    threads at once: births are tracked as the block says that was entered last of those that are
+    open; after all of them, as before.
+
+    :param frames: most Python calls to record of each birth, 0 to 128.
+    :param native: most calls of native code to record of each birth, 0 to 128. Quick where
+        libunwind is installed (Debian: libunwind8).
+    :param sample: list one birth in about so many bytes, a number or a text like "512K", chosen
+        at random so that estimates are unbiased; None: list all.
     """
 
-    def __init__(self) -> None:
-        self._before: list[bool] = []
+    def __init__(
+        self, *, frames: int = 16, native: int = 0, sample: int | str | None = None
+    ) -> None:
+        for name, number in (("frames", frames), ("native", native)):
+            if not 0 <= number <= FRAMES_MAX:
+                raise ValueError(f"{name} must be from 0 to {FRAMES_MAX}, not {number}")
+        mean = 0 if sample is None else parse_bytes(sample)
+        if sample is not None and mean <= 0:
+            raise ValueError(f"sample must be a positive number of bytes, not {sample!r}")
+        self._wanted = (True, frames, native, mean)
 
     def __enter__(self) -> tracking:
-        self._before.append(True)  # first: what is turned on must be turned off
-        self._before[-1] = _memrt.set_tracking(True)
+        _open(self)
         return self
 
     def __exit__(
@@ -77,4 +149,31 @@ class tracking:  # noqa: N801 - reads as a verb where it is used
         error: BaseException | None = None,
         traceback: TracebackType | None = None,
     ) -> None:
-        _memrt.set_tracking(self._before.pop())
+        _close(self)
+
+
+_lock = threading.Lock()
+_opened: list[tracking] = []  # under the lock; the blocks that are open, the last entered last
+_before: tuple[bool, int, int, int] = (False, 0, 0, 0)  # how it was outside of them
+
+
+def _open(block: tracking) -> None:
+    global _before
+    with _lock:
+        if not _opened:
+            _before = _memrt.tracking_get()
+        _opened.append(block)
+        _memrt.tracking_set(block._wanted)
+
+
+def _close(block: tracking) -> None:
+    with _lock:
+        if block not in _opened:
+            return
+        if _opened[-1] is block:
+            _opened.pop()
+        else:
+            _opened.remove(block)
+        _memrt.tracking_set(_opened[-1]._wanted if _opened else _before)
+        if not _opened and not _before[0]:
+            _memrt.frames_forget()

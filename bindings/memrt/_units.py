@@ -47,3 +47,8 @@ def parse_bytes(amount: int | str) -> int:
     base = 1000 if (ending or "").lower() == "b" else 1024
     scale: int = base ** " kmgt".index(unit.lower() or " ")
     return round(float(number) * scale)
+
+
+def plural(count: int, what: str) -> str:
+    """A number of things: "1 buffer", "2,000 buffers"."""
+    return f"{count:,} {what}{'' if count == 1 else 's'}"

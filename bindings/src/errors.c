@@ -1,6 +1,9 @@
 #include "errors.h"
 
 #include <stdarg.h>
+#include <stdio.h>
+
+#include "shortage.h"
 
 static PyObject *exception_of(memrt_status_t status)
 {
@@ -26,6 +29,12 @@ PyObject *memrt__raise(memrt_status_t status, const char *what, ...)
 {
     va_list arguments;
     va_start(arguments, what);
+    if (status == MEMRT_ENOMEM) {
+        char text[256];
+        vsnprintf(text, sizeof(text), what, arguments);
+        va_end(arguments);
+        return memrt__raise_shortage(NULL, 0, text);
+    }
     PyObject *subject = PyUnicode_FromFormatV(what, arguments);
     va_end(arguments);
     if (subject == NULL) {

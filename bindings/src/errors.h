@@ -3,7 +3,8 @@
 
 #include "binding.h"
 
-/// Set the exception that belongs to `status`: "what: sentence of the status". The only file where
+/// Set the exception that belongs to `status`: "what: sentence of the status"; `what` as for
+/// printf and PyUnicode_FromFormat alike. The only file where
 /// a status becomes an exception. Returns NULL.
 PyObject *memrt__raise(memrt_status_t status, const char *what, ...);
 

@@ -1,6 +1,46 @@
 #include "live.h"
 
+#include <stdlib.h>
+
 #include "errors.h"
+
+/// What rows have in common is made once.
+typedef struct listing {
+    PyObject **policies; ///< their names by index, as far as they were met; owned
+    uint32_t limit;      ///< number of indices
+    PyObject *kinds[5];  ///< texts by memrt_kind_t; owned
+    PyObject *scopes;    ///< borrowed dict: path of a scope by its number
+} listing_t;
+
+static void listing_end(listing_t *listing)
+{
+    for (uint32_t i = 0; listing->policies != NULL && i < listing->limit; i++) {
+        Py_XDECREF(listing->policies[i]);
+    }
+    free(listing->policies);
+    for (size_t i = 0; i < Py_ARRAY_LENGTH(listing->kinds); i++) {
+        Py_XDECREF(listing->kinds[i]);
+    }
+}
+
+/// -1 with an exception.
+static int listing_begin(listing_t *listing, PyObject *scopes)
+{
+    static const char *const kinds[] = {"", "inline", "adopted", "resizable", "block"};
+    *listing = (listing_t){.limit = memrt__api()->policy_limit(), .scopes = scopes};
+    listing->policies = calloc(listing->limit, sizeof(PyObject *));
+    for (size_t i = 0; i < Py_ARRAY_LENGTH(kinds); i++) {
+        listing->kinds[i] = PyUnicode_InternFromString(kinds[i]);
+    }
+    if (listing->policies == NULL) {
+        PyErr_NoMemory();
+    }
+    if (PyErr_Occurred() != NULL) {
+        listing_end(listing);
+        return -1;
+    }
+    return 0;
+}
 
 /// Name of a policy by index, "" for one that is gone. New reference.
 static PyObject *policy_name_at(uint32_t index)
@@ -15,24 +55,50 @@ static PyObject *policy_name_at(uint32_t index)
     return name;
 }
 
-static PyObject *as_tuple(const memrt_live_t *row)
+/// New reference.
+static PyObject *policy_of(listing_t *listing, uint32_t index)
 {
-    PyObject *policy = policy_name_at(row->policy);
-    if (policy == NULL) {
-        return NULL;
+    PyObject **name = &listing->policies[index % listing->limit];
+    if (*name == NULL) {
+        *name = policy_name_at(index);
     }
-    return Py_BuildValue("(KKKnnKKNIs)", (unsigned long long)row->id,
-                         (unsigned long long)row->meminfo, (unsigned long long)row->data,
-                         (Py_ssize_t)row->size, (Py_ssize_t)row->refcount,
-                         (unsigned long long)row->age_ns, (unsigned long long)row->thread, policy,
-                         (unsigned)row->kind, row->name);
+    return Py_XNewRef(*name);
 }
 
-static PyObject *as_list(const memrt_live_t *rows, size_t count)
+/// Path of the scope with that number, None for one that is gone, or for none. New reference.
+static PyObject *scope_of(const listing_t *listing, uint32_t number)
+{
+    PyObject *path = NULL;
+    if (number != 0) {
+        PyObject *key = PyLong_FromUnsignedLong(number);
+        if (key == NULL) {
+            return NULL;
+        }
+        path = PyDict_GetItemWithError(listing->scopes, key);
+        Py_DECREF(key);
+        if (path == NULL && PyErr_Occurred() != NULL) {
+            return NULL;
+        }
+    }
+    return Py_NewRef(path == NULL ? Py_None : path);
+}
+
+static PyObject *as_tuple(listing_t *listing, const memrt_buffer_t *row)
+{
+    const memrt_live_t *live = &row->live;
+    PyObject *kind = listing->kinds[live->kind < Py_ARRAY_LENGTH(listing->kinds) ? live->kind : 0];
+    return Py_BuildValue("(KnnzdkNOKNkd)", (unsigned long long)live->id, (Py_ssize_t)live->size,
+                         (Py_ssize_t)live->refcount, live->name[0] == '\0' ? NULL : live->name,
+                         (double)live->age_ns / 1e9, (unsigned long)live->thread,
+                         policy_of(listing, live->policy), kind, (unsigned long long)live->data,
+                         scope_of(listing, row->scope), (unsigned long)row->site, row->stands_for);
+}
+
+static PyObject *as_list(listing_t *listing, const memrt_buffer_t *rows, size_t count)
 {
     PyObject *list = PyList_New((Py_ssize_t)count);
     for (size_t i = 0; list != NULL && i < count; i++) {
-        PyObject *row = as_tuple(&rows[i]);
+        PyObject *row = as_tuple(listing, &rows[i]);
         if (row == NULL) {
             Py_CLEAR(list);
         } else {
@@ -42,18 +108,28 @@ static PyObject *as_list(const memrt_live_t *rows, size_t count)
     return list;
 }
 
-static PyObject *live(PyObject *module, PyObject *unused)
+static PyObject *live(PyObject *module, PyObject *scopes)
 {
-    memrt_live_t *rows;
+    void *rows;
     size_t count;
+    listing_t listing;
     (void)module;
-    (void)unused;
-    memrt_status_t status = memrt__api()->live(&rows, &count);
-    if (status != MEMRT_OK) {
-        return memrt__raise(status, "cannot list live buffers");
+    if (!PyDict_Check(scopes)) {
+        return PyErr_Format(PyExc_TypeError, "scopes must be a dict, not %.100s",
+                            Py_TYPE(scopes)->tp_name);
     }
-    PyObject *list = as_list(rows, count);
-    memrt__api()->live_free(rows);
+    if (listing_begin(&listing, scopes) < 0) {
+        return NULL;
+    }
+    PyObject *list = NULL;
+    memrt_status_t status = memrt__api()->buffers(sizeof(memrt_buffer_t), &rows, &count);
+    if (status != MEMRT_OK) {
+        memrt__raise(status, "cannot list live buffers");
+    } else {
+        list = as_list(&listing, rows, count);
+        memrt__api()->live_free(rows);
+    }
+    listing_end(&listing);
     return list;
 }
 
@@ -71,12 +147,66 @@ static PyObject *tracking_enabled(PyObject *module, PyObject *unused)
     return PyBool_FromLong(memrt__api()->tracking_enabled());
 }
 
+static PyObject *tracking_get(PyObject *module, PyObject *unused)
+{
+    memrt_tracking_t now = {.struct_size = sizeof(now)};
+    (void)module;
+    (void)unused;
+    memrt_status_t status = memrt__api()->tracking_get(&now);
+    if (status != MEMRT_OK) {
+        return memrt__raise(status, "cannot say how births are tracked");
+    }
+    return Py_BuildValue("(NIIK)", PyBool_FromLong(now.on), now.frames, now.native,
+                         (unsigned long long)now.sample);
+}
+
+/// Of a tuple that stands: to turn tracking off needs no memory.
+static PyObject *tracking_set(PyObject *module, PyObject *tuple)
+{
+    memrt_tracking_t wanted = {.struct_size = sizeof(wanted)};
+    unsigned long long sample;
+    (void)module;
+    if (!PyTuple_Check(tuple)) {
+        return PyErr_Format(PyExc_TypeError, "expected a tuple, not %.100s",
+                            Py_TYPE(tuple)->tp_name);
+    }
+    if (!PyArg_ParseTuple(tuple, "pIIK:tracking_set", &wanted.on, &wanted.frames, &wanted.native,
+                          &sample)) {
+        return NULL;
+    }
+    wanted.sample = sample;
+    memrt_status_t status = memrt__api()->tracking_set(&wanted);
+    if (status != MEMRT_OK) {
+        return memrt__raise(status, "cannot track births in this way");
+    }
+    Py_RETURN_NONE;
+}
+
+static PyObject *tracking_births(PyObject *module, PyObject *unused)
+{
+    memrt_tracking_t now = {.struct_size = sizeof(now)};
+    (void)module;
+    (void)unused;
+    memrt_status_t status = memrt__api()->tracking_get(&now);
+    if (status != MEMRT_OK) {
+        return memrt__raise(status, "cannot say how many births were listed");
+    }
+    return PyLong_FromUnsignedLongLong(now.births);
+}
+
 PyMethodDef memrt__live_methods[] = {
-    {"live", live, METH_NOARGS,
-     "live() -> list of tuples\n\nThe tracked live buffers in the order of memrt_live_t."},
+    {"live", live, METH_O,
+     "live(scopes) -> list of tuples\n\nThe tracked live buffers, each in the order of "
+     "LiveBuffer; `scopes` has\nthe path of each scope by its number."},
     {"set_tracking", set_tracking, METH_O,
      "set_tracking(on) -> bool\n\nTurn tracking on or off; returns whether it was on."},
     {"tracking_enabled", tracking_enabled, METH_NOARGS,
-     "tracking_enabled() -> bool\n\nWhether buffers born now are listed."},
+     "tracking_enabled() -> bool\n\nWhether buffers born now are listed, all or a sample."},
+    {"tracking_get", tracking_get, METH_NOARGS,
+     "tracking_get() -> (on, frames, native, sample)\n\nAs memrt_tracking_t."},
+    {"tracking_set", tracking_set, METH_O,
+     "tracking_set((on, frames, native, sample))\n\nAs memrt_tracking_t."},
+    {"tracking_births", tracking_births, METH_NOARGS,
+     "tracking_births() -> int\n\nSerial number of the last birth that was listed."},
     {NULL, NULL, 0, NULL},
 };

@@ -4,6 +4,7 @@
 
 #include "argument.h"
 #include "errors.h"
+#include "shortage.h"
 #include "ndarray.h"
 #include "owner.h"
 #include "spares.h"
@@ -65,6 +66,9 @@ PyObject *memrt__meminfo_allocate(size_t size, memrt_new_options_t *options)
         options->alignment = options->alignment < least ? least : options->alignment;
     }
     memrt_status_t status = api->meminfo_new(size, options, &mi);
+    if (status == MEMRT_ENOMEM) {
+        return memrt__raise_shortage(options->policy, size, NULL);
+    }
     if (status != MEMRT_OK) {
         return memrt__raise(status, "cannot allocate %zu bytes", size);
     }

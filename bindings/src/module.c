@@ -9,6 +9,7 @@
 #include "chain.h"
 #include "container.h"
 #include "failure.h"
+#include "frames.h"
 #include "handler.h"
 #include "holders.h"
 #include "live.h"
@@ -19,6 +20,7 @@
 #include "process.h"
 #include "retention.h"
 #include "scope.h"
+#include "shortage.h"
 #include "stats.h"
 #include "thread.h"
 #include "trace.h"
@@ -88,7 +90,7 @@ static int add_functions(PyObject *module)
         memrt__lookup_methods,    memrt__owner_methods,   memrt__policy_methods,
         memrt__process_methods,   memrt__scope_methods,   memrt__stats_methods,
         memrt__thread_methods,    memrt__holders_methods, memrt__container_methods,
-        memrt__retention_methods,
+        memrt__retention_methods, memrt__frames_methods,
     };
     for (size_t i = 0; i < sizeof(groups) / sizeof(groups[0]); i++) {
         if (PyModule_AddFunctions(module, groups[i]) < 0) {
@@ -110,12 +112,13 @@ static int add_table(PyObject *module)
 static int execute(PyObject *module)
 {
     if (refuse_subinterpreter() < 0 || refuse_second_python() < 0 || get_table() < 0 ||
-        import_numpy() < 0 || memrt__chain_setup() < 0 || memrt__handler_setup() < 0 ||
-        memrt__scope_setup(module) < 0 || memrt__meminfo_setup(module) < 0 ||
-        add_functions(module) < 0 || add_table(module) < 0) {
+        import_numpy() < 0 || memrt__chain_setup() < 0 || memrt__shortage_setup(module) < 0 ||
+        memrt__handler_setup() < 0 || memrt__scope_setup(module) < 0 ||
+        memrt__meminfo_setup(module) < 0 || add_functions(module) < 0 || add_table(module) < 0) {
         return -1;
     }
     memrt__trace_setup();
+    memrt__frames_setup();
     return memrt__owner_setup(module);
 }
 

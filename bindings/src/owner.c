@@ -28,9 +28,7 @@ static atomic_int gone;       ///< the interpreter is deleted
 #define attached_thread_state() _PyThreadState_UncheckedGet()
 #endif
 
-/// Whether this thread may run Python code of the main interpreter right now. During finalization
-/// that is still true for the finalizing thread, which is the one that destroys module globals.
-static int holds_python(void)
+int memrt__holds_python(void)
 {
     if (atomic_load_explicit(&gone, memory_order_acquire)) {
         return 0;
@@ -97,7 +95,7 @@ static memrt_owner_t *take_oldest_first(void)
 
 void memrt__owner_drain(void)
 {
-    if (atomic_load_explicit(&waiting, memory_order_relaxed) == NULL || !holds_python()) {
+    if (atomic_load_explicit(&waiting, memory_order_relaxed) == NULL || !memrt__holds_python()) {
         return;
     }
     memrt_owner_t *owner = take_oldest_first();
@@ -164,7 +162,7 @@ void memrt__owner_dtor(void *data, size_t size, void *info)
 {
     (void)data;
     (void)size;
-    if (holds_python()) {
+    if (memrt__holds_python()) {
         run(info);
     } else if (atomic_load_explicit(&gone, memory_order_acquire)) {
         drop(info);

@@ -35,6 +35,10 @@ int memrt__owner_visit(memrt_owner_t *owner, visitproc visit, void *arg);
 /// Run the owners that wait. Needs the GIL; cheap when none waits.
 void memrt__owner_drain(void);
 
+/// Whether this thread may run Python code of the main interpreter right now. During finalization
+/// that is still true for the finalizing thread, which is the one that destroys module globals.
+int memrt__holds_python(void);
+
 /// Whether the Python that imported the module was finalized: no owner can be run from then on.
 int memrt__owner_has_ended(void);
 

@@ -15,9 +15,10 @@ typedef enum memrt__rank {
     MEMRT__RANK_THREADS,  ///< the list of thread records
     MEMRT__RANK_LIVE,     ///< first of the live set's, one a part
     MEMRT__RANK_LIVE_LAST = MEMRT__RANK_LIVE + 31,
-    MEMRT__RANK_HOLDERS, ///< who holds what under a name
-    MEMRT__RANK_FAILURE, ///< the failure plan
-    MEMRT__RANK_CLASS,   ///< first of those of size classes, one for each few
+    MEMRT__RANK_HOLDERS,  ///< who holds what under a name
+    MEMRT__RANK_INTERNED, ///< what is told apart once: sites and frames
+    MEMRT__RANK_FAILURE,  ///< the failure plan
+    MEMRT__RANK_CLASS,    ///< first of those of size classes, one for each few
     MEMRT__RANK_CLASS_LAST = MEMRT__RANK_CLASS + 15,
     MEMRT__RANK_PAGES,      ///< segments and their tables
     MEMRT__RANK_WARM,       ///< large mappings kept for reuse

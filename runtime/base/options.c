@@ -9,6 +9,7 @@
 #include <strings.h>
 
 #include <memrt/meminfo.h>
+#include <memrt/tracking.h>
 
 #include "runtime/base/atomics.h"
 #include "runtime/base/compiler.h"
@@ -19,6 +20,7 @@
     {                                                                                              \
         .check = false,                                                                            \
         .track = false,                                                                            \
+        .track_frames = 16,                                                                        \
         .cache = !MEMRT__ADDRESS_SANITIZER,                                                        \
         .alignment = MEMRT_ALIGN_MIN,                                                              \
         .huge_pages = MEMRT__HUGE_LARGE,                                                           \
@@ -76,6 +78,21 @@ static bool read_huge(const char *text, size_t *value)
 {
     *value = word_in(huge_words, HUGE_WORDS, text);
     return *value < HUGE_WORDS;
+}
+
+static const char *const leaks_words[] = {
+    [MEMRT__LEAKS_OFF] = "off", [MEMRT__LEAKS_REPORT] = "report", [MEMRT__LEAKS_FAIL] = "fail"};
+#define LEAKS_WORDS (sizeof(leaks_words) / sizeof(leaks_words[0]))
+
+static bool read_leaks(const char *text, size_t *value)
+{
+    *value = word_in(leaks_words, LEAKS_WORDS, text);
+    return *value < LEAKS_WORDS;
+}
+
+static void show_leaks(size_t value, char *text, size_t length)
+{
+    snprintf(text, length, "%s", leaks_words[value]);
 }
 
 static void show_huge(size_t value, char *text, size_t length)
@@ -177,8 +194,22 @@ static const option_type_t flag_type = {read_flag, show_number, "0 or 1"};
 static const option_type_t alignment_type = {read_alignment, show_number,
                                              "a power of two from 1 to 1073741824"};
 static const option_type_t huge_type = {read_huge, show_huge, "off, advise or large"};
+static const option_type_t leaks_type = {read_leaks, show_leaks, "off, report or fail"};
 static const option_type_t bytes_type = {read_bytes, show_bytes,
                                          "a number of bytes like 268435456 or 256M, or none"};
+static bool read_frames(const char *text, size_t *value)
+{
+    return read_number(text, MEMRT_FRAMES_MAX, value);
+}
+
+static bool read_sample(const char *text, size_t *value)
+{
+    return read_bytes(text, value) && *value != SIZE_MAX;
+}
+
+static const option_type_t frames_type = {read_frames, show_number, "a number from 0 to 128"};
+static const option_type_t sample_type = {read_sample, show_number,
+                                          "a number of bytes like 524288 or 512K"};
 static const option_type_t decay_type = {read_decay, show_decay,
                                          "milliseconds from 0 to 86400000, or never"};
 static const option_type_t peak_type = {read_peak, show_peak, "bounded or exact"};
@@ -188,6 +219,15 @@ static const option_row_t rows[] = {
      "1: verify every reference and fence every block, abort with a message on misuse; default 0"},
     {"MEMRT_TRACK", &flag_type, &memrt__options.track, NULL, false,
      "1: list live buffers from the start of the process; default 0"},
+    {"MEMRT_LEAKS", &leaks_type, NULL, &memrt__options.leaks, false,
+     "report: track, and list on stderr what is live at the exit; fail: exit with 23 then, too; "
+     "default off"},
+    {"MEMRT_TRACK_FRAMES", &frames_type, NULL, &memrt__options.track_frames, false,
+     "most calls of an interpreter to record of each tracked birth, up to 128; default 16"},
+    {"MEMRT_TRACK_NATIVE", &frames_type, NULL, &memrt__options.track_native, false,
+     "most calls of native code to record of each tracked birth, up to 128; default 0"},
+    {"MEMRT_TRACK_SAMPLE", &sample_type, NULL, &memrt__options.track_sample, false,
+     "list one birth in about so many bytes instead of all; K, M, G; default 0: all"},
     {"MEMRT_ALIGNMENT", &alignment_type, NULL, &memrt__options.alignment, false,
      "alignment in bytes of data whose policy names none, a power of two; default 64"},
     {"MEMRT_CACHE", &flag_type, &memrt__options.cache, NULL, false,

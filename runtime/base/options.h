@@ -17,17 +17,28 @@ typedef enum memrt__huge {
     MEMRT__HUGE_LARGE,  ///< large blocks of two huge pages and more
 } memrt__huge_t;
 
+/// What is done about memory that is still live at the end of the process.
+typedef enum memrt__leaks {
+    MEMRT__LEAKS_OFF,
+    MEMRT__LEAKS_REPORT, ///< it is listed on stderr
+    MEMRT__LEAKS_FAIL,   ///< and the process fails
+} memrt__leaks_t;
+
 /// The MEMRT_* options: read from the environment once, by memrt__options_read(). Those that are
 /// atomic, relaxed, can be set later; the others are fixed.
 typedef struct memrt__options {
-    bool check;         ///< verify every reference and fence every block
-    bool track;         ///< tracking is on from the start
-    bool cache;         ///< keep freed memory for reuse
-    size_t alignment;   ///< bytes; of policies that name none
-    size_t huge_pages;  ///< atomic; a memrt__huge_t
-    size_t cache_limit; ///< atomic; bytes of large blocks to keep at most
-    size_t decay;       ///< atomic; milliseconds that memory is kept unused, or MEMRT__DECAY_NEVER
-    size_t exact_peak;  ///< atomic; not 0: peaks hear of every change, from when it is set
+    bool check;          ///< verify every reference and fence every block
+    bool track;          ///< tracking is on from the start
+    bool cache;          ///< keep freed memory for reuse
+    size_t leaks;        ///< a memrt__leaks_t; but for off, tracking is on from the start
+    size_t track_frames; ///< calls of an interpreter that tracking records of each birth
+    size_t track_native; ///< calls of native code likewise
+    size_t track_sample; ///< bytes; mean distance of the births that it lists, 0: all
+    size_t alignment;    ///< bytes; of policies that name none
+    size_t huge_pages;   ///< atomic; a memrt__huge_t
+    size_t cache_limit;  ///< atomic; bytes of large blocks to keep at most
+    size_t decay;        ///< atomic; milliseconds that memory is kept unused, or MEMRT__DECAY_NEVER
+    size_t exact_peak;   ///< atomic; not 0: peaks hear of every change, from when it is set
 } memrt__options_t;
 
 /// What a policy sets for itself, each as in memrt__options_t or MEMRT__INHERIT.

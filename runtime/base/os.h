@@ -30,6 +30,17 @@ void memrt__os_advise_huge(void *address, size_t size, bool huge);
 /// Bytes that the process has in memory; 0 where the system does not say.
 size_t memrt__os_resident(void);
 
+/// A bound that the system sets to the memory of the process.
+typedef struct memrt__os_limit {
+    const char *what; ///< for people
+    uint64_t bytes;
+    uint64_t used; ///< bytes of it; 0: the system does not say
+} memrt__os_limit_t;
+
+/// Write the bounds that there are, at most MEMRT__OS_LIMITS; returns how many. Allocates nothing.
+size_t memrt__os_limits(memrt__os_limit_t *out);
+#define MEMRT__OS_LIMITS 3u
+
 /// Nanoseconds on a clock that only runs forward.
 uint64_t memrt__os_now_ns(void);
 uint64_t memrt__os_thread_id(void);

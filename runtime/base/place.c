@@ -1,20 +1,15 @@
 #include "runtime/base/place.h"
 
 #include <dlfcn.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
-#ifdef __GLIBC__
-#include <execinfo.h>
-#endif
+#include "runtime/base/unwind.h"
 
 void memrt__place_take(memrt__place_t *place)
 {
     memset(place, 0, sizeof(*place));
-#ifdef __GLIBC__
-    backtrace(place->frames, MEMRT__PLACE_DEPTH);
-#endif
+    memrt__unwind(place->frames, MEMRT__PLACE_DEPTH);
 }
 
 static const char *last_part(const char *path)
@@ -34,24 +29,14 @@ static int frame_text(const Dl_info *info, const void *frame, char *text, size_t
                     (const char *)frame - (const char *)info->dli_fbase);
 }
 
-/// Where this library is loaded.
-static const void *own_base(void)
-{
-    Dl_info info;
-    return dladdr((const void *)&own_base, &info) != 0 ? info.dli_fbase : NULL;
-}
-
 size_t memrt__place_text(const memrt__place_t *place, char *text, size_t length)
 {
-    const void *own = own_base();
-    bool inside = true; /* memrt's own calls come first and say nothing */
     size_t used = 0;
+    size_t i = memrt__unwind_own(place->frames, MEMRT__PLACE_DEPTH); /* they say nothing */
     text[0] = '\0';
-    for (size_t i = 0; i < MEMRT__PLACE_DEPTH && place->frames[i] != NULL; i++) {
+    for (; i < MEMRT__PLACE_DEPTH && place->frames[i] != NULL; i++) {
         Dl_info info;
-        bool known = dladdr(place->frames[i], &info) != 0 && info.dli_fname != NULL;
-        inside = inside && known && info.dli_fbase == own;
-        if (inside || !known) {
+        if (dladdr(place->frames[i], &info) == 0 || info.dli_fname == NULL) {
             continue;
         }
         int wrote = frame_text(&info, place->frames[i], text + used, length - used);

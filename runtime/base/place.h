@@ -14,8 +14,7 @@ typedef struct memrt__place {
     void *frames[MEMRT__PLACE_DEPTH]; ///< return addresses; NULL from where they end
 } memrt__place_t;
 
-/// The place of the call. A few microseconds; the first call of a process loads the C library's
-/// unwinder. Empty where the C library has none.
+/// The place of the call, as memrt__unwind() finds it.
 void memrt__place_take(memrt__place_t *place);
 
 /// Write a line "    function+0xNN in object" for each call outside of libmemrt, or

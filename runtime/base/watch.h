@@ -13,6 +13,7 @@ extern unsigned memrt__watch;
 #define MEMRT__WATCH_TRACKING 1u ///< new blocks are listed
 #define MEMRT__WATCH_FAILURE 2u  ///< a plan of failures is set
 #define MEMRT__WATCH_SCOPES 4u   ///< a thread entered a scope
+#define MEMRT__WATCH_SAMPLING 8u ///< a sample of new blocks is listed
 
 #define MEMRT__WATCH_ANY (~0u)
 

@@ -7,6 +7,7 @@
 #include "runtime/base/failure.h"
 #include "runtime/base/lock.h"
 #include "runtime/base/os.h"
+#include "runtime/stats/thread.h"
 
 #define PARTS 32u
 #define FIRST_CAPACITY 64u
@@ -121,17 +122,21 @@ static void vacate(part_t *part, memrt__live_entry_t *slot)
     part->count--;
 }
 
-static memrt__live_entry_t born_now(uintptr_t key)
+static memrt__live_entry_t born_now(uintptr_t key, uint32_t site, double share)
 {
+    const memrt__thread_t *self = memrt__self;
     return (memrt__live_entry_t){.key = key,
                                  .id = memrt__fetch_add_relaxed(&births, 1) + 1,
                                  .birth = memrt__os_now_ns(),
-                                 .thread = memrt__os_thread_id()};
+                                 .thread =
+                                     self == NULL ? (uint32_t)memrt__os_thread_id() : self->number,
+                                 .site = site,
+                                 .share = share};
 }
 
-bool memrt__live_insert(uintptr_t key)
+bool memrt__live_insert(uintptr_t key, uint32_t site, double share)
 {
-    memrt__live_entry_t entry = born_now(key);
+    memrt__live_entry_t entry = born_now(key, site, share);
     part_t *part = lock_part(part_index(key));
     bool room = reserve(part);
     if (room) {
@@ -158,7 +163,9 @@ bool memrt__live_remove(uintptr_t key, const memrt__live_trace_t *trace)
     memrt__live_entry_t *entry = lookup(part, key);
     char *name = NULL;
     if (entry != NULL) {
-        remember(part, entry, trace);
+        if (trace != NULL) {
+            remember(part, entry, trace);
+        }
         name = entry->name;
         vacate(part, entry);
     }
@@ -232,7 +239,7 @@ static memrt__live_entry_t *lookup_or_add(part_t *part, uintptr_t key)
 {
     memrt__live_entry_t *entry = lookup(part, key);
     if (entry == NULL && reserve(part)) {
-        memrt__live_entry_t fresh = born_now(key);
+        memrt__live_entry_t fresh = born_now(key, 0, 0);
         place(part, &fresh);
         entry = lookup(part, key);
     }
@@ -303,4 +310,9 @@ size_t memrt__live_count(void)
         unlock_part(index);
     }
     return count;
+}
+
+uint64_t memrt__live_births(void)
+{
+    return memrt__load_relaxed(&births);
 }

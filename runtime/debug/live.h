@@ -14,12 +14,14 @@ typedef struct memrt__live_entry {
     uintptr_t key;
     uint64_t id;     ///< serial number of birth
     uint64_t birth;  ///< nanoseconds, memrt__os_now_ns()
-    uint64_t thread; ///< operating system's id
     char *name;      ///< owned; NULL for none
+    uint32_t thread; ///< operating system's id
+    uint32_t site;   ///< number of the place of birth; 0: not known
+    double share;    ///< how many like it it stands for; 0: it is in for its name alone
 } memrt__live_entry_t;
 
-/// Add a key that is not in the set. False: no memory, nothing changed.
-bool memrt__live_insert(uintptr_t key);
+/// Add a key that is not in the set, born now on this thread. False: no memory, nothing changed.
+bool memrt__live_insert(uintptr_t key, uint32_t site, double share);
 
 /// What is to be remembered of a key that leaves.
 typedef struct memrt__live_trace {
@@ -28,7 +30,8 @@ typedef struct memrt__live_trace {
     const char *policy; ///< name, of at most MEMRT_NAME_MAX bytes
 } memrt__live_trace_t;
 
-/// Take a key out. A key that is not in the set is left alone; returns whether it was in.
+/// Take a key out; NULL: nothing of it is to be remembered. A key that is not in the set is left
+/// alone; returns whether it was in.
 bool memrt__live_remove(uintptr_t key, const memrt__live_trace_t *trace);
 
 bool memrt__live_contains(uintptr_t key);
@@ -48,7 +51,7 @@ bool memrt__live_left(uintptr_t key, memrt__live_left_t *out);
 /// part.
 bool memrt__live_left_within(uintptr_t start, size_t size, memrt__live_left_t *out);
 
-/// Give `to`, which is in the set, the identity of `from`: id, birth, thread and name. `from` must
+/// Give `to`, which is in the set, the identity of `from`: all but the key. `from` must
 /// be in the set as well and keeps an identity of no further use.
 void memrt__live_inherit(uintptr_t from, uintptr_t to);
 
@@ -70,5 +73,8 @@ void memrt__live_visit_all(memrt__live_visit_fn visit, void *context);
 
 /// Number of keys.
 size_t memrt__live_count(void);
+
+/// Serial number of the last birth.
+uint64_t memrt__live_births(void);
 
 #endif

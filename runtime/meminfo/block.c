@@ -9,6 +9,7 @@
 #include "runtime/base/size.h"
 #include "runtime/debug/holders.h"
 #include "runtime/debug/live.h"
+#include "runtime/debug/site.h"
 #include "runtime/meminfo/tiny.h"
 
 _Static_assert(sizeof(memrt_meminfo_t) == MEMRT_HEADER_SIZE, "the header is one line");
@@ -155,11 +156,12 @@ static unsigned flags_for(const memrt__block_request_t *request, const layout_t 
     bool quick = request->policy->quick && request->external == NULL &&
                  layout->align == MEMRT_HEADER_SIZE &&
                  (!data || memrt__is_quick_size(request->size));
+    unsigned part = request->part ? MEMRT__FLAG_PART : 0;
     if (quick) {
         unsigned class = data ? memrt__class_of_data(request->size) : 0;
-        return memrt__quick_flags(request->kind, class);
+        return memrt__quick_flags(request->kind, class) | part;
     }
-    return request->kind == MEMRT_KIND_BLOCK ? 0 : MEMRT__FLAG_MEMINFO;
+    return request->kind == MEMRT_KIND_BLOCK ? part : MEMRT__FLAG_MEMINFO;
 }
 
 static memrt_meminfo_t *write_header(char *start, const memrt__block_request_t *request,
@@ -232,12 +234,12 @@ static bool is_listed(const memrt_meminfo_t *mi)
     return (memrt__flags_load_relaxed(&mi->flags) & MEMRT__FLAG_LISTED) != 0;
 }
 
-/// Take a block out of the live set; what it was is remembered.
+/// Take a block out of the live set; what it was is remembered for who verifies pointers.
 static void unlist(const memrt_meminfo_t *mi)
 {
     memrt__live_trace_t trace = {
         .data = (uintptr_t)mi->data, .size = mi->size, .policy = memrt__policy_of(mi)->name};
-    memrt__live_remove((uintptr_t)mi, &trace);
+    memrt__live_remove((uintptr_t)mi, memrt__options.check ? &trace : NULL);
 }
 
 bool memrt__block_set_name(memrt_meminfo_t *mi, const char *name)
@@ -252,8 +254,37 @@ bool memrt__block_set_name(memrt_meminfo_t *mi, const char *name)
     return true;
 }
 
+/// What the live set is to know of a block that is not there yet.
+typedef struct listing {
+    double share; ///< 0: it is not to be listed
+    uint32_t site;
+} listing_t;
+
+/// Runs code of others, which says where this is, so it comes before there is anything to lose.
+static listing_t prepare_listing(const memrt__block_request_t *request)
+{
+    listing_t listing = {.share = memrt__tracking_share(request->sampled)};
+    if (listing.share != 0 && !request->part) {
+        listing.site = memrt__tracking_site();
+    }
+    return listing;
+}
+
+/// Put an unborn block into the live set. False: no memory.
+static bool list(memrt_meminfo_t *mi, const memrt__block_request_t *request,
+                 const listing_t *listing)
+{
+    if (!memrt__live_insert((uintptr_t)mi, listing->site, listing->share)) {
+        return false;
+    }
+    memrt__site_count(listing->site, request->size + request->behind);
+    memrt__flags_set_relaxed(&mi->flags, MEMRT__FLAG_LISTED);
+    return true;
+}
+
 memrt_meminfo_t *memrt__block_new(const memrt__block_request_t *request)
 {
+    listing_t listing = prepare_listing(request);
     size_t alignment = request->alignment == 0 ? request->policy->alignment : request->alignment;
     layout_t layout;
     char *start = NULL;
@@ -265,13 +296,10 @@ memrt_meminfo_t *memrt__block_new(const memrt__block_request_t *request)
         return NULL;
     }
     memrt_meminfo_t *mi = write_header(start, request, &layout, alignment);
-    if (MEMRT__UNLIKELY(memrt__is_watched(MEMRT__WATCH_TRACKING))) {
-        if (!memrt__live_insert((uintptr_t)mi)) {
-            give_back(mi, layout.bytes, layout.align);
-            memrt__block_refused(request->policy);
-            return NULL;
-        }
-        memrt__flags_set_relaxed(&mi->flags, MEMRT__FLAG_LISTED);
+    if (MEMRT__UNLIKELY(listing.share != 0) && !list(mi, request, &listing)) {
+        give_back(mi, layout.bytes, layout.align);
+        memrt__block_refused(request->policy);
+        return NULL;
     }
     return mi;
 }
@@ -452,7 +480,7 @@ static memrt_meminfo_t *relocate(memrt_meminfo_t *mi, size_t size, layout_t *lay
     moved->lead = (uint32_t)layout->lead;
     memrt__block_set_data(moved, start + layout->lead, size);
     bool listed = is_listed(mi);
-    if (listed && !memrt__live_insert((uintptr_t)moved)) {
+    if (listed && !memrt__live_insert((uintptr_t)moved, 0, 0)) {
         memrt__allocator_free(&request.policy->allocator, start, layout->bytes, layout->align);
         return NULL;
     }

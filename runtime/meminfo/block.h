@@ -10,6 +10,7 @@
 #include "runtime/alloc/scope.h"
 #include "runtime/base/atomics.h"
 #include "runtime/base/failure.h"
+#include "runtime/debug/tracking.h"
 
 /// A block: one piece of memory from an allocator, with a MemInfo header right before its data.
 ///
@@ -43,6 +44,9 @@ typedef struct memrt__block_request {
     size_t alignment;       ///< power of two; 0: the policy's
     memrt_kind_t kind;      ///< adopted and resizable blocks are a header without data
     bool zeroed;            ///< data all zero
+    bool part;              ///< it is to be the data of a resizable MemInfo, nothing by itself
+    size_t behind;          ///< bytes of the data that a header without data is to stand for
+    double sampled;         ///< what memrt__tracking_sampled() said of it; 0: not asked
     memrt_external_allocator_t *external; ///< NULL: the policy's allocator
 } memrt__block_request_t;
 

@@ -69,10 +69,13 @@ memrt_status_t memrt__meminfo_dress(memrt_meminfo_t *mi, const memrt_new_options
 }
 
 static memrt_meminfo_t *allocate_slowly(memrt_policy_t *policy, size_t nbytes,
-                                        memrt_external_allocator_t *allocator)
+                                        memrt_external_allocator_t *allocator, double sampled)
 {
-    memrt__block_request_t request = {
-        .policy = policy, .size = nbytes, .kind = MEMRT_KIND_INLINE, .external = allocator};
+    memrt__block_request_t request = {.policy = policy,
+                                      .size = nbytes,
+                                      .kind = MEMRT_KIND_INLINE,
+                                      .external = allocator,
+                                      .sampled = sampled};
     memrt_meminfo_t *mi = memrt__block_new(&request);
     return mi == NULL ? NULL : memrt__block_born(mi);
 }
@@ -81,9 +84,11 @@ static memrt_meminfo_t *allocate_slowly(memrt_policy_t *policy, size_t nbytes,
 MEMRT__APART static memrt_meminfo_t *allocate_here(size_t nbytes)
 {
     memrt_policy_t *policy = memrt__policy_here(NULL);
-    memrt_meminfo_t *mi =
-        memrt__block_new_quick(policy, nbytes, MEMRT_KIND_INLINE, MEMRT__WATCH_SLOWLY);
-    return MEMRT__LIKELY(mi != NULL) ? mi : allocate_slowly(policy, nbytes, NULL);
+    double sampled = memrt__tracking_sampled(nbytes);
+    memrt_meminfo_t *mi = sampled != 0 ? NULL
+                                       : memrt__block_new_quick(policy, nbytes, MEMRT_KIND_INLINE,
+                                                                MEMRT__WATCH_SLOWLY);
+    return MEMRT__LIKELY(mi != NULL) ? mi : allocate_slowly(policy, nbytes, NULL, sampled);
 }
 
 memrt_meminfo_t *memrt__meminfo_allocate(size_t nbytes)
@@ -97,7 +102,8 @@ memrt_meminfo_t *memrt__meminfo_allocate_external(size_t nbytes,
                                                   memrt_external_allocator_t *allocator)
 {
     return allocator == NULL ? memrt__meminfo_allocate(nbytes)
-                             : allocate_slowly(memrt__policy_here(NULL), nbytes, allocator);
+                             : allocate_slowly(memrt__policy_here(NULL), nbytes, allocator,
+                                               memrt__tracking_sampled(nbytes));
 }
 
 /// The short way, for what needs nothing that can fail after the block is there. NULL: not open.
@@ -127,7 +133,8 @@ memrt_status_t memrt__meminfo_new(size_t size, const memrt_new_options_t *option
     if (status != MEMRT_OK) {
         return status;
     }
-    memrt_meminfo_t *plain = new_plain(size, all);
+    double sampled = memrt__tracking_sampled(size);
+    memrt_meminfo_t *plain = sampled != 0 ? NULL : new_plain(size, all);
     if (plain != NULL) {
         *out = plain;
         return MEMRT_OK;
@@ -137,7 +144,8 @@ memrt_status_t memrt__meminfo_new(size_t size, const memrt_new_options_t *option
                                       .alignment = all->alignment,
                                       .kind = MEMRT_KIND_INLINE,
                                       .zeroed = all->zeroed != 0,
-                                      .external = all->external};
+                                      .external = all->external,
+                                      .sampled = sampled};
     memrt_meminfo_t *mi = memrt__block_new(&request);
     if (mi == NULL) {
         return MEMRT_ENOMEM;
@@ -172,7 +180,8 @@ memrt_status_t memrt__meminfo_adopt(void *data, size_t size, const memrt_new_opt
         all->external != NULL) {
         return MEMRT_EINVAL;
     }
-    if (all->name == NULL) {
+    double sampled = memrt__tracking_sampled(size);
+    if (all->name == NULL && sampled == 0) {
         memrt_meminfo_t *mi =
             memrt__header_new_quick(memrt__policy_here(all->policy), MEMRT_KIND_ADOPTED);
         if (mi != NULL) {
@@ -183,7 +192,9 @@ memrt_status_t memrt__meminfo_adopt(void *data, size_t size, const memrt_new_opt
         }
     }
     memrt__block_request_t request = {.policy = memrt__policy_here(all->policy),
-                                      .kind = MEMRT_KIND_ADOPTED};
+                                      .kind = MEMRT_KIND_ADOPTED,
+                                      .behind = size,
+                                      .sampled = sampled};
     memrt_meminfo_t *mi = memrt__block_new(&request);
     if (mi == NULL) {
         return MEMRT_ENOMEM;

@@ -44,7 +44,8 @@ memrt_status_t memrt__owner_find(const void *data, memrt_meminfo_t **out)
 }
 
 typedef struct listing {
-    memrt_live_t *rows;
+    char *rows;
+    size_t row_size; ///< bytes of one, which may be less or more than a memrt_buffer_t has
     size_t count, capacity;
     size_t seen; ///< also those that no row was left for
     uint64_t now;
@@ -58,8 +59,13 @@ static void add_row(const memrt__live_entry_t *entry, void *context)
     if (refcount == 0 || memrt__block_is_part(mi) || listing->seen++ >= listing->capacity) {
         return;
     }
-    memrt_live_t *row = &listing->rows[listing->count++];
-    *row = (memrt_live_t){
+    memrt_policy_t *policy = memrt__policy_of(mi);
+    memrt_buffer_t row = {
+        .scope = policy->scope == NULL ? 0 : policy->scope->id,
+        .site = entry->site,
+        .stands_for = entry->share,
+    };
+    row.live = (memrt_live_t){
         .id = entry->id,
         .meminfo = entry->key,
         .data = memrt__load_relaxed((const size_t *)&mi->data),
@@ -67,14 +73,17 @@ static void add_row(const memrt__live_entry_t *entry, void *context)
         .refcount = refcount,
         .age_ns = listing->now > entry->birth ? listing->now - entry->birth : 0,
         .thread = entry->thread,
-        .policy = memrt__policy_of(mi)->base->index,
+        .policy = policy->base->index,
         .kind = mi->kind,
     };
     if (entry->name != NULL) {
-        strcpy(row->name, entry->name);
+        strcpy(row.live.name, entry->name);
     }
+    char *place = listing->rows + listing->count++ * listing->row_size;
+    memcpy(place, &row, memrt__size_min(listing->row_size, sizeof(row)));
 }
 
+/// Of rows that begin with a memrt_live_t.
 static int by_id(const void *a, const void *b)
 {
     uint64_t left = ((const memrt_live_t *)a)->id;
@@ -83,14 +92,14 @@ static int by_id(const void *a, const void *b)
 }
 
 /// One attempt with room for `capacity` rows, and more should births outrun it.
-static memrt_status_t list_up_to(size_t capacity, listing_t *listing)
+static memrt_status_t list_up_to(size_t capacity, size_t row_size, listing_t *listing)
 {
     size_t bytes;
-    *listing = (listing_t){.capacity = capacity, .now = memrt__os_now_ns()};
-    if (!memrt__size_mul(capacity, sizeof(memrt_live_t), &bytes) || memrt__failure_due()) {
+    *listing = (listing_t){.row_size = row_size, .capacity = capacity, .now = memrt__os_now_ns()};
+    if (!memrt__size_mul(capacity, row_size, &bytes) || memrt__failure_due()) {
         return MEMRT_ENOMEM;
     }
-    listing->rows = malloc(bytes);
+    listing->rows = calloc(1, bytes);
     if (listing->rows == NULL) {
         return MEMRT_ENOMEM;
     }
@@ -98,13 +107,16 @@ static memrt_status_t list_up_to(size_t capacity, listing_t *listing)
     return MEMRT_OK;
 }
 
-memrt_status_t memrt__owner_live(memrt_live_t **out, size_t *count)
+memrt_status_t memrt__owner_buffers(size_t row_size, void **out, size_t *count)
 {
     listing_t listing;
+    if (row_size < sizeof(memrt_live_t)) {
+        return MEMRT_EINVAL;
+    }
     size_t capacity = memrt__live_count();
     do {
         capacity += capacity / 8 + 64;
-        memrt_status_t status = list_up_to(capacity, &listing);
+        memrt_status_t status = list_up_to(capacity, row_size, &listing);
         if (status != MEMRT_OK) {
             return status;
         }
@@ -112,10 +124,20 @@ memrt_status_t memrt__owner_live(memrt_live_t **out, size_t *count)
             free(listing.rows);
         }
     } while (listing.seen > listing.capacity);
-    qsort(listing.rows, listing.count, sizeof(*listing.rows), by_id);
+    qsort(listing.rows, listing.count, row_size, by_id);
     *out = listing.rows;
     *count = listing.count;
     return MEMRT_OK;
+}
+
+memrt_status_t memrt__owner_live(memrt_live_t **out, size_t *count)
+{
+    void *rows;
+    memrt_status_t status = memrt__owner_buffers(sizeof(**out), &rows, count);
+    if (status == MEMRT_OK) {
+        *out = rows;
+    }
+    return status;
 }
 
 void memrt__owner_live_free(memrt_live_t *list)

@@ -23,16 +23,18 @@ static MEMRT__INLINE void *alloc_quick(memrt_policy_t *policy, size_t size, unsi
     return mi == NULL ? NULL : mi + 1;
 }
 
-static void *alloc_slowly(memrt_policy_t *policy, size_t size)
+static void *alloc_slowly(memrt_policy_t *policy, size_t size, double sampled)
 {
-    memrt__block_request_t request = {.policy = policy, .size = size, .kind = MEMRT_KIND_BLOCK};
+    memrt__block_request_t request = {
+        .policy = policy, .size = size, .kind = MEMRT_KIND_BLOCK, .sampled = sampled};
     return new_data(&request);
 }
 
 static MEMRT__INLINE void *alloc_from(memrt_policy_t *policy, size_t size)
 {
-    void *data = alloc_quick(policy, size, MEMRT__WATCH_SLOWLY);
-    return MEMRT__LIKELY(data != NULL) ? data : alloc_slowly(policy, size);
+    double sampled = memrt__tracking_sampled(size);
+    void *data = sampled != 0 ? NULL : alloc_quick(policy, size, MEMRT__WATCH_SLOWLY);
+    return MEMRT__LIKELY(data != NULL) ? data : alloc_slowly(policy, size, sampled);
 }
 
 /// Whoever watches.
@@ -60,7 +62,8 @@ void *memrt__raw_calloc(void *policy, size_t count, size_t size)
         memrt__block_refused(request.policy);
         return NULL;
     }
-    if (request.size <= MEMRT__QUICK_ZERO) {
+    request.sampled = memrt__tracking_sampled(request.size);
+    if (request.size <= MEMRT__QUICK_ZERO && request.sampled == 0) {
         void *data = alloc_quick(request.policy, request.size, MEMRT__WATCH_SLOWLY);
         if (data != NULL) {
             return memset(data, 0, request.size);

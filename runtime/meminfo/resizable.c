@@ -9,12 +9,9 @@ static memrt_meminfo_t *unborn_data(const memrt_meminfo_t *mi, size_t size, bool
                                       .size = size,
                                       .alignment = (size_t)1 << mi->align_log2,
                                       .kind = MEMRT_KIND_BLOCK,
-                                      .zeroed = zeroed};
-    memrt_meminfo_t *data = memrt__block_new(&request);
-    if (data != NULL) {
-        memrt__flags_set_relaxed(&data->flags, MEMRT__FLAG_PART);
-    }
-    return data;
+                                      .zeroed = zeroed,
+                                      .part = true};
+    return memrt__block_new(&request);
 }
 
 static void *set_data(memrt_meminfo_t *mi, const memrt_meminfo_t *data)
@@ -59,14 +56,17 @@ memrt_status_t memrt__resizable_new(size_t size, const memrt_new_options_t *opti
     if (all->external != NULL) {
         return MEMRT_EINVAL;
     }
-    memrt_meminfo_t *plain = new_plain(size, all);
+    double sampled = memrt__tracking_sampled(size);
+    memrt_meminfo_t *plain = sampled != 0 ? NULL : new_plain(size, all);
     if (plain != NULL) {
         *out = plain;
         return MEMRT_OK;
     }
     memrt__block_request_t request = {.policy = memrt__policy_here(all->policy),
                                       .alignment = all->alignment,
-                                      .kind = MEMRT_KIND_RESIZABLE};
+                                      .kind = MEMRT_KIND_RESIZABLE,
+                                      .behind = size,
+                                      .sampled = sampled};
     memrt_meminfo_t *mi = memrt__block_new(&request);
     if (mi == NULL) {
         return MEMRT_ENOMEM;

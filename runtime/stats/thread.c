@@ -7,6 +7,7 @@
 #include "runtime/base/check.h"
 #include "runtime/base/failure.h"
 #include "runtime/base/lock.h"
+#include "runtime/base/os.h"
 
 MEMRT__THREAD_LOCAL memrt__thread_t *memrt__self;
 
@@ -111,6 +112,7 @@ memrt__thread_t *memrt__thread_make(void)
         give_back(thread); /* a record that would never come back is not taken */
         return NULL;
     }
+    thread->number = (uint32_t)memrt__os_thread_id();
     memrt__self = thread;
     return thread;
 }
@@ -177,5 +179,8 @@ void memrt__thread_forked(void)
             lose_bins(thread);
             set_free(thread);
         }
+    }
+    if (memrt__self != NULL) {
+        memrt__self->number = (uint32_t)memrt__os_thread_id();
     }
 }

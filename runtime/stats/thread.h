@@ -37,12 +37,16 @@ typedef struct memrt__thread {
     size_t asked;     ///< not 0: to give its bins away; written under the lock of rank THREADS
     struct memrt__thread *next;   ///< fixed once linked
     bool in_use;                  ///< under the lock of rank THREADS
+    uint32_t number;              ///< own; operating system's id of the thread that has it
     unsigned destructors;         ///< own; that run now, one inside the other
     memrt_meminfo_t *put_off;     ///< own; whose destructors wait for these, linked by meminfo.c
     struct memrt_scope *scope;    ///< own; what it is in; NULL: no scope
     struct memrt_policy *part_of; ///< own; policy of which `part` is the part there; NULL: of none
     struct memrt_policy *part;    ///< own
     size_t parts_gone;            ///< own; memrt__parts_gone when that was so
+    size_t until_sampled;         ///< own; bytes up to the next birth of the sample
+    size_t sample;                ///< own; mean distance for which that was drawn
+    uint64_t random;              ///< own; where its sequence of numbers stands
     memrt__shard_t *chunks[MEMRT__ACCOUNTS / MEMRT__CHUNK]; ///< own; written under that lock too
 } memrt__thread_t;
 

@@ -12,6 +12,30 @@
 #define SIZE(type, size) _Static_assert(sizeof(type) == (size), #type " changed its size")
 #define SLOT(slot, word) AT(memrt_api_t, slot, (word) * 8)
 
+SIZE(memrt_tracking_t, 40);
+AT(memrt_tracking_t, on, 8);
+AT(memrt_tracking_t, frames, 12);
+AT(memrt_tracking_t, native, 16);
+AT(memrt_tracking_t, sample, 24);
+AT(memrt_tracking_t, births, 32);
+
+SIZE(memrt_frame_text_t, 48);
+AT(memrt_frame_text_t, function, 8);
+AT(memrt_frame_text_t, file, 16);
+AT(memrt_frame_text_t, line, 24);
+AT(memrt_frame_text_t, offset, 32);
+AT(memrt_frame_text_t, native, 40);
+
+SIZE(memrt_site_t, 32);
+AT(memrt_site_t, births, 8);
+AT(memrt_site_t, bytes, 16);
+AT(memrt_site_t, frames, 24);
+
+SIZE(memrt_buffer_t, 144);
+AT(memrt_buffer_t, scope, 128);
+AT(memrt_buffer_t, site, 132);
+AT(memrt_buffer_t, stands_for, 136);
+
 SIZE(memrt_meminfo_t, 64);
 AT(memrt_meminfo_t, refct, 0);
 AT(memrt_meminfo_t, dtor, 8);

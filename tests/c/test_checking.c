@@ -6,7 +6,7 @@
 #include "api/table.h"
 #include "runtime/alloc/policy.h"
 #include "runtime/base/options.h"
-#include "runtime/runtime.h"
+#include "runtime/debug/tracking.h"
 #include "runtime/stats/shard.h"
 #include "support/child.h"
 
@@ -23,7 +23,7 @@ typedef struct misuse {
 static const memrt_api_t *turn_checking_on(void)
 {
     memrt__options.check = true;
-    memrt__runtime_track(true);
+    memrt__tracking_switch(true);
     return memrt__checking_table();
 }
 

@@ -15,7 +15,7 @@ static const memrt__live_trace_t trace = {.data = 0x5000, .size = 77, .policy = 
 static void insert_all(size_t count)
 {
     for (size_t i = 0; i < count; i++) {
-        ck_assert(memrt__live_insert(KEY(i)));
+        ck_assert(memrt__live_insert(KEY(i), 0, 1));
     }
 }
 
@@ -123,13 +123,13 @@ TEST(an_insert_without_memory_to_grow_changes_nothing)
     memrt_failure_plan_t plan = {
         .struct_size = sizeof(plan), .nth = 1, .every = 1, .this_thread_only = 1};
     memrt__failure_set(&plan);
-    while (memrt__live_insert(KEY(inserted))) {
+    while (memrt__live_insert(KEY(inserted), 0, 1)) {
         inserted++;
     }
     memrt__failure_set(NULL);
     ck_assert(!memrt__live_contains(KEY(inserted)));
     ck_assert_uint_eq(memrt__live_count(), before + inserted);
-    ck_assert(memrt__live_insert(KEY(inserted)));
+    ck_assert(memrt__live_insert(KEY(inserted), 0, 1));
     remove_all(inserted + 1);
 }
 
@@ -154,7 +154,7 @@ TEST(of_keys_that_left_one_is_found_by_the_range_it_stood_in)
     memrt__live_left_t left;
     uintptr_t key = KEY(2 * MANY); /* which no other test has */
     ck_assert(!memrt__live_left_within(key, 1, &left));
-    ck_assert(memrt__live_insert(key));
+    ck_assert(memrt__live_insert(key, 0, 1));
     ck_assert(memrt__live_remove(key, &trace));
     ck_assert(memrt__live_left_within(key - 10, 11, &left));
     ck_assert_uint_eq(left.key, key);
@@ -167,7 +167,7 @@ TEST(each_of_many_keys_that_left_is_found_right_after)
     memrt__live_left_t left;
     for (size_t i = 0; i < 1000; i++) { /* of which each part of the set has some */
         uintptr_t key = KEY(3 * MANY + i);
-        ck_assert(memrt__live_insert(key));
+        ck_assert(memrt__live_insert(key, 0, 1));
         ck_assert(memrt__live_remove(key, &trace));
         ck_assert(memrt__live_left_within(key, 1, &left));
         ck_assert_uint_eq(left.key, key);
@@ -180,7 +180,7 @@ TEST(of_a_key_that_left_often_the_last_time_is_told)
     uintptr_t key = KEY(2 * MANY + 1);
     for (size_t i = 1; i <= 300; i++) {
         memrt__live_trace_t last = {.data = 0x5000, .size = i, .policy = "p"};
-        ck_assert(memrt__live_insert(key));
+        ck_assert(memrt__live_insert(key, 0, 1));
         ck_assert(memrt__live_remove(key, &last));
         ck_assert(memrt__live_left_within(key, 1, &left));
         ck_assert_uint_eq(left.size, i);
@@ -193,7 +193,7 @@ TEST(a_key_that_left_is_forgotten_after_many_others_left)
     ck_assert(memrt__live_set_name(KEY(0), "gone"));
     ck_assert(memrt__live_remove(KEY(0), &trace));
     for (size_t i = 1; i < MANY; i++) {
-        ck_assert(memrt__live_insert(KEY(i)));
+        ck_assert(memrt__live_insert(KEY(i), 0, 1));
         ck_assert(memrt__live_remove(KEY(i), &trace));
     }
     ck_assert(!memrt__live_left(KEY(0), &left));
@@ -203,7 +203,7 @@ TEST(an_heir_has_the_identity_of_the_key_it_follows)
 {
     ck_assert(memrt__live_set_name(KEY(0), "heirloom"));
     memrt__live_entry_t old = entry_of(KEY(0));
-    ck_assert(memrt__live_insert(KEY(1)));
+    ck_assert(memrt__live_insert(KEY(1), 0, 1));
     memrt__live_inherit(KEY(0), KEY(1));
     ck_assert(memrt__live_remove(KEY(0), &trace));
     memrt__live_entry_t heir = entry_of(KEY(1));
@@ -241,7 +241,7 @@ static void come_and_go(size_t index, void *context)
     (void)context;
     for (size_t round = 0; round < 30; round++) {
         for (size_t i = 0; i < 100; i++) {
-            REQUIRE(memrt__live_insert(KEY(index * 100 + i)));
+            REQUIRE(memrt__live_insert(KEY(index * 100 + i), 0, 1));
         }
         REQUIRE(memrt__live_set_name(KEY(index * 100), "mine"));
         REQUIRE(memrt__live_count() >= 100);

@@ -14,7 +14,7 @@ from pathlib import Path
 
 LIBRARY_EXPORTS = {"memrt_get_api", "memrt_version"}
 EXTENSION_EXPORTS = {"PyInit__memrt", "PyInit__nrt_python"}
-LIBRARY_NEEDS = re.compile(r"(libc|libpthread)\.so\.\d+|ld-linux[-\w]*\.so\.\d+")
+LIBRARY_NEEDS = re.compile(r"(libc|libm|libpthread)\.so\.\d+|ld-linux[-\w]*\.so\.\d+")
 SONAME = "libmemrt.so.1"
 PREFIX = re.compile("memrt_")
 

@@ -55,7 +55,8 @@ LAYERS = [
     *_stack(
         ("api/include/",),
         ("runtime/base/",),
-        ("runtime/stats/", "runtime/debug/"),
+        ("runtime/stats/",),
+        ("runtime/debug/",),
         ("runtime/alloc/",),
         ("runtime/meminfo/",),
         ("runtime/",),

@@ -40,7 +40,7 @@ def test_an_include_of_a_lower_layer_is_fine(tmp_path):
         ("runtime__meminfo__a_h", "runtime__alloc__b_c"),
         ("runtime__a_h", "runtime__meminfo__b_c"),
         ("api__a_h", "runtime__b_c"),
-        ("runtime__stats__a_h", "runtime__debug__b_c"),
+        ("runtime__debug__a_h", "runtime__stats__b_c"),
         ("runtime__base__a_h", "bindings__src__b_c"),
         ("runtime__base__a_h", "api__include__memrt__b_h"),
         ("bindings__include__memrt__a_h", "api__b_c"),

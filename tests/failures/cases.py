@@ -23,7 +23,7 @@ from pathlib import Path
 import memrt
 import numpy as np
 import probe
-from memrt import _memrt
+from memrt import _live, _memrt
 from memrt.testing import fail_allocations
 
 SYSTEM = ("heap", "mmap", "munmap", "mremap", "madvise", "mprotect", "thread")
@@ -144,8 +144,48 @@ def enter_tracking(ground: Ground) -> None:
 
 
 def leave_tracking(ground: Ground) -> None:
-    while ground.tracking._before:
+    while _live._opened:
         ground.tracking.__exit__()
+
+
+def enter_check(ground: Ground) -> None:
+    new_check(ground)
+    ground.check.__enter__()
+    ground.tracking = ground.check._tracking
+
+
+def new_check(ground: Ground) -> None:
+    ground.check = memrt.assert_no_leaks()
+    ground.tracking = ground.check._tracking
+
+
+def tracked(call: Act) -> Case:
+    """With a buffer whose place of birth is known."""
+    return Case(call, bear_tracked, clear_left)
+
+
+def bear_tracked(ground: Ground) -> None:
+    with memrt.tracking():
+        ground.left.append(memrt.alloc(10))
+
+
+def tracked_buffer(ground: Ground) -> memrt.LiveBuffer:
+    return memrt.live()[-1]
+
+
+def leak_group(ground: Ground) -> memrt.LeakGroup:
+    return memrt.LeakGroup(None, (tracked_buffer(ground),), None)
+
+
+def check_nothing(ground: Ground) -> None:
+    with memrt.assert_no_leaks():
+        pass
+
+
+TREND = memrt.Trend("what", (1, 2), 1.0, 0.5)
+GROWTH = memrt.Growth((TREND,), (TREND,), TREND)
+PLACE = memrt.Place("f.py", "f", 3)
+SITE = memrt.Site(1, (memrt.Frame("f", "f.py", 3, 0, False),))
 
 
 def new_tracking(ground: Ground) -> None:
@@ -422,7 +462,47 @@ CASES: dict[str, Case] = {
     ),
     "memrt.alloc, while tracking": Case(lambda g: memrt.alloc(9), enter_tracking, leave_tracking),
     "memrt.live": Case(lambda g: memrt.live(), enter_tracking, leave_tracking),
-    "memrt.LiveBuffer": Case(lambda g: memrt.LiveBuffer(1, 2, 3, "n", 0.5, 4, "p", "block", 5)),
+    "memrt.LiveBuffer": Case(lambda g: memrt.LiveBuffer._make(range(12))),
+    "memrt.LiveBuffer.site": tracked(lambda g: tracked_buffer(g).site),
+    "memrt.LiveBuffer.place": tracked(lambda g: tracked_buffer(g).place),
+    "memrt.LiveBuffer.to_dict": tracked(lambda g: tracked_buffer(g).to_dict()),
+    "memrt.LiveBuffer.__repr__": tracked(lambda g: repr(tracked_buffer(g))),
+    "memrt.sites": tracked(lambda g: memrt.sites()),
+    "memrt.Frame": Case(lambda g: str(memrt.Frame("f", "f.py", 3, 0, False))),
+    "memrt.Place": Case(lambda g: str(memrt.Place("f.py", "f", 3))),
+    "memrt.Site": Case(lambda g: memrt.Site(1, ())),
+    "memrt.Site.place": Case(lambda g: SITE.place),
+    "memrt.SiteUsage": Case(lambda g: memrt.SiteUsage(PLACE, 1, 2)),
+    "memrt.SiteUsage.__repr__": Case(lambda g: repr(memrt.SiteUsage(PLACE, 1, 2))),
+    "memrt.LeakGroup": tracked(leak_group),
+    "memrt.LeakGroup.nbytes": tracked(lambda g: leak_group(g).nbytes),
+    "memrt.LeakError": tracked(lambda g: memrt.LeakError([leak_group(g)])),
+    "memrt.assert_no_leaks": Case(lambda g: memrt.assert_no_leaks()),
+    "memrt.assert_no_leaks.__enter__": Case(
+        lambda g: g.check.__enter__(), new_check, leave_tracking
+    ),
+    "memrt.assert_no_leaks.__exit__": Case(check_nothing),
+    "memrt.assert_no_leaks.allow": Case(
+        lambda g: g.check.allow(g.array), enter_check, leave_tracking
+    ),
+    "memrt.expect_to_last": Case(lambda g: memrt.expect_to_last("nowhere", "nothing")),
+    "memrt.growth": Case(lambda g: memrt.growth(memrt.alloc, 10, rounds=12)),
+    "memrt.Trend": Case(lambda g: memrt.Trend("what", (1, 2), 1.0, 0.5)),
+    "memrt.Trend.is_growing": Case(lambda g: TREND.is_growing),
+    "memrt.Trend.__repr__": Case(lambda g: repr(TREND)),
+    "memrt.Growth": Case(lambda g: memrt.Growth((TREND,), (), TREND)),
+    "memrt.Growth.growing": Case(lambda g: GROWTH.growing),
+    "memrt.Growth.to_dict": Case(lambda g: GROWTH.to_dict()),
+    "memrt.Growth.__repr__": Case(lambda g: repr(GROWTH)),
+    "memrt.OutOfMemoryError": Case(lambda g: str(memrt.OutOfMemoryError("by hand"))),
+    "_memrt.tracking_get": Case(lambda g: _memrt.tracking_get()),
+    "_memrt.tracking_set": Case(lambda g: _memrt.tracking_set(_memrt.tracking_get())),
+    "_memrt.tracking_births": Case(lambda g: _memrt.tracking_births()),
+    "_memrt.site_births": tracked(lambda g: _memrt.site_births()),
+    "_memrt.site_frames": tracked(lambda g: _memrt.site_frames(1)),
+    "_memrt.frames_forget": Case(lambda g: _memrt.frames_forget()),
+    "_memrt.lasting_add": Case(lambda g: _memrt.lasting_add("nowhere", "nothing")),
+    "_memrt.lasting_at": tracked(lambda g: _memrt.lasting_at(1)),
     "memrt.release_unused": Case(lambda g: memrt.release_unused()),
     "memrt.options": Case(lambda g: memrt.options()),
     # --- Who holds what. ---
@@ -517,7 +597,7 @@ CASES: dict[str, Case] = {
     "_memrt.scope_stats": scoped(lambda g: _memrt.scope_stats(g.inside._capsule)),
     "_memrt.scope_sizes": scoped(lambda g: _memrt.scope_sizes(g.inside._capsule)),
     "_memrt.scope_reset_peak": scoped(lambda g: _memrt.scope_reset_peak(g.inside._capsule)),
-    "_memrt.live": Case(lambda g: _memrt.live(), enter_tracking, leave_tracking),
+    "_memrt.live": Case(lambda g: _memrt.live({}), enter_tracking, leave_tracking),
     "_memrt.set_tracking": Case(lambda g: _memrt.set_tracking(_memrt.tracking_enabled())),
     "_memrt.tracking_enabled": Case(lambda g: _memrt.tracking_enabled()),
     "_memrt.fail_allocations": Case(
@@ -586,16 +666,12 @@ def called(name: str) -> str:
 
 
 SPECIAL = ("__enter__", "__exit__", "__repr__", "__hash__", "__eq__", "__ne__", "__sub__")
+RECORDS = ("Frame", "Growth", "Holder", "Holders", "LeakGroup", "LiveBuffer", "NamedReference")
+MORE_RECORDS = ("Option", "Place", "Referrer", "Site", "SiteUsage", "Trend", "AllocationStats")
 SYNTHETIC = (
-    "memrt.Holder.",
-    "memrt.Holders.",
-    "memrt.NamedReference.",
-    "memrt.Referrer.",
+    *(f"memrt.{name}." for name in (*RECORDS, *MORE_RECORDS)),
     "memrt.Retained.__",
     "memrt.Retention.__",
-    "memrt.LiveBuffer.",
-    "memrt.Option.",
-    "memrt.AllocationStats.",
     "memrt.Stats.__",
 )
 MADE = (property, types.GetSetDescriptorType)
@@ -613,7 +689,7 @@ def members(path: str, kind: type) -> set[str]:
 
 def is_generated(name: str, kind: type) -> bool:
     """What dataclasses and named tuples have by themselves."""
-    own = inspect.getsource(kind) if kind is not memrt.MemInfo else ""
+    own = inspect.getsource(kind) if kind not in (memrt.MemInfo, memrt.OutOfMemoryError) else ""
     return name.startswith(SYNTHETIC) and f"def {name.rpartition('.')[2]}(" not in own
 
 

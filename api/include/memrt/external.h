@@ -13,6 +13,7 @@
 #include <memrt/meminfo.h>
 #include <memrt/stats.h>
 #include <memrt/status.h>
+#include <memrt/tracking.h>
 #include <memrt/version.h>
 
 #ifdef __cplusplus
@@ -338,6 +339,47 @@ typedef struct memrt_api {
     /// `row_size` bytes (sizeof(memrt_holder_t)), and returns how many there are.
     size_t (*holders)(const memrt_meminfo_t *mi, memrt_holder_t *rows, size_t row_size,
                       size_t room);
+
+    /* --- Tracking, and places of birth. --- */
+
+    /// Turn tracking on in this way, or off. MEMRT_EINVAL: struct_size is not set, or more calls
+    /// are asked for than MEMRT_FRAMES_MAX.
+    memrt_status_t (*tracking_set)(const memrt_tracking_t *tracking) MEMRT_MUST_CHECK;
+    /// How births are tracked now, or would be if tracking were on. MEMRT_EINVAL: struct_size is
+    /// not set.
+    memrt_status_t (*tracking_get)(memrt_tracking_t *out) MEMRT_MUST_CHECK;
+    /// As `live`, with rows of `row_size` bytes, which are memrt_buffer_t as far as the caller
+    /// knows it. MEMRT_EINVAL: smaller than a memrt_live_t; MEMRT_ENOMEM.
+    memrt_status_t (*buffers)(size_t row_size, void **out, size_t *count) MEMRT_MUST_CHECK;
+    /// Set who knows what an interpreter runs, or take it away with NULL. The function must stay
+    /// for good: a thread may be in it.
+    void (*set_frames)(memrt_frames_fn frames);
+    /// The frame of a line of an interpreter's code, the same for equal ones; texts are copied, and
+    /// cut after 1023 bytes; NULL: not known. 0: no memory, or a million are known.
+    memrt_frame_t (*frame_new)(const char *function, const char *file, uint64_t line);
+    /// What a frame is, which came from site_frames or frame_new. MEMRT_EINVAL: struct_size is not
+    /// set; MEMRT_ENOENT: no such frame.
+    memrt_status_t (*frame_text)(memrt_frame_t frame, memrt_frame_text_t *out) MEMRT_MUST_CHECK;
+    /// What is known of the site of that number; numbers run from 1 without a gap. MEMRT_EINVAL:
+    /// struct_size is not set; MEMRT_ENOENT: no such site.
+    memrt_status_t (*site_read)(uint32_t site, memrt_site_t *out) MEMRT_MUST_CHECK;
+    /// The calls of a site into `out`, which has room for `max`: native code first, then an
+    /// interpreter's, each innermost first. Returns how many there are; 0: no such site.
+    size_t (*site_frames)(uint32_t site, memrt_frame_t *out, size_t max);
+    /// Expect that buffers last which are born where `pattern`, as a shell has it, fits a call, as
+    /// "function at file:line" or "function+0xNN in object": reports of leaks tell of them apart,
+    /// as `what`. Both are copied. MEMRT_EINVAL: one is missing, empty or has more than 255 bytes;
+    /// MEMRT_ELIMIT: 64 patterns are there.
+    memrt_status_t (*lasting_add)(const char *pattern, const char *what) MEMRT_MUST_CHECK;
+    /// What lasts that is born at the site; NULL: nobody expects it to. Valid for good.
+    const char *(*lasting_at)(uint32_t site);
+    /// Tell why `size` bytes of `policy` (NULL: the default one) may have been refused, 0: whatever
+    /// was asked, in a few lines for people: what is live and kept for reuse, the limits of the
+    /// system in force, and the places of birth that hold most, as far as births were tracked.
+    /// Writes at most `length` bytes with the closing zero; returns the bytes of all, without the
+    /// zero. Allocates nothing.
+    size_t (*explain_shortage)(const memrt_policy_t *policy, size_t size, char *text,
+                               size_t length);
 } memrt_api_t;
 
 /// Bits of memrt_api_t.features.

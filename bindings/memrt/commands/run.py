@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 
 import memrt
-from memrt import _memrt
 from memrt.commands.errors import CommandError
 from memrt.commands.program import Module, Program, Script
 from memrt.commands.summary import summarise_at_exit
@@ -21,6 +20,7 @@ examples:
   python -m memrt run script.py --its-own-option
   python -m memrt run -m package.module argument
   python -m memrt run --alignment 4096 --track --json out.json script.py
+  python -m memrt run --track --native 8 --sample 512K script.py    little cost, estimates
 """
 
 
@@ -29,7 +29,9 @@ def prepare_parser(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--alignment", type=int, default=64, metavar="N",
                         help="of every array in bytes, a power of two (default 64)")  # fmt: skip
     parser.add_argument("--name", default="run", help="of the policy in reports (default 'run')")
-    parser.add_argument("--track", action="store_true", help="list what is still live at the end")
+    parser.add_argument("--track", action="store_true",
+                        help="list what is still live at the end, and where it was born")  # fmt: skip
+    add_tracking_options(parser)
     parser.add_argument("--numba", action="store_true",
                         help="put Numba on memrt, too, here and in child processes")  # fmt: skip
     parser.add_argument("--json", metavar="FILE", help="write the numbers to FILE as JSON")
@@ -44,12 +46,32 @@ def execute(arguments: argparse.Namespace) -> None:
     program.load()
     policy = _policy(arguments)
     if arguments.track:
-        _memrt.set_tracking(True)
+        tracking_asked_for(arguments).__enter__()
     summarise_at_exit(policy, json_file=arguments.json, quiet=arguments.quiet)
     if arguments.numba:
         _put_numba_on_memrt()
     memrt.enable(policy)
     program.run()
+
+
+def add_tracking_options(parser: argparse.ArgumentParser) -> None:
+    """What :class:`memrt.tracking` takes, as options."""
+    parser.add_argument("--frames", type=int, default=16, metavar="N",
+                        help="Python calls to record of each birth (default 16)")  # fmt: skip
+    parser.add_argument("--native", type=int, default=0, metavar="N",
+                        help="native calls to record of each birth (default 0)")  # fmt: skip
+    parser.add_argument("--sample", metavar="SIZE",
+                        help="track one birth in about so many bytes, like 512K")  # fmt: skip
+
+
+def tracking_asked_for(arguments: argparse.Namespace) -> memrt.tracking:
+    """Tracking as those options say."""
+    try:
+        return memrt.tracking(
+            frames=arguments.frames, native=arguments.native, sample=arguments.sample
+        )
+    except ValueError as error:
+        raise CommandError(str(error)) from None
 
 
 def _put_numba_on_memrt() -> None:

@@ -8,7 +8,7 @@ import json
 import os
 import sys
 import time
-from dataclasses import asdict
+from collections import Counter
 from typing import Any
 
 import memrt
@@ -17,7 +17,7 @@ from memrt._units import human_bytes, human_seconds
 from memrt.commands.errors import CommandError
 from memrt.commands.table import text_table
 
-_LISTED = 10  # live buffers in the printed summary, the largest ones
+_LISTED = 10  # places of birth in the printed summary
 
 
 def summarise_at_exit(policy: memrt.Policy, json_file: str | None, quiet: bool) -> None:
@@ -58,7 +58,7 @@ def _report(policy: memrt.Policy, seconds: float) -> dict[str, Any]:
         "policy": {"name": policy.name, "alignment": policy.alignment},
         "stats": policy.stats().to_dict(),
         "process": memrt.stats().to_dict(),
-        "live": None if live is None else [asdict(buffer) for buffer in live],
+        "live": None if live is None else [buffer.to_dict() for buffer in live],
     }
 
 
@@ -107,13 +107,20 @@ def _precision(error: int) -> str:
 
 
 def _live_title(live: list[dict[str, Any]]) -> str:
-    shown = f", the {_LISTED} largest" if len(live) > _LISTED else ""
+    places = len({buffer["place"] for buffer in live})
+    shown = f"; the {_LISTED} places that hold most" if places > _LISTED else ""
     return f"live buffers: {len(live):,}{shown}"
 
 
 def _live_rows(live: list[dict[str, Any]]) -> list[tuple[str, ...]]:
-    largest = sorted(live, key=lambda buffer: -buffer["size"])[:_LISTED]
+    """By place of birth, the most bytes first."""
+    sizes: Counter[str] = Counter()
+    blocks: Counter[str] = Counter()
+    for buffer in live:
+        place = buffer["place"] or "place not known"
+        sizes[place] += buffer["size"]
+        blocks[place] += 1
     return [
-        (human_bytes(b["size"]), human_seconds(b["age"]), b["kind"], b["policy"], b["name"] or "")
-        for b in largest
+        (human_bytes(size), f"{blocks[place]:,}", place)
+        for place, size in sizes.most_common(_LISTED)
     ]

@@ -306,6 +306,14 @@ ALWAYS(scope_of, api->scope_of(ground->mi) == NULL)
 ALWAYS(scope_parent, api->scope_parent(ground->scope) == NULL)
 ALWAYS(scope_name, strcmp(api->scope_name(ground->scope), "ground") == 0)
 ALWAYS(scope_id, api->scope_id(ground->scope) != 0)
+ALWAYS(tracking_set, api->tracking_set(&(memrt_tracking_t){0}) == MEMRT_EINVAL)
+ALWAYS(tracking_get, api->tracking_get(&(memrt_tracking_t){0}) == MEMRT_EINVAL)
+ALWAYS(frame_text, api->frame_text(1, &(memrt_frame_text_t){0}) == MEMRT_EINVAL)
+ALWAYS(site_read, api->site_read(1, &(memrt_site_t){0}) == MEMRT_EINVAL)
+ALWAYS(site_frames, api->site_frames(0, NULL, 0) == 0)
+ALWAYS(lasting_add, api->lasting_add("", "nothing") == MEMRT_EINVAL)
+ALWAYS(explain_shortage, api->explain_shortage(ground->policy, 1, NULL, 0) > 10)
+ALWAYS(lasting_at, api->lasting_at(0) == NULL)
 ALWAYS(fail_allocations, api->fail_allocations(&(memrt_failure_plan_t){0}) == MEMRT_EINVAL)
 
 static outcome_t try_acquire(ground_t *ground)
@@ -428,6 +436,39 @@ static outcome_t try_stats_reset_peak(ground_t *ground)
     return MADE;
 }
 
+static outcome_t try_buffers(ground_t *ground)
+{
+    void *rows = NULL;
+    size_t count;
+    (void)ground;
+    memrt_status_t status = api->buffers(sizeof(memrt_buffer_t), &rows, &count);
+    outcome_t outcome = of_status(status, rows == NULL);
+    api->live_free(rows);
+    return outcome;
+}
+
+static size_t no_frames(memrt_frame_t *frames, size_t max)
+{
+    (void)frames;
+    return 0 * max;
+}
+
+static outcome_t try_set_frames(ground_t *ground)
+{
+    (void)ground;
+    api->set_frames(no_frames);
+    api->set_frames(NULL);
+    return MADE;
+}
+
+/// One that was never seen: what is known needs no memory.
+static outcome_t try_frame_new(ground_t *ground)
+{
+    static uint64_t line;
+    (void)ground;
+    return api->frame_new("attempt", "attempts.c", ++line) == 0 ? REFUSED : MADE;
+}
+
 static unsigned deaths;
 
 static void note_death(void *data)
@@ -516,6 +557,10 @@ const slot_t slots[] = {
     PLAIN(scope_of), MODEST(scope_next), PLAIN(scope_parent), PLAIN(scope_name), PLAIN(scope_id),
     MODEST(scope_stats), PLAIN(scope_sizes), PLAIN(scope_reset_peak),
     CREATOR(acquire_as), PLAIN(release_as), PLAIN(holders),
+    PLAIN(tracking_set),
+    PLAIN(tracking_get), CREATOR(buffers), PLAIN(set_frames), CREATOR(frame_new),
+    PLAIN(frame_text), PLAIN(site_read), PLAIN(site_frames), PLAIN(lasting_add), PLAIN(lasting_at),
+    PLAIN(explain_shortage),
     ANOTHER("memrt_get_api", NOTHING, try_exports),
     ANOTHER("memrt_version", NOTHING, try_exports),
     ANOTHER("memrt_api_of_nrt", NOTHING, try_exports),

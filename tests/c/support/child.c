@@ -69,6 +69,16 @@ void child_expect_abort(child_fn act, void *context, const char *message)
     ck_assert_msg(strstr(ending.text, message) != NULL, "no \"%s\" in: %s", message, ending.text);
 }
 
+void child_expect_exit(child_fn act, void *context, int status, const char *message)
+{
+    ending_t ending;
+    run(act, context, &ending);
+    ck_assert_msg(WIFEXITED(ending.status) && WEXITSTATUS(ending.status) == status,
+                  "status %#x; it wrote: %s", ending.status, ending.text);
+    ck_assert_msg(message == NULL ? ending.text[0] == '\0' : strstr(ending.text, message) != NULL,
+                  "no \"%s\" in: %s", message == NULL ? "" : message, ending.text);
+}
+
 void child_expect_success(child_fn act, void *context)
 {
     ending_t ending;

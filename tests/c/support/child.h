@@ -9,6 +9,10 @@ typedef void (*child_fn)(void *context);
 /// `message` in it.
 void child_expect_abort(child_fn act, void *context, const char *message);
 
+/// Run `act`, which exits by itself, in a child; fails the test unless its status is that and its
+/// standard error has `message` in it, NULL: nothing.
+void child_expect_exit(child_fn act, void *context, int status, const char *message);
+
 /// End this process, which is a child, if it does not end by itself within half a minute.
 void child_start_watchdog(void);
 

@@ -1,0 +1,141 @@
+#include "runtime/debug/interned.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/base/atomics.h"
+#include "runtime/base/failure.h"
+#include "runtime/base/lock.h"
+
+#define FIRST_SLOTS 1024u
+
+/// Open addressing with linear probing. At most half of the slots are taken, and none is ever given
+/// up, so a search ends at an empty one.
+typedef struct table {
+    struct table *older; ///< whom readers may still be in
+    size_t mask;
+    size_t slots[]; ///< address of an interned one, or 0; release by who adds, acquire by readers
+} table_t;
+
+static uint64_t word_at(const void *bytes, size_t length, size_t at)
+{
+    uint64_t word = 0;
+    memcpy(&word, (const char *)bytes + at,
+           length - at < sizeof(word) ? length - at : sizeof(word));
+    return word;
+}
+
+static uint64_t hash_of(const void *bytes, size_t length)
+{
+    uint64_t hash = length;
+    for (size_t at = 0; at < length; at += sizeof(uint64_t)) {
+        hash = (hash ^ word_at(bytes, length, at)) * 0x9E3779B97F4A7C15u;
+        hash ^= hash >> 29;
+    }
+    return hash;
+}
+
+static memrt__interned_t *lookup(const memrt__interns_t *set, uint64_t hash, const void *bytes,
+                                 size_t length)
+{
+    const table_t *table = (const table_t *)memrt__load_acquire(&set->table);
+    if (table == NULL) {
+        return NULL;
+    }
+    for (size_t i = hash & table->mask;; i = (i + 1) & table->mask) {
+        memrt__interned_t *found = (memrt__interned_t *)memrt__load_acquire(&table->slots[i]);
+        if (found == NULL || (found->hash == hash && found->length == length &&
+                              memcmp(found->words, bytes, length) == 0)) {
+            return found;
+        }
+    }
+}
+
+static void place(table_t *table, memrt__interned_t *fresh)
+{
+    size_t i = fresh->hash & table->mask;
+    while (memrt__load_relaxed(&table->slots[i]) != 0) {
+        i = (i + 1) & table->mask;
+    }
+    memrt__store_release(&table->slots[i], (size_t)fresh);
+}
+
+/// Make room for one more in the table; false: no memory.
+static bool reserve_slot(memrt__interns_t *set, size_t count)
+{
+    table_t *old = (table_t *)memrt__load_relaxed(&set->table);
+    if (old != NULL && count < old->mask / 2) {
+        return true;
+    }
+    size_t slots = old == NULL ? FIRST_SLOTS : (old->mask + 1) * 2;
+    table_t *table = calloc(1, sizeof(*table) + slots * sizeof(table->slots[0]));
+    if (table == NULL) {
+        return false;
+    }
+    table->older = old;
+    table->mask = slots - 1;
+    for (size_t number = 1; number <= count; number++) {
+        place(table, memrt__interned_at(set, number));
+    }
+    memrt__store_release(&set->table, (size_t)table);
+    return true;
+}
+
+/// Make room for one more among the numbers; false: no memory, or no number is left.
+static bool reserve_number(memrt__interns_t *set, size_t count)
+{
+    if (count >= MEMRT__INTERNED_MAX) {
+        return false;
+    }
+    size_t *chunk = &set->chunks[count / MEMRT__INTERNED_CHUNK];
+    if (*chunk == 0) {
+        *chunk = (size_t)calloc(MEMRT__INTERNED_CHUNK, sizeof(memrt__interned_t *));
+    }
+    return *chunk != 0;
+}
+
+static memrt__interned_t *add(memrt__interns_t *set, uint64_t hash, const void *bytes,
+                              size_t length)
+{
+    size_t count = memrt__load_relaxed(&set->count);
+    if (memrt__failure_due() || !reserve_number(set, count) || !reserve_slot(set, count)) {
+        return NULL;
+    }
+    memrt__interned_t *fresh = calloc(1, sizeof(*fresh) + length + sizeof(uint64_t));
+    if (fresh == NULL) {
+        return NULL;
+    }
+    fresh->hash = hash;
+    fresh->number = (uint32_t)count + 1;
+    fresh->length = (uint32_t)length;
+    memcpy(fresh->words, bytes, length);
+    memrt__interned_t **chunk = (memrt__interned_t **)set->chunks[count / MEMRT__INTERNED_CHUNK];
+    chunk[count % MEMRT__INTERNED_CHUNK] = fresh;
+    memrt__store_release(&set->count, count + 1);
+    place((table_t *)memrt__load_relaxed(&set->table), fresh);
+    return fresh;
+}
+
+memrt__interned_t *memrt__intern(memrt__interns_t *set, const void *bytes, size_t length)
+{
+    uint64_t hash = hash_of(bytes, length);
+    memrt__interned_t *found = lookup(set, hash, bytes, length);
+    if (found == NULL) {
+        memrt__lock(MEMRT__RANK_INTERNED);
+        found = lookup(set, hash, bytes, length);
+        found = found == NULL ? add(set, hash, bytes, length) : found;
+        memrt__unlock(MEMRT__RANK_INTERNED);
+    }
+    return found;
+}
+
+memrt__interned_t *memrt__interned_at(const memrt__interns_t *set, uint64_t number)
+{
+    if (number - 1 >= memrt__load_acquire(&set->count)) {
+        return NULL;
+    }
+    size_t index = (size_t)number - 1;
+    memrt__interned_t *const *chunk =
+        (memrt__interned_t *const *)set->chunks[index / MEMRT__INTERNED_CHUNK];
+    return chunk[index % MEMRT__INTERNED_CHUNK];
+}

@@ -1,0 +1,107 @@
+#include "runtime/debug/tracking.h"
+
+#include <math.h>
+
+#include "runtime/base/options.h"
+#include "runtime/base/os.h"
+#include "runtime/debug/live.h"
+#include "runtime/debug/site.h"
+
+/// As they were set last. Relaxed: who tracks while they are changed may see some of the old.
+size_t memrt__tracking_mean;
+static size_t most_frames, most_native;
+
+bool memrt__tracking_switch(bool on)
+{
+    bool was = memrt__tracking_is_on();
+    bool sampling = memrt__load_relaxed(&memrt__tracking_mean) != 0;
+    memrt__watch_set(MEMRT__WATCH_SAMPLING, on && sampling);
+    memrt__watch_set(MEMRT__WATCH_TRACKING, (on && !sampling) || memrt__options.check);
+    return was;
+}
+
+void memrt__tracking_start(void)
+{
+    memrt__store_relaxed(&most_frames, memrt__options.track_frames);
+    memrt__store_relaxed(&most_native, memrt__options.track_native);
+    memrt__store_relaxed(&memrt__tracking_mean, memrt__options.track_sample);
+    memrt__tracking_switch(memrt__options.track || memrt__options.leaks != MEMRT__LEAKS_OFF);
+}
+
+memrt_status_t memrt__tracking_set(const memrt_tracking_t *tracking)
+{
+    if (tracking->struct_size < sizeof(*tracking) || tracking->frames > MEMRT_FRAMES_MAX ||
+        tracking->native > MEMRT_FRAMES_MAX) {
+        return MEMRT_EINVAL;
+    }
+    memrt__store_relaxed(&most_frames, tracking->frames);
+    memrt__store_relaxed(&most_native, tracking->native);
+    memrt__store_relaxed(&memrt__tracking_mean, tracking->sample);
+    memrt__tracking_switch(tracking->on != 0);
+    return MEMRT_OK;
+}
+
+memrt_status_t memrt__tracking_get(memrt_tracking_t *out)
+{
+    if (out->struct_size < sizeof(*out)) {
+        return MEMRT_EINVAL;
+    }
+    out->on = memrt__tracking_is_on();
+    out->frames = (uint32_t)memrt__load_relaxed(&most_frames);
+    out->native = (uint32_t)memrt__load_relaxed(&most_native);
+    out->sample = memrt__load_relaxed(&memrt__tracking_mean);
+    out->births = memrt__live_births();
+    return MEMRT_OK;
+}
+
+/// The next number of a thread's sequence (SplitMix64).
+static uint64_t next_random(memrt__thread_t *self)
+{
+    uint64_t mixed = self->random += 0x9E3779B97F4A7C15u;
+    mixed = (mixed ^ (mixed >> 30)) * 0xBF58476D1CE4E5B9u;
+    mixed = (mixed ^ (mixed >> 27)) * 0x94D049BB133111EBu;
+    return mixed ^ (mixed >> 31);
+}
+
+/// Bytes to the next point; at least one, so that there is a next one.
+static size_t draw_distance(memrt__thread_t *self, size_t period)
+{
+    double uniform = ((double)(next_random(self) >> 11) + 1) * 0x1p-53; /* above 0, up to 1 */
+    double distance = -log(uniform) * (double)period;
+    return distance < 0x1p62 ? (size_t)distance + 1 : (size_t)1 << 62;
+}
+
+/// The points of the thread are to be those of this sample. False: they were already.
+static bool begin_sample(memrt__thread_t *self, size_t period)
+{
+    if (self->sample == period) {
+        return false;
+    }
+    if (self->random == 0) {
+        self->random = memrt__os_now_ns() ^ (uint64_t)(uintptr_t)self;
+    }
+    self->sample = period;
+    self->until_sampled = draw_distance(self, period);
+    return true;
+}
+
+double memrt__tracking_pick(size_t size)
+{
+    memrt__thread_t *self = memrt__thread_self();
+    size_t period = memrt__load_relaxed(&memrt__tracking_mean);
+    if (period == 0 || self == NULL) {
+        return 0;
+    }
+    if (begin_sample(self, period) && self->until_sampled > size) {
+        self->until_sampled -= size;
+        return 0;
+    }
+    self->until_sampled = draw_distance(self, period);
+    return -1 / expm1(-(double)size / (double)period);
+}
+
+uint32_t memrt__tracking_site(void)
+{
+    size_t frames = memrt__load_relaxed(&most_frames), native = memrt__load_relaxed(&most_native);
+    return frames + native == 0 ? 0 : memrt__site_here(frames, native);
+}

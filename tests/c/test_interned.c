@@ -1,0 +1,98 @@
+#include "support/suite.h"
+
+#include <string.h>
+
+#include "runtime/base/failure.h"
+#include "runtime/debug/interned.h"
+#include "support/crew.h"
+
+#define MANY 5000
+#define THREADS 4
+
+/* Sets are never destroyed, so a test that fills one keeps it. */
+static memrt__interns_t few, grown, shared, refused, full;
+
+TEST(equal_strings_are_one_with_one_number)
+{
+    const memrt__interned_t *first = memrt__intern(&few, "a string", 8);
+    const memrt__interned_t *other = memrt__intern(&few, "a strinG", 8);
+    const memrt__interned_t *start = memrt__intern(&few, "a str", 5);
+    ck_assert_ptr_nonnull(first);
+    ck_assert_uint_eq(first->number, 1);
+    ck_assert_uint_eq(other->number, 2);
+    ck_assert_uint_eq(start->number, 3);
+    char copy[] = "a string and more";
+    ck_assert_ptr_eq(memrt__intern(&few, copy, 8), first);
+    ck_assert_uint_eq(first->length, 8);
+    ck_assert_int_eq(memcmp(first->words, "a string", 8), 0);
+}
+
+TEST(numbers_that_none_has_lead_nowhere)
+{
+    static memrt__interns_t none;
+    ck_assert_ptr_null(memrt__interned_at(&none, 1));
+    ck_assert_ptr_nonnull(memrt__intern(&none, "x", 1));
+    ck_assert_ptr_null(memrt__interned_at(&none, 0));
+    ck_assert_ptr_nonnull(memrt__interned_at(&none, 1));
+    ck_assert_ptr_null(memrt__interned_at(&none, 2));
+    ck_assert_ptr_null(memrt__interned_at(&none, UINT64_MAX));
+}
+
+static memrt__interned_t *intern_number(memrt__interns_t *set, uint64_t value)
+{
+    return memrt__intern(set, &value, sizeof(value));
+}
+
+TEST(what_was_interned_stays_where_it_is_while_the_set_grows)
+{
+    memrt__interned_t *kept[MANY];
+    for (size_t i = 0; i < MANY; i++) {
+        kept[i] = intern_number(&grown, i * i);
+        ck_assert_uint_eq(kept[i]->number, i + 1);
+    }
+    for (size_t i = 0; i < MANY; i++) {
+        ck_assert_ptr_eq(intern_number(&grown, i * i), kept[i]);
+        ck_assert_ptr_eq(memrt__interned_at(&grown, i + 1), kept[i]);
+    }
+}
+
+static memrt__interned_t *seen[THREADS][MANY];
+
+static void intern_all(size_t seat, void *context)
+{
+    (void)context;
+    for (size_t i = 0; i < MANY; i++) {
+        uint64_t value = (i * (seat % 2 == 0 ? 1 : MANY - 1)) % MANY; /* some walk backwards */
+        memrt__interned_t *found = intern_number(&shared, value);
+        REQUIRE(found != NULL && found->words[0] == value);
+        REQUIRE(memrt__interned_at(&shared, found->number) == found);
+        seen[seat][value] = found;
+    }
+}
+
+TEST(threads_that_intern_the_same_get_the_same)
+{
+    crew_run(THREADS, intern_all, NULL);
+    ck_assert_uint_eq(shared.count, MANY);
+    for (size_t i = 0; i < MANY; i++) {
+        for (size_t seat = 1; seat < THREADS; seat++) {
+            ck_assert_ptr_eq(seen[seat][i], seen[0][i]);
+        }
+    }
+}
+
+TEST(without_memory_nothing_is_interned_and_the_next_attempt_succeeds)
+{
+    memrt_failure_plan_t plan = {.struct_size = sizeof(plan), .nth = 1};
+    ck_assert_int_eq(api->fail_allocations(&plan), MEMRT_OK);
+    ck_assert_ptr_null(memrt__intern(&refused, "refused", 7));
+    ck_assert_int_eq(api->fail_allocations(NULL), MEMRT_OK);
+    ck_assert_uint_eq(refused.count, 0);
+    ck_assert_uint_eq(memrt__intern(&refused, "refused", 7)->number, 1);
+}
+
+TEST(a_set_that_is_full_takes_no_more)
+{
+    full.count = MEMRT__INTERNED_MAX;
+    ck_assert_ptr_null(memrt__intern(&full, "more", 4));
+}

@@ -1,0 +1,133 @@
+#include "support/suite.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "runtime/debug/site.h"
+
+static memrt_frame_t running[4]; /* what the interpreter of a test runs, innermost first */
+static size_t depth;
+
+static size_t running_frames(memrt_frame_t *frames, size_t max)
+{
+    size_t count = depth < max ? depth : max;
+    memcpy(frames, running, count * sizeof(*frames));
+    return count;
+}
+
+static void run_two(const char *inner, const char *outer)
+{
+    running[0] = memrt__frame_new(inner, "module.py", 7);
+    running[1] = memrt__frame_new(outer, "module.py", 20);
+    depth = 2;
+    memrt__site_set_frames(running_frames);
+}
+
+static void run_none(void)
+{
+    depth = 0;
+    memrt__site_set_frames(NULL);
+}
+
+static memrt_frame_text_t text_of(memrt_frame_t frame)
+{
+    memrt_frame_text_t text = {.struct_size = sizeof(text)};
+    ck_assert_int_eq(memrt__frame_text(frame, &text), MEMRT_OK);
+    return text;
+}
+
+TEST(equal_frames_of_an_interpreter_are_one)
+{
+    memrt_frame_t frame = memrt__frame_new("load", "data.py", 12);
+    ck_assert_uint_ne(frame, 0);
+    ck_assert_uint_eq(memrt__frame_new("load", "data.py", 12), frame);
+    ck_assert_uint_ne(memrt__frame_new("load", "data.py", 13), frame);
+    ck_assert_uint_ne(memrt__frame_new("loa", "ddata.py", 12), frame);
+    memrt_frame_text_t text = text_of(frame);
+    ck_assert_str_eq(text.function, "load");
+    ck_assert_str_eq(text.file, "data.py");
+    ck_assert_uint_eq(text.line, 12);
+    ck_assert_int_eq(text.native, 0);
+}
+
+TEST(a_frame_says_null_for_what_is_not_known)
+{
+    memrt_frame_text_t text = text_of(memrt__frame_new(NULL, "", 3));
+    ck_assert_ptr_null(text.function);
+    ck_assert_ptr_null(text.file);
+    ck_assert_uint_eq(text.line, 3);
+}
+
+TEST(long_texts_are_cut)
+{
+    char name[5000];
+    memset(name, 'n', sizeof(name) - 1);
+    name[sizeof(name) - 1] = '\0';
+    memrt_frame_text_t text = text_of(memrt__frame_new(name, name, 1));
+    ck_assert_uint_eq(strlen(text.function), 1023);
+    ck_assert_uint_eq(strlen(text.file), 1023);
+}
+
+TEST(a_native_frame_is_told_by_function_and_object)
+{
+    memrt_frame_t frame = (memrt_frame_t)(uintptr_t)puts + 3;
+    memrt_frame_text_t text = text_of(frame);
+    ck_assert_int_eq(text.native, 1);
+    ck_assert_uint_eq(text.line, 0);
+    ck_assert_ptr_nonnull(strstr(text.file, "libc"));
+    ck_assert_ptr_nonnull(text.function);
+    ck_assert_uint_eq(text.offset, 3);
+    ck_assert_ptr_null(text_of(2).file);
+    ck_assert_uint_eq(text_of(2).offset, 2);
+}
+
+TEST(frames_and_sites_that_are_none_are_not_found)
+{
+    memrt_frame_text_t text = {.struct_size = sizeof(text), .line = 77};
+    memrt_site_t site = {.struct_size = sizeof(site), .births = 77};
+    memrt_frame_t frames[1];
+    ck_assert_int_eq(memrt__frame_text(0, &text), MEMRT_ENOENT);
+    ck_assert_int_eq(memrt__frame_text(UINT64_MAX, &text), MEMRT_ENOENT);
+    ck_assert_uint_eq(text.line, 77);
+    ck_assert_int_eq(memrt__site_read(0, &site), MEMRT_ENOENT);
+    ck_assert_int_eq(memrt__site_read(UINT32_MAX, &site), MEMRT_ENOENT);
+    ck_assert_uint_eq(site.births, 77);
+    ck_assert_uint_eq(memrt__site_frames(0, frames, 1), 0);
+    text.struct_size = site.struct_size = 8;
+    ck_assert_int_eq(memrt__frame_text(1, &text), MEMRT_EINVAL);
+    ck_assert_int_eq(memrt__site_read(1, &site), MEMRT_EINVAL);
+}
+
+TEST(a_site_is_the_chain_of_calls_of_the_interpreter)
+{
+    run_two("inner", "outer");
+    uint32_t site = memrt__site_here(8, 0);
+    ck_assert_uint_ne(site, 0);
+    ck_assert_uint_eq(memrt__site_here(8, 0), site);
+    uint32_t cut = memrt__site_here(1, 0);
+    ck_assert_uint_ne(cut, site);
+    memrt_frame_t frames[4] = {0};
+    ck_assert_uint_eq(memrt__site_frames(site, frames, 4), 2);
+    ck_assert_int_eq(memcmp(frames, running, 2 * sizeof(frames[0])), 0);
+    frames[1] = 0;
+    ck_assert_uint_eq(memrt__site_frames(site, frames, 1), 2);
+    ck_assert_uint_eq(frames[1], 0);
+    run_none();
+    ck_assert_uint_eq(memrt__site_here(8, 0), 0);
+    ck_assert_uint_eq(memrt__site_here(0, 0), 0);
+}
+
+TEST(births_of_a_site_are_counted_with_their_bytes)
+{
+    run_two("counted", "outer");
+    uint32_t number = memrt__site_here(2, 0);
+    run_none();
+    memrt_site_t site = {.struct_size = sizeof(site)};
+    memrt__site_count(number, 100);
+    memrt__site_count(number, 20);
+    memrt__site_count(0, 20); /* of no site: nothing happens */
+    ck_assert_int_eq(memrt__site_read(number, &site), MEMRT_OK);
+    ck_assert_uint_eq(site.births, 2);
+    ck_assert_uint_eq(site.bytes, 120);
+    ck_assert_uint_eq(site.frames, 2);
+}

@@ -1,0 +1,252 @@
+"""Places of birth, and samples of births."""
+
+import gc
+import math
+import subprocess
+import sys
+import textwrap
+import threading
+
+import memrt
+import numpy as np
+import pytest
+from memrt import _memrt
+
+
+@pytest.fixture
+def sampled():
+    """Skip where every birth is listed whatever is asked for."""
+    was = _memrt.set_tracking(False)
+    if _memrt.tracking_enabled():
+        pytest.skip("checking lists all births")
+    _memrt.set_tracking(was)
+
+
+def buffer_of(mi):
+    (found,) = [b for b in memrt.live() if b.address == mi.data]
+    return found
+
+
+def line_of(function, text):
+    """Number of the line of a function that contains a text."""
+    import inspect
+
+    lines, first = inspect.getsourcelines(function)
+    return first + next(i for i, line in enumerate(lines) if text in line)
+
+
+def load():
+    return memrt.alloc(3001)  # here
+
+
+def prepare():
+    return load()
+
+
+def test_a_site_has_the_python_calls_that_led_there_innermost_first():
+    with memrt.tracking():
+        mi = prepare()
+    frames = buffer_of(mi).site.frames
+    assert [f.function for f in frames[:3]] == [
+        "load",
+        "prepare",
+        "test_a_site_has_the_python_calls_that_led_there_innermost_first",
+    ]
+    assert (frames[0].file, frames[0].line) == (__file__, line_of(load, "# here"))
+    assert not any(f.is_native for f in frames)
+
+
+def test_births_at_one_place_have_one_site():
+    with memrt.tracking():
+        first, second = (load() for _ in range(2))
+        other = prepare()
+    sites = [buffer_of(mi).site for mi in (first, second, other)]
+    assert sites[0] is sites[1]
+    assert sites[0] != sites[2]
+
+
+def test_only_as_many_calls_as_asked_for_are_recorded():
+    with memrt.tracking(frames=1):
+        one = prepare()
+    with memrt.tracking(frames=0):
+        none = prepare()
+    assert [f.function for f in buffer_of(one).site.frames] == ["load"]
+    assert buffer_of(none).site is None
+    assert buffer_of(none).site_number == 0
+
+
+def test_deep_recursion_is_cut_at_the_frames_asked_for():
+    def descend(depth):
+        return load() if depth == 0 else descend(depth - 1)
+
+    with memrt.tracking(frames=128):
+        mi = descend(300)
+    assert len(buffer_of(mi).site.frames) == 128
+
+
+def test_the_place_is_the_innermost_call_outside_of_memrt_and_numpy():
+    with memrt.tracking(), memrt.Policy(name="placed"):
+        a = memrt.full((10, 10), 1.0)
+        b = np.ones(400)
+    for array in (a, b):
+        (buffer,) = [x for x in memrt.live() if x.address == array.ctypes.data]
+        assert buffer.site.place.file == __file__
+        assert buffer.site.place.function == (
+            "test_the_place_is_the_innermost_call_outside_of_memrt_and_numpy"
+        )
+        assert __file__ in str(buffer.site)
+
+
+def test_native_calls_stand_before_python_ones_and_name_the_callers_object():
+    with memrt.tracking(native=8):
+        mi = load()
+    frames = buffer_of(mi).site.frames
+    if sys.platform != "linux" or not frames[0].is_native:
+        pytest.skip("nothing unwinds native code here")
+    natives = [f for f in frames if f.is_native]
+    assert frames[: len(natives)] == tuple(natives)
+    assert "_memrt" in natives[0].file
+    assert all("libmemrt" not in (f.file or "") for f in natives)
+    assert frames[len(natives)].function == "load"
+    assert "_memrt" in str(natives[0])
+
+
+def test_the_interpreters_own_loop_is_left_out_where_python_calls_are_known():
+    with memrt.tracking(native=20):
+        mi = load()
+    functions = [f.function or "" for f in buffer_of(mi).site.frames if f.is_native]
+    assert not any(name.startswith("_PyEval_EvalFrame") for name in functions)
+
+
+def test_another_threads_births_have_its_calls():
+    kept = []
+
+    def work():
+        kept.append(load())
+
+    with memrt.tracking():
+        thread = threading.Thread(target=work)
+        thread.start()
+        thread.join()
+    functions = [f.function for f in buffer_of(kept[0]).site.frames]
+    assert functions[0] == "load"
+    assert any(name.endswith("work") for name in functions)
+    assert not any("test_another_threads" in name and "work" not in name for name in functions)
+
+
+def test_an_exception_that_is_on_its_way_stays_so():
+    with memrt.tracking():
+        try:
+            raise KeyError("kept")
+        except KeyError as error:
+            mi = load()
+            assert error.args == ("kept",)
+    assert buffer_of(mi).site.frames[0].function == "load"
+
+
+def test_code_is_not_kept_alive_after_tracking():
+    namespace = {"memrt": memrt}
+    exec(compile("def made():\n    return memrt.alloc(10)", "<made>", "exec"), namespace)
+    code = namespace["made"].__code__
+    before = sys.getrefcount(code)
+    with memrt.tracking():
+        mi = namespace["made"]()
+        frame = buffer_of(mi).site.frames[0]
+    gc.collect()
+    assert sys.getrefcount(code) == before
+    assert (frame.function, frame.file, frame.line) == ("made", "<made>", 2)
+
+
+def test_names_that_are_no_text_for_c_are_left_out():
+    namespace = {"memrt": memrt}
+    exec(compile("def f():\n    return memrt.alloc(11)", "odd\udc80name", "exec"), namespace)
+    with memrt.tracking():
+        mi = namespace["f"]()
+    assert buffer_of(mi).site.frames[0].file is None
+
+
+def test_sites_are_added_up_by_place_the_largest_first():
+    with memrt.tracking(frames=8):
+        small = [load() for _ in range(3)]
+        large = prepare(), memrt.alloc(100_000)
+    mine = [b for b in memrt.live() if b.address in {mi.data for mi in (*small, *large)}]
+    usages = memrt.sites(mine)
+    assert [(u.blocks, u.bytes) for u in usages] == [(1, 100_000), (4, 4 * 3001)]
+    assert usages[1].place == memrt.Place(__file__, "load", line_of(load, "# here"))
+    assert "11.7 KiB in 4 buffers of load at" in repr(usages[1])
+
+
+def test_a_sample_estimates_how_much_there_is(sampled):
+    size, count, mean = 5000, 20_000, 50_000
+    with memrt.tracking(frames=1, sample=mean):
+        kept = [memrt.alloc(size) for _ in range(count)]
+    listed = [b for b in memrt.live() if b.size == size]
+    p = -math.expm1(-size / mean)
+    assert len(listed) < count / 2
+    assert all(b.stands_for == pytest.approx(1 / p) for b in listed)
+    deviation = math.sqrt(count * p * (1 - p)) / p
+    assert abs(sum(b.stands_for for b in listed) - count) < 6 * deviation
+    (usage,) = memrt.sites(listed)
+    assert usage.bytes == pytest.approx(size * len(listed) / p)
+    assert len(kept) == count
+
+
+def test_blocks_of_tracking_that_end_in_another_order_leave_the_rest_as_it_is(sampled):
+    was = _memrt.tracking_get()
+    first, second = memrt.tracking(frames=3), memrt.tracking(frames=5, sample="1K")
+    first.__enter__()
+    second.__enter__()
+    assert _memrt.tracking_get() == (True, 5, 0, 1024)
+    first.__exit__()
+    assert _memrt.tracking_get() == (True, 5, 0, 1024)
+    second.__exit__()
+    assert _memrt.tracking_get() == was
+    second.__exit__()  # once too often: nothing happens
+    assert _memrt.tracking_get() == was
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"frames": 129}, "frames must be from 0 to 128, not 129"),
+        ({"native": -1}, "native must be from 0 to 128, not -1"),
+        ({"sample": 0}, "sample must be a positive number of bytes, not 0"),
+        ({"sample": "much"}, "'much' is no number of bytes"),
+    ],
+)
+def test_settings_that_cannot_be_are_refused(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        memrt.tracking(**arguments)
+
+
+def test_births_without_the_gil_have_no_python_calls():
+    text = "\n".join(f"{i} {i}" for i in range(30_000))
+    with memrt.tracking(), memrt.Policy(name="parsed"):
+        import io
+
+        a = np.loadtxt(io.StringIO(text))
+    assert a.shape == (30_000, 2)
+    assert any(b.policy == "parsed" for b in memrt.live())
+
+
+def test_the_environment_says_how_births_are_tracked_from_the_start():
+    program = """
+        import memrt
+        from memrt import _memrt
+        mi = memrt.alloc(1)
+        print(_memrt.tracking_get(), len(memrt.live()[0].site.frames))
+    """
+    settings = {
+        "MEMRT_TRACK": "1",
+        "MEMRT_TRACK_FRAMES": "1",
+        "MEMRT_TRACK_NATIVE": "0",
+        "MEMRT_TRACK_SAMPLE": "0",
+    }
+    result = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(program)],
+        env=settings,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert result.stdout.split(") ") == ["(True, 1, 0, 0", "1\n"]
