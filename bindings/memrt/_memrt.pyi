@@ -23,6 +23,7 @@ class OutOfMemoryError(MemoryError):
     @property
     def nbytes(self) -> int: ...
 
+@final
 class MemInfo(Buffer):
     @property
     def data(self) -> int: ...

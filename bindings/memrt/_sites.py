@@ -49,7 +49,7 @@ def _is_the_users(frame: Frame) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """A place of birth."""
+    """Where buffers are born: the calls that led there."""
 
     number: int
     """Unique in the process."""

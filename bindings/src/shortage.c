@@ -69,7 +69,7 @@ static PyType_Slot slots[] = {
 static PyType_Spec spec = {
     .name = "memrt.OutOfMemoryError",
     .basicsize = sizeof(shortage_t),
-    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE,
+    .flags = Py_TPFLAGS_DEFAULT,
     .slots = slots,
 };
 

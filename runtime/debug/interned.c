@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "runtime/base/atomics.h"
-#include "runtime/base/failure.h"
 #include "runtime/base/lock.h"
 
 #define FIRST_SLOTS 1024u
@@ -98,7 +97,7 @@ static memrt__interned_t *add(memrt__interns_t *set, uint64_t hash, const void *
                               size_t length)
 {
     size_t count = memrt__load_relaxed(&set->count);
-    if (memrt__failure_due() || !reserve_number(set, count) || !reserve_slot(set, count)) {
+    if (!reserve_number(set, count) || !reserve_slot(set, count)) {
         return NULL;
     }
     memrt__interned_t *fresh = calloc(1, sizeof(*fresh) + length + sizeof(uint64_t));

@@ -29,7 +29,8 @@ typedef struct memrt__interns {
 } memrt__interns_t;
 
 /// The one that equals `length` bytes, added if there is none. NULL: no memory, or
-/// MEMRT__INTERNED_MAX are there.
+/// MEMRT__INTERNED_MAX are there. That is no request that a plan of failures counts: whoever
+/// interns goes on without.
 memrt__interned_t *memrt__intern(memrt__interns_t *set, const void *bytes, size_t length);
 
 /// The one of that number, which may be any, or NULL.

@@ -20,7 +20,7 @@ examples:
   python -m memrt run script.py --its-own-option
   python -m memrt run -m package.module argument
   python -m memrt run --alignment 4096 --track --json out.json script.py
-  python -m memrt run --track --native 8 --sample 512K script.py    little cost, estimates
+  python -m memrt run --track --sample 512K script.py    little cost, estimates
 """
 
 
@@ -30,7 +30,7 @@ def prepare_parser(parser: argparse.ArgumentParser) -> None:
                         help="of every array in bytes, a power of two (default 64)")  # fmt: skip
     parser.add_argument("--name", default="run", help="of the policy in reports (default 'run')")
     parser.add_argument("--track", action="store_true",
-                        help="list what is still live at the end, and where it was born")  # fmt: skip
+                        help="list what is live at the end, and where it was born")  # fmt: skip
     add_tracking_options(parser)
     parser.add_argument("--numba", action="store_true",
                         help="put Numba on memrt, too, here and in child processes")  # fmt: skip
