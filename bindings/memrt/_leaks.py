@@ -112,6 +112,15 @@ class LeakError(AssertionError):
         """By the line of birth, the most bytes first."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Begin:
+    """Of a block that is open."""
+
+    births: int
+    """Serial number of the last birth before it."""
+    outer: _Begin | None
+
+
 class assert_no_leaks(ContextDecorator):  # noqa: N801 - reads as a verb where it is used
     """Raise :class:`LeakError` when buffers that were born in the block are live at its end.
 
@@ -127,7 +136,7 @@ class assert_no_leaks(ContextDecorator):  # noqa: N801 - reads as a verb where i
 
     def __init__(self, *, frames: int = 16, native: int = 0) -> None:
         self._tracking = tracking(frames=frames, native=native)
-        self._begins: list[int] = []  # of blocks that are open, the serial number of the last birth
+        self._begins: _Begin | None = None
         self._allowed: set[int] = set()
 
     def allow(self, *arrays: Any) -> None:
@@ -135,12 +144,9 @@ class assert_no_leaks(ContextDecorator):  # noqa: N801 - reads as a verb where i
         self._allowed |= {_memrt.meminfo(array).data for array in arrays}
 
     def __enter__(self) -> assert_no_leaks:
-        self._begins.append(_memrt.tracking_births())
-        try:
-            self._tracking.__enter__()
-        except BaseException:
-            self._begins.pop()
-            raise
+        begin = _Begin(_memrt.tracking_births(), self._begins)
+        self._tracking.__enter__()
+        self._begins = begin
         return self
 
     def __exit__(
@@ -149,10 +155,13 @@ class assert_no_leaks(ContextDecorator):  # noqa: N801 - reads as a verb where i
         error: BaseException | None = None,
         traceback: TracebackType | None = None,
     ) -> None:
-        begin = self._begins.pop()
         self._tracking.__exit__()
+        begin = self._begins
+        if begin is None:
+            raise RuntimeError("this block of assert_no_leaks is not open")
+        self._begins = begin.outer
         if kind is None:
-            leaks = self._leaks(begin)
+            leaks = self._leaks(begin.births)
             if leaks:
                 raise LeakError(leaks)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -114,6 +113,16 @@ def sites(buffers: Iterable[LiveBuffer] | None = None) -> list[SiteUsage]:
     return sorted(found, key=lambda usage: -usage.bytes)
 
 
+class _Opened:
+    """An entry of a block that is open: to leave it must need no memory, which list.pop may."""
+
+    __slots__ = ("number", "outer")
+
+    def __init__(self, outer: _Opened | None) -> None:
+        self.number = 0
+        self.outer = outer
+
+
 class tracking:  # noqa: N801 - reads as a verb where it is used
     """Context manager: buffers born inside, on any thread, are listed by :func:`live`.
 
@@ -138,9 +147,12 @@ class tracking:  # noqa: N801 - reads as a verb where it is used
         if sample is not None and mean <= 0:
             raise ValueError(f"sample must be a positive number of bytes, not {sample!r}")
         self._wanted = (True, frames, native, mean)
+        self._opened: _Opened | None = None
 
     def __enter__(self) -> tracking:
-        _open(self)
+        opened = _Opened(self._opened)
+        opened.number = _memrt.tracking_open(self._wanted)
+        self._opened = opened
         return self
 
     def __exit__(
@@ -149,31 +161,7 @@ class tracking:  # noqa: N801 - reads as a verb where it is used
         error: BaseException | None = None,
         traceback: TracebackType | None = None,
     ) -> None:
-        _close(self)
-
-
-_lock = threading.Lock()
-_opened: list[tracking] = []  # under the lock; the blocks that are open, the last entered last
-_before: tuple[bool, int, int, int] = (False, 0, 0, 0)  # how it was outside of them
-
-
-def _open(block: tracking) -> None:
-    global _before
-    with _lock:
-        if not _opened:
-            _before = _memrt.tracking_get()
-        _opened.append(block)
-        _memrt.tracking_set(block._wanted)
-
-
-def _close(block: tracking) -> None:
-    with _lock:
-        if block not in _opened:
-            return
-        if _opened[-1] is block:
-            _opened.pop()
-        else:
-            _opened.remove(block)
-        _memrt.tracking_set(_opened[-1]._wanted if _opened else _before)
-        if not _opened and not _before[0]:
-            _memrt.frames_forget()
+        opened = self._opened
+        if opened is not None:
+            self._opened = opened.outer  # from here on nothing needs memory
+            _memrt.tracking_close(opened.number)

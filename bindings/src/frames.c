@@ -231,10 +231,8 @@ static PyObject *lasting_at(PyObject *module, PyObject *object)
     return what == NULL ? Py_NewRef(Py_None) : PyUnicode_FromString(what);
 }
 
-static PyObject *frames_forget(PyObject *module, PyObject *unused)
+void memrt__frames_forget(void)
 {
-    (void)module;
-    (void)unused;
     known_t *slots = cache.slots;
     size_t capacity = cache.capacity;
     cache.slots = NULL;
@@ -243,7 +241,6 @@ static PyObject *frames_forget(PyObject *module, PyObject *unused)
         Py_XDECREF(slots[i].code);
     }
     free(slots);
-    Py_RETURN_NONE;
 }
 
 PyMethodDef memrt__frames_methods[] = {
@@ -256,7 +253,5 @@ PyMethodDef memrt__frames_methods[] = {
      "lasting_add(pattern, what)\n\nAs memrt_api_t.lasting_add."},
     {"lasting_at", lasting_at, METH_O,
      "lasting_at(site) -> str or None\n\nWhat is expected to last that is born at the site."},
-    {"frames_forget", frames_forget, METH_NOARGS,
-     "frames_forget()\n\nHold no code objects any more; what is known of sites stays."},
     {NULL, NULL, 0, NULL},
 };

@@ -8,6 +8,9 @@
 /// Let tracking know of Python's frames. Once, at import.
 void memrt__frames_setup(void);
 
+/// Hold no code objects any more; what is known of sites stays. Needs the GIL.
+void memrt__frames_forget(void);
+
 extern PyMethodDef memrt__frames_methods[];
 
 #endif

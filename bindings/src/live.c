@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "errors.h"
+#include "frames.h"
 
 /// What rows have in common is made once.
 typedef struct listing {
@@ -160,24 +161,99 @@ static PyObject *tracking_get(PyObject *module, PyObject *unused)
                          (unsigned long long)now.sample);
 }
 
-/// Of a tuple that stands: to turn tracking off needs no memory.
-static PyObject *tracking_set(PyObject *module, PyObject *tuple)
+/// A block of tracking that is open. Under the GIL, as what follows.
+typedef struct opened {
+    struct opened *outer; ///< entered before it; NULL: none
+    memrt_tracking_t wanted;
+} opened_t;
+
+static opened_t *innermost;     ///< entered last of those that are open
+static memrt_tracking_t before; ///< how it was outside of all
+
+static int read_tracking(PyObject *tuple, memrt_tracking_t *out)
 {
-    memrt_tracking_t wanted = {.struct_size = sizeof(wanted)};
     unsigned long long sample;
-    (void)module;
-    if (!PyTuple_Check(tuple)) {
-        return PyErr_Format(PyExc_TypeError, "expected a tuple, not %.100s",
-                            Py_TYPE(tuple)->tp_name);
+    *out = (memrt_tracking_t){.struct_size = sizeof(*out)};
+    if (!PyArg_ParseTuple(tuple, "pIIK:tracking", &out->on, &out->frames, &out->native, &sample)) {
+        return -1;
     }
-    if (!PyArg_ParseTuple(tuple, "pIIK:tracking_set", &wanted.on, &wanted.frames, &wanted.native,
-                          &sample)) {
+    out->sample = sample;
+    return 0;
+}
+
+/// -1 with an exception.
+static int track(const memrt_tracking_t *wanted)
+{
+    memrt_status_t status = memrt__api()->tracking_set(wanted);
+    if (status != MEMRT_OK) {
+        memrt__raise(status, "cannot track births in this way");
+        return -1;
+    }
+    return 0;
+}
+
+static int read_before(void)
+{
+    before = (memrt_tracking_t){.struct_size = sizeof(before)};
+    memrt_status_t status = memrt__api()->tracking_get(&before);
+    if (status != MEMRT_OK) {
+        memrt__raise(status, "cannot say how births are tracked");
+        return -1;
+    }
+    return 0;
+}
+
+static PyObject *tracking_open(PyObject *module, PyObject *tuple)
+{
+    memrt_tracking_t wanted;
+    (void)module;
+    if (read_tracking(tuple, &wanted) < 0 || (innermost == NULL && read_before() < 0)) {
         return NULL;
     }
-    wanted.sample = sample;
-    memrt_status_t status = memrt__api()->tracking_set(&wanted);
-    if (status != MEMRT_OK) {
-        return memrt__raise(status, "cannot track births in this way");
+    opened_t *block = malloc(sizeof(*block));
+    PyObject *number = block == NULL ? PyErr_NoMemory() : PyLong_FromVoidPtr(block);
+    if (number == NULL || track(&wanted) < 0) {
+        Py_XDECREF(number);
+        free(block);
+        return NULL;
+    }
+    *block = (opened_t){innermost, wanted};
+    innermost = block;
+    return number;
+}
+
+/// Take a block out; NULL: it is not open.
+static opened_t *take(const void *address)
+{
+    opened_t **link = &innermost;
+    while (*link != NULL && *link != address) {
+        link = &(*link)->outer;
+    }
+    opened_t *block = *link;
+    if (block != NULL) {
+        *link = block->outer;
+    }
+    return block;
+}
+
+/// Needs no memory.
+static PyObject *tracking_close(PyObject *module, PyObject *number)
+{
+    (void)module;
+    const void *address = PyLong_AsVoidPtr(number);
+    if (address == NULL && PyErr_Occurred() != NULL) {
+        return NULL;
+    }
+    opened_t *block = take(address);
+    if (block == NULL) {
+        Py_RETURN_NONE;
+    }
+    free(block);
+    if (track(innermost == NULL ? &before : &innermost->wanted) < 0) {
+        return NULL;
+    }
+    if (innermost == NULL && !before.on) {
+        memrt__frames_forget();
     }
     Py_RETURN_NONE;
 }
@@ -204,8 +280,14 @@ PyMethodDef memrt__live_methods[] = {
      "tracking_enabled() -> bool\n\nWhether buffers born now are listed, all or a sample."},
     {"tracking_get", tracking_get, METH_NOARGS,
      "tracking_get() -> (on, frames, native, sample)\n\nAs memrt_tracking_t."},
-    {"tracking_set", tracking_set, METH_O,
-     "tracking_set((on, frames, native, sample))\n\nAs memrt_tracking_t."},
+    {"tracking_open", tracking_open, METH_O,
+     "tracking_open((on, frames, native, sample)) -> int\n\n"
+     "Track births as memrt_tracking_t says until tracking_close() is given the number, or "
+     "another\n"
+     "is open that was opened later."},
+    {"tracking_close", tracking_close, METH_O,
+     "tracking_close(number)\n\nTrack births as the last of those that are left says; of none, as "
+     "before."},
     {"tracking_births", tracking_births, METH_NOARGS,
      "tracking_births() -> int\n\nSerial number of the last birth that was listed."},
     {NULL, NULL, 0, NULL},

@@ -23,7 +23,7 @@ from pathlib import Path
 import memrt
 import numpy as np
 import probe
-from memrt import _live, _memrt
+from memrt import _memrt
 from memrt.testing import fail_allocations
 
 SYSTEM = ("heap", "mmap", "munmap", "mremap", "madvise", "mprotect", "thread")
@@ -144,7 +144,7 @@ def enter_tracking(ground: Ground) -> None:
 
 
 def leave_tracking(ground: Ground) -> None:
-    while _live._opened:
+    while ground.tracking._opened:
         ground.tracking.__exit__()
 
 
@@ -496,11 +496,13 @@ CASES: dict[str, Case] = {
     "memrt.Growth.__repr__": Case(lambda g: repr(GROWTH)),
     "memrt.OutOfMemoryError": Case(lambda g: str(memrt.OutOfMemoryError("by hand"))),
     "_memrt.tracking_get": Case(lambda g: _memrt.tracking_get()),
-    "_memrt.tracking_set": Case(lambda g: _memrt.tracking_set(_memrt.tracking_get())),
+    "_memrt.tracking_open": Case(
+        lambda g: _memrt.tracking_close(_memrt.tracking_open((True, 1, 0, 0)))
+    ),
+    "_memrt.tracking_close": Case(lambda g: _memrt.tracking_close(0)),
     "_memrt.tracking_births": Case(lambda g: _memrt.tracking_births()),
     "_memrt.site_births": tracked(lambda g: _memrt.site_births()),
     "_memrt.site_frames": tracked(lambda g: _memrt.site_frames(1)),
-    "_memrt.frames_forget": Case(lambda g: _memrt.frames_forget()),
     "_memrt.lasting_add": Case(lambda g: _memrt.lasting_add("nowhere", "nothing")),
     "_memrt.lasting_at": tracked(lambda g: _memrt.lasting_at(1)),
     "memrt.release_unused": Case(lambda g: memrt.release_unused()),
