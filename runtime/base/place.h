@@ -5,7 +5,7 @@
 
 /// Where in a program something happened: the calls that led there, innermost first.
 
-#define MEMRT__PLACE_DEPTH 14
+#define MEMRT__PLACE_DEPTH 16
 
 /// Bytes of text that tell where a block was made and freed.
 #define MEMRT__PLACES_TEXT 2048

@@ -523,7 +523,11 @@ static outcome_t try_acquire_as(ground_t *ground)
 
 static outcome_t try_release_as(ground_t *ground)
 {
-    api->release_as(ground->mi, MEMRT_HOLDER_REFERENCE, "nobody");
+    if ((api->features & MEMRT_FEATURE_CHECKING) != 0) {
+        api->release(ground->mi); /* which aborts on a name that nobody has */
+    } else {
+        api->release_as(ground->mi, MEMRT_HOLDER_REFERENCE, "nobody");
+    }
     ground->mi = NULL;
     return MADE;
 }
