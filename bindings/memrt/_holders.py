@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from memrt import _memrt
+from memrt._live import LiveBuffer
 from memrt._naming import Referrer, refer, type_name
 from memrt._units import human_bytes
 
@@ -279,7 +280,7 @@ _OWN = _references_of(object())
 
 
 def holders(buffer: object, /) -> Holders:
-    """Who holds the buffer behind an array, memoryview or MemInfo.
+    """Who holds the buffer behind an array, memoryview or MemInfo, or one that live() listed.
 
     Looks through all Python objects: arrays and views, memoryviews, MemInfos and capsules over the
     buffer, and for each what refers to it: variables of running functions and generators, globals
@@ -292,5 +293,8 @@ def holders(buffer: object, /) -> Holders:
     Raises:
         ValueError: when the memory is not memrt's; memrt.adopt() takes such memory over.
         TypeError: when it is nothing that has memory.
+        LookupError: when a buffer that was listed is gone by now.
     """
+    if isinstance(buffer, LiveBuffer):
+        return build(*_memrt.find_holders(buffer.address, _OWN, 1))
     return build(*_memrt.find_holders(buffer, _OWN, 1))

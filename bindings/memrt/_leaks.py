@@ -15,6 +15,7 @@ from typing import Any
 import numpy
 
 from memrt import _memrt
+from memrt._holders import holders
 from memrt._live import LiveBuffer, live, tracking
 from memrt._sites import Frame, Place
 from memrt._units import human_bytes, human_seconds, plural
@@ -96,7 +97,11 @@ def _callers(each: LeakGroup, buffer: LiveBuffer) -> list[Frame]:
 
 def who_holds(buffer: LiveBuffer) -> list[str]:
     """Who holds a buffer, as lines of text; none where it is gone by now."""
-    return []
+    try:
+        found = holders(buffer)
+    except LookupError:
+        return []
+    return repr(found).splitlines()[1:]
 
 
 class LeakError(AssertionError):

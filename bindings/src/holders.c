@@ -59,7 +59,22 @@ static int resolve_anchor(PyObject *anchor, question_t *out)
     return take(memrt__exporter_meminfo(memrt__api(), anchor, &out->mi), out);
 }
 
-static int resolve(question_t *question)
+/// The live buffer whose first byte is at that address, as far as it is tracked or named.
+static int resolve_address(question_t *question)
+{
+    void *data = PyLong_AsVoidPtr(question->asked);
+    if (data == NULL && PyErr_Occurred() != NULL) {
+        return -1;
+    }
+    memrt_status_t status = memrt__api()->find(data, &question->mi);
+    if (status != MEMRT_OK) {
+        memrt__raise(status, "the buffer at %p", data);
+        return -1;
+    }
+    return take(0, question);
+}
+
+static int resolve_object(question_t *question)
 {
     PyObject *anchor = memrt_object_anchor(memrt__api(), question->asked);
     if (anchor == NULL) {
@@ -67,6 +82,13 @@ static int resolve(question_t *question)
     }
     int result = resolve_anchor(anchor, question);
     Py_DECREF(anchor);
+    return result;
+}
+
+static int resolve(question_t *question)
+{
+    int is_address = PyLong_CheckExact(question->asked);
+    int result = is_address ? resolve_address(question) : resolve_object(question);
     question->key = result == 0 ? memrt__meminfo_key(question->mi) : 0;
     return result;
 }

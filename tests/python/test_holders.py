@@ -709,6 +709,7 @@ def test_containers_may_change_meanwhile():
 def test_interrupting_it_raises_and_leaves_all_as_before(run_python):
     code = """
 import memrt, gc, signal, threading, time, os
+signal.signal(signal.SIGINT, signal.default_int_handler)  # it may be ignored by inheritance
 kept = [[i] for i in range(2_000_000)]
 mine = memrt.zeros(10)
 threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
