@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from memrt._leaks import who_holds
 from memrt._live import LiveBuffer
 from memrt._measure import Measure, spare_scope
 from memrt._stats import Stats
@@ -126,7 +127,8 @@ def lines_about(buffer: LiveBuffer) -> list[str]:
     return [
         f"{human_bytes(buffer.size)}{name}, {human_seconds(buffer.age)} old, "
         f"{buffer.refcount} reference{'' if buffer.refcount == 1 else 's'}, "
-        f"policy {buffer.policy!r}{born}"
+        f"policy {buffer.policy!r}{born}",
+        *(f"  {line}" for line in who_holds(buffer)),
     ]
 
 

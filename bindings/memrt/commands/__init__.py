@@ -6,10 +6,16 @@ import argparse
 import os
 import sys
 
-from memrt.commands import check_allocator, info, run, stats
+from memrt.commands import check_allocator, info, leaks, run, stats
 from memrt.commands.errors import CommandError
 
-_VERBS = {"run": run, "info": info, "stats": stats, "check-allocator": check_allocator}
+_VERBS = {
+    "run": run,
+    "leaks": leaks,
+    "info": info,
+    "stats": stats,
+    "check-allocator": check_allocator,
+}
 
 _DESCRIPTION = "memrt: reference-counted memory for NumPy and compiled code."
 
@@ -17,6 +23,7 @@ _EXAMPLES = """\
 examples:
   python -m memrt run script.py --its-own-option    run a program on memrt, print a summary
   python -m memrt run --json out.json -m package    the same for a module, numbers to a file
+  python -m memrt leaks script.py                   what it leaves behind, and who holds it
   python -m memrt info                              versions, library, options
   python -m memrt stats                             what the numbers mean
   python -m memrt check-allocator ./arena.so        whether an allocator is as memrt expects
@@ -27,7 +34,7 @@ def main(arguments: list[str] | None = None) -> None:
     """Run one command; ends the process with status 2 when it could not be carried out."""
     chosen = _parser().parse_args(arguments)
     try:
-        if chosen.execute is run.execute:
+        if chosen.execute in (run.execute, leaks.execute):
             chosen.execute(chosen)
         else:
             _print_all(chosen)

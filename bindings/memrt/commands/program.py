@@ -139,3 +139,15 @@ def _without_our_frames(hook: Callable[..., Any]) -> Callable[..., Any]:
 
 def _is_ours(traceback: types.TracebackType) -> bool:
     return traceback.tb_frame.f_code.co_filename.startswith(_OURS)
+
+
+def program_named(module: list[str] | None, words: list[str]) -> Program:
+    """What a command line names: the words after -m, or a script with its arguments."""
+    if module is not None:
+        if not module:
+            raise CommandError("-m needs the name of a module")
+        return Module(module[0], module[1:])
+    words = words[1:] if words[:1] == ["--"] else words
+    if not words:
+        raise CommandError("nothing to run: name a script, or a module with -m MODULE")
+    return Script(words[0], words[1:])

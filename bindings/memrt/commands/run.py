@@ -6,7 +6,7 @@ import argparse
 
 import memrt
 from memrt.commands.errors import CommandError
-from memrt.commands.program import Module, Program, Script
+from memrt.commands.program import program_named
 from memrt.commands.summary import summarise_at_exit
 
 HELP = "Run a Python program with all of NumPy's arrays on memrt; a summary goes to stderr."
@@ -42,7 +42,7 @@ def prepare_parser(parser: argparse.ArgumentParser) -> None:
 
 
 def execute(arguments: argparse.Namespace) -> None:
-    program = _program(arguments)
+    program = program_named(arguments.module, arguments.program)
     program.load()
     policy = _policy(arguments)
     if arguments.track:
@@ -81,17 +81,6 @@ def _put_numba_on_memrt() -> None:
         numba.install(children=True)
     except ImportError as error:
         raise CommandError(str(error)) from None
-
-
-def _program(arguments: argparse.Namespace) -> Program:
-    if arguments.module is not None:
-        if not arguments.module:
-            raise CommandError("-m needs the name of a module")
-        return Module(arguments.module[0], arguments.module[1:])
-    words = arguments.program[1:] if arguments.program[:1] == ["--"] else arguments.program
-    if not words:
-        raise CommandError("nothing to run: name a script, or a module with -m MODULE")
-    return Script(words[0], words[1:])
 
 
 def _policy(arguments: argparse.Namespace) -> memrt.Policy:
