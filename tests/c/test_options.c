@@ -116,9 +116,8 @@ static const text_value_t limits[] = {
 };
 #define LIMITS (sizeof(limits) / sizeof(limits[0]))
 
-TEST_EACH(limits_are_read_from_the_environment_or_warned_of, LIMITS)
+static void expect_read_or_warned_of(const text_value_t *limit)
 {
-    const text_value_t *limit = &limits[index];
     char usual[32];
     read_with(limit->name, NULL);
     strcpy(usual, value_of(limit->name));
@@ -127,6 +126,33 @@ TEST_EACH(limits_are_read_from_the_environment_or_warned_of, LIMITS)
     ck_assert_uint_eq(warnings_with("must be"), limit->shown == NULL);
     ck_assert_uint_eq(warnings_with(limit->name), limit->shown == NULL);
     memrt__options_read();
+}
+
+TEST_EACH(limits_are_read_from_the_environment_or_warned_of, LIMITS)
+{
+    expect_read_or_warned_of(&limits[index]);
+}
+
+static const text_value_t at_start[] = {
+    {"MEMRT_LEAKS", "off", "off"},
+    {"MEMRT_LEAKS", "Report", "report"},
+    {"MEMRT_LEAKS", "FAIL", "fail"},
+    {"MEMRT_LEAKS", "1", NULL},
+    {"MEMRT_LEAKS", "", NULL},
+    {"MEMRT_TRACK_FRAMES", "0", "0"},
+    {"MEMRT_TRACK_FRAMES", "128", "128"},
+    {"MEMRT_TRACK_FRAMES", "129", NULL},
+    {"MEMRT_TRACK_NATIVE", "8", "8"},
+    {"MEMRT_TRACK_NATIVE", "-1", NULL},
+    {"MEMRT_TRACK_SAMPLE", "0", "0"},
+    {"MEMRT_TRACK_SAMPLE", "512K", "524288"},
+    {"MEMRT_TRACK_SAMPLE", "none", NULL},
+    {"MEMRT_TRACK_SAMPLE", "half", NULL},
+};
+
+TEST_EACH(what_is_fixed_at_the_start_is_read_likewise, sizeof(at_start) / sizeof(at_start[0]))
+{
+    expect_read_or_warned_of(&at_start[index]);
 }
 
 TEST_EACH(limits_are_set_later_as_the_environment_sets_them, LIMITS)

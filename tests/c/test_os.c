@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 
 #include "conformance/pattern.h"
 #include "runtime/base/os.h"
@@ -159,4 +160,44 @@ static void expect_no_environment(void *context)
 TEST(a_process_may_have_no_environment_at_all)
 {
     child_expect_success(expect_no_environment, NULL);
+}
+
+/// The limit of that name, or one of no bytes.
+static memrt__os_limit_t limit_of(const char *what)
+{
+    memrt__os_limit_t limits[MEMRT__OS_LIMITS], found = {NULL, 0, 0};
+    size_t count = memrt__os_limits(limits);
+    REQUIRE(count <= MEMRT__OS_LIMITS);
+    for (size_t i = 0; i < count; i++) {
+        if (strstr(limits[i].what, what) != NULL) {
+            found = limits[i];
+        }
+    }
+    return found;
+}
+
+TEST(the_memory_of_the_machine_bounds_that_of_the_process)
+{
+    memrt__os_limit_t machine = limit_of("machine");
+    ck_assert_uint_gt(machine.bytes, memrt__os_resident());
+    ck_assert_uint_gt(machine.used, 0);
+    ck_assert_uint_lt(machine.used, machine.bytes);
+}
+
+static void bound_the_address_space(void *context)
+{
+    struct rlimit limit;
+    (void)context;
+    REQUIRE(getrlimit(RLIMIT_AS, &limit) == 0);
+    limit.rlim_cur = (rlim_t)1 << 45;
+    REQUIRE(limit.rlim_max == RLIM_INFINITY || limit.rlim_cur <= limit.rlim_max);
+    REQUIRE(setrlimit(RLIMIT_AS, &limit) == 0);
+    memrt__os_limit_t space = limit_of("address space");
+    REQUIRE(space.bytes == limit.rlim_cur);
+    REQUIRE(space.used > 0 && space.used < space.bytes);
+}
+
+TEST(a_bound_of_the_address_space_is_told)
+{
+    child_expect_success(bound_the_address_space, NULL);
 }

@@ -3,8 +3,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "runtime/base/options.h"
-
 static const char *running = "somewhere";
 
 static size_t running_frames(memrt_frame_t *frames, size_t max)
@@ -105,7 +103,7 @@ TEST(a_place_that_holds_most_is_found_among_very_many)
 TEST(where_nothing_was_tracked_it_says_how_to)
 {
     explain(100);
-    expect(memrt__options.check ? "no place of birth is recorded" : "MEMRT_TRACK=1\n");
+    expect(api->tracking_enabled() ? "no place of birth is recorded" : "MEMRT_TRACK=1\n");
 }
 
 TEST(a_failure_on_purpose_is_told)
@@ -125,4 +123,20 @@ TEST(a_text_that_does_not_fit_is_cut)
     ck_assert_uint_ge(api->explain_shortage(NULL, 100, few, sizeof(few)) + 100, all);
     ck_assert_str_eq(few, "no memory for 100 b");
     ck_assert_uint_gt(api->explain_shortage(NULL, 100, NULL, 0), 100);
+}
+
+TEST(an_absurd_request_has_a_unit_too)
+{
+    explain(SIZE_MAX);
+    expect("no memory for 16.0 EiB (18446744073709551615 bytes)");
+}
+
+TEST(one_place_alone_is_told_as_well)
+{
+    memrt_tracking_t before = track();
+    memrt_meminfo_t *mi = birth_in("alone", 5 << 20);
+    track_as(&before);
+    explain(100);
+    expect("  5.0 MiB born in alone at program.py:3\n");
+    api->release(mi);
 }

@@ -1,6 +1,6 @@
 #include "support/suite.h"
 
-#include <stdio.h>
+#include <dlfcn.h>
 #include <string.h>
 
 #include "runtime/debug/site.h"
@@ -70,12 +70,12 @@ TEST(long_texts_are_cut)
 
 TEST(a_native_frame_is_told_by_function_and_object)
 {
-    memrt_frame_t frame = (memrt_frame_t)(uintptr_t)puts + 3;
+    memrt_frame_t frame = (uintptr_t)dlsym(RTLD_DEFAULT, "gnu_get_libc_version") + 3;
     memrt_frame_text_t text = text_of(frame);
     ck_assert_int_eq(text.native, 1);
     ck_assert_uint_eq(text.line, 0);
     ck_assert_ptr_nonnull(strstr(text.file, "libc"));
-    ck_assert_ptr_nonnull(text.function);
+    ck_assert_str_eq(text.function, "gnu_get_libc_version");
     ck_assert_uint_eq(text.offset, 3);
     ck_assert_ptr_null(text_of(2).file);
     ck_assert_uint_eq(text_of(2).offset, 2);
@@ -130,4 +130,40 @@ TEST(births_of_a_site_are_counted_with_their_bytes)
     ck_assert_uint_eq(site.births, 2);
     ck_assert_uint_eq(site.bytes, 120);
     ck_assert_uint_eq(site.frames, 2);
+}
+
+static const char *line_of(memrt_frame_t frame)
+{
+    static char line[MEMRT__FRAME_LINE];
+    memrt__frame_line(frame, line, sizeof(line));
+    return line;
+}
+
+TEST(a_frame_is_told_in_one_line)
+{
+    memrt_frame_t native = (uintptr_t)dlsym(RTLD_DEFAULT, "gnu_get_libc_version") + 3;
+    ck_assert_str_eq(line_of(memrt__frame_new("load", "data.py", 12)), "load at data.py:12");
+    ck_assert_str_eq(line_of(memrt__frame_new(NULL, NULL, 0)), "? at ?:0");
+    ck_assert_str_eq(line_of(2), "+0x2 in code made at run time");
+    ck_assert_str_eq(line_of(0), "?");
+    ck_assert_int_eq(strncmp(line_of(native), "gnu_get_libc_version+0x3 in ", 28), 0);
+}
+
+TEST(native_calls_alone_make_a_site_too)
+{
+    uint32_t site = memrt__site_here(0, 8);
+    memrt_frame_t frames[8];
+    size_t count = memrt__site_frames(site, frames, 8);
+    for (size_t i = 0; i < count; i++) {
+        ck_assert_int_eq(text_of(frames[i]).native, 1);
+    }
+}
+
+TEST(an_interpreter_is_not_asked_where_none_of_its_calls_are_wanted)
+{
+    run_two("inner", "outer");
+    uint32_t with = memrt__site_here(1, 0);
+    ck_assert_uint_ne(with, 0);
+    ck_assert_uint_eq(memrt__site_here(0, 0), 0);
+    run_none();
 }

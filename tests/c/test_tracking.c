@@ -283,3 +283,37 @@ TEST(a_resize_keeps_the_place_of_birth)
     ck_assert_uint_ne(sums.site, 0);
     api->block_free(NULL, data, EACH);
 }
+
+TEST(a_sample_takes_blocks_of_zeros_and_small_ones_of_a_policy)
+{
+    if (memrt__options.check) {
+        return;
+    }
+    void *blocks[40];
+    track(0, 1);
+    for (size_t i = 0; i < 40; i++) {
+        blocks[i] = i % 2 == 0 ? api->block_calloc(NULL, 1, 777) : api->block_alloc(NULL, 777);
+    }
+    track_as_before();
+    ck_assert_uint_eq(sum_up(777).rows, 40);
+    for (size_t i = 0; i < 40; i++) {
+        api->block_free(NULL, blocks[i], 0);
+    }
+}
+
+TEST(a_mean_beyond_all_memory_lists_next_to_nothing)
+{
+    if (memrt__options.check) {
+        return;
+    }
+    memrt_meminfo_t *mis[100];
+    track(0, UINT64_MAX);
+    for (size_t i = 0; i < 100; i++) {
+        mis[i] = api->allocate(EACH);
+    }
+    track_as_before();
+    ck_assert_uint_lt(sum_up(EACH).rows, 100);
+    for (size_t i = 0; i < 100; i++) {
+        api->release(mis[i]);
+    }
+}
