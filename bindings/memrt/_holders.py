@@ -296,5 +296,5 @@ def holders(buffer: object, /) -> Holders:
         LookupError: when a buffer that was listed is gone by now.
     """
     if isinstance(buffer, LiveBuffer):
-        return build(*_memrt.find_holders(buffer.address, _OWN, 1))
+        return build(*_memrt.find_holders(buffer, _OWN, 1, buffer.address))
     return build(*_memrt.find_holders(buffer, _OWN, 1))

@@ -17,7 +17,7 @@ import numpy
 from memrt import _memrt
 from memrt._holders import holders
 from memrt._live import LiveBuffer, live, tracking
-from memrt._sites import Frame, Place
+from memrt._sites import Frame, Place, is_memrts
 from memrt._units import human_bytes, human_seconds, plural
 
 _GROUPS_SHOWN = 5
@@ -88,11 +88,11 @@ def _details(each: LeakGroup) -> list[str]:
 
 
 def _callers(each: LeakGroup, buffer: LiveBuffer) -> list[Frame]:
-    """The calls that led to the line of a group, without those of memrt itself that led there."""
+    """The calls that led to the line of a group, without those of memrt that run a program."""
     frames = [] if buffer.site is None else list(buffer.site.frames)
     places = [Place(frame.file, frame.function, frame.line) for frame in frames]
     below = places.index(each.place) + 1 if each.place in places else 0
-    return frames[below : below + _CALLS_SHOWN]
+    return [frame for frame in frames[below:] if not is_memrts(frame)][:_CALLS_SHOWN]
 
 
 def who_holds(buffer: LiveBuffer) -> list[str]:

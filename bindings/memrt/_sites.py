@@ -38,6 +38,11 @@ _PACKAGES = tuple(os.path.dirname(path) + os.sep for path in (__file__, numpy.__
 _STANDARD_LIBRARY = os.path.dirname(sysconfig.__file__) + os.sep
 
 
+def is_memrts(frame: Frame) -> bool:
+    """Whether it is Python code of memrt itself, or of the machinery that starts programs."""
+    return (frame.file or "").startswith((_PACKAGES[0], "<frozen"))
+
+
 def _is_the_users(frame: Frame) -> bool:
     """Whether it is Python code of neither memrt, NumPy nor the standard library."""
     if frame.is_native or frame.file is None or frame.file.startswith("<frozen"):

@@ -13,7 +13,8 @@
 /// A buffer that somebody asks about.
 typedef struct question {
     PyObject *asked;
-    Py_ssize_t own; ///< references to `asked` that the call has
+    PyObject *address; ///< of its first byte; NULL: `asked` leads to it
+    Py_ssize_t own;    ///< references to `asked` that the call has
     memrt_meminfo_t *mi;
     memrt_buffer_key_t key;
     size_t taken; ///< references to `mi` that the call has, 0 or 1
@@ -62,7 +63,7 @@ static int resolve_anchor(PyObject *anchor, question_t *out)
 /// The live buffer whose first byte is at that address, as far as it is tracked or named.
 static int resolve_address(question_t *question)
 {
-    void *data = PyLong_AsVoidPtr(question->asked);
+    void *data = PyLong_AsVoidPtr(question->address);
     if (data == NULL && PyErr_Occurred() != NULL) {
         return -1;
     }
@@ -87,8 +88,7 @@ static int resolve_object(question_t *question)
 
 static int resolve(question_t *question)
 {
-    int is_address = PyLong_CheckExact(question->asked);
-    int result = is_address ? resolve_address(question) : resolve_object(question);
+    int result = question->address != NULL ? resolve_address(question) : resolve_object(question);
     question->key = result == 0 ? memrt__meminfo_key(question->mi) : 0;
     return result;
 }
@@ -130,11 +130,12 @@ static PyObject *answer(memrt_heap_t *heap, void *context)
 static PyObject *find_holders(PyObject *module, PyObject *const *args, Py_ssize_t count)
 {
     (void)module;
-    if (count != 3) {
-        PyErr_Format(PyExc_TypeError, "find_holders() takes 3 arguments (%zd given)", count);
+    if (count != 3 && count != 4) {
+        PyErr_Format(PyExc_TypeError, "find_holders() takes 3 or 4 arguments (%zd given)", count);
         return NULL;
     }
-    question_t question = {.asked = args[0], .own = PyLong_AsSsize_t(args[1])};
+    question_t question = {
+        .asked = args[0], .address = count == 4 ? args[3] : NULL, .own = PyLong_AsSsize_t(args[1])};
     int frames = (int)PyLong_AsLong(args[2]);
     if (PyErr_Occurred() || resolve(&question) < 0) {
         return NULL;
@@ -158,8 +159,9 @@ static PyObject *frame_variables(PyObject *module, PyObject *frame)
 
 PyMethodDef memrt__holders_methods[] = {
     {"find_holders", (PyCFunction)(void (*)(void))find_holders, METH_FASTCALL,
-     "find_holders(object, own, frames) -> tuple\n\n"
-     "The MemInfo behind `object`, the objects that keep it alive and what refers to them, see\n"
+     "find_holders(object, own, frames[, address]) -> tuple\n\n"
+     "The MemInfo behind `object`, or of the tracked buffer at an address, the objects that keep "
+     "it alive and what refers to them, see\n"
      "report.h. The caller has `own` references to `object`, and its innermost `frames` frames "
      "are\n"
      "not looked into."},

@@ -258,3 +258,64 @@ def test_a_reader_that_goes_away_is_no_error(verb):
     )
     os.close(writer)
     assert (result.returncode, result.stderr) == (0, b"")
+
+
+# --- leaks. ---
+
+LEAVES = """
+import ctypes
+import numpy as np
+
+CACHE = {"x": np.ones(1000)}
+lost = np.ones(2000)
+ctypes.pythonapi.Py_IncRef(ctypes.py_object(lost))
+del lost
+"""
+
+
+def leaks(*arguments):
+    return python("-m", "memrt", "leaks", *arguments)
+
+
+def test_leaks_tells_what_is_lost_and_who_holds_the_rest(script):
+    path = script(LEAVES)
+    result = leaks(path)
+    assert (result.returncode, result.stdout) == (0, "")
+    lines = result.stderr.splitlines()
+    assert lines[0] == "memrt: lost: 1 buffer, 15.6 KiB, held by no Python object"
+    assert lines[1] == f"  15.6 KiB in 1 buffer born in <module> at {path}:6"
+    assert "memrt: held at the end: 1 buffer, 7.8 KiB" in lines
+    assert lines[-1].endswith("__main__.CACHE['x']")
+    assert "commands" not in result.stderr  # how memrt started the program is no news
+
+
+def test_leaks_fails_where_it_is_asked_to_and_something_is_lost(script):
+    assert leaks("--fail", script(LEAVES)).returncode == 23
+    held = script("import numpy as np\nkept = np.ones(10)\n")
+    assert leaks("--fail", held).returncode == 0
+
+
+def test_leaks_keeps_the_status_of_a_program_that_failed(script):
+    assert leaks("--fail", script(LEAVES + "raise SystemExit(7)\n")).returncode == 7
+    result = leaks("--fail", script(LEAVES + "raise KeyError('mine')\n"))
+    assert result.returncode == 1
+    assert "KeyError: 'mine'" in result.stderr
+
+
+def test_leaks_says_that_nothing_is_left(script):
+    result = leaks(script("import numpy as np\nprint(np.ones(10).sum())\n"))
+    assert (result.stdout, result.stderr) == ("10.0\n", "memrt: nothing is live at the end\n")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((), "nothing to run"),
+        (("missing.py",), "no such file"),
+        (("--frames", "999", "x.py"), "no such file"),
+    ],
+)
+def test_leaks_says_what_is_wrong_with_its_arguments(arguments, message):
+    result = leaks(*arguments)
+    assert result.returncode == 2
+    assert message in result.stderr

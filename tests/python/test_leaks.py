@@ -262,3 +262,28 @@ def test_an_error_of_the_function_comes_through_and_ends_the_rounds():
     assert len(calls) == 1
     assert memrt._memrt.tracking_get() == was
     gc.collect()
+
+
+def test_reports_tell_who_holds_the_largest_of_each_place():
+    global held_here
+    error = leaks_of(hold_here)
+    del held_here
+    assert "└─ memrt.MemInfo" in str(error)
+    assert f"{__name__}.held_here" in str(error)
+
+
+def hold_here():
+    global held_here
+    held_here = make()
+
+
+def test_holders_takes_what_live_listed_as_long_as_it_is_there():
+    with memrt.tracking():
+        mi = make()
+    (buffer,) = [b for b in memrt.live() if b.address == mi.data]
+    found = memrt.holders(buffer)
+    assert (found.size, found.address, found.refcount) == (5001, mi.data, 1)
+    del mi
+    gc.collect()
+    with pytest.raises(LookupError, match="the buffer at 0x"):
+        memrt.holders(buffer)
