@@ -95,6 +95,22 @@ static bool reads_peak(const char *text, size_t *value)
     return *value == 1 || strcasecmp(text, "bounded") == 0;
 }
 
+static bool reads_leaks(const char *text, size_t *value)
+{
+    *value = strcasecmp(text, "off") == 0 ? 0 : strcasecmp(text, "report") == 0 ? 1 : 2;
+    return *value < 2 || strcasecmp(text, "fail") == 0;
+}
+
+static bool reads_frames(const char *text, size_t *value)
+{
+    return reads_digits(text, strlen(text), MEMRT_FRAMES_MAX, value);
+}
+
+static bool reads_sample(const char *text, size_t *value)
+{
+    return strcasecmp(text, "none") != 0 && reads_bytes(text, value);
+}
+
 typedef struct meaning {
     const char *name;
     bool (*reads)(const char *text, size_t *value);
@@ -102,11 +118,18 @@ typedef struct meaning {
     const char *boundless; ///< how SIZE_MAX is shown
 } meaning_t;
 
-static const meaning_t meanings[] = {
-    {"MEMRT_CHECK", reads_flag, false, ""},           {"MEMRT_TRACK", reads_flag, false, ""},
-    {"MEMRT_ALIGNMENT", reads_alignment, false, ""},  {"MEMRT_CACHE", reads_flag, false, ""},
-    {"MEMRT_CACHE_LIMIT", reads_bytes, true, "none"}, {"MEMRT_DECAY", reads_decay, true, "never"},
-    {"MEMRT_HUGEPAGES", reads_huge, true, ""},        {"MEMRT_PEAK", reads_peak, true, ""}};
+static const meaning_t meanings[] = {{"MEMRT_CHECK", reads_flag, false, ""},
+                                     {"MEMRT_TRACK", reads_flag, false, ""},
+                                     {"MEMRT_ALIGNMENT", reads_alignment, false, ""},
+                                     {"MEMRT_CACHE", reads_flag, false, ""},
+                                     {"MEMRT_CACHE_LIMIT", reads_bytes, true, "none"},
+                                     {"MEMRT_DECAY", reads_decay, true, "never"},
+                                     {"MEMRT_HUGEPAGES", reads_huge, true, ""},
+                                     {"MEMRT_PEAK", reads_peak, true, ""},
+                                     {"MEMRT_LEAKS", reads_leaks, false, ""},
+                                     {"MEMRT_TRACK_FRAMES", reads_frames, false, ""},
+                                     {"MEMRT_TRACK_NATIVE", reads_frames, false, ""},
+                                     {"MEMRT_TRACK_SAMPLE", reads_sample, false, ""}};
 #define MEANINGS (sizeof(meanings) / sizeof(meanings[0]))
 
 /// `short_too`: also without prefix, in small or large letters.
@@ -124,8 +147,11 @@ static const meaning_t *meaning_of(const char *name, bool short_too)
 static void show(const meaning_t *meaning, size_t value, char text[32])
 {
     static const char *const huge[] = {"off", "advise", "large"};
+    static const char *const leaks[] = {"off", "report", "fail"};
     if (meaning->reads == reads_huge) {
         strcpy(text, huge[value]);
+    } else if (meaning->reads == reads_leaks) {
+        strcpy(text, leaks[value]);
     } else if (meaning->reads == reads_peak) {
         strcpy(text, value == 0 ? "bounded" : "exact");
     } else if (value == SIZE_MAX) {

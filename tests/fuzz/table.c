@@ -22,7 +22,7 @@ typedef struct item {
     bool owned;    ///< the block is ours by its data pointer
     bool counted;  ///< as a MemInfo
     bool listed;   ///< can be found for certain
-    bool watched;  ///< its death is told
+    bool watched;  ///< the death of its data is told
     bool readonly; ///< as it was made
     int policy;    ///< place in `policies`, -1: the default one, -2: one that was let go
     unsigned seed; ///< of the pattern of its contents
@@ -369,6 +369,8 @@ static void do_resizable_alloc(item_t *item, size_t size)
         api->resizable_free(item->mi, old);
         expected.free++;
         expected.live -= item->size;
+        expected_deaths += item->watched;
+        item->watched = false; /* the mark was on the data that it had */
     }
     fill(item, data, size);
 }
@@ -402,6 +404,8 @@ static void do_resize(input_t *input)
         api->resizable_free(item->mi, item->data);
         expected.free += item->data != NULL;
         expected.live -= item->size;
+        expected_deaths += item->watched;
+        item->watched = false;
         item->data = NULL;
         item->size = 0;
     } else if (how < 3) {
@@ -596,7 +600,7 @@ static void do_watch(input_t *input)
     item_t *item = choose_item(input);
     if (item->refs != 0) {
         api->watch(item->mi);
-        item->watched = true;
+        item->watched = item->watched || item->data != NULL;
     }
 }
 
