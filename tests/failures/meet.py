@@ -16,6 +16,7 @@ import driver
 import points
 from cases import CASES, missing
 from faults import Fault, all_faults, keep_what_makes_calls
+from variables import begin_with_places_apart
 
 
 def meet_fault(fault: Fault, patterns: list[str], wrong: list[str]) -> list[driver.Count]:
@@ -36,6 +37,7 @@ def main() -> int:
     parser.add_argument("--faults", default="", help="names with commas between; all without")
     parser.add_argument("patterns", nargs="*", default=[""], help="parts of cases' names")
     options = parser.parse_args()
+    begin_with_places_apart()
     faults = all_faults()
     chosen = options.faults.split(",") if options.faults else list(faults)
     wrong = [f"no case for {name}" for name in sorted(missing())]

@@ -67,7 +67,7 @@ def parts(built, monkeypatch):
     monkeypatch.syspath_prepend(built)
     names = ("cases", "driver", "faults")
     yield [importlib.import_module(name) for name in names]
-    for name in (*names, "probe", "nomemory"):
+    for name in (*names, "probe", "nomemory", "variables"):
         sys.modules.pop(name, None)
 
 
