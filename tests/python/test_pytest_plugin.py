@@ -23,7 +23,8 @@ import pytest
 kept = []
 """
 
-OPTIONS = ("-p", "no:cacheprovider", "--strict-markers")
+WITHOUT_HYPOTHESIS = ("-p", "no:hypothesispytest")  # which takes most of a short run
+OPTIONS = ("-p", "no:cacheprovider", *WITHOUT_HYPOTHESIS, "--strict-markers")
 
 
 @pytest.fixture
@@ -65,7 +66,7 @@ def table(result: pytest.RunResult) -> dict[str, list[str]]:
 
 def test_a_run_that_asks_for_nothing_imports_neither_memrt_nor_numpy(pytester):
     pytester.makepyfile("import sys\ndef test(): assert not {'memrt', 'numpy'} & set(sys.modules)")
-    pytester.runpytest_subprocess("-p", "no:hypothesispytest").assert_outcomes(passed=1)
+    pytester.runpytest_subprocess(*WITHOUT_HYPOTHESIS).assert_outcomes(passed=1)
 
 
 def test_tests_without_a_mark_are_left_alone_beside_those_with_one(run):
@@ -549,7 +550,7 @@ def many():
 
 
 def test_the_marks_are_told_by_pytest_itself():
-    command = [sys.executable, "-m", "pytest", "--markers", "-p", "no:cacheprovider"]
+    command = [sys.executable, "-m", "pytest", "--markers", *OPTIONS]
     shown = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     for mark in ("memrt_no_leaks(ignore=())", "memrt_limit_peak(limit)", "memrt_limit_growth(limi"):
         assert f"@pytest.mark.{mark}" in shown
