@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import functools
 import hashlib
 import json
 import os
@@ -125,11 +126,6 @@ def prepare() -> None:
     copy_sources()
     configure(BUILD, "-DMEMRT_TESTS=ON", "-DCMAKE_C_FLAGS=-O0 -w", "-DCMAKE_CXX_FLAGS=-O0")
     configure(OPTIMIZED, "-DCMAKE_C_FLAGS=-O2 -w -DNDEBUG")
-    for sanitizer, what in SANITIZED.items():
-        flags = f"-O1 -w -fsanitize={what} -fno-sanitize-recover=all"
-        clang = ("-DCMAKE_C_COMPILER=clang", "-DCMAKE_CXX_COMPILER=clang++")
-        flagged = (f"-DCMAKE_C_FLAGS={flags}", f"-DCMAKE_CXX_FLAGS={flags}")
-        configure(WORK / sanitizer, "-DMEMRT_TESTS=ON", *clang, *flagged)
     if not build(BUILD, ["all"]) or not build(OPTIMIZED, ["memrt_objects"]):
         raise SystemExit("the core does not build as it is")
 
@@ -215,12 +211,35 @@ def planted(mutant: Mutant) -> Iterator[None]:
         path.write_text(source, encoding="utf-8")
 
 
+@functools.cache
+def sanitized(sanitizer: str) -> Path:
+    """Where the tests are built under a sanitizer, which only what lives has to meet."""
+    flags = f"-O1 -w -fsanitize={SANITIZED[sanitizer]} -fno-sanitize-recover=all"
+    clang = ("-DCMAKE_C_COMPILER=clang", "-DCMAKE_CXX_COMPILER=clang++")
+    flagged = (f"-DCMAKE_C_FLAGS={flags}", f"-DCMAKE_CXX_FLAGS={flags}")
+    configure(WORK / sanitizer, "-DMEMRT_TESTS=ON", *clang, *flagged)
+    return WORK / sanitizer
+
+
+def is_content(sanitizer: str, program: str) -> bool | None:
+    """Of the core as it is now; None: it does not compile."""
+    where = sanitized(sanitizer)
+    if not build(where, [program]):
+        return None
+    return passes(where / program, 4 * LIMIT, CK_FORK="no") is True
+
+
+@functools.cache
+def is_clean(sanitizer: str, program: str) -> bool:
+    """Of the core as it should be, with no fault in it."""
+    return is_content(sanitizer, program) is True
+
+
 class Bench:
     """The test programs, in the order in which they are asked."""
 
     def __init__(self, thorough: bool) -> None:
         self.code, self.reasons = machine_code(), explained()
-        self.clean: dict[tuple[str, str], bool] = {}
         names = set(test_programs())
         self.programs = [*sorted(names.difference(LAST)), *LAST]
         ctest = ["ctest", "--test-dir", str(BUILD), "-j", str(os.cpu_count())]
@@ -233,27 +252,13 @@ class Bench:
         """The test of the file itself comes first."""
         return sorted(self.programs, key=lambda program: program != own_test(file))
 
-    def is_content(self, sanitizer: str, program: str) -> bool | None:
-        """Of the core as it is now; None: it does not compile."""
-        where = WORK / sanitizer
-        if not build(where, [program]):
-            return None
-        return passes(where / program, 4 * LIMIT, CK_FORK="no") is True
-
-    def is_clean(self, sanitizer: str, program: str) -> bool:
-        """Of the core as it should be; asked once."""
-        key = sanitizer, program
-        if key not in self.clean:
-            self.clean[key] = self.is_content(sanitizer, program) is True
-        return self.clean[key]
-
     def judge_by_sanitizers(self, mutant: Mutant) -> str:
         """Of one that the tests let pass."""
         program = own_test(mutant.file)
         for sanitizer in SANITIZED if program in self.programs else ():
-            if self.is_clean(sanitizer, program):
+            if is_clean(sanitizer, program):
                 with planted(mutant):
-                    content = self.is_content(sanitizer, program)
+                    content = is_content(sanitizer, program)
                 if content is False:
                     return f"killed: {program} under {sanitizer}"
         return "alive"
