@@ -83,6 +83,12 @@ FINDINGS = (
             "c/test_mapped.c", "a_block_that_cannot_be_unmapped_gives_its_pages_back"),
     Finding("what munmap refused at the end of a policy was lost", REFUSED, "c/test_pool.c",
             "what_the_system_does_not_take_at_the_end_of_a_policy_is_kept_by_the_process"),
+    Finding("the peak's error forgot policies that were gone", "a serialised oracle",
+            "c/test_stats.c",
+            "what_a_policy_hid_from_the_peak_stays_in_its_error_when_the_policy_is_gone"),
+    Finding("a watched resizable MemInfo told of its death at address NULL, and of no resize",
+            "watching all kinds", "c/test_block.c",
+            "a_watched_resizable_one_tells_of_the_resizes_and_death_of_its_data"),
 )  # fmt: skip
 
 
