@@ -95,7 +95,8 @@ class SiteUsage:
 
     def __repr__(self) -> str:
         where = "a place not known" if self.place is None else self.place
-        return f"<{human_bytes(round(self.bytes))} in {self.blocks:,.0f} buffers of {where}>"
+        count = f"{self.blocks:,.0f} buffer" + ("" if self.blocks == 1 else "s")
+        return f"<{human_bytes(round(self.bytes))} in {count} of {where}>"
 
 
 def sites(buffers: Iterable[LiveBuffer] | None = None) -> list[SiteUsage]:
@@ -141,6 +142,8 @@ class tracking:  # noqa: N801 - reads as a verb where it is used
         self, *, frames: int = 16, native: int = 0, sample: int | str | None = None
     ) -> None:
         for name, number in (("frames", frames), ("native", native)):
+            if not isinstance(number, int):
+                raise TypeError(f"{name} is a number of calls, not {number!r}")
             if not 0 <= number <= FRAMES_MAX:
                 raise ValueError(f"{name} must be from 0 to {FRAMES_MAX}, not {number}")
         mean = 0 if sample is None else parse_bytes(sample)

@@ -173,6 +173,7 @@ def test_sites_are_added_up_by_place_the_largest_first():
     usages = memrt.sites(mine)
     assert [(u.blocks, u.bytes) for u in usages] == [(1, 100_000), (4, 4 * 3001)]
     assert usages[1].place == memrt.Place(__file__, "load", line_of(load, "# here"))
+    assert "97.7 KiB in 1 buffer of " in repr(usages[0])
     assert "11.7 KiB in 4 buffers of load at" in repr(usages[1])
 
 
@@ -212,10 +213,12 @@ def test_blocks_of_tracking_that_end_in_another_order_leave_the_rest_as_it_is(sa
         ({"native": -1}, "native must be from 0 to 128, not -1"),
         ({"sample": 0}, "sample must be a positive number of bytes, not 0"),
         ({"sample": "much"}, "'much' is no number of bytes"),
+        ({"frames": "8"}, "frames is a number of calls, not '8'"),
+        ({"native": 1.5}, "native is a number of calls, not 1.5"),
     ],
 )
 def test_settings_that_cannot_be_are_refused(arguments, message):
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises((ValueError, TypeError), match=message):
         memrt.tracking(**arguments)
 
 
