@@ -12,7 +12,7 @@ from collections.abc import Callable
 import memrt
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 SHAPE = (20, 30, 5)
@@ -228,6 +228,7 @@ def slices(length: int) -> st.SearchStrategy[slice]:
 INDEX = st.tuples(*(slices(length) for length in SHAPE))
 
 
+@settings(max_examples=40)
 @given(st.lists(INDEX, min_size=1, max_size=5), st.permutations(range(3)))
 def test_any_views_address_what_their_elements_do(indices, axes):
     whole = block()
