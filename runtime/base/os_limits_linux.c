@@ -56,7 +56,7 @@ static const group_t groups[] = {
     {":memory:", "/sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes"},
 };
 
-/// The path of the process's group, "" for the root; inside a container it may not be there.
+/// The path of the process's group; inside a container it may not be there.
 static void group_path(const char *line, char *path, size_t room)
 {
     char text[4096];
@@ -64,9 +64,6 @@ static void group_path(const char *line, char *path, size_t room)
     const char *start = strstr(text, line);
     size_t length = start == NULL ? 0 : strcspn(start + strlen(line), "\n");
     snprintf(path, room, "%.*s", (int)length, start == NULL ? "" : start + strlen(line));
-    if (strcmp(path, "/") == 0) {
-        path[0] = '\0';
-    }
 }
 
 static bool read_group(const group_t *group, const char *path, memrt__os_limit_t *out)
