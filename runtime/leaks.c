@@ -8,7 +8,6 @@
 
 #include "runtime/base/lock.h"
 #include "runtime/base/options.h"
-#include "runtime/debug/live.h"
 #include "runtime/debug/site.h"
 #include "runtime/meminfo/owner.h"
 
@@ -29,7 +28,6 @@ typedef struct lasting {
 
 static lasting_t lasting[LASTING_MAX]; /* entries are fixed once counted */
 static size_t lasting_count;           /* release by who adds, acquire by who looks */
-static uint64_t inherited;             /* serial number of the last birth before this process */
 
 memrt_status_t memrt__lasting_add(const char *pattern, const char *what)
 {
@@ -99,7 +97,7 @@ static size_t add_up(const memrt_buffer_t *buffers, size_t count, place_t *place
     size_t found = 0;
     for (size_t i = 0; i < count; i++) {
         const memrt_buffer_t *buffer = &buffers[i];
-        if (buffer->stands_for == 0 || buffer->live.id <= inherited) {
+        if (buffer->stands_for == 0 || buffer->inherited) {
             continue;
         }
         if (found == 0 || places[found - 1].site != buffer->site) {
@@ -224,9 +222,4 @@ void memrt__leaks_start(void)
         /* Refused only for want of memory; then there is no report. */
         (void)on_exit(end, NULL);
     }
-}
-
-void memrt__leaks_forked(void)
-{
-    inherited = memrt__live_births();
 }

@@ -77,4 +77,10 @@ size_t memrt__live_count(void);
 /// Serial number of the last birth.
 uint64_t memrt__live_births(void);
 
+/// Serial number of the last birth before the fork that made this process; 0: there was none.
+uint64_t memrt__live_births_before(void);
+
+/// In a forked child: only births from now on are its own.
+void memrt__live_forked(void);
+
 #endif

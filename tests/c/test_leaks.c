@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "runtime/base/options.h"
+#include "runtime/debug/live.h"
 #include "runtime/debug/tracking.h"
 #include "runtime/leaks.h"
 #include "support/child.h"
@@ -35,7 +36,7 @@ static size_t running_frames(memrt_frame_t *frames, size_t max)
 static void begin(const program_t *program)
 {
     memrt_tracking_t all = {.struct_size = sizeof(all), .on = 1, .frames = 16};
-    memrt__leaks_forked(); /* nothing of the tests' own counts */
+    memrt__live_forked(); /* nothing of the tests' own counts */
     memrt__options.leaks = program->leaks;
     memrt__leaks_start();
     running = program->function;

@@ -380,6 +380,10 @@ typedef struct memrt_api {
     /// zero. Allocates nothing.
     size_t (*explain_shortage)(const memrt_policy_t *policy, size_t size, char *text,
                                size_t length);
+    /// What tracking knows of the buffer of `mi`: one row as `buffers` has it. MEMRT_EINVAL: as
+    /// there; MEMRT_ENOENT: it is not listed.
+    memrt_status_t (*buffer_read)(const memrt_meminfo_t *mi, size_t row_size,
+                                  void *out) MEMRT_MUST_CHECK;
 } memrt_api_t;
 
 /// Bits of memrt_api_t.features.
