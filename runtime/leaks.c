@@ -8,6 +8,7 @@
 
 #include "runtime/base/lock.h"
 #include "runtime/base/options.h"
+#include "runtime/debug/holders.h"
 #include "runtime/debug/site.h"
 #include "runtime/meminfo/owner.h"
 
@@ -17,9 +18,10 @@
 /// Status of a process that would have ended well but for its leaks.
 #define EXIT_LEAKED 23
 
-/// Most places of birth that a report tells of, and most calls of each.
+/// Most places of birth that a report tells of, most calls of each, and most who hold of it.
 #define PLACES_SHOWN 10u
 #define CALLS_SHOWN 5u
+#define HOLDERS_SHOWN 3u
 
 /// Buffers that are born where the pattern fits a call are expected to last.
 typedef struct lasting {
@@ -75,6 +77,8 @@ const char *memrt__lasting_at(uint32_t site)
 /// What is live that was born at one site.
 typedef struct place {
     uint32_t site;
+    const memrt_buffer_t *buffers; ///< `count` of them
+    size_t count;
     double blocks, bytes;
     const char *lasts; ///< what it is, or NULL: nobody expects it to last
 } place_t;
@@ -101,9 +105,10 @@ static size_t add_up(const memrt_buffer_t *buffers, size_t count, place_t *place
             continue;
         }
         if (found == 0 || places[found - 1].site != buffer->site) {
-            places[found++] =
-                (place_t){.site = buffer->site, .lasts = memrt__lasting_at(buffer->site)};
+            places[found++] = (place_t){
+                .site = buffer->site, .buffers = buffer, .lasts = memrt__lasting_at(buffer->site)};
         }
+        places[found - 1].count = (size_t)(buffer + 1 - places[found - 1].buffers);
         places[found - 1].blocks += buffer->stands_for;
         places[found - 1].bytes += buffer->stands_for * (double)buffer->live.size;
     }
@@ -138,6 +143,33 @@ static void write_place(const place_t *place)
     }
 }
 
+static bool is_told(const memrt_holder_t *holder, const memrt_holder_t *told, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (told[i].kind == holder->kind && strcmp(told[i].name, holder->name) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/// The names under which C code holds buffers of a place: of each the first, and each name once.
+static void write_holders(const place_t *place)
+{
+    memrt_holder_t told[HOLDERS_SHOWN];
+    size_t count = 0;
+    for (size_t i = 0; i < place->count && count < HOLDERS_SHOWN; i++) {
+        memrt_holder_t *holder = &told[count];
+        uintptr_t key = (uintptr_t)place->buffers[i].live.meminfo;
+        if (memrt__holders_list(key, holder, sizeof(*holder), 1) != 0 &&
+            !is_told(holder, told, count)) {
+            dprintf(STDERR_FILENO, "      held by C %s '%s'\n",
+                    holder->kind == MEMRT_HOLDER_EXPORT ? "export" : "reference", holder->name);
+            count++;
+        }
+    }
+}
+
 static void write_leaks(const place_t *places, size_t count)
 {
     size_t shown = 0, left = 0;
@@ -147,6 +179,7 @@ static void write_leaks(const place_t *places, size_t count)
         }
         if (shown < PLACES_SHOWN) {
             write_place(&places[i]);
+            write_holders(&places[i]);
             shown++;
         } else {
             left++;

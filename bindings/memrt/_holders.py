@@ -117,8 +117,12 @@ class Holders:
         place = None if self.place is None else str(self.place)
         return dict(as_plain({**asdict(self), "place": place}))
 
+    def tree(self) -> list[str]:
+        """Who holds it, as lines of text."""
+        return list(_tree(_branches(self)))
+
     def __repr__(self) -> str:
-        return "\n".join([_title(self), *_tree(_branches(self))])
+        return "\n".join([_title(self), *self.tree()])
 
 
 def as_plain(value: Any) -> Any:

@@ -15,7 +15,7 @@ from typing import Any
 import numpy
 
 from memrt import _memrt
-from memrt._holders import holders
+from memrt._holders import Holders, holders
 from memrt._live import LiveBuffer, live, tracking
 from memrt._sites import Frame, Place, is_a_runners
 from memrt._units import human_bytes, human_seconds, plural
@@ -95,7 +95,8 @@ def _details(each: LeakGroup) -> list[str]:
         f"{what} is{name} {human_bytes(largest.size)}, {human_seconds(largest.age)} old, "
         f"refcount {largest.refcount}, policy {largest.policy}{scope}"
     )
-    return lines + _who_holds(largest)
+    found = held(largest)
+    return lines + ([] if found is None else found.tree())
 
 
 def _callers(each: LeakGroup, buffer: LiveBuffer) -> list[Frame]:
@@ -106,17 +107,18 @@ def _callers(each: LeakGroup, buffer: LiveBuffer) -> list[Frame]:
     return [frame for frame in frames[below:] if not is_a_runners(frame)][:_CALLS_SHOWN]
 
 
-def _who_holds(buffer: LiveBuffer) -> list[str]:
-    """Who holds a buffer, as lines of text; none where it is gone by now."""
+def held(buffer: LiveBuffer) -> Holders | None:
+    """Who holds a buffer; None where it is gone by now."""
     try:
-        found = holders(buffer)
+        return holders(buffer)
     except LookupError:
-        return []
-    return repr(found).splitlines()[1:]
+        return None
 
 
 class LeakError(AssertionError):
     """Buffers were left behind; the message tells which, born where, and who holds them."""
+
+    __module__ = "memrt"  # as it stands at the end of a traceback
 
     def __init__(self, groups: list[LeakGroup]) -> None:
         count, size = amount(groups)

@@ -67,6 +67,32 @@ TEST(a_process_with_leaks_says_what_and_where_and_fails_where_asked_to)
                       "      forgets at program.py:3\n");
 }
 
+static void leak_to_holders(void *context)
+{
+    static const char *const names[] = {"index", "index", "reader", "torch", "fourth"};
+    begin(context);
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        memrt_meminfo_t *mi = api->allocate(1000), *unnamed = api->allocate(1000);
+        memrt_holder_kind_t kind = i == 3 ? MEMRT_HOLDER_EXPORT : MEMRT_HOLDER_REFERENCE;
+        if (mi == NULL || unnamed == NULL || api->acquire_as(mi, kind, names[i]) != MEMRT_OK) {
+            abort();
+        }
+        api->release(mi);
+    }
+    exit(0);
+}
+
+TEST(the_names_under_which_c_code_holds_what_is_left_are_told_once_each)
+{
+    program_t program = {MEMRT__LEAKS_FAIL, 0, 0, "forgets"};
+    child_expect_exit(leak_to_holders, &program, 23,
+                      "  10000 bytes in 10 buffers, born at\n"
+                      "      forgets at program.py:3\n"
+                      "      held by C reference 'index'\n"
+                      "      held by C reference 'reader'\n"
+                      "      held by C export 'torch'\n");
+}
+
 TEST(a_report_alone_leaves_the_status)
 {
     program_t program = {MEMRT__LEAKS_REPORT, 0, 1, "forgets"};

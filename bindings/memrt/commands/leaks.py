@@ -10,8 +10,7 @@ import os
 import sys
 
 import memrt
-from memrt._holders import Holders, holders
-from memrt._leaks import LeakGroup, amount, describe, group, unexpected
+from memrt._leaks import LeakGroup, amount, describe, group, held, unexpected
 from memrt._live import LiveBuffer
 from memrt._units import human_bytes, plural
 from memrt.commands.program import program_named
@@ -96,9 +95,8 @@ def _sorted_out() -> tuple[list[LeakGroup], list[LeakGroup]]:
 
 
 def _is_lost(buffer: LiveBuffer) -> bool:
-    try:
-        found: Holders = holders(buffer)
-    except LookupError:
+    found = held(buffer)
+    if found is None:
         return False
     return not found.named and not any(each.referrers for each in found.rows)
 
