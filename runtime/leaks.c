@@ -221,7 +221,7 @@ static bool report(void)
     qsort(places, count, sizeof(*places), by_bytes);
     place_t leaked = sum_of_leaks(places, count);
     if (leaked.blocks != 0) {
-        dprintf(STDERR_FILENO, "memrt: %.0f buffer%s of %.0f bytes still live at the end\n",
+        dprintf(STDERR_FILENO, "memrt: %.0f buffer%s still live at the end, %.0f bytes\n",
                 leaked.blocks, leaked.blocks == 1 ? "" : "s", leaked.bytes);
         write_leaks(places, count);
         write_lasting(places, count);

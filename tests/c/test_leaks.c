@@ -62,7 +62,7 @@ TEST(a_process_with_leaks_says_what_and_where_and_fails_where_asked_to)
 {
     program_t program = {MEMRT__LEAKS_FAIL, 0, 3, "forgets"};
     child_expect_exit(leak, &program, 23,
-                      "memrt: 3 buffers of 3000 bytes still live at the end\n"
+                      "memrt: 3 buffers still live at the end, 3000 bytes\n"
                       "  3000 bytes in 3 buffers, born at\n"
                       "      forgets at program.py:3\n");
 }

@@ -514,6 +514,7 @@ CASES: dict[str, Case] = {
     "memrt.Holders.site": found(lambda g: g.found.site),
     "memrt.Holders.place": found(lambda g: g.found.place),
     "memrt.Holders.rows": found(lambda g: g.found.rows),
+    "memrt.Holders.tree": found(lambda g: g.found.tree()),
     "memrt.Holders.to_dict": found(lambda g: g.found.to_dict(), NOT_PYTHONS),
     "memrt.Holders.__repr__": found(lambda g: repr(g.found)),
     "memrt.Holder": Case(lambda g: memrt.Holder("array", "a", 1, 1, (), (), 0, 0)),
