@@ -375,7 +375,8 @@ typedef struct memrt_api {
     const char *(*lasting_at)(uint32_t site);
     /// Tell why `size` bytes of `policy` (NULL: the default one) may have been refused, 0: whatever
     /// was asked, in a few lines for people: what is live and kept for reuse, the limits of the
-    /// system in force, and the places of birth that hold most, as far as births were tracked.
+    /// system in force, the places of birth that hold most, as far as births were tracked, and the
+    /// largest live buffers that have a name or are held under one.
     /// Writes at most `length` bytes with the closing zero; returns the bytes of all, without the
     /// zero. Allocates nothing.
     size_t (*explain_shortage)(const memrt_policy_t *policy, size_t size, char *text,
