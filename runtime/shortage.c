@@ -195,7 +195,7 @@ static bool know(const memrt__live_entry_t *entry, known_t *out)
 {
     const memrt_meminfo_t *mi = (const memrt_meminfo_t *)entry->key;
     bool was_held = (memrt__flags_load_relaxed(&mi->flags) & MEMRT__FLAG_HELD) != 0;
-    if ((entry->name == NULL && !was_held) || memrt__block_is_part(mi)) {
+    if (entry->name == NULL && !was_held) {
         return false;
     }
     *out = (known_t){.bytes = memrt__load_relaxed(&mi->size)};

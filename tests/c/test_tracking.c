@@ -282,6 +282,22 @@ TEST(what_is_known_of_one_buffer_is_its_row)
     api->tracking(was);
 }
 
+TEST(the_data_of_a_resizable_meminfo_is_no_buffer_by_itself)
+{
+    if (memrt__options.check) { /* which does not take it for a MemInfo */
+        return;
+    }
+    memrt_meminfo_t *mi;
+    memrt_buffer_t row;
+    track(0, 0);
+    ck_assert_int_eq(api->resizable_new(EACH, NULL, &mi), MEMRT_OK);
+    track_as_before();
+    const memrt_meminfo_t *part = (memrt_meminfo_t *)api->get_data(mi) - 1;
+    ck_assert_int_eq(api->buffer_read(mi, sizeof(row), &row), MEMRT_OK);
+    ck_assert_int_eq(api->buffer_read(part, sizeof(row), &row), MEMRT_ENOENT);
+    api->release(mi);
+}
+
 TEST(a_buffer_that_is_listed_for_its_name_alone_stands_for_none)
 {
     if (memrt__options.check) {
