@@ -118,8 +118,6 @@ def held(buffer: LiveBuffer) -> Holders | None:
 class LeakError(AssertionError):
     """Buffers were left behind; the message tells which, born where, and who holds them."""
 
-    __module__ = "memrt"  # as it stands at the end of a traceback
-
     def __init__(self, groups: list[LeakGroup]) -> None:
         count, size = amount(groups)
         still = "is still live" if count == 1 else "are still live"
