@@ -367,6 +367,12 @@ static size_t checked_holders(const memrt_meminfo_t *mi, memrt_holder_t *rows, s
     return plain->holders(mi, rows, row_size, room);
 }
 
+static memrt_status_t checked_buffer_read(const memrt_meminfo_t *mi, size_t row_size, void *out)
+{
+    verify_made("buffer_read", mi);
+    return plain->buffer_read(mi, row_size, out);
+}
+
 static memrt_api_t table;
 
 static void fill_table(void)
@@ -403,6 +409,7 @@ static void fill_table(void)
     table.acquire_as = checked_acquire_as;
     table.release_as = checked_release_as;
     table.holders = checked_holders;
+    table.buffer_read = checked_buffer_read;
 }
 
 const memrt_api_t *memrt__checking_table(void)

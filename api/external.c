@@ -39,8 +39,8 @@ SLOT_AT(status_text, 60);
 SLOT_AT(policy_option, 63);
 SLOT_AT(scope_reset_peak, 77);
 SLOT_AT(holders, 80);
-SLOT_AT(explain_shortage, 91);
-_Static_assert(sizeof(memrt_api_t) == 92 * 8, "slots are only ever appended");
+SLOT_AT(buffer_read, 92);
+_Static_assert(sizeof(memrt_api_t) == 93 * 8, "slots are only ever appended");
 
 static void api_acquire(memrt_meminfo_t *mi)
 {
@@ -330,6 +330,7 @@ const memrt_api_t memrt__plain_table = {
     .lasting_add = memrt__lasting_add,
     .lasting_at = memrt__lasting_at,
     .explain_shortage = memrt__shortage_explain,
+    .buffer_read = memrt__owner_buffer_read,
 };
 
 static char refusal[160];

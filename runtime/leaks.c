@@ -8,7 +8,7 @@
 
 #include "runtime/base/lock.h"
 #include "runtime/base/options.h"
-#include "runtime/debug/live.h"
+#include "runtime/debug/holders.h"
 #include "runtime/debug/site.h"
 #include "runtime/meminfo/owner.h"
 
@@ -18,9 +18,10 @@
 /// Status of a process that would have ended well but for its leaks.
 #define EXIT_LEAKED 23
 
-/// Most places of birth that a report tells of, and most calls of each.
+/// Most places of birth that a report tells of, most calls of each, and most who hold of it.
 #define PLACES_SHOWN 10u
 #define CALLS_SHOWN 5u
+#define HOLDERS_SHOWN 3u
 
 /// Buffers that are born where the pattern fits a call are expected to last.
 typedef struct lasting {
@@ -29,7 +30,6 @@ typedef struct lasting {
 
 static lasting_t lasting[LASTING_MAX]; /* entries are fixed once counted */
 static size_t lasting_count;           /* release by who adds, acquire by who looks */
-static uint64_t inherited;             /* serial number of the last birth before this process */
 
 memrt_status_t memrt__lasting_add(const char *pattern, const char *what)
 {
@@ -77,6 +77,8 @@ const char *memrt__lasting_at(uint32_t site)
 /// What is live that was born at one site.
 typedef struct place {
     uint32_t site;
+    const memrt_buffer_t *buffers; ///< `count` of them
+    size_t count;
     double blocks, bytes;
     const char *lasts; ///< what it is, or NULL: nobody expects it to last
 } place_t;
@@ -99,13 +101,14 @@ static size_t add_up(const memrt_buffer_t *buffers, size_t count, place_t *place
     size_t found = 0;
     for (size_t i = 0; i < count; i++) {
         const memrt_buffer_t *buffer = &buffers[i];
-        if (buffer->stands_for == 0 || buffer->live.id <= inherited) {
+        if (buffer->stands_for == 0 || buffer->inherited) {
             continue;
         }
         if (found == 0 || places[found - 1].site != buffer->site) {
-            places[found++] =
-                (place_t){.site = buffer->site, .lasts = memrt__lasting_at(buffer->site)};
+            places[found++] = (place_t){
+                .site = buffer->site, .buffers = buffer, .lasts = memrt__lasting_at(buffer->site)};
         }
+        places[found - 1].count = (size_t)(buffer + 1 - places[found - 1].buffers);
         places[found - 1].blocks += buffer->stands_for;
         places[found - 1].bytes += buffer->stands_for * (double)buffer->live.size;
     }
@@ -140,6 +143,33 @@ static void write_place(const place_t *place)
     }
 }
 
+static bool is_told(const memrt_holder_t *holder, const memrt_holder_t *told, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (told[i].kind == holder->kind && strcmp(told[i].name, holder->name) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/// The names under which C code holds buffers of a place: of each the first, and each name once.
+static void write_holders(const place_t *place)
+{
+    memrt_holder_t told[HOLDERS_SHOWN];
+    size_t count = 0;
+    for (size_t i = 0; i < place->count && count < HOLDERS_SHOWN; i++) {
+        memrt_holder_t *holder = &told[count];
+        uintptr_t key = (uintptr_t)place->buffers[i].live.meminfo;
+        if (memrt__holders_list(key, holder, sizeof(*holder), 1) != 0 &&
+            !is_told(holder, told, count)) {
+            dprintf(STDERR_FILENO, "      held by C %s '%s'\n",
+                    holder->kind == MEMRT_HOLDER_EXPORT ? "export" : "reference", holder->name);
+            count++;
+        }
+    }
+}
+
 static void write_leaks(const place_t *places, size_t count)
 {
     size_t shown = 0, left = 0;
@@ -149,6 +179,7 @@ static void write_leaks(const place_t *places, size_t count)
         }
         if (shown < PLACES_SHOWN) {
             write_place(&places[i]);
+            write_holders(&places[i]);
             shown++;
         } else {
             left++;
@@ -190,7 +221,7 @@ static bool report(void)
     qsort(places, count, sizeof(*places), by_bytes);
     place_t leaked = sum_of_leaks(places, count);
     if (leaked.blocks != 0) {
-        dprintf(STDERR_FILENO, "memrt: %.0f buffer%s of %.0f bytes still live at the end\n",
+        dprintf(STDERR_FILENO, "memrt: %.0f buffer%s still live at the end, %.0f bytes\n",
                 leaked.blocks, leaked.blocks == 1 ? "" : "s", leaked.bytes);
         write_leaks(places, count);
         write_lasting(places, count);
@@ -224,9 +255,4 @@ void memrt__leaks_start(void)
         /* Refused only for want of memory; then there is no report. */
         (void)on_exit(end, NULL);
     }
-}
-
-void memrt__leaks_forked(void)
-{
-    inherited = memrt__live_births();
 }

@@ -11,9 +11,6 @@
 /// Once.
 void memrt__leaks_start(void);
 
-/// In a forked child: what was born before is its parent's affair.
-void memrt__leaks_forked(void);
-
 /// The functions of memrt_api_t of the same names.
 memrt_status_t memrt__lasting_add(const char *pattern, const char *what) MEMRT_MUST_CHECK;
 const char *memrt__lasting_at(uint32_t site);

@@ -11,6 +11,7 @@
 #include "runtime/base/lock.h"
 #include "runtime/base/options.h"
 #include "runtime/leaks.h"
+#include "runtime/debug/live.h"
 #include "runtime/debug/tracking.h"
 #include "runtime/meminfo/block.h"
 #include "runtime/stats/stats.h"
@@ -28,7 +29,7 @@ static void in_child(void)
     memrt__thread_forked();
     memrt__stats_forked();
     memrt__inherited_forked();
-    memrt__leaks_forked();
+    memrt__live_forked();
 }
 
 static void start(void)

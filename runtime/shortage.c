@@ -5,16 +5,18 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "runtime/alloc/policy.h"
 #include "runtime/base/os.h"
+#include "runtime/debug/holders.h"
 #include "runtime/debug/live.h"
 #include "runtime/debug/site.h"
 #include "runtime/debug/tracking.h"
 #include "runtime/meminfo/block.h"
 #include "runtime/stats/stats.h"
 
-/// Places of birth that are told of.
+/// Places of birth, and buffers with a name, that are told of.
 #define SHOWN 3u
 
 /// Places that are added up at once. Of more, all that have a larger part than one in so many are
@@ -182,6 +184,64 @@ static void put_places(writing_t *writing)
     }
 }
 
+/// A buffer that has a name, or that C code holds under one.
+typedef struct known {
+    uint64_t bytes;                ///< 0: none
+    char name[MEMRT_NAME_MAX + 1]; ///< "": it has none
+    memrt_holder_t holder;         ///< one of them; its count is 0 where there is none
+} known_t;
+
+static bool know(const memrt__live_entry_t *entry, known_t *out)
+{
+    const memrt_meminfo_t *mi = (const memrt_meminfo_t *)entry->key;
+    bool was_held = (memrt__flags_load_relaxed(&mi->flags) & MEMRT__FLAG_HELD) != 0;
+    if (entry->name == NULL && !was_held) {
+        return false;
+    }
+    *out = (known_t){.bytes = memrt__load_relaxed(&mi->size)};
+    strcpy(out->name, entry->name == NULL ? "" : entry->name);
+    (void)memrt__holders_list(entry->key, &out->holder, sizeof(out->holder), 1);
+    return out->name[0] != '\0' || out->holder.count != 0;
+}
+
+/// Keep the largest in `context`, which has SHOWN, the largest first.
+static void keep_largest(const memrt__live_entry_t *entry, void *context)
+{
+    known_t known, *first = context, *place = first + SHOWN - 1;
+    if (!know(entry, &known) || known.bytes <= place->bytes) {
+        return;
+    }
+    for (; place > first && place[-1].bytes < known.bytes; place--) {
+        *place = place[-1];
+    }
+    *place = known;
+}
+
+static void put_known(writing_t *writing, const known_t *known)
+{
+    put_amount(writing, "  ", known->bytes, "");
+    if (known->name[0] != '\0') {
+        put(writing, " '%s'", known->name);
+    }
+    if (known->holder.count != 0) {
+        put(writing, ", held by C %s '%s'",
+            known->holder.kind == MEMRT_HOLDER_EXPORT ? "export" : "reference", known->holder.name);
+    }
+    put(writing, "\n");
+}
+
+static void put_named(writing_t *writing)
+{
+    known_t largest[SHOWN] = {{.bytes = 0}};
+    memrt__live_visit_all(keep_largest, largest);
+    if (largest[0].bytes != 0) {
+        put(writing, "the largest with a name:\n");
+    }
+    for (size_t i = 0; i < SHOWN && largest[i].bytes != 0; i++) {
+        put_known(writing, &largest[i]);
+    }
+}
+
 static void put_request(writing_t *writing, const memrt_policy_t *policy, size_t size)
 {
     put_amount(writing, "no memory for ", size, "");
@@ -205,5 +265,6 @@ size_t memrt__shortage_explain(const memrt_policy_t *policy, size_t size, char *
     put_account(&writing, "in the process", &memrt__process, memrt__policy_cached(NULL));
     put_limits(&writing);
     put_places(&writing);
+    put_named(&writing);
     return writing.length;
 }

@@ -5,16 +5,18 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from statistics import median
 from typing import Any
 
-from memrt._leaks import run_rounds
+from memrt._holders import Holders
+from memrt._leaks import held, run_rounds
 from memrt._live import LiveBuffer
 from memrt._units import human_bytes, plural
 
 _ROUNDS_MIN = 12
+_HELD = 5  # places of which it is told who holds their newest buffer
 _CHANCE = 0.01  # of a false alarm, for each place and scope
 
 
@@ -31,6 +33,9 @@ class Trend:
     (Theil and Sen)."""
     chance: float
     """How likely bytes that do not rise would rise as often in that half (Mann and Kendall)."""
+    newest: Holders | None = None
+    """Who holds the newest buffer of a place that grows; None for other trends, for places beyond
+    the first few, and where it is gone."""
 
     @property
     def is_growing(self) -> bool:
@@ -44,6 +49,13 @@ class Trend:
             f"<{self.what}: +{human_bytes(round(self.slope))} a round, "
             f"{human_bytes(self.bytes[-1])} after {len(self.bytes)} rounds>"
         )
+
+    def _lines(self) -> list[str]:
+        """What it is, and who holds the newest of it."""
+        if self.newest is None:
+            return [f"  {self!r}"]
+        title = f"the newest is {human_bytes(self.newest.size)}, refcount {self.newest.refcount}"
+        return [f"  {self!r}", *(f"      {line}" for line in [title, *self.newest.tree()])]
 
 
 def _slope(values: Sequence[int]) -> float:
@@ -99,6 +111,7 @@ class Growth:
                 "slope": trend.slope,
                 "chance": trend.chance,
                 "is_growing": trend.is_growing,
+                "newest": None if trend.newest is None else trend.newest.to_dict(),
             }
 
         return {
@@ -114,7 +127,8 @@ class Growth:
             return f"memrt.Growth: nothing grows in {rounds} rounds; {last} are left"
         growing = [*self.growing, *(trend for trend in self.scopes if trend.is_growing)]
         title = f"memrt.Growth: {plural(len(self.growing), 'place')} of birth in {rounds} rounds"
-        return "\n".join([f"{title}, and the scopes of these:", *(f"  {t!r}" for t in growing)])
+        lines = [line for trend in growing for line in trend._lines()]
+        return "\n".join([f"{title}, and the scopes of these:", *lines])
 
 
 def _by(rounds: list[list[LiveBuffer]], key: Callable[[LiveBuffer], str | None]) -> list[Trend]:
@@ -127,6 +141,16 @@ def _by(rounds: list[list[LiveBuffer]], key: Callable[[LiveBuffer], str | None])
                 series[what][number] += buffer.size
     trends = [_trend(what, values) for what, values in series.items()]
     return sorted(trends, key=lambda trend: -trend.slope)
+
+
+def _with_holders(trends: list[Trend], buffers: list[LiveBuffer]) -> list[Trend]:
+    """The same, with who holds the newest of those buffers at each of the first that grow."""
+    newest = {_place_of(buffer): buffer for buffer in buffers}  # oldest first
+    growing = [trend.what for trend in trends if trend.is_growing][:_HELD]
+    return [
+        replace(trend, newest=held(newest[trend.what])) if trend.what in growing else trend
+        for trend in trends
+    ]
 
 
 def _place_of(buffer: LiveBuffer) -> str:
@@ -144,7 +168,8 @@ def growth(
 
     Garbage is collected after each round. What counts is the second half of the rounds, so that a
     cache that fills and then stays as it is does not grow; and a rise must be steadier than chance
-    would have it in one of a hundred cases. The result of the function is dropped.
+    would have it in one of a hundred cases. The result of the function is dropped. Of the five
+    steepest places it is told who holds their newest buffer.
 
     :param function: called with `args` and `kwargs` in each round.
     :param rounds: at least 12.
@@ -153,5 +178,6 @@ def growth(
     if rounds < _ROUNDS_MIN:
         raise ValueError(f"rounds must be at least {_ROUNDS_MIN} to show a trend, not {rounds}")
     found = run_rounds(lambda: function(*args, **kwargs), rounds)
+    places = _with_holders(_by(found, _place_of), found[-1])
     total = [sum(buffer.size for buffer in buffers) for buffers in found]
-    return Growth(tuple(_by(found, _place_of)), tuple(_by(found, _scope_of)), _trend("all", total))
+    return Growth(tuple(places), tuple(_by(found, _scope_of)), _trend("all", total))

@@ -12,6 +12,7 @@ import numpy as np
 from memrt import _memrt
 from memrt._live import LiveBuffer
 from memrt._naming import Referrer, refer, type_name
+from memrt._sites import Place, Site, place_of, site_of
 from memrt._units import human_bytes
 
 # In the order of memrt_link_t.
@@ -93,6 +94,18 @@ class Holders:
     took them without a name."""
     more: int
     """Objects that are not listed, of very many."""
+    site_number: int
+    """Number of the place of birth; 0: not known."""
+
+    @property
+    def site(self) -> Site | None:
+        """The place of birth, as far as it was recorded: see :func:`tracking`."""
+        return site_of(self.site_number)
+
+    @property
+    def place(self) -> Place | None:
+        """The line of the program that it was born in, as far as it was recorded."""
+        return place_of(self.site_number)
 
     @property
     def rows(self) -> tuple[Holder, ...]:
@@ -101,10 +114,15 @@ class Holders:
 
     def to_dict(self) -> dict[str, Any]:
         """All of it as dicts, lists, texts and numbers, for JSON."""
-        return dict(as_plain(asdict(self)))
+        place = None if self.place is None else str(self.place)
+        return dict(as_plain({**asdict(self), "place": place}))
+
+    def tree(self) -> list[str]:
+        """Who holds it, as lines of text."""
+        return list(_tree(_branches(self)))
 
     def __repr__(self) -> str:
-        return "\n".join([_title(self), *_tree(_branches(self))])
+        return "\n".join([_title(self), *self.tree()])
 
 
 def as_plain(value: Any) -> Any:
@@ -189,7 +207,7 @@ class _Finding:
 
 def build(meminfo: tuple[Any, ...], found: tuple[Any, ...], more: int) -> Holders:
     """Put together what the extension found of one buffer."""
-    (address, size, refcount, kind, policy, name), names = meminfo
+    (address, size, refcount, kind, policy, name, site), names = meminfo
     finding = _Finding(found, size)
     holders = tuple(map(finding.holder, finding.roots()))
     named = tuple(
@@ -208,6 +226,7 @@ def build(meminfo: tuple[Any, ...], found: tuple[Any, ...], more: int) -> Holder
         named,
         max(0, refcount - known),
         more,
+        site,
     )
 
 
@@ -218,9 +237,10 @@ _Branch = tuple[str, list[Any]]
 
 def _title(holders: Holders) -> str:
     name = "" if holders.name is None else f" {holders.name!r}"
+    born = "" if holders.place is None else f", born in {holders.place}"
     return (
         f"{human_bytes(holders.size)} MemInfo{name}, refcount {holders.refcount}, "
-        f"policy {holders.policy}"
+        f"policy {holders.policy}{born}"
     )
 
 

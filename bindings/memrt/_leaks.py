@@ -15,9 +15,9 @@ from typing import Any
 import numpy
 
 from memrt import _memrt
-from memrt._holders import holders
+from memrt._holders import Holders, holders
 from memrt._live import LiveBuffer, live, tracking
-from memrt._sites import Frame, Place, is_memrts
+from memrt._sites import Frame, Place, is_a_runners
 from memrt._units import human_bytes, human_seconds, plural
 
 _GROUPS_SHOWN = 5
@@ -61,16 +61,27 @@ def group(buffers: Iterable[LiveBuffer]) -> list[LeakGroup]:
     return sorted(groups, key=lambda each: -each.nbytes)
 
 
-def describe(groups: list[LeakGroup], indent: str = "  ") -> list[str]:
+def unexpected(groups: Iterable[LeakGroup]) -> list[LeakGroup]:
+    """Those that nobody expects to last."""
+    return [each for each in groups if each.lasting is None]
+
+
+def amount(groups: Iterable[LeakGroup]) -> tuple[int, int]:
+    """Buffers and bytes of groups."""
+    found = list(groups)
+    return sum(len(each.buffers) for each in found), sum(each.nbytes for each in found)
+
+
+def describe(groups: list[LeakGroup]) -> list[str]:
     """Groups as lines of text: where they were born, by which calls, and who holds the largest."""
     lines = []
     for each in groups[:_GROUPS_SHOWN]:
-        lines.append(f"{indent}{each}")
-        lines += [f"{indent}    {line}" for line in _details(each)]
+        lines.append(f"  {each}")
+        lines += [f"      {line}" for line in _details(each)]
     if len(groups) > _GROUPS_SHOWN:
-        rest = sum(each.nbytes for each in groups[_GROUPS_SHOWN:])
+        _, rest = amount(groups[_GROUPS_SHOWN:])
         left = plural(len(groups) - _GROUPS_SHOWN, "more place")
-        lines.append(f"{indent}and {human_bytes(rest)} at {left}")
+        lines.append(f"  and {human_bytes(rest)} at {left}")
     return lines
 
 
@@ -84,34 +95,33 @@ def _details(each: LeakGroup) -> list[str]:
         f"{what} is{name} {human_bytes(largest.size)}, {human_seconds(largest.age)} old, "
         f"refcount {largest.refcount}, policy {largest.policy}{scope}"
     )
-    return lines + who_holds(largest)
+    found = held(largest)
+    return lines + ([] if found is None else found.tree())
 
 
 def _callers(each: LeakGroup, buffer: LiveBuffer) -> list[Frame]:
-    """The calls that led to the line of a group, without those of memrt that run a program."""
+    """The calls that led to the line of a group, without those of who runs the program."""
     frames = [] if buffer.site is None else list(buffer.site.frames)
     places = [Place(frame.file, frame.function, frame.line) for frame in frames]
     below = places.index(each.place) + 1 if each.place in places else 0
-    return [frame for frame in frames[below:] if not is_memrts(frame)][:_CALLS_SHOWN]
+    return [frame for frame in frames[below:] if not is_a_runners(frame)][:_CALLS_SHOWN]
 
 
-def who_holds(buffer: LiveBuffer) -> list[str]:
-    """Who holds a buffer, as lines of text; none where it is gone by now."""
+def held(buffer: LiveBuffer) -> Holders | None:
+    """Who holds a buffer; None where it is gone by now."""
     try:
-        found = holders(buffer)
+        return holders(buffer)
     except LookupError:
-        return []
-    return repr(found).splitlines()[1:]
+        return None
 
 
 class LeakError(AssertionError):
     """Buffers were left behind; the message tells which, born where, and who holds them."""
 
     def __init__(self, groups: list[LeakGroup]) -> None:
-        count = sum(len(each.buffers) for each in groups)
-        size = human_bytes(sum(each.nbytes for each in groups))
+        count, size = amount(groups)
         still = "is still live" if count == 1 else "are still live"
-        title = f"{plural(count, 'buffer')} born in this block {still}, {size}:"
+        title = f"{plural(count, 'buffer')} born in this block {still}, {human_bytes(size)}:"
         super().__init__("\n".join([title, *describe(groups)]))
         self.groups = groups
         """By the line of birth, the most bytes first."""
@@ -172,7 +182,7 @@ class assert_no_leaks(ContextDecorator):  # noqa: N801 - reads as a verb where i
 
     def _leaks(self, begin: int) -> list[LeakGroup]:
         born = [buffer for buffer in born_since(begin) if buffer.address not in self._allowed]
-        return [each for each in group(born) if each.lasting is None]
+        return unexpected(group(born))
 
 
 def born_since(begin: int) -> list[LiveBuffer]:

@@ -44,6 +44,8 @@ class LiveBuffer(NamedTuple):
     stands_for: float
     """Buffers of that size, listed or not: 1; more where only a sample is listed; 0 for one that is
     listed for its name alone."""
+    inherited: bool
+    """Whether it was born before the fork that made this process."""
 
     @property
     def site(self) -> Site | None:
@@ -65,10 +67,11 @@ class LiveBuffer(NamedTuple):
         name = f" {self.name!r}" if self.name is not None else ""
         scope = f" in scope {self.scope}" if self.scope is not None else ""
         place = f", born in {self.place}" if self.place is not None else ""
+        inherited = ", inherited" if self.inherited else ""
         return (
             f"<LiveBuffer {self.id}{name}: {human_bytes(self.size)}, "
             f"{human_seconds(self.age)} old, refcount {self.refcount}, {self.kind} of policy "
-            f"{self.policy!r}{scope}{place}>"
+            f"{self.policy!r}{scope}{place}{inherited}>"
         )
 
 

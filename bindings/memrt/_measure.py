@@ -69,6 +69,7 @@ class Measure:
 
     def __init__(self, name: str, tracked: bool, spare: _scopes.Scope) -> None:
         self._scope = _new_scope(name, spare)
+        self._path = "/".join(self._scope.path) + "/"
         self._tracked = tracked
         self._stack = ExitStack()
         self._others = self._seen = _Seen.now(tracked)
@@ -119,8 +120,12 @@ class Measure:
         return max(self._scope.peak - self._mark, 0)
 
     def live(self) -> list[LiveBuffer]:
-        """The live buffers that were made, oldest first."""
-        return [buffer for buffer in live() if self._made(buffer)]
+        """The live buffers that were made, oldest first; their scopes are told from here on."""
+        return [
+            buffer._replace(scope=self._scope_within(buffer))
+            for buffer in live()
+            if self._made(buffer)
+        ]
 
     def collect(self) -> None:
         """Let garbage go, if anything is left at all."""
@@ -132,10 +137,12 @@ class Measure:
         thread that was not there before."""
         if buffer.id in self._others.buffers:
             return False
-        scope = getattr(buffer, "scope", None)
-        if scope is not None:
-            return f"{scope}/".startswith("/".join(self._scope.path) + "/")
+        if buffer.scope is not None:
+            return f"{buffer.scope}/".startswith(self._path)
         return buffer.thread not in self._others.threads
+
+    def _scope_within(self, buffer: LiveBuffer) -> str | None:
+        return (buffer.scope or "")[len(self._path) :] or None
 
 
 def _is_on_memrt() -> bool:

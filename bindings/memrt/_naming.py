@@ -112,11 +112,17 @@ def key_text(key: object, depth: int = 2) -> str:
     if is_among(kind, _PLAIN):
         text = repr(key if kind not in (str, bytes) else key[:_LONGEST])  # type: ignore[index]
         return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
-    if kind is tuple and depth > 0:
-        items = [key_text(item, depth - 1) for item in key[:4]]  # type: ignore[index]
-        more = ["..."] if len(key) > 4 else []  # type: ignore[arg-type]
-        return f"({', '.join([*items, *more])}{',' if len(items) == 1 else ''})"
+    if depth > 0 and is_among(tuple, _mro(kind)):
+        name = "" if kind is tuple else type_name(kind)  # which named tuples have
+        return name + _tuple_text(key, depth)  # type: ignore[arg-type]
     return f"<{type_name(kind)}>"
+
+
+def _tuple_text(key: tuple[object, ...], depth: int) -> str:
+    first = tuple.__getitem__(key, slice(4))
+    items = [key_text(item, depth - 1) for item in first]
+    more = ["..."] if tuple.__len__(key) > 4 else []
+    return f"({', '.join([*items, *more])}{',' if len(items) == 1 else ''})"
 
 
 # --- One step. ---

@@ -9,6 +9,7 @@ from typing import Any, SupportsIndex
 
 from memrt import _memrt
 from memrt._holders import Holders, as_plain, build
+from memrt._sites import Place, Site
 from memrt._units import human_bytes
 
 
@@ -27,6 +28,16 @@ class Retained:
     """Whether `viewed` is exact; of very many pieces it is the most that it may be."""
     views: int
     """Arrays and memoryviews that somebody refers to otherwise than as the base of another."""
+
+    @property
+    def site(self) -> Site | None:
+        """The place of birth, as far as it was recorded: see :func:`tracking`."""
+        return self.holders.site
+
+    @property
+    def place(self) -> Place | None:
+        """The line of the program that it was born in, as far as it was recorded."""
+        return self.holders.place
 
     @property
     def wasted(self) -> int:
@@ -67,7 +78,13 @@ class Retention:
     def to_dict(self) -> dict[str, Any]:
         """All of it as dicts, lists, texts and numbers, for JSON."""
         buffers = [
-            {**asdict(each), "wasted": each.wasted, "why": each.why} for each in self.buffers
+            {
+                **asdict(each),
+                "holders": each.holders.to_dict(),
+                "wasted": each.wasted,
+                "why": each.why,
+            }
+            for each in self.buffers
         ]
         return dict(as_plain({"buffers": buffers, "count": self.count, "wasted": self.wasted}))
 

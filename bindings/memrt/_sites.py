@@ -38,9 +38,14 @@ _PACKAGES = tuple(os.path.dirname(path) + os.sep for path in (__file__, numpy.__
 _STANDARD_LIBRARY = os.path.dirname(sysconfig.__file__) + os.sep
 
 
-def is_memrts(frame: Frame) -> bool:
-    """Whether it is Python code of memrt itself, or of the machinery that starts programs."""
-    return (frame.file or "").startswith((_PACKAGES[0], "<frozen"))
+_TEST_RUNNERS = tuple(f"{os.sep}{package}{os.sep}" for package in ("_pytest", "pluggy"))
+
+
+def is_a_runners(frame: Frame) -> bool:
+    """Whether it is Python code of memrt itself, or of what runs programs and tests."""
+    file = frame.file or ""
+    is_tests = any(package in file for package in _TEST_RUNNERS)
+    return is_tests or file.startswith((_PACKAGES[0], "<frozen"))
 
 
 def _is_the_users(frame: Frame) -> bool:

@@ -12,15 +12,13 @@ from typing import Any
 
 import pytest
 
-from memrt._leaks import who_holds
+from memrt._leaks import amount, describe, group, unexpected
 from memrt._live import LiveBuffer
 from memrt._measure import Measure, spare_scope
 from memrt._stats import Stats
-from memrt._units import human_bytes, human_seconds, parse_bytes
+from memrt._units import human_bytes, parse_bytes, plural
 
 Ignore = str | Sequence[str] | Callable[[LiveBuffer], bool]
-
-LISTED = 10  # buffers in a message
 
 _measure_key = pytest.StashKey[Measure]()
 _failed_key = pytest.StashKey[bool]()
@@ -54,8 +52,7 @@ def _ignoring(ignore: Ignore = ()) -> Callable[[LiveBuffer], bool]:
 
 def _texts(buffer: LiveBuffer) -> list[str]:
     """What the patterns of memrt_no_leaks may match."""
-    site = getattr(buffer, "site", None)
-    return [buffer.name or "", buffer.policy, "" if site is None else str(site)]
+    return [buffer.name or "", buffer.policy, str(buffer.place or "")]
 
 
 _MEANINGS: dict[str, Callable[..., Any]] = {
@@ -119,25 +116,6 @@ def track_of(item: pytest.Item) -> Track:
 # --- Verdicts. ---
 
 
-def lines_about(buffer: LiveBuffer) -> list[str]:
-    """A buffer that a test left, in lines."""
-    name = f" {buffer.name!r}" if buffer.name else ""
-    site = getattr(buffer, "site", None)
-    born = "" if site is None else f", born in {site}"
-    return [
-        f"{human_bytes(buffer.size)}{name}, {human_seconds(buffer.age)} old, "
-        f"{buffer.refcount} reference{'' if buffer.refcount == 1 else 's'}, "
-        f"policy {buffer.policy!r}{born}",
-        *(f"  {line}" for line in who_holds(buffer)),
-    ]
-
-
-def _listing(buffers: list[LiveBuffer]) -> list[str]:
-    largest = sorted(buffers, key=lambda buffer: -buffer.size)
-    lines = [f"  {line}" for buffer in largest[:LISTED] for line in lines_about(buffer)]
-    return lines + [f"  and {len(buffers) - LISTED} more"] * (len(buffers) > LISTED)
-
-
 def _judge_peak(item: pytest.Item, measure: Measure) -> None:
     limit = _meaning(item, "memrt_limit_peak")
     if limit is None or measure.peak <= limit:
@@ -155,25 +133,27 @@ def _judge_growth(item: pytest.Item, measure: Measure) -> None:
     limit = _meaning(item, "memrt_limit_growth")
     if limit is None or measure.stats.live <= limit:
         return
-    lines = [
-        f"memrt: {human_bytes(measure.stats.live)} left in use, "
-        f"more than memrt_limit_growth allows: {human_bytes(limit)}",
-        *_listing(measure.live()),
-    ]
-    pytest.fail("\n".join(lines), pytrace=False)
+    left = group(measure.live())
+    growth = measure.stats.live - amount(each for each in left if each.lasting is not None)[1]
+    if growth <= limit:
+        return
+    title = (
+        f"memrt: {human_bytes(growth)} left in use, "
+        f"more than memrt_limit_growth allows: {human_bytes(limit)}"
+    )
+    pytest.fail("\n".join([title, *describe(unexpected(left))]), pytrace=False)
 
 
 def _judge_leaks(item: pytest.Item, measure: Measure) -> None:
     is_ignored = _meaning(item, "memrt_no_leaks")
     if is_ignored is None:
         return
-    leaks = [buffer for buffer in measure.live() if not is_ignored(buffer)]
+    leaks = unexpected(group(each for each in measure.live() if not is_ignored(each)))
     if not leaks:
         return
-    count = "1 buffer" if len(leaks) == 1 else f"{len(leaks)} buffers"
-    total = human_bytes(sum(buffer.size for buffer in leaks))
-    lines = [f"memrt: {count} made by this test outlived it, {total}", *_listing(leaks)]
-    pytest.fail("\n".join(lines), pytrace=False)
+    count, size = amount(leaks)
+    title = f"memrt: {plural(count, 'buffer')} made by this test outlived it, {human_bytes(size)}"
+    pytest.fail("\n".join([title, *describe(leaks)]), pytrace=False)
 
 
 # --- Hooks. ---

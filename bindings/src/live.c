@@ -88,11 +88,12 @@ static PyObject *as_tuple(listing_t *listing, const memrt_buffer_t *row)
 {
     const memrt_live_t *live = &row->live;
     PyObject *kind = listing->kinds[live->kind < Py_ARRAY_LENGTH(listing->kinds) ? live->kind : 0];
-    return Py_BuildValue("(KnnzdkNOKNkd)", (unsigned long long)live->id, (Py_ssize_t)live->size,
+    return Py_BuildValue("(KnnzdkNOKNkdO)", (unsigned long long)live->id, (Py_ssize_t)live->size,
                          (Py_ssize_t)live->refcount, live->name[0] == '\0' ? NULL : live->name,
                          (double)live->age_ns / 1e9, (unsigned long)live->thread,
                          policy_of(listing, live->policy), kind, (unsigned long long)live->data,
-                         scope_of(listing, row->scope), (unsigned long)row->site, row->stands_for);
+                         scope_of(listing, row->scope), (unsigned long)row->site, row->stands_for,
+                         row->inherited ? Py_True : Py_False);
 }
 
 static PyObject *as_list(listing_t *listing, const memrt_buffer_t *rows, size_t count)

@@ -308,6 +308,14 @@ static PyObject *tell_names(const memrt_meminfo_t *mi)
     return list;
 }
 
+/// Number of the place of birth; 0: not known.
+static unsigned long site_of(const memrt_meminfo_t *mi)
+{
+    memrt_buffer_t row;
+    memrt_status_t status = memrt__api()->buffer_read(mi, sizeof(row), &row);
+    return status == MEMRT_OK ? row.site : 0;
+}
+
 PyObject *memrt__report_meminfo(memrt_meminfo_t *mi, size_t taken)
 {
     const memrt_api_t *api = memrt__api();
@@ -317,7 +325,8 @@ PyObject *memrt__report_meminfo(memrt_meminfo_t *mi, size_t taken)
     if (names == NULL) {
         return NULL;
     }
-    return Py_BuildValue("((nnnINN)N)", (Py_ssize_t)(uintptr_t)mi->data, (Py_ssize_t)api->size(mi),
+    return Py_BuildValue("((nnnINNk)N)", (Py_ssize_t)(uintptr_t)mi->data, (Py_ssize_t)api->size(mi),
                          (Py_ssize_t)(api->refcount(mi) - taken), (unsigned)mi->kind,
-                         text_of(api->policy_name(api->policy_of(mi))), text_of(name), names);
+                         text_of(api->policy_name(api->policy_of(mi))), text_of(name), site_of(mi),
+                         names);
 }

@@ -31,8 +31,9 @@ void memrt__report_add(memrt_report_t *report, uint32_t node);
 /// is room for before. NULL with an exception, or without one as memrt_heap_ask_fn.
 PyObject *memrt__report_make(memrt_report_t *report);
 
-/// MemInfo (address, size, references, kind, policy, name) and its names (name, kind, count,
-/// thread, age_ns), as a new tuple of a tuple and a list. `taken`: references that the caller has.
+/// MemInfo (address, size, references, kind, policy, name, number of its site) and its names (name,
+/// kind, count, thread, age_ns), as a new tuple of a tuple and a list. `taken`: references that the
+/// caller has.
 PyObject *memrt__report_meminfo(memrt_meminfo_t *mi, size_t taken);
 
 #endif

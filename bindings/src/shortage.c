@@ -58,8 +58,9 @@ static PyType_Slot slots[] = {
     {Py_tp_doc,
      (void
           *)(uintptr_t)"Memory was refused. The text tells the request, what is live and kept for\n"
-                       "reuse, the limits of the system, and the places of birth that hold most\n"
-                       "where births were tracked. Raising it allocates nothing."},
+                       "reuse, the limits of the system, the places of birth that hold most where\n"
+                       "births were tracked, and the largest buffers with a name. Raising it\n"
+                       "allocates nothing."},
     {Py_tp_str, text_of},
     {Py_tp_methods, methods},
     {Py_tp_members, members},

@@ -25,8 +25,9 @@ typedef struct part {
     size_t leavings;               ///< how many ever left
 } part_t;
 
-static part_t parts[PARTS]; /* each under the lock of its rank */
-static size_t births;       /* relaxed add; publishes nothing */
+static part_t parts[PARTS];  /* each under the lock of its rank */
+static size_t births;        /* relaxed add; publishes nothing */
+static size_t births_before; /* the fork; written by a process of one thread */
 
 static size_t hash(uintptr_t key)
 {
@@ -315,4 +316,14 @@ size_t memrt__live_count(void)
 uint64_t memrt__live_births(void)
 {
     return memrt__load_relaxed(&births);
+}
+
+uint64_t memrt__live_births_before(void)
+{
+    return births_before;
+}
+
+void memrt__live_forked(void)
+{
+    births_before = memrt__live_births();
 }

@@ -62,7 +62,7 @@ bool memrt__live_set_name(uintptr_t key, const char *name);
 /// Copy the name of a key, "" for none, to `name`, of MEMRT_NAME_MAX + 1 bytes.
 void memrt__live_name(uintptr_t key, char *name);
 
-/// Called with the part of the set locked: must not call memrt and must be quick.
+/// Called with the part of the set locked: must be quick and take no lock but of a later rank.
 typedef void (*memrt__live_visit_fn)(const memrt__live_entry_t *entry, void *context);
 
 /// Visit one key; false when it is not in the set.
@@ -76,5 +76,11 @@ size_t memrt__live_count(void);
 
 /// Serial number of the last birth.
 uint64_t memrt__live_births(void);
+
+/// Serial number of the last birth before the fork that made this process; 0: there was none.
+uint64_t memrt__live_births_before(void);
+
+/// In a forked child: only births from now on are its own.
+void memrt__live_forked(void);
 
 #endif

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/alloc/inherited.h"
 #include "runtime/base/failure.h"
 #include "runtime/base/os.h"
 #include "runtime/base/size.h"
@@ -51,36 +52,42 @@ typedef struct listing {
     uint64_t now;
 } listing_t;
 
-static void add_row(const memrt__live_entry_t *entry, void *context)
+/// What is known of an entry. False: it is nothing by itself, not born yet, or dying.
+static bool tell(const memrt__live_entry_t *entry, uint64_t now, memrt_buffer_t *out)
 {
-    listing_t *listing = context;
     const memrt_meminfo_t *mi = (const memrt_meminfo_t *)entry->key;
-    size_t refcount = memrt__meminfo_refcount(mi); /* 0: not born yet, or dying */
-    if (refcount == 0 || memrt__block_is_part(mi) || listing->seen++ >= listing->capacity) {
-        return;
-    }
-    memrt_policy_t *policy = memrt__policy_of(mi);
-    memrt_buffer_t row = {
+    const memrt_policy_t *policy = memrt__policy_of(mi);
+    *out = (memrt_buffer_t){
         .scope = policy->scope == NULL ? 0 : policy->scope->id,
         .site = entry->site,
         .stands_for = entry->share,
+        .inherited = memrt__is_inherited(policy) || entry->id <= memrt__live_births_before(),
     };
-    row.live = (memrt_live_t){
+    out->live = (memrt_live_t){
         .id = entry->id,
         .meminfo = entry->key,
         .data = memrt__load_relaxed((const size_t *)&mi->data),
         .size = memrt__load_relaxed(&mi->size),
-        .refcount = refcount,
-        .age_ns = listing->now > entry->birth ? listing->now - entry->birth : 0,
+        .refcount = memrt__meminfo_refcount(mi),
+        .age_ns = now > entry->birth ? now - entry->birth : 0,
         .thread = entry->thread,
         .policy = policy->base->index,
         .kind = mi->kind,
     };
     if (entry->name != NULL) {
-        strcpy(row.live.name, entry->name);
+        strcpy(out->live.name, entry->name);
     }
-    char *place = listing->rows + listing->count++ * listing->row_size;
-    memcpy(place, &row, memrt__size_min(listing->row_size, sizeof(row)));
+    return out->live.refcount != 0 && !memrt__block_is_part(mi);
+}
+
+static void add_row(const memrt__live_entry_t *entry, void *context)
+{
+    listing_t *listing = context;
+    memrt_buffer_t row;
+    if (tell(entry, listing->now, &row) && listing->seen++ < listing->capacity) {
+        char *place = listing->rows + listing->count++ * listing->row_size;
+        memcpy(place, &row, memrt__size_min(listing->row_size, sizeof(row)));
+    }
 }
 
 /// Of rows that begin with a memrt_live_t.
@@ -127,6 +134,32 @@ memrt_status_t memrt__owner_buffers(size_t row_size, void **out, size_t *count)
     qsort(listing.rows, listing.count, row_size, by_id);
     *out = listing.rows;
     *count = listing.count;
+    return MEMRT_OK;
+}
+
+/// One row, which is known or not.
+typedef struct reading {
+    memrt_buffer_t row;
+    bool known;
+} reading_t;
+
+static void read_row(const memrt__live_entry_t *entry, void *context)
+{
+    reading_t *reading = context;
+    reading->known = tell(entry, memrt__os_now_ns(), &reading->row);
+}
+
+memrt_status_t memrt__owner_buffer_read(const memrt_meminfo_t *mi, size_t row_size, void *out)
+{
+    reading_t reading = {.known = false};
+    if (row_size < sizeof(memrt_live_t)) {
+        return MEMRT_EINVAL;
+    }
+    if (!memrt__live_visit((uintptr_t)mi, read_row, &reading) || !reading.known) {
+        return MEMRT_ENOENT;
+    }
+    memset(out, 0, row_size);
+    memcpy(out, &reading.row, memrt__size_min(row_size, sizeof(reading.row)));
     return MEMRT_OK;
 }
 

@@ -31,10 +31,11 @@ AT(memrt_site_t, births, 8);
 AT(memrt_site_t, bytes, 16);
 AT(memrt_site_t, frames, 24);
 
-SIZE(memrt_buffer_t, 144);
+SIZE(memrt_buffer_t, 152);
 AT(memrt_buffer_t, scope, 128);
 AT(memrt_buffer_t, site, 132);
 AT(memrt_buffer_t, stands_for, 136);
+AT(memrt_buffer_t, inherited, 144);
 
 SIZE(memrt_meminfo_t, 64);
 AT(memrt_meminfo_t, refct, 0);
@@ -217,6 +218,18 @@ AT(memrt_holder_t, name, 28);
 SLOT(acquire_as, 78);
 SLOT(release_as, 79);
 SLOT(holders, 80);
+SLOT(tracking_set, 81);
+SLOT(tracking_get, 82);
+SLOT(buffers, 83);
+SLOT(set_frames, 84);
+SLOT(frame_new, 85);
+SLOT(frame_text, 86);
+SLOT(site_read, 87);
+SLOT(site_frames, 88);
+SLOT(lasting_add, 89);
+SLOT(lasting_at, 90);
+SLOT(explain_shortage, 91);
+SLOT(buffer_read, 92);
 _Static_assert(MEMRT_HOLDER_REFERENCE == 1 && MEMRT_HOLDER_EXPORT == 2, "kinds keep their numbers");
 
 _Static_assert(MEMRT_EINVAL == 2 && MEMRT_ENOTSUP == 6, "statuses keep their numbers");

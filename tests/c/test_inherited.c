@@ -171,6 +171,48 @@ TEST(a_child_tells_what_it_inherited_from_its_own_on_every_account)
     give_up(&estate);
 }
 
+/// Whether the buffer that tracking knows of a MemInfo counts as inherited.
+static bool is_inherited(const memrt_meminfo_t *mi)
+{
+    memrt_buffer_t row;
+    REQUIRE(api->buffer_read(mi, sizeof(row), &row) == MEMRT_OK);
+    REQUIRE(row.live.meminfo == (uintptr_t)mi);
+    return row.inherited != 0;
+}
+
+static void list_both(void *context)
+{
+    estate_t *estate = context, mine;
+    memset(&mine, 0, sizeof(mine));
+    fill(&mine);
+    for (size_t place = 0; place < PLACES; place++) {
+        for (size_t kind = 0; kind < KINDS; kind++) {
+            memrt_meminfo_t *theirs = estate->mis[place][kind], *own = mine.mis[place][kind];
+            /* Those that were not listed before the fork are from here on, by their names. */
+            REQUIRE(api->set_name(theirs, "theirs") == MEMRT_OK && is_inherited(theirs));
+            REQUIRE(api->set_name(own, "own") == MEMRT_OK && !is_inherited(own));
+        }
+        REQUIRE(api->resizable_realloc(estate->mis[place][3], 70000) != NULL);
+        REQUIRE(is_inherited(estate->mis[place][3]));
+    }
+    give_up(&mine);
+}
+
+TEST(a_child_that_lists_buffers_tells_those_that_it_inherited)
+{
+    estate_t tracked, untracked;
+    int was = api->tracking(1);
+    fill(&tracked);
+    ck_assert(!is_inherited(tracked.mis[0][0]));
+    in_child(list_both, &tracked);
+    api->tracking(0);
+    fill(&untracked);
+    in_child(list_both, &untracked);
+    api->tracking(was);
+    give_up(&tracked);
+    give_up(&untracked);
+}
+
 static void know_policies(void *context)
 {
     const estate_t *estate = context;
@@ -356,6 +398,30 @@ TEST_EACH(a_child_without_memory_to_tell_what_it_inherited_says_so, 2)
     in_child(be_mixed, &estate);
     kernel_obey();
     ck_assert_int_eq(api->fail_allocations(NULL), MEMRT_OK);
+    give_up(&estate);
+}
+
+static void list_without_a_stand_in(void *context)
+{
+    estate_t *estate = context;
+    REQUIRE(api->fail_allocations(NULL) == MEMRT_OK);
+    REQUIRE(figures(NULL).inherited_error != 0);
+    REQUIRE(is_inherited(estate->mis[0][0]));
+    memrt_meminfo_t *own = api->allocate(100);
+    REQUIRE(!is_inherited(own));
+    api->release(own);
+}
+
+TEST(a_buffer_that_was_listed_is_known_as_inherited_also_where_its_account_is_not)
+{
+    estate_t estate;
+    memrt_failure_plan_t plan = {.struct_size = sizeof(plan), .nth = 1, .every = 1};
+    int was = api->tracking(1);
+    fill(&estate);
+    ck_assert_int_eq(api->fail_allocations(&plan), MEMRT_OK);
+    in_child(list_without_a_stand_in, &estate);
+    ck_assert_int_eq(api->fail_allocations(NULL), MEMRT_OK);
+    api->tracking(was);
     give_up(&estate);
 }
 

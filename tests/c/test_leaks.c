@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "runtime/base/options.h"
+#include "runtime/debug/live.h"
 #include "runtime/debug/tracking.h"
 #include "runtime/leaks.h"
 #include "support/child.h"
@@ -35,7 +36,7 @@ static size_t running_frames(memrt_frame_t *frames, size_t max)
 static void begin(const program_t *program)
 {
     memrt_tracking_t all = {.struct_size = sizeof(all), .on = 1, .frames = 16};
-    memrt__leaks_forked(); /* nothing of the tests' own counts */
+    memrt__live_forked(); /* nothing of the tests' own counts */
     memrt__options.leaks = program->leaks;
     memrt__leaks_start();
     running = program->function;
@@ -61,9 +62,35 @@ TEST(a_process_with_leaks_says_what_and_where_and_fails_where_asked_to)
 {
     program_t program = {MEMRT__LEAKS_FAIL, 0, 3, "forgets"};
     child_expect_exit(leak, &program, 23,
-                      "memrt: 3 buffers of 3000 bytes still live at the end\n"
+                      "memrt: 3 buffers still live at the end, 3000 bytes\n"
                       "  3000 bytes in 3 buffers, born at\n"
                       "      forgets at program.py:3\n");
+}
+
+static void leak_to_holders(void *context)
+{
+    static const char *const names[] = {"index", "index", "reader", "torch", "fourth"};
+    begin(context);
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        memrt_meminfo_t *mi = api->allocate(1000), *unnamed = api->allocate(1000);
+        memrt_holder_kind_t kind = i == 3 ? MEMRT_HOLDER_EXPORT : MEMRT_HOLDER_REFERENCE;
+        if (mi == NULL || unnamed == NULL || api->acquire_as(mi, kind, names[i]) != MEMRT_OK) {
+            abort();
+        }
+        api->release(mi);
+    }
+    exit(0);
+}
+
+TEST(the_names_under_which_c_code_holds_what_is_left_are_told_once_each)
+{
+    program_t program = {MEMRT__LEAKS_FAIL, 0, 0, "forgets"};
+    child_expect_exit(leak_to_holders, &program, 23,
+                      "  10000 bytes in 10 buffers, born at\n"
+                      "      forgets at program.py:3\n"
+                      "      held by C reference 'index'\n"
+                      "      held by C reference 'reader'\n"
+                      "      held by C export 'torch'\n");
 }
 
 TEST(a_report_alone_leaves_the_status)

@@ -100,6 +100,35 @@ TEST(a_place_that_holds_most_is_found_among_very_many)
     }
 }
 
+TEST(the_largest_that_have_a_name_or_are_held_under_one_are_told_with_who_holds_them)
+{
+    memrt_tracking_t before = track();
+    memrt_meminfo_t *mis[] = {birth_in("f", 1 << 20), birth_in("f", 40 << 20),
+                              birth_in("f", 3 << 20), birth_in("f", 2 << 20),
+                              birth_in("f", 5 << 20)};
+    track_as(&before);
+    explain(100);
+    ck_assert_ptr_null(strstr(text, "with a name"));
+    ck_assert_int_eq(api->set_name(mis[0], "too small"), MEMRT_OK);
+    ck_assert_int_eq(api->set_name(mis[2], "lookup table"), MEMRT_OK);
+    ck_assert_int_eq(api->acquire_as(mis[2], MEMRT_HOLDER_REFERENCE, "index"), MEMRT_OK);
+    ck_assert_int_eq(api->set_name(mis[3], "mask"), MEMRT_OK);
+    ck_assert_int_eq(api->acquire_as(mis[4], MEMRT_HOLDER_EXPORT, "torch"), MEMRT_OK);
+    explain(100);
+    expect("the largest with a name:\n"
+           "  5.0 MiB, held by C export 'torch'\n"
+           "  3.0 MiB 'lookup table', held by C reference 'index'\n"
+           "  2.0 MiB 'mask'\n");
+    ck_assert_ptr_null(strstr(text, "too small"));
+    api->release_as(mis[2], MEMRT_HOLDER_REFERENCE, "index");
+    api->release_as(mis[4], MEMRT_HOLDER_EXPORT, "torch");
+    explain(100);
+    expect("the largest with a name:\n  3.0 MiB 'lookup table'\n");
+    for (size_t i = 0; i < sizeof(mis) / sizeof(mis[0]); i++) {
+        api->release(mis[i]);
+    }
+}
+
 TEST(where_nothing_was_tracked_it_says_how_to)
 {
     explain(100);

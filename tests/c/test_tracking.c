@@ -254,6 +254,50 @@ TEST(rows_are_as_long_as_the_caller_knows_them)
     api->release(mi);
 }
 
+TEST(what_is_known_of_one_buffer_is_its_row)
+{
+    char row[sizeof(memrt_buffer_t) + 8];
+    memrt_buffer_t known;
+    void *rows;
+    size_t count;
+    int was = api->tracking(0);
+    memrt_meminfo_t *unlisted = api->allocate(EACH);
+    track(0, 0);
+    memrt_meminfo_t *mi = api->allocate(EACH);
+    track_as_before();
+    ck_assert_int_eq(api->buffers(sizeof(known), &rows, &count), MEMRT_OK);
+    ck_assert_int_eq(api->buffer_read(mi, sizeof(known), &known), MEMRT_OK);
+    known.live.age_ns = ((memrt_buffer_t *)rows)[count - 1].live.age_ns;
+    ck_assert_mem_eq(&known, (memrt_buffer_t *)rows + count - 1, sizeof(known));
+    api->live_free(rows);
+    memset(row, 1, sizeof(row));
+    ck_assert_int_eq(api->buffer_read(mi, sizeof(row), row), MEMRT_OK);
+    ck_assert_mem_eq(row + sizeof(known), (char[8]){0}, 8);
+    ck_assert_int_eq(api->buffer_read(mi, sizeof(memrt_live_t) - 1, row), MEMRT_EINVAL);
+    if (!memrt__options.check) { /* which lists all */
+        ck_assert_int_eq(api->buffer_read(unlisted, sizeof(known), &known), MEMRT_ENOENT);
+    }
+    api->release(unlisted);
+    api->release(mi);
+    api->tracking(was);
+}
+
+TEST(the_data_of_a_resizable_meminfo_is_no_buffer_by_itself)
+{
+    if (memrt__options.check) { /* which does not take it for a MemInfo */
+        return;
+    }
+    memrt_meminfo_t *mi;
+    memrt_buffer_t row;
+    track(0, 0);
+    ck_assert_int_eq(api->resizable_new(EACH, NULL, &mi), MEMRT_OK);
+    track_as_before();
+    const memrt_meminfo_t *part = (memrt_meminfo_t *)api->get_data(mi) - 1;
+    ck_assert_int_eq(api->buffer_read(mi, sizeof(row), &row), MEMRT_OK);
+    ck_assert_int_eq(api->buffer_read(part, sizeof(row), &row), MEMRT_ENOENT);
+    api->release(mi);
+}
+
 TEST(a_buffer_that_is_listed_for_its_name_alone_stands_for_none)
 {
     if (memrt__options.check) {

@@ -16,6 +16,7 @@ import memrt
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
+from memrt import _memrt
 
 # Hypothesis tries the same few examples each time, and many others where that is asked for
 # (--hypothesis-profile=long). What is slow is the machine's affair.
@@ -204,6 +205,16 @@ def run_program(ext_dir, tmp_path):
         return result
 
     return run
+
+
+@pytest.fixture
+def untracked():
+    """Tracking is off, as it is where the environment does not ask for it."""
+    was = _memrt.set_tracking(False)
+    if _memrt.tracking_enabled():
+        pytest.skip("checking keeps tracking on")
+    yield
+    _memrt.set_tracking(was)
 
 
 @pytest.fixture

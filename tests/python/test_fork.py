@@ -127,3 +127,39 @@ def test_workers_of_multiprocessing_inherit_when_they_are_forked(method, run_pro
     program.write_text(MULTIPROCESSING)
     result = run_program(sys.executable, *IGNORED, program, method)
     assert result.stdout == "0\n"
+
+
+LISTED = """
+def own():
+    return sorted((b.size, b.name) for b in memrt.live() if not b.inherited)
+
+unnamed = memrt.alloc(500)
+with memrt.tracking():
+    kept = memrt.alloc(5000)
+assert [b.inherited for b in memrt.live()] == [False]
+
+def grandchild():
+    assert own() == []
+    assert sorted(b.size for b in memrt.live()) == [300, 500, 5000]
+
+def child():
+    global kept
+    assert own() == []
+    (row,) = memrt.live()
+    assert row.inherited and repr(row).endswith(", inherited>") and row.to_dict()["inherited"]
+    with memrt.tracking():
+        mine = memrt.alloc(300)
+    unnamed.name = "born before"
+    assert own() == [(300, None)]
+    assert not repr(memrt.live()[1]).endswith("inherited>")
+    in_child(grandchild)
+    kept = None
+    assert sorted((b.size, b.inherited) for b in memrt.live()) == [(300, False), (500, True)]
+
+in_child(child)
+assert [b.inherited for b in memrt.live()] == [False]
+"""
+
+
+def test_a_child_that_lists_buffers_tells_its_own_from_those_it_inherited(run_python):
+    run_python(HEAD + LISTED, env={"MEMRT_CHECK": "0", "MEMRT_TRACK": "0"})

@@ -284,6 +284,24 @@ def test_a_global_is_told_by_its_module():
     GLOBAL = None
 
 
+Request = collections.namedtuple("Request", "method number")
+
+
+class Lying(tuple):
+    """What it says of itself is not asked for."""
+
+    __slots__ = ()
+
+    def __len__(self):
+        raise AssertionError("asked for its length")
+
+    def __getitem__(self, index):
+        raise AssertionError("asked for an item")
+
+    def __iter__(self):
+        raise AssertionError("iterated")
+
+
 @pytest.mark.parametrize(
     ("key", "text"),
     [
@@ -301,8 +319,10 @@ def test_a_global_is_told_by_its_module():
         (object, "<type>"),
         (Plain(), "<Plain>"),
         ((Plain(), ((1,),)), "(<Plain>, (<tuple>,))"),
+        (Request("get", 5), "Request('get', 5)"),
+        (Lying((1, 2)), "Lying(1, 2)"),
     ],
-    ids=range(14),
+    ids=range(16),
 )
 def test_a_value_of_a_dict_is_told_by_its_key(key, text):
     array = held()

@@ -199,6 +199,21 @@ def test_a_function_that_keeps_something_grows_at_the_place_and_scope_of_birth()
     assert found.to_dict()["places"][0]["is_growing"] is True
 
 
+def test_growth_tells_who_holds_the_newest_of_what_grows_most():
+    kept = []
+    namespace = {"memrt": memrt, "kept": kept}
+    lines = "\n".join(f"    kept.append(memrt.alloc({1000 - i}))" for i in range(7))
+    exec(compile(f"def fill():\n{lines}", "<fill>", "exec"), namespace)
+    found = memrt.growth(namespace["fill"], rounds=12)
+    assert [trend.newest is not None for trend in found.growing] == [True] * 5 + [False] * 2
+    assert found.places[0].newest.size == 1000
+    assert all(trend.newest is None for trend in [*found.scopes, found.total])
+    assert found.to_dict()["places"][0]["newest"]["size"] == 1000
+    lines = repr(found).splitlines()
+    assert lines[2:4] == ["      the newest is 1000 B, refcount 1", "      └─ memrt.MemInfo"]
+    assert lines[4].startswith("         └─ `kept[77]` in test_growth_tells")
+
+
 def test_a_function_that_keeps_nothing_does_not_grow():
     found = memrt.growth(make, 100)
     assert not found

@@ -5,18 +5,7 @@ import time
 
 import memrt
 import numpy as np
-import pytest
 from memrt import _memrt
-
-
-@pytest.fixture
-def untracked():
-    """Tracking is off, as it is where the environment does not ask for it."""
-    was = _memrt.set_tracking(False)
-    if _memrt.tracking_enabled():
-        pytest.skip("checking keeps tracking on")
-    yield
-    _memrt.set_tracking(was)
 
 
 def listed(**wanted):

@@ -108,10 +108,64 @@ def test_drops():
         [
             "*ERROR at teardown of test_keeps*",
             "memrt: 2 buffers made by this test outlived it, 7.6 MiB",
-            "  7.6 MiB, * old, 1 reference, policy 'default'*",
-            "  1000 B 'lookup table', * old, 1 reference, policy 'default'*",
+            "  7.6 MiB in 1 buffer born in test_keeps at *.py:*",
+            "      it is 7.6 MiB, * old, refcount 1, policy default",
+            "      └─ ndarray float64 (1000000,), owner of the block",
+            "         └─ *.kept?0?",
+            "  1000 B in 1 buffer born in test_keeps at *.py:*",
+            "      it is 'lookup table', 1000 B, * old, refcount 1, policy default",
         ]
     )
+
+
+def test_leaks_of_one_line_are_told_once_with_the_calls_and_the_scope_within_the_test(apart):
+    result = apart(
+        """
+def load():
+    kept.append(np.ones(1000))
+
+@pytest.mark.memrt_no_leaks
+def test_many():
+    with memrt.scope("read"), memrt.scope("decode"):
+        for _ in range(50):
+            load()
+"""
+    )
+    result.stdout.fnmatch_lines(
+        [
+            "memrt: 50 buffers made by this test outlived it, 390.6 KiB",
+            "  390.6 KiB in 50 buffers born in load at *.py:*",
+            "      called from test_many at *.py:*",
+            "      the largest is 7.8 KiB, * old, refcount 1, policy default, scope read/decode",
+        ],
+        consecutive=True,
+    )
+
+
+def test_what_is_known_to_last_is_no_leak_of_the_test_that_happens_to_make_it(apart):
+    result = apart(
+        """
+memrt.expect_to_last("tables at *", "tables of a test")
+
+def tables():
+    kept.append(np.ones(1_000_000))
+
+@pytest.mark.memrt_no_leaks
+def test_leaks():
+    tables()
+
+@pytest.mark.memrt_limit_growth("1 MB")
+def test_growth():
+    tables()
+    kept.append(np.ones(100_000))
+    kept.append(np.ones(100_000))
+"""
+    )
+    result.assert_outcomes(passed=2, errors=1)
+    result.stdout.fnmatch_lines(
+        ["memrt: 1.5 MiB left in use, more than memrt_limit_growth allows: 976.6 KiB"]
+    )
+    result.stdout.no_fnmatch_line("*born in tables*")
 
 
 def test_garbage_of_cycles_is_no_leak(run):
@@ -302,7 +356,8 @@ def test(count):
         [
             "*ERROR at teardown of test?1000000?*",
             "memrt: 7.6 MiB left in use, more than memrt_limit_growth allows: 1.0 MiB",
-            "  7.6 MiB, * old, 1 reference, policy 'default'*",
+            "  7.6 MiB in 1 buffer born in test at *.py:*",
+            "      it is 7.6 MiB, * old, refcount 1, policy default",
         ]
     )
 

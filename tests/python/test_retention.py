@@ -390,8 +390,24 @@ def test_it_prints_as_trees():
     lines = repr(found()).splitlines()
     assert lines[0] == "memrt.retention: 1 buffer, 22.3 KiB wasted"
     assert lines[2] == "22.3 KiB wasted: 23.4 KiB kept for 1.2 KiB in 1 view"
-    assert lines[3] == "23.4 KiB MemInfo, refcount 1, policy kept"
+    assert lines[3].startswith("23.4 KiB MemInfo, refcount 1, policy kept")
     assert lines[4] == "└─ ndarray float64 (20, 30, 5), owner of the block"
     assert lines[5] == "   └─ ndarray float64 (30, 5), view of 1.2 KiB"
     assert lines[6].startswith("      └─ local `view` in test_it_prints_as_trees() ")
     assert view.size
+
+
+def test_the_place_of_birth_is_told_where_births_were_tracked(untracked):
+    early = block()[1]
+    with memrt.tracking():
+        late = block((30, 40))[1]
+    known, unknown = sorted(found(), key=lambda each: each.size)
+    assert (unknown.site, unknown.place) == (None, None)
+    assert "born in" not in repr(unknown)
+    place = f"block at {__file__}:{block.__code__.co_firstlineno + 3}"
+    assert [str(known.place), str(known.holders.place)] == [place] * 2
+    assert known.site is not None
+    assert known.site.frames[0].function == "block"
+    assert repr(known).splitlines()[1].endswith(f"policy kept, born in {place}")
+    assert [each["holders"]["place"] for each in found().to_dict()["buffers"]] == [None, place]
+    assert early.size + late.size

@@ -41,6 +41,19 @@ def test_the_places_that_hold_most_are_named_where_births_were_tracked():
     assert len(kept) == 4
 
 
+def test_the_largest_buffers_with_a_name_are_told_with_who_holds_them(probe):
+    kept = [memrt.alloc(size << 20, name=f"{size} MiB of it") for size in (1, 2, 4, 3)]
+    address = probe.hold_as(memrt.as_array(kept[1], 1), "user", 1)
+    text = str(shortage(memrt.alloc, 1 << 55))
+    assert text.endswith(
+        "\nthe largest with a name:\n"
+        "  4.0 MiB '4 MiB of it'\n"
+        "  3.0 MiB '3 MiB of it'\n"
+        "  2.0 MiB '2 MiB of it', held by C reference 'user'"
+    )
+    probe.release_as(address, "user", 1)
+
+
 def test_an_error_for_want_of_something_else_than_data_says_what_failed():
     array = np.zeros(10, "u1")
     with memrt.testing.fail_allocations(every=1):

@@ -375,11 +375,16 @@ typedef struct memrt_api {
     const char *(*lasting_at)(uint32_t site);
     /// Tell why `size` bytes of `policy` (NULL: the default one) may have been refused, 0: whatever
     /// was asked, in a few lines for people: what is live and kept for reuse, the limits of the
-    /// system in force, and the places of birth that hold most, as far as births were tracked.
+    /// system in force, the places of birth that hold most, as far as births were tracked, and the
+    /// largest live buffers that have a name or are held under one.
     /// Writes at most `length` bytes with the closing zero; returns the bytes of all, without the
     /// zero. Allocates nothing.
     size_t (*explain_shortage)(const memrt_policy_t *policy, size_t size, char *text,
                                size_t length);
+    /// What tracking knows of the buffer of `mi`: one row as `buffers` has it. MEMRT_EINVAL: as
+    /// there; MEMRT_ENOENT: it is not listed.
+    memrt_status_t (*buffer_read)(const memrt_meminfo_t *mi, size_t row_size,
+                                  void *out) MEMRT_MUST_CHECK;
 } memrt_api_t;
 
 /// Bits of memrt_api_t.features.

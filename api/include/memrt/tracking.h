@@ -62,6 +62,7 @@ typedef struct memrt_buffer {
     uint32_t site;     ///< number of the place of birth; 0: not known
     double stands_for; ///< buffers of that size, listed or not: 1; more, when only a sample is
                        ///< listed; 0 for one that is listed for its name alone
+    int inherited;     ///< non-zero: born before the fork that made this process
 } memrt_buffer_t;
 
 #ifdef __cplusplus

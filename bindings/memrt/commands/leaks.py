@@ -10,8 +10,7 @@ import os
 import sys
 
 import memrt
-from memrt._holders import Holders, holders
-from memrt._leaks import LeakGroup, describe, group
+from memrt._leaks import LeakGroup, amount, describe, group, held, unexpected
 from memrt._live import LiveBuffer
 from memrt._units import human_bytes, plural
 from memrt.commands.program import program_named
@@ -88,8 +87,7 @@ class _Verdict:
 def _sorted_out() -> tuple[list[LeakGroup], list[LeakGroup]]:
     """Those that are lost, and the others; what is known to last is in neither."""
     gc.collect()
-    buffers = [buffer for each in group(memrt.live()) if each.lasting is None
-               for buffer in each.buffers]  # fmt: skip
+    buffers = [buffer for each in unexpected(group(memrt.live())) for buffer in each.buffers]
     largest = sorted(buffers, key=lambda buffer: -buffer.size)[:LOOKED_AT]
     lost = [buffer for buffer in largest if _is_lost(buffer)]
     ids = {buffer.id for buffer in lost}
@@ -97,9 +95,8 @@ def _sorted_out() -> tuple[list[LeakGroup], list[LeakGroup]]:
 
 
 def _is_lost(buffer: LiveBuffer) -> bool:
-    try:
-        found: Holders = holders(buffer)
-    except LookupError:
+    found = held(buffer)
+    if found is None:
         return False
     return not found.named and not any(each.referrers for each in found.rows)
 
@@ -116,5 +113,5 @@ def _lines(lost: list[LeakGroup], held: list[LeakGroup]) -> list[str]:
 
 
 def _amount(groups: list[LeakGroup]) -> str:
-    count = sum(len(each.buffers) for each in groups)
-    return f"{plural(count, 'buffer')}, {human_bytes(sum(each.nbytes for each in groups))}"
+    count, size = amount(groups)
+    return f"{plural(count, 'buffer')}, {human_bytes(size)}"

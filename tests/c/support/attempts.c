@@ -313,6 +313,7 @@ ALWAYS(site_read, api->site_read(1, &(memrt_site_t){0}) == MEMRT_EINVAL)
 ALWAYS(site_frames, api->site_frames(0, NULL, 0) == 0)
 ALWAYS(lasting_add, api->lasting_add("", "nothing") == MEMRT_EINVAL)
 ALWAYS(explain_shortage, api->explain_shortage(ground->policy, 1, NULL, 0) > 10)
+ALWAYS(buffer_read, api->buffer_read(ground->mi, 0, NULL) == MEMRT_EINVAL)
 ALWAYS(lasting_at, api->lasting_at(0) == NULL)
 ALWAYS(fail_allocations, api->fail_allocations(&(memrt_failure_plan_t){0}) == MEMRT_EINVAL)
 
@@ -565,7 +566,7 @@ const slot_t slots[] = {
     PLAIN(tracking_set),
     PLAIN(tracking_get), CREATOR(buffers), PLAIN(set_frames), PLAIN(frame_new),
     PLAIN(frame_text), PLAIN(site_read), PLAIN(site_frames), PLAIN(lasting_add), PLAIN(lasting_at),
-    PLAIN(explain_shortage),
+    PLAIN(explain_shortage), PLAIN(buffer_read),
     ANOTHER("memrt_get_api", NOTHING, try_exports),
     ANOTHER("memrt_version", NOTHING, try_exports),
     ANOTHER("memrt_api_of_nrt", NOTHING, try_exports),

@@ -54,7 +54,7 @@ typedef struct slot {
     attempt_fn attempt;
 } slot_t;
 
-enum { SLOTS = 104 };
+enum { SLOTS = 105 };
 
 extern const slot_t slots[SLOTS];
 
