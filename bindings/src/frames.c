@@ -85,8 +85,8 @@ static memrt_frame_t describe(const memrt_call_t *call)
     memrt_pending_t pending;
     memrt__pending_save(&pending);
     int line = PyCode_Addr2Line(code, call->instruction);
-    memrt_frame_t frame = memrt__api()->frame_new(utf8(name), utf8(code->co_filename),
-                                                  line > 0 ? (uint64_t)line : 0);
+    memrt_frame_t frame =
+        memrt__api()->frame_new(utf8(name), utf8(code->co_filename), line > 0 ? (uint64_t)line : 0);
     memrt__pending_restore(&pending);
     return frame;
 }
