@@ -285,13 +285,14 @@ static bool list(memrt_meminfo_t *mi, const memrt__block_request_t *request,
     return true;
 }
 
-/// An unborn block from what the thread keeps. NULL: the request needs more than that.
+/// An unborn block from what the thread keeps. NULL: the request needs more than that, as a part
+/// does, which names its alignment.
 static memrt_meminfo_t *take_kept(const memrt__block_request_t *request)
 {
     memrt__thread_t *self = memrt__self;
     if (self == NULL || !request->policy->quick || !memrt__has_data(request->kind) ||
         !memrt__is_quick_size(request->size) || request->alignment != 0 || request->zeroed ||
-        request->part || request->external != NULL || memrt__is_watched(MEMRT__WATCH_FAILURE)) {
+        request->external != NULL || memrt__is_watched(MEMRT__WATCH_FAILURE)) {
         return NULL;
     }
     memrt_meminfo_t *mi = memrt__bin_pop(&self->bins[memrt__class_of_data(request->size)]);
