@@ -9,6 +9,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable
 from contextlib import ContextDecorator
 from dataclasses import dataclass
+from functools import cache
 from types import TracebackType
 from typing import Any
 
@@ -51,9 +52,10 @@ class LeakGroup:
 def group(buffers: Iterable[LiveBuffer]) -> list[LeakGroup]:
     """Buffers by the line where they were born, the most bytes first."""
     found: defaultdict[tuple[Place | None, str | None], list[LiveBuffer]] = defaultdict(list)
+    lasting_at = cache(_memrt.lasting_at)  # which compares all calls of a site
     for buffer in buffers:
         if buffer.stands_for:
-            found[buffer.place, _memrt.lasting_at(buffer.site_number)].append(buffer)
+            found[buffer.place, lasting_at(buffer.site_number)].append(buffer)
     groups = [
         LeakGroup(place, tuple(sorted(members, key=lambda buffer: -buffer.size)), lasting)
         for (place, lasting), members in found.items()

@@ -3,6 +3,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
+#include "calls.h"
 #include "errors.h"
 #include "owner.h"
 
@@ -72,71 +73,57 @@ static const char *utf8(PyObject *text)
     return result;
 }
 
-static memrt_frame_t describe(PyFrameObject *frame, PyCodeObject *code)
+/// What was raised stays raised.
+static memrt_frame_t describe(const memrt_call_t *call)
 {
+    PyCodeObject *code = call->code;
 #if PY_VERSION_HEX >= 0x030B0000
     PyObject *name = code->co_qualname;
 #else
     PyObject *name = code->co_name;
 #endif
-    int line = PyFrame_GetLineNumber(frame);
-    return memrt__api()->frame_new(utf8(name), utf8(code->co_filename),
-                                   line > 0 ? (uint64_t)line : 0);
-}
-
-static int instruction_of(PyFrameObject *frame)
-{
-#if PY_VERSION_HEX >= 0x030B0000
-    return PyFrame_GetLasti(frame);
-#else
-    return frame->f_lasti;
-#endif
+    memrt_pending_t pending;
+    memrt__pending_save(&pending);
+    int line = PyCode_Addr2Line(code, call->instruction);
+    memrt_frame_t frame =
+        memrt__api()->frame_new(utf8(name), utf8(code->co_filename), line > 0 ? (uint64_t)line : 0);
+    memrt__pending_restore(&pending);
+    return frame;
 }
 
 /// The frame, as memrt knows it; 0: no memory.
-static memrt_frame_t look_up(PyFrameObject *frame, PyCodeObject *code)
+static memrt_frame_t look_up(const memrt_call_t *call)
 {
-    int instruction = instruction_of(frame);
     if (!reserve()) {
         return 0;
     }
-    known_t *known = slot_of(code, instruction);
+    known_t *known = slot_of(call->code, call->instruction);
     if (known->code == NULL) {
-        memrt_frame_t fresh = describe(frame, code);
+        memrt_frame_t fresh = describe(call);
         if (fresh == 0) {
             return 0;
         }
-        Py_INCREF(code);
-        *known = (known_t){code, instruction, fresh};
+        Py_INCREF(call->code);
+        *known = (known_t){call->code, call->instruction, fresh};
         cache.count++;
     }
     return known->frame;
 }
 
-/// Of the calling thread, if it holds the GIL. What was raised stays raised.
+/// Of the calling thread, if it holds the GIL.
 static size_t frames_here(memrt_frame_t *out, size_t max)
 {
+    memrt_call_t calls[MEMRT_FRAMES_MAX];
     if (!memrt__holds_python()) {
         return 0;
     }
-    memrt_pending_t pending;
-    memrt__pending_save(&pending);
-    size_t count = 0;
-    PyFrameObject *frame = PyThreadState_GetFrame(PyThreadState_Get());
-    while (frame != NULL && count < max) {
-        PyCodeObject *code = PyFrame_GetCode(frame);
-        memrt_frame_t known = look_up(frame, code);
-        Py_DECREF(code);
+    size_t count = 0, depth = memrt__calls_here(calls, Py_MIN(max, MEMRT_FRAMES_MAX));
+    for (size_t i = 0; i < depth; i++) {
+        memrt_frame_t known = look_up(&calls[i]);
         if (known != 0) {
             out[count++] = known;
         }
-        PyFrameObject *caller = PyFrame_GetBack(frame);
-        Py_DECREF(frame);
-        frame = caller;
     }
-    Py_XDECREF(frame);
-    PyErr_Clear(); /* a frame that there is no memory for */
-    memrt__pending_restore(&pending);
     return count;
 }
 

@@ -1,7 +1,6 @@
 #include "runtime/base/unwind.h"
 
 #include <dlfcn.h>
-#include <limits.h>
 #include <link.h>
 #include <pthread.h>
 #include <stdint.h>
@@ -49,14 +48,10 @@ static void find_unwinder(void)
     dl_iterate_phdr(has_code_at, (void *)(uintptr_t)find_unwinder);
 }
 
-size_t memrt__unwind(void **frames, size_t max)
+int memrt__unwind(void **frames, int max)
 {
     pthread_once(&once, find_unwinder);
-    if (unwind == NULL || max == 0) {
-        return 0;
-    }
-    int count = unwind(frames, max > INT_MAX ? INT_MAX : (int)max);
-    return count < 0 ? 0 : (size_t)count;
+    return unwind == NULL || max <= 0 ? 0 : unwind(frames, max);
 }
 
 bool memrt__unwind_is_fast(void)

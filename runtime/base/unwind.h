@@ -5,10 +5,10 @@
 #include <stddef.h>
 
 /// Write the return addresses of the calls that led here, innermost first, from the caller's on, up
-/// to `max` of them; returns how many. By libunwind where it is installed, which takes about 10 ns
-/// for each; else by the C library, which takes about 200 ns, or not at all where it has none. The
-/// first call of a process loads either.
-size_t memrt__unwind(void **frames, size_t max);
+/// to `max` of them; returns how many, or less than 0 when it cannot tell. By libunwind where it is
+/// installed, which takes about 10 ns for each; else by the C library, which takes about 200 ns, or
+/// not at all where it has none. The first call of a process loads either.
+int memrt__unwind(void **frames, int max);
 
 /// Whether libunwind is what unwinds; for reports.
 bool memrt__unwind_is_fast(void);

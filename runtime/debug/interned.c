@@ -16,22 +16,37 @@ typedef struct table {
     size_t slots[]; ///< address of an interned one, or 0; release by who adds, acquire by readers
 } table_t;
 
-static uint64_t word_at(const void *bytes, size_t length, size_t at)
+static uint64_t word_at(const char *bytes, size_t length)
 {
     uint64_t word = 0;
-    memcpy(&word, (const char *)bytes + at,
-           length - at < sizeof(word) ? length - at : sizeof(word));
+    memcpy(&word, bytes, length);
     return word;
 }
 
+static uint64_t mix(uint64_t hash, uint64_t word)
+{
+    return (hash ^ word) * 0x9E3779B97F4A7C15u;
+}
+
+/// Every other word goes another way, so that the processor need not wait for one to take the next.
 static uint64_t hash_of(const void *bytes, size_t length)
 {
-    uint64_t hash = length;
-    for (size_t at = 0; at < length; at += sizeof(uint64_t)) {
-        hash = (hash ^ word_at(bytes, length, at)) * 0x9E3779B97F4A7C15u;
-        hash ^= hash >> 29;
+    const size_t whole = sizeof(uint64_t);
+    const char *at = bytes;
+    uint64_t even = length, odd = 0;
+    for (; length >= 2 * whole; length -= 2 * whole, at += 2 * whole) {
+        even = mix(even, word_at(at, whole));
+        odd = mix(odd, word_at(at + whole, whole));
     }
-    return hash;
+    if (length >= whole) {
+        even = mix(even, word_at(at, whole));
+        length -= whole;
+        at += whole;
+    }
+    even = mix(even, word_at(at, length));
+    uint64_t hash = even ^ (odd << 32 | odd >> 32);
+    hash = mix(hash, hash >> 32);
+    return hash ^ hash >> 29;
 }
 
 static memrt__interned_t *lookup(const memrt__interns_t *set, uint64_t hash, const void *bytes,

@@ -12,8 +12,9 @@
 /// No address of native code has this bit.
 #define FRAME_OF_INTERPRETER ((memrt_frame_t)1 << 63)
 
-/// How many of the innermost calls are memrt's own at most, on the way to a site; were there more,
-/// fewer of others would be recorded.
+/// How many of the innermost calls are memrt's own, on the way to a site: mostly, and at most. Were
+/// there more, fewer of others would be recorded.
+#define OWN_USUAL 3u
 #define OWN_MAX 6u
 
 /// Longest name of a function or file that is kept whole, in bytes.
@@ -45,15 +46,28 @@ static size_t frames_of_interpreter(memrt_frame_t *out, size_t max)
     return fn == NULL || max == 0 ? 0 : fn(out, max);
 }
 
-/// The calls in native code up to memrt's own.
+/// Calls from here on, up to `max`; `*own` of them, which come first, are memrt's.
+static inline size_t unwind(void **calls, size_t max, size_t *own)
+{
+    int found = memrt__unwind(calls, (int)max);
+    size_t count = found < 0 ? 0 : (size_t)found;
+    *own = memrt__unwind_own(calls, count);
+    return count;
+}
+
+/// The calls in native code up to memrt's own. Each step of a way takes time, and few ways have
+/// more of memrt's own than usual, so these are gone twice.
 static size_t frames_of_native_code(memrt_frame_t *out, size_t max)
 {
     void *calls[MEMRT_FRAMES_MAX + OWN_MAX];
+    size_t own;
     if (max == 0) {
         return 0;
     }
-    size_t count = memrt__unwind(calls, max + OWN_MAX);
-    size_t own = memrt__unwind_own(calls, count);
+    size_t count = unwind(calls, max + OWN_USUAL, &own);
+    if (own > OWN_USUAL) {
+        count = unwind(calls, max + OWN_MAX, &own);
+    }
     size_t left = memrt__size_min(count - own, max);
     for (size_t i = 0; i < left; i++) {
         out[i] = (memrt_frame_t)(uintptr_t)calls[own + i];

@@ -194,7 +194,9 @@ static void count_birth(const memrt_meminfo_t *mi)
 {
     memrt__tally_t tally = memrt__tally(&memrt__policy_of(mi)->account);
     memrt__tally_in(&tally, &tally.shard->made[mi->kind], 1);
-    memrt__tally_in(&tally, &tally.shard->extra_in, extra_of(mi, layout_of(mi).bytes));
+    if ((memrt__flags_load_relaxed(&mi->flags) & MEMRT__FLAG_QUICK) == 0) {
+        memrt__tally_in(&tally, &tally.shard->extra_in, extra_of(mi, layout_of(mi).bytes));
+    }
     if (memrt__has_data((memrt_kind_t)mi->kind)) {
         memrt__tally_grow(&tally, mi->size);
         memrt__tally_size(&tally, mi->size);
@@ -274,32 +276,55 @@ static listing_t prepare_listing(const memrt__block_request_t *request)
 static bool list(memrt_meminfo_t *mi, const memrt__block_request_t *request,
                  const listing_t *listing)
 {
+    mi->flags |= MEMRT__FLAG_LISTED; /* nobody else knows the block yet */
     if (!memrt__live_insert((uintptr_t)mi, listing->site, listing->share)) {
+        mi->flags &= ~MEMRT__FLAG_LISTED;
         return false;
     }
     memrt__site_count(listing->site, request->size + request->behind);
-    memrt__flags_set_relaxed(&mi->flags, MEMRT__FLAG_LISTED);
     return true;
 }
 
-memrt_meminfo_t *memrt__block_new(const memrt__block_request_t *request)
+/// An unborn block from what the thread keeps. NULL: the request needs more than that, as a part
+/// does, which names its alignment.
+static memrt_meminfo_t *take_kept(const memrt__block_request_t *request)
 {
-    listing_t listing = prepare_listing(request);
+    memrt__thread_t *self = memrt__self;
+    if (self == NULL || !request->policy->quick || !memrt__has_data(request->kind) ||
+        !memrt__is_quick_size(request->size) || request->alignment != 0 || request->zeroed ||
+        request->external != NULL || memrt__is_watched(MEMRT__WATCH_FAILURE)) {
+        return NULL;
+    }
+    memrt_meminfo_t *mi = memrt__bin_pop(&self->bins[memrt__class_of_data(request->size)]);
+    if (mi != NULL) {
+        memrt__quick_write(mi, request->policy->account.index, request->size, request->kind, 0);
+    }
+    return mi;
+}
+
+/// The same from the allocator. NULL: out of memory.
+static memrt_meminfo_t *make(const memrt__block_request_t *request)
+{
     size_t alignment = request->alignment == 0 ? request->policy->alignment : request->alignment;
     layout_t layout;
     char *start = NULL;
     if (lay_out(request->kind, request->size, alignment, &layout)) {
         start = obtain(request, &layout);
     }
-    if (start == NULL) {
-        memrt__block_refused(request->policy);
-        return NULL;
+    return start == NULL ? NULL : write_header(start, request, &layout, alignment);
+}
+
+memrt_meminfo_t *memrt__block_new(const memrt__block_request_t *request)
+{
+    listing_t listing = prepare_listing(request);
+    memrt_meminfo_t *mi = take_kept(request);
+    mi = mi == NULL ? make(request) : mi;
+    if (mi != NULL && listing.share != 0 && !list(mi, request, &listing)) {
+        memrt__block_discard(mi);
+        mi = NULL;
     }
-    memrt_meminfo_t *mi = write_header(start, request, &layout, alignment);
-    if (MEMRT__UNLIKELY(listing.share != 0) && !list(mi, request, &listing)) {
-        give_back(mi, layout.bytes, layout.align);
+    if (mi == NULL) {
         memrt__block_refused(request->policy);
-        return NULL;
     }
     return mi;
 }
@@ -432,6 +457,10 @@ void memrt__block_delete(memrt_meminfo_t *mi)
     unsigned flags = memrt__flags_load_relaxed(&mi->flags);
     if (MEMRT__UNLIKELY((flags & KNOWN_BY_OTHERS) != 0)) {
         part_from_others(mi, flags);
+        mi->flags = flags & ~KNOWN_BY_OTHERS; /* nobody else knows the block any more */
+        if (memrt__block_delete_quick(mi)) {
+            return;
+        }
     }
     if (MEMRT__UNLIKELY((flags & MEMRT__FLAG_TINY) != 0)) {
         delete_tiny(mi);

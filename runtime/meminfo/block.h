@@ -161,6 +161,22 @@ static inline unsigned memrt__quick_flags(memrt_kind_t kind, unsigned class)
            class << MEMRT__FLAG_CLASS_AT;
 }
 
+/// The header of a block with data that goes back the short way.
+static MEMRT__INLINE void memrt__quick_write(memrt_meminfo_t *mi, uint32_t policy, size_t size,
+                                             memrt_kind_t kind, size_t count)
+{
+    *mi = (memrt_meminfo_t){
+        .refct = count,
+        .data = mi + 1,
+        .size = size,
+        .policy = (uint16_t)policy,
+        .kind = (uint8_t)kind,
+        .align_log2 = 6,
+        .lead = MEMRT_HEADER_SIZE,
+        .flags = memrt__quick_flags(kind, memrt__class_of_data(size)),
+    };
+}
+
 static MEMRT__INLINE memrt_meminfo_t *memrt__block_new_quick(memrt_policy_t *policy, size_t size,
                                                              memrt_kind_t kind, unsigned watchers)
 {
@@ -175,16 +191,7 @@ static MEMRT__INLINE memrt_meminfo_t *memrt__block_new_quick(memrt_policy_t *pol
     if (MEMRT__UNLIKELY(mi == NULL)) {
         return NULL;
     }
-    *mi = (memrt_meminfo_t){
-        .refct = 1,
-        .data = mi + 1,
-        .size = size,
-        .policy = (uint16_t)index,
-        .kind = (uint8_t)kind,
-        .align_log2 = 6,
-        .lead = MEMRT_HEADER_SIZE,
-        .flags = memrt__quick_flags(kind, class),
-    };
+    memrt__quick_write(mi, index, size, kind, 1);
     return mi;
 }
 

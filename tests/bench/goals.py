@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import alloc
+import levels
 import memory
 import numba_kernels
 import numpy as np
@@ -244,9 +245,15 @@ GOALS = (
          **peers(DEFAULT), faster=True,
          limit=PLACES),
     Goal("P16", "a scope: added to a block of C", "observe", observe.ADDED, 5.0,
-         observe.IN_C, over=observe.SCOPE, unit="ns"),
+         observe.IN_C, over=levels.SCOPE, unit="ns"),
     Goal("P16", "a scope: added to an array", "observe", observe.ADDED, 5.0,
-         observe.IN_PYTHON, over=observe.SCOPE, unit="ns"),
+         observe.IN_PYTHON, over=levels.SCOPE, unit="ns"),
+    Goal("P16", "a place of birth in Python: added to an array", "observe", observe.ADDED, 1000.0,
+         observe.IN_PYTHON, over=levels.PYTHON, unit="ns"),
+    Goal("P16", "a place of birth in native code: added to a block of C", "observe", observe.ADDED,
+         200.0, observe.IN_C, over=levels.NATIVE, unit="ns"),
+    Goal("P16", "a sample: whole programs, against those without", "observe", observe.PROGRAMS,
+         1.02, over=levels.SAMPLED, **peers(levels.OFF)),
 )  # fmt: skip
 
 

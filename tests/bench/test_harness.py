@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 import alloc
+import levels
 import limits
 import memory
 import memrt
+import million
 import numba_kernels
 import numpy as np
 import numpy_ops
@@ -222,14 +224,59 @@ def test_limits_see_what_is_kept_and_what_is_not():
     assert kept["ns"] > 0
 
 
-@pytest.mark.parametrize("level", observe.levels())
-@pytest.mark.parametrize("case", observe.CASES)
-def test_every_block_is_measured_at_every_level_of_watching(case, level):
+@pytest.mark.parametrize(
+    ("case", "level"),
+    [
+        *((case, levels.OFF) for case in observe.CASES),
+        *((case, level) for case in observe.IN_C for level in observe.levels(case)),
+        (observe.AT_THE_END, levels.SCOPE),
+        (observe.AT_THE_END, levels.PYTHON),
+    ],
+)
+def test_blocks_are_measured_at_levels_of_watching(case, level):
     assert observe.nanoseconds(case, level, target=1000) > 0
 
 
+def test_calls_of_python_mean_nothing_in_c():
+    assert levels.PYTHON not in observe.levels(observe.IN_C[0])
+    assert levels.PYTHON in observe.levels(observe.IN_PYTHON[0])
+
+
+def test_levels_have_memrt_watch_as_they_say(tmp_path):
+    worker = tmp_path / "worker.py"
+    worker.write_text(
+        "import json, memrt\n"
+        "from memrt import _memrt\n"
+        "peak = {option.name: option.value for option in memrt.options()}['MEMRT_PEAK']\n"
+        "print(json.dumps([*_memrt.tracking_get(), peak]))\n"
+    )
+    assert {
+        name: run_worker(worker, {}, level.subject(name, MEMRT))
+        for name, level in levels.LEVELS.items()
+        if name != levels.SCOPE
+    } == {
+        levels.OFF: [False, 16, 0, 0, "bounded"],
+        levels.PEAK: [False, 16, 0, 0, "exact"],
+        levels.SAMPLED: [True, 16, 0, 512 << 10, "bounded"],
+        levels.LISTED: [True, 0, 0, 0, "bounded"],
+        levels.PYTHON: [True, 16, 0, 0, "bounded"],
+        levels.NATIVE: [True, 0, 8, 0, "bounded"],
+    }
+
+
+@pytest.mark.parametrize("task", ["make", "live", "retention of all", "leaks"])
+def test_answers_about_very_many_arrays_take_time_and_memory(task):
+    subject = levels.LEVELS[levels.PYTHON].subject(levels.PYTHON, MEMRT)
+    seen = million.ask(task, million.HALVES, subject, 2 * million.LINES)
+    assert all(figure > 0 for figure in seen.values())
+
+
+def test_what_very_many_arrays_leave_to_the_exit_is_reported():
+    assert million.report_at_exit(million.WHOLE, 2 * million.LINES) > 0
+
+
 def test_what_watching_adds_is_the_difference_within_a_round():
-    took = Case("a", {observe.OFF: [1.0, 10.0], "watched": [2.0, 15.0]})
+    took = Case("a", {levels.OFF: [1.0, 10.0], "watched": [2.0, 15.0]})
     assert observe.added(took).figures == {"watched": [1.0, 5.0]}
 
 

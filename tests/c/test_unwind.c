@@ -10,9 +10,10 @@
 /// The calls from here on, which are in the caller's object.
 __attribute__((noinline)) static size_t unwind_here(void **frames, size_t max)
 {
-    size_t count = memrt__unwind(frames, max);
+    int count = memrt__unwind(frames, (int)max);
     __asm__ volatile("" ::: "memory"); /* not a tail call */
-    return count;
+    ck_assert_int_ge(count, 0);
+    return (size_t)count;
 }
 
 TEST(calls_are_found_from_the_innermost_on_up_to_the_number_asked_for)

@@ -8,6 +8,7 @@ import threading
 import memrt
 import numpy as np
 import pytest
+from memrt import _memrt
 
 
 def make(size=5001):
@@ -141,6 +142,19 @@ def test_what_is_expected_to_last_is_no_leak():
     with memrt.assert_no_leaks():
         kept = namespace["cached"]()
     assert kept.size == 9
+
+
+def test_whether_it_lasts_is_asked_once_a_place_however_many_buffers_are_left(monkeypatch):
+    asked = []
+
+    def lasting_at(site, ask=_memrt.lasting_at):
+        asked.append(site)
+        return ask(site)
+
+    monkeypatch.setattr(_memrt, "lasting_at", lasting_at)
+    kept = []
+    leaks_of(lambda: kept.extend(make() for _ in range(100)))
+    assert len(asked) == len(set(asked)) == 1
 
 
 @pytest.mark.parametrize("arguments", [("", "what"), ("pattern", ""), ("x" * 300, "what")])

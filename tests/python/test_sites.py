@@ -6,6 +6,7 @@ import subprocess
 import sys
 import textwrap
 import threading
+import traceback
 
 import memrt
 import numpy as np
@@ -54,6 +55,31 @@ def test_a_site_has_the_python_calls_that_led_there_innermost_first():
     ]
     assert (frames[0].file, frames[0].line) == (__file__, line_of(load, "# here"))
     assert not any(f.is_native for f in frames)
+
+
+def test_calls_are_those_that_python_tells_also_through_native_code_and_generators():
+    seen = []
+
+    def make(*_):
+        stack = traceback.extract_stack()
+        seen.append((memrt.alloc(3002), [(call.filename, call.lineno) for call in stack[-2::-1]]))
+        return 0
+
+    class Maker:
+        __index__ = make
+
+    def rows():
+        yield make()
+
+    with memrt.tracking(frames=128):
+        sorted([1], key=make)
+        range(Maker())
+        list(rows())
+        [make() for _ in range(2)]
+    for mi, stack in seen:
+        _, *callers = buffer_of(mi).site.frames
+        assert [(frame.file, frame.line) for frame in callers] == stack
+    assert len(seen) == 5
 
 
 def test_births_at_one_place_have_one_site():

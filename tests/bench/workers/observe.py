@@ -2,8 +2,9 @@
 
 usage: python observe.py JOB, a JSON object:
 
-  task      memrt.empty or np.empty
-  scope     whether in a scope
+  task      memrt.empty, np.empty, or calls: np.empty at the end of `depth` calls
+  subject   scope: whether in one
+  depth     calls that the stack has at least
   target    aim for this many nanoseconds in one measurement
   repeats   measurements; the figure is their median
 
@@ -18,18 +19,29 @@ import statistics
 import sys
 import time
 import timeit
+from collections.abc import Callable
 
 import memrt
 import numpy as np
 
-TASKS = {"memrt.empty": memrt.empty, "np.empty": np.empty}
+
+def at_the_end(depth: int) -> object:
+    """An array that is made so many calls further on."""
+    return at_the_end(depth - 1) if depth > 1 else np.empty(8)
+
+
+TASKS = {
+    "memrt.empty": ("make(8)", memrt.empty),
+    "np.empty": ("make(8)", np.empty),
+    "calls": ("make(depth)", at_the_end),
+}
 
 
 def measure(job: dict) -> float:
     """Nanoseconds of one array of eight numbers."""
-    timer = timeit.Timer(
-        "empty(8)", globals={"empty": TASKS[job["task"]]}, timer=time.process_time_ns
-    )
+    statement, make = TASKS[job["task"]]
+    names = {"make": make, "depth": job["depth"]}
+    timer = timeit.Timer(statement, globals=names, timer=time.process_time_ns)
     count = 1000
     while (took := timer.timeit(count)) < job["target"] // 4:
         count *= 2
@@ -37,12 +49,17 @@ def measure(job: dict) -> float:
     return statistics.median(timer.repeat(job["repeats"], count)) / count
 
 
+def called(depth: int, run: Callable[[dict], float], job: dict) -> float:
+    """What `run` returns, with so many calls around it."""
+    return called(depth - 1, run, job) if depth > 0 else run(job)
+
+
 def watched(job: dict) -> contextlib.AbstractContextManager:
-    return memrt.scope("bench") if job["scope"] else contextlib.nullcontext()
+    return memrt.scope("bench") if job["subject"]["scope"] else contextlib.nullcontext()
 
 
 if __name__ == "__main__":
     request = json.loads(sys.argv[1])
     memrt.enable()
     with watched(request):
-        print(json.dumps({"ns": measure(request)}))
+        print(json.dumps({"ns": called(request["depth"], measure, request)}))
