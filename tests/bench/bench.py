@@ -55,7 +55,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--quick", action="store_true", help="few rounds, no very large arrays")
     parser.add_argument("--rounds", type=int, metavar="N", help="rounds of every part")
     parser.add_argument("--instructions", action="store_true",
-                        help="count instructions of alloc, numpy and numba, too")  # fmt: skip
+                        help="count instructions, too, where a part knows how")  # fmt: skip
     parser.add_argument("--report", action="store_true",
                         help="measure nothing, write the page from build/bench")  # fmt: skip
     parsed = parser.parse_args()

@@ -27,14 +27,14 @@ def counted(job: dict, subject: Subject) -> float:
     return int(re.search(r"Collected : (\d+)", report)[1]) / COUNT
 
 
-def counted_by_name(worker: str, job: dict, subject: Subject) -> dict[str, float]:
+def counted_by_name(worker: str, job: dict, subject: Subject, *flags: str) -> dict[str, float]:
     """Instructions of one iteration, by what a worker had written down under names."""
     out = OUT / f"callgrind-{subject.name}"
     for old in OUT.glob(f"{out.name}.*"):
         old.unlink()
     counting = str(compiled(WORKERS / "counting.c"))
     command = ["valgrind", "--tool=callgrind", f"--callgrind-out-file={out}"]
-    command += ["--instr-atstart=no", sys.executable, str(WORKERS / worker)]
+    command += ["--instr-atstart=no", sys.executable, *flags, str(WORKERS / worker)]
     command.append(json.dumps({**job, "counting": counting, "subject": subject.job()}))
     run = subprocess.run(
         command, env=subject.environment(), capture_output=True, text=True, check=True

@@ -6,13 +6,14 @@ import million
 from levels import ABOUT, FRAMES, LEVELS, OFF, PYTHON, SAMPLED
 from options import Options
 from places import WORKERS, compiled
-from programs import run_program
+from programs import count_program, run_program
 from result import Case, Group
 from rounds import Progress, in_turn, run_worker
 
 TOOK = "One block, by what is watched"
 ADDED = "What watching adds to a block"
 PROGRAMS = "Time of whole programs, by what is watched"
+INSTRUCTIONS = "Instructions of whole programs, by what is watched"
 IN_C = ("a MemInfo of 64 B, in C", "a block of 64 B, in C")
 AT_THE_END = f"`np.empty(8)` at the end of {FRAMES} calls"
 IN_PYTHON = ("`memrt.empty(8)`", "`np.empty(8)`", AT_THE_END)
@@ -20,6 +21,7 @@ CASES = (*IN_C, *IN_PYTHON)
 KINDS = dict(zip(IN_C, ("watched", "watched blocks"), strict=True))
 TASKS = dict(zip(IN_PYTHON, ("memrt.empty", "np.empty", "calls"), strict=True))
 TARGET = 20_000_000  # nanoseconds of one measurement
+MEASURED = (OFF, SAMPLED, PYTHON)  # levels of whole programs
 TIMES = {"game of life": 12, "coin counting": 6, "cross-validation": 4}  # in their process
 
 
@@ -87,10 +89,20 @@ def measure_blocks(took: Group, more: Group, options: Options, progress: Progres
 def measure_programs(group: Group, options: Options, progress: Progress) -> None:
     for name, times in TIMES.items():
         progress(f"{PROGRAMS}: {name}")
-        for level in in_turn((OFF, SAMPLED, PYTHON), options.rounds_of(complete=9, quick=1)):
+        for level in in_turn(MEASURED, options.rounds_of(complete=9, quick=1)):
             subject = LEVELS[level].subject(level, "memrt")
             ns = run_program(name, subject, times=1 if options.quick else times)["ns"]
             group.case(name).add(level, ns)
+
+
+def count_programs(progress: Progress) -> Group:
+    group = Group(INSTRUCTIONS, "Of one run, by callgrind.", "instructions", OFF)
+    for name in TIMES:
+        progress(f"{INSTRUCTIONS}: {name}")
+        for level in MEASURED:
+            count = count_program(name, LEVELS[level].subject(level, "memrt"))
+            group.case(name).add(level, count)
+    return group
 
 
 def measure(options: Options, progress: Progress) -> list[Group]:
@@ -98,4 +110,6 @@ def measure(options: Options, progress: Progress) -> list[Group]:
     measure_blocks(took, more, options, progress)
     measure_programs(programs, options, progress)
     million.measure(answers, options, progress)
+    if options.instructions:
+        found.append(count_programs(progress))
     return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from instructions import counted_by_name
 from options import Options
 from places import WORKERS
 from result import Group
@@ -40,6 +41,13 @@ def run_program(name: str, subject: Subject, **wanted: object) -> dict[str, floa
     job = {"module": module, "program": program, **wanted}
     flags = ON_MEMRT if subject.kind == "memrt" else ()
     return run_worker(WORKERS / "program.py", job, subject, *flags)
+
+
+def count_program(name: str, subject: Subject) -> float:
+    """Instructions of one run of a program on memrt."""
+    module, program = PROGRAMS[name].split(".")
+    job = {"module": module, "program": program}
+    return counted_by_name("program.py", job, subject, *ON_MEMRT)[program]
 
 
 def groups() -> dict[str, Group]:

@@ -6,8 +6,10 @@ usage: python program.py JOB, a JSON object:
   times             how often it runs, one after the other; once if not given
   linger            also look at the memory that is resident one second after
   record            file for the trace of its allocations; needs record.c preloaded
+  counting          path of the compiled counting.c, to have callgrind count its instructions
 
-Prints {"ns": processor time, "peak": KiB, "faults": page faults, ...}.
+Prints {"ns": processor time, "peak": KiB, "faults": page faults, ...}; with `counting`, {program:
+how often it was counted}.
 """
 
 from __future__ import annotations
@@ -19,9 +21,11 @@ import json
 import resource
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
+from counted import write_down
 from resident import peak, reset_peak, resident
 
 
@@ -41,9 +45,18 @@ def lingering(found: dict[str, float]) -> None:
     found["after"] = resident()
 
 
+def chosen(job: dict) -> Callable[[], object]:
+    return getattr(importlib.import_module(f"programs.{job['module']}"), job["program"])
+
+
+def count(job: dict) -> dict[str, int]:
+    """Have the instructions of one run written down, after one that warms up."""
+    program, name = chosen(job), job["program"]
+    return {name: write_down(ctypes.CDLL(job["counting"]), name, lambda _: program(), 1)}
+
+
 def measure(job: dict) -> dict[str, float]:
-    module = importlib.import_module(f"programs.{job['module']}")
-    program = getattr(module, job["program"])
+    program = chosen(job)
 
     def run() -> None:
         for _ in range(job.get("times", 1)):
@@ -70,4 +83,5 @@ def measure(job: dict) -> dict[str, float]:
 
 
 if __name__ == "__main__":
-    print(json.dumps(measure(json.loads(sys.argv[1]))))
+    request = json.loads(sys.argv[1])
+    print(json.dumps(count(request) if "counting" in request else measure(request)))
