@@ -1,6 +1,9 @@
 #include <pthread.h>
 #include <stdio.h>
 
+#include <memrt/arrow.h>
+#include <memrt/dlpack.h>
+
 #include "api/table.h"
 #include "runtime/base/check.h"
 #include "runtime/base/place.h"
@@ -373,6 +376,64 @@ static memrt_status_t checked_buffer_read(const memrt_meminfo_t *mi, size_t row_
     return plain->buffer_read(mi, row_size, out);
 }
 
+static memrt_status_t checked_cuda_info(const memrt_meminfo_t *mi, memrt_cuda_info_t *out)
+{
+    verify_made("cuda_info", mi);
+    return plain->cuda_info(mi, out);
+}
+
+static memrt_status_t checked_cuda_used(memrt_meminfo_t *mi, uintptr_t stream)
+{
+    verify("cuda_used", mi);
+    return plain->cuda_used(mi, stream);
+}
+
+static memrt_status_t checked_cuda_wait(memrt_meminfo_t *mi, uintptr_t stream)
+{
+    verify("cuda_wait", mi);
+    return plain->cuda_wait(mi, stream);
+}
+
+static memrt_status_t checked_cuda_read(memrt_meminfo_t *mi, size_t offset, void *out, size_t size,
+                                        uintptr_t stream)
+{
+    verify("cuda_read", mi);
+    return plain->cuda_read(mi, offset, out, size, stream);
+}
+
+static memrt_status_t checked_cuda_write(memrt_meminfo_t *mi, size_t offset, const void *data,
+                                         size_t size, uintptr_t stream)
+{
+    verify("cuda_write", mi);
+    return plain->cuda_write(mi, offset, data, size, stream);
+}
+
+static memrt_status_t checked_dlpack_export(memrt_meminfo_t *mi, const memrt_dlpack_view_t *view,
+                                            DLManagedTensorVersioned **out, const char **why)
+{
+    verify("dlpack_export", mi);
+    return plain->dlpack_export(mi, view, out, why);
+}
+
+static memrt_status_t checked_dlpack_export_unversioned(memrt_meminfo_t *mi,
+                                                        const memrt_dlpack_view_t *view,
+                                                        DLManagedTensor **out, const char **why)
+{
+    verify("dlpack_export_unversioned", mi);
+    return plain->dlpack_export_unversioned(mi, view, out, why);
+}
+
+static memrt_status_t checked_arrow_export(memrt_meminfo_t *mi, const memrt_arrow_view_t *view,
+                                           struct ArrowSchema *schema, struct ArrowArray *array,
+                                           const char **why)
+{
+    verify("arrow_export", mi);
+    if (view->validity_owner != NULL) {
+        verify("arrow_export", view->validity_owner);
+    }
+    return plain->arrow_export(mi, view, schema, array, why);
+}
+
 static memrt_api_t table;
 
 static void fill_table(void)
@@ -410,6 +471,14 @@ static void fill_table(void)
     table.release_as = checked_release_as;
     table.holders = checked_holders;
     table.buffer_read = checked_buffer_read;
+    table.cuda_info = checked_cuda_info;
+    table.cuda_used = checked_cuda_used;
+    table.cuda_wait = checked_cuda_wait;
+    table.cuda_read = checked_cuda_read;
+    table.cuda_write = checked_cuda_write;
+    table.dlpack_export = checked_dlpack_export;
+    table.dlpack_export_unversioned = checked_dlpack_export_unversioned;
+    table.arrow_export = checked_arrow_export;
 }
 
 const memrt_api_t *memrt__checking_table(void)

@@ -7,11 +7,17 @@
 #include "api/table.h"
 #include "runtime/alloc/guard.h"
 #include "runtime/alloc/scope.h"
+#include "runtime/arrow.h"
 #include "runtime/base/failure.h"
 #include "runtime/base/options.h"
 #include "runtime/base/size.h"
 #include "runtime/debug/site.h"
 #include "runtime/debug/tracking.h"
+#include "runtime/device/buffer.h"
+#include "runtime/device/memory.h"
+#include "runtime/device/pinned.h"
+#include "runtime/device/stream.h"
+#include "runtime/dlpack.h"
 #include "runtime/leaks.h"
 #include "runtime/meminfo/meminfo.h"
 #include "runtime/meminfo/named.h"
@@ -21,6 +27,7 @@
 #include "runtime/runtime.h"
 #include "runtime/shortage.h"
 #include "runtime/stats/stats.h"
+#include "runtime/symbols.h"
 
 #define SLOT_AT(slot, word)                                                                        \
     _Static_assert(offsetof(memrt_api_t, slot) == (word) * 8, #slot " moved")
@@ -40,7 +47,11 @@ SLOT_AT(policy_option, 63);
 SLOT_AT(scope_reset_peak, 77);
 SLOT_AT(holders, 80);
 SLOT_AT(buffer_read, 92);
-_Static_assert(sizeof(memrt_api_t) == 93 * 8, "slots are only ever appended");
+SLOT_AT(set_symbol_error, 98);
+SLOT_AT(allocator_pinned, 114);
+SLOT_AT(dlpack_new, 119);
+SLOT_AT(arrow_adopt, 121);
+_Static_assert(sizeof(memrt_api_t) == 122 * 8, "slots are only ever appended");
 
 static void api_acquire(memrt_meminfo_t *mi)
 {
@@ -189,7 +200,8 @@ static const char *api_status_text(memrt_status_t status)
         [MEMRT_ENOENT] = "nothing is known under that pointer or name",
         [MEMRT_EBUSY] = "somebody else holds or uses the object",
         [MEMRT_ELIMIT] = "a limit of memrt is reached: 4095 policies are live",
-        [MEMRT_ENOTSUP] = "this kind of object cannot do that",
+        [MEMRT_ENOTSUP] = "this kind of object cannot do that, or there is no CUDA driver",
+        [MEMRT_EDEVICE] = "the CUDA driver refused",
     };
     size_t index = (size_t)status;
     return index < sizeof(texts) / sizeof(texts[0]) ? texts[index] : "not a status of this version";
@@ -234,6 +246,20 @@ static void api_scope_sizes(const memrt_scope_t *scope, uint64_t *out)
 static void api_scope_reset_peak(memrt_scope_t *scope)
 {
     memrt__stats_reset_peak(&scope->level);
+}
+
+static size_t api_cuda_why_not(char *text, size_t length)
+{
+    char why[MEMRT__TEXT_MAX];
+    if (memrt__driver(why, sizeof(why)) != NULL) {
+        return 0;
+    }
+    return (size_t)snprintf(text, length, "%s", why);
+}
+
+static const memrt_allocator_t *api_allocator_pinned(void)
+{
+    return &memrt__pinned_allocator;
 }
 
 const memrt_api_t memrt__plain_table = {
@@ -331,6 +357,35 @@ const memrt_api_t memrt__plain_table = {
     .lasting_at = memrt__lasting_at,
     .explain_shortage = memrt__shortage_explain,
     .buffer_read = memrt__owner_buffer_read,
+    .unresolved_abort = memrt__unresolved_abort,
+    .symbol_slot = memrt__symbol_slot,
+    .symbol_define = memrt__symbol_define,
+    .symbols_unresolved = memrt__symbols_unresolved,
+    .symbol_error = memrt__symbol_error,
+    .set_symbol_error = memrt__set_symbol_error,
+    .cuda_why_not = api_cuda_why_not,
+    .cuda_error = memrt__driver_error,
+    .cuda_new = memrt__buffer_new,
+    .cuda_adopt = memrt__buffer_adopt,
+    .cuda_info = memrt__buffer_info,
+    .cuda_used = memrt__buffer_used,
+    .cuda_wait = memrt__buffer_wait,
+    .cuda_read = memrt__buffer_read,
+    .cuda_write = memrt__buffer_write,
+    .cuda_stream_new = memrt__stream_new,
+    .cuda_stream_free = memrt__stream_free,
+    .cuda_stream_synchronize = memrt__stream_synchronize,
+    .cuda_stats = memrt__memory_stats,
+    .cuda_set_limit = memrt__memory_set_limit,
+    .cuda_policy = memrt__memory_policy,
+    .allocator_pinned = api_allocator_pinned,
+    .dlpack_export = memrt__dlpack_export,
+    .dlpack_export_unversioned = memrt__dlpack_export_unversioned,
+    .dlpack_adopt = memrt__dlpack_adopt,
+    .dlpack_adopt_unversioned = memrt__dlpack_adopt_unversioned,
+    .dlpack_new = memrt__dlpack_new,
+    .arrow_export = memrt__arrow_export,
+    .arrow_adopt = memrt__arrow_adopt,
 };
 
 static char refusal[160];

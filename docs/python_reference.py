@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import memrt
+import memrt.cuda
 import memrt.numba
 import memrt.testing
 from memrt.commands import info, run, stats
@@ -189,7 +190,7 @@ def page() -> str:
         lines += ["", f"## {title}", ""]
         for name in names:
             lines += entry(memrt, name)
-    for module in (memrt.testing, memrt.numba):
+    for module in (memrt.cuda, memrt.testing, memrt.numba):
         lines += [f"## {module.__name__}", ""]
         for name in module.__all__:
             lines += entry(module, name)

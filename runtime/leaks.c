@@ -164,7 +164,7 @@ static void write_holders(const place_t *place)
         if (memrt__holders_list(key, holder, sizeof(*holder), 1) != 0 &&
             !is_told(holder, told, count)) {
             dprintf(STDERR_FILENO, "      held by C %s '%s'\n",
-                    holder->kind == MEMRT_HOLDER_EXPORT ? "export" : "reference", holder->name);
+                    memrt__holder_kind_text(holder->kind), holder->name);
             count++;
         }
     }

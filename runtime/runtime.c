@@ -10,9 +10,10 @@
 #include "runtime/alloc/purger.h"
 #include "runtime/base/lock.h"
 #include "runtime/base/options.h"
-#include "runtime/leaks.h"
 #include "runtime/debug/live.h"
 #include "runtime/debug/tracking.h"
+#include "runtime/device/driver.h"
+#include "runtime/leaks.h"
 #include "runtime/meminfo/block.h"
 #include "runtime/stats/stats.h"
 
@@ -30,6 +31,7 @@ static void in_child(void)
     memrt__stats_forked();
     memrt__inherited_forked();
     memrt__live_forked();
+    memrt__driver_forked();
 }
 
 static void start(void)

@@ -224,8 +224,8 @@ static void put_known(writing_t *writing, const known_t *known)
         put(writing, " '%s'", known->name);
     }
     if (known->holder.count != 0) {
-        put(writing, ", held by C %s '%s'",
-            known->holder.kind == MEMRT_HOLDER_EXPORT ? "export" : "reference", known->holder.name);
+        put(writing, ", held by C %s '%s'", memrt__holder_kind_text(known->holder.kind),
+            known->holder.name);
     }
     put(writing, "\n");
 }

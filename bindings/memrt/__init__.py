@@ -12,18 +12,25 @@ package changes nothing; memory is managed where it is asked for::
     print(memrt.stats())
 
 Making memory: alloc, wrap, empty, zeros, full, array, as_array.
-Asking an array: meminfo, is_managed, handler_name, adopt.
+Exchanging it with other libraries: from_dlpack, Tensor, from_arrow, Column.
+Asking an array: meminfo, is_managed, handler_name, adopt, alignment, aligned.
 Choosing: Policy, default_policy, policies, enable, disable, enabled, set_option, options.
 Watching: stats, get_allocation_stats, reset_peak, exact_peak, tracking, live, sites.
 Holding: holders, retention, release_unused.
 Leaks: assert_no_leaks, growth, expect_to_last.
+CUDA: from_cuda_array_interface.
 Scopes: scope, scopes, current_scope, carry.
 Other tools: tracemalloc_domain.
-Compiling against it: get_include, get_library.
+Compiling against it: get_include, get_library, unresolved_symbols, check_symbols.
+
+memrt.cuda has arrays in the memory of GPUs, memrt.numba puts Numba on memrt, memrt.testing lets
+memory run out.
 """
 
-from memrt import _memrt, testing
+from memrt import _memrt, cuda, testing
+from memrt._alignment import Alignment, aligned, alignment
 from memrt._arrays import adopt, array, full
+from memrt._arrow import Column, from_arrow
 from memrt._enabling import disable, enable, enabled
 from memrt._growth import Growth, Trend, growth
 from memrt._holders import Holder, Holders, NamedReference, holders
@@ -33,13 +40,17 @@ from memrt._live import LiveBuffer, SiteUsage, live, sites, tracking
 from memrt._memrt import (
     MemInfo,
     OutOfMemoryError,
+    Tensor,
     alloc,
     as_array,
+    check_symbols,
     empty,
+    from_dlpack,
     handler_name,
     is_managed,
     meminfo,
     release_unused,
+    unresolved_symbols,
     wrap,
     zeros,
 )
@@ -51,6 +62,7 @@ from memrt._retention import Retained, Retention, retention
 from memrt._scopes import Scope, ScopeTree, carry, current_scope, scope, scopes
 from memrt._sites import Frame, Place, Site
 from memrt._stats import AllocationStats, Stats, get_allocation_stats, reset_peak, stats
+from memrt.cuda._array import from_cuda_array_interface
 
 __version__: str = _memrt.features()["version"]
 
@@ -60,7 +72,9 @@ tracemalloc_domain: int = _memrt.features()["tracemalloc_domain"]
 ``tracemalloc.DomainFilter(True, memrt.tracemalloc_domain)`` leaves only these in a snapshot."""
 
 __all__ = [
+    "Alignment",
     "AllocationStats",
+    "Column",
     "Frame",
     "Growth",
     "Holder",
@@ -82,13 +96,18 @@ __all__ = [
     "Site",
     "SiteUsage",
     "Stats",
+    "Tensor",
     "Trend",
     "adopt",
+    "aligned",
+    "alignment",
     "alloc",
     "array",
     "as_array",
     "assert_no_leaks",
     "carry",
+    "check_symbols",
+    "cuda",
     "current_scope",
     "default_policy",
     "disable",
@@ -97,6 +116,9 @@ __all__ = [
     "enabled",
     "exact_peak",
     "expect_to_last",
+    "from_arrow",
+    "from_cuda_array_interface",
+    "from_dlpack",
     "full",
     "get_allocation_stats",
     "get_include",
@@ -120,6 +142,7 @@ __all__ = [
     "testing",
     "tracemalloc_domain",
     "tracking",
+    "unresolved_symbols",
     "wrap",
     "zeros",
 ]

@@ -28,7 +28,7 @@ class LiveBuffer(NamedTuple):
     name: str | None
     """Its name, if it was given one."""
     age: float
-    """Seconds since birth."""
+    """Seconds since birth, or since the system's clock ticked before it: some milliseconds more."""
     thread: int
     """The operating system's number of the thread of birth."""
     policy: str

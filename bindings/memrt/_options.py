@@ -27,9 +27,9 @@ def options() -> list[Option]:
 def set_option(name: str, value: int | str) -> None:
     """Set an option for the process from now on, as if the environment had had it.
 
-    What can be set is "cache_limit", "decay", "hugepages" and "peak", also by the names that
-    :func:`options` shows; memory that is kept for reuse follows at once, a peak when it next
-    starts (:class:`exact_peak`).
+    What can be set is "cache_limit", "cuda_sync", "decay", "hugepages" and "peak", also by the
+    names that :func:`options` shows, and "cuda_driver" until a driver was loaded; memory that is
+    kept for reuse follows at once, a peak when it next starts (:class:`exact_peak`).
 
     Raises:
         ValueError: for an unknown name, a bad value, or an option that is fixed at the start.

@@ -47,12 +47,15 @@ class Policy:
             text like "256M", or "none".
         decay: milliseconds after which these go back to the system; 0 for at once, or "never".
         hugepages: "off", "advise" or "large"; which of these blocks are to have huge pages.
+        pinned: take memory whose place is fixed, so that CUDA devices copy from and to it directly;
+            each block is a call of the CUDA driver. Not with a limit, for nothing is kept.
 
     A limit that is None is that of the process at any time: see :func:`memrt.set_option`. A policy
     that sets one keeps its large blocks by itself, and when nobody holds it any more keeps none.
 
     Raises:
-        ValueError: for a bad alignment, name or limit.
+        ValueError: for a bad alignment, name or limit, or a limit of pinned memory.
+        memrt.cuda.CudaError: for pinned memory where there is no CUDA driver.
         TypeError: for a limit that is no text and no whole number.
         MemoryError: when there is no memory for it.
         RuntimeError: when 4095 policies are live.
@@ -68,9 +71,12 @@ class Policy:
         cache_limit: int | str | None = None,
         decay: int | str | None = None,
         hugepages: str | None = None,
+        pinned: bool = False,
     ) -> None:
-        limits = map(_limit_text, _LIMITS, (cache_limit, decay, hugepages))
-        self._take(_memrt.policy_new(name, alignment, *limits))
+        most, time, huge = map(_limit_text, _LIMITS, (cache_limit, decay, hugepages))
+        if pinned and (most, time, huge) != (None, None, None):
+            raise ValueError("a pinned policy keeps no memory for reuse: it has no limits")
+        self._take(_memrt.policy_new(name, alignment, most, time, huge, pinned))
 
     def _take(self, handler: _handlers.Handler) -> None:
         self._handler = handler

@@ -52,6 +52,8 @@ class Stats:
     """Blocks born before that fork that are not freed."""
     inherited_error: int
     """Bytes of `live` beyond `inherited` that may be, too: the fork had no memory to tell."""
+    exported: int
+    """References that other libraries were given, as by DLPack, and have not returned."""
 
     def to_dict(self) -> dict[str, int]:
         """The fields by name."""

@@ -5,6 +5,7 @@
 #include "handler.h"
 #include "meminfo.h"
 #include "ndarray.h"
+#include "placement.h"
 
 /// Dimensions that a request has room for without memory of its own.
 #define FEW 4
@@ -313,7 +314,8 @@ static PyObject *view_build(view_t *view, memrt_meminfo_t *mi, int flags)
                      nd);
         return NULL;
     }
-    if (memrt__layout_check(memrt__api(), mi, view->descr, nd, dims, strides, view->offset) < 0) {
+    if (memrt__placement_for_host(mi) < 0 ||
+        memrt__layout_check(memrt__api(), mi, view->descr, nd, dims, strides, view->offset) < 0) {
         return NULL;
     }
     Py_INCREF(view->base);
@@ -360,7 +362,8 @@ PyDoc_STRVAR(
     "shape None: one dimension, from `offset` to the end. strides and offset in bytes;\n"
     "strides None: contiguous in `order`. writeable None: unless the memory is read-only.\n"
     "Raises ValueError when an element would lie outside the memory, or when read-only\n"
-    "memory is asked to be writeable; TypeError for dtypes that hold references.");
+    "memory is asked to be writeable; TypeError for dtypes that hold references;\n"
+    "BufferError for memory of a CUDA device.");
 
 PyMethodDef memrt__array_methods[] = {
     {"empty", MEMRT_FAST_KEYWORDS(empty), empty_doc},

@@ -15,6 +15,7 @@ typedef struct memrt_binding {
     const memrt_api_t *api;
     PyTypeObject *meminfo_type;
     PyObject *default_handler; ///< capsule of the default policy's handler
+    PyObject *cuda_error;      ///< the class memrt.cuda.CudaError
 } memrt_binding_t;
 
 extern memrt_binding_t memrt__binding;

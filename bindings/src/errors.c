@@ -18,6 +18,8 @@ static PyObject *exception_of(memrt_status_t status)
         return PyExc_BufferError;
     case MEMRT_ENOTSUP:
         return PyExc_TypeError;
+    case MEMRT_EDEVICE:
+        return memrt__binding.cuda_error;
     case MEMRT_ELIMIT:
     case MEMRT_OK:
         break;
@@ -53,6 +55,60 @@ PyObject *memrt__raise_why(memrt_status_t status, const char *why)
         Py_DECREF(text);
     }
     return NULL;
+}
+
+int memrt__need_cuda(void)
+{
+    char why[MEMRT__WHY_MAX];
+    if (memrt__api()->cuda_why_not(why, sizeof(why)) == 0) {
+        return 0;
+    }
+    (void)memrt__raise_why(MEMRT_EDEVICE, why);
+    return -1;
+}
+
+static PyObject *raise_cuda_shortage(uint32_t memory, size_t size)
+{
+    memrt_cuda_stats_t stats = {.struct_size = sizeof(stats)};
+    memory = memory == MEMRT_MEMORY_HOST ? MEMRT_MEMORY_DEVICE : memory;
+    (void)!memrt__api()->cuda_stats((memrt_memory_t)memory, &stats);
+    return PyErr_Format(PyExc_MemoryError,
+                        "no memory for %zu bytes of CUDA's: %llu bytes are in use, of %llu that "
+                        "the limit allows",
+                        size, (unsigned long long)stats.live, (unsigned long long)stats.limit);
+}
+
+PyObject *memrt__raise_cuda(memrt_status_t status, uint32_t memory, size_t size)
+{
+    char text[MEMRT__WHY_MAX];
+    switch (status) {
+    case MEMRT_ENOMEM:
+        return raise_cuda_shortage(memory, size);
+    case MEMRT_EDEVICE:
+        (void)memrt__api()->cuda_error(text, sizeof(text));
+        return memrt__raise_why(status, text);
+    case MEMRT_ENOTSUP:
+        return memrt__need_cuda() < 0 ? NULL
+                                      : memrt__raise(status, "this buffer is none of CUDA's");
+    default:
+        return memrt__raise(status, "a call for CUDA");
+    }
+}
+
+PyDoc_STRVAR(
+    cuda_error_doc,
+    "A call of the CUDA driver failed, or there is no driver; the text says which call and\n"
+    "how, or why not. Where the driver has no memory, a MemoryError says so.");
+
+int memrt__errors_setup(PyObject *module)
+{
+    if (memrt__binding.cuda_error == NULL) {
+        memrt__binding.cuda_error = PyErr_NewExceptionWithDoc(
+            "memrt.cuda.CudaError", cuda_error_doc, PyExc_RuntimeError, NULL);
+    }
+    return memrt__binding.cuda_error == NULL
+               ? -1
+               : PyModule_AddObjectRef(module, "CudaError", memrt__binding.cuda_error);
 }
 
 #if PY_VERSION_HEX >= 0x030C0000

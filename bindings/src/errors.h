@@ -12,6 +12,16 @@ PyObject *memrt__raise(memrt_status_t status, const char *what, ...);
 PyObject *memrt__raise_why(memrt_status_t status, const char *why);
 #define MEMRT__WHY_MAX 256
 
+/// What a call for CUDA came to, with what the driver says of it. `memory` and `size` are what was
+/// asked for; MEMRT_MEMORY_HOST: no memory was.
+PyObject *memrt__raise_cuda(memrt_status_t status, uint32_t memory, size_t size);
+
+/// 0 where there is a CUDA driver, else -1 with an exception that says why not.
+int memrt__need_cuda(void);
+
+/// Make the class memrt.cuda.CudaError; once, at import. -1 with an exception.
+int memrt__errors_setup(PyObject *module);
+
 /// An exception that was pending, put aside so that other Python code may run.
 typedef struct memrt_pending {
     PyObject *type;

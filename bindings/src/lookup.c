@@ -43,9 +43,8 @@ static PyObject *meminfo_of_anchor(PyObject *anchor, PyObject *object)
     return memrt__meminfo_hand_out(shell, mi);
 }
 
-static PyObject *meminfo(PyObject *module, PyObject *object)
+PyObject *memrt__lookup(PyObject *object)
 {
-    (void)module;
     PyObject *anchor = memrt_object_anchor(memrt__api(), object);
     if (anchor == NULL || memrt__meminfo_check(anchor)) {
         return anchor;
@@ -53,6 +52,12 @@ static PyObject *meminfo(PyObject *module, PyObject *object)
     PyObject *result = meminfo_of_anchor(anchor, object);
     Py_DECREF(anchor);
     return result;
+}
+
+static PyObject *meminfo(PyObject *module, PyObject *object)
+{
+    (void)module;
+    return memrt__lookup(object);
 }
 
 /// The handler's name for a MemInfo at the end of a chain.
@@ -123,7 +128,19 @@ static PyObject *handler_name(PyObject *module, PyObject *args)
     return name;
 }
 
+/// `__array_interface__` says it, too, but crashes in NumPy where there is no memory for it.
+static PyObject *address(PyObject *Py_UNUSED(module), PyObject *array)
+{
+    if (!PyArray_Check(array)) {
+        PyErr_Format(PyExc_TypeError, "a numpy.ndarray has an address, got %s",
+                     Py_TYPE(array)->tp_name);
+        return NULL;
+    }
+    return PyLong_FromVoidPtr(PyArray_DATA((PyArrayObject *)array));
+}
+
 PyMethodDef memrt__lookup_methods[] = {
+    {"address", address, METH_O, "address(array) -> int\n\nThat of its first element."},
     {"meminfo", meminfo, METH_O,
      "meminfo(array) -> MemInfo\n\n"
      "The MemInfo behind an array or memoryview, found through views, reshapes and buffers.\n"

@@ -10,4 +10,8 @@ extern PyMethodDef memrt__lookup_methods[];
 /// MemoryError.
 int memrt__is_managed(PyObject *object);
 
+/// The MemInfo object behind an array, memoryview, capsule or MemInfo; new reference. NULL with
+/// ValueError when the memory is not memrt's, MemoryError.
+PyObject *memrt__lookup(PyObject *object);
+
 #endif

@@ -3,10 +3,14 @@
 #include <structmember.h>
 
 #include "argument.h"
+#include "arrow.h"
+#include "dlpack.h"
 #include "errors.h"
+#include "interface.h"
 #include "shortage.h"
 #include "ndarray.h"
 #include "owner.h"
+#include "placement.h"
 #include "spares.h"
 #include "trace.h"
 
@@ -37,6 +41,7 @@ memrt_meminfo_object_t *memrt__meminfo_shell(void)
         self->weakrefs = NULL;
         self->exports = 0;
         self->handed_out = 0;
+        self->waits = 0;
     }
     return self;
 }
@@ -50,9 +55,16 @@ PyObject *memrt__meminfo_fill(memrt_meminfo_object_t *shell, memrt_meminfo_t *mi
     return (PyObject *)shell;
 }
 
+PyObject *memrt__meminfo_fill_waiting(memrt_meminfo_object_t *shell, memrt_meminfo_t *mi)
+{
+    shell->waits = 1;
+    return memrt__meminfo_fill(shell, mi);
+}
+
 PyObject *memrt__meminfo_hand_out(memrt_meminfo_object_t *shell, memrt_meminfo_t *mi)
 {
     shell->handed_out = 1; /* whoever it came from may know the address */
+    shell->waits = (mi->flags & MEMRT_FLAG_DEVICE) != 0;
     return memrt__meminfo_fill(shell, mi);
 }
 
@@ -146,6 +158,18 @@ static int meminfo_clear(memrt_meminfo_object_t *self)
     return 0;
 }
 
+static void release(const memrt_meminfo_object_t *self)
+{
+    if (!self->waits) {
+        memrt__api()->release(self->mi);
+        return;
+    }
+    Py_BEGIN_ALLOW_THREADS;
+    memrt__api()->release(self->mi);
+    Py_END_ALLOW_THREADS;
+    memrt__owner_drain();
+}
+
 static void meminfo_dealloc(memrt_meminfo_object_t *self)
 {
     PyTypeObject *type = Py_TYPE(self);
@@ -154,7 +178,7 @@ static void meminfo_dealloc(memrt_meminfo_object_t *self)
         PyObject_ClearWeakRefs((PyObject *)self);
     }
     if (self->mi != NULL) {
-        memrt__api()->release(self->mi);
+        release(self);
     }
     if (!memrt__spares_put(&spares, self)) {
         PyObject_GC_Del(self);
@@ -286,18 +310,29 @@ static PyObject *meminfo_capsule(memrt_meminfo_object_t *self, PyObject *unused)
     return memrt_meminfo_as_capsule(memrt__api(), mi);
 }
 
-static int meminfo_getbuffer(memrt_meminfo_object_t *self, Py_buffer *view, int flags)
+int memrt__meminfo_bytes(memrt_meminfo_object_t *self, memrt_bytes_t *out)
 {
-    static char nothing; /* where zero bytes lie when there is no data */
+    static char nothing;
     memrt_meminfo_t *mi = memrt__meminfo_get(self);
-    if (mi == NULL) {
-        view->obj = NULL;
+    if (mi == NULL || memrt__placement_for_host(mi) < 0) {
         return -1;
     }
     void *data = memrt__api()->get_data(mi);
-    size_t size = data != NULL ? memrt__api()->size(mi) : 0;
-    if (PyBuffer_FillInfo(view, (PyObject *)self, data != NULL ? data : &nothing, (Py_ssize_t)size,
-                          memrt__api()->readonly(mi), flags) < 0) {
+    *out = (memrt_bytes_t){.data = data != NULL ? data : &nothing,
+                           .size = data != NULL ? memrt__api()->size(mi) : 0,
+                           .readonly = memrt__api()->readonly(mi)};
+    return 0;
+}
+
+static int meminfo_getbuffer(memrt_meminfo_object_t *self, Py_buffer *view, int flags)
+{
+    memrt_bytes_t bytes;
+    if (memrt__meminfo_bytes(self, &bytes) < 0) {
+        view->obj = NULL;
+        return -1;
+    }
+    if (PyBuffer_FillInfo(view, (PyObject *)self, bytes.data, (Py_ssize_t)bytes.size,
+                          bytes.readonly, flags) < 0) {
         return -1;
     }
     self->exports++;
@@ -310,9 +345,35 @@ static void meminfo_releasebuffer(memrt_meminfo_object_t *self, Py_buffer *view)
     self->exports--;
 }
 
+static PyObject *meminfo_dlpack(memrt_meminfo_object_t *self, PyObject *const *args,
+                                Py_ssize_t count, PyObject *names)
+{
+    memrt_meminfo_t *mi = memrt__meminfo_get(self);
+    if (mi == NULL) {
+        return NULL;
+    }
+    memrt_dlpack_view_t view = memrt__dlpack_bytes(mi);
+    return memrt__dlpack_produce(self, &view, args, count, names);
+}
+
+static PyObject *meminfo_dlpack_device(memrt_meminfo_object_t *self, PyObject *unused)
+{
+    (void)unused;
+    memrt_meminfo_t *mi = memrt__meminfo_get(self);
+    return mi != NULL ? memrt__dlpack_device_tuple(mi) : NULL;
+}
+
 /* --- The type. --- */
 
 static PyMethodDef methods[] = {
+    {"__dlpack__", MEMRT_FAST_KEYWORDS(meminfo_dlpack), MEMRT_DLPACK_DOC},
+    {"__dlpack_device__", (PyCFunction)(void (*)(void))meminfo_dlpack_device, METH_NOARGS,
+     MEMRT_DLPACK_DEVICE_DOC},
+    {"__arrow_c_schema__", (PyCFunction)(void (*)(void))memrt__arrow_schema_of, METH_NOARGS,
+     MEMRT_ARROW_SCHEMA_DOC},
+    {"__arrow_c_array__", MEMRT_FAST_KEYWORDS(memrt__arrow_array_of), MEMRT_ARROW_ARRAY_DOC},
+    {"__arrow_c_device_array__", MEMRT_FAST_KEYWORDS(memrt__arrow_device_array_of),
+     MEMRT_ARROW_DEVICE_ARRAY_DOC},
     {"__memrt_meminfo__", (PyCFunction)(void (*)(void))meminfo_capsule, METH_NOARGS,
      "__memrt_meminfo__() -> PyCapsule\n\n"
      "A capsule named 'memrt.meminfo' that holds a reference of its own, for C code."},
@@ -337,6 +398,10 @@ static PyGetSetDef attributes[] = {
     ATTRIBUTE(readonly, "bool: whether buffers and arrays over it refuse to be written."),
     ATTRIBUTE(kind, "str: 'inline', 'adopted', 'resizable' or 'block'."),
     ATTRIBUTE(policy, "str: name of the policy whose account it is on."),
+    {"__array_interface__", (getter)(void (*)(void))memrt__interface_dict, NULL,
+     "dict: the bytes as an array, by NumPy's array interface, version 3. Keep the MemInfo.", NULL},
+    {"__array_struct__", (getter)(void (*)(void))memrt__interface_struct, NULL,
+     "PyCapsule: the same as a C struct; the capsule keeps the MemInfo.", NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };
 

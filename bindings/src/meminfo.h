@@ -11,6 +11,7 @@ typedef struct memrt_meminfo_object {
     PyObject *weakrefs;
     Py_ssize_t exports; /* buffers that consumers hold now */
     char handed_out;    /* C code was given the MemInfo: it may take references without the GIL */
+    char waits;         /* its end may wait for a device, and whoever holds that up for the GIL */
 } memrt_meminfo_object_t;
 
 /// New object without a MemInfo, to be filled by memrt__meminfo_fill, which cannot fail.
@@ -18,6 +19,9 @@ memrt_meminfo_object_t *memrt__meminfo_shell(void);
 
 /// Put `mi` into a shell; steals the reference. Returns the shell.
 PyObject *memrt__meminfo_fill(memrt_meminfo_object_t *shell, memrt_meminfo_t *mi);
+
+/// The same for a buffer of CUDA.
+PyObject *memrt__meminfo_fill_waiting(memrt_meminfo_object_t *shell, memrt_meminfo_t *mi);
 
 /// The same for a MemInfo that C code may know, or Python by another object.
 PyObject *memrt__meminfo_hand_out(memrt_meminfo_object_t *shell, memrt_meminfo_t *mi);
@@ -32,6 +36,17 @@ memrt_meminfo_object_t *memrt__meminfo_from(PyObject *object);
 
 /// The MemInfo inside; borrowed. NULL with ReferenceError when it was cleared.
 memrt_meminfo_t *memrt__meminfo_get(memrt_meminfo_object_t *self);
+
+/// Where the bytes of a MemInfo are, for who reads or writes them.
+typedef struct memrt_bytes {
+    void *data; ///< never NULL: some address where there are none
+    size_t size;
+    int readonly;
+} memrt_bytes_t;
+
+/// Also waits until all work on them is done. -1 with ReferenceError when it was cleared, with
+/// BufferError for a device's memory, and with CudaError.
+int memrt__meminfo_bytes(memrt_meminfo_object_t *self, memrt_bytes_t *out);
 
 static inline int memrt__meminfo_check(PyObject *object)
 {

@@ -4,14 +4,18 @@
 #include <memrt/import.h>
 
 #include "adoption.h"
+#include "arrow.h"
 #include "array.h"
 #include "buffer.h"
 #include "chain.h"
 #include "container.h"
+#include "cuda.h"
+#include "errors.h"
 #include "failure.h"
 #include "frames.h"
 #include "handler.h"
 #include "holders.h"
+#include "intake.h"
 #include "live.h"
 #include "lookup.h"
 #include "meminfo.h"
@@ -22,6 +26,8 @@
 #include "scope.h"
 #include "shortage.h"
 #include "stats.h"
+#include "symbols.h"
+#include "tensor.h"
 #include "thread.h"
 #include "trace.h"
 
@@ -90,7 +96,9 @@ static int add_functions(PyObject *module)
         memrt__lookup_methods,    memrt__owner_methods,   memrt__policy_methods,
         memrt__process_methods,   memrt__scope_methods,   memrt__stats_methods,
         memrt__thread_methods,    memrt__holders_methods, memrt__container_methods,
-        memrt__retention_methods, memrt__frames_methods,
+        memrt__retention_methods, memrt__frames_methods,  memrt__symbols_methods,
+        memrt__cuda_methods,      memrt__intake_methods,  memrt__arrow_methods,
+        memrt__tensor_methods,
     };
     for (size_t i = 0; i < sizeof(groups) / sizeof(groups[0]); i++) {
         if (PyModule_AddFunctions(module, groups[i]) < 0) {
@@ -113,12 +121,15 @@ static int execute(PyObject *module)
 {
     if (refuse_subinterpreter() < 0 || refuse_second_python() < 0 || get_table() < 0 ||
         import_numpy() < 0 || memrt__chain_setup() < 0 || memrt__shortage_setup(module) < 0 ||
-        memrt__handler_setup() < 0 || memrt__scope_setup(module) < 0 ||
-        memrt__meminfo_setup(module) < 0 || add_functions(module) < 0 || add_table(module) < 0) {
+        memrt__handler_setup() < 0 || memrt__errors_setup(module) < 0 ||
+        memrt__scope_setup(module) < 0 || memrt__meminfo_setup(module) < 0 ||
+        memrt__tensor_setup(module) < 0 || memrt__intake_setup() < 0 || add_functions(module) < 0 ||
+        add_table(module) < 0) {
         return -1;
     }
     memrt__trace_setup();
     memrt__frames_setup();
+    memrt__symbols_setup();
     return memrt__owner_setup(module);
 }
 

@@ -2,6 +2,7 @@
 
 #include "ndarray.h"
 #include "owner.h"
+#include "placement.h"
 #include "spares.h"
 
 typedef struct nrt_meminfo {
@@ -94,6 +95,10 @@ static PyObject *nrt_meminfo_repr(PyObject *self)
 static int nrt_meminfo_getbuffer(PyObject *self, Py_buffer *view, int flags)
 {
     memrt_meminfo_t *mi = mi_of(self);
+    if (memrt__placement_for_host(mi) < 0) {
+        view->obj = NULL;
+        return -1;
+    }
     return PyBuffer_FillInfo(view, self, memrt__api()->get_data(mi),
                              (Py_ssize_t)memrt__api()->size(mi), 0, flags);
 }

@@ -53,7 +53,7 @@ static void forget(memrt_owner_t *owner)
     keep_spare(owner);
 }
 
-/// For an owner whose end may run Python code.
+/// For an owner whose end may run other code.
 static void run_aside(memrt_owner_t *owner)
 {
     memrt_pending_t pending;
@@ -64,6 +64,9 @@ static void run_aside(memrt_owner_t *owner)
             PyErr_WriteUnraisable(owner->dtor);
         }
         Py_XDECREF(result);
+    }
+    if (owner->give_back != NULL) {
+        owner->give_back(owner->loan);
     }
     forget(owner);
     memrt__pending_restore(&pending);
@@ -179,7 +182,11 @@ static PyObject *arguments_of(uintptr_t data, size_t size)
 static memrt_owner_t *new_owner(void)
 {
     memrt_owner_t *spare = memrt__spares_take(&spares);
-    return spare != NULL ? spare : malloc(sizeof(*spare));
+    memrt_owner_t *owner = spare != NULL ? spare : malloc(sizeof(*owner));
+    if (owner == NULL) {
+        PyErr_NoMemory();
+    }
+    return owner;
 }
 
 memrt_owner_t *memrt__owner_new(PyObject *object, PyObject *dtor, uintptr_t data, size_t size)
@@ -191,13 +198,27 @@ memrt_owner_t *memrt__owner_new(PyObject *object, PyObject *dtor, uintptr_t data
     memrt_owner_t *owner = new_owner();
     if (owner == NULL) {
         Py_XDECREF(arguments);
-        PyErr_NoMemory();
         return NULL;
     }
     Py_XINCREF(object);
     Py_XINCREF(dtor);
     *owner = (memrt_owner_t){.object = object, .dtor = dtor, .arguments = arguments};
     return owner;
+}
+
+memrt_owner_t *memrt__owner_of_loan(void (*give_back)(void *loan), void *loan)
+{
+    memrt_owner_t *owner = new_owner();
+    if (owner != NULL) {
+        *owner = (memrt_owner_t){.give_back = give_back, .loan = loan};
+    }
+    return owner;
+}
+
+void *memrt__owner_loan(const memrt_meminfo_t *mi, void (*give_back)(void *loan))
+{
+    const memrt_owner_t *owner = memrt__owner_of(mi);
+    return owner != NULL && owner->give_back == give_back ? owner->loan : NULL;
 }
 
 void memrt__owner_discard(memrt_owner_t *owner)

@@ -6,17 +6,26 @@
 /// The Python side of an adopted MemInfo: what keeps its memory alive and what gives it back. It is
 /// the dtor_info of the MemInfo, together with memrt__owner_dtor.
 typedef struct memrt_owner {
-    struct memrt_owner *next; ///< in the queue of those that wait for the GIL
-    PyObject *object;         ///< kept alive; may be NULL
-    PyObject *dtor;           ///< callable, may be NULL
-    PyObject *arguments;      ///< tuple (address, nbytes) that dtor gets; NULL without dtor
+    struct memrt_owner *next;      ///< in the queue of those that wait for the GIL
+    PyObject *object;              ///< kept alive; may be NULL
+    PyObject *dtor;                ///< callable, may be NULL
+    PyObject *arguments;           ///< tuple (address, nbytes) that dtor gets; NULL without dtor
+    void (*give_back)(void *loan); ///< called with `loan` at the end; may be NULL
+    void *loan;                    ///< of another library, by which it knows the memory
 } memrt_owner_t;
 
 /// New owner; takes references of its own to `object` and `dtor`, either of which may be NULL.
 /// Failure: NULL with an exception.
 memrt_owner_t *memrt__owner_new(PyObject *object, PyObject *dtor, uintptr_t data, size_t size);
 
-/// Undo memrt__owner_new without running dtor. Needs the GIL.
+/// New owner for memory that goes back to another library by a C function, where the GIL is held.
+/// Failure: NULL with an exception.
+memrt_owner_t *memrt__owner_of_loan(void (*give_back)(void *loan), void *loan);
+
+/// What was lent for a MemInfo to be given back by that function, or NULL.
+void *memrt__owner_loan(const memrt_meminfo_t *mi, void (*give_back)(void *loan));
+
+/// Undo either without running dtor or give_back. Needs the GIL.
 void memrt__owner_discard(memrt_owner_t *owner);
 
 /// A memrt_dtor_fn: call dtor, give up the references, free `info`.

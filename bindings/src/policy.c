@@ -17,14 +17,28 @@ static int verify_option(const char *name, const char *value)
     return 0;
 }
 
+/// Without a driver such a policy could give no memory, so that it is refused at once.
+static int choose_pinned(memrt_policy_options_t *options)
+{
+    if (memrt__need_cuda() < 0) {
+        return -1;
+    }
+    options->allocator = memrt__api()->allocator_pinned();
+    return 0;
+}
+
 static PyObject *policy_new(PyObject *module, PyObject *args)
 {
     memrt_policy_options_t options = {.struct_size = sizeof(options)};
     memrt_policy_t *policy;
+    int pinned;
     (void)module;
-    if (!PyArg_ParseTuple(args, "O&O&zzz:policy_new", memrt__name_argument, &options.name,
+    if (!PyArg_ParseTuple(args, "O&O&zzzp:policy_new", memrt__name_argument, &options.name,
                           memrt__align_argument, &options.alignment, &options.cache_limit,
-                          &options.decay, &options.hugepages)) {
+                          &options.decay, &options.hugepages, &pinned)) {
+        return NULL;
+    }
+    if (pinned && choose_pinned(&options) < 0) {
         return NULL;
     }
     if (verify_option("cache_limit", options.cache_limit) < 0 ||
@@ -106,7 +120,7 @@ static PyObject *policies(PyObject *module, PyObject *unused)
 
 PyMethodDef memrt__policy_methods[] = {
     {"policy_new", policy_new, METH_VARARGS,
-     "policy_new(name, alignment, cache_limit, decay, hugepages) -> handler\n\n"
+     "policy_new(name, alignment, cache_limit, decay, hugepages, pinned) -> handler\n\n"
      "Make a policy; it lives as long as its handler."},
     {"policy_info", policy_info, METH_O,
      "policy_info(handler) -> (name, alignment, index, options)\n\n"

@@ -79,12 +79,12 @@ static inline void memrt__cache_give(memrt__thread_t *self, unsigned class, void
     memrt__bin_push(bin, block);
 }
 
-/// The short way of a birth: a block of the class from the thread's bin, counted for the account as
-/// one of `kind` with `size` bytes. NULL: it is not open, nothing happened.
-static inline void *memrt__cache_take_counted(memrt__thread_t *self, uint32_t account,
+/// The short way of a birth: a block of the class from the thread's bin, counted at home as one of
+/// `kind` with `size` bytes. NULL: it is not open, nothing happened.
+static inline void *memrt__cache_take_counted(memrt__thread_t *self, memrt__home_t home,
                                               unsigned class, unsigned kind, size_t size)
 {
-    memrt__shard_t *shard = memrt__thread_shard(self, account);
+    memrt__shard_t *shard = home.shard;
     if (MEMRT__UNLIKELY(shard == NULL || !memrt__shard_can_grow(shard, size))) {
         return NULL;
     }
@@ -92,7 +92,7 @@ static inline void *memrt__cache_take_counted(memrt__thread_t *self, uint32_t ac
     if (MEMRT__LIKELY(block != NULL)) {
         memrt__count_in(&shard->made[kind], 1);
         memrt__count_in(&shard->bytes_in, size);
-        if (account != 0) {
+        if (home.account != 0) {
             memrt__count_size(shard, size);
         }
     }

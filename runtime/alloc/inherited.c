@@ -54,6 +54,9 @@ static bool part_ways(memrt_policy_t *policy)
 void memrt__inherited_forked(void)
 {
     uint32_t limit = memrt__policy_limit();
+    if (memrt__self != NULL) {
+        memrt__self->part_of = NULL; /* the part will have another index, so another shard */
+    }
     memrt__lock(MEMRT__RANK_POLICIES);
     for (uint32_t index = 0; index < limit; index++) {
         memrt_policy_t *policy = memrt__policies[index];

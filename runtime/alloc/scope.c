@@ -180,6 +180,7 @@ memrt_policy_t *memrt__scope_look(memrt_policy_t *policy)
     memrt_policy_t *part = inside ? memrt__policy_part(policy, self->scope) : policy;
     self->part = part == NULL ? policy : part;
     self->part_of = part == NULL ? NULL : policy;
+    self->part_shard = self->part->quick ? memrt__shard_make(self, &self->part->account) : NULL;
     return self->part;
 }
 

@@ -68,4 +68,26 @@ static inline memrt_policy_t *memrt__policy_here(memrt_policy_t *policy)
     return MEMRT__LIKELY(memrt__scope_knows(self, policy)) ? self->part : memrt__scope_look(policy);
 }
 
+/// Home of the calling thread's births from a policy, or a part of one, itself. `self` is the
+/// calling thread's record, NULL allowed.
+static inline memrt__home_t memrt__home_of(const memrt__thread_t *self,
+                                           const memrt_policy_t *policy)
+{
+    if (MEMRT__UNLIKELY(self == NULL || !policy->quick)) {
+        return (memrt__home_t){NULL, 0};
+    }
+    uint32_t account = policy->account.index;
+    return (memrt__home_t){memrt__thread_shard(self, account), account};
+}
+
+/// That of memrt__policy_here(), for a policy, where the thread knows it from the last time.
+static inline memrt__home_t memrt__home_here(const memrt__thread_t *self,
+                                             const memrt_policy_t *policy)
+{
+    if (MEMRT__UNLIKELY(self == NULL || !memrt__scope_knows(self, policy))) {
+        return (memrt__home_t){NULL, 0};
+    }
+    return (memrt__home_t){self->part_shard, self->part->account.index};
+}
+
 #endif

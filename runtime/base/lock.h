@@ -16,6 +16,7 @@ typedef enum memrt__rank {
     MEMRT__RANK_LIVE,     ///< first of the live set's, one a part
     MEMRT__RANK_LIVE_LAST = MEMRT__RANK_LIVE + 31,
     MEMRT__RANK_HOLDERS,  ///< who holds what under a name
+    MEMRT__RANK_SYMBOLS,  ///< slots of symbols
     MEMRT__RANK_INTERNED, ///< what is told apart once: sites and frames
     MEMRT__RANK_FAILURE,  ///< the failure plan
     MEMRT__RANK_CLASS,    ///< first of those of size classes, one for each few

@@ -13,6 +13,7 @@
 
 #include "runtime/base/atomics.h"
 #include "runtime/base/compiler.h"
+#include "runtime/base/lock.h"
 #include "runtime/base/os.h"
 #include "runtime/base/size.h"
 
@@ -27,6 +28,8 @@
         .cache_limit = SIZE_MAX,                                                                   \
         .decay = 500,                                                                              \
         .exact_peak = 0,                                                                           \
+        .cuda_sync = 1,                                                                            \
+        .cuda_driver = "libcuda.so.1",                                                             \
     }
 
 memrt__options_t memrt__options = DEFAULTS;
@@ -214,6 +217,15 @@ static const option_type_t decay_type = {read_decay, show_decay,
                                          "milliseconds from 0 to 86400000, or never"};
 static const option_type_t peak_type = {read_peak, show_peak, "bounded or exact"};
 
+/// Of a text the value is its length.
+static bool read_text(const char *text, size_t *value)
+{
+    *value = strnlen(text, MEMRT__TEXT_MAX);
+    return *value != 0 && *value < MEMRT__TEXT_MAX;
+}
+
+static const option_type_t file_type = {read_text, show_number, "the name of a file"};
+
 static const option_row_t rows[] = {
     {"MEMRT_CHECK", &flag_type, &memrt__options.check, NULL, false,
      "1: verify every reference and fence every block, abort with a message on misuse; default 0"},
@@ -241,6 +253,10 @@ static const option_row_t rows[] = {
     {"MEMRT_PEAK", &peak_type, NULL, &memrt__options.exact_peak, true,
      "bounded: within what peak_error says, exact: all threads tell of each block; default "
      "bounded"},
+    {"MEMRT_CUDA_SYNC", &flag_type, NULL, &memrt__options.cuda_sync, true,
+     "0: arrays are exchanged with CUDA libraries without regard to streams; default 1"},
+    {"MEMRT_CUDA_DRIVER", &file_type, NULL, NULL, true,
+     "library that is loaded as the CUDA driver at first use; default libcuda.so.1"},
 };
 #define ROWS (sizeof(rows) / sizeof(rows[0]))
 
@@ -259,14 +275,26 @@ static const option_row_t *find_row(const char *name)
     return NULL;
 }
 
+/// Whether it is the one that is a text, written under the lock of rank OPTIONS.
+static bool is_text(const option_row_t *row)
+{
+    return row->type == &file_type;
+}
+
 static size_t value_of(const option_row_t *row)
 {
+    if (is_text(row)) {
+        return 0;
+    }
     return row->flag != NULL ? *row->flag : memrt__load_relaxed(row->number);
 }
 
-static void put(const option_row_t *row, size_t value)
+/// `text` is what `value` was read from.
+static void put(const option_row_t *row, size_t value, const char *text)
 {
-    if (row->flag != NULL) {
+    if (is_text(row)) {
+        memcpy(memrt__options.cuda_driver, text, value + 1);
+    } else if (row->flag != NULL) {
         *row->flag = value != 0;
     } else {
         memrt__store_relaxed(row->number, value);
@@ -306,7 +334,7 @@ static void read_row(const option_row_t *row)
         return;
     }
     if (row->type->read(text, &value)) {
-        put(row, value);
+        put(row, value, text);
         return;
     }
     char *warning = next_warning();
@@ -355,7 +383,13 @@ static void fill_row(const option_row_t *row, size_t value, memrt_option_t *out)
 {
     out->name = row->name;
     out->help = row->help;
-    row->type->show(value, out->value, sizeof(out->value));
+    if (is_text(row)) {
+        char text[MEMRT__TEXT_MAX];
+        memrt__options_text(&memrt__options.cuda_driver, text);
+        snprintf(out->value, sizeof(out->value), "%.31s", text); /* cut to the room there is */
+    } else {
+        row->type->show(value, out->value, sizeof(out->value));
+    }
 }
 
 bool memrt__options_row(size_t index, memrt_option_t *out)
@@ -365,6 +399,13 @@ bool memrt__options_row(size_t index, memrt_option_t *out)
     }
     fill_row(&rows[index], value_of(&rows[index]), out);
     return true;
+}
+
+void memrt__options_text(const char (*option)[MEMRT__TEXT_MAX], char *out)
+{
+    memrt__lock(MEMRT__RANK_OPTIONS);
+    memcpy(out, *option, MEMRT__TEXT_MAX);
+    memrt__unlock(MEMRT__RANK_OPTIONS);
 }
 
 const char *memrt__options_warning(size_t index)
@@ -403,7 +444,7 @@ memrt_status_t memrt__options_set(const char *name, const char *value, char *why
     }
     memrt_status_t status = read_value(row, name, value, &number, why, length);
     if (status == MEMRT_OK) {
-        put(row, number);
+        put(row, number, value);
     }
     return status;
 }

@@ -24,6 +24,9 @@ typedef enum memrt__leaks {
     MEMRT__LEAKS_FAIL,   ///< and the process fails
 } memrt__leaks_t;
 
+/// Longest text that is an option's value, with the closing zero.
+#define MEMRT__TEXT_MAX 512
+
 /// The MEMRT_* options: read from the environment once, by memrt__options_read(). Those that are
 /// atomic, relaxed, can be set later; the others are fixed.
 typedef struct memrt__options {
@@ -39,6 +42,8 @@ typedef struct memrt__options {
     size_t cache_limit;  ///< atomic; bytes of large blocks to keep at most
     size_t decay;        ///< atomic; milliseconds that memory is kept unused, or MEMRT__DECAY_NEVER
     size_t exact_peak;   ///< atomic; not 0: peaks hear of every change, from when it is set
+    size_t cuda_sync;    ///< atomic; 0: streams of other libraries' arrays are passed over
+    char cuda_driver[MEMRT__TEXT_MAX]; ///< file of the driver; read by memrt__options_text()
 } memrt__options_t;
 
 /// What a policy sets for itself, each as in memrt__options_t or MEMRT__INHERIT.
@@ -55,6 +60,9 @@ extern memrt__options_t memrt__options;
 /// Read the environment. A bad value leaves the default, an unknown name is passed over; each is
 /// noted as a warning. Not to be called while other threads use memrt.
 void memrt__options_read(void);
+
+/// Copy an option that is a text of MEMRT__TEXT_MAX bytes, which may be set meanwhile.
+void memrt__options_text(const char (*option)[MEMRT__TEXT_MAX], char *out);
 
 /// Row `index` of the options with help and value in force, or false past the last.
 bool memrt__options_row(size_t index, memrt_option_t *out);

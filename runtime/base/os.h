@@ -43,6 +43,10 @@ size_t memrt__os_limits(memrt__os_limit_t *out);
 
 /// Nanoseconds on a clock that only runs forward.
 uint64_t memrt__os_now_ns(void);
+
+/// The same as it was at the system's last tick, a few milliseconds ago at most, for a quarter of
+/// the time that it takes to ask.
+uint64_t memrt__os_tick_ns(void);
 uint64_t memrt__os_thread_id(void);
 uint64_t memrt__os_process_id(void);
 

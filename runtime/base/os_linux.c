@@ -101,11 +101,21 @@ size_t memrt__os_resident(void)
     return second == NULL ? 0 : strtoul(second, NULL, 10) * memrt__os_page_size();
 }
 
-uint64_t memrt__os_now_ns(void)
+static uint64_t read_clock(clockid_t clock)
 {
     struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
+    clock_gettime(clock, &now);
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+uint64_t memrt__os_now_ns(void)
+{
+    return read_clock(CLOCK_MONOTONIC);
+}
+
+uint64_t memrt__os_tick_ns(void)
+{
+    return read_clock(CLOCK_MONOTONIC_COARSE);
 }
 
 uint64_t memrt__os_thread_id(void)

@@ -25,6 +25,12 @@ static inline bool memrt__is_watched(unsigned by)
     return (memrt__flags_load_relaxed(&memrt__watch) & by) != 0;
 }
 
+/// Whether scopes are all there is to watch for.
+static inline bool memrt__is_watched_for_scopes_alone(void)
+{
+    return memrt__flags_load_relaxed(&memrt__watch) == MEMRT__WATCH_SCOPES;
+}
+
 static inline void memrt__watch_set(unsigned by, bool on)
 {
     if (on) {

@@ -7,6 +7,7 @@
 #include "runtime/base/lock.h"
 #include "runtime/base/os.h"
 #include "runtime/base/size.h"
+#include "runtime/stats/thread.h"
 
 #define FIRST_CAPACITY 64u
 
@@ -15,7 +16,7 @@ typedef struct record {
     uintptr_t key;
     memrt_holder_kind_t kind;
     size_t count;    ///< how often it is held so; never 0
-    uint64_t since;  ///< nanoseconds, memrt__os_now_ns()
+    uint64_t since;  ///< nanoseconds, memrt__os_tick_ns()
     uint64_t thread; ///< operating system's id
     char name[];
 } record_t;
@@ -84,6 +85,12 @@ static void grow(void)
     }
 }
 
+/// Kept in its record, where it has one: the system is slow to tell.
+static uint64_t thread_number(void)
+{
+    return memrt__self != NULL ? memrt__self->number : memrt__os_thread_id();
+}
+
 static record_t *new_record(uintptr_t key, memrt_holder_kind_t kind, const char *name)
 {
     size_t length = strlen(name) + 1;
@@ -92,8 +99,8 @@ static record_t *new_record(uintptr_t key, memrt_holder_kind_t kind, const char 
         *record = (record_t){.key = key,
                              .kind = kind,
                              .count = 1,
-                             .since = memrt__os_now_ns(),
-                             .thread = memrt__os_thread_id()};
+                             .since = memrt__os_tick_ns(),
+                             .thread = thread_number()};
         memcpy(record->name, name, length);
     }
     return record;
@@ -146,17 +153,20 @@ bool memrt__holders_remove(uintptr_t key, memrt_holder_kind_t kind, const char *
     return found;
 }
 
-void memrt__holders_forget(uintptr_t key)
+size_t memrt__holders_forget(uintptr_t key)
 {
+    size_t exports = 0;
     lock();
     for (record_t **link = bucket_of(key); *link != NULL;) {
         if ((*link)->key == key) {
+            exports += (*link)->kind == MEMRT_HOLDER_EXPORT ? (*link)->count : 0;
             take_out(link);
         } else {
             link = &(*link)->next;
         }
     }
     unlock();
+    return exports;
 }
 
 static memrt_holder_t row_of(const record_t *record, uint64_t now)

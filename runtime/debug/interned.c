@@ -143,6 +143,12 @@ memrt__interned_t *memrt__intern(memrt__interns_t *set, const void *bytes, size_
     return found;
 }
 
+memrt__interned_t *memrt__interned_find(const memrt__interns_t *set, const void *bytes,
+                                        size_t length)
+{
+    return lookup(set, hash_of(bytes, length), bytes, length);
+}
+
 memrt__interned_t *memrt__interned_at(const memrt__interns_t *set, uint64_t number)
 {
     if (number - 1 >= memrt__load_acquire(&set->count)) {

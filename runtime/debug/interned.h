@@ -12,7 +12,7 @@ typedef struct memrt__interned {
     uint64_t hash;
     uint32_t number;  ///< from 1 on
     uint32_t length;  ///< bytes
-    size_t births;    ///< relaxed adds; counts for who has the set
+    size_t births;    ///< relaxed adds; for sites, what births.h had no memory to count
     size_t bytes;     ///< likewise
     uint64_t words[]; ///< the string, whole words
 } memrt__interned_t;
@@ -32,6 +32,10 @@ typedef struct memrt__interns {
 /// MEMRT__INTERNED_MAX are there. That is no request that a plan of failures counts: whoever
 /// interns goes on without.
 memrt__interned_t *memrt__intern(memrt__interns_t *set, const void *bytes, size_t length);
+
+/// The one that equals `length` bytes, or NULL.
+memrt__interned_t *memrt__interned_find(const memrt__interns_t *set, const void *bytes,
+                                        size_t length);
 
 /// The one of that number, which may be any, or NULL.
 memrt__interned_t *memrt__interned_at(const memrt__interns_t *set, uint64_t number);

@@ -128,7 +128,7 @@ static memrt__live_entry_t born_now(uintptr_t key, uint32_t site, double share)
     const memrt__thread_t *self = memrt__self;
     return (memrt__live_entry_t){.key = key,
                                  .id = memrt__fetch_add_relaxed(&births, 1) + 1,
-                                 .birth = memrt__os_now_ns(),
+                                 .birth = memrt__os_tick_ns(),
                                  .thread =
                                      self == NULL ? (uint32_t)memrt__os_thread_id() : self->number,
                                  .site = site,

@@ -13,7 +13,7 @@
 typedef struct memrt__live_entry {
     uintptr_t key;
     uint64_t id;     ///< serial number of birth
-    uint64_t birth;  ///< nanoseconds, memrt__os_now_ns()
+    uint64_t birth;  ///< nanoseconds, memrt__os_tick_ns()
     char *name;      ///< owned; NULL for none
     uint32_t thread; ///< operating system's id
     uint32_t site;   ///< number of the place of birth; 0: not known

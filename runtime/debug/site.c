@@ -7,6 +7,7 @@
 #include "runtime/base/atomics.h"
 #include "runtime/base/size.h"
 #include "runtime/base/unwind.h"
+#include "runtime/debug/births.h"
 #include "runtime/debug/interned.h"
 
 /// No address of native code has this bit.
@@ -14,7 +15,7 @@
 
 /// How many of the innermost calls are memrt's own, on the way to a site: mostly, and at most. Were
 /// there more, fewer of others would be recorded.
-#define OWN_USUAL 3u
+#define OWN_USUAL 2u
 #define OWN_MAX 6u
 
 /// Longest name of a function or file that is kept whole, in bytes.
@@ -89,8 +90,8 @@ uint32_t memrt__site_here(size_t most_frames, size_t most_native)
 
 void memrt__site_count(uint32_t number, size_t size)
 {
-    memrt__interned_t *site = memrt__interned_at(&sites, number);
-    if (site != NULL) {
+    if (number != 0 && !memrt__births_add(number, size)) {
+        memrt__interned_t *site = memrt__interned_at(&sites, number);
         memrt__fetch_add_relaxed(&site->births, 1);
         memrt__fetch_add_relaxed(&site->bytes, size);
     }
@@ -192,8 +193,9 @@ memrt_status_t memrt__site_read(uint32_t number, memrt_site_t *out)
     if (site == NULL) {
         return MEMRT_ENOENT;
     }
-    out->births = memrt__load_relaxed(&site->births);
-    out->bytes = memrt__load_relaxed(&site->bytes);
+    memrt__births_t births = memrt__births_at(number);
+    out->births = births.count + memrt__load_relaxed(&site->births);
+    out->bytes = births.bytes + memrt__load_relaxed(&site->bytes);
     out->frames = site->length / sizeof(memrt_frame_t);
     return MEMRT_OK;
 }

@@ -38,8 +38,8 @@ extern size_t memrt__tracking_mean;
 /// The calling thread's next point may lie within `size` bytes: see below.
 MEMRT__COLD double memrt__tracking_pick(size_t size);
 
-/// How many births a birth of `size` bytes that is to be made now stands for in the sample; 0: it
-/// is not of it, or there is no sample. Once for each birth.
+/// How many births a birth of `size` bytes stands for in the sample; 0: it is not of it, or there
+/// is no sample.
 static inline double memrt__tracking_sampled(size_t size)
 {
     memrt__thread_t *self = memrt__self;
@@ -54,13 +54,28 @@ static inline double memrt__tracking_sampled(size_t size)
     return memrt__tracking_pick(size);
 }
 
-/// The same for who lists every birth while no sample is taken.
-static inline double memrt__tracking_share(double sampled)
-{
-    return memrt__is_watched(MEMRT__WATCH_TRACKING) ? 1 : sampled;
-}
-
 /// Number of the site where the calling thread is, as far as it is recorded; 0: not known.
 uint32_t memrt__tracking_site(void);
+
+/// What the live set is to know of a birth.
+typedef struct memrt__birth {
+    double share;  ///< how many births it stands for; 0: it is not to be listed
+    uint32_t site; ///< 0: not known
+} memrt__birth_t;
+
+/// That of a birth of `size` bytes that is to be made now. Once for each, before there is anything
+/// to lose: it may run code of others, which says where this is. And in the function that others
+/// call, or near it: to pass by calls of memrt's own takes time.
+static inline memrt__birth_t memrt__tracking_birth(size_t size)
+{
+    double share = memrt__is_watched(MEMRT__WATCH_TRACKING) ? 1 : memrt__tracking_sampled(size);
+    return (memrt__birth_t){share, MEMRT__LIKELY(share == 0) ? 0 : memrt__tracking_site()};
+}
+
+/// That of what is a part of another birth: it is in no sample, and born nowhere by itself.
+static inline memrt__birth_t memrt__tracking_part(void)
+{
+    return (memrt__birth_t){memrt__is_watched(MEMRT__WATCH_TRACKING) ? 1 : 0, 0};
+}
 
 #endif

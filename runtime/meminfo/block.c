@@ -66,7 +66,8 @@ bool memrt__block_is_sound(const memrt_meminfo_t *mi)
 {
     unsigned known = MEMRT__FLAG_MEMINFO | MEMRT__FLAG_LISTED | MEMRT__FLAG_WATCHED |
                      MEMRT__FLAG_READONLY | MEMRT__FLAG_PART | MEMRT__FLAG_QUICK |
-                     MEMRT__FLAG_PROMOTED | MEMRT__FLAG_TINY | MEMRT__FLAG_CLASS | MEMRT__FLAG_HELD;
+                     MEMRT__FLAG_PROMOTED | MEMRT__FLAG_TINY | MEMRT__FLAG_CLASS |
+                     MEMRT__FLAG_HELD | MEMRT__FLAG_DEVICE;
     unsigned flags = memrt__flags_load_relaxed(&mi->flags);
     bool kinds = mi->kind >= MEMRT_KIND_INLINE && mi->kind <= MEMRT_KIND_BLOCK &&
                  mi->align_log2 <= memrt__log2(MEMRT_ALIGN_MAX);
@@ -256,32 +257,15 @@ bool memrt__block_set_name(memrt_meminfo_t *mi, const char *name)
     return true;
 }
 
-/// What the live set is to know of a block that is not there yet.
-typedef struct listing {
-    double share; ///< 0: it is not to be listed
-    uint32_t site;
-} listing_t;
-
-/// Runs code of others, which says where this is, so it comes before there is anything to lose.
-static listing_t prepare_listing(const memrt__block_request_t *request)
-{
-    listing_t listing = {.share = memrt__tracking_share(request->sampled)};
-    if (listing.share != 0 && !request->part) {
-        listing.site = memrt__tracking_site();
-    }
-    return listing;
-}
-
 /// Put an unborn block into the live set. False: no memory.
-static bool list(memrt_meminfo_t *mi, const memrt__block_request_t *request,
-                 const listing_t *listing)
+static bool list(memrt_meminfo_t *mi, const memrt__block_request_t *request)
 {
     mi->flags |= MEMRT__FLAG_LISTED; /* nobody else knows the block yet */
-    if (!memrt__live_insert((uintptr_t)mi, listing->site, listing->share)) {
+    if (!memrt__live_insert((uintptr_t)mi, request->birth.site, request->birth.share)) {
         mi->flags &= ~MEMRT__FLAG_LISTED;
         return false;
     }
-    memrt__site_count(listing->site, request->size + request->behind);
+    memrt__site_count(request->birth.site, request->size + request->behind);
     return true;
 }
 
@@ -316,10 +300,9 @@ static memrt_meminfo_t *make(const memrt__block_request_t *request)
 
 memrt_meminfo_t *memrt__block_new(const memrt__block_request_t *request)
 {
-    listing_t listing = prepare_listing(request);
     memrt_meminfo_t *mi = take_kept(request);
     mi = mi == NULL ? make(request) : mi;
-    if (mi != NULL && listing.share != 0 && !list(mi, request, &listing)) {
+    if (mi != NULL && request->birth.share != 0 && !list(mi, request)) {
         memrt__block_discard(mi);
         mi = NULL;
     }
@@ -439,13 +422,23 @@ static void tell_resize(void *old_data, const memrt_meminfo_t *mi)
 /// Flags of what others know of a block by its address.
 #define KNOWN_BY_OTHERS (MEMRT__FLAG_LISTED | MEMRT__FLAG_WATCHED | MEMRT__FLAG_HELD)
 
+/// Holders that are noted still, of references that others gave up.
+static void drop_names(const memrt_meminfo_t *mi)
+{
+    size_t exports = memrt__holders_forget((uintptr_t)mi);
+    if (exports != 0) {
+        memrt__tally_t tally = memrt__tally(&memrt__policy_of(mi)->account);
+        memrt__tally_out(&tally, &tally.shard->exported_out, exports);
+    }
+}
+
 static void part_from_others(memrt_meminfo_t *mi, unsigned flags)
 {
     if ((flags & MEMRT__FLAG_WATCHED) != 0 && mi->data != NULL) {
         tell_death(mi);
     }
     if ((flags & MEMRT__FLAG_HELD) != 0) {
-        memrt__holders_forget((uintptr_t)mi);
+        drop_names(mi);
     }
     if ((flags & MEMRT__FLAG_LISTED) != 0) {
         unlist(mi);
@@ -617,7 +610,7 @@ memrt_meminfo_t *memrt__block_resize_quick(memrt_meminfo_t *mi, size_t size)
 static void forget_holders(memrt_meminfo_t *mi)
 {
     if ((memrt__flags_load_relaxed(&mi->flags) & MEMRT__FLAG_HELD) != 0) {
-        memrt__holders_forget((uintptr_t)mi);
+        drop_names(mi);
         memrt__flags_clear_relaxed(&mi->flags, MEMRT__FLAG_HELD);
     }
 }

@@ -4,6 +4,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include <memrt/cuda.h>
 #include <memrt/meminfo.h>
 
 #include "runtime/alloc/cache.h"
@@ -31,7 +32,8 @@
 #define MEMRT__FLAG_PROMOTED 64u ///< was a block before it counted as a MemInfo
 #define MEMRT__FLAG_TINY 128u    ///< the MemInfo of a tiny block, a header without data
 
-#define MEMRT__FLAG_HELD (1u << 16) ///< was held under a name, and may be still
+#define MEMRT__FLAG_HELD (1u << 16)          ///< was held under a name, and may be still
+#define MEMRT__FLAG_DEVICE MEMRT_FLAG_DEVICE ///< nobody here may touch the data
 
 /// The class of a quick block stands in these bits of its flags.
 #define MEMRT__FLAG_CLASS_AT 8
@@ -46,21 +48,24 @@ typedef struct memrt__block_request {
     bool zeroed;            ///< data all zero
     bool part;              ///< it is to be the data of a resizable MemInfo, nothing by itself
     size_t behind;          ///< bytes of the data that a header without data is to stand for
-    double sampled;         ///< what memrt__tracking_sampled() said of it; 0: not asked
+    memrt__birth_t birth;   ///< whether and how it is to be listed
     memrt_external_allocator_t *external; ///< NULL: the policy's allocator
 } memrt__block_request_t;
 
-/// New block, when tracking is on listed. It is unborn: its count is 0, so that nobody who comes
+/// New block, listed if it is to be. It is unborn: its count is 0, so that nobody who comes
 /// upon it in the live set can hold it, and it is on no account, so that giving it up leaves no
 /// trace. NULL: out of memory, counted as failed.
 memrt_meminfo_t *memrt__block_new(const memrt__block_request_t *request);
 
-/// New block with data, born, the short way: from the calling thread's cache, with nobody of
-/// `watchers` watching: MEMRT__WATCH_ANY, or MEMRT__WATCH_SLOWLY where the policy is
-/// memrt__policy_here(). NULL: that way is not open for this request, memrt__block_new() knows
-/// another.
-static MEMRT__INLINE memrt_meminfo_t *memrt__block_new_quick(memrt_policy_t *policy, size_t size,
-                                                             memrt_kind_t kind, unsigned watchers);
+/// New block with data, born, the short way: from the cache of `self`, the calling thread, counted
+/// at home. The caller saw that nobody watches for more than that home stands for. NULL: that way
+/// is not open for this request, memrt__block_new() knows another.
+static MEMRT__INLINE memrt_meminfo_t *
+memrt__block_new_quick(memrt__thread_t *self, memrt__home_t home, size_t size, memrt_kind_t kind);
+
+/// The same for a policy that is memrt__policy_here(), whoever watches.
+static MEMRT__INLINE memrt_meminfo_t *memrt__block_new_plain(const memrt_policy_t *policy,
+                                                             size_t size, memrt_kind_t kind);
 
 /// The same for a header without data, for adopted and resizable MemInfos.
 static inline memrt_meminfo_t *memrt__header_new_quick(memrt_policy_t *policy, memrt_kind_t kind);
@@ -177,45 +182,47 @@ static MEMRT__INLINE void memrt__quick_write(memrt_meminfo_t *mi, uint32_t polic
     };
 }
 
-static MEMRT__INLINE memrt_meminfo_t *memrt__block_new_quick(memrt_policy_t *policy, size_t size,
-                                                             memrt_kind_t kind, unsigned watchers)
+static MEMRT__INLINE memrt_meminfo_t *
+memrt__block_new_quick(memrt__thread_t *self, memrt__home_t home, size_t size, memrt_kind_t kind)
+{
+    if (MEMRT__UNLIKELY(home.shard == NULL || !memrt__is_quick_size(size))) {
+        return NULL;
+    }
+    unsigned class = memrt__class_of_data(size);
+    memrt_meminfo_t *mi = memrt__cache_take_counted(self, home, class, kind, size);
+    if (MEMRT__LIKELY(mi != NULL)) {
+        memrt__quick_write(mi, home.account, size, kind, 1);
+    }
+    return mi;
+}
+
+static MEMRT__INLINE memrt_meminfo_t *memrt__block_new_plain(const memrt_policy_t *policy,
+                                                             size_t size, memrt_kind_t kind)
 {
     memrt__thread_t *self = memrt__self;
-    if (MEMRT__UNLIKELY(self == NULL || !policy->quick || !memrt__is_quick_size(size) ||
-                        memrt__is_watched(watchers))) {
-        return NULL;
-    }
-    uint32_t index = policy->account.index;
-    unsigned class = memrt__class_of_data(size);
-    memrt_meminfo_t *mi = memrt__cache_take_counted(self, index, class, kind, size);
-    if (MEMRT__UNLIKELY(mi == NULL)) {
-        return NULL;
-    }
-    memrt__quick_write(mi, index, size, kind, 1);
-    return mi;
+    return memrt__is_watched(MEMRT__WATCH_SLOWLY)
+               ? NULL
+               : memrt__block_new_quick(self, memrt__home_of(self, policy), size, kind);
 }
 
 static inline memrt_meminfo_t *memrt__header_new_quick(memrt_policy_t *policy, memrt_kind_t kind)
 {
     memrt__thread_t *self = memrt__self;
-    if (MEMRT__UNLIKELY(self == NULL || !policy->quick || memrt__is_watched(MEMRT__WATCH_SLOWLY))) {
-        return NULL;
-    }
-    uint32_t index = policy->account.index;
-    memrt__shard_t *shard = memrt__thread_shard(self, index);
-    memrt_meminfo_t *mi = shard == NULL ? NULL : memrt__bin_pop(&self->bins[0]);
+    memrt__home_t home = memrt__home_of(self, policy);
+    bool open = home.shard != NULL && !memrt__is_watched(MEMRT__WATCH_SLOWLY);
+    memrt_meminfo_t *mi = open ? memrt__bin_pop(&self->bins[0]) : NULL;
     if (MEMRT__UNLIKELY(mi == NULL)) {
         return NULL;
     }
     *mi = (memrt_meminfo_t){
         .refct = 1,
-        .policy = (uint16_t)index,
+        .policy = (uint16_t)home.account,
         .kind = (uint8_t)kind,
         .align_log2 = 6,
         .lead = MEMRT_HEADER_SIZE,
         .flags = memrt__quick_flags(kind, 0),
     };
-    memrt__count_in(&shard->made[kind], 1);
+    memrt__count_in(&home.shard->made[kind], 1);
     return mi;
 }
 

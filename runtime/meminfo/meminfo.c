@@ -69,32 +69,47 @@ memrt_status_t memrt__meminfo_dress(memrt_meminfo_t *mi, const memrt_new_options
 }
 
 static memrt_meminfo_t *allocate_slowly(memrt_policy_t *policy, size_t nbytes,
-                                        memrt_external_allocator_t *allocator, double sampled)
+                                        memrt_external_allocator_t *allocator, memrt__birth_t birth)
 {
     memrt__block_request_t request = {.policy = policy,
                                       .size = nbytes,
                                       .kind = MEMRT_KIND_INLINE,
                                       .external = allocator,
-                                      .sampled = sampled};
+                                      .birth = birth};
     memrt_meminfo_t *mi = memrt__block_new(&request);
     return mi == NULL ? NULL : memrt__block_born(mi);
 }
 
 /// Whoever watches.
-MEMRT__APART static memrt_meminfo_t *allocate_here(size_t nbytes)
+MEMRT__APART static memrt_meminfo_t *allocate_watched(size_t nbytes)
 {
     memrt_policy_t *policy = memrt__policy_here(NULL);
-    double sampled = memrt__tracking_sampled(nbytes);
-    memrt_meminfo_t *mi = sampled != 0 ? NULL
-                                       : memrt__block_new_quick(policy, nbytes, MEMRT_KIND_INLINE,
-                                                                MEMRT__WATCH_SLOWLY);
-    return MEMRT__LIKELY(mi != NULL) ? mi : allocate_slowly(policy, nbytes, NULL, sampled);
+    memrt__birth_t birth = memrt__tracking_birth(nbytes);
+    memrt_meminfo_t *mi =
+        birth.share != 0 ? NULL : memrt__block_new_plain(policy, nbytes, MEMRT_KIND_INLINE);
+    return MEMRT__LIKELY(mi != NULL) ? mi : allocate_slowly(policy, nbytes, NULL, birth);
+}
+
+/// In a scope, perhaps.
+MEMRT__APART static memrt_meminfo_t *allocate_here(size_t nbytes)
+{
+    memrt__thread_t *self = memrt__self;
+    memrt_meminfo_t *mi = NULL;
+    if (MEMRT__LIKELY(memrt__is_watched_for_scopes_alone())) {
+        memrt__home_t home = memrt__home_here(self, memrt__policy_default());
+        mi = memrt__block_new_quick(self, home, nbytes, MEMRT_KIND_INLINE);
+    }
+    return MEMRT__LIKELY(mi != NULL) ? mi : allocate_watched(nbytes);
 }
 
 memrt_meminfo_t *memrt__meminfo_allocate(size_t nbytes)
 {
-    memrt_meminfo_t *mi = memrt__block_new_quick(memrt__policy_default(), nbytes, MEMRT_KIND_INLINE,
-                                                 MEMRT__WATCH_ANY);
+    memrt__thread_t *self = memrt__self;
+    memrt_meminfo_t *mi = NULL;
+    if (MEMRT__LIKELY(!memrt__is_watched(MEMRT__WATCH_ANY))) {
+        memrt__home_t home = memrt__home_of(self, memrt__policy_default());
+        mi = memrt__block_new_quick(self, home, nbytes, MEMRT_KIND_INLINE);
+    }
     return MEMRT__LIKELY(mi != NULL) ? mi : allocate_here(nbytes);
 }
 
@@ -103,7 +118,7 @@ memrt_meminfo_t *memrt__meminfo_allocate_external(size_t nbytes,
 {
     return allocator == NULL ? memrt__meminfo_allocate(nbytes)
                              : allocate_slowly(memrt__policy_here(NULL), nbytes, allocator,
-                                               memrt__tracking_sampled(nbytes));
+                                               memrt__tracking_birth(nbytes));
 }
 
 /// The short way, for what needs nothing that can fail after the block is there. NULL: not open.
@@ -113,8 +128,8 @@ static memrt_meminfo_t *new_plain(size_t size, const memrt_new_options_t *option
         (options->zeroed && size > MEMRT__QUICK_ZERO)) {
         return NULL;
     }
-    memrt_meminfo_t *mi = memrt__block_new_quick(memrt__policy_here(options->policy), size,
-                                                 MEMRT_KIND_INLINE, MEMRT__WATCH_SLOWLY);
+    memrt_meminfo_t *mi =
+        memrt__block_new_plain(memrt__policy_here(options->policy), size, MEMRT_KIND_INLINE);
     if (mi != NULL) {
         if (options->zeroed) {
             memset(mi->data, 0, size);
@@ -122,6 +137,29 @@ static memrt_meminfo_t *new_plain(size_t size, const memrt_new_options_t *option
         memrt__meminfo_dress_plainly(mi, options);
     }
     return mi;
+}
+
+memrt_status_t memrt__meminfo_unborn(size_t size, const memrt_new_options_t *options,
+                                     memrt__birth_t birth, memrt_meminfo_t **out)
+{
+    memrt__block_request_t request = {.policy = memrt__policy_here(options->policy),
+                                      .size = size,
+                                      .alignment = options->alignment,
+                                      .kind = MEMRT_KIND_INLINE,
+                                      .zeroed = options->zeroed != 0,
+                                      .external = options->external,
+                                      .birth = birth};
+    memrt_meminfo_t *mi = memrt__block_new(&request);
+    if (mi == NULL) {
+        return MEMRT_ENOMEM;
+    }
+    memrt_status_t status = memrt__meminfo_dress(mi, options);
+    if (status != MEMRT_OK) {
+        memrt__block_discard(mi);
+        return status;
+    }
+    *out = mi;
+    return MEMRT_OK;
 }
 
 memrt_status_t memrt__meminfo_new(size_t size, const memrt_new_options_t *options,
@@ -133,30 +171,17 @@ memrt_status_t memrt__meminfo_new(size_t size, const memrt_new_options_t *option
     if (status != MEMRT_OK) {
         return status;
     }
-    double sampled = memrt__tracking_sampled(size);
-    memrt_meminfo_t *plain = sampled != 0 ? NULL : new_plain(size, all);
+    memrt__birth_t birth = memrt__tracking_birth(size);
+    memrt_meminfo_t *plain = birth.share != 0 ? NULL : new_plain(size, all);
     if (plain != NULL) {
         *out = plain;
         return MEMRT_OK;
     }
-    memrt__block_request_t request = {.policy = memrt__policy_here(all->policy),
-                                      .size = size,
-                                      .alignment = all->alignment,
-                                      .kind = MEMRT_KIND_INLINE,
-                                      .zeroed = all->zeroed != 0,
-                                      .external = all->external,
-                                      .sampled = sampled};
-    memrt_meminfo_t *mi = memrt__block_new(&request);
-    if (mi == NULL) {
-        return MEMRT_ENOMEM;
+    status = memrt__meminfo_unborn(size, all, birth, &plain);
+    if (status == MEMRT_OK) {
+        *out = memrt__block_born(plain);
     }
-    status = memrt__meminfo_dress(mi, all);
-    if (status != MEMRT_OK) {
-        memrt__block_discard(mi);
-        return status;
-    }
-    *out = memrt__block_born(mi);
-    return MEMRT_OK;
+    return status;
 }
 
 /// Put foreign data behind a header: with it the account has it.
@@ -180,8 +205,8 @@ memrt_status_t memrt__meminfo_adopt(void *data, size_t size, const memrt_new_opt
         all->external != NULL) {
         return MEMRT_EINVAL;
     }
-    double sampled = memrt__tracking_sampled(size);
-    if (all->name == NULL && sampled == 0) {
+    memrt__birth_t birth = memrt__tracking_birth(size);
+    if (all->name == NULL && birth.share == 0) {
         memrt_meminfo_t *mi =
             memrt__header_new_quick(memrt__policy_here(all->policy), MEMRT_KIND_ADOPTED);
         if (mi != NULL) {
@@ -194,7 +219,7 @@ memrt_status_t memrt__meminfo_adopt(void *data, size_t size, const memrt_new_opt
     memrt__block_request_t request = {.policy = memrt__policy_here(all->policy),
                                       .kind = MEMRT_KIND_ADOPTED,
                                       .behind = size,
-                                      .sampled = sampled};
+                                      .birth = birth};
     memrt_meminfo_t *mi = memrt__block_new(&request);
     if (mi == NULL) {
         return MEMRT_ENOMEM;

@@ -31,6 +31,11 @@ memrt_status_t memrt__meminfo_dress(memrt_meminfo_t *mi,
 /// The same for options without a name: nothing can fail.
 void memrt__meminfo_dress_plainly(memrt_meminfo_t *mi, const memrt_new_options_t *options);
 
+/// The long way of memrt__meminfo_new as far as it can fail: memrt__block_born is to follow, or
+/// memrt__block_discard. `options` are complete; `birth`: see memrt__tracking_birth.
+memrt_status_t memrt__meminfo_unborn(size_t size, const memrt_new_options_t *options,
+                                     memrt__birth_t birth, memrt_meminfo_t **out) MEMRT_MUST_CHECK;
+
 memrt_status_t memrt__meminfo_set_name(memrt_meminfo_t *mi, const char *name) MEMRT_MUST_CHECK;
 void memrt__meminfo_watch(memrt_meminfo_t *mi);
 void memrt__meminfo_get_name(const memrt_meminfo_t *mi, char *buffer);

@@ -13,22 +13,39 @@ static bool is_held(const memrt_meminfo_t *mi)
     return (memrt__flags_load_relaxed(&mi->flags) & MEMRT__FLAG_HELD) != 0;
 }
 
+bool memrt__named_note(memrt_meminfo_t *mi, memrt_holder_kind_t kind, const char *name)
+{
+    bool noted = memrt__holders_add((uintptr_t)mi, kind, name);
+    if (noted) {
+        memrt__flags_set_relaxed(&mi->flags, MEMRT__FLAG_HELD);
+        if (kind == MEMRT_HOLDER_EXPORT) {
+            memrt__tally_t tally = memrt__tally(&memrt__policy_of(mi)->account);
+            memrt__tally_in(&tally, &tally.shard->exported_in, 1);
+        }
+    }
+    return noted;
+}
+
 memrt_status_t memrt__named_acquire(memrt_meminfo_t *mi, memrt_holder_kind_t kind, const char *name)
 {
     if (!is_holder(kind, name)) {
         return MEMRT_EINVAL;
     }
-    if (!memrt__holders_add((uintptr_t)mi, kind, name)) {
+    if (!memrt__named_note(mi, kind, name)) {
         return MEMRT_ENOMEM;
     }
-    memrt__flags_set_relaxed(&mi->flags, MEMRT__FLAG_HELD);
     memrt__meminfo_acquire(mi);
     return MEMRT_OK;
 }
 
 bool memrt__named_drop(memrt_meminfo_t *mi, memrt_holder_kind_t kind, const char *name)
 {
-    return name != NULL && is_held(mi) && memrt__holders_remove((uintptr_t)mi, kind, name);
+    bool dropped = name != NULL && is_held(mi) && memrt__holders_remove((uintptr_t)mi, kind, name);
+    if (dropped && kind == MEMRT_HOLDER_EXPORT) {
+        memrt__tally_t tally = memrt__tally(&memrt__policy_of(mi)->account);
+        memrt__tally_out(&tally, &tally.shard->exported_out, 1);
+    }
+    return dropped;
 }
 
 void memrt__named_release(memrt_meminfo_t *mi, memrt_holder_kind_t kind, const char *name)

@@ -11,6 +11,9 @@ void memrt__named_release(memrt_meminfo_t *mi, memrt_holder_kind_t kind, const c
 size_t memrt__named_holders(const memrt_meminfo_t *mi, memrt_holder_t *rows, size_t row_size,
                             size_t room);
 
+/// Put a good name to a reference that is there, or is born next. False: no memory.
+bool memrt__named_note(memrt_meminfo_t *mi, memrt_holder_kind_t kind, const char *name);
+
 /// Take the name from a reference, which stays. False: none was taken under that name.
 bool memrt__named_drop(memrt_meminfo_t *mi, memrt_holder_kind_t kind, const char *name);
 

@@ -12,35 +12,57 @@ static void *new_data(const memrt__block_request_t *request)
     return mi == NULL ? NULL : memrt__block_born(mi)->data;
 }
 
-/// The short ways. NULL: none is open.
-static MEMRT__INLINE void *alloc_quick(memrt_policy_t *policy, size_t size, unsigned watchers)
+/// The short ways of a policy, or of a part of it, which is counted at home. NULL: none is open.
+static MEMRT__INLINE void *alloc_quick(memrt__thread_t *self, memrt__home_t home,
+                                       const memrt_policy_t *policy, size_t size)
 {
-    if (memrt__tiny_fits(policy, size, watchers)) {
-        void *data = memrt__tiny_alloc_quick(policy, size);
-        return MEMRT__LIKELY(data != NULL) ? data : memrt__tiny_alloc(policy, size);
+    if (memrt__tiny_fits(policy, size)) {
+        return memrt__tiny_alloc_quick(self, home, size);
     }
-    memrt_meminfo_t *mi = memrt__block_new_quick(policy, size, MEMRT_KIND_BLOCK, watchers);
+    memrt_meminfo_t *mi = memrt__block_new_quick(self, home, size, MEMRT_KIND_BLOCK);
     return mi == NULL ? NULL : mi + 1;
 }
 
-static void *alloc_slowly(memrt_policy_t *policy, size_t size, double sampled)
+/// The same for memrt__policy_here(), whoever watches.
+static MEMRT__INLINE void *alloc_plain(memrt_policy_t *policy, size_t size)
+{
+    memrt__thread_t *self = memrt__self;
+    if (memrt__is_watched(MEMRT__WATCH_SLOWLY)) {
+        return NULL;
+    }
+    void *data = alloc_quick(self, memrt__home_of(self, policy), policy, size);
+    return data == NULL && memrt__tiny_fits(policy, size) ? memrt__tiny_alloc(policy, size) : data;
+}
+
+static void *alloc_slowly(memrt_policy_t *policy, size_t size, memrt__birth_t birth)
 {
     memrt__block_request_t request = {
-        .policy = policy, .size = size, .kind = MEMRT_KIND_BLOCK, .sampled = sampled};
+        .policy = policy, .size = size, .kind = MEMRT_KIND_BLOCK, .birth = birth};
     return new_data(&request);
 }
 
 static MEMRT__INLINE void *alloc_from(memrt_policy_t *policy, size_t size)
 {
-    double sampled = memrt__tracking_sampled(size);
-    void *data = sampled != 0 ? NULL : alloc_quick(policy, size, MEMRT__WATCH_SLOWLY);
-    return MEMRT__LIKELY(data != NULL) ? data : alloc_slowly(policy, size, sampled);
+    memrt__birth_t birth = memrt__tracking_birth(size);
+    void *data = birth.share != 0 ? NULL : alloc_plain(policy, size);
+    return MEMRT__LIKELY(data != NULL) ? data : alloc_slowly(policy, size, birth);
 }
 
 /// Whoever watches.
-MEMRT__APART static void *alloc_here(memrt_policy_t *policy, size_t size)
+MEMRT__APART static void *alloc_watched(memrt_policy_t *policy, size_t size)
 {
     return alloc_from(memrt__policy_here(policy), size);
+}
+
+/// In a scope, perhaps.
+MEMRT__APART static void *alloc_here(memrt_policy_t *policy, size_t size)
+{
+    memrt__thread_t *self = memrt__self;
+    void *data = NULL;
+    if (MEMRT__LIKELY(memrt__is_watched_for_scopes_alone())) {
+        data = alloc_quick(self, memrt__home_here(self, policy), policy, size);
+    }
+    return MEMRT__LIKELY(data != NULL) ? data : alloc_watched(policy, size);
 }
 
 void *memrt__raw_alloc_from(memrt_policy_t *policy, size_t size)
@@ -50,8 +72,13 @@ void *memrt__raw_alloc_from(memrt_policy_t *policy, size_t size)
 
 void *memrt__raw_alloc(void *policy, size_t size)
 {
-    void *data = alloc_quick(memrt__policy_or_default(policy), size, MEMRT__WATCH_ANY);
-    return MEMRT__LIKELY(data != NULL) ? data : alloc_here(policy, size);
+    memrt_policy_t *from = memrt__policy_or_default(policy);
+    memrt__thread_t *self = memrt__self;
+    void *data = NULL;
+    if (MEMRT__LIKELY(!memrt__is_watched(MEMRT__WATCH_ANY))) {
+        data = alloc_quick(self, memrt__home_of(self, from), from, size);
+    }
+    return MEMRT__LIKELY(data != NULL) ? data : alloc_here(from, size);
 }
 
 void *memrt__raw_calloc(void *policy, size_t count, size_t size)
@@ -62,9 +89,9 @@ void *memrt__raw_calloc(void *policy, size_t count, size_t size)
         memrt__block_refused(request.policy);
         return NULL;
     }
-    request.sampled = memrt__tracking_sampled(request.size);
-    if (request.size <= MEMRT__QUICK_ZERO && request.sampled == 0) {
-        void *data = alloc_quick(request.policy, request.size, MEMRT__WATCH_SLOWLY);
+    request.birth = memrt__tracking_birth(request.size);
+    if (request.size <= MEMRT__QUICK_ZERO && request.birth.share == 0) {
+        void *data = alloc_plain(request.policy, request.size);
         if (data != NULL) {
             return memset(data, 0, request.size);
         }
@@ -78,7 +105,8 @@ static void *part_from_shared(memrt_meminfo_t *mi, size_t size)
     memrt__block_request_t request = {.policy = memrt__policy_of(mi),
                                       .size = size,
                                       .alignment = (size_t)1 << mi->align_log2,
-                                      .kind = MEMRT_KIND_BLOCK};
+                                      .kind = MEMRT_KIND_BLOCK,
+                                      .birth = memrt__tracking_birth(size)};
     void *own = new_data(&request);
     if (own != NULL) {
         memcpy(own, mi->data, memrt__size_min(mi->size, size));

@@ -10,7 +10,8 @@ static memrt_meminfo_t *unborn_data(const memrt_meminfo_t *mi, size_t size, bool
                                       .alignment = (size_t)1 << mi->align_log2,
                                       .kind = MEMRT_KIND_BLOCK,
                                       .zeroed = zeroed,
-                                      .part = true};
+                                      .part = true,
+                                      .birth = memrt__tracking_part()};
     return memrt__block_new(&request);
 }
 
@@ -32,8 +33,8 @@ static memrt_meminfo_t *new_plain(size_t size, const memrt_new_options_t *option
     if (mi == NULL) {
         return NULL;
     }
-    memrt_meminfo_t *data = memrt__block_new_quick(memrt__policy_here(options->policy), size,
-                                                   MEMRT_KIND_BLOCK, MEMRT__WATCH_SLOWLY);
+    memrt_meminfo_t *data =
+        memrt__block_new_plain(memrt__policy_here(options->policy), size, MEMRT_KIND_BLOCK);
     if (data == NULL) {
         memrt__header_undo_quick(mi);
         return NULL;
@@ -56,8 +57,8 @@ memrt_status_t memrt__resizable_new(size_t size, const memrt_new_options_t *opti
     if (all->external != NULL) {
         return MEMRT_EINVAL;
     }
-    double sampled = memrt__tracking_sampled(size);
-    memrt_meminfo_t *plain = sampled != 0 ? NULL : new_plain(size, all);
+    memrt__birth_t birth = memrt__tracking_birth(size);
+    memrt_meminfo_t *plain = birth.share != 0 ? NULL : new_plain(size, all);
     if (plain != NULL) {
         *out = plain;
         return MEMRT_OK;
@@ -66,7 +67,7 @@ memrt_status_t memrt__resizable_new(size_t size, const memrt_new_options_t *opti
                                       .alignment = all->alignment,
                                       .kind = MEMRT_KIND_RESIZABLE,
                                       .behind = size,
-                                      .sampled = sampled};
+                                      .birth = birth};
     memrt_meminfo_t *mi = memrt__block_new(&request);
     if (mi == NULL) {
         return MEMRT_ENOMEM;

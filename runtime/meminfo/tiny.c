@@ -30,7 +30,7 @@ void *memrt__tiny_alloc(memrt_policy_t *policy, size_t size)
     if (tiny == NULL) {
         return NULL;
     }
-    memrt__tiny_write(tiny, policy, size);
+    memrt__tiny_write(tiny, policy->account.index, size);
     memrt__count_in(&shard->made[MEMRT__KIND_TINY], 1);
     memrt__count_size(shard, size);
     memrt__shard_grow(shard, &policy->account, size);
@@ -129,7 +129,8 @@ void *memrt__tiny_realloc(void *data, size_t size)
     if (mi != NULL) {
         return part(mi, size);
     }
-    bool stays = memrt__tiny_fits(policy_of(tiny), size, MEMRT__WATCH_SLOWLY) &&
+    bool stays = !memrt__is_watched(MEMRT__WATCH_SLOWLY) &&
+                 memrt__tiny_fits(policy_of(tiny), size) &&
                  memrt__class_of_tiny(size) == tiny->class;
     return stays ? resize_in_place(tiny, size) : move(tiny, size);
 }

@@ -33,17 +33,16 @@ static inline memrt__tiny_t *memrt__tiny_of(const void *data)
     return (memrt__tiny_t *)((uintptr_t)data - sizeof(memrt__tiny_t));
 }
 
-static inline void memrt__tiny_write(memrt__tiny_t *tiny, const memrt_policy_t *policy, size_t size)
+static inline void memrt__tiny_write(memrt__tiny_t *tiny, uint32_t policy, size_t size)
 {
-    *tiny = (memrt__tiny_t){.policy = (uint16_t)policy->account.index,
-                            .size = (uint16_t)size,
-                            .class = memrt__class_of_tiny(size)};
+    *tiny = (memrt__tiny_t){
+        .policy = (uint16_t)policy, .size = (uint16_t)size, .class = memrt__class_of_tiny(size)};
 }
 
-/// Whether a request may be met by a tiny block, with nobody of `watchers` watching.
-static inline bool memrt__tiny_fits(const memrt_policy_t *policy, size_t size, unsigned watchers)
+/// Whether a request may be met by a tiny block, while nobody watches whom no short way serves.
+static inline bool memrt__tiny_fits(const memrt_policy_t *policy, size_t size)
 {
-    return size - 1 < MEMRT_TINY_MAX && policy->tiny && !memrt__is_watched(watchers);
+    return size - 1 < MEMRT_TINY_MAX && policy->tiny;
 }
 
 /// Data of a new tiny block. NULL: no memory for one, nothing counted.
@@ -51,18 +50,14 @@ MEMRT__COLD void *memrt__tiny_alloc(memrt_policy_t *policy, size_t size);
 
 /// The same the short way: nothing to tell the account, and a block in the thread's bin. NULL: it
 /// is not open.
-static inline void *memrt__tiny_alloc_quick(memrt_policy_t *policy, size_t size)
+static inline void *memrt__tiny_alloc_quick(memrt__thread_t *self, memrt__home_t home, size_t size)
 {
-    memrt__thread_t *self = memrt__self;
-    if (MEMRT__UNLIKELY(self == NULL)) {
-        return NULL;
-    }
-    memrt__tiny_t *tiny = memrt__cache_take_counted(
-        self, policy->account.index, memrt__class_of_tiny(size), MEMRT__KIND_TINY, size);
+    memrt__tiny_t *tiny =
+        memrt__cache_take_counted(self, home, memrt__class_of_tiny(size), MEMRT__KIND_TINY, size);
     if (MEMRT__UNLIKELY(tiny == NULL)) {
         return NULL;
     }
-    memrt__tiny_write(tiny, policy, size);
+    memrt__tiny_write(tiny, home.account, size);
     return tiny + 1;
 }
 

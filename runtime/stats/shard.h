@@ -41,6 +41,7 @@ typedef struct memrt__shard {
     size_t promoted_in, promoted_out; ///< own; blocks that became MemInfos
     size_t extra_in, extra_out;       ///< own; bytes asked of allocators beyond header and data
     size_t adopted_in, adopted_out;   ///< own; bytes of adopted buffers
+    size_t exported_in, exported_out; ///< own; references that other libraries were given
     size_t realloc;                   ///< own; blocks resized
     size_t failed;                    ///< own; requests refused
     size_t *sizes; ///< own; MEMRT_SIZE_BINS, births by size; NULL where nobody asks for them

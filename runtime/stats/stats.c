@@ -22,6 +22,7 @@ static void add_outs(const memrt__shard_t *shard, memrt__shard_t *sum)
     sum->bytes_out += memrt__load_acquire(&shard->bytes_out);
     sum->extra_out += memrt__load_acquire(&shard->extra_out);
     sum->adopted_out += memrt__load_acquire(&shard->adopted_out);
+    sum->exported_out += memrt__load_acquire(&shard->exported_out);
 }
 
 static void add_ins(const memrt__shard_t *shard, memrt__shard_t *sum)
@@ -33,6 +34,7 @@ static void add_ins(const memrt__shard_t *shard, memrt__shard_t *sum)
     sum->bytes_in += memrt__load_relaxed(&shard->bytes_in);
     sum->extra_in += memrt__load_relaxed(&shard->extra_in);
     sum->adopted_in += memrt__load_relaxed(&shard->adopted_in);
+    sum->exported_in += memrt__load_relaxed(&shard->exported_in);
     sum->realloc += memrt__load_relaxed(&shard->realloc);
     sum->failed += memrt__load_relaxed(&shard->failed);
 }
@@ -225,6 +227,7 @@ void memrt__stats_read(const memrt__level_t *level, memrt_stats_t *out)
     tell_peak(walk.peak, out);
     out->total = sum->bytes_in;
     out->adopted = above_zero(sum->adopted_in - sum->adopted_out);
+    out->exported = above_zero(sum->exported_in - sum->exported_out);
     out->reserved = above_zero(reserved(sum));
 }
 
@@ -315,7 +318,7 @@ bool memrt__stats_is_settled(const memrt__account_t *account)
     read_account(account, &sum);
     size_t left = (sum_of(sum.made) - sum_of(sum.freed)) | (sum.bytes_in - sum.bytes_out) |
                   (sum.promoted_in - sum.promoted_out) | (sum.extra_in - sum.extra_out) |
-                  (sum.adopted_in - sum.adopted_out);
+                  (sum.adopted_in - sum.adopted_out) | (sum.exported_in - sum.exported_out);
     return left == 0;
 }
 
@@ -351,6 +354,7 @@ static void settle(memrt__shard_t *sum)
     sum->promoted_out = sum->promoted_in;
     sum->extra_out = sum->extra_in;
     sum->adopted_out = sum->adopted_in;
+    sum->exported_out = sum->exported_in;
 }
 
 /// `left`: bytes that the levels were told of and that are not in use.

@@ -117,42 +117,31 @@ memrt__thread_t *memrt__thread_make(void)
     return thread;
 }
 
-/// Under the lock, so that who walks the records sees either none or what is zeroed.
-static void publish(void *slot, void *zeroed)
+bool memrt__thread_extend(void *slot, size_t size)
 {
+    void *more = zeroed_lines(size);
+    if (more == NULL) {
+        return false;
+    }
     memrt__lock(MEMRT__RANK_THREADS);
-    memcpy(slot, &zeroed, sizeof(zeroed));
+    memcpy(slot, &more, sizeof(more));
     memrt__unlock(MEMRT__RANK_THREADS);
-}
-
-static bool make_chunk(memrt__thread_t *thread, uint32_t index)
-{
-    memrt__shard_t *chunk = zeroed_lines(MEMRT__CHUNK * sizeof(*chunk));
-    if (chunk != NULL) {
-        publish(&thread->chunks[index / MEMRT__CHUNK], chunk);
-    }
-    return chunk != NULL;
-}
-
-static bool make_sizes(memrt__shard_t *shard)
-{
-    size_t *sizes = zeroed_lines(MEMRT_SIZE_BINS * sizeof(*sizes));
-    if (sizes != NULL) {
-        publish(&shard->sizes, sizes);
-    }
-    return sizes != NULL;
+    return true;
 }
 
 memrt__shard_t *memrt__shard_make(memrt__thread_t *thread, const memrt__account_t *account)
 {
     memrt__shard_t *shard = memrt__thread_shard(thread, account->index);
     if (shard == NULL) {
-        if (!make_chunk(thread, account->index)) {
+        if (!memrt__thread_extend(&thread->chunks[account->index / MEMRT__CHUNK],
+                                  MEMRT__CHUNK * sizeof(*shard))) {
             return NULL;
         }
         shard = memrt__thread_shard(thread, account->index);
     }
-    return memrt__shard_serves(shard, account) || make_sizes(shard) ? shard : NULL;
+    bool serves = memrt__shard_serves(shard, account) ||
+                  memrt__thread_extend(&shard->sizes, MEMRT_SIZE_BINS * sizeof(*shard->sizes));
+    return serves ? shard : NULL;
 }
 
 memrt__thread_t *memrt__thread_first(void)

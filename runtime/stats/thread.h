@@ -30,23 +30,25 @@ typedef struct memrt__bin {
 } memrt__bin_t;
 
 typedef struct memrt__thread {
-    memrt__shard_t first; ///< of the account 0
-    memrt__bin_t bins[MEMRT__CLASSES];
-    size_t limits[2]; ///< own; bytes that all limits allow: of small blocks, of large ones
-    size_t live;      ///< own; bytes that the process had in use when a bin last ran empty
-    size_t asked;     ///< not 0: to give its bins away; written under the lock of rank THREADS
-    struct memrt__thread *next;   ///< fixed once linked
-    bool in_use;                  ///< under the lock of rank THREADS
-    uint32_t number;              ///< own; operating system's id of the thread that has it
-    unsigned destructors;         ///< own; that run now, one inside the other
-    memrt_meminfo_t *put_off;     ///< own; whose destructors wait for these, linked by meminfo.c
     struct memrt_scope *scope;    ///< own; what it is in; NULL: no scope
     struct memrt_policy *part_of; ///< own; policy of which `part` is the part there; NULL: of none
     struct memrt_policy *part;    ///< own
+    memrt__shard_t *part_shard;   ///< own; its shard for that; NULL: no short way leads there
     size_t parts_gone;            ///< own; memrt__parts_gone when that was so
     size_t until_sampled;         ///< own; bytes up to the next birth of the sample
     size_t sample;                ///< own; mean distance for which that was drawn
     uint64_t random;              ///< own; where its sequence of numbers stands
+    memrt__shard_t first;         ///< of the account 0
+    memrt__bin_t bins[MEMRT__CLASSES];
+    size_t limits[2]; ///< own; bytes that all limits allow: of small blocks, of large ones
+    size_t live;      ///< own; bytes that the process had in use when a bin last ran empty
+    size_t asked;     ///< not 0: to give its bins away; written under the lock of rank THREADS
+    struct memrt__thread *next; ///< fixed once linked
+    bool in_use;                ///< under the lock of rank THREADS
+    uint32_t number;            ///< own; operating system's id of the thread that has it
+    unsigned destructors;       ///< own; that run now, one inside the other
+    memrt_meminfo_t *put_off;   ///< own; whose destructors wait for these, linked by meminfo.c
+    struct memrt__thread_births *births; ///< own; by site; written under that lock too
     memrt__shard_t *chunks[MEMRT__ACCOUNTS / MEMRT__CHUNK]; ///< own; written under that lock too
 } memrt__thread_t;
 
@@ -55,6 +57,10 @@ extern MEMRT__THREAD_LOCAL memrt__thread_t *memrt__self;
 MEMRT__COLD memrt__thread_t *memrt__thread_make(void);
 MEMRT__COLD memrt__shard_t *memrt__shard_make(memrt__thread_t *thread,
                                               const memrt__account_t *account);
+
+/// Have a word of the calling thread's record point to `size` bytes more of it, all zero. False: no
+/// memory. Who walks the records sees either none or what is zeroed.
+MEMRT__COLD bool memrt__thread_extend(void *slot, size_t size);
 
 /// What is done with new records before they are linked, and with those of ending threads on these
 /// threads; set once, before the first record is made.
@@ -83,6 +89,13 @@ static inline memrt__shard_t *memrt__thread_shard(const memrt__thread_t *thread,
     memrt__shard_t *chunk = thread->chunks[index / MEMRT__CHUNK];
     return chunk == NULL ? NULL : &chunk[index % MEMRT__CHUNK];
 }
+
+/// Where the short way of a birth on the calling thread counts: in its shard of an account. NULL:
+/// that way is not open.
+typedef struct memrt__home {
+    memrt__shard_t *shard;
+    uint32_t account; ///< its index
+} memrt__home_t;
 
 /// Where the calling thread counts for one account: its own shard, or, when there was no memory for
 /// one, the account's shared shard.

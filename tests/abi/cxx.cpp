@@ -1,6 +1,8 @@
 /// C++ includes every public header that needs no Python, and calls through the table.
 
 #include <memrt/allocator.h>
+#include <memrt/arrow.h>
+#include <memrt/dlpack.h>
 #include <memrt/external.h>
 #include <memrt/meminfo.h>
 #include <memrt/memrt.h>

@@ -1,5 +1,7 @@
 /// Offsets and sizes of everything that callers compile in, pinned: who breaks this breaks them.
 
+#include <memrt/arrow.h>
+#include <memrt/dlpack.h>
 #include <memrt/memrt.h>
 
 #include <stdint.h>
@@ -87,7 +89,7 @@ AT(memrt_new_options_t, dtor_info, 40);
 AT(memrt_new_options_t, external, 48);
 AT(memrt_new_options_t, name, 56);
 
-SIZE(memrt_stats_t, 136);
+SIZE(memrt_stats_t, 144);
 AT(memrt_stats_t, alloc, 8);
 AT(memrt_stats_t, free, 16);
 AT(memrt_stats_t, mi_alloc, 24);
@@ -104,6 +106,7 @@ AT(memrt_stats_t, reserved, 104);
 AT(memrt_stats_t, inherited, 112);
 AT(memrt_stats_t, inherited_blocks, 120);
 AT(memrt_stats_t, inherited_error, 128);
+AT(memrt_stats_t, exported, 136);
 
 SIZE(memrt_live_t, 128);
 AT(memrt_live_t, meminfo, 8);
@@ -230,9 +233,94 @@ SLOT(lasting_add, 89);
 SLOT(lasting_at, 90);
 SLOT(explain_shortage, 91);
 SLOT(buffer_read, 92);
+SLOT(unresolved_abort, 93);
+SLOT(symbol_slot, 94);
+SLOT(symbol_define, 95);
+SLOT(symbols_unresolved, 96);
+SLOT(symbol_error, 97);
+SLOT(set_symbol_error, 98);
+SLOT(cuda_why_not, 99);
+SLOT(cuda_error, 100);
+SLOT(cuda_new, 101);
+SLOT(cuda_adopt, 102);
+SLOT(cuda_info, 103);
+SLOT(cuda_used, 104);
+SLOT(cuda_wait, 105);
+SLOT(cuda_read, 106);
+SLOT(cuda_write, 107);
+SLOT(cuda_stream_new, 108);
+SLOT(cuda_stream_free, 109);
+SLOT(cuda_stream_synchronize, 110);
+SLOT(cuda_stats, 111);
+SLOT(cuda_set_limit, 112);
+SLOT(cuda_policy, 113);
+SLOT(allocator_pinned, 114);
 _Static_assert(MEMRT_HOLDER_REFERENCE == 1 && MEMRT_HOLDER_EXPORT == 2, "kinds keep their numbers");
+SIZE(memrt_cuda_options_t, 64);
+AT(memrt_cuda_options_t, policy, 56);
+AT(memrt_cuda_options_t, memory, 8);
+AT(memrt_cuda_options_t, device, 12);
+AT(memrt_cuda_options_t, stream, 16);
+AT(memrt_cuda_options_t, readonly, 24);
+AT(memrt_cuda_options_t, dtor, 32);
+AT(memrt_cuda_options_t, dtor_info, 40);
+AT(memrt_cuda_options_t, name, 48);
+SIZE(memrt_cuda_info_t, 32);
+AT(memrt_cuda_info_t, memory, 8);
+AT(memrt_cuda_info_t, device, 12);
+AT(memrt_cuda_info_t, stream, 16);
+AT(memrt_cuda_info_t, adopted, 24);
+SIZE(memrt_cuda_stats_t, 64);
+AT(memrt_cuda_stats_t, live, 8);
+AT(memrt_cuda_stats_t, peak, 16);
+AT(memrt_cuda_stats_t, limit, 24);
+AT(memrt_cuda_stats_t, alloc, 32);
+AT(memrt_cuda_stats_t, free, 40);
+AT(memrt_cuda_stats_t, failed, 48);
+AT(memrt_cuda_stats_t, lost, 56);
+_Static_assert(MEMRT_MEMORY_DEVICE == 1 && MEMRT_MEMORY_PINNED == 3 && MEMRT_FLAG_DEVICE == 1 << 17,
+               "memories keep their numbers");
 
-_Static_assert(MEMRT_EINVAL == 2 && MEMRT_ENOTSUP == 6, "statuses keep their numbers");
+_Static_assert(MEMRT_EINVAL == 2 && MEMRT_ENOTSUP == 6 && MEMRT_EDEVICE == 7,
+               "statuses keep their numbers");
+SIZE(memrt_dlpack_view_t, 56);
+AT(memrt_dlpack_view_t, dtype, 8);
+AT(memrt_dlpack_view_t, device, 12);
+AT(memrt_dlpack_view_t, ndim, 20);
+AT(memrt_dlpack_view_t, offset, 24);
+AT(memrt_dlpack_view_t, flags, 32);
+AT(memrt_dlpack_view_t, shape, 40);
+AT(memrt_dlpack_view_t, strides, 48);
+SLOT(dlpack_export, 115);
+SLOT(dlpack_export_unversioned, 116);
+SLOT(dlpack_adopt, 117);
+SLOT(dlpack_adopt_unversioned, 118);
+SLOT(dlpack_new, 119);
+
+/* Source: the structures of the specifications of Arrow's C data and C device data interface. */
+SIZE(struct ArrowSchema, 72);
+AT(struct ArrowSchema, release, 56);
+SIZE(struct ArrowArray, 80);
+AT(struct ArrowArray, buffers, 40);
+AT(struct ArrowArray, release, 64);
+SIZE(struct ArrowArrayStream, 40);
+AT(struct ArrowArrayStream, release, 24);
+SIZE(struct ArrowDeviceArray, 128);
+AT(struct ArrowDeviceArray, device_type, 88);
+AT(struct ArrowDeviceArray, sync_event, 96);
+SIZE(memrt_arrow_view_t, 80);
+AT(memrt_arrow_view_t, format, 8);
+AT(memrt_arrow_view_t, name, 16);
+AT(memrt_arrow_view_t, flags, 24);
+AT(memrt_arrow_view_t, offset, 32);
+AT(memrt_arrow_view_t, length, 40);
+AT(memrt_arrow_view_t, null_count, 48);
+AT(memrt_arrow_view_t, validity, 56);
+AT(memrt_arrow_view_t, first_bit, 64);
+AT(memrt_arrow_view_t, validity_owner, 72);
+SLOT(arrow_export, 120);
+SLOT(arrow_adopt, 121);
+
 _Static_assert(MEMRT_KIND_INLINE == 1 && MEMRT_KIND_BLOCK == 4, "kinds keep their numbers");
 _Static_assert(MEMRT_HEADER_SIZE == 64 && MEMRT_NAME_MAX == 63, "limits that callers compile in");
 

@@ -12,6 +12,7 @@ import time
 from pathlib import Path
 
 import alloc
+import exchange
 import limits
 import memory
 import numba_kernels
@@ -37,10 +38,12 @@ MODULES = {
     "memory": memory,
     "limits": limits,
     "observe": observe,
+    "exchange": exchange,
     "programs": programs,
 }
 PACKAGES = {
     "numpy": ("pyarrow",),
+    "exchange": ("pyarrow",),
     "programs": ("scipy", "pandas", "scikit-image", "scikit-learn"),
 }
 

@@ -130,13 +130,13 @@ OWN_MALLOC = (
 )
 
 LONGER_WAY = (
-    "it adds some 80 instructions to the 150 of a block, 0.6 of its time: 5 ns where a block takes "
-    "8, on this machine with nothing beside it, and more while others share its cores."
+    "it adds some 31 instructions to the 130 of a block: 2 to 3 ns on this machine with nothing "
+    "beside it, and more while others share its cores."
 )
 STEPS = (
-    "libunwind takes 40 ns to begin and 8 ns for each of eleven calls, of which three are memrt's "
-    "own; two locks, a clock and three counts that threads share take 60 ns; all of it more while "
-    "others share the cores."
+    "libunwind takes 40 ns to begin and 8 ns for each of ten calls, of which two are memrt's own; "
+    "a list of blocks with its two locks takes 75 ns. It is 190 ns in a program of C with nothing "
+    "beside it, and more while others share the cores."
 )
 OTHERS = (
     "processor time of the same program differs by a tenth from round to round while others share "
@@ -262,7 +262,8 @@ GOALS = (
          observe.IN_C, over=levels.SCOPE, unit="ns",
          limit=LONGER_WAY),
     Goal("P16", "a scope: added to an array", "observe", observe.ADDED, 5.0,
-         observe.IN_PYTHON, over=levels.SCOPE, unit="ns"),
+         observe.IN_PYTHON, over=levels.SCOPE, unit="ns",
+         limit=OTHERS),
     Goal("P16", "a place of birth in Python: added to an array", "observe", observe.ADDED, 1000.0,
          observe.IN_PYTHON, over=levels.PYTHON, unit="ns"),
     Goal("P16", "a place of birth in native code: added to a block of C", "observe", observe.ADDED,

@@ -20,6 +20,7 @@ PARTS = {
     "memory": "Memory",
     "limits": "Limits",
     "observe": "Watching",
+    "exchange": "Exchange",
     "programs": "Whole programs",
 }
 HEAD = """\

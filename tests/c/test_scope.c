@@ -151,6 +151,54 @@ TEST_EACH(what_is_born_in_a_scope_is_the_scopes_wherever_it_dies, 2 * BORNS)
     }
 }
 
+#define ROW 50
+
+/// Without leaving it between: the thread knows from the last time where it counts.
+TEST_EACH(births_in_a_row_are_the_scopes_each, 2 * BORNS)
+{
+    memrt_policy_t *policy = NULL;
+    if (index >= BORNS) {
+        ck_assert_int_eq(api->policy_new(NULL, &policy), MEMRT_OK);
+    }
+    memrt_scope_t *scope = open_scope(NULL, "row");
+    uint64_t each = index % BORNS == RESIZABLE ? 2 : 1;
+    enter(scope);
+    for (int turn = 0; turn < 3; turn++) {
+        born_t row[ROW];
+        for (uint64_t i = 0; i < ROW; i++) {
+            row[i] = be_born(index % BORNS, policy);
+            ck_assert_uint_eq(blocks_in(scope), (i + 1) * each);
+        }
+        for (size_t i = 0; i < ROW; i++) {
+            die(row[i]);
+        }
+        ck_assert_uint_eq(blocks_in(scope), 0);
+    }
+    enter(NULL);
+    ck_assert_uint_eq(live_in(scope), 0);
+    api->scope_release(scope);
+    if (policy != NULL) {
+        api->policy_release(policy);
+    }
+}
+
+TEST(a_large_birth_between_small_ones_is_the_scopes)
+{
+    const size_t sizes[] = {100, 100, 3000000, 100, 0, 100};
+    memrt_scope_t *scope = open_scope(NULL, "large");
+    uint64_t expected[MEMRT_SIZE_BINS] = {[7] = 4, [22] = 1, [0] = 1}, found[MEMRT_SIZE_BINS];
+    enter(scope);
+    for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+        memrt_meminfo_t *mi = api->allocate(sizes[i]);
+        ck_assert_uint_eq(live_in(scope), sizes[i]);
+        api->release(mi);
+    }
+    enter(NULL);
+    api->scope_sizes(scope, found);
+    ck_assert_mem_eq(found, expected, sizeof(expected));
+    api->scope_release(scope);
+}
+
 TEST(figures_of_a_scope_have_those_inside_of_it)
 {
     memrt_scope_t *outer = open_scope(NULL, "stage"), *inner = open_scope(outer, "part");

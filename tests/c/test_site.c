@@ -1,9 +1,12 @@
+#include "support/crew.h"
 #include "support/suite.h"
 
 #include <dlfcn.h>
 #include <string.h>
 
+#include "runtime/base/failure.h"
 #include "runtime/debug/site.h"
+#include "runtime/stats/thread.h"
 
 static memrt_frame_t running[4]; /* what the interpreter of a test runs, innermost first */
 static size_t depth;
@@ -130,6 +133,53 @@ TEST(births_of_a_site_are_counted_with_their_bytes)
     ck_assert_uint_eq(site.births, 2);
     ck_assert_uint_eq(site.bytes, 120);
     ck_assert_uint_eq(site.frames, 2);
+}
+
+#define MAKERS 4
+#define MADE 1000
+
+static void make_many(size_t index, void *context)
+{
+    const uint32_t *number = context;
+    REQUIRE(memrt__thread_self() != NULL);
+    for (size_t i = 0; i < MADE * index; i++) { /* one thread counts nothing */
+        memrt__site_count(*number, 10);
+    }
+}
+
+TEST(births_that_several_threads_count_at_once_are_all_there_after_these_end)
+{
+    run_two("by threads", "outer");
+    uint32_t number = memrt__site_here(2, 0);
+    run_none();
+    crew_run(MAKERS, make_many, &number);
+    memrt_site_t site = {.struct_size = sizeof(site)};
+    ck_assert_int_eq(memrt__site_read(number, &site), MEMRT_OK);
+    ck_assert_uint_eq(site.births, MADE * (0 + 1 + 2 + 3));
+    ck_assert_uint_eq(site.bytes, MADE * (0 + 1 + 2 + 3) * 10);
+}
+
+static void count_while_request_fails(uint32_t number, uint64_t nth)
+{
+    memrt_failure_plan_t plan = {.struct_size = sizeof(plan), .nth = nth, .this_thread_only = 1};
+    memrt__failure_set(&plan);
+    memrt__site_count(number, 10);
+    memrt__failure_set(NULL);
+}
+
+TEST(births_that_there_is_no_memory_to_count_apart_are_counted)
+{
+    run_two("without memory", "outer");
+    uint32_t number = memrt__site_here(2, 0);
+    run_none();
+    count_while_request_fails(number, 1); /* the thread's record */
+    count_while_request_fails(number, 2); /* the table of its counts */
+    count_while_request_fails(number, 2); /* the counts of such numbers */
+    count_while_request_fails(number, 1); /* they once more */
+    memrt_site_t site = {.struct_size = sizeof(site)};
+    ck_assert_int_eq(memrt__site_read(number, &site), MEMRT_OK);
+    ck_assert_uint_eq(site.births, 4);
+    ck_assert_uint_eq(site.bytes, 40);
 }
 
 static const char *line_of(memrt_frame_t frame)

@@ -96,6 +96,44 @@ TEST(a_failed_request_counts_as_failed_and_nowhere_else)
     api->policy_release(policy);
 }
 
+TEST(exports_are_counted_until_they_are_returned_or_their_memory_goes)
+{
+    memrt_policy_t *policy = fresh_policy();
+    memrt_new_options_t options = {.struct_size = sizeof(options), .policy = policy};
+    memrt_meminfo_t *mi;
+    ck_assert_int_eq(api->meminfo_new(100, &options, &mi), MEMRT_OK);
+    ck_assert_int_eq(api->acquire_as(mi, MEMRT_HOLDER_EXPORT, "a"), MEMRT_OK);
+    ck_assert_int_eq(api->acquire_as(mi, MEMRT_HOLDER_EXPORT, "a"), MEMRT_OK);
+    ck_assert_int_eq(api->acquire_as(mi, MEMRT_HOLDER_EXPORT, "b"), MEMRT_OK);
+    ck_assert_int_eq(api->acquire_as(mi, MEMRT_HOLDER_REFERENCE, "a"), MEMRT_OK);
+    ck_assert_uint_eq(stats_of(policy).exported, 3);
+    api->release_as(mi, MEMRT_HOLDER_REFERENCE, "a");
+    api->release_as(mi, MEMRT_HOLDER_EXPORT, "a");
+    ck_assert_uint_eq(stats_of(policy).exported, 2);
+    api->release(mi); /* plainly: the names stay until the end */
+    api->release(mi);
+    ck_assert_uint_eq(stats_of(policy).exported, 2);
+    api->release(mi);
+    ck_assert_uint_eq(stats_of(policy).exported, 0);
+    api->policy_release(policy);
+}
+
+TEST_EACH(an_export_that_is_left_over_goes_when_its_block_is_resized, 2)
+{
+    memrt_policy_t *policy = fresh_policy();
+    memrt_meminfo_t *mi;
+    void *data = api->block_alloc(policy, 100);
+    ck_assert_int_eq(api->block_meminfo(data, &mi), MEMRT_OK);
+    ck_assert_int_eq(api->acquire_as(mi, MEMRT_HOLDER_EXPORT, "a"), MEMRT_OK);
+    api->release(mi);
+    api->release(mi);
+    ck_assert_uint_eq(stats_of(policy).exported, 1);
+    data = api->block_realloc(policy, data, index == 0 ? 101 : 3000000);
+    ck_assert_uint_eq(stats_of(policy).exported, 0);
+    api->block_free(policy, data, 0);
+    api->policy_release(policy);
+}
+
 TEST(adopted_bytes_are_apart_from_live_ones)
 {
     static char foreign[500];

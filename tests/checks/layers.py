@@ -59,6 +59,7 @@ LAYERS = [
         ("runtime/debug/",),
         ("runtime/alloc/",),
         ("runtime/meminfo/",),
+        ("runtime/device/",),
         ("runtime/",),
         ("api/",),
     ),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import re
 from pathlib import Path
 
 import headers
@@ -37,3 +39,12 @@ def test_a_header_that_is_no_cplusplus_is_found(tmp_path):
     header.parent.mkdir(parents=True)
     header.write_text("#pragma once\nvoid f(int class);\n")
     assert len(headers.violations(tmp_path)) == 1
+
+
+def test_dlpacks_header_is_the_one_that_is_recorded():
+    folder = ROOT / "api/include/memrt/dlpack"
+    record = (folder / "README.md").read_text(encoding="utf-8")
+    header = (folder / "dlpack.h").read_bytes()
+    assert hashlib.sha256(header).hexdigest() in record
+    version = re.findall(rb"#define DLPACK_M\w+_VERSION (\d+)", header)
+    assert f"| version | {b'.'.join(version).decode()} |" in record

@@ -9,8 +9,9 @@ sh      runs by itself; lines that call ./dev must name a chore that exists and 
 output  is what the block before it wrote to standard output; without one it wrote nothing
 text    is a picture for people
 
-Pages that a script writes from the sources have no examples. A python block that imports Numba runs
-where Numba is installed (./dev numba takes these tests along); elsewhere it must compile.
+Pages that a script writes from the sources have no examples. A python block that imports Numba, JAX
+or pyarrow runs where that is installed (./dev numba and ./dev clients take these tests along);
+elsewhere it must compile.
 """
 
 from __future__ import annotations
@@ -35,8 +36,7 @@ FILE_NAME = re.compile(r"/\* (\w+\.c) \*/\n")
 PYTHON_NAME = re.compile(r"# (\w+\.py)\n")
 CHORE = re.compile(r"^\./dev *([\w-]*)", re.MULTILINE)
 GENERATED = re.compile(r"\A# .*\n\n.*\b[Ww]ritten (from|by)\b.*\bdo not edit\b")
-IMPORTS_NUMBA = re.compile(r"^import numba$", re.MULTILINE)
-HAS_NUMBA = importlib.util.find_spec("numba") is not None
+IMPORTS = re.compile(r"^import (numba|jax|pyarrow)$", re.MULTILINE)
 TIMEOUT = 60
 
 
@@ -100,7 +100,7 @@ def run_python(block: Block, folder: Path) -> str:
     name = PYTHON_NAME.match(block.text)
     script = folder / (name[1] if name else f"line_{block.line}.py")
     script.write_text(block.text, encoding="utf-8")
-    if IMPORTS_NUMBA.search(block.text) and not HAS_NUMBA:
+    if any(importlib.util.find_spec(name) is None for name in IMPORTS.findall(block.text)):
         compile(block.text, script, "exec")
         return block.output
     return run(folder, sys.executable, script)

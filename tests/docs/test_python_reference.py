@@ -23,7 +23,7 @@ def test_the_page_is_as_the_package_is():
     assert result.returncode == 0, result.stderr
 
 
-@pytest.mark.parametrize("name", [*NAMES, *memrt.testing.__all__])
+@pytest.mark.parametrize("name", [*NAMES, *memrt.cuda.__all__, *memrt.testing.__all__])
 def test_the_page_has_every_public_name(name):
     assert f"### {name}\n" in PAGE.read_text(encoding="utf-8")
 

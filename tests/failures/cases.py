@@ -26,6 +26,9 @@ import probe
 from memrt import _memrt
 from memrt.testing import fail_allocations
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "python"))
+from arrowarray import StreamProducer
+
 SYSTEM = ("heap", "mmap", "munmap", "mremap", "madvise", "mprotect", "thread")
 NOT_PYTHONS = ("memrt", *SYSTEM)
 NOT_MEMRTS = ("python", *SYSTEM)
@@ -39,12 +42,22 @@ def ignore(address: int, nbytes: int) -> None:
     """A destructor."""
 
 
+class Exported:
+    """Has the interface of an array on a device, in a dict that stands."""
+
+    def __init__(self, array: memrt.cuda.Array) -> None:
+        self.__cuda_array_interface__ = array.__cuda_array_interface__
+
+
 class Ground:
     """What calls are given, and room for what they leave. Nothing is kept for reuse meanwhile."""
 
     def __init__(self) -> None:
         self.mi = memrt.alloc(800, name="ground")
         self.array = memrt.zeros(100)
+        self.tensor = memrt.Tensor(self.array)
+        self.column = memrt.Column(self.array)
+        self.nullable = memrt.Column(np.ma.MaskedArray(self.array, [1, 0] * 50, copy=False))
         self.foreign = np.arange(100.0)
         self.policy = memrt.Policy(128, "ground")
         with self.policy:
@@ -55,11 +68,19 @@ class Ground:
         self.wrapped = memrt.wrap(self.address, 64, ignore, self.owner)
         self.objects = memrt.array([{}, [1]], object)
         self.stats = memrt.stats()
+        if memrt.cuda.available():  # as it is in the worker
+            self.bring_cuda()
         self.left: list = []
         self.spares = [
             (memrt.alloc(1), memrt.wrap(self.address, 64, owner=self.owner)) for _ in range(SPARES)
         ]
         memrt.release_unused()
+
+    def bring_cuda(self) -> None:
+        self.stream = memrt.cuda.Stream()
+        self.device = memrt.cuda.empty((3, 4), "f4", stream=self.stream, name="ground")
+        self.managed = memrt.cuda.empty(4, kind="managed")
+        self.exported = Exported(self.device)
 
 
 Act = Callable[[Ground], object]
@@ -182,6 +203,8 @@ def check_nothing(ground: Ground) -> None:
         pass
 
 
+ALIGNMENT_FIELDS = (np.dtype("D"), "", 4100, 5, 4, 16, 8, 8, ())
+ALIGNMENT = memrt.Alignment(*ALIGNMENT_FIELDS)
 TREND = memrt.Trend("what", (1, 2), 1.0, 0.5)
 GROWTH = memrt.Growth((TREND,), (TREND,), TREND)
 PLACE = memrt.Place("f.py", "f", 3)
@@ -262,6 +285,27 @@ def wrap_to_drop(ground: Ground) -> None:
         ground.left.append(memrt.wrap(ground.address, 64, owner=ground.owner))
 
 
+def import_to_drop(ground: Ground) -> None:
+    if not ground.left:
+        ground.left.append(memrt.from_dlpack(ground.foreign))
+
+
+def take_capsules(ground: Ground) -> tuple:
+    schema, array = ground.mi.__arrow_c_array__()
+    return _memrt.take_arrow(schema, array, ground.policy)
+
+
+def read_stream(ground: Ground) -> None:
+    producer = StreamProducer()
+    capsules = _memrt.array_of_stream(producer.__arrow_c_stream__())
+    del capsules  # before the functions that release what is in them
+
+
+def take_column(ground: Ground) -> None:
+    if not ground.left:
+        ground.left.append(memrt.from_arrow(ground.column))
+
+
 def new_scope(ground: Ground) -> None:
     """Its part of the ground's policy, which is new, has to be made, and that of the default one,
     which went when unused memory was released."""
@@ -304,6 +348,27 @@ def traced(call: Act) -> Case:
     return Case(call, start_tracing, stop_tracing)
 
 
+def array_of_device(ground: Ground) -> None:
+    with contextlib.suppress(TypeError):  # as it does for lack of nothing
+        np.asarray(ground.device)
+
+
+def make_cuda_policies() -> None:
+    """Those on whose accounts its memory is stay once they are made."""
+    for kind in ("device", "managed", "pinned"):
+        memrt.from_cuda_array_interface(memrt.cuda.empty(1, kind=kind))
+
+
+def free_first_stream(ground: Ground) -> None:
+    _memrt.cuda_stream_free(0, ground.left[0])
+    ground.left.clear()
+
+
+def free_streams(ground: Ground) -> None:
+    while ground.left:
+        _memrt.cuda_stream_free(0, ground.left.pop())
+
+
 CASES: dict[str, Case] = {
     # --- Making memory. ---
     "memrt.alloc": Case(lambda g: memrt.alloc(100)),
@@ -334,6 +399,65 @@ CASES: dict[str, Case] = {
         lambda g: memrt.as_array(g.mi, (10,), "f8", (-8,), 80, writeable=False)
     ),
     "memrt.as_array, of a capsule": Case(lambda g: memrt.as_array(g.mi.__memrt_meminfo__())),
+    # --- Exchanging it. ---
+    "memrt.from_dlpack": Case(lambda g: memrt.from_dlpack(g.foreign)),
+    "memrt.from_dlpack, copied": Case(lambda g: memrt.from_dlpack(g.tensor, copy=True)),
+    "memrt.from_dlpack, at its end": Case(clear_left, import_to_drop, clear_left),
+    "memrt.from_dlpack, of a device": Case(
+        lambda g: memrt.from_dlpack(g.device), faults=NOT_PYTHONS
+    ),
+    "memrt.from_dlpack, copied on a device": Case(
+        lambda g: memrt.from_dlpack(g.device, copy=True), faults=NOT_PYTHONS
+    ),
+    "_memrt.tensor_over": Case(
+        lambda g: _memrt.tensor_over(g.mi, np.dtype("f8"), (10,), (8,), 0, True)
+    ),
+    "_memrt.tensor_layout": Case(lambda g: _memrt.tensor_layout(g.tensor)),
+    "_memrt.take_capsule": Case(lambda g: _memrt.take_capsule(g.mi.__dlpack__(), g.policy)),
+    "memrt.Tensor": Case(lambda g: memrt.Tensor(g.array[::2])),
+    "memrt.Tensor.array": Case(lambda g: g.tensor.array),
+    "memrt.Tensor.meminfo": Case(lambda g: g.tensor.meminfo),
+    "memrt.Tensor.shape": Case(lambda g: g.tensor.shape),
+    "memrt.Tensor.__repr__": Case(lambda g: repr(g.tensor)),
+    "memrt.Tensor.__dlpack__": Case(lambda g: g.tensor.__dlpack__(max_version=(1, 3))),
+    "memrt.Tensor.__dlpack__, copied": Case(lambda g: g.tensor.__dlpack__(copy=True)),
+    "memrt.Tensor.__dlpack_device__": Case(lambda g: g.tensor.__dlpack_device__()),
+    "memrt.MemInfo.__dlpack__": Case(lambda g: g.mi.__dlpack__()),
+    "memrt.MemInfo.__dlpack__, copied": Case(
+        lambda g: g.mi.__dlpack__(copy=True, max_version=(1, 0))
+    ),
+    "memrt.MemInfo.__dlpack_device__": Case(lambda g: g.mi.__dlpack_device__()),
+    "numpy.from_dlpack of a Tensor": Case(lambda g: np.from_dlpack(g.tensor)),
+    # --- Arrow, and the array interface. ---
+    "memrt.from_arrow": Case(lambda g: memrt.from_arrow(g.column)),
+    "memrt.from_arrow, with nulls": Case(  # without Python's memory, MaskedArray() loses its data
+        lambda g: memrt.from_arrow(g.nullable, masked=True), faults=NOT_PYTHONS
+    ),
+    "memrt.from_arrow, of bytes": Case(lambda g: memrt.from_arrow(g.mi)),
+    "memrt.from_arrow, at its end": Case(clear_left, take_column, clear_left),
+    "memrt.Column": Case(lambda g: memrt.Column(g.array)),
+    "memrt.Column, of a block": Case(lambda g: memrt.Column(g.block), counts_as_meminfo),
+    "memrt.Column, with nulls": Case(lambda g: memrt.Column(g.nullable.array)),
+    "memrt.Column.array": Case(lambda g: g.column.array),
+    "memrt.Column.name": Case(lambda g: g.column.name),
+    "memrt.Column.__len__": Case(lambda g: len(g.column)),
+    "memrt.Column.__repr__": Case(lambda g: repr(g.column)),
+    "memrt.Column.__arrow_c_schema__": Case(lambda g: g.column.__arrow_c_schema__()),
+    "memrt.Column.__arrow_c_array__": Case(lambda g: g.nullable.__arrow_c_array__()),
+    "memrt.Column.__arrow_c_device_array__": Case(lambda g: g.column.__arrow_c_device_array__()),
+    "memrt.MemInfo.__arrow_c_schema__": Case(lambda g: g.mi.__arrow_c_schema__()),
+    "memrt.MemInfo.__arrow_c_array__": Case(lambda g: g.mi.__arrow_c_array__()),
+    "memrt.MemInfo.__arrow_c_device_array__": Case(lambda g: g.mi.__arrow_c_device_array__()),
+    "memrt.MemInfo.__arrow_c_device_array__, of a device": Case(
+        lambda g: g.device.meminfo.__arrow_c_device_array__()
+    ),
+    "_memrt.export_arrow": Case(
+        lambda g: _memrt.export_arrow((g.mi, 0, "g", 100, False, "x", g.mi, 3), True)
+    ),
+    "_memrt.take_arrow": Case(take_capsules),
+    "_memrt.array_of_stream": Case(read_stream, faults=NOT_PYTHONS),
+    "memrt.MemInfo.__array_interface__": Case(lambda g: g.mi.__array_interface__),
+    "memrt.MemInfo.__array_struct__": Case(lambda g: g.mi.__array_struct__),
     # --- Asking an array. ---
     "memrt.meminfo": Case(lambda g: memrt.meminfo(g.array[3:])),
     "memrt.meminfo, of a block": Case(lambda g: memrt.meminfo(g.block[3:])),
@@ -353,6 +477,25 @@ CASES: dict[str, Case] = {
         lambda g: memrt.adopt(g.left[0]), lambda g: g.left.append(probe.malloced(80)), clear_left
     ),
     "memrt.adopt, by copy": Case(lambda g: memrt.adopt(np.frombuffer(g.owner, np.uint8))),
+    "memrt.unresolved_symbols": Case(lambda g: memrt.unresolved_symbols()),
+    "memrt.check_symbols": Case(lambda g: memrt.check_symbols()),
+    "memrt.alignment": Case(lambda g: memrt.alignment(g.array)),
+    "memrt.Alignment": Case(lambda g: memrt.Alignment(*ALIGNMENT_FIELDS)),
+    "memrt.Alignment.actual": Case(lambda g: ALIGNMENT.actual),
+    "memrt.Alignment.is_true_aligned": Case(lambda g: ALIGNMENT.is_true_aligned),
+    "memrt.Alignment.is_uint_aligned": Case(lambda g: ALIGNMENT.is_uint_aligned),
+    "memrt.Alignment.copies": Case(lambda g: ALIGNMENT.copies),
+    "memrt.Alignment.casts": Case(lambda g: ALIGNMENT.casts),
+    "memrt.Alignment.meets": Case(lambda g: ALIGNMENT.meets(64)),
+    "memrt.Alignment.advice": Case(lambda g: ALIGNMENT.advice),
+    "memrt.Alignment.__repr__": Case(lambda g: repr(ALIGNMENT)),
+    "memrt.aligned": Case(lambda g: memrt.aligned(g.array[1:], 4096)),
+    "memrt.aligned, of objects": Case(
+        lambda g: memrt.aligned(g.left[0], 4096),
+        lambda g: g.left.append(np.zeros(3, object)),
+        clear_left,
+        sets_context=True,
+    ),
     # --- Policies. ---
     "memrt.Policy": Case(lambda g: memrt.Policy(128, "p")),
     "memrt.Policy, with limits": Case(
@@ -407,12 +550,98 @@ CASES: dict[str, Case] = {
     ),
     "memrt.enabled": Case(lambda g: memrt.enabled()),
     "memrt.set_option": Case(lambda g: memrt.set_option("cache_limit", "none")),
+    # --- CUDA. ---
+    "memrt.Policy, pinned": Case(lambda g: memrt.Policy(pinned=True)),
+    "memrt.from_cuda_array_interface": Case(
+        lambda g: memrt.from_cuda_array_interface(g.exported), faults=NOT_PYTHONS
+    ),
+    "memrt.from_cuda_array_interface, without waiting": Case(
+        lambda g: memrt.from_cuda_array_interface(g.exported, sync=False, owner=g),
+        faults=NOT_PYTHONS,
+    ),
+    "memrt.cuda.available": Case(lambda g: memrt.cuda.available()),
+    "memrt.cuda.why_not": Case(lambda g: memrt.cuda.why_not()),
+    "memrt.cuda.empty": Case(lambda g: memrt.cuda.empty(3), faults=NOT_PYTHONS),
+    "memrt.cuda.empty, managed": Case(
+        lambda g: memrt.cuda.empty(3, kind="managed", name="n"), faults=NOT_PYTHONS
+    ),
+    "memrt.cuda.empty, pinned, in a stream": Case(
+        lambda g: memrt.cuda.empty(3, kind="pinned", stream=g.stream), faults=NOT_PYTHONS
+    ),
+    "memrt.cuda.set_limit": Case(lambda g: memrt.cuda.set_limit("device", None)),
+    "memrt.cuda.stats": Case(lambda g: memrt.cuda.stats("managed")),
+    "memrt.cuda.CudaStats": Case(lambda g: memrt.cuda.CudaStats(1, 2, None, 4, 5, 6, 7)),
+    "memrt.cuda.CudaError": Case(lambda g: memrt.cuda.CudaError("text")),
+    "memrt.cuda.Stream": Case(lambda g: memrt.cuda.Stream()),
+    "memrt.cuda.Stream.handle": Case(lambda g: g.stream.handle),
+    "memrt.cuda.Stream.synchronize": Case(lambda g: g.stream.synchronize()),
+    "memrt.cuda.Stream.__repr__": Case(lambda g: repr(g.stream)),
+    "memrt.cuda.Array": Case(lambda g: memrt.cuda.Array, faults=()),  # cannot be made by hand
+    "memrt.cuda.Array.__cuda_array_interface__": Case(lambda g: g.device.__cuda_array_interface__),
+    # CPython 3.11 loses an exception that a Python function raises where there is no memory.
+    "memrt.cuda.Array.__array__": Case(array_of_device, faults=NOT_PYTHONS),
+    "memrt.cuda.Array.__memrt_meminfo__": Case(lambda g: g.device.__memrt_meminfo__()),
+    "memrt.cuda.Array.__dlpack__": Case(lambda g: g.device.__dlpack__(max_version=(1, 3))),
+    "memrt.cuda.Array.__dlpack__, copied": Case(
+        lambda g: g.device[::2].__dlpack__(copy=True), faults=NOT_PYTHONS
+    ),
+    "memrt.cuda.Array.__dlpack__, for the CPU": Case(
+        lambda g: g.device.__dlpack__(dl_device=(1, 0)), faults=NOT_PYTHONS
+    ),
+    "memrt.cuda.Array.__dlpack_device__": Case(lambda g: g.device.__dlpack_device__()),
+    "memrt.cuda.Array.meminfo": Case(lambda g: g.device.meminfo),
+    "memrt.cuda.Array.shape": Case(lambda g: g.device.shape),
+    "memrt.cuda.Array.strides": Case(lambda g: g.device.strides),
+    "memrt.cuda.Array.dtype": Case(lambda g: g.device.dtype),
+    "memrt.cuda.Array.ndim": Case(lambda g: g.device.ndim),
+    "memrt.cuda.Array.size": Case(lambda g: g.device.size),
+    "memrt.cuda.Array.nbytes": Case(lambda g: g.device.nbytes),
+    "memrt.cuda.Array.readonly": Case(lambda g: g.device.readonly),
+    "memrt.cuda.Array.kind": Case(lambda g: g.device.kind),
+    "memrt.cuda.Array.device": Case(lambda g: g.device.device),
+    "memrt.cuda.Array.stream": Case(lambda g: g.device.stream),
+    "memrt.cuda.Array.used": Case(lambda g: g.device.used(2)),
+    "memrt.cuda.Array.make_ready": Case(lambda g: g.device.make_ready(g.stream)),
+    "memrt.cuda.Array.synchronize": Case(lambda g: g.device.synchronize()),
+    "memrt.cuda.Array.copy_to_host": Case(
+        lambda g: g.device[:, ::2].copy_to_host(), faults=NOT_PYTHONS
+    ),
+    "memrt.cuda.Array.copy_from_host": Case(
+        lambda g: g.device.copy_from_host(5.0), faults=NOT_PYTHONS
+    ),
+    "memrt.cuda.Array.as_numpy": Case(lambda g: g.managed.as_numpy()),
+    "memrt.cuda.Array.release": Case(lambda g: g.device[0].release(), faults=NOT_PYTHONS),
+    "memrt.cuda.Array.T": Case(lambda g: g.device.T),
+    "memrt.cuda.Array.__repr__": Case(lambda g: repr(g.managed)),
+    "_memrt.CudaError": Case(lambda g: _memrt.CudaError()),
+    "_memrt.cuda_why_not": Case(lambda g: _memrt.cuda_why_not()),
+    "_memrt.cuda_sync": Case(lambda g: _memrt.cuda_sync()),
+    "_memrt.cuda_alloc": Case(lambda g: _memrt.cuda_alloc(100, 1, -1, 0, g, "name")),
+    "_memrt.cuda_alloc, without a name": Case(lambda g: _memrt.cuda_alloc(100, 1, 0, 1, g, None)),
+    "_memrt.cuda_wrap": Case(lambda g: _memrt.cuda_wrap(g.managed.meminfo.data, 32, True, 0, g)),
+    "_memrt.cuda_info": Case(lambda g: _memrt.cuda_info(g.device.meminfo)),
+    "_memrt.cuda_used": Case(lambda g: _memrt.cuda_used(g.device.meminfo, 1)),
+    "_memrt.cuda_wait": Case(lambda g: _memrt.cuda_wait(g.device.meminfo, 1)),
+    "_memrt.cuda_read": Case(lambda g: _memrt.cuda_read(g.device.meminfo, 0, bytearray(48), 1)),
+    "_memrt.cuda_write": Case(lambda g: _memrt.cuda_write(g.device.meminfo, 0, b"48", 0)),
+    "_memrt.cuda_copy": Case(lambda g: _memrt.cuda_copy(g.device.meminfo, 8, 8)),
+    "_memrt.cuda_stream_new": Case(
+        lambda g: g.left.append(_memrt.cuda_stream_new(0)), after=free_streams
+    ),
+    "_memrt.cuda_stream_free": Case(
+        free_first_stream,
+        lambda g: g.left or g.left.append(_memrt.cuda_stream_new(0)),
+        free_streams,
+    ),
+    "_memrt.cuda_stream_synchronize": Case(lambda g: _memrt.cuda_stream_synchronize(0, 1)),
+    "_memrt.cuda_stats": Case(lambda g: _memrt.cuda_stats(1)),
+    "_memrt.cuda_set_limit": Case(lambda g: _memrt.cuda_set_limit(1, 2**64 - 1)),
     # --- Watching. ---
     "memrt.stats": Case(lambda g: memrt.stats()),
     "memrt.stats, of a policy": Case(lambda g: memrt.stats(g.policy)),
     "memrt.get_allocation_stats": Case(lambda g: memrt.get_allocation_stats()),
     "memrt.AllocationStats": Case(lambda g: memrt.AllocationStats(1, 2, 3, 4)),
-    "memrt.Stats": Case(lambda g: memrt.Stats(*range(16))),
+    "memrt.Stats": Case(lambda g: memrt.Stats(*range(17))),
     "memrt.Stats.to_dict": Case(lambda g: g.stats.to_dict()),
     "memrt.Stats.__sub__": Case(lambda g: g.stats - g.stats),
     "memrt.Stats.__repr__": Case(lambda g: repr(g.stats)),
@@ -590,9 +819,10 @@ CASES: dict[str, Case] = {
         sets_context=True,
     ),
     "_memrt.get_handler": Case(lambda g: _memrt.get_handler()),
+    "_memrt.address": Case(lambda g: _memrt.address(g.array)),
     "_memrt.is_memrt_handler": Case(lambda g: _memrt.is_memrt_handler(g.policy.handler)),
     "_memrt.default_handler": Case(lambda g: _memrt.default_handler()),
-    "_memrt.policy_new": Case(lambda g: _memrt.policy_new("p", 64, None, "5", None)),
+    "_memrt.policy_new": Case(lambda g: _memrt.policy_new("p", 64, None, "5", None, False)),
     "_memrt.policy_info": Case(lambda g: _memrt.policy_info(g.policy.handler)),
     "_memrt.policies": Case(lambda g: _memrt.policies()),
     "_memrt.stats_read": Case(lambda g: _memrt.stats_read(g.policy)),
@@ -673,14 +903,26 @@ def called(name: str) -> str:
 
 
 SPECIAL = ("__enter__", "__exit__", "__repr__", "__hash__", "__eq__", "__ne__", "__sub__")
-RECORDS = ("Frame", "Growth", "Holder", "Holders", "LeakGroup", "LiveBuffer", "NamedReference")
+PROTOCOLS = ("__array_", "__arrow_c_")
+RECORDS = (
+    "Alignment",
+    "Frame",
+    "Growth",
+    "Holder",
+    "Holders",
+    "LeakGroup",
+    "LiveBuffer",
+    "NamedReference",
+)
 MORE_RECORDS = ("Option", "Place", "Referrer", "Site", "SiteUsage", "Trend", "AllocationStats")
 SYNTHETIC = (
     *(f"memrt.{name}." for name in (*RECORDS, *MORE_RECORDS)),
     "memrt.Retained.__",
     "memrt.Retention.__",
     "memrt.Stats.__",
+    "memrt.cuda.CudaStats.__",
 )
+COMPILED = (memrt.MemInfo, memrt.OutOfMemoryError, memrt.Tensor, memrt.cuda.CudaError)
 MADE = (property, types.GetSetDescriptorType)
 
 
@@ -689,6 +931,7 @@ def members(path: str, kind: type) -> set[str]:
     names = {path} if kind is not memrt.MemInfo else set()
     for name, value in vars(kind).items():
         is_public = not name.startswith("_") or name in SPECIAL or "memrt" in name
+        is_public = is_public or name.startswith(PROTOCOLS)
         if is_public and (callable(value) or isinstance(value, MADE)):
             names.add(f"{path}.{name}")
     return {name for name in names if not is_generated(name, kind)}
@@ -696,7 +939,7 @@ def members(path: str, kind: type) -> set[str]:
 
 def is_generated(name: str, kind: type) -> bool:
     """What dataclasses and named tuples have by themselves."""
-    own = inspect.getsource(kind) if kind not in (memrt.MemInfo, memrt.OutOfMemoryError) else ""
+    own = inspect.getsource(kind) if kind not in COMPILED else ""
     return name.startswith(SYNTHETIC) and f"def {name.rpartition('.')[2]}(" not in own
 
 
@@ -732,6 +975,7 @@ def public_names() -> set[str]:
     return (
         names_in("memrt", memrt, memrt.__all__)
         | names_in("memrt.testing", memrt.testing, memrt.testing.__all__)
+        | names_in("memrt.cuda", memrt.cuda, memrt.cuda.__all__)
         | names_in("_memrt", _memrt, own)
         | header_functions()
     )

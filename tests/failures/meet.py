@@ -14,7 +14,7 @@ import time
 
 import driver
 import points
-from cases import CASES, missing
+from cases import CASES, make_cuda_policies, missing
 from faults import Fault, all_faults, keep_what_makes_calls
 from variables import begin_with_places_apart
 
@@ -44,6 +44,7 @@ def main() -> int:
     for line in wrong:
         print(line, file=sys.stderr)
     driver.listen()
+    make_cuda_policies()
     gc.collect()
     gc.freeze()
     for name in chosen:

@@ -13,8 +13,10 @@ import numpy as np
 
 HERE = Path(__file__).resolve().parent
 PROBE = HERE.parent / "python" / "ext" / "probe.c"
+FAKE_DRIVER = HERE.parent / "cuda" / "fake_driver.c"
 SUFFIX = sysconfig.get_config_var("EXT_SUFFIX")
 SYSTEM = "librefusing.so"
+CUDA = "libfake_driver.so"
 
 
 def compile_shared(source: Path, target: Path, *flags: str) -> None:
@@ -25,7 +27,8 @@ def compile_shared(source: Path, target: Path, *flags: str) -> None:
 
 
 def build(folder: Path) -> None:
-    """Leave the modules nomemory and probe and the library of refusing.c in `folder`."""
+    """Leave the modules nomemory and probe, the library of refusing.c and a CUDA driver of tests in
+    `folder`."""
     folder.mkdir(parents=True, exist_ok=True)
     python = ("-isystem", sysconfig.get_paths()["include"])
     version = "NPY_1_22_API_VERSION"
@@ -33,10 +36,16 @@ def build(folder: Path) -> None:
              f"-DNPY_NO_DEPRECATED_API={version}")  # fmt: skip
     compile_shared(HERE / "nomemory.c", folder / f"nomemory{SUFFIX}", *python)
     compile_shared(HERE / "refusing.c", folder / SYSTEM)
+    compile_shared(FAKE_DRIVER, folder / CUDA)
     compile_shared(PROBE, folder / f"probe{SUFFIX}", f"-I{memrt.get_include()}", *python, *numpy)
 
 
 def environment(folder: Path) -> dict[str, str]:
     """In which the worker finds what build() left."""
     path = os.pathsep.join([str(folder), os.environ.get("PYTHONPATH", "")])
-    return {**os.environ, "PYTHONPATH": path, "LD_PRELOAD": str(folder / SYSTEM)}
+    return {
+        **os.environ,
+        "PYTHONPATH": path,
+        "LD_PRELOAD": str(folder / SYSTEM),
+        "MEMRT_CUDA_DRIVER": str(folder / CUDA),
+    }

@@ -111,6 +111,13 @@ static bool reads_sample(const char *text, size_t *value)
     return strcasecmp(text, "none") != 0 && reads_bytes(text, value);
 }
 
+/// Of a text the value is its length.
+static bool reads_file(const char *text, size_t *value)
+{
+    *value = strlen(text);
+    return *value > 0 && *value < MEMRT__TEXT_MAX;
+}
+
 typedef struct meaning {
     const char *name;
     bool (*reads)(const char *text, size_t *value);
@@ -129,7 +136,9 @@ static const meaning_t meanings[] = {{"MEMRT_CHECK", reads_flag, false, ""},
                                      {"MEMRT_LEAKS", reads_leaks, false, ""},
                                      {"MEMRT_TRACK_FRAMES", reads_frames, false, ""},
                                      {"MEMRT_TRACK_NATIVE", reads_frames, false, ""},
-                                     {"MEMRT_TRACK_SAMPLE", reads_sample, false, ""}};
+                                     {"MEMRT_TRACK_SAMPLE", reads_sample, false, ""},
+                                     {"MEMRT_CUDA_SYNC", reads_flag, true, ""},
+                                     {"MEMRT_CUDA_DRIVER", reads_file, true, ""}};
 #define MEANINGS (sizeof(meanings) / sizeof(meanings[0]))
 
 /// `short_too`: also without prefix, in small or large letters.
@@ -144,11 +153,14 @@ static const meaning_t *meaning_of(const char *name, bool short_too)
     return NULL;
 }
 
-static void show(const meaning_t *meaning, size_t value, char text[32])
+/// `given` is what the value was read from.
+static void show(const meaning_t *meaning, size_t value, const char *given, char text[32])
 {
     static const char *const huge[] = {"off", "advise", "large"};
     static const char *const leaks[] = {"off", "report", "fail"};
-    if (meaning->reads == reads_huge) {
+    if (meaning->reads == reads_file) {
+        snprintf(text, 32, "%.31s", given);
+    } else if (meaning->reads == reads_huge) {
         strcpy(text, huge[value]);
     } else if (meaning->reads == reads_leaks) {
         strcpy(text, leaks[value]);
@@ -170,10 +182,10 @@ static memrt_option_t row_of(const char *name)
     return row;
 }
 
-static void expect_in_force(const meaning_t *meaning, size_t value)
+static void expect_in_force(const meaning_t *meaning, size_t value, const char *given)
 {
     char text[32];
-    show(meaning, value, text);
+    show(meaning, value, given, text);
     HOLDS(strcmp(row_of(meaning->name).value, text) == 0);
 }
 
@@ -201,7 +213,7 @@ static void try_call(const char *name, const char *text)
     memrt_status_t status = api->option_set(name, text, why, room);
     HOLDS(status == (good && meaning->settable ? MEMRT_OK : MEMRT_EINVAL));
     if (status == MEMRT_OK) {
-        expect_in_force(meaning, value);
+        expect_in_force(meaning, value, text);
     } else {
         expect_sentence(why, room);
         HOLDS(meaning == NULL || strcmp(row_of(meaning->name).value, before.value) == 0);
@@ -250,7 +262,7 @@ static void expect_rows_from_environment(void)
         size_t value;
         bool given = text != NULL && meanings[i].reads(text, &value);
         if (given && strcmp(meanings[i].name, "MEMRT_CACHE") != 0) { /* checking turns it off */
-            expect_in_force(&meanings[i], value);
+            expect_in_force(&meanings[i], value, text);
         }
     }
 }

@@ -129,12 +129,15 @@ def test_another_major_version_is_not_found_by_find_package(prefix, tmp_path):
 
 
 def test_an_install_has_every_public_header(prefix):
-    expected = {
-        path.name
-        for folder in ("api/include/memrt", "bindings/include/memrt")
-        for path in (ROOT / folder).glob("*.h")
-    }
-    assert {path.name for path in (prefix / "include/memrt").iterdir()} == expected
+    sources = [ROOT / folder for folder in ("api/include/memrt", "bindings/include/memrt")]
+    expected = {path.relative_to(folder) for folder in sources for path in folder.rglob("*.h")}
+    folder = prefix / "include/memrt"
+    assert {path.relative_to(folder) for path in folder.rglob("*.h")} == expected
+
+
+def test_a_header_of_others_is_installed_with_its_licence(prefix):
+    licence = "include/memrt/dlpack/LICENSE"
+    assert (prefix / licence).read_text() == (ROOT / "api" / licence).read_text()
 
 
 def test_gdb_finds_its_script_by_the_name_of_the_library_file(prefix):

@@ -81,7 +81,7 @@ static void die(void *where, size_t size, void *info)
 }
 
 /// As memrt__block_new() leaves it: its count is 0.
-static void make(unsigned flags)
+static void make_the_block(unsigned flags)
 {
     memrt__policies[0] = &memrt__default_policy;
     block = (memrt_meminfo_t){.data = data,

@@ -14,7 +14,7 @@ static void *find_and_write(void *context)
 
 int main(void)
 {
-    make(MEMRT__FLAG_LISTED);
+    make_the_block(MEMRT__FLAG_LISTED);
     memrt__block_born(&block);
     enter_live();
     pthread_t finder = model_thread(find_and_write, NULL);

@@ -16,7 +16,7 @@ static void *find_and_release(void *context)
 
 int main(void)
 {
-    make(MEMRT__FLAG_LISTED);
+    make_the_block(MEMRT__FLAG_LISTED);
     block.dtor = NULL;
     enter_live();
     pthread_t finder = model_thread(find_and_release, NULL);

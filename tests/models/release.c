@@ -13,7 +13,7 @@ static void *write_and_release(void *at)
 
 int main(void)
 {
-    make(0);
+    make_the_block(0);
     memrt__block_born(&block);
     memrt__meminfo_acquire(&block);
     pthread_t a = model_thread(write_and_release, &data[0]);

@@ -11,7 +11,7 @@ static void *release(void *context)
 
 int main(void)
 {
-    make(0);
+    make_the_block(0);
     memrt__block_born(&block);
     memrt__meminfo_acquire(&block);
     pthread_t other = model_thread(release, NULL);
@@ -20,7 +20,7 @@ int main(void)
     model_join(other);
     assert(deaths <= 1 && frees == 1);
     unsigned before = deaths;
-    make(0);
+    make_the_block(0);
     memrt__block_born(&block);
     memrt__meminfo_release(&block);
     assert(deaths == before && frees == 2);

@@ -19,7 +19,7 @@ static void *release(void *context)
 
 int main(void)
 {
-    make(MEMRT__FLAG_WATCHED);
+    make_the_block(MEMRT__FLAG_WATCHED);
     memrt__block_born(&block);
     pthread_t other = model_thread(release, NULL);
     own.death = note;

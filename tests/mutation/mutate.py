@@ -40,7 +40,7 @@ SANITIZED = {"AddressSanitizer": "address,undefined", "ThreadSanitizer": "thread
 RESULTS = WORK / "results.jsonl"
 EXPLAINED = Path(__file__).parent / "survivors.txt"
 PARTS = ("CMakeLists.txt", "cmake", "api", "runtime", "tests/c", "tests/stress", "tests/abi",
-         "tests/conformance")  # fmt: skip
+         "tests/conformance", "tests/cuda")  # fmt: skip
 DOZEN, DOZEN_SEED = 12, 5
 LIMIT = 30  # seconds that a test program may take
 LEAST = 90.0

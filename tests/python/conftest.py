@@ -36,6 +36,7 @@ def _books() -> dict[str, object]:
         "meminfos": stats.mi_alloc - stats.mi_free,
         "live bytes": stats.live,
         "adopted bytes": stats.adopted,
+        "exports": stats.exported,
         "policies": sorted(policy.name for policy in memrt.policies()),
         "handler": memrt.handler_name(),
         "enabled": memrt.enabled(),
@@ -141,6 +142,12 @@ def recorder(compile_module):
 def steps(compile_module):
     """memrt/numpy.h with each step of making an array failing on demand."""
     return compile_module("steps.c")
+
+
+@pytest.fixture(scope="session")
+def dlclient(compile_module):
+    """Another library that speaks DLPack."""
+    return compile_module("dlclient.c")
 
 
 @pytest.fixture(scope="session")

@@ -108,6 +108,8 @@ WAYS = [
     Way("bytearray", lambda p, r, f: np.frombuffer(bytearray(80)), None, "copied"),
     Way("memoryview of bytes", lambda p, r, f: np.asarray(memoryview(bytes(80))), None, "copied"),
     Way("capsule of another library", lambda p, r, f: foreign_capsule_array(p), None, "copied"),
+    Way("DLPack by memrt", lambda p, r, f: memrt.from_dlpack(np.ones(9)), "memrt", "itself"),
+    Way("DLPack by NumPy", lambda p, r, f: np.from_dlpack(np.ones(9)), None, "copied"),
     Way("no owner at all", lambda p, r, f: unowned(p), None, "copied"),
     Way("array interface", lambda p, r, f: np.asarray(Interface()), None, "copied"),
     Way("memmap", lambda p, r, f: memmapped(f), None, "copied"),

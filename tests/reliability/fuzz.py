@@ -44,6 +44,8 @@ SETTINGS = {
     "sizes": ["MEMRT_CACHE=1", "MEMRT_CACHE=0"],
     "structs": ["MEMRT_CACHE=1"],
     "options": ["MEMRT_CACHE=1"],
+    "tensors": ["MEMRT_CACHE=1"],
+    "columns": ["MEMRT_CACHE=1"],
     "stateful": ["MEMRT_CACHE=1", "MEMRT_CHECK=1"],
     "foreign": ["MEMRT_CACHE=1"],
 }
@@ -75,6 +77,12 @@ FAULTS = {
         "sizeof(*out)",
     ),
     "options": Fault("runtime/base/options.c", "&& *value <= most;", ";"),
+    "tensors": Fault(
+        "runtime/dlpack.c",
+        "size_t *end = stride < 0 ? &reach->before : &reach->after;",
+        "size_t *end = &reach->after;",
+    ),
+    "columns": Fault("runtime/arrow.c", "out->first_bit = array->offset % 8;", ""),
 }
 
 

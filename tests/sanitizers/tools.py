@@ -218,7 +218,7 @@ THREAD = OfC(  # clang's runtime follows atomics more closely than gcc's
         *("-DMEMRT_SANITIZE=thread", "-DCMAKE_C_COMPILER=clang"),
         "-DCMAKE_CXX_COMPILER=clang++",
     ),
-    part="^(stress|test_(cache|central|lock|meminfo|purger|stats|thread|warm))$",
+    part="^(stress|test_(cache|central|lock|meminfo|purger|stats|symbols|thread|warm))$",
 )
 MEMCHECK = OfC(
     name="memcheck",

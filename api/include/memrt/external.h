@@ -10,9 +10,11 @@
 #include <stdint.h>
 
 #include <memrt/allocator.h>
+#include <memrt/cuda.h>
 #include <memrt/meminfo.h>
 #include <memrt/stats.h>
 #include <memrt/status.h>
+#include <memrt/symbol.h>
 #include <memrt/tracking.h>
 #include <memrt/version.h>
 
@@ -70,6 +72,15 @@ typedef struct memrt_watcher {
     void (*resize)(void *old_data, void *new_data, size_t new_size); ///< after the move
     void (*death)(void *data);                                       ///< before the memory is freed
 } memrt_watcher_t;
+
+/* Of memrt/dlpack.h and of DLPack's own header, for who exchanges tensors. */
+struct memrt_dlpack_view;
+struct DLManagedTensor;
+struct DLManagedTensorVersioned;
+/* Of memrt/arrow.h, for who exchanges Arrow's arrays. */
+struct memrt_arrow_view;
+struct ArrowArray;
+struct ArrowSchema;
 
 typedef struct memrt_api {
     /* --- The six slots of Numba's NRT_api_functions: same order, same signatures. --- */
@@ -385,6 +396,209 @@ typedef struct memrt_api {
     /// there; MEMRT_ENOENT: it is not listed.
     memrt_status_t (*buffer_read)(const memrt_meminfo_t *mi, size_t row_size,
                                   void *out) MEMRT_MUST_CHECK;
+
+    /* --- Symbol slots: calls of functions that do not exist yet. ---
+     *
+     * Code that is compiled piece by piece, as functions that call each other, calls through a
+     * slot, which has the address of the function of a name. Before that is defined the slot has
+     * an unresolved_abort that knows the name. Source: Numba's notes on its runtime, "Recursion
+     * support". */
+
+    /// What is called in place of a symbol that is not defined, as a function of any arguments:
+    /// leaves an error to the calling thread, for symbol_error, and returns -1, by which compiled
+    /// code says that there is one.
+    intptr_t (*unresolved_abort)(void);
+
+    /// The slot of `name`, the same for all who ask, valid for good. Compiled code loads the
+    /// address from it, whole and in one access, at each call.
+    ///
+    /// Failure:   MEMRT_EINVAL: no name, an empty one or one of more than MEMRT_SYMBOL_MAX bytes;
+    ///            MEMRT_ENOMEM; MEMRT_ELIMIT: a million names have slots.
+    memrt_status_t (*symbol_slot)(const char *name,
+                                  memrt_function_t *const **slot) MEMRT_MUST_CHECK;
+    /// Define a symbol: from now on all its users call `function`. NULL: it is not defined any
+    /// more, before its code goes; who is in it or just on the way there still has to come back.
+    ///
+    /// Threads:   what was written before is seen by who calls the function.
+    /// Failure:   as symbol_slot, and MEMRT_EBUSY: it is defined as another function.
+    memrt_status_t (*symbol_define)(const char *name, memrt_function_t *function) MEMRT_MUST_CHECK;
+    /// The names that have a slot and are not defined: the first `room` of them to `names`, oldest
+    /// first, valid for good. Returns how many they are.
+    size_t (*symbols_unresolved)(const char **names, size_t room);
+    /// Take the error that a call of an undefined symbol left to the calling thread, the first
+    /// one where there were more. MEMRT_OK: there is none. MEMRT_ENOENT: `*name` (unless `name` is
+    /// NULL) is the symbol, valid for good, or NULL where that cannot be told: after
+    /// MEMRT_SYMBOLS_NAMED others that were undefined at the time.
+    memrt_status_t (*symbol_error)(const char **name);
+    /// Set who is told of such calls, or take it away with NULL. The function must stay for good: a
+    /// thread may be in it.
+    void (*set_symbol_error)(memrt_symbol_error_fn tell);
+    /* --- CUDA: buffers of devices, of managed and of pinned memory. What returns a status, but for
+           cuda_info, cuda_stats and cuda_set_limit, fails with MEMRT_ENOTSUP where there is no
+           driver, and with MEMRT_EDEVICE where the driver refuses. None may be called from a
+           function that the driver calls in the order of a stream, nor may the last reference to a
+           buffer be given up there. --- */
+
+    /// Why CUDA cannot be used: writes at most `length` bytes of a sentence with the closing zero
+    /// and returns the bytes that it needs, without the zero. 0: it can be used.
+    size_t (*cuda_why_not)(char *text, size_t length);
+    /// Which call of the driver failed last in this thread, and how, as cuda_why_not.
+    size_t (*cuda_error)(char *text, size_t length);
+    /// New MemInfo over `size` bytes of a CUDA memory, count 1, contents undefined; no bytes have
+    /// no address. In the order of `options->stream` where there is one and the device has memory
+    /// pools: at once usable in that stream, elsewhere after cuda_wait. When the last reference
+    /// goes, the memory is given back once all work on it is done that memrt was told of, in that
+    /// order, or, without one, after waiting for it.
+    /// Failure: MEMRT_EINVAL for an unknown memory, no device's ordinal, a bad name; MEMRT_ENOMEM,
+    ///          also for the limit of the memory; nothing was allocated.
+    memrt_status_t (*cuda_new)(size_t size, const memrt_cuda_options_t *options,
+                               memrt_meminfo_t **out) MEMRT_MUST_CHECK;
+    /// New MemInfo over memory that somebody else allocated with CUDA, count 1; `options->dtor`
+    /// lets go of it. The addresses of its first and its last byte are resolved for the device by
+    /// cuPointerGetAttribute(CU_POINTER_ATTRIBUTE_DEVICE_POINTER).
+    /// Ownership: memrt owns the memory on MEMRT_OK; on failure the caller still does.
+    /// Failure:   MEMRT_EDEVICE for an address that the driver does not know; MEMRT_EINVAL for NULL
+    ///            with a size, a size beyond the address space, and two pieces of memory;
+    ///            MEMRT_ENOMEM.
+    memrt_status_t (*cuda_adopt)(uintptr_t address, size_t size,
+                                 const memrt_cuda_options_t *options,
+                                 memrt_meminfo_t **out) MEMRT_MUST_CHECK;
+    /// What CUDA knows of a buffer. MEMRT_ENOENT: it is in ordinary memory; MEMRT_EINVAL:
+    /// struct_size is not set.
+    memrt_status_t (*cuda_info)(const memrt_meminfo_t *mi, memrt_cuda_info_t *out) MEMRT_MUST_CHECK;
+    /// Work on the buffer was put into `stream`: the buffer's own stream waits for it from now on,
+    /// or, where it has none, is this one, which then must live as long as the buffer; in place of
+    /// MEMRT_CUDA_STREAM_PER_THREAD it is then the legacy stream, which waits for it.
+    /// MEMRT_EINVAL: stream is none; MEMRT_ENOTSUP: it is none of cuda_new or cuda_adopt.
+    memrt_status_t (*cuda_used)(memrt_meminfo_t *mi, uintptr_t stream) MEMRT_MUST_CHECK;
+    /// Have `stream` wait for all work on the buffer that memrt was told of. Failure as cuda_used.
+    memrt_status_t (*cuda_wait)(memrt_meminfo_t *mi, uintptr_t stream) MEMRT_MUST_CHECK;
+    /// Copy `size` bytes at `offset` of a buffer to the host, by `stream` (none: the buffer's own),
+    /// after all work on it; done when this returns. MEMRT_EINVAL: beyond the buffer's end;
+    /// MEMRT_ENOTSUP: as cuda_used.
+    memrt_status_t (*cuda_read)(memrt_meminfo_t *mi, size_t offset, void *out, size_t size,
+                                uintptr_t stream) MEMRT_MUST_CHECK;
+    /// Copy `size` bytes of the host, or of any memory of CUDA, to `offset` of a buffer, as
+    /// cuda_read. MEMRT_EINVAL also for a read-only buffer.
+    memrt_status_t (*cuda_write)(memrt_meminfo_t *mi, size_t offset, const void *data, size_t size,
+                                 uintptr_t stream) MEMRT_MUST_CHECK;
+    /// New stream on a device, which does not wait for the legacy stream. It must be freed after
+    /// every buffer that uses it.
+    memrt_status_t (*cuda_stream_new)(int32_t device, uintptr_t *out) MEMRT_MUST_CHECK;
+    /// Free a stream that cuda_stream_new made; work that is in it is still done. MEMRT_EINVAL: it
+    /// is none of these.
+    memrt_status_t (*cuda_stream_free)(int32_t device, uintptr_t stream) MEMRT_MUST_CHECK;
+    /// Wait until all work in a stream is done. MEMRT_EINVAL: it is none.
+    memrt_status_t (*cuda_stream_synchronize)(int32_t device, uintptr_t stream) MEMRT_MUST_CHECK;
+    /// Read the account of a CUDA memory; that of adopted buffers is in none. MEMRT_EINVAL: an
+    /// unknown memory, or struct_size is not set.
+    memrt_status_t (*cuda_stats)(memrt_memory_t memory, memrt_cuda_stats_t *out) MEMRT_MUST_CHECK;
+    /// Allow no more than `limit` bytes of a memory in use at once, UINT64_MAX: any number. What is
+    /// in use already stays. MEMRT_EINVAL: an unknown memory.
+    memrt_status_t (*cuda_set_limit)(memrt_memory_t memory, uint64_t limit) MEMRT_MUST_CHECK;
+    /// The policy on whose account buffers of a memory are that name none; MEMRT_MEMORY_HOST for
+    /// adopted ones. Borrowed, never dies. NULL: an unknown memory, out of memory, or 4095 policies
+    /// are live.
+    memrt_policy_t *(*cuda_policy)(memrt_memory_t memory);
+    /// Pinned memory of the host, for policies; each block is a call of the driver. Without a
+    /// driver every request is refused. Static.
+    const memrt_allocator_t *(*allocator_pinned)(void);
+    /* --- DLPack, with memrt/dlpack.h. `*why` (unless `why` is NULL) is a sentence on the tensor
+           when one of these answers MEMRT_EINVAL, _ENOTSUP or _EDEVICE; static. --- */
+
+    /// Hand `mi` to another library: a new tensor of DLPack's version 1.3 over its data, as `view`
+    /// says, which is copied. It is marked read-only if `mi` is or the view says so. A tensor
+    /// without elements has no data. Until the library calls the deleter, `holders` lists the
+    /// export under MEMRT_DLPACK_HOLDER. It is for the caller to have the library's work wait for
+    /// what is done with memory of CUDA, as by cuda_wait.
+    /// Ownership: the tensor holds one reference, which its deleter gives up.
+    /// Threads:   the deleter may be called on any, without a GIL.
+    /// Failure:   MEMRT_EINVAL when struct_size is not set, for flags that the view has not, for a
+    ///            shape that no memory can have, and for elements outside of the data;
+    ///            MEMRT_ENOTSUP for a type of elements that is not exchanged, and for a device on
+    ///            which the memory is not; MEMRT_ENOMEM.
+    memrt_status_t (*dlpack_export)(memrt_meminfo_t *mi, const struct memrt_dlpack_view *view,
+                                    struct DLManagedTensorVersioned **out,
+                                    const char **why) MEMRT_MUST_CHECK;
+    /// The same for a library that knows only tensors as they were before version 1.0. These cannot
+    /// say that they are read-only, nor that they are copies.
+    /// Failure:   as dlpack_export, and MEMRT_ENOTSUP for memory that is read-only.
+    memrt_status_t (*dlpack_export_unversioned)(memrt_meminfo_t *mi,
+                                                const struct memrt_dlpack_view *view,
+                                                struct DLManagedTensor **out,
+                                                const char **why) MEMRT_MUST_CHECK;
+    /// New MemInfo over the memory of a tensor that another library made, as meminfo_adopt, count
+    /// 1. Its data runs from the lowest to the highest byte of any element; `view` is told how they
+    /// lie, its shape and strides borrowed from the tensor. The MemInfo is read-only if the tensor
+    /// is. Flags of the tensor that memrt does not know are ignored. Memory of a CUDA device
+    /// becomes a MemInfo as by cuda_adopt, whose work is in the order of the legacy stream.
+    /// `options`: as for meminfo_adopt. If there is a `dtor`, it runs in the place of the deleter
+    ///            and has to see to it that this is called.
+    /// Ownership: the MemInfo owns the tensor on MEMRT_OK and calls its deleter, if it has one, in
+    ///            the end; on failure the caller still does, and may always call the deleter.
+    /// Threads:   the deleter runs on whichever thread gave up the last reference.
+    /// Failure:   MEMRT_EINVAL when a struct_size is not set, for options that do not apply, and
+    ///            for a shape, strides or address that no memory can have; from version 1.2 on a
+    ///            tensor with dimensions has to have strides. MEMRT_ENOTSUP for a major version
+    ///            other than 1, of which no more than the deleter may be used, for a device whose
+    ///            memory the host cannot read, unless it is CUDA's and there is a driver, and for a
+    ///            type of elements that is not exchanged; MEMRT_EDEVICE where the driver does not
+    ///            know the memory; MEMRT_ENOMEM.
+    memrt_status_t (*dlpack_adopt)(struct DLManagedTensorVersioned *tensor,
+                                   const memrt_new_options_t *options,
+                                   struct memrt_dlpack_view *view, memrt_meminfo_t **out,
+                                   const char **why) MEMRT_MUST_CHECK;
+    /// The same for a tensor as they were before version 1.0. Whether such memory may be written is
+    /// not known: the MemInfo and the view are read-only.
+    memrt_status_t (*dlpack_adopt_unversioned)(struct DLManagedTensor *tensor,
+                                               const memrt_new_options_t *options,
+                                               struct memrt_dlpack_view *view,
+                                               memrt_meminfo_t **out,
+                                               const char **why) MEMRT_MUST_CHECK;
+    /// New memory for a tensor like `view`, and the tensor: for libraries that have others allocate
+    /// for them. The view has no strides, the elements lie compact, and no offset. Its device is
+    /// the CPU or one of CUDA's, of whose memory it then is as by cuda_new. `options`: as for
+    /// meminfo_new; with CUDA neither alignment, zeroes nor `external`. Ownership: the tensor, as
+    /// dlpack_export makes it, holds the only reference. Failure:   as meminfo_new, cuda_new and
+    /// dlpack_export; MEMRT_EINVAL for strides or an offset,
+    ///            and for memory that would be `readonly`.
+    memrt_status_t (*dlpack_new)(const struct memrt_dlpack_view *view,
+                                 const memrt_new_options_t *options,
+                                 struct DLManagedTensorVersioned **out,
+                                 const char **why) MEMRT_MUST_CHECK;
+
+    /* --- Arrow's C data interface, with memrt/arrow.h. `*why` (unless `why` is NULL) is a sentence
+           on the array when one of these answers MEMRT_EINVAL or MEMRT_ENOTSUP; static. --- */
+
+    /// Hand `mi` to another library: fill in an array over its data, as `view` says, and the schema
+    /// of its elements. Either may be NULL for a caller that wants only the other. Until the array
+    /// is released, `holders` lists the export under MEMRT_ARROW_HOLDER. Nobody may write to what
+    /// others read as an Arrow array.
+    /// Ownership: what is filled in is the caller's, to be released by its `release`. The array
+    ///            holds a reference to `mi` and one to the bitmap's MemInfo; texts are copied.
+    /// Threads:   `release` may be called on any, without a GIL.
+    /// Failure:   MEMRT_EINVAL when struct_size is not set, for flags that the view has not, for
+    ///            elements or a bitmap outside of the data of their MemInfo, or not in one memory;
+    ///            MEMRT_ENOTSUP for a format that is not exchanged, and for memory of a device
+    ///            without MEMRT_ARROW_DEVICE; MEMRT_ENOMEM. Nothing is filled in then.
+    memrt_status_t (*arrow_export)(memrt_meminfo_t *mi, const struct memrt_arrow_view *view,
+                                   struct ArrowSchema *schema, struct ArrowArray *array,
+                                   const char **why) MEMRT_MUST_CHECK;
+    /// New MemInfo over the elements of an array that another library made, as meminfo_adopt, count
+    /// 1. It is read-only, as Arrow's arrays are. `view` is told how elements lie; its format and
+    /// name are borrowed from the schema, which stays the caller's, its bitmap from the array, and
+    /// its nulls are counted. With a `dtor` in the options the array stays where it is: that runs
+    /// in the place of `release`, and has to see to it that this is called.
+    /// Ownership: on MEMRT_OK the array was moved: its `release` is NULL, and the MemInfo calls it
+    ///            in the end. On failure the array is the caller's as before.
+    /// Threads:   `release` is called on whichever thread gave up the last reference.
+    /// Failure:   MEMRT_EINVAL when a struct_size is not set, for options that do not apply, for a
+    ///            schema or array that was released, that contradict each other, or whose numbers
+    ///            no memory can have; MEMRT_ENOTSUP for a format that is not exchanged, and for one
+    ///            that has children or a dictionary; MEMRT_ENOMEM.
+    memrt_status_t (*arrow_adopt)(const struct ArrowSchema *schema, struct ArrowArray *array,
+                                  const memrt_new_options_t *options, struct memrt_arrow_view *view,
+                                  memrt_meminfo_t **out, const char **why) MEMRT_MUST_CHECK;
 } memrt_api_t;
 
 /// Bits of memrt_api_t.features.

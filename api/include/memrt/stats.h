@@ -38,6 +38,7 @@ typedef struct memrt_stats {
     uint64_t inherited_blocks; ///< blocks born before the fork that are not freed
     uint64_t inherited_error;  ///< bytes of `live` beyond `inherited` that may be, too: at the fork
                                ///< there was no memory to tell them from what came later
+    uint64_t exported;         ///< references that other libraries have now (MEMRT_HOLDER_EXPORT)
 } memrt_stats_t;
 
 /// Bins of a histogram of sizes: the first for empty blocks, then one for each doubling, from 1
@@ -51,7 +52,7 @@ typedef struct memrt_live {
     uintptr_t data;    ///< address of the first byte
     size_t size;       ///< bytes
     size_t refcount;   ///< references at the time of the snapshot
-    uint64_t age_ns;   ///< nanoseconds since birth
+    uint64_t age_ns;   ///< nanoseconds since birth, or since the system's clock ticked before it
     uint64_t thread;   ///< operating system's id of the thread of birth
     uint32_t policy;   ///< index of its policy
     uint32_t kind;     ///< a memrt_kind_t

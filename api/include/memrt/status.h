@@ -20,7 +20,8 @@ typedef enum memrt_status {
     MEMRT_ENOENT = 3,  ///< nothing known under that pointer or name
     MEMRT_EBUSY = 4,   ///< refused while somebody else holds or uses the object
     MEMRT_ELIMIT = 5,  ///< a stated limit of memrt is reached (number of live policies)
-    MEMRT_ENOTSUP = 6, ///< this kind of object cannot do that
+    MEMRT_ENOTSUP = 6, ///< this kind of object cannot do that, or there is no CUDA driver
+    MEMRT_EDEVICE = 7, ///< the CUDA driver refused: memrt_api_t.cuda_error says what
 } memrt_status_t;
 
 #ifdef __cplusplus

@@ -111,11 +111,25 @@ static inline npy_intp memrt__descr_size(PyArray_Descr *descr)
 #endif
 }
 
+/// 0 unless the bytes of `mi` are a CUDA device's, else -1 with BufferError.
+static inline int memrt__device_check(const memrt_meminfo_t *mi)
+{
+    if ((__atomic_load_n(&mi->flags, __ATOMIC_RELAXED) & MEMRT_FLAG_DEVICE) == 0) {
+        return 0;
+    }
+    PyErr_SetString(PyExc_BufferError,
+                    "the memory is a CUDA device's, which the host cannot touch: copy it");
+    return -1;
+}
+
 /// 0 when an array like that may be laid over `mi`, else -1 with an exception.
 static inline int memrt__layout_check(const memrt_api_t *api, const memrt_meminfo_t *mi,
                                       PyArray_Descr *descr, int nd, const npy_intp *dims,
                                       const npy_intp *strides, npy_intp offset)
 {
+    if (memrt__device_check(mi) < 0) {
+        return -1;
+    }
     if (memrt_descr_has_references(descr)) {
         PyErr_Format(PyExc_TypeError,
                      "dtype %R holds references to Python objects: it cannot lie over a MemInfo",
@@ -163,7 +177,7 @@ static inline PyObject *memrt__array_over(const memrt_api_t *api, memrt_meminfo_
 ///            gives; OWNDATA is ignored.
 /// Ownership: steals `mi` and `descr`, also on failure; the last view gives `mi` back.
 /// Failure:   NULL: ValueError when an element lies outside the data, TypeError for a dtype that
-///            holds references, MemoryError.
+///            holds references, BufferError for memory of a CUDA device, MemoryError.
 static inline PyObject *memrt_meminfo_as_array(const memrt_api_t *api, memrt_meminfo_t *mi,
                                                PyArray_Descr *descr, int nd, const npy_intp *dims,
                                                const npy_intp *strides, npy_intp offset, int flags)

@@ -13,7 +13,7 @@ import memrt
 from memrt._leaks import LeakGroup, amount, describe, group, held, unexpected
 from memrt._live import LiveBuffer
 from memrt._units import human_bytes, plural
-from memrt.commands.program import program_named
+from memrt.commands.program import add_program_arguments, program_named
 from memrt.commands.run import add_tracking_options, tracking_asked_for
 
 HELP = "Run a Python program and tell what is live at its end, where it was born, who holds it."
@@ -39,13 +39,10 @@ EXIT_LOST = 23
 
 
 def prepare_parser(parser: argparse.ArgumentParser) -> None:
-    parser.usage = "%(prog)s [options] (SCRIPT | -m MODULE) [argument ...]"
     add_tracking_options(parser)
     parser.add_argument("--fail", action="store_true",
                         help=f"exit with {EXIT_LOST} where something is lost")  # fmt: skip
-    parser.add_argument("-m", dest="module", nargs=argparse.REMAINDER, metavar="MODULE",
-                        help="run a module, with the arguments that follow")  # fmt: skip
-    parser.add_argument("program", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
+    add_program_arguments(parser)
 
 
 def execute(arguments: argparse.Namespace) -> None:
@@ -76,9 +73,9 @@ class _Verdict:
     def _finish(self) -> None:
         if os.getpid() != self._owner:  # a forked child is not the program
             return
-        lost, held = _sorted_out()
+        lost, kept = _sorted_out()
         with contextlib.suppress(OSError, ValueError, AttributeError):  # stderr may be gone
-            print("\n".join(_lines(lost, held)), file=sys.stderr, flush=True)
+            print("\n".join(_lines(lost, kept)), file=sys.stderr, flush=True)
         if self._fails and lost and self.ended_well:
             sys.stdout.flush()
             os._exit(EXIT_LOST)
@@ -101,14 +98,14 @@ def _is_lost(buffer: LiveBuffer) -> bool:
     return not found.named and not any(each.referrers for each in found.rows)
 
 
-def _lines(lost: list[LeakGroup], held: list[LeakGroup]) -> list[str]:
-    if not lost and not held:
+def _lines(lost: list[LeakGroup], kept: list[LeakGroup]) -> list[str]:
+    if not lost and not kept:
         return ["memrt: nothing is live at the end"]
     lines = []
     if lost:
         lines += [f"memrt: lost: {_amount(lost)}, held by no Python object", *describe(lost)]
-    if held:
-        lines += [f"memrt: held at the end: {_amount(held)}", *describe(held)]
+    if kept:
+        lines += [f"memrt: held at the end: {_amount(kept)}", *describe(kept)]
     return lines
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import importlib.machinery
 import io
 import os
@@ -139,6 +140,14 @@ def _without_our_frames(hook: Callable[..., Any]) -> Callable[..., Any]:
 
 def _is_ours(traceback: types.TracebackType) -> bool:
     return traceback.tb_frame.f_code.co_filename.startswith(_OURS)
+
+
+def add_program_arguments(parser: argparse.ArgumentParser) -> None:
+    """What names a program on a command line, behind all options; for :func:`program_named`."""
+    parser.usage = "%(prog)s [options] (SCRIPT | -m MODULE) [argument ...]"
+    parser.add_argument("-m", dest="module", nargs=argparse.REMAINDER, metavar="MODULE",
+                        help="run a module, with the arguments that follow")  # fmt: skip
+    parser.add_argument("program", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
 
 
 def program_named(module: list[str] | None, words: list[str]) -> Program:

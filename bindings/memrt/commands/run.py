@@ -6,7 +6,7 @@ import argparse
 
 import memrt
 from memrt.commands.errors import CommandError
-from memrt.commands.program import program_named
+from memrt.commands.program import add_program_arguments, program_named
 from memrt.commands.summary import summarise_at_exit
 
 HELP = "Run a Python program with all of NumPy's arrays on memrt; a summary goes to stderr."
@@ -25,7 +25,6 @@ examples:
 
 
 def prepare_parser(parser: argparse.ArgumentParser) -> None:
-    parser.usage = "%(prog)s [options] (SCRIPT | -m MODULE) [argument ...]"
     parser.add_argument("--alignment", type=int, default=64, metavar="N",
                         help="of every array in bytes, a power of two (default 64)")  # fmt: skip
     parser.add_argument("--name", default="run", help="of the policy in reports (default 'run')")
@@ -36,9 +35,7 @@ def prepare_parser(parser: argparse.ArgumentParser) -> None:
                         help="put Numba on memrt, too, here and in child processes")  # fmt: skip
     parser.add_argument("--json", metavar="FILE", help="write the numbers to FILE as JSON")
     parser.add_argument("--quiet", action="store_true", help="print no summary")
-    parser.add_argument("-m", dest="module", nargs=argparse.REMAINDER, metavar="MODULE",
-                        help="run a module, with the arguments that follow")  # fmt: skip
-    parser.add_argument("program", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
+    add_program_arguments(parser)
 
 
 def execute(arguments: argparse.Namespace) -> None:

@@ -1,11 +1,16 @@
 #include "support/attempts.h"
 
 #include <stdlib.h>
+#include <stdio.h>
 #include <string.h>
+
+#include <memrt/arrow.h>
+#include <memrt/dlpack.h>
 
 #include "conformance/pattern.h"
 #include "support/books.h"
 #include "support/child.h"
+#include "support/cuda.h"
 
 static char foreign[64];
 
@@ -314,8 +319,49 @@ ALWAYS(site_frames, api->site_frames(0, NULL, 0) == 0)
 ALWAYS(lasting_add, api->lasting_add("", "nothing") == MEMRT_EINVAL)
 ALWAYS(explain_shortage, api->explain_shortage(ground->policy, 1, NULL, 0) > 10)
 ALWAYS(buffer_read, api->buffer_read(ground->mi, 0, NULL) == MEMRT_EINVAL)
+ALWAYS(unresolved_abort, api->unresolved_abort() == -1 && api->symbol_error(NULL) != MEMRT_OK)
+ALWAYS(symbols_unresolved, api->symbols_unresolved(NULL, 0) + 1 != 0)
+ALWAYS(symbol_error, api->symbol_error(NULL) == MEMRT_OK)
 ALWAYS(lasting_at, api->lasting_at(0) == NULL)
 ALWAYS(fail_allocations, api->fail_allocations(&(memrt_failure_plan_t){0}) == MEMRT_EINVAL)
+
+static void defined(void)
+{
+    /* stands for compiled code */
+}
+
+/// A name that no symbol has yet: those that have one ask for no memory.
+static const char *new_symbol(void)
+{
+    static char name[40];
+    static int count;
+    snprintf(name, sizeof(name), "symbol %d of attempts", count++);
+    return name;
+}
+
+static outcome_t try_symbol_slot(ground_t *ground)
+{
+    memrt_function_t *const *slot = NULL;
+    (void)ground;
+    memrt_status_t status = api->symbol_slot(new_symbol(), &slot);
+    return of_status(status, slot == NULL);
+}
+
+static outcome_t try_symbol_define(ground_t *ground)
+{
+    const char *name = new_symbol();
+    (void)ground;
+    memrt_status_t status = api->symbol_define(name, defined);
+    ck_assert_int_eq(api->symbol_define(name, NULL), MEMRT_OK);
+    return of_status(status, true);
+}
+
+static outcome_t try_set_symbol_error(ground_t *ground)
+{
+    (void)ground;
+    api->set_symbol_error(NULL);
+    return MADE;
+}
 
 static outcome_t try_acquire(ground_t *ground)
 {
@@ -535,6 +581,218 @@ static outcome_t try_release_as(ground_t *ground)
 
 ALWAYS(holders, api->holders(ground->mi, NULL, 0, 0) == 0)
 
+/* --- CUDA, by the fake driver. --- */
+
+static outcome_t try_cuda_new(ground_t *ground)
+{
+    return of_status(api->cuda_new(100, NULL, &ground->made), ground->made == NULL);
+}
+
+static outcome_t try_cuda_adopt(ground_t *ground)
+{
+    uintptr_t address = (uintptr_t)api->get_data(ground->device);
+    return of_status(api->cuda_adopt(address, 100, NULL, &ground->made), ground->made == NULL);
+}
+
+static outcome_t try_cuda_info(ground_t *ground)
+{
+    memrt_cuda_info_t info = {.struct_size = sizeof(info)};
+    return of_status(api->cuda_info(ground->device, &info), true);
+}
+
+static outcome_t try_cuda_used(ground_t *ground)
+{
+    return of_status(api->cuda_used(ground->device, MEMRT_CUDA_STREAM_PER_THREAD), true);
+}
+
+static outcome_t try_cuda_wait(ground_t *ground)
+{
+    return of_status(api->cuda_wait(ground->device, MEMRT_CUDA_STREAM_PER_THREAD), true);
+}
+
+static outcome_t try_cuda_read(ground_t *ground)
+{
+    char out[100];
+    return of_status(api->cuda_read(ground->device, 0, out, sizeof(out), 0), true);
+}
+
+static outcome_t try_cuda_write(ground_t *ground)
+{
+    return of_status(api->cuda_write(ground->device, 0, foreign, sizeof(foreign), 0), true);
+}
+
+static outcome_t try_cuda_stream_new(ground_t *ground)
+{
+    uintptr_t stream = 0;
+    (void)ground;
+    ck_assert_int_eq(api->cuda_stream_new(0, &stream), MEMRT_OK);
+    return of_status(api->cuda_stream_free(0, stream), true);
+}
+
+static outcome_t try_cuda_stream_synchronize(ground_t *ground)
+{
+    (void)ground;
+    return of_status(api->cuda_stream_synchronize(0, MEMRT_CUDA_STREAM_LEGACY), true);
+}
+
+static outcome_t try_cuda_stats(ground_t *ground)
+{
+    memrt_cuda_stats_t stats = {.struct_size = sizeof(stats)};
+    (void)ground;
+    return of_status(api->cuda_stats(MEMRT_MEMORY_DEVICE, &stats), true);
+}
+
+static outcome_t try_cuda_set_limit(ground_t *ground)
+{
+    (void)ground;
+    return of_status(api->cuda_set_limit(MEMRT_MEMORY_DEVICE, UINT64_MAX), true);
+}
+
+static outcome_t try_allocator_pinned(ground_t *ground)
+{
+    const memrt_allocator_t *pinned = api->allocator_pinned();
+    void *block = pinned->alloc(pinned->ctx, 100, 64);
+    (void)ground;
+    if (block != NULL) {
+        pinned->free(pinned->ctx, block, 100, 64);
+    }
+    return of_pointer(block);
+}
+
+ALWAYS(cuda_why_not, api->cuda_why_not(NULL, 0) == 0)
+ALWAYS(cuda_policy, api->cuda_policy(MEMRT_MEMORY_DEVICE) != NULL)
+ALWAYS(cuda_error, api->cuda_error(NULL, 0) > 0)
+#define try_cuda_stream_free try_cuda_stream_new
+
+/* --- DLPack. --- */
+
+static const int64_t extent = sizeof(foreign);
+
+static const memrt_dlpack_view_t bytes = {
+    .struct_size = sizeof(bytes), .dtype = {kDLUInt, 8, 1}, .ndim = 1, .shape = &extent};
+
+static outcome_t try_dlpack_export(ground_t *ground)
+{
+    DLManagedTensorVersioned *tensor = NULL;
+    memrt_status_t status = api->dlpack_export(ground->mi, &bytes, &tensor, NULL);
+    if (status == MEMRT_OK) {
+        tensor->deleter(tensor);
+        return MADE;
+    }
+    return of_status(status, tensor == NULL);
+}
+
+static outcome_t try_dlpack_export_unversioned(ground_t *ground)
+{
+    DLManagedTensor *tensor = NULL;
+    memrt_status_t status = api->dlpack_export_unversioned(ground->mi, &bytes, &tensor, NULL);
+    if (status == MEMRT_OK) {
+        tensor->deleter(tensor);
+        return MADE;
+    }
+    return of_status(status, tensor == NULL);
+}
+
+static outcome_t try_dlpack_new(ground_t *ground)
+{
+    DLManagedTensorVersioned *tensor = NULL;
+    memrt_new_options_t options = named_options(ground);
+    memrt_status_t status = api->dlpack_new(&bytes, &options, &tensor, NULL);
+    if (status == MEMRT_OK) {
+        tensor->deleter(tensor);
+        return MADE;
+    }
+    return of_status(status, tensor == NULL);
+}
+
+static DLTensor foreign_tensor(void)
+{
+    static int64_t shape = sizeof(foreign), stride = 1;
+    return (DLTensor){foreign, {kDLCPU, 0}, 1, {kDLUInt, 8, 1}, &shape, &stride, 0};
+}
+
+static outcome_t try_dlpack_adopt(ground_t *ground)
+{
+    static DLManagedTensorVersioned tensor;
+    tensor = (DLManagedTensorVersioned){.version = {1, 3}, .dl_tensor = foreign_tensor()};
+    memrt_new_options_t options = named_options(ground);
+    memrt_dlpack_view_t view = {.struct_size = sizeof(view)};
+    memrt_status_t status = api->dlpack_adopt(&tensor, &options, &view, &ground->made, NULL);
+    return of_status(status, ground->made == NULL && view.shape == NULL);
+}
+
+static outcome_t try_dlpack_adopt_unversioned(ground_t *ground)
+{
+    static DLManagedTensor tensor;
+    tensor = (DLManagedTensor){.dl_tensor = foreign_tensor()};
+    memrt_new_options_t options = named_options(ground);
+    memrt_dlpack_view_t view = {.struct_size = sizeof(view)};
+    memrt_status_t status =
+        api->dlpack_adopt_unversioned(&tensor, &options, &view, &ground->made, NULL);
+    return of_status(status, ground->made == NULL && view.shape == NULL);
+}
+
+/* --- Arrow. --- */
+
+/// Bytes of a MemInfo, with a bitmap in another one.
+static memrt_arrow_view_t column_of(memrt_meminfo_t *bitmap)
+{
+    return (memrt_arrow_view_t){.struct_size = sizeof(memrt_arrow_view_t),
+                                .format = "C",
+                                .name = "column",
+                                .length = sizeof(foreign),
+                                .validity = api->get_data(bitmap),
+                                .validity_owner = bitmap};
+}
+
+static outcome_t try_arrow_export(ground_t *ground)
+{
+    struct ArrowSchema schema = {.release = NULL};
+    struct ArrowArray array = {.release = NULL};
+    memrt_arrow_view_t view = column_of(ground->sharer);
+    memrt_status_t status = api->arrow_export(ground->mi, &view, &schema, &array, NULL);
+    if (status == MEMRT_OK) {
+        schema.release(&schema);
+        array.release(&array);
+        return MADE;
+    }
+    return of_status(status, schema.release == NULL && array.release == NULL);
+}
+
+static outcome_t try_arrow_export_schema(ground_t *ground)
+{
+    struct ArrowSchema schema = {.release = NULL};
+    memrt_arrow_view_t view = column_of(ground->sharer);
+    memrt_status_t status = api->arrow_export(ground->mi, &view, &schema, NULL, NULL);
+    if (status == MEMRT_OK) {
+        schema.release(&schema);
+        return MADE;
+    }
+    return of_status(status, schema.release == NULL);
+}
+
+static void end_schema(struct ArrowSchema *schema)
+{
+    schema->release = NULL;
+}
+
+static void end_array(struct ArrowArray *array)
+{
+    array->release = NULL;
+}
+
+static outcome_t try_arrow_adopt(ground_t *ground)
+{
+    const void *buffers[] = {NULL, foreign};
+    struct ArrowSchema schema = {.format = "C", .release = end_schema};
+    struct ArrowArray array = {
+        .length = sizeof(foreign), .n_buffers = 2, .buffers = buffers, .release = end_array};
+    memrt_new_options_t options = named_options(ground);
+    memrt_arrow_view_t view = {.struct_size = sizeof(view)};
+    memrt_status_t status = api->arrow_adopt(&schema, &array, &options, &view, &ground->made, NULL);
+    return of_status(status, ground->made == NULL && array.release == end_array);
+}
+
 #define PLAIN(slot) {#slot, offsetof(memrt_api_t, slot), NOTHING, try_##slot}
 #define MODEST(slot) {#slot, offsetof(memrt_api_t, slot), NO_MEMORY, try_##slot}
 #define CREATOR(slot) {#slot, offsetof(memrt_api_t, slot), MEMORY, try_##slot}
@@ -566,12 +824,22 @@ const slot_t slots[] = {
     PLAIN(tracking_set),
     PLAIN(tracking_get), CREATOR(buffers), PLAIN(set_frames), PLAIN(frame_new),
     PLAIN(frame_text), PLAIN(site_read), PLAIN(site_frames), PLAIN(lasting_add), PLAIN(lasting_at),
-    PLAIN(explain_shortage), PLAIN(buffer_read),
+    PLAIN(explain_shortage), PLAIN(buffer_read), PLAIN(unresolved_abort), CREATOR(symbol_slot),
+    CREATOR(symbol_define), PLAIN(symbols_unresolved), PLAIN(symbol_error),
+    PLAIN(set_symbol_error),
+    PLAIN(cuda_why_not), PLAIN(cuda_error), CREATOR(cuda_new), CREATOR(cuda_adopt),
+    MODEST(cuda_info), MODEST(cuda_used), MODEST(cuda_wait), MODEST(cuda_read), MODEST(cuda_write),
+    MODEST(cuda_stream_new), MODEST(cuda_stream_free), MODEST(cuda_stream_synchronize),
+    MODEST(cuda_stats), MODEST(cuda_set_limit), PLAIN(cuda_policy), CREATOR(allocator_pinned),
+    CREATOR(dlpack_export), CREATOR(dlpack_export_unversioned), CREATOR(dlpack_adopt),
+    CREATOR(dlpack_adopt_unversioned), CREATOR(dlpack_new),
+    CREATOR(arrow_export), CREATOR(arrow_adopt),
     ANOTHER("memrt_get_api", NOTHING, try_exports),
     ANOTHER("memrt_version", NOTHING, try_exports),
     ANOTHER("memrt_api_of_nrt", NOTHING, try_exports),
     ANOTHER("memrt_meminfo_acquire", NOTHING, try_inline_count),
     ANOTHER("memrt_meminfo_release", NOTHING, try_inline_count),
+    ANOTHER("arrow_export of a schema", MEMORY, try_arrow_export_schema),
     ANOTHER("block_realloc of a shared block", MEMORY, try_realloc_of_shared),
     ANOTHER("block_realloc by a byte", MEMORY, try_realloc_in_place),
     ANOTHER("block_alloc, large", MEMORY, try_block_alloc_large),
@@ -611,13 +879,14 @@ ground_t ground_new(void)
         ground.many[i] = patterned_block(ground.policy, 32768, 5);
     }
     ck_assert_int_eq(api->live(&ground.list, &count), MEMRT_OK);
+    ground.device = cuda_buffer(MEMRT_MEMORY_DEVICE, 100, 0);
     return ground;
 }
 
 void ground_clear(ground_t *ground)
 {
-    memrt_meminfo_t *references[] = {ground->mi, ground->sharer, ground->made};
-    for (size_t i = 0; i < 3; i++) {
+    memrt_meminfo_t *references[] = {ground->mi, ground->sharer, ground->made, ground->device};
+    for (size_t i = 0; i < 4; i++) {
         if (references[i] != NULL) {
             api->release(references[i]);
         }

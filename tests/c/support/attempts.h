@@ -19,6 +19,7 @@ typedef struct ground {
     void *shared_block;         ///< stood before, 100 bytes of pattern 3
     memrt_meminfo_t *sharer;    ///< holds shared_block too
     memrt_live_t *list;         ///< stood before
+    memrt_meminfo_t *device;    ///< stood before, 100 bytes of a device
     void *large;                ///< stood before, 3 MB, the first 100 bytes of pattern 4
     void *many[GROUND_MANY];    ///< stood before, 32 KB each
     memrt_meminfo_t *made;
@@ -54,7 +55,7 @@ typedef struct slot {
     attempt_fn attempt;
 } slot_t;
 
-enum { SLOTS = 105 };
+enum { SLOTS = 135 };
 
 extern const slot_t slots[SLOTS];
 

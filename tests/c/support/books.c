@@ -39,6 +39,7 @@ void books_expect_no_leak(const books_t *before)
                       before->stats.mi_alloc - before->stats.mi_free);
     ck_assert_uint_eq(now.stats.live, before->stats.live);
     ck_assert_uint_eq(now.stats.adopted, before->stats.adopted);
+    ck_assert_uint_eq(now.stats.exported, before->stats.exported);
     ck_assert_uint_eq(now.stats.reserved - now.stats.cached,
                       before->stats.reserved - before->stats.cached);
     ck_assert_uint_eq(now.listed, before->listed);

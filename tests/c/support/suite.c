@@ -68,6 +68,9 @@ void suite_set_decay(size_t milliseconds)
 static void open_books(void)
 {
     options_before = memrt__options;
+    if (suite_prepare != NULL) {
+        suite_prepare();
+    }
     before = books_now();
 }
 

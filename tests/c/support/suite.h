@@ -35,6 +35,10 @@ extern const memrt_api_t *api;
 
 void suite_add(const TTest *test, int count);
 
+/// What a file of tests does before each test, in its process, and before the books are opened; it
+/// may be missing.
+__attribute__((weak)) void suite_prepare(void);
+
 /// Keep unused memory for so long, MEMRT__DECAY_NEVER: for ever, and as much as there is, till the
 /// end of the test. Only while no other thread uses memrt.
 void suite_set_decay(size_t milliseconds);

@@ -1,0 +1,272 @@
+#include "tensor.h"
+
+#include "dlpack.h"
+#include "exchange.h"
+#include "layout.h"
+#include "lookup.h"
+
+static PyTypeObject *tensor_type;
+
+int memrt__tensor_check(PyObject *object)
+{
+    return Py_IS_TYPE(object, tensor_type);
+}
+
+PyObject *memrt__tensor_new(memrt_meminfo_object_t *base, const memrt_dlpack_view_t *view)
+{
+    memrt_tensor_object_t *self =
+        (memrt_tensor_object_t *)tensor_type->tp_alloc(tensor_type, 2 * view->ndim);
+    if (self == NULL) {
+        return NULL;
+    }
+    int64_t *strides = self->numbers + view->ndim;
+    self->view = *view;
+    self->view.shape = memcpy(self->numbers, view->shape, (size_t)view->ndim * sizeof(int64_t));
+    self->view.strides = strides;
+    memrt_dlpack_strides(view, strides);
+    self->base = (memrt_meminfo_object_t *)Py_NewRef(base);
+    return (PyObject *)self;
+}
+
+static PyObject *tensor_of_array(PyArrayObject *array)
+{
+    memrt_dlpack_view_t view;
+    memrt_numbers_t numbers;
+    memrt_meminfo_object_t *base = (memrt_meminfo_object_t *)memrt__lookup((PyObject *)array);
+    memrt_meminfo_t *mi = base != NULL ? memrt__meminfo_get(base) : NULL;
+    PyObject *self = mi != NULL && memrt__layout_of_array(array, mi, &view, numbers) == 0
+                         ? memrt__tensor_new(base, &view)
+                         : NULL;
+    Py_XDECREF(base);
+    return self;
+}
+
+static PyObject *tensor_create(PyTypeObject *type, PyObject *args, PyObject *kwargs)
+{
+    static char *keywords[] = {"array", NULL};
+    PyObject *array;
+    (void)type;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O!:Tensor", keywords, &PyArray_Type, &array)) {
+        return NULL;
+    }
+    return tensor_of_array((PyArrayObject *)array);
+}
+
+static int tensor_traverse(memrt_tensor_object_t *self, visitproc visit, void *arg)
+{
+    Py_VISIT(Py_TYPE(self));
+    Py_VISIT(self->base);
+    return 0;
+}
+
+static void tensor_dealloc(memrt_tensor_object_t *self)
+{
+    PyTypeObject *type = Py_TYPE(self);
+    PyObject_GC_UnTrack(self);
+    Py_XDECREF(self->base);
+    type->tp_free(self);
+    Py_DECREF(type);
+}
+
+static PyObject *get_meminfo(memrt_tensor_object_t *self, void *unused)
+{
+    (void)unused;
+    return Py_NewRef(self->base);
+}
+
+static PyObject *get_array(memrt_tensor_object_t *self, void *unused)
+{
+    (void)unused;
+    return memrt__meminfo_get(self->base) != NULL ? memrt__layout_as_array(self->base, &self->view)
+                                                  : NULL;
+}
+
+static PyObject *get_shape(memrt_tensor_object_t *self, void *unused)
+{
+    (void)unused;
+    PyObject *shape = PyTuple_New(self->view.ndim);
+    for (int32_t i = 0; shape != NULL && i < self->view.ndim; i++) {
+        PyObject *extent = PyLong_FromLongLong(self->view.shape[i]);
+        if (extent == NULL) {
+            Py_CLEAR(shape);
+        } else {
+            PyTuple_SET_ITEM(shape, i, extent);
+        }
+    }
+    return shape;
+}
+
+static PyObject *tensor_repr(memrt_tensor_object_t *self)
+{
+    PyObject *shape = get_shape(self, NULL);
+    PyObject *text = shape != NULL ? PyUnicode_FromFormat("<memrt.Tensor of shape %R over %R>",
+                                                          shape, (PyObject *)self->base)
+                                   : NULL;
+    Py_XDECREF(shape);
+    return text;
+}
+
+static PyObject *tensor_dlpack(memrt_tensor_object_t *self, PyObject *const *args, Py_ssize_t count,
+                               PyObject *names)
+{
+    return memrt__meminfo_get(self->base) != NULL
+               ? memrt__dlpack_produce(self->base, &self->view, args, count, names)
+               : NULL;
+}
+
+static PyObject *tensor_dlpack_device(memrt_tensor_object_t *self, PyObject *unused)
+{
+    (void)unused;
+    memrt_meminfo_t *mi = memrt__meminfo_get(self->base);
+    return mi != NULL ? memrt__dlpack_device_tuple(mi) : NULL;
+}
+
+static PyMethodDef methods[] = {
+    {"__dlpack__", MEMRT_FAST_KEYWORDS(tensor_dlpack), MEMRT_DLPACK_DOC},
+    {"__dlpack_device__", (PyCFunction)(void (*)(void))tensor_dlpack_device, METH_NOARGS,
+     MEMRT_DLPACK_DEVICE_DOC},
+    {NULL, NULL, 0, NULL},
+};
+
+static PyGetSetDef attributes[] = {
+    {"array", (getter)(void (*)(void))get_array, NULL,
+     "ndarray: a new array over the memory; BufferError where NumPy has no such elements.", NULL},
+    {"meminfo", (getter)(void (*)(void))get_meminfo, NULL, "MemInfo: the memory.", NULL},
+    {"shape", (getter)(void (*)(void))get_shape, NULL, "tuple of int: elements along each axis.",
+     NULL},
+    {NULL, NULL, NULL, NULL, NULL},
+};
+
+PyDoc_STRVAR(type_doc,
+             "Tensor(array)\n--\n\n"
+             "An array whose memory memrt manages, as libraries that speak DLPack take it.\n\n"
+             "array: a numpy.ndarray; the Tensor has its layout of now, and holds its memory.\n"
+             "Hand the Tensor to the from_dlpack() of another library. What that library then\n"
+             "holds is shown by memrt.holders() until it is given back. The arrays themselves\n"
+             "export by NumPy, which nobody sees.\n"
+             "Raises ValueError when the memory is not memrt's (adopt() takes such memory over),\n"
+             "BufferError for a dtype, byte order or strides that DLPack does not have.");
+
+static PyType_Slot slots[] = {
+    {Py_tp_doc, (void *)type_doc},   {Py_tp_new, tensor_create},
+    {Py_tp_dealloc, tensor_dealloc}, {Py_tp_traverse, tensor_traverse},
+    {Py_tp_repr, tensor_repr},       {Py_tp_methods, methods},
+    {Py_tp_getset, attributes},      {0, NULL},
+};
+
+static PyType_Spec spec = {
+    .name = "memrt.Tensor",
+    .basicsize = sizeof(memrt_tensor_object_t),
+    .itemsize = sizeof(int64_t),
+    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_IMMUTABLETYPE,
+    .slots = slots,
+};
+
+/* --- Arrays that are none of NumPy's. --- */
+
+/// An array of NumPy's that says where elements lie, over bytes that nobody may touch.
+static PyArrayObject *shadow_over(memrt_meminfo_t *mi, PyArray_Descr *descr, PyArray_Dims *shape,
+                                  PyArray_Dims *strides, size_t offset, int readonly)
+{
+    static char nothing;
+    char *data = memrt__api()->get_data(mi);
+    Py_INCREF(descr);
+    return (PyArrayObject *)PyArray_NewFromDescr(
+        &PyArray_Type, descr, shape->len, shape->ptr, strides->ptr,
+        data != NULL ? data + offset : &nothing, readonly ? 0 : NPY_ARRAY_WRITEABLE, NULL);
+}
+
+static PyObject *tensor_over(PyObject *module, PyObject *args)
+{
+    memrt_meminfo_object_t *base;
+    PyArray_Descr *descr;
+    PyArray_Dims shape = {NULL, 0}, strides = {NULL, 0};
+    memrt_numbers_t numbers;
+    memrt_dlpack_view_t view;
+    Py_ssize_t offset;
+    int readonly;
+    PyObject *tensor = NULL;
+    (void)module;
+    if (!PyArg_ParseTuple(args, "O!O!O&O&np:tensor_over", memrt__binding.meminfo_type, &base,
+                          &PyArrayDescr_Type, &descr, PyArray_IntpConverter, &shape,
+                          PyArray_IntpConverter, &strides, &offset, &readonly)) {
+        goto free_shape;
+    }
+    memrt_meminfo_t *mi = memrt__meminfo_get(base);
+    PyArrayObject *shadow =
+        mi != NULL ? shadow_over(mi, descr, &shape, &strides, (size_t)offset, readonly) : NULL;
+    if (shadow != NULL && memrt__layout_of_array(shadow, mi, &view, numbers) == 0) {
+        tensor = memrt__tensor_new(base, &view);
+    }
+    Py_XDECREF(shadow);
+free_shape:
+    PyDimMem_FREE(shape.ptr);
+    PyDimMem_FREE(strides.ptr);
+    return tensor;
+}
+
+static PyObject *tuple_of_strides(const memrt_dlpack_view_t *view)
+{
+    PyObject *strides = PyTuple_New(view->ndim);
+    for (int32_t i = 0; strides != NULL && i < view->ndim; i++) {
+        size_t bytes = (size_t)view->strides[i] * (view->dtype.bits / 8u); /* may wrap round */
+        PyObject *stride = PyLong_FromSsize_t((Py_ssize_t)bytes);
+        if (stride == NULL) {
+            Py_CLEAR(strides);
+        } else {
+            PyTuple_SET_ITEM(strides, i, stride);
+        }
+    }
+    return strides;
+}
+
+static PyObject *tensor_layout(PyObject *module, PyObject *object)
+{
+    (void)module;
+    if (!memrt__tensor_check(object)) {
+        PyErr_Format(PyExc_TypeError, "expected a memrt.Tensor, got %.200s",
+                     Py_TYPE(object)->tp_name);
+        return NULL;
+    }
+    memrt_tensor_object_t *tensor = (memrt_tensor_object_t *)object;
+    int readonly = (tensor->view.flags & DLPACK_FLAG_BITMASK_READ_ONLY) != 0;
+    PyArray_Descr *descr = memrt__layout_descr(&tensor->view);
+    PyObject *shape = descr != NULL ? get_shape(tensor, NULL) : NULL;
+    PyObject *strides = shape != NULL ? tuple_of_strides(&tensor->view) : NULL;
+    if (strides == NULL) {
+        Py_XDECREF(shape);
+        Py_XDECREF(descr);
+        return NULL;
+    }
+    return Py_BuildValue("(ONNNKN)", tensor->base, descr, shape, strides,
+                         (unsigned long long)tensor->view.offset, PyBool_FromLong(readonly));
+}
+
+PyMethodDef memrt__tensor_methods[] = {
+    {"tensor_over", tensor_over, METH_VARARGS,
+     "tensor_over(mi, dtype, shape, strides, offset, readonly) -> Tensor\n\n"
+     "A Tensor of elements over a MemInfo, also over memory that the host cannot read. strides "
+     "and\n"
+     "offset in bytes.\n"
+     "Raises BufferError for what DLPack has not, TypeError, MemoryError."},
+    {"tensor_layout", tensor_layout, METH_O,
+     "tensor_layout(tensor) -> tuple\n\n"
+     "The MemInfo, dtype, shape, strides, offset and whether it is read-only, as tensor_over()\n"
+     "takes them. Raises BufferError for a type that NumPy has not, TypeError, MemoryError."},
+    {NULL, NULL, 0, NULL},
+};
+
+int memrt__tensor_setup(PyObject *module)
+{
+    if (tensor_type == NULL) {
+        PyObject *type = PyType_FromSpec(&spec);
+        if (type == NULL) {
+            return -1;
+        }
+        tensor_type = (PyTypeObject *)type;
+    }
+    return PyModule_AddObjectRef(module, "Tensor", (PyObject *)tensor_type) < 0 ||
+                   memrt__exchange_offer(tensor_type) < 0
+               ? -1
+               : memrt__exchange_offer(memrt__binding.meminfo_type);
+}

@@ -1,0 +1,26 @@
+#ifndef MEMRT_DEVICE_BUFFER_H
+#define MEMRT_DEVICE_BUFFER_H
+
+#include <memrt/cuda.h>
+#include <memrt/status.h>
+
+/// Buffers of CUDA as MemInfos: of foreign data to the rest of memrt, which touches no byte of it,
+/// with a destructor that gives it back in the order of its stream.
+///
+/// The functions are those of memrt_api_t that begin with `cuda_`; the contract stands there.
+
+memrt_status_t memrt__buffer_new(size_t size, const memrt_cuda_options_t *options,
+                                 memrt_meminfo_t **out) MEMRT_MUST_CHECK;
+memrt_status_t memrt__buffer_adopt(uintptr_t address, size_t size,
+                                   const memrt_cuda_options_t *options,
+                                   memrt_meminfo_t **out) MEMRT_MUST_CHECK;
+memrt_status_t memrt__buffer_info(const memrt_meminfo_t *mi,
+                                  memrt_cuda_info_t *out) MEMRT_MUST_CHECK;
+memrt_status_t memrt__buffer_used(memrt_meminfo_t *mi, uintptr_t stream) MEMRT_MUST_CHECK;
+memrt_status_t memrt__buffer_wait(memrt_meminfo_t *mi, uintptr_t stream) MEMRT_MUST_CHECK;
+memrt_status_t memrt__buffer_read(memrt_meminfo_t *mi, size_t offset, void *out, size_t size,
+                                  uintptr_t stream) MEMRT_MUST_CHECK;
+memrt_status_t memrt__buffer_write(memrt_meminfo_t *mi, size_t offset, const void *data,
+                                   size_t size, uintptr_t stream) MEMRT_MUST_CHECK;
+
+#endif

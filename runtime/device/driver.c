@@ -1,0 +1,161 @@
+#include "runtime/device/driver.h"
+
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/base/atomics.h"
+#include "runtime/base/compiler.h"
+#include "runtime/base/failure.h"
+#include "runtime/base/options.h"
+
+/// Where a function's address goes.
+typedef struct call {
+    const char *symbol;
+    size_t offset; ///< in memrt__driver_t
+    bool required;
+} call_t;
+
+static const call_t calls[] = {
+#define ROW(required, field, symbol, parameters)                                                   \
+    {#symbol, offsetof(memrt__driver_t, field), required},
+    MEMRT__DRIVER_CALLS(ROW)
+#undef ROW
+};
+#define CALLS (sizeof(calls) / sizeof(calls[0]))
+
+static const memrt__driver_t *loaded; ///< atomic: release where it is set, acquire where it is used
+static bool forked;                   ///< written while a child has one thread only
+
+/// The last call of the driver that failed in this thread.
+static MEMRT__THREAD_LOCAL const call_t *failed_call;
+static MEMRT__THREAD_LOCAL memrt__cu_result_t failed_with;
+
+static const memrt__driver_t *driver_now(void)
+{
+    return (const memrt__driver_t *)memrt__load_acquire((const size_t *)&loaded);
+}
+
+/// False: `why` names what is missing.
+static bool find_calls(void *library, memrt__driver_t *driver, char *why, size_t length)
+{
+    for (size_t i = 0; i < CALLS; i++) {
+        void *symbol = dlsym(library, calls[i].symbol);
+        if (symbol == NULL && calls[i].required) {
+            snprintf(why, length, "the CUDA driver is too old: it has no %s", calls[i].symbol);
+            return false;
+        }
+        *(void **)((char *)driver + calls[i].offset) = symbol;
+    }
+    return true;
+}
+
+static bool initialize(const memrt__driver_t *driver, char *why, size_t length)
+{
+    int count = 0;
+    memrt__cu_result_t result = driver->init(0);
+    if (result == MEMRT__CU_SUCCESS) {
+        result = driver->device_count(&count);
+    }
+    if (result != MEMRT__CU_SUCCESS) {
+        const char *name = NULL;
+        (void)driver->error_name(result, &name);
+        snprintf(why, length, "the CUDA driver does not start: %s (%d)",
+                 name == NULL ? "an error without a name" : name, result);
+        return false;
+    }
+    if (count == 0) {
+        snprintf(why, length, "the CUDA driver knows no device");
+        return false;
+    }
+    return true;
+}
+
+/// Never closed: it has threads of its own, and buffers call it when they die.
+static bool load(memrt__driver_t *driver, char *why, size_t length)
+{
+    char file[MEMRT__TEXT_MAX];
+    memrt__options_text(&memrt__options.cuda_driver, file);
+    void *library = dlopen(file, RTLD_NOW | RTLD_LOCAL);
+    if (library == NULL) {
+        snprintf(why, length, "there is no CUDA driver: %s", dlerror());
+        return false;
+    }
+    return find_calls(library, driver, why, length) && initialize(driver, why, length);
+}
+
+/// Several threads may load it at once, to the same end: the first one's stays.
+static const memrt__driver_t *publish(memrt__driver_t *driver)
+{
+    if (!memrt__cas_release((size_t *)&loaded, 0, (size_t)driver)) {
+        free(driver);
+    }
+    return driver_now();
+}
+
+const memrt__driver_t *memrt__driver(char *why, size_t length)
+{
+    char ignored[1];
+    if (why == NULL) {
+        why = ignored;
+        length = sizeof(ignored);
+    }
+    if (forked) {
+        snprintf(why, length, "CUDA does not work in a process made by fork from one that used it");
+        return NULL;
+    }
+    const memrt__driver_t *now = driver_now();
+    if (now != NULL) {
+        return now;
+    }
+    memrt__driver_t *driver = memrt__failure_due() ? NULL : malloc(sizeof(*driver));
+    if (driver == NULL) {
+        snprintf(why, length, "there is no memory for the table of the CUDA driver");
+        return NULL;
+    }
+    if (!load(driver, why, length)) {
+        free(driver);
+        return NULL;
+    }
+    return publish(driver);
+}
+
+const memrt__driver_t *memrt__driver_loaded(void)
+{
+    return forked ? NULL : driver_now();
+}
+
+static const call_t *call_at(size_t offset)
+{
+    return &calls[offset / sizeof(memrt__cu_result_t (*)(unsigned))];
+}
+
+memrt_status_t memrt__driver_judge(size_t offset, memrt__cu_result_t result)
+{
+    if (result == MEMRT__CU_SUCCESS) {
+        return MEMRT_OK;
+    }
+    failed_call = call_at(offset);
+    failed_with = result;
+    return result == MEMRT__CU_ERROR_OUT_OF_MEMORY ? MEMRT_ENOMEM : MEMRT_EDEVICE;
+}
+
+size_t memrt__driver_error(char *text, size_t length)
+{
+    const memrt__driver_t *driver = memrt__driver_loaded();
+    const char *name = NULL, *meaning = NULL;
+    if (failed_call == NULL || driver == NULL) {
+        return (size_t)snprintf(text, length, "no call of the CUDA driver failed in this thread");
+    }
+    (void)driver->error_name(failed_with, &name); /* NULL for what it does not know */
+    (void)driver->error_string(failed_with, &meaning);
+    return (size_t)snprintf(text, length, "%s failed with %s (%d)%s%s", failed_call->symbol,
+                            name == NULL ? "an unknown error" : name, failed_with,
+                            meaning == NULL ? "" : ": ", meaning == NULL ? "" : meaning);
+}
+
+void memrt__driver_forked(void)
+{
+    forked = driver_now() != NULL;
+}

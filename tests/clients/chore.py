@@ -1,0 +1,43 @@
+"""Other libraries that share memory with memrt, tested: the work behind `./dev clients`.
+
+    ./dev clients [ARGUMENT ...]    the tests in tests/clients, with any arguments of pytest
+
+They run in an environment with the libraries of requirements.txt, build/clients-venv.
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "suites"))
+import environment
+from environment import ROOT
+
+EXAMPLES = "tests/docs/test_examples.py::test_examples_work_as_written[docs/exchange.md]"
+REQUIREMENTS = Path(__file__).with_name("requirements.txt")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        prog="./dev clients", description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    _, arguments = parser.parse_known_args()
+    try:
+        python = environment.ensure(
+            ROOT / "build" / "clients-venv",
+            sys.executable,
+            REQUIREMENTS.read_text(encoding="utf-8").split(),
+            environment.newest(ROOT / "build" / "wheel"),
+        )
+    except environment.StepError as error:
+        print(f"clients: {error}", file=sys.stderr)
+        return 1
+    command = [python, "-m", "pytest", "-q", "tests/clients", EXAMPLES, *arguments]
+    return subprocess.run(command, cwd=ROOT, check=False).returncode
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,109 @@
+"""Libraries that take buffers and NumPy's arrays: no copy, the right lifetime."""
+
+from __future__ import annotations
+
+import gc
+import sys
+import threading
+
+import jax
+import memrt
+import nanoarrow
+import numpy as np
+import polars
+import pyarrow
+import pytest
+
+jax.config.update("jax_enable_x64", True)
+
+
+def test_pyarrow_takes_a_meminfo_as_a_buffer():
+    mi = memrt.alloc(64, zero=True)
+    before = sys.getrefcount(mi)
+    buffer = pyarrow.py_buffer(mi)
+    assert (buffer.address, buffer.size, buffer.is_mutable) == (mi.data, 64, True)
+    assert sys.getrefcount(mi) == before + 1
+    del buffer
+    assert sys.getrefcount(mi) == before
+
+
+def test_pyarrow_sees_read_only_memory():
+    theirs = pyarrow.array([1, 2, 3])
+    mi = memrt.meminfo(memrt.from_arrow(theirs))
+    buffer = pyarrow.py_buffer(mi)
+    assert (buffer.address, buffer.is_mutable) == (theirs.buffers()[1].address, False)
+
+
+def test_nanoarrow_takes_a_meminfo_as_a_buffer():
+    mi = memrt.alloc(64, zero=True)
+    buffer = nanoarrow.c_buffer(mi)
+    assert np.asarray(buffer).ctypes.data == mi.data
+    del mi
+    gc.collect()
+    assert bytes(buffer) == bytes(64)
+
+
+@pytest.mark.parametrize(
+    "take",
+    [np.asarray, memoryview, pyarrow.py_buffer, nanoarrow.c_buffer],
+    ids=["numpy", "memoryview", "pyarrow", "nanoarrow"],
+)
+def test_a_buffer_outlives_the_meminfo_and_dies_on_any_thread(take):
+    mi = memrt.alloc(64, zero=True)
+    taken = [take(mi)]
+    before = memrt.stats()
+    del mi
+    gc.collect()
+    assert (memrt.stats() - before).mi_free == 0
+    thread = threading.Thread(target=taken.clear)
+    thread.start()
+    thread.join()
+    gc.collect()
+    assert (memrt.stats() - before).mi_free == 1
+
+
+def test_pyarrow_and_polars_take_an_array_of_memrts_where_it_is():
+    array = memrt.zeros(1000)
+    assert pyarrow.array(array).buffers()[1].address == array.ctypes.data
+    assert pyarrow.Tensor.from_numpy(array.reshape(10, 100)).to_numpy().ctypes.data == (
+        array.ctypes.data
+    )
+    assert polars.Series(array).to_numpy().shape == (1000,)  # Polars may copy
+
+
+def test_jax_takes_an_array_of_memrts_where_it_is():
+    """JAX takes memory that is aligned to 64 bytes; that of NumPy is so by chance alone."""
+    array = memrt.full(1000, 2.5)
+    address, before = array.ctypes.data, sys.getrefcount(array)
+    theirs = jax.device_put(array)
+    assert theirs.unsafe_buffer_pointer() == address
+    assert sys.getrefcount(array) == before + 1
+    assert float(theirs.sum()) == 2500.0
+    del theirs
+    gc.collect()
+    assert sys.getrefcount(array) == before
+
+
+def test_what_jax_took_outlives_the_array():
+    array = memrt.full(1000, 2.5)
+    theirs = jax.device_put(array)
+    before = memrt.stats()
+    del array
+    gc.collect()
+    assert (memrt.stats() - before).mi_free == 0
+    assert float(theirs.sum()) == 2500.0
+    del theirs
+    gc.collect()
+    assert (memrt.stats() - before).mi_free == 1
+
+
+def test_an_array_of_jaxs_is_viewed_by_its_buffer_and_stays_read_only():
+    theirs = jax.numpy.arange(24.0)
+    view = np.asarray(theirs)
+    assert view.ctypes.data == theirs.unsafe_buffer_pointer()
+    mi = memrt.wrap(view.ctypes.data, view.nbytes, owner=view, readonly=True)
+    array = memrt.as_array(mi, 24, float)
+    del theirs, view
+    gc.collect()
+    assert array.sum() == 276
+    assert not array.flags.writeable

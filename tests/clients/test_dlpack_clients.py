@@ -1,0 +1,191 @@
+"""Libraries that speak DLPack, with memrt on the other side: no copy, the right lifetime."""
+
+from __future__ import annotations
+
+import gc
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import memrt
+import numpy as np
+import pyarrow
+import pytest
+import tvm_ffi
+
+jax.config.update("jax_enable_x64", True)
+
+
+@dataclass(frozen=True)
+class Client:
+    """How a library takes and gives tensors; None where it cannot."""
+
+    name: str
+    take: Callable[[Any], Any] | None
+    address: Callable[[Any], int]
+    make: Callable[[], Any]  # 0.0 to 23.0
+    gives_writable: bool
+
+    def __str__(self) -> str:
+        return self.name
+
+
+CLIENTS = [
+    Client("numpy", np.from_dlpack, lambda a: a.ctypes.data, lambda: np.arange(24.0), True),
+    Client("jax", jax.dlpack.from_dlpack, lambda a: a.unsafe_buffer_pointer(),
+           lambda: jnp.arange(24.0), False),
+    Client("tvm", tvm_ffi.from_dlpack, lambda a: np.from_dlpack(a).ctypes.data,
+           lambda: tvm_ffi.from_dlpack(np.arange(24.0)), True),
+    Client("pyarrow", None, lambda a: a.buffers()[1].address,
+           lambda: pyarrow.array(np.arange(24.0)), False),
+]  # fmt: skip
+takers = pytest.mark.parametrize("client", [c for c in CLIENTS if c.take is not None], ids=str)
+givers = pytest.mark.parametrize("client", CLIENTS, ids=str)
+
+
+def tensor(shape=(2, 3, 4)) -> memrt.Tensor:
+    array = memrt.empty(shape)
+    array[...] = np.arange(array.size).reshape(shape)
+    return memrt.Tensor(array)
+
+
+def exports(mi: memrt.MemInfo) -> int:
+    gc.collect()
+    return sum(each.count for each in memrt.holders(mi).named if each.kind == "export")
+
+
+@takers
+def test_a_tensor_is_taken_without_a_copy_and_given_back(client):
+    exporter = tensor()
+    mi = exporter.meminfo
+    before = mi.refcount
+    taken = client.take(exporter)
+    assert tuple(taken.shape) == (2, 3, 4)
+    assert client.address(taken) == mi.data
+    assert (mi.refcount, exports(mi)) == (before + 1, 1)
+    del taken
+    assert exports(mi) == 0
+    assert mi.refcount == before
+
+
+@takers
+def test_a_meminfo_is_taken_as_bytes(client):
+    mi = memrt.alloc(640, zero=True)
+    taken = client.take(mi)
+    assert tuple(taken.shape) == (640,)
+    assert str(taken.dtype) == "uint8"
+    assert exports(mi) == 1
+    del taken
+    assert exports(mi) == 0
+
+
+@takers
+def test_what_was_taken_outlives_memrts_own_objects(client):
+    exporter = tensor()
+    taken = client.take(exporter)
+    del exporter
+    gc.collect()
+    assert np.asarray(np.from_dlpack(taken)).sum() == 276
+    before = memrt.stats()
+    del taken
+    gc.collect()
+    assert (memrt.stats() - before).mi_free >= 1
+
+
+@takers
+def test_what_was_taken_may_die_on_any_thread(client):
+    exporter = tensor()
+    kept = [client.take(exporter)]
+    thread = threading.Thread(target=kept.clear)
+    thread.start()
+    thread.join()
+    assert exports(exporter.meminfo) == 0
+
+
+@takers
+def test_a_copy_that_is_asked_for_is_no_export_of_the_buffer(client):
+    exporter = tensor()
+    capsule = exporter.__dlpack__(copy=True, max_version=(1, 0))
+    assert exports(exporter.meminfo) == 0
+    del capsule
+
+
+def test_read_only_memory_goes_to_those_who_can_be_told():
+    array = memrt.zeros(24)
+    array.flags.writeable = False
+    exporter = memrt.Tensor(array)
+    assert not np.from_dlpack(exporter).flags.writeable
+    with pytest.raises(BufferError, match="read-only"):
+        jax.dlpack.from_dlpack(exporter)  # asks as before version 1.0
+
+
+@givers
+def test_a_tensor_of_theirs_is_taken_without_a_copy_and_given_back(client):
+    theirs = client.make()
+    before = memrt.stats()
+    array = memrt.from_dlpack(theirs)
+    assert array.tolist() == list(range(24))
+    assert array.ctypes.data == client.address(theirs)
+    assert array.flags.writeable == client.gives_writable
+    assert memrt.meminfo(array).kind == "adopted"
+    assert (memrt.stats() - before).adopted == 192
+    del theirs
+    gc.collect()
+    assert array.sum() == 276
+    del array
+    assert (memrt.stats() - before).adopted == 0
+
+
+@givers
+def test_a_copy_of_theirs_is_memrts(client):
+    array = memrt.from_dlpack(client.make(), copy=True)
+    assert (array.sum(), array.flags.writeable) == (276, True)
+    assert memrt.meminfo(array).kind == "inline"
+
+
+@givers
+def test_a_capsule_of_theirs_is_used_once(client):
+    class Twice:
+        capsule = client.make().__dlpack__(max_version=(1, 0))
+
+        def __dlpack__(self, **wishes):
+            return self.capsule
+
+    array = memrt.from_dlpack(Twice())
+    assert array.sum() == 276
+    with pytest.raises(ValueError, match="nobody has used"):
+        memrt.from_dlpack(Twice())
+
+
+@takers
+def test_memory_goes_from_one_library_to_the_next_and_back(client):
+    exporter = tensor((24,))
+    taken = client.take(exporter)
+    back = memrt.from_dlpack(taken)
+    assert back.ctypes.data == exporter.meminfo.data
+    del taken
+    assert exports(exporter.meminfo) == 1  # held by what came back
+    del back
+    assert exports(exporter.meminfo) == 0
+
+
+def test_compiled_code_of_tvm_takes_and_gives_tensors_by_the_table():
+    """Its functions look for the table of the type of what they are given, and answer in kind."""
+    exporter = tensor()
+    mi = exporter.meminfo
+    echo = tvm_ffi.get_global_func("testing.echo")
+    answer = echo(exporter)
+    assert type(answer) is memrt.Tensor
+    assert (answer.shape, answer.meminfo.data) == ((2, 3, 4), mi.data)
+    assert exports(mi) == 1
+    del answer
+    assert exports(mi) == 0
+
+
+def test_a_type_that_numpy_has_not_is_refused_and_given_back():
+    brain = tvm_ffi.from_dlpack(jnp.arange(8, dtype=jnp.bfloat16))
+    with pytest.raises(BufferError, match="NumPy has no"):
+        memrt.from_dlpack(brain)

@@ -1,0 +1,114 @@
+"""Real libraries take memrt's arrays and give theirs: on a GPU, where they are installed."""
+
+from __future__ import annotations
+
+import gc
+import importlib
+
+import memrt
+import numpy as np
+import pytest
+from memrt.cuda import Stream, empty
+
+
+@pytest.fixture
+def client(machine, request):
+    """A library by its name, on a GPU."""
+    name = request.param
+    if not machine.is_real or importlib.util.find_spec(name.partition(".")[0]) is None:
+        pytest.skip(f"needs a GPU, and {name.partition('.')[0]} that uses it")
+    return importlib.import_module(name)
+
+
+def counting(**options) -> memrt.cuda.Array:
+    array = empty((3, 4), "f4", **options)
+    array.copy_from_host(np.arange(12).reshape(3, 4))
+    return array
+
+
+COUNTING = np.arange(12, dtype="f4").reshape(3, 4)
+
+
+@pytest.mark.parametrize("client", ["cupy"], indirect=True)
+@pytest.mark.parametrize("kind", ["device", "managed", "pinned"])
+def test_cupy_takes_an_array_where_it_is_and_keeps_it(client, kind):
+    array = counting(kind=kind, stream=Stream())
+    taken = client.asarray(array)
+    meminfo = array.meminfo
+    assert taken.data.ptr == meminfo.data
+    del array
+    gc.collect()
+    np.testing.assert_array_equal(client.asnumpy(taken * 2), COUNTING * 2)
+    before = meminfo.refcount
+    del taken
+    gc.collect()
+    assert meminfo.refcount <= before
+
+
+@pytest.mark.parametrize("client", ["cupy"], indirect=True)
+@pytest.mark.parametrize("index", [np.s_[:], np.s_[::-1], np.s_[:, ::2], np.s_[0:0]])
+def test_an_array_of_cupys_is_taken_where_it_is(client, index):
+    theirs = client.arange(12, dtype="f4").reshape(3, 4)[index]
+    taken = memrt.from_cuda_array_interface(theirs)
+    np.testing.assert_array_equal(taken.copy_to_host(), COUNTING[index])
+    assert taken.strides == theirs.strides or theirs.size == 0
+
+
+@pytest.mark.parametrize("client", ["cupy"], indirect=True)
+def test_work_of_cupys_stream_is_waited_for(client):
+    stream = client.cuda.Stream(non_blocking=True)
+    with stream:
+        theirs = client.ones((2000, 2000), "f4")
+        for _ in range(20):
+            theirs = theirs @ client.full((2000, 2000), 1 / 2000, "f4")
+        taken = memrt.from_cuda_array_interface(theirs)
+    np.testing.assert_allclose(taken.copy_to_host(), 1, rtol=1e-3)
+
+
+@pytest.mark.parametrize("client", ["cupy"], indirect=True)
+def test_a_stream_of_cupys_is_used(client):
+    stream = client.cuda.Stream(non_blocking=True)
+    array = counting(stream=stream)
+    assert array.stream == stream.ptr
+    np.testing.assert_array_equal(array.copy_to_host(), COUNTING)
+
+
+@pytest.mark.parametrize("client", ["torch"], indirect=True)
+def test_pytorch_takes_an_array_where_it_is_and_keeps_it(client):
+    array = counting()
+    taken = client.as_tensor(array, device="cuda")
+    assert taken.data_ptr() == array.meminfo.data
+    del array
+    gc.collect()
+    np.testing.assert_array_equal((taken * 2).cpu().numpy(), COUNTING * 2)
+
+
+@pytest.mark.parametrize("client", ["torch"], indirect=True)
+def test_a_tensor_of_pytorchs_is_taken_where_it_is(client):
+    theirs = client.arange(12, dtype=client.float32, device="cuda").reshape(3, 4).T
+    taken = memrt.from_cuda_array_interface(theirs)
+    assert taken.meminfo.data == theirs.data_ptr()
+    np.testing.assert_array_equal(taken.copy_to_host(), COUNTING.T)
+
+
+@pytest.mark.parametrize("client", ["numba.cuda"], indirect=True)
+def test_numba_takes_an_array_where_it_is_and_works_on_it(client):
+    array = counting(stream=Stream())
+    taken = client.as_cuda_array(array)
+    assert taken.__cuda_array_interface__["data"][0] == array.meminfo.data
+
+    @client.jit
+    def double(values):
+        i, j = client.grid(2)
+        if i < values.shape[0] and j < values.shape[1]:
+            values[i, j] *= 2
+
+    double[(1, 1), (4, 4)](taken)
+    client.synchronize()
+    np.testing.assert_array_equal(array.copy_to_host(), COUNTING * 2)
+
+
+@pytest.mark.parametrize("client", ["numba.cuda"], indirect=True)
+def test_an_array_of_numbas_is_taken_where_it_is(client):
+    theirs = client.to_device(COUNTING)
+    np.testing.assert_array_equal(memrt.from_cuda_array_interface(theirs).copy_to_host(), COUNTING)

@@ -1,0 +1,193 @@
+"""Arrow's structs by ctypes: arrays of another library, as good or as bad as a test wants them, and
+a look into those of memrt."""
+
+from __future__ import annotations
+
+import ctypes
+
+CPU, CUDA, CUDA_HOST, ROCM_HOST, MANAGED = 1, 2, 3, 11, 13
+
+
+class Schema(ctypes.Structure):
+    pass
+
+
+class Array(ctypes.Structure):
+    pass
+
+
+Schema._fields_ = [
+    ("format", ctypes.c_char_p),
+    ("name", ctypes.c_char_p),
+    ("metadata", ctypes.c_void_p),
+    ("flags", ctypes.c_int64),
+    ("n_children", ctypes.c_int64),
+    ("children", ctypes.c_void_p),
+    ("dictionary", ctypes.c_void_p),
+    ("release", ctypes.c_void_p),
+    ("private_data", ctypes.c_void_p),
+]
+Array._fields_ = [
+    ("length", ctypes.c_int64),
+    ("null_count", ctypes.c_int64),
+    ("offset", ctypes.c_int64),
+    ("n_buffers", ctypes.c_int64),
+    ("n_children", ctypes.c_int64),
+    ("buffers", ctypes.POINTER(ctypes.c_void_p)),
+    ("children", ctypes.c_void_p),
+    ("dictionary", ctypes.c_void_p),
+    ("release", ctypes.c_void_p),
+    ("private_data", ctypes.c_void_p),
+]
+
+
+class DeviceArray(ctypes.Structure):
+    _fields_ = [
+        ("array", Array),
+        ("device_id", ctypes.c_int64),
+        ("device_type", ctypes.c_int32),
+        ("sync_event", ctypes.c_void_p),
+        ("reserved", ctypes.c_int64 * 3),
+    ]
+
+
+class ArrayStream(ctypes.Structure):
+    _fields_ = [
+        ("get_schema", ctypes.c_void_p),
+        ("get_next", ctypes.c_void_p),
+        ("get_last_error", ctypes.c_void_p),
+        ("release", ctypes.c_void_p),
+        ("private_data", ctypes.c_void_p),
+    ]
+
+
+KINDS = {b"arrow_schema": Schema, b"arrow_array": Array, b"arrow_device_array": DeviceArray}
+Release = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
+
+_new = ctypes.pythonapi.PyCapsule_New
+_new.restype = ctypes.py_object
+_new.argtypes = (ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)
+_name = ctypes.pythonapi.PyCapsule_GetName
+_name.restype = ctypes.c_char_p
+_name.argtypes = (ctypes.py_object,)
+_pointer = ctypes.pythonapi.PyCapsule_GetPointer
+_pointer.restype = ctypes.c_void_p
+_pointer.argtypes = (ctypes.py_object, ctypes.c_char_p)
+
+
+def name_of(capsule: object) -> bytes:
+    return _name(capsule)
+
+
+def struct_of(capsule: object) -> ctypes.Structure:
+    """The struct in a capsule, which must be kept."""
+    name = name_of(capsule)
+    return KINDS[name].from_address(_pointer(capsule, name))
+
+
+def _capsule(struct: ctypes.Structure, name: bytes) -> object:
+    return _new(ctypes.addressof(struct), name, None)
+
+
+def release(struct: Schema | Array) -> None:
+    Release(struct.release)(ctypes.addressof(struct))
+
+
+class Producer:
+    """A library that hands out one array and counts how often it was released.
+
+    What is not given is that of 24 doubles. Its capsules have no destructors: `end` releases what
+    nobody took.
+    """
+
+    def __init__(self, *, data=..., validity=None, names=None, device=None, event=None, **fields):
+        self.memory = (ctypes.c_double * 24)(*range(24))
+        self.bits = bytes(validity) if isinstance(validity, bytes | list) else None
+        self.released = 0
+        self.names = names or (
+            b"arrow_schema",
+            b"arrow_device_array" if device is not None else b"arrow_array",
+        )
+        self._released = Release(self._release), Release(self._release_schema)
+        data = ctypes.addressof(self.memory) if data is ... else data
+        bits = validity if self.bits is None else ctypes.cast(self.bits, ctypes.c_void_p).value
+        self.buffers = (ctypes.c_void_p * 2)(bits, data)
+        self.schema = Schema(format=b"g", name=b"")
+        self.schema.release = ctypes.cast(self._released[1], ctypes.c_void_p).value
+        self.struct = DeviceArray(
+            device_id=-1, device_type=CPU if device is None else device, sync_event=event
+        )
+        self.array = self.struct.array
+        self.array.length, self.array.n_buffers = 24, 2
+        self.array.buffers = ctypes.cast(self.buffers, ctypes.POINTER(ctypes.c_void_p))
+        self.array.release = ctypes.cast(self._released[0], ctypes.c_void_p).value
+        for field, value in fields.items():
+            owner = self.schema if field.startswith("schema_") else self.array
+            setattr(owner, field.removeprefix("schema_"), value)
+        if device is not None:
+            self.__arrow_c_device_array__ = self._export
+        else:
+            self.__arrow_c_array__ = self._export
+
+    def _release(self, address: int) -> None:
+        self.released += 1
+        Array.from_address(address).release = None
+
+    def _release_schema(self, address: int) -> None:
+        Schema.from_address(address).release = None
+
+    def _export(self, requested_schema=None):
+        return _capsule(self.schema, self.names[0]), _capsule(self.struct, self.names[1])
+
+    def end(self) -> None:
+        """As the destructor of a capsule does."""
+        if self.array.release:
+            release(self.array)
+
+
+Give = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)
+LastError = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p)
+
+
+class StreamProducer:
+    """A library that hands out arrays one after the other, and counts how often the stream was
+    released. `fails` is the call, counted from 0, that ends in an error, with a `message` or none.
+    """
+
+    def __init__(self, *chunks: Producer, fails=None, message=None, name=b"arrow_array_stream"):
+        self.chunks, self.left = chunks, list(chunks)
+        self.fails, self.calls, self.name = fails, 0, name
+        self.message = ctypes.c_char_p(message)
+        self.released = 0
+        self.kept = (
+            Give(self._schema),
+            Give(self._next),
+            LastError(lambda _: ctypes.cast(self.message, ctypes.c_void_p).value),
+            Release(self._release),
+        )
+        self.struct = ArrayStream(*(ctypes.cast(each, ctypes.c_void_p).value for each in self.kept))
+
+    def _failed(self) -> bool:
+        self.calls += 1
+        return self.fails == self.calls - 1
+
+    def _schema(self, _, out: int) -> int:
+        if self._failed():
+            return 22
+        self.template = Producer()
+        ctypes.memmove(out, ctypes.addressof(self.template.schema), ctypes.sizeof(Schema))
+        return 0
+
+    def _next(self, _, out: int) -> int:
+        if self._failed():
+            return 12
+        array = self.left.pop(0).array if self.left else Array()
+        ctypes.memmove(out, ctypes.addressof(array), ctypes.sizeof(Array))
+        return 0
+
+    def _release(self, address: int) -> None:
+        self.released += 1
+        ArrayStream.from_address(address).release = None
+
+    def __arrow_c_stream__(self, requested_schema=None):
+        return _capsule(self.struct, self.name)

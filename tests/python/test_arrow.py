@@ -1,0 +1,688 @@
+"""Arrow's arrays between memrt and others, by its C data, device and PyCapsule interfaces."""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import itertools
+import threading
+
+import hypothesis.strategies as st
+import memrt
+import numpy as np
+import pytest
+from arrowarray import (
+    CPU,
+    CUDA_HOST,
+    MANAGED,
+    ROCM_HOST,
+    Array,
+    Producer,
+    StreamProducer,
+    name_of,
+    release,
+    struct_of,
+)
+from hypothesis import given
+from memrt import _memrt
+
+BOOL8 = b"\x01\0\0\0\x14\0\0\0ARROW:extension:name\x0b\0\0\0arrow.bool8"
+
+
+def counting(dtype=float) -> np.ndarray:
+    """24 elements of memrt's."""
+    array = memrt.empty(24, dtype)
+    array[...] = np.arange(24).astype(dtype)
+    return array
+
+
+def exporters() -> dict[str, object]:
+    """One of each type that produces."""
+    return {"MemInfo": memrt.alloc(192, zero=True), "Column": memrt.Column(counting())}
+
+
+KINDS = sorted(exporters())
+METHODS = ("__arrow_c_array__", "__arrow_c_device_array__")
+
+
+def meminfo_of(exporter) -> memrt.MemInfo:
+    return exporter if isinstance(exporter, memrt.MemInfo) else memrt.meminfo(exporter.array)
+
+
+def exports(mi: memrt.MemInfo) -> int:
+    """How many exports memrt shows of a buffer."""
+    named = memrt.holders(mi).named
+    assert all((each.name, each.kind) == ("arrow", "export") for each in named)
+    return sum(each.count for each in named)
+
+
+def export(exporter, method="__arrow_c_array__"):
+    """The capsules, and the structs in them."""
+    capsules = getattr(exporter, method)()
+    return capsules, struct_of(capsules[0]), struct_of(capsules[1])
+
+
+class Again:
+    """Hands out the same capsules each time."""
+
+    def __init__(self, exporter) -> None:
+        self.capsules = exporter.__arrow_c_array__()
+
+    def __arrow_c_array__(self, requested_schema=None):
+        return self.capsules
+
+
+# --- Handing out.
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("method", METHODS)
+def test_an_export_is_where_the_memory_is(kind, method):
+    exporter = exporters()[kind]
+    capsules, schema, struct = export(exporter, method)
+    array = struct if method == METHODS[0] else struct.array
+    assert [name_of(capsule) for capsule in capsules] == [
+        b"arrow_schema",
+        b"arrow_array" if method == METHODS[0] else b"arrow_device_array",
+    ]
+    assert array.buffers[1] == meminfo_of(exporter).data
+    assert (schema.format, array.length) == ((b"C", 192) if kind == "MemInfo" else (b"g", 24))
+    assert (array.null_count, array.offset, array.n_buffers, array.n_children) == (0, 0, 2, 0)
+    assert array.buffers[0] is None
+    if method == METHODS[1]:
+        assert (struct.device_type, struct.device_id, struct.sync_event) == (CPU, -1, None)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_schema_is_told_alone(kind):
+    exporter = exporters()[kind]
+    capsule = exporter.__arrow_c_schema__()
+    assert name_of(capsule) == b"arrow_schema"
+    assert struct_of(capsule).format == (b"C" if kind == "MemInfo" else b"g")
+    assert exports(meminfo_of(exporter)) == 0
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("method", METHODS)
+def test_capsules_that_nobody_took_give_the_memory_back(kind, method):
+    exporter = exporters()[kind]
+    mi = meminfo_of(exporter)
+    before = mi.refcount
+    capsules = getattr(exporter, method)()
+    assert (mi.refcount, exports(mi)) == (before + 1, 1)
+    del capsules
+    assert (mi.refcount, exports(mi)) == (before, 0)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_was_moved_out_of_a_capsule_outlives_all_and_is_released_once(kind):
+    exporter = exporters()[kind]
+    mi = meminfo_of(exporter)
+    before = memrt.stats()
+    capsules, _, struct = export(exporter)
+    moved = Array.from_buffer_copy(struct)
+    struct.release = None  # as Arrow has a consumer do
+    del capsules, struct, exporter
+    gc.collect()
+    assert exports(mi) == 1
+    del mi
+    ctypes.memset(moved.buffers[1], 7, 192)
+    release(moved)
+    assert not moved.release
+    gc.collect()
+    assert (memrt.stats() - before).mi_free == 1
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_export_is_released_on_any_thread_without_the_gil(kind):
+    exporter = exporters()[kind]
+    capsules, _, struct = export(exporter)
+    moved = Array.from_buffer_copy(struct)
+    struct.release = None
+    del exporter, capsules, struct
+    free = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(moved.release)  # ctypes lets go of the GIL
+    thread = threading.Thread(target=free, args=(ctypes.addressof(moved),))
+    thread.start()
+    thread.join()
+    assert not moved.release
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_schema_that_is_asked_for_is_a_wish(kind):
+    exporter = exporters()[kind]
+    wish = memrt.alloc(1).__arrow_c_schema__()
+    for method in METHODS:
+        for schema in (None, wish):
+            capsules = getattr(exporter, method)(schema)
+            assert struct_of(capsules[0]).format == (b"C" if kind == "MemInfo" else b"g")
+            getattr(exporter, method)(requested_schema=schema)
+        with pytest.raises(TypeError):
+            getattr(exporter, method)(None, None)
+    with pytest.raises(TypeError):
+        exporter.__arrow_c_array__(wanted=None)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_keywords_that_are_not_known_are_none(kind):
+    exporter = exporters()[kind]
+    exporter.__arrow_c_device_array__(requested_schema=None, stream=None)
+    with pytest.raises(NotImplementedError, match="'stream'"):
+        exporter.__arrow_c_device_array__(stream=1)
+
+
+DTYPES = {
+    "i1": b"c",
+    "u1": b"C",
+    "i2": b"s",
+    "u2": b"S",
+    "i4": b"i",
+    "u4": b"I",
+    "i8": b"l",
+    "u8": b"L",
+    "f2": b"e",
+    "f4": b"f",
+    "f8": b"g",
+    "?": b"c",
+    "M8[s]": b"tss:",
+    "M8[ms]": b"tsm:",
+    "M8[us]": b"tsu:",
+    "M8[ns]": b"tsn:",
+    "m8[s]": b"tDs",
+    "m8[ms]": b"tDm",
+    "m8[us]": b"tDu",
+    "m8[ns]": b"tDn",
+    "V5": b"w:5",
+}
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_a_dtype_goes_round(dtype):
+    array = counting("i8").view("u1")[:15].view("V5") if dtype == "V5" else counting(dtype)
+    column = memrt.Column(array, "numbers")
+    capsules, schema, _ = export(column)
+    assert (schema.format, schema.name) == (DTYPES[dtype], b"numbers")
+    del capsules, schema
+    back = memrt.from_arrow(column)
+    assert back.dtype == array.dtype
+    assert back.tobytes() == array.tobytes()
+    assert back.ctypes.data == array.ctypes.data
+
+
+def test_texts_of_bytes_come_back_as_bytes_of_any_kind():
+    array = memrt.array([b"one", b"three"])
+    back = memrt.from_arrow(memrt.Column(array))
+    assert back.dtype == "V5"
+    assert back.view("S5").tolist() == [b"one", b"three"]
+
+
+@pytest.mark.parametrize(
+    "dtype",
+    [
+        ">f8",
+        "c16",
+        "g",
+        "U3",
+        "M8[D]",
+        "M8",
+        "M8[2s]",
+        "m8[h]",
+        [("x", "i4")],
+        "V0",
+        ">i2",
+        ">M8[s]",
+    ],
+)
+def test_a_dtype_that_arrow_has_not_is_refused(dtype):
+    array = memrt.zeros(3, dtype) if dtype != "V0" else memrt.as_array(memrt.alloc(0), (3,), "V0")
+    with pytest.raises(BufferError, match="Arrow has"):
+        memrt.Column(array)
+
+
+@pytest.mark.parametrize(
+    "view",
+    [
+        lambda a: a[::2],
+        lambda a: a[::-1],
+        lambda a: a.reshape(2, 12),
+        lambda a: a[3:4].reshape(()),
+        lambda a: np.broadcast_to(a[:1], 5),
+    ],
+)
+def test_an_array_with_gaps_or_of_other_dimensions_is_refused(view):
+    with pytest.raises(BufferError, match="one dimension"):
+        memrt.Column(view(counting()))
+
+
+def test_a_column_is_of_an_array_of_memrts():
+    with pytest.raises(ValueError, match="not managed by memrt"):
+        memrt.Column(np.arange(3.0))
+    with pytest.raises(TypeError, match="takes a numpy"):
+        memrt.Column([1.0])
+    with pytest.raises(BufferError):
+        memrt.Column(memrt.array([{}], object))
+
+
+def test_a_column_says_what_it_is_of():
+    array = counting()
+    column = memrt.Column(array, name="x")
+    assert column.array is array
+    assert (column.name, len(column), repr(column)) == ("x", 24, "<memrt.Column of 24 float64>")
+    with pytest.raises(AttributeError):
+        column.other = 1
+
+
+def test_a_column_stays_as_it_is_when_its_array_is_resized():
+    with memrt.Policy(name="columns"):
+        array = np.arange(2000.0)
+    column = memrt.Column(array)
+    array.resize(4000, refcheck=False)
+    back = memrt.from_arrow(column)
+    assert (len(column), len(back), back[-1]) == (2000, 2000, 1999)
+
+
+@pytest.mark.parametrize("part", [slice(5, 12), slice(0, 0), slice(24, 30), slice(23, 24)])
+def test_a_part_of_an_array_is_exported_where_it_is(part):
+    array = counting()
+    _capsules, _, struct = export(memrt.Column(array[part]))
+    assert struct.length == len(array[part])
+    if struct.length:
+        assert struct.buffers[1] == array[part].ctypes.data
+
+
+def test_arrays_that_numpy_made_under_a_policy_are_exported():
+    with memrt.Policy(name="columns"):
+        array = np.arange(2000.0)
+    back = memrt.from_arrow(memrt.Column(array))
+    assert back.ctypes.data == array.ctypes.data
+    address = array.ctypes.data
+    del array
+    assert (back.sum(), back.ctypes.data) == (1999000.0, address)
+
+
+def test_masked_elements_are_null():
+    array = np.ma.MaskedArray(counting(), np.arange(24) % 3 == 0, copy=False)
+    column = memrt.Column(array)
+    capsules, schema, struct = export(column)
+    assert (struct.null_count, schema.flags) == (8, 2)
+    assert ctypes.string_at(struct.buffers[0], 3) == bytes([0b10110110, 0b01101101, 0b11011011])
+    del capsules, schema, struct
+    back = memrt.from_arrow(column, masked=True)
+    assert (back.mask == array.mask).all()
+    assert back.compressed().tolist() == array.compressed().tolist()
+    assert _memrt.address(back.data) == _memrt.address(array.data)
+    with pytest.raises(BufferError, match="8 of 24 elements are null"):
+        memrt.from_arrow(column)
+
+
+def test_a_bitmap_is_held_as_long_as_the_array():
+    before = memrt.stats()
+    capsules = memrt.Column(
+        np.ma.MaskedArray(counting(), [True] * 24, copy=False)
+    ).__arrow_c_array__()
+    gc.collect()
+    struct = struct_of(capsules[1])
+    assert (memrt.stats() - before).mi_free == 0
+    assert ctypes.string_at(struct.buffers[0], 3) == bytes(3)
+    del capsules, struct
+    assert (memrt.stats() - before).mi_free == 2
+
+
+@pytest.mark.parametrize("mask", [np.ma.nomask, [False] * 24])
+def test_without_masked_elements_there_is_no_bitmap(mask):
+    column = memrt.Column(np.ma.MaskedArray(counting(), mask, copy=False))
+    capsules, schema, struct = export(column)
+    assert (struct.null_count, struct.buffers[0], schema.flags) == (0, None, 0)
+    del capsules
+    assert memrt.from_arrow(column, masked=True).mask is np.ma.nomask
+
+
+HOLDERS = {
+    "an array": lambda mi: memrt.as_array(mi),
+    "a buffer": memoryview,
+    "an array by the array interface": lambda mi: mi.__array_struct__,
+    "an export": lambda mi: mi.__arrow_c_array__(),
+    "an export to a device": lambda mi: mi.__arrow_c_device_array__(),
+    "an export that came back": memrt.from_arrow,
+}
+
+
+def shared() -> list[list]:
+    """One buffer with a holder of each kind, each in a list of its own, and nobody else."""
+    mi = memrt.alloc(64)
+    return [[hold(mi)] for hold in HOLDERS.values()]
+
+
+def test_whatever_the_order_of_release_the_last_holder_frees_and_no_other():
+    for order in itertools.permutations(range(len(HOLDERS))):
+        holders = shared()
+        before = memrt.stats()
+        for i in order[:-1]:
+            holders[i].clear()
+        assert (memrt.stats() - before).alloc == 0
+        assert memrt.stats().live == before.live
+        holders[order[-1]].clear()
+        assert before.live - memrt.stats().live == 64
+
+
+def test_threads_that_release_at_once_free_once():
+    for _ in range(100):
+        holders = shared()
+        before = memrt.stats()
+        threads = [threading.Thread(target=each.clear) for each in holders]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        _memrt.owners()
+        assert before.live - memrt.stats().live == 64
+
+
+# --- Taking.
+
+
+def test_an_array_is_adopted_where_it_is_read_only_and_released_once():
+    producer = Producer()
+    before = memrt.stats()
+    array = memrt.from_arrow(producer)
+    assert array.ctypes.data == ctypes.addressof(producer.memory)
+    assert array.tolist() == list(range(24))
+    assert not array.flags.writeable
+    with pytest.raises(ValueError, match="WRITEABLE"):
+        array.flags.writeable = True
+    mi = memrt.meminfo(array)
+    assert (mi.kind, mi.readonly, mi.size, mi.refcount) == ("adopted", True, 192, 1)
+    assert (memrt.stats() - before).adopted == 192
+    part = array[3:]
+    del array, mi
+    assert producer.released == 0
+    del part
+    assert producer.released == 1
+
+
+def test_an_array_is_on_the_account_of_a_policy():
+    with memrt.Policy(name="theirs") as policy:
+        array = memrt.from_arrow(Producer())
+    assert memrt.meminfo(array).policy == "theirs"
+    assert memrt.meminfo(memrt.from_arrow(Producer(), policy=policy)).policy == "theirs"
+    assert memrt.meminfo(memrt.from_arrow(Producer())).policy == "default"
+
+
+def test_an_offset_leads_to_the_first_element_and_its_bit():
+    producer = Producer(
+        offset=10, length=14, null_count=-1, validity=[0xFF, 0b10111011, 0xFF], schema_format=b"l"
+    )
+    array = memrt.from_arrow(producer, masked=True)
+    assert _memrt.address(array.data) == ctypes.addressof(producer.memory) + 80
+    assert np.flatnonzero(array.mask).tolist() == [0, 4]
+    assert array.dtype == np.int64
+
+
+def test_an_array_is_released_where_the_gil_is_held(probe):
+    producer = Producer()
+    mi = memrt.meminfo(memrt.from_arrow(producer))
+    held = probe.hold(mi)
+    del mi
+    probe.release_without_gil(held, True)
+    _memrt.owners()
+    assert producer.released == 1
+
+
+@pytest.mark.parametrize("device", [CPU, CUDA_HOST, ROCM_HOST, MANAGED])
+def test_memory_that_the_host_reads_is_taken(device):
+    producer = Producer(device=device)
+    array = memrt.from_arrow(producer)
+    assert array.sum() == 276
+    del array
+    assert producer.released == 1
+
+
+def refused(error, match, producer, **options):
+    """Nothing is taken, nothing left, and the producer still has its array, to release it once."""
+    before = memrt.stats()
+    with pytest.raises(error, match=match):
+        memrt.from_arrow(producer, **options)
+    gc.collect()
+    assert (memrt.stats() - before).adopted == 0
+    producer.end()
+    assert producer.released == 1
+
+
+@pytest.mark.parametrize(
+    "device", [*sorted({*range(-1, 17)} - {CPU, CUDA_HOST, ROCM_HOST, MANAGED}), 99]
+)
+def test_memory_of_another_device_is_refused(device):
+    refused(BufferError, "device", Producer(device=device))
+
+
+def test_an_array_that_is_not_ready_is_refused():
+    refused(BufferError, "event", Producer(device=CUDA_HOST, event=8))
+
+
+def test_an_array_is_taken_once():
+    producer = Producer()
+    array = memrt.from_arrow(producer)
+    with pytest.raises(BufferError, match="array was released"):
+        memrt.from_arrow(producer)
+    del array
+    assert producer.released == 1
+
+
+def test_capsules_are_taken_once():
+    exporter = Again(memrt.Column(counting()))
+    array = memrt.from_arrow(exporter)
+    with pytest.raises(BufferError, match="array was released"):
+        memrt.from_arrow(exporter)
+    assert array.sum() == 276
+
+
+EXCHANGED = {
+    b"tdm": "M8[ms]",
+    b"ttu": "m8[us]",
+    b"ttn": "m8[ns]",
+    b"tsn:Asia/Tokyo": "M8[ns]",
+    b"tss:UTC": "M8[s]",
+    b"w:7": "V7",
+}
+
+
+@pytest.mark.parametrize("format", EXCHANGED)
+def test_a_format_that_has_a_dtype_is_taken(format):
+    assert memrt.from_arrow(Producer(schema_format=format)).dtype == EXCHANGED[format]
+
+
+@pytest.mark.parametrize("format", [b"tdD", b"tts", b"ttm", b"tiM", b"tiD", b"tin", b"d:9,2"])
+def test_a_format_without_a_dtype_is_refused_and_given_back(format):
+    producer = Producer(length=3, schema_format=format)
+    with pytest.raises(BufferError, match="NumPy has no elements"):
+        memrt.from_arrow(producer)
+    assert producer.released == 1  # it had been taken
+
+
+@pytest.mark.parametrize("format", [b"", b"b", b"u", b"+s", b"w:x", b"tsx:", b"gg", b"\xff", None])
+def test_a_format_without_a_width_is_refused(format):
+    refused(BufferError, "format", Producer(schema_format=format))
+
+
+def test_truth_values_of_a_byte_are_told_by_an_extension():
+    metadata = ctypes.create_string_buffer(BOOL8)
+    producer = Producer(schema_format=b"c", schema_metadata=ctypes.addressof(metadata))
+    assert memrt.from_arrow(producer).dtype == bool
+    producer = Producer(schema_format=b"g", schema_metadata=ctypes.addressof(metadata))
+    refused(BufferError, "truth", producer)
+
+
+BAD = {
+    "a length below zero": {"length": -1},
+    "the least length": {"length": -(2**63)},
+    "a length beyond the address space": {"length": 2**62},
+    "an offset below zero": {"offset": -1},
+    "an offset beyond the address space": {"offset": 2**63 - 1},
+    "a number of nulls below zero": {"null_count": -2},
+    "more nulls than elements": {"null_count": 25},
+    "nulls without a bitmap": {"null_count": 1},
+    "a bitmap at the end of the address space": {"null_count": 1, "validity": 2**64 - 1},
+    "no data": {"data": None},
+    "data at the end of the address space": {"data": 2**64 - 100},
+    "no buffers": {"buffers": None},
+    "one buffer": {"n_buffers": 1},
+    "three buffers": {"n_buffers": 3},
+    "fewer buffers than none": {"n_buffers": -1},
+    "a child": {"n_children": 1},
+    "a dictionary": {"dictionary": 8},
+    "a released array": {"release": None},
+    "a schema with a child": {"schema_n_children": 1},
+    "a schema with a dictionary": {"schema_dictionary": 8},
+    "a released schema": {"schema_release": None},
+}
+
+
+@pytest.mark.parametrize("what", BAD)
+def test_an_array_that_is_not_sound_is_refused(what):
+    producer = Producer(**BAD[what])
+    if not producer.array.release:
+        producer.released = 1
+    refused(BufferError, "cannot take", producer)
+
+
+@pytest.mark.parametrize("what", [None, 3, [], np.arange(3), memrt])
+def test_what_is_no_array_of_arrows_is_refused(what):
+    with pytest.raises(TypeError, match="__arrow_c_array__"):
+        memrt.from_arrow(what)
+
+
+@pytest.mark.parametrize(
+    ("returned", "error"),
+    [
+        (None, ValueError),
+        ((), ValueError),
+        ((1, 2, 3), ValueError),
+        ([1, 2], ValueError),
+        ((1, 2), TypeError),
+        ((None, None), TypeError),
+    ],
+)
+def test_what_are_no_capsules_is_refused(returned, error):
+    class Bad:
+        def __arrow_c_array__(self):
+            return returned
+
+    with pytest.raises(error):
+        memrt.from_arrow(Bad())
+
+
+def test_what_a_producer_raises_comes_through():
+    class Bad:
+        def __arrow_c_array__(self):
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        memrt.from_arrow(Bad())
+
+
+NAMES = (b"arrow_schema", b"arrow_array", b"arrow_device_array", b"", b"dltensor", None)
+
+
+@pytest.mark.parametrize("names", list(itertools.product(NAMES, NAMES)))
+def test_capsules_of_other_names_are_refused(names):
+    producer = Producer(names=names)
+    if names in {(b"arrow_schema", b"arrow_array"), (b"arrow_schema", b"arrow_device_array")}:
+        assert memrt.from_arrow(producer).sum() == 276
+    else:
+        refused(ValueError, "capsule", producer)
+
+
+edges = st.sampled_from(sorted({sign * (2**power) + step for power in (0, 3, 31, 60, 61, 62, 63)
+                               for sign in (1, -1) for step in (-1, 0, 1)
+                               if -(2**63) <= sign * 2**power + step < 2**63}))  # fmt: skip
+some = st.one_of(st.integers(-2, 30), edges)
+formats = st.one_of(
+    st.sampled_from([*DTYPES.values(), *EXCHANGED, b"d:5,2", b"w:0", b"u", b"+s", b"n"]),
+    st.text("cCsSdwtDn:,-0123456789", max_size=25).map(str.encode),
+)
+
+
+@given(
+    st.fixed_dictionaries(
+        {"schema_format": formats},
+        optional={
+            "length": some,
+            "offset": some,
+            "null_count": some,
+            "n_buffers": st.integers(1, 3),
+            "n_children": st.integers(-1, 1),
+            "data": st.sampled_from([None, 2**64 - 1, 2**64 - 256]),
+            "schema_n_children": st.integers(-1, 1),
+        },
+    ),
+    st.booleans(),
+)
+def test_any_array_is_taken_as_it_says_or_refused_and_released_once(fields, masked):
+    producer = Producer(**fields, validity=[0xAA] * 8)
+    wild = producer.array.offset + producer.array.length > 24  # there is no memory behind it
+    try:
+        if wild and producer.array.null_count != 0:
+            producer.array.null_count = 0
+        array = memrt.from_arrow(producer, masked=masked)
+    except BufferError:
+        pass
+    else:
+        assert len(array) == producer.array.length
+        base = producer.buffers[1] or 0
+        if len(array):
+            first = base + producer.array.offset * array.itemsize
+            assert _memrt.address(np.ma.getdata(array)) == first
+            assert first + array.nbytes <= 2**64
+        del array
+    producer.end()
+    assert producer.released == 1
+
+
+# --- Streams. ---
+
+
+def test_the_only_chunk_of_a_stream_is_taken_where_it_is():
+    chunk = Producer()
+    stream = StreamProducer(chunk)
+    array = memrt.from_arrow(stream)
+    assert _memrt.address(array) == ctypes.addressof(chunk.memory)
+    assert (stream.released, chunk.released) == (1, 0)
+    del array
+    assert chunk.released == 1
+
+
+def test_a_stream_without_chunks_is_an_array_without_elements():
+    stream = StreamProducer()
+    array = memrt.from_arrow(stream)
+    assert (array.shape, array.dtype, stream.released) == ((0,), np.float64, 1)
+
+
+def test_several_chunks_are_refused_and_released():
+    stream = StreamProducer(Producer(), Producer())
+    with pytest.raises(BufferError, match="chunks"):
+        memrt.from_arrow(stream)
+    gc.collect()
+    assert (stream.released, [chunk.released for chunk in stream.chunks]) == (1, [1, 1])
+
+
+@pytest.mark.parametrize("call", [0, 1, 2])
+@pytest.mark.parametrize("message", [b"the disk is gone", None])
+def test_a_stream_that_fails_says_why(call, message):
+    stream = StreamProducer(Producer(), fails=call, message=message)
+    with pytest.raises(BufferError, match="the disk is gone" if message else "error"):
+        memrt.from_arrow(stream)
+    gc.collect()
+    assert (stream.released, stream.chunks[0].released) == (1, int(call == 2))
+
+
+def test_a_stream_is_used_once():
+    stream = StreamProducer(Producer())
+    memrt.from_arrow(stream)
+    with pytest.raises(BufferError, match="stream of Arrow arrays was released"):
+        memrt.from_arrow(stream)
+
+
+def test_what_is_no_stream_is_refused():
+    with pytest.raises(ValueError, match="arrow_array_stream"):
+        memrt.from_arrow(StreamProducer(name=b"arrow_stream"))
+    with pytest.raises(TypeError, match="arrow_array_stream"):
+        _memrt.array_of_stream(None)

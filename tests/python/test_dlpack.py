@@ -1,0 +1,1130 @@
+"""DLPack between memrt and others: the rules for producers and consumers, each by its number."""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import itertools
+import threading
+
+import hypothesis.strategies as st
+import memrt
+import numpy as np
+import pytest
+from dltensor import (
+    BFLOAT,
+    BOOL,
+    COMPLEX,
+    CPU,
+    CUDA,
+    CUDA_HOST,
+    FLOAT,
+    HANDLE,
+    INT,
+    IS_COPIED,
+    MANAGED,
+    READ_ONLY,
+    ROCM,
+    ROCM_HOST,
+    UINT,
+    Consumer,
+    Producer,
+    Unversioned,
+    Versioned,
+    compact,
+    name_of,
+)
+from hypothesis import given
+from memrt import _memrt
+
+NEWEST = {"max_version": (1, 3)}
+NUMPY = tuple(int(part) for part in np.__version__.split(".")[:2])
+numpy_knows_versions = NUMPY >= (2, 1)
+
+
+def counting() -> np.ndarray:
+    """24 doubles of memrt's."""
+    array = memrt.empty((2, 3, 4))
+    array[...] = np.arange(24).reshape(2, 3, 4)
+    return array
+
+
+def exporters() -> dict[str, object]:
+    """One of each type that produces."""
+    return {"MemInfo": memrt.alloc(192, zero=True), "Tensor": memrt.Tensor(counting())}
+
+
+KINDS = sorted(exporters())
+
+
+def meminfo_of(exporter) -> memrt.MemInfo:
+    return exporter if isinstance(exporter, memrt.MemInfo) else exporter.meminfo
+
+
+def exports(mi: memrt.MemInfo) -> int:
+    """How many exports memrt shows of a buffer."""
+    named = memrt.holders(mi).named
+    assert all((each.name, each.kind) == ("dlpack", "export") for each in named)
+    return sum(each.count for each in named)
+
+
+def readonly_meminfo() -> memrt.MemInfo:
+    owner = ctypes.create_string_buffer(64)
+    return memrt.wrap(ctypes.addressof(owner), 64, owner=owner, readonly=True)
+
+
+def kind_of(thing: object) -> str:
+    return type(thing).__name__
+
+
+def outcome(call, *args, **keywords):
+    """The error that a call ends in, or None."""
+    try:
+        call(*args, **keywords)
+    except (BufferError, TypeError, ValueError) as error:
+        return type(error)
+    return None
+
+
+# --- Producers. ---
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_d01_all_arguments_are_keywords_and_may_be_left_away(kind):
+    exporter = exporters()[kind]
+    asked = {"stream": None, "max_version": None, "dl_device": None, "copy": None}
+    assert name_of(exporter.__dlpack__(**asked)) == b"dltensor"
+    assert name_of(exporter.__dlpack__()) == b"dltensor"
+    with pytest.raises(TypeError, match="positional"):
+        exporter.__dlpack__(None)
+    with pytest.raises(TypeError, match="unexpected"):
+        exporter.__dlpack__(streams=None)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"stream": "1"},
+        {"stream": 1.0},
+        {"max_version": "1.0"},
+        {"max_version": (1,)},
+        {"max_version": (1, 0, 0)},
+        {"max_version": [1, 0]},
+        {"max_version": (1.0, 0)},
+        {"max_version": 1},
+        {"dl_device": 1},
+        {"dl_device": (1,)},
+        {"dl_device": ("cpu", 0)},
+        {"copy": 1},
+        {"copy": "no"},
+    ],
+    ids=str,
+)
+def test_d01_an_argument_of_a_wrong_kind_is_no_type_error(kind, asked):
+    """At a TypeError a consumer takes memrt for one of an older DLPack, and asks without any."""
+    with pytest.raises(ValueError, match=next(iter(asked))):
+        exporters()[kind].__dlpack__(**asked)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("asked", [None, (0, 0), (0, 8), (-1, 0), (-(2**80), 5)], ids=str)
+def test_d02_who_knows_no_versions_gets_a_tensor_without_one(kind, asked):
+    capsule = exporters()[kind].__dlpack__(max_version=asked)
+    assert name_of(capsule) == b"dltensor"
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    ("asked", "given"),
+    [
+        ((1, 0), (1, 0)),
+        ((1, 1), (1, 1)),
+        ((1, 3), (1, 3)),
+        ((1, 4), (1, 3)),
+        ((2, 0), (1, 3)),
+        ((1, 2**70), (1, 3)),
+        ((2**70, 0), (1, 3)),
+        ((1, -1), (1, 0)),
+    ],
+    ids=str,
+)
+def test_d02_the_version_is_not_above_the_one_asked_for(kind, asked, given):
+    capsule = exporters()[kind].__dlpack__(max_version=asked)
+    assert name_of(capsule) == b"dltensor_versioned"
+    consumer = Consumer(capsule)
+    assert consumer.version == given
+    consumer.end()
+
+
+@pytest.mark.parametrize("wishes", [{}, NEWEST], ids=str)
+def test_d03_the_name_of_a_capsule_outlives_everything_and_it_has_a_destructor(wishes):
+    mi = memrt.alloc(64)
+    capsule = mi.__dlpack__(**wishes)
+    del mi
+    gc.collect()
+    destructor = ctypes.pythonapi.PyCapsule_GetDestructor
+    destructor.restype, destructor.argtypes = ctypes.c_void_p, (ctypes.py_object,)
+    assert destructor(capsule)
+    assert name_of(capsule) in (b"dltensor", b"dltensor_versioned")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("wishes", [{}, NEWEST], ids=str)
+def test_d04_a_capsule_that_nobody_took_calls_its_deleter_once(kind, wishes):
+    exporter = exporters()[kind]
+    mi = meminfo_of(exporter)
+    before = mi.refcount
+    capsule = exporter.__dlpack__(**wishes)
+    assert (mi.refcount, exports(mi)) == (before + 1, 1)
+    del capsule
+    assert (mi.refcount, exports(mi)) == (before, 0)
+
+
+@pytest.mark.parametrize("wishes", [{}, NEWEST], ids=str)
+def test_d04_a_capsule_that_was_taken_leaves_the_deleter_to_who_took_it(wishes):
+    mi = memrt.alloc(64)
+    consumer = Consumer(mi.__dlpack__(**wishes))
+    consumer.capsule = None
+    assert (mi.refcount, exports(mi)) == (2, 1)
+    consumer.end()
+    assert (mi.refcount, exports(mi)) == (1, 0)
+
+
+@pytest.mark.parametrize("wishes", [{}, NEWEST], ids=str)
+def test_d06_a_thread_that_python_never_saw_may_call_the_deleter(wishes, dlclient):
+    mi = memrt.alloc(64)
+    dlclient.delete_on_a_thread(mi.__dlpack__(**wishes))
+    assert (mi.refcount, exports(mi)) == (1, 0)
+    capsule = mi.__dlpack__(**wishes)
+    del mi
+    before = memrt.stats()
+    dlclient.delete_on_a_thread(capsule)
+    assert (memrt.stats() - before).mi_free == 1
+
+
+def test_d06_the_last_deleter_on_a_thread_lets_python_owners_go_where_the_gil_is(dlclient):
+    ended = []
+    owner = ctypes.create_string_buffer(64)
+    mi = memrt.wrap(ctypes.addressof(owner), 64, lambda *_: ended.append(threading.get_ident()))
+    capsule = mi.__dlpack__()
+    del mi
+    dlclient.delete_on_a_thread(capsule)
+    _memrt.owners()  # runs those that wait
+    assert ended == [threading.get_ident()]
+
+
+def test_d07_a_deleter_after_the_end_of_python_does_no_harm(run_python, dlclient):
+    result = run_python(
+        "import ctypes, memrt, dlclient\n"
+        "owner = ctypes.create_string_buffer(64)\n"
+        "mi = memrt.wrap(ctypes.addressof(owner), 64, print, owner)\n"
+        "dlclient.delete_after_python(mi.__dlpack__(max_version=(1, 0)))\n"
+        "del mi\n"
+    )
+    assert (result.stdout, result.stderr) == ("", "")
+
+
+@pytest.mark.parametrize("wishes", [{}, NEWEST], ids=str)
+def test_d08_an_exception_that_is_pending_survives_the_deleter(wishes, dlclient):
+    ended = []
+    owner = ctypes.create_string_buffer(64)
+    mi = memrt.wrap(ctypes.addressof(owner), 64, lambda *_: ended.append({}.get(1)))
+    capsule = mi.__dlpack__(**wishes)
+    del mi
+    with pytest.raises(KeyError, match="pending"):
+        dlclient.delete_while_raising(capsule)
+    assert ended == [None]
+
+
+def test_d10_read_only_memory_is_marked():
+    for exporter in (readonly_meminfo(), memrt.Tensor(memrt.as_array(readonly_meminfo()))):
+        consumer = Consumer(exporter.__dlpack__(**NEWEST))
+        assert consumer.struct.flags == READ_ONLY
+        consumer.end()
+    consumer = Consumer(memrt.alloc(8).__dlpack__(**NEWEST))
+    assert consumer.struct.flags == 0
+    consumer.end()
+
+
+def test_d10_an_array_that_is_read_only_is_marked_over_any_memory():
+    array = counting()
+    array.flags.writeable = False
+    consumer = Consumer(memrt.Tensor(array).__dlpack__(**NEWEST))
+    assert consumer.struct.flags == READ_ONLY
+    consumer.end()
+
+
+def test_d10_read_only_memory_is_not_exported_without_a_version():
+    array = counting()
+    array.flags.writeable = False
+    for exporter in (readonly_meminfo(), memrt.Tensor(array)):
+        with pytest.raises(BufferError, match="read-only"):
+            exporter.__dlpack__()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_d12_a_copy_is_marked_and_nobody_else_has_it(kind):
+    exporter = exporters()[kind]
+    consumer = Consumer(exporter.__dlpack__(copy=True, **NEWEST))
+    assert consumer.struct.flags == IS_COPIED
+    assert consumer.tensor.data != meminfo_of(exporter).data
+    assert exports(meminfo_of(exporter)) == 0
+    before = memrt.stats()
+    consumer.end()
+    assert (memrt.stats() - before).mi_free == 1
+
+
+def test_d12_a_copy_of_read_only_memory_may_be_written():
+    consumer = Consumer(readonly_meminfo().__dlpack__(copy=True, **NEWEST))
+    assert consumer.struct.flags == IS_COPIED
+    consumer.end()
+    assert name_of(readonly_meminfo().__dlpack__(copy=True)) == b"dltensor"
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("copy", [None, False])
+def test_d13_nothing_is_copied_that_need_not_be(kind, copy):
+    exporter = exporters()[kind]
+    consumer = Consumer(exporter.__dlpack__(copy=copy, **NEWEST))
+    assert consumer.struct.flags == 0
+    assert consumer.tensor.data == meminfo_of(exporter).data
+    consumer.end()
+
+
+def test_d13_a_copy_has_the_elements_in_order():
+    array = counting()[::-1, :, ::2]
+    consumer = Consumer(memrt.Tensor(array).__dlpack__(copy=True, **NEWEST))
+    assert (consumer.shape, consumer.strides) == ((2, 3, 2), (6, 2, 1))
+    copied = (ctypes.c_double * 12).from_address(consumer.tensor.data)
+    assert list(copied) == array.ravel().tolist()
+    consumer.end()
+
+
+def test_d13_a_copy_is_made_by_the_policy_in_force():
+    mi = memrt.alloc(5000)
+    with memrt.Policy(name="copies") as policy:
+        capsule = mi.__dlpack__(copy=True)
+        assert memrt.stats(policy).live == 5000
+    del capsule
+    assert memrt.stats(policy).live == 0
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_d14_the_own_device_and_the_cpu_are_honoured_and_no_other(kind):
+    exporter = exporters()[kind]
+    consumer = Consumer(exporter.__dlpack__(dl_device=(1, 0), **NEWEST))
+    assert (consumer.tensor.device_type, consumer.tensor.device_id) == (CPU, 0)
+    consumer.end()
+    for device in [(1, 1), (2, 0), (3, 0), (13, 0), (0, 0), (-1, 0), (2**70, 0), (1, -(2**70))]:
+        with pytest.raises(BufferError, match="device"):
+            exporter.__dlpack__(dl_device=device)
+
+
+@pytest.mark.parametrize("device", [CUDA_HOST, ROCM_HOST, MANAGED])
+def test_d14_memory_of_a_device_that_the_cpu_reads_is_exported_as_either(device):
+    mi = memrt.meminfo(memrt.from_dlpack(Producer(device=(device, 0))))
+    for asked, given_ in [(None, device), ((device, 0), device), ((CPU, 0), CPU)]:
+        consumer = Consumer(mi.__dlpack__(dl_device=asked, **NEWEST))
+        assert consumer.tensor.device_type == given_
+        consumer.end()
+    with pytest.raises(BufferError, match="device"):
+        mi.__dlpack__(dl_device=(CUDA, 0))
+    with pytest.raises(BufferError, match="dl_device"):
+        mi.__dlpack__(copy=True)
+    consumer = Consumer(mi.__dlpack__(copy=True, dl_device=(CPU, 0)))
+    assert consumer.tensor.device_type == CPU
+    consumer.end()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_d15_the_device_is_a_pair_of_ints(kind):
+    device = exporters()[kind].__dlpack_device__()
+    assert (type(device), [type(each) for each in device]) == (tuple, [int, int])
+    assert device == (1, 0)
+
+
+@pytest.mark.parametrize("device", [CPU, CUDA_HOST, ROCM_HOST, MANAGED])
+def test_d15_memory_that_came_by_dlpack_is_still_on_its_device(device):
+    array = memrt.from_dlpack(Producer(device=(device, 0)))
+    assert memrt.meminfo(array).__dlpack_device__() == (device, 0)
+    assert memrt.Tensor(array).__dlpack_device__() == (device, 0)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("stream", [0, 1, 2, -1, 7, True, False, 2**80, -(2**80)])
+def test_d16_memory_of_the_cpu_has_no_stream(kind, stream):
+    with pytest.raises(ValueError, match="stream"):
+        exporters()[kind].__dlpack__(stream=stream)
+
+
+@pytest.mark.parametrize(
+    ("device", "good", "bad"),
+    [
+        (CUDA_HOST, [None, -1, 1, 2, 12345, 2**64 - 1], [0, -2, True, False, 2**64, -(2**70)]),
+        (MANAGED, [None, -1, 1, 2, 12345], [0, -2]),
+        (ROCM_HOST, [None, -1, 0, 3, 12345], [1, 2, -2, True]),
+    ],
+)
+def test_d16_other_memory_knows_the_streams_of_its_device(device, good, bad):
+    mi = memrt.meminfo(memrt.from_dlpack(Producer(device=(device, 0))))
+    for stream in good:
+        mi.__dlpack__(stream=stream)
+    for stream in bad:
+        with pytest.raises(ValueError, match="stream"):
+            mi.__dlpack__(stream=stream)
+
+
+VIEWS = {
+    "all": lambda a: a,
+    "a slice": lambda a: a[1, :, 1:3],
+    "a transpose": lambda a: a.T,
+    "backwards": lambda a: a[::-1, :, ::-1],
+    "with steps": lambda a: a[:, ::2],
+    "broadcast": lambda a: np.broadcast_to(a[0, 0], (5, 4)),
+    "of no dimensions": lambda a: a[1, 1, 1:2].reshape(()),
+    "of one element": lambda a: a[1:, 1:2, 3:],
+    "empty": lambda a: a[:, 3:],
+    "in Fortran order": lambda a: memrt.array(a, order="F"),
+}
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_d18_strides_are_counted_in_elements(view):
+    array = VIEWS[view](counting())
+    consumer = Consumer(memrt.Tensor(array).__dlpack__(**NEWEST))
+    assert consumer.shape == array.shape
+    if array.size > 1:
+        assert consumer.strides == tuple(stride // 8 for stride in array.strides)
+    if array.ndim > 0:
+        assert consumer.tensor.strides
+    if array.size > 0:
+        assert consumer.tensor.data + consumer.tensor.byte_offset == array.ctypes.data
+    consumer.end()
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_d18_every_view_goes_round(view):
+    array = VIEWS[view](counting())
+    back = memrt.from_dlpack(memrt.Tensor(array))
+    np.testing.assert_array_equal(back, array)
+    assert (back.shape, back.dtype) == (array.shape, array.dtype)
+    if array.size > 1:
+        assert back.strides == array.strides
+    if array.size > 0:
+        assert back.ctypes.data == array.ctypes.data
+
+
+def test_d19_a_stride_between_elements_is_refused():
+    structured = memrt.zeros(4, [("a", "i1"), ("b", "f8")])
+    with pytest.raises(BufferError, match="9 bytes are no whole number of 8"):
+        memrt.Tensor(structured["b"])
+    memrt.Tensor(structured["b"][:1])  # a step that is never taken may be any
+    memrt.Tensor(structured["a"])
+
+
+def test_d20_without_dimensions_there_need_be_no_shape_and_strides():
+    array = memrt.full((), 7.5)
+    consumer = Consumer(memrt.Tensor(array).__dlpack__(**NEWEST))
+    assert consumer.tensor.ndim == 0
+    assert not consumer.tensor.shape
+    assert not consumer.tensor.strides
+    consumer.end()
+    for shape, strides in [(None, None), (8, 8)]:  # 8 is no address
+        got = memrt.from_dlpack(Producer(ndim=0, shape=shape, strides=strides))
+        assert (got.shape, got[()]) == ((), 0.0)
+
+
+def test_d21_without_elements_the_producer_gives_no_data():
+    for exporter in (memrt.alloc(0), memrt.Tensor(memrt.zeros((3, 0)))):
+        for wishes in ({}, NEWEST):
+            consumer = Consumer(exporter.__dlpack__(**wishes))
+            assert consumer.tensor.data is None
+            consumer.end()
+
+
+@pytest.mark.parametrize("data", [None, 8, 2**64 - 1])
+def test_d21_without_elements_the_consumer_takes_any_data(data):
+    producer = Producer(shape=(2, 0, 4), strides=(2**62, -(2**62), 5), data=data)
+    got = memrt.from_dlpack(producer)
+    assert (got.shape, got.nbytes) == ((2, 0, 4), 0)
+    del got
+    assert producer.deleted == 1
+
+
+@pytest.mark.parametrize(
+    "dtype",
+    ["?", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8", "c8", "c16", "l", "q"],
+)
+def test_d25_what_both_know_goes_round(dtype):
+    array = memrt.array([0, 1, 1, 0], dtype)
+    back = memrt.from_dlpack(memrt.Tensor(array))
+    assert back.dtype == array.dtype
+    np.testing.assert_array_equal(back, array)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "code", "bits"),
+    [("?", BOOL, 8), ("c8", COMPLEX, 64), ("c16", COMPLEX, 128), ("f2", FLOAT, 16)],
+)
+def test_d25_bool_has_8_bits_and_complex_those_of_both_parts(dtype, code, bits):
+    consumer = Consumer(memrt.Tensor(memrt.zeros(2, dtype)).__dlpack__())
+    assert consumer.dtype == (code, bits, 1)
+    consumer.end()
+
+
+@pytest.mark.parametrize(
+    "dtype",
+    [">f8", ">i2", ">c16", "g", "G", "M8[s]", "m8[ns]", "S3", "U3", "V8", [("a", "f8")]],
+    ids=str,
+)
+def test_d23_a_dtype_that_dlpack_has_not_is_refused(dtype):
+    with pytest.raises(BufferError, match="dtype"):
+        memrt.Tensor(memrt.zeros(3, dtype))
+
+
+def test_d23_arrays_of_objects_are_refused():
+    with pytest.raises(BufferError, match="dtype"):
+        memrt.Tensor(memrt.array([{}, []], object))
+
+
+def test_d26_what_is_no_array_or_not_of_memrt_is_no_tensor():
+    with pytest.raises(TypeError):
+        memrt.Tensor([1, 2])
+    with pytest.raises(TypeError):
+        memrt.Tensor()
+    with pytest.raises(ValueError, match="adopt"):
+        memrt.Tensor(np.frombuffer(b"12345678", "u1"))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("wishes", [{}, NEWEST], ids=str)
+def test_d27_an_export_is_one_reference_until_the_deleter(kind, wishes):
+    exporter = exporters()[kind]
+    mi = meminfo_of(exporter)
+    before = mi.refcount
+    consumers = [Consumer(exporter.__dlpack__(**wishes)) for _ in range(3)]
+    assert (mi.refcount, exports(mi)) == (before + 3, 3)
+    for rest, consumer in zip((2, 1, 0), consumers, strict=True):
+        consumer.end()
+        assert (mi.refcount, exports(mi)) == (before + rest, rest)
+
+
+def test_d27_the_memory_lives_as_long_as_the_last_export():
+    array = counting()
+    consumer = Consumer(memrt.Tensor(array).__dlpack__())
+    address = array.ctypes.data
+    del array
+    gc.collect()
+    memory = (ctypes.c_double * 24).from_address(address)
+    assert list(memory) == list(range(24))
+    before = memrt.stats()
+    consumer.end()
+    assert (memrt.stats() - before).mi_free == 1
+
+
+def test_d27_an_array_that_numpy_resizes_leaves_its_exports_alone():
+    with memrt.Policy():
+        array = np.ones(100)
+    tensor = memrt.Tensor(array)
+    consumer = Consumer(tensor.__dlpack__())
+    array.resize(100_000, refcheck=False)
+    assert list((ctypes.c_double * 100).from_address(consumer.tensor.data)) == [1.0] * 100
+    assert tensor.shape == (100,)
+    consumer.end()
+
+
+# --- Consumer. ---
+
+
+def test_d02_the_consumer_names_the_newest_version_that_it_knows():
+    producer = Producer()
+    memrt.from_dlpack(producer)
+    memrt.from_dlpack(producer, device="cpu", copy=False)
+    assert producer.asked == [
+        {"max_version": (1, 3)},
+        {"max_version": (1, 3), "dl_device": (1, 0), "copy": False},
+    ]
+
+
+class Older(Producer):
+    """From before version 1.0: it knows no keywords but one."""
+
+    def __init__(self) -> None:
+        super().__init__(versioned=False)
+
+    def __dlpack__(self, *, stream=None):
+        return super().__dlpack__()
+
+
+def test_d02_a_producer_that_knows_no_versions_is_asked_again_without():
+    older = Older()
+    got = memrt.from_dlpack(older)
+    assert (got[1, 2, 3], got.flags.writeable) == (23.0, False)
+    assert memrt.from_dlpack(older, device="cpu")[0, 0, 1] == 1.0
+    with pytest.raises(BufferError, match="older"):
+        memrt.from_dlpack(older, copy=False)
+
+
+def test_d05_the_capsule_is_renamed_before_anything_can_fail():
+    for producer, name in [
+        (Producer(ndim=-1), b"used_dltensor_versioned"),
+        (Producer(versioned=False, dtype=(99, 8, 1)), b"used_dltensor"),
+        (Producer(version=(2, 0)), b"used_dltensor_versioned"),
+    ]:
+        with pytest.raises(BufferError):
+            memrt.from_dlpack(producer)
+        assert (name_of(producer.given), producer.deleted) == (name, 1)
+
+
+class Capsule:
+    """Hands out what it was given."""
+
+    def __init__(self, capsule: object) -> None:
+        self.capsule = capsule
+
+    def __dlpack__(self, **wishes):
+        return self.capsule
+
+
+@pytest.mark.parametrize("versioned", [False, True])
+def test_d05_a_capsule_cannot_be_used_twice(versioned):
+    producer = Producer(versioned=versioned)
+    capsule = producer.capsule()
+    got = memrt.from_dlpack(Capsule(capsule))
+    with pytest.raises(ValueError, match="nobody has used"):
+        memrt.from_dlpack(Capsule(capsule))
+    assert producer.deleted == 0
+    del got
+    assert producer.deleted == 1
+
+
+@pytest.mark.parametrize("name", [b"dltensor2", b"memrt.meminfo", b"used_dltensor", b"DLTENSOR"])
+def test_d05_a_capsule_of_another_name_is_left_alone(name):
+    producer = Producer(name=name)
+    with pytest.raises(ValueError, match="dltensor"):
+        memrt.from_dlpack(producer)
+    assert (name_of(producer.given), producer.deleted) == (name, 0)
+
+
+@pytest.mark.parametrize("given_", [None, 5, "dltensor", b"dltensor", object()], ids=kind_of)
+def test_d05_what_is_no_capsule_is_refused(given_):
+    with pytest.raises(TypeError, match="capsule"):
+        memrt.from_dlpack(Capsule(given_))
+
+
+@pytest.mark.parametrize("thing", [None, 5, "text", b"bytes", [1, 2], object()], ids=kind_of)
+def test_d05_what_has_no_dlpack_is_refused(thing):
+    with pytest.raises(TypeError, match="__dlpack__"):
+        memrt.from_dlpack(thing)
+
+
+@pytest.mark.parametrize("versioned", [False, True])
+def test_d06_the_deleter_is_called_once_with_the_last_reference(versioned):
+    producer = Producer(versioned=versioned)
+    got = memrt.from_dlpack(producer)
+    mi, view = memrt.meminfo(got), got[1:, :, 2]
+    del got, mi
+    gc.collect()
+    assert producer.deleted == 0
+    assert view[0, 2] == 22
+    del view
+    assert producer.deleted == 1
+
+
+@pytest.mark.parametrize("versioned", [False, True])
+def test_d06_there_may_be_no_deleter(versioned):
+    producer = Producer(versioned=versioned, has_deleter=False)
+    assert memrt.from_dlpack(producer)[0, 0, 1] == 1
+    with pytest.raises(BufferError):
+        memrt.from_dlpack(Producer(versioned=versioned, has_deleter=False, ndim=-1))
+
+
+@pytest.mark.parametrize("versioned", [False, True])
+def test_d06_the_deleter_runs_where_the_gil_is_held(versioned, probe):
+    """It must take the GIL itself, but not all that are about do."""
+    producer = Producer(versioned=versioned)
+    got = memrt.from_dlpack(producer)
+    address = probe.hold(got)
+    del got
+    assert producer.deleted == 0
+    probe.release_without_gil(address, 1)
+    _memrt.owners()
+    assert producer.deleted == 1
+
+
+def test_d07_a_foreign_deleter_is_not_called_once_python_has_ended(run_python, probe):
+    result = run_python(
+        "import memrt, numpy as np, probe\n"
+        "probe.release_after_python(memrt.from_dlpack(np.arange(5)))\n"
+    )
+    assert (result.stdout, result.stderr) == ("", "")
+
+
+def test_d08_a_pending_exception_survives_the_foreign_deleter(probe):
+    producer = Producer()
+    kept = [memrt.from_dlpack(producer)]
+    with pytest.raises(LookupError, match="pending"):
+        probe.fail_and_clear(kept)
+    assert producer.deleted == 1
+
+
+@pytest.mark.parametrize("version", [(2, 0), (0, 9), (2**32 - 1, 0)], ids=str)
+def test_d09_of_another_major_version_nothing_is_read_but_the_head(version):
+    producer = Producer(version=version, data=8, shape=8, strides=8, ndim=3, dtype=(99, 99, 99))
+    with pytest.raises(BufferError, match="major"):
+        memrt.from_dlpack(producer)
+    assert producer.deleted == 1
+
+
+def test_d11_read_only_and_unversioned_tensors_give_read_only_arrays():
+    assert memrt.from_dlpack(Producer()).flags.writeable
+    for producer in (Producer(flags=READ_ONLY), Producer(versioned=False)):
+        got = memrt.from_dlpack(producer)
+        assert not got.flags.writeable
+        assert memrt.meminfo(got).readonly
+        with pytest.raises(ValueError, match="WRITEABLE"):
+            got.flags.writeable = True
+
+
+def test_d13_a_consumer_that_wants_a_copy_gets_one_of_memrt():
+    producer = Producer(flags=READ_ONLY)
+    got = memrt.from_dlpack(producer, copy=True)
+    assert producer.deleted == 1
+    assert (memrt.meminfo(got).kind, got.flags.writeable, got[1, 2, 3]) == ("inline", True, 23)
+
+
+def test_d13_a_consumer_that_wants_none_says_so():
+    class Copying(Producer):
+        def __dlpack__(self, **wishes):
+            raise (
+                BufferError("a copy would be needed") if wishes["copy"] is False else AssertionError
+            )
+
+    with pytest.raises(BufferError, match="would be needed"):
+        memrt.from_dlpack(Copying(), copy=False)
+
+
+@pytest.mark.parametrize("device", ["gpu", (2, 0), (1, 1), 5, "CPU"])
+def test_d14_a_consumer_asks_for_the_cpu_or_for_nothing(device):
+    with pytest.raises(ValueError, match="device"):
+        memrt.from_dlpack(Producer(), device=device)
+
+
+@pytest.mark.parametrize("device", [CUDA, ROCM, 4, 8, 12, 14, 18, 0, -1, 2**31 - 1])
+def test_d14_memory_that_the_cpu_cannot_read_is_refused(device):
+    for versioned in (False, True):
+        producer = Producer(versioned=versioned, device=(device, 0), data=8)
+        with pytest.raises(BufferError, match="device"):
+            memrt.from_dlpack(producer)
+        assert producer.deleted == 1
+
+
+def test_d18_missing_strides_mean_compact_before_version_1_2():
+    for producer in (
+        Producer(strides=None, versioned=False),
+        Producer(strides=None, version=(1, 0)),
+        Producer(strides=None, version=(1, 1)),
+    ):
+        got = memrt.from_dlpack(producer)
+        assert (got.strides, got[1, 2, 3]) == ((96, 32, 8), 23)
+    producer = Producer(strides=None, version=(1, 2))
+    with pytest.raises(BufferError, match="strides"):
+        memrt.from_dlpack(producer)
+    assert producer.deleted == 1
+
+
+def test_d18_the_consumer_counts_strides_in_elements():
+    producer = Producer(shape=(4, 3), strides=(-1, 4))
+    producer.struct.tensor.data += 24
+    got = memrt.from_dlpack(producer)
+    assert got.tolist() == [[3, 7, 11], [2, 6, 10], [1, 5, 9], [0, 4, 8]]
+    assert memrt.meminfo(got).data == ctypes.addressof(producer.memory)
+
+
+def test_d22_the_byte_offset_is_honoured():
+    got = memrt.from_dlpack(Producer(shape=(3,), strides=(1,), byte_offset=40))
+    assert got.tolist() == [5, 6, 7]
+
+
+@pytest.mark.parametrize("versioned", [False, True])
+@pytest.mark.parametrize(
+    "dtype",
+    [(FLOAT, 64, 2), (FLOAT, 64, 0), (HANDLE, 64, 1), (INT, 4, 1), (UINT, 1, 1), (FLOAT, 128, 1),
+     (BOOL, 1, 1), (17, 4, 1), (200, 64, 1), (COMPLEX, 32, 1), (INT, 0, 1), (FLOAT, 8, 1)],
+    ids=str,
+)  # fmt: skip
+def test_d24_lanes_unknown_types_and_parts_of_bytes_are_refused(dtype, versioned):
+    producer = Producer(dtype=dtype, versioned=versioned)
+    with pytest.raises(BufferError):
+        memrt.from_dlpack(producer)
+    assert producer.deleted == 1
+
+
+@pytest.mark.parametrize("dtype", [(BFLOAT, 16, 1), (10, 8, 1)])
+def test_d24_types_that_numpy_has_not_are_refused_for_arrays(dtype):
+    producer = Producer(dtype=dtype)
+    with pytest.raises(BufferError, match="NumPy has no"):
+        memrt.from_dlpack(producer)
+    assert producer.deleted == 1
+
+
+HUGE = 2**63 - 1
+MALFORMED = {
+    "less than no dimensions": {"ndim": -1},
+    "far less": {"ndim": -(2**31)},
+    "too many dimensions": {"ndim": 65},
+    "far too many": {"ndim": 2**31 - 1},
+    "no shape": {"ndim": 3, "shape": None},
+    "a negative extent": {"shape": (2, -1, 4)},
+    "the most negative extent": {"shape": (-(2**63), 0, 1)},
+    "a product that overflows": {"shape": (2**31, 2**31, 2)},
+    "one with the size of an element": {"shape": (1, 2**60, 1)},
+    "one beside an extent of 0": {"shape": (0, HUGE, HUGE)},
+    "a stride that overflows": {"strides": (HUGE, 1, 1)},
+    "the most negative stride": {"strides": (12, -(2**63), 1)},
+    "strides that overflow together": {"strides": (-(2**59), 2**58, 1)},
+    "elements and no data": {"data": None},
+    "an offset that overflows": {"byte_offset": 2**64 - 8},
+    "data at the end of memory": {"data": 2**64 - 64},
+    "data before the start of memory": {"data": 16, "strides": (-12, -4, -1)},
+}
+
+
+@pytest.mark.parametrize("versioned", [False, True])
+@pytest.mark.parametrize("fault", MALFORMED)
+def test_d26_a_malformed_tensor_is_refused_and_given_back_once(fault, versioned):
+    producer = Producer(versioned=versioned, **MALFORMED[fault])
+    before = memrt.stats()
+    with pytest.raises(BufferError):
+        memrt.from_dlpack(producer)
+    assert producer.deleted == 1
+    assert (memrt.stats() - before).mi_alloc == 0
+
+
+def test_d28_flags_that_nobody_knows_are_ignored():
+    got = memrt.from_dlpack(Producer(flags=2**64 - 1 - READ_ONLY, version=(1, 77)))
+    assert got.flags.writeable
+    assert got[1, 2, 3] == 23
+
+
+EDGES = [0, 1, -1, 2, 3, 2**31, -(2**31), 2**32, 2**60, 2**62, HUGE, -HUGE, -HUGE - 1]
+edges = st.sampled_from(EDGES)
+
+
+@given(
+    versioned=st.booleans(),
+    version=st.tuples(st.sampled_from([0, 1, 1, 1, 2]), st.integers(0, 4)),
+    flags=st.integers(0, 2**64 - 1),
+    device=st.tuples(st.integers(-1, 20), st.integers(-1, 2)),
+    dtype=st.tuples(st.integers(0, 18), st.sampled_from([0, 1, 4, 8, 16, 32, 64, 128]),
+                    st.sampled_from([0, 1, 1, 1, 4])),
+    shape=st.lists(st.one_of(st.integers(0, 3), edges), max_size=4).map(tuple),
+    strides=st.one_of(st.none(), st.just("compact"), st.lists(edges, min_size=4, max_size=4)),
+    data=st.sampled_from(["memory", "memory", "memory", None, 8, 2**64 - 8]),
+    byte_offset=st.sampled_from([0, 0, 8, 2**63, 2**64 - 1]),
+    has_deleter=st.booleans(),
+)  # fmt: skip
+def test_any_tensor_is_taken_or_given_back_once(strides, data, device, **fields):
+    """What the array then says of itself is what the tensor said; nothing is read through it."""
+    shape = fields["shape"]
+    if strides == "compact":
+        strides = compact(shape)
+    elif strides is not None:
+        strides = tuple(strides[: len(shape)])
+    if data != "memory":
+        fields["data"] = data
+    producer = Producer(strides=strides, device=(min(max(device[0], 0), 3), device[1]), **fields)
+    before = memrt.stats()
+    try:
+        got = memrt.from_dlpack(producer)
+    except BufferError:
+        pass
+    else:
+        assert got.shape == shape
+        assert got.itemsize * 8 == fields["dtype"][1]
+        assert producer.deleted == 0
+        del got
+    assert producer.deleted == int(fields["has_deleter"])
+    change = memrt.stats() - before
+    assert (change.mi_alloc, change.adopted) == (change.mi_free, 0)
+
+
+@given(
+    wishes=st.fixed_dictionaries(
+        {},
+        optional={
+            "stream": st.one_of(st.none(), st.integers(), st.booleans(), st.text(max_size=2)),
+            "max_version": st.one_of(
+                st.none(), st.tuples(st.integers(), st.integers()), st.lists(st.integers())
+            ),
+            "dl_device": st.one_of(st.none(), st.tuples(st.integers(), st.integers()), st.text()),
+            "copy": st.one_of(st.none(), st.booleans(), st.integers()),
+        },
+    ),
+    kind=st.sampled_from(KINDS),
+)
+def test_any_wish_is_met_or_refused_and_never_by_a_type_error(wishes, kind):
+    exporter = exporters()[kind]
+    mi = meminfo_of(exporter)
+    before = mi.refcount
+    assert outcome(exporter.__dlpack__, **wishes) in (None, ValueError, BufferError)
+    assert (mi.refcount, exports(mi)) == (before, 0)
+
+
+# --- The table of functions. ---
+
+TYPES = (memrt.MemInfo, memrt.Tensor)
+DOUBLE = (FLOAT, 64, 1)
+
+
+@pytest.mark.parametrize("type_", TYPES)
+def test_d28_the_table_is_complete_and_of_the_version_of_the_header(type_, dlclient):
+    _, *rest = dlclient.table(type_)
+    assert rest == [1, 3, 5]
+    assert dlclient.table(memrt.MemInfo)[0] == dlclient.table(memrt.Tensor)[0]
+    assert dlclient.stream(type_) is None
+
+
+@pytest.mark.parametrize("on_a_thread", [False, True])
+def test_d28_other_libraries_allocate_into_memrt(on_a_thread, dlclient):
+    before = memrt.stats()
+    capsule = dlclient.allocate(memrt.Tensor, DOUBLE, (30, 40), CPU, on_a_thread)
+    change = memrt.stats() - before
+    assert (change.live, change.mi_alloc) == (9600, 1)
+    consumer = Consumer(capsule)
+    assert (consumer.shape, consumer.strides, consumer.dtype) == ((30, 40), (40, 1), DOUBLE)
+    assert consumer.tensor.data % 64 == 0
+    (ctypes.c_double * 1200).from_address(consumer.tensor.data)[1199] = 1.0
+    consumer.end()
+    assert (memrt.stats() - before).live == 0
+
+
+def test_d28_memory_for_others_is_the_policys_in_force_where_the_gil_is_held(dlclient):
+    with memrt.Policy(name="for others", alignment=4096) as policy:
+        capsule = dlclient.allocate(memrt.Tensor, DOUBLE, (100,), CPU, False)
+        assert memrt.stats(policy).live == 800
+        elsewhere = dlclient.allocate(memrt.Tensor, DOUBLE, (100,), CPU, True)
+        assert memrt.stats(policy).live == 800
+    del capsule, elsewhere
+
+
+@pytest.mark.parametrize("on_a_thread", [False, True])
+@pytest.mark.parametrize(
+    ("dtype", "shape", "device", "kind"),
+    [
+        ((FLOAT, 64, 2), (3,), CPU, "BufferError"),
+        (DOUBLE, (-1,), CPU, "BufferError"),
+        (DOUBLE, (2**62, 2), CPU, "BufferError"),
+        (DOUBLE, (1,) * 65, CPU, "BufferError"),
+        (DOUBLE, (3,), CUDA, "BufferError"),
+        (DOUBLE, (2**58,), CPU, "MemoryError"),
+    ],
+    ids=str,
+)
+def test_d28_what_cannot_be_allocated_is_told_once(
+    dtype, shape, device, kind, on_a_thread, dlclient
+):
+    told, text = dlclient.allocate(memrt.Tensor, dtype, shape, device, on_a_thread)
+    assert told == kind
+    assert len(text) > 10
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_d28_the_table_exports_and_imports(kind, dlclient):
+    exporter = exporters()[kind]
+    mi = meminfo_of(exporter)
+    capsule = dlclient.export(type(exporter), exporter)
+    assert exports(mi) == 1
+    tensor = dlclient.import_(type(exporter), capsule)
+    assert type(tensor) is memrt.Tensor
+    assert tensor.meminfo.data == mi.data
+    assert tensor.array.nbytes == 192
+    assert (tensor.meminfo.kind, exports(mi)) == ("adopted", 1)
+    del tensor
+    assert exports(mi) == 0
+
+
+def test_d28_the_table_takes_types_that_numpy_has_not(dlclient):
+    producer = Producer(dtype=(BFLOAT, 16, 1), shape=(3, 4), strides=(4, 1))
+    tensor = dlclient.import_(memrt.Tensor, producer.capsule())
+    assert tensor.shape == (3, 4)
+    with pytest.raises(BufferError, match="NumPy has no"):
+        _ = tensor.array
+    with pytest.raises(BufferError, match="NumPy has no"):
+        tensor.__dlpack__(copy=True)
+    consumer = Consumer(tensor.__dlpack__(**NEWEST))
+    assert consumer.dtype == (BFLOAT, 16, 1)
+    consumer.end()
+    del tensor
+    assert producer.deleted == 1
+
+
+@pytest.mark.parametrize("fault", MALFORMED)
+def test_d28_a_malformed_tensor_that_the_table_takes_is_given_back_once(fault, dlclient):
+    producer = Producer(**MALFORMED[fault])
+    with pytest.raises(BufferError):
+        dlclient.import_(memrt.Tensor, producer.capsule())
+    assert producer.deleted == 1
+
+
+def test_d28_a_tensor_is_borrowed_without_a_reference(dlclient):
+    array = counting()
+    tensor = memrt.Tensor(array.transpose(2, 0, 1)[1:])
+    before = tensor.meminfo.refcount
+    told = dlclient.borrow(memrt.Tensor, tensor)
+    assert told == (array.ctypes.data + 8, (1, 0), DOUBLE, (3, 2, 3), (1, 12, 4), 0)
+    assert (tensor.meminfo.refcount, exports(tensor.meminfo)) == (before, 0)
+    mi = memrt.alloc(77)
+    assert dlclient.borrow(memrt.MemInfo, mi) == (mi.data, (1, 0), (UINT, 8, 1), (77,), (1,), 0)
+    assert dlclient.borrow(memrt.MemInfo, memrt.alloc(0))[0] is None
+    assert dlclient.borrow(memrt.Tensor, memrt.Tensor(memrt.zeros((2, 0))))[0] is None
+
+
+def test_d28_what_is_read_only_is_not_borrowed(dlclient):
+    array = counting()
+    array.flags.writeable = False
+    for thing in (readonly_meminfo(), memrt.Tensor(array)):
+        with pytest.raises(BufferError, match="read-only"):
+            dlclient.borrow(type(thing), thing)
+
+
+@pytest.mark.parametrize("thing", [None, 5, np.zeros(3), b"bytes"], ids=kind_of)
+def test_d28_the_table_refuses_objects_of_others(thing, dlclient):
+    for call in (dlclient.export, dlclient.borrow):
+        with pytest.raises(TypeError, match=r"memrt\.Tensor"):
+            call(memrt.Tensor, thing)
+
+
+def test_the_types_offer_the_table_and_stay_immutable():
+    for type_ in TYPES:
+        with pytest.raises(TypeError):
+            type_.__dlpack_c_exchange_api__ = None
+
+
+# --- Tensors. ---
+
+
+def test_a_tensor_says_what_it_is():
+    array = counting()[::2]
+    tensor = memrt.Tensor(array)
+    assert (tensor.shape, tensor.array.strides) == ((1, 3, 4), array.strides)
+    assert tensor.meminfo == memrt.meminfo(array)
+    assert repr(tensor).startswith("<memrt.Tensor of shape (1, 3, 4) over <memrt.MemInfo of 192")
+    np.testing.assert_array_equal(tensor.array, array)
+
+
+def test_a_tensor_is_found_by_holders_and_by_the_collector():
+    tensor = memrt.Tensor(counting())
+    found = memrt.holders(tensor.meminfo)
+    assert any("Tensor" in each.text for row in found.rows for each in row.referrers)
+    assert tensor.meminfo in gc.get_referents(tensor)
+
+
+def test_exports_stay_on_the_books_until_they_are_returned():
+    before = memrt.stats()
+    kept = memrt.Tensor(counting()).__dlpack__(**NEWEST)
+    change = memrt.stats() - before
+    assert (change.live, change.exported) == (192, 1)
+    del kept
+    change = memrt.stats() - before
+    assert (change.live, change.exported) == (0, 0)
+
+
+def test_imports_are_on_the_books_of_the_policy():
+    policy = memrt.Policy(name="imports")
+    got = memrt.from_dlpack(Producer(), policy=policy)
+    assert memrt.stats(policy).adopted == 192
+    assert memrt.meminfo(got).policy == "imports"
+    del got
+    assert memrt.stats(policy).adopted == 0
+    producer = Producer()
+    with pytest.raises(TypeError):
+        memrt.from_dlpack(producer, policy=5)
+    assert producer.deleted == 0  # nobody took it out of its capsule
+
+
+def shared() -> dict[str, object]:
+    """Everybody who can hold one buffer."""
+    array = memrt.zeros(24)
+    return {
+        "NumPy": array,
+        "DLPack": memrt.Tensor(array).__dlpack__(**NEWEST),
+        "Arrow": memrt.Column(array).__arrow_c_array__(),
+        "a buffer": memoryview(memrt.meminfo(array)),
+        "C": memrt.meminfo(array).__memrt_meminfo__(),
+        "memrt itself": memrt.from_dlpack(memrt.Tensor(array)),
+    }
+
+
+def test_one_buffer_that_everybody_holds_is_freed_once_in_any_order():
+    before = memrt.stats()
+    for order in itertools.permutations(shared()):
+        held = shared()
+        for name in order:
+            assert (memrt.stats() - before).live == 192
+            del held[name]
+        assert (memrt.stats() - before).live == 0
+
+
+def test_one_buffer_that_everybody_holds_is_freed_once_by_threads():
+    def let_go(held: dict[str, object], name: str) -> None:
+        start.wait()
+        del held[name]
+
+    start = threading.Barrier(len(shared()))
+    before = memrt.stats()
+    for _ in range(50):
+        held = shared()
+        threads = [threading.Thread(target=let_go, args=(held, name)) for name in held]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    gc.collect()
+    assert (memrt.stats() - before).live == 0
+
+
+# --- NumPy as the other library. ---
+
+
+def numpy_takes(exporter) -> np.ndarray:
+    return np.from_dlpack(exporter)
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_numpy_takes_tensors_where_they_are(view):
+    array = VIEWS[view](counting())
+    if not array.flags.writeable and not numpy_knows_versions:
+        with pytest.raises(BufferError):
+            numpy_takes(memrt.Tensor(array))
+        return
+    got = numpy_takes(memrt.Tensor(array))
+    np.testing.assert_array_equal(got, array)
+    if array.size > 0:  # for none, NumPy may have memory of its own
+        assert got.ctypes.data == array.ctypes.data
+        assert got.flags.writeable == (array.flags.writeable and NUMPY >= (2, 2))
+
+
+def test_numpy_takes_a_meminfo_as_bytes_and_is_seen_to_hold_it():
+    mi = memrt.alloc(100)
+    got = numpy_takes(mi)
+    assert (got.shape, got.dtype, got.ctypes.data) == ((100,), np.uint8, mi.data)
+    assert (mi.refcount, exports(mi)) == (2, 1)
+    del got
+    assert (mi.refcount, exports(mi)) == (1, 0)
+
+
+def test_memrt_takes_arrays_of_numpy_where_they_are():
+    array = np.arange(24.0).reshape(4, 6)[::-1, 1::2]
+    got = memrt.from_dlpack(array)
+    assert (got.ctypes.data, got.strides) == (array.ctypes.data, array.strides)
+    assert got.flags.writeable == numpy_knows_versions
+    assert memrt.is_managed(got)
+    del array
+    gc.collect()
+    assert got[0, 0] == 19
+
+
+def test_the_structs_of_the_tests_are_those_of_the_header():
+    assert (ctypes.sizeof(Unversioned), ctypes.sizeof(Versioned)) == (64, 80)
