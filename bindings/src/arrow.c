@@ -12,15 +12,6 @@
 #define ARRAY "arrow_array"
 #define DEVICE_ARRAY "arrow_device_array"
 
-static PyObject *refuse(memrt_status_t status, const char *what, const char *why)
-{
-    if (status == MEMRT_ENOMEM) {
-        return memrt__raise(status, "%s", what);
-    }
-    PyErr_Format(PyExc_BufferError, "%s: %s", what, why);
-    return NULL;
-}
-
 /* --- Handing out. --- */
 
 /// What others release may be theirs, and must not lose an exception that is pending.
@@ -72,7 +63,7 @@ static int fill(memrt_meminfo_t *mi, const memrt_arrow_view_t *view, struct Arro
     const char *why = NULL;
     memrt_status_t status = memrt__api()->arrow_export(mi, view, schema, array, &why);
     if (status != MEMRT_OK) {
-        refuse(status, "cannot export memory as an Arrow array", why);
+        memrt__raise_refusal(status, "cannot export memory as an Arrow array", why);
         return -1;
     }
     return 0;
@@ -293,15 +284,12 @@ static memrt_meminfo_t *adopt(const struct ArrowSchema *schema, struct ArrowArra
     if (owner == NULL) {
         return NULL;
     }
-    memrt_new_options_t options = {.struct_size = sizeof(options),
-                                   .policy = policy,
-                                   .dtor = memrt__owner_dtor,
-                                   .dtor_info = owner};
+    memrt_new_options_t options = memrt__owner_options(owner, policy);
     *view = (memrt_arrow_view_t){.struct_size = sizeof(*view)};
     memrt_status_t status = memrt__api()->arrow_adopt(schema, array, &options, view, &mi, &why);
     if (status != MEMRT_OK) {
         memrt__owner_discard(owner);
-        refuse(status, "cannot take the memory of an Arrow array", why);
+        memrt__raise_refusal(status, "cannot take the memory of an Arrow array", why);
         return NULL;
     }
     *moved = *array;

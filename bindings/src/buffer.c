@@ -70,12 +70,9 @@ static PyObject *adopt(memrt_meminfo_object_t *shell, memrt_owner_t *owner,
                        const wrapped_t *wrapped, memrt_policy_t *policy)
 {
     memrt_meminfo_t *mi;
-    memrt_new_options_t options = {.struct_size = sizeof(options),
-                                   .policy = policy,
-                                   .readonly = wrapped->readonly,
-                                   .dtor = memrt__owner_dtor,
-                                   .dtor_info = owner,
-                                   .name = wrapped->name};
+    memrt_new_options_t options = memrt__owner_options(owner, policy);
+    options.readonly = wrapped->readonly;
+    options.name = wrapped->name;
     memrt_status_t status =
         memrt__api()->meminfo_adopt((void *)wrapped->address, wrapped->size, &options, &mi);
     if (status != MEMRT_OK) {

@@ -8,15 +8,6 @@
 #include "owner.h"
 #include "placement.h"
 
-PyObject *memrt__dlpack_refuse(memrt_status_t status, const char *what, const char *why)
-{
-    if (status == MEMRT_ENOMEM) {
-        return memrt__raise(status, "%s", what);
-    }
-    PyErr_Format(PyExc_BufferError, "%s: %s", what, why);
-    return NULL;
-}
-
 /* --- Where memory is. --- */
 
 /// Only memory of a device itself has a number, says DLPack.
@@ -219,7 +210,7 @@ int memrt__dlpack_export(memrt_meminfo_t *mi, const memrt_dlpack_view_t *view,
     const char *why = NULL;
     memrt_status_t status = memrt__api()->dlpack_export(mi, view, out, &why);
     if (status != MEMRT_OK) {
-        memrt__dlpack_refuse(status, cannot_export, why);
+        memrt__raise_refusal(status, cannot_export, why);
         return -1;
     }
     return 0;
@@ -246,7 +237,7 @@ static PyObject *unversioned_capsule(memrt_meminfo_t *mi, const memrt_dlpack_vie
     const char *why = NULL;
     memrt_status_t status = memrt__api()->dlpack_export_unversioned(mi, view, &tensor, &why);
     if (status != MEMRT_OK) {
-        return memrt__dlpack_refuse(status, cannot_export, why);
+        return memrt__raise_refusal(status, cannot_export, why);
     }
     PyObject *capsule = PyCapsule_New(tensor, MEMRT_DLPACK_UNVERSIONED, destroy_unversioned);
     if (capsule == NULL) {

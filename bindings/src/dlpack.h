@@ -31,9 +31,6 @@ int memrt__dlpack_export(memrt_meminfo_t *mi, const memrt_dlpack_view_t *view,
 /// Take all bytes of a MemInfo for elements.
 memrt_dlpack_view_t memrt__dlpack_bytes(const memrt_meminfo_t *mi);
 
-/// BufferError with a sentence of memrt's, or MemoryError. Returns NULL.
-PyObject *memrt__dlpack_refuse(memrt_status_t status, const char *what, const char *why);
-
 /// What both types say of their methods.
 #define MEMRT_DLPACK_DOC                                                                           \
     "__dlpack__(*, stream=None, max_version=None, dl_device=None, copy=None) -> PyCapsule\n\n"     \

@@ -57,6 +57,12 @@ PyObject *memrt__raise_why(memrt_status_t status, const char *why)
     return NULL;
 }
 
+PyObject *memrt__raise_refusal(memrt_status_t status, const char *what, const char *why)
+{
+    return status == MEMRT_ENOMEM ? memrt__raise(status, "%s", what)
+                                  : PyErr_Format(PyExc_BufferError, "%s: %s", what, why);
+}
+
 int memrt__need_cuda(void)
 {
     char why[MEMRT__WHY_MAX];

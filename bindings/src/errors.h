@@ -12,6 +12,10 @@ PyObject *memrt__raise(memrt_status_t status, const char *what, ...);
 PyObject *memrt__raise_why(memrt_status_t status, const char *why);
 #define MEMRT__WHY_MAX 256
 
+/// Set BufferError, "what: why", for memory that an exchange does not have; MemoryError where there
+/// was none, and then `why` is not read. Returns NULL.
+PyObject *memrt__raise_refusal(memrt_status_t status, const char *what, const char *why);
+
 /// What a call for CUDA came to, with what the driver says of it. `memory` and `size` are what was
 /// asked for; MEMRT_MEMORY_HOST: no memory was.
 PyObject *memrt__raise_cuda(memrt_status_t status, uint32_t memory, size_t size);

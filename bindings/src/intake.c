@@ -58,6 +58,11 @@ static DLDevice device_of_taken(taken_t taken)
                                                          : (DLDevice){kDLCPU, 0};
 }
 
+static int is_on_device(taken_t taken)
+{
+    return device_of_taken(taken).device_type == kDLCUDA;
+}
+
 static memrt_status_t adopt(taken_t taken, const memrt_new_options_t *options,
                             memrt_dlpack_view_t *view, memrt_meminfo_t **out, const char **why)
 {
@@ -88,17 +93,14 @@ static memrt_meminfo_object_t *adopt_into(memrt_meminfo_object_t *shell, taken_t
     if (owner == NULL) {
         return NULL;
     }
-    memrt_new_options_t options = {.struct_size = sizeof(options),
-                                   .policy = policy,
-                                   .dtor = memrt__owner_dtor,
-                                   .dtor_info = owner};
+    memrt_new_options_t options = memrt__owner_options(owner, policy);
     *view = (memrt_dlpack_view_t){.struct_size = sizeof(*view)};
-    int is_device = device_of_taken(taken).device_type == kDLCUDA;
+    int is_device = is_on_device(taken);
     memrt_status_t status = is_device ? adopt_on_device(taken, &options, view, &mi, &why)
                                       : adopt(taken, &options, view, &mi, &why);
     if (status != MEMRT_OK) {
         memrt__owner_discard(owner);
-        memrt__dlpack_refuse(status, "cannot take the memory of a DLPack tensor", why);
+        memrt__raise_refusal(status, "cannot take the memory of a DLPack tensor", why);
         return NULL;
     }
     return (memrt_meminfo_object_t *)(is_device ? memrt__meminfo_fill_waiting(shell, mi)
@@ -176,17 +178,15 @@ static PyObject *view_taken(taken_t taken, memrt_policy_t *policy)
 /// Memory of a device is on the account of what CUDA gave to others, unless a policy is named.
 static PyObject *handler_for(taken_t taken, PyObject *policy)
 {
-    return policy == Py_None && device_of_taken(taken).device_type == kDLCUDA
-               ? memrt__cuda_foreign_handler()
-               : memrt__handler_for(policy);
+    return policy == Py_None && is_on_device(taken) ? memrt__cuda_foreign_handler()
+                                                    : memrt__handler_for(policy);
 }
 
 /// -1 with BufferError where there is no driver for memory of a device.
 static int need_driver(taken_t taken)
 {
     char why[MEMRT__WHY_MAX];
-    if (device_of_taken(taken).device_type == kDLCUDA &&
-        memrt__api()->cuda_why_not(why, sizeof(why)) != 0) {
+    if (is_on_device(taken) && memrt__api()->cuda_why_not(why, sizeof(why)) != 0) {
         PyErr_Format(PyExc_BufferError,
                      "the tensor is on a CUDA device, which memrt cannot use: %s", why);
         return -1;

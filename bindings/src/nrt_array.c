@@ -19,8 +19,7 @@ memrt_meminfo_t *memrt__nrt_meminfo_new_from_pyobject(void *data, PyObject *owne
     if (keeper == NULL) {
         return NULL;
     }
-    memrt_new_options_t options = {
-        .struct_size = sizeof(options), .dtor = memrt__owner_dtor, .dtor_info = keeper};
+    memrt_new_options_t options = memrt__owner_options(keeper, NULL);
     if (memrt__api()->meminfo_adopt(data, 0, &options, &mi) != MEMRT_OK) {
         memrt__owner_discard(keeper);
         PyErr_NoMemory();

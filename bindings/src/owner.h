@@ -36,6 +36,15 @@ void memrt__owner_discard(memrt_owner_t *owner);
 /// finalization its references are dropped on the floor.
 void memrt__owner_dtor(void *data, size_t size, void *info);
 
+/// Options for a MemInfo of `policy`, which may be NULL, that has `owner`.
+static inline memrt_new_options_t memrt__owner_options(memrt_owner_t *owner, memrt_policy_t *policy)
+{
+    return (memrt_new_options_t){.struct_size = sizeof(memrt_new_options_t),
+                                 .policy = policy,
+                                 .dtor = memrt__owner_dtor,
+                                 .dtor_info = owner};
+}
+
 /// The owner of a MemInfo, or NULL when it has none. Borrowed.
 memrt_owner_t *memrt__owner_of(const memrt_meminfo_t *mi);
 

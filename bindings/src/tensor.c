@@ -81,19 +81,25 @@ static PyObject *get_array(memrt_tensor_object_t *self, void *unused)
                                                   : NULL;
 }
 
+/// Numbers, each as often as `factor` says; a product may wrap round.
+static PyObject *tuple_of(const int64_t *numbers, int32_t count, size_t factor)
+{
+    PyObject *tuple = PyTuple_New(count);
+    for (int32_t i = 0; tuple != NULL && i < count; i++) {
+        PyObject *number = PyLong_FromSsize_t((Py_ssize_t)((size_t)numbers[i] * factor));
+        if (number == NULL) {
+            Py_CLEAR(tuple);
+        } else {
+            PyTuple_SET_ITEM(tuple, i, number);
+        }
+    }
+    return tuple;
+}
+
 static PyObject *get_shape(memrt_tensor_object_t *self, void *unused)
 {
     (void)unused;
-    PyObject *shape = PyTuple_New(self->view.ndim);
-    for (int32_t i = 0; shape != NULL && i < self->view.ndim; i++) {
-        PyObject *extent = PyLong_FromLongLong(self->view.shape[i]);
-        if (extent == NULL) {
-            Py_CLEAR(shape);
-        } else {
-            PyTuple_SET_ITEM(shape, i, extent);
-        }
-    }
-    return shape;
+    return tuple_of(self->view.shape, self->view.ndim, 1);
 }
 
 static PyObject *tensor_repr(memrt_tensor_object_t *self)
@@ -205,21 +211,6 @@ free_shape:
     return tensor;
 }
 
-static PyObject *tuple_of_strides(const memrt_dlpack_view_t *view)
-{
-    PyObject *strides = PyTuple_New(view->ndim);
-    for (int32_t i = 0; strides != NULL && i < view->ndim; i++) {
-        size_t bytes = (size_t)view->strides[i] * (view->dtype.bits / 8u); /* may wrap round */
-        PyObject *stride = PyLong_FromSsize_t((Py_ssize_t)bytes);
-        if (stride == NULL) {
-            Py_CLEAR(strides);
-        } else {
-            PyTuple_SET_ITEM(strides, i, stride);
-        }
-    }
-    return strides;
-}
-
 static PyObject *tensor_layout(PyObject *module, PyObject *object)
 {
     (void)module;
@@ -232,7 +223,9 @@ static PyObject *tensor_layout(PyObject *module, PyObject *object)
     int readonly = (tensor->view.flags & DLPACK_FLAG_BITMASK_READ_ONLY) != 0;
     PyArray_Descr *descr = memrt__layout_descr(&tensor->view);
     PyObject *shape = descr != NULL ? get_shape(tensor, NULL) : NULL;
-    PyObject *strides = shape != NULL ? tuple_of_strides(&tensor->view) : NULL;
+    PyObject *strides = shape != NULL ? tuple_of(tensor->view.strides, tensor->view.ndim,
+                                                 tensor->view.dtype.bits / 8u)
+                                      : NULL;
     if (strides == NULL) {
         Py_XDECREF(shape);
         Py_XDECREF(descr);
