@@ -5,20 +5,11 @@
 
 #include "runtime/base/failure.h"
 #include "runtime/base/size.h"
+#include "runtime/exchange.h"
 #include "runtime/meminfo/meminfo.h"
 #include "runtime/meminfo/named.h"
 
 #define FLAGS (MEMRT_ARROW_BOOL8 | MEMRT_ARROW_DEVICE)
-
-static const char bad_options[] = "the options or the view are not filled in as they have to be";
-
-static memrt_status_t refuse(memrt_status_t status, const char *sentence, const char **why)
-{
-    if (why != NULL) {
-        *why = sentence;
-    }
-    return status;
-}
 
 /* --- What elements are. --- */
 
@@ -95,17 +86,18 @@ static memrt_status_t read_format(const char *format, uint64_t flags, size_t *wi
                                   const char **why)
 {
     if (format == NULL) {
-        return refuse(MEMRT_EINVAL, "there is no format", why);
+        return memrt__refuse(MEMRT_EINVAL, "there is no format", why);
     }
     *width = width_of(format);
     if (*width == 0) {
-        return refuse(MEMRT_ENOTSUP,
-                      "elements of that format do not have the same whole number of bytes each, or "
-                      "are unknown",
-                      why);
+        return memrt__refuse(
+            MEMRT_ENOTSUP,
+            "elements of that format do not have the same whole number of bytes each, or "
+            "are unknown",
+            why);
     }
     if ((flags & MEMRT_ARROW_BOOL8) != 0 && strcmp(format, "c") != 0) {
-        return refuse(MEMRT_EINVAL, "truth values of a byte have the format \"c\"", why);
+        return memrt__refuse(MEMRT_EINVAL, "truth values of a byte have the format \"c\"", why);
     }
     return MEMRT_OK;
 }
@@ -202,18 +194,19 @@ static memrt_status_t check_bitmap(const memrt_arrow_view_t *view, const char **
 {
     if (view->null_count < -1 || view->null_count > view->length || view->first_bit != 0 ||
         (view->validity == NULL) != (view->validity_owner == NULL)) {
-        return refuse(MEMRT_EINVAL, bad_options, why);
+        return memrt__refuse(MEMRT_EINVAL, MEMRT__BAD_OPTIONS, why);
     }
     if (view->validity == NULL) {
         return view->null_count <= 0
                    ? MEMRT_OK
-                   : refuse(MEMRT_EINVAL, "there are nulls and no validity bitmap", why);
+                   : memrt__refuse(MEMRT_EINVAL, "there are nulls and no validity bitmap", why);
     }
     size_t start = (size_t)view->validity, data = (size_t)view->validity_owner->data;
     return start >= data &&
                    lies_in(view->validity_owner, start - data, bitmap_bytes((size_t)view->length))
                ? MEMRT_OK
-               : refuse(MEMRT_EINVAL, "the validity bitmap would lie outside of its MemInfo", why);
+               : memrt__refuse(MEMRT_EINVAL, "the validity bitmap would lie outside of its MemInfo",
+                               why);
 }
 
 static memrt_status_t check_view(const memrt_meminfo_t *mi, const memrt_arrow_view_t *view,
@@ -221,7 +214,7 @@ static memrt_status_t check_view(const memrt_meminfo_t *mi, const memrt_arrow_vi
 {
     size_t width, bytes;
     if (view->struct_size < sizeof(*view) || (view->flags & ~FLAGS) != 0) {
-        return refuse(MEMRT_EINVAL, bad_options, why);
+        return memrt__refuse(MEMRT_EINVAL, MEMRT__BAD_OPTIONS, why);
     }
     memrt_status_t status = read_format(view->format, view->flags, &width, why);
     if (status != MEMRT_OK) {
@@ -229,29 +222,26 @@ static memrt_status_t check_view(const memrt_meminfo_t *mi, const memrt_arrow_vi
     }
     if (view->length < 0 || !memrt__size_mul((size_t)view->length, width, &bytes) ||
         !lies_in(mi, view->offset, bytes)) {
-        return refuse(MEMRT_EINVAL, "an element would lie outside of the MemInfo", why);
+        return memrt__refuse(MEMRT_EINVAL, "an element would lie outside of the MemInfo", why);
     }
     return check_bitmap(view, why);
-}
-
-static bool is_device(const memrt_meminfo_t *mi)
-{
-    return (memrt__flags_load_relaxed(&mi->flags) & MEMRT_FLAG_DEVICE) != 0;
 }
 
 /// An array does not say where its buffers are: all are in one memory, and the caller knows which.
 static memrt_status_t check_memory(const memrt_meminfo_t *mi, const memrt_arrow_view_t *view,
                                    const char **why)
 {
-    if (view->validity_owner != NULL && is_device(mi) != is_device(view->validity_owner)) {
-        return refuse(MEMRT_EINVAL, "the elements and the validity bitmap are not in one memory",
-                      why);
+    if (view->validity_owner != NULL &&
+        memrt__meminfo_is_device(mi) != memrt__meminfo_is_device(view->validity_owner)) {
+        return memrt__refuse(MEMRT_EINVAL,
+                             "the elements and the validity bitmap are not in one memory", why);
     }
-    return (view->flags & MEMRT_ARROW_DEVICE) != 0 || !is_device(mi)
+    return (view->flags & MEMRT_ARROW_DEVICE) != 0 || !memrt__meminfo_is_device(mi)
                ? MEMRT_OK
-               : refuse(MEMRT_ENOTSUP,
-                        "the memory is a CUDA device's, as only Arrow's device interface can say",
-                        why);
+               : memrt__refuse(
+                     MEMRT_ENOTSUP,
+                     "the memory is a CUDA device's, as only Arrow's device interface can say",
+                     why);
 }
 
 static void let_go(memrt_meminfo_t *mi)
@@ -368,13 +358,13 @@ static memrt_status_t read_schema(const struct ArrowSchema *schema, memrt_arrow_
                                   size_t *width, const char **why)
 {
     if (schema->release == NULL) {
-        return refuse(MEMRT_EINVAL, "the schema was released", why);
+        return memrt__refuse(MEMRT_EINVAL, "the schema was released", why);
     }
     if (schema->dictionary != NULL || schema->n_children != 0) {
-        return refuse(MEMRT_ENOTSUP,
-                      "elements that are in a dictionary or have children are not "
-                      "exchanged",
-                      why);
+        return memrt__refuse(MEMRT_ENOTSUP,
+                             "elements that are in a dictionary or have children are not "
+                             "exchanged",
+                             why);
     }
     *out = (memrt_arrow_view_t){.struct_size = sizeof(*out),
                                 .format = schema->format,
@@ -386,15 +376,17 @@ static memrt_status_t read_schema(const struct ArrowSchema *schema, memrt_arrow_
 static memrt_status_t check_array(const struct ArrowArray *array, const char **why)
 {
     if (array->release == NULL) {
-        return refuse(MEMRT_EINVAL, "the array was released", why);
+        return memrt__refuse(MEMRT_EINVAL, "the array was released", why);
     }
     if (array->dictionary != NULL || array->n_children != 0 || array->n_buffers != 2 ||
         array->buffers == NULL) {
-        return refuse(MEMRT_EINVAL, "the array has not the buffers that its format asks for", why);
+        return memrt__refuse(MEMRT_EINVAL, "the array has not the buffers that its format asks for",
+                             why);
     }
     if (array->length < 0 || array->offset < 0 || array->null_count < -1 ||
         array->null_count > array->length) {
-        return refuse(MEMRT_EINVAL, "a length, an offset or a number of nulls cannot be", why);
+        return memrt__refuse(MEMRT_EINVAL, "a length, an offset or a number of nulls cannot be",
+                             why);
     }
     return MEMRT_OK;
 }
@@ -408,13 +400,13 @@ static memrt_status_t locate(const struct ArrowArray *array, size_t width, place
         return MEMRT_OK;
     }
     if (start == 0) {
-        return refuse(MEMRT_EINVAL, "there are elements and no data", why);
+        return memrt__refuse(MEMRT_EINVAL, "there are elements and no data", why);
     }
     if (!memrt__size_mul((size_t)array->offset, width, &before) ||
         !memrt__size_mul((size_t)array->length, width, &out->bytes) || out->bytes > PTRDIFF_MAX ||
         !memrt__size_add(start, before, &out->first) ||
         !memrt__size_add(out->first, out->bytes, &end)) {
-        return refuse(MEMRT_EINVAL, "elements would lie outside of the address space", why);
+        return memrt__refuse(MEMRT_EINVAL, "elements would lie outside of the address space", why);
     }
     return MEMRT_OK;
 }
@@ -445,12 +437,12 @@ static memrt_status_t read_validity(const struct ArrowArray *array, memrt_arrow_
     if (start == 0) {
         return array->null_count < 0
                    ? MEMRT_OK
-                   : refuse(MEMRT_EINVAL, "there are nulls and no validity bitmap", why);
+                   : memrt__refuse(MEMRT_EINVAL, "there are nulls and no validity bitmap", why);
     }
     size_t bits_end = (size_t)array->offset + (size_t)array->length; /* of half the range each */
     if (!memrt__size_add(start, bitmap_bytes(bits_end), &end)) {
-        return refuse(MEMRT_EINVAL, "the validity bitmap would lie outside of the address space",
-                      why);
+        return memrt__refuse(MEMRT_EINVAL,
+                             "the validity bitmap would lie outside of the address space", why);
     }
     const uint8_t *bits = (const uint8_t *)array->buffers[0] + array->offset / 8;
     out->first_bit = array->offset % 8;
@@ -522,7 +514,7 @@ memrt_status_t memrt__arrow_adopt(const struct ArrowSchema *schema, struct Arrow
     place_t place;
     memrt_status_t status = memrt__meminfo_options(options, &room, &options);
     if (status != MEMRT_OK || view->struct_size < sizeof(*view)) {
-        return refuse(MEMRT_EINVAL, bad_options, why);
+        return memrt__refuse(MEMRT_EINVAL, MEMRT__BAD_OPTIONS, why);
     }
     status = examine(schema, array, &found, &place, why);
     if (status != MEMRT_OK) {
@@ -535,5 +527,5 @@ memrt_status_t memrt__arrow_adopt(const struct ArrowSchema *schema, struct Arrow
     if (status == MEMRT_OK) {
         *view = found;
     }
-    return status == MEMRT_EINVAL ? refuse(status, bad_options, why) : status;
+    return status == MEMRT_EINVAL ? memrt__refuse(status, MEMRT__BAD_OPTIONS, why) : status;
 }

@@ -6,20 +6,11 @@
 #include "runtime/base/failure.h"
 #include "runtime/base/size.h"
 #include "runtime/device/buffer.h"
+#include "runtime/exchange.h"
 #include "runtime/meminfo/meminfo.h"
 #include "runtime/meminfo/named.h"
 
 #define FLAGS (DLPACK_FLAG_BITMASK_READ_ONLY | DLPACK_FLAG_BITMASK_IS_COPIED)
-
-static const char bad_options[] = "the options or the view are not filled in as they have to be";
-
-static memrt_status_t refuse(memrt_status_t status, const char *sentence, const char **why)
-{
-    if (why != NULL) {
-        *why = sentence;
-    }
-    return status;
-}
 
 static const char no_cuda[] =
     "there is no CUDA driver, no such device, or no memory of it at the address";
@@ -92,17 +83,18 @@ static memrt_status_t measure(const memrt_dlpack_view_t *view, reach_t *out, con
     size_t itemsize = itemsize_of(view->dtype), bytes;
     bool empty;
     if (itemsize == 0) {
-        return refuse(MEMRT_ENOTSUP,
-                      "elements of that type, number of bits or lanes are not exchanged", why);
+        return memrt__refuse(
+            MEMRT_ENOTSUP, "elements of that type, number of bits or lanes are not exchanged", why);
     }
     if (view->ndim < 0 || view->ndim > MEMRT_DLPACK_NDIM_MAX) {
-        return refuse(MEMRT_EINVAL, "the number of dimensions is not one from 0 to 64", why);
+        return memrt__refuse(MEMRT_EINVAL, "the number of dimensions is not one from 0 to 64", why);
     }
     if (view->ndim > 0 && view->shape == NULL) {
-        return refuse(MEMRT_EINVAL, "there are dimensions and no shape", why);
+        return memrt__refuse(MEMRT_EINVAL, "there are dimensions and no shape", why);
     }
     if (!multiply(view, itemsize, &bytes, &empty)) {
-        return refuse(MEMRT_EINVAL, "an extent is negative, or all exceed the address space", why);
+        return memrt__refuse(MEMRT_EINVAL, "an extent is negative, or all exceed the address space",
+                             why);
     }
     *out = (reach_t){0, empty ? 0 : bytes};
     if (empty || view->strides == NULL) {
@@ -111,7 +103,7 @@ static memrt_status_t measure(const memrt_dlpack_view_t *view, reach_t *out, con
     out->after = itemsize;
     return extend_by_all(out, view, itemsize)
                ? MEMRT_OK
-               : refuse(MEMRT_EINVAL, "the strides exceed the address space", why);
+               : memrt__refuse(MEMRT_EINVAL, "the strides exceed the address space", why);
 }
 
 static bool is_empty(const reach_t *reach)
@@ -147,9 +139,8 @@ static DLDevice device_of(const memrt_meminfo_t *mi)
 /// named in more than one way.
 static bool name_device(const memrt_meminfo_t *mi, DLDevice asked, DLDevice *out)
 {
-    bool is_device = (memrt__flags_load_relaxed(&mi->flags) & MEMRT_FLAG_DEVICE) != 0;
     *out = asked;
-    if (asked.device_type != 0 && !is_device) {
+    if (asked.device_type != 0 && !memrt__meminfo_is_device(mi)) {
         return is_read_by_the_host(asked);
     }
     *out = device_of(mi);
@@ -168,15 +159,14 @@ static bool is_readonly(const memrt_meminfo_t *mi, const memrt_dlpack_view_t *vi
 static memrt_status_t measure_given(const memrt_dlpack_view_t *view, reach_t *out, const char **why)
 {
     if (view->struct_size < sizeof(*view) || (view->flags & ~(uint64_t)FLAGS) != 0) {
-        return refuse(MEMRT_EINVAL, "the view is not filled in as it has to be", why);
+        return memrt__refuse(MEMRT_EINVAL, "the view is not filled in as it has to be", why);
     }
     return measure(view, out, why);
 }
 
 static memrt_status_t check_view(const memrt_meminfo_t *mi, const memrt_dlpack_view_t *view,
-                                 reach_t *reach, const char **why)
+                                 reach_t *reach, DLDevice *device, const char **why)
 {
-    DLDevice device;
     size_t end;
     memrt_status_t status = measure_given(view, reach, why);
     if (status != MEMRT_OK) {
@@ -184,21 +174,22 @@ static memrt_status_t check_view(const memrt_meminfo_t *mi, const memrt_dlpack_v
     }
     if (view->offset < reach->before || !memrt__size_add(view->offset, reach->after, &end) ||
         end > mi->size) {
-        return refuse(MEMRT_EINVAL, "an element would lie outside of the MemInfo", why);
+        return memrt__refuse(MEMRT_EINVAL, "an element would lie outside of the MemInfo", why);
     }
-    if (!name_device(mi, view->device, &device)) {
-        return refuse(MEMRT_ENOTSUP, "the memory is not on the device that the view names", why);
+    if (!name_device(mi, view->device, device)) {
+        return memrt__refuse(MEMRT_ENOTSUP, "the memory is not on the device that the view names",
+                             why);
     }
     return MEMRT_OK;
 }
 
 static DLTensor tensor_over(const memrt_meminfo_t *mi, const memrt_dlpack_view_t *view,
-                            const reach_t *reach, int64_t *numbers)
+                            const reach_t *reach, DLDevice device, int64_t *numbers)
 {
     DLTensor tensor = {.data = is_empty(reach) ? NULL : (char *)mi->data + view->offset,
+                       .device = device,
                        .ndim = view->ndim,
                        .dtype = view->dtype};
-    (void)name_device(mi, view->device, &tensor.device);
     if (view->ndim > 0) {
         tensor.shape = memcpy(numbers, view->shape, (size_t)view->ndim * sizeof(int64_t));
         tensor.strides = numbers + view->ndim;
@@ -240,7 +231,7 @@ static void delete_export(DLManagedTensorVersioned *tensor)
 }
 
 static void fill(DLManagedTensorVersioned *tensor, memrt_meminfo_t *mi,
-                 const memrt_dlpack_view_t *view, const reach_t *reach)
+                 const memrt_dlpack_view_t *view, const reach_t *reach, DLDevice device)
 {
     uint64_t readonly = is_readonly(mi, view) ? DLPACK_FLAG_BITMASK_READ_ONLY : 0;
     *tensor = (DLManagedTensorVersioned){
@@ -248,14 +239,15 @@ static void fill(DLManagedTensorVersioned *tensor, memrt_meminfo_t *mi,
         .manager_ctx = mi,
         .deleter = delete_export,
         .flags = view->flags | readonly,
-        .dl_tensor = tensor_over(mi, view, reach, (int64_t *)(void *)(tensor + 1))};
+        .dl_tensor = tensor_over(mi, view, reach, device, (int64_t *)(void *)(tensor + 1))};
 }
 
 memrt_status_t memrt__dlpack_export(memrt_meminfo_t *mi, const memrt_dlpack_view_t *view,
                                     DLManagedTensorVersioned **out, const char **why)
 {
     reach_t reach;
-    memrt_status_t status = check_view(mi, view, &reach, why);
+    DLDevice device;
+    memrt_status_t status = check_view(mi, view, &reach, &device, why);
     if (status != MEMRT_OK) {
         return status;
     }
@@ -263,7 +255,7 @@ memrt_status_t memrt__dlpack_export(memrt_meminfo_t *mi, const memrt_dlpack_view
     if (tensor == NULL) {
         return MEMRT_ENOMEM;
     }
-    fill(tensor, mi, view, &reach);
+    fill(tensor, mi, view, &reach, device);
     *out = tensor;
     return MEMRT_OK;
 }
@@ -278,23 +270,24 @@ memrt_status_t memrt__dlpack_export_unversioned(memrt_meminfo_t *mi,
                                                 DLManagedTensor **out, const char **why)
 {
     reach_t reach;
-    memrt_status_t status = check_view(mi, view, &reach, why);
+    DLDevice device;
+    memrt_status_t status = check_view(mi, view, &reach, &device, why);
     if (status != MEMRT_OK) {
         return status;
     }
     if (is_readonly(mi, view)) {
-        return refuse(MEMRT_ENOTSUP,
-                      "the memory is read-only, which a tensor from before version 1.0 cannot say",
-                      why);
+        return memrt__refuse(
+            MEMRT_ENOTSUP,
+            "the memory is read-only, which a tensor from before version 1.0 cannot say", why);
     }
     DLManagedTensor *tensor = start_export(mi, view, sizeof(*tensor));
     if (tensor == NULL) {
         return MEMRT_ENOMEM;
     }
-    *tensor = (DLManagedTensor){.dl_tensor =
-                                    tensor_over(mi, view, &reach, (int64_t *)(void *)(tensor + 1)),
-                                .manager_ctx = mi,
-                                .deleter = delete_unversioned};
+    *tensor = (DLManagedTensor){
+        .dl_tensor = tensor_over(mi, view, &reach, device, (int64_t *)(void *)(tensor + 1)),
+        .manager_ctx = mi,
+        .deleter = delete_unversioned};
     *out = tensor;
     return MEMRT_OK;
 }
@@ -363,22 +356,24 @@ static memrt_status_t new_memory(size_t size, DLDevice device, const memrt_new_o
         return *out != NULL ? MEMRT_OK : MEMRT_ENOMEM;
     }
     memrt_status_t status = new_on_device(size, device, options, out);
-    return status == MEMRT_OK || status == MEMRT_ENOMEM ? status : refuse(status, no_cuda, why);
+    return status == MEMRT_OK || status == MEMRT_ENOMEM ? status
+                                                        : memrt__refuse(status, no_cuda, why);
 }
 
 static memrt_status_t check_new(const memrt_dlpack_view_t *view, const memrt_new_options_t *options,
                                 reach_t *reach, const char **why)
 {
     if (options->readonly) {
-        return refuse(MEMRT_EINVAL, bad_options, why);
+        return memrt__refuse(MEMRT_EINVAL, MEMRT__BAD_OPTIONS, why);
     }
     memrt_status_t status = measure_given(view, reach, why);
     if (status == MEMRT_OK && (view->strides != NULL || view->offset != 0)) {
-        return refuse(MEMRT_EINVAL, "new memory has no strides and no offset of its own", why);
+        return memrt__refuse(MEMRT_EINVAL, "new memory has no strides and no offset of its own",
+                             why);
     }
     if (status == MEMRT_OK && view->device.device_type > kDLCPU &&
         memory_on(view->device) == MEMRT_MEMORY_HOST) {
-        return refuse(MEMRT_ENOTSUP, "memrt allocates no memory of that device", why);
+        return memrt__refuse(MEMRT_ENOTSUP, "memrt allocates no memory of that device", why);
     }
     return status;
 }
@@ -390,8 +385,9 @@ memrt_status_t memrt__dlpack_new(const memrt_dlpack_view_t *view,
     memrt_new_options_t room;
     memrt_meminfo_t *mi;
     reach_t reach;
+    DLDevice device;
     if (memrt__meminfo_options(options, &room, &options) != MEMRT_OK) {
-        return refuse(MEMRT_EINVAL, bad_options, why);
+        return memrt__refuse(MEMRT_EINVAL, MEMRT__BAD_OPTIONS, why);
     }
     memrt_status_t status = check_new(view, options, &reach, why);
     if (status != MEMRT_OK) {
@@ -406,7 +402,8 @@ memrt_status_t memrt__dlpack_new(const memrt_dlpack_view_t *view,
         free(tensor);
         return status;
     }
-    fill(tensor, mi, view, &reach);
+    (void)name_device(mi, view->device, &device); /* it was made there */
+    fill(tensor, mi, view, &reach, device);
     *out = tensor;
     return MEMRT_OK;
 }
@@ -445,11 +442,11 @@ static memrt_status_t locate(const DLTensor *tensor, const reach_t *reach, void 
         return MEMRT_OK;
     }
     if (tensor->data == NULL) {
-        return refuse(MEMRT_EINVAL, "there are elements and no data", why);
+        return memrt__refuse(MEMRT_EINVAL, "there are elements and no data", why);
     }
     if (!memrt__size_add(first, tensor->byte_offset, &first) || first < reach->before ||
         !memrt__size_add(first, reach->after, &end)) {
-        return refuse(MEMRT_EINVAL, "elements would lie outside of the address space", why);
+        return memrt__refuse(MEMRT_EINVAL, "elements would lie outside of the address space", why);
     }
     *data = (char *)tensor->data + tensor->byte_offset - reach->before;
     return MEMRT_OK;
@@ -460,14 +457,15 @@ static memrt_status_t examine(const source_t *source, memrt_dlpack_view_t *view,
 {
     *view = view_of(source);
     if (!is_read_by_the_host(view->device) && view->device.device_type != kDLCUDA) {
-        return refuse(MEMRT_ENOTSUP, "the memory is on a device that memrt cannot use", why);
+        return memrt__refuse(MEMRT_ENOTSUP, "the memory is on a device that memrt cannot use", why);
     }
     memrt_status_t status = measure(view, reach, why);
     if (status != MEMRT_OK) {
         return status;
     }
     if (view->ndim > 0 && view->strides == NULL && source->has_strides) {
-        return refuse(MEMRT_EINVAL, "from DLPack 1.2 on, dimensions have to have strides", why);
+        return memrt__refuse(MEMRT_EINVAL, "from DLPack 1.2 on, dimensions have to have strides",
+                             why);
     }
     view->offset = reach->before;
     return locate(source->tensor, reach, data, why);
@@ -480,10 +478,11 @@ static memrt_status_t adopt_on_device(void *data, size_t size, const memrt_new_o
     memrt_cuda_options_t cuda = cuda_options(options, (DLDevice){kDLCUDA, 0});
     cuda.stream = MEMRT_CUDA_STREAM_LEGACY;
     if (!is_for_cuda(options)) {
-        return refuse(MEMRT_EINVAL, bad_options, why);
+        return memrt__refuse(MEMRT_EINVAL, MEMRT__BAD_OPTIONS, why);
     }
     memrt_status_t status = memrt__buffer_adopt((uintptr_t)data, size, &cuda, out);
-    return status == MEMRT_OK || status == MEMRT_ENOMEM ? status : refuse(status, no_cuda, why);
+    return status == MEMRT_OK || status == MEMRT_ENOMEM ? status
+                                                        : memrt__refuse(status, no_cuda, why);
 }
 
 static memrt_status_t adopt_data(DLDevice device, void *data, size_t size,
@@ -494,7 +493,7 @@ static memrt_status_t adopt_data(DLDevice device, void *data, size_t size,
         return adopt_on_device(data, size, options, out, why);
     }
     memrt_status_t status = memrt__meminfo_adopt(data, size, options, out);
-    return status == MEMRT_EINVAL ? refuse(status, bad_options, why) : status;
+    return status == MEMRT_EINVAL ? memrt__refuse(status, MEMRT__BAD_OPTIONS, why) : status;
 }
 
 static memrt_status_t adopt(const source_t *source, const memrt_new_options_t *options,
@@ -506,7 +505,7 @@ static memrt_status_t adopt(const source_t *source, const memrt_new_options_t *o
     void *data;
     memrt_status_t status = memrt__meminfo_options(options, &room, &options);
     if (status != MEMRT_OK || out_view->struct_size < sizeof(*out_view)) {
-        return refuse(MEMRT_EINVAL, bad_options, why);
+        return memrt__refuse(MEMRT_EINVAL, MEMRT__BAD_OPTIONS, why);
     }
     status = examine(source, &view, &reach, &data, why);
     if (status != MEMRT_OK) {
@@ -541,7 +540,7 @@ memrt_status_t memrt__dlpack_adopt(DLManagedTensorVersioned *tensor,
                                    memrt_meminfo_t **out, const char **why)
 {
     if (tensor->version.major != DLPACK_MAJOR_VERSION) {
-        return refuse(MEMRT_ENOTSUP, "it is of another major version of DLPack than 1", why);
+        return memrt__refuse(MEMRT_ENOTSUP, "it is of another major version of DLPack than 1", why);
     }
     source_t source = {.tensor = &tensor->dl_tensor,
                        .flags = tensor->flags,

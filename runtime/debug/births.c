@@ -35,12 +35,12 @@ MEMRT__COLD static memrt__births_t *make(memrt__thread_t *thread, uint32_t site)
 bool memrt__births_add(uint32_t site, size_t size)
 {
     memrt__thread_t *self = memrt__thread_self();
-    memrt__births_t *births = self == NULL ? NULL : find(self, site);
-    if (MEMRT__UNLIKELY(births == NULL)) {
-        births = self == NULL ? NULL : make(self, site);
-        if (births == NULL) {
-            return false;
-        }
+    if (self == NULL) {
+        return false;
+    }
+    memrt__births_t *births = find(self, site);
+    if (MEMRT__UNLIKELY(births == NULL) && (births = make(self, site)) == NULL) {
+        return false;
     }
     memrt__own_add(&births->count, 1);
     memrt__own_add(&births->bytes, size);

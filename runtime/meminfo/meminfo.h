@@ -53,6 +53,12 @@ static inline size_t memrt__meminfo_refcount(const memrt_meminfo_t *mi)
     return memrt__load_relaxed(&mi->refct);
 }
 
+/// Whether the data is memory of a device, which the host cannot read.
+static inline bool memrt__meminfo_is_device(const memrt_meminfo_t *mi)
+{
+    return (memrt__flags_load_relaxed(&mi->flags) & MEMRT__FLAG_DEVICE) != 0;
+}
+
 /// Acquire: partner of memrt__block_born, for who finds a block that was just made.
 static inline bool memrt__meminfo_try_acquire(memrt_meminfo_t *mi)
 {

@@ -29,6 +29,7 @@ typedef struct memrt__bin {
     bool ran_empty; ///< since the limit last grew
 } memrt__bin_t;
 
+/// What every birth asks stands first, in one cache line.
 typedef struct memrt__thread {
     struct memrt_scope *scope;    ///< own; what it is in; NULL: no scope
     struct memrt_policy *part_of; ///< own; policy of which `part` is the part there; NULL: of none
