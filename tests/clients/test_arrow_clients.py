@@ -17,6 +17,8 @@ import numpy as np
 import polars
 import pyarrow
 import pytest
+from elsewhere import elsewhere
+from exports import exports_of
 from memrt import _memrt
 
 NUMBERS = list(range(24))
@@ -81,11 +83,6 @@ def meminfo(exporter: memrt.Column) -> memrt.MemInfo:
     return memrt.meminfo(exporter.array)
 
 
-def exports(mi: memrt.MemInfo) -> int:
-    gc.collect()
-    return sum(each.count for each in memrt.holders(mi).named if each.kind == "export")
-
-
 @takers
 def test_a_column_is_taken_without_a_copy_and_given_back(client):
     exporter = column()
@@ -94,9 +91,9 @@ def test_a_column_is_taken_without_a_copy_and_given_back(client):
     taken = client.take(exporter)
     assert client.values(taken) == NUMBERS
     assert client.address(taken) == mi.data
-    assert (mi.refcount, exports(mi)) == (before + 1, 1)
+    assert (mi.refcount, exports_of(mi, "arrow")) == (before + 1, 1)
     del taken
-    assert exports(mi) == 0
+    assert exports_of(mi, "arrow") == 0
     assert mi.refcount == before
 
 
@@ -113,9 +110,9 @@ def test_a_meminfo_is_taken_as_bytes(client):
     mi = memrt.alloc(3, zero=True)
     taken = client.take(mi)
     assert client.values(taken) == [0, 0, 0]
-    assert exports(mi) == 1
+    assert exports_of(mi, "arrow") == 1
     del taken
-    assert exports(mi) == 0
+    assert exports_of(mi, "arrow") == 0
 
 
 @takers
@@ -136,9 +133,7 @@ def test_what_was_taken_outlives_memrts_own_objects(client):
 def test_what_was_taken_may_die_on_any_thread(client):
     taken = [client.take(column())]
     before = memrt.stats()
-    thread = threading.Thread(target=taken.clear)
-    thread.start()
-    thread.join()
+    elsewhere(taken.clear)
     gc.collect()
     assert (memrt.stats() - before).mi_free == 1
 
@@ -156,7 +151,7 @@ def test_many_threads_take_and_give_back_one_column(client):
         thread.start()
     for thread in threads:
         thread.join()
-    assert exports(meminfo(exporter)) == 0
+    assert exports_of(meminfo(exporter), "arrow") == 0
 
 
 @takers
@@ -192,9 +187,9 @@ def test_a_column_is_part_of_a_table():
     frame = polars.DataFrame(table)
     assert frame["x"].to_numpy().ctypes.data == exporter.array.ctypes.data
     del table
-    assert exports(meminfo(exporter)) == 1
+    assert exports_of(meminfo(exporter), "arrow") == 1
     del frame
-    assert exports(meminfo(exporter)) == 0
+    assert exports_of(meminfo(exporter), "arrow") == 0
 
 
 def test_a_device_array_is_taken_without_a_copy():
@@ -202,9 +197,9 @@ def test_a_device_array_is_taken_without_a_copy():
     taken = pyarrow.Array._import_from_c_device_capsule(*exporter.__arrow_c_device_array__())
     assert (taken.device_type, taken.is_cpu) == (pyarrow.DeviceAllocationType.CPU, True)
     assert taken.buffers()[1].address == exporter.array.ctypes.data
-    assert exports(meminfo(exporter)) == 1
+    assert exports_of(meminfo(exporter), "arrow") == 1
     del taken
-    assert exports(meminfo(exporter)) == 0
+    assert exports_of(meminfo(exporter), "arrow") == 0
 
 
 def test_a_capsule_is_taken_once_by_whoever_comes_first():
@@ -249,9 +244,7 @@ def test_an_array_is_adopted_with_its_nulls(client):
 def test_an_adopted_array_may_die_on_any_thread(client):
     before = memrt.stats()
     got = [memrt.from_arrow(client.gives(NUMBERS))]
-    thread = threading.Thread(target=got.clear)
-    thread.start()
-    thread.join()
+    elsewhere(got.clear)
     _memrt.owners()
     assert (memrt.stats() - before).adopted == 0
 
@@ -263,9 +256,9 @@ def test_an_array_goes_round(client):
     again = client.take(memrt.Column(memrt.from_arrow(client.take(exporter))))
     assert client.address(again) == exporter.array.ctypes.data
     mi = meminfo(exporter)
-    assert exports(mi) == 1
+    assert exports_of(mi, "arrow") == 1
     del again
-    assert exports(mi) == 0
+    assert exports_of(mi, "arrow") == 0
 
 
 def test_a_slice_of_pyarrows_is_adopted_where_it_is():

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import sys
-import threading
 
 import jax
 import memrt
@@ -13,6 +12,7 @@ import numpy as np
 import polars
 import pyarrow
 import pytest
+from elsewhere import elsewhere
 
 jax.config.update("jax_enable_x64", True)
 
@@ -55,9 +55,7 @@ def test_a_buffer_outlives_the_meminfo_and_dies_on_any_thread(take):
     del mi
     gc.collect()
     assert (memrt.stats() - before).mi_free == 0
-    thread = threading.Thread(target=taken.clear)
-    thread.start()
-    thread.join()
+    elsewhere(taken.clear)
     gc.collect()
     assert (memrt.stats() - before).mi_free == 1
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -15,6 +14,8 @@ import numpy as np
 import pyarrow
 import pytest
 import tvm_ffi
+from elsewhere import elsewhere
+from exports import exports_of
 
 jax.config.update("jax_enable_x64", True)
 
@@ -52,11 +53,6 @@ def tensor(shape=(2, 3, 4)) -> memrt.Tensor:
     return memrt.Tensor(array)
 
 
-def exports(mi: memrt.MemInfo) -> int:
-    gc.collect()
-    return sum(each.count for each in memrt.holders(mi).named if each.kind == "export")
-
-
 @takers
 def test_a_tensor_is_taken_without_a_copy_and_given_back(client):
     exporter = tensor()
@@ -65,9 +61,9 @@ def test_a_tensor_is_taken_without_a_copy_and_given_back(client):
     taken = client.take(exporter)
     assert tuple(taken.shape) == (2, 3, 4)
     assert client.address(taken) == mi.data
-    assert (mi.refcount, exports(mi)) == (before + 1, 1)
+    assert (mi.refcount, exports_of(mi, "dlpack")) == (before + 1, 1)
     del taken
-    assert exports(mi) == 0
+    assert exports_of(mi, "dlpack") == 0
     assert mi.refcount == before
 
 
@@ -77,9 +73,9 @@ def test_a_meminfo_is_taken_as_bytes(client):
     taken = client.take(mi)
     assert tuple(taken.shape) == (640,)
     assert str(taken.dtype) == "uint8"
-    assert exports(mi) == 1
+    assert exports_of(mi, "dlpack") == 1
     del taken
-    assert exports(mi) == 0
+    assert exports_of(mi, "dlpack") == 0
 
 
 @takers
@@ -99,17 +95,15 @@ def test_what_was_taken_outlives_memrts_own_objects(client):
 def test_what_was_taken_may_die_on_any_thread(client):
     exporter = tensor()
     kept = [client.take(exporter)]
-    thread = threading.Thread(target=kept.clear)
-    thread.start()
-    thread.join()
-    assert exports(exporter.meminfo) == 0
+    elsewhere(kept.clear)
+    assert exports_of(exporter.meminfo, "dlpack") == 0
 
 
 @takers
 def test_a_copy_that_is_asked_for_is_no_export_of_the_buffer(client):
     exporter = tensor()
     capsule = exporter.__dlpack__(copy=True, max_version=(1, 0))
-    assert exports(exporter.meminfo) == 0
+    assert exports_of(exporter.meminfo, "dlpack") == 0
     del capsule
 
 
@@ -167,9 +161,9 @@ def test_memory_goes_from_one_library_to_the_next_and_back(client):
     back = memrt.from_dlpack(taken)
     assert back.ctypes.data == exporter.meminfo.data
     del taken
-    assert exports(exporter.meminfo) == 1  # held by what came back
+    assert exports_of(exporter.meminfo, "dlpack") == 1  # held by what came back
     del back
-    assert exports(exporter.meminfo) == 0
+    assert exports_of(exporter.meminfo, "dlpack") == 0
 
 
 def test_compiled_code_of_tvm_takes_and_gives_tensors_by_the_table():
@@ -180,9 +174,9 @@ def test_compiled_code_of_tvm_takes_and_gives_tensors_by_the_table():
     answer = echo(exporter)
     assert type(answer) is memrt.Tensor
     assert (answer.shape, answer.meminfo.data) == ((2, 3, 4), mi.data)
-    assert exports(mi) == 1
+    assert exports_of(mi, "dlpack") == 1
     del answer
-    assert exports(mi) == 0
+    assert exports_of(mi, "dlpack") == 0
 
 
 def test_a_type_that_numpy_has_not_is_refused_and_given_back():

@@ -22,6 +22,7 @@ from memrt.cuda import Array, CudaError, Stream, empty
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "python"))
 from arrowarray import struct_of
+from capsules import name_of
 from dltensor import (
     CPU,
     CUDA,
@@ -31,7 +32,6 @@ from dltensor import (
     READ_ONLY,
     Consumer,
     Producer,
-    name_of,
 )
 
 NEWEST = {"max_version": (1, 3)}

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import ctypes
 
+from capsules import address_in, capsule_of, name_of
+
 CPU, CUDA, CUDA_HOST, ROCM_HOST, MANAGED = 1, 2, 3, 11, 13
 
 
@@ -64,29 +66,10 @@ class ArrayStream(ctypes.Structure):
 KINDS = {b"arrow_schema": Schema, b"arrow_array": Array, b"arrow_device_array": DeviceArray}
 Release = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 
-_new = ctypes.pythonapi.PyCapsule_New
-_new.restype = ctypes.py_object
-_new.argtypes = (ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)
-_name = ctypes.pythonapi.PyCapsule_GetName
-_name.restype = ctypes.c_char_p
-_name.argtypes = (ctypes.py_object,)
-_pointer = ctypes.pythonapi.PyCapsule_GetPointer
-_pointer.restype = ctypes.c_void_p
-_pointer.argtypes = (ctypes.py_object, ctypes.c_char_p)
-
-
-def name_of(capsule: object) -> bytes:
-    return _name(capsule)
-
 
 def struct_of(capsule: object) -> ctypes.Structure:
     """The struct in a capsule, which must be kept."""
-    name = name_of(capsule)
-    return KINDS[name].from_address(_pointer(capsule, name))
-
-
-def _capsule(struct: ctypes.Structure, name: bytes) -> object:
-    return _new(ctypes.addressof(struct), name, None)
+    return KINDS[name_of(capsule)].from_address(address_in(capsule))
 
 
 def release(struct: Schema | Array) -> None:
@@ -137,7 +120,7 @@ class Producer:
         Schema.from_address(address).release = None
 
     def _export(self, requested_schema=None):
-        return _capsule(self.schema, self.names[0]), _capsule(self.struct, self.names[1])
+        return capsule_of(self.schema, self.names[0]), capsule_of(self.struct, self.names[1])
 
     def end(self) -> None:
         """As the destructor of a capsule does."""
@@ -190,4 +173,4 @@ class StreamProducer:
         ArrayStream.from_address(address).release = None
 
     def __arrow_c_stream__(self, requested_schema=None):
-        return _capsule(self.struct, self.name)
+        return capsule_of(self.struct, self.name)

@@ -6,6 +6,8 @@ from __future__ import annotations
 import ctypes
 import math
 
+from capsules import address_in, capsule_of, name_of, rename
+
 INT, UINT, FLOAT, HANDLE, BFLOAT, COMPLEX, BOOL = range(7)
 CPU, CUDA, CUDA_HOST, ROCM, ROCM_HOST, MANAGED = 1, 2, 3, 10, 11, 13
 READ_ONLY, IS_COPIED = 1, 2
@@ -49,22 +51,6 @@ class Versioned(ctypes.Structure):
 
 KINDS = {b"dltensor": Unversioned, b"dltensor_versioned": Versioned}
 Deleter = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
-
-_new = ctypes.pythonapi.PyCapsule_New
-_new.restype = ctypes.py_object
-_new.argtypes = (ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)
-_name = ctypes.pythonapi.PyCapsule_GetName
-_name.restype = ctypes.c_char_p
-_name.argtypes = (ctypes.py_object,)
-_pointer = ctypes.pythonapi.PyCapsule_GetPointer
-_pointer.restype = ctypes.c_void_p
-_pointer.argtypes = (ctypes.py_object, ctypes.c_char_p)
-_rename = ctypes.pythonapi.PyCapsule_SetName
-_rename.argtypes = (ctypes.py_object, ctypes.c_char_p)
-
-
-def name_of(capsule: object) -> bytes:
-    return _name(capsule)
 
 
 def compact(shape: tuple[int, ...]) -> tuple[int, ...]:
@@ -123,7 +109,7 @@ class Producer:
         return ctypes.cast(self.kept[-1], ctypes.POINTER(ctypes.c_int64))
 
     def capsule(self) -> object:
-        return _new(ctypes.addressof(self.struct), self.name, None)
+        return capsule_of(self.struct, self.name)
 
     def __dlpack__(self, **wishes) -> object:
         self.asked.append(wishes)
@@ -139,10 +125,10 @@ class Consumer:
 
     def __init__(self, capsule: object) -> None:
         name = name_of(capsule)
-        self.struct = KINDS[name].from_address(_pointer(capsule, name))
+        self.struct = KINDS[name].from_address(address_in(capsule))
         self.used = ctypes.c_char_p(b"used_" + name)
         self.capsule = capsule  # borrows the name
-        _rename(capsule, self.used)
+        rename(capsule, self.used)
 
     @property
     def tensor(self) -> Tensor:

@@ -19,10 +19,11 @@ from arrowarray import (
     Array,
     Producer,
     StreamProducer,
-    name_of,
     release,
     struct_of,
 )
+from capsules import name_of
+from exports import exports_of
 from hypothesis import given
 from memrt import _memrt
 
@@ -47,13 +48,6 @@ METHODS = ("__arrow_c_array__", "__arrow_c_device_array__")
 
 def meminfo_of(exporter) -> memrt.MemInfo:
     return exporter if isinstance(exporter, memrt.MemInfo) else memrt.meminfo(exporter.array)
-
-
-def exports(mi: memrt.MemInfo) -> int:
-    """How many exports memrt shows of a buffer."""
-    named = memrt.holders(mi).named
-    assert all((each.name, each.kind) == ("arrow", "export") for each in named)
-    return sum(each.count for each in named)
 
 
 def export(exporter, method="__arrow_c_array__"):
@@ -99,7 +93,7 @@ def test_a_schema_is_told_alone(kind):
     capsule = exporter.__arrow_c_schema__()
     assert name_of(capsule) == b"arrow_schema"
     assert struct_of(capsule).format == (b"C" if kind == "MemInfo" else b"g")
-    assert exports(meminfo_of(exporter)) == 0
+    assert exports_of(meminfo_of(exporter), "arrow") == 0
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -109,9 +103,9 @@ def test_capsules_that_nobody_took_give_the_memory_back(kind, method):
     mi = meminfo_of(exporter)
     before = mi.refcount
     capsules = getattr(exporter, method)()
-    assert (mi.refcount, exports(mi)) == (before + 1, 1)
+    assert (mi.refcount, exports_of(mi, "arrow")) == (before + 1, 1)
     del capsules
-    assert (mi.refcount, exports(mi)) == (before, 0)
+    assert (mi.refcount, exports_of(mi, "arrow")) == (before, 0)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -124,7 +118,7 @@ def test_what_was_moved_out_of_a_capsule_outlives_all_and_is_released_once(kind)
     struct.release = None  # as Arrow has a consumer do
     del capsules, struct, exporter
     gc.collect()
-    assert exports(mi) == 1
+    assert exports_of(mi, "arrow") == 1
     del mi
     ctypes.memset(moved.buffers[1], 7, 192)
     release(moved)

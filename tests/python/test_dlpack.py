@@ -11,6 +11,7 @@ import hypothesis.strategies as st
 import memrt
 import numpy as np
 import pytest
+from capsules import name_of
 from dltensor import (
     BFLOAT,
     BOOL,
@@ -32,8 +33,8 @@ from dltensor import (
     Unversioned,
     Versioned,
     compact,
-    name_of,
 )
+from exports import exports_of
 from hypothesis import given
 from memrt import _memrt
 
@@ -59,13 +60,6 @@ KINDS = sorted(exporters())
 
 def meminfo_of(exporter) -> memrt.MemInfo:
     return exporter if isinstance(exporter, memrt.MemInfo) else exporter.meminfo
-
-
-def exports(mi: memrt.MemInfo) -> int:
-    """How many exports memrt shows of a buffer."""
-    named = memrt.holders(mi).named
-    assert all((each.name, each.kind) == ("dlpack", "export") for each in named)
-    return sum(each.count for each in named)
 
 
 def readonly_meminfo() -> memrt.MemInfo:
@@ -176,9 +170,9 @@ def test_d04_a_capsule_that_nobody_took_calls_its_deleter_once(kind, wishes):
     mi = meminfo_of(exporter)
     before = mi.refcount
     capsule = exporter.__dlpack__(**wishes)
-    assert (mi.refcount, exports(mi)) == (before + 1, 1)
+    assert (mi.refcount, exports_of(mi, "dlpack")) == (before + 1, 1)
     del capsule
-    assert (mi.refcount, exports(mi)) == (before, 0)
+    assert (mi.refcount, exports_of(mi, "dlpack")) == (before, 0)
 
 
 @pytest.mark.parametrize("wishes", [{}, NEWEST], ids=str)
@@ -186,16 +180,16 @@ def test_d04_a_capsule_that_was_taken_leaves_the_deleter_to_who_took_it(wishes):
     mi = memrt.alloc(64)
     consumer = Consumer(mi.__dlpack__(**wishes))
     consumer.capsule = None
-    assert (mi.refcount, exports(mi)) == (2, 1)
+    assert (mi.refcount, exports_of(mi, "dlpack")) == (2, 1)
     consumer.end()
-    assert (mi.refcount, exports(mi)) == (1, 0)
+    assert (mi.refcount, exports_of(mi, "dlpack")) == (1, 0)
 
 
 @pytest.mark.parametrize("wishes", [{}, NEWEST], ids=str)
 def test_d06_a_thread_that_python_never_saw_may_call_the_deleter(wishes, dlclient):
     mi = memrt.alloc(64)
     dlclient.delete_on_a_thread(mi.__dlpack__(**wishes))
-    assert (mi.refcount, exports(mi)) == (1, 0)
+    assert (mi.refcount, exports_of(mi, "dlpack")) == (1, 0)
     capsule = mi.__dlpack__(**wishes)
     del mi
     before = memrt.stats()
@@ -269,7 +263,7 @@ def test_d12_a_copy_is_marked_and_nobody_else_has_it(kind):
     consumer = Consumer(exporter.__dlpack__(copy=True, **NEWEST))
     assert consumer.struct.flags == IS_COPIED
     assert consumer.tensor.data != meminfo_of(exporter).data
-    assert exports(meminfo_of(exporter)) == 0
+    assert exports_of(meminfo_of(exporter), "dlpack") == 0
     before = memrt.stats()
     consumer.end()
     assert (memrt.stats() - before).mi_free == 1
@@ -504,10 +498,10 @@ def test_d27_an_export_is_one_reference_until_the_deleter(kind, wishes):
     mi = meminfo_of(exporter)
     before = mi.refcount
     consumers = [Consumer(exporter.__dlpack__(**wishes)) for _ in range(3)]
-    assert (mi.refcount, exports(mi)) == (before + 3, 3)
+    assert (mi.refcount, exports_of(mi, "dlpack")) == (before + 3, 3)
     for rest, consumer in zip((2, 1, 0), consumers, strict=True):
         consumer.end()
-        assert (mi.refcount, exports(mi)) == (before + rest, rest)
+        assert (mi.refcount, exports_of(mi, "dlpack")) == (before + rest, rest)
 
 
 def test_d27_the_memory_lives_as_long_as_the_last_export():
@@ -869,7 +863,7 @@ def test_any_wish_is_met_or_refused_and_never_by_a_type_error(wishes, kind):
     mi = meminfo_of(exporter)
     before = mi.refcount
     assert outcome(exporter.__dlpack__, **wishes) in (None, ValueError, BufferError)
-    assert (mi.refcount, exports(mi)) == (before, 0)
+    assert (mi.refcount, exports_of(mi, "dlpack")) == (before, 0)
 
 
 # --- The table of functions. ---
@@ -935,14 +929,14 @@ def test_d28_the_table_exports_and_imports(kind, dlclient):
     exporter = exporters()[kind]
     mi = meminfo_of(exporter)
     capsule = dlclient.export(type(exporter), exporter)
-    assert exports(mi) == 1
+    assert exports_of(mi, "dlpack") == 1
     tensor = dlclient.import_(type(exporter), capsule)
     assert type(tensor) is memrt.Tensor
     assert tensor.meminfo.data == mi.data
     assert tensor.array.nbytes == 192
-    assert (tensor.meminfo.kind, exports(mi)) == ("adopted", 1)
+    assert (tensor.meminfo.kind, exports_of(mi, "dlpack")) == ("adopted", 1)
     del tensor
-    assert exports(mi) == 0
+    assert exports_of(mi, "dlpack") == 0
 
 
 def test_d28_the_table_takes_types_that_numpy_has_not(dlclient):
@@ -974,7 +968,7 @@ def test_d28_a_tensor_is_borrowed_without_a_reference(dlclient):
     before = tensor.meminfo.refcount
     told = dlclient.borrow(memrt.Tensor, tensor)
     assert told == (array.ctypes.data + 8, (1, 0), DOUBLE, (3, 2, 3), (1, 12, 4), 0)
-    assert (tensor.meminfo.refcount, exports(tensor.meminfo)) == (before, 0)
+    assert (tensor.meminfo.refcount, exports_of(tensor.meminfo, "dlpack")) == (before, 0)
     mi = memrt.alloc(77)
     assert dlclient.borrow(memrt.MemInfo, mi) == (mi.data, (1, 0), (UINT, 8, 1), (77,), (1,), 0)
     assert dlclient.borrow(memrt.MemInfo, memrt.alloc(0))[0] is None
@@ -1110,9 +1104,9 @@ def test_numpy_takes_a_meminfo_as_bytes_and_is_seen_to_hold_it():
     mi = memrt.alloc(100)
     got = numpy_takes(mi)
     assert (got.shape, got.dtype, got.ctypes.data) == ((100,), np.uint8, mi.data)
-    assert (mi.refcount, exports(mi)) == (2, 1)
+    assert (mi.refcount, exports_of(mi, "dlpack")) == (2, 1)
     del got
-    assert (mi.refcount, exports(mi)) == (1, 0)
+    assert (mi.refcount, exports_of(mi, "dlpack")) == (1, 0)
 
 
 def test_memrt_takes_arrays_of_numpy_where_they_are():

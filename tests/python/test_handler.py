@@ -9,6 +9,7 @@ import threading
 import memrt
 import numpy as np
 import pytest
+from elsewhere import elsewhere
 from memrt import _memrt
 
 ALIGNMENTS = [64, 256, 4096]
@@ -314,9 +315,7 @@ def test_an_array_keeps_its_handler_after_the_policy_object_is_gone(recorder):
     assert memrt.handler_name(a) == "memrt:short-lived"
     box = [a]
     del a
-    thread = threading.Thread(target=box.clear)
-    thread.start()
-    thread.join()
+    elsewhere(box.clear)
     assert "short-lived" not in [policy.name for policy in memrt.policies()]
 
 

@@ -7,11 +7,11 @@ import collections.abc
 import ctypes
 import gc
 import sys
-import threading
 
 import memrt
 import numpy as np
 import pytest
+from elsewhere import elsewhere
 
 READABLE, WRITABLE = 0, 1  # flags of PEP 688: inspect.BufferFlags.SIMPLE and WRITABLE
 
@@ -75,9 +75,7 @@ def test_the_memory_lives_until_the_last_array_goes(way):
 def test_the_last_array_may_go_on_another_thread(way):
     arrays = [np.asarray(way(memrt.alloc(16)))]
     before = memrt.stats()
-    thread = threading.Thread(target=arrays.clear)
-    thread.start()
-    thread.join()
+    elsewhere(arrays.clear)
     gc.collect()
     assert (memrt.stats() - before).mi_free == 1
 

@@ -1,0 +1,35 @@
+"""Capsules by the functions of CPython, for structs that ctypes describes."""
+
+from __future__ import annotations
+
+import ctypes
+
+_new = ctypes.pythonapi.PyCapsule_New
+_new.restype = ctypes.py_object
+_new.argtypes = (ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)
+_name = ctypes.pythonapi.PyCapsule_GetName
+_name.restype = ctypes.c_char_p
+_name.argtypes = (ctypes.py_object,)
+_pointer = ctypes.pythonapi.PyCapsule_GetPointer
+_pointer.restype = ctypes.c_void_p
+_pointer.argtypes = (ctypes.py_object, ctypes.c_char_p)
+_rename = ctypes.pythonapi.PyCapsule_SetName
+_rename.argtypes = (ctypes.py_object, ctypes.c_char_p)
+
+
+def capsule_of(struct: ctypes.Structure, name: bytes) -> object:
+    """A capsule that frees nothing. It keeps neither the struct nor the name."""
+    return _new(ctypes.addressof(struct), name, None)
+
+
+def name_of(capsule: object) -> bytes:
+    return _name(capsule)
+
+
+def address_in(capsule: object) -> int:
+    return _pointer(capsule, name_of(capsule))
+
+
+def rename(capsule: object, name: bytes) -> None:
+    """Without a copy of the name."""
+    _rename(capsule, name)
