@@ -18,7 +18,7 @@ import polars
 import pyarrow
 import pytest
 from elsewhere import elsewhere
-from exports import exports_of
+from exported import exports_of
 from memrt import _memrt
 
 NUMBERS = list(range(24))

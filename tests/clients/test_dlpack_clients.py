@@ -15,7 +15,7 @@ import pyarrow
 import pytest
 import tvm_ffi
 from elsewhere import elsewhere
-from exports import exports_of
+from exported import exports_of
 
 jax.config.update("jax_enable_x64", True)
 

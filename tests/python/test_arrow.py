@@ -23,7 +23,7 @@ from arrowarray import (
     struct_of,
 )
 from capsules import name_of
-from exports import exports_of
+from exported import exports_of
 from hypothesis import given
 from memrt import _memrt
 

@@ -34,7 +34,7 @@ from dltensor import (
     Versioned,
     compact,
 )
-from exports import exports_of
+from exported import exports_of
 from hypothesis import given
 from memrt import _memrt
 

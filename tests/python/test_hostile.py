@@ -112,7 +112,9 @@ def test_what_only_looks_like_a_meminfo_is_refused(kind):
 
 
 @pytest.mark.parametrize(
-    "thing", [5, "policy", capsule(64, NAME), memrt.alloc, _memrt.api], ids=str
+    "thing",
+    [5, "policy", capsule(64, NAME), memrt.alloc, _memrt.api],
+    ids=["number", "text", "capsule", "function", "table"],
 )
 def test_what_only_looks_like_a_policy_is_refused(thing):
     for call in (memrt.alloc, memrt.empty, memrt.zeros):
