@@ -245,8 +245,9 @@ class Bench:
         ctest = ["ctest", "--test-dir", str(BUILD), "-j", str(os.cpu_count())]
         if not thorough:
             ctest += ["-E", "|".join(f"{name}$" for name in LAST)]
-        if subprocess.run(ctest, stdout=subprocess.DEVNULL).returncode != 0:
-            raise SystemExit("tests fail on the core as it is")
+        done = subprocess.run([*ctest, "--output-on-failure"], stdout=subprocess.PIPE, text=True)
+        if done.returncode != 0:
+            raise SystemExit(f"{done.stdout}\ntests fail on the core as it is")
 
     def order(self, file: str) -> list[str]:
         """The test of the file itself comes first."""
@@ -282,9 +283,15 @@ class Bench:
             return "same"
         return "alive" if mutant.key in self.reasons else self.judge(mutant)
 
+    def judge_twice(self, mutant: Mutant) -> str:
+        """What is known to live and was found is found again, unless it was by chance."""
+        outcome = self.judge(mutant)
+        chance = mutant.key in self.reasons and outcome not in ("alive", "same")
+        return self.judge(mutant) if chance else outcome
+
     def try_out(self, mutant: Mutant, again: bool) -> str:
         with planted(mutant):
-            outcome = self.judge_again(mutant) if again else self.judge(mutant)
+            outcome = self.judge_again(mutant) if again else self.judge_twice(mutant)
         return self.judge_by_sanitizers(mutant) if outcome == "alive" else outcome
 
 
