@@ -45,7 +45,8 @@ static void stop_resting(memrt__shard_t *shard, memrt__account_t *account)
 }
 
 /// Meanwhile the gauge shows no rise, whatever it was told. The releases are partners of the
-/// acquire loads of who reads a gauge: when it shows none, the peak has it.
+/// acquire loads of who reads a gauge: when it shows none, the peak has it. A fall is counted when
+/// the levels know of it, and before the gauge can rise again.
 static void tell_all(memrt__shard_t *shard, memrt__account_t *account)
 {
     size_t net = memrt__shard_net(shard);
@@ -55,6 +56,7 @@ static void tell_all(memrt__shard_t *shard, memrt__account_t *account)
     memrt__store_release(&shard->high, MEMRT__GAUGE_TELLS);
     tell(account->policy, change, rise);
     tell(account->scope, change, rise);
+    memrt__own_add_release(&shard->falls, (ptrdiff_t)change < 0);
     memrt__store_release(&shard->told, net);
     memrt__store_release(&shard->high, net);
 }
@@ -124,6 +126,7 @@ void memrt__account_add_shared(memrt__account_t *account, size_t bytes)
 {
     tell_past_gauges(account->policy, bytes);
     tell_past_gauges(account->scope, bytes);
+    memrt__fetch_add_release(&account->shared->falls, (ptrdiff_t)bytes < 0);
 }
 
 bool memrt__account_is_in(const memrt__account_t *account, const memrt__level_t *level)

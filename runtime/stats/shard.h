@@ -36,6 +36,7 @@ typedef struct memrt__shard {
     size_t high;                      ///< own; most that it was since then
     size_t low;                       ///< own; below this the levels are told
     size_t told;                      ///< own; what it was then; as `low`: they know all
+    size_t falls;                     ///< own, release; how often they were told of less
     size_t made[MEMRT__KINDS];        ///< own; blocks by memrt_kind_t
     size_t freed[MEMRT__KINDS];       ///< own
     size_t promoted_in, promoted_out; ///< own; blocks that became MemInfos

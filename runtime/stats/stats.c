@@ -96,16 +96,52 @@ static uint64_t above_zero(size_t difference)
     return (ptrdiff_t)difference > 0 ? difference : 0;
 }
 
+static size_t falls_of(const memrt__account_t *account)
+{
+    size_t falls = memrt__load_acquire(&account->shared->falls);
+    for (memrt__thread_t *t = memrt__thread_first(); t != NULL; t = t->next) {
+        const memrt__shard_t *shard = memrt__thread_shard(t, account->index);
+        falls += shard == NULL ? 0 : memrt__load_acquire(&shard->falls);
+    }
+    return falls;
+}
+
+/// How often the level was told that less is in use.
+static size_t all_falls(const memrt__level_t *level)
+{
+    size_t falls = 0;
+    for (memrt__account_t *a = memrt__account_first(); a != NULL; a = a->next) {
+        falls += memrt__account_is_in(a, level) ? falls_of(a) : 0;
+    }
+    return falls;
+}
+
+/// What a level was told, and more by the highest rise of a gauge. False where it was told of less
+/// in between: what went out may be in the one and what came in after it in the other.
+static bool read_risen(const memrt__level_t *level, uint64_t *out)
+{
+    size_t falls = all_falls(level);
+    size_t flushed = memrt__load_acquire(&level->flushed);
+    *out = above_zero(flushed + highest_rise(level));
+    return all_falls(level) == falls;
+}
+
+#define LOOKS 8
+
 /// The peak comes before the sums: while others work, these only grow, so that no more seems to
 /// have been in use than was ever allocated. What a level was told comes before the gauges, and
 /// the peak after them: a rise that a gauge just told is in one of the three, and not in two.
+/// When all looks were disturbed, what rises just now, and was not told yet, is missing.
 static void read_peak(walk_t *walk)
 {
     const memrt__level_t *level = walk->level;
-    size_t flushed = memrt__load_acquire(&level->flushed);
-    size_t rise = highest_rise(level);
+    uint64_t risen = 0;
+    bool calm = false;
+    for (int look = 0; look < LOOKS && !calm; look++) {
+        calm = read_risen(level, &risen);
+    }
     uint64_t highest = above_zero(memrt__load_acquire(&level->peak));
-    walk->peak = memrt__size_max(highest, above_zero(flushed + rise));
+    walk->peak = calm ? memrt__size_max(risen, highest) : highest;
 }
 
 /// One reading. Returns the bytes that went out meanwhile: what is live seems by at most that much

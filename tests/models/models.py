@@ -1,6 +1,6 @@
 """Explore memrt's protocols in every order: the work behind `./dev models`.
 
-    ./dev models            the model of spin, with each of its faults; and, when GENMC names the
+    ./dev models            the models of spin, with each of their faults; and, when GENMC names the
                             checker or genmc is on the path, those of weak memory
     ./dev models find tiny  these models of weak memory only
     ./dev models --orders   also take away each order of the sources, one at a time: a model must
@@ -29,7 +29,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 HERE = ROOT / "tests" / "models"
 WORK = ROOT / "build" / "models"
-SPIN_FAULTS = 4
+SPIN = {"references": 4, "peak": 4}  # models of spin, each with so many faults
 LIMIT = 900  # seconds for one model
 
 FLAGS = ("-D_GNU_SOURCE", "-DMEMRT_C11_ATOMICS=1", "-std=gnu11", "-w", "-I.", "-Iapi/include")
@@ -57,28 +57,28 @@ ORDERED = re.compile(rf"\bmemrt__({'|'.join(WEAKER)})\(")
 # Spin
 
 
-def run_spin(fault: int) -> bool:
-    """Whether every run of the model ends well."""
-    folder = WORK / f"spin-{fault}"
+def run_spin(model: str, fault: int) -> bool:
+    """Whether every run of a model ends well."""
+    folder = WORK / f"spin-{model}-{fault}"
     folder.mkdir(parents=True, exist_ok=True)
     for command in (
-        ["spin", f"-DFAULT={fault}", "-a", str(HERE / "references.pml")],
+        ["spin", f"-DFAULT={fault}", "-a", str(HERE / f"{model}.pml")],
         ["cc", "-O1", "-w", "-DSAFETY", "-o", "pan", "pan.c"],
     ):
         subprocess.run(command, cwd=folder, check=True, stdout=subprocess.DEVNULL)
     explored = subprocess.run(["./pan", "-m100000"], cwd=folder, capture_output=True, text=True)
     errors = re.search(r"errors: (\d+)", explored.stdout)
     if errors is None or "max search depth too small" in explored.stdout:
-        raise SystemExit(f"spin did not explore the model:\n{explored.stdout}{explored.stderr}")
+        raise SystemExit(f"spin did not explore {model}:\n{explored.stdout}{explored.stderr}")
     return errors.group(1) == "0"
 
 
-def check_spin() -> bool:
-    good = run_spin(0)
-    print(f"spin: references: {'no error' if good else 'ERROR'}", flush=True)
-    for fault in range(1, SPIN_FAULTS + 1):
-        missed = run_spin(fault)
-        print(f"spin: fault {fault}: {'NOT FOUND' if missed else 'found'}", flush=True)
+def check_spin(model: str, faults: int) -> bool:
+    good = run_spin(model, 0)
+    print(f"spin: {model}: {'no error' if good else 'ERROR'}", flush=True)
+    for fault in range(1, faults + 1):
+        missed = run_spin(model, fault)
+        print(f"spin: {model}: fault {fault}: {'NOT FOUND' if missed else 'found'}", flush=True)
         good = good and not missed
     return good
 
@@ -266,7 +266,8 @@ def main() -> int:
     parser.add_argument("--orders", action="store_true", help="take away each order, too")
     parser.add_argument("--record", action="store_true", help="leave the figures for the docs")
     options = parser.parse_args()
-    if not options.models and not check_spin():
+    spun = [] if options.models else [check_spin(*model) for model in SPIN.items()]
+    if not all(spun):
         return 1
     checker = find_checker()
     if checker is None:

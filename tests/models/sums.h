@@ -23,8 +23,8 @@ void memrt__unlock(memrt__rank_t rank)
 }
 
 static memrt__level_t level;
-static memrt__account_t account = {.policy = &level};
-static memrt__shard_t maker, freer;
+static memrt__shard_t maker, freer, nobody;
+static memrt__account_t account = {.policy = &level, .shared = &nobody};
 static size_t handed; /* what was made is given from one to the other */
 
 static inline void hand_over(void)

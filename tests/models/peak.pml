@@ -1,0 +1,122 @@
+/* The peak of a level as one gauge tells of it and others read it, as in runtime/stats: every change
+ * is told. Every step of an atomic operation is one step here, and memory is one: orders are the
+ * matter of peak_above.c and peak_below.c. One unit is in use at most, so that is the peak.
+ *
+ * With FAULT set, a step is wrong, and the checker must say so:
+ *   1  a reader does not look whether less was told while it read
+ *   2  a fall is counted before the level knows of it
+ *   3  a reader takes the peak before the gauge
+ *   4  the gauge shows its rise while it tells
+ */
+#ifndef FAULT
+#define FAULT 0
+#endif
+
+#define TELLS (-100)
+#define ROUNDS 3
+#define LOOKS 2
+
+int net, high, told;             /* the gauge */
+int flushed, peak, falls;        /* the level; falls are counted beside the gauge */
+
+inline raise(value)
+{
+    d_step {
+        if
+        :: value > peak -> peak = value
+        :: else
+        fi
+    }
+}
+
+inline tell()
+{
+    change = net - told;
+    rise = high - told;
+    before = flushed;
+    raise(before + rise);
+#if FAULT != 4
+    high = TELLS;
+#endif
+#if FAULT == 2
+    falls = falls + (change < 0 -> 1 : 0);
+#endif
+    d_step { before = flushed; flushed = flushed + change }
+    raise(before + rise);
+#if FAULT != 2
+    falls = falls + (change < 0 -> 1 : 0);
+#endif
+    told = net;
+    high = net
+}
+
+proctype worker()
+{
+    int change, rise, before;
+    byte round;
+    do
+    :: round < ROUNDS ->
+        net++;
+        high = net;
+        tell();
+        net--;
+        tell();
+        round++
+    :: else -> break
+    od
+}
+
+inline look()
+{
+    fallen = falls;
+    sum = flushed;
+    first = high;
+    base = told;
+    second = high;
+    sum = sum + (first < second -> first : second) - base;
+#if FAULT == 1
+    seen = (sum > 0 -> sum : 0);
+#else
+    if
+    :: falls == fallen && sum > 0 -> seen = sum
+    :: else -> seen = 0
+    fi
+#endif
+}
+
+inline read_peak()
+{
+    looks = 0;
+    seen = 0;
+#if FAULT == 3
+    known = peak;
+#endif
+    do
+    :: looks < LOOKS && seen == 0 -> look(); looks++
+    :: else -> break
+    od;
+#if FAULT != 3
+    known = peak;
+#endif
+    seen = (seen > known -> seen : known)
+}
+
+proctype reader()
+{
+    int sum, first, second, base, fallen, known, seen, earlier;
+    byte looks;
+    read_peak();
+    assert(seen <= 1);
+    earlier = seen;
+    read_peak();
+    assert(seen <= 1 && seen >= earlier)
+}
+
+init {
+    atomic {
+        run worker();
+        run reader()
+    }
+    (_nr_pr == 1);
+    assert(peak == 1 && flushed == 0)
+}
