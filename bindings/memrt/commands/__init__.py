@@ -6,12 +6,13 @@ import argparse
 import os
 import sys
 
-from memrt.commands import check_allocator, info, leaks, run, stats
+from memrt.commands import check_allocator, info, leaks, report, run, stats
 from memrt.commands.errors import CommandError
 
 _VERBS = {
     "run": run,
     "leaks": leaks,
+    "report": report,
     "info": info,
     "stats": stats,
     "check-allocator": check_allocator,
@@ -23,6 +24,8 @@ _EXAMPLES = """\
 examples:
   python -m memrt run script.py --its-own-option    run a program on memrt, print a summary
   python -m memrt run --json out.json -m package    the same for a module, numbers to a file
+  python -m memrt run --html report.html script.py  a page of all that it did with memory
+  python -m memrt report run.memrt                  the page of a recording
   python -m memrt leaks script.py                   what it leaves behind, and who holds it
   python -m memrt info                              versions, library, options
   python -m memrt stats                             what the numbers mean
