@@ -58,14 +58,15 @@ class CellMemory:
 def load_ipython_extension(shell: Any) -> None:
     """What ``%load_ext memrt`` calls: from then on ``%%memrt`` runs a cell and shows its memory."""
 
-    def memrt(line: str, cell: str) -> CellMemory:
+    def memrt(line: str, cell: str) -> None:
         """Run a cell with NumPy on memrt; show what it made, and what it left behind, born where.
 
         It takes no arguments.
         """
-        if line.strip():
-            from IPython.core.error import UsageError
+        from IPython.core.error import UsageError
+        from IPython.display import display
 
+        if line.strip():
             raise UsageError(f"%%memrt takes no arguments, got {line.strip()!r}")
         measure = Measure("cell", True, _open(None, "cells"))
         measure.enter()
@@ -73,6 +74,6 @@ def load_ipython_extension(shell: Any) -> None:
             shell.run_cell(cell)
         finally:
             measure.leave()
-        return CellMemory(measure)
+        display(CellMemory(measure))  # type: ignore[no-untyped-call]
 
     shell.register_magic_function(memrt, "cell", "memrt")

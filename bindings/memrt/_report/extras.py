@@ -6,11 +6,13 @@ import importlib
 import importlib.util
 from types import ModuleType
 
-from memrt.commands.errors import CommandError
+
+class MissingPackageError(ImportError):
+    """One sentence that says what is missing and what to install."""
 
 
 def expect(name: str, why: str) -> None:
-    """CommandError when a package of the extra 'report' is not there; says what to install.
+    """MissingPackageError when a package of the extra 'report' is not there; says what to install.
 
     It is not imported: a program that is to run yet need not see it.
 
@@ -28,7 +30,7 @@ def needed(name: str, why: str) -> ModuleType:
         raise _missing((error.name or name).partition(".")[0], why) from None
 
 
-def _missing(package: str, why: str) -> CommandError:
-    return CommandError(
+def _missing(package: str, why: str) -> MissingPackageError:
+    return MissingPackageError(
         f"{why} needs {package}, which is not installed: pip install 'memrt[report]'"
     )

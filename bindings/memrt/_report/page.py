@@ -13,7 +13,7 @@ _WHY = "a page"
 
 
 def expect_packages() -> None:
-    """CommandError when what pages are made with is not installed."""
+    """MissingPackageError when what pages are made with is not installed."""
     expect("jinja2", _WHY)
     expect("plotly", _WHY)
 

@@ -13,7 +13,7 @@ _WHY = "a picture"
 
 
 def expect_packages() -> None:
-    """CommandError when what pictures are made with is not installed."""
+    """MissingPackageError when what pictures are made with is not installed."""
     expect("matplotlib", _WHY)
 
 

@@ -8,9 +8,10 @@ from collections.abc import Callable
 from typing import BinaryIO
 
 from memrt._report import page, picture
-from memrt._report.output import Output, written
+from memrt._report.extras import MissingPackageError
 from memrt._report.recording import Document, dumps
 from memrt.commands.errors import CommandError
+from memrt.commands.target import Target, written
 
 _Writer = Callable[[list[Document], BinaryIO], object]
 
@@ -28,17 +29,16 @@ class Outputs:
         self, *, html: str | None, plot: str | None, record: str | None, force: bool
     ) -> None:
         """CommandError when one cannot be written, or a package for it is missing."""
-        self._files: list[tuple[str, Output, _Writer]] = []
+        self._files: list[tuple[str, Target, _Writer]] = []
         for path, what, expect, write in (
-            (record, "recording", None, _write_recording),
+            (record, "recording", _nothing, _write_recording),
             (html, "page", page.expect_packages, _write_page),
             (plot, "picture", picture.expect_packages, _write_picture),
         ):
             if path is not None:
-                if expect is not None:
-                    expect()
-                self._files.append((what, Output(path, force), write))
-        targets = [os.path.realpath(output.path) for _, output, _ in self._files]
+                _expect(expect)
+                self._files.append((what, Target(path, force), write))
+        targets = [os.path.realpath(target.path) for _, target, _ in self._files]
         if len(set(targets)) < len(targets):
             raise CommandError("two files to write have one name: give each its own")
 
@@ -48,14 +48,25 @@ class Outputs:
     def write(self, documents: list[Document]) -> list[str]:
         """Write all of them; a sentence for each that could not be."""
         said = [
-            written(output, lambda file, write=write: write(documents, file))  # type: ignore[misc]
-            for _, output, write in self._files
+            written(target, lambda file, write=write: write(documents, file))  # type: ignore[misc]
+            for _, target, write in self._files
         ]
         return [failure for failure in said if failure is not None]
 
     def said(self) -> list[str]:
         """What was written where."""
-        return [f"memrt: {what} in {output.path}" for what, output, _ in self._files]
+        return [f"memrt: {what} in {target.path}" for what, target, _ in self._files]
+
+
+def _nothing() -> None:
+    """What a recording needs beyond NumPy."""
+
+
+def _expect(packages: Callable[[], None]) -> None:
+    try:
+        packages()
+    except MissingPackageError as error:
+        raise CommandError(str(error)) from None
 
 
 def _write_recording(documents: list[Document], file: BinaryIO) -> None:

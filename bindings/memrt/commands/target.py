@@ -11,7 +11,7 @@ from typing import BinaryIO
 from memrt.commands.errors import CommandError
 
 
-class Output:
+class Target:
     """A file that is there as it was until write() has written all of it.
 
     Where the program changes folders, it stays where it was asked for.
@@ -61,16 +61,16 @@ class Output:
             raise
 
 
-def written(output: Output, write: Callable[[BinaryIO], object]) -> str | None:
+def written(target: Target, write: Callable[[BinaryIO], object]) -> str | None:
     """Write a file; None, or one sentence that says why it could not be."""
     try:
-        output.write(write)
+        target.write(write)
     except OSError as error:
-        return f"cannot write {output.path!r}: {error.strerror}"
+        return f"cannot write {target.path!r}: {error.strerror}"
     except KeyboardInterrupt:
-        return f"did not write {output.path!r}: interrupted by Ctrl-C"
+        return f"did not write {target.path!r}: interrupted by Ctrl-C"
     except Exception as error:  # of a package that draws: the other files are to be written
-        return f"cannot write {output.path!r}: {type(error).__name__}: {_first_line(error)}"
+        return f"cannot write {target.path!r}: {type(error).__name__}: {_first_line(error)}"
     return None
 
 
