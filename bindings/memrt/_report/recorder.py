@@ -6,6 +6,7 @@ import os
 import platform
 import sys
 import time
+from collections.abc import Callable
 from itertools import islice
 from time import perf_counter
 
@@ -26,13 +27,16 @@ class Recorder:
 
     :param settings: names and values that the reader of a report is told.
     :param tracked: whether births are tracked, and so places and buffers can be told.
+    :param keep: called now and then by another thread, to keep so_far().
     """
 
-    def __init__(self, settings: dict[str, str], tracked: bool) -> None:
+    def __init__(
+        self, settings: dict[str, str], tracked: bool, keep: Callable[[], None] | None = None
+    ) -> None:
         self._settings, self._tracked = settings, tracked
         self._begin = perf_counter()
         self._started = time.time()
-        self._sampler = Sampler(self._begin, tracked)
+        self._sampler = Sampler(self._begin, tracked, keep)
         self._seconds, self._stats = 0.0, memrt.stats()
 
     def start(self) -> None:
@@ -53,6 +57,15 @@ class Recorder:
         ending = Ending()
         if self._tracked:
             ending.look()
+        return self._document(ending, ended)
+
+    def so_far(self, ended: str) -> Document:
+        """What was recorded until now, without what is live."""
+        self._seconds = perf_counter() - self._begin
+        self._stats = memrt.stats()
+        return self._document(Ending(), ended)
+
+    def _document(self, ending: Ending, ended: str) -> Document:
         highest = self._sampler.moment or Moment(0.0, {}, {})
         places = Places(_most_important(highest, ending))
         moment = highest.to_dict()

@@ -6,6 +6,7 @@ import _thread
 import os
 import signal
 from collections import defaultdict
+from collections.abc import Callable
 from time import perf_counter, thread_time
 
 from memrt import _memrt
@@ -19,6 +20,8 @@ MOMENTS_PART = 0.05  # of the time of the program that moments may take
 MOMENTS_GRACE = 0.1  # seconds that they may take beyond that
 RISE = 1.02  # of what is live since the last moment, for another
 MOST_SCOPES = 3500  # that are followed: those that are read are held, of 4096 that there may be
+FIRST_KEEPING = 0.05  # seconds until what was read so far is kept; again after as long as that
+KEEPING = 0.5  # seconds between two keepings, at most
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 _LIVE = tuple(Stats.__dataclass_fields__).index("live")
 
@@ -31,7 +34,8 @@ class Sampler:
     nothing. A fork waits until a reading has ended; the child has no sampler.
     """
 
-    def __init__(self, begin: float, tracked: bool) -> None:
+    def __init__(self, begin: float, tracked: bool, keep: Callable[[], None] | None = None) -> None:
+        """:param keep: called now and then, to keep what was read so far."""
         self.timeline = Timeline()
         self.moment: Moment | None = None
         """The highest moment that was seen."""
@@ -41,7 +45,8 @@ class Sampler:
         """Those that would have taken too long."""
         self.failed = 0
         """Readings that could not be made."""
-        self._begin, self._tracked = begin, tracked
+        self._begin, self._tracked, self._keep = begin, tracked, keep
+        self._next_keeping = begin + FIRST_KEEPING
         self._highest = 0
         self._spent = 0.0
         self._cost = 1e-6  # seconds for each live block, as last seen
@@ -71,6 +76,7 @@ class Sampler:
         self._running.acquire()
         self._running.release()
         self._spent = float("-inf")  # no program waits any more
+        self._keep = None  # all of it is asked for now
         self._read()
 
     def _forget(self) -> None:
@@ -100,9 +106,20 @@ class Sampler:
             before = self._spent
             try:
                 self._take(perf_counter() - self._begin)
+                if self._keep is not None and perf_counter() >= self._next_keeping:
+                    self._keep_so_far(self._keep)
             except Exception:
                 self.failed += 1
             return thread_time() - begin - (self._spent - before)
+
+    def _keep_so_far(self, keep: Callable[[], None]) -> None:
+        begin = thread_time()
+        self._next_keeping = float("inf")  # where it fails, it is not tried again
+        keep()
+        took = thread_time() - begin
+        self._spent += took
+        now = perf_counter()
+        self._next_keeping = now + max(min(KEEPING, now - self._begin), REST * took)
 
     def _take(self, t: float) -> None:
         now = stats()

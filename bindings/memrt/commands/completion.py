@@ -10,7 +10,7 @@ from memrt.commands.errors import CommandError
 HELP = "Print the script by which a shell completes memrt's commands and options."
 
 EXAMPLES = """\
-It is for the command `memrt`, which is `python -m memrt` by a shorter name. Needs the package shtab:
+It is for the command `memrt`, which is `python -m memrt` by a shorter name. It needs shtab:
 pip install 'memrt[report]'
 
 exit status: 0, or 2 when shtab is missing

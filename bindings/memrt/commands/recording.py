@@ -8,15 +8,20 @@ import os
 import sys
 from collections.abc import Iterator
 
+from memrt._report.family import Family
 from memrt._report.recorder import Recorder
+from memrt._report.recording import Document
 from memrt.commands.outputs import Outputs
 
 
 class Recording:
     """Of the program in this process; written when it ends, after threads and exit functions."""
 
-    def __init__(self, recorder: Recorder, outputs: Outputs, quiet: bool) -> None:
-        self._recorder, self._outputs, self._quiet = recorder, outputs, quiet
+    def __init__(
+        self, recorder: Recorder, family: Family | None, outputs: Outputs, quiet: bool
+    ) -> None:
+        self._recorder, self._family = recorder, family
+        self._outputs, self._quiet = outputs, quiet
         self._ended = "ended"
         self._owner = os.getpid()
         atexit.register(self._finish)
@@ -24,6 +29,8 @@ class Recording:
     def start(self) -> None:
         """Record from now on, until what atexit was told of before this is carried out."""
         atexit.register(self._stop)
+        if self._family is not None:
+            self._family.follow()
         self._recorder.start()
 
     @contextlib.contextmanager
@@ -43,11 +50,20 @@ class Recording:
         if os.getpid() == self._owner:
             self._recorder.stop()
 
+    def _documents(self) -> list[Document]:
+        """What was recorded of this process and, behind it, of its children."""
+        own = self._recorder.finish(self._ended)
+        if self._family is None:
+            return [own]
+        children, note = self._family.collect()
+        own["notes"] += [] if note is None else [note]
+        return [own, *children]
+
     def _finish(self) -> None:
         if os.getpid() != self._owner:  # a forked child is not the program
             return
         try:
-            failures = self._outputs.write([self._recorder.finish(self._ended)])
+            failures = self._outputs.write(self._documents())
         except KeyboardInterrupt:
             failures = ["no report was written: interrupted by Ctrl-C"]
         except Exception as error:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 
 import memrt
+from memrt._report.family import Family
 from memrt._report.recorder import Recorder
 from memrt.commands.errors import CommandError
 from memrt.commands.outputs import Outputs, add_output_options
@@ -17,7 +18,8 @@ HELP = "Run a Python program with all of NumPy's arrays on memrt; a summary goes
 EXAMPLES = """\
 Options of memrt stand before the program, those of the program after it. The program sees the
 arguments, standard input, __main__ module and exit status that it would have without memrt.
-Processes that it starts are not on memrt, except that with --numba their Numba is.
+Processes that it starts are not on memrt, except that with --numba their Numba is, and with
+--children all are that are Pythons, and forked.
 
 With --html, --record or --plot the statistics are read while it runs, and written at its end,
 however that comes, unless it leaves by os._exit or a signal. Files that cannot be written are
@@ -47,6 +49,8 @@ def prepare_parser(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--record", metavar="FILE",
                         help="record into FILE, for `report`; tracks births")  # fmt: skip
     add_output_options(parser)
+    parser.add_argument("--children", action="store_true",
+                        help="report child processes, too")  # fmt: skip
     parser.add_argument("--json", metavar="FILE", help="write the numbers to FILE as JSON")
     parser.add_argument("--quiet", action="store_true", help="print no summary")
     add_program_arguments(parser)
@@ -59,6 +63,10 @@ def execute(arguments: argparse.Namespace) -> None:
     outputs = Outputs(
         html=arguments.html, plot=arguments.plot, record=arguments.record, force=arguments.force
     )
+    if arguments.children and not outputs:
+        raise CommandError(
+            "--children is for reports: add --html FILE, --record FILE or --plot PNG"
+        )
     tracked = bool(arguments.track or arguments.html or arguments.record)
     if tracked:
         tracking_asked_for(arguments).__enter__()
@@ -82,7 +90,15 @@ def _recording(arguments: argparse.Namespace, outputs: Outputs, tracked: bool) -
         "Alignment": str(arguments.alignment),
         "Births tracked": _tracking_text(arguments) if tracked else "no",
     }
-    return Recording(Recorder(settings, tracked), outputs, arguments.quiet)
+    asked = {
+        "settings": settings,
+        "tracked": tracked,
+        "tracking": {name: getattr(arguments, name) for name in ("frames", "native", "sample")},
+        "alignment": arguments.alignment,
+        "name": arguments.name,
+    }
+    family = Family(asked) if arguments.children else None
+    return Recording(Recorder(settings, tracked), family, outputs, arguments.quiet)
 
 
 def _tracking_text(arguments: argparse.Namespace) -> str:
