@@ -272,3 +272,28 @@ def test_a_program_that_made_nothing_has_a_page(page_of, document):
     page = page_of(empty)
     assert "No moment was looked at." in page.locator("#highest").inner_text()
     assert "Nothing is lost." in page.locator("#leaks").inner_text()
+
+
+def test_of_several_processes_each_is_chosen_and_all_are_added_up(page_of, document):
+    child = copy.deepcopy(document)
+    child.update(pid=document["pid"] + 1, parent=document["pid"], ended="ended with status 9")
+    child["started"] += document["seconds"] / 2
+    child["stats"] = [[name, unit, 4096] for name, unit, _ in child["stats"]]
+    page = page_of(document, child)
+    assert page.locator("#together-chart .scatterlayer .trace").count() == 2
+    assert column(page, "processes", 1) == [str(document["pid"]), str(child["pid"])]
+    summit = max(document["timeline"]["live"])
+    said = page.locator("#together-about").inner_text()
+    most = amount(said.split(" is ")[1].split(";")[0])
+    assert summit <= most * 1.01
+    assert most <= 2.02 * summit
+    page.get_by_role("button", name=f"Show process {child['pid']}").press("Enter")
+    assert "ended with status 9" in page.locator("#subtitle").inner_text()
+    assert page.locator("#figures dd").first.inner_text() == "4.0 KiB"
+    page.locator("#process").select_option("0")
+    assert "ended with status 9" not in page.locator("#subtitle").inner_text()
+
+
+def test_of_one_process_nothing_is_to_be_chosen(page):
+    assert not page.locator("#together").is_visible()
+    assert not page.locator("#process").is_visible()

@@ -48,7 +48,8 @@ class Recording:
 
     def _stop(self) -> None:
         if os.getpid() == self._owner:
-            self._recorder.stop()
+            with contextlib.suppress(KeyboardInterrupt):
+                self._recorder.stop()
 
     def _documents(self) -> list[Document]:
         """What was recorded of this process and, behind it, of its children."""
