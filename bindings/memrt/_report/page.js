@@ -421,6 +421,9 @@
     return root;
   }
 
+  /** A call without the folder of its file. */
+  const short = (name) => name.replace(/ at \/.*\/([^/]+:\d+)$/, " at $1");
+
   const below = (node) => [...node.children.values()].sort((a, b) => b.size - a.size);
 
   function hue(name) {
@@ -470,7 +473,7 @@
     function put(node, left, part, row, deepest) {
       const button = make("button", { type: "button", tabindex: node === shown ? "0" : "-1", title: label(node),
         "aria-label": label(node), onclick: () => show(node), onkeydown: (event) => key(event, node),
-        onfocus: () => { $("flame-reading").textContent = label(node); } }, node.name);
+        onfocus: () => { $("flame-reading").textContent = label(node); } }, short(node.name));
       button.style.left = `${100 * left}%`;
       button.style.width = `${100 * part}%`;
       button.style.top = `${row * FLAME_ROW}px`;
