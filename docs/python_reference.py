@@ -22,7 +22,7 @@ import memrt
 import memrt.cuda
 import memrt.numba
 import memrt.testing
-from memrt.commands import info, run, stats
+from memrt.commands import info, report, run, stats
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "python-reference.md"
@@ -176,7 +176,7 @@ def entry(module: Any, name: str) -> list[str]:
 
 
 def command_lines() -> Iterator[str]:
-    for command in (run, info, stats):
+    for command in (run, report, info, stats):
         verb = command.__name__.rpartition(".")[2]
         yield from (f"### python -m memrt {verb}", "", command.HELP, "")
         yield from ("```text", command.EXAMPLES.rstrip(), "```", "")

@@ -55,6 +55,7 @@ from memrt._memrt import (
     zeros,
 )
 from memrt._naming import Referrer
+from memrt._notebook import load_ipython_extension as load_ipython_extension
 from memrt._options import Option, options, set_option, warn_about_options
 from memrt._peak import exact_peak
 from memrt._policy import Policy, default_policy, policies

@@ -70,6 +70,16 @@ class Stats:
     def __repr__(self) -> str:
         return "\n".join(["memrt.Stats:", *(f"  {line}" for line in describe(self))])
 
+    def _repr_html_(self) -> str:
+        """The same as a table, for notebooks."""
+        rows = (line.split(maxsplit=1) for line in describe(self))
+        cells = "".join(
+            f'<tr><th style="text-align:left">{name}</th>'
+            f'<td style="text-align:right">{amount.strip()}</td></tr>'
+            for name, amount in rows
+        )
+        return f"<table><caption>memrt.Stats</caption><tbody>{cells}</tbody></table>"
+
 
 _FIELDS = tuple(field.name for field in fields(Stats))
 _values = attrgetter(*_FIELDS)

@@ -28,6 +28,6 @@ def test_the_page_has_every_public_name(name):
     assert f"### {name}\n" in PAGE.read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("verb", ["run", "info", "stats"])
+@pytest.mark.parametrize("verb", ["run", "report", "info", "stats"])
 def test_the_page_has_every_command(verb):
     assert f"### python -m memrt {verb}\n" in PAGE.read_text(encoding="utf-8")

@@ -6,15 +6,17 @@ import argparse
 import os
 import sys
 
-from memrt.commands import check_allocator, info, leaks, run, stats
+from memrt.commands import check_allocator, completion, info, leaks, report, run, stats
 from memrt.commands.errors import CommandError
 
 _VERBS = {
     "run": run,
     "leaks": leaks,
+    "report": report,
     "info": info,
     "stats": stats,
     "check-allocator": check_allocator,
+    "completion": completion,
 }
 
 _DESCRIPTION = "memrt: reference-counted memory for NumPy and compiled code."
@@ -23,16 +25,27 @@ _EXAMPLES = """\
 examples:
   python -m memrt run script.py --its-own-option    run a program on memrt, print a summary
   python -m memrt run --json out.json -m package    the same for a module, numbers to a file
+  python -m memrt run --html report.html script.py  a page of all that it did with memory
+  python -m memrt report run.memrt                  the page of a recording
   python -m memrt leaks script.py                   what it leaves behind, and who holds it
   python -m memrt info                              versions, library, options
   python -m memrt stats                             what the numbers mean
   python -m memrt check-allocator ./arena.so        whether an allocator is as memrt expects
+
+`memrt` is `python -m memrt` by a shorter name.
 """
+
+
+def script() -> None:
+    """The command `memrt`: modules are found from the current folder, as by ``python -m memrt``."""
+    if not getattr(sys.flags, "safe_path", sys.flags.isolated):
+        sys.path[0] = os.getcwd()
+    main()
 
 
 def main(arguments: list[str] | None = None) -> None:
     """Run one command; ends the process with status 2 when it could not be carried out."""
-    chosen = _parser().parse_args(arguments)
+    chosen = parser().parse_args(arguments)
     try:
         if chosen.execute in (run.execute, leaks.execute):
             chosen.execute(chosen)
@@ -52,9 +65,10 @@ def _print_all(chosen: argparse.Namespace) -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for the flush at exit
 
 
-def _parser() -> argparse.ArgumentParser:
+def parser(name: str = "python -m memrt") -> argparse.ArgumentParser:
+    """What reads command lines of memrt, called by that name."""
     parser = argparse.ArgumentParser(
-        prog="python -m memrt",
+        prog=name,
         description=_DESCRIPTION,
         epilog=_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,

@@ -15,6 +15,8 @@ from memrt.commands.table import text_table
 HELP = "Show versions, library, options and NumPy's handler."
 
 EXAMPLES = """\
+exit status: 0
+
 examples:
   python -m memrt info
   MEMRT_CHECK=1 python -m memrt info    see an option take effect

@@ -15,6 +15,8 @@ from memrt.commands.table import text_table
 HELP = "Explain the statistics, with the numbers of a process that has just begun."
 
 EXAMPLES = """\
+exit status: 0
+
 examples:
   python -m memrt stats
   python -m memrt stats --json

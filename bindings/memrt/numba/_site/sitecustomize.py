@@ -28,8 +28,9 @@ def _finder() -> ModuleSpec | None:
 
 
 def _other_sitecustomize() -> ModuleSpec | None:
-    others = [path for path in sys.path if os.path.abspath(path or os.curdir) != _HERE]
-    return PathFinder.find_spec("sitecustomize", others)
+    paths = [os.path.abspath(path or os.curdir) for path in sys.path]
+    behind = sys.path[paths.index(_HERE) + 1 :] if _HERE in paths else sys.path
+    return PathFinder.find_spec("sitecustomize", behind)
 
 
 vars(_load(_finder()))["put_in_place"]()

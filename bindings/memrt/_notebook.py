@@ -1,0 +1,79 @@
+"""The cell magic ``%%memrt`` of IPython and Jupyter: what a cell made, and what it left."""
+
+from __future__ import annotations
+
+import html
+from typing import Any
+
+from memrt._live import SiteUsage, sites
+from memrt._measure import Measure
+from memrt._scopes import _open
+from memrt._stats import Stats
+from memrt._units import human_bytes, plural
+
+_SHOWN = 10
+
+
+class CellMemory:
+    """The memory of a cell that was run; shown as a table."""
+
+    def __init__(self, measure: Measure) -> None:
+        self.stats: Stats = measure.stats
+        """What was counted; its `live` is what the cell left behind."""
+        self.peak: int = measure.peak
+        """Most bytes in use at once above those at the start."""
+        self.sites: list[SiteUsage] = sites(measure.live())
+        """What is left, by place of birth, the largest first."""
+
+    def _figures(self) -> list[tuple[str, str]]:
+        return [
+            ("peak", human_bytes(self.peak)),
+            ("left behind", human_bytes(self.stats.live)),
+            ("allocated in all", human_bytes(self.stats.total)),
+            ("blocks made", f"{self.stats.alloc:,}"),
+        ]
+
+    def _places(self) -> list[tuple[str, str]]:
+        rows = []
+        for usage in self.sites[:_SHOWN]:
+            place = "a place not known" if usage.place is None else str(usage.place)
+            buffers = plural(round(usage.blocks), "buffer")
+            rows.append((f"{human_bytes(round(usage.bytes))} in {buffers}", place))
+        return rows
+
+    def __repr__(self) -> str:
+        rows = [*self._figures(), *self._places()]
+        return "\n".join(["memrt:", *(f"  {name}  {value}" for name, value in rows)])
+
+    def _repr_html_(self) -> str:
+        rows = [*self._figures(), *self._places()]
+        cells = "".join(
+            f'<tr><th style="text-align:left">{html.escape(name)}</th>'
+            f'<td style="text-align:left">{html.escape(value)}</td></tr>'
+            for name, value in rows
+        )
+        return f"<table><caption>memrt: this cell</caption><tbody>{cells}</tbody></table>"
+
+
+def load_ipython_extension(shell: Any) -> None:
+    """What ``%load_ext memrt`` calls: from then on ``%%memrt`` runs a cell and shows its memory."""
+
+    def memrt(line: str, cell: str) -> None:
+        """Run a cell with NumPy on memrt; show what it made, and what it left behind, born where.
+
+        It takes no arguments.
+        """
+        from IPython.core.error import UsageError
+        from IPython.display import display
+
+        if line.strip():
+            raise UsageError(f"%%memrt takes no arguments, got {line.strip()!r}")
+        measure = Measure("cell", True, _open(None, "cells"))
+        measure.enter()
+        try:
+            shell.run_cell(cell)
+        finally:
+            measure.leave()
+        display(CellMemory(measure))  # type: ignore[no-untyped-call]
+
+    shell.register_magic_function(memrt, "cell", "memrt")

@@ -1,0 +1,1 @@
+"""Recordings of whole programs, and what is made of them: pages and pictures."""

@@ -1,0 +1,35 @@
+"""Runs at the start of every Python below ``python -m memrt run --children``: it is recorded, too.
+
+Its folder stands on PYTHONPATH in front of others, so it also runs the sitecustomize behind it.
+Where anything fails, as where memrt is not installed, the program runs as if it had not been here.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from importlib.machinery import PathFinder
+from importlib.util import module_from_spec
+
+_HERE = os.path.dirname(os.path.abspath(__file__))
+
+
+def _record() -> None:
+    from memrt._report.member import record_this
+
+    record_this()
+
+
+def _run_the_next() -> None:
+    paths = [os.path.abspath(path or os.curdir) for path in sys.path]
+    behind = sys.path[paths.index(_HERE) + 1 :] if _HERE in paths else []
+    spec = PathFinder.find_spec("sitecustomize", behind)
+    if spec is not None and spec.loader is not None:
+        spec.loader.exec_module(module_from_spec(spec))
+
+
+with contextlib.suppress(Exception):
+    _record()
+if __name__ == "sitecustomize":
+    _run_the_next()

@@ -1,0 +1,88 @@
+"""A member of a tree of processes that are recorded together: forked, or started as a Python."""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import json
+import os
+import secrets
+import sys
+from typing import Any
+
+from memrt._report.recorder import Recorder
+from memrt._report.recording import Document, dumps
+
+VARIABLE = "_MEMRT_FAMILY"
+"""Of the environment: how a Python that starts is to be recorded, as JSON."""
+
+
+class Member:
+    """Records this process, or the children that are forked from it, into a folder.
+
+    What was recorded so far is written again and again, so that it is kept where the process is
+    killed, as the workers of a pool are, or leaves by ``os._exit``. Nothing here is ever printed.
+    """
+
+    def __init__(self, folder: str, settings: dict[str, str], tracked: bool) -> None:
+        self._folder, self._settings, self._tracked = folder, settings, tracked
+        self._owner = 0
+        self._done = True
+
+    def follow_forks(self) -> None:
+        """Record what is forked from here on."""
+        import multiprocessing.util  # whose children do not run what atexit was told
+
+        os.register_at_fork(after_in_child=self._forked)
+        multiprocessing.util.register_after_fork(self, Member._finish_with_multiprocessing)
+
+    def record(self) -> None:
+        """Record this process from now on, until it ends."""
+        self._owner, self._done = os.getpid(), False
+        self._path = os.path.join(self._folder, f"{self._owner}-{secrets.token_hex(4)}")
+        with contextlib.suppress(OSError), open(self._path, "xb"):
+            pass  # by which the parent knows that there was one
+        self._recorder = Recorder(self._settings, self._tracked, self._keep)
+        self._recorder.start()
+        atexit.register(self._finish)
+
+    def _forked(self) -> None:
+        with contextlib.suppress(Exception):
+            self.record()
+
+    def _finish_with_multiprocessing(self) -> None:
+        from multiprocessing.util import Finalize
+
+        Finalize(None, self._finish, exitpriority=-1000)
+
+    def _keep(self) -> None:
+        self._write(self._recorder.so_far("did not end by itself, or not before its parent"))
+
+    def _finish(self) -> None:
+        if os.getpid() != self._owner or self._done:
+            return
+        self._done = True
+        with contextlib.suppress(Exception, KeyboardInterrupt):
+            kind = getattr(sys, "last_type", None)
+            ended = "ended" if kind is None else f"ended by {kind.__name__}"
+            self._recorder.stop()
+            self._write(self._recorder.finish(ended))
+
+    def _write(self, document: Document) -> None:
+        beside = f"{self._path}.new"
+        with open(beside, "wb") as file:
+            file.write(dumps([document]).encode("ascii"))
+        os.replace(beside, self._path)
+
+
+def record_this() -> None:
+    """Record the Python that has just begun, as its environment says; called by sitecustomize."""
+    import memrt
+
+    asked: dict[str, Any] = json.loads(os.environ[VARIABLE])
+    if asked["tracked"]:
+        memrt.tracking(**asked["tracking"]).__enter__()
+    memrt.enable(memrt.Policy(asked["alignment"], asked["name"]))
+    member = Member(asked["folder"], asked["settings"], asked["tracked"])
+    member.follow_forks()
+    member.record()

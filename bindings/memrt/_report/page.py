@@ -1,0 +1,50 @@
+"""A recording as a page: one file, which needs no network and loads nothing."""
+
+from __future__ import annotations
+
+import json
+import re
+from importlib import resources
+
+from memrt._report.extras import expect, needed
+from memrt._report.recording import Document
+
+_WHY = "a page"
+
+
+def expect_packages() -> None:
+    """MissingPackageError when what pages are made with is not installed."""
+    expect("jinja2", _WHY)
+    expect("plotly", _WHY)
+
+
+def render(documents: list[Document]) -> bytes:
+    """The page of a recording, as UTF-8."""
+    jinja2, plotly = needed("jinja2", _WHY), needed("plotly.offline", _WHY)
+    template = jinja2.Environment(autoescape=True).from_string(_file("page.html"))
+    text: str = template.render(
+        title=" ".join(documents[0]["program"]),
+        version=documents[0]["memrt"],
+        style=jinja2.utils.markupsafe.Markup(_file("page.css")),
+        data=jinja2.utils.markupsafe.Markup(as_script(documents)),
+        charts=jinja2.utils.markupsafe.Markup(_closed(plotly.get_plotlyjs())),
+        script=jinja2.utils.markupsafe.Markup(_file("page.js")),
+    )
+    return text.encode("utf-8", "backslashreplace")
+
+
+def as_script(value: object) -> str:
+    """JSON that can stand in a script element whatever its texts are."""
+    text = json.dumps(value, separators=(",", ":"))  # in ASCII
+    for mark in "<>&":
+        text = text.replace(mark, f"\\u{ord(mark):04x}")
+    return text
+
+
+def _closed(script: str) -> str:
+    """Code whose texts do not end the script element that it stands in."""
+    return re.sub(r"</(?=script)", r"<\\/", script, flags=re.IGNORECASE)
+
+
+def _file(name: str) -> str:
+    return (resources.files("memrt") / "_report" / name).read_text(encoding="utf-8")

@@ -1,0 +1,136 @@
+"""A recorder: follows one process from start to end and makes the document of it."""
+
+from __future__ import annotations
+
+import os
+import platform
+import sys
+import time
+from collections.abc import Callable
+from itertools import islice
+from time import perf_counter
+
+import numpy
+
+import memrt
+from memrt._report.ending import COLUMNS, Ending
+from memrt._report.moment import Moment
+from memrt._report.places import MOST, Places
+from memrt._report.recording import Document
+from memrt._report.sampler import Sampler
+from memrt._stats import BYTES
+from memrt._units import human_bytes
+
+
+class Recorder:
+    """Records this process from start() to stop().
+
+    :param settings: names and values that the reader of a report is told.
+    :param tracked: whether births are tracked, and so places and buffers can be told.
+    :param keep: called now and then by another thread, to keep so_far().
+    """
+
+    def __init__(
+        self, settings: dict[str, str], tracked: bool, keep: Callable[[], None] | None = None
+    ) -> None:
+        self._settings, self._tracked = settings, tracked
+        self._begin = perf_counter()
+        self._started = time.time()
+        self._sampler = Sampler(self._begin, tracked, keep)
+        self._seconds, self._stats = 0.0, memrt.stats()
+
+    def start(self) -> None:
+        """Record from now on."""
+        self._sampler.start()
+
+    def stop(self) -> None:
+        """Record no more; what is live is looked at in finish()."""
+        self._seconds = perf_counter() - self._begin
+        self._stats = memrt.stats()
+        self._sampler.stop()
+
+    def finish(self, ended: str) -> Document:
+        """What was recorded, once stopped.
+
+        :param ended: how the program ended, in words.
+        """
+        ending = Ending()
+        if self._tracked:
+            ending.look()
+        return self._document(ending, ended)
+
+    def so_far(self, ended: str) -> Document:
+        """What was recorded until now, without what is live."""
+        self._seconds = perf_counter() - self._begin
+        self._stats = memrt.stats()
+        return self._document(Ending(), ended)
+
+    def _document(self, ending: Ending, ended: str) -> Document:
+        highest = self._sampler.moment or Moment(0.0, {}, {})
+        places = Places(_most_important(highest, ending))
+        moment = highest.to_dict()
+        for row in moment["rows"]:
+            row[0] = places.number(row[0])
+        rows = ending.rows(places.number)
+        return {
+            "memrt": memrt.__version__,
+            "python": platform.python_version(),
+            "numpy": numpy.__version__,
+            "platform": platform.platform(),
+            "program": [str(word) for word in sys.argv],
+            "pid": os.getpid(),
+            "parent": os.getppid(),
+            "started": self._started,
+            "seconds": self._seconds,
+            "ended": ended,
+            "settings": [list(item) for item in self._settings.items()],
+            "options": [list(option) for option in memrt.options()],
+            "stats": [
+                [name, "bytes" if name in BYTES else "count", number]
+                for name, number in self._stats.to_dict().items()
+            ],
+            "notes": [*self._notes(highest), *ending.notes],
+            "timeline": self._sampler.timeline.to_dict(),
+            **places.to_dict(),
+            "highest": moment,
+            "total": [[places.number(number), n, size] for number, n, size in ending.total],
+            "live": {
+                "columns": list(COLUMNS),
+                "rows": rows,
+                "more": len(ending.buffers) - len(rows),
+            },
+            "lost": ending.lost,
+            "held": ending.kept,
+            "holders": ending.holders(),
+            "retention": ending.retention,
+        }
+
+    def _notes(self, highest: Moment) -> list[str]:
+        """What the reader must know of how exact the report is."""
+        sampler, notes = self._sampler, []
+        if self._tracked:
+            notes.append(
+                f"The highest moment that was looked at, {highest.t:.3f} s after the start, had "
+                f"{human_bytes(round(highest.nbytes))} in tracked buffers; the runtime's own peak, "
+                f"which counts every moment, is {human_bytes(self._stats.peak)}."
+            )
+        else:
+            notes.append("Births were not tracked, so no places and no buffers can be told.")
+        if sampler.missed:
+            notes.append(
+                f"{sampler.missed:,} moments were not looked at, because that would have held the "
+                "program up; --sample makes a look cheaper."
+            )
+        if sampler.failed:
+            notes.append(f"{sampler.failed:,} readings failed, for want of memory or threads.")
+        return notes
+
+
+def _most_important(highest: Moment, ending: Ending) -> list[int]:
+    """Sites in the order in which they are worth being told apart."""
+    by_bytes = sorted(highest.by_place.items(), key=lambda item: -item[1][1])
+    return [
+        *islice((site for (site, _), _ in by_bytes), MOST // 3),
+        *islice((number for number, _, _ in ending.total), MOST // 3),
+        *(buffer.site_number for buffer in ending.buffers),
+    ]

@@ -1,0 +1,76 @@
+"""The recording that ``python -m memrt run`` makes where a report is asked for."""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import os
+import sys
+from collections.abc import Iterator
+
+from memrt._report.family import Family
+from memrt._report.recorder import Recorder
+from memrt._report.recording import Document
+from memrt.commands.outputs import Outputs
+
+
+class Recording:
+    """Of the program in this process; written when it ends, after threads and exit functions."""
+
+    def __init__(
+        self, recorder: Recorder, family: Family | None, outputs: Outputs, quiet: bool
+    ) -> None:
+        self._recorder, self._family = recorder, family
+        self._outputs, self._quiet = outputs, quiet
+        self._ended = "ended"
+        self._owner = os.getpid()
+        atexit.register(self._finish)
+
+    def start(self) -> None:
+        """Record from now on, until what atexit was told of before this is carried out."""
+        atexit.register(self._stop)
+        if self._family is not None:
+            self._family.follow()
+        self._recorder.start()
+
+    @contextlib.contextmanager
+    def program(self) -> Iterator[None]:
+        """Around the program: notes how it ends."""
+        try:
+            yield
+        except SystemExit as end:
+            if end.code not in (None, 0):
+                self._ended = f"ended with status {end.code if isinstance(end.code, int) else 1}"
+            raise
+        except BaseException as error:
+            self._ended = f"ended by {type(error).__name__}"
+            raise
+
+    def _stop(self) -> None:
+        if os.getpid() == self._owner:
+            with contextlib.suppress(KeyboardInterrupt):
+                self._recorder.stop()
+
+    def _documents(self) -> list[Document]:
+        """What was recorded of this process and, behind it, of its children."""
+        own = self._recorder.finish(self._ended)
+        if self._family is None:
+            return [own]
+        children, note = self._family.collect()
+        own["notes"] += [] if note is None else [note]
+        return [own, *children]
+
+    def _finish(self) -> None:
+        if os.getpid() != self._owner:  # a forked child is not the program
+            return
+        try:
+            failures = self._outputs.write(self._documents())
+        except KeyboardInterrupt:
+            failures = ["no report was written: interrupted by Ctrl-C"]
+        except Exception as error:
+            failures = [f"no report was written: {type(error).__name__}: {error}"]
+        said = [f"memrt: {failure}" for failure in failures]
+        if not said and not self._quiet:
+            said = self._outputs.said()
+        with contextlib.suppress(OSError, ValueError, AttributeError):  # stderr may be gone by now
+            print(*said, sep="\n", end="\n" if said else "", file=sys.stderr, flush=True)

@@ -1,0 +1,70 @@
+"""Stack exposures of a patch of sky, so that faint stars come out of the noise.
+
+Usage: python examples/tour/sky.py [EXPOSURES]
+
+It has a fault on purpose, for docs/tour.md: what is kept of each exposure as a preview is a view.
+"""
+
+from __future__ import annotations
+
+import sys
+
+import memrt
+import numpy as np
+
+SIDE = 600  # pixels
+STARS = 200
+NOISE = 40.0
+PREVIEW = 32
+
+previews: list[np.ndarray] = []
+
+
+def sky(random: np.random.Generator) -> np.ndarray:
+    """What is really there: stars of all magnitudes, a little out of focus."""
+    image = np.zeros((SIDE, SIDE))
+    rows, columns = random.integers(2, SIDE - 2, (2, STARS))
+    image[rows, columns] = random.pareto(1.5, STARS) * 100
+    for axis in (0, 1):
+        image = (np.roll(image, 1, axis) + 2 * image + np.roll(image, -1, axis)) / 4
+    return image
+
+
+def expose(truth: np.ndarray, random: np.random.Generator) -> np.ndarray:
+    """One exposure: noise, and the telescope a few pixels off."""
+    shift = tuple(random.integers(-8, 9, 2))
+    return np.roll(truth, shift, (0, 1)) + random.normal(0, NOISE, truth.shape)
+
+
+def offset(exposure: np.ndarray, reference: np.ndarray) -> tuple[int, int]:
+    """By how much an exposure is off, from the peak of its correlation with another."""
+    spectrum = np.fft.rfft2(exposure).conj() * np.fft.rfft2(reference)
+    correlation = np.fft.irfft2(spectrum, exposure.shape)
+    row, column = np.unravel_index(correlation.argmax(), correlation.shape)
+    return int(row), int(column)
+
+
+def keep_preview(exposure: np.ndarray) -> None:
+    """Remember a corner of it. The copy that is missing here keeps all of the exposure alive."""
+    previews.append(exposure[:PREVIEW, :PREVIEW])
+
+
+def main(exposures: int) -> None:
+    random = np.random.default_rng(1)
+    with memrt.scope("expose"):
+        truth = sky(random)
+        taken = [expose(truth, random) for _ in range(exposures)]
+    with memrt.scope("align"):
+        aligned = [np.roll(each, offset(each, taken[0]), (0, 1)) for each in taken]
+    for each in taken:
+        keep_preview(each)
+    del taken
+    with memrt.scope("stack"):
+        stacked = np.median(aligned, axis=0)
+    del aligned
+    reference = stacked - np.median(stacked)
+    print(f"noise of one exposure {NOISE:.1f}, of all {np.median(np.abs(reference)) / 0.6745:.1f}")
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]) if len(sys.argv) > 1 else 12)

@@ -1,0 +1,37 @@
+"""The page of the command line has every command, and each command's help says what it must."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from pathlib import Path
+
+import pytest
+from memrt.commands import parser
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "command-line.md"
+ROW = re.compile(r"^\| `([\w-]+)` \| .+ \| .+ \|$", re.MULTILINE)
+
+
+def commands() -> dict[str, argparse.ArgumentParser]:
+    """The parsers of all commands by name."""
+    (verbs,) = [each for each in parser()._actions if isinstance(each, argparse._SubParsersAction)]
+    return verbs.choices
+
+
+def test_the_page_has_exactly_the_commands_that_there_are():
+    assert sorted(ROW.findall(PAGE.read_text(encoding="utf-8"))) == sorted(commands())
+
+
+@pytest.mark.parametrize("name", commands())
+def test_help_has_examples_and_exit_statuses(name):
+    text = commands()[name].format_help()
+    assert f"memrt {name}" in text.partition("examples:")[2]
+    assert "exit status" in text
+
+
+@pytest.mark.parametrize("name", commands())
+def test_every_option_is_explained(name):
+    for action in commands()[name]._actions:
+        if action.help is not argparse.SUPPRESS:
+            assert action.help, action.dest

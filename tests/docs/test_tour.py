@@ -1,0 +1,35 @@
+"""The tour shows what the script behind its pictures makes, by the commands that it runs."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGE = (ROOT / "docs" / "tour.md").read_text(encoding="utf-8")
+SCRIPT = ROOT / "examples" / "tour" / "pictures.py"
+
+
+def constant(name):
+    """A constant of the script, which needs a browser to be imported."""
+    for node in ast.parse(SCRIPT.read_text(encoding="utf-8")).body:
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == name:
+            return ast.literal_eval(node.value)
+    raise KeyError(name)
+
+
+def test_the_commands_of_the_page_are_those_that_make_its_pictures():
+    made = [f"python -m memrt {command}" for command in constant("COMMANDS")]
+    shown = re.findall(r"^python -m memrt run .*$", PAGE, re.MULTILINE)
+    assert shown == made
+
+
+def test_the_pictures_of_the_page_are_those_that_are_made():
+    shown = re.findall(r"!\[[^\]]+\]\(pictures/(\w+)\.png\)", PAGE)
+    assert sorted(shown) == sorted([*constant("SHOTS"), "timeline"])
+    for name in shown:
+        content = (ROOT / "docs" / "pictures" / f"{name}.png").read_bytes()
+        assert content.startswith(b"\x89PNG")
+    kept = {path.stem for path in (ROOT / "docs" / "pictures").iterdir()}
+    assert kept == set(shown)

@@ -1,0 +1,174 @@
+"""`run --children`: processes that a program forks or starts are recorded with it, unharmed."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import memrt
+import pytest
+from memrt._report.recording import loads
+
+
+@pytest.fixture
+def family(tmp_path):
+    """Runs a program with its children; how it ended, and the documents of all, parents first."""
+
+    def record(code, *options, **others):
+        script = tmp_path / "program.py"
+        script.write_text(code)
+        command = [sys.executable, "-m", "memrt", "run", "--quiet", "--children"]
+        environment = {**os.environ, "PYTHONWARNINGS": "ignore", "TMPDIR": str(tmp_path)}
+        result = subprocess.run(
+            [*command, "--record", "out", "--force", *options, str(script)],
+            cwd=tmp_path, capture_output=True, text=True, timeout=120,
+            env={**environment, **others}, check=False,
+        )  # fmt: skip
+        assert list(tmp_path.glob("memrt-*")) == []  # nothing is left
+        return result, loads((tmp_path / "out").read_bytes())
+
+    return record
+
+
+def has_live(document, size):
+    return size in [row[1] for row in document["live"]["rows"]]
+
+
+def peak(document):
+    return max(document["timeline"]["live"])
+
+
+PROCESS = """\
+import multiprocessing, numpy as np
+def work():
+    global kept
+    kept = np.ones(200_000)
+    print(kept.sum())
+if __name__ == "__main__":
+    before = np.ones(1000)
+    child = multiprocessing.get_context({method!r}).Process(target=work)
+    child.start()
+    child.join()
+    print(child.exitcode)
+"""
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
+def test_processes_of_multiprocessing_are_recorded(family, method):
+    result, documents = family(PROCESS.format(method=method))
+    assert (result.stdout, result.stderr) == ("200000.0\n0\n", "")
+    parent, *children = documents
+    assert has_live(parent, 8000)
+    (child,) = [each for each in children if has_live(each, 1_600_000)]
+    assert child["ended"] == "ended"
+    assert child["pid"] != parent["pid"]
+    if method != "forkserver":
+        assert child["parent"] == parent["pid"]
+        assert has_live(child, 8000) == (method == "fork")
+
+
+SUBPROCESS = """\
+import subprocess, sys, numpy as np
+child = "import numpy as np, sys; kept = np.ones(300_000); print(kept.sum()); sys.exit(7)"
+print(subprocess.run([sys.executable, {flag}"-c", child]).returncode)
+"""
+
+
+def test_pythons_that_are_started_are_recorded_and_keep_their_status(family):
+    result, (parent, child) = family(SUBPROCESS.format(flag=""))
+    assert (result.stdout, result.stderr) == ("300000.0\n7\n", "")
+    assert has_live(child, 2_400_000)
+    assert child["parent"] == parent["pid"]
+    assert child["settings"] == parent["settings"]
+
+
+def test_pythons_that_ignore_their_environment_run_unrecorded(family):
+    result, documents = family(SUBPROCESS.format(flag="'-E', "))
+    assert (result.stdout, result.stderr) == ("300000.0\n7\n", "")
+    assert len(documents) == 1
+
+
+def test_grandchildren_are_recorded(family):
+    code = """\
+import os, subprocess, sys, numpy as np
+if len(sys.argv) == 1:
+    kept = np.ones(1000)
+    sys.exit(subprocess.run([sys.executable, __file__, "child"]).returncode)
+kept = np.ones(2000)
+if os.fork() == 0:
+    mine = np.ones(3000)
+    sys.exit(5)
+sys.exit(os.waitstatus_to_exitcode(os.wait()[1]))
+"""
+    result, documents = family(code)
+    assert result.returncode == 5
+    sizes = [
+        [size for size in (8000, 16_000, 24_000) if has_live(each, size)] for each in documents
+    ]
+    assert sizes == [[8000], [16_000], [16_000, 24_000]]
+    assert [each["ended"] for each in documents[:1]] == ["ended with status 5"]
+
+
+def test_of_workers_that_are_killed_is_kept_what_they_had_done(family):
+    code = """\
+import multiprocessing, time, numpy as np
+def work(size):
+    array = np.ones(size)
+    time.sleep(0.6)
+    return array.sum()
+if __name__ == "__main__":
+    with multiprocessing.get_context("fork").Pool(2) as pool:  # which kills them
+        print(sum(pool.map(work, [400_000] * 2, chunksize=1)))
+"""
+    result, (_, *workers) = family(code)
+    assert (result.stdout, result.stderr) == ("800000.0\n", "")
+    assert [peak(worker) >= 3_200_000 for worker in workers] == [True, True]
+    assert {worker["ended"] for worker in workers} == {
+        "did not end by itself, or not before its parent"
+    }
+
+
+def test_children_that_left_nothing_are_counted(family):
+    code = "import os\nif os.fork() == 0: os._exit(3)\nos.wait()\n"
+    result, (parent,) = family(code)
+    assert result.returncode == 0
+    assert parent["notes"][-1].startswith("1 of the child processes left before")
+
+
+def test_children_that_fail_are_told(family):
+    code = "import os, numpy as np\nif os.fork() == 0:\n  x = np.ones(9); 1 / 0\nos.wait()\n"
+    result, (_, child) = family(code)
+    assert "ZeroDivisionError" in result.stderr
+    assert child["ended"] == "ended by ZeroDivisionError"
+
+
+def test_the_users_own_sitecustomize_still_runs(family, tmp_path):
+    (tmp_path / "site").mkdir()
+    (tmp_path / "site" / "sitecustomize.py").write_text("import sys; sys.was_here = True\n")
+    code = """\
+import subprocess, sys
+print(subprocess.run([sys.executable, "-c", "import sys; print(sys.was_here)"]).returncode)
+"""
+    result, _ = family(code, PYTHONPATH=str(tmp_path / "site"))
+    assert (result.stdout, result.stderr) == ("True\n0\n", "")
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_sites_of_memrt_chain_in_either_order(tmp_path, order):
+    package = Path(memrt.__file__).parent
+    sites = [package / "_report" / "_site", package / "numba" / "_site"][::order]
+    (tmp_path / "sitecustomize.py").write_text("print('reached')\n")
+    paths = os.pathsep.join(map(str, [*sites, tmp_path]))
+    environment = {k: v for k, v in os.environ.items() if k != "_MEMRT_FAMILY"}
+    result = subprocess.run(
+        [sys.executable, "-c", "print('ran')"], env={**environment, "PYTHONPATH": paths},
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert (result.stdout, result.stderr) == ("reached\nran\n", "")
+
+
+def test_children_without_a_report_are_refused(tmp_path):
+    command = [sys.executable, "-m", "memrt", "run", "--children", "-m", "this"]
+    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (result.returncode, result.stdout) == (2, "")
+    assert "--children is for reports" in result.stderr

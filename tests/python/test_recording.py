@@ -1,0 +1,441 @@
+"""Recordings of programs: `run --record`, the format, and what a program notices of it."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from memrt._report.moment import moment_of
+from memrt._report.recording import RecordingError, dumps, loads
+from memrt._report.timeline import MOST_SAMPLES, Sample, Timeline, largest
+from memrt.commands.errors import CommandError
+from memrt.commands.target import Target
+
+PROGRAM = """\
+import numpy as np, memrt, time
+def load():
+    return np.ones(100_000)
+with memrt.scope("outer"):
+    kept = load()
+    with memrt.scope("inner"):
+        high = np.ones(500_000)
+        time.sleep(0.2)
+del high
+"""
+
+
+def memrt_command(*arguments, **options):
+    command = [sys.executable, "-m", "memrt", *map(str, arguments)]
+    options = {"capture_output": True, "text": True, "timeout": 60, **options}
+    return subprocess.run(command, **options)
+
+
+@pytest.fixture
+def recorded(tmp_path):
+    """Runs a program; how it ended, and the document of it."""
+
+    def record(code, *options, **others):
+        script, file = tmp_path / "program.py", tmp_path / "recording"
+        script.write_text(code)
+        result = memrt_command("run", "--quiet", "--record", file, "--force", *options, script,
+                               **others)  # fmt: skip
+        return result, loads(file.read_bytes())[0]
+
+    return record
+
+
+@pytest.fixture(scope="module")
+def recording(tmp_path_factory):
+    """The bytes of a recording."""
+    folder = tmp_path_factory.mktemp("recording")
+    (folder / "program.py").write_text(PROGRAM)
+    memrt_command("run", "--record", folder / "file", folder / "program.py")
+    return (folder / "file").read_bytes()
+
+
+def stat(document, name):
+    return next(value for field, _, value in document["stats"] if field == name)
+
+
+def place(document, number):
+    return next((text for site, text, _ in document["sites"] if site == number), None)
+
+
+# --- What is recorded. ---
+
+
+def test_the_highest_moment_is_told_by_place_and_scope(recorded):
+    result, document = recorded(PROGRAM)
+    assert (result.returncode, result.stderr) == (0, "")
+    rows = {}  # of each scope the largest
+    for site, scope, _, size in reversed(document["highest"]["rows"]):
+        rows[scope] = (place(document, site), size)
+    assert rows["outer"] == (f"load at {document['program'][0]}:3", 800_000)
+    assert rows["outer/inner"] == (f"<module> at {document['program'][0]}:7", 4_000_000)
+    assert document["highest"]["bytes"] == sum(row[3] for row in document["highest"]["rows"])
+    assert 4_800_000 <= document["highest"]["bytes"] <= stat(document, "peak")
+
+
+def test_the_timeline_has_the_summit_and_scopes_without_those_inside(recorded):
+    _, document = recorded(PROGRAM)
+    line = document["timeline"]
+    top = max(range(len(line["live"])), key=line["live"].__getitem__)
+    scoped = {line["scopes"][scope]: size for scope, size in line["scoped"][top]}
+    assert scoped == {"outer": 800_000, "outer/inner": 4_000_000}
+    assert line["live"][top] >= 4_800_000
+    assert line["t"] == sorted(line["t"])
+    assert min(line["resident"]) > 0
+
+
+def test_the_end_has_what_is_live_and_who_holds_it(recorded):
+    _, document = recorded(PROGRAM)
+    columns = document["live"]["columns"]
+    rows = [dict(zip(columns, row, strict=True)) for row in document["live"]["rows"]]
+    (row,) = [row for row in rows if row["size"] == 800_000]
+    assert row["scope"] == "outer"
+    assert place(document, row["site"]).startswith("load at ")
+    assert "__main__.kept" in "\n".join(document["holders"][0]["lines"])
+    assert sum(each["bytes"] for each in document["held"]) == sum(row["size"] for row in rows)
+    assert document["lost"] == []
+
+
+def test_what_is_lost_and_what_is_kept_for_a_part_are_told(recorded):
+    _, document = recorded(
+        "import ctypes, numpy as np\n"
+        "lost = np.ones(20_000)\n"
+        "ctypes.pythonapi.Py_IncRef(ctypes.py_object(lost))\n"
+        "del lost\n"
+        "head = np.ones(50_000)[:10]\n"
+    )
+    (lost,) = document["lost"]
+    assert (lost["bytes"], lost["buffers"]) == (160_000, 1)
+    assert lost["place"].endswith("program.py:2")
+    assert document["retention"]["count"] == 1
+    assert document["retention"]["wasted"] == 400_000 - 80
+
+
+def test_all_births_are_told_by_place(recorded):
+    _, document = recorded(
+        "import numpy as np\nfor _ in range(100):\n    x = np.empty(1000, np.uint8)\n"
+    )
+    totals = {place(document, site): (count, size) for site, count, size in document["total"]}
+    assert totals[f"<module> at {document['program'][0]}:3"] == (100, 100_000)
+
+
+def test_a_sample_gives_estimates(recorded):
+    code = "import numpy as np\nkept = [np.ones(125) for _ in range(20_000)]\n"
+    _, document = recorded(code, "--sample", "64K")
+    assert len(document["live"]["rows"]) < 2000
+    assert 15_000_000 < document["highest"]["bytes"] < 25_000_000
+
+
+def test_many_scopes_leave_a_remainder_of_no_name():
+    assert largest([("a", 1), ("b", 0)]) == [("a", 1)]
+    many = largest([(f"s{i}", i) for i in range(1, 21)])
+    assert many[0] == ("s20", 20)
+    assert many[-1] == ("", 1 + 2 + 3 + 4)
+    assert sum(size for _, size in many) == sum(range(21))
+
+
+@given(st.lists(st.integers(0, 1000), max_size=50), st.integers(1, 300))
+def test_a_timeline_is_bounded_and_keeps_its_summit(lives, times):
+    timeline = Timeline()
+    every = lives * times
+    for t, live in enumerate(every):
+        timeline.add(Sample(t, live, 0, 0, []))
+    kept = timeline.samples
+    assert len(kept) <= MOST_SAMPLES
+    assert [each.t for each in kept] == sorted({each.t for each in kept})
+    assert max((each.live for each in kept), default=0) == max(every, default=0)
+    assert all(every[int(each.t)] == each.live for each in kept)
+
+
+def test_a_moment_adds_up_what_a_sample_stands_for():
+    row = [1, 100, 1, None, 0.1, 1, "p", "block", 0, "s", 7, 2.5, False]
+    named = [2, 10, 1, "n", 0.1, 1, "p", "block", 0, None, 8, 0, False]
+    moment = moment_of(1.5, [row, row, named])
+    assert moment.by_place == {(7, "s"): (5.0, 500.0)}
+    assert moment.by_size == {7: (5.0, 500.0)}
+    assert moment.to_dict()["rows"] == [[7, "s", 5, 500]]
+
+
+# --- What the program notices of it: nothing. ---
+
+ENDINGS = {
+    "normally": ("", 0, "ended"),
+    "sys.exit(3)": ("import sys; sys.exit(3)", 3, "ended with status 3"),
+    "a text": ("import sys; sys.exit('why')", 1, "ended with status 1"),
+    "an exception": ("1 / 0", 1, "ended by ZeroDivisionError"),
+    "Ctrl-C": (
+        "import os, signal\nsignal.signal(signal.SIGINT, signal.default_int_handler)\n"
+        "os.kill(os.getpid(), signal.SIGINT)\ninput()",
+        -signal.SIGINT,
+        "ended by KeyboardInterrupt",
+    ),
+}
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_however_it_ends_it_is_recorded_and_its_status_kept(ending, recorded):
+    code, status, said = ENDINGS[ending]
+    code = f"import numpy as np; kept = np.ones(1000)\n{code}\n"
+    result, document = recorded(code, stdin=subprocess.PIPE)
+    assert (result.returncode, document["ended"]) == (status, said)
+    assert 8000 in [row[1] for row in document["live"]["rows"]]
+
+
+def test_the_program_does_not_see_the_sampler(recorded):
+    result, _ = recorded(
+        "import threading, sys, time\n"
+        "threading.settrace(lambda *a: print('traced'))\n"
+        "time.sleep(0.1)\n"
+        "print(threading.active_count(), threading.enumerate())\n"
+        "print([name for name in sys.modules if name in ('jinja2', 'plotly', 'matplotlib')])\n"
+    )
+    assert result.stdout.startswith("1 [<_MainThread")
+    assert result.stdout.endswith("[]\n")
+
+
+def test_forked_children_record_nothing_and_the_parent_goes_on(recorded):
+    result, document = recorded(
+        "import os, numpy as np, time\n"
+        "for _ in range(20):\n"
+        "    pid = os.fork()\n"
+        "    if pid == 0:\n"
+        "        kept = np.ones(1000)\n"
+        "        raise SystemExit(5)\n"
+        "    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 5\n"
+        "kept = np.ones(100_000)\n"
+        "time.sleep(0.05)\n",
+        env={**os.environ, "PYTHONWARNINGS": "ignore"},
+    )
+    assert (result.returncode, result.stderr) == (0, "")
+    assert document["ended"] == "ended"
+    assert max(document["timeline"]["live"]) >= 800_000
+
+
+def test_a_program_that_takes_signals_goes_on_to_take_them(recorded):
+    result, _ = recorded(
+        "import os, signal, time\n"
+        "seen = []\n"
+        "signal.signal(signal.SIGALRM, lambda *a: seen.append(1))\n"
+        "signal.setitimer(signal.ITIMER_REAL, 0.01, 0.01)\n"
+        "until = time.monotonic() + 0.3\n"
+        "while time.monotonic() < until: time.sleep(0.05)\n"
+        "signal.setitimer(signal.ITIMER_REAL, 0)\n"
+        "print(len(seen) > 5)\n"
+    )
+    assert result.stdout == "True\n"
+
+
+def test_a_reading_that_fails_is_counted_and_told(recorded):
+    result, document = recorded(
+        "import resource, time\n"
+        "import memrt._report.sampler as sampler\n"
+        "def fail(*_): raise MemoryError\n"
+        "sampler._scoped = fail\n"
+        "time.sleep(0.1)\n"
+    )
+    assert (result.returncode, result.stderr) == (0, "")
+    assert any("readings failed" in note for note in document["notes"])
+
+
+# --- Where it is written. ---
+
+
+def test_the_file_is_where_it_was_asked_for_when_the_program_changes_folders(tmp_path):
+    (tmp_path / "program.py").write_text("import os; os.chdir('/')\n")
+    memrt_command("run", "--record", "out", "program.py", cwd=tmp_path)
+    assert loads((tmp_path / "out").read_bytes())
+
+
+@pytest.mark.parametrize(
+    ("target", "says"),
+    [
+        ("missing/file", "No such file"),
+        ("folder", "it is a folder"),
+        ("there", "is there already: name another file, or add --force"),
+        ("/dev/null", "it is no ordinary file"),
+        ("there/file", "Not a directory"),
+    ],
+)
+def test_what_cannot_be_written_is_refused_before_the_program_starts(tmp_path, target, says):
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "there").write_text("precious")
+    (tmp_path / "program.py").write_text("print('ran')\n")
+    result = memrt_command("run", "--record", target, "program.py", cwd=tmp_path)
+    assert (result.returncode, result.stdout) == (2, "")
+    assert says in result.stderr
+    assert len(result.stderr.splitlines()) == 1
+    assert (tmp_path / "there").read_text() == "precious"
+
+
+def test_a_file_is_replaced_only_when_its_successor_is_whole(tmp_path):
+    target = tmp_path / "file"
+    target.write_text("old")
+    target_file = Target(str(target), force=True)
+
+    def fail(file):
+        file.write(b"half")
+        raise OSError(28, "No space left on device")
+
+    with pytest.raises(OSError, match="No space"):
+        target_file.write(fail)
+    assert [(each.name, each.read_text()) for each in tmp_path.iterdir()] == [("file", "old")]
+    target_file.write(lambda file: file.write(b"new"))
+    assert [(each.name, each.read_text()) for each in tmp_path.iterdir()] == [("file", "new")]
+
+
+def test_a_link_stays_and_what_it_names_is_replaced(tmp_path):
+    (tmp_path / "file").write_text("old")
+    (tmp_path / "link").symlink_to("file")
+    with pytest.raises(CommandError, match="--force"):
+        Target(str(tmp_path / "link"), force=False)
+    Target(str(tmp_path / "link"), force=True).write(lambda file: file.write(b"new"))
+    assert (tmp_path / "link").is_symlink()
+    assert (tmp_path / "file").read_text() == "new"
+
+
+def test_a_folder_that_vanishes_costs_the_recording_and_not_the_status(tmp_path):
+    (tmp_path / "gone").mkdir()
+    (tmp_path / "program.py").write_text("import os; os.rmdir('gone'); raise SystemExit(4)\n")
+    result = memrt_command("run", "--record", "gone/file", "program.py", cwd=tmp_path)
+    assert result.returncode == 4
+    assert result.stderr.splitlines()[-1] == (
+        "memrt: cannot write 'gone/file': No such file or directory"
+    )
+
+
+def test_two_outputs_of_one_name_are_refused(tmp_path):
+    (tmp_path / "program.py").write_text("")
+    result = memrt_command("run", "--record", "x", "--html", "./x", "program.py", cwd=tmp_path)
+    assert result.returncode == 2
+    assert "give each its own" in result.stderr or "pip install" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("package", "option"), [("jinja2", "--html"), ("plotly", "--html"), ("matplotlib", "--plot")]
+)
+def test_a_missing_package_is_named_with_its_extra_before_the_program_starts(
+    tmp_path, package, option
+):
+    code = (
+        f"import sys; sys.modules['{package}'] = None; "
+        "from memrt.commands import main; main(sys.argv[1:])"
+    )
+    others = [name for name in ("jinja2", "plotly", "matplotlib") if name != package]
+    for name in others:  # that are not installed everywhere
+        (tmp_path / name).mkdir(exist_ok=True)
+        (tmp_path / name / "__init__.py").write_text("")
+    (tmp_path / "program.py").write_text("print('ran')\n")
+    result = subprocess.run(
+        [sys.executable, "-c", code, "run", option, "out", "program.py"],
+        cwd=tmp_path, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert (result.returncode, result.stdout) == (2, "")
+    assert f"needs {package}, which is not installed: pip install 'memrt[report]'" in result.stderr
+    assert len(result.stderr.splitlines()) == 1
+
+
+# --- Reading. ---
+
+
+def test_what_is_written_is_read_again(recording):
+    documents = loads(recording)
+    assert loads(dumps(documents).encode()) == documents
+    assert len(loads(dumps(documents * 3).encode())) == 3
+
+
+def test_a_recording_that_is_cut_anywhere_is_refused(recording):
+    for end in [*range(0, len(recording) - 1, 997), len(recording) - 1]:
+        with pytest.raises(RecordingError):
+            loads(recording[:end])
+
+
+FOREIGN = {
+    "empty": (b"", "no recording of memrt"),
+    "text": (b"hello\n", "no recording of memrt"),
+    "binary": (bytes(range(256)), "no recording of memrt"),
+    "other JSON": (b'{"a": 1}\n', "no recording of memrt"),
+    "a list": (b"[]\n", "no recording of memrt"),
+    "deep": (b"[" * 100_000, "no recording of memrt"),
+    "newer": (
+        b'{"format": "memrt recording", "version": 2, "processes": 1}\n',
+        "of version 2 of the format, and this memrt reads version 1",
+    ),
+    "no process": (
+        b'{"format": "memrt recording", "version": 1, "processes": 0}\n{"end": 0}\n',
+        "promises no process",
+    ),
+    "a process that is none": (
+        b'{"format": "memrt recording", "version": 1, "processes": 1}\n[]\n{"end": 1}\n',
+        "damaged",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", FOREIGN)
+def test_a_foreign_file_is_one_sentence_that_says_why(name, tmp_path):
+    content, says = FOREIGN[name]
+    (tmp_path / "file").write_bytes(content)
+    result = memrt_command("report", tmp_path / "file", "-o", tmp_path / "page")
+    assert result.returncode == 2
+    assert says in result.stderr
+    assert len(result.stderr.splitlines()) == 1
+    assert not (tmp_path / "page").exists()
+
+
+def test_a_file_that_is_not_there_is_one_sentence(tmp_path):
+    result = memrt_command("report", tmp_path / "none")
+    assert (result.returncode, len(result.stderr.splitlines())) == (2, 1)
+    assert "No such file" in result.stderr
+
+
+def paths(value, path=()):
+    """Every place in a document."""
+    yield path
+    items = value.items() if isinstance(value, dict) else enumerate(value)
+    for key, item in list(items)[:3]:
+        if isinstance(item, (dict, list)):
+            yield from paths(item, (*path, key))
+        else:
+            yield (*path, key)
+
+
+def test_every_field_that_is_of_another_kind_is_refused(recording):
+    (document,) = loads(recording)
+    for path in paths(document):
+        if not path:
+            continue
+        damaged = json.loads(json.dumps(document))
+        inside = damaged
+        for key in path[:-1]:
+            inside = inside[key]
+        inside[path[-1]] = {"of": "another kind"}
+        with pytest.raises(RecordingError, match="damaged"):
+            loads(dumps([damaged]).encode())
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        (("timeline", "t"), []),
+        (("timeline", "scoped", 0), [[99, 1]]),
+        (("sites", 0, 2), [10**6]),
+        (("sites", 0, 2), [-1]),
+        (("highest", "sizes"), [[65, 1, 1]]),
+        (("seconds",), float("nan")),
+    ],
+)
+def test_numbers_that_lead_nowhere_are_refused(recording, path, value):
+    (damaged,) = loads(recording)
+    inside = damaged
+    for key in path[:-1]:
+        inside = inside[key]
+    inside[path[-1]] = value
+    with pytest.raises(RecordingError, match="damaged"):
+        loads(dumps([damaged]).encode())

@@ -1,0 +1,299 @@
+"""The page of a recording, in a real browser: what it shows, and how it is used."""
+
+from __future__ import annotations
+
+import copy
+import time
+
+import pytest
+from hostile import HOSTILE
+from playwright.sync_api import expect
+
+SECTIONS = (
+    *("Overview", "Timeline", "The moment of the peak, by place of birth", "Flame graph"),
+    *("Live at the end", "Leaks", "Who holds the largest", "Kept for a part of it", "Sizes"),
+    "Settings and versions",
+)
+
+
+def texts(page, selector):
+    return page.locator(selector).all_inner_texts()
+
+
+def legend(page):
+    """What the timeline says that it shows."""
+    return page.locator("#timeline-chart .legendtext").all_text_contents()
+
+
+def column(page, table, index):
+    return texts(page, f"#{table} tbody tr td:nth-child({index})")
+
+
+def wait_for_rows(page, count):
+    """Until the table of live buffers shows so many."""
+    expect(page.locator("#live-table tbody tr")).to_have_count(count, timeout=60_000)
+
+
+def amount(text):
+    """Bytes that a text like 1.5 MiB says."""
+    number, unit = text.split()
+    return float(number) * 1024 ** ("B", "KiB", "MiB", "GiB").index(unit)
+
+
+def test_every_section_is_there_and_has_something(page):
+    assert texts(page, "h2") == list(SECTIONS)
+    for section in page.locator("main section").all():
+        assert len(section.inner_text()) > 20
+    for link in page.locator("nav a").all():
+        assert page.locator(link.get_attribute("href")).count() == 1
+
+
+def test_figures_are_those_of_the_recording(page, document):
+    stats = {name: number for name, _, number in document["stats"]}
+    figures = dict(zip(texts(page, "#figures dt"), texts(page, "#figures dd"), strict=True))
+    peak = next(value for title, value in figures.items() if title.startswith("Peak"))
+    assert amount(peak) == pytest.approx(stats["peak"], rel=0.01)
+    assert figures["Blocks made"] == f"{stats['alloc']:,}"
+    assert texts(page, "#notes li") == document["notes"]
+
+
+def test_the_timeline_stacks_scopes_and_draws_lines(page):
+    names = legend(page)
+    for name in ("resident", "kept for reuse", "live, in load", "live, in no scope"):
+        assert name in names
+    assert page.locator("#timeline-chart .scatterlayer .trace").count() == len(names)
+    page.get_by_label("resident").uncheck()
+    assert "resident" not in legend(page)
+
+
+def test_the_timeline_is_read_by_the_arrow_keys(page, document):
+    page.locator("#timeline-chart").focus()
+    page.keyboard.press("End")
+    line = document["timeline"]
+    assert texts(page, "#timeline-reading")[0].startswith(f"At {line['t'][-1]:.3f} s: live ")
+    page.keyboard.press("ArrowLeft")
+    assert texts(page, "#timeline-reading")[0].startswith(f"At {line['t'][-2]:.3f} s: live ")
+    assert page.locator("#timeline-chart .shapelayer path").count() == 1
+
+
+def test_the_peak_is_told_by_place_the_largest_first(page, document):
+    sizes = [amount(text) for text in column(page, "highest-table", 3)]
+    assert sizes == sorted(sizes, reverse=True)
+    assert "load" in column(page, "highest-table", 1)[0]
+    assert sum(sizes) == pytest.approx(document["highest"]["bytes"], rel=0.01)
+
+
+def test_the_flame_graph_goes_by_keys_alone(page):
+    graph = page.locator("#flame-graph")
+    everything = graph.locator("button").count()
+    assert everything > 4
+    assert graph.locator("button[tabindex='0']").count() == 1
+    graph.locator("button[tabindex='0']").focus()
+    page.keyboard.press("ArrowDown")
+    first = texts(page, "#flame-reading")[0]
+    assert "MiB" in first
+    page.keyboard.press("ArrowRight")
+    second = texts(page, "#flame-reading")[0]
+    assert second != first
+    page.keyboard.press("Enter")
+    assert 1 < graph.locator("button").count() < everything
+    page.keyboard.press("Escape")
+    assert graph.locator("button").count() == everything
+
+
+def test_the_flame_graph_has_the_totals_too(page, document):
+    page.locator("#flame-of").select_option("total")
+    title = page.locator("#flame-graph button").first.get_attribute("title")
+    assert amount(title.split(": ")[1].split(",")[0]) == pytest.approx(
+        sum(size for _, _, size in document["total"]), rel=0.01
+    )
+
+
+def test_live_buffers_are_sorted_by_their_heads(page):
+    sizes = [amount(text) for text in column(page, "live-table", 1)]
+    assert sizes == sorted(sizes, reverse=True)
+    head = page.locator("#live-table th").first
+    assert head.get_attribute("aria-sort") == "descending"
+    head.locator("button").press("Enter")
+    sizes = [amount(text) for text in column(page, "live-table", 1)]
+    assert head.get_attribute("aria-sort") == "ascending"
+    assert sizes == sorted(sizes)
+
+
+def test_live_buffers_are_searched_and_turned_over(page, document):
+    count = len(document["live"]["rows"])
+    says = page.locator("#live-table .count")
+    assert says.inner_text() == f"1 to 25 of {count:,}"
+    page.locator("#live-table").get_by_role("button", name="Next").press("Enter")
+    assert says.inner_text() == f"26 to 50 of {count:,}"
+    page.get_by_label("Search live buffers").fill("load")
+    wait_for_rows(page, 20)
+    assert all("load" in text for text in column(page, "live-table", 2))
+
+
+def test_a_place_opens_to_its_calls(page):
+    page.locator("#live-table summary").first.press("Enter")
+    calls = texts(page, "#live-table details[open] li")
+    assert len(calls) > 1
+    assert "<module>" in calls[-1]
+
+
+def test_leaks_holders_and_retention_are_told(page):
+    assert "234.4 KiB in 1 buffer born in" in texts(page, "#lost summary")[0]
+    page.locator("#holders-list summary").first.press("Enter")
+    assert "__main__." in texts(page, "#holders-list details[open] pre")[0]
+    assert "wasted: 3.8 MiB kept for" in texts(page, "#retention-list summary")[0]
+
+
+def test_sizes_are_a_histogram_of_bytes_or_of_buffers(page, document):
+    bars = page.locator("#sizes-chart .bars .point")
+    assert bars.count() == len(document["highest"]["sizes"])
+    before = page.locator("#sizes-chart .yaxislayer-above").text_content()
+    page.locator("#sizes-of").select_option("buffers")
+    assert page.locator("#sizes-chart .yaxislayer-above").text_content() != before
+
+
+def test_settings_versions_and_options_are_told(page, document):
+    said = page.locator("#settings").inner_text()
+    for text in (document["memrt"], document["python"], document["numpy"], "MEMRT_DECAY"):
+        assert text in said
+
+
+def test_hostile_names_are_text_and_nothing_else(page, document):
+    assert page.evaluate("window.injected") is None
+    assert page.locator("main img").count() == 0
+    scopes = document["timeline"]["scopes"]
+    assert any(HOSTILE in scope for scope in scopes)
+    page.get_by_label("Search live buffers").fill(HOSTILE)
+    wait_for_rows(page, 2)
+    assert HOSTILE in page.locator("#live-table").inner_text()
+    assert any(HOSTILE in name for name in legend(page))
+
+
+def test_everything_is_reached_by_the_tabulator(page):
+    reached = set()
+    for _ in range(120):
+        page.keyboard.press("Tab")
+        reached.add(page.evaluate(
+            "(document.activeElement.closest('section, nav, header, .skip') || {}).id || "
+            "document.activeElement.textContent.trim()"
+        ))  # fmt: skip
+    for section in ("timeline", "highest", "flame", "live", "leaks", "holders", "retention"):
+        assert section in reached
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_text_stands_out_in_light_and_dark(visit, recorded, scheme):
+    page = visit(recorded.with_name("run.html"), color_scheme=scheme)
+    back, front = page.evaluate(
+        "(({backgroundColor, color}) => [backgroundColor, color].map((text) => "
+        "text.match(/\\d+/g).slice(0, 3).map(Number)))(getComputedStyle(document.body))"
+    )
+    assert contrast(back, front) >= 7
+    assert (sum(back) < sum(front)) == (scheme == "dark")
+    chart = page.locator("#timeline-chart .main-svg").first.evaluate(
+        "(element) => getComputedStyle(element).backgroundColor"
+        ".match(/\\d+/g).slice(0, 3).map(Number)"
+    )
+    assert chart == back
+    for call in page.locator("#flame-graph button").all()[:5]:
+        colors = call.evaluate(
+            "(element) => ['backgroundColor', 'color'].map((name) => "
+            "getComputedStyle(element)[name].match(/[\\d.]+/g).slice(0, 3).map(Number))"
+        )
+        assert contrast(*colors) >= 4.5
+
+
+def contrast(one, other):
+    """The ratio that the WCAG define."""
+
+    def luminance(color):
+        parts = [part / 255 for part in color]
+        parts = [p / 12.92 if p <= 0.04045 else ((p + 0.055) / 1.055) ** 2.4 for p in parts]
+        return sum(weight * p for weight, p in zip((0.2126, 0.7152, 0.0722), parts, strict=True))
+
+    low, high = sorted((luminance(one), luminance(other)))
+    return (high + 0.05) / (low + 0.05)
+
+
+def test_a_narrow_window_scrolls_in_one_direction_only(visit, recorded):
+    page = visit(recorded.with_name("run.html"), viewport={"width": 400, "height": 800})
+    assert page.evaluate("document.documentElement.scrollWidth") <= 400
+    chart = page.locator("#timeline-chart svg").first
+    assert 200 < chart.bounding_box()["width"] <= 400
+
+
+def many(document, count):
+    """The same with that many live buffers and readings."""
+    made = copy.deepcopy(document)
+    rows = made["live"]["rows"]
+    made["live"]["rows"] = [
+        [i, (i * 7919) % 100_000, *rows[i % len(rows)][2:]] for i in range(count)
+    ]
+    line = made["timeline"]
+    readings = len(line["t"])
+    for name in ("live", "cached", "resident", "scoped"):
+        line[name] = [line[name][i % readings] for i in range(count)]
+    line["live"][count // 3] = 10**9
+    line["t"] = [i / 1000 for i in range(count)]
+    return made
+
+
+def test_a_hundred_thousand_buffers_and_readings_are_quick(page_of, document):
+    begin = time.monotonic()
+    page = page_of(many(document, 100_000))
+    assert time.monotonic() - begin < 30  # on a machine with much else to do
+    took = page.evaluate(
+        "() => { const begin = performance.now();"
+        " document.querySelector('#live-table th:nth-child(3) button').click();"
+        " document.body.getBoundingClientRect(); return performance.now() - begin; }"
+    )
+    assert took < 3000
+    assert page.locator("#live-table tbody tr").count() == 25
+    assert page.locator("#live-table .count").inner_text() == "1 to 25 of 100,000"
+    assert page.evaluate("document.querySelectorAll('*').length") < 10_000
+    points = page.evaluate("document.getElementById('timeline-chart').data[0].x.length")
+    assert points <= 4000
+    assert page.evaluate(  # the summit is among them
+        "Math.max(...document.getElementById('timeline-chart').data[0].y)"
+    ) > 900_000_000  # fmt: skip
+
+
+def test_a_program_that_made_nothing_has_a_page(page_of, document):
+    empty = copy.deepcopy(document)
+    empty["timeline"] = {
+        **{name: [] for name in ("t", "live", "cached", "resident", "scopes", "scoped")},
+        "halvings": 0,
+    }
+    empty["highest"] = {"t": 0, "bytes": 0, "rows": [], "sizes": []}
+    empty["live"]["rows"] = []
+    for name in ("total", "lost", "held", "holders", "sites", "frames", "notes"):
+        empty[name] = []
+    page = page_of(empty)
+    assert "No moment was looked at." in page.locator("#highest").inner_text()
+    assert "Nothing is lost." in page.locator("#leaks").inner_text()
+
+
+def test_of_several_processes_each_is_chosen_and_all_are_added_up(page_of, document):
+    child = copy.deepcopy(document)
+    child.update(pid=document["pid"] + 1, parent=document["pid"], ended="ended with status 9")
+    child["started"] += document["seconds"] / 2
+    child["stats"] = [[name, unit, 4096] for name, unit, _ in child["stats"]]
+    page = page_of(document, child)
+    assert page.locator("#together-chart .scatterlayer .trace").count() == 2
+    assert column(page, "processes", 1) == [str(document["pid"]), str(child["pid"])]
+    summit = max(document["timeline"]["live"])
+    said = page.locator("#together-about").inner_text()
+    most = amount(said.split(" is ")[1].split(";")[0])
+    assert summit <= most * 1.01
+    assert most <= 2.02 * summit
+    page.get_by_role("button", name=f"Show process {child['pid']}").press("Enter")
+    assert "ended with status 9" in page.locator("#subtitle").inner_text()
+    assert page.locator("#figures dd").first.inner_text() == "4.0 KiB"
+    page.locator("#process").select_option("0")
+    assert "ended with status 9" not in page.locator("#subtitle").inner_text()
+
+
+def test_of_one_process_nothing_is_to_be_chosen(page):
+    assert not page.locator("#together").is_visible()
+    assert not page.locator("#process").is_visible()

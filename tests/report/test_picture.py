@@ -1,0 +1,75 @@
+"""The timeline as a picture, and the command that reopens recordings."""
+
+import copy
+import subprocess
+import sys
+
+import pytest
+from hostile import HOSTILE
+from matplotlib import image
+from memrt._report.picture import draw
+
+
+def report(*arguments, **options):
+    command = [sys.executable, "-m", "memrt", "report", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, check=False, **options)
+
+
+def drawn(document, path):
+    with path.open("wb") as file:
+        draw(document, file)
+    return image.imread(path)
+
+
+def test_the_picture_has_areas_of_several_colours(document, tmp_path):
+    pixels = drawn(document, tmp_path / "p.png")
+    assert pixels.shape[0] > 400
+    assert pixels.shape[1] > 800
+    flat = (pixels[:, :, :3] * 255).round().astype(int).reshape(-1, 3)
+    colours = {tuple(each) for each in flat[::7]}
+    blue, orange = (31, 119, 180), (255, 127, 14)  # the first two areas
+    assert {orange} <= colours or {blue} <= colours
+
+
+def test_a_picture_of_nothing_and_of_hostile_names_is_drawn(document, tmp_path):
+    empty = copy.deepcopy(document)
+    empty["program"] = ["$x^", HOSTILE, "\udcff"]
+    empty["timeline"] = {
+        **{name: [] for name in ("t", "live", "cached", "resident", "scopes", "scoped")},
+        "halvings": 0,
+    }
+    assert drawn(empty, tmp_path / "p.png").size > 0
+
+
+def test_a_recording_is_reopened_as_the_page_that_run_wrote(recorded, tmp_path):
+    result = report(recorded, "-o", tmp_path / "again.html", "--plot", tmp_path / "p.png")
+    assert (result.returncode, result.stderr) == (0, "")
+    assert result.stdout.splitlines() == [
+        f"memrt: page in {tmp_path / 'again.html'}",
+        f"memrt: picture in {tmp_path / 'p.png'}",
+    ]
+    again = (tmp_path / "again.html").read_bytes()
+    assert again == recorded.with_name("run.html").read_bytes()
+    assert (tmp_path / "p.png").read_bytes()[:4] == b"\x89PNG"
+
+
+def test_without_a_name_the_page_is_beside_its_recording(recorded, tmp_path):
+    (tmp_path / "run.memrt").write_bytes(recorded.read_bytes())
+    assert report("run.memrt", cwd=tmp_path).returncode == 0
+    assert (tmp_path / "run.html").stat().st_size > 1_000_000
+    refused = report("run.memrt", cwd=tmp_path)
+    assert refused.returncode == 2
+    assert "add --force" in refused.stderr
+    assert report("run.memrt", "--force", cwd=tmp_path).returncode == 0
+
+
+@pytest.mark.parametrize("ending", ["raise SystemExit(3)", "1 / 0"])
+def test_a_program_that_fails_has_its_page_and_picture(tmp_path, ending):
+    (tmp_path / "program.py").write_text(f"import numpy as np\nkept = np.ones(10_000)\n{ending}\n")
+    command = [sys.executable, "-m", "memrt", "run", "--html", "p.html", "--plot", "p.png"]
+    result = subprocess.run(
+        [*command, "program.py"], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert result.returncode == (3 if "3" in ending else 1)
+    assert result.stderr.endswith("memrt: page in p.html\nmemrt: picture in p.png\n")
+    assert "program.py:2" in (tmp_path / "p.html").read_text()
