@@ -272,7 +272,8 @@ const memrt_api_t memrt__plain_table = {
     .struct_size = sizeof(memrt_api_t),
     .abi_major = MEMRT_ABI_MAJOR,
     .abi_minor = MEMRT_ABI_MINOR,
-    .features = MEMRT_COUNTERS ? MEMRT_FEATURE_COUNTERS : 0,
+    .features =
+        (MEMRT_COUNTERS ? MEMRT_FEATURE_COUNTERS : 0) | (MEMRT_PROBES ? MEMRT_FEATURE_PROBES : 0),
     .version = MEMRT_VERSION,
     .meminfo_new = memrt__meminfo_new,
     .meminfo_adopt = memrt__meminfo_adopt,

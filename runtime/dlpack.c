@@ -300,7 +300,7 @@ static memrt_meminfo_t *new_exported(size_t size, const memrt_new_options_t *opt
         return NULL;
     }
     if (!memrt__named_note(mi, MEMRT_HOLDER_EXPORT, MEMRT_DLPACK_HOLDER)) {
-        memrt__block_refused(memrt__policy_here(options->policy));
+        memrt__block_refused(memrt__policy_here(options->policy), 0);
         memrt__block_discard(mi);
         return NULL;
     }

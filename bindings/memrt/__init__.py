@@ -16,6 +16,7 @@ Exchanging it with other libraries: from_dlpack, Tensor, from_arrow, Column.
 Asking an array: meminfo, is_managed, handler_name, adopt, alignment, aligned.
 Choosing: Policy, default_policy, policies, enable, disable, enabled, set_option, options.
 Watching: stats, get_allocation_stats, reset_peak, exact_peak, tracking, live, sites.
+Telling other tools: metrics, metrics_collector, stats_json, stats_schema.
 Holding: holders, retention, release_unused.
 Leaks: assert_no_leaks, growth, expect_to_last.
 CUDA: from_cuda_array_interface.
@@ -54,6 +55,7 @@ from memrt._memrt import (
     wrap,
     zeros,
 )
+from memrt._metrics import metrics, metrics_collector
 from memrt._naming import Referrer
 from memrt._notebook import load_ipython_extension as load_ipython_extension
 from memrt._options import Option, options, set_option, warn_about_options
@@ -63,6 +65,7 @@ from memrt._retention import Retained, Retention, retention
 from memrt._scopes import Scope, ScopeTree, carry, current_scope, scope, scopes
 from memrt._sites import Frame, Place, Site
 from memrt._stats import AllocationStats, Stats, get_allocation_stats, reset_peak, stats
+from memrt._stats_json import stats_json, stats_schema
 from memrt.cuda._array import from_cuda_array_interface
 
 __version__: str = _memrt.features()["version"]
@@ -130,6 +133,8 @@ __all__ = [
     "is_managed",
     "live",
     "meminfo",
+    "metrics",
+    "metrics_collector",
     "options",
     "policies",
     "release_unused",
@@ -140,6 +145,8 @@ __all__ = [
     "set_option",
     "sites",
     "stats",
+    "stats_json",
+    "stats_schema",
     "testing",
     "tracemalloc_domain",
     "tracking",

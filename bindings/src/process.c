@@ -80,11 +80,12 @@ static PyObject *features(PyObject *module, PyObject *unused)
     const memrt_api_t *api = memrt__api();
     (void)module;
     (void)unused;
-    return Py_BuildValue("{sssIsIsnsNsNsI}", "version", api->version, "abi_major",
+    return Py_BuildValue("{sssIsIsnsNsNsNsI}", "version", api->version, "abi_major",
                          (unsigned)api->abi_major, "abi_minor", (unsigned)api->abi_minor,
                          "table_bytes", (Py_ssize_t)api->struct_size, "checking",
                          PyBool_FromLong((api->features & MEMRT_FEATURE_CHECKING) != 0), "counters",
-                         PyBool_FromLong((api->features & MEMRT_FEATURE_COUNTERS) != 0),
+                         PyBool_FromLong((api->features & MEMRT_FEATURE_COUNTERS) != 0), "probes",
+                         PyBool_FromLong((api->features & MEMRT_FEATURE_PROBES) != 0),
                          "tracemalloc_domain", MEMRT_TRACEMALLOC_DOMAIN);
 }
 

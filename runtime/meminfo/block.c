@@ -207,6 +207,8 @@ static void count_birth(const memrt_meminfo_t *mi)
 /// What is left to count of a block after its memory is gone.
 typedef struct death {
     memrt__account_t *account;
+    uint32_t index; ///< of the account
+    const void *data;
     memrt_kind_t kind;
     bool promoted;
     size_t size, extra;
@@ -224,10 +226,14 @@ static void count_death(const death_t *death)
         memrt__tally_out(&tally, &tally.shard->adopted_out, death->size);
     }
     memrt__tally_out(&tally, &tally.shard->freed[death->kind], 1);
+    if (death->kind != MEMRT_KIND_RESIZABLE) {
+        memrt__probe_death(death->data, death->size, death->index, death->kind);
+    }
 }
 
-void memrt__block_refused(memrt_policy_t *policy)
+void memrt__block_refused(memrt_policy_t *policy, size_t size)
 {
+    memrt__probe_failure(size, policy->account.index);
     memrt__tally_t tally = memrt__tally(&policy->account);
     memrt__tally_in(&tally, &tally.shard->failed, 1);
 }
@@ -307,7 +313,7 @@ memrt_meminfo_t *memrt__block_new(const memrt__block_request_t *request)
         mi = NULL;
     }
     if (mi == NULL) {
-        memrt__block_refused(request->policy);
+        memrt__block_refused(request->policy, request->size);
     }
     return mi;
 }
@@ -323,6 +329,9 @@ static memrt_meminfo_t *hold(memrt_meminfo_t *mi)
 memrt_meminfo_t *memrt__block_born(memrt_meminfo_t *mi)
 {
     count_birth(mi);
+    if (mi->kind != MEMRT_KIND_RESIZABLE) {
+        memrt__probe_birth(mi->data, mi->size, mi->policy, mi->kind);
+    }
     return hold(mi);
 }
 
@@ -357,7 +366,7 @@ memrt_meminfo_t *memrt__block_new_tiny(memrt_policy_t *policy, void *data, size_
         start = obtain(&request, &layout);
     }
     if (start == NULL) {
-        memrt__block_refused(policy);
+        memrt__block_refused(policy, 0);
         return NULL;
     }
     memrt_meminfo_t *mi = write_header(start, &request, &layout, policy->alignment);
@@ -467,6 +476,8 @@ void memrt__block_delete(memrt_meminfo_t *mi)
     }
     death_t death = {
         .account = &memrt__policy_of(mi)->account,
+        .index = mi->policy,
+        .data = mi->data,
         .kind = (memrt_kind_t)mi->kind,
         .promoted = (flags & MEMRT__FLAG_PROMOTED) != 0,
         .size = mi->size,
@@ -589,6 +600,7 @@ memrt_meminfo_t *memrt__block_resize_quick(memrt_meminfo_t *mi, size_t size)
     memrt__account_t *account = &memrt__policy_of(mi)->account;
     memrt__shard_t *shard = memrt__thread_shard(self, account->index);
     unsigned class = memrt__class_of_data(size);
+    const void *old_data = mi->data;
     size_t old_size = mi->size;
     if (shard != NULL && class != memrt__class_in(flags)) {
         mi = move_quick(self, mi, class, size);
@@ -603,6 +615,7 @@ memrt_meminfo_t *memrt__block_resize_quick(memrt_meminfo_t *mi, size_t size)
     } else {
         memrt__shard_shrink(shard, account, old_size - size);
     }
+    memrt__probe_resize(old_data, mi->data, old_size, size);
     return mi;
 }
 
@@ -633,11 +646,12 @@ memrt_meminfo_t *memrt__block_resize(memrt_meminfo_t *mi, size_t size)
     }
     if (moved == NULL) {
         hold(mi);
-        memrt__block_refused(policy);
+        memrt__block_refused(policy, size);
         return NULL;
     }
     renew_class(moved);
     count_resize(moved, old_size, old_extra);
+    memrt__probe_resize(old_data, moved->data, old_size, size);
     if ((memrt__flags_load_relaxed(&moved->flags) & MEMRT__FLAG_WATCHED) != 0) {
         tell_resize(old_data, moved);
     }

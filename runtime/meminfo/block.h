@@ -11,6 +11,7 @@
 #include "runtime/alloc/scope.h"
 #include "runtime/base/atomics.h"
 #include "runtime/base/failure.h"
+#include "runtime/base/probes.h"
 #include "runtime/debug/tracking.h"
 
 /// A block: one piece of memory from an allocator, with a MemInfo header right before its data.
@@ -136,8 +137,8 @@ void memrt__block_discard_tiny(memrt_meminfo_t *mi);
 /// Count a block as a MemInfo from now on, once.
 void memrt__block_promote(memrt_meminfo_t *mi);
 
-/// Count a request that could not be met.
-void memrt__block_refused(memrt_policy_t *policy);
+/// Count a request for `size` bytes that could not be met; 0: of memrt's own, as for a name.
+void memrt__block_refused(memrt_policy_t *policy, size_t size);
 
 /// The one way from a data pointer that memrt gave out to its header.
 static inline memrt_meminfo_t *memrt__block_of(const void *data)
@@ -192,6 +193,7 @@ memrt__block_new_quick(memrt__thread_t *self, memrt__home_t home, size_t size, m
     memrt_meminfo_t *mi = memrt__cache_take_counted(self, home, class, kind, size);
     if (MEMRT__LIKELY(mi != NULL)) {
         memrt__quick_write(mi, home.account, size, kind, 1);
+        memrt__probe_birth(mi + 1, size, home.account, kind);
     }
     return mi;
 }
@@ -254,6 +256,7 @@ static inline bool memrt__block_delete_quick(memrt_meminfo_t *mi)
         return false;
     }
     memrt__store_relaxed(&mi->refct, 0); /* in the bin of this thread nobody else sees it */
+    MEMRT__PROBE4(death, mi->data, mi->size, mi->policy, mi->kind);
     return true;
 }
 

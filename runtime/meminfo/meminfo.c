@@ -60,7 +60,7 @@ memrt_status_t memrt__meminfo_dress(memrt_meminfo_t *mi, const memrt_new_options
     if (options->name != NULL) {
         memrt_status_t status = memrt__meminfo_set_name(mi, options->name);
         if (status != MEMRT_OK) {
-            memrt__block_refused(memrt__policy_here(options->policy));
+            memrt__block_refused(memrt__policy_here(options->policy), 0);
             return status;
         }
     }
@@ -212,6 +212,7 @@ memrt_status_t memrt__meminfo_adopt(void *data, size_t size, const memrt_new_opt
         if (mi != NULL) {
             memrt__meminfo_dress_plainly(mi, all);
             take_over(mi, data, size);
+            memrt__probe_birth(data, size, mi->policy, MEMRT_KIND_ADOPTED);
             *out = mi;
             return MEMRT_OK;
         }

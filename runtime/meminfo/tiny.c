@@ -34,20 +34,30 @@ void *memrt__tiny_alloc(memrt_policy_t *policy, size_t size)
     memrt__count_in(&shard->made[MEMRT__KIND_TINY], 1);
     memrt__count_size(shard, size);
     memrt__shard_grow(shard, &policy->account, size);
+    memrt__probe_birth(tiny + 1, size, policy->account.index, MEMRT_KIND_BLOCK);
     return data_of(tiny);
 }
 
 static void give_back(memrt__tiny_t *tiny)
 {
+    uint32_t account = tiny->policy;
+    size_t size = tiny->size;
     memrt__cache_return(tiny->class, tiny);
+    memrt__probe_death(tiny + 1, size, account, MEMRT_KIND_BLOCK);
 }
 
 /// The short way: nothing to tell the account, and room in the thread's bin.
 static inline bool end_quick(memrt__tiny_t *tiny)
 {
     memrt__thread_t *self = memrt__self;
-    return self != NULL && memrt__cache_give_counted(self, tiny->policy, tiny->class,
-                                                     MEMRT__KIND_TINY, tiny->size, tiny);
+    uint32_t account = tiny->policy;
+    size_t size = tiny->size;
+    if (self == NULL ||
+        !memrt__cache_give_counted(self, account, tiny->class, MEMRT__KIND_TINY, size, tiny)) {
+        return false;
+    }
+    memrt__probe_death(tiny + 1, size, account, MEMRT_KIND_BLOCK);
+    return true;
 }
 
 /// The count `freed` is the last that is touched of the policy.
@@ -87,6 +97,7 @@ static void *resize_in_place(memrt__tiny_t *tiny, size_t size)
     } else {
         memrt__tally_shrink(&tally, tiny->size - size);
     }
+    memrt__probe_resize(tiny + 1, tiny + 1, tiny->size, size);
     tiny->size = (uint16_t)size;
     return data_of(tiny);
 }

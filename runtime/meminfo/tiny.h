@@ -58,6 +58,7 @@ static inline void *memrt__tiny_alloc_quick(memrt__thread_t *self, memrt__home_t
         return NULL;
     }
     memrt__tiny_write(tiny, home.account, size);
+    memrt__probe_birth(tiny + 1, size, home.account, MEMRT_KIND_BLOCK);
     return tiny + 1;
 }
 

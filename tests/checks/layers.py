@@ -28,6 +28,7 @@ DOORS = {
     "atomic_ops.h": ("runtime/base/atomics.h",),
     "stdatomic.h": ("runtime/base/atomics.h", "bindings/src/"),
     "sys/mman.h": ("runtime/base/os",),
+    "sys/sdt.h": ("runtime/base/probes.h",),
     "Python.h": ("bindings/",),
     "numpy/": ("bindings/",),
 }

@@ -638,6 +638,12 @@ CASES: dict[str, Case] = {
     "_memrt.cuda_set_limit": Case(lambda g: _memrt.cuda_set_limit(1, 2**64 - 1)),
     # --- Watching. ---
     "memrt.stats": Case(lambda g: memrt.stats()),
+    "memrt.metrics": scoped(lambda g: memrt.metrics(scopes=True)),
+    "memrt.metrics_collector": Case(
+        lambda g: memrt.metrics_collector(scopes=True).collect(), faults=NOT_PYTHONS
+    ),
+    "memrt.stats_json": scoped(lambda g: memrt.stats_json()),
+    "memrt.stats_schema": Case(lambda g: memrt.stats_schema(), faults=NOT_PYTHONS),
     "memrt.stats, of a policy": Case(lambda g: memrt.stats(g.policy)),
     "memrt.get_allocation_stats": Case(lambda g: memrt.get_allocation_stats()),
     "memrt.AllocationStats": Case(lambda g: memrt.AllocationStats(1, 2, 3, 4)),

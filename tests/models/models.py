@@ -32,7 +32,10 @@ WORK = ROOT / "build" / "models"
 SPIN = {"references": 4, "peak": 4}  # models of spin, each with so many faults
 LIMIT = 900  # seconds for one model
 
-FLAGS = ("-D_GNU_SOURCE", "-DMEMRT_C11_ATOMICS=1", "-std=gnu11", "-w", "-I.", "-Iapi/include")
+FLAGS = (
+    *("-D_GNU_SOURCE", "-DMEMRT_C11_ATOMICS=1", "-DMEMRT_PROBES=0"),
+    *("-std=gnu11", "-w", "-I.", "-Iapi/include"),
+)
 COUNTING = (
     "peak_above",
     "peak_below",

@@ -143,7 +143,8 @@ class OfPython(Tool):
         settings = (f"cmake.define.MEMRT_SANITIZE={self.kinds}", f"build-dir={WORK / 'build'}")
         options = [word for setting in settings for word in ("-C", setting)]
         logged("sanitize-wheel", *pip, *options, "--wheel-dir", wheels, ROOT)
-        packages = ("numpy", "pytest", "pytest-xdist", "hypothesis")
+        tools = ("pytest", "pytest-xdist", "hypothesis", "jsonschema", "prometheus-client")
+        packages = ("numpy", *tools)
         has = environment.versions(Path(sys.executable), packages)
         requirements = [f"{name}=={has[name]}" for name in packages]
         wheel = environment.newest(wheels)

@@ -604,6 +604,7 @@ typedef struct memrt_api {
 /// Bits of memrt_api_t.features.
 #define MEMRT_FEATURE_CHECKING ((uint64_t)1 << 0) ///< the table verifies (MEMRT_CHECK=1)
 #define MEMRT_FEATURE_COUNTERS ((uint64_t)1 << 1) ///< statistics are counted; else they read 0
+#define MEMRT_FEATURE_PROBES ((uint64_t)1 << 2)   ///< static probes are built in
 
 /// Whether the table at hand has `slot`: ask before using one newer than the library may be.
 #define MEMRT_HAS(api, slot)                                                                       \

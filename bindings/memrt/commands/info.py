@@ -24,6 +24,9 @@ examples:
 """
 
 
+_NO_PROBES = "none: built without sys/sdt.h (Debian: systemtap-sdt-dev)"
+
+
 def prepare_parser(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print JSON")
 
@@ -46,6 +49,7 @@ def _facts() -> dict[str, str]:
         "table": f"{features['table_bytes']} bytes",
         "checking mode": "on" if features["checking"] else "off",
         "statistics": "on" if features["counters"] else "not counted: built without counters",
+        "probes": "birth, death, resize, failure" if features["probes"] else _NO_PROBES,
         "tracking": "on" if _memrt.tracking_enabled() else "off",
         "library": memrt.get_library(),
         "headers": memrt.get_include(),

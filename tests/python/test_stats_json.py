@@ -1,0 +1,87 @@
+"""The statistics as JSON keep to the schema that is published."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import json
+import os
+import time
+
+import jsonschema
+import memrt
+import numpy as np
+import pytest
+
+VALIDATOR = jsonschema.Draft202012Validator(memrt.stats_schema())
+
+
+def document(**options: int) -> dict:
+    read = json.loads(memrt.stats_json(**options))
+    VALIDATOR.validate(read)
+    return read
+
+
+def test_the_schema_is_one():
+    jsonschema.Draft202012Validator.check_schema(memrt.stats_schema())
+    assert memrt.stats_schema()["$id"] == "urn:memrt:stats:1"
+
+
+def test_numbers_are_those_of_the_statistics():
+    kept = memrt.empty(3000, "u1")
+    read = document()
+    assert read["process"] == memrt.stats().to_dict()
+    assert read["process"]["live"] >= kept.nbytes
+    assert read["pid"] == os.getpid()
+    assert read["memrt"] == memrt.__version__
+    assert abs(read["time"] - time.time()) < 60
+
+
+def test_policies_and_scopes_have_theirs():
+    policy = memrt.Policy(128, 'a "policy"', decay=7)
+    with policy, memrt.scope("out/side"), memrt.scope("in"):
+        kept = np.ones(1000, "u1")
+    read = document()
+    mine = [found for found in read["policies"] if found["name"] == policy.name]
+    assert [(found["alignment"], found["options"]) for found in mine] == [
+        (128, {"MEMRT_DECAY": "7"})
+    ]
+    assert mine[0]["stats"]["live"] == kept.nbytes
+    inside = [found for found in read["scopes"] if found["path"] == ["out/side", "in"]]
+    assert [found["stats"]["live"] for found in inside] == [kept.nbytes]
+
+
+def test_the_schema_describes_every_figure_and_nothing_else():
+    fields = {field.name for field in dataclasses.fields(memrt.Stats)}
+    assert memrt.stats_schema()["$defs"]["stats"]["properties"].keys() == fields
+    assert set(memrt.stats_schema()["properties"]) == document().keys()
+
+
+def test_the_schema_says_of_each_figure_what_the_class_says():
+    from memrt.commands.stats import field_meanings
+
+    said = memrt.stats_schema()["$defs"]["stats"]["properties"]
+    assert {name: about["description"] for name, about in said.items()} == field_meanings()
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda read: read.pop("process"),
+        lambda read: read["process"].pop("live"),
+        lambda read: read["process"].update(live=-1),
+        lambda read: read.update(version=2),
+        lambda read: read["policies"].clear(),
+        lambda read: read["scopes"].append({"path": [], "stats": read["process"]}),
+    ],
+)
+def test_the_schema_refuses_what_is_not_so(spoil):
+    read = copy.deepcopy(document())
+    spoil(read)
+    assert not VALIDATOR.is_valid(read)
+
+
+def test_it_is_one_line_unless_it_is_indented():
+    assert "\n" not in memrt.stats_json()
+    assert len(memrt.stats_json(indent=2).splitlines()) > 20
+    assert document(indent=2).keys() == document().keys()
