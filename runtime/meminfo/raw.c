@@ -9,7 +9,7 @@
 static void *new_data(const memrt__block_request_t *request)
 {
     memrt_meminfo_t *mi = memrt__block_new(request);
-    return mi == NULL ? NULL : memrt__block_born(mi)->data;
+    return mi == NULL ? NULL : memrt__block_born(mi, request->birth.site)->data;
 }
 
 /// The short ways of a policy, or of a part of it, which is counted at home. NULL: none is open.
@@ -86,7 +86,7 @@ void *memrt__raw_calloc(void *policy, size_t count, size_t size)
     memrt__block_request_t request = {
         .policy = memrt__policy_here(policy), .kind = MEMRT_KIND_BLOCK, .zeroed = true};
     if (!memrt__size_mul(count, size, &request.size)) {
-        memrt__block_refused(request.policy);
+        memrt__block_refused(request.policy, SIZE_MAX);
         return NULL;
     }
     request.birth = memrt__tracking_birth(request.size);
