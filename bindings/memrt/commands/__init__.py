@@ -6,12 +6,14 @@ import argparse
 import os
 import sys
 
-from memrt.commands import check_allocator, info, leaks, run, stats
+from memrt.commands import check_allocator, convert, info, leaks, run, stats, trace
 from memrt.commands.errors import CommandError
 
 _VERBS = {
     "run": run,
     "leaks": leaks,
+    "trace": trace,
+    "convert": convert,
     "info": info,
     "stats": stats,
     "check-allocator": check_allocator,
@@ -24,6 +26,8 @@ examples:
   python -m memrt run script.py --its-own-option    run a program on memrt, print a summary
   python -m memrt run --json out.json -m package    the same for a module, numbers to a file
   python -m memrt leaks script.py                   what it leaves behind, and who holds it
+  python -m memrt trace -o FILE script.py           every allocation as an event in a file
+  python -m memrt convert FILE --to perfetto -o OUT for a viewer of timelines
   python -m memrt info                              versions, library, options
   python -m memrt stats                             what the numbers mean
   python -m memrt check-allocator ./arena.so        whether an allocator is as memrt expects
@@ -34,7 +38,7 @@ def main(arguments: list[str] | None = None) -> None:
     """Run one command; ends the process with status 2 when it could not be carried out."""
     chosen = _parser().parse_args(arguments)
     try:
-        if chosen.execute in (run.execute, leaks.execute):
+        if chosen.execute in (run.execute, leaks.execute, trace.execute):
             chosen.execute(chosen)
         else:
             _print_all(chosen)
