@@ -308,9 +308,9 @@ def test_a_million_events_are_read_in_no_time(read):
     head = struct.pack("<4I", EVENTS, 8 + 500 * 32, 1, 500)
     pieces = [head + stored[at : at + 500].tobytes() for at in range(0, len(rows), 500)]
     content = b"".join([Writer().content, *pieces])
-    began = time.perf_counter()
+    began = time.process_time()
     trace = read(content)
     use_all(trace)
-    assert time.perf_counter() - began < 10
+    assert time.process_time() - began < 10
     assert trace.peak == 500_000
     assert trace.live[-1] == 0

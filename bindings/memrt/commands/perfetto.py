@@ -90,11 +90,11 @@ def thinned(values: NDArray[np.int64], most: int) -> NDArray[np.intp]:
     if len(values) <= most:
         return np.arange(len(values))
     few = -(-len(values) * 3 // most)
-    whole = len(values) // few * few
-    grid = values[:whole].reshape(-1, few)
-    starts = np.arange(0, whole, few)
+    last = len(values) - 1
+    grid = np.pad(values, (0, -len(values) % few), "edge").reshape(-1, few)
+    starts = np.arange(0, len(values), few)
     chosen = [starts + grid.argmin(1), starts + grid.argmax(1), starts + few - 1]
-    return np.unique(np.concatenate([*chosen, np.arange(whole, len(values))]))
+    return np.unique(np.minimum(np.concatenate(chosen), last))
 
 
 def _track(uuid: int, name: str, more: bytes) -> bytes:
