@@ -6,13 +6,25 @@ import argparse
 import os
 import sys
 
-from memrt.commands import check_allocator, convert, info, leaks, run, stats, trace
+from memrt.commands import (
+    check_allocator,
+    convert,
+    diff,
+    info,
+    leaks,
+    replay,
+    run,
+    stats,
+    trace,
+)
 from memrt.commands.errors import CommandError
 
 _VERBS = {
     "run": run,
     "leaks": leaks,
     "trace": trace,
+    "replay": replay,
+    "diff": diff,
     "convert": convert,
     "info": info,
     "stats": stats,
@@ -27,6 +39,8 @@ examples:
   python -m memrt run --json out.json -m package    the same for a module, numbers to a file
   python -m memrt leaks script.py                   what it leaves behind, and who holds it
   python -m memrt trace -o FILE script.py           every allocation as an event in a file
+  python -m memrt replay FILE --allocator malloc    the same through allocators, compared
+  python -m memrt diff FILE FILE                    what two runs differ in
   python -m memrt convert FILE --to perfetto -o OUT for a viewer of timelines
   python -m memrt info                              versions, library, options
   python -m memrt stats                             what the numbers mean
