@@ -12,6 +12,7 @@
 #include "runtime/base/options.h"
 #include "runtime/base/size.h"
 #include "runtime/debug/site.h"
+#include "runtime/debug/trace.h"
 #include "runtime/debug/tracking.h"
 #include "runtime/device/buffer.h"
 #include "runtime/device/memory.h"
@@ -51,7 +52,8 @@ SLOT_AT(set_symbol_error, 98);
 SLOT_AT(allocator_pinned, 114);
 SLOT_AT(dlpack_new, 119);
 SLOT_AT(arrow_adopt, 121);
-_Static_assert(sizeof(memrt_api_t) == 122 * 8, "slots are only ever appended");
+SLOT_AT(trace_mark, 125);
+_Static_assert(sizeof(memrt_api_t) == 126 * 8, "slots are only ever appended");
 
 static void api_acquire(memrt_meminfo_t *mi)
 {
@@ -202,6 +204,7 @@ static const char *api_status_text(memrt_status_t status)
         [MEMRT_ELIMIT] = "a limit of memrt is reached: 4095 policies are live",
         [MEMRT_ENOTSUP] = "this kind of object cannot do that, or there is no CUDA driver",
         [MEMRT_EDEVICE] = "the CUDA driver refused",
+        [MEMRT_EIO] = "the system refused the file",
     };
     size_t index = (size_t)status;
     return index < sizeof(texts) / sizeof(texts[0]) ? texts[index] : "not a status of this version";
@@ -387,6 +390,10 @@ const memrt_api_t memrt__plain_table = {
     .dlpack_new = memrt__dlpack_new,
     .arrow_export = memrt__arrow_export,
     .arrow_adopt = memrt__arrow_adopt,
+    .trace_start = memrt__trace_start,
+    .trace_stop = memrt__trace_stop,
+    .trace_stats = memrt__trace_stats,
+    .trace_mark = memrt__trace_mark,
 };
 
 static char refusal[160];

@@ -296,15 +296,16 @@ memrt_status_t memrt__dlpack_export_unversioned(memrt_meminfo_t *mi,
 static memrt_meminfo_t *new_exported(size_t size, const memrt_new_options_t *options)
 {
     memrt_meminfo_t *mi;
-    if (memrt__meminfo_unborn(size, options, memrt__tracking_birth(size), &mi) != MEMRT_OK) {
+    memrt__birth_t birth = memrt__tracking_birth(size);
+    if (memrt__meminfo_unborn(size, options, birth, &mi) != MEMRT_OK) {
         return NULL;
     }
     if (!memrt__named_note(mi, MEMRT_HOLDER_EXPORT, MEMRT_DLPACK_HOLDER)) {
-        memrt__block_refused(memrt__policy_here(options->policy), 0);
+        memrt__block_refused(memrt__policy_here(options->policy), size);
         memrt__block_discard(mi);
         return NULL;
     }
-    return memrt__block_born(mi);
+    return memrt__block_born(mi, birth.site);
 }
 
 /// MEMRT_MEMORY_HOST: it is none of CUDA's.

@@ -11,6 +11,7 @@
 #include "runtime/base/lock.h"
 #include "runtime/base/options.h"
 #include "runtime/debug/live.h"
+#include "runtime/debug/trace.h"
 #include "runtime/debug/tracking.h"
 #include "runtime/device/driver.h"
 #include "runtime/leaks.h"
@@ -31,6 +32,7 @@ static void in_child(void)
     memrt__stats_forked();
     memrt__inherited_forked();
     memrt__live_forked();
+    memrt__trace_forked();
     memrt__driver_forked();
 }
 

@@ -114,7 +114,8 @@ def count(report: Path) -> str:
 
 def run_tests(name: str, python: Path, wheel: Path, arguments: list[str]) -> tuple[str, str]:
     """Outcome and figures of the Python tests in one environment."""
-    tools = ("pytest", "pytest-xdist", "hypothesis", "jsonschema", "prometheus-client")
+    tools = ("pytest", "pytest-xdist", "hypothesis", "jsonschema", "perfetto", "prometheus-client",
+             "protobuf")  # fmt: skip
     run(f"install-{name}", python, "-m", "pip", "install", wheel, *tools)
     report = WORK / f"report-{name}.xml"
     report.unlink(missing_ok=True)

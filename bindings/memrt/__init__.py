@@ -21,6 +21,7 @@ Holding: holders, retention, release_unused.
 Leaks: assert_no_leaks, growth, expect_to_last.
 CUDA: from_cuda_array_interface.
 Scopes: scope, scopes, current_scope, carry.
+Traces: trace, mark, Trace.
 Other tools: tracemalloc_domain.
 Compiling against it: get_include, get_library, unresolved_symbols, check_symbols.
 
@@ -66,6 +67,8 @@ from memrt._scopes import Scope, ScopeTree, carry, current_scope, scope, scopes
 from memrt._sites import Frame, Place, Site
 from memrt._stats import AllocationStats, Stats, get_allocation_stats, reset_peak, stats
 from memrt._stats_json import stats_json, stats_schema
+from memrt._trace import Mark, Trace, TraceError, TracePolicy, TraceUsage
+from memrt._tracing import TraceStats, mark, trace
 from memrt.cuda._array import from_cuda_array_interface
 
 __version__: str = _memrt.features()["version"]
@@ -86,6 +89,7 @@ __all__ = [
     "LeakError",
     "LeakGroup",
     "LiveBuffer",
+    "Mark",
     "MemInfo",
     "NamedReference",
     "Option",
@@ -101,6 +105,11 @@ __all__ = [
     "SiteUsage",
     "Stats",
     "Tensor",
+    "Trace",
+    "TraceError",
+    "TracePolicy",
+    "TraceStats",
+    "TraceUsage",
     "Trend",
     "adopt",
     "aligned",
@@ -132,6 +141,7 @@ __all__ = [
     "holders",
     "is_managed",
     "live",
+    "mark",
     "meminfo",
     "metrics",
     "metrics_collector",
@@ -148,6 +158,7 @@ __all__ = [
     "stats_json",
     "stats_schema",
     "testing",
+    "trace",
     "tracemalloc_domain",
     "tracking",
     "unresolved_symbols",

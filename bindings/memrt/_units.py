@@ -49,6 +49,21 @@ def parse_bytes(amount: int | str) -> int:
     return round(float(number) * scale)
 
 
+_COUNT = re.compile(r"(\d+)\s*([km]?)", re.IGNORECASE)
+
+
+def parse_count(text: str) -> int:
+    """A whole number of things, like "20000", "20K" or "1M", by thousands.
+
+    :raises ValueError: for another text.
+    """
+    found = _COUNT.fullmatch(text.strip())
+    if found is None:
+        raise ValueError(f"{text!r} is no whole number: write it like 20000, 20K or 1M")
+    scale: int = 1000 ** " km".index(found[2].lower() or " ")
+    return int(found[1]) * scale
+
+
 def plural(count: int, what: str) -> str:
     """A number of things: "1 buffer", "2,000 buffers"."""
     return f"{count:,} {what}{'' if count == 1 else 's'}"

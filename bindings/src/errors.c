@@ -20,6 +20,8 @@ static PyObject *exception_of(memrt_status_t status)
         return PyExc_TypeError;
     case MEMRT_EDEVICE:
         return memrt__binding.cuda_error;
+    case MEMRT_EIO:
+        return PyExc_OSError;
     case MEMRT_ELIMIT:
     case MEMRT_OK:
         break;

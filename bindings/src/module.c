@@ -22,6 +22,7 @@
 #include "owner.h"
 #include "policy.h"
 #include "process.h"
+#include "recording.h"
 #include "retention.h"
 #include "scope.h"
 #include "shortage.h"
@@ -91,14 +92,14 @@ static int import_numpy(void)
 static int add_functions(PyObject *module)
 {
     PyMethodDef *const groups[] = {
-        memrt__adoption_methods,  memrt__array_methods,   memrt__buffer_methods,
-        memrt__failure_methods,   memrt__handler_methods, memrt__live_methods,
-        memrt__lookup_methods,    memrt__owner_methods,   memrt__policy_methods,
-        memrt__process_methods,   memrt__scope_methods,   memrt__stats_methods,
-        memrt__thread_methods,    memrt__holders_methods, memrt__container_methods,
-        memrt__retention_methods, memrt__frames_methods,  memrt__symbols_methods,
-        memrt__cuda_methods,      memrt__intake_methods,  memrt__arrow_methods,
-        memrt__tensor_methods,
+        memrt__adoption_methods,  memrt__array_methods,     memrt__buffer_methods,
+        memrt__failure_methods,   memrt__handler_methods,   memrt__live_methods,
+        memrt__lookup_methods,    memrt__owner_methods,     memrt__policy_methods,
+        memrt__process_methods,   memrt__scope_methods,     memrt__stats_methods,
+        memrt__thread_methods,    memrt__holders_methods,   memrt__container_methods,
+        memrt__retention_methods, memrt__frames_methods,    memrt__symbols_methods,
+        memrt__cuda_methods,      memrt__intake_methods,    memrt__arrow_methods,
+        memrt__tensor_methods,    memrt__recording_methods,
     };
     for (size_t i = 0; i < sizeof(groups) / sizeof(groups[0]); i++) {
         if (PyModule_AddFunctions(module, groups[i]) < 0) {

@@ -1,5 +1,5 @@
-#ifndef MEMRT_TRACE_H
-#define MEMRT_TRACE_H
+#ifndef MEMRT_BINDINGS_TRACE_H
+#define MEMRT_BINDINGS_TRACE_H
 
 #include "binding.h"
 

@@ -24,6 +24,7 @@ struct memrt_policy {
     size_t refs; ///< atomic; 0: nothing may be allocated from it any more
     memrt__limits_t limits;               ///< fixed; its own, all MEMRT__INHERIT where it has none
     char name[MEMRT_NAME_MAX + 1];        ///< fixed
+    size_t traced;                        ///< relaxed; its number in a trace; 0: it was in none
     memrt__shard_t shared;                ///< see memrt__account_t.shared
     size_t shared_sizes[MEMRT_SIZE_BINS]; ///< its `sizes`, of a part
     struct memrt_policy *next_dead;       ///< of the sweep that took it out of the table

@@ -47,8 +47,25 @@ uint64_t memrt__os_now_ns(void);
 /// The same as it was at the system's last tick, a few milliseconds ago at most, for a quarter of
 /// the time that it takes to ask.
 uint64_t memrt__os_tick_ns(void);
+
+/// Nanoseconds since 1970 began.
+uint64_t memrt__os_date_ns(void);
 uint64_t memrt__os_thread_id(void);
 uint64_t memrt__os_process_id(void);
+
+/// Create a regular file for writing, or, where `replace`, empty the one that is there. Its
+/// descriptor is closed in programs that the process becomes. -1: the system refused and `*error`
+/// is its errno; EINVAL: what is there is no regular file.
+int memrt__os_file_create(const char *path, bool replace, int *error);
+
+/// Write bytes at a place of the file. False: the system refused, `*error` is its errno, and a part
+/// of them may be there. No signal comes of it, and no thread ends in it.
+bool memrt__os_file_write(int file, uint64_t at, const void *bytes, size_t size, int *error);
+
+/// Let the file end there. A wish, as for a file that cannot be written any more.
+void memrt__os_file_cut(int file, uint64_t size);
+void memrt__os_file_close(int file);
+void memrt__os_file_remove(const char *path);
 
 /// Value of an environment variable, or NULL; always NULL in a set-uid process.
 const char *memrt__os_environment(const char *name);

@@ -118,6 +118,11 @@ uint64_t memrt__os_tick_ns(void)
     return read_clock(CLOCK_MONOTONIC_COARSE);
 }
 
+uint64_t memrt__os_date_ns(void)
+{
+    return read_clock(CLOCK_REALTIME);
+}
+
 uint64_t memrt__os_thread_id(void)
 {
     return (uint64_t)syscall(SYS_gettid);

@@ -15,10 +15,12 @@ extern unsigned memrt__watch;
 #define MEMRT__WATCH_SCOPES 4u   ///< a thread entered a scope
 #define MEMRT__WATCH_SAMPLING 8u ///< a sample of new blocks is listed
 
+#define MEMRT__WATCH_TRACING 16u ///< a trace is recorded
+
 #define MEMRT__WATCH_ANY (~0u)
 
 /// Those that no short way serves.
-#define MEMRT__WATCH_SLOWLY (MEMRT__WATCH_TRACKING | MEMRT__WATCH_FAILURE)
+#define MEMRT__WATCH_SLOWLY (MEMRT__WATCH_TRACKING | MEMRT__WATCH_FAILURE | MEMRT__WATCH_TRACING)
 
 static inline bool memrt__is_watched(unsigned by)
 {

@@ -4,12 +4,14 @@
 
 #include "runtime/base/options.h"
 #include "runtime/base/os.h"
+#include "runtime/base/size.h"
 #include "runtime/debug/live.h"
 #include "runtime/debug/site.h"
 
 /// As they were set last. Relaxed: who tracks while they are changed may see some of the old.
 size_t memrt__tracking_mean;
 static size_t most_frames, most_native;
+static size_t most_traced_frames, most_traced_native;
 
 bool memrt__tracking_switch(bool on)
 {
@@ -100,8 +102,22 @@ double memrt__tracking_pick(size_t size)
     return -1 / expm1(-(double)size / (double)period);
 }
 
+void memrt__tracking_trace(size_t frames, size_t native)
+{
+    memrt__store_relaxed(&most_traced_frames, frames);
+    memrt__store_relaxed(&most_traced_native, native);
+}
+
 uint32_t memrt__tracking_site(void)
 {
-    size_t frames = memrt__load_relaxed(&most_frames), native = memrt__load_relaxed(&most_native);
+    size_t frames = 0, native = 0;
+    if (memrt__tracking_is_on()) {
+        frames = memrt__load_relaxed(&most_frames);
+        native = memrt__load_relaxed(&most_native);
+    }
+    if (memrt__is_watched(MEMRT__WATCH_TRACING)) {
+        frames = memrt__size_max(frames, memrt__load_relaxed(&most_traced_frames));
+        native = memrt__size_max(native, memrt__load_relaxed(&most_traced_native));
+    }
     return frames + native == 0 ? 0 : memrt__site_here(frames, native);
 }

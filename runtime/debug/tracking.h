@@ -54,13 +54,22 @@ static inline double memrt__tracking_sampled(size_t size)
     return memrt__tracking_pick(size);
 }
 
+/// How many calls of either kind a trace wants to know of each birth, whatever tracking wants.
+void memrt__tracking_trace(size_t frames, size_t native);
+
 /// Number of the site where the calling thread is, as far as it is recorded; 0: not known.
 uint32_t memrt__tracking_site(void);
+
+/// The same, if only the trace asks.
+static inline uint32_t memrt__tracking_traced_site(void)
+{
+    return memrt__is_watched(MEMRT__WATCH_TRACING) ? memrt__tracking_site() : 0;
+}
 
 /// What the live set is to know of a birth.
 typedef struct memrt__birth {
     double share;  ///< how many births it stands for; 0: it is not to be listed
-    uint32_t site; ///< 0: not known
+    uint32_t site; ///< 0: not known; for the trace, too
 } memrt__birth_t;
 
 /// That of a birth of `size` bytes that is to be made now. Once for each, before there is anything
@@ -68,8 +77,13 @@ typedef struct memrt__birth {
 /// call, or near it: to pass by calls of memrt's own takes time.
 static inline memrt__birth_t memrt__tracking_birth(size_t size)
 {
+    if (MEMRT__LIKELY(!memrt__is_watched(MEMRT__WATCH_TRACKING | MEMRT__WATCH_SAMPLING |
+                                         MEMRT__WATCH_TRACING))) {
+        return (memrt__birth_t){0, 0};
+    }
     double share = memrt__is_watched(MEMRT__WATCH_TRACKING) ? 1 : memrt__tracking_sampled(size);
-    return (memrt__birth_t){share, MEMRT__LIKELY(share == 0) ? 0 : memrt__tracking_site()};
+    bool is_told = share != 0 || memrt__is_watched(MEMRT__WATCH_TRACING);
+    return (memrt__birth_t){share, MEMRT__LIKELY(!is_told) ? 0 : memrt__tracking_site()};
 }
 
 /// That of what is a part of another birth: it is in no sample, and born nowhere by itself.

@@ -11,6 +11,7 @@
 #include "runtime/debug/live.h"
 #include "runtime/debug/site.h"
 #include "runtime/meminfo/tiny.h"
+#include "runtime/meminfo/traced.h"
 
 _Static_assert(sizeof(memrt_meminfo_t) == MEMRT_HEADER_SIZE, "the header is one line");
 _Static_assert(offsetof(memrt_meminfo_t, refct) == 0, "compiled code counts at 0");
@@ -67,7 +68,7 @@ bool memrt__block_is_sound(const memrt_meminfo_t *mi)
     unsigned known = MEMRT__FLAG_MEMINFO | MEMRT__FLAG_LISTED | MEMRT__FLAG_WATCHED |
                      MEMRT__FLAG_READONLY | MEMRT__FLAG_PART | MEMRT__FLAG_QUICK |
                      MEMRT__FLAG_PROMOTED | MEMRT__FLAG_TINY | MEMRT__FLAG_CLASS |
-                     MEMRT__FLAG_HELD | MEMRT__FLAG_DEVICE;
+                     MEMRT__FLAG_HELD | MEMRT__FLAG_DEVICE | MEMRT__FLAG_TRACED;
     unsigned flags = memrt__flags_load_relaxed(&mi->flags);
     bool kinds = mi->kind >= MEMRT_KIND_INLINE && mi->kind <= MEMRT_KIND_BLOCK &&
                  mi->align_log2 <= memrt__log2(MEMRT_ALIGN_MAX);
@@ -234,6 +235,9 @@ static void count_death(const death_t *death)
 void memrt__block_refused(memrt_policy_t *policy, size_t size)
 {
     memrt__probe_failure(size, policy->account.index);
+    if (memrt__trace_is_on()) {
+        memrt__traced_failure(policy, size);
+    }
     memrt__tally_t tally = memrt__tally(&policy->account);
     memrt__tally_in(&tally, &tally.shard->failed, 1);
 }
@@ -326,11 +330,14 @@ static memrt_meminfo_t *hold(memrt_meminfo_t *mi)
     return mi;
 }
 
-memrt_meminfo_t *memrt__block_born(memrt_meminfo_t *mi)
+memrt_meminfo_t *memrt__block_born(memrt_meminfo_t *mi, uint32_t site)
 {
     count_birth(mi);
     if (mi->kind != MEMRT_KIND_RESIZABLE) {
         memrt__probe_birth(mi->data, mi->size, mi->policy, mi->kind);
+    }
+    if (memrt__trace_is_on() && memrt__traced_birth(mi, site)) {
+        memrt__flags_set_relaxed(&mi->flags, MEMRT__FLAG_TRACED);
     }
     return hold(mi);
 }
@@ -429,7 +436,8 @@ static void tell_resize(void *old_data, const memrt_meminfo_t *mi)
 }
 
 /// Flags of what others know of a block by its address.
-#define KNOWN_BY_OTHERS (MEMRT__FLAG_LISTED | MEMRT__FLAG_WATCHED | MEMRT__FLAG_HELD)
+#define KNOWN_BY_OTHERS                                                                            \
+    (MEMRT__FLAG_LISTED | MEMRT__FLAG_WATCHED | MEMRT__FLAG_HELD | MEMRT__FLAG_TRACED)
 
 /// Holders that are noted still, of references that others gave up.
 static void drop_names(const memrt_meminfo_t *mi)
@@ -445,6 +453,9 @@ static void part_from_others(memrt_meminfo_t *mi, unsigned flags)
 {
     if ((flags & MEMRT__FLAG_WATCHED) != 0 && mi->data != NULL) {
         tell_death(mi);
+    }
+    if ((flags & MEMRT__FLAG_TRACED) != 0 && memrt__trace_is_on()) {
+        memrt__traced_death(mi);
     }
     if ((flags & MEMRT__FLAG_HELD) != 0) {
         drop_names(mi);
@@ -652,8 +663,12 @@ memrt_meminfo_t *memrt__block_resize(memrt_meminfo_t *mi, size_t size)
     renew_class(moved);
     count_resize(moved, old_size, old_extra);
     memrt__probe_resize(old_data, moved->data, old_size, size);
-    if ((memrt__flags_load_relaxed(&moved->flags) & MEMRT__FLAG_WATCHED) != 0) {
+    unsigned flags = memrt__flags_load_relaxed(&moved->flags);
+    if ((flags & MEMRT__FLAG_WATCHED) != 0) {
         tell_resize(old_data, moved);
+    }
+    if ((flags & MEMRT__FLAG_TRACED) != 0 && memrt__trace_is_on()) {
+        memrt__traced_resize(moved);
     }
     return hold(moved);
 }

@@ -35,6 +35,7 @@
 
 #define MEMRT__FLAG_HELD (1u << 16)          ///< was held under a name, and may be still
 #define MEMRT__FLAG_DEVICE MEMRT_FLAG_DEVICE ///< nobody here may touch the data
+#define MEMRT__FLAG_TRACED (1u << 18)        ///< its birth is in a trace
 
 /// The class of a quick block stands in these bits of its flags.
 #define MEMRT__FLAG_CLASS_AT 8
@@ -78,8 +79,9 @@ static inline memrt_meminfo_t *memrt__header_new_quick(memrt_policy_t *policy, m
 /// not open for this block, and nothing happened.
 static inline bool memrt__block_delete_quick(memrt_meminfo_t *mi);
 
-/// The block is complete: it goes on the account and its count becomes 1.
-memrt_meminfo_t *memrt__block_born(memrt_meminfo_t *mi);
+/// The block is complete: it goes on the account and its count becomes 1. `site` is its place of
+/// birth for the trace.
+memrt_meminfo_t *memrt__block_born(memrt_meminfo_t *mi, uint32_t site);
 
 /// Give an unborn block up.
 void memrt__block_discard(memrt_meminfo_t *mi);
@@ -137,7 +139,7 @@ void memrt__block_discard_tiny(memrt_meminfo_t *mi);
 /// Count a block as a MemInfo from now on, once.
 void memrt__block_promote(memrt_meminfo_t *mi);
 
-/// Count a request for `size` bytes that could not be met; 0: of memrt's own, as for a name.
+/// Count a request for `size` bytes that could not be met.
 void memrt__block_refused(memrt_policy_t *policy, size_t size);
 
 /// The one way from a data pointer that memrt gave out to its header.
@@ -244,8 +246,8 @@ static inline bool memrt__has_data(memrt_kind_t kind)
 static inline bool memrt__block_delete_quick(memrt_meminfo_t *mi)
 {
     unsigned flags = memrt__flags_load_relaxed(&mi->flags);
-    unsigned special =
-        MEMRT__FLAG_LISTED | MEMRT__FLAG_WATCHED | MEMRT__FLAG_PROMOTED | MEMRT__FLAG_HELD;
+    unsigned special = MEMRT__FLAG_LISTED | MEMRT__FLAG_WATCHED | MEMRT__FLAG_PROMOTED |
+                       MEMRT__FLAG_HELD | MEMRT__FLAG_TRACED;
     memrt__thread_t *self = memrt__self;
     if (MEMRT__UNLIKELY((flags & (MEMRT__FLAG_QUICK | special)) != MEMRT__FLAG_QUICK ||
                         mi->dtor != NULL || self == NULL || memrt__class_in(flags) == 0)) {

@@ -60,7 +60,7 @@ memrt_status_t memrt__meminfo_dress(memrt_meminfo_t *mi, const memrt_new_options
     if (options->name != NULL) {
         memrt_status_t status = memrt__meminfo_set_name(mi, options->name);
         if (status != MEMRT_OK) {
-            memrt__block_refused(memrt__policy_here(options->policy), 0);
+            memrt__block_refused(memrt__policy_here(options->policy), mi->size);
             return status;
         }
     }
@@ -77,7 +77,7 @@ static memrt_meminfo_t *allocate_slowly(memrt_policy_t *policy, size_t nbytes,
                                       .external = allocator,
                                       .birth = birth};
     memrt_meminfo_t *mi = memrt__block_new(&request);
-    return mi == NULL ? NULL : memrt__block_born(mi);
+    return mi == NULL ? NULL : memrt__block_born(mi, birth.site);
 }
 
 /// Whoever watches.
@@ -179,7 +179,7 @@ memrt_status_t memrt__meminfo_new(size_t size, const memrt_new_options_t *option
     }
     status = memrt__meminfo_unborn(size, all, birth, &plain);
     if (status == MEMRT_OK) {
-        *out = memrt__block_born(plain);
+        *out = memrt__block_born(plain, birth.site);
     }
     return status;
 }
@@ -231,7 +231,7 @@ memrt_status_t memrt__meminfo_adopt(void *data, size_t size, const memrt_new_opt
         return status;
     }
     take_over(mi, data, size);
-    *out = memrt__block_born(mi);
+    *out = memrt__block_born(mi, birth.site);
     return MEMRT_OK;
 }
 

@@ -9,7 +9,7 @@
 static void *new_data(const memrt__block_request_t *request)
 {
     memrt_meminfo_t *mi = memrt__block_new(request);
-    return mi == NULL ? NULL : memrt__block_born(mi)->data;
+    return mi == NULL ? NULL : memrt__block_born(mi, request->birth.site)->data;
 }
 
 /// The short ways of a policy, or of a part of it, which is counted at home. NULL: none is open.

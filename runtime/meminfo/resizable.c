@@ -81,8 +81,8 @@ memrt_status_t memrt__resizable_new(size_t size, const memrt_new_options_t *opti
     if (status != MEMRT_OK) {
         goto discard_data;
     }
-    set_data(mi, memrt__block_born(data));
-    *out = memrt__block_born(mi);
+    set_data(mi, memrt__block_born(data, birth.site));
+    *out = memrt__block_born(mi, birth.site);
     return MEMRT_OK;
 
 discard_data:
@@ -101,7 +101,7 @@ void *memrt__resizable_alloc(memrt_meminfo_t *mi, size_t size)
     if (mi->data != NULL) { /* the caller's from now on */
         memrt__flags_clear_relaxed(&memrt__block_of(mi->data)->flags, MEMRT__FLAG_PART);
     }
-    return set_data(mi, memrt__block_born(data));
+    return set_data(mi, memrt__block_born(data, memrt__tracking_traced_site()));
 }
 
 void *memrt__resizable_realloc(memrt_meminfo_t *mi, size_t size)

@@ -50,6 +50,7 @@ typedef struct memrt__thread {
     unsigned destructors;       ///< own; that run now, one inside the other
     memrt_meminfo_t *put_off;   ///< own; whose destructors wait for these, linked by meminfo.c
     struct memrt__thread_births *births; ///< own; by site; written under that lock too
+    struct memrt__trace_buffer *trace;   ///< own; events of a trace; written under that lock too
     memrt__shard_t *chunks[MEMRT__ACCOUNTS / MEMRT__CHUNK]; ///< own; written under that lock too
 } memrt__thread_t;
 

@@ -49,7 +49,7 @@ AT(memrt_meminfo_t, external_allocator, 40);
 AT(memrt_meminfo_t, policy, 48);
 AT(memrt_meminfo_t, kind, 50);
 AT(memrt_meminfo_t, align_log2, 51);
-AT(memrt_meminfo_t, scope, 52);
+AT(memrt_meminfo_t, trace, 52);
 AT(memrt_meminfo_t, lead, 56);
 AT(memrt_meminfo_t, flags, 60);
 
@@ -281,7 +281,8 @@ AT(memrt_cuda_stats_t, lost, 56);
 _Static_assert(MEMRT_MEMORY_DEVICE == 1 && MEMRT_MEMORY_PINNED == 3 && MEMRT_FLAG_DEVICE == 1 << 17,
                "memories keep their numbers");
 
-_Static_assert(MEMRT_EINVAL == 2 && MEMRT_ENOTSUP == 6 && MEMRT_EDEVICE == 7,
+_Static_assert(MEMRT_EINVAL == 2 && MEMRT_ENOTSUP == 6 && MEMRT_EDEVICE == 7 &&
+                   MEMRT_EIO == 8,
                "statuses keep their numbers");
 SIZE(memrt_dlpack_view_t, 56);
 AT(memrt_dlpack_view_t, dtype, 8);
@@ -320,6 +321,35 @@ AT(memrt_arrow_view_t, first_bit, 64);
 AT(memrt_arrow_view_t, validity_owner, 72);
 SLOT(arrow_export, 120);
 SLOT(arrow_adopt, 121);
+SIZE(memrt_trace_options_t, 40);
+AT(memrt_trace_options_t, path, 8);
+AT(memrt_trace_options_t, replace, 16);
+AT(memrt_trace_options_t, frames, 20);
+AT(memrt_trace_options_t, native, 24);
+AT(memrt_trace_options_t, last, 32);
+SIZE(memrt_trace_stats_t, 48);
+AT(memrt_trace_stats_t, on, 8);
+AT(memrt_trace_stats_t, error, 12);
+AT(memrt_trace_stats_t, events, 16);
+AT(memrt_trace_stats_t, lost, 24);
+AT(memrt_trace_stats_t, overwritten, 32);
+AT(memrt_trace_stats_t, bytes, 40);
+SIZE(memrt_trace_header_t, 64);
+AT(memrt_trace_header_t, process, 24);
+AT(memrt_trace_header_t, library, 48);
+SIZE(memrt_trace_event_t, 32);
+AT(memrt_trace_event_t, block, 16);
+AT(memrt_trace_event_t, type, 28);
+SIZE(memrt_trace_text_t, 16);
+SIZE(memrt_trace_frame_t, 24);
+SIZE(memrt_trace_site_t, 16);
+SIZE(memrt_trace_policy_t, 32);
+SIZE(memrt_trace_events_t, 16);
+SIZE(memrt_trace_end_t, 40);
+SLOT(trace_start, 122);
+SLOT(trace_stop, 123);
+SLOT(trace_stats, 124);
+SLOT(trace_mark, 125);
 
 _Static_assert(MEMRT_KIND_INLINE == 1 && MEMRT_KIND_BLOCK == 4, "kinds keep their numbers");
 _Static_assert(MEMRT_HEADER_SIZE == 64 && MEMRT_NAME_MAX == 63, "limits that callers compile in");

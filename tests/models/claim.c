@@ -13,7 +13,7 @@ static void *write_and_release(void *context)
 int main(void)
 {
     make_the_block(0);
-    memrt__block_born(&block);
+    memrt__block_born(&block, 0);
     memrt__meminfo_acquire(&block);
     pthread_t other = model_thread(write_and_release, NULL);
     if (memrt__block_claim(&block)) {

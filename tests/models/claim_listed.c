@@ -15,7 +15,7 @@ static void *find_and_write(void *context)
 int main(void)
 {
     make_the_block(MEMRT__FLAG_LISTED);
-    memrt__block_born(&block);
+    memrt__block_born(&block, 0);
     enter_live();
     pthread_t finder = model_thread(find_and_write, NULL);
     if (memrt__block_claim(&block)) {

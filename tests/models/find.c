@@ -22,7 +22,7 @@ int main(void)
     pthread_t finder = model_thread(find_and_release, NULL);
     block.dtor = die;
     data[0] = 7;
-    memrt__block_born(&block);
+    memrt__block_born(&block, 0);
     data[1] = 9;
     memrt__meminfo_release(&block);
     model_join(finder);

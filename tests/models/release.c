@@ -14,7 +14,7 @@ static void *write_and_release(void *at)
 int main(void)
 {
     make_the_block(0);
-    memrt__block_born(&block);
+    memrt__block_born(&block, 0);
     memrt__meminfo_acquire(&block);
     pthread_t a = model_thread(write_and_release, &data[0]);
     pthread_t b = model_thread(write_and_release, &data[1]);

@@ -12,7 +12,7 @@ static void *release(void *context)
 int main(void)
 {
     make_the_block(0);
-    memrt__block_born(&block);
+    memrt__block_born(&block, 0);
     memrt__meminfo_acquire(&block);
     pthread_t other = model_thread(release, NULL);
     memrt__dtor_shutdown();
@@ -21,7 +21,7 @@ int main(void)
     assert(deaths <= 1 && frees == 1);
     unsigned before = deaths;
     make_the_block(0);
-    memrt__block_born(&block);
+    memrt__block_born(&block, 0);
     memrt__meminfo_release(&block);
     assert(deaths == before && frees == 2);
     return 0;

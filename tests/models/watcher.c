@@ -20,7 +20,7 @@ static void *release(void *context)
 int main(void)
 {
     make_the_block(MEMRT__FLAG_WATCHED);
-    memrt__block_born(&block);
+    memrt__block_born(&block, 0);
     pthread_t other = model_thread(release, NULL);
     own.death = note;
     memrt__watcher_set(&own);

@@ -21,6 +21,8 @@ from pieces import watched
 HERE = Path(__file__).resolve().parent
 WORK = ROOT / "build" / "sanitize"
 LIMIT = 3600  # seconds for all Python tests
+PACKAGES = ("pytest", "pytest-xdist", "hypothesis", "jsonschema", "perfetto", "prometheus-client",
+            "protobuf")  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -143,8 +145,7 @@ class OfPython(Tool):
         settings = (f"cmake.define.MEMRT_SANITIZE={self.kinds}", f"build-dir={WORK / 'build'}")
         options = [word for setting in settings for word in ("-C", setting)]
         logged("sanitize-wheel", *pip, *options, "--wheel-dir", wheels, ROOT)
-        tools = ("pytest", "pytest-xdist", "hypothesis", "jsonschema", "prometheus-client")
-        packages = ("numpy", *tools)
+        packages = ("numpy", *PACKAGES)
         has = environment.versions(Path(sys.executable), packages)
         requirements = [f"{name}=={has[name]}" for name in packages]
         wheel = environment.newest(wheels)

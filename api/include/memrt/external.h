@@ -15,6 +15,7 @@
 #include <memrt/stats.h>
 #include <memrt/status.h>
 #include <memrt/symbol.h>
+#include <memrt/trace.h>
 #include <memrt/tracking.h>
 #include <memrt/version.h>
 
@@ -599,6 +600,28 @@ typedef struct memrt_api {
     memrt_status_t (*arrow_adopt)(const struct ArrowSchema *schema, struct ArrowArray *array,
                                   const memrt_new_options_t *options, struct memrt_arrow_view *view,
                                   memrt_meminfo_t **out, const char **why) MEMRT_MUST_CHECK;
+
+    /* --- Traces: every allocation as an event in a file, with memrt/trace.h. --- */
+
+    /// Record what is born from now on, on any thread, with its resizes, its death, and what is
+    /// refused, until trace_stop or the end of the process. Blocks of before are in no event. A
+    /// forked child is not recorded. Once the system refuses to write, as on a full disk, the
+    /// program goes on and events are lost, which is counted; writing is tried again.
+    /// Failure: MEMRT_EINVAL: struct_size or path is not set, or a number is above its limit;
+    ///          MEMRT_EBUSY: a trace is recorded already; MEMRT_ENOMEM; MEMRT_EIO: the file cannot
+    ///          be made, `*error` (unless `error` is NULL) is the errno of that, EINVAL where it is
+    ///          no regular file.
+    memrt_status_t (*trace_start)(const memrt_trace_options_t *options,
+                                  int *error) MEMRT_MUST_CHECK;
+    /// Write what waits in buffers, and the end of the trace; `out` (unless it is NULL) is told
+    /// what came of it. MEMRT_ENOENT: no trace is recorded; MEMRT_EINVAL: struct_size is not set.
+    memrt_status_t (*trace_stop)(memrt_trace_stats_t *out) MEMRT_MUST_CHECK;
+    /// Write what waits in buffers, and tell how far the trace is, or how far the last one came.
+    /// MEMRT_EINVAL: struct_size is not set.
+    memrt_status_t (*trace_stats)(memrt_trace_stats_t *out) MEMRT_MUST_CHECK;
+    /// Put an event with a name of 1 to 1023 bytes into the trace, to find a moment again. Nothing
+    /// while none is recorded. MEMRT_EINVAL: it is no such name; MEMRT_ENOMEM.
+    memrt_status_t (*trace_mark)(const char *name) MEMRT_MUST_CHECK;
 } memrt_api_t;
 
 /// Bits of memrt_api_t.features.

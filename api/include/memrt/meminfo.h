@@ -52,7 +52,7 @@ typedef struct memrt_meminfo {
     uint16_t policy;    ///< memrt's: index of the account that holds the block
     uint8_t kind;       ///< a memrt_kind_t; fixed
     uint8_t align_log2; ///< memrt's: log2 of the alignment asked of the allocator; fixed
-    uint32_t scope;     ///< memrt's: reserved, 0
+    uint32_t trace;     ///< memrt's: number of its birth in a trace; 0: it was in none
     uint32_t lead;      ///< memrt's: bytes from the start of the block to its data; fixed
     uint32_t flags;     ///< memrt's: atomic by access
 } memrt_meminfo_t;

@@ -22,6 +22,7 @@ typedef enum memrt_status {
     MEMRT_ELIMIT = 5,  ///< a stated limit of memrt is reached (number of live policies)
     MEMRT_ENOTSUP = 6, ///< this kind of object cannot do that, or there is no CUDA driver
     MEMRT_EDEVICE = 7, ///< the CUDA driver refused: memrt_api_t.cuda_error says what
+    MEMRT_EIO = 8,     ///< the system refused a file: the call says how
 } memrt_status_t;
 
 #ifdef __cplusplus

@@ -6,13 +6,29 @@ import argparse
 import os
 import sys
 
-from memrt.commands import check_allocator, completion, info, leaks, report, run, stats
+from memrt.commands import (
+    check_allocator,
+    completion,
+    convert,
+    diff,
+    info,
+    leaks,
+    replay,
+    report,
+    run,
+    stats,
+    trace,
+)
 from memrt.commands.errors import CommandError
 
 _VERBS = {
     "run": run,
     "leaks": leaks,
     "report": report,
+    "trace": trace,
+    "replay": replay,
+    "diff": diff,
+    "convert": convert,
     "info": info,
     "stats": stats,
     "check-allocator": check_allocator,
@@ -28,6 +44,10 @@ examples:
   python -m memrt run --html report.html script.py  a page of all that it did with memory
   python -m memrt report run.memrt                  the page of a recording
   python -m memrt leaks script.py                   what it leaves behind, and who holds it
+  python -m memrt trace -o FILE script.py           every allocation as an event in a file
+  python -m memrt replay FILE --allocator malloc    the same through allocators, compared
+  python -m memrt diff FILE FILE                    what two runs differ in
+  python -m memrt convert FILE --to perfetto -o OUT for a viewer of timelines
   python -m memrt info                              versions, library, options
   python -m memrt stats                             what the numbers mean
   python -m memrt check-allocator ./arena.so        whether an allocator is as memrt expects
@@ -47,7 +67,7 @@ def main(arguments: list[str] | None = None) -> None:
     """Run one command; ends the process with status 2 when it could not be carried out."""
     chosen = parser().parse_args(arguments)
     try:
-        if chosen.execute in (run.execute, leaks.execute):
+        if chosen.execute in (run.execute, leaks.execute, trace.execute):
             chosen.execute(chosen)
         else:
             _print_all(chosen)

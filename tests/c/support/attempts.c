@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <memrt/arrow.h>
 #include <memrt/dlpack.h>
@@ -11,6 +12,7 @@
 #include "support/books.h"
 #include "support/child.h"
 #include "support/cuda.h"
+#include "support/tape.h"
 
 static char foreign[64];
 
@@ -312,6 +314,9 @@ ALWAYS(scope_parent, api->scope_parent(ground->scope) == NULL)
 ALWAYS(scope_name, strcmp(api->scope_name(ground->scope), "ground") == 0)
 ALWAYS(scope_id, api->scope_id(ground->scope) != 0)
 ALWAYS(tracking_set, api->tracking_set(&(memrt_tracking_t){0}) == MEMRT_EINVAL)
+ALWAYS(trace_stop, api->trace_stop(NULL) == MEMRT_ENOENT)
+ALWAYS(trace_stats, api->trace_stats(&(memrt_trace_stats_t){0}) == MEMRT_EINVAL)
+ALWAYS(trace_mark, api->trace_mark("nowhere") == MEMRT_OK)
 ALWAYS(tracking_get, api->tracking_get(&(memrt_tracking_t){0}) == MEMRT_EINVAL)
 ALWAYS(frame_text, api->frame_text(1, &(memrt_frame_text_t){0}) == MEMRT_EINVAL)
 ALWAYS(site_read, api->site_read(1, &(memrt_site_t){0}) == MEMRT_EINVAL)
@@ -793,6 +798,20 @@ static outcome_t try_arrow_adopt(ground_t *ground)
     return of_status(status, ground->made == NULL && array.release == end_array);
 }
 
+/// That what is refused leaves no file is seen here, that the rest is as before by who calls.
+static outcome_t try_trace_start(ground_t *ground)
+{
+    (void)ground;
+    memrt_trace_options_t options = {
+        .struct_size = sizeof(options), .path = tape_path(), .last = 1000};
+    memrt_status_t status = api->trace_start(&options, NULL);
+    if (status == MEMRT_OK) {
+        ck_assert_int_eq(api->trace_stop(NULL), MEMRT_OK);
+        ck_assert_int_eq(unlink(tape_path()), 0);
+    }
+    return of_status(status, access(tape_path(), F_OK) != 0);
+}
+
 #define PLAIN(slot) {#slot, offsetof(memrt_api_t, slot), NOTHING, try_##slot}
 #define MODEST(slot) {#slot, offsetof(memrt_api_t, slot), NO_MEMORY, try_##slot}
 #define CREATOR(slot) {#slot, offsetof(memrt_api_t, slot), MEMORY, try_##slot}
@@ -834,6 +853,7 @@ const slot_t slots[] = {
     CREATOR(dlpack_export), CREATOR(dlpack_export_unversioned), CREATOR(dlpack_adopt),
     CREATOR(dlpack_adopt_unversioned), CREATOR(dlpack_new),
     CREATOR(arrow_export), CREATOR(arrow_adopt),
+    CREATOR(trace_start), PLAIN(trace_stop), PLAIN(trace_stats), PLAIN(trace_mark),
     ANOTHER("memrt_get_api", NOTHING, try_exports),
     ANOTHER("memrt_version", NOTHING, try_exports),
     ANOTHER("memrt_api_of_nrt", NOTHING, try_exports),

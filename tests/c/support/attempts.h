@@ -55,7 +55,7 @@ typedef struct slot {
     attempt_fn attempt;
 } slot_t;
 
-enum { SLOTS = 135 };
+enum { SLOTS = 139 };
 
 extern const slot_t slots[SLOTS];
 

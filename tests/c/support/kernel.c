@@ -5,6 +5,7 @@
 #include <stdint.h>
 #include <sys/mman.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "runtime/base/atomics.h"
 #include "runtime/base/lock.h"
@@ -78,6 +79,10 @@ int __real_memrt__lock_wait(memrt__rank_t rank, pthread_cond_t *condition,
                             const struct timespec *until);
 int __wrap_memrt__lock_wait(memrt__rank_t rank, pthread_cond_t *condition,
                             const struct timespec *until);
+ssize_t __real_pwrite(int file, const void *bytes, size_t size, off_t at);
+ssize_t __wrap_pwrite(int file, const void *bytes, size_t size, off_t at);
+int __real_ftruncate(int file, off_t size);
+int __wrap_ftruncate(int file, off_t size);
 size_t __real_memrt__os_page_size(void);
 size_t __wrap_memrt__os_page_size(void);
 
@@ -132,6 +137,28 @@ int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attributes,
         return EAGAIN;
     }
     return __real_pthread_create(thread, attributes, start, context);
+}
+
+ssize_t __wrap_pwrite(int file, const void *bytes, size_t size, off_t at)
+{
+    if (is_refused(KERNEL_WRITE)) {
+        errno = ENOSPC;
+        return -1;
+    }
+    if (is_refused(KERNEL_DISTURB)) {
+        errno = EINTR;
+        return -1;
+    }
+    return __real_pwrite(file, bytes, is_refused(KERNEL_PART) ? size / 2 : size, at);
+}
+
+int __wrap_ftruncate(int file, off_t size)
+{
+    if (is_refused(KERNEL_TRUNCATE)) {
+        errno = EIO;
+        return -1;
+    }
+    return __real_ftruncate(file, size);
 }
 
 size_t __wrap_memrt__os_page_size(void)

@@ -8,12 +8,16 @@
 /// tests are linked with these calls wrapped. What Check and the C library ask is not seen.
 
 typedef enum kernel_call {
-    KERNEL_MAP,     ///< mmap
-    KERNEL_UNMAP,   ///< munmap
-    KERNEL_REMAP,   ///< mremap
-    KERNEL_DISCARD, ///< madvise(MADV_DONTNEED)
-    KERNEL_ADVISE,  ///< madvise with other advice
-    KERNEL_THREAD,  ///< pthread_create
+    KERNEL_MAP,      ///< mmap
+    KERNEL_UNMAP,    ///< munmap
+    KERNEL_REMAP,    ///< mremap
+    KERNEL_DISCARD,  ///< madvise(MADV_DONTNEED)
+    KERNEL_ADVISE,   ///< madvise with other advice
+    KERNEL_THREAD,   ///< pthread_create
+    KERNEL_WRITE,    ///< pwrite, as on a full disk
+    KERNEL_PART,     ///< pwrite; when refused, the first half is written
+    KERNEL_DISTURB,  ///< pwrite, as by a signal
+    KERNEL_TRUNCATE, ///< ftruncate
     KERNEL_CALLS
 } kernel_call_t;
 

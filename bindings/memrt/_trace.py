@@ -1,0 +1,498 @@
+"""Traces as they were recorded: reading the file, and what follows from its events."""
+
+from __future__ import annotations
+
+import os
+import struct
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from memrt._sites import Frame, Place, Site
+from memrt._units import human_bytes, human_seconds, plural
+
+MAGIC = b"MEMRTRC\n"
+VERSION = 1
+ORDER = 0x01020304
+
+TEXT, SITE, POLICY, EVENTS, END = 1, 2, 3, 4, 5
+BIRTH, ADOPTION, RESIZE, DEATH, FAILURE, MARK = 1, 2, 3, 4, 5, 6
+
+EVENT_NAMES = {
+    BIRTH: "birth",
+    ADOPTION: "adoption",
+    RESIZE: "resize",
+    DEATH: "death",
+    FAILURE: "failure",
+    MARK: "mark",
+}
+KIND_NAMES = ("", "inline", "adopted", "resizable", "block")
+ADOPTED = 2
+
+_STORED = np.dtype(
+    [
+        ("time", "u8"),
+        ("size", "u8"),
+        ("block", "u4"),
+        ("site", "u4"),
+        ("policy", "u4"),
+        ("type", "u1"),
+        ("kind", "u1"),
+        ("align_log2", "u1"),
+        ("reserved", "u1"),
+    ]
+)
+_FIELDS = [*_STORED.names[:-1], "thread"]  # type: ignore[index]
+EVENT = np.dtype([(name, "u4" if name == "thread" else _STORED[name].str[1:]) for name in _FIELDS])
+
+BUFFER = np.dtype(
+    [
+        ("block", "u4"),
+        ("born", "u8"),
+        ("died", "u8"),
+        ("size", "u8"),
+        ("largest", "u8"),
+        ("site", "u4"),
+        ("policy", "u4"),
+        ("thread", "u4"),
+        ("kind", "u1"),
+        ("seen_born", "?"),
+        ("seen_dead", "?"),
+    ]
+)
+
+
+class TraceError(ValueError):
+    """A file is no trace, or none that this version reads; the text says which and what to do."""
+
+
+class TracePolicy(NamedTuple):
+    """A policy, or what of it is in one scope, as a trace knows it."""
+
+    name: str
+    """Its name."""
+    scope: str | None
+    """Path of the scope, names joined by slashes; None: in none."""
+    number: int
+    """Its index in the process, which another may have had before."""
+    alignment: int
+    """Bytes."""
+
+
+class Mark(NamedTuple):
+    """A moment that the program named by :func:`mark`."""
+
+    time: float
+    """Seconds since the trace began."""
+    name: str
+    """The name."""
+    thread: int
+    """The operating system's number of the thread."""
+
+
+class TraceUsage(NamedTuple):
+    """What a trace knows of one place, scope, policy or thread."""
+
+    name: str
+    """The place, the path of the scope, the name of the policy, the number of the thread."""
+    births: int
+    """Buffers born there."""
+    total: int
+    """Bytes born there; growth by resizing counts, shrinking does not."""
+    at_peak: int
+    """Bytes live when most bytes were live in all."""
+    at_end: int
+    """Bytes live at the end of the trace."""
+
+
+@dataclass(frozen=True)
+class _Header:
+    order: str
+    size: int
+    process: int
+    began: int
+    last: int
+    library: str
+
+
+class _Tables:
+    """What the records of a file say."""
+
+    def __init__(self) -> None:
+        self.texts: dict[int, str] = {}
+        self.frames: dict[int, list[tuple[int, int, int, int]]] = {}
+        self.policies: dict[int, tuple[int, int, int, int]] = {}
+        self.pieces: list[NDArray[Any]] = []
+        self.threads: list[int] = []
+        self.end: tuple[int, int, int, int] | None = None
+        self.cut = False
+
+
+class Trace:
+    """A trace that was recorded by :class:`trace` or ``python -m memrt trace``.
+
+    One that was cut off, as by the end of its process, is read up to its last whole record;
+    :attr:`problem` says so.
+
+    :param path: of the file.
+    :raises TraceError: the file is no trace, is damaged, or is of a version that is not read here.
+    :raises OSError: it cannot be read.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = os.fspath(path)
+        with open(self.path, "rb") as file:
+            data = file.read()
+        header = _read_header(self.path, data)
+        tables = _read_records(self.path, data, header)
+        self.process: int = header.process
+        """The operating system's number of the process."""
+        self.began: datetime = _date_of(header.began)
+        """When the trace began, in UTC."""
+        self.library: str = header.library
+        """Version of memrt that recorded it."""
+        self.last: int | None = header.last or None
+        """How many events it was to keep; None: all."""
+        self.events: NDArray[Any] = _events_of(tables, header.order)
+        """All events, ordered by time: `time` in nanoseconds since the begin, `size` in bytes,
+        `block`, the number of the birth, `site`, `policy`, `type` (a key of
+        :attr:`event_names`), `kind`, `align_log2` and `thread`."""
+        self.policies: dict[int, TracePolicy] = _policies_of(tables)
+        """Policies by the number that events have."""
+        self._tables = tables
+
+    event_names = EVENT_NAMES
+    """What the numbers in the `type` of events mean."""
+
+    def __len__(self) -> int:
+        return len(self.events)
+
+    def __repr__(self) -> str:
+        peak = human_bytes(self.peak)
+        span = human_seconds(self.duration)
+        return f"<Trace {self.path!r}: {plural(len(self), 'event')} in {span}, peak {peak}>"
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether the file has its end, so that nothing was cut off."""
+        return self._tables.end is not None
+
+    @property
+    def lost(self) -> int:
+        """Events that could not be recorded, as far as the end of the file tells."""
+        return 0 if self._tables.end is None else self._tables.end[1]
+
+    @property
+    def overwritten(self) -> int:
+        """Events that later ones took the place of, where only the last were kept."""
+        return 0 if self._tables.end is None else self._tables.end[2]
+
+    @property
+    def problem(self) -> str | None:
+        """What is missing from the trace, as a sentence; None: nothing."""
+        if not self.is_complete:
+            where = " in the middle of a record" if self._tables.cut else ""
+            return f"the trace was cut off{where}: what came after its last record is missing"
+        if self.lost:
+            was = "was" if self.lost == 1 else "were"
+            return f"{plural(self.lost, 'event')} {was} lost while it was recorded"
+        if self.overwritten:
+            return f"{plural(self.overwritten, 'event')} came before the last {self.last:,} kept"
+        return None
+
+    @property
+    def duration(self) -> float:
+        """Seconds from the begin to the end, or to the last event of a trace that was cut off."""
+        end = 0 if self._tables.end is None else self._tables.end[3]
+        last = int(self.events["time"][-1]) if len(self) else 0
+        return max(end, last) / 1e9
+
+    @cached_property
+    def marks(self) -> list[Mark]:
+        """What the program marked, in order."""
+        rows = self.events[self.events["type"] == MARK]
+        return [
+            Mark(int(row["time"]) / 1e9, self._text(int(row["block"])) or "?", int(row["thread"]))
+            for row in rows
+        ]
+
+    @cached_property
+    def sites(self) -> dict[int, Site]:
+        """Places of birth by the number that events have."""
+        return {
+            number: Site(number, tuple(self._frame(frame) for frame in frames))
+            for number, frames in self._tables.frames.items()
+            if frames
+        }
+
+    def place(self, site: int) -> Place | None:
+        """The line of the program that a site is; None where it is not known."""
+        found = self.sites.get(site)
+        return None if found is None else found.place
+
+    @cached_property
+    def live(self) -> NDArray[np.int64]:
+        """Bytes that are live after each event, of buffers of memrt's own memory."""
+        before = int(self._foreign_deaths.sum())
+        live: NDArray[np.int64] = before + np.cumsum(self._changes)
+        return live
+
+    @cached_property
+    def peak(self) -> int:
+        """Most bytes that were live at once."""
+        return max(int(self.live.max()), 0) if len(self) else 0
+
+    @cached_property
+    def peak_event(self) -> int:
+        """Index of the event after which most bytes were live; -1: there is none."""
+        return int(self.live.argmax()) if len(self) else -1
+
+    @cached_property
+    def buffers(self) -> NDArray[Any]:
+        """Every buffer of the trace, ordered by the number of its birth: when it was `born` and
+        `died` in nanoseconds, its `size` at birth and when `largest`, and where it came from. Where
+        its birth or death is in no event, `seen_born` or `seen_dead` is false."""
+        ordered = self.events[self._by_block]
+        starts = np.flatnonzero(self._is_first)
+        first = ordered[starts]
+        ends = np.append(starts[1:], len(ordered)) - 1
+        last = ordered[ends] if len(ordered) else ordered
+        found = np.zeros(len(first), BUFFER)
+        for name in ("block", "size", "site", "policy", "thread", "kind"):
+            found[name] = first[name]
+        found["born"], found["died"] = first["time"], last["time"]
+        found["seen_born"] = (first["type"] == BIRTH) | (first["type"] == ADOPTION)
+        found["seen_dead"] = last["type"] == DEATH
+        if len(first):
+            found["largest"] = np.maximum.reduceat(ordered["size"], starts)
+        return found
+
+    def usage(self, by: str = "place") -> list[TraceUsage]:
+        """What was born and lived, added up, what held most at the peak first.
+
+        :param by: "place", "scope", "policy" or "thread".
+        """
+        if by not in ("place", "scope", "policy", "thread"):
+            raise ValueError(f"by must be 'place', 'scope', 'policy' or 'thread', not {by!r}")
+        keys, names = self._names(by)
+        return _added_up(self, keys, names)
+
+    def _names(self, by: str) -> tuple[NDArray[np.intp], list[str]]:
+        """For each event the number of its name, and the names."""
+        column = {"place": "site", "thread": "thread"}.get(by, "policy")
+        values, inverse = np.unique(self._of_birth(column), return_inverse=True)
+        name_of = getattr(self, f"_{by}_name")
+        names: dict[str, int] = {}
+        numbers = [names.setdefault(name_of(int(value)), len(names)) for value in values]
+        return np.array(numbers, np.intp)[inverse.reshape(-1)], list(names)
+
+    def _place_name(self, site: int) -> str:
+        place = self.place(site)
+        return "place not known" if place is None else str(place)
+
+    def _scope_name(self, policy: int) -> str:
+        known = self.policies.get(policy)
+        return "no scope" if known is None or known.scope is None else known.scope
+
+    def _policy_name(self, policy: int) -> str:
+        known = self.policies.get(policy)
+        return "policy not known" if known is None else known.name
+
+    def _thread_name(self, thread: int) -> str:
+        return f"thread {thread}"
+
+    def _of_birth(self, column: str) -> NDArray[Any]:
+        """A column, with the value of its birth for each event of a buffer."""
+        values = self.events[column].copy()
+        order = self._by_block
+        first = order[np.flatnonzero(self._is_first)]
+        counts = np.diff(np.append(np.flatnonzero(self._is_first), len(order)))
+        values[order] = np.repeat(self.events[column][first], counts)
+        return values
+
+    @cached_property
+    def _by_block(self) -> NDArray[np.intp]:
+        """Events of buffers, one buffer after the other."""
+        events = self.events
+        chosen = np.flatnonzero((events["type"] >= BIRTH) & (events["type"] <= DEATH))
+        keys = events[chosen]
+        order: NDArray[np.intp] = chosen[np.lexsort((keys["type"], keys["time"], keys["block"]))]
+        return order
+
+    @cached_property
+    def _is_first(self) -> NDArray[np.bool_]:
+        """Of those, whether it is the first of its buffer."""
+        blocks = self.events["block"][self._by_block]
+        first = np.ones(len(blocks), bool)
+        first[1:] = blocks[1:] != blocks[:-1]
+        return first
+
+    @cached_property
+    def _foreign_deaths(self) -> NDArray[np.int64]:
+        """Bytes of buffers of which nothing is known but that they died: live at the begin."""
+        ordered = self.events[self._by_block]
+        alone = self._is_first & (ordered["type"] == DEATH) & (ordered["kind"] != ADOPTED)
+        sizes: NDArray[np.int64] = ordered["size"][alone].astype(np.int64)
+        return sizes
+
+    @cached_property
+    def _changes(self) -> NDArray[np.int64]:
+        """By how many bytes each event changes what is live."""
+        ordered = self.events[self._by_block]
+        dead = ordered["type"] == DEATH
+        sizes = ordered["size"].astype(np.int64)
+        after = np.where(dead, 0, sizes)
+        before = np.zeros(len(after), np.int64)
+        before[1:] = after[:-1]
+        before[self._is_first] = np.where(dead, sizes, 0)[self._is_first]
+        changes = np.zeros(len(self.events), np.int64)
+        changes[self._by_block] = np.where(ordered["kind"] == ADOPTED, 0, after - before)
+        return changes
+
+    def _text(self, number: int) -> str | None:
+        return self._tables.texts.get(number)
+
+    def _frame(self, stored: tuple[int, int, int, int]) -> Frame:
+        function, file, at, native = stored
+        line, offset = (0, at) if native else (at, 0)
+        return Frame(self._text(function), self._text(file), line, offset, bool(native))
+
+
+def _added_up(trace: Trace, keys: NDArray[np.intp], names: list[str]) -> list[TraceUsage]:
+    changes, types = trace._changes, trace.events["type"]
+    peak, count = trace.peak_event + 1, len(names)
+    born = np.bincount(keys[(types == BIRTH) | (types == ADOPTION)], minlength=count)
+    total = _sums(keys, np.maximum(changes, 0), count)
+    at_peak, at_end = _sums(keys[:peak], changes[:peak], count), _sums(keys, changes, count)
+    rows = [
+        TraceUsage(name, int(born[i]), int(total[i]), int(at_peak[i]), int(at_end[i]))
+        for i, name in enumerate(names)
+        if born[i] or total[i] or at_peak[i] or at_end[i]
+    ]
+    return sorted(rows, key=lambda row: (-row.at_peak, -row.total, row.name))
+
+
+def _sums(keys: NDArray[np.intp], values: NDArray[np.int64], count: int) -> NDArray[np.int64]:
+    sums = np.bincount(keys, values, count)  # exact up to 2**53
+    return np.rint(sums).astype(np.int64)
+
+
+def _read_header(path: str, data: bytes) -> _Header:
+    if data[: len(MAGIC)] != MAGIC:
+        what = "is empty" if not data else "is no trace of memrt"
+        raise TraceError(f"{path!r} {what}: record one by `python -m memrt trace SCRIPT`")
+    if len(data) < 64:
+        raise TraceError(f"{path!r} was cut off in its header: record the trace again")
+    order = _order_of(path, data)
+    version, header_size, event_size = struct.unpack_from(f"{order}3I", data, 12)
+    if version != VERSION:
+        newer = "a newer" if version > VERSION else "another"
+        raise TraceError(
+            f"{path!r} is of version {version} of the format and this memrt reads version "
+            f"{VERSION}: read it with {newer} memrt"
+        )
+    process, began, last, library = struct.unpack_from(f"{order}3Q16s", data, 24)
+    if header_size < 64 or header_size % 8 or event_size != _STORED.itemsize:
+        raise _damaged(path, 16)
+    text = library.rstrip(b"\0").decode("utf-8", "replace")
+    return _Header(order, header_size, process, began, last, text)
+
+
+def _order_of(path: str, data: bytes) -> str:
+    for order in "<>":
+        if struct.unpack_from(f"{order}I", data, 8)[0] == ORDER:
+            return order
+    raise _damaged(path, 8)
+
+
+def _damaged(path: str, at: int) -> TraceError:
+    return TraceError(f"{path!r} is damaged at byte {at}: record the trace again")
+
+
+def _read_records(path: str, data: bytes, header: _Header) -> _Tables:
+    tables, at, size = _Tables(), header.size, len(data)
+    head = struct.Struct(f"{header.order}2I")
+    while at + 8 <= size:
+        kind, length = head.unpack_from(data, at)
+        if length % 8:
+            raise _damaged(path, at)
+        if at + 8 + length > size:
+            break
+        try:
+            _take(tables, kind, data, at + 8, length, header.order)
+        except (struct.error, ValueError) as error:
+            raise _damaged(path, at) from error
+        at += 8 + length
+    tables.cut = at != size
+    return tables
+
+
+def _take(tables: _Tables, kind: int, data: bytes, at: int, length: int, order: str) -> None:
+    """One record, of a kind that is known or not; ValueError where it cannot be."""
+    if kind == EVENTS:
+        thread, count = _numbers(f"{order}2I", data, at, length)
+        _expect(length == 8 + count * _STORED.itemsize)
+        dtype = _STORED.newbyteorder(order)  # type: ignore[arg-type]
+        tables.pieces.append(np.frombuffer(data, dtype, count, at + 8))
+        tables.threads.append(thread)
+    elif kind == TEXT:
+        number, size = _numbers(f"{order}2I", data, at, length)
+        _expect(size <= length - 8)
+        tables.texts[number] = data[at + 8 : at + 8 + size].decode("utf-8", "replace")
+    elif kind == SITE:
+        number, count = _numbers(f"{order}2I", data, at, length)
+        _expect(length == 8 + count * 24)
+        frames = struct.iter_unpack(f"{order}2I2Q", data[at + 8 : at + length])
+        tables.frames[number] = list(frames)
+    elif kind == POLICY:
+        number, name, scope, index, alignment = _numbers(f"{order}4IQ", data, at, length)
+        tables.policies[number] = (name, scope, index, alignment)
+    elif kind == END:
+        tables.end = _numbers(f"{order}4Q", data, at, length)
+
+
+def _numbers(form: str, data: bytes, at: int, length: int) -> tuple[Any, ...]:
+    _expect(struct.calcsize(form) <= length)
+    return struct.unpack_from(form, data, at)
+
+
+def _expect(holds: bool) -> None:
+    if not holds:
+        raise ValueError
+
+
+def _events_of(tables: _Tables, order: str) -> NDArray[Any]:
+    lengths = [len(piece) for piece in tables.pieces]
+    events = np.empty(sum(lengths), EVENT)
+    at = 0
+    for piece, thread in zip(tables.pieces, tables.threads, strict=True):
+        part = events[at : at + len(piece)]
+        for name in _FIELDS[:-1]:
+            part[name] = piece[name]
+        part["thread"] = thread
+        at += len(piece)
+    tables.pieces.clear()  # they keep the file's bytes
+    times = events["time"]
+    if len(events) and (times[1:] < times[:-1]).any():
+        events = events[np.argsort(times, kind="stable")]
+    return events
+
+
+def _policies_of(tables: _Tables) -> dict[int, TracePolicy]:
+    return {
+        number: TracePolicy(
+            tables.texts.get(name, "?"), tables.texts.get(scope) if scope else None, index, align
+        )
+        for number, (name, scope, index, align) in tables.policies.items()
+    }
+
+
+def _date_of(nanoseconds: int) -> datetime:
+    try:
+        return datetime.fromtimestamp(nanoseconds / 1e9, timezone.utc)
+    except (ValueError, OverflowError, OSError):
+        return datetime.fromtimestamp(0, timezone.utc)

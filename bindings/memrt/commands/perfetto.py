@@ -1,0 +1,129 @@
+"""Traces as Perfetto has them: tracks of live bytes, with marks and refusals as moments.
+
+The file is a `Trace` message of Perfetto's protobuf schema, of which a few fields are needed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import IO, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from memrt._trace import FAILURE, Trace
+from memrt._units import human_bytes
+from memrt.commands.progress import with_progress
+
+MOST_POINTS = 100_000
+"""Of one track; of more events the lowest, the highest and the last of each few are kept."""
+MOST_SCOPES = 50
+"""Scopes with a track of their own, those that hold most at the peak."""
+
+# Field numbers of the messages of perfetto/protos/perfetto/trace.
+_PACKET = 1
+_TIMESTAMP, _SEQUENCE, _TRACK_EVENT, _TRACK_DESCRIPTOR = 8, 10, 11, 60
+_UUID, _NAME, _PROCESS, _PARENT, _COUNTER = 1, 2, 3, 5, 8
+_PID, _PROCESS_NAME = 1, 6
+_UNIT, _UNIT_BYTES = 3, 3
+_TYPE, _TRACK, _EVENT_NAME, _VALUE = 9, 11, 23, 30
+_INSTANT, _COUNTER_EVENT = 3, 4
+
+_PROCESS_TRACK, _LIVE_TRACK, _REFUSED_TRACK, _FIRST_SCOPE = 1, 2, 3, 10
+
+
+def write(trace: Trace, file: IO[bytes]) -> None:
+    base = round(trace.began.timestamp() * 1e9)
+    for packet in _packets(trace, base):
+        file.write(_field(_PACKET, packet))
+
+
+def _packets(trace: Trace, base: int) -> Iterator[bytes]:
+    process = _field(_PID, trace.process) + _field(_PROCESS_NAME, f"memrt {trace.library}")
+    yield _track(_PROCESS_TRACK, "marks", _field(_PROCESS, process))
+    yield from _counter(trace, base, _LIVE_TRACK, "live bytes", np.arange(len(trace)), trace.live)
+    yield from _scopes(trace, base)
+    for mark in trace.marks:
+        yield _moment(base + round(mark.time * 1e9), _PROCESS_TRACK, mark.name)
+    yield from _refusals(trace, base)
+
+
+def _scopes(trace: Trace, base: int) -> Iterator[bytes]:
+    keys, names = trace._names("scope")
+    numbers = {name: number for number, name in enumerate(names)}
+    largest = [usage.name for usage in trace.usage("scope")][:MOST_SCOPES]
+    for at, name in enumerate(with_progress(largest, len(largest), "writing")):
+        chosen = np.flatnonzero(keys == numbers[name])
+        live = np.cumsum(trace._changes[chosen])
+        yield from _counter(trace, base, _FIRST_SCOPE + at, f"live bytes: {name}", chosen, live)
+
+
+def _refusals(trace: Trace, base: int) -> Iterator[bytes]:
+    refused = trace.events[trace.events["type"] == FAILURE][:MOST_POINTS]
+    if len(refused):
+        yield _track(_REFUSED_TRACK, "refused requests", _field(_PARENT, _PROCESS_TRACK))
+    for event in refused:
+        name = f"refused: {human_bytes(int(event['size']))}"
+        yield _moment(base + int(event["time"]), _REFUSED_TRACK, name)
+
+
+def _counter(
+    trace: Trace,
+    base: int,
+    uuid: int,
+    name: str,
+    events: NDArray[np.intp],
+    values: NDArray[np.int64],
+) -> Iterator[bytes]:
+    counter = _field(_COUNTER, _field(_UNIT, _UNIT_BYTES))
+    yield _track(uuid, name, _field(_PARENT, _PROCESS_TRACK) + counter)
+    points = thinned(values, MOST_POINTS)
+    times = trace.events["time"][events[points]].tolist()
+    for time, value in zip(times, values[points].tolist(), strict=True):
+        sample = _field(_TYPE, _COUNTER_EVENT) + _field(_TRACK, uuid) + _field(_VALUE, value)
+        yield _packet(base + time, _field(_TRACK_EVENT, sample))
+
+
+def thinned(values: NDArray[np.int64], most: int) -> NDArray[np.intp]:
+    """Indices, in order, of at most about `most` values: all, or the lowest, the highest and the
+    last of each few, so that no peak is missing."""
+    if len(values) <= most:
+        return np.arange(len(values))
+    few = -(-len(values) * 3 // most)
+    last = len(values) - 1
+    grid = np.pad(values, (0, -len(values) % few), "edge").reshape(-1, few)
+    starts = np.arange(0, len(values), few)
+    chosen = [starts + grid.argmin(1), starts + grid.argmax(1), starts + few - 1]
+    return np.unique(np.minimum(np.concatenate(chosen), last))
+
+
+def _track(uuid: int, name: str, more: bytes) -> bytes:
+    descriptor = _field(_UUID, uuid) + _field(_NAME, name) + more
+    return _field(_TRACK_DESCRIPTOR, descriptor) + _field(_SEQUENCE, 1)
+
+
+def _moment(time: int, track: int, name: str) -> bytes:
+    event = _field(_TYPE, _INSTANT) + _field(_TRACK, track) + _field(_EVENT_NAME, name)
+    return _packet(time, _field(_TRACK_EVENT, event))
+
+
+def _packet(time: int, content: bytes) -> bytes:
+    return _field(_TIMESTAMP, time) + content + _field(_SEQUENCE, 1)
+
+
+def _field(number: int, value: int | str | bytes) -> bytes:
+    """A field of a protobuf message: a number, a text, or a message in it."""
+    if isinstance(value, int):
+        return _varint(number << 3) + _varint(value)
+    content = value.encode() if isinstance(value, str) else value
+    return _varint(number << 3 | 2) + _varint(len(content)) + content
+
+
+def _varint(value: Any) -> bytes:
+    value &= 2**64 - 1  # as two's complement
+    parts = bytearray()
+    while value > 127:
+        parts.append(value & 127 | 128)
+        value >>= 7
+    parts.append(value)
+    return bytes(parts)

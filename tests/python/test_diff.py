@@ -1,0 +1,98 @@
+"""The command diff: what two traces differ in."""
+
+import json
+import subprocess
+import sys
+
+import memrt
+import pytest
+from memrt.commands.diff import differences
+from test_trace_file import BIRTH, DEATH, INLINE, Writer
+
+
+def command(*arguments, **options):
+    options = {"capture_output": True, "text": True, "timeout": 60, **options}
+    return subprocess.run([sys.executable, "-m", "memrt", *map(str, arguments)], **options)
+
+
+def content(sizes, lines=(1, 2)):
+    """A trace of two places, the second in a scope, with a buffer of each size."""
+    writer = Writer().text(1, "f").text(2, "f.py").text(3, "p").text(4, "s")
+    writer.site(1, (1, 2, lines[0], 0)).site(2, (1, 2, lines[1], 0)).policy(1, 3).policy(2, 3, 4)
+    for block, size in enumerate(sizes, 1):
+        where = 1 + block % 2
+        writer.events((block, BIRTH, block, size, INLINE, where, where))
+    return writer.end().content
+
+
+@pytest.fixture
+def traces(tmp_path):
+    paths = tmp_path / "a", tmp_path / "b"
+    paths[0].write_bytes(content([100, 1000]))
+    paths[1].write_bytes(content([100, 5000, 7]))
+    return paths
+
+
+def test_places_are_ordered_by_how_far_they_are_apart(traces):
+    rows = differences(*map(memrt.Trace, traces), "place")
+    assert [(row.name, row.growth) for row in rows] == [("f at f.py:1", 4000), ("f at f.py:2", 7)]
+    assert rows[1] == ("f at f.py:2", (1, 2), (100, 107), (100, 107), (100, 107))
+
+
+def test_scopes_are_compared(traces):
+    rows = differences(*map(memrt.Trace, traces), "scope")
+    assert [(row.name, row.growth) for row in rows] == [("no scope", 4000), ("s", 7)]
+
+
+def test_what_is_in_one_alone_is_compared_with_nothing(tmp_path, traces):
+    (tmp_path / "c").write_bytes(content([100, 1000], lines=(8, 9)))
+    before, after = memrt.Trace(traces[0]), memrt.Trace(tmp_path / "c")
+    assert len(differences(before, after, "place")) == 4
+    (row,) = differences(before, after, "place", lines=False)
+    assert (row.name, row.growth) == ("f at f.py", 0)
+
+
+def test_tables_are_for_people(traces):
+    result = command("diff", *traces)
+    assert (result.returncode, result.stderr) == (0, "")
+    assert result.stdout.startswith("peak: 1.1 KiB and 5.0 KiB, +3.9 KiB; events: 2 and 3\n")
+    assert "By place of birth:" in result.stdout
+    assert "By scope:" in result.stdout
+    assert [line.split() for line in result.stdout.splitlines() if "f.py:1" in line] == [
+        ["+3.9", "KiB", "1000", "B", "4.9", "KiB", "+3.9", "KiB", "+0", "f", "at", "f.py:1"]
+    ]
+
+
+def test_equal_traces_differ_in_nothing(traces):
+    result = command("diff", traces[0], traces[0], "--by", "policy")
+    assert "nothing differs" in result.stdout
+
+
+def test_rows_are_limited_for_people_and_not_for_programs(traces):
+    result = command("diff", *traces, "--limit", "1", "--by", "place")
+    assert "the first 1 of 2" in result.stdout
+    assert "f.py:2" not in result.stdout
+    found = json.loads(command("diff", *traces, "--limit", "1", "--json").stdout)
+    assert found["peak"] == [1100, 5107]
+    assert len(found["place"]) == len(found["scope"]) == 2
+
+
+def test_a_file_that_is_no_trace_is_said(traces, tmp_path):
+    (tmp_path / "c").write_text("nothing")
+    result = command("diff", traces[0], tmp_path / "c")
+    assert (result.returncode, result.stdout) == (2, "")
+    assert "is no trace of memrt" in result.stderr
+
+
+def test_help_has_examples_and_exit_codes():
+    result = command("diff", "--help")
+    assert "python -m memrt diff before.memtrace after.memtrace" in result.stdout
+    assert "exit status: " in result.stdout
+
+
+def test_deaths_count_up_to_the_peak(tmp_path):
+    for name, size in (("a", 10), ("b", 20)):
+        writer = Writer().events((1, BIRTH, 1, size), (2, DEATH, 1, size))
+        (tmp_path / name).write_bytes(writer.end().content)
+    (row,) = differences(memrt.Trace(tmp_path / "a"), memrt.Trace(tmp_path / "b"), "place")
+    assert (row.at_peak, row.at_end) == ((10, 20), (0, 0))
