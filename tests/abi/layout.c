@@ -281,8 +281,7 @@ AT(memrt_cuda_stats_t, lost, 56);
 _Static_assert(MEMRT_MEMORY_DEVICE == 1 && MEMRT_MEMORY_PINNED == 3 && MEMRT_FLAG_DEVICE == 1 << 17,
                "memories keep their numbers");
 
-_Static_assert(MEMRT_EINVAL == 2 && MEMRT_ENOTSUP == 6 && MEMRT_EDEVICE == 7 &&
-                   MEMRT_EIO == 8,
+_Static_assert(MEMRT_EINVAL == 2 && MEMRT_ENOTSUP == 6 && MEMRT_EDEVICE == 7 && MEMRT_EIO == 8,
                "statuses keep their numbers");
 SIZE(memrt_dlpack_view_t, 56);
 AT(memrt_dlpack_view_t, dtype, 8);
