@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import ast
+import functools
 import inspect
 import itertools
 import re
@@ -22,11 +23,12 @@ import memrt
 import memrt.cuda
 import memrt.numba
 import memrt.testing
-from memrt.commands import info, report, run, stats
+from memrt.commands import convert, diff, info, replay, report, run, stats, trace
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "python-reference.md"
 WIDTH = 100
+COMPUTED = (property, functools.cached_property)
 
 GROUP = re.compile(r"^(\w[\w ]*): ([\w, ]+)\.$", re.MULTILINE)
 PART = re.compile(r"^(Args|Attributes|Raises|Returns):$")
@@ -126,7 +128,7 @@ def attributes(cls: type) -> dict[str, str | None]:
     texts: dict[str, str | None] = dict.fromkeys(getattr(cls, "_fields", ()), "")
     texts |= field_texts(cls)
     for name, member in vars(cls).items():
-        if inspect.isgetsetdescriptor(member) or isinstance(member, property):
+        if inspect.isgetsetdescriptor(member) or isinstance(member, COMPUTED):
             texts[name] = texts.get(name) or inspect.getdoc(member)
     return {name: text for name, text in texts.items() if not name.startswith("_")}
 
@@ -141,7 +143,9 @@ def methods(cls: type) -> dict[str, Any]:
     return {
         name: member
         for name, member in vars(cls).items()
-        if not name.startswith("_") and inspect.isroutine(member)
+        if not name.startswith("_")
+        and inspect.isroutine(member)
+        and not isinstance(member, COMPUTED)
     }
 
 
@@ -176,7 +180,7 @@ def entry(module: Any, name: str) -> list[str]:
 
 
 def command_lines() -> Iterator[str]:
-    for command in (run, report, info, stats):
+    for command in (run, report, trace, replay, diff, convert, info, stats):
         verb = command.__name__.rpartition(".")[2]
         yield from (f"### python -m memrt {verb}", "", command.HELP, "")
         yield from ("```text", command.EXAMPLES.rstrip(), "```", "")

@@ -7,7 +7,7 @@ import struct
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -143,30 +143,37 @@ class Trace:
     :raises OSError: it cannot be read.
     """
 
+    path: str
+    """Of the file."""
+    process: int
+    """The operating system's number of the process."""
+    began: datetime
+    """When the trace began, in UTC."""
+    library: str
+    """Version of memrt that recorded it."""
+    last: int | None
+    """How many events it was to keep; None: all."""
+    events: NDArray[Any]
+    """All events, ordered by time: `time` in nanoseconds since the begin, `size` in bytes, `block`,
+    the number of the birth, `site`, `policy`, `type` (a key of `event_names`), `kind`,
+    `align_log2` and `thread`."""
+    policies: dict[int, TracePolicy]
+    """Policies by the number that events have."""
+    event_names: ClassVar[dict[int, str]] = EVENT_NAMES
+    """What the numbers in the `type` of events mean."""
+
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = os.fspath(path)
         with open(self.path, "rb") as file:
             data = file.read()
         header = _read_header(self.path, data)
-        tables = _read_records(self.path, data, header)
-        self.process: int = header.process
-        """The operating system's number of the process."""
-        self.began: datetime = _date_of(header.began)
-        """When the trace began, in UTC."""
-        self.library: str = header.library
-        """Version of memrt that recorded it."""
-        self.last: int | None = header.last or None
-        """How many events it was to keep; None: all."""
-        self.events: NDArray[Any] = _events_of(tables, header.order)
-        """All events, ordered by time: `time` in nanoseconds since the begin, `size` in bytes,
-        `block`, the number of the birth, `site`, `policy`, `type` (a key of
-        :attr:`event_names`), `kind`, `align_log2` and `thread`."""
-        self.policies: dict[int, TracePolicy] = _policies_of(tables)
-        """Policies by the number that events have."""
-        self._tables = tables
-
-    event_names = EVENT_NAMES
-    """What the numbers in the `type` of events mean."""
+        self._tables = _read_records(self.path, data, header)
+        self.process = header.process
+        self.began = _date_of(header.began)
+        self.library = header.library
+        self.last = header.last or None
+        self.events = _events_of(self._tables, header.order)
+        self.policies = _policies_of(self._tables)
 
     def __len__(self) -> int:
         return len(self.events)

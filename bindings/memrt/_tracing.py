@@ -86,8 +86,9 @@ class trace:  # noqa: N801 - reads as a verb where it is used
         return TraceStats(*_memrt.trace_stats()) if self._ended is None else self._ended
 
     def __enter__(self) -> trace:
+        owner = os.getpid()
         _memrt.trace_start(self.path, *self._wanted)
-        self._owner = os.getpid()
+        self._owner = owner  # from here on nothing needs memory
         self._ended = None
         return self
 

@@ -11,6 +11,8 @@
 /// Waits for nobody, as for who reads a pipe.
 #define FLAGS (O_WRONLY | O_CREAT | O_CLOEXEC | O_NOCTTY | O_NONBLOCK)
 
+#define MODE (S_IRUSR | S_IWUSR | S_IRGRP | S_IWGRP | S_IROTH | S_IWOTH) /* less the umask */
+
 static bool is_regular(int file)
 {
     struct stat about;
@@ -19,7 +21,7 @@ static bool is_regular(int file)
 
 int memrt__os_file_create(const char *path, bool replace, int *error)
 {
-    int file = open(path, FLAGS | (replace ? 0 : O_EXCL), 0666);
+    int file = open(path, FLAGS | (replace ? 0 : O_EXCL), MODE);
     if (file < 0) {
         *error = errno;
         return -1;

@@ -104,6 +104,8 @@ memrt_status_t memrt__recording_open(memrt__recording_t *recording,
         return MEMRT_EIO;
     }
     memrt__recording_forget(recording);
+    forget(&recording->texts);
+    forget(&recording->sites);
     recording->ring = ring;
     recording->file = file;
     recording->end = sizeof(memrt_trace_header_t);
@@ -113,8 +115,6 @@ memrt_status_t memrt__recording_open(memrt__recording_t *recording,
 
 void memrt__recording_forget(memrt__recording_t *recording)
 {
-    forget(&recording->texts);
-    forget(&recording->sites);
     memrt__store_relaxed(&recording->failing, 0);
     recording->end = recording->events = recording->lost = recording->overwritten = 0;
     recording->error = 0;

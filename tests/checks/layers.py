@@ -66,6 +66,8 @@ LAYERS = [
     ),
     Layer("tests/conformance/", ("api/include/",)),
     Layer("bindings/include/", ("api/include/",)),
+    Layer("bindings/memrt/", ()),
+    Layer("bindings/replay/", ("api/include/", "bindings/memrt/")),
     Layer("bindings/src/", ("api/include/", "bindings/include/")),
 ]
 

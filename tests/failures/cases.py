@@ -10,6 +10,7 @@ import contextlib
 import ctypes
 import inspect
 import io
+import os
 import pickle
 import re
 import sys
@@ -223,6 +224,35 @@ def leave_exact(ground: Ground) -> None:
     with contextlib.suppress(RuntimeError):  # when it was left more often than entered
         while True:
             memrt.exact_peak().__exit__()
+
+
+TRACE_FILE = f"/tmp/memrt-failures-{os.getpid()}.memtrace"
+TRACE_STATS = memrt.TraceStats(False, 5, 2, 0, 100, 28)
+
+
+def new_trace(ground: Ground) -> None:
+    ground.trace = memrt.trace(TRACE_FILE, replace=True)
+
+
+def enter_trace(ground: Ground) -> None:
+    new_trace(ground)
+    ground.trace.__enter__()
+
+
+def leave_trace(ground: Ground) -> None:
+    _memrt.trace_stop()
+
+
+def record(ground: Ground) -> None:
+    enter_trace(ground)
+    memrt.alloc(10)
+    memrt.mark("a mark")
+    leave_trace(ground)
+
+
+def recorded(call: Callable[[memrt.Trace], object]) -> Case:
+    """With a trace, to be read anew. NumPy loses some of Python's failures."""
+    return Case(lambda g: call(memrt.Trace(TRACE_FILE)), record, faults=NOT_PYTHONS)
 
 
 def new_plan(ground: Ground) -> None:
@@ -697,6 +727,42 @@ CASES: dict[str, Case] = {
     ),
     "memrt.alloc, while tracking": Case(lambda g: memrt.alloc(9), enter_tracking, leave_tracking),
     "memrt.live": Case(lambda g: memrt.live(), enter_tracking, leave_tracking),
+    "memrt.trace": Case(lambda g: memrt.trace(TRACE_FILE)),
+    "memrt.trace.__enter__": Case(lambda g: g.trace.__enter__(), new_trace, leave_trace),
+    "memrt.trace.__exit__": Case(lambda g: g.trace.__exit__(), enter_trace, leave_trace),
+    "memrt.trace.stats": Case(lambda g: g.trace.stats, new_trace),
+    "memrt.alloc, while a trace is recorded": Case(
+        lambda g: memrt.alloc(9), enter_trace, leave_trace
+    ),
+    "memrt.mark": Case(lambda g: memrt.mark("a mark"), enter_trace, leave_trace),
+    "memrt.TraceStats": Case(lambda g: memrt.TraceStats(False, 1, 0, 0, 100, 0)),
+    "memrt.TraceStats.loss": Case(lambda g: TRACE_STATS.loss),
+    "memrt.Trace": recorded(lambda trace: trace),
+    "memrt.Trace.__len__": recorded(len),
+    "memrt.Trace.__repr__": recorded(repr),
+    "memrt.Trace.is_complete": recorded(lambda trace: trace.is_complete),
+    "memrt.Trace.lost": recorded(lambda trace: trace.lost),
+    "memrt.Trace.overwritten": recorded(lambda trace: trace.overwritten),
+    "memrt.Trace.problem": recorded(lambda trace: trace.problem),
+    "memrt.Trace.duration": recorded(lambda trace: trace.duration),
+    "memrt.Trace.marks": recorded(lambda trace: trace.marks),
+    "memrt.Trace.sites": recorded(lambda trace: trace.sites),
+    "memrt.Trace.place": recorded(lambda trace: trace.place(int(trace.events["site"][0]))),
+    "memrt.Trace.live": recorded(lambda trace: trace.live),
+    "memrt.Trace.peak": recorded(lambda trace: trace.peak),
+    "memrt.Trace.peak_event": recorded(lambda trace: trace.peak_event),
+    "memrt.Trace.buffers": recorded(lambda trace: trace.buffers),
+    "memrt.Trace.usage": recorded(lambda trace: trace.usage()),
+    "memrt.TraceError": Case(lambda g: memrt.TraceError("none")),
+    "memrt.TracePolicy": Case(lambda g: memrt.TracePolicy("p", None, 1, 64)),
+    "memrt.TraceUsage": Case(lambda g: memrt.TraceUsage("p", 1, 2, 3, 4)),
+    "memrt.Mark": Case(lambda g: memrt.Mark(1.0, "m", 3)),
+    "_memrt.trace_start": Case(
+        lambda g: _memrt.trace_start(TRACE_FILE, 1, 0, 100, True), leave_trace, leave_trace
+    ),
+    "_memrt.trace_stop": Case(lambda g: _memrt.trace_stop(), enter_trace, leave_trace),
+    "_memrt.trace_stats": Case(lambda g: _memrt.trace_stats(), enter_trace, leave_trace),
+    "_memrt.trace_mark": Case(lambda g: _memrt.trace_mark("m"), enter_trace, leave_trace),
     "memrt.LiveBuffer": Case(lambda g: memrt.LiveBuffer._make(range(13))),
     "memrt.LiveBuffer.site": tracked(lambda g: tracked_buffer(g).site),
     "memrt.LiveBuffer.place": tracked(lambda g: tracked_buffer(g).place),
@@ -921,8 +987,9 @@ RECORDS = (
     "NamedReference",
 )
 MORE_RECORDS = ("Option", "Place", "Referrer", "Site", "SiteUsage", "Trend", "AllocationStats")
+TRACE_RECORDS = ("Mark", "TracePolicy", "TraceStats", "TraceUsage")
 SYNTHETIC = (
-    *(f"memrt.{name}." for name in (*RECORDS, *MORE_RECORDS)),
+    *(f"memrt.{name}." for name in (*RECORDS, *MORE_RECORDS, *TRACE_RECORDS)),
     "memrt.Retained.__",
     "memrt.Retention.__",
     "memrt.Stats.__",
