@@ -19,6 +19,7 @@ import numba_kernels
 import numpy_ops
 import observe
 import programs
+import see
 import threads
 from goals import GOALS, MET, NOT_MEASURED, judge
 from machine import machine
@@ -38,6 +39,7 @@ MODULES = {
     "memory": memory,
     "limits": limits,
     "observe": observe,
+    "see": see,
     "exchange": exchange,
     "programs": programs,
 }

@@ -20,6 +20,7 @@ PARTS = {
     "memory": "Memory",
     "limits": "Limits",
     "observe": "Watching",
+    "see": "Traces",
     "exchange": "Exchange",
     "programs": "Whole programs",
 }

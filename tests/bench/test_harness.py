@@ -18,6 +18,7 @@ import observe
 import programs
 import pytest
 import report
+import see
 import threads
 import traces
 from goals import GOALS, MET, NOT_MEASURED, NOT_MET, Goal, judge
@@ -151,6 +152,7 @@ def test_every_goal_is_about_a_group_that_its_part_measures():
         "memory": set(memory.groups()),
         "limits": set(limits.groups()),
         "observe": {observe.INSTRUCTIONS, *(group.title for group in observe.groups())},
+        "see": {group.title for group in see.groups()},
         "exchange": {group.title for group in exchange.groups().values()},
         "programs": {group.title for group in programs.groups().values()},
     }
@@ -237,6 +239,20 @@ def test_limits_see_what_is_kept_and_what_is_not():
 )
 def test_blocks_are_measured_at_levels_of_watching(case, level):
     assert observe.nanoseconds(case, level, target=1000) > 0
+
+
+@pytest.mark.parametrize(
+    ("case", "level"),
+    [*((case, see.BARE) for case in see.TASKS), *((see.AT_THE_END, level) for level in see.LEVELS)],
+)
+def test_arrays_are_measured_while_a_trace_is_recorded(case, level):
+    assert see.nanoseconds(case, level, target=1000) > 0
+
+
+def test_every_question_about_a_trace_is_answered():
+    found = see.answers(2000)
+    assert set(found) == set(see.QUESTIONS.values())
+    assert all(took > 0 for took in found.values())
 
 
 def test_calls_of_python_mean_nothing_in_c():

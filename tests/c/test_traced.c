@@ -361,3 +361,35 @@ TEST(a_birth_without_a_number_is_in_no_event)
 {
     child_expect_success(run_out_of_numbers, NULL);
 }
+
+/// Thread 0 starts and stops traces and reads how far they are, while the others work.
+static void trace_while_others_work(size_t index, void *context)
+{
+    if (index != 0) {
+        for (int round = 0; round < 20; round++) {
+            make_and_drop(index, context);
+        }
+        return;
+    }
+    memrt_trace_options_t options = {
+        .struct_size = sizeof(options), .path = context, .replace = 1, .last = 0};
+    for (int round = 0; round < 40; round++) {
+        memrt_trace_stats_t stats = {.struct_size = sizeof(stats)};
+        options.last = (uint64_t)(round % 2) * 100;
+        REQUIRE(api->trace_start(&options, NULL) == MEMRT_OK);
+        REQUIRE(api->trace_mark("round") == MEMRT_OK);
+        REQUIRE(api->trace_stats(&stats) == MEMRT_OK);
+        REQUIRE(stats.on && stats.lost == 0);
+        REQUIRE(api->trace_stop(&stats) == MEMRT_OK);
+        REQUIRE(!stats.on && stats.events >= 1);
+    }
+}
+
+TEST(traces_begin_and_end_while_threads_work)
+{
+    crew_run(4, trace_while_others_work, (void *)(uintptr_t)tape_path());
+    const tape_t *tape = tape_read();
+    ck_assert(tape->whole);
+    ck_assert_uint_ge(tape->count, 1);
+    ck_assert_uint_le(tape->count, 100);
+}

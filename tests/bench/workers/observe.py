@@ -3,7 +3,7 @@
 usage: python observe.py JOB, a JSON object:
 
   task      memrt.empty, np.empty, or calls: np.empty at the end of `depth` calls
-  subject   scope: whether in one
+  subject   scope: whether in one; trace: what memrt.trace is given, or null
   depth     calls that the stack has at least
   target    aim for this many nanoseconds in one measurement
   repeats   measurements; the figure is their median
@@ -55,6 +55,8 @@ def called(depth: int, run: Callable[[dict], float], job: dict) -> float:
 
 
 def watched(job: dict) -> contextlib.AbstractContextManager:
+    if job["subject"].get("trace") is not None:
+        return memrt.trace(**job["subject"]["trace"])
     return memrt.scope("bench") if job["subject"]["scope"] else contextlib.nullcontext()
 
 
