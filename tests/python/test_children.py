@@ -109,6 +109,22 @@ sys.exit(os.waitstatus_to_exitcode(os.wait()[1]))
     assert [each["ended"] for each in documents[:1]] == ["ended with status 5"]
 
 
+def test_recording_starts_no_process_that_the_program_might_wait_for(family):
+    code = """\
+import os, sys, time
+def hook(event, arguments):
+    if event.startswith(("subprocess.", "os.fork", "os.posix_spawn", "os.system", "os.exec")):
+        os.write(1, event.encode() + b"\\n")
+sys.addaudithook(hook)
+if os.fork() == 0:
+    time.sleep(0.3)
+    sys.exit()
+os.wait()
+"""
+    result, _ = family(code)
+    assert (result.stdout, result.stderr) == ("os.fork\n", "")
+
+
 def test_of_workers_that_are_killed_is_kept_what_they_had_done(family):
     code = """\
 import multiprocessing, time, numpy as np

@@ -244,6 +244,20 @@ def test_a_reading_that_fails_is_counted_and_told(recorded):
     assert any("readings failed" in note for note in document["notes"])
 
 
+def test_ctrl_c_at_the_end_costs_the_part_that_is_being_found_alone(recorded):
+    result, document = recorded(
+        "import numpy as np, memrt._report.ending as ending\n"
+        "kept = np.ones(1000)\n"
+        "def interrupt(buffer): raise KeyboardInterrupt\n"
+        "ending.held = interrupt\n"
+    )
+    assert (result.returncode, result.stderr) == (0, "")
+    assert document["holders"] == []
+    assert any("interrupted by Ctrl-C" in note for note in document["notes"])
+    assert 8000 in [row[1] for row in document["live"]["rows"]]
+    assert [each["bytes"] for each in document["held"]] == [8000]
+
+
 # --- Where it is written. ---
 
 
@@ -387,6 +401,29 @@ def test_a_foreign_file_is_one_sentence_that_says_why(name, tmp_path):
     assert says in result.stderr
     assert len(result.stderr.splitlines()) == 1
     assert not (tmp_path / "page").exists()
+
+
+def test_a_recording_is_never_replaced_by_its_own_page(tmp_path, recording):
+    (tmp_path / "run.html").write_bytes(recording)
+    result = memrt_command("report", "run.html", "--force", cwd=tmp_path)
+    assert result.returncode == 2
+    assert "is the recording itself" in result.stderr
+    assert (tmp_path / "run.html").read_bytes() == recording
+
+
+def test_a_program_that_could_not_be_begun_leaves_no_recording(tmp_path):
+    (tmp_path / "program.py").write_text("")
+    code = (
+        "import memrt\nfrom memrt.commands import main\n"
+        "def fail(policy): raise MemoryError\n"
+        "memrt.enable = fail\n"
+        "main(['run', '--record', 'out', 'program.py'])\n"
+    )
+    result = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert result.returncode == 1
+    assert [each.name for each in tmp_path.iterdir()] == ["program.py"]
 
 
 def test_a_file_that_is_not_there_is_one_sentence(tmp_path):

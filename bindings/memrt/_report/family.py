@@ -21,10 +21,11 @@ class Family:
 
     def __init__(self, asked: dict[str, Any]) -> None:
         self._asked = asked
-        self._folder = tempfile.mkdtemp(prefix="memrt-")
+        self._folder = ""
 
     def follow(self) -> None:
         """Follow children from now on."""
+        self._folder = tempfile.mkdtemp(prefix="memrt-")
         os.environ[VARIABLE] = json.dumps({**self._asked, "folder": self._folder})
         site = os.path.join(os.path.dirname(os.path.abspath(__file__)), "_site")
         paths = os.environ.get("PYTHONPATH", "")

@@ -76,7 +76,7 @@ class Recorder:
             "memrt": memrt.__version__,
             "python": platform.python_version(),
             "numpy": numpy.__version__,
-            "platform": platform.platform(),
+            "platform": _system(),
             "program": [str(word) for word in sys.argv],
             "pid": os.getpid(),
             "parent": os.getppid(),
@@ -134,3 +134,10 @@ def _most_important(highest: Moment, ending: Ending) -> list[int]:
         *islice((number for number, _, _ in ending.total), MOST // 3),
         *(buffer.site_number for buffer in ending.buffers),
     ]
+
+
+def _system() -> str:
+    """The system, by a call of its own: platform.platform() starts a process, which the program
+    may wait for in the place of one of its own."""
+    system = os.uname()
+    return f"{system.sysname} {system.release} {system.machine}"

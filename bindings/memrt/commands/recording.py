@@ -23,11 +23,13 @@ class Recording:
         self._recorder, self._family = recorder, family
         self._outputs, self._quiet = outputs, quiet
         self._ended = "ended"
+        self._begun = False
         self._owner = os.getpid()
         atexit.register(self._finish)
 
     def start(self) -> None:
         """Record from now on, until what atexit was told of before this is carried out."""
+        self._begun = True
         atexit.register(self._stop)
         if self._family is not None:
             self._family.follow()
@@ -61,8 +63,10 @@ class Recording:
         return [own, *children]
 
     def _finish(self) -> None:
-        if os.getpid() != self._owner:  # a forked child is not the program
+        if not self._begun or os.getpid() != self._owner:  # a forked child is not the program
             return
+        if not self._quiet and _is_a_terminal():
+            self._say(["memrt: looking at what is live, and writing"])
         try:
             failures = self._outputs.write(self._documents())
         except KeyboardInterrupt:
@@ -72,5 +76,15 @@ class Recording:
         said = [f"memrt: {failure}" for failure in failures]
         if not said and not self._quiet:
             said = self._outputs.said()
+        self._say(said)
+
+    def _say(self, lines: list[str]) -> None:
         with contextlib.suppress(OSError, ValueError, AttributeError):  # stderr may be gone by now
-            print(*said, sep="\n", end="\n" if said else "", file=sys.stderr, flush=True)
+            print(*lines, sep="\n", end="\n" if lines else "", file=sys.stderr, flush=True)
+
+
+def _is_a_terminal() -> bool:
+    try:
+        return sys.stderr.isatty()
+    except (ValueError, AttributeError):  # it is closed, or gone
+        return False

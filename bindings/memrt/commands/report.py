@@ -35,6 +35,9 @@ def execute(arguments: argparse.Namespace) -> None:
     html = arguments.html
     if html is None and arguments.plot is None:
         html = os.path.splitext(arguments.file)[0] + ".html"
+    for output in (html, arguments.plot):
+        if output is not None and os.path.realpath(output) == os.path.realpath(arguments.file):
+            raise CommandError(f"{output!r} is the recording itself: name another file to write")
     outputs = Outputs(html=html, plot=arguments.plot, record=None, force=arguments.force)
     failures = outputs.write(documents)
     if failures:

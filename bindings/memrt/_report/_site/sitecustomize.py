@@ -1,10 +1,9 @@
 """Runs at the start of every Python below ``python -m memrt run --children``: it is recorded, too.
 
 Its folder stands on PYTHONPATH in front of others, so it also runs the sitecustomize behind it.
-Where anything fails, as where memrt is not installed, the program runs as if it had not been here.
+Where anything fails, as where memrt is not installed, the program runs as if it had not been here;
+any Python 3 can read this.
 """
-
-from __future__ import annotations
 
 import contextlib
 import os
