@@ -6,7 +6,7 @@ import argparse
 import os
 import sys
 
-from memrt.commands import check_allocator, info, leaks, run, stats
+from memrt.commands import check_allocator, info, leaks, run, stats, top
 from memrt.commands.errors import CommandError
 
 _VERBS = {
@@ -14,6 +14,7 @@ _VERBS = {
     "leaks": leaks,
     "info": info,
     "stats": stats,
+    "top": top,
     "check-allocator": check_allocator,
 }
 
@@ -26,6 +27,7 @@ examples:
   python -m memrt leaks script.py                   what it leaves behind, and who holds it
   python -m memrt info                              versions, library, options
   python -m memrt stats                             what the numbers mean
+  python -m memrt top                               what processes have in use, from outside
   python -m memrt check-allocator ./arena.so        whether an allocator is as memrt expects
 """
 

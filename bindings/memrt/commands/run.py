@@ -33,6 +33,8 @@ def prepare_parser(parser: argparse.ArgumentParser) -> None:
     add_tracking_options(parser)
     parser.add_argument("--numba", action="store_true",
                         help="put Numba on memrt, too, here and in child processes")  # fmt: skip
+    parser.add_argument("--share", action="store_true",
+                        help="let 'python -m memrt top' read the statistics")  # fmt: skip
     parser.add_argument("--json", metavar="FILE", help="write the numbers to FILE as JSON")
     parser.add_argument("--quiet", action="store_true", help="print no summary")
     add_program_arguments(parser)
@@ -42,6 +44,8 @@ def execute(arguments: argparse.Namespace) -> None:
     program = program_named(arguments.module, arguments.program)
     program.load()
     policy = _policy(arguments)
+    if arguments.share:
+        _share()
     if arguments.track:
         tracking_asked_for(arguments).__enter__()
     summarise_at_exit(policy, json_file=arguments.json, quiet=arguments.quiet)
@@ -67,6 +71,13 @@ def tracking_asked_for(arguments: argparse.Namespace) -> memrt.tracking:
         return memrt.tracking(
             frames=arguments.frames, native=arguments.native, sample=arguments.sample
         )
+    except ValueError as error:
+        raise CommandError(str(error)) from None
+
+
+def _share() -> None:
+    try:
+        memrt.set_option("share", True)
     except ValueError as error:
         raise CommandError(str(error)) from None
 

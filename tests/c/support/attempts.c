@@ -278,7 +278,7 @@ static outcome_t try_scope_reset_peak(ground_t *ground)
 
 ALWAYS(struct_size, api->struct_size == sizeof(memrt_api_t))
 ALWAYS(abi_major, api->abi_major == MEMRT_ABI_MAJOR)
-ALWAYS(features, api->features < MEMRT_FEATURE_COUNTERS << 1)
+ALWAYS(features, api->features < MEMRT_FEATURE_PROBES << 1)
 ALWAYS(version, strcmp(api->version, memrt_version()) == 0)
 ALWAYS(get_data, api->get_data(ground->mi) != NULL)
 ALWAYS(refcount, api->refcount(ground->sharer) == 2)
