@@ -197,11 +197,13 @@ static bool make_page(char *why, size_t length)
     return shared;
 }
 
-/// Where a forked child has no page, nobody hears why.
+/// Where a forked child cannot have a page, nobody hears why. A thread that begins late finds that
+/// none is wanted any more.
 static bool has_page(void)
 {
     char why[1];
-    return shared || make_page(why, sizeof(why));
+    bool wanted = memrt__load_relaxed(&memrt__options.share) != 0;
+    return shared || (wanted && make_page(why, sizeof(why)));
 }
 
 static void *run(void *context)
@@ -313,14 +315,16 @@ __attribute__((destructor)) static void end(void)
 
 /* --- Forks. --- */
 
+/// Reading asks allocators of others, too: whatever these wait for, a fork does not for long.
 void memrt__share_pause(void)
 {
+    struct timespec until = {.tv_sec = (time_t)(memrt__os_now_ns() / 1000000000u) + 2};
+    int status = 0;
     pthread_once(&once, make_condition);
     memrt__lock(MEMRT__RANK_SHARE);
     pausing++;
-    while (busy) {
-        struct timespec far = {.tv_sec = (time_t)(memrt__os_now_ns() / 1000000000u) + 1};
-        (void)memrt__lock_wait(MEMRT__RANK_SHARE, &change, &far);
+    while (busy && status == 0) {
+        status = memrt__lock_wait(MEMRT__RANK_SHARE, &change, &until);
     }
     memrt__unlock(MEMRT__RANK_SHARE);
 }

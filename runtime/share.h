@@ -76,7 +76,8 @@ bool memrt__share_page(memrt__os_page_t *out);
 /// End for good: the process does. The page goes.
 void memrt__share_end(void);
 
-/// Before a fork, and after it in the parent: the thread is not in the middle of reading meanwhile.
+/// Before a fork, and after it in the parent: the thread is not in the middle of reading meanwhile,
+/// unless that takes seconds.
 void memrt__share_pause(void);
 void memrt__share_resume(void);
 

@@ -312,14 +312,6 @@ static char *next_warning(void)
     return warning_count < WARNINGS_MAX ? warnings[warning_count++] : NULL;
 }
 
-void memrt__options_warn(const char *why)
-{
-    char *warning = next_warning();
-    if (warning != NULL) {
-        snprintf(warning, sizeof(warnings[0]), "%s", why);
-    }
-}
-
 /// Say that a value is none.
 static void say_what_it_must_be(const option_row_t *row, const char *name, const char *text,
                                 const char *becomes, char *why, size_t length)
@@ -375,6 +367,14 @@ static void warn_of_unknown_names(void)
         if (warning != NULL) {
             say_that_it_is_unknown(entry, length, "ignored", warning, sizeof(warnings[0]));
         }
+    }
+}
+
+void memrt__options_warn(const char *why)
+{
+    char *warning = next_warning();
+    if (warning != NULL) {
+        snprintf(warning, sizeof(warnings[0]), "%s", why);
     }
 }
 

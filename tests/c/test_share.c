@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -130,6 +131,26 @@ TEST(what_has_no_room_is_counted)
         api->scope_release(scopes[i]);
     }
     free(scopes);
+}
+
+#define POLICIES (MEMRT__PAGE_ROWS + 5)
+
+TEST(policies_that_have_no_room_are_counted)
+{
+    memrt_policy_options_t options = {.struct_size = sizeof(options), .name = "one of many"};
+    memrt_policy_t **policies = calloc(POLICIES, sizeof(*policies));
+    memrt__share_fill(&slot, 1);
+    uint32_t before = slot.rows;
+    for (uint32_t i = 0; i < POLICIES; i++) {
+        ck_assert_int_eq(api->policy_new(&options, &policies[i]), MEMRT_OK);
+    }
+    memrt__share_fill(&slot, 2);
+    ck_assert_uint_eq(slot.rows, MEMRT__PAGE_ROWS);
+    ck_assert_uint_eq(slot.left_out, before + POLICIES - MEMRT__PAGE_ROWS);
+    for (uint32_t i = 0; i < POLICIES; i++) {
+        api->policy_release(policies[i]);
+    }
+    free(policies);
 }
 
 /* --- The page, in children: a process has one. --- */
@@ -325,6 +346,29 @@ static void refuse_thread(void *context)
 TEST(without_a_thread_there_is_no_page_and_it_may_be_asked_for_again)
 {
     child_expect_success(refuse_thread, NULL);
+}
+
+static void refuse_file(void *context)
+{
+    (void)context;
+    char why[256] = "";
+    memrt__os_page_t page;
+    int next = dup(0);
+    struct rlimit before, none;
+    REQUIRE(next >= 0 && close(next) == 0 && getrlimit(RLIMIT_NOFILE, &before) == 0);
+    none = (struct rlimit){(rlim_t)next, before.rlim_max};
+    REQUIRE(setrlimit(RLIMIT_NOFILE, &none) == 0);
+    REQUIRE(api->option_set("share", "1", why, sizeof(why)) == MEMRT_EINVAL);
+    REQUIRE(strstr(why, "Too many open files") != NULL && !memrt__share_page(&page));
+    REQUIRE(memrt__load_relaxed(&memrt__options.share) == 0);
+    REQUIRE(setrlimit(RLIMIT_NOFILE, &before) == 0);
+    begin(&page);
+    set_share("0");
+}
+
+TEST(without_a_file_there_is_no_page_and_the_reason_is_told)
+{
+    child_expect_success(refuse_file, NULL);
 }
 
 static void end_twice(void *context)
