@@ -11,6 +11,7 @@
 #include "runtime/debug/holders.h"
 #include "runtime/debug/site.h"
 #include "runtime/meminfo/owner.h"
+#include "runtime/share.h"
 
 #define LASTING_MAX 64u
 #define TEXT_MAX 256u
@@ -236,6 +237,7 @@ static void end(int status, void *unused)
     (void)unused;
     if (report() && memrt__options.leaks == MEMRT__LEAKS_FAIL && status == 0) {
         fflush(NULL);
+        memrt__share_end();
         _exit(EXIT_LEAKED);
     }
 }

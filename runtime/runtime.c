@@ -16,12 +16,20 @@
 #include "runtime/device/driver.h"
 #include "runtime/leaks.h"
 #include "runtime/meminfo/block.h"
+#include "runtime/share.h"
 #include "runtime/stats/stats.h"
 
 static void before_fork(void)
 {
+    memrt__share_pause();
     memrt__purger_stop();
     memrt__lock_all();
+}
+
+static void in_parent(void)
+{
+    memrt__unlock_all();
+    memrt__share_resume();
 }
 
 static void in_child(void)
@@ -34,6 +42,15 @@ static void in_child(void)
     memrt__live_forked();
     memrt__trace_forked();
     memrt__driver_forked();
+    memrt__share_forked();
+}
+
+static void share(void)
+{
+    char why[256];
+    if (!memrt__share_follow(why, sizeof(why))) {
+        memrt__options_warn(why);
+    }
 }
 
 static void start(void)
@@ -42,8 +59,9 @@ static void start(void)
     memrt__policy_start();
     memrt__tracking_start();
     /* Refused only for want of memory; then a child of a threaded process may find locks held. */
-    (void)pthread_atfork(before_fork, memrt__unlock_all, in_child);
+    (void)pthread_atfork(before_fork, in_parent, in_child);
     memrt__leaks_start();
+    share();
     /* Refused only for want of memory; then what was freed last is not verified. */
     if (memrt__options.check) {
         (void)atexit(memrt__policy_verify_dead);
@@ -80,6 +98,10 @@ memrt_status_t memrt__runtime_set_option(const char *name, const char *value, ch
     if (status == MEMRT_OK) {
         memrt__pool_follow(before);
         follow_peak(was_exact);
+        if (!memrt__share_follow(why, length)) {
+            memrt__store_relaxed(&memrt__options.share, 0);
+            status = MEMRT_EINVAL;
+        }
     }
     memrt__unlock(MEMRT__RANK_OPTIONS);
     return status;

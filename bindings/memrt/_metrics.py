@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from memrt import _memrt
 from memrt._extras import needs
 from memrt._policy import policies as live_policies
+from memrt._scopes import scope_name
 from memrt._scopes import scopes as scope_tree
 from memrt._stats import Stats, stats
 
@@ -73,11 +74,6 @@ def _of_level(
             name = f"memrt_{prefix}{figure.name}"
             help = f"{figure.help}, {whose}"
             yield _Family(name, figure.kind, figure.unit, help, labels, samples)
-
-
-def scope_name(path: tuple[str, ...]) -> str:
-    """The names of a path with slashes between them; one in a name has a backslash before it."""
-    return "/".join(name.replace("\\", "\\\\").replace("/", "\\/") for name in path)
 
 
 def _families(policies: bool, scopes: bool) -> Iterator[_Family]:

@@ -196,6 +196,11 @@ _Entry: TypeAlias = tuple[object, Scope, Any, dict[int, Any]]
 _entries: ContextVar[tuple[_Entry, ...]] = _memrt.scope_variable
 
 
+def scope_name(path: tuple[str, ...]) -> str:
+    """The names of a path with slashes between them; one in a name has a backslash before it."""
+    return "/".join(name.replace("\\", "\\\\").replace("/", "\\/") for name in path)
+
+
 def current_scope() -> Scope | None:
     """The scope that this context is in, or None."""
     entries = _entries.get()

@@ -11,6 +11,7 @@
 /// runs (destructors, allocators of others, callbacks).
 typedef enum memrt__rank {
     MEMRT__RANK_OPTIONS,  ///< setting an option, with what follows from it
+    MEMRT__RANK_SHARE,    ///< whether the statistics are shared
     MEMRT__RANK_POLICIES, ///< the table of policies
     MEMRT__RANK_THREADS,  ///< the list of thread records
     MEMRT__RANK_LIVE,     ///< first of the live set's, one a part

@@ -253,6 +253,8 @@ static const option_row_t rows[] = {
     {"MEMRT_PEAK", &peak_type, NULL, &memrt__options.exact_peak, true,
      "bounded: within what peak_error says, exact: all threads tell of each block; default "
      "bounded"},
+    {"MEMRT_SHARE", &flag_type, NULL, &memrt__options.share, true,
+     "1: other processes of the user may read the statistics, `python -m memrt top`; default 0"},
     {"MEMRT_CUDA_SYNC", &flag_type, NULL, &memrt__options.cuda_sync, true,
      "0: arrays are exchanged with CUDA libraries without regard to streams; default 1"},
     {"MEMRT_CUDA_DRIVER", &file_type, NULL, NULL, true,
@@ -365,6 +367,14 @@ static void warn_of_unknown_names(void)
         if (warning != NULL) {
             say_that_it_is_unknown(entry, length, "ignored", warning, sizeof(warnings[0]));
         }
+    }
+}
+
+void memrt__options_warn(const char *why)
+{
+    char *warning = next_warning();
+    if (warning != NULL) {
+        snprintf(warning, sizeof(warnings[0]), "%s", why);
     }
 }
 

@@ -42,6 +42,7 @@ typedef struct memrt__options {
     size_t cache_limit;  ///< atomic; bytes of large blocks to keep at most
     size_t decay;        ///< atomic; milliseconds that memory is kept unused, or MEMRT__DECAY_NEVER
     size_t exact_peak;   ///< atomic; not 0: peaks hear of every change, from when it is set
+    size_t share;        ///< atomic; not 0: the statistics are in a page that others read
     size_t cuda_sync;    ///< atomic; 0: streams of other libraries' arrays are passed over
     char cuda_driver[MEMRT__TEXT_MAX]; ///< file of the driver; read by memrt__options_text()
 } memrt__options_t;
@@ -79,6 +80,9 @@ memrt_status_t memrt__options_check(const char *name, const char *value, char *w
                                     size_t length) MEMRT_MUST_CHECK;
 memrt_status_t memrt__options_set(const char *name, const char *value, char *why,
                                   size_t length) MEMRT_MUST_CHECK;
+
+/// Note that an option that was read cannot be had.
+void memrt__options_warn(const char *why);
 
 /// Sentence `index` of what was wrong, or NULL.
 const char *memrt__options_warning(size_t index);

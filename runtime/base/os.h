@@ -72,4 +72,31 @@ const char *memrt__os_environment(const char *name);
 /// Row `index` of the environment ("NAME=value"), or NULL past the end; NULL in a set-uid process.
 const char *memrt__os_environment_row(size_t index);
 
+/// Nanoseconds since 1970.
+uint64_t memrt__os_wall_ns(void);
+
+/// How this process was called, with blanks between the words, cut to the room; "": not known.
+void memrt__os_command(char *text, size_t room);
+
+/// A file in memory that other processes of this user read, and nobody else.
+typedef struct memrt__os_page {
+    char path[96];
+    uint64_t process; ///< whose it is
+    uint64_t started; ///< when that began, in ticks of the system since its start
+} memrt__os_page_t;
+
+/// The folder of this user's pages, which need not be there.
+#define MEMRT__OS_FOLDER 40
+void memrt__os_page_folder(char *folder, size_t room);
+
+/// Make an empty page for this process, in place of one that a program left which it was before.
+/// The folder is made where there is none; one that others may write to, or that is another
+/// user's, is none. False: `why` is a sentence.
+bool memrt__os_page_make(const char *folder, memrt__os_page_t *out, char *why, size_t length);
+
+/// Write to the page. It is opened for that alone, so that no file descriptor stays, and no memory
+/// of it, by whose loss the program would come to harm. False: the page is gone, or has no room.
+bool memrt__os_page_write(const memrt__os_page_t *page, const void *data, size_t size, size_t at);
+void memrt__os_page_remove(const memrt__os_page_t *page);
+
 #endif

@@ -108,6 +108,11 @@ static uint64_t read_clock(clockid_t clock)
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
+uint64_t memrt__os_wall_ns(void)
+{
+    return read_clock(CLOCK_REALTIME);
+}
+
 uint64_t memrt__os_now_ns(void)
 {
     return read_clock(CLOCK_MONOTONIC);

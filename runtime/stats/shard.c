@@ -71,6 +71,21 @@ static void admit_others(memrt__level_t *level)
     }
 }
 
+static void (*to_call)(void); /* relaxed; who takes it out calls it */
+
+void memrt__gauge_call_once(void (*call)(void))
+{
+    memrt__store_relaxed((size_t *)&to_call, (size_t)call);
+}
+
+static void call_once(void)
+{
+    size_t call = memrt__load_relaxed((const size_t *)&to_call);
+    if (MEMRT__UNLIKELY(call != 0) && memrt__cas_relaxed((size_t *)&to_call, call, 0)) {
+        ((void (*)(void))call)();
+    }
+}
+
 static bool tells_every_change(void)
 {
     return memrt__load_relaxed(&memrt__options.exact_peak) != 0;
@@ -78,6 +93,7 @@ static bool tells_every_change(void)
 
 void memrt__gauge_tell(memrt__shard_t *shard, memrt__account_t *account)
 {
+    call_once();
     if (tells_every_change()) {
         memrt__gauge_rest(shard, account);
         admit_others(account->policy);

@@ -164,6 +164,10 @@ static inline bool memrt__shard_can_shrink(const memrt__shard_t *shard, size_t b
 MEMRT__COLD void memrt__gauge_rose(memrt__shard_t *shard, memrt__account_t *account);
 MEMRT__COLD void memrt__gauge_tell(memrt__shard_t *shard, memrt__account_t *account);
 
+/// Have `call` called, once, on a thread that next tells levels of a change, whatever locks it
+/// holds; NULL: nothing any more.
+void memrt__gauge_call_once(void (*call)(void));
+
 /// Own: whether the levels know all that the gauge saw.
 static inline bool memrt__gauge_is_at_rest(const memrt__shard_t *shard)
 {

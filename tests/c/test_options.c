@@ -347,3 +347,14 @@ TEST(threads_may_read_and_set_options_at_the_same_time)
     suite_set_decay(7);
     crew_run(4, read_and_set_rows, NULL);
 }
+
+TEST(what_cannot_be_had_is_noted_as_long_as_there_is_room)
+{
+    size_t before = warnings_with("");
+    for (int i = 0; i < 20; i++) {
+        memrt__options_warn("no such luck");
+    }
+    ck_assert_uint_eq(warnings_with("no such luck"), 16 - before);
+    memrt__options_read();
+    ck_assert_uint_eq(warnings_with("no such luck"), 0);
+}

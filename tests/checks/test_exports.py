@@ -70,6 +70,12 @@ def test_a_static_library_with_the_prefix_passes(tmp_path):
     assert exports.violations(planted) == []
 
 
+def test_what_probes_define_passes(tmp_path):
+    base = '__asm__(".weak _.stapsdt.base\\n_.stapsdt.base: .space 1");'
+    planted = archive(tmp_path, f"int memrt_get_api; {base}")
+    assert exports.violations(planted) == []
+
+
 def test_a_name_without_the_prefix_in_a_static_library_is_found(tmp_path):
     planted = archive(tmp_path, "int memrt_get_api; int os_page_size;")
     assert exports.violations(planted) == [f"{planted}: os_page_size lacks the prefix"]

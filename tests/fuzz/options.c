@@ -137,6 +137,7 @@ static const meaning_t meanings[] = {{"MEMRT_CHECK", reads_flag, false, ""},
                                      {"MEMRT_TRACK_FRAMES", reads_frames, false, ""},
                                      {"MEMRT_TRACK_NATIVE", reads_frames, false, ""},
                                      {"MEMRT_TRACK_SAMPLE", reads_sample, false, ""},
+                                     {"MEMRT_SHARE", reads_flag, true, ""},
                                      {"MEMRT_CUDA_SYNC", reads_flag, true, ""},
                                      {"MEMRT_CUDA_DRIVER", reads_file, true, ""}};
 #define MEANINGS (sizeof(meanings) / sizeof(meanings[0]))

@@ -17,6 +17,7 @@ from memrt.commands import (
     report,
     run,
     stats,
+    top,
     trace,
 )
 from memrt.commands.errors import CommandError
@@ -31,6 +32,7 @@ _VERBS = {
     "convert": convert,
     "info": info,
     "stats": stats,
+    "top": top,
     "check-allocator": check_allocator,
     "completion": completion,
 }
@@ -50,6 +52,7 @@ examples:
   python -m memrt convert FILE --to perfetto -o OUT for a viewer of timelines
   python -m memrt info                              versions, library, options
   python -m memrt stats                             what the numbers mean
+  python -m memrt top                               what processes have in use, from outside
   python -m memrt check-allocator ./arena.so        whether an allocator is as memrt expects
 
 `memrt` is `python -m memrt` by a shorter name.

@@ -51,6 +51,8 @@ def prepare_parser(parser: argparse.ArgumentParser) -> None:
     add_output_options(parser)
     parser.add_argument("--children", action="store_true",
                         help="report child processes, too")  # fmt: skip
+    parser.add_argument("--share", action="store_true",
+                        help="let 'python -m memrt top' read the statistics")  # fmt: skip
     parser.add_argument("--json", metavar="FILE", help="write the numbers to FILE as JSON")
     parser.add_argument("--quiet", action="store_true", help="print no summary")
     add_program_arguments(parser)
@@ -67,6 +69,8 @@ def execute(arguments: argparse.Namespace) -> None:
         raise CommandError(
             "--children is for reports: add --html FILE, --record FILE or --plot PNG"
         )
+    if arguments.share:
+        _share()
     tracked = bool(arguments.track or arguments.html or arguments.record)
     if tracked:
         tracking_asked_for(arguments).__enter__()
@@ -122,6 +126,13 @@ def tracking_asked_for(arguments: argparse.Namespace) -> memrt.tracking:
         return memrt.tracking(
             frames=arguments.frames, native=arguments.native, sample=arguments.sample
         )
+    except ValueError as error:
+        raise CommandError(str(error)) from None
+
+
+def _share() -> None:
+    try:
+        memrt.set_option("share", True)
     except ValueError as error:
         raise CommandError(str(error)) from None
 

@@ -1,0 +1,287 @@
+"""``python -m memrt top``: the statistics of other processes."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import signal
+import sys
+import time
+from collections.abc import Callable
+from types import FrameType
+from typing import TYPE_CHECKING, Any
+
+from memrt import _pages
+from memrt._extras import needs
+from memrt._pages import Page, PageError, Snapshot
+from memrt._scopes import scope_name
+from memrt._stats import Stats
+from memrt._units import human_bytes, human_seconds, plural
+from memrt.commands.errors import CommandError
+from memrt.commands.table import text_table
+
+if TYPE_CHECKING:
+    from rich.console import JustifyMethod, RenderableType
+
+HELP = "Show what processes that share their statistics have in use, or had when they were killed."
+
+EXAMPLES = """\
+A process shares them when MEMRT_SHARE=1 is in its environment, when it was started by
+'python -m memrt run --share', or from memrt.set_option("share", True) on. What a process that was
+killed told last stays until --clean. Of other users' processes nothing can be read. Where standard
+output is no terminal the view is printed once. Ctrl-C ends it.
+
+exit status:
+  0  shown, or ended by Ctrl-C
+  2  nothing can be shown: the process is gone or another user's, does not share, or its page is of
+     another version or damaged; standard error says which
+
+examples:
+  python -m memrt top                  all processes, until Ctrl-C
+  python -m memrt top 4711             policies and scopes of one
+  python -m memrt top --once --sort peak
+  python -m memrt top 4711 --json      for scripts
+  python -m memrt top --clean          forget processes that were killed
+"""
+
+_Key = Callable[[Stats], int]
+_KEYS: dict[str, _Key] = {
+    "live": lambda stats: stats.live,
+    "peak": lambda stats: stats.peak,
+    "total": lambda stats: stats.total,
+    "cached": lambda stats: stats.cached,
+    "blocks": lambda stats: stats.alloc - stats.free,
+    "failed": lambda stats: stats.failed,
+}
+_BYTES = frozenset({"live", "peak", "total", "cached"})
+
+
+def prepare_parser(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("pid", nargs="?", type=int, metavar="PID", help="of one process")
+    parser.add_argument("--sort", choices=(*_KEYS, "name"), default="live",
+                        help="largest first, or by name or process (default live)")  # fmt: skip
+    parser.add_argument("--interval", type=_seconds, default=1.0, metavar="SECONDS",
+                        help="between two looks (default 1)")  # fmt: skip
+    parser.add_argument("--once", action="store_true", help="print it once, as plain text")
+    parser.add_argument("--json", action="store_true", help="print it once, as JSON")
+    parser.add_argument("--clean", action="store_true",
+                        help="remove what processes left that run no more")  # fmt: skip
+
+
+def _seconds(text: str) -> float:
+    seconds = float(text)
+    if not 0.1 <= seconds <= 3600:
+        raise argparse.ArgumentTypeError(f"{text} is not from 0.1 to 3600")
+    return seconds
+
+
+def execute(arguments: argparse.Namespace) -> None:
+    try:
+        if arguments.clean:
+            print(f"removed {plural(len(_pages.clean()), 'page')} of processes that ended")
+        elif arguments.json:
+            print(json.dumps(_document(arguments.pid), indent=2))
+        elif arguments.once or not sys.stdout.isatty():
+            print(_text(arguments))
+        else:
+            _watch(arguments)
+    except PageError as error:
+        raise CommandError(str(error)) from None
+
+
+# --- What is shown.
+
+
+def _read(page: Page) -> Snapshot | str:
+    """What a page says, or why it cannot be read."""
+    try:
+        return _pages.read(page)
+    except PageError as error:
+        return str(error)
+
+
+def _document(pid: int | None) -> dict[str, Any]:
+    if pid is not None:
+        found: list[dict[str, Any]] = [_pages.read(_pages.page_of(pid)).to_dict()]
+    else:
+        found = []
+        for page in _pages.pages():
+            told = _read(page)
+            found.append(
+                {"pid": page.pid, "error": told} if isinstance(told, str) else told.to_dict()
+            )
+    return {"format": "memrt-top", "version": 1, "processes": found}
+
+
+def _figures(stats: Stats) -> list[str]:
+    values = ((name, key(stats)) for name, key in _KEYS.items())
+    return [human_bytes(value) if name in _BYTES else f"{value:,}" for name, value in values]
+
+
+def _sorted(rows: list[tuple[str, Stats]], sort: str) -> list[tuple[str, Stats]]:
+    """Rows by name, or the largest first."""
+    if sort == "name":
+        return sorted(rows)
+    return sorted(rows, key=lambda row: (-_KEYS[sort](row[1]), row[0]))
+
+
+_Table = tuple[str, list[str], list[list[str]]]  # title, header, rows
+
+
+def _list_of_processes(sort: str) -> list[_Table]:
+    told = [(page, _read(page)) for page in _pages.pages()]
+    seen = [snapshot for _, snapshot in told if isinstance(snapshot, Snapshot)]
+    if sort == "name":
+        seen.sort(key=lambda snapshot: snapshot.pid)
+    else:
+        seen.sort(key=lambda snapshot: (-_KEYS[sort](snapshot.stats), snapshot.pid))
+    header = ["PID", "state", *_KEYS, "resident", "told", "command"]
+    rows = [
+        [str(one.pid), _state(one), *_figures(one.stats), human_bytes(one.resident), _age(one),
+         one.command]
+        for one in seen
+    ]  # fmt: skip
+    tables: list[_Table] = [(_count(seen), header, rows)]
+    errors = [[why] for _, why in told if isinstance(why, str)]
+    return [*tables, ("not to be read", ["why"], errors)] if errors else tables
+
+
+def _count(seen: list[Snapshot]) -> str:
+    if not seen:
+        return "no process of yours shares its statistics: MEMRT_SHARE=1 lets one"
+    running = sum(one.runs for one in seen)
+    return f"{running} running, {len(seen) - running} dead"
+
+
+def _state(snapshot: Snapshot) -> str:
+    return "running" if snapshot.runs else "dead"
+
+
+def _age(snapshot: Snapshot) -> str:
+    return f"{human_seconds(max(time.time() - snapshot.time, 0.001))} ago"
+
+
+def _one_process(snapshot: Snapshot, sort: str) -> list[_Table]:
+    policies = [(f"{row.name} #{index}", row.stats) for index, row in snapshot.policies.items()]
+    scopes = [(scope_name(path), stats) for path, stats in snapshot.scopes.items()]
+    title = f"process {snapshot.pid}, {_state(snapshot)}, told {_age(snapshot)}: {snapshot.command}"
+    whole = [[*_figures(snapshot.stats), human_bytes(snapshot.resident)]]
+    tables: list[_Table] = [(title, [*_KEYS, "resident"], whole)]
+    for name, found in (("policy", policies), ("scope", scopes)):
+        rows = [[*_figures(stats), row] for row, stats in _sorted(found, sort)]
+        if rows:
+            tables.append(("", [*_KEYS, name], rows))
+    if snapshot.left_out:
+        tables.append((f"and {snapshot.left_out} more that the page has no room for", [], []))
+    return tables
+
+
+def _tables(arguments: argparse.Namespace) -> list[_Table]:
+    if arguments.pid is None:
+        return _list_of_processes(arguments.sort)
+    return _one_process(_pages.read(_pages.page_of(arguments.pid)), arguments.sort)
+
+
+_LEFT = frozenset({"state", "command", "policy", "scope", "why"})
+
+
+def _text(arguments: argparse.Namespace) -> str:
+    parts = []
+    for title, header, rows in _tables(arguments):
+        right = [i for i, name in enumerate(header) if name not in _LEFT]
+        table = text_table([header, *rows], right) if rows else ""
+        parts.append("\n".join(part for part in (title, table) if part))
+    return "\n\n".join(parts)
+
+
+# --- The view that follows.
+
+
+def _watch(arguments: argparse.Namespace) -> None:
+    try:
+        needs("rich", "the view that follows")
+    except ImportError as error:
+        raise CommandError(f"{error}; --once and --json do without") from None
+    signal.signal(signal.SIGTERM, _end)
+    try:
+        _follow(arguments)
+    except KeyboardInterrupt:
+        return
+
+
+def _end(number: int, frame: FrameType | None) -> None:
+    """As if it were Ctrl-C, so that the terminal is as it was."""
+    raise KeyboardInterrupt
+
+
+def _follow(arguments: argparse.Namespace) -> None:
+    """Until Ctrl-C, or until a process that is watched by itself runs no more."""
+    from rich.console import Console
+    from rich.live import Live
+
+    console = Console()
+    view, why = _view(arguments, console.width), ""
+    with Live(view, console=console, screen=True, auto_refresh=False) as live:
+        while not why:
+            live.update(view, refresh=True)
+            time.sleep(arguments.interval)
+            why = _why_it_ended(arguments.pid)
+            view = view if why else _view(arguments, console.width)
+    console.print(view)
+    console.print(why, markup=False, highlight=False)
+
+
+def _why_it_ended(pid: int | None) -> str:
+    """Why there is no more to see of a process, or ""; of all there always is."""
+    if pid is None:
+        return ""
+    try:
+        runs = _pages.page_of(pid).runs
+    except PageError:
+        return f"process {pid} has ended"
+    return "" if runs else f"process {pid} runs no more: what it told last stays until --clean"
+
+
+def _view(arguments: argparse.Namespace, width: int) -> RenderableType:
+    from rich.console import Group
+    from rich.table import Table
+    from rich.text import Text
+
+    parts: list[RenderableType] = []
+    for title, header, rows in _tables(arguments):
+        table = Table(box=None, pad_edge=False, header_style="bold")
+        head, *rows = _fitted(header, rows, width) or [[]]
+        for name in head:
+            style = "bold cyan" if name == arguments.sort else ""
+            side: JustifyMethod = "left" if name in _LEFT else "right"
+            table.add_column(Text(name, style=style), justify=side, no_wrap=True)
+        for row in rows:
+            table.add_row(*map(Text, row), style="dim" if "dead" in row else None)
+        parts += [Text(title, style="bold"), table, Text()]
+    parts.append(Text(f"by {arguments.sort}; Ctrl-C ends", style="dim"))
+    return Group(*parts)
+
+
+# What a narrow window does without, in this order.
+_SPARED = ("failed", "blocks", "cached", "resident", "told", "total")
+_ROOM = 20  # columns for names at least
+
+
+def _fitted(header: list[str], rows: list[list[str]], width: int) -> list[list[str]]:
+    """Header and rows that fit: fewer columns, and names cut to what the numbers leave."""
+    lines = [header, *rows]
+    for name in _SPARED:
+        if name in lines[0] and _numbers_width(lines) + _ROOM > width:
+            index = lines[0].index(name)
+            lines = [[*line[:index], *line[index + 1 :]] for line in lines]
+    room = max(width - _numbers_width(lines), _ROOM)
+    return [
+        [*line[:-1], line[-1] if len(line[-1]) <= room else f"{line[-1][: room - 1]}…"]
+        for line in lines
+        if line
+    ]
+
+
+def _numbers_width(lines: list[list[str]]) -> int:
+    """Columns that all but the names take."""
+    return sum(max(map(len, column)) + 2 for column in list(zip(*lines, strict=True))[:-1])

@@ -1,0 +1,258 @@
+"""Pages of shared statistics: what a reader takes from them, and what it refuses."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import struct
+import subprocess
+import sys
+import time
+import zlib
+from pathlib import Path
+
+import memrt
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from memrt import _pages
+from memrt._pages import Page, PageError
+
+SLOTS_AT = (4096, 4096 + (256 << 10))
+STARTED = 12345
+
+
+def head(pid: int, version: int = 1, magic: bytes = b"memrtpg\0", order: int = 0x01020304) -> bytes:
+    return struct.pack("=8s2I3Q216s", magic, version, order, pid, STARTED, 10**18, b"a program")
+
+
+def row(kind: int, number: int, name: bytes, parent: int, live: int) -> bytes:
+    figures = [0] * 17
+    figures[6] = live
+    return struct.pack("=4I64s17Q", kind, number, parent, 0, name, *figures)
+
+
+def slot(serial: int, live: int, *rows: bytes) -> bytes:
+    figures = [0] * 17
+    figures[6] = live
+    size = 176 + sum(map(len, rows))
+    text = struct.pack("=I3Q2I17Q", size, serial, 2 * 10**18, 4096, len(rows), 0, *figures)
+    text += b"".join(rows)
+    return struct.pack("=I", zlib.adler32(text)) + text
+
+
+@pytest.fixture
+def folder(tmp_path) -> Path:
+    path = tmp_path / "pages"
+    path.mkdir(mode=0o700)
+    return path
+
+
+def write(folder: Path, *slots: bytes, pid: int = 7, first: bytes | None = None) -> Page:
+    path = folder / f"{pid}-{STARTED}"
+    file = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+    os.pwrite(file, head(pid) if first is None else first, 0)
+    for at, text in zip(SLOTS_AT, slots, strict=False):
+        os.pwrite(file, text, at)
+    os.close(file)
+    return Page(path, pid, STARTED)
+
+
+def test_a_page_is_read_as_it_was_written(folder):
+    rows = (
+        row(1, 0, b"default", 0, 5),
+        row(1, 3, b"mine", 0, 6),
+        row(2, 9, b"outer", 0, 7),
+        row(2, 10, b"inner", 9, 8),
+    )
+    told = _pages.read(write(folder, slot(1, 100, *rows)))
+    assert (told.pid, told.runs, told.command) == (7, False, "a program")
+    assert (told.begun, told.time, told.resident, told.left_out) == (1e9, 2e9, 4096, 0)
+    assert told.stats.live == 100
+    assert {i: (r.name, r.stats.live) for i, r in told.policies.items()} == {
+        0: ("default", 5),
+        3: ("mine", 6),
+    }
+    assert {path: stats.live for path, stats in told.scopes.items()} == {
+        ("outer",): 7,
+        ("outer", "inner"): 8,
+    }
+
+
+@pytest.mark.parametrize("serials", [(1, 2), (2, 1), (5, 4)])
+def test_the_later_of_two_slots_counts(folder, serials):
+    told = _pages.read(write(folder, *(slot(serial, serial * 10) for serial in serials)))
+    assert told.stats.live == max(serials) * 10
+
+
+@pytest.mark.parametrize("end", [0, 3, 100, 175, 176, 200, 391])
+def test_a_slot_that_was_not_written_to_its_end_leaves_the_other(folder, end):
+    half = slot(9, 90, row(1, 0, b"default", 0, 90))
+    assert len(half) == 392
+    assert _pages.read(write(folder, slot(8, 80), half[:end])).stats.live == 80
+
+
+def test_a_slot_over_which_another_was_half_written_leaves_the_other(folder):
+    older, newer = (slot(n, n, row(1, 0, b"default", 0, n)) for n in (7, 9))
+    torn = newer[:250] + older[250:]
+    assert _pages.read(write(folder, slot(8, 80), torn)).stats.live == 80
+
+
+def test_a_page_with_nothing_whole_says_so(folder):
+    page = write(folder, slot(1, 10)[:-1] + b"!", slot(2, 10)[:50])
+    with pytest.raises(PageError, match="process 7 has nothing whole in it"):
+        _pages.read(page)
+
+
+@pytest.mark.parametrize(
+    ("first", "why"),
+    [
+        (b"", "process 7 has told nothing yet"),
+        (b"memrtpg\0" + b"\0" * 20, "is no page of memrt"),
+        (head(7, magic=b"PK\3\4zip!"), "is no page of memrt"),
+        (head(7, version=2), "is of version 2, and this memrt reads 1: use the memrt that the"),
+        (head(7, order=0x04030201), "a machine of another kind"),
+        (head(8), "the page of another process than it is named after"),
+    ],
+)
+def test_a_page_that_is_none_is_refused_with_a_sentence(folder, first, why):
+    page = write(folder, *([slot(1, 10)] if len(first) == 256 else []), first=first)
+    with pytest.raises(PageError, match=why):
+        _pages.read(page)
+
+
+@pytest.mark.parametrize("mode", [0o640, 0o604, 0o666])
+def test_a_page_that_others_may_read_or_write_is_refused(folder, mode):
+    page = write(folder, slot(1, 10))
+    page.path.chmod(mode)
+    with pytest.raises(PageError, match="is no file of yours alone"):
+        _pages.read(page)
+
+
+def test_a_link_is_not_followed(folder):
+    real = write(folder, slot(1, 10))
+    link = Page(folder / f"8-{STARTED}", 8, STARTED)
+    link.path.symlink_to(real.path)
+    with pytest.raises(PageError, match="cannot be read"):
+        _pages.read(link)
+    os.mkfifo(folder / "9-1")
+    pipe = Page(folder / "9-1", 9, 1)
+    with pytest.raises(PageError):
+        _pages.read(pipe)
+
+
+def test_a_folder_that_is_another_users_or_open_to_others_is_refused(folder):
+    folder.chmod(0o755)
+    with pytest.raises(PageError, match="is no folder of yours alone"):
+        _pages.pages(folder)
+    with pytest.raises(PageError, match="is no folder of yours alone"):
+        _pages.clean(folder)
+
+
+def test_a_link_in_the_place_of_the_folder_is_refused(folder, tmp_path):
+    link = tmp_path / "link"
+    link.symlink_to(folder)
+    with pytest.raises(PageError, match="is no folder of yours alone"):
+        _pages.pages(link)
+
+
+def test_without_a_folder_there_are_no_pages(tmp_path):
+    assert _pages.pages(tmp_path / "none") == []
+    assert _pages.clean(tmp_path / "none") == []
+
+
+def test_files_that_are_named_otherwise_are_passed_over_and_stay(folder):
+    write(folder, slot(1, 10))
+    for name in ("notes", "7", "x-1", "0-1", "1-2-3", "-1-2"):
+        (folder / name).write_text("mine")
+    assert [page.pid for page in _pages.pages(folder)] == [7]
+    _pages.clean(folder)
+    assert len(list(folder.iterdir())) == 6
+
+
+def test_cleaning_leaves_those_that_run(folder):
+    began = _pages._process(os.getpid())[1]
+    own = folder / f"{os.getpid()}-{began}"
+    own.touch(0o600)
+    reused = folder / f"{os.getpid()}-{began - 1}"
+    reused.touch(0o600)
+    write(folder, slot(1, 10), pid=2**31 - 1)
+    assert {page.pid for page in _pages.clean(folder)} == {os.getpid(), 2**31 - 1}
+    assert list(folder.iterdir()) == [own]
+
+
+def test_a_zombie_does_not_run():
+    child = subprocess.Popen([sys.executable, "-c", ""])
+    began = _pages._process(child.pid)[1]
+    until = time.monotonic() + 30
+    while _pages._process(child.pid)[0] != "Z":
+        assert time.monotonic() < until
+        time.sleep(0.01)
+    assert not Page(Path(), child.pid, began).runs
+    child.wait()
+
+
+def test_the_last_of_a_number_counts(folder):
+    for started in (5, 900, 40):
+        (folder / f"7-{started}").touch(0o600)
+    assert _pages.page_of(7, folder).started == 900
+
+
+@pytest.mark.parametrize(
+    ("pid", "why"),
+    [
+        (2**31 - 1, "there is no process 2147483647, and none of that number left a page"),
+        (os.getpid(), "does not share its statistics: start it with MEMRT_SHARE=1"),
+    ],
+)
+def test_a_process_without_a_page_is_told_apart(folder, pid, why):
+    with pytest.raises(PageError, match=why):
+        _pages.page_of(pid, folder)
+
+
+def test_names_cannot_write_to_the_terminal(folder):
+    told = _pages.read(write(folder, slot(1, 1, row(1, 0, b"\x1b[2Jevil\n\xff", 0, 1))))
+    assert told.policies[0].name == "\ufffd[2Jevil \ufffd"
+
+
+@given(st.binary(max_size=2000), st.integers(0, 900), st.booleans())
+def test_no_bytes_are_more_than_refused(tmp_path_factory, noise, at, in_slot):
+    folder = tmp_path_factory.mktemp("noise")
+    folder.chmod(0o700)
+    page = write(folder, slot(3, 30, row(2, 9, b"outer", 77, 7)))
+    with page.path.open("r+b") as file:
+        file.seek(SLOTS_AT[0] + at if in_slot else at)
+        file.write(noise)
+    with contextlib.suppress(PageError):
+        assert _pages.read(page).stats.live == 30
+
+
+SHARES = """
+import os, sys, memrt
+kept = memrt.empty(3_000_000, "u1")
+print(os.getpid(), flush=True)
+sys.stdin.read()
+"""
+
+
+def test_this_reader_reads_what_the_library_writes():
+    with subprocess.Popen(
+        [sys.executable, "-c", SHARES],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+        env={**os.environ, "MEMRT_SHARE": "1"},
+    ) as process:  # fmt: skip
+        pid = int(process.stdout.readline())
+        until = time.monotonic() + 30
+        while (told := _pages.read(_pages.page_of(pid))).stats.live < 3_000_000:
+            assert time.monotonic() < until
+            time.sleep(0.02)
+        assert told.runs
+        assert told.stats.to_dict().keys() == memrt.stats().to_dict().keys()
+        assert told.policies[0].stats.live == told.stats.live
+        assert told.resident > 3_000_000
+        assert SHARES.split()[0] in told.command
+        assert abs(told.time - time.time()) < 60
+        process.stdin.close()
+        assert process.wait(timeout=30) == 0
+    with pytest.raises(PageError, match=f"there is no process {pid}"):
+        _pages.page_of(pid)

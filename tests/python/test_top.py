@@ -1,0 +1,306 @@
+"""``python -m memrt top``, at real processes: that run, end and are killed."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import re
+import select
+import signal
+import subprocess
+import sys
+import time
+from contextlib import contextmanager
+
+import memrt
+import pytest
+from memrt import _pages
+
+PROGRAM = """
+import os, sys, memrt, numpy as np
+with memrt.scope("outer"), memrt.scope("in [red]ner"):
+    kept = memrt.empty(2_000_000, "u1")
+with memrt.Policy(name="mine") as policy:
+    array = np.ones(3_000_000, "u1")
+print(os.getpid(), flush=True)
+sys.stdin.read()
+"""
+
+
+def top(*arguments: object, **options: object) -> subprocess.CompletedProcess:
+    command = [sys.executable, "-m", "memrt", "top", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=60, **options)
+
+
+@contextmanager
+def sharing(*command: str, code: str = PROGRAM):
+    """A process that shares its statistics, with what it makes in them; killed in the end."""
+    command = command or (sys.executable, "-c", code)
+    environment = {**os.environ, "MEMRT_SHARE": "1"}
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment
+    ) as process:
+        pid = int(process.stdout.readline())
+        until = time.monotonic() + 30
+        while _live(pid) < 5_000_000:
+            assert time.monotonic() < until
+            time.sleep(0.02)
+        try:
+            yield process
+        finally:
+            process.kill()
+    for page in _pages.pages():
+        if page.pid == pid:
+            page.path.unlink()
+
+
+def _live(pid: int) -> int:
+    try:
+        return _pages.read(_pages.page_of(pid)).stats.live
+    except _pages.PageError:
+        return 0
+
+
+@pytest.fixture(scope="module")
+def process():
+    with sharing() as found:
+        yield found
+
+
+def test_all_processes_are_listed_once(process):
+    result = top("--once")
+    assert (result.returncode, result.stderr) == (0, "")
+    rows = [line.split() for line in result.stdout.splitlines()]
+    mine = [row for row in rows if row[0] == str(process.pid)]
+    assert [row[1] for row in mine] == ["running"]
+    assert rows[1][:5] == ["PID", "state", "live", "peak", "total"]
+    assert "\x1b" not in result.stdout
+
+
+def test_policies_and_scopes_of_one_are_listed(process):
+    result = top(process.pid, "--once", "--sort", "name")
+    assert (result.returncode, result.stderr) == (0, "")
+    last = [line.split("  ")[-1].strip() for line in result.stdout.splitlines()]
+    names = [name for name in last if name]
+    assert names.index("default #0") < names.index("outer") < names.index("outer/in [red]ner")
+    assert any(name.startswith("mine #") for name in names)
+
+
+def test_output_to_a_pipe_needs_no_once(process):
+    assert top(process.pid).stdout.startswith(f"process {process.pid}, running")
+
+
+def test_json_is_for_scripts(process):
+    told = json.loads(top(process.pid, "--json").stdout)
+    assert (told["format"], told["version"]) == ("memrt-top", 1)
+    (one,) = told["processes"]
+    assert (one["pid"], one["state"]) == (process.pid, "running")
+    assert set(one["process"]) == set(memrt.stats().to_dict())
+    assert {row["name"]: row["stats"]["live"] for row in one["policies"]}["mine"] == 3_000_000
+    scopes = {tuple(row["path"]): row["stats"]["live"] for row in one["scopes"]}
+    assert scopes == {("outer",): 2_000_000, ("outer", "in [red]ner"): 2_000_000}
+    every = json.loads(top("--json").stdout)["processes"]
+    assert process.pid in [row["pid"] for row in every]
+
+
+def test_rows_are_sorted_as_asked(process):
+    by_live = top(process.pid, "--once").stdout
+    assert by_live.index("mine #") < by_live.index("default #0")
+    by_name = top(process.pid, "--once", "--sort", "name").stdout
+    assert by_name.index("default #0") < by_name.index("mine #")
+    with sharing(code=PROGRAM.replace("3_000_000", "30_000_000")) as larger:
+        order = [line.split()[0] for line in top("--once", "--sort", "peak").stdout.splitlines()]
+        assert order.index(str(larger.pid)) < order.index(str(process.pid))
+
+
+def test_what_a_killed_process_had_is_still_there_until_it_is_cleaned():
+    with sharing() as process:
+        process.kill()
+        process.wait(timeout=30)
+        (one,) = json.loads(top(process.pid, "--json").stdout)["processes"]
+        assert one["state"] == "dead"
+        assert one["process"]["live"] >= 5_000_000
+        assert one["scopes"][0]["stats"]["live"] == 2_000_000
+        listed = [line.split() for line in top("--once").stdout.splitlines()]
+        assert "dead" in next(row for row in listed if row[0] == str(process.pid))
+        cleaned = top("--clean")
+        assert cleaned.returncode == 0
+        assert cleaned.stdout.startswith("removed ")
+        result = top(process.pid, "--once")
+        assert (result.returncode, result.stdout) == (2, "")
+        assert result.stderr == (
+            f"memrt: there is no process {process.pid}, and none of that number left a page\n"
+        )
+
+
+def test_a_process_that_ends_takes_its_page_along():
+    with sharing() as process:
+        path = _pages.page_of(process.pid).path
+        process.stdin.close()
+        assert process.wait(timeout=30) == 0
+        assert not path.exists()
+
+
+def test_a_process_that_does_not_share_is_told_how():
+    result = top(os.getpid())
+    assert result.returncode == 2
+    assert "does not share its statistics: start it with MEMRT_SHARE=1" in result.stderr
+    assert result.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("arguments", [("x",), ("--sort", "age"), ("--interval", "0"), ("1", "2")])
+def test_arguments_that_make_no_sense_end_with_2(arguments):
+    result = top(*arguments)
+    assert (result.returncode, result.stdout) == (2, "")
+    assert "Traceback" not in result.stderr
+
+
+def test_run_shares_where_it_is_asked_to(tmp_path):
+    script = tmp_path / "program.py"
+    script.write_text(PROGRAM)
+    with sharing(
+        sys.executable, "-m", "memrt", "run", "--share", "--quiet", str(script)
+    ) as process:
+        policies = json.loads(top(process.pid, "--json").stdout)["processes"][0]["policies"]
+        assert "run" in [policy["name"] for policy in policies]
+
+
+def test_sharing_may_begin_and_end_in_a_running_process(run_python):
+    code = """
+import memrt, time
+from memrt import _pages
+import os
+memrt.set_option("share", True)
+page = _pages.page_of(os.getpid())
+while page.path.stat().st_size == 0: time.sleep(0.01)
+memrt.set_option("share", False)
+values = {option.name: option.value for option in memrt.options()}
+print(page.path.exists(), values["MEMRT_SHARE"])
+"""
+    assert run_python(code).stdout == "False 0\n"
+
+
+def test_children_by_fork_have_pages_of_their_own(run_python):
+    code = """
+import multiprocessing, os, time, memrt
+from memrt import _pages
+
+def work(queue):
+    kept = memrt.empty(9_000_000, "u1")
+    while True:
+        try:
+            queue.put(_pages.read(_pages.page_of(os.getpid())).stats.live)
+            return
+        except _pages.PageError:
+            time.sleep(0.02)
+
+memrt.set_option("share", True)
+queue = multiprocessing.get_context("fork").Queue()
+child = multiprocessing.get_context("fork").Process(target=work, args=(queue,))
+child.start()
+print(queue.get(timeout=50) >= 9_000_000, _pages.page_of(os.getpid()).runs)
+child.join()
+for page in _pages.pages():
+    if page.pid == child.pid: page.path.unlink()
+"""
+    assert run_python(code, flags=("-W", "ignore")).stdout == "True True\n"
+
+
+class Terminal:
+    """`top` at a terminal, and what it wrote there."""
+
+    def __init__(self, *arguments: object, **environment: str) -> None:
+        self.text = ""
+        self.pid, self._file = pty.fork()
+        if self.pid == 0:
+            os.environ.update({"TERM": "xterm-256color", "COLUMNS": "150", **environment})
+            os.execv(sys.executable, [sys.executable, "-m", "memrt", "top", *map(str, arguments)])
+
+    def read_until(self, *parts: str) -> None:
+        """Read until all parts were seen; no parts: until the end."""
+        until = time.monotonic() + 50
+        while not parts or not all(part in self.text for part in parts):
+            assert time.monotonic() < until, f"{parts} not in {self.text}"
+            if not select.select([self._file], [], [], 0.1)[0]:
+                continue
+            try:
+                read = os.read(self._file, 65536)
+            except OSError:
+                break
+            self.text += read.decode(errors="replace")
+
+    def send(self, key: bytes) -> None:
+        os.write(self._file, key)
+
+    def status(self) -> int:
+        self.read_until()
+        os.close(self._file)
+        return os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+
+
+ALTERNATE, NORMAL, CURSOR = "\x1b[?1049h", "\x1b[?1049l", "\x1b[?25h"
+
+
+@pytest.mark.parametrize("key", [b"\x03", signal.SIGTERM], ids=["Ctrl-C", "SIGTERM"])
+def test_the_view_follows_until_it_is_ended_and_the_terminal_is_as_it_was(process, key):
+    terminal = Terminal("--interval", "0.1")
+    terminal.read_until(ALTERNATE, str(process.pid), "running")
+    terminal.text = ""
+    terminal.read_until(str(process.pid), "Ctrl-C ends")  # it is drawn again
+    if isinstance(key, bytes):
+        terminal.send(key)
+    else:
+        os.kill(terminal.pid, key)
+    assert terminal.status() == 0
+    assert NORMAL in terminal.text
+    assert CURSOR in terminal.text
+    assert "Traceback" not in terminal.text
+
+
+def test_a_process_that_is_killed_meanwhile_ends_the_view_with_what_it_told_last():
+    with sharing() as process:
+        terminal = Terminal(process.pid, "--interval", "0.1")
+        terminal.read_until(ALTERNATE, "in [red]ner", "running")
+        process.kill()
+        process.wait(timeout=30)
+        assert terminal.status() == 0
+        last = terminal.text.rpartition(NORMAL)[2]
+        assert f"process {process.pid} runs no more" in last
+        assert "mine #" in last
+
+
+def test_a_narrow_window_shows_fewer_numbers_and_whole_ones(process):
+    terminal = Terminal("--interval", "0.1", COLUMNS="60", NO_COLOR="1")
+    terminal.read_until(ALTERNATE, str(process.pid), "command", "Ctrl-C ends")
+    terminal.send(b"\x03")
+    assert terminal.status() == 0
+    last = terminal.text.partition(NORMAL)[0]
+    assert re.search(rf"{process.pid} +running +4\.8 MiB +4\.8 MiB +\S", last)
+    assert "failed" not in last
+
+
+def test_colours_are_off_where_nobody_wants_them(process):
+    terminal = Terminal(process.pid, "--interval", "0.1", NO_COLOR="1")
+    terminal.read_until(ALTERNATE, "in [red]ner")
+    terminal.send(b"\x03")
+    assert terminal.status() == 0
+    assert "36m" not in terminal.text
+
+
+WITHOUT = """
+import sys, importlib.util
+importlib.util.find_spec = lambda name: None
+sys.stdout.isatty = lambda: True
+from memrt.commands import main
+main(["top"])
+"""
+
+
+def test_without_rich_the_view_says_what_to_install(run_python):
+    result = run_python(WITHOUT, check=False)
+    assert result.returncode == 2
+    assert result.stderr == (
+        "memrt: the view that follows needs rich: pip install 'memrt[report]'; "
+        "--once and --json do without\n"
+    )
