@@ -1,8 +1,11 @@
 """The command replay: the allocations of a trace again, through allocators."""
 
 import json
+import os
+import signal
 import subprocess
 import sys
+import time
 
 import memrt
 import numpy as np
@@ -33,6 +36,17 @@ __attribute__((destructor)) static void tell(void)
         fprintf(file, "%zu\\n", calls);
         fclose(file);
     }
+}
+"""
+HANGING = """
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+void *aligned_alloc(size_t align, size_t size)
+{
+    fclose(fopen(getenv("TELL"), "w"));
+    pause();
+    return align + size == 0 ? NULL : NULL;
 }
 """
 CRASHING = """
@@ -108,6 +122,22 @@ def test_an_allocator_that_crashes_is_told_and_the_others_are_tried(tmp_path, tr
     lines = result.stdout.splitlines()
     assert "exit status -6" in lines[2]
     assert lines[3].split()[0] == "malloc"
+
+
+def test_ctrl_c_ends_a_replay_and_its_process_without_a_word(tmp_path, traced):
+    library, told = shared_object(tmp_path, "hanging", HANGING), tmp_path / "told"
+    process = subprocess.Popen(
+        [sys.executable, "-m", "memrt", "replay", str(traced), "--allocator", str(library)],
+        env={**os.environ, "TELL": str(told)}, stderr=subprocess.PIPE, text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # it may be ignored
+    )  # fmt: skip
+    while not told.exists():
+        assert process.poll() is None
+        time.sleep(0.01)
+    process.send_signal(signal.SIGINT)
+    assert process.wait(60) == 130
+    assert process.stderr.read() == ""
+    process.stderr.close()
 
 
 def test_requests_that_are_refused_are_counted(tmp_path):

@@ -166,6 +166,7 @@ def test_a_disk_that_is_full_is_said_at_the_end(script, tmp_path):
 
 INTERRUPTED = """
 import os, signal, numpy as np
+signal.signal(signal.SIGINT, signal.default_int_handler)  # it may be ignored by inheritance
 kept = np.empty(1000)
 os.kill(os.getpid(), signal.SIGINT)
 """

@@ -84,6 +84,8 @@ def _print_all(chosen: argparse.Namespace) -> None:
     try:
         chosen.execute(chosen)
         sys.stdout.flush()
+    except KeyboardInterrupt:  # who pressed Ctrl-C knows
+        sys.exit(130)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for the flush at exit
 

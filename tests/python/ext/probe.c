@@ -406,13 +406,13 @@ static PyObject *fake_table(PyObject *module, PyObject *args)
     return PyCapsule_New(&table, MEMRT_API_CAPSULE, NULL);
 }
 
-/// has_last_slot() -> what MEMRT_HAS says about arrow_adopt in the table that gets imported
+/// has_last_slot() -> what MEMRT_HAS says about trace_mark in the table that gets imported
 static PyObject *has_last_slot(PyObject *module, PyObject *unused)
 {
     (void)module;
     (void)unused;
     const memrt_api_t *table = memrt_import();
-    return table != NULL ? PyBool_FromLong(MEMRT_HAS(table, arrow_adopt)) : NULL;
+    return table != NULL ? PyBool_FromLong(MEMRT_HAS(table, trace_mark)) : NULL;
 }
 
 static PyMethodDef methods[] = {
