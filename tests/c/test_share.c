@@ -140,7 +140,7 @@ TEST(policies_that_have_no_room_are_counted)
     memrt_policy_options_t options = {.struct_size = sizeof(options), .name = "one of many"};
     memrt_policy_t **policies = calloc(POLICIES, sizeof(*policies));
     memrt__share_fill(&slot, 1);
-    uint32_t before = slot.rows;
+    uint32_t before = slot.rows + slot.left_out; /* scopes of other tests stay for reports */
     for (uint32_t i = 0; i < POLICIES; i++) {
         ck_assert_int_eq(api->policy_new(&options, &policies[i]), MEMRT_OK);
     }
