@@ -140,7 +140,7 @@ TEST(policies_that_have_no_room_are_counted)
     memrt_policy_options_t options = {.struct_size = sizeof(options), .name = "one of many"};
     memrt_policy_t **policies = calloc(POLICIES, sizeof(*policies));
     memrt__share_fill(&slot, 1);
-    uint32_t before = slot.rows;
+    uint32_t before = slot.rows + slot.left_out; /* scopes of other tests stay for reports */
     for (uint32_t i = 0; i < POLICIES; i++) {
         ck_assert_int_eq(api->policy_new(&options, &policies[i]), MEMRT_OK);
     }
@@ -183,18 +183,25 @@ static bool read_page(const char *path, memrt__page_head_t *head, memrt__page_sl
     return found;
 }
 
+/// ThreadSanitizer knows no locks that are made anew after a fork.
+static void in_child(child_fn act)
+{
+    if (!SUITE_THREAD_SANITIZER) {
+        child_expect_success(act, NULL);
+    }
+}
+
 static memrt__page_head_t head;
 
 /// Wait until the page of a path has a snapshot later than a serial number.
 static void await_news(const char *path, uint64_t after)
 {
-    for (int i = 0; i < 2000; i++) {
-        if (read_page(path, &head, &slot) && slot.serial > after) {
-            return;
-        }
-        pause_ms(10);
+    bool news = false;
+    for (int i = 0; i < 2000 && !news; i++) {
+        news = read_page(path, &head, &slot) && slot.serial > after;
+        pause_ms(news ? 0 : 10);
     }
-    REQUIRE(!"the page has no news");
+    REQUIRE(news);
 }
 
 static void set_share(const char *value)
@@ -235,7 +242,10 @@ static void live_follows(void *context)
 
 TEST(the_page_follows_what_is_live_until_the_option_ends_it)
 {
-    child_expect_success(live_follows, NULL);
+    in_child(live_follows);
+    if (SUITE_THREAD_SANITIZER) {
+        live_follows(NULL);
+    }
 }
 
 static void begin_again(void *context)
@@ -255,7 +265,7 @@ static void begin_again(void *context)
 
 TEST(a_page_may_be_begun_again)
 {
-    child_expect_success(begin_again, NULL);
+    in_child(begin_again);
 }
 
 static void exit_shared(void *context)
@@ -270,6 +280,9 @@ TEST(the_page_goes_with_the_process)
 {
     int pipe_ends[2];
     char path[sizeof(((memrt__os_page_t *)0)->path)];
+    if (SUITE_THREAD_SANITIZER) {
+        return;
+    }
     ck_assert_int_eq(pipe(pipe_ends), 0);
     child_expect_exit(exit_shared, &pipe_ends[1], 0, NULL);
     ck_assert_int_eq(read(pipe_ends[0], path, sizeof(path)), sizeof(path));
@@ -293,6 +306,9 @@ TEST(the_page_of_a_killed_process_stays_and_is_whole)
 {
     int pipe_ends[2], status;
     char path[sizeof(((memrt__os_page_t *)0)->path)];
+    if (SUITE_THREAD_SANITIZER) {
+        return;
+    }
     ck_assert_int_eq(pipe(pipe_ends), 0);
     pid_t child = fork();
     if (child == 0) {
@@ -325,7 +341,7 @@ static void lose_page(void *context)
 
 TEST(a_page_that_its_user_took_away_does_not_come_back)
 {
-    child_expect_success(lose_page, NULL);
+    in_child(lose_page);
 }
 
 static void refuse_thread(void *context)
@@ -345,7 +361,7 @@ static void refuse_thread(void *context)
 
 TEST(without_a_thread_there_is_no_page_and_it_may_be_asked_for_again)
 {
-    child_expect_success(refuse_thread, NULL);
+    in_child(refuse_thread);
 }
 
 static void refuse_file(void *context)
@@ -368,7 +384,7 @@ static void refuse_file(void *context)
 
 TEST(without_a_file_there_is_no_page_and_the_reason_is_told)
 {
-    child_expect_success(refuse_file, NULL);
+    in_child(refuse_file);
 }
 
 static void end_twice(void *context)
@@ -385,7 +401,7 @@ static void end_twice(void *context)
 
 TEST(a_process_that_ends_begins_no_page)
 {
-    child_expect_success(end_twice, NULL);
+    in_child(end_twice);
 }
 
 /// What a fork's child has: its own page once it allocates; its end leaves its parent's alone.
@@ -418,7 +434,7 @@ static void fork_shared(void *context)
 
 TEST(a_forked_child_has_a_page_of_its_own_once_it_allocates)
 {
-    child_expect_success(fork_shared, NULL);
+    in_child(fork_shared);
 }
 
 static void fork_often(void *context)
@@ -441,7 +457,7 @@ static void fork_often(void *context)
 
 TEST(forks_that_do_not_allocate_leave_no_page_and_the_parents_goes_on)
 {
-    child_expect_success(fork_often, NULL);
+    in_child(fork_often);
 }
 
 static void unshared_child(void *context)
@@ -464,5 +480,5 @@ static void unshared_child(void *context)
 
 TEST(a_child_that_turns_it_off_has_no_page)
 {
-    child_expect_success(unshared_child, NULL);
+    in_child(unshared_child);
 }
