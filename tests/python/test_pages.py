@@ -204,6 +204,7 @@ def test_the_last_of_a_number_counts(folder):
         (2**31 - 1, "there is no process 2147483647, and none of that number left a page"),
         (os.getpid(), "does not share its statistics: start it with MEMRT_SHARE=1"),
     ],
+    ids=["gone", "this one"],
 )
 def test_a_process_without_a_page_is_told_apart(folder, pid, why):
     with pytest.raises(PageError, match=why):
