@@ -7,9 +7,13 @@ Usage: python examples/tour/pictures.py CHROMIUM
 
 from __future__ import annotations
 
+import html
+import json
+import os
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 from playwright.sync_api import Page, sync_playwright
@@ -20,6 +24,17 @@ WINDOW = {"width": 900, "height": 900}
 COMMANDS = (
     "run --html sky.html --record sky.memrt --plot timeline.png sky.py",
     "run --quiet --children --html workers.html workers.py",
+    "trace -o before.trace sky.py",
+    "trace -o after.trace sky.py 12 copy",
+    "diff before.trace after.trace",
+    "replay before.trace --allocator memrt --allocator malloc",
+    "convert before.trace --to perfetto -o before.perfetto",
+    "convert before.trace --to speedscope -o before.speedscope.json",
+    "run --quiet --share sky.py 150 &",
+    "top --once",
+    "top --once",
+    "top --clean",
+    "report sky.memrt -o again.html",
 )
 """What docs/tour.md has people call, in the folder of its programs."""
 
@@ -32,14 +47,63 @@ SHOTS = {
     "workers": ("workers.html", "#together"),
 }
 
+PRINTS = ("diff", "replay", "top", "killed")
+"""What commands print, in the order of the page."""
 
-def make(folder: Path) -> None:
-    """Run the commands; their files are in `folder`."""
+ENOUGH = 200 << 20  # bytes in use when the program is looked at
+
+
+def begin(folder: Path, command: str) -> subprocess.Popen[str]:
+    """A command, by the Python that runs this, which `python` is there."""
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
+    return subprocess.Popen(["python", "-m", "memrt", *command.split()], cwd=folder,
+                            env={**os.environ, "PATH": path}, stdout=subprocess.PIPE,
+                            text=True)  # fmt: skip
+
+
+def call(folder: Path, command: str) -> str:
+    """Run a command in the foreground. Returns what it prints."""
+    with begin(folder, command) as process:
+        printed = process.communicate()[0]
+    if process.returncode != 0:
+        raise SystemExit(f"python -m memrt {command} ended with {process.returncode}")
+    return printed
+
+
+def live_bytes(folder: Path) -> int:
+    """Of the processes that share their statistics."""
+    processes = json.loads(call(folder, "top --once --json"))["processes"]
+    return sum(each["process"]["live"] for each in processes)
+
+
+def make(folder: Path) -> dict[str, str]:
+    """Run the commands; their files are in `folder`. Returns what PRINTS are."""
     for program in Path(__file__).parent.glob("*.py"):
         (folder / program.name).write_bytes(program.read_bytes())
+    printed, background = [], []
     for command in COMMANDS:
-        subprocess.run([sys.executable, "-m", "memrt", *command.split()], cwd=folder, check=True)
+        if command.endswith(" &"):
+            background.append(begin(folder, command.removesuffix(" &")))
+            while live_bytes(folder) < ENOUGH:
+                time.sleep(0.2)
+            continue
+        printed.append(call(folder, command))
+        if command == "top --once":
+            for process in background:
+                process.kill()
+                process.wait()
     (PICTURES / "timeline.png").write_bytes((folder / "timeline.png").read_bytes())
+    shown = [text for text in printed if text.count("\n") > 1]
+    return dict(zip(PRINTS, shown, strict=True))
+
+
+def write_down(page: Page, text: str, name: str) -> None:
+    """What a terminal shows."""
+    page.set_content(
+        "<body style='margin:0'><pre style='display:inline-block; margin:0; padding:12px; "
+        f"background:#1d1f21; color:#e8e8e8; font-size:13px'>{html.escape(text)}</pre>"
+    )
+    page.locator("pre").screenshot(path=PICTURES / f"{name}.png")
 
 
 def shoot(page: Page, folder: Path, name: str) -> None:
@@ -56,11 +120,13 @@ def main(chromium: str) -> None:
     PICTURES.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory() as name, sync_playwright() as playwright:
         folder = Path(name)
-        make(folder)
+        printed = make(folder)
         browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
         page = browser.new_page(viewport=WINDOW)
         for shot in SHOTS:
             shoot(page, folder, shot)
+        for name, text in printed.items():
+            write_down(page, text, name)
         browser.close()
 
 

@@ -1,8 +1,9 @@
 """Stack exposures of a patch of sky, so that faint stars come out of the noise.
 
-Usage: python examples/tour/sky.py [EXPOSURES]
+Usage: python examples/tour/sky.py [EXPOSURES [copy]]
 
 It has a fault on purpose, for docs/tour.md: what is kept of each exposure as a preview is a view.
+With the word copy it has not.
 """
 
 from __future__ import annotations
@@ -44,12 +45,13 @@ def offset(exposure: np.ndarray, reference: np.ndarray) -> tuple[int, int]:
     return int(row), int(column)
 
 
-def keep_preview(exposure: np.ndarray) -> None:
-    """Remember a corner of it. The copy that is missing here keeps all of the exposure alive."""
-    previews.append(exposure[:PREVIEW, :PREVIEW])
+def keep_preview(exposure: np.ndarray, copy: bool) -> None:
+    """Remember a corner of it. Without a copy that keeps all of the exposure alive."""
+    corner = exposure[:PREVIEW, :PREVIEW]
+    previews.append(corner.copy() if copy else corner)
 
 
-def main(exposures: int) -> None:
+def main(exposures: int, copy: bool) -> None:
     random = np.random.default_rng(1)
     with memrt.scope("expose"):
         truth = sky(random)
@@ -57,7 +59,7 @@ def main(exposures: int) -> None:
     with memrt.scope("align"):
         aligned = [np.roll(each, offset(each, taken[0]), (0, 1)) for each in taken]
     for each in taken:
-        keep_preview(each)
+        keep_preview(each, copy)
     del taken
     with memrt.scope("stack"):
         stacked = np.median(aligned, axis=0)
@@ -67,4 +69,4 @@ def main(exposures: int) -> None:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 12)
+    main(int(sys.argv[1]) if len(sys.argv) > 1 else 12, sys.argv[2:] == ["copy"])

@@ -21,13 +21,13 @@ def constant(name):
 
 def test_the_commands_of_the_page_are_those_that_make_its_pictures():
     made = [f"python -m memrt {command}" for command in constant("COMMANDS")]
-    shown = re.findall(r"^python -m memrt run .*$", PAGE, re.MULTILINE)
+    shown = re.findall(r"^python -m memrt .*$", PAGE, re.MULTILINE)
     assert shown == made
 
 
 def test_the_pictures_of_the_page_are_those_that_are_made():
     shown = re.findall(r"!\[[^\]]+\]\(pictures/(\w+)\.png\)", PAGE)
-    assert sorted(shown) == sorted([*constant("SHOTS"), "timeline"])
+    assert sorted(shown) == sorted([*constant("SHOTS"), *constant("PRINTS"), "timeline"])
     for name in shown:
         content = (ROOT / "docs" / "pictures" / f"{name}.png").read_bytes()
         assert content.startswith(b"\x89PNG")
