@@ -87,7 +87,8 @@ def bodies(tokens: list[Token]) -> Iterator[tuple[int, int]]:
 
 def constant(token: Token) -> Iterator[Fault]:
     digits = token.text.rstrip("uUlL")
-    value = int(digits, 0)
+    octal = digits.startswith("0") and digits.isdecimal()
+    value = int(digits, 8 if octal else 0)
     suffix = token.text[len(digits) :]
     for other in {value + 1, value - 1} - {-1}:
         yield Fault(token.start, token.end, f"{other}{suffix}", f"{token.text} → {other}")
