@@ -20,7 +20,7 @@ PARTS = {
     "memory": "Memory",
     "limits": "Limits",
     "observe": "Watching",
-    "see": "Traces",
+    "see": "Traces and reports",
     "exchange": "Exchange",
     "programs": "Whole programs",
 }

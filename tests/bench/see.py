@@ -1,15 +1,17 @@
-"""The part `see`: what recording a trace costs, and what the answers about a million events do."""
+"""The part `see`: what a trace costs, and answers about a million events; what a program takes that
+somebody looks at."""
 
 from __future__ import annotations
 
 import json
+import resource
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
 from options import Options
-from places import WORKERS
+from places import ROOT, WORKERS
 from result import Group
 from rounds import Progress, in_turn, run_worker
 from subjects import Subject
@@ -42,6 +44,16 @@ QUESTIONS = {
     "`convert --to perfetto`": "perfetto",
     "`convert --to speedscope`": "speedscope",
 }
+SEEN = "Time of a whole program, by who looks on"
+ALONE = "run"
+LOOKS = {
+    ALONE: ("run", "--quiet"),
+    "run --share": ("run", "--quiet", "--share"),
+    "trace": ("trace", "-o", "sky.trace"),
+    "run --track": ("run", "--quiet", "--track"),
+    "run --record": ("run", "--quiet", "--record", "sky.memrt"),
+}
+SKY = ROOT / "examples" / "tour" / "sky.py"
 
 
 def groups() -> list[Group]:
@@ -51,7 +63,12 @@ def groups() -> list[Group]:
         f"`{KEPT}`: kept in memory, without calls."
     )
     asked = "Of half a million arrays that were made and dropped in a scope. Processor time."
-    return [Group(TOOK, made, "ns", OFF), Group(ANSWERS, asked, "ns", None)]
+    seen = "The program of [the tour](tour.md), from its start to its end. Processor time."
+    return [
+        Group(TOOK, made, "ns", OFF),
+        Group(ANSWERS, asked, "ns", None),
+        Group(SEEN, seen, "ns", ALONE),
+    ]
 
 
 def nanoseconds(case: str, level: str, target: int = TARGET) -> float:
@@ -74,8 +91,24 @@ def answers(count: int) -> dict[str, float]:
     return json.loads(output)
 
 
+def of_children() -> float:
+    """Nanoseconds of processor time of all that have ended."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return (used.ru_utime + used.ru_stime) * 1e9
+
+
+def looked_at(look: str) -> float:
+    """Nanoseconds of one run of the program."""
+    environment = Subject(look, "memrt").environment()
+    with tempfile.TemporaryDirectory() as folder:
+        before = of_children()
+        command = [sys.executable, "-m", "memrt", *LOOKS[look], str(SKY)]
+        subprocess.run(command, cwd=folder, env=environment, check=True, capture_output=True)
+        return of_children() - before
+
+
 def measure(options: Options, progress: Progress) -> list[Group]:
-    took, asked = groups()
+    took, asked, seen = groups()
     for name in TASKS:
         progress(f"{TOOK}: {name}")
         for level in in_turn(LEVELS, options.rounds_of(complete=9, quick=3)):
@@ -85,4 +118,7 @@ def measure(options: Options, progress: Progress) -> list[Group]:
         found = answers(QUICK_EVENTS if options.quick else EVENTS)
         for name, question in QUESTIONS.items():
             asked.case(name).add("memrt", found[question])
-    return [took, asked]
+    progress(SEEN)
+    for look in in_turn(LOOKS, options.rounds_of(complete=7, quick=1)):
+        seen.case("sky.py").add(look, looked_at(look))
+    return [took, asked, seen]

@@ -255,6 +255,11 @@ def test_every_question_about_a_trace_is_answered():
     assert all(took > 0 for took in found.values())
 
 
+@pytest.mark.parametrize("look", see.LOOKS)
+def test_a_program_is_measured_while_somebody_looks(look):
+    assert see.looked_at(look) > 0
+
+
 def test_calls_of_python_mean_nothing_in_c():
     assert levels.PYTHON not in observe.levels(observe.IN_C[0])
     assert levels.PYTHON in observe.levels(observe.IN_PYTHON[0])
