@@ -10,7 +10,7 @@ ROOT = Path(__file__).resolve().parents[2]
 MATRIX = ROOT / "bindings" / "memrt" / "numba" / "matrix.json"
 
 # Beside Numba and memrt: what runs the tests, and what tests of Numba and of ours need.
-TOOLS = ("pytest==9.2.0", "cffi", "setuptools<81", "scipy")
+TOOLS = ("pytest==9.2.0", "cffi", "prometheus-client", "setuptools<81", "scipy")
 
 
 @dataclass(frozen=True)

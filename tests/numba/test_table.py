@@ -16,6 +16,7 @@ ROOT = Path(__file__).resolve().parents[2]
 EXAMPLE = ROOT / "examples" / "numba"
 DETECT = Path(__file__).with_name("ext") / "detect.c"
 COUNTERS = 1 << 1  # MEMRT_FEATURE_COUNTERS
+PROBES = 1 << 2  # MEMRT_FEATURE_PROBES
 
 
 @pytest.fixture(scope="module")
@@ -49,7 +50,8 @@ def test_jitted_code_reaches_the_whole_table(detect, on_memrt):
 
 def test_the_table_says_version_and_features(detect, on_memrt):
     assert detect.version(on_memrt.get_api()).decode() == memrt.__version__
-    assert detect.features(on_memrt.get_api()) == COUNTERS
+    probes = PROBES if memrt._memrt.features()["probes"] else 0
+    assert detect.features(on_memrt.get_api()) == COUNTERS | probes
 
 
 def test_numbas_own_table_is_not_taken_for_memrts(detect, on_stock):
