@@ -30,7 +30,8 @@
 #include "runtime/stats/stats.h"
 #include "runtime/symbols.h"
 
-#define SLOT_AT(slot, word) _Static_assert(offsetof(memrt_api_t, slot) == (word)*8, #slot " moved")
+#define SLOT_AT(slot, word)                                                                        \
+    _Static_assert(offsetof(memrt_api_t, slot) == (word) * 8, #slot " moved")
 SLOT_AT(allocate, 0);
 SLOT_AT(allocate_external, 1);
 SLOT_AT(manage_memory, 2);

@@ -19,9 +19,17 @@
 
 #define DEFAULTS                                                                                   \
     {                                                                                              \
-        .check = false, .track = false, .track_frames = 16, .cache = !MEMRT__ADDRESS_SANITIZER,    \
-        .alignment = MEMRT_ALIGN_MIN, .huge_pages = MEMRT__HUGE_LARGE, .cache_limit = SIZE_MAX,    \
-        .decay = 500, .exact_peak = 0, .cuda_sync = 1, .cuda_driver = "libcuda.so.1",              \
+        .check = false,                                                                            \
+        .track = false,                                                                            \
+        .track_frames = 16,                                                                        \
+        .cache = !MEMRT__ADDRESS_SANITIZER,                                                        \
+        .alignment = MEMRT_ALIGN_MIN,                                                              \
+        .huge_pages = MEMRT__HUGE_LARGE,                                                           \
+        .cache_limit = SIZE_MAX,                                                                   \
+        .decay = 500,                                                                              \
+        .exact_peak = 0,                                                                           \
+        .cuda_sync = 1,                                                                            \
+        .cuda_driver = "libcuda.so.1",                                                             \
     }
 
 memrt__options_t memrt__options = DEFAULTS;

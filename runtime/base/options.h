@@ -53,10 +53,7 @@ typedef struct memrt__limits {
 } memrt__limits_t;
 
 #define MEMRT__INHERIT (SIZE_MAX - 1) ///< as the process has it at that time
-#define MEMRT__INHERIT_ALL                                                                         \
-    {                                                                                              \
-        MEMRT__INHERIT, MEMRT__INHERIT, MEMRT__INHERIT                                             \
-    }
+#define MEMRT__INHERIT_ALL {MEMRT__INHERIT, MEMRT__INHERIT, MEMRT__INHERIT}
 
 /// Values in force; the defaults before memrt__options_read().
 extern memrt__options_t memrt__options;
