@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import argparse
-import importlib
 
+from memrt._report.extras import MissingPackageError, needed
 from memrt.commands.errors import CommandError
 
 HELP = "Print the script by which a shell completes memrt's commands and options."
@@ -30,9 +30,7 @@ def execute(arguments: argparse.Namespace) -> None:
     from memrt.commands import parser
 
     try:
-        shtab = importlib.import_module("shtab")
-    except ImportError:
-        raise CommandError(
-            "completion needs shtab, which is not installed: pip install 'memrt[report]'"
-        ) from None
+        shtab = needed("shtab", "completion")
+    except MissingPackageError as error:
+        raise CommandError(str(error)) from None
     print(shtab.complete(parser("memrt"), arguments.shell))
