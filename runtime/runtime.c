@@ -10,6 +10,7 @@
 #include "runtime/alloc/purger.h"
 #include "runtime/base/lock.h"
 #include "runtime/base/options.h"
+#include "runtime/base/unwind.h"
 #include "runtime/debug/live.h"
 #include "runtime/debug/trace.h"
 #include "runtime/debug/tracking.h"
@@ -24,10 +25,12 @@ static void before_fork(void)
     memrt__share_pause();
     memrt__purger_stop();
     memrt__lock_all();
+    memrt__unwind_pause();
 }
 
 static void in_parent(void)
 {
+    memrt__unwind_resume();
     memrt__unlock_all();
     memrt__share_resume();
 }
@@ -35,6 +38,7 @@ static void in_parent(void)
 static void in_child(void)
 {
     memrt__lock_renew_all();
+    memrt__unwind_forked();
     memrt__purger_forked();
     memrt__thread_forked();
     memrt__stats_forked();

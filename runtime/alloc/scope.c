@@ -73,15 +73,17 @@ static memrt_scope_t *place(memrt_scope_t *fresh)
     return scope;
 }
 
-/// Destroy the oldest that nobody uses; whether there was one.
+/// Destroy the oldest that nobody uses, unless another thread has made room meanwhile. Whether
+/// there was room then: others may have taken it since.
 static bool make_room(void)
 {
     memrt__policy_sweep();
     memrt__lock(MEMRT__RANK_POLICIES);
-    memrt_scope_t *scope = scopes < MEMRT_SCOPES_MAX ? NULL : take_unused();
+    bool has_room = scopes < MEMRT_SCOPES_MAX;
+    memrt_scope_t *scope = has_room ? NULL : take_unused();
     memrt__unlock(MEMRT__RANK_POLICIES);
     if (scope == NULL) {
-        return false;
+        return has_room;
     }
     if (scope->parent != NULL) {
         memrt__scope_release(scope->parent);
@@ -108,7 +110,7 @@ memrt_status_t memrt__scope_open(memrt_scope_t *parent, const char *name, memrt_
         return MEMRT_ENOMEM;
     }
     memrt_scope_t *scope = find_or_place(fresh);
-    if (scope == NULL && make_room()) {
+    while (scope == NULL && make_room()) {
         scope = find_or_place(fresh);
     }
     if (scope != fresh) {

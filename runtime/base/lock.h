@@ -27,6 +27,7 @@ typedef enum memrt__rank {
     MEMRT__RANK_PURGER,     ///< whether the purger runs
     MEMRT__RANK_QUARANTINE, ///< freed blocks that guards keep
     MEMRT__RANK_TRACE,      ///< the trace that is recorded, and its file
+    MEMRT__RANK_UNWIND,     ///< only who forks has it: whether threads may unwind
     MEMRT__RANKS
 } memrt__rank_t;
 _Static_assert(MEMRT__RANKS < 64, "ThreadSanitizer lets one thread hold them all");

@@ -3,16 +3,29 @@
 #include <dlfcn.h>
 #include <link.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdint.h>
 
 #include "runtime/base/atomics.h"
 #include "runtime/base/compiler.h"
+#include "runtime/base/lock.h"
 
 #ifdef __GLIBC__
 #include <execinfo.h>
 #endif
 
 typedef int (*unwind_fn)(void **frames, int max);
+
+/// Threads that are inside of the unwinder, a part of them; CLOSED more while a thread forks.
+typedef struct gate {
+    _Alignas(MEMRT__CACHE_LINE) size_t inside;
+} gate_t;
+#define CLOSED (SIZE_MAX / 2 + 1)
+
+/* Several, so that threads seldom write to the same line. */
+#define GATE_BITS 4
+#define GATES (1 << GATE_BITS)
+static gate_t gates[GATES];
 
 static unwind_fn unwind; /* fixed, like what follows, once `ready` is set */
 static bool fast;
@@ -60,10 +73,65 @@ static inline void get_ready(void)
     }
 }
 
+/// Where the thread's own variables are tells threads apart; Fibonacci hashing spreads them.
+static gate_t *own_gate(void)
+{
+    static MEMRT__THREAD_LOCAL char own;
+    uint64_t spread = (uint64_t)(uintptr_t)&own * UINT64_C(0x9e3779b97f4a7c15);
+    return &gates[spread >> (64 - GATE_BITS)];
+}
+
+/// A gate that is closed shows it in the same word, so no thread can slip in unseen.
+static void enter(gate_t *gate)
+{
+    while (MEMRT__UNLIKELY(memrt__fetch_add_relaxed(&gate->inside, 1) >= CLOSED)) {
+        memrt__fetch_sub1_release(&gate->inside);
+        memrt__lock(MEMRT__RANK_UNWIND); /* who forks has it */
+        memrt__unlock(MEMRT__RANK_UNWIND);
+    }
+}
+
+/// Release, partner: the acquire load of memrt__unwind_pause().
+static void leave(gate_t *gate)
+{
+    memrt__fetch_sub1_release(&gate->inside);
+}
+
 int memrt__unwind(void **frames, int max)
 {
+    gate_t *gate = own_gate();
+    enter(gate);
     get_ready();
-    return unwind == NULL || max <= 0 ? 0 : unwind(frames, max);
+    int count = unwind == NULL || max <= 0 ? 0 : unwind(frames, max);
+    leave(gate);
+    return count;
+}
+
+void memrt__unwind_pause(void)
+{
+    for (int i = 0; i < GATES; i++) {
+        memrt__fetch_add_relaxed(&gates[i].inside, CLOSED);
+    }
+    for (int i = 0; i < GATES; i++) {
+        while (memrt__load_acquire(&gates[i].inside) != CLOSED) {
+            sched_yield();
+        }
+    }
+}
+
+void memrt__unwind_resume(void)
+{
+    for (int i = 0; i < GATES; i++) {
+        memrt__fetch_add_relaxed(&gates[i].inside, CLOSED); /* which is how to subtract it */
+    }
+}
+
+/// Threads that had just come upon a closed gate are gone.
+void memrt__unwind_forked(void)
+{
+    for (int i = 0; i < GATES; i++) {
+        memrt__store_relaxed(&gates[i].inside, 0);
+    }
 }
 
 bool memrt__unwind_is_fast(void)

@@ -10,6 +10,13 @@
 /// not at all where it has none. The first call of a process loads either.
 int memrt__unwind(void **frames, int max);
 
+/// Around fork, with all locks held: wait until no thread is inside of the unwinder, and keep all
+/// out of it; let them in again in the parent; in the child. The unwinder has locks of its own that
+/// it does not make anew in a child.
+void memrt__unwind_pause(void);
+void memrt__unwind_resume(void);
+void memrt__unwind_forked(void);
+
 /// Whether libunwind is what unwinds; for reports.
 bool memrt__unwind_is_fast(void);
 

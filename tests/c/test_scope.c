@@ -498,6 +498,28 @@ TEST(a_scope_with_a_live_block_makes_no_room_until_that_is_freed)
     api->scope_release(open_scope(NULL, "after them"));
 }
 
+static void open_one_after_another(size_t index, void *context)
+{
+    (void)context;
+    for (int round = 0; round < 2000; round++) {
+        char name[48];
+        snprintf(name, sizeof(name), "of thread %zu, %d", index, round);
+        memrt_scope_t *scope;
+        REQUIRE(api->scope_open(NULL, name, &scope) == MEMRT_OK);
+        api->scope_release(scope);
+    }
+}
+
+TEST(threads_that_make_room_at_once_are_not_refused_for_what_the_other_took)
+{
+    static memrt_scope_t *held[MEMRT_SCOPES_MAX];
+    fill_all_places_but_one(held);
+    for (unsigned i = 0; i < MEMRT_SCOPES_MAX - 1; i++) {
+        api->scope_release(held[i]);
+    }
+    crew_run(4, open_one_after_another, NULL);
+}
+
 TEST(where_no_index_is_free_a_block_is_born_in_no_scope)
 {
     static memrt_policy_t *policies[MEMRT__ACCOUNTS];

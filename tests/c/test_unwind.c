@@ -1,9 +1,15 @@
 #include "support/suite.h"
 
 #include <dlfcn.h>
+#include <pthread.h>
 #include <stdio.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include "runtime/base/atomics.h"
 #include "runtime/base/unwind.h"
+#include "support/child.h"
+#include "support/crew.h"
 
 #define MOST 32
 
@@ -45,4 +51,48 @@ TEST(libunwind_is_taken_where_it_is_installed)
 {
     void *library = dlopen("libunwind.so.8", RTLD_LAZY);
     ck_assert_int_eq(memrt__unwind_is_fast(), library != NULL);
+}
+
+/* libunwind 1.6.2 looks up what it knows of a call under a lock of its own, but for calls that the
+   thread has gone before. */
+static void *unwind_once(void *nothing)
+{
+    void *frames[MOST];
+    REQUIRE(memrt__unwind(frames, MOST) >= 0); /* Check has a lock of its own */
+    return nothing;
+}
+
+static void unwind_on_a_new_thread(void)
+{
+    pthread_t thread;
+    REQUIRE(pthread_create(&thread, NULL, unwind_once, NULL) == 0);
+    REQUIRE(pthread_join(thread, NULL) == 0);
+}
+
+#define UNWINDERS 4
+#define CHILDREN (SUITE_THREAD_SANITIZER ? 0 : 400) /* it follows no threads of children */
+
+static void fork_among_threads_that_unwind(size_t index, void *stop)
+{
+    while (index < UNWINDERS && memrt__load_acquire(stop) == 0) {
+        unwind_on_a_new_thread();
+    }
+    for (int i = 0; index == UNWINDERS && i < CHILDREN; i++) {
+        pid_t child = fork();
+        if (child == 0) {
+            child_start_watchdog();
+            unwind_on_a_new_thread();
+            _exit(0);
+        }
+        int status;
+        REQUIRE(child > 0 && waitpid(child, &status, 0) == child);
+        REQUIRE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    }
+    memrt__store_release(stop, 1);
+}
+
+TEST(a_child_finds_the_unwinder_free_whatever_threads_of_its_parent_were_doing)
+{
+    size_t stop = 0;
+    crew_run(UNWINDERS + 1, fork_among_threads_that_unwind, &stop);
 }
