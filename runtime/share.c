@@ -144,6 +144,16 @@ static void write_head(const memrt__os_page_t *to)
     (void)memrt__os_page_write(to, &head, sizeof(head), 0);
 }
 
+#define STALE ((uint64_t)24 * 3600) /* seconds; who looks the day after finds what was killed */
+
+static void begin_page(const memrt__os_page_t *to)
+{
+    char folder[MEMRT__OS_FOLDER];
+    write_head(to);
+    memrt__os_page_folder(folder, sizeof(folder));
+    memrt__os_page_sweep(folder, STALE);
+}
+
 /// A page that cannot be written now, for want of room, or because its user took it away, is
 /// tried again the next time: what stood in it stays.
 static void write_slot(const memrt__os_page_t *to, uint64_t turn)
@@ -178,7 +188,7 @@ static void publish(void)
     busy = true;
     memrt__unlock(MEMRT__RANK_SHARE);
     if (turn == 1) {
-        write_head(&to);
+        begin_page(&to);
     }
     write_slot(&to, turn);
     memrt__lock(MEMRT__RANK_SHARE);

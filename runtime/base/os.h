@@ -99,4 +99,8 @@ bool memrt__os_page_make(const char *folder, memrt__os_page_t *out, char *why, s
 bool memrt__os_page_write(const memrt__os_page_t *page, const void *data, size_t size, size_t at);
 void memrt__os_page_remove(const memrt__os_page_t *page);
 
+/// Remove the pages of that folder that nobody has written for `age` seconds and whose processes
+/// run no more, as far as their numbers tell. What is named otherwise stays.
+void memrt__os_page_sweep(const char *folder, uint64_t age);
+
 #endif

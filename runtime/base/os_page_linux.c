@@ -1,10 +1,13 @@
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "runtime/base/os.h"
@@ -90,4 +93,42 @@ bool memrt__os_page_write(const memrt__os_page_t *page, const void *data, size_t
 void memrt__os_page_remove(const memrt__os_page_t *page)
 {
     (void)unlink(page->path);
+}
+
+/// The process that a page is named after; 0: it is no page's name.
+static uint64_t process_of(const char *name)
+{
+    uint64_t process, began;
+    char more;
+    return sscanf(name, "%10" SCNu64 "-%20" SCNu64 "%c", &process, &began, &more) == 2 ? process
+                                                                                       : 0;
+}
+
+/// One that lives but is another user's is refused, and so not missing.
+static bool is_gone(uint64_t process)
+{
+    return kill((pid_t)process, 0) != 0 && errno == ESRCH;
+}
+
+static bool is_stale(int folder, const char *name, time_t written)
+{
+    struct stat about;
+    uint64_t process = process_of(name);
+    return process != 0 && fstatat(folder, name, &about, AT_SYMLINK_NOFOLLOW) == 0 &&
+           about.st_mtime < written && is_gone(process);
+}
+
+void memrt__os_page_sweep(const char *folder, uint64_t age)
+{
+    time_t written = time(NULL) - (time_t)age;
+    const struct dirent *entry;
+    DIR *open_folder = opendir(folder);
+    while (open_folder != NULL && (entry = readdir(open_folder)) != NULL) {
+        if (is_stale(dirfd(open_folder), entry->d_name, written)) {
+            (void)unlinkat(dirfd(open_folder), entry->d_name, 0);
+        }
+    }
+    if (open_folder != NULL) {
+        closedir(open_folder);
+    }
 }

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -171,6 +172,67 @@ TEST(a_page_that_cannot_be_made_is_refused_with_the_reason)
     expect_refusal(&ground, "File exists");
     ck_assert_int_eq(rmdir(page.path), 0);
     clear_ground(&ground);
+}
+
+/// A file of that name in the folder, last written so many seconds ago.
+static void leave(const ground_t *ground, const char *name, time_t ago)
+{
+    char path[MEMRT__OS_FOLDER + 300];
+    snprintf(path, sizeof(path), "%s/%s", ground->folder, name);
+    int file = open(path, O_CREAT | O_WRONLY, 0600);
+    struct timespec then[2] = {{.tv_sec = time(NULL) - ago}, {.tv_sec = time(NULL) - ago}};
+    ck_assert_int_ge(file, 0);
+    ck_assert_int_eq(futimens(file, then), 0);
+    close(file);
+}
+
+/// Whether it is still there; it is not, afterwards.
+static bool take(const ground_t *ground, const char *name)
+{
+    char path[MEMRT__OS_FOLDER + 300];
+    snprintf(path, sizeof(path), "%s/%s", ground->folder, name);
+    return unlink(path) == 0;
+}
+
+static unsigned dead_process(void)
+{
+    pid_t child = fork();
+    if (child == 0) {
+        _exit(0);
+    }
+    ck_assert_int_eq(waitpid(child, NULL, 0), child);
+    return (unsigned)child;
+}
+
+TEST(what_processes_left_long_ago_is_removed_and_nothing_else)
+{
+    ground_t ground = make_ground();
+    unsigned dead = dead_process(), live = (unsigned)getpid();
+    const struct {
+        unsigned process;
+        const char *rest;
+        time_t ago;
+        bool stays;
+    } files[] = {
+        {dead, "-10", 101, false}, {dead, "-11", 99, true},      {live, "-12", 101, true},
+        {1, "-13", 101, true},     {0, "-14", 101, true},        {dead, "-15x", 101, true},
+        {dead, "", 101, true},     {dead, "-16", 100000, false},
+    };
+    size_t count = sizeof(files) / sizeof(files[0]);
+    char name[8][32];
+    ck_assert_int_eq(mkdir(ground.folder, 0700), 0);
+    for (size_t i = 0; i < count; i++) {
+        snprintf(name[i], sizeof(name[i]), "%u%s", files[i].process, files[i].rest);
+        leave(&ground, name[i], files[i].ago);
+    }
+    leave(&ground, "notes", 101);
+    memrt__os_page_sweep(ground.folder, 100);
+    for (size_t i = 0; i < count; i++) {
+        ck_assert_msg(take(&ground, name[i]) == files[i].stays, "%s", name[i]);
+    }
+    ck_assert(take(&ground, "notes"));
+    clear_ground(&ground);
+    memrt__os_page_sweep(ground.folder, 100); /* which is not there */
 }
 
 TEST(the_folder_of_pages_has_the_users_number)
