@@ -10,6 +10,7 @@ import select
 import signal
 import subprocess
 import sys
+import termios
 import time
 from contextlib import contextmanager
 
@@ -210,10 +211,12 @@ for page in _pages.pages():
 class Terminal:
     """`top` at a terminal, and what it wrote there."""
 
-    def __init__(self, *arguments: object, **environment: str) -> None:
+    def __init__(self, *arguments: object, stdin: str = "", **environment: str) -> None:
         self.text = ""
         self.pid, self._file = pty.fork()
         if self.pid == 0:
+            if stdin:
+                os.dup2(os.open(stdin, os.O_RDONLY), 0)
             os.environ.update({"TERM": "xterm-256color", "COLUMNS": "150", **environment})
             os.execv(sys.executable, [sys.executable, "-m", "memrt", "top", *map(str, arguments)])
 
@@ -233,8 +236,13 @@ class Terminal:
     def send(self, key: bytes) -> None:
         os.write(self._file, key)
 
+    def waits_for_lines(self) -> bool:
+        """Whether keys reach who reads only with the end of a line, as where nobody changed it."""
+        return bool(termios.tcgetattr(self._file)[3] & termios.ICANON)
+
     def status(self) -> int:
         self.read_until()
+        assert self.waits_for_lines()
         os.close(self._file)
         return os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
 
@@ -242,10 +250,11 @@ class Terminal:
 ALTERNATE, NORMAL, CURSOR = "\x1b[?1049h", "\x1b[?1049l", "\x1b[?25h"
 
 
-@pytest.mark.parametrize("key", [b"\x03", signal.SIGTERM], ids=["Ctrl-C", "SIGTERM"])
+@pytest.mark.parametrize("key", [b"\x03", b"q", signal.SIGTERM], ids=["Ctrl-C", "q", "SIGTERM"])
 def test_the_view_follows_until_it_is_ended_and_the_terminal_is_as_it_was(process, key):
     terminal = Terminal("--interval", "0.1")
     terminal.read_until(ALTERNATE, str(process.pid), "running")
+    assert not terminal.waits_for_lines()
     terminal.text = ""
     terminal.read_until(str(process.pid), "Ctrl-C ends")  # it is drawn again
     if isinstance(key, bytes):
@@ -256,6 +265,29 @@ def test_the_view_follows_until_it_is_ended_and_the_terminal_is_as_it_was(proces
     assert NORMAL in terminal.text
     assert CURSOR in terminal.text
     assert "Traceback" not in terminal.text
+
+
+def test_keys_sort_by_another_column(process):
+    terminal = Terminal("--interval", "3600")
+    terminal.read_until(ALTERNATE, "by live")
+    for key, column in [(b"s", "peak"), (b"\x1b[C", "total"), (b"\x1b[D", "peak"), (b"S", "live"),
+                        (b"S", "name"), (b"s", "live"), (b"\x1bOD", "name")]:  # fmt: skip
+        terminal.text = ""
+        terminal.send(key)
+        terminal.read_until(f"by {column};")
+    terminal.text = ""
+    terminal.send(b"x")  # means nothing, but that it looks again
+    terminal.read_until("by name;")
+    terminal.send(b"q")
+    assert terminal.status() == 0
+
+
+def test_without_a_keyboard_the_view_is_drawn_all_the_same(process):
+    terminal = Terminal("--interval", "0.1", stdin=os.devnull)
+    terminal.read_until(ALTERNATE, str(process.pid), "Ctrl-C ends")
+    assert terminal.waits_for_lines()
+    terminal.send(b"\x03")
+    assert terminal.status() == 0
 
 
 def test_a_process_that_is_killed_meanwhile_ends_the_view_with_what_it_told_last():

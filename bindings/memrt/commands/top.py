@@ -4,10 +4,16 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
+import select
 import signal
 import sys
+import termios
 import time
-from collections.abc import Callable
+import tty
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
@@ -29,10 +35,11 @@ EXAMPLES = """\
 A process shares them when MEMRT_SHARE=1 is in its environment, when it was started by
 'python -m memrt run --share', or from memrt.set_option("share", True) on. What a process that was
 killed told last stays until --clean. Of other users' processes nothing can be read. Where standard
-output is no terminal the view is printed once. Ctrl-C ends it.
+output is no terminal the view is printed once. In the view the right and left arrow, or s, sort by
+another column, and q or Ctrl-C ends it.
 
 exit status:
-  0  shown, or ended by Ctrl-C
+  0  shown, or ended by q or Ctrl-C
   2  nothing can be shown: the process is gone or another user's, does not share, or its page is of
      another version or damaged; standard error says which
 
@@ -214,17 +221,58 @@ def _end(number: int, frame: FrameType | None) -> None:
     raise KeyboardInterrupt
 
 
+_ENDS = frozenset({b"q", b"Q", b""})  # b"": the terminal has hung up
+_STEPS = {b"s": 1, b"\x1b[C": 1, b"\x1bOC": 1, b"S": -1, b"\x1b[D": -1, b"\x1bOD": -1}
+_NONE = b"\0"
+
+
+def _wait(seconds: float) -> bytes:
+    time.sleep(seconds)
+    return _NONE
+
+
+def _wait_for_key(file: int, seconds: float) -> bytes:
+    """What was pressed within that time; _NONE: nothing."""
+    return os.read(file, 64) if select.select([file], [], [], seconds)[0] else _NONE
+
+
+@contextmanager
+def _keyboard() -> Iterator[Callable[[float], bytes]]:
+    """What waits for a key; where nobody can press one, or for another program, what only waits."""
+    file = sys.stdin.fileno() if sys.stdin is not None and sys.stdin.isatty() else -1
+    if file < 0 or os.tcgetpgrp(file) != os.getpgrp():
+        yield _wait
+        return
+    before = termios.tcgetattr(file)
+    tty.setcbreak(file)
+    try:
+        yield partial(_wait_for_key, file)
+    finally:
+        termios.tcsetattr(file, termios.TCSADRAIN, before)
+
+
+def _next_sort(sort: str, step: int) -> str:
+    names = (*_KEYS, "name")
+    return names[(names.index(sort) + step) % len(names)]
+
+
 def _follow(arguments: argparse.Namespace) -> None:
-    """Until Ctrl-C, or until a process that is watched by itself runs no more."""
+    """Until it is ended, or until a process that is watched by itself runs no more."""
     from rich.console import Console
     from rich.live import Live
 
     console = Console()
     view, why = _view(arguments, console.width), ""
-    with Live(view, console=console, screen=True, auto_refresh=False) as live:
+    with (
+        _keyboard() as wait_for_key,
+        Live(view, console=console, screen=True, auto_refresh=False) as live,
+    ):
         while not why:
             live.update(view, refresh=True)
-            time.sleep(arguments.interval)
+            key = wait_for_key(arguments.interval)
+            if key in _ENDS:
+                return
+            arguments.sort = _next_sort(arguments.sort, _STEPS.get(key, 0))
             why = _why_it_ended(arguments.pid)
             view = view if why else _view(arguments, console.width)
     console.print(view)
@@ -258,7 +306,8 @@ def _view(arguments: argparse.Namespace, width: int) -> RenderableType:
         for row in rows:
             table.add_row(*map(Text, row), style="dim" if "dead" in row else None)
         parts += [Text(title, style="bold"), table, Text()]
-    parts.append(Text(f"by {arguments.sort}; Ctrl-C ends", style="dim"))
+    said = f"by {arguments.sort}; arrows: by another column; q or Ctrl-C ends"
+    parts.append(Text(said, style="dim"))
     return Group(*parts)
 
 
