@@ -39,13 +39,14 @@ _STANDARD_LIBRARY = os.path.dirname(sysconfig.__file__) + os.sep
 
 
 _TEST_RUNNERS = tuple(f"{os.sep}{package}{os.sep}" for package in ("_pytest", "pluggy"))
+_RUNPY = f"{_STANDARD_LIBRARY}runpy.py"  # since CPython 3.11 it is frozen
 
 
 def is_a_runners(frame: Frame) -> bool:
     """Whether it is Python code of memrt itself, or of what runs programs and tests."""
     file = frame.file or ""
     is_tests = any(package in file for package in _TEST_RUNNERS)
-    return is_tests or file.startswith((_PACKAGES[0], "<frozen"))
+    return is_tests or file.startswith((_PACKAGES[0], "<frozen", _RUNPY))
 
 
 def _is_the_users(frame: Frame) -> bool:

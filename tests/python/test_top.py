@@ -215,6 +215,7 @@ class Terminal:
         self.text = ""
         self.pid, self._file = pty.fork()
         if self.pid == 0:
+            signal.signal(signal.SIGINT, signal.SIG_DFL)  # who runs the tests may ignore it
             if stdin:
                 os.dup2(os.open(stdin, os.O_RDONLY), 0)
             os.environ.update({"TERM": "xterm-256color", "COLUMNS": "150", **environment})
