@@ -1,0 +1,89 @@
+"""A million events: what records, reads, shows and converts them stays usable."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import memrt
+import pytest
+
+BLOCKS = 510_000
+PROGRAM = f"""
+import numpy as np
+kept = []
+for i in range({BLOCKS}):
+    array = np.empty(100 + i % 1000)
+    if i % 50 == 0:
+        kept.append(array)
+"""
+LIVE = BLOCKS // 50 + 1  # the last one, too
+EVENTS = 2 * BLOCKS - LIVE
+
+
+def command(*arguments: object) -> subprocess.CompletedProcess[str]:
+    line = [sys.executable, "-m", "memrt", *map(str, arguments)]
+    result = subprocess.run(line, capture_output=True, text=True, timeout=240)
+    assert result.returncode == 0, result.stderr
+    return result
+
+
+@pytest.fixture(scope="module")
+def script(tmp_path_factory):
+    path = tmp_path_factory.mktemp("load") / "program.py"
+    path.write_text(PROGRAM)
+    return path
+
+
+@pytest.fixture(scope="module")
+def traced(script):
+    path = script.with_suffix(".memtrace")
+    assert "lost" not in command("trace", "-o", path, script).stderr
+    return path
+
+
+def test_all_are_in_the_trace(traced):
+    trace = memrt.Trace(traced)
+    assert trace.is_complete
+    assert EVENTS <= len(trace) < EVENTS + 1000
+    assert LIVE * 8 * 100 <= trace.live[-1] <= trace.peak
+
+
+def lines(path: Path) -> int:
+    with path.open("rb") as file:
+        return sum(1 for _ in file)
+
+
+def test_all_are_converted(traced):
+    table = traced.with_suffix(".csv")
+    command("convert", traced, "--to", "csv", "-o", table)
+    assert lines(table) == len(memrt.Trace(traced)) + 1
+    track = traced.with_suffix(".pftrace")
+    command("convert", traced, "--to", "perfetto", "-o", track)
+    assert 0 < track.stat().st_size < traced.stat().st_size
+    flame = traced.with_suffix(".json")
+    command("convert", traced, "--to", "speedscope", "-o", flame)
+    peak = json.loads(flame.read_text())["profiles"][0]
+    assert peak["endValue"] == memrt.Trace(traced).peak
+
+
+def test_all_are_replayed(traced):
+    tried = json.loads(command("replay", "--json", traced).stdout)
+    assert [each["allocator"] for each in tried] == ["memrt", "malloc", "numpy"]
+    for each in tried:
+        assert (each["error"], each["refused"]) == (None, 0)
+        assert each["peak"] == memrt.Trace(traced).peak
+
+
+def test_a_trace_does_not_differ_from_itself(traced):
+    assert command("diff", traced, traced).stdout.count("nothing differs") == 2
+
+
+def test_all_are_in_the_page(script, visit):
+    path = script.with_suffix(".html")
+    command("run", "--quiet", "--html", path, script)
+    page = visit(path)
+    assert page.locator("#live-table .count").inner_text() == f"1 to 25 of {LIVE:,}"
+    assert f"{BLOCKS:,}" in page.locator("#overview").inner_text()
