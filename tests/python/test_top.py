@@ -182,6 +182,29 @@ print(page.path.exists(), values["MEMRT_SHARE"])
     assert run_python(code).stdout == "False 0\n"
 
 
+def test_a_page_that_cannot_be_had_is_a_warning_and_nothing_else(run_python):
+    code = """
+import os, warnings
+from pathlib import Path
+started = Path("/proc/self/stat").read_text().rpartition(")")[2].split()[19]
+page = Path(f"/dev/shm/memrt-{os.geteuid()}", f"{os.getpid()}-{started}")
+page.parent.mkdir(0o700, exist_ok=True)
+page.mkdir()  # where its file would be
+os.environ["MEMRT_SHARE"] = "1"
+try:
+    with warnings.catch_warnings(record=True, action="always") as caught:
+        import memrt
+finally:
+    page.rmdir()
+print(*(f"{each.category.__name__}: {each.message}" for each in caught))
+print(memrt.zeros(3).sum())
+"""
+    warned, worked = run_python(code).stdout.splitlines()
+    assert warned.startswith("RuntimeWarning: MEMRT_SHARE is refused: ")
+    assert warned.endswith(" cannot be made: File exists")
+    assert worked == "0.0"
+
+
 def test_children_by_fork_have_pages_of_their_own(run_python):
     code = """
 import multiprocessing, os, time, memrt
