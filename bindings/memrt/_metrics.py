@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from memrt import _memrt
-from memrt._extras import needs
+from memrt._extras import expect
 from memrt._policy import policies as live_policies
 from memrt._scopes import scope_name
 from memrt._scopes import scopes as scope_tree
@@ -167,5 +167,5 @@ def metrics_collector(*, policies: bool = True, scopes: bool = False) -> Collect
     Raises:
         ImportError: when prometheus_client is not installed.
     """
-    needs("prometheus_client", "memrt.metrics_collector()")
+    expect("prometheus_client", "memrt.metrics_collector()")
     return MetricsCollector(policies, scopes)

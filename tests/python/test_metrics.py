@@ -152,7 +152,8 @@ def test_without_the_library_the_collector_says_what_to_install(run_python):
     shown = run_python(WITHOUT).stdout.splitlines()
     assert shown == [
         "# EOF",
-        "memrt.metrics_collector() needs prometheus_client: pip install 'memrt[report]'",
+        "memrt.metrics_collector() needs prometheus_client, which is not installed: "
+        "pip install 'memrt[report]'",
     ]
 
 

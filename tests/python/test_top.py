@@ -357,6 +357,6 @@ def test_without_rich_the_view_says_what_to_install(run_python):
     result = run_python(WITHOUT, check=False)
     assert result.returncode == 2
     assert result.stderr == (
-        "memrt: the view that follows needs rich: pip install 'memrt[report]'; "
-        "--once and --json do without\n"
+        "memrt: the view that follows needs rich, which is not installed: "
+        "pip install 'memrt[report]'; --once and --json do without\n"
     )

@@ -6,7 +6,7 @@ import json
 import re
 from importlib import resources
 
-from memrt._report.extras import expect, needed
+from memrt._extras import expect, needed
 from memrt._report.recording import Document
 
 _WHY = "a page"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import BinaryIO
 
-from memrt._report.extras import expect, needed
+from memrt._extras import expect, needed
 from memrt._report.recording import Document
 from memrt._units import human_bytes
 

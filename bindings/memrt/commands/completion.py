@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from memrt._report.extras import MissingPackageError, needed
+from memrt._extras import MissingPackageError, needed
 from memrt.commands.errors import CommandError
 
 HELP = "Print the script by which a shell completes memrt's commands and options."

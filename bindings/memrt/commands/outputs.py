@@ -7,8 +7,8 @@ import os
 from collections.abc import Callable
 from typing import BinaryIO
 
+from memrt._extras import MissingPackageError
 from memrt._report import page, picture
-from memrt._report.extras import MissingPackageError
 from memrt._report.recording import Document, dumps
 from memrt.commands.errors import CommandError
 from memrt.commands.target import Target, written

@@ -18,7 +18,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from memrt import _pages
-from memrt._extras import needs
+from memrt._extras import expect
 from memrt._pages import Page, PageError, Snapshot
 from memrt._scopes import scope_name
 from memrt._stats import Stats
@@ -206,7 +206,7 @@ def _text(arguments: argparse.Namespace) -> str:
 
 def _watch(arguments: argparse.Namespace) -> None:
     try:
-        needs("rich", "the view that follows")
+        expect("rich", "the view that follows")
     except ImportError as error:
         raise CommandError(f"{error}; --once and --json do without") from None
     signal.signal(signal.SIGTERM, _end)
