@@ -150,11 +150,15 @@ def test_a_process_that_does_not_share_is_told_how():
     assert result.stderr.count("\n") == 1
 
 
-@pytest.mark.parametrize("arguments", [("x",), ("--sort", "age"), ("--interval", "0"), ("1", "2")])
+@pytest.mark.parametrize(
+    "arguments",
+    [("x",), ("--sort", "age"), ("--interval", "0"), ("--interval", "soon"), ("1", "2")],
+)
 def test_arguments_that_make_no_sense_end_with_2(arguments):
     result = top(*arguments)
     assert (result.returncode, result.stdout) == (2, "")
     assert "Traceback" not in result.stderr
+    assert " _" not in result.stderr, "names inside of memrt say nothing to its users"
 
 
 def test_run_shares_where_it_is_asked_to(tmp_path):

@@ -67,7 +67,7 @@ def prepare_parser(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("pid", nargs="?", type=int, metavar="PID", help="of one process")
     parser.add_argument("--sort", choices=(*_KEYS, "name"), default="live",
                         help="largest first, or by name or process (default live)")  # fmt: skip
-    parser.add_argument("--interval", type=_seconds, default=1.0, metavar="SECONDS",
+    parser.add_argument("--interval", type=_interval, default=1.0, metavar="SECONDS",
                         help="between two looks (default 1)")  # fmt: skip
     parser.add_argument("--once", action="store_true", help="print it once, as plain text")
     parser.add_argument("--json", action="store_true", help="print it once, as JSON")
@@ -75,10 +75,13 @@ def prepare_parser(parser: argparse.ArgumentParser) -> None:
                         help="remove what processes left that run no more")  # fmt: skip
 
 
-def _seconds(text: str) -> float:
-    seconds = float(text)
+def _interval(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0.0
     if not 0.1 <= seconds <= 3600:
-        raise argparse.ArgumentTypeError(f"{text} is not from 0.1 to 3600")
+        raise argparse.ArgumentTypeError(f"{text!r} is no number from 0.1 to 3600")
     return seconds
 
 
