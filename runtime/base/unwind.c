@@ -9,6 +9,8 @@
 #include "runtime/base/atomics.h"
 #include "runtime/base/compiler.h"
 #include "runtime/base/lock.h"
+#include "runtime/base/os.h"
+#include "runtime/base/size.h"
 
 #ifdef __GLIBC__
 #include <execinfo.h>
@@ -26,6 +28,7 @@ typedef struct gate {
 #define GATE_BITS 4
 #define GATES (1 << GATE_BITS)
 static gate_t gates[GATES];
+static size_t stays; /* calls of the thread that forks that are inside; its own from pause on */
 
 static unwind_fn unwind; /* fixed, like what follows, once `ready` is set */
 static bool fast;
@@ -73,17 +76,20 @@ static inline void get_ready(void)
     }
 }
 
-/// Where the thread's own variables are tells threads apart; Fibonacci hashing spreads them.
+/* Own; calls of this thread that are inside: more where a signal's handler unwinds, too. */
+static MEMRT__THREAD_LOCAL size_t depth;
+
+/// Where a thread's own variables are tells threads apart; Fibonacci hashing spreads them.
 static gate_t *own_gate(void)
 {
-    static MEMRT__THREAD_LOCAL char own;
-    uint64_t spread = (uint64_t)(uintptr_t)&own * UINT64_C(0x9e3779b97f4a7c15);
+    uint64_t spread = (uint64_t)(uintptr_t)&depth * UINT64_C(0x9e3779b97f4a7c15);
     return &gates[spread >> (64 - GATE_BITS)];
 }
 
 /// A gate that is closed shows it in the same word, so no thread can slip in unseen.
 static void enter(gate_t *gate)
 {
+    depth++; /* first here and last in leave(): in between, `inside` has it, too */
     while (MEMRT__UNLIKELY(memrt__fetch_add_relaxed(&gate->inside, 1) >= CLOSED)) {
         memrt__fetch_sub1_release(&gate->inside);
         memrt__lock(MEMRT__RANK_UNWIND); /* who forks has it */
@@ -95,6 +101,7 @@ static void enter(gate_t *gate)
 static void leave(gate_t *gate)
 {
     memrt__fetch_sub1_release(&gate->inside);
+    depth--;
 }
 
 int memrt__unwind(void **frames, int max)
@@ -107,16 +114,28 @@ int memrt__unwind(void **frames, int max)
     return count;
 }
 
+/* A call that a signal's handler jumped out of never leaves. */
+#define PATIENCE ((uint64_t)1000000000) /* nanoseconds */
+
+/// Until nobody is inside but this thread, as where a signal's handler forks.
+static void wait_for_others(const gate_t *gate, uint64_t until)
+{
+    size_t own = gate == own_gate() ? depth : 0;
+    while (memrt__load_acquire(&gate->inside) > CLOSED + own && memrt__os_now_ns() < until) {
+        sched_yield();
+    }
+}
+
 void memrt__unwind_pause(void)
 {
     for (int i = 0; i < GATES; i++) {
         memrt__fetch_add_relaxed(&gates[i].inside, CLOSED);
     }
+    uint64_t until = memrt__os_now_ns() + PATIENCE;
     for (int i = 0; i < GATES; i++) {
-        while (memrt__load_acquire(&gates[i].inside) != CLOSED) {
-            sched_yield();
-        }
+        wait_for_others(&gates[i], until);
     }
+    stays = memrt__size_min(memrt__load_acquire(&own_gate()->inside) - CLOSED, depth);
 }
 
 void memrt__unwind_resume(void)
@@ -130,7 +149,7 @@ void memrt__unwind_resume(void)
 void memrt__unwind_forked(void)
 {
     for (int i = 0; i < GATES; i++) {
-        memrt__store_relaxed(&gates[i].inside, 0);
+        memrt__store_relaxed(&gates[i].inside, &gates[i] == own_gate() ? stays : 0);
     }
 }
 

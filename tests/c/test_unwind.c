@@ -2,7 +2,9 @@
 
 #include <dlfcn.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -97,4 +99,50 @@ TEST(a_child_finds_the_unwinder_free_whatever_threads_of_its_parent_were_doing)
 {
     size_t stop = 0;
     crew_run(UNWINDERS + 1, fork_among_threads_that_unwind, &stop);
+}
+
+static volatile sig_atomic_t forks;
+
+static void fork_in_a_handler(int number)
+{
+    (void)number;
+    forks++;
+    pid_t child = fork();
+    if (child == 0) {
+        return; /* to whatever was interrupted */
+    }
+    int status;
+    REQUIRE(child > 0 && waitpid(child, &status, 0) == child);
+    REQUIRE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+}
+
+/// Most signals come while it is inside of the unwinder.
+static void unwind_until_forked(void)
+{
+    void *frames[MOST];
+    pid_t self = getpid();
+    while (forks < 20 && getpid() == self) {
+        (void)memrt__unwind(frames, MOST);
+    }
+    if (getpid() != self) {
+        child_start_watchdog();
+        REQUIRE(memrt__unwind(frames, MOST) >= 0); /* the child can go on to unwind */
+        pid_t grandchild = fork();
+        REQUIRE(grandchild >= 0);
+        _exit(0);
+    }
+}
+
+TEST(a_signals_handler_may_fork_while_its_thread_is_in_the_unwinder)
+{
+    if (CHILDREN == 0) {
+        return;
+    }
+    struct sigaction action = {.sa_handler = fork_in_a_handler}, before;
+    ck_assert_int_eq(sigaction(SIGPROF, &action, &before), 0);
+    struct itimerval soon = {{0, 500}, {0, 500}}, never = {{0, 0}, {0, 0}};
+    ck_assert_int_eq(setitimer(ITIMER_PROF, &soon, NULL), 0);
+    unwind_until_forked();
+    ck_assert_int_eq(setitimer(ITIMER_PROF, &never, NULL), 0);
+    ck_assert_int_eq(sigaction(SIGPROF, &before, NULL), 0);
 }
