@@ -10,9 +10,9 @@
 /// not at all where it has none. The first call of a process loads either.
 int memrt__unwind(void **frames, int max);
 
-/// Around fork, with all locks held: wait until no thread is inside of the unwinder, and keep all
-/// out of it; let them in again in the parent; in the child. The unwinder has locks of its own that
-/// it does not make anew in a child.
+/// Around fork, with all locks held: wait until no other thread is inside of the unwinder, for a
+/// second at most, and keep all out of it; let them in again in the parent; in the child. The
+/// unwinder has locks of its own that it does not make anew in a child.
 void memrt__unwind_pause(void);
 void memrt__unwind_resume(void);
 void memrt__unwind_forked(void);
