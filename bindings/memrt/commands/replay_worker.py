@@ -9,6 +9,8 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import json
+import mmap
+import os
 import sys
 
 NAMES = ("nanoseconds", "refused", "live", "peak")
@@ -23,11 +25,8 @@ class Outcome(ctypes.Structure):
 def main() -> None:
     job = json.load(sys.stdin)
     with open(job["events"], "rb") as file:
-        content = file.read()
-    events = ctypes.create_string_buffer(content, len(content))
-    del content
-    blocks = ctypes.create_string_buffer(16 * job["slots"])
-    ctypes.memset(blocks, 0, 16 * job["slots"])  # in memory before anything is measured
+        events = _resident(os.fstat(file.fileno()).st_size, file.fileno())
+    blocks = _resident(16 * job["slots"])
     library = ctypes.PyDLL(job["library"])
     replay = getattr(library, f"memrt_replay_{job['table']}")
     more = _table(job)
@@ -37,6 +36,16 @@ def main() -> None:
     peak, now = _memory("VmHWM"), _memory("VmRSS")
     result = {name: getattr(outcome, name) for name in NAMES}
     json.dump({**result, "peak_resident": peak - before, "resident": now - before}, sys.stdout)
+
+
+def _resident(size: int, file: int = -1) -> ctypes.Array[ctypes.c_char]:
+    """Memory that is there before anything is measured, zero or what stands in a file. It never was
+    the allocator's, which would have it for the replay once it was freed, and nobody would see it.
+    """
+    flags = mmap.MAP_PRIVATE | mmap.MAP_POPULATE
+    if size == 0:
+        return (ctypes.c_char * 1)()
+    return (ctypes.c_char * size).from_buffer(mmap.mmap(file, size, flags=flags))
 
 
 def _table(job: dict[str, str]) -> list[ctypes.c_void_p]:
