@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sysconfig
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import NamedTuple
@@ -47,6 +48,11 @@ def is_a_runners(frame: Frame) -> bool:
     file = frame.file or ""
     is_tests = any(package in file for package in _TEST_RUNNERS)
     return is_tests or file.startswith((_PACKAGES[0], "<frozen", _RUNPY))
+
+
+def program_frames(frames: Sequence[Frame]) -> Sequence[Frame]:
+    """Calls without those of what ran the program; all, where there are no others."""
+    return [frame for frame in frames if not is_a_runners(frame)] or frames
 
 
 def _is_the_users(frame: Frame) -> bool:

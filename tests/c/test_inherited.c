@@ -2,7 +2,6 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "runtime/base/atomics.h"
@@ -121,9 +120,7 @@ static void in_child(void (*act)(void *), void *context)
         act(context);
         _exit(0);
     }
-    int status;
-    REQUIRE(waitpid(child, &status, 0) == child);
-    REQUIRE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    REQUIRE(child_wait(child) == 0);
 }
 
 static void expect_all_inherited(const estate_t *estate)

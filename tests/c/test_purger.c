@@ -306,9 +306,7 @@ static void fork_while_others_free(size_t index, void *context)
             keep_and_purge(NULL);
             _exit(0);
         }
-        int status;
-        REQUIRE(waitpid(child, &status, 0) == child);
-        REQUIRE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+        REQUIRE(child_wait(child) == 0);
     }
     memrt__store_release(done, 1);
 }

@@ -3,7 +3,6 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "conformance/pattern.h"
@@ -81,9 +80,7 @@ static void fork_and_wait(forking_t *forking)
         child_works(forking);
         _exit(0);
     }
-    int status;
-    REQUIRE(waitpid(child, &status, 0) == child);
-    REQUIRE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    REQUIRE(child_wait(child) == 0);
 }
 
 TEST(an_option_that_is_set_is_in_force_at_once_and_in_the_rows)

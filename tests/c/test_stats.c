@@ -248,10 +248,10 @@ static void rise_and_fall(size_t index, void *context)
 {
     told_t *told = context;
     int readings = memrt__options.check ? 100 : 20000; /* checking fills each block three times */
-    for (int i = 0; index == 1 && i < readings; i++) {
-        REQUIRE(stats_of(told->policy).peak <= MUCH);
-    }
     if (index == 1) {
+        for (int i = 0; i < readings; i++) {
+            REQUIRE(stats_of(told->policy).peak <= MUCH);
+        }
         memrt__store_release(&told->read, 1);
         return;
     }

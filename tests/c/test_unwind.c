@@ -5,7 +5,6 @@
 #include <signal.h>
 #include <stdio.h>
 #include <sys/time.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "runtime/base/atomics.h"
@@ -88,9 +87,7 @@ static void fork_among_threads_that_unwind(size_t index, void *stop)
             unwind_on_a_new_thread();
             _exit(0);
         }
-        int status;
-        REQUIRE(child > 0 && waitpid(child, &status, 0) == child);
-        REQUIRE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+        REQUIRE(child_wait(child) == 0);
     }
     memrt__store_release(stop, 1);
 }
@@ -111,9 +108,7 @@ static void fork_in_a_handler(int number)
     if (child == 0) {
         return; /* to whatever was interrupted */
     }
-    int status;
-    REQUIRE(child > 0 && waitpid(child, &status, 0) == child);
-    REQUIRE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    REQUIRE(child_wait(child) == 0);
 }
 
 /// Most signals come while it is inside of the unwinder.

@@ -8,7 +8,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "runtime/base/atomics.h"
@@ -182,14 +181,6 @@ static void resize_inheritance(void)
 
 /* --- Children. --- */
 
-static int wait_for(pid_t child)
-{
-    int status;
-    REQUIRE(child > 0 && waitpid(child, &status, 0) == child);
-    REQUIRE(WIFEXITED(status));
-    return WEXITSTATUS(status);
-}
-
 /// What the child itself made and freed, figures tell exactly, whatever threads of its parent were
 /// in the middle of.
 static void expect_no_more_than_inherited(void)
@@ -216,7 +207,7 @@ static void be_child(unsigned number, bool has_a_child)
             be_child(number + 1, false);
             _exit(3);
         }
-        REQUIRE(wait_for(grandchild) == 3);
+        REQUIRE(child_wait(grandchild) == 3);
     }
     resize_inheritance();
     free_inheritance();
@@ -234,7 +225,7 @@ static void fork_again_and_again(void)
             be_child(i, i % 8 == 0);
             _exit(code);
         }
-        REQUIRE(wait_for(child) == code);
+        REQUIRE(child_wait(child) == code);
     }
     memrt__store_release(&scene.stop, 1);
 }
@@ -302,7 +293,7 @@ static int code_of(ending_t ending)
         REQUIRE(atexit(allocate_late) == 0);
         crew_run(WORKERS + 1, end_or_work, &ending);
     }
-    return wait_for(child);
+    return child_wait(child);
 }
 
 /* LeakSanitizer would stop the threads at work and look into what they are in the middle of. */

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from memrt._sites import Site, is_a_runners, site_of
+from memrt._sites import Site, program_frames, site_of
 
 MOST = 3000  # sites that are told apart in one recording
 
@@ -26,8 +26,8 @@ class Places:
 
     def _calls(self, site: Site) -> list[int]:
         """The calls of the program, the outermost first."""
-        frames = [frame for frame in site.frames if not is_a_runners(frame)] or site.frames
-        return [self._frames.setdefault(str(f), len(self._frames)) for f in reversed(frames)]
+        frames = reversed(program_frames(site.frames))
+        return [self._frames.setdefault(str(f), len(self._frames)) for f in frames]
 
     def number(self, site: int) -> int:
         """The number by which a recording has a site: 0 where it has none."""

@@ -10,7 +10,7 @@ from typing import IO, Any
 import numpy as np
 
 from memrt import __version__
-from memrt._sites import Frame, is_a_runners
+from memrt._sites import Frame, program_frames
 from memrt._trace import Trace
 
 SCHEMA = "https://www.speedscope.app/file-format-schema.json"
@@ -69,8 +69,7 @@ def write(trace: Trace, file: IO[bytes]) -> None:
 def _stack(trace: Trace, frames: _Frames, site: int) -> list[int]:
     """The calls of a site in the program, outermost first."""
     known = trace.sites.get(site)
-    all_calls = (_UNKNOWN,) if known is None else known.frames
-    calls = [frame for frame in all_calls if not is_a_runners(frame)] or all_calls
+    calls = (_UNKNOWN,) if known is None else program_frames(known.frames)
     native = [frame for frame in calls if frame.is_native]
     others = [frame for frame in calls if not frame.is_native]
     return [frames.number(frame) for frame in [*reversed(others), *reversed(native)]]

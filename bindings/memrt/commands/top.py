@@ -13,7 +13,6 @@ import time
 import tty
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import partial
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
@@ -60,12 +59,13 @@ _KEYS: dict[str, _Key] = {
     "blocks": lambda stats: stats.alloc - stats.free,
     "failed": lambda stats: stats.failed,
 }
+_SORTS = (*_KEYS, "name")
 _BYTES = frozenset({"live", "peak", "total", "cached"})
 
 
 def prepare_parser(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("pid", nargs="?", type=int, metavar="PID", help="of one process")
-    parser.add_argument("--sort", choices=(*_KEYS, "name"), default="live",
+    parser.add_argument("--sort", choices=_SORTS, default="live",
                         help="largest first, or by name or process (default live)")  # fmt: skip
     parser.add_argument("--interval", type=_interval, default=1.0, metavar="SECONDS",
                         help="between two looks (default 1)")  # fmt: skip
@@ -229,34 +229,29 @@ _STEPS = {b"s": 1, b"\x1b[C": 1, b"\x1bOC": 1, b"S": -1, b"\x1b[D": -1, b"\x1bOD
 _NONE = b"\0"
 
 
-def _wait(seconds: float) -> bytes:
-    time.sleep(seconds)
-    return _NONE
-
-
-def _wait_for_key(file: int, seconds: float) -> bytes:
+def _wait_for_key(keyboard: list[int], seconds: float) -> bytes:
     """What was pressed within that time; _NONE: nothing."""
-    return os.read(file, 64) if select.select([file], [], [], seconds)[0] else _NONE
+    pressed, _, _ = select.select(keyboard, [], [], seconds)
+    return os.read(pressed[0], 64) if pressed else _NONE
 
 
 @contextmanager
-def _keyboard() -> Iterator[Callable[[float], bytes]]:
-    """What waits for a key; where nobody can press one, or for another program, what only waits."""
+def _keyboard() -> Iterator[list[int]]:
+    """The file that keys come from one by one; none where nobody can press any, or for others."""
     file = sys.stdin.fileno() if sys.stdin is not None and sys.stdin.isatty() else -1
     if file < 0 or os.tcgetpgrp(file) != os.getpgrp():
-        yield _wait
+        yield []
         return
     before = termios.tcgetattr(file)
     tty.setcbreak(file)
     try:
-        yield partial(_wait_for_key, file)
+        yield [file]
     finally:
         termios.tcsetattr(file, termios.TCSADRAIN, before)
 
 
 def _next_sort(sort: str, step: int) -> str:
-    names = (*_KEYS, "name")
-    return names[(names.index(sort) + step) % len(names)]
+    return _SORTS[(_SORTS.index(sort) + step) % len(_SORTS)]
 
 
 def _follow(arguments: argparse.Namespace) -> None:
@@ -267,12 +262,12 @@ def _follow(arguments: argparse.Namespace) -> None:
     console = Console()
     view, why = _view(arguments, console.width), ""
     with (
-        _keyboard() as wait_for_key,
+        _keyboard() as keyboard,
         Live(view, console=console, screen=True, auto_refresh=False) as live,
     ):
         while not why:
             live.update(view, refresh=True)
-            key = wait_for_key(arguments.interval)
+            key = _wait_for_key(keyboard, arguments.interval)
             if key in _ENDS:
                 return
             arguments.sort = _next_sort(arguments.sort, _STEPS.get(key, 0))

@@ -26,6 +26,14 @@ void child_start_watchdog(void)
     }
 }
 
+int child_wait(pid_t child)
+{
+    int status;
+    REQUIRE(child > 0 && waitpid(child, &status, 0) == child);
+    REQUIRE(WIFEXITED(status));
+    return WEXITSTATUS(status);
+}
+
 static _Noreturn void be_child(child_fn act, void *context, int to)
 {
     setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0});

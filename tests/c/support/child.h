@@ -3,6 +3,8 @@
 
 /// Things done in a child process, because they end it.
 
+#include <sys/types.h>
+
 typedef void (*child_fn)(void *context);
 
 /// Run `act` in a child; fails the test unless the child aborts and its standard error has
@@ -15,6 +17,10 @@ void child_expect_exit(child_fn act, void *context, int status, const char *mess
 
 /// End this process, which is a child, if it does not end by itself within half a minute.
 void child_start_watchdog(void);
+
+/// The status of a child forked before, which exits by itself; REQUIRE is how it fails, so that
+/// threads and children may call it.
+int child_wait(pid_t child);
 
 /// Run `act` in a child; fails the test unless it returns, within half a minute.
 void child_expect_success(child_fn act, void *context);
