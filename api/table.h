@@ -5,9 +5,10 @@
 
 #include "runtime/base/atomics.h"
 
-/// The tables that memrt_get_api hands out: one shape, two sets of functions.
+/// Function tables that memrt_get_api() returns: the same slots, with or without verification of
+/// arguments.
 
-/// Whether get_data was asked by memrt_api_of_nrt().
+/// Return whether `mi` is the probe of memrt_api_of_nrt(), instead of a MemInfo.
 static inline bool memrt__is_probe(const memrt_meminfo_t *mi)
 {
     return memrt__load_relaxed(&mi->refct) == MEMRT_PROBE && mi->dtor_info == mi;
@@ -15,7 +16,8 @@ static inline bool memrt__is_probe(const memrt_meminfo_t *mi)
 
 extern const memrt_api_t memrt__plain_table;
 
-/// Fill the table whose functions verify what they are given before they call the plain ones.
+/// Return the table whose functions verify their arguments and then call the plain functions. The
+/// first call fills the table.
 const memrt_api_t *memrt__checking_table(void);
 
 #endif

@@ -2,7 +2,7 @@
 
 Usage: python docs/c_reference.py [--check]
 
-With --check nothing is written; the exit status says whether the page is as the headers are.
+With --check nothing is written; the exit status is 1 if the page does not match the headers.
 """
 
 from __future__ import annotations
@@ -37,6 +37,7 @@ HEADERS = (
 
 HEAD = re.compile(r"\A#ifndef .*\n#define .*\n\n((?:///.*\n)+)\n")
 COMMENT = re.compile(r"\s*///(?!<) ?(.*)")
+PLAIN = re.compile(r"\s+/\*(?! ---)")
 TRAILING = re.compile(r"(.*?)\s*///< ?(.*)")
 SECTION = re.compile(r"\s*/\* --- (.*)")
 FIELD = re.compile(r"(Ownership|Threads|Failure|Since): *(.*)")
@@ -57,18 +58,19 @@ class Item:
     code: list[str]
     text: list[str] = field(default_factory=list)
     section: str = ""
+    note: str = ""
     members: list[Item] = field(default_factory=list)
 
     @property
     def name(self) -> str:
-        """The name that is declared; a struct's tag gets the _t of its type."""
+        """The declared name. For a struct with members, `_t` is appended to the tag."""
         joined = " ".join(line.strip() for line in self.code)
         name = next(match[1] for pattern in NAMES if (match := pattern.search(joined)))
         return f"{name}_t" if self.members else name
 
 
 def is_whole(code: list[str]) -> bool:
-    """Whether the declaration ends with its last line."""
+    """Return True if the lines are a complete declaration."""
     last = code[-1].rstrip()
     if code[0].startswith("#"):
         return not last.endswith("\\")
@@ -77,14 +79,14 @@ def is_whole(code: list[str]) -> bool:
 
 
 def is_noise(line: str) -> bool:
-    """Lines that declare nothing for a reader."""
+    """Return True for lines without a declaration for the reader, such as include guards."""
     if line.startswith("#define"):
         return re.fullmatch(r"#define \w+_H|#define MEMRT_(MUST_CHECK|EXPORT).*", line) is not None
     return line.startswith("#") or line.strip() in {"", 'extern "C" {', "}"}
 
 
 def skip_bodies(lines: Iterator[str]) -> Iterator[str]:
-    """The lines without the bodies of inline functions."""
+    """Yield the lines, with each body of an inline function replaced by a semicolon."""
     for line in lines:
         if line == "{":
             while next(lines) != "}":
@@ -95,7 +97,7 @@ def skip_bodies(lines: Iterator[str]) -> Iterator[str]:
 
 
 def join_trailing(lines: list[str]) -> Iterator[str]:
-    """The lines with each comment at the end of a line in one piece."""
+    """Yield the lines, with continuation lines of trailing comments joined to the first line."""
     whole = ""
     for line in lines:
         if line.lstrip().startswith("///<"):
@@ -107,21 +109,31 @@ def join_trailing(lines: list[str]) -> Iterator[str]:
 
 
 def section_title(line: str, lines: Iterator[str]) -> str:
-    """Text of a comment that divides the members of the table."""
+    """Return the text of a section comment, which groups members of the table."""
     text = SECTION.match(line)[1]
     while "*/" not in text:
         text += " " + next(lines).strip()
     return text.split("---")[0].strip().rstrip(".")
 
 
+def comment_text(line: str, lines: Iterator[str]) -> str:
+    """Return the text of a plain comment about the members that follow."""
+    text = line
+    while "*/" not in text:
+        text += " " + next(lines).strip()
+    return text.strip().removeprefix("/*").removesuffix("*/").strip()
+
+
 def declarations(lines: Iterator[str]) -> Iterator[Item]:
-    """Everything declared up to the end of the file or of the struct, in order."""
+    """Yield all declarations up to the end of the file or of the struct, in order."""
     text: list[str] = []
     code: list[str] = []
-    section = ""
+    section = note = ""
     for line in lines:
         if SECTION.match(line):
             section = section_title(line, lines)
+        elif not code and PLAIN.match(line):
+            note = comment_text(line, lines)
         elif match := COMMENT.match(line):
             text.append(match[1])
         elif line.startswith("}") and line != "}":
@@ -132,18 +144,18 @@ def declarations(lines: Iterator[str]) -> Iterator[Item]:
                 text.append(match[2])
             code.append(line)
             if is_whole(code):
-                item = Item(code, text, section)
+                item = Item(code, text, section, note)
                 if line.endswith("{"):
                     item.members = list(declarations(lines))
                 if "__" not in item.name:
                     yield item
-                text, code, section = [], [], ""
+                text, code, section, note = [], [], "", ""
         elif not line.strip():
             text = []
 
 
 def prose(text: list[str]) -> list[str]:
-    """A comment as Markdown: its named fields become a list."""
+    """Return a comment as Markdown lines. Fields such as Ownership become list items."""
     lines: list[str] = []
     in_list = False
     for line in text:
@@ -158,18 +170,18 @@ def prose(text: list[str]) -> list[str]:
 
 
 def head(text: str) -> list[str]:
-    """What a header says of itself, before its first declaration."""
+    """Return the file comment of a header as Markdown lines, or [] without a file comment."""
     match = HEAD.match(text)
     return ["", *prose(COMMENT.findall(match[1]))] if match else []
 
 
 def is_row(item: Item) -> bool:
-    """Whether a member is small enough for a row of a table."""
+    """Return True if a member fits into a row of a table."""
     return len(item.text) <= 1 and "(*" not in item.code[0]
 
 
 def rows(items: list[Item]) -> list[str]:
-    """Members with their comments, as a table."""
+    """Return a Markdown table of members and comments."""
     lines = ["", "| member | meaning |", "|---|---|"]
     for item in items:
         code = " ".join(item.code[0].split()).rstrip(";,")
@@ -178,18 +190,21 @@ def rows(items: list[Item]) -> list[str]:
 
 
 def block(item: Item, level: str) -> list[str]:
-    """One declaration with its comment."""
+    """Return the Markdown lines of one declaration with comment."""
     code = textwrap.dedent("\n".join(line for line in item.code if line != ";"))
     return ["", f"{level} {item.name}", "", "```c", code, "```", "", *prose(item.text)]
 
 
 def structure(item: Item) -> list[str]:
-    """A struct or enum with its members."""
+    """Return the Markdown lines of a struct or enum with members."""
     lines = ["", f"### {item.name}", "", *prose(item.text)]
     small: list[Item] = []
     for member in item.members:
         if member.section:
             lines += (rows(small) if small else []) + ["", f"**{member.section}**"]
+            small = []
+        if member.note:
+            lines += (rows(small) if small else []) + ["", member.note]
             small = []
         if is_row(member):
             small.append(member)
@@ -201,7 +216,7 @@ def structure(item: Item) -> list[str]:
 
 
 def page() -> str:
-    """The whole reference."""
+    """Return the text of the whole reference."""
     lines = ["# C reference", "", "Written from the headers by `./dev docs`; do not edit."]
     for header in HEADERS:
         lines += ["", f"## memrt/{Path(header).name}"]
@@ -214,14 +229,16 @@ def page() -> str:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--check", action="store_true", help="only say whether the page is current")
+    parser.add_argument(
+        "--check", action="store_true", help="check that the page is current, write nothing"
+    )
     options = parser.parse_args()
     text = page()
     if options.check:
         if PAGE.exists() and PAGE.read_text(encoding="utf-8") == text:
             return 0
         print(
-            f"{PAGE.relative_to(ROOT)} is not as the headers are: run ./dev docs", file=sys.stderr
+            f"{PAGE.relative_to(ROOT)} does not match the headers: run ./dev docs", file=sys.stderr
         )
         return 1
     PAGE.write_text(text, encoding="utf-8")

@@ -2,7 +2,7 @@
 
 Usage: python docs/python_reference.py [--check]
 
-With --check nothing is written; the exit status says whether the page is as the package is.
+With --check nothing is written; the exit status is 1 if the page does not match the package.
 """
 
 from __future__ import annotations
@@ -14,15 +14,17 @@ import inspect
 import itertools
 import re
 import sys
-import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import memrt
 import memrt.cuda
+import memrt.debug
 import memrt.numba
+import memrt.telemetry
 import memrt.testing
+import memrt.types
 from memrt.commands import convert, diff, info, replay, report, run, stats, trace
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -37,11 +39,19 @@ ROLE = re.compile(r":\w+:`~?([\w.]+)`")
 CODE = re.compile(r"``([^`]+)``")
 PARAGRAPH = re.compile(r"Raises |[a-z]+: ")
 QUOTED = re.compile(r"(: |-> )'([^']*)'")
+MODULES = (
+    memrt.debug,
+    memrt.telemetry,
+    memrt.cuda,
+    memrt.testing,
+    memrt.numba,
+    memrt.types,
+)
 TYPES = "Types"
 
 
 def groups() -> dict[str, list[str]]:
-    """Public names by the headings of the package's docstring; the rest are types."""
+    """Return public names by heading of the package docstring. The remaining classes are types."""
     found = {title: names.split(", ") for title, names in GROUP.findall(memrt.__doc__)}
     grouped = {name for names in found.values() for name in names}
     rest = [name for name in memrt.__all__ if name not in grouped]
@@ -50,12 +60,12 @@ def groups() -> dict[str, list[str]]:
 
 
 def has_call(line: str) -> bool:
-    """Whether a docstring begins with how the function is called, as those of C functions do."""
+    """Return True if a docstring line starts with a signature, as in C functions."""
     return re.match(r"\w+\(", line) is not None
 
 
 def signature(name: str, thing: Any) -> str:
-    """How a thing is called: by its docstring where that says so, else by its annotations."""
+    """Return the signature of an object, from the docstring or else from the annotations."""
     first = documentation(thing)[0]
     if has_call(first):
         return first
@@ -66,7 +76,7 @@ def signature(name: str, thing: Any) -> str:
 
 
 def folded(call: str) -> str:
-    """A call that is too long for a line with an argument on each."""
+    """Split a signature of more than WIDTH characters into lines with one argument each."""
     if len(call) <= WIDTH:
         return call
     head, _, rest = call.partition("(")
@@ -76,20 +86,20 @@ def folded(call: str) -> str:
 
 
 def documentation(thing: Any) -> list[str]:
-    """The lines of a docstring, for a C function with the signature as the first."""
+    """Return the lines of a docstring. For a C function, the first line is the signature."""
     text = inspect.getdoc(thing)
     assert text, f"{thing!r} is not documented"
     return CODE.sub(r"`\1`", ROLE.sub(r"`\1`", text)).splitlines()
 
 
 def description(thing: Any) -> list[str]:
-    """The docstring without a signature, as Markdown."""
+    """Return the docstring as Markdown lines, without the signature."""
     lines = documentation(thing)
     return list(markdown(lines[has_call(lines[0]) :]))
 
 
 def markdown(lines: list[str]) -> Iterator[str]:
-    """A docstring's parts as lists, its roles and literals as code."""
+    """Yield docstring lines as Markdown, with sections such as Args as lists."""
     in_part = False
     for line in lines:
         if part := PART.match(line):
@@ -106,7 +116,7 @@ def markdown(lines: list[str]) -> Iterator[str]:
 
 
 def texts_below(body: list[ast.stmt]) -> dict[str, str]:
-    """The strings below annotated names, by name."""
+    """Return the strings below annotated names, by name."""
     return {
         field.target.id: text.value.value
         for field, text in itertools.pairwise(body)
@@ -115,16 +125,22 @@ def texts_below(body: list[ast.stmt]) -> dict[str, str]:
 
 
 def field_texts(cls: type) -> dict[str, str]:
-    """The strings below the fields of a class that is written in Python."""
-    try:
-        tree = ast.parse(textwrap.dedent(inspect.getsource(cls)))
-    except (OSError, TypeError):  # written in C
-        return {}
-    return texts_below(tree.body[0].body)
+    """Return the strings below the fields of a Python class, by name; {} for a C class."""
+    modules = [
+        module
+        for name, module in sys.modules.items()
+        if name.startswith("memrt.") and str(getattr(module, "__file__", "")).endswith(".py")
+    ]
+    for module in modules:  # the public module of a type may lack the source
+        if getattr(module, cls.__name__, None) is cls:
+            for node in ast.parse(Path(module.__file__).read_text(encoding="utf-8")).body:
+                if isinstance(node, ast.ClassDef) and node.name == cls.__name__:
+                    return texts_below(node.body)
+    return {}
 
 
 def attributes(cls: type) -> dict[str, str | None]:
-    """Public attributes that are no methods, with their texts; None for one without."""
+    """Return the texts of public attributes except methods, by name; None if a text is missing."""
     texts: dict[str, str | None] = dict.fromkeys(getattr(cls, "_fields", ()), "")
     texts |= field_texts(cls)
     for name, member in vars(cls).items():
@@ -150,8 +166,13 @@ def methods(cls: type) -> dict[str, Any]:
 
 
 def is_built_by_hand(cls: type) -> bool:
-    """Whether a user calls the class; what only comes out of functions has no constructor here."""
-    return "__init__" in vars(cls) and "__dataclass_fields__" not in vars(cls)
+    """Return True if users call the class. Classes of mere results show no constructor."""
+    own = vars(cls)
+    if "__dataclass_fields__" in own or "_fields" in own:
+        return False
+    if isinstance(own.get("__new__"), staticmethod):
+        return len(inspect.signature(cls).parameters) > 0
+    return "__init__" in own
 
 
 def class_entry(name: str, cls: type) -> list[str]:
@@ -187,14 +208,14 @@ def command_lines() -> Iterator[str]:
 
 
 def page() -> str:
-    """The whole reference."""
+    """Return the text of the whole reference."""
     lines = ["# Python reference", "", "Written from the package by docs/python_reference.py; "]
     lines[-1] += "do not edit."
     for title, names in groups().items():
         lines += ["", f"## {title}", ""]
         for name in names:
             lines += entry(memrt, name)
-    for module in (memrt.cuda, memrt.testing, memrt.numba):
+    for module in MODULES:
         lines += [f"## {module.__name__}", ""]
         for name in module.__all__:
             lines += entry(module, name)
@@ -204,14 +225,16 @@ def page() -> str:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--check", action="store_true", help="only say whether the page is current")
+    parser.add_argument(
+        "--check", action="store_true", help="check that the page is current, write nothing"
+    )
     options = parser.parse_args()
     text = page()
     if options.check:
         if PAGE.exists() and PAGE.read_text(encoding="utf-8") == text:
             return 0
         name = PAGE.relative_to(ROOT)
-        print(f"{name} is not as the package is: run docs/python_reference.py", file=sys.stderr)
+        print(f"{name} does not match the package: run docs/python_reference.py", file=sys.stderr)
         return 1
     PAGE.write_text(text, encoding="utf-8")
     return 0

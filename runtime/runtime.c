@@ -3,70 +3,85 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-#include "runtime/alloc/inherited.h"
+#include "runtime/alloc/heap/central_list.h"
+#include "runtime/alloc/heap/heap.h"
+#include "runtime/alloc/heap/purger.h"
 #include "runtime/alloc/mapped.h"
-#include "runtime/alloc/policy.h"
-#include "runtime/alloc/pool.h"
-#include "runtime/alloc/purger.h"
-#include "runtime/base/lock.h"
-#include "runtime/base/options.h"
-#include "runtime/base/unwind.h"
-#include "runtime/debug/live.h"
-#include "runtime/debug/trace.h"
-#include "runtime/debug/tracking.h"
-#include "runtime/device/driver.h"
-#include "runtime/leaks.h"
+#include "runtime/config/options.h"
+#include "runtime/cuda/driver.h"
 #include "runtime/meminfo/block.h"
-#include "runtime/share.h"
+#include "runtime/observe/live_set.h"
+#include "runtime/observe/named_refs.h"
+#include "runtime/observe/tracking.h"
+#include "runtime/os/lock.h"
+#include "runtime/os/unwind.h"
+#include "runtime/policy/fork_accounts.h"
+#include "runtime/policy/policy.h"
+#include "runtime/policy/policy_allocators.h"
+#include "runtime/report/leak_report.h"
+#include "runtime/report/stats_page.h"
+#include "runtime/stats/gauges.h"
 #include "runtime/stats/stats.h"
+#include "runtime/trace/event_trace.h"
 
-static void before_fork(void)
+static void prepare_fork(void)
 {
-    memrt__share_pause();
+    memrt__stats_page_pause();
     memrt__purger_stop();
     memrt__lock_all();
     memrt__unwind_pause();
 }
 
-static void in_parent(void)
+static void finish_fork_in_parent(void)
 {
     memrt__unwind_resume();
+    memrt__central_list_settle();
     memrt__unlock_all();
-    memrt__share_resume();
+    memrt__stats_page_resume();
 }
 
-static void in_child(void)
+/// Repair a child before another library's fork handler uses memrt there.
+static void repair_child(void)
+{
+    memrt__central_list_forget();
+    memrt__live_repair();
+    memrt__named_refs_repair();
+    memrt__trace_forked();
+}
+
+static void finish_fork_in_child(void)
 {
     memrt__lock_renew_all();
+    repair_child();
     memrt__unwind_forked();
     memrt__purger_forked();
     memrt__thread_forked();
     memrt__stats_forked();
-    memrt__inherited_forked();
+    memrt__fork_accounts_forked();
     memrt__live_forked();
-    memrt__trace_forked();
     memrt__driver_forked();
-    memrt__share_forked();
+    memrt__stats_page_forked();
 }
 
-static void share(void)
+static void start_stats_page(void)
 {
     char why[256];
-    if (!memrt__share_follow(why, sizeof(why))) {
+    if (!memrt__stats_page_follow(why, sizeof(why))) {
         memrt__options_warn(why);
     }
 }
 
-static void start(void)
+static void start_runtime(void)
 {
     memrt__options_read();
     memrt__policy_start();
     memrt__tracking_start();
-    /* Refused only for want of memory; then a child of a threaded process may find locks held. */
-    (void)pthread_atfork(before_fork, in_parent, in_child);
-    memrt__leaks_start();
-    share();
-    /* Refused only for want of memory; then what was freed last is not verified. */
+    /* Fails only without memory; then a child of a threaded process may find locks held. */
+    memrt__lock_at_fork(repair_child);
+    (void)pthread_atfork(prepare_fork, finish_fork_in_parent, finish_fork_in_child);
+    memrt__leak_report_start();
+    start_stats_page();
+    /* Fails only without memory; then the last freed blocks are not verified. */
     if (memrt__options.check) {
         (void)atexit(memrt__policy_verify_dead);
     }
@@ -75,21 +90,21 @@ static void start(void)
 void memrt__runtime_start(void)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
-    pthread_once(&once, start);
+    pthread_once(&once, start_runtime);
 }
 
-static bool peak_is_exact(void)
+static bool is_peak_exact(void)
 {
     return memrt__load_relaxed(&memrt__options.exact_peak) != 0;
 }
 
-/// Gauges of other threads rest when these next give small blocks back.
-static void follow_peak(bool was_exact)
+/// Make all gauges publish their counts. Gauges of other threads publish when these threads next
+/// return small blocks, or end.
+static void rest_gauges(void)
 {
-    if (peak_is_exact() && !was_exact) {
-        memrt__stats_rest_gauges();
-        memrt__cache_ask_others(memrt__self);
-    }
+    memrt__thread_reap();
+    memrt__stats_rest_gauges();
+    memrt__thread_cache_ask_others(memrt__self);
 }
 
 memrt_status_t memrt__runtime_set_option(const char *name, const char *value, char *why,
@@ -97,16 +112,22 @@ memrt_status_t memrt__runtime_set_option(const char *name, const char *value, ch
 {
     memrt__lock(MEMRT__RANK_OPTIONS);
     memrt__huge_t before = memrt__huge_of(MEMRT__INHERIT);
-    bool was_exact = peak_is_exact();
+    bool was_exact = is_peak_exact(), asked = false;
     memrt_status_t status = memrt__options_set(name, value, why, length);
     if (status == MEMRT_OK) {
-        memrt__pool_follow(before);
-        follow_peak(was_exact);
-        if (!memrt__share_follow(why, length)) {
+        memrt__heap_follow(before);
+        asked = is_peak_exact() && !was_exact;
+        if (asked) {
+            rest_gauges();
+        }
+        if (!memrt__stats_page_follow(why, length)) {
             memrt__store_relaxed(&memrt__options.share, 0);
             status = MEMRT_EINVAL;
         }
     }
     memrt__unlock(MEMRT__RANK_OPTIONS);
+    if (asked) { /* a joined thread may still be ending, as with joins in Python */
+        memrt__stats_await_rest();
+    }
     return status;
 }

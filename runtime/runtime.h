@@ -6,9 +6,10 @@
 
 #include <memrt/status.h>
 
-/// The process's runtime: made once, by whoever comes first; there is no unmaking.
+/// The runtime of the process: started once, by the first caller, and never stopped.
 
-/// Read the options, make the default policy, prepare for fork. Any thread, any number of times.
+/// Start the runtime: read the options, create the default policy, prepare for fork. Threads: any
+/// thread, any number of times.
 void memrt__runtime_start(void);
 
 /// See memrt_api_t.option_set.

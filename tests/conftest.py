@@ -1,28 +1,74 @@
-"""What holds for all Python tests: where CI is set, a skip fails unless its reason is listed."""
+"""Set rules for all Python tests: a time limit, and listed reasons for skips if CI is set.
+
+pytest-timeout fails a test that exceeds the limit, and prints the stacks of all threads. The plugin
+needs the GIL for both. If a test holds the GIL forever, the faulthandler watchdog prints the stacks
+from a C thread and ends the process. Environments without pytest-timeout have only the watchdog.
+"""
 
 from __future__ import annotations
 
+import faulthandler
+import importlib.util
 import os
 import re
 
 import pytest
 
+HAS_TIMEOUT_PLUGIN = importlib.util.find_spec("pytest_timeout") is not None
+
 
 def pytest_addoption(parser):
     parser.addini(
+        "watchdog_grace",
+        "Seconds beyond the time limit until a watchdog ends the process of a test",
+        default="60",
+    )
+    if not HAS_TIMEOUT_PLUGIN:
+        parser.addini("timeout", "Time limit of a test in seconds; 0: no limit")
+        parser.addini("timeout_method", "Ignored without pytest-timeout")
+    parser.addini(
         "allowed_skips",
-        "Reasons for which a test may be skipped in CI, as regular expressions",
+        "Reasons that allow a skip in CI, as regular expressions",
         type="linelist",
     )
 
 
 def pytest_configure(config):
+    if not HAS_TIMEOUT_PLUGIN:
+        config.addinivalue_line("markers", "timeout(seconds): limit of one test")
+    config.pluginmanager.register(Watchdog(config))
     if os.environ.get("CI"):
         config.pluginmanager.register(SkipGuard(config.getini("allowed_skips")))
 
 
+class Watchdog:
+    """End the process of a test that exceeds the time limit and holds the GIL."""
+
+    def __init__(self, config) -> None:
+        self.stderr = os.dup(2)  # a copy: pytest captures the output of tests
+        self.default = config.getoption("timeout", None) or config.getini("timeout") or 0
+        self.grace = float(config.getini("watchdog_grace"))  # so pytest-timeout acts first
+
+    def limit_of(self, item) -> float:
+        marker = item.get_closest_marker("timeout")
+        if marker is None:
+            return float(self.default)
+        return float(marker.args[0] if marker.args else marker.kwargs.get("timeout", self.default))
+
+    @pytest.hookimpl(hookwrapper=True)
+    def pytest_runtest_protocol(self, item):
+        limit = self.limit_of(item)
+        if limit > 0:
+            faulthandler.dump_traceback_later(limit + self.grace, exit=True, file=self.stderr)
+        yield
+        faulthandler.cancel_dump_traceback_later()
+
+    def pytest_unconfigure(self) -> None:
+        os.close(self.stderr)
+
+
 class SkipGuard:
-    """Collects the skips that nobody allowed, and fails the run for them."""
+    """Collect the skips without a listed reason, and fail the run if there are any."""
 
     def __init__(self, allowed: list[str]) -> None:
         self.allowed = allowed
@@ -43,7 +89,7 @@ class SkipGuard:
 
     def pytest_terminal_summary(self, terminalreporter) -> None:
         if self.unlisted:
-            terminalreporter.section("skips that allowed_skips in pyproject.toml does not list")
+            terminalreporter.section("skips missing in allowed_skips of pyproject.toml")
             for line in self.unlisted:
                 terminalreporter.line(line)
 

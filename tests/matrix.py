@@ -2,8 +2,8 @@
 
 Usage: python tests/matrix.py [--python 3.12] [--numpy 2.0] [pytest arguments]
 
-One wheel of memrt is built for each Python and serves all its NumPys: that this works is part of
-what is tested. Everything is kept under build/matrix, logs included.
+Each Python gets a single wheel of memrt, which must work with all versions of NumPy in the list.
+Wheels, environments, reports and logs are stored below build/matrix.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ NUMPYS = {
 
 
 class StepError(Exception):
-    """A step that did not work; the text says which and where its log is."""
+    """A step failed. The message names the step and the log file."""
 
 
 @dataclass
 class Row:
-    """What became of one pair."""
+    """The outcome of the tests for one pair of Python and NumPy."""
 
     python: str
     numpy: str
@@ -44,7 +44,10 @@ class Row:
 
 
 def run(name: str, *command: str | Path, check: bool = True) -> int:
-    """Run a command with its output in a log file."""
+    """Run a command with output to a log file, and return the exit status.
+
+    Raises StepError if `check` is set and the command fails.
+    """
     log = WORK / f"{name}.log"
     with log.open("w") as output:
         status = subprocess.run(
@@ -55,19 +58,22 @@ def run(name: str, *command: str | Path, check: bool = True) -> int:
             check=False,
         ).returncode
     if check and status != 0:
-        raise StepError(f"{name} failed, see {log.relative_to(ROOT)}")
+        raise StepError(f"{name} failed: see {log.relative_to(ROOT)}")
     return status
 
 
 def works(python: str, version: str) -> bool:
-    """Whether this command is a Python of that version that can make virtual environments."""
+    """Return True if the command is a Python of this version and can make virtual environments."""
     code = f"import sys, venv, ensurepip; sys.exit('%d.%d' % sys.version_info[:2] != {version!r})"
     result = subprocess.run([python, "-c", code], capture_output=True, check=False)
     return result.returncode == 0
 
 
 def find_python(version: str) -> str | None:
-    """An interpreter of that version: on the path, or one that pyenv keeps."""
+    """Return an interpreter of a version: from pyenv, from the path, or the running interpreter.
+
+    Returns None if there is no such interpreter.
+    """
     pyenv = os.environ.get("PYENV_ROOT", os.path.expanduser("~/.pyenv"))
     kept = sorted(glob.glob(f"{pyenv}/versions/{version}.*/bin/python"))
     candidates = [*kept, shutil.which(f"python{version}"), sys.executable]
@@ -75,7 +81,7 @@ def find_python(version: str) -> str | None:
 
 
 def build_wheel(version: str, python: str) -> Path:
-    """The wheel of memrt for one Python."""
+    """Build the wheel of memrt for one Python and return the path of the wheel."""
     folder = WORK / f"wheel-{version}"
     shutil.rmtree(folder, ignore_errors=True)
     run(f"wheel-{version}", python, "-m", "pip", "wheel", "--no-deps", "-w", folder, ROOT)
@@ -83,7 +89,10 @@ def build_wheel(version: str, python: str) -> Path:
 
 
 def make_environment(name: str, python: str, requirement: str) -> Path | None:
-    """Python of a new environment with that NumPy, or None when NumPy has no wheel for it."""
+    """Make an environment with a version of NumPy and return the path of its Python.
+
+    Returns None if NumPy has no wheel for the Python.
+    """
     folder = WORK / f"venv-{name}"
     inside = folder / "bin" / "python"
     run(f"venv-{name}", python, "-m", "venv", "--clear", folder)
@@ -99,7 +108,7 @@ def numpy_version(python: Path) -> str:
 
 
 def count(report: Path) -> str:
-    """The figures of a JUnit report in words; empty when it has no test."""
+    """Return the figures of a JUnit report as text, or "" if the report has no test."""
     suites = list(ElementTree.parse(report).iter("testsuite")) if report.exists() else []
     tests, failed, errors, skipped = (
         sum(int(suite.get(key, "0")) for suite in suites)
@@ -113,9 +122,9 @@ def count(report: Path) -> str:
 
 
 def run_tests(name: str, python: Path, wheel: Path, arguments: list[str]) -> tuple[str, str]:
-    """Outcome and figures of the Python tests in one environment."""
-    tools = ("pytest", "pytest-xdist", "hypothesis", "jsonschema", "perfetto", "prometheus-client",
-             "protobuf")  # fmt: skip
+    """Run the Python tests in an environment, and return outcome and figures."""
+    tools = ("pytest", "pytest-timeout", "pytest-xdist", "hypothesis", "jsonschema", "perfetto",
+             "prometheus-client", "protobuf")  # fmt: skip
     run(f"install-{name}", python, "-m", "pip", "install", wheel, *tools)
     report = WORK / f"report-{name}.xml"
     report.unlink(missing_ok=True)
@@ -124,7 +133,7 @@ def run_tests(name: str, python: Path, wheel: Path, arguments: list[str]) -> tup
     status = run(f"pytest-{name}", *command, check=False)
     figures = count(report)
     outcome = "passed" if status == 0 and figures else "FAILED"
-    return outcome, figures or f"no test ran, see build/matrix/pytest-{name}.log"
+    return outcome, figures or f"no test ran: see build/matrix/pytest-{name}.log"
 
 
 def run_pair(version: str, python: str, wheel: Path, numpy: str, arguments: list[str]) -> Row:
@@ -135,12 +144,12 @@ def run_pair(version: str, python: str, wheel: Path, numpy: str, arguments: list
         return Row(version, numpy, "skipped", f"NumPy has no wheel for Python {version}")
     found = numpy_version(inside)
     if numpy == "newest" and any(f"{found}.".startswith(f"{older}.") for older in NUMPYS):
-        return Row(version, numpy, "skipped", f"the newest is {found}, which has a row")
+        return Row(version, numpy, "skipped", f"newest version is {found}, already in a row")
     return Row(version, found, *run_tests(name, inside, wheel, arguments))
 
 
 def run_python(version: str, numpys: list[str], arguments: list[str]) -> list[Row]:
-    """All rows of one Python."""
+    """Run the tests for all versions of NumPy with one Python, and return the rows."""
     python = find_python(version)
     if python is None:
         return [Row(version, "all", "skipped", f"Python {version} is not installed")]
@@ -157,7 +166,7 @@ def run_python(version: str, numpys: list[str], arguments: list[str]) -> list[Ro
 
 
 def table(rows: list[Row]) -> str:
-    """The rows under each other."""
+    """Format the rows as a text table with a heading."""
     lines = [f"{'Python':8}{'NumPy':10}{'outcome':10}"]
     lines += [f"{row.python:8}{row.numpy:10}{row.outcome:10}{row.detail}" for row in rows]
     return "\n".join(lines)
@@ -165,8 +174,12 @@ def table(rows: list[Row]) -> str:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--python", choices=PYTHONS, action="append", help="only this Python")
-    parser.add_argument("--numpy", choices=NUMPYS, action="append", help="only this NumPy")
+    parser.add_argument(
+        "--python", choices=PYTHONS, action="append", help="test only this version of Python"
+    )
+    parser.add_argument(
+        "--numpy", choices=NUMPYS, action="append", help="test only this version of NumPy"
+    )
     options, arguments = parser.parse_known_args()
     WORK.mkdir(parents=True, exist_ok=True)
     rows = []

@@ -1,7 +1,7 @@
-"""Alignment: what NumPy asks of the addresses of an array, and what they give.
+"""Compare the alignment of an array's addresses with the alignment that NumPy needs.
 
-The two alignments of a dtype, and what follows from each, are those of NumPy's page "Memory
-alignment"; the functions named here are of its sources (common.h, lowlevel_strided_loops.c).
+NumPy's page "Memory alignment" defines the two alignments of a dtype and their effects. The
+functions named here come from NumPy's sources (common.h, lowlevel_strided_loops.c).
 """
 
 from __future__ import annotations
@@ -21,44 +21,47 @@ _UINTS = {size: np.dtype(f"u{min(size, 8)}").alignment for size in (1, 2, 4, 8, 
 
 
 def uint_alignment(dtype: np.dtype) -> int:
-    """Alignment with which NumPy copies items as unsigned integers; 0: never (npy_uint_alignment).
+    """Return the alignment at which NumPy copies items as unsigned integers (npy_uint_alignment).
 
-    Items of 16 bytes are copied as two of 8.
+    The value 0 means that NumPy never copies such items as integers. NumPy copies an item of
+    16 bytes as two integers of 8 bytes.
     """
     return _UINTS.get(dtype.itemsize, 0)
 
 
 @dataclass(frozen=True, slots=True)
 class Alignment:
-    """What alignment an array, or a field of a structured one, has and needs."""
+    """Actual and required alignment of an array, or of a field of a structured array."""
 
     dtype: np.dtype
-    """Of the array or field."""
+    """dtype of the array or field."""
     path: str
-    """Names of fields joined by dots; empty for the array itself."""
+    """Field names joined by dots; empty for the array itself."""
     address: int
-    """Of the first element."""
+    """Address of the first element."""
     items: int
-    """Elements."""
+    """Number of elements."""
     pointer: int
-    """The largest power of two that divides the address; of none, of no bytes, 1 << 63."""
+    """Largest power of two that divides the address; 1 << 63 for a null address (no bytes)."""
     strides: int
-    """The same of all strides along which there is more than one element."""
+    """Largest power of two that divides all strides of axes with more than one element; 1 << 63
+    without such axes."""
     true: int
-    """What the C type needs ("true" alignment), in bytes: ``dtype.alignment``."""
+    """Alignment that the C type needs ("true" alignment), in bytes: ``dtype.alignment``."""
     uint: int
-    """What copies by unsigned integers need ("uint" alignment); 0 where NumPy never makes any."""
+    """Alignment that copies as unsigned integers need ("uint" alignment); 0 where NumPy never
+    copies as integers."""
     fields: tuple[Alignment, ...]
-    """Of the fields of a structured dtype."""
+    """Alignment of each field of a structured dtype."""
 
     @property
     def actual(self) -> int:
-        """What every element has: the smaller of `pointer` and `strides`."""
+        """Alignment that every element has: the smaller of `pointer` and `strides`."""
         return min(self.pointer, self.strides)
 
     @property
     def is_true_aligned(self) -> bool:
-        """Whether every element has what its C type needs: NumPy's flag ``ALIGNED``."""
+        """Whether every element has the alignment of its C type: NumPy's flag ``ALIGNED``."""
         return self.items == 0 or self.actual >= self.true
 
     @property
@@ -68,7 +71,7 @@ class Alignment:
 
     @property
     def copies(self) -> str:
-        """How NumPy copies elements to or from another place of the same dtype."""
+        """How NumPy copies elements to or from another array of the same dtype."""
         if self.is_uint_aligned:
             size = self.dtype.itemsize
             return "as 2 uint64" if size == 16 else f"as uint{8 * size}"
@@ -76,7 +79,7 @@ class Alignment:
 
     @property
     def casts(self) -> str:
-        """How casts, and functions of whole arrays, get at the elements."""
+        """How casts and universal functions access the elements."""
         return "directly" if self.is_true_aligned else "through an aligned buffer"
 
     @property
@@ -84,12 +87,12 @@ class Alignment:
         return "ALIGNED" if self.is_true_aligned else "not ALIGNED"
 
     def meets(self, alignment: int) -> bool:
-        """Whether the first element is at a multiple of `alignment`, a power of two."""
+        """Return whether the first element is at a multiple of `alignment`, a power of two."""
         return self.pointer >= _power_of_two(alignment)
 
     @property
     def advice(self) -> list[str]:
-        """What would make access quicker, one sentence each; empty where nothing would."""
+        """Changes that would make access faster, one sentence each; empty if no change would."""
         return [each for part in self._parts() for each in part._own_advice()]
 
     def _parts(self) -> Iterator[Alignment]:
@@ -101,26 +104,26 @@ class Alignment:
         what = f"field {self.path}" if self.path else "the array"
         if not self.is_true_aligned:
             cure = (
-                "align=True in its dtype gives it an offset that does"
+                "create the dtype with align=True"
                 if self.path
-                else f"memrt.aligned(array, {self.true}) makes a copy that does"
+                else f"memrt.aligned(array, {self.true}) returns an aligned copy"
             )
-            yield f"{what} does not meet the {self.true} bytes of {self.dtype}: {cure}"
+            yield f"{what} is not aligned to the {self.true} bytes of {self.dtype}: {cure}"
         elif self.uint and not self.is_uint_aligned:
             yield (
-                f"{what} is copied byte by byte: at a multiple of {self.uint} it would be copied "
-                "as integers"
+                f"{what} is copied byte by byte: NumPy copies as integers at multiples of "
+                f"{self.uint} bytes"
             )
 
     def __repr__(self) -> str:
-        lines = [f"memrt.Alignment of {_name(self.dtype)} at {self.address:#x}:"]
+        lines = [f"memrt.types.Alignment of {_name(self.dtype)} at {self.address:#x}:"]
         lines += [f"  {line}" for line in self._rows()]
         lines += [f"  {sentence}" for sentence in self.advice]
         return "\n".join(lines)
 
     def _rows(self) -> Iterator[str]:
-        yield f"address      a multiple of {_amount(self.pointer)}"
-        yield f"strides      multiples of {_amount(self.strides)}"
+        yield f"address      a multiple of {_power_text(self.pointer)}"
+        yield f"strides      multiples of {_power_text(self.strides)}"
         met = ", ".join(f"{size} {'yes' if self.meets(size) else 'no'}" for size in SPECIAL)
         yield f"meets        {met}"
         yield f"true         {self.true}: {self._flag}, casts {self.casts}"
@@ -131,7 +134,7 @@ class Alignment:
     def _field_rows(self) -> Iterator[str]:
         yield (
             f"{'.' + self.path:12} {_name(self.dtype)}, true {self.true}, "
-            f"uint {self.uint or 'none'}, has {_amount(self.actual)}: {self._flag}, "
+            f"uint {self.uint or 'none'}, has {_power_text(self.actual)}: {self._flag}, "
             f"copies {self.copies}, casts {self.casts}"
         )
         for field in self.fields:
@@ -147,24 +150,24 @@ def _name(dtype: np.dtype) -> str:
     return f"{len(dtype.names)} fields in {dtype.itemsize} bytes"
 
 
-def _amount(power: int) -> str:
+def _power_text(power: int) -> str:
     return "anything" if power == _ANY else f"{power:,}"
 
 
 def _divisor(number: int) -> int:
-    """The largest power of two that divides it."""
+    """Return the largest power of two that divides `number`, or _ANY for 0."""
     return number & -number or _ANY
 
 
 def _power_of_two(alignment: int) -> int:
     if not isinstance(alignment, (int, np.integer)) or isinstance(alignment, bool):
-        raise TypeError(f"an alignment is a number of bytes, got {alignment!r}")
+        raise TypeError(f"alignment must be a whole number of bytes, got {alignment!r}")
     if alignment <= 0 or alignment & (alignment - 1):
-        raise ValueError(f"an alignment is a power of two, got {alignment}")
+        raise ValueError(f"alignment must be a power of two, got {alignment}")
     return int(alignment)
 
 
-def _of(array: np.ndarray, path: str) -> Alignment:
+def _measure_array(array: np.ndarray, path: str) -> Alignment:
     steps = (step for step, length in zip(array.strides, array.shape, strict=True) if length > 1)
     address = _memrt.address(array)
     return Alignment(
@@ -182,46 +185,51 @@ def _of(array: np.ndarray, path: str) -> Alignment:
 
 def _fields(array: np.ndarray, prefix: str) -> Iterator[Alignment]:
     for name in array.dtype.names or ():
-        yield _of(array[name], prefix + name)
+        yield _measure_array(array[name], prefix + name)
 
 
 def alignment(array: np.ndarray) -> Alignment:
-    """What alignment an array has, what its dtype needs, and how NumPy will therefore get at it.
+    """Report the actual alignment of an array, the alignment its dtype needs, and how NumPy copies.
 
-    Sources: NumPy's page "Memory alignment"; ``Alignment.is_true_aligned`` is the flag ``ALIGNED``
-    by its rules, in which strides along axes of one element do not count.
+    Source: NumPy's page "Memory alignment". ``Alignment.is_true_aligned`` follows NumPy's rules for
+    the flag ``ALIGNED``, under which strides along axes of one element do not count.
 
     Args:
-        array: any array of any dtype; its contents are not looked at.
+        array: any array of any dtype. The contents of the array are not read.
 
     Raises:
-        TypeError: when it is no ``numpy.ndarray``.
+        TypeError: `array` is not a ``numpy.ndarray``.
     """
     if not isinstance(array, np.ndarray):
-        raise TypeError(f"alignment() takes a numpy.ndarray, got {type(array).__name__}")
-    return _of(array, "")
+        raise TypeError(
+            f"alignment() argument 'array' must be a numpy.ndarray, got {type(array).__name__}"
+        )
+    return _measure_array(array, "")
 
 
 def aligned(array: np.ndarray, alignment: int) -> np.ndarray:
-    """The array itself if its data is at a multiple of `alignment`, else a copy in memrt's memory.
+    """Return `array` if its data is at a multiple of `alignment`, else a copy in memrt's memory.
 
-    Besides, every element has what its C type needs, so that the flag ``ALIGNED`` is set in what is
-    returned. A copy is a plain, writeable ndarray, contiguous, in Fortran's order where `array` is.
+    Every element of the result also has the alignment of its C type, so the flag ``ALIGNED`` is
+    set. A copy is a base-class ndarray, writeable and contiguous. The copy is in Fortran order
+    where `array` is.
 
     Args:
         array: any array.
         alignment: bytes, a power of two.
 
     Raises:
-        TypeError, ValueError: when they are something else.
-        MemoryError: when there is none for a copy.
+        TypeError, ValueError: an argument has the wrong type, or `alignment` is not a power of two.
+        MemoryError: there is no memory for the copy.
     """
     if not isinstance(array, np.ndarray):
-        raise TypeError(f"aligned() takes a numpy.ndarray, got {type(array).__name__}")
+        raise TypeError(
+            f"aligned() argument 'array' must be a numpy.ndarray, got {type(array).__name__}"
+        )
     wanted = _power_of_two(alignment)
     if _memrt.address(array) % wanted == 0 and array.flags.aligned:
         return array
     needed = max(wanted, array.dtype.alignment)
-    if array.dtype.hasobject:  # whose memory is the handler's
+    if array.dtype.hasobject:  # NumPy allocates such memory through the handler of the policy
         return copy_of(array, policy=Policy(alignment=needed))
-    return copy_of(array, align=needed)
+    return copy_of(array, alignment=needed)

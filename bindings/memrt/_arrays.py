@@ -1,4 +1,4 @@
-"""Making arrays in memory that memrt manages, and taking over those of others."""
+"""Create arrays in memory that memrt manages, and adopt the memory of existing arrays."""
 
 from __future__ import annotations
 
@@ -20,14 +20,15 @@ def full(
     order: str = "C",
     *,
     policy: Policy | None = None,
-    align: int | None = None,
+    alignment: int | None = None,
 ) -> np.ndarray:
-    """New array filled with `fill_value`, whose dtype it takes when `dtype` is None.
+    """Return a new array filled with `fill_value`.
 
-    For the rest like :func:`memrt.empty`.
+    The array has the dtype of `fill_value` when `dtype` is None. Shape, order, policy and
+    alignment are as in :func:`memrt.empty`.
     """
     value = np.asarray(fill_value, dtype=dtype)
-    result = _memrt.empty(shape, value.dtype, order, policy=policy, align=align)
+    result = _memrt.empty(shape, value.dtype, order, policy=policy, alignment=alignment)
     np.copyto(result, value, casting="unsafe")
     return result
 
@@ -38,20 +39,20 @@ def array(
     order: str = "K",
     *,
     policy: Policy | None = None,
-    align: int | None = None,
+    alignment: int | None = None,
 ) -> np.ndarray:
-    """New array with the contents of `object`; always a copy, always a plain ndarray.
+    """Return a new array with the contents of `object`: always a copy, always a base-class ndarray.
 
     Args:
         object: anything that ``numpy.asarray`` takes.
-        dtype: None for the one that NumPy finds.
-        order: "C", "F", or "K" to keep a Fortran order that is there.
-        policy, align: as in :func:`memrt.empty`.
+        dtype: None for the dtype that NumPy infers.
+        order: "C", "F", or "K" to keep the Fortran order of `object`.
+        policy, alignment: as in :func:`memrt.empty`.
     """
     source = np.asarray(object, dtype=dtype)
     if order in ("K", "A"):
         order = "F" if source.flags.fnc else "C"
-    result = _memrt.empty(source.shape, source.dtype, order, policy=policy, align=align)
+    result = _memrt.empty(source.shape, source.dtype, order, policy=policy, alignment=alignment)
     result[...] = source
     return result
 
@@ -62,37 +63,42 @@ def adopt(
     *,
     policy: Policy | None = None,
 ) -> np.ndarray:
-    """Put the memory of an array under memrt, without a copy where that can be.
+    """Put the memory of an array under memrt, without a copy where possible.
 
-    - Managed already: returned as it is.
-    - It, or the array it is a view of, owns its data: ownership moves to a MemInfo, which becomes
-      the base. Data without a handler (set up by C code over ``malloc``) goes back through the C
-      library's ``free``, other data through the handler that made it. The same array is returned;
-      it can no longer be resized.
-    - Memory that is borrowed from something else (bytes, mmap, pickles, another library), and
-      dtypes with references, which NumPy itself has to clear: an aligned copy, a plain ndarray.
+    - Memory that memrt manages already: the array is returned unchanged.
+    - Memory that the array, or the array it is a view of, owns: ownership moves to a MemInfo, which
+      becomes the base. The last release frees the data through the handler that allocated it. Data
+      without a handler (set up by C code over ``malloc``) goes to the C library's ``free``. The
+      same array is returned, and can no longer be resized.
+    - Memory borrowed from another object (bytes, mmap, pickles, another library): the result is an
+      aligned copy, a base-class ndarray.
+    - Dtypes with references, which NumPy itself has to clear: the result is also an aligned copy.
 
     A read-only array stays read-only.
 
     Args:
         array: the array.
-        copy: None: where needed. False: never. True: always.
-        policy: whose account it goes on, and whose memory a copy takes; None as in
+        copy: None copies only where needed, False never, True always.
+        policy: the policy that accounts for the memory and allocates a copy; None as in
             :func:`memrt.empty`.
 
     Raises:
-        TypeError: when it is no array.
-        ValueError: when a copy is needed and `copy` is False.
-        MemoryError: then the array is as it was.
+        TypeError: `array` is not an array, or `copy` is not None, True or False.
+        ValueError: a copy is needed and `copy` is False.
+        MemoryError: there is not enough memory. The array is unchanged.
     """
     if not isinstance(array, np.ndarray):
-        raise TypeError(f"adopt() takes a numpy.ndarray, got {type(array).__name__}")
+        raise TypeError(
+            f"adopt() argument 'array' must be a numpy.ndarray, got {type(array).__name__}"
+        )
+    if copy is not None and not isinstance(copy, (bool, np.bool_)):
+        raise TypeError(f"copy must be None, True or False, got {copy!r}")
     if not copy and _memrt.take_over(array, policy):
         return array
-    if copy is False:
+    if copy is not None and not copy:
         raise ValueError(
-            "this array borrows its memory or holds references, so that it can only be copied: "
-            "leave copy=False away"
+            "array must be copied, because the memory is borrowed or contains references: "
+            "omit copy=False"
         )
     return _copy(array, policy)
 

@@ -1,4 +1,4 @@
-"""Columns: arrays as libraries that speak Arrow hand them to each other."""
+"""Exchange arrays with Arrow libraries: Column exports an array, from_arrow imports an array."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _FORMATS = {
     **{f"M8[{unit}]": f"ts{unit[0]}:" for unit in _UNITS},
     **{f"m8[{unit}]": f"tD{unit[0]}" for unit in _UNITS},
 }
-"""By the name of a dtype, without its byte order, what Arrow calls such elements."""
+"""Arrow's format of the elements, by the name of a dtype without the byte order."""
 
 _DTYPES = {
     **{format: name for name, format in _FORMATS.items() if name != "b1"},
@@ -31,12 +31,12 @@ _DTYPES = {
 
 def _format_of(dtype: np.dtype) -> str:
     if not dtype.isnative:
-        raise BufferError(f"Arrow has only the byte order of the machine, not that of {dtype!r}")
+        raise BufferError(f"dtype must have the byte order of the machine for Arrow, got {dtype!r}")
     if dtype.kind in "SV" and dtype.names is None and dtype.itemsize > 0:
         return f"w:{dtype.itemsize}"
     format = _FORMATS.get(dtype.str[1:])
     if format is None:
-        raise BufferError(f"Arrow has no elements of dtype {dtype!r}")
+        raise BufferError(f"Arrow has no format for elements of dtype {dtype!r}")
     return format
 
 
@@ -49,36 +49,39 @@ def _dtype_of(format: str, is_bool8: bool) -> np.dtype:
     zoneless = format[:4] if format.startswith("ts") else format
     name = _DTYPES.get(zoneless)
     if name is None:
-        raise BufferError(f"NumPy has no elements like those of Arrow's format {format!r}")
+        raise BufferError(f"NumPy has no dtype for elements of Arrow's format {format!r}")
     return np.dtype(name)
 
 
 class Column:
-    """An array whose memory memrt manages, as libraries that speak Arrow take it.
+    """Export of an array in memrt's memory to libraries that support Arrow.
 
-    Hand the Column to a library that takes objects with ``__arrow_c_array__``: ``pyarrow.array``,
-    ``nanoarrow.Array``, ``polars.Series`` and others. What that library then holds is shown by
-    :func:`memrt.holders` until it is given back. Nobody may write to the array as long. The Column
-    stays as it is when the array is resized or gets another mask.
+    Pass the Column to a library that accepts objects with ``__arrow_c_array__``, such as
+    ``pyarrow.array``, ``nanoarrow.Array`` or ``polars.Series``. :func:`memrt.holders` shows the
+    references of that library until the library releases them. No code may write to the array
+    until then. The Column does not change when the array is resized or gets another mask.
 
     Args:
-        array: a numpy.ndarray of one dimension whose elements lie without gaps. The masked elements
-            of a numpy.ma.MaskedArray are null.
-        name: of the column.
+        array: a numpy.ndarray of one dimension with contiguous elements. Masked elements of a
+            numpy.ma.MaskedArray become nulls.
+        name: name of the column.
 
     Raises:
-        TypeError: when it is no array.
-        ValueError: when its memory is not memrt's; adopt() takes such memory over.
-        BufferError: for a dtype, byte order, shape or strides that Arrow has not.
+        TypeError: `array` is not an array.
+        ValueError: memrt does not manage the memory; adopt() puts such memory under memrt.
+        BufferError: Arrow does not support the dtype, byte order, shape or strides.
+        MemoryError: there is no memory for the bitmap of a masked array.
     """
 
     __slots__ = ("_array", "_length", "_name", "_view")
 
     def __init__(self, array: np.ndarray, name: str = "") -> None:
         if not isinstance(array, np.ndarray):
-            raise TypeError(f"Column() takes a numpy.ndarray, got {type(array).__name__}")
+            raise TypeError(
+                f"Column() argument 'array' must be a numpy.ndarray, got {type(array).__name__}"
+            )
         if array.ndim != 1 or not array.flags.c_contiguous:
-            raise BufferError("Arrow has arrays of one dimension alone, without gaps")
+            raise BufferError("array must have one dimension and contiguous elements for Arrow")
         format, is_bool = _format_of(array.dtype), array.dtype.kind == "b"
         self._array, self._length, self._name = array, len(array), str(name)
         mi = _memrt.meminfo(array)
@@ -88,7 +91,7 @@ class Column:
 
     @property
     def array(self) -> np.ndarray:
-        """The array itself."""
+        """Exported array."""
         return self._array
 
     @property
@@ -100,31 +103,31 @@ class Column:
         return self._length
 
     def __repr__(self) -> str:
-        return f"<memrt.Column of {len(self)} {self._array.dtype.name}>"
+        return f"<memrt.types.Column of {len(self)} {self._array.dtype.name}>"
 
     def __arrow_c_schema__(self) -> Any:
-        """What the elements are: a capsule "arrow_schema"."""
+        """Return the type of the elements: a capsule "arrow_schema"."""
         return self._export(False)[0]
 
     def __arrow_c_array__(self, requested_schema: Any = None) -> tuple[Any, Any]:
-        """The elements: capsules "arrow_schema" and "arrow_array".
+        """Return the type and the elements: capsules "arrow_schema" and "arrow_array".
 
-        No others are made of them, whatever schema is requested.
+        The elements are never converted, so `requested_schema` has no effect.
         """
         return self._export(False)
 
     def __arrow_c_device_array__(
         self, requested_schema: Any = None, **kwargs: Any
     ) -> tuple[Any, Any]:
-        """The elements, and that they are on the CPU: "arrow_schema" and "arrow_device_array".
+        """Return capsules "arrow_schema" and "arrow_device_array" for elements on the CPU.
 
         Raises:
-            NotImplementedError: for keywords that are not None, as Arrow asks for.
+            NotImplementedError: a keyword is not None, as Arrow's specification requires.
         """
-        for name in kwargs:  # items() crashes CPython 3.11 where it has no memory
+        for name in kwargs:  # kwargs.items() crashes CPython 3.11 when out of memory
             if kwargs[name] is not None:
                 raise NotImplementedError(
-                    f"__arrow_c_device_array__() does not know the keyword {name!r}"
+                    f"__arrow_c_device_array__() does not support the keyword {name!r}"
                 )
         return self._export(True)
 
@@ -133,7 +136,10 @@ class Column:
 
 
 def _nulls_of(array: np.ndarray) -> tuple[_memrt.MemInfo | None, int]:
-    """The bitmap that says of each element whether it is not null, and how many are."""
+    """Return Arrow's validity bitmap (bit 1: not null) and the number of nulls.
+
+    The bitmap is None if no element is null.
+    """
     mask = np.ma.getmask(array)
     nulls = int(np.count_nonzero(mask))
     if nulls == 0:
@@ -142,26 +148,29 @@ def _nulls_of(array: np.ndarray) -> tuple[_memrt.MemInfo | None, int]:
 
 
 def from_arrow(x: Any, /, *, masked: bool = False, policy: Policy | None = None) -> np.ndarray:
-    """A read-only array over the memory of another library's Arrow array, on memrt's books.
+    """Import an Arrow array of another library as a read-only array, without a copy.
 
-    The memory is that of the other library, without a copy. A MemInfo of kind 'adopted', which
-    :func:`memrt.meminfo` gives, holds it; with the last reference the library gets it back, at once
-    where the GIL is held, soon on the main thread otherwise, never after Python has ended.
+    A MemInfo of kind 'adopted' holds the memory of the other library; :func:`memrt.meminfo` returns
+    the MemInfo. The last release gives the Arrow array back to the library. The library gets the
+    array at once if the releasing thread holds the GIL, otherwise soon, on the main thread. After
+    the end of Python the array is never given back.
 
     Args:
         x: an object with ``__arrow_c_array__``, ``__arrow_c_device_array__`` or
-            ``__arrow_c_stream__``, in memory that the CPU reads and in one chunk.
+            ``__arrow_c_stream__``, in memory that the CPU can read and in one chunk.
         masked: True for a numpy.ma.MaskedArray, in which nulls are masked.
-        policy: whose account it goes on; None as in :func:`memrt.empty`.
+        policy: the policy that accounts for the memory; None as in :func:`memrt.empty`.
 
     Raises:
-        BufferError: when elements have no dtype, are on another device, in several chunks, or null
-            without `masked`, and when the array is not sound.
-        TypeError: when `x` has none of these methods.
-        ValueError: when what it returns are no capsules of Arrow's.
-        MemoryError: in all cases the library has got its array back.
+        BufferError: the elements have no dtype, are on another device, in several chunks, or null
+            without `masked`; or the array is malformed.
+        TypeError: `x` has none of these methods.
+        ValueError: a method of `x` does not return Arrow capsules.
+        MemoryError: there is no memory for the MemInfo or the array.
+
+    After any of these errors the library has got its array back.
     """
-    schema, exported = _ask(x)
+    schema, exported = _request_capsules(x)
     mi, format, length, is_bool8, nulls, first_bit, bitmap = _memrt.take_arrow(
         schema, exported, policy
     )
@@ -169,23 +178,25 @@ def from_arrow(x: Any, /, *, masked: bool = False, policy: Policy | None = None)
     if masked:
         return np.ma.MaskedArray(result, _mask_of(bitmap, first_bit, length), copy=False)
     if nulls:
-        raise BufferError(f"{nulls} of {length} elements are null: masked=True tells which")
+        raise BufferError(
+            f"{nulls} of {length} elements are null: pass masked=True for a masked array"
+        )
     return result
 
 
-def _ask(x: Any) -> tuple[Any, Any]:
-    """The capsules of `x`."""
+def _request_capsules(x: Any) -> tuple[Any, Any]:
+    """Return the schema and array capsules that `x` exports."""
     for method in ("__arrow_c_array__", "__arrow_c_device_array__"):
         export = getattr(x, method, None)
         if export is not None:
             capsules = export()
             if not isinstance(capsules, tuple) or len(capsules) != 2:
-                raise ValueError(f"{method}() has to return two capsules, got {capsules!r}")
+                raise ValueError(f"{method}() must return two capsules, got {capsules!r}")
             return capsules
     stream = getattr(x, "__arrow_c_stream__", None)
     if stream is not None:
         return _memrt.array_of_stream(stream())
-    raise TypeError(f"{type(x).__name__} has no __arrow_c_array__: it is no array of Arrow's")
+    raise TypeError(f"x must be an Arrow array with __arrow_c_array__, got {type(x).__name__}")
 
 
 def _mask_of(bitmap: bytes | None, first_bit: int, length: int) -> np.ndarray | np.bool_:

@@ -1,4 +1,4 @@
-"""What :func:`memrt.from_dlpack` does more rarely."""
+"""Finish the rarer cases of :func:`memrt.from_dlpack`: copies, and arrays on a device."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from memrt.cuda._array import Array, copied, of_tensor
 
 
 def finish(taken: np.ndarray | Tensor, copy: bool | None, policy: Policy | None) -> object:
-    """A copy of what was taken, where one is asked for; an array of a device out of a Tensor."""
+    """Return a device array for a Tensor, copied if `copy` is true, or a copy of a host array."""
     if isinstance(taken, Tensor):
         result: Array = of_tensor(taken)
         return copied(result) if copy else result

@@ -1,83 +1,124 @@
-"""memrt for all of a process: this context, and every thread that Python starts from now on."""
+"""Enable memrt for a process: this context, and every thread that Python starts from now on."""
 
 from __future__ import annotations
 
+import os
 import threading
+import warnings
 
 from memrt import _handlers
 from memrt._policy import Policy, default_policy
-from memrt._threads import Action, Patch, executor_patch, thread_patch
+from memrt._threads import executor_patch, thread_patch
 
-_MARK = object()  # the owner of entries that enable() makes
+_MARK = object()  # owner of the handler stack entries that enable() makes
+# Guards the policy and the patches. The lock is reentrant, because signal handlers and finalizers
+# may call enable() and disable() anywhere. A forked child gets a new lock, because the thread that
+# holds the old lock may exist in the parent alone. The child restores the patches from the policy.
 _lock = threading.RLock()
 _policy: Policy | None = None
-_patches: tuple[Patch, Patch] | None = None
 
 
 def enable(policy: Policy | None = None) -> None:
-    """Put NumPy on memrt, here and in every thread that Python starts from now on.
+    """Make NumPy allocate from memrt, here and in every thread that Python starts from now on.
 
-    Reaches the current context with the tasks that inherit it, and threads started by
-    ``threading.Thread`` in any way: executors, ``ThreadPool``, ``Timer``, subclasses. Out of reach
-    are threads that run already, contexts that exist already, and threads that were not started by
-    ``threading`` (``_thread``, C code); there, call it once more, or enter a policy.
-    :func:`memrt.handler_name` tells what holds where it is called.
+    The call reaches the current context with the tasks that inherit the context. Threads started by
+    ``threading.Thread`` are reached in any form: executors, ``ThreadPool``, ``Timer``, subclasses.
 
-    Calling it again does nothing but reach the context of the caller, too.
+    The call does not reach running threads, existing contexts, and threads that ``threading`` did
+    not start (``_thread``, C code). Greenlets are not reached either, because each greenlet begins
+    with an empty context. In such threads and contexts, call enable() again, or enter a policy.
+    :func:`memrt.handler_name` returns the handler in force for its caller.
+
+    A second call also reaches the context of the caller. A second call also restores the patch of
+    ``ThreadPoolExecutor.submit`` if another library removed the patch.
 
     Args:
-        policy: None for the default policy, or for the one that is enabled already.
+        policy: None for the enabled policy, or for the default policy if none is enabled.
 
     Raises:
-        RuntimeError: when another policy is enabled already; call :func:`disable` first.
+        RuntimeError: another policy is already enabled; call :func:`disable` first.
+        TypeError: `policy` is neither a Policy nor None.
     """
-    global _policy, _patches
+    global _policy
     if policy is not None and not isinstance(policy, Policy):
         raise TypeError(f"policy must be a memrt.Policy or None, got {type(policy).__name__}")
     with _lock:
-        wanted = policy or _policy or default_policy()
-        if _policy is not None and _policy is not wanted:
+        before = _policy
+        wanted = policy or before or default_policy()
+        if before is not None and before is not wanted:
             raise RuntimeError(
-                f"policy {_policy.name!r} is enabled already: call memrt.disable() first"
+                f"policy {before.name!r} is enabled already: call memrt.disable() first"
             )
-        patches = _patches or (thread_patch(lambda: _entering(wanted)), executor_patch())
-        _reach_this_context(wanted)
-        if _policy is None:
-            _policy, _patches = wanted, patches
-            patches[0].put()
-            patches[1].put()
+        try:
+            _policy = wanted
+            _threads.put()
+            _executors.put()
+            _enable_context(wanted)
+        except BaseException:
+            if before is None:
+                _policy = None
+                _executors.remove()
+                _threads.remove()
+            raise
 
 
 def disable() -> None:
-    """Undo :func:`enable`: one call, however often that was called.
+    """Undo :func:`enable`. One call suffices for any number of calls of enable().
 
-    Threads started from now on are left alone, and this context gets exactly the handler back that
-    stood before. Other contexts keep theirs until they end or call this themselves. Without a
-    previous enable() it does nothing.
+    Threads started from now on do not use memrt. This context gets exactly the previous handler
+    back. A handler that another library has put in force since then stays, with a RuntimeWarning.
+    Other contexts keep memrt's handler until they end or call disable(). Without a previous
+    enable() the call does nothing.
     """
-    global _policy, _patches
+    global _policy
     with _lock:
-        _handlers.pop(_MARK)
-        if _patches is not None:
-            _patches[0].remove()
-            _patches[1].remove()
-            _policy = _patches = None
+        left = _handlers.pop(_MARK)
+        _policy = None
+        _executors.remove()
+        _threads.remove()
+    if left == _handlers.OVERRIDDEN:
+        problem = _handlers.problem_of(left, "memrt.enable()")
+        warnings.warn(problem, RuntimeWarning, stacklevel=2)
 
 
 def enabled() -> Policy | None:
-    """The policy that new threads start with, or None while memrt is not enabled."""
+    """Return the policy that new threads start with, or None while memrt is not enabled."""
     return _policy
 
 
-def _reach_this_context(policy: Policy) -> None:
+def _enable_thread() -> None:
+    policy = _policy
+    if policy is not None:
+        _enable_context(policy)
+
+
+def _is_enabled() -> bool:
+    return _policy is not None
+
+
+def _enable_context(policy: Policy) -> None:
     present = _handlers.handler_of(_MARK)
     if present is policy.handler:
         return
-    if present is not None:  # left over from an enable() that was disabled in another context
+    if present is not None:  # disable() ran in another context and left this entry
         _handlers.pop(_MARK)
     _handlers.push(_MARK, policy.handler)
 
 
-def _entering(policy: Policy) -> tuple[Action, Action]:
-    """What a thread begins and ends with."""
-    return lambda: _handlers.push(_MARK, policy.handler), lambda: _handlers.pop(_MARK)
+def _recover_after_fork() -> None:
+    """Restore lock and patches in a forked child.
+
+    Another thread of the parent may have been inside enable() or disable() at the fork.
+    """
+    global _lock
+    _lock = threading.RLock()
+    if _policy is not None:
+        _threads.put()
+        _executors.put()
+    else:
+        _executors.remove()
+        _threads.remove()
+
+
+_threads, _executors = thread_patch(_enable_thread), executor_patch(_is_enabled)
+os.register_at_fork(after_in_child=_recover_after_fork)

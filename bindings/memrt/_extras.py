@@ -1,4 +1,4 @@
-"""Packages that only some commands need, and which extra brings them."""
+"""Check and import optional packages of the extra 'report', needed by some commands only."""
 
 from __future__ import annotations
 
@@ -6,30 +6,40 @@ import importlib
 import importlib.util
 from types import ModuleType
 
+from memrt._import_path import without_program
+
 
 class MissingPackageError(ImportError):
-    """One sentence that says what is missing and what to install."""
+    """Missing optional package; the message names the package and the extra to install."""
 
 
 def expect(name: str, why: str) -> None:
-    """MissingPackageError when a package of the extra 'report' is not there; says what to install.
+    """Check that a package of the extra 'report' is installed, without importing the package.
 
-    It is not imported: a program that is to run yet need not see it.
+    A program that starts later does not see the package in ``sys.modules``.
 
-    :param why: what it is needed for, as the start of a sentence.
+    :param why: the feature that needs the package, as the start of a sentence.
+    :raises MissingPackageError: the package is not installed.
     """
     if importlib.util.find_spec(name) is None:
         raise _missing(name, why)
 
 
 def needed(name: str, why: str) -> ModuleType:
-    """A module of the extra 'report'; likewise."""
+    """Import and return a module of the extra 'report'.
+
+    :param why: the feature that needs the module, as the start of a sentence.
+    :raises MissingPackageError: the module, or a package imported by the module, is missing.
+    """
     try:
-        return importlib.import_module(name)
+        with without_program():
+            return importlib.import_module(name)
     except ImportError as error:
         raise _missing((error.name or name).partition(".")[0], why) from None
 
 
 def _missing(package: str, why: str) -> MissingPackageError:
-    what_to_do = "which is not installed: pip install 'memrt[report]'"
-    return MissingPackageError(f"{why} needs {package}, {what_to_do}", name=package)
+    what_to_do = "pip install 'memrt[report]'"
+    return MissingPackageError(
+        f"{why} needs the missing package {package}: {what_to_do}", name=package
+    )

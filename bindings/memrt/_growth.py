@@ -1,4 +1,4 @@
-"""Growth: what rises when a function runs again and again."""
+"""Find growth: live memory that rises when a function runs repeatedly."""
 
 from __future__ import annotations
 
@@ -16,30 +16,31 @@ from memrt._live import LiveBuffer
 from memrt._units import human_bytes, plural
 
 _ROUNDS_MIN = 12
-_HELD = 5  # places of which it is told who holds their newest buffer
-_CHANCE = 0.01  # of a false alarm, for each place and scope
+_HELD = 5  # growing source lines whose newest buffer is reported with its holders
+_CHANCE = 0.01  # probability of a false alarm, for each source line and scope
 
 
 @dataclass(frozen=True, slots=True)
 class Trend:
-    """How the live bytes of one place of birth, or of one scope, went from round to round."""
+    """Live bytes of one allocating source line, or of one scope, after each round."""
 
     what: str
-    """The place, or the path of the scope."""
+    """Source line, or path of the scope."""
     bytes: tuple[int, ...]
-    """Live after each round."""
+    """Live bytes after each round."""
     slope: float
-    """Bytes a round, over the second half of the rounds: the median over all pairs of rounds
-    (Theil and Sen)."""
+    """Growth in bytes per round over the second half of the rounds: the median over all pairs of
+    rounds (Theil-Sen estimator)."""
     chance: float
-    """How likely bytes that do not rise would rise as often in that half (Mann and Kendall)."""
+    """Probability that bytes without a trend rise as often in the second half (Mann-Kendall
+    test)."""
     newest: Holders | None = None
-    """Who holds the newest buffer of a place that grows; None for other trends, for places beyond
-    the first few, and where it is gone."""
+    """Holders of the newest buffer of a growing source line. None for other trends, for source
+    lines beyond the five steepest, and if the buffer was freed."""
 
     @property
     def is_growing(self) -> bool:
-        """Whether they rise, and not by chance."""
+        """Whether the live bytes rise more steadily than chance explains."""
         return self.slope > 0 and self.chance < _CHANCE
 
     def __repr__(self) -> str:
@@ -51,10 +52,10 @@ class Trend:
         )
 
     def _lines(self) -> list[str]:
-        """What it is, and who holds the newest of it."""
+        """Return the trend, and the holders of the newest buffer, as lines of text."""
         if self.newest is None:
             return [f"  {self!r}"]
-        title = f"the newest is {human_bytes(self.newest.size)}, refcount {self.newest.refcount}"
+        title = f"newest buffer: {human_bytes(self.newest.size)}, refcount {self.newest.refcount}"
         return [f"  {self!r}", *(f"      {line}" for line in [title, *self.newest.tree()])]
 
 
@@ -63,9 +64,10 @@ def _slope(values: Sequence[int]) -> float:
     return median((later - sooner) / (j - i) for (i, sooner), (j, later) in pairs)
 
 
-def _chance(values: Sequence[int]) -> float:
-    """Of a sum of rises and falls that is as large, where there is no trend; by the normal
-    approximation, corrected for values that are equal."""
+def _p_value(values: Sequence[int]) -> float:
+    """Return how likely values without a trend have an equal or larger excess of rises over falls.
+
+    Uses the normal approximation of the Mann-Kendall test, corrected for equal values."""
     count = len(values)
     rises = sum((b > a) - (b < a) for a, b in combinations(values, 2))
     equal = [values.count(value) for value in set(values)]
@@ -79,30 +81,30 @@ def _chance(values: Sequence[int]) -> float:
 
 def _trend(what: str, values: Sequence[int]) -> Trend:
     half = values[len(values) // 2 :]
-    return Trend(what, tuple(values), _slope(half), _chance(half))
+    return Trend(what, tuple(values), _slope(half), _p_value(half))
 
 
 @dataclass(frozen=True, slots=True)
 class Growth:
-    """What rose while a function ran again and again; true where something did."""
+    """Result of :func:`growth`; true if a source line grows."""
 
     places: tuple[Trend, ...]
-    """By place of birth, the steepest first."""
+    """Trends by source line of the allocation, the steepest first."""
     scopes: tuple[Trend, ...]
-    """By scope of birth, the steepest first; a scope without those inside of it."""
+    """Trends by scope of the allocation, the steepest first. A scope excludes the scopes inside."""
     total: Trend
-    """Of all that was born in the rounds."""
+    """Trend of all memory allocated in the rounds."""
 
     @property
     def growing(self) -> tuple[Trend, ...]:
-        """The places that rise."""
+        """Trends of the growing source lines."""
         return tuple(trend for trend in self.places if trend.is_growing)
 
     def __bool__(self) -> bool:
         return bool(self.growing)
 
     def to_dict(self) -> dict[str, Any]:
-        """All of it as dicts, lists, texts and numbers, for JSON."""
+        """Return the result as dicts, lists, texts and numbers, for JSON."""
 
         def plain(trend: Trend) -> dict[str, Any]:
             return {
@@ -121,18 +123,23 @@ class Growth:
         }
 
     def __repr__(self) -> str:
-        rounds = len(self.total.bytes)
+        head, rounds = "memrt.types.Growth", len(self.total.bytes)
         if not self:
             last = human_bytes(self.total.bytes[-1])
-            return f"memrt.Growth: nothing grows in {rounds} rounds; {last} are left"
+            return f"{head}: no source line grows in {rounds} rounds; {last} live at the end"
         growing = [*self.growing, *(trend for trend in self.scopes if trend.is_growing)]
-        title = f"memrt.Growth: {plural(len(self.growing), 'place')} of birth in {rounds} rounds"
+        title = f"{head}: {plural(len(self.growing), 'source line')} growing in {rounds} rounds"
         lines = [line for trend in growing for line in trend._lines()]
-        return "\n".join([f"{title}, and the scopes of these:", *lines])
+        return "\n".join([f"{title}, and the growing scopes:", *lines])
 
 
-def _by(rounds: list[list[LiveBuffer]], key: Callable[[LiveBuffer], str | None]) -> list[Trend]:
-    """Trends of what buffers have in common; those without are left out."""
+def _group_trends(
+    rounds: list[list[LiveBuffer]], key: Callable[[LiveBuffer], str | None]
+) -> list[Trend]:
+    """Return the trends of buffers grouped by `key`, the steepest first.
+
+    Buffers whose key is None are left out.
+    """
     series: defaultdict[str, list[int]] = defaultdict(lambda: [0] * len(rounds))
     for number, buffers in enumerate(rounds):
         for buffer in buffers:
@@ -144,7 +151,7 @@ def _by(rounds: list[list[LiveBuffer]], key: Callable[[LiveBuffer], str | None])
 
 
 def _with_holders(trends: list[Trend], buffers: list[LiveBuffer]) -> list[Trend]:
-    """The same, with who holds the newest of those buffers at each of the first that grow."""
+    """Add the holders of the newest buffer to each of the first growing trends."""
     newest = {_place_of(buffer): buffer for buffer in buffers}  # oldest first
     growing = [trend.what for trend in trends if trend.is_growing][:_HELD]
     return [
@@ -154,7 +161,7 @@ def _with_holders(trends: list[Trend], buffers: list[LiveBuffer]) -> list[Trend]
 
 
 def _place_of(buffer: LiveBuffer) -> str:
-    return "a place not known" if buffer.place is None else str(buffer.place)
+    return "an unknown source line" if buffer.place is None else str(buffer.place)
 
 
 def _scope_of(buffer: LiveBuffer) -> str | None:
@@ -164,20 +171,20 @@ def _scope_of(buffer: LiveBuffer) -> str | None:
 def growth(
     function: Callable[..., object], *args: object, rounds: int = 24, **kwargs: object
 ) -> Growth:
-    """Run a function again and again and report the places of birth whose live bytes rise.
+    """Run a function repeatedly, and report the source lines whose live bytes rise.
 
-    Garbage is collected after each round. What counts is the second half of the rounds, so that a
-    cache that fills and then stays as it is does not grow; and a rise must be steadier than chance
-    would have it in one of a hundred cases. The result of the function is dropped. Of the five
-    steepest places it is told who holds their newest buffer.
+    Each round ends with a garbage collection. Only the second half of the rounds counts, so a cache
+    that fills and then stays constant does not grow. A rise counts as growth if chance explains the
+    rise in fewer than one of a hundred cases. The result of the function is dropped. The five
+    steepest growing lines are reported with the holders of their newest buffer.
 
-    :param function: called with `args` and `kwargs` in each round.
-    :param rounds: at least 12.
-    :raises ValueError: when there are fewer rounds than can show a trend.
+    :param function: function to call with `args` and `kwargs` in each round.
+    :param rounds: number of rounds, at least 12.
+    :raises ValueError: the number of rounds is too small to show a trend.
     """
     if rounds < _ROUNDS_MIN:
-        raise ValueError(f"rounds must be at least {_ROUNDS_MIN} to show a trend, not {rounds}")
+        raise ValueError(f"rounds must be at least {_ROUNDS_MIN} to show a trend, got {rounds}")
     found = run_rounds(lambda: function(*args, **kwargs), rounds)
-    places = _with_holders(_by(found, _place_of), found[-1])
+    places = _with_holders(_group_trends(found, _place_of), found[-1])
     total = [sum(buffer.size for buffer in buffers) for buffers in found]
-    return Growth(tuple(places), tuple(_by(found, _scope_of)), _trend("all", total))
+    return Growth(tuple(places), tuple(_group_trends(found, _scope_of)), _trend("all", total))

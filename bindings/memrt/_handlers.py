@@ -1,8 +1,9 @@
-"""The handlers that memrt has put in place, one stack for each context.
+"""Keep a stack of the NumPy handlers put in force by memrt, with a separate stack per context.
 
-NumPy keeps its handler in a context variable; so is this stack, and both are inherited and copied
-together by tasks, executors and generators. An entry may leave from the middle: the one above it
-then inherits the handler to be restored, so that in the end exactly the first one is back.
+NumPy keeps its handler in a context variable, and so does this module with the stack. Tasks,
+executors and generators therefore inherit and copy handler and stack together. An entry may be
+removed from the middle of the stack. The entry above then takes over the handler to restore. After
+all entries are removed, exactly the original handler is in force.
 """
 
 from __future__ import annotations
@@ -18,61 +19,89 @@ Handler = Any  # a NEP 49 capsule
 
 @dataclass(frozen=True, slots=True)
 class _Entry:
-    owner: object  # who entered, by identity
-    handler: Handler  # what was put in place, as it is outside of scopes
-    before: Handler  # what stood before, likewise
-    applied: Handler  # the handler in the scope that it was last put in place in
+    owner: object  # object that entered, compared by identity
+    handler: Handler  # handler of the entry, in the form for code outside of scopes
+    before: Handler  # previous handler, in the form for code outside of scopes
+    applied: Handler  # form of `handler` for the scope where the handler was last set
+
+
+RESTORED = "restored"
+"""Result of pop(): the previous handler, or the handler of a higher entry, is in force."""
+OVERRIDDEN = "overridden"
+"""Result of pop(): another library's handler was in force, and stays in force."""
+NOT_ENTERED = "not entered"
+"""Result of pop(): the owner has no entry in this context."""
 
 
 _stack: ContextVar[tuple[_Entry, ...]] = ContextVar("memrt_handlers", default=())
 
 
 def handler_of(owner: object) -> Handler | None:
-    """The handler that `owner` entered last in this context, or None."""
+    """Return the handler that `owner` entered last in this context, or None."""
     index = _find(_stack.get(), owner)
     return None if index is None else _stack.get()[index].handler
 
 
 def push(owner: object, handler: Handler) -> None:
-    """Make `handler` NumPy's in this context, in the name of `owner`."""
+    """Set NumPy's handler in this context, and push an entry for `owner`."""
     applied = _memrt.in_scope(handler)
-    entry = _Entry(owner, handler, _outside_scopes(_memrt.get_handler()), applied)
+    entry = _Entry(owner, handler, _unscoped_handler(_memrt.get_handler()), applied)
     _commit((*_stack.get(), entry), applied)
-    _memrt.entered(handler)
 
 
-def pop(owner: object) -> bool:
-    """Undo the last push by `owner` in this context; False when there was none."""
+def pop(owner: object) -> str:
+    """Undo the last push by `owner` in this context. Allocates no memory after the change."""
     stack = _stack.get()
     index = _find(stack, owner)
     if index is None:
-        return False
+        return NOT_ENTERED
     entry, above = stack[index], stack[index + 1 :]
-    if not above:
-        _commit(*_applied(stack[:index], entry.before))
-    else:
+    if above:
         _commit((*stack[:index], _inherit(above[0], entry), *above[1:]))
-    _memrt.left(entry.handler)
-    return True
+        return RESTORED
+    present = _memrt.get_handler()
+    if present is not entry.before and not _memrt.is_memrt_handler(present):
+        _commit(stack[:index])
+        return OVERRIDDEN
+    _commit(*_apply_handler(stack[:index], entry.before))
+    return RESTORED
+
+
+def problem_of(left: str, what: str) -> str:
+    """Return the warning for a result of :func:`pop` other than RESTORED, on leaving `what`."""
+    if left == NOT_ENTERED:
+        return (
+            f"{what} was not entered in this context: enter and leave {what} in the same thread, "
+            "task or context"
+        )
+    return (
+        f"handler {_memrt.handler_name()!r} of another library stays in force after {what} was "
+        f"left: remove the handler of the other library before leaving {what}"
+    )
 
 
 def follow_scope() -> None:
-    """The scope of this context is another: so is the part of the policy in force."""
+    """Switch NumPy's handler to the current scope, after the scope of this context has changed.
+
+    Each policy has a separate handler for each scope. A handler of another library stays.
+    """
     stack, present = _stack.get(), _memrt.get_handler()
     if stack and stack[-1].applied is present:
-        _commit(*_applied(stack, stack[-1].handler))
+        _commit(*_apply_handler(stack, stack[-1].handler))
 
 
-def _outside_scopes(present: Handler) -> Handler:
-    """The handler that stands here in a form for the scope, as its owner put it in place."""
+def _unscoped_handler(present: Handler) -> Handler:
+    """Return `present` in the form for code outside of scopes."""
     stack = _stack.get()
     return stack[-1].handler if stack and stack[-1].applied is present else present
 
 
-def _applied(stack: tuple[_Entry, ...], handler: Handler) -> tuple[tuple[_Entry, ...], Handler]:
-    """The stack and the handler that is to be NumPy's so that `handler` is in force here."""
+def _apply_handler(
+    stack: tuple[_Entry, ...], handler: Handler
+) -> tuple[tuple[_Entry, ...], Handler]:
+    """Return the stack and the NumPy handler that put `handler` in force in the current scope."""
     if not stack or stack[-1].handler is not handler:
-        return stack, handler  # another's
+        return stack, handler  # a handler that memrt did not push
     applied = _memrt.in_scope(handler)
     return (*stack[:-1], replace(stack[-1], applied=applied)), applied
 
@@ -85,9 +114,9 @@ def _find(stack: tuple[_Entry, ...], owner: object) -> int | None:
 
 
 def _inherit(above: _Entry, leaving: _Entry) -> _Entry:
-    """What becomes of the entry above one that leaves.
+    """Return the entry `above` after removal of the entry below, `leaving`.
 
-    Another library's handler that was put in between stays what `above` will restore.
+    If another library put a handler in force between the two, `above` still restores that handler.
     """
     if above.before is leaving.handler:
         return replace(above, before=leaving.before)
@@ -95,12 +124,15 @@ def _inherit(above: _Entry, leaving: _Entry) -> _Entry:
 
 
 def _commit(stack: tuple[_Entry, ...], handler: Handler | None = None) -> None:
-    """Set both the stack and the handler, unless that is None, or neither."""
+    """Set the stack, and the handler unless None, or change nothing.
+
+    On failure the old stack is restored and the exception propagates.
+    """
     before = _stack.get()
     try:
         _stack.set(stack)
         if handler is not None:
             _memrt.set_handler(handler)
     except BaseException:
-        _stack.set(before)  # also where it was set, but not the token that says so
+        _stack.set(before)  # the first set() may change the variable and then fail for its token
         raise

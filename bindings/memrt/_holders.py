@@ -1,4 +1,4 @@
-"""Who holds a buffer: the objects that keep it alive, and what refers to them."""
+"""Find the holders of a buffer: objects that keep the buffer alive, and their referrers."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ import numpy as np
 
 from memrt import _memrt
 from memrt._live import LiveBuffer
-from memrt._naming import Referrer, refer, type_name
+from memrt._naming import Namer, Referrer, type_name
 from memrt._sites import Place, Site, place_of, site_of
 from memrt._units import human_bytes
 
-# In the order of memrt_link_t.
-_LINKS = (
+# Names of the values of memrt_link_t, in order.
+LINKS = (
     *("none", "array", "block", "memoryview", "buffer", "strides", "meminfo", "jitted", "capsule"),
 )
-_HOLD = ("block", "meminfo", "jitted", "capsule")  # those with a reference of the core's
+_HOLD = ("block", "meminfo", "jitted", "capsule")  # links that own a reference to the MemInfo
 _PLUMBING = ("buffer", "strides", "meminfo", "jitted", "capsule")
 _KINDS = {1: "inline", 2: "adopted", 3: "resizable", 4: "block"}
 _NAMED = {1: "reference", 2: "export"}
-_LINES = 20  # of one branch of a tree
+_LINES = 20  # most lines below one branch of a tree
 
 _shape = np.ndarray.shape.__get__
 _dtype = np.ndarray.dtype.__get__
@@ -31,94 +31,97 @@ _dtype = np.ndarray.dtype.__get__
 
 @dataclass(frozen=True)
 class NamedReference:
-    """References of C code that were taken under one name."""
+    """References that C code acquired under one name."""
 
     name: str
-    """The name."""
+    """Name of the references."""
     kind: str
-    """'reference', or 'export' for what was handed to another library."""
+    """'reference', or 'export' for references handed to another library."""
     count: int
-    """How many there are."""
+    """Number of references."""
     thread: int
-    """The operating system's number of the thread that took the first."""
+    """Operating system's number of the thread that acquired the first reference."""
     age: float
-    """Seconds since then."""
+    """Seconds since the first reference was acquired."""
 
 
 @dataclass(frozen=True)
 class Holder:
-    """A Python object that keeps a buffer alive."""
+    """Python object that keeps a buffer alive."""
 
     kind: str
-    """'block' for an array that owns the buffer, 'array' for another, 'memoryview', 'meminfo' for a
-    memrt.MemInfo, 'capsule', 'jitted' for what arrays of jitted functions lie over, and, between
-    these, 'buffer' for what memoryviews share and 'strides' for what as_strided leaves."""
+    """'block' for an array that owns the buffer, 'array' for other arrays, 'memoryview', 'meminfo'
+    for a memrt.MemInfo, 'capsule', 'jitted' for the base of arrays from jitted functions. Between
+    such objects there may be 'buffer', shared by memoryviews, and 'strides', made by
+    as_strided."""
     text: str
-    """What it is, in words."""
+    """Description of the object."""
     nbytes: int | None
-    """Bytes that it addresses; None where it is no array or memoryview."""
+    """Bytes that the object addresses; None for objects other than arrays and memoryviews."""
     references: int
-    """References to the object."""
+    """Number of references to the object."""
     referrers: tuple[Referrer, ...]
-    """What refers to it; of very many, some."""
+    """Referrers of the object; only some of very many."""
     holders: tuple[Holder, ...]
-    """Objects that take their memory from it, and so refer to it."""
+    """Objects that borrow memory from the object, and therefore refer to the object."""
     unexplained: int
-    """References that nothing was found for: of C code, of expressions that are being evaluated."""
+    """Number of references without a known origin, such as references of C code and of expressions
+    under evaluation."""
     more: int
-    """References that were found and are not listed."""
+    """Number of references found but not listed."""
 
 
 @dataclass(frozen=True)
 class Holders:
-    """Who holds a buffer, at one moment; nothing in it keeps anything alive. Prints as a tree."""
+    """Snapshot of the holders of a buffer. Keeps no object alive, and prints as a tree."""
 
     size: int
-    """Bytes of the buffer."""
+    """Size of the buffer in bytes."""
     refcount: int
-    """References to its MemInfo."""
+    """Number of references to the MemInfo of the buffer."""
     name: str | None
-    """Its name, if it was given one."""
+    """Name of the buffer, or None."""
     policy: str
-    """Name of its policy."""
+    """Name of the policy."""
     kind: str
     """'inline', 'adopted', 'resizable' or 'block'."""
     address: int
     """Address of the first byte."""
     holders: tuple[Holder, ...]
-    """Objects with a reference of their own to the MemInfo, and in these all others."""
+    """Objects with a direct reference to the MemInfo. All other holders are nested in these
+    objects."""
     named: tuple[NamedReference, ...]
-    """References that C code took under a name."""
+    """References that C code acquired under a name."""
     unexplained: int
-    """References to the MemInfo that nothing was found for: of compiled code, or of C code that
-    took them without a name."""
+    """Number of references to the MemInfo without a known origin: of compiled code, or acquired by
+    C code without a name."""
     more: int
-    """Objects that are not listed, of very many."""
+    """Number of objects found but not listed."""
     site_number: int
-    """Number of the place of birth; 0: not known."""
+    """Number of the allocation site; 0: not known."""
 
     @property
     def site(self) -> Site | None:
-        """The place of birth, as far as it was recorded: see :func:`tracking`."""
+        """Allocation site with its call stack; None if not recorded: see :func:`tracking`."""
         return site_of(self.site_number)
 
     @property
     def place(self) -> Place | None:
-        """The line of the program that it was born in, as far as it was recorded."""
+        """Source line of the allocation; None if not recorded."""
         return place_of(self.site_number)
 
     @property
     def rows(self) -> tuple[Holder, ...]:
-        """All holders of the tree in one list."""
+        """All holders of the tree as a flat tuple."""
         return tuple(_flat(self.holders))
 
     def to_dict(self) -> dict[str, Any]:
-        """All of it as dicts, lists, texts and numbers, for JSON."""
+        """Return the result as dicts, lists, texts and numbers, for JSON."""
         place = None if self.place is None else str(self.place)
         return dict(as_plain({**asdict(self), "place": place}))
 
     def tree(self) -> list[str]:
-        """Who holds it, as lines of text."""
+        """Return the tree of holders as lines of text."""
         return list(_tree(_branches(self)))
 
     def __repr__(self) -> str:
@@ -126,7 +129,7 @@ class Holders:
 
 
 def as_plain(value: Any) -> Any:
-    """The same with lists in the place of tuples, as JSON has it."""
+    """Return a value with tuples replaced by lists, as in JSON."""
     if isinstance(value, dict):
         return {key: as_plain(item) for key, item in value.items()}
     return [as_plain(item) for item in value] if isinstance(value, (list, tuple)) else value
@@ -138,7 +141,7 @@ def _flat(holders: tuple[Holder, ...]) -> Iterator[Holder]:
         yield from _flat(holder.holders)
 
 
-# --- What was found. ---
+# --- Results of the extension. ---
 
 
 def _dtype_text(dtype: Any) -> str:
@@ -146,7 +149,7 @@ def _dtype_text(dtype: Any) -> str:
 
 
 def _array_text(array: object, kind: str, nbytes: int, size: int) -> str:
-    part = "owner of the block" if kind == "block" else "all of it"
+    part = "owner of the block" if kind == "block" else "whole buffer"
     if nbytes < size:
         part = f"view of {human_bytes(nbytes)}"
     name = type_name(type(array))
@@ -159,7 +162,7 @@ def _text(object_: object, kind: str, nbytes: int, size: int) -> str:
     return {
         "memoryview": f"memoryview of {human_bytes(nbytes)}",
         "buffer": "buffer of memoryviews",
-        "strides": "layout that as_strided made",
+        "strides": "layout made by as_strided",
         "meminfo": "memrt.MemInfo",
         "jitted": "MemInfo of an array from jitted code",
         "capsule": "capsule 'memrt.meminfo'",
@@ -167,32 +170,38 @@ def _text(object_: object, kind: str, nbytes: int, size: int) -> str:
 
 
 class _Finding:
-    """What the extension found of one buffer, with the objects; to be forgotten soon."""
+    """Holders and references of one buffer, as the extension found them.
+
+    Refers to the objects themselves, so drop a finding soon.
+    """
 
     def __init__(self, found: tuple[Any, ...], size: int) -> None:
         self._objects, references = found
         self._size = size
         self._paths: dict[int, list[tuple[Any, ...]]] = {}
         self._links: dict[int, list[int]] = {}
+        named: list[tuple[Any, tuple[Any, ...]]] = []
         for to, link, count, path, steps in references:
             if path is None:
                 self._links.setdefault(to, []).append(link)
             else:
+                named.append((self._objects[to][0], path))
                 self._paths.setdefault(to, []).append((path, steps, count))
+        self._namer = Namer(named)
 
     def roots(self) -> list[int]:
-        """Those that hold the MemInfo itself."""
+        """Return the indexes of the objects that hold the MemInfo itself."""
         objects = enumerate(self._objects)
-        return [place for place, row in objects if _LINKS[row[1]] in _HOLD]
+        return [place for place, row in objects if LINKS[row[1]] in _HOLD]
 
     def holder(self, place: int) -> Holder:
         object_, link, references, found, _, nbytes = self._objects[place]
         referrers: list[Referrer] = []
         for path, steps, count in self._paths.get(place, ()):
-            referrers.append(refer(object_, path, steps, count))
+            referrers.append(self._namer.refer(object_, path, steps, count))
         holders = list(map(self.holder, self._links.get(place, ())))
         listed = sum(each.count for each in referrers) + len(holders)
-        kind = _LINKS[link]
+        kind = LINKS[link]
         return Holder(
             kind,
             _text(object_, kind, nbytes, self._size),
@@ -206,7 +215,7 @@ class _Finding:
 
 
 def build(meminfo: tuple[Any, ...], found: tuple[Any, ...], more: int) -> Holders:
-    """Put together what the extension found of one buffer."""
+    """Build the Holders of one buffer from the results of the extension."""
     (address, size, refcount, kind, policy, name, site), names = meminfo
     finding = _Finding(found, size)
     holders = tuple(map(finding.holder, finding.roots()))
@@ -230,14 +239,14 @@ def build(meminfo: tuple[Any, ...], found: tuple[Any, ...], more: int) -> Holder
     )
 
 
-# --- As a tree. ---
+# --- Print as a tree. ---
 
 _Branch = tuple[str, list[Any]]
 
 
 def _title(holders: Holders) -> str:
     name = "" if holders.name is None else f" {holders.name!r}"
-    born = "" if holders.place is None else f", born in {holders.place}"
+    born = "" if holders.place is None else f", allocated in {holders.place}"
     return (
         f"{human_bytes(holders.size)} MemInfo{name}, refcount {holders.refcount}, "
         f"policy {holders.policy}{born}"
@@ -256,13 +265,16 @@ def _branches(holders: Holders) -> list[_Branch]:
     if holders.more:
         branches.append((f"{_plural(holders.more, 'more object')}", []))
     if holders.unexplained:
-        text = f"{_plural(holders.unexplained, 'reference')} unexplained: compiled code or C that "
-        branches.append((text + "took it without a name", []))
+        text = f"{_plural(holders.unexplained, 'reference')} unexplained: held by compiled code, "
+        branches.append((text + "or acquired by C code without a name", []))
     return branches
 
 
 def _branch(holder: Holder) -> list[_Branch]:
-    """A holder with what is below it; one that only stands between others gives way to them."""
+    """Return the branch of a holder with the branches below.
+
+    A holder that only connects other holders is replaced by the branches of these holders.
+    """
     below: list[_Branch] = [(_referrer_text(each), []) for each in holder.referrers]
     inner = [branch for other in holder.holders for branch in _branch(other)]
     if holder.unexplained:
@@ -288,11 +300,11 @@ def _tree(branches: list[_Branch], indent: str = "") -> Iterator[str]:
         yield from _tree(below, indent + ("   " if last else "│  "))
 
 
-# --- Asking. ---
+# --- Public function. ---
 
 
 def _references_of(object_: object, /) -> int:
-    """What sys.getrefcount says of an object that nobody but this call refers to."""
+    """Return sys.getrefcount() of an object; for a temporary, the references of the call alone."""
     return sys.getrefcount(object_)
 
 
@@ -300,20 +312,20 @@ _OWN = _references_of(object())
 
 
 def holders(buffer: object, /) -> Holders:
-    """Who holds the buffer behind an array, memoryview or MemInfo, or one that live() listed.
+    """Find the holders of a buffer, given an array, memoryview, MemInfo or entry of live().
 
-    Looks through all Python objects: arrays and views, memoryviews, MemInfos and capsules over the
-    buffer, and for each what refers to it: variables of running functions and generators, globals
-    of modules, attributes, containers. References that C code took under a name are told by it, all
-    others of C and of compiled code by their number.
+    The call searches all Python objects. The result lists the arrays, views, memoryviews, MemInfos
+    and capsules over the buffer. Each object has its referrers: variables of running functions and
+    generators, globals of modules, attributes, containers. References that C code acquired under a
+    name are listed by name. Other references of C code and of compiled code are only counted.
 
-    No code of the objects runs, and none is kept alive by the result. All threads wait meanwhile,
-    under a second for a million objects; Ctrl-C interrupts.
+    The search runs no code of the objects, and the result keeps no object alive. All threads wait
+    during the search, under a second for a million objects. Ctrl-C interrupts the search.
 
     Raises:
-        ValueError: when the memory is not memrt's; memrt.adopt() takes such memory over.
-        TypeError: when it is nothing that has memory.
-        LookupError: when a buffer that was listed is gone by now.
+        ValueError: memrt does not manage the memory; memrt.adopt() puts such memory under memrt.
+        TypeError: the argument has no memory.
+        LookupError: the buffer of an entry of live() was freed.
     """
     if isinstance(buffer, LiveBuffer):
         return build(*_memrt.find_holders(buffer, _OWN, 1, buffer.address))

@@ -1,19 +1,39 @@
-"""Where the parts of the package lie, for compiling against it."""
+"""Locate the headers and the library of the package, for compiling against memrt."""
 
 from __future__ import annotations
 
 import os
+from typing import Any
 
 from memrt import _memrt
 
-_INCLUDE = os.path.join(os.path.dirname(os.path.realpath(__file__)), "include")
+_PACKAGE = os.path.dirname(os.path.realpath(__file__))
 
 
 def get_include() -> str:
-    """The folder to put on a compiler's include path, for ``#include <memrt/memrt.h>``."""
-    return _INCLUDE
+    """Return the folder for a compiler's include path, for ``#include <memrt/memrt.h>``."""
+    return os.path.join(_PACKAGE, "include")
 
 
 def get_library() -> str:
-    """The file of the libmemrt that is loaded in this process, to link against."""
+    """Return the path of the libmemrt that this process has loaded, to link against."""
     return _memrt.library_path()
+
+
+def get_cmake_dir() -> str:
+    """Return the folder of memrtConfig.cmake, for ``find_package(memrt)`` with ``memrt_DIR``."""
+    return os.path.join(_PACKAGE, "lib", "cmake", "memrt")
+
+
+def make_public(module: dict[str, Any]) -> None:
+    """Set ``__module__`` of the functions and classes in ``__all__`` to the public module.
+
+    Tracebacks, ``help`` and pickles then show the name that users import.
+    """
+    for name in module["__all__"]:
+        thing = module[name]
+        if getattr(thing, "__module__", "").startswith(("memrt._", "memrt.cuda._")):
+            try:
+                thing.__module__ = module["__name__"]
+            except (AttributeError, TypeError):  # functions and types of the extension
+                continue

@@ -1,4 +1,4 @@
-"""Leaks: what a piece of a program leaves behind."""
+"""Report leaks: buffers that a part of a program allocates and leaves live."""
 
 from __future__ import annotations
 
@@ -19,40 +19,51 @@ from memrt import _memrt
 from memrt._holders import Holders, holders
 from memrt._live import LiveBuffer, live, tracking
 from memrt._sites import Frame, Place, is_a_runners
+from memrt._survey import Survey
 from memrt._units import human_bytes, human_seconds, plural
 
-_GROUPS_SHOWN = 5
+GROUPS_SHOWN = 5
 _CALLS_SHOWN = 4
 
 
 @dataclass(frozen=True, slots=True)
 class LeakGroup:
-    """Live buffers that were born in one line."""
+    """Live buffers allocated at one source line."""
 
     place: Place | None
-    """The line; None where it is not known."""
+    """Source line; None if not known."""
     buffers: tuple[LiveBuffer, ...]
-    """The buffers, the largest first."""
+    """Buffers of the group, the largest first."""
     lasting: str | None
-    """What they are, if they are known to last: see :func:`expect_to_last`."""
+    """Description from the suppression that matches the buffers, or None: see
+    :func:`suppress_leaks`."""
 
     @property
     def nbytes(self) -> int:
-        """Bytes of all, an estimate where a sample was taken."""
+        """Bytes of all buffers of the group; an estimate if allocations were sampled."""
         return round(sum(buffer.size * buffer.stands_for for buffer in self.buffers))
 
     def __str__(self) -> str:
-        return f"{human_bytes(self.nbytes)} in {plural(len(self.buffers), 'buffer')} {self._where}"
+        return (
+            f"{human_bytes(self.nbytes)} in {plural(len(self.buffers), 'buffer')} {self._site_text}"
+        )
 
     @property
-    def _where(self) -> str:
-        return "of a place not known" if self.place is None else f"born in {self.place}"
+    def _site_text(self) -> str:
+        return (
+            "allocated at an unknown source line"
+            if self.place is None
+            else f"allocated in {self.place}"
+        )
 
 
 def group(buffers: Iterable[LiveBuffer]) -> list[LeakGroup]:
-    """Buffers by the line where they were born, the most bytes first."""
+    """Group buffers by the source line of their allocation and by suppression, most bytes first.
+
+    Buffers that were listed only for their name are left out.
+    """
     found: defaultdict[tuple[Place | None, str | None], list[LiveBuffer]] = defaultdict(list)
-    lasting_at = cache(_memrt.lasting_at)  # which compares all calls of a site
+    lasting_at = cache(_memrt.lasting_at)  # compares all patterns with all calls of a site
     for buffer in buffers:
         if buffer.stands_for:
             found[buffer.place, lasting_at(buffer.site_number)].append(buffer)
@@ -64,37 +75,47 @@ def group(buffers: Iterable[LiveBuffer]) -> list[LeakGroup]:
 
 
 def unexpected(groups: Iterable[LeakGroup]) -> list[LeakGroup]:
-    """Those that nobody expects to last."""
+    """Return the groups that no suppression matches."""
     return [each for each in groups if each.lasting is None]
 
 
 def amount(groups: Iterable[LeakGroup]) -> tuple[int, int]:
-    """Buffers and bytes of groups."""
+    """Return the number of buffers, and the number of bytes, in groups."""
     found = list(groups)
     return sum(len(each.buffers) for each in found), sum(each.nbytes for each in found)
 
 
-def describe(groups: list[LeakGroup]) -> list[str]:
-    """Groups as lines of text: where they were born, by which calls, and who holds the largest."""
+def describe(groups: list[LeakGroup], survey: Survey | None = None) -> list[str]:
+    """Return groups as lines of text.
+
+    Each group has the allocation site, the callers, the number of buffers by kind of holder, and
+    the holders of the largest buffer.
+
+    :param survey: an existing survey of the buffers of the groups; None: make a survey.
+    """
+    shown = groups[:GROUPS_SHOWN]
+    if survey is None:
+        survey = Survey(buffer for each in shown for buffer in each.buffers)
     lines = []
-    for each in groups[:_GROUPS_SHOWN]:
+    for each in shown:
         lines.append(f"  {each}")
-        lines += [f"      {line}" for line in _details(each)]
-    if len(groups) > _GROUPS_SHOWN:
-        _, rest = amount(groups[_GROUPS_SHOWN:])
-        left = plural(len(groups) - _GROUPS_SHOWN, "more place")
+        lines += [f"      {line}" for line in _details(each, survey)]
+    if len(groups) > GROUPS_SHOWN:
+        _, rest = amount(groups[GROUPS_SHOWN:])
+        left = plural(len(groups) - GROUPS_SHOWN, "more source line")
         lines.append(f"  and {human_bytes(rest)} at {left}")
     return lines
 
 
-def _details(each: LeakGroup) -> list[str]:
+def _details(each: LeakGroup, survey: Survey) -> list[str]:
     largest = each.buffers[0]
     lines = [f"called from {frame}" for frame in _callers(each, largest)]
-    what = "it" if len(each.buffers) == 1 else "the largest"
+    lines += survey.lines(each.buffers)  # the buffers of a group may have different holders
+    what = "buffer" if len(each.buffers) == 1 else "largest buffer"
     name = "" if largest.name is None else f" {largest.name!r},"
     scope = "" if largest.scope is None else f", scope {largest.scope}"
     lines.append(
-        f"{what} is{name} {human_bytes(largest.size)}, {human_seconds(largest.age)} old, "
+        f"{what}:{name} {human_bytes(largest.size)}, {human_seconds(largest.age)} old, "
         f"refcount {largest.refcount}, policy {largest.policy}{scope}"
     )
     found = held(largest)
@@ -102,7 +123,7 @@ def _details(each: LeakGroup) -> list[str]:
 
 
 def _callers(each: LeakGroup, buffer: LiveBuffer) -> list[Frame]:
-    """The calls that led to the line of a group, without those of who runs the program."""
+    """Return the callers of the source line of a group, without the calls of the runner."""
     frames = [] if buffer.site is None else list(buffer.site.frames)
     places = [Place(frame.file, frame.function, frame.line) for frame in frames]
     below = places.index(each.place) + 1 if each.place in places else 0
@@ -110,7 +131,7 @@ def _callers(each: LeakGroup, buffer: LiveBuffer) -> list[Frame]:
 
 
 def held(buffer: LiveBuffer) -> Holders | None:
-    """Who holds a buffer; None where it is gone by now."""
+    """Return the holders of a buffer, or None if the buffer was freed."""
     try:
         return holders(buffer)
     except LookupError:
@@ -118,37 +139,40 @@ def held(buffer: LiveBuffer) -> Holders | None:
 
 
 class LeakError(AssertionError):
-    """Buffers were left behind; the message tells which, born where, and who holds them."""
+    """Buffers outlived a block of assert_no_leaks.
+
+    The message lists the buffers with their allocation sites and holders.
+    """
 
     def __init__(self, groups: list[LeakGroup]) -> None:
         count, size = amount(groups)
         still = "is still live" if count == 1 else "are still live"
-        title = f"{plural(count, 'buffer')} born in this block {still}, {human_bytes(size)}:"
+        title = f"{plural(count, 'buffer')} allocated in this block {still}, {human_bytes(size)}:"
         super().__init__("\n".join([title, *describe(groups)]))
         self.groups = groups
-        """By the line of birth, the most bytes first."""
+        """Leaked buffers by source line of the allocation, most bytes first."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Begin:
-    """Of a block that is open."""
+    """Start of an open ``with`` block."""
 
     births: int
-    """Serial number of the last birth before it."""
+    """Serial number of the last listed allocation before the block."""
     outer: _Begin | None
 
 
 class assert_no_leaks(ContextDecorator):  # noqa: N801 - reads as a verb where it is used
-    """Raise :class:`LeakError` when buffers that were born in the block are live at its end.
+    """Raise :class:`LeakError` if buffers allocated in the block are live at the end of the block.
 
-    A context manager, or a decorator; cycles are collected first. Counts the buffers of memrt's
-    alone: arrays of NumPy's are among them under a policy or :func:`enable`. Those of other threads
-    count as well. What the block is to leave behind is named by :meth:`allow`, or is known to last
-    by :func:`expect_to_last`, as NumPy's own caches are. An error on its way out of the block is
-    left alone.
+    A context manager, or a decorator. The end of the block collects garbage cycles before the
+    check. Only memrt's buffers count, on all threads. Arrays of NumPy are memrt's buffers under a
+    policy or :func:`enable`. Exempt buffers that may outlive the block with :meth:`allow`, or with
+    a suppression by :func:`suppress_leaks`. NumPy's own caches are suppressed from the start. If an
+    exception leaves the block, the check is skipped and the exception continues.
 
-    :param frames: most Python calls to record of each birth.
-    :param native: most native calls.
+    :param frames: most Python calls to record for each allocation.
+    :param native: most native calls to record for each allocation.
     """
 
     def __init__(self, *, frames: int = 16, native: int = 0) -> None:
@@ -157,7 +181,7 @@ class assert_no_leaks(ContextDecorator):  # noqa: N801 - reads as a verb where i
         self._allowed: set[int] = set()
 
     def allow(self, *arrays: Any) -> None:
-        """Let the buffers behind these arrays, memoryviews or MemInfos outlive the block."""
+        """Exempt the buffers of these arrays, memoryviews or MemInfos from the check."""
         self._allowed |= {_memrt.meminfo(array).data for array in arrays}
 
     def __enter__(self) -> assert_no_leaks:
@@ -174,13 +198,15 @@ class assert_no_leaks(ContextDecorator):  # noqa: N801 - reads as a verb where i
     ) -> None:
         self._tracking.__exit__()
         begin = self._begins
+        if begin is not None:
+            self._begins = begin.outer
+        if kind is not None:
+            return
         if begin is None:
-            raise RuntimeError("this block of assert_no_leaks is not open")
-        self._begins = begin.outer
-        if kind is None:
-            leaks = self._leaks(begin.births)
-            if leaks:
-                raise LeakError(leaks)
+            raise RuntimeError("assert_no_leaks was left without being entered")
+        leaks = self._leaks(begin.births)
+        if leaks:
+            raise LeakError(leaks)
 
     def _leaks(self, begin: int) -> list[LeakGroup]:
         born = [buffer for buffer in born_since(begin) if buffer.address not in self._allowed]
@@ -188,39 +214,43 @@ class assert_no_leaks(ContextDecorator):  # noqa: N801 - reads as a verb where i
 
 
 def born_since(begin: int) -> list[LiveBuffer]:
-    """What was born after the birth of that number and is live when garbage is collected."""
+    """Collect garbage, and return the live buffers allocated after allocation number `begin`."""
     gc.collect()
-    _memrt.stats_read(None)  # which lets go what waits for the GIL
+    _memrt.stats_read(None)  # also drops references whose release waits for the GIL
     return [buffer for buffer in live() if buffer.id > begin]
 
 
-def expect_to_last(pattern: str, what: str) -> None:
-    """Let reports of leaks tell buffers apart that are born where `pattern` fits a call.
+def suppress_leaks(pattern: str, what: str) -> None:
+    """Add a suppression: leak reports separate buffers whose call stack matches `pattern`.
 
-    :param pattern: as of a shell, against "function at file:line" of Python's calls and
-        "function+0xNN in object" of native ones; "*" stands for any text.
-    :param what: what they are, for the report: "the cache of the parser".
-    :raises ValueError: when one is empty or has more than 255 bytes.
+    :param pattern: shell pattern, matched against each call of the stack. Python calls read
+        "function at file:line", native calls "function+0xNN in object". "*" matches any text.
+    :param what: description of the buffers for the report: "the cache of the parser".
+    :raises ValueError: an argument is empty or has more than 255 bytes.
+    :raises RuntimeError: 64 suppressions exist.
     """
     _memrt.lasting_add(pattern, what)
 
 
-def _expect_numpys() -> None:
-    """Arrays that NumPy keeps for good, wherever it is installed."""
+def _suppress_numpy_caches() -> None:
+    """Suppress arrays that NumPy keeps for the life of the process, in any installation folder."""
     package = glob.escape(os.path.dirname(numpy.__file__))
     for place, what in (
-        ("_core/getlimits.py", "what numpy.finfo keeps of a type"),
-        ("core/getlimits.py", "what numpy.finfo keeps of a type"),
+        ("_core/getlimits.py", "cache of numpy.finfo"),
+        ("core/getlimits.py", "cache of numpy.finfo"),
     ):
-        expect_to_last(f"* at {package}/{place}:*", what)
-    expect_to_last(f"<module> at {package}/*", "made while a module of NumPy was imported")
+        suppress_leaks(f"* at {package}/{place}:*", what)
+    suppress_leaks(f"<module> at {package}/*", "allocated during the import of a NumPy module")
 
 
-_expect_numpys()
+_suppress_numpy_caches()
 
 
 def run_rounds(function: Callable[[], object], rounds: int) -> list[list[LiveBuffer]]:
-    """What is live after each round that was born in one of them."""
+    """Call a function `rounds` times, and return the live buffers of all rounds after each round.
+
+    Buffers from before the first round are left out.
+    """
     with tracking():
         begin = _memrt.tracking_births()
         found = []

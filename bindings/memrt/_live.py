@@ -1,4 +1,4 @@
-"""Tracking: which buffers are live, since when, and where they were born."""
+"""Track live buffers: list each buffer with its age and allocation site."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import NamedTuple
 
 from memrt import _memrt
-from memrt._scopes import scopes
+from memrt._scopes import scope_paths
 from memrt._sites import Place, Site, place_of, site_of
 from memrt._units import human_bytes, human_seconds, parse_bytes
 
@@ -17,48 +17,50 @@ FRAMES_MAX = 128
 
 
 class LiveBuffer(NamedTuple):
-    """One buffer that was live when :func:`live` was called."""
+    """Buffer that was live when :func:`live` was called."""
 
     id: int
-    """Serial number, unique in the process, in order of birth."""
+    """Serial number, unique in the process, in order of allocation."""
     size: int
     """Bytes."""
     refcount: int
-    """References at that moment."""
+    """Number of references at the time of the call."""
     name: str | None
-    """Its name, if it was given one."""
+    """Name of the buffer, or None."""
     age: float
-    """Seconds since birth, or since the system's clock ticked before it: some milliseconds more."""
+    """Seconds since the allocation. The value may be some milliseconds too high, because the start
+    is the last clock tick before the allocation."""
     thread: int
-    """The operating system's number of the thread of birth."""
+    """Operating system's number of the thread that allocated the buffer."""
     policy: str
-    """Name of its policy; empty when the policy is gone."""
+    """Name of the policy; empty if the policy no longer exists."""
     kind: str
-    """'inline', 'adopted', 'resizable', or 'block' for one known by its data pointer alone."""
+    """'inline', 'adopted', 'resizable', or 'block' for a buffer known by its data pointer only."""
     address: int
     """Address of the first byte."""
     scope: str | None
-    """Path of the scope of birth, names joined by slashes; None: in none."""
+    """Path of the scope of the allocation, names joined by slashes; None outside of scopes."""
     site_number: int
-    """Number of the place of birth; 0: not known."""
+    """Number of the allocation site; 0: not known."""
     stands_for: float
-    """Buffers of that size, listed or not: 1; more where only a sample is listed; 0 for one that is
-    listed for its name alone."""
+    """Sampling weight: number of buffers of this size that the entry represents. The weight is 1
+    when all buffers are listed, and higher when a sample is listed. A buffer listed only for its
+    name has weight 0."""
     inherited: bool
-    """Whether it was born before the fork that made this process."""
+    """Whether the allocation happened before the fork that created this process."""
 
     @property
     def site(self) -> Site | None:
-        """The place of birth, as far as it was recorded."""
+        """Allocation site with its call stack; None if not recorded."""
         return site_of(self.site_number)
 
     @property
     def place(self) -> Place | None:
-        """The line of the program that it was born in, as far as it was recorded."""
+        """Source line of the allocation; None if not recorded."""
         return place_of(self.site_number)
 
     def to_dict(self) -> dict[str, object]:
-        """The fields by name, with the place and the calls of birth as texts."""
+        """Return the fields by name, with the source line and the call stack as texts."""
         calls = [] if self.site is None else [str(frame) for frame in self.site.frames]
         place = None if self.place is None else str(self.place)
         return {**self._asdict(), "place": place, "calls": calls}
@@ -66,7 +68,7 @@ class LiveBuffer(NamedTuple):
     def __repr__(self) -> str:
         name = f" {self.name!r}" if self.name is not None else ""
         scope = f" in scope {self.scope}" if self.scope is not None else ""
-        place = f", born in {self.place}" if self.place is not None else ""
+        place = f", allocated in {self.place}" if self.place is not None else ""
         inherited = ", inherited" if self.inherited else ""
         return (
             f"<LiveBuffer {self.id}{name}: {human_bytes(self.size)}, "
@@ -76,36 +78,36 @@ class LiveBuffer(NamedTuple):
 
 
 def live() -> list[LiveBuffer]:
-    """The live buffers born while tracking was on, oldest first.
+    """Return the live buffers allocated while tracking was on, oldest first.
 
-    After a sample was taken, each stands for :attr:`LiveBuffer.stands_for` buffers of its size: the
-    sum of ``size * stands_for`` is an unbiased estimate of the bytes of all.
+    Buffers with a name are listed in any case. When tracking samples allocations, each entry
+    represents :attr:`LiveBuffer.stands_for` buffers of the same size. The sum of
+    ``size * stands_for`` is then an unbiased estimate of all live bytes.
     """
-    paths = {scope._id: "/".join(scope.path) for scope in scopes()}
-    return list(map(LiveBuffer._make, _memrt.live(paths)))
+    return list(map(LiveBuffer._make, _memrt.live(scope_paths)))
 
 
 @dataclass(frozen=True, slots=True)
 class SiteUsage:
-    """What buffers of one place of birth take."""
+    """Live memory allocated at one source line."""
 
     place: Place | None
-    """Where; None for all whose place is not known."""
+    """Source line; None for all buffers whose line is not known."""
     blocks: float
-    """Live buffers; an estimate where a sample was taken."""
+    """Number of live buffers; an estimate if allocations were sampled."""
     bytes: float
-    """Bytes of them; likewise."""
+    """Bytes of the live buffers; an estimate if allocations were sampled."""
 
     def __repr__(self) -> str:
-        where = "a place not known" if self.place is None else self.place
+        where = "an unknown source line" if self.place is None else self.place
         count = f"{self.blocks:,.0f} buffer" + ("" if self.blocks == 1 else "s")
         return f"<{human_bytes(round(self.bytes))} in {count} of {where}>"
 
 
 def sites(buffers: Iterable[LiveBuffer] | None = None) -> list[SiteUsage]:
-    """What is live by place of birth, the largest first.
+    """Return the live memory by source line of the allocation, most bytes first.
 
-    :param buffers: those to add up; None: :func:`live`.
+    :param buffers: buffers to add up; None: the result of :func:`live`.
     """
     blocks: defaultdict[Place | None, float] = defaultdict(float)
     sizes: defaultdict[Place | None, float] = defaultdict(float)
@@ -118,7 +120,10 @@ def sites(buffers: Iterable[LiveBuffer] | None = None) -> list[SiteUsage]:
 
 
 class _Opened:
-    """An entry of a block that is open: to leave it must need no memory, which list.pop may."""
+    """Entry of a linked stack of open ``with`` blocks.
+
+    Leaving a block must not allocate memory, and ``list.pop`` may allocate.
+    """
 
     __slots__ = ("number", "outer")
 
@@ -128,17 +133,17 @@ class _Opened:
 
 
 class tracking:  # noqa: N801 - reads as a verb where it is used
-    """Context manager: buffers born inside, on any thread, are listed by :func:`live`.
+    """Context manager: :func:`live` lists buffers allocated inside, on any thread.
 
-    They stay listed until they die, also after the block. Blocks may be nested, and on several
-    threads at once: births are tracked as the block says that was entered last of those that are
-    open; after all of them, as before.
+    A buffer stays listed until the buffer is freed, also after the ``with`` block. Blocks may be
+    nested, and several threads may open blocks at once. The settings of the open block that was
+    entered last apply to all threads. After the last block the previous settings apply again.
 
-    :param frames: most Python calls to record of each birth, 0 to 128.
-    :param native: most calls of native code to record of each birth, 0 to 128. Quick where
+    :param frames: most Python calls to record for each allocation, 0 to 128.
+    :param native: most calls of native code to record for each allocation, 0 to 128. Fast if
         libunwind is installed (Debian: libunwind8).
-    :param sample: list one birth in about so many bytes, a number or a text like "512K", chosen
-        at random so that estimates are unbiased; None: list all.
+    :param sample: list about one allocation per `sample` bytes, a number or a text like "512K".
+        Allocations are chosen at random, so that estimates are unbiased. None: list all.
     """
 
     def __init__(
@@ -146,12 +151,12 @@ class tracking:  # noqa: N801 - reads as a verb where it is used
     ) -> None:
         for name, number in (("frames", frames), ("native", native)):
             if not isinstance(number, int):
-                raise TypeError(f"{name} is a number of calls, not {number!r}")
+                raise TypeError(f"{name} must be a whole number of calls, got {number!r}")
             if not 0 <= number <= FRAMES_MAX:
-                raise ValueError(f"{name} must be from 0 to {FRAMES_MAX}, not {number}")
+                raise ValueError(f"{name} must be from 0 to {FRAMES_MAX}, got {number}")
         mean = 0 if sample is None else parse_bytes(sample)
         if sample is not None and mean <= 0:
-            raise ValueError(f"sample must be a positive number of bytes, not {sample!r}")
+            raise ValueError(f"sample must be a positive number of bytes, got {sample!r}")
         self._wanted = (True, frames, native, mean)
         self._opened: _Opened | None = None
 
@@ -169,5 +174,5 @@ class tracking:  # noqa: N801 - reads as a verb where it is used
     ) -> None:
         opened = self._opened
         if opened is not None:
-            self._opened = opened.outer  # from here on nothing needs memory
+            self._opened = opened.outer  # from here on nothing allocates memory
             _memrt.tracking_close(opened.number)

@@ -1,10 +1,11 @@
-"""A measure: the memory that a piece of a program, as a test, makes and leaves."""
+"""Measure the memory that a part of a program, such as a test, allocates and leaves live."""
 
 from __future__ import annotations
 
 import gc
 import itertools
 import threading
+from collections.abc import Callable
 from contextlib import ExitStack
 from typing import NamedTuple
 
@@ -12,19 +13,19 @@ from memrt import _handlers, _memrt, _scopes
 from memrt._live import LiveBuffer, live, tracking
 from memrt._policy import default_policy
 from memrt._stats import Stats
-from memrt._threads import Action, executor_patch, thread_patch
+from memrt._threads import executor_patch, thread_patch
 
 _serial = itertools.count(1)
 _NAME_BYTES = 63
 
 
 def spare_scope() -> _scopes.Scope:
-    """A scope for all measures that there is no room for one of their own for."""
+    """Return the shared scope for measures that cannot get a scope of their own."""
     return _scopes._open(None, "tests")
 
 
 def _new_scope(name: str, spare: _scopes.Scope) -> _scopes.Scope:
-    """A scope that nobody else is in, if there is room for one more."""
+    """Return a new scope for one measure, or `spare` at the limit of scopes."""
     text = f"test {next(_serial)}: {name}".encode("ascii", "replace")[:_NAME_BYTES].decode()
     try:
         return _scopes._open(_scopes.current_scope(), text)
@@ -33,19 +34,19 @@ def _new_scope(name: str, spare: _scopes.Scope) -> _scopes.Scope:
 
 
 class _Seen(NamedTuple):
-    """What there is that others made."""
+    """Snapshot of live buffers and other threads, to separate a measure from foreign memory."""
 
     buffers: frozenset[int]
-    """Serial numbers of live ones."""
+    """Serial numbers of live buffers."""
     threads: frozenset[int | None]
-    """The operating system's numbers of all but this one."""
+    """Operating system's numbers of all threads except the calling thread."""
 
     @classmethod
     def now(cls, tracked: bool = True) -> _Seen:
         if not tracked:
             return cls(frozenset(), frozenset())
         threads = frozenset(thread.native_id for thread in threading.enumerate())
-        buffers = frozenset(buffer.id for buffer in live())
+        buffers = frozenset(row[0] for row in _memrt.live(dict))  # dict(): no paths of scopes
         return cls(buffers, threads - {threading.get_native_id()})
 
     def __or__(self, other: _Seen) -> _Seen:
@@ -56,15 +57,15 @@ class _Seen(NamedTuple):
 
 
 class Measure:
-    """Counts, between enter() and leave(), what is made in this context and the threads it starts.
+    """Count allocations between enter() and leave(), in this context and in threads started there.
 
-    NumPy is put on memrt there, unless it is already. After leave() it may be entered again. The
-    figures can be read at any time.
+    In between, NumPy allocates from memrt, by the default policy unless a policy of memrt is in
+    force. A measure may be entered again after leave(). The figures can be read at any time.
 
     Args:
-        name: for the scope that counts.
-        tracked: whether the live buffers are to be told, too.
-        spare: from spare_scope().
+        name: name for the scope that counts.
+        tracked: whether to track the live buffers for live().
+        spare: scope to use at the limit of scopes, from spare_scope().
     """
 
     def __init__(self, name: str, tracked: bool, spare: _scopes.Scope) -> None:
@@ -72,15 +73,22 @@ class Measure:
         self._path = "/".join(self._scope.path) + "/"
         self._tracked = tracked
         self._stack = ExitStack()
-        self._others = self._seen = _Seen.now(tracked)
+        self._is_inside = False
+        self._others = _Seen(frozenset(), frozenset())
+        self._seen = self._others
         self._before = self._scope.stats()
         self._mark = self._before.live
 
     def enter(self) -> None:
-        """Count from now on."""
+        """Start to count."""
         with ExitStack() as stack:
-            self._enter_here(stack)
-            for patch in (thread_patch(self._entering_thread), executor_patch()):
+            stack.callback(_handlers.pop, self)
+            stack.callback(_scopes._leave, self)
+            self._enter_context()
+            stack.callback(setattr, self, "_is_inside", False)
+            self._is_inside = True
+            executors = executor_patch(lambda: self._is_inside)
+            for patch in (thread_patch(self._enter_thread), executors):
                 stack.callback(patch.remove)
                 patch.put()
             if self._tracked:
@@ -88,60 +96,69 @@ class Measure:
                 stack.enter_context(tracking())
             self._stack = stack.pop_all()
 
-    def leave(self) -> None:
-        """Do not count what is made from now on."""
+    def leave(self, *, is_last: bool = False) -> None:
+        """Stop counting. `is_last` states that the measure is not entered again."""
         self._stack.close()
-        self._seen = _Seen.now(self._tracked)
+        if not is_last:
+            self._seen = _Seen.now(self._tracked)
 
-    def _enter_here(self, stack: ExitStack) -> None:
+    def _enter_thread(self) -> None:
+        if self._is_inside:
+            self._enter_context()
+
+    def _enter_context(self) -> None:
         if not _is_on_memrt():
-            stack.callback(_handlers.pop, self)
             _handlers.push(self, default_policy().handler)
-        stack.callback(_scopes._leave, self)
         _scopes._enter(self, self._scope)
 
-    def _entering_thread(self) -> tuple[Action, Action]:
-        stack = ExitStack()
-        return lambda: self._enter_here(stack), stack.close
-
     def restart_peak(self) -> None:
-        """Let the peak count from what is live now."""
+        """Restart the peak at the bytes live now."""
         self._scope.reset_peak()
         self._mark = self._scope.live
 
     @property
     def stats(self) -> Stats:
-        """What was counted."""
+        """Statistics of the measure."""
         return self._scope.stats() - self._before
 
     @property
     def peak(self) -> int:
-        """Most bytes in use at once above those at restart_peak()."""
+        """Most bytes in use at once, above the bytes in use at restart_peak()."""
         return max(self._scope.peak - self._mark, 0)
 
     def live(self) -> list[LiveBuffer]:
-        """The live buffers that were made, oldest first; their scopes are told from here on."""
+        """Return the live buffers of the measure, oldest first.
+
+        Scope paths start below the scope of the measure.
+        """
         return [
-            buffer._replace(scope=self._scope_within(buffer))
+            buffer._replace(scope=self._inner_scope(buffer))
             for buffer in live()
-            if self._made(buffer)
+            if self._is_own_buffer(buffer)
         ]
 
-    def collect(self) -> None:
-        """Let garbage go, if anything is left at all."""
-        if self.stats.live > 0 or (self._tracked and self.live()):
-            gc.collect()
+    def collect(self, is_enough: Callable[[], bool]) -> bool:
+        """Collect garbage until `is_enough()` returns true, and return the last result.
 
-    def _made(self, buffer: LiveBuffer) -> bool:
-        """Whether the buffer was born here, as far as is known: in the scope, or in no scope by a
-        thread that was not there before."""
+        Young generations come first, because the time of a full collection grows with the number of
+        objects in the process."""
+        for generation in range(3):
+            if is_enough():
+                return True
+            gc.collect(generation)
+        return is_enough()
+
+    def _is_own_buffer(self, buffer: LiveBuffer) -> bool:
+        """Return whether the measure allocated the buffer, as far as is known.
+
+        The allocation was in the scope, or outside of scopes on the measuring or a later thread."""
         if buffer.id in self._others.buffers:
             return False
         if buffer.scope is not None:
             return f"{buffer.scope}/".startswith(self._path)
         return buffer.thread not in self._others.threads
 
-    def _scope_within(self, buffer: LiveBuffer) -> str | None:
+    def _inner_scope(self, buffer: LiveBuffer) -> str | None:
         return (buffer.scope or "")[len(self._path) :] or None
 
 

@@ -1,4 +1,4 @@
-"""Metrics: the statistics as OpenMetrics has them, as text and for prometheus_client."""
+"""Export the statistics as OpenMetrics, as text and for prometheus_client."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class _Figure(NamedTuple):
-    """How a field of the statistics is called as a metric."""
+    """Metric of one field of the statistics."""
 
     field: str
     name: str
@@ -28,31 +28,35 @@ class _Figure(NamedTuple):
 
 
 _FIGURES = (
-    _Figure("alloc", "blocks_allocated", "counter", "", "Blocks ever made"),
-    _Figure("free", "blocks_freed", "counter", "", "Blocks ever freed"),
-    _Figure("realloc", "blocks_resized", "counter", "", "Blocks ever resized"),
-    _Figure("mi_alloc", "meminfos_allocated", "counter", "", "MemInfos ever made"),
-    _Figure("mi_free", "meminfos_freed", "counter", "", "MemInfos ever destroyed"),
+    _Figure("alloc", "blocks_allocated", "counter", "", "Blocks allocated so far"),
+    _Figure("free", "blocks_freed", "counter", "", "Blocks freed so far"),
+    _Figure("realloc", "blocks_resized", "counter", "", "Blocks resized so far"),
+    _Figure("mi_alloc", "meminfos_allocated", "counter", "", "MemInfos created so far"),
+    _Figure("mi_free", "meminfos_freed", "counter", "", "MemInfos destroyed so far"),
     _Figure("failed", "requests_refused", "counter", "", "Requests refused"),
-    _Figure("total", "allocated_bytes", "counter", "bytes", "Bytes ever allocated"),
+    _Figure("total", "allocated_bytes", "counter", "bytes", "Bytes allocated so far"),
     _Figure("live", "live_bytes", "gauge", "bytes", "Bytes in use now"),
     _Figure("peak", "peak_bytes", "gauge", "bytes", "Most bytes in use since start or reset"),
-    _Figure("peak_error", "peak_error_bytes", "gauge", "bytes", "How far the peak may be off"),
+    _Figure("peak_error", "peak_error_bytes", "gauge", "bytes", "Error bound of the peak"),
     _Figure("adopted", "adopted_bytes", "gauge", "bytes", "Bytes of live adopted buffers"),
     _Figure("cached", "cached_bytes", "gauge", "bytes", "Bytes kept for reuse"),
     _Figure("reserved", "reserved_bytes", "gauge", "bytes", "Bytes taken from allocators"),
-    _Figure("inherited", "inherited_bytes", "gauge", "bytes", "Live bytes born before the fork"),
-    _Figure("inherited_blocks", "inherited_blocks", "gauge", "", "Live blocks born before it"),
+    _Figure(
+        "inherited", "inherited_bytes", "gauge", "bytes", "Live bytes allocated before the fork"
+    ),
+    _Figure(
+        "inherited_blocks", "inherited_blocks", "gauge", "", "Live blocks allocated before the fork"
+    ),
     _Figure(
         *("inherited_error", "inherited_error_bytes", "gauge", "bytes"),
-        "Live bytes beyond these that may be, too",
+        "Further live bytes possibly allocated before the fork",
     ),
-    _Figure("exported", "exported_references", "gauge", "", "References other libraries have"),
+    _Figure("exported", "exported_references", "gauge", "", "References held by other libraries"),
 )
 
 
 class _Family(NamedTuple):
-    """One metric with its samples, each with the values of the labels."""
+    """A metric with its samples, each with the values of the labels."""
 
     name: str
     kind: str
@@ -65,7 +69,7 @@ class _Family(NamedTuple):
 _Accounts = list[tuple[tuple[str, ...], Stats]]
 
 
-def _of_level(
+def _level_families(
     prefix: str, whose: str, labels: tuple[str, ...], accounts: _Accounts, leave_out: str = ""
 ) -> Iterator[_Family]:
     for figure in _FIGURES:
@@ -79,15 +83,17 @@ def _of_level(
 def _families(policies: bool, scopes: bool) -> Iterator[_Family]:
     release = (_memrt.features()["version"],)
     yield _Family(
-        "memrt_build", "info", "", "The memrt that is loaded", ("version",), [(release, 1)]
+        "memrt_build", "info", "", "Loaded version of memrt", ("version",), [(release, 1)]
     )
-    yield from _of_level("", "by the process", (), [((), stats())])
+    yield from _level_families("", "by the process", (), [((), stats())])
     if policies:
         owned: _Accounts = [((p.name, str(p._index)), stats(p)) for p in live_policies()]
-        yield from _of_level("policy_", "by policy", ("policy", "index"), owned)
+        yield from _level_families("policy_", "by policy", ("policy", "index"), owned)
     if scopes:
         born: _Accounts = [((scope_name(s.path),), s.stats()) for s in scope_tree()]
-        yield from _of_level("scope_", "by scope with those in it", ("scope",), born, "cached")
+        yield from _level_families(
+            "scope_", "by scope, inner scopes included", ("scope",), born, "cached"
+        )
 
 
 def _escaped(text: str) -> str:
@@ -110,34 +116,35 @@ def _lines(family: _Family) -> Iterator[str]:
 
 
 def metrics(*, policies: bool = True, scopes: bool = False) -> str:
-    """The statistics as text of OpenMetrics, to be served to Prometheus and its like.
+    """Return the statistics as OpenMetrics text, for Prometheus and compatible servers.
 
-    Served as ``application/openmetrics-text; version=1.0.0; charset=utf-8``. Figures of the process
-    are called ``memrt_live_bytes`` and the like, those of policies ``memrt_policy_live_bytes`` with
-    the labels `policy` and `index`, those of scopes ``memrt_scope_live_bytes`` with the label
-    `scope`, whose names have slashes between them. Counters begin at 0 with the process.
+    Serve the text as ``application/openmetrics-text; version=1.0.0; charset=utf-8``. Metrics of the
+    process have names like ``memrt_live_bytes``. Metrics of policies have names like
+    ``memrt_policy_live_bytes``, and the labels `policy` and `index`. Metrics of scopes have names
+    like ``memrt_scope_live_bytes``, and the label `scope`, a path with slashes between the names.
+    Counters begin at 0 with the process.
 
     Args:
-        policies: with the figures of each live policy.
-        scopes: with those of each scope; not for programs that make scopes without end, for each is
-            a time series of its own.
+        policies: include the metrics of each live policy.
+        scopes: include the metrics of each scope. Leave False in programs with an unbounded number
+            of scopes, because each scope is a separate time series.
     """
     lines = (line for family in _families(policies, scopes) for line in _lines(family))
     return "\n".join([*lines, "# EOF\n"])
 
 
 class MetricsCollector:
-    """What :func:`metrics_collector` makes: reads the statistics each time it is asked."""
+    """Collector of :func:`metrics_collector`; reads the statistics at each collect()."""
 
     def __init__(self, policies: bool, scopes: bool) -> None:
         self._chosen = (policies, scopes)
 
     def collect(self) -> Iterable[Metric]:
-        """The metrics as they are now."""
+        """Return the metrics with their current values."""
         return list(map(_metric, _families(*self._chosen)))
 
     def describe(self) -> Iterable[Metric]:
-        """The same, for a registry that wants their names; these do not change."""
+        """Return the metrics for a registry that reads their names, which do not change."""
         return self.collect()
 
 
@@ -152,20 +159,20 @@ def _metric(family: _Family) -> Metric:
 
 
 def metrics_collector(*, policies: bool = True, scopes: bool = False) -> Collector:
-    """The same metrics as :func:`metrics` for a registry of prometheus_client.
+    """Return a collector of the metrics of :func:`metrics` for a registry of prometheus_client.
 
     ::
 
         from prometheus_client import REGISTRY
 
-        REGISTRY.register(memrt.metrics_collector())
+        REGISTRY.register(memrt.telemetry.metrics_collector())
 
     Args:
         policies: as in :func:`metrics`.
         scopes: as in :func:`metrics`.
 
     Raises:
-        ImportError: when prometheus_client is not installed.
+        ImportError: prometheus_client is not installed.
     """
-    expect("prometheus_client", "memrt.metrics_collector()")
+    expect("prometheus_client", "memrt.telemetry.metrics_collector()")
     return MetricsCollector(policies, scopes)

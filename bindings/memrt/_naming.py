@@ -1,7 +1,7 @@
-"""Names for what refers to an object: variables, attributes, places in containers.
+"""Name the referrers of an object: variables, attributes, positions in containers.
 
-Objects are those of users: nothing here compares, hashes or prints one, or looks up an attribute by
-a way that its class may have a say in.
+The objects belong to the user's program. This module therefore never compares, hashes or prints an
+object, and reads attributes only in ways that run no code of the object's class.
 """
 
 from __future__ import annotations
@@ -25,59 +25,69 @@ _type_dict = type.__dict__["__dict__"].__get__
 _base = np.ndarray.base.__get__
 _lru_cache = type(functools.lru_cache(len))
 
-# Kinds of objects with a frame of their own, with the name of the attribute.
+# Types of objects with a frame of their own: type, word for texts, attribute that has the frame.
 _SUSPENDED = (
     (types.GeneratorType, "generator", types.GeneratorType.gi_frame),
     (types.CoroutineType, "coroutine", types.CoroutineType.cr_frame),
     (types.AsyncGeneratorType, "generator", types.AsyncGeneratorType.ag_frame),
 )
-# What classes in C show of their references otherwise than as members.
+# References that C classes expose as attributes other than member descriptors.
 _SHOWN = (
     (types.FunctionType, "__defaults__"),
     (types.FunctionType, "__kwdefaults__"),
     (types.BuiltinFunctionType, "__self__"),
 )
 _PLAIN = (str, bytes, int, float, complex, bool, type(None))
-_LONGEST = 60  # characters of a key
+_LONGEST = 60  # most characters of a key
 
 
 @dataclass(frozen=True)
 class Referrer:
-    """Something that refers to an object that keeps a buffer alive."""
+    """Reference from the program to an object that keeps a buffer alive."""
 
     kind: str
     """'local', 'global', 'attribute', 'item', 'closure', 'cache', or 'object' for anything else."""
     text: str
-    """What it is and where, in words."""
+    """Description of the referrer and the path from a variable."""
     expression: str | None
-    """How a program would write it, as far as that can be said: ``app.CACHE['x']``."""
+    """Python expression for the reference, such as ``app.CACHE['x']``; None if not known."""
     function: str | None
-    """The function whose variable leads to it."""
+    """Function whose variable leads to the reference."""
     file: str | None
-    """The file of that function."""
+    """Source file of the function."""
     line: int | None
-    """The line that it is at."""
+    """Current line of the function."""
     count: int
-    """How many references these are."""
+    """Number of references."""
 
 
 @dataclass(frozen=True)
 class _Step:
-    """From an object to one that refers to it."""
+    """Step of a path, from an object to a referring object."""
 
     access: str
-    """What a program writes behind the referring object; with a space in front: words."""
+    """Python code after the expression for the referring object, such as ``.name`` or ``[0]``. A
+    leading space marks a description in words."""
     kind: str = "object"
     name: str = ""
     used: int = 1
-    """Objects of the path that the step takes."""
+    """Number of objects of the path that the step covers."""
     owner: Any = None
-    """The object that has the attribute."""
+    """Object that has the attribute."""
+
+    @property
+    def shape(self) -> str:
+        """Access without index or key."""
+        if self.kind != "item":
+            return self.access
+        if self.access.startswith("["):
+            return "[...]"
+        return " (a key)" if self.access.startswith(" (the key") else self.access
 
 
 @dataclass(frozen=True)
 class _Root:
-    """Where a path begins."""
+    """Start of an expression: a variable of a function, or a module."""
 
     expression: str
     place: str = ""
@@ -88,12 +98,12 @@ class _Root:
 
 
 def type_name(kind: type) -> str:
-    """The name of a class, whatever its metaclass says."""
+    """Return the name of a class without calling the metaclass."""
     return str(_type_name(kind))
 
 
 def is_among(thing: object, things: Iterable[object]) -> bool:
-    """Whether it is one of them, itself: nothing is compared."""
+    """Return whether `thing` is one of `things`, by identity and without comparisons."""
     for each in things:  # noqa: SIM110 - a closure that lacks memory loses references
         if each is thing:
             return True
@@ -105,7 +115,7 @@ def _is_a(object_: object, kind: type) -> bool:
 
 
 def key_text(key: object, depth: int = 2) -> str:
-    """A key as a program writes it, if it is of a kind whose text is Python's own."""
+    """Return a key as Python code if its type is built in; for other types the name of the type."""
     kind = type(key)
     if kind is int and key.bit_length() > 128:  # type: ignore[attr-defined]
         return "<int>"
@@ -113,7 +123,7 @@ def key_text(key: object, depth: int = 2) -> str:
         text = repr(key if kind not in (str, bytes) else key[:_LONGEST])  # type: ignore[index]
         return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
     if depth > 0 and is_among(tuple, _mro(kind)):
-        name = "" if kind is tuple else type_name(kind)  # which named tuples have
+        name = "" if kind is tuple else type_name(kind)  # the name of a named tuple
         return name + _tuple_text(key, depth)  # type: ignore[arg-type]
     return f"<{type_name(kind)}>"
 
@@ -125,11 +135,50 @@ def _tuple_text(key: tuple[object, ...], depth: int) -> str:
     return f"({', '.join([*items, *more])}{',' if len(items) == 1 else ''})"
 
 
+# --- Positions in containers. ---
+
+_Way = tuple[object, tuple[Any, ...]]  # an object, and the path of referring objects from there
+_SEVERAL = (dict, list, tuple)  # containers that one search can examine for several objects
+
+
+class _Places:
+    """Positions of objects in containers.
+
+    A container with several of the objects is searched once. A search per object would take time
+    proportional to the product of both numbers."""
+
+    def __init__(self, ways: Iterable[_Way]) -> None:
+        self._found: dict[int, dict[int, tuple[str, Any] | None]] = {}
+        wanted: dict[int, tuple[Any, dict[int, Any]]] = {}
+        seen: set[int] = set()
+        for target, path in ways:
+            value = target
+            for container in path:
+                if is_among(type(container), _SEVERAL):
+                    wanted.setdefault(id(container), (container, {}))[1][id(value)] = value
+                if id(container) in seen:  # the rest of the path was seen as well
+                    break
+                seen.add(id(container))
+                value = container
+        for key in wanted:  # wanted.items() crashes CPython 3.11 when out of memory
+            container, values = wanted[key]
+            if len(values) > 1:
+                places = _memrt.find_places(container, list(values.values()))
+                self._found[key] = dict(zip(values, places, strict=True))
+
+    def find(self, container: Any, value: object) -> tuple[str, Any] | None:
+        """Return the position of an object in a container, as _memrt.find_place() does."""
+        found = self._found.get(id(container))
+        if found is None or id(value) not in found:
+            return _memrt.find_place(container, value)
+        return found[id(value)]
+
+
 # --- One step. ---
 
 
 def _member(object_: object, value: object) -> str | None:
-    """The name of the slot of an object, or of what its class in C shows, that has a value."""
+    """Return the name of the slot, or of the attribute in _SHOWN, that holds a value, or None."""
     for kind, name in _SHOWN:
         if type(object_) is kind and _type_dict(kind)[name].__get__(object_) is value:
             return name
@@ -145,22 +194,24 @@ def _member(object_: object, value: object) -> str | None:
     return None
 
 
-def _attribute_step(value: object, dict_: dict[Any, Any], owner: object, used: int) -> _Step | None:
-    place = _memrt.find_place(dict_, value)
+def _attribute_step(
+    value: object, dict_: dict[Any, Any], owner: object, used: int, places: _Places
+) -> _Step | None:
+    place = places.find(dict_, value)
     if place is None or place[0] != "value" or type(place[1]) is not str:
         return None
     kind = "global" if _is_a(owner, types.ModuleType) else "attribute"
     return _Step(f".{place[1]}", kind, place[1], used, owner)
 
 
-def _dict_step(value: object, dict_: dict[Any, Any], above: object) -> _Step:
+def _dict_step(value: object, dict_: dict[Any, Any], above: object, places: _Places) -> _Step:
     if above is not None and _memrt.instance_dict(above) is dict_:
-        step = _attribute_step(value, dict_, above, 2)
+        step = _attribute_step(value, dict_, above, 2, places)
         if step is not None:
             return step
     if type(above) is _lru_cache:
         return _Step(" (a cached result)", "cache", used=2)
-    place = _memrt.find_place(dict_, value)
+    place = places.find(dict_, value)
     if place is None:
         return _Step("[...]", "item")
     if place[0] == "key":
@@ -168,9 +219,9 @@ def _dict_step(value: object, dict_: dict[Any, Any], above: object) -> _Step:
     return _Step(f"[{key_text(place[1])}]", "item", owner=dict_)
 
 
-def _sequence_step(value: object, sequence: Any, above: object) -> _Step:
-    place = _memrt.find_place(sequence, value)
-    if place is None:  # it was changed meanwhile
+def _sequence_step(value: object, sequence: Any, above: object, places: _Places) -> _Step:
+    place = places.find(sequence, value)
+    if place is None:  # the sequence has changed since the search
         return _Step("[...]", "item")
     index: int = place[1]
     if type(value) is types.CellType and type(above) is types.FunctionType:
@@ -185,36 +236,36 @@ def _deque_step(value: object, deque: Any) -> _Step:
         for index, item in enumerate(collections.deque.__iter__(deque)):
             if item is value:
                 return _Step(f"[{index}]", "item")
-    except RuntimeError:  # another thread changes it
+    except RuntimeError:  # another thread changes the deque
         pass
     return _Step("[...]", "item")
 
 
-def _instance_step(value: object, object_: object) -> _Step:
+def _instance_step(value: object, object_: object, places: _Places) -> _Step:
     name = _member(object_, value)
     if name is not None:
         return _Step(f".{name}", "attribute", name, owner=object_)
     dict_ = _memrt.instance_dict(object_)
-    step = None if dict_ is None else _attribute_step(value, dict_, object_, 1)
+    step = None if dict_ is None else _attribute_step(value, dict_, object_, 1, places)
     return step if step is not None else _Step(f" (a {type_name(type(object_))})")
 
 
-def _array_step(value: object, array: Any) -> _Step:
+def _array_step(value: object, array: Any, places: _Places) -> _Step:
     if _memrt.find_place(array, value) is not None:
-        return _sequence_step(value, array, None)
+        return _sequence_step(value, array, None, places)
     if _base(array) is value:
         return _Step(".base", "attribute", "base", owner=array)
-    return _instance_step(value, array)
+    return _instance_step(value, array, places)
 
 
-def _step(value: object, object_: object, above: object) -> _Step:
-    """From `value` to `object_`, which refers to it and is referred to by `above`."""
+def _step(value: object, object_: object, above: object, places: _Places) -> _Step:
+    """Return the step from `value` to the referring object `object_`, to which `above` refers."""
     if _is_a(object_, dict):
-        return _dict_step(value, object_, above)  # type: ignore[arg-type]
+        return _dict_step(value, object_, above, places)  # type: ignore[arg-type]
     if _is_a(object_, list) or _is_a(object_, tuple):
-        return _sequence_step(value, object_, above)
+        return _sequence_step(value, object_, above, places)
     if _is_a(object_, np.ndarray):
-        return _array_step(value, object_)
+        return _array_step(value, object_, places)
     if _is_a(object_, collections.deque):
         return _deque_step(value, object_)
     if _is_a(object_, set) or _is_a(object_, frozenset):
@@ -223,14 +274,14 @@ def _step(value: object, object_: object, above: object) -> _Step:
         return _Step(" (a cached result)", "cache")
     if type(object_) is types.CellType:
         return _Step("", "closure")
-    return _instance_step(value, object_)
+    return _instance_step(value, object_, places)
 
 
-# --- Where a path begins. ---
+# --- Starts of paths. ---
 
 
-def _suspended_what(object_: object) -> str:
-    """What an object with a frame of its own is, with a space behind; '' for any other."""
+def _suspended_word(object_: object) -> str:
+    """Return the word for an object with a frame of its own, and a space; '' for other objects."""
     for kind, what, _ in _SUSPENDED:
         if type(object_) is kind:
             return f"{what} "
@@ -242,7 +293,7 @@ def _frame_root(value: object, frame: types.FrameType, what: str, above: object)
     function = getattr(code, "co_qualname", code.co_name)
     line = frame.f_lineno
     file = code.co_filename
-    what = what or _suspended_what(above)
+    what = what or _suspended_word(above)
     place = f"in {what}{function}() {os.path.basename(file)}:{line}"
     if above is not None and not what:
         place += f", kept by a {type_name(type(above))}"
@@ -256,7 +307,7 @@ def _suspended_root(value: object, object_: object) -> _Root | None:
     for kind, _, descriptor in _SUSPENDED:
         if type(object_) is kind:
             frame = descriptor.__get__(object_)
-            what = _suspended_what(object_)
+            what = _suspended_word(object_)
             return None if frame is None else _frame_root(value, frame, what, None)
     return None
 
@@ -269,7 +320,7 @@ def _module_name(module: object) -> str:
 
 
 def _root(value: object, path: tuple[Any, ...], at: int) -> _Root | None:
-    """What the rest of a path begins with, if it is a function or a module."""
+    """Return the root if the object at index `at` of a path is or has a frame, else None."""
     object_ = path[at]
     above = path[at + 1] if at + 1 < len(path) else None
     if type(object_) is types.FrameType:
@@ -277,10 +328,14 @@ def _root(value: object, path: tuple[Any, ...], at: int) -> _Root | None:
     return _suspended_root(value, object_)
 
 
-def _walk(
-    target: object, path: tuple[Any, ...], steps: int
-) -> tuple[list[_Step], _Root | None, object]:
-    """Steps from an object up, where they end, and the last object."""
+_Walk = tuple[list[_Step], _Root | None, object]
+
+
+def _walk(target: object, path: tuple[Any, ...], steps: int, places: _Places) -> _Walk:
+    """Return the steps along a path of referring objects, the root, and the last object.
+
+    The root is None if the path ends without a variable, a function or a module.
+    """
     taken: list[_Step] = []
     value, at = target, 0
     while at < len(path):
@@ -293,7 +348,7 @@ def _walk(
             taken.append(_Step(" ... "))  # the path was cut before its last object
             return taken, None, path[at]
         above = path[at + 1] if at + 1 < len(path) else None
-        step = _step(value, path[at], above)
+        step = _step(value, path[at], above, places)
         taken.append(step)
         at += step.used
         value = path[at - 1]
@@ -302,15 +357,15 @@ def _walk(
     return taken, None, value
 
 
-# --- All of it. ---
+# --- Texts. ---
 
 
-def _expression(root: str, taken: list[_Step]) -> str:
-    return root + "".join(step.access for step in reversed(taken))
+def _expression(root: str, accesses: list[str]) -> str:
+    return root + "".join(reversed(accesses))
 
 
-def _first(taken: list[_Step]) -> _Step | None:
-    """The first step that a program writes."""
+def _first_step(taken: list[_Step]) -> _Step | None:
+    """Return the first step that appears in the expression, or None."""
     for step in taken:
         if step.access:
             return step
@@ -318,19 +373,19 @@ def _first(taken: list[_Step]) -> _Step | None:
 
 
 def _first_kind(taken: list[_Step], root: _Root | None) -> str:
-    first = _first(taken)
+    first = _first_step(taken)
     if first is not None:
         return first.kind
     return root.kind if root is not None and root.kind else "object"
 
 
-def _words(kind: str, taken: list[_Step], root: _Root | None, expression: str) -> str:
-    first = _first(taken)
+def _description(kind: str, taken: list[_Step], root: _Root | None, expression: str) -> str:
+    first = _first_step(taken)
     what = ""
     if kind == "attribute" and first is not None:
         what = f"attribute `{first.name}` of {_owner_name(first.owner)}"
     if root is None:
-        return what or f"{expression}, which nothing that was found leads to"
+        return what or f"{expression}, without a known path from a variable"
     if not root.place:
         return f"{what}, {expression}" if what else expression
     if not root.expression and not taken:
@@ -345,15 +400,58 @@ def _owner_name(owner: object) -> str:
     return type_name(type(owner))
 
 
-def refer(target: object, path: tuple[Any, ...], steps: int, count: int) -> Referrer:
-    """Name the reference to `target` of the first object of a path to where it is reached from."""
-    taken, root, last = _walk(target, path, steps)
-    start = f"<{type_name(type(last))}>" if root is None else root.expression
-    if root is not None and root.place and not start:
-        start = "..."
-    expression = _expression(start, taken)
-    kind = _first_kind(taken, root)
-    text = _words(kind, taken, root, expression)
+def _start_text(root: _Root | None, last: object) -> str:
     if root is None:
-        return Referrer(kind, text, None, None, None, None, count)
-    return Referrer(kind, text, expression, root.function, root.file, root.line, count)
+        return f"<{type_name(type(last))}>"
+    return "..." if root.place and not root.expression else root.expression
+
+
+class Namer:
+    """Namer of the references to a set of objects. The objects and paths must outlive the namer.
+
+    :param ways: objects, each with a path of referring objects.
+    """
+
+    def __init__(self, ways: Iterable[_Way]) -> None:
+        self._places = _Places(ways)
+        self._tails: dict[int, _Walk] = {}
+
+    def refer(self, target: object, path: tuple[Any, ...], steps: int, count: int) -> Referrer:
+        """Name the reference from the first object of a path to `target`.
+
+        :param path: objects from the direct referrer of `target` up to a variable or module.
+        :param steps: length of the whole path; more than ``len(path)`` if the path was cut.
+        :param count: number of references from the first object."""
+        taken, root, last = self._walk(target, path, steps)
+        expression = _expression(_start_text(root, last), [step.access for step in taken])
+        kind = _first_kind(taken, root)
+        text = _description(kind, taken, root, expression)
+        if root is None:
+            return Referrer(kind, text, None, None, None, None, count)
+        return Referrer(kind, text, expression, root.function, root.file, root.line, count)
+
+    def shape(self, target: object, path: tuple[Any, ...], steps: int) -> str:
+        """Return the text of refer() without indexes and keys, with the expression in backticks."""
+        taken, root, last = self._walk(target, path, steps)
+        expression = _expression(_start_text(root, last), [step.shape for step in taken])
+        if root is None:
+            return f"`{expression}`, without a known path from a variable"
+        if not root.place:
+            return f"`{expression}`"
+        return (
+            f"`{expression}` {root.place}" if root.expression or taken else f"a value {root.place}"
+        )
+
+    def _walk(self, target: object, path: tuple[Any, ...], steps: int) -> _Walk:
+        """Walk a path as _walk() does. Paths from one container share the walk above it."""
+        if len(path) < 2 or not is_among(type(path[0]), _SEVERAL):
+            return _walk(target, path, steps, self._places)
+        first = _step(target, path[0], path[1], self._places)
+        if first.used != 1 or first.kind == "global":
+            return _walk(target, path, steps, self._places)
+        tail = self._tails.get(id(path[0]))
+        if tail is None:
+            tail = _walk(path[0], path[1:], steps - 1, self._places)
+            self._tails[id(path[0])] = tail
+        taken, root, last = tail
+        return [first, *taken], root, last

@@ -1,4 +1,4 @@
-"""The cell magic ``%%memrt`` of IPython and Jupyter: what a cell made, and what it left."""
+"""Measure the memory of a notebook cell: the cell magic ``%%memrt`` of IPython and Jupyter."""
 
 from __future__ import annotations
 
@@ -15,38 +15,38 @@ _SHOWN = 10
 
 
 class CellMemory:
-    """The memory of a cell that was run; shown as a table."""
+    """Memory of an executed cell, shown as a table."""
 
     def __init__(self, measure: Measure) -> None:
         self.stats: Stats = measure.stats
-        """What was counted; its `live` is what the cell left behind."""
+        """Statistics of the cell; `live` is the memory that the cell left behind."""
         self.peak: int = measure.peak
-        """Most bytes in use at once above those at the start."""
+        """Most bytes in use at once, above the bytes in use at the start."""
         self.sites: list[SiteUsage] = sites(measure.live())
-        """What is left, by place of birth, the largest first."""
+        """Memory left behind, by source line of the allocation, the largest first."""
 
     def _figures(self) -> list[tuple[str, str]]:
         return [
             ("peak", human_bytes(self.peak)),
             ("left behind", human_bytes(self.stats.live)),
-            ("allocated in all", human_bytes(self.stats.total)),
-            ("blocks made", f"{self.stats.alloc:,}"),
+            ("allocated in total", human_bytes(self.stats.total)),
+            ("blocks allocated", f"{self.stats.alloc:,}"),
         ]
 
-    def _places(self) -> list[tuple[str, str]]:
+    def _site_rows(self) -> list[tuple[str, str]]:
         rows = []
         for usage in self.sites[:_SHOWN]:
-            place = "a place not known" if usage.place is None else str(usage.place)
+            place = "an unknown source line" if usage.place is None else str(usage.place)
             buffers = plural(round(usage.blocks), "buffer")
             rows.append((f"{human_bytes(round(usage.bytes))} in {buffers}", place))
         return rows
 
     def __repr__(self) -> str:
-        rows = [*self._figures(), *self._places()]
+        rows = [*self._figures(), *self._site_rows()]
         return "\n".join(["memrt:", *(f"  {name}  {value}" for name, value in rows)])
 
     def _repr_html_(self) -> str:
-        rows = [*self._figures(), *self._places()]
+        rows = [*self._figures(), *self._site_rows()]
         cells = "".join(
             f'<tr><th style="text-align:left">{html.escape(name)}</th>'
             f'<td style="text-align:left">{html.escape(value)}</td></tr>'
@@ -56,12 +56,12 @@ class CellMemory:
 
 
 def load_ipython_extension(shell: Any) -> None:
-    """What ``%load_ext memrt`` calls: from then on ``%%memrt`` runs a cell and shows its memory."""
+    """Register the cell magic ``%%memrt``; called by ``%load_ext memrt``."""
 
     def memrt(line: str, cell: str) -> None:
-        """Run a cell with NumPy on memrt; show what it made, and what it left behind, born where.
+        """Run a cell with NumPy on memrt, and show the memory that the cell allocates and leaves.
 
-        It takes no arguments.
+        The memory left behind is listed by source line. The magic takes no arguments.
         """
         from IPython.core.error import UsageError
         from IPython.display import display

@@ -1,4 +1,4 @@
-"""Options, from the environment or set later."""
+"""Read and set the options of the process, which come from the environment at first."""
 
 from __future__ import annotations
 
@@ -10,36 +10,37 @@ from memrt import _memrt
 
 
 class Option(NamedTuple):
-    """One MEMRT_* option, from the environment or set later."""
+    """A MEMRT_* option, from the environment or set later."""
 
     name: str
     value: str
-    """The value in force."""
+    """Value in force."""
     help: str
-    """What it does, with unit and default."""
+    """Effect of the option, with unit and default."""
 
 
 def options() -> list[Option]:
-    """The options in force. They are read from the environment when the library is loaded."""
+    """Return the options in force. Loading the library reads options from the environment."""
     return [Option(*row) for row in _memrt.options()]
 
 
 def set_option(name: str, value: int | str) -> None:
-    """Set an option for the process from now on, as if the environment had had it.
+    """Set an option for the process from now on, as if the environment had contained the value.
 
-    What can be set is "cache_limit", "cuda_sync", "decay", "hugepages" and "peak", also by the
-    names that :func:`options` shows, and "cuda_driver" until a driver was loaded; memory that is
-    kept for reuse follows at once, a peak when it next starts (:class:`exact_peak`).
+    The options "cache_limit", "cuda_sync", "decay", "hugepages" and "peak" can be set, also by the
+    names that :func:`options` shows. "cuda_driver" can be set until a driver is loaded. A new limit
+    applies to cached memory at once. A new value of "peak" applies to each peak when the peak next
+    starts (:class:`exact_peak`).
 
     Raises:
-        ValueError: for an unknown name, a bad value, or an option that is fixed at the start.
-        TypeError: for a value that is no text and no whole number.
+        ValueError: an unknown name, a bad value, or an option that is fixed at the start.
+        TypeError: the value is neither a text nor a whole number.
     """
     _memrt.set_option(name, option_text(name, value))
 
 
 def option_text(name: str, value: int | str) -> str:
-    """A value as the environment would have it."""
+    """Return an option value as the text that the environment variable would contain."""
     if isinstance(value, (str, bool)):
         return str(value)
     try:
@@ -50,6 +51,6 @@ def option_text(name: str, value: int | str) -> str:
 
 
 def warn_about_options(stacklevel: int) -> None:
-    """Say once what was wrong with MEMRT_* variables, as RuntimeWarning."""
+    """Warn once about each invalid MEMRT_* variable, with a RuntimeWarning."""
     for text in _memrt.take_option_warnings():
         warnings.warn(text, RuntimeWarning, stacklevel=stacklevel + 1)

@@ -1,6 +1,7 @@
-"""Pages: what processes that share their statistics tell, also after they were killed.
+"""Read statistics pages: files in shared memory with the statistics of other processes.
 
-runtime/share.h says how a page is laid out; a page of another version is refused.
+A page stays readable after its process was killed. runtime/report/stats_page.h defines the layout
+of a page. A page of another version is refused.
 """
 
 from __future__ import annotations
@@ -29,12 +30,12 @@ _NAME = re.compile(r"([1-9][0-9]{0,9})-([0-9]{1,20})")
 
 
 class PageError(Exception):
-    """Why a page cannot be read, in a sentence."""
+    """Failure to read a statistics page; the message is a sentence with the cause."""
 
 
 @dataclass(frozen=True)
 class Page:
-    """The file of one process. That it runs is known by its id and by when it began."""
+    """Statistics page of one process, identified by process id and start time."""
 
     path: Path
     pid: int
@@ -42,14 +43,14 @@ class Page:
 
     @property
     def runs(self) -> bool:
-        """Whether the process does, and is no zombie."""
+        """Whether the process is running; false for a zombie and for another process of that id."""
         state, started = _process(self.pid)
         return started == self.started and state not in "ZX"
 
 
 @dataclass(frozen=True)
 class Row:
-    """A policy or a scope."""
+    """Row of a policy."""
 
     name: str
     stats: Stats
@@ -57,25 +58,25 @@ class Row:
 
 @dataclass(frozen=True)
 class Snapshot:
-    """What a process told last."""
+    """Last snapshot that a process wrote to its statistics page."""
 
     pid: int
     runs: bool
     command: str
     begun: float
-    """When it began to share, in seconds since 1970."""
+    """Start of the page, in seconds since 1970."""
     time: float
-    """When it told this, likewise."""
+    """Time of the snapshot, in seconds since 1970."""
     resident: int
-    """Bytes that it had in memory."""
+    """Resident memory of the process in bytes."""
     stats: Stats
     policies: dict[int, Row]
     scopes: dict[tuple[str, ...], Stats]
     left_out: int
-    """Policies and scopes that the page has no room for."""
+    """Number of policies and scopes without room on the page."""
 
     def to_dict(self) -> dict[str, Any]:
-        """As ``python -m memrt top --json`` has it."""
+        """Return the snapshot in the form of ``python -m memrt top --json``."""
         return {
             "pid": self.pid,
             "state": "running" if self.runs else "dead",
@@ -97,12 +98,12 @@ class Snapshot:
 
 
 def own_folder() -> Path:
-    """Where the pages of this user are."""
+    """Return the folder of this user's statistics pages."""
     return Path(f"/dev/shm/memrt-{os.geteuid()}")
 
 
 def _process(pid: int) -> tuple[str, int]:
-    """State of a process and when it began, ("X", -1) where there is none."""
+    """Return the state and the start time of a process, or ("X", -1) if there is no process."""
     try:
         text = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
     except OSError:
@@ -116,20 +117,25 @@ def _is_own(about: os.stat_result, is_kind: Any) -> bool:
 
 
 def _check_folder(folder: Path) -> bool:
-    """Whether there is one; one that is not this user's alone is refused."""
+    """Return whether the folder exists.
+
+    :raises PageError: the folder belongs to another user, or the mode grants access to other users.
+    """
     try:
         about = folder.lstat()
     except FileNotFoundError:
         return False
     if not _is_own(about, stat.S_ISDIR):
-        raise PageError(f"{folder} is no folder of yours alone: what lies in it is not believed")
+        raise PageError(f"{folder} must be a folder that you own, with mode 0700")
     return True
 
 
 def pages(folder: Path | None = None) -> list[Page]:
-    """All pages of this user, by process; files that are named otherwise are passed over.
+    """Return all statistics pages of this user, sorted by process id and start time.
 
-    :raises PageError: when the folder is not this user's alone.
+    Files whose names are not page names are ignored.
+
+    :raises PageError: the folder belongs to another user, or the mode grants access to other users.
     """
     folder = own_folder() if folder is None else folder
     found = []
@@ -141,9 +147,9 @@ def pages(folder: Path | None = None) -> list[Page]:
 
 
 def page_of(pid: int, folder: Path | None = None) -> Page:
-    """That of a process, or the last of those that had its number.
+    """Return the statistics page of a process id; the latest page if several processes had the id.
 
-    :raises PageError: when there is none; says why.
+    :raises PageError: there is no page; the message states the cause.
     """
     own = [page for page in pages(folder) if page.pid == pid]
     if own:
@@ -151,17 +157,20 @@ def page_of(pid: int, folder: Path | None = None) -> Page:
     try:
         owner = Path(f"/proc/{pid}").stat().st_uid
     except OSError:
-        raise PageError(f"there is no process {pid}, and none of that number left a page") from None
+        text = f"no process {pid} is running, and no page of process {pid} is left"
+        raise PageError(text) from None
     if owner != os.geteuid():
-        raise PageError(f"process {pid} is another user's: nobody else can read its statistics")
+        raise PageError(
+            f"process {pid} belongs to another user: only that user can read the statistics"
+        )
     raise PageError(
-        f"process {pid} does not share its statistics: start it with MEMRT_SHARE=1 or by "
+        f"process {pid} does not share statistics: start the program with MEMRT_SHARE=1 or by "
         "'python -m memrt run --share'"
     )
 
 
 def clean(folder: Path | None = None) -> list[Page]:
-    """Remove the pages of processes that run no more; which these were."""
+    """Remove the pages of processes that no longer run, and return the removed pages."""
     gone = [page for page in pages(folder) if not page.runs]
     for page in gone:
         page.path.unlink(missing_ok=True)
@@ -169,53 +178,53 @@ def clean(folder: Path | None = None) -> list[Page]:
 
 
 def read(page: Page) -> Snapshot:
-    """What a page says now.
+    """Read the latest snapshot of a statistics page.
 
-    :raises PageError: when it is none, of another version, or has nothing whole in it.
+    :raises PageError: the file is not a page, has another version, or contains no complete slot.
     """
-    for _ in range(3):  # its process may write one slot while the other is read
-        with _opened(page) as file:
+    for _ in range(3):  # the process may write one slot while the other slot is read
+        with _open_page(page) as file:
             head = _head(page, os.pread(file.fileno(), _HEAD.size, 0))
             slots = [_slot(file.fileno(), at) for at in _SLOTS_AT]
         whole = [slot for slot in slots if slot is not None]
         if whole:
             return _snapshot(page, head, max(whole, key=lambda slot: slot[0][2]))
-    raise PageError(f"the page of process {page.pid} has nothing whole in it")
+    raise PageError(f"the page of process {page.pid} has no complete slot")
 
 
-def _opened(page: Page) -> Any:
+def _open_page(page: Page) -> Any:
     try:
         file = os.fdopen(os.open(page.path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb", 0)
     except FileNotFoundError:
-        raise PageError(f"process {page.pid} has ended and taken its page along") from None
+        raise PageError(f"process {page.pid} has ended and removed the page") from None
     except OSError as error:
         raise PageError(f"{page.path} cannot be read: {error.strerror}") from None
     if not _is_own(os.fstat(file.fileno()), stat.S_ISREG):
         file.close()
-        raise PageError(f"{page.path} is no file of yours alone: what is in it is not believed")
+        raise PageError(f"{page.path} must be a file that you own, with mode 0600")
     return file
 
 
 def _head(page: Page, text: bytes) -> tuple[Any, ...]:
     if text == b"":
-        raise PageError(f"process {page.pid} has told nothing yet")
+        raise PageError(f"process {page.pid} has not written statistics yet")
     if len(text) < _HEAD.size or not text.startswith(MAGIC):
-        raise PageError(f"{page.path} is no page of memrt")
+        raise PageError(f"{page.path} is not a statistics page")
     head = _HEAD.unpack(text)
     if head[2] != _ORDER:
         raise PageError(f"{page.path} was written by a machine of another kind")
     if head[1] != VERSION:
         raise PageError(
-            f"the page of process {page.pid} is of version {head[1]}, and this memrt reads "
-            f"{VERSION}: use the memrt that the process has"
+            f"the page of process {page.pid} must have version {VERSION}, got "
+            f"{head[1]}: use the memrt of the process"
         )
     if (head[3], head[4]) != (page.pid, page.started):
-        raise PageError(f"{page.path} is the page of another process than it is named after")
+        raise PageError(f"{page.path} is the page of another process, by the name of the file")
     return head
 
 
 def _slot(file: int, at: int) -> tuple[tuple[Any, ...], bytes] | None:
-    """A slot and its rows; None: it is empty, or was not written to its end."""
+    """Return a slot and its rows, or None if the slot is empty or only partly written."""
     first = os.pread(file, _SLOT.size, at)
     if len(first) < _SLOT.size:
         return None
@@ -260,11 +269,11 @@ def _rows(rows: bytes) -> Iterator[tuple[int, int, str, int, Stats]]:
 
 
 def _text(field: bytes) -> str:
-    return "".join(map(_shown, field.partition(b"\0")[0].decode("utf-8", "replace")))
+    return "".join(map(_printable, field.partition(b"\0")[0].decode("utf-8", "replace")))
 
 
-def _shown(letter: str) -> str:
-    """What neither moves the cursor nor does anything else to a terminal."""
+def _printable(letter: str) -> str:
+    """Return a character that is safe to print: no control character reaches the terminal."""
     if letter.isspace():
         return " "
     return letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}"

@@ -1,20 +1,20 @@
-"""Policies: where NumPy's memory comes from, and its account."""
+"""Choose the allocator of NumPy's memory, with an account for each policy."""
 
 from __future__ import annotations
 
 from types import TracebackType
-from typing import TYPE_CHECKING
-from weakref import WeakValueDictionary
+from typing import NoReturn
+from weakref import ref
 
 from memrt import _handlers, _memrt
+from memrt._leaving import end_block
 from memrt._options import option_text
+from memrt._stats import Stats
+from memrt._stats import stats as read_stats
 
-if TYPE_CHECKING:
-    from memrt._stats import Stats
-
-# One object for each live policy, so that equal means identical.
-_known: WeakValueDictionary[int, Policy] = WeakValueDictionary()
-
+# One object for each live policy, so that equality means identity. An entry with a dead reference
+# stays until another policy gets the same index. The dict has at most 4096 entries.
+_known: dict[int, ref[Policy]] = {}
 
 _LIMITS = ("cache_limit", "decay", "hugepages")
 
@@ -28,43 +28,56 @@ def _own_text(option: tuple[str, str]) -> str:
 
 
 class Policy:
-    """Settings for memory, with an account of its own; a context manager.
+    """Allocator settings with an account of their own; a context manager.
 
-    Inside ``with policy:`` the arrays that NumPy allocates in this context come from it. Leaving
-    restores exactly the handler that stood before, in whatever order policies are left. A policy
-    may be entered many times, nested, and by several threads and tasks at once. Arrays keep their
-    policy's memory and handler alive; copies and results of operations follow the policy in force
-    where they are made.
+    Inside ``with policy:`` the arrays that NumPy allocates in this context come from the policy.
+    Leaving restores exactly the previous handler, in whatever order policies are left. Several
+    threads and tasks may enter a policy at once, also repeatedly and nested. An array keeps the
+    memory and the handler of its policy alive. Copies and results of operations use the policy in
+    force at their creation. Leaving does not replace a handler that another library put in force
+    inside. Leaving in a context where the policy was not entered does nothing. Both cause a
+    RuntimeWarning, which never replaces a pending exception.
 
-    Scope: the current context. Tasks started inside inherit it, threads do not: give an executor
-    ``initializer=policy.__enter__``, or use :func:`memrt.enable`.
+    A policy has one Python object: :func:`policies`, ``copy.copy`` and ``copy.deepcopy`` return
+    the same object. A policy cannot be pickled.
+
+    Scope: the current context. Tasks started inside inherit the policy, threads do not. For
+    threads, give an executor ``initializer=policy.__enter__``, or use :func:`memrt.enable`.
 
     Args:
-        alignment: of every data pointer, in bytes; a power of two up to 2**30, in effect at least
-            64. None for the default of the process.
-        name: for reports, at most 63 bytes.
-        cache_limit: most bytes of its freed blocks above 1 MiB to keep for reuse, as a number, a
-            text like "256M", or "none".
-        decay: milliseconds after which these go back to the system; 0 for at once, or "never".
-        hugepages: "off", "advise" or "large"; which of these blocks are to have huge pages.
-        pinned: take memory whose place is fixed, so that CUDA devices copy from and to it directly;
-            each block is a call of the CUDA driver. Not with a limit, for nothing is kept.
+        alignment: alignment of every data pointer, in bytes; a power of two up to 2**30, in effect
+            at least 64. None for the default of the process.
+        name: name in reports, at most 63 bytes.
+        cache_limit: most bytes of freed blocks above 1 MiB to keep for reuse, as a number, a text
+            like "256M", or "none".
+        decay: milliseconds until such blocks go back to the system; 0 for at once, or "never".
+        hugepages: "off", "advise" or "large": the blocks above 1 MiB that get huge pages.
+        pinned: allocate page-locked memory, so that CUDA devices copy from and to it directly.
+            Each allocation calls the CUDA driver. Pinned memory is never cached, so a pinned policy
+            accepts no limits.
 
-    A limit that is None is that of the process at any time: see :func:`memrt.set_option`. A policy
-    that sets one keeps its large blocks by itself, and when nobody holds it any more keeps none.
+    A limit that is None follows the option of the process at any time: see
+    :func:`memrt.set_option`. A policy with a limit of its own caches its large blocks separately.
+    Such a policy caches nothing after the last reference to the policy is gone.
 
     Raises:
-        ValueError: for a bad alignment, name or limit, or a limit of pinned memory.
-        memrt.cuda.CudaError: for pinned memory where there is no CUDA driver.
-        TypeError: for a limit that is no text and no whole number.
-        MemoryError: when there is no memory for it.
-        RuntimeError: when 4095 policies are live.
+        ValueError: a bad alignment, name or limit, or a limit for pinned memory.
+        memrt.cuda.CudaError: pinned memory was requested and no CUDA driver is available.
+        TypeError: a limit is neither a text nor a whole number.
+        MemoryError: there is no memory for the policy.
+        RuntimeError: 4095 policies are live.
     """
 
     __slots__ = ("__weakref__", "_alignment", "_handler", "_index", "_name", "_options")
 
-    def __init__(
-        self,
+    _alignment: int
+    _handler: _handlers.Handler
+    _index: int
+    _name: str
+    _options: tuple[tuple[str, str], ...]
+
+    def __new__(
+        cls,
         alignment: int | None = 64,
         name: str = "policy",
         *,
@@ -72,52 +85,45 @@ class Policy:
         decay: int | str | None = None,
         hugepages: str | None = None,
         pinned: bool = False,
-    ) -> None:
+    ) -> Policy:
         most, time, huge = map(_limit_text, _LIMITS, (cache_limit, decay, hugepages))
         if pinned and (most, time, huge) != (None, None, None):
-            raise ValueError("a pinned policy keeps no memory for reuse: it has no limits")
-        self._take(_memrt.policy_new(name, alignment, most, time, huge, pinned))
-
-    def _take(self, handler: _handlers.Handler) -> None:
-        self._handler = handler
-        self._name, self._alignment, self._index, self._options = _memrt.policy_info(handler)
-        _known[self._index] = self
+            raise ValueError("cache_limit, decay and hugepages must be None for a pinned policy")
+        return cls._from_handler(_memrt.policy_new(name, alignment, most, time, huge, pinned))
 
     @classmethod
-    def _over(cls, handler: _handlers.Handler) -> Policy:
-        """The object for the policy that `handler` leads to."""
-        known = _known.get(_memrt.policy_info(handler)[2])
-        if known is not None:
-            return known
-        policy = cls.__new__(cls)
-        policy._take(handler)
-        return policy
+    def _from_handler(cls, handler: _handlers.Handler) -> Policy:
+        """Return the Policy object for the policy of `handler`."""
+        policy = object.__new__(cls)
+        policy._handler = handler
+        policy._name, policy._alignment, policy._index, policy._options = _memrt.policy_info(
+            handler
+        )
+        return _memrt.one_object(_known, policy._index, policy)
 
     @property
     def name(self) -> str:
-        """Its name in reports."""
+        """Name of the policy in reports."""
         return self._name
 
     @property
     def alignment(self) -> int:
-        """Alignment of its data pointers, in bytes."""
+        """Alignment of the policy's data pointers, in bytes."""
         return self._alignment
 
     @property
     def options(self) -> dict[str, str]:
-        """The options that it sets for itself, by the names that ``memrt.options()`` shows."""
+        """Options that the policy sets for itself, by the names of ``memrt.debug.options()``."""
         return dict(self._options)
 
     @property
     def handler(self) -> _handlers.Handler:
-        """The NEP 49 handler, a capsule named "mem_handler"; the same one every time."""
+        """NEP 49 handler, a capsule named "mem_handler"; the same object every time."""
         return self._handler
 
     def stats(self) -> Stats:
-        """Its account now; the same as ``memrt.stats(policy)``."""
-        from memrt._stats import stats
-
-        return stats(self)
+        """Return the current statistics of the policy, as ``memrt.stats(policy)`` does."""
+        return read_stats(self)
 
     def __enter__(self) -> Policy:
         _handlers.push(self, self._handler)
@@ -129,11 +135,25 @@ class Policy:
         error: BaseException | None = None,
         traceback: TracebackType | None = None,
     ) -> None:
-        if not _handlers.pop(self):
-            raise RuntimeError(
-                f"policy {self._name!r} was not entered in this context: leave it in the thread, "
-                "task or context where it was entered"
-            )
+        end_block(kind, self._leave)
+
+    def _leave(self) -> str | None:
+        left = _handlers.pop(self)
+        if left == _handlers.RESTORED:
+            return None
+        return _handlers.problem_of(left, f"policy {self._name!r}")
+
+    def __copy__(self) -> Policy:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, object]) -> Policy:
+        return self
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(
+            f"cannot pickle policy {self._name!r}: a policy belongs to one process, so create a "
+            "policy in the other process"
+        )
 
     def __repr__(self) -> str:
         own = "".join(map(_own_text, self._options))
@@ -141,13 +161,13 @@ class Policy:
 
 
 def default_policy() -> Policy:
-    """The policy that everything without one uses; it never dies."""
-    return Policy._over(_memrt.default_handler())
+    """Return the default policy, which all allocations without a policy use. It never dies."""
+    return Policy._from_handler(_memrt.default_handler())
 
 
 def policies() -> list[Policy]:
-    """All live policies, the default one first."""
-    return [Policy._over(handler) for _, handler in _memrt.policies()]
+    """Return all live policies, the default policy first."""
+    return [Policy._from_handler(handler) for _, handler in _memrt.policies()]
 
 
-_default = default_policy()  # kept, so that it is the same object every time
+_default = default_policy()  # keeps the object alive, so default_policy() always returns it

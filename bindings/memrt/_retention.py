@@ -1,4 +1,4 @@
-"""Wasted retention: buffers that are kept alive by views of a part of them."""
+"""Find wasted memory: buffers that only views of a part of the buffer keep alive."""
 
 from __future__ import annotations
 
@@ -12,41 +12,45 @@ from memrt._holders import Holders, as_plain, build
 from memrt._sites import Place, Site
 from memrt._units import human_bytes
 
+_MOST = 10_000  # most buffers to report
+_LARGEST = 2**62  # bytes: no buffer is larger
+
 
 @dataclass(frozen=True)
 class Retained:
-    """A buffer that is kept for less than all of it."""
+    """Buffer that is kept alive by views of a part of the buffer."""
 
     holders: Holders
-    """Who holds it; what refers to the views tells where they are kept."""
+    """Holders of the buffer. The referrers of the views show where the views are stored."""
     size: int
-    """Bytes that are kept."""
+    """Size of the buffer in bytes."""
     viewed: int
-    """Bytes that any view addresses: those in several views count once, those between the elements
-    of a view not at all."""
+    """Bytes that any view addresses. Bytes in several views count once, bytes between the elements
+    of a view do not count."""
     exact: bool
-    """Whether `viewed` is exact; of very many pieces it is the most that it may be."""
+    """Whether `viewed` is exact. If more than 4 million runs of bytes may overlap, `viewed` is an
+    upper bound."""
     views: int
-    """Arrays and memoryviews that somebody refers to otherwise than as the base of another."""
+    """Number of arrays and memoryviews with a reference other than as the base of another view."""
 
     @property
     def site(self) -> Site | None:
-        """The place of birth, as far as it was recorded: see :func:`tracking`."""
+        """Allocation site with its call stack; None if not recorded: see :func:`tracking`."""
         return self.holders.site
 
     @property
     def place(self) -> Place | None:
-        """The line of the program that it was born in, as far as it was recorded."""
+        """Source line of the allocation; None if not recorded."""
         return self.holders.place
 
     @property
     def wasted(self) -> int:
-        """Bytes that nobody views."""
+        """Bytes in no view."""
         return self.size - self.viewed
 
     @property
     def why(self) -> str:
-        """Why it is listed, in words."""
+        """Reason for the listing, as a text with the bytes wasted, kept and viewed."""
         about = "" if self.exact else "at most "
         return (
             f"{human_bytes(self.wasted)} wasted: {human_bytes(self.size)} kept for "
@@ -60,14 +64,14 @@ class Retained:
 
 @dataclass(frozen=True)
 class Retention:
-    """Buffers that are kept alive by views of a part of them; iterating gives these."""
+    """Result of :func:`retention`; iteration yields the buffers."""
 
     buffers: tuple[Retained, ...]
-    """The worst first."""
+    """Buffers found, the most wasted bytes first, up to the limit."""
     count: int
-    """How many there are, also those beyond the limit."""
+    """Number of buffers found, including buffers beyond the limit."""
     wasted: int
-    """Bytes of all of them that nobody views."""
+    """Bytes in no view, summed over all buffers found."""
 
     def __iter__(self) -> Iterator[Retained]:
         return iter(self.buffers)
@@ -76,7 +80,7 @@ class Retention:
         return len(self.buffers)
 
     def to_dict(self) -> dict[str, Any]:
-        """All of it as dicts, lists, texts and numbers, for JSON."""
+        """Return the result as dicts, lists, texts and numbers, for JSON."""
         buffers = [
             {
                 **asdict(each),
@@ -90,7 +94,7 @@ class Retention:
 
     def __repr__(self) -> str:
         title = (
-            f"memrt.retention: {self.count:,} buffer{'' if self.count == 1 else 's'}, "
+            f"memrt.debug.retention: {self.count:,} buffer{'' if self.count == 1 else 's'}, "
             f"{human_bytes(self.wasted)} wasted"
         )
         listed = [repr(each) for each in self.buffers]
@@ -105,10 +109,13 @@ def _retained(row: tuple[Any, ...], found: tuple[Any, ...]) -> Retained:
     return Retained(holders, holders.size, viewed, exact, views)
 
 
-def _parted(
+def _split_rows(
     rows: list[tuple[Any, ...]], found: tuple[list[Any], list[Any]]
 ) -> Iterator[tuple[tuple[Any, ...], tuple[list[Any], list[Any]]]]:
-    """Each row with what was found of its own objects."""
+    """Yield each row with the objects and references of the row's buffer.
+
+    Indexes in the references are made relative to the row.
+    """
     objects, references = found
     ends: list[int] = []
     for row in rows:
@@ -125,28 +132,31 @@ def _parted(
 def retention(
     min_bytes: SupportsIndex = 64 * 1024, min_ratio: float = 0.5, *, limit: SupportsIndex = 100
 ) -> Retention:
-    """Buffers of memrt's that are kept alive by views of a part of them, the most wasted first.
+    """Find memrt's buffers kept alive only by views of a part, the most wasted bytes first.
 
-    ``head = table[:10]`` keeps all of the table. A buffer is listed when nobody holds all of it: no
-    array over the whole and no MemInfo that anything but a view refers to, no reference of C code.
-    What views address is counted to the byte, see :class:`Retained`. Finds what memrt made, also
-    by NumPy under a policy, but for blocks of up to 64 bytes. All threads wait meanwhile, about a
-    second for a million objects; Ctrl-C interrupts.
+    ``head = table[:10]`` keeps all of the table alive. A buffer is listed if nothing uses the whole
+    buffer. An array over the whole buffer, or a MemInfo, uses the whole buffer if anything other
+    than a view refers to the array or MemInfo. A reference of C code also uses the whole buffer.
+    Viewed bytes are counted exactly, see :class:`Retained`. The search covers memory allocated by
+    memrt, also for NumPy under a policy, except blocks of up to 64 bytes.
+
+    All threads wait during the search, about a second for a million objects. Ctrl-C interrupts.
 
     Args:
-        min_bytes: least bytes that are in no view.
-        min_ratio: least part of the buffer that is in no view, from 0 to 1.
-        limit: most buffers to tell of, up to 10,000; all are counted.
+        min_bytes: minimum number of bytes in no view.
+        min_ratio: minimum part of the buffer in no view, from 0 to 1.
+        limit: most buffers to list, up to 10,000. The counts include all buffers.
 
     Raises:
-        ValueError: for numbers outside of these.
+        ValueError: a number is out of range.
     """
     least, most = operator.index(min_bytes), operator.index(limit)
-    if least < 0 or most < 0:
-        raise ValueError(f"min_bytes and limit must be 0 or more, got {least} and {most}")
+    if least < 0:
+        raise ValueError(f"min_bytes must be 0 or more, got {least}")
+    if not 0 <= most <= _MOST:
+        raise ValueError(f"limit must be from 0 to {_MOST}, got {most}")
     if not 0 <= min_ratio <= 1:
         raise ValueError(f"min_ratio must be from 0 to 1, got {min_ratio}")
-    least, most = min(least, 2**62), min(most, 10_000)
-    rows, found, count, wasted = _memrt.find_retention(least, float(min_ratio), most)
-    buffers = tuple(_retained(row, part) for row, part in _parted(rows, found))
+    rows, found, count, wasted = _memrt.find_retention(min(least, _LARGEST), float(min_ratio), most)
+    buffers = tuple(_retained(row, part) for row, part in _split_rows(rows, found))
     return Retention(buffers, count, wasted)

@@ -1,4 +1,4 @@
-"""Scopes: memory knows in which part of a program it was born."""
+"""Account memory by scope: each block counts for the part of the program that allocated it."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ import functools
 import inspect
 from collections.abc import Callable, Iterator
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias, TypeVar
 
 from memrt import _handlers, _memrt
+from memrt._leaving import end_block
 from memrt._stats import Stats
 from memrt._units import human_bytes
 
@@ -19,11 +20,11 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 
 
 class Scope:
-    """A place in the tree of scopes, and what was born there.
+    """Node in the tree of scopes, with the statistics of the allocations made in the scope.
 
-    All figures have those of the scopes inside of it. What is born in a scope is the scope's
-    wherever and whenever it is freed, so nothing is ever below zero. They can be read at any time,
-    also after the scope was left.
+    All figures include the scopes inside. A free counts for the scope of the allocation, wherever
+    and whenever the free happens. No figure is therefore ever below zero. The figures can be read
+    at any time, also after the scope was left.
     """
 
     __slots__ = ("_capsule", "_handlers", "_id", "_name", "_path")
@@ -36,12 +37,12 @@ class Scope:
 
     @property
     def name(self) -> str:
-        """Its name."""
+        """Name of the scope."""
         return self._name
 
     @property
     def path(self) -> tuple[str, ...]:
-        """The names from the outermost scope to this one."""
+        """Names from the outermost scope to this scope."""
         return self._path
 
     @property
@@ -51,29 +52,30 @@ class Scope:
 
     @property
     def peak(self) -> int:
-        """Most bytes in use at once; ``stats().peak_error`` says by how much it may be off."""
+        """Most bytes in use at once; ``stats().peak_error`` is the error bound."""
         return self.stats().peak
 
     @property
     def total(self) -> int:
-        """Bytes ever allocated."""
+        """Bytes allocated so far."""
         return self.stats().total
 
     def stats(self) -> Stats:
-        """All its figures. What is kept for reuse is no scope's: `cached` is 0."""
+        """Return the statistics of the scope. `cached` is 0: cached memory belongs to no scope."""
         return Stats(*_memrt.scope_stats(self._capsule))
 
     def sizes(self) -> dict[int, int]:
-        """Births by size: how many of fewer bytes than the key, and no fewer than half of it.
+        """Return a histogram of allocation sizes, as a dict from upper bounds to counts.
 
-        Empty blocks are under 1, and sizes without births are left out. The last key stands for all
-        that is larger, too.
+        The value of key k counts allocations of at least k/2 and fewer than k bytes. Key 1 counts
+        empty blocks. Ranges without allocations are left out. The last possible key, 1 << 47, also
+        counts all larger allocations.
         """
         counts = enumerate(_memrt.scope_sizes(self._capsule))
         return {1 << bits: count for bits, count in counts if count != 0}
 
     def reset_peak(self) -> None:
-        """Let the peak start again from what is live now."""
+        """Restart the peak at the bytes live now."""
         _memrt.scope_reset_peak(self._capsule)
 
     def __eq__(self, other: object) -> bool:
@@ -82,8 +84,20 @@ class Scope:
     def __hash__(self) -> int:
         return hash(self._id)
 
+    def __copy__(self) -> Scope:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, object]) -> Scope:
+        return self
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(
+            f"cannot pickle scope {self._name!r}: a scope belongs to one process, so send the "
+            "figures of stats() to the other process"
+        )
+
     def __repr__(self) -> str:
-        return f"<memrt.Scope {' / '.join(self._path)!r}: {_figures(self.stats())}>"
+        return f"<memrt.types.Scope {' / '.join(self._path)!r}: {_figures(self.stats())}>"
 
 
 def _figures(stats: Stats) -> str:
@@ -96,19 +110,19 @@ def _figures(stats: Stats) -> str:
 
 def _check_name(name: object) -> None:
     if not isinstance(name, str):
-        raise TypeError(f"the name of a scope is a text, got {type(name).__name__}")
+        raise TypeError(f"name of a scope must be a text, got {type(name).__name__}")
     try:
         length = len(name.encode())
     except UnicodeEncodeError:
-        raise ValueError("the name of a scope is a text that UTF-8 has bytes for") from None
+        raise ValueError("name of a scope must be encodable in UTF-8") from None
     if not 1 <= length <= 63:
-        raise ValueError(f"the name of a scope has 1 to 63 bytes in UTF-8, got {length:,}")
+        raise ValueError(f"name of a scope must have 1 to 63 bytes in UTF-8, got {length:,}")
     if "\0" in name:
-        raise ValueError(f"the name of a scope has no zero byte, got {name!r}")
+        raise ValueError(f"name of a scope must have no zero byte, got {name!r}")
 
 
 class scope:  # noqa: N801 (a context manager that reads like a function)
-    """Let what is made inside be born in the scope of that name; a context manager, or a decorator.
+    """Count allocations made inside for the scope of a name; a context manager, or a decorator.
 
     ::
 
@@ -119,24 +133,28 @@ class scope:  # noqa: N801 (a context manager that reads like a function)
         @memrt.scope("step")
         def step(state): ...
 
-    Inside another scope it is a part of that one; in one of the same name it is that one, so that
-    a function that calls itself has one scope. Entering a name again goes on with the same scope.
-    NumPy's arrays are counted where memrt is in force, by a policy or :func:`memrt.enable`;
-    memrt's own calls and the arrays of jitted functions always. Scopes may be left in any order.
+    A scope entered inside another scope is nested in the outer scope. Entering the name of the
+    current scope stays in the current scope, so a recursive function has one scope. Entering the
+    same name again continues the same scope. Scopes may be left in any order.
 
-    Scope: the current context. Tasks of asyncio and ``asyncio.to_thread`` inherit it. Under
-    ``memrt.enable()`` what is submitted to a ``concurrent.futures.ThreadPoolExecutor`` runs in the
-    scope of who submits it; :func:`memrt.carry` does that for any other thread. Code that runs
-    without the GIL and asks for memory is in no scope of Python's.
+    Arrays of NumPy count where memrt is in force, by a policy or :func:`memrt.enable`. Allocations
+    by memrt's own functions and by jitted functions always count.
+
+    Scope: the current context. Tasks of asyncio and ``asyncio.to_thread`` inherit the scope. Under
+    ``memrt.enable()``, calls submitted to a ``concurrent.futures.ThreadPoolExecutor`` run in the
+    scope of the submitter. :func:`memrt.bind_scope` carries the scope to other threads. Allocations
+    by code that runs without the GIL are in no Python scope.
 
     Args:
         name: 1 to 63 bytes in UTF-8, without a zero byte.
 
     Raises:
-        ValueError: for a bad name.
-        TypeError: when it is no text.
-        RuntimeError: when it is left in a context where it was not entered, or 4096 scopes are held
-            or have live blocks.
+        ValueError: a bad name.
+        TypeError: the name is not a text.
+        RuntimeError: on entry, when 4096 scopes are held or have live blocks.
+
+    Leaving a scope in a context where the scope was not entered changes nothing and causes a
+    RuntimeWarning. The warning never replaces a pending exception.
     """
 
     __slots__ = ("_name",)
@@ -158,17 +176,18 @@ class scope:  # noqa: N801 (a context manager that reads like a function)
         error: BaseException | None = None,
         traceback: TracebackType | None = None,
     ) -> None:
-        if not _leave(self):
-            raise RuntimeError(
-                f"scope {self._name!r} was not entered in this context: leave it in the thread, "
-                "task or context where it was entered"
-            )
+        end_block(kind, self._end)
+
+    def _end(self) -> str | None:
+        if _leave(self):
+            return None
+        return _handlers.problem_of(_handlers.NOT_ENTERED, f"scope {self._name!r}")
 
     def __call__(self, function: _F) -> _F:
         if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
             raise TypeError(
-                f"{function.__name__} is a generator, which runs in the scope of who asks for its "
-                "next value: use 'with memrt.scope(...)' inside of it"
+                f"{function.__name__} is a generator, and runs in the scope of the caller of "
+                "next(): use 'with memrt.scope(...)' inside the generator"
             )
         if inspect.iscoroutinefunction(function):
 
@@ -190,58 +209,63 @@ class scope:  # noqa: N801 (a context manager that reads like a function)
         return f"memrt.scope({self._name!r})"
 
 
-# Who entered, the scope, and for the extension its capsule and its handlers by index of their
-# policy; the last is what this context is in.
+# An entry has the owner that entered and the scope. For the extension, the entry also has the
+# capsule of the scope, and the handlers in the scope by policy index. The last entry of the tuple
+# is the current scope of the context.
 _Entry: TypeAlias = tuple[object, Scope, Any, dict[int, Any]]
 _entries: ContextVar[tuple[_Entry, ...]] = _memrt.scope_variable
 
 
 def scope_name(path: tuple[str, ...]) -> str:
-    """The names of a path with slashes between them; one in a name has a backslash before it."""
+    """Join the names of a path with slashes. A slash or backslash in a name gets a backslash."""
     return "/".join(name.replace("\\", "\\\\").replace("/", "\\/") for name in path)
 
 
 def current_scope() -> Scope | None:
-    """The scope that this context is in, or None."""
+    """Return the current scope of this context, or None."""
     entries = _entries.get()
     return entries[-1][1] if entries else None
 
 
 def _open(around: Scope | None, name: str) -> Scope:
-    """The scope of that name inside `around`."""
+    """Return the scope named `name` inside `around`, or the outermost such scope for None."""
     if around is None:
         return Scope(_memrt.scope_open(None, name), (name,))
     return Scope(_memrt.scope_open(around._capsule, name), (*around._path, name))
 
 
-def _put(entries: tuple[_Entry, ...]) -> None:
-    """Make `entries` those of this context, with all that follows from it, or change nothing."""
+def _set_entries(entries: tuple[_Entry, ...]) -> None:
+    """Set the scope entries of this context and the handler for the new scope, or change nothing.
+
+    On failure the old entries are restored and the exception propagates.
+    """
     before = _entries.get()
     try:
         _entries.set(entries)
         _handlers.follow_scope()
     except BaseException:
-        _entries.set(before)  # also where it was set, but not the token that says so
+        _entries.set(before)  # the first set() may change the variable and then fail for its token
         raise
 
 
 def _enter(owner: object, entered: Scope) -> None:
-    _put((*_entries.get(), (owner, entered, entered._capsule, entered._handlers)))
+    _set_entries((*_entries.get(), (owner, entered, entered._capsule, entered._handlers)))
 
 
 def _leave(owner: object) -> bool:
     entries = _entries.get()
     for index in range(len(entries) - 1, -1, -1):
         if entries[index][0] is owner:
-            _put((*entries[:index], *entries[index + 1 :]))
+            _set_entries((*entries[:index], *entries[index + 1 :]))
             return True
     return False
 
 
-def carry(function: _F) -> _F:
-    """`function`, to be called anywhere, in the scope that the caller of carry() is in.
+def bind_scope(function: _F) -> _F:
+    """Return `function` bound to the current scope of the caller of bind_scope().
 
-    For threads, executors and callbacks that do not inherit a context.
+    The result may be called from any thread and context. Use bind_scope for threads, executors and
+    callbacks that do not inherit a context. Without a current scope, `function` itself is returned.
     """
     carried = current_scope()
     if carried is None:
@@ -259,8 +283,17 @@ def carry(function: _F) -> _F:
     return run  # type: ignore[return-value]
 
 
+def scope_paths() -> dict[int, str]:
+    """Return the path of each scope, names joined by slashes, by the number of the scope."""
+    paths = {0: ""}
+    for capsule in _memrt.scopes():
+        number, name, parent = _memrt.scope_info(capsule)
+        paths[number] = f"{paths[parent]}/{name}" if parent else name
+    return paths
+
+
 class ScopeTree:
-    """All scopes at one moment; iterating gives them, parents before children."""
+    """Snapshot of the tree of scopes. Iteration yields all scopes, parents before children."""
 
     __slots__ = ("_children", "_scopes")
 
@@ -276,7 +309,7 @@ class ScopeTree:
             self._children.setdefault(parent, []).append(found)
 
     def children(self, scope: Scope | None = None) -> list[Scope]:
-        """The scopes directly inside of one; of None, the outermost."""
+        """Return the scopes directly inside `scope`, or the outermost scopes for None."""
         return list(self._children.get(0 if scope is None else scope._id, ()))
 
     def __iter__(self) -> Iterator[Scope]:
@@ -286,7 +319,7 @@ class ScopeTree:
         return len(self._scopes)
 
     def __getitem__(self, path: str | tuple[str, ...]) -> Scope:
-        """The scope of that path; a text with slashes, or the names."""
+        """Return the scope of a path, given as a text with slashes or as a tuple of names."""
         names = tuple(path.split("/")) if isinstance(path, str) else path
         for found in self._scopes:
             if found.path == names:
@@ -303,9 +336,10 @@ class ScopeTree:
 
 
 def scopes() -> ScopeTree:
-    """The tree of scopes.
+    """Return the tree of scopes.
 
-    A scope that was left stays in it with its figures. When 4096 are there, the oldest that nobody
-    holds and that have no live block make room; the scope around such a one keeps its figures.
+    A scope stays in the tree with its figures after the scope was left. At the limit of 4096
+    scopes, the oldest scopes without references and live blocks are removed. The figures of a
+    removed scope stay in the figures of the enclosing scope.
     """
     return ScopeTree()

@@ -1,4 +1,4 @@
-"""Sites: the places in a program where memory is born."""
+"""Describe allocation sites: call stacks, and the source lines where a program allocates."""
 
 from __future__ import annotations
 
@@ -15,18 +15,20 @@ from memrt import _memrt
 
 
 class Frame(NamedTuple):
-    """One call on the way to a birth."""
+    """One call in the call stack of an allocation."""
 
     function: str | None
-    """Name of the function; None where the loader knows none."""
+    """Name of the function; None if the loader knows no name."""
     file: str | None
-    """Python's source file, or the shared object of native code; None for code made at run time."""
+    """Source file of Python code, or shared object of native code; None for code generated at run
+    time."""
     line: int
-    """In the source; 0 for native code."""
+    """Source line; 0 for native code."""
     offset: int
-    """Of native code: bytes from the start of the function, or of the object without one."""
+    """Offset in native code: bytes from the start of the function, or of the object if the function
+    is not known."""
     is_native: bool
-    """Whether it is native code."""
+    """Whether the call is in native code."""
 
     def __str__(self) -> str:
         if self.is_native:
@@ -40,23 +42,26 @@ _STANDARD_LIBRARY = os.path.dirname(sysconfig.__file__) + os.sep
 
 
 _TEST_RUNNERS = tuple(f"{os.sep}{package}{os.sep}" for package in ("_pytest", "pluggy"))
-_RUNPY = f"{_STANDARD_LIBRARY}runpy.py"  # since CPython 3.11 it is frozen
+_RUNPY = f"{_STANDARD_LIBRARY}runpy.py"  # CPython 3.11 and later have a frozen runpy instead
 
 
 def is_a_runners(frame: Frame) -> bool:
-    """Whether it is Python code of memrt itself, or of what runs programs and tests."""
+    """Return whether a call is Python code of memrt, of pytest, or of the program launcher."""
     file = frame.file or ""
     is_tests = any(package in file for package in _TEST_RUNNERS)
     return is_tests or file.startswith((_PACKAGES[0], "<frozen", _RUNPY))
 
 
 def program_frames(frames: Sequence[Frame]) -> Sequence[Frame]:
-    """Calls without those of what ran the program; all, where there are no others."""
+    """Return the calls of the program, without the calls of the runner.
+
+    If all calls belong to the runner, all calls are returned.
+    """
     return [frame for frame in frames if not is_a_runners(frame)] or frames
 
 
-def _is_the_users(frame: Frame) -> bool:
-    """Whether it is Python code of neither memrt, NumPy nor the standard library."""
+def _is_user_frame(frame: Frame) -> bool:
+    """Return whether a call is Python code outside of memrt, NumPy and the standard library."""
     if frame.is_native or frame.file is None or frame.file.startswith("<frozen"):
         return False
     if frame.file.startswith(_PACKAGES):
@@ -66,20 +71,20 @@ def _is_the_users(frame: Frame) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """Where buffers are born: the calls that led there."""
+    """Allocation site: the call stack of an allocation."""
 
     number: int
-    """Unique in the process."""
+    """Number of the site, unique in the process."""
     frames: tuple[Frame, ...]
-    """The calls that led there: native code first, then Python's, each innermost first."""
+    """Calls of the stack: native code first, then Python code, each innermost first."""
 
     @property
     def place(self) -> Place:
-        """The innermost call in code of the user's: of neither memrt, NumPy nor the standard
-        library. Where there is none, the innermost of all."""
+        """Source line of the innermost call in user code, outside of memrt, NumPy and the standard
+        library. Without such a call, the line of the innermost call."""
         found = self.frames[0]
         for frame in self.frames:
-            if _is_the_users(frame):
+            if _is_user_frame(frame):
                 found = frame
                 break
         return Place(found.file, found.function, found.line)
@@ -89,7 +94,7 @@ class Site:
 
 
 class Place(NamedTuple):
-    """A line of source code, or a function of native code, where memory is born."""
+    """Source line, or function of native code, that allocates memory."""
 
     file: str | None
     function: str | None
@@ -97,38 +102,40 @@ class Place(NamedTuple):
 
     def __str__(self) -> str:
         line = f":{self.line}" if self.line else ""
-        return f"{self.function or 'code'} at {self.file or 'an unknown place'}{line}"
+        return f"{self.function or 'code'} at {self.file or 'an unknown file'}{line}"
 
 
 _sites: dict[int, Site] = {}
 
 
-def _without_the_loop(frames: list[Frame]) -> list[Frame]:
-    """The native calls that led from Python's code, without those of the interpreter that led
-    there: where Python's calls are known they say the same."""
+def _remove_loop_frames(frames: list[Frame]) -> list[Frame]:
+    """Remove the native calls of the interpreter loop and of its callers from a call stack.
+
+    The Python calls in the stack already describe this part. Native calls below Python code stay. A
+    stack of native calls only is returned unchanged."""
     natives = [frame for frame in frames if frame.is_native]
     if len(natives) == len(frames):
         return frames
-    loops = (i for i, frame in enumerate(natives) if _is_the_loop(frame))
+    loops = (i for i, frame in enumerate(natives) if _is_loop_frame(frame))
     return natives[: next(loops, len(natives))] + frames[len(natives) :]
 
 
-def _is_the_loop(frame: Frame) -> bool:
+def _is_loop_frame(frame: Frame) -> bool:
     return frame.function is not None and frame.function.startswith("_PyEval_EvalFrame")
 
 
 def site_of(number: int) -> Site | None:
-    """The site of that number; None for 0 and for numbers that no site has."""
+    """Return the site of a number; None for 0 and for numbers without a site."""
     found = _sites.get(number)
     if found is None and number != 0:
         frames = [Frame(*frame) for frame in _memrt.site_frames(number)]
         if frames:
-            found = _sites[number] = Site(number, tuple(_without_the_loop(frames)))
+            found = _sites[number] = Site(number, tuple(_remove_loop_frames(frames)))
     return found
 
 
 @cache
 def place_of(number: int) -> Place | None:
-    """The place of the site of that number; None where it is not known."""
+    """Return the source line of a site, by the number of the site; None if not known."""
     found = site_of(number)
     return None if found is None else found.place

@@ -1,62 +1,64 @@
-"""Statistics: snapshots of the accounts, and their differences."""
+"""Read statistics: snapshots of the accounts, and differences of snapshots."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
 from operator import attrgetter, sub
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from memrt import _memrt
-from memrt._policy import Policy
 from memrt._units import human_bytes
+
+if TYPE_CHECKING:
+    from memrt._policy import Policy
 
 
 @dataclass(frozen=True, slots=True)
 class Stats:
-    """One account at one moment: of the process, or of a policy.
+    """Snapshot of one account: of the process, a policy or a scope.
 
-    Sizes are those asked for, without headers and padding, unless said otherwise. ``after -
-    before`` gives a Stats of the differences; its ``peak`` is how far the peak rose between the
-    two, so that after :func:`reset_peak` it is the most that was in use above the start.
+    Sizes are requested sizes, without headers and padding, unless stated otherwise. ``after -
+    before`` gives a Stats of the differences. Its ``peak`` is the rise of the peak between the two
+    snapshots. After :func:`reset_peak` this rise is the most memory in use above the start.
     """
 
     alloc: int
-    """Blocks ever made (an inline MemInfo is one, a resizable one two)."""
+    """Blocks allocated so far. An inline MemInfo is one block, a resizable MemInfo two."""
     free: int
-    """Blocks ever freed."""
+    """Blocks freed so far."""
     mi_alloc: int
-    """MemInfos ever made."""
+    """MemInfos created so far."""
     mi_free: int
-    """MemInfos ever destroyed."""
+    """MemInfos destroyed so far."""
     realloc: int
-    """Blocks ever resized."""
+    """Blocks resized so far."""
     failed: int
-    """Requests refused, for whatever reason."""
+    """Requests refused, for any reason."""
     live: int
     """Bytes in use now."""
     peak: int
     """Most bytes in use at once, since start or reset."""
     peak_error: int
-    """Bytes by which `peak` may be off either way; 0: exact."""
+    """Error bound of `peak` in bytes, in both directions; 0: exact."""
     total: int
-    """Bytes ever allocated; growth by resizing counts, shrinking does not."""
+    """Bytes allocated so far. Growth by resizing counts, shrinking does not."""
     adopted: int
     """Bytes of live adopted buffers; not part of `live`."""
     cached: int
     """Bytes kept for reuse."""
     reserved: int
-    """Bytes taken from allocators for live blocks, with headers and padding, and cached ones."""
+    """Bytes taken from allocators: live blocks with headers and padding, and cached blocks."""
     inherited: int
-    """Bytes of `live` that were born before the fork that made this process; 0 without one."""
+    """Bytes of `live` allocated before the fork that created this process; 0 without a fork."""
     inherited_blocks: int
-    """Blocks born before that fork that are not freed."""
+    """Blocks allocated before that fork and not yet freed."""
     inherited_error: int
-    """Bytes of `live` beyond `inherited` that may be, too: the fork had no memory to tell."""
+    """Bytes of `live` beyond `inherited` that may be inherited, too; 0: `inherited` is exact."""
     exported: int
-    """References that other libraries were given, as by DLPack, and have not returned."""
+    """References handed to other libraries, for example by DLPack, and not yet returned."""
 
     def to_dict(self) -> dict[str, int]:
-        """The fields by name."""
+        """Return the fields by name."""
         return dict(zip(_FIELDS, _values(self), strict=True))
 
     def __sub__(self, before: Stats) -> Stats:
@@ -68,17 +70,17 @@ class Stats:
         return Stats(*difference)
 
     def __repr__(self) -> str:
-        return "\n".join(["memrt.Stats:", *(f"  {line}" for line in describe(self))])
+        return "\n".join(["memrt.types.Stats:", *(f"  {line}" for line in describe(self))])
 
     def _repr_html_(self) -> str:
-        """The same as a table, for notebooks."""
+        """Return the lines of repr() as an HTML table, for notebooks."""
         rows = (line.split(maxsplit=1) for line in describe(self))
         cells = "".join(
             f'<tr><th style="text-align:left">{name}</th>'
             f'<td style="text-align:right">{amount.strip()}</td></tr>'
             for name, amount in rows
         )
-        return f"<table><caption>memrt.Stats</caption><tbody>{cells}</tbody></table>"
+        return f"<table><caption>memrt.types.Stats</caption><tbody>{cells}</tbody></table>"
 
 
 _FIELDS = tuple(field.name for field in fields(Stats))
@@ -88,11 +90,11 @@ BYTES = frozenset(
     {"live", "peak", "peak_error", "total", "adopted", "cached", "reserved"}
     | {"inherited", "inherited_error"}
 )
-"""The fields that count bytes; the others count events and blocks."""
+"""Fields that count bytes. All other fields count events, blocks or references."""
 
 
 def describe(stats: Stats) -> list[str]:
-    """One line for each field: name, readable amount, exact number; of the peak, how exact."""
+    """Return one line per field: name, readable amount, exact number. The peak has its error."""
     lines = [_line(name, number) for name, number in zip(_FIELDS, _values(stats), strict=True)]
     error = stats.peak_error
     lines[_FIELDS.index("peak")] += f" ± {human_bytes(error)}" if error else " exact"
@@ -115,19 +117,19 @@ class AllocationStats(NamedTuple):
 
 
 def stats(policy: Policy | None = None) -> Stats:
-    """The account of a policy, or of the whole process for None, as it is now.
+    """Return the current statistics of a policy, or of the whole process for None.
 
-    Exact when no other thread is inside memrt; otherwise each number may be off by what other
-    threads did during the call.
+    The numbers are exact when no other thread is inside memrt. Otherwise the changes that other
+    threads make during the call may be missing from each number.
     """
     return Stats(*_memrt.stats_read(policy))
 
 
 def get_allocation_stats() -> AllocationStats:
-    """The counters of the process that Numba's ``rtsys.get_allocation_stats()`` has."""
+    """Return the counters of the process that Numba's ``rtsys.get_allocation_stats()`` returns."""
     return AllocationStats(*_memrt.stats_read(None)[:4])
 
 
 def reset_peak(policy: Policy | None = None) -> None:
-    """Let the peak of a policy, or of the process for None, start again from what is live now."""
+    """Restart the peak of a policy, or of the process for None, at the bytes live now."""
     _memrt.stats_reset_peak(policy)

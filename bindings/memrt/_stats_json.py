@@ -1,4 +1,4 @@
-"""The statistics as JSON, and the schema that this keeps to."""
+"""Write the statistics as JSON, and read the JSON schema of the statistics."""
 
 from __future__ import annotations
 
@@ -17,19 +17,20 @@ from memrt._stats import stats
 
 
 def stats_json(*, indent: int | None = None) -> str:
-    """The statistics of the process, of its policies and of its scopes as JSON.
+    """Return the statistics of the process and of all policies and scopes as JSON text.
 
-    It keeps to the schema that :func:`stats_schema` gives. A member ``version`` says which: it
-    changes when a member goes or means something else, not when one is added.
+    The text conforms to the schema that :func:`stats_schema` returns. The member ``version`` is the
+    version of the schema. The version changes when a member is removed or gets another meaning.
+    A new member does not change the version.
 
     Args:
-        indent: spaces by which lines are indented; None: all in one line.
+        indent: spaces of indentation per level; None writes all in one line.
     """
     return json.dumps(_document(), indent=indent)
 
 
 def stats_schema() -> dict[str, Any]:
-    """The JSON schema of what :func:`stats_json` gives."""
+    """Return the JSON schema of the text that :func:`stats_json` returns."""
     text = files("memrt").joinpath("schemas", "stats.json").read_text(encoding="utf-8")
     schema: dict[str, Any] = json.loads(text)
     return schema

@@ -1,86 +1,95 @@
-"""What threads begin with that Python starts, and what is submitted to their pools."""
+"""Patch Thread and ThreadPoolExecutor, so new threads get a policy and submitted calls a scope."""
 
 from __future__ import annotations
 
 import functools
+import sys
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, TypeAlias
+from types import MethodType
+from typing import Any
 
 from memrt import _memrt
-from memrt._scopes import carry
-
-Action: TypeAlias = Callable[[], object]
+from memrt._scopes import bind_scope
 
 
 class Patch:
-    """Stands in for a method of a class from put() to remove()."""
+    """Replacement of a method of a class, from put() to remove(). Signal handlers may call both."""
 
-    def __init__(self, owner: type, name: str, make: Callable[[Patch, Any], Any]) -> None:
-        self.active = True
-        self._owner, self._name = owner, name
-        self._original = getattr(owner, name)
-        self._method = functools.wraps(self._original)(make(self, self._original))
+    def __init__(self, owner: type, name: str, make: Callable[[Any], Any]) -> None:
+        """:param make: function that takes the present method and returns the new method, which
+        calls the present method."""
+        # The class that defines the method: gevent replaces Thread by a subclass.
+        self._owner = next(each for each in owner.__mro__ if name in vars(each))
+        self._methods = vars(self._owner)
+        self._name, self._make = name, make
+        self._original = self._method = None
 
     def put(self) -> None:
-        setattr(self._owner, self._name, self._method)
+        """Install the method, unless the class already has the method or a wrapper of the method.
+
+        A wrapper is recognized by the attribute ``__wrapped__``.
+        """
+        present = self._methods[self._name]
+        wrapped = getattr(present, "__wrapped__", None)
+        if self._method is None or (present is not self._method and wrapped is not self._method):
+            method = self._make(present)
+            self._original, self._method = present, method
+            setattr(self._owner, self._name, method)
 
     def remove(self) -> None:
-        """Take it off; below another library's patch it stays, and only passes on."""
-        self.active = False
-        if getattr(self._owner, self._name) is self._method:
+        """Restore the original, unless another library's patch is above. Needs no memory."""
+        if self._method is not None and self._methods[self._name] is self._method:
             setattr(self._owner, self._name, self._original)
 
 
-def thread_patch(prepare: Callable[[], tuple[Action, Action]]) -> Patch:
-    """Threads begin and end with what `prepare`, called where they are started, returns."""
+class _Method:
+    """Method implemented in C, so the call stack of a thread has no Python frame of memrt."""
 
-    def make(patch: Patch, original: Any) -> Any:
-        def start(thread: threading.Thread) -> None:
-            if not patch.active:
-                original(thread)
-                return
-            restore = _surround(thread, *prepare())
-            try:
-                original(thread)
-            except BaseException:
-                restore()
-                raise
+    def __init__(self, call: Callable[[threading.Thread], None], original: Any) -> None:
+        self._call = call
+        self.__wrapped__ = original
 
-        return start
+    def __get__(self, thread: threading.Thread | None, owner: type | None = None) -> Any:
+        return self if thread is None else MethodType(self._call, thread)
 
-    return Patch(threading.Thread, "start", make)
+    def __call__(self, thread: threading.Thread) -> None:
+        self._call(thread)
 
 
-def executor_patch() -> Patch:
-    """What is submitted runs in the scope of who submits it."""
+def thread_patch(begin: Callable[[], object]) -> Patch:
+    """Return a patch that makes each new thread call `begin` in its own context, before all else.
 
-    def make(patch: Patch, original: Any) -> Any:
+    The patched method is the first method of Thread that runs in a new thread. Subclasses override
+    `start` and `run`, and mocks replace both; the patched method is private. Threads may call
+    `begin` after remove(), where another library's patch still calls the method.
+    """
+
+    def enter(thread: threading.Thread) -> None:
+        if sys.version_info >= (3, 14):  # pragma: no cover - newer than the Pythons of the gate
+            thread._context.run(begin)
+        else:
+            begin()
+
+    def make(original: Any) -> _Method:
+        return _Method(functools.partial(_memrt.call_after, enter, original), original)
+
+    return Patch(threading.Thread, "_bootstrap_inner", make)
+
+
+def executor_patch(wanted: Callable[[], bool]) -> Patch:
+    """Return a patch that runs submitted calls in the scope of the submitter.
+
+    The patch has no effect while `wanted` returns false.
+    """
+
+    def make(original: Any) -> Any:
+        @functools.wraps(original)
         def submit(executor: Any, function: Any, /, *args: Any, **kwargs: Any) -> Any:
-            carried = carry(function) if patch.active else function
+            carried = bind_scope(function) if wanted() else function
             return original(executor, carried, *args, **kwargs)
 
         return submit
 
     return Patch(ThreadPoolExecutor, "submit", make)
-
-
-def _surround(thread: threading.Thread, begin: Action, end: Action) -> Action:
-    """Let `thread.run` begin and end with these; returns what puts the attribute back."""
-    run = thread.run
-    own = vars(thread).get("run")
-
-    def restore() -> None:
-        if own is None:
-            vars(thread).pop("run", None)
-        else:
-            thread.run = own  # type: ignore[method-assign]
-
-    def restore_and_begin() -> None:
-        restore()
-        begin()
-
-    # In C, so that a traceback of the thread shows the program's frames alone.
-    thread.run = functools.partial(_memrt.call_between, restore_and_begin, run, end)  # type: ignore
-    return restore

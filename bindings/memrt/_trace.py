@@ -1,4 +1,4 @@
-"""Traces as they were recorded: reading the file, and what follows from its events."""
+"""Read the file of an event trace, and compute live memory, buffers and usage from the events."""
 
 from __future__ import annotations
 
@@ -7,13 +7,30 @@ import struct
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from functools import cached_property
-from typing import Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from memrt._sites import Frame, Place, Site
 from memrt._units import human_bytes, human_seconds, plural
+
+if TYPE_CHECKING:
+    _computed = cached_property
+else:
+
+    class _computed(cached_property):  # noqa: N801 - a decorator
+        """cached_property without the lock that versions before Python 3.12 take.
+
+        A child forked while a thread computes could never acquire the lock. If two threads compute
+        at once, both get the result of the first thread.
+        """
+
+        def __get__(self, instance, owner=None):
+            if instance is None:
+                return self
+            return vars(instance).setdefault(self.attrname, self.func(instance))
+
 
 MAGIC = b"MEMRTRC\n"
 VERSION = 1
@@ -67,44 +84,44 @@ BUFFER = np.dtype(
 
 
 class TraceError(ValueError):
-    """A file is no trace, or none that this version reads; the text says which and what to do."""
+    """Invalid or unsupported trace file; the message states the problem and a remedy."""
 
 
 class TracePolicy(NamedTuple):
-    """A policy, or what of it is in one scope, as a trace knows it."""
+    """Policy, or subpolicy of a policy in one scope, as recorded in a trace."""
 
     name: str
-    """Its name."""
+    """Name of the policy."""
     scope: str | None
-    """Path of the scope, names joined by slashes; None: in none."""
+    """Path of the scope, names joined by slashes; None outside of scopes."""
     number: int
-    """Its index in the process, which another may have had before."""
+    """Index in the process. An earlier policy may have had the same index."""
     alignment: int
-    """Bytes."""
+    """Alignment in bytes."""
 
 
 class Mark(NamedTuple):
-    """A moment that the program named by :func:`mark`."""
+    """Moment that the program named with :func:`mark`."""
 
     time: float
-    """Seconds since the trace began."""
+    """Seconds since the start of the trace."""
     name: str
-    """The name."""
+    """Name of the mark."""
     thread: int
-    """The operating system's number of the thread."""
+    """Operating system's number of the thread."""
 
 
 class TraceUsage(NamedTuple):
-    """What a trace knows of one place, scope, policy or thread."""
+    """Memory of one source line, scope, policy or thread in a trace."""
 
     name: str
-    """The place, the path of the scope, the name of the policy, the number of the thread."""
+    """Source line, path of the scope, name of the policy, or number of the thread."""
     births: int
-    """Buffers born there."""
+    """Number of buffers allocated or adopted."""
     total: int
-    """Bytes born there; growth by resizing counts, shrinking does not."""
+    """Bytes allocated. Growth by resizing counts, shrinking does not."""
     at_peak: int
-    """Bytes live when most bytes were live in all."""
+    """Bytes live at the peak of the whole trace."""
     at_end: int
     """Bytes live at the end of the trace."""
 
@@ -120,7 +137,7 @@ class _Header:
 
 
 class _Tables:
-    """What the records of a file say."""
+    """Contents of the records of a file."""
 
     def __init__(self) -> None:
         self.texts: dict[int, str] = {}
@@ -133,34 +150,34 @@ class _Tables:
 
 
 class Trace:
-    """A trace that was recorded by :class:`trace` or ``python -m memrt trace``.
+    """Event trace recorded by :class:`trace` or ``python -m memrt trace``.
 
-    One that was cut off, as by the end of its process, is read up to its last whole record;
-    :attr:`problem` says so.
+    A trace that was cut off, for example by the end of its process, is read up to the last complete
+    record. :attr:`problem` then states that the trace is incomplete.
 
-    :param path: of the file.
-    :raises TraceError: the file is no trace, is damaged, or is of a version that is not read here.
-    :raises OSError: it cannot be read.
+    :param path: path of the file.
+    :raises TraceError: the file is not a trace, is damaged, or has an unsupported version.
+    :raises OSError: the file cannot be read.
     """
 
     path: str
-    """Of the file."""
+    """Path of the file."""
     process: int
-    """The operating system's number of the process."""
+    """Operating system's number of the process."""
     began: datetime
-    """When the trace began, in UTC."""
+    """Start of the trace, in UTC."""
     library: str
-    """Version of memrt that recorded it."""
+    """Version of the memrt that recorded the trace."""
     last: int | None
-    """How many events it was to keep; None: all."""
+    """Number of last events to keep, as requested for the recording; None: all events."""
     events: NDArray[Any]
-    """All events, ordered by time: `time` in nanoseconds since the begin, `size` in bytes, `block`,
-    the number of the birth, `site`, `policy`, `type` (a key of `event_names`), `kind`,
+    """All events, ordered by time: `time` in nanoseconds since the start, `size` in bytes, `block`,
+    the number of the allocation, `site`, `policy`, `type` (a key of `event_names`), `kind`,
     `align_log2` and `thread`."""
     policies: dict[int, TracePolicy]
-    """Policies by the number that events have."""
+    """Policies by the number in the field `policy` of events."""
     event_names: ClassVar[dict[int, str]] = EVENT_NAMES
-    """What the numbers in the `type` of events mean."""
+    """Names of the values in the field `type` of events."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = os.fspath(path)
@@ -185,51 +202,53 @@ class Trace:
 
     @property
     def is_complete(self) -> bool:
-        """Whether the file has its end, so that nothing was cut off."""
+        """Whether the file has its end record, so that nothing was cut off."""
         return self._tables.end is not None
 
     @property
     def lost(self) -> int:
-        """Events that could not be recorded, as far as the end of the file tells."""
+        """Number of events that could not be recorded; 0 if the file has no end record."""
         return 0 if self._tables.end is None else self._tables.end[1]
 
     @property
     def overwritten(self) -> int:
-        """Events that later ones took the place of, where only the last were kept."""
+        """Number of events that later events replaced; 0 if the file has no end record."""
         return 0 if self._tables.end is None else self._tables.end[2]
 
     @property
     def problem(self) -> str | None:
-        """What is missing from the trace, as a sentence; None: nothing."""
+        """Sentence on the missing part of the trace; None if nothing is missing."""
         if not self.is_complete:
             where = " in the middle of a record" if self._tables.cut else ""
-            return f"the trace was cut off{where}: what came after its last record is missing"
+            return (
+                f"the trace was cut off{where}: events after the last complete record are missing"
+            )
         if self.lost:
             was = "was" if self.lost == 1 else "were"
-            return f"{plural(self.lost, 'event')} {was} lost while it was recorded"
+            return f"{plural(self.lost, 'event')} {was} lost during the trace"
         if self.overwritten:
-            return f"{plural(self.overwritten, 'event')} came before the last {self.last:,} kept"
+            return f"{plural(self.overwritten, 'event')} overwritten: last {self.last:,} kept"
         return None
 
     @property
     def duration(self) -> float:
-        """Seconds from the begin to the end, or to the last event of a trace that was cut off."""
+        """Seconds from the start to the end, or to the last event of a trace that was cut off."""
         end = 0 if self._tables.end is None else self._tables.end[3]
         last = int(self.events["time"][-1]) if len(self) else 0
         return max(end, last) / 1e9
 
-    @cached_property
+    @_computed
     def marks(self) -> list[Mark]:
-        """What the program marked, in order."""
+        """Marks of the program, ordered by time."""
         rows = self.events[self.events["type"] == MARK]
         return [
             Mark(int(row["time"]) / 1e9, self._text(int(row["block"])) or "?", int(row["thread"]))
             for row in rows
         ]
 
-    @cached_property
+    @_computed
     def sites(self) -> dict[int, Site]:
-        """Places of birth by the number that events have."""
+        """Allocation sites by the number in the field `site` of events."""
         return {
             number: Site(number, tuple(self._frame(frame) for frame in frames))
             for number, frames in self._tables.frames.items()
@@ -237,34 +256,37 @@ class Trace:
         }
 
     def place(self, site: int) -> Place | None:
-        """The line of the program that a site is; None where it is not known."""
+        """Return the source line of a site number; None if not known."""
         found = self.sites.get(site)
         return None if found is None else found.place
 
-    @cached_property
+    @_computed
     def live(self) -> NDArray[np.int64]:
-        """Bytes that are live after each event, of buffers of memrt's own memory."""
-        before = int(self._foreign_deaths.sum())
+        """Bytes live after each event, without adopted buffers."""
+        before = int(self._foreign_frees.sum())
         live: NDArray[np.int64] = before + np.cumsum(self._changes)
         return live
 
-    @cached_property
+    @_computed
     def peak(self) -> int:
-        """Most bytes that were live at once."""
+        """Most bytes live at once."""
         return max(int(self.live.max()), 0) if len(self) else 0
 
-    @cached_property
+    @_computed
     def peak_event(self) -> int:
-        """Index of the event after which most bytes were live; -1: there is none."""
+        """Index of the event after which most bytes were live; -1 for a trace without events."""
         return int(self.live.argmax()) if len(self) else -1
 
-    @cached_property
+    @_computed
     def buffers(self) -> NDArray[Any]:
-        """Every buffer of the trace, ordered by the number of its birth: when it was `born` and
-        `died` in nanoseconds, its `size` at birth and when `largest`, and where it came from. Where
-        its birth or death is in no event, `seen_born` or `seen_dead` is false."""
-        ordered = self.events[self._by_block]
-        starts = np.flatnonzero(self._is_first)
+        """All buffers of the trace, ordered by the number of the allocation.
+
+        `born` and `died` are the times of allocation and free in nanoseconds. `size` is the first
+        size, `largest` the largest size. `site`, `policy`, `thread` and `kind` describe the
+        allocation. `seen_born` is false if the allocation is in no event, `seen_dead` if the free
+        is in no event. The first or last event of the buffer then gives the time."""
+        ordered = self.events[self._block_order]
+        starts = np.flatnonzero(self._is_first_event)
         first = ordered[starts]
         ends = np.append(starts[1:], len(ordered)) - 1
         last = ordered[ends] if len(ordered) else ordered
@@ -279,19 +301,20 @@ class Trace:
         return found
 
     def usage(self, by: str = "place") -> list[TraceUsage]:
-        """What was born and lived, added up, what held most at the peak first.
+        """Return the memory by source line, scope, policy or thread, most bytes at the peak first.
 
-        :param by: "place", "scope", "policy" or "thread".
+        :param by: "place" (source line), "scope", "policy" or "thread" of the allocation.
+        :raises ValueError: `by` has another value.
         """
         if by not in ("place", "scope", "policy", "thread"):
-            raise ValueError(f"by must be 'place', 'scope', 'policy' or 'thread', not {by!r}")
+            raise ValueError(f"by must be 'place', 'scope', 'policy' or 'thread', got {by!r}")
         keys, names = self._names(by)
-        return _added_up(self, keys, names)
+        return _sum_usage(self, keys, names)
 
     def _names(self, by: str) -> tuple[NDArray[np.intp], list[str]]:
-        """For each event the number of its name, and the names."""
+        """Return an index into the names for each event, and the names."""
         column = {"place": "site", "thread": "thread"}.get(by, "policy")
-        values, inverse = np.unique(self._of_birth(column), return_inverse=True)
+        values, inverse = np.unique(self._allocation_values(column), return_inverse=True)
         name_of = getattr(self, f"_{by}_name")
         names: dict[str, int] = {}
         numbers = [names.setdefault(name_of(int(value)), len(names)) for value in values]
@@ -299,7 +322,7 @@ class Trace:
 
     def _place_name(self, site: int) -> str:
         place = self.place(site)
-        return "place not known" if place is None else str(place)
+        return "unknown source line" if place is None else str(place)
 
     def _scope_name(self, policy: int) -> str:
         known = self.policies.get(policy)
@@ -307,57 +330,57 @@ class Trace:
 
     def _policy_name(self, policy: int) -> str:
         known = self.policies.get(policy)
-        return "policy not known" if known is None else known.name
+        return "unknown policy" if known is None else known.name
 
     def _thread_name(self, thread: int) -> str:
         return f"thread {thread}"
 
-    def _of_birth(self, column: str) -> NDArray[Any]:
-        """A column, with the value of its birth for each event of a buffer."""
+    def _allocation_values(self, column: str) -> NDArray[Any]:
+        """Return a column with the value of the buffer's first event in each event of a buffer."""
         values = self.events[column].copy()
-        order = self._by_block
-        first = order[np.flatnonzero(self._is_first)]
-        counts = np.diff(np.append(np.flatnonzero(self._is_first), len(order)))
+        order = self._block_order
+        first = order[np.flatnonzero(self._is_first_event)]
+        counts = np.diff(np.append(np.flatnonzero(self._is_first_event), len(order)))
         values[order] = np.repeat(self.events[column][first], counts)
         return values
 
-    @cached_property
-    def _by_block(self) -> NDArray[np.intp]:
-        """Events of buffers, one buffer after the other."""
+    @_computed
+    def _block_order(self) -> NDArray[np.intp]:
+        """Indexes of the events of buffers, sorted by buffer, then by time."""
         events = self.events
         chosen = np.flatnonzero((events["type"] >= BIRTH) & (events["type"] <= DEATH))
         keys = events[chosen]
         order: NDArray[np.intp] = chosen[np.lexsort((keys["type"], keys["time"], keys["block"]))]
         return order
 
-    @cached_property
-    def _is_first(self) -> NDArray[np.bool_]:
-        """Of those, whether it is the first of its buffer."""
-        blocks = self.events["block"][self._by_block]
+    @_computed
+    def _is_first_event(self) -> NDArray[np.bool_]:
+        """Whether each event of _block_order is the first event of its buffer."""
+        blocks = self.events["block"][self._block_order]
         first = np.ones(len(blocks), bool)
         first[1:] = blocks[1:] != blocks[:-1]
         return first
 
-    @cached_property
-    def _foreign_deaths(self) -> NDArray[np.int64]:
-        """Bytes of buffers of which nothing is known but that they died: live at the begin."""
-        ordered = self.events[self._by_block]
-        alone = self._is_first & (ordered["type"] == DEATH) & (ordered["kind"] != ADOPTED)
+    @_computed
+    def _foreign_frees(self) -> NDArray[np.int64]:
+        """Bytes of buffers whose only event is a free: live at the start of the trace."""
+        ordered = self.events[self._block_order]
+        alone = self._is_first_event & (ordered["type"] == DEATH) & (ordered["kind"] != ADOPTED)
         sizes: NDArray[np.int64] = ordered["size"][alone].astype(np.int64)
         return sizes
 
-    @cached_property
+    @_computed
     def _changes(self) -> NDArray[np.int64]:
-        """By how many bytes each event changes what is live."""
-        ordered = self.events[self._by_block]
+        """Change of the live bytes by each event."""
+        ordered = self.events[self._block_order]
         dead = ordered["type"] == DEATH
         sizes = ordered["size"].astype(np.int64)
         after = np.where(dead, 0, sizes)
         before = np.zeros(len(after), np.int64)
         before[1:] = after[:-1]
-        before[self._is_first] = np.where(dead, sizes, 0)[self._is_first]
+        before[self._is_first_event] = np.where(dead, sizes, 0)[self._is_first_event]
         changes = np.zeros(len(self.events), np.int64)
-        changes[self._by_block] = np.where(ordered["kind"] == ADOPTED, 0, after - before)
+        changes[self._block_order] = np.where(ordered["kind"] == ADOPTED, 0, after - before)
         return changes
 
     def _text(self, number: int) -> str | None:
@@ -369,7 +392,7 @@ class Trace:
         return Frame(self._text(function), self._text(file), line, offset, bool(native))
 
 
-def _added_up(trace: Trace, keys: NDArray[np.intp], names: list[str]) -> list[TraceUsage]:
+def _sum_usage(trace: Trace, keys: NDArray[np.intp], names: list[str]) -> list[TraceUsage]:
     changes, types = trace._changes, trace.events["type"]
     peak, count = trace.peak_event + 1, len(names)
     born = np.bincount(keys[(types == BIRTH) | (types == ADOPTION)], minlength=count)
@@ -390,17 +413,17 @@ def _sums(keys: NDArray[np.intp], values: NDArray[np.int64], count: int) -> NDAr
 
 def _read_header(path: str, data: bytes) -> _Header:
     if data[: len(MAGIC)] != MAGIC:
-        what = "is empty" if not data else "is no trace of memrt"
-        raise TraceError(f"{path!r} {what}: record one by `python -m memrt trace SCRIPT`")
+        what = "is empty" if not data else "is not a trace of memrt"
+        raise TraceError(f"{path!r} {what}: record a trace with `python -m memrt trace SCRIPT`")
     if len(data) < 64:
-        raise TraceError(f"{path!r} was cut off in its header: record the trace again")
-    order = _order_of(path, data)
+        raise TraceError(f"{path!r} was cut off in the header: record the trace again")
+    order = _byte_order(path, data)
     version, header_size, event_size = struct.unpack_from(f"{order}3I", data, 12)
     if version != VERSION:
         newer = "a newer" if version > VERSION else "another"
         raise TraceError(
-            f"{path!r} is of version {version} of the format and this memrt reads version "
-            f"{VERSION}: read it with {newer} memrt"
+            f"{path!r} must have format version {VERSION}, got {version}: read the trace with "
+            f"{newer} memrt"
         )
     process, began, last, library = struct.unpack_from(f"{order}3Q16s", data, 24)
     if header_size < 64 or header_size % 8 or event_size != _STORED.itemsize:
@@ -409,7 +432,7 @@ def _read_header(path: str, data: bytes) -> _Header:
     return _Header(order, header_size, process, began, last, text)
 
 
-def _order_of(path: str, data: bytes) -> str:
+def _byte_order(path: str, data: bytes) -> str:
     for order in "<>":
         if struct.unpack_from(f"{order}I", data, 8)[0] == ORDER:
             return order
@@ -430,7 +453,7 @@ def _read_records(path: str, data: bytes, header: _Header) -> _Tables:
         if at + 8 + length > size:
             break
         try:
-            _take(tables, kind, data, at + 8, length, header.order)
+            _read_record(tables, kind, data, at + 8, length, header.order)
         except (struct.error, ValueError) as error:
             raise _damaged(path, at) from error
         at += 8 + length
@@ -438,21 +461,24 @@ def _read_records(path: str, data: bytes, header: _Header) -> _Tables:
     return tables
 
 
-def _take(tables: _Tables, kind: int, data: bytes, at: int, length: int, order: str) -> None:
-    """One record, of a kind that is known or not; ValueError where it cannot be."""
+def _read_record(tables: _Tables, kind: int, data: bytes, at: int, length: int, order: str) -> None:
+    """Read one record into the tables. A record of an unknown kind is skipped.
+
+    :raises ValueError: the record is malformed.
+    """
     if kind == EVENTS:
         thread, count = _numbers(f"{order}2I", data, at, length)
-        _expect(length == 8 + count * _STORED.itemsize)
+        _require(length == 8 + count * _STORED.itemsize)
         dtype = _STORED.newbyteorder(order)  # type: ignore[arg-type]
         tables.pieces.append(np.frombuffer(data, dtype, count, at + 8))
         tables.threads.append(thread)
     elif kind == TEXT:
         number, size = _numbers(f"{order}2I", data, at, length)
-        _expect(size <= length - 8)
+        _require(size <= length - 8)
         tables.texts[number] = data[at + 8 : at + 8 + size].decode("utf-8", "replace")
     elif kind == SITE:
         number, count = _numbers(f"{order}2I", data, at, length)
-        _expect(length == 8 + count * 24)
+        _require(length == 8 + count * 24)
         frames = struct.iter_unpack(f"{order}2I2Q", data[at + 8 : at + length])
         tables.frames[number] = list(frames)
     elif kind == POLICY:
@@ -463,11 +489,11 @@ def _take(tables: _Tables, kind: int, data: bytes, at: int, length: int, order: 
 
 
 def _numbers(form: str, data: bytes, at: int, length: int) -> tuple[Any, ...]:
-    _expect(struct.calcsize(form) <= length)
+    _require(struct.calcsize(form) <= length)
     return struct.unpack_from(form, data, at)
 
 
-def _expect(holds: bool) -> None:
+def _require(holds: bool) -> None:
     if not holds:
         raise ValueError
 
@@ -482,7 +508,7 @@ def _events_of(tables: _Tables, order: str) -> NDArray[Any]:
             part[name] = piece[name]
         part["thread"] = thread
         at += len(piece)
-    tables.pieces.clear()  # they keep the file's bytes
+    tables.pieces.clear()  # the pieces keep the bytes of the file alive
     times = events["time"]
     if len(events) and (times[1:] < times[:-1]).any():
         events = events[np.argsort(times, kind="stable")]

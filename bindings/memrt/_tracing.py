@@ -1,13 +1,13 @@
-"""Recording traces: every allocation of a time as an event in a file."""
+"""Record event traces: write every allocation, resize and free as an event to a file."""
 
 from __future__ import annotations
 
 import os
-import warnings
 from types import TracebackType
 from typing import NamedTuple
 
 from memrt import _memrt
+from memrt._leaving import end_block
 from memrt._units import plural
 
 FRAMES_MAX = 128
@@ -15,46 +15,46 @@ LAST_MAX = 2**28
 
 
 class TraceStats(NamedTuple):
-    """How far a trace is, or what came of it."""
+    """Progress of an event trace, or its final state."""
 
     recording: bool
-    """Whether it is recorded now."""
+    """Whether the trace is being recorded now."""
     events: int
-    """Events recorded, overwritten ones too."""
+    """Number of events recorded, including overwritten events."""
     lost: int
-    """Events that were not recorded: there was no room in the file, or no memory."""
+    """Number of events not recorded, because the file had no room or memory ran out."""
     overwritten: int
-    """Events of those that were recorded that later ones took the place of, where only the last
-    are kept."""
+    """Number of recorded events that later events replaced, when only the last events are kept."""
     bytes: int
-    """Bytes of the file."""
+    """Size of the file in bytes."""
     error: int
-    """The system's number of why it last refused to write to the file; 0: it never did."""
+    """errno of the last failed write to the file; 0: no write failed."""
 
     @property
     def loss(self) -> str | None:
-        """What was lost and why, as a sentence; None: nothing."""
+        """Number of lost events with the cause, as a sentence; None if no event was lost."""
         if self.lost == 0:
             return None
-        why = os.strerror(self.error) if self.error else "there was no memory"
+        why = os.strerror(self.error) if self.error else "out of memory"
         was = "was" if self.lost == 1 else "were"
         return f"{plural(self.lost, 'event')} {was} lost: {why}"
 
 
 class trace:  # noqa: N801 - reads as a verb where it is used
-    """Context manager: what happens inside, on any thread, is recorded into a file.
+    """Context manager: record the memory events of all threads to a file.
 
-    Events are births, resizes and deaths of buffers, requests that are refused, and what
-    :func:`mark` says. Buffers that were born before are in none. :class:`Trace` reads the file. A
-    process records one trace at a time; a forked child is not recorded. Where the disk is full the
-    program goes on, events are lost, and the end of the block warns of that.
+    Events are allocations, resizes and frees of buffers, refused requests, and the marks of
+    :func:`mark`. Buffers allocated before the trace appear in no event. :class:`Trace` reads the
+    file. A process records one trace at a time. A forked child is not recorded. On a full disk the
+    program continues, events are lost, and the end of the ``with`` block causes a warning.
 
-    :param path: of the file.
-    :param frames: most Python calls to record of each birth, 0 to 128.
-    :param native: most calls of native code to record of each birth, 0 to 128.
-    :param last: keep only so many events, the last ones, in memory, and write them at the end;
-        None: write all as they come.
-    :param replace: whether a file that is there may be replaced.
+    :param path: path of the file, which is created with mode 0600.
+    :param frames: most Python calls to record for each allocation, 0 to 128.
+    :param native: most calls of native code to record for each allocation, 0 to 128.
+    :param last: keep only this number of last events, in memory, and write the file at the end;
+        None: write all events as recorded.
+    :param replace: whether a new file may replace a regular file at `path`. A symbolic link is
+        refused. The old file stays if the trace cannot start.
     """
 
     def __init__(
@@ -72,9 +72,9 @@ class trace:  # noqa: N801 - reads as a verb where it is used
             ("last", 1 if last is None else last, 1, LAST_MAX),
         ):
             if not isinstance(number, int):
-                raise TypeError(f"{name} is a whole number, not {number!r}")
+                raise TypeError(f"{name} must be a whole number, got {number!r}")
             if not least <= number <= most:
-                raise ValueError(f"{name} must be from {least} to {most}, not {number}")
+                raise ValueError(f"{name} must be from {least} to {most}, got {number}")
         self.path = os.fspath(path)
         self._wanted = (frames, native, last or 0, replace)
         self._ended: TraceStats | None = None
@@ -82,13 +82,13 @@ class trace:  # noqa: N801 - reads as a verb where it is used
 
     @property
     def stats(self) -> TraceStats:
-        """How far it is, or what came of it."""
+        """Progress of the trace, or its final state."""
         return TraceStats(*_memrt.trace_stats()) if self._ended is None else self._ended
 
     def __enter__(self) -> trace:
         owner = os.getpid()
         _memrt.trace_start(self.path, *self._wanted)
-        self._owner = owner  # from here on nothing needs memory
+        self._owner = owner  # from here on nothing allocates memory
         self._ended = None
         return self
 
@@ -98,24 +98,24 @@ class trace:  # noqa: N801 - reads as a verb where it is used
         error: BaseException | None = None,
         traceback: TracebackType | None = None,
     ) -> None:
-        if self._owner != os.getpid():  # the block was left in a forked child
-            return
+        if self._owner == os.getpid():  # otherwise a forked child leaves the block
+            end_block(kind, self._stop)
+
+    def _stop(self) -> str | None:
         stopped = _memrt.trace_stop()
         self._owner = 0
-        if stopped is not None:
-            self._ended = TraceStats(*stopped)
-            self._warn(self._ended.loss)
-
-    def _warn(self, loss: str | None) -> None:
-        if loss is not None:
-            warnings.warn(f"trace {self.path!r}: {loss}", RuntimeWarning, stacklevel=3)
+        if stopped is None:
+            return None
+        self._ended = TraceStats(*stopped)
+        loss = self._ended.loss
+        return None if loss is None else f"trace {self.path!r}: {loss}"
 
 
 def mark(name: str) -> None:
-    """Put an event with a name into the trace that is recorded, to find this moment again.
+    """Record a named event in the current event trace, to find this moment again.
 
-    Nothing happens while none is recorded, so that marks can stay in a program.
+    The call does nothing while no trace is being recorded, so marks can stay in a program.
 
-    :raises ValueError: for a name that is empty or longer than 1023 bytes.
+    :raises ValueError: the name is empty or longer than 1023 bytes.
     """
     _memrt.trace_mark(name)

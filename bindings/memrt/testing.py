@@ -1,4 +1,4 @@
-"""Help for tests of programs that use memrt."""
+"""Inject allocation failures into tests of programs that use memrt."""
 
 from __future__ import annotations
 
@@ -10,20 +10,23 @@ __all__ = ["fail_allocations"]
 
 
 class fail_allocations:  # noqa: N801 - reads as a verb where it is used
-    """Context manager: inside, memrt's allocations fail on purpose.
+    """Context manager for fault injection: chosen requests to memrt fail inside the block.
 
-    Every request to memrt counts: blocks, MemInfos, adoptions, names, policies. There is one plan
-    for the process; blocks of this kind cannot be nested.
+    Every request for memory in memrt counts, for example for blocks, MemInfos, adoptions, names and
+    policies. Requests for stack frames, allocation sites, texts of event traces and the leak report
+    do not count and do not fail. A process has one plan of failures at a time, so these ``with``
+    blocks cannot be nested.
 
     Args:
-        nth: the first request that fails, counted from 1 when the block is entered.
-        every: None: just the nth fails. 1: all from the nth on. k: every k-th from the nth on.
+        nth: number of the first request that fails, counted from 1 at the entry of the block.
+        every: None fails only the nth request, 1 all requests from the nth on, and k every k-th
+            request from the nth on.
         this_thread: count and fail the requests of the entering thread only.
 
     Attributes:
-        points: requests seen so far; after the block, how many failure points it had.
+        points: number of requests so far; after the block, the number of requests in the block.
 
-    To meet each failure of a call once::
+    To run a call once with each possible failure::
 
         for nth in itertools.count(1):
             with fail_allocations(nth) as plan:
@@ -39,7 +42,7 @@ class fail_allocations:  # noqa: N801 - reads as a verb where it is used
 
     def __init__(self, nth: int = 1, every: int | None = None, this_thread: bool = False) -> None:
         if nth < 1:
-            raise ValueError(f"nth counts from 1, got {nth}")
+            raise ValueError(f"nth must be 1 or more, got {nth}")
         if every is not None and every < 1:
             raise ValueError(f"every must be None, 1 or more, got {every}")
         self._plan = (nth, every or 0, this_thread)
@@ -53,7 +56,7 @@ class fail_allocations:  # noqa: N801 - reads as a verb where it is used
 
     def __enter__(self) -> fail_allocations:
         if fail_allocations._active is not None:
-            raise RuntimeError("allocations fail by another plan already: leave that block first")
+            raise RuntimeError("fail_allocations is already active: leave the other block first")
         fail_allocations._active = self
         _memrt.fail_allocations(*self._plan)
         return self

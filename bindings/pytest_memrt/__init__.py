@@ -1,7 +1,7 @@
-"""pytest's way to memrt: marks, an option and a fixture for the memory of tests.
+"""Register marks, options and a fixture with pytest, to check and measure the memory of tests.
 
-Loaded with every run of pytest, so it imports neither memrt nor NumPy until a test asks for them by
-a mark, the fixture or ``--memrt``.
+pytest loads the module in every run. The module therefore imports memrt and NumPy only when a test
+uses a mark or the fixture, or with ``--memrt``.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ if TYPE_CHECKING:
     from memrt.pytest_plugin import Track
 
 MARKS = {
-    "memrt_no_leaks": "memrt_no_leaks(ignore=()): fail when a buffer that the test made, in memrt's"
-    " memory, outlives it; ignore: patterns of names, policies or places, or a function",
-    "memrt_limit_peak": "memrt_limit_peak(limit): fail when the test has more memory of memrt's in"
-    " use at once, above its start; like '20 MB'",
-    "memrt_limit_growth": "memrt_limit_growth(limit): fail when the test leaves more memory of"
-    " memrt's in use; like '1 MB'",
+    "memrt_no_leaks": "memrt_no_leaks(ignore=()): fail if a buffer that the test allocated in memrt"
+    " is live after teardown; ignore: patterns of names, policies or places, or a function",
+    "memrt_limit_peak": "memrt_limit_peak(limit): fail if the test body has more memory of memrt in"
+    " use at once, above the use at the start; limit: bytes, or a text like '20 MB'",
+    "memrt_limit_growth": "memrt_limit_growth(limit): fail if the test leaves more memory of memrt"
+    " in use; limit: bytes, or a text like '1 MB'",
 }
 FIXTURE = "memrt_track"
 PLUGIN = "memrt measuring"
@@ -30,14 +30,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption(
         "--memrt",
         action="store_true",
-        help="run all tests with NumPy on memrt, and show which needed most memory",
+        help="run all tests with NumPy on memrt, and list the tests with the highest peaks",
     )
     group.addoption(
         "--memrt-top",
         type=int,
         default=10,
         metavar="N",
-        help="how many tests --memrt shows; 0: all (default: 10)",
+        help="number of tests that --memrt lists; 0: all (default: 10)",
     )
 
 
@@ -72,7 +72,7 @@ def _start_measuring(config: pytest.Config) -> None:
 
 @pytest.fixture
 def memrt_track(request: pytest.FixtureRequest) -> Track:
-    """The memory of the running test: ``.live()``, ``.stats`` and ``.peak``."""
+    """Return the memory of the running test: ``.live()``, ``.stats`` and ``.peak``."""
     from memrt.pytest_plugin import track_of
 
     return track_of(request.node)

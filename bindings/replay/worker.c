@@ -2,15 +2,17 @@
 
 #include "replay.h"
 
-/// What a process of `python -m memrt replay` calls, by ctypes: a trace through one allocator.
+/// Replay an event trace through one allocator: malloc, memrt or NumPy. Each worker process of
+/// `python -m memrt replay` loads the library and calls one function by ctypes.
 
-/// memrt: a policy for each alignment, made when first needed.
+/// Policies of memrt, one per alignment, created on first use.
 typedef struct policies {
     const memrt_api_t *api;
     memrt_policy_t *by_log2[64];
 } policies_t;
 
-/// NULL: the default one, and where a policy cannot be made.
+/// Return the policy of an alignment. NULL selects the default policy, also where the policy cannot
+/// be created.
 static memrt_policy_t *policy_for(policies_t *policies, unsigned align_log2)
 {
     memrt_policy_options_t options = {.struct_size = sizeof(options),
@@ -29,11 +31,10 @@ static void *memrt_alloc(void *context, size_t size, unsigned align_log2)
     return policies->api->block_alloc(policy_for(policies, align_log2), size);
 }
 
-static void *memrt_resize(void *context, void *block, size_t old_size, size_t size,
-                          unsigned align_log2)
+static void *memrt_resize(void *context, void *block, size_t used, size_t size, unsigned align_log2)
 {
     policies_t *policies = context;
-    (void)old_size;
+    (void)used;
     return policies->api->block_realloc(policy_for(policies, align_log2), block, size);
 }
 
@@ -43,7 +44,7 @@ static void memrt_free(void *context, void *block, size_t size)
     policies->api->block_free(NULL, block, size);
 }
 
-/// NumPy's PyDataMem_Handler, as NEP 49 has it.
+/// NumPy's PyDataMem_Handler, with the layout of NEP 49.
 typedef struct handler {
     char name[127];
     uint8_t version;
@@ -57,15 +58,14 @@ typedef struct handler {
 static void *numpy_alloc(void *context, size_t size, unsigned align_log2)
 {
     const handler_t *handler = context;
-    (void)align_log2; /* it aligns as it likes */
+    (void)align_log2; /* NumPy's handler takes no alignment */
     return handler->malloc(handler->context, size);
 }
 
-static void *numpy_resize(void *context, void *block, size_t old_size, size_t size,
-                          unsigned align_log2)
+static void *numpy_resize(void *context, void *block, size_t used, size_t size, unsigned align_log2)
 {
     const handler_t *handler = context;
-    (void)old_size;
+    (void)used;
     (void)align_log2;
     return handler->realloc(handler->context, block, size);
 }
@@ -77,32 +77,34 @@ static void numpy_free(void *context, void *block, size_t size)
 }
 
 MEMRT_EXPORT void memrt_replay_malloc(const replay_event_t *events, size_t count,
-                                      replay_block_t *blocks, replay_outcome_t *outcome);
+                                      replay_block_t *blocks, uint64_t limit,
+                                      replay_outcome_t *outcome);
 MEMRT_EXPORT void memrt_replay_memrt(const replay_event_t *events, size_t count,
-                                     replay_block_t *blocks, replay_outcome_t *outcome,
-                                     const memrt_api_t *api);
+                                     replay_block_t *blocks, uint64_t limit,
+                                     replay_outcome_t *outcome, const memrt_api_t *api);
 MEMRT_EXPORT void memrt_replay_numpy(const replay_event_t *events, size_t count,
-                                     replay_block_t *blocks, replay_outcome_t *outcome,
-                                     void *handler);
+                                     replay_block_t *blocks, uint64_t limit,
+                                     replay_outcome_t *outcome, void *handler);
 
 void memrt_replay_malloc(const replay_event_t *events, size_t count, replay_block_t *blocks,
-                         replay_outcome_t *outcome)
+                         uint64_t limit, replay_outcome_t *outcome)
 {
-    replay_all(events, count, blocks, &replay_libc, outcome);
+    replay_all(events, count, blocks, limit, &replay_libc, outcome);
 }
 
-/// The policies stay: the process ends with the replay.
+/// Replay events through memrt's policies. The policies are never destroyed, because the process
+/// ends with the replay.
 void memrt_replay_memrt(const replay_event_t *events, size_t count, replay_block_t *blocks,
-                        replay_outcome_t *outcome, const memrt_api_t *api)
+                        uint64_t limit, replay_outcome_t *outcome, const memrt_api_t *api)
 {
     policies_t policies = {.api = api};
     const replay_table_t table = {&policies, memrt_alloc, memrt_resize, memrt_free};
-    replay_all(events, count, blocks, &table, outcome);
+    replay_all(events, count, blocks, limit, &table, outcome);
 }
 
 void memrt_replay_numpy(const replay_event_t *events, size_t count, replay_block_t *blocks,
-                        replay_outcome_t *outcome, void *handler)
+                        uint64_t limit, replay_outcome_t *outcome, void *handler)
 {
     const replay_table_t table = {handler, numpy_alloc, numpy_resize, numpy_free};
-    replay_all(events, count, blocks, &table, outcome);
+    replay_all(events, count, blocks, limit, &table, outcome);
 }

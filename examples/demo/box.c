@@ -1,6 +1,6 @@
 #include "box.h"
 
-/// Sums over the rectangle from the origin to each pixel, with a row and a column of zeros first.
+/// Sums over the rectangle from the origin to each pixel. The first row and column are zeros.
 typedef struct integral {
     uint64_t *sums; ///< (height + 1) * (width + 1)
     size_t stride;  ///< width + 1
@@ -48,7 +48,7 @@ static void average(integral_t integral, uint8_t *means, size_t height, size_t w
     }
 }
 
-/// Bytes of the integral of an image; 0 when they cannot be counted.
+/// Return the bytes of the integral of an image, or 0 on integer overflow.
 static size_t integral_size(size_t height, size_t width)
 {
     size_t cells;

@@ -6,12 +6,12 @@
 
 #include <memrt/external.h>
 
-/// Mean of the pixels within `radius` of each pixel, in a buffer of memrt's.
+/// Compute the mean of the pixels within `radius` of each pixel, in a buffer of memrt.
 ///
-/// pixels: height * width grey values, borrowed. At the edges the window is cut off; means are
+/// pixels: height * width grey values, borrowed. The window is cut off at the edges. Means are
 /// rounded down.
-/// Ownership: `*out` is a new reference to height * width bytes; releasing it frees them.
-/// Failure:   the status of memrt; `*out` is untouched and nothing is left allocated.
+/// Ownership: `*out` is a new reference to height * width bytes. Its release frees the bytes.
+/// Failure:   returns the status of memrt. `*out` is unchanged and nothing stays allocated.
 memrt_status_t box_mean(const memrt_api_t *api, const uint8_t *pixels, size_t height, size_t width,
                         size_t radius, memrt_meminfo_t **out) MEMRT_MUST_CHECK;
 

@@ -1,4 +1,4 @@
-/// The box mean of a picture, without Python: boxmain IN.pgm OUT.pgm RADIUS
+/// Compute the box mean of a picture, without Python: boxmain IN.pgm OUT.pgm RADIUS
 
 #include "box.h"
 
@@ -40,7 +40,8 @@ static int read_picture(const memrt_api_t *api, const char *path, picture_t *out
         return complain(path, strerror(errno));
     int failed;
     if (fscanf(file, "P5 %5zu %5zu 255", &out->width, &out->height) != 2 || getc(file) != '\n')
-        failed = complain(path, "not a PGM file with 8 bits a pixel and sides below 100000");
+        failed = complain(
+            path, "the file must be a PGM file with 8 bits per pixel and sides below 100000");
     else
         failed = read_pixels(api, file, path, out);
     fclose(file);
@@ -56,7 +57,7 @@ static int write_picture(const memrt_api_t *api, const char *path, const picture
     int failed = fprintf(file, "P5\n%zu %zu\n255\n", picture->width, picture->height) < 0 ||
                  fwrite(api->get_data(picture->pixels), 1, size, file) != size;
     failed |= fclose(file) != 0;
-    return failed ? complain(path, "could not be written") : 0;
+    return failed ? complain(path, "cannot write the file") : 0;
 }
 
 static int convert(const memrt_api_t *api, const char *from, const char *to, size_t radius)
@@ -81,7 +82,7 @@ static int report(const memrt_api_t *api)
     memrt_status_t status = api->stats_read(NULL, &stats);
     if (status != MEMRT_OK)
         return complain("statistics", api->status_text(status));
-    printf("blocks %" PRIu64 " made, %" PRIu64 " freed; bytes %" PRIu64 " total, %" PRIu64
+    printf("blocks %" PRIu64 " allocated, %" PRIu64 " freed; bytes %" PRIu64 " total, %" PRIu64
            " peak, %" PRIu64 " live\n",
            stats.alloc, stats.free, stats.total, stats.peak, stats.live);
     return 0;

@@ -1,6 +1,6 @@
-/// The box mean for NumPy: the result is an array over the buffer that box.c made.
+/// Compute the box mean for NumPy. The result is an array over the buffer that box.c allocated.
 ///
-/// Built against the headers that memrt.get_include() names; there is nothing to link.
+/// The extension needs only the headers in memrt.get_include(), and links no library.
 
 #include <Python.h>
 #include <numpy/arrayobject.h>
@@ -55,7 +55,7 @@ static PyObject *mean(PyObject *module, PyObject *arguments)
 
 static PyMethodDef methods[] = {
     {"mean", mean, METH_VARARGS,
-     "mean(image, radius): mean of the pixels within radius of each pixel, (h, w) uint8."},
+     "mean(image, radius): return the mean of pixels within radius of each, (h, w) uint8."},
     {NULL, NULL, 0, NULL},
 };
 

@@ -2,7 +2,7 @@
 
 Usage: python deepfield.py RESULT.npz
 
-Nothing here knows memrt. Image: NASA/ESA, public domain, as shipped inside scikit-image.
+The program does not use memrt. Image: NASA/ESA, public domain, as shipped inside scikit-image.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def linear_light(image):
 
 
 def stretch(coarse, shape):
-    """Bilinear interpolation of a coarse grid over the pixels of `shape`."""
+    """Interpolate a coarse grid bilinearly over the pixels of `shape`."""
     rows = np.linspace(0, coarse.shape[0] - 1, shape[0])
     columns = np.linspace(0, coarse.shape[1] - 1, shape[1])
     across = np.stack([np.interp(columns, np.arange(coarse.shape[1]), row) for row in coarse])
@@ -48,7 +48,7 @@ def stretch(coarse, shape):
 
 
 def background(sky):
-    """Median of tiles, smoothed by a median of 3 x 3 tiles and stretched to the image."""
+    """Return medians of tiles, smoothed by a median of 3 x 3 tiles and stretched to the image."""
     height, width = (side // TILE * TILE for side in sky.shape)
     tiles = sky[:height, :width].reshape(height // TILE, TILE, width // TILE, TILE)
     medians = np.median(tiles, axis=(1, 3))
@@ -57,7 +57,7 @@ def background(sky):
 
 
 def noise(sky):
-    """Standard deviation of the sky by the median absolute deviation."""
+    """Estimate the standard deviation of the sky by the median absolute deviation."""
     return 1.4826 * np.median(np.abs(sky - np.median(sky)))
 
 
@@ -86,7 +86,7 @@ def label(mask):
 
 
 def measure(labels, sky, colours):
-    """A catalogue of the islands, brightest first."""
+    """Return a catalogue of the islands, brightest first."""
     inside = np.flatnonzero(labels)
     which, weight = labels.ravel()[inside], sky.ravel()[inside]
     y, x = (index.astype(float) for index in np.unravel_index(inside, labels.shape))
@@ -107,7 +107,7 @@ def measure(labels, sky, colours):
 
 
 def stack(sky, catalogue):
-    """Median image of the brightest sources that lie far enough from the edge."""
+    """Return the median image of the brightest sources, without pixels outside the image."""
     padded = np.pad(sky, CUTOUT, constant_values=np.nan)
     windows = sliding_window_view(padded, (2 * CUTOUT + 1, 2 * CUTOUT + 1))
     best = catalogue[:BRIGHTEST]
@@ -116,7 +116,7 @@ def stack(sky, catalogue):
 
 
 def reduce(image):
-    """All arrays from the pixels to the catalogue, by the name of the stage that made them."""
+    """Return all arrays from the pixels to the catalogue, keyed by the name of the stage."""
     colours = linear_light(image)
     sky = colours @ np.array([0.2126, 0.7152, 0.0722])
     flat = sky - background(sky)

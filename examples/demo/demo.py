@@ -1,8 +1,9 @@
-"""Run memrt's main job on real images, and check each claim on the way.
+"""Run three programs on memrt with real images, and check each claim about the results.
 
 Usage: python examples/demo/demo.py PREFIX
 
-PREFIX is where CMake installed libmemrt, for the part without Python. `./dev demo` does it all.
+PREFIX is the folder where CMake installed libmemrt, for the part without Python. `./dev demo`
+installs the library and runs the demo.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ RADIUS = 40  # pixels; wider than a blood vessel, narrower than the retina's sha
 
 
 def check(claim: bool, otherwise: str) -> None:
-    """Stop the demo when something it is about to say is not so."""
+    """Stop the demo with the message `otherwise` if `claim` is false."""
     if not claim:
         raise SystemExit(f"demo: {otherwise}")
 
@@ -36,7 +37,7 @@ def say(text: str) -> None:
 
 
 def run(*command: object, **environment: str) -> str:
-    """What a command prints; the demo stops when the command fails."""
+    """Run a command and return its standard output. Stop the demo if the command fails."""
     result = subprocess.run(
         [str(part) for part in command],
         capture_output=True,
@@ -49,7 +50,7 @@ def run(*command: object, **environment: str) -> str:
 
 
 def differing(one: Path, other: Path) -> list[str]:
-    """Names of the arrays that are not the same bit for bit in two .npz files."""
+    """Return the names of arrays that are not bit for bit the same in two .npz files."""
     with np.load(one) as left, np.load(other) as right:
         names = sorted(set(left.files) | set(right.files))
         return [
@@ -64,7 +65,7 @@ def differing(one: Path, other: Path) -> list[str]:
 
 
 def unmanaged_stages() -> tuple[int, list[str]]:
-    """Run the program's stages in this process; how many there are and which are not memrt's."""
+    """Run the stages in this process. Return their number, and the names of unmanaged arrays."""
     sys.path.insert(0, str(HERE))
     import deepfield
 
@@ -77,35 +78,35 @@ def unmanaged_stages() -> tuple[int, list[str]]:
 
 
 def numpy_program() -> str:
-    """An unchanged NumPy program, without memrt and on it."""
+    """Run an unchanged NumPy program without memrt and on memrt, and compare the results."""
     say("finding galaxies in the Hubble eXtreme Deep Field (872 x 1000 x 3), without memrt")
     program = HERE / "deepfield.py"
     plain, managed, report = OUT / "plain.npz", OUT / "managed.npz", OUT / "stats.json"
     without = run(sys.executable, program, plain)
     say("the same program, unchanged: python -m memrt run deepfield.py")
-    command = [sys.executable, "-m", "memrt", "run", "--quiet", "--json", report, program, managed]
-    within = run(*command)
-    check(within == without, f"the program printed {within!r} on memrt, {without!r} without")
+    command = [sys.executable, "-m", "memrt", "run", "--quiet", "--force", "--json", report]
+    within = run(*command, program, managed)
+    check(within == without, f"the program printed {within!r} on memrt, {without!r} without memrt")
     different = differing(plain, managed)
-    check(not different, f"these results differ on memrt: {', '.join(different)}")
+    check(not different, f"results differ on memrt: {', '.join(different)}")
     say(within.strip())
     count, foreign = unmanaged_stages()
-    check(not foreign, f"these arrays are not on memrt: {', '.join(foreign)}")
+    check(not foreign, f"arrays are not on memrt: {', '.join(foreign)}")
     stats = json.loads(report.read_text(encoding="utf-8"))["stats"]
-    made = f"{stats['alloc']:,} buffers, {stats['total'] / 1e6:,.0f} MB in all,"
+    made = f"{stats['alloc']:,} buffers, {stats['total'] / 1e6:,.0f} MB in total,"
     return (
-        f"NumPy: an unchanged program made {made} on memrt; its {count} results are bit for bit"
-        " those without."
+        f"NumPy: an unchanged program allocated {made} on memrt; its {count} results equal the"
+        " results without memrt bit for bit."
     )
 
 
 def grey_image() -> np.ndarray:
-    """Green channel of the retina: where blood vessels show best."""
+    """Return the green channel of the retina, which shows blood vessels best."""
     return np.ascontiguousarray(data.retina()[..., 1])
 
 
 def box_mean(image: np.ndarray) -> np.ndarray:
-    """What box.c computes, in NumPy."""
+    """Compute the result of box.c in NumPy."""
     height, width = image.shape
     integral = np.zeros((height + 1, width + 1), np.uint64)
     integral[1:, 1:] = image.astype(np.uint64).cumsum(0).cumsum(1)
@@ -132,23 +133,23 @@ def build_module() -> object:
 
 
 def c_library(image: np.ndarray, expected: np.ndarray) -> str:
-    """A C library that makes its result through the table and hands it to NumPy."""
+    """Run a C library that allocates its result through the table and returns a NumPy array."""
     say("building a C library against the installed headers; shading of a retina (1411 x 1411)")
     box = build_module()
     before = memrt.stats()
     result = box.mean(image, RADIUS)
     made = memrt.stats() - before
     meminfo = memrt.meminfo(result)
-    check(np.array_equal(result, expected), "the C library's result is not NumPy's")
+    check(np.array_equal(result, expected), "the result of the C library differs from NumPy")
     check(meminfo.data == result.ctypes.data, "the array is a copy of the C library's buffer")
-    check(not result.flags.owndata, "the array claims to own memrt's memory")
-    check((made.mi_alloc, made.mi_free) == (2, 1), "the C library's buffers are miscounted")
+    check(not result.flags.owndata, "the array must not own the memory of memrt")
+    check((made.mi_alloc, made.mi_free) == (2, 1), "the count of the C library's buffers is wrong")
     address, name = meminfo.data, meminfo.name
     del result, meminfo
-    check((memrt.stats() - before).live == 0, "the last array gone did not free the buffer")
+    check((memrt.stats() - before).live == 0, "the end of the last array did not free the buffer")
     return (
-        f"C library: NumPy used the buffer {name!r} at {address:#x} where C had made it; the last"
-        " array gone, memrt freed it."
+        f"C library: NumPy used the buffer {name!r} at {address:#x} where C had allocated it."
+        " After the last array, memrt freed the buffer."
     )
 
 
@@ -168,15 +169,15 @@ def build_program(prefix: Path) -> Path:
 
 
 def c_program(prefix: Path, image: np.ndarray, expected: np.ndarray) -> str:
-    """The same computation without Python, on the picture in a file."""
+    """Run the same computation without Python, on a picture in a file."""
     say("building a C program by pkg-config; the same retina from a PGM file")
     source, target = OUT / "retina.pgm", OUT / "shading.pgm"
     write_pgm(source, image)
     words = run(build_program(prefix), source, target, RADIUS).strip()
     write_pgm(OUT / "expected.pgm", expected)
     same = target.read_bytes() == (OUT / "expected.pgm").read_bytes()
-    check(same, "the C program's picture is not NumPy's")
-    check(words.endswith(" 0 live"), f"the C program leaves memory behind: {words}")
+    check(same, "the picture of the C program differs from NumPy")
+    check(words.endswith(" 0 live"), f"the C program leaks memory: {words}")
     return f"C program: the same picture without Python; {words}."
 
 

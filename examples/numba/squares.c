@@ -1,8 +1,9 @@
-/* C code for jitted functions: makes its result with whatever runtime Numba is on. */
+/* C code for jitted functions. The code allocates results with Numba's current runtime. */
 
 #include "squares.h"
 
-/// The whole table of a memrt that this file was compiled for, or NULL on Numba's own runtime.
+/// Return memrt's complete table if its major ABI version matches the headers, else NULL. On
+/// Numba's own runtime the result is NULL, too.
 static const memrt_api_t *memrt_of(const void *nrt)
 {
     const memrt_api_t *api = memrt_api_of_nrt(nrt);
@@ -17,7 +18,7 @@ int squares_on_memrt(const void *nrt)
 static memrt_meminfo_t *make(const void *nrt, size_t size)
 {
     const memrt_api_t *api = memrt_of(nrt);
-    if (api == NULL) { /* the first six slots are Numba's own */
+    if (api == NULL) { /* the first six slots of the table have Numba's layout */
         return ((const memrt_api_t *)nrt)->allocate(size);
     }
     memrt_meminfo_t *mi;

@@ -1,4 +1,4 @@
-"""A jitted function that calls C code, which makes a buffer with the runtime that Numba is on.
+"""Call C code from a jitted function. The C code allocates a buffer with Numba's current runtime.
 
 usage: squares.py LIBRARY (the compiled squares.c); on memrt by `python -m memrt run --numba`
 """
@@ -23,7 +23,7 @@ squares_new.restype = ctypes.c_size_t
 
 @njit
 def squares(count):
-    """Address of a MemInfo, with a reference to it; and whether it is memrt's."""
+    """Return the address of a new MemInfo with one reference, and whether memrt allocated it."""
     nrt = NRT_get_api()
     return squares_new(nrt, count), squares_on_memrt(nrt) != 0
 
@@ -32,12 +32,12 @@ def main() -> None:
     address, on_memrt = squares(1000)
     if address == 0:
         raise MemoryError("no memory for 1000 squares")
-    array = np.frombuffer(MemInfo(address), float)  # the MemInfo object takes the reference
-    print(f"made by {'memrt' if on_memrt else 'Numba'}: the last square is {array[-1]:.0f}")
+    array = np.frombuffer(MemInfo(address), float)  # the MemInfo object steals the reference
+    print(f"allocated by {'memrt' if on_memrt else 'Numba'}: the last square is {array[-1]:.0f}")
     if on_memrt:
         import memrt
 
-        buffer = memrt.live()[-1]
+        buffer = memrt.debug.live()[-1]
         print(f"{buffer.name}: {buffer.size} bytes, {buffer.refcount} reference,",
               f"address ends in {buffer.address % 4096:#x}")  # fmt: skip
 

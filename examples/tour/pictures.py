@@ -1,8 +1,8 @@
-"""Make the pictures of docs/tour.md: run its commands, and take what a browser shows.
+"""Make the pictures of docs/tour.md: run the commands of the page, and take browser screenshots.
 
 Usage: python examples/tour/pictures.py CHROMIUM
 
-`./dev tour` calls it.
+`./dev tour` runs the script.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ COMMANDS = (
     "top --clean",
     "report sky.memrt -o again.html",
 )
-"""What docs/tour.md has people call, in the folder of its programs."""
+"""The commands of docs/tour.md, run in the folder of the tour's programs."""
 
 SHOTS = {
     "overview": ("sky.html", "#overview"),
@@ -48,13 +48,13 @@ SHOTS = {
 }
 
 PRINTS = ("diff", "replay", "top", "killed")
-"""What commands print, in the order of the page."""
+"""Names of the pictures of command output, in the order of the page."""
 
-ENOUGH = 200 << 20  # bytes in use when the program is looked at
+ENOUGH = 200 << 20  # live bytes of the background program before `top` runs
 
 
 def begin(folder: Path, command: str) -> subprocess.Popen[str]:
-    """A command, by the Python that runs this, which `python` is there."""
+    """Start a command with `python` from the folder of the running interpreter."""
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
     return subprocess.Popen(["python", "-m", "memrt", *command.split()], cwd=folder,
                             env={**os.environ, "PATH": path}, stdout=subprocess.PIPE,
@@ -62,22 +62,22 @@ def begin(folder: Path, command: str) -> subprocess.Popen[str]:
 
 
 def call(folder: Path, command: str) -> str:
-    """Run a command in the foreground. Returns what it prints."""
+    """Run a command in the foreground, and return its standard output."""
     with begin(folder, command) as process:
         printed = process.communicate()[0]
     if process.returncode != 0:
-        raise SystemExit(f"python -m memrt {command} ended with {process.returncode}")
+        raise SystemExit(f"python -m memrt {command} exited with status {process.returncode}")
     return printed
 
 
 def live_bytes(folder: Path) -> int:
-    """Of the processes that share their statistics."""
+    """Return the live bytes of all processes that share their statistics."""
     processes = json.loads(call(folder, "top --once --json"))["processes"]
     return sum(each["process"]["live"] for each in processes)
 
 
 def make(folder: Path) -> dict[str, str]:
-    """Run the commands; their files are in `folder`. Returns what PRINTS are."""
+    """Run the commands with `folder` as the working directory, and return the output of PRINTS."""
     for program in Path(__file__).parent.glob("*.py"):
         (folder / program.name).write_bytes(program.read_bytes())
     printed, background = [], []
@@ -98,7 +98,7 @@ def make(folder: Path) -> dict[str, str]:
 
 
 def write_down(page: Page, text: str, name: str) -> None:
-    """What a terminal shows."""
+    """Render a text as in a terminal, and save the picture."""
     page.set_content(
         "<body style='margin:0'><pre style='display:inline-block; margin:0; padding:12px; "
         f"background:#1d1f21; color:#e8e8e8; font-size:13px'>{html.escape(text)}</pre>"
@@ -107,7 +107,7 @@ def write_down(page: Page, text: str, name: str) -> None:
 
 
 def shoot(page: Page, folder: Path, name: str) -> None:
-    """Take one section of a page."""
+    """Save a screenshot of one section of a page."""
     file, section = SHOTS[name]
     page.goto((folder / file).as_uri())
     page.wait_for_selector("html[data-ready=yes]", state="attached")

@@ -2,8 +2,8 @@
 
 Usage: python examples/tour/sky.py [EXPOSURES [copy]]
 
-It has a fault on purpose, for docs/tour.md: what is kept of each exposure as a preview is a view.
-With the word copy it has not.
+The program has an intended fault for docs/tour.md: each preview is a view that keeps the whole
+exposure alive. With the argument copy, each preview is a copy.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ previews: list[np.ndarray] = []
 
 
 def sky(random: np.random.Generator) -> np.ndarray:
-    """What is really there: stars of all magnitudes, a little out of focus."""
+    """Return the true image: stars of all magnitudes, slightly out of focus."""
     image = np.zeros((SIDE, SIDE))
     rows, columns = random.integers(2, SIDE - 2, (2, STARS))
     image[rows, columns] = random.pareto(1.5, STARS) * 100
@@ -32,13 +32,13 @@ def sky(random: np.random.Generator) -> np.ndarray:
 
 
 def expose(truth: np.ndarray, random: np.random.Generator) -> np.ndarray:
-    """One exposure: noise, and the telescope a few pixels off."""
+    """Return one exposure: the true image shifted by a few pixels, with noise."""
     shift = tuple(random.integers(-8, 9, 2))
     return np.roll(truth, shift, (0, 1)) + random.normal(0, NOISE, truth.shape)
 
 
 def offset(exposure: np.ndarray, reference: np.ndarray) -> tuple[int, int]:
-    """By how much an exposure is off, from the peak of its correlation with another."""
+    """Return the shift of an exposure, from the peak of its correlation with a reference."""
     spectrum = np.fft.rfft2(exposure).conj() * np.fft.rfft2(reference)
     correlation = np.fft.irfft2(spectrum, exposure.shape)
     row, column = np.unravel_index(correlation.argmax(), correlation.shape)
@@ -46,7 +46,7 @@ def offset(exposure: np.ndarray, reference: np.ndarray) -> tuple[int, int]:
 
 
 def keep_preview(exposure: np.ndarray, copy: bool) -> None:
-    """Remember a corner of it. Without a copy that keeps all of the exposure alive."""
+    """Keep a corner of an exposure as a preview. Without `copy`, the whole exposure stays alive."""
     corner = exposure[:PREVIEW, :PREVIEW]
     previews.append(corner.copy() if copy else corner)
 
@@ -65,7 +65,7 @@ def main(exposures: int, copy: bool) -> None:
         stacked = np.median(aligned, axis=0)
     del aligned
     reference = stacked - np.median(stacked)
-    print(f"noise of one exposure {NOISE:.1f}, of all {np.median(np.abs(reference)) / 0.6745:.1f}")
+    print(f"noise of an exposure {NOISE:.1f}, of all {np.median(np.abs(reference)) / 0.6745:.1f}")
 
 
 if __name__ == "__main__":

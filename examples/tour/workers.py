@@ -1,4 +1,4 @@
-"""The stars of many patches of sky, counted by processes. For docs/tour.md."""
+"""Count the stars of many patches of sky in worker processes. For docs/tour.md."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ PATCHES = 24
 
 
 def count_stars(seed: int) -> int:
-    """The stars of one patch: what is far above the noise."""
+    """Return the number of pixels of one patch that are far above the noise."""
     random = np.random.default_rng(seed)
     patch = random.normal(0, 1, (SIDE, SIDE))
     rows, columns = random.integers(0, SIDE, (2, 50 + seed))

@@ -7,23 +7,26 @@
 #include <memrt/allocator.h>
 #include <memrt/status.h>
 
-/// Calling an allocator: the defaults for functions that it does not have stand here, so that
-/// wrappers and policies need not know what an upstream lacks.
+/// Calls to an allocator table. The functions supply the defaults for missing table entries, so
+/// wrappers and policies work with any upstream without checks.
 
-/// Copy a table that somebody filled, reading no further than its struct_size.
-/// MEMRT_EINVAL: another version, or alloc or free is missing.
+/// Copy an allocator table that a caller filled, reading at most `struct_size` bytes.
+///
+/// Failure: returns MEMRT_EINVAL for another version, a table that ends before `alloc`, or a
+/// missing alloc or free.
 memrt_status_t memrt__allocator_copy(const memrt_allocator_t *from,
                                      memrt_allocator_t *to) MEMRT_MUST_CHECK;
 
-/// NULL: out of memory.
+/// Allocate a block. Failure: returns NULL when out of memory.
 void *memrt__allocator_alloc(const memrt_allocator_t *allocator, size_t size, size_t align,
                              bool zeroed);
 
-/// NULL: out of memory, the old block is as it was.
+/// Resize a block. Failure: returns NULL when out of memory, with the old block unchanged.
 void *memrt__allocator_realloc(const memrt_allocator_t *allocator, void *ptr, size_t old_size,
                                size_t new_size, size_t align);
 
-/// Resize by a new block, a copy and a free, for allocators that have nothing better.
+/// Resize a block by a new block, a copy and a free, for allocators without a better way. Failure:
+/// returns NULL when out of memory, with the old block unchanged.
 void *memrt__allocator_move(const memrt_allocator_t *from, const memrt_allocator_t *to, void *ptr,
                             size_t old_size, size_t new_size, size_t align);
 
@@ -33,27 +36,26 @@ size_t memrt__allocator_release_unused(const memrt_allocator_t *allocator);
 size_t memrt__allocator_cached(const memrt_allocator_t *allocator);
 void memrt__allocator_destroy(const memrt_allocator_t *allocator);
 
-/// Blocks of this many bytes and more are large: mapped by the plain allocator, data page-aligned.
+/// Minimum bytes of a large block. The uncached allocator maps large blocks, with page-aligned
+/// data.
 #define MEMRT__LARGE (((size_t)1 << 20) + 1)
 
-/// The C library's malloc, brought to the alignment asked for.
+/// The C library's malloc, with the requested alignment.
 extern const memrt_allocator_t memrt__system_allocator;
 
-/// Have malloc keep memory for blocks of `size` bytes. glibc maps and unmaps each large block until
-/// a program has freed one of that size, and from then on keeps twice as much. It does not see the
-/// blocks that memrt has instead, so without this the rest of the program's would never be kept.
-void memrt__system_learn(size_t size);
-
-/// Pages from the operating system, lazily zero; on huge pages from 4 MiB.
+/// Pages from the operating system, lazily zero; with huge pages from 4 MiB on.
 extern const memrt_allocator_t memrt__mapped_allocator;
 
-/// Small blocks from the system allocator, large ones mapped; keeps nothing for reuse.
-extern const memrt_allocator_t memrt__plain_allocator;
+/// The uncached allocator: small blocks from the system allocator, large blocks mapped. Keeps
+/// nothing for reuse.
+extern const memrt_allocator_t memrt__uncached_allocator;
 
-/// Blocks by size class from a cache of the calling thread, large ones on mappings kept warm.
-extern const memrt_allocator_t memrt__pool_allocator;
+/// The heap: blocks by size class from the calling thread's cache, large blocks from the
+/// large-object cache.
+extern const memrt_allocator_t memrt__heap_allocator;
 
-/// The allocator of policies that name none: the pool, or, where MEMRT_CACHE is off, the plain one.
+/// Return the allocator of policies without an explicit allocator: the heap, or the uncached
+/// allocator if MEMRT_CACHE is off.
 const memrt_allocator_t *memrt__default_allocator(void);
 
 #endif

@@ -2,15 +2,15 @@
 
 #include "runtime/alloc/allocator.h"
 #include "runtime/base/atomics.h"
-#include "runtime/base/options.h"
-#include "runtime/base/os.h"
 #include "runtime/base/size.h"
+#include "runtime/config/options.h"
+#include "runtime/os/os.h"
 
-static bool is_huge(size_t bytes, memrt__huge_t huge)
+static bool should_use_huge_pages(size_t bytes, memrt__huge_t huge)
 {
     switch (huge) {
     case MEMRT__HUGE_ADVISE:
-        return bytes > MEMRT__HUGE_PAGE; /* one fits behind the page of the header */
+        return bytes > MEMRT__HUGE_PAGE; /* one huge page fits after the page of the header */
     case MEMRT__HUGE_LARGE:
         return bytes >= MEMRT__HUGE_FROM;
     case MEMRT__HUGE_OFF:
@@ -27,20 +27,20 @@ memrt__huge_t memrt__huge_of(size_t chosen)
 
 void memrt__mapped_advise(void *mapping, size_t bytes, memrt__huge_t huge)
 {
-    if (is_huge(bytes, huge)) {
+    if (should_use_huge_pages(bytes, huge)) {
         memrt__os_advise_huge(mapping, bytes, true);
     }
 }
 
 void memrt__mapped_advise_anew(void *mapping, size_t bytes, memrt__huge_t huge)
 {
-    memrt__os_advise_huge(mapping, bytes, is_huge(bytes, huge));
+    memrt__os_advise_huge(mapping, bytes, should_use_huge_pages(bytes, huge));
 }
 
 void *memrt__mapped_new(size_t bytes, size_t align, memrt__huge_t huge)
 {
     size_t page = memrt__os_page_size();
-    if (!is_huge(bytes, huge)) {
+    if (!should_use_huge_pages(bytes, huge)) {
         return memrt__os_map(bytes, 0, align);
     }
     void *mapping = align <= page
@@ -52,19 +52,20 @@ void *memrt__mapped_new(size_t bytes, size_t align, memrt__huge_t huge)
     return mapping;
 }
 
-/// The context of a mapped allocator is its mode, which stands in a table; NULL: the process's.
+/// Huge page modes by address. The context of a mapped allocator points to a mode in the table;
+/// NULL stands for the mode of the process.
 static const memrt__huge_t modes[] = {
     [MEMRT__HUGE_OFF] = MEMRT__HUGE_OFF,
     [MEMRT__HUGE_ADVISE] = MEMRT__HUGE_ADVISE,
     [MEMRT__HUGE_LARGE] = MEMRT__HUGE_LARGE,
 };
 
-static memrt__huge_t mode_in(const void *ctx)
+static memrt__huge_t get_huge_mode(const void *ctx)
 {
     return ctx == NULL ? memrt__huge_of(MEMRT__INHERIT) : *(const memrt__huge_t *)ctx;
 }
 
-static bool whole_pages(size_t size, size_t *pages)
+static bool round_up_to_pages(size_t size, size_t *pages)
 {
     return memrt__size_round_up(size, memrt__os_page_size(), pages);
 }
@@ -72,7 +73,8 @@ static bool whole_pages(size_t size, size_t *pages)
 static void *mapped_alloc(void *ctx, size_t size, size_t align)
 {
     size_t bytes;
-    return whole_pages(size, &bytes) ? memrt__mapped_new(bytes, align, mode_in(ctx)) : NULL;
+    return round_up_to_pages(size, &bytes) ? memrt__mapped_new(bytes, align, get_huge_mode(ctx))
+                                           : NULL;
 }
 
 static void mapped_free(void *ctx, void *ptr, size_t size, size_t align)
@@ -80,7 +82,7 @@ static void mapped_free(void *ctx, void *ptr, size_t size, size_t align)
     (void)ctx;
     (void)align;
     size_t bytes;
-    if (whole_pages(size, &bytes) && !memrt__os_unmap(ptr, bytes)) {
+    if (round_up_to_pages(size, &bytes) && !memrt__os_unmap(ptr, bytes)) {
         memrt__os_discard(ptr, bytes); /* the addresses are lost, their pages are not */
     }
 }
@@ -88,7 +90,7 @@ static void mapped_free(void *ctx, void *ptr, size_t size, size_t align)
 static void *mapped_realloc(void *ctx, void *ptr, size_t old_size, size_t new_size, size_t align)
 {
     size_t old_bytes, new_bytes;
-    if (!whole_pages(old_size, &old_bytes) || !whole_pages(new_size, &new_bytes)) {
+    if (!round_up_to_pages(old_size, &old_bytes) || !round_up_to_pages(new_size, &new_bytes)) {
         return NULL;
     }
     if (old_bytes == new_bytes) {
@@ -100,7 +102,7 @@ static void *mapped_realloc(void *ctx, void *ptr, size_t old_size, size_t new_si
         self.ctx = ctx;
         return memrt__allocator_move(&self, &self, ptr, old_size, new_size, align);
     }
-    memrt__mapped_advise(moved, new_bytes, mode_in(ctx));
+    memrt__mapped_advise(moved, new_bytes, get_huge_mode(ctx));
     return moved;
 }
 
@@ -118,7 +120,7 @@ static void *mapped_realloc(void *ctx, void *ptr, size_t old_size, size_t new_si
 
 const memrt_allocator_t memrt__mapped_allocator = ALLOCATOR(NULL);
 
-static const memrt_allocator_t by_mode[] = {
+static const memrt_allocator_t allocators_by_mode[] = {
     [MEMRT__HUGE_OFF] = ALLOCATOR((void *)&modes[MEMRT__HUGE_OFF]),
     [MEMRT__HUGE_ADVISE] = ALLOCATOR((void *)&modes[MEMRT__HUGE_ADVISE]),
     [MEMRT__HUGE_LARGE] = ALLOCATOR((void *)&modes[MEMRT__HUGE_LARGE]),
@@ -126,5 +128,6 @@ static const memrt_allocator_t by_mode[] = {
 
 const memrt_allocator_t *memrt__mapped_with(size_t huge_pages)
 {
-    return huge_pages == MEMRT__INHERIT ? &memrt__mapped_allocator : &by_mode[huge_pages];
+    return huge_pages == MEMRT__INHERIT ? &memrt__mapped_allocator
+                                        : &allocators_by_mode[huge_pages];
 }

@@ -3,32 +3,33 @@
 
 #include <memrt/allocator.h>
 
-#include "runtime/base/options.h"
-#include "runtime/base/os.h"
+#include "runtime/config/options.h"
+#include "runtime/os/os.h"
 
 /// Mappings for large blocks, with huge pages.
 ///
-/// The first page of a block holds its header, the data begins on the next. So the header lies on a
-/// page of its own before the first huge page: to write the header of a block that nobody looks
-/// into does not bring in 2 MiB.
+/// The first page of a block holds the header; the data begins on the next page. The header thus
+/// lies on its own page before the first huge page. Writing the header of an otherwise unused block
+/// does not bring in 2 MiB.
 
-/// Mappings from here on are large enough for huge pages in every mode but `off`: two at least.
+/// Mapping size from which every mode but `off` uses huge pages: at least two huge pages.
 #define MEMRT__HUGE_FROM (2 * MEMRT__HUGE_PAGE)
 
-/// What is meant by MEMRT__INHERIT: the mode of the process.
+/// Return the huge page mode `chosen`, or the mode of the process for MEMRT__INHERIT.
 memrt__huge_t memrt__huge_of(size_t chosen);
 
-/// New mapping of whole pages at a multiple of `align`, placed and advised as `huge` has it. NULL:
-/// out of memory.
+/// Map whole pages at a multiple of `align`, placed and advised according to `huge`. Failure:
+/// returns NULL when out of memory.
 void *memrt__mapped_new(size_t bytes, size_t align, memrt__huge_t huge);
 
-/// Advise huge pages for a mapping that is to have them.
+/// Advise huge pages for a mapping if `huge` asks for huge pages at its size.
 void memrt__mapped_advise(void *mapping, size_t bytes, memrt__huge_t huge);
 
-/// The same for one that may have been advised otherwise: also that it is not to have them.
+/// Advise huge pages, or no huge pages, for a mapping that may have other advice.
 void memrt__mapped_advise_anew(void *mapping, size_t bytes, memrt__huge_t huge);
 
-/// The mapped allocator with a mode of its own, or MEMRT__INHERIT.
+/// Return the mapped allocator with a fixed huge page mode, or with the mode of the process for
+/// MEMRT__INHERIT.
 const memrt_allocator_t *memrt__mapped_with(size_t huge_pages);
 
 #endif

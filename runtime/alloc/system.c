@@ -2,13 +2,16 @@
 #include <string.h>
 
 #include "runtime/alloc/allocator.h"
-#include "runtime/base/atomics.h"
+#include "runtime/base/shield.h"
 
-/// What malloc aligns to by itself.
+/// System allocator: the C library's malloc, with the requested alignment.
+
+/// Alignment that malloc guarantees.
 #define MALLOC_ALIGN (_Alignof(max_align_t))
 
 static void *system_alloc(void *ctx, size_t size, size_t align)
 {
+    MEMRT__KEEP_ERRNO;
     (void)ctx;
     if (align <= MALLOC_ALIGN) {
         return malloc(size);
@@ -19,6 +22,7 @@ static void *system_alloc(void *ctx, size_t size, size_t align)
 
 static void *system_alloc_zeroed(void *ctx, size_t size, size_t align)
 {
+    MEMRT__KEEP_ERRNO;
     if (align <= MALLOC_ALIGN) {
         return calloc(1, size);
     }
@@ -31,17 +35,19 @@ static void *system_alloc_zeroed(void *ctx, size_t size, size_t align)
 
 static void *system_realloc(void *ctx, void *ptr, size_t old_size, size_t new_size, size_t align)
 {
+    MEMRT__KEEP_ERRNO;
     (void)ctx;
     if (align <= MALLOC_ALIGN) {
         return realloc(ptr, new_size);
     }
-    /* realloc forgets the alignment when it moves a block. */
+    /* realloc() loses the alignment when it moves a block. */
     return memrt__allocator_move(&memrt__system_allocator, &memrt__system_allocator, ptr, old_size,
                                  new_size, align);
 }
 
 static void system_free(void *ctx, void *ptr, size_t size, size_t align)
 {
+    MEMRT__KEEP_ERRNO;
     (void)ctx;
     (void)size;
     (void)align;
@@ -57,19 +63,3 @@ const memrt_allocator_t memrt__system_allocator = {
     .realloc = system_realloc,
     .free = system_free,
 };
-
-/// Sizes that glibc can learn of: M_MMAP_THRESHOLD as it begins, and DEFAULT_MMAP_THRESHOLD_MAX.
-#define LEARN_FROM ((size_t)128 << 10)
-#define LEARN_TO ((size_t)32 << 20)
-
-void memrt__system_learn(size_t size)
-{
-    static size_t learned; /* relaxed: to learn once more does no harm */
-    size_t known = memrt__load_relaxed(&learned);
-    if (size <= known || size < LEARN_FROM || size > LEARN_TO) {
-        return;
-    }
-    memrt__store_relaxed(&learned, size);
-    void *volatile block = malloc(size); /* volatile: the pair has an effect */
-    free(block);
-}

@@ -4,11 +4,11 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/// The few atomic operations of memrt, each with its memory order in its name.
+/// Atomic operations of memrt, each with its memory order in its name.
 ///
-/// On libatomic_ops; with MEMRT_C11_ATOMICS on <stdatomic.h>, so that a model checker can read the
-/// protocols that are built from them. A word is a plain size_t in either case: compiled code
-/// counts references in the same words.
+/// The default build uses libatomic_ops. With MEMRT_C11_ATOMICS the operations use <stdatomic.h>,
+/// so that a model checker can read the protocols built from them. An atomic word is a plain size_t
+/// in both builds, because compiled code counts references in the same words.
 
 #if defined(MEMRT_C11_ATOMICS) && MEMRT_C11_ATOMICS
 
@@ -66,7 +66,7 @@ static inline unsigned memrt__flags_load_relaxed(const unsigned *p)
 {
     return atomic_load_explicit((const _Atomic(unsigned) *)p, memory_order_relaxed);
 }
-/// Returns the flags from before.
+/// Set `bits` and return the previous flags.
 static inline unsigned memrt__flags_set_relaxed(unsigned *p, unsigned bits)
 {
     return atomic_fetch_or_explicit((_Atomic(unsigned) *)p, bits, memory_order_relaxed);
@@ -128,7 +128,7 @@ static inline unsigned memrt__flags_load_relaxed(const unsigned *p)
 {
     return AO_int_load((const volatile unsigned *)p);
 }
-/// Returns the flags from before.
+/// Set `bits` and return the previous flags.
 static inline unsigned memrt__flags_set_relaxed(unsigned *p, unsigned bits)
 {
     unsigned before = memrt__flags_load_relaxed(p);
@@ -145,26 +145,28 @@ static inline void memrt__flags_clear_relaxed(unsigned *p, unsigned bits)
 
 #endif
 
-/// Read a word that only the calling thread writes. A plain read: nobody can write meanwhile, and
-/// the compiler may make it part of what uses it.
+/// Read a word that only the calling thread writes. A plain load is enough: no other thread can
+/// write at the same time, and the compiler may fold the load into the instruction that uses the
+/// value.
 static inline size_t memrt__own_load(const size_t *p)
 {
     return *p;
 }
 
-/// Add to a word that only the calling thread writes; others may read it at any time.
+/// Add to a word that only the calling thread writes. Other threads may read the word at any time.
 static inline void memrt__own_add(size_t *p, size_t value)
 {
     memrt__store_relaxed(p, memrt__own_load(p) + value);
 }
 
-/// The same, and whoever reads the new value with acquire sees all that the caller did before.
+/// Add to a word that only the calling thread writes, with release. A thread that reads the new
+/// value with acquire sees all earlier stores of the caller.
 static inline void memrt__own_add_release(size_t *p, size_t value)
 {
     memrt__store_release(p, memrt__own_load(p) + value);
 }
 
-/// Raise a word, read as signed, to `value` if it is lower. Release where it does.
+/// Raise a word, read as signed, to `value` if the word is lower. A successful raise is a release.
 static inline void memrt__raise_release(size_t *p, size_t value)
 {
     size_t seen = memrt__load_relaxed(p);

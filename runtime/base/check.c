@@ -6,8 +6,11 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "runtime/base/shield.h"
+
 _Noreturn void memrt__abort(const char *format, ...)
 {
+    MEMRT__SHIELD; /* a pending cancellation must not replace the abort */
     char text[4096] = "memrt: ";
     size_t length = strlen(text);
     va_list arguments;
@@ -17,6 +20,6 @@ _Noreturn void memrt__abort(const char *format, ...)
     length = strlen(text);
     text[length++] = '\n';
     ssize_t written = write(STDERR_FILENO, text, length);
-    (void)written; /* nobody is left to tell */
+    (void)written; /* no channel is left to report a failed write */
     abort();
 }

@@ -3,12 +3,15 @@
 
 #include "runtime/base/compiler.h"
 
-/// Write "memrt: " and the message to standard error and abort. For a caller's bug that was seen.
+/// Write "memrt: " and the message to standard error, then abort. For a detected bug of the caller.
 ///
-/// Allocates nothing; a message of over 4,000 bytes is cut.
+/// Allocates nothing. Cuts a message of more than 4,000 bytes.
 _Noreturn MEMRT__COLD void memrt__abort(const char *format, ...) MEMRT__PRINTF(1, 2);
 
-/// An invariant of memrt's own, in builds for development only.
+/// End of a message about a caller's bug that a build without checking detects but cannot locate.
+#define MEMRT__CHECK_HINT "; run with MEMRT_CHECK=1 for call stacks"
+
+/// Check an internal invariant of memrt, in development builds only.
 #ifdef NDEBUG
 #define MEMRT__ASSERT(condition) ((void)0)
 #else

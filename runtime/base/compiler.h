@@ -1,15 +1,22 @@
 #ifndef MEMRT_BASE_COMPILER_H
 #define MEMRT_BASE_COMPILER_H
 
-/// What gcc and clang call the same thing.
+/// Compiler attributes and builtins that gcc and clang share, under names of memrt.
 
 #define MEMRT__LIKELY(x) __builtin_expect(!!(x), 1)
 #define MEMRT__UNLIKELY(x) __builtin_expect(!!(x), 0)
 #define MEMRT__COLD __attribute__((cold, noinline))
-#define MEMRT__APART __attribute__((noinline)) ///< its registers are not saved by who seldom calls
-#define MEMRT__INLINE inline __attribute__((always_inline)) ///< of the short ways, in each caller
+#define MEMRT__APART __attribute__((noinline)) ///< keeps register saves out of its callers
+#define MEMRT__INLINE inline __attribute__((always_inline)) ///< fast paths, copied into each caller
 #define MEMRT__PRINTF(text, first) __attribute__((format(printf, text, first)))
 #define MEMRT__CACHE_LINE 64
+
+/// Mark a char array without a NUL at its end.
+#if defined(__has_attribute) && __has_attribute(nonstring)
+#define MEMRT__NONSTRING __attribute__((nonstring))
+#else
+#define MEMRT__NONSTRING
+#endif
 
 #if defined(__has_feature)
 #define MEMRT__THREAD_SANITIZER __has_feature(thread_sanitizer)
@@ -27,8 +34,13 @@
 #define MEMRT__ADDRESS_SANITIZER 0
 #endif
 
-/// A thread-local variable that costs one instruction to reach. It takes static thread-local space,
-/// of which a library that is loaded by dlopen gets little: pointers only.
+/// Declare a thread-local variable that costs one instruction to reach. The variable takes static
+/// thread-local space. A library loaded by dlopen gets little thread-local space: use for pointers
+/// only.
 #define MEMRT__THREAD_LOCAL __thread __attribute__((tls_model("initial-exec")))
+
+/// Compiler barrier: no memory access moves across. If another thread forks here, the child sees
+/// all stores before the barrier and no store after the barrier.
+#define MEMRT__KEEP_ORDER __asm__ volatile("" ::: "memory")
 
 #endif

@@ -5,7 +5,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/// Arithmetic on sizes that says when it overflows. All of memrt's size arithmetic goes through it.
+/// Size arithmetic that reports overflow. All size arithmetic of memrt uses the
+/// functions of the file. Each function returns false on overflow.
 
 static inline bool memrt__size_add(size_t a, size_t b, size_t *out)
 {
@@ -22,7 +23,7 @@ static inline bool memrt__is_power_of_two(size_t n)
     return n != 0 && (n & (n - 1)) == 0;
 }
 
-/// Least multiple of `align`, a power of two, that is not below `n`; false on overflow.
+/// Round `n` up to a multiple of `align`, a power of two. Returns false on overflow.
 static inline bool memrt__size_round_up(size_t n, size_t align, size_t *out)
 {
     if (!memrt__size_add(n, align - 1, out)) {
@@ -37,7 +38,7 @@ static inline unsigned memrt__log2(size_t power_of_two)
     return (unsigned)__builtin_ctzll(power_of_two);
 }
 
-/// Position of the highest bit of `n`, which is not 0.
+/// Return the position of the highest set bit of `n`. `n` must not be 0.
 static inline unsigned memrt__floor_log2(size_t n)
 {
     return 63u - (unsigned)__builtin_clzll(n);

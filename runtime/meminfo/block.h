@@ -4,174 +4,94 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include <memrt/cuda.h>
 #include <memrt/meminfo.h>
 
-#include "runtime/alloc/cache.h"
-#include "runtime/alloc/scope.h"
+#include "runtime/alloc/heap/thread_cache.h"
 #include "runtime/base/atomics.h"
-#include "runtime/base/failure.h"
-#include "runtime/base/probes.h"
-#include "runtime/debug/tracking.h"
+#include "runtime/base/usdt.h"
+#include "runtime/meminfo/block_layout.h"
+#include "runtime/meminfo/block_memory.h"
+#include "runtime/policy/scope.h"
 
-/// A block: one piece of memory from an allocator, with a MemInfo header right before its data.
+/// Blocks: pieces of memory from an allocator, with a MemInfo header directly before the data.
 ///
 ///     | padding, lead - 64 | header, 64 | data, size bytes |
 ///     ^ aligned                         ^ aligned
 ///
-/// Blocks of MEMRT__LARGE bytes and more have their data on a page of its own. What stands here
-/// makes and unmakes blocks and keeps their account; references and destructors are meminfo.h's
-/// matter.
+/// The data of blocks of MEMRT__LARGE bytes and more starts on a page boundary. This header
+/// allocates and frees blocks and counts them in their accounts. References and destructors are in
+/// references.h, resizes in block_resize.h.
 
-/// memrt_meminfo_t.flags.
-#define MEMRT__FLAG_MEMINFO 1u                 ///< counted as a MemInfo
-#define MEMRT__FLAG_LISTED 2u                  ///< in the live set
-#define MEMRT__FLAG_WATCHED MEMRT_FLAG_WATCHED ///< its resizes and death go to the watcher
-#define MEMRT__FLAG_READONLY 8u                ///< what `readonly` says
-#define MEMRT__FLAG_PART 16u     ///< data of a resizable MemInfo, which is who to speak of
-#define MEMRT__FLAG_QUICK 32u    ///< a block of its size's class in the pool, right at its header
-#define MEMRT__FLAG_PROMOTED 64u ///< was a block before it counted as a MemInfo
-#define MEMRT__FLAG_TINY 128u    ///< the MemInfo of a tiny block, a header without data
-
-#define MEMRT__FLAG_HELD (1u << 16)          ///< was held under a name, and may be still
-#define MEMRT__FLAG_DEVICE MEMRT_FLAG_DEVICE ///< nobody here may touch the data
-#define MEMRT__FLAG_TRACED (1u << 18)        ///< its birth is in a trace
-
-/// The class of a quick block stands in these bits of its flags.
-#define MEMRT__FLAG_CLASS_AT 8
-#define MEMRT__FLAG_CLASS (0xFFu << MEMRT__FLAG_CLASS_AT)
-
-/// What a new block is to be.
-typedef struct memrt__block_request {
-    memrt_policy_t *policy; ///< held by the caller
-    size_t size;            ///< bytes of data in the block
-    size_t alignment;       ///< power of two; 0: the policy's
-    memrt_kind_t kind;      ///< adopted and resizable blocks are a header without data
-    bool zeroed;            ///< data all zero
-    bool part;              ///< it is to be the data of a resizable MemInfo, nothing by itself
-    size_t behind;          ///< bytes of the data that a header without data is to stand for
-    memrt__birth_t birth;   ///< whether and how it is to be listed
-    memrt_external_allocator_t *external; ///< NULL: the policy's allocator
-} memrt__block_request_t;
-
-/// New block, listed if it is to be. It is unborn: its count is 0, so that nobody who comes
-/// upon it in the live set can hold it, and it is on no account, so that giving it up leaves no
-/// trace. NULL: out of memory, counted as failed.
+/// Allocate a block, and list the block in the live set if `request->birth` asks for a listing. The
+/// block is unpublished: the count is 0, so a thread finding the block in the live set cannot
+/// acquire it. The block is in no account yet, so memrt__block_discard() leaves no statistics
+/// behind.
+///
+/// Failure: returns NULL when out of memory, and counts a failed request.
 memrt_meminfo_t *memrt__block_new(const memrt__block_request_t *request);
 
-/// New block with data, born, the short way: from the cache of `self`, the calling thread, counted
-/// at home. The caller saw that nobody watches for more than that home stands for. NULL: that way
-/// is not open for this request, memrt__block_new() knows another.
+/// Fast path: take a block with data from the thread cache of `self`, the calling thread, count
+/// the block in the shard of `home`, and return the block with count 1. The caller must have
+/// checked that no observer needs the slow path. In a scope, `home` must be the shard of the
+/// subpolicy. NULL: the fast path does not apply; call memrt__block_new().
 static MEMRT__INLINE memrt_meminfo_t *
-memrt__block_new_quick(memrt__thread_t *self, memrt__home_t home, size_t size, memrt_kind_t kind);
+memrt__block_new_fast(memrt__thread_t *self, memrt__home_t home, size_t size, memrt_kind_t kind);
 
-/// The same for a policy that is memrt__policy_here(), whoever watches.
-static MEMRT__INLINE memrt_meminfo_t *memrt__block_new_plain(const memrt_policy_t *policy,
-                                                             size_t size, memrt_kind_t kind);
+/// Fast path like memrt__block_new_fast(), for a policy returned by memrt__policy_here(). Checks
+/// for tracking, fault injection and the event trace, so the caller need not. NULL: the fast path
+/// does not apply.
+static MEMRT__INLINE memrt_meminfo_t *memrt__block_new_slow(const memrt_policy_t *policy,
+                                                            size_t size, memrt_kind_t kind);
 
-/// The same for a header without data, for adopted and resizable MemInfos.
-static inline memrt_meminfo_t *memrt__header_new_quick(memrt_policy_t *policy, memrt_kind_t kind);
+/// Fast path: take a header without data from the thread cache, for an adopted or resizable
+/// MemInfo. NULL: the fast path does not apply.
+static inline memrt_meminfo_t *memrt__header_new_fast(memrt_policy_t *policy, memrt_kind_t kind);
 
-/// Up to this many bytes are cleared; above, the allocator may have some that are zero already.
-#define MEMRT__QUICK_ZERO ((size_t)16 << 10)
+/// Largest zeroed request that the fast path serves with memset. For larger requests, the allocator
+/// may have memory that is zero already.
+#define MEMRT__FAST_ZERO ((size_t)16 << 10)
 
-/// Take an unshared block off the books and give its memory back the short way. False: that way is
-/// not open for this block, and nothing happened.
-static inline bool memrt__block_delete_quick(memrt_meminfo_t *mi);
+/// Fast path of a free: subtract a block with a count of 1 from the account and return the memory
+/// to the thread cache. False: the fast path does not apply, and nothing changed.
+static MEMRT__INLINE bool memrt__block_delete_fast(memrt_meminfo_t *mi);
 
-/// The block is complete: it goes on the account and its count becomes 1. `site` is its place of
-/// birth for the trace.
-memrt_meminfo_t *memrt__block_born(memrt_meminfo_t *mi, uint32_t site);
+/// Publish a complete block: count the block in the account and set the reference count to 1.
+/// `site` is the allocation site for the event trace.
+memrt_meminfo_t *memrt__block_notify_alloc(memrt_meminfo_t *mi, uint32_t site);
 
-/// Give an unborn block up.
+/// Free an unpublished block. Nothing is counted.
 void memrt__block_discard(memrt_meminfo_t *mi);
 
-/// Let a block say where its data is. Relaxed, because who walks the live set may read it
-/// meanwhile.
-static inline void memrt__block_set_data(memrt_meminfo_t *mi, void *data, size_t size)
-{
-    memrt__store_relaxed((size_t *)&mi->data, (size_t)data);
-    memrt__store_relaxed(&mi->size, size);
-}
-
-/// Take a block whose count is zero off the books and give its memory back.
+/// Free a block whose reference count is 0, and subtract the block from the account.
 void memrt__block_delete(memrt_meminfo_t *mi);
 
-/// Make sure that nobody else holds the block nor can come to hold it. False: somebody does.
-bool memrt__block_claim(memrt_meminfo_t *mi);
-
-/// Resize a claimed block and give the claim up. NULL: out of memory, counted as failed, nothing
-/// changed.
-memrt_meminfo_t *memrt__block_resize(memrt_meminfo_t *mi, size_t size);
-
-/// The same the short way, for a block that nobody else holds nor can find. NULL: that way is not
-/// open, and nothing happened.
-memrt_meminfo_t *memrt__block_resize_quick(memrt_meminfo_t *mi, size_t size);
-
-/// Whether the header of a listed block says what a header can say. A write before the start of the
-/// data reaches its last words first.
-bool memrt__block_is_sound(const memrt_meminfo_t *mi);
-
-/// Whether the block of a sound header was written outside of, or has another size than the header
-/// says; `text` says in a sentence what is wrong. False also where no guard fenced it.
-bool memrt__block_fault(const memrt_meminfo_t *mi, char *text, size_t length);
-
-/// Where a guarded block with a sound header was made, as lines that begin with a line's end, or
-/// "".
-void memrt__block_tell(const memrt_meminfo_t *mi, char *text, size_t length);
-
-/// Whether a block is nothing by itself: the data of a resizable MemInfo, and nobody asked for
-/// more.
-static inline bool memrt__block_is_part(const memrt_meminfo_t *mi)
-{
-    unsigned both = MEMRT__FLAG_PART | MEMRT__FLAG_MEMINFO;
-    return (memrt__flags_load_relaxed(&mi->flags) & both) == MEMRT__FLAG_PART;
-}
-
-/// Header for a tiny block that is to have one, with a count of 2: who has the data, and the
-/// caller. NULL: out of memory, counted as failed.
+/// Allocate a separate header for a tiny block. Its count is 2: one reference for the holder of the
+/// data, one for the caller. Failure: NULL when out of memory, and a failed request is counted.
 memrt_meminfo_t *memrt__block_new_tiny(memrt_policy_t *policy, void *data, size_t size);
 
-/// It is the one: count it. Or it is not, because another thread was first.
-void memrt__block_born_tiny(const memrt_meminfo_t *mi);
+/// Count a header from memrt__block_new_tiny() after it was published in the tiny block.
+void memrt__block_notify_alloc_tiny(const memrt_meminfo_t *mi);
+/// Free a header from memrt__block_new_tiny() because another thread published its header first.
 void memrt__block_discard_tiny(memrt_meminfo_t *mi);
 
-/// Count a block as a MemInfo from now on, once.
+/// Promote a block: count it as a MemInfo from now on. Repeated calls have no effect.
 void memrt__block_promote(memrt_meminfo_t *mi);
 
-/// Count a request for `size` bytes that could not be met.
-void memrt__block_refused(memrt_policy_t *policy, size_t size);
-
-/// The one way from a data pointer that memrt gave out to its header.
-static inline memrt_meminfo_t *memrt__block_of(const void *data)
-{
-    return (memrt_meminfo_t *)((uintptr_t)data - MEMRT_HEADER_SIZE);
-}
-
-/// Name the block, which puts it in the live set if it is not there; NULL takes the name away.
-/// False: no memory, nothing changed.
-bool memrt__block_set_name(memrt_meminfo_t *mi, const char *name);
-
-static inline bool memrt__is_quick_size(size_t size)
+static inline bool memrt__is_fast_size(size_t size)
 {
     return size - 1 < MEMRT__CLASS_DATA_MAX;
 }
 
-static inline unsigned memrt__class_in(unsigned flags)
+/// Return the flags of a new block, as the fast path of a free requires them.
+static inline unsigned memrt__fast_flags(memrt_kind_t kind, unsigned class)
 {
-    return (flags & MEMRT__FLAG_CLASS) >> MEMRT__FLAG_CLASS_AT;
-}
-
-/// Flags of a new block that goes back the short way.
-static inline unsigned memrt__quick_flags(memrt_kind_t kind, unsigned class)
-{
-    return (kind == MEMRT_KIND_BLOCK ? 0 : MEMRT__FLAG_MEMINFO) | MEMRT__FLAG_QUICK |
+    return (kind == MEMRT_KIND_BLOCK ? 0 : MEMRT__FLAG_MEMINFO) | MEMRT__FLAG_FAST |
            class << MEMRT__FLAG_CLASS_AT;
 }
 
-/// The header of a block with data that goes back the short way.
-static MEMRT__INLINE void memrt__quick_write(memrt_meminfo_t *mi, uint32_t policy, size_t size,
-                                             memrt_kind_t kind, size_t count)
+/// Write the header of a block with data, as the fast path of a free requires it.
+static MEMRT__INLINE void memrt__fast_write(memrt_meminfo_t *mi, uint32_t policy, size_t size,
+                                            memrt_kind_t kind, size_t count)
 {
     *mi = (memrt_meminfo_t){
         .refct = count,
@@ -181,39 +101,39 @@ static MEMRT__INLINE void memrt__quick_write(memrt_meminfo_t *mi, uint32_t polic
         .kind = (uint8_t)kind,
         .align_log2 = 6,
         .lead = MEMRT_HEADER_SIZE,
-        .flags = memrt__quick_flags(kind, memrt__class_of_data(size)),
+        .flags = memrt__fast_flags(kind, memrt__class_of_data(size)),
     };
 }
 
 static MEMRT__INLINE memrt_meminfo_t *
-memrt__block_new_quick(memrt__thread_t *self, memrt__home_t home, size_t size, memrt_kind_t kind)
+memrt__block_new_fast(memrt__thread_t *self, memrt__home_t home, size_t size, memrt_kind_t kind)
 {
-    if (MEMRT__UNLIKELY(home.shard == NULL || !memrt__is_quick_size(size))) {
+    if (MEMRT__UNLIKELY(home.shard == NULL || !memrt__is_fast_size(size))) {
         return NULL;
     }
     unsigned class = memrt__class_of_data(size);
-    memrt_meminfo_t *mi = memrt__cache_take_counted(self, home, class, kind, size);
+    memrt_meminfo_t *mi = memrt__thread_cache_take_counted(self, home, class, kind, size);
     if (MEMRT__LIKELY(mi != NULL)) {
-        memrt__quick_write(mi, home.account, size, kind, 1);
-        memrt__probe_birth(mi + 1, size, home.account, kind);
+        memrt__fast_write(mi, home.account, size, kind, 1);
+        memrt__probe_alloc(mi + 1, size, home.account, kind);
     }
     return mi;
 }
 
-static MEMRT__INLINE memrt_meminfo_t *memrt__block_new_plain(const memrt_policy_t *policy,
-                                                             size_t size, memrt_kind_t kind)
+static MEMRT__INLINE memrt_meminfo_t *memrt__block_new_slow(const memrt_policy_t *policy,
+                                                            size_t size, memrt_kind_t kind)
 {
     memrt__thread_t *self = memrt__self;
-    return memrt__is_watched(MEMRT__WATCH_SLOWLY)
+    return memrt__is_slow(MEMRT__SLOW_ALWAYS)
                ? NULL
-               : memrt__block_new_quick(self, memrt__home_of(self, policy), size, kind);
+               : memrt__block_new_fast(self, memrt__home_of(self, policy), size, kind);
 }
 
-static inline memrt_meminfo_t *memrt__header_new_quick(memrt_policy_t *policy, memrt_kind_t kind)
+static inline memrt_meminfo_t *memrt__header_new_fast(memrt_policy_t *policy, memrt_kind_t kind)
 {
     memrt__thread_t *self = memrt__self;
     memrt__home_t home = memrt__home_of(self, policy);
-    bool open = home.shard != NULL && !memrt__is_watched(MEMRT__WATCH_SLOWLY);
+    bool open = home.shard != NULL && !memrt__is_slow(MEMRT__SLOW_ALWAYS);
     memrt_meminfo_t *mi = open ? memrt__bin_pop(&self->bins[0]) : NULL;
     if (MEMRT__UNLIKELY(mi == NULL)) {
         return NULL;
@@ -224,46 +144,37 @@ static inline memrt_meminfo_t *memrt__header_new_quick(memrt_policy_t *policy, m
         .kind = (uint8_t)kind,
         .align_log2 = 6,
         .lead = MEMRT_HEADER_SIZE,
-        .flags = memrt__quick_flags(kind, 0),
+        .flags = memrt__fast_flags(kind, 0),
     };
     memrt__count_in(&home.shard->made[kind], 1);
     return mi;
 }
 
-/// Take back what memrt__header_new_quick() just made, as if it had never been.
-static inline void memrt__header_undo_quick(memrt_meminfo_t *mi)
+/// Undo memrt__header_new_fast(): return the header to the thread cache and subtract the count.
+static inline void memrt__header_undo_fast(memrt_meminfo_t *mi)
 {
     memrt__thread_t *self = memrt__self;
     memrt__count_in(&memrt__thread_shard(self, mi->policy)->made[mi->kind], (size_t)-1);
     memrt__bin_push(&self->bins[0], mi);
 }
 
-static inline bool memrt__has_data(memrt_kind_t kind)
-{
-    return kind == MEMRT_KIND_INLINE || kind == MEMRT_KIND_BLOCK;
-}
-
-static inline bool memrt__block_delete_quick(memrt_meminfo_t *mi)
+static MEMRT__INLINE bool memrt__block_delete_fast(memrt_meminfo_t *mi)
 {
     unsigned flags = memrt__flags_load_relaxed(&mi->flags);
-    unsigned special = MEMRT__FLAG_LISTED | MEMRT__FLAG_WATCHED | MEMRT__FLAG_PROMOTED |
+    unsigned special = MEMRT__FLAG_LISTED | MEMRT__FLAG_OBSERVED | MEMRT__FLAG_PROMOTED |
                        MEMRT__FLAG_HELD | MEMRT__FLAG_TRACED;
     memrt__thread_t *self = memrt__self;
-    if (MEMRT__UNLIKELY((flags & (MEMRT__FLAG_QUICK | special)) != MEMRT__FLAG_QUICK ||
+    if (MEMRT__UNLIKELY((flags & (MEMRT__FLAG_FAST | special)) != MEMRT__FLAG_FAST ||
                         mi->dtor != NULL || self == NULL || memrt__class_in(flags) == 0)) {
         return false;
     }
-    if (MEMRT__UNLIKELY(!memrt__cache_give_counted(self, mi->policy, memrt__class_in(flags),
-                                                   mi->kind, mi->size, mi))) {
+    if (MEMRT__UNLIKELY(!memrt__thread_cache_give_counted(self, mi->policy, memrt__class_in(flags),
+                                                          mi->kind, mi->size, mi))) {
         return false;
     }
-    memrt__store_relaxed(&mi->refct, 0); /* in the bin of this thread nobody else sees it */
-    MEMRT__PROBE4(death, mi->data, mi->size, mi->policy, mi->kind);
+    memrt__store_relaxed(&mi->refct, 0); /* only this thread accesses a block in its own bin */
+    MEMRT__PROBE4(free, mi->data, mi->size, mi->policy, mi->kind);
     return true;
 }
-
-/// Who is told of watched blocks. Release by memrt__watcher_set, partner: acquire where it is
-/// called.
-void memrt__watcher_set(const memrt_watcher_t *watcher);
 
 #endif

@@ -4,19 +4,20 @@
 #include <string.h>
 
 #include "runtime/base/size.h"
-#include "runtime/debug/live.h"
+#include "runtime/meminfo/block_events.h"
+#include "runtime/observe/live_set.h"
 
-static bool is_alignment(size_t alignment)
+static bool is_valid_alignment(size_t alignment)
 {
     return alignment == 0 || (memrt__is_power_of_two(alignment) && alignment <= MEMRT_ALIGN_MAX);
 }
 
-static bool is_complete(const memrt_new_options_t *options)
+static bool has_all_options(const memrt_new_options_t *options)
 {
     return options != NULL && options->struct_size >= sizeof(*options);
 }
 
-static memrt_status_t complete(const memrt_new_options_t *options, memrt_new_options_t *out)
+static memrt_status_t complete_options(const memrt_new_options_t *options, memrt_new_options_t *out)
 {
     *out = (memrt_new_options_t){0};
     if (options != NULL) {
@@ -31,14 +32,14 @@ static memrt_status_t complete(const memrt_new_options_t *options, memrt_new_opt
 memrt_status_t memrt__meminfo_options(const memrt_new_options_t *options, memrt_new_options_t *room,
                                       const memrt_new_options_t **out)
 {
-    if (!is_complete(options)) {
-        memrt_status_t status = complete(options, room);
+    if (!has_all_options(options)) {
+        memrt_status_t status = complete_options(options, room);
         if (status != MEMRT_OK) {
             return status;
         }
         options = room;
     }
-    if (!is_alignment(options->alignment) ||
+    if (!is_valid_alignment(options->alignment) ||
         (options->name != NULL && !memrt__is_name(options->name))) {
         return MEMRT_EINVAL;
     }
@@ -46,7 +47,7 @@ memrt_status_t memrt__meminfo_options(const memrt_new_options_t *options, memrt_
     return MEMRT_OK;
 }
 
-void memrt__meminfo_dress_plainly(memrt_meminfo_t *mi, const memrt_new_options_t *options)
+void memrt__meminfo_fill_default(memrt_meminfo_t *mi, const memrt_new_options_t *options)
 {
     mi->dtor = options->dtor;
     mi->dtor_info = options->dtor_info;
@@ -55,7 +56,7 @@ void memrt__meminfo_dress_plainly(memrt_meminfo_t *mi, const memrt_new_options_t
     }
 }
 
-memrt_status_t memrt__meminfo_dress(memrt_meminfo_t *mi, const memrt_new_options_t *options)
+memrt_status_t memrt__meminfo_fill(memrt_meminfo_t *mi, const memrt_new_options_t *options)
 {
     if (options->name != NULL) {
         memrt_status_t status = memrt__meminfo_set_name(mi, options->name);
@@ -64,12 +65,13 @@ memrt_status_t memrt__meminfo_dress(memrt_meminfo_t *mi, const memrt_new_options
             return status;
         }
     }
-    memrt__meminfo_dress_plainly(mi, options);
+    memrt__meminfo_fill_default(mi, options);
     return MEMRT_OK;
 }
 
-static memrt_meminfo_t *allocate_slowly(memrt_policy_t *policy, size_t nbytes,
-                                        memrt_external_allocator_t *allocator, memrt__birth_t birth)
+static memrt_meminfo_t *allocate_slow(memrt_policy_t *policy, size_t nbytes,
+                                      memrt_external_allocator_t *allocator,
+                                      memrt__alloc_event_t birth)
 {
     memrt__block_request_t request = {.policy = policy,
                                       .size = nbytes,
@@ -77,70 +79,71 @@ static memrt_meminfo_t *allocate_slowly(memrt_policy_t *policy, size_t nbytes,
                                       .external = allocator,
                                       .birth = birth};
     memrt_meminfo_t *mi = memrt__block_new(&request);
-    return mi == NULL ? NULL : memrt__block_born(mi, birth.site);
+    return mi == NULL ? NULL : memrt__block_notify_alloc(mi, birth.site);
 }
 
-/// Whoever watches.
-MEMRT__APART static memrt_meminfo_t *allocate_watched(size_t nbytes)
+/// Slow path: an observer is on, the request needs the allocator, or a cache is empty.
+MEMRT__APART static memrt_meminfo_t *allocate_observed(size_t nbytes)
 {
     memrt_policy_t *policy = memrt__policy_here(NULL);
-    memrt__birth_t birth = memrt__tracking_birth(nbytes);
+    memrt__alloc_event_t birth = memrt__tracking_alloc(nbytes);
     memrt_meminfo_t *mi =
-        birth.share != 0 ? NULL : memrt__block_new_plain(policy, nbytes, MEMRT_KIND_INLINE);
-    return MEMRT__LIKELY(mi != NULL) ? mi : allocate_slowly(policy, nbytes, NULL, birth);
+        birth.share != 0 ? NULL : memrt__block_new_slow(policy, nbytes, MEMRT_KIND_INLINE);
+    return MEMRT__LIKELY(mi != NULL) ? mi : allocate_slow(policy, nbytes, NULL, birth);
 }
 
-/// In a scope, perhaps.
-MEMRT__APART static memrt_meminfo_t *allocate_here(size_t nbytes)
+/// Fast path inside of a scope; otherwise continues with allocate_observed().
+MEMRT__APART static memrt_meminfo_t *allocate_in_scope(size_t nbytes)
 {
     memrt__thread_t *self = memrt__self;
     memrt_meminfo_t *mi = NULL;
-    if (MEMRT__LIKELY(memrt__is_watched_for_scopes_alone())) {
+    if (MEMRT__LIKELY(memrt__is_slow_for_scopes_only())) {
         memrt__home_t home = memrt__home_here(self, memrt__policy_default());
-        mi = memrt__block_new_quick(self, home, nbytes, MEMRT_KIND_INLINE);
+        mi = memrt__block_new_fast(self, home, nbytes, MEMRT_KIND_INLINE);
     }
-    return MEMRT__LIKELY(mi != NULL) ? mi : allocate_watched(nbytes);
+    return MEMRT__LIKELY(mi != NULL) ? mi : allocate_observed(nbytes);
 }
 
 memrt_meminfo_t *memrt__meminfo_allocate(size_t nbytes)
 {
     memrt__thread_t *self = memrt__self;
     memrt_meminfo_t *mi = NULL;
-    if (MEMRT__LIKELY(!memrt__is_watched(MEMRT__WATCH_ANY))) {
+    if (MEMRT__LIKELY(!memrt__is_slow(MEMRT__SLOW_ANY))) {
         memrt__home_t home = memrt__home_of(self, memrt__policy_default());
-        mi = memrt__block_new_quick(self, home, nbytes, MEMRT_KIND_INLINE);
+        mi = memrt__block_new_fast(self, home, nbytes, MEMRT_KIND_INLINE);
     }
-    return MEMRT__LIKELY(mi != NULL) ? mi : allocate_here(nbytes);
+    return MEMRT__LIKELY(mi != NULL) ? mi : allocate_in_scope(nbytes);
 }
 
 memrt_meminfo_t *memrt__meminfo_allocate_external(size_t nbytes,
                                                   memrt_external_allocator_t *allocator)
 {
     return allocator == NULL ? memrt__meminfo_allocate(nbytes)
-                             : allocate_slowly(memrt__policy_here(NULL), nbytes, allocator,
-                                               memrt__tracking_birth(nbytes));
+                             : allocate_slow(memrt__policy_here(NULL), nbytes, allocator,
+                                             memrt__tracking_alloc(nbytes));
 }
 
-/// The short way, for what needs nothing that can fail after the block is there. NULL: not open.
-static memrt_meminfo_t *new_plain(size_t size, const memrt_new_options_t *options)
+/// Fast path of memrt__meminfo_new(), for options that have no step that can fail after the
+/// allocation. NULL: the fast path does not apply.
+static memrt_meminfo_t *allocate_fast(size_t size, const memrt_new_options_t *options)
 {
     if (options->name != NULL || options->external != NULL || options->alignment != 0 ||
-        (options->zeroed && size > MEMRT__QUICK_ZERO)) {
+        (options->zeroed && size > MEMRT__FAST_ZERO)) {
         return NULL;
     }
     memrt_meminfo_t *mi =
-        memrt__block_new_plain(memrt__policy_here(options->policy), size, MEMRT_KIND_INLINE);
+        memrt__block_new_slow(memrt__policy_here(options->policy), size, MEMRT_KIND_INLINE);
     if (mi != NULL) {
         if (options->zeroed) {
             memset(mi->data, 0, size);
         }
-        memrt__meminfo_dress_plainly(mi, options);
+        memrt__meminfo_fill_default(mi, options);
     }
     return mi;
 }
 
-memrt_status_t memrt__meminfo_unborn(size_t size, const memrt_new_options_t *options,
-                                     memrt__birth_t birth, memrt_meminfo_t **out)
+memrt_status_t memrt__meminfo_withdraw(size_t size, const memrt_new_options_t *options,
+                                       memrt__alloc_event_t birth, memrt_meminfo_t **out)
 {
     memrt__block_request_t request = {.policy = memrt__policy_here(options->policy),
                                       .size = size,
@@ -153,7 +156,7 @@ memrt_status_t memrt__meminfo_unborn(size_t size, const memrt_new_options_t *opt
     if (mi == NULL) {
         return MEMRT_ENOMEM;
     }
-    memrt_status_t status = memrt__meminfo_dress(mi, options);
+    memrt_status_t status = memrt__meminfo_fill(mi, options);
     if (status != MEMRT_OK) {
         memrt__block_discard(mi);
         return status;
@@ -171,21 +174,21 @@ memrt_status_t memrt__meminfo_new(size_t size, const memrt_new_options_t *option
     if (status != MEMRT_OK) {
         return status;
     }
-    memrt__birth_t birth = memrt__tracking_birth(size);
-    memrt_meminfo_t *plain = birth.share != 0 ? NULL : new_plain(size, all);
+    memrt__alloc_event_t birth = memrt__tracking_alloc(size);
+    memrt_meminfo_t *plain = birth.share != 0 ? NULL : allocate_fast(size, all);
     if (plain != NULL) {
         *out = plain;
         return MEMRT_OK;
     }
-    status = memrt__meminfo_unborn(size, all, birth, &plain);
+    status = memrt__meminfo_withdraw(size, all, birth, &plain);
     if (status == MEMRT_OK) {
-        *out = memrt__block_born(plain, birth.site);
+        *out = memrt__block_notify_alloc(plain, birth.site);
     }
     return status;
 }
 
-/// Put foreign data behind a header: with it the account has it.
-static void take_over(memrt_meminfo_t *mi, void *data, size_t size)
+/// Attach adopted data to a header, and count the data in the account as adopted.
+static void attach_adopted_data(memrt_meminfo_t *mi, void *data, size_t size)
 {
     memrt__tally_t tally = memrt__tally(&memrt__policy_of(mi)->account);
     memrt__tally_in(&tally, &tally.shard->adopted_in, size);
@@ -205,14 +208,14 @@ memrt_status_t memrt__meminfo_adopt(void *data, size_t size, const memrt_new_opt
         all->external != NULL) {
         return MEMRT_EINVAL;
     }
-    memrt__birth_t birth = memrt__tracking_birth(size);
+    memrt__alloc_event_t birth = memrt__tracking_alloc(size);
     if (all->name == NULL && birth.share == 0) {
         memrt_meminfo_t *mi =
-            memrt__header_new_quick(memrt__policy_here(all->policy), MEMRT_KIND_ADOPTED);
+            memrt__header_new_fast(memrt__policy_here(all->policy), MEMRT_KIND_ADOPTED);
         if (mi != NULL) {
-            memrt__meminfo_dress_plainly(mi, all);
-            take_over(mi, data, size);
-            memrt__probe_birth(data, size, mi->policy, MEMRT_KIND_ADOPTED);
+            memrt__meminfo_fill_default(mi, all);
+            attach_adopted_data(mi, data, size);
+            memrt__probe_alloc(data, size, mi->policy, MEMRT_KIND_ADOPTED);
             *out = mi;
             return MEMRT_OK;
         }
@@ -225,17 +228,17 @@ memrt_status_t memrt__meminfo_adopt(void *data, size_t size, const memrt_new_opt
     if (mi == NULL) {
         return MEMRT_ENOMEM;
     }
-    status = memrt__meminfo_dress(mi, all);
+    status = memrt__meminfo_fill(mi, all);
     if (status != MEMRT_OK) {
         memrt__block_discard(mi);
         return status;
     }
-    take_over(mi, data, size);
-    *out = memrt__block_born(mi, birth.site);
+    attach_adopted_data(mi, data, size);
+    *out = memrt__block_notify_alloc(mi, birth.site);
     return MEMRT_OK;
 }
 
-/// Destructor of manage_memory: `dtor_info` is the caller's destructor of one argument.
+/// Adapter for manage_memory: `dtor_info` holds the caller's destructor, which has one argument.
 static void managed_dtor(void *data, size_t size, void *dtor_info)
 {
     (void)size;
@@ -255,21 +258,6 @@ memrt_meminfo_t *memrt__meminfo_manage_memory(void *data, memrt_managed_dtor_fn 
     return memrt__meminfo_adopt(data, 0, &options, &mi) == MEMRT_OK ? mi : NULL;
 }
 
-/// Who holds the only reference to a block that nobody can find needs no atomic operation.
-void memrt__meminfo_release_last(memrt_meminfo_t *mi)
-{
-    if (MEMRT__LIKELY(memrt__block_delete_quick(mi))) {
-        return;
-    }
-    if ((memrt__flags_load_relaxed(&mi->flags) & MEMRT__FLAG_LISTED) == 0) {
-        memrt__store_relaxed(&mi->refct, 0);
-        memrt__dtor_call(mi);
-    } else if (memrt__fetch_sub1_release(&mi->refct) == 1) {
-        (void)memrt__load_acquire(&mi->refct);
-        memrt__dtor_call(mi);
-    }
-}
-
 memrt_status_t memrt__meminfo_set_name(memrt_meminfo_t *mi, const char *name)
 {
     if (name != NULL && name[0] == '\0') {
@@ -281,11 +269,14 @@ memrt_status_t memrt__meminfo_set_name(memrt_meminfo_t *mi, const char *name)
     return memrt__block_set_name(mi, name) ? MEMRT_OK : MEMRT_ENOMEM;
 }
 
-void memrt__meminfo_watch(memrt_meminfo_t *mi)
+void memrt__meminfo_observe(memrt_meminfo_t *mi)
 {
-    memrt__flags_set_relaxed(&mi->flags, MEMRT__FLAG_WATCHED);
+    memrt__flags_set_relaxed(&mi->flags, MEMRT__FLAG_OBSERVED);
     if (mi->kind == MEMRT_KIND_RESIZABLE && mi->data != NULL) {
-        memrt__flags_set_relaxed(&memrt__block_of(mi->data)->flags, MEMRT__FLAG_WATCHED);
+        memrt__flags_set_relaxed(&memrt__block_of(mi->data)->flags, MEMRT__FLAG_OBSERVED);
+    }
+    if (mi->data != NULL) {
+        memrt__observer_notify(mi);
     }
 }
 

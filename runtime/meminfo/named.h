@@ -3,7 +3,7 @@
 
 #include "runtime/meminfo/meminfo.h"
 
-/// References under a name: acquire_as, release_as and holders of memrt_api_t.
+/// Named references: the slots acquire_as, release_as and holders of memrt_api_t.
 
 memrt_status_t memrt__named_acquire(memrt_meminfo_t *mi, memrt_holder_kind_t kind,
                                     const char *name) MEMRT_MUST_CHECK;
@@ -11,10 +11,12 @@ void memrt__named_release(memrt_meminfo_t *mi, memrt_holder_kind_t kind, const c
 size_t memrt__named_holders(const memrt_meminfo_t *mi, memrt_holder_t *rows, size_t row_size,
                             size_t room);
 
-/// Put a good name to a reference that is there, or is born next. False: no memory.
+/// Record a valid name for a reference that the caller holds or is about to create. Does not change
+/// the count. False: out of memory.
 bool memrt__named_note(memrt_meminfo_t *mi, memrt_holder_kind_t kind, const char *name);
 
-/// Take the name from a reference, which stays. False: none was taken under that name.
+/// Remove the name from a reference and keep the reference. False: no reference has that kind and
+/// name.
 bool memrt__named_drop(memrt_meminfo_t *mi, memrt_holder_kind_t kind, const char *name);
 
 #endif

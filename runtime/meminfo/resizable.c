@@ -1,9 +1,11 @@
 #include "runtime/meminfo/resizable.h"
 
-#include "runtime/meminfo/raw.h"
+#include "runtime/meminfo/block_api.h"
+#include "runtime/observe/tracking.h"
 
-/// The alignment that was asked for stands in the header and holds for every data block.
-static memrt_meminfo_t *unborn_data(const memrt_meminfo_t *mi, size_t size, bool zeroed)
+/// Allocate an unpublished data block for `mi`. The header keeps the requested alignment, which
+/// applies to every data block. NULL: out of memory.
+static memrt_meminfo_t *alloc_data_block(const memrt_meminfo_t *mi, size_t size, bool zeroed)
 {
     memrt__block_request_t request = {.policy = memrt__policy_of(mi),
                                       .size = size,
@@ -11,7 +13,7 @@ static memrt_meminfo_t *unborn_data(const memrt_meminfo_t *mi, size_t size, bool
                                       .kind = MEMRT_KIND_BLOCK,
                                       .zeroed = zeroed,
                                       .part = true,
-                                      .birth = memrt__tracking_part()};
+                                      .birth = memrt__tracking_subpolicy()};
     return memrt__block_new(&request);
 }
 
@@ -21,26 +23,26 @@ static void *set_data(memrt_meminfo_t *mi, const memrt_meminfo_t *data)
     return mi->data;
 }
 
-/// The short way, for what needs nothing that can fail after its two blocks are there. NULL: not
-/// open.
-static memrt_meminfo_t *new_plain(size_t size, const memrt_new_options_t *options)
+/// Fast path of memrt__resizable_new(), for options that have no step that can fail after the two
+/// blocks are allocated. NULL: the fast path does not apply.
+static memrt_meminfo_t *create_fast(size_t size, const memrt_new_options_t *options)
 {
     if (options->name != NULL || options->alignment != 0 || options->zeroed) {
         return NULL;
     }
     memrt_meminfo_t *mi =
-        memrt__header_new_quick(memrt__policy_here(options->policy), MEMRT_KIND_RESIZABLE);
+        memrt__header_new_fast(memrt__policy_here(options->policy), MEMRT_KIND_RESIZABLE);
     if (mi == NULL) {
         return NULL;
     }
     memrt_meminfo_t *data =
-        memrt__block_new_plain(memrt__policy_here(options->policy), size, MEMRT_KIND_BLOCK);
+        memrt__block_new_slow(memrt__policy_here(options->policy), size, MEMRT_KIND_BLOCK);
     if (data == NULL) {
-        memrt__header_undo_quick(mi);
+        memrt__header_undo_fast(mi);
         return NULL;
     }
-    data->flags |= MEMRT__FLAG_PART;
-    memrt__meminfo_dress_plainly(mi, options);
+    data->flags |= MEMRT__FLAG_SUBPOLICY;
+    memrt__meminfo_fill_default(mi, options);
     set_data(mi, data);
     return mi;
 }
@@ -57,8 +59,8 @@ memrt_status_t memrt__resizable_new(size_t size, const memrt_new_options_t *opti
     if (all->external != NULL) {
         return MEMRT_EINVAL;
     }
-    memrt__birth_t birth = memrt__tracking_birth(size);
-    memrt_meminfo_t *plain = birth.share != 0 ? NULL : new_plain(size, all);
+    memrt__alloc_event_t birth = memrt__tracking_alloc(size);
+    memrt_meminfo_t *plain = birth.share != 0 ? NULL : create_fast(size, all);
     if (plain != NULL) {
         *out = plain;
         return MEMRT_OK;
@@ -72,17 +74,17 @@ memrt_status_t memrt__resizable_new(size_t size, const memrt_new_options_t *opti
     if (mi == NULL) {
         return MEMRT_ENOMEM;
     }
-    memrt_meminfo_t *data = unborn_data(mi, size, all->zeroed != 0);
+    memrt_meminfo_t *data = alloc_data_block(mi, size, all->zeroed != 0);
     if (data == NULL) {
         status = MEMRT_ENOMEM;
         goto discard_header;
     }
-    status = memrt__meminfo_dress(mi, all);
+    status = memrt__meminfo_fill(mi, all);
     if (status != MEMRT_OK) {
         goto discard_data;
     }
-    set_data(mi, memrt__block_born(data, birth.site));
-    *out = memrt__block_born(mi, birth.site);
+    set_data(mi, memrt__block_notify_alloc(data, birth.site));
+    *out = memrt__block_notify_alloc(mi, birth.site);
     return MEMRT_OK;
 
 discard_data:
@@ -94,14 +96,14 @@ discard_header:
 
 void *memrt__resizable_alloc(memrt_meminfo_t *mi, size_t size)
 {
-    memrt_meminfo_t *data = unborn_data(mi, size, false);
+    memrt_meminfo_t *data = alloc_data_block(mi, size, false);
     if (data == NULL) {
         return NULL;
     }
-    if (mi->data != NULL) { /* the caller's from now on */
-        memrt__flags_clear_relaxed(&memrt__block_of(mi->data)->flags, MEMRT__FLAG_PART);
+    if (mi->data != NULL) { /* the caller owns the old data block from now on */
+        memrt__flags_clear_relaxed(&memrt__block_of(mi->data)->flags, MEMRT__FLAG_SUBPOLICY);
     }
-    return set_data(mi, memrt__block_born(data, memrt__tracking_traced_site()));
+    return set_data(mi, memrt__block_notify_alloc(data, memrt__tracking_traced_site()));
 }
 
 void *memrt__resizable_realloc(memrt_meminfo_t *mi, size_t size)
@@ -109,11 +111,10 @@ void *memrt__resizable_realloc(memrt_meminfo_t *mi, size_t size)
     if (mi->data == NULL) {
         return memrt__resizable_alloc(mi, size);
     }
-    void *data = memrt__raw_realloc(memrt__policy_of(mi), mi->data, size);
+    void *data = memrt__block_api_realloc(memrt__policy_of(mi), mi->data, size);
     if (data == NULL) {
         return NULL;
     }
-    memrt__flags_set_relaxed(&memrt__block_of(data)->flags, MEMRT__FLAG_PART);
     return set_data(mi, memrt__block_of(data));
 }
 
@@ -122,5 +123,5 @@ void memrt__resizable_free(memrt_meminfo_t *mi, void *data)
     if (data == mi->data) {
         memrt__block_set_data(mi, NULL, 0);
     }
-    memrt__raw_free(memrt__policy_of(mi), data, 0);
+    memrt__block_api_free(memrt__policy_of(mi), data, 0);
 }

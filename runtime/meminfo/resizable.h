@@ -3,8 +3,8 @@
 
 #include "runtime/meminfo/meminfo.h"
 
-/// MemInfos whose data may move: a header, and a block of its own for the data. The functions are
-/// those of memrt_api_t with the same names.
+/// Resizable MemInfos: a header, and a separate block for the data, which may move. The functions
+/// implement the slots of memrt_api_t with the same names.
 
 memrt_status_t memrt__resizable_new(size_t size, const memrt_new_options_t *options,
                                     memrt_meminfo_t **out) MEMRT_MUST_CHECK;

@@ -1,23 +1,25 @@
 #include "runtime/stats/shard.h"
 
-#include "runtime/base/lock.h"
-#include "runtime/base/options.h"
+#include "runtime/config/options.h"
+#include "runtime/os/lock.h"
 
 memrt__level_t memrt__process;
 
 static memrt__account_t *first_account; /* under the lock of rank THREADS */
 
-/// Release, partner: the acquire load of who reads the peak, and then the sums.
-static void keep_peak(memrt__level_t *level, size_t rise)
+/// Raise the peaks of an aggregate and all outer aggregates to the reported bytes plus `rise`.
+/// Release; partner: the acquire load of a reader that loads the peak before the sums.
+static void raise_peaks(memrt__level_t *level, size_t rise)
 {
     for (; level != NULL; level = level->up) {
         memrt__raise_release(&level->peak, memrt__load_relaxed(&level->flushed) + rise);
     }
 }
 
-/// Release, partner: the acquire load of who reads a peak. Whoever sees the change sees the gauge
-/// that it came from at rest, so that it is not added twice.
-static void tell(memrt__level_t *level, size_t change, size_t rise)
+/// Add `change` to the reported bytes of an aggregate and all outer aggregates; raise their peaks.
+/// Release; partner: the acquire load of a reader of the peak. A reader that sees the change also
+/// sees that the reporting gauge shows no rise, so the reader does not add the rise twice.
+static void report_change(memrt__level_t *level, size_t change, size_t rise)
 {
     for (; level != NULL; level = level->up) {
         size_t before = memrt__fetch_add_release(&level->flushed, change);
@@ -25,7 +27,7 @@ static void tell(memrt__level_t *level, size_t change, size_t rise)
     }
 }
 
-/// The one or other gauge more hides something, or rests.
+/// Add `change`, 1 or -1, to the number of gauges that are not at rest.
 static void count_gauges(memrt__level_t *level, size_t change)
 {
     for (; level != NULL; level = level->up) {
@@ -34,8 +36,8 @@ static void count_gauges(memrt__level_t *level, size_t change)
     }
 }
 
-/// Levels know of a gauge before it hides anything from them.
-static void stop_resting(memrt__shard_t *shard, memrt__account_t *account)
+/// Count a gauge as not at rest in all aggregates, before the gauge holds back any change.
+static void mark_gauge_active(memrt__shard_t *shard, memrt__account_t *account)
 {
     if (memrt__gauge_is_at_rest(shard)) {
         count_gauges(account->policy, 1);
@@ -44,25 +46,29 @@ static void stop_resting(memrt__shard_t *shard, memrt__account_t *account)
     }
 }
 
-/// Meanwhile the gauge shows no rise, whatever it was told. The releases are partners of the
-/// acquire loads of who reads a gauge: when it shows none, the peak has it. A fall is counted when
-/// the levels know of it, and before the gauge can rise again.
-static void tell_all(memrt__shard_t *shard, memrt__account_t *account)
+/// Report the net change and the rise of a gauge to all aggregates.
+///
+/// During the report the gauge shows no rise, even if some aggregates already have the change. The
+/// releases are partners of the acquire loads of gauge readers: when the gauge shows no rise, the
+/// peak includes the rise. A fall is counted after the aggregates have the change, and before the
+/// gauge can rise again.
+static void report_gauge(memrt__shard_t *shard, memrt__account_t *account)
 {
     size_t net = memrt__shard_net(shard);
     size_t change = net - shard->told, rise = shard->high - shard->told;
-    keep_peak(account->policy, rise);
-    keep_peak(account->scope, rise);
+    raise_peaks(account->policy, rise);
+    raise_peaks(account->scope, rise);
     memrt__store_release(&shard->high, MEMRT__GAUGE_TELLS);
-    tell(account->policy, change, rise);
-    tell(account->scope, change, rise);
+    report_change(account->policy, change, rise);
+    report_change(account->scope, change, rise);
     memrt__own_add_release(&shard->falls, (ptrdiff_t)change < 0);
     memrt__store_release(&shard->told, net);
     memrt__store_release(&shard->high, net);
 }
 
-/// Where one gauge hides something and another told, the one alone is no proof of the peak.
-static void admit_others(memrt__level_t *level)
+/// Record that a single gauge no longer proves the peak: one gauge reported while another gauge was
+/// not at rest.
+static void mark_several_gauges(memrt__level_t *level)
 {
     for (; level != NULL; level = level->up) {
         if (memrt__load_relaxed(&level->gauges) != 0) {
@@ -71,44 +77,44 @@ static void admit_others(memrt__level_t *level)
     }
 }
 
-static void (*to_call)(void); /* relaxed; who takes it out calls it */
+static void (*pending_call)(void); /* relaxed; the thread that removes the pointer makes the call */
 
 void memrt__gauge_call_once(void (*call)(void))
 {
-    memrt__store_relaxed((size_t *)&to_call, (size_t)call);
+    memrt__store_relaxed((size_t *)&pending_call, (size_t)call);
 }
 
-static void call_once(void)
+static void run_pending_call(void)
 {
-    size_t call = memrt__load_relaxed((const size_t *)&to_call);
-    if (MEMRT__UNLIKELY(call != 0) && memrt__cas_relaxed((size_t *)&to_call, call, 0)) {
+    size_t call = memrt__load_relaxed((const size_t *)&pending_call);
+    if (MEMRT__UNLIKELY(call != 0) && memrt__cas_relaxed((size_t *)&pending_call, call, 0)) {
         ((void (*)(void))call)();
     }
 }
 
-static bool tells_every_change(void)
+static bool is_peak_exact(void)
 {
     return memrt__load_relaxed(&memrt__options.exact_peak) != 0;
 }
 
-void memrt__gauge_tell(memrt__shard_t *shard, memrt__account_t *account)
+void memrt__gauge_report(memrt__shard_t *shard, memrt__account_t *account)
 {
-    call_once();
-    if (tells_every_change()) {
+    run_pending_call();
+    if (is_peak_exact()) {
         memrt__gauge_rest(shard, account);
-        admit_others(account->policy);
-        admit_others(account->scope);
+        mark_several_gauges(account->policy);
+        mark_several_gauges(account->scope);
         return;
     }
-    stop_resting(shard, account);
-    tell_all(shard, account);
+    mark_gauge_active(shard, account);
+    report_gauge(shard, account);
     memrt__store_relaxed(&shard->low, shard->told - (size_t)MEMRT__GAUGE_FALL);
 }
 
 void memrt__gauge_rest(memrt__shard_t *shard, memrt__account_t *account)
 {
     bool rested = memrt__gauge_is_at_rest(shard);
-    tell_all(shard, account);
+    report_gauge(shard, account);
     memrt__store_relaxed(&shard->low, shard->told);
     if (!rested) {
         count_gauges(account->policy, (size_t)-1);
@@ -116,23 +122,24 @@ void memrt__gauge_rest(memrt__shard_t *shard, memrt__account_t *account)
     }
 }
 
-/// Release, partner: the acquire load of who reads a gauge, and then the sums.
+/// Record a new maximum of a gauge, and report a rise of more than MEMRT__GAUGE_RISE. Release;
+/// partner: the acquire load of a reader that loads the gauge before the sums.
 void memrt__gauge_rose(memrt__shard_t *shard, memrt__account_t *account)
 {
     size_t net = memrt__shard_net(shard);
-    bool exact = tells_every_change();
+    bool exact = is_peak_exact();
     if (!exact) {
-        stop_resting(shard, account);
+        mark_gauge_active(shard, account);
     }
     memrt__store_release(&shard->high, net);
     if (exact || (ptrdiff_t)(net - shard->told) > MEMRT__GAUGE_RISE) {
-        memrt__gauge_tell(shard, account);
+        memrt__gauge_report(shard, account);
     }
 }
 
-static void tell_past_gauges(memrt__level_t *level, size_t bytes)
+static void report_shared_change(memrt__level_t *level, size_t bytes)
 {
-    tell(level, bytes, bytes);
+    report_change(level, bytes, bytes);
     for (; level != NULL; level = level->up) {
         memrt__store_relaxed(&level->past_gauges, 1);
     }
@@ -140,8 +147,8 @@ static void tell_past_gauges(memrt__level_t *level, size_t bytes)
 
 void memrt__account_add_shared(memrt__account_t *account, size_t bytes)
 {
-    tell_past_gauges(account->policy, bytes);
-    tell_past_gauges(account->scope, bytes);
+    report_shared_change(account->policy, bytes);
+    report_shared_change(account->scope, bytes);
     memrt__fetch_add_release(&account->shared->falls, (ptrdiff_t)bytes < 0);
 }
 

@@ -12,101 +12,109 @@
 #include "runtime/base/compiler.h"
 #include "runtime/base/size.h"
 
-/// Counters that never contend: each thread has a shard for every account (policy) that it uses.
-/// Only the owner of a shard writes it; sums are taken at read.
+/// Per-thread counters. Each thread has one shard for every account (policy) that the thread uses.
+/// Only the owning thread writes a shard, so counting never contends. A reader adds up the shards.
+///
+/// A gauge is the part of a shard that tracks its bytes in use since the last report. A gauge
+/// reports its changes to the aggregates of the account, for their sums and peaks.
 ///
 /// Invariants over all shards of one account, when no thread is inside memrt:
 ///     live blocks   == sum(made) - sum(freed)
 ///     live bytes    == sum(bytes_in) - sum(bytes_out)
 ///                   == sum(told) + sum(bytes_in - bytes_out - told)
 
-/// Tiny blocks are blocks to everybody else.
+/// Kind of a tiny block in the counters. Outside of the counters, a tiny block is a plain block.
 #define MEMRT__KIND_TINY (MEMRT_KIND_BLOCK + 1)
 #define MEMRT__KINDS (MEMRT__KIND_TINY + 1)
 
-/// By how much the header of a tiny block is smaller.
+/// Bytes by which the header of a tiny block is smaller than MEMRT_HEADER_SIZE.
 #define MEMRT__TINY_SAVES 48u
 
-/// What one thread did for one account. Words in pairs: what came in, what went out. A reader that
-/// takes the outs first (acquire) and the ins after sees no more outs than ins: the outs are
-/// written with release, after the ins of the same blocks.
+/// Counters of one thread for one account.
+///
+/// Counters form pairs: an "in" word for additions and an "out" word for removals. The owner writes
+/// "out" words with release, after the "in" words of the same blocks. A reader that loads "out"
+/// words first (acquire) and "in" words later never sees more removals than additions.
+///
+/// "Own" marks a member that only the owning thread writes.
 typedef struct memrt__shard {
-    size_t bytes_in, bytes_out; ///< own; as asked for
-    /* The gauge: what bytes_in - bytes_out, as signed numbers, did since the levels were told. */
-    size_t high;                      ///< own; most that it was since then
-    size_t low;                       ///< own; below this the levels are told
-    size_t told;                      ///< own; what it was then; as `low`: they know all
-    size_t falls;                     ///< own, release; how often they were told of less
-    size_t made[MEMRT__KINDS];        ///< own; blocks by memrt_kind_t
-    size_t freed[MEMRT__KINDS];       ///< own
+    size_t bytes_in, bytes_out; ///< own; sizes as requested
+    /* The gauge: changes of bytes_in - bytes_out, as signed numbers, since the last report. */
+    size_t high;                      ///< own; maximum of bytes_in - bytes_out since that report
+    size_t low;                       ///< own; bytes in use below this value are reported
+    size_t told;                      ///< own; value at the last report; equal to `low` at rest
+    size_t falls;                     ///< own, release; number of reports of a decrease
+    size_t made[MEMRT__KINDS];        ///< own; allocated blocks by memrt_kind_t
+    size_t freed[MEMRT__KINDS];       ///< own; freed blocks by memrt_kind_t
     size_t promoted_in, promoted_out; ///< own; blocks that became MemInfos
-    size_t extra_in, extra_out;       ///< own; bytes asked of allocators beyond header and data
+    size_t extra_in, extra_out;       ///< own; bytes from allocators beyond header and data
     size_t adopted_in, adopted_out;   ///< own; bytes of adopted buffers
-    size_t exported_in, exported_out; ///< own; references that other libraries were given
-    size_t realloc;                   ///< own; blocks resized
-    size_t failed;                    ///< own; requests refused
-    size_t *sizes; ///< own; MEMRT_SIZE_BINS, births by size; NULL where nobody asks for them
+    size_t exported_in, exported_out; ///< own; references exported to other libraries
+    size_t realloc;                   ///< own; resized blocks
+    size_t failed;                    ///< own; refused requests
+    size_t *sizes; ///< own; allocations by size, MEMRT_SIZE_BINS words; NULL: not counted
 } memrt__shard_t;
 
-/// What shards are added up to: a policy, a scope with those below it, the process. An account is
-/// part of several, which its gauges tell all.
+/// Aggregate: a sum over accounts. A policy, a scope with its inner scopes, and the process are
+/// aggregates. Each account is part of several aggregates, and its gauges report to all of them.
 typedef struct memrt__level {
-    struct memrt__level *up; ///< what it is itself a part of; fixed
-    size_t flushed;          ///< any thread, release add; bytes in use as far as threads told
-    size_t peak;             ///< any thread, release raise; most that `flushed` plus a rise was
-    size_t gauges;           ///< any thread, relaxed add; that hide something now
-    size_t most_gauges;      ///< any thread, raise; that did at once, since the peak started
-    size_t past_gauges;  ///< any thread, relaxed; not 0: one gauge alone is no proof of the peak
-    memrt__shard_t past; ///< under the lock of rank THREADS; counts of accounts that are gone
-    size_t sizes[MEMRT_SIZE_BINS]; ///< likewise; their births by size
+    struct memrt__level *up; ///< fixed; enclosing aggregate
+    size_t flushed;          ///< any thread, release add; bytes in use, as reported by gauges
+    size_t peak;             ///< any thread, release raise; maximum of `flushed` plus a rise
+    size_t gauges;           ///< any thread, relaxed add; gauges not at rest now
+    size_t most_gauges;      ///< any thread, raise; maximum of `gauges` since the peak started
+    size_t past_gauges;      ///< any thread, relaxed; not 0: a single gauge does not prove the peak
+    memrt__shard_t past;     ///< under the lock of rank THREADS; counts of retired accounts
+    size_t sizes[MEMRT_SIZE_BINS]; ///< under the same lock; their allocations by size
 } memrt__level_t;
 
-/// Of what is on an account: whether this process or one that it was forked from made it.
+/// Origin of the blocks of an account: this process, or an ancestor before a fork.
 typedef enum memrt__origin {
     MEMRT__OWN,
-    MEMRT__INHERITED,
-    MEMRT__MIXED, ///< there was no memory to tell them apart
+    MEMRT__FORK_ACCOUNT,
+    MEMRT__MIXED, ///< both: no memory or free index for a separate account at the fork
     MEMRT__ORIGINS
 } memrt__origin_t;
 
-/// The shared part of an account.
+/// Data of an account that all threads share.
 typedef struct memrt__account {
-    uint32_t index;         ///< which shard of each thread; fixed
-    memrt__shard_t *shared; ///< counters for threads that could not get a record, added atomically
-    memrt__level_t *policy; ///< fixed; up from it, the process
-    memrt__level_t *scope;  ///< fixed; NULL: born in none
-    memrt__origin_t origin; ///< written by a fork
+    uint32_t index;              ///< fixed; index of the account's shard in each thread
+    memrt__shard_t *shared;      ///< atomic adds; counters for threads that could not get a record
+    memrt__level_t *policy;      ///< fixed; next level `up` is the process
+    memrt__level_t *scope;       ///< fixed; scope of the allocations; NULL: no scope
+    memrt__origin_t origin;      ///< written by a fork
     struct memrt__account *next; ///< under the lock of rank THREADS
 } memrt__account_t;
 
-/// Levels are told of a rise by this many bytes at the latest, and of a fall, which is often
-/// made up for at once, by that many. Both are one gauge's part in the error of the peak.
+/// Bytes that a gauge may rise or fall before a report. A rise of more than 64 KiB is reported, and
+/// a fall of more than 960 KiB. A fall is often made up for at once, so its limit is larger. The
+/// sum of both limits is the contribution of one gauge to the error of the peak.
 #define MEMRT__GAUGE_RISE ((ptrdiff_t)64 << 10)
 #define MEMRT__GAUGE_FALL (MEMRT__GAUGE_ERROR - MEMRT__GAUGE_RISE)
 #define MEMRT__GAUGE_ERROR ((ptrdiff_t)1 << 20)
 
-/// `high` of a gauge while it tells: below anything.
+/// Value of `high` while a gauge reports: below any real value.
 #define MEMRT__GAUGE_TELLS ((size_t)(PTRDIFF_MIN / 2))
 
 #define MEMRT__ACCOUNTS 4096u
 
-/// All accounts are part of it.
+/// Aggregate of all accounts.
 extern memrt__level_t memrt__process;
 
-/// Whether an account is part of a level, also of one above its own.
+/// Return whether an account is part of an aggregate, directly or through an inner aggregate.
 bool memrt__account_is_in(const memrt__account_t *account, const memrt__level_t *level);
 
-/// Let sums over all accounts see `account`, whose index and shared shard stand, from now on.
+/// Add `account`, with its index and shared shard set, to the accounts that sums include.
 void memrt__account_enter(memrt__account_t *account);
 
-/// First of all entered accounts, each linked to the next. Under the lock of rank THREADS.
+/// Return the first entered account; `next` links the rest. Under the lock of rank THREADS.
 memrt__account_t *memrt__account_first(void);
 
-/// Take an account out. Under the lock of rank THREADS.
+/// Remove an account from the list. Under the lock of rank THREADS.
 void memrt__account_leave(memrt__account_t *account);
 
-/// Count in a word of an own shard, what came in or what went out. In a build without counters,
-/// which shows what counting costs, nothing is counted and MEMRT_COUNTERS is 0.
+/// Add to an "in" or "out" word of a shard of the calling thread. In a build with MEMRT_COUNTERS 0,
+/// which exists to measure the cost of counting, both functions do nothing.
 static inline void memrt__count_in(size_t *word, size_t value)
 {
     if (MEMRT_COUNTERS) {
@@ -120,20 +128,21 @@ static inline void memrt__count_out(size_t *word, size_t value)
     }
 }
 
-/// Own: bytes in use by this shard alone, read as signed: others may have freed what it made.
+/// Return the bytes in use of a shard of the calling thread, as a signed value. Frees of blocks
+/// that another thread allocated make the value negative.
 static inline size_t memrt__shard_net(const memrt__shard_t *shard)
 {
     return memrt__own_load(&shard->bytes_in) - memrt__own_load(&shard->bytes_out);
 }
 
-/// In which bin of a histogram a size is counted: that of the bits it has.
+/// Return the histogram bin of a size: its number of significant bits, at most the last bin.
 static inline unsigned memrt__size_bin(size_t size)
 {
     unsigned bits = size == 0 ? 0 : memrt__floor_log2(size) + 1;
     return bits < MEMRT_SIZE_BINS ? bits : MEMRT_SIZE_BINS - 1;
 }
 
-/// Own: a birth of `size` bytes, where births are counted by size.
+/// Count an allocation of `size` bytes by size in an own shard, if the shard has a histogram.
 static inline void memrt__count_size(memrt__shard_t *shard, size_t size)
 {
     if (MEMRT__UNLIKELY(shard->sizes != NULL)) {
@@ -141,14 +150,14 @@ static inline void memrt__count_size(memrt__shard_t *shard, size_t size)
     }
 }
 
-/// Whether a thread can count for the account in its shard for that index, which may be of one that
-/// had the index before.
+/// Return whether `shard` can count for `account`. A shard may come from an earlier account with
+/// the same index and lack the histogram that an account inside a scope needs.
 static inline bool memrt__shard_serves(const memrt__shard_t *shard, const memrt__account_t *account)
 {
     return shard != NULL && (account->scope == NULL || shard->sizes != NULL || !MEMRT_COUNTERS);
 }
 
-/// Whether `bytes` more, or less, in use are no news for the levels.
+/// Return whether a change of `bytes` needs no report to the aggregates.
 static inline bool memrt__shard_can_grow(const memrt__shard_t *shard, size_t bytes)
 {
     return !MEMRT_COUNTERS ||
@@ -162,24 +171,30 @@ static inline bool memrt__shard_can_shrink(const memrt__shard_t *shard, size_t b
 }
 
 MEMRT__COLD void memrt__gauge_rose(memrt__shard_t *shard, memrt__account_t *account);
-MEMRT__COLD void memrt__gauge_tell(memrt__shard_t *shard, memrt__account_t *account);
+MEMRT__COLD void memrt__gauge_report(memrt__shard_t *shard, memrt__account_t *account);
 
-/// Have `call` called, once, on a thread that next tells levels of a change, whatever locks it
-/// holds; NULL: nothing any more.
+/// Have `call` run once, on the next thread that reports a change to the aggregates. That thread
+/// may hold any lock. NULL cancels a call that has not run yet.
 void memrt__gauge_call_once(void (*call)(void));
 
-/// Own: whether the levels know all that the gauge saw.
+/// Return whether an own gauge is at rest: the aggregates know everything the gauge saw.
 static inline bool memrt__gauge_is_at_rest(const memrt__shard_t *shard)
 {
     return memrt__own_load(&shard->low) == memrt__own_load(&shard->told);
 }
 
-/// Tell the levels all, and hide nothing until the next change. For the gauge's owner, or while
-/// there is none.
+/// Return whether a gauge of another thread is at rest. Only a hint: the owner may be writing.
+static inline bool memrt__gauge_seems_at_rest(const memrt__shard_t *shard)
+{
+    return memrt__load_relaxed(&shard->low) == memrt__load_relaxed(&shard->told);
+}
+
+/// Report everything to the aggregates and bring the gauge to rest until its next change. Only the
+/// owner of the gauge may call this function, or any thread while the gauge has no owner.
 void memrt__gauge_rest(memrt__shard_t *shard, memrt__account_t *account);
 
-/// What a gauge rose since it told, as signed, whoever asks. Its owner may tell meanwhile: then it
-/// shows less before or after, and what it rose is in the peak.
+/// Return the signed rise of a gauge since its last report. Threads: any thread. If the owner
+/// reports meanwhile, the result is too low, and the missing rise is already in the peak.
 static inline size_t memrt__gauge_rise(const memrt__shard_t *shard)
 {
     size_t before = memrt__load_acquire(&shard->high);
@@ -188,7 +203,7 @@ static inline size_t memrt__gauge_rise(const memrt__shard_t *shard)
     return ((ptrdiff_t)before < (ptrdiff_t)after ? before : after) - told;
 }
 
-/// Own shards only: `bytes` more are in use.
+/// Count `bytes` more in use, in a shard of the calling thread.
 static inline void memrt__shard_grow(memrt__shard_t *shard, memrt__account_t *account, size_t bytes)
 {
     memrt__count_in(&shard->bytes_in, bytes);
@@ -197,17 +212,18 @@ static inline void memrt__shard_grow(memrt__shard_t *shard, memrt__account_t *ac
     }
 }
 
-/// Own shards only: `bytes` less are in use.
+/// Count `bytes` less in use, in a shard of the calling thread.
 static inline void memrt__shard_shrink(memrt__shard_t *shard, memrt__account_t *account,
                                        size_t bytes)
 {
     memrt__count_out(&shard->bytes_out, bytes);
     if (MEMRT__UNLIKELY((ptrdiff_t)memrt__shard_net(shard) < (ptrdiff_t)shard->low)) {
-        memrt__gauge_tell(shard, account);
+        memrt__gauge_report(shard, account);
     }
 }
 
-/// Add to what shared shards count.
+/// Report a change of `bytes`, signed, in the shared shard of an account to its aggregates. The
+/// caller changes bytes_in or bytes_out itself. Shared shards have no gauge.
 MEMRT__COLD void memrt__account_add_shared(memrt__account_t *account, size_t bytes);
 
 #endif

@@ -1,32 +1,35 @@
 #include "runtime/stats/thread.h"
 
-#include <pthread.h>
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "runtime/base/check.h"
-#include "runtime/base/failure.h"
-#include "runtime/base/lock.h"
-#include "runtime/base/os.h"
+#include "runtime/base/shield.h"
+#include "runtime/config/fault_injection.h"
+#include "runtime/os/lock.h"
+#include "runtime/os/os.h"
 
 MEMRT__THREAD_LOCAL memrt__thread_t *memrt__self;
 
-static memrt__thread_t *first; /* under the lock of rank THREADS */
+size_t memrt__thread_left;
 
-static pthread_key_t ending;
-static pthread_once_t ending_once = PTHREAD_ONCE_INIT;
+static memrt__thread_t *first_thread; /* under the lock of rank THREADS */
 
-static memrt__thread_fn on_made, on_ending; /* set once */
+static pthread_key_t record_key;
+static pthread_once_t record_key_once = PTHREAD_ONCE_INIT;
+
+static memrt__thread_fn on_new_record, on_ended_record; /* set once */
 
 void memrt__thread_hooks(memrt__thread_fn made, memrt__thread_fn at_end)
 {
-    on_made = made;
-    on_ending = at_end;
+    on_new_record = made;
+    on_ended_record = at_end;
 }
 
-static void *zeroed_lines(size_t size)
+static void *alloc_zeroed_lines(size_t size)
 {
-    if (memrt__failure_due()) {
+    if (memrt__fault_is_due()) {
         return NULL;
     }
     size = (size + MEMRT__CACHE_LINE - 1) & ~(size_t)(MEMRT__CACHE_LINE - 1);
@@ -37,79 +40,195 @@ static void *zeroed_lines(size_t size)
     return memory;
 }
 
-/// Destructors that did not return, because the thread ended in them, run no more; a scope that it
-/// did not leave is not the next one's.
-static void set_free(memrt__thread_t *thread)
+/// Move the deferred destructors of a dead thread to memrt__thread_left. Under the lock of rank
+/// THREADS.
+static void hand_over_deferred(memrt__thread_t *thread)
 {
+    size_t *end = (size_t *)&thread->put_off;
+    while (*end != 0) {
+        end = memrt__put_off_link((memrt_meminfo_t *)*end);
+    }
+    memrt__store_relaxed(end, memrt__load_relaxed(&memrt__thread_left));
+    memrt__store_relaxed(&memrt__thread_left, (size_t)thread->put_off);
+    thread->put_off = NULL;
+}
+
+/// Reset a record for the next thread. Destructors that the thread ended inside of do not resume. A
+/// scope that the thread did not leave is left. Under the lock of rank THREADS.
+static void reset_record(memrt__thread_t *thread)
+{
+    hand_over_deferred(thread);
     thread->destructors = 0;
     thread->scope = NULL;
     thread->part_of = NULL;
-    thread->in_use = false;
 }
 
-/// A thread ends: its record, counts and all, waits for another. Should code that runs later on
-/// this thread allocate, it takes a record again and this runs again.
-static void give_back(void *record)
+/// Release a record for the next thread. If a long fork keeps the lock away, the record stays in
+/// use, and memrt__thread_reap() finds the record after the thread has ended.
+static void release_record(memrt__thread_t *thread)
 {
-    memrt__self = NULL;
-    if (on_ending != NULL) {
-        on_ending(record);
+    if (!memrt__lock_or_fork(MEMRT__RANK_THREADS)) {
+        return;
     }
-    memrt__lock(MEMRT__RANK_THREADS);
-    set_free(record);
+    reset_record(thread);
+    thread->in_use = false;
+    pthread_mutex_unlock(&thread->alive);
     memrt__unlock(MEMRT__RANK_THREADS);
 }
 
-static void make_key(void)
+static void end_record(memrt__thread_t *thread)
 {
-    if (pthread_key_create(&ending, give_back) != 0) {
-        memrt__abort("no thread-specific key is left: the process has made too many");
+    if (on_ended_record != NULL) {
+        on_ended_record(thread);
+    }
+    release_record(thread);
+}
+
+/// Run the deferred destructors of an ending thread, left over if the thread ended inside another
+/// destructor. If a deferred destructor ends the thread again, the C library calls return_record()
+/// again.
+static void run_deferred_dtors(memrt__thread_t *thread)
+{
+    thread->destructors = 0;
+    if (thread->put_off != NULL) {
+        (void)pthread_setspecific(record_key, thread); /* cannot fail: the key already has a slot */
+        thread->end_put_off();
+        (void)pthread_setspecific(record_key, NULL);
     }
 }
 
-static memrt__thread_t *take_waiting(void)
+/// Return the record of an ending thread, with all counts, for another thread. Code that allocates
+/// later on this thread takes a record again, and this function runs again.
+static void return_record(void *record)
 {
-    memrt__lock(MEMRT__RANK_THREADS);
-    memrt__thread_t *thread = first;
+    run_deferred_dtors(record);
+    memrt__self = NULL;
+    end_record(record);
+}
+
+static void create_record_key(void)
+{
+    if (pthread_key_create(&record_key, return_record) != 0) {
+        memrt__abort("no thread-specific key is left: the process has created too many");
+    }
+}
+
+static void init_alive_mutex(memrt__thread_t *thread)
+{
+    pthread_mutexattr_t attributes;
+    pthread_mutexattr_init(&attributes);
+    pthread_mutexattr_setrobust(&attributes, PTHREAD_MUTEX_ROBUST);
+    pthread_mutex_init(&thread->alive, &attributes);
+    pthread_mutexattr_destroy(&attributes);
+}
+
+/// Make the calling thread the owner of a record. Either the record is new, or the caller holds the
+/// lock of rank THREADS.
+static void claim_record(memrt__thread_t *thread)
+{
+    thread->in_use = true;
+    pthread_mutex_trylock(&thread->alive); /* succeeds: no other thread owns the record */
+}
+
+static memrt__thread_t *take_free_record(void)
+{
+    if (!memrt__lock_or_fork(MEMRT__RANK_THREADS)) {
+        return NULL;
+    }
+    memrt__thread_t *thread = first_thread;
     while (thread != NULL && thread->in_use) {
         thread = thread->next;
     }
     if (thread != NULL) {
-        thread->in_use = true;
+        claim_record(thread);
     }
     memrt__unlock(MEMRT__RANK_THREADS);
     return thread;
 }
 
-static memrt__thread_t *make_new(void)
+/// Take a record whose owner thread has ended; return whether the caller now owns the record. Under
+/// the lock of rank THREADS.
+static bool claim_dead_record(memrt__thread_t *thread)
 {
-    memrt__thread_t *thread = zeroed_lines(sizeof(*thread));
+    int status = thread->in_use ? pthread_mutex_trylock(&thread->alive) : EBUSY;
+    if (status == EOWNERDEAD) {
+        pthread_mutex_consistent(&thread->alive);
+    } else if (status == 0) {
+        pthread_mutex_unlock(&thread->alive);
+    }
+    return status == EOWNERDEAD;
+}
+
+/// Take a record that a dead thread did not return; the caller must end the record. NULL: none.
+static memrt__thread_t *take_dead_record(void)
+{
+    if (!memrt__lock_or_fork(MEMRT__RANK_THREADS)) {
+        return NULL;
+    }
+    memrt__thread_t *thread = first_thread;
+    while (thread != NULL && !claim_dead_record(thread)) {
+        thread = thread->next;
+    }
+    memrt__unlock(MEMRT__RANK_THREADS);
+    return thread;
+}
+
+void memrt__thread_reap(void)
+{
+    memrt__thread_t *thread;
+    while ((thread = take_dead_record()) != NULL) {
+        end_record(thread);
+    }
+}
+
+static bool link_record(memrt__thread_t *thread)
+{
+    if (!memrt__lock_or_fork(MEMRT__RANK_THREADS)) {
+        pthread_mutex_unlock(&thread->alive);
+        pthread_mutex_destroy(&thread->alive);
+        free(thread);
+        return false;
+    }
+    thread->next = first_thread;
+    first_thread = thread;
+    memrt__unlock(MEMRT__RANK_THREADS);
+    return true;
+}
+
+static memrt__thread_t *create_record(void)
+{
+    memrt__thread_t *thread = alloc_zeroed_lines(sizeof(*thread));
     if (thread == NULL) {
         return NULL;
     }
-    thread->in_use = true;
-    if (on_made != NULL) {
-        on_made(thread);
+    init_alive_mutex(thread);
+    claim_record(thread);
+    if (on_new_record != NULL) {
+        on_new_record(thread);
     }
-    memrt__lock(MEMRT__RANK_THREADS);
-    thread->next = first;
-    first = thread;
-    memrt__unlock(MEMRT__RANK_THREADS);
-    return thread;
+    return link_record(thread) ? thread : NULL;
+}
+
+static memrt__thread_t *take_or_create_record(void)
+{
+    memrt__thread_t *thread = take_free_record();
+    if (thread == NULL) {
+        memrt__thread_reap();
+        thread = take_free_record();
+    }
+    return thread == NULL ? create_record() : thread;
 }
 
 memrt__thread_t *memrt__thread_make(void)
 {
-    pthread_once(&ending_once, make_key);
-    memrt__thread_t *thread = take_waiting();
-    if (thread == NULL) {
-        thread = make_new();
-    }
+    MEMRT__KEEP_ERRNO;
+    pthread_once(&record_key_once, create_record_key);
+    memrt__thread_t *thread = take_or_create_record();
     if (thread == NULL) {
         return NULL;
     }
-    if (pthread_setspecific(ending, thread) != 0) {
-        give_back(thread); /* a record that would never come back is not taken */
+    if (pthread_setspecific(record_key, thread) != 0) {
+        end_record(thread); /* without a destructor, the record would never be returned */
         return NULL;
     }
     thread->number = (uint32_t)memrt__os_thread_id();
@@ -119,11 +238,15 @@ memrt__thread_t *memrt__thread_make(void)
 
 bool memrt__thread_extend(void *slot, size_t size)
 {
-    void *more = zeroed_lines(size);
+    MEMRT__KEEP_ERRNO;
+    void *more = alloc_zeroed_lines(size);
     if (more == NULL) {
         return false;
     }
-    memrt__lock(MEMRT__RANK_THREADS);
+    if (!memrt__lock_or_fork(MEMRT__RANK_THREADS)) {
+        free(more);
+        return false;
+    }
     memcpy(slot, &more, sizeof(more));
     memrt__unlock(MEMRT__RANK_THREADS);
     return true;
@@ -146,12 +269,12 @@ memrt__shard_t *memrt__shard_make(memrt__thread_t *thread, const memrt__account_
 
 memrt__thread_t *memrt__thread_first(void)
 {
-    return first;
+    return first_thread;
 }
 
-/// The owner may have been in the middle of changing a bin, so that its parts do not fit each
-/// other.
-static void lose_bins(memrt__thread_t *thread)
+/// Empty the bins of a record after a fork. The owner may have been in the middle of a change, so
+/// the members of a bin may be inconsistent.
+static void clear_bins(memrt__thread_t *thread)
 {
     for (size_t class = 0; class < MEMRT__CLASSES; class++) {
         memrt__bin_t *bin = &thread->bins[class];
@@ -161,15 +284,29 @@ static void lose_bins(memrt__thread_t *thread)
     thread->asked = 0;
 }
 
+void memrt__thread_adopt_left(memrt__thread_t *self)
+{
+    if (!memrt__lock_or_fork(MEMRT__RANK_THREADS)) {
+        return;
+    }
+    self->put_off = (memrt_meminfo_t *)memrt__load_relaxed(&memrt__thread_left);
+    memrt__store_relaxed(&memrt__thread_left, 0);
+    memrt__unlock(MEMRT__RANK_THREADS);
+}
+
+/// Create the `alive` mutexes anew, because threads of the parent hold the old ones.
 void memrt__thread_forked(void)
 {
-    for (memrt__thread_t *thread = first; thread != NULL; thread = thread->next) {
+    for (memrt__thread_t *thread = first_thread; thread != NULL; thread = thread->next) {
+        init_alive_mutex(thread);
         if (thread != memrt__self) {
-            lose_bins(thread);
-            set_free(thread);
+            clear_bins(thread);
+            reset_record(thread);
+            thread->in_use = false;
         }
     }
     if (memrt__self != NULL) {
+        claim_record(memrt__self);
         memrt__self->number = (uint32_t)memrt__os_thread_id();
     }
 }

@@ -1,4 +1,4 @@
-/// C++ includes every public header that needs no Python, and calls through the table.
+/// Includes every public header without Python from C++, and calls through the table.
 
 #include <memrt/allocator.h>
 #include <memrt/arrow.h>

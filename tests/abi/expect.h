@@ -4,7 +4,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/// Programs of users have no test library: what does not hold ends them with a line that says so.
+/// Check a condition without a test library, as in a program of a user. On failure, print the
+/// condition and exit with EXIT_FAILURE.
 #define EXPECT(condition)                                                                          \
     do {                                                                                           \
         if (!(condition)) {                                                                        \

@@ -1,4 +1,5 @@
-/// Offsets and sizes of everything that callers compile in, pinned: who breaks this breaks them.
+/// Pins the offsets and sizes of everything that callers compile in. A change here breaks existing
+/// callers.
 
 #include <memrt/arrow.h>
 #include <memrt/dlpack.h>
@@ -11,7 +12,7 @@
 
 #define AT(type, member, offset)                                                                   \
     _Static_assert(offsetof(type, member) == (offset), #type "." #member " moved")
-#define SIZE(type, size) _Static_assert(sizeof(type) == (size), #type " changed its size")
+#define SIZE(type, size) _Static_assert(sizeof(type) == (size), #type " changed in size")
 #define SLOT(slot, word) AT(memrt_api_t, slot, (word) * 8)
 
 SIZE(memrt_tracking_t, 40);
@@ -127,9 +128,10 @@ AT(memrt_failure_plan_t, this_thread_only, 24);
 SIZE(memrt_option_t, 48);
 AT(memrt_option_t, value, 8);
 AT(memrt_option_t, help, 40);
-SIZE(memrt_watcher_t, 24);
+SIZE(memrt_watcher_t, 32);
 AT(memrt_watcher_t, resize, 8);
 AT(memrt_watcher_t, death, 16);
+AT(memrt_watcher_t, watch, 24);
 
 /* Slots are only ever appended: a line here never changes. */
 SLOT(allocate, 0);
@@ -255,7 +257,7 @@ SLOT(cuda_stats, 111);
 SLOT(cuda_set_limit, 112);
 SLOT(cuda_policy, 113);
 SLOT(allocator_pinned, 114);
-_Static_assert(MEMRT_HOLDER_REFERENCE == 1 && MEMRT_HOLDER_EXPORT == 2, "kinds keep their numbers");
+_Static_assert(MEMRT_HOLDER_REFERENCE == 1 && MEMRT_HOLDER_EXPORT == 2, "kinds have fixed numbers");
 SIZE(memrt_cuda_options_t, 64);
 AT(memrt_cuda_options_t, policy, 56);
 AT(memrt_cuda_options_t, memory, 8);
@@ -279,10 +281,10 @@ AT(memrt_cuda_stats_t, free, 40);
 AT(memrt_cuda_stats_t, failed, 48);
 AT(memrt_cuda_stats_t, lost, 56);
 _Static_assert(MEMRT_MEMORY_DEVICE == 1 && MEMRT_MEMORY_PINNED == 3 && MEMRT_FLAG_DEVICE == 1 << 17,
-               "memories keep their numbers");
+               "memory kinds have fixed numbers");
 
 _Static_assert(MEMRT_EINVAL == 2 && MEMRT_ENOTSUP == 6 && MEMRT_EDEVICE == 7 && MEMRT_EIO == 8,
-               "statuses keep their numbers");
+               "statuses have fixed numbers");
 SIZE(memrt_dlpack_view_t, 56);
 AT(memrt_dlpack_view_t, dtype, 8);
 AT(memrt_dlpack_view_t, device, 12);
@@ -297,7 +299,8 @@ SLOT(dlpack_adopt, 117);
 SLOT(dlpack_adopt_unversioned, 118);
 SLOT(dlpack_new, 119);
 
-/* Source: the structures of the specifications of Arrow's C data and C device data interface. */
+/* Source: the structures of the specifications of Arrow's C data interface and C device data
+ * interface. */
 SIZE(struct ArrowSchema, 72);
 AT(struct ArrowSchema, release, 56);
 SIZE(struct ArrowArray, 80);
@@ -350,10 +353,11 @@ SLOT(trace_stop, 123);
 SLOT(trace_stats, 124);
 SLOT(trace_mark, 125);
 
-_Static_assert(MEMRT_KIND_INLINE == 1 && MEMRT_KIND_BLOCK == 4, "kinds keep their numbers");
-_Static_assert(MEMRT_HEADER_SIZE == 64 && MEMRT_NAME_MAX == 63, "limits that callers compile in");
+_Static_assert(MEMRT_KIND_INLINE == 1 && MEMRT_KIND_BLOCK == 4, "kinds have fixed numbers");
+_Static_assert(MEMRT_HEADER_SIZE == 64 && MEMRT_NAME_MAX == 63, "callers compile in the limits");
 
-/// As compiled code does it: the count is the word at 0, the data pointer the one at 24.
+/// Count a reference as compiled code does: the count is the word at 0, the data pointer is the
+/// word at 24.
 static void count_as_compiled_code_does(const memrt_api_t *api)
 {
     memrt_meminfo_t *mi = api->allocate(16);

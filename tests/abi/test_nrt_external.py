@@ -1,4 +1,4 @@
-"""C code that was compiled against Numba's own, unmodified nrt_external.h runs on memrt's table."""
+"""Test of the NRT table: C code compiled with Numba's unmodified nrt_external.h runs on memrt."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ VERSION = "0.68.1"
 CACHE = HERE.parents[1] / "build" / f"numba-{VERSION}"
 HEADER = "numba/core/runtime/nrt_external.h"
 
-# The wheel for one Python, whichever runs here: only the header in it matters.
+# The wheel for Python 3.12, whichever Python runs here: only the header is used.
 WHEEL = "--python-version 3.12 --implementation cp --abi cp312 --only-binary :all:".split()
 PLATFORMS = "--platform manylinux_2_28_x86_64 --platform manylinux_2_27_x86_64".split()
 
 
 def fetch_wheel() -> Path:
-    """Numba's wheel, from the cache or from PyPI; without either the test is skipped."""
+    """Return Numba's wheel from the cache or from PyPI. Without both the test is skipped."""
     if not list(CACHE.glob("*.whl")):
         command = [sys.executable, "-m", "pip", "download", "-q", "--no-deps", "-d", CACHE]
         result = subprocess.run(
@@ -39,7 +39,7 @@ def fetch_wheel() -> Path:
 
 @pytest.fixture(scope="module")
 def program(tmp_path_factory) -> Path:
-    """The caller, compiled with the header as Numba ships it, and linked with libmemrt."""
+    """Compile the caller with the header from Numba's wheel, linked with libmemrt."""
     folder = tmp_path_factory.mktemp("nrt")
     with zipfile.ZipFile(fetch_wheel()) as wheel:
         (folder / "nrt_external.h").write_bytes(wheel.read(HEADER))
@@ -67,4 +67,4 @@ def test_code_compiled_against_numbas_header_runs_on_the_table(program, checking
         check=False,
     )
     assert (result.returncode, result.stderr) == (0, "")
-    assert result.stdout == "3 MemInfos made and freed\n"
+    assert result.stdout == "3 MemInfos allocated and freed\n"

@@ -1,5 +1,5 @@
-/// Callers of other ages than the library: built against a smaller table, a larger one, another
-/// major. Each has the struct that it was compiled with.
+/// Callers built against another version of the library: a smaller table, a larger table, another
+/// major version. Each caller uses the struct of its own version.
 
 #include <memrt/memrt.h>
 
@@ -8,7 +8,7 @@
 
 #include "expect.h"
 
-/// The table as a caller knew it that was built when it ended after meminfo_new.
+/// Table of an older caller, whose header ended after meminfo_new.
 typedef struct older_api {
     memrt_meminfo_t *(*allocate)(size_t nbytes);
     memrt_meminfo_t *(*allocate_external)(size_t nbytes, memrt_external_allocator_t *allocator);
@@ -23,14 +23,15 @@ typedef struct older_api {
     memrt_status_t (*meminfo_new)(size_t size, const void *options, memrt_meminfo_t **out);
 } older_api_t;
 
-/// The options as such a caller knew them.
+/// Options of the older caller.
 typedef struct older_options {
     size_t struct_size;
     memrt_policy_t *policy;
     size_t alignment;
 } older_options_t;
 
-/// The table and options as a caller knows them that was built against a later memrt.
+/// Table of a caller built against a later memrt. newer_options_t has the options of the same
+/// caller.
 typedef struct newer_api {
     void (*nrt[6])(void);
     size_t struct_size;
@@ -72,7 +73,7 @@ static void ask_for_slots_as_present_caller(const memrt_api_t *api)
     EXPECT(MEMRT_HAS(api, policy_option));
 }
 
-#define memrt_api_t newer_api_t /* as the later header has it */
+#define memrt_api_t newer_api_t /* the name in the later header */
 
 static void ask_for_slots_as_newer_caller(const newer_api_t *api)
 {

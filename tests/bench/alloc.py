@@ -1,4 +1,4 @@
-"""The part `alloc`: single blocks and references, through the table and through malloc."""
+"""Measure the part `alloc`: single blocks and references, through the table and malloc."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from rounds import Progress, in_turn, run_worker
 from subjects import LIMIT, MEMRT, NRT_OFF, NRT_ON, Subject, allocators
 
 KIB, MIB = 1 << 10, 1 << 20
-TARGET = 4_000_000  # nanoseconds of one measurement
+TARGET = 4_000_000  # nanoseconds per measurement
 PEERS = ("glibc", "mimalloc", "tcmalloc", "jemalloc")
-COUNTERS = (MEMRT, NRT_OFF, NRT_ON)  # who counts references
+COUNTERS = (MEMRT, NRT_OFF, NRT_ON)  # subjects with reference counts
 SMALL = {"16 B": 16, "64 B": 64, "256 B": 256, "1 KiB": KIB, "4 KiB": 4 * KIB}
 LARGE = {"32 KiB": 32 * KIB, "256 KiB": 256 * KIB, "1 MiB": MIB, "8 MiB": 8 * MIB}
 ONE = "One block at a time"
-MANY = "Many blocks at once, given back in random order"
+MANY = "Many blocks at once, freed in random order"
 LARGE_BLOCKS = "Large blocks"
 REFERENCES = "References"
 INLINED = f"{MEMRT}, inlined"
@@ -33,7 +33,7 @@ def one_live(size: int) -> Job:
 
 
 def many_live(sizes: list[int]) -> Job:
-    """Blocks of those sizes, all live, given back in an order that is the same every time."""
+    """Return a job: allocate blocks of `sizes`, free them in a random order with a fixed seed."""
     order = list(range(len(sizes)))
     random.Random(len(sizes)).shuffle(order)
     repeats = 1 if sum(sizes) >= 64 * MIB else 3
@@ -41,13 +41,13 @@ def many_live(sizes: list[int]) -> Job:
 
 
 def mixed(live: int) -> list[int]:
-    """Sizes of 16 B to 4 KiB, small ones as likely as large ones on a logarithmic scale."""
+    """Return random sizes of 16 B to 4 KiB, uniform on a logarithmic scale; the seed is `live`."""
     chance = random.Random(live)
     return [int(16 * 256 ** chance.random()) for _ in range(live)]
 
 
 def jobs() -> dict[str, dict[str, Job]]:
-    """By group and case, the loops over blocks."""
+    """Return the jobs for loops over blocks, by group and case."""
     many = {
         f"{name}, {live:,} live": many_live([size] * live)
         for live in (64, 1000)
@@ -64,15 +64,15 @@ def jobs() -> dict[str, dict[str, Job]]:
 
 
 def groups() -> dict[str, Group]:
-    touched = "Made, one byte written on each page, given back: time of one block."
+    touched = "Allocate, write one byte on each page, free: time of one block."
     found = [
         Group(ONE, touched, "ns", "glibc"),
         Group(MANY, touched, "ns", "glibc"),
         Group(LARGE_BLOCKS, touched, "ns", "glibc"),
         Group(
             REFERENCES,
-            f"One reference taken and given up. The {LIMIT} is two bare locked adds; {INLINED} are "
-            "the functions that the headers put into the caller.",
+            f"One reference acquired and released. `{LIMIT}`: two bare locked adds. `{INLINED}`: "
+            "the inline functions of the headers.",
             "ns",
             LIMIT,
         ),
@@ -81,7 +81,7 @@ def groups() -> dict[str, Group]:
 
 
 def nanoseconds(job: Job, subject: Subject) -> float:
-    """Time of one block of a loop, in a process of its own."""
+    """Return the nanoseconds per block of a loop, measured in a new process."""
     whole = {"loops": str(compiled(WORKERS / "loops.c")), "target": TARGET, "repeats": 3, **job}
     return run_worker(WORKERS / "blocks.py", whole, subject, "-I")["ns"]
 

@@ -1,8 +1,8 @@
-"""Measure memrt against what else a user could pick.
+"""Measure memrt against the other allocators and runtimes that a user can choose.
 
-Writes a JSON file and plots for each part into build/bench and brings docs/benchmarks.md, which has
-all tables, up to date; parts that are not measured stay in the page as they are. A quick run
-writes its page into build/bench, too.
+Writes a JSON file and plots for each part into build/bench. Updates docs/benchmarks.md with the
+tables of all parts; parts that are not measured keep their section in the page. A quick run
+writes its JSON, plots and page into build/bench/quick.
 """
 
 from __future__ import annotations
@@ -56,24 +56,31 @@ def arguments() -> argparse.Namespace:
         description=__doc__.split("\n\n")[0],
         epilog=__doc__.split("\n\n", 1)[1],
     )
-    parser.add_argument("parts", nargs="*", metavar="PART", help=f"of {', '.join(PARTS)}; all")
-    parser.add_argument("--quick", action="store_true", help="few rounds, no very large arrays")
-    parser.add_argument("--rounds", type=int, metavar="N", help="rounds of every part")
+    parser.add_argument(
+        "parts",
+        nargs="*",
+        metavar="PART",
+        help=f"part to measure: {', '.join(PARTS)}; default: all",
+    )
+    parser.add_argument(
+        "--quick", action="store_true", help="measure few rounds, no very large arrays"
+    )
+    parser.add_argument("--rounds", type=int, metavar="N", help="measure N rounds of every part")
     parser.add_argument("--instructions", action="store_true",
-                        help="count instructions, too, where a part knows how")  # fmt: skip
+                        help="also count instructions, in parts with counts")  # fmt: skip
     parser.add_argument("--report", action="store_true",
-                        help="measure nothing, write the page from build/bench")  # fmt: skip
+                        help="write the page from build/bench without measuring")  # fmt: skip
     parsed = parser.parse_args()
     unknown = set(parsed.parts) - set(PARTS)
     if unknown:
-        parser.error(f"there is no part {', '.join(sorted(unknown))}; parts are {', '.join(PARTS)}")
+        parser.error(f"PART must be one of {', '.join(PARTS)}, got {', '.join(sorted(unknown))}")
     if parsed.rounds is not None and parsed.rounds < 1:
-        parser.error("--rounds needs a number of 1 or more")
+        parser.error(f"--rounds must be 1 or more, got {parsed.rounds}")
     return parsed
 
 
 def measure_part(part: str, options: Options, console: Console) -> Result:
-    """One part, with what is measured now on the last line."""
+    """Measure one part. Show the measurement in progress on the last line of the console."""
     begin = time.monotonic()
     with console.status(part) as status:
 
@@ -89,17 +96,17 @@ def measure_part(part: str, options: Options, console: Console) -> Result:
 
 
 def folder(options: Options) -> Path:
-    """Where JSON and plots go: those of a quick run stay apart."""
+    """Return the folder for JSON and plots; a quick run has a separate folder."""
     return OUT / "quick" if options.quick else OUT
 
 
 def known(where: Path) -> dict[str, Result]:
-    """All results that lie in a folder."""
+    """Read all results in the folder `where`, by part."""
     return {part: Result.read(path) for part in PARTS if (path := where / f"{part}.json").exists()}
 
 
 def verdicts(results: dict[str, Result]) -> Table:
-    """How the goals stand that these parts say something about."""
+    """Return a table with the verdict of each goal measured in `results`."""
     table = Table(title="Goals")
     for heading in ("", "work", "goal", "measured", ""):
         table.add_column(heading)
@@ -128,7 +135,7 @@ def main() -> None:
     table = verdicts(shown)
     if table.rows:
         console.print(table)
-    console.print(f"wrote {page.relative_to(PAGE.parents[1])}, and JSON and plots in {where}")
+    console.print(f"wrote {page.relative_to(PAGE.parents[1])}; JSON and plots are in {where}")
 
 
 if __name__ == "__main__":

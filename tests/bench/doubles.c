@@ -1,4 +1,6 @@
-/// Allocators that say what they take, by a clock that only they move: for tests of the harness.
+/// Test doubles for the harness: a fast and a slow allocator with a simulated clock.
+///
+/// Only the allocators advance the clock, by 10 or 100 ticks per allocation.
 
 #include <stdint.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-"""The part `exchange`: what it costs to hand memory over, next to NumPy's and pyarrow's own."""
+"""Measure the part `exchange`: export and import of memory by memrt, NumPy and pyarrow."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from subjects import MEMRT, Subject
 NUMPY, ARROW = "NumPy", "pyarrow"
 BY_NUMPY = "By DLPack and buffers"
 BY_ARROW = "By Arrow"
-TARGET = 2_000_000  # nanoseconds of one measurement
-TURNS = 25  # measurements of each way in a process, one way after the other
+TARGET = 2_000_000  # nanoseconds per measurement
+TURNS = 25  # measurements of each library in a process; the libraries alternate
 
 
 def groups() -> dict[str, Group]:
     about = (
-        "A thousand doubles, or as many bytes, handed over and given back; how many does not "
-        "matter, for nothing is copied. What memrt hands over and takes it puts on its books: who "
-        "holds it, and how much. "
+        "An export or import of a thousand doubles, or as many bytes, and its release. The number "
+        "does not matter, because no data is copied. memrt also records the holder and the size "
+        "of each export and import. "
     )
-    same = "The same calls, of NumPy's arrays and on memrt's Tensors and MemInfos. "
+    same = "The same calls on NumPy's arrays and on memrt's Tensors and MemInfos. "
     columns = (
-        "Of an array of pyarrow's, which an object forwards that has nothing but "
-        "`__arrow_c_array__`, and of memrt's Columns. "
+        "The same calls on pyarrow's arrays and on memrt's Columns; an object with only "
+        "`__arrow_c_array__` forwards the call to pyarrow's array. "
     )
     return {
         NUMPY: Group(BY_NUMPY, f"{about}{same}Processor time.", "ns", NUMPY),
@@ -33,7 +33,7 @@ def groups() -> dict[str, Group]:
 
 
 def times(peer: str, target: int = TARGET, turns: int = TURNS) -> dict[str, dict[str, float]]:
-    """By case and by whose way, nanoseconds, all in one process."""
+    """Return nanoseconds per call by case and library, all measured in one process."""
     job = {"peer": peer, "target": target, "turns": turns}
     return run_worker(WORKERS / "exchange.py", job, Subject(MEMRT, "memrt"))
 

@@ -1,4 +1,4 @@
-"""What memrt is to reach, and whether the figures say that it does."""
+"""Define the performance goals of memrt, and compare measured figures with the goals."""
 
 from __future__ import annotations
 
@@ -18,37 +18,37 @@ from result import Case, Result, Spread
 from subjects import DEFAULT, MEMRT, NRT_OFF, NRT_ON, UNCOUNTED
 
 MET, NOT_MET, NOT_MEASURED = "met", "not met", "not measured"
-NOT_SLOWER = 1.03  # in whole Python processes, where three in a hundred are noise
+NOT_SLOWER = 1.03  # allows 3 % of noise in whole Python processes
 MALLOCS = ("glibc", "mimalloc", "tcmalloc")
 
 
 @dataclass(frozen=True)
 class Goal:
-    """One bound on figures of one group."""
+    """One bound on the figures of one group."""
 
     number: str
     text: str
     part: str
     group: str
     bound: float
-    cases: tuple[str, ...] = ()  # parts of the names of those it is about; empty: all
-    over: str = MEMRT  # whose figure
-    under: tuple[str, ...] = ()  # divided by the least of these; empty: the figure as it is
-    faster: bool = False  # `under` divided by `over` must be at least the bound
-    mean: bool = False  # of all cases, by geometric mean; else each case must hold
-    unit: str = ""  # of the bound
-    limit: str = ""  # what stands in the way, where it is known
+    cases: tuple[str, ...] = ()  # substrings of case names; empty: all cases
+    over: str = MEMRT  # the subject under test
+    under: tuple[str, ...] = ()  # divisor: the minimum of these subjects; empty: no division
+    faster: bool = False  # `under` / `over` must be at least the bound
+    mean: bool = False  # judge the geometric mean of all cases; else each case must hold
+    unit: str = ""  # unit of the bound
+    limit: str = ""  # the known reason for a miss
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """How a goal stands."""
+    """The result of one goal: its state, the worst case and the counts."""
 
     goal: Goal
     state: str
-    case: str = ""  # the worst
+    case: str = ""  # name of the worst case
     spread: Spread | None = None
-    failed: int = 0  # cases that do not hold
+    failed: int = 0  # number of cases that miss the bound
     cases: int = 0
 
 
@@ -73,81 +73,82 @@ def peers(*names: str) -> dict:
 
 
 HEADER = (
-    "a block of memrt is a MemInfo, with a header of eight words and counts in four; a malloc "
-    "writes one or two words. The instructions of both are in the table of instructions."
+    "a block of memrt is a MemInfo, with a header of eight words and four counter updates; a "
+    "malloc writes one or two words. The table of instructions shows the instructions of both."
 )
 NEAR = (
-    "Numba's runtime takes two to three times what glibc's malloc does here, so that a fourth of "
-    "its time is about what the fastest malloc takes."
+    "Numba's runtime takes two to three times as long as glibc's malloc here, so a fourth of the "
+    "runtime's time is about the time of the fastest malloc."
 )
 CLOSE = (
-    "a thirtieth of that is less than the two calls by pointer take: on a machine of two cores "
-    "that share a cache, counters that both write cost less than on a larger one."
+    "a thirtieth of the time of Numba's runtime is less than the time of two calls by pointer: on "
+    "a machine of two cores with a common cache, shared counters cost less than on larger machines."
 )
 NOT_TWO_WHOLE = (
-    "peers whose threads share nothing take as much longer beside each other, in the same table: "
-    "the two cores of the machine are not two whole ones."
+    "peers without shared state between threads slow down as much in the same table: the two cores "
+    "of the machine share resources."
 )
 LISTS = (
-    "a block that comes back on another thread goes by lists that threads share, under a lock, a "
-    "batch at a time, and brings its header from the other core's cache; mimalloc has a list for "
-    "each page that takes blocks without a lock."
+    "a block freed on another thread passes through shared lists, under a lock, in batches, and "
+    "the header moves from the cache of the other core; mimalloc has a lock-free list for each "
+    "page."
 )
 ONE_BY_ONE = (
-    "of large blocks a thread keeps a quarter of what is in use, 2 MiB at most, and the others go "
-    "by what threads share, one at a time and counted, so that they can be given back; tcmalloc "
-    "and mimalloc let threads keep all of them."
+    "a thread cache keeps large blocks up to a quarter of the memory in use, 2 MiB at most; all "
+    "further large blocks go through the shared cache, one at a time and counted, so that the "
+    "memory can return to the system; tcmalloc and mimalloc let threads keep all large blocks."
 )
 KEPT_BY_NUMPY = (
-    "NumPy's default keeps blocks of up to 1 KiB in lists of its own, counted by nobody; memrt "
-    "takes about 100 instructions more of the 2,000 of an array."
+    "NumPy's default keeps blocks of up to 1 KiB in lists without statistics; memrt adds about 100 "
+    "instructions to the 2,000 of an array."
 )
 BOUNDS = (
-    "what is left are page faults: memory that goes back so that the process grows by a twentieth "
-    "at most comes anew. Peers with fewer faults have larger peaks and give nothing back."
+    "the remaining cost is page faults: memrt returns memory so that the process grows by a "
+    "twentieth at most, and later allocations fault pages in again. Peers with fewer faults have "
+    "larger peaks and return no memory."
 )
 LINES = (
-    "as above; and a header is a line of its own, so that of many small blocks half as many fit "
-    "the first cache."
+    "see P1; in addition, a header takes a whole cache line, so the first-level cache holds half "
+    "as many small blocks."
 )
-CALLS = "two calls by pointer cost about half of what two locked adds do."
+CALLS = "two calls by pointer cost about half as much as two locked adds."
 CACHES = (
-    "between `out=` and new arrays lies the second cache, which holds the arrays of `out=` and not "
-    "the five of the expression; tcmalloc and mimalloc are as far from it."
+    "the second-level cache holds the arrays of `out=`, but not the five arrays of the expression; "
+    "tcmalloc and mimalloc miss the goal by as much."
 )
 CLASSES = (
-    "of little memory in blocks of many sizes, each size keeps a span of its own, a block or two "
-    "for its thread, and pages that fit nobody else yet."
+    "with little memory in blocks of many sizes, each size class keeps a span, a block or two in "
+    "the thread cache, and pages that no other size class can use yet."
 )
-COUNTING = "counting is an addition to each of two words for a birth, and for a death."
+COUNTING = "an allocation adds to two counters, and a free adds to two counters."
 NOTHING_LEFT = (
-    "the sum into an array that is there takes nearly as long, so the allocation has no such "
-    "share: once glibc has freed a block of that size it keeps the next ones."
+    "the sum into an existing array takes nearly as long, so the allocation takes too small a part "
+    "of the time: after the first free of a block of this size, glibc keeps further blocks."
 )
 OWN_MALLOC = (
-    "Numba's C code takes the items of typed lists from malloc by itself, which a preloaded malloc "
-    "serves and memrt does not."
+    "Numba's C code allocates the items of typed lists by direct calls of malloc; a preloaded "
+    "malloc serves these calls, memrt does not."
 )
 
 LONGER_WAY = (
-    "it adds some 31 instructions to the 130 of a block: 2 to 3 ns on this machine with nothing "
-    "beside it, and more while others share its cores."
+    "a scope adds about 31 instructions to the 130 of a block: 2 to 3 ns on this machine without "
+    "other load, and more while other processes share the cores."
 )
 STEPS = (
-    "libunwind takes 40 ns to begin and 8 ns for each of ten calls, of which two are memrt's own; "
-    "a list of blocks with its two locks takes 75 ns. It is 190 ns in a program of C with nothing "
-    "beside it, and more while others share the cores."
+    "libunwind takes 40 ns to start and 8 ns for each of ten calls, two of them calls of memrt; a "
+    "list of blocks with its two locks takes 75 ns. The sum is 190 ns in a C program without other "
+    "load, and more while other processes share the cores."
 )
 OTHERS = (
-    "processor time of the same program differs by a tenth from round to round while others share "
-    "the cores, to either side; instructions do not depend on that."
+    "processor time of the same program varies by a tenth between rounds while other processes "
+    "share the cores, in both directions; instruction counts do not vary."
 )
 
 
 PLACES = (
-    "the same machine code takes up to twice as long in one process as in the next, on either "
-    "runtime; the sums into an array that is there, in which no runtime takes part, show it, too. "
-    "Instructions do not depend on that."
+    "the same machine code takes up to twice as long in one process as in another, on either "
+    "runtime; the sums into an existing array, without calls of a runtime, vary as much. "
+    "Instruction counts do not vary."
 )
 
 
@@ -169,14 +170,14 @@ GOALS = (
     Goal("P3", "two threads: NRT, statistics on, against memrt", "threads", threads.OWN, 30.0,
          ("64 B",), **peers(NRT_ON), faster=True,
          limit=CLOSE),
-    Goal("P4", "handed over to another thread: against the best peer", "threads", threads.HANDED,
+    Goal("P4", "freed by another thread: against the best peer", "threads", threads.HANDED,
          1.2, **peers(*alloc.PEERS),
          limit=LISTS),
-    Goal("P4", "growth while blocks are handed over", "memory", memory.HANDED, 1024, unit="KiB"),
+    Goal("P4", "growth while another thread frees", "memory", memory.HANDED, 1024, unit="KiB"),
     Goal("P5", "acquire and release, inlined: against two bare locked adds", "alloc",
          alloc.REFERENCES, 1.1, over=alloc.INLINED, **peers(alloc.LIMIT)),
-    Goal("P5", "acquire and release through the table: likewise", "alloc", alloc.REFERENCES, 1.1,
-         **peers(alloc.LIMIT),
+    Goal("P5", "acquire and release through the table: against two bare locked adds", "alloc",
+         alloc.REFERENCES, 1.1, **peers(alloc.LIMIT),
          limit=CALLS),
     Goal("P6", "32 KiB to 8 MiB, one and 64 live: against the best peer", "alloc",
          alloc.LARGE_BLOCKS, 1.2, **peers(*alloc.PEERS),
@@ -190,7 +191,7 @@ GOALS = (
     Goal("P7", "twenty operations: against NumPy's default", "numpy", numpy_ops.OPERATIONS,
          NOT_SLOWER, **peers(DEFAULT),
          limit=PLACES),
-    Goal("P7", "those up to 32 KiB, in instructions: likewise", "numpy",
+    Goal("P7", "twenty operations up to 32 KiB, in instructions: against the default", "numpy",
          numpy_ops.IN_INSTRUCTIONS["operations"], NOT_SLOWER, **peers(DEFAULT),
          limit=KEPT_BY_NUMPY),
     Goal("P8", "`np.zeros`: against NumPy's default", "numpy", numpy_ops.ZEROS, NOT_SLOWER,
@@ -206,8 +207,8 @@ GOALS = (
          1.1, **peers(DEFAULT)),
     Goal("P10", "kept one second after traces, of 5 % of the peak or 16 MiB", "memory", memory.KEPT,
          1.0),
-    Goal("P10", "kept one second after programs, above the default, likewise", "memory",
-         memory.KEPT_PROGRAMS, 1.0),
+    Goal("P10", "kept one second after programs, above the default, of 5 % of the peak or 16 MiB",
+         "memory", memory.KEPT_PROGRAMS, 1.0),
     Goal("P10", "kept after release_unused()", "memory", memory.RELEASED, 1024, unit="KiB"),
     Goal("P10", "cached after release_unused(), by the statistics", "memory", memory.CACHED, 0,
          unit="KiB"),
@@ -224,8 +225,8 @@ GOALS = (
     Goal("P13", "`np.empty` on memrt: against NumPy's default", "numpy", numpy_ops.CREATION,
          NOT_SLOWER, **peers(DEFAULT),
          limit=KEPT_BY_NUMPY),
-    Goal("P13", "the same, in instructions", "numpy", numpy_ops.IN_INSTRUCTIONS["creation"],
-         NOT_SLOWER, **peers(DEFAULT),
+    Goal("P13", "`np.empty` on memrt, in instructions: against NumPy's default", "numpy",
+         numpy_ops.IN_INSTRUCTIONS["creation"], NOT_SLOWER, **peers(DEFAULT),
          limit=KEPT_BY_NUMPY),
     Goal("P13", "`memrt.empty`: against `np.empty`", "numpy", numpy_ops.CREATION, 1.5,
          over=f"{MEMRT}, memrt.empty", **peers(DEFAULT)),
@@ -240,8 +241,8 @@ GOALS = (
     Goal("P14", "lists: Numba's runtime against memrt", "numba", KERNELS, 1.6,
          ("lists",), **peers(DEFAULT), faster=True,
          limit=OWN_MALLOC),
-    Goal("P14", "those: against preloaded tcmalloc", "numba", KERNELS, 1.0,
-         ("temporaries", "arrays of", "strings", "lists"), **peers("tcmalloc"),
+    Goal("P14", "temporaries, arrays, strings, lists: against preloaded tcmalloc", "numba",
+         KERNELS, 1.0, ("temporaries", "arrays of", "strings", "lists"), **peers("tcmalloc"),
          limit=OWN_MALLOC),
     Goal("P14", "every kernel: against Numba's runtime", "numba", KERNELS, NOT_SLOWER,
          ALLOCATING, **peers(DEFAULT), limit=PLACES),
@@ -264,21 +265,21 @@ GOALS = (
     Goal("P16", "a scope: added to an array", "observe", observe.ADDED, 5.0,
          observe.IN_PYTHON, over=levels.SCOPE, unit="ns",
          limit=OTHERS),
-    Goal("P16", "a place of birth in Python: added to an array", "observe", observe.ADDED, 1000.0,
-         observe.IN_PYTHON, over=levels.PYTHON, unit="ns"),
-    Goal("P16", "a place of birth in native code: added to a block of C", "observe", observe.ADDED,
-         200.0, observe.IN_C, over=levels.NATIVE, unit="ns",
+    Goal("P16", "an allocation site in Python: added to an array", "observe", observe.ADDED,
+         1000.0, observe.IN_PYTHON, over=levels.PYTHON, unit="ns"),
+    Goal("P16", "an allocation site in native code: added to a block of C", "observe",
+         observe.ADDED, 200.0, observe.IN_C, over=levels.NATIVE, unit="ns",
          limit=STEPS),
-    Goal("P16", "a sample: whole programs, against those without", "observe", observe.PROGRAMS,
-         1.02, over=levels.SAMPLED, **peers(levels.OFF),
+    Goal("P16", "sampling: whole programs, against runs without sampling", "observe",
+         observe.PROGRAMS, 1.02, over=levels.SAMPLED, **peers(levels.OFF),
          limit=OTHERS),
-    Goal("P16", "a sample: the same, in instructions", "observe", observe.INSTRUCTIONS, 1.02,
-         over=levels.SAMPLED, **peers(levels.OFF)),
+    Goal("P16", "sampling: whole programs, in instructions", "observe", observe.INSTRUCTIONS,
+         1.02, over=levels.SAMPLED, **peers(levels.OFF)),
 )  # fmt: skip
 
 
 def selected(goal: Goal, result: Result) -> list[Case]:
-    """The cases that a goal is about and everybody it needs was measured in."""
+    """Return the cases of a goal in which all subjects of the goal were measured."""
     found = [case for group in result.groups if group.title == goal.group for case in group.cases]
     chosen = [
         case for case in found if not goal.cases or any(part in case.name for part in goal.cases)
@@ -287,16 +288,17 @@ def selected(goal: Goal, result: Result) -> list[Case]:
 
 
 def measured(goal: Goal, case: Case) -> np.ndarray:
-    """By round, the figure that the bound is on."""
+    """Return the bounded figure of each round."""
     ratios = case.ratios(goal.over, *goal.under)
     return 1 / ratios if goal.faster else ratios
 
 
 def holds(goal: Goal, spread: Spread, one_of_many: bool) -> bool:
-    """Whether the median keeps the bound.
+    """Return True if the median keeps the bound.
 
-    Of many cases some miss it by chance; there, one fails only when three in four of its rounds are
-    on the wrong side of 1, too.
+    `one_of_many` means more than four cases; some of them miss the bound by chance. Each of these
+    cases fails only if three in four of its rounds are also on the wrong side of 1. The
+    exception holds only for bounds that allow ratios worse than 1.
     """
     if goal.faster:
         return spread.middle >= goal.bound or (one_of_many and spread.high >= 1 > goal.bound)
@@ -304,7 +306,7 @@ def holds(goal: Goal, spread: Spread, one_of_many: bool) -> bool:
 
 
 def by_mean(goal: Goal, cases: list[Case]) -> Verdict:
-    """The geometric mean of all cases, round by round."""
+    """Judge the geometric mean of all cases, computed within each round."""
     logs = [np.log(measured(goal, case)) for case in cases]
     spread = Spread.of(np.exp(np.mean(logs, axis=0)))
     state = MET if holds(goal, spread, one_of_many=False) else NOT_MET
@@ -312,7 +314,7 @@ def by_mean(goal: Goal, cases: list[Case]) -> Verdict:
 
 
 def by_each(goal: Goal, cases: list[Case]) -> Verdict:
-    """Every case by itself; the worst is shown."""
+    """Judge each case separately. The verdict names the worst case."""
     spreads = {case.name: Spread.of(measured(goal, case)) for case in cases}
     failed = [n for n, spread in spreads.items() if not holds(goal, spread, len(cases) > 4)]
     worst = (min if goal.faster else max)(failed or spreads, key=lambda name: spreads[name].middle)
@@ -321,7 +323,7 @@ def by_each(goal: Goal, cases: list[Case]) -> Verdict:
 
 
 def judge(goal: Goal, results: Mapping[str, Result]) -> Verdict:
-    """How a goal stands by the results of the parts."""
+    """Return the verdict of a goal from the results of the parts."""
     cases = selected(goal, results[goal.part]) if goal.part in results else []
     if not cases:
         return Verdict(goal, NOT_MEASURED)

@@ -1,4 +1,4 @@
-"""Instructions counted by callgrind: figures that need no quiet machine."""
+"""Count instructions with callgrind. The counts do not depend on the load of the machine."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from places import OUT, WORKERS, compiled
 from result import Group
 from subjects import Subject
 
-COUNT = 100_000  # blocks: what ctypes needs to call the loop is little beside them
+COUNT = 100_000  # blocks; enough to make the ctypes call of the loop negligible
 
 
 def counted(job: dict, subject: Subject) -> float:
-    """Instructions of one block in a loop."""
+    """Return the instructions per block of a loop."""
     loops, counting = (str(compiled(WORKERS / name)) for name in ("loops.c", "counting.c"))
     whole = {**job, "loops": loops, "count": COUNT, "counting": counting, "subject": subject.job()}
     command = ["valgrind", "--tool=callgrind", f"--callgrind-out-file={OUT}/callgrind.out"]
@@ -28,7 +28,7 @@ def counted(job: dict, subject: Subject) -> float:
 
 
 def counted_by_name(worker: str, job: dict, subject: Subject, *flags: str) -> dict[str, float]:
-    """Instructions of one iteration, by what a worker had written down under names."""
+    """Return instructions per iteration, by the names under which a worker dumped its counts."""
     out = OUT / f"callgrind-{subject.name}"
     for old in OUT.glob(f"{out.name}.*"):
         old.unlink()
@@ -53,8 +53,8 @@ def counted_by_name(worker: str, job: dict, subject: Subject, *flags: str) -> di
 
 
 def instructions(title: str, job: dict, subjects: list[Subject]) -> Group:
-    """Instructions of one block of a loop."""
-    about = "Instructions of one block of 64 B, made, touched and given back, by callgrind."
+    """Return a group with the instructions per block of a loop, for each subject."""
+    about = "Instructions to allocate, touch and free one block of 64 B, counted by callgrind."
     group = Group(title, about, "instructions", "glibc")
     for subject in subjects:
         group.case("64 B, one live").add(subject.name, counted(job, subject))

@@ -1,4 +1,4 @@
-"""Levels of watching: how a process is told what memrt is to know of each block."""
+"""Observer levels: the settings that decide how much memrt records about each block."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from subjects import Subject
 
 OFF, SCOPE, PEAK, LISTED = "off", "in a scope", "exact peak", "listed"
 SAMPLED, PYTHON, NATIVE = "sampled", "Python sites", "native sites"
-FRAMES, CALLS, SAMPLE = 16, 8, "512K"  # of Python and of native code; bytes to one of a sample
+FRAMES, CALLS, SAMPLE = 16, 8, "512K"  # Python frames, native frames, bytes per sample
 NO_FRAMES = {"MEMRT_TRACK": "1", "MEMRT_TRACK_FRAMES": "0"}
 ALL_FRAMES = {"MEMRT_TRACK": "1", "MEMRT_TRACK_FRAMES": str(FRAMES)}
 
 
 @dataclass(frozen=True)
 class Level:
-    """What is asked of memrt."""
+    """The settings of one observer level."""
 
-    variables: Mapping[str, str] = field(default_factory=dict)  # of the environment
-    scope: bool = False  # whether all is made in one
-    in_c: bool = True  # whether it means something where there is no interpreter
+    variables: Mapping[str, str] = field(default_factory=dict)  # environment variables
+    scope: bool = False  # allocate inside a scope
+    in_c: bool = True  # the level also applies to C code without an interpreter
 
     def subject(self, name: str, kind: str, **needs: object) -> Subject:
-        """A process at this level."""
+        """Return a subject whose process runs at this level."""
         return Subject(name, kind, {"scope": self.scope, **needs}, variables=self.variables)
 
 
@@ -37,7 +37,8 @@ LEVELS = {
     NATIVE: Level({**NO_FRAMES, "MEMRT_TRACK_NATIVE": str(CALLS)}),
 }
 ABOUT = (
-    f"`{SCOPE}`: a scope is entered. `{PEAK}`: by `MEMRT_PEAK`. `{LISTED}`: all births are tracked "
-    f"without calls, `{PYTHON}`: with {FRAMES} calls of Python, `{NATIVE}`: with {CALLS} native "
-    f"calls. `{SAMPLED}`: one birth in about {SAMPLE} bytes is, with {FRAMES} calls of Python."
+    f"`{SCOPE}`: inside a scope. `{PEAK}`: with `MEMRT_PEAK=exact`. `{LISTED}`: all allocations "
+    f"are tracked without call stacks, `{PYTHON}`: with {FRAMES} calls of Python, `{NATIVE}`: with "
+    f"{CALLS} native calls. `{SAMPLED}`: one allocation in about {SAMPLE} bytes is tracked, with "
+    f"{FRAMES} calls of Python."
 )

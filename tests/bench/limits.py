@@ -1,4 +1,4 @@
-"""The part `limits`: what a user gets and pays for a limit on what memrt keeps."""
+"""Measure the part `limits`: memory and time under options that limit cached memory."""
 
 from __future__ import annotations
 
@@ -30,21 +30,26 @@ def groups() -> dict[str, Group]:
     found = [
         Group(
             KEPT,
-            f"{COUNT} arrays of {BYTES >> 20} MiB are made, filled, and dropped at once; above "
-            "what was resident before. A column is named after the MEMRT_ option that is set.",
+            f"Increase of resident memory after {COUNT} arrays of {BYTES >> 20} MiB were made, "
+            "filled, and dropped at once. A column is named after the MEMRT_ option that is set.",
             "KiB",
             None,
         ),
-        Group(TEMPORARY, "`a + a`, again and again. Processor time.", "ns", DEFAULT),
-        Group(FILL, f"{fresh} Processor time of one, with its making.", "ns", "off"),
-        Group(RESIDENT, f"{fresh} All of a row are live.", "KiB", None),
-        Group(HUGE, f"{fresh} All of a row are live; AnonHugePages of the process.", "KiB", None),
+        Group(TEMPORARY, "`a + a` in a loop. Processor time of one iteration.", "ns", DEFAULT),
+        Group(FILL, f"{fresh} Processor time to make and fill one array.", "ns", "off"),
+        Group(RESIDENT, f"{fresh} All arrays of a row are live.", "KiB", None),
+        Group(
+            HUGE,
+            f"{fresh} All arrays of a row are live. AnonHugePages of the process.",
+            "KiB",
+            None,
+        ),
     ]
     return {group.title: group for group in found}
 
 
 def keepers() -> list[Subject]:
-    """memrt as it is, and with one option set."""
+    """Return memrt with default options, and memrt with one option set, for each option."""
     plain = Subject(DEFAULT, "memrt")
     return [plain, *(set_to(option, option) for option in KEEPING)]
 
@@ -59,7 +64,7 @@ def modes() -> list[Subject]:
 
 
 def look(task: str, subject: Subject, **job: object) -> dict[str, float]:
-    """What a worker sees of a task."""
+    """Run a task in a worker process and return its figures."""
     return run_worker(WORKERS / "limits.py", {"task": task, **job}, subject)
 
 

@@ -1,4 +1,4 @@
-"""Where and with what figures were taken."""
+"""Describe the machine and the software versions of a measurement."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ PACKAGES = ("memrt", "numpy", "numba")
 
 
 def processor() -> str:
-    """Model of the processor and how many the machine has."""
+    """Return the processor model and the number of cores."""
     found = re.search(r"^model name\s*: (.*)$", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
     name = found[1] if found else platform.machine()
     return f"{name}, {os.cpu_count()} cores"
@@ -28,14 +28,14 @@ def memory() -> str:
 
 
 def huge_pages() -> str:
-    """When the system gives huge pages to programs."""
+    """Return the mode of transparent huge pages, or "unknown"."""
     path = Path("/sys/kernel/mm/transparent_hugepage/enabled")
     found = re.search(r"\[(\w+)\]", path.read_text()) if path.exists() else None
     return found[1] if found else "unknown"
 
 
 def version(path: str) -> str:
-    """Version of an allocator's library, by whoever installed it."""
+    """Return the version of an allocator's library, from PyPI metadata or from dpkg."""
     if PACKAGED in path:
         return importlib.metadata.version("cmeel-mimalloc")
     mapped = subprocess.run(["/sbin/ldconfig", "-p"], capture_output=True, text=True).stdout
@@ -47,7 +47,7 @@ def version(path: str) -> str:
 
 
 def machine(packages: tuple[str, ...] = ()) -> dict[str, str]:
-    """What somebody needs to know who compares figures."""
+    """Return the facts needed to compare figures: date, hardware, system and versions."""
     wanted = [*PACKAGES, *packages]
     return {
         "date": datetime.date.today().isoformat(),

@@ -1,4 +1,4 @@
-"""The part `memory`: what stays resident during and after work."""
+"""Measure the part `memory`: resident memory during and after work."""
 
 from __future__ import annotations
 
@@ -22,43 +22,45 @@ RELEASED = "Kept after release_unused()"
 CACHED = "Cached after release_unused(), by memrt's statistics"
 TINY = "A million tiny arrays"
 THREADS = "Growth with short-lived threads"
-HANDED = "Growth while blocks are handed over"
-ALLOWED_SHARE, ALLOWED = 0.05, 16 * 1024  # of the peak, and KiB: what may stay
+HANDED = "Growth while another thread frees"
+ALLOWED_SHARE, ALLOWED = 0.05, 16 * 1024  # limit of kept memory: share of the peak, KiB
 LINGERING = ("heat equation", "neural network", "group by", "photo pipeline")
 NAMES = (GLIBC, "mimalloc", "tcmalloc", "jemalloc", MEMRT)
 
 
 def groups() -> dict[str, Group]:
-    every = "Every call of malloc and its like, repeated; every page of a block is written once."
-    after = f"Resident above what was before, in shares of {ALLOWED_SHARE:.0%} of the peak or of "
+    every = "Replay of all calls of malloc and its variants. Each page of a block is written once."
+    after = f"Increase of resident memory, as a ratio to {ALLOWED_SHARE:.0%} of the peak or to "
     found = [
-        Group(TRACES_PEAK, f"{every} Above what was resident before.", "KiB", GLIBC),
+        Group(TRACES_PEAK, f"{every} Increase of resident memory.", "KiB", GLIBC),
         Group(TRACES_TIME, f"{every} Processor time of one call.", "ns", GLIBC),
         Group(KEPT, f"{after}{ALLOWED // 1024} MiB, whichever is more.", "share", None),
         Group(
             KEPT_PROGRAMS,
-            "Resident above what was before, and above what the same program keeps by default, in "
-            "the same shares.",
+            "Increase of resident memory, minus the increase of the same program by default, as "
+            "the same ratio.",
             "share",
             None,
         ),
-        Group(RELEASED, "Resident above what was before.", "KiB", None),
-        Group(CACHED, "All blocks have been given back.", "KiB", None),
-        Group(TINY, "Resident with 1,000,000 live arrays of 8 to 64 bytes.", "KiB", DEFAULT),
+        Group(RELEASED, "Increase of resident memory.", "KiB", None),
+        Group(CACHED, "All blocks are freed.", "KiB", None),
+        Group(TINY, "Resident memory with 1,000,000 live arrays of 8 to 64 bytes.", "KiB", DEFAULT),
         Group(
             THREADS,
-            "From the 1,000th to the 10,000th thread that makes and gives back one block of 1 KiB, "
-            "one after the other.",
+            "Growth from the 1,000th to the 10,000th thread. The threads run one after another; "
+            "each allocates and frees one block of 1 KiB.",
             "KiB",
             None,
         ),
-        Group(HANDED, "In the last nine tenths of 2,000,000 blocks of 1 KiB.", "KiB", None),
+        Group(
+            HANDED, "Growth during the last nine tenths of 2,000,000 blocks of 1 KiB.", "KiB", None
+        ),
     ]
     return {group.title: group for group in found}
 
 
 def subjects() -> list[Subject]:
-    """Allocators, memrt with the calls that only it has."""
+    """Return the allocators; memrt also gets table.c, for calls specific to memrt."""
     import memrt
 
     table = str(compiled(WORKERS / "table.c", f"-I{memrt.get_include()}"))
@@ -72,7 +74,7 @@ def subjects() -> list[Subject]:
 
 
 def look(task: str, subject: Subject, **job: object) -> dict[str, float]:
-    """What a worker sees after a task."""
+    """Run a task in a worker process and return the figures."""
     return run_worker(WORKERS / "memory.py", {"task": task, **job}, subject)
 
 
@@ -90,12 +92,12 @@ def measure_trace(found: dict[str, Group], program: str, trace: Path, rounds: in
 
 
 def allowed(peak: float) -> float:
-    """KiB that may stay after work with that peak."""
+    """Return the KiB that may stay resident after work with a peak of `peak` KiB."""
     return max(ALLOWED_SHARE * peak, ALLOWED)
 
 
 def measure_programs(group: Group, rounds: int) -> None:
-    """What whole programs keep, round by round against the default."""
+    """Measure memory kept by whole programs, compared with the default in the same round."""
     usual, *others = environments("mimalloc", "tcmalloc")
     for program in LINGERING:
         for _ in range(rounds):

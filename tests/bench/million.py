@@ -1,4 +1,4 @@
-"""A million live buffers: what the books of them take, and how long answers about them do."""
+"""Measure tracking of a million live buffers: its memory, and the time of queries."""
 
 from __future__ import annotations
 
@@ -14,46 +14,47 @@ from result import Group
 from rounds import Progress, in_turn, run_worker
 from subjects import Subject
 
-BOOKS = "Memory of the books of a million live arrays"
-TIME = "Time of answers about a million live arrays"
-PEAK = "Memory that the answers take meanwhile"
+BOOKS = "Memory with tracking of a million live arrays"
+TIME = "Time of queries about a million live arrays"
+PEAK = "Peak memory during the queries"
 COUNT, QUICK_COUNT = 1_000_000, 20_000
-LINES = 1000  # of source code that they are born in
+LINES = 1000  # source lines that allocate the arrays
 WHOLE, HALVES = "arrays", "views of halves"
 WAYS = (WHOLE, HALVES)
-AT_EXIT = "`MEMRT_LEAKS=report`, at the exit"
+AT_EXIT = "`MEMRT_LEAKS=report`, at exit"
 ANSWERS = {
-    "`memrt.live()`": "live",
-    "`memrt.sites()`": "sites",
+    "`memrt.debug.live()`": "live",
+    "`memrt.debug.sites()`": "sites",
     "`memrt.holders(one)`": "holders",
-    "`memrt.retention()`": "retention",
-    "`memrt.retention(min_bytes=1)`": "retention of all",
-    "`memrt.assert_no_leaks()`, all lost": "leaks",
+    "`memrt.debug.retention()`": "retention",
+    "`memrt.debug.retention(min_bytes=1)`": "retention of all",
+    "`memrt.debug.assert_no_leaks()`, all lost": "leaks",
 }
 WATCHED = (OFF, SCOPE, LISTED, PYTHON, NATIVE)
 
 
 def groups() -> list[Group]:
-    born = f"Arrays of 128 B, born in {LINES:,} lines."
-    asked = f"{born} `{WHOLE}` are there as a whole, of `{HALVES}` nothing but a view is."
+    born = f"Arrays of 128 B, allocated by {LINES:,} source lines."
+    asked = (
+        f"{born} `{WHOLE}`: the program holds the arrays. `{HALVES}`: only a view of each array."
+    )
     return [
-        Group(BOOKS, f"{born} Resident, of one array with all that Python and memrt keep of it.",
+        Group(BOOKS, f"{born} Resident memory per array, with the records of Python and memrt.",
               "B", None),
-        Group(TIME, f"{asked} Processor time; of what is told at the exit, from the last line of "
-              "the program to the end of its process, by the clock.", "ns", None),
-        Group(PEAK, "Resident above what was before the question, at the most: of one array.", "B",
-              None),
+        Group(TIME, f"{asked} Processor time. The report at exit: wall time from the last line of "
+              "the program to the end of the process.", "ns", None),
+        Group(PEAK, "Peak increase of resident memory during the query, per array.", "B", None),
     ]  # fmt: skip
 
 
 def ask(task: str, way: str, subject: Subject, count: int) -> dict[str, float]:
-    """What a worker sees of one question."""
+    """Run one query in a worker process and return the figures."""
     job = {"task": task, "way": way, "count": count, "lines": LINES}
     return run_worker(WORKERS / "million.py", job, subject)
 
 
 def report_at_exit(way: str, count: int) -> float:
-    """Nanoseconds from the last line of a program that lost all to the end of its process."""
+    """Return the nanoseconds between the last line of a leaking program and process exit."""
     subject = Subject("report", "memrt", {"scope": False}, variables={"MEMRT_LEAKS": "report"})
     job = {"task": "lose", "way": way, "count": count, "lines": LINES, "subject": subject.job()}
     command = [sys.executable, str(WORKERS / "million.py"), json.dumps(job)]
@@ -61,7 +62,7 @@ def report_at_exit(way: str, count: int) -> float:
     run = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
     end = time.monotonic_ns()
     if f"memrt: {count} buffers" not in run.stderr:
-        raise RuntimeError(f"there is no report of {count} buffers: {run.stderr[:200]}")
+        raise RuntimeError(f"stderr must report {count} buffers, got {run.stderr[:200]}")
     return end - json.loads(run.stdout)["last"]
 
 

@@ -1,6 +1,6 @@
-"""The part `numba`: jitted functions on Numba's own runtime, on memrt, and with tcmalloc preloaded.
+"""Measure the part `numba`: jitted functions on Numba's runtime, on memrt, and on tcmalloc.
 
-Every process runs the same machine code, from Numba's cache.
+Every process runs the same machine code, loaded from Numba's cache on disk.
 """
 
 from __future__ import annotations
@@ -16,27 +16,25 @@ from subjects import DEFAULT, MEMRT, Subject, environments
 
 GROUP = "Jitted functions"
 INSTRUCTIONS = "Jitted functions, in instructions"
-ABOUT_INSTRUCTIONS = (
-    "Instructions of one iteration, by callgrind: they do not depend on the machine."
-)
+ABOUT_INSTRUCTIONS = "Instructions of one iteration, counted by callgrind, independent of the load."
 
 
 def group() -> Group:
     about = (
         "Buffers made and dropped in a loop: processor time of one iteration. Numba's statistics "
-        "are off, as they are by default; memrt's are always on."
+        "are off, the default; memrt's statistics are always on."
     )
     return Group(GROUP, about, "ns", DEFAULT)
 
 
 def subjects() -> list[Subject]:
-    """Numba's runtime as it is and on tcmalloc, and memrt in its place."""
+    """Return the subjects: Numba's runtime, memrt, and Numba's runtime with tcmalloc preloaded."""
     cached = {"NUMBA_CACHE_DIR": str(OUT / "numba-cache")}
     return [replace(subject, variables=cached) for subject in environments("tcmalloc")]
 
 
 def kernels(subject: Subject) -> dict[str, float]:
-    """Nanoseconds of each kernel, from one process."""
+    """Return the nanoseconds per iteration of each kernel, measured in one process."""
     return run_worker(WORKERS / "kernels.py", {}, subject)
 
 

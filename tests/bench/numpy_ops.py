@@ -1,4 +1,4 @@
-"""The part `numpy`: NumPy's work on its own memory, on memrt, and on preloaded allocators."""
+"""Measure the part `numpy`: NumPy on its default handler, memrt and preloaded allocators."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from rounds import Progress, Server, in_turn, servers
 from subjects import DEFAULT, Subject, environments
 
 KIB, MIB = 1 << 10, 1 << 20
-HUGE = 64 * MIB  # arrays that take so long that two rounds in a process must do
-TARGET = 8_000_000  # nanoseconds of one measurement
+HUGE = 64 * MIB  # bytes; larger or equal arrays get at most two rounds per process
+TARGET = 8_000_000  # nanoseconds per measurement
 PEERS = ("mimalloc", "tcmalloc", "jemalloc")
 EXPRESSION = "An expression, (a - b)**2 + c*a - b/c"
 OPERATIONS = "Twenty operations"
@@ -25,7 +25,7 @@ IN_INSTRUCTIONS = {
     "operations": f"{OPERATIONS}, in instructions",
 }
 ABOUT_INSTRUCTIONS = (
-    "Instructions of one call from Python, by callgrind: they do not depend on the machine."
+    "Instructions of one call from Python, counted by callgrind, independent of the load."
 )
 COUNTED = (("creation", 8), ("creation", 64), ("creation", 512), ("creation", 1 << 10),
            ("creation", 16 << 10), ("operations", 1 << 10), ("operations", 32 << 10))  # fmt: skip
@@ -34,37 +34,37 @@ UNITS = ((MIB, "MiB"), (KIB, "KiB"), (1, "B"))
 
 @dataclass(frozen=True)
 class Topic:
-    """One group of cases and how workers are asked for it."""
+    """One group of cases, with the parameters of requests to workers."""
 
     title: str
     about: str
-    name: str  # as the worker knows it
+    name: str  # the worker's name for the topic
     sizes: tuple[int, ...]  # bytes of one array
     peers: tuple[str, ...] = PEERS[:2]
-    processes: int = 3  # of each subject
-    rounds: int = 5  # in each process
-    once: bool = False  # the work is done once in a measurement
+    processes: int = 3  # processes per subject
+    rounds: int = 5  # rounds per process
+    once: bool = False  # do the work once per measurement
 
 
 TOPICS = (
     Topic(
         EXPRESSION,
-        "By bytes of one array. `out=` is the same work into arrays that are there already, in the "
-        "same process.",
+        "Rows by bytes of one array. `out=` is the same work into existing arrays, in the same "
+        "process.",
         "expression",
         tuple(64 * 4**power for power in range(12)),
     ),
-    Topic(OPERATIONS, "By bytes of one array.", "operations", (KIB, 32 * KIB, MIB, 16 * MIB)),
+    Topic(OPERATIONS, "Rows by bytes of one array.", "operations", (KIB, 32 * KIB, MIB, 16 * MIB)),
     Topic(
         ZEROS,
-        "Made, written in part, dropped.",
+        "Make an array, write a part, drop the array.",
         "zeros",
         (KIB, 16 * KIB, 256 * KIB, MIB, 4 * MIB, 64 * MIB, 256 * MIB),
         PEERS,
     ),
     Topic(
         FIRST_FILL,
-        "Made and filled, once in a process and kept, so that no memory is warm.",
+        "Make and fill an array, once per process; the array stays, so all memory is fresh.",
         "first fill",
         (4 * MIB, 16 * MIB, 64 * MIB, 256 * MIB, 1024 * MIB),
         processes=7,
@@ -73,8 +73,8 @@ TOPICS = (
     ),
     Topic(
         CREATION,
-        "Made and dropped from Python: `np.empty`, and beside it `np.zeros`, memrt's own functions "
-        "and an array over a buffer of pyarrow's default pool.",
+        "Make and drop an array from Python: `np.empty`, `np.zeros`, memrt's functions, and an "
+        "array over a buffer of pyarrow's default pool.",
         "creation",
         (8, 64, KIB, 16 * KIB),
     ),
@@ -87,12 +87,12 @@ def size_name(size: int) -> str:
 
 
 def label(subject: Subject, way: str) -> str:
-    """Who has a figure: a subject, or the same work done another way in its process."""
+    """Return the label of a figure: the subject, and the variant of the work, if any."""
     return f"{subject.name}, {way}" if way else subject.name
 
 
 def shortened(topic: Topic, options: Options) -> tuple[tuple[int, ...], int, int]:
-    """Sizes, processes and rounds in each."""
+    """Return the sizes, the processes per subject and the rounds per process."""
     if options.rounds is not None:
         return topic.sizes, options.rounds, 1 if topic.once else topic.rounds
     if options.quick:
@@ -101,7 +101,7 @@ def shortened(topic: Topic, options: Options) -> tuple[tuple[int, ...], int, int
 
 
 def time_case(everybody: list[Server], asked: tuple[Topic, str], rounds: int, case) -> None:
-    """Each subject's ways of one case, in turn."""
+    """Time all variants of one case, with the subjects in random order in each round."""
     topic, name = asked
     for server in in_turn(everybody, rounds):
         for way in server.ways[name]:
@@ -110,7 +110,7 @@ def time_case(everybody: list[Server], asked: tuple[Topic, str], rounds: int, ca
 
 
 def time_size(everybody: list[Server], topic: Topic, size: int, rounds: int, group: Group) -> None:
-    """All cases of one size."""
+    """Time all cases of one size."""
     for server in everybody:
         server.ways = server.ask("prepare", topic.name, size)
     for name in everybody[0].ways:
@@ -120,9 +120,10 @@ def time_size(everybody: list[Server], topic: Topic, size: int, rounds: int, gro
 
 
 def process_groups(topic: Topic, processes: int) -> list[list[Subject]]:
-    """Who has processes at the same time: all, but one after the other where they keep memory.
+    """Return groups of subjects whose processes run at the same time.
 
-    The huge pages that one holds, another cannot have.
+    All subjects run together, unless the topic keeps memory (`once`). Then each process runs
+    alone, because huge pages held by one process are not available to another.
     """
     subjects = environments(*topic.peers)
     if topic.once:
@@ -141,7 +142,7 @@ def measure_topic(topic: Topic, options: Options) -> Group:
 
 
 def count_instructions() -> list[Group]:
-    """Of NumPy on its own memory and on memrt."""
+    """Count the instructions of NumPy on its default handler and on memrt."""
     groups = {
         topic: Group(title, ABOUT_INSTRUCTIONS, "instructions", DEFAULT)
         for topic, title in IN_INSTRUCTIONS.items()

@@ -1,4 +1,4 @@
-"""The part `observe`: what it costs that memrt watches, and what the answers cost."""
+"""Measure the part `observe`: the cost of observers, and the cost of queries."""
 
 from __future__ import annotations
 
@@ -10,35 +10,40 @@ from programs import count_program, run_program
 from result import Case, Group
 from rounds import Progress, in_turn, run_worker
 
-TOOK = "One block, by what is watched"
-ADDED = "What watching adds to a block"
-PROGRAMS = "Time of whole programs, by what is watched"
-INSTRUCTIONS = "Instructions of whole programs, by what is watched"
+TOOK = "Time of one block, by observer level"
+ADDED = "Time added to one block, by observer level"
+PROGRAMS = "Time of whole programs, by observer level"
+INSTRUCTIONS = "Instructions of whole programs, by observer level"
 IN_C = ("a MemInfo of 64 B, in C", "a block of 64 B, in C")
-AT_THE_END = f"`np.empty(8)` at the end of {FRAMES} calls"
+AT_THE_END = f"`np.empty(8)` after {FRAMES} nested calls"
 IN_PYTHON = ("`memrt.empty(8)`", "`np.empty(8)`", AT_THE_END)
 CASES = (*IN_C, *IN_PYTHON)
 KINDS = dict(zip(IN_C, ("watched", "watched blocks"), strict=True))
 TASKS = dict(zip(IN_PYTHON, ("memrt.empty", "np.empty", "calls"), strict=True))
-TARGET = 20_000_000  # nanoseconds of one measurement
-MEASURED = (OFF, SAMPLED, PYTHON)  # levels of whole programs
-TIMES = {"game of life": 12, "coin counting": 6, "cross-validation": 4}  # in their process
+TARGET = 20_000_000  # nanoseconds per measurement
+MEASURED = (OFF, SAMPLED, PYTHON)  # levels for whole programs
+TIMES = {"game of life": 12, "coin counting": 6, "cross-validation": 4}  # runs per process
 
 
 def levels(case: str) -> tuple[str, ...]:
-    """Those that mean something in a case: C code has no calls of Python."""
+    """Return the levels that apply to a case. C code has no Python call stack."""
     return tuple(name for name, level in LEVELS.items() if level.in_c or case not in IN_C)
 
 
 def groups() -> list[Group]:
     made = (
-        "Made and given back, one at a time; NumPy's arrays with `memrt.enable()`. Python has a "
-        f"stack of more than {FRAMES} calls, which the last case makes anew for each array. "
+        "Allocate and free, one block at a time; NumPy's arrays with `memrt.enable()`. The Python "
+        f"stack has more than {FRAMES} calls; the last case makes these calls for each array. "
     )
-    often = "Those that make most arrays in a second, on memrt. Processor time."
+    often = "The programs with most new arrays per second, on memrt. Processor time."
     return [
         Group(TOOK, made + ABOUT, "ns", OFF),
-        Group(ADDED, f"More than with everything {OFF}, of the same round.", "ns", None),
+        Group(
+            ADDED,
+            f"Difference to the column {OFF} of the table above, in the same round.",
+            "ns",
+            None,
+        ),
         Group(PROGRAMS, often, "ns", OFF),
         *million.groups(),
     ]
@@ -61,14 +66,14 @@ def in_python(task: str, level: str, target: int) -> float:
 
 
 def nanoseconds(case: str, level: str, target: int = TARGET) -> float:
-    """Time of one block, in a process of its own."""
+    """Return the nanoseconds per block, measured in a new process."""
     if case in KINDS:
         return in_c(KINDS[case], level, target)
     return in_python(TASKS[case], level, target)
 
 
 def added(took: Case) -> Case:
-    """By round, what each level took more than none."""
+    """Return the extra time of each level over the level `off`, within each round."""
     off = took.figures[OFF]
     more = {
         level: [own - least for own, least in zip(figures, off, strict=True)]
@@ -96,7 +101,9 @@ def measure_programs(group: Group, options: Options, progress: Progress) -> None
 
 
 def count_programs(progress: Progress) -> Group:
-    group = Group(INSTRUCTIONS, "Of one run, by callgrind.", "instructions", OFF)
+    group = Group(
+        INSTRUCTIONS, "Instructions of one run, counted by callgrind.", "instructions", OFF
+    )
     for name in TIMES:
         progress(f"{INSTRUCTIONS}: {name}")
         for level in MEASURED:

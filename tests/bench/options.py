@@ -1,4 +1,4 @@
-"""How thoroughly a part is measured."""
+"""Options that decide how thoroughly a part is measured."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Options:
-    """What the command line chose."""
+    """The choices of the command line."""
 
     quick: bool = False
-    rounds: int | None = None  # of every part; None: as the part finds right
-    uncounted: str | None = None  # a libmemrt built without counters
-    instructions: bool = False  # count instructions, too
+    rounds: int | None = None  # rounds of every part; None: the default of the part
+    uncounted: str | None = None  # path of a libmemrt built without counters
+    instructions: bool = False  # also count instructions
 
     def rounds_of(self, complete: int, quick: int) -> int:
-        """Rounds of a part that says how many it wants."""
+        """Return the rounds of a part, given its defaults for a complete and a quick run."""
         return self.rounds or (quick if self.quick else complete)

@@ -1,4 +1,4 @@
-"""Where the benchmark reads and writes."""
+"""Paths that the benchmark reads and writes, and compilation of its C files."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ UNCOUNTED = ROOT / "build" / "uncounted" / "libmemrt.so"  # built by ./dev bench
 
 
 def compiled(source: Path, *flags: str, folder: Path = OUT) -> Path:
-    """The shared library of one C file, built when it is older than that."""
+    """Return the shared library of one C file. Build the library if it is missing or outdated."""
     folder.mkdir(parents=True, exist_ok=True)
     target = folder / f"{source.stem}.so"
     if not target.exists() or target.stat().st_mtime < source.stat().st_mtime:

@@ -1,4 +1,4 @@
-"""Plots of a part: bars of ratios with their quartiles."""
+"""Plot the results of a part: bars of ratios with their quartiles."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ import numpy as np
 from result import Group, Result, Spread
 from subjects import MEMRT
 
-MOST = 24  # cases in one plot
+MOST = 24  # maximum of cases in one plot
 WHISKERS = {"fmt": "none", "ecolor": "grey", "elinewidth": 0.9, "capsize": 1.5}
 
 
 def bars(axes, group: Group, names: list[str]) -> None:
-    """For each case a bar a subject."""
+    """Draw one bar per subject for each case."""
     subjects = [name for name in group.subjects() if name != group.reference]
     width = 0.8 / len(subjects)
     against = (group.reference,) if group.reference else ()
@@ -33,7 +33,7 @@ def bars(axes, group: Group, names: list[str]) -> None:
                 spreads.append(Spread.of(case.ratios(subject, *against)))
         middles = np.array([spread.middle for spread in spreads])
         errors = [middles - [s.low for s in spreads], [s.high for s in spreads] - middles]
-        start = 1 if group.reference else 0  # a bar upwards is slower, one downwards faster
+        start = 1 if group.reference else 0  # a bar upwards is slower, a bar downwards is faster
         axes.bar(places, middles - start, width, start, color=colours[subject], label=subject)
         axes.errorbar(places, middles, errors, **WHISKERS)
 
@@ -60,7 +60,7 @@ def plot(group: Group, path: Path, names: list[str]) -> None:
 
 
 def plot_result(result: Result, folder: Path) -> list[Path]:
-    """Write a PNG for each group, several when it is large."""
+    """Write a PNG for each group; a large group gets several. Return the paths."""
     written = []
     for group in result.groups:
         names = [case.name for case in group.cases]

@@ -1,4 +1,4 @@
-"""The part `programs`: whole programs, unchanged, one thread."""
+"""Measure the part `programs`: whole unmodified programs on a single thread."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ TIME = "Time of whole programs"
 PEAK = "Resident peak of whole programs"
 FAULTS = "Page faults of whole programs"
 ON_MEMRT = ("-m", "memrt", "run", "--quiet")
-SLOW = ("photo pipeline", "principal components", "cross-validation")  # who takes long already
-TIMES = 3  # that the others run in their process, so that it is more work than imports
+SLOW = ("photo pipeline", "principal components", "cross-validation")  # long programs: one run
+TIMES = 3  # runs of each shorter program per process, to outweigh the imports
 PROGRAMS = {
     "heat equation": "kernels.heat_equation",
     "Gaussian process": "kernels.gaussian_process",
@@ -36,7 +36,7 @@ PROGRAMS = {
 
 
 def run_program(name: str, subject: Subject, **wanted: object) -> dict[str, float]:
-    """What one program took, in a process of its own."""
+    """Run a program in a new process and return the figures."""
     module, program = PROGRAMS[name].split(".")
     job = {"module": module, "program": program, **wanted}
     flags = ON_MEMRT if subject.kind == "memrt" else ()
@@ -44,7 +44,7 @@ def run_program(name: str, subject: Subject, **wanted: object) -> dict[str, floa
 
 
 def count_program(name: str, subject: Subject) -> float:
-    """Instructions of one run of a program on memrt."""
+    """Return the instructions of a run of a program on memrt."""
     module, program = PROGRAMS[name].split(".")
     job = {"module": module, "program": program}
     return counted_by_name("program.py", job, subject, *ON_MEMRT)[program]
@@ -53,7 +53,7 @@ def count_program(name: str, subject: Subject) -> float:
 def groups() -> dict[str, Group]:
     about = (
         "NumPy, SciPy, pandas, scikit-image and scikit-learn, one thread, imports not counted. "
-        f"Most programs run {TIMES} times in their process."
+        f"Most programs run {TIMES} times per process."
     )
     return {
         "ns": Group(TIME, f"{about} Processor time.", "ns", DEFAULT),

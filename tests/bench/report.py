@@ -1,6 +1,6 @@
-"""docs/benchmarks.md: a table of goals, and a section for each part.
+"""Write docs/benchmarks.md: a table of goals, and a section for each part.
 
-A part that was not measured now keeps its rows and its section as they stand in the page.
+A part without fresh results keeps the rows and the section of the existing page.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ PARTS = {
     "numba": "Numba",
     "memory": "Memory",
     "limits": "Limits",
-    "observe": "Watching",
+    "observe": "Observers",
     "see": "Traces and reports",
     "exchange": "Exchange",
     "programs": "Whole programs",
@@ -27,19 +27,20 @@ PARTS = {
 HEAD = """\
 # Benchmarks
 
-Written by `./dev bench`; do not edit. memrt's statistics are always on, as in every build that is
-installed. Subjects are measured in turn, in another order in each round, so that what disturbs the
-machine disturbs all of them. A figure that follows a first column is a ratio to it, taken within
-each round: the median of all rounds and, in brackets, the quartiles. Less is better. Plots and all
-single figures lie in `build/bench`. [How to run it](development.md#the-benchmark).
+Written by `./dev bench`; do not edit. memrt's statistics are always on, as in every installed
+build. Each round measures all subjects in a new random order, so that a disturbance of the machine
+affects all subjects. In a table with a reference in the first column, the further figures are
+ratios to the reference within each round: the median of all rounds and, in brackets, the quartiles.
+Less is better. Plots and all single figures are in `build/bench`.
+[How to run the benchmark](development.md#the-benchmark).
 
 """
 GOALS_HEAD = """\
 ## Goals
 
-A goal that is about many cases shows the worst of them, and how many miss it. In such a goal, a
-case on the wrong side of its bound counts when three in four of its rounds are on the wrong side of
-1, too.
+The row of a goal with several cases shows the worst case and the number of cases that miss the
+bound. In a goal with more than four cases and a bound that allows ratios worse than 1, a case
+fails only if three in four of its rounds are also on the wrong side of 1.
 
 | | work | goal | measured | |
 |---|---|---|---|---|
@@ -48,7 +49,7 @@ UNITS = {"ns": (1e9, "s", 1e6, "ms", 1e3, "µs", 1, "ns"), "KiB": (1 << 20, "GiB
 
 
 def amount(figure: float, unit: str) -> str:
-    """A figure with the unit that makes it short."""
+    """Format a figure in the largest fitting unit."""
     steps = UNITS.get(unit, ())
     for size, name in zip(steps[::2], steps[1::2], strict=True):
         if abs(figure) >= size:
@@ -57,7 +58,7 @@ def amount(figure: float, unit: str) -> str:
 
 
 def number(figure: float) -> str:
-    """A ratio with as many digits as mean something."""
+    """Format a ratio: two decimals, one digit below 0.1, no decimals from 100 on."""
     if 0 < abs(figure) < 0.1:
         return f"{figure:.1g}"
     return f"{figure:.2f}" if abs(figure) < 100 else f"{figure:,.0f}"
@@ -68,7 +69,7 @@ def ratio(spread: Spread) -> str:
 
 
 def cell(case: Case, subject: str, group: Group) -> str:
-    """What a table says of one subject in one case."""
+    """Return the table cell of one subject in one case: an amount, or a ratio to the reference."""
     if subject not in case.figures:
         return ""
     if subject == group.reference:
@@ -80,7 +81,7 @@ def cell(case: Case, subject: str, group: Group) -> str:
 
 
 def table(group: Group) -> list[str]:
-    """One group, the reference first."""
+    """Return the Markdown table of one group, with the reference in the first column."""
     subjects = group.subjects()
     lines = [
         f"### {group.title}",
@@ -97,8 +98,8 @@ def table(group: Group) -> list[str]:
 
 
 def section(result: Result) -> str:
-    """All of one part."""
-    lines = [f"## {PARTS[result.part]}", "", f"Figures are of {result.rounds} rounds at most.", ""]
+    """Return the section of one part."""
+    lines = [f"## {PARTS[result.part]}", "", f"Rounds: {result.rounds} at most.", ""]
     lines += [f"- {key}: {value}" for key, value in result.machine.items()]
     lines.append("")
     for group in result.groups:
@@ -112,13 +113,15 @@ def bound(goal: Goal) -> str:
 
 
 def cells(verdict: Verdict) -> list[str]:
-    """One goal and how it stands."""
+    """Return the table cells of one verdict."""
     goal, spread = verdict.goal, verdict.spread
     found = ""
     if spread is not None:
         found = amount(spread.middle, goal.unit) if goal.unit else ratio(spread)
         found += f", {verdict.case}" if verdict.cases > 1 else ""
-        found += f"; {verdict.failed} of {verdict.cases} miss it" if verdict.failed > 1 else ""
+        found += (
+            f"; {verdict.failed} of {verdict.cases} miss the bound" if verdict.failed > 1 else ""
+        )
     return [goal.number, goal.text, bound(goal), found, verdict.state]
 
 
@@ -127,13 +130,13 @@ def row(verdict: Verdict) -> str:
 
 
 def standing(page: str) -> dict[str, str]:
-    """By what a goal is about, its row in a page."""
+    """Return the rows of goals in a page, by the text of the goal."""
     rows = re.findall(r"^\| P\d+b? \| .*\|$", page, re.MULTILINE)
     return {line.split(" | ")[1]: line for line in rows}
 
 
 def goal_rows(results: Mapping[str, Result], page: str, goals: Sequence[Goal]) -> list[str]:
-    """Rows of all goals; those of parts that are not at hand as the page has them."""
+    """Return the rows of all goals. Goals without fresh figures keep the row of the page."""
     known = standing(page)
     verdicts = [judge(goal, results) for goal in goals]
     return [
@@ -145,24 +148,24 @@ def goal_rows(results: Mapping[str, Result], page: str, goals: Sequence[Goal]) -
 
 
 def limits(rows: Sequence[str], goals: Sequence[Goal]) -> list[str]:
-    """Why goals are missed, for those whose rows say so."""
+    """List the known reasons of the goals whose rows say "not met"."""
     missed = {line.split(" | ")[1] for line in rows if line.endswith(f"| {NOT_MET} |")}
     lines = [
         f"- {goal.number}, {goal.text}: {goal.limit}"
         for goal in goals
         if goal.limit and goal.text in missed
     ]
-    return ["", "What stands in the way of goals that are not met:", "", *lines] if lines else []
+    return ["", "Known reasons for goals that are not met:", "", *lines] if lines else []
 
 
 def standing_section(part: str, page: str) -> str:
-    """The section of a part as a page has it, or nothing."""
+    """Return the section of a part in an existing page, or an empty string."""
     found = re.search(rf"^## {PARTS[part]}\n.*?(?=^## |\Z)", page, re.MULTILINE | re.DOTALL)
     return found[0].rstrip("\n") + "\n" if found else ""
 
 
 def page(results: Mapping[str, Result], before: str, goals: Sequence[Goal] = GOALS) -> str:
-    """The whole page: fresh results over what stood there before."""
+    """Return the whole page: fresh results, and the old text for parts without fresh results."""
     sections = [
         section(results[part]) if part in results else standing_section(part, before)
         for part in PARTS
@@ -173,7 +176,7 @@ def page(results: Mapping[str, Result], before: str, goals: Sequence[Goal] = GOA
 
 
 def write_page(results: Mapping[str, Result], path: Path) -> str:
-    """Bring the page up to date; returns its text."""
+    """Update the page and return its text."""
     before = path.read_text(encoding="utf-8") if path.exists() else ""
     text = page(results, before)
     path.write_text(text, encoding="utf-8")

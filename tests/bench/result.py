@@ -1,4 +1,4 @@
-"""What a part of the benchmark finds: groups of cases, each with a figure a round and subject."""
+"""Results of a benchmark part: groups of cases, with one figure per round and subject."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Spread:
 
 @dataclass
 class Case:
-    """One piece of work: what each subject needed for it, round by round."""
+    """One piece of work, with the figures of each subject by round."""
 
     name: str
     figures: dict[str, list[float]] = field(default_factory=dict)
@@ -37,7 +37,7 @@ class Case:
         return all(subject in self.figures for subject in subjects)
 
     def ratios(self, subject: str, *against: str) -> np.ndarray:
-        """Of each round, the figure of `subject` over the least of those it is held against."""
+        """Return, for each round, the figure of `subject` divided by the minimum of `against`."""
         own = np.array(self.figures[subject])
         if not against:
             return own
@@ -46,16 +46,16 @@ class Case:
 
 @dataclass
 class Group:
-    """Cases that stand in one table: same subjects, same unit."""
+    """Cases of one table, with the same subjects and unit."""
 
     title: str
     about: str
-    unit: str  # "ns", "KiB", "faults" or "share"
-    reference: str | None  # the subject that the others are divided by; None: nothing is divided
+    unit: str  # for example "ns", "KiB", "faults" or "share"
+    reference: str | None  # the subject used as divisor; None: no division
     cases: list[Case] = field(default_factory=list)
 
     def case(self, name: str) -> Case:
-        """The case with that name, new if need be."""
+        """Return the case named `name`. Create the case if it does not exist."""
         for case in self.cases:
             if case.name == name:
                 return case
@@ -63,7 +63,7 @@ class Group:
         return self.cases[-1]
 
     def subjects(self) -> list[str]:
-        """Everybody with a figure: the reference first, memrt last, else by name."""
+        """Return all subjects with a figure: the reference first, memrt last, the rest by name."""
         everybody = {name for case in self.cases for name in case.figures}
 
         def place(name: str) -> tuple[bool, bool, str]:
@@ -74,7 +74,7 @@ class Group:
 
 @dataclass
 class Result:
-    """All of one part, as it is kept in a file."""
+    """The results of one part, as stored in a JSON file."""
 
     part: str
     machine: dict[str, str]

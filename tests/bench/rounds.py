@@ -1,4 +1,4 @@
-"""Subjects in turn: each round runs all of them, in an order of its own."""
+"""Run subjects in rounds: each round runs all subjects, in a new random order."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from typing import TypeVar
 from subjects import Subject
 
 One = TypeVar("One")
-Progress = Callable[[str], object]  # told what is measured now
+Progress = Callable[[str], object]  # receives the name of the current measurement
 
 
 def run_worker(worker: Path, job: dict, subject: Subject, *flags: str) -> dict:
-    """What a worker prints about a job, in a process of its own."""
+    """Run a job in a new worker process. Return the JSON object on the last line of its output."""
     command = [sys.executable, *flags, str(worker), json.dumps({**job, "subject": subject.job()})]
     output = subprocess.run(
         command, env=subject.environment(), stdout=subprocess.PIPE, text=True, check=True
@@ -27,7 +27,7 @@ def run_worker(worker: Path, job: dict, subject: Subject, *flags: str) -> dict:
 
 
 def in_turn(subjects: Iterable[One], rounds: int) -> Iterator[One]:
-    """Every subject in every round. What disturbs the machine disturbs all of a round."""
+    """Yield all subjects in every round, so that a disturbance affects all subjects alike."""
     everybody = list(subjects)
     for _ in range(rounds):
         random.shuffle(everybody)
@@ -35,11 +35,11 @@ def in_turn(subjects: Iterable[One], rounds: int) -> Iterator[One]:
 
 
 class Server:
-    """A worker that stays and answers requests."""
+    """A worker process that stays alive and answers requests."""
 
     def __init__(self, worker: Path, subject: Subject) -> None:
         self.subject = subject
-        self.ways: dict[str, list[str]] = {}  # what was prepared last
+        self.ways: dict[str, list[str]] = {}  # variants by case, from the last "prepare" request
         self.process = subprocess.Popen(
             [sys.executable, str(worker), json.dumps(subject.job())],
             env=subject.environment(),
@@ -49,7 +49,7 @@ class Server:
         )
 
     def ask(self, *request: object):
-        """Send one request and wait for its answer."""
+        """Send one request and return the answer. Raise RuntimeError if the worker has ended."""
         self.process.stdin.write(json.dumps(request) + "\n")
         self.process.stdin.flush()
         answer = self.process.stdout.readline()
@@ -64,7 +64,7 @@ class Server:
 
 @contextmanager
 def servers(worker: Path, subjects: Iterable[Subject]) -> Iterator[list[Server]]:
-    """A worker for each subject; between requests they wait and take no processor."""
+    """Start one worker per subject; idle workers use no processor time. Close all at the end."""
     everybody = [Server(worker, subject) for subject in subjects]
     try:
         yield everybody

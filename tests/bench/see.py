@@ -1,5 +1,8 @@
-"""The part `see`: what a trace costs, and answers about a million events; what a program takes that
-somebody looks at."""
+"""Measure the part `see`: event traces, queries about a million events, and whole programs.
+
+The whole program runs under plain `run`, and under each command that observes a program:
+`run --share`, `trace`, `run --track` and `run --record`.
+"""
 
 from __future__ import annotations
 
@@ -16,8 +19,8 @@ from result import Group
 from rounds import Progress, in_turn, run_worker
 from subjects import Subject
 
-TOOK = "One array, while a trace is recorded"
-ANSWERS = "Time of answers about a million events"
+TOOK = "Time of one array during an event trace"
+ANSWERS = "Time of queries about a million events"
 FRAMES, LAST = 16, 1_000_000
 OFF, BARE, CALLS, KEPT = (
     "off",
@@ -31,12 +34,12 @@ LEVELS: dict[str, dict[str, int] | None] = {
     CALLS: {"frames": FRAMES},
     KEPT: {"frames": 0, "last": LAST},
 }
-AT_THE_END = f"`np.empty(8)` at the end of {FRAMES} calls"
+AT_THE_END = f"`np.empty(8)` after {FRAMES} nested calls"
 TASKS = {"`memrt.empty(8)`": "memrt.empty", "`np.empty(8)`": "np.empty", AT_THE_END: "calls"}
-TARGET = 20_000_000  # nanoseconds of one measurement
+TARGET = 20_000_000  # nanoseconds per measurement
 EVENTS, QUICK_EVENTS = 1_000_000, 20_000
 QUESTIONS = {
-    "`memrt.Trace(path)`": "read",
+    "`memrt.debug.Trace(path)`": "read",
     "`.peak`": "peak",
     "`.buffers`": "buffers",
     '`.usage("place")`': "usage",
@@ -44,7 +47,7 @@ QUESTIONS = {
     "`convert --to perfetto`": "perfetto",
     "`convert --to speedscope`": "speedscope",
 }
-SEEN = "Time of a whole program, by who looks on"
+SEEN = "Time of a whole program, by command"
 ALONE = "run"
 LOOKS = {
     ALONE: ("run", "--quiet"),
@@ -58,12 +61,12 @@ SKY = ROOT / "examples" / "tour" / "sky.py"
 
 def groups() -> list[Group]:
     made = (
-        "Made and given back, one at a time, with `memrt.enable()`: two events, of 32 bytes each. "
-        f"`{OFF}`: no trace is recorded. `{CALLS}`: with {FRAMES} calls of Python for each birth. "
-        f"`{KEPT}`: kept in memory, without calls."
+        "Make and drop arrays, one at a time, with `memrt.enable()`: two events of 32 bytes each. "
+        f"`{OFF}`: without an event trace. `{CALLS}`: with {FRAMES} calls of Python for each "
+        f"allocation. `{KEPT}`: the newest events stay in memory, without calls."
     )
-    asked = "Of half a million arrays that were made and dropped in a scope. Processor time."
-    seen = "The program of [the tour](tour.md), from its start to its end. Processor time."
+    asked = "The trace has half a million arrays, made and dropped in a scope. Processor time."
+    seen = "The program of [the tour](tour.md), from start to end. Processor time."
     return [
         Group(TOOK, made, "ns", OFF),
         Group(ANSWERS, asked, "ns", None),
@@ -72,7 +75,7 @@ def groups() -> list[Group]:
 
 
 def nanoseconds(case: str, level: str, target: int = TARGET) -> float:
-    """Time of one array, in a process of its own."""
+    """Return the nanoseconds per array, measured in a new process."""
     with tempfile.TemporaryDirectory() as folder:
         trace = LEVELS[level]
         wanted = None if trace is None else {"path": f"{folder}/t.memtrace", **trace}
@@ -82,7 +85,7 @@ def nanoseconds(case: str, level: str, target: int = TARGET) -> float:
 
 
 def answers(count: int) -> dict[str, float]:
-    """Nanoseconds of each question about so many events, in a process of its own."""
+    """Return the nanoseconds of each query about `count` events, measured in a new process."""
     worker = str(WORKERS / "see.py")
     with tempfile.TemporaryDirectory() as folder:
         job = json.dumps({"path": str(Path(folder) / "t.memtrace"), "events": count})
@@ -92,13 +95,13 @@ def answers(count: int) -> dict[str, float]:
 
 
 def of_children() -> float:
-    """Nanoseconds of processor time of all that have ended."""
+    """Return the nanoseconds of processor time of all child processes that have ended."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return (used.ru_utime + used.ru_stime) * 1e9
 
 
 def looked_at(look: str) -> float:
-    """Nanoseconds of one run of the program."""
+    """Return the nanoseconds of processor time of one run of the program under a command."""
     environment = Subject(look, "memrt").environment()
     with tempfile.TemporaryDirectory() as folder:
         before = of_children()

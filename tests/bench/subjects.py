@@ -1,4 +1,4 @@
-"""Who is measured: an allocator, and the process that it is measured in."""
+"""Subjects of measurements: an allocator, and the process in which the allocator runs."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ MEMRT = "memrt"
 UNCOUNTED = "memrt, no counters"
 NRT_OFF = "NRT, statistics off"
 NRT_ON = "NRT, statistics on"
-DEFAULT = "default"  # NumPy, Numba or a program as it is, on glibc's malloc
+DEFAULT = "default"  # unmodified NumPy, Numba or program, on glibc's malloc
 LIMIT = "limit"
 PRELOADED = {"mimalloc": "mimalloc", "tcmalloc": "tcmalloc_minimal", "jemalloc": "jemalloc"}
-PACKAGED = "cmeel.prefix"  # folder of libraries that come from PyPI
+PACKAGED = "cmeel.prefix"  # folder of libraries installed from PyPI
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS"), "1")
 
 
@@ -27,42 +27,42 @@ class Subject:
     """One allocator under measurement."""
 
     name: str
-    kind: str  # what a worker makes of it
-    needs: Mapping[str, object] = field(default_factory=dict)  # what that kind needs
-    preload: str | None = None  # library that takes the place of the process's malloc
-    variables: Mapping[str, str] = field(default_factory=dict)  # of its environment
+    kind: str  # selects the setup in the worker
+    needs: Mapping[str, object] = field(default_factory=dict)  # parameters of the kind
+    preload: str | None = None  # library for LD_PRELOAD, replaces the process's malloc
+    variables: Mapping[str, str] = field(default_factory=dict)  # environment variables
 
     def environment(self) -> dict[str, str]:
-        """The environment of a process that measures it: nothing else may change its memory."""
+        """Return the environment of the measuring process, without inherited memory settings."""
         kept = {k: v for k, v in os.environ.items() if not k.startswith(("MEMRT_", "MALLOC_"))}
         kept.pop("LD_PRELOAD", None)
         extra = {"LD_PRELOAD": self.preload} if self.preload else {}
         return {**kept, **ONE_THREAD, "PYTHONHASHSEED": "0", **self.variables, **extra}
 
     def job(self) -> dict[str, object]:
-        """What a worker is told of it."""
+        """Return the description of the subject for a worker's job."""
         return {"kind": self.kind, **self.needs}
 
 
 @cache
 def library(name: str) -> str:
-    """Path of an allocator's library: a newer one from PyPI before the system's."""
+    """Return the path of an allocator's library. A library from PyPI wins over the system's."""
     packaged = Path(sysconfig.get_path("purelib")) / PACKAGED / "lib" / f"lib{name}.so"
     if packaged.exists():
         return str(packaged.resolve())
     found = ctypes.util.find_library(name)
     if found is None:
-        raise LookupError(f"lib{name} is not installed; ./dev bench installs it")
+        raise LookupError(f"lib{name} is not installed: run ./dev bench to install lib{name}")
     return found
 
 
 def preloaded(name: str, kind: str) -> Subject:
-    """An allocator in the place of the process's malloc."""
+    """Return a subject whose process has `name` preloaded in place of malloc."""
     return Subject(name, kind, preload=library(PRELOADED[name]))
 
 
 def allocators(uncounted: str | None) -> list[Subject]:
-    """Everybody who gives out single blocks; `uncounted`: a libmemrt built without counters."""
+    """Return all allocators of single blocks. `uncounted` is a libmemrt built without counters."""
     import memrt
 
     path = {"path": site.getsitepackages()}
@@ -79,6 +79,6 @@ def allocators(uncounted: str | None) -> list[Subject]:
 
 
 def environments(*names: str) -> list[Subject]:
-    """Whole Python processes: as it is, on memrt, and on preloaded allocators of those names."""
+    """Return Python processes: unmodified, on memrt, and with each of `names` preloaded."""
     own = [Subject(DEFAULT, "default"), Subject(MEMRT, "memrt")]
     return own + [preloaded(name, "default") for name in names]

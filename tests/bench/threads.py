@@ -1,4 +1,4 @@
-"""The part `threads`: threads with blocks of their own, and blocks that change hands."""
+"""Measure the part `threads`: threads with separate blocks, and blocks freed remotely."""
 
 from __future__ import annotations
 
@@ -9,18 +9,25 @@ from rounds import Progress, in_turn
 from subjects import Subject, allocators
 
 SIZES = {"64 B": 64, "1 KiB": KIB, "32 KiB": 32 * KIB}
-REPEATS = 15  # the least of them counts: a thread that lost its core says nothing
-LEAST = 10 << 20  # bytes of a measurement: waking a thread up takes as long as many blocks
-OWN = "Two threads, each its own blocks"
+REPEATS = 15  # the minimum counts: a thread may lose the core in some measurements
+# Minimum bytes of a measurement, but at most 10,000 blocks: waking a thread takes as long as many
+# blocks.
+LEAST = 10 << 20
+OWN = "Two threads, each with separate blocks"
 SCALING = "Two threads against one"
-HANDED = "One thread makes, another gives back"
+HANDED = "One thread allocates, another frees"
 
 
 def groups() -> dict[str, Group]:
-    wall = f"Time on the wall of one block, the least of {REPEATS} measurements in each process."
+    wall = f"Wall time of one block, minimum of {REPEATS} measurements in each process."
     found = [
         Group(OWN, wall, "ns", "glibc"),
-        Group(SCALING, "Time of one block with two threads over that with one.", "share", None),
+        Group(
+            SCALING,
+            "Time of one block with two threads, divided by the time with one thread.",
+            "share",
+            None,
+        ),
         Group(HANDED, f"Through a ring of 256 blocks. {wall}", "ns", "glibc"),
     ]
     return {group.title: group for group in found}
@@ -35,7 +42,7 @@ def in_threads(size: int, threads: int, subject: Subject) -> float:
 
 
 def measure_own(found: dict[str, Group], subject: Subject, name: str, size: int) -> None:
-    """Two threads, and right before them one."""
+    """Measure a single thread, then two threads immediately afterwards."""
     one, two = (in_threads(size, threads, subject) for threads in (1, 2))
     found[OWN].case(name).add(subject.name, two)
     found[SCALING].case(name).add(subject.name, two / one)

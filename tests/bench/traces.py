@@ -1,4 +1,4 @@
-"""Traces of allocations, recorded from the benchmark's own programs."""
+"""Record traces of allocations from the benchmark's programs."""
 
 from __future__ import annotations
 
@@ -9,13 +9,16 @@ from places import OUT, WORKERS, compiled
 from programs import PROGRAMS, run_program
 from subjects import DEFAULT, Subject
 
-ALLOC, CALLOC, REALLOC, FREE = 1, 2, 3, 4  # trace.h
+ALLOC, CALLOC, REALLOC, FREE = 1, 2, 3, 4  # as in trace.h
 EVENT = np.dtype([(name, np.uint64) for name in ("block", "old", "size", "call")])
 RECORDED = ("heat equation", "neural network", "group by", "photo pipeline", "cross-validation")
 
 
 def numbered(events: np.ndarray) -> tuple[np.ndarray, int]:
-    """The same with a number of its own for each block; what was born before is left out."""
+    """Replace addresses by unique block numbers. Skip frees of blocks older than the trace.
+
+    Return the events and the number of blocks. A realloc of an older block becomes an allocation.
+    """
     numbers: dict[int, int] = {}
     born = 0
     kept = []
@@ -34,7 +37,7 @@ def numbered(events: np.ndarray) -> tuple[np.ndarray, int]:
 
 
 def record(program: str, folder: Path = OUT) -> Path:
-    """Run a program and keep what it asked of malloc."""
+    """Run a program, record its calls of malloc, and return the path of the trace."""
     raw = folder / "trace.raw"
     recorder = Subject("recorder", DEFAULT, preload=str(compiled(WORKERS / "record.c")))
     run_program(program, recorder, record=str(raw))
@@ -46,6 +49,6 @@ def record(program: str, folder: Path = OUT) -> Path:
 
 
 def recorded() -> dict[str, Path]:
-    """By program, the file of its trace."""
+    """Record all traces and return their paths, by program."""
     assert set(RECORDED) <= set(PROGRAMS)
     return {program: record(program) for program in RECORDED}

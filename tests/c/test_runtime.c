@@ -7,25 +7,25 @@
 
 #include "conformance/pattern.h"
 #include "runtime/base/atomics.h"
-#include "runtime/base/options.h"
+#include "runtime/config/options.h"
 #include "runtime/runtime.h"
 #include "support/books.h"
 #include "support/child.h"
 #include "support/crew.h"
 
-static void start(size_t index, void *context)
+static void start_runtime(size_t index, void *context)
 {
     (void)index, (void)context;
     memrt__runtime_start();
     REQUIRE(memrt_get_api(MEMRT_ABI_MAJOR, NULL) == api);
 }
 
-TEST(the_runtime_may_be_started_by_many_at_once_and_again)
+TEST(runtime_can_be_started_by_several_threads)
 {
-    crew_run(4, start, NULL);
+    crew_run(4, start_runtime, NULL);
 }
 
-TEST(tracking_says_what_it_was)
+TEST(tracking_returns_the_previous_state)
 {
     int was = api->tracking(1);
     ck_assert_int_eq(api->tracking_enabled(), 1);
@@ -45,7 +45,7 @@ typedef struct forking {
     memrt_meminfo_t *named;
 } forking_t;
 
-static void child_works(forking_t *forking)
+static void work_in_child(forking_t *forking)
 {
     for (int i = 0; i < 8; i++) {
         REQUIRE(pattern_holds(forking->inherited[i], 5000, (unsigned)i));
@@ -76,14 +76,14 @@ static void fork_and_wait(forking_t *forking)
     pid_t child = fork();
     REQUIRE(child >= 0);
     if (child == 0) {
-        child_start_watchdog(); /* a lock that was left held ends there */
-        child_works(forking);
+        child_start_watchdog(); /* ends a child stuck on a held lock */
+        work_in_child(forking);
         _exit(0);
     }
     REQUIRE(child_wait(child) == 0);
 }
 
-TEST(an_option_that_is_set_is_in_force_at_once_and_in_the_rows)
+TEST(option_set_takes_effect_at_once_and_in_option_rows)
 {
     char why[200] = "";
     memrt_option_t row;
@@ -98,7 +98,7 @@ TEST(an_option_that_is_set_is_in_force_at_once_and_in_the_rows)
     ck_assert_int_eq(api->option_set("hugepages", "advise", NULL, 0), MEMRT_OK);
     ck_assert_int_eq(api->option_set("MEMRT_CACHE_LIMIT", "little", why, 200), MEMRT_EINVAL);
     ck_assert_uint_eq(memrt__options.cache_limit, (size_t)12 << 20);
-    ck_assert_ptr_nonnull(strstr(why, "MEMRT_CACHE_LIMIT=little"));
+    ck_assert_ptr_nonnull(strstr(why, "MEMRT_CACHE_LIMIT must be a number of bytes"));
     ck_assert_int_eq(api->option_set("hugepages", "large", NULL, 0), MEMRT_OK);
 }
 
@@ -136,11 +136,12 @@ static void fork_or_work(size_t index, void *context)
     }
 }
 
-/* With tracking off and on. AddressSanitizer's allocator leaves its own locks held in a child that
-   was forked while other threads were inside it, so there the test would hang in them. */
+/* Index 0 runs with tracking off, index 1 with tracking on. AddressSanitizer's allocator leaves its
+ * own locks held in a child that was forked while other threads were inside the allocator. The test
+ * would hang there. */
 #define WAYS (SUITE_ADDRESS_SANITIZER ? 0 : 2)
 
-TEST_EACH(a_child_forked_while_others_allocate_works_and_leaves_the_parent_alone, WAYS)
+TEST_EACH(child_forked_during_allocations_leaves_parent_intact, WAYS)
 {
     forking_t forking = {0};
     int was = api->tracking(index);
@@ -165,15 +166,15 @@ static void start_threads(void *context)
     (void)context;
     uint64_t made = stats_of(NULL).alloc;
     for (int round = 0; round < 3; round++) {
-        crew_run(3, start, NULL);
+        crew_run(3, start_runtime, NULL);
         api->block_free(NULL, api->block_alloc(NULL, 10), 0);
     }
     REQUIRE(stats_of(NULL).alloc == made + 3);
 }
 
-TEST(a_forked_child_may_start_threads_of_its_own)
+TEST(forked_child_can_start_threads)
 {
-    if (!SUITE_THREAD_SANITIZER) { /* which does not follow threads into a child */
+    if (!SUITE_THREAD_SANITIZER) { /* does not follow threads into a child */
         child_expect_success(start_threads, NULL);
     }
 }

@@ -1,8 +1,9 @@
-"""Check what libmemrt shows to the dynamic linker and what it needs from it.
+"""Check the symbols that memrt's binaries export and the libraries that they need.
 
 Usage: python tests/checks/exports.py FILE ...
 
-A file is libmemrt.so.1, the extension module or the static library; its name says which.
+Each file is the static library (suffix .a), the extension module (prefix _memrt), or otherwise
+libmemrt.so.1.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ EXTENSION_EXPORTS = {"PyInit__memrt", "PyInit__nrt_python"}
 LIBRARY_NEEDS = re.compile(r"(libc|libm|libpthread)\.so\.\d+|ld-linux[-\w]*\.so\.\d+")
 SONAME = "libmemrt.so.1"
 PREFIX = re.compile("memrt_")
-SHARED_BY_ALL = {"_.stapsdt.base"}  # sys/sdt.h has all libraries with probes define it, weakly
+SHARED_BY_ALL = {"_.stapsdt.base"}  # weak symbol that sys/sdt.h defines for probes
 
 
 def _output(*command: str) -> str:
@@ -25,38 +26,40 @@ def _output(*command: str) -> str:
 
 
 def exported(library: Path) -> set[str]:
-    """Names that the library defines for everybody; symbol versions are cut off."""
+    """Return the names of all exported symbols, without symbol versions."""
     lines = _output("nm", "-D", "--defined-only", str(library)).splitlines()
     return {line.split()[-1].split("@")[0] for line in lines}
 
 
 def dynamic(library: Path, tag: str) -> list[str]:
-    """Values of a tag (NEEDED, SONAME) of the library's dynamic section."""
+    """Return the values of a tag (NEEDED, SONAME) in the dynamic section of a library."""
     return re.findall(rf"\({tag}\).*\[(.+)\]", _output("readelf", "-d", "-W", str(library)))
 
 
 def _difference(path: Path, expected: set[str]) -> list[str]:
     found = exported(path)
-    extra = [f"{path}: exports {name}, which must stay inside" for name in sorted(found - expected)]
+    extra = [f"{path}: exports the internal symbol {name}" for name in sorted(found - expected)]
     return extra + [f"{path}: does not export {name}" for name in sorted(expected - found)]
 
 
 def library_violations(library: Path) -> list[str]:
-    """One sentence for each thing wrong with the dynamic section of libmemrt."""
+    """Return a sentence for each violation in the dynamic section of libmemrt."""
     found = _difference(library, LIBRARY_EXPORTS)
     for needed in dynamic(library, "NEEDED"):
         if not LIBRARY_NEEDS.fullmatch(needed):
-            found.append(f"{library}: needs {needed}; it may need the C library only")
+            found.append(f"{library}: needs {needed}, not only the C library")
     if dynamic(library, "SONAME") != [SONAME]:
-        found.append(f"{library}: its SONAME is not {SONAME}")
+        found.append(f"{library}: SONAME must be {SONAME}, got {dynamic(library, 'SONAME')}")
     return found
 
 
 def extension_violations(extension: Path) -> list[str]:
-    """One sentence for each thing wrong with the dynamic section of the extension."""
+    """Return a sentence for each violation in the dynamic section of the extension."""
     found = _difference(extension, EXTENSION_EXPORTS)
     if SONAME not in dynamic(extension, "NEEDED"):
-        found.append(f"{extension}: does not link {SONAME}: it would be a second runtime")
+        found.append(
+            f"{extension}: does not link {SONAME}, so a process would get a second runtime"
+        )
     return found
 
 
@@ -65,15 +68,15 @@ def _may_be(name: str) -> bool:
 
 
 def archive_violations(archive: Path) -> list[str]:
-    """One sentence for each name by which the static library could clash with a program."""
+    """Return a sentence for each name of a static library that may clash with a program's names."""
     lines = _output("nm", "-g", "--defined-only", str(archive)).splitlines()
     names = sorted(words[2] for words in map(str.split, lines) if len(words) == 3)
     found = [f"{archive}: {name} lacks the prefix" for name in names if not _may_be(name)]
-    return found if names else [f"{archive}: defines nothing"]
+    return found if names else [f"{archive}: defines no symbol"]
 
 
 def violations(path: Path) -> list[str]:
-    """What is wrong with a file of any of the three kinds."""
+    """Return a sentence for each violation of a file of any of the three kinds."""
     if path.suffix == ".a":
         return archive_violations(path)
     if path.name.startswith("_memrt"):

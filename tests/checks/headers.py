@@ -12,19 +12,19 @@ from collections.abc import Iterator
 from pathlib import Path
 
 WARNINGS = ["-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Wundef", "-Wpedantic", "-Werror"]
-# The bindings' headers ask in their first lines for these to be included before them.
+# Includes required before the bindings' headers, as the first lines of the headers state.
 PREAMBLE = "#include <Python.h>\n#include <numpy/arrayobject.h>\n"
 LANGUAGES = {"c": "-std=c11", "c++": "-std=c++11"}
 
 
 def public_headers(root: Path) -> Iterator[Path]:
-    """The headers that are installed."""
+    """Yield the headers that are installed."""
     for folder in ("api/include", "bindings/include"):
         yield from sorted((root / folder).rglob("*.h"))
 
 
 def include_flags(root: Path, header: Path) -> list[str]:
-    """Where the compiler looks; only the bindings' headers may see Python and NumPy."""
+    """Return the include paths. Only the bindings' headers may include Python and NumPy."""
     flags = [f"-I{root / 'api/include'}"]
     if header.is_relative_to(root / "bindings"):
         import numpy
@@ -35,7 +35,10 @@ def include_flags(root: Path, header: Path) -> list[str]:
 
 
 def compile_alone(root: Path, header: Path, language: str) -> str:
-    """What the compiler says about a file that includes the header twice and nothing else."""
+    """Compile a file with two includes of the header alone, and return the error output.
+
+    The bindings' headers are included after PREAMBLE. Returns "" if the file compiles.
+    """
     command = ["cc", "-fsyntax-only", "-x", language, LANGUAGES[language], *WARNINGS]
     preamble = PREAMBLE if header.is_relative_to(root / "bindings") else ""
     text = preamble + f'#include "{header}"\n' * 2 + "extern int not_empty;\n"
@@ -50,7 +53,7 @@ def compile_alone(root: Path, header: Path, language: str) -> str:
 
 
 def violations(root: Path) -> list[str]:
-    """The compiler's words for each header that does not stand on its own feet."""
+    """Return the compiler output for each header that does not compile alone."""
     found = []
     for header in public_headers(root):
         for language in LANGUAGES:

@@ -1,4 +1,4 @@
-"""Check that every ``#include`` of the project points down, never up or sideways.
+"""Check that every ``#include`` of the project names a header of the same or a lower layer.
 
 Usage: python tests/checks/layers.py [ROOT]
 """
@@ -22,13 +22,13 @@ C_STANDARD = {
     ).split()
 }
 
-# Headers that only the named files may see, so that atomics, the operating system's memory
-# and Python each stay behind one door.
+# Headers that only the named files may include, so that atomics, memory functions of the operating
+# system, probes and Python are each used in few places.
 DOORS = {
     "atomic_ops.h": ("runtime/base/atomics.h",),
     "stdatomic.h": ("runtime/base/atomics.h", "bindings/src/"),
-    "sys/mman.h": ("runtime/base/os",),
-    "sys/sdt.h": ("runtime/base/probes.h",),
+    "sys/mman.h": ("runtime/os/",),
+    "sys/sdt.h": ("runtime/base/usdt.h",),
     "Python.h": ("bindings/",),
     "numpy/": ("bindings/",),
 }
@@ -36,16 +36,15 @@ DOORS = {
 
 @dataclass(frozen=True)
 class Layer:
-    """A folder of the house; a file belongs to the longest prefix that fits."""
+    """A folder, and the folders visible to its files. A file belongs to the longest prefix."""
 
     prefix: str
     sees: tuple[str, ...]
 
 
-def _stack(*floors: tuple[str, ...]) -> list[Layer]:
-    """Layers in which each floor sees all floors below it."""
+def _stack(*floors: tuple[str, ...], below: tuple[str, ...] = ()) -> list[Layer]:
+    """Return layers from lowest to highest. Each layer sees all layers of lower floors."""
     layers: list[Layer] = []
-    below: tuple[str, ...] = ()
     for floor in floors:
         layers += [Layer(prefix, below) for prefix in floor]
         below += floor
@@ -56,11 +55,17 @@ LAYERS = [
     *_stack(
         ("api/include/",),
         ("runtime/base/",),
+        ("runtime/os/",),
+        ("runtime/config/",),
         ("runtime/stats/",),
-        ("runtime/debug/",),
+        ("runtime/observe/",),
+        ("runtime/trace/",),
         ("runtime/alloc/",),
+        ("runtime/policy/",),
         ("runtime/meminfo/",),
-        ("runtime/device/",),
+        ("runtime/cuda/",),
+        ("runtime/interop/", "runtime/symbols/"),
+        ("runtime/report/",),
         ("runtime/",),
         ("api/",),
     ),
@@ -68,18 +73,26 @@ LAYERS = [
     Layer("bindings/include/", ("api/include/",)),
     Layer("bindings/memrt/", ()),
     Layer("bindings/replay/", ("api/include/", "bindings/memrt/")),
-    Layer("bindings/src/", ("api/include/", "bindings/include/")),
+    *_stack(
+        ("bindings/src/support/",),
+        ("bindings/src/core/",),
+        ("bindings/src/interop/",),
+        ("bindings/src/types/",),
+        ("bindings/src/observe/", "bindings/src/numba/"),
+        ("bindings/src/",),
+        below=("api/include/", "bindings/include/"),
+    ),
 ]
 
 
 def layer_of(path: str) -> Layer | None:
-    """The layer that a path relative to the root belongs to."""
+    """Return the layer of a path relative to the root, or None outside of all layers."""
     fitting = [layer for layer in LAYERS if path.startswith(layer.prefix)]
     return max(fitting, key=lambda layer: len(layer.prefix), default=None)
 
 
 def sources(root: Path) -> Iterator[str]:
-    """Every C and C++ file of the layers, relative to the root."""
+    """Yield every C and C++ file of the layers, relative to the root."""
     for folder in ("api", "runtime", "tests/conformance", "bindings"):
         for path in sorted((root / folder).rglob("*")):
             if path.suffix in {".c", ".h", ".cpp", ".hpp"}:
@@ -87,16 +100,16 @@ def sources(root: Path) -> Iterator[str]:
 
 
 def includes(path: Path) -> Iterator[tuple[int, str]]:
-    """Line number and name of every include of a file."""
+    """Yield line number and name of every include of a file."""
     for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
         if match := INCLUDE.match(line):
             yield number, match[2] or match[3]
 
 
 def resolve(root: Path, source: str, name: str) -> str | None:
-    """The project's file that an include names, or None for a header of somebody else."""
+    """Return the project file that an include names, or None for a foreign or missing header."""
     parent = PurePosixPath(source).parent.as_posix()
-    roots = [parent, ".", "api/include", "bindings/include", "tests"]
+    roots = [parent, ".", "api/include", "bindings/src", "bindings/include", "tests"]
     for folder in roots:
         path = (root / folder / name).resolve()
         if path.is_file() and path.is_relative_to(root.resolve()):
@@ -105,7 +118,7 @@ def resolve(root: Path, source: str, name: str) -> str | None:
 
 
 def judge_foreign(source: str, name: str) -> str | None:
-    """What is wrong with `source` including a header from outside the project."""
+    """Return the violation if `source` includes a foreign or missing header, or None."""
     if name.startswith(("runtime/", "api/", "conformance/", "bindings/", "memrt/")):
         return "does not exist"
     if source.startswith("api/include/") and name not in C_STANDARD:
@@ -117,7 +130,7 @@ def judge_foreign(source: str, name: str) -> str | None:
 
 
 def judge_own(source: str, target: str) -> str | None:
-    """What is wrong with `source` including a file of the project."""
+    """Return the violation if `source` includes a file of the project, or None."""
     here, there = layer_of(source), layer_of(target)
     if here is None or there is None:
         return "is outside the layers"
@@ -129,7 +142,7 @@ def judge_own(source: str, target: str) -> str | None:
 
 
 def violations(root: Path) -> list[str]:
-    """One sentence for each include that breaks the order of the layers."""
+    """Return a sentence for each include that breaks the order of the layers."""
     found = []
     for source in sources(root):
         for number, name in includes(root / source):

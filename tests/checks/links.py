@@ -1,4 +1,4 @@
-"""Check that every relative link in the pages leads somewhere.
+"""Check that every relative link in the pages has an existing target.
 
 Usage: python tests/checks/links.py [ROOT]
 """
@@ -15,7 +15,7 @@ HEADING = re.compile(r"^#+ +(.*)$", re.MULTILINE)
 
 
 def pages(root: Path) -> list[Path]:
-    """README.md and everything under docs and examples."""
+    """Return the Markdown files of the root folder, and below docs and examples."""
     return [
         *sorted(root.glob("*.md")),
         *sorted(root.glob("docs/**/*.md")),
@@ -24,26 +24,26 @@ def pages(root: Path) -> list[Path]:
 
 
 def anchors(page: Path) -> set[str]:
-    """Names that a link may give after the #, as the usual viewers make them."""
+    """Return the anchors of a page, formed from headings as in common Markdown viewers."""
     headings = HEADING.findall(FENCE.sub("", page.read_text(encoding="utf-8")))
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
 def judge(page: Path, link: str) -> str | None:
-    """What is wrong with a link of a page."""
+    """Return the fault of a link of a page, or None."""
     if re.match(r"[a-z]+:", link):
         return None
     name, _, anchor = link.partition("#")
     target = (page.parent / name) if name else page
     if not target.exists():
-        return "leads nowhere"
+        return "has no target"
     if anchor and target.suffix == ".md" and anchor not in anchors(target):
-        return "names a heading that is not there"
+        return "names a missing heading"
     return None
 
 
 def violations(root: Path) -> list[str]:
-    """One sentence for each bad link."""
+    """Return a sentence for each bad link."""
     found = []
     for page in pages(root):
         for link in LINK.findall(FENCE.sub("", page.read_text(encoding="utf-8"))):

@@ -1,4 +1,4 @@
-"""The export check finds what it is there to find, and the installed library passes it."""
+"""Test the export check with seeded violations, and on the installed library."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ GOOD = "int memrt_get_api(void){return 1;} int memrt_version(void){return 1;}\n"
 
 
 def library(folder: Path, text: str, *flags: str) -> Path:
-    """Compile a shared library out of C text."""
+    """Compile a shared library from C text."""
     source, target = folder / "planted.c", folder / "planted.so"
     source.write_text(text)
     command = ["cc", "-shared", "-fPIC", *flags, "-o", str(target), str(source)]
@@ -19,36 +19,36 @@ def library(folder: Path, text: str, *flags: str) -> Path:
     return target
 
 
-def test_a_library_with_two_functions_passes(tmp_path):
+def test_library_with_two_exports_passes(tmp_path):
     planted = library(tmp_path, GOOD, "-Wl,-soname,libmemrt.so.1")
     assert exports.library_violations(planted) == []
 
 
-def test_a_third_exported_name_is_found(tmp_path):
+def test_third_exported_name_is_found(tmp_path):
     planted = library(tmp_path, GOOD + "int memrt_third;", "-Wl,-soname,libmemrt.so.1")
     assert exports.library_violations(planted) == [
-        f"{planted}: exports memrt_third, which must stay inside"
+        f"{planted}: exports the internal symbol memrt_third"
     ]
 
 
-def test_a_missing_export_is_found(tmp_path):
+def test_missing_export_is_found(tmp_path):
     planted = library(tmp_path, "int memrt_get_api;", "-Wl,-soname,libmemrt.so.1")
     assert exports.library_violations(planted) == [f"{planted}: does not export memrt_version"]
 
 
-def test_a_library_that_needs_another_one_is_found(tmp_path):
+def test_library_that_needs_another_library_is_found(tmp_path):
     flags = ["-Wl,-soname,libmemrt.so.1", "-Wl,--no-as-needed", "-lgcc_s"]
     found = exports.library_violations(library(tmp_path, GOOD, *flags))
     assert [line for line in found if "needs libgcc_s.so" in line] == found != []
 
 
-def test_a_wrong_soname_is_found(tmp_path):
+def test_wrong_soname_is_found(tmp_path):
     found = exports.library_violations(library(tmp_path, GOOD))
     assert len(found) == 1
     assert "SONAME" in found[0]
 
 
-def test_an_extension_with_a_runtime_of_its_own_is_found(tmp_path):
+def test_extension_with_a_second_runtime_is_found(tmp_path):
     found = exports.extension_violations(
         library(tmp_path, "int PyInit__memrt, PyInit__nrt_python;")
     )
@@ -57,7 +57,7 @@ def test_an_extension_with_a_runtime_of_its_own_is_found(tmp_path):
 
 
 def archive(folder: Path, text: str) -> Path:
-    """Compile a static library out of C text."""
+    """Compile a static library from C text."""
     source, middle, target = (folder / f"planted.{kind}" for kind in "coa")
     source.write_text(text)
     subprocess.run(["cc", "-c", "-o", str(middle), str(source)], check=True)
@@ -65,34 +65,34 @@ def archive(folder: Path, text: str) -> Path:
     return target
 
 
-def test_a_static_library_with_the_prefix_passes(tmp_path):
+def test_static_library_with_the_prefix_passes(tmp_path):
     planted = archive(tmp_path, "int memrt_get_api; int memrt__inside; static int other;")
     assert exports.violations(planted) == []
 
 
-def test_what_probes_define_passes(tmp_path):
+def test_symbols_of_probes_pass(tmp_path):
     base = '__asm__(".weak _.stapsdt.base\\n_.stapsdt.base: .space 1");'
     planted = archive(tmp_path, f"int memrt_get_api; {base}")
     assert exports.violations(planted) == []
 
 
-def test_a_name_without_the_prefix_in_a_static_library_is_found(tmp_path):
+def test_static_library_name_without_the_prefix_is_found(tmp_path):
     planted = archive(tmp_path, "int memrt_get_api; int os_page_size;")
     assert exports.violations(planted) == [f"{planted}: os_page_size lacks the prefix"]
 
 
-def test_a_static_library_that_defines_nothing_is_found(tmp_path):
+def test_static_library_without_symbols_is_found(tmp_path):
     planted = archive(tmp_path, "static int other;")
-    assert exports.violations(planted) == [f"{planted}: defines nothing"]
+    assert exports.violations(planted) == [f"{planted}: defines no symbol"]
 
 
-def test_the_installed_library_exports_two_functions_and_needs_libc_alone():
+def test_installed_library_passes_the_export_check():
     import memrt
 
     assert exports.library_violations(Path(memrt.get_library())) == []
 
 
-def test_the_installed_extension_exports_its_init_alone_and_links_libmemrt():
+def test_installed_extension_passes_the_export_check():
     from memrt import _memrt
 
     assert exports.extension_violations(Path(_memrt.__file__)) == []

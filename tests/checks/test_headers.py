@@ -1,4 +1,4 @@
-"""Public headers stand alone, in C and in C++; a header that does not is found."""
+"""Test that all public headers compile alone, in C and C++, and that bad headers are found."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 @pytest.mark.parametrize("language", ["c", "c++"])
 @pytest.mark.parametrize("header", list(headers.public_headers(ROOT)), ids=lambda path: path.name)
-def test_a_public_header_compiles_alone_in(header, language):
+def test_public_header_compiles_alone(header, language):
     assert headers.compile_alone(ROOT, header, language) == ""
 
 
@@ -27,21 +27,21 @@ def test_a_public_header_compiles_alone_in(header, language):
     ],
     ids=["missing include", "undefined macro", "no include guard"],
 )
-def test_a_header_that_leans_on_others_is_found(tmp_path, text):
+def test_header_that_is_not_self_contained_is_found(tmp_path, text):
     header = tmp_path / "api/include/memrt/planted.h"
     header.parent.mkdir(parents=True)
     header.write_text(text)
     assert "planted.h as c" in headers.violations(tmp_path)[0]
 
 
-def test_a_header_that_is_no_cplusplus_is_found(tmp_path):
+def test_header_that_is_invalid_cplusplus_is_found(tmp_path):
     header = tmp_path / "api/include/memrt/planted.h"
     header.parent.mkdir(parents=True)
     header.write_text("#pragma once\nvoid f(int class);\n")
     assert len(headers.violations(tmp_path)) == 1
 
 
-def test_dlpacks_header_is_the_one_that_is_recorded():
+def test_dlpack_header_matches_its_record():
     folder = ROOT / "api/include/memrt/dlpack"
     record = (folder / "README.md").read_text(encoding="utf-8")
     header = (folder / "dlpack.h").read_bytes()

@@ -1,4 +1,4 @@
-"""In CI a skip fails the run unless its reason is listed; elsewhere it does not."""
+"""Test that a skip fails the run only in CI, and only if the reason is not listed."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ COLLECTION = 'import pytest\npytest.skip("no such machine", allow_module_level=T
 
 
 def run_pytest(folder: Path, body: str, ci: str, allowed: str = "") -> subprocess.CompletedProcess:
-    """Run a suite of two tests, of which `body` is one."""
+    """Run a suite of two test files: `body`, and a file with a passing test."""
     shutil.copy(CONFTEST, folder)
     (folder / "pytest.ini").write_text(f"[pytest]\nallowed_skips =\n    {allowed}\n")
     (folder / "test_skipping.py").write_text(body)
@@ -28,15 +28,15 @@ def run_pytest(folder: Path, body: str, ci: str, allowed: str = "") -> subproces
 
 
 @pytest.mark.parametrize("body", [RUN_TIME, COLLECTION], ids=["run", "collection"])
-def test_an_unlisted_skip_fails_in_ci(tmp_path, body):
+def test_unlisted_skip_fails_in_ci(tmp_path, body):
     result = run_pytest(tmp_path, body, ci="true")
     assert result.returncode == 1
     assert "no such machine" in result.stdout
 
 
-def test_a_listed_skip_passes_in_ci(tmp_path):
+def test_listed_skip_passes_in_ci(tmp_path):
     assert run_pytest(tmp_path, RUN_TIME, ci="true", allowed="no such .*").returncode == 0
 
 
-def test_a_skip_passes_outside_ci(tmp_path):
+def test_skip_passes_outside_ci(tmp_path):
     assert run_pytest(tmp_path, RUN_TIME, ci="").returncode == 0

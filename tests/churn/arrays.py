@@ -1,9 +1,10 @@
-"""Arrays of random sizes and life times, made and dropped by threads that start and end.
+"""Make and drop arrays of random sizes and lifetimes, in threads that start and end.
 
 usage: python arrays.py SECONDS ROUNDS LEAK
 
-Some come from NumPy under memrt's handler, some from memrt.empty and memrt.zeros; each thread drops
-what others made. LEAK is none, blocks or pages, as for blocks.c, and so is what is printed.
+Some arrays come from NumPy under memrt's handler, some from memrt.empty and memrt.zeros. Each
+thread also drops arrays of the other threads. LEAK (none, blocks or pages) and the output are as
+for blocks.c.
 """
 
 from __future__ import annotations
@@ -23,8 +24,8 @@ import numpy as np
 
 THREADS = 3
 PLACES = 256
-BUDGET = 64 << 20  # bytes that are held at most
-SIZE_LOG2 = 24  # sizes are 1 B to 16 MiB, small as likely as large
+BUDGET = 64 << 20  # maximum of bytes held
+SIZE_LOG2 = 24  # sizes are 1 B to 16 MiB, uniform on a logarithmic scale
 PAGE = 4096
 LOST = 4 << 20
 LEAK_EVERY = 100
@@ -35,7 +36,7 @@ libc.malloc.restype = ctypes.c_void_p
 
 
 class Churn:
-    """Arrays that threads make and drop."""
+    """The shared state of threads that make and drop arrays."""
 
     def __init__(self, leak: str) -> None:
         self.leak = leak
@@ -47,7 +48,7 @@ class Churn:
         self.failure: BaseException | None = None
 
     def put(self, place: int, array: np.ndarray | None) -> None:
-        """Leave an array for others, and drop what was there outside of the lock."""
+        """Store an array in a shared place. Drop the old array outside of the lock."""
         with self.lock:
             old, self.places[place] = self.places[place], array
             self.held -= 0 if old is None else old.nbytes
@@ -80,7 +81,7 @@ class Churn:
             ctypes.memset(libc.malloc(LOST), 1, LOST)
 
     def perform(self, steps: int | None) -> None:
-        """What a thread does: so many steps, or until the round ends."""
+        """Run a thread: `steps` steps, or until the round ends if `steps` is None."""
         with self.lock:
             self.threads += 1
             chance = random.Random(self.threads)
@@ -107,7 +108,7 @@ class Churn:
 
 
 def run_threads(count: int, target: Callable[..., None], argument: object) -> None:
-    """Start threads and wait for their end."""
+    """Start `count` threads and wait for the end of all threads."""
     crew = [threading.Thread(target=target, args=(argument,)) for _ in range(count)]
     for thread in crew:
         thread.start()
@@ -120,8 +121,8 @@ def number_in(file: str, name: str) -> int:
     return int(re.search(rf"^{name}:\s*(\d+) kB$", text, re.MULTILINE)[1]) * 1024
 
 
-def resident() -> tuple[int, memrt.Stats]:
-    """What is resident at a moment when nothing is given back, and the statistics of then."""
+def resident() -> tuple[int, memrt.types.Stats]:
+    """Return resident bytes and the statistics, read while `reserved` did not change."""
     while True:
         before = memrt.stats()
         found = number_in("smaps_rollup", "Rss")

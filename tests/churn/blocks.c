@@ -1,11 +1,12 @@
-/// Blocks of random sizes and life times, made, resized and dropped through the table by threads
-/// that start and end, each of which drops what others made.
+/// Allocate, resize and free blocks of random sizes and lifetimes through the table.
+///
+/// Threads start and end continuously, and each thread also frees blocks of the other threads.
 ///
 /// usage: blocks SECONDS ROUNDS LEAK
 ///
-/// LEAK is none, or what goes wrong on purpose: blocks, that are forgotten, or pages, that memrt
-/// does not know of. At the end of each round all its threads have ended, blocks stay, and one line
-/// says as JSON what there is; flatness.py says what the words mean.
+/// LEAK is none, or a seeded bug: `blocks` forgets blocks, `pages` leaks memory unknown to memrt.
+/// At the end of each round all its threads have ended, and the remaining blocks stay live. The
+/// program then prints one line of JSON; Sample in flatness.py describes the fields.
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -20,16 +21,16 @@
 
 #define THREADS 4
 #define PLACES 256
-#define SIZE_LOG2 24              /* sizes are 1 B to 16 MiB, small as likely as large */
-#define BUDGET ((size_t)96 << 20) /* bytes that are held at most */
+#define SIZE_LOG2 24              /* sizes are 1 B to 16 MiB, uniform on a log scale */
+#define BUDGET ((size_t)96 << 20) /* maximum of bytes held; the cache grows with this maximum */
 #define PAGE 4096u
 #define LOST ((size_t)4 << 20)
 #define LEAK_EVERY 100u
 
-/// Where threads leave blocks for each other.
+/// Place for one block, shared by all threads. The lock covers the remaining fields.
 typedef struct place {
     pthread_mutex_t lock;
-    char *data; ///< under the lock; NULL: none
+    char *data; ///< NULL: no block
     size_t size;
     memrt_meminfo_t *mi; ///< NULL: a raw block
 } place_t;
@@ -99,6 +100,19 @@ static void drop_at(uint64_t *state)
     drop(take_out(&places[next_random(state, PLACES)]));
 }
 
+/// Count `size` bytes as held, after dropping blocks until the bytes fit in the budget. Four
+/// threads keep at most a block of 16 MiB each meanwhile, so one thread always finds room.
+static void make_room(uint64_t *state, size_t size)
+{
+    size_t before = atomic_load(&held);
+    do {
+        while (before + size > BUDGET) {
+            drop_at(state);
+            before = atomic_load(&held);
+        }
+    } while (!atomic_compare_exchange_weak(&held, &before, before + size));
+}
+
 static place_t make(uint64_t *state, size_t size)
 {
     place_t block = {.size = size};
@@ -115,12 +129,13 @@ static place_t make(uint64_t *state, size_t size)
     return block;
 }
 
+/// Resize a block. The budget has both sizes until the old block is gone.
 static place_t resize(place_t block, size_t size)
 {
     block.data = api->block_realloc(NULL, block.data, size);
-    require(block.data != NULL && block.data[0] == 1, "a block was lost when it was resized");
+    require(block.data != NULL && block.data[0] == 1, "resizing lost the block");
     touch(block.data, size);
-    atomic_fetch_add(&held, size - block.size);
+    atomic_fetch_sub(&held, block.size);
     block.size = size;
     return block;
 }
@@ -152,17 +167,15 @@ static void step(uint64_t *state)
     place_t *place = &places[next_random(state, PLACES)];
     size_t size = random_size(state);
     place_t block = take_out(place);
-    while (atomic_load(&held) + size > BUDGET) {
-        drop_at(state);
-    }
     size_t deed = next_random(state, 8);
     if (deed == 0 && block.data != NULL && block.mi == NULL) {
+        make_room(state, size);
         put_in(place, resize(block, size));
         return;
     }
     drop(block);
     if (deed < 6) {
-        atomic_fetch_add(&held, size);
+        make_room(state, size);
         put_in(place, make(state, size));
     }
     if (next_random(state, LEAK_EVERY) == 0) {
@@ -192,7 +205,7 @@ static void *work(void *context)
             step(&state);
         }
         pthread_t brief;
-        require(pthread_create(&brief, NULL, live_shortly, NULL) == 0, "no thread");
+        require(pthread_create(&brief, NULL, live_shortly, NULL) == 0, "pthread_create failed");
         pthread_join(brief, NULL);
     }
     return context;
@@ -211,7 +224,7 @@ static size_t number_in(const char *file, const char *name)
     return found;
 }
 
-/// The kernel's peak starts again from what is resident now.
+/// Reset the peak of the kernel to the memory resident now.
 static void reset_peak(void)
 {
     FILE *stream = fopen("/proc/self/clear_refs", "w");
@@ -221,11 +234,11 @@ static void reset_peak(void)
 static memrt_stats_t statistics(void)
 {
     memrt_stats_t stats = {.struct_size = sizeof(stats)};
-    require(api->stats_read(NULL, &stats) == MEMRT_OK, "no statistics");
+    require(api->stats_read(NULL, &stats) == MEMRT_OK, "cannot read statistics");
     return stats;
 }
 
-/// Resident KiB at a moment when nothing is given back.
+/// Return resident KiB and store the statistics, both read while `reserved` did not change.
 static size_t resident(memrt_stats_t *stats)
 {
     size_t found;
@@ -262,7 +275,7 @@ static void run_round(double seconds)
     struct timespec time = {(time_t)seconds, (long)((seconds - (double)(time_t)seconds) * 1e9)};
     atomic_store(&ending, false);
     for (int i = 0; i < THREADS; i++) {
-        require(pthread_create(&crew[i], NULL, work, NULL) == 0, "no thread");
+        require(pthread_create(&crew[i], NULL, work, NULL) == 0, "pthread_create failed");
     }
     nanosleep(&time, NULL);
     atomic_store(&ending, true);

@@ -1,8 +1,8 @@
-"""Make and drop memory for a while, from C and from NumPy, and say whether memory stays flat.
+"""Make and drop memory for a while, from C and from NumPy, and report whether memory stays flat.
 
 Two programs run side by side: blocks.c calls the table, arrays.py goes through NumPy's handler and
-memrt.empty. Both have the sizes, life times and threads of their blocks by chance. A line is shown
-for each as it works; their samples go to build/churn.
+memrt.empty. Both choose the sizes and lifetimes of blocks at random, in threads that start and end.
+Each program prints a line per round, and the samples go to build/churn.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Show = Callable[[str, Sample], None]
 
 
 def compiled(folder: Path) -> Path:
-    """blocks.c as a program on the installed libmemrt."""
+    """Compile blocks.c against the installed libmemrt and return the path of the program."""
     folder.mkdir(parents=True, exist_ok=True)
     library, program = Path(memrt.get_library()), folder / "blocks"
     command = ["cc", "-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror", "-pthread"]
@@ -38,7 +38,7 @@ def compiled(folder: Path) -> Path:
 
 
 def programs(folder: Path) -> dict[str, list[str]]:
-    """By name, how each is called."""
+    """Return the command line of each program, by name."""
     return {
         "blocks": [str(compiled(folder))],
         "arrays": [sys.executable, str(HERE / "arrays.py")],
@@ -46,12 +46,15 @@ def programs(folder: Path) -> dict[str, list[str]]:
 
 
 def environment() -> dict[str, str]:
-    """That of a process whose memory nothing else changes."""
+    """Return the environment without settings that change the memory of a process."""
     return {k: v for k, v in os.environ.items() if not k.startswith(("MEMRT_", "MALLOC_", "LD_"))}
 
 
 def samples(command: list[str], seconds: float, rounds: int, leak: str) -> Iterator[Sample]:
-    """What a program says of itself, as it says it."""
+    """Run a program and yield each sample as soon as the program prints the sample.
+
+    Raises CalledProcessError if the program fails.
+    """
     whole = [*command, str(seconds), str(rounds), leak]
     with subprocess.Popen(whole, stdout=subprocess.PIPE, text=True, env=environment()) as process:
         for line in process.stdout:
@@ -63,13 +66,13 @@ def samples(command: list[str], seconds: float, rounds: int, leak: str) -> Itera
 def show(name: str, sample: Sample) -> None:
     figures = {field: getattr(sample, field) / MIB for field in ("peak", "resident", "cached")}
     sizes = ", ".join(f"{field} {size:.1f} MiB" for field, size in figures.items())
-    print(f"{name} {sample.seconds:5.0f} s: {sizes}, {sample.made:,} made", flush=True)
+    print(f"{name} {sample.seconds:5.0f} s: {sizes}, {sample.made:,} allocated", flush=True)
 
 
 def watch(
     name: str, command: list[str], seconds: float, rounds: int, leak: str, shown: Show
 ) -> list[Sample]:
-    """All samples of a run."""
+    """Run a program, show its samples, and return all samples."""
     found = []
     for sample in samples(command, seconds, rounds, leak):
         shown(name, sample)
@@ -84,12 +87,14 @@ def write(found: list[Sample], path: Path) -> None:
 
 def arguments() -> argparse.Namespace:
     summary, about = __doc__.split("\n\n", 1)
-    parser = argparse.ArgumentParser(prog="./dev churn", description=summary, epilog=about)
-    parser.add_argument("minutes", nargs="?", type=float, default=60, help="default 60")
-    parser.add_argument("--leak", choices=LEAKS, default="none", help="go wrong on purpose")
+    parser = argparse.ArgumentParser(prog="./dev stress churn", description=summary, epilog=about)
+    parser.add_argument(
+        "minutes", nargs="?", type=float, default=60, help="minutes to run, default 60"
+    )
+    parser.add_argument("--leak", choices=LEAKS, default="none", help="leak memory on purpose")
     parsed = parser.parse_args()
     if not parsed.minutes > 0:
-        parser.error("minutes must be more than 0")
+        parser.error(f"minutes must be more than 0, got {parsed.minutes}")
     return parsed
 
 

@@ -1,4 +1,4 @@
-"""The rule that says whether memory is flat: it passes what is, and fails what is not."""
+"""Test the rule for flat memory: flat memory passes, growing memory fails."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ IDLE = Sample(0, 2 * MIB, 2 * MIB, 0, 0, 0, 0, 0, 0)
 
 
 def steady(count: int = 40) -> list[Sample]:
-    """A process that holds and keeps more or less, and no more in the end than at first."""
+    """Return samples of a process whose memory varies at random without a trend."""
     chance = random.Random(count)
     found = [IDLE]
     for i in range(1, count + 1):
@@ -36,25 +36,25 @@ def test_peak_that_grows_is_not_flat():
 
 def test_resident_memory_that_grows_unknown_to_memrt_is_not_flat():
     grown = [replace(s, resident=s.resident + i * MIB // 5) for i, s in enumerate(steady())]
-    assert ["does not know of grows" in fault for fault in faults(grown)] == [True]
+    assert ["unknown to memrt grows" in fault for fault in faults(grown)] == [True]
 
 
-def test_bytes_that_are_in_use_and_that_nobody_holds_are_not_flat():
+def test_rising_bytes_in_use_without_holder_are_not_flat():
     first, *others, last = steady()
     wrong = faults([first, *others, replace(last, live=last.live + 1)])
-    assert [f"live are {last.held + 1}" in fault for fault in wrong] == [True]
+    assert [f"got {last.held + 1}" in fault for fault in wrong] == [True]
 
 
-def test_resident_memory_far_beyond_what_memrt_says_is_a_fault_from_the_start():
+def test_large_unaccounted_resident_memory_is_a_fault():
     told = [s if s == IDLE else replace(s, resident=s.resident + 20 * MIB) for s in steady()]
-    assert all("that are resident" in fault for fault in faults(told))
+    assert all("of resident memory are unknown" in fault for fault in faults(told))
     assert faults(told)
 
 
 def test_few_samples_and_rounds_without_work_prove_nothing():
-    assert faults(steady(LEAST - 1)) == [f"{LEAST - 1} samples are too few"]
+    assert faults(steady(LEAST - 1)) == [f"samples must be at least {LEAST}, got {LEAST - 1}"]
     stopped = [replace(s, made=1000) for s in steady()]
-    assert faults(stopped) == ["nothing was made in some round"]
+    assert faults(stopped) == ["a round allocated no block"]
 
 
 @pytest.fixture(scope="module")
@@ -63,7 +63,7 @@ def programs(tmp_path_factory) -> dict[str, list[str]]:
 
 
 def run(command: list[str], leak: str) -> list[Sample]:
-    """A short run: too short to say that memory is flat, long enough to see that it is not."""
+    """Return a short run: too short to prove flat memory, long enough to show a leak."""
     return churn.watch("", command, 1, LEAST, leak, lambda name, sample: None)
 
 
@@ -78,9 +78,9 @@ def test_programs_make_memory_and_hold_what_memrt_says(name, programs):
 
 @pytest.mark.parametrize("name", ["blocks", "arrays"])
 def test_forgotten_blocks_are_seen(name, programs):
-    assert any("live are" in fault for fault in faults(run(programs[name], "blocks")))
+    assert any("live bytes must be" in fault for fault in faults(run(programs[name], "blocks")))
 
 
 @pytest.mark.parametrize("name", ["blocks", "arrays"])
 def test_pages_that_memrt_does_not_know_of_are_seen(name, programs):
-    assert any("does not know of" in fault for fault in faults(run(programs[name], "pages")))
+    assert any("unknown to memrt" in fault for fault in faults(run(programs[name], "pages")))

@@ -1,8 +1,8 @@
-"""Other libraries that share memory with memrt, tested: the work behind `./dev clients`.
+"""Tests with libraries that share memory with memrt or switch greenlets: `./dev suites clients`.
 
-    ./dev clients [ARGUMENT ...]    the tests in tests/clients, with any arguments of pytest
+    ./dev suites clients [ARGUMENT ...]    the tests in tests/clients, with any arguments of pytest
 
-They run in an environment with the libraries of requirements.txt, build/clients-venv.
+The tests run in the environment build/clients-venv with the libraries of requirements.txt.
 """
 
 from __future__ import annotations
@@ -22,7 +22,9 @@ REQUIREMENTS = Path(__file__).with_name("requirements.txt")
 
 def main() -> int:
     parser = argparse.ArgumentParser(
-        prog="./dev clients", description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+        prog="./dev suites clients",
+        description=__doc__,
+        formatter_class=argparse.RawTextHelpFormatter,
     )
     _, arguments = parser.parse_known_args()
     try:

@@ -1,4 +1,4 @@
-"""What these tests share. They run where the libraries are installed (./dev clients)."""
+"""Fixtures of these tests. They run under ./dev suites clients."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ def _books() -> dict[str, int]:
 
 @pytest.fixture(autouse=True)
 def balanced_books(request):
-    """All memory that was handed out came back, and what was taken went back."""
+    """Verify that all exported memory came back and all imported memory was released."""
     gc.collect()
     before = _books()
     yield
-    request.node.funcargs.clear()  # pytest keeps what other fixtures gave a little longer
+    request.node.funcargs.clear()  # pytest keeps the values of other fixtures longer
     gc.collect()
     assert _books() == before

@@ -1,6 +1,6 @@
-"""Libraries that speak Arrow, with memrt on the other side: no copy, the right lifetime.
+"""Arrow between memrt and other libraries: no copy, the right lifetime.
 
-They are three implementations: Arrow's own in C++, nanoarrow in C, Polars in Rust.
+The libraries are three implementations: Arrow's own in C++, nanoarrow in C, Polars in Rust.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ NUMBERS = list(range(24))
 
 @dataclass(frozen=True)
 class Client:
-    """How a library takes arrays, and what it says of them."""
+    """A library: how to import arrays, read their address and values, and export arrays."""
 
     name: str
     take: Callable[[Any], Any]
     address: Callable[[Any], int]
     values: Callable[[Any], list]
     as_numpy: Callable[[Any], np.ndarray]
-    gives: Callable[[Any], Any] | None  # from values; None where it hands out streams alone
+    gives: Callable[[Any], Any] | None  # from values; None if the library exports streams only
 
     def __str__(self) -> str:
         return self.name
@@ -73,18 +73,18 @@ takers = pytest.mark.parametrize("client", CLIENTS, ids=str)
 givers = pytest.mark.parametrize("client", [c for c in CLIENTS if c.gives], ids=str)
 
 
-def column(name="") -> memrt.Column:
+def column(name="") -> memrt.types.Column:
     array = memrt.empty(24)
     array[...] = NUMBERS
-    return memrt.Column(array, name)
+    return memrt.types.Column(array, name)
 
 
-def meminfo(exporter: memrt.Column) -> memrt.MemInfo:
+def meminfo(exporter: memrt.types.Column) -> memrt.MemInfo:
     return memrt.meminfo(exporter.array)
 
 
 @takers
-def test_a_column_is_taken_without_a_copy_and_given_back(client):
+def test_client_shares_column_and_releases_export(client):
     exporter = column()
     mi = meminfo(exporter)
     before = mi.refcount
@@ -98,15 +98,15 @@ def test_a_column_is_taken_without_a_copy_and_given_back(client):
 
 
 @takers
-def test_a_part_of_an_array_is_taken_where_it_is(client):
-    exporter = memrt.Column(column().array[7:12])
+def test_client_imports_slice_without_copy(client):
+    exporter = memrt.types.Column(column().array[7:12])
     taken = client.take(exporter)
     assert client.values(taken) == NUMBERS[7:12]
     assert client.address(taken) == exporter.array.ctypes.data
 
 
 @takers
-def test_a_meminfo_is_taken_as_bytes(client):
+def test_client_imports_meminfo_as_bytes(client):
     mi = memrt.alloc(3, zero=True)
     taken = client.take(mi)
     assert client.values(taken) == [0, 0, 0]
@@ -116,12 +116,12 @@ def test_a_meminfo_is_taken_as_bytes(client):
 
 
 @takers
-def test_what_was_taken_outlives_memrts_own_objects(client):
+def test_imported_data_outlives_memrt_objects(client):
     exporter = column()
     taken = client.take(exporter)
     del exporter
     gc.collect()
-    np.ones(1000)  # would lie in the memory if that had been freed
+    np.ones(1000)  # would reuse the memory after an early free
     assert client.values(taken) == NUMBERS
     before = memrt.stats()
     del taken
@@ -130,7 +130,7 @@ def test_what_was_taken_outlives_memrts_own_objects(client):
 
 
 @takers
-def test_what_was_taken_may_die_on_any_thread(client):
+def test_imported_data_may_be_freed_on_any_thread(client):
     taken = [client.take(column())]
     before = memrt.stats()
     elsewhere(taken.clear)
@@ -139,7 +139,7 @@ def test_what_was_taken_may_die_on_any_thread(client):
 
 
 @takers
-def test_many_threads_take_and_give_back_one_column(client):
+def test_threads_import_and_release_same_column(client):
     exporter = column()
 
     def work() -> None:
@@ -155,9 +155,9 @@ def test_many_threads_take_and_give_back_one_column(client):
 
 
 @takers
-def test_nulls_are_taken(client):
+def test_client_imports_nulls(client):
     masked = np.ma.MaskedArray(column().array, np.arange(24) % 5 == 0, copy=False)
-    taken = client.take(memrt.Column(masked))
+    taken = client.take(memrt.types.Column(masked))
     assert client.values(taken) == masked.tolist()
 
 
@@ -165,21 +165,21 @@ def test_nulls_are_taken(client):
 @pytest.mark.parametrize(
     "dtype", "i1 u1 i2 u2 i4 u4 i8 u8 f4 f8 M8[ms] M8[us] M8[ns] m8[ns]".split()
 )
-def test_elements_mean_the_same_to_others(client, dtype):
+def test_client_sees_same_dtype_and_values(client, dtype):
     array = memrt.array(np.arange(5).astype(dtype))
-    taken = client.as_numpy(client.take(memrt.Column(array)))
+    taken = client.as_numpy(client.take(memrt.types.Column(array)))
     assert (taken.dtype, taken.tolist()) == (array.dtype, array.tolist())
 
 
-def test_truth_values_of_a_byte_are_pyarrows_bool8():
+def test_bool_column_is_pyarrow_bool8():
     array = memrt.array([True, False, True])
-    taken = pyarrow.array(memrt.Column(array))
+    taken = pyarrow.array(memrt.types.Column(array))
     assert taken.type == pyarrow.bool8()
     assert taken.to_numpy(zero_copy_only=True).ctypes.data == array.ctypes.data
     assert memrt.from_arrow(taken).tolist() == [True, False, True]
 
 
-def test_a_column_is_part_of_a_table():
+def test_column_in_table_shares_memory():
     exporter = column("x")
     table = pyarrow.table({"x": exporter})
     assert table["x"].chunk(0).buffers()[1].address == exporter.array.ctypes.data
@@ -192,7 +192,7 @@ def test_a_column_is_part_of_a_table():
     assert exports_of(meminfo(exporter), "arrow") == 0
 
 
-def test_a_device_array_is_taken_without_a_copy():
+def test_pyarrow_imports_device_array_without_copy():
     exporter = column()
     taken = pyarrow.Array._import_from_c_device_capsule(*exporter.__arrow_c_device_array__())
     assert (taken.device_type, taken.is_cpu) == (pyarrow.DeviceAllocationType.CPU, True)
@@ -202,7 +202,7 @@ def test_a_device_array_is_taken_without_a_copy():
     assert exports_of(meminfo(exporter), "arrow") == 0
 
 
-def test_a_capsule_is_taken_once_by_whoever_comes_first():
+def test_capsules_are_imported_once_by_pyarrow_or_memrt():
     capsules = column().__arrow_c_array__()
     taken = pyarrow.Array._import_from_c_capsule(*capsules)
     with pytest.raises(BufferError, match="released"):
@@ -217,7 +217,7 @@ def test_a_capsule_is_taken_once_by_whoever_comes_first():
 
 
 @givers
-def test_an_array_is_adopted_without_a_copy_and_given_back(client):
+def test_client_array_is_adopted_without_copy_and_released(client):
     theirs = client.gives(NUMBERS)
     before = memrt.stats()
     got = memrt.from_arrow(theirs)
@@ -233,7 +233,7 @@ def test_an_array_is_adopted_without_a_copy_and_given_back(client):
 
 
 @givers
-def test_an_array_is_adopted_with_its_nulls(client):
+def test_client_array_is_adopted_with_nulls(client):
     got = memrt.from_arrow(client.gives([1.0, None, 3.0, None]), masked=True)
     assert got.tolist() == [1.0, None, 3.0, None]
     with pytest.raises(BufferError, match="2 of 4"):
@@ -241,7 +241,7 @@ def test_an_array_is_adopted_with_its_nulls(client):
 
 
 @givers
-def test_an_adopted_array_may_die_on_any_thread(client):
+def test_adopted_array_may_be_freed_on_any_thread(client):
     before = memrt.stats()
     got = [memrt.from_arrow(client.gives(NUMBERS))]
     elsewhere(got.clear)
@@ -250,10 +250,10 @@ def test_an_adopted_array_may_die_on_any_thread(client):
 
 
 @givers
-def test_an_array_goes_round(client):
-    """memrt's memory, in another library, in memrt, and once more in that library."""
+def test_round_trip_through_client_does_not_copy(client):
+    """memrt's memory goes to another library, back to memrt, and again to the same library."""
     exporter = column()
-    again = client.take(memrt.Column(memrt.from_arrow(client.take(exporter))))
+    again = client.take(memrt.types.Column(memrt.from_arrow(client.take(exporter))))
     assert client.address(again) == exporter.array.ctypes.data
     mi = meminfo(exporter)
     assert exports_of(mi, "arrow") == 1
@@ -261,7 +261,7 @@ def test_an_array_goes_round(client):
     assert exports_of(mi, "arrow") == 0
 
 
-def test_a_slice_of_pyarrows_is_adopted_where_it_is():
+def test_pyarrow_slice_is_adopted_without_copy():
     theirs = pyarrow.array([None, *NUMBERS], pyarrow.int64())[5:]
     got = memrt.from_arrow(theirs)
     assert got.ctypes.data == theirs.buffers()[1].address + 5 * 8
@@ -283,7 +283,7 @@ def test_a_slice_of_pyarrows_is_adopted_where_it_is():
     ],
     ids=lambda each: str(each.type if isinstance(each, pyarrow.Array) else "a batch"),
 )
-def test_what_numpy_cannot_view_is_refused(theirs):
+def test_arrow_data_without_numpy_view_is_refused(theirs):
     with pytest.raises(BufferError):
         memrt.from_arrow(theirs)
 
@@ -293,7 +293,7 @@ def test_what_numpy_cannot_view_is_refused(theirs):
     [lambda values: polars.Series(values), lambda values: pyarrow.chunked_array([values])],
     ids=["polars", "pyarrow"],
 )
-def test_what_hands_out_streams_alone_is_taken_without_a_copy(chunked):
+def test_stream_only_exporter_is_imported_without_copy(chunked):
     theirs = chunked(NUMBERS)
     assert not hasattr(theirs, "__arrow_c_array__")
     array = memrt.from_arrow(theirs)
@@ -302,7 +302,7 @@ def test_what_hands_out_streams_alone_is_taken_without_a_copy(chunked):
     assert memrt.stats().adopted == array.nbytes
 
 
-def test_several_chunks_have_to_be_combined_first():
+def test_several_chunks_must_be_combined_first():
     theirs = pyarrow.chunked_array([[1.0, 2.0], [3.0]])
     with pytest.raises(BufferError, match="chunks"):
         memrt.from_arrow(theirs)

@@ -1,4 +1,4 @@
-"""Libraries that take buffers and NumPy's arrays: no copy, the right lifetime."""
+"""Libraries that import buffers and NumPy's arrays: no copy, the right lifetime."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from elsewhere import elsewhere
 jax.config.update("jax_enable_x64", True)
 
 
-def test_pyarrow_takes_a_meminfo_as_a_buffer():
+def test_pyarrow_imports_meminfo_as_buffer():
     mi = memrt.alloc(64, zero=True)
     before = sys.getrefcount(mi)
     buffer = pyarrow.py_buffer(mi)
@@ -27,14 +27,14 @@ def test_pyarrow_takes_a_meminfo_as_a_buffer():
     assert sys.getrefcount(mi) == before
 
 
-def test_pyarrow_sees_read_only_memory():
+def test_pyarrow_buffer_of_read_only_memory_is_immutable():
     theirs = pyarrow.array([1, 2, 3])
     mi = memrt.meminfo(memrt.from_arrow(theirs))
     buffer = pyarrow.py_buffer(mi)
     assert (buffer.address, buffer.is_mutable) == (theirs.buffers()[1].address, False)
 
 
-def test_nanoarrow_takes_a_meminfo_as_a_buffer():
+def test_nanoarrow_imports_meminfo_as_buffer():
     mi = memrt.alloc(64, zero=True)
     buffer = nanoarrow.c_buffer(mi)
     assert np.asarray(buffer).ctypes.data == mi.data
@@ -48,7 +48,7 @@ def test_nanoarrow_takes_a_meminfo_as_a_buffer():
     [np.asarray, memoryview, pyarrow.py_buffer, nanoarrow.c_buffer],
     ids=["numpy", "memoryview", "pyarrow", "nanoarrow"],
 )
-def test_a_buffer_outlives_the_meminfo_and_dies_on_any_thread(take):
+def test_buffer_outlives_meminfo_and_frees_on_any_thread(take):
     mi = memrt.alloc(64, zero=True)
     taken = [take(mi)]
     before = memrt.stats()
@@ -60,7 +60,7 @@ def test_a_buffer_outlives_the_meminfo_and_dies_on_any_thread(take):
     assert (memrt.stats() - before).mi_free == 1
 
 
-def test_pyarrow_and_polars_take_an_array_of_memrts_where_it_is():
+def test_pyarrow_shares_memrt_array_and_polars_imports_data():
     array = memrt.zeros(1000)
     assert pyarrow.array(array).buffers()[1].address == array.ctypes.data
     assert pyarrow.Tensor.from_numpy(array.reshape(10, 100)).to_numpy().ctypes.data == (
@@ -69,8 +69,10 @@ def test_pyarrow_and_polars_take_an_array_of_memrts_where_it_is():
     assert polars.Series(array).to_numpy().shape == (1000,)  # Polars may copy
 
 
-def test_jax_takes_an_array_of_memrts_where_it_is():
-    """JAX takes memory that is aligned to 64 bytes; that of NumPy is so by chance alone."""
+def test_jax_imports_memrt_array_without_copy():
+    """JAX shares memory that is aligned to 64 bytes. NumPy's own memory has the alignment only by
+    chance.
+    """
     array = memrt.full(1000, 2.5)
     address, before = array.ctypes.data, sys.getrefcount(array)
     theirs = jax.device_put(array)
@@ -82,7 +84,7 @@ def test_jax_takes_an_array_of_memrts_where_it_is():
     assert sys.getrefcount(array) == before
 
 
-def test_what_jax_took_outlives_the_array():
+def test_jax_array_outlives_memrt_array():
     array = memrt.full(1000, 2.5)
     theirs = jax.device_put(array)
     before = memrt.stats()
@@ -95,7 +97,7 @@ def test_what_jax_took_outlives_the_array():
     assert (memrt.stats() - before).mi_free == 1
 
 
-def test_an_array_of_jaxs_is_viewed_by_its_buffer_and_stays_read_only():
+def test_jax_array_is_wrapped_read_only_without_copy():
     theirs = jax.numpy.arange(24.0)
     view = np.asarray(theirs)
     assert view.ctypes.data == theirs.unsafe_buffer_pointer()

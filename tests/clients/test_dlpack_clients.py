@@ -1,4 +1,4 @@
-"""Libraries that speak DLPack, with memrt on the other side: no copy, the right lifetime."""
+"""DLPack between memrt and other libraries: no copy, the right lifetime."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ jax.config.update("jax_enable_x64", True)
 
 @dataclass(frozen=True)
 class Client:
-    """How a library takes and gives tensors; None where it cannot."""
+    """How a library imports and exports tensors; `take` is None if the library cannot import."""
 
     name: str
     take: Callable[[Any], Any] | None
     address: Callable[[Any], int]
-    make: Callable[[], Any]  # 0.0 to 23.0
+    make: Callable[[], Any]  # values from 0.0 to 23.0
     gives_writable: bool
 
     def __str__(self) -> str:
@@ -47,14 +47,14 @@ takers = pytest.mark.parametrize("client", [c for c in CLIENTS if c.take is not 
 givers = pytest.mark.parametrize("client", CLIENTS, ids=str)
 
 
-def tensor(shape=(2, 3, 4)) -> memrt.Tensor:
+def tensor(shape=(2, 3, 4)) -> memrt.types.Tensor:
     array = memrt.empty(shape)
     array[...] = np.arange(array.size).reshape(shape)
-    return memrt.Tensor(array)
+    return memrt.types.Tensor(array)
 
 
 @takers
-def test_a_tensor_is_taken_without_a_copy_and_given_back(client):
+def test_client_shares_tensor_and_releases_export(client):
     exporter = tensor()
     mi = exporter.meminfo
     before = mi.refcount
@@ -68,7 +68,7 @@ def test_a_tensor_is_taken_without_a_copy_and_given_back(client):
 
 
 @takers
-def test_a_meminfo_is_taken_as_bytes(client):
+def test_client_imports_meminfo_as_bytes(client):
     mi = memrt.alloc(640, zero=True)
     taken = client.take(mi)
     assert tuple(taken.shape) == (640,)
@@ -79,7 +79,7 @@ def test_a_meminfo_is_taken_as_bytes(client):
 
 
 @takers
-def test_what_was_taken_outlives_memrts_own_objects(client):
+def test_imported_tensor_outlives_memrt_objects(client):
     exporter = tensor()
     taken = client.take(exporter)
     del exporter
@@ -92,7 +92,7 @@ def test_what_was_taken_outlives_memrts_own_objects(client):
 
 
 @takers
-def test_what_was_taken_may_die_on_any_thread(client):
+def test_imported_tensor_may_be_freed_on_any_thread(client):
     exporter = tensor()
     kept = [client.take(exporter)]
     elsewhere(kept.clear)
@@ -100,24 +100,24 @@ def test_what_was_taken_may_die_on_any_thread(client):
 
 
 @takers
-def test_a_copy_that_is_asked_for_is_no_export_of_the_buffer(client):
+def test_requested_copy_does_not_export_buffer(client):
     exporter = tensor()
     capsule = exporter.__dlpack__(copy=True, max_version=(1, 0))
     assert exports_of(exporter.meminfo, "dlpack") == 0
     del capsule
 
 
-def test_read_only_memory_goes_to_those_who_can_be_told():
+def test_read_only_memory_needs_versioned_consumer():
     array = memrt.zeros(24)
     array.flags.writeable = False
-    exporter = memrt.Tensor(array)
+    exporter = memrt.types.Tensor(array)
     assert not np.from_dlpack(exporter).flags.writeable
     with pytest.raises(BufferError, match="read-only"):
-        jax.dlpack.from_dlpack(exporter)  # asks as before version 1.0
+        jax.dlpack.from_dlpack(exporter)  # requests a tensor as before version 1.0
 
 
 @givers
-def test_a_tensor_of_theirs_is_taken_without_a_copy_and_given_back(client):
+def test_client_tensor_is_adopted_without_copy_and_released(client):
     theirs = client.make()
     before = memrt.stats()
     array = memrt.from_dlpack(theirs)
@@ -134,14 +134,14 @@ def test_a_tensor_of_theirs_is_taken_without_a_copy_and_given_back(client):
 
 
 @givers
-def test_a_copy_of_theirs_is_memrts(client):
+def test_copy_of_client_tensor_is_memrt_memory(client):
     array = memrt.from_dlpack(client.make(), copy=True)
     assert (array.sum(), array.flags.writeable) == (276, True)
     assert memrt.meminfo(array).kind == "inline"
 
 
 @givers
-def test_a_capsule_of_theirs_is_used_once(client):
+def test_client_capsule_cannot_be_imported_twice(client):
     class Twice:
         capsule = client.make().__dlpack__(max_version=(1, 0))
 
@@ -150,36 +150,36 @@ def test_a_capsule_of_theirs_is_used_once(client):
 
     array = memrt.from_dlpack(Twice())
     assert array.sum() == 276
-    with pytest.raises(ValueError, match="nobody has used"):
+    with pytest.raises(ValueError, match="unused capsule"):
         memrt.from_dlpack(Twice())
 
 
 @takers
-def test_memory_goes_from_one_library_to_the_next_and_back(client):
+def test_round_trip_through_client_does_not_copy(client):
     exporter = tensor((24,))
     taken = client.take(exporter)
     back = memrt.from_dlpack(taken)
     assert back.ctypes.data == exporter.meminfo.data
     del taken
-    assert exports_of(exporter.meminfo, "dlpack") == 1  # held by what came back
+    assert exports_of(exporter.meminfo, "dlpack") == 1  # held by `back`
     del back
     assert exports_of(exporter.meminfo, "dlpack") == 0
 
 
-def test_compiled_code_of_tvm_takes_and_gives_tensors_by_the_table():
-    """Its functions look for the table of the type of what they are given, and answer in kind."""
+def test_tvm_function_takes_and_returns_memrt_tensor():
+    """TVM's functions look for the exchange table of the argument's type, and return that type."""
     exporter = tensor()
     mi = exporter.meminfo
     echo = tvm_ffi.get_global_func("testing.echo")
     answer = echo(exporter)
-    assert type(answer) is memrt.Tensor
+    assert type(answer) is memrt.types.Tensor
     assert (answer.shape, answer.meminfo.data) == ((2, 3, 4), mi.data)
     assert exports_of(mi, "dlpack") == 1
     del answer
     assert exports_of(mi, "dlpack") == 0
 
 
-def test_a_type_that_numpy_has_not_is_refused_and_given_back():
+def test_type_unknown_to_numpy_is_refused():
     brain = tvm_ffi.from_dlpack(jnp.arange(8, dtype=jnp.bfloat16))
-    with pytest.raises(BufferError, match="NumPy has no"):
+    with pytest.raises(BufferError, match="NumPy does not support"):
         memrt.from_dlpack(brain)

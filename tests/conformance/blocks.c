@@ -1,3 +1,5 @@
+/// Conformance clauses on allocation: alignment, distinct blocks, zeroed memory, impossible sizes.
+
 #include <stdint.h>
 #include <string.h>
 
@@ -7,14 +9,15 @@
 #define MIB ((size_t)1 << 20)
 #define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
 
-/* Around the bounds at which allocators change their ways. */
+/* Sizes near the limits of size classes, pages and large blocks. */
 static const size_t sizes[] = {1,     7,   64,      1024,    1025,    4095,    4097,
                                65536, MIB, MIB + 1, MIB + 2, 4 * MIB, 10 * MIB};
 
 static const size_t aligns[] = {
     1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, (size_t)64 << 10, 2 * MIB};
 
-/// The edges of a block are what a wrong size loses first, and writing them is quick.
+/// Write the first and the last byte of a block. A block of wrong size loses its edges first, and
+/// writing only the edges is fast.
 static void mark_edges(unsigned char *ptr, size_t size)
 {
     ptr[0] = 0x11;
@@ -52,7 +55,7 @@ void clause_blocks(trial_t *trial)
     }
     for (unsigned i = 0; i < BLOCKS; i++) {
         EXPECT(trial, pattern_holds(blocks[i], 100 + i, i),
-               "a block of %u bytes changed while others were written", 100 + i);
+               "a block of %u bytes changed while other blocks were written", 100 + i);
     }
     for (unsigned i = 0; i < BLOCKS; i++) {
         trial_free(trial, blocks[i], 100 + i, 16);
@@ -87,7 +90,7 @@ static void expect_zero(trial_t *trial, size_t size)
 void clause_zeroed(trial_t *trial)
 {
     APPLIES(trial, trial->allocator->alloc_zeroed != NULL,
-            "it has no `alloc_zeroed`: memrt clears what `alloc` gives");
+            "the table has no `alloc_zeroed`: memrt clears blocks of `alloc`");
     for (size_t s = 0; s < COUNT_OF(sizes); s++) {
         for (int round = 0; round < 3 && trial_goes_on(trial); round++) {
             expect_zero(trial, sizes[s]);
@@ -99,11 +102,11 @@ static void expect_refused(trial_t *trial, size_t size, size_t align)
 {
     const memrt_allocator_t *allocator = trial->allocator;
     EXPECT(trial, trial_alloc(trial, size, align) == NULL,
-           "`alloc` of %zu bytes aligned to %zu is not NULL", size, align);
+           "`alloc` of %zu bytes aligned to %zu must return NULL", size, align);
     EXPECT(trial,
            allocator->alloc_zeroed == NULL ||
                allocator->alloc_zeroed(allocator->ctx, size, align) == NULL,
-           "`alloc_zeroed` of %zu bytes aligned to %zu is not NULL", size, align);
+           "`alloc_zeroed` of %zu bytes aligned to %zu must return NULL", size, align);
 }
 
 void clause_refusal(trial_t *trial)

@@ -3,15 +3,15 @@
 
 #include "conformance/trial.h"
 
-/// What memrt expects of an allocator, one function a clause. A clause that is met leaves the
-/// allocator as it found it; of one that is broken blocks may be left. Each looks at its own matter
-/// alone, so that one mistake breaks one clause.
+/// Check memrt's requirements on an allocator, with a function for each clause. A passing clause
+/// frees all blocks of the clause. A failing clause may leave live blocks. Each clause checks a
+/// single requirement, so that a single fault breaks a single clause.
 
 typedef void (*clause_fn)(trial_t *trial);
 
 typedef struct clause {
     const char *name;
-    const char *says; ///< one sentence
+    const char *says; ///< the requirement, in one sentence
     clause_fn run;
 } clause_t;
 

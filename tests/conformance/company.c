@@ -1,3 +1,5 @@
+/// Conformance clauses on concurrency: free on another thread, concurrent use, and use after fork.
+
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +18,7 @@ typedef struct handed {
     void *blocks[HANDED];
 } handed_t;
 
-/// From a few bytes to more than a MiB.
+/// Return the size of a handed block: 70 bytes for index 0, more than a MiB for the last index.
 static size_t handed_size(size_t index)
 {
     return (size_t)70 << index;
@@ -49,7 +51,7 @@ void clause_free_elsewhere(trial_t *trial)
         return;
     }
     APPLIES(trial, pthread_create(&thread, NULL, free_handed, &handed) == 0,
-            "the system has no thread");
+            "the system refused a thread");
     pthread_join(thread, NULL);
     make_handed(&handed);
     if (trial_goes_on(trial)) {
@@ -66,9 +68,9 @@ typedef struct worker {
 #define HELD 8
 #define ROUNDS 60
 
-/// A block that one thread holds, with a pattern of its own.
+/// A block of one thread, filled with a pattern of its own.
 typedef struct held {
-    void *ptr; ///< NULL: none
+    void *ptr; ///< NULL without a block
     size_t size, align;
     unsigned seed;
 } held_t;
@@ -99,7 +101,7 @@ static void resize(trial_t *trial, held_t *held, size_t size)
     pattern_write(moved, size, held->seed);
 }
 
-/// One block goes and another comes, and every other time it grows or shrinks.
+/// Free one block and allocate another. Resize the new block in every odd round.
 static void work_once(trial_t *trial, held_t *held, size_t index, size_t round)
 {
     let_go(trial, held);
@@ -114,7 +116,8 @@ static void work_once(trial_t *trial, held_t *held, size_t index, size_t round)
     }
 }
 
-/// All threads meet now and then, with blocks in their hands.
+/// Allocate, resize and free blocks. All threads wait at a barrier every HELD rounds, while they
+/// hold blocks.
 static void *work(void *argument)
 {
     const worker_t *worker = argument;
@@ -142,7 +145,7 @@ void clause_threads(trial_t *trial)
     for (size_t i = 0; i < THREADS; i++) {
         workers[i] = (worker_t){trial, &ready, i};
         if (pthread_create(&threads[i], NULL, work, &workers[i]) != 0) {
-            abort(); /* those that wait for it would wait for ever */
+            abort(); /* the other threads would wait at the barrier forever */
         }
     }
     for (size_t i = 0; i < THREADS; i++) {
@@ -151,7 +154,8 @@ void clause_threads(trial_t *trial)
     pthread_barrier_destroy(&ready);
 }
 
-/// What the child does: exit status 0 when all is as it should be.
+/// Use an inherited block and a new block in the child. Return the exit status: 0 for success, 1
+/// for changed contents, 2 for a failed allocation.
 static int use_inherited(trial_t *trial, void *inherited)
 {
     if (!pattern_holds(inherited, 5000, 1)) {
@@ -185,10 +189,10 @@ void clause_fork(trial_t *trial)
     EXPECT(trial, ptr != NULL, "5000 bytes were refused");
     pattern_write(ptr, 5000, 1);
     int status = status_of_child(trial, ptr);
-    APPLIES(trial, status != -1, "the system has no process");
-    EXPECT(trial, !WIFSIGNALED(status), "the child was ended by signal %d (%s)", WTERMSIG(status),
+    APPLIES(trial, status != -1, "the system refused a process");
+    EXPECT(trial, !WIFSIGNALED(status), "the child was killed by signal %d (%s)", WTERMSIG(status),
            strsignal(WTERMSIG(status)));
-    EXPECT(trial, WEXITSTATUS(status) != 1, "what the child inherited has other contents");
+    EXPECT(trial, WEXITSTATUS(status) != 1, "the contents of a block changed in the child");
     EXPECT(trial, WEXITSTATUS(status) == 0, "5000 bytes were refused in the child");
     EXPECT(trial, pattern_holds(ptr, 5000, 1), "the child changed a block of its parent");
     trial_free(trial, ptr, 5000, 16);

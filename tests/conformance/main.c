@@ -1,9 +1,11 @@
-/* check_allocator                     prints the clauses: name, tab, what it says
-   check_allocator LIBRARY SYMBOL NAME tries one on the table that the library exports: prints pass,
-                                       fail or not applicable, tab, what was seen
+/* Run one conformance clause on an allocator of a shared library.
 
-   Exit status 0 whatever the verdict, 2 when there is nothing to try. A process tries one clause,
-   so that an allocator that crashes or hangs takes nothing along. */
+   check_allocator                     prints all clauses: name, tab, requirement
+   check_allocator LIBRARY SYMBOL NAME runs the clause NAME on the table that the library exports.
+                                       Prints pass, fail or not applicable, then tab and reason.
+
+   The exit status is 0 for any verdict, and 2 if the clause cannot run. Each process runs a single
+   clause, so that an allocator that crashes or hangs affects no other clause. */
 
 #include <dlfcn.h>
 #include <stdio.h>
@@ -25,10 +27,11 @@ static const clause_t *find_clause(const char *name)
             return &clauses[i];
         }
     }
-    give_up(name, "there is no such clause");
+    give_up(name, "unknown clause");
 }
 
-/// A copy of no more than the table says it has.
+/// Load the library and return a copy of the table. The copy has at most the bytes in the table's
+/// struct_size. Missing fields are zero.
 static memrt_allocator_t load(const char *library, const char *symbol)
 {
     memrt_allocator_t table = {0};

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-/* The pattern repeats after TILE bytes: compared and copied a tile at a time, which stays quick
+/* Period of the pattern in bytes. Copies and comparisons work on whole tiles, which is fast even
    under sanitizers. */
 #define TILE 65536u
 

@@ -4,7 +4,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/// Bytes that depend on their place and on a seed, to tell whether contents survived.
+/// Write and check a pattern of bytes, in order to verify the contents of a block. The pattern
+/// depends on the offset and on a seed.
 
 void pattern_write(void *data, size_t size, unsigned seed);
 bool pattern_holds(const void *data, size_t size, unsigned seed);

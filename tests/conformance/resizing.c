@@ -1,3 +1,5 @@
+/// Conformance clauses on `realloc`: contents, alignment, equal sizes and failed requests.
+
 #include <stdint.h>
 
 #include "conformance/clauses.h"
@@ -7,13 +9,13 @@
 #define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
 #define HAS_REALLOC(trial)                                                                         \
     APPLIES(trial, (trial)->allocator->realloc != NULL,                                            \
-            "it has no `realloc`: memrt makes a new block and copies")
+            "the table has no `realloc`: memrt copies to a new block")
 
 static const size_t steps[] = {2, 100, 70000, MIB, MIB + 1, 5 * MIB};
 
 typedef void (*step_fn)(trial_t *trial, size_t from, size_t to);
 
-/// Every pair of different sizes.
+/// Call `step` for every pair of different sizes, until the trial has a verdict.
 static void walk(trial_t *trial, step_fn step)
 {
     for (size_t from = 0; from < COUNT_OF(steps); from++) {
@@ -54,7 +56,8 @@ static void expect_alignment(trial_t *trial, size_t from, size_t to)
     void *moved = trial_realloc(trial, ptr, from, to, align);
     EXPECT(trial, moved != NULL, "resizing %zu to %zu bytes was refused", from, to);
     EXPECT(trial, trial_is_aligned(moved, align),
-           "resizing %zu to %zu bytes aligned to %zu moved them to %p", from, to, align, moved);
+           "resizing %zu to %zu bytes aligned to %zu moved the block to %p", from, to, align,
+           moved);
     trial_free(trial, moved, to, align);
 }
 
@@ -70,14 +73,14 @@ static void expect_live(trial_t *trial, size_t size)
     EXPECT(trial, ptr != NULL, "%zu bytes were refused", size);
     pattern_write(ptr, size, 1);
     void *same = trial_realloc(trial, ptr, size, size, 16);
-    EXPECT(trial, same != NULL, "resizing %zu bytes to as many was refused", size);
+    EXPECT(trial, same != NULL, "resizing %zu bytes to the same size was refused", size);
     void *other = trial_alloc(trial, size, 16);
     EXPECT(trial, other != NULL, "%zu bytes were refused", size);
-    EXPECT(trial, other != same, "%zu bytes that were resized to as many were given out again",
-           size);
+    EXPECT(trial, other != same,
+           "a block of %zu bytes resized to the same size was allocated again", size);
     pattern_write(other, size, 2);
-    EXPECT(trial, pattern_holds(same, size, 1), "%zu bytes that were resized to as many changed",
-           size);
+    EXPECT(trial, pattern_holds(same, size, 1),
+           "a block of %zu bytes resized to the same size changed", size);
     trial_free(trial, same, size, 16);
     trial_free(trial, other, size, 16);
 }
@@ -98,9 +101,9 @@ static void expect_old_block(trial_t *trial, size_t size)
     pattern_write(ptr, size, 3);
     for (size_t i = 0; i < COUNT_OF(huge); i++) {
         EXPECT(trial, trial_realloc(trial, ptr, size, huge[i], 16) == NULL,
-               "resizing %zu to %zu bytes is not NULL", size, huge[i]);
+               "resizing %zu to %zu bytes must return NULL", size, huge[i]);
         EXPECT(trial, pattern_holds(ptr, size, 3),
-               "%zu bytes changed when they could not be resized", size);
+               "a block of %zu bytes changed in a failed realloc", size);
     }
     trial_free(trial, ptr, size, 16);
 }

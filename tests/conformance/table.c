@@ -1,10 +1,12 @@
+/// Conformance clauses on the allocator table itself, and on `destroy`.
+
 #include "conformance/clauses.h"
 
 void clause_table(trial_t *trial)
 {
     const memrt_allocator_t *table = trial->allocator;
     EXPECT(trial, table->struct_size >= offsetof(memrt_allocator_t, free) + sizeof(table->free),
-           "struct_size is %zu, which has no room for `free`", table->struct_size);
+           "struct_size must have room for `free`, got %zu", table->struct_size);
     EXPECT(trial, table->version == MEMRT_ALLOCATOR_VERSION, "version is %u, not %u",
            (unsigned)table->version, MEMRT_ALLOCATOR_VERSION);
     EXPECT(trial, table->reserved == 0, "reserved is %u, not 0", (unsigned)table->reserved);
@@ -14,7 +16,7 @@ void clause_table(trial_t *trial)
 
 void clause_destroy(trial_t *trial)
 {
-    APPLIES(trial, trial->allocator->destroy != NULL, "it has no `destroy`");
+    APPLIES(trial, trial->allocator->destroy != NULL, "the table has no `destroy`");
     for (size_t size = 1; size <= (size_t)4 << 20; size *= 8) {
         void *ptr = trial_alloc(trial, size, 16);
         EXPECT(trial, ptr != NULL, "%zu bytes were refused", size);

@@ -7,7 +7,7 @@
 
 #include <memrt/allocator.h>
 
-/// One allocator before one clause, and what was seen.
+/// State of one clause run on one allocator: the verdict and its reason.
 
 typedef enum verdict { VERDICT_PASS, VERDICT_FAIL, VERDICT_NOT_APPLICABLE } verdict_t;
 
@@ -15,19 +15,22 @@ typedef struct trial {
     const memrt_allocator_t *allocator;
     pthread_mutex_t lock;
     verdict_t verdict; ///< under the lock
-    char saw[256];     ///< under the lock; why it is no pass
+    char saw[256];     ///< reason of a verdict other than pass, under the lock
 } trial_t;
 
 void trial_start(trial_t *trial, const memrt_allocator_t *allocator);
 
-/// Say what was seen; the first word counts.
+/// Set the verdict and its reason, unless an earlier call has set a verdict.
+///
+/// Threads: any thread. The function takes the trial's lock.
 void trial_conclude(trial_t *trial, verdict_t verdict, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/// Whether nothing was said yet.
+/// Return true until a verdict other than pass is set.
 bool trial_goes_on(trial_t *trial);
 
-/// Leave the function, which returns void, with a failure unless `condition` holds.
+/// Set the verdict to fail and return from the function, unless `condition` holds. The function
+/// must return void.
 #define EXPECT(trial, condition, ...)                                                              \
     do {                                                                                           \
         if (!(condition)) {                                                                        \
@@ -36,7 +39,8 @@ bool trial_goes_on(trial_t *trial);
         }                                                                                          \
     } while (0)
 
-/// Leave the function when the clause says nothing about this allocator.
+/// Set the verdict to "not applicable" and return from the function, unless `condition` holds. The
+/// function must return void.
 #define APPLIES(trial, condition, ...)                                                             \
     do {                                                                                           \
         if (!(condition)) {                                                                        \
@@ -45,11 +49,11 @@ bool trial_goes_on(trial_t *trial);
         }                                                                                          \
     } while (0)
 
-/// The allocator's functions that every allocator has.
+/// Call the required functions of the allocator.
 void *trial_alloc(trial_t *trial, size_t size, size_t align);
 void trial_free(trial_t *trial, void *ptr, size_t size, size_t align);
 
-/// Those that it need not have; only where it does.
+/// Call the optional `realloc` of the allocator, which must not be NULL.
 void *trial_realloc(trial_t *trial, void *ptr, size_t old_size, size_t new_size, size_t align);
 
 bool trial_is_aligned(const void *ptr, size_t align);

@@ -1,10 +1,11 @@
-"""Count the branches of the core that the C tests take: the work behind `./dev coverage`.
+"""Count the branches of the core that the C tests take: `./dev coverage`.
 
     ./dev coverage            run the C tests, compare with tests/coverage/uncovered.txt
-    ./dev coverage --record   the same, and leave the figures for docs/reliability.md
+    ./dev coverage --record   the same, and write the figures of docs/reliability.md
 
-Every branch that no test takes stands in uncovered.txt with its reason. A branch that is not taken
-and not listed is a fault, and so is one that is listed and taken.
+Every branch without a test must be listed in uncovered.txt with a reason. The check fails for a
+branch that is neither taken nor listed. The check also fails for a listed branch that is taken or
+does not exist, unless the list marks the branch as taken by chance.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator
@@ -23,18 +25,25 @@ BUILD = ROOT / "build" / "coverage"
 LISTED = Path(__file__).parent / "uncovered.txt"
 LEAST = 95.0
 TURNS = 3
+COMMENT = re.compile(r"\s*/\*[^*]*\*/\s*$")  # behind code
 
-# Environment of a run of the C tests, and the names of those that it takes.
+# Runs of the C tests: environment variables, and a regular expression for the names of the tests.
 RUNS = (
     ({}, "."),
-    ({"MEMRT_CHECK": "1"}, "test_(checking|creators|external|guard|live|owner|policy|raw)$"),
-    ({"MEMRT_CACHE": "0"}, "test_(block|creators|mapped|policy|purger|raw|tiny|warm)$"),
+    (
+        {"MEMRT_CHECK": "1"},
+        "test_(block_api|checking_table|creators|guard|live_set|lookup|plain_table|policy)$",
+    ),
+    (
+        {"MEMRT_CACHE": "0"},
+        "test_(block|block_api|creators|large_cache|mapped|policy|purger|tiny)$",
+    ),
 )
 
 
 @dataclass(frozen=True, order=True)
 class Branch:
-    """One way out of a line of code, by the text of the line, which moves less than its number."""
+    """A branch of a line of code, identified by text: line numbers change more often."""
 
     file: str
     code: str
@@ -46,7 +55,7 @@ class Branch:
 
 @dataclass(frozen=True)
 class Count:
-    """What a run counted: how often each branch was taken."""
+    """The number of times that each branch was taken."""
 
     taken: dict[Branch, int]
 
@@ -60,19 +69,19 @@ class Count:
 
 
 class ListError(Exception):
-    """The list of branches without a test cannot be read."""
+    """The list of branches without a test is malformed, or no branch was counted."""
 
 
 @dataclass(frozen=True)
 class Listing:
-    """What uncovered.txt says: a reason for each branch, and which are taken by chance."""
+    """Contents of uncovered.txt: a reason for each branch, and the branches taken by chance."""
 
     reasons: dict[Branch, str]
     by_chance: set[Branch]
 
 
 def entries(text: str) -> Iterator[list[str]]:
-    """The paragraphs of a text, less comments."""
+    """Yield the paragraphs of a text as lines, without comments."""
     for paragraph in text.split("\n\n"):
         lines = [line for line in paragraph.splitlines() if line and not line.startswith("#")]
         if lines:
@@ -80,8 +89,11 @@ def entries(text: str) -> Iterator[list[str]]:
 
 
 def read_listing(text: str) -> Listing:
-    """Paragraphs of a file's name, a line of its code, and then lines of branches and reason:
-    numbers, a question mark where chance has a say, a colon, the reason."""
+    """Parse the text of uncovered.txt. Raises ListError if a branch or a reason is missing.
+
+    A paragraph has a file name, a line of code, and lines of branches. A line of branches has
+    numbers, a question mark if the branches are taken by chance, a colon, and the reason.
+    """
     reasons: dict[Branch, str] = {}
     by_chance = set()
     for file, code, *rest in entries(text):
@@ -100,30 +112,33 @@ def read_listing(text: str) -> Listing:
 
 
 def read_count(report: dict, root: Path) -> Count:
-    """From gcovr's report. Lines of one file with the same text count as one."""
+    """Return the counts of a gcovr report. Raises ListError if the report has no branch.
+
+    If lines of a file have equal text, "again: " precedes the text of the second line, and so on.
+    """
     taken: dict[Branch, int] = {}
     for file in report["files"]:
         source = (root / file["file"]).read_text(encoding="utf-8").splitlines()
         for line in file["lines"]:
-            code = source[line["line_number"] - 1].strip()
+            code = COMMENT.sub("", source[line["line_number"] - 1]).strip()
             for number, branch in enumerate(line["branches"]):
                 key = Branch(file["file"], code, number)
-                while key in taken:  # the same text again
+                while key in taken:  # an earlier line has the same text
                     key = Branch(key.file, "again: " + key.code, number)
                 taken[key] = branch["count"]
     if not taken:
-        raise ListError("no branch was counted")
+        raise ListError("the gcovr report has no branch")
     return Count(taken)
 
 
 def faults(count: Count, listing: Listing) -> Iterable[str]:
     for branch in sorted(count.missed - listing.reasons.keys()):
-        yield f"no test takes it, and it is not listed: {branch}"
+        yield f"not taken and not listed: {branch}"
     for branch in sorted(listing.reasons.keys() - count.missed - listing.by_chance):
-        what = "is taken" if branch in count.taken else "is not there"
-        yield f"it is listed, but {what}: {branch}"
+        what = "is taken" if branch in count.taken else "does not exist"
+        yield f"listed branch {what}: {branch}"
     if count.percent < LEAST:
-        yield f"{count.percent:.1f} % of branches are taken, fewer than {LEAST:.0f} %"
+        yield f"branches taken must be {LEAST:.0f} % or more, got {count.percent:.1f} %"
 
 
 def begin_at_zero() -> None:
@@ -132,7 +147,7 @@ def begin_at_zero() -> None:
 
 
 def run_tests() -> bool:
-    """All runs; what they count is added to what there is."""
+    """Run the C tests in all RUNS, and return True if all pass. Counters add up over runs."""
     jobs = str(os.cpu_count())
     good = True
     for environment, names in RUNS:
@@ -147,8 +162,11 @@ def run_tests() -> bool:
 
 
 def count_branches() -> Count:
-    """Threads that a fork or an exit cuts off leave counts that do not add up: less than nothing
-    reads as nothing."""
+    """Return the branch counts of the counter files, read by gcovr.
+
+    Threads cut off by a fork or an exit leave inconsistent counters. gcovr reads a negative count
+    as 0.
+    """
     out = BUILD / "branches.json"
     command = [sys.executable, "-m", "gcovr", "--root", str(ROOT), "--json", str(out)]
     command += ["--filter", "runtime/", "--filter", "api/", "--exclude-unreachable-branches"]
@@ -159,8 +177,11 @@ def count_branches() -> Count:
 
 
 def count_anew(listing: Listing) -> Count | None:
-    """What the tests take, in several turns where one is unlucky: addresses and threads decide on
-    some branches. None: a test failed."""
+    """Run the tests and return the counts, or None if a test fails.
+
+    Some branches depend on addresses and threads. While a branch is neither taken nor listed, the
+    tests run again, up to TURNS times in all.
+    """
     begin_at_zero()
     for turn in range(TURNS):
         if not run_tests():
@@ -172,7 +193,7 @@ def count_anew(listing: Listing) -> Count | None:
 
 
 def by_file(count: Count) -> list[tuple[str, int, int]]:
-    """Each file with its branches and how many of them are taken."""
+    """Return for each file the number of branches and of taken branches."""
     files: dict[str, list[int]] = {}
     for branch, times in count.taken.items():
         row = files.setdefault(branch.file, [0, 0])
@@ -184,11 +205,11 @@ def by_file(count: Count) -> list[tuple[str, int, int]]:
 def leave_figures(count: Count, listing: Listing) -> None:
     import page
 
-    about = "Branches of the core that the C tests take, as gcov counts them. By `./dev coverage`."
+    about = "Branches of the core taken by the C tests, counted by gcov. By `./dev coverage`."
     facts = {
         "branches": len(count.taken),
         "taken": f"{count.percent:.1f} %",
-        "not taken, each listed with its reason": len(count.missed),
+        "not taken, each listed with a reason": len(count.missed),
     }
     page.record("coverage", "Coverage", about, facts, ("file", "branches", "taken"), by_file(count))
 
@@ -197,8 +218,8 @@ def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--record", action="store_true", help="leave the figures for the docs")
-    parser.add_argument("--again", action="store_true", help="judge the last run, run nothing")
+    parser.add_argument("--record", action="store_true", help="write the figures of the docs")
+    parser.add_argument("--again", action="store_true", help="check the last run, run nothing")
     options = parser.parse_args()
     listing = read_listing(LISTED.read_text(encoding="utf-8"))
     count = count_branches() if options.again else count_anew(listing)

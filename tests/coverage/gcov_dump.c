@@ -1,5 +1,5 @@
-/// Programs that count branches write what they counted also when they abort or leave by _exit, as
-/// the children of tests do: the tests are linked with both calls wrapped.
+/// Write the branch counters of gcov before abort() and _exit(), by which child processes of tests
+/// often end. The linker wraps both calls in the test programs of coverage builds.
 
 void __gcov_dump(void);
 _Noreturn void __real_abort(void);

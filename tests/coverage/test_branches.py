@@ -1,4 +1,4 @@
-"""What is said of branches: the list and the count agree, or each difference is told."""
+"""Test that every difference between listed and counted branches is reported."""
 
 import branches
 import pytest
@@ -13,7 +13,7 @@ if (x) {
 """
 
 
-def test_a_listing_is_read_with_its_reasons():
+def test_listing_is_read_with_its_reasons():
     listing = read_listing(LISTING)
     assert listing.reasons == {
         Branch("a.c", "if (x) {", 1): "never",
@@ -24,7 +24,7 @@ def test_a_listing_is_read_with_its_reasons():
 
 
 @pytest.mark.parametrize("text", ["a.c\nif (x) {\n", "a.c\nif (x) {\n1:\n", "a.c\ncode\n1\n"])
-def test_a_branch_without_a_reason_is_refused(text):
+def test_branch_without_a_reason_is_refused(text):
     with pytest.raises(ListError):
         read_listing(text)
 
@@ -33,21 +33,21 @@ def counted(*times: int) -> Count:
     return Count({Branch("a.c", "if (x) {", n): t for n, t in enumerate(times)})
 
 
-def test_only_listed_branches_may_be_left_out(monkeypatch):
+def test_untaken_branches_must_match_the_listing(monkeypatch):
     monkeypatch.setattr(branches, "LEAST", 0)
     listing = read_listing(LISTING)
     assert list(faults(counted(5, 0, 0, 5), listing)) == []
-    assert ["no test takes it" in f for f in faults(counted(5, 0, 0, 0), listing)] == [True]
+    assert ["not taken and not listed" in f for f in faults(counted(5, 0, 0, 0), listing)] == [True]
     assert ["is taken" in f for f in faults(counted(5, 1, 0, 5), listing)] == [True]
-    assert ["is not there" in f for f in faults(counted(1), listing)] == [True]
+    assert ["does not exist" in f for f in faults(counted(1), listing)] == [True]
 
 
 def test_too_few_branches_are_a_fault():
     listing = read_listing("a.c\nif (x) {\n1: never\n")
-    assert [f for f in faults(counted(1, 0), listing) if "fewer than" in f]
+    assert [f for f in faults(counted(1, 0), listing) if "or more, got" in f]
 
 
-def test_lines_of_one_text_are_told_apart(tmp_path):
+def test_repeated_line_gets_a_distinct_text(tmp_path):
     (tmp_path / "a.c").write_text("if (x) {\n}\nif (x) {\n")
     lines = [{"line_number": n, "branches": [{"count": n}]} for n in (1, 3)]
     count = branches.read_count({"files": [{"file": "a.c", "lines": lines}]}, tmp_path)

@@ -1,4 +1,4 @@
-"""What all tests of CUDA share: a machine, and balanced books."""
+"""Fixtures of all CUDA tests: a machine, and balanced accounts."""
 
 from __future__ import annotations
 
@@ -31,22 +31,22 @@ def pytest_configure(config):
 
 @pytest.fixture(scope="session")
 def machine(tmp_path_factory) -> Machine:
-    """The fake driver, or a GPU where TEST_ON_GPU says so; memrt has loaded it."""
+    """Return the fake driver, or a GPU if TEST_ON_GPU is 1. memrt has loaded the driver."""
     real = os.environ.get(GPU) == "1"
     if not real:
         fake = Fake(compile_fake(tmp_path_factory.mktemp("driver")))
         memrt.set_option("cuda_driver", fake.path)
     assert memrt.cuda.why_not() is None
-    for kind in ("device", "managed", "pinned"):  # their policies are made, which stay
+    for kind in ("device", "managed", "pinned"):  # creates policies, which persist
         memrt.from_cuda_array_interface(memrt.cuda.empty(1, kind=kind))
     return Gpu() if real else fake
 
 
 @pytest.fixture
 def fake(machine) -> Fake:
-    """The fake driver, for tests that ask what was called or have something fail."""
+    """Return the fake driver, to inspect calls or make calls fail. Skip on a GPU."""
     if not isinstance(machine, Fake):
-        pytest.skip("only the fake driver tells what it was asked")
+        pytest.skip("only the fake driver records calls")
     return machine
 
 
@@ -59,13 +59,13 @@ def _books() -> dict[str, object]:
         "meminfos": stats.mi_alloc - stats.mi_free,
         "live": {kind: memrt.cuda.stats(kind).live for kind in kinds},
         "limits": {kind: memrt.cuda.stats(kind).limit for kind in kinds},
-        "options": memrt.options(),
+        "options": memrt.debug.options(),
     }
 
 
 @pytest.fixture(autouse=True)
 def balanced_books(request, machine):
-    """Nothing is left behind, and nothing was used that was gone."""
+    """Verify that a test leaves no memory behind, and that the fake driver saw no fault."""
     if isinstance(machine, Fake):
         machine.reset()
         live = machine.live()

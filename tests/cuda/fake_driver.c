@@ -1,5 +1,6 @@
 #include "fake_driver.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -8,9 +9,10 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
-/// One lock around everything: this is for tests.
+/// A lock for all state: speed does not matter in tests.
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 enum { SUCCESS = 0, INVALID_VALUE = 1, NO_DEVICE = 100, INVALID_DEVICE = 101 };
@@ -23,7 +25,7 @@ static int devices = 1;
 static int has_pools = 1;
 static unsigned faults;
 
-/* --- What was called, and what is to fail. --- */
+/* --- Log of calls, and planned failures. --- */
 
 static char text[1 << 20];
 static size_t text_length;
@@ -35,6 +37,32 @@ typedef struct plan {
 } plan_t;
 
 static plan_t plans[8];
+
+/// Call that waits for another thread.
+static struct {
+    char function[40]; ///< empty: no call waits
+    bool waits, may_go;
+    pthread_cond_t change;
+} hold = {.change = PTHREAD_COND_INITIALIZER};
+
+/// Wait if the function is the function of fake_hold(). Under the lock, which is released during
+/// the wait.
+static void wait_if_held(const char *function)
+{
+    if (strcmp(hold.function, function) != 0) {
+        return;
+    }
+    /* The C tests replace clock_gettime() in the whole build, so the time comes from time(). */
+    struct timespec until = {.tv_sec = time(NULL) + 5};
+    hold.function[0] = 0;
+    hold.waits = true;
+    int result = 0;
+    while (!hold.may_go && result == 0) {
+        result = pthread_cond_timedwait(&hold.change, &lock, &until);
+    }
+    faults += !hold.may_go;
+    hold.waits = false;
+}
 
 static int planned(const char *function)
 {
@@ -66,16 +94,21 @@ __attribute__((format(printf, 2, 3))) static int enter(const char *function, con
         text[text_length] = 0;
     }
     va_end(arguments);
+    wait_if_held(function);
     return planned(function);
 }
 
+/// Return `result` with the side effects of a real driver: a changed errno and a cancellation
+/// point.
 static int leave(int result)
 {
     pthread_mutex_unlock(&lock);
+    errno = EIO;
+    pthread_testcancel();
     return result;
 }
 
-/// Begin a function of the driver: note the call, and end it where it is to fail.
+/// Begin a driver function: take the lock, log the call, and return early with a planned error.
 #define ENTER(...)                                                                                 \
     do {                                                                                           \
         int planned_error = enter(__func__, __VA_ARGS__);                                          \
@@ -90,13 +123,13 @@ typedef enum kind { DEVICE, MANAGED, PINNED } kind_t;
 
 typedef struct piece {
     struct piece *next;
-    uintptr_t address; ///< that programs know
+    uintptr_t address; ///< address for programs
     uintptr_t alias;   ///< 0: none
-    char *contents;    ///< for device memory somewhere else
+    char *contents;    ///< device memory: at another address
     size_t size, mapped;
     kind_t kind;
-    bool freed;  ///< it was; the address is never used again
-    bool doomed; ///< a stream will free it
+    bool freed;  ///< the address is never used again
+    bool doomed; ///< a stream will free the memory
     int device;
 } piece_t;
 
@@ -118,12 +151,24 @@ static piece_t *piece_at(uintptr_t address)
     return NULL;
 }
 
-/// Where `size` bytes of memory lie; NULL, and a fault: they were freed, or go beyond the end.
+/// Return whether the process has mapped all pages of a range. msync(MS_ASYNC) writes nothing.
+static bool is_mapped(uintptr_t address, size_t size)
+{
+    uintptr_t first = address / PAGE * PAGE;
+    return size <= MOST_BYTES && msync((void *)first, address - first + size, MS_ASYNC) == 0;
+}
+
+/// Return the contents of `size` bytes at an address. Count a fault and return NULL if the memory
+/// is freed, too short or not mapped.
 static char *contents_at(uintptr_t address, size_t size)
 {
     piece_t *piece = piece_at(address);
+    if (piece == NULL && is_mapped(address, size)) {
+        return (char *)address; /* host memory */
+    }
     if (piece == NULL) {
-        return (char *)address; /* the host's */
+        faults++;
+        return NULL;
     }
     size_t offset =
         address - (lies_in(address, piece->address, piece->size) ? piece->address : piece->alias);
@@ -134,7 +179,7 @@ static char *contents_at(uintptr_t address, size_t size)
     return piece->contents + offset;
 }
 
-/// By numbers, because the C tests have mmap and munmap go through functions of theirs.
+/// Map memory by system call number, because the C tests intercept mmap and munmap.
 static char *map(size_t size, int protection)
 {
     int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
@@ -166,7 +211,8 @@ static int allocate(kind_t kind, size_t size, uintptr_t *address)
     return SUCCESS;
 }
 
-/// The address stays mapped without any rights, so that nobody else gets it.
+/// Free a piece. The address stays mapped without access rights, so that no later mapping reuses
+/// the address.
 static void free_piece(piece_t *piece)
 {
     piece->freed = true;
@@ -178,7 +224,7 @@ static void free_piece(piece_t *piece)
     piece->contents = NULL;
 }
 
-/// One that may be freed; NULL, and a fault: there is none.
+/// Return a piece that may be freed. Count a fault and return NULL if there is no such piece.
 static piece_t *piece_to_free(uintptr_t address, bool pinned)
 {
     piece_t *piece = piece_at(address);
@@ -190,7 +236,7 @@ static piece_t *piece_to_free(uintptr_t address, bool pinned)
     return piece;
 }
 
-/* --- Streams: queues of work that nobody waited for yet. --- */
+/* --- Streams: queues of pending work. --- */
 
 typedef struct event event_t;
 typedef enum work { COPY, SET, RECORD, WAIT, FREE } work_t;
@@ -209,14 +255,14 @@ typedef struct stream {
 } stream_t;
 
 struct event {
-    stream_t *stream; ///< it was recorded in; NULL: not yet
+    stream_t *stream; ///< where recorded; NULL: never recorded
     bool happened;
 };
 
 static stream_t legacy;
 static __thread stream_t per_thread;
 
-/// Streams and events, which others may name after their end, stay for good.
+/// Header of streams and events, which stay allocated, because calls may name them after their end.
 typedef struct kept {
     struct kept *next;
 } kept_t;
@@ -231,10 +277,10 @@ static void *make_for_good(size_t size)
     return node + 1;
 }
 
-static stream_t *known[256]; ///< that were made and are not destroyed
+static stream_t *known[256]; ///< created and not destroyed
 static size_t known_count;
 
-/// Its place among them; `known_count`: it is none.
+/// Return the index of a stream in `known`, or `known_count` if absent.
 static size_t place_of(const stream_t *stream)
 {
     size_t place = 0;
@@ -244,7 +290,7 @@ static size_t place_of(const stream_t *stream)
     return place;
 }
 
-/// NULL, and a fault: there is none by that handle.
+/// Return the stream of a handle. Count a fault and return NULL if the handle is unknown.
 static stream_t *stream_of(void *handle)
 {
     stream_t *stream = handle;
@@ -302,7 +348,7 @@ static void run(const op_t *op)
     }
 }
 
-/// Do the work of a stream, up to an event; NULL: all.
+/// Do the work of a stream, up to an event; NULL: all work.
 static void run_until(stream_t *stream, const event_t *event)
 {
     while (stream->first != NULL && (event == NULL || !event->happened)) {
@@ -337,7 +383,7 @@ static __thread unsigned depth;
         return leave(INVALID_CONTEXT);                                                             \
     }
 
-/* --- What tests call. --- */
+/* --- Functions for tests. --- */
 
 void fake_reset(void)
 {
@@ -346,6 +392,7 @@ void fake_reset(void)
     text[0] = 0;
     faults = 0;
     memset(plans, 0, sizeof(plans));
+    hold.function[0] = 0;
     pthread_mutex_unlock(&lock);
 }
 
@@ -360,6 +407,30 @@ void fake_fail(const char *function, unsigned nth, int error, int goes_on)
             break;
         }
     }
+    pthread_mutex_unlock(&lock);
+}
+
+void fake_hold(const char *function)
+{
+    pthread_mutex_lock(&lock);
+    snprintf(hold.function, sizeof(hold.function), "%s", function);
+    hold.may_go = false;
+    pthread_mutex_unlock(&lock);
+}
+
+int fake_holds(void)
+{
+    pthread_mutex_lock(&lock);
+    int waits = hold.waits;
+    pthread_mutex_unlock(&lock);
+    return waits;
+}
+
+void fake_let_go(void)
+{
+    pthread_mutex_lock(&lock);
+    hold.may_go = true;
+    pthread_cond_broadcast(&hold.change);
     pthread_mutex_unlock(&lock);
 }
 
@@ -406,7 +477,10 @@ void fake_launch(uintptr_t stream, uintptr_t address, int value, size_t size)
 {
     op_t op = {.work = SET, .to = address, .value = value, .size = size};
     pthread_mutex_lock(&lock);
-    push(stream_of((void *)stream), &op);
+    stream_t *queue = stream_of((void *)stream);
+    if (queue != NULL) {
+        push(queue, &op);
+    }
     pthread_mutex_unlock(&lock);
 }
 
@@ -436,7 +510,7 @@ void fake_machine(int count, int pools)
     has_pools = pools;
 }
 
-/* --- What memrt calls. --- */
+/* --- Driver functions for memrt. --- */
 
 FAKE_EXPORT int cuInit(unsigned flags)
 {
@@ -587,7 +661,7 @@ FAKE_EXPORT int cuMemAllocAsync(unsigned long long *ptr, size_t size, void *stre
 
 #endif
 
-/// As the driver does: all work is done before.
+/// Free memory after all pending work of all streams, as the driver does.
 static int free_now(uintptr_t address, bool pinned)
 {
     run_all();

@@ -4,48 +4,61 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/// A CUDA driver without a device, for tests: a shared library with the functions of libcuda that
-/// memrt calls, and the following, by which a test looks at it.
+/// A CUDA driver without a device, for tests: a shared library with the libcuda functions that
+/// memrt calls. The functions below let a test control and inspect the driver.
 ///
 /// Device memory has addresses that the host cannot touch: a program that tries ends by SIGSEGV.
-/// Its contents lie elsewhere. Work in streams waits until somebody waits for it, as it may on a
-/// busy device: who forgets to wait reads what was there before, and memory that was freed too
-/// early is noted as a fault.
+/// The contents lie at other addresses. Work in a stream stays queued until a call waits for the
+/// work, as on a busy device. A program that does not wait reads the old contents. A use of memory
+/// that was freed too early counts as a fault.
 
 #define FAKE_EXPORT __attribute__((visibility("default")))
 
-/// Forget calls, failures and faults; what is allocated stays.
+/// Forget calls, failures and faults. Allocated memory stays.
 FAKE_EXPORT void fake_reset(void);
 
-/// Have the `nth` next call of a function return `error`, and with `goes_on` all from there on.
+/// Make the `nth` next call of a function return `error`, and all later calls if `goes_on`.
 FAKE_EXPORT void fake_fail(const char *function, unsigned nth, int error, int goes_on);
 
-/// The calls since fake_reset(), one a line with their arguments; valid until the next call.
+/// Make the next call of a function wait for fake_let_go(). A wait of 5 seconds ends by itself and
+/// is a fault.
+FAKE_EXPORT void fake_hold(const char *function);
+
+/// Return whether a call waits for fake_let_go().
+FAKE_EXPORT int fake_holds(void);
+
+/// Let the waiting call continue.
+FAKE_EXPORT void fake_let_go(void);
+
+/// Return the calls since fake_reset(), each on a line with its arguments. Valid until the next
+/// call.
 FAKE_EXPORT const char *fake_log(void);
 
-/// How often a function was called since fake_reset().
+/// Return the number of calls of a function since fake_reset().
 FAKE_EXPORT unsigned fake_calls(const char *function);
 
-/// Pieces of memory that are allocated now, whoever waits to free them.
+/// Return the number of allocated pieces of memory, except pieces whose free waits in a stream.
 FAKE_EXPORT unsigned fake_live(void);
 
-/// Uses of memory that was freed, frees of what was not there, and the like, since fake_reset().
+/// Return the number of faults since fake_reset(): uses of freed memory, invalid frees, unknown
+/// streams, accesses beyond the end or to addresses that are not mapped.
 FAKE_EXPORT unsigned fake_faults(void);
 
-/// Contexts that are current in the calling thread, one below the other.
+/// Return the depth of the calling thread's stack of contexts.
 FAKE_EXPORT unsigned fake_contexts(void);
 
-/// Put work into a stream: `size` bytes at `address` become `value`.
+/// Add work to a stream: `size` bytes at `address` become `value`. An unknown stream is a fault.
 FAKE_EXPORT void fake_launch(uintptr_t stream, uintptr_t address, int value, size_t size);
 
-/// Read a byte of any memory as it is now, whatever waits. -1: nobody's.
+/// Return a byte of memory in its current state, without pending work; -1 if freed or unknown.
 FAKE_EXPORT int fake_peek(uintptr_t address);
 
-/// Another address for a piece of memory, as a context of somebody else's has it.
+/// Return a second address of a piece of memory, as in another context. The host cannot touch the
+/// address.
 FAKE_EXPORT uintptr_t fake_alias(uintptr_t address);
 
-/// How many devices there are, and whether they have memory pools. 0: the driver does not start,
-/// -1: it does, and knows none.
+/// Set the number of devices, and whether the devices have memory pools. With 0 devices, cuInit
+/// fails. With -1, cuInit succeeds and finds no device.
 FAKE_EXPORT void fake_machine(int devices, int pools);
 
 #endif

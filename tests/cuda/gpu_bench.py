@@ -1,9 +1,9 @@
-"""Measure memory of CUDA and its exchange, next to what else is installed.
+"""Measure CUDA memory and its exchange, next to other installed libraries.
 
     ./dev bench gpu [--seconds S]
 
-Each row is the least time of a call over many repetitions. Nothing is written; without a device,
-MEMRT_CUDA_DRIVER may name the fake driver, and then the figures are those of memrt's own part.
+Each row is the minimum time of a call over many repetitions. The script writes no file. Without a
+device, MEMRT_CUDA_DRIVER may name the fake driver; the figures then cover memrt's own work only.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Call = Callable[[], object]
 
 
 class Row(NamedTuple):
-    """A call and what it took."""
+    """A call and its minimum time."""
 
     work: str
     subject: str
@@ -33,7 +33,7 @@ class Row(NamedTuple):
 
 
 def least(call: Call, seconds: float) -> float:
-    """Microseconds of the quickest call among those of some seconds."""
+    """Return the microseconds of the quickest call within a number of seconds."""
     call()
     best = float("inf")
     end = time.perf_counter() + seconds
@@ -45,7 +45,7 @@ def least(call: Call, seconds: float) -> float:
 
 
 def installed(name: str) -> ModuleType | None:
-    """A library that sees the device, or None."""
+    """Return a library that uses the device, or None."""
     try:
         return importlib.import_module(name)
     except ImportError:
@@ -53,7 +53,7 @@ def installed(name: str) -> ModuleType | None:
 
 
 def raw_allocation(size: int) -> Call:
-    """The driver's own calls, by ctypes."""
+    """Return a call that allocates and frees through the driver itself, by ctypes."""
     driver = ctypes.CDLL(os.environ.get("MEMRT_CUDA_DRIVER", "libcuda.so.1"))
     context, address = ctypes.c_void_p(), ctypes.c_uint64()
     driver.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0)
@@ -69,7 +69,7 @@ def raw_allocation(size: int) -> Call:
 def allocations(size: int) -> Iterator[tuple[str, Call]]:
     stream = memrt.cuda.Stream()
     yield "memrt, in a stream", lambda: memrt.cuda.empty(size, "u1", stream=stream)
-    yield "memrt, without", lambda: memrt.cuda.empty(size, "u1")
+    yield "memrt, without a stream", lambda: memrt.cuda.empty(size, "u1")
     yield "memrt, pinned", lambda: memrt.cuda.empty(size, "u1", kind="pinned")
     yield "the driver by ctypes", raw_allocation(size)
     cupy, torch = installed("cupy"), installed("torch")
@@ -94,7 +94,10 @@ def exchanges() -> Iterator[tuple[str, Call]]:
     array = memrt.cuda.empty(1000, "f4", stream=memrt.cuda.Stream())
     yield "memrt exports", lambda: array.__cuda_array_interface__
     yield "memrt takes memrt's", lambda: memrt.from_cuda_array_interface(array)
-    yield "the same, not waiting", lambda: memrt.from_cuda_array_interface(array, sync=False)
+    yield (
+        "memrt takes memrt's, sync=False",
+        lambda: memrt.from_cuda_array_interface(array, sync=False),
+    )
     cupy, torch, numba = installed("cupy"), installed("torch"), installed("numba.cuda")
     if cupy is not None:
         theirs = cupy.ones(1000, "f4")
@@ -114,7 +117,7 @@ def readable(size: int) -> str:
 
 
 def measure(seconds: float) -> Iterator[Row]:
-    """All rows, one after the other."""
+    """Yield all rows, each as soon as it is measured."""
     for size in SIZES:
         for subject, call in allocations(size):
             yield Row(f"make and drop {readable(size)}", subject, least(call, seconds))
@@ -127,13 +130,13 @@ def measure(seconds: float) -> Iterator[Row]:
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="./dev bench gpu", description=__doc__.split("\n")[0])
-    parser.add_argument("--seconds", type=float, default=0.5, help="for each row")
+    parser.add_argument("--seconds", type=float, default=0.5, help="seconds per row, default 0.5")
     chosen = parser.parse_args()
     why = memrt.cuda.why_not()
     if why is not None:
         print(f"no GPU can be used here, so nothing was measured: {why}")
         return 2
-    print(f"{'work':24} {'subject':36} {'µs a call':>10}")
+    print(f"{'work':24} {'subject':36} {'µs per call':>10}")
     for row in measure(chosen.seconds):
         print(f"{row.work:24} {row.subject:36} {row.microseconds:10.2f}", flush=True)
     return 0

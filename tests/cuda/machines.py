@@ -1,4 +1,4 @@
-"""What the tests of CUDA run on: a fake driver of their own, or a GPU."""
+"""Machines for the CUDA tests: a fake driver, or a GPU."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 GPU = "TEST_ON_GPU"
-"""Set to 1, the tests run on the first GPU of the machine's own driver."""
+"""Set to 1 to run the tests on the first GPU of the machine's own driver."""
 
 
 def compile_fake(folder: Path) -> Path:
-    """The fake driver, compiled into a folder."""
+    """Compile the fake driver into a folder, and return its path."""
     target = folder / "libfake_driver.so"
     compiler = shlex.split(os.environ.get("CC", "cc"))
     warnings = ("-Wall", "-Wextra", "-Werror", "-D_GNU_SOURCE", "-std=c11")
@@ -40,15 +40,28 @@ class Fake:
         self.library.fake_log.restype = ctypes.c_char_p
 
     def launch(self, stream: int, address: int, value: int, nbytes: int) -> None:
-        """Put work into a stream that sets bytes, and takes its time."""
+        """Add work to a stream that sets bytes. The bytes change only when a call waits for the
+        work.
+        """
         self.library.fake_launch(stream, address, value, nbytes)
 
     def reset(self) -> None:
         self.library.fake_reset()
 
     def fail(self, function: str, error: int, nth: int = 1, goes_on: bool = False) -> None:
-        """Have the nth next call of a function fail."""
+        """Make the nth next call of a function fail, and all later calls if `goes_on`."""
         self.library.fake_fail(function.encode(), nth, error, goes_on)
+
+    def hold(self, function: str) -> None:
+        """Make the next call of a function wait for let_go(), for at most 5 seconds."""
+        self.library.fake_hold(function.encode())
+
+    def holds(self) -> bool:
+        """Return whether a call waits for let_go()."""
+        return bool(self.library.fake_holds())
+
+    def let_go(self) -> None:
+        self.library.fake_let_go()
 
     def calls(self, *functions: str) -> int:
         return sum(self.library.fake_calls(name.encode()) for name in functions)
@@ -91,10 +104,10 @@ class Gpu:
 
     def _call(self, name: str, *arguments: object) -> None:
         result = getattr(self.library, name)(*arguments)
-        assert result == 0, f"{name} came to {result}"
+        assert result == 0, f"{name} must return 0, got {result}"
 
     def launch(self, stream: int, address: int, value: int, nbytes: int) -> None:
-        """Put a kernel into a stream that waits, and then sets bytes."""
+        """Add a kernel to a stream that delays and then sets bytes."""
         numbers = [ctypes.c_uint64(each) for each in (address, nbytes, self.CYCLES)]
         parameters = [*numbers, ctypes.c_uint32(value)]
         pointers = (ctypes.c_void_p * 4)(*(ctypes.addressof(each) for each in parameters))

@@ -1,4 +1,4 @@
-"""What of the rules' tests ran on a GPU, for docs/reliability/gpu.json."""
+"""Record the rules whose tests passed on a GPU, for docs/reliability/gpu.json."""
 
 from __future__ import annotations
 
@@ -6,17 +6,16 @@ import ctypes
 import importlib.metadata
 import json
 import platform
-import re
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
-RULE = re.compile(r"::test_([a-z])(\d\d)_")
+RULE = "rule"
 LIBRARIES = ("numpy", "cupy-cuda12x", "cupy-cuda13x", "numba-cuda", "torch")
 
 
 def device_name() -> str:
-    """The first device's, by the driver."""
+    """Return the name of the first device, by the driver."""
     driver = ctypes.CDLL("libcuda.so.1")
     name = ctypes.create_string_buffer(200)
     assert driver.cuDeviceGetName(name, 200, 0) == 0
@@ -24,7 +23,7 @@ def device_name() -> str:
 
 
 def versions() -> list[str]:
-    """Of Python, and of what is installed that uses the GPU."""
+    """Return the versions of Python and of the installed libraries that use the GPU."""
     found = [f"Python {platform.python_version()}"]
     for library in LIBRARIES:
         try:
@@ -35,18 +34,22 @@ def versions() -> list[str]:
 
 
 class Recorder:
-    """A plugin of pytest that counts outcomes by rule, and writes them at the end."""
+    """A pytest plugin that counts passed tests by their mark `rule`. Writes the counts at the end,
+    unless a test failed.
+    """
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self.passed: Counter[str] = Counter()
         self.failed = 0
 
+    def pytest_itemcollected(self, item: Any) -> None:
+        item.user_properties.extend((RULE, mark.args[0]) for mark in item.iter_markers(RULE))
+
     def pytest_runtest_logreport(self, report: Any) -> None:
         self.failed += report.failed
-        rule = RULE.search(report.nodeid)
-        if rule is not None and report.when == "call" and report.passed:
-            self.passed[f"{rule[1].upper()}{int(rule[2])}"] += 1
+        if report.when == "call" and report.passed:
+            self.passed.update(value for name, value in report.user_properties if name == RULE)
 
     def pytest_sessionfinish(self) -> None:
         if self.failed == 0:

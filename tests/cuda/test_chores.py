@@ -1,4 +1,4 @@
-"""The chores for a GPU, and the examples of docs/cuda.md, where the driver is the one at hand."""
+"""The GPU chores, and the examples of docs/cuda.md, with the driver of the test machine."""
 
 from __future__ import annotations
 
@@ -21,7 +21,9 @@ EXAMPLES = EXAMPLE.findall((ROOT / "docs" / "cuda.md").read_text(encoding="utf-8
 
 @pytest.fixture
 def run(machine):
-    """Runs Python with arguments and this machine's driver, or the one named."""
+    """Return a function that runs Python with arguments and this machine's driver, or a named
+    driver.
+    """
 
     def call(*arguments: object, driver: str | None = None) -> subprocess.CompletedProcess:
         name = driver or ("libcuda.so.1" if machine.is_real else machine.path)
@@ -38,16 +40,16 @@ def run(machine):
 
 
 @pytest.mark.parametrize(("code", "output"), EXAMPLES)
-def test_an_example_says_with_a_driver_what_it_says_without(run, code, output):
+def test_cuda_page_example_gives_same_output_with_driver(run, code, output):
     result = run("-c", code)
     assert (result.stderr, result.stdout) == ("", output)
 
 
-def test_there_are_examples():
+def test_cuda_page_has_examples():
     assert len(EXAMPLES) >= 4
 
 
-def test_the_bench_measures_what_memrt_does_and_what_the_driver_does(run):
+def test_gpu_bench_measures_memrt_and_driver(run):
     result = run(BENCH, "--seconds", "0.001")
     assert (result.returncode, result.stderr) == (0, "")
     rows = result.stdout.splitlines()[1:]
@@ -56,14 +58,14 @@ def test_the_bench_measures_what_memrt_does_and_what_the_driver_does(run):
     assert all(float(row.split()[-1]) > 0 for row in rows)
 
 
-def test_the_bench_says_when_there_is_nothing_to_measure(run):
+def test_gpu_bench_without_driver_exits_with_reason(run):
     result = run(BENCH, driver="/no/such/libcuda.so.1")
     assert result.returncode == 2
-    assert result.stdout.startswith("no GPU can be used here, so nothing was measured: there is no")
+    assert result.stdout.startswith("no GPU can be used here, so nothing was measured: ")
 
 
-@pytest.mark.parametrize("chore", [["gpu-test"], ["bench", "gpu"]])
-def test_a_chore_says_when_there_is_no_gpu(machine, chore):
+@pytest.mark.parametrize("chore", [["gpu"], ["bench", "gpu"]])
+def test_gpu_chore_without_gpu_exits_with_reason(machine, chore):
     if machine.is_real:
         pytest.skip("this machine has a GPU")
     result = subprocess.run(
@@ -73,11 +75,16 @@ def test_a_chore_says_when_there_is_no_gpu(machine, chore):
     assert "no GPU can be used here, so nothing was run" in result.stderr
 
 
-def test_what_passed_on_a_gpu_is_recorded_by_rule(tmp_path, monkeypatch):
+def test_recorder_counts_passed_tests_by_rule(tmp_path, monkeypatch):
     monkeypatch.setattr(recording, "device_name", lambda: "a device")
     recorder = recording.Recorder(tmp_path / "gpu.json")
-    for name, when in (("c06_x", "call"), ("c06_y[1]", "call"), ("c06_x", "setup"), ("x", "call")):
-        report = SimpleNamespace(nodeid=f"a.py::test_{name}", when=when, passed=True, failed=False)
+    c6 = [pytest.mark.rule("C6").mark]
+    for marks, when in ((c6, "call"), (c6, "call"), (c6, "setup"), ([], "call")):
+        item = SimpleNamespace(user_properties=[], iter_markers=lambda name, marks=marks: marks)
+        recorder.pytest_itemcollected(item)
+        report = SimpleNamespace(
+            user_properties=item.user_properties, when=when, passed=True, failed=False
+        )
         recorder.pytest_runtest_logreport(report)
     recorder.pytest_sessionfinish()
     found = json.loads((tmp_path / "gpu.json").read_text())
@@ -85,9 +92,9 @@ def test_what_passed_on_a_gpu_is_recorded_by_rule(tmp_path, monkeypatch):
     assert any(version.startswith("numpy ") for version in found["versions"])
 
 
-def test_a_run_with_a_failure_is_not_recorded(tmp_path):
+def test_recorder_writes_nothing_after_failure(tmp_path):
     recorder = recording.Recorder(tmp_path / "gpu.json")
-    report = SimpleNamespace(nodeid="a.py::test_c06_x", when="call", passed=False, failed=True)
+    report = SimpleNamespace(user_properties=[], when="call", passed=False, failed=True)
     recorder.pytest_runtest_logreport(report)
     recorder.pytest_sessionfinish()
     assert not (tmp_path / "gpu.json").exists()

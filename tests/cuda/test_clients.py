@@ -1,4 +1,4 @@
-"""Real libraries take memrt's arrays and give theirs: on a GPU, where they are installed."""
+"""Real libraries import memrt's arrays and export arrays to memrt, on a GPU, if installed."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from memrt.cuda import Stream, empty
 
 @pytest.fixture
 def client(machine, request):
-    """A library by its name, on a GPU."""
+    """Return a library by its name, on a GPU."""
     name = request.param
     if not machine.is_real or importlib.util.find_spec(name.partition(".")[0]) is None:
-        pytest.skip(f"needs a GPU, and {name.partition('.')[0]} that uses it")
+        pytest.skip(f"needs a GPU and {name.partition('.')[0]}")
     return importlib.import_module(name)
 
 
@@ -31,7 +31,7 @@ COUNTING = np.arange(12, dtype="f4").reshape(3, 4)
 
 @pytest.mark.parametrize("client", ["cupy"], indirect=True)
 @pytest.mark.parametrize("kind", ["device", "managed", "pinned"])
-def test_cupy_takes_an_array_where_it_is_and_keeps_it(client, kind):
+def test_cupy_imports_array_without_copy_and_holds_memory(client, kind):
     array = counting(kind=kind, stream=Stream())
     taken = client.asarray(array)
     meminfo = array.meminfo
@@ -47,7 +47,7 @@ def test_cupy_takes_an_array_where_it_is_and_keeps_it(client, kind):
 
 @pytest.mark.parametrize("client", ["cupy"], indirect=True)
 @pytest.mark.parametrize("index", [np.s_[:], np.s_[::-1], np.s_[:, ::2], np.s_[0:0]])
-def test_an_array_of_cupys_is_taken_where_it_is(client, index):
+def test_cupy_array_is_imported_with_values_and_strides(client, index):
     theirs = client.arange(12, dtype="f4").reshape(3, 4)[index]
     taken = memrt.from_cuda_array_interface(theirs)
     np.testing.assert_array_equal(taken.copy_to_host(), COUNTING[index])
@@ -55,7 +55,7 @@ def test_an_array_of_cupys_is_taken_where_it_is(client, index):
 
 
 @pytest.mark.parametrize("client", ["cupy"], indirect=True)
-def test_work_of_cupys_stream_is_waited_for(client):
+def test_import_waits_for_cupy_stream(client):
     stream = client.cuda.Stream(non_blocking=True)
     with stream:
         theirs = client.ones((2000, 2000), "f4")
@@ -66,7 +66,7 @@ def test_work_of_cupys_stream_is_waited_for(client):
 
 
 @pytest.mark.parametrize("client", ["cupy"], indirect=True)
-def test_a_stream_of_cupys_is_used(client):
+def test_array_accepts_cupy_stream(client):
     stream = client.cuda.Stream(non_blocking=True)
     array = counting(stream=stream)
     assert array.stream == stream.ptr
@@ -74,7 +74,7 @@ def test_a_stream_of_cupys_is_used(client):
 
 
 @pytest.mark.parametrize("client", ["torch"], indirect=True)
-def test_pytorch_takes_an_array_where_it_is_and_keeps_it(client):
+def test_pytorch_imports_array_without_copy_and_holds_memory(client):
     array = counting()
     taken = client.as_tensor(array, device="cuda")
     assert taken.data_ptr() == array.meminfo.data
@@ -84,7 +84,7 @@ def test_pytorch_takes_an_array_where_it_is_and_keeps_it(client):
 
 
 @pytest.mark.parametrize("client", ["torch"], indirect=True)
-def test_a_tensor_of_pytorchs_is_taken_where_it_is(client):
+def test_pytorch_tensor_is_imported_without_copy(client):
     theirs = client.arange(12, dtype=client.float32, device="cuda").reshape(3, 4).T
     taken = memrt.from_cuda_array_interface(theirs)
     assert taken.meminfo.data == theirs.data_ptr()
@@ -92,7 +92,7 @@ def test_a_tensor_of_pytorchs_is_taken_where_it_is(client):
 
 
 @pytest.mark.parametrize("client", ["numba.cuda"], indirect=True)
-def test_numba_takes_an_array_where_it_is_and_works_on_it(client):
+def test_numba_kernel_changes_imported_array_in_place(client):
     array = counting(stream=Stream())
     taken = client.as_cuda_array(array)
     assert taken.__cuda_array_interface__["data"][0] == array.meminfo.data
@@ -109,6 +109,6 @@ def test_numba_takes_an_array_where_it_is_and_works_on_it(client):
 
 
 @pytest.mark.parametrize("client", ["numba.cuda"], indirect=True)
-def test_an_array_of_numbas_is_taken_where_it_is(client):
+def test_numba_array_is_imported_with_values(client):
     theirs = client.to_device(COUNTING)
     np.testing.assert_array_equal(memrt.from_cuda_array_interface(theirs).copy_to_host(), COUNTING)

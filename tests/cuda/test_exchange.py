@@ -1,4 +1,4 @@
-"""Memory of CUDA by DLPack, Arrow, buffers and the array interface: never as what it is not."""
+"""CUDA memory by DLPack, Arrow, buffers and the array interface, always as its own kind."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import os
 import sys
 import threading
 import types
+import weakref
 from pathlib import Path
 
 import memrt
@@ -49,13 +50,13 @@ def counting(shape=(2, 3), dtype="i4", **options) -> Array:
 
 
 def exporters(array: Array) -> dict[str, object]:
-    """Everything that produces over one buffer."""
+    """Return all exporters over one buffer."""
     meminfo = array.meminfo
     return {"Array": array, "MemInfo": meminfo}
 
 
 def array_of(consumer: Consumer) -> Array:
-    """What a consumer that works on the device sees."""
+    """Return the array of a consumer that works on the device."""
     tensor = consumer.tensor
     assert (tensor.device_type, tensor.dtype.bits) == (CUDA, 32)
 
@@ -71,12 +72,13 @@ def array_of(consumer: Consumer) -> Array:
     return memrt.from_cuda_array_interface(exporter)
 
 
-# --- DLPack, handing out. ---
+# --- DLPack, export. ---
 
 
+@pytest.mark.rule("D15")
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("exporter", ["Array", "MemInfo"])
-def test_d15_memory_of_cuda_says_where_it_is(kind, exporter):
+def test_dlpack_device_matches_memory_kind(kind, exporter):
     thing = exporters(counting(kind=kind))[exporter]
     assert thing.__dlpack_device__() == (DEVICES[kind], 0)
     consumer = Consumer(thing.__dlpack__(**NEWEST))
@@ -84,7 +86,8 @@ def test_d15_memory_of_cuda_says_where_it_is(kind, exporter):
     consumer.end()
 
 
-def test_d15_an_array_of_a_second_device_says_so(fake):
+@pytest.mark.rule("D15")
+def test_array_on_second_device_reports_device_1(fake):
     fake.machine(devices=2)
     array = empty(4, device=1)
     assert array.__dlpack_device__() == (CUDA, 1)
@@ -93,16 +96,18 @@ def test_d15_an_array_of_a_second_device_says_so(fake):
     assert empty(4, device=1, kind="managed").__dlpack_device__() == (MANAGED, 0)
 
 
-def test_d15_numpys_pinned_arrays_are_pinned():
+@pytest.mark.rule("D15")
+def test_array_of_pinned_policy_exports_as_cuda_host():
     array = memrt.zeros(10, policy=memrt.Policy(pinned=True, name="pinned here"))
-    tensor = memrt.Tensor(array)
+    tensor = memrt.types.Tensor(array)
     assert tensor.__dlpack_device__() == (CUDA_HOST, 0)
     theirs = np.from_dlpack(tensor)
     assert theirs.ctypes.data == array.ctypes.data
 
 
+@pytest.mark.rule("D18")
 @pytest.mark.parametrize("kind", KINDS)
-def test_d18_an_array_is_exported_as_it_lies(kind):
+def test_strided_array_is_exported_without_copy(kind):
     array = counting((3, 4), kind=kind)[::-1, ::2]
     consumer = Consumer(array.__dlpack__(**NEWEST))
     assert (consumer.shape, consumer.strides) == ((3, 2), (-4, 2))
@@ -110,18 +115,21 @@ def test_d18_an_array_is_exported_as_it_lies(kind):
     consumer.end()
 
 
-def test_d21_an_array_without_elements_has_no_data():
+@pytest.mark.rule("D21")
+def test_export_without_elements_has_null_data():
     consumer = Consumer(empty((0, 3)).__dlpack__(**NEWEST))
     assert (consumer.shape, consumer.tensor.data) == ((0, 3), None)
     consumer.end()
 
 
-def test_d02_an_older_consumer_gets_a_tensor_without_a_version():
+@pytest.mark.rule("D2")
+def test_export_without_max_version_is_unversioned():
     capsule = counting().__dlpack__()
     assert name_of(capsule) == b"dltensor"
 
 
-def test_d10_a_read_only_array_is_marked_and_not_exported_without_a_version():
+@pytest.mark.rule("D10")
+def test_read_only_array_is_exported_only_with_version():
     owner = counting()
     entries = {**owner.__cuda_array_interface__}
     entries["data"] = (entries["data"][0], True)
@@ -134,8 +142,9 @@ def test_d10_a_read_only_array_is_marked_and_not_exported_without_a_version():
     entries.clear()
 
 
+@pytest.mark.rule("D13")
 @pytest.mark.parametrize("kind", KINDS)
-def test_d13_a_copy_of_memory_of_cuda_is_on_the_same_device(kind):
+def test_dlpack_copy_stays_in_same_memory_kind(kind):
     array = counting((3, 4), kind=kind)[1:, 1:3]
     consumer = Consumer(array.__dlpack__(copy=True, **NEWEST))
     assert consumer.struct.flags == IS_COPIED
@@ -148,25 +157,28 @@ def test_d13_a_copy_of_memory_of_cuda_is_on_the_same_device(kind):
     assert memrt.cuda.stats(kind).live < before
 
 
-def test_d14_memory_of_a_device_is_copied_for_the_cpu():
+@pytest.mark.rule("D14")
+def test_device_memory_is_copied_for_cpu_unless_forbidden():
     array = counting((3, 4))[::-1, ::2]
     for copy in (None, True):
         consumer = Consumer(array.__dlpack__(copy=copy, **ON_CPU))
         assert (consumer.tensor.device_type, consumer.struct.flags) == (CPU, IS_COPIED)
         consumer.end()
-    with pytest.raises(BufferError, match="copied"):
+    with pytest.raises(BufferError, match="copy must be True or None"):
         array.__dlpack__(copy=False, **ON_CPU)
 
 
-def test_d14_the_copy_for_the_cpu_has_the_elements():
+@pytest.mark.rule("D14")
+def test_cpu_copy_of_device_array_has_same_elements():
     array = counting((3, 4))
     for view in (array, array[::-1, ::2], array[1], array[1, 2], array[:0]):
         theirs = memrt.from_dlpack(view, device="cpu")
         np.testing.assert_array_equal(theirs, view.copy_to_host())
 
 
+@pytest.mark.rule("D14")
 @pytest.mark.parametrize("kind", HOST_KINDS)
-def test_d14_memory_that_the_host_reads_is_exported_as_the_cpus_without_a_copy(kind):
+def test_host_readable_memory_exports_as_cpu_without_copy(kind):
     array = counting(kind=kind)
     consumer = Consumer(array.__dlpack__(copy=False, **ON_CPU))
     assert consumer.tensor.device_type == CPU
@@ -174,35 +186,39 @@ def test_d14_memory_that_the_host_reads_is_exported_as_the_cpus_without_a_copy(k
     consumer.end()
 
 
+@pytest.mark.rule("D14")
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("device", [(CUDA, 1), (10, 0), (4, 0), (1, 1)])
-def test_d14_another_device_is_refused(kind, device):
+def test_export_to_another_device_is_refused(kind, device):
     with pytest.raises(BufferError, match="device"):
         counting(kind=kind).__dlpack__(dl_device=device)
 
 
+@pytest.mark.rule("D16")
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("stream", [0, -2, True, 1.0, "1", 2**64])
-def test_d16_what_is_no_stream_is_a_value_error(kind, stream):
+def test_invalid_stream_raises_value_error(kind, stream):
     with pytest.raises(ValueError, match="stream"):
         counting(kind=kind).__dlpack__(stream=stream)
 
 
+@pytest.mark.rule("D16")
 @pytest.mark.parametrize("stream", [1, 2])
-def test_d16_as_memory_of_the_cpu_it_has_no_stream(stream):
+def test_cpu_export_refuses_stream(stream):
     with pytest.raises(ValueError, match="stream"):
         counting().__dlpack__(stream=stream, **ON_CPU)
 
 
+@pytest.mark.rule("D17")
 @pytest.mark.parametrize("wish", [None, 1, 2, "own"])
-def test_d17_the_consumers_stream_waits_for_pending_work(fake, wish):
+def test_consumer_stream_waits_for_pending_work(fake, wish):
     own, theirs = Stream(), Stream()
     array = empty(100, "u1", stream=own)
     fake.launch(own.handle, array.meminfo.data, 7, 100)
     stream = theirs.handle if wish == "own" else wish
     before = fake.calls(*WAITS)
     consumer = Consumer(array.__dlpack__(stream=stream, **NEWEST))
-    assert fake.calls(*WAITS) == before + 2  # recorded and waited for, by the stream
+    assert fake.calls(*WAITS) == before + 2  # an event recorded, and awaited by the stream
     handle = stream or 1
     fake.launch(handle, array.meminfo.data, 9, 50)
     _memrt.cuda_stream_synchronize(0, handle)
@@ -211,7 +227,8 @@ def test_d17_the_consumers_stream_waits_for_pending_work(fake, wish):
     consumer.end()
 
 
-def test_d17_minus_one_is_no_wait(fake):
+@pytest.mark.rule("D17")
+def test_stream_minus_1_skips_wait(fake):
     own = Stream()
     array = empty(100, "u1", stream=own)
     before = fake.calls(*WAITS)
@@ -219,16 +236,18 @@ def test_d17_minus_one_is_no_wait(fake):
     assert fake.calls(*WAITS) == before
 
 
-def test_d17_a_handle_beyond_63_bits_is_not_taken_for_minus_one(fake):
+@pytest.mark.rule("D17")
+def test_stream_handle_2_to_63_is_not_taken_for_minus_1(fake):
     array = empty(100, "u1", stream=Stream())
     with pytest.raises(CudaError):
         array.__dlpack__(stream=2**63)
-    fake.reset()  # of a stream that there is not
+    fake.reset()  # clears the fault: no such stream exists
 
 
+@pytest.mark.rule("D17")
 @pytest.mark.parametrize("kind", HOST_KINDS)
 @pytest.mark.parametrize("asked", [NEWEST, ON_CPU], ids=["own device", "cpu"])
-def test_d17_what_the_host_may_read_is_ready_when_no_stream_is_named(machine, kind, asked):
+def test_host_readable_export_without_stream_is_ready(machine, kind, asked):
     own = Stream()
     array = empty(1000, "u1", kind=kind, stream=own)
     machine.launch(own.handle, array.meminfo.data, 7, 1000)
@@ -238,14 +257,15 @@ def test_d17_what_the_host_may_read_is_ready_when_no_stream_is_named(machine, ki
 
 
 @pytest.mark.parametrize("kind", HOST_KINDS)
-def test_numpy_reads_what_the_device_has_written(machine, kind):
+def test_numpy_import_waits_for_device_writes(machine, kind):
     own = Stream()
     array = empty(1000, "u1", kind=kind, stream=own)
     machine.launch(own.handle, array.meminfo.data, 7, 1000)
     assert (np.from_dlpack(array) == 7).all()
 
 
-def test_d17_a_driver_that_refuses_is_an_error_and_nothing_is_exported(fake):
+@pytest.mark.rule("D17")
+def test_driver_failure_in_export_leaves_no_export(fake):
     array = counting(stream=Stream())
     fake.fail("cuEventRecord", 700)
     with pytest.raises(CudaError, match="cuEventRecord"):
@@ -254,7 +274,7 @@ def test_d17_a_driver_that_refuses_is_an_error_and_nothing_is_exported(fake):
 
 
 @pytest.mark.parametrize("call", ["cuMemcpyAsync", "cuMemAlloc_v2"])
-def test_a_copy_that_the_driver_refuses_leaves_nothing(fake, call):
+def test_driver_failure_in_copy_leaves_no_memory(fake, call):
     array = counting(stream=Stream())
     fake.fail(call, 2 if call == "cuMemAlloc_v2" else 700)
     with pytest.raises(MemoryError if call == "cuMemAlloc_v2" else CudaError):
@@ -265,7 +285,8 @@ def test_a_copy_that_the_driver_refuses_leaves_nothing(fake, call):
             array.__dlpack__(**ON_CPU)
 
 
-def test_d27_an_export_is_a_holder_until_it_is_returned():
+@pytest.mark.rule("D27")
+def test_export_is_holder_until_deleter():
     array = counting()
     meminfo = array.meminfo
     count = meminfo.refcount
@@ -282,7 +303,7 @@ def test_d27_an_export_is_a_holder_until_it_is_returned():
     assert meminfo.refcount == count
 
 
-def test_what_was_released_is_not_exported():
+def test_released_array_is_not_exported():
     array = counting()
     array.release()
     for call in (array.__dlpack__, array.__dlpack_device__):
@@ -290,20 +311,22 @@ def test_what_was_released_is_not_exported():
             call()
 
 
-def test_d23_types_that_dlpack_has_not_are_refused():
+@pytest.mark.rule("D23")
+def test_structured_dtype_is_not_exported():
     with pytest.raises(BufferError, match="dtype"):
         empty(3, [("a", "f4"), ("b", "i4")]).__dlpack__()
 
 
-def test_d19_a_stride_between_elements_is_refused():
+@pytest.mark.rule("D19")
+def test_stride_not_multiple_of_item_size_is_refused():
     with pytest.raises(BufferError, match="strides"):
         empty(3, [("a", "i4"), ("b", "u1")])["a"].__dlpack__()
 
 
-# --- DLPack, taking. ---
+# --- DLPack, import. ---
 
 
-def test_a_tensor_on_a_device_becomes_an_array_of_memrts():
+def test_device_tensor_is_imported_as_cuda_array():
     theirs = counting((3, 4), stream=Stream())
     taken = memrt.from_dlpack(theirs[::-1, 1:])
     assert type(taken) is Array
@@ -316,7 +339,7 @@ def test_a_tensor_on_a_device_becomes_an_array_of_memrts():
     assert memrt.stats().exported == 0
 
 
-def test_a_tensor_on_a_device_is_copied_there():
+def test_copy_of_device_tensor_stays_on_device():
     theirs = counting((3, 4))
     own = memrt.from_dlpack(theirs[1:, ::2], copy=True)
     assert memrt.stats().exported == 0
@@ -325,7 +348,33 @@ def test_a_tensor_on_a_device_is_copied_there():
     np.testing.assert_array_equal(own.copy_to_host(), np.arange(12).reshape(3, 4)[1:, ::2])
 
 
-def test_d11_a_read_only_tensor_on_a_device_stays_so():
+@pytest.mark.parametrize("copy", [None, True])
+def test_stream_of_imported_tensor_lives_as_long_as_the_memory(copy):
+    taken = memrt.from_dlpack(counting(), copy=copy)
+    stream = Stream()
+    taken.used(stream)
+    alive = weakref.ref(stream)
+    consumer = Consumer(taken.__dlpack__(**NEWEST))
+    del stream, taken
+    gc.collect()
+    assert alive() is not None
+    consumer.end()
+    gc.collect()
+    assert alive() is None
+
+
+def test_deleter_runs_if_the_kept_list_has_other_references():
+    memory = empty(24)
+    producer = Producer(device=(CUDA, 0), data=memory.meminfo.data)
+    taken = memrt.from_dlpack(producer)
+    kept = taken._keep
+    del taken
+    assert producer.deleted == 1
+    assert kept == []
+
+
+@pytest.mark.rule("D11")
+def test_read_only_device_tensor_stays_read_only():
     memory = empty(24)
     producer = Producer(device=(CUDA, 0), data=memory.meminfo.data, flags=READ_ONLY)
     taken = memrt.from_dlpack(producer)
@@ -337,8 +386,9 @@ def test_d11_a_read_only_tensor_on_a_device_stays_so():
     assert producer.deleted == 1
 
 
+@pytest.mark.rule("D6")
 @pytest.mark.parametrize("versioned", [False, True])
-def test_d06_the_deleter_of_a_tensor_on_a_device_is_called_once(versioned):
+def test_device_tensor_deleter_is_called_once(versioned):
     memory = empty(24)
     producer = Producer(versioned=versioned, device=(CUDA, 0), data=memory.meminfo.data)
     taken = memrt.from_dlpack(producer)
@@ -349,21 +399,41 @@ def test_d06_the_deleter_of_a_tensor_on_a_device_is_called_once(versioned):
     assert producer.deleted == 1
 
 
-def test_the_driver_has_to_know_the_memory():
-    producer = Producer(device=(CUDA, 0))  # of the host
+class OldProducer(Producer):
+    """A library from before the keyword arguments of DLPack 1.0."""
+
+    def __dlpack__(self) -> object:
+        return self.capsule()
+
+
+@pytest.mark.parametrize("library", [Producer, OldProducer])
+@pytest.mark.parametrize("copy", [None, True])
+@pytest.mark.parametrize("device", ["cpu", (1, 0)])
+def test_device_tensor_is_refused_if_the_cpu_is_requested(library, copy, device):
+    memory = empty(24)
+    producer = library(device=(CUDA, 0), data=memory.meminfo.data)
+    with pytest.raises(BufferError, match="CUDA device, but the CPU was requested"):
+        memrt.from_dlpack(producer, device=device, copy=copy)
+    assert producer.deleted == 1
+    assert type(memrt.from_dlpack(producer)) is Array
+
+
+def test_device_tensor_unknown_to_driver_is_refused():
+    producer = Producer(device=(CUDA, 0))  # host memory, unknown to the driver
     with pytest.raises(BufferError, match="address"):
         memrt.from_dlpack(producer)
     assert producer.deleted == 1
 
 
-def test_the_policy_of_what_is_taken_can_be_named():
+def test_imported_tensor_counts_in_given_policy():
     policy = memrt.Policy(name="theirs")
     taken = memrt.from_dlpack(counting(), policy=policy)
     assert taken.meminfo.policy == "theirs"
     assert memrt.stats(policy).adopted == 24
 
 
-def test_d24_types_that_numpy_has_not_are_refused_and_given_back():
+@pytest.mark.rule("D24")
+def test_type_unknown_to_numpy_is_refused_and_deleted_once():
     memory = empty(24)
     producer = Producer(device=(CUDA, 0), data=memory.meminfo.data, dtype=(4, 16, 1))
     with pytest.raises(BufferError, match="type 4"):
@@ -373,18 +443,18 @@ def test_d24_types_that_numpy_has_not_are_refused_and_given_back():
 
 
 @pytest.mark.parametrize("size", [0, 2**64])
-def test_a_copy_beyond_the_buffer_is_refused(size):
+def test_copy_beyond_buffer_is_refused(size):
     meminfo = counting().meminfo
     with pytest.raises(ValueError, match="bytes"):
-        _memrt.cuda_copy(meminfo, 25 if size == 0 else 0, 0 if size == 0 else 25)
+        _memrt.cuda_copy(meminfo, 25 if size == 0 else 0, 0 if size == 0 else 25, [])
     with pytest.raises(ValueError, match="bytes"):
-        _memrt.cuda_copy(memrt.alloc(10), 0, 1)
+        _memrt.cuda_copy(memrt.alloc(10), 0, 1, [])
 
 
 # --- Tensors, buffers, the array interface, Arrow. ---
 
 
-def test_a_tensor_over_a_device_has_no_array():
+def test_device_tensor_has_no_numpy_array():
     producer = counting()
     tensor = _memrt.take_capsule(producer.__dlpack__(**NEWEST), None)
     assert tensor.shape == (2, 3)
@@ -394,7 +464,7 @@ def test_a_tensor_over_a_device_has_no_array():
 
 @functools.cache
 def numbas_runtime():
-    """The module in the place of Numba's runtime, as Numba loads it."""
+    """Return memrt's module in place of Numba's runtime, loaded as Numba loads the runtime."""
     name, file = "runtime._nrt_python", _memrt.__file__
     loader = importlib.machinery.ExtensionFileLoader(name, file)
     spec = importlib.util.spec_from_file_location(name, file, loader=loader)
@@ -403,13 +473,32 @@ def numbas_runtime():
     return module
 
 
-def in_numba(meminfo: memrt.MemInfo) -> memoryview:
-    """The buffer of the object that Numba has for a MemInfo."""
+def numbas_meminfo(meminfo: memrt.MemInfo) -> object:
+    """Return Numba's object for a MemInfo."""
     pointer = ctypes.pythonapi.PyCapsule_GetPointer
     pointer.restype = ctypes.c_void_p
     pointer.argtypes = (ctypes.py_object, ctypes.c_char_p)
     capsule = meminfo.__memrt_meminfo__()
-    return memoryview(numbas_runtime()._MemInfo(ptr=pointer(capsule, b"memrt.meminfo")))
+    held = numbas_runtime()._MemInfo(ptr=pointer(capsule, b"memrt.meminfo"))
+    held.acquire()  # _MemInfo() stole the capsule's reference
+    return held
+
+
+def in_numba(meminfo: memrt.MemInfo) -> memoryview:
+    """Return the buffer of Numba's object for a MemInfo."""
+    return memoryview(numbas_meminfo(meminfo))
+
+
+@pytest.mark.parametrize("readonly", [False, True])
+def test_numbas_buffer_is_read_only_if_the_memory_is(readonly):
+    data = (ctypes.c_char * 24)()
+    address = ctypes.addressof(data)
+    held = numbas_meminfo(memrt.wrap(address, 24, owner=data, readonly=readonly))
+    view = memoryview(held)
+    assert (view.readonly, view.nbytes) == (readonly, 24)
+    if readonly:
+        with pytest.raises(TypeError, match="not writable"):
+            (ctypes.c_char * 24).from_buffer(held)
 
 
 READERS = {
@@ -425,14 +514,14 @@ READERS = {
 
 
 @pytest.mark.parametrize("reader", READERS)
-def test_the_host_gets_no_way_to_the_memory_of_a_device(reader):
+def test_host_reader_of_device_memory_is_refused(reader):
     with pytest.raises(BufferError, match="CUDA device"):
         READERS[reader](counting().meminfo)
 
 
 @pytest.mark.parametrize("kind", HOST_KINDS)
 @pytest.mark.parametrize("reader", [each for each in READERS if each != "from_arrow"])
-def test_what_the_host_reads_is_ready_then(fake, kind, reader):
+def test_host_reader_waits_for_stream_work(fake, kind, reader):
     own = Stream()
     array = empty(1000, "u1", kind=kind, stream=own)
     fake.launch(own.handle, array.meminfo.data, 7, 1000)
@@ -443,7 +532,7 @@ def test_what_the_host_reads_is_ready_then(fake, kind, reader):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_arrows_device_interface_says_where_memory_is(fake, kind):
+def test_arrow_device_export_reports_memory_kind(fake, kind):
     own = Stream()
     array = empty(1000, "u1", kind=kind, stream=own)
     fake.launch(own.handle, array.meminfo.data, 7, 1000)
@@ -451,11 +540,11 @@ def test_arrows_device_interface_says_where_memory_is(fake, kind):
     device = struct_of(capsule)
     assert (device.device_type, device.device_id) == (DEVICES[kind], 0)
     assert device.sync_event is None
-    assert fake.peek(array.meminfo.data + 999) == 7  # nothing is left to wait for
+    assert fake.peek(array.meminfo.data + 999) == 7  # no work is pending
     del schema, capsule
 
 
-def test_memory_of_a_device_by_arrow_is_refused_where_the_host_reads_it():
+def test_from_arrow_refuses_device_memory():
     with pytest.raises(BufferError, match="device"):
         memrt.from_arrow(
             type(
@@ -470,15 +559,17 @@ def test_memory_of_a_device_by_arrow_is_refused_where_the_host_reads_it():
         )
 
 
-def test_a_column_in_pinned_memory_says_so():
-    column = memrt.Column(memrt.zeros(10, policy=memrt.Policy(pinned=True, name="pinned here")))
+def test_column_in_pinned_memory_exports_as_cuda_host():
+    column = memrt.types.Column(
+        memrt.zeros(10, policy=memrt.Policy(pinned=True, name="pinned here"))
+    )
     schema, capsule = column.__arrow_c_device_array__()
     assert struct_of(capsule).device_type == CUDA_HOST
     del schema
     assert memrt.from_arrow(column).tolist() == [0] * 10
 
 
-def test_an_inherited_array_is_not_exported_by_a_child(machine):
+def test_forked_child_cannot_export_inherited_array(machine):
     array = counting()
     child = os.fork()
     if child == 0:
@@ -490,7 +581,7 @@ def test_an_inherited_array_is_not_exported_by_a_child(machine):
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
 
-# --- All at once. ---
+# --- All kinds of holders of one buffer. ---
 
 
 HELD = {
@@ -502,7 +593,7 @@ HELD = {
     "a buffer": lambda array: memoryview(array.meminfo),
 }
 ON_DEVICE = list(HELD)[:4]
-"""Those that there are of memory which the host cannot read."""
+"""Holders that can exist for memory which the host cannot read."""
 
 
 def held_in(kind: str) -> list[str]:
@@ -515,21 +606,22 @@ def share(kind: str) -> dict[str, object]:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_who_holds_a_buffer_is_one_story(kind):
+def test_holders_and_refcount_agree_for_shared_buffer(kind):
     array = empty((4, 5), kind=kind)
     before = array.meminfo.refcount
     held = {name: HELD[name](array) for name in held_in(kind)}
     named = {(each.name, each.kind, each.count) for each in memrt.holders(array.meminfo).named}
     assert named == {("dlpack", "export", 1), ("arrow", "export", 1)}
     assert memrt.stats().exported == 2
-    assert array.meminfo.refcount == before + 3  # they and the capsule; others hold an object
+    # Two exports and a capsule hold a reference each; the other holders keep a Python object.
+    assert array.meminfo.refcount == before + 3
     del held
     assert memrt.holders(array.meminfo).named == ()
     assert array.meminfo.refcount == before
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_buffer_is_freed_once_in_any_order_of_letting_go(kind):
+def test_buffer_is_freed_once_in_any_release_order(kind):
     for order in itertools.permutations(held_in(kind)):
         held = share(kind)
         for name in order:
@@ -539,7 +631,7 @@ def test_a_buffer_is_freed_once_in_any_order_of_letting_go(kind):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_buffer_is_freed_once_by_threads(kind):
+def test_buffer_is_freed_once_by_concurrent_releases(kind):
     names = held_in(kind)
     start = threading.Barrier(len(names))
 

@@ -1,4 +1,4 @@
-"""Row C26: dictionaries that are wrong, by a table and as Hypothesis makes them."""
+"""Rule C26: invalid interface dictionaries, from a table and from Hypothesis."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ERRORS = (TypeError, ValueError, NotImplementedError, CudaError, MemoryError)
 
 
 class Maker:
-    """Has the interface of an array, with some entries changed."""
+    """An object with the interface of an array, with some entries changed or absent."""
 
     def __init__(
         self, array: memrt.cuda.Array, changes: dict, absent: tuple[str, ...] = ()
@@ -30,8 +30,9 @@ class Maker:
         return self.entries
 
 
+@pytest.mark.rule("C26")
 @pytest.mark.parametrize("key", ["version", "shape", "typestr", "data"])
-def test_c26_an_entry_that_is_missing_is_named(key):
+def test_missing_entry_is_named_in_error(key):
     with pytest.raises(ValueError, match=f"has no '{key}'"):
         memrt.from_cuda_array_interface(Maker(empty(3), {}, (key,)))
 
@@ -42,22 +43,25 @@ class Raises:
         raise ZeroDivisionError
 
 
+@pytest.mark.rule("C26")
 @pytest.mark.parametrize("thing", [None, 3, "text", np.ones(3), {}, object()])
-def test_c26_what_has_no_interface_is_a_type_error(thing):
+def test_object_without_interface_raises_type_error(thing):
     with pytest.raises(TypeError, match="no __cuda_array_interface__"):
         memrt.from_cuda_array_interface(thing)
 
 
-def test_c26_what_the_producer_raises_is_passed_on():
+@pytest.mark.rule("C26")
+def test_producer_exception_propagates():
     with pytest.raises(ZeroDivisionError):
         memrt.from_cuda_array_interface(Raises())
 
 
+@pytest.mark.rule("C26")
 @pytest.mark.parametrize("entries", [None, [], (), "dict", 5])
-def test_c26_an_interface_that_is_no_dict_is_a_type_error(entries):
+def test_interface_of_wrong_type_raises_type_error(entries):
     maker = Maker(empty(3), {})
     maker.entries = entries
-    with pytest.raises(TypeError, match="is a dict"):
+    with pytest.raises(TypeError, match="must be a dict"):
         memrt.from_cuda_array_interface(maker)
 
 
@@ -115,8 +119,9 @@ WRONG = [
 ]
 
 
+@pytest.mark.rule("C26")
 @pytest.mark.parametrize(("key", "value", "error"), WRONG)
-def test_c26_an_entry_that_is_wrong_is_refused_and_nothing_is_kept(machine, key, value, error):
+def test_invalid_entry_is_refused_and_producer_released(machine, key, value, error):
     maker = Maker(empty(3), {key: value})
     kept = weakref.ref(maker)
     live = memrt.stats().adopted
@@ -131,8 +136,9 @@ def test_c26_an_entry_that_is_wrong_is_refused_and_nothing_is_kept(machine, key,
 DESCRS = [5, "x", [5], [("a",)], [("a", "<f4")], [("a", "O")], [("a", ">f8")], [("a", "<f4", -1)]]
 
 
+@pytest.mark.rule("C26")
 @pytest.mark.parametrize("descr", DESCRS)
-def test_c26_a_descr_that_is_wrong_is_refused(descr):
+def test_invalid_descr_is_refused(descr):
     with pytest.raises((TypeError, ValueError)):
         memrt.from_cuda_array_interface(Maker(empty(3), {"typestr": "|V8", "descr": descr}))
 
@@ -161,10 +167,11 @@ dictionaries = st.fixed_dictionaries(
 )
 
 
+@pytest.mark.rule("C26")
 @given(
     changes=dictionaries, absent=st.sets(st.sampled_from(["version", "shape", "data", "strides"]))
 )
-def test_c26_no_dictionary_does_more_than_the_errors_that_are_documented(changes, absent):
+def test_any_dict_raises_only_documented_errors(changes, absent):
     array = empty(8, "u1")
     maker = Maker(array, {k: v for k, v in changes.items() if k not in absent}, tuple(absent))
     try:
@@ -177,8 +184,9 @@ def test_c26_no_dictionary_does_more_than_the_errors_that_are_documented(changes
 small = st.integers(0, 4)
 
 
+@pytest.mark.rule("C26")
 @given(st.data())
-def test_c26_every_layout_that_fits_is_read_as_numpy_reads_it(data):
+def test_valid_layout_reads_same_elements_as_numpy(data):
     shape = tuple(data.draw(st.lists(small, max_size=3)))
     strides = tuple(data.draw(st.integers(-12, 12)) for _ in shape)
     values = np.arange(200, dtype="u1")

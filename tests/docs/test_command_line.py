@@ -1,4 +1,6 @@
-"""The page of the command line has every command, and each command's help says what it must."""
+"""The command-line page lists every command, and each command's help has examples, exit statuses
+and a text for every option.
+"""
 
 from __future__ import annotations
 
@@ -14,12 +16,12 @@ ROW = re.compile(r"^\| `([\w-]+)` \| .+ \| .+ \|$", re.MULTILINE)
 
 
 def commands() -> dict[str, argparse.ArgumentParser]:
-    """The parsers of all commands by name."""
+    """Return the parsers of all commands by name."""
     (verbs,) = [each for each in parser()._actions if isinstance(each, argparse._SubParsersAction)]
     return verbs.choices
 
 
-def test_the_page_has_exactly_the_commands_that_there_are():
+def test_page_lists_exactly_the_existing_commands():
     assert sorted(ROW.findall(PAGE.read_text(encoding="utf-8"))) == sorted(commands())
 
 
@@ -31,7 +33,7 @@ def test_help_has_examples_and_exit_statuses(name):
 
 
 @pytest.mark.parametrize("name", commands())
-def test_every_option_is_explained(name):
+def test_every_option_has_a_help_text(name):
     for action in commands()[name]._actions:
         if action.help is not argparse.SUPPRESS:
             assert action.help, action.dest

@@ -1,17 +1,16 @@
-"""Every example of the README and of docs/ works as it is written.
+"""Every example of the README and of docs/ works as written.
 
-A fenced block says by its language what happens to it. All blocks of a page are taken in order, in
-one folder:
+The language of a fenced block selects the check. All blocks of a page run in order, in the same
+folder:
 
-python  runs by itself; under the name that its first line may give it, for a sh block
-c       is a file, named by its first line, that compiles without a warning; a sh block builds it
-sh      runs by itself; lines that call ./dev must name a chore that exists and do not run
-output  is what the block before it wrote to standard output; without one it wrote nothing
+python  runs by itself; the first line may name the script, so that a sh block can run the script
+c       is a file, named by the first line, that a sh block builds; it compiles without a warning
+sh      runs by itself; lines that call ./dev must name an existing chore, and do not run
+output  is the standard output of the block before; a block without output must print nothing
 text    is a picture for people
 
-Pages that a script writes from the sources have no examples. A python block that imports Numba, JAX
-or pyarrow runs where that is installed (./dev numba and ./dev clients take these tests along);
-elsewhere it must compile.
+Generated pages have no examples. A python block that imports Numba, JAX or pyarrow runs where the
+library is installed, as in ./dev suites numba and ./dev suites clients; elsewhere it must compile.
 """
 
 from __future__ import annotations
@@ -51,17 +50,17 @@ class Block:
 
 
 def fences(text: str) -> list[tuple[re.Match[str], int]]:
-    """All fenced blocks with the number of the line they start on."""
+    """Return all fenced blocks with the number of their first line."""
     return [(match, text.count("\n", 0, match.start()) + 1) for match in FENCE.finditer(text)]
 
 
 def blocks(text: str) -> list[Block]:
-    """The blocks that something happens to, each with the output that is stated for it."""
+    """Return the blocks to check, each with its stated output."""
     found: list[Block] = []
     for match, line in fences(text):
         if match[1] == "output":
-            assert found, f"line {line}: output of nothing"
-            assert found[-1].output == "", f"line {line}: a second output of one block"
+            assert found, f"line {line}: output without a block before"
+            assert found[-1].output == "", f"line {line}: second output of a block"
             found[-1] = Block(found[-1].language, found[-1].text, found[-1].line, match[2])
         elif match[1] != "text":
             found.append(Block(match[1], match[2], line, ""))
@@ -69,20 +68,20 @@ def blocks(text: str) -> list[Block]:
 
 
 def pages() -> list[Path]:
-    """Every page that people wrote."""
+    """Return all pages that people wrote."""
     every = [ROOT / "README.md", *sorted(ROOT.glob("docs/**/*.md"))]
     return [page for page in every if not GENERATED.match(page.read_text(encoding="utf-8"))]
 
 
 def environment() -> dict[str, str]:
-    """The examples find this Python as python, and no options of whoever runs the tests."""
-    ours = ("MEMRT_", "CI")  # where CI is set, pytest cuts no line of its summary
+    """Return an environment for examples: `python` is this Python, memrt's options are unset."""
+    ours = ("MEMRT_", "CI")  # with CI set, pytest does not cut summary lines
     names = {name: value for name, value in os.environ.items() if not name.startswith(ours)}
     return {**names, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
 
 
 def run(folder: Path, *command: object) -> str:
-    """Standard output of a command that must succeed."""
+    """Return the standard output of a command that must succeed."""
     result = subprocess.run(
         [str(part) for part in command],
         cwd=folder,
@@ -108,7 +107,7 @@ def run_python(block: Block, folder: Path) -> str:
 
 def compile_c(block: Block, folder: Path) -> str:
     name = FILE_NAME.match(block.text)
-    assert name, "a C example begins with a comment that names its file"
+    assert name, "a C example must begin with a comment with the file name"
     (folder / name[1]).write_text(block.text, encoding="utf-8")
     folders = [memrt.get_include(), sysconfig.get_path("include"), np.get_include()]
     flags = ["-std=c11", "-Wall", "-Wextra", "-Werror", "-fsyntax-only"]
@@ -123,10 +122,12 @@ def run_shell(block: Block, folder: Path) -> str:
 
 
 def check_chores(text: str) -> str:
-    assert all(line.startswith("./dev") for line in text.splitlines()), "not only calls of ./dev"
+    assert all(line.startswith("./dev") for line in text.splitlines()), (
+        "all lines must be calls of ./dev"
+    )
     script = (ROOT / "dev").read_text(encoding="utf-8")
     for chore in CHORE.findall(text):
-        assert chore == "" or f"chore_{chore}()" in script, f"./dev has no chore '{chore}'"
+        assert chore == "" or f"chore_{chore}()" in script, f"./dev has no chore {chore!r}"
     return ""
 
 
@@ -138,7 +139,7 @@ RUNNERS: dict[str, Callable[[Block, Path], str]] = {
 
 
 def run_block(block: Block, folder: Path) -> None:
-    assert block.language in RUNNERS, f"a block of language '{block.language}' is not known here"
+    assert block.language in RUNNERS, f"unknown language {block.language!r}"
     assert RUNNERS[block.language](block, folder) == block.output
 
 
@@ -163,7 +164,7 @@ def test_every_c_example_is_built_by_commands_of_its_page(page):
     assert [name for name in names if name not in commands] == []
 
 
-def test_examples_in_every_language_are_there():
+def test_examples_exist_in_every_language():
     languages = {
         block.language for page in pages() for block in blocks(page.read_text(encoding="utf-8"))
     }
@@ -183,6 +184,6 @@ def test_examples_in_every_language_are_there():
         ("fortran", "end\n"),
     ],
 )
-def test_an_example_that_does_not_hold_is_found(tmp_path, language, text):
+def test_wrong_example_is_found_with_its_line(tmp_path, language, text):
     with pytest.raises(AssertionError, match="the example in line 3"):
         run_page(f"# Page\n\n```{language}\n{text}```\n", tmp_path)

@@ -1,4 +1,4 @@
-"""The rules of exchange stand with the tests that there are."""
+"""The rules of exchange list the existing tests."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 SCRIPT = Path(__file__).resolve().parents[2] / "docs" / "exchange_reference.py"
 
 
-def test_each_rule_has_tests_and_the_page_is_as_they_are():
+def test_exchange_reference_matches_the_rules_and_tests():
     command = [sys.executable, SCRIPT, "--check"]
     result = subprocess.run(command, capture_output=True, text=True, check=False)
     assert result.returncode == 0, result.stderr

@@ -1,16 +1,16 @@
-"""Every claim of docs/security.md names a test that there is."""
+"""Every claim of docs/security.md names an existing test."""
 
 import re
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "security.md").read_text(encoding="utf-8")
-HELD = ("What holds in every mode", "What checking mode tells")
+HELD = ("Guarantees in every mode", "Reports of checking mode")
 TEST = re.compile(r"`(\w+)`")
 
 
 def claims() -> list[str]:
-    """The points of the parts that promise something."""
+    """Return the points of the sections that make claims."""
     parts = {part.partition("\n")[0]: part for part in PAGE.split("\n## ")}
     points = [point for title in HELD for point in re.split(r"\n(?=- )", parts[title])[1:]]
     assert len(points) > 10
@@ -18,15 +18,15 @@ def claims() -> list[str]:
 
 
 def names_of_tests() -> set[str]:
-    """Names of the tests that there are, in both languages."""
+    """Return the names of the existing tests, in Python and in C."""
     python = "".join(path.read_text() for path in (ROOT / "tests").rglob("test_*.py"))
-    c = "".join(path.read_text() for path in (ROOT / "tests" / "c").glob("test_*.c"))
+    c = "".join(path.read_text() for path in (ROOT / "tests" / "c").rglob("test_*.c"))
     return set(re.findall(r"^def (test_\w+)\(", python, re.MULTILINE)) | set(
         re.findall(r"^TEST(?:_EACH)?\((\w+)", c, re.MULTILINE)
     )
 
 
-def test_every_claim_names_tests_and_all_of_them_exist():
+def test_every_claim_names_existing_tests():
     there = names_of_tests()
     for claim in claims():
         named = {name for name in TEST.findall(claim) if name.strip("_").count("_") >= 3}

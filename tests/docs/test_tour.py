@@ -1,4 +1,4 @@
-"""The tour shows what the script behind its pictures makes, by the commands that it runs."""
+"""The tour shows the pictures and commands of its script."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ SCRIPT = ROOT / "examples" / "tour" / "pictures.py"
 
 
 def constant(name):
-    """A constant of the script, which needs a browser to be imported."""
+    """Return a constant of the script without an import, because the import needs a browser."""
     for node in ast.parse(SCRIPT.read_text(encoding="utf-8")).body:
         if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == name:
             return ast.literal_eval(node.value)
     raise KeyError(name)
 
 
-def test_the_commands_of_the_page_are_those_that_make_its_pictures():
+def test_tour_commands_match_the_picture_script():
     made = [f"python -m memrt {command}" for command in constant("COMMANDS")]
     shown = re.findall(r"^python -m memrt .*$", PAGE, re.MULTILINE)
     assert shown == made
 
 
-def test_the_pictures_of_the_page_are_those_that_are_made():
+def test_tour_pictures_match_the_picture_script():
     shown = re.findall(r"!\[[^\]]+\]\(pictures/(\w+)\.png\)", PAGE)
     assert sorted(shown) == sorted([*constant("SHOTS"), *constant("PRINTS"), "timeline"])
     for name in shown:

@@ -1,13 +1,15 @@
-"""A call of everything public, to be made where memory, pages and threads are refused.
+"""Define a case for every public call, to run while memory, pages or threads are refused.
 
-A case is named after what it calls, and, behind a comma, in which way. What a call is given stands
-on a Ground that is made anew each time.
+The name of a case is the name of the called function, then optionally a comma and a variant. The
+arguments of the calls are attributes of a Ground, which is made anew for each run.
 """
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import ctypes
+import functools
 import inspect
 import io
 import os
@@ -33,32 +35,37 @@ from arrowarray import StreamProducer
 SYSTEM = ("heap", "mmap", "munmap", "mremap", "madvise", "mprotect", "thread")
 NOT_PYTHONS = ("memrt", *SYSTEM)
 NOT_MEMRTS = ("python", *SYSTEM)
-# Where Python code makes a closure without memory, CPython 3.11 may lose a reference, 3.13 crash.
+# Python code that makes a closure without memory: CPython 3.11 may lose a reference, CPython 3.13
+# may crash. So failures of Python's allocators are injected before Python 3.12 only.
 WITH_CLOSURE = ("memrt", *NOT_MEMRTS) if sys.version_info < (3, 12) else NOT_PYTHONS
-SPARES = 64  # objects that the extension keeps for reuse, of each kind
+SPARES = 64  # capacity of each free list of the extension
 LARGE = 3 * 2**20
+CODE = compile("1", "<case>", "exec")
 
 
 def ignore(address: int, nbytes: int) -> None:
-    """A destructor."""
+    """Destructor that does nothing."""
 
 
 class Exported:
-    """Has the interface of an array on a device, in a dict that stands."""
+    """Object with the CUDA Array Interface of a device array, in a dict made in advance."""
 
     def __init__(self, array: memrt.cuda.Array) -> None:
         self.__cuda_array_interface__ = array.__cuda_array_interface__
 
 
 class Ground:
-    """What calls are given, and room for what they leave. Nothing is kept for reuse meanwhile."""
+    """Arguments of the calls, and the list `left` for objects that a case keeps alive.
+
+    A new Ground empties the free lists of the extension and the caches of memrt.
+    """
 
     def __init__(self) -> None:
         self.mi = memrt.alloc(800, name="ground")
         self.array = memrt.zeros(100)
-        self.tensor = memrt.Tensor(self.array)
-        self.column = memrt.Column(self.array)
-        self.nullable = memrt.Column(np.ma.MaskedArray(self.array, [1, 0] * 50, copy=False))
+        self.tensor = memrt.types.Tensor(self.array)
+        self.column = memrt.types.Column(self.array)
+        self.nullable = memrt.types.Column(np.ma.MaskedArray(self.array, [1, 0] * 50, copy=False))
         self.foreign = np.arange(100.0)
         self.policy = memrt.Policy(128, "ground")
         with self.policy:
@@ -69,7 +76,7 @@ class Ground:
         self.wrapped = memrt.wrap(self.address, 64, ignore, self.owner)
         self.objects = memrt.array([{}, [1]], object)
         self.stats = memrt.stats()
-        if memrt.cuda.available():  # as it is in the worker
+        if memrt.cuda.available():  # true in the worker, which has a fake driver
             self.bring_cuda()
         self.left: list = []
         self.spares = [
@@ -88,19 +95,19 @@ Act = Callable[[Ground], object]
 
 
 def nothing(ground: Ground) -> None:
-    """Needs no preparation."""
+    """Do nothing: for cases without preparation or cleanup."""
 
 
 @dataclass(frozen=True)
 class Case:
-    """A call, and what has to be done before and after it, where nothing fails."""
+    """A call with its preparation and cleanup. No failure is injected into the last two."""
 
     call: Act
     before: Act = nothing
     after: Act = nothing
     faults: tuple[str, ...] = ("memrt", *NOT_MEMRTS)
     errors: tuple[type[Exception], ...] = (MemoryError,)
-    sets_context: bool = False  # CPython crashes where a context variable is set without any memory
+    sets_context: bool = False  # sets a context variable: CPython crashes without any memory
 
 
 def leave_policies(ground: Ground) -> None:
@@ -115,9 +122,10 @@ def _entered(policy: memrt.Policy) -> bool:
 
 
 def in_force(call: Act) -> Case:
-    """With the ground's policy in force, as NumPy's own calls are made.
+    """Return a case for a call of NumPy, with the policy of the ground in force.
 
-    Of Python's failures NumPy loses some itself: it returns without an exception, or with one.
+    Python's allocators do not fail here, because NumPy mishandles some of their failures: a call
+    fails without an exception, or succeeds with one.
     """
     return Case(call, lambda g: g.policy.__enter__(), leave_policies, NOT_PYTHONS)
 
@@ -160,8 +168,17 @@ def run_thread(ground: Ground) -> None:
     assert memrt.handler_name(made[0]) == "memrt"
 
 
+def run_empty_file(ground: Ground) -> None:
+    descriptor = os.open(os.devnull, os.O_RDONLY)
+    try:
+        _memrt.run_file(descriptor, "case", {})
+    finally:
+        with contextlib.suppress(OSError):  # still open if run_file failed before making a stream
+            os.close(descriptor)
+
+
 def enter_tracking(ground: Ground) -> None:
-    ground.tracking = memrt.tracking()
+    ground.tracking = memrt.debug.tracking()
     ground.tracking.__enter__()
 
 
@@ -177,61 +194,61 @@ def enter_check(ground: Ground) -> None:
 
 
 def new_check(ground: Ground) -> None:
-    ground.check = memrt.assert_no_leaks()
+    ground.check = memrt.debug.assert_no_leaks()
     ground.tracking = ground.check._tracking
 
 
 def tracked(call: Act) -> Case:
-    """With a buffer whose place of birth is known."""
+    """Return a case with a tracked buffer, whose allocation site is known."""
     return Case(call, bear_tracked, clear_left)
 
 
 def bear_tracked(ground: Ground) -> None:
-    with memrt.tracking():
+    with memrt.debug.tracking():
         ground.left.append(memrt.alloc(10))
 
 
-def tracked_buffer(ground: Ground) -> memrt.LiveBuffer:
-    return memrt.live()[-1]
+def tracked_buffer(ground: Ground) -> memrt.types.LiveBuffer:
+    return memrt.debug.live()[-1]
 
 
-def leak_group(ground: Ground) -> memrt.LeakGroup:
-    return memrt.LeakGroup(None, (tracked_buffer(ground),), None)
+def leak_group(ground: Ground) -> memrt.types.LeakGroup:
+    return memrt.types.LeakGroup(None, (tracked_buffer(ground),), None)
 
 
 def check_nothing(ground: Ground) -> None:
-    with memrt.assert_no_leaks():
+    with memrt.debug.assert_no_leaks():
         pass
 
 
 ALIGNMENT_FIELDS = (np.dtype("D"), "", 4100, 5, 4, 16, 8, 8, ())
-ALIGNMENT = memrt.Alignment(*ALIGNMENT_FIELDS)
-TREND = memrt.Trend("what", (1, 2), 1.0, 0.5)
-GROWTH = memrt.Growth((TREND,), (TREND,), TREND)
-PLACE = memrt.Place("f.py", "f", 3)
-SITE = memrt.Site(1, (memrt.Frame("f", "f.py", 3, 0, False),))
+ALIGNMENT = memrt.types.Alignment(*ALIGNMENT_FIELDS)
+TREND = memrt.types.Trend("what", (1, 2), 1.0, 0.5)
+GROWTH = memrt.types.Growth((TREND,), (TREND,), TREND)
+PLACE = memrt.types.Place("f.py", "f", 3)
+SITE = memrt.types.Site(1, (memrt.types.Frame("f", "f.py", 3, 0, False),))
 
 
 def new_tracking(ground: Ground) -> None:
-    ground.tracking = memrt.tracking()
+    ground.tracking = memrt.debug.tracking()
 
 
 def enter_exact(ground: Ground) -> None:
-    memrt.exact_peak().__enter__()
+    memrt.debug.exact_peak().__enter__()
 
 
 def leave_exact(ground: Ground) -> None:
-    with contextlib.suppress(RuntimeError):  # when it was left more often than entered
+    with contextlib.suppress(RuntimeError):  # raised once there are no more entries
         while True:
-            memrt.exact_peak().__exit__()
+            memrt.debug.exact_peak().__exit__()
 
 
 TRACE_FILE = f"/tmp/memrt-failures-{os.getpid()}.memtrace"
-TRACE_STATS = memrt.TraceStats(False, 5, 2, 0, 100, 28)
+TRACE_STATS = memrt.types.TraceStats(False, 5, 2, 0, 100, 28)
 
 
 def new_trace(ground: Ground) -> None:
-    ground.trace = memrt.trace(TRACE_FILE, replace=True)
+    ground.trace = memrt.debug.trace(TRACE_FILE, replace=True)
 
 
 def enter_trace(ground: Ground) -> None:
@@ -246,13 +263,16 @@ def leave_trace(ground: Ground) -> None:
 def record(ground: Ground) -> None:
     enter_trace(ground)
     memrt.alloc(10)
-    memrt.mark("a mark")
+    memrt.debug.mark("a mark")
     leave_trace(ground)
 
 
-def recorded(call: Callable[[memrt.Trace], object]) -> Case:
-    """With a trace, to be read anew. NumPy loses some of Python's failures."""
-    return Case(lambda g: call(memrt.Trace(TRACE_FILE)), record, faults=NOT_PYTHONS)
+def recorded(call: Callable[[memrt.debug.Trace], object]) -> Case:
+    """Return a case that opens a recorded trace file and passes the trace to `call`.
+
+    Python's allocators do not fail here, because NumPy loses some of their failures.
+    """
+    return Case(lambda g: call(memrt.debug.Trace(TRACE_FILE)), record, faults=NOT_PYTHONS)
 
 
 def new_plan(ground: Ground) -> None:
@@ -270,7 +290,7 @@ def leave_plan(ground: Ground) -> None:
 
 
 def hold(ground: Ground) -> None:
-    """A view keeps more than it needs."""
+    """Keep a small view of a large buffer, and a dict with an array and a view of it."""
     if not ground.left:
         ground.left += [
             memrt.zeros(100_000)[3:5],
@@ -278,13 +298,19 @@ def hold(ground: Ground) -> None:
         ]
 
 
+def hold_overlapping(ground: Ground) -> None:
+    """Keep two overlapping views of a large buffer."""
+    large = memrt.zeros(LARGE, "u1")
+    ground.left.extend((large[:20], large[10:30]))
+
+
 def find(ground: Ground) -> None:
     hold(ground)
-    ground.found, ground.retention = memrt.holders(ground.array), memrt.retention()
+    ground.found, ground.retention = memrt.holders(ground.array), memrt.debug.retention()
 
 
 def found(call: Act, faults: tuple[str, ...] = ("memrt", *NOT_MEMRTS)) -> Case:
-    """With a result that stands."""
+    """Return a case with finished results of holders() and retention()."""
     return Case(call, find, clear_left, faults)
 
 
@@ -297,7 +323,7 @@ def keep_handler(ground: Ground) -> None:
 
 
 def counts_as_meminfo(ground: Ground) -> None:
-    """As a block does from when its MemInfo was first asked for."""
+    """Make the block count as a MemInfo, as after the first request for its MemInfo."""
     memrt.meminfo(ground.block)
 
 
@@ -306,7 +332,7 @@ def over_again(ground: Ground) -> np.ndarray:
 
 
 def drop_wrapped(ground: Ground) -> None:
-    """The last reference to a MemInfo over Python objects goes."""
+    """Drop the last reference to a MemInfo over memory of a Python object."""
     ground.left.pop()
 
 
@@ -328,7 +354,7 @@ def take_capsules(ground: Ground) -> tuple:
 def read_stream(ground: Ground) -> None:
     producer = StreamProducer()
     capsules = _memrt.array_of_stream(producer.__arrow_c_stream__())
-    del capsules  # before the functions that release what is in them
+    del capsules  # while the release functions of their contents still exist
 
 
 def take_column(ground: Ground) -> None:
@@ -337,8 +363,11 @@ def take_column(ground: Ground) -> None:
 
 
 def new_scope(ground: Ground) -> None:
-    """Its part of the ground's policy, which is new, has to be made, and that of the default one,
-    which went when unused memory was released."""
+    """Make a scope that needs new subpolicies of the ground's policy and of the default policy.
+
+    The ground's policy is new. The earlier subpolicy of the default policy went with
+    release_unused().
+    """
     ground.scope = memrt.scope("of a case")
 
 
@@ -361,13 +390,43 @@ def leave_scopes(ground: Ground) -> None:
 
 
 def told(call: Act) -> Case:
-    """What memrt knows, as text: thousands of Python's own requests, which are its own to meet."""
+    """Return a case that renders statistics as text, inside a scope.
+
+    Python's allocators do not fail here: text takes thousands of requests of Python's own, which
+    CPython has to handle.
+    """
     return Case(call, enter_scope, leave_scopes, NOT_PYTHONS)
 
 
 def scoped(call: Act, sets_context: bool = False) -> Case:
-    """With a scope that stands."""
+    """Return a case that runs inside an open scope."""
     return Case(call, enter_scope, leave_scopes, sets_context=sets_context)
+
+
+def enter_full_scope(ground: Ground) -> None:
+    """Enter a scope with more buffers of one size than CPython has small integers."""
+    enter_scope(ground)
+    ground.left.extend(memrt.alloc(100) for _ in range(300))
+
+
+def leave_full_scope(ground: Ground) -> None:
+    clear_left(ground)
+    leave_scopes(ground)
+
+
+def bring_shortage(ground: Ground) -> None:
+    try:
+        memrt.alloc(1 << 60)
+    except memrt.OutOfMemoryError as error:
+        ground.left.append(error.with_traceback(None))
+
+
+def hold_as(ground: Ground) -> None:
+    ground.held = probe.hold_as(ground.array, "loader", 1)
+
+
+def release_as(ground: Ground) -> None:
+    probe.release_as(ground.held, "loader", 1)
 
 
 def start_tracing(ground: Ground) -> None:
@@ -379,17 +438,17 @@ def stop_tracing(ground: Ground) -> None:
 
 
 def traced(call: Act) -> Case:
-    """While tracemalloc asks for memory, too."""
+    """Return a case that runs while tracemalloc traces, which allocates memory, too."""
     return Case(call, start_tracing, stop_tracing)
 
 
 def array_of_device(ground: Ground) -> None:
-    with contextlib.suppress(TypeError):  # as it does for lack of nothing
+    with contextlib.suppress(TypeError):  # raised also without a failure
         np.asarray(ground.device)
 
 
 def make_cuda_policies() -> None:
-    """Those on whose accounts its memory is stay once they are made."""
+    """Make the policies that account for CUDA memory and, once made, stay."""
     for kind in ("device", "managed", "pinned"):
         memrt.from_cuda_array_interface(memrt.cuda.empty(1, kind=kind))
 
@@ -405,18 +464,20 @@ def free_streams(ground: Ground) -> None:
 
 
 CASES: dict[str, Case] = {
-    # --- Making memory. ---
+    # --- Allocation. ---
     "memrt.alloc": Case(lambda g: memrt.alloc(100)),
-    "memrt.alloc, aligned, zero and named": Case(lambda g: memrt.alloc(100, 4096, True, name="n")),
+    "memrt.alloc, aligned, zero and named": Case(
+        lambda g: memrt.alloc(100, 4096, zero=True, name="n")
+    ),
     "memrt.alloc, large, from a policy": Case(lambda g: memrt.alloc(LARGE, policy=g.policy)),
     "memrt.alloc, traced": traced(lambda g: memrt.alloc(100)),
     "memrt.wrap": Case(lambda g: memrt.wrap(g.address, 64, ignore, g.owner, name="w")),
     "memrt.wrap, without a dtor": Case(lambda g: memrt.wrap(g.address, 64, owner=g.owner)),
-    "memrt.wrap, at its end": Case(drop_wrapped, wrap_to_drop, clear_left),
+    "memrt.wrap, at release": Case(drop_wrapped, wrap_to_drop, clear_left),
     "memrt.empty": Case(lambda g: memrt.empty((3, 4))),
     "memrt.empty, of many dimensions": Case(lambda g: memrt.empty([1] * 20, "f4", "F")),
     "memrt.empty, aligned, from a policy": Case(
-        lambda g: memrt.empty(10, align=4096, policy=g.policy)
+        lambda g: memrt.empty(10, alignment=4096, policy=g.policy)
     ),
     "memrt.empty, of objects": Case(
         lambda g: memrt.empty(3, object, policy=g.policy), sets_context=True
@@ -434,10 +495,10 @@ CASES: dict[str, Case] = {
         lambda g: memrt.as_array(g.mi, (10,), "f8", (-8,), 80, writeable=False)
     ),
     "memrt.as_array, of a capsule": Case(lambda g: memrt.as_array(g.mi.__memrt_meminfo__())),
-    # --- Exchanging it. ---
+    # --- Exchange by DLPack. ---
     "memrt.from_dlpack": Case(lambda g: memrt.from_dlpack(g.foreign)),
     "memrt.from_dlpack, copied": Case(lambda g: memrt.from_dlpack(g.tensor, copy=True)),
-    "memrt.from_dlpack, at its end": Case(clear_left, import_to_drop, clear_left),
+    "memrt.from_dlpack, at release": Case(clear_left, import_to_drop, clear_left),
     "memrt.from_dlpack, of a device": Case(
         lambda g: memrt.from_dlpack(g.device), faults=NOT_PYTHONS
     ),
@@ -449,14 +510,27 @@ CASES: dict[str, Case] = {
     ),
     "_memrt.tensor_layout": Case(lambda g: _memrt.tensor_layout(g.tensor)),
     "_memrt.take_capsule": Case(lambda g: _memrt.take_capsule(g.mi.__dlpack__(), g.policy)),
-    "memrt.Tensor": Case(lambda g: memrt.Tensor(g.array[::2])),
-    "memrt.Tensor.array": Case(lambda g: g.tensor.array),
-    "memrt.Tensor.meminfo": Case(lambda g: g.tensor.meminfo),
-    "memrt.Tensor.shape": Case(lambda g: g.tensor.shape),
-    "memrt.Tensor.__repr__": Case(lambda g: repr(g.tensor)),
-    "memrt.Tensor.__dlpack__": Case(lambda g: g.tensor.__dlpack__(max_version=(1, 3))),
-    "memrt.Tensor.__dlpack__, copied": Case(lambda g: g.tensor.__dlpack__(copy=True)),
-    "memrt.Tensor.__dlpack_device__": Case(lambda g: g.tensor.__dlpack_device__()),
+    "memrt.types.Tensor": Case(lambda g: memrt.types.Tensor(g.array[::2])),
+    "memrt.types.Tensor.array": Case(lambda g: g.tensor.array),
+    "memrt.types.Tensor.meminfo": Case(lambda g: g.tensor.meminfo),
+    "memrt.types.Tensor.shape": Case(lambda g: g.tensor.shape),
+    "memrt.types.Tensor.shape, of 300 rows": Case(
+        lambda g: g.left[0].shape,
+        lambda g: g.left.append(memrt.types.Tensor(memrt.zeros(300))),
+        clear_left,
+    ),
+    "memrt.types.Tensor.__repr__, of 300 rows": Case(
+        lambda g: repr(g.left[0]),
+        lambda g: g.left.append(memrt.types.Tensor(memrt.zeros(300))),
+        clear_left,
+    ),
+    "memrt.types.Tensor.__repr__": Case(lambda g: repr(g.tensor)),
+    "memrt.types.Tensor.__dlpack__": Case(lambda g: g.tensor.__dlpack__(max_version=(1, 3))),
+    "memrt.types.Tensor.__dlpack__, copied": Case(lambda g: g.tensor.__dlpack__(copy=True)),
+    "memrt.types.Tensor.__dlpack_device__": Case(lambda g: g.tensor.__dlpack_device__()),
+    "memrt.types.Tensor.__dlpack__, copied in a scope": scoped(
+        lambda g: g.tensor.__dlpack__(copy=True)
+    ),
     "memrt.MemInfo.__dlpack__": Case(lambda g: g.mi.__dlpack__()),
     "memrt.MemInfo.__dlpack__, copied": Case(
         lambda g: g.mi.__dlpack__(copy=True, max_version=(1, 0))
@@ -469,17 +543,21 @@ CASES: dict[str, Case] = {
         lambda g: memrt.from_arrow(g.nullable, masked=True), faults=NOT_PYTHONS
     ),
     "memrt.from_arrow, of bytes": Case(lambda g: memrt.from_arrow(g.mi)),
-    "memrt.from_arrow, at its end": Case(clear_left, take_column, clear_left),
-    "memrt.Column": Case(lambda g: memrt.Column(g.array)),
-    "memrt.Column, of a block": Case(lambda g: memrt.Column(g.block), counts_as_meminfo),
-    "memrt.Column, with nulls": Case(lambda g: memrt.Column(g.nullable.array)),
-    "memrt.Column.array": Case(lambda g: g.column.array),
-    "memrt.Column.name": Case(lambda g: g.column.name),
-    "memrt.Column.__len__": Case(lambda g: len(g.column)),
-    "memrt.Column.__repr__": Case(lambda g: repr(g.column)),
-    "memrt.Column.__arrow_c_schema__": Case(lambda g: g.column.__arrow_c_schema__()),
-    "memrt.Column.__arrow_c_array__": Case(lambda g: g.nullable.__arrow_c_array__()),
-    "memrt.Column.__arrow_c_device_array__": Case(lambda g: g.column.__arrow_c_device_array__()),
+    "memrt.from_arrow, at release": Case(clear_left, take_column, clear_left),
+    "memrt.types.Column": Case(lambda g: memrt.types.Column(g.array)),
+    "memrt.types.Column, of a block": Case(
+        lambda g: memrt.types.Column(g.block), counts_as_meminfo
+    ),
+    "memrt.types.Column, with nulls": Case(lambda g: memrt.types.Column(g.nullable.array)),
+    "memrt.types.Column.array": Case(lambda g: g.column.array),
+    "memrt.types.Column.name": Case(lambda g: g.column.name),
+    "memrt.types.Column.__len__": Case(lambda g: len(g.column)),
+    "memrt.types.Column.__repr__": Case(lambda g: repr(g.column)),
+    "memrt.types.Column.__arrow_c_schema__": Case(lambda g: g.column.__arrow_c_schema__()),
+    "memrt.types.Column.__arrow_c_array__": Case(lambda g: g.nullable.__arrow_c_array__()),
+    "memrt.types.Column.__arrow_c_device_array__": Case(
+        lambda g: g.column.__arrow_c_device_array__()
+    ),
     "memrt.MemInfo.__arrow_c_schema__": Case(lambda g: g.mi.__arrow_c_schema__()),
     "memrt.MemInfo.__arrow_c_array__": Case(lambda g: g.mi.__arrow_c_array__()),
     "memrt.MemInfo.__arrow_c_device_array__": Case(lambda g: g.mi.__arrow_c_device_array__()),
@@ -493,37 +571,39 @@ CASES: dict[str, Case] = {
     "_memrt.array_of_stream": Case(read_stream, faults=NOT_PYTHONS),
     "memrt.MemInfo.__array_interface__": Case(lambda g: g.mi.__array_interface__),
     "memrt.MemInfo.__array_struct__": Case(lambda g: g.mi.__array_struct__),
-    # --- Asking an array. ---
+    # --- Queries on arrays. ---
     "memrt.meminfo": Case(lambda g: memrt.meminfo(g.array[3:])),
     "memrt.meminfo, of a block": Case(lambda g: memrt.meminfo(g.block[3:])),
     "memrt.meminfo, of a memoryview": Case(lambda g: memrt.meminfo(memoryview(g.mi))),
     "memrt.meminfo, of an array from C": Case(lambda g: memrt.meminfo(probe.make_array(10))),
     "memrt.is_managed": Case(lambda g: memrt.is_managed(g.array[3:])),
+    "memrt.is_managed, of a memoryview": Case(lambda g: memrt.is_managed(memoryview(g.mi))),
     "memrt.is_managed, of foreign memory": Case(lambda g: memrt.is_managed(g.foreign)),
     "memrt.handler_name": Case(lambda g: memrt.handler_name(g.array)),
     "memrt.handler_name, of a block": Case(lambda g: memrt.handler_name(g.block)),
+    "memrt.handler_name, of a memoryview": Case(lambda g: memrt.handler_name(memoryview(g.mi))),
     "memrt.handler_name, in force": Case(lambda g: memrt.handler_name()),
     "memrt.adopt": Case(
         lambda g: memrt.adopt(g.left[0], policy=g.policy),
         lambda g: g.left.append(np.ones(10)),
         clear_left,
     ),
-    "memrt.adopt, of what malloc gave": Case(
+    "memrt.adopt, of memory of malloc": Case(
         lambda g: memrt.adopt(g.left[0]), lambda g: g.left.append(probe.malloced(80)), clear_left
     ),
     "memrt.adopt, by copy": Case(lambda g: memrt.adopt(np.frombuffer(g.owner, np.uint8))),
-    "memrt.unresolved_symbols": Case(lambda g: memrt.unresolved_symbols()),
-    "memrt.check_symbols": Case(lambda g: memrt.check_symbols()),
+    "memrt.debug.unresolved_symbols": Case(lambda g: memrt.debug.unresolved_symbols()),
+    "memrt.debug.check_symbols": Case(lambda g: memrt.debug.check_symbols()),
     "memrt.alignment": Case(lambda g: memrt.alignment(g.array)),
-    "memrt.Alignment": Case(lambda g: memrt.Alignment(*ALIGNMENT_FIELDS)),
-    "memrt.Alignment.actual": Case(lambda g: ALIGNMENT.actual),
-    "memrt.Alignment.is_true_aligned": Case(lambda g: ALIGNMENT.is_true_aligned),
-    "memrt.Alignment.is_uint_aligned": Case(lambda g: ALIGNMENT.is_uint_aligned),
-    "memrt.Alignment.copies": Case(lambda g: ALIGNMENT.copies),
-    "memrt.Alignment.casts": Case(lambda g: ALIGNMENT.casts),
-    "memrt.Alignment.meets": Case(lambda g: ALIGNMENT.meets(64)),
-    "memrt.Alignment.advice": Case(lambda g: ALIGNMENT.advice),
-    "memrt.Alignment.__repr__": Case(lambda g: repr(ALIGNMENT)),
+    "memrt.types.Alignment": Case(lambda g: memrt.types.Alignment(*ALIGNMENT_FIELDS)),
+    "memrt.types.Alignment.actual": Case(lambda g: ALIGNMENT.actual),
+    "memrt.types.Alignment.is_true_aligned": Case(lambda g: ALIGNMENT.is_true_aligned),
+    "memrt.types.Alignment.is_uint_aligned": Case(lambda g: ALIGNMENT.is_uint_aligned),
+    "memrt.types.Alignment.copies": Case(lambda g: ALIGNMENT.copies),
+    "memrt.types.Alignment.casts": Case(lambda g: ALIGNMENT.casts),
+    "memrt.types.Alignment.meets": Case(lambda g: ALIGNMENT.meets(64)),
+    "memrt.types.Alignment.advice": Case(lambda g: ALIGNMENT.advice),
+    "memrt.types.Alignment.__repr__": Case(lambda g: repr(ALIGNMENT)),
     "memrt.aligned": Case(lambda g: memrt.aligned(g.array[1:], 4096)),
     "memrt.aligned, of objects": Case(
         lambda g: memrt.aligned(g.left[0], 4096),
@@ -558,7 +638,7 @@ CASES: dict[str, Case] = {
     ),
     "memrt.Policy.__repr__": Case(lambda g: repr(g.policy)),
     "memrt.default_policy": Case(lambda g: memrt.default_policy()),
-    "memrt.policies": Case(lambda g: memrt.policies()),
+    "memrt.debug.policies": Case(lambda g: memrt.debug.policies()),
     "memrt.enable": Case(
         lambda g: memrt.enable(),
         after=lambda g: memrt.disable(),
@@ -611,9 +691,9 @@ CASES: dict[str, Case] = {
     "memrt.cuda.Stream.handle": Case(lambda g: g.stream.handle),
     "memrt.cuda.Stream.synchronize": Case(lambda g: g.stream.synchronize()),
     "memrt.cuda.Stream.__repr__": Case(lambda g: repr(g.stream)),
-    "memrt.cuda.Array": Case(lambda g: memrt.cuda.Array, faults=()),  # cannot be made by hand
+    "memrt.cuda.Array": Case(lambda g: memrt.cuda.Array, faults=()),  # has no public constructor
     "memrt.cuda.Array.__cuda_array_interface__": Case(lambda g: g.device.__cuda_array_interface__),
-    # CPython 3.11 loses an exception that a Python function raises where there is no memory.
+    # CPython 3.11 loses an exception that a Python function raises while memory is missing.
     "memrt.cuda.Array.__array__": Case(array_of_device, faults=NOT_PYTHONS),
     "memrt.cuda.Array.__memrt_meminfo__": Case(lambda g: g.device.__memrt_meminfo__()),
     "memrt.cuda.Array.__dlpack__": Case(lambda g: g.device.__dlpack__(max_version=(1, 3))),
@@ -659,7 +739,7 @@ CASES: dict[str, Case] = {
     "_memrt.cuda_wait": Case(lambda g: _memrt.cuda_wait(g.device.meminfo, 1)),
     "_memrt.cuda_read": Case(lambda g: _memrt.cuda_read(g.device.meminfo, 0, bytearray(48), 1)),
     "_memrt.cuda_write": Case(lambda g: _memrt.cuda_write(g.device.meminfo, 0, b"48", 0)),
-    "_memrt.cuda_copy": Case(lambda g: _memrt.cuda_copy(g.device.meminfo, 8, 8)),
+    "_memrt.cuda_copy": Case(lambda g: _memrt.cuda_copy(g.device.meminfo, 8, 8, g)),
     "_memrt.cuda_stream_new": Case(
         lambda g: g.left.append(_memrt.cuda_stream_new(0)), after=free_streams
     ),
@@ -670,25 +750,30 @@ CASES: dict[str, Case] = {
     ),
     "_memrt.cuda_stream_synchronize": Case(lambda g: _memrt.cuda_stream_synchronize(0, 1)),
     "_memrt.cuda_stats": Case(lambda g: _memrt.cuda_stats(1)),
+    "memrt.cuda.empty, in a scope": scoped(lambda g: memrt.cuda.empty(3)),
     "_memrt.cuda_set_limit": Case(lambda g: _memrt.cuda_set_limit(1, 2**64 - 1)),
-    # --- Watching. ---
+    # --- Statistics, scopes, tracking and traces. ---
     "memrt.stats": Case(lambda g: memrt.stats()),
-    "memrt.metrics": told(lambda g: memrt.metrics(scopes=True)),
-    "memrt.metrics_collector": told(lambda g: memrt.metrics_collector(scopes=True).collect()),
-    "memrt.stats_json": told(lambda g: memrt.stats_json()),
-    "memrt.stats_schema": told(lambda g: memrt.stats_schema()),
+    "memrt.telemetry.metrics": told(lambda g: memrt.telemetry.metrics(scopes=True)),
+    "memrt.telemetry.metrics_collector": told(
+        lambda g: memrt.telemetry.metrics_collector(scopes=True).collect()
+    ),
+    "memrt.telemetry.stats_json": told(lambda g: memrt.telemetry.stats_json()),
+    "memrt.telemetry.stats_schema": told(lambda g: memrt.telemetry.stats_schema()),
     "memrt.stats, of a policy": Case(lambda g: memrt.stats(g.policy)),
-    "memrt.get_allocation_stats": Case(lambda g: memrt.get_allocation_stats()),
-    "memrt.AllocationStats": Case(lambda g: memrt.AllocationStats(1, 2, 3, 4)),
-    "memrt.Stats": Case(lambda g: memrt.Stats(*range(17))),
-    "memrt.Stats.to_dict": Case(lambda g: g.stats.to_dict()),
-    "memrt.Stats.__sub__": Case(lambda g: g.stats - g.stats),
-    "memrt.Stats.__repr__": Case(lambda g: repr(g.stats)),
+    "memrt.telemetry.get_allocation_stats": Case(lambda g: memrt.telemetry.get_allocation_stats()),
+    "memrt.types.AllocationStats": Case(lambda g: memrt.types.AllocationStats(1, 2, 3, 4)),
+    "memrt.types.Stats": Case(lambda g: memrt.types.Stats(*range(17))),
+    "memrt.types.Stats.to_dict": Case(lambda g: g.stats.to_dict()),
+    "memrt.types.Stats.__sub__": Case(lambda g: g.stats - g.stats),
+    "memrt.types.Stats.__repr__": Case(lambda g: repr(g.stats)),
     "memrt.reset_peak": Case(lambda g: memrt.reset_peak(g.policy)),
-    "memrt.exact_peak": Case(lambda g: memrt.exact_peak()),
-    "memrt.exact_peak.__enter__": Case(lambda g: memrt.exact_peak().__enter__(), after=leave_exact),
-    "memrt.exact_peak.__exit__": Case(
-        lambda g: memrt.exact_peak().__exit__(), enter_exact, leave_exact
+    "memrt.debug.exact_peak": Case(lambda g: memrt.debug.exact_peak()),
+    "memrt.debug.exact_peak.__enter__": Case(
+        lambda g: memrt.debug.exact_peak().__enter__(), after=leave_exact
+    ),
+    "memrt.debug.exact_peak.__exit__": Case(
+        lambda g: memrt.debug.exact_peak().__exit__(), enter_exact, leave_exact
     ),
     "memrt.scope": Case(lambda g: memrt.scope("s")),
     "memrt.scope.__enter__": Case(
@@ -698,106 +783,112 @@ CASES: dict[str, Case] = {
     "memrt.scope.__call__": Case(lambda g: memrt.scope("s")(len)),
     "memrt.scope.__repr__": Case(lambda g: repr(memrt.scope("s"))),
     "memrt.current_scope": scoped(lambda g: memrt.current_scope()),
-    "memrt.carry": scoped(lambda g: memrt.carry(len)),
+    "memrt.bind_scope": scoped(lambda g: memrt.bind_scope(len)),
     "memrt.scopes": scoped(lambda g: memrt.scopes()),
-    "memrt.Scope": scoped(lambda g: memrt.Scope(g.inside._capsule, ("s",))),
-    "memrt.Scope.name": scoped(lambda g: g.inside.name),
-    "memrt.Scope.path": scoped(lambda g: g.inside.path),
-    "memrt.Scope.live": scoped(lambda g: g.inside.live),
-    "memrt.Scope.peak": scoped(lambda g: g.inside.peak),
-    "memrt.Scope.total": scoped(lambda g: g.inside.total),
-    "memrt.Scope.stats": scoped(lambda g: g.inside.stats()),
-    "memrt.Scope.sizes": scoped(lambda g: g.inside.sizes()),
-    "memrt.Scope.reset_peak": scoped(lambda g: g.inside.reset_peak()),
-    "memrt.Scope.__eq__": scoped(lambda g: g.inside == memrt.current_scope()),
-    "memrt.Scope.__hash__": scoped(lambda g: hash(g.inside)),
-    "memrt.Scope.__repr__": scoped(lambda g: repr(g.inside)),
-    "memrt.ScopeTree": scoped(lambda g: memrt.ScopeTree()),
-    "memrt.ScopeTree.children": scoped(lambda g: memrt.scopes().children(g.inside)),
-    "memrt.ScopeTree.__repr__": scoped(lambda g: repr(memrt.scopes())),
+    "memrt.types.Scope": scoped(lambda g: memrt.types.Scope(g.inside._capsule, ("s",))),
+    "memrt.types.Scope.name": scoped(lambda g: g.inside.name),
+    "memrt.types.Scope.path": scoped(lambda g: g.inside.path),
+    "memrt.types.Scope.live": scoped(lambda g: g.inside.live),
+    "memrt.types.Scope.peak": scoped(lambda g: g.inside.peak),
+    "memrt.types.Scope.total": scoped(lambda g: g.inside.total),
+    "memrt.types.Scope.stats": scoped(lambda g: g.inside.stats()),
+    "memrt.types.Scope.sizes": scoped(lambda g: g.inside.sizes()),
+    "memrt.types.Scope.sizes, of 300 buffers": Case(
+        lambda g: g.inside.sizes(), enter_full_scope, leave_full_scope
+    ),
+    "memrt.types.Scope.reset_peak": scoped(lambda g: g.inside.reset_peak()),
+    "memrt.types.Scope.__eq__": scoped(lambda g: g.inside == memrt.current_scope()),
+    "memrt.types.Scope.__hash__": scoped(lambda g: hash(g.inside)),
+    "memrt.types.Scope.__repr__": scoped(lambda g: repr(g.inside)),
+    "memrt.types.ScopeTree": scoped(lambda g: memrt.types.ScopeTree()),
+    "memrt.types.ScopeTree.children": scoped(lambda g: memrt.scopes().children(g.inside)),
+    "memrt.types.ScopeTree.__repr__": scoped(lambda g: repr(memrt.scopes())),
     "memrt.alloc, in a scope": scoped(lambda g: memrt.alloc(100)),
     "memrt.empty, from a policy in a scope": scoped(lambda g: memrt.empty(9, policy=g.policy)),
     "memrt.Policy.__enter__, in a scope": scoped(lambda g: g.policy.__enter__(), sets_context=True),
     "memrt.Policy.__exit__, in a scope": Case(
         lambda g: g.policy.__exit__(), enter_scope_and_policy, leave_scopes, sets_context=True
     ),
-    "memrt.tracking": Case(lambda g: memrt.tracking()),
-    "memrt.tracking.__enter__": Case(
+    "memrt.debug.tracking": Case(lambda g: memrt.debug.tracking()),
+    "memrt.debug.tracking.__enter__": Case(
         lambda g: g.tracking.__enter__(), new_tracking, leave_tracking
     ),
-    "memrt.tracking.__exit__": Case(
+    "memrt.debug.tracking.__exit__": Case(
         lambda g: g.tracking.__exit__(), enter_tracking, leave_tracking
     ),
     "memrt.alloc, while tracking": Case(lambda g: memrt.alloc(9), enter_tracking, leave_tracking),
-    "memrt.live": Case(lambda g: memrt.live(), enter_tracking, leave_tracking),
-    "memrt.trace": Case(lambda g: memrt.trace(TRACE_FILE)),
-    "memrt.trace.__enter__": Case(lambda g: g.trace.__enter__(), new_trace, leave_trace),
-    "memrt.trace.__exit__": Case(lambda g: g.trace.__exit__(), enter_trace, leave_trace),
-    "memrt.trace.stats": Case(lambda g: g.trace.stats, new_trace),
+    "memrt.debug.live": Case(lambda g: memrt.debug.live(), enter_tracking, leave_tracking),
+    "memrt.debug.trace": Case(lambda g: memrt.debug.trace(TRACE_FILE)),
+    "memrt.debug.trace.__enter__": Case(lambda g: g.trace.__enter__(), new_trace, leave_trace),
+    "memrt.debug.trace.__exit__": Case(lambda g: g.trace.__exit__(), enter_trace, leave_trace),
+    "memrt.debug.trace.stats": Case(lambda g: g.trace.stats, new_trace),
     "memrt.alloc, while a trace is recorded": Case(
         lambda g: memrt.alloc(9), enter_trace, leave_trace
     ),
-    "memrt.mark": Case(lambda g: memrt.mark("a mark"), enter_trace, leave_trace),
-    "memrt.TraceStats": Case(lambda g: memrt.TraceStats(False, 1, 0, 0, 100, 0)),
-    "memrt.TraceStats.loss": Case(lambda g: TRACE_STATS.loss),
-    "memrt.Trace": recorded(lambda trace: trace),
-    "memrt.Trace.__len__": recorded(len),
-    "memrt.Trace.__repr__": recorded(repr),
-    "memrt.Trace.is_complete": recorded(lambda trace: trace.is_complete),
-    "memrt.Trace.lost": recorded(lambda trace: trace.lost),
-    "memrt.Trace.overwritten": recorded(lambda trace: trace.overwritten),
-    "memrt.Trace.problem": recorded(lambda trace: trace.problem),
-    "memrt.Trace.duration": recorded(lambda trace: trace.duration),
-    "memrt.Trace.marks": recorded(lambda trace: trace.marks),
-    "memrt.Trace.sites": recorded(lambda trace: trace.sites),
-    "memrt.Trace.place": recorded(lambda trace: trace.place(int(trace.events["site"][0]))),
-    "memrt.Trace.live": recorded(lambda trace: trace.live),
-    "memrt.Trace.peak": recorded(lambda trace: trace.peak),
-    "memrt.Trace.peak_event": recorded(lambda trace: trace.peak_event),
-    "memrt.Trace.buffers": recorded(lambda trace: trace.buffers),
-    "memrt.Trace.usage": recorded(lambda trace: trace.usage()),
-    "memrt.TraceError": Case(lambda g: memrt.TraceError("none")),
-    "memrt.TracePolicy": Case(lambda g: memrt.TracePolicy("p", None, 1, 64)),
-    "memrt.TraceUsage": Case(lambda g: memrt.TraceUsage("p", 1, 2, 3, 4)),
-    "memrt.Mark": Case(lambda g: memrt.Mark(1.0, "m", 3)),
+    "memrt.debug.mark": Case(lambda g: memrt.debug.mark("a mark"), enter_trace, leave_trace),
+    "memrt.types.TraceStats": Case(lambda g: memrt.types.TraceStats(False, 1, 0, 0, 100, 0)),
+    "memrt.types.TraceStats.loss": Case(lambda g: TRACE_STATS.loss),
+    "memrt.debug.Trace": recorded(lambda trace: trace),
+    "memrt.debug.Trace.__len__": recorded(len),
+    "memrt.debug.Trace.__repr__": recorded(repr),
+    "memrt.debug.Trace.is_complete": recorded(lambda trace: trace.is_complete),
+    "memrt.debug.Trace.lost": recorded(lambda trace: trace.lost),
+    "memrt.debug.Trace.overwritten": recorded(lambda trace: trace.overwritten),
+    "memrt.debug.Trace.problem": recorded(lambda trace: trace.problem),
+    "memrt.debug.Trace.duration": recorded(lambda trace: trace.duration),
+    "memrt.debug.Trace.marks": recorded(lambda trace: trace.marks),
+    "memrt.debug.Trace.sites": recorded(lambda trace: trace.sites),
+    "memrt.debug.Trace.place": recorded(lambda trace: trace.place(int(trace.events["site"][0]))),
+    "memrt.debug.Trace.live": recorded(lambda trace: trace.live),
+    "memrt.debug.Trace.peak": recorded(lambda trace: trace.peak),
+    "memrt.debug.Trace.peak_event": recorded(lambda trace: trace.peak_event),
+    "memrt.debug.Trace.buffers": recorded(lambda trace: trace.buffers),
+    "memrt.debug.Trace.usage": recorded(lambda trace: trace.usage()),
+    "memrt.debug.TraceError": Case(lambda g: memrt.debug.TraceError("none")),
+    "memrt.types.TracePolicy": Case(lambda g: memrt.types.TracePolicy("p", None, 1, 64)),
+    "memrt.types.TraceUsage": Case(lambda g: memrt.types.TraceUsage("p", 1, 2, 3, 4)),
+    "memrt.types.Mark": Case(lambda g: memrt.types.Mark(1.0, "m", 3)),
     "_memrt.trace_start": Case(
         lambda g: _memrt.trace_start(TRACE_FILE, 1, 0, 100, True), leave_trace, leave_trace
     ),
     "_memrt.trace_stop": Case(lambda g: _memrt.trace_stop(), enter_trace, leave_trace),
     "_memrt.trace_stats": Case(lambda g: _memrt.trace_stats(), enter_trace, leave_trace),
     "_memrt.trace_mark": Case(lambda g: _memrt.trace_mark("m"), enter_trace, leave_trace),
-    "memrt.LiveBuffer": Case(lambda g: memrt.LiveBuffer._make(range(13))),
-    "memrt.LiveBuffer.site": tracked(lambda g: tracked_buffer(g).site),
-    "memrt.LiveBuffer.place": tracked(lambda g: tracked_buffer(g).place),
-    "memrt.LiveBuffer.to_dict": tracked(lambda g: tracked_buffer(g).to_dict()),
-    "memrt.LiveBuffer.__repr__": tracked(lambda g: repr(tracked_buffer(g))),
-    "memrt.sites": tracked(lambda g: memrt.sites()),
-    "memrt.Frame": Case(lambda g: str(memrt.Frame("f", "f.py", 3, 0, False))),
-    "memrt.Place": Case(lambda g: str(memrt.Place("f.py", "f", 3))),
-    "memrt.Site": Case(lambda g: memrt.Site(1, ())),
-    "memrt.Site.place": Case(lambda g: SITE.place),
-    "memrt.SiteUsage": Case(lambda g: memrt.SiteUsage(PLACE, 1, 2)),
-    "memrt.SiteUsage.__repr__": Case(lambda g: repr(memrt.SiteUsage(PLACE, 1, 2))),
-    "memrt.LeakGroup": tracked(leak_group),
-    "memrt.LeakGroup.nbytes": tracked(lambda g: leak_group(g).nbytes),
-    "memrt.LeakError": tracked(lambda g: memrt.LeakError([leak_group(g)])),
-    "memrt.assert_no_leaks": Case(lambda g: memrt.assert_no_leaks()),
-    "memrt.assert_no_leaks.__enter__": Case(
+    "memrt.types.LiveBuffer": Case(lambda g: memrt.types.LiveBuffer._make(range(13))),
+    "memrt.types.LiveBuffer.site": tracked(lambda g: tracked_buffer(g).site),
+    "memrt.types.LiveBuffer.place": tracked(lambda g: tracked_buffer(g).place),
+    "memrt.types.LiveBuffer.to_dict": tracked(lambda g: tracked_buffer(g).to_dict()),
+    "memrt.types.LiveBuffer.__repr__": tracked(lambda g: repr(tracked_buffer(g))),
+    "memrt.debug.sites": tracked(lambda g: memrt.debug.sites()),
+    "memrt.types.Frame": Case(lambda g: str(memrt.types.Frame("f", "f.py", 3, 0, False))),
+    "memrt.types.Place": Case(lambda g: str(memrt.types.Place("f.py", "f", 3))),
+    "memrt.types.Site": Case(lambda g: memrt.types.Site(1, ())),
+    "memrt.types.Site.place": Case(lambda g: SITE.place),
+    "memrt.types.SiteUsage": Case(lambda g: memrt.types.SiteUsage(PLACE, 1, 2)),
+    "memrt.types.SiteUsage.__repr__": Case(lambda g: repr(memrt.types.SiteUsage(PLACE, 1, 2))),
+    "memrt.types.LeakGroup": tracked(leak_group),
+    "memrt.types.LeakGroup.nbytes": tracked(lambda g: leak_group(g).nbytes),
+    "memrt.debug.LeakError": tracked(lambda g: memrt.debug.LeakError([leak_group(g)])),
+    "memrt.debug.assert_no_leaks": Case(lambda g: memrt.debug.assert_no_leaks()),
+    "memrt.debug.assert_no_leaks.__enter__": Case(
         lambda g: g.check.__enter__(), new_check, leave_tracking
     ),
-    "memrt.assert_no_leaks.__exit__": Case(check_nothing),
-    "memrt.assert_no_leaks.allow": Case(
+    "memrt.debug.assert_no_leaks.__exit__": Case(check_nothing),
+    "memrt.debug.assert_no_leaks.allow": Case(
         lambda g: g.check.allow(g.array), enter_check, leave_tracking
     ),
-    "memrt.expect_to_last": Case(lambda g: memrt.expect_to_last("nowhere", "nothing")),
-    "memrt.growth": Case(lambda g: memrt.growth(memrt.alloc, 10, rounds=12)),
-    "memrt.Trend": Case(lambda g: memrt.Trend("what", (1, 2), 1.0, 0.5)),
-    "memrt.Trend.is_growing": Case(lambda g: TREND.is_growing),
-    "memrt.Trend.__repr__": Case(lambda g: repr(TREND)),
-    "memrt.Growth": Case(lambda g: memrt.Growth((TREND,), (), TREND)),
-    "memrt.Growth.growing": Case(lambda g: GROWTH.growing),
-    "memrt.Growth.to_dict": Case(lambda g: GROWTH.to_dict()),
-    "memrt.Growth.__repr__": Case(lambda g: repr(GROWTH)),
+    "memrt.debug.suppress_leaks": Case(lambda g: memrt.debug.suppress_leaks("nowhere", "nothing")),
+    "memrt.debug.growth": Case(lambda g: memrt.debug.growth(memrt.alloc, 10, rounds=12)),
+    "memrt.types.Trend": Case(lambda g: memrt.types.Trend("what", (1, 2), 1.0, 0.5)),
+    "memrt.types.Trend.is_growing": Case(lambda g: TREND.is_growing),
+    "memrt.types.Trend.__repr__": Case(lambda g: repr(TREND)),
+    "memrt.types.Growth": Case(lambda g: memrt.types.Growth((TREND,), (), TREND)),
+    "memrt.types.Growth.growing": Case(lambda g: GROWTH.growing),
+    "memrt.types.Growth.to_dict": Case(lambda g: GROWTH.to_dict()),
+    "memrt.types.Growth.__repr__": Case(lambda g: repr(GROWTH)),
+    "memrt.OutOfMemoryError, pickled": Case(
+        lambda g: g.left[0].__reduce__(), bring_shortage, clear_left
+    ),
     "memrt.OutOfMemoryError": Case(lambda g: str(memrt.OutOfMemoryError("by hand"))),
     "_memrt.tracking_get": Case(lambda g: _memrt.tracking_get()),
     "_memrt.tracking_open": Case(
@@ -810,35 +901,51 @@ CASES: dict[str, Case] = {
     "_memrt.lasting_add": Case(lambda g: _memrt.lasting_add("nowhere", "nothing")),
     "_memrt.lasting_at": tracked(lambda g: _memrt.lasting_at(1)),
     "memrt.release_unused": Case(lambda g: memrt.release_unused()),
-    "memrt.options": Case(lambda g: memrt.options()),
-    # --- Who holds what. ---
+    "memrt.debug.options": Case(lambda g: memrt.debug.options()),
+    # --- Holders and retention. ---
     "memrt.holders": Case(lambda g: memrt.holders(g.array), hold, clear_left),
-    "memrt.retention": Case(lambda g: memrt.retention(1, 0.0), hold, clear_left),
-    "memrt.Holders": Case(lambda g: memrt.Holders(1, 1, None, "p", "block", 5, (), (), 1, 0, 0)),
-    "memrt.Holders.site": found(lambda g: g.found.site),
-    "memrt.Holders.place": found(lambda g: g.found.place),
-    "memrt.Holders.rows": found(lambda g: g.found.rows),
-    "memrt.Holders.tree": found(lambda g: g.found.tree()),
-    "memrt.Holders.to_dict": found(lambda g: g.found.to_dict(), NOT_PYTHONS),
-    "memrt.Holders.__repr__": found(lambda g: repr(g.found)),
-    "memrt.Holder": Case(lambda g: memrt.Holder("array", "a", 1, 1, (), (), 0, 0)),
-    "memrt.Referrer": Case(lambda g: memrt.Referrer("local", "a", None, None, None, None, 1)),
-    "memrt.NamedReference": Case(lambda g: memrt.NamedReference("n", "export", 1, 2, 0.5)),
-    "memrt.Retained": found(lambda g: memrt.Retained(g.found, 10, 5, True, 1)),
-    "memrt.Retained.site": found(lambda g: g.retention.buffers[0].site),
-    "memrt.Retained.place": found(lambda g: g.retention.buffers[0].place),
-    "memrt.Retained.wasted": found(lambda g: g.retention.buffers[0].wasted),
-    "memrt.Retained.why": found(lambda g: g.retention.buffers[0].why),
-    "memrt.Retained.__repr__": found(lambda g: repr(g.retention.buffers[0])),
-    "memrt.Retention": Case(lambda g: memrt.Retention((), 0, 0)),
-    "memrt.Retention.to_dict": found(lambda g: g.retention.to_dict(), NOT_PYTHONS),
-    "memrt.Retention.__repr__": found(lambda g: repr(g.retention)),
+    "memrt.debug.retention": Case(lambda g: memrt.debug.retention(1, 0.0), hold, clear_left),
+    "memrt.types.Holders": Case(
+        lambda g: memrt.types.Holders(1, 1, None, "p", "block", 5, (), (), 1, 0, 0)
+    ),
+    "memrt.types.Holders.site": found(lambda g: g.found.site),
+    "memrt.types.Holders.place": found(lambda g: g.found.place),
+    "memrt.types.Holders.rows": found(lambda g: g.found.rows),
+    "memrt.types.Holders.tree": found(lambda g: g.found.tree()),
+    "memrt.types.Holders.to_dict": found(lambda g: g.found.to_dict(), NOT_PYTHONS),
+    "memrt.types.Holders.__repr__": found(lambda g: repr(g.found)),
+    "memrt.types.Holder": Case(lambda g: memrt.types.Holder("array", "a", 1, 1, (), (), 0, 0)),
+    "memrt.types.Referrer": Case(
+        lambda g: memrt.types.Referrer("local", "a", None, None, None, None, 1)
+    ),
+    "memrt.types.NamedReference": Case(
+        lambda g: memrt.types.NamedReference("n", "export", 1, 2, 0.5)
+    ),
+    "memrt.types.Retained": found(lambda g: memrt.types.Retained(g.found, 10, 5, True, 1)),
+    "memrt.types.Retained.site": found(lambda g: g.retention.buffers[0].site),
+    "memrt.types.Retained.place": found(lambda g: g.retention.buffers[0].place),
+    "memrt.types.Retained.wasted": found(lambda g: g.retention.buffers[0].wasted),
+    "memrt.types.Retained.why": found(lambda g: g.retention.buffers[0].why),
+    "memrt.types.Retained.__repr__": found(lambda g: repr(g.retention.buffers[0])),
+    "memrt.types.Retention": Case(lambda g: memrt.types.Retention((), 0, 0)),
+    "memrt.types.Retention.to_dict": found(lambda g: g.retention.to_dict(), NOT_PYTHONS),
+    "memrt.types.Retention.__repr__": found(lambda g: repr(g.retention)),
     "_memrt.find_holders": Case(lambda g: _memrt.find_holders(g.array, 2, 0), hold, clear_left),
+    "_memrt.find_holders, of a memoryview": Case(
+        lambda g: _memrt.find_holders(memoryview(g.mi), 2, 0)
+    ),
+    "_memrt.find_holders, with a named reference": Case(
+        lambda g: _memrt.find_holders(g.array, 2, 0), hold_as, release_as
+    ),
     "_memrt.find_retention": Case(lambda g: _memrt.find_retention(1, 0.0, 10), hold, clear_left),
+    "_memrt.find_retention, of overlapping views": Case(
+        lambda g: _memrt.find_retention(1, 0.0, 10), hold_overlapping, clear_left
+    ),
     "_memrt.frame_variables": Case(lambda g: _memrt.frame_variables(sys._getframe())),
     "_memrt.find_place": Case(lambda g: _memrt.find_place([1, g], g)),
     "_memrt.instance_dict": Case(lambda g: _memrt.instance_dict(g)),
-    "memrt.Option": Case(lambda g: memrt.Option("n", "v", "h")),
+    "memrt.types.Option": Case(lambda g: memrt.types.Option("n", "v", "h")),
+    "memrt.get_cmake_dir": Case(lambda g: memrt.get_cmake_dir()),
     "memrt.get_include": Case(lambda g: memrt.get_include()),
     "memrt.get_library": Case(lambda g: memrt.get_library()),
     # --- MemInfo. ---
@@ -864,7 +971,7 @@ CASES: dict[str, Case] = {
     "pickle of an array": Case(
         lambda g: pickle.loads(pickle.dumps(g.array, 5)), faults=NOT_PYTHONS
     ),
-    # --- Tests of programs. ---
+    # --- Fault injection. ---
     "memrt.testing.fail_allocations": Case(lambda g: fail_allocations(3), faults=NOT_MEMRTS),
     "memrt.testing.fail_allocations.__enter__": Case(
         lambda g: g.plan.__enter__(), new_plan, leave_plan, NOT_MEMRTS
@@ -875,17 +982,11 @@ CASES: dict[str, Case] = {
     "memrt.testing.fail_allocations.points": Case(
         lambda g: g.plan.points, enter_plan, leave_plan, NOT_MEMRTS
     ),
-    # --- What the package calls of its extension, beyond what it passes on. ---
+    # --- Functions of the extension that the package calls and does not re-export. ---
     "_memrt.take_over": Case(
         lambda g: _memrt.take_over(g.left[0], None),
         lambda g: g.left.append(np.ones(10)),
         clear_left,
-    ),
-    "_memrt.entered": Case(
-        lambda g: _memrt.entered(g.policy.handler), after=lambda g: _memrt.left(g.policy.handler)
-    ),
-    "_memrt.left": Case(
-        lambda g: _memrt.left(g.policy.handler), lambda g: _memrt.entered(g.policy.handler)
     ),
     "_memrt.set_handler": Case(
         lambda g: _memrt.set_handler(g.policy.handler),
@@ -909,7 +1010,7 @@ CASES: dict[str, Case] = {
     "_memrt.scope_stats": scoped(lambda g: _memrt.scope_stats(g.inside._capsule)),
     "_memrt.scope_sizes": scoped(lambda g: _memrt.scope_sizes(g.inside._capsule)),
     "_memrt.scope_reset_peak": scoped(lambda g: _memrt.scope_reset_peak(g.inside._capsule)),
-    "_memrt.live": Case(lambda g: _memrt.live({}), enter_tracking, leave_tracking),
+    "_memrt.live": Case(lambda g: _memrt.live(dict), enter_tracking, leave_tracking),
     "_memrt.set_tracking": Case(lambda g: _memrt.set_tracking(_memrt.tracking_enabled())),
     "_memrt.tracking_enabled": Case(lambda g: _memrt.tracking_enabled()),
     "_memrt.fail_allocations": Case(
@@ -919,7 +1020,20 @@ CASES: dict[str, Case] = {
     ),
     "_memrt.stop_failing": Case(lambda g: _memrt.stop_failing(), faults=NOT_MEMRTS),
     "_memrt.failure_points": Case(lambda g: _memrt.failure_points(), faults=NOT_MEMRTS),
-    "_memrt.call_between": Case(lambda g: _memrt.call_between(int, float, int)),
+    "_memrt.one_object": Case(lambda g: _memrt.one_object({}, 1, g.policy)),
+    "_memrt.exact_peak_open": Case(lambda g: _memrt.exact_peak_open(), after=leave_exact),
+    "_memrt.exact_peak_close": Case(lambda g: _memrt.exact_peak_close(), enter_exact, leave_exact),
+    "_memrt.call_after": Case(lambda g: _memrt.call_after(abs, float, 2)),
+    "_memrt.call_outermost": Case(lambda g: _memrt.call_outermost(abs, -2)),
+    "_memrt.call_at_exit": Case(  # reports failures as unraisable exceptions
+        lambda g: _memrt.call_at_exit(list, "case"), faults=NOT_PYTHONS
+    ),
+    # CPython crashes if its tokenizer has no memory for a file.
+    "_memrt.run_file": Case(run_empty_file, faults=NOT_PYTHONS),
+    "_memrt.run_code": Case(lambda g: _memrt.run_code(CODE, {})),
+    "_memrt.graph_steps": Case(lambda g: _memrt.graph_steps()),
+    "_memrt.find_places": Case(lambda g: _memrt.find_places([g.array], [g.array])),
+    "_memrt.survey": Case(lambda g: _memrt.survey([g.mi.data], 10, 1)),
     "_memrt.owners": Case(lambda g: _memrt.owners()),
     "_memrt.options": Case(lambda g: _memrt.options()),
     "_memrt.set_option": Case(lambda g: _memrt.set_option("cache_limit", "none")),
@@ -929,7 +1043,7 @@ CASES: dict[str, Case] = {
     # --- memrt/import.h and memrt/numpy.h. ---
     "memrt_import": Case(
         lambda g: probe.import_again(),
-        errors=(MemoryError, ImportError),  # as PyCapsule_Import
+        errors=(MemoryError, ImportError),  # like PyCapsule_Import
     ),
     "memrt_trace": traced(lambda g: probe.trace(g.wrapped)),
     "memrt_meminfo_as_capsule, traced": traced(lambda g: probe.make_capsule(10)),
@@ -943,7 +1057,7 @@ CASES: dict[str, Case] = {
     "memrt_handler_check": Case(lambda g: probe.address(g.block), counts_as_meminfo),
     "memrt_descr_has_references": Case(lambda g: probe.to_array(g.mi, (), "i4", None, 0, 0)),
     "memrt_layout_fits": Case(lambda g: probe.to_array(g.mi, (2, 2), "f4", (8, 4), 8, 0)),
-    # --- NumPy's ways of having memory, with a policy in force. ---
+    # --- Allocations by NumPy, with a policy in force. ---
     "numpy.empty": in_force(lambda g: np.empty(10)),
     "numpy.zeros": in_force(lambda g: np.zeros((3, 4))),
     "numpy.zeros, large": in_force(lambda g: np.zeros(LARGE, "u1")),
@@ -973,7 +1087,7 @@ CASES: dict[str, Case] = {
 
 
 def called(name: str) -> str:
-    """What a case calls."""
+    """Return the name of the function that a case calls."""
     return name.partition(",")[0]
 
 
@@ -992,18 +1106,21 @@ RECORDS = (
 MORE_RECORDS = ("Option", "Place", "Referrer", "Site", "SiteUsage", "Trend", "AllocationStats")
 TRACE_RECORDS = ("Mark", "TracePolicy", "TraceStats", "TraceUsage")
 SYNTHETIC = (
-    *(f"memrt.{name}." for name in (*RECORDS, *MORE_RECORDS, *TRACE_RECORDS)),
-    "memrt.Retained.__",
-    "memrt.Retention.__",
-    "memrt.Stats.__",
+    *(f"memrt.types.{name}." for name in (*RECORDS, *MORE_RECORDS, *TRACE_RECORDS)),
+    "memrt.types.Retained.__",
+    "memrt.types.Retention.__",
+    "memrt.types.Stats.__",
     "memrt.cuda.CudaStats.__",
 )
-COMPILED = (memrt.MemInfo, memrt.OutOfMemoryError, memrt.Tensor, memrt.cuda.CudaError)
+COMPILED = (memrt.MemInfo, memrt.OutOfMemoryError, memrt.types.Tensor, memrt.cuda.CudaError)
 MADE = (property, types.GetSetDescriptorType)
 
 
 def members(path: str, kind: type) -> set[str]:
-    """What a class defines itself, by the names of cases. MemInfo is made by functions alone."""
+    """Return the names of the cases that a class needs: constructor and own public members.
+
+    MemInfo needs no constructor case, because only functions make a MemInfo.
+    """
     names = {path} if kind is not memrt.MemInfo else set()
     for name, value in vars(kind).items():
         is_public = not name.startswith("_") or name in SPECIAL or "memrt" in name
@@ -1014,9 +1131,20 @@ def members(path: str, kind: type) -> set[str]:
 
 
 def is_generated(name: str, kind: type) -> bool:
-    """What dataclasses and named tuples have by themselves."""
-    own = inspect.getsource(kind) if kind not in COMPILED else ""
-    return name.startswith(SYNTHETIC) and f"def {name.rpartition('.')[2]}(" not in own
+    """Return True for members that dataclasses and named tuples generate."""
+    return name.startswith(SYNTHETIC) and f"def {name.rpartition('.')[2]}(" not in source_of(kind)
+
+
+@functools.cache
+def source_of(kind: type) -> str:
+    """Return the source of a Python class, found by the private module with the class."""
+    private = [each for name, each in sys.modules.items() if name.startswith("memrt.")]
+    for module in private:
+        if getattr(module, kind.__name__, None) is kind and kind not in COMPILED:
+            for node in ast.parse(text := inspect.getsource(module)).body:
+                if isinstance(node, ast.ClassDef) and node.name == kind.__name__:
+                    return ast.get_source_segment(text, node) or ""
+    return ""
 
 
 def names_in(path: str, module: types.ModuleType, names: list[str]) -> set[str]:
@@ -1031,32 +1159,28 @@ def names_in(path: str, module: types.ModuleType, names: list[str]) -> set[str]:
 
 
 def header_functions() -> set[str]:
-    """The public functions of the headers for extension modules."""
+    """Return the names of the public functions in the headers for extension modules."""
     folder = Path(memrt.get_include()) / "memrt"
     text = "".join((folder / name).read_text() for name in ("import.h", "numpy.h"))
     return set(re.findall(r"^static inline [\w *]+?\b(memrt_[a-z]\w*)\(", text, re.MULTILINE))
 
 
 def public_names() -> set[str]:
-    """Everything that must have a case."""
-    passed_on = {name for name in memrt.__all__ if hasattr(_memrt, name)}
+    """Return all names that must have a case."""
+    passed_on = {
+        name
+        for module in (memrt, memrt.types, memrt.debug)
+        for name in module.__all__
+        if hasattr(_memrt, name)
+    }
     own = [n for n in dir(_memrt) if not n.startswith("_") and n not in passed_on]
-    own += [
-        "live",
-        "options",
-        "policies",
-        "scopes",
-        "set_option",
-    ]  # the package has others by these names
-    return (
-        names_in("memrt", memrt, memrt.__all__)
-        | names_in("memrt.testing", memrt.testing, memrt.testing.__all__)
-        | names_in("memrt.cuda", memrt.cuda, memrt.cuda.__all__)
-        | names_in("_memrt", _memrt, own)
-        | header_functions()
-    )
+    # The package has different functions by these names.
+    own += ["live", "options", "policies", "scopes", "set_option"]
+    modules = (memrt, memrt.types, memrt.debug, memrt.telemetry, memrt.testing, memrt.cuda)
+    public = [names_in(each.__name__, each, each.__all__) for each in modules]
+    return set().union(*public) | names_in("_memrt", _memrt, own) | header_functions()
 
 
 def missing() -> set[str]:
-    """Public names without a case."""
+    """Return the public names without a case."""
     return public_names() - {called(name) for name in CASES}

@@ -1,7 +1,7 @@
-"""Each case meets each failure: at every place in turn, once and from there on.
+"""Run each case with each kind of failure: at every failure point in turn, once and from there on.
 
-After each: the error is a MemoryError, account, policies, handlers and references are as before,
-and the same call then works.
+After each failure, the error must be a MemoryError or another error listed in the case. Accounts,
+policies, handlers and references must be as before, and the same call must then work.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from faults import Fault
 from memrt import _handlers, _memrt
 from memrt.testing import fail_allocations
 
-MOST = 5000  # points of one call: beyond, something goes round and round
+MOST = 5000  # maximum number of failure points of a call; more points mean an endless loop
 
 
 class WrongError(AssertionError):
-    """What a failure left behind."""
+    """A call left wrong state behind, or raised a wrong error, after a failure."""
 
 
 @dataclass(frozen=True)
 class Count:
-    """How often a case met a fault."""
+    """Number of failure points of a case for one kind of fault, and of refused calls."""
 
     case: str
     fault: str
@@ -37,7 +37,7 @@ class Count:
 
 
 def state() -> dict[str, object]:
-    """All of the process that a call may have changed."""
+    """Return all state of the process that a call may have changed."""
     gc.collect()
     stats = memrt.stats()
     return {
@@ -45,28 +45,28 @@ def state() -> dict[str, object]:
         "meminfos": stats.mi_alloc - stats.mi_free,
         "live bytes": stats.live,
         "adopted bytes": stats.adopted,
-        "policies": sorted(policy.name for policy in memrt.policies()),
+        "policies": sorted(policy.name for policy in memrt.debug.policies()),
         "handler": memrt.handler_name(),
         "handlers entered": len(_handlers._stack.get()),
         "enabled": memrt.enabled(),
-        "start of threads": threading.Thread.start,
+        "thread bootstrap": vars(threading.Thread)["_bootstrap_inner"],
         "tracking": _memrt.tracking_enabled(),
-        "plan": fail_allocations._active,
-        "options": [(option.name, option.value) for option in memrt.options()],
+        "fault injection": fail_allocations._active,
+        "options": [(option.name, option.value) for option in memrt.debug.options()],
         "unreported": list(reported),
     }
 
 
 def references(ground: Ground) -> dict[str, int]:
-    """References to each thing that a call is given."""
+    """Return the reference counts of all arguments of a call."""
     held = {name: sys.getrefcount(thing) for name, thing in vars(ground).items()}
-    held["mi, its count"] = ground.mi.refcount
-    held["wrapped, its count"] = ground.wrapped.refcount
+    held["mi, refcount"] = ground.mi.refcount
+    held["wrapped, refcount"] = ground.wrapped.refcount
     held["things left"] = len(ground.left)
     return held
 
 
-reported: list[type | None] = []  # exceptions that nobody could get
+reported: list[type | None] = []  # types of unraisable exceptions
 
 
 def changes(before: dict, after: dict) -> str:
@@ -80,12 +80,16 @@ def expect_same(what: str, before: dict, after: dict) -> None:
 
 
 def attempt(case: Case, fault: Fault, ground: Ground, nth: int, goes_on: bool) -> bool:
-    """Whether the call was refused; nothing that it made or raised is kept."""
+    """Run the call with a fault and return True if it was refused.
+
+    Keeps no reference to the result or the exception. Raises WrongError for a refusal by a fault
+    that has a fallback.
+    """
     try:
         fault.run(lambda: case.call(ground), nth, goes_on)
     except case.errors:
         if not fault.shows:
-            raise WrongError("a MemoryError, though there is another way to go") from None
+            raise WrongError("MemoryError was raised, although memrt has a fallback") from None
         return True
     return False
 
@@ -94,7 +98,7 @@ def call_again(case: Case, ground: Ground) -> None:
     try:
         case.call(ground)
     except Exception as error:
-        raise WrongError(f"the call does not work afterwards: {error!r}") from error
+        raise WrongError(f"the repeated call failed: {error!r}") from error
 
 
 def meet_on(ground: Ground, case: Case, fault: Fault, nth: int, goes_on: bool) -> bool:
@@ -108,7 +112,10 @@ def meet_on(ground: Ground, case: Case, fault: Fault, nth: int, goes_on: bool) -
 
 
 def meet(case: Case, fault: Fault, nth: int, goes_on: bool) -> bool:
-    """Whether the call was refused, with its nth point failing."""
+    """Run a case with its nth failure point failing, and return True if the call was refused.
+
+    Raises WrongError if the state differs from the state before.
+    """
     start = state()
     ground = Ground()
     case.before(ground)
@@ -118,12 +125,12 @@ def meet(case: Case, fault: Fault, nth: int, goes_on: bool) -> bool:
     finally:
         case.after(ground)
     del ground
-    expect_same("in the end", start, state())
+    expect_same("at the end", start, state())
     return refused
 
 
 def count(name: str, case: Case, fault: Fault, goes_on: bool) -> Count:
-    """Let each point fail in turn, until there is none left."""
+    """Let each failure point of a case fail in turn, until the call has no further point."""
     refused = 0
     for nth in itertools.count(1):
         try:
@@ -145,5 +152,5 @@ def both(name: str, case: Case, fault: Fault) -> Iterator[Count]:
 
 
 def listen() -> None:
-    """Exceptions that nobody can get are part of the state."""
+    """Record unraisable exceptions in `reported`, which state() includes."""
     sys.unraisablehook = lambda unraisable: reported.append(unraisable.exc_type)

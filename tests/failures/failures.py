@@ -1,11 +1,11 @@
-"""Every failure point of everything public: the work behind `./dev failures`.
+"""Inject a failure at every failure point of every public call: `./dev verify failures`.
 
-    ./dev failures            C, Python and Numba; writes its section of docs/reliability.md
-    ./dev failures --quick    C and Python, and writes nothing
+    ./dev verify failures            C, Python and Numba; writes its section of docs/reliability.md
+    ./dev verify failures --quick    C and Python, and writes nothing
 
-At each point of each public call a failure is met, once and with all that follow: requests of memrt
-for memory, of Python's allocators, of the C library's heap, mappings, advice and threads. To meet
-those of one call again:  tests/failures/meet.py has the command, build/failures what it needs.
+Failure points are memory requests of memrt, of Python's allocators and of the C library's heap,
+and mappings, advice and threads. Each point fails alone, and together with all later points. To
+repeat the failures of one call, run tests/failures/meet.py; its libraries are in build/failures.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ KINDS = {
     "memrt's requests": ("memrt", "memory"),
     "Python's allocators": ("python",),
     "heap": ("heap",),
-    "mmap, munmap, mremap": ("mmap", "munmap", "mremap"),
+    "mmap, munmap, mremap, mprotect": ("mmap", "munmap", "mremap", "mprotect"),
     "madvise": ("madvise",),
     "threads": ("thread",),
 }
-ABOUT = """What `./dev failures` met: at each point of each public call a failure, once and with
-all that follow. After each the error was reported in its proper form, statistics, live set and
-references were as before, and the same call then worked. Calls without a point were made where
-everything fails."""
+ABOUT = """Failures at each failure point of each public call, by `./dev verify failures`: each
+point fails alone, and together with all later points. After each failure the call reported the
+documented error. Statistics, live blocks and references were unchanged, and the same call then
+worked. Calls without a failure point ran while all requests fail."""
 
 
 def succeeded(*command: object, env: dict[str, str] | None = None) -> bool:
@@ -64,14 +64,14 @@ def meet_in_numba() -> bool:
 
 
 def exported() -> set[str]:
-    """The functions that libmemrt exports."""
+    """Return the names of the functions that libmemrt exports."""
     command = ["nm", "-D", "--defined-only", memrt.get_library()]
     lines = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     return {line.split()[-1] for line in lines.splitlines() if " T " in line}
 
 
 def by_function(found: dict[str, Counter[str]]) -> dict[str, Counter[str]]:
-    """Points of a function in all the ways of calling it."""
+    """Return the failure points of each function, summed over all variants of its cases."""
     functions: dict[str, Counter[str]] = {}
     for case, counts in found.items():
         functions.setdefault(case.partition(",")[0], Counter()).update(counts)
@@ -96,9 +96,11 @@ def write_section(functions: dict[str, Counter[str]]) -> None:
 
 def main() -> int:
     parser = argparse.ArgumentParser(
-        prog="./dev failures", description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+        prog="./dev verify failures",
+        description=__doc__,
+        formatter_class=argparse.RawTextHelpFormatter,
     )
-    parser.add_argument("--quick", action="store_true", help="without Numba; writes nothing")
+    parser.add_argument("--quick", action="store_true", help="run without Numba, write no page")
     options = parser.parse_args()
     WORK.mkdir(parents=True, exist_ok=True)
     FILE.unlink(missing_ok=True)

@@ -1,4 +1,4 @@
-"""What can be made to fail: memrt's requests, Python's allocators, and calls of the system."""
+"""Define the kinds of faults: memrt's requests, Python's allocators, and system calls."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ CALLS = ("heap", "mmap", "munmap", "mremap", "madvise", "mprotect", "thread")
 
 
 def nothing() -> None:
-    """Needs no preparation."""
+    """Do nothing: for faults without preparation."""
 
 
 def threads() -> int:
     return len(os.listdir("/proc/self/task"))
 
 
-THREADS = threads()  # without the one that memrt starts once something waits to be given back
+THREADS = threads()  # without the purger thread, which starts once memory is cached
 
 
 def end_purger() -> None:
-    """So that what is freed next has to start it."""
+    """End the purger thread, so that the next free has to start a new one."""
     memrt.set_option("decay", "never")
     while threads() > THREADS:
         time.sleep(0.001)
@@ -38,18 +38,21 @@ def end_purger() -> None:
 
 @dataclass(frozen=True)
 class Fault:
-    """A kind of failure; `run` calls a function in which the nth of that kind fails, or all from
-    there on, and `points` says how many there were."""
+    """A kind of failure.
+
+    `run` calls a function in which the nth request of this kind fails, or all requests from there
+    on. `points` returns the number of requests in the last run.
+    """
 
     name: str
     run: Callable[[Call, int, bool], object]
     points: Callable[[], int]
-    shows: bool  # in the outcome: there is no other way to go
+    shows: bool  # the call may fail; False: memrt has a fallback, so the call must succeed
     prepare: Callable[[], None] = nothing  # before each call
 
 
 class Plan:
-    """memrt's own failures on purpose."""
+    """Fault injection of memrt, in the calling thread."""
 
     def run(self, call: Call, nth: int, goes_on: bool) -> object:
         self.plan = fail_allocations(nth, 1 if goes_on else None, this_thread=True)
@@ -61,7 +64,7 @@ class Plan:
 
 
 class System:
-    """Calls of the C library by memrt's libraries; refusing.c must be preloaded."""
+    """Failing C library calls of memrt's libraries. The library of refusing.c must be preloaded."""
 
     def __init__(self, call: str) -> None:
         self.number = CALLS.index(call)
@@ -71,7 +74,7 @@ class System:
 
     def run(self, call: Call, nth: int, goes_on: bool) -> object:
         found = self.library.refusing_strike(self.number, ctypes.c_ulong(nth), goes_on)
-        assert found >= 2, "the code of memrt's libraries was not found"
+        assert found >= 2, f"code of two libraries of memrt must be found, got {found}"
         try:
             return call()
         finally:
@@ -95,6 +98,6 @@ def all_faults() -> dict[str, Fault]:
 
 
 def keep_what_makes_calls(fault: Fault) -> None:
-    """What is kept for how long, so that the call that fails is made, and not by the purger."""
+    """Set the decay so that the calling thread makes the call to fail, not the purger."""
     decay = {"munmap": 0, "mremap": 0, "thread": 60_000}.get(fault.name, "never")
     memrt.set_option("decay", decay)

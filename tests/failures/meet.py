@@ -1,8 +1,9 @@
-"""Worker: has the cases meet faults, and says how often; 1 when something was wrong.
+"""Run the cases with faults and print the number of failure points (worker process).
 
 usage: python meet.py [--faults NAME,...] [PATTERN ...]
 
-refusing.c must be preloaded, nomemory and probe importable.
+The library of refusing.c must be preloaded, and nomemory and probe must be importable. The exit
+status is 1 if a case went wrong or a public name has no case.
 """
 
 from __future__ import annotations
@@ -34,8 +35,12 @@ def meet_fault(fault: Fault, patterns: list[str], wrong: list[str]) -> list[driv
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--faults", default="", help="names with commas between; all without")
-    parser.add_argument("patterns", nargs="*", default=[""], help="parts of cases' names")
+    parser.add_argument(
+        "--faults", default="", help="comma-separated kinds of faults; default: all"
+    )
+    parser.add_argument(
+        "patterns", nargs="*", default=[""], help="parts of case names; default: all"
+    )
     options = parser.parse_args()
     begin_with_places_apart()
     faults = all_faults()

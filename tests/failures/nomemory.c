@@ -1,6 +1,6 @@
-/* Python's allocators, failing on purpose: a module with run(function, nth, goes_on). Like
-   _testcapi.set_nomemory, but the calling thread alone is struck, requests are counted, and what is
-   called runs no Python code before the allocators are as they were. */
+/* Make Python's allocators fail on purpose: a module with run(function, nth, goes_on). Unlike
+   _testcapi.set_nomemory, only requests of the calling thread fail, and requests are counted. The
+   allocators are restored when the function returns, before any further Python code runs. */
 
 #include <Python.h>
 
@@ -84,8 +84,10 @@ static PyObject *points(PyObject *module, PyObject *unused)
 static PyMethodDef methods[] = {
     {"run", run, METH_VARARGS,
      "run(function, nth, goes_on)\n\n"
-     "The result of function(), in which the nth request for memory fails, or all from it on."},
-    {"points", points, METH_NOARGS, "points() -> int\n\nRequests that the last run() made."},
+     "Call function() while the nth memory request fails, or all requests from the nth on. Return "
+     "the result of function()."},
+    {"points", points, METH_NOARGS,
+     "points() -> int\n\nReturn the number of requests of the last run()."},
     {NULL, NULL, 0, NULL},
 };
 

@@ -1,4 +1,4 @@
-"""How many points of failure were met: lines "what<tab>kind<tab>count" of a file."""
+"""Read and write counts of failure points: lines "name<tab>kind<tab>count" of a file."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import os
 from collections import Counter
 from pathlib import Path
 
-VARIABLE = "POINTS_FILE"  # names the file
+VARIABLE = "POINTS_FILE"  # environment variable with the path of the file
 
 
 def note(what: str, kind: str, count: int) -> None:
-    """Add a line, if a file is named."""
+    """Append a line to the file, if the environment names a file."""
     path = os.environ.get(VARIABLE)
     if path:
         with open(path, "a", encoding="utf-8") as file:
@@ -18,7 +18,7 @@ def note(what: str, kind: str, count: int) -> None:
 
 
 def read(path: Path) -> dict[str, Counter[str]]:
-    """Counts by kind, of each that stands in the file."""
+    """Return the counts by kind, for each name in the file."""
     found: dict[str, Counter[str]] = {}
     for line in path.read_text(encoding="utf-8").splitlines():
         what, kind, count = line.split("\t")

@@ -1,4 +1,4 @@
-"""The C parts that the worker needs, compiled for the Python that runs it."""
+"""Compile the C modules and libraries of the worker, for the running Python."""
 
 from __future__ import annotations
 
@@ -27,8 +27,7 @@ def compile_shared(source: Path, target: Path, *flags: str) -> None:
 
 
 def build(folder: Path) -> None:
-    """Leave the modules nomemory and probe, the library of refusing.c and a CUDA driver of tests in
-    `folder`."""
+    """Compile nomemory, probe, the library of refusing.c and a fake CUDA driver into `folder`."""
     folder.mkdir(parents=True, exist_ok=True)
     python = ("-isystem", sysconfig.get_paths()["include"])
     version = "NPY_1_22_API_VERSION"
@@ -41,7 +40,7 @@ def build(folder: Path) -> None:
 
 
 def environment(folder: Path) -> dict[str, str]:
-    """In which the worker finds what build() left."""
+    """Return an environment for a worker that uses the files of build()."""
     path = os.pathsep.join([str(folder), os.environ.get("PYTHONPATH", "")])
     return {
         **os.environ,

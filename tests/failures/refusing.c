@@ -1,6 +1,5 @@
-/* A system that refuses what memrt's two libraries ask of it: preloaded, it stands before the C
-   library's calls, and lets pass what others ask. Only the thread that strikes is struck, except
-   that threads which memrt starts belong to memrt. */
+/* Preloaded library that makes calls of the C library fail, if memrt's libraries make the calls.
+   Calls from all other code pass. The caller is found by its return address, in any thread. */
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -15,29 +14,42 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* In the order of the names in faults.py. */
+/* Kinds of calls, in the order of CALLS in faults.py. */
 enum call { HEAP, MMAP, MUNMAP, MREMAP, MADVISE, MPROTECT, THREAD, CALLS };
 
 typedef struct range {
     uintptr_t begin, end;
 } range_t;
 
-static range_t ranges[16]; /* code of libraries in a folder called memrt */
+static range_t ranges[16]; /* code of memrt's libraries */
 static size_t range_count;
 static atomic_int struck = CALLS;
 static atomic_ulong requests, first;
 static atomic_int all_from_there;
 
+/* Whether a path is one of memrt's libraries: the core or the extension. A folder may have any
+   name. */
+static int is_memrts_library(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    const char *name = slash == NULL ? path : slash + 1;
+    return strncmp(name, "libmemrt.so", 11) == 0 || strncmp(name, "_memrt.", 7) == 0;
+}
+
+/* Returns 1 if there are more code ranges than entries. */
 static int note_code(struct dl_phdr_info *info, size_t size, void *context)
 {
     (void)size;
     (void)context;
-    if (strstr(info->dlpi_name, "/memrt/") == NULL) {
+    if (!is_memrts_library(info->dlpi_name)) {
         return 0;
     }
     for (int i = 0; i < info->dlpi_phnum; i++) {
         const ElfW(Phdr) *header = &info->dlpi_phdr[i];
-        if (header->p_type == PT_LOAD && (header->p_flags & PF_X) != 0 && range_count < 16) {
+        if (header->p_type == PT_LOAD && (header->p_flags & PF_X) != 0) {
+            if (range_count == sizeof(ranges) / sizeof(ranges[0])) {
+                return 1;
+            }
             uintptr_t begin = info->dlpi_addr + header->p_vaddr;
             ranges[range_count++] = (range_t){begin, begin + header->p_memsz};
         }
@@ -45,13 +57,15 @@ static int note_code(struct dl_phdr_info *info, size_t size, void *context)
     return 0;
 }
 
-/* Let the nth call of one kind by memrt fail from now on, or all from it on; returns the number of
-   ranges of code that are memrt's. */
+/* Start to count calls of one kind by memrt. The nth call fails, or all calls from the nth on.
+   Returns the number of code ranges that belong to memrt; 0 if there are too many. */
 size_t refusing_strike(int call, unsigned long nth, int goes_on);
 size_t refusing_strike(int call, unsigned long nth, int goes_on)
 {
     range_count = 0;
-    dl_iterate_phdr(note_code, NULL);
+    if (dl_iterate_phdr(note_code, NULL) != 0) {
+        return 0;
+    }
     atomic_store(&requests, 0);
     atomic_store(&first, nth);
     atomic_store(&all_from_there, goes_on);
@@ -59,7 +73,7 @@ size_t refusing_strike(int call, unsigned long nth, int goes_on)
     return range_count;
 }
 
-/* Refuse nothing any more; returns the calls of that kind that memrt made. */
+/* Stop all failures. Returns the number of counted calls by memrt. */
 unsigned long refusing_relent(void);
 unsigned long refusing_relent(void)
 {

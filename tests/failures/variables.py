@@ -1,9 +1,9 @@
-"""Context variables that share a place in a context.
+"""Avoid context variables that collide in the hash tree of a context.
 
-CPython keeps them in a tree by their hashes, five bits a level. Where two have the same low bits it
-makes two nodes to set one of them, and loses the first, with what it holds, when there is no memory
-for the second (hamt_node_bitmap_assoc() of hamt.c, 3.8 to 3.14). Hashes are by chance, and fixed
-for the life of a process.
+CPython stores context variables in a tree by hash, with five bits per level. If two variables have
+the same low bits, setting a variable makes two nodes. Without memory for the second node, CPython
+leaks the first node and its contents (hamt_node_bitmap_assoc() of hamt.c, 3.8 to 3.14). Hashes are
+random, and fixed for the life of a process.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ def _place(variable: contextvars.ContextVar) -> int:
 
 
 def share_a_place() -> bool:
-    """Whether any two of this context do, NumPy's and memrt's among them."""
+    """Return True if two variables of this context collide, including NumPy's and memrt's."""
     with memrt.scope("variables"), memrt.Policy():
         places = Counter(map(_place, contextvars.copy_context()))
     return max(places.values()) > 1
 
 
 def begin_with_places_apart() -> None:
-    """Start this process again, with other hashes, until no two share one."""
+    """Restart this process with another hash seed until no two variables collide."""
     if share_a_place():
         os.environ["PYTHONHASHSEED"] = str(secrets.randbelow(2**32))
         os.execv(sys.executable, sys.orig_argv)

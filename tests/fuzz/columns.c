@@ -1,6 +1,7 @@
-/// Arrow arrays as bad libraries make them, against a reading of their own in wider numbers: what
-/// is taken lies where the array says, what is refused is left to its maker. Texts and bitmaps lie
-/// in blocks of exactly their size.
+/// Import malformed and valid Arrow arrays, and compare with an independent check in 128-bit
+/// arithmetic. The data of an accepted array lies at the array's address. A refused array stays
+/// with its producer. Texts and bitmaps have heap blocks of their exact size, so that
+/// AddressSanitizer reports reads beyond the end.
 
 #include <regex.h>
 #include <string.h>
@@ -18,7 +19,7 @@ static size_t released;
 
 __extension__ typedef __int128 wide_t;
 
-/// An array with what belongs to it.
+/// An Arrow array, with its schema and buffers.
 typedef struct column {
     struct ArrowSchema schema;
     struct ArrowArray array;
@@ -38,9 +39,9 @@ static void end_array(struct ArrowArray *array)
     array->release = NULL;
 }
 
-/* --- What a library makes. --- */
+/* --- The producer of arrays. --- */
 
-/// A number that is small, or near an edge.
+/// Return a small number, or a number near a limit of int64_t.
 static int64_t choose_number(input_t *input)
 {
     static const int64_t edges[] = {INT64_MIN,     INT64_MIN + 1,     -1,       0, INT64_MAX / 16,
@@ -49,7 +50,8 @@ static int64_t choose_number(input_t *input)
     return (how & 1) != 0 ? edges[how >> 1 & 7] : (int8_t)how / 2;
 }
 
-/// A format that there is, or any text of the letters that formats have.
+/// Return a valid format, or random text of letters that formats contain. The caller frees the
+/// text.
 static char *choose_format(input_t *input)
 {
     static const char *const known[] = {
@@ -74,8 +76,9 @@ static const void *choose_data(input_t *input)
     return places[input_byte(input) % 4];
 }
 
-/// As many bits as there are elements before the last one's end, or none where these are too many
-/// to have any: then memrt must not look.
+/// Return a bitmap with a bit for each element up to the end of the array, or NULL if the array is
+/// invalid or has more than BITS elements. memrt must not read a NULL bitmap. The caller frees the
+/// bitmap.
 static uint8_t *choose_bits(input_t *input, const struct ArrowArray *array)
 {
     wide_t count = (wide_t)array->offset + array->length;
@@ -109,9 +112,9 @@ static void choose_column(input_t *input, column_t *out)
     out->buffers[0] = out->bits;
 }
 
-/* --- A reading in wider numbers. --- */
+/* --- The independent check, in 128-bit numbers. --- */
 
-/// Formats by the bytes of an element.
+/// Patterns of formats, with the bytes of an element.
 static const struct {
     const char *pattern;
     wide_t width;
@@ -125,7 +128,7 @@ static const struct {
     {"^d:0*[1-9][0-9]*,-?[0-9]+,0*64$", 8},
     {"^d:0*[1-9][0-9]*,-?[0-9]+(,0*128)?$", 16},
     {"^d:0*[1-9][0-9]*,-?[0-9]+,0*256$", 32},
-    {"^w:[0-9]+$", -1}, /* as many as it says */
+    {"^w:[0-9]+$", -1}, /* the format has the number of bytes */
 };
 #define FORMATS (sizeof(formats) / sizeof(formats[0]))
 
@@ -180,15 +183,15 @@ static int64_t count_nulls(const column_t *column)
     return column->array.null_count != 0 ? nulls : 0;
 }
 
-/* --- What memrt makes of it. --- */
+/* --- The result of memrt. --- */
 
-/// Handed on as it came, it says the same.
-static void hand_on(memrt_meminfo_t *mi, const memrt_arrow_view_t *found)
+/// Export the imported array again, and check that the exported array equals the imported one.
+static void check_export(memrt_meminfo_t *mi, const memrt_arrow_view_t *found)
 {
     memrt_arrow_view_t view = *found;
     struct ArrowSchema schema;
     struct ArrowArray array;
-    view.validity = NULL; /* lies in no MemInfo */
+    view.validity = NULL; /* the bitmap belongs to no MemInfo, so memrt cannot export it */
     view.null_count = view.first_bit = 0;
     HOLDS(api->arrow_export(mi, &view, &schema, &array, NULL) == MEMRT_OK);
     HOLDS(strcmp(schema.format, found->format) == 0 && array.length == found->length);
@@ -225,7 +228,7 @@ static void do_column(input_t *input)
     HOLDS((column.array.release == NULL) == sound && released == 0);
     if (sound) {
         expect_as_read(mi, &column, &view, width, first, nulls);
-        hand_on(mi, &view);
+        check_export(mi, &view);
         api->release(mi);
         HOLDS(released == 1);
     }

@@ -1,6 +1,6 @@
-/// Texts of options, from the environment and by calls, against a reading of its own of what
-/// docs/options.md says: good values are in force as they are shown, bad ones and unknown names
-/// change nothing and are told of.
+/// Set options to random texts, by environment variables and by calls, and compare with an
+/// independent parser after docs/options.md. Valid values take effect, and are shown in the option
+/// list. Invalid values and unknown names change nothing, and cause a warning or an error.
 
 #include <ctype.h>
 #include <string.h>
@@ -8,7 +8,7 @@
 
 #include <memrt/memrt.h>
 
-#include "runtime/base/options.h"
+#include "runtime/config/options.h"
 #include "support/input.h"
 
 #define LINES 24
@@ -16,9 +16,9 @@
 
 static const memrt_api_t *api;
 
-/* --- What the texts mean. --- */
+/* --- The independent parser. --- */
 
-/// Digits, and nothing else, up to `most`.
+/// Parse a text of digits only, with a value of at most `most`.
 static bool reads_digits(const char *text, size_t length, size_t most, size_t *value)
 {
     __uint128_t number = 0;
@@ -111,7 +111,7 @@ static bool reads_sample(const char *text, size_t *value)
     return strcasecmp(text, "none") != 0 && reads_bytes(text, value);
 }
 
-/// Of a text the value is its length.
+/// Parse a file name. The value is the length of the text.
 static bool reads_file(const char *text, size_t *value)
 {
     *value = strlen(text);
@@ -122,7 +122,7 @@ typedef struct meaning {
     const char *name;
     bool (*reads)(const char *text, size_t *value);
     bool settable;
-    const char *boundless; ///< how SIZE_MAX is shown
+    const char *boundless; ///< text that represents SIZE_MAX
 } meaning_t;
 
 static const meaning_t meanings[] = {{"MEMRT_CHECK", reads_flag, false, ""},
@@ -142,7 +142,8 @@ static const meaning_t meanings[] = {{"MEMRT_CHECK", reads_flag, false, ""},
                                      {"MEMRT_CUDA_DRIVER", reads_file, true, ""}};
 #define MEANINGS (sizeof(meanings) / sizeof(meanings[0]))
 
-/// `short_too`: also without prefix, in small or large letters.
+/// Return the meaning of an option name, or NULL. With `short_too`, the prefix MEMRT_ may be
+/// missing, and the short name ignores case.
 static const meaning_t *meaning_of(const char *name, bool short_too)
 {
     for (size_t i = 0; i < MEANINGS; i++) {
@@ -154,7 +155,7 @@ static const meaning_t *meaning_of(const char *name, bool short_too)
     return NULL;
 }
 
-/// `given` is what the value was read from.
+/// Format the value of an option as memrt shows it. `given` is the original text of the value.
 static void show(const meaning_t *meaning, size_t value, const char *given, char text[32])
 {
     static const char *const huge[] = {"off", "advise", "large"};
@@ -190,9 +191,9 @@ static void expect_in_force(const meaning_t *meaning, size_t value, const char *
     HOLDS(strcmp(row_of(meaning->name).value, text) == 0);
 }
 
-/* --- By calls. --- */
+/* --- Options by calls. --- */
 
-/// A sentence of one line that ends within its room.
+/// Check that `why` is a non-empty text, terminated within `room` bytes.
 static void expect_sentence(const char *why, size_t room)
 {
     size_t length = strnlen(why, room);
@@ -235,7 +236,7 @@ static void try_policy(const char *text)
     }
 }
 
-/* --- By the environment. --- */
+/* --- Options by environment variables. --- */
 
 extern char **environ;
 
@@ -262,7 +263,7 @@ static void expect_rows_from_environment(void)
         const char *text = getenv(meanings[i].name);
         size_t value;
         bool given = text != NULL && meanings[i].reads(text, &value);
-        if (given && strcmp(meanings[i].name, "MEMRT_CACHE") != 0) { /* checking turns it off */
+        if (given && strcmp(meanings[i].name, "MEMRT_CACHE") != 0) { /* MEMRT_CHECK disables it */
             expect_in_force(&meanings[i], value, text);
         }
     }
@@ -284,9 +285,10 @@ static void try_environment(char **lines, size_t count)
     environ = environ_before;
 }
 
-/* --- The target. --- */
+/* --- The fuzz target. --- */
 
-/// A line becomes `MEMRT_NAME=text` when it begins with the number of a name, else it stays.
+/// Return a copy of a line as text. A first byte below MEANINGS is replaced by `MEMRT_NAME=`, with
+/// the option of that number. The caller frees the copy.
 static char *line_of(const uint8_t *bytes, size_t length)
 {
     bool named = length > 0 && bytes[0] < MEANINGS;

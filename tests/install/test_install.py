@@ -1,4 +1,4 @@
-"""What is installed can be built against: by CMake's install and from the wheel."""
+"""Tests of the installed package: programs build against CMake's install and against the wheel."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ from pathlib import Path
 import memrt
 import pytest
 
+pytestmark = pytest.mark.timeout(900)  # the first test builds the library
+
 ROOT = Path(__file__).resolve().parents[2]
 CONSUMER = Path(__file__).with_name("consumer")
 VERSION = re.search(r'"([0-9.]+)"', (ROOT / "api/include/memrt/version.h").read_text())[1]
@@ -20,7 +22,7 @@ EXPECTED = f"memrt {VERSION}: 1000 bytes live, then 0\n"
 
 
 def run(*command: object, **environment: str) -> str:
-    """Output of a command; a failure shows what it said."""
+    """Run a command and return its output. A failure shows the output and the error text."""
     result = subprocess.run(
         [str(part) for part in command],
         capture_output=True,
@@ -34,7 +36,7 @@ def run(*command: object, **environment: str) -> str:
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory) -> Path:
-    """A prefix that CMake installed into and that was moved afterwards."""
+    """Install with CMake into a prefix, move the prefix, and return its path."""
     folder = tmp_path_factory.mktemp("cmake")
     run("cmake", "-S", ROOT, "-B", folder / "build", "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Release")
     run("cmake", "--build", folder / "build", "-j2")
@@ -44,7 +46,7 @@ def installed(tmp_path_factory) -> Path:
 
 @pytest.fixture(scope="module")
 def packaged() -> Path:
-    """The prefix inside the installed wheel."""
+    """Return the prefix inside the installed wheel."""
     return Path(memrt.get_library()).parents[1]
 
 
@@ -53,7 +55,7 @@ def prefix(request) -> Path:
     return request.getfixturevalue(request.param)
 
 
-def test_a_program_builds_and_runs_by_pkg_config(prefix, tmp_path):
+def test_program_builds_and_runs_by_pkg_config(prefix, tmp_path):
     search = {"PKG_CONFIG_PATH": str(prefix / "lib/pkgconfig")}
     assert run("pkg-config", "--modversion", "memrt", **search).strip() == VERSION
     flags = run("pkg-config", "--cflags", "--libs", "memrt", **search).split()
@@ -64,7 +66,7 @@ def test_a_program_builds_and_runs_by_pkg_config(prefix, tmp_path):
     assert run(program) == EXPECTED
 
 
-def test_a_program_builds_and_runs_by_find_package(prefix, tmp_path):
+def test_program_builds_and_runs_by_find_package(prefix, tmp_path):
     run("cmake", "-S", CONSUMER, "-B", tmp_path, "-G", "Ninja", f"-Dmemrt_ROOT={prefix}")
     run("cmake", "--build", tmp_path)
     assert run(tmp_path / "program") == EXPECTED
@@ -72,7 +74,7 @@ def test_a_program_builds_and_runs_by_find_package(prefix, tmp_path):
 
 @pytest.fixture
 def suite(prefix, tmp_path):
-    """Runs one case of a user's tests with Check: exit status and what Check says."""
+    """Return a function that runs one test case of a user: exit status and output of Check."""
     flags = ["--cflags", "--libs", "memrt", "check"]
     paths = f"{prefix}/lib/pkgconfig:{os.environ.get('PKG_CONFIG_PATH', '')}"
     found = run("pkg-config", *flags, PKG_CONFIG_PATH=paths).split()
@@ -91,14 +93,14 @@ def suite(prefix, tmp_path):
 
 @pytest.mark.parametrize("fork", ["yes", "no"])
 @pytest.mark.parametrize("checking", ["0", "1"])
-def test_checks_tests_pass_that_give_back_what_they_take(suite, fork, checking):
+def test_check_suite_without_leaks_passes(suite, fork, checking):
     status, said = suite("right", CK_FORK=fork, MEMRT_CHECK=checking)
     assert status == 0, said
     assert "100%: Checks: 2, Failures: 0, Errors: 0" in said
 
 
 @pytest.mark.parametrize("fork", ["yes", "no"])
-def test_checks_tests_fail_with_a_list_of_what_they_leave(suite, fork):
+def test_check_suite_with_leaks_fails_and_lists_the_buffers(suite, fork):
     status, said = suite("wrong", CK_FORK=fork)
     assert status == 1
     assert "0%: Checks: 4, Failures: 4, Errors: 0" in said
@@ -116,7 +118,7 @@ def test_checks_tests_fail_with_a_list_of_what_they_leave(suite, fork):
     assert "memrt_ck_peak_bytes() == 2000" in peak[0]
 
 
-def test_another_major_version_is_not_found_by_find_package(prefix, tmp_path):
+def test_find_package_refuses_another_major_version(prefix, tmp_path):
     (tmp_path / "CMakeLists.txt").write_text(
         "cmake_minimum_required(VERSION 3.20)\nproject(consumer LANGUAGES C)\n"
         "find_package(memrt 9.0 REQUIRED)\n"
@@ -128,25 +130,25 @@ def test_another_major_version_is_not_found_by_find_package(prefix, tmp_path):
     assert "9.0" in result.stderr
 
 
-def test_an_install_has_every_public_header(prefix):
+def test_install_has_every_public_header(prefix):
     sources = [ROOT / folder for folder in ("api/include/memrt", "bindings/include/memrt")]
     expected = {path.relative_to(folder) for folder in sources for path in folder.rglob("*.h")}
     folder = prefix / "include/memrt"
     assert {path.relative_to(folder) for path in folder.rglob("*.h")} == expected
 
 
-def test_a_header_of_others_is_installed_with_its_licence(prefix):
+def test_dlpack_header_is_installed_with_its_licence(prefix):
     licence = "include/memrt/dlpack/LICENSE"
     assert (prefix / licence).read_text() == (ROOT / "api" / licence).read_text()
 
 
-def test_gdb_finds_its_script_by_the_name_of_the_library_file(prefix):
+def test_gdb_script_has_the_name_of_the_library_file(prefix):
     (library,) = {path.resolve() for path in (prefix / "lib").glob("libmemrt.so*[!y]")}
     script = Path(f"{library}-gdb.py").read_text()
-    assert script == (ROOT / "runtime/debug/memrt_gdb.py").read_text()
+    assert script == (ROOT / "runtime/observe/gdb/memrt_gdb.py").read_text()
 
 
-def test_an_install_names_no_folder_of_its_build(prefix):
+def test_install_names_no_folder_of_the_build(prefix):
     texts = [*prefix.glob("lib/pkgconfig/*.pc"), *prefix.glob("lib/cmake/memrt/*.cmake")]
     assert len(texts) >= 4
     for path in texts:
@@ -154,7 +156,7 @@ def test_an_install_names_no_folder_of_its_build(prefix):
         assert "/first" not in path.read_text()
 
 
-def test_the_wheel_holds_no_links(packaged):
+def test_wheel_has_no_symbolic_links(packaged):
     assert [path for path in packaged.rglob("*") if path.is_symlink()] == []
 
 
@@ -165,7 +167,7 @@ def test_get_include_and_get_library_suffice_for_a_program(tmp_path):
     assert run(program) == EXPECTED
 
 
-def test_a_library_shares_the_runtime_and_the_counters_of_the_package(tmp_path):
+def test_library_shares_the_counters_of_the_package(tmp_path):
     target, library = tmp_path / "consumer.so", Path(memrt.get_library())
     source, rpath = CONSUMER / "library.c", f"-Wl,-rpath,{library.parent}"
     include = f"-I{memrt.get_include()}"
@@ -179,7 +181,7 @@ def test_a_library_shares_the_runtime_and_the_counters_of_the_package(tmp_path):
     assert (memrt.stats() - before).live == 0
 
 
-def test_an_extension_module_needs_the_headers_and_nothing_to_link(tmp_path):
+def test_extension_module_needs_headers_and_no_linked_library(tmp_path):
     target = tmp_path / f"consumer{sysconfig.get_config_var('EXT_SUFFIX')}"
     includes = [f"-I{memrt.get_include()}", f"-I{sysconfig.get_path('include')}"]
     run("cc", "-shared", "-fPIC", *includes, "-o", target, CONSUMER / "extension.c")
@@ -192,7 +194,7 @@ def test_an_extension_module_needs_the_headers_and_nothing_to_link(tmp_path):
     assert (difference.mi_alloc, difference.mi_free) == (1, 1)
 
 
-def test_one_process_maps_one_libmemrt():
+def test_process_maps_a_single_libmemrt():
     maps = Path("/proc/self/maps").read_text().splitlines()
     mapped = {line.split()[-1] for line in maps if "libmemrt" in line}
     assert mapped == {str(Path(memrt.get_library()).resolve())}

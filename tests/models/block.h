@@ -1,27 +1,32 @@
 #ifndef MEMRT_TESTS_MODELS_BLOCK_H
 #define MEMRT_TESTS_MODELS_BLOCK_H
 
-/// The runtime's MemInfos over a world of one block: its life, its finder, its end.
+/// Run the runtime's MemInfo sources in a model with a single block: reference count, lookup and
+/// destruction. The live set and the allocator are stubs.
 
 #include "tests/models/model.h"
 
 #include "runtime/meminfo/block.c"
-#include "runtime/meminfo/dtor.c"
+#include "runtime/meminfo/block_events.c"
+#include "runtime/meminfo/block_layout.c"
+#include "runtime/meminfo/block_memory.c"
+#include "runtime/meminfo/block_resize.c"
+#include "runtime/meminfo/lookup.c"
 #include "runtime/meminfo/meminfo.c"
-#include "runtime/meminfo/owner.c"
+#include "runtime/meminfo/references.c"
 
 MEMRT__THREAD_LOCAL memrt__thread_t *memrt__self;
-unsigned memrt__watch;
+unsigned memrt__slow_path;
 memrt__options_t memrt__options;
 memrt_policy_t *memrt__policies[MEMRT__ACCOUNTS];
 memrt_policy_t memrt__default_policy;
-size_t memrt__parts_gone;
+size_t memrt__subpolicies_gone;
 
-static memrt_meminfo_t block; /* with data that is elsewhere */
+static memrt_meminfo_t block; /* the data is separate, in `data` */
 static size_t data[2];
 static unsigned deaths, frees;
 
-/* The live set, with room for one. */
+/* A live set with room for one key. */
 static pthread_mutex_t live_lock = PTHREAD_MUTEX_INITIALIZER;
 static uintptr_t live;
 
@@ -42,9 +47,18 @@ bool memrt__live_remove(uintptr_t key, const memrt__live_trace_t *trace)
     return true;
 }
 
+/// Fail the model: no model misuses the API.
+_Noreturn void memrt__abort(const char *format, ...)
+{
+    (void)format;
+    assert(0);
+    for (;;) {
+    }
+}
+
 memrt__thread_t *memrt__thread_make(void)
 {
-    return NULL; /* no record: everything takes the long way */
+    return NULL; /* no per-thread record: all calls take the slow path */
 }
 
 bool memrt__live_visit(uintptr_t key, memrt__live_visit_fn visit, void *context)
@@ -64,7 +78,7 @@ void memrt__live_visit_all(memrt__live_visit_fn visit, void *context)
     memrt__live_visit(0, visit, context);
 }
 
-/// The end of the memory.
+/// Free the memory: count the free, and overwrite the header so that a race is detected.
 void memrt__allocator_free(const memrt_allocator_t *allocator, void *ptr, size_t size, size_t align)
 {
     (void)allocator, (void)ptr, (void)size, (void)align;
@@ -72,7 +86,7 @@ void memrt__allocator_free(const memrt_allocator_t *allocator, void *ptr, size_t
     block = (memrt_meminfo_t){0};
 }
 
-/// The destructor: the last to see the data.
+/// Destroy the data. The destructor must run after all other accesses to the data.
 static void die(void *where, size_t size, void *info)
 {
     (void)size, (void)info;
@@ -80,7 +94,7 @@ static void die(void *where, size_t size, void *info)
     ((size_t *)where)[0] = ((size_t *)where)[1] = 0;
 }
 
-/// As memrt__block_new() leaves it: its count is 0.
+/// Initialise the block in the state after memrt__block_new(), with a count of 0.
 static void make_the_block(unsigned flags)
 {
     memrt__policies[0] = &memrt__default_policy;

@@ -1,11 +1,12 @@
-/// The same for a block that can be found: while it is claimed, nobody can come to hold it.
+/// Model: one thread claims a block in the live set, while another thread looks up the block. A
+/// lookup gets no reference to a claimed block.
 
 #include "tests/models/block.h"
 
 static void *find_and_write(void *context)
 {
     memrt_meminfo_t *mi;
-    if (memrt__owner_find(data, &mi) == MEMRT_OK) {
+    if (memrt__lookup_find(data, &mi) == MEMRT_OK) {
         data[0] = mi->lead;
         memrt__meminfo_release(mi);
     }
@@ -15,13 +16,13 @@ static void *find_and_write(void *context)
 int main(void)
 {
     make_the_block(MEMRT__FLAG_LISTED);
-    memrt__block_born(&block, 0);
+    memrt__block_notify_alloc(&block, 0);
     enter_live();
     pthread_t finder = model_thread(find_and_write, NULL);
     if (memrt__block_claim(&block)) {
         data[0] = 2;
         block.lead = 128;
-        hold(&block);
+        memrt__block_publish(&block);
     }
     memrt__meminfo_release(&block);
     model_join(finder);

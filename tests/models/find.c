@@ -1,12 +1,13 @@
-/// A finder comes upon a block in the live set while it is born, used and let go: it gets a whole
-/// block or none, and whoever is last ends it, once.
+/// Model: one thread looks up a block in the live set, while another thread initialises, uses and
+/// releases the block. The lookup gets a complete block or none. The last release destroys the
+/// block, exactly once.
 
 #include "tests/models/block.h"
 
 static void *find_and_release(void *context)
 {
     memrt_meminfo_t *mi;
-    if (memrt__owner_find(data, &mi) == MEMRT_OK) {
+    if (memrt__lookup_find(data, &mi) == MEMRT_OK) {
         assert(mi->dtor == die && data[0] == 7);
         data[0] = 8;
         memrt__meminfo_release(mi);
@@ -22,7 +23,7 @@ int main(void)
     pthread_t finder = model_thread(find_and_release, NULL);
     block.dtor = die;
     data[0] = 7;
-    memrt__block_born(&block, 0);
+    memrt__block_notify_alloc(&block, 0);
     data[1] = 9;
     memrt__meminfo_release(&block);
     model_join(finder);

@@ -1,11 +1,12 @@
 #ifndef MEMRT_TESTS_MODELS_MODEL_H
 #define MEMRT_TESTS_MODELS_MODEL_H
 
-/// What every model begins with. A model is memrt's own source, as it stands, with what lies below
-/// it replaced by a few lines, and a main that a checker of weak memory explores in every order.
+/// Common declarations of all weak-memory models. A model includes unchanged sources of memrt, with
+/// short stubs for the lower layers. The checker explores the model's `main` in every execution
+/// that the memory model allows.
 ///
-/// Blocks are statics. Deleting one writes over all of it without any order, so that whatever
-/// touches it before or after, and is not ordered, is a race that the checker reports.
+/// Blocks are static variables. A free overwrites the whole block with plain stores. The checker
+/// therefore reports each unordered access, before or after the free, as a race.
 
 #include <assert.h>
 #include <pthread.h>
@@ -16,26 +17,28 @@
 #include <string.h>
 #include <time.h>
 
-/* The checker's interpreter knows no arithmetic with overflow; here nothing is that large. */
+/* The checker's interpreter lacks overflow builtins. Numbers in models are too small for overflow,
+   so the macros never report one. */
 #define __builtin_add_overflow(a, b, out) (*(out) = (a) + (b), false)
 #define __builtin_mul_overflow(a, b, out) (*(out) = (a) * (b), false)
 
-typedef int pthread_cond_t; /* the checker has none, and nothing here waits */
+typedef int pthread_cond_t; /* the checker lacks condition variables, and no model waits */
 
 #include "runtime/base/atomics.h"
 #include "runtime/stats/shard.h"
 
-/* A checker's time goes with the size of memory. */
+/* The run time of the checker grows with the size of memory. */
 #undef MEMRT__ACCOUNTS
 #define MEMRT__ACCOUNTS 16u
 
-/* For the sources with one order taken away, where the runtime has no operation without it. */
+/* Weaker operations for sources with one order removed, where the runtime itself lacks a weaker
+   form. */
 #define memrt__fetch_sub1_relaxed(p) memrt__fetch_add_relaxed((p), (size_t)-1)
 
 static inline void memrt__raise_relaxed(size_t *p, size_t value)
 {
     if ((ptrdiff_t)memrt__load_relaxed(p) < (ptrdiff_t)value) {
-        memrt__store_relaxed(p, value); /* here one thread alone raises */
+        memrt__store_relaxed(p, value); /* correct because a single thread raises */
     }
 }
 

@@ -1,15 +1,16 @@
-"""Explore memrt's protocols in every order: the work behind `./dev models`.
+"""Check models of memrt's protocols in every interleaving. `./dev verify models` calls the script.
 
-    ./dev models            the models of spin, with each of their faults; and, when GENMC names the
-                            checker or genmc is on the path, those of weak memory
-    ./dev models find tiny  these models of weak memory only
-    ./dev models --orders   also take away each order of the sources, one at a time: a model must
-                            fail for each, but for those in tests/models/orders.txt
-    ./dev models --record   the same, and leave the figures for docs/reliability.md
+    ./dev verify models            run the Spin models, with each seeded bug; also the weak-memory
+                                   models, if GENMC names the checker or genmc is on the path
+    ./dev verify models find tiny  run only the named weak-memory models
+    ./dev verify models --orders   also weaken each memory order of the sources, one at a time: a
+                                   model must fail for each order, except those in
+                                   tests/models/orders.txt
+    ./dev verify models --record   like --orders, and write the figures for docs/reliability.md
 
-The models of weak memory, tests/models/*.c, are memrt's sources as they stand, over C11 atomics.
-GenMC (https://plv.mpi-sws.org/genmc) runs them by the RC11 memory model. No distribution has it:
-build version 0.10 or newer, and say GENMC=/path/to/genmc.
+The weak-memory models, tests/models/*.c, include memrt's unchanged sources over C11 atomics. GenMC
+(https://plv.mpi-sws.org/genmc) explores the models under the RC11 memory model. No distribution
+packages GenMC: build version 0.10 or newer, and set GENMC=/path/to/genmc.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 HERE = ROOT / "tests" / "models"
 WORK = ROOT / "build" / "models"
-SPIN = {"references": 4, "peak": 4}  # models of spin, each with so many faults
+SPIN = {"references": 4, "peak": 4}  # Spin models and their numbers of seeded bugs
 LIMIT = 900  # seconds for one model
 
 FLAGS = (
@@ -41,9 +42,9 @@ COUNTING = (
     "peak_below",
     "sums_own",
     "sums_shared",
-)  # others are explored without statistics
+)  # models with statistics; all further models are explored without counters
 
-# An operation with an order, and the same without.
+# Operations with a memory order, and their weaker forms.
 WEAKER = {
     "load_acquire": "load_relaxed",
     "store_release": "store_relaxed",
@@ -61,7 +62,7 @@ ORDERED = re.compile(rf"\bmemrt__({'|'.join(WEAKER)})\(")
 
 
 def run_spin(model: str, fault: int) -> bool:
-    """Whether every run of a model ends well."""
+    """Run Spin on a model with one seeded bug, or none for 0. Return True if there is no error."""
     folder = WORK / f"spin-{model}-{fault}"
     folder.mkdir(parents=True, exist_ok=True)
     for command in (
@@ -91,7 +92,7 @@ def check_spin(model: str, faults: int) -> bool:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What the checker says: an error, or how many executions there are."""
+    """The checker's result: an error or an empty string, and the number of executions."""
 
     error: str
     executions: int
@@ -99,14 +100,14 @@ class Outcome:
 
 @functools.cache
 def uses(model: str) -> frozenset[str]:
-    """The files that a model is made of."""
+    """Return the source files of a model, including headers."""
     command = ["cc", *FLAGS, "-DMEMRT_COUNTERS=1", "-M", f"tests/models/{model}.c"]
     listing = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
     return frozenset(os.path.normpath(name) for name in listing.replace("\\\n", " ").split())
 
 
 def digest(version: str, model: str, root: Path) -> str:
-    """A name for a model over the sources under `root`."""
+    """Return a hash over the checker's version, the model, and its sources under `root`."""
     text = hashlib.sha256(f"{version} {model}".encode())
     for file in sorted(uses(model)):
         if (root / file).is_file():
@@ -115,18 +116,18 @@ def digest(version: str, model: str, root: Path) -> str:
 
 
 class Checker:
-    """GenMC, by its path."""
+    """The GenMC executable, with its version."""
 
     def __init__(self, path: str) -> None:
         self.path = path
         shown = subprocess.run([path, "--version"], capture_output=True, text=True, check=True)
         version = re.search(r"GenMC v\S+(?: \(commit #\w+\))?", shown.stdout)
         if version is None:
-            raise SystemExit(f"{path} does not say that it is GenMC")
+            raise SystemExit(f"{path} must be GenMC, but prints no version of GenMC")
         self.version = version.group()
 
     def explore(self, model: str, root: Path) -> Outcome:
-        """Run a model over the sources under `root`, unless it ran over the same before."""
+        """Run a model over the sources under `root`. Reuse a stored result for equal sources."""
         kept = WORK / "outcomes" / digest(self.version, model, root)
         if kept.exists():
             count, _, error = kept.read_text(encoding="utf-8").partition(" ")
@@ -174,7 +175,7 @@ def explore_all(checker: Checker, models: list[str]) -> dict[str, Outcome]:
 
 @dataclass(frozen=True)
 class Order:
-    """An operation with an order, in a source."""
+    """An operation with a memory order, at a position in a source file."""
 
     file: str
     line: int
@@ -199,7 +200,7 @@ def orders() -> Iterator[Order]:
 
 
 def without(order: Order) -> Path:
-    """A copy of the sources that lacks it."""
+    """Copy the sources with one memory order weakened, and return the folder of the copy."""
     tree = WORK / f"tree-{os.getpid()}"
     for part in ("api", "runtime", "tests/models"):
         shutil.copytree(ROOT / part, tree / part)
@@ -211,7 +212,7 @@ def without(order: Order) -> Path:
 
 
 def needed_by(order: Order, models: Sequence[str], checker: Checker) -> tuple[str, str]:
-    """The first model that fails without the order, and how; or two empty texts."""
+    """Return the first model that fails without the order, and its error, or two empty strings."""
     tree = without(order)
     try:
         for model in models:
@@ -230,7 +231,11 @@ def excused() -> dict[tuple[str, str], str]:
 
 
 def check_orders(checker: Checker, outcomes: dict[str, Outcome]) -> list[tuple[str, str, str]]:
-    """Rows of an order, the model that needs it, and its error; none when one is not needed."""
+    """Weaken each order in turn. Return rows of order, model that fails, and error or reason.
+
+    Failure: an order that no model needs, or an unnecessary entry in orders.txt, gives an empty
+    list.
+    """
     quickest = sorted(outcomes, key=lambda model: outcomes[model].executions)
     reasons, rows, good = excused(), [], True
     for order in orders():
@@ -250,14 +255,14 @@ def leave_figures(checker: Checker, outcomes: dict[str, Outcome], rows: list) ->
     import page
 
     about = (
-        "The runtime's own sources over C11 atomics, explored in every order that the memory model "
-        "RC11 allows; and again with each order taken away, for which a model must fail. By "
-        "`./dev models --record`. The same protocols as a model of spin are explored in the gate."
+        "The sources of the runtime over C11 atomics, explored in every order under the memory "
+        "model RC11. A second pass weakens each memory order in turn: a model must fail. By "
+        "`./dev verify models --record`. The gate explores the same protocols as models of Spin."
     )
     facts: dict[str, object] = {"checker": checker.version}
     facts |= {f"executions of `{m}`, no error": o.executions for m, o in outcomes.items()}
-    facts["orders taken away"] = len(rows)
-    columns = ("order", "model that fails without it", "its error, or why there is none")
+    facts["weakened orders"] = len(rows)
+    columns = ("order", "model that fails without the order", "error, or reason for no error")
     page.record("weak-memory", "Weak memory", about, facts, columns, rows)
 
 
@@ -265,16 +270,18 @@ def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("models", nargs="*", help="models of weak memory; all if none is named")
-    parser.add_argument("--orders", action="store_true", help="take away each order, too")
-    parser.add_argument("--record", action="store_true", help="leave the figures for the docs")
+    parser.add_argument("models", nargs="*", help="weak-memory models to run; default: all")
+    parser.add_argument("--orders", action="store_true", help="also weaken each memory order")
+    parser.add_argument("--record", action="store_true", help="write the figures for the docs")
     options = parser.parse_args()
     spun = [] if options.models else [check_spin(*model) for model in SPIN.items()]
     if not all(spun):
         return 1
     checker = find_checker()
     if checker is None:
-        print("GenMC was not found, so weak memory was not explored: see ./dev models --help")
+        print(
+            "GenMC was not found, weak-memory models were skipped: see ./dev verify models --help"
+        )
         return 1 if options.record or options.orders or options.models else 0
     outcomes = explore_all(checker, options.models or all_models())
     if any(outcome.error for outcome in outcomes.values()):

@@ -1,28 +1,28 @@
-/// A scope is let go by two that used its part of a policy, while a sweep goes by: the part is
-/// destroyed after all use, and not while one of them holds the scope.
+/// Model: two threads use a subpolicy and release its scope, during a sweep of the policy table.
+/// The subpolicy is destroyed after the last use, and never while a thread holds the scope.
 
 #include "tests/models/policies.h"
 
-#include "runtime/alloc/scope.c"
+#include "runtime/policy/scope.c"
 
 MEMRT__THREAD_LOCAL memrt__thread_t *memrt__self;
 static memrt_scope_t scope;
 
 memrt__thread_t *memrt__thread_make(void)
 {
-    return NULL; /* nobody enters a scope here */
+    return NULL; /* no thread of the model enters a scope */
 }
 
 void memrt__allocator_destroy(const memrt_allocator_t *allocator)
 {
     (void)allocator;
-    assert(!"the base is held, and a part has its allocator");
+    assert(!"the base is held, and a subpolicy uses the allocator of the base");
 }
 
 static memrt_policy_t *model_part(memrt_policy_t *base)
 {
     memrt_policy_t *part = model_policy(2);
-    part->refs = 0; /* the scope and the base are what is held */
+    part->refs = 0; /* only the scope and the base policy are referenced */
     part->base = base;
     part->scope = &scope;
     part->next_part = NULL;
@@ -53,6 +53,6 @@ int main(void)
     model_join(b);
     assert(seen[0] == 64 && seen[1] == 64);
     memrt__policy_sweep();
-    assert(memrt__policies[2] == NULL && scope.parts == NULL && memrt__parts_gone == 1);
+    assert(memrt__policies[2] == NULL && scope.parts == NULL && memrt__subpolicies_gone == 1);
     return 0;
 }

@@ -1,7 +1,7 @@
 #ifndef MEMRT_TESTS_MODELS_PEAK_H
 #define MEMRT_TESTS_MODELS_PEAK_H
 
-/// One thread's gauge, and who reads the peak of its policy.
+/// Common part of the peak models: the gauge of one thread, and a reader of the policy's peak.
 
 #include "tests/models/sums.h"
 
@@ -14,10 +14,10 @@ memrt__thread_t *memrt__thread_first(void)
 
 enum { MUCH = MEMRT__GAUGE_FALL + 1 };
 
-/// As memrt__stats_read() takes it, before it adds up the sums.
+/// Read the peak in the same way as memrt__stats_read(), before any sums.
 static inline size_t peak_now(void)
 {
-    static walk_t walk; /* most of it is not used: that it is zero takes no steps */
+    static walk_t walk; /* static, because zeroing a local variable would add steps to the model */
     walk.level = &level;
     first_account = &account;
     read_peak(&walk);

@@ -1,12 +1,13 @@
-/* The peak of a level as one gauge tells of it and others read it, as in runtime/stats: every change
- * is told. Every step of an atomic operation is one step here, and memory is one: orders are the
- * matter of peak_above.c and peak_below.c. One unit is in use at most, so that is the peak.
+/* Model of the peak of a level, as in runtime/stats: one gauge reports every change, and another
+ * thread reads. Each step of an atomic operation is one step of the model, and memory is
+ * sequentially consistent. peak_above.c and peak_below.c check memory orders. At most one unit is
+ * in use, so the peak is 1.
  *
- * With FAULT set, a step is wrong, and the checker must say so:
- *   1  a reader does not look whether less was told while it read
- *   2  a fall is counted before the level knows of it
- *   3  a reader takes the peak before the gauge
- *   4  the gauge shows its rise while it tells
+ * With FAULT set, a step is wrong, and the checker must report an error:
+ *   1  a reader does not check whether a fall was reported during the read
+ *   2  a fall is counted before the level has the new value
+ *   3  a reader loads the peak before the gauge
+ *   4  the gauge shows its rise during a report
  */
 #ifndef FAULT
 #define FAULT 0

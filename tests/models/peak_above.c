@@ -1,5 +1,5 @@
-/// A thread tells what rose and what fell, and rises again, while another reads: the peak that it
-/// finds is never above the most that was in use.
+/// Model: one thread reports growth, shrinkage and growth again, while another thread reads. The
+/// peak that the reader gets never exceeds the true maximum.
 
 #include "tests/models/peak.h"
 

@@ -1,4 +1,5 @@
-/// A thread tells what rose while another reads twice: the peak is never below what it was.
+/// Model: one thread reports growth, while another thread reads twice. The peak never decreases
+/// from one read to the next.
 
 #include "tests/models/peak.h"
 

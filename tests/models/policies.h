@@ -1,21 +1,26 @@
 #ifndef MEMRT_TESTS_MODELS_POLICIES_H
 #define MEMRT_TESTS_MODELS_POLICIES_H
 
-/// The runtime's policies, their table and its sweep, over a world in which none has a block.
+/// Run the runtime's policies, policy table and sweep in a model where no policy has a block.
 
 #include "tests/models/model.h"
 
-#include "runtime/alloc/policy.h"
+#include "runtime/policy/policy.h"
 
-/* The beginning, and making a policy, are not of the model. */
+/* The model leaves out start-up and the creation of policies. */
 #define memrt__policy_start static inline start
 #define memset(where, value, bytes) ((void)(where))
 #define memcpy(to, from, bytes) ((void)(to), (void)(from))
-#include "runtime/alloc/policy.c"
+#include "runtime/policy/policy.c"
+#include "runtime/policy/policy_memory.c"
+#include "runtime/policy/policy_sweep.c"
+#include "runtime/policy/policy_table.c"
+#include "runtime/policy/scope_tree.c"
+#include "runtime/policy/subpolicy.c"
 
 memrt__options_t memrt__options;
 memrt__level_t memrt__process;
-unsigned memrt__watch;
+unsigned memrt__slow_path;
 static pthread_mutex_t table_lock = PTHREAD_MUTEX_INITIALIZER;
 
 void memrt__lock(memrt__rank_t rank)
@@ -30,7 +35,7 @@ void memrt__unlock(memrt__rank_t rank)
     pthread_mutex_unlock(&table_lock);
 }
 
-void memrt__pool_close(const memrt_allocator_t *allocator)
+void memrt__heap_close(const memrt_allocator_t *allocator)
 {
     (void)allocator;
 }
@@ -46,12 +51,7 @@ void memrt__stats_retire(memrt__account_t *account)
     (void)account;
 }
 
-void memrt__inherited_free(memrt_policy_t *stand_in)
-{
-    (void)stand_in; /* nothing forks */
-}
-
-/// A policy as it stands in the table.
+/// Return a new policy in the policy table, with one reference.
 static inline memrt_policy_t *model_policy(uint32_t index)
 {
     memrt_policy_t *policy = malloc(sizeof(*policy));
@@ -63,7 +63,7 @@ static inline memrt_policy_t *model_policy(uint32_t index)
     policy->index = policy->account.index = index;
     policy->account.origin = MEMRT__OWN;
     memrt__policies[index] = policy;
-    limit = index + 1;
+    memrt__policy_table_end = index + 1;
     return policy;
 }
 

@@ -1,11 +1,12 @@
-/* The life of a block by its count, as in runtime/meminfo: holders release, a finder takes a
- * reference under the lock of the live set, a holder claims to resize. Every step of an atomic
- * operation is one step here, and memory is one: orders are the matter of the models beside this.
+/* Model of a block's reference count, as in runtime/meminfo: holders release, a finder acquires a
+ * reference under the lock of the live set, a holder claims the block for a resize. Each step of an
+ * atomic operation is one step of the model, and memory is sequentially consistent. The C models in
+ * the same folder check memory orders.
  *
- * With FAULT set, a step is wrong, and the checker must say so:
+ * With FAULT set, a step is wrong, and the checker must report an error:
  *   1  a release reads and writes the count in two steps
- *   2  the finder does not look whether the count is 0
- *   3  the dying stay in the live set until they are freed
+ *   2  the finder does not check for a count of 0
+ *   3  a block stays in the live set until after its free
  *   4  a claim does not keep finders out
  */
 #ifndef FAULT
@@ -15,7 +16,7 @@
 byte count, deaths, frees, using;
 bool listed, claimed, locked;
 
-/* What every use of the data must find. */
+/* Each use of the data requires a block that is neither freed nor claimed. */
 #define USE() \
     assert(frees == 0 && !claimed); \
     using++; \

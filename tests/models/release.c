@@ -1,4 +1,5 @@
-/// Holders write and let go, all at once: one destructor, which sees every write.
+/// Model: threads write to a block and release references concurrently. The destructor runs once,
+/// and sees every write.
 
 #include "tests/models/block.h"
 
@@ -14,7 +15,7 @@ static void *write_and_release(void *at)
 int main(void)
 {
     make_the_block(0);
-    memrt__block_born(&block, 0);
+    memrt__block_notify_alloc(&block, 0);
     memrt__meminfo_acquire(&block);
     pthread_t a = model_thread(write_and_release, &data[0]);
     pthread_t b = model_thread(write_and_release, &data[1]);

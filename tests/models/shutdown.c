@@ -1,5 +1,5 @@
-/// Shutdown comes while a block dies: its destructor runs once or not at all, its memory is freed,
-/// and nothing that dies afterwards runs one.
+/// Model: shutdown runs while a block is destroyed. The destructor runs at most once, and the
+/// memory is freed. No destructor runs for blocks destroyed after the shutdown.
 
 #include "tests/models/block.h"
 
@@ -12,7 +12,7 @@ static void *release(void *context)
 int main(void)
 {
     make_the_block(0);
-    memrt__block_born(&block, 0);
+    memrt__block_notify_alloc(&block, 0);
     memrt__meminfo_acquire(&block);
     pthread_t other = model_thread(release, NULL);
     memrt__dtor_shutdown();
@@ -21,7 +21,7 @@ int main(void)
     assert(deaths <= 1 && frees == 1);
     unsigned before = deaths;
     make_the_block(0);
-    memrt__block_born(&block, 0);
+    memrt__block_notify_alloc(&block, 0);
     memrt__meminfo_release(&block);
     assert(deaths == before && frees == 2);
     return 0;

@@ -1,12 +1,13 @@
 #ifndef MEMRT_TESTS_MODELS_SUMS_H
 #define MEMRT_TESTS_MODELS_SUMS_H
 
-/// The runtime's shards and sums: one thread counts what comes in, another what goes out, a third
-/// reads.
+/// Run the runtime's shards and sums: one thread counts allocations, another counts frees, and a
+/// third reads.
 
 #include "tests/models/model.h"
 
 #include "runtime/stats/shard.c"
+#include "runtime/stats/shard_sums.c"
 #include "runtime/stats/stats.c"
 
 MEMRT__THREAD_LOCAL memrt__thread_t *memrt__self;
@@ -25,7 +26,7 @@ void memrt__unlock(memrt__rank_t rank)
 static memrt__level_t level;
 static memrt__shard_t maker, freer, nobody;
 static memrt__account_t account = {.policy = &level, .shared = &nobody};
-static size_t handed; /* what was made is given from one to the other */
+static size_t handed; /* 1 after the maker passed its blocks to the freeing thread */
 
 static inline void hand_over(void)
 {
@@ -37,12 +38,12 @@ static inline bool was_handed(void)
     return memrt__load_acquire(&handed) != 0;
 }
 
-/// As the runtime adds up: what went out before what came in.
+/// Add up in the runtime's order: outgoing sums before incoming sums.
 static inline memrt__shard_t add_up(void)
 {
     memrt__shard_t sum = {0};
-    add_outs(&freer, &sum);
-    add_ins(&maker, &sum);
+    memrt__shard_sums_add_out(&freer, &sum);
+    memrt__shard_sums_add_in(&maker, &sum);
     return sum;
 }
 

@@ -1,4 +1,5 @@
-/// Whatever the moment, no more has gone out than came in, as threads count in shards of their own.
+/// Model: threads count in shards of their own. A reader at any time gets outgoing sums that do not
+/// exceed incoming sums.
 
 #include "tests/models/sums.h"
 

@@ -1,4 +1,5 @@
-/// The same as threads without a shard count, in the one that they share.
+/// Model: threads without a shard of their own count by the atomic operations of the shared shard.
+/// A reader at any time gets outgoing sums that do not exceed incoming sums.
 
 #include "tests/models/sums.h"
 

@@ -1,4 +1,4 @@
-"""No order of the sources is passed over, and taking one away changes nothing else."""
+"""Tests of models.py: every memory order of the sources is found, and is weakened separately."""
 
 import re
 

@@ -1,4 +1,5 @@
-/// Two ask at once for the MemInfo of a tiny block: they get the same one, and see all of it.
+/// Model: two threads request the MemInfo of a tiny block concurrently. Both threads get the same,
+/// completely initialised MemInfo.
 
 #define memrt__block_new_tiny block_new_tiny_by_allocator
 #include "tests/models/block.h"
@@ -19,9 +20,7 @@ memrt_meminfo_t *memrt__block_new_tiny(memrt_policy_t *policy, void *where, size
     return mi;
 }
 
-#define end end_tiny
-#define give_back give_back_tiny
-#include "runtime/meminfo/tiny.c"
+#include "runtime/meminfo/tiny_api.c"
 
 static struct {
     memrt__tiny_t head;
@@ -31,7 +30,7 @@ static struct {
 static void *ask(void *context)
 {
     memrt_meminfo_t *mi;
-    assert(memrt__tiny_meminfo(tiny.data, &mi) == MEMRT_OK);
+    assert(memrt__tiny_api_meminfo(tiny.data, &mi) == MEMRT_OK);
     assert(mi->data == tiny.data && mi->size == 3);
     *(memrt_meminfo_t **)context = mi;
     return NULL;
@@ -41,6 +40,7 @@ int main(void)
 {
     memrt__policies[0] = &memrt__default_policy;
     tiny.head.size = 3;
+    tiny.head.mark = MEMRT__TINY_LIVE;
     memrt_meminfo_t *one, *two;
     pthread_t a = model_thread(ask, &one), b = model_thread(ask, &two);
     model_join(a);

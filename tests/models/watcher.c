@@ -1,4 +1,5 @@
-/// A watcher is set while a watched block dies: it is called whole, or not at all.
+/// Model: one thread sets the watcher callbacks, while another thread frees a watched block. The
+/// free calls a completely initialised callback table, or no callback.
 
 #include "tests/models/block.h"
 
@@ -19,8 +20,8 @@ static void *release(void *context)
 
 int main(void)
 {
-    make_the_block(MEMRT__FLAG_WATCHED);
-    memrt__block_born(&block, 0);
+    make_the_block(MEMRT__FLAG_OBSERVED);
+    memrt__block_notify_alloc(&block, 0);
     pthread_t other = model_thread(release, NULL);
     own.death = note;
     memrt__watcher_set(&own);

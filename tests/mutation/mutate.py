@@ -1,15 +1,17 @@
-"""Put small faults into the core, one at a time, and see the C tests find them: `./dev mutate`.
+"""Put small faults into the core, one at a time, and run the C tests: `./dev mutate`.
 
-    ./dev mutate                 a dozen mutants, always the same: each must be found
-    ./dev mutate --sample 300    so many, drawn by --seed from all; goes on where it stopped
-    ./dev mutate --sample 300 --record   the same, and leave the figures for docs/reliability.md
-    ./dev mutate runtime/alloc/warm.c    all mutants of a file, or those of a sample with --sample
-    ./dev mutate --alive         try those again that lived, after a test was added
+    ./dev mutate                 12 mutants, always the same: each must be found or explained
+    ./dev mutate --sample 300    300 mutants drawn by --seed; continues an interrupted run
+    ./dev mutate --sample 300 --record   the same, and write the figures of docs/reliability.md
+    ./dev mutate api/plain_table.c   all mutants of a file, or a sample with --sample
+    ./dev mutate --alive         try survivors again, after a test was added
 
-A mutant is found when it does not end its tests, or one fails; what all of them let pass meets the
-test of its file once more under AddressSanitizer and ThreadSanitizer. One of which the compiler
-makes the same code is none. Those that live are read: each stands in tests/mutation/survivors.txt
-with what it changes, or a test is missing; those that stand there meet the sanitizers alone again.
+A mutant is found if a test fails or does not end. If all tests pass, the test of the mutated file
+runs again under AddressSanitizer and ThreadSanitizer. A mutant that compiles to the same machine
+code does not count.
+
+Each survivor must be listed in tests/mutation/survivors.txt with a reason; otherwise a test is
+missing. With --alive, listed survivors run under the sanitizers only.
 """
 
 from __future__ import annotations
@@ -30,6 +32,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import operators
+import python_operators
 
 ROOT = Path(__file__).resolve().parents[2]
 WORK = ROOT / "build" / "mutation"
@@ -42,21 +45,21 @@ EXPLAINED = Path(__file__).parent / "survivors.txt"
 PARTS = ("CMakeLists.txt", "cmake", "api", "runtime", "tests/c", "tests/stress", "tests/abi",
          "tests/conformance", "tests/cuda")  # fmt: skip
 DOZEN, DOZEN_SEED = 12, 5
-LIMIT = 30  # seconds that a test program may take
+LIMIT = 30  # seconds until a test program counts as hung
 LEAST = 90.0
 
-# Tests that take long come last, for what nothing else found.
-LAST = ("test_purger", "test_policy", "test_pages", "test_pool", "stress", "test_conformance")
+# Slow tests run after all other tests, unless the mutant is in their own file.
+LAST = ("test_purger", "test_policy", "test_page_heap", "test_heap", "stress", "test_conformance")
 
 
 @dataclass(frozen=True)
 class Mutant:
-    """A fault in a file, by the text of its line, which moves less than its number."""
+    """A mutant of a file, identified by the text of a line: line numbers change more often."""
 
     file: str
     line: str
     what: str
-    nth: int  # among those with the same line and fault
+    nth: int  # counts mutants with the same line and fault, from 1
     faults: tuple[operators.Fault, ...] = field(compare=False)
 
     @property
@@ -64,7 +67,7 @@ class Mutant:
         return f"{self.file}: {self.line} ## {self.what} #{self.nth}"
 
     def lot(self, seed: int) -> str:
-        """Where it stands when all are shuffled: the others do not matter."""
+        """Return the sort key for a random draw. The key is independent of all other mutants."""
         return hashlib.sha256(f"{seed} {self.key}".encode()).hexdigest()
 
 
@@ -72,7 +75,8 @@ def mutants_of(path: Path) -> Iterator[Mutant]:
     source = path.read_text(encoding="utf-8")
     lines = source.splitlines()
     seen: Counter[tuple[str, str]] = Counter()
-    for faults in operators.faults(source):
+    find = python_operators.faults if path.suffix == ".py" else operators.faults
+    for faults in find(source):
         line = lines[source.count("\n", 0, faults[0].start)].strip()
         what = faults[0].what
         seen[line, what] += 1
@@ -90,10 +94,10 @@ def drawn(mutants: list[Mutant], count: int, seed: int) -> list[Mutant]:
     return sorted(mutants, key=lambda mutant: mutant.lot(seed))[:count]
 
 
-def explained() -> dict[str, str]:
-    """Mutants that no test can find, and why: paragraphs of a key, and a reason below it."""
+def explained(path: Path = EXPLAINED) -> dict[str, str]:
+    """Read the reasons of survivors: each paragraph has a mutant's key, and below the reason."""
     reasons = {}
-    for paragraph in EXPLAINED.read_text(encoding="utf-8").split("\n\n"):
+    for paragraph in path.read_text(encoding="utf-8").split("\n\n"):
         lines = [line for line in paragraph.splitlines() if line and not line.startswith("# ")]
         if lines:
             reasons[lines[0]] = " ".join(lines[1:])
@@ -104,13 +108,13 @@ def explained() -> dict[str, str]:
 
 
 def files_of(root: Path) -> set[Path]:
-    """The sources that a build needs, relative to the root."""
+    """Return the source files that a build needs, relative to the root."""
     found = (path for part in PARTS for path in [root / part, *(root / part).rglob("*")])
     return {path.relative_to(root) for path in found if path.is_file()}
 
 
 def copy_sources() -> None:
-    """Only what differs, so that only that is built."""
+    """Copy changed sources into the tree and delete stale files, for an incremental build."""
     wanted = files_of(ROOT)
     for stale in files_of(TREE) - wanted:
         (TREE / stale).unlink()
@@ -122,12 +126,12 @@ def copy_sources() -> None:
 
 
 def prepare() -> None:
-    """A copy of the sources to put faults into, built."""
+    """Copy the sources for mutation, and build the copy without a fault."""
     copy_sources()
     configure(BUILD, "-DMEMRT_TESTS=ON", "-DCMAKE_C_FLAGS=-O0 -w", "-DCMAKE_CXX_FLAGS=-O0")
     configure(OPTIMIZED, "-DCMAKE_C_FLAGS=-O2 -w -DNDEBUG")
     if not build(BUILD, ["all"]) or not build(OPTIMIZED, ["memrt_objects"]):
-        raise SystemExit("the core does not build as it is")
+        raise SystemExit("the core does not build without a mutant")
 
 
 def configure(where: Path, *settings: str) -> None:
@@ -141,7 +145,7 @@ def build(where: Path, targets: list[str]) -> bool:
 
 
 def machine_code() -> dict[str, str]:
-    """What the compiler makes of the core, by object."""
+    """Build the core and return the hash of each object file, or {} if the build fails."""
     if not build(OPTIMIZED, ["memrt_objects"]):
         return {}
     objects = sorted(OPTIMIZED.rglob("memrt_objects.dir/**/*.o"))
@@ -155,7 +159,7 @@ def test_programs() -> list[str]:
 
 
 def members(session: int) -> list[int]:
-    """Processes of a session that are not dead yet."""
+    """Return the processes of a session, without zombies."""
     found = []
     for entry in Path("/proc").iterdir():
         try:
@@ -169,8 +173,11 @@ def members(session: int) -> list[int]:
 
 
 def kill_session(leader: int) -> None:
-    """Check puts its children into groups of their own; they stay in the session. Who is killed may
-    have forked in the meantime."""
+    """Kill all processes of a session, repeatedly until none is left.
+
+    Check puts child processes into process groups of their own, but in the same session. A process
+    may fork before the signal arrives, hence the loop.
+    """
     while (left := members(leader)) != []:
         for process in left:
             with contextlib.suppress(ProcessLookupError):
@@ -178,7 +185,7 @@ def kill_session(leader: int) -> None:
 
 
 def passes(program: Path, limit: float, **environment: str) -> bool | None:
-    """Whether a test program is content; None: it did not come to an end."""
+    """Run a test program and return True if it passes, or None if it exceeds the limit."""
     process = subprocess.Popen(
         [program],
         stdout=subprocess.DEVNULL,
@@ -201,7 +208,7 @@ def own_test(file: str) -> str:
 
 @contextlib.contextmanager
 def planted(mutant: Mutant) -> Iterator[None]:
-    """The tree with the fault in it."""
+    """Apply the mutant to the tree, and restore the source file at the end."""
     path = TREE / mutant.file
     source = path.read_text(encoding="utf-8")
     path.write_text(operators.apply(source, mutant.faults), encoding="utf-8")
@@ -213,7 +220,7 @@ def planted(mutant: Mutant) -> Iterator[None]:
 
 @functools.cache
 def sanitized(sanitizer: str) -> Path:
-    """Where the tests are built under a sanitizer, which only what lives has to meet."""
+    """Configure the build under a sanitizer and return the folder. Only survivors need it."""
     flags = f"-O1 -w -fsanitize={SANITIZED[sanitizer]} -fno-sanitize-recover=all"
     clang = ("-DCMAKE_C_COMPILER=clang", "-DCMAKE_CXX_COMPILER=clang++")
     flagged = (f"-DCMAKE_C_FLAGS={flags}", f"-DCMAKE_CXX_FLAGS={flags}")
@@ -222,7 +229,7 @@ def sanitized(sanitizer: str) -> Path:
 
 
 def is_content(sanitizer: str, program: str) -> bool | None:
-    """Of the core as it is now; None: it does not compile."""
+    """Run a test on the current tree under a sanitizer. Returns None if the build fails."""
     where = sanitized(sanitizer)
     if not build(where, [program]):
         return None
@@ -231,12 +238,12 @@ def is_content(sanitizer: str, program: str) -> bool | None:
 
 @functools.cache
 def is_clean(sanitizer: str, program: str) -> bool:
-    """Of the core as it should be, with no fault in it."""
+    """Return True if a test passes under a sanitizer on the core without a fault."""
     return is_content(sanitizer, program) is True
 
 
 class Bench:
-    """The test programs, in the order in which they are asked."""
+    """The test programs, in the order of their runs. The core without a fault must pass them."""
 
     def __init__(self, thorough: bool) -> None:
         self.code, self.reasons = machine_code(), explained()
@@ -247,14 +254,14 @@ class Bench:
             ctest += ["-E", "|".join(f"{name}$" for name in LAST)]
         done = subprocess.run([*ctest, "--output-on-failure"], stdout=subprocess.PIPE, text=True)
         if done.returncode != 0:
-            raise SystemExit(f"{done.stdout}\ntests fail on the core as it is")
+            raise SystemExit(f"{done.stdout}\ntests fail on the core without a mutant")
 
     def order(self, file: str) -> list[str]:
-        """The test of the file itself comes first."""
+        """Return the test programs, with the test of the mutated file first."""
         return sorted(self.programs, key=lambda program: program != own_test(file))
 
     def judge_by_sanitizers(self, mutant: Mutant) -> str:
-        """Of one that the tests let pass."""
+        """Judge a mutant that all tests let pass by its own test under the sanitizers."""
         program = own_test(mutant.file)
         for sanitizer in SANITIZED if program in self.programs else ():
             if is_clean(sanitizer, program):
@@ -265,7 +272,7 @@ class Bench:
         return "alive"
 
     def judge(self, mutant: Mutant) -> str:
-        """One program after another, until one finds the fault."""
+        """Run the test programs in sequence until a program finds the fault."""
         for program in self.order(mutant.file):
             if not build(BUILD, [program]):
                 return "not compiled"
@@ -278,13 +285,13 @@ class Bench:
         return machine_code() == self.code
 
     def judge_again(self, mutant: Mutant) -> str:
-        """Of one that was alive: the quick answer first, and no other where a reason stands."""
+        """Judge an earlier survivor. Equal machine code or a listed reason needs no test run."""
         if self.is_same():
             return "same"
         return "alive" if mutant.key in self.reasons else self.judge(mutant)
 
     def judge_twice(self, mutant: Mutant) -> str:
-        """What is known to live and was found is found again, unless it was by chance."""
+        """Judge a mutant, and judge a listed survivor again if found: a find may be by chance."""
         outcome = self.judge(mutant)
         chance = mutant.key in self.reasons and outcome not in ("alive", "same")
         return self.judge(mutant) if chance else outcome
@@ -298,11 +305,11 @@ class Bench:
 # Results
 
 
-def known() -> dict[str, str]:
-    """What was found out before, of the sources as they are."""
-    if not RESULTS.exists():
+def known(results: Path = RESULTS) -> dict[str, str]:
+    """Return the stored outcomes by key, for source files that have not changed since."""
+    if not results.exists():
         return {}
-    rows = (json.loads(line) for line in RESULTS.read_text(encoding="utf-8").splitlines())
+    rows = (json.loads(line) for line in results.read_text(encoding="utf-8").splitlines())
     return {row["key"]: row["outcome"] for row in rows if row["source"] == digest(row["file"])}
 
 
@@ -311,14 +318,17 @@ def digest(file: str) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest() if path.exists() else ""
 
 
-def keep(mutant: Mutant, outcome: str) -> None:
+def keep(mutant: Mutant, outcome: str, results: Path = RESULTS) -> None:
     row = {"key": mutant.key, "file": mutant.file, "source": digest(mutant.file)}
-    with RESULTS.open("a", encoding="utf-8") as file:
+    with results.open("a", encoding="utf-8") as file:
         file.write(json.dumps({**row, "outcome": outcome}, ensure_ascii=False) + "\n")
 
 
 def run(mutants: list[Mutant], again: bool) -> dict[str, str]:
-    """Outcomes by key; what is known is not tried again, unless it is alive and `again` is set."""
+    """Try out mutants and return the outcomes by key.
+
+    Stored outcomes are reused, except for survivors if `again` is set.
+    """
     outcomes = {key: how for key, how in known().items() if not (again and how == "alive")}
     todo = [mutant for mutant in mutants if mutant.key not in outcomes]
     if todo:
@@ -333,10 +343,11 @@ def run(mutants: list[Mutant], again: bool) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What became of the mutants that compile and change something."""
+    """The outcomes of mutants by key, with the reasons of survivors and the required percentage."""
 
     outcomes: dict[str, str]
     reasons: dict[str, str]
+    least: float = LEAST
 
     def count(self, outcome: str) -> int:
         return sum(how.startswith(outcome) for how in self.outcomes.values())
@@ -355,11 +366,11 @@ class Verdict:
         return 100 * found / max(1, found + len(self.alive))
 
     def faults(self) -> Iterator[str]:
-        yield from (f"alive, and nobody says why: {key}" for key in self.unexplained)
+        yield from (f"survivor without an explanation: {key}" for key in self.unexplained)
         wrong = {key for key in self.reasons if self.outcomes.get(key, "alive") != "alive"}
-        yield from (f"listed as alive, but found: {key}" for key in sorted(wrong))
-        if self.percent < LEAST:
-            yield f"{self.percent:.1f} % were found, fewer than {LEAST:.0f} %"
+        yield from (f"explained survivor was found: {key}" for key in sorted(wrong))
+        if self.percent < self.least:
+            yield f"mutants found must be {self.least:.0f} % or more, got {self.percent:.1f} %"
 
 
 def leave_figures(verdict: Verdict, total: int, seed: int) -> None:
@@ -367,19 +378,18 @@ def leave_figures(verdict: Verdict, total: int, seed: int) -> None:
     import page
 
     about = (
-        "Small faults put into the core one at a time, and whether the C tests found them. By "
-        "`./dev mutate --sample N --record`; survivors are explained in "
-        "`tests/mutation/survivors.txt`."
+        "Mutants of the core, each with one small fault, and the number found by the C tests. By "
+        "`./dev mutate --sample N --record`; `tests/mutation/survivors.txt` explains the survivors."
     )
     facts = {
-        "mutants that the core has": total,
+        "mutants of the core": total,
         "drawn": f"{len(verdict.outcomes)}, seed {seed}",
         "found by a failing test": verdict.count("killed"),
-        "found by a test that did not end": verdict.count("did not end"),
+        "found by a time limit": verdict.count("did not end"),
         "not compiled": verdict.count("not compiled"),
-        "of which the compiler makes the same code": verdict.count("same"),
-        "alive, each explained": len(verdict.alive),
-        "found, of the others": f"{verdict.percent:.1f} %",
+        "with the same machine code": verdict.count("same"),
+        "survivors, each explained": len(verdict.alive),
+        "found, of found mutants and survivors": f"{verdict.percent:.1f} %",
     }
     page.record("mutation", "Mutation", about, facts)
 
@@ -389,16 +399,16 @@ def main() -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("files", nargs="*", help="mutants of these files only")
-    parser.add_argument("--sample", type=int, metavar="N", help="draw so many")
-    parser.add_argument("--seed", type=int, default=DOZEN_SEED, help="of the draw")
-    parser.add_argument("--alive", action="store_true", help="try again what was alive")
-    parser.add_argument("--record", action="store_true", help="leave the figures for the docs")
+    parser.add_argument("--sample", type=int, metavar="N", help="number of mutants to draw")
+    parser.add_argument("--seed", type=int, default=DOZEN_SEED, help="seed of the draw")
+    parser.add_argument("--alive", action="store_true", help="try survivors again")
+    parser.add_argument("--record", action="store_true", help="write the figures of the docs")
     options = parser.parse_args()
     mutants, total = all_mutants(options.files), len(all_mutants([]))
     if options.sample or not options.files:
         mutants = drawn(mutants, options.sample or DOZEN, options.seed)
     if not mutants:
-        raise SystemExit("there is nothing to change in these files")
+        raise SystemExit(f"no mutants in {', '.join(options.files) or 'the core'}")
     verdict = Verdict(run(mutants, options.alive), explained())
     found = list(verdict.faults())
     print(*found, f"{verdict.percent:.1f} % of {len(mutants)} mutants were found", sep="\n")

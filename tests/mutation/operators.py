@@ -1,7 +1,7 @@
-"""Small faults that C code may have: what mutation makes of a source text.
+"""Mutation operators for C: generate small faults from a source text.
 
-Only bodies of functions are touched; comments, strings, preprocessor lines, assertions and memory
-orders are not. The last are the models' matter, in tests/models.
+Faults change function bodies only. Comments, strings, preprocessor lines, assertions and memory
+orders stay unchanged. The models in tests/models check memory orders.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ TOKEN = re.compile(
     re.VERBOSE | re.DOTALL,
 )
 
-# Signs between two operands, and what stands in their place.
+# Binary operators and their replacements.
 BINARY = {
     "<": "<=", "<=": "<", ">": ">=", ">=": ">", "==": "!=", "!=": "==",
     "+": "-", "-": "+", "*": "/", "/": "*", "%": "/", "<<": ">>", ">>": "<<",
@@ -48,7 +48,7 @@ class Token:
 
 @dataclass(frozen=True)
 class Fault:
-    """A piece of the text, and what is put there."""
+    """A piece of the source text with its replacement, and a description of the fault."""
 
     start: int
     end: int
@@ -62,7 +62,7 @@ def tokens_of(source: str) -> list[Token]:
 
 
 def closing(tokens: list[Token], at: int) -> int:
-    """Index of the bracket that closes the one at `at`."""
+    """Return the index of the bracket that closes the bracket at index `at`."""
     opens, closes = tokens[at].text, {"(": ")", "{": "}", "[": "]"}[tokens[at].text]
     depth = 0
     for index in range(at, len(tokens)):
@@ -73,7 +73,7 @@ def closing(tokens: list[Token], at: int) -> int:
 
 
 def bodies(tokens: list[Token]) -> Iterator[tuple[int, int]]:
-    """Where bodies of functions begin and end: braces after a parenthesis, outside of others."""
+    """Yield begin and end of each function body: outermost braces after a parenthesis."""
     index = 0
     while index < len(tokens):
         if tokens[index].text != "{":
@@ -95,13 +95,12 @@ def constant(token: Token) -> Iterator[Fault]:
 
 
 def is_between(source: str, token: Token) -> bool:
-    """Whether a sign stands between two operands: they are set apart from it, as pointers and
-    signs of numbers are not."""
+    """Return True for a binary operator: spaces surround it, unlike a pointer or unary sign."""
     return source[token.start - 1] == " " and source[token.end] in " \n"
 
 
 def swaps(source: str, token: Token) -> Iterator[Fault]:
-    """Faults of one token."""
+    """Yield the faults of one token."""
     if token.kind == "number":
         yield from constant(token)
     for table, applies in (
@@ -117,7 +116,7 @@ def swaps(source: str, token: Token) -> Iterator[Fault]:
 
 
 def negation(tokens: list[Token], at: int) -> Iterator[Fault]:
-    """The other way at an `if`."""
+    """Yield the two edits that negate the condition of an `if`."""
     if tokens[at].text == "if" and tokens[at + 1].text == "(":
         opens, closes = tokens[at + 1], tokens[closing(tokens, at + 1)]
         yield Fault(opens.end, opens.end, "!(", "condition negated")
@@ -125,7 +124,7 @@ def negation(tokens: list[Token], at: int) -> Iterator[Fault]:
 
 
 def is_statement(tokens: list[Token], at: int) -> bool:
-    """Whether a call or an assignment begins there, not a declaration."""
+    """Return True if a call or an assignment begins at index `at`, and not a declaration."""
     begins = tokens[at - 1].text in {";", "{", "}"}
     token, following = tokens[at], tokens[at + 1].text
     if not begins or token.text in KEYWORDS | LEFT_ALONE:
@@ -152,7 +151,7 @@ def removal(source: str, tokens: list[Token], at: int) -> Iterator[Fault]:
 def faults_in(
     source: str, tokens: list[Token], begin: int, end: int
 ) -> Iterator[tuple[Fault, ...]]:
-    """The mutants of one body."""
+    """Yield the mutants of one function body."""
     index, heads_end = begin, begin
     while index < end:
         text = tokens[index].text
@@ -170,7 +169,7 @@ def faults_in(
 
 
 def faults(source: str) -> Iterator[tuple[Fault, ...]]:
-    """All mutants of a source text, each as the faults that make it."""
+    """Yield all mutants of a source text, each as a tuple of faults to apply together."""
     tokens = tokens_of(source)
     for begin, end in bodies(tokens):
         yield from faults_in(source, tokens, begin, end)

@@ -1,4 +1,4 @@
-"""Faults are put where code is, one at a time, and nowhere else; what runs on them is ended."""
+"""Test the C mutation operators, the draw of mutants, verdicts, and the end of hung programs."""
 
 import mutate
 import operators
@@ -24,7 +24,7 @@ static int least(int *a, int b)
 
 
 def changed(source: str) -> list[str]:
-    """The line that each mutant changes, as it then reads."""
+    """Return the changed line of each mutant."""
     before = source.splitlines()
     found = []
     for mutant in operators.faults(source):
@@ -51,20 +51,20 @@ def changed(source: str) -> list[str]:
         "return *a - b;",
     ],
 )
-def test_a_fault_is_made_of_what_can_go_wrong(line):
+def test_each_kind_of_c_mutant_is_created(line):
     assert line in changed(SOURCE)
 
 
-def test_nothing_outside_of_bodies_is_changed():
+def test_code_outside_function_bodies_is_not_mutated():
     head = SOURCE.index("static int least")
     assert all(fault.start > head for mutant in operators.faults(SOURCE) for fault in mutant)
 
 
-def test_assertions_are_left_alone():
+def test_assertions_are_not_mutated():
     assert not any("MEMRT__ASSERT" in line for line in changed(SOURCE))
 
 
-def test_a_draw_is_the_same_whatever_else_there_is(tmp_path, monkeypatch):
+def test_draw_is_independent_of_other_mutants(tmp_path, monkeypatch):
     monkeypatch.setattr(mutate, "ROOT", tmp_path)
     (tmp_path / "a.c").write_text(SOURCE)
     mutants = mutate.all_mutants(["a.c"])
@@ -76,7 +76,7 @@ def test_a_draw_is_the_same_whatever_else_there_is(tmp_path, monkeypatch):
     assert drawn != [m.key for m in mutate.drawn(mutants, len(mutants), 2)]
 
 
-def test_who_lives_is_told_unless_explained():
+def test_verdict_reports_survivors_without_a_reason():
     outcomes = {
         "a": "killed: t",
         "b": "alive",
@@ -85,14 +85,14 @@ def test_who_lives_is_told_unless_explained():
         "e": "did not end: t",
     }
     verdict = mutate.Verdict(outcomes, {"b": "why", "d": "why"})
-    told = list(verdict.faults())
-    assert any("nobody says why: c" in fault for fault in told)
-    assert any("but found: d" in fault for fault in told)
-    assert any("fewer than" in fault for fault in told)
+    faults = list(verdict.faults())
+    assert any("without an explanation: c" in fault for fault in faults)
+    assert any("survivor was found: d" in fault for fault in faults)
+    assert any("mutants found must be" in fault for fault in faults)
     assert verdict.percent == 60
 
 
-def test_of_a_program_that_does_not_end_nothing_is_left(tmp_path):
+def test_hanging_program_is_killed_with_its_children(tmp_path):
     program, started = tmp_path / "forks", tmp_path / "session"
     program.write_text(
         f"#!/bin/bash\nset -m\necho $$ > {started}\nwhile :; do sleep 99 & sleep 0.01; done\n"

@@ -1,14 +1,16 @@
-"""Numba on memrt, tested: the work behind `./dev numba`.
+"""Test Numba on memrt: the work behind `./dev suites numba`.
 
-    ./dev numba             our tests, and the part of Numba's own that touches every helper
-    ./dev numba PATTERN     Numba's own tests in classes with PATTERN in their names
-    ./dev numba --all       all of Numba's leak-checked tests; takes hours, goes on where it stopped
-    ./dev numba --matrix    our tests and a small part of Numba's on every version in matrix.json,
-                            or on those that begin with the number that follows
+    ./dev suites numba             our tests, and the part of Numba's own tests that uses every
+                                   helper
+    ./dev suites numba PATTERN     Numba's own tests in classes with PATTERN in their names
+    ./dev suites numba --all       all of Numba's leak-checked tests; takes hours; continues after
+                                   an interruption; writes the results into docs/numba.md
+    ./dev suites numba --matrix    our tests and a small part of Numba's tests on every version in
+                                   matrix.json, or on the versions that begin with the given number
 
-Numba's own tests run on its own runtime and on memrt, and what they end in is compared. Results lie
-under build/numba, those of Numba's own runtime for each set of versions; --all writes them into
-docs/numba.md.
+Numba's own tests run on Numba's runtime and on memrt, and the outcomes are compared. Results lie
+under build/numba. Results of Numba's runtime are kept per set of versions, results of memrt per
+build of memrt.
 """
 
 from __future__ import annotations
@@ -35,15 +37,17 @@ SMALL_PART = ("test_nrt.*", "test_nrt_refct.*", "test_buffer_protocol.TestMemory
 
 
 def run_our_tests(python: Path) -> bool:
-    command = [python, "-m", "pytest", "-q", "tests/numba", "tests/docs/test_examples.py"]
+    limit = "timeout=900"  # a test may wait 300 s for each child process
+    tests = ("tests/numba", "tests/docs/test_examples.py")
+    command = [python, "-m", "pytest", "-q", "-o", limit, *tests]
     return subprocess.run(command, cwd=ROOT, check=False).returncode == 0
 
 
 def run_numbas_tests(suite: Suite, patterns: tuple[str, ...], jobs: int) -> comparison.Comparison:
-    """Run what has no results yet, compare, and print the report."""
+    """Run the pieces without results, compare all pieces, and print the report."""
     pieces = suite.pieces(patterns)
     if not pieces:
-        raise StepError(f"no class of Numba's leak-checked tests is called {' or '.join(patterns)}")
+        raise StepError(f"no class of Numba's leak-checked tests matches {' or '.join(patterns)}")
     run(suite, pieces, jobs)
     found = comparison.compare(suite, pieces)
     print(comparison.report(suite, found), flush=True)
@@ -51,13 +55,13 @@ def run_numbas_tests(suite: Suite, patterns: tuple[str, ...], jobs: int) -> comp
 
 
 def check_part(python: Path, jobs: int) -> bool:
-    """Our tests and the part of Numba's that touches every helper."""
+    """Run our tests, and the part of Numba's tests that uses every helper."""
     ours = run_our_tests(python)
     suite = Suite(python, WORK)
     found = run_numbas_tests(suite, CI_PART, jobs)
     missing = comparison.missing_helpers(suite, found)
     if missing:
-        print(f"no test touched these helpers: {', '.join(sorted(missing))}")
+        print(f"helpers without a test: {', '.join(sorted(missing))}")
     return ours and found.is_good and not missing
 
 
@@ -99,7 +103,10 @@ def check_matrix(version: str, jobs: int) -> bool:
 
 
 def newest_python() -> Path:
-    """Python of the environment with the newest row, on the Python and the wheel of .venv."""
+    """Return the Python of an environment with the newest row and the newest wheel.
+
+    The environment is based on the Python that runs this program.
+    """
     wheel = environment.newest(ROOT / "build" / "wheel")
     folder = ROOT / "build" / "numba-venv"
     return environment.ensure(folder, sys.executable, rows()[-1].requirements(), wheel)
@@ -107,13 +114,15 @@ def newest_python() -> Path:
 
 def main() -> int:
     parser = argparse.ArgumentParser(
-        prog="./dev numba", description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+        prog="./dev suites numba",
+        description=__doc__,
+        formatter_class=argparse.RawTextHelpFormatter,
     )
     what = parser.add_mutually_exclusive_group()
     what.add_argument("--all", action="store_true")
     what.add_argument("--matrix", nargs="?", const="", metavar="VERSION")
     what.add_argument("pattern", nargs="?")
-    parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="processes at once")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="processes at a time")
     options = parser.parse_args()
     try:
         return 0 if dispatch(options) else 1

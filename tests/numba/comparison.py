@@ -1,4 +1,4 @@
-"""What Numba's tests end in on its own runtime and on memrt, compared: a table, and a verdict."""
+"""Compare the outcomes of Numba's tests on Numba's runtime and on memrt: table and verdict."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ from pathlib import Path
 from pieces import NO_RESULT, Outcomes, differences
 from suite import SIDES, Piece, Suite
 
-BEGIN = "<!-- results: begin, written by ./dev numba --all -->"
+BEGIN = "<!-- results: begin, written by ./dev suites numba --all -->"
 END = "<!-- results: end -->"
 
-# Helpers that the code of Numba's tests is not linked to, and who calls them.
+# Helpers that compiled code of Numba's tests does not link to, with their callers.
 CALLED_ELSEWHERE = {
     "NRT_MemInfo_alloc_safe": "compiled code under NUMBA_DEBUG_NRT",
     "NRT_MemInfo_alloc_safe_aligned": "compiled code under NUMBA_DEBUG_NRT",
     "NRT_MemInfo_alloc_dtor_safe": "compiled code under NUMBA_DEBUG_NRT",
-    "NRT_MemInfo_new_varsize": "nobody any more",
+    "NRT_MemInfo_new_varsize": "no caller",
     "NRT_MemInfo_data": "C code of other projects",
     "NRT_MemInfo_release": "the boxes of jitclasses, in C",
-    "NRT_get_api": "C code, by the address in c_helpers",
+    "NRT_get_api": "C code, through the address in c_helpers",
 }
 
 
 @dataclass
 class Comparison:
-    """What both sides have results for."""
+    """The comparison of all pieces with results on both sides."""
 
     outcomes: dict[str, dict[str, str]] = field(default_factory=lambda: {s: {} for s in SIDES})
     differences: list[str] = field(default_factory=list)
@@ -74,12 +74,12 @@ def _examine_proof(memrt: dict, found: Comparison) -> None:
 
 
 def missing_helpers(suite: Suite, found: Comparison) -> set[str]:
-    """Helpers that none of the tests' compiled code was linked to, though it could."""
+    """Return helpers that no compiled code of the tests was linked to, but should be."""
     return suite.helpers() - found.helpers - set(CALLED_ELSEWHERE)
 
 
 def report(suite: Suite, found: Comparison) -> str:
-    """The comparison in Markdown."""
+    """Return the comparison as Markdown."""
     counts = {side: Counter(found.outcomes[side].values()) for side in SIDES}
     words = sorted({word for count in counts.values() for word in count})
     compared = len(found.outcomes["memrt"])
@@ -87,15 +87,15 @@ def report(suite: Suite, found: Comparison) -> str:
         "Numba {numba}, NumPy {numpy}, llvmlite {llvmlite}, Python {python}, memrt {memrt} "
         "(build {build}).".format(**suite.versions),
         "",
-        "| outcome | on its own runtime | on memrt |",
+        "| outcome | on Numba's runtime | on memrt |",
         "|---|---:|---:|",
         *(f"| {word} | {counts['stock'][word]} | {counts['memrt'][word]} |" for word in words),
-        f"| together | {compared} of {found.tests} | {compared} of {found.tests} |",
+        f"| total | {compared} of {found.tests} | {compared} of {found.tests} |",
         "",
         f"On memrt, {found.processes} processes used Numba's runtime and made {found.blocks:,} "
-        f"blocks; {len(found.unproven)} pieces lack the proof that all of theirs were on memrt.",
+        f"blocks; {len(found.unproven)} pieces lack the proof that all processes used memrt.",
         "",
-        f"Tests that end otherwise on memrt: {len(found.differences)}.",
+        f"Tests with another outcome on memrt: {len(found.differences)}.",
         "",
         *(f"- {difference}" for difference in found.differences),
         *(f"- not proven: {piece}" for piece in found.unproven),
@@ -104,10 +104,10 @@ def report(suite: Suite, found: Comparison) -> str:
 
 
 def write_into(page: Path, text: str) -> None:
-    """Put the report between the markers of a page."""
+    """Write the report between the markers of a page. Raise ValueError without markers."""
     whole = page.read_text(encoding="utf-8")
     before, _, rest = whole.partition(BEGIN)
     _, marker, after = rest.partition(END)
     if not marker:
-        raise ValueError(f"{page} does not have the lines '{BEGIN}' and '{END}'")
+        raise ValueError(f"{page} must have the lines '{BEGIN}' and '{END}'")
     page.write_text(f"{before}{BEGIN}\n\n{text}\n\n{END}{after}", encoding="utf-8")

@@ -1,4 +1,4 @@
-"""What these tests share. They run where Numba is installed (./dev numba), with Numba on memrt."""
+"""Fixtures of the Numba tests. The tests run on installed Numba (./dev suites numba), on memrt."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import pytest
 
 memrt.numba.install()
 
-import numba  # noqa: E402 - after it was put on memrt
+import numba  # noqa: E402 - Numba must be imported after install()
 from runtimes import Runtime, load_stock  # noqa: E402
 
 EXT = Path(__file__).resolve().parent / "ext"
@@ -33,7 +33,7 @@ def _books() -> dict[str, int]:
 
 @pytest.fixture(autouse=True)
 def balanced_books(request):
-    """Every block and MemInfo is gone when the test is over, unless it says why not."""
+    """Check that a test leaves no block, MemInfo or byte live, unless marked `numba_leaks`."""
     gc.collect()
     before = _books()
     yield
@@ -44,7 +44,7 @@ def balanced_books(request):
 
 @pytest.fixture(scope="session")
 def on_memrt() -> Runtime:
-    """The C helpers that jitted code calls here: memrt's."""
+    """Return memrt's C helpers, which jitted code calls in these tests."""
     from numba.core.runtime import _nrt_python
 
     assert memrt.numba.installed()
@@ -53,7 +53,7 @@ def on_memrt() -> Runtime:
 
 @pytest.fixture(scope="session")
 def on_stock() -> Runtime:
-    """Numba's own C helpers, loaded beside memrt's; no jitted code calls them."""
+    """Return Numba's own C helpers, loaded beside memrt's helpers and unused by jitted code."""
     return Runtime(load_stock())
 
 
@@ -64,7 +64,7 @@ def numba_folder() -> Path:
 
 @pytest.fixture(scope="session")
 def compile_library(tmp_path_factory):
-    """Compiles C sources into a shared library with warnings as errors; returns its path."""
+    """Return a function that compiles C sources into a shared library, warnings as errors."""
 
     def build(*sources: Path, flags: tuple[str, ...] = ()) -> Path:
         target = tmp_path_factory.mktemp("lib") / f"{Path(sources[0]).stem}.so"
@@ -78,7 +78,7 @@ def compile_library(tmp_path_factory):
 
 @pytest.fixture
 def run_python(tmp_path):
-    """Runs source code in a fresh interpreter, in a folder of its own."""
+    """Return a function that runs source code in a new interpreter and a temporary folder."""
 
     def run(code: str, *arguments: str, env=None, check=True, flags=(), python=sys.executable):
         script = tmp_path / "program.py"

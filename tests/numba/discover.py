@@ -1,4 +1,4 @@
-"""List Numba's leak-checked tests and all that test its runtime.
+"""List Numba's leak-checked tests and all tests of Numba's runtime.
 
 usage: discover.py OUT.json, which becomes {"module.Class": [test id, ...], ...}
 """

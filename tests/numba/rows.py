@@ -1,4 +1,4 @@
-"""Versions of Numba that memrt is tested with, and what goes with each."""
+"""Versions of Numba that memrt is tested with, each with a NumPy and a Python version."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 MATRIX = ROOT / "bindings" / "memrt" / "numba" / "matrix.json"
 
-# Beside Numba and memrt: what runs the tests, and what tests of Numba and of ours need.
+# Packages besides Numba and memrt: pytest, and requirements of Numba's tests and of our tests.
 TOOLS = ("pytest==9.2.0", "cffi", "prometheus-client", "setuptools<81", "scipy")
 
 
 @dataclass(frozen=True)
 class Row:
-    """Versions that go together."""
+    """Versions that are tested together."""
 
     numba: str
     numpy: str
@@ -26,5 +26,5 @@ class Row:
 
 
 def rows() -> list[Row]:
-    """The rows of the matrix, oldest first."""
+    """Return the rows of the matrix, oldest first."""
     return [Row(**row) for row in json.loads(MATRIX.read_text(encoding="utf-8"))]

@@ -1,8 +1,8 @@
-"""Run the tests of one class in this process and write their outcomes as JSON.
+"""Run the given tests in this process and write their outcomes as JSON.
 
 usage: run_class.py OUT.json TEST_ID...
 
-Beside OUT.json, OUT.helpers lists the helpers of Numba's runtime that compiled code was linked to.
+The program also writes OUT.helpers, a list of the helpers that compiled code was linked to.
 """
 
 import json
@@ -13,7 +13,7 @@ from pathlib import Path
 
 
 class Recorder(unittest.TestResult):
-    """Keeps one word for each test."""
+    """Keep the outcome, a detail text and the seconds of each test."""
 
     def __init__(self):
         super().__init__()
@@ -55,7 +55,7 @@ class Recorder(unittest.TestResult):
 
 
 def watch_helpers():
-    """The set that the names of helpers come into as compiled code is linked to them."""
+    """Hook Numba's code generator. Return a set that collects the names of linked helpers."""
     from numba.core import codegen
 
     linked = set()

@@ -1,4 +1,4 @@
-"""Numba's C helpers, callable from Python as compiled code calls them: memrt's and stock's."""
+"""Call Numba's C helpers from Python like compiled code does, on memrt or on stock Numba."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ DTOR = ctypes.CFUNCTYPE(None, c_void_p, c_size_t, c_void_p)
 MANAGED_DTOR = ctypes.CFUNCTYPE(None, c_void_p)
 WORD = 8
 
-# Result and arguments of each helper that is called without the GIL.
+# Result and argument types of each helper called without the GIL.
 SIGNATURES = {
     "MemInfo_alloc": (c_void_p, c_size_t),
     "MemInfo_alloc_safe": (c_void_p, c_size_t),
@@ -38,7 +38,7 @@ SIGNATURES = {
     "get_api": (c_void_p,),
 }
 
-# The same of each that needs the GIL.
+# Result and argument types of each helper that needs the GIL.
 PYTHON_SIGNATURES = {
     "adapt_ndarray_from_python": (c_int, py_object, c_void_p),
     "adapt_ndarray_to_python_acqref": (py_object, c_void_p, c_void_p, c_int, c_int, c_void_p),
@@ -52,7 +52,7 @@ COUNTERS = ("alloc", "free", "mi_alloc", "mi_free")
 
 
 def load_stock() -> ModuleType:
-    """Numba's own runtime module, under another name than the one memrt stands under."""
+    """Load Numba's own runtime module under a new name, because memrt uses the original name."""
     folder = Path(numba.__file__).parent / "core" / "runtime"
     file = next(folder / f"_nrt_python{suffix}" for suffix in EXTENSION_SUFFIXES
                 if (folder / f"_nrt_python{suffix}").exists())  # fmt: skip
@@ -65,12 +65,12 @@ def load_stock() -> ModuleType:
 
 
 def word(address: int, index: int) -> int:
-    """A word of a MemInfo: 0 the count, 3 the data, 4 the size."""
+    """Return a word of a MemInfo: 0 is the count, 3 the data, 4 the size, 5 the allocator."""
     return c_size_t.from_address(address + index * WORD).value
 
 
 class Runtime:
-    """A runtime module with its helpers as attributes: ``runtime.MemInfo_alloc(8)``."""
+    """A runtime module with the helpers as attributes: ``runtime.MemInfo_alloc(8)``."""
 
     def __init__(self, module: ModuleType) -> None:
         self.module = module
@@ -87,13 +87,13 @@ class Runtime:
         self.get_data = ctypes.CFUNCTYPE(c_void_p, c_void_p)(slots[5])
 
     def counters(self) -> tuple[int, ...]:
-        """Numba's four counters; switches them on."""
+        """Switch Numba's four counters on and return their values."""
         self.module.memsys_enable_stats()
         return tuple(getattr(self.module, f"memsys_get_stats_{name}")() for name in COUNTERS)
 
 
 class Counted:
-    """What the counters of a runtime rose by since a Counted was made."""
+    """The increase of a runtime's counters since the creation of the object."""
 
     def __init__(self, runtime: Runtime) -> None:
         self.runtime = runtime

@@ -1,8 +1,8 @@
-"""Numba's own leak-checked tests, on its own runtime and on memrt.
+"""Run Numba's own leak-checked tests on Numba's runtime and on memrt.
 
-Every class of tests is a piece, or some, each with a process and a file of results of its own, so
-that a run goes on where an earlier one stopped. Results of stock are kept for each set of versions,
-those of memrt for each build of it.
+Each test class is split into pieces of at most 25 tests. Each piece has a separate process and a
+separate file of results, so that an interrupted run can continue. Results of stock are kept per set
+of versions, results of memrt per build of memrt.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from pieces import NO_RESULT, in_words, run_all, watched
 
 HERE = Path(__file__).resolve().parent
 SIDES = ("stock", "memrt")
-PIECE = 25  # tests in one process at most
-LIMIT = 3600  # seconds for one piece
+PIECE = 25  # maximum of tests per process
+LIMIT = 3600  # seconds per piece
 
-# Classes that touch every helper in a few minutes.
+# Classes that together use every helper, and run in a few minutes.
 CI_PART = (
     "test_nrt.*",
     "test_nrt_refct.*",
@@ -57,7 +57,7 @@ CI_PART = (
 
 @dataclass(frozen=True)
 class Piece:
-    """Some tests of one class, run in one process."""
+    """Tests of a class, run in one process."""
 
     name: str
     tests: tuple[str, ...]
@@ -68,7 +68,7 @@ class Piece:
 
 
 class Suite:
-    """The tests of the Numba that one interpreter has, and where their results lie."""
+    """The tests of an interpreter's Numba, and the folder of the results."""
 
     def __init__(self, python: Path, work: Path) -> None:
         self.python = python
@@ -77,7 +77,7 @@ class Suite:
         self.folder.mkdir(parents=True, exist_ok=True)
 
     def helpers(self) -> set[str]:
-        """The names that compiled code knows the helpers by."""
+        """Return the symbol names of the helpers in compiled code."""
         code = "from numba.core.runtime import _nrt_python; print(*_nrt_python.c_helpers)"
         names = subprocess.check_output([self.python, "-c", code], text=True).split()
         return {name if name.startswith("_") else f"NRT_{name}" for name in names}
@@ -89,7 +89,7 @@ class Suite:
         return json.loads(listing.read_text())
 
     def pieces(self, patterns: tuple[str, ...]) -> list[Piece]:
-        """Those of the classes whose dotted names end in one of the patterns."""
+        """Return the pieces of all classes whose dotted names end in one of the patterns."""
         return [
             Piece(name, tuple(tests[i : i + PIECE]))
             for name, tests in self.classes().items()
@@ -105,7 +105,7 @@ class Suite:
 
 
 def run(suite: Suite, pieces: list[Piece], jobs: int) -> None:
-    """Run what has no results yet on both sides, and say how it goes."""
+    """Run the pieces without results on both sides, and print the progress."""
 
     def run_one(work: tuple[str, Piece]) -> tuple[str, bool]:
         side, piece = work
@@ -117,7 +117,7 @@ def run(suite: Suite, pieces: list[Piece], jobs: int) -> None:
 
 
 def run_piece(suite: Suite, side: str, piece: Piece) -> dict:
-    """Run it unless its results are there; returns them."""
+    """Run a piece, unless results exist. Return the results."""
     out = piece.file(suite.results_of(side))
     if out.exists():
         return json.loads(out.read_text())

@@ -1,4 +1,4 @@
-"""What memrt and Numba say of the memory of compiled code: one account, whichever way one asks."""
+"""memrt and Numba report equal figures for the memory of compiled code, in every query."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def churn(n, size):
 
 @pytest.fixture
 def numba_stats():
-    """Numba's counters, on for the test."""
+    """Switch Numba's counters on and return the function that reads them."""
     nrt.memsys_enable_stats()
     return rtsys.get_allocation_stats
 
@@ -73,7 +73,7 @@ def numba_stats():
 # --- Counting ---
 
 
-def test_an_array_of_compiled_code_is_one_meminfo_counted_once(numba_stats):
+def test_jitted_array_counts_once_in_memrt_and_numba(numba_stats):
     ones(1)
     before, before_numba = memrt.stats(), numba_stats()
     array = ones(1000)
@@ -87,8 +87,8 @@ def test_an_array_of_compiled_code_is_one_meminfo_counted_once(numba_stats):
     assert numba_stats().mi_free - before_numba.mi_free == 1
 
 
-def test_the_tables_of_typed_dicts_and_lists_are_no_memory_of_numbas_runtime(numba_stats):
-    """Numba's C code has them from malloc, on its own runtime as well."""
+def test_tables_of_typed_dicts_and_lists_are_not_counted(numba_stats):
+    """Numba's C code allocates the tables from malloc, also on Numba's own runtime."""
     fill_counts(1)
     before, before_numba = memrt.stats(), numba_stats()
     made = fill_counts(10_000)
@@ -98,7 +98,7 @@ def test_the_tables_of_typed_dicts_and_lists_are_no_memory_of_numbas_runtime(num
     assert (len(made[0]), len(made[1])) == (10_000, 10_000)
 
 
-def test_numbas_counters_count_numpys_arrays_of_a_policy_as_well(numba_stats):
+def test_numba_counters_include_numpy_arrays_of_a_policy(numba_stats):
     before = numba_stats()
     array = np.empty(100)
     assert numba_stats() == before
@@ -109,19 +109,25 @@ def test_numbas_counters_count_numpys_arrays_of_a_policy_as_well(numba_stats):
     assert numba_stats().free == before.free + 1
 
 
-def test_what_memrt_needs_for_itself_is_not_in_the_counters(numba_stats):
+def test_memory_that_memrt_itself_needs_is_not_counted(numba_stats):
     array = ones(10)
     before = numba_stats()
-    with memrt.tracking(), memrt.Policy(name="unused"):
+    with memrt.debug.tracking(), memrt.Policy(name="unused"):
         found = memrt.meminfo(array)
         found.name = "named"
-        held = [memrt.live(), memrt.stats(), memrt.policies(), repr(found), repr(array.base)]
+        held = [
+            memrt.debug.live(),
+            memrt.stats(),
+            memrt.debug.policies(),
+            repr(found),
+            repr(array.base),
+        ]
         assert numba_stats() == before
     del held, found
     assert numba_stats() == before
 
 
-def test_memrt_finds_the_meminfo_behind_an_array_and_its_views():
+def test_meminfo_is_found_for_a_jitted_array_and_its_views():
     array = ones(1000)
     found = memrt.meminfo(array)
     assert (found.data, found.size) == (array.ctypes.data, 8000)
@@ -131,41 +137,41 @@ def test_memrt_finds_the_meminfo_behind_an_array_and_its_views():
     assert found.refcount == 1
 
 
-def test_memrt_says_of_the_array_that_it_is_managed():
+def test_jitted_arrays_and_views_are_managed():
     assert memrt.is_managed(ones(3))
     assert memrt.is_managed(ones(3)[1:])
 
 
-def test_the_live_list_shows_what_compiled_code_made():
-    with memrt.tracking():
+def test_live_lists_the_memory_of_jitted_functions():
+    with memrt.debug.tracking():
         held = [ones(1000), text("abc", 1000), fill_dict(2)]
-        rows = memrt.live()
+        rows = memrt.debug.live()
         array = next(row for row in rows if row.address == held[0].ctypes.data)
     assert (array.size, array.refcount, array.policy) == (8000, 1, "default")
     assert sum(row.size == 24 for row in rows) == 2, "the arrays in the dict"
     del held
     gc.collect()
-    assert memrt.live() == []
+    assert memrt.debug.live() == []
 
 
-def test_names_stick_to_memory_of_compiled_code():
+def test_name_of_a_jitted_array_is_listed():
     array = ones(100)
     memrt.meminfo(array).name = "weights"
-    assert [row.name for row in memrt.live()] == ["weights"]
+    assert [row.name for row in memrt.debug.live()] == ["weights"]
     del array
-    assert memrt.live() == []
+    assert memrt.debug.live() == []
 
 
-def test_counts_that_compiled_code_keeps_show_in_the_live_list():
-    with memrt.tracking():
+def test_live_lists_the_refcount_of_jitted_code():
+    with memrt.debug.tracking():
         array, kept = shared_array(10)
-        row = next(row for row in memrt.live() if row.address == array.ctypes.data)
+        row = next(row for row in memrt.debug.live() if row.address == array.ctypes.data)
     assert row.refcount == array.base.refcount == 3
     kept.clear()
     assert array.base.refcount == 1
 
 
-def test_the_peak_and_the_total_follow_compiled_code():
+def test_peak_and_total_include_jitted_memory():
     memrt.reset_peak()
     before = memrt.stats()
     churn(10, 100_000)
@@ -174,7 +180,7 @@ def test_the_peak_and_the_total_follow_compiled_code():
     assert 800_000 <= now.peak - before.live < 2 * 800_000
 
 
-def test_a_typed_dict_is_gone_with_all_that_it_held():
+def test_freed_typed_dict_releases_its_arrays():
     before = memrt.stats()
     made = fill_dict(100)
     now = memrt.stats()
@@ -185,14 +191,14 @@ def test_a_typed_dict_is_gone_with_all_that_it_held():
     assert now.mi_alloc - now.mi_free == before.mi_alloc - before.mi_free
 
 
-def test_the_leak_report_of_a_program_lists_what_compiled_code_left(run_python):
+def test_live_lists_a_jitted_array_that_sys_keeps(run_python):
     code = """
 import memrt.numba; memrt.numba.install()
 import numba, numpy
-memrt.tracking().__enter__()
+memrt.debug.tracking().__enter__()
 import sys
 sys.kept = numba.njit(lambda n: numpy.ones(n))(1000)
-assert [row.size for row in memrt.live()] == [8000]
+assert [row.size for row in memrt.debug.live()] == [8000]
 """
     run_python(code)
 
@@ -200,7 +206,7 @@ assert [row.size for row in memrt.live()] == [8000]
 # --- Policies ---
 
 
-def test_a_policy_around_a_call_takes_its_allocations():
+def test_policy_around_a_jitted_call_takes_its_allocations():
     policy = memrt.Policy(alignment=4096, name="jitted")
     with policy:
         array = ones(1000)
@@ -214,13 +220,13 @@ def test_a_policy_around_a_call_takes_its_allocations():
     assert policy.stats().live == 0
 
 
-def test_outside_the_policy_the_default_is_back():
+def test_default_policy_returns_after_a_policy_block():
     with memrt.Policy(name="short"):
         ones(3)
     assert memrt.meminfo(ones(3)).policy == "default"
 
 
-def test_enabling_a_policy_takes_jitted_allocations_in_it():
+def test_enabled_policy_takes_jitted_allocations():
     policy = memrt.Policy(alignment=4096, name="everything")
     memrt.enable(policy)
     try:
@@ -230,13 +236,29 @@ def test_enabling_a_policy_takes_jitted_allocations_in_it():
     assert memrt.meminfo(array).policy == "everything"
 
 
-def test_code_without_the_gil_gets_the_default_policy():
+def test_policy_is_found_after_disable_in_a_copied_context(run_python):
+    code = """
+import memrt.numba; memrt.numba.install()
+import contextvars, memrt, numba, numpy
+ones = numba.njit(lambda n: numpy.ones(n))
+ones(1)
+memrt.enable(memrt.Policy(name="enabled"))
+contextvars.copy_context().run(memrt.disable)
+memrt.disable()
+with memrt.Policy(name="inside"):
+    print(memrt.meminfo(ones(10)).policy)
+print(memrt.meminfo(ones(10)).policy)
+"""
+    assert run_python(code).stdout.split() == ["inside", "default"]
+
+
+def test_code_without_the_gil_uses_the_default_policy():
     with memrt.Policy(name="unseen"):
         array = ones_without_gil(10)
     assert memrt.meminfo(array).policy == "default"
 
 
-def test_a_policy_is_of_its_own_thread():
+def test_policy_applies_only_to_its_own_thread():
     ones(1)
     found = {}
     entered, looked = threading.Event(), threading.Event()
@@ -256,7 +278,7 @@ def test_a_policy_is_of_its_own_thread():
     assert (mine, found["policy"]) == ("mine", "default")
 
 
-def test_memory_outlives_its_policy():
+def test_jitted_array_outlives_its_policy():
     policy = memrt.Policy(name="gone")
     with policy:
         array = ones(1000)
@@ -295,7 +317,7 @@ print("shown once")
 """
 
 
-def test_tracemalloc_shows_an_array_once_on_the_calling_line(run_python):
+def test_tracemalloc_shows_a_jitted_array_once_at_its_line(run_python):
     assert run_python(TRACED).stdout == "shown once\n"
 
 
@@ -316,7 +338,7 @@ assert tracemalloc.get_traced_memory()[0] < 10_000
 """
 
 
-def test_tracemalloc_sees_lists_while_they_are_in_compiled_code(run_python):
+def test_tracemalloc_counts_lists_inside_jitted_code(run_python):
     run_python(LISTED)
 
 
@@ -345,9 +367,9 @@ def traced():
 make(1), fill(1)
 tracemalloc.start()
 kept = make(SIZE)
-assert traced() == [(memrt.tracemalloc_domain, SIZE)], traced()
+assert traced() == [(memrt.debug.tracemalloc_domain, SIZE)], traced()
 again = make(2 * SIZE).reshape(2, -1)
-assert sorted(traced()) == [(memrt.tracemalloc_domain, n * SIZE) for n in (1, 2)], traced()
+assert sorted(traced()) == [(memrt.debug.tracemalloc_domain, n * SIZE) for n in (1, 2)], traced()
 del kept, again
 assert traced() == []
 threads = [threading.Thread(target=fill, args=(1000,)) for _ in range(3)]
@@ -358,7 +380,7 @@ print("shown once it reached Python")
 """
 
 
-def test_tracemalloc_sees_what_was_made_without_the_gil_once_it_reaches_python(run_python):
+def test_tracemalloc_shows_nogil_arrays_once_in_python(run_python):
     assert run_python(WITHOUT_THE_GIL).stdout == "shown once it reached Python\n"
 
 
@@ -385,27 +407,27 @@ def work(n):
     plain = [np.ones(i) for i in range(n)]
     return kept, table, text, plain[-1]
 
-with memrt.tracking():
+with memrt.debug.tracking():
     made = work(50)
     assert len(made[0]) == 50 and made[1][3].sum() >= 0
-    assert len(memrt.live()) >= 50
+    assert len(memrt.debug.live()) >= 50
 before = memrt.stats()
 del made
 gc.collect()
 after = memrt.stats()
 assert after.alloc == after.free and after.mi_alloc == after.mi_free, after
-assert memrt.live() == []
+assert memrt.debug.live() == []
 assert memrt._memrt.features()["checking"] is True
 print("checked")
 """
 
 
-def test_checking_mode_stays_right_under_counts_of_compiled_code(run_python):
+def test_checking_mode_accepts_refcounts_of_jitted_code(run_python):
     result = run_python(CHECKED, env={"MEMRT_CHECK": "1"})
     assert (result.stdout, result.stderr) == ("checked\n", "")
 
 
-def test_checking_mode_sees_a_reference_given_up_twice(run_python):
+def test_checking_mode_detects_a_double_release(run_python):
     code = """
 import memrt.numba; memrt.numba.install()
 import numpy as np
@@ -430,7 +452,7 @@ def parallel_temporaries(n):
     return total
 
 
-def test_parallel_loops_leave_the_counters_right():
+def test_parallel_loops_keep_the_counters_balanced():
     parallel_temporaries(4)
     before = memrt.stats()
     assert parallel_temporaries(1000) == sum(i % 100 + 1 for i in range(1000))
@@ -438,7 +460,7 @@ def test_parallel_loops_leave_the_counters_right():
     assert now.alloc - before.alloc == now.free - before.free >= 1000
 
 
-def test_threads_without_the_gil_leave_the_counters_right():
+def test_threads_without_the_gil_keep_the_counters_balanced():
     ones_without_gil(1)
     before = memrt.stats()
     start = threading.Barrier(4)

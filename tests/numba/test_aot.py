@@ -1,10 +1,10 @@
-"""Modules compiled ahead of time carry a runtime of their own, beside memrt and unseen by it."""
+"""Modules compiled ahead of time contain a separate runtime, which memrt does not see."""
 
 from __future__ import annotations
 
 import pytest
 
-pytest.importorskip("numba.pycc", reason="this Numba compiles nothing ahead of time")
+pytest.importorskip("numba.pycc", reason="this Numba has no ahead-of-time compiler")
 
 PROGRAM = """
 import sys
@@ -51,5 +51,5 @@ print("both")
 
 
 @pytest.mark.parametrize("runtime", ["stock", "memrt"])
-def test_a_module_compiled_ahead_of_time_works_beside_jitted_code(run_python, runtime):
+def test_module_compiled_ahead_of_time_works_beside_jitted_code(run_python, runtime):
     assert run_python(PROGRAM, runtime).stdout == "both\n"

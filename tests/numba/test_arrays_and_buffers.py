@@ -1,4 +1,4 @@
-"""Arrays and buffers on their way into compiled code and out again: as on Numba's own runtime."""
+"""Arrays and buffers enter and leave compiled code on memrt as on Numba's own runtime."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from runtimes import Counted, Runtime, word
 
-PARENT, DATA = 1, 4  # words of Numba's struct of an array
+PARENT, DATA = 1, 4  # word offsets in Numba's array struct
 HEAD = 5
 FULL_READ_ONLY = 0x11C  # PyBUF_FULL_RO
 
@@ -30,9 +30,9 @@ def frozen(values: np.ndarray) -> np.ndarray:
 
 GRID = np.arange(24.0).reshape(4, 6)
 ARRAYS = {
-    "of no dimension": np.array(3.0),
+    "zero dimensions": np.array(3.0),
     "empty": np.empty(0),
-    "empty in one of three": np.empty((2, 0, 3)),
+    "a dimension of 0": np.empty((2, 0, 3)),
     "contiguous": np.arange(6.0),
     "in Fortran's order": np.asfortranarray(GRID),
     "every other": GRID[:, ::2],
@@ -93,7 +93,7 @@ def describe(boxed: np.ndarray, given: np.ndarray) -> dict[str, object]:
     }
 
 
-# Changes of the struct of an array on its way through compiled code.
+# Changes that compiled code can make to the struct of an array.
 def leave(struct, ndim):
     pass
 
@@ -137,7 +137,7 @@ def box(runtime, struct, given, kind, writeable, dtype) -> np.ndarray:
 
 
 def through(runtime: Runtime, given: np.ndarray) -> Iterator[object]:
-    """What becomes of the array in each way that it can take."""
+    """Yield results, counts and references for each way of an array into compiled code and back."""
     references = sys.getrefcount(given)
     counted = Counted(runtime)
     struct = space_for(given.ndim)
@@ -161,7 +161,7 @@ def through(runtime: Runtime, given: np.ndarray) -> Iterator[object]:
 
 
 @pytest.mark.parametrize("name", ARRAYS)
-def test_an_array_comes_and_goes_as_on_stock(on_stock, on_memrt, name):
+def test_array_round_trip_matches_stock_numba(on_stock, on_memrt, name):
     given = ARRAYS[name]
     stock, memrt = (list(through(runtime, given)) for runtime in (on_stock, on_memrt))
     assert memrt == stock
@@ -195,13 +195,13 @@ def buffer_through(runtime: Runtime, given: object) -> Iterator[object]:
 
 
 @pytest.mark.parametrize("name", BUFFERS)
-def test_a_buffer_goes_in_as_on_stock(on_stock, on_memrt, name):
+def test_buffer_unboxing_matches_stock_numba(on_stock, on_memrt, name):
     given = BUFFERS[name]
     stock, memrt = (list(buffer_through(runtime, given)) for runtime in (on_stock, on_memrt))
     assert memrt == stock
 
 
-def test_a_buffer_of_nobody_goes_in_without_an_owner(on_stock, on_memrt):
+def test_buffer_without_an_object_has_no_owner(on_stock, on_memrt):
     for runtime in (on_stock, on_memrt):
         counted = Counted(runtime)
         struct, view = space_for(0), PyBuffer(buf=64, itemsize=1, ndim=0)

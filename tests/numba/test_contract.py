@@ -1,4 +1,4 @@
-"""What Numba relies on in its runtime module, asked of memrt from Python and by the helpers."""
+"""memrt keeps the contract of Numba's runtime module, in Python and in the C helpers."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Owner:
 
 
 class ArrayStruct(ctypes.Structure):
-    """Numba's array of two dimensions."""
+    """Numba's struct of a two-dimensional array."""
 
     _fields_ = (
         ("meminfo", ctypes.c_void_p),
@@ -74,22 +74,22 @@ def box(runtime, struct, writeable=1, dtype=np.float64):
 # --- The module ---
 
 
-def test_every_attribute_that_stock_has_is_there(on_stock):
+def test_every_attribute_of_stock_numba_exists(on_stock):
     stock = {name for name in dir(on_stock.module) if not name.startswith("__")}
     assert stock - set(dir(nrt)) == set()
 
 
-def test_every_helper_that_stock_has_is_there_as_an_address(on_stock):
+def test_every_helper_of_stock_numba_exists_as_an_address(on_stock):
     assert set(nrt.c_helpers) == set(on_stock.module.c_helpers)
     assert set(nrt.c_helpers) == set(SIGNATURES) | set(PYTHON_SIGNATURES)
     assert all(type(address) is int and address > 0 for address in nrt.c_helpers.values())
 
 
-def test_the_module_says_that_it_is_memrt():
+def test_module_has_the_version_of_memrt():
     assert nrt.memrt_version == memrt.__version__
 
 
-def test_statistics_are_off_in_a_fresh_process_and_say_so(run_python):
+def test_statistics_raise_until_enabled(run_python):
     code = """
 import memrt.numba; memrt.numba.install()
 from numba.core.runtime import _nrt_python as nrt, rtsys
@@ -107,7 +107,7 @@ assert nrt.memsys_stats_enabled() is True
     run_python(code)
 
 
-def test_switching_statistics_never_resets_and_what_happens_meanwhile_is_left_out(on_memrt):
+def test_disabled_statistics_pause_without_a_reset(on_memrt):
     counted = Counted(on_memrt)
     held = on_memrt.MemInfo_alloc(8)
     nrt.memsys_disable_stats()
@@ -119,13 +119,13 @@ def test_switching_statistics_never_resets_and_what_happens_meanwhile_is_left_ou
     assert counted.delta() == {"alloc": 1, "free": 1, "mi_alloc": 1, "mi_free": 1}
 
 
-def test_asking_for_cpythons_allocator_is_accepted_at_any_time(on_memrt):
+def test_use_cpython_allocator_is_accepted_with_live_blocks(on_memrt):
     held = on_memrt.MemInfo_alloc(8)
     assert nrt.memsys_use_cpython_allocator() is None
     on_memrt.release(held)
 
 
-def test_after_shutdown_memory_is_freed_and_no_destructor_runs(run_python):
+def test_after_shutdown_memory_is_freed_without_destructors(run_python):
     code = """
 import memrt.numba; memrt.numba.install()
 from numba.core.runtime import _nrt_python as nrt
@@ -168,9 +168,7 @@ assert delta["alloc"] == delta["free"] == 5, delta
     ],
 )
 @pytest.mark.parametrize("size", [0, 1, 100, 5_000_000])
-def test_a_meminfo_is_laid_out_and_counted_as_compiled_code_expects(
-    on_memrt, name, blocks, arguments, size
-):
+def test_meminfo_layout_and_counts_match_numba(on_memrt, name, blocks, arguments, size):
     counted = Counted(on_memrt)
     mi = getattr(on_memrt, name)(size, *arguments)
     assert word(mi, 0) == 1
@@ -184,7 +182,7 @@ def test_a_meminfo_is_laid_out_and_counted_as_compiled_code_expects(
 
 
 @pytest.mark.parametrize("align", [0, 1, 7, 16, 24, 32, 64, 100, 4096, 1 << 20])
-def test_data_has_the_next_power_of_two_that_holds_the_alignment(on_memrt, align):
+def test_data_alignment_rounds_up_to_a_power_of_two(on_memrt, align):
     for make in (on_memrt.MemInfo_alloc_aligned, on_memrt.MemInfo_alloc_safe_aligned):
         mi = make(100, align)
         assert word(mi, 3) % max(64, 1 << max(align - 1, 0).bit_length()) == 0
@@ -193,12 +191,12 @@ def test_data_has_the_next_power_of_two_that_holds_the_alignment(on_memrt, align
 
 
 @pytest.mark.parametrize("align", [2**31, 2**31 + 1, 2**32 - 1])
-def test_an_alignment_beyond_the_largest_is_out_of_memory(on_memrt, align):
+def test_alignment_above_the_maximum_returns_null(on_memrt, align):
     assert on_memrt.MemInfo_alloc_aligned(100, align) is None
     assert on_memrt.MemInfo_alloc_safe_aligned(100, align) is None
 
 
-def test_a_count_that_compiled_code_keeps_by_itself_ends_in_call_dtor(on_memrt):
+def test_call_dtor_after_inline_counting_frees_the_block(on_memrt):
     seen = []
     dtor = DTOR(lambda data, size, info: seen.append((data, size, info)))
     counted = Counted(on_memrt)
@@ -216,7 +214,7 @@ def test_a_count_that_compiled_code_keeps_by_itself_ends_in_call_dtor(on_memrt):
 @pytest.mark.parametrize(
     "name", ["MemInfo_alloc_dtor", "MemInfo_alloc_dtor_safe", "MemInfo_new_varsize_dtor"]
 )
-def test_a_destructor_gets_data_size_and_no_info(on_memrt, name):
+def test_destructor_gets_data_size_and_null_info(on_memrt, name):
     seen = []
     dtor = DTOR(lambda data, size, info: seen.append((data, size, info)))
     mi = getattr(on_memrt, name)(48, dtor)
@@ -225,7 +223,7 @@ def test_a_destructor_gets_data_size_and_no_info(on_memrt, name):
     assert seen == [(data, 48, None)]
 
 
-def test_a_varsize_destructor_sees_the_last_data(on_memrt):
+def test_varsize_destructor_gets_the_resized_data(on_memrt):
     seen = []
     dtor = DTOR(lambda data, size, info: seen.append((data, size)))
     mi = on_memrt.MemInfo_new_varsize_dtor(8, dtor)
@@ -237,7 +235,7 @@ def test_a_varsize_destructor_sees_the_last_data(on_memrt):
     assert seen == [(moved, 100_000)]
 
 
-def test_fresh_varsize_data_leaves_the_old_to_its_caller(on_memrt):
+def test_varsize_alloc_leaves_the_old_data_to_the_caller(on_memrt):
     mi = on_memrt.MemInfo_new_varsize(8)
     old = word(mi, 3)
     ctypes.memset(old, 9, 8)
@@ -251,7 +249,7 @@ def test_fresh_varsize_data_leaves_the_old_to_its_caller(on_memrt):
     on_memrt.release(mi)
 
 
-def test_an_external_allocator_makes_and_frees_the_block(on_memrt):
+def test_external_allocator_allocates_and_frees_the_block(on_memrt):
     sample = on_memrt._nrt_get_sample_external_allocator()
     counted = Counted(on_memrt)
     mi = on_memrt.MemInfo_alloc_safe_aligned_external(100, 32, sample)
@@ -259,7 +257,7 @@ def test_an_external_allocator_makes_and_frees_the_block(on_memrt):
     assert counted.delta() == {"alloc": 1, "free": 1, "mi_alloc": 1, "mi_free": 1}
 
 
-def test_plain_memory_is_counted_and_null_frees_nothing(on_memrt):
+def test_allocate_and_free_are_counted_and_free_accepts_null(on_memrt):
     counted = Counted(on_memrt)
     data = on_memrt.Allocate(0)
     assert data is not None
@@ -270,7 +268,7 @@ def test_plain_memory_is_counted_and_null_frees_nothing(on_memrt):
 
 @pytest.mark.parametrize("size", [HUGE, 2**63, 2**64 - 1])
 @pytest.mark.parametrize("name", ["MemInfo_alloc", "MemInfo_alloc_safe", "MemInfo_new_varsize"])
-def test_a_size_that_nobody_has_is_null_and_leaves_nothing(on_memrt, name, size):
+def test_impossible_size_returns_null_and_leaks_nothing(on_memrt, name, size):
     counted = Counted(on_memrt)
     assert getattr(on_memrt, name)(size) is None
     delta = counted.delta()
@@ -281,12 +279,12 @@ def test_a_size_that_nobody_has_is_null_and_leaves_nothing(on_memrt, name, size)
 # --- The table ---
 
 
-def test_compiled_code_and_the_helpers_get_the_same_table(on_memrt):
+def test_jitted_code_and_the_helpers_get_the_same_table(on_memrt):
     note_table_of_compiled_code()
     assert tables[-1] == on_memrt.get_api()
 
 
-def test_a_managed_block_is_destroyed_with_its_address(on_memrt):
+def test_managed_block_destructor_gets_the_address_at_the_end(on_memrt):
     seen = []
     dtor = MANAGED_DTOR(seen.append)
     buffer = ctypes.create_string_buffer(8)
@@ -301,7 +299,7 @@ def test_a_managed_block_is_destroyed_with_its_address(on_memrt):
 # --- _MemInfo ---
 
 
-def test_a_python_meminfo_steals_a_reference(on_memrt):
+def test_meminfo_constructor_steals_a_reference(on_memrt):
     mi = on_memrt.MemInfo_alloc(24)
     on_memrt.acquire(mi)
     held = nrt._MemInfo(ptr=mi)
@@ -316,7 +314,7 @@ def test_a_python_meminfo_steals_a_reference(on_memrt):
     on_memrt.release(mi)
 
 
-def test_its_buffer_is_writable_bytes_and_takes_no_reference(on_memrt):
+def test_meminfo_buffer_is_writable_and_adds_no_reference(on_memrt):
     held = nrt._MemInfo(on_memrt.MemInfo_alloc(24))
     view = memoryview(held)
     assert (view.obj is held, view.format, view.shape, view.readonly) == (True, "B", (24,), False)
@@ -325,7 +323,7 @@ def test_its_buffer_is_writable_bytes_and_takes_no_reference(on_memrt):
     assert held.refcount == 1
 
 
-def test_it_can_be_subclassed_and_typed():
+def test_meminfo_type_can_be_subclassed():
     class Mine(nrt._MemInfo):
         pass
 
@@ -350,25 +348,25 @@ def test_it_can_be_subclassed_and_typed():
         ((2**64,), OverflowError),
     ],
 )
-def test_wrong_arguments_make_no_meminfo(arguments, error):
+def test_meminfo_constructor_refuses_wrong_arguments(arguments, error):
     with pytest.raises(error):
         nrt._MemInfo(*arguments)
 
 
 @pytest.mark.parametrize("arguments", [(), (1,), ("address", None), (2**65, None), (1, 2, 3)])
-def test_wrong_arguments_make_no_adopted_meminfo(arguments):
+def test_meminfo_new_refuses_wrong_arguments(arguments):
     with pytest.raises((TypeError, OverflowError)):
         nrt.meminfo_new(*arguments)
 
 
-def test_the_count_of_a_meminfo_without_data_is_an_error(on_memrt):
+def test_refcount_of_a_meminfo_without_data_raises(on_memrt):
     mi = on_memrt.MemInfo_new_varsize(8)
     on_memrt.MemInfo_varsize_free(mi, word(mi, 3))
     with pytest.raises(ValueError, match="invalid MemInfo"):
-        nrt._MemInfo(mi).refcount  # noqa: B018 - the getter raises
+        nrt._MemInfo(mi).refcount  # noqa: B018 - the getter must raise
 
 
-def test_adopted_memory_keeps_its_owner_until_the_last_reference():
+def test_adopted_memory_keeps_its_owner_until_the_last_release():
     gc.collect()
     alive = Owner.alive
     owner = Owner()
@@ -382,7 +380,7 @@ def test_adopted_memory_keeps_its_owner_until_the_last_reference():
     assert Owner.alive == alive
 
 
-def test_the_runtime_object_words_failures_itself():
+def test_meminfo_alloc_refuses_bad_sizes():
     with pytest.raises(MemoryError, match=f"Requested allocation of {HUGE} bytes failed"):
         rtsys.meminfo_alloc(HUGE)
     with pytest.raises(ValueError, match="negative"):
@@ -392,7 +390,7 @@ def test_the_runtime_object_words_failures_itself():
         nrt.meminfo_alloc("many")
 
 
-def test_python_and_c_exchange_references(on_memrt):
+def test_meminfo_converts_to_a_python_object_and_back(on_memrt):
     mi = on_memrt.MemInfo_alloc(8)
     held = on_memrt.meminfo_as_pyobject(mi)
     assert type(held) is nrt._MemInfo
@@ -404,7 +402,7 @@ def test_python_and_c_exchange_references(on_memrt):
 # --- Arrays ---
 
 
-def test_an_array_goes_into_compiled_code_with_a_meminfo_that_owns_it(on_memrt):
+def test_unboxed_array_has_a_meminfo_that_holds_the_array(on_memrt):
     array = np.arange(12.0).reshape(3, 4)[:, ::2]
     struct = ArrayStruct()
     references = sys.getrefcount(array)
@@ -417,7 +415,7 @@ def test_an_array_goes_into_compiled_code_with_a_meminfo_that_owns_it(on_memrt):
     assert sys.getrefcount(array) == references
 
 
-def test_what_is_no_array_is_refused_without_an_exception(on_memrt):
+def test_unboxing_a_non_array_returns_minus_1(on_memrt):
     struct = ArrayStruct()
     assert on_memrt.adapt_ndarray_from_python([1, 2], ctypes.byref(struct)) == -1
     assert struct.meminfo is None
@@ -432,7 +430,7 @@ def fresh_struct(runtime, mi):
 
 
 @pytest.mark.parametrize("writeable", [0, 1])
-def test_a_fresh_array_has_a_meminfo_as_base_and_acquires(on_memrt, writeable):
+def test_boxed_array_acquires_its_meminfo_base(on_memrt, writeable):
     mi = on_memrt.MemInfo_alloc(48)
     array = box(on_memrt, fresh_struct(on_memrt, mi), writeable)
     assert type(array.base) is nrt._MemInfo
@@ -443,7 +441,7 @@ def test_a_fresh_array_has_a_meminfo_as_base_and_acquires(on_memrt, writeable):
     assert array.base.refcount == 1
 
 
-def test_without_a_meminfo_an_array_has_no_base(on_memrt):
+def test_boxed_array_without_a_meminfo_has_no_base(on_memrt):
     buffer = np.zeros(6)
     struct = fresh_struct(on_memrt, None)
     struct.data = buffer.ctypes.data
@@ -454,7 +452,7 @@ def test_without_a_meminfo_an_array_has_no_base(on_memrt):
     assert array[1, 2] == 8
 
 
-def test_a_parent_that_looks_the_same_is_returned_itself(on_memrt):
+def test_boxing_an_unchanged_array_returns_the_parent(on_memrt):
     parent = np.arange(6.0).reshape(2, 3)
     struct = ArrayStruct()
     on_memrt.adapt_ndarray_from_python(parent, ctypes.byref(struct))
@@ -470,7 +468,7 @@ def test_a_parent_that_looks_the_same_is_returned_itself(on_memrt):
     on_memrt.release(struct.meminfo)
 
 
-def test_a_wrong_dtype_is_an_error(on_memrt):
+def test_boxing_with_a_wrong_dtype_raises(on_memrt):
     mi = on_memrt.MemInfo_alloc(48)
     struct = fresh_struct(on_memrt, mi)
     thing = object()
@@ -483,7 +481,7 @@ def test_a_wrong_dtype_is_an_error(on_memrt):
     on_memrt.release(mi)
 
 
-def test_jitted_code_returns_its_argument_itself_and_new_arrays_on_a_meminfo():
+def test_jitted_code_returns_its_argument_or_a_new_array():
     given = np.arange(4.0)
     assert itself(given) is given
     given.flags.writeable = False
@@ -494,7 +492,7 @@ def test_jitted_code_returns_its_argument_itself_and_new_arrays_on_a_meminfo():
     assert made.flags.writeable
 
 
-def test_jitted_code_takes_and_gives_meminfos_as_values():
+def test_jitted_code_takes_and_returns_meminfos():
     held = rtsys.meminfo_alloc(16)
 
     @njit
@@ -507,5 +505,5 @@ def test_jitted_code_takes_and_gives_meminfos_as_values():
     assert types.MemInfoPointer(types.voidptr) in [s[0] for s in same.signatures]
 
 
-def test_names_of_the_counters_are_numbas():
+def test_counter_names_match_numba():
     assert rtsys.get_allocation_stats()._fields == COUNTERS

@@ -1,6 +1,7 @@
-"""Numba's own Python shim, from the sources that it ships, on memrt's core instead of nrt.cpp.
+"""Build Numba's Python shim from Numba's shipped sources, on memrt's core instead of nrt.cpp.
 
-What fails only here needs the bindings; what fails here and on them is a fault of the core.
+A test that fails only here needs the bindings. A failure here and with the bindings is a bug in the
+core.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ import pytest
 HERE = Path(__file__).resolve().parent
 MODULES = ("test_nrt", "test_nrt_refct", "test_struct_ref")
 
-# Needs memory shown to tracemalloc, which is Python's: the core knows no Python.
+# Needs memory reported to tracemalloc, a part of Python. The core does not know Python.
 NEEDS_THE_BINDINGS = "numba.tests.test_nrt.TestTracemalloc.test_snapshot"
 
 SITE = """
@@ -63,7 +64,7 @@ def flags(numba_folder: Path) -> list[str]:
 
 @pytest.fixture(scope="module")
 def core_module(numba_folder, tmp_path_factory) -> Path:
-    """The module that Numba's sources and memrt's core make together."""
+    """Build the runtime module from Numba's sources and memrt's core, and return its path."""
     folder = tmp_path_factory.mktemp("core")
     target = folder / f"_nrt_python{sysconfig.get_config_var('EXT_SUFFIX')}"
     sources = [numba_folder / "core/runtime/_nrt_pythonmod.c", HERE / "core_level/nrt_on_memrt.c"]
@@ -108,7 +109,7 @@ print(*walk(unittest.defaultTestLoader.loadTestsFromName("numba.tests.{module}")
 
 
 @pytest.mark.parametrize("module", MODULES)
-def test_numbas_tests_of_its_runtime_pass_on_the_core(core_module, tmp_path, module):
+def test_runtime_tests_of_numba_pass_on_the_core(core_module, tmp_path, module):
     tests = list_tests(module, core_module)
     assert len(tests) >= 4
     out = tmp_path / "outcomes.json"

@@ -1,6 +1,6 @@
-"""The same random operations through Numba's own C helpers and through memrt's: one outcome.
+"""Compare random operations through Numba's C helpers and through memrt's: equal outcomes.
 
-Where Numba is wrong, memrt does the right thing, and the tests at the end say what both do.
+The tests at the end cover bugs of Numba that memrt does not share, and state the behaviour of both.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from memrt.testing import fail_allocations
 from runtimes import DTOR, MANAGED_DTOR, Counted, Runtime, word
 
 OPERATIONS = 400
-HEADER = 48  # bytes of a MemInfo of Numba's own
+HEADER = 48  # bytes of a MemInfo in Numba's runtime
 
 
 @dataclass
 class Actor:
-    """One runtime with what a sequence of operations made in it, by name."""
+    """One runtime, with the MemInfos and blocks made by a sequence of operations, by number."""
 
     runtime: Runtime
     held: dict[int, int] = field(default_factory=dict)
@@ -39,11 +39,11 @@ class Actor:
         self.references = sys.getrefcount(self.owner)
 
     def note_death(self, data: int, size: int, info: object) -> None:
-        """Numba's own resizable MemInfos hand over nothing but the data."""
+        """Note the MemInfos with this data. Numba's resizable MemInfos pass only the data."""
         self.died += [key for key, mi in self.held.items() if word(mi, 3) == data]
 
     def state(self) -> dict[str, object]:
-        """All that must be the same in both."""
+        """Return the state that must be equal in both runtimes."""
         mis = self.held.items()
         return {
             "counters": self.counted.delta(),
@@ -64,7 +64,7 @@ def fill(address: int, size: int, value: int) -> None:
 
 
 class Sequence:
-    """A seeded sequence: chooses each operation once and does it in every actor."""
+    """A seeded sequence: chooses each operation once and runs the operation in every actor."""
 
     def __init__(self, seed: int, actors: list[Actor]) -> None:
         self.random = random.Random(seed)
@@ -81,7 +81,7 @@ class Sequence:
         return self.random.choice(sorted(among)) if among else None
 
     def make(self, name: str, *arguments: object, varsize: bool = False) -> None:
-        """A MemInfo by the helper `name`; "dtor" among the arguments is the actor's own."""
+        """Make a MemInfo with the helper `name`. Argument "dtor" means the actor's destructor."""
         size, value, self.fresh = self.size(), self.random.randrange(256), self.fresh + 1
         for actor in self.actors:
             own = [actor.dtor if argument == "dtor" else argument for argument in arguments]
@@ -130,7 +130,7 @@ class Sequence:
     def manage(self) -> None:
         self.fresh += 1
         for actor in self.actors:
-            data = id(actor) + self.fresh  # nobody looks there
+            data = id(actor) + self.fresh  # an arbitrary address, never dereferenced
             mi = actor.runtime.manage_memory(data, actor.managed_dtor)
             assert word(mi, 3) == data
             actor.held[self.fresh] = mi
@@ -226,7 +226,7 @@ class Sequence:
         self.random.choice(self.OPERATIONS)(self)
 
     def end(self) -> None:
-        """Give everything up."""
+        """Release all references and free all blocks."""
         while self.counts:
             self.release()
         while self.raw:
@@ -234,7 +234,7 @@ class Sequence:
 
 
 def give_up(runtime: Runtime, mi: int, way: str) -> None:
-    """One reference, by a function or as compiled code does it."""
+    """Release one reference, by a function of the runtime or like compiled code does."""
     if way != "compiled":
         getattr(runtime, way)(mi)
         return
@@ -245,7 +245,7 @@ def give_up(runtime: Runtime, mi: int, way: str) -> None:
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_random_operations_have_one_outcome_on_both(on_stock, on_memrt, seed):
+def test_random_operations_match_stock_numba(on_stock, on_memrt, seed):
     actors = [Actor(on_stock), Actor(on_memrt)]
     sequence = Sequence(seed, actors)
     for _ in range(OPERATIONS):
@@ -261,7 +261,7 @@ def test_random_operations_have_one_outcome_on_both(on_stock, on_memrt, seed):
 
 
 def outcome(call, *arguments, **named):
-    """Result or exception, by its type and words."""
+    """Return the result of a call, or the type and message of its exception."""
     try:
         return "result", call(*arguments, **named)
     except Exception as error:
@@ -281,29 +281,32 @@ def outcome(call, *arguments, **named):
         lambda nrt: nrt.meminfo_new("address", None),
     ],
 )
-def test_calls_of_the_module_have_one_outcome_on_both(on_stock, on_memrt, call):
+def test_module_calls_match_stock_numba(on_stock, on_memrt, call):
     stock, memrt = (outcome(call, runtime.module) for runtime in (on_stock, on_memrt))
     assert memrt[0] == stock[0]
     if stock[0] == "result":
         assert memrt == stock
 
 
-# --- Where Numba is wrong ---
+# --- Intended differences from Numba ---
 
 
 @pytest.fixture(scope="module")
 def raw_failure(compile_library):
-    """Makes Python's raw allocator, which stock can use, fail on requests of one size."""
+    """Compile a library that makes Python's raw allocator fail on requests of one size.
+
+    Stock Numba can use the raw allocator.
+    """
     source = Path(__file__).with_name("ext") / "rawfailure.c"
     include = ("-isystem", sysconfig.get_path("include"))
     return ctypes.PyDLL(str(compile_library(source, flags=include)))
 
 
 class StockFailing:
-    """Inside, stock's requests of `size` bytes fail."""
+    """Context manager: stock's requests of `size` bytes fail inside."""
 
     def __init__(self, runtime: Runtime, library: ctypes.PyDLL, size: int) -> None:
-        runtime.module.memsys_disable_stats()  # else blocks that leaked before bar the switch
+        runtime.module.memsys_disable_stats()  # with statistics on, leaked blocks forbid the switch
         runtime.module.memsys_use_cpython_allocator()
         runtime.module.memsys_enable_stats()
         self.library, self.size = library, size
@@ -315,7 +318,7 @@ class StockFailing:
         self.library.stop_failing()
 
 
-def test_numba_crashes_on_a_wrong_address_memrt_raises(run_python):
+def test_wrong_address_raises_where_numba_crashes(run_python):
     code = """
 import sys
 import memrt.numba
@@ -331,7 +334,7 @@ except TypeError:
     assert run_python(code, "stock", check=False).returncode < 0
 
 
-def test_numba_wraps_a_size_that_overflows_with_its_header_memrt_refuses_it(on_stock, on_memrt):
+def test_overflowing_size_is_refused_where_numba_wraps(on_stock, on_memrt):
     too_much = 2**64 - 1
     mi = on_stock.MemInfo_alloc(too_much)
     assert word(mi, 4) == too_much
@@ -340,7 +343,7 @@ def test_numba_wraps_a_size_that_overflows_with_its_header_memrt_refuses_it(on_s
     assert on_memrt.MemInfo_alloc_aligned(too_much, 32) is None
 
 
-def test_numba_goes_astray_for_alignment_zero_memrt_takes_it_for_the_least(on_stock, on_memrt):
+def test_alignment_0_is_valid_where_numba_misplaces_the_data(on_stock, on_memrt):
     mi = on_stock.MemInfo_alloc_aligned(64, 0)
     assert not mi < word(mi, 3) < mi + HEADER + 64 + 64
     on_stock.release(mi)
@@ -349,14 +352,14 @@ def test_numba_goes_astray_for_alignment_zero_memrt_takes_it_for_the_least(on_st
     on_memrt.release(mi)
 
 
-def test_numba_counts_an_allocation_that_failed_memrt_does_not(on_stock, on_memrt):
+def test_failed_allocation_counts_in_numba_and_not_in_memrt(on_stock, on_memrt):
     for runtime, expected in ((on_stock, 1), (on_memrt, 0)):
         counted = Counted(runtime)
         assert runtime.MemInfo_alloc(2**62) is None
         assert counted.delta()["alloc"] == expected
 
 
-def test_numba_forgets_the_data_when_realloc_fails_memrt_keeps_it(on_stock, on_memrt):
+def test_failed_realloc_keeps_data_that_numba_drops(on_stock, on_memrt):
     for runtime in (on_stock, on_memrt):
         mi = runtime.MemInfo_new_varsize(16)
         data = word(mi, 3)
@@ -370,7 +373,7 @@ def test_numba_forgets_the_data_when_realloc_fails_memrt_keeps_it(on_stock, on_m
         runtime.release(mi)
 
 
-def test_numba_forgets_the_data_when_fresh_data_fails_memrt_keeps_it(on_stock, on_memrt):
+def test_failed_varsize_alloc_keeps_data_that_numba_drops(on_stock, on_memrt):
     for runtime in (on_stock, on_memrt):
         mi = runtime.MemInfo_new_varsize(16)
         data = word(mi, 3)
@@ -380,9 +383,7 @@ def test_numba_forgets_the_data_when_fresh_data_fails_memrt_keeps_it(on_stock, o
         runtime.release(mi)
 
 
-def test_numba_leaks_the_data_when_its_header_fails_memrt_leaves_nothing(
-    on_stock, on_memrt, raw_failure
-):
+def test_failed_varsize_new_frees_data_that_numba_leaks(on_stock, on_memrt, raw_failure):
     counted = Counted(on_memrt)
     for nth in (1, 2):
         with fail_allocations(nth):
@@ -396,9 +397,7 @@ def test_numba_leaks_the_data_when_its_header_fails_memrt_leaves_nothing(
     assert (counted.delta()["alloc"], counted.delta()["free"]) == (2, 0)
 
 
-def test_numba_takes_an_array_in_without_an_owner_when_memory_is_out_memrt_refuses(
-    on_stock, on_memrt, raw_failure
-):
+def test_failed_unboxing_raises_where_numba_drops_the_owner(on_stock, on_memrt, raw_failure):
     array = np.arange(4.0)
     space = (ctypes.c_size_t * 7)()
     references = sys.getrefcount(array)
@@ -413,7 +412,7 @@ def test_numba_takes_an_array_in_without_an_owner_when_memory_is_out_memrt_refus
     gc.collect()
 
 
-def test_memrt_gives_a_power_of_two_where_numba_gives_a_multiple(on_stock, on_memrt):
+def test_alignment_48_is_64_where_numba_aligns_to_48(on_stock, on_memrt):
     mi = on_stock.MemInfo_alloc_aligned(100, 48)
     assert word(mi, 3) % 48 == 0
     on_stock.release(mi)

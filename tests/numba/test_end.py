@@ -1,4 +1,4 @@
-"""The end of a program whose memory compiled code still holds, on memrt."""
+"""Test process exit and fork on memrt while compiled code still holds memory."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ taken = nested(np.arange(1000.0))
 sys.kept = holder, kept, started, lists, taken
 """
 
-# Called after Numba told its runtime to shut down: what was registered first is called last.
+# Called after Numba has shut its runtime down, because atexit calls the first function last.
 FIRST = """
 import atexit
 late, down = [], []
@@ -84,14 +84,14 @@ while memrt.stats().alloc < before + 1000:
 @pytest.mark.parametrize(
     ("ending", "said"),
     [(KEPT, "\n"), (LATE, "down 2.0\n"), (THREAD, "\n")],
-    ids=["what is kept", "a call during shutdown", "a thread that goes on"],
+    ids=["kept memory", "a call during shutdown", "a running thread"],
 )
-def test_the_end_of_the_program_is_quiet(run_python, ending, said, check):
+def test_program_exit_with_jitted_memory_prints_no_error(run_python, ending, said, check):
     result = run_python(FIRST + HELD + ending, env={"MEMRT_CHECK": check})
     assert (result.stdout, result.stderr) == (said, "")
 
 
-def test_a_forked_child_uses_and_frees_what_compiled_code_made(run_python):
+def test_forked_child_uses_and_frees_jitted_memory(run_python):
     code = (
         HELD
         + """

@@ -1,5 +1,7 @@
-"""Every C helper of Numba's runtime, played by memrt, meets every failure of a request for memory:
-NULL or a MemoryError, nothing lost, and the next call works."""
+"""Every C helper of Numba's runtime, on memrt, survives each failure of an allocation.
+
+The helper returns NULL or raises MemoryError, nothing is lost, and the next call works.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,7 @@ NOTHING = ctypes.cast(nothing, ctypes.c_void_p).value
 
 @dataclass(frozen=True)
 class Helper:
-    """A call, on what stands before, and what gives back what it returns."""
+    """A call of a helper, with functions for setup, for release of the result and for cleanup."""
 
     call: Callable[[Runtime, int], object]
     undo: Callable[[Runtime, object], object] = lambda runtime, made: None
@@ -109,7 +111,7 @@ def plain(runtime: Runtime) -> object:
 
 @pytest.fixture(scope="module", autouse=True)
 def quick_collections():
-    """What is there before the first test is no garbage: gc.collect() need not look at it."""
+    """Freeze all objects older than the first test, so that gc.collect() skips them."""
     gc.collect()
     gc.freeze()
     yield
@@ -170,7 +172,7 @@ HELPERS = {
 
 
 def held() -> tuple[int, int, int]:
-    """Live blocks and MemInfos, and references to the array that goes in."""
+    """Return the numbers of live blocks, live MemInfos and references to ARRAY."""
     gc.collect()
     stats = memrt.stats()
     blocks, infos = stats.alloc - stats.free, stats.mi_alloc - stats.mi_free
@@ -178,7 +180,7 @@ def held() -> tuple[int, int, int]:
 
 
 def attempt(helper: Helper, runtime: Runtime, stood: object) -> object:
-    """What the helper returned; None when it was refused."""
+    """Return the result of the helper, or None after a MemoryError."""
     try:
         return helper.call(runtime, stood)
     except MemoryError:
@@ -186,7 +188,10 @@ def attempt(helper: Helper, runtime: Runtime, stood: object) -> object:
 
 
 def meet(helper: Helper, runtime: Runtime, nth: int, every: int | None) -> tuple[int, bool]:
-    """The points that the call had, and whether it was refused."""
+    """Fail the nth allocation of a helper. Check that nothing is lost and that a retry works.
+
+    Returns the number of failure points, and whether the call was refused.
+    """
     start = held()
     stood = helper.before(runtime)
     before = held()
@@ -208,7 +213,7 @@ def meet(helper: Helper, runtime: Runtime, nth: int, every: int | None) -> tuple
 
 @pytest.mark.parametrize("every", [None, 1], ids=["once", "from there on"])
 @pytest.mark.parametrize("name", HELPERS)
-def test_a_helper_that_has_no_memory_says_so_and_loses_nothing(on_memrt, name, every):
+def test_helper_without_memory_fails_and_loses_nothing(on_memrt, name, every):
     helper, refusals = HELPERS[name], 0
     for nth in itertools.count(1):
         met, refused = meet(helper, on_memrt, nth, every)
@@ -219,5 +224,5 @@ def test_a_helper_that_has_no_memory_says_so_and_loses_nothing(on_memrt, name, e
     assert (refusals > 0) == helper.fails
 
 
-def test_every_helper_of_the_runtime_is_among_them():
+def test_every_helper_of_the_runtime_is_tested():
     assert set(HELPERS) == set(nrt.c_helpers)

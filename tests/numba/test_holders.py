@@ -1,5 +1,5 @@
-# ruff: noqa: F841 - variables of the tests are what they look for
-"""Who holds what jitted functions made: arrays of theirs, and what compiled code took."""
+# ruff: noqa: F841 - the tests search for their local variables
+"""Holders of buffers from jitted functions: Python arrays, and references of compiled code."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def make_head(n):
     return np.ones(n)[:3]
 
 
-def test_an_array_of_a_jitted_function_is_told():
+def test_holder_of_a_jitted_array_is_its_local_variable():
     array = make(1000)
     found = memrt.holders(array)
     assert found.size == 8000
@@ -32,10 +32,10 @@ def test_an_array_of_a_jitted_function_is_told():
     assert [row.kind for row in found.rows] == ["jitted", "array"]
     (referrer,) = found.rows[1].referrers
     assert (referrer.kind, referrer.expression) == ("local", "array")
-    assert "\n└─ ndarray float64 (1000,), all of it\n" in repr(found)
+    assert "\n└─ ndarray float64 (1000,), whole buffer\n" in repr(found)
 
 
-def test_a_view_that_a_jitted_function_returned_holds_the_array_that_it_was_given():
+def test_view_from_a_jitted_function_holds_its_argument():
     array = make(1000)
     view = head(array)
     row = memrt.holders(array).rows[1]
@@ -44,17 +44,17 @@ def test_a_view_that_a_jitted_function_returned_holds_the_array_that_it_was_give
     assert expressions == {"array", "view.base (a _MemInfo)"}
 
 
-def test_references_of_compiled_code_are_unexplained():
+def test_references_of_jitted_code_are_unexplained():
     kept = List([make(100)])
     array = kept[0]
     row = memrt.holders(array).rows[1]
-    assert (row.kind, row.unexplained) == ("array", 1)  # the list's, which is compiled code's
+    assert (row.kind, row.unexplained) == ("array", 1)  # the list's, from compiled code
     del kept
     assert memrt.holders(array).rows[1].unexplained == 0
 
 
-def test_a_view_that_a_jitted_function_made_of_its_own_array_keeps_it():
+def test_jitted_view_of_a_temporary_array_is_in_retention():
     view = make_head(100_000)
-    (buffer,) = memrt.retention()
+    (buffer,) = memrt.debug.retention()
     assert (buffer.size, buffer.viewed) == (800_000, 24)
     assert view.size == 3

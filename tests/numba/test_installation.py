@@ -1,4 +1,4 @@
-"""Putting memrt in the place of Numba's runtime: here, in children, and where it must refuse."""
+"""Install memrt as Numba's runtime: in one process, in children, and refused installations."""
 
 from __future__ import annotations
 
@@ -34,29 +34,29 @@ INSTALL_WITH_CHILDREN = "import memrt.numba\nmemrt.numba.install(children=True)\
 # --- In one process ---
 
 
-def test_without_installing_numba_stays_as_it_is(run_python):
+def test_import_without_install_keeps_numba_runtime(run_python):
     code = "import memrt.numba\nassert not memrt.numba.installed()\n" + SHOW
     code += "assert not memrt.numba.installed()\n"
     assert run_python(code).stdout == ON_STOCK
 
 
-def test_installed_before_numba_is_imported_it_is_used(run_python):
+def test_install_before_the_numba_import_uses_memrt(run_python):
     code = INSTALL + "assert memrt.numba.installed()\n" + SHOW
     code += "assert memrt.numba.installed()\n"
     assert run_python(code).stdout == ON_MEMRT
 
 
-def test_installing_does_not_import_numba(run_python):
+def test_install_does_not_import_numba(run_python):
     run_python(INSTALL + "import sys\nassert 'numba' not in sys.modules\n")
 
 
-def test_installing_twice_does_nothing_more(run_python):
+def test_second_install_changes_nothing(run_python):
     code = f"import sys\n{INSTALL}first = list(sys.meta_path)\n{INSTALL}"
     code += f"assert sys.meta_path == first\n{SHOW}{INSTALL}assert sys.meta_path == first\n"
     assert run_python(code).stdout == ON_MEMRT
 
 
-def test_the_package_has_the_module_as_its_attribute(run_python):
+def test_numba_package_has_the_module_as_attribute(run_python):
     code = INSTALL + "import numba, sys\n"
     code += "module = numba.core.runtime._nrt_python\n"
     code += "assert module is sys.modules['numba.core.runtime._nrt_python']\n"
@@ -65,7 +65,7 @@ def test_the_package_has_the_module_as_its_attribute(run_python):
     run_python(code)
 
 
-def test_installed_after_numba_it_refuses_and_says_what_to_do(run_python):
+def test_install_after_the_numba_import_is_refused(run_python):
     code = "import numba, memrt.numba\n"
     code += (
         "try:\n    memrt.numba.install()\nexcept RuntimeError as error:\n    print(error)\n" + SHOW
@@ -76,7 +76,7 @@ def test_installed_after_numba_it_refuses_and_says_what_to_do(run_python):
     assert show == ON_STOCK
 
 
-def test_numba_and_numpy_stand_in_one_account(run_python):
+def test_numba_and_numpy_count_in_the_same_account(run_python):
     code = INSTALL + SHOW + "memrt.enable()\nbefore = memrt.stats().alloc\n"
     code += "a = numpy.ones(1000)\nb = numba.njit(lambda n: numpy.ones(n))(1000)\n"
     code += "assert memrt.stats().alloc >= before + 2\n"
@@ -102,13 +102,13 @@ if __name__ == "__main__":
 
 
 @pytest.mark.parametrize("method", ["spawn", "forkserver", "fork"])
-def test_children_by_multiprocessing_are_on_memrt(run_python, method):
+def test_multiprocessing_children_use_memrt(run_python, method):
     code = SPAWNING.format(install=INSTALL_WITH_CHILDREN)
     assert run_python(code, method).stdout == f"{memrt.__version__} 3.0\n"
 
 
 @pytest.mark.parametrize("install", [INSTALL_WITH_CHILDREN, INSTALL])
-def test_children_by_subprocess_are_on_memrt_when_asked_for(run_python, tmp_path, install):
+def test_subprocess_children_use_memrt_only_if_requested(run_python, tmp_path, install):
     (tmp_path / "child.py").write_text(SHOW)
     code = install + "import subprocess, sys\n"
     code += "subprocess.run([sys.executable, 'child.py'], check=True)\n"
@@ -117,7 +117,7 @@ def test_children_by_subprocess_are_on_memrt_when_asked_for(run_python, tmp_path
 
 
 def child(tmp_path: Path, *flags: str, **environment: str) -> str:
-    """What a child of a program with install(children=True) prints."""
+    """Return the output of a child of a program with install(children=True)."""
     script = tmp_path / "child.py"
     script.write_text(SHOW)
     done = subprocess.run(
@@ -130,7 +130,7 @@ def child(tmp_path: Path, *flags: str, **environment: str) -> str:
     return done.stdout
 
 
-def test_grandchildren_inherit_it(tmp_path):
+def test_grandchildren_use_memrt(tmp_path):
     (tmp_path / "grandchild.py").write_text(SHOW)
     code = "import subprocess, sys\n"
     code += f"subprocess.run([sys.executable, {str(tmp_path / 'grandchild.py')!r}], check=True)\n"
@@ -143,13 +143,13 @@ def test_grandchildren_inherit_it(tmp_path):
     assert done.stdout == ON_MEMRT
 
 
-def test_an_entry_in_pythonpath_reaches_a_child(tmp_path):
+def test_pythonpath_entry_puts_a_child_on_memrt(tmp_path):
     assert child(tmp_path) == ON_MEMRT
 
 
 @pytest.mark.parametrize("flag", ["-I", "-E", "-S"])
-def test_interpreters_that_ignore_the_environment_are_out_of_reach(tmp_path, flag):
-    """With -S the packages themselves are out of sight, so the child is shown where they are."""
+def test_isolated_interpreters_keep_numba_runtime(tmp_path, flag):
+    """With -S the child cannot find the packages, so PYTHONPATH also names their folder."""
     environment = {}
     if flag == "-S":
         packages = str(Path(memrt.numba.__file__).parents[2])
@@ -157,12 +157,12 @@ def test_interpreters_that_ignore_the_environment_are_out_of_reach(tmp_path, fla
     assert child(tmp_path, flag, **environment) == ON_STOCK
 
 
-def test_a_child_with_a_pythonpath_of_its_own_is_out_of_reach(tmp_path):
+def test_child_with_its_own_pythonpath_keeps_numba_runtime(tmp_path):
     assert child(tmp_path, PYTHONPATH=str(tmp_path)) == ON_STOCK
 
 
 def environment_without_memrt(tmp_path: Path) -> Path:
-    """The Python of an environment with this Numba and no memrt."""
+    """Make an environment with this Numba and without memrt. Return its Python."""
     folder = tmp_path / "environment"
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder)], check=True)
     packages = next((folder / "lib").glob("python3.*")) / "site-packages"
@@ -172,7 +172,7 @@ def environment_without_memrt(tmp_path: Path) -> Path:
     return folder / "bin" / "python"
 
 
-def test_a_child_of_another_environment_without_memrt_keeps_numbas_runtime(tmp_path):
+def test_child_in_environment_without_memrt_keeps_numba_runtime(tmp_path):
     script = tmp_path / "child.py"
     script.write_text(SHOW)
     done = subprocess.run(
@@ -185,7 +185,7 @@ def test_a_child_of_another_environment_without_memrt_keeps_numbas_runtime(tmp_p
     assert (done.stdout, done.returncode) == (ON_STOCK, 0), done.stderr
 
 
-def test_a_child_that_never_imports_numba_never_imports_memrt(tmp_path):
+def test_child_without_the_numba_import_imports_no_memrt(tmp_path):
     code = (
         "import sys; print([name for name in ('memrt', 'numpy', 'numba') if name in sys.modules])"
     )
@@ -194,15 +194,15 @@ def test_a_child_that_never_imports_numba_never_imports_memrt(tmp_path):
     assert subprocess.check_output(command, env=environment, text=True) == "[]\n"
 
 
-def test_the_users_own_sitecustomize_runs_as_well(tmp_path):
+def test_sitecustomize_of_the_user_also_runs(tmp_path):
     (tmp_path / "sitecustomize.py").write_text("print('theirs')\n")
     paths = os.pathsep.join([str(SITE), str(tmp_path)])
     assert child(tmp_path, PYTHONPATH=paths) == f"theirs\n{ON_MEMRT}"
 
 
 @pytest.mark.parametrize("before", ["", "/some/where", ":/some/where", "/some/where:"])
-def test_what_stood_in_pythonpath_stays_behind_memrts_folder(run_python, before):
-    """An empty entry among others is the current folder."""
+def test_pythonpath_keeps_its_entries_after_the_memrt_folder(run_python, before):
+    """An empty entry beside other entries means the current folder."""
     code = INSTALL_WITH_CHILDREN * 2 + "import os\nprint(os.environ['PYTHONPATH'])\n"
     result = run_python(code, env={"PYTHONPATH": before})
     assert result.stdout == (f"{SITE}:{before}\n" if before else f"{SITE}\n")
@@ -216,7 +216,7 @@ def run_command(*arguments: str, **options) -> subprocess.CompletedProcess:
     return subprocess.run(command, capture_output=True, text=True, check=False, **options)
 
 
-def test_the_command_puts_a_program_and_its_children_on_memrt(tmp_path):
+def test_run_numba_puts_program_and_children_on_memrt(tmp_path):
     (tmp_path / "show.py").write_text(SHOW)
     program = SHOW + "import subprocess, sys\nsys.stdout.flush()\n"
     program += "subprocess.run([sys.executable, 'show.py'], check=True)\n"
@@ -227,9 +227,9 @@ def test_the_command_puts_a_program_and_its_children_on_memrt(tmp_path):
 
 
 @pytest.mark.parametrize("flag", ["-I", "-E", "-s", "-P"])
-def test_the_command_reaches_children_from_an_isolated_interpreter(tmp_path, flag):
+def test_run_numba_in_isolated_interpreter_reaches_children(tmp_path, flag):
     if flag == "-P" and sys.version_info < (3, 11):
-        pytest.skip("this Python does not know -P")
+        pytest.skip("this Python has no option -P")
     (tmp_path / "show.py").write_text(SHOW)
     program = "import subprocess, sys\nsubprocess.run([sys.executable, 'show.py'], check=True)\n"
     (tmp_path / "program.py").write_text(program)
@@ -244,8 +244,8 @@ def test_the_command_reaches_children_from_an_isolated_interpreter(tmp_path, fla
 
 
 @pytest.mark.parametrize("flag", ["-I", "-E", "-S"])
-def test_an_isolated_interpreter_can_install_for_itself(tmp_path, flag):
-    """With -S it must find the packages by itself."""
+def test_isolated_interpreter_can_install_memrt(tmp_path, flag):
+    """With -S the program must add the folder of the packages to sys.path."""
     packages = str(Path(memrt.numba.__file__).parents[2])
     script = tmp_path / "program.py"
     script.write_text(f"import sys\nsys.path.append({packages!r})\n{INSTALL}{SHOW}")
@@ -253,7 +253,7 @@ def test_an_isolated_interpreter_can_install_for_itself(tmp_path, flag):
     assert subprocess.check_output(command, text=True) == ON_MEMRT
 
 
-def test_without_the_option_numba_stays_as_it_is(tmp_path):
+def test_run_without_numba_option_keeps_numba_runtime(tmp_path):
     (tmp_path / "show.py").write_text(SHOW)
     done = run_command("--quiet", "show.py", cwd=tmp_path)
     assert (done.stdout, done.stderr) == (ON_STOCK, "")
@@ -263,7 +263,7 @@ def test_without_the_option_numba_stays_as_it_is(tmp_path):
 
 
 def packages_without_numba(tmp_path: Path) -> Path:
-    """A folder that shows what memrt needs and nothing else of this environment."""
+    """Return a folder with links to memrt and NumPy only."""
     folder = tmp_path / "packages"
     folder.mkdir()
     for entry in Path(memrt.numba.__file__).parents[2].iterdir():
@@ -272,7 +272,7 @@ def packages_without_numba(tmp_path: Path) -> Path:
     return folder
 
 
-def test_without_numba_the_message_says_so(run_python, tmp_path):
+def test_install_without_numba_gives_install_hint(run_python, tmp_path):
     code = "import memrt.numba\n"
     code += "try:\n    memrt.numba.install()\nexcept ImportError as error:\n    print(error)\n"
     path = str(packages_without_numba(tmp_path))
@@ -280,7 +280,7 @@ def test_without_numba_the_message_says_so(run_python, tmp_path):
     assert result.stdout == ("Numba is not installed in this environment: pip install numba\n")
 
 
-def test_the_command_without_numba_ends_with_the_message(tmp_path):
+def test_run_numba_without_numba_gives_install_hint(tmp_path):
     (tmp_path / "program.py").write_text("print('ran')\n")
     path = str(packages_without_numba(tmp_path))
     done = subprocess.run(
@@ -298,7 +298,7 @@ def test_the_command_without_numba_ends_with_the_message(tmp_path):
 
 
 def doctored(tmp_path: Path, numba_folder: Path, file: str, old: str, new: str) -> Path:
-    """A copy of what memrt reads of Numba, with one thing changed in it."""
+    """Return a copy of the Numba sources that memrt reads, with one change in `file`."""
     for name in (
         "core/runtime/nrt.cpp",
         "core/runtime/nrt_external.h",
@@ -314,55 +314,67 @@ def doctored(tmp_path: Path, numba_folder: Path, file: str, old: str, new: str) 
     return tmp_path
 
 
-def test_the_numba_at_hand_is_what_memrt_knows(numba_folder):
+def test_installed_numba_matches_the_contract(numba_folder):
     assert _contract.differences(numba_folder) == []
 
 
 @pytest.mark.parametrize(
     ("file", "old", "new", "words"),
     [
-        ("core/runtime/nrt.cpp", r"void\s*\*data;", "size_t flags; void *data;", "lays out"),
+        (
+            "core/runtime/nrt.cpp",
+            r"void\s*\*data;",
+            "size_t flags; void *data;",
+            "must declare the fields",
+        ),
         ("core/runtime/nrt.cpp", r"struct MemInfo \{", "struct Block {", "does not declare"),
-        ("core/runtime/nrt_external.h", r"void \(\*acquire\)", "void (*hold)", "lays out"),
-        ("_arraystruct.h", r"npy_intp itemsize;", "", "lays out"),
+        (
+            "core/runtime/nrt_external.h",
+            r"void \(\*acquire\)",
+            "void (*hold)",
+            "must declare the fields",
+        ),
+        ("_arraystruct.h", r"npy_intp itemsize;", "", "must declare the fields"),
         (
             "core/runtime/_nrt_pythonmod.c",
             r"declmethod\(MemInfo_alloc\);",
             "declmethod(MemInfo_alloc);\ndeclmethod(MemInfo_weak);",
-            "MemInfo_weak, which memrt does not have",
+            "needs helpers missing in memrt: MemInfo_weak",
         ),
-        ("core/runtime/_nrt_pythonmod.c", r"(?s).*", "", "names no helpers"),
+        ("core/runtime/_nrt_pythonmod.c", r"(?s).*", "", "declares no helpers"),
     ],
 )
-def test_a_changed_contract_is_found(tmp_path, numba_folder, file, old, new, words):
+def test_changed_contract_is_found(tmp_path, numba_folder, file, old, new, words):
     folder = doctored(tmp_path, numba_folder, file, old, new)
     found = _contract.differences(folder)
     assert len(found) == 1
     assert words in found[0]
 
 
-def test_a_numba_without_its_sources_is_refused(tmp_path):
+def test_missing_numba_sources_are_4_differences(tmp_path):
     assert len(_contract.differences(tmp_path)) == 4
 
 
-def test_a_changed_contract_is_refused_with_what_to_do(tmp_path, numba_folder, monkeypatch):
+def test_changed_contract_is_refused_with_a_usable_version(tmp_path, numba_folder, monkeypatch):
     folder = doctored(
         tmp_path, numba_folder, "core/runtime/nrt.cpp", r"void\s*\*data;", "int flags; void *data;"
     )
     monkeypatch.setattr(_contract, "_installation", lambda: ("0.68.1", folder))
-    with pytest.raises(ImportError, match=r"cannot run on memrt .*lays out.*Use Numba 0\.\d+\.\d"):
+    with pytest.raises(
+        ImportError, match=r"cannot run on memrt .*must declare the fields.*Use Numba 0\.\d+\.\d"
+    ):
         _contract.verify()
 
 
 @pytest.mark.parametrize("version", ["0.59.1", "0.99.0", "1.0"])
-def test_a_version_out_of_range_warns_and_names_the_range(monkeypatch, numba_folder, version):
+def test_version_out_of_range_warns_with_the_range(monkeypatch, numba_folder, version):
     monkeypatch.setattr(_contract, "_installation", lambda: (version, numba_folder))
     first, last = _contract.tested_versions()[0], _contract.tested_versions()[-1]
-    with pytest.warns(RuntimeWarning, match=f"Numba {first} to {last}, this is {version}"):
+    with pytest.warns(RuntimeWarning, match=f"Numba {first} to {last}, got {version}"):
         _contract.verify()
 
 
-def test_the_version_at_hand_is_in_the_range_without_a_warning(recwarn):
+def test_installed_numba_version_causes_no_warning(recwarn):
     _contract.verify()
     assert list(recwarn) == []
     assert importlib.metadata.version("numba") in memrt.numba.tested_versions()
@@ -372,7 +384,7 @@ def test_the_version_at_hand_is_in_the_range_without_a_warning(recwarn):
 
 
 def fingerprint(folder: Path) -> str:
-    """All files of Numba but the bytecode that Python itself keeps, with contents."""
+    """Return a hash of names and contents of all files, except Python's own bytecode."""
     digest = hashlib.sha256()
     for file in sorted(folder.rglob("*")):
         if file.is_file() and file.suffix != ".pyc":
@@ -380,12 +392,12 @@ def fingerprint(folder: Path) -> str:
     return digest.hexdigest()
 
 
-def test_nothing_is_written_into_numba(run_python, numba_folder):
+def test_install_writes_nothing_into_numba(run_python, numba_folder):
     before = fingerprint(numba_folder)
     assert run_python(INSTALL_WITH_CHILDREN + SHOW).stdout == ON_MEMRT
     assert fingerprint(numba_folder) == before
 
 
-def test_a_home_that_cannot_be_written_does_not_matter(run_python):
+def test_install_works_without_a_writable_home(run_python):
     environment = {"HOME": "/proc/nobody", "XDG_CACHE_HOME": "/proc/nobody"}
     assert run_python(INSTALL_WITH_CHILDREN + SHOW, env=environment).stdout == ON_MEMRT

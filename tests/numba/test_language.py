@@ -1,4 +1,4 @@
-"""What compiled code does with memory, on memrt: right results, and nothing left behind."""
+"""Language features of compiled code on memrt: correct results, and no leaks."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def sum_in_python(array):
     doubled = array * 2
     with objmode(total="float64"):
         total = float(np.sum(doubled))
-    return total  # noqa: RET504 - object mode names what it gives out
+    return total  # noqa: RET504 - object mode needs a named result
 
 
 @njit
@@ -168,7 +168,7 @@ def running(values, out):
         out[i] = temporary[i]
 
 
-def test_an_exception_with_arguments_reaches_python():
+def test_exception_with_arguments_reaches_python():
     with pytest.raises(ValueError, match="cannot divide") as caught:
         divide(10, 0)
     assert caught.value.args == ("cannot divide", 10)
@@ -176,7 +176,7 @@ def test_an_exception_with_arguments_reaches_python():
 
 
 def lost(call, *errors) -> int:
-    """MemInfos that a call leaves behind."""
+    """Return the number of MemInfos that a call leaves live. Ignore the given errors."""
     before = memrt.stats()
     with contextlib.suppress(*errors):
         call()
@@ -186,14 +186,14 @@ def lost(call, *errors) -> int:
 
 
 @pytest.mark.numba_leaks
-def test_what_the_caller_of_a_raising_function_held_is_lost_as_on_stock():
-    """A function that is left by the exception of one it called gives up none of its variables."""
+def test_caller_of_a_raising_function_leaks_as_in_numba():
+    """Numba does not release the variables of a function left by an exception of a callee."""
     assert lost(lambda: adds_to_quotient(3, 1)) == 0
     assert lost(lambda: adds_to_quotient(3, 0), ValueError) == 1
 
 
 @pytest.mark.numba_leaks
-def test_what_an_exception_with_values_of_the_call_carried_is_lost_as_on_stock():
+def test_exception_with_run_time_values_leaks_as_in_numba():
     raising = lambda: raises_a_value(3)  # noqa: E731
     with pytest.raises(ValueError, match="3 is too many"):
         raising()
@@ -201,18 +201,18 @@ def test_what_an_exception_with_values_of_the_call_carried_is_lost_as_on_stock()
 
 
 @pytest.mark.numba_leaks
-def test_what_a_generator_held_is_lost_as_on_stock():
-    """One that compiled code uses, or that is left early, does not give up its variables."""
+def test_generator_leaks_its_variables_as_in_numba():
+    """A generator used by compiled code, or abandoned early, does not release its variables."""
     assert lost(lambda: sum_of_produced(5)) == 5
     assert lost(lambda: next(produce(4)).sum()) == 1
 
 
-def test_an_exception_that_compiled_code_catches_leaves_nothing():
+def test_exception_caught_in_jitted_code_leaks_nothing():
     assert catches(2).sum() == 2
     assert catches(5).sum() == 0
 
 
-def test_an_exception_in_flight_survives_the_release_of_arrays():
+def test_exception_in_flight_survives_the_release_of_arrays():
     def raising():
         array = divide(10, 1)
         raise KeyError(array.size)
@@ -224,22 +224,22 @@ def test_an_exception_in_flight_survives_the_release_of_arrays():
     caught = None
 
 
-def test_object_mode_sees_and_makes_arrays():
+def test_object_mode_reads_and_returns_arrays():
     assert sum_in_python(np.arange(4.0)) == 12
     assert array_from_python(3).tolist() == [1, 2, 3]
 
 
-def test_recursion_of_a_function_and_of_two():
+def test_direct_and_mutual_recursion_work_on_arrays():
     assert halves(np.arange(16.0)) == 120
     assert is_even(np.ones(8))
     assert not is_even(np.ones(7))
 
 
-def test_generators_used_up_leave_nothing():
+def test_exhausted_generator_leaks_nothing():
     assert [part.sum() for part in produce(3)] == [0, 3, 6]
 
 
-def test_jitclasses_in_python_and_in_compiled_code():
+def test_jitclasses_work_in_python_and_in_jitted_code():
     holder = Holder(5)
     items = holder.items
     assert holder.name == "holder5"
@@ -248,16 +248,16 @@ def test_jitclasses_in_python_and_in_compiled_code():
     assert keep_in_holders(4).items.size == 4
 
 
-def test_closures_over_arrays():
+def test_closure_over_an_array_works():
     assert closure(3).tolist() == [5, 5, 5]
 
 
-def test_dicts_of_strings():
+def test_typed_dict_of_strings_works():
     counts = words(100)
     assert dict(counts) == {f"word{i}": 10 for i in range(10)}
 
 
-def test_lists_of_lists_of_arrays():
+def test_nested_typed_lists_of_arrays_work():
     made = nested(4)
     assert [len(inner) for inner in made] == [1, 2, 3, 4]
     kept = made[3]
@@ -266,12 +266,12 @@ def test_lists_of_lists_of_arrays():
     assert kept[2].tolist() == [2, 2]
 
 
-def test_parallel_loops():
+def test_parallel_loop_gives_the_right_result():
     assert parallel_sum(50)[-1] == sum(range(50))
 
 
-def test_functions_for_c_need_no_python():
-    """Called as a C library on a thread of its own would: ctypes gives up the GIL."""
+def test_cfunc_runs_on_a_thread_without_the_gil():
+    """Call the function on a new thread without the GIL, like a C library; ctypes releases it."""
     results = []
     thread = threading.Thread(target=lambda: results.append(called_from_c.ctypes(10)))
     thread.start()
@@ -279,12 +279,12 @@ def test_functions_for_c_need_no_python():
     assert results == [10]
 
 
-def test_ufuncs_and_generalized_ufuncs():
+def test_ufuncs_and_generalized_ufuncs_work():
     assert half(np.arange(4.0)).tolist() == [0, 0.5, 1, 1.5]
     assert running(np.ones((3, 4)))[2].tolist() == [1, 2, 3, 4]
 
 
-def test_an_array_is_released_on_another_thread():
+def test_jitted_array_can_be_released_on_another_thread():
     held = [divide(1000, 1)]
     thread = threading.Thread(target=held.clear)
     thread.start()
@@ -324,8 +324,8 @@ assert stats.alloc - stats.free == stats.mi_alloc - stats.mi_free == 0, stats
 
 
 @pytest.mark.parametrize("frames", ["0", "3"])
-def test_marked_memory_under_numbas_debug_option(run_python, frames):
-    """Newer versions can show with each change of a count where in Python it was asked for."""
+def test_debug_option_of_numba_marks_fresh_memory(run_python, frames):
+    """Newer versions of Numba can print the Python call stack at each change of a count."""
     environment = {"NUMBA_DEBUG_NRT": "1", "NUMBA_DEBUG_NRT_STACK_LIMIT": frames}
     result = run_python(DEBUGGED, env=environment, check=False)
     assert result.returncode == 0, result.stderr
@@ -363,7 +363,7 @@ def work(n):
 
 
 @pytest.mark.parametrize(("writer", "reader"), [("stock", "memrt"), ("memrt", "stock")])
-def test_code_cached_on_one_runtime_runs_on_the_other(run_python, tmp_path, writer, reader):
+def test_cached_code_runs_on_the_other_runtime(run_python, tmp_path, writer, reader):
     (tmp_path / "cached_functions.py").write_text(CACHED_FUNCTIONS)
     environment = {"NUMBA_CACHE_DIR": str(tmp_path / "cache")}
     expected = f"15.0 { ({i: f'item {i}' for i in range(5)}) } "

@@ -1,8 +1,9 @@
-"""Memory that runs out anywhere under a jitted call is an exception, and the next call works.
+"""Out of memory anywhere under a jitted call is an exception, and the next call works.
 
-Each case meets each of its failure points, which fails once or with all that follow. What goes in
-and out of compiled code is memrt's to keep straight. What a jitted function held when one that it
-called raised is lost, on Numba's own runtime as well. Cases where that shows are marked.
+Each case fails at each of its failure points, once or together with all later points. memrt must
+keep references correct on the way into and out of compiled code. When a callee raises, Numba loses
+the memory held by the calling jitted function, also on Numba's own runtime. The field
+`lost_by_numba` marks the cases that show these losses.
 """
 
 from __future__ import annotations
@@ -29,8 +30,8 @@ RANDOM = np.random.default_rng(1)
 REFLECTED = [1, 2]
 
 OUT = MemoryError
-UNBOXING = TypeError  # Numba words a failure to take an array in as "can't unbox array"
-UNSAID = SystemError  # Numba ignores what its runtime says; the MemoryError is the cause
+UNBOXING = TypeError  # Numba reports a failed unboxing of an array as "can't unbox array"
+UNSAID = SystemError  # Numba ignores the error of its runtime; the MemoryError is the cause
 
 
 @njit
@@ -182,7 +183,7 @@ def consume() -> list[float]:
 
 @dataclass(frozen=True)
 class Case:
-    """A call, the exceptions that its failure points end in, and whether Numba loses something."""
+    """A call, the exceptions of its failure points, and whether Numba loses memory."""
 
     name: str
     call: Callable[[], object]
@@ -216,14 +217,14 @@ CASES = (
 
 
 def held() -> tuple[int, int]:
-    """Blocks and MemInfos that are live."""
+    """Return the numbers of live blocks and MemInfos."""
     gc.collect()
     stats = memrt.stats()
     return stats.alloc - stats.free, stats.mi_alloc - stats.mi_free
 
 
 def attempt(call: Callable[[], object]) -> type[Exception] | None:
-    """The type of the exception; nothing that the call made or raised is kept."""
+    """Return the type of the exception, or None. Keep neither the result nor the exception."""
     try:
         call()
     except Exception as error:
@@ -233,7 +234,10 @@ def attempt(call: Callable[[], object]) -> type[Exception] | None:
 
 
 def assert_says_why(error: Exception) -> None:
-    """Either it is a MemoryError, or it has one as its cause, or Numba's words for unboxing."""
+    """Check that the cause of a SystemError, if any, is a MemoryError.
+
+    The message of a TypeError must name the failed unboxing.
+    """
     if isinstance(error, SystemError) and error.__cause__ is not None:
         assert isinstance(error.__cause__, MemoryError)
     elif isinstance(error, TypeError):
@@ -242,7 +246,7 @@ def assert_says_why(error: Exception) -> None:
 
 @dataclass
 class Findings:
-    """What the failure points of a case ended in."""
+    """The outcome of all failure points of a case."""
 
     errors: set[type[Exception]]
     lost: int
@@ -261,7 +265,7 @@ def meet_every_failure(case: Case, every: int | None) -> Findings:
             assert error is None
             findings.points = plan.points
             return findings
-        assert error is not None, f"failure {nth} was taken for a success"
+        assert error is not None, f"failure {nth} raised no error"
         findings.errors.add(error)
         after = held()
         kept = [sys.getrefcount(thing) for thing in case.inputs]
@@ -277,7 +281,7 @@ def meet_every_failure(case: Case, every: int | None) -> Findings:
 @pytest.mark.filterwarnings("ignore::numba.core.errors.NumbaPendingDeprecationWarning")
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 @pytest.mark.parametrize("every", [None, 1], ids=["once", "from there on"])
-def test_every_failure_is_an_exception_and_the_next_call_works(case, every):
+def test_every_failure_raises_and_the_next_call_works(case, every):
     findings = meet_every_failure(case, every)
     points.note(f"numba: {case.name}", "memrt", findings.points)
     assert findings.points > 0
@@ -285,8 +289,8 @@ def test_every_failure_is_an_exception_and_the_next_call_works(case, every):
     assert (findings.lost > 0) == case.lost_by_numba
 
 
-def test_boxing_keeps_the_result_or_gives_it_up_when_python_has_no_memory(on_memrt):
-    """The Python object over a MemInfo fails by Python's own allocator."""
+def test_failed_boxing_releases_the_array(on_memrt):
+    """Allocations of the Python object over a MemInfo fail through Python's own allocator."""
     testcapi = pytest.importorskip("_testcapi", reason="this Python has no _testcapi")
     new_array(3)
     before = held()

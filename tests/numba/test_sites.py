@@ -1,4 +1,4 @@
-"""Where memory of jitted functions is born: the calls that led there, and the scope."""
+"""Allocation sites of jitted functions: the call stack and the scope of each allocation."""
 
 from __future__ import annotations
 
@@ -50,15 +50,15 @@ def into_a_list(n):
 
 MAKERS = {
     "ones": ones,
-    "one that calls another": ones_of_another,
-    "one that fills a list": into_a_list,
-    "one of several threads": ones_by_threads,
+    "calls another function": ones_of_another,
+    "fills a list": into_a_list,
+    "several threads": ones_by_threads,
 }
 
 
 @pytest.fixture(autouse=True, scope="module")
 def compiled():
-    """What compiling makes is born before the tests."""
+    """Compile all functions, so that allocations of the compiler precede the tests."""
     for maker in [*MAKERS.values(), ones_without_the_gil]:
         maker(2)
 
@@ -67,16 +67,16 @@ def caller(maker: Callable, n: int):
     return maker(n)
 
 
-def born(maker: Callable, n: int = 1000, **options) -> tuple[object, memrt.LiveBuffer]:
-    """What a function made, and the one buffer of that many floats."""
-    with memrt.tracking(**options):
+def born(maker: Callable, n: int = 1000, **options) -> tuple[object, memrt.types.LiveBuffer]:
+    """Call a maker under tracking. Return the result, and the only live buffer of `n` floats."""
+    with memrt.debug.tracking(**options):
         made = caller(maker, n)
-    (buffer,) = [buffer for buffer in memrt.live() if buffer.size == 8 * n]
+    (buffer,) = [buffer for buffer in memrt.debug.live() if buffer.size == 8 * n]
     return made, buffer
 
 
 @pytest.mark.parametrize("name", MAKERS)
-def test_the_calls_that_led_to_a_birth_are_those_of_the_caller(name):
+def test_site_has_the_calls_of_the_python_caller(name):
     made, buffer = born(MAKERS[name])
     functions = [frame.function for frame in buffer.site.frames]
     here = functions.index("caller")
@@ -86,14 +86,14 @@ def test_the_calls_that_led_to_a_birth_are_those_of_the_caller(name):
     assert made is not None
 
 
-def test_the_place_of_a_birth_is_the_line_that_called_the_jitted_function():
+def test_place_is_the_line_that_calls_the_jitted_function():
     made, buffer = born(ones)
-    assert buffer.place == memrt.Place(__file__, "caller", caller.__code__.co_firstlineno + 1)
+    assert buffer.place == memrt.types.Place(__file__, "caller", caller.__code__.co_firstlineno + 1)
     assert made.size == 1000
 
 
 @pytest.mark.parametrize("name", MAKERS)
-def test_native_calls_show_the_code_that_was_made_at_run_time(name):
+def test_native_frames_include_code_made_at_run_time(name):
     made, buffer = born(MAKERS[name], native=8)
     native = [frame for frame in buffer.site.frames if frame.is_native]
     assert 0 < len(native) <= 8
@@ -103,7 +103,7 @@ def test_native_calls_show_the_code_that_was_made_at_run_time(name):
 
 
 @pytest.mark.parametrize("name", MAKERS)
-def test_the_scope_that_is_in_force_for_the_caller_has_the_birth(name):
+def test_jitted_allocation_counts_in_the_scope_of_its_caller(name):
     with memrt.scope("jitted"), memrt.scope(name) as scope:
         made, buffer = born(MAKERS[name])
         assert buffer.scope == f"jitted/{name}"
@@ -112,7 +112,7 @@ def test_the_scope_that_is_in_force_for_the_caller_has_the_birth(name):
     assert scope.live == 0
 
 
-def test_a_birth_without_the_gil_has_native_calls_alone_and_no_scope():
+def test_nogil_allocation_has_only_native_frames_and_no_scope():
     with memrt.scope("not asked for"):
         made, buffer = born(ones_without_the_gil, native=8)
     assert buffer.scope is None
@@ -120,18 +120,18 @@ def test_a_birth_without_the_gil_has_native_calls_alone_and_no_scope():
     assert made.size == 1000
 
 
-def test_a_birth_on_another_thread_has_the_calls_and_the_scope_of_that_thread():
+def test_allocation_on_a_thread_has_its_calls_and_scope():
     found = []
 
     def work():
         with memrt.scope("worker"):
             found.append(caller(ones, 1000))
 
-    with memrt.tracking():
+    with memrt.debug.tracking():
         thread = threading.Thread(target=work)
         thread.start()
         thread.join()
-    (buffer,) = [buffer for buffer in memrt.live() if buffer.size == 8000]
+    (buffer,) = [buffer for buffer in memrt.debug.live() if buffer.size == 8000]
     assert buffer.site.frames[0].function == "caller"
     assert buffer.site.frames[1].function.endswith("work")
     assert buffer.scope == "worker"
@@ -143,11 +143,11 @@ def keep(kept):
     kept.append(ones(500))
 
 
-def test_leaks_and_growth_of_jitted_functions_are_found_at_the_line_that_calls_them():
+def test_leaks_and_growth_are_found_at_the_calling_function():
     kept = []
-    with pytest.raises(memrt.LeakError) as error, memrt.assert_no_leaks():
+    with pytest.raises(memrt.debug.LeakError) as error, memrt.debug.assert_no_leaks():
         keep(kept)
     assert error.value.groups[0].place.function == "keep"
-    (trend,) = memrt.growth(keep, kept, rounds=12).growing
+    (trend,) = memrt.debug.growth(keep, kept, rounds=12).growing
     assert (trend.what.split(" at ")[0], trend.slope) == ("keep", 4000)
     assert trend.newest.unexplained == 0

@@ -1,4 +1,4 @@
-"""C code that jitted code calls tells memrt's table from Numba's, and uses the larger one."""
+"""C code called by jitted code distinguishes memrt's table from Numba's smaller table."""
 
 from __future__ import annotations
 
@@ -48,18 +48,18 @@ def test_jitted_code_reaches_the_whole_table(detect, on_memrt):
     assert bytes_of_table > 6 * 8
 
 
-def test_the_table_says_version_and_features(detect, on_memrt):
+def test_table_has_version_and_features(detect, on_memrt):
     assert detect.version(on_memrt.get_api()).decode() == memrt.__version__
     probes = PROBES if memrt._memrt.features()["probes"] else 0
     assert detect.features(on_memrt.get_api()) == COUNTERS | probes
 
 
-def test_numbas_own_table_is_not_taken_for_memrts(detect, on_stock):
+def test_table_of_stock_numba_is_not_detected_as_memrt(detect, on_stock):
     assert detect.detect(on_stock.get_api()) == 0
     assert detect.version(on_stock.get_api()) == b""
 
 
-def test_the_checking_table_is_memrts_as_well(run_python, compile_library):
+def test_checking_table_is_detected_as_memrt(run_python, compile_library):
     library = compile_library(DETECT, flags=(f"-I{memrt.get_include()}",))
     code = """
 import memrt.numba; memrt.numba.install()
@@ -81,13 +81,13 @@ def run_example(library: Path, *before: str) -> str:
     return subprocess.check_output(command, text=True)
 
 
-def test_the_example_uses_the_larger_table_on_memrt(squares_library):
+def test_example_uses_the_larger_table_on_memrt(squares_library):
     out = run_example(squares_library, "-m", "memrt", "run", "--quiet", "--numba")
     assert out == (
-        "made by memrt: the last square is 998001\n"
+        "allocated by memrt: the last square is 998001\n"
         "squares: 8000 bytes, 1 reference, address ends in 0x0\n"
     )
 
 
-def test_the_example_works_on_numbas_own_runtime(squares_library):
-    assert run_example(squares_library) == "made by Numba: the last square is 998001\n"
+def test_example_works_on_stock_numba(squares_library):
+    assert run_example(squares_library) == "allocated by Numba: the last square is 998001\n"

@@ -1,4 +1,4 @@
-"""Two installations of memrt, of different versions: which one Numba runs on, and what both see."""
+"""Two installations of memrt with different versions: Numba uses one, both see its memory."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ import memrt.numba
 import pytest
 
 PACKAGE = Path(memrt.__file__).parent
-# As long as the true one, so that bytes can change; but the last: "0" may be a part of these bytes.
+# Another version of the same length, because bytes in the library are replaced. The last digit
+# stays, because another string such as "0" may share the last bytes.
 OTHER = re.sub(r"\d(?!$)", "9", memrt.__version__)
 
 SHOW = """
@@ -34,7 +35,7 @@ path = os.pathsep.join([site, *sys.argv[1:]])
 subprocess.run([sys.executable, "child.py"], env={**os.environ, "PYTHONPATH": path}, check=True)
 """
 
-# Forgets the package that is imported and imports the other one.
+# Removes the imported package from sys.modules, and imports the second package.
 IMPORT_BOTH = """
 import sys
 import memrt as first, memrt.numba as first_numba
@@ -59,7 +60,7 @@ print(nrt.__file__)
 
 
 def relabel(folder: Path) -> None:
-    """Another version in the library and in the metadata."""
+    """Change the version in the library and in the metadata to OTHER."""
     library = folder / "memrt" / Path(memrt.get_library()).relative_to(PACKAGE)
     old, new = (b"\0%s\0" % version.encode() for version in (memrt.__version__, OTHER))
     assert library.read_bytes().count(old) == 1
@@ -71,7 +72,7 @@ def relabel(folder: Path) -> None:
 
 @pytest.fixture
 def other(tmp_path) -> Path:
-    """A folder with another version of memrt, to stand on sys.path before this one."""
+    """Return a folder with another version of memrt, for an early place on sys.path."""
     folder = tmp_path / "other"
     shutil.copytree(PACKAGE, folder / "memrt", ignore=shutil.ignore_patterns("__pycache__"))
     relabel(folder)
@@ -84,7 +85,10 @@ def extension_of(package: Path) -> Path:
 
 @pytest.fixture
 def parent_and_child(run_python, tmp_path):
-    """Lines of a program that installs memrt for its children, and of one."""
+    """Return a function that runs a program and a child, with memrt installed for children.
+
+    The function returns the output lines of both.
+    """
 
     def run(path_of_parent: Path | None, path_of_child: Path | None) -> list[str]:
         (tmp_path / "child.py").write_text(SHOW)
@@ -97,13 +101,13 @@ def parent_and_child(run_python, tmp_path):
     return run
 
 
-def test_a_child_with_another_memrt_runs_on_its_own(parent_and_child, other):
+def test_child_with_another_memrt_uses_its_own_memrt(parent_and_child, other):
     parent, child = parent_and_child(None, other)
     assert parent == memrt.__version__
     assert child == f"{OTHER} {extension_of(other / 'memrt')} 3.0"
 
 
-def test_a_memrt_that_is_arranged_otherwise_inside_serves_a_child_as_well(parent_and_child, other):
+def test_child_memrt_with_renamed_modules_works(parent_and_child, other):
     folder = other / "memrt" / "numba"
     (folder / "_contract.py").rename(folder / "_agreement.py")
     for name in ("__init__.py", "_finder.py"):
@@ -112,20 +116,18 @@ def test_a_memrt_that_is_arranged_otherwise_inside_serves_a_child_as_well(parent
     assert parent_and_child(None, other)[1].startswith(f"{OTHER} ")
 
 
-def test_a_child_without_the_memrt_of_its_parent_runs_on_its_own(parent_and_child, other):
+def test_child_without_memrt_of_its_parent_uses_its_own_memrt(parent_and_child, other):
     parent, child = parent_and_child(other, None)
     assert parent == OTHER
     assert child == f"{memrt.__version__} {extension_of(PACKAGE)} 3.0"
 
 
-def test_a_child_whose_memrt_knows_no_numba_keeps_numbas_runtime(parent_and_child, other):
+def test_child_memrt_without_numba_support_keeps_numba_runtime(parent_and_child, other):
     shutil.rmtree(other / "memrt" / "numba")
     assert parent_and_child(None, other)[1].startswith("stock ")
 
 
-def test_a_child_whose_memrt_knows_another_numba_only_ends_with_its_message(
-    tmp_path, other, numba_folder
-):
+def test_child_memrt_for_another_numba_ends_with_a_message(tmp_path, other, numba_folder):
     contract = other / "memrt" / "numba" / "_contract.py"
     contract.write_text(contract.read_text().replace('("refct", "dtor"', '("dtor", "refct"'))
     (tmp_path / "child.py").write_text(SHOW)
@@ -140,22 +142,25 @@ def test_a_child_whose_memrt_knows_another_numba_only_ends_with_its_message(
     )
     assert done.returncode == 1
     assert done.stdout == ""
-    assert f"cannot run on memrt {OTHER}: nrt.cpp lays out" in done.stderr.splitlines()[-1]
+    assert (
+        f"cannot run on memrt {OTHER}: nrt.cpp must declare the fields"
+        in done.stderr.splitlines()[-1]
+    )
 
 
-def test_two_in_one_process_share_one_library_and_one_account(run_python, other):
+def test_two_installations_share_a_library_and_an_account(run_python, other):
     code = IMPORT_BOTH.format(before="", after="first_numba.install()\nsecond_numba.install()")
     assert run_python(code, str(other)).stdout.strip() == str(extension_of(other / "memrt"))
 
 
-def test_numba_stays_on_the_one_that_it_was_imported_with(run_python, other):
+def test_numba_keeps_the_memrt_of_its_import(run_python, other):
     code = IMPORT_BOTH.format(
         before="first_numba.install()\nimport numba",
         after="assert second_numba.installed()\nsecond_numba.install()",
     )
     code += """
-for memrt, policy in ((first, "of it"), (second, "default")):
+for memrt in (first, second):
     with memrt.Policy(name="of it"):
-        assert memrt.meminfo(numba.njit(lambda n: numpy.ones(n))(3)).policy == policy
+        assert memrt.meminfo(numba.njit(lambda n: numpy.ones(n))(3)).policy == "of it"
 """
     assert run_python(code, str(other)).stdout.strip() == str(extension_of(PACKAGE))

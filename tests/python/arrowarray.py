@@ -1,5 +1,6 @@
-"""Arrow's structs by ctypes: arrays of another library, as good or as bad as a test wants them, and
-a look into those of memrt."""
+"""Arrow's structs in ctypes: valid or malformed arrays of another library, and access to the
+structs that memrt exports.
+"""
 
 from __future__ import annotations
 
@@ -68,7 +69,7 @@ Release = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 
 
 def struct_of(capsule: object) -> ctypes.Structure:
-    """The struct in a capsule, which must be kept."""
+    """Return the struct in a capsule. The caller must keep the capsule alive."""
     return KINDS[name_of(capsule)].from_address(address_in(capsule))
 
 
@@ -77,10 +78,10 @@ def release(struct: Schema | Array) -> None:
 
 
 class Producer:
-    """A library that hands out one array and counts how often it was released.
+    """A library that exports a single array and counts how often consumers release the array.
 
-    What is not given is that of 24 doubles. Its capsules have no destructors: `end` releases what
-    nobody took.
+    The default array holds 24 doubles. The capsules have no destructors: `end` releases an array
+    that no consumer has released.
     """
 
     def __init__(self, *, data=..., validity=None, names=None, device=None, event=None, **fields):
@@ -123,7 +124,7 @@ class Producer:
         return capsule_of(self.schema, self.names[0]), capsule_of(self.struct, self.names[1])
 
     def end(self) -> None:
-        """As the destructor of a capsule does."""
+        """Release the array, unless already released, as a capsule's destructor does."""
         if self.array.release:
             release(self.array)
 
@@ -133,8 +134,9 @@ LastError = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p)
 
 
 class StreamProducer:
-    """A library that hands out arrays one after the other, and counts how often the stream was
-    released. `fails` is the call, counted from 0, that ends in an error, with a `message` or none.
+    """A library that exports arrays as a stream and counts how often consumers release the stream.
+    `fails` is the index, from 0, of the stream call that fails, with `message` or without a
+    message.
     """
 
     def __init__(self, *chunks: Producer, fails=None, message=None, name=b"arrow_array_stream"):

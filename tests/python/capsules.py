@@ -1,4 +1,4 @@
-"""Capsules by the functions of CPython, for structs that ctypes describes."""
+"""CPython's capsule functions for structs that ctypes describes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _rename.argtypes = (ctypes.py_object, ctypes.c_char_p)
 
 
 def capsule_of(struct: ctypes.Structure, name: bytes) -> object:
-    """A capsule that frees nothing. It keeps neither the struct nor the name."""
+    """Return a capsule that frees nothing. The caller keeps the struct and the name alive."""
     return _new(ctypes.addressof(struct), name, None)
 
 
@@ -31,5 +31,5 @@ def address_in(capsule: object) -> int:
 
 
 def rename(capsule: object, name: bytes) -> None:
-    """Without a copy of the name."""
+    """Rename a capsule without copying the name. The caller keeps the name alive."""
     _rename(capsule, name)

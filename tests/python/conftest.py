@@ -1,7 +1,8 @@
-"""What all Python tests share: balanced books, C modules to play against, fresh interpreters."""
+"""Fixtures of all Python tests: balanced accounts, compiled C modules, fresh interpreters."""
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import importlib.util
 import json
@@ -18,8 +19,8 @@ import pytest
 from hypothesis import HealthCheck, settings
 from memrt import _memrt
 
-# Hypothesis tries the same few examples each time, and many others where that is asked for
-# (--hypothesis-profile=long). What is slow is the machine's affair.
+# Hypothesis tries the same few examples each time, and many random examples with
+# --hypothesis-profile=long. Slow examples do not fail: the speed depends on the machine.
 PATIENT = {"deadline": None, "suppress_health_check": list(HealthCheck)}
 settings.register_profile("quick", max_examples=50, derandomize=True, database=None, **PATIENT)
 settings.register_profile("long", max_examples=120, stateful_step_count=80, **PATIENT)
@@ -37,7 +38,7 @@ def _books() -> dict[str, object]:
         "live bytes": stats.live,
         "adopted bytes": stats.adopted,
         "exports": stats.exported,
-        "policies": sorted(policy.name for policy in memrt.policies()),
+        "policies": sorted(policy.name for policy in memrt.debug.policies()),
         "handler": memrt.handler_name(),
         "enabled": memrt.enabled(),
     }
@@ -45,7 +46,7 @@ def _books() -> dict[str, object]:
 
 @pytest.fixture(scope="session", autouse=True)
 def quick_collections():
-    """What is there before the first test is no garbage: gc.collect() need not look at it."""
+    """Freeze all objects that exist before the first test, so that gc.collect() skips them."""
     gc.collect()
     gc.freeze()
     yield
@@ -54,11 +55,13 @@ def quick_collections():
 
 @pytest.fixture(autouse=True)
 def balanced_books(request):
-    """Every block, policy and handler is as before when the test is over."""
+    """Verify that a test leaves blocks, MemInfos, bytes, exports, policies and the handler as
+    before.
+    """
     gc.collect()
     before = _books()
     yield
-    request.node.funcargs.clear()  # pytest keeps what other fixtures gave a little longer
+    request.node.funcargs.clear()  # pytest keeps the values of other fixtures longer
     gc.collect()
     assert _books() == before
 
@@ -91,7 +94,7 @@ def _library_flags() -> list[str]:
 
 
 def _embedding_flags() -> list[str]:
-    """What links a program with the Python that runs the tests."""
+    """Return the flags to link a program with the Python of the tests."""
     known = sysconfig.get_config_vars()
     if known["Py_ENABLE_SHARED"]:
         folder = known["LIBDIR"]
@@ -103,13 +106,15 @@ def _embedding_flags() -> list[str]:
 
 @pytest.fixture(scope="session")
 def ext_dir(tmp_path_factory) -> Path:
-    """Folder of the compiled modules, for subprocesses too."""
+    """Return the folder of the compiled modules, which subprocesses use too."""
     return tmp_path_factory.mktemp("ext")
 
 
 @pytest.fixture(scope="session")
 def compile_module(ext_dir):
-    """Compiles tests/python/ext/NAME against the installed headers and imports it, once."""
+    """Return a function that compiles tests/python/ext/NAME with the installed headers and imports
+    the module, once per session.
+    """
     loaded = {}
 
     def build(source: str, flags: list[str] | None = None):
@@ -128,37 +133,37 @@ def compile_module(ext_dir):
 
 @pytest.fixture(scope="session")
 def probe(compile_module):
-    """A user's extension module over memrt/import.h and memrt/numpy.h."""
+    """Return a user's extension module that includes memrt/import.h and memrt/numpy.h."""
     return compile_module("probe.c")
 
 
 @pytest.fixture(scope="session")
 def recorder(compile_module):
-    """Handlers that write down what NumPy asks of them."""
+    """Return a module whose handlers record NumPy's requests."""
     return compile_module("recorder.c")
 
 
 @pytest.fixture(scope="session")
 def steps(compile_module):
-    """memrt/numpy.h with each step of making an array failing on demand."""
+    """Return a module over memrt/numpy.h where each step of creating an array fails on demand."""
     return compile_module("steps.c")
 
 
 @pytest.fixture(scope="session")
 def dlclient(compile_module):
-    """Another library that speaks DLPack."""
+    """Return a module that acts as another DLPack library."""
     return compile_module("dlclient.c")
 
 
 @pytest.fixture(scope="session")
 def core(compile_module):
-    """An extension over the C library alone, which subinterpreters can import."""
+    """Return an extension that links only the C library, for import in subinterpreters."""
     return compile_module("core.c", ["-shared", *_library_flags()])
 
 
 @pytest.fixture(scope="session")
 def host(ext_dir) -> Path:
-    """A C program that embeds this Python."""
+    """Return the path of a C program that embeds this Python."""
     target = ext_dir / "host"
     subprocess.run(_command(EXT / "host.c", target, *_embedding_flags()), check=True)
     return target
@@ -166,7 +171,9 @@ def host(ext_dir) -> Path:
 
 @pytest.fixture
 def compile_library(tmp_path):
-    """Compiles tests/python/ext/NAME into a shared library that is no Python module."""
+    """Return a function that compiles tests/python/ext/NAME into a shared library, not a Python
+    module.
+    """
 
     def build(source: str, *flags: str) -> Path:
         target = tmp_path / f"{Path(source).stem}.so"
@@ -179,22 +186,34 @@ def compile_library(tmp_path):
 
 @pytest.fixture
 def libc_malloc():
-    """For tests of what the C library does, which AddressSanitizer does otherwise or reports."""
+    """Skip tests of the C library's malloc under AddressSanitizer, which behaves differently or
+    reports an error.
+    """
     if "libasan" in os.environ.get("LD_PRELOAD", ""):
-        pytest.skip("malloc is a sanitizer's")
+        pytest.skip("a sanitizer replaces malloc")
 
 
 @pytest.fixture(scope="session")
 def watchfree(ext_dir) -> Path:
-    """A library that, preloaded, counts what the C library's free gets."""
+    """Return the path of a library that, when preloaded, counts calls of the C library's free."""
     target = ext_dir / "libwatchfree.so"
     subprocess.run(_command(EXT / "watchfree.c", target, "-shared"), check=True)
     return target
 
 
+@pytest.fixture(scope="session")
+def interrupts(ext_dir) -> Path:
+    """Return the path of the library of interrupts.c, for LD_PRELOAD in a child process."""
+    target = ext_dir / "libinterrupts.so"
+    subprocess.run(_command(EXT / "interrupts.c", target, "-shared"), check=True)
+    return target
+
+
 @pytest.fixture
 def run_program(ext_dir, tmp_path):
-    """Runs a command, with a time limit, in which Python finds the compiled modules, too."""
+    """Return a function that runs a command with a time limit. Python in the command also finds the
+    compiled modules.
+    """
 
     def run(*command: str | Path, env=None, check=True, **options):
         path = os.pathsep.join([str(ext_dir), os.environ.get("PYTHONPATH", "")])
@@ -215,8 +234,21 @@ def run_program(ext_dir, tmp_path):
 
 
 @pytest.fixture
+def pseudo_terminal():
+    """Yield both ends of a pseudo-terminal: the controlling end and the terminal."""
+    try:
+        leader, follower = os.openpty()
+    except OSError as error:  # containers without devpts
+        pytest.skip(f"no pseudo-terminal: {error.strerror}")
+    yield leader, follower
+    for descriptor in (leader, follower):
+        with contextlib.suppress(OSError):  # a test may close an end
+            os.close(descriptor)
+
+
+@pytest.fixture
 def untracked():
-    """Tracking is off, as it is where the environment does not ask for it."""
+    """Switch tracking off for a test, as without an option in the environment."""
     was = _memrt.set_tracking(False)
     if _memrt.tracking_enabled():
         pytest.skip("checking keeps tracking on")
@@ -226,7 +258,7 @@ def untracked():
 
 @pytest.fixture
 def run_python(run_program):
-    """Runs source code in a fresh interpreter."""
+    """Return a function that runs source code in a fresh interpreter."""
 
     def run(code: str, *arguments: str, flags=(), **options):
         return run_program(sys.executable, *flags, "-c", code, *arguments, **options)
@@ -236,7 +268,9 @@ def run_python(run_program):
 
 @pytest.fixture
 def run_host(run_program, host):
-    """Runs source codes one after the other in the C program; what it shows and what they print."""
+    """Return a function that runs source codes, in order, in the embedding C program. The result is
+    the C program's JSON lines and the lines that the source codes print.
+    """
 
     def run(*codes: str) -> tuple[list[dict], list[str]]:
         result = run_program(host, sys.executable, *codes)

@@ -1,5 +1,6 @@
-"""DLPack's structs by ctypes: tensors of another library, as good or as bad as a test wants them,
-and a look into those of memrt."""
+"""DLPack's structs in ctypes: valid or malformed tensors of another library, and access to the
+structs that memrt exports.
+"""
 
 from __future__ import annotations
 
@@ -54,7 +55,7 @@ Deleter = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 
 
 def compact(shape: tuple[int, ...]) -> tuple[int, ...]:
-    """Strides in elements, in so far as a tensor can have such."""
+    """Return the strides of a C-contiguous shape in elements, each at most 2**63 - 1."""
     steps = [math.prod(max(extent, 1) for extent in shape[i + 1 :]) for i in range(len(shape))]
     return tuple(min(step, 2**63 - 1) for step in steps)
 
@@ -64,9 +65,9 @@ def numbers(values) -> ctypes.Array:
 
 
 class Producer:
-    """A library that hands out one tensor, over and over, and counts what comes back.
+    """A library that exports the same tensor each time and counts calls of the tensor's deleter.
 
-    What is not given is that of 2 by 3 by 4 doubles. A pointer may be None or an address.
+    The default tensor has 2 by 3 by 4 doubles. A pointer field may be None or an address.
     """
 
     def __init__(self, *, versioned=True, version=(1, 3), flags=0, name=None, **fields):
@@ -121,13 +122,13 @@ class Producer:
 
 
 class Consumer:
-    """Takes the tensor out of a capsule, as any library does; `end` gives it back."""
+    """Take the tensor out of a capsule, as a DLPack library does; `end` calls the deleter."""
 
     def __init__(self, capsule: object) -> None:
         name = name_of(capsule)
         self.struct = KINDS[name].from_address(address_in(capsule))
         self.used = ctypes.c_char_p(b"used_" + name)
-        self.capsule = capsule  # borrows the name
+        self.capsule = capsule  # the capsule borrows its name from self.used
         rename(capsule, self.used)
 
     @property

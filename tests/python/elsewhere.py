@@ -1,4 +1,4 @@
-"""What is to happen in another thread."""
+"""Run a function in another thread."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 
 def elsewhere(function: Callable[[], object]) -> None:
-    """Call it in a thread of its own, which has ended then."""
+    """Call a function in a new thread and wait for the end of the thread."""
     thread = threading.Thread(target=function)
     thread.start()
     thread.join()

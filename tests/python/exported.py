@@ -1,4 +1,4 @@
-"""What memrt shows of memory that other libraries hold."""
+"""memrt's account of buffers that other libraries hold."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ import memrt
 
 
 def exports_of(mi: memrt.MemInfo, name: str) -> int:
-    """How many exports under that name a buffer has; nobody else holds it under a name."""
+    """Return the number of exports of a buffer under a name, and verify that no other named
+    reference exists.
+    """
     gc.collect()
     named = memrt.holders(mi).named
     assert all((each.name, each.kind) == (name, "export") for each in named)

@@ -1,4 +1,6 @@
-"""Every way an array can come to own or borrow memory: what memrt says, does, and who frees it."""
+"""Every way an array can own or borrow memory: its handler name, the result of adopt(), and the
+allocator that frees the memory.
+"""
 
 from __future__ import annotations
 
@@ -24,12 +26,12 @@ class Sub(np.ndarray):
 
 @dataclass(frozen=True)
 class Way:
-    """One way to come by memory. `make` gets (probe, recorder handler, folder)."""
+    """A way to obtain an array. `make` gets the probe module, a recorder handler and a folder."""
 
     name: str
     make: Callable[[Any, Any, Any], np.ndarray]
-    handler: str | None  # what handler_name says at first: who frees the memory
-    adopted: str  # "itself" (managed already), "in place", "copied"
+    handler: str | None  # handler_name before adoption: the allocator that frees the memory
+    adopted: str  # adopt() returns: "itself" (already managed), "in place", "copied"
 
 
 DEFAULT, FOREIGN = "default_allocator", "foreign"
@@ -151,7 +153,7 @@ WAYS = [
 
 
 class Interface:
-    """Memory shown by __array_interface__."""
+    """An object that exposes memory through __array_interface__."""
 
     def __init__(self):
         self.kept = bytearray(8)
@@ -167,7 +169,7 @@ def frozen(a):
 
 
 def foreign_capsule_array(probe):
-    """Memory whose base is a capsule that memrt knows nothing of."""
+    """Return an array whose base is a capsule of another library."""
     data = probe.malloced(64)
     view = np.ndarray((64,), "u1", data)
     capsule = probe.foreign_capsule("somebody.else")
@@ -208,7 +210,7 @@ def is_same(a, b):
 
 
 @pytest.mark.filterwarnings("error")
-def test_memrt_tells_who_frees_the_memory(way, made):
+def test_handler_name_reports_the_freeing_allocator(way, made):
     assert memrt.handler_name(made) == way.handler
     assert memrt.is_managed(made) == (way.adopted == "itself")
     if way.adopted == "itself":
@@ -219,7 +221,7 @@ def test_memrt_tells_who_frees_the_memory(way, made):
 
 
 @pytest.mark.filterwarnings("error")
-def test_adopt_takes_the_memory_over_or_copies_it(way, made):
+def test_adopt_takes_over_in_place_or_returns_an_aligned_copy(way, made):
     contents, address = np.array(made), made.__array_interface__["data"][0]
     writeable = made.flags.writeable
     result = memrt.adopt(made)
@@ -240,7 +242,7 @@ def test_adopt_takes_the_memory_over_or_copies_it(way, made):
 
 
 @pytest.mark.filterwarnings("error")
-def test_adopt_without_a_copy_is_refused_where_one_is_needed(way, made):
+def test_adopt_copy_false_raises_if_a_copy_is_needed(way, made):
     if way.adopted == "copied":
         with pytest.raises(ValueError, match="copy=False"):
             memrt.adopt(made, copy=False)
@@ -250,7 +252,7 @@ def test_adopt_without_a_copy_is_refused_where_one_is_needed(way, made):
 
 
 @pytest.mark.filterwarnings("error")
-def test_adopt_with_a_copy_leaves_the_array_alone(way, made):
+def test_adopt_copy_true_leaves_the_source_unchanged(way, made):
     contents, before = np.array(made), memrt.handler_name(made)
     policy = memrt.Policy(alignment=256, name="copies")
     result = memrt.adopt(made, copy=True, policy=policy)
@@ -261,7 +263,7 @@ def test_adopt_with_a_copy_leaves_the_array_alone(way, made):
     assert is_same(result, contents)
 
 
-def test_views_made_before_adoption_are_managed_after_it(foreign):
+def test_adoption_makes_existing_views_managed(foreign):
     for a in (np.arange(10.0), under(foreign, lambda: np.arange(10.0))):
         view = a[3:7]
         memrt.adopt(a)
@@ -270,7 +272,7 @@ def test_views_made_before_adoption_are_managed_after_it(foreign):
         assert view.tolist() == [3, 4, 5, 6]
 
 
-def test_adopting_a_view_adopts_the_array_that_owns_the_memory():
+def test_adopting_a_view_adopts_its_base_array():
     a = np.arange(10.0)
     view = a[::-2]
     assert memrt.adopt(view) is view
@@ -279,7 +281,7 @@ def test_adopting_a_view_adopts_the_array_that_owns_the_memory():
     assert memrt.meminfo(a).size == 80
 
 
-def test_another_handlers_memory_goes_back_to_it_once_with_the_size_it_expects(foreign, recorder):
+def test_adopted_foreign_memory_is_freed_once_with_same_size(foreign, recorder):
     shapes = [(), 0, 1, 100, (3, 4), (2, 0, 2)]
     for shape in shapes:
         expected = sizes_freed(foreign, recorder, shape, adopt=False)
@@ -302,7 +304,7 @@ def sizes_freed(foreign, recorder, shape, adopt):
     return [size for op, _, _, size, *_ in recorder.events(foreign) if op == "free"]
 
 
-def test_adopted_memory_is_accounted_under_the_policy_named():
+def test_adopted_bytes_count_in_the_given_policy():
     policy = memrt.Policy(name="account")
     a = memrt.adopt(np.zeros(1000, "u1"), policy=policy)
     assert policy.stats().adopted == 1000
@@ -311,7 +313,7 @@ def test_adopted_memory_is_accounted_under_the_policy_named():
     assert policy.stats().adopted == 0
 
 
-def test_an_adopted_array_stays_writeable_both_ways():
+def test_adopted_array_writeable_flag_can_be_toggled():
     for a in (memrt.adopt(np.ones(5)), memrt.adopt(frozen(np.ones(5)))):
         a.flags.writeable = False
         with pytest.raises(ValueError, match="read-only"):
@@ -321,13 +323,13 @@ def test_an_adopted_array_stays_writeable_both_ways():
         assert a[0] == 9
 
 
-def test_an_adopted_array_can_no_longer_be_resized():
+def test_resizing_an_adopted_array_raises():
     a = memrt.adopt(np.ones(5))
     with pytest.raises(ValueError, match="does not own"):
         a.resize(10, refcheck=False)
 
 
-def test_a_failed_adoption_changes_nothing(probe, foreign):
+def test_failed_adoption_leaves_array_unchanged(probe, foreign):
     for make in (lambda: np.ones(9), lambda: probe.malloced(9),
                  lambda: under(foreign, lambda: np.ones(9))):  # fmt: skip
         a = make()
@@ -341,12 +343,12 @@ def test_a_failed_adoption_changes_nothing(probe, foreign):
 
 
 @pytest.mark.parametrize("nonsense", [None, 5, [1, 2], b"abc", memoryview(b"abc"), np.float64(3)])
-def test_adopt_takes_arrays_only(nonsense):
+def test_adopt_of_a_non_array_raises_type_error(nonsense):
     with pytest.raises(TypeError, match=r"numpy\.ndarray"):
         memrt.adopt(nonsense)
 
 
-def test_adopted_objects_keep_their_references(probe):
+def test_adopted_object_array_keeps_and_drops_references(probe):
     class Thing:
         pass
 
@@ -391,12 +393,12 @@ assert sys.exit_code == 1
 """
 
 
-def test_no_path_of_memrt_warns_about_a_missing_memory_policy(run_python, probe):
+def test_memrt_arrays_never_warn_of_a_missing_memory_policy(run_python, probe):
     run_python(NO_POLICY_WARNING, env={"NUMPY_WARN_IF_NO_MEM_POLICY": "1"})
 
 
-def test_numpy_warns_when_an_extension_has_it_free_memrts_memory(libc_malloc, run_python, probe):
-    """memrt cannot make that safe: the C library gets an address that it never gave."""
+def test_numpy_warns_if_owndata_is_set_on_memrt_memory(libc_malloc, run_python, probe):
+    """memrt cannot make the case safe: the C library frees an address of another allocator."""
     result = run_python(
         "import memrt, probe; a = memrt.zeros(10); probe.set_owndata(a); del a",
         env={"NUMPY_WARN_IF_NO_MEM_POLICY": "1"},
@@ -433,7 +435,13 @@ def adopt_view_and_drop(box):
     assert counter.count() == 0, "freed while a view holds it"
     del view
 
+def free_twice(box):
+    counter.free.argtypes = [ctypes.c_void_p]
+    counter.free(box[0].ctypes.data)
+    box.clear()
+
 malloced = lambda: probe.malloced(5000)
+assert freed(malloced, free_twice) == 2  # a second free is seen
 for drop in (just_drop, adopt_and_drop, adopt_view_and_drop):
     assert freed(malloced, drop) == 1, drop
 assert freed(lambda: memrt.zeros(100), just_drop) == 0  # the data is not where the block starts
@@ -441,14 +449,12 @@ print("freed once")
 """
 
 
-def test_memory_without_a_handler_goes_to_the_c_librarys_free_exactly_once(
-    libc_malloc, run_python, probe, watchfree
-):
+def test_memory_without_handler_is_freed_by_libc_once(libc_malloc, run_python, probe, watchfree):
     result = run_python(FREED_BY_LIBC, env={"LD_PRELOAD": str(watchfree)})
     assert result.stdout == "freed once\n"
 
 
-def test_arrays_made_before_memrt_was_imported_can_be_adopted(run_python):
+def test_arrays_created_before_import_can_be_adopted(run_python):
     run_python(
         "import numpy as np\n"
         "a = np.arange(100); b = np.frombuffer(bytes(80))\n"
@@ -462,7 +468,7 @@ def test_arrays_made_before_memrt_was_imported_can_be_adopted(run_python):
     )
 
 
-def test_text_files_are_read_into_managed_memory_under_a_policy():
+def test_loadtxt_under_a_policy_uses_the_policy():
     with memrt.Policy(name="read"):
         a = np.loadtxt(io.StringIO("1 2\n3 4"))
     assert memrt.handler_name(a) == "memrt:read"

@@ -19,7 +19,7 @@ SHAPES = [(), 0, 1, 7, (3, 4), (2, 0, 5), (1, 2, 3, 4)]
 
 @pytest.mark.parametrize("make", MAKERS)
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
-def test_arrays_borrow_from_a_meminfo_that_is_their_base(make, shape):
+def test_array_borrows_from_meminfo_as_base(make, shape):
     a = make(shape)
     assert type(a) is np.ndarray
     assert a.shape == np.empty(shape).shape
@@ -34,16 +34,16 @@ def test_arrays_borrow_from_a_meminfo_that_is_their_base(make, shape):
 @pytest.mark.parametrize("make", MAKERS)
 def test_dtype_order_policy_and_align_are_honoured(make):
     policy = memrt.Policy(name="mine")
-    a = make((5, 6), dtype=">i2", order="F", policy=policy, align=1024)
+    a = make((5, 6), dtype=">i2", order="F", policy=policy, alignment=1024)
     assert (a.dtype, a.strides) == (np.dtype(">i2"), (2, 10))
     assert memrt.handler_name(a) == "memrt:mine"
     assert a.ctypes.data % 1024 == 0
 
 
 @pytest.mark.parametrize("make", MAKERS)
-def test_the_policy_in_force_is_followed_with_its_alignment(make):
+def test_array_uses_current_policy_and_policy_alignment(make):
     with memrt.Policy(alignment=4096, name="outer"):
-        a = make(10, align=128)
+        a = make(10, alignment=128)
     assert a.base.policy == "outer"
     assert a.ctypes.data % 4096 == 0
 
@@ -69,7 +69,7 @@ DTYPES = [
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
-def test_shapes_and_strides_are_numpys_for_every_dtype(dtype):
+def test_shape_and_strides_match_numpy_for_every_dtype(dtype):
     for shape in SHAPES:
         for order in "CF":
             ours, theirs = memrt.zeros(shape, dtype, order), np.zeros(shape, dtype, order)
@@ -80,7 +80,7 @@ def test_shapes_and_strides_are_numpys_for_every_dtype(dtype):
 
 
 @pytest.mark.parametrize("dtype", ["S", "U", "V"])
-def test_a_dtype_without_a_size_is_given_one_as_numpy_does(dtype):
+def test_dtype_without_size_gets_same_size_as_in_numpy(dtype):
     a = memrt.empty(3, dtype)
     assert a.dtype == np.empty(3, dtype).dtype
     assert memrt.is_managed(a)
@@ -94,7 +94,7 @@ def reference_dtypes():
 
 
 @pytest.mark.parametrize("dtype", reference_dtypes(), ids=str)
-def test_dtypes_with_references_are_made_by_numpy_through_the_handler(dtype):
+def test_dtype_with_references_is_allocated_by_numpy(dtype):
     before = memrt.handler_name()
     policy = memrt.Policy(name="refs")
     for make, numpys in ((memrt.empty, np.empty), (memrt.zeros, np.zeros)):
@@ -106,18 +106,18 @@ def test_dtypes_with_references_are_made_by_numpy_through_the_handler(dtype):
     assert memrt.handler_name() == before
 
 
-def test_dtypes_with_references_refuse_an_alignment_that_the_handler_does_not_give():
-    with pytest.raises(ValueError, match="Policy with alignment 256"):
-        memrt.empty(3, object, align=256)
-    wide = memrt.empty(300, object, policy=memrt.Policy(alignment=256), align=256)
+def test_object_dtype_refuses_align_beyond_policy_alignment():
+    with pytest.raises(ValueError, match="at most the alignment of the policy, got 256"):
+        memrt.empty(3, object, alignment=256)
+    wide = memrt.empty(300, object, policy=memrt.Policy(alignment=256), alignment=256)
     assert wide.ctypes.data % 256 == 0
 
 
 class Canary:
-    """An object to count."""
+    """An object whose references the test counts."""
 
 
-def test_object_arrays_give_their_references_back():
+def test_object_arrays_release_references():
     import weakref
 
     canary = Canary()
@@ -133,7 +133,7 @@ def test_object_arrays_give_their_references_back():
 
 
 @pytest.mark.parametrize("make", [memrt.empty, memrt.zeros])
-def test_impossible_shapes_are_refused_like_numpy_does(make):
+def test_impossible_shape_dtype_or_policy_is_refused(make):
     for shape in (-1, (3, -2), (0, -1)):
         with pytest.raises(ValueError, match="negative"):
             make(shape)
@@ -163,25 +163,25 @@ CALLS = [
 
 @pytest.mark.parametrize("name", ["empty", "zeros"])
 @pytest.mark.parametrize(("args", "kwargs", "message"), CALLS, ids=str)
-def test_arguments_that_do_not_fit_are_named(name, args, kwargs, message):
+def test_invalid_argument_is_named_in_error(name, args, kwargs, message):
     with pytest.raises(TypeError, match=rf"{name}\(\).*{message}"):
         getattr(memrt, name)(*args, **kwargs)
 
 
-def test_keywords_need_not_be_names_of_a_programs_source():
+def test_keyword_names_need_not_be_interned():
     given = {"".join(["sha", "pe"]): 3, "".join(["dty", "pe"]): "f4"}
     assert memrt.empty(**given).dtype == "f4"
 
 
 class Extent(int):
-    """An int of one's own."""
+    """A subclass of int with its own __index__."""
 
     def __index__(self):
         return 3
 
 
 class Size(NamedTuple):
-    """A tuple of one's own."""
+    """A subclass of tuple as a shape."""
 
     rows: int
     columns: int
@@ -202,39 +202,39 @@ SHAPES_OF_ALL_KINDS = [
 
 
 @pytest.mark.parametrize("shape", SHAPES_OF_ALL_KINDS, ids=repr)
-def test_whatever_numpy_takes_for_a_shape_is_one(shape):
+def test_shape_accepted_by_numpy_is_accepted(shape):
     assert memrt.empty(shape, "u1").shape == np.empty(shape, "u1").shape
 
 
 @pytest.mark.parametrize("shape", [2.0, (2, 2.0), "2", (2, None), 2**70, (1, 2**70), (1,) * 65])
-def test_whatever_numpy_refuses_for_a_shape_is_refused(shape):
+def test_shape_refused_by_numpy_is_refused(shape):
     with pytest.raises((TypeError, ValueError)) as theirs:
         np.empty(shape)
     with pytest.raises(theirs.type):
         memrt.empty(shape)
 
 
-def test_a_shape_with_a_zero_is_empty_unless_numpy_finds_the_rest_too_big():
+def test_shape_with_zero_is_refused_if_rest_is_too_big():
     assert memrt.empty((2**40, 0, 2**10)).size == 0
     for make in (memrt.empty, np.empty):
         with pytest.raises(ValueError, match="too big"):
             make((2**40, 0, 2**40))
 
 
-def test_zeros_are_zero_in_memory_that_was_dirty():
+def test_zeros_are_zero_in_reused_memory():
     for size in (10, 10_000, 1_000_000):
         memrt.full(size, 255, "u1")
         assert not memrt.zeros(size, "u1").any()
 
 
-def test_full_takes_the_dtype_of_the_value_and_broadcasts_it():
+def test_full_broadcasts_value_and_takes_value_dtype():
     assert memrt.full(3, 2.5).tolist() == [2.5] * 3
     assert memrt.full((2, 2), [1, 2]).tolist() == [[1, 2], [1, 2]]
     with pytest.raises(ValueError, match="broadcast"):
         memrt.full((2, 2), [1, 2, 3])
 
 
-def test_array_is_always_a_copy_and_keeps_fortran_order():
+def test_array_always_copies_and_keeps_fortran_order():
     source = np.asfortranarray(np.arange(12.0).reshape(3, 4))
     copied = memrt.array(source)
     assert np.array_equal(copied, source)
@@ -247,7 +247,7 @@ def test_array_is_always_a_copy_and_keeps_fortran_order():
     assert memrt.array(5).shape == ()
 
 
-def test_array_drops_subclasses_and_copies_structures():
+def test_array_drops_subclass_and_copies_records():
     matrix = memrt.array(np.ma.masked_array([1, 2], [0, 1]))
     assert type(matrix) is np.ndarray
     records = np.array([(1, 2.5)], [("a", "i4"), ("b", "f8")])
@@ -257,28 +257,28 @@ def test_array_drops_subclasses_and_copies_structures():
 # --- as_array ---
 
 
-def test_as_array_shares_the_memory_and_holds_one_reference_each():
+def test_as_array_shares_memory_and_holds_meminfo_object():
     mi = memrt.alloc(80, zero=True)
     a, b = memrt.as_array(mi, 10, "f8"), memrt.as_array(mi, (2, 5), float)
     assert a.base is mi
-    assert mi.refcount == 1  # arrays hold the object, the object holds the memory
+    assert mi.refcount == 1  # arrays hold the object, and the object holds the memory
     a[7] = 1.5
     assert b[1, 2] == 1.5
 
 
-def test_as_array_without_a_shape_takes_all_from_the_offset_on():
+def test_as_array_without_shape_covers_rest_from_offset():
     mi = memrt.alloc(80)
     assert memrt.as_array(mi).shape == (80,)
     assert memrt.as_array(mi, dtype="f8", offset=16).shape == (8,)
     assert memrt.as_array(mi, offset=80).shape == (0,)
     for offset in (81, -1, 2**62):
-        with pytest.raises(ValueError, match="give a shape"):
+        with pytest.raises(ValueError, match="pass a shape"):
             memrt.as_array(mi, offset=offset)
     with pytest.raises(ValueError, match="whole number"):
         memrt.as_array(mi, dtype="f8", offset=1)
 
 
-def test_as_array_takes_strides_also_negative_and_zero():
+def test_as_array_takes_negative_and_zero_strides():
     mi = memrt.alloc(80, zero=True)
     memrt.as_array(mi, 10, "f8")[:] = range(10)
     assert memrt.as_array(mi, 10, "f8", [-8], 72).tolist() == list(range(9, -1, -1))
@@ -306,17 +306,17 @@ LAYOUTS_OUTSIDE = [
 
 
 @pytest.mark.parametrize("layout", LAYOUTS_OUTSIDE, ids=str)
-def test_a_layout_with_an_element_outside_the_memory_is_refused(layout, probe):
+def test_layout_with_element_outside_memory_is_refused(layout, probe):
     mi = memrt.alloc(80)
-    with pytest.raises(ValueError, match=r"does not fit|negative"):
+    with pytest.raises(ValueError, match=r"stay inside|negative"):
         memrt.as_array(mi, **layout)
     shape, dtype = layout["shape"], layout.get("dtype", "u1")
-    with pytest.raises(ValueError, match=r"does not fit|negative"):
+    with pytest.raises(ValueError, match=r"stay inside|negative"):
         probe.to_array(mi, shape, dtype, layout.get("strides"), layout.get("offset", 0), 0)
     assert mi.refcount == 1
 
 
-def test_layouts_that_numpy_makes_of_a_buffer_are_all_accepted():
+def test_as_array_accepts_layouts_of_numpy_views():
     mi = memrt.alloc(24 * 8)
     base = memrt.as_array(mi, (2, 3, 4), "f8")
     views = [base[::-1], base.T, base[:, ::-2], base[1:, 2:], np.broadcast_to(base, (5, 2, 3, 4))]
@@ -328,7 +328,7 @@ def test_layouts_that_numpy_makes_of_a_buffer_are_all_accepted():
 
 
 @pytest.mark.parametrize("dtype", reference_dtypes(), ids=str)
-def test_references_cannot_be_conjured_out_of_raw_memory(dtype, probe):
+def test_as_array_refuses_dtype_with_references(dtype, probe):
     mi = memrt.alloc(256, zero=True)
     with pytest.raises(TypeError, match="references"):
         memrt.as_array(mi, 2, dtype)
@@ -337,18 +337,18 @@ def test_references_cannot_be_conjured_out_of_raw_memory(dtype, probe):
     assert mi.refcount == 1
 
 
-def test_strides_must_match_the_shape_in_number():
-    with pytest.raises(ValueError, match="1 strides do not fit 2 dimensions"):
+def test_number_of_strides_must_match_dimensions():
+    with pytest.raises(ValueError, match="got 1 strides for 2 dimensions"):
         memrt.as_array(memrt.alloc(8), (2, 2), strides=[1])
 
 
 @pytest.mark.parametrize("nonsense", [5, b"abc", None, object(), np.ones(3), memrt.MemInfo])
-def test_as_array_wants_a_meminfo(nonsense):
+def test_as_array_refuses_object_without_meminfo(nonsense):
     with pytest.raises(TypeError, match=r"memrt\.MemInfo"):
         memrt.as_array(nonsense)
 
 
-def test_capsules_of_another_name_are_refused(probe):
+def test_capsule_with_wrong_name_is_refused(probe):
     for name in ("memrt.meminfos", "dltensor", "mem_handler"):
         capsule = probe.foreign_capsule(name)
         with pytest.raises(TypeError, match=r"memrt\.MemInfo"):
@@ -357,7 +357,7 @@ def test_capsules_of_another_name_are_refused(probe):
             memrt.meminfo(capsule)
 
 
-def test_an_object_that_answers_with_nonsense_for_its_meminfo_is_refused(probe):
+def test_invalid_result_of_memrt_meminfo_method_is_refused(probe):
     class Liar:
         answer = None
 
@@ -371,7 +371,7 @@ def test_an_object_that_answers_with_nonsense_for_its_meminfo_is_refused(probe):
             memrt.as_array(liar)
 
 
-def test_a_duck_with_a_meminfo_is_as_good_as_one(probe):
+def test_object_with_memrt_meminfo_method_is_accepted(probe):
     class Duck:
         def __init__(self):
             self.mi = memrt.alloc(16, zero=True)
@@ -385,7 +385,7 @@ def test_a_duck_with_a_meminfo_is_as_good_as_one(probe):
     assert memrt.is_managed(duck)
 
 
-def test_writeable_goes_there_and_back():
+def test_writeable_flag_can_be_cleared_and_set_again():
     a = memrt.zeros(10)
     mi = memrt.alloc(80)
     for array in (a, a[2:], a.reshape(2, 5), memrt.as_array(mi, writeable=False)):
@@ -396,7 +396,7 @@ def test_writeable_goes_there_and_back():
         array[...] = 1
 
 
-def test_arrays_refuse_numpys_resize():
+def test_array_refuses_numpy_resize():
     a = memrt.zeros(10)
     for refcheck in (True, False):
         with pytest.raises(ValueError, match="does not own its data"):

@@ -1,4 +1,4 @@
-"""Arrow's arrays between memrt and others, by its C data, device and PyCapsule interfaces."""
+"""Arrow arrays between memrt and other libraries, by the C data, device or PyCapsule interface."""
 
 from __future__ import annotations
 
@@ -31,15 +31,15 @@ BOOL8 = b"\x01\0\0\0\x14\0\0\0ARROW:extension:name\x0b\0\0\0arrow.bool8"
 
 
 def counting(dtype=float) -> np.ndarray:
-    """24 elements of memrt's."""
+    """Return an array of 24 elements in memrt's memory."""
     array = memrt.empty(24, dtype)
     array[...] = np.arange(24).astype(dtype)
     return array
 
 
 def exporters() -> dict[str, object]:
-    """One of each type that produces."""
-    return {"MemInfo": memrt.alloc(192, zero=True), "Column": memrt.Column(counting())}
+    """Return an exporter of each type."""
+    return {"MemInfo": memrt.alloc(192, zero=True), "Column": memrt.types.Column(counting())}
 
 
 KINDS = sorted(exporters())
@@ -51,13 +51,13 @@ def meminfo_of(exporter) -> memrt.MemInfo:
 
 
 def export(exporter, method="__arrow_c_array__"):
-    """The capsules, and the structs in them."""
+    """Return the capsules of an export, and both structs in the capsules."""
     capsules = getattr(exporter, method)()
     return capsules, struct_of(capsules[0]), struct_of(capsules[1])
 
 
 class Again:
-    """Hands out the same capsules each time."""
+    """Export the same capsules at each call."""
 
     def __init__(self, exporter) -> None:
         self.capsules = exporter.__arrow_c_array__()
@@ -66,12 +66,12 @@ class Again:
         return self.capsules
 
 
-# --- Handing out.
+# --- Export.
 
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("method", METHODS)
-def test_an_export_is_where_the_memory_is(kind, method):
+def test_export_describes_memory_without_copy(kind, method):
     exporter = exporters()[kind]
     capsules, schema, struct = export(exporter, method)
     array = struct if method == METHODS[0] else struct.array
@@ -88,7 +88,7 @@ def test_an_export_is_where_the_memory_is(kind, method):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_schema_is_told_alone(kind):
+def test_schema_export_holds_no_memory(kind):
     exporter = exporters()[kind]
     capsule = exporter.__arrow_c_schema__()
     assert name_of(capsule) == b"arrow_schema"
@@ -98,7 +98,7 @@ def test_a_schema_is_told_alone(kind):
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("method", METHODS)
-def test_capsules_that_nobody_took_give_the_memory_back(kind, method):
+def test_deleting_unused_capsules_releases_export(kind, method):
     exporter = exporters()[kind]
     mi = meminfo_of(exporter)
     before = mi.refcount
@@ -109,13 +109,13 @@ def test_capsules_that_nobody_took_give_the_memory_back(kind, method):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_what_was_moved_out_of_a_capsule_outlives_all_and_is_released_once(kind):
+def test_moved_array_outlives_capsules_and_frees_memory_once(kind):
     exporter = exporters()[kind]
     mi = meminfo_of(exporter)
     before = memrt.stats()
     capsules, _, struct = export(exporter)
     moved = Array.from_buffer_copy(struct)
-    struct.release = None  # as Arrow has a consumer do
+    struct.release = None  # a consumer marks a moved struct so, as Arrow requires
     del capsules, struct, exporter
     gc.collect()
     assert exports_of(mi, "arrow") == 1
@@ -128,13 +128,13 @@ def test_what_was_moved_out_of_a_capsule_outlives_all_and_is_released_once(kind)
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_an_export_is_released_on_any_thread_without_the_gil(kind):
+def test_export_is_released_on_any_thread_without_gil(kind):
     exporter = exporters()[kind]
     capsules, _, struct = export(exporter)
     moved = Array.from_buffer_copy(struct)
     struct.release = None
     del exporter, capsules, struct
-    free = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(moved.release)  # ctypes lets go of the GIL
+    free = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(moved.release)  # ctypes releases the GIL
     thread = threading.Thread(target=free, args=(ctypes.addressof(moved),))
     thread.start()
     thread.join()
@@ -142,7 +142,7 @@ def test_an_export_is_released_on_any_thread_without_the_gil(kind):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_schema_that_is_asked_for_is_a_wish(kind):
+def test_requested_schema_does_not_change_format(kind):
     exporter = exporters()[kind]
     wish = memrt.alloc(1).__arrow_c_schema__()
     for method in METHODS:
@@ -157,7 +157,7 @@ def test_a_schema_that_is_asked_for_is_a_wish(kind):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_keywords_that_are_not_known_are_none(kind):
+def test_unknown_device_export_keyword_must_be_none(kind):
     exporter = exporters()[kind]
     exporter.__arrow_c_device_array__(requested_schema=None, stream=None)
     with pytest.raises(NotImplementedError, match="'stream'"):
@@ -190,9 +190,9 @@ DTYPES = {
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_a_dtype_goes_round(dtype):
+def test_dtype_survives_export_and_import(dtype):
     array = counting("i8").view("u1")[:15].view("V5") if dtype == "V5" else counting(dtype)
-    column = memrt.Column(array, "numbers")
+    column = memrt.types.Column(array, "numbers")
     capsules, schema, _ = export(column)
     assert (schema.format, schema.name) == (DTYPES[dtype], b"numbers")
     del capsules, schema
@@ -202,9 +202,9 @@ def test_a_dtype_goes_round(dtype):
     assert back.ctypes.data == array.ctypes.data
 
 
-def test_texts_of_bytes_come_back_as_bytes_of_any_kind():
+def test_bytes_array_is_imported_as_void_dtype():
     array = memrt.array([b"one", b"three"])
-    back = memrt.from_arrow(memrt.Column(array))
+    back = memrt.from_arrow(memrt.types.Column(array))
     assert back.dtype == "V5"
     assert back.view("S5").tolist() == [b"one", b"three"]
 
@@ -226,10 +226,10 @@ def test_texts_of_bytes_come_back_as_bytes_of_any_kind():
         ">M8[s]",
     ],
 )
-def test_a_dtype_that_arrow_has_not_is_refused(dtype):
+def test_dtype_without_arrow_format_is_refused(dtype):
     array = memrt.zeros(3, dtype) if dtype != "V0" else memrt.as_array(memrt.alloc(0), (3,), "V0")
-    with pytest.raises(BufferError, match="Arrow has"):
-        memrt.Column(array)
+    with pytest.raises(BufferError, match=r"Arrow has no format|for Arrow"):
+        memrt.types.Column(array)
 
 
 @pytest.mark.parametrize(
@@ -242,60 +242,64 @@ def test_a_dtype_that_arrow_has_not_is_refused(dtype):
         lambda a: np.broadcast_to(a[:1], 5),
     ],
 )
-def test_an_array_with_gaps_or_of_other_dimensions_is_refused(view):
+def test_column_needs_contiguous_1d_array(view):
     with pytest.raises(BufferError, match="one dimension"):
-        memrt.Column(view(counting()))
+        memrt.types.Column(view(counting()))
 
 
-def test_a_column_is_of_an_array_of_memrts():
+def test_column_needs_array_managed_by_memrt():
     with pytest.raises(ValueError, match="not managed by memrt"):
-        memrt.Column(np.arange(3.0))
-    with pytest.raises(TypeError, match="takes a numpy"):
-        memrt.Column([1.0])
+        memrt.types.Column(np.arange(3.0))
+    with pytest.raises(TypeError, match="must be a numpy"):
+        memrt.types.Column([1.0])
     with pytest.raises(BufferError):
-        memrt.Column(memrt.array([{}], object))
+        memrt.types.Column(memrt.array([{}], object))
 
 
-def test_a_column_says_what_it_is_of():
+def test_column_attributes_describe_array():
     array = counting()
-    column = memrt.Column(array, name="x")
+    column = memrt.types.Column(array, name="x")
     assert column.array is array
-    assert (column.name, len(column), repr(column)) == ("x", 24, "<memrt.Column of 24 float64>")
+    assert (column.name, len(column), repr(column)) == (
+        "x",
+        24,
+        "<memrt.types.Column of 24 float64>",
+    )
     with pytest.raises(AttributeError):
         column.other = 1
 
 
-def test_a_column_stays_as_it_is_when_its_array_is_resized():
+def test_column_keeps_data_when_array_is_resized():
     with memrt.Policy(name="columns"):
         array = np.arange(2000.0)
-    column = memrt.Column(array)
+    column = memrt.types.Column(array)
     array.resize(4000, refcheck=False)
     back = memrt.from_arrow(column)
     assert (len(column), len(back), back[-1]) == (2000, 2000, 1999)
 
 
 @pytest.mark.parametrize("part", [slice(5, 12), slice(0, 0), slice(24, 30), slice(23, 24)])
-def test_a_part_of_an_array_is_exported_where_it_is(part):
+def test_slice_is_exported_without_copy(part):
     array = counting()
-    _capsules, _, struct = export(memrt.Column(array[part]))
+    _capsules, _, struct = export(memrt.types.Column(array[part]))
     assert struct.length == len(array[part])
     if struct.length:
         assert struct.buffers[1] == array[part].ctypes.data
 
 
-def test_arrays_that_numpy_made_under_a_policy_are_exported():
+def test_array_allocated_by_numpy_is_exported_without_copy():
     with memrt.Policy(name="columns"):
         array = np.arange(2000.0)
-    back = memrt.from_arrow(memrt.Column(array))
+    back = memrt.from_arrow(memrt.types.Column(array))
     assert back.ctypes.data == array.ctypes.data
     address = array.ctypes.data
     del array
     assert (back.sum(), back.ctypes.data) == (1999000.0, address)
 
 
-def test_masked_elements_are_null():
+def test_masked_elements_are_exported_as_nulls():
     array = np.ma.MaskedArray(counting(), np.arange(24) % 3 == 0, copy=False)
-    column = memrt.Column(array)
+    column = memrt.types.Column(array)
     capsules, schema, struct = export(column)
     assert (struct.null_count, schema.flags) == (8, 2)
     assert ctypes.string_at(struct.buffers[0], 3) == bytes([0b10110110, 0b01101101, 0b11011011])
@@ -308,9 +312,9 @@ def test_masked_elements_are_null():
         memrt.from_arrow(column)
 
 
-def test_a_bitmap_is_held_as_long_as_the_array():
+def test_validity_bitmap_lives_as_long_as_export():
     before = memrt.stats()
-    capsules = memrt.Column(
+    capsules = memrt.types.Column(
         np.ma.MaskedArray(counting(), [True] * 24, copy=False)
     ).__arrow_c_array__()
     gc.collect()
@@ -322,8 +326,8 @@ def test_a_bitmap_is_held_as_long_as_the_array():
 
 
 @pytest.mark.parametrize("mask", [np.ma.nomask, [False] * 24])
-def test_without_masked_elements_there_is_no_bitmap(mask):
-    column = memrt.Column(np.ma.MaskedArray(counting(), mask, copy=False))
+def test_array_without_masked_elements_has_no_bitmap(mask):
+    column = memrt.types.Column(np.ma.MaskedArray(counting(), mask, copy=False))
     capsules, schema, struct = export(column)
     assert (struct.null_count, struct.buffers[0], schema.flags) == (0, None, 0)
     del capsules
@@ -341,12 +345,14 @@ HOLDERS = {
 
 
 def shared() -> list[list]:
-    """One buffer with a holder of each kind, each in a list of its own, and nobody else."""
+    """Return a list per kind of holder. All holders keep the same buffer, and no other reference
+    exists.
+    """
     mi = memrt.alloc(64)
     return [[hold(mi)] for hold in HOLDERS.values()]
 
 
-def test_whatever_the_order_of_release_the_last_holder_frees_and_no_other():
+def test_buffer_is_freed_with_last_holder_in_any_order():
     for order in itertools.permutations(range(len(HOLDERS))):
         holders = shared()
         before = memrt.stats()
@@ -358,7 +364,7 @@ def test_whatever_the_order_of_release_the_last_holder_frees_and_no_other():
         assert before.live - memrt.stats().live == 64
 
 
-def test_threads_that_release_at_once_free_once():
+def test_concurrent_releases_free_buffer_once():
     for _ in range(100):
         holders = shared()
         before = memrt.stats()
@@ -371,10 +377,10 @@ def test_threads_that_release_at_once_free_once():
         assert before.live - memrt.stats().live == 64
 
 
-# --- Taking.
+# --- Import.
 
 
-def test_an_array_is_adopted_where_it_is_read_only_and_released_once():
+def test_import_is_read_only_without_copy_and_released_once():
     producer = Producer()
     before = memrt.stats()
     array = memrt.from_arrow(producer)
@@ -393,7 +399,7 @@ def test_an_array_is_adopted_where_it_is_read_only_and_released_once():
     assert producer.released == 1
 
 
-def test_an_array_is_on_the_account_of_a_policy():
+def test_import_belongs_to_current_or_given_policy():
     with memrt.Policy(name="theirs") as policy:
         array = memrt.from_arrow(Producer())
     assert memrt.meminfo(array).policy == "theirs"
@@ -401,7 +407,7 @@ def test_an_array_is_on_the_account_of_a_policy():
     assert memrt.meminfo(memrt.from_arrow(Producer())).policy == "default"
 
 
-def test_an_offset_leads_to_the_first_element_and_its_bit():
+def test_offset_applies_to_elements_and_validity_bits():
     producer = Producer(
         offset=10, length=14, null_count=-1, validity=[0xFF, 0b10111011, 0xFF], schema_format=b"l"
     )
@@ -411,7 +417,7 @@ def test_an_offset_leads_to_the_first_element_and_its_bit():
     assert array.dtype == np.int64
 
 
-def test_an_array_is_released_where_the_gil_is_held(probe):
+def test_imported_array_is_released_with_gil_held(probe):
     producer = Producer()
     mi = memrt.meminfo(memrt.from_arrow(producer))
     held = probe.hold(mi)
@@ -422,7 +428,7 @@ def test_an_array_is_released_where_the_gil_is_held(probe):
 
 
 @pytest.mark.parametrize("device", [CPU, CUDA_HOST, ROCM_HOST, MANAGED])
-def test_memory_that_the_host_reads_is_taken(device):
+def test_host_readable_device_memory_is_imported(device):
     producer = Producer(device=device)
     array = memrt.from_arrow(producer)
     assert array.sum() == 276
@@ -431,7 +437,9 @@ def test_memory_that_the_host_reads_is_taken(device):
 
 
 def refused(error, match, producer, **options):
-    """Nothing is taken, nothing left, and the producer still has its array, to release it once."""
+    """Verify that an import fails, adopts nothing, and leaves the array to the producer to release
+    once.
+    """
     before = memrt.stats()
     with pytest.raises(error, match=match):
         memrt.from_arrow(producer, **options)
@@ -444,15 +452,15 @@ def refused(error, match, producer, **options):
 @pytest.mark.parametrize(
     "device", [*sorted({*range(-1, 17)} - {CPU, CUDA_HOST, ROCM_HOST, MANAGED}), 99]
 )
-def test_memory_of_another_device_is_refused(device):
+def test_memory_of_unsupported_device_is_refused(device):
     refused(BufferError, "device", Producer(device=device))
 
 
-def test_an_array_that_is_not_ready_is_refused():
+def test_array_with_pending_event_is_refused():
     refused(BufferError, "event", Producer(device=CUDA_HOST, event=8))
 
 
-def test_an_array_is_taken_once():
+def test_array_cannot_be_imported_twice():
     producer = Producer()
     array = memrt.from_arrow(producer)
     with pytest.raises(BufferError, match="array was released"):
@@ -461,8 +469,8 @@ def test_an_array_is_taken_once():
     assert producer.released == 1
 
 
-def test_capsules_are_taken_once():
-    exporter = Again(memrt.Column(counting()))
+def test_capsules_cannot_be_imported_twice():
+    exporter = Again(memrt.types.Column(counting()))
     array = memrt.from_arrow(exporter)
     with pytest.raises(BufferError, match="array was released"):
         memrt.from_arrow(exporter)
@@ -480,24 +488,24 @@ EXCHANGED = {
 
 
 @pytest.mark.parametrize("format", EXCHANGED)
-def test_a_format_that_has_a_dtype_is_taken(format):
+def test_format_gives_matching_numpy_dtype(format):
     assert memrt.from_arrow(Producer(schema_format=format)).dtype == EXCHANGED[format]
 
 
 @pytest.mark.parametrize("format", [b"tdD", b"tts", b"ttm", b"tiM", b"tiD", b"tin", b"d:9,2"])
-def test_a_format_without_a_dtype_is_refused_and_given_back(format):
+def test_format_without_dtype_is_refused_and_released(format):
     producer = Producer(length=3, schema_format=format)
-    with pytest.raises(BufferError, match="NumPy has no elements"):
+    with pytest.raises(BufferError, match="NumPy has no dtype"):
         memrt.from_arrow(producer)
-    assert producer.released == 1  # it had been taken
+    assert producer.released == 1  # memrt had taken the array out of the capsule
 
 
 @pytest.mark.parametrize("format", [b"", b"b", b"u", b"+s", b"w:x", b"tsx:", b"gg", b"\xff", None])
-def test_a_format_without_a_width_is_refused(format):
+def test_format_without_byte_width_is_refused(format):
     refused(BufferError, "format", Producer(schema_format=format))
 
 
-def test_truth_values_of_a_byte_are_told_by_an_extension():
+def test_bool8_extension_gives_bool_dtype():
     metadata = ctypes.create_string_buffer(BOOL8)
     producer = Producer(schema_format=b"c", schema_metadata=ctypes.addressof(metadata))
     assert memrt.from_arrow(producer).dtype == bool
@@ -506,12 +514,12 @@ def test_truth_values_of_a_byte_are_told_by_an_extension():
 
 
 BAD = {
-    "a length below zero": {"length": -1},
-    "the least length": {"length": -(2**63)},
+    "a negative length": {"length": -1},
+    "the most negative length": {"length": -(2**63)},
     "a length beyond the address space": {"length": 2**62},
-    "an offset below zero": {"offset": -1},
+    "a negative offset": {"offset": -1},
     "an offset beyond the address space": {"offset": 2**63 - 1},
-    "a number of nulls below zero": {"null_count": -2},
+    "a negative number of nulls": {"null_count": -2},
     "more nulls than elements": {"null_count": 25},
     "nulls without a bitmap": {"null_count": 1},
     "a bitmap at the end of the address space": {"null_count": 1, "validity": 2**64 - 1},
@@ -520,7 +528,7 @@ BAD = {
     "no buffers": {"buffers": None},
     "one buffer": {"n_buffers": 1},
     "three buffers": {"n_buffers": 3},
-    "fewer buffers than none": {"n_buffers": -1},
+    "a negative number of buffers": {"n_buffers": -1},
     "a child": {"n_children": 1},
     "a dictionary": {"dictionary": 8},
     "a released array": {"release": None},
@@ -531,7 +539,7 @@ BAD = {
 
 
 @pytest.mark.parametrize("what", BAD)
-def test_an_array_that_is_not_sound_is_refused(what):
+def test_malformed_array_is_refused(what):
     producer = Producer(**BAD[what])
     if not producer.array.release:
         producer.released = 1
@@ -539,7 +547,7 @@ def test_an_array_that_is_not_sound_is_refused(what):
 
 
 @pytest.mark.parametrize("what", [None, 3, [], np.arange(3), memrt])
-def test_what_is_no_array_of_arrows_is_refused(what):
+def test_object_without_arrow_method_is_refused(what):
     with pytest.raises(TypeError, match="__arrow_c_array__"):
         memrt.from_arrow(what)
 
@@ -555,7 +563,7 @@ def test_what_is_no_array_of_arrows_is_refused(what):
         ((None, None), TypeError),
     ],
 )
-def test_what_are_no_capsules_is_refused(returned, error):
+def test_producer_result_without_capsules_is_refused(returned, error):
     class Bad:
         def __arrow_c_array__(self):
             return returned
@@ -564,7 +572,7 @@ def test_what_are_no_capsules_is_refused(returned, error):
         memrt.from_arrow(Bad())
 
 
-def test_what_a_producer_raises_comes_through():
+def test_producer_exception_propagates():
     class Bad:
         def __arrow_c_array__(self):
             raise ZeroDivisionError
@@ -577,7 +585,7 @@ NAMES = (b"arrow_schema", b"arrow_array", b"arrow_device_array", b"", b"dltensor
 
 
 @pytest.mark.parametrize("names", list(itertools.product(NAMES, NAMES)))
-def test_capsules_of_other_names_are_refused(names):
+def test_capsules_with_wrong_names_are_refused(names):
     producer = Producer(names=names)
     if names in {(b"arrow_schema", b"arrow_array"), (b"arrow_schema", b"arrow_device_array")}:
         assert memrt.from_arrow(producer).sum() == 276
@@ -610,9 +618,9 @@ formats = st.one_of(
     ),
     st.booleans(),
 )
-def test_any_array_is_taken_as_it_says_or_refused_and_released_once(fields, masked):
+def test_any_array_is_imported_or_refused_and_released_once(fields, masked):
     producer = Producer(**fields, validity=[0xAA] * 8)
-    wild = producer.array.offset + producer.array.length > 24  # there is no memory behind it
+    wild = producer.array.offset + producer.array.length > 24  # elements lie beyond the memory
     try:
         if wild and producer.array.null_count != 0:
             producer.array.null_count = 0
@@ -634,7 +642,7 @@ def test_any_array_is_taken_as_it_says_or_refused_and_released_once(fields, mask
 # --- Streams. ---
 
 
-def test_the_only_chunk_of_a_stream_is_taken_where_it_is():
+def test_single_chunk_of_stream_is_imported_without_copy():
     chunk = Producer()
     stream = StreamProducer(chunk)
     array = memrt.from_arrow(stream)
@@ -644,13 +652,13 @@ def test_the_only_chunk_of_a_stream_is_taken_where_it_is():
     assert chunk.released == 1
 
 
-def test_a_stream_without_chunks_is_an_array_without_elements():
+def test_stream_without_chunks_gives_empty_array():
     stream = StreamProducer()
     array = memrt.from_arrow(stream)
     assert (array.shape, array.dtype, stream.released) == ((0,), np.float64, 1)
 
 
-def test_several_chunks_are_refused_and_released():
+def test_stream_with_several_chunks_is_refused_and_released():
     stream = StreamProducer(Producer(), Producer())
     with pytest.raises(BufferError, match="chunks"):
         memrt.from_arrow(stream)
@@ -660,7 +668,7 @@ def test_several_chunks_are_refused_and_released():
 
 @pytest.mark.parametrize("call", [0, 1, 2])
 @pytest.mark.parametrize("message", [b"the disk is gone", None])
-def test_a_stream_that_fails_says_why(call, message):
+def test_failing_stream_raises_buffer_error_with_message(call, message):
     stream = StreamProducer(Producer(), fails=call, message=message)
     with pytest.raises(BufferError, match="the disk is gone" if message else "error"):
         memrt.from_arrow(stream)
@@ -668,14 +676,14 @@ def test_a_stream_that_fails_says_why(call, message):
     assert (stream.released, stream.chunks[0].released) == (1, int(call == 2))
 
 
-def test_a_stream_is_used_once():
+def test_stream_cannot_be_imported_twice():
     stream = StreamProducer(Producer())
     memrt.from_arrow(stream)
     with pytest.raises(BufferError, match="stream of Arrow arrays was released"):
         memrt.from_arrow(stream)
 
 
-def test_what_is_no_stream_is_refused():
+def test_invalid_stream_capsule_is_refused():
     with pytest.raises(ValueError, match="arrow_array_stream"):
         memrt.from_arrow(StreamProducer(name=b"arrow_stream"))
     with pytest.raises(TypeError, match="arrow_array_stream"):

@@ -1,4 +1,4 @@
-"""`run --children`: processes that a program forks or starts are recorded with it, unharmed."""
+"""`run --children` records the processes a program forks or starts, without side effects."""
 
 import os
 import subprocess
@@ -12,7 +12,9 @@ from memrt._report.recording import loads
 
 @pytest.fixture
 def family(tmp_path):
-    """Runs a program with its children; how it ended, and the documents of all, parents first."""
+    """Return a function that records a program and its children. The result is the finished process
+    and all documents, parents first.
+    """
 
     def record(code, *options, **others):
         script = tmp_path / "program.py"
@@ -24,7 +26,7 @@ def family(tmp_path):
             cwd=tmp_path, capture_output=True, text=True, timeout=120,
             env={**environment, **others}, check=False,
         )  # fmt: skip
-        assert list(tmp_path.glob("memrt-*")) == []  # nothing is left
+        assert list(tmp_path.glob("memrt-*")) == []  # temporary files are removed
         return result, loads((tmp_path / "out").read_bytes())
 
     return record
@@ -54,7 +56,7 @@ if __name__ == "__main__":
 
 
 @pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
-def test_processes_of_multiprocessing_are_recorded(family, method):
+def test_multiprocessing_children_are_recorded(family, method):
     result, documents = family(PROCESS.format(method=method))
     assert (result.stdout, result.stderr) == ("200000.0\n0\n", "")
     parent, *children = documents
@@ -74,7 +76,7 @@ print(subprocess.run([sys.executable, {flag}"-c", child]).returncode)
 """
 
 
-def test_pythons_that_are_started_are_recorded_and_keep_their_status(family):
+def test_python_subprocess_is_recorded_and_keeps_exit_status(family):
     result, (parent, child) = family(SUBPROCESS.format(flag=""))
     assert (result.stdout, result.stderr) == ("300000.0\n7\n", "")
     assert has_live(child, 2_400_000)
@@ -82,7 +84,47 @@ def test_pythons_that_are_started_are_recorded_and_keep_their_status(family):
     assert child["settings"] == parent["settings"]
 
 
-def test_pythons_that_ignore_their_environment_run_unrecorded(family):
+CHILD = """\
+import numpy as np
+def f(n): return np.empty(300_000) if n == 0 else f(n - 1)
+kept = f(9)
+"""
+NESTED = {
+    "started": f"import subprocess, sys\nsubprocess.run([sys.executable, '-c', {CHILD!r}])\n",
+    "forked": f"import os, sys\nif os.fork() == 0:\n    exec({CHILD!r})\nelse:\n    os.wait()\n",
+}
+
+
+def calls_of(document, size):
+    """Return the calls of the only live buffer of a size: native calls, then Python calls."""
+    columns = document["live"]["columns"]
+    rows = [dict(zip(columns, row, strict=True)) for row in document["live"]["rows"]]
+    (site,) = [row["site"] for row in rows if row["size"] == size]
+    (numbers,) = [calls for number, _, calls in document["sites"] if number == site]
+    calls = [document["frames"][number] for number in numbers]
+    return [c for c in calls if "+0x" in c], [c for c in calls if "+0x" not in c]
+
+
+@pytest.mark.parametrize("kind", NESTED)
+@pytest.mark.parametrize(("frames", "native"), [(2, 0), (0, 3), (4, 3)])
+def test_children_record_calls_up_to_frames_and_native_limits(family, kind, frames, native):
+    result, documents = family(NESTED[kind], "--frames", str(frames), "--native", str(native))
+    assert (result.returncode, result.stderr) == (0, "")
+    natives, calls = calls_of(documents[1], 2_400_000)
+    assert [call.split()[0] for call in calls] == ["f"] * frames
+    assert bool(natives) == bool(native)
+    assert len(natives) <= native
+
+
+@pytest.mark.parametrize("option", [(), ("--sample", "64K")])
+def test_children_sample_only_with_the_sample_option(family, option):
+    child = "import numpy as np; kept = [np.ones(125) for _ in range(20_000)]"
+    code = f"import subprocess, sys\nsubprocess.run([sys.executable, '-c', {child!r}])\n"
+    _, (_, document) = family(code, *option)
+    assert (document["live"]["more"] + len(document["live"]["rows"]) < 2000) == bool(option)
+
+
+def test_python_subprocess_ignoring_environment_is_not_recorded(family):
     result, documents = family(SUBPROCESS.format(flag="'-E', "))
     assert (result.stdout, result.stderr) == ("300000.0\n7\n", "")
     assert len(documents) == 1
@@ -109,7 +151,7 @@ sys.exit(os.waitstatus_to_exitcode(os.wait()[1]))
     assert [each["ended"] for each in documents[:1]] == ["ended with status 5"]
 
 
-def test_recording_starts_no_process_that_the_program_might_wait_for(family):
+def test_children_recording_starts_no_extra_process(family):
     code = """\
 import os, sys, time
 def hook(event, arguments):
@@ -125,7 +167,7 @@ os.wait()
     assert (result.stdout, result.stderr) == ("os.fork\n", "")
 
 
-def test_of_workers_that_are_killed_is_kept_what_they_had_done(family):
+def test_killed_workers_keep_their_partial_recording(family):
     code = """\
 import multiprocessing, time, numpy as np
 def work(size):
@@ -140,25 +182,52 @@ if __name__ == "__main__":
     assert (result.stdout, result.stderr) == ("800000.0\n", "")
     assert [peak(worker) >= 3_200_000 for worker in workers] == [True, True]
     assert {worker["ended"] for worker in workers} == {
-        "did not end by itself, or not before its parent"
+        "killed, ended by os._exit, or outlived its parent"
     }
 
 
-def test_children_that_left_nothing_are_counted(family):
+@pytest.mark.parametrize("folder", ["kept", "removed"])
+def test_child_ending_after_its_parent_leaves_no_file(tmp_path, folder):
+    code = """
+import os, sys
+from memrt._report.family import Family
+family = Family({"settings": {}, "tracked": False})
+family.follow()
+if sys.argv[1] == "removed":
+    os.rmdir(family._folder)
+remove = os.rmdir
+def write_and_remove(path, **options):
+    try:
+        open(os.path.join(family._folder, "1-late"), "xb").close()
+    except FileNotFoundError:
+        pass
+    remove(path, **options)
+os.rmdir = write_and_remove
+family.collect()
+print(os.listdir(os.environ["TMPDIR"]))
+"""
+    result = subprocess.run(
+        [sys.executable, "-c", code, folder], text=True, stdout=subprocess.PIPE, check=True,
+        env={**os.environ, "TMPDIR": str(tmp_path)}, timeout=120,
+    )  # fmt: skip
+    assert result.stdout == "[]\n"
+
+
+def test_children_without_a_recording_are_counted_in_a_note(family):
     code = "import os\nif os.fork() == 0: os._exit(3)\nos.wait()\n"
     result, (parent,) = family(code)
     assert result.returncode == 0
-    assert parent["notes"][-1].startswith("1 of the child processes left before")
+    assert parent["notes"][-1].startswith("1 of the child processes wrote no recording")
 
 
-def test_children_that_fail_are_told(family):
+def test_child_exception_is_recorded_as_the_end_of_the_child(family):
     code = "import os, numpy as np\nif os.fork() == 0:\n  x = np.ones(9); 1 / 0\nos.wait()\n"
     result, (_, child) = family(code)
     assert "ZeroDivisionError" in result.stderr
     assert child["ended"] == "ended by ZeroDivisionError"
 
 
-def test_the_users_own_sitecustomize_still_runs(family, tmp_path):
+def test_children_still_run_the_user_sitecustomize(family, tmp_path):
     (tmp_path / "site").mkdir()
     (tmp_path / "site" / "sitecustomize.py").write_text("import sys; sys.was_here = True\n")
     code = """\
@@ -170,7 +239,7 @@ print(subprocess.run([sys.executable, "-c", "import sys; print(sys.was_here)"]).
 
 
 @pytest.mark.parametrize("order", [1, -1])
-def test_sites_of_memrt_chain_in_either_order(tmp_path, order):
+def test_memrt_sitecustomizes_chain_in_either_order(tmp_path, order):
     package = Path(memrt.__file__).parent
     sites = [package / "_report" / "_site", package / "numba" / "_site"][::order]
     (tmp_path / "sitecustomize.py").write_text("print('reached')\n")
@@ -183,8 +252,8 @@ def test_sites_of_memrt_chain_in_either_order(tmp_path, order):
     assert (result.stdout, result.stderr) == ("reached\nran\n", "")
 
 
-def test_children_without_a_report_are_refused(tmp_path):
+def test_children_option_without_a_report_is_refused(tmp_path):
     command = [sys.executable, "-m", "memrt", "run", "--children", "-m", "this"]
     result = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (result.returncode, result.stdout) == (2, "")
-    assert "--children is for reports" in result.stderr
+    assert "--children needs a report" in result.stderr

@@ -1,4 +1,4 @@
-"""The command line: run, info, stats."""
+"""The commands run, info, stats and leaks."""
 
 import json
 import os
@@ -36,16 +36,16 @@ def run(*arguments, **options):
     return python("-m", "memrt", "run", *arguments, **options)
 
 
-def test_a_script_runs_on_memrt_and_a_summary_follows_on_stderr(script):
+def test_run_executes_script_and_prints_summary_to_stderr(script):
     result = run(script(PROGRAM), "--its", "-m", "x")
     path = str(script(PROGRAM))
     assert result.stdout == f"__main__ {[path, '--its', '-m', 'x']} 100000.0\n"
     assert result.returncode == 0
-    for part in ("policy 'run'", "peak", "800,", "blocks made", "requests refused"):
+    for part in ("policy 'run'", "peak", "800,", "blocks allocated", "requests refused"):
         assert part in result.stderr
 
 
-def test_options_reach_the_policy_and_the_json_file(script, tmp_path):
+def test_run_options_reach_the_policy_and_the_json_file(script, tmp_path):
     target = tmp_path / "out.json"
     result = run("--alignment", "4096", "--name", "mine", "--track", "--json", target, "--quiet",
                  script("import numpy as np; kept = np.ones(5000)\n"))  # fmt: skip
@@ -57,14 +57,128 @@ def test_options_reach_the_policy_and_the_json_file(script, tmp_path):
     assert set(report["stats"]) == set(memrt.stats().to_dict())
 
 
-def test_tracking_lists_what_is_left_at_the_end(script):
+CALLS = """
+import json, sys
+import numpy as np
+def outer(): return middle()
+def middle(): return inner()
+def inner(): return np.empty(5000)
+kept = outer()
+"""
+
+
+def calls_of(path, size):
+    """Return the recorded calls of the only buffer of a size in a file of `run --json`: native,
+    Python.
+    """
+    live = json.loads(path.read_text())["live"]
+    (calls,) = [buffer["calls"] for buffer in live if buffer["size"] == size]
+    native = [call for call in calls if "+0x" in call]
+    return native, [call for call in calls if "+0x" not in call]
+
+
+@pytest.mark.parametrize(("frames", "native"), [(1, 0), (2, 0), (0, 3), (2, 3)])
+def test_run_records_calls_up_to_frames_and_native_limits(script, tmp_path, frames, native):
+    target = tmp_path / "out.json"
+    result = run("--track", "--frames", frames, "--native", native, "--json", target,
+                 "--quiet", script(CALLS))  # fmt: skip
+    assert result.returncode == 0, result.stderr
+    natives, calls = calls_of(target, 40_000)
+    names = ["inner", "middle", "outer"]
+    assert [call.split()[0] for call in calls] == names[:frames]
+    assert bool(natives) == bool(native)
+    assert len(natives) <= native
+
+
+def test_run_records_sixteen_python_calls_by_default(script, tmp_path):
+    code = (
+        "import numpy as np\ndef f(n): return np.empty(5000) if n == 0 else f(n - 1)\nk = f(30)\n"
+    )
+    target = tmp_path / "out.json"
+    assert run("--track", "--json", target, "--quiet", script(code)).returncode == 0
+    natives, calls = calls_of(target, 40_000)
+    assert (len(natives), len(calls)) == (0, 16)
+
+
+def test_leaks_records_native_calls_only_with_native_option(script):
+    path = script(LEAVES)
+    assert "called from +0x" in leaks("--frames", "0", "--native", "8", path).stderr
+    assert "called from" not in leaks("--frames", "0", path).stderr
+
+
+FULL = """
+import resource, signal, numpy as np
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (100, resource.RLIM_INFINITY))
+"""
+
+
+@pytest.mark.parametrize("option", ["--json", "--record", "--html"])
+def test_run_reports_an_output_write_error(script, tmp_path, option):
+    target = tmp_path / "out"
+    result = run("--quiet", option, target, script(FULL))
+    assert result.returncode == 0
+    assert result.stderr == f"memrt: cannot write {str(target)!r}: File too large\n"
+
+
+@pytest.mark.parametrize("option", ["--json", "--record", "--html"])
+def test_run_keeps_the_old_file_when_writing_fails(script, tmp_path, option):
+    target = tmp_path / "folder" / "out"
+    target.parent.mkdir()
+    target.write_text("old")
+    result = run("--quiet", "--force", option, target, script(FULL))
+    assert result.returncode == 0
+    assert "cannot write" in result.stderr
+    assert [(each.name, each.read_text()) for each in target.parent.iterdir()] == [("out", "old")]
+
+
+def test_relative_json_path_ignores_a_later_chdir(script, tmp_path):
+    path = script("import os; os.mkdir('other'); os.chdir('other')\n")
+    assert run("--json", "out.json", path, cwd=tmp_path).returncode == 0
+    assert json.loads((tmp_path / "out.json").read_text())["program"] == [str(path)]
+    assert not (tmp_path / "other" / "out.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("target", "says"),
+    [
+        ("there", "exists already: name another file, or add --force"),
+        ("folder", "the path is a folder"),
+        ("/dev/null", "the path is not a regular file"),
+        ("missing/file", "No such file"),
+    ],
+)
+def test_run_refuses_existing_or_unusable_json_targets(script, tmp_path, target, says):
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "there").write_text("old")
+    path = script("print('ran')\n")
+    result = run("--json", target, path, cwd=tmp_path)
+    assert (result.returncode, result.stdout) == (2, "")
+    assert says in result.stderr
+    assert (tmp_path / "there").read_text() == "old"
+    assert sorted(os.listdir(tmp_path)) == ["folder", "program.py", "there"]
+
+
+def test_force_replaces_an_existing_json_file(script, tmp_path):
+    (tmp_path / "there").write_text("old" * 10_000)
+    assert run("--json", "there", "--force", script(""), cwd=tmp_path).returncode == 0
+    assert json.loads((tmp_path / "there").read_text())["memrt"] == memrt.__version__
+
+
+def test_run_refuses_the_same_file_for_json_and_record(script, tmp_path):
+    result = run("--json", "x", "--record", "./x", script("print(1)"), cwd=tmp_path)
+    assert (result.returncode, result.stdout) == (2, "")
+    assert "choose different paths" in result.stderr
+
+
+def test_run_track_lists_live_buffers_at_the_end(script):
     result = run("--track", script("import numpy as np; kept = np.ones(5000)\n"))
     assert "live buffers: 1\n" in result.stderr
     assert "39.1 KiB" in result.stderr
 
 
 def facts(tmp_path, *prefix, code, cwd=None, **options):
-    """What a program sees of the interpreter."""
+    """Run a program that prints its view of the interpreter."""
     (tmp_path / "facts.py").write_text(code)
     return python(*prefix, cwd=cwd or tmp_path, **options)
 
@@ -78,7 +192,7 @@ print(vars(main) is globals(), main.__doc__, threading.current_thread().name, in
 
 
 @pytest.mark.parametrize("target", [["facts.py"], ["./facts.py"], ["-m", "facts"]])
-def test_a_program_sees_what_it_would_see_without_memrt(tmp_path, target):
+def test_program_under_run_sees_the_same_interpreter_state(tmp_path, target):
     options = {"code": FACTS, "input": "typed\n"}
     plain = facts(tmp_path, *target, "a", "b", **options)
     ours = facts(tmp_path, "-m", "memrt", "run", "--quiet", *target, "a", "b", **options)
@@ -86,7 +200,7 @@ def test_a_program_sees_what_it_would_see_without_memrt(tmp_path, target):
     assert (ours.stdout, ours.stderr) == (plain.stdout, plain.stderr)
 
 
-def test_folders_and_zip_files_run_as_python_runs_them(tmp_path):
+def test_run_executes_folders_and_zip_files_like_python(tmp_path):
     folder = tmp_path / "app"
     folder.mkdir()
     code = "import sys, helper; print(sys.argv, sys.path[0], __name__, helper.value)\n"
@@ -111,12 +225,12 @@ ENDINGS = {
     "an exception": ("def f(): return 1 / 0\nf()", 1),
     "a chained exception": ("try:\n 1 / 0\nexcept Exception as e:\n raise KeyError('k') from e", 1),
     "a syntax error": ("def f(:\n", 1),
-    "exec of its own": ("exec('raise ValueError(5)')", 1),
-    "an excepthook of its own": (
+    "an exception inside exec": ("exec('raise ValueError(5)')", 1),
+    "a custom excepthook": (
         "import sys\nsys.excepthook = lambda t, e, tb: print(t, tb.tb_lineno, tb.tb_next)\n1 / 0",
         1,
     ),
-    "Ctrl-C": (  # where the tests run in the background, SIGINT is ignored by inheritance
+    "Ctrl-C": (  # background test runs inherit an ignored SIGINT
         "import os, signal\nsignal.signal(signal.SIGINT, signal.default_int_handler)\n"
         "os.kill(os.getpid(), signal.SIGINT)\ninput()",
         -signal.SIGINT,
@@ -126,7 +240,7 @@ ENDINGS = {
 
 
 @pytest.mark.parametrize("ending", ENDINGS)
-def test_a_program_ends_as_without_memrt_and_the_summary_still_comes(ending, script):
+def test_run_keeps_status_and_errors_and_prints_the_summary(ending, script):
     code, status = ENDINGS[ending]
     path = script(code)
     plain, ours = python(path, stdin=subprocess.PIPE), run("--quiet", path, stdin=subprocess.PIPE)
@@ -135,16 +249,16 @@ def test_a_program_ends_as_without_memrt_and_the_summary_still_comes(ending, scr
     assert ours.stderr == plain.stderr
     loud = run(path, stdin=subprocess.PIPE)
     assert loud.stderr.startswith(plain.stderr)
-    assert "blocks made" in loud.stderr
+    assert "blocks allocated" in loud.stderr
 
 
-def test_modules_that_do_not_exist_are_reported_by_python_itself(tmp_path):
+def test_run_reports_a_missing_module_like_python(tmp_path):
     plain = python("-m", "no_such_module", cwd=tmp_path)
     ours = run("--quiet", "-m", "no_such_module", cwd=tmp_path)
     assert (ours.returncode, ours.stderr) == (plain.returncode, plain.stderr)
 
 
-def test_threads_and_exit_functions_come_before_the_summary(script):
+def test_summary_comes_after_threads_and_exit_functions(script):
     code = """
 import atexit, sys, threading, numpy as np
 release = threading.Event()
@@ -160,13 +274,13 @@ release.set()
     assert lines[2].startswith("memrt ")
 
 
-def test_a_forked_child_prints_no_summary(script):
+def test_forked_child_prints_no_summary(script):
     code = "import os\npid = os.fork()\nif pid: os.waitpid(pid, 0)\n"
     result = run(script(code), env={**os.environ, "PYTHONWARNINGS": "ignore"})
-    assert result.stderr.count("blocks made") == 1
+    assert result.stderr.count("blocks allocated") == 1
 
 
-def test_threads_of_the_program_are_on_memrt(script):
+def test_run_reaches_threads_of_the_program(script):
     code = (
         "import memrt, numpy as np, concurrent.futures as f\n"
         "with f.ThreadPoolExecutor(2) as e:\n"
@@ -176,7 +290,7 @@ def test_threads_of_the_program_are_on_memrt(script):
 
 
 @pytest.mark.parametrize("prepare", ["missing", "folder", "unreadable"])
-def test_a_script_that_cannot_be_read_is_one_sentence_and_status_2(prepare, tmp_path):
+def test_unreadable_script_prints_a_single_line_and_exits_2(prepare, tmp_path):
     target = tmp_path / "x"
     if prepare == "folder":
         target.mkdir()
@@ -193,7 +307,7 @@ def test_a_script_that_cannot_be_read_is_one_sentence_and_status_2(prepare, tmp_
 @pytest.mark.parametrize(
     ("arguments", "part"),
     [
-        ([], "nothing to run"),
+        ([], "no program to run"),
         (["-m"], "name of a module"),
         (["--alignment", "3", "-m", "this"], "power of two"),
         (["--name", "x" * 64, "-m", "this"], "63 bytes"),
@@ -202,7 +316,7 @@ def test_a_script_that_cannot_be_read_is_one_sentence_and_status_2(prepare, tmp_
         (["--no-such-option", "x.py"], "--no-such-option"),
     ],
 )
-def test_arguments_that_make_no_sense_end_with_status_2_before_the_program(arguments, part):
+def test_invalid_arguments_exit_with_2_before_the_program(arguments, part):
     result = run(*arguments)
     assert (result.returncode, result.stdout) == (2, "")
     assert part in result.stderr
@@ -214,13 +328,13 @@ def test_info_shows_versions_library_and_options():
     assert result.returncode == 0
     assert memrt.__version__ in result.stdout
     assert memrt.get_library() in result.stdout
-    for option in memrt.options():
+    for option in memrt.debug.options():
         assert option.name in result.stdout
         assert option.help in result.stdout
     facts = json.loads(python("-m", "memrt", "info", "--json").stdout)
     assert facts["memrt"] == memrt.__version__
     assert facts["statistics"] == "on"
-    assert [o["name"] for o in facts["options"]] == [o.name for o in memrt.options()]
+    assert [o["name"] for o in facts["options"]] == [o.name for o in memrt.debug.options()]
 
 
 def test_stats_explains_every_number():
@@ -239,14 +353,14 @@ def test_help_shows_examples(verb):
     assert "python -m memrt" in result.stdout
 
 
-def test_no_command_is_an_error_that_shows_the_usage():
+def test_missing_command_shows_usage_and_exits_with_2():
     result = python("-m", "memrt")
     assert result.returncode == 2
     assert "usage: python -m memrt" in result.stderr
 
 
 @pytest.mark.parametrize("verb", ["info", "stats"])
-def test_a_reader_that_goes_away_is_no_error(verb):
+def test_closed_pipe_on_stdout_is_not_an_error(verb):
     reader, writer = os.pipe()
     os.close(reader)
     result = subprocess.run(
@@ -277,32 +391,224 @@ def leaks(*arguments):
     return python("-m", "memrt", "leaks", *arguments)
 
 
-def test_leaks_tells_what_is_lost_and_who_holds_the_rest(script):
+def test_leaks_prints_lost_buffers_and_holders_of_the_rest(script):
     path = script(LEAVES)
     result = leaks(path)
     assert (result.returncode, result.stdout) == (0, "")
     lines = result.stderr.splitlines()
     assert lines[0] == "memrt: lost: 1 buffer, 15.6 KiB, held by no Python object"
-    assert lines[1] == f"  15.6 KiB in 1 buffer born in <module> at {path}:6"
+    assert lines[1] == f"  15.6 KiB in 1 buffer allocated in <module> at {path}:6"
     assert "memrt: held at the end: 1 buffer, 7.8 KiB" in lines
     assert lines[-1].endswith("__main__.CACHE['x']")
-    assert "commands" not in result.stderr  # how memrt started the program is no news
+    assert "commands" not in result.stderr  # no frame shows how memrt started the program
 
 
-def test_leaks_fails_where_it_is_asked_to_and_something_is_lost(script):
+NAMED = """
+import memrt
+import probe
+
+buffer = memrt.alloc(3000)
+probe.hold_as(buffer, "loader", 1)
+del buffer
+"""
+
+
+def test_leaks_counts_named_c_references_as_holders(run_program, probe, script):
+    command = (sys.executable, "-m", "memrt", "leaks", "--fail")
+    result = run_program(*command, script(NAMED))
+    assert "memrt: lost" not in result.stderr
+    lines = result.stderr.splitlines()
+    assert lines[0] == "memrt: held at the end: 1 buffer, 2.9 KiB"
+    assert lines[-1].endswith("C reference 'loader'")
+    two = NAMED.replace(
+        "buffer = memrt.alloc(3000)\n", "for buffer in memrt.alloc(3000), memrt.alloc(3000):\n"
+    )
+    two = two.replace("probe.hold_as", "    probe.hold_as")
+    assert "a named reference of C code" in run_program(*command, script(two)).stderr
+    unnamed = script(NAMED.replace('hold_as(buffer, "loader", 1)', "hold(buffer)"))
+    result = run_program(*command, unnamed, check=False)
+    assert result.returncode == 23
+    assert result.stderr.startswith("memrt: lost: 1 buffer, 2.9 KiB")
+
+
+def test_leaks_fail_exits_with_23_only_for_lost_buffers(script):
     assert leaks("--fail", script(LEAVES)).returncode == 23
     held = script("import numpy as np\nkept = np.ones(10)\n")
     assert leaks("--fail", held).returncode == 0
 
 
-def test_leaks_keeps_the_status_of_a_program_that_failed(script):
+ENDS = """
+import atexit, ctypes, os, sys, tempfile, threading, weakref
+from pathlib import Path
+
+folder = Path(sys.argv[1])
+unflushed = open(folder / "unflushed", "w")
+unflushed.write("kept")
+temporary = tempfile.TemporaryDirectory(dir=folder)
+ctypes.CDLL(None).printf(b"C stdio\\n")
+
+def say(word, pid=os.getpid, owner=os.getpid(), write=os.write,
+        file=os.open(folder / "said", os.O_CREAT | os.O_WRONLY | os.O_APPEND)):
+    if pid() == owner:  # a forked child is not the program
+        write(file, word + b" ")
+
+class Module:
+    def __del__(self, say=say):
+        say(b"teardown")
+
+last = Module()
+atexit.register(say, b"atexit")
+weakref.finalize(temporary, say, b"finalize")
+
+def late():
+    threading.main_thread().join()
+    atexit.register(say, b"late")
+    say(b"thread")
+
+threading.Thread(target=late).start()
+"""
+ENDINGS_OF_LEAKS = {
+    "": 23,
+    "sys.exit()\n": 23,
+    "sys.exit(0)\n": 23,
+    "sys.exit(7)\n": 7,
+    "import os\nif os.fork() == 0: sys.exit(0)\nsys.exit(os.wait()[1])\n": 23,
+}
+
+
+@pytest.mark.parametrize("ending", ENDINGS_OF_LEAKS)
+def test_leaks_fail_ends_the_interpreter_normally(script, tmp_path, ending):
+    folders = [tmp_path / name for name in ("plain", "ours")]
+    path = script(LEAVES + ENDS + ending)
+    for folder in folders:
+        folder.mkdir()
+    plain, ours = python(path, folders[0]), leaks("--fail", path, folders[1])
+    assert ours.returncode == ENDINGS_OF_LEAKS[ending]
+    assert ours.stdout == plain.stdout
+    assert "C stdio" in ours.stdout
+    assert ours.stderr.count("memrt: lost: 1 buffer") == 1
+    shown = [{each.name: each.read_text() for each in folder.iterdir()} for folder in folders]
+    assert shown[1] == shown[0]
+    assert shown[1]["unflushed"] == "kept"
+    assert sorted(shown[1]["said"].split()) == ["atexit", "finalize", "late", "teardown", "thread"]
+
+
+def test_leaks_fail_hides_memrt_frames_from_exit_functions(script):
+    code = "import atexit, sys\natexit.register(lambda: print(sys._getframe().f_back))\n"
+    failing = "atexit.register(lambda: 1 / 0)\n"
+    result = leaks("--fail", script(LEAVES + code + failing))
+    assert (result.returncode, result.stdout) == (23, "None\n")
+    assert "ZeroDivisionError" in result.stderr
+    assert "commands" not in result.stderr
+
+
+def test_leaks_fail_survives_ctrl_c_during_thread_join(script):
+    code = """
+import _thread, signal, threading
+signal.signal(signal.SIGINT, signal.default_int_handler)
+ends = threading.Event()
+def late():
+    threading.main_thread().join()
+    signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
+    ends.wait(50)
+threading.Thread(target=late).start()
+import atexit
+atexit.register(ends.set)
+"""
+    path = script(LEAVES + code)
+    plain, ours = python(path), leaks("--fail", path)
+    assert plain.returncode == 0
+    assert ours.returncode == 23
+    assert "KeyboardInterrupt" in ours.stderr
+    assert "commands" not in ours.stderr
+
+
+def test_leaks_keeps_the_exit_status_of_a_failed_program(script):
     assert leaks("--fail", script(LEAVES + "raise SystemExit(7)\n")).returncode == 7
     result = leaks("--fail", script(LEAVES + "raise KeyError('mine')\n"))
     assert result.returncode == 1
     assert "KeyError: 'mine'" in result.stderr
 
 
-def test_leaks_says_that_nothing_is_left(script):
+LOSE = """
+import ctypes
+import numpy as np
+
+def lose(size):
+    array = np.ones(size)
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(array))
+
+"""
+
+
+def test_leaks_examines_more_than_a_hundred_lost_buffers(script):
+    path = script(LOSE + "for _ in range(150):\n    lose(1000)\n")
+    result = leaks(path)
+    lines = result.stderr.splitlines()
+    assert lines[0] == "memrt: lost: 150 buffers, 1.1 MiB, held by no Python object"
+    assert "held at the end" not in result.stderr
+
+
+def test_leaks_fail_finds_a_small_lost_buffer_among_held_buffers(script):
+    path = script(LOSE + "kept = [np.ones(5000) for _ in range(101)]\nlose(10)\n")
+    result = leaks("--fail", path)
+    assert result.returncode == 23
+    assert "memrt: lost: 1 buffer, 80 B, held by no Python object" in result.stderr
+    assert "memrt: held at the end: 101 buffers, 3.9 MiB" in result.stderr
+
+
+def test_leaks_groups_held_buffers_by_reference_path(script):
+    path = script("""
+import numpy as np
+
+INDEX, OTHER = {}, []
+
+class Item:
+    pass
+
+def make():
+    return np.ones(100_000)
+
+for number in range(100):
+    if number == 50:
+        OTHER.append(make())
+    else:
+        INDEX[number] = make()[:4]
+ITEMS = [Item() for _ in range(20)]
+for item in ITEMS:
+    item.data = np.ones(5000)
+    item.pair = (1, [item.data])
+del item
+""")
+    lines = [line.strip() for line in leaks(path).stderr.splitlines()]
+    assert "99 x `__main__.INDEX[...]`, through a view of 32 B" in lines
+    assert "1 x `__main__.OTHER[...]`" in lines
+    assert "views of 3.1 KiB keep 99 buffers of 75.5 MiB: see memrt.debug.retention()" in lines
+    assert "20 x `__main__.ITEMS[...].data` and `__main__.ITEMS[...].pair[...][...]`" in lines
+
+
+def test_leaks_reports_unexamined_buffers_as_maybe_lost(script):
+    path = script("""
+import memrt
+from memrt.commands import leaks
+import numpy as np
+
+def fails(buffers):
+    raise MemoryError("no room for the search")
+
+leaks.Survey = fails
+kept = [np.ones(1000), np.ones(1000)]
+""")
+    result = leaks("--fail", path)
+    assert result.returncode == 23
+    lines = result.stderr.splitlines()
+    assert lines[0] == (
+        "memrt: not examined, may be lost: 2 buffers, 15.6 KiB (no room for the search)"
+    )
+    assert "held at the end" not in result.stderr
+
+
+def test_leaks_reports_when_nothing_is_live_at_the_end(script):
     result = leaks(script("import numpy as np\nprint(np.ones(10).sum())\n"))
     assert (result.stdout, result.stderr) == ("10.0\n", "memrt: nothing is live at the end\n")
 
@@ -310,12 +616,12 @@ def test_leaks_says_that_nothing_is_left(script):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ((), "nothing to run"),
+        ((), "no program to run"),
         (("missing.py",), "no such file"),
         (("--frames", "999", "x.py"), "no such file"),
     ],
 )
-def test_leaks_says_what_is_wrong_with_its_arguments(arguments, message):
+def test_leaks_without_a_program_file_exits_with_2(arguments, message):
     result = leaks(*arguments)
     assert result.returncode == 2
     assert message in result.stderr

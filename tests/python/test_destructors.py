@@ -1,8 +1,9 @@
-"""What destructors in Python may do: everything, and nobody else is held up or hurt by it."""
+"""Destructors in Python may run any code, without blocking or harming other code."""
 
 import ctypes
 import functools
 import gc
+import os
 import sys
 import threading
 import weakref
@@ -14,11 +15,11 @@ import pytest
 BYTES = ctypes.create_string_buffer(64)
 ADDRESS = ctypes.addressof(BYTES)
 LINKS = 100_000
-SMALL_STACK = 128 * 1024
+SMALL_STACK = max(128 * 1024, os.sysconf("SC_THREAD_STACK_MIN"))
 
 
 def ignore(kept, address, nbytes):
-    """Does nothing."""
+    """Do nothing, as a destructor."""
 
 
 def on_a_small_stack(work):
@@ -47,13 +48,13 @@ OVER = {
 
 
 @pytest.mark.parametrize("kind", OVER)
-def test_a_long_chain_of_owners_ends_on_a_small_stack(kind):
+def test_long_owner_chain_is_freed_on_a_small_stack(kind):
     box = [chain_of(LINKS, OVER[kind])]
     assert memrt.stats().mi_alloc - memrt.stats().mi_free >= LINKS
     on_a_small_stack(box.clear)
 
 
-def test_a_long_chain_that_is_released_without_the_gil_ends_where_the_queue_is_run(probe):
+def test_long_chain_released_without_gil_is_freed_from_queue(probe):
     before = memrt.stats()
     box = [chain_of(LINKS, OVER["MemInfo"])]
     held = probe.hold(box[0])
@@ -64,27 +65,32 @@ def test_a_long_chain_that_is_released_without_the_gil_ends_where_the_queue_is_r
     assert gone.mi_alloc == gone.mi_free >= LINKS
 
 
-def test_a_dtor_may_ask_memrt_for_everything():
-    seen, limit = [], {option.name: option.value for option in memrt.options()}["MEMRT_CACHE_LIMIT"]
+def test_destructor_may_call_the_memrt_api():
+    seen, limit = (
+        [],
+        {option.name: option.value for option in memrt.debug.options()}["MEMRT_CACHE_LIMIT"],
+    )
 
     def ask(address, nbytes):
-        with memrt.Policy(name="of a dtor") as policy, memrt.tracking():
+        with memrt.Policy(name="of a dtor") as policy, memrt.debug.tracking():
             inner = np.ones(10)
-            seen.append((memrt.stats(policy).live, len(memrt.live()), memrt.handler_name(inner)))
-        seen.append([policy.name for policy in memrt.policies()])
+            seen.append(
+                (memrt.stats(policy).live, len(memrt.debug.live()), memrt.handler_name(inner))
+            )
+        seen.append([policy.name for policy in memrt.debug.policies()])
         memrt.release_unused()
         memrt.set_option("cache_limit", limit)
 
-    before = memrt.options()
+    before = memrt.debug.options()
     del [memrt.wrap(ADDRESS, 64, ask)][0]
     assert seen[0][0] == 80
     assert seen[0][2] == "memrt:of a dtor"
     assert "of a dtor" in seen[1]
-    assert memrt.options() == before
+    assert memrt.debug.options() == before
 
 
-def test_a_dtor_may_hand_its_memory_out_again():
-    """As a pool does: what was wrapped is not given back, but goes round."""
+def test_destructor_may_wrap_its_memory_again():
+    """A pool's destructor wraps the same memory again instead of freeing the memory."""
     pool, rounds = [], []
 
     def back(address, nbytes):
@@ -104,7 +110,7 @@ def test_a_dtor_may_hand_its_memory_out_again():
     assert pool == []
 
 
-def test_an_owner_that_comes_back_to_life_in_its_del_stays_alive():
+def test_owner_resurrected_in_del_stays_alive():
     saved = []
 
     class Phoenix:
@@ -120,7 +126,7 @@ def test_an_owner_that_comes_back_to_life_in_its_del_stays_alive():
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit, MemoryError, RecursionError])
-def test_whatever_a_dtor_raises_goes_to_the_unraisable_hook_and_no_further(error, monkeypatch):
+def test_destructor_exception_goes_only_to_unraisable_hook(error, monkeypatch):
     seen = []
     monkeypatch.setattr(sys, "unraisablehook", lambda u: seen.append(u.exc_type))
 
@@ -132,7 +138,7 @@ def test_whatever_a_dtor_raises_goes_to_the_unraisable_hook_and_no_further(error
     assert seen == [error]
 
 
-def test_a_dtor_that_blocks_holds_up_nobody_else():
+def test_blocking_destructor_does_not_block_other_threads():
     inside, go_on, ended = threading.Event(), threading.Event(), []
 
     def wait(address, nbytes):
@@ -144,11 +150,11 @@ def test_a_dtor_that_blocks_holds_up_nobody_else():
     thread = threading.Thread(target=box.clear)
     thread.start()
     inside.wait()
-    with memrt.Policy(name="meanwhile"), memrt.tracking():
+    with memrt.Policy(name="meanwhile"), memrt.debug.tracking():
         memrt.alloc(100, name="meanwhile")
         a = np.ones(1000)
         a.resize(10**6, refcheck=False)
-        assert memrt.live()
+        assert memrt.debug.live()
         del a
     del [memrt.wrap(ADDRESS, 64, lambda a, n: ended.append("another"))][0]
     memrt.release_unused()
@@ -158,7 +164,7 @@ def test_a_dtor_that_blocks_holds_up_nobody_else():
     assert ended == ["another", 64]
 
 
-def test_a_dtor_may_run_on_a_thread_while_another_collects_cycles():
+def test_all_destructors_run_while_two_threads_collect_cycles():
     ended = []
 
     class Node:

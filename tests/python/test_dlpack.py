@@ -1,4 +1,4 @@
-"""DLPack between memrt and others: the rules for producers and consumers, each by its number."""
+"""DLPack between memrt and other libraries. Marks name the rules for producers and consumers."""
 
 from __future__ import annotations
 
@@ -44,15 +44,15 @@ numpy_knows_versions = NUMPY >= (2, 1)
 
 
 def counting() -> np.ndarray:
-    """24 doubles of memrt's."""
+    """Return an array of 24 doubles in memrt's memory."""
     array = memrt.empty((2, 3, 4))
     array[...] = np.arange(24).reshape(2, 3, 4)
     return array
 
 
 def exporters() -> dict[str, object]:
-    """One of each type that produces."""
-    return {"MemInfo": memrt.alloc(192, zero=True), "Tensor": memrt.Tensor(counting())}
+    """Return an exporter of each type."""
+    return {"MemInfo": memrt.alloc(192, zero=True), "Tensor": memrt.types.Tensor(counting())}
 
 
 KINDS = sorted(exporters())
@@ -72,7 +72,7 @@ def kind_of(thing: object) -> str:
 
 
 def outcome(call, *args, **keywords):
-    """The error that a call ends in, or None."""
+    """Return the type of the error that a call raises, or None."""
     try:
         call(*args, **keywords)
     except (BufferError, TypeError, ValueError) as error:
@@ -83,8 +83,9 @@ def outcome(call, *args, **keywords):
 # --- Producers. ---
 
 
+@pytest.mark.rule("D1")
 @pytest.mark.parametrize("kind", KINDS)
-def test_d01_all_arguments_are_keywords_and_may_be_left_away(kind):
+def test_dlpack_takes_optional_keywords_only(kind):
     exporter = exporters()[kind]
     asked = {"stream": None, "max_version": None, "dl_device": None, "copy": None}
     assert name_of(exporter.__dlpack__(**asked)) == b"dltensor"
@@ -95,6 +96,7 @@ def test_d01_all_arguments_are_keywords_and_may_be_left_away(kind):
         exporter.__dlpack__(streams=None)
 
 
+@pytest.mark.rule("D1")
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(
     "asked",
@@ -115,19 +117,21 @@ def test_d01_all_arguments_are_keywords_and_may_be_left_away(kind):
     ],
     ids=str,
 )
-def test_d01_an_argument_of_a_wrong_kind_is_no_type_error(kind, asked):
-    """At a TypeError a consumer takes memrt for one of an older DLPack, and asks without any."""
+def test_dlpack_argument_of_wrong_type_raises_value_error(kind, asked):
+    """After a TypeError, a consumer assumes an older DLPack and calls again without arguments."""
     with pytest.raises(ValueError, match=next(iter(asked))):
         exporters()[kind].__dlpack__(**asked)
 
 
+@pytest.mark.rule("D2")
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("asked", [None, (0, 0), (0, 8), (-1, 0), (-(2**80), 5)], ids=str)
-def test_d02_who_knows_no_versions_gets_a_tensor_without_one(kind, asked):
+def test_max_version_none_or_below_1_gives_unversioned_tensor(kind, asked):
     capsule = exporters()[kind].__dlpack__(max_version=asked)
     assert name_of(capsule) == b"dltensor"
 
 
+@pytest.mark.rule("D2")
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(
     ("asked", "given"),
@@ -143,7 +147,7 @@ def test_d02_who_knows_no_versions_gets_a_tensor_without_one(kind, asked):
     ],
     ids=str,
 )
-def test_d02_the_version_is_not_above_the_one_asked_for(kind, asked, given):
+def test_max_version_is_clamped_to_supported_versions(kind, asked, given):
     capsule = exporters()[kind].__dlpack__(max_version=asked)
     assert name_of(capsule) == b"dltensor_versioned"
     consumer = Consumer(capsule)
@@ -151,8 +155,9 @@ def test_d02_the_version_is_not_above_the_one_asked_for(kind, asked, given):
     consumer.end()
 
 
+@pytest.mark.rule("D3")
 @pytest.mark.parametrize("wishes", [{}, NEWEST], ids=str)
-def test_d03_the_name_of_a_capsule_outlives_everything_and_it_has_a_destructor(wishes):
+def test_capsule_outlives_exporter_with_name_and_destructor(wishes):
     mi = memrt.alloc(64)
     capsule = mi.__dlpack__(**wishes)
     del mi
@@ -163,9 +168,10 @@ def test_d03_the_name_of_a_capsule_outlives_everything_and_it_has_a_destructor(w
     assert name_of(capsule) in (b"dltensor", b"dltensor_versioned")
 
 
+@pytest.mark.rule("D4")
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("wishes", [{}, NEWEST], ids=str)
-def test_d04_a_capsule_that_nobody_took_calls_its_deleter_once(kind, wishes):
+def test_deleting_unused_capsule_releases_export(kind, wishes):
     exporter = exporters()[kind]
     mi = meminfo_of(exporter)
     before = mi.refcount
@@ -175,8 +181,9 @@ def test_d04_a_capsule_that_nobody_took_calls_its_deleter_once(kind, wishes):
     assert (mi.refcount, exports_of(mi, "dlpack")) == (before, 0)
 
 
+@pytest.mark.rule("D4")
 @pytest.mark.parametrize("wishes", [{}, NEWEST], ids=str)
-def test_d04_a_capsule_that_was_taken_leaves_the_deleter_to_who_took_it(wishes):
+def test_used_capsule_leaves_deleter_to_consumer(wishes):
     mi = memrt.alloc(64)
     consumer = Consumer(mi.__dlpack__(**wishes))
     consumer.capsule = None
@@ -185,8 +192,9 @@ def test_d04_a_capsule_that_was_taken_leaves_the_deleter_to_who_took_it(wishes):
     assert (mi.refcount, exports_of(mi, "dlpack")) == (1, 0)
 
 
+@pytest.mark.rule("D6")
 @pytest.mark.parametrize("wishes", [{}, NEWEST], ids=str)
-def test_d06_a_thread_that_python_never_saw_may_call_the_deleter(wishes, dlclient):
+def test_deleter_may_run_on_thread_unknown_to_python(wishes, dlclient):
     mi = memrt.alloc(64)
     dlclient.delete_on_a_thread(mi.__dlpack__(**wishes))
     assert (mi.refcount, exports_of(mi, "dlpack")) == (1, 0)
@@ -197,18 +205,20 @@ def test_d06_a_thread_that_python_never_saw_may_call_the_deleter(wishes, dlclien
     assert (memrt.stats() - before).mi_free == 1
 
 
-def test_d06_the_last_deleter_on_a_thread_lets_python_owners_go_where_the_gil_is(dlclient):
+@pytest.mark.rule("D6")
+def test_last_deleter_without_gil_queues_python_destructor(dlclient):
     ended = []
     owner = ctypes.create_string_buffer(64)
     mi = memrt.wrap(ctypes.addressof(owner), 64, lambda *_: ended.append(threading.get_ident()))
     capsule = mi.__dlpack__()
     del mi
     dlclient.delete_on_a_thread(capsule)
-    _memrt.owners()  # runs those that wait
+    _memrt.owners()  # runs queued owners
     assert ended == [threading.get_ident()]
 
 
-def test_d07_a_deleter_after_the_end_of_python_does_no_harm(run_python, dlclient):
+@pytest.mark.rule("D7")
+def test_deleter_after_python_exit_skips_python_destructor(run_python, dlclient):
     result = run_python(
         "import ctypes, memrt, dlclient\n"
         "owner = ctypes.create_string_buffer(64)\n"
@@ -219,8 +229,9 @@ def test_d07_a_deleter_after_the_end_of_python_does_no_harm(run_python, dlclient
     assert (result.stdout, result.stderr) == ("", "")
 
 
+@pytest.mark.rule("D8")
 @pytest.mark.parametrize("wishes", [{}, NEWEST], ids=str)
-def test_d08_an_exception_that_is_pending_survives_the_deleter(wishes, dlclient):
+def test_deleter_keeps_pending_exception(wishes, dlclient):
     ended = []
     owner = ctypes.create_string_buffer(64)
     mi = memrt.wrap(ctypes.addressof(owner), 64, lambda *_: ended.append({}.get(1)))
@@ -231,8 +242,9 @@ def test_d08_an_exception_that_is_pending_survives_the_deleter(wishes, dlclient)
     assert ended == [None]
 
 
-def test_d10_read_only_memory_is_marked():
-    for exporter in (readonly_meminfo(), memrt.Tensor(memrt.as_array(readonly_meminfo()))):
+@pytest.mark.rule("D10")
+def test_read_only_memory_sets_read_only_flag():
+    for exporter in (readonly_meminfo(), memrt.types.Tensor(memrt.as_array(readonly_meminfo()))):
         consumer = Consumer(exporter.__dlpack__(**NEWEST))
         assert consumer.struct.flags == READ_ONLY
         consumer.end()
@@ -241,24 +253,27 @@ def test_d10_read_only_memory_is_marked():
     consumer.end()
 
 
-def test_d10_an_array_that_is_read_only_is_marked_over_any_memory():
+@pytest.mark.rule("D10")
+def test_read_only_array_of_writable_memory_sets_flag():
     array = counting()
     array.flags.writeable = False
-    consumer = Consumer(memrt.Tensor(array).__dlpack__(**NEWEST))
+    consumer = Consumer(memrt.types.Tensor(array).__dlpack__(**NEWEST))
     assert consumer.struct.flags == READ_ONLY
     consumer.end()
 
 
-def test_d10_read_only_memory_is_not_exported_without_a_version():
+@pytest.mark.rule("D10")
+def test_read_only_memory_has_no_unversioned_export():
     array = counting()
     array.flags.writeable = False
-    for exporter in (readonly_meminfo(), memrt.Tensor(array)):
+    for exporter in (readonly_meminfo(), memrt.types.Tensor(array)):
         with pytest.raises(BufferError, match="read-only"):
             exporter.__dlpack__()
 
 
+@pytest.mark.rule("D12")
 @pytest.mark.parametrize("kind", KINDS)
-def test_d12_a_copy_is_marked_and_nobody_else_has_it(kind):
+def test_copy_sets_copied_flag_and_shares_no_memory(kind):
     exporter = exporters()[kind]
     consumer = Consumer(exporter.__dlpack__(copy=True, **NEWEST))
     assert consumer.struct.flags == IS_COPIED
@@ -269,16 +284,18 @@ def test_d12_a_copy_is_marked_and_nobody_else_has_it(kind):
     assert (memrt.stats() - before).mi_free == 1
 
 
-def test_d12_a_copy_of_read_only_memory_may_be_written():
+@pytest.mark.rule("D12")
+def test_copy_of_read_only_memory_is_writable():
     consumer = Consumer(readonly_meminfo().__dlpack__(copy=True, **NEWEST))
     assert consumer.struct.flags == IS_COPIED
     consumer.end()
     assert name_of(readonly_meminfo().__dlpack__(copy=True)) == b"dltensor"
 
 
+@pytest.mark.rule("D13")
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("copy", [None, False])
-def test_d13_nothing_is_copied_that_need_not_be(kind, copy):
+def test_export_with_copy_none_or_false_shares_memory(kind, copy):
     exporter = exporters()[kind]
     consumer = Consumer(exporter.__dlpack__(copy=copy, **NEWEST))
     assert consumer.struct.flags == 0
@@ -286,16 +303,18 @@ def test_d13_nothing_is_copied_that_need_not_be(kind, copy):
     consumer.end()
 
 
-def test_d13_a_copy_has_the_elements_in_order():
+@pytest.mark.rule("D13")
+def test_copy_is_compact_with_elements_in_order():
     array = counting()[::-1, :, ::2]
-    consumer = Consumer(memrt.Tensor(array).__dlpack__(copy=True, **NEWEST))
+    consumer = Consumer(memrt.types.Tensor(array).__dlpack__(copy=True, **NEWEST))
     assert (consumer.shape, consumer.strides) == ((2, 3, 2), (6, 2, 1))
     copied = (ctypes.c_double * 12).from_address(consumer.tensor.data)
     assert list(copied) == array.ravel().tolist()
     consumer.end()
 
 
-def test_d13_a_copy_is_made_by_the_policy_in_force():
+@pytest.mark.rule("D13")
+def test_copy_is_allocated_under_current_policy():
     mi = memrt.alloc(5000)
     with memrt.Policy(name="copies") as policy:
         capsule = mi.__dlpack__(copy=True)
@@ -304,8 +323,9 @@ def test_d13_a_copy_is_made_by_the_policy_in_force():
     assert memrt.stats(policy).live == 0
 
 
+@pytest.mark.rule("D14")
 @pytest.mark.parametrize("kind", KINDS)
-def test_d14_the_own_device_and_the_cpu_are_honoured_and_no_other(kind):
+def test_cpu_memory_exports_only_as_cpu_device_0(kind):
     exporter = exporters()[kind]
     consumer = Consumer(exporter.__dlpack__(dl_device=(1, 0), **NEWEST))
     assert (consumer.tensor.device_type, consumer.tensor.device_id) == (CPU, 0)
@@ -315,8 +335,9 @@ def test_d14_the_own_device_and_the_cpu_are_honoured_and_no_other(kind):
             exporter.__dlpack__(dl_device=device)
 
 
+@pytest.mark.rule("D14")
 @pytest.mark.parametrize("device", [CUDA_HOST, ROCM_HOST, MANAGED])
-def test_d14_memory_of_a_device_that_the_cpu_reads_is_exported_as_either(device):
+def test_host_readable_memory_exports_as_own_device_or_cpu(device):
     mi = memrt.meminfo(memrt.from_dlpack(Producer(device=(device, 0))))
     for asked, given_ in [(None, device), ((device, 0), device), ((CPU, 0), CPU)]:
         consumer = Consumer(mi.__dlpack__(dl_device=asked, **NEWEST))
@@ -331,27 +352,32 @@ def test_d14_memory_of_a_device_that_the_cpu_reads_is_exported_as_either(device)
     consumer.end()
 
 
+@pytest.mark.rule("D15")
 @pytest.mark.parametrize("kind", KINDS)
-def test_d15_the_device_is_a_pair_of_ints(kind):
+def test_dlpack_device_is_pair_of_ints(kind):
     device = exporters()[kind].__dlpack_device__()
     assert (type(device), [type(each) for each in device]) == (tuple, [int, int])
     assert device == (1, 0)
 
 
+@pytest.mark.rule("D15")
+@pytest.mark.parametrize("versioned", [False, True])
 @pytest.mark.parametrize("device", [CPU, CUDA_HOST, ROCM_HOST, MANAGED])
-def test_d15_memory_that_came_by_dlpack_is_still_on_its_device(device):
-    array = memrt.from_dlpack(Producer(device=(device, 0)))
+def test_imported_memory_keeps_device(device, versioned):
+    array = memrt.from_dlpack(Producer(device=(device, 0), versioned=versioned))
     assert memrt.meminfo(array).__dlpack_device__() == (device, 0)
-    assert memrt.Tensor(array).__dlpack_device__() == (device, 0)
+    assert memrt.types.Tensor(array).__dlpack_device__() == (device, 0)
 
 
+@pytest.mark.rule("D16")
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("stream", [0, 1, 2, -1, 7, True, False, 2**80, -(2**80)])
-def test_d16_memory_of_the_cpu_has_no_stream(kind, stream):
+def test_cpu_export_refuses_any_stream(kind, stream):
     with pytest.raises(ValueError, match="stream"):
         exporters()[kind].__dlpack__(stream=stream)
 
 
+@pytest.mark.rule("D16")
 @pytest.mark.parametrize(
     ("device", "good", "bad"),
     [
@@ -360,7 +386,7 @@ def test_d16_memory_of_the_cpu_has_no_stream(kind, stream):
         (ROCM_HOST, [None, -1, 0, 3, 12345], [1, 2, -2, True]),
     ],
 )
-def test_d16_other_memory_knows_the_streams_of_its_device(device, good, bad):
+def test_stream_must_be_valid_for_memory_device(device, good, bad):
     mi = memrt.meminfo(memrt.from_dlpack(Producer(device=(device, 0))))
     for stream in good:
         mi.__dlpack__(stream=stream)
@@ -383,10 +409,11 @@ VIEWS = {
 }
 
 
+@pytest.mark.rule("D18")
 @pytest.mark.parametrize("view", VIEWS)
-def test_d18_strides_are_counted_in_elements(view):
+def test_exported_strides_count_elements(view):
     array = VIEWS[view](counting())
-    consumer = Consumer(memrt.Tensor(array).__dlpack__(**NEWEST))
+    consumer = Consumer(memrt.types.Tensor(array).__dlpack__(**NEWEST))
     assert consumer.shape == array.shape
     if array.size > 1:
         assert consumer.strides == tuple(stride // 8 for stride in array.strides)
@@ -397,10 +424,11 @@ def test_d18_strides_are_counted_in_elements(view):
     consumer.end()
 
 
+@pytest.mark.rule("D18")
 @pytest.mark.parametrize("view", VIEWS)
-def test_d18_every_view_goes_round(view):
+def test_exported_view_is_imported_with_same_layout(view):
     array = VIEWS[view](counting())
-    back = memrt.from_dlpack(memrt.Tensor(array))
+    back = memrt.from_dlpack(memrt.types.Tensor(array))
     np.testing.assert_array_equal(back, array)
     assert (back.shape, back.dtype) == (array.shape, array.dtype)
     if array.size > 1:
@@ -409,36 +437,40 @@ def test_d18_every_view_goes_round(view):
         assert back.ctypes.data == array.ctypes.data
 
 
-def test_d19_a_stride_between_elements_is_refused():
+@pytest.mark.rule("D19")
+def test_stride_not_multiple_of_item_size_is_refused():
     structured = memrt.zeros(4, [("a", "i1"), ("b", "f8")])
-    with pytest.raises(BufferError, match="9 bytes are no whole number of 8"):
-        memrt.Tensor(structured["b"])
-    memrt.Tensor(structured["b"][:1])  # a step that is never taken may be any
-    memrt.Tensor(structured["a"])
+    with pytest.raises(BufferError, match="got 9 bytes for elements of 8 bytes"):
+        memrt.types.Tensor(structured["b"])
+    memrt.types.Tensor(structured["b"][:1])  # a stride that no element uses may have any value
+    memrt.types.Tensor(structured["a"])
 
 
-def test_d20_without_dimensions_there_need_be_no_shape_and_strides():
+@pytest.mark.rule("D20")
+def test_tensor_without_dimensions_needs_no_shape_or_strides():
     array = memrt.full((), 7.5)
-    consumer = Consumer(memrt.Tensor(array).__dlpack__(**NEWEST))
+    consumer = Consumer(memrt.types.Tensor(array).__dlpack__(**NEWEST))
     assert consumer.tensor.ndim == 0
     assert not consumer.tensor.shape
     assert not consumer.tensor.strides
     consumer.end()
-    for shape, strides in [(None, None), (8, 8)]:  # 8 is no address
+    for shape, strides in [(None, None), (8, 8)]:  # 8 is an invalid address
         got = memrt.from_dlpack(Producer(ndim=0, shape=shape, strides=strides))
         assert (got.shape, got[()]) == ((), 0.0)
 
 
-def test_d21_without_elements_the_producer_gives_no_data():
-    for exporter in (memrt.alloc(0), memrt.Tensor(memrt.zeros((3, 0)))):
+@pytest.mark.rule("D21")
+def test_export_without_elements_has_null_data():
+    for exporter in (memrt.alloc(0), memrt.types.Tensor(memrt.zeros((3, 0)))):
         for wishes in ({}, NEWEST):
             consumer = Consumer(exporter.__dlpack__(**wishes))
             assert consumer.tensor.data is None
             consumer.end()
 
 
+@pytest.mark.rule("D21")
 @pytest.mark.parametrize("data", [None, 8, 2**64 - 1])
-def test_d21_without_elements_the_consumer_takes_any_data(data):
+def test_import_without_elements_ignores_data(data):
     producer = Producer(shape=(2, 0, 4), strides=(2**62, -(2**62), 5), data=data)
     got = memrt.from_dlpack(producer)
     assert (got.shape, got.nbytes) == ((2, 0, 4), 0)
@@ -446,54 +478,60 @@ def test_d21_without_elements_the_consumer_takes_any_data(data):
     assert producer.deleted == 1
 
 
+@pytest.mark.rule("D25")
 @pytest.mark.parametrize(
     "dtype",
     ["?", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8", "c8", "c16", "l", "q"],
 )
-def test_d25_what_both_know_goes_round(dtype):
+def test_dtype_known_to_dlpack_survives_round_trip(dtype):
     array = memrt.array([0, 1, 1, 0], dtype)
-    back = memrt.from_dlpack(memrt.Tensor(array))
+    back = memrt.from_dlpack(memrt.types.Tensor(array))
     assert back.dtype == array.dtype
     np.testing.assert_array_equal(back, array)
 
 
+@pytest.mark.rule("D25")
 @pytest.mark.parametrize(
     ("dtype", "code", "bits"),
     [("?", BOOL, 8), ("c8", COMPLEX, 64), ("c16", COMPLEX, 128), ("f2", FLOAT, 16)],
 )
-def test_d25_bool_has_8_bits_and_complex_those_of_both_parts(dtype, code, bits):
-    consumer = Consumer(memrt.Tensor(memrt.zeros(2, dtype)).__dlpack__())
+def test_bool_complex_and_half_have_dlpack_code_and_bits(dtype, code, bits):
+    consumer = Consumer(memrt.types.Tensor(memrt.zeros(2, dtype)).__dlpack__())
     assert consumer.dtype == (code, bits, 1)
     consumer.end()
 
 
+@pytest.mark.rule("D23")
 @pytest.mark.parametrize(
     "dtype",
     [">f8", ">i2", ">c16", "g", "G", "M8[s]", "m8[ns]", "S3", "U3", "V8", [("a", "f8")]],
     ids=str,
 )
-def test_d23_a_dtype_that_dlpack_has_not_is_refused(dtype):
+def test_dtype_unknown_to_dlpack_is_refused(dtype):
     with pytest.raises(BufferError, match="dtype"):
-        memrt.Tensor(memrt.zeros(3, dtype))
+        memrt.types.Tensor(memrt.zeros(3, dtype))
 
 
-def test_d23_arrays_of_objects_are_refused():
+@pytest.mark.rule("D23")
+def test_tensor_of_object_array_is_refused():
     with pytest.raises(BufferError, match="dtype"):
-        memrt.Tensor(memrt.array([{}, []], object))
+        memrt.types.Tensor(memrt.array([{}, []], object))
 
 
-def test_d26_what_is_no_array_or_not_of_memrt_is_no_tensor():
+@pytest.mark.rule("D26")
+def test_tensor_needs_array_managed_by_memrt():
     with pytest.raises(TypeError):
-        memrt.Tensor([1, 2])
+        memrt.types.Tensor([1, 2])
     with pytest.raises(TypeError):
-        memrt.Tensor()
+        memrt.types.Tensor()
     with pytest.raises(ValueError, match="adopt"):
-        memrt.Tensor(np.frombuffer(b"12345678", "u1"))
+        memrt.types.Tensor(np.frombuffer(b"12345678", "u1"))
 
 
+@pytest.mark.rule("D27")
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("wishes", [{}, NEWEST], ids=str)
-def test_d27_an_export_is_one_reference_until_the_deleter(kind, wishes):
+def test_export_holds_reference_until_deleter(kind, wishes):
     exporter = exporters()[kind]
     mi = meminfo_of(exporter)
     before = mi.refcount
@@ -504,9 +542,10 @@ def test_d27_an_export_is_one_reference_until_the_deleter(kind, wishes):
         assert (mi.refcount, exports_of(mi, "dlpack")) == (before + rest, rest)
 
 
-def test_d27_the_memory_lives_as_long_as_the_last_export():
+@pytest.mark.rule("D27")
+def test_export_keeps_memory_after_array_is_deleted():
     array = counting()
-    consumer = Consumer(memrt.Tensor(array).__dlpack__())
+    consumer = Consumer(memrt.types.Tensor(array).__dlpack__())
     address = array.ctypes.data
     del array
     gc.collect()
@@ -517,10 +556,11 @@ def test_d27_the_memory_lives_as_long_as_the_last_export():
     assert (memrt.stats() - before).mi_free == 1
 
 
-def test_d27_an_array_that_numpy_resizes_leaves_its_exports_alone():
+@pytest.mark.rule("D27")
+def test_export_survives_numpy_resize_of_array():
     with memrt.Policy():
         array = np.ones(100)
-    tensor = memrt.Tensor(array)
+    tensor = memrt.types.Tensor(array)
     consumer = Consumer(tensor.__dlpack__())
     array.resize(100_000, refcheck=False)
     assert list((ctypes.c_double * 100).from_address(consumer.tensor.data)) == [1.0] * 100
@@ -531,7 +571,8 @@ def test_d27_an_array_that_numpy_resizes_leaves_its_exports_alone():
 # --- Consumer. ---
 
 
-def test_d02_the_consumer_names_the_newest_version_that_it_knows():
+@pytest.mark.rule("D2")
+def test_from_dlpack_requests_newest_supported_version():
     producer = Producer()
     memrt.from_dlpack(producer)
     memrt.from_dlpack(producer, device="cpu", copy=False)
@@ -542,7 +583,7 @@ def test_d02_the_consumer_names_the_newest_version_that_it_knows():
 
 
 class Older(Producer):
-    """From before version 1.0: it knows no keywords but one."""
+    """A producer from before version 1.0: `stream` is the only keyword."""
 
     def __init__(self) -> None:
         super().__init__(versioned=False)
@@ -551,16 +592,18 @@ class Older(Producer):
         return super().__dlpack__()
 
 
-def test_d02_a_producer_that_knows_no_versions_is_asked_again_without():
+@pytest.mark.rule("D2")
+def test_from_dlpack_retries_older_producer_without_keywords():
     older = Older()
     got = memrt.from_dlpack(older)
     assert (got[1, 2, 3], got.flags.writeable) == (23.0, False)
     assert memrt.from_dlpack(older, device="cpu")[0, 0, 1] == 1.0
-    with pytest.raises(BufferError, match="older"):
+    with pytest.raises(BufferError, match=r"DLPack 1\.0 or later"):
         memrt.from_dlpack(older, copy=False)
 
 
-def test_d05_the_capsule_is_renamed_before_anything_can_fail():
+@pytest.mark.rule("D5")
+def test_capsule_is_renamed_before_import_fails():
     for producer, name in [
         (Producer(ndim=-1), b"used_dltensor_versioned"),
         (Producer(versioned=False, dtype=(99, 8, 1)), b"used_dltensor"),
@@ -572,7 +615,7 @@ def test_d05_the_capsule_is_renamed_before_anything_can_fail():
 
 
 class Capsule:
-    """Hands out what it was given."""
+    """A producer that returns the capsule from its construction."""
 
     def __init__(self, capsule: object) -> None:
         self.capsule = capsule
@@ -581,40 +624,45 @@ class Capsule:
         return self.capsule
 
 
+@pytest.mark.rule("D5")
 @pytest.mark.parametrize("versioned", [False, True])
-def test_d05_a_capsule_cannot_be_used_twice(versioned):
+def test_capsule_cannot_be_imported_twice(versioned):
     producer = Producer(versioned=versioned)
     capsule = producer.capsule()
     got = memrt.from_dlpack(Capsule(capsule))
-    with pytest.raises(ValueError, match="nobody has used"):
+    with pytest.raises(ValueError, match="unused capsule"):
         memrt.from_dlpack(Capsule(capsule))
     assert producer.deleted == 0
     del got
     assert producer.deleted == 1
 
 
+@pytest.mark.rule("D5")
 @pytest.mark.parametrize("name", [b"dltensor2", b"memrt.meminfo", b"used_dltensor", b"DLTENSOR"])
-def test_d05_a_capsule_of_another_name_is_left_alone(name):
+def test_capsule_with_wrong_name_is_refused_unchanged(name):
     producer = Producer(name=name)
     with pytest.raises(ValueError, match="dltensor"):
         memrt.from_dlpack(producer)
     assert (name_of(producer.given), producer.deleted) == (name, 0)
 
 
+@pytest.mark.rule("D5")
 @pytest.mark.parametrize("given_", [None, 5, "dltensor", b"dltensor", object()], ids=kind_of)
-def test_d05_what_is_no_capsule_is_refused(given_):
+def test_non_capsule_from_producer_is_refused(given_):
     with pytest.raises(TypeError, match="capsule"):
         memrt.from_dlpack(Capsule(given_))
 
 
+@pytest.mark.rule("D5")
 @pytest.mark.parametrize("thing", [None, 5, "text", b"bytes", [1, 2], object()], ids=kind_of)
-def test_d05_what_has_no_dlpack_is_refused(thing):
+def test_object_without_dlpack_method_is_refused(thing):
     with pytest.raises(TypeError, match="__dlpack__"):
         memrt.from_dlpack(thing)
 
 
+@pytest.mark.rule("D6")
 @pytest.mark.parametrize("versioned", [False, True])
-def test_d06_the_deleter_is_called_once_with_the_last_reference(versioned):
+def test_import_calls_deleter_once_with_last_reference(versioned):
     producer = Producer(versioned=versioned)
     got = memrt.from_dlpack(producer)
     mi, view = memrt.meminfo(got), got[1:, :, 2]
@@ -626,17 +674,19 @@ def test_d06_the_deleter_is_called_once_with_the_last_reference(versioned):
     assert producer.deleted == 1
 
 
+@pytest.mark.rule("D6")
 @pytest.mark.parametrize("versioned", [False, True])
-def test_d06_there_may_be_no_deleter(versioned):
+def test_tensor_may_have_no_deleter(versioned):
     producer = Producer(versioned=versioned, has_deleter=False)
     assert memrt.from_dlpack(producer)[0, 0, 1] == 1
     with pytest.raises(BufferError):
         memrt.from_dlpack(Producer(versioned=versioned, has_deleter=False, ndim=-1))
 
 
+@pytest.mark.rule("D6")
 @pytest.mark.parametrize("versioned", [False, True])
-def test_d06_the_deleter_runs_where_the_gil_is_held(versioned, probe):
-    """It must take the GIL itself, but not all that are about do."""
+def test_foreign_deleter_runs_with_gil_held(versioned, probe):
+    """A deleter must take the GIL itself, but not all existing deleters do."""
     producer = Producer(versioned=versioned)
     got = memrt.from_dlpack(producer)
     address = probe.hold(got)
@@ -647,7 +697,8 @@ def test_d06_the_deleter_runs_where_the_gil_is_held(versioned, probe):
     assert producer.deleted == 1
 
 
-def test_d07_a_foreign_deleter_is_not_called_once_python_has_ended(run_python, probe):
+@pytest.mark.rule("D7")
+def test_import_released_after_python_exit_causes_no_error(run_python, probe):
     result = run_python(
         "import memrt, numpy as np, probe\n"
         "probe.release_after_python(memrt.from_dlpack(np.arange(5)))\n"
@@ -655,7 +706,8 @@ def test_d07_a_foreign_deleter_is_not_called_once_python_has_ended(run_python, p
     assert (result.stdout, result.stderr) == ("", "")
 
 
-def test_d08_a_pending_exception_survives_the_foreign_deleter(probe):
+@pytest.mark.rule("D8")
+def test_foreign_deleter_keeps_pending_exception(probe):
     producer = Producer()
     kept = [memrt.from_dlpack(producer)]
     with pytest.raises(LookupError, match="pending"):
@@ -663,15 +715,17 @@ def test_d08_a_pending_exception_survives_the_foreign_deleter(probe):
     assert producer.deleted == 1
 
 
+@pytest.mark.rule("D9")
 @pytest.mark.parametrize("version", [(2, 0), (0, 9), (2**32 - 1, 0)], ids=str)
-def test_d09_of_another_major_version_nothing_is_read_but_the_head(version):
+def test_wrong_major_version_is_refused_with_tensor_unread(version):
     producer = Producer(version=version, data=8, shape=8, strides=8, ndim=3, dtype=(99, 99, 99))
     with pytest.raises(BufferError, match="major"):
         memrt.from_dlpack(producer)
     assert producer.deleted == 1
 
 
-def test_d11_read_only_and_unversioned_tensors_give_read_only_arrays():
+@pytest.mark.rule("D11")
+def test_read_only_or_unversioned_import_is_read_only():
     assert memrt.from_dlpack(Producer()).flags.writeable
     for producer in (Producer(flags=READ_ONLY), Producer(versioned=False)):
         got = memrt.from_dlpack(producer)
@@ -681,14 +735,20 @@ def test_d11_read_only_and_unversioned_tensors_give_read_only_arrays():
             got.flags.writeable = True
 
 
-def test_d13_a_consumer_that_wants_a_copy_gets_one_of_memrt():
+def test_meminfo_at_address_0_exports_no_elements():
+    assert memrt.from_dlpack(memrt.wrap(0, 0)).shape == (0,)
+
+
+@pytest.mark.rule("D13")
+def test_from_dlpack_copy_is_writable_memrt_memory():
     producer = Producer(flags=READ_ONLY)
     got = memrt.from_dlpack(producer, copy=True)
     assert producer.deleted == 1
     assert (memrt.meminfo(got).kind, got.flags.writeable, got[1, 2, 3]) == ("inline", True, 23)
 
 
-def test_d13_a_consumer_that_wants_none_says_so():
+@pytest.mark.rule("D13")
+def test_from_dlpack_passes_copy_false_to_producer():
     class Copying(Producer):
         def __dlpack__(self, **wishes):
             raise (
@@ -699,14 +759,50 @@ def test_d13_a_consumer_that_wants_none_says_so():
         memrt.from_dlpack(Copying(), copy=False)
 
 
+@pytest.mark.rule("D14")
 @pytest.mark.parametrize("device", ["gpu", (2, 0), (1, 1), 5, "CPU"])
-def test_d14_a_consumer_asks_for_the_cpu_or_for_nothing(device):
+def test_from_dlpack_refuses_device_other_than_cpu(device):
     with pytest.raises(ValueError, match="device"):
         memrt.from_dlpack(Producer(), device=device)
 
 
+class Incomparable:
+    """An object whose comparison raises KeyError."""
+
+    __hash__ = None
+
+    def __eq__(self, other):
+        raise KeyError("eq")
+
+
+def test_from_dlpack_passes_on_error_of_device_comparison():
+    with pytest.raises(KeyError, match="eq"):
+        memrt.from_dlpack(Producer(), device=(Incomparable(), 0))
+
+
+@pytest.mark.parametrize("device", [None, "cpu", (1, 0)])
+def test_from_dlpack_accepts_the_cpu_by_name_or_number(device):
+    assert memrt.from_dlpack(Producer(), device=device)[1, 2, 3] == 23
+
+
+@pytest.mark.parametrize("copy", [3, "yes", 0, 1.0])
+def test_from_dlpack_refuses_copy_that_is_no_bool(copy):
+    with pytest.raises(ValueError, match="copy must be None, True or False"):
+        memrt.from_dlpack(Producer(), copy=copy)
+
+
+def test_from_dlpack_keeps_attribute_error_of_producer():
+    class Broken(Producer):
+        def __dlpack__(self, **wishes):
+            raise AttributeError("inner")
+
+    with pytest.raises(AttributeError, match="inner"):
+        memrt.from_dlpack(Broken())
+
+
+@pytest.mark.rule("D14")
 @pytest.mark.parametrize("device", [CUDA, ROCM, 4, 8, 12, 14, 18, 0, -1, 2**31 - 1])
-def test_d14_memory_that_the_cpu_cannot_read_is_refused(device):
+def test_host_unreadable_tensor_is_refused_and_deleted_once(device):
     for versioned in (False, True):
         producer = Producer(versioned=versioned, device=(device, 0), data=8)
         with pytest.raises(BufferError, match="device"):
@@ -714,7 +810,8 @@ def test_d14_memory_that_the_cpu_cannot_read_is_refused(device):
         assert producer.deleted == 1
 
 
-def test_d18_missing_strides_mean_compact_before_version_1_2():
+@pytest.mark.rule("D18")
+def test_missing_strides_are_compact_before_version_1_2():
     for producer in (
         Producer(strides=None, versioned=False),
         Producer(strides=None, version=(1, 0)),
@@ -728,7 +825,8 @@ def test_d18_missing_strides_mean_compact_before_version_1_2():
     assert producer.deleted == 1
 
 
-def test_d18_the_consumer_counts_strides_in_elements():
+@pytest.mark.rule("D18")
+def test_imported_strides_count_elements():
     producer = Producer(shape=(4, 3), strides=(-1, 4))
     producer.struct.tensor.data += 24
     got = memrt.from_dlpack(producer)
@@ -736,11 +834,13 @@ def test_d18_the_consumer_counts_strides_in_elements():
     assert memrt.meminfo(got).data == ctypes.addressof(producer.memory)
 
 
-def test_d22_the_byte_offset_is_honoured():
+@pytest.mark.rule("D22")
+def test_import_honours_byte_offset():
     got = memrt.from_dlpack(Producer(shape=(3,), strides=(1,), byte_offset=40))
     assert got.tolist() == [5, 6, 7]
 
 
+@pytest.mark.rule("D24")
 @pytest.mark.parametrize("versioned", [False, True])
 @pytest.mark.parametrize(
     "dtype",
@@ -748,46 +848,48 @@ def test_d22_the_byte_offset_is_honoured():
      (BOOL, 1, 1), (17, 4, 1), (200, 64, 1), (COMPLEX, 32, 1), (INT, 0, 1), (FLOAT, 8, 1)],
     ids=str,
 )  # fmt: skip
-def test_d24_lanes_unknown_types_and_parts_of_bytes_are_refused(dtype, versioned):
+def test_unsupported_type_bits_or_lanes_are_refused(dtype, versioned):
     producer = Producer(dtype=dtype, versioned=versioned)
     with pytest.raises(BufferError):
         memrt.from_dlpack(producer)
     assert producer.deleted == 1
 
 
+@pytest.mark.rule("D24")
 @pytest.mark.parametrize("dtype", [(BFLOAT, 16, 1), (10, 8, 1)])
-def test_d24_types_that_numpy_has_not_are_refused_for_arrays(dtype):
+def test_type_unknown_to_numpy_is_refused_for_arrays(dtype):
     producer = Producer(dtype=dtype)
-    with pytest.raises(BufferError, match="NumPy has no"):
+    with pytest.raises(BufferError, match="NumPy does not support"):
         memrt.from_dlpack(producer)
     assert producer.deleted == 1
 
 
 HUGE = 2**63 - 1
 MALFORMED = {
-    "less than no dimensions": {"ndim": -1},
-    "far less": {"ndim": -(2**31)},
-    "too many dimensions": {"ndim": 65},
-    "far too many": {"ndim": 2**31 - 1},
-    "no shape": {"ndim": 3, "shape": None},
+    "negative ndim": {"ndim": -1},
+    "smallest ndim": {"ndim": -(2**31)},
+    "ndim above 64": {"ndim": 65},
+    "largest ndim": {"ndim": 2**31 - 1},
+    "missing shape": {"ndim": 3, "shape": None},
     "a negative extent": {"shape": (2, -1, 4)},
     "the most negative extent": {"shape": (-(2**63), 0, 1)},
-    "a product that overflows": {"shape": (2**31, 2**31, 2)},
-    "one with the size of an element": {"shape": (1, 2**60, 1)},
-    "one beside an extent of 0": {"shape": (0, HUGE, HUGE)},
-    "a stride that overflows": {"strides": (HUGE, 1, 1)},
+    "shape product overflows": {"shape": (2**31, 2**31, 2)},
+    "size in bytes overflows": {"shape": (1, 2**60, 1)},
+    "product beside extent 0 overflows": {"shape": (0, HUGE, HUGE)},
+    "stride overflows": {"strides": (HUGE, 1, 1)},
     "the most negative stride": {"strides": (12, -(2**63), 1)},
-    "strides that overflow together": {"strides": (-(2**59), 2**58, 1)},
-    "elements and no data": {"data": None},
-    "an offset that overflows": {"byte_offset": 2**64 - 8},
+    "sum of strides overflows": {"strides": (-(2**59), 2**58, 1)},
+    "elements without data": {"data": None},
+    "byte offset overflows": {"byte_offset": 2**64 - 8},
     "data at the end of memory": {"data": 2**64 - 64},
     "data before the start of memory": {"data": 16, "strides": (-12, -4, -1)},
 }
 
 
+@pytest.mark.rule("D26")
 @pytest.mark.parametrize("versioned", [False, True])
 @pytest.mark.parametrize("fault", MALFORMED)
-def test_d26_a_malformed_tensor_is_refused_and_given_back_once(fault, versioned):
+def test_malformed_tensor_is_refused_and_deleted_once(fault, versioned):
     producer = Producer(versioned=versioned, **MALFORMED[fault])
     before = memrt.stats()
     with pytest.raises(BufferError):
@@ -796,7 +898,8 @@ def test_d26_a_malformed_tensor_is_refused_and_given_back_once(fault, versioned)
     assert (memrt.stats() - before).mi_alloc == 0
 
 
-def test_d28_flags_that_nobody_knows_are_ignored():
+@pytest.mark.rule("D28")
+def test_unknown_flags_are_ignored():
     got = memrt.from_dlpack(Producer(flags=2**64 - 1 - READ_ONLY, version=(1, 77)))
     assert got.flags.writeable
     assert got[1, 2, 3] == 23
@@ -819,8 +922,8 @@ edges = st.sampled_from(EDGES)
     byte_offset=st.sampled_from([0, 0, 8, 2**63, 2**64 - 1]),
     has_deleter=st.booleans(),
 )  # fmt: skip
-def test_any_tensor_is_taken_or_given_back_once(strides, data, device, **fields):
-    """What the array then says of itself is what the tensor said; nothing is read through it."""
+def test_any_tensor_is_imported_or_refused_and_deleted_once(strides, data, device, **fields):
+    """The array reports the shape and item size of the tensor; memrt reads no element."""
     shape = fields["shape"]
     if strides == "compact":
         strides = compact(shape)
@@ -858,7 +961,7 @@ def test_any_tensor_is_taken_or_given_back_once(strides, data, device, **fields)
     ),
     kind=st.sampled_from(KINDS),
 )
-def test_any_wish_is_met_or_refused_and_never_by_a_type_error(wishes, kind):
+def test_dlpack_arguments_never_raise_type_error(wishes, kind):
     exporter = exporters()[kind]
     mi = meminfo_of(exporter)
     before = mi.refcount
@@ -868,22 +971,24 @@ def test_any_wish_is_met_or_refused_and_never_by_a_type_error(wishes, kind):
 
 # --- The table of functions. ---
 
-TYPES = (memrt.MemInfo, memrt.Tensor)
+TYPES = (memrt.MemInfo, memrt.types.Tensor)
 DOUBLE = (FLOAT, 64, 1)
 
 
+@pytest.mark.rule("D28")
 @pytest.mark.parametrize("type_", TYPES)
-def test_d28_the_table_is_complete_and_of_the_version_of_the_header(type_, dlclient):
+def test_exchange_table_is_complete_for_header_version(type_, dlclient):
     _, *rest = dlclient.table(type_)
     assert rest == [1, 3, 5]
-    assert dlclient.table(memrt.MemInfo)[0] == dlclient.table(memrt.Tensor)[0]
+    assert dlclient.table(memrt.MemInfo)[0] == dlclient.table(memrt.types.Tensor)[0]
     assert dlclient.stream(type_) is None
 
 
+@pytest.mark.rule("D28")
 @pytest.mark.parametrize("on_a_thread", [False, True])
-def test_d28_other_libraries_allocate_into_memrt(on_a_thread, dlclient):
+def test_exchange_table_allocates_memrt_memory(on_a_thread, dlclient):
     before = memrt.stats()
-    capsule = dlclient.allocate(memrt.Tensor, DOUBLE, (30, 40), CPU, on_a_thread)
+    capsule = dlclient.allocate(memrt.types.Tensor, DOUBLE, (30, 40), CPU, on_a_thread)
     change = memrt.stats() - before
     assert (change.live, change.mi_alloc) == (9600, 1)
     consumer = Consumer(capsule)
@@ -894,15 +999,17 @@ def test_d28_other_libraries_allocate_into_memrt(on_a_thread, dlclient):
     assert (memrt.stats() - before).live == 0
 
 
-def test_d28_memory_for_others_is_the_policys_in_force_where_the_gil_is_held(dlclient):
+@pytest.mark.rule("D28")
+def test_table_allocation_uses_policy_only_with_gil(dlclient):
     with memrt.Policy(name="for others", alignment=4096) as policy:
-        capsule = dlclient.allocate(memrt.Tensor, DOUBLE, (100,), CPU, False)
+        capsule = dlclient.allocate(memrt.types.Tensor, DOUBLE, (100,), CPU, False)
         assert memrt.stats(policy).live == 800
-        elsewhere = dlclient.allocate(memrt.Tensor, DOUBLE, (100,), CPU, True)
+        elsewhere = dlclient.allocate(memrt.types.Tensor, DOUBLE, (100,), CPU, True)
         assert memrt.stats(policy).live == 800
     del capsule, elsewhere
 
 
+@pytest.mark.rule("D28")
 @pytest.mark.parametrize("on_a_thread", [False, True])
 @pytest.mark.parametrize(
     ("dtype", "shape", "device", "kind"),
@@ -916,22 +1023,23 @@ def test_d28_memory_for_others_is_the_policys_in_force_where_the_gil_is_held(dlc
     ],
     ids=str,
 )
-def test_d28_what_cannot_be_allocated_is_told_once(
+def test_failed_table_allocation_reports_single_error(
     dtype, shape, device, kind, on_a_thread, dlclient
 ):
-    told, text = dlclient.allocate(memrt.Tensor, dtype, shape, device, on_a_thread)
+    told, text = dlclient.allocate(memrt.types.Tensor, dtype, shape, device, on_a_thread)
     assert told == kind
     assert len(text) > 10
 
 
+@pytest.mark.rule("D28")
 @pytest.mark.parametrize("kind", KINDS)
-def test_d28_the_table_exports_and_imports(kind, dlclient):
+def test_exchange_table_exports_and_imports_tensor(kind, dlclient):
     exporter = exporters()[kind]
     mi = meminfo_of(exporter)
     capsule = dlclient.export(type(exporter), exporter)
     assert exports_of(mi, "dlpack") == 1
     tensor = dlclient.import_(type(exporter), capsule)
-    assert type(tensor) is memrt.Tensor
+    assert type(tensor) is memrt.types.Tensor
     assert tensor.meminfo.data == mi.data
     assert tensor.array.nbytes == 192
     assert (tensor.meminfo.kind, exports_of(mi, "dlpack")) == ("adopted", 1)
@@ -939,13 +1047,14 @@ def test_d28_the_table_exports_and_imports(kind, dlclient):
     assert exports_of(mi, "dlpack") == 0
 
 
-def test_d28_the_table_takes_types_that_numpy_has_not(dlclient):
+@pytest.mark.rule("D28")
+def test_exchange_table_imports_type_unknown_to_numpy(dlclient):
     producer = Producer(dtype=(BFLOAT, 16, 1), shape=(3, 4), strides=(4, 1))
-    tensor = dlclient.import_(memrt.Tensor, producer.capsule())
+    tensor = dlclient.import_(memrt.types.Tensor, producer.capsule())
     assert tensor.shape == (3, 4)
-    with pytest.raises(BufferError, match="NumPy has no"):
+    with pytest.raises(BufferError, match="NumPy does not support"):
         _ = tensor.array
-    with pytest.raises(BufferError, match="NumPy has no"):
+    with pytest.raises(BufferError, match="NumPy does not support"):
         tensor.__dlpack__(copy=True)
     consumer = Consumer(tensor.__dlpack__(**NEWEST))
     assert consumer.dtype == (BFLOAT, 16, 1)
@@ -954,43 +1063,47 @@ def test_d28_the_table_takes_types_that_numpy_has_not(dlclient):
     assert producer.deleted == 1
 
 
+@pytest.mark.rule("D28")
 @pytest.mark.parametrize("fault", MALFORMED)
-def test_d28_a_malformed_tensor_that_the_table_takes_is_given_back_once(fault, dlclient):
+def test_exchange_table_deletes_malformed_tensor_once(fault, dlclient):
     producer = Producer(**MALFORMED[fault])
     with pytest.raises(BufferError):
-        dlclient.import_(memrt.Tensor, producer.capsule())
+        dlclient.import_(memrt.types.Tensor, producer.capsule())
     assert producer.deleted == 1
 
 
-def test_d28_a_tensor_is_borrowed_without_a_reference(dlclient):
+@pytest.mark.rule("D28")
+def test_exchange_table_borrows_tensor_without_reference(dlclient):
     array = counting()
-    tensor = memrt.Tensor(array.transpose(2, 0, 1)[1:])
+    tensor = memrt.types.Tensor(array.transpose(2, 0, 1)[1:])
     before = tensor.meminfo.refcount
-    told = dlclient.borrow(memrt.Tensor, tensor)
+    told = dlclient.borrow(memrt.types.Tensor, tensor)
     assert told == (array.ctypes.data + 8, (1, 0), DOUBLE, (3, 2, 3), (1, 12, 4), 0)
     assert (tensor.meminfo.refcount, exports_of(tensor.meminfo, "dlpack")) == (before, 0)
     mi = memrt.alloc(77)
     assert dlclient.borrow(memrt.MemInfo, mi) == (mi.data, (1, 0), (UINT, 8, 1), (77,), (1,), 0)
     assert dlclient.borrow(memrt.MemInfo, memrt.alloc(0))[0] is None
-    assert dlclient.borrow(memrt.Tensor, memrt.Tensor(memrt.zeros((2, 0))))[0] is None
+    assert dlclient.borrow(memrt.types.Tensor, memrt.types.Tensor(memrt.zeros((2, 0))))[0] is None
 
 
-def test_d28_what_is_read_only_is_not_borrowed(dlclient):
+@pytest.mark.rule("D28")
+def test_exchange_table_refuses_to_borrow_read_only_memory(dlclient):
     array = counting()
     array.flags.writeable = False
-    for thing in (readonly_meminfo(), memrt.Tensor(array)):
+    for thing in (readonly_meminfo(), memrt.types.Tensor(array)):
         with pytest.raises(BufferError, match="read-only"):
             dlclient.borrow(type(thing), thing)
 
 
+@pytest.mark.rule("D28")
 @pytest.mark.parametrize("thing", [None, 5, np.zeros(3), b"bytes"], ids=kind_of)
-def test_d28_the_table_refuses_objects_of_others(thing, dlclient):
+def test_exchange_table_refuses_foreign_objects(thing, dlclient):
     for call in (dlclient.export, dlclient.borrow):
-        with pytest.raises(TypeError, match=r"memrt\.Tensor"):
-            call(memrt.Tensor, thing)
+        with pytest.raises(TypeError, match=r"memrt\.types\.Tensor"):
+            call(memrt.types.Tensor, thing)
 
 
-def test_the_types_offer_the_table_and_stay_immutable():
+def test_exchange_table_attribute_is_immutable():
     for type_ in TYPES:
         with pytest.raises(TypeError):
             type_.__dlpack_c_exchange_api__ = None
@@ -999,25 +1112,27 @@ def test_the_types_offer_the_table_and_stay_immutable():
 # --- Tensors. ---
 
 
-def test_a_tensor_says_what_it_is():
+def test_tensor_attributes_describe_array():
     array = counting()[::2]
-    tensor = memrt.Tensor(array)
+    tensor = memrt.types.Tensor(array)
     assert (tensor.shape, tensor.array.strides) == ((1, 3, 4), array.strides)
     assert tensor.meminfo == memrt.meminfo(array)
-    assert repr(tensor).startswith("<memrt.Tensor of shape (1, 3, 4) over <memrt.MemInfo of 192")
+    assert repr(tensor).startswith(
+        "<memrt.types.Tensor of shape (1, 3, 4) over <memrt.MemInfo of 192"
+    )
     np.testing.assert_array_equal(tensor.array, array)
 
 
-def test_a_tensor_is_found_by_holders_and_by_the_collector():
-    tensor = memrt.Tensor(counting())
+def test_holders_and_collector_find_tensor():
+    tensor = memrt.types.Tensor(counting())
     found = memrt.holders(tensor.meminfo)
     assert any("Tensor" in each.text for row in found.rows for each in row.referrers)
     assert tensor.meminfo in gc.get_referents(tensor)
 
 
-def test_exports_stay_on_the_books_until_they_are_returned():
+def test_export_counts_in_stats_until_deleted():
     before = memrt.stats()
-    kept = memrt.Tensor(counting()).__dlpack__(**NEWEST)
+    kept = memrt.types.Tensor(counting()).__dlpack__(**NEWEST)
     change = memrt.stats() - before
     assert (change.live, change.exported) == (192, 1)
     del kept
@@ -1025,7 +1140,7 @@ def test_exports_stay_on_the_books_until_they_are_returned():
     assert (change.live, change.exported) == (0, 0)
 
 
-def test_imports_are_on_the_books_of_the_policy():
+def test_import_counts_in_stats_of_given_policy():
     policy = memrt.Policy(name="imports")
     got = memrt.from_dlpack(Producer(), policy=policy)
     assert memrt.stats(policy).adopted == 192
@@ -1035,23 +1150,23 @@ def test_imports_are_on_the_books_of_the_policy():
     producer = Producer()
     with pytest.raises(TypeError):
         memrt.from_dlpack(producer, policy=5)
-    assert producer.deleted == 0  # nobody took it out of its capsule
+    assert producer.deleted == 0  # the tensor is still in its capsule
 
 
 def shared() -> dict[str, object]:
-    """Everybody who can hold one buffer."""
+    """Return a holder of each kind, all over the same buffer."""
     array = memrt.zeros(24)
     return {
         "NumPy": array,
-        "DLPack": memrt.Tensor(array).__dlpack__(**NEWEST),
-        "Arrow": memrt.Column(array).__arrow_c_array__(),
+        "DLPack": memrt.types.Tensor(array).__dlpack__(**NEWEST),
+        "Arrow": memrt.types.Column(array).__arrow_c_array__(),
         "a buffer": memoryview(memrt.meminfo(array)),
         "C": memrt.meminfo(array).__memrt_meminfo__(),
-        "memrt itself": memrt.from_dlpack(memrt.Tensor(array)),
+        "memrt itself": memrt.from_dlpack(memrt.types.Tensor(array)),
     }
 
 
-def test_one_buffer_that_everybody_holds_is_freed_once_in_any_order():
+def test_shared_buffer_is_freed_once_in_any_release_order():
     before = memrt.stats()
     for order in itertools.permutations(shared()):
         held = shared()
@@ -1061,7 +1176,7 @@ def test_one_buffer_that_everybody_holds_is_freed_once_in_any_order():
         assert (memrt.stats() - before).live == 0
 
 
-def test_one_buffer_that_everybody_holds_is_freed_once_by_threads():
+def test_shared_buffer_is_freed_by_concurrent_releases():
     def let_go(held: dict[str, object], name: str) -> None:
         start.wait()
         del held[name]
@@ -1087,20 +1202,20 @@ def numpy_takes(exporter) -> np.ndarray:
 
 
 @pytest.mark.parametrize("view", VIEWS)
-def test_numpy_takes_tensors_where_they_are(view):
+def test_numpy_imports_tensor_without_copy(view):
     array = VIEWS[view](counting())
     if not array.flags.writeable and not numpy_knows_versions:
         with pytest.raises(BufferError):
-            numpy_takes(memrt.Tensor(array))
+            numpy_takes(memrt.types.Tensor(array))
         return
-    got = numpy_takes(memrt.Tensor(array))
+    got = numpy_takes(memrt.types.Tensor(array))
     np.testing.assert_array_equal(got, array)
-    if array.size > 0:  # for none, NumPy may have memory of its own
+    if array.size > 0:  # NumPy may allocate memory for an array without elements
         assert got.ctypes.data == array.ctypes.data
         assert got.flags.writeable == (array.flags.writeable and NUMPY >= (2, 2))
 
 
-def test_numpy_takes_a_meminfo_as_bytes_and_is_seen_to_hold_it():
+def test_numpy_imports_meminfo_as_bytes_and_holds_export():
     mi = memrt.alloc(100)
     got = numpy_takes(mi)
     assert (got.shape, got.dtype, got.ctypes.data) == ((100,), np.uint8, mi.data)
@@ -1109,7 +1224,7 @@ def test_numpy_takes_a_meminfo_as_bytes_and_is_seen_to_hold_it():
     assert (mi.refcount, exports_of(mi, "dlpack")) == (1, 0)
 
 
-def test_memrt_takes_arrays_of_numpy_where_they_are():
+def test_numpy_array_is_imported_without_copy():
     array = np.arange(24.0).reshape(4, 6)[::-1, 1::2]
     got = memrt.from_dlpack(array)
     assert (got.ctypes.data, got.strides) == (array.ctypes.data, array.strides)
@@ -1120,5 +1235,5 @@ def test_memrt_takes_arrays_of_numpy_where_they_are():
     assert got[0, 0] == 19
 
 
-def test_the_structs_of_the_tests_are_those_of_the_header():
+def test_ctypes_structs_have_sizes_of_header():
     assert (ctypes.sizeof(Unversioned), ctypes.sizeof(Versioned)) == (64, 80)

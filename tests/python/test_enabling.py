@@ -1,24 +1,28 @@
-"""enable() and disable(): every thread that Python starts from then on."""
+"""enable() and disable() apply to every thread that Python starts from then on."""
 
 import asyncio
+import sys
 import threading
 import traceback
 from concurrent.futures import ThreadPoolExecutor
 from multiprocessing.pool import ThreadPool
+from unittest import mock
 
 import memrt
 import numpy as np
 import pytest
-from memrt import _memrt
+from memrt import _handlers, _memrt
 
 
 @pytest.fixture(autouse=True)
-def nothing_is_left_behind():
-    handler, start = _memrt.get_handler(), threading.Thread.start
+def restored_handler_and_patches():
+    handler, start = _memrt.get_handler(), vars(threading.Thread).copy()
+    submit = ThreadPoolExecutor.submit
     yield
     memrt.disable()
     assert _memrt.get_handler() is handler
-    assert threading.Thread.start is start
+    assert vars(threading.Thread) == start
+    assert ThreadPoolExecutor.submit is submit
 
 
 def in_force():
@@ -88,7 +92,7 @@ INHERIT = [by_to_thread, by_task]
 
 
 @pytest.mark.parametrize("start", THREADS + INHERIT)
-def test_enable_reaches_threads_and_tasks_however_they_are_started(start):
+def test_enable_reaches_every_kind_of_thread_and_task(start):
     memrt.enable(memrt.Policy(name="everywhere"))
     assert start(in_force) == "memrt:everywhere"
     memrt.disable()
@@ -96,30 +100,30 @@ def test_enable_reaches_threads_and_tasks_however_they_are_started(start):
 
 
 @pytest.mark.parametrize("start", THREADS)
-def test_a_policy_alone_does_not_reach_a_thread(start):
+def test_policy_block_does_not_reach_new_threads(start):
     with memrt.Policy():
         assert start(in_force) == "default_allocator"
 
 
 @pytest.mark.parametrize("start", INHERIT)
-def test_a_policy_reaches_what_inherits_the_context(start):
+def test_policy_block_reaches_work_with_inherited_context(start):
     with memrt.Policy(name="inherited"):
         assert start(in_force) == "memrt:inherited"
 
 
-def test_a_policy_reaches_an_executor_as_its_initializer():
+def test_policy_enter_as_executor_initializer_reaches_workers():
     policy = memrt.Policy(name="workers")
     with ThreadPoolExecutor(1, initializer=policy.__enter__) as executor:
         assert executor.submit(in_force).result() == "memrt:workers"
 
 
-def test_a_thread_started_inside_a_policy_gets_the_enabled_one():
+def test_thread_started_in_policy_block_uses_enabled_policy():
     memrt.enable()
     with memrt.Policy(name="local"):
         assert by_thread(in_force) == "memrt"
 
 
-def test_threads_that_run_already_are_not_reached_but_can_join_in():
+def test_running_thread_uses_memrt_only_after_its_own_enable():
     ready, go, seen = threading.Event(), threading.Event(), []
 
     def body():
@@ -138,7 +142,7 @@ def test_threads_that_run_already_are_not_reached_but_can_join_in():
     assert seen == ["default_allocator", "memrt:late"]
 
 
-def test_enable_again_changes_nothing_and_one_disable_undoes_all():
+def test_single_disable_undoes_repeated_enable():
     policy = memrt.Policy(name="twice")
     before = _memrt.get_handler()
     memrt.enable(policy)
@@ -151,7 +155,17 @@ def test_enable_again_changes_nothing_and_one_disable_undoes_all():
     memrt.disable()
 
 
-def test_enable_with_another_policy_is_refused_and_changes_nothing():
+def test_disable_removes_the_patches_of_threads_and_executors():
+    methods = threading.Thread._bootstrap_inner, ThreadPoolExecutor.submit
+    for _ in range(2):
+        memrt.enable()
+        assert threading.Thread._bootstrap_inner is not methods[0]
+        assert ThreadPoolExecutor.submit is not methods[1]
+        memrt.disable()
+        assert (threading.Thread._bootstrap_inner, ThreadPoolExecutor.submit) == methods
+
+
+def test_enable_with_a_second_policy_raises_and_keeps_the_first():
     memrt.enable(memrt.Policy(name="one"))
     with pytest.raises(RuntimeError, match="'one' is enabled already"):
         memrt.enable(memrt.Policy(name="two"))
@@ -160,7 +174,7 @@ def test_enable_with_another_policy_is_refused_and_changes_nothing():
         memrt.enable("fast")
 
 
-def test_enable_takes_the_default_policy_when_none_is_named():
+def test_enable_without_a_policy_uses_the_default_policy():
     memrt.enable()
     assert memrt.enabled() is memrt.default_policy()
     assert in_force() == "memrt"
@@ -183,7 +197,7 @@ def test_enable_and_policies_may_be_undone_in_any_order():
     assert _memrt.get_handler() is before
 
 
-def test_disable_in_another_thread_leaves_this_context_until_it_says_so_too():
+def test_disable_in_other_thread_keeps_handler_of_this_thread():
     memrt.enable(memrt.Policy(name="mine"))
     by_thread(memrt.disable)
     assert memrt.enabled() is None
@@ -192,7 +206,7 @@ def test_disable_in_another_thread_leaves_this_context_until_it_says_so_too():
     assert in_force() == "memrt:new"
 
 
-def test_the_traceback_of_a_thread_shows_the_program_alone(monkeypatch):
+def test_thread_traceback_has_no_memrt_frames(monkeypatch):
     seen = []
     monkeypatch.setattr(threading, "excepthook", lambda e: seen.append(e.exc_traceback))
     memrt.enable()
@@ -204,7 +218,7 @@ def test_the_traceback_of_a_thread_shows_the_program_alone(monkeypatch):
     seen.clear()
 
 
-def test_a_thread_keeps_no_trace_of_memrt_after_its_start():
+def test_enable_leaves_run_attribute_of_threads_unchanged():
     class Worker(threading.Thread):
         def run(self):
             self.seen = dict(vars(self))
@@ -221,7 +235,90 @@ def test_a_thread_keeps_no_trace_of_memrt_after_its_start():
     assert replaced.run is mine
 
 
-def test_a_thread_that_cannot_start_is_as_it_was():
+def test_thread_stack_has_no_memrt_frames():
+    memrt.enable()
+    files = {frame.filename for frame in by_thread(traceback.extract_stack)}
+    assert files == {threading.__file__, __file__}
+
+
+class WithRunProperty(threading.Thread):
+    @property
+    def run(self):
+        return self.work
+
+    def work(self):
+        self.seen = in_force()
+
+
+class WithGuardedAttributes(threading.Thread):
+    seen = None
+
+    def __setattr__(self, name, value):
+        if name == "run":
+            raise AttributeError("run is read-only")
+        super().__setattr__(name, value)
+
+    def run(self):
+        self.seen = in_force()
+
+
+@pytest.mark.parametrize("worker", [WithRunProperty, WithGuardedAttributes])
+def test_enable_reaches_threads_whose_run_cannot_be_set(worker):
+    memrt.enable()
+    thread = worker()
+    thread.start()
+    thread.join()
+    assert thread.seen == "memrt"
+
+
+def test_enable_and_disable_work_while_thread_start_is_mocked():
+    with mock.patch.object(threading.Thread, "start"):
+        memrt.enable()
+    assert by_thread(in_force) == "memrt"
+    with mock.patch.object(threading.Thread, "start"):
+        memrt.disable()
+    assert by_thread(in_force) == "default_allocator"
+
+
+def scope_of_submitted():
+    with ThreadPoolExecutor(1) as executor, memrt.scope("submits") as scope:
+        return executor.submit(memrt.current_scope).result() == scope
+
+
+def test_enable_again_restores_a_patch_that_a_mock_removed():
+    with mock.patch.object(ThreadPoolExecutor, "submit"):
+        memrt.enable()
+    assert not scope_of_submitted()
+    memrt.enable()
+    assert scope_of_submitted()
+    memrt.enable()
+    memrt.disable()
+    assert not scope_of_submitted()
+
+
+def test_thread_still_runs_if_setting_its_handler_fails(monkeypatch):
+    memrt.enable()
+    reported = []
+    with monkeypatch.context() as patched:
+        patched.setattr(sys, "unraisablehook", lambda each: reported.append(each.exc_type))
+        patched.setattr(_handlers, "push", mock.Mock(side_effect=MemoryError))
+        assert by_thread(in_force) == "default_allocator"
+    assert reported == [MemoryError]
+
+
+def test_disable_keeps_a_foreign_handler_and_warns(recorder):
+    before, foreign = _memrt.get_handler(), recorder.new(None, "foreign")
+    memrt.enable()
+    _memrt.set_handler(foreign)
+    with pytest.warns(RuntimeWarning, match="handler 'foreign' of another library stays") as caught:
+        memrt.disable()
+    assert caught[0].filename == __file__
+    assert _memrt.get_handler() is foreign
+    assert memrt.enabled() is None
+    _memrt.set_handler(before)
+
+
+def test_second_thread_start_raises_and_leaves_run_unset():
     memrt.enable()
     thread = threading.Thread(target=in_force)
     thread.start()
@@ -231,24 +328,25 @@ def test_a_thread_that_cannot_start_is_as_it_was():
     assert "run" not in vars(thread)
 
 
-def test_another_librarys_patch_around_ours_keeps_working():
-    original = threading.Thread.start
+@pytest.mark.parametrize("name", ["start", "_bootstrap_inner"])
+def test_foreign_patch_around_memrt_patch_keeps_working(name):
+    original = vars(threading.Thread)[name]
     memrt.enable()
-    ours = threading.Thread.start
+    ours = getattr(threading.Thread, name)
     calls = []
 
     def theirs(self):
         calls.append(1)
         ours(self)
 
-    threading.Thread.start = theirs
+    setattr(threading.Thread, name, theirs)
     try:
         memrt.disable()
-        assert threading.Thread.start is theirs
+        assert getattr(threading.Thread, name) is theirs
         assert by_thread(in_force) == "default_allocator"
         memrt.enable()
         assert by_thread(in_force) == "memrt"
         memrt.disable()
     finally:
-        threading.Thread.start = original
+        setattr(threading.Thread, name, original)
     assert calls

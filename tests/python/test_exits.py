@@ -1,4 +1,4 @@
-"""Processes that divide or end while threads are in the middle of making and dropping memory."""
+"""Processes that fork or end while threads allocate and free memory."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import sys
 import pytest
 from test_lifetime import AGAIN, KEEP
 
-IGNORED = ("-W", "ignore::DeprecationWarning")  # of forks with threads, from Python 3.12 on
+IGNORED = ("-W", "ignore::DeprecationWarning")  # Python 3.12 and later warn of a fork with threads
 
 WORKING = """
 import os, signal, sys, threading
@@ -43,7 +43,7 @@ ENDINGS = {
         "os.kill(os.getpid(), signal.SIGINT); signal.pause()",
         -signal.SIGINT,
     ),
-    "a signal that Python turns into an exit": (
+    "sys.exit in a signal handler": (
         "signal.signal(signal.SIGTERM, lambda *_: sys.exit(9))\n"
         "os.kill(os.getpid(), signal.SIGTERM); signal.pause()",
         9,
@@ -54,8 +54,8 @@ ENDINGS = {
 @pytest.mark.parametrize(
     ("ending", "check"), [*((ending, "0") for ending in ENDINGS), ("sys.exit", "1")]
 )
-def test_a_process_ends_with_its_code_while_threads_are_at_work(ending, check, run_python, probe):
-    """Eight daemon threads of Python, which are stopped somewhere, and one that it never knew."""
+def test_exit_status_is_kept_while_threads_allocate(ending, check, run_python, probe):
+    """Eight daemon threads of Python stop at any point; a ninth thread belongs to C code alone."""
     code, status = ENDINGS[ending]
     result = run_python(
         WORKING + "kept = np.ones(10)\nprobe.churn()\nstart(8)\n" + code,
@@ -87,7 +87,7 @@ print(memrt.stats().live)
 """
 
 
-def test_handlers_of_signals_make_and_drop_memory_in_the_middle_of_everything(run_python, probe):
+def test_signal_handlers_may_allocate_and_free_memory(run_python, probe):
     assert run_python(WORKING + SIGNALS).stdout == "0\n"
 
 
@@ -103,7 +103,7 @@ def fork(number):
         assert inherited[0].sum() == 1000 and not inherited[1].any()
         inherited.clear()
         assert memrt.meminfo(mine).size == 80_000
-        memrt.live(); memrt.release_unused()
+        memrt.debug.live(); memrt.release_unused()
         os._exit(number)
     codes.append((number, os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])))
 
@@ -120,7 +120,7 @@ print(memrt.stats().live)
 """
 
 
-def test_threads_that_fork_at_the_same_time_get_children_that_work(run_python, probe):
+def test_concurrent_forks_from_threads_give_working_children(run_python, probe):
     result = run_python(WORKING + FORK_IN_THREADS, flags=IGNORED)
     assert (result.stdout, result.stderr) == ("0\n", "")
 
@@ -169,9 +169,7 @@ if __name__ == "__main__":
 
 
 @pytest.mark.parametrize("method", ["fork", "forkserver", "spawn"])
-def test_processes_of_multiprocessing_work_and_leave_their_parent_alone(
-    method, run_program, tmp_path
-):
+def test_multiprocessing_workers_leave_parent_memory_unchanged(method, run_program, tmp_path):
     program = tmp_path / "program.py"
     program.write_text(MULTIPROCESSING)
     result = run_program(sys.executable, *IGNORED, program, method)
@@ -179,7 +177,7 @@ def test_processes_of_multiprocessing_work_and_leave_their_parent_alone(
     assert int(result.stdout) == 8000
 
 
-def test_an_interpreter_that_comes_and_goes_many_times_has_memrt_once(run_host, probe):
+def test_python_restarted_many_times_imports_memrt_only_once(run_host, probe):
     again = [AGAIN] * 5
     shown, printed = run_host(KEEP, *again)
     errors = printed[::2]
@@ -211,6 +209,6 @@ print(names, memrt.stats().live)
 """
 
 
-def test_a_package_that_is_imported_anew_finds_what_the_old_one_left(run_python):
+def test_reimported_package_keeps_memory_and_stays_enabled(run_python):
     result = run_python(ANEW)
     assert (result.stdout, result.stderr) == ("['memrt'] 0\n", "")

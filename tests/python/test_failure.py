@@ -1,4 +1,4 @@
-"""Plans by which allocations fail. What they find: tests/failures."""
+"""Plans for fault injection. tests/failures uses the plans to find faults."""
 
 import threading
 
@@ -26,7 +26,7 @@ def test_nth_and_every_choose_which_requests_fail():
     assert outcome(nth=10) == "........."
 
 
-def test_requests_of_other_threads_neither_count_nor_fail_for_this_thread():
+def test_this_thread_plan_ignores_requests_of_other_threads():
     with fail_allocations(1, 1, this_thread=True) as plan:
         errors = []
 
@@ -46,21 +46,32 @@ def test_requests_of_other_threads_neither_count_nor_fail_for_this_thread():
     assert plan.points == 1
 
 
-def test_the_plan_ends_with_its_block_also_by_exception():
+def test_fault_injection_ends_when_its_block_raises():
     with pytest.raises(MemoryError), fail_allocations(every=1):
         memrt.alloc(10)
     memrt.alloc(10)
 
 
 @pytest.mark.parametrize("plan", [{"nth": 0}, {"nth": -1}, {"every": 0}, {"every": -3}])
-def test_plans_that_make_no_sense_are_refused(plan):
+def test_fault_injection_refuses_nth_or_every_below_1(plan):
     with pytest.raises(ValueError, match="got"):
         fail_allocations(**plan)
 
 
-def test_plans_cannot_be_nested():
+def test_nested_fault_injection_raises_and_keeps_outer_plan():
     with fail_allocations(10) as outer:
         with pytest.raises(RuntimeError, match="already"), fail_allocations():
             pass
         memrt.alloc(10)
         assert outer.points == 1
+
+
+def test_requests_for_a_new_allocation_site_do_not_count():
+    def points(file):
+        with fail_allocations(10**9, this_thread=True) as plan:
+            exec(compile("memrt.alloc(10)", file, "exec"), {"memrt": memrt})
+        return plan.points
+
+    with memrt.debug.tracking(frames=4):
+        points("old site")
+        assert points("old site") == points("new site") == 1  # the MemInfo

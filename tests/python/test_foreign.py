@@ -1,7 +1,7 @@
-"""Capsules, arrays and structs of other makers, put in front of every call that looks for memory.
+"""Foreign capsules, arrays and structs, passed to every call that looks for memory.
 
-What is not memrt's is told from what is, by an error and never by more; nothing foreign is changed,
-and nothing of memrt's is lost.
+memrt refuses foreign objects with an error and causes no other effect. No foreign object changes,
+and memrt loses no memory.
 """
 
 from __future__ import annotations
@@ -19,18 +19,19 @@ NEW.restype = ctypes.py_object
 NEW.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
 
 MEMORY = ctypes.create_string_buffer(16384)
-MIDDLE = ctypes.addressof(MEMORY) + 8192  # so that shapes and strides reach no further either way
+# The middle of MEMORY: shapes and strides stay inside of MEMORY in both directions.
+MIDDLE = ctypes.addressof(MEMORY) + 8192
 NAMES = [None, b"", b"memrt", b"memrt.meminfo2", b"memrt.memInf", b"mem_handler", b"dltensor",
          b"used_dltensor", b"memrt._memrt.api", b"numpy.core.umath"]  # fmt: skip
 REFUSALS = (TypeError, ValueError, AttributeError, BufferError)
 
-# All that a name of foreign memory can be: none of them is memrt's own.
+# Possible names of foreign memory: all names except memrt's own.
 names = st.one_of(st.sampled_from(NAMES), st.binary(max_size=20).filter(lambda n: b"\0" not in n))
 names = names.filter(lambda name: name != b"memrt.meminfo")
 
 
 def capsule(name: bytes | None) -> object:
-    """A capsule over memory that looks like anything."""
+    """Return a capsule with the given name over MEMORY."""
     return NEW(ctypes.addressof(MEMORY), KEPT.setdefault(name, ctypes.c_char_p(name)), None)
 
 
@@ -38,21 +39,21 @@ KEPT: dict[bytes | None, ctypes.c_char_p] = {}  # a capsule borrows its name
 
 
 class Interface:
-    """An object with NumPy's array interface, whose fields a stranger filled in."""
+    """An object with NumPy's array interface, whose fields another library filled in."""
 
     def __init__(self, fields: dict[str, object]) -> None:
         self.__array_interface__ = fields
 
 
 class Exporter:
-    """Something that claims to be an array by an attribute alone."""
+    """An object that claims to be an array by its attribute `base` alone."""
 
     def __init__(self, base: object) -> None:
         self.base = base
 
 
 class Teller:
-    """Something that is asked for its MemInfo and tells what it likes."""
+    """An object whose __memrt_meminfo__ returns any value."""
 
     def __init__(self, told: object) -> None:
         self.told = told
@@ -62,7 +63,7 @@ class Teller:
 
 
 class DummyArray:
-    """Named as what `as_strided` leaves behind, with a base that leads back to it."""
+    """A class with the name of NumPy's `as_strided` helper. Its base leads back to itself."""
 
     def __init__(self, through_array: bool) -> None:
         self.base: object = self
@@ -102,7 +103,7 @@ things = st.one_of(
 
 
 def answer(call, *arguments) -> object:
-    """What a call gives, or the kind of its refusal."""
+    """Return the result of a call, or the type of its refusal."""
     try:
         return call(*arguments)
     except REFUSALS as refusal:
@@ -110,12 +111,12 @@ def answer(call, *arguments) -> object:
 
 
 def is_shared(thing: object) -> bool:
-    """Whether others count references to it, too."""
+    """Return whether other code holds references to an object, too."""
     return thing is None or isinstance(thing, (int, str, bytes, type, type(sys)))
 
 
 def bounds(array: np.ndarray) -> tuple[int, int]:
-    """The first byte of an array and the one after its last."""
+    """Return the address of an array's first byte and the address after its last byte."""
     reaches = [(n - 1) * stride for n, stride in zip(array.shape, array.strides, strict=True)]
     low = array.ctypes.data + sum(min(reach, 0) for reach in reaches)
     return low, array.ctypes.data + sum(max(reach, 0) for reach in reaches) + array.itemsize
@@ -127,7 +128,7 @@ def account() -> tuple[int, ...]:
 
 
 @given(thing=things)
-def test_what_is_foreign_is_told_from_memrts_and_left_alone(thing):
+def test_foreign_object_is_unmanaged_and_left_unchanged(thing):
     before, counted = account(), sys.getrefcount(thing)
     assert memrt.is_managed(thing) is False
     assert answer(memrt.meminfo, thing) in REFUSALS
@@ -138,7 +139,7 @@ def test_what_is_foreign_is_told_from_memrts_and_left_alone(thing):
 
 
 @given(told=things)
-def test_an_object_that_tells_of_a_meminfo_that_is_none_is_refused(told):
+def test_foreign_result_of_memrt_meminfo_method_is_refused(told):
     before = account()
     for call in (memrt.meminfo, memrt.as_array, memrt.handler_name):
         assert answer(call, Teller(told)) in REFUSALS
@@ -165,7 +166,7 @@ STEPS = {
 
 
 @given(steps=st.lists(st.sampled_from(list(STEPS)), max_size=30), by_numpy=st.booleans())
-def test_any_chain_of_views_leads_to_the_meminfo_and_holds_it(steps, by_numpy):
+def test_any_chain_of_views_finds_and_holds_meminfo(steps, by_numpy):
     with memrt.Policy(name="chain"):
         array = np.ones(100, np.uint8) if by_numpy else memrt.zeros(100, np.uint8)
     mi = memrt.meminfo(array)
@@ -179,7 +180,7 @@ def test_any_chain_of_views_leads_to_the_meminfo_and_holds_it(steps, by_numpy):
 
 
 @given(thing=things)
-def test_what_is_foreign_is_adopted_copied_or_refused(thing):
+def test_foreign_object_is_adopted_copied_or_refused(thing):
     before = account()
     array = answer(np.asarray, thing)
     shown = array.tolist() if isinstance(array, np.ndarray) else None
@@ -188,7 +189,8 @@ def test_what_is_foreign_is_adopted_copied_or_refused(thing):
     if isinstance(adopted, np.ndarray):
         assert memrt.is_managed(adopted)
         np.testing.assert_equal(adopted.tolist(), shown)
-    kept = thing is array  # then it is memrt's from now on, for as long as it lives
+    # An array adopted in place belongs to memrt until `thing` is freed.
+    kept = thing is array
     del adopted, array
     assert kept or account() == before
 
@@ -200,9 +202,7 @@ def test_what_is_foreign_is_adopted_copied_or_refused(thing):
     offset=st.one_of(st.integers(-5, 250), st.integers(-(2**63), 2**63 - 1)),
     dtype=st.sampled_from(["u1", "f8", "c16", "V3", "S0", "U0", "O", "V0"]),
 )
-def test_an_array_over_a_meminfo_stays_inside_of_it_whatever_is_asked_for(
-    size, shape, strides, offset, dtype
-):
+def test_as_array_never_reaches_outside_meminfo(size, shape, strides, offset, dtype):
     mi = memrt.alloc(size)
     array = answer(lambda: wide_array(mi, shape, dtype, strides, offset))
     if isinstance(array, np.ndarray) and array.size and array.itemsize:
@@ -215,7 +215,7 @@ def test_an_array_over_a_meminfo_stays_inside_of_it_whatever_is_asked_for(
 
 
 def wide_array(mi, shape, dtype, strides, offset):
-    """OverflowError is a refusal, too: no such number fits."""
+    """Call as_array with OverflowError as a refusal, too: the number does not fit."""
     try:
         return memrt.as_array(mi, shape, dtype, strides, offset)
     except (OverflowError, MemoryError) as error:

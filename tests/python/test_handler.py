@@ -1,4 +1,4 @@
-"""memrt as NumPy's allocator: what NumPy asks of a handler, and what it gets."""
+"""memrt as NumPy's allocator: NumPy's requests to a handler, and the handler's results."""
 
 import contextlib
 import ctypes
@@ -16,7 +16,7 @@ ALIGNMENTS = [64, 256, 4096]
 
 
 class Recording:
-    """Runs NumPy on a recorder over a policy's handler; `events` afterwards."""
+    """Run NumPy on a recorder over a policy's handler; `events` holds the requests afterwards."""
 
     def __init__(self, recorder, policy, name="recorded"):
         self.recorder = recorder
@@ -135,7 +135,7 @@ def zero_sizes(tmp_path):
 @pytest.mark.parametrize(
     "action", [empty_text, empty_text_file, empty_binary_file, resized_to_nothing, zero_sizes]
 )
-def test_the_size_that_numpy_guesses_at_free_is_not_believed(action, policy, tmp_path):
+def test_size_passed_to_free_by_numpy_is_ignored(action, policy, tmp_path):
     with policy:
         action(tmp_path)
     gc.collect()
@@ -145,7 +145,8 @@ def test_the_size_that_numpy_guesses_at_free_is_not_believed(action, policy, tmp
 
 
 @pytest.mark.filterwarnings("ignore:string or file could not be read:DeprecationWarning")
-def test_numpy_frees_empty_text_with_another_size_than_it_asked_for_up_to_2_4_at_least(recording):
+def test_numpy_frees_empty_text_with_a_different_size(recording):
+    """NumPy frees with a different size up to version 2.4 at least."""
     with recording:
         np.fromstring("", sep=" ")
     assert [size for _, _, _, size, *_ in recording.ops("free")] != [
@@ -154,7 +155,7 @@ def test_numpy_frees_empty_text_with_another_size_than_it_asked_for_up_to_2_4_at
 
 
 @pytest.mark.parametrize("size", [0, 1, 5, 10**9, 2**64 - 1])
-def test_free_with_a_wrong_size_gives_the_right_block_back(size, recorder, policy):
+def test_free_with_a_wrong_size_frees_the_right_block(size, recorder, policy):
     data = recorder.call(policy.handler, "malloc", 1000)
     assert policy.stats().live == 1000
     recorder.call(policy.handler, "free", data, size)
@@ -167,7 +168,7 @@ def test_free_of_null_does_nothing(recorder, policy):
     assert policy.stats().free == 0
 
 
-def test_calloc_takes_any_split_and_refuses_what_overflows(recorder, policy):
+def test_calloc_zeroes_memory_and_overflowing_sizes_fail(recorder, policy):
     data = recorder.call(policy.handler, "calloc", 3, 7)
     assert ctypes.string_at(data, 21) == bytes(21)
     assert policy.stats().live == 21
@@ -179,7 +180,7 @@ def test_calloc_takes_any_split_and_refuses_what_overflows(recorder, policy):
     assert policy.stats().failed == 7
 
 
-def test_realloc_of_null_allocates_and_to_nothing_keeps_an_address(recorder, policy):
+def test_realloc_of_null_allocates_and_to_0_keeps_an_address(recorder, policy):
     data = recorder.call(policy.handler, "realloc", 0, 10)
     assert data % 64 == 0
     data = recorder.call(policy.handler, "realloc", data, 0)
@@ -189,7 +190,7 @@ def test_realloc_of_null_allocates_and_to_nothing_keeps_an_address(recorder, pol
     assert policy.stats().alloc == policy.stats().free
 
 
-def test_a_failing_realloc_keeps_the_old_block(policy):
+def test_realloc_failure_keeps_old_block(policy):
     with policy:
         a = np.arange(1000.0)
     before, address = policy.stats(), a.ctypes.data
@@ -202,9 +203,7 @@ def test_a_failing_realloc_keeps_the_old_block(policy):
 
 
 @pytest.mark.parametrize("grow", GROWERS)
-def test_each_failing_allocation_of_numpy_is_a_memory_error_that_loses_nothing(
-    grow, policy, tmp_path
-):
+def test_failed_numpy_allocations_leak_nothing(grow, policy, tmp_path):
     gc.collect()
     for nth in range(1, 200):
         with policy, memrt.testing.fail_allocations(nth) as plan:
@@ -220,7 +219,7 @@ def test_each_failing_allocation_of_numpy_is_a_memory_error_that_loses_nothing(
     assert nth > 2
 
 
-def test_a_resize_of_an_array_whose_block_others_hold_leaves_them_the_old_one():
+def test_resize_of_a_shared_block_leaves_old_block_to_views():
     with memrt.Policy(alignment=65536):
         a = np.arange(10.0)
     held = memrt.meminfo(a)
@@ -233,7 +232,7 @@ def test_a_resize_of_an_array_whose_block_others_hold_leaves_them_the_old_one():
     assert a.ctypes.data % 65536 == 0
 
 
-def test_scratch_memory_of_numpy_comes_from_the_handler_too(recording):
+def test_numpy_scratch_memory_comes_from_the_handler(recording):
     with recording:
         np.ones(4).sum()
     assert len(recording.ops("malloc")) >= 1
@@ -244,7 +243,7 @@ def test_scratch_memory_of_numpy_comes_from_the_handler_too(recording):
     assert len(recording.ops("malloc") + recording.ops("calloc")) >= 1
 
 
-def test_scalars_views_and_buffers_do_not_come_from_the_handler(recording):
+def test_scalars_views_and_buffers_bypass_the_handler(recording):
     base, raw = np.ones(100), bytes(80)
     with recording:
         np.float64(3)
@@ -253,13 +252,13 @@ def test_scalars_views_and_buffers_do_not_come_from_the_handler(recording):
     assert recording.events == []
 
 
-def test_zeros_are_asked_for_as_count_times_one(recording):
+def test_zeros_make_a_single_calloc_of_all_bytes(recording):
     with recording:
         a = np.zeros((10, 10))
     assert [size for _, _, _, size, *_ in recording.ops("calloc")] == [a.nbytes]
 
 
-def test_object_arrays_find_zeroed_memory_where_dirty_blocks_were(policy):
+def test_object_arrays_get_zeroed_memory_from_dirty_blocks(policy):
     with policy:
         for size in (10, 1000):
             dirty = np.full(size, -1, "i8")
@@ -271,7 +270,9 @@ def test_object_arrays_find_zeroed_memory_where_dirty_blocks_were(policy):
 
 
 def references_left(dtype, policy):
-    """How many references to an object stay when arrays of it, resized and copied, have gone."""
+    """Return how many references to an object remain after its arrays were resized, copied and
+    freed.
+    """
     thing = object()
     before = sys.getrefcount(thing)
     with policy:
@@ -287,14 +288,14 @@ def references_left(dtype, policy):
 
 
 @pytest.mark.parametrize("dtype", [object, [("o", object), ("n", "i8")]], ids=["plain", "field"])
-def test_references_in_arrays_are_given_back_as_often_as_without_memrt(dtype, policy):
-    """NumPy itself loses some of structured arrays, in some of its versions."""
+def test_object_arrays_drop_references_as_without_memrt(dtype, policy):
+    """Some versions of NumPy lose references of structured arrays without memrt, too."""
     assert references_left(dtype, policy) == references_left(dtype, contextlib.nullcontext())
 
 
 @pytest.mark.parametrize("dtype", ["StringDType", "StrDType"])
-def test_strings_find_zeroed_memory_where_dirty_blocks_were(policy, dtype):
-    variable = getattr(np.dtypes, dtype, None)  # NumPy 1 has only the one of fixed width
+def test_string_arrays_get_zeroed_memory_from_dirty_blocks(policy, dtype):
+    variable = getattr(np.dtypes, dtype, None)  # NumPy 1 has only the fixed-width dtype
     dtype = variable() if dtype == "StringDType" and variable else np.dtype("U60")
     text = "a string that is too long to stand in the array itself"
     with policy:
@@ -306,7 +307,7 @@ def test_strings_find_zeroed_memory_where_dirty_blocks_were(policy, dtype):
             assert set(strings.tolist()) == {text}
 
 
-def test_an_array_keeps_its_handler_after_the_policy_object_is_gone(recorder):
+def test_array_keeps_its_handler_after_policy_is_deleted(recorder):
     policy = memrt.Policy(name="short-lived")
     with policy:
         a = np.ones(1000)
@@ -316,10 +317,10 @@ def test_an_array_keeps_its_handler_after_the_policy_object_is_gone(recorder):
     box = [a]
     del a
     elsewhere(box.clear)
-    assert "short-lived" not in [policy.name for policy in memrt.policies()]
+    assert "short-lived" not in [policy.name for policy in memrt.debug.policies()]
 
 
-def test_copies_follow_the_policy_in_force_and_not_their_source(policy):
+def test_copies_use_the_policy_in_force_not_of_the_source(policy):
     import copy
 
     other = memrt.Policy(name="other")
@@ -338,15 +339,17 @@ def test_copies_follow_the_policy_in_force_and_not_their_source(policy):
             assert memrt.handler_name(make()) == "memrt:other"
 
 
-def test_blocks_go_back_to_their_makers_when_handlers_are_swapped_in_any_order(recorder, policy):
+def test_blocks_are_freed_by_their_own_handler_after_swaps(recorder, policy):
     foreign = recorder.new(None, "foreign")
     before = _memrt.get_handler()
-    with policy:
-        ours = np.ones(100)
-        inside = _memrt.set_handler(foreign)
-        theirs = np.ones(200)
-    assert _memrt.get_handler() is before  # left while the foreign one stood
-    _memrt.set_handler(inside)  # the foreign library restores what it saw: too late
+    policy.__enter__()
+    ours = np.ones(100)
+    inside = _memrt.set_handler(foreign)
+    theirs = np.ones(200)
+    with pytest.warns(RuntimeWarning, match="'foreign' of another library stays"):
+        policy.__exit__()
+    assert _memrt.get_handler() is foreign
+    _memrt.set_handler(inside)  # the foreign library restores an outdated handler
     late = np.ones(300)
     _memrt.set_handler(before)
     assert memrt.handler_name(ours) == memrt.handler_name(late) == "memrt:handled"
@@ -367,12 +370,12 @@ def test_alignment_holds_for_every_size_and_way_of_allocating():
                 made = [np.empty(size, "u1"), np.zeros(size, "u1"), np.ones(3, "u1")]
                 made[2].resize(size, refcheck=False)
             made.append(memrt.empty(size, "u1", policy=policy))
-            made.append(memrt.as_array(memrt.alloc(size, align=align)))
+            made.append(memrt.as_array(memrt.alloc(size, alignment=align)))
             for a in made:
                 assert a.ctypes.data % floor == 0, (align, size)
 
 
-def test_many_threads_allocate_and_free_each_others_arrays(policy):
+def test_threads_may_free_arrays_of_other_threads(policy):
     rounds, barrier, bins = 300, threading.Barrier(4), [[] for _ in range(4)]
 
     def work(i):
@@ -396,7 +399,7 @@ def test_many_threads_allocate_and_free_each_others_arrays(policy):
     assert (stats.live, stats.alloc) == (0, stats.free)
 
 
-def test_handler_names_fit_what_numpy_holds():
+def test_longest_policy_name_fits_the_numpy_handler_name():
     assert memrt.handler_name(memrt.zeros(1)) == "memrt"
     longest = memrt.Policy(name="x" * 63)
     with longest:
@@ -404,13 +407,13 @@ def test_handler_names_fit_what_numpy_holds():
         assert memrt.handler_name(np.ones(3)) == "memrt:" + "x" * 63
 
 
-def test_set_handler_refuses_what_is_no_handler(probe):
+def test_set_handler_refuses_invalid_handlers(probe):
     for nonsense in (None, 5, probe.foreign_capsule("mem_handlers")):
         with pytest.raises(TypeError, match="mem_handler"):
             _memrt.set_handler(nonsense)
 
 
-def test_nothing_happens_to_numpy_by_importing_memrt(run_python):
+def test_importing_memrt_leaves_numpy_unchanged(run_python):
     run_python(
         "import numpy as np, threading\n"
         "from numpy.core.multiarray import get_handler_name\n"

@@ -11,19 +11,17 @@ from memrt import _memrt
 WRITEABLE, FORTRAN, OWNDATA = 0x400, 0x2, 0x4
 
 
-def test_import_gives_the_table_of_the_package(probe):
+def test_second_import_returns_the_same_table(probe):
     assert probe.import_again() is True
 
 
-def test_another_major_is_refused_with_what_to_do(probe, monkeypatch):
+def test_table_of_another_abi_is_refused_with_advice(probe, monkeypatch):
     monkeypatch.setattr(_memrt, "api", probe.fake_table(99, 100))
     with pytest.raises(ImportError, match=r"ABI 99.*install a memrt with ABI 1.*build"):
         probe.import_again()
 
 
-def test_a_smaller_and_a_larger_table_are_taken_and_their_slots_can_be_asked_for(
-    probe, monkeypatch
-):
+def test_memrt_has_follows_the_size_of_the_imported_table(probe, monkeypatch):
     assert probe.has_last_slot() is True
     size = _memrt.features()["table_bytes"]
     for claimed, has in ((size - 8, False), (size, True), (size + 800, True)):
@@ -32,13 +30,13 @@ def test_a_smaller_and_a_larger_table_are_taken_and_their_slots_can_be_asked_for
 
 
 @pytest.mark.parametrize("value", [None, 5])
-def test_a_package_without_the_capsule_is_an_import_error(probe, monkeypatch, value):
+def test_import_of_package_without_capsule_raises(probe, monkeypatch, value):
     monkeypatch.setattr(_memrt, "api", value)
     with pytest.raises((ImportError, AttributeError)):
         probe.import_again()
 
 
-def test_a_missing_package_is_an_import_error(run_python, probe):
+def test_import_of_missing_package_raises_import_error(run_python, probe):
     run_python(
         "import sys; sys.modules['memrt'] = None\n"
         "try:\n import probe\n"
@@ -47,7 +45,7 @@ def test_a_missing_package_is_an_import_error(run_python, probe):
     )
 
 
-def test_an_array_made_in_c_has_a_capsule_for_its_base_and_never_owns(probe):
+def test_c_array_has_a_capsule_base_and_no_owndata(probe):
     a = probe.make_array(100)
     assert type(a.base).__name__ == "PyCapsule"
     assert '"memrt.meminfo"' in repr(a.base)
@@ -56,12 +54,12 @@ def test_an_array_made_in_c_has_a_capsule_for_its_base_and_never_owns(probe):
     assert memrt.meminfo(a).size == 100
 
 
-def test_owndata_is_not_taken_from_the_flags(probe):
+def test_to_array_ignores_the_owndata_flag(probe):
     a = probe.to_array(memrt.alloc(8), (8,), "u1", None, 0, WRITEABLE | OWNDATA)
     assert not a.flags.owndata
 
 
-def test_flags_strides_and_offset_arrive(probe):
+def test_to_array_applies_flags_strides_and_offset(probe):
     mi = memrt.alloc(96)
     a = probe.to_array(mi, (3, 4), "f8", None, 0, FORTRAN)
     assert (a.strides, a.flags.writeable) == ((8, 24), False)
@@ -70,7 +68,7 @@ def test_flags_strides_and_offset_arrive(probe):
     assert b.flags.writeable
 
 
-def test_each_array_holds_one_reference_and_gives_it_back(probe):
+def test_each_c_array_takes_and_drops_a_single_reference(probe):
     mi = memrt.alloc(80)
     arrays = [probe.to_array(mi, (10,), "f8", None, 0, 0) for _ in range(5)]
     assert mi.refcount == 6
@@ -80,7 +78,7 @@ def test_each_array_holds_one_reference_and_gives_it_back(probe):
     assert mi.refcount == 1
 
 
-def test_a_layout_that_is_refused_gives_the_reference_back(probe):
+def test_refused_array_layout_drops_the_reference(probe):
     mi = memrt.alloc(80)
     for shape, dtype in (((11,), "f8"), ((2,), "O"), ((-1,), "f8")):
         with pytest.raises((ValueError, TypeError)):
@@ -93,7 +91,7 @@ def test_a_layout_that_is_refused_gives_the_reference_back(probe):
 
 
 @pytest.mark.parametrize("step", ["capsule", "array", "base"])
-def test_a_step_that_fails_on_the_way_to_an_array_gives_memory_and_dtype_back_once(step, steps):
+def test_failed_array_creation_frees_memory_and_dtype_once(step, steps):
     dtype = np.dtype([("x", "u1")])
     before = sys.getrefcount(dtype)
     with pytest.raises((RuntimeError, ValueError)):
@@ -107,7 +105,7 @@ def test_a_step_that_fails_on_the_way_to_an_array_gives_memory_and_dtype_back_on
     assert sys.getrefcount(dtype) == before
 
 
-def test_numpys_set_base_object_takes_the_reference_also_when_it_fails(probe):
+def test_failed_set_base_object_consumes_the_reference(probe):
     mi = memrt.alloc(80)
     a = probe.to_array(mi, (10,), "f8", None, 0, 0)
     capsule = mi.__memrt_meminfo__()
@@ -120,13 +118,13 @@ def test_numpys_set_base_object_takes_the_reference_also_when_it_fails(probe):
     assert mi.refcount == 1
 
 
-def test_the_destructor_of_adopted_memory_runs_once_and_only_after_adoption(probe):
+def test_adopt_destructor_runs_once_and_not_if_adoption_fails(probe):
     assert probe.adopt_counting() == (True, 1)
     with memrt.testing.fail_allocations(every=1):
         assert probe.adopt_counting() == (None, 0)
 
 
-def test_a_capsule_is_consumed_as_often_as_one_likes_and_released_once(probe):
+def test_capsule_consumed_many_times_is_released_once(probe):
     capsule = probe.make_capsule(80)
     arrays = [memrt.as_array(capsule, dtype="f8") for _ in range(3)]
     mi = memrt.meminfo(capsule)
@@ -136,14 +134,14 @@ def test_a_capsule_is_consumed_as_often_as_one_likes_and_released_once(probe):
     assert mi.refcount == 1
 
 
-def test_c_plus_plus_can_use_every_header(compile_module):
+def test_cpp_module_can_use_the_extension_headers(compile_module):
     module = compile_module("cplusplus.cpp")
     a = module.zeros(100)
     assert not a.any()
     assert memrt.meminfo(a).size == 100
 
 
-def test_c_code_may_hold_memory_longer_than_python(probe):
+def test_reference_of_c_code_keeps_memory_alive(probe):
     held = probe.hold(memrt.zeros(100))
     gc.collect()
     assert memrt.stats().live >= 800

@@ -1,4 +1,4 @@
-"""Input that means harm, or that somebody forged: docs/security.md says what is held against it."""
+"""Malicious or forged input. docs/security.md lists the protections."""
 
 import ctypes
 import os
@@ -6,6 +6,8 @@ import pwd
 import shutil
 import signal
 import subprocess
+import types
+import weakref
 from pathlib import Path
 
 import memrt
@@ -26,7 +28,9 @@ NOBODY = "nobody"
 
 @pytest.fixture
 def show_settings(tmp_path, run_program):
-    """A program that shows what options it goes by, run as it is or set-uid to another user."""
+    """Return a function that runs a program to print the options in force, normally or set-uid to
+    another user.
+    """
     library = Path(memrt.get_library())
     own = shutil.copy(library, tmp_path)
     source, program = Path(__file__).parent / "ext" / "settings.c", tmp_path / "settings"
@@ -45,7 +49,7 @@ def show_settings(tmp_path, run_program):
     return run
 
 
-def test_options_of_the_environment_are_taken_where_nobody_gains_rights(show_settings):
+def test_environment_options_apply_without_set_uid(show_settings):
     shown = show_settings(setuid=False)
     assert (shown["secure"], shown["checking"]) == ("0", "1")
     assert {name: shown[name] for name in SETTINGS if name in shown} == {
@@ -58,11 +62,11 @@ def test_options_of_the_environment_are_taken_where_nobody_gains_rights(show_set
     assert "MEMRT_NONSENSE" in shown["warning"]
 
 
-def test_options_of_the_environment_are_ignored_in_a_set_uid_program(show_settings, tmp_path):
+def test_environment_options_are_ignored_under_set_uid(show_settings, tmp_path):
     if os.geteuid() != 0:
         pytest.skip("only root can make a program set-uid")
     if os.statvfs(tmp_path).f_flag & os.ST_NOSUID:
-        pytest.skip("programs here cannot be set-uid")
+        pytest.skip("the file system ignores set-uid")
     shown = show_settings(setuid=True)
     assert (shown["secure"], shown["checking"]) == ("1", "0")
     assert shown["MEMRT_TRACK"] == "0"
@@ -73,7 +77,7 @@ def test_options_of_the_environment_are_ignored_in_a_set_uid_program(show_settin
 
 
 def capsule(address, name):
-    """A capsule as any C extension, or ctypes, can make it."""
+    """Return a capsule as any C extension, or ctypes, can create."""
     make = ctypes.pythonapi.PyCapsule_New
     make.restype = ctypes.py_object
     make.argtypes = (ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)
@@ -81,7 +85,7 @@ def capsule(address, name):
 
 
 class Exporter:
-    """An object that says it has a MemInfo."""
+    """An object with the method __memrt_meminfo__."""
 
     def __init__(self, made):
         self.made = made
@@ -90,10 +94,10 @@ class Exporter:
         return self.made
 
 
-NAME = b"memrt.another"  # kept: a capsule borrows its name
+NAME = b"memrt.another"  # kept alive: a capsule borrows its name
 STRANGERS = {
     "a capsule of another name": lambda: capsule(64, NAME),
-    "an exporter of such a capsule": lambda: Exporter(capsule(64, NAME)),
+    "an exporter of a capsule of another name": lambda: Exporter(capsule(64, NAME)),
     "an exporter of a number": lambda: Exporter(5),
     "an exporter of itself": lambda: Exporter(Exporter(None)),
     "a handler": lambda: memrt.Policy().handler,
@@ -102,7 +106,7 @@ STRANGERS = {
 
 
 @pytest.mark.parametrize("kind", STRANGERS)
-def test_what_only_looks_like_a_meminfo_is_refused(kind):
+def test_fake_meminfo_is_refused(kind):
     thing = STRANGERS[kind]()
     before = memrt.stats()
     for look_up in (memrt.meminfo, memrt.as_array):
@@ -116,7 +120,7 @@ def test_what_only_looks_like_a_meminfo_is_refused(kind):
     [5, "policy", capsule(64, NAME), memrt.alloc, _memrt.api],
     ids=["number", "text", "capsule", "function", "table"],
 )
-def test_what_only_looks_like_a_policy_is_refused(thing):
+def test_fake_policy_is_refused(thing):
     for call in (memrt.alloc, memrt.empty, memrt.zeros):
         with pytest.raises(TypeError, match=r"memrt\.Policy"):
             call(10, policy=thing)
@@ -142,9 +146,9 @@ memrt.as_array(Exporter() if sys.argv[2] == "exporter" else forged)
 
 @pytest.mark.parametrize("by", ["capsule", "exporter"])
 @pytest.mark.parametrize(
-    ("to", "message"), [("foreign", "nothing that is alive"), ("dead", "is dead already")]
+    ("to", "message"), [("foreign", "no live buffer"), ("dead", "but was freed")]
 )
-def test_checking_mode_ends_a_process_that_follows_a_forged_capsule(run_python, to, by, message):
+def test_checking_mode_aborts_on_a_forged_capsule(run_python, to, by, message):
     result = run_python(FORGED, to, by, env={"MEMRT_CHECK": "1"}, check=False)
     assert result.returncode == -signal.SIGABRT
     assert message in result.stderr
@@ -165,10 +169,10 @@ eval(sys.argv[1])
 @pytest.mark.parametrize(
     "call", ["runtime._MemInfo(ptr=4096).size", "runtime._MemInfo(ptr=4096).acquire()"]
 )
-def test_checking_mode_ends_a_process_that_forges_an_address_for_numbas_runtime(run_python, call):
+def test_checking_mode_aborts_on_a_forged_numba_address(run_python, call):
     result = run_python(FORGED_ADDRESS, call, env={"MEMRT_CHECK": "1"}, check=False)
     assert result.returncode == -signal.SIGABRT
-    assert "memrt made nothing that is alive at that address" in result.stderr
+    assert "no live buffer of memrt is at the address" in result.stderr
 
 
 @pytest.mark.parametrize(
@@ -177,7 +181,7 @@ def test_checking_mode_ends_a_process_that_forges_an_address_for_numbas_runtime(
      "runtime._MemInfo(ptr='4096')", "runtime.meminfo_new('64', None)",
      "runtime.meminfo_new(2**64, None)"],
 )  # fmt: skip
-def test_numbas_runtime_refuses_what_cannot_be_an_address(run_python, call):
+def test_numba_runtime_refuses_invalid_addresses(run_python, call):
     result = run_python(FORGED_ADDRESS, call, check=False)
     assert result.returncode == 1
     assert result.stderr.splitlines()[-1].split(":")[0] in (
@@ -186,7 +190,7 @@ def test_numbas_runtime_refuses_what_cannot_be_an_address(run_python, call):
 
 
 class DummyArray:
-    """Called like what numpy's as_strided leaves in a chain of bases."""
+    """A class with the name of the object that NumPy's as_strided leaves in a chain of bases."""
 
 
 CIRCLE = """
@@ -199,11 +203,11 @@ assert memrt.handler_name(first) is None
 """
 
 
-def test_a_chain_of_bases_that_goes_in_a_circle_comes_to_an_end(run_python):
+def test_lookup_ends_on_a_circular_chain_of_bases(run_python):
     run_python(CIRCLE)
 
 
-def test_a_link_that_raises_ends_the_chain():
+def test_base_property_that_raises_ends_the_lookup():
     class Raising(DummyArray):
         @property
         def base(self):
@@ -217,12 +221,12 @@ HUGE = (2**63 - 1, 2**63, 2**64 - 2**62, 2**64 - 1, 2**64, 2**100)
 
 
 @pytest.mark.parametrize("size", HUGE)
-def test_sizes_that_overflow_are_refused_wherever_they_come_in(size):
+def test_overflowing_sizes_are_refused_and_allocate_nothing(size):
     before = memrt.stats()
     refused = (MemoryError, ValueError, OverflowError)
     for call in (
         lambda: memrt.alloc(size),
-        lambda: memrt.alloc(10, align=size),
+        lambda: memrt.alloc(10, alignment=size),
         lambda: memrt.wrap(4096, size + 1),
         lambda: memrt.empty(size),
         lambda: memrt.zeros((size, size)),
@@ -237,7 +241,7 @@ def test_sizes_that_overflow_are_refused_wherever_they_come_in(size):
 
 
 @pytest.mark.parametrize("name", ["%s%n%s", "a\nb", "\x1b[31m", "n" * 63, "ü" * 31])
-def test_names_are_text_and_no_formats(name):
+def test_names_are_never_used_as_format_strings(name):
     mi = memrt.alloc(10, name=name)
     assert mi.name == name
     assert name in repr(mi)
@@ -247,7 +251,7 @@ def test_names_are_text_and_no_formats(name):
         assert memrt.handler_name(np.ones(3)) == f"memrt:{name}"
 
 
-def test_a_capsule_of_memrts_holds_its_own_reference_whatever_becomes_of_the_object():
+def test_capsule_keeps_memory_after_its_meminfo_is_deleted():
     mi = memrt.alloc(100)
     made = mi.__memrt_meminfo__()
     assert mi.refcount == 2
@@ -255,7 +259,7 @@ def test_a_capsule_of_memrts_holds_its_own_reference_whatever_becomes_of_the_obj
     assert memrt.as_array(made).nbytes == 100
 
 
-def test_a_meminfo_cannot_be_built_copied_or_filled_by_hand():
+def test_meminfo_cannot_be_built_copied_set_or_subclassed():
     mi = memrt.alloc(10)
     for call in (
         lambda: memrt.MemInfo(),
@@ -272,3 +276,203 @@ def test_a_meminfo_cannot_be_built_copied_or_filled_by_hand():
         with pytest.raises((TypeError, AttributeError)):
             call()
     assert mi.refcount == 1
+
+
+HUGE = 10**5000  # more digits than Python converts to text
+BITS = "a number of 16610 bits"
+
+
+def _name(meminfo, name):
+    meminfo.name = name
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "text"),
+    [
+        (lambda: memrt.alloc(HUGE), MemoryError, f"fit the address space, got {BITS}"),
+        (lambda: memrt.alloc(-HUGE), ValueError, f"must be 0 or more, got {BITS}"),
+        (lambda: memrt.wrap(HUGE, 1), ValueError, f"fit the address space, got {BITS}"),
+        (lambda: memrt.Policy(alignment=HUGE), ValueError, f"a power of two .* got {BITS}"),
+        (lambda: memrt.empty(2, order="K"), ValueError, "order must be 'C' or 'F', got 'K'"),
+        (lambda: memrt.zeros(2, order="A"), ValueError, "order must be 'C' or 'F', got 'A'"),
+        (lambda: memrt.debug.mark("a\0b"), ValueError, r"no zero byte, got 'a\\x00b'"),
+        (lambda: memrt.debug.mark(3), TypeError, "the name of a mark must be a str, got int"),
+        (lambda: memrt.adopt(np.ones(3), copy=3), TypeError, "copy must be .* got 3"),
+        (lambda: memrt.alloc(8, name=5), TypeError, "name must be a str or None, got int"),
+        (lambda: _name(memrt.alloc(8), 5), TypeError, "name must be a str or None, got int"),
+    ],
+)
+def test_invalid_argument_error_shows_value_or_type(call, error, text):
+    with pytest.raises(error, match=text):
+        call()
+
+
+def test_adopt_accepts_numpy_booleans_for_copy():
+    array = np.frombuffer(b"12345678")
+    assert memrt.adopt(array, copy=np.True_) is not array
+    with pytest.raises(ValueError, match="omit copy=False"):
+        memrt.adopt(array, copy=np.False_)
+
+
+def test_second_import_keeps_the_exception_types(run_python):
+    program = """
+import sys
+import memrt as first
+for name in [name for name in sys.modules if name.partition(".")[0] == "memrt"]:
+    del sys.modules[name]
+import memrt as second
+assert second is not first
+assert second.OutOfMemoryError is first.OutOfMemoryError
+assert second.cuda.CudaError is first.cuda.CudaError
+try:
+    second.alloc(1 << 60)
+except first.OutOfMemoryError as error:
+    print(error.nbytes == 1 << 60)
+"""
+    assert run_python(program).stdout == "True\n"
+
+
+def test_non_utf8_name_from_c_is_shown_with_replacement(probe):
+    with memrt.debug.tracking():
+        meminfo = memrt.alloc(8)
+        probe.name_by_bytes(meminfo, b"caf\xe9")
+        (buffer,) = (each for each in memrt.debug.live() if each.address == meminfo.data)
+        assert buffer.name == meminfo.name == "caf\ufffd"
+
+
+def test_frame_cache_releases_old_code_objects():
+    make = "import memrt\nmemrt.alloc(1)\n"
+    first = compile(make, "<first>", "exec")
+    gone = weakref.ref(first)
+    with memrt.debug.tracking(frames=1):
+        exec(first, {})
+        del first
+        for number in range(40_000):
+            exec(compile(make, f"<{number % 7}>", "exec"), {})
+        assert gone() is None
+
+
+FUNCTIONS = {
+    name: function
+    for name, function in vars(_memrt).items()
+    if isinstance(function, types.BuiltinFunctionType)
+}
+
+
+class Failing:
+    """An object whose comparisons and truth value raise KeyError."""
+
+    __hash__ = None
+
+    def __eq__(self, other):
+        raise KeyError("eq")
+
+    def __bool__(self):
+        raise KeyError("bool")
+
+
+def balance():
+    """Return the figures that a refused call must not change."""
+    stats = memrt.stats()
+    return stats.live, stats.alloc - stats.free, stats.mi_alloc - stats.mi_free
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_private_function_refuses_too_many_arguments(name):
+    before = balance()
+    with pytest.raises(TypeError):
+        FUNCTIONS[name](*[object()] * 12)
+    assert balance() == before
+
+
+SHORT = bytearray(4)
+REFUSED = {
+    "address of an int": (lambda: _memrt.address(5), TypeError),
+    "frames of a site by name": (lambda: _memrt.site_frames("x"), TypeError),
+    "suppression at a site by name": (lambda: _memrt.lasting_at("x"), TypeError),
+    "tracking without truth value": (lambda: _memrt.set_tracking(Failing()), KeyError),
+    "end of tracking by name": (lambda: _memrt.tracking_close("x"), TypeError),
+    "tracking by a tuple of one": (lambda: _memrt.tracking_open((1,)), TypeError),
+    "stats of no scope": (lambda: _memrt.scope_stats(5), ValueError),
+    "sizes of no scope": (lambda: _memrt.scope_sizes(5), ValueError),
+    "peak of no scope": (lambda: _memrt.scope_reset_peak(5), ValueError),
+    "scope in no scope": (lambda: _memrt.scope_open("x", "name"), ValueError),
+    "CUDA information of an int": (lambda: _memrt.cuda_info(5), TypeError),
+    "CUDA use of an int": (lambda: _memrt.cuda_used(5, 0), TypeError),
+    "CUDA wait for an int": (lambda: _memrt.cuda_wait(5, 0), TypeError),
+    "CUDA read of an int": (lambda: _memrt.cuda_read(5, 0, SHORT, 0), TypeError),
+    "CUDA write to an int": (lambda: _memrt.cuda_write(5, 0, SHORT, 0), TypeError),
+    "CUDA copy of an int": (lambda: _memrt.cuda_copy(5, 0, 0, []), TypeError),
+    "CUDA statistics of kind 99": (lambda: _memrt.cuda_stats(99), ValueError),
+    "holders with 2 arguments": (lambda: _memrt.find_holders(SHORT, 0), TypeError),
+    "holders with 5 arguments": (lambda: _memrt.find_holders(SHORT, 0, 0, 0, 0), TypeError),
+    "holders with a name as count": (lambda: _memrt.find_holders(SHORT, "a", 0), TypeError),
+    "holders with a name as address": (lambda: _memrt.find_holders(SHORT, 0, 0, "a"), TypeError),
+    "holders at address 0": (lambda: _memrt.find_holders(SHORT, 0, 0, 0), LookupError),
+    "tracking of 10**6 frames": (lambda: _memrt.tracking_open((1, 10**6, 0, 0)), ValueError),
+    "wrapped memory at address 0": (lambda: memrt.wrap(0, 8), ValueError),
+    "survey of a name": (lambda: _memrt.survey(["x"], 1, 0), TypeError),
+    "retention of -1 bytes": (lambda: _memrt.find_retention(-1, 0, 1), ValueError),
+    "retention of -1 buffers": (lambda: _memrt.find_retention(0, 0, -1), ValueError),
+    "retention of 10**9 buffers": (lambda: _memrt.find_retention(0, 0, 10**9), ValueError),
+    "view without truth value": (
+        lambda: memrt.as_array(memrt.alloc(8), writeable=Failing()),
+        KeyError,
+    ),
+    "buffer with a lone surrogate": (lambda: memrt.alloc(8, name="\ud800"), UnicodeEncodeError),
+    "mark with a lone surrogate": (lambda: memrt.debug.mark("\ud800"), UnicodeEncodeError),
+    "Arrow bitmap that is an int": (
+        lambda: _memrt.export_arrow((memrt.alloc(8), 0, "C", 1, 0, "n", 5, -1), 0),
+        TypeError,
+    ),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_bad_argument_raises_and_keeps_stats(case):
+    call, error = REFUSED[case]
+    before = balance()
+    with pytest.raises(error):
+        call()
+    assert balance() == before
+
+
+@pytest.mark.parametrize("site", [2**32, 2**64 - 1])
+def test_site_number_out_of_range_has_no_frames(site):
+    assert _memrt.site_frames(site) == ()
+    assert _memrt.lasting_at(site) is None
+
+
+class Numbered:
+    _handler = 5
+
+
+class Raising:
+    @property
+    def _handler(self):
+        raise KeyError("handler")
+
+
+def test_policy_with_bad_handler_attribute_is_refused():
+    with pytest.raises(TypeError, match=r"policy must be a memrt\.Policy or None, got Numbered"):
+        memrt.alloc(8, policy=Numbered())
+    with pytest.raises(KeyError, match="handler"):
+        memrt.alloc(8, policy=Raising())
+
+
+def test_handler_capsule_of_other_code_leads_to_its_policy():
+    policy = memrt.Policy(name="mine")
+    get = ctypes.pythonapi.PyCapsule_GetPointer
+    get.restype, get.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+    other = capsule(get(policy.handler, b"mem_handler"), b"mem_handler")
+    assert _memrt.is_memrt_handler(other)
+    assert memrt.alloc(8, policy=other).policy == "mine"
+
+
+def test_allocation_under_foreign_handler_uses_default_policy(recorder):
+    before = _memrt.set_handler(recorder.new(None, "foreign"))
+    try:
+        policy = memrt.alloc(8).policy
+    finally:
+        _memrt.set_handler(before)
+    assert policy == "default"

@@ -1,5 +1,6 @@
-"""MemInfos as buffers and by NumPy's array interface: without a copy, for as long as anybody has
-them, writable or not."""
+"""MemInfos as buffers and by NumPy's array interface: no copy, valid while any user holds the
+memory, writable or read-only.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +18,7 @@ READABLE, WRITABLE = 0, 1  # flags of PEP 688: inspect.BufferFlags.SIMPLE and WR
 
 
 class By:
-    """An object that has one attribute of a MemInfo, and nothing else."""
+    """An object with a single attribute of a MemInfo."""
 
     def __init__(self, mi: memrt.MemInfo, name: str) -> None:
         self.mi = mi
@@ -39,7 +40,7 @@ def readonly() -> memrt.MemInfo:
 
 
 @ways
-def test_an_array_lies_over_the_memory_and_may_be_written(way):
+def test_array_shares_writable_memory_of_meminfo(way):
     mi = memrt.alloc(16, zero=True)
     array = np.asarray(way(mi))
     assert (array.ctypes.data, array.shape, array.dtype) == (mi.data, (16,), np.uint8)
@@ -48,7 +49,7 @@ def test_an_array_lies_over_the_memory_and_may_be_written(way):
 
 
 @ways
-def test_read_only_memory_stays_so(way):
+def test_array_of_read_only_memory_stays_read_only(way):
     mi = readonly()
     array = np.asarray(way(mi))
     assert array.ctypes.data == mi.data
@@ -58,7 +59,7 @@ def test_read_only_memory_stays_so(way):
 
 
 @ways
-def test_the_memory_lives_until_the_last_array_goes(way):
+def test_memory_lives_until_last_array_is_deleted(way):
     mi = memrt.alloc(16)
     array = np.asarray(way(mi))[2:]
     address, before = mi.data, memrt.stats()
@@ -72,7 +73,7 @@ def test_the_memory_lives_until_the_last_array_goes(way):
 
 
 @ways
-def test_the_last_array_may_go_on_another_thread(way):
+def test_last_array_may_be_deleted_on_another_thread(way):
     arrays = [np.asarray(way(memrt.alloc(16)))]
     before = memrt.stats()
     elsewhere(arrays.clear)
@@ -81,12 +82,12 @@ def test_the_last_array_may_go_on_another_thread(way):
 
 
 @ways
-def test_no_bytes_are_an_array_without_elements(way):
+def test_empty_meminfo_gives_array_without_elements(way):
     array = np.asarray(way(memrt.alloc(0)))
     assert array.shape == (0,)
 
 
-def test_the_dict_is_a_new_one_each_time():
+def test_array_interface_returns_new_dict_each_time():
     mi = memrt.alloc(5)
     fields = mi.__array_interface__
     assert fields == {
@@ -102,7 +103,7 @@ def test_the_dict_is_a_new_one_each_time():
     assert readonly().__array_interface__["data"][1] is True
 
 
-def test_the_dict_holds_nothing_and_the_struct_the_object():
+def test_array_struct_holds_meminfo_but_dict_does_not():
     mi = memrt.alloc(5)
     before = sys.getrefcount(mi), mi.refcount
     fields = mi.__array_interface__
@@ -128,7 +129,7 @@ class Interface(ctypes.Structure):
     ]
 
 
-def test_the_struct_says_all_that_numpy_asks_for():
+def test_array_struct_fields_match_numpy_protocol():
     """Source: "C struct access" of NumPy's page on the array interface."""
     pointer = ctypes.pythonapi.PyCapsule_GetPointer
     pointer.restype, pointer.argtypes = ctypes.c_void_p, (ctypes.py_object, ctypes.c_char_p)
@@ -155,7 +156,7 @@ def test_python_code_gets_buffers_by_pep_688():
 
 
 def request(mi: memrt.MemInfo, flags: int) -> None:
-    """Have a buffer given out as C code does, and give it back."""
+    """Request a buffer as C code does, and release the buffer."""
     room = ctypes.create_string_buffer(256)
     ctypes.pythonapi.PyObject_GetBuffer(ctypes.py_object(mi), room, flags)
     ctypes.pythonapi.PyBuffer_Release(room)
@@ -166,7 +167,7 @@ FLAGS = {"simple": 0, "format": 4, "nd": 8, "strides": 0x18, "C": 0x38, "F": 0x5
 
 
 @pytest.mark.parametrize("flags", FLAGS.values(), ids=FLAGS)
-def test_c_code_gets_a_buffer_as_it_asks_for_it(flags):
+def test_only_writable_request_of_read_only_memory_fails(flags):
     """Source: "Buffer request types" of CPython's documentation."""
     request(memrt.alloc(16), flags)
     request(memrt.alloc(16), flags | WRITABLE)

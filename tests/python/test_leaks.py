@@ -8,32 +8,32 @@ import threading
 import memrt
 import numpy as np
 import pytest
-from memrt import _memrt
+from memrt import _leaks, _memrt
 
 
 def make(size=5001):
-    return memrt.alloc(size)  # the birth
+    return memrt.alloc(size)  # the allocation site
 
 
 def checked(body):
-    with memrt.assert_no_leaks():
+    with memrt.debug.assert_no_leaks():
         body()
 
 
 def leaks_of(body):
-    """The error that a block raises which runs this."""
-    with pytest.raises(memrt.LeakError) as caught:
+    """Return the LeakError of a leak check around `body`."""
+    with pytest.raises(memrt.debug.LeakError) as caught:
         checked(body)
     return caught.value
 
 
-def test_a_block_that_leaves_nothing_behind_passes():
-    with memrt.assert_no_leaks():
+def test_block_without_leaks_passes():
+    with memrt.debug.assert_no_leaks():
         a = make()
         del a
 
 
-def test_what_is_left_is_told_with_its_place_its_callers_and_its_age():
+def test_leak_error_shows_site_callers_and_largest_buffer():
     kept = []
 
     def leave_four():
@@ -41,43 +41,43 @@ def test_what_is_left_is_told_with_its_place_its_callers_and_its_age():
 
     error = leaks_of(leave_four)
     message = str(error)
-    assert message.startswith("4 buffers born in this block are still live, 14.7 KiB:\n")
-    assert "\n  14.7 KiB in 3 buffers born in make at " in message
-    assert "\n      called from test_what_is_left" in message
+    assert message.startswith("4 buffers allocated in this block are still live, 14.7 KiB:\n")
+    assert "\n  14.7 KiB in 3 buffers allocated in make at " in message
+    assert "\n      called from test_leak_error_shows" in message
     assert "leave_four at " in message
-    assert "\n      the largest is 4.9 KiB, " in message
-    assert "\n      it is 'small', 10 B, " in message
+    assert "\n      largest buffer: 4.9 KiB, " in message
+    assert "\n      buffer: 'small', 10 B, " in message
     groups = [(len(g.buffers), g.nbytes) for g in error.groups]
     assert groups == [(3, 15003), (1, 10)]
     assert error.groups[0].place.function == "make"
     assert isinstance(error, AssertionError)
 
 
-def test_cycles_are_no_leaks():
+def test_unreachable_cycle_is_not_a_leak():
     class Node:
         pass
 
-    with memrt.assert_no_leaks():
+    with memrt.debug.assert_no_leaks():
         node = Node()
         node.itself, node.buffer = node, make()
         del node
 
 
-def test_what_was_there_before_and_what_is_named_may_stay():
+def test_earlier_and_allowed_buffers_are_not_leaks():
     before = make()
-    with memrt.assert_no_leaks() as block:
+    with memrt.debug.assert_no_leaks() as block:
         result = make()
         block.allow(result)
     assert before.size == result.size
 
 
-def test_arrays_of_numpys_count_under_a_policy():
+def test_numpy_array_of_a_policy_is_a_leak():
     kept = []
     with memrt.Policy(name="leaky"):
         assert "policy leaky" in str(leaks_of(lambda: kept.append(np.ones(1000))))
 
 
-def test_an_error_on_its_way_out_is_left_alone():
+def test_leak_check_lets_an_exception_pass():
     kept = []
 
     def fail():
@@ -88,33 +88,33 @@ def test_an_error_on_its_way_out_is_left_alone():
         checked(fail)
 
 
-def test_a_function_is_checked_at_every_call():
+def test_decorated_function_is_checked_at_every_call():
     kept = []
 
-    @memrt.assert_no_leaks()
+    @memrt.debug.assert_no_leaks()
     def work(leaks):
         if leaks:
             kept.append(make())
         return leaks
 
     assert work(False) is False
-    with pytest.raises(memrt.LeakError):
+    with pytest.raises(memrt.debug.LeakError):
         work(True)
     assert work(False) is False
 
 
-def test_blocks_nest_and_each_tells_its_own():
+def test_outer_block_also_counts_leaks_of_the_inner_block():
     kept = []
 
     def outer():
         kept.append(make())
         error = leaks_of(lambda: kept.append(make()))
-        assert str(error).startswith("1 buffer born in this block is still live, ")
+        assert str(error).startswith("1 buffer allocated in this block is still live, ")
 
     assert str(leaks_of(outer)).startswith("2 buffers ")
 
 
-def test_births_on_other_threads_count():
+def test_allocation_of_another_thread_is_a_leak():
     kept = []
 
     def work():
@@ -122,29 +122,56 @@ def test_births_on_other_threads_count():
         thread.start()
         thread.join()
 
-    assert "born in make" in str(leaks_of(work))
+    assert "allocated in make" in str(leaks_of(work))
 
 
-def test_many_places_are_cut_after_those_that_hold_most():
+def listed(number, size, stands_for):
+    """Return a row of live() for a sampled buffer."""
+    fields = dict.fromkeys(memrt.types.LiveBuffer._fields, 0)
+    return memrt.types.LiveBuffer(
+        **{**fields, "id": number, "size": size, "stands_for": stands_for}
+    )
+
+
+def test_leak_groups_count_bytes_by_sampling_weight():
+    sample = [listed(1, 100, 2.5), listed(2, 1000, 4.0), listed(3, 5000, 0)]
+    (found,) = _leaks.group(sample)
+    assert found.nbytes == 100 * 2.5 + 1000 * 4
+    assert [buffer.id for buffer in found.buffers] == [2, 1]
+    assert _leaks.amount([found]) == (2, 4250)
+    assert str(found).startswith("4.2 KiB in 2 buffers ")
+
+
+def test_sampled_leaks_are_estimated_within_a_third():
+    kept = []
+    with memrt.debug.tracking(sample="64K"):
+        begin = _memrt.tracking_births()
+        kept.extend(memrt.alloc(1000) for _ in range(40_000))
+        found = _leaks.group(_leaks.born_since(begin))
+    assert sum(len(each.buffers) for each in found) < 4000
+    assert 0.67 * 40_000_000 < _leaks.amount(found)[1] < 1.33 * 40_000_000
+
+
+def test_leak_error_shows_only_the_largest_sites():
     kept, namespace = [], {"memrt": memrt}
     lines = "\n".join(f"    yield memrt.alloc({1000 * (i + 1)})" for i in range(9))
-    exec(compile(f"def births():\n{lines}", "<births>", "exec"), namespace)
-    message = str(leaks_of(lambda: kept.extend(namespace["births"]())))
-    assert "8.8 KiB in 1 buffer born in births at <births>:10" in message
-    assert "\n  and 9.8 KiB at 4 more places" in message
-    assert "<births>:5" not in message
+    exec(compile(f"def allocs():\n{lines}", "<allocs>", "exec"), namespace)
+    message = str(leaks_of(lambda: kept.extend(namespace["allocs"]())))
+    assert "8.8 KiB in 1 buffer allocated in allocs at <allocs>:10" in message
+    assert "\n  and 9.8 KiB at 4 more source lines" in message
+    assert "<allocs>:5" not in message
 
 
-def test_what_is_expected_to_last_is_no_leak():
+def test_suppressed_buffer_is_not_a_leak():
     namespace = {"memrt": memrt}
     exec(compile("def cached():\n    return memrt.alloc(9)", "<lasts>", "exec"), namespace)
-    memrt.expect_to_last("cached at <lasts>:*", "the cache of a test")
-    with memrt.assert_no_leaks():
+    memrt.debug.suppress_leaks("cached at <lasts>:*", "the cache of a test")
+    with memrt.debug.assert_no_leaks():
         kept = namespace["cached"]()
     assert kept.size == 9
 
 
-def test_whether_it_lasts_is_asked_once_a_place_however_many_buffers_are_left(monkeypatch):
+def test_suppressions_are_checked_once_per_site(monkeypatch):
     asked = []
 
     def lasting_at(site, ask=_memrt.lasting_at):
@@ -158,15 +185,15 @@ def test_whether_it_lasts_is_asked_once_a_place_however_many_buffers_are_left(mo
 
 
 @pytest.mark.parametrize("arguments", [("", "what"), ("pattern", ""), ("x" * 300, "what")])
-def test_patterns_that_cannot_be_are_refused(arguments):
-    with pytest.raises(ValueError, match=r"cannot expect .* to last"):
-        memrt.expect_to_last(*arguments)
+def test_invalid_suppressions_are_refused(arguments):
+    with pytest.raises(ValueError, match=r"cannot add suppression .* with the text"):
+        memrt.debug.suppress_leaks(*arguments)
 
 
 NUMPYS = """
 import memrt
 memrt.enable()
-with memrt.assert_no_leaks():
+with memrt.debug.assert_no_leaks():
     import numpy as np
     import numpy.ma, numpy.polynomial, numpy.random, numpy.fft, numpy.linalg
     for kind in (np.float16, np.float32, np.float64, np.longdouble, np.complex64, np.complex128):
@@ -185,7 +212,7 @@ print("nothing leaked")
 """
 
 
-def test_numpys_own_lasting_buffers_are_no_leaks():
+def test_internal_numpy_caches_are_not_leaks():
     result = subprocess.run([sys.executable, "-c", NUMPYS], capture_output=True, text=True)
     assert (result.stdout, result.stderr) == ("nothing leaked\n", "")
 
@@ -193,7 +220,7 @@ def test_numpys_own_lasting_buffers_are_no_leaks():
 # --- Growth. ---
 
 
-def test_a_function_that_keeps_something_grows_at_the_place_and_scope_of_birth():
+def test_growth_finds_the_site_and_scope_of_a_leak():
     kept = []
 
     def leaky():
@@ -201,7 +228,7 @@ def test_a_function_that_keeps_something_grows_at_the_place_and_scope_of_birth()
         with memrt.scope("leaking"):
             kept.append(make(2000))
 
-    found = memrt.growth(leaky)
+    found = memrt.debug.growth(leaky)
     assert found
     (trend,) = found.growing
     assert trend.what.startswith("make at ")
@@ -213,28 +240,30 @@ def test_a_function_that_keeps_something_grows_at_the_place_and_scope_of_birth()
     assert found.to_dict()["places"][0]["is_growing"] is True
 
 
-def test_growth_tells_who_holds_the_newest_of_what_grows_most():
+def test_growth_shows_newest_buffer_of_the_top_5_sites():
     kept = []
     namespace = {"memrt": memrt, "kept": kept}
     lines = "\n".join(f"    kept.append(memrt.alloc({1000 - i}))" for i in range(7))
     exec(compile(f"def fill():\n{lines}", "<fill>", "exec"), namespace)
-    found = memrt.growth(namespace["fill"], rounds=12)
+    found = memrt.debug.growth(namespace["fill"], rounds=12)
     assert [trend.newest is not None for trend in found.growing] == [True] * 5 + [False] * 2
     assert found.places[0].newest.size == 1000
     assert all(trend.newest is None for trend in [*found.scopes, found.total])
     assert found.to_dict()["places"][0]["newest"]["size"] == 1000
     lines = repr(found).splitlines()
-    assert lines[2:4] == ["      the newest is 1000 B, refcount 1", "      └─ memrt.MemInfo"]
-    assert lines[4].startswith("         └─ `kept[77]` in test_growth_tells")
+    assert lines[2:4] == ["      newest buffer: 1000 B, refcount 1", "      └─ memrt.MemInfo"]
+    assert lines[4].startswith("         └─ `kept[77]` in test_growth_shows")
 
 
-def test_a_function_that_keeps_nothing_does_not_grow():
-    found = memrt.growth(make, 100)
+def test_function_without_leaks_does_not_grow():
+    found = memrt.debug.growth(make, 100)
     assert not found
-    assert repr(found) == "memrt.Growth: nothing grows in 24 rounds; 0 B are left"
+    assert (
+        repr(found) == "memrt.types.Growth: no source line grows in 24 rounds; 0 B live at the end"
+    )
 
 
-def test_a_cache_that_fills_and_stays_does_not_grow():
+def test_full_cache_does_not_count_as_growth():
     cache = {}
 
     def cached():
@@ -242,14 +271,14 @@ def test_a_cache_that_fills_and_stays_does_not_grow():
         if number < 9:
             cache[number] = make()
 
-    found = memrt.growth(cached)
+    found = memrt.debug.growth(cached)
     (trend,) = found.places
     assert not found
     assert trend.bytes[-1] == 9 * 5001
     assert "not growing" in repr(trend)
 
 
-def test_what_goes_up_and_down_does_not_grow():
+def test_fluctuating_memory_does_not_count_as_growth():
     kept = []
 
     def breathe():
@@ -257,10 +286,10 @@ def test_what_goes_up_and_down_does_not_grow():
         if len(kept) == 4:
             kept.clear()
 
-    assert not memrt.growth(breathe)
+    assert not memrt.debug.growth(breathe)
 
 
-def test_a_slow_leak_among_noise_grows():
+def test_growth_finds_a_slow_leak_in_noise():
     kept, calls = [], []
 
     def noisy():
@@ -269,16 +298,16 @@ def test_a_slow_leak_among_noise_grows():
         if len(calls) % 2:
             kept.append(memrt.alloc(1))
 
-    found = memrt.growth(noisy, rounds=40)
+    found = memrt.debug.growth(noisy, rounds=40)
     assert {trend.what.split(" at ")[0] for trend in found.growing} >= {"make"}
 
 
-def test_too_few_rounds_are_refused():
-    with pytest.raises(ValueError, match="rounds must be at least 12 to show a trend, not 3"):
-        memrt.growth(make, rounds=3)
+def test_growth_refuses_too_few_rounds():
+    with pytest.raises(ValueError, match="rounds must be at least 12 to show a trend, got 3"):
+        memrt.debug.growth(make, rounds=3)
 
 
-def test_an_error_of_the_function_comes_through_and_ends_the_rounds():
+def test_growth_stops_at_and_passes_on_an_exception():
     calls = []
 
     def fails():
@@ -287,13 +316,13 @@ def test_an_error_of_the_function_comes_through_and_ends_the_rounds():
 
     was = memrt._memrt.tracking_get()
     with pytest.raises(KeyError, match="stop"):
-        memrt.growth(fails)
+        memrt.debug.growth(fails)
     assert len(calls) == 1
     assert memrt._memrt.tracking_get() == was
     gc.collect()
 
 
-def test_reports_tell_who_holds_the_largest_of_each_place():
+def test_leak_error_shows_the_holder_of_a_buffer():
     global held_here
     error = leaks_of(hold_here)
     del held_here
@@ -306,13 +335,20 @@ def hold_here():
     held_here = make()
 
 
-def test_holders_takes_what_live_listed_as_long_as_it_is_there():
-    with memrt.tracking():
+def test_holders_accepts_a_listed_buffer_until_freed():
+    with memrt.debug.tracking():
         mi = make()
-    (buffer,) = [b for b in memrt.live() if b.address == mi.data]
+    (buffer,) = [b for b in memrt.debug.live() if b.address == mi.data]
     found = memrt.holders(buffer)
     assert (found.size, found.address, found.refcount) == (5001, mi.data, 1)
     del mi
     gc.collect()
     with pytest.raises(LookupError, match="the buffer at 0x"):
         memrt.holders(buffer)
+
+
+def test_exit_of_an_unopened_block_keeps_the_exception():
+    block = memrt.debug.assert_no_leaks()
+    block.__exit__(ZeroDivisionError, ZeroDivisionError(), None)
+    with pytest.raises(RuntimeError, match="without being entered"):
+        block.__exit__()

@@ -1,4 +1,4 @@
-"""The one libmemrt of a process: the first that is loaded, whoever loads it."""
+"""A process has a single libmemrt: the first to be loaded, by any loader."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ else:
 """
 
 
-def test_the_library_of_a_program_serves_the_package_as_well(run_python, tmp_path):
+def test_package_uses_the_library_already_loaded(run_python, tmp_path):
     """A copy stands for the libmemrt that a C program is linked to."""
     copy = shutil.copy(memrt.get_library(), tmp_path)
     shown = run_python(IMPORT, str(copy)).stdout
@@ -32,12 +32,15 @@ def test_the_library_of_a_program_serves_the_package_as_well(run_python, tmp_pat
     [
         (
             [],
-            "this process had libmemrt 0.0.7 loaded already, which is older than this package: "
-            "give the program that loads it the libmemrt of this package, or a newer one",
+            "libmemrt 0.0.7 in the process is older than the package: load libmemrt of the "
+            "package, or a newer libmemrt",
         ),
-        (["-DOTHER_MAJOR"], "libmemrt does not fit this package: it is of another contract"),
+        (
+            ["-DOTHER_MAJOR"],
+            "libmemrt is not compatible with the package: it is of another contract",
+        ),
     ],
 )
-def test_a_library_that_lacks_something_is_refused(run_python, compile_library, flags, message):
+def test_older_or_incompatible_library_is_refused(run_python, compile_library, flags, message):
     other = compile_library("otherlib.c", "-Wl,-soname,libmemrt.so.1", *flags)
     assert run_python(IMPORT, str(other)).stdout == message + "\n"

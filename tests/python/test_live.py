@@ -7,16 +7,16 @@ import memrt
 import numpy as np
 from memrt import _memrt
 
-COARSE = 6  # CLOCK_MONOTONIC_COARSE, by which births are told
+COARSE = 6  # CLOCK_MONOTONIC_COARSE, the clock of allocation times
 
 
 def listed(**wanted):
-    return [b for b in memrt.live() if all(getattr(b, k) == v for k, v in wanted.items())]
+    return [b for b in memrt.debug.live() if all(getattr(b, k) == v for k, v in wanted.items())]
 
 
-def test_buffers_born_while_tracking_are_listed_with_what_is_known_of_them():
+def test_live_lists_tracked_buffers_with_their_details():
     policy = memrt.Policy(name="tracked")
-    with memrt.tracking():
+    with memrt.debug.tracking():
         begin = time.clock_gettime(COARSE)
         mi = memrt.alloc(12345, name="mine", policy=policy)
         (buffer,) = listed(name="mine")
@@ -27,68 +27,68 @@ def test_buffers_born_while_tracking_are_listed_with_what_is_known_of_them():
     assert buffer.thread == threading.get_native_id()
 
 
-def test_numpys_arrays_are_listed_too():
-    with memrt.tracking(), memrt.Policy(name="numpys"):
+def test_live_lists_numpy_arrays():
+    with memrt.debug.tracking(), memrt.Policy(name="numpys"):
         a = np.ones(1000)
         (buffer,) = listed(policy="numpys")
     assert (buffer.size, buffer.address, buffer.kind) == (8000, a.ctypes.data, "block")
     assert buffer.name is None
 
 
-def test_adopted_and_resizable_buffers_are_listed_with_their_kind(probe):
-    with memrt.tracking():
+def test_live_shows_kind_of_adopted_and_resizable_buffers(probe):
+    with memrt.debug.tracking():
         adopted = memrt.adopt(np.zeros(777, "u1"))
         resizable = memrt.meminfo(probe.make_resizable(333))
     assert [b.kind for b in listed(size=777)] == ["adopted"]
-    assert [b.kind for b in listed(size=333)] == ["resizable"]  # its data is not listed again
+    assert [b.kind for b in listed(size=333)] == ["resizable"]  # without a row for the data
     assert memrt.meminfo(adopted).size + resizable.size == 1110
 
 
-def test_buffers_born_before_and_after_are_not_listed(untracked):
+def test_live_omits_buffers_allocated_outside_tracking(untracked):
     before = memrt.alloc(1001)
-    with memrt.tracking():
+    with memrt.debug.tracking():
         inside = memrt.alloc(1002)
     after = memrt.alloc(1003)
     assert [len(listed(size=mi.size)) for mi in (before, inside, after)] == [0, 1, 0]
 
 
-def test_a_buffer_leaves_the_list_when_it_dies_also_after_the_block():
-    with memrt.tracking():
+def test_live_drops_a_buffer_freed_after_tracking():
+    with memrt.debug.tracking():
         mi = memrt.alloc(1004)
     assert listed(size=1004)
     del mi
     assert not listed(size=1004)
 
 
-def test_a_resized_array_is_listed_with_its_new_size_and_address():
-    with memrt.tracking(), memrt.Policy(name="growing"):
+def test_live_shows_new_size_and_address_after_resize():
+    with memrt.debug.tracking(), memrt.Policy(name="growing"):
         a = np.zeros(10, "u1")
         a.resize(1_000_000, refcheck=False)
         (buffer,) = listed(policy="growing")
     assert (buffer.size, buffer.address) == (1_000_000, a.ctypes.data)
 
 
-def test_the_list_is_in_the_order_of_birth():
-    with memrt.tracking():
+def test_live_is_in_allocation_order():
+    with memrt.debug.tracking():
         kept = [memrt.alloc(2000 + i) for i in range(20)]
-    sizes = [b.size for b in memrt.live() if 2000 <= b.size < 2020]
+    sizes = [b.size for b in memrt.debug.live() if 2000 <= b.size < 2020]
     assert sizes == [mi.size for mi in kept]
-    ids = [b.id for b in memrt.live()]
+    ids = [b.id for b in memrt.debug.live()]
     assert ids == sorted(ids)
 
 
-def test_blocks_of_tracking_nest(untracked):
-    outer = memrt.tracking()
+def test_tracking_blocks_nest(untracked):
+    outer = memrt.debug.tracking()
     assert not _memrt.tracking_enabled()
     with outer:
-        with outer, memrt.tracking():
+        with outer, memrt.debug.tracking():
             assert _memrt.tracking_enabled()
         assert _memrt.tracking_enabled()
     assert not _memrt.tracking_enabled()
 
 
-def test_the_list_shows_references_and_names_as_they_are_when_asked(probe):
-    with memrt.tracking():
+def test_live_shows_current_refcount_and_name(probe):
+    with memrt.debug.tracking():
         mi = memrt.alloc(1005)
     capsules = [mi.__memrt_meminfo__() for _ in range(3)]
     mi.name = "renamed"
@@ -96,20 +96,20 @@ def test_the_list_shows_references_and_names_as_they_are_when_asked(probe):
     assert (buffer.refcount, buffer.name) == (1 + len(capsules), "renamed")
 
 
-def test_listing_while_others_allocate_is_safe():
+def test_live_is_safe_while_other_threads_allocate():
     stop = threading.Event()
 
     def churn():
         while not stop.is_set():
             memrt.alloc(100)
 
-    with memrt.tracking():
+    with memrt.debug.tracking():
         threads = [threading.Thread(target=churn) for _ in range(2)]
         for thread in threads:
             thread.start()
         for _ in range(200):
-            assert all(b.size == 100 for b in memrt.live())
+            assert all(b.size == 100 for b in memrt.debug.live())
         stop.set()
         for thread in threads:
             thread.join()
-    assert memrt.live() == []
+    assert memrt.debug.live() == []

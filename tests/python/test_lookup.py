@@ -1,4 +1,4 @@
-"""From an array back to its MemInfo, through whatever stands in between."""
+"""Find the MemInfo of an array through any chain of bases."""
 
 import gc
 import pickle
@@ -77,7 +77,7 @@ def test_every_view_leads_to_the_same_meminfo(view, source, probe):
 
 @pytest.mark.parametrize("make", SOURCES.values(), ids=SOURCES)
 @pytest.mark.parametrize("view", VIEWS)
-def test_the_last_view_frees_the_block_once(view, make, probe):
+def test_last_view_frees_the_block_once(view, make, probe):
     source = make(probe)
     start = memrt.meminfo(source).data
     seen = VIEWS[view](source)
@@ -93,7 +93,7 @@ def test_the_last_view_frees_the_block_once(view, make, probe):
     assert (change.free, change.mi_free) == (1, 1)
 
 
-def test_views_of_one_memory_count_it_once_where_getsizeof_leaves_it_out(source):
+def test_distinct_meminfos_count_memory_of_views_once(source):
     views = [source[i:] for i in range(5)] + [source[::-1], source.reshape(2, -1)]
     assert sum(memrt.meminfo(view).size for view in views) == 7 * 80
     assert sum(mi.size for mi in {memrt.meminfo(view) for view in views}) == 80
@@ -101,13 +101,13 @@ def test_views_of_one_memory_count_it_once_where_getsizeof_leaves_it_out(source)
     assert sys.getsizeof(source) == empty + (80 if source.flags.owndata else 0)
 
 
-def test_meminfo_of_an_array_over_a_meminfo_object_is_that_object():
+def test_meminfo_of_as_array_returns_the_same_object():
     mi = memrt.alloc(80)
     assert memrt.meminfo(memrt.as_array(mi)[3:]) is mi
     assert memrt.meminfo(mi) is mi
 
 
-def test_looking_up_does_not_change_the_count(probe):
+def test_lookup_leaves_the_refcount_unchanged(probe):
     a = memrt.zeros(10)
     for _ in range(100):
         probe.address(a)
@@ -118,7 +118,7 @@ def test_looking_up_does_not_change_the_count(probe):
     assert a.base.refcount == 1
 
 
-def test_is_managed_makes_no_meminfo_for_a_block():
+def test_is_managed_creates_no_meminfo_for_a_block():
     with memrt.Policy():
         a = np.ones(10)
     before = memrt.stats()
@@ -149,14 +149,14 @@ def test_foreign_memory_is_refused_with_advice(foreign, probe):
             lookup(thing)
 
 
-def test_a_released_memoryview_is_refused():
+def test_released_memoryview_is_refused():
     view = memoryview(memrt.alloc(8))
     view.release()
     with pytest.raises(ValueError, match="not managed"):
         memrt.meminfo(view)
 
 
-def test_an_array_that_will_be_written_back_belongs_to_its_own_memory(probe):
+def test_writebackifcopy_array_is_not_managed(probe):
     a = memrt.zeros(4)
     assert memrt.is_managed(a)
     flags = [["readwrite", "updateifcopy"]]
@@ -168,29 +168,29 @@ def test_an_array_that_will_be_written_back_belongs_to_its_own_memory(probe):
             probe.address(copy)
 
 
-def test_owndata_switched_on_by_a_careless_extension_does_not_hide_the_meminfo(probe):
+def test_owndata_set_by_an_extension_keeps_meminfo_lookup(probe):
     a = memrt.zeros(10)
     expected = a.base
     probe.set_owndata(a)
     assert memrt.meminfo(a) is expected
     assert memrt.handler_name(a) == "memrt"
-    probe.clear_owndata(a)  # or NumPy would hand the data to the C library's free
+    probe.clear_owndata(a)  # otherwise NumPy passes the data to the C library's free
 
 
-def test_handler_name_without_an_array_is_the_one_in_force():
+def test_handler_name_without_an_array_returns_the_current():
     assert memrt.handler_name() == memrt.handler_name(None) == "default_allocator"
     with memrt.Policy(name="now"):
         assert memrt.handler_name() == "memrt:now"
 
 
 class DummyArray:
-    """Named as what numpy's as_strided leaves behind."""
+    """A class with the name of the object that NumPy's as_strided leaves behind."""
 
     base: object
 
 
 @pytest.mark.parametrize("detour", [False, True])
-def test_a_chain_of_bases_that_leads_back_to_its_start_is_foreign(detour):
+def test_circular_chain_of_bases_is_not_managed(detour):
     start = DummyArray()
     start.base = start
     if detour:

@@ -1,4 +1,4 @@
-"""MemInfo objects: what they are asked, what they refuse, what they keep alive."""
+"""MemInfo objects: attributes, refused requests, and the memory that they keep alive."""
 
 import copy
 import ctypes
@@ -13,13 +13,13 @@ import numpy as np
 import pytest
 
 
-def test_alloc_gives_the_bytes_and_the_alignment_asked_for():
+def test_alloc_has_requested_size_and_alignment():
     for align in (1, 16, 64, 256, 4096, 1 << 16):
-        mi = memrt.alloc(100, align=align)
+        mi = memrt.alloc(100, alignment=align)
         assert (mi.size, mi.data % max(align, 64)) == (100, 0)
 
 
-def test_alloc_zero_gives_zeros_where_dirty_memory_was():
+def test_alloc_zero_returns_zeros_after_dirty_memory_is_freed():
     for size in (1, 100, 5000, 1 << 20):
         dirty = memrt.alloc(size)
         ctypes.memset(dirty.data, 0xFF, size)
@@ -27,7 +27,7 @@ def test_alloc_zero_gives_zeros_where_dirty_memory_was():
         assert not np.frombuffer(memrt.alloc(size, zero=True), np.uint8).any()
 
 
-def test_alloc_follows_the_policy_in_force_unless_one_is_named():
+def test_alloc_uses_named_policy_or_else_current_policy():
     named = memrt.Policy(name="named")
     with memrt.Policy(alignment=512, name="outer"):
         mi = memrt.alloc(10)
@@ -36,7 +36,7 @@ def test_alloc_follows_the_policy_in_force_unless_one_is_named():
     assert memrt.alloc(10).policy == "default"
 
 
-def test_attributes_tell_what_stands_behind_the_memory():
+def test_alloc_sets_name_kind_and_refcount_without_parent():
     mi = memrt.alloc(24, name="temperature")
     assert mi.refcount == 1
     assert mi.parent is None
@@ -45,7 +45,7 @@ def test_attributes_tell_what_stands_behind_the_memory():
     assert (mi.kind, mi.readonly) == ("inline", False)
 
 
-def test_name_can_be_set_and_taken_away():
+def test_name_can_be_set_and_removed():
     mi = memrt.alloc(8)
     assert mi.name is None
     mi.name = "größe"
@@ -57,7 +57,7 @@ def test_name_can_be_set_and_taken_away():
     assert mi.name is None
 
 
-def test_a_name_that_is_too_long_is_refused_and_the_old_one_kept():
+def test_invalid_name_is_refused_and_old_name_stays():
     mi = memrt.alloc(8, name="old")
     with pytest.raises(ValueError, match="63 bytes"):
         mi.name = "x" * 64
@@ -70,7 +70,7 @@ def test_a_name_that_is_too_long_is_refused_and_the_old_one_kept():
     assert mi.name == "x" * 63
 
 
-def test_repr_tells_name_size_address_kind_count_and_policy():
+def test_repr_shows_name_size_address_kind_count_and_policy():
     text = repr(memrt.alloc(4096, name="field"))
     for part in ("'field'", "4096 bytes", "0x", "inline", "1 reference", "'default'"):
         assert part in text
@@ -78,7 +78,7 @@ def test_repr_tells_name_size_address_kind_count_and_policy():
 
 
 @pytest.mark.parametrize("size", [-1, -(2**70)])
-def test_a_negative_size_is_a_value_error(size):
+def test_negative_size_raises_value_error(size):
     with pytest.raises(ValueError, match="0 or more"):
         memrt.alloc(size)
 
@@ -86,19 +86,19 @@ def test_a_negative_size_is_a_value_error(size):
 @pytest.mark.parametrize(
     "size", [sys.maxsize, 2**63, 2**64 - 1, 2**64 - 64, 2**64 - 200, 2**64, 2**80]
 )
-def test_a_size_that_cannot_exist_is_a_memory_error(size):
+def test_impossible_size_raises_memory_error(size):
     failed = memrt.stats().failed
     for align in (1, 64, 1 << 30):
         with pytest.raises(MemoryError, match=str(size)):
-            memrt.alloc(size, align=align)
+            memrt.alloc(size, alignment=align)
     assert memrt.stats().failed - failed == (3 if size < 2**64 else 0)
 
 
 @pytest.mark.parametrize("align", [0, 3, -1, 2**31, 2**62, 2**63, 2**64, 2**80, 65])
-def test_an_alignment_that_is_no_power_of_two_or_too_large_is_a_value_error(align):
+def test_invalid_alignment_raises_value_error(align):
     for make in (
-        lambda: memrt.alloc(10, align=align),
-        lambda: memrt.empty(10, align=align),
+        lambda: memrt.alloc(10, alignment=align),
+        lambda: memrt.empty(10, alignment=align),
         lambda: memrt.Policy(alignment=align),
     ):
         with pytest.raises(ValueError, match="power of two"):
@@ -106,24 +106,24 @@ def test_an_alignment_that_is_no_power_of_two_or_too_large_is_a_value_error(alig
 
 
 @pytest.mark.parametrize("nonsense", ["10", 1.5, None, [10]])
-def test_a_size_that_is_no_integer_is_a_type_error(nonsense):
+def test_non_integer_size_raises_type_error(nonsense):
     with pytest.raises(TypeError):
         memrt.alloc(nonsense)
 
 
-def test_the_largest_alignment_is_honoured():
-    mi = memrt.alloc(1, align=1 << 30)
+def test_alignment_of_1_gib_is_honoured():
+    mi = memrt.alloc(1, alignment=1 << 30)
     assert mi.data % (1 << 30) == 0
 
 
-def test_zero_bytes_have_an_address_and_an_empty_buffer():
+def test_zero_size_has_an_address_and_an_empty_buffer():
     mi = memrt.alloc(0)
     assert mi.data != 0
     assert memoryview(mi).nbytes == 0
 
 
 @pytest.mark.parametrize("arguments", [(), (1,), (0xDEADBEEF, 3), ("x",)])
-def test_a_meminfo_cannot_be_built_by_hand(arguments):
+def test_meminfo_constructor_raises_type_error(arguments):
     for make in (memrt.MemInfo, lambda *a: memrt.MemInfo.__new__(memrt.MemInfo, *a)):
         with pytest.raises(TypeError, match=r"memrt\.alloc\(\).*memrt\.wrap\(\)"):
             make(*arguments)
@@ -131,7 +131,7 @@ def test_a_meminfo_cannot_be_built_by_hand(arguments):
         object.__new__(memrt.MemInfo)
 
 
-def test_a_meminfo_cannot_be_copied_pickled_or_subclassed():
+def test_meminfo_cannot_be_copied_pickled_or_subclassed():
     mi = memrt.alloc(8)
     for make in (copy.copy, copy.deepcopy, pickle.dumps):
         with pytest.raises(TypeError):
@@ -140,7 +140,7 @@ def test_a_meminfo_cannot_be_copied_pickled_or_subclassed():
         type("Mine", (memrt.MemInfo,), {})
 
 
-def test_python_has_no_call_that_changes_the_count_by_itself():
+def test_python_cannot_set_refcount_data_or_size():
     mi = memrt.alloc(8)
     for name in ("acquire", "release", "incref", "decref"):
         assert not hasattr(mi, name)
@@ -151,7 +151,7 @@ def test_python_has_no_call_that_changes_the_count_by_itself():
         memrt.MemInfo.refcount = 5
 
 
-def test_buffer_is_the_bytes_themselves():
+def test_memoryview_shares_the_bytes_of_meminfo():
     mi = memrt.alloc(16, zero=True)
     view = memoryview(mi)
     assert (view.format, view.shape, view.readonly, view.contiguous) == ("B", (16,), False, True)
@@ -159,7 +159,7 @@ def test_buffer_is_the_bytes_themselves():
     assert ctypes.string_at(mi.data, 16) == b"\0\0\0\7" + bytes(12)
 
 
-def test_a_buffer_keeps_the_memory_alive():
+def test_memoryview_keeps_the_memory_alive():
     view = memoryview(memrt.alloc(16, zero=True))
     gc.collect()
     assert view.tobytes() == bytes(16)
@@ -174,7 +174,7 @@ def test_read_only_memory_gives_read_only_buffers():
         (ctypes.c_char * 3).from_buffer(mi)
 
 
-def test_equal_means_the_same_memory(probe):
+def test_meminfos_are_equal_if_the_memory_is_the_same(probe):
     mi = memrt.alloc(8)
     same = memrt.meminfo(probe.to_array(mi, (8,), "u1", None, 0, 0))
     assert same is not mi
@@ -186,7 +186,7 @@ def test_equal_means_the_same_memory(probe):
         operator.lt(mi, same)
 
 
-def test_weak_references_die_with_the_object():
+def test_weak_reference_dies_with_meminfo():
     mi = memrt.alloc(8)
     ref = weakref.ref(mi)
     assert ref() is mi
@@ -194,7 +194,7 @@ def test_weak_references_die_with_the_object():
     assert ref() is None
 
 
-def test_each_python_object_counts_as_one_reference(probe):
+def test_each_python_object_adds_1_to_refcount(probe):
     mi = memrt.alloc(8)
     capsule = mi.__memrt_meminfo__()
     assert mi.refcount == 2
@@ -204,26 +204,26 @@ def test_each_python_object_counts_as_one_reference(probe):
     assert mi.refcount == 1
 
 
-def test_a_resizable_meminfo_without_data_is_an_empty_buffer(probe):
+def test_resizable_meminfo_without_data_has_empty_buffer(probe):
     mi = memrt.meminfo(probe.make_resizable(0))
     assert (mi.kind, mi.data) == ("resizable", 0)
     assert memoryview(mi).nbytes == 0
     assert memrt.as_array(mi).size == 0
 
 
-def test_a_resizable_meminfo_shows_its_data(probe):
+def test_resizable_meminfo_has_the_size_of_its_array(probe):
     mi = memrt.meminfo(probe.make_resizable(40))
     assert mi.size == memrt.as_array(mi).nbytes == 40
 
 
-def test_an_object_in_the_place_of_a_dead_one_knows_nothing_of_it(probe):
+def test_meminfo_at_reused_address_has_no_old_state(probe):
     first = memrt.alloc(64, name="first")
     address, gone = id(first), weakref.ref(first)
-    held = probe.hold(first)  # whoever knows the address keeps the cycle collector away
+    held = probe.hold(first)  # once C code knows the address, the cycle collector skips the owner
     probe.release(held)
     del first
     second = memrt.wrap(4096, 0)
-    assert id(second) == address  # else this test says nothing
+    assert id(second) == address  # otherwise the test proves nothing
     assert gone() is None
     assert second.name is None
 
@@ -240,7 +240,7 @@ def test_an_object_in_the_place_of_a_dead_one_knows_nothing_of_it(probe):
     assert alive() is None
 
 
-def test_more_objects_than_are_kept_for_reuse_come_and_go():
+def test_more_meminfos_than_the_free_list_holds_are_freed():
     before = memrt.stats()
     for _ in range(2):
         several = [memrt.alloc(size, zero=True) for size in range(200)]

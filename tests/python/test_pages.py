@@ -1,4 +1,4 @@
-"""Pages of shared statistics: what a reader takes from them, and what it refuses."""
+"""Statistics pages: contents that a reader accepts, and contents that a reader refuses."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def write(folder: Path, *slots: bytes, pid: int = 7, first: bytes | None = None)
     return Page(path, pid, STARTED)
 
 
-def test_a_page_is_read_as_it_was_written(folder):
+def test_reader_returns_the_values_written_to_a_page(folder):
     rows = (
         row(1, 0, b"default", 0, 5),
         row(1, 3, b"mine", 0, 6),
@@ -80,56 +80,56 @@ def test_a_page_is_read_as_it_was_written(folder):
 
 
 @pytest.mark.parametrize("serials", [(1, 2), (2, 1), (5, 4)])
-def test_the_later_of_two_slots_counts(folder, serials):
+def test_slot_with_the_higher_serial_number_is_read(folder, serials):
     told = _pages.read(write(folder, *(slot(serial, serial * 10) for serial in serials)))
     assert told.stats.live == max(serials) * 10
 
 
 @pytest.mark.parametrize("end", [0, 3, 100, 175, 176, 200, 391])
-def test_a_slot_that_was_not_written_to_its_end_leaves_the_other(folder, end):
+def test_truncated_slot_falls_back_to_the_other_slot(folder, end):
     half = slot(9, 90, row(1, 0, b"default", 0, 90))
     assert len(half) == 392
     assert _pages.read(write(folder, slot(8, 80), half[:end])).stats.live == 80
 
 
-def test_a_slot_over_which_another_was_half_written_leaves_the_other(folder):
+def test_torn_slot_falls_back_to_the_other_slot(folder):
     older, newer = (slot(n, n, row(1, 0, b"default", 0, n)) for n in (7, 9))
     torn = newer[:250] + older[250:]
     assert _pages.read(write(folder, slot(8, 80), torn)).stats.live == 80
 
 
-def test_a_page_with_nothing_whole_says_so(folder):
+def test_page_without_a_valid_slot_is_refused(folder):
     page = write(folder, slot(1, 10)[:-1] + b"!", slot(2, 10)[:50])
-    with pytest.raises(PageError, match="process 7 has nothing whole in it"):
+    with pytest.raises(PageError, match="process 7 has no complete slot"):
         _pages.read(page)
 
 
 @pytest.mark.parametrize(
     ("first", "why"),
     [
-        (b"", "process 7 has told nothing yet"),
-        (b"memrtpg\0" + b"\0" * 20, "is no page of memrt"),
-        (head(7, magic=b"PK\3\4zip!"), "is no page of memrt"),
-        (head(7, version=2), "is of version 2, and this memrt reads 1: use the memrt that the"),
+        (b"", "process 7 has not written statistics yet"),
+        (b"memrtpg\0" + b"\0" * 20, "is not a statistics page"),
+        (head(7, magic=b"PK\3\4zip!"), "is not a statistics page"),
+        (head(7, version=2), "must have version 1, got 2: use the memrt of the"),
         (head(7, order=0x04030201), "a machine of another kind"),
-        (head(8), "the page of another process than it is named after"),
+        (head(8), "the page of another process, by the name of the file"),
     ],
 )
-def test_a_page_that_is_none_is_refused_with_a_sentence(folder, first, why):
+def test_invalid_page_header_is_refused_with_a_reason(folder, first, why):
     page = write(folder, *([slot(1, 10)] if len(first) == 256 else []), first=first)
     with pytest.raises(PageError, match=why):
         _pages.read(page)
 
 
 @pytest.mark.parametrize("mode", [0o640, 0o604, 0o666])
-def test_a_page_that_others_may_read_or_write_is_refused(folder, mode):
+def test_page_open_to_group_or_all_users_is_refused(folder, mode):
     page = write(folder, slot(1, 10))
     page.path.chmod(mode)
-    with pytest.raises(PageError, match="is no file of yours alone"):
+    with pytest.raises(PageError, match="must be a file that you own, with mode 0600"):
         _pages.read(page)
 
 
-def test_a_link_is_not_followed(folder):
+def test_page_that_is_a_link_or_fifo_is_refused(folder):
     real = write(folder, slot(1, 10))
     link = Page(folder / f"8-{STARTED}", 8, STARTED)
     link.path.symlink_to(real.path)
@@ -141,27 +141,27 @@ def test_a_link_is_not_followed(folder):
         _pages.read(pipe)
 
 
-def test_a_folder_that_is_another_users_or_open_to_others_is_refused(folder):
+def test_folder_with_mode_0755_is_refused(folder):
     folder.chmod(0o755)
-    with pytest.raises(PageError, match="is no folder of yours alone"):
+    with pytest.raises(PageError, match="must be a folder that you own, with mode 0700"):
         _pages.pages(folder)
-    with pytest.raises(PageError, match="is no folder of yours alone"):
+    with pytest.raises(PageError, match="must be a folder that you own, with mode 0700"):
         _pages.clean(folder)
 
 
-def test_a_link_in_the_place_of_the_folder_is_refused(folder, tmp_path):
+def test_link_in_place_of_the_folder_is_refused(folder, tmp_path):
     link = tmp_path / "link"
     link.symlink_to(folder)
-    with pytest.raises(PageError, match="is no folder of yours alone"):
+    with pytest.raises(PageError, match="must be a folder that you own, with mode 0700"):
         _pages.pages(link)
 
 
-def test_without_a_folder_there_are_no_pages(tmp_path):
+def test_missing_folder_has_no_pages(tmp_path):
     assert _pages.pages(tmp_path / "none") == []
     assert _pages.clean(tmp_path / "none") == []
 
 
-def test_files_that_are_named_otherwise_are_passed_over_and_stay(folder):
+def test_files_with_other_names_are_ignored_and_kept(folder):
     write(folder, slot(1, 10))
     for name in ("notes", "7", "x-1", "0-1", "1-2-3", "-1-2"):
         (folder / name).write_text("mine")
@@ -170,7 +170,7 @@ def test_files_that_are_named_otherwise_are_passed_over_and_stay(folder):
     assert len(list(folder.iterdir())) == 6
 
 
-def test_cleaning_leaves_those_that_run(folder):
+def test_clean_keeps_pages_of_running_processes(folder):
     began = _pages._process(os.getpid())[1]
     own = folder / f"{os.getpid()}-{began}"
     own.touch(0o600)
@@ -181,7 +181,7 @@ def test_cleaning_leaves_those_that_run(folder):
     assert list(folder.iterdir()) == [own]
 
 
-def test_a_zombie_does_not_run():
+def test_zombie_counts_as_not_running():
     child = subprocess.Popen([sys.executable, "-c", ""])
     began = _pages._process(child.pid)[1]
     until = time.monotonic() + 30
@@ -192,7 +192,7 @@ def test_a_zombie_does_not_run():
     child.wait()
 
 
-def test_the_last_of_a_number_counts(folder):
+def test_page_with_the_latest_start_of_a_pid_is_used(folder):
     for started in (5, 900, 40):
         (folder / f"7-{started}").touch(0o600)
     assert _pages.page_of(7, folder).started == 900
@@ -201,23 +201,23 @@ def test_the_last_of_a_number_counts(folder):
 @pytest.mark.parametrize(
     ("pid", "why"),
     [
-        (2**31 - 1, "there is no process 2147483647, and none of that number left a page"),
-        (os.getpid(), "does not share its statistics: start it with MEMRT_SHARE=1"),
+        (2**31 - 1, "no process 2147483647 is running, and no page of process 2147483647 is left"),
+        (os.getpid(), "does not share statistics: start the program with MEMRT_SHARE=1"),
     ],
-    ids=["gone", "this one"],
+    ids=["ended", "running"],
 )
-def test_a_process_without_a_page_is_told_apart(folder, pid, why):
+def test_missing_page_error_depends_on_process_existence(folder, pid, why):
     with pytest.raises(PageError, match=why):
         _pages.page_of(pid, folder)
 
 
-def test_names_cannot_write_to_the_terminal(folder):
+def test_control_characters_in_names_are_replaced(folder):
     told = _pages.read(write(folder, slot(1, 1, row(1, 0, b"\x1b[2Jevil\n\xff", 0, 1))))
     assert told.policies[0].name == "\ufffd[2Jevil \ufffd"
 
 
 @given(st.binary(max_size=2000), st.integers(0, 900), st.booleans())
-def test_no_bytes_are_more_than_refused(tmp_path_factory, noise, at, in_slot):
+def test_random_bytes_are_refused_or_leave_the_values(tmp_path_factory, noise, at, in_slot):
     folder = tmp_path_factory.mktemp("noise")
     folder.chmod(0o700)
     page = write(folder, slot(3, 30, row(2, 9, b"outer", 77, 7)))
@@ -236,7 +236,7 @@ sys.stdin.read()
 """
 
 
-def test_this_reader_reads_what_the_library_writes():
+def test_reader_reads_pages_that_the_library_writes():
     with subprocess.Popen(
         [sys.executable, "-c", SHARES],
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
@@ -255,5 +255,5 @@ def test_this_reader_reads_what_the_library_writes():
         assert abs(told.time - time.time()) < 60
         process.stdin.close()
         assert process.wait(timeout=30) == 0
-    with pytest.raises(PageError, match=f"there is no process {pid}"):
+    with pytest.raises(PageError, match=f"no process {pid} is running"):
         _pages.page_of(pid)

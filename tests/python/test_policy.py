@@ -1,20 +1,24 @@
-"""Policies as context managers: what stood before is back, in whatever order they are left."""
+"""Policies as context managers: the previous handler returns, whatever the order of exits."""
 
 import asyncio
 import contextvars
+import copy
 import gc
 import itertools
 import os
+import pickle
 import subprocess
 import sys
 import threading
+import warnings
+from unittest.mock import Mock
 
 import memrt
 import numpy as np
 import pytest
-from memrt import _memrt
+from memrt import _handlers, _memrt
 
-# Options under which memory is kept, whatever stands in the environment.
+# Options that enable caching, whatever the environment sets.
 KEEPING = {
     "MEMRT_CACHE": "1",
     "MEMRT_CHECK": "0",
@@ -25,7 +29,7 @@ KEEPING = {
 
 @pytest.fixture
 def before():
-    """The handler that stands before; it must stand after the test too."""
+    """Yield the current handler; the handler must be in force after the test too."""
     handler = _memrt.get_handler()
     yield handler
     assert _memrt.get_handler() is handler
@@ -35,7 +39,7 @@ def in_force():
     return memrt.handler_name(np.ones(3))
 
 
-def test_a_policy_is_in_force_inside_and_gone_after(before):
+def test_policy_is_in_force_only_inside_its_block(before):
     policy = memrt.Policy(alignment=4096, name="inside")
     assert (policy.name, policy.alignment) == ("inside", 4096)
     with policy as entered:
@@ -45,7 +49,7 @@ def test_a_policy_is_in_force_inside_and_gone_after(before):
     assert in_force() == "default_allocator"
 
 
-def test_policies_nest_and_may_be_entered_twice(before):
+def test_policies_nest_and_can_be_reentered(before):
     a, b = memrt.Policy(name="a"), memrt.Policy(name="b")
     seen = []
     with a, b, a, a:
@@ -56,12 +60,12 @@ def test_policies_nest_and_may_be_entered_twice(before):
     assert seen == ["memrt:a", "memrt:b", "memrt:a"]
 
 
-def test_an_exception_leaves_and_restores(before):
+def test_exception_restores_the_previous_handler(before):
     with pytest.raises(ZeroDivisionError), memrt.Policy(), memrt.Policy():
         raise ZeroDivisionError
 
 
-def test_a_policy_is_reusable(before):
+def test_policy_is_reusable(before):
     policy = memrt.Policy(name="again")
     for _ in range(3):
         with policy:
@@ -69,7 +73,7 @@ def test_a_policy_is_reusable(before):
         assert _memrt.get_handler() is before
 
 
-def test_every_order_of_leaving_three_policies_restores_the_first_handler(before):
+def test_any_exit_order_restores_the_first_handler(before):
     for order in itertools.permutations(range(3)):
         entered = [memrt.Policy(name=str(i)) for i in range(3)]
         for policy in entered:
@@ -79,7 +83,7 @@ def test_every_order_of_leaving_three_policies_restores_the_first_handler(before
         assert _memrt.get_handler() is before
 
 
-def test_leaving_out_of_order_keeps_the_inner_one_in_force(before):
+def test_exit_out_of_order_keeps_the_inner_policy(before):
     a, b = memrt.Policy(name="a"), memrt.Policy(name="b")
     a.__enter__()
     b.__enter__()
@@ -88,7 +92,7 @@ def test_leaving_out_of_order_keeps_the_inner_one_in_force(before):
     b.__exit__()
 
 
-def test_a_generator_suspended_inside_the_block_disturbs_nobody(before):
+def test_suspended_generator_keeps_the_policy_of_its_caller(before):
     def produce():
         with memrt.Policy(name="generator"):
             yield in_force()
@@ -98,13 +102,13 @@ def test_a_generator_suspended_inside_the_block_disturbs_nobody(before):
     assert next(generator) == "memrt:generator"
     with memrt.Policy(name="consumer"):
         assert in_force() == "memrt:consumer"
-        assert next(generator) == "memrt:consumer"  # a generator has no context of its own
+        assert next(generator) == "memrt:consumer"  # a generator runs in the context of its caller
         generator.close()
         assert in_force() == "memrt:consumer"
     assert _memrt.get_handler() is before
 
 
-def test_interleaved_tasks_each_have_their_own(before):
+def test_interleaved_tasks_have_separate_policies(before):
     async def main():
         a_inside, b_inside, a_left = asyncio.Event(), asyncio.Event(), asyncio.Event()
 
@@ -129,7 +133,7 @@ def test_interleaved_tasks_each_have_their_own(before):
     asyncio.run(main())
 
 
-def test_tasks_inherit_the_policy_that_stood_when_they_were_made(before):
+def test_task_inherits_the_policy_at_its_creation(before):
     async def child():
         return in_force()
 
@@ -141,16 +145,16 @@ def test_tasks_inherit_the_policy_that_stood_when_they_were_made(before):
     assert asyncio.run(main()) == "memrt:parent"
 
 
-def test_interleaved_threads_each_have_their_own(before):
+def test_threads_enter_and_exit_a_shared_policy_independently(before):
     policy = memrt.Policy(name="shared")
     steps = threading.Barrier(2, timeout=30)
     seen = {}
 
     def first():
         with policy:
-            steps.wait()  # both inside
+            steps.wait()  # both threads are inside
             seen["first inside"] = in_force()
-        steps.wait()  # first has left
+        steps.wait()  # the first thread has left
         seen["first after"] = in_force()
 
     def second():
@@ -173,17 +177,65 @@ def test_interleaved_threads_each_have_their_own(before):
     }
 
 
-def test_leaving_where_it_was_never_entered_is_an_error_that_changes_nothing(before):
+def test_exit_without_enter_warns_and_changes_nothing(before):
     policy = memrt.Policy(name="elsewhere")
-    with pytest.raises(RuntimeError, match="'elsewhere' was not entered in this context"):
+    with pytest.warns(RuntimeWarning, match="policy 'elsewhere' was not entered in this context"):
         policy.__exit__()
     with policy:
-        with pytest.raises(RuntimeError, match="not entered"):
+        with pytest.warns(RuntimeWarning, match="not entered"):
             contextvars.Context().run(policy.__exit__)
         assert in_force() == "memrt:elsewhere"
 
 
-def test_a_policy_left_in_a_copied_context_stands_in_the_original(before):
+def suspend_inside(manager):
+    """Return a generator suspended inside of `manager`, which was entered in a separate context."""
+
+    def produce():
+        with manager:
+            yield
+
+    generator = produce()
+    contextvars.Context().run(next, generator)
+    return generator
+
+
+@pytest.mark.parametrize("make", [memrt.Policy, lambda: memrt.scope("generator")])
+@pytest.mark.parametrize("action", ["always", "error"])
+def test_exit_in_wrong_context_keeps_the_pending_exception(before, make, action):
+    generator = suspend_inside(make())
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter(action)
+        with pytest.raises(ZeroDivisionError) as caught:
+            generator.throw(ZeroDivisionError())
+    assert caught.value.__context__ is None
+    assert len(seen) == (action == "always")
+
+
+@pytest.mark.parametrize("make", [memrt.Policy, lambda: memrt.scope("generator")])
+def test_exit_in_wrong_context_warns_at_the_with_statement(before, make):
+    generator = suspend_inside(make())
+    with pytest.warns(RuntimeWarning, match="was not entered in this context") as seen:
+        assert next(generator, "over") == "over"
+    assert seen[0].filename == __file__
+    generator = suspend_inside(make())
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(RuntimeWarning):
+            next(generator)
+
+
+def test_failed_exit_keeps_the_pending_exception(before, monkeypatch):
+    policy = memrt.Policy()
+    policy.__enter__()
+    with monkeypatch.context() as patched:
+        patched.setattr(_handlers, "pop", Mock(side_effect=MemoryError))
+        policy.__exit__(ZeroDivisionError, ZeroDivisionError(), None)
+        with pytest.raises(MemoryError):
+            policy.__exit__()
+    policy.__exit__()
+
+
+def test_exit_in_copied_context_keeps_policy_in_the_original(before):
     policy = memrt.Policy(name="copied")
     with policy:
         copy = contextvars.copy_context()
@@ -192,7 +244,7 @@ def test_a_policy_left_in_a_copied_context_stands_in_the_original(before):
         assert in_force() == "memrt:copied"
 
 
-def test_a_foreign_handler_put_in_between_is_what_the_inner_policy_restores(before, recorder):
+def test_exit_restores_foreign_handler_set_between_policies(before, recorder):
     foreign = recorder.new(None, "foreign")
     a, b = memrt.Policy(name="a"), memrt.Policy(name="b")
     a.__enter__()
@@ -205,7 +257,39 @@ def test_a_foreign_handler_put_in_between_is_what_the_inner_policy_restores(befo
     _memrt.set_handler(before)
 
 
-def test_the_handler_is_one_object_and_outlives_its_policy(before):
+def test_foreign_handler_set_inside_policy_stays_after_exit(before, recorder):
+    foreign = recorder.new(None, "foreign")
+    a, b = memrt.Policy(name="a"), memrt.Policy(name="b")
+    a.__enter__()
+    b.__enter__()
+    made = [np.ones(10)]
+    found = _memrt.set_handler(foreign)
+    made.append(np.ones(20))
+    for policy in (b, a):
+        message = (
+            f"handler 'foreign' of another library stays in force after policy {policy.name!r}"
+        )
+        with pytest.warns(RuntimeWarning, match=message):
+            policy.__exit__()
+    made.append(np.ones(30))
+    assert _memrt.get_handler() is foreign
+    _memrt.set_handler(found)  # as a library does that leaves in the wrong order
+    made.append(np.ones(40))
+    names = ["memrt:b", "foreign", "foreign", "memrt:b"]
+    assert [memrt.handler_name(array) for array in made] == names
+    made.clear()
+    assert b.stats().live == 0
+    _memrt.set_handler(before)
+
+
+def test_default_handler_set_inside_policy_causes_no_warning(before):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with memrt.Policy():
+            _memrt.set_handler(before)
+
+
+def test_handler_is_a_single_object_and_outlives_its_policy(before):
     policy = memrt.Policy(name="one")
     handler = policy.handler
     assert policy.handler is handler
@@ -218,31 +302,96 @@ def test_the_handler_is_one_object_and_outlives_its_policy(before):
     assert memrt.handler_name(a) == "memrt:one"
 
 
-def test_policies_lists_each_live_one_once_and_by_identity(before):
+def test_policies_lists_each_policy_object_once(before):
     default = memrt.default_policy()
     policy = memrt.Policy(name="listed")
-    listed = memrt.policies()
+    listed = memrt.debug.policies()
     assert listed[0] is default is memrt.default_policy()
     assert any(p is policy for p in listed)
     assert [p.name for p in listed].count("listed") == 1
 
 
-def test_a_policy_whose_object_is_gone_is_listed_while_its_handler_lives(before):
+def test_policy_is_listed_while_its_handler_lives(before):
     handler = memrt.Policy(name="handler only").handler
     gc.collect()
-    found = [p for p in memrt.policies() if p.name == "handler only"]
+    found = [p for p in memrt.debug.policies() if p.name == "handler only"]
     assert len(found) == 1
     with found[0]:
         assert in_force() == "memrt:handler only"
     del handler
 
 
-def test_the_default_policy_can_be_entered(before):
+def test_copy_of_a_policy_is_the_same_object(before):
+    policy = memrt.Policy(name="single")
+    assert copy.copy(policy) is copy.deepcopy(policy) is policy
+    assert copy.deepcopy([policy])[0] is policy
+    with memrt.scope("elsewhere"):
+        assert memrt.debug.policies()[-1] is policy
+        assert (
+            memrt.default_policy() is memrt.debug.policies()[0] is copy.copy(memrt.default_policy())
+        )
+
+
+def test_pickle_of_a_policy_raises_type_error(before):
+    for protocol in range(pickle.HIGHEST_PROTOCOL + 1):
+        with pytest.raises(TypeError, match="cannot pickle policy 'here': a policy belongs to"):
+            pickle.dumps(memrt.Policy(name="here"), protocol)
+
+
+def test_second_init_of_a_policy_changes_nothing(before):
+    policy = memrt.Policy(4096, "first")
+    handler = policy.handler
+    policy.__init__(64, "second")
+    assert (policy.name, policy.alignment, policy.handler) == ("first", 4096, handler)
+
+
+def test_policy_has_a_single_object_during_construction(before):
+    """List policies at each line of the construction, as threads, signal handlers or finalizers
+    may.
+    """
+    found = []
+
+    def look(frame, event, argument):
+        if not frame.f_code.co_filename.endswith("_policy.py"):
+            return None
+        found.extend(memrt.debug.policies())
+        return look
+
+    handlers = [memrt.Policy(name="without object").handler]
+    sys.settrace(look)
+    try:
+        found.append(memrt.Policy(name="new"))
+        handlers.append(memrt.debug.policies())
+    finally:
+        sys.settrace(None)
+    for name in ("new", "without object"):
+        assert len({id(policy) for policy in found if policy.name == name}) == 1
+        assert len([policy for policy in found if policy.name == name]) > 4
+
+
+def test_concurrent_policies_calls_return_the_same_objects(before):
+    handlers = [memrt.Policy(name=str(number)).handler for number in range(50)]
+    listed, start = [], threading.Barrier(4, timeout=60)
+
+    def work():
+        start.wait()
+        listed.append(memrt.debug.policies())
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(listed[0]) == 1 + len(handlers)
+    assert all(list(map(id, each)) == list(map(id, listed[0])) for each in listed)
+
+
+def test_default_policy_can_be_entered(before):
     with memrt.default_policy():
         assert in_force() == memrt.handler_name() == "memrt"
 
 
-def test_accounts_are_separate_and_add_up(before):
+def test_policy_accounts_are_separate_and_sum_to_the_process(before):
     a, b = memrt.Policy(name="a"), memrt.Policy(name="b")
     process = memrt.stats()
     with a:
@@ -267,12 +416,12 @@ def test_accounts_are_separate_and_add_up(before):
         ({"name": "a\0b"}, ValueError),
     ],
 )
-def test_settings_that_make_no_sense_are_refused(before, arguments, error):
+def test_invalid_policy_settings_are_refused(before, arguments, error):
     with pytest.raises(error):
         memrt.Policy(**arguments)
 
 
-def test_repr_names_the_policy_and_what_it_sets(before):
+def test_repr_shows_the_name_and_settings_of_a_policy(before):
     assert repr(memrt.Policy(256, "wide")) == "<memrt.Policy 'wide', alignment 256>"
     policy = memrt.Policy(name="lean", cache_limit="1M", decay=0, hugepages="off")
     assert repr(policy) == (
@@ -280,24 +429,24 @@ def test_repr_names_the_policy_and_what_it_sets(before):
     )
 
 
-def test_a_policy_has_the_options_that_it_sets_wherever_it_is_found(before):
+def test_options_of_a_policy_outlive_its_object(before):
     policy = memrt.Policy(name="own", decay="never", hugepages="ADVISE")
     own = {"MEMRT_DECAY": "never", "MEMRT_HUGEPAGES": "advise"}
     assert policy.options == own
     policy.options.clear()
     handler = policy.handler
     del policy
-    assert memrt.policies()[-1].options == own
+    assert memrt.debug.policies()[-1].options == own
     assert memrt.default_policy().options == {}
     del handler
 
 
-def test_limits_are_given_by_name(before):
+def test_policy_limits_are_keyword_only(before):
     with pytest.raises(TypeError):
         memrt.Policy(64, "name", "1M")
 
 
-def test_a_policy_keeps_large_blocks_as_it_says_until_nobody_holds_it(run_python):
+def test_policy_caches_within_its_limits_until_released(run_python):
     result = run_python(
         "import memrt, numpy as np\n"
         "def kept(policy):\n"
@@ -319,18 +468,18 @@ def test_a_policy_keeps_large_blocks_as_it_says_until_nobody_holds_it(run_python
     assert result.stdout.split() == ["0", "0", "16", "24", "True", "0", "24", "True"]
 
 
-def test_more_policies_than_there_is_room_for_are_refused_with_the_limit(before):
+def test_policy_beyond_the_maximum_is_refused(before):
     kept = []
     with pytest.raises(RuntimeError, match="policies"):
-        kept.extend(iter(memrt.Policy, None))  # until it raises
+        kept.extend(iter(memrt.Policy, None))  # create policies until the constructor raises
     assert 4000 < len(kept) < 5000
     kept.pop()
     assert memrt.Policy(name="room again").name == "room again"
 
 
 @pytest.mark.parametrize("nth", range(1, 6))
-def test_a_failure_while_a_policy_is_made_loses_nothing(before, nth):
-    names = len(memrt.policies())
+def test_failed_policy_constructor_leaves_no_policy(before, nth):
+    names = len(memrt.debug.policies())
     with memrt.testing.fail_allocations(nth) as plan:
         try:
             memrt.Policy(name="failing")
@@ -339,7 +488,7 @@ def test_a_failure_while_a_policy_is_made_loses_nothing(before, nth):
         else:
             assert plan.points < nth
     gc.collect()
-    assert len(memrt.policies()) == names
+    assert len(memrt.debug.policies()) == names
 
 
 ADDRESSES = """
@@ -360,7 +509,7 @@ for size in range(1, 200):
         ("memrt.Policy(alignment=256)", 256, 256),
     ],
 )
-def test_who_names_no_alignment_gets_16_up_to_64_bytes_and_64_above(policy, small, large):
+def test_array_alignment_depends_on_policy_and_size(policy, small, large):
     run = subprocess.run(
         [sys.executable, "-c", ADDRESSES.format(policy=policy)],
         env=os.environ | {"MEMRT_CACHE": "1", "MEMRT_CHECK": "0", "MEMRT_TRACK": "0"},

@@ -1,4 +1,4 @@
-"""Buffers that are kept for a part of them: found, counted to the byte, with who keeps them."""
+"""retention(): buffers kept alive by views of a part, counted to the byte, with their holders."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from memrt import _memrt
 
 SHAPE = (20, 30, 5)
 SIZE = 20 * 30 * 5 * 8
@@ -21,22 +22,22 @@ CACHE: dict = {}
 
 
 def block(shape=SHAPE, dtype=float) -> np.ndarray:
-    """An array that NumPy made in memrt's memory."""
+    """Return an array whose block NumPy allocated from memrt."""
     with memrt.Policy(name="kept"):
         return np.zeros(shape, dtype)
 
 
-def found(**options) -> memrt.Retention:
-    """All of which a byte is wasted."""
-    return memrt.retention(1, 0.0, **options)
+def found(**options) -> memrt.types.Retention:
+    """Return all buffers with at least 1 wasted byte."""
+    return memrt.debug.retention(1, 0.0, **options)
 
 
-def only() -> memrt.Retained:
+def only() -> memrt.types.Retained:
     (buffer,) = found()
     return buffer
 
 
-def expressions(buffer: memrt.Retained) -> set[str | None]:
+def expressions(buffer: memrt.types.Retained) -> set[str | None]:
     rows = buffer.holders.rows
     return {each.expression for row in rows for each in row.referrers}
 
@@ -47,11 +48,11 @@ def nothing_is_wasted_before():
     assert list(found()) == []
 
 
-# --- What is listed. ---
+# --- Listed buffers. ---
 
 
 @pytest.mark.parametrize("make", [block, memrt.zeros, memrt.array], ids=["block", "over", "copy"])
-def test_a_buffer_that_a_small_view_keeps_is_listed_with_who_keeps_it(make):
+def test_buffer_kept_by_a_small_view_is_listed_with_its_holder(make):
     view = make(np.zeros(SHAPE) if make is memrt.array else SHAPE)[3, 4]
     buffer = only()
     assert (buffer.size, buffer.viewed, buffer.views, buffer.exact) == (SIZE, 40, 1, True)
@@ -62,17 +63,17 @@ def test_a_buffer_that_a_small_view_keeps_is_listed_with_who_keeps_it(make):
     assert list(found()) == []
 
 
-def test_the_line_that_is_at_the_view_is_told():
+def test_holder_text_has_the_line_that_made_the_view():
     head = block()[:1]
     buffer = only()
     line = sys._getframe().f_lineno - 1
     (row,) = [row for row in buffer.holders.rows if row.kind == "array"]
-    name = "test_the_line_that_is_at_the_view_is_told"
+    name = "test_holder_text_has_the_line_that_made_the_view"
     assert row.referrers[0].text == f"local `head` in {name}() test_retention.py:{line}"
     assert head.size
 
 
-def test_a_buffer_that_somebody_holds_all_of_is_not_listed():
+def test_buffer_with_a_full_array_is_not_listed():
     whole = block()
     view = whole[1]
     assert list(found()) == []
@@ -98,7 +99,7 @@ HOLD_ALL: dict[str, Callable] = {
 
 
 @pytest.mark.parametrize("hold", HOLD_ALL)
-def test_whoever_can_use_all_of_it_keeps_it_from_the_list(hold):
+def test_object_that_reaches_all_bytes_prevents_listing(hold):
     whole = block()
     view, holder = whole[1], HOLD_ALL[hold](whole)
     del whole
@@ -107,7 +108,7 @@ def test_whoever_can_use_all_of_it_keeps_it_from_the_list(hold):
     assert only().viewed == view.nbytes
 
 
-def test_a_reference_of_c_code_keeps_it_from_the_list(probe):
+def test_c_reference_prevents_listing(probe):
     view = memrt.zeros(SHAPE)[2]
     address = probe.hold(view)
     assert list(found()) == []
@@ -118,7 +119,7 @@ def test_a_reference_of_c_code_keeps_it_from_the_list(probe):
     probe.release_as(address, "user", 1)
 
 
-def test_an_array_that_c_code_holds_keeps_it_from_the_list(probe):
+def test_array_held_by_c_code_prevents_listing(probe):
     whole = block()
     view = whole[1]
     probe.keep(whole)
@@ -129,13 +130,13 @@ def test_an_array_that_c_code_holds_keeps_it_from_the_list(probe):
     assert view.size
 
 
-def test_memory_of_others_is_not_listed():
+def test_unmanaged_memory_is_not_listed():
     views = [np.zeros(SHAPE)[0], memoryview(bytearray(5000))[:5]]
     assert list(found()) == []
     assert len(views) == 2
 
 
-def test_a_view_that_only_a_cycle_keeps_is_listed_until_it_is_collected():
+def test_view_in_a_garbage_cycle_is_listed_until_collected():
     class Node:
         pass
 
@@ -149,21 +150,24 @@ def test_a_view_that_only_a_cycle_keeps_is_listed_until_it_is_collected():
     assert list(found()) == []
 
 
-# --- How bytes are counted. ---
+# --- Bytes that views reach. ---
 
 ITEM = 8
 ROW = 5 * ITEM
 PLANE = 30 * ROW
 
 VIEWS: dict[str, tuple[Callable[[np.ndarray], list], int]] = {
-    "two apart": (lambda a: [a[0], a[5]], 2 * PLANE),
-    "one twice": (lambda a: [a[0], a[0]], PLANE),
+    "disjoint": (lambda a: [a[0], a[5]], 2 * PLANE),
+    "same view twice": (lambda a: [a[0], a[0]], PLANE),
     "overlapping": (lambda a: [a[0:3], a[2:4]], 4 * PLANE),
-    "one inside another": (lambda a: [a[0:3], a[1, 3]], 3 * PLANE),
+    "nested": (lambda a: [a[0:3], a[1, 3]], 3 * PLANE),
     "backwards": (lambda a: [a[3:1:-1, ::-1]], 2 * PLANE),
     "backwards and forwards": (lambda a: [a[4:1:-1], a[2:6]], 4 * PLANE),
     "every other element": (lambda a: [a[:, :, ::2]], 20 * 30 * 3 * ITEM),
-    "those between": (lambda a: [a[:, :, ::2], a[:, :, 1::2][:1]], 20 * 30 * 3 * ITEM + 30 * 2 * 8),
+    "interleaved": (
+        lambda a: [a[:, :, ::2], a[:, :, 1::2][:1]],
+        20 * 30 * 3 * ITEM + 30 * 2 * 8,
+    ),
     "a column": (lambda a: [a[:, 0, 0]], 20 * ITEM),
     "a diagonal": (lambda a: [np.diagonal(a, axis1=0, axis2=1)], 20 * 5 * ITEM),
     "broadcast": (lambda a: [np.broadcast_to(a[0, 0], (100, 5))], ROW),
@@ -177,10 +181,11 @@ VIEWS: dict[str, tuple[Callable[[np.ndarray], list], int]] = {
         lambda a: [np.lib.stride_tricks.as_strided(a, (4, 3), (16, 24))],
         len({16 * i + 24 * j for i in range(4) for j in range(3)}) * 8,
     ),
-    "of a view of a view": (lambda a: [a[1:][2:][::-1][0]], PLANE),
-    "of no size": (lambda a: [a[3:3]], 0),
-    "of no size and some": (lambda a: [a[3:3], a[:, 5:5], a[0, 0]], ROW),
-    "of no dimension": (lambda a: [a[1, 1, 1:2].reshape(())], ITEM),
+    "folded often": (lambda a: [np.lib.stride_tricks.as_strided(a, (50, 10), (16, 16))], 59 * 8),
+    "view of views": (lambda a: [a[1:][2:][::-1][0]], PLANE),
+    "empty": (lambda a: [a[3:3]], 0),
+    "empty and not empty": (lambda a: [a[3:3], a[:, 5:5], a[0, 0]], ROW),
+    "zero dimensions": (lambda a: [a[1, 1, 1:2].reshape(())], ITEM),
     "another dtype": (lambda a: [a[0].view(np.uint8)[:, :3]], 30 * 3),
     "a subclass": (lambda a: [a[0].view(np.recarray)], PLANE),
     "a memoryview": (lambda a: [memoryview(a)[2:4]], 2 * PLANE),
@@ -190,12 +195,12 @@ VIEWS: dict[str, tuple[Callable[[np.ndarray], list], int]] = {
         40,
     ),
     "a memoryview and an array": (lambda a: [memoryview(a)[2:4], a[3:5]], 3 * PLANE),
-    "parts that are all together": (lambda a: [a[:19], a[18:]], SIZE),
+    "parts that cover all": (lambda a: [a[:19], a[18:]], SIZE),
 }
 
 
 @pytest.mark.parametrize("name", VIEWS)
-def test_bytes_in_any_view_count_once_and_those_between_not_at_all(name):
+def test_viewed_bytes_count_once_and_gaps_do_not_count(name):
     make, viewed = VIEWS[name]
     views = make(block())
     if viewed == SIZE:
@@ -205,7 +210,7 @@ def test_bytes_in_any_view_count_once_and_those_between_not_at_all(name):
     assert views
 
 
-def test_a_field_of_records_is_what_it_addresses():
+def test_record_field_views_count_only_their_bytes():
     records = block(100, [("a", "i1"), ("b", "f8"), ("c", "i4", (2,))])
     fields = [records["a"], records["c"]]
     del records
@@ -213,7 +218,7 @@ def test_a_field_of_records_is_what_it_addresses():
     assert len(fields) == 2
 
 
-def test_an_array_of_objects_is_counted_by_its_pointers():
+def test_view_of_an_object_array_counts_its_pointers():
     head = block(1000, object)[:3]
     assert (only().size, only().viewed) == (8000, 24)
     assert head.size == 3
@@ -230,7 +235,7 @@ INDEX = st.tuples(*(slices(length) for length in SHAPE))
 
 @settings(max_examples=40)
 @given(st.lists(INDEX, min_size=1, max_size=5), st.permutations(range(3)))
-def test_any_views_address_what_their_elements_do(indices, axes):
+def test_viewed_bytes_match_the_elements_of_random_views(indices, axes):
     whole = block()
     places = np.arange(whole.size).reshape(SHAPE)
     views = [whole.transpose(axes)[tuple(index[a] for a in axes)] for index in indices]
@@ -241,7 +246,7 @@ def test_any_views_address_what_their_elements_do(indices, axes):
     assert len(views) == len(indices)
 
 
-def test_of_too_many_pieces_the_most_is_told():
+def test_too_fragmented_views_give_an_upper_bound():
     whole = block((4_500_000, 2), np.uint8)
     views = [whole[:, 0], whole[::2, 0]]
     del whole
@@ -252,20 +257,40 @@ def test_of_too_many_pieces_the_most_is_told():
     assert len(views) == 2
 
 
-# --- Which are told. ---
+@pytest.mark.parametrize(("shape", "strides"), [((2**62,), (2,)), ((2**31, 2**31), (3, 3))])
+def test_views_beyond_the_address_space_hide_a_buffer(shape, strides):
+    whole = block(4000, np.uint8)
+    views = [np.lib.stride_tricks.as_strided(whole, shape, strides) for _ in range(5)]
+    del whole
+    assert list(found()) == []
+    assert len(views) == 5
 
 
-def test_thresholds_leave_out_what_is_not_worth_it():
+def test_released_memoryview_covers_no_bytes():
+    whole = block(1000)
+    view = memoryview(whole)
+    head = whole[:3]
+    view.release()
+    del whole
+    assert (only().size, only().viewed) == (8000, 24)
+    assert len(_memrt.find_retention(0, 0.0, 10)[0]) == 1
+    assert head.size == 3
+
+
+# --- Thresholds, limits and details of the list. ---
+
+
+def test_thresholds_exclude_small_waste():
     views = [block(1000)[:100], block(4000)[:3000], block(100_000)[:1]]
-    assert [each.size for each in memrt.retention(1, 0.5)] == [800_000, 8000]
-    assert [each.size for each in memrt.retention(8000, 0.0)] == [800_000, 32_000]
-    assert [each.size for each in memrt.retention()] == [800_000]
-    assert [each.size for each in memrt.retention(0, 1.0)] == []
-    assert [each.size for each in memrt.retention(10**30)] == []
+    assert [each.size for each in memrt.debug.retention(1, 0.5)] == [800_000, 8000]
+    assert [each.size for each in memrt.debug.retention(8000, 0.0)] == [800_000, 32_000]
+    assert [each.size for each in memrt.debug.retention()] == [800_000]
+    assert [each.size for each in memrt.debug.retention(0, 1.0)] == []
+    assert [each.size for each in memrt.debug.retention(10**30)] == []
     assert len(views) == 3
 
 
-def test_the_worst_is_first_and_the_limit_counts_the_rest():
+def test_largest_waste_is_first_and_limit_counts_the_rest():
     views = [block(1000 * (i + 1))[:1] for i in range(5)]
     seen = found(limit=2)
     assert [each.size for each in seen] == [40_000, 32_000]
@@ -283,6 +308,8 @@ def test_the_worst_is_first_and_the_limit_counts_the_rest():
         ({"min_ratio": 1.5}, ValueError),
         ({"min_ratio": float("nan")}, ValueError),
         ({"limit": -1}, ValueError),
+        ({"limit": 10_001}, ValueError),
+        ({"limit": 2**70}, ValueError),
         ({"min_bytes": "1"}, TypeError),
         ({"limit": 1.5}, TypeError),
     ],
@@ -290,10 +317,27 @@ def test_the_worst_is_first_and_the_limit_counts_the_rest():
 )
 def test_bad_thresholds_are_refused(options, error):
     with pytest.raises(error):
-        memrt.retention(**options)
+        memrt.debug.retention(**options)
 
 
-def test_many_views_of_one_buffer_are_counted():
+def test_largest_limit_is_accepted():
+    assert found(limit=10_000).count == 0
+
+
+def test_view_stored_in_a_listed_buffer_is_located():
+    with memrt.Policy(name="kept"):
+        table, other = np.empty(20_000, object), np.empty(30_000, object)
+    corner, row = table[:2], other[:2]
+    row[0] = table[:10]
+    corner[0] = row
+    del table, other
+    texts = repr(memrt.debug.retention())
+    assert "row.base[0]" in texts
+    assert "corner.base[0]" in texts
+    row[0] = corner[0] = None
+
+
+def test_many_views_of_a_buffer_are_counted():
     whole = block(5000)
     views = [whole[i : i + 1] for i in range(0, 1000, 2)]
     del whole
@@ -303,7 +347,7 @@ def test_many_views_of_one_buffer_are_counted():
     assert len(views) == 500
 
 
-def test_a_heap_of_many_small_arrays_is_searched():
+def test_retention_searches_100_000_small_arrays():
     small = [block(16) for _ in range(2)]
     with memrt.Policy():
         small += [np.zeros(16) for _ in range(100_000)]
@@ -337,7 +381,7 @@ def test_views_in_other_threads_are_found():
     assert all("local `head` in" in repr(each) for each in seen)
 
 
-def test_it_may_be_asked_while_threads_work():
+def test_retention_works_while_threads_allocate():
     stop = threading.Event()
 
     def work():
@@ -357,7 +401,7 @@ def test_it_may_be_asked_while_threads_work():
             thread.join()
 
 
-def test_nothing_is_kept_or_changed_by_asking():
+def test_retention_changes_no_references_or_memory():
     live = memrt.stats().live
     view = block()[1]
     base = view.base
@@ -374,7 +418,7 @@ def test_nothing_is_kept_or_changed_by_asking():
     assert seen.wasted
 
 
-def test_the_result_is_plain_data():
+def test_result_converts_to_json_and_pickle():
     view = block()[1]
     seen = found()
     as_dict = seen.to_dict()
@@ -385,29 +429,29 @@ def test_the_result_is_plain_data():
     assert view.size
 
 
-def test_it_prints_as_trees():
+def test_repr_prints_holder_trees():
     view = block()[1]
     lines = repr(found()).splitlines()
-    assert lines[0] == "memrt.retention: 1 buffer, 22.3 KiB wasted"
+    assert lines[0] == "memrt.debug.retention: 1 buffer, 22.3 KiB wasted"
     assert lines[2] == "22.3 KiB wasted: 23.4 KiB kept for 1.2 KiB in 1 view"
     assert lines[3].startswith("23.4 KiB MemInfo, refcount 1, policy kept")
     assert lines[4] == "└─ ndarray float64 (20, 30, 5), owner of the block"
     assert lines[5] == "   └─ ndarray float64 (30, 5), view of 1.2 KiB"
-    assert lines[6].startswith("      └─ local `view` in test_it_prints_as_trees() ")
+    assert lines[6].startswith("      └─ local `view` in test_repr_prints_holder_trees() ")
     assert view.size
 
 
-def test_the_place_of_birth_is_told_where_births_were_tracked(untracked):
+def test_tracked_buffer_has_its_allocation_site(untracked):
     early = block()[1]
-    with memrt.tracking():
+    with memrt.debug.tracking():
         late = block((30, 40))[1]
     known, unknown = sorted(found(), key=lambda each: each.size)
     assert (unknown.site, unknown.place) == (None, None)
-    assert "born in" not in repr(unknown)
+    assert "allocated in" not in repr(unknown)
     place = f"block at {__file__}:{block.__code__.co_firstlineno + 3}"
     assert [str(known.place), str(known.holders.place)] == [place] * 2
     assert known.site is not None
     assert known.site.frames[0].function == "block"
-    assert repr(known).splitlines()[1].endswith(f"policy kept, born in {place}")
+    assert repr(known).splitlines()[1].endswith(f"policy kept, allocated in {place}")
     assert [each["holders"]["place"] for each in found().to_dict()["buffers"]] == [None, place]
     assert early.size + late.size

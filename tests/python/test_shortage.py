@@ -1,4 +1,4 @@
-"""Errors for want of memory."""
+"""Out-of-memory errors."""
 
 import copy
 import pickle
@@ -18,7 +18,7 @@ def shortage(function, *arguments, **keywords):
     return caught.value
 
 
-def test_a_refused_request_says_what_was_asked_and_what_there_is():
+def test_error_states_the_request_usage_and_limits():
     policy = memrt.Policy(name="short")
     kept = memrt.alloc(3 << 20, policy=policy)
     error = shortage(memrt.empty, (10**6, 10**9), "f8", policy=policy)
@@ -32,21 +32,21 @@ def test_a_refused_request_says_what_was_asked_and_what_there_is():
     assert kept.size == 3 << 20
 
 
-def test_the_places_that_hold_most_are_named_where_births_were_tracked():
-    with memrt.tracking():
+def test_error_lists_the_largest_sites_if_tracked():
+    with memrt.debug.tracking():
         kept = [memrt.alloc(2 << 20) for _ in range(4)]
     text = str(shortage(memrt.alloc, 1 << 55))
-    assert "most of what is live and tracked:\n  8.0 MiB born in " in text
+    assert "allocation sites with the most tracked live bytes:\n  8.0 MiB allocated in " in text
     assert f"at {__file__}:" in text
     assert len(kept) == 4
 
 
-def test_the_largest_buffers_with_a_name_are_told_with_who_holds_them(probe):
+def test_error_lists_the_largest_named_buffers_with_holders(probe):
     kept = [memrt.alloc(size << 20, name=f"{size} MiB of it") for size in (1, 2, 4, 3)]
     address = probe.hold_as(memrt.as_array(kept[1], 1), "user", 1)
     text = str(shortage(memrt.alloc, 1 << 55))
     assert text.endswith(
-        "\nthe largest with a name:\n"
+        "\nlargest live buffers with a name or a named reference:\n"
         "  4.0 MiB '4 MiB of it'\n"
         "  3.0 MiB '3 MiB of it'\n"
         "  2.0 MiB '2 MiB of it', held by C reference 'user'"
@@ -54,7 +54,7 @@ def test_the_largest_buffers_with_a_name_are_told_with_who_holds_them(probe):
     probe.release_as(address, "user", 1)
 
 
-def test_an_error_for_want_of_something_else_than_data_says_what_failed():
+def test_error_of_adopt_names_the_failed_operation():
     array = np.zeros(10, "u1")
     with memrt.testing.fail_allocations(every=1):
         error = shortage(memrt.adopt, array)
@@ -62,7 +62,7 @@ def test_an_error_for_want_of_something_else_than_data_says_what_failed():
     assert error.nbytes == 0
 
 
-def test_errors_can_be_copied_pickled_and_made_by_hand():
+def test_errors_can_be_copied_pickled_and_constructed():
     error = shortage(memrt.alloc, 1 << 55)
     for other in (copy.copy(error), pickle.loads(pickle.dumps(error))):
         assert type(other) is memrt.OutOfMemoryError
@@ -71,7 +71,7 @@ def test_errors_can_be_copied_pickled_and_made_by_hand():
     assert str(memrt.OutOfMemoryError()) == ""
 
 
-def test_many_errors_at_once_are_each_their_own():
+def test_many_live_errors_keep_separate_messages():
     errors = [shortage(memrt.alloc, (1 << 55) + i) for i in range(100)]
     assert [error.nbytes for error in errors] == [(1 << 55) + i for i in range(100)]
     assert len({str(error).splitlines()[0] for error in errors}) == 100
@@ -92,13 +92,13 @@ print(str(caught).splitlines()[0])
 """
 
 
-def test_raising_needs_no_memory():
+def test_error_is_raised_if_a_python_allocation_fails():
     pytest.importorskip("_testcapi")
     result = subprocess.run([sys.executable, "-c", WITHOUT_MEMORY], capture_output=True, text=True)
     assert result.stdout.startswith("no memory for 32.0 PiB (36028797018963968 bytes)"), result
 
 
-def test_the_limit_of_the_address_space_is_told():
+def test_error_states_the_address_space_limit():
     program = f"""
         import resource
         import memrt
@@ -112,5 +112,5 @@ def test_the_limit_of_the_address_space_is_told():
     result = subprocess.run(
         [sys.executable, "-c", textwrap.dedent(program)], capture_output=True, text=True
     )
-    assert "limits: 2.0 GiB of address space (RLIMIT_AS) of which " in result.stdout
+    assert "limits: 2.0 GiB of address space (RLIMIT_AS), " in result.stdout
     assert resource.getrlimit(resource.RLIMIT_AS)[0] != 2 << 30

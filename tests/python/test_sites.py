@@ -1,4 +1,4 @@
-"""Places of birth, and samples of births."""
+"""Allocation sites, and samples of allocations."""
 
 import gc
 import math
@@ -16,20 +16,20 @@ from memrt import _memrt
 
 @pytest.fixture
 def sampled():
-    """Skip where every birth is listed whatever is asked for."""
+    """Skip where checking mode lists every allocation, whatever the settings."""
     was = _memrt.set_tracking(False)
     if _memrt.tracking_enabled():
-        pytest.skip("checking lists all births")
+        pytest.skip("checking tracks all allocations")
     _memrt.set_tracking(was)
 
 
 def buffer_of(mi):
-    (found,) = [b for b in memrt.live() if b.address == mi.data]
+    (found,) = [b for b in memrt.debug.live() if b.address == mi.data]
     return found
 
 
 def line_of(function, text):
-    """Number of the line of a function that contains a text."""
+    """Return the number of the line of a function that contains a text."""
     import inspect
 
     lines, first = inspect.getsourcelines(function)
@@ -44,20 +44,20 @@ def prepare():
     return load()
 
 
-def test_a_site_has_the_python_calls_that_led_there_innermost_first():
-    with memrt.tracking():
+def test_site_lists_the_python_calls_innermost_first():
+    with memrt.debug.tracking():
         mi = prepare()
     frames = buffer_of(mi).site.frames
     assert [f.function for f in frames[:3]] == [
         "load",
         "prepare",
-        "test_a_site_has_the_python_calls_that_led_there_innermost_first",
+        "test_site_lists_the_python_calls_innermost_first",
     ]
     assert (frames[0].file, frames[0].line) == (__file__, line_of(load, "# here"))
     assert not any(f.is_native for f in frames)
 
 
-def test_calls_are_those_that_python_tells_also_through_native_code_and_generators():
+def test_site_frames_match_the_stack_of_traceback():
     seen = []
 
     def make(*_):
@@ -71,7 +71,7 @@ def test_calls_are_those_that_python_tells_also_through_native_code_and_generato
     def rows():
         yield make()
 
-    with memrt.tracking(frames=128):
+    with memrt.debug.tracking(frames=128):
         sorted([1], key=make)
         range(Maker())
         list(rows())
@@ -82,8 +82,8 @@ def test_calls_are_those_that_python_tells_also_through_native_code_and_generato
     assert len(seen) == 5
 
 
-def test_births_at_one_place_have_one_site():
-    with memrt.tracking():
+def test_allocations_with_equal_call_stacks_share_a_site():
+    with memrt.debug.tracking():
         first, second = (load() for _ in range(2))
         other = prepare()
     sites = [buffer_of(mi).site for mi in (first, second, other)]
@@ -91,44 +91,44 @@ def test_births_at_one_place_have_one_site():
     assert sites[0] != sites[2]
 
 
-def test_only_as_many_calls_as_asked_for_are_recorded():
-    with memrt.tracking(frames=1):
+def test_frames_option_limits_the_recorded_calls():
+    with memrt.debug.tracking(frames=1):
         one = prepare()
-    with memrt.tracking(frames=0):
+    with memrt.debug.tracking(frames=0):
         none = prepare()
     assert [f.function for f in buffer_of(one).site.frames] == ["load"]
     assert buffer_of(none).site is None
     assert buffer_of(none).site_number == 0
 
 
-def test_deep_recursion_is_cut_at_the_frames_asked_for():
+def test_deep_recursion_is_cut_at_128_frames():
     def descend(depth):
         return load() if depth == 0 else descend(depth - 1)
 
-    with memrt.tracking(frames=128):
+    with memrt.debug.tracking(frames=128):
         mi = descend(300)
     assert len(buffer_of(mi).site.frames) == 128
 
 
-def test_the_place_is_the_innermost_call_outside_of_memrt_and_numpy():
-    with memrt.tracking(), memrt.Policy(name="placed"):
+def test_place_is_the_innermost_call_outside_memrt_and_numpy():
+    with memrt.debug.tracking(), memrt.Policy(name="placed"):
         a = memrt.full((10, 10), 1.0)
         b = np.ones(400)
     for array in (a, b):
-        (buffer,) = [x for x in memrt.live() if x.address == array.ctypes.data]
+        (buffer,) = [x for x in memrt.debug.live() if x.address == array.ctypes.data]
         assert buffer.site.place.file == __file__
         assert buffer.site.place.function == (
-            "test_the_place_is_the_innermost_call_outside_of_memrt_and_numpy"
+            "test_place_is_the_innermost_call_outside_memrt_and_numpy"
         )
         assert __file__ in str(buffer.site)
 
 
-def test_native_calls_stand_before_python_ones_and_name_the_callers_object():
-    with memrt.tracking(native=8):
+def test_native_frames_come_before_python_frames():
+    with memrt.debug.tracking(native=8):
         mi = load()
     frames = buffer_of(mi).site.frames
     if sys.platform != "linux" or not frames[0].is_native:
-        pytest.skip("nothing unwinds native code here")
+        pytest.skip("memrt has no unwinder for native code")
     natives = [f for f in frames if f.is_native]
     assert frames[: len(natives)] == tuple(natives)
     assert "_memrt" in natives[0].file
@@ -137,31 +137,31 @@ def test_native_calls_stand_before_python_ones_and_name_the_callers_object():
     assert "_memrt" in str(natives[0])
 
 
-def test_the_interpreters_own_loop_is_left_out_where_python_calls_are_known():
-    with memrt.tracking(native=20):
+def test_native_frames_omit_the_interpreter_loop():
+    with memrt.debug.tracking(native=20):
         mi = load()
     functions = [f.function or "" for f in buffer_of(mi).site.frames if f.is_native]
     assert not any(name.startswith("_PyEval_EvalFrame") for name in functions)
 
 
-def test_another_threads_births_have_its_calls():
+def test_site_has_only_calls_of_the_allocating_thread():
     kept = []
 
     def work():
         kept.append(load())
 
-    with memrt.tracking():
+    with memrt.debug.tracking():
         thread = threading.Thread(target=work)
         thread.start()
         thread.join()
     functions = [f.function for f in buffer_of(kept[0]).site.frames]
     assert functions[0] == "load"
     assert any(name.endswith("work") for name in functions)
-    assert not any("test_another_threads" in name and "work" not in name for name in functions)
+    assert not any("test_site_has_only_calls" in name and "work" not in name for name in functions)
 
 
-def test_an_exception_that_is_on_its_way_stays_so():
-    with memrt.tracking():
+def test_tracking_keeps_the_handled_exception():
+    with memrt.debug.tracking():
         try:
             raise KeyError("kept")
         except KeyError as error:
@@ -170,12 +170,12 @@ def test_an_exception_that_is_on_its_way_stays_so():
     assert buffer_of(mi).site.frames[0].function == "load"
 
 
-def test_code_is_not_kept_alive_after_tracking():
+def test_tracking_keeps_no_code_object_alive():
     namespace = {"memrt": memrt}
     exec(compile("def made():\n    return memrt.alloc(10)", "<made>", "exec"), namespace)
     code = namespace["made"].__code__
     before = sys.getrefcount(code)
-    with memrt.tracking():
+    with memrt.debug.tracking():
         mi = namespace["made"]()
         frame = buffer_of(mi).site.frames[0]
     gc.collect()
@@ -183,44 +183,44 @@ def test_code_is_not_kept_alive_after_tracking():
     assert (frame.function, frame.file, frame.line) == ("made", "<made>", 2)
 
 
-def test_names_that_are_no_text_for_c_are_left_out():
+def test_undecodable_file_name_is_left_out():
     namespace = {"memrt": memrt}
     exec(compile("def f():\n    return memrt.alloc(11)", "odd\udc80name", "exec"), namespace)
-    with memrt.tracking():
+    with memrt.debug.tracking():
         mi = namespace["f"]()
     assert buffer_of(mi).site.frames[0].file is None
 
 
-def test_sites_are_added_up_by_place_the_largest_first():
-    with memrt.tracking(frames=8):
+def test_sites_are_summed_by_place_largest_first():
+    with memrt.debug.tracking(frames=8):
         small = [load() for _ in range(3)]
         large = prepare(), memrt.alloc(100_000)
-    mine = [b for b in memrt.live() if b.address in {mi.data for mi in (*small, *large)}]
-    usages = memrt.sites(mine)
+    mine = [b for b in memrt.debug.live() if b.address in {mi.data for mi in (*small, *large)}]
+    usages = memrt.debug.sites(mine)
     assert [(u.blocks, u.bytes) for u in usages] == [(1, 100_000), (4, 4 * 3001)]
-    assert usages[1].place == memrt.Place(__file__, "load", line_of(load, "# here"))
+    assert usages[1].place == memrt.types.Place(__file__, "load", line_of(load, "# here"))
     assert "97.7 KiB in 1 buffer of " in repr(usages[0])
     assert "11.7 KiB in 4 buffers of load at" in repr(usages[1])
 
 
-def test_a_sample_estimates_how_much_there_is(sampled):
+def test_sample_estimates_the_number_of_buffers(sampled):
     size, count, mean = 5000, 20_000, 50_000
-    with memrt.tracking(frames=1, sample=mean):
+    with memrt.debug.tracking(frames=1, sample=mean):
         kept = [memrt.alloc(size) for _ in range(count)]
-    listed = [b for b in memrt.live() if b.size == size]
+    listed = [b for b in memrt.debug.live() if b.size == size]
     p = -math.expm1(-size / mean)
     assert len(listed) < count / 2
     assert all(b.stands_for == pytest.approx(1 / p) for b in listed)
     deviation = math.sqrt(count * p * (1 - p)) / p
     assert abs(sum(b.stands_for for b in listed) - count) < 6 * deviation
-    (usage,) = memrt.sites(listed)
+    (usage,) = memrt.debug.sites(listed)
     assert usage.bytes == pytest.approx(size * len(listed) / p)
     assert len(kept) == count
 
 
-def test_blocks_of_tracking_that_end_in_another_order_leave_the_rest_as_it_is(sampled):
+def test_tracking_settings_survive_exit_out_of_order(sampled):
     was = _memrt.tracking_get()
-    first, second = memrt.tracking(frames=3), memrt.tracking(frames=5, sample="1K")
+    first, second = memrt.debug.tracking(frames=3), memrt.debug.tracking(frames=5, sample="1K")
     first.__enter__()
     second.__enter__()
     assert _memrt.tracking_get() == (True, 5, 0, 1024)
@@ -228,42 +228,42 @@ def test_blocks_of_tracking_that_end_in_another_order_leave_the_rest_as_it_is(sa
     assert _memrt.tracking_get() == (True, 5, 0, 1024)
     second.__exit__()
     assert _memrt.tracking_get() == was
-    second.__exit__()  # once too often: nothing happens
+    second.__exit__()  # a second exit has no effect
     assert _memrt.tracking_get() == was
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"frames": 129}, "frames must be from 0 to 128, not 129"),
-        ({"native": -1}, "native must be from 0 to 128, not -1"),
-        ({"sample": 0}, "sample must be a positive number of bytes, not 0"),
-        ({"sample": "much"}, "'much' is no number of bytes"),
-        ({"frames": "8"}, "frames is a number of calls, not '8'"),
-        ({"native": 1.5}, "native is a number of calls, not 1.5"),
+        ({"frames": 129}, "frames must be from 0 to 128, got 129"),
+        ({"native": -1}, "native must be from 0 to 128, got -1"),
+        ({"sample": 0}, "sample must be a positive number of bytes, got 0"),
+        ({"sample": "much"}, "size must be a number of bytes .*, got 'much'"),
+        ({"frames": "8"}, "frames must be a whole number of calls, got '8'"),
+        ({"native": 1.5}, "native must be a whole number of calls, got 1.5"),
     ],
 )
-def test_settings_that_cannot_be_are_refused(arguments, message):
+def test_invalid_tracking_settings_are_refused(arguments, message):
     with pytest.raises((ValueError, TypeError), match=message):
-        memrt.tracking(**arguments)
+        memrt.debug.tracking(**arguments)
 
 
-def test_births_without_the_gil_have_no_python_calls():
+def test_tracking_covers_the_allocations_of_loadtxt():
     text = "\n".join(f"{i} {i}" for i in range(30_000))
-    with memrt.tracking(), memrt.Policy(name="parsed"):
+    with memrt.debug.tracking(), memrt.Policy(name="parsed"):
         import io
 
         a = np.loadtxt(io.StringIO(text))
     assert a.shape == (30_000, 2)
-    assert any(b.policy == "parsed" for b in memrt.live())
+    assert any(b.policy == "parsed" for b in memrt.debug.live())
 
 
-def test_the_environment_says_how_births_are_tracked_from_the_start():
+def test_environment_sets_the_tracking_options_at_start():
     program = """
         import memrt
         from memrt import _memrt
         mi = memrt.alloc(1)
-        print(_memrt.tracking_get(), len(memrt.live()[0].site.frames))
+        print(_memrt.tracking_get(), len(memrt.debug.live()[0].site.frames))
     """
     settings = {
         "MEMRT_TRACK": "1",

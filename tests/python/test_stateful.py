@@ -1,7 +1,8 @@
-"""Any sequence of making, viewing, exporting, handing over, forking and dropping, against a model.
+"""Compare any sequence of allocations, views, exports, thread hand-overs, forks and frees with a
+model.
 
-The model is one bytearray a buffer. After each step every holder shows its buffer's bytes, and
-memrt's account has what the model knows to be alive.
+The model has a bytearray per buffer. After each step every holder shows its buffer's bytes, and
+memrt's account matches the live memory of the model.
 """
 
 from __future__ import annotations
@@ -24,19 +25,19 @@ CHILD_SECONDS = 30
 
 
 class Buffer:
-    """What one piece of memory must hold, and on which side of the account it stands."""
+    """The expected contents of a buffer, and the account that counts the buffer."""
 
     def __init__(self, contents: bytes, account: str, least: int = 0) -> None:
         self.contents = bytearray(contents)
-        self.account = account  # "live", "adopted", or "" for memory that is not memrt's
-        self.least = least  # what its maker asks for when there is nothing to hold
+        self.account = account  # "live", "adopted", or "" for memory outside of memrt
+        self.least = least  # minimum size in bytes, as its creator requests
 
     def size(self) -> int:
         return max(len(self.contents), self.least)
 
 
 class Holder:
-    """Something that keeps a part of a buffer alive: an array, a MemInfo, a memoryview."""
+    """An object that keeps a part of a buffer alive: an array, a MemInfo, a memoryview."""
 
     def __init__(self, thing: object, buffer: Buffer, start: int, stop: int) -> None:
         self.thing, self.buffer, self.start, self.stop = thing, buffer, start, stop
@@ -88,9 +89,9 @@ MAKERS = {
     make_empty: "live",
     make_zeros: "live",
     make_wrapped: "adopted",
-    make_by_numpy: "",  # or "live", under a policy
+    make_by_numpy: "",  # "live" under a policy
 }
-LEAST_OF_NUMPY = 1  # PyDataMem_UserNEW is never asked for nothing (NumPy 2.4, ctors.c)
+LEAST_OF_NUMPY = 1  # NumPy never requests 0 bytes from PyDataMem_UserNEW (NumPy 2.4, ctors.c)
 
 
 class Memory(RuleBasedStateMachine):
@@ -99,7 +100,7 @@ class Memory(RuleBasedStateMachine):
         gc.collect()
         self.before = memrt.stats()
         self.handler_before = memrt.handler_name()
-        self.options_before = {option.name: option.value for option in memrt.options()}
+        self.options_before = {option.name: option.value for option in memrt.debug.options()}
         self.holders: list[Holder] = []
         self.entered = ExitStack()
         self.depth = 0
@@ -152,20 +153,20 @@ class Memory(RuleBasedStateMachine):
         mi = memrt.meminfo(holder.thing)
         assert mi.refcount >= 1
         assert mi.size == holder.buffer.size()
-        if mi.size == len(holder.buffer.contents):  # else NumPy's byte for nothing is seen in it
+        if mi.size == len(holder.buffer.contents):  # else NumPy added a byte to 0 bytes
             self.holders.append(Holder(mi, holder.buffer, 0, mi.size))
 
     @precondition(lambda self: self.holders)
-    @rule(data=st.data(), align=st.sampled_from([None, 4096]))
-    def adopt(self, data, align):
+    @rule(data=st.data(), alignment=st.sampled_from([None, 4096]))
+    def adopt(self, data, alignment):
         holder = self.pick(data)
         if holder.buffer.account or not isinstance(holder.thing, np.ndarray):
             return
-        with memrt.Policy(alignment=align, name="adopts"):
+        with memrt.Policy(alignment=alignment, name="adopts"):
             adopted = memrt.adopt(holder.thing)
         if adopted is holder.thing:
             holder.buffer.account, holder.buffer.least = "adopted", 0
-        else:  # a memoryview stands between the array and its memory
+        else:  # a memoryview separates the array from its memory
             copy = Buffer(holder.expected(), "live")
             self.holders.append(Holder(adopted, copy, 0, len(copy.contents)))
 
@@ -180,7 +181,7 @@ class Memory(RuleBasedStateMachine):
     @precondition(lambda self: self.holders)
     @rule(data=st.data(), size=SIZES)
     def resize(self, data, size):
-        """An array that has its memory for itself moves it as NumPy likes."""
+        """Resize an array that is the only holder of a buffer. NumPy may move the memory."""
         holder = self.pick(data)
         array, alone = holder.thing, [h.buffer for h in self.holders].count(holder.buffer) == 1
         if not (alone and isinstance(array, np.ndarray) and array.flags.owndata):
@@ -200,7 +201,9 @@ class Memory(RuleBasedStateMachine):
     @precondition(lambda self: self.holders)
     @rule(data=st.data())
     def hand_to_a_thread(self, data):
-        """The other thread has the last say: it verifies and drops, and makes memory of its own."""
+        """Hand a holder to another thread, which verifies and drops the holder, then allocates
+        memory.
+        """
         given, failures = [self.pick(data)], []
         self.holders.remove(given[0])
 
@@ -225,7 +228,8 @@ class Memory(RuleBasedStateMachine):
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
     def be_child(self) -> None:
-        """Verify, make, and free all that was inherited; the exit code says how it went."""
+        """Verify, allocate, and free all inherited memory; the exit code is 0 on success."""
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)  # only the parent uses pytest's handler
         signal.alarm(CHILD_SECONDS)
         status = 1
         try:
@@ -257,7 +261,7 @@ class Memory(RuleBasedStateMachine):
 
     @rule()
     def track(self):
-        self.entered.enter_context(memrt.tracking())
+        self.entered.enter_context(memrt.debug.tracking())
         self.depth += 1
 
     @rule(option=st.sampled_from([("cache_limit", "none"), ("cache_limit", 0), ("decay", 0)]))

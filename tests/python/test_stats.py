@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 
-def test_the_fields_are_those_of_the_c_struct_in_its_order():
-    names = [field.name for field in dataclasses.fields(memrt.Stats)]
+def test_fields_match_the_c_struct_in_order():
+    names = [field.name for field in dataclasses.fields(memrt.types.Stats)]
     header = f"{memrt.get_include()}/memrt/stats.h"
     with open(header, encoding="utf-8") as file:
         body = file.read().split("typedef struct memrt_stats {")[1].split("}")[0]
@@ -18,14 +18,14 @@ def test_the_fields_are_those_of_the_c_struct_in_its_order():
     assert ["struct_size", *names] == declared
 
 
-def test_a_snapshot_is_a_dictionary_and_cannot_be_changed():
+def test_snapshot_converts_to_a_dict_and_is_frozen():
     stats = memrt.stats()
-    assert memrt.Stats(**stats.to_dict()) == stats
+    assert memrt.types.Stats(**stats.to_dict()) == stats
     with pytest.raises(dataclasses.FrozenInstanceError):
         stats.live = 0
 
 
-def test_the_difference_of_two_snapshots_measures_a_block_of_code():
+def test_difference_of_two_snapshots_measures_a_block_of_code():
     memrt.reset_peak()
     before = memrt.stats()
     a = memrt.zeros(1000, "u1")
@@ -41,7 +41,17 @@ def test_the_difference_of_two_snapshots_measures_a_block_of_code():
         before - 5
 
 
-def test_realloc_counts_growth_in_total_and_keeps_live_right():
+def test_difference_adds_errors_and_subtracts_all_other_fields():
+    names = [field.name for field in dataclasses.fields(memrt.types.Stats)]
+    before = memrt.types.Stats(*range(1, len(names) + 1))
+    after = memrt.types.Stats(*(1000 * n for n in range(1, len(names) + 1)))
+    change = (after - before).to_dict()
+    for number, name in enumerate(names, 1):
+        sign = 1 if name in ("peak_error", "inherited_error") else -1
+        assert change[name] == 1000 * number + sign * number, name
+
+
+def test_realloc_adds_growth_to_total_and_updates_live():
     policy = memrt.Policy()
     with policy:
         a = np.zeros(1000, "u1")
@@ -53,7 +63,7 @@ def test_realloc_counts_growth_in_total_and_keeps_live_right():
     assert (change.alloc, change.free) == (0, 0)
 
 
-def test_a_refused_request_counts_as_failed_alone():
+def test_refused_request_counts_only_as_failed():
     before = memrt.stats()
     with memrt.testing.fail_allocations(), pytest.raises(MemoryError):
         memrt.alloc(1000)
@@ -63,13 +73,13 @@ def test_a_refused_request_counts_as_failed_alone():
     assert changed - {"peak_error"} == {"failed"}
 
 
-def test_numbas_four_counters_come_as_a_named_tuple():
-    stats, four = memrt.stats(), memrt.get_allocation_stats()
+def test_allocation_stats_are_a_named_tuple_of_4_counters():
+    stats, four = memrt.stats(), memrt.telemetry.get_allocation_stats()
     assert four._fields == ("alloc", "free", "mi_alloc", "mi_free")
     assert four == (stats.alloc, stats.free, stats.mi_alloc, stats.mi_free)
 
 
-def test_reset_peak_starts_again_from_what_is_live():
+def test_reset_peak_restarts_at_the_live_bytes():
     policy = memrt.Policy()
     kept = memrt.empty(1000, "u1", policy=policy)
     memrt.empty(9000, "u1", policy=policy)
@@ -80,7 +90,7 @@ def test_reset_peak_starts_again_from_what_is_live():
     assert abs(stats.peak - kept.nbytes) <= stats.peak_error
 
 
-def test_counts_from_many_threads_are_exact_when_they_have_ended():
+def test_counts_are_exact_after_threads_end():
     rounds, policy = 2000, memrt.Policy()
     start = threading.Barrier(4)
 
@@ -99,7 +109,7 @@ def test_counts_from_many_threads_are_exact_when_they_have_ended():
     assert stats.live == 0
 
 
-def test_blocks_freed_on_another_thread_never_make_numbers_negative():
+def test_free_on_another_thread_balances_the_counts():
     policy, taken = memrt.Policy(), threading.Event()
     box = []
 
@@ -119,7 +129,7 @@ def test_blocks_freed_on_another_thread_never_make_numbers_negative():
     assert stats.peak >= 50_000 - stats.peak_error
 
 
-def test_memory_taken_for_blocks_is_reported_with_headers():
+def test_reserved_bytes_include_headers():
     policy = memrt.Policy()
     a = memrt.empty(1000, "u1", policy=policy)
     assert policy.stats().reserved >= 1000 + 64
@@ -127,22 +137,22 @@ def test_memory_taken_for_blocks_is_reported_with_headers():
     assert policy.stats().reserved == policy.stats().cached
 
 
-def test_repr_shows_readable_and_exact_numbers():
+def test_repr_shows_rounded_and_exact_numbers():
     kept = memrt.zeros(3 * 2**20, "u1", policy=(policy := memrt.Policy()))
     text = repr(policy.stats())
     assert f"{kept.nbytes:,} bytes" in text
     assert "3.0 MiB" in text
-    assert len(text.splitlines()) == 1 + len(dataclasses.fields(memrt.Stats))
+    assert len(text.splitlines()) == 1 + len(dataclasses.fields(memrt.types.Stats))
 
 
 @pytest.mark.parametrize("nonsense", ["default", 5, object()])
-def test_an_account_of_nonsense_is_refused(nonsense):
+def test_stats_of_a_non_policy_raises_type_error(nonsense):
     for call in (memrt.stats, memrt.reset_peak):
         with pytest.raises(TypeError, match=r"memrt\.Policy"):
             call(nonsense)
 
 
-def test_release_unused_gives_back_what_is_cached():
+def test_release_unused_empties_the_cache():
     memrt.release_unused()
     assert memrt.stats().cached == 0
     assert memrt.release_unused() == 0
@@ -176,7 +186,9 @@ def run_in_threads(work, count=4):
 
 
 def allocate_by_the_book(policy, scopes):
-    """Threads allocate and free under a lock, with a book of their own: of policy and scopes."""
+    """Allocate and free in threads under a lock. Return the peaks of the policy and the scopes from
+    a separate ledger.
+    """
     lock, book = threading.Lock(), {name: [0, 0] for name in ("policy", *scopes)}
 
     def count(names, more):
@@ -210,8 +222,8 @@ def allocate_by_the_book(policy, scopes):
     return {name: most for name, (_, most) in book.items()}
 
 
-def test_exact_peaks_of_a_policy_and_scopes_are_those_of_a_book_that_is_kept_by_hand():
-    with memrt.exact_peak():
+def test_exact_peaks_equal_a_separate_ledger():
+    with memrt.debug.exact_peak():
         policy = memrt.Policy(name="exact")
         names = ("first of exact", "second of exact")
         expected = allocate_by_the_book(policy, {name: memrt.scope(name) for name in names})
@@ -222,7 +234,7 @@ def test_exact_peaks_of_a_policy_and_scopes_are_those_of_a_book_that_is_kept_by_
     assert " exact" in repr(found["policy"])
 
 
-def test_bounded_peaks_are_within_their_error_of_such_a_book():
+def test_bounded_peaks_are_within_peak_error_of_a_ledger():
     policy = memrt.Policy(name="bounded")
     names = ("first of bounded", "second of bounded")
     expected = allocate_by_the_book(policy, {name: memrt.scope(name) for name in names})
@@ -233,26 +245,26 @@ def test_bounded_peaks_are_within_their_error_of_such_a_book():
 
 
 def peak_in_force():
-    return next(o.value for o in memrt.options() if o.name == "MEMRT_PEAK")
+    return next(o.value for o in memrt.debug.options() if o.name == "MEMRT_PEAK")
 
 
-def test_peaks_are_exact_while_anybody_asks_for_it():
+def test_exact_peak_mode_lasts_until_the_last_exit():
     before, inside = peak_in_force(), threading.Barrier(3)
 
     def ask(_):
-        with memrt.exact_peak():
+        with memrt.debug.exact_peak():
             inside.wait(30)
             assert peak_in_force() == "exact"
 
-    with memrt.exact_peak(), memrt.exact_peak():
+    with memrt.debug.exact_peak(), memrt.debug.exact_peak():
         run_in_threads(ask, 3)
         assert peak_in_force() == "exact"
     assert peak_in_force() == before
     with pytest.raises(RuntimeError, match="more often"):
-        memrt.exact_peak().__exit__()
+        memrt.debug.exact_peak().__exit__()
 
 
-def test_the_repr_says_how_exact_the_peak_is():
+def test_repr_shows_the_precision_of_the_peak():
     fields = dict.fromkeys(memrt.stats().to_dict(), 0)
-    assert "(0 bytes) exact" in repr(memrt.Stats(**fields))
-    assert "(0 bytes) ± 2.0 MiB" in repr(memrt.Stats(**{**fields, "peak_error": 2 << 20}))
+    assert "(0 bytes) exact" in repr(memrt.types.Stats(**fields))
+    assert "(0 bytes) ± 2.0 MiB" in repr(memrt.types.Stats(**{**fields, "peak_error": 2 << 20}))

@@ -1,4 +1,4 @@
-"""The statistics as JSON keep to the schema that is published."""
+"""The JSON form of the statistics matches the published schema."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ import memrt
 import numpy as np
 import pytest
 
-VALIDATOR = jsonschema.Draft202012Validator(memrt.stats_schema())
+VALIDATOR = jsonschema.Draft202012Validator(memrt.telemetry.stats_schema())
 
 
 def document(**options: int) -> dict:
-    read = json.loads(memrt.stats_json(**options))
+    read = json.loads(memrt.telemetry.stats_json(**options))
     VALIDATOR.validate(read)
     return read
 
 
-def test_the_schema_is_one():
-    jsonschema.Draft202012Validator.check_schema(memrt.stats_schema())
-    assert memrt.stats_schema()["$id"] == "urn:memrt:stats:1"
+def test_schema_is_valid_and_has_version_1():
+    jsonschema.Draft202012Validator.check_schema(memrt.telemetry.stats_schema())
+    assert memrt.telemetry.stats_schema()["$id"] == "urn:memrt:stats:1"
 
 
-def test_numbers_are_those_of_the_statistics():
+def test_document_equals_the_statistics():
     kept = memrt.empty(3000, "u1")
     read = document()
     assert read["process"] == memrt.stats().to_dict()
@@ -37,7 +37,7 @@ def test_numbers_are_those_of_the_statistics():
     assert abs(read["time"] - time.time()) < 60
 
 
-def test_policies_and_scopes_have_theirs():
+def test_document_has_the_statistics_of_policies_and_scopes():
     policy = memrt.Policy(128, 'a "policy"', decay=7)
     with policy, memrt.scope("out/side"), memrt.scope("in"):
         kept = np.ones(1000, "u1")
@@ -51,16 +51,16 @@ def test_policies_and_scopes_have_theirs():
     assert [found["stats"]["live"] for found in inside] == [kept.nbytes]
 
 
-def test_the_schema_describes_every_figure_and_nothing_else():
-    fields = {field.name for field in dataclasses.fields(memrt.Stats)}
-    assert memrt.stats_schema()["$defs"]["stats"]["properties"].keys() == fields
-    assert set(memrt.stats_schema()["properties"]) == document().keys()
+def test_schema_properties_match_the_statistics_fields():
+    fields = {field.name for field in dataclasses.fields(memrt.types.Stats)}
+    assert memrt.telemetry.stats_schema()["$defs"]["stats"]["properties"].keys() == fields
+    assert set(memrt.telemetry.stats_schema()["properties"]) == document().keys()
 
 
-def test_the_schema_says_of_each_figure_what_the_class_says():
+def test_schema_descriptions_match_the_field_meanings():
     from memrt.commands.stats import field_meanings
 
-    said = memrt.stats_schema()["$defs"]["stats"]["properties"]
+    said = memrt.telemetry.stats_schema()["$defs"]["stats"]["properties"]
     assert {name: about["description"] for name, about in said.items()} == field_meanings()
 
 
@@ -75,13 +75,13 @@ def test_the_schema_says_of_each_figure_what_the_class_says():
         lambda read: read["scopes"].append({"path": [], "stats": read["process"]}),
     ],
 )
-def test_the_schema_refuses_what_is_not_so(spoil):
+def test_schema_refuses_invalid_documents(spoil):
     read = copy.deepcopy(document())
     spoil(read)
     assert not VALIDATOR.is_valid(read)
 
 
-def test_it_is_one_line_unless_it_is_indented():
-    assert "\n" not in memrt.stats_json()
-    assert len(memrt.stats_json(indent=2).splitlines()) > 20
+def test_json_is_a_single_line_unless_indented():
+    assert "\n" not in memrt.telemetry.stats_json()
+    assert len(memrt.telemetry.stats_json(indent=2).splitlines()) > 20
     assert document(indent=2).keys() == document().keys()

@@ -1,4 +1,4 @@
-"""Functions of compiled code that call each other and are loaded one after the other."""
+"""Compiled functions that call each other, each loaded at a different time."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def table() -> ctypes.c_void_p:
 
 
 class Loaded:
-    """One of the two libraries."""
+    """A loaded library with its function, callable with the GIL and without."""
 
     def __init__(self, path, name: str) -> None:
         self._library = ctypes.PyDLL(str(path))
@@ -32,7 +32,7 @@ class Loaded:
 
 @pytest.fixture
 def load(compile_library):
-    """Loads the library of one of the two functions."""
+    """Return a function that compiles and loads the library of either function."""
     loaded = []
 
     def load_one(name: str, other: str, at_zero: int) -> Loaded:
@@ -46,35 +46,35 @@ def load(compile_library):
         each.unload()
 
 
-def test_what_is_called_before_it_is_loaded_raises_with_its_name(load):
+def test_call_before_definition_raises_with_symbol_name(load):
     even = load("is_even", "is_odd", 1)
     assert even.with_gil(0) == 1
-    assert "is_odd" in memrt.unresolved_symbols()
-    with pytest.raises(RuntimeError, match="called the symbol is_odd, which is not defined"):
+    assert "is_odd" in memrt.debug.unresolved_symbols()
+    with pytest.raises(RuntimeError, match="called the undefined symbol is_odd"):
         even.with_gil(1)
-    memrt.check_symbols()
+    memrt.debug.check_symbols()
 
 
-def test_without_the_gil_the_error_waits_for_who_asks(load):
+def test_call_without_gil_defers_error_to_check_symbols(load):
     even = load("is_even", "is_odd", 1)
     assert even.without_gil(1) == -1
-    with pytest.raises(RuntimeError, match="called the symbol is_odd, which is not defined"):
-        memrt.check_symbols()
-    memrt.check_symbols()
+    with pytest.raises(RuntimeError, match="called the undefined symbol is_odd"):
+        memrt.debug.check_symbols()
+    memrt.debug.check_symbols()
 
 
-def test_an_error_belongs_to_its_thread(load):
+def test_symbol_error_belongs_to_calling_thread(load):
     even = load("is_even", "is_odd", 1)
     thread = threading.Thread(target=even.without_gil, args=[1])
     thread.start()
     thread.join()
-    memrt.check_symbols()
+    memrt.debug.check_symbols()
 
 
-def test_functions_that_call_each_other_work_once_both_are_loaded(load):
+def test_mutually_calling_functions_work_when_both_loaded(load):
     even = load("is_even", "is_odd", 1)
     odd = load("is_odd", "is_even", 0)
-    assert not {"is_even", "is_odd"} & set(memrt.unresolved_symbols())
+    assert not {"is_even", "is_odd"} & set(memrt.debug.unresolved_symbols())
     assert [even.with_gil(n) for n in range(6)] == [1, 0, 1, 0, 1, 0]
     assert [odd.with_gil(n) for n in range(6)] == [0, 1, 0, 1, 0, 1]
     odd.unload()
@@ -82,7 +82,7 @@ def test_functions_that_call_each_other_work_once_both_are_loaded(load):
         even.with_gil(5)
 
 
-def test_threads_that_call_while_the_other_is_loaded_get_the_error_or_the_answer(load):
+def test_calls_during_load_give_error_or_result(load):
     even = load("is_even", "is_odd", 1)
     begun = threading.Barrier(4)
 
@@ -94,9 +94,9 @@ def test_threads_that_call_while_the_other_is_loaded_get_the_error_or_the_answer
             answers.add(answer)
             if answer == -1:
                 with pytest.raises(RuntimeError, match="is_odd"):
-                    memrt.check_symbols()
+                    memrt.debug.check_symbols()
             else:
-                memrt.check_symbols()
+                memrt.debug.check_symbols()
         return answers
 
     with ThreadPoolExecutor(3) as pool:

@@ -1,4 +1,4 @@
-"""``python -m memrt top``, at real processes: that run, end and are killed."""
+"""``python -m memrt top`` with real processes: running, ended and killed."""
 
 from __future__ import annotations
 
@@ -36,7 +36,9 @@ def top(*arguments: object, **options: object) -> subprocess.CompletedProcess:
 
 @contextmanager
 def sharing(*command: str, code: str = PROGRAM):
-    """A process that shares its statistics, with what it makes in them; killed in the end."""
+    """Yield a process that shares statistics, after the allocations appear; then kill the
+    process and remove its statistics page.
+    """
     command = command or (sys.executable, "-c", code)
     environment = {**os.environ, "MEMRT_SHARE": "1"}
     with subprocess.Popen(
@@ -69,7 +71,7 @@ def process():
         yield found
 
 
-def test_all_processes_are_listed_once(process):
+def test_process_is_listed_once_as_running(process):
     result = top("--once")
     assert (result.returncode, result.stderr) == (0, "")
     rows = [line.split() for line in result.stdout.splitlines()]
@@ -79,7 +81,7 @@ def test_all_processes_are_listed_once(process):
     assert "\x1b" not in result.stdout
 
 
-def test_policies_and_scopes_of_one_are_listed(process):
+def test_policies_and_scopes_of_a_process_are_listed(process):
     result = top(process.pid, "--once", "--sort", "name")
     assert (result.returncode, result.stderr) == (0, "")
     last = [line.split("  ")[-1].strip() for line in result.stdout.splitlines()]
@@ -88,11 +90,11 @@ def test_policies_and_scopes_of_one_are_listed(process):
     assert any(name.startswith("mine #") for name in names)
 
 
-def test_output_to_a_pipe_needs_no_once(process):
+def test_output_to_a_pipe_needs_no_once_option(process):
     assert top(process.pid).stdout.startswith(f"process {process.pid}, running")
 
 
-def test_json_is_for_scripts(process):
+def test_json_has_the_statistics_of_policies_and_scopes(process):
     told = json.loads(top(process.pid, "--json").stdout)
     assert (told["format"], told["version"]) == ("memrt-top", 1)
     (one,) = told["processes"]
@@ -105,7 +107,7 @@ def test_json_is_for_scripts(process):
     assert process.pid in [row["pid"] for row in every]
 
 
-def test_rows_are_sorted_as_asked(process):
+def test_sort_option_orders_the_rows(process):
     by_live = top(process.pid, "--once").stdout
     assert by_live.index("mine #") < by_live.index("default #0")
     by_name = top(process.pid, "--once", "--sort", "name").stdout
@@ -115,7 +117,7 @@ def test_rows_are_sorted_as_asked(process):
         assert order.index(str(larger.pid)) < order.index(str(process.pid))
 
 
-def test_what_a_killed_process_had_is_still_there_until_it_is_cleaned():
+def test_killed_process_is_listed_until_clean():
     with sharing() as process:
         process.kill()
         process.wait(timeout=30)
@@ -131,11 +133,12 @@ def test_what_a_killed_process_had_is_still_there_until_it_is_cleaned():
         result = top(process.pid, "--once")
         assert (result.returncode, result.stdout) == (2, "")
         assert result.stderr == (
-            f"memrt: there is no process {process.pid}, and none of that number left a page\n"
+            f"memrt: no process {process.pid} is running, "
+            f"and no page of process {process.pid} is left\n"
         )
 
 
-def test_a_process_that_ends_takes_its_page_along():
+def test_ended_process_removes_its_page():
     with sharing() as process:
         path = _pages.page_of(process.pid).path
         process.stdin.close()
@@ -143,10 +146,10 @@ def test_a_process_that_ends_takes_its_page_along():
         assert not path.exists()
 
 
-def test_a_process_that_does_not_share_is_told_how():
+def test_process_that_does_not_share_gives_a_hint():
     result = top(os.getpid())
     assert result.returncode == 2
-    assert "does not share its statistics: start it with MEMRT_SHARE=1" in result.stderr
+    assert "does not share statistics: start the program with MEMRT_SHARE=1" in result.stderr
     assert result.stderr.count("\n") == 1
 
 
@@ -154,14 +157,14 @@ def test_a_process_that_does_not_share_is_told_how():
     "arguments",
     [("x",), ("--sort", "age"), ("--interval", "0"), ("--interval", "soon"), ("1", "2")],
 )
-def test_arguments_that_make_no_sense_end_with_2(arguments):
+def test_bad_arguments_exit_with_status_2(arguments):
     result = top(*arguments)
     assert (result.returncode, result.stdout) == (2, "")
     assert "Traceback" not in result.stderr
-    assert " _" not in result.stderr, "names inside of memrt say nothing to its users"
+    assert " _" not in result.stderr, "stderr shows an internal name of memrt"
 
 
-def test_run_shares_where_it_is_asked_to(tmp_path):
+def test_run_with_share_option_shares_statistics(tmp_path):
     script = tmp_path / "program.py"
     script.write_text(PROGRAM)
     with sharing(
@@ -171,7 +174,7 @@ def test_run_shares_where_it_is_asked_to(tmp_path):
         assert "run" in [policy["name"] for policy in policies]
 
 
-def test_sharing_may_begin_and_end_in_a_running_process(run_python):
+def test_sharing_can_start_and_stop_in_a_running_process(run_python):
     code = """
 import memrt, time
 from memrt import _pages
@@ -180,13 +183,13 @@ memrt.set_option("share", True)
 page = _pages.page_of(os.getpid())
 while page.path.stat().st_size == 0: time.sleep(0.01)
 memrt.set_option("share", False)
-values = {option.name: option.value for option in memrt.options()}
+values = {option.name: option.value for option in memrt.debug.options()}
 print(page.path.exists(), values["MEMRT_SHARE"])
 """
     assert run_python(code).stdout == "False 0\n"
 
 
-def test_a_page_that_cannot_be_had_is_a_warning_and_nothing_else(run_python):
+def test_failed_page_creation_only_warns(run_python):
     code = """
 import os, warnings
 from pathlib import Path
@@ -205,11 +208,11 @@ print(memrt.zeros(3).sum())
 """
     warned, worked = run_python(code).stdout.splitlines()
     assert warned.startswith("RuntimeWarning: MEMRT_SHARE is refused: ")
-    assert warned.endswith(" cannot be made: File exists")
+    assert warned.endswith(" cannot be created: File exists")
     assert worked == "0.0"
 
 
-def test_children_by_fork_have_pages_of_their_own(run_python):
+def test_forked_child_has_its_own_page(run_python):
     code = """
 import multiprocessing, os, time, memrt
 from memrt import _pages
@@ -236,20 +239,20 @@ for page in _pages.pages():
 
 
 class Terminal:
-    """`top` at a terminal, and what it wrote there."""
+    """`top` at a terminal; `text` is its output."""
 
     def __init__(self, *arguments: object, stdin: str = "", **environment: str) -> None:
         self.text = ""
         self.pid, self._file = pty.fork()
         if self.pid == 0:
-            signal.signal(signal.SIGINT, signal.SIG_DFL)  # who runs the tests may ignore it
+            signal.signal(signal.SIGINT, signal.SIG_DFL)  # a parent may ignore SIGINT
             if stdin:
                 os.dup2(os.open(stdin, os.O_RDONLY), 0)
             os.environ.update({"TERM": "xterm-256color", "COLUMNS": "150", **environment})
             os.execv(sys.executable, [sys.executable, "-m", "memrt", "top", *map(str, arguments)])
 
     def read_until(self, *parts: str) -> None:
-        """Read until all parts were seen; no parts: until the end."""
+        """Read until all parts appear; without parts, read until the end."""
         until = time.monotonic() + 50
         while not parts or not all(part in self.text for part in parts):
             assert time.monotonic() < until, f"{parts} not in {self.text}"
@@ -265,7 +268,7 @@ class Terminal:
         os.write(self._file, key)
 
     def waits_for_lines(self) -> bool:
-        """Whether keys reach who reads only with the end of a line, as where nobody changed it."""
+        """Return whether the terminal delivers keys only at the end of a line, its initial mode."""
         return bool(termios.tcgetattr(self._file)[3] & termios.ICANON)
 
     def status(self) -> int:
@@ -278,13 +281,14 @@ class Terminal:
 ALTERNATE, NORMAL, CURSOR = "\x1b[?1049h", "\x1b[?1049l", "\x1b[?25h"
 
 
+@pytest.mark.usefixtures("pseudo_terminal")
 @pytest.mark.parametrize("key", [b"\x03", b"q", signal.SIGTERM], ids=["Ctrl-C", "q", "SIGTERM"])
-def test_the_view_follows_until_it_is_ended_and_the_terminal_is_as_it_was(process, key):
+def test_view_updates_until_the_end_and_restores_the_terminal(process, key):
     terminal = Terminal("--interval", "0.1")
     terminal.read_until(ALTERNATE, str(process.pid), "running")
     assert not terminal.waits_for_lines()
     terminal.text = ""
-    terminal.read_until(str(process.pid), "Ctrl-C ends")  # it is drawn again
+    terminal.read_until(str(process.pid), "Ctrl-C ends")  # a second drawing
     if isinstance(key, bytes):
         terminal.send(key)
     else:
@@ -295,6 +299,7 @@ def test_the_view_follows_until_it_is_ended_and_the_terminal_is_as_it_was(proces
     assert "Traceback" not in terminal.text
 
 
+@pytest.mark.usefixtures("pseudo_terminal")
 def test_keys_sort_by_another_column(process):
     terminal = Terminal("--interval", "3600")
     terminal.read_until(ALTERNATE, "by live")
@@ -304,13 +309,14 @@ def test_keys_sort_by_another_column(process):
         terminal.send(key)
         terminal.read_until(f"by {column};")
     terminal.text = ""
-    terminal.send(b"x")  # means nothing, but that it looks again
+    terminal.send(b"x")  # no meaning, except to draw the view again
     terminal.read_until("by name;")
     terminal.send(b"q")
     assert terminal.status() == 0
 
 
-def test_without_a_keyboard_the_view_is_drawn_all_the_same(process):
+@pytest.mark.usefixtures("pseudo_terminal")
+def test_view_is_drawn_without_a_keyboard(process):
     terminal = Terminal("--interval", "0.1", stdin=os.devnull)
     terminal.read_until(ALTERNATE, str(process.pid), "Ctrl-C ends")
     assert terminal.waits_for_lines()
@@ -318,7 +324,8 @@ def test_without_a_keyboard_the_view_is_drawn_all_the_same(process):
     assert terminal.status() == 0
 
 
-def test_a_process_that_is_killed_meanwhile_ends_the_view_with_what_it_told_last():
+@pytest.mark.usefixtures("pseudo_terminal")
+def test_view_ends_with_last_values_if_its_process_is_killed():
     with sharing() as process:
         terminal = Terminal(process.pid, "--interval", "0.1")
         terminal.read_until(ALTERNATE, "in [red]ner", "running")
@@ -326,11 +333,12 @@ def test_a_process_that_is_killed_meanwhile_ends_the_view_with_what_it_told_last
         process.wait(timeout=30)
         assert terminal.status() == 0
         last = terminal.text.rpartition(NORMAL)[2]
-        assert f"process {process.pid} runs no more" in last
+        assert f"process {process.pid} no longer runs" in last
         assert "mine #" in last
 
 
-def test_a_narrow_window_shows_fewer_numbers_and_whole_ones(process):
+@pytest.mark.usefixtures("pseudo_terminal")
+def test_narrow_window_shows_fewer_columns(process):
     terminal = Terminal("--interval", "0.1", COLUMNS="60", NO_COLOR="1")
     terminal.read_until(ALTERNATE, str(process.pid), "command", "Ctrl-C ends")
     terminal.send(b"\x03")
@@ -340,7 +348,8 @@ def test_a_narrow_window_shows_fewer_numbers_and_whole_ones(process):
     assert "failed" not in last
 
 
-def test_colours_are_off_where_nobody_wants_them(process):
+@pytest.mark.usefixtures("pseudo_terminal")
+def test_no_color_disables_colours(process):
     terminal = Terminal(process.pid, "--interval", "0.1", NO_COLOR="1")
     terminal.read_until(ALTERNATE, "in [red]ner")
     terminal.send(b"\x03")
@@ -357,10 +366,10 @@ main(["top"])
 """
 
 
-def test_without_rich_the_view_says_what_to_install(run_python):
+def test_view_without_rich_gives_install_hint(run_python):
     result = run_python(WITHOUT, check=False)
     assert result.returncode == 2
     assert result.stderr == (
-        "memrt: the view that follows needs rich, which is not installed: "
-        "pip install 'memrt[report]'; --once and --json do without\n"
+        "memrt: the live view needs the missing package rich: "
+        "pip install 'memrt[report]', or use --once or --json\n"
     )

@@ -1,4 +1,6 @@
-"""tracemalloc sees each buffer once: NumPy's in NumPy's domain, all others in memrt's."""
+"""tracemalloc sees each buffer once: NumPy's buffers in NumPy's domain, all other buffers in
+memrt's.
+"""
 
 import ctypes
 import mmap
@@ -10,7 +12,7 @@ import numpy as np
 import pytest
 
 NUMPYS = np.lib.tracemalloc_domain
-OURS = memrt.tracemalloc_domain
+OURS = memrt.debug.tracemalloc_domain
 SIZE = 10_000_000
 
 
@@ -22,7 +24,7 @@ def tracing():
 
 
 def traced():
-    """Traces of SIZE or more bytes, as (domain, size)."""
+    """Return (domain, size) of each tracemalloc trace of at least SIZE // 2 bytes."""
     return [(t.domain, t.size) for t in tracemalloc.take_snapshot().traces if t.size >= SIZE // 2]
 
 
@@ -43,7 +45,7 @@ MAKERS = {
 
 
 @pytest.mark.parametrize("name", MAKERS)
-def test_a_buffer_shows_once_in_its_makers_domain_until_it_dies(name, tracing):
+def test_buffer_is_traced_once_in_its_domain_until_freed(name, tracing):
     domain, make = MAKERS[name]
     made = make(SIZE)
     assert traced() == [(domain, SIZE)]
@@ -54,12 +56,12 @@ def test_a_buffer_shows_once_in_its_makers_domain_until_it_dies(name, tracing):
     assert traced() == []
 
 
-def test_the_domain_is_memrts_alone():
+def test_tracemalloc_domain_differs_from_python_and_numpy():
     assert OURS not in (0, NUMPYS)
 
 
 @pytest.mark.parametrize("make", ["make_array", "make_capsule", "make_resizable"])
-def test_what_c_code_made_shows_once_it_reaches_python(make, tracing, probe):
+def test_buffer_from_c_code_is_traced_once_in_python(make, tracing, probe):
     made = getattr(probe, make)(SIZE)
     assert traced() == [(OURS, SIZE)]
     array = memrt.as_array(made) if make != "make_array" else made[1:]
@@ -68,7 +70,7 @@ def test_what_c_code_made_shows_once_it_reaches_python(make, tracing, probe):
     assert traced() == []
 
 
-def test_c_code_may_have_adopted_memory_shown_which_only_it_can_know_about(tracing, probe):
+def test_c_code_can_trace_adopted_memory(tracing, probe):
     owner = ctypes.create_string_buffer(SIZE)
     adopted = memrt.wrap(ctypes.addressof(owner), SIZE, owner=owner)
     seen = traced()
@@ -80,13 +82,13 @@ def test_c_code_may_have_adopted_memory_shown_which_only_it_can_know_about(traci
     assert traced() == seen
 
 
-def test_c_code_cannot_have_numpys_memory_shown_again(tracing, probe):
+def test_c_code_cannot_trace_numpy_memory_twice(tracing, probe):
     array = by_handler(SIZE)
     probe.trace(array)
     assert traced() == [(NUMPYS, SIZE)]
 
 
-def test_a_resized_buffer_shows_with_its_new_size(tracing, probe):
+def test_resized_buffer_is_traced_with_its_new_size(tracing, probe):
     made = probe.make_resizable(SIZE)
     for size in (3 * SIZE, SIZE // 2):
         probe.resize(made, size, True)
@@ -95,9 +97,10 @@ def test_a_resized_buffer_shows_with_its_new_size(tracing, probe):
     assert traced() == []
 
 
-def test_a_buffer_resized_without_the_gil_is_not_shown_any_more(tracing, probe):
+def test_buffer_resized_without_the_gil_is_untraced(tracing, probe):
     made = probe.make_resizable(SIZE)
     probe.resize(made, 3 * SIZE, False)
+    memrt.stats()
     assert traced() == []
     probe.resize(made, 2 * SIZE, True)
     assert traced() == [(OURS, 2 * SIZE)]
@@ -105,8 +108,8 @@ def test_a_buffer_resized_without_the_gil_is_not_shown_any_more(tracing, probe):
     assert traced() == []
 
 
-def test_memory_handed_over_with_a_destructor_alone_shows_and_an_owners_does_not(tracing):
-    memory = mmap.mmap(-1, SIZE)  # which tracemalloc knows nothing of
+def test_only_wrap_with_dtor_and_no_owner_is_traced(tracing):
+    memory = mmap.mmap(-1, SIZE)  # unknown to tracemalloc
     address = np.frombuffer(memory, "u1").ctypes.data
     handed_over = memrt.wrap(address, SIZE, lambda address, nbytes: None)
     assert traced() == [(OURS, SIZE)]
@@ -117,14 +120,14 @@ def test_memory_handed_over_with_a_destructor_alone_shows_and_an_owners_does_not
     del owned, lent
 
 
-def test_the_trace_points_at_the_line_that_asked(tracing):
+def test_trace_points_at_the_file_of_the_caller(tracing):
     made = memrt.empty(SIZE, "u1")
     (trace,) = [t for t in tracemalloc.take_snapshot().traces if t.size == SIZE]
     assert trace.traceback[0].filename == __file__
     assert made.nbytes == SIZE
 
 
-def test_arrays_adopted_or_wrapped_are_not_counted_again(tracing):
+def test_adopted_or_wrapped_arrays_are_not_traced_twice(tracing):
     a = memrt.adopt(np.empty(SIZE, "u1"))
     assert traced() == [(NUMPYS, SIZE)]
     view = memrt.as_array(memrt.wrap(a.ctypes.data, SIZE, owner=a))
@@ -133,7 +136,7 @@ def test_arrays_adopted_or_wrapped_are_not_counted_again(tracing):
     assert traced() == []
 
 
-def test_a_resized_array_shows_with_its_new_size(tracing):
+def test_resized_array_is_traced_with_its_new_size(tracing):
     a = by_handler(SIZE)
     a.resize(2 * SIZE, refcheck=False)
     assert traced() == [(NUMPYS, 2 * SIZE)]
@@ -145,7 +148,7 @@ def resize(a, n):
     a.resize(n, refcheck=False)
 
 
-def test_an_array_from_before_tracing_shows_once_it_is_resized():
+def test_array_from_before_tracing_is_traced_after_a_resize():
     a = by_handler(SIZE)
     tracemalloc.start()
     try:
@@ -158,7 +161,7 @@ def test_an_array_from_before_tracing_shows_once_it_is_resized():
         tracemalloc.stop()
 
 
-def test_an_array_resized_while_tracing_was_off_leaves_no_trace_behind(tracing):
+def test_array_resized_while_tracing_is_off_is_not_traced(tracing):
     a = by_handler(SIZE)
     tracemalloc.stop()
     resize(a, 2 * SIZE)
@@ -170,7 +173,7 @@ def test_an_array_resized_while_tracing_was_off_leaves_no_trace_behind(tracing):
     assert traced() == []
 
 
-def test_a_buffer_that_others_hold_when_its_array_is_resized_is_not_counted_with_the_copy(tracing):
+def test_resize_of_a_shared_array_traces_only_the_copy(tracing):
     a = by_handler(SIZE)
     held = memrt.meminfo(a)
     resize(a, 2 * SIZE)
@@ -182,7 +185,7 @@ def test_a_buffer_that_others_hold_when_its_array_is_resized_is_not_counted_with
 
 
 @pytest.mark.parametrize("name", MAKERS)
-def test_tracing_may_stop_and_start_during_the_life_of_a_buffer(name):
+def test_tracing_can_stop_and_start_while_buffers_live(name):
     domain, make = MAKERS[name]
     before = make(SIZE)
     tracemalloc.start()
@@ -202,17 +205,94 @@ def test_tracing_may_stop_and_start_during_the_life_of_a_buffer(name):
         tracemalloc.stop()
 
 
-def test_a_buffer_released_without_the_gil_leaves_the_trace(tracing, probe):
+def test_buffer_released_without_the_gil_is_untraced(tracing, probe):
+    """The calling thread holds the GIL while waiting for the release, so the release must not wait
+    for the GIL.
+    """
     held = probe.hold(memrt.empty(SIZE, "u1"))
     assert traced() == [(OURS, SIZE)]
     probe.release_without_gil(held, True)
+    memrt.stats()  # each call of memrt untracks buffers released without the GIL
     assert traced() == []
 
 
-def test_one_thread_inside_the_allocator_and_one_with_the_gil_do_not_wait_for_each_other(
-    run_python, probe
-):
-    """The subprocess has a time limit; with a deadlock it would be met."""
+def release_one_without_gil(probe):
+    """Release a buffer without the GIL, and return the former address of its data."""
+    capsule = probe.make_capsule(SIZE)
+    address, held = memrt.meminfo(capsule).data, probe.hold(capsule)
+    del capsule
+    probe.release_without_gil(held, True)
+    return address
+
+
+def test_address_reused_before_the_untrack_stays_traced(tracing, probe):
+    address = release_one_without_gil(probe)
+    again = probe.make_capsule(SIZE)  # allocates and tracks, and runs nothing that is queued
+    assert memrt.meminfo(again).data == address
+    assert traced() == [(OURS, SIZE)]
+    memrt.stats()
+    assert traced() == [(OURS, SIZE)]
+    del again
+    assert traced() == []
+
+
+def test_tracing_a_buffer_untraces_released_buffers(tracing, probe):
+    held = [probe.hold(probe.make_capsule(SIZE + i)) for i in range(5)]
+    assert len(traced()) == 5
+    for address in held:
+        probe.release_without_gil(address, True)
+    made = probe.make_capsule(2 * SIZE)
+    assert traced() == [(OURS, 2 * SIZE)]
+    del made
+
+
+def test_resize_with_the_gil_untraces_released_buffers(tracing, probe):
+    made = probe.make_resizable(SIZE)
+    address = release_one_without_gil(probe)
+    probe.resize(made, 3 * SIZE, True)
+    assert traced() == [(OURS, 3 * SIZE)]
+    probe.resize(made, SIZE, True)  # the new address may be the released address
+    assert traced() == [(OURS, SIZE)], address
+    del made
+
+
+def test_main_thread_untraces_buffer_released_without_the_gil(tracing, probe):
+    held = probe.hold(probe.make_capsule(SIZE))
+    probe.release_without_gil(held, False)
+    assert traced() == []
+
+
+def test_concurrent_releases_without_the_gil_leave_no_traces(tracing, probe):
+    def work():
+        for _ in range(300):
+            probe.release_without_gil(probe.hold(probe.make_capsule(SIZE // 100)), False)
+
+    threads = [threading.Thread(target=work) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    kept = [probe.make_capsule(SIZE) for _ in range(20)]
+    for thread in threads:
+        thread.join()
+    memrt.stats()
+    sizes = [t.size for t in tracemalloc.take_snapshot().traces if t.domain == OURS]
+    assert SIZE // 100 not in sizes
+    assert sizes.count(SIZE) == len(kept)
+
+
+@pytest.mark.parametrize("stop", ["pass", "tracemalloc.stop()"])
+def test_release_after_interpreter_exit_prints_no_error(stop, run_python, probe):
+    result = run_python(
+        "import tracemalloc; tracemalloc.start()\n"
+        "import memrt, probe\n"
+        "mi = memrt.alloc(1000); made = probe.make_resizable(1000)\n"
+        "probe.release_after_python(mi); probe.keep(made)\n"
+        f"{stop}; del mi, made\n"
+    )
+    assert result.stderr == ""
+
+
+def test_allocator_and_gil_do_not_deadlock_under_tracemalloc(run_python, probe):
+    """A deadlock would exceed the time limit of the subprocess."""
     run_python(
         "import threading, tracemalloc, memrt, numpy as np, probe\n"
         "tracemalloc.start(); probe.churn(); memrt.enable()\n"
@@ -224,7 +304,7 @@ def test_one_thread_inside_the_allocator_and_one_with_the_gil_do_not_wait_for_ea
     )
 
 
-def test_traces_from_many_threads_are_all_taken_off(tracing):
+def test_frees_on_many_threads_leave_no_traces(tracing):
     def work():
         for _ in range(200):
             memrt.empty(SIZE // 100, "u1")
@@ -238,7 +318,7 @@ def test_traces_from_many_threads_are_all_taken_off(tracing):
     assert SIZE // 100 not in sizes
 
 
-def test_a_filter_of_the_domain_tells_memrts_memory_from_numpys(tracing):
+def test_domain_filter_separates_memrt_from_numpy(tracing):
     kept = [memrt.empty(SIZE, "u1"), by_handler(SIZE)]
     snapshot = tracemalloc.take_snapshot()
     for domain in (OURS, NUMPYS):
@@ -278,8 +358,8 @@ print("refused with a block:", refused)
 """
 
 
-def test_a_block_that_tracemalloc_cannot_record_comes_back_with_whatever_size(run_python):
-    """NumPy frees it with the size of one element, or in its older versions does not notice."""
+def test_block_that_tracemalloc_cannot_record_is_freed(run_python):
+    """NumPy frees the block with the size of 1 element. Before 2.1.3, NumPy ignores the failure."""
     result = run_python(UNTRACEABLE)
     if "no _testcapi" in result.stdout:
         pytest.skip("this Python has no _testcapi")

@@ -1,13 +1,13 @@
-"""The commands of traces: trace and convert."""
+"""The commands trace and convert, for event traces."""
 
 import csv
 import io
 import json
 import os
-import pty
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import jsonschema
 import memrt
@@ -20,14 +20,14 @@ from perfetto.protos.perfetto.trace import perfetto_trace_pb2
 PROGRAM = """
 import sys, memrt, numpy as np
 kept = np.empty(100_000)
-memrt.mark("half")
+memrt.debug.mark("half")
 with memrt.scope("inner"):
     more = [np.empty(1000) for _ in range(20)]
 print(sys.argv[1:])
 sys.exit(int(sys.argv[1]) if len(sys.argv) > 1 else 0)
 """
 
-# What https://www.speedscope.app/file-format-schema.json asks for, of the profiles made here.
+# Requirements of https://www.speedscope.app/file-format-schema.json for the profiles made here.
 NUMBERS = {"type": "array", "items": {"type": "integer", "minimum": 0}}
 SPEEDSCOPE = {
     "type": "object",
@@ -95,7 +95,7 @@ def script(tmp_path):
 
 @pytest.fixture(scope="module")
 def recorded(tmp_path_factory):
-    """A trace of the program."""
+    """Return the path of an event trace of the program."""
     folder = tmp_path_factory.mktemp("recorded")
     (folder / "program.py").write_text(PROGRAM)
     result = command("trace", "-o", folder / "run.memtrace", folder / "program.py")
@@ -103,10 +103,10 @@ def recorded(tmp_path_factory):
     return folder / "run.memtrace"
 
 
-def test_a_program_is_recorded_and_ends_as_it_would(script, tmp_path):
+def test_trace_records_the_program_and_keeps_its_exit_status(script, tmp_path):
     result = command("trace", "-o", "out.memtrace", script, "3", "-m", "x", cwd=tmp_path)
     assert (result.returncode, result.stdout) == (3, "['3', '-m', 'x']\n")
-    trace = memrt.Trace(tmp_path / "out.memtrace")
+    trace = memrt.debug.Trace(tmp_path / "out.memtrace")
     assert trace.is_complete
     assert [mark.name for mark in trace.marks] == ["half"]
     assert trace.usage()[0].name.endswith("program.py:3")
@@ -114,17 +114,33 @@ def test_a_program_is_recorded_and_ends_as_it_would(script, tmp_path):
     assert result.stderr.endswith(" in out.memtrace\n")
 
 
-def test_a_module_is_recorded_into_a_file_named_after_it(script, tmp_path):
+def test_trace_of_a_module_is_named_after_the_module(script, tmp_path):
     result = command("trace", "--quiet", "-m", "program", cwd=tmp_path)
     assert (result.returncode, result.stderr) == (0, "")
     (path,) = tmp_path.glob("program.*.memtrace")
-    assert len(memrt.Trace(path)) > 20
+    assert len(memrt.debug.Trace(path)) > 20
 
 
-def test_only_the_last_events_are_kept(script, tmp_path):
+@pytest.mark.parametrize(("frames", "native"), [(1, 0), (2, 0), (0, 3), (2, 3)])
+def test_frames_and_native_options_limit_the_recorded_calls(tmp_path, frames, native):
+    code = "import numpy as np\ndef f(n): return np.empty(5000) if n == 0 else f(n - 1)\nk = f(5)\n"
+    (tmp_path / "p.py").write_text(code)
+    result = command("trace", "--frames", frames, "--native", native, "-o", "t", "p.py",
+                     cwd=tmp_path)  # fmt: skip
+    assert result.returncode == 0, result.stderr
+    trace = memrt.debug.Trace(tmp_path / "t")
+    (site,) = {row["site"] for row in trace.buffers if row["size"] == 40_000}
+    found = trace.sites[site].frames
+    natives = [frame for frame in found if frame.is_native]
+    assert [frame.function for frame in found if not frame.is_native] == ["f"] * frames
+    assert bool(natives) == bool(native)
+    assert len(natives) <= native
+
+
+def test_last_option_keeps_only_the_last_events(script, tmp_path):
     result = command("trace", "--last", "15", "-o", "t", script, cwd=tmp_path)
-    assert "that came before the last" in result.stderr
-    assert len(memrt.Trace(tmp_path / "t")) == 15
+    assert " earlier events\n" in result.stderr
+    assert len(memrt.debug.Trace(tmp_path / "t")) == 15
 
 
 @pytest.mark.parametrize(
@@ -132,12 +148,12 @@ def test_only_the_last_events_are_kept(script, tmp_path):
     [
         (["-o", "/no/such/folder/t"], "cannot record into '/no/such/folder/t': No such file"),
         (["-o", "/dev/full", "--force"], "cannot record into '/dev/full': Invalid argument"),
-        (["-o", "program.py"], "'program.py' is there already: give another -o, or --force"),
-        (["--frames", "200"], "frames must be from 0 to 128, not 200"),
-        (["--last", "some"], "'some' is no whole number: write it like 20000, 20K or 1M"),
+        (["-o", "program.py"], "'program.py' exists already: name another file, or add --force"),
+        (["--frames", "200"], "frames must be from 0 to 128, got 200"),
+        (["--last", "some"], "count must be a whole number like 20000, 20K or 1M, got 'some'"),
     ],
 )
-def test_what_cannot_be_recorded_is_said_in_a_sentence(script, tmp_path, arguments, says):
+def test_bad_trace_arguments_give_a_single_line_error(script, tmp_path, arguments, says):
     result = command("trace", *arguments, "program.py", cwd=tmp_path)
     assert (result.returncode, result.stdout) == (2, "")
     assert result.stderr.startswith(f"memrt: {says}")
@@ -145,13 +161,13 @@ def test_what_cannot_be_recorded_is_said_in_a_sentence(script, tmp_path, argumen
     assert script.read_text() == PROGRAM
 
 
-def test_no_program_is_no_trace(tmp_path):
+def test_missing_program_leaves_no_trace(tmp_path):
     result = command("trace", "-o", "t", "nowhere.py", cwd=tmp_path)
     assert result.returncode == 2
     assert not (tmp_path / "t").exists()
 
 
-def test_a_disk_that_is_full_is_said_at_the_end(script, tmp_path):
+def test_file_size_limit_reports_lost_events_and_keeps_status(script, tmp_path):
     def limit():
         import resource
 
@@ -161,7 +177,8 @@ def test_a_disk_that_is_full_is_said_at_the_end(script, tmp_path):
                      preexec_fn=limit)  # fmt: skip
     assert result.returncode == 5
     assert "events were lost: File too large\n" in result.stderr
-    assert memrt.Trace(tmp_path / "t").problem is not None
+    assert "Warning" not in result.stderr
+    assert memrt.debug.Trace(tmp_path / "t").problem is not None
 
 
 INTERRUPTED = """
@@ -172,17 +189,17 @@ os.kill(os.getpid(), signal.SIGINT)
 """
 
 
-def test_an_interrupted_program_leaves_its_trace(tmp_path):
+def test_interrupted_program_leaves_a_complete_trace(tmp_path):
     (tmp_path / "p.py").write_text(INTERRUPTED)
     result = command("trace", "-o", "t", "p.py", cwd=tmp_path)
     assert result.returncode == -signal.SIGINT
-    assert memrt.Trace(tmp_path / "t").is_complete
+    assert memrt.debug.Trace(tmp_path / "t").is_complete
 
 
 def test_csv_has_a_row_for_each_event(recorded, tmp_path):
     result = command("convert", recorded, "--to", "csv", "-o", tmp_path / "t.csv")
     assert (result.returncode, result.stdout, result.stderr) == (0, "", "")
-    trace = memrt.Trace(recorded)
+    trace = memrt.debug.Trace(recorded)
     with open(tmp_path / "t.csv", newline="", encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
     assert len(rows) == len(trace)
@@ -197,7 +214,34 @@ def test_csv_has_a_row_for_each_event(recorded, tmp_path):
     assert times == sorted(times)
 
 
-def test_csv_goes_to_standard_output_also_to_a_reader_that_has_seen_enough(recorded):
+FORMULAS = ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1"]
+
+
+def test_csv_names_that_look_like_formulas_stay_text(tmp_path):
+    program = f"""
+import memrt, numpy as np
+for text in {FORMULAS!r}:
+    memrt.debug.mark(text)
+    with memrt.Policy(name=text), memrt.scope(text):
+        np.empty(1000)
+exec(compile("kept = np.empty(2000)", "=file.py", "exec"))
+"""
+    (tmp_path / "program.py").write_text(program)
+    assert command("trace", "-o", "t", "program.py", cwd=tmp_path).returncode == 0
+    result = command("convert", "t", "--to", "csv", "-o", "t.csv", cwd=tmp_path)
+    assert (result.returncode, result.stderr) == (0, "")
+    with open(tmp_path / "t.csv", newline="", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    shown = [f"'{text}" for text in FORMULAS]
+    assert [row["mark"] for row in rows if row["event"] == "mark"] == shown
+    for column in ("policy", "scope"):
+        assert set(shown) <= {row[column] for row in rows}
+    assert not [
+        row for row in rows if any(cell.startswith(tuple(FORMULAS)) for cell in row.values())
+    ]
+
+
+def test_csv_on_standard_output_survives_a_closed_pipe(recorded):
     result = command("convert", recorded, "--to", "csv")
     assert result.stdout.splitlines()[0].startswith("seconds,event,block,bytes,")
     pipe = f"{sys.executable} -m memrt convert {recorded} --to csv | head -1"
@@ -214,7 +258,7 @@ def perfetto_packets(path):
 
 
 def unknown_fields(message):
-    """Whether a field of the message, or of one in it, is not in the schema."""
+    """Return whether a message, or a message inside, has a field that is not in the schema."""
     from google.protobuf.unknown_fields import UnknownFieldSet
 
     if len(UnknownFieldSet(message)):
@@ -227,7 +271,7 @@ def unknown_fields(message):
     return False
 
 
-def test_perfetto_reads_what_it_gets_by_its_own_schema(recorded, tmp_path):
+def test_perfetto_output_parses_with_the_perfetto_schema(recorded, tmp_path):
     result = command("convert", recorded, "--to", "perfetto", "-o", tmp_path / "t.pftrace")
     assert (result.returncode, result.stderr) == (0, "")
     packets = perfetto_packets(tmp_path / "t.pftrace")
@@ -237,7 +281,7 @@ def test_perfetto_reads_what_it_gets_by_its_own_schema(recorded, tmp_path):
         if packet.HasField("track_descriptor")
     }
     assert {track.name for track in tracks.values()} >= {"live bytes", "live bytes: inner"}
-    trace = memrt.Trace(recorded)
+    trace = memrt.debug.Trace(recorded)
     (live,) = [uuid for uuid, track in tracks.items() if track.name == "live bytes"]
     assert tracks[live].counter.unit == perfetto_trace_pb2.CounterDescriptor.UNIT_SIZE_BYTES
     events = [packet for packet in packets if packet.HasField("track_event")]
@@ -253,7 +297,7 @@ def test_perfetto_reads_what_it_gets_by_its_own_schema(recorded, tmp_path):
 
 def test_perfetto_shows_refused_requests(tmp_path):
     with (
-        memrt.trace(tmp_path / "t"),
+        memrt.debug.trace(tmp_path / "t"),
         memrt.testing.fail_allocations(1),
         pytest.raises(MemoryError),
     ):
@@ -264,7 +308,7 @@ def test_perfetto_shows_refused_requests(tmp_path):
     assert "refused: 1.0 KiB" in names
 
 
-def test_of_many_points_the_peaks_are_kept():
+def test_thinning_keeps_minimum_maximum_and_last_point():
     values = np.random.default_rng(1).integers(0, 10**9, 123_457)
     kept = perfetto_format.thinned(values, 1000)
     assert 500 < len(kept) <= 1000
@@ -275,12 +319,12 @@ def test_of_many_points_the_peaks_are_kept():
     assert perfetto_format.thinned(values, 10**6).tolist() == list(range(len(values)))
 
 
-def test_speedscope_reads_what_it_gets_by_its_schema(recorded, tmp_path):
+def test_speedscope_output_matches_its_schema(recorded, tmp_path):
     result = command("convert", recorded, "--to", "speedscope", "-o", tmp_path / "s.json")
     assert (result.returncode, result.stderr) == (0, "")
     content = json.loads((tmp_path / "s.json").read_text())
     jsonschema.validate(content, SPEEDSCOPE)
-    frames, trace = content["shared"]["frames"], memrt.Trace(recorded)
+    frames, trace = content["shared"]["frames"], memrt.debug.Trace(recorded)
     peak, total, end = content["profiles"]
     assert peak["endValue"] == trace.peak
     assert end["endValue"] == trace.live[-1]
@@ -292,18 +336,18 @@ def test_speedscope_reads_what_it_gets_by_its_schema(recorded, tmp_path):
     largest = peak["samples"][int(np.argmax(peak["weights"]))]
     assert frames[largest[-1]]["file"].endswith("program.py")
     assert frames[largest[-1]]["line"] == 3
-    assert frames[largest[0]]["name"] == "<module>", "what ran the program is left out"
+    assert frames[largest[0]]["name"] == "<module>", "frames of the program runner must be left out"
 
 
 @pytest.mark.parametrize(
     ("content", "says"),
     [
         (None, "cannot read 't': No such file or directory"),
-        (b"", "'t' is empty: record one by `python -m memrt trace SCRIPT`"),
-        (b"something else entirely", "'t' is no trace of memrt"),
+        (b"", "'t' is empty: record a trace with `python -m memrt trace SCRIPT`"),
+        (b"something else entirely", "'t' is not a trace of memrt"),
     ],
 )
-def test_what_is_no_trace_is_said_in_a_sentence(tmp_path, content, says):
+def test_convert_of_invalid_trace_gives_a_single_line_error(tmp_path, content, says):
     if content is not None:
         (tmp_path / "t").write_bytes(content)
     result = command("convert", "t", "--to", "csv", cwd=tmp_path)
@@ -312,7 +356,7 @@ def test_what_is_no_trace_is_said_in_a_sentence(tmp_path, content, says):
     assert result.stderr.count("\n") == 1
 
 
-def test_a_trace_that_was_cut_off_is_converted_and_said_to_be_cut(recorded, tmp_path):
+def test_truncated_trace_is_converted_with_a_warning(recorded, tmp_path):
     (tmp_path / "t").write_bytes(recorded.read_bytes()[:-20])
     result = command("convert", tmp_path / "t", "--to", "csv")
     assert result.returncode == 0
@@ -320,22 +364,79 @@ def test_a_trace_that_was_cut_off_is_converted_and_said_to_be_cut(recorded, tmp_
     assert len(result.stdout.splitlines()) > 10
 
 
-def test_a_file_that_is_there_is_kept_unless_forced(recorded, tmp_path):
+def test_convert_keeps_an_existing_file_without_force(recorded, tmp_path):
     target = tmp_path / "out.csv"
     target.write_text("precious")
     result = command("convert", recorded, "--to", "csv", "-o", target)
     assert result.returncode == 2
-    assert "is there already" in result.stderr
+    assert "exists already" in result.stderr
     assert target.read_text() == "precious"
     assert command("convert", recorded, "--to", "csv", "-o", target, "--force").returncode == 0
     assert target.read_text().startswith("seconds,")
     assert [path.name for path in tmp_path.iterdir()] == ["out.csv"]
 
 
-def test_an_output_that_cannot_be_written_is_said(recorded):
+@pytest.mark.parametrize(
+    "line", ["convert {} --to csv -o", "convert {} --to speedscope -o", "replay {} --emit-c"]
+)
+@pytest.mark.parametrize(
+    ("target", "says"),
+    [
+        ("there", "'there' exists already: name another file, or add --force"),
+        ("link", "'link': the path is a folder"),
+        ("folder", "'folder': the path is a folder"),
+        ("/dev/null", "'/dev/null': the path is not a regular file"),
+        ("t", "'t' is the trace itself"),
+    ],
+)
+def test_bad_output_of_convert_and_replay_is_refused(recorded, tmp_path, line, target, says):
+    (tmp_path / "t").write_bytes(recorded.read_bytes())
+    (tmp_path / "there").write_text("old")
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "link").symlink_to("folder")
+    force = ["--force"] if target != "there" else []
+    result = command(*line.format("t").split(), target, *force, cwd=tmp_path)
+    assert (result.returncode, result.stdout) == (2, "")
+    assert says in result.stderr
+    assert (tmp_path / "there").read_text() == "old"
+    assert (tmp_path / "t").read_bytes() == recorded.read_bytes()
+    assert sorted(os.listdir(tmp_path)) == ["folder", "link", "t", "there"]
+
+
+@pytest.mark.parametrize("line", ["convert {} --to csv -o out", "replay {} --emit-c out"])
+def test_output_through_a_link_replaces_the_target_of_the_link(recorded, tmp_path, line):
+    (tmp_path / "file").write_text("old")
+    (tmp_path / "out").symlink_to("file")
+    result = command(*line.format(recorded).split(), "--force", cwd=tmp_path)
+    assert (result.returncode, result.stderr) == (0, "")
+    assert (tmp_path / "out").is_symlink()
+    assert (tmp_path / "file").read_text() != "old"
+    assert sorted(os.listdir(tmp_path)) == ["file", "out"]
+
+
+def test_unwritable_output_is_reported(recorded):
     result = command("convert", recorded, "--to", "csv", "-o", "/no/such/folder/t.csv")
     assert result.returncode == 2
     assert result.stderr.startswith("memrt: cannot write '/no/such/folder/t.csv': No such file")
+
+
+@pytest.mark.parametrize("form", ["csv", "perfetto", "speedscope"])
+@pytest.mark.parametrize("previous", [None, "precious"])
+def test_failed_convert_leaves_the_folder_unchanged(recorded, tmp_path, form, previous):
+    def limit():
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_FSIZE, (100, resource.RLIM_INFINITY))
+
+    target = tmp_path / "out"
+    if previous is not None:
+        target.write_text(previous)
+    result = command("convert", recorded, "--to", form, "-o", target, "--force",
+                     preexec_fn=limit)  # fmt: skip
+    assert (result.returncode, result.stdout) == (2, "")
+    assert result.stderr == f"memrt: cannot write {str(target)!r}: File too large\n"
+    left = {path.name: path.read_text() for path in tmp_path.iterdir()}
+    assert left == ({} if previous is None else {"out": previous})
 
 
 @pytest.mark.parametrize("verb", ["trace", "convert"])
@@ -346,28 +447,59 @@ def test_help_has_an_example_and_exit_codes(verb):
     assert "exit status: " in result.stdout
 
 
-def at_a_terminal(items, delay):
-    """What a terminal is sent while work goes on."""
+def at_a_terminal(terminal, items, delay):
+    """Return the text that a terminal receives from a progress display."""
     code = (
         "import time\n"
         "from memrt.commands.progress import with_progress\n"
         f"for _ in with_progress(range({items}), {items}, 'writing'): time.sleep({delay})\n"
     )
-    leader, follower = pty.openpty()
+    leader, follower = terminal
     subprocess.run([sys.executable, "-c", code], stderr=follower, check=True)
     os.set_blocking(leader, False)
-    os.close(follower)
     try:
         return os.read(leader, 10_000).decode()
-    except (BlockingIOError, OSError):
+    except BlockingIOError:
         return ""
-    finally:
-        os.close(leader)
 
 
-def test_progress_is_for_terminals_and_long_work():
-    shown = at_a_terminal(5, 0.25)
+def test_progress_is_shown_on_terminals_for_long_work(pseudo_terminal):
+    shown = at_a_terminal(pseudo_terminal, 5, 0.25)
     assert "writing: 20%" in shown
     assert shown.endswith("\r\x1b[K")
-    assert at_a_terminal(5, 0) == ""
+    assert at_a_terminal(pseudo_terminal, 5, 0) == ""
     assert list(with_progress(io.StringIO("a\nb\n"), 2, "reading")) == ["a\n", "b\n"]
+
+
+NO_TERMINALS = """
+import os, pty
+
+def refuse():
+    raise OSError(2, "No such file or directory")
+
+os.openpty = pty.openpty = pty.fork = refuse
+"""
+
+
+def test_terminal_tests_are_skipped_without_a_terminal(tmp_path):
+    (tmp_path / "no_terminals.py").write_text(NO_TERMINALS)
+    files = [str(Path(__file__).with_name(f"test_{name}.py")) for name in ("top", "trace_commands")]
+    result = subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "pytest",
+            "-p",
+            "no_terminals",
+            *files,
+            "-k",
+            "keys_sort or long_work",
+        ],
+        env={**os.environ, "CI": "1", "PYTHONPATH": str(tmp_path)},
+        cwd=Path(__file__).parents[2],
+        capture_output=True,
+        text=True,
+        timeout=100,
+    )
+    assert result.returncode == 0, result.stdout
+    assert "2 skipped" in result.stdout

@@ -1,4 +1,4 @@
-"""Reading traces: `memrt.Trace`, also of bytes that are none."""
+"""Read event traces with `memrt.debug.Trace`, including invalid bytes."""
 
 import struct
 import time
@@ -29,7 +29,7 @@ INLINE, ADOPTED = 1, 2
 
 
 class Writer:
-    """A file of a trace, of either byte order, made by what the documentation says of it."""
+    """Write a trace file in either byte order, by the documented format."""
 
     def __init__(self, order="<", version=1, last=0):
         self.order = order
@@ -56,7 +56,7 @@ class Writer:
         return self.record(POLICY, struct.pack(f"{self.order}4IQ", number, name, scope, 5, 64))
 
     def events(self, *events, thread=1):
-        """Each of time, type, block, size and, where they are not usual, kind, site, policy."""
+        """Add events: time, type, block, size, and optionally kind, site, policy."""
         rows, row = [], struct.Struct(f"{self.order}2Q3I4B")
         for when, what, block, size, *more in events:
             kind, site, policy = (*more, *(INLINE, 0, 0)[len(more) :])
@@ -73,7 +73,7 @@ def read(tmp_path):
     def of(content):
         path = tmp_path / "t.memtrace"
         path.write_bytes(content if isinstance(content, bytes) else content.content)
-        return memrt.Trace(path)
+        return memrt.debug.Trace(path)
 
     return of
 
@@ -95,7 +95,7 @@ def test_both_byte_orders_are_read(read, order):
     assert trace.is_complete
 
 
-def test_events_of_several_threads_are_ordered_by_time(read):
+def test_events_of_threads_are_ordered_by_time(read):
     writer = Writer().events((5, BIRTH, 1, 1), (30, DEATH, 1, 1), thread=1)
     writer.events((3, BIRTH, 2, 2), (40, DEATH, 2, 2), thread=2)
     trace = read(writer.end())
@@ -104,7 +104,7 @@ def test_events_of_several_threads_are_ordered_by_time(read):
     assert trace.live.tolist() == [2, 3, 2, 0]
 
 
-def test_a_birth_comes_before_a_death_at_the_same_time(read):
+def test_allocation_comes_before_free_at_the_same_time(read):
     writer = Writer().events((5, DEATH, 1, 9), thread=2)
     trace = read(writer.events((5, BIRTH, 1, 9), thread=1).end())
     (buffer,) = trace.buffers
@@ -113,7 +113,7 @@ def test_a_birth_comes_before_a_death_at_the_same_time(read):
     assert trace.live[-1] == 0
 
 
-def test_resizes_change_what_is_live(read):
+def test_resize_changes_the_live_bytes(read):
     writer = Writer().events(
         (1, BIRTH, 1, 100), (2, RESIZE, 1, 500), (3, RESIZE, 1, 50), (4, DEATH, 1, 50)
     )
@@ -124,32 +124,32 @@ def test_resizes_change_what_is_live(read):
     assert (buffer["size"], buffer["largest"]) == (100, 500)
     assert (buffer["born"], buffer["died"]) == (1, 4)
     (usage,) = trace.usage("policy")
-    assert usage == ("policy not known", 1, 500, 500, 0)
+    assert usage == ("unknown policy", 1, 500, 500, 0)
 
 
-def test_memory_of_others_is_not_live_bytes_of_memrt(read):
+def test_adopted_memory_is_not_live_bytes(read):
     writer = Writer().events((1, ADOPTION, 1, 100, ADOPTED), (2, BIRTH, 2, 10))
     trace = read(writer.events((3, DEATH, 1, 100, ADOPTED)).end())
     assert trace.live.tolist() == [0, 10, 10]
     assert len(trace.buffers) == 2
 
 
-def test_marks_and_refusals_change_nothing(read):
+def test_marks_and_failures_keep_the_live_bytes(read):
     writer = Writer().text(3, "now").events((1, BIRTH, 1, 100), (2, MARK, 3, 0, 0))
     trace = read(writer.events((4, FAILURE, 0, 2**64 - 1, 0), (5, MARK, 99, 0, 0)).end())
     assert trace.live.tolist() == [100, 100, 100, 100]
     assert [(mark.time, mark.name) for mark in trace.marks] == [(2e-9, "now"), (5e-9, "?")]
 
 
-def test_deaths_without_a_birth_were_live_at_the_begin(read):
+def test_blocks_without_an_allocation_event_are_listed(read):
     writer = Writer(last=5).events((1, DEATH, 1, 100), (2, BIRTH, 2, 10), (3, DEATH, 2, 10))
     trace = read(writer.events((4, RESIZE, 3, 7), (5, DEATH, 3, 7)).end(9, 0, 4, 5))
     assert trace.live.tolist() == [0, 10, 0, 7, 0]
     assert trace.buffers["seen_born"].tolist() == [False, True, False]
-    assert trace.problem == "4 events came before the last 5 kept"
+    assert trace.problem == "4 events overwritten: last 5 kept"
 
 
-def test_usage_is_added_up_by_what_is_asked_for(read):
+def test_usage_is_summed_by_place_scope_policy_or_thread(read):
     writer = Writer().text(1, "f").text(2, "f.py").text(3, "p").text(4, "s")
     writer.site(1, (1, 2, 1, 0)).site(2, (1, 2, 2, 0)).policy(1, 3).policy(2, 3, 4)
     writer.events((1, BIRTH, 1, 100, INLINE, 1, 1), (2, BIRTH, 2, 1000, INLINE, 2, 2))
@@ -166,7 +166,7 @@ def test_usage_is_added_up_by_what_is_asked_for(read):
         trace.usage("colour")
 
 
-def test_an_empty_trace_has_nothing(read):
+def test_empty_trace_has_no_events(read):
     trace = read(Writer().end())
     assert len(trace) == trace.peak == trace.duration == 0
     assert trace.peak_event == -1
@@ -175,18 +175,18 @@ def test_an_empty_trace_has_nothing(read):
     assert "0 events" in repr(trace)
 
 
-def test_records_of_later_versions_are_skipped(read):
+def test_records_of_unknown_types_are_skipped(read):
     writer = Writer().record(99, b"whatever").events((1, BIRTH, 1, 100)).record(2**32 - 1, b"")
     assert len(read(writer.end())) == 1
 
 
-def test_numbers_that_no_record_has_are_not_known(read):
+def test_missing_text_site_and_policy_records_read_as_unknown(read):
     writer = Writer().site(1, (5, 6, 7, 0)).policy(1, 8, 9).site(2)
     trace = read(writer.events((1, BIRTH, 1, 100, INLINE, 3, 4)).end())
     assert trace.place(3) is None
-    assert str(trace.place(1)) == "code at an unknown place:7"
+    assert str(trace.place(1)) == "code at an unknown file:7"
     assert trace.policies[1] == ("?", None, 5, 64)
-    assert trace.usage("place")[0].name == "place not known"
+    assert trace.usage("place")[0].name == "unknown source line"
     assert 2 not in trace.sites
 
 
@@ -196,7 +196,7 @@ def whole_trace():
     return writer.end(2).content
 
 
-def test_a_trace_that_was_cut_anywhere_is_read_up_to_its_last_whole_record(read):
+def test_truncated_trace_is_read_up_to_its_last_whole_record(read):
     content = whole_trace()
     for length in range(64, len(content)):
         trace = read(content[:length])
@@ -210,12 +210,12 @@ def test_a_trace_that_was_cut_anywhere_is_read_up_to_its_last_whole_record(read)
     ("content", "says"),
     [
         (b"", "is empty"),
-        (b"PK\3\4 some archive", "is no trace of memrt"),
-        (b"MEMRTRC", "is no trace of memrt"),
-        (MAGIC + b"\0" * 10, "cut off in its header"),
+        (b"PK\3\4 some archive", "is not a trace of memrt"),
+        (b"MEMRTRC", "is not a trace of memrt"),
+        (MAGIC + b"\0" * 10, "cut off in the header"),
         (MAGIC + b"\0" * 100, "damaged at byte 8"),
-        (Writer(version=2).content, "version 2 of the format.*a newer memrt"),
-        (Writer(version=0).content, "version 0 of the format.*another memrt"),
+        (Writer(version=2).content, "must have format version 1, got 2.*a newer memrt"),
+        (Writer(version=0).content, "must have format version 1, got 0.*another memrt"),
         (Writer().content[:20] + struct.pack("<I", 65) + Writer().content[24:], "byte 16"),
         (Writer().content[:16] + struct.pack("<I", 63) + Writer().content[20:], "byte 16"),
         (Writer().content + struct.pack("<2I", 1, 7) + b"1234567", "damaged at byte 64"),
@@ -227,21 +227,21 @@ def test_a_trace_that_was_cut_anywhere_is_read_up_to_its_last_whole_record(read)
         (Writer().record(END, b"\0" * 8).content, "byte 64"),
     ],
 )
-def test_what_is_no_trace_is_refused_by_one_sentence(read, content, says):
-    with pytest.raises(memrt.TraceError, match=says) as raised:
+def test_invalid_trace_raises_a_single_line_trace_error(read, content, says):
+    with pytest.raises(memrt.debug.TraceError, match=says) as raised:
         read(content)
     assert "\n" not in str(raised.value)
 
 
-def test_a_file_that_is_not_there_is_an_error_of_the_system():
+def test_missing_file_or_folder_raises_os_error():
     with pytest.raises(FileNotFoundError):
-        memrt.Trace("/no/such/file")
+        memrt.debug.Trace("/no/such/file")
     with pytest.raises(IsADirectoryError):
-        memrt.Trace("/tmp")
+        memrt.debug.Trace("/tmp")
 
 
 def use_all(trace):
-    """Whatever the numbers are, no question about them fails."""
+    """Call every query of a trace; no query fails, whatever the numbers."""
     assert len(trace.live) == len(trace)
     assert len(repr(trace)) > 0
     assert len(trace.buffers) <= len(trace)
@@ -254,8 +254,8 @@ def use_all(trace):
 
 def use_what_is_read(path):
     try:
-        trace = memrt.Trace(path)
-    except memrt.TraceError:
+        trace = memrt.debug.Trace(path)
+    except memrt.debug.TraceError:
         return
     use_all(trace)
 
@@ -267,17 +267,17 @@ event = st.tuples(large, st.one_of(st.integers(0, 7), small), number, large, sma
 
 
 @given(st.lists(event, max_size=30), st.lists(event, max_size=10), st.sampled_from("<>"))
-def test_any_numbers_in_events_are_read(tmp_path_factory, first, second, order):
+def test_events_with_random_numbers_are_read(tmp_path_factory, first, second, order):
     path = tmp_path_factory.getbasetemp() / "numbers.memtrace"
     writer = Writer(order).text(1, "t").site(1, (1, 1, 2**64 - 1, 7)).policy(1, 1, 1)
     path.write_bytes(writer.events(*first).events(*second, thread=2).content)
-    trace = memrt.Trace(path)
+    trace = memrt.debug.Trace(path)
     assert len(trace) == len(first) + len(second)
     use_all(trace)
 
 
 @given(st.data())
-def test_a_damaged_file_is_read_or_refused_and_nothing_else(tmp_path_factory, data):
+def test_damaged_file_is_read_or_raises_trace_error(tmp_path_factory, data):
     content = bytearray(whole_trace())
     for _ in range(data.draw(st.integers(1, 6))):
         at = data.draw(st.integers(0, len(content) - 1))
@@ -289,14 +289,14 @@ def test_a_damaged_file_is_read_or_refused_and_nothing_else(tmp_path_factory, da
 
 @given(st.binary(max_size=400))
 @example(b"\1\0\0\0\xf8\xff\xff\xff")
-def test_any_bytes_behind_a_header_are_read_or_refused(tmp_path_factory, garbage):
+def test_random_bytes_after_the_header_raise_only_trace_error(tmp_path_factory, garbage):
     path = tmp_path_factory.getbasetemp() / "garbage.memtrace"
     path.write_bytes(Writer().content + garbage)
     use_what_is_read(path)
 
 
-def test_a_million_events_are_read_in_no_time(read):
-    """Ten seconds for what takes one: no loop over events stands in the way."""
+def test_a_million_events_are_read_in_10_seconds(read):
+    """The limit is ten times the usual second, so a Python loop over events would fail."""
     rows = np.zeros(1_000_000, EVENT)
     rows["time"] = np.arange(len(rows))
     rows["block"] = np.arange(len(rows)) // 2 + 1

@@ -1,4 +1,4 @@
-"""Traces that are recorded: `memrt.trace` and `memrt.mark`."""
+"""Recording event traces: `memrt.debug.trace` and `memrt.debug.mark`."""
 
 import ctypes
 import errno
@@ -22,7 +22,7 @@ warnings.simplefilter("error")
 resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, resource.RLIM_INFINITY))
 memrt.enable()
 try:
-    with memrt.trace({path!r}, frames=0) as trace:
+    with memrt.debug.trace({path!r}, frames=0) as trace:
         for i in range(5000):
             np.ones(1000)
 except RuntimeWarning as warning:
@@ -40,17 +40,17 @@ def count(trace, kind):
     return int((trace.events["type"] == kind).sum())
 
 
-def test_what_happens_inside_is_in_the_file(path):
+def test_trace_records_allocations_resizes_and_marks(path):
     before = memrt.zeros(100)
-    with memrt.trace(path) as recording:
+    with memrt.debug.trace(path) as recording:
         kept = memrt.zeros(1000)
         del before
-        memrt.mark("here")
+        memrt.debug.mark("here")
         with memrt.Policy(128, "mine"):
             block = np.empty(50)
             block.resize(5000, refcheck=False)
     after = memrt.zeros(10)
-    trace = memrt.Trace(path)
+    trace = memrt.debug.Trace(path)
     assert (count(trace, BIRTH), count(trace, RESIZE), count(trace, DEATH)) == (2, 1, 0)
     assert [mark.name for mark in trace.marks] == ["here"]
     assert trace.events["size"].tolist() == [8000, 0, 400, 40_000]
@@ -61,115 +61,157 @@ def test_what_happens_inside_is_in_the_file(path):
     del kept, block, after
 
 
-def test_births_know_the_line_they_are_made_in(path):
-    with memrt.trace(path):
+def test_allocation_event_has_its_file_and_function(path):
+    with memrt.debug.trace(path):
         memrt.zeros(7)
-    trace = memrt.Trace(path)
+    trace = memrt.debug.Trace(path)
     place = trace.place(int(trace.events["site"][0]))
     assert place.file == __file__
-    assert place.function == "test_births_know_the_line_they_are_made_in"
+    assert place.function == "test_allocation_event_has_its_file_and_function"
 
 
-def test_without_calls_no_place_is_known(path):
-    with memrt.trace(path, frames=0):
+def test_frames_0_records_no_sites(path):
+    with memrt.debug.trace(path, frames=0):
         memrt.zeros(7)
-    assert memrt.Trace(path).sites == {}
+    assert memrt.debug.Trace(path).sites == {}
 
 
-def test_native_calls_are_recorded_where_asked_for(path):
-    with memrt.trace(path, frames=0, native=8):
+def test_native_option_records_native_frames(path):
+    with memrt.debug.trace(path, frames=0, native=8):
         memrt.zeros(7)
-    (site,) = memrt.Trace(path).sites.values()
+    (site,) = memrt.debug.Trace(path).sites.values()
     assert all(frame.is_native for frame in site.frames)
     assert any("_memrt" in (frame.file or "") for frame in site.frames)
 
 
-def test_tracking_and_a_trace_do_not_disturb_each_other(path):
-    with memrt.tracking(frames=1), memrt.trace(path, frames=0):
+def test_tracking_and_event_trace_are_independent(path):
+    with memrt.debug.tracking(frames=1), memrt.debug.trace(path, frames=0):
         kept = memrt.zeros(70)
-    assert memrt.live()[-1].place is not None
-    assert len(memrt.Trace(path)) == 1
+    assert memrt.debug.live()[-1].place is not None
+    assert len(memrt.debug.Trace(path)) == 1
     del kept
 
 
-def test_scopes_are_told_by_their_paths(path):
-    with memrt.trace(path), memrt.scope("outer"), memrt.scope("inner"):
+def test_trace_records_the_paths_of_scopes(path):
+    with memrt.debug.trace(path), memrt.scope("outer"), memrt.scope("inner"):
         memrt.zeros(10)
-    trace = memrt.Trace(path)
+    trace = memrt.debug.Trace(path)
     assert [policy.scope for policy in trace.policies.values()] == ["outer/inner"]
     assert trace.usage("scope")[0].name == "outer/inner"
 
 
-def test_refused_requests_are_events(path):
-    with memrt.trace(path), memrt.testing.fail_allocations(1), pytest.raises(MemoryError):
+def test_refused_request_is_recorded_as_an_event(path):
+    with memrt.debug.trace(path), memrt.testing.fail_allocations(1), pytest.raises(MemoryError):
         memrt.zeros(123)
-    trace = memrt.Trace(path)
+    trace = memrt.debug.Trace(path)
     assert count(trace, FAILURE) == 1
     assert int(trace.events["size"][0]) == 984
 
 
-def test_threads_are_told_apart(path):
+def test_events_record_the_thread_that_allocates(path):
     numbers = []
+    together = threading.Barrier(3)
 
     def work():
         numbers.append(threading.get_native_id())
+        together.wait()  # no thread gets the id of an ended thread
         for _ in range(1000):
             memrt.zeros(3)
 
     threads = [threading.Thread(target=work) for _ in range(3)]
-    with memrt.trace(path):
+    with memrt.debug.trace(path):
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
-    trace = memrt.Trace(path)
-    for number in set(numbers):
+    trace = memrt.debug.Trace(path)
+    assert len(set(numbers)) == 3
+    for number in numbers:
         rows = trace.events[trace.events["thread"] == number]
-        assert len(rows) == 2000 * numbers.count(number)
+        assert len(rows) == 2000
         assert (np.diff(rows["time"].astype(np.int64)) >= 0).all()
 
 
-def test_only_the_last_events_are_kept_where_asked_for(path):
-    with memrt.trace(path, last=10, frames=0) as recording:
+def test_last_option_keeps_only_the_last_events(path):
+    with memrt.debug.trace(path, last=10, frames=0) as recording:
         for size in range(1, 21):
             memrt.zeros(size, np.uint8)
         assert recording.stats.events == 40
         assert recording.stats.overwritten == 30
         assert recording.stats.bytes < 1000
-    trace = memrt.Trace(path)
+    trace = memrt.debug.Trace(path)
     assert len(trace) == 10
     assert trace.last == 10
     assert trace.overwritten == 30
-    assert trace.problem == "30 events came before the last 10 kept"
+    assert trace.problem == "30 events overwritten: last 10 kept"
     assert sorted(set(trace.events["size"].tolist())) == [16, 17, 18, 19, 20]
 
 
-def test_a_process_records_one_trace_at_a_time(path, tmp_path):
-    with memrt.trace(path), pytest.raises(RuntimeError, match="one at a time"):
-        memrt.trace(tmp_path / "other").__enter__()
+def test_second_trace_in_a_process_is_refused(path, tmp_path):
+    with memrt.debug.trace(path), pytest.raises(RuntimeError, match="already running"):
+        memrt.debug.trace(tmp_path / "other").__enter__()
     assert not (tmp_path / "other").exists()
-    assert memrt.Trace(path).is_complete
+    assert memrt.debug.Trace(path).is_complete
 
 
-def test_a_file_that_is_there_is_kept_unless_it_may_be_replaced(path):
+def test_trace_file_has_mode_0600(path):
+    mask = os.umask(0)
+    try:
+        for _ in range(2):
+            with memrt.debug.trace(path, replace=True):
+                pass
+            assert path.stat().st_mode & 0o7777 == 0o600
+            path.chmod(0o644)
+    finally:
+        os.umask(mask)
+
+
+def test_replace_refuses_a_symbolic_link(path, tmp_path):
+    target = tmp_path / "target"
+    target.write_text("of the caller")
+    path.symlink_to(target)
+    message = os.strerror(errno.ELOOP)
+    with pytest.raises(OSError, match=message), memrt.debug.trace(path, replace=True):
+        pass
+    assert target.read_text() == "of the caller"
+    assert sorted(tmp_path.iterdir()) == sorted([path, target])
+
+
+def test_failed_start_keeps_the_existing_file(path, tmp_path):
+    path.write_text("of the caller")
+    program = f"""
+import resource, memrt
+resource.setrlimit(resource.RLIMIT_FSIZE, (10, resource.RLIM_INFINITY))
+try:
+    memrt.debug.trace({str(path)!r}, replace=True).__enter__()
+except OSError as error:
+    raise SystemExit(error.errno)
+"""
+    result = subprocess.run([sys.executable, "-c", program], check=False, timeout=60)
+    assert result.returncode == errno.EFBIG
+    assert path.read_text() == "of the caller"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_existing_file_is_replaced_only_with_replace_true(path):
     path.write_text("precious")
     with pytest.raises(FileExistsError):
-        memrt.trace(path).__enter__()
+        memrt.debug.trace(path).__enter__()
     assert path.read_text() == "precious"
-    with memrt.trace(path, replace=True):
+    with memrt.debug.trace(path, replace=True):
         pass
-    assert len(memrt.Trace(path)) == 0
+    assert len(memrt.debug.Trace(path)) == 0
 
 
 @pytest.mark.parametrize(
     ("target", "error"),
     [("/no/such/folder/file", FileNotFoundError), ("/tmp", OSError), ("/dev/full", OSError)],
 )
-def test_a_file_that_cannot_be_made_is_an_error(target, error):
+def test_unwritable_trace_path_raises_os_error(target, error):
     with pytest.raises(error) as raised:
-        memrt.trace(target, replace=True).__enter__()
+        memrt.debug.trace(target, replace=True).__enter__()
     assert raised.value.filename == target
-    assert memrt.trace("unused").stats.recording is False
+    assert memrt.debug.trace("unused").stats.recording is False
 
 
 @pytest.mark.parametrize(
@@ -184,31 +226,32 @@ def test_a_file_that_cannot_be_made_is_an_error(target, error):
         ({"last": "many"}, TypeError),
     ],
 )
-def test_options_that_cannot_be_are_refused(path, options, error):
+def test_invalid_trace_options_are_refused(path, options, error):
     with pytest.raises(error, match=next(iter(options))):
-        memrt.trace(path, **options)
+        memrt.debug.trace(path, **options)
 
 
 @pytest.mark.parametrize("name", ["", "x" * 1024])
-def test_a_mark_has_a_name(name):
+def test_mark_name_of_wrong_length_is_refused(name):
     with pytest.raises(ValueError, match="1 to 1023 bytes"):
-        memrt.mark(name)
+        memrt.debug.mark(name)
 
 
-def test_a_mark_is_a_text_and_needs_no_trace(path):
-    memrt.mark("nowhere")
+def test_mark_needs_a_string_and_no_trace(path):
+    memrt.debug.mark("nowhere")
     with pytest.raises(TypeError):
-        memrt.mark(3)
-    with memrt.trace(path):
-        memrt.mark("grün " * 100)
-    trace = memrt.Trace(path)
+        memrt.debug.mark(3)
+    with memrt.debug.trace(path):
+        memrt.debug.mark("grün " * 100)
+    trace = memrt.debug.Trace(path)
     assert trace.marks[0].name == "grün " * 100
     assert count(trace, MARK) == 1
 
 
-def test_where_the_disk_is_full_the_program_goes_on_and_the_loss_is_said(path):
-    """A limit of the process's files is a disk that is full: the system refuses in the same call,
-    and sends a signal besides that would kill the program."""
+def test_file_size_limit_warns_and_the_program_continues(path):
+    """A limit on the process's file size acts like a full disk: the same call fails. The system
+    also sends a signal that would kill the program.
+    """
     code = LIMITED.format(path=str(path))
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert result.returncode == 0, result.stderr
@@ -216,24 +259,24 @@ def test_where_the_disk_is_full_the_program_goes_on_and_the_loss_is_said(path):
     assert warned.startswith(f"warned: trace {str(path)!r}: ")
     assert warned.endswith("events were lost: File too large")
     assert f"error={errno.EFBIG}" in stats
-    trace = memrt.Trace(path)
+    trace = memrt.debug.Trace(path)
     assert 0 < len(trace) < 10_000
     assert path.stat().st_size <= 20_000
 
 
-def test_no_space_left_is_survived_on_a_real_full_file_system(tmp_path):
+def test_full_file_system_warns_about_lost_events(tmp_path):
     libc = ctypes.CDLL(None, use_errno=True)
     folder = tmp_path / "small"
     folder.mkdir()
     if libc.mount(b"none", bytes(folder), b"tmpfs", 0, b"size=64k") != 0:
         pytest.skip("only root can mount a small file system")
     try:
-        recording = memrt.trace(folder / "t", frames=0).__enter__()
+        recording = memrt.debug.trace(folder / "t", frames=0).__enter__()
         for _ in range(3000):
             memrt.zeros(10)
         with pytest.warns(RuntimeWarning, match="No space left on device"):
             recording.__exit__()
-        trace = memrt.Trace(folder / "t")
+        trace = memrt.debug.Trace(folder / "t")
         assert recording.stats.lost > 1000
         assert recording.stats.error == errno.ENOSPC
         assert len(trace) == recording.stats.events
@@ -244,17 +287,17 @@ def test_no_space_left_is_survived_on_a_real_full_file_system(tmp_path):
 
 KILLED = """
 import os, signal, sys, memrt
-trace = memrt.trace(sys.argv[1], frames=0).__enter__()
+trace = memrt.debug.trace(sys.argv[1], frames=0).__enter__()
 for i in range(3000):
     memrt.zeros(10)
 os.kill(os.getpid(), signal.SIGKILL)
 """
 
 
-def test_a_killed_process_leaves_a_trace_that_can_be_read_and_says_so(path):
+def test_killed_process_leaves_a_readable_incomplete_trace(path):
     result = subprocess.run([sys.executable, "-c", KILLED, str(path)])
     assert result.returncode == -signal.SIGKILL
-    trace = memrt.Trace(path)
+    trace = memrt.debug.Trace(path)
     assert 5000 <= len(trace) <= 6000
     assert not trace.is_complete
     assert "cut off" in trace.problem
@@ -262,38 +305,38 @@ def test_a_killed_process_leaves_a_trace_that_can_be_read_and_says_so(path):
 
 ENDED = """
 import sys, memrt
-trace = memrt.trace(sys.argv[1]).__enter__()
+trace = memrt.debug.trace(sys.argv[1]).__enter__()
 kept = memrt.zeros(10)
 """
 
 
-def test_a_process_that_ends_inside_completes_its_trace(path):
+def test_process_exit_completes_the_trace(path):
     subprocess.run([sys.executable, "-c", ENDED, str(path)], check=True)
-    trace = memrt.Trace(path)
+    trace = memrt.debug.Trace(path)
     assert trace.is_complete
     assert count(trace, BIRTH) == 1
 
 
-def test_a_forked_child_leaves_the_trace_alone(path):
+def test_forked_child_adds_nothing_to_the_trace(path):
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # other threads of the test process
-        with memrt.trace(path) as recording:
+        warnings.simplefilter("ignore", DeprecationWarning)  # the test process has other threads
+        with memrt.debug.trace(path) as recording:
             memrt.zeros(1)
             child = os.fork()
             if child == 0:
                 memrt.zeros(1000)
-                memrt.mark("the child's")
+                memrt.debug.mark("the child's")
                 recording.__exit__()
                 os._exit(0 if not recording.stats.recording else 1)
             assert os.waitpid(child, 0)[1] == 0
             memrt.zeros(2)
-    trace = memrt.Trace(path)
+    trace = memrt.debug.Trace(path)
     assert trace.is_complete
     assert trace.events["size"].tolist() == [8, 8, 16, 16]
 
 
-def test_leaving_a_block_of_a_trace_that_ended_already_does_nothing(path):
-    recording = memrt.trace(path)
+def test_second_exit_of_a_trace_does_nothing(path):
+    recording = memrt.debug.trace(path)
     with recording:
         pass
     stats = recording.stats
@@ -302,14 +345,28 @@ def test_leaving_a_block_of_a_trace_that_ended_already_does_nothing(path):
     assert stats.loss is None
 
 
-def test_many_threads_and_events_survive_a_limit_of_open_files(path):
-    """The file is open from the begin: what the program opens does not matter."""
+def test_trace_survives_a_limit_of_open_files(path):
+    """The trace file stays open from the start, so a limit on open files has no effect."""
     limits = resource.getrlimit(resource.RLIMIT_NOFILE)
-    with memrt.trace(path):
+    together = threading.Barrier(4)
+
+    def work():
+        together.wait()
+        for _ in range(2000):
+            memrt.zeros(1)
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    with memrt.debug.trace(path):
         resource.setrlimit(resource.RLIMIT_NOFILE, (3, limits[1]))
         try:
-            for _ in range(2000):
-                memrt.zeros(1)
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
         finally:
             resource.setrlimit(resource.RLIMIT_NOFILE, limits)
-    assert len(memrt.Trace(path)) == 4000
+    trace = memrt.debug.Trace(path)
+    assert trace.is_complete
+    assert len(trace) == 4 * 4000
+    _, counts = np.unique(trace.events["thread"], return_counts=True)
+    assert counts.tolist() == [4000] * 4

@@ -1,4 +1,7 @@
-"""Allocators for the conformance kit, and what the kit must say of each."""
+"""List the allocators for the conformance kit, with the expected verdicts.
+
+The symbols belong to own.c (allocators of memrt) and doubles.c (test doubles).
+"""
 
 from __future__ import annotations
 
@@ -15,12 +18,12 @@ TIMEOUT = 120
 
 OWN = ("own_default", "own_system", "own_mapped", "own_guard", "own_guard_over_mapped")
 
-# Settings of the environment under which memrt's own are tried.
+# Environment settings under which the allocators of memrt are tried. "": no variable.
 SETTINGS = ("", "MEMRT_CACHE=0", "MEMRT_DECAY=0", "MEMRT_CHECK=1")
 
 RIGHT = ("right", "least", "memrt_allocator")
 
-# A double, the one clause that it breaks, and what the verdict is.
+# Symbol of a test double, the only clause broken by the double, and the verdict for the clause.
 WRONG = {
     "wrong_table": ("table", "fail"),
     "wrong_alignment": ("alignment", "fail"),
@@ -44,7 +47,7 @@ WRONG = {
 
 
 def check_allocator(*arguments: str) -> subprocess.CompletedProcess[str]:
-    """The command."""
+    """Run `python -m memrt check-allocator` with these arguments."""
     return subprocess.run(
         [sys.executable, "-m", "memrt", "check-allocator", *arguments],
         capture_output=True,
@@ -54,8 +57,8 @@ def check_allocator(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 def verdicts(library: Path, symbol: str) -> dict[str, tuple[str, str]]:
-    """For each clause the verdict on a table, and what was seen."""
-    # Only one double never answers; the others have their time on a busy machine.
+    """Return for each clause the verdict on an allocator table, with the observation."""
+    # The double `hanging` never returns. All other allocators get 60 seconds, for busy machines.
     timeout = 1 if symbol == "hanging" else 60
     tried = try_clauses(str(library), symbol, timeout)
     return {each.clause: (each.verdict, each.saw) for each in tried}
@@ -63,7 +66,10 @@ def verdicts(library: Path, symbol: str) -> dict[str, tuple[str, str]]:
 
 @contextmanager
 def environment(setting: str) -> Iterator[None]:
-    """Have what is started meanwhile find one MEMRT_ option, "": none."""
+    """Set a single MEMRT_ option ("": no option) in the environment of child processes.
+
+    All other MEMRT_ variables are removed. The environment is restored at the end.
+    """
     before = dict(os.environ)
     for name in [name for name in before if name.startswith("MEMRT_")]:
         del os.environ[name]
@@ -78,6 +84,6 @@ def environment(setting: str) -> Iterator[None]:
 
 
 def broken(found: dict[str, tuple[str, str]]) -> dict[str, str]:
-    """The clauses that are broken, with their verdicts."""
+    """Return the broken clauses with their verdicts."""
     met = ("pass", "not applicable")
     return {clause: verdict for clause, (verdict, _) in found.items() if verdict not in met}

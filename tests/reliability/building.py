@@ -1,4 +1,4 @@
-"""Building the C files of this folder against the installed package."""
+"""Compile the C files of `tests/reliability` against the installed package."""
 
 from __future__ import annotations
 
@@ -12,7 +12,10 @@ HERE = Path(__file__).resolve().parent
 
 
 def compile_c(folder: Path, source: str, shared: bool = False) -> Path:
-    """A program, whose functions have names for the loader, or a shared object."""
+    """Compile a program or a shared object, and return the path.
+
+    A program is linked with -rdynamic, for function names in call stacks.
+    """
     target = folder / (Path(source).stem + (".so" if shared else ""))
     library = Path(memrt.get_library())
     subprocess.run(

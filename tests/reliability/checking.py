@@ -1,6 +1,6 @@
-"""Plant every mistake that checking mode claims to find, and measure what the mode costs.
+"""Run every seeded bug that checking mode claims to find, and measure the cost of the mode.
 
-Writes the section "checking" of docs/reliability.md; --quick writes nothing.
+Writes the section "checking" of docs/reliability.md, unless --quick is given.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from plants import PLANTS, Plant, missing, run
 
 SETTINGS = ("", "MEMRT_TRACK", "MEMRT_CHECK")
 
-# What cost.c prints, then what numpy_costs() does.
+# Names of the measured costs: the rows that cost.c prints, then the rows that NUMPY prints.
 ROWS = (
     "resident memory of a block of 100 bytes, bytes",
-    "block of 100 bytes made and freed, ns",
-    "block of 10,000 bytes made and freed, ns",
-    "block of 4 MiB made and freed, ns",
+    "block of 100 bytes allocated and freed, ns",
+    "block of 10,000 bytes allocated and freed, ns",
+    "block of 4 MiB allocated and freed, ns",
     "reference acquired and released, ns",
     "`np.empty(10)` made and dropped, ns",
     "`a + b` of 1,000 elements, ns",
@@ -50,7 +50,10 @@ cost(lambda: c + d, times // 100 + 1)
 
 
 def find_all(program: Path) -> int:
-    """Run each plant; says which was not found as it should be, and how many."""
+    """Run each seeded bug, print the outcomes, and return how many runs went wrong.
+
+    A program without a bug runs last, and must end with status 0 and without a report.
+    """
     lost = 0
     for plant in PLANTS:
         result = run(program, plant)
@@ -58,10 +61,10 @@ def find_all(program: Path) -> int:
         lost += bool(parts)
         print(f"{'not found' if parts else 'found'}: {plant.kind}: {plant}")
         if parts:
-            print(f"  its report lacks {parts}:\n{result.stderr}")
+            print(f"  the report lacks {parts}:\n{result.stderr}")
     quiet = run(program, Plant("none", "none", ()))
     if quiet.returncode != 0 or quiet.stderr:
-        print(f"a program without a mistake is reported:\n{quiet.stderr}")
+        print(f"report on a program without a bug, exit status {quiet.returncode}:\n{quiet.stderr}")
         lost += 1
     return lost
 
@@ -79,13 +82,13 @@ def numbers(command: list[str], setting: str) -> list[float]:
 
 
 def cost(program: Path, setting: str, times: int) -> list[float]:
-    """One number for each of ROWS."""
+    """Return one measured number for each of ROWS."""
     c = numbers([str(program), str(times)], setting)
     return [*c, *numbers([sys.executable, "-c", NUMPY, str(times)], setting)]
 
 
 def costs(program: Path, rounds: int, times: int) -> list[list[float]]:
-    """For each of SETTINGS the medians over rounds, in which the settings take turns."""
+    """Return the medians over all rounds, for each of SETTINGS. Settings take turns in a round."""
     samples: list[list[list[float]]] = [[] for _ in SETTINGS]
     for _ in range(rounds):
         for setting, sample in zip(SETTINGS, samples, strict=True):
@@ -97,7 +100,7 @@ def costs(program: Path, rounds: int, times: int) -> list[list[float]]:
 def write(measured: list[list[float]], rounds: int) -> None:
     kinds = Counter((plant.kind, plant.language) for plant in PLANTS)
     found = {
-        f"{kind}, planted and found": ", ".join(
+        f"{kind}, seeded and found": ", ".join(
             f"{kinds[kind, language]} in {language}"
             for language in ("C", "Python")
             if (kind, language) in kinds
@@ -111,33 +114,35 @@ def write(measured: list[list[float]], rounds: int) -> None:
     record(
         "checking",
         "Checking mode",
-        "Mistakes planted in programs that run with `MEMRT_CHECK=1`; each ended with a report that "
-        "names the call and, where there is a block, its address, size, name and policy, and where "
-        "it was made and freed. A program without a mistake ended without a word. "
-        "Below, what the mode costs: medians of processor time over "
-        f"{rounds} rounds. `./dev checking`",
+        "Programs with seeded bugs run with `MEMRT_CHECK=1`. Each program ended with a report that "
+        "names the call and, for a block, the address, size, name, policy, and the call stacks of "
+        "allocation and free. A program without a bug ended without a report. "
+        "The table shows the cost of the mode: medians of processor time over "
+        f"{rounds} rounds. `./dev verify checking`",
         found,
-        ("", "memrt as it is", "`MEMRT_TRACK=1`", "`MEMRT_CHECK=1`", "times"),
+        ("", "default", "`MEMRT_TRACK=1`", "`MEMRT_CHECK=1`", "ratio"),
         rows,
     )
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="./dev checking", description=__doc__.split("\n")[0])
-    parser.add_argument("--quick", action="store_true", help="few rounds; write no page")
+    parser = argparse.ArgumentParser(
+        prog="./dev verify checking", description=__doc__.split("\n")[0]
+    )
+    parser.add_argument("--quick", action="store_true", help="run few rounds, write no page")
     options = parser.parse_args()
     rounds, times = (1, 1000) if options.quick else (7, 20_000)
     with tempfile.TemporaryDirectory() as folder:
         lost = find_all(compile_c(Path(folder), "plants.c"))
         if lost:
-            print(f"{lost} of {len(PLANTS)} mistakes were not found as they should be")
+            print(f"{lost} of {len(PLANTS) + 1} programs had an unexpected outcome")
             return 1
         measured = costs(compile_c(Path(folder), "cost.c"), rounds, times)
     if not options.quick:
         write(measured, rounds)
     for name, *values in zip(ROWS, *measured, strict=True):
         print(f"{name}: {', '.join(f'{value:,.0f}' for value in values)}")
-    print(f"all {len(PLANTS)} mistakes were found")
+    print(f"all {len(PLANTS)} seeded bugs were found")
     return 0
 
 

@@ -1,5 +1,6 @@
-/* What a setting of memrt costs, a number a line: bytes of resident memory of a live block, then
-   nanoseconds of operations, in the order of ROWS of checking.py. */
+/* Measure the cost of memrt under the settings of the environment. Prints a number per line, in the
+   order of ROWS of checking.py: bytes of resident memory of a live block, then nanoseconds of
+   processor time of operations. */
 
 #include <stdio.h>
 #include <stdlib.h>

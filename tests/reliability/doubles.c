@@ -1,5 +1,6 @@
-/* Allocators for the conformance kit: `right` meets every clause, wrong_NAME breaks the clause NAME
-   and no other. Each is the right one but for the functions that stand with it. */
+/* Test doubles for the conformance kit. The allocator `right` meets every clause. Each wrong_NAME
+   breaks only the clause NAME. A double has the functions of `right`, except for the functions
+   named in the TABLE line. */
 
 #include <pthread.h>
 #include <stdbool.h>
@@ -11,7 +12,7 @@
 
 #include <memrt/allocator.h>
 
-/* --- The right one: the C library's memory, with one block kept for reuse. --- */
+/* --- The right allocator: memory of the C library, with a cache of 1 block. --- */
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static void *kept; /* under the lock */
@@ -92,7 +93,7 @@ static void right_destroy(void *ctx)
     right_release_unused(ctx);
 }
 
-/* A table like the right one, but for the fields that are named. */
+/* Define a table with the functions of `right`, except for the fields given as arguments. */
 #define TABLE(table, ...)                                                                          \
     _Pragma("GCC diagnostic push") _Pragma("GCC diagnostic ignored \"-Woverride-init\"")           \
         const memrt_allocator_t table = {.struct_size = sizeof(memrt_allocator_t),                 \
@@ -111,13 +112,13 @@ static void right_destroy(void *ctx)
 TABLE(right, .reserved = 0)
 TABLE(memrt_allocator, .reserved = 0)
 
-/* One that has no more than it must. */
+/* An allocator with the mandatory members only. */
 const memrt_allocator_t least = {.struct_size = sizeof(memrt_allocator_t),
                                  .version = MEMRT_ALLOCATOR_VERSION,
                                  .alloc = right_alloc,
                                  .free = right_free};
 
-/* --- The wrong ones. --- */
+/* --- The wrong allocators. --- */
 
 TABLE(wrong_table, .reserved = 1)
 
@@ -133,7 +134,7 @@ static void *malloc_alloc_zeroed(void *ctx, size_t size, size_t align)
 }
 TABLE(wrong_alignment, .alloc = malloc_alloc, .alloc_zeroed = malloc_alloc_zeroed)
 
-/* Blocks of some sizes share their ends with the next. */
+/* Blocks of 100 to 163 bytes overlap: they are 96 bytes apart in the arena. */
 static _Alignas(64) char arena[64 * 96 + 256];
 static size_t arena_used;
 
@@ -152,7 +153,7 @@ static void arena_free(void *ctx, void *ptr, size_t size, size_t align)
 }
 TABLE(wrong_blocks, .alloc = overlapping_alloc, .realloc = NULL, .free = arena_free)
 
-/* All blocks of a byte are one. */
+/* All blocks of 1 byte have the same address. */
 static void *sharing_alloc(void *ctx, size_t size, size_t align)
 {
     return size == 1 && align <= 64 ? arena : right_alloc(ctx, size, align);
@@ -203,13 +204,13 @@ static void *losing_realloc(void *ctx, void *ptr, size_t old_size, size_t new_si
 {
     void *moved = right_realloc(ctx, ptr, old_size, new_size, align);
     if (moved == NULL) {
-        memset(ptr, 0xDD, old_size); /* as if it were freed */
+        memset(ptr, 0xDD, old_size); /* the old block is destroyed, as after a free */
     }
     return moved;
 }
 TABLE(wrong_realloc_refusal, .realloc = losing_realloc)
 
-/* Who frees must be who made, as the last word of each block says. */
+/* The last word of a block names the allocating thread. A free on any other thread aborts. */
 static void *bound_alloc(void *ctx, size_t size, size_t align)
 {
     pthread_t self = pthread_self();
@@ -231,9 +232,9 @@ static void bound_free(void *ctx, void *ptr, size_t size, size_t align)
 TABLE(wrong_free_elsewhere, .alloc = bound_alloc, .alloc_zeroed = NULL, .realloc = NULL,
       .free = bound_free)
 
-/* It links the last block that it gave out to the next, as if that were its own still, when another
-   thread comes meanwhile. */
-static void *last; /* these under the lock */
+/* An allocation writes the address of its block into the previous block, if another thread
+   allocated the previous block. The write corrupts the data of the user. */
+static void *last; /* the last block and its thread: under the lock */
 static pthread_t last_thread;
 
 static void *linking_alloc(void *ctx, size_t size, size_t align)
@@ -289,7 +290,7 @@ static void crashing_destroy(void *ctx)
 }
 TABLE(wrong_destroy, .destroy = crashing_destroy)
 
-/* --- Those that answer nothing. --- */
+/* --- Allocators that never return. --- */
 
 static void *hanging_alloc_zeroed(void *ctx, size_t size, size_t align)
 {

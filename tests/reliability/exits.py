@@ -1,8 +1,8 @@
-"""Divide and end processes again and again, in every way that memrt promises to survive.
+"""Fork and end processes repeatedly, in all ways that memrt must survive.
 
-Each clause is a list of tests, of Python or of C, which run so often. Every process has a watchdog,
-and every exit code is looked at. Five rounds or more, in which all pass, leave their figures in
-docs/reliability.md.
+Each clause is a list of Python and C tests. Every round runs all tests of all clauses. Every
+process has a watchdog, and every exit code is checked. A run of five rounds or more without
+a failure writes figures to docs/reliability.md.
 """
 
 from __future__ import annotations
@@ -23,80 +23,83 @@ from rich.progress import Progress
 ROOT = Path(__file__).resolve().parents[2]
 BUILD = ROOT / "build" / "dev"
 REPORT = ROOT / "build" / "exits.xml"
-FORKS = 60  # in a round, of each way
-LONGEST = 600  # seconds of one round
-RECORDED = 5  # rounds from which on it says enough to be recorded
+FORKS = 60  # forks of each C test in a round
+LONGEST = 600  # time limit of a command, in seconds
+RECORDED = 5  # minimum number of rounds for recorded figures
 
-# A test of Python is file::name, one of C program::name.
+# Tests by clause. A Python test is written file::name, a C test program::name.
 CLAUSES = {
     "fork in a process of sixteen threads, mid-allocation": (
-        "forks::children_forked_from_sixteen_threads_at_work_use_and_free_what_they_inherit",
-        "test_runtime::a_child_forked_while_others_allocate_works_and_leaves_the_parent_alone",
-        "test_runtime::a_forked_child_may_start_threads_of_its_own",
+        "forks::forked_children_use_and_free_inherited_buffers",
+        "test_runtime::child_forked_during_allocations_leaves_parent_intact",
+        "test_runtime::forked_child_can_start_threads",
     ),
     "os.fork": (
-        "test_exits::test_threads_that_fork_at_the_same_time_get_children_that_work",
-        "test_lifetime::test_fork_while_another_thread_allocates_leaves_both_processes_working",
-        "test_lifetime::test_a_child_may_end_in_the_ordinary_way",
+        "test_exits::test_concurrent_forks_from_threads_give_working_children",
+        "test_lifetime::test_fork_during_allocation_keeps_both_processes_working",
+        "test_lifetime::test_forked_child_can_exit_normally",
     ),
     "multiprocessing by fork, forkserver and spawn": (
-        "test_exits::test_processes_of_multiprocessing_work_and_leave_their_parent_alone",
+        "test_exits::test_multiprocessing_workers_leave_parent_memory_unchanged",
     ),
-    "os._exit, sys.exit, abort and signals while threads are at work": (
-        "test_exits::test_a_process_ends_with_its_code_while_threads_are_at_work",
-        "forks::a_process_ends_with_its_code_while_sixteen_threads_are_at_work",
+    "os._exit, sys.exit, abort and signals while threads work": (
+        "test_exits::test_exit_status_is_kept_while_threads_allocate",
+        "forks::process_exits_with_its_code_while_16_threads_work",
     ),
-    "handlers of signals that allocate": (
-        "test_exits::test_handlers_of_signals_make_and_drop_memory_in_the_middle_of_everything",
+    "signal handlers that allocate": (
+        "test_exits::test_signal_handlers_may_allocate_and_free_memory",
     ),
     "arrays in globals, cycles, C statics, daemon threads and atexit": (
-        "test_lifetime::test_a_process_ends_quietly_wherever_memory_is_kept",
-        "test_lifetime::test_a_process_ends_quietly_under_checking_allocators",
-        "test_lifetime::test_what_python_let_go_at_its_end_is_freed_and_the_rest_is_still_there",
-        "test_lifetime::test_a_dtor_of_a_module_global_still_runs_at_exit",
-        "test_lifetime::test_a_dtor_that_reaches_its_own_array_does_not_run_at_exit",
+        "test_lifetime::test_process_exits_silently_wherever_memory_is_held",
+        "test_lifetime::test_process_exits_silently_under_checking_allocators",
+        "test_lifetime::test_python_end_frees_all_but_c_and_daemon_thread_memory",
+        "test_lifetime::test_destructor_of_a_module_global_runs_at_exit",
+        "test_lifetime::test_destructor_in_a_cycle_with_array_is_skipped_at_exit",
     ),
     "native threads that release while the interpreter finalizes": (
-        "test_lifetime::test_a_thread_of_c_that_releases_while_python_ends_neither_hangs_nor_crashes",
-        "test_lifetime::test_an_owner_released_after_python_has_ended_is_dropped",
-        "test_lifetime::test_what_waits_when_python_ends_is_run_then",
-        "test_lifetime::"
-        "test_owners_released_by_a_thread_of_c_before_while_and_after_python_ends_are_run_or_dropped",
+        "test_lifetime::test_c_thread_may_release_memory_while_python_ends",
+        "test_lifetime::test_owner_released_after_python_ended_is_dropped",
+        "test_lifetime::test_queued_destructor_runs_when_python_ends",
+        "test_lifetime::test_owners_released_by_a_c_thread_are_all_run_or_dropped",
     ),
     "embedding with repeated initialize and finalize": (
-        "test_exits::test_an_interpreter_that_comes_and_goes_many_times_has_memrt_once",
-        "test_lifetime::"
-        "test_memory_that_c_keeps_is_there_after_python_has_ended_and_is_freed_by_its_release",
-        "test_lifetime::"
-        "test_a_second_python_in_a_process_goes_without_memrt_while_its_c_library_goes_on",
+        "test_exits::test_python_restarted_many_times_imports_memrt_only_once",
+        "test_lifetime::test_memory_held_by_c_outlives_python_until_released",
+        "test_lifetime::test_restarted_python_refuses_import_and_memory_is_freed",
     ),
-    "a second interpreter, with the GIL shared or its own": (
-        "test_lifetime::test_a_subinterpreter_is_refused_with_an_import_error",
-        "test_lifetime::test_the_c_library_serves_several_interpreters_at_once_with_one_account",
+    "a second interpreter, with a shared or a separate GIL": (
+        "test_lifetime::test_import_in_a_subinterpreter_raises_import_error",
+        "test_lifetime::test_c_library_shares_counters_between_interpreters",
     ),
     "import after del sys.modules": (
-        "test_exits::test_a_package_that_is_imported_anew_finds_what_the_old_one_left",
+        "test_exits::test_reimported_package_keeps_memory_and_stays_enabled",
         "test_lifetime::test_arrays_outlive_the_package",
     ),
 }
 
 
 class FailedError(Exception):
-    """A test that did not pass, with what it said."""
+    """A test failed, hung or did not run. The message has the output."""
 
 
 def run(command: list[str], **variables: str) -> str:
-    result = subprocess.run(
-        command,
-        env={**os.environ, **variables},
-        cwd=ROOT,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        timeout=LONGEST,
-    )
+    """Run a command and return its output. A failed or hung command raises FailedError."""
+    said = " ".join([*(f"{k}={v}" for k, v in variables.items()), *command])
+    try:
+        result = subprocess.run(
+            command,
+            env={**os.environ, **variables},
+            cwd=ROOT,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+            timeout=LONGEST,
+        )
+    except subprocess.TimeoutExpired as hung:
+        output = (hung.stdout or b"").decode(errors="replace")
+        raise FailedError(f"{output}\nhangs: {said}") from hung
     if result.returncode != 0:
-        said = " ".join([*(f"{k}={v}" for k, v in variables.items()), *command])
         raise FailedError(f"{result.stdout}\nfails: {said}")
     return result.stdout
 
@@ -106,7 +109,7 @@ def is_of_python(test: str) -> bool:
 
 
 def run_python(tests: list[str]) -> Counter[str]:
-    """How often each test passed, by its name without parameters."""
+    """Run Python tests and count the passes of each test, by its name without parameters."""
     nodes = ["tests/python/{}.py::{}".format(*test.split("::")) for test in tests]
     report = ["-p", "no:cacheprovider", "-q", f"--junit-xml={REPORT}"]
     run([sys.executable, "-m", "pytest", *report, *nodes])
@@ -127,7 +130,10 @@ def run_c(test: str, round_number: int) -> None:
 
 
 def run_round(round_number: int) -> Counter[str]:
-    """All tests once; how often each passed. Raises FailedError when one does not."""
+    """Run all tests once and count the passes of each test.
+
+    Raises FailedError if a test fails, hangs or does not run.
+    """
     tests = [test for clause in CLAUSES.values() for test in clause]
     passed = run_python([test for test in tests if is_of_python(test)])
     for test in tests:
@@ -144,8 +150,8 @@ def record(passed: Counter[str], rounds: int, seconds: float) -> None:
     page.record(
         "exits",
         "Fork, exit, finalization",
-        "Processes that divide and end, by the tests of each clause, under a watchdog: "
-        "`./dev exits`. Every one ended by itself and with the code that it should.",
+        "Processes that fork and exit, in the tests of each clause, under a watchdog: "
+        "`./dev stress exits`. Every process ended in time, with the expected exit status.",
         {"minutes": round(seconds / 60), "rounds": rounds, "forks of each C test": FORKS * rounds},
         ["clause", "tests", "times run"],
         [[clause, len(tests), sum(passed[t] for t in tests)] for clause, tests in CLAUSES.items()],
@@ -154,11 +160,13 @@ def record(passed: Counter[str], rounds: int, seconds: float) -> None:
 
 def arguments() -> argparse.Namespace:
     summary, about = __doc__.split("\n\n", 1)
-    parser = argparse.ArgumentParser(prog="./dev exits", description=summary, epilog=about)
-    parser.add_argument("rounds", nargs="?", type=int, default=10, help="default 10")
+    parser = argparse.ArgumentParser(prog="./dev stress exits", description=summary, epilog=about)
+    parser.add_argument(
+        "rounds", nargs="?", type=int, default=10, help="number of rounds, default 10"
+    )
     parsed = parser.parse_args()
     if parsed.rounds < 1:
-        parser.error("there must be a round")
+        parser.error(f"rounds must be 1 or more, got {parsed.rounds}")
     return parsed
 
 
@@ -169,7 +177,7 @@ def main() -> int:
         with Progress(console=Console(stderr=True)) as progress:
             for number in progress.track(range(1, rounds + 1), description="rounds"):
                 passed.update(run_round(number))
-    except (FailedError, subprocess.TimeoutExpired) as error:
+    except FailedError as error:
         print(error)
         return 1
     print(f"{rounds} rounds of {len(CLAUSES)} clauses: {passed.total():,} tests passed")

@@ -1,8 +1,9 @@
-"""What the tests of reliability found in memrt, and the test that each of them left behind.
+"""List the faults found by reliability tests in memrt, each with a regression test.
 
 usage: python tests/reliability/findings.py
 
-Writes the section of docs/reliability.md. Each test must be where it is said to be.
+Writes the section "findings" of docs/reliability.md. The exit status is 1 if a file
+lacks the listed test; then nothing is written.
 """
 
 from __future__ import annotations
@@ -16,7 +17,10 @@ import page
 
 @dataclass(frozen=True)
 class Finding:
-    """What was wrong; what found it; the file of the test that stays, below tests, and its name."""
+    """A fault: description, method of discovery, and regression test.
+
+    `file` is the path of the test below tests; `test` is the name of the test.
+    """
 
     what: str
     by: str
@@ -24,90 +28,92 @@ class Finding:
     test: str
 
     def is_there(self) -> bool:
-        """A test of C or of Python, or a case of tests/failures, by its name."""
+        """Return True if the file has the test: a C or Python test, or a case of tests/failures."""
         text = (page.ROOT / "tests" / self.file).read_text(encoding="utf-8")
         name = re.escape(self.test)
         pattern = rf'(TEST|TEST_EACH)\({name}\b|def {name}\(|^    "{name}": '
         return re.search(pattern, text, re.MULTILINE) is not None
 
 
-REFUSED = "a system that refuses"
+REFUSED = "refused system calls"
 FAILURES = "failure points"
 HOSTILE = "hostile input"
 
 FINDINGS = (
-    Finding("destructors that release each other, a million deep, exhausted the stack",
-            "destructors", "c/test_dtor.c",
-            "a_chain_of_a_million_destructors_ends_on_a_small_stack"),
-    Finding("so did Python owners", "destructors", "python/test_destructors.py",
-            "test_a_long_chain_of_owners_ends_on_a_small_stack"),
-    Finding("who read statistics at one instant counted a rise twice in the peak",
-            "weak memory", "c/test_stats.c",
-            "what_rises_and_falls_is_never_counted_twice_in_the_peak"),
-    Finding("who was stopped while reading counted what fell and what rose after it in the peak",
-            "ThreadSanitizer, where the machine had other work", "c/test_stats.c",
-            "what_rises_and_falls_is_never_counted_twice_in_the_peak"),
-    Finding("a chain of bases that goes in a circle kept is_managed() busy for ever", HOSTILE,
+    Finding("a chain of a million destructors exhausted the stack",
+            "destructors", "c/meminfo/test_dtor.c",
+            "long_destructor_chain_ends_on_small_stack"),
+    Finding("a chain of Python owners exhausted the stack", "destructors",
+            "python/test_destructors.py", "test_long_owner_chain_is_freed_on_a_small_stack"),
+    Finding("concurrent readers of statistics counted a rise twice in the peak",
+            "weak memory", "c/stats/test_stats.c",
+            "concurrent_reads_never_double_count_the_peak"),
+    Finding("an interrupted reader counted freed and later allocated bytes in one peak",
+            "ThreadSanitizer, on a loaded machine", "c/stats/test_stats.c",
+            "concurrent_reads_never_double_count_the_peak"),
+    Finding("is_managed() never returned for a circular chain of bases", HOSTILE,
             "python/test_hostile.py",
-            "test_a_chain_of_bases_that_goes_in_a_circle_comes_to_an_end"),
-    Finding("wrap() of half the address space gave a memoryview of negative length", HOSTILE,
+            "test_lookup_ends_on_a_circular_chain_of_bases"),
+    Finding("a memoryview of wrap() over half the address space had a negative length", HOSTILE,
             "python/test_hostile.py",
-            "test_sizes_that_overflow_are_refused_wherever_they_come_in"),
-    Finding("a handler stayed in force though entering its policy failed", FAILURES,
+            "test_overflowing_sizes_are_refused_and_allocate_nothing"),
+    Finding("a failed entry into a policy left the handler of the policy active", FAILURES,
             "failures/cases.py", "memrt.Policy.__enter__"),
-    Finding("leaving a policy that failed left its handler in force", FAILURES,
+    Finding("a failed exit from a policy left the handler of the policy active", FAILURES,
             "failures/cases.py", "memrt.Policy.__exit__"),
-    Finding("enable() that failed was half done", FAILURES, "failures/cases.py", "memrt.enable"),
-    Finding("tracking stayed on where the answer to enabling it found no memory", FAILURES,
-            "failures/cases.py", "memrt.tracking.__enter__"),
-    Finding("without memory to look at a link of a chain, memrt's memory was called foreign",
+    Finding("a failed enable() kept a part of the changes", FAILURES, "failures/cases.py",
+            "memrt.enable"),
+    Finding("tracking stayed on after the call lacked memory for its result", FAILURES,
+            "failures/cases.py", "memrt.debug.tracking.__enter__"),
+    Finding("is_managed() reported memrt's memory as foreign after a failed allocation",
             FAILURES, "failures/cases.py", "memrt.is_managed"),
-    Finding("a block counted as a MemInfo although the object for it could not be made", FAILURES,
+    Finding("a block counted as a MemInfo, although the Python object was not allocated", FAILURES,
             "failures/cases.py", "memrt.meminfo, of a block"),
-    Finding("limits of a policy, read without memory for an iterator, crashed CPython", FAILURES,
+    Finding("a failed allocation of the iterator over limits of a policy crashed CPython", FAILURES,
             "failures/cases.py", "memrt.Policy, with limits"),
-    Finding("an import without memory said ImportError for MemoryError", FAILURES,
+    Finding("an import without memory raised ImportError instead of MemoryError", FAILURES,
             "failures/cases.py", "memrt_import"),
-    Finding("a guard took its upstream to align more than it had been asked to",
-            "conformance of allocators", "c/test_guard.c",
-            "an_upstream_need_not_align_more_than_it_is_asked_to"),
-    Finding("a fork between two steps of another thread left the child a broken bin",
-            "fork", "c/test_cache.c",
-            "bins_of_threads_caught_in_the_middle_by_a_fork_are_no_harm_to_the_child"),
-    Finding("a child made by clone() waited at its exit for a thread that it did not have",
-            "fork", "c/test_purger.c",
-            "a_child_made_without_the_handlers_of_fork_does_not_wait_for_the_purger_at_its_exit"),
-    Finding("purges that ran at once kept each other going", "stress", "c/test_pages.c",
-            "purges_that_run_at_once_end_and_take_nothing_from_those_who_use_pages"),
-    Finding("one block of each class made a thread keep more than it may", "stress",
-            "c/test_cache.c",
-            "one_block_of_each_class_taken_leaves_no_more_kept_than_a_thread_may"),
-    Finding("pages of a mapping that could not be unmapped stayed in memory", REFUSED,
-            "c/test_mapped.c", "a_block_that_cannot_be_unmapped_gives_its_pages_back"),
-    Finding("what munmap refused at the end of a policy was lost", REFUSED, "c/test_pool.c",
-            "what_the_system_does_not_take_at_the_end_of_a_policy_is_kept_by_the_process"),
-    Finding("the peak's error forgot policies that were gone", "a serialised oracle",
-            "c/test_stats.c",
-            "what_a_policy_hid_from_the_peak_stays_in_its_error_when_the_policy_is_gone"),
-    Finding("a watched resizable MemInfo told of its death at address NULL, and of no resize",
-            "watching all kinds", "c/test_block.c",
-            "a_watched_resizable_one_tells_of_the_resizes_and_death_of_its_data"),
+    Finding("a guard assumed more alignment than requested from the upstream allocator",
+            "conformance of allocators", "c/alloc/test_guard.c",
+            "guard_aligns_blocks_over_minimally_aligned_upstream"),
+    Finding("a fork during a change of a bin by another thread broke the bin in the child",
+            "fork", "c/alloc/test_thread_cache.c",
+            "fork_child_repairs_bins_that_threads_were_changing"),
+    Finding("a child of clone() waited at exit for the purger thread of the parent",
+            "fork", "c/alloc/test_purger.c",
+            "cloned_child_exits_without_waiting_for_the_purger"),
+    Finding("concurrent purges kept each other running without end", "stress",
+            "c/alloc/test_page_heap.c",
+            "concurrent_purges_end_and_keep_contents_of_used_spans"),
+    Finding("a thread cache with one block of each size class exceeded the limit", "stress",
+            "c/alloc/test_thread_cache.c",
+            "thread_cache_stays_within_limits_with_all_size_classes"),
+    Finding("pages of a mapping stayed in memory after a failed munmap", REFUSED,
+            "c/alloc/test_mapped.c", "block_with_failed_unmap_still_returns_pages"),
+    Finding("a mapping was lost after a failed munmap at the end of a policy", REFUSED,
+            "c/alloc/test_heap.c", "mapping_refused_at_policy_end_moves_to_shared_cache"),
+    Finding("the error bound of the peak omitted released policies", "a serialised oracle",
+            "c/stats/test_stats.c",
+            "peak_error_covers_bytes_of_a_released_policy"),
+    Finding("observers of a resizable MemInfo saw a free at address NULL, and no resize",
+            "observation of all kinds", "c/meminfo/test_block.c",
+            "observer_sees_resize_and_free_of_resizable_data"),
 )  # fmt: skip
 
 
 def leave_figures() -> None:
     about = (
-        "Faults of memrt that these chores and tests found, all mended, each with the test that "
-        "fails where it comes back. By `python tests/reliability/findings.py`."
+        "Bugs of memrt found by these chores and tests. All bugs are fixed; each bug has a "
+        "regression test. By `python tests/reliability/findings.py`."
     )
     rows = [(each.what, each.by, f"`tests/{each.file}`: {each.test}") for each in FINDINGS]
-    facts = {"found and mended": len(FINDINGS)}
-    page.record("findings", "Findings", about, facts, ("fault", "found by", "test"), rows)
+    facts = {"found and fixed": len(FINDINGS)}
+    page.record("findings", "Findings", about, facts, ("bug", "found by", "test"), rows)
 
 
 def main() -> int:
     lost = [f"tests/{each.file}: {each.test}" for each in FINDINGS if not each.is_there()]
-    print(*(f"there is no test {name}" for name in lost), sep="\n", end="\n" * bool(lost))
+    print(*(f"missing regression test {name}" for name in lost), sep="\n", end="\n" * bool(lost))
     if not lost:
         leave_figures()
     return 1 if lost else 0

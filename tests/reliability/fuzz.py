@@ -1,9 +1,10 @@
-"""Have libFuzzer play inputs of its own against the fuzzers of tests/fuzz.
+"""Run the fuzzers of tests/fuzz with libFuzzer, and two Python tests with Hypothesis.
 
-First each fuzzer is linked with a copy of one source file in which a fault is planted, and must
-find it. Then all fuzzers run, two at a time, each under its settings, from the committed inputs and
-from what earlier runs kept in build/fuzz. An input that fails is shown, with the command that
-repeats it. Five minutes or more without a find leave their figures in docs/reliability.md.
+Each C fuzzer must first find a seeded bug: the fuzzer is linked with a faulty copy of one source
+file. Then all fuzzers run, two at a time, each under its settings. The fuzzers start from the
+committed inputs and the kept inputs of earlier runs in build/fuzz. A failing input is
+printed with the command to repeat the failure. A run of all targets for five minutes or more
+without a find writes figures to docs/reliability.md.
 """
 
 from __future__ import annotations
@@ -29,16 +30,17 @@ from rich.progress import Progress
 ROOT = Path(__file__).resolve().parents[2]
 BUILD = ROOT / "build" / "fuzz"
 CORPUS = ROOT / "tests" / "fuzz" / "corpus"
-HYPOTHESIS = {  # targets that are tests
+HYPOTHESIS = {  # targets that are Python tests, run by Hypothesis
     "stateful": "tests/python/test_stateful.py",
     "foreign": "tests/python/test_foreign.py",
 }
 AT_ONCE = 2
-GRACE = 120  # more seconds until a fuzzer hangs
-RECORDED = 300  # seconds from which on fuzzing says enough to be recorded
-FAULT_SECONDS = 60  # within which a planted fault is found, mostly at once
+GRACE = 120  # seconds beyond the time of a job until the fuzzer counts as hung
+RECORDED = 300  # minimum seconds of fuzzing for recorded figures
+FAULT_SECONDS = 60  # limit for finding a seeded bug; most are found at once
 
-# What each target is run under; under AddressSanitizer memrt keeps no memory unless it is told to.
+# Environment settings of each target. In builds with AddressSanitizer, memrt caches memory only if
+# an option turns the caches on.
 SETTINGS = {
     "table": ["MEMRT_CACHE=1", "MEMRT_CACHE=0", "MEMRT_CHECK=1"],
     "sizes": ["MEMRT_CACHE=1", "MEMRT_CACHE=0"],
@@ -53,7 +55,7 @@ SETTINGS = {
 
 @dataclass(frozen=True)
 class Fault:
-    """A text of a source file and what stands there in the copy."""
+    """A seeded bug: a piece of a source file, and its replacement in the faulty copy."""
 
     path: str
     right: str
@@ -62,12 +64,12 @@ class Fault:
 
 FAULTS = {
     "table": Fault(
-        "runtime/meminfo/raw.c",
-        "memcpy(own, mi->data, memrt__size_min(mi->size, size));",
-        "memcpy(own, mi->data, memrt__size_min(mi->size, size) / 2);",
+        "runtime/meminfo/block_api.c",
+        "->data, mi->data, memrt__size_min(mi->size, size));",
+        "->data, mi->data, memrt__size_min(mi->size, size) / 2);",
     ),
     "sizes": Fault(
-        "runtime/meminfo/block.c",
+        "runtime/meminfo/block_layout.c",
         "if (!memrt__size_add(out->lead, memrt__size_max(size, 1), &out->bytes)) {",
         "if ((out->bytes = out->lead + memrt__size_max(size, 1)) == 0) {",
     ),
@@ -76,19 +78,19 @@ FAULTS = {
         "memrt__size_min(options->struct_size, sizeof(*out))",
         "sizeof(*out)",
     ),
-    "options": Fault("runtime/base/options.c", "&& *value <= most;", ";"),
+    "options": Fault("runtime/config/option_types.c", "&& *value <= most;", ";"),
     "tensors": Fault(
-        "runtime/dlpack.c",
+        "runtime/interop/dlpack_view.c",
         "size_t *end = stride < 0 ? &reach->before : &reach->after;",
         "size_t *end = &reach->after;",
     ),
-    "columns": Fault("runtime/arrow.c", "out->first_bit = array->offset % 8;", ""),
+    "columns": Fault("runtime/interop/arrow_adopt.c", "out->first_bit = array->offset % 8;", ""),
 }
 
 
 @dataclass(frozen=True)
 class Job:
-    """One target under one setting for some seconds."""
+    """One target, run under one setting for some seconds."""
 
     target: str
     setting: str
@@ -101,7 +103,10 @@ class Job:
 
 @dataclass(frozen=True)
 class Result:
-    """What a job did: inputs, or examples; places of memrt's code that they reached; 0: unknown."""
+    """Figures of a job: executed inputs (or examples), and reached places in the code of memrt.
+
+    `reached` is 0 if unknown.
+    """
 
     job: Job
     executed: int
@@ -109,7 +114,7 @@ class Result:
 
 
 class FindError(Exception):
-    """A fuzzer ended otherwise than it should, with what it said."""
+    """A fuzzer failed, hung or ran nothing. The message has the output."""
 
 
 def environment(setting: str) -> dict[str, str]:
@@ -126,7 +131,7 @@ def tail(text: str, lines: int = 60) -> str:
 
 
 def run(command: list[object], setting: str, seconds: float) -> subprocess.CompletedProcess[str]:
-    """Run a command; one that hangs is a find."""
+    """Run a command under a setting. Raises FindError if the command hangs."""
     words = [str(word) for word in command]
     try:
         return subprocess.run(
@@ -140,11 +145,12 @@ def run(command: list[object], setting: str, seconds: float) -> subprocess.Compl
             timeout=seconds + GRACE,
         )
     except subprocess.TimeoutExpired as hung:
-        raise FindError(f"hangs: {setting} {shlex.join(words)}") from hung
+        output = tail((hung.stdout or b"").decode(errors="replace"))
+        raise FindError(f"{output}\nhangs: {setting} {shlex.join(words)}") from hung
 
 
 def unpack(target: str, folder: Path) -> None:
-    """Put the committed inputs, each a line of hexadecimal digits, where a fuzzer reads files."""
+    """Write each committed input, a line of hexadecimal digits, as a file for the fuzzer."""
     folder.mkdir(parents=True, exist_ok=True)
     lines = (CORPUS / f"{target}.txt").read_text(encoding="ascii").split()
     for number, line in enumerate(lines):
@@ -152,7 +158,7 @@ def unpack(target: str, folder: Path) -> None:
 
 
 def renew(target: str) -> None:
-    """Write the committed inputs anew: few that reach all that the kept ones reach."""
+    """Replace the committed inputs by a small set with the same coverage as the kept inputs."""
     kept, few = BUILD / "kept" / target, BUILD / "few" / target
     shutil.rmtree(few, ignore_errors=True)
     few.mkdir(parents=True)
@@ -166,7 +172,10 @@ def renew(target: str) -> None:
 
 
 def fuzzer_command(program: Path, target: str, seconds: int, kept: Path) -> list[object]:
-    """From the committed inputs; what is new goes to `kept`."""
+    """Return the command of a fuzzer, which starts from the inputs in `kept`.
+
+    The committed inputs are copied into `kept`, and libFuzzer adds new inputs there.
+    """
     unpack(target, kept)
     finds = BUILD / "finds"
     finds.mkdir(exist_ok=True)
@@ -174,7 +183,7 @@ def fuzzer_command(program: Path, target: str, seconds: int, kept: Path) -> list
         "max_total_time": seconds,
         "max_len": 600,
         "len_control": 20,
-        "detect_leaks": 0,  # after each input; they are looked for at the end
+        "detect_leaks": 0,  # not after each input; leaks are detected at process exit
         "timeout": 20,
         "print_final_stats": 1,
         "artifact_prefix": f"{finds}/{target}-",
@@ -186,7 +195,7 @@ def fuzzer_command(program: Path, target: str, seconds: int, kept: Path) -> list
 
 
 def input_of(output: str) -> str | None:
-    """The file that an input was written to that failed."""
+    """Return the file of the failing input, or None if the output names no file."""
     found = re.search(r"Test unit written to (\S+)", output)
     return found[1] if found else None
 
@@ -197,13 +206,13 @@ def figure(pattern: str, output: str) -> int:
 
 
 def fuzz(job: Job) -> Result:
-    """Run one of the fuzzers; raises FindError when it ends otherwise than by its time."""
+    """Run a C fuzzer until its time is over. Raises FindError for any other end."""
     program = BUILD / f"fuzz_{job.target}"
     kept = BUILD / "kept" / job.target
     result = run(fuzzer_command(program, job.target, job.seconds, kept), job.setting, job.seconds)
     if result.returncode != 0:
         again = f"{job.setting} {program} {input_of(result.stdout) or kept}"
-        raise FindError(f"{tail(result.stdout)}\n\n{job.name} fails; again:\n{again}")
+        raise FindError(f"{tail(result.stdout)}\n\n{job.name} fails; to repeat:\n{again}")
     executed = figure(r"stat::number_of_executed_units: (\d+)", result.stdout)
     if executed == 0:
         raise FindError(f"{tail(result.stdout)}\n\n{job.name} ran nothing")
@@ -211,7 +220,7 @@ def fuzz(job: Job) -> Result:
 
 
 def play(job: Job) -> Result:
-    """Run Hypothesis with one seed after the other while there is time."""
+    """Run Hypothesis with consecutive seeds until the time of the job is over, at least once."""
     end, executed, seed = time.monotonic() + job.seconds, 0, time.time_ns() % 10**6
     while executed == 0 or time.monotonic() < end:
         test = [HYPOTHESIS[job.target], "-p", "no:cacheprovider", "-q"]
@@ -221,7 +230,7 @@ def play(job: Job) -> Result:
         result = run(command, job.setting, 600)
         if result.returncode != 0:
             again = f"{job.setting} {shlex.join(command)}"
-            raise FindError(f"{tail(result.stdout, 200)}\n\n{job.name} fails; again:\n{again}")
+            raise FindError(f"{tail(result.stdout, 200)}\n\n{job.name} fails; to repeat:\n{again}")
         passing = re.findall(r"(\d+) passing, \d+ failing", result.stdout)
         if not passing:
             raise FindError(f"{tail(result.stdout)}\n\n{job.name} ran nothing")
@@ -235,18 +244,18 @@ def perform(job: Job) -> Result:
 
 
 def compile_commands() -> list[dict[str, str]]:
-    """What the build compiled, and how."""
+    """Return the compilation database of the build."""
     return json.loads((BUILD / "compile_commands.json").read_text(encoding="utf-8"))
 
 
 def compile_command(path: str) -> list[str]:
-    """How the build compiled a source file."""
+    """Return the command that compiled a source file in the build."""
     [entry] = [each for each in compile_commands() if each["file"] == str(ROOT / path)]
     return shlex.split(entry["command"])
 
 
 def objects_of(target: str) -> list[str]:
-    """The objects of a target alone, without those of the library."""
+    """Return the object files of a target, without the objects of the library."""
     folder = f"CMakeFiles/fuzz_{target}.dir/"
     commands = [shlex.split(each["command"]) for each in compile_commands()]
     outputs = [command[command.index("-o") + 1] for command in commands]
@@ -254,10 +263,15 @@ def objects_of(target: str) -> list[str]:
 
 
 def with_fault(target: str, fault: Fault) -> Path:
-    """The target, linked with a faulty copy of one file in front of memrt's own."""
+    """Link the target with a faulty copy of one source file, and return the program.
+
+    The linker uses the faulty object in place of the archive member with the same symbols.
+    """
     text = (ROOT / fault.path).read_text(encoding="utf-8")
     if text.count(fault.right) != 1:
-        raise FindError(f"{fault.path} has not one '{fault.right}' to plant a fault in")
+        raise FindError(
+            f"{fault.path} must contain '{fault.right}' once, got {text.count(fault.right)} times"
+        )
     folder = BUILD / "faulty"
     folder.mkdir(exist_ok=True)
     copy, compiled = folder / f"{target}.c", folder / f"{target}.o"
@@ -275,25 +289,31 @@ def with_fault(target: str, fault: Fault) -> Path:
 
 
 def find_fault(target: str) -> None:
-    """Raises FindError unless the target finds what is planted."""
+    """Run the target on its seeded bug. Raises FindError unless the target finds the bug."""
     program = with_fault(target, FAULTS[target])
     command = fuzzer_command(program, target, FAULT_SECONDS, BUILD / "faulty" / target)
     result = run(command, SETTINGS[target][0], FAULT_SECONDS)
     found = input_of(result.stdout)
     if result.returncode == 0 or found is None:
-        raise FindError(f"{tail(result.stdout)}\n\n{target} does not find {FAULTS[target]}")
+        raise FindError(f"{tail(result.stdout)}\n\n{target} missed the seeded bug {FAULTS[target]}")
     Path(found).unlink()
 
 
 def jobs(minutes: float, targets: Iterable[str]) -> list[Job]:
-    """All that belong to the targets, in so much time together."""
+    """Return one job for each setting of each target.
+
+    All jobs get the same time. Run AT_ONCE at a time, the jobs together take `minutes`.
+    """
     pairs = [(target, setting) for target in targets for setting in SETTINGS[target]]
     seconds = max(1, round(minutes * 60 * AT_ONCE / len(pairs)))
     return [Job(target, setting, seconds) for target, setting in pairs]
 
 
 def results(planned: list[Job], progress: Progress) -> Iterator[Result]:
-    """Those of all jobs, as they come; the first find ends it when the others have ended."""
+    """Run all jobs and yield the results in order of completion.
+
+    A find raises FindError, after all other jobs have ended.
+    """
     task = progress.add_task("fuzzing", total=len(planned))
     with ThreadPoolExecutor(AT_ONCE) as pool:
         running = [pool.submit(perform, job) for job in planned]
@@ -315,26 +335,37 @@ def record(found: list[Result], minutes: float) -> None:
     page.record(
         "fuzzing",
         "Fuzzing",
-        "The fuzzers of `tests/fuzz` by libFuzzer, under AddressSanitizer and "
-        "UndefinedBehaviorSanitizer, and two tests of Python by Hypothesis: `./dev fuzz`. Every "
-        "fuzzer of C found the fault that was planted for it, and none in memrt.",
+        "The fuzzers of `tests/fuzz` with libFuzzer, AddressSanitizer and "
+        "UndefinedBehaviorSanitizer, and two Python tests with Hypothesis: `./dev verify fuzz`. "
+        "Every C fuzzer found its seeded bug. No fuzzer found a bug in memrt.",
         {"minutes": round(minutes), "inputs": sum(result.executed for result in found)},
-        ["target", "under", "inputs", "places of the code reached"],
+        ["target", "under", "inputs", "code edges covered"],
         rows,
     )
 
 
 def arguments() -> argparse.Namespace:
     summary, about = __doc__.split("\n\n", 1)
-    parser = argparse.ArgumentParser(prog="./dev fuzz", description=summary, epilog=about)
-    parser.add_argument("minutes", nargs="?", type=float, default=10, help="in all; default 10")
-    parser.add_argument("targets", nargs="*", metavar="TARGET", help=f"of {', '.join(SETTINGS)}")
+    parser = argparse.ArgumentParser(prog="./dev verify fuzz", description=summary, epilog=about)
+    parser.add_argument(
+        "minutes", nargs="?", type=float, default=10, help="minutes in all, default 10"
+    )
+    parser.add_argument(
+        "targets",
+        nargs="*",
+        metavar="TARGET",
+        help=f"target to fuzz: {', '.join(SETTINGS)}; default: all",
+    )
     parser.add_argument("--renew", action="store_true",
-                        help="write the committed inputs anew from all that were kept")  # fmt: skip
+                        help="replace the committed inputs by a few kept inputs")  # fmt: skip
     parsed = parser.parse_args()
     unknown = set(parsed.targets) - set(SETTINGS)
     if unknown or not parsed.minutes > 0:
-        parser.error(f"unknown: {', '.join(unknown)}" if unknown else "there must be time")
+        parser.error(
+            f"TARGET must be one of {', '.join(SETTINGS)}, got {', '.join(sorted(unknown))}"
+            if unknown
+            else f"minutes must be more than 0, got {parsed.minutes}"
+        )
     return parsed
 
 
@@ -347,7 +378,7 @@ def main() -> int:
         for target in targets:
             if target in FAULTS:
                 find_fault(target)
-                print(f"{target} finds the planted fault", flush=True)
+                print(f"{target} finds the seeded bug", flush=True)
         with Progress(console=Console(stderr=True)) as progress:
             found = list(results(planned, progress))
         for target in set(targets) & set(FAULTS) if chosen.renew else ():

@@ -1,4 +1,4 @@
-/* memrt's own allocators as tables that the conformance kit finds by name. */
+/* Export memrt's own allocators as tables, which the conformance kit finds by symbol name. */
 
 #include <stdlib.h>
 

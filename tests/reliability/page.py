@@ -1,8 +1,9 @@
-"""Write docs/reliability.md from the figures that the chores leave in docs/reliability.
+"""Write docs/reliability.md from the figures that the chores record in docs/reliability.
 
 usage: python tests/reliability/page.py [--check]
 
-A chore that measures calls record(); nobody else writes a figure.
+A chore that measures calls record(), the only writer of figures. Figures are recorded only for a
+tree without uncommitted changes, so the recorded commit is the measured commit.
 """
 
 from __future__ import annotations
@@ -22,12 +23,16 @@ PAGE = ROOT / "docs" / "reliability.md"
 FIGURES = ROOT / "docs" / "reliability"
 HEAD = """# Reliability
 
-Written by the chores that it names, from figures that they leave in `docs/reliability`; do not
-edit. What each of them proves, and how to run it: [Development](development.md).
+Written by the chores named in each section, from figures in `docs/reliability`; do not edit.
+Purpose and command of each chore: [Development](development.md).
 """
+
+# Files of results. A commit that changes only files of results leaves recorded figures valid.
+RECORDS = ("docs/reliability", "docs/reliability.md", "docs/numba.md")
 
 # Names of the sections, in the order of the page.
 SECTIONS = (
+    "full",
     "failure-points",
     "sanitizers",
     "numpy-suite",
@@ -36,17 +41,30 @@ SECTIONS = (
     "exits",
     "weak-memory",
     "coverage",
+    "coverage-bindings",
     "mutation",
+    "mutation-bindings",
     "checking",
     "conformance",
     "findings",
 )
 
 
+def git(*arguments: str) -> str:
+    """Return the output of a git command on the project, without the files of results."""
+    others = ["--", ".", *(f":(exclude){path}" for path in RECORDS)]
+    command = ["git", "-C", str(ROOT), *arguments, *others]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+
+
 def commit() -> str:
-    """The commit that figures are of, with a sign when the tree is another."""
-    git = ["git", "-C", str(ROOT), "describe", "--always", "--dirty", "--exclude=*"]
-    return subprocess.run(git, capture_output=True, text=True, check=True).stdout.strip()
+    """Return the abbreviated hash of the last commit that changed more than results."""
+    return git("log", "-1", "--format=%h")
+
+
+def uncommitted() -> list[str]:
+    """Return the changed and untracked files, without the files of results."""
+    return git("status", "--porcelain").splitlines()
 
 
 def record(
@@ -57,13 +75,18 @@ def record(
     columns: Sequence[str] = (),
     rows: Iterable[Sequence[object]] = (),
 ) -> None:
-    """Leave the figures of one section, with date, commit and machine, and write the page.
+    """Write the figures of one section, with date, commit and machine, and then the page.
 
-    `about` says what was run and by which command; `facts` are single figures by name; `columns`
-    and `rows` are a table.
+    `about` states the measurement and its command. `facts` are single figures by name. `columns`
+    and `rows` are a table. Nothing is written if the tree has uncommitted changes.
+
+    Raises ValueError for a section that is not in SECTIONS.
     """
     if section not in SECTIONS:
-        raise ValueError(f"{section!r} is not in SECTIONS of {__file__}")
+        raise ValueError(f"section must be in SECTIONS of {__file__}, got {section!r}")
+    if changed := uncommitted():
+        print(f"{section}: not recorded, {len(changed)} files have uncommitted changes")
+        return
     when = {
         "date": datetime.datetime.now(datetime.timezone.utc).date().isoformat(),
         "commit": commit(),
@@ -97,7 +120,7 @@ def table(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> Iterable[
 
 
 def lines(figures: Mapping) -> Iterable[str]:
-    """One section."""
+    """Yield the Markdown lines of one section."""
     yield f"## {figures['title']}\n"
     yield f"{figures['about']}\n"
     yield from (f"- {name}: {cell(value)}" for name, value in figures["facts"].items())
@@ -116,12 +139,14 @@ def page() -> str:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--check", action="store_true", help="only say whether the page is current")
+    parser.add_argument(
+        "--check", action="store_true", help="check that the page is current, write nothing"
+    )
     options = parser.parse_args()
     if not options.check:
         PAGE.write_text(page(), encoding="utf-8")
     elif not PAGE.exists() or PAGE.read_text(encoding="utf-8") != page():
-        print(f"{PAGE} is not as its figures are: run {__file__}", file=sys.stderr)
+        print(f"{PAGE} does not match the figures in {FIGURES}: run {__file__}", file=sys.stderr)
         return 1
     return 0
 

@@ -1,5 +1,6 @@
-/* Mistakes that a C program can make with memrt, one a run: the argument names it. The functions
-   that make and release are not static, so that reports can name them. */
+/* Seeded bugs: possible mistakes of C programs that use memrt. Each run makes the mistake named by
+   the argument. Functions for allocation and release are not static, so that the call stacks of
+   reports show the function names. */
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -110,7 +111,7 @@ static void write_after_release(void)
     memrt_meminfo_t *mi = make_victim();
     char *data = api->get_data(mi);
     release_victim(mi);
-    data[3] = 1; /* found at the latest when the process ends */
+    data[3] = 1; /* checking mode finds the write at process exit at the latest */
 }
 
 static void use_of_what_was_read_after_release(void)
@@ -217,6 +218,6 @@ int main(int argc, char **argv)
             return 0;
         }
     }
-    must(0, "finding the plant");
+    must(0, "search for the seeded bug");
     return 2;
 }

@@ -1,4 +1,4 @@
-"""Mistakes planted in programs, and what checking mode must say of each."""
+"""List seeded bugs in C and Python programs, with the reports expected from checking mode."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ TIMEOUT = 60
 
 @dataclass(frozen=True)
 class Plant:
-    """One mistake. `says` are parts of the report, as regular expressions."""
+    """A seeded bug. `says` are regular expressions for parts of the report."""
 
     kind: str
     name: str
     says: tuple[str, ...]
-    code: str = ""  # of Python; "": a plant of plants.c
+    code: str = ""  # Python source; "": the bug is in plants.c
 
     @property
     def language(self) -> str:
@@ -32,36 +32,36 @@ class Plant:
 
 VICTIM = ('"victim"', f"100 bytes at {ADDRESS}", "policy planted")
 BLOCK = (f"100 bytes at {ADDRESS}", "policy planted")
-MADE = (r"made at\n(    .*\n)*    make_victim\+",)
-MADE_BLOCK = (r"made at\n(    .*\n)*    make_block\+",)
+MADE = (r"allocated at\n(    .*\n)*    make_victim\+",)
+MADE_BLOCK = (r"allocated at\n(    .*\n)*    make_block\+",)
 FREED = (r"freed at\n(    .*\n)*    release_victim\+",)
 FREED_BLOCK = (r"freed at\n(    .*\n)*    free_block\+",)
-DEAD = "it is dead already; it was released more often than acquired"
-STRANGER = f"of {ADDRESS}: memrt made nothing that is alive at that address"
+DEAD = "the buffer must be live, but was freed: released more often than acquired"
+STRANGER = f"of {ADDRESS}: no live buffer of memrt is at the address"
 
 C_PLANTS = (
-    Plant("overrun", "overrun", (*VICTIM, *MADE, "a write 1 bytes past its end")),
-    Plant("overrun", "overrun_of_a_block", (*BLOCK, *MADE_BLOCK, "a write 3 bytes past its end")),
+    Plant("overrun", "overrun", (*VICTIM, *MADE, "a write 1 bytes past the end")),
+    Plant("overrun", "overrun_of_a_block", (*BLOCK, *MADE_BLOCK, "a write 3 bytes past the end")),
     Plant(
         "underrun", "underrun",
-        (f'MemInfo {ADDRESS} "victim": its header was overwritten', f"100 bytes at {ADDRESS}"),
+        (f'MemInfo {ADDRESS} "victim": the header was overwritten', f"100 bytes at {ADDRESS}"),
     ),
     Plant(
         "underrun", "underrun_of_the_block",
-        (*VICTIM, *MADE, "a write 1 bytes before the start of its block"),
+        (*VICTIM, *MADE, "a write 1 bytes before the start of the block"),
     ),
     Plant("use after release", "call_after_release", (*VICTIM, *MADE, *FREED, "size of")),
     Plant(
         "use after release", "write_after_release",
-        (*VICTIM, *MADE, *FREED, "a write to byte 67 after it was freed", "0x1 in place of 0xdd"),
+        (*VICTIM, *MADE, *FREED, "a write to byte 67 after the free", "0x1 in place of 0xdd"),
     ),
     Plant(
         "use after release", "use_of_what_was_read_after_release",
-        ("acquire of 0xdddd", "0xDD..: read from memory of a block that was released"),
+        ("acquire of 0xdddd", "0xDD..: read from a freed block"),
     ),
     Plant(
         "use before writing", "use_of_what_was_never_written",
-        ("acquire of 0xcdcd", "0xCD..: read from memory that was never written"),
+        ("acquire of 0xcdcd", "0xCD..: read from uninitialized memory"),
     ),
     Plant("double release", "double_release", (*VICTIM, *MADE, *FREED, "release of", DEAD)),
     Plant(
@@ -69,30 +69,31 @@ C_PLANTS = (
         (*BLOCK, *MADE_BLOCK, *FREED_BLOCK, "block_free of", DEAD),
     ),
     Plant("foreign free", "foreign_free", (f"block_free {STRANGER}",)),
-    Plant("acquire of the dead", "acquire_of_the_dead", (*VICTIM, *MADE, *FREED, DEAD)),
+    Plant("acquire after release", "acquire_of_the_dead", (*VICTIM, *MADE, *FREED, DEAD)),
     Plant(
         "wrong-size free", "free_with_a_wrong_size",
         (
             f"free of block at {ADDRESS}",
-            "said to have 99 bytes aligned to 64 and has 100 aligned to 64",
-            r"made at\n(    .*\n)*    make_guarded\+",
+            "size and alignment must be 100 and 64, got 99 and 64",
+            r"allocated at\n(    .*\n)*    make_guarded\+",
         ),
     ),
     Plant(
         "destructor mismatch", "free_of_a_meminfos_data",
-        (*VICTIM, *MADE, "it was not made as a block, release the MemInfo"),
+        (*VICTIM, *MADE, "the buffer must be a block, but was allocated as a MemInfo"),
     ),
     Plant(
         "destructor mismatch", "release_of_a_block",
-        (*BLOCK, *MADE_BLOCK, "it is a block, give it to block_free"),
+        (*BLOCK, *MADE_BLOCK, "free the block by block_free"),
     ),
     Plant(
         "destructor mismatch", "destructor_of_what_is_held",
-        (*VICTIM, *MADE, "its count must be zero"),
+        (*VICTIM, *MADE, "the reference count must be 0"),
     ),
 )  # fmt: skip
 
-# Python cannot unbalance a count; a C extension can. Here ctypes is the extension.
+# Python code cannot unbalance a reference count, but a C extension can. Here ctypes replaces the
+# extension: acquire and release are slots 3 and 4 of the table.
 TABLE = """
 import ctypes, memrt
 from memrt import _memrt
@@ -114,30 +115,32 @@ with policy:
 address = array.ctypes.data
 """
 
-PYTHON_MADE = (r"made at\n(    .*\n)*    .* in _memrt\.|made at\n(    .*\n)*    _memrt\.",)
-NUMPY_MADE = (r"made at\n(    .*\n)*    .*_multiarray_umath\.",)
+PYTHON_MADE = (
+    r"allocated at\n(    .*\n)*    .* in _memrt\.|allocated at\n(    .*\n)*    _memrt\.",
+)
+NUMPY_MADE = (r"allocated at\n(    .*\n)*    .*_multiarray_umath\.",)
 
 PYTHON_PLANTS = (
     Plant(
-        "overrun", "overrun", (*VICTIM, *PYTHON_MADE, "a write 1 bytes past its end"),
+        "overrun", "overrun", (*VICTIM, *PYTHON_MADE, "a write 1 bytes past the end"),
         VICTIM_PY + "ctypes.memset(mi.data + 100, 1, 1)\ndel mi",
     ),
     Plant(
-        "overrun", "overrun of an array", (*BLOCK, *NUMPY_MADE, "a write 5 bytes past its end"),
+        "overrun", "overrun of an array", (*BLOCK, *NUMPY_MADE, "a write 5 bytes past the end"),
         ARRAY_PY + "np.lib.stride_tricks.as_strided(array, [105])[104] = 1\ndel array",
     ),
     Plant(
-        "underrun", "underrun of an array", (f"MemInfo {ADDRESS}: its header was overwritten",),
+        "underrun", "underrun of an array", (f"MemInfo {ADDRESS}: the header was overwritten",),
         ARRAY_PY + "ctypes.memset(address - 8, 0, 8)\ndel array",
     ),
     Plant(
         "use after release", "write after release",
-        (*VICTIM, *PYTHON_MADE, "a write to byte 67 after it was freed"),
+        (*VICTIM, *PYTHON_MADE, "a write to byte 67 after the free"),
         VICTIM_PY + "data = mi.data\ndel mi\nctypes.memset(data + 3, 1, 1)",
     ),
     Plant(
-        "use after release", "write after the end of an array",
-        (*BLOCK, *NUMPY_MADE, "a write to byte 64 after it was freed"),
+        "use after release", "write after the free of an array",
+        (*BLOCK, *NUMPY_MADE, "a write to byte 64 after the free"),
         ARRAY_PY + "del array\nctypes.memset(address, 1, 1)",
     ),
     Plant(
@@ -145,7 +148,7 @@ PYTHON_PLANTS = (
         TABLE + VICTIM_PY + "header = mi.data - 64\nrelease(header)\nrelease(header)",
     ),
     Plant(
-        "acquire of the dead", "acquire of the dead by an extension",
+        "acquire after release", "acquire after release by an extension",
         (*VICTIM, *PYTHON_MADE, "acquire of", DEAD),
         TABLE + VICTIM_PY + "header = mi.data - 64\ndel mi\nacquire(header)",
     ),
@@ -171,6 +174,6 @@ def run(program: Path, plant: Plant, check: str = "1") -> subprocess.CompletedPr
 
 
 def missing(plant: Plant, result: subprocess.CompletedProcess[str]) -> list[str]:
-    """What a run does not show that it must: the end by abort, and each part of the report."""
+    """Return the expected parts that a run lacks: an end by SIGABRT, and parts of the report."""
     parts = [part for part in plant.says if not re.search(part, result.stderr)]
     return parts if result.returncode == -6 else ["an abort", *parts]

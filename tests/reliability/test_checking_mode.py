@@ -1,4 +1,4 @@
-"""Checking mode finds each mistake that is planted, and says what it must of it."""
+"""Test that checking mode finds each seeded bug and prints the expected report."""
 
 import pytest
 from building import compile_c
@@ -11,11 +11,11 @@ def program(tmp_path_factory):
 
 
 @pytest.mark.parametrize("plant", PLANTS, ids=str)
-def test_a_planted_mistake_is_reported(plant, program):
+def test_seeded_bug_is_reported(plant, program):
     result = run(program, plant)
     assert missing(plant, result) == [], result.stderr
 
 
-def test_a_program_without_a_mistake_is_not_reported(program):
+def test_program_without_a_bug_reports_nothing(program):
     result = run(program, Plant("none", "none", ()))
     assert (result.returncode, result.stderr) == (0, "")

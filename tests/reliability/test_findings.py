@@ -1,4 +1,4 @@
-"""Each fault that was found has its test."""
+"""Test that each fault in the list of findings has a regression test."""
 
 import json
 
@@ -8,15 +8,15 @@ import pytest
 
 
 @pytest.mark.parametrize("finding", findings.FINDINGS, ids=lambda each: each.test)
-def test_what_was_found_has_a_test(finding):
+def test_every_finding_has_a_regression_test(finding):
     assert finding.is_there()
 
 
-def test_a_test_that_is_gone_is_missed():
-    gone = findings.Finding("", "", "c/test_dtor.c", "a_chain_of_a_million_destructors_ends")
+def test_missing_regression_test_is_detected():
+    gone = findings.Finding("", "", "c/meminfo/test_dtor.c", "long_destructor_chain_ends")
     assert not gone.is_there()
 
 
-def test_the_page_has_all_of_them():
+def test_recorded_figures_have_all_findings():
     figures = json.loads((page.FIGURES / "findings.json").read_text(encoding="utf-8"))
     assert [row[0] for row in figures["rows"]] == [each.what for each in findings.FINDINGS]

@@ -1,5 +1,4 @@
-"""Fuzzing begins with inputs that are there, shows what it finds, and does not take idleness for
-proof."""
+"""Test that fuzzing starts from existing inputs, prints finds, and fails for idle fuzzers."""
 
 from __future__ import annotations
 
@@ -28,7 +27,7 @@ JOB = fuzz.Job("table", "MEMRT_CACHE=1", 1)
 
 @pytest.fixture
 def fuzzer(tmp_path, monkeypatch):
-    """Has a script in the place of the fuzzer of the table."""
+    """Return a function to replace the fuzzer `table` by a shell script."""
     monkeypatch.setattr(fuzz, "BUILD", tmp_path)
     monkeypatch.setattr(fuzz, "GRACE", 0)
 
@@ -40,12 +39,12 @@ def fuzzer(tmp_path, monkeypatch):
     return put
 
 
-def test_what_was_executed_and_reached_is_read_from_the_fuzzer(fuzzer):
+def test_result_has_executions_and_coverage_of_the_fuzzer(fuzzer):
     fuzzer(GOOD)
     assert fuzz.perform(JOB) == fuzz.Result(JOB, 5, 40)
 
 
-def test_a_find_is_shown_with_the_command_that_repeats_it(fuzzer, tmp_path):
+def test_find_is_shown_with_a_command_to_repeat(fuzzer, tmp_path):
     fuzzer(BAD)
     with pytest.raises(fuzz.FindError) as found:
         fuzz.perform(JOB)
@@ -56,16 +55,14 @@ def test_a_find_is_shown_with_the_command_that_repeats_it(fuzzer, tmp_path):
 
 
 @pytest.mark.parametrize(("script", "why"), [(IDLE, "ran nothing"), (HANGS, "hangs")])
-def test_fuzzers_that_prove_nothing_fail(script, why, fuzzer):
+def test_idle_or_hanging_fuzzer_fails(script, why, fuzzer):
     fuzzer(script)
     with pytest.raises(fuzz.FindError, match=why):
         fuzz.perform(JOB)
 
 
 @pytest.mark.parametrize("target", fuzz.FAULTS)
-def test_every_fuzzer_of_c_has_inputs_to_begin_with_and_a_fault_that_can_be_planted(
-    target, tmp_path
-):
+def test_c_fuzzer_has_inputs_and_a_seeded_bug(target, tmp_path):
     fuzz.unpack(target, tmp_path)
     assert all(path.stat().st_size > 0 for path in tmp_path.iterdir())
     assert len(list(tmp_path.iterdir())) > 5
@@ -86,7 +83,7 @@ def test_anything(number):
 """
 
 
-def test_examples_of_hypothesis_are_counted_and_its_finds_are_shown(tmp_path, monkeypatch):
+def test_hypothesis_examples_are_counted_and_finds_are_shown(tmp_path, monkeypatch):
     (tmp_path / "conftest.py").write_text(SETTINGS)
     path = tmp_path / "test_examples.py"
     monkeypatch.setitem(fuzz.HYPOTHESIS, "examples", str(path))
@@ -98,9 +95,16 @@ def test_examples_of_hypothesis_are_counted_and_its_finds_are_shown(tmp_path, mo
         fuzz.perform(job)
 
 
-def test_every_fuzzer_is_run_and_the_time_is_shared():
+def test_jobs_include_every_fuzzer_and_share_the_time():
     sources = {path.stem for path in (fuzz.ROOT / "tests" / "fuzz").glob("*.c")}
     assert sources == set(fuzz.FAULTS)
     planned = fuzz.jobs(10, fuzz.SETTINGS)
     assert {job.target for job in planned} == sources | set(fuzz.HYPOTHESIS)
     assert sum(job.seconds for job in planned) == pytest.approx(20 * 60, rel=0.01)
+
+
+def test_a_hung_fuzzer_shows_its_output(monkeypatch):
+    monkeypatch.setattr(fuzz, "GRACE", 0)
+    command = ["sh", "-c", "printf 'begun \\377'; exec sleep 1000"]
+    with pytest.raises(fuzz.FindError, match="begun \ufffd\nhangs: "):
+        fuzz.run(command, "MEMRT_DECAY=0", 1)

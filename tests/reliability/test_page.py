@@ -1,4 +1,6 @@
-"""The page of figures says what the chores left, and nothing else."""
+"""Test that the page of figures shows exactly the figures that the chores recorded."""
+
+import subprocess
 
 import page
 import pytest
@@ -8,10 +10,11 @@ import pytest
 def elsewhere(tmp_path, monkeypatch):
     monkeypatch.setattr(page, "PAGE", tmp_path / "page.md")
     monkeypatch.setattr(page, "FIGURES", tmp_path / "figures")
+    monkeypatch.setattr(page, "uncommitted", list)
     return tmp_path
 
 
-def test_what_is_recorded_stands_on_the_page(elsewhere):
+def test_recorded_figures_are_on_the_page(elsewhere):
     page.record("stress", "Stress", "By ./dev soak.", {"blocks": 12345}, ["seed"], [[7], ["a|b"]])
     text = (elsewhere / "page.md").read_text()
     for line in ("## Stress", "- blocks: 12,345", "| seed |", "| 7 |", "| a\\|b |"):
@@ -28,15 +31,43 @@ def test_sections_keep_their_order_and_replace_their_figures(elsewhere):
     assert "## Second" not in text
 
 
-def test_a_section_without_a_place_is_refused(elsewhere):
+def test_unknown_section_is_refused(elsewhere):
     with pytest.raises(ValueError, match="SECTIONS"):
         page.record("luck", "Luck", "none")
 
 
-def test_a_page_that_was_edited_is_told(elsewhere, monkeypatch, capsys):
+def test_edited_page_fails_the_check(elsewhere, monkeypatch, capsys):
     page.record("stress", "Stress", "a")
     monkeypatch.setattr("sys.argv", ["page.py", "--check"])
     assert page.main() == 0
     (elsewhere / "page.md").write_text("better")
     assert page.main() == 1
     assert "run " in capsys.readouterr().err
+
+
+def test_figures_of_a_dirty_tree_are_not_recorded(elsewhere, monkeypatch, capsys):
+    monkeypatch.setattr(page, "uncommitted", lambda: [" M runtime/runtime.c"])
+    page.record("stress", "Stress", "a")
+    assert not (elsewhere / "page.md").exists()
+    assert "stress: not recorded, 1 files have uncommitted changes" in capsys.readouterr().out
+
+
+def test_commits_of_results_keep_the_source_commit(tmp_path, monkeypatch):
+    def git(*arguments):
+        identity = ["-c", "user.name=t", "-c", "user.email=t@t"]
+        subprocess.run(["git", "-C", tmp_path, *identity, *arguments], check=True)
+
+    git("init", "-q")
+    (tmp_path / "runtime.c").write_text("int one;\n")
+    git("add", ".")
+    git("commit", "-qm", "source")
+    monkeypatch.setattr(page, "ROOT", tmp_path)
+    source = page.commit()
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "reliability.md").write_text("figures\n")
+    assert page.uncommitted() == []
+    git("add", ".")
+    git("commit", "-qm", "record")
+    assert page.commit() == source
+    (tmp_path / "runtime.c").write_text("int two;\n")
+    assert page.uncommitted() == ["M runtime.c"]

@@ -1,4 +1,4 @@
-"""A round of exits runs the tests that its clauses name, all of them."""
+"""Test that a round of `./dev stress exits` runs all tests of the clauses."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ def source_of(test: str) -> str:
 
 
 @pytest.mark.parametrize("test", TESTS)
-def test_the_tests_of_the_clauses_are_there(test):
+def test_tests_of_the_clauses_exist(test):
     name = test.split("::")[1]
     assert f"{'def ' if exits.is_of_python(test) else '('}{name}" in source_of(test)
 
 
-def test_a_test_that_did_not_run_fails_the_round(monkeypatch):
+def test_missing_test_fails_the_round(monkeypatch):
     monkeypatch.setattr(exits, "run_c", lambda test, number: None)
     monkeypatch.setattr(exits, "run_python", Counter)
     assert exits.run_round(1) == Counter(TESTS)
@@ -33,11 +33,25 @@ def test_a_test_that_did_not_run_fails_the_round(monkeypatch):
         exits.run_round(1)
 
 
-def test_a_program_that_fails_or_runs_no_test_fails_the_round(monkeypatch, tmp_path):
+def test_failing_or_empty_program_fails_the_round(monkeypatch, tmp_path):
     monkeypatch.setattr(exits, "BUILD", tmp_path)
     program = tmp_path / "forks"
-    for script, why in [("exit 3", "fails"), ("echo '0%: Checks: 0'", "did not run")]:
+    for script, why in [
+        ("exit 3", "fails"),
+        ("echo '0%: Checks: 0'", "did not run"),
+        ("printf '\\377'; exit 3", "\ufffd\nfails"),
+    ]:
         program.write_text(f"#!/bin/sh\n{script}\n")
         program.chmod(0o755)
         with pytest.raises(exits.FailedError, match=why):
             exits.run_c("forks::anything", 1)
+
+
+def test_a_hung_program_fails_the_round_and_shows_its_output(monkeypatch, tmp_path):
+    program = tmp_path / "forks"
+    program.write_text("#!/bin/sh\nprintf 'begun \\377'\nexec sleep 1000\n")
+    program.chmod(0o755)
+    monkeypatch.setattr(exits, "BUILD", tmp_path)
+    monkeypatch.setattr(exits, "LONGEST", 1)
+    with pytest.raises(exits.FailedError, match="begun \ufffd\nhangs: "):
+        exits.run_c("forks::anything", 1)

@@ -1,4 +1,4 @@
-"""A soak runs every setting, adds up what was done, and says how to repeat what failed."""
+"""Test that a soak runs every setting, sums the counts, and prints how to repeat a failed run."""
 
 from __future__ import annotations
 
@@ -19,14 +19,18 @@ IDLE = """#!/bin/sh
 echo '100%: Checks: 0, Failures: 0, Errors: 0'
 """
 HANGS = """#!/bin/sh
-echo begun
+printf 'begun \\377'
 exec sleep 1000
+"""
+FAILS = """#!/bin/sh
+printf 'begun \\377'
+exit 3
 """
 
 
 @pytest.fixture
 def run_soak(tmp_path, monkeypatch, capsys):
-    """Soaks a script for a moment; its exit status and what it showed."""
+    """Return a function to soak a script briefly, and returns exit status and output."""
 
     def run(script: str, *arguments: str) -> tuple[int, str]:
         program = tmp_path / "program"
@@ -41,14 +45,14 @@ def run_soak(tmp_path, monkeypatch, capsys):
     return run
 
 
-def test_every_setting_is_run_and_what_was_done_is_added_up(run_soak):
+def test_soak_runs_every_setting_and_sums_the_counts(run_soak):
     status, said = run_soak(GOOD, "--threads", "3")
     count = len(soak.settings())
     assert status == 0
     assert said.startswith(f"{10 * count} deeds, {3 * count} threads")
 
 
-def test_a_seed_that_fails_is_shown_with_a_command_that_fails_again(run_soak):
+def test_failing_seed_is_shown_with_a_command_to_repeat(run_soak):
     first = 9 - soak.settings().index("MEMRT_DECAY=0")
     status, said = run_soak(BAD_SEED, "--seed", str(first))
     assert status == 1
@@ -59,19 +63,27 @@ def test_a_seed_that_fails_is_shown_with_a_command_that_fails_again(run_soak):
     assert again.returncode == 1
 
 
+@pytest.mark.parametrize(("script", "why"), [(HANGS, "hangs"), (FAILS, "fails")])
+def test_output_that_is_not_utf8_is_shown(script, why, run_soak):
+    status, said = run_soak(script)
+    assert status == 1
+    assert "begun \ufffd" in said
+    assert f"seed 1 {why}" in said
+
+
 @pytest.mark.parametrize(("script", "why"), [(IDLE, "did nothing"), (HANGS, "hangs")])
-def test_runs_that_prove_nothing_fail(script, why, run_soak):
+def test_idle_or_hanging_run_fails(script, why, run_soak):
     status, said = run_soak(script)
     assert status == 1
     assert f"seed 1 {why}" in said
 
 
-def test_a_short_soak_records_nothing(run_soak, monkeypatch):
+def test_short_soak_records_nothing(run_soak, monkeypatch):
     monkeypatch.setattr(soak.page, "record", lambda *_, **__: pytest.fail("recorded"))
     assert run_soak(GOOD)[0] == 0
 
 
-def test_a_long_soak_records_its_figures(run_soak, monkeypatch):
+def test_long_soak_records_its_figures(run_soak, monkeypatch):
     recorded = []
     monkeypatch.setattr(
         soak.page, "record", lambda section, *rest: recorded.append((section, rest))

@@ -1,4 +1,4 @@
-"""What the tests of pages share: a recording of a real program, and a browser without a network."""
+"""Fixtures for tests of pages: a recording of a real program, and a browser without a network."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from memrt._report.page import render
 from memrt._report.recording import loads
 from playwright.sync_api import sync_playwright
 
-PATIENCE = 60_000  # milliseconds for what the machine's load delays
+PATIENCE = 60_000  # milliseconds, for a machine under load
 
 
 def run_recorded(folder: Path) -> Path:
-    """Run PROGRAM; the recording of it. The script's name is hostile, too."""
+    """Run PROGRAM and return the path of its recording. The script's name is hostile, too."""
     script = folder / "<img src=x onerror=alert(1)>.py"
     script.write_text(PROGRAM)
     command = [sys.executable, "-m", "memrt", "run", "--quiet", "--html", folder / "run.html"]
@@ -27,21 +27,23 @@ def run_recorded(folder: Path) -> Path:
 
 @pytest.fixture(scope="session")
 def recorded(tmp_path_factory):
-    """Path of a recording; beside it, run.html, as `run --html` wrote it."""
+    """Return the path of a recording. The page of `run --html` is beside the recording, as
+    run.html.
+    """
     return run_recorded(tmp_path_factory.mktemp("recorded"))
 
 
 @pytest.fixture(scope="session")
 def document(recorded):
-    """What was recorded of the program."""
+    """Return the recorded document of the program."""
     return loads(recorded.read_bytes())[0]
 
 
 @pytest.fixture(scope="session")
 def browser():
-    """A browser without a window."""
+    """Yield a browser without a window."""
     path = shutil.which("chromium")
-    assert path, "there is no chromium; ./dev report installs it"
+    assert path, "chromium is not installed: run ./dev tools report to install chromium"
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
         yield browser
@@ -49,7 +51,7 @@ def browser():
 
 
 class Visit:
-    """A page that is open, and what went wrong there."""
+    """An open page, with its errors, dialogs and requests."""
 
     def __init__(self, browser, **options):
         self.context = browser.new_context(offline=True, **options)
@@ -63,7 +65,7 @@ class Visit:
         self.page.on("request", lambda request: self.requests.append(request.url))
 
     def open(self, path: Path):
-        """Go to a file, until all of it is shown."""
+        """Go to a file, and wait until the page is complete."""
         self.page.goto(path.as_uri())
         self.page.wait_for_selector("html[data-ready=yes]", state="attached")
         return self.page
@@ -71,7 +73,9 @@ class Visit:
 
 @pytest.fixture
 def visit(browser):
-    """Opens a file in the browser; at the end nothing may have gone wrong, or been asked for."""
+    """Yield a function that opens a file in the browser. At the end, verify that the pages caused
+    no error and no network request.
+    """
     visits: list[tuple[Visit, Path]] = []
 
     def open_page(path, **options):
@@ -88,13 +92,13 @@ def visit(browser):
 
 @pytest.fixture
 def page(visit, recorded):
-    """The page of the program, open."""
+    """Return the open page of the program."""
     return visit(recorded.with_name("run.html"))
 
 
 @pytest.fixture
 def page_of(tmp_path, visit):
-    """Opens the page of documents."""
+    """Return a function that opens the page of documents."""
 
     def make(*documents, **options):
         path = tmp_path / "made.html"

@@ -1,6 +1,6 @@
-"""A program whose names are hostile: of scopes, files, buffers and of itself."""
+"""A program with hostile names: of scopes, files, buffers and the program."""
 
-# Names that would run, or break the page, if they ever became more than text.
+# Names that would run, or break the page, without escaping.
 HOSTILE = "<img src=x onerror=injected=1></script><script>injected=2<!--"
 
 PROGRAM = f"""\

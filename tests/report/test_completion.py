@@ -1,4 +1,4 @@
-"""The script by which shells complete commands."""
+"""The script for completion of commands in shells."""
 
 import subprocess
 import sys
@@ -12,7 +12,7 @@ def completion(shell):
 
 
 def completed(*words):
-    """What bash completes the last word to."""
+    """Return bash's completions of the last word."""
     listed = " ".join(f"'{word}'" for word in words)
     script = (
         f"{completion('bash')}\nCOMP_WORDS=({listed}); COMP_CWORD={len(words) - 1}\n"
@@ -29,13 +29,13 @@ def test_bash_completes_commands_and_options():
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "tcsh"])
-def test_every_shell_has_a_script_with_all_commands(shell):
+def test_completion_script_of_each_shell_has_the_commands(shell):
     script = completion(shell)
     for command in ("run", "report", "leaks", "info", "stats"):
         assert command in script
 
 
-def test_without_shtab_the_extra_is_named():
+def test_completion_without_shtab_gives_install_hint():
     code = "import sys; sys.modules['shtab'] = None; from memrt.commands import main; main()"
     result = subprocess.run(
         [sys.executable, "-c", code, "completion", "bash"], capture_output=True, text=True
@@ -44,7 +44,7 @@ def test_without_shtab_the_extra_is_named():
     assert "pip install 'memrt[report]'" in result.stderr
 
 
-def test_the_command_finds_modules_in_the_current_folder_as_python_m_does(tmp_path):
+def test_run_m_finds_modules_in_the_current_folder(tmp_path):
     (tmp_path / "found.py").write_text("import sys; print(sys.argv[1:], sys.path[0])\n")
     program = [sys.executable, "-c", "import sys; sys.path[0] = '/bin'; "
                "from memrt.commands import script; script()"]  # fmt: skip

@@ -1,4 +1,4 @@
-"""A million events: what records, reads, shows and converts them stays usable."""
+"""A million events: recording, reading, pages and conversion stay usable."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ for i in range({BLOCKS}):
     if i % 50 == 0:
         kept.append(array)
 """
-LIVE = BLOCKS // 50 + 1  # the last one, too
+LIVE = BLOCKS // 50 + 1  # includes the last array
 EVENTS = 2 * BLOCKS - LIVE
 
 
-# Have the C library keep what is freed, as other allocators do.
+# Make the C library keep freed memory, as other allocators do.
 KEEPING = {"MALLOC_MMAP_THRESHOLD_": "1000000000", "MALLOC_TRIM_THRESHOLD_": "1000000000"}
 
 
@@ -51,8 +51,8 @@ def traced(script):
     return path
 
 
-def test_all_are_in_the_trace(traced):
-    trace = memrt.Trace(traced)
+def test_trace_of_a_million_events_is_complete(traced):
+    trace = memrt.debug.Trace(traced)
     assert trace.is_complete
     assert EVENTS <= len(trace) < EVENTS + 1000
     assert LIVE * 8 * 100 <= trace.live[-1] <= trace.peak
@@ -63,33 +63,35 @@ def lines(path: Path) -> int:
         return sum(1 for _ in file)
 
 
-def test_all_are_converted(traced):
+def test_a_million_events_are_converted_to_each_format(traced):
     table = traced.with_suffix(".csv")
     command("convert", traced, "--to", "csv", "-o", table)
-    assert lines(table) == len(memrt.Trace(traced)) + 1
+    assert lines(table) == len(memrt.debug.Trace(traced)) + 1
     track = traced.with_suffix(".pftrace")
     command("convert", traced, "--to", "perfetto", "-o", track)
     assert 0 < track.stat().st_size < traced.stat().st_size
     flame = traced.with_suffix(".json")
     command("convert", traced, "--to", "speedscope", "-o", flame)
     peak = json.loads(flame.read_text())["profiles"][0]
-    assert peak["endValue"] == memrt.Trace(traced).peak
+    assert peak["endValue"] == memrt.debug.Trace(traced).peak
 
 
-def test_all_are_replayed(traced):
+def test_a_million_events_are_replayed_by_each_allocator(traced):
     tried = json.loads(command("replay", "--json", traced, **KEEPING).stdout)
     assert [each["allocator"] for each in tried] == ["memrt", "malloc", "numpy"]
     for each in tried:
         assert (each["error"], each["refused"]) == (None, 0)
-        assert each["peak"] == memrt.Trace(traced).peak
-        assert each["peak_resident"] > 0.95 * each["peak"], "nothing was kept for it from before"
+        assert each["peak"] == memrt.debug.Trace(traced).peak
+        assert each["peak_resident"] > 0.95 * each["peak"], (
+            "memory of an earlier allocator was reused"
+        )
 
 
-def test_a_trace_does_not_differ_from_itself(traced):
+def test_trace_does_not_differ_from_itself(traced):
     assert command("diff", traced, traced).stdout.count("nothing differs") == 2
 
 
-def test_all_are_in_the_page(script, visit):
+def test_page_counts_all_blocks_and_live_buffers(script, visit):
     path = script.with_suffix(".html")
     command("run", "--quiet", "--html", path, script)
     page = visit(path)

@@ -1,4 +1,4 @@
-"""What notebooks show: statistics as a table, and the memory of a cell."""
+"""Memory in notebooks: statistics as a table, and the memory of a cell."""
 
 import subprocess
 import sys
@@ -29,7 +29,7 @@ def run_cell(cell):
     return result.stdout + result.stderr
 
 
-def test_a_cell_runs_on_memrt_and_its_memory_is_shown():
+def test_cell_runs_on_memrt_and_shows_its_memory():
     said = run_cell("%%memrt\nkept = np.ones(100_000)\nhigh = np.ones(1_000_000)\ndel high\n")
     for part in ("<caption>memrt: this cell</caption>", "peak</th>", "8.4 MiB", "781.2 KiB in 1"):
         assert part in said
@@ -37,20 +37,20 @@ def test_a_cell_runs_on_memrt_and_its_memory_is_shown():
     assert "after: None" in said or "after: default_allocator" in said
 
 
-def test_a_cell_that_fails_shows_its_error_and_its_memory():
+def test_failing_cell_shows_its_error_and_memory():
     said = run_cell("%%memrt\nkept = np.ones(100_000)\n1 / 0\n")
     assert "ZeroDivisionError" in said
     assert "781.2 KiB in 1" in said
 
 
-def test_names_of_files_are_text_in_the_table():
+def test_file_names_are_escaped_in_the_table():
     said = run_cell(
         "%%memrt\nexec(compile('kept = np.ones(9999)', '<img src=x>', 'exec'), globals())\n"
     )
     assert "&lt;img src=x&gt;" in said
 
 
-def test_arguments_are_refused():
+def test_cell_magic_refuses_arguments():
     code = "from IPython.core.interactiveshell import InteractiveShell as S\n"
     code += "s = S.instance(colors='nocolor'); s.run_cell('%load_ext memrt')\n"
     code += "r = s.run_cell('%%memrt 5\\nprint(12345)')\nprint(r.error_in_exec)"
@@ -59,7 +59,7 @@ def test_arguments_are_refused():
     assert "12345\n" not in result.stdout
 
 
-def test_statistics_are_a_table_of_all_fields():
+def test_statistics_table_has_all_fields():
     stats = memrt.stats()
     table = stats._repr_html_()
     for name, number in stats.to_dict().items():

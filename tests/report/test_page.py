@@ -1,4 +1,4 @@
-"""The page of a recording, in a real browser: what it shows, and how it is used."""
+"""The page of a recording, in a real browser: contents and use."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from hostile import HOSTILE
 from playwright.sync_api import expect
 
 SECTIONS = (
-    *("Overview", "Timeline", "The moment of the peak, by place of birth", "Flame graph"),
-    *("Live at the end", "Leaks", "Who holds the largest", "Kept for a part of it", "Sizes"),
-    "Settings and versions",
+    *("Overview", "Timeline", "Highest observed moment, by allocation site", "Flame graph"),
+    *("Live at the end", "Leaks", "Holders of the largest buffers", "Retention by small views"),
+    *("Sizes", "Settings and versions"),
 )
 
 
@@ -21,7 +21,7 @@ def texts(page, selector):
 
 
 def legend(page):
-    """What the timeline says that it shows."""
+    """Return the names in the timeline's legend."""
     return page.locator("#timeline-chart .legendtext").all_text_contents()
 
 
@@ -30,17 +30,17 @@ def column(page, table, index):
 
 
 def wait_for_rows(page, count):
-    """Until the table of live buffers shows so many."""
+    """Wait until the table of live buffers shows `count` rows."""
     expect(page.locator("#live-table tbody tr")).to_have_count(count, timeout=60_000)
 
 
 def amount(text):
-    """Bytes that a text like 1.5 MiB says."""
+    """Return the bytes of a text such as 1.5 MiB."""
     number, unit = text.split()
     return float(number) * 1024 ** ("B", "KiB", "MiB", "GiB").index(unit)
 
 
-def test_every_section_is_there_and_has_something(page):
+def test_each_section_is_present_and_not_empty(page):
     assert texts(page, "h2") == list(SECTIONS)
     for section in page.locator("main section").all():
         assert len(section.inner_text()) > 20
@@ -48,16 +48,16 @@ def test_every_section_is_there_and_has_something(page):
         assert page.locator(link.get_attribute("href")).count() == 1
 
 
-def test_figures_are_those_of_the_recording(page, document):
+def test_figures_equal_the_recording(page, document):
     stats = {name: number for name, _, number in document["stats"]}
     figures = dict(zip(texts(page, "#figures dt"), texts(page, "#figures dd"), strict=True))
     peak = next(value for title, value in figures.items() if title.startswith("Peak"))
     assert amount(peak) == pytest.approx(stats["peak"], rel=0.01)
-    assert figures["Blocks made"] == f"{stats['alloc']:,}"
+    assert figures["Blocks allocated"] == f"{stats['alloc']:,}"
     assert texts(page, "#notes li") == document["notes"]
 
 
-def test_the_timeline_stacks_scopes_and_draws_lines(page):
+def test_timeline_has_scopes_and_lines_that_can_be_hidden(page):
     names = legend(page)
     for name in ("resident", "kept for reuse", "live, in load", "live, in no scope"):
         assert name in names
@@ -66,7 +66,7 @@ def test_the_timeline_stacks_scopes_and_draws_lines(page):
     assert "resident" not in legend(page)
 
 
-def test_the_timeline_is_read_by_the_arrow_keys(page, document):
+def test_timeline_values_are_read_by_the_arrow_keys(page, document):
     page.locator("#timeline-chart").focus()
     page.keyboard.press("End")
     line = document["timeline"]
@@ -76,14 +76,14 @@ def test_the_timeline_is_read_by_the_arrow_keys(page, document):
     assert page.locator("#timeline-chart .shapelayer path").count() == 1
 
 
-def test_the_peak_is_told_by_place_the_largest_first(page, document):
+def test_peak_table_lists_sites_largest_first(page, document):
     sizes = [amount(text) for text in column(page, "highest-table", 3)]
     assert sizes == sorted(sizes, reverse=True)
     assert "load" in column(page, "highest-table", 1)[0]
     assert sum(sizes) == pytest.approx(document["highest"]["bytes"], rel=0.01)
 
 
-def test_the_flame_graph_goes_by_keys_alone(page):
+def test_flame_graph_works_by_keyboard(page):
     graph = page.locator("#flame-graph")
     everything = graph.locator("button").count()
     assert everything > 4
@@ -101,7 +101,7 @@ def test_the_flame_graph_goes_by_keys_alone(page):
     assert graph.locator("button").count() == everything
 
 
-def test_the_flame_graph_has_the_totals_too(page, document):
+def test_flame_graph_can_show_total_bytes(page, document):
     page.locator("#flame-of").select_option("total")
     title = page.locator("#flame-graph button").first.get_attribute("title")
     assert amount(title.split(": ")[1].split(",")[0]) == pytest.approx(
@@ -109,7 +109,7 @@ def test_the_flame_graph_has_the_totals_too(page, document):
     )
 
 
-def test_live_buffers_are_sorted_by_their_heads(page):
+def test_live_buffers_are_sorted_by_column_heads(page):
     sizes = [amount(text) for text in column(page, "live-table", 1)]
     assert sizes == sorted(sizes, reverse=True)
     head = page.locator("#live-table th").first
@@ -120,7 +120,7 @@ def test_live_buffers_are_sorted_by_their_heads(page):
     assert sizes == sorted(sizes)
 
 
-def test_live_buffers_are_searched_and_turned_over(page, document):
+def test_live_buffers_have_pages_and_a_search(page, document):
     count = len(document["live"]["rows"])
     says = page.locator("#live-table .count")
     assert says.inner_text() == f"1 to 25 of {count:,}"
@@ -131,21 +131,21 @@ def test_live_buffers_are_searched_and_turned_over(page, document):
     assert all("load" in text for text in column(page, "live-table", 2))
 
 
-def test_a_place_opens_to_its_calls(page):
+def test_site_expands_to_its_call_stack(page):
     page.locator("#live-table summary").first.press("Enter")
     calls = texts(page, "#live-table details[open] li")
     assert len(calls) > 1
     assert "<module>" in calls[-1]
 
 
-def test_leaks_holders_and_retention_are_told(page):
-    assert "234.4 KiB in 1 buffer born in" in texts(page, "#lost summary")[0]
+def test_page_shows_leaks_holders_and_retention(page):
+    assert "234.4 KiB in 1 buffer allocated in" in texts(page, "#lost summary")[0]
     page.locator("#holders-list summary").first.press("Enter")
     assert "__main__." in texts(page, "#holders-list details[open] pre")[0]
     assert "wasted: 3.8 MiB kept for" in texts(page, "#retention-list summary")[0]
 
 
-def test_sizes_are_a_histogram_of_bytes_or_of_buffers(page, document):
+def test_size_histogram_switches_from_bytes_to_buffers(page, document):
     bars = page.locator("#sizes-chart .bars .point")
     assert bars.count() == len(document["highest"]["sizes"])
     before = page.locator("#sizes-chart .yaxislayer-above").text_content()
@@ -153,13 +153,13 @@ def test_sizes_are_a_histogram_of_bytes_or_of_buffers(page, document):
     assert page.locator("#sizes-chart .yaxislayer-above").text_content() != before
 
 
-def test_settings_versions_and_options_are_told(page, document):
+def test_page_shows_settings_versions_and_options(page, document):
     said = page.locator("#settings").inner_text()
     for text in (document["memrt"], document["python"], document["numpy"], "MEMRT_DECAY"):
         assert text in said
 
 
-def test_hostile_names_are_text_and_nothing_else(page, document):
+def test_hostile_names_are_shown_as_text(page, document):
     assert page.evaluate("window.injected") is None
     assert page.locator("main img").count() == 0
     scopes = document["timeline"]["scopes"]
@@ -170,7 +170,7 @@ def test_hostile_names_are_text_and_nothing_else(page, document):
     assert any(HOSTILE in name for name in legend(page))
 
 
-def test_everything_is_reached_by_the_tabulator(page):
+def test_tab_key_reaches_the_main_sections(page):
     reached = set()
     for _ in range(120):
         page.keyboard.press("Tab")
@@ -183,7 +183,7 @@ def test_everything_is_reached_by_the_tabulator(page):
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_text_stands_out_in_light_and_dark(visit, recorded, scheme):
+def test_text_contrast_is_high_in_light_and_dark_mode(visit, recorded, scheme):
     page = visit(recorded.with_name("run.html"), color_scheme=scheme)
     back, front = page.evaluate(
         "(({backgroundColor, color}) => [backgroundColor, color].map((text) => "
@@ -205,7 +205,7 @@ def test_text_stands_out_in_light_and_dark(visit, recorded, scheme):
 
 
 def contrast(one, other):
-    """The ratio that the WCAG define."""
+    """Return the contrast ratio of two colors by WCAG's definition."""
 
     def luminance(color):
         parts = [part / 255 for part in color]
@@ -216,7 +216,7 @@ def contrast(one, other):
     return (high + 0.05) / (low + 0.05)
 
 
-def test_a_narrow_window_scrolls_in_one_direction_only(visit, recorded):
+def test_narrow_window_needs_no_horizontal_scrolling(visit, recorded):
     page = visit(recorded.with_name("run.html"), viewport={"width": 400, "height": 800})
     assert page.evaluate("document.documentElement.scrollWidth") <= 400
     chart = page.locator("#timeline-chart svg").first
@@ -224,7 +224,7 @@ def test_a_narrow_window_scrolls_in_one_direction_only(visit, recorded):
 
 
 def many(document, count):
-    """The same with that many live buffers and readings."""
+    """Return a copy of a document with `count` live buffers and samples."""
     made = copy.deepcopy(document)
     rows = made["live"]["rows"]
     made["live"]["rows"] = [
@@ -239,10 +239,10 @@ def many(document, count):
     return made
 
 
-def test_a_hundred_thousand_buffers_and_readings_are_quick(page_of, document):
+def test_page_of_100_000_buffers_and_samples_is_fast(page_of, document):
     begin = time.monotonic()
     page = page_of(many(document, 100_000))
-    assert time.monotonic() - begin < 30  # on a machine with much else to do
+    assert time.monotonic() - begin < 30  # on a machine under load
     took = page.evaluate(
         "() => { const begin = performance.now();"
         " document.querySelector('#live-table th:nth-child(3) button').click();"
@@ -254,12 +254,12 @@ def test_a_hundred_thousand_buffers_and_readings_are_quick(page_of, document):
     assert page.evaluate("document.querySelectorAll('*').length") < 10_000
     points = page.evaluate("document.getElementById('timeline-chart').data[0].x.length")
     assert points <= 4000
-    assert page.evaluate(  # the summit is among them
+    assert page.evaluate(  # the peak is among the points
         "Math.max(...document.getElementById('timeline-chart').data[0].y)"
     ) > 900_000_000  # fmt: skip
 
 
-def test_a_program_that_made_nothing_has_a_page(page_of, document):
+def test_recording_without_allocations_has_a_page(page_of, document):
     empty = copy.deepcopy(document)
     empty["timeline"] = {
         **{name: [] for name in ("t", "live", "cached", "resident", "scopes", "scoped")},
@@ -270,11 +270,11 @@ def test_a_program_that_made_nothing_has_a_page(page_of, document):
     for name in ("total", "lost", "held", "holders", "sites", "frames", "notes"):
         empty[name] = []
     page = page_of(empty)
-    assert "No moment was looked at." in page.locator("#highest").inner_text()
+    assert "No moment was observed." in page.locator("#highest").inner_text()
     assert "Nothing is lost." in page.locator("#leaks").inner_text()
 
 
-def test_of_several_processes_each_is_chosen_and_all_are_added_up(page_of, document):
+def test_page_of_two_processes_has_each_process_and_the_sum(page_of, document):
     child = copy.deepcopy(document)
     child.update(pid=document["pid"] + 1, parent=document["pid"], ended="ended with status 9")
     child["started"] += document["seconds"] / 2
@@ -294,6 +294,6 @@ def test_of_several_processes_each_is_chosen_and_all_are_added_up(page_of, docum
     assert "ended with status 9" not in page.locator("#subtitle").inner_text()
 
 
-def test_of_one_process_nothing_is_to_be_chosen(page):
+def test_page_of_a_single_process_has_no_process_choice(page):
     assert not page.locator("#together").is_visible()
     assert not page.locator("#process").is_visible()

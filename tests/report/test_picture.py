@@ -21,7 +21,7 @@ def drawn(document, path):
     return image.imread(path)
 
 
-def test_the_picture_has_areas_of_several_colours(document, tmp_path):
+def test_picture_has_coloured_areas(document, tmp_path):
     pixels = drawn(document, tmp_path / "p.png")
     assert pixels.shape[0] > 400
     assert pixels.shape[1] > 800
@@ -31,7 +31,7 @@ def test_the_picture_has_areas_of_several_colours(document, tmp_path):
     assert {orange} <= colours or {blue} <= colours
 
 
-def test_a_picture_of_nothing_and_of_hostile_names_is_drawn(document, tmp_path):
+def test_empty_timeline_with_hostile_names_is_drawn(document, tmp_path):
     empty = copy.deepcopy(document)
     empty["program"] = ["$x^", HOSTILE, "\udcff"]
     empty["timeline"] = {
@@ -41,7 +41,7 @@ def test_a_picture_of_nothing_and_of_hostile_names_is_drawn(document, tmp_path):
     assert drawn(empty, tmp_path / "p.png").size > 0
 
 
-def test_a_recording_is_reopened_as_the_page_that_run_wrote(recorded, tmp_path):
+def test_report_recreates_the_page_of_run(recorded, tmp_path):
     result = report(recorded, "-o", tmp_path / "again.html", "--plot", tmp_path / "p.png")
     assert (result.returncode, result.stderr) == (0, "")
     assert result.stdout.splitlines() == [
@@ -53,7 +53,7 @@ def test_a_recording_is_reopened_as_the_page_that_run_wrote(recorded, tmp_path):
     assert (tmp_path / "p.png").read_bytes()[:4] == b"\x89PNG"
 
 
-def test_without_a_name_the_page_is_beside_its_recording(recorded, tmp_path):
+def test_default_page_path_is_beside_the_recording(recorded, tmp_path):
     (tmp_path / "run.memrt").write_bytes(recorded.read_bytes())
     assert report("run.memrt", cwd=tmp_path).returncode == 0
     assert (tmp_path / "run.html").stat().st_size > 1_000_000
@@ -64,7 +64,7 @@ def test_without_a_name_the_page_is_beside_its_recording(recorded, tmp_path):
 
 
 @pytest.mark.parametrize("ending", ["raise SystemExit(3)", "1 / 0"])
-def test_a_program_that_fails_has_its_page_and_picture(tmp_path, ending):
+def test_failing_program_has_a_page_and_a_picture(tmp_path, ending):
     (tmp_path / "program.py").write_text(f"import numpy as np\nkept = np.ones(10_000)\n{ending}\n")
     command = [sys.executable, "-m", "memrt", "run", "--html", "p.html", "--plot", "p.png"]
     result = subprocess.run(

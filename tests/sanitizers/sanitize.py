@@ -1,7 +1,7 @@
-"""The tests under sanitizers and Valgrind: the work behind `./dev sanitize`.
+"""Run the tests under sanitizers and Valgrind. `./dev sanitize` calls the script.
 
-Each tool must first find faults that were planted for it; one that does not is not awake, and what
-it does not say of the tests means nothing. Tools: {tools}. Without a name, all of them.
+Each tool must first detect a set of seeded bugs. If a tool misses a seeded bug, the tool fails and
+the tests do not run, because a clean result would prove nothing. Tools: {tools}. Default: all.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from tools import HERE, TOOLS, WORK, Tool, Watched
 
 @dataclass(frozen=True)
 class Finding:
-    """What became of a tool."""
+    """The result of one tool: missed seeded bugs, test reports, CPU seconds and the commit."""
 
     tool: Tool
     overlooked: list[str]
     watched: Watched
     seconds: int
-    commit: str  # that was built
+    commit: str  # the commit of the build
 
     @property
     def is_good(self) -> bool:
@@ -42,7 +42,7 @@ class Finding:
 
 
 def use(tool: Tool, whole: bool) -> Finding:
-    """Build, see that the tool is awake, and run the tests."""
+    """Build memrt, check the tool against the seeded bugs, and run the tests."""
     print(f"→ {tool.title}", flush=True)
     commit = page.commit()
     tool.build()
@@ -55,31 +55,34 @@ def use(tool: Tool, whole: bool) -> Finding:
 
 
 def processor_seconds() -> float:
-    """Of all that was run so far: this says the same on a machine with other work."""
+    """Return the CPU seconds of all finished child processes.
+
+    Other work on the machine hardly changes CPU time, unlike elapsed time.
+    """
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime
 
 
 def lines(finding: Finding) -> list[str]:
-    """A report for people."""
-    awake = [f"does not see the planted fault {fault!r}" for fault in finding.overlooked]
+    """Return a readable report of one tool."""
+    awake = [f"misses the seeded bug {fault!r}" for fault in finding.overlooked]
     count = f"{finding.watched.tests} tests, {len(finding.watched.reports)} reports"
     return [*awake, *finding.watched.reports, f"{count}, {finding.seconds} s of processor"]
 
 
 ABOUT = (
-    "The tests under tools that find faults of memory, threads and the language, by `./dev "
-    "sanitize --all`. A tool is believed after it has found faults that were planted for it in "
-    "blocks of memrt. Suppressions, each with its reason, stand in `tests/sanitizers`."
+    "The tests under tools that find bugs in memory, threads and C code, by `./dev sanitize "
+    "--all`. The tests under a tool count only after the tool has found the seeded bugs in blocks "
+    "of memrt. The suppressions are in `tests/sanitizers`, each with a reason."
 )
 
 
 def record(findings: list[Finding]) -> None:
-    """Write the page, with the rows of tools that were run before."""
+    """Write the page, with saved rows of tools from earlier runs."""
     WORK.mkdir(parents=True, exist_ok=True)
     for finding in findings:
         kept_in(finding.tool).write_text(json.dumps(finding.row()), encoding="utf-8")
-    columns = ("tool and tests", "version", "planted faults found", "tests", "reports")
+    columns = ("tool and tests", "version", "seeded bugs found", "tests", "reports")
     files = [kept_in(tool) for tool in TOOLS]
     rows = [json.loads(file.read_text(encoding="utf-8")) for file in files if file.exists()]
     page.record(
@@ -87,7 +90,7 @@ def record(findings: list[Finding]) -> None:
         "Sanitizers and Valgrind",
         ABOUT,
         {"suppressions": suppressions()},
-        (*columns, "processor seconds", "of commit"),
+        (*columns, "processor seconds", "commit"),
         rows,
     )
 
@@ -97,7 +100,7 @@ def kept_in(tool: Tool) -> Path:
 
 
 def suppressions() -> int:
-    """How many there are."""
+    """Return the number of suppressions in all .supp files."""
     texts = (file.read_text(encoding="utf-8") for file in sorted(HERE.glob("*.supp")))
     return sum(line.startswith(("{", "leak:")) for text in texts for line in text.splitlines())
 
@@ -107,14 +110,14 @@ def main() -> int:
     parser = argparse.ArgumentParser(
         prog="./dev sanitize", description=__doc__.format(tools=", ".join(names))
     )
-    parser.add_argument("tools", nargs="*", metavar="TOOL", help="of those above")
+    parser.add_argument("tools", nargs="*", metavar="TOOL", help="tool to run; default: all")
     parser.add_argument(
-        "--all", action="store_true", help="every test, where the gate runs a part; "
-        "what is found goes into docs/reliability.md",
+        "--all", action="store_true", help="run every test, not only the part of the gate, "
+        "and write the results into docs/reliability.md",
     )  # fmt: skip
     options = parser.parse_args()
     if unknown := set(options.tools) - set(names):
-        parser.error(f"there is no tool {', '.join(sorted(unknown))}")
+        parser.error(f"TOOL must be one of {', '.join(names)}, got {', '.join(sorted(unknown))}")
     chosen = [tool for tool in TOOLS if tool.name in (options.tools or names)]
     try:
         findings = [use(tool, options.all) for tool in chosen]

@@ -1,4 +1,4 @@
-"""The chore believes a tool that has found what was planted, and takes every report for a fault."""
+"""Tests of sanitize.py: a tool must find its seeded bugs, and every report counts as a fault."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ SOME_TESTS = Watched(3, [])
 
 
 class Double(Tool):
-    """Says of every fault what it is told to, and sees of the tests what it is told to."""
+    """Test double of a tool, with a fixed report for each seeded bug and a fixed test result."""
 
     name = "double"
     title = "a double"
@@ -34,12 +34,12 @@ class Double(Tool):
         return self.watched
 
 
-def test_a_tool_that_overlooks_a_planted_fault_is_not_believed(capsys):
+def test_tool_that_misses_a_seeded_bug_fails(capsys):
     tool = Double("invalid write")
     finding = sanitize.use(tool, whole=False)
     assert not finding.is_good
     assert not tool.watching
-    assert "does not see the planted fault 'leak'" in capsys.readouterr().out
+    assert "misses the seeded bug 'leak'" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
@@ -47,11 +47,11 @@ def test_a_tool_that_overlooks_a_planted_fault_is_not_believed(capsys):
     [(SOME_TESTS, True), (Watched(3, ["a race"]), False), (Watched(0, []), False)],
     ids=["clean", "a report", "no test"],
 )
-def test_a_tool_that_is_awake_is_good_when_tests_ran_and_nothing_was_reported(watched, good):
+def test_tool_passes_if_tests_ran_without_reports(watched, good):
     assert sanitize.use(Double("invalid write, lost", watched), whole=False).is_good is good
 
 
-def test_every_tool_has_planted_faults_that_exist():
+def test_every_tool_has_existing_seeded_bugs():
     for tool in TOOLS:
         assert tool.planted
         for fault in tool.planted:
@@ -61,6 +61,7 @@ def test_every_tool_has_planted_faults_that_exist():
 
 def test_figures_of_a_tool_stay_when_another_is_run(tmp_path, monkeypatch):
     monkeypatch.setattr(sanitize, "WORK", tmp_path)
+    monkeypatch.setattr(page, "uncommitted", list)
     monkeypatch.setattr(page, "PAGE", tmp_path / "page.md")
     monkeypatch.setattr(page, "FIGURES", tmp_path / "figures")
     first, second = Double("invalid write, lost"), Double("invalid write, lost", Watched(7, []))

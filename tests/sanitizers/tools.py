@@ -1,4 +1,4 @@
-"""The tools that look for faults: how each is built for, what it must find, what it watches."""
+"""Define the sanitizers and Valgrind as tools: their builds, seeded bugs and test suites."""
 
 from __future__ import annotations
 
@@ -21,13 +21,14 @@ from pieces import watched
 HERE = Path(__file__).resolve().parent
 WORK = ROOT / "build" / "sanitize"
 LIMIT = 3600  # seconds for all Python tests
-PACKAGES = ("pytest", "pytest-xdist", "hypothesis", "jsonschema", "perfetto", "prometheus-client",
-            "protobuf")  # fmt: skip
+PACKAGES = ("pytest", "pytest-timeout", "pytest-xdist", "hypothesis", "jsonschema", "perfetto",
+            "prometheus-client", "protobuf")  # fmt: skip
+TEST_LIMIT = 1800  # seconds for one Python test, which is slower under a sanitizer
 
 
 @dataclass(frozen=True)
 class Watched:
-    """What a tool saw of a suite: `reports` are of tests that failed, whatever the reason."""
+    """The result of a suite under a tool. `reports` has a text for each failed test."""
 
     tests: int
     reports: list[str]
@@ -38,26 +39,26 @@ class Tool(ABC):
 
     name: str
     title: str
-    planted: Mapping[str, str]  # a fault, and what the tool says of it
+    planted: Mapping[str, str]  # names of seeded bugs, each with a part of the tool's report
 
     @abstractmethod
     def version(self) -> str:
-        """In words."""
+        """Return the version of the tool as text."""
 
     @abstractmethod
     def build(self) -> None:
-        """Build memrt and the tests for it."""
+        """Build memrt and the tests for the tool."""
 
     @abstractmethod
     def report_of(self, fault: str) -> str:
-        """What it says of the program with that planted fault."""
+        """Return the tool's report on the program with a seeded bug."""
 
     @abstractmethod
     def watch(self, whole: bool) -> Watched:
-        """Run the suite, or the part of it for the gate."""
+        """Run the whole suite, or only the part for the gate."""
 
     def overlooked(self) -> list[str]:
-        """The planted faults that it does not see: with any, it is not awake."""
+        """Return the seeded bugs that the tool misses. Any missed bug voids clean results."""
         return [fault for fault, says in self.planted.items() if says not in self.report_of(fault)]
 
 
@@ -68,10 +69,10 @@ class OfC(Tool):
     name: str
     title: str
     planted: Mapping[str, str]
-    asked: tuple[str, ...]  # for its version
+    asked: tuple[str, ...]  # command that prints the version
     folder: Path
     options: tuple[str, ...]
-    part: str = ""  # what the gate runs, as a regular expression of ctest
+    part: str = ""  # tests of the gate, as a regular expression for ctest
 
     def version(self) -> str:
         return subprocess.check_output(self.asked, text=True).splitlines()[0]
@@ -97,7 +98,7 @@ class OfC(Tool):
         junit.unlink(missing_ok=True)
         command = ("ctest", "--test-dir", self.folder, "-j", str(os.cpu_count()))
         keep = ("--output-junit", junit, "--test-output-size-passed", "100000")
-        # What it prints is in the file, and whether a test fails is for the caller to judge.
+        # The JUnit file has the output and the failures. The caller evaluates the failures.
         quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
         subprocess.run([*command, *keep, *arguments], check=False, **quiet)
         return list(cases_in(junit))
@@ -105,7 +106,7 @@ class OfC(Tool):
 
 @dataclass(frozen=True)
 class Case:
-    """A test of a JUnit file that ran."""
+    """A test of a JUnit file that was not skipped."""
 
     name: str
     failed: bool
@@ -123,8 +124,9 @@ def cases_in(junit: Path) -> Iterable[Case]:
 class OfPython(Tool):
     """AddressSanitizer and UndefinedBehaviorSanitizer for the Python tests.
 
-    The interpreter is not built with them, so their runtimes are preloaded, and what they report
-    goes into files, where it is found whatever a test does with what a process says and ends in.
+    The interpreter is built without sanitizers, so the runtimes of both sanitizers are preloaded.
+    Reports go into files, which survive when a test discards the output or the exit status of a
+    process.
     """
 
     name = "python"
@@ -160,21 +162,22 @@ class OfPython(Tool):
         junit.unlink(missing_ok=True)
         files = [f"tests/python/test_{name}.py" for name in self.part]
         chosen = ("tests/python",) if whole else files
-        end = self._run("-m", "pytest", "-q", f"--junit-xml={junit}", *chosen)
+        limit = f"timeout={TEST_LIMIT}"
+        end = self._run("-m", "pytest", "-q", "-o", limit, f"--junit-xml={junit}", *chosen)
         cases = list(cases_in(junit)) if junit.exists() else []
         failed = [f"{case.name}:\n{case.said}" for case in cases if case.failed]
         ended = [] if end == "exit status 0" else [f"pytest: {end}, see {self._log}"]
         return Watched(len(cases), [*self._found(), *failed, *ended])
 
     def _run(self, *command: str) -> str:
-        """Run Python; how it ended."""
+        """Run Python, and return a description of its end."""
         shutil.rmtree(self._reports, ignore_errors=True)
         self._reports.mkdir(parents=True)
         python = WORK / "venv" / "bin" / "python"
         return watched([python, *command], self._log, LIMIT, ROOT, self._environment())
 
     def _found(self) -> list[str]:
-        """What the sanitizers had to say of any process of the last run."""
+        """Return the sanitizer reports of all processes of the last run."""
         return [file.read_text(errors="replace") for file in sorted(self._reports.iterdir())]
 
     @cached_property
@@ -188,8 +191,8 @@ class OfPython(Tool):
         return {
             **os.environ,
             "LD_PRELOAD": self._preloaded,
-            "PYTHONMALLOC": "malloc",  # or objects of Python would hide what is theirs
-            # Two frames of a place: who asked for memory tells whose leak it is.
+            "PYTHONMALLOC": "malloc",  # arenas of Python's allocator would hide leaks
+            # Two frames per call stack: the caller of the allocator identifies the leaking library.
             "ASAN_OPTIONS": f"{log}:allocator_may_return_null=1:malloc_context_size=2",
             "LSAN_OPTIONS": f"suppressions={HERE / 'leaks.supp'}:print_suppressions=0",
             "UBSAN_OPTIONS": f"{log}:print_stacktrace=1:halt_on_error=1",
@@ -210,7 +213,7 @@ ADDRESS = OfC(
     folder=ROOT / "build" / "address-undefined",
     options=("-DMEMRT_SANITIZE=address,undefined",),
 )
-THREAD = OfC(  # clang's runtime follows atomics more closely than gcc's
+THREAD = OfC(  # clang's runtime models atomics more precisely than gcc's
     name="thread",
     title="ThreadSanitizer: C tests",
     planted={"race": "data race"},
@@ -220,7 +223,7 @@ THREAD = OfC(  # clang's runtime follows atomics more closely than gcc's
         *("-DMEMRT_SANITIZE=thread", "-DCMAKE_C_COMPILER=clang"),
         "-DCMAKE_CXX_COMPILER=clang++",
     ),
-    part="^(stress|test_(cache|central|lock|meminfo|purger|stats|symbols|thread|warm))$",
+    part="^(stress|test_(central_list|large_cache|lock|meminfo|purger|stats|symbols|thread|thread_cache))$",
 )
 MEMCHECK = OfC(
     name="memcheck",
@@ -233,6 +236,6 @@ MEMCHECK = OfC(
     asked=("valgrind", "--version"),
     folder=ROOT / "build" / "memcheck",
     options=("-DMEMRT_MEMCHECK=ON",),
-    part="^(abi_.*|test_(block|cache|central|meminfo|owner|raw|resizable|tiny))$",
+    part="^(abi_.*|test_(block|block_api|central_list|lookup|meminfo|resizable|thread_cache|tiny))$",
 )
 TOOLS: tuple[Tool, ...] = (ADDRESS, OfPython(), THREAD, MEMCHECK)

@@ -1,7 +1,7 @@
-/// Processes that end or divide while sixteen threads are in the middle of whatever the table
-/// offers: a child uses and frees what it inherited, and what it does the parent does not see.
+/// Forks and exits of a process while sixteen threads use all parts of the API. Each child uses and
+/// frees the buffers that it inherited. The parent must not see any effect of a child.
 ///
-/// STRESS_FORKS and STRESS_SEED in the environment change how often and which.
+/// The environment variables STRESS_FORKS and STRESS_SEED set the number of forks and the seed.
 
 #include "support/suite.h"
 
@@ -30,7 +30,7 @@ static struct scene {
     unsigned seed;
 } scene;
 
-/// For threads and children, where Check may hold a lock of its own.
+/// Return the statistics. For threads and children, where Check may hold a lock of its own.
 static memrt_stats_t stats_now(void)
 {
     memrt_stats_t stats = {.struct_size = sizeof(stats)};
@@ -38,7 +38,7 @@ static memrt_stats_t stats_now(void)
     return stats;
 }
 
-/* --- What the threads are in the middle of. --- */
+/* --- Work of the threads at the time of a fork. --- */
 
 static void use_blocks(chance_t *chance)
 {
@@ -117,7 +117,7 @@ static void wait_for_workers(void)
     }
 }
 
-/* --- What a child inherits. --- */
+/* --- Buffers that a child inherits. --- */
 
 static memrt_meminfo_t *make_meminfo(size_t index)
 {
@@ -167,7 +167,8 @@ static void free_inheritance(void)
     }
 }
 
-/// Resize what can be, which touches what the parent's threads were in the middle of.
+/// Resize the resizable buffers and every second block. The calls use structures that the parent's
+/// threads may have been changing.
 static void resize_inheritance(void)
 {
     for (size_t i = 1; i < INHERITED; i += 2) {
@@ -181,19 +182,19 @@ static void resize_inheritance(void)
 
 /* --- Children. --- */
 
-/// What the child itself made and freed, figures tell exactly, whatever threads of its parent were
-/// in the middle of.
+/// Check the child's statistics: all live bytes are inherited, with an error of 0. The figures are
+/// exact at any point where the fork interrupted the parent's threads.
 static void expect_no_more_than_inherited(void)
 {
     memrt_stats_t now = stats_now();
     REQUIRE(now.live == now.inherited && now.inherited_error == 0);
 }
 
-static void be_child(unsigned number, bool has_a_child)
+static void run_child(unsigned number, bool has_a_child)
 {
     chance_t chance = chance_from(number);
     uint64_t live = stats_now().live;
-    child_start_watchdog(); /* a lock that was left held ends there */
+    child_start_watchdog(); /* ends a child that waits for a held lock */
     expect_no_more_than_inherited();
     verify_inheritance();
     for (int i = 0; i < 50; i++) {
@@ -204,7 +205,7 @@ static void be_child(unsigned number, bool has_a_child)
     if (has_a_child) {
         pid_t grandchild = fork();
         if (grandchild == 0) {
-            be_child(number + 1, false);
+            run_child(number + 1, false);
             _exit(3);
         }
         REQUIRE(child_wait(grandchild) == 3);
@@ -214,7 +215,7 @@ static void be_child(unsigned number, bool has_a_child)
     expect_no_more_than_inherited();
 }
 
-static void fork_again_and_again(void)
+static void fork_repeatedly(void)
 {
     unsigned forks = suite_number("STRESS_FORKS", FORKS);
     wait_for_workers();
@@ -222,7 +223,7 @@ static void fork_again_and_again(void)
         int code = (int)(i % 100);
         pid_t child = fork();
         if (child == 0) {
-            be_child(i, i % 8 == 0);
+            run_child(i, i % 8 == 0);
             _exit(code);
         }
         REQUIRE(child_wait(child) == code);
@@ -234,17 +235,17 @@ static void fork_or_work(size_t index, void *context)
 {
     (void)context;
     if (index == WORKERS) {
-        fork_again_and_again();
+        fork_repeatedly();
     } else {
         work(index);
     }
 }
 
 /* AddressSanitizer's allocator leaves its own locks held in a child that was forked while other
-   threads were inside it. */
+ * threads were inside the allocator. */
 #define WAYS (SUITE_ADDRESS_SANITIZER ? 0 : 2)
 
-TEST_EACH(children_forked_from_sixteen_threads_at_work_use_and_free_what_they_inherit, WAYS)
+TEST_EACH(forked_children_use_and_free_inherited_buffers, WAYS)
 {
     int was = api->tracking(index);
     make_inheritance();
@@ -289,20 +290,20 @@ static int code_of(ending_t ending)
     pid_t child = fork();
     if (child == 0) {
         child_start_watchdog();
-        freopen("/dev/null", "w", stdout); /* what was buffered is the parent's to say */
+        freopen("/dev/null", "w", stdout); /* the parent prints the buffered text */
         REQUIRE(atexit(allocate_late) == 0);
         crew_run(WORKERS + 1, end_or_work, &ending);
     }
     return child_wait(child);
 }
 
-/* LeakSanitizer would stop the threads at work and look into what they are in the middle of. */
+/* LeakSanitizer would stop the threads at work and inspect their incomplete changes. */
 #define ENDINGS (SUITE_ADDRESS_SANITIZER ? 1 : 2)
 
-TEST_EACH(a_process_ends_with_its_code_while_sixteen_threads_are_at_work, ENDINGS)
+TEST_EACH(process_exits_with_its_code_while_16_threads_work, ENDINGS)
 {
     make_inheritance();
-    if (!SUITE_THREAD_SANITIZER) { /* which does not follow threads into a child */
+    if (!SUITE_THREAD_SANITIZER) { /* does not follow threads into a child */
         ending_t ending = {index == 0 ? _exit : exit, 7 + index};
         ck_assert_int_eq(code_of(ending), ending.code);
     }

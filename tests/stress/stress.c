@@ -1,12 +1,12 @@
-/// Threads that come and go do all that the table offers, at random, for a few seconds: they share,
-/// resize, chain, name, find and drop buffers, switch policies, scopes and options, and give unused
-/// memory back. Every buffer has a pattern in every word, which its users, its destructor and each
-/// move verify; in the end every buffer was buried once, the account is as it was, and the scope
-/// around all others has counted what the process has.
+/// Random use of the API by threads that start and end, for a few seconds. The threads share,
+/// resize, chain, name, find and release buffers. They also switch policies, scopes and options,
+/// and return unused memory. Every word of every buffer has a known value. Users, destructors and
+/// each move verify the words. At the end, each buffer was destroyed once, the statistics are as
+/// before, and the outermost scope has counted the same changes as the process.
 ///
-/// The environment says how long and which: STRESS_SECONDS, STRESS_SEED, STRESS_THREADS. What a
-/// thread does follows from the seed, its seat and how many sat there before; with one thread all
-/// does.
+/// Environment variables set the run: STRESS_SECONDS, STRESS_SEED, STRESS_THREADS. The actions of a
+/// thread follow from the seed, its seat and the number of earlier threads on the seat. With one
+/// thread, a run is fully reproducible.
 
 #include "support/suite.h"
 
@@ -17,8 +17,8 @@
 
 #include "conformance/pattern.h"
 #include "runtime/base/atomics.h"
-#include "runtime/base/options.h"
-#include "runtime/base/os.h"
+#include "runtime/config/options.h"
+#include "runtime/os/os.h"
 #include "support/books.h"
 #include "support/chance.h"
 #include "support/child.h"
@@ -33,16 +33,16 @@
 #define DECAY_MS 4
 #define DEEDS_MAX 8000 ///< of one thread
 
-/// A place where threads leave a buffer for others.
+/// Place where threads leave buffers for other threads.
 typedef struct slot {
     pthread_mutex_t lock;
     memrt_meminfo_t *mi;    ///< under the lock; a reference, or NULL
-    memrt_meminfo_t *grows; ///< under the lock; a resizable one that is never taken out, or NULL
+    memrt_meminfo_t *grows; ///< under the lock; resizable, never leaves the slot, or NULL
     size_t *block;          ///< under the lock; a raw block, or NULL
-    size_t data;            ///< any thread, relaxed; where its data was lately
+    size_t data;            ///< any thread, relaxed; a recent address of its data
 } slot_t;
 
-/// A policy that threads take from here, until one puts another in its place.
+/// Policy for all threads to take, until a thread replaces the policy.
 typedef struct office {
     pthread_mutex_t lock;
     memrt_policy_t *policy; ///< under the lock; a reference, or NULL
@@ -51,20 +51,20 @@ typedef struct office {
 static struct stage {
     slot_t slots[SLOTS];
     office_t offices[POLICIES];
-    memrt_scope_t *scope;            ///< a reference; all threads are in it, or in one inside
-    size_t serial;                   ///< relaxed add; numbers the buffers
-    size_t made, links, buried;      ///< relaxed adds; buffers, links of chains, their destructors
+    memrt_scope_t *scope; ///< a reference; every thread is in this scope or in an inner scope
+    size_t serial;        ///< relaxed add; numbers the buffers
+    size_t made, links, destroyed;   ///< relaxed adds; buffers, links of chains, their destructors
     size_t deeds, threads, policies; ///< relaxed adds
     size_t fault;                    ///< number of the buffer that gets a wrong word; 0: none
     uint64_t end_ns;
     unsigned seed;
 } stage;
 
-/// What one thread has for itself.
+/// State of one thread.
 typedef struct actor {
     chance_t chance;
-    memrt_policy_t *policy;      ///< a reference, or NULL: the default one
-    memrt_scope_t *scope;        ///< a reference; what the thread is in
+    memrt_policy_t *policy;      ///< a reference, or NULL: the default policy
+    memrt_scope_t *scope;        ///< a reference; current scope of the thread
     memrt_meminfo_t *kept[KEPT]; ///< references taken from slots
     size_t *block;               ///< a raw block of its own, or NULL
 } actor_t;
@@ -86,7 +86,7 @@ static size_t next_serial(void)
 
 static size_t random_words(actor_t *actor)
 {
-    /* Few are large enough to be mapped. */
+    /* A few buffers are large enough for a mapping. */
     size_t limit = choose(actor, 200) == 0 ? WORDS_MAX * 50 : WORDS_MAX / 10;
     return WORDS_MIN + choose(actor, limit);
 }
@@ -99,31 +99,31 @@ static void verify(const void *data)
     REQUIRE(words_hold(words, words[0]));
 }
 
-static void bury(void *data, size_t size, void *info)
+static void destroy_buffer(void *data, size_t size, void *info)
 {
     (void)info;
     REQUIRE(size == *(size_t *)data * sizeof(size_t));
     verify(data);
     memset(data, 0xDD, size);
-    memrt__fetch_add_relaxed(&stage.buried, 1);
+    memrt__fetch_add_relaxed(&stage.destroyed, 1);
 }
 
-static void bury_adopted(void *data, size_t size, void *info)
+static void destroy_adopted(void *data, size_t size, void *info)
 {
-    bury(data, size, info);
+    destroy_buffer(data, size, info);
     free(data);
 }
 
-/// The end of a link of a chain: the next one is let go.
-static void bury_link(void *data, size_t size, void *next)
+/// Destructor of a link of a chain: release the next link.
+static void destroy_link(void *data, size_t size, void *next)
 {
     REQUIRE(size == *(size_t *)data * sizeof(size_t));
     verify(data);
-    memrt__fetch_add_relaxed(&stage.buried, 1);
+    memrt__fetch_add_relaxed(&stage.destroyed, 1);
     api->release(next);
 }
 
-/// Give up a reference, as compiled code does or by the table.
+/// Release a reference, by the inline function of compiled code or by the table.
 static void drop(actor_t *actor, memrt_meminfo_t *mi)
 {
     if (mi == NULL) {
@@ -143,12 +143,12 @@ static memrt_meminfo_t *make_adopted(actor_t *actor, memrt_new_options_t *option
     size_t words = random_words(actor), *data = malloc(words * sizeof(*data));
     REQUIRE(data != NULL);
     words_fill(data, words, next_serial());
-    options->dtor = bury_adopted;
+    options->dtor = destroy_adopted;
     REQUIRE(api->meminfo_adopt(data, words * sizeof(*data), options, &mi) == MEMRT_OK);
     return mi;
 }
 
-/// Have other words in a resizable one: by growing or shrinking, or by a fresh block.
+/// Change the size and words of a resizable MemInfo: by growing, by shrinking, or by a new block.
 static void resize(actor_t *actor, memrt_meminfo_t *mi)
 {
     size_t *old = api->get_data(mi), had = old[0], words = random_words(actor), *data;
@@ -192,12 +192,12 @@ static memrt_new_options_t random_options(actor_t *actor)
     return (memrt_new_options_t){.struct_size = sizeof(memrt_new_options_t),
                                  .policy = actor->policy,
                                  .name = choose(actor, 8) == 0 ? "stressed" : NULL,
-                                 .dtor = bury};
+                                 .dtor = destroy_buffer};
 }
 
-/// Count a buffer that is made; one of them gets a wrong word, if that is wanted: among those that
-/// the smallest buffer has, since the ones behind are gone unread when a buffer shrinks.
-static memrt_meminfo_t *born(memrt_meminfo_t *mi)
+/// Count a new buffer. The buffer with number `fault` gets a wrong word. The word lies within the
+/// minimum size, because the words behind are lost unread when a buffer shrinks.
+static memrt_meminfo_t *count_new_buffer(memrt_meminfo_t *mi)
 {
     if (memrt__fetch_add_relaxed(&stage.made, 1) + 1 == stage.fault) {
         size_t *words = api->get_data(mi);
@@ -206,30 +206,31 @@ static memrt_meminfo_t *born(memrt_meminfo_t *mi)
     return mi;
 }
 
-/// A buffer of a random kind, sometimes with a name.
+/// Create a buffer of a random kind, sometimes with a name.
 static memrt_meminfo_t *make(actor_t *actor)
 {
     static memrt_meminfo_t *(*const kinds[])(actor_t *, memrt_new_options_t *) = {
         make_adopted, make_resizable, make_inline, make_inline};
     memrt_new_options_t options = random_options(actor);
-    return born(kinds[choose(actor, 4)](actor, &options));
+    return count_new_buffer(kinds[choose(actor, 4)](actor, &options));
 }
 
-/// The same words through one MemInfo more, which holds `mi` and steals the caller's reference.
+/// Adopt the words of `mi` in a further MemInfo. Ownership: the link steals the caller's reference
+/// to `mi`.
 static memrt_meminfo_t *chain(actor_t *actor, memrt_meminfo_t *mi)
 {
     memrt_meminfo_t *link;
     memrt_new_options_t options = random_options(actor);
-    options.dtor = bury_link;
+    options.dtor = destroy_link;
     options.dtor_info = mi;
     REQUIRE(api->meminfo_adopt(api->get_data(mi), api->size(mi), &options, &link) == MEMRT_OK);
     memrt__fetch_add_relaxed(&stage.links, 1);
     return link;
 }
 
-/* --- What threads do with them. --- */
+/* --- Actions on buffers. --- */
 
-/// Exchange what stands in a slot; either may be NULL.
+/// Exchange the MemInfo of a slot; either may be NULL.
 static memrt_meminfo_t *swap(slot_t *slot, memrt_meminfo_t *mi)
 {
     pthread_mutex_lock(&slot->lock);
@@ -245,7 +246,7 @@ static void publish(actor_t *actor)
     drop(actor, swap(random_slot(actor), make(actor)));
 }
 
-/// One more reference to what stands in a slot, or NULL.
+/// Acquire the MemInfo of a slot. Returns NULL for an empty slot.
 static memrt_meminfo_t *share(actor_t *actor)
 {
     slot_t *slot = random_slot(actor);
@@ -275,14 +276,15 @@ static void lengthen_chain(actor_t *actor)
     }
 }
 
-/// One thread at a time may resize, and nobody else has a reference meanwhile.
+/// Resize under the lock of the slot: a MemInfo may be resized by one thread at a time, while no
+/// other thread has a reference.
 static void resize_shared(actor_t *actor)
 {
     slot_t *slot = random_slot(actor);
     pthread_mutex_lock(&slot->lock);
     if (slot->grows == NULL) {
         memrt_new_options_t options = random_options(actor);
-        slot->grows = born(make_resizable(actor, &options));
+        slot->grows = count_new_buffer(make_resizable(actor, &options));
     } else if (choose(actor, 8) == 0) {
         drop(actor, slot->grows);
         slot->grows = NULL;
@@ -304,7 +306,8 @@ static void rename_kept(actor_t *actor)
     }
 }
 
-/// By an address that may be long dead: whoever is found there is alive until it is let go.
+/// Find a MemInfo by an address whose buffer may be freed. A found MemInfo is alive until its
+/// release.
 static void find_by_address(actor_t *actor)
 {
     void *data = (void *)memrt__load_relaxed(&random_slot(actor)->data);
@@ -317,7 +320,8 @@ static void find_by_address(actor_t *actor)
 
 /* --- Raw blocks. --- */
 
-/// The block keeps its words whoever holds it; while somebody else does it is copied.
+/// Resize the own block and verify its words. While another reference exists, the resize copies the
+/// block.
 static void resize_block(actor_t *actor)
 {
     size_t words = random_words(actor), old = actor->block == NULL ? 0 : actor->block[0];
@@ -343,7 +347,7 @@ static void free_block(actor_t *actor)
     actor->block = NULL;
 }
 
-/// Leave the own block in a slot and take what is there, which another thread may have made.
+/// Leave the own block in a slot and take the block from the slot, possibly made by another thread.
 static void hand_block(actor_t *actor)
 {
     slot_t *slot = random_slot(actor);
@@ -366,7 +370,7 @@ static void renew_block(actor_t *actor)
     words_fill(actor->block, words, next_serial());
 }
 
-/* --- What changes under the feet of all. --- */
+/* --- Changes that affect all threads. --- */
 
 static memrt_policy_t *make_policy(actor_t *actor)
 {
@@ -407,7 +411,7 @@ static void renew_policy(actor_t *actor)
     release_policy(old);
 }
 
-/// Allocate from another policy from now on; half of the time from the default one.
+/// Allocate from another policy from now on; half of the time from the default policy.
 static void switch_policy(actor_t *actor)
 {
     office_t *office = &stage.offices[choose(actor, POLICIES)];
@@ -424,7 +428,7 @@ static void switch_policy(actor_t *actor)
     pthread_mutex_unlock(&office->lock);
 }
 
-/// From now on, what comes from the policy is born in the scope that the thread is in now.
+/// Bind the policy to the current scope: from now on its allocations count in that scope.
 static void tie_policy_to_scope(actor_t *actor)
 {
     memrt_policy_t *tied;
@@ -433,7 +437,7 @@ static void tie_policy_to_scope(actor_t *actor)
     actor->policy = tied;
 }
 
-/// Enter a scope, whose reference is stolen, and leave the one before.
+/// Enter a scope and leave the scope before. Ownership: steals the reference to `scope`.
 static void move_to(actor_t *actor, memrt_scope_t *scope)
 {
     memrt_scope_t *before;
@@ -445,7 +449,7 @@ static void move_to(actor_t *actor, memrt_scope_t *scope)
     actor->scope = scope;
 }
 
-/// Go on in a scope inside of this one, or of the outermost.
+/// Enter a scope inside of the current scope or of the outermost scope.
 static void switch_scope(actor_t *actor)
 {
     static const char *const names[] = {"a", "b", "c"};
@@ -524,8 +528,8 @@ static void leave(actor_t *actor)
     move_to(actor, NULL);
 }
 
-/// The life of one thread.
-static void *live(void *context)
+/// Run one thread: random actions until the time is over.
+static void *run_actor(void *context)
 {
     actor_t *actor = context;
     size_t deeds = 1 + choose(actor, DEEDS_MAX), done = 0;
@@ -541,7 +545,7 @@ static void *live(void *context)
     return NULL;
 }
 
-/// Threads that sit here one after the other.
+/// Run threads one after another on a seat.
 static void take_turns(size_t seat, void *context)
 {
     (void)context;
@@ -549,7 +553,7 @@ static void take_turns(size_t seat, void *context)
         uint64_t number = ((uint64_t)stage.seed << 32) + (turn << 8) + seat;
         actor_t actor = {.chance = chance_from(number)};
         pthread_t thread;
-        REQUIRE(pthread_create(&thread, NULL, live, &actor) == 0);
+        REQUIRE(pthread_create(&thread, NULL, run_actor, &actor) == 0);
         pthread_join(thread, NULL);
     }
 }
@@ -589,7 +593,7 @@ static void end(void)
     api->scope_release(stage.scope);
 }
 
-/// What its scopes count of all that happened so far.
+/// Return the statistics of the scope "stage" and its inner scopes so far.
 static memrt_stats_t counted_in_scopes(void)
 {
     memrt_scope_t *scope;
@@ -600,7 +604,7 @@ static memrt_stats_t counted_in_scopes(void)
     return stats;
 }
 
-/// As much more in one as in the other.
+/// Check that the scopes and the process changed by the same amounts.
 static void expect_same_change(memrt_stats_t then, memrt_stats_t now, memrt_stats_t scopes_then,
                                memrt_stats_t scopes_now)
 {
@@ -622,14 +626,14 @@ static void run_on_stage(unsigned seconds, unsigned threads, size_t fault)
     end();
 }
 
-TEST(buffers_stay_whole_and_the_account_balances_under_random_use_by_all_threads)
+TEST(random_use_keeps_buffers_intact_and_statistics_balanced)
 {
     int was = api->tracking_enabled();
     unsigned seconds = suite_number("STRESS_SECONDS", 2);
     unsigned threads = suite_number("STRESS_THREADS", THREADS);
     printf("STRESS_SEED=%u STRESS_SECONDS=%u STRESS_THREADS=%u repeats this\n",
            suite_number("STRESS_SEED", 1), seconds, threads);
-    fflush(stdout); /* before: a failure ends the process */
+    fflush(stdout); /* before the run, because a failure ends the process */
     memrt_stats_t before = stats_of(NULL), scopes_before = counted_in_scopes();
     run_on_stage(seconds, threads, suite_number("STRESS_FAULT", 0));
     api->tracking(was);
@@ -638,18 +642,18 @@ TEST(buffers_stay_whole_and_the_account_balances_under_random_use_by_all_threads
            stage.seed, stage.deeds, stage.made, stage.links, stage.threads, stage.policies);
     expect_same_change(before, stats_of(NULL), scopes_before, counted_in_scopes());
     ck_assert_uint_gt(stage.made, 0);
-    ck_assert_uint_eq(stage.buried, stage.made + stage.links);
+    ck_assert_uint_eq(stage.destroyed, stage.made + stage.links);
 }
 
-static void plant_a_wrong_word(void *context)
+static void run_with_a_wrong_word(void *context)
 {
     (void)context;
-    run_on_stage(20, 2, 500); /* it ends when the word is found */
+    run_on_stage(20, 2, 500); /* ends when the wrong word is found */
 }
 
-TEST(a_wrong_word_is_found)
+TEST(seeded_wrong_word_is_detected)
 {
-    if (!SUITE_THREAD_SANITIZER) { /* which does not follow threads into a child */
-        child_expect_abort(plant_a_wrong_word, NULL, "words_hold");
+    if (!SUITE_THREAD_SANITIZER) { /* does not follow threads into a child */
+        child_expect_abort(run_with_a_wrong_word, NULL, "words_hold");
     }
 }

@@ -1,4 +1,4 @@
-"""Environments that foreign tests run in: packages at fixed versions, and a wheel of memrt."""
+"""Make environments for third-party tests: packages at fixed versions, and a wheel of memrt."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 LOGS = ROOT / "build" / "log"
 
-# Asked in an interpreter: versions of packages, and a name for the build of memrt that it has.
+# Script for an interpreter: prints versions of packages, and a hash of the installed memrt.
 _DESCRIBE = """
 import hashlib, importlib.metadata, importlib.util, json, pathlib, platform, sys
 found = {name: importlib.metadata.version(name) for name in (*sys.argv[1:], "memrt")}
@@ -26,11 +26,11 @@ print(json.dumps({**found, "python": platform.python_version(), "build": digest.
 
 
 class StepError(Exception):
-    """A step that did not work; the text says which and where its log is."""
+    """A failed step. The message names the step and the path of its log, where there is a log."""
 
 
 def logged(name: str, *command: str | Path) -> None:
-    """Run a command with its output in a log."""
+    """Run a command with its output in a log. Raise StepError if the command fails."""
     LOGS.mkdir(parents=True, exist_ok=True)
     log = LOGS / f"{name}.log"
     with log.open("w") as output:
@@ -38,15 +38,16 @@ def logged(name: str, *command: str | Path) -> None:
             [str(part) for part in command], stdout=output, stderr=subprocess.STDOUT, check=False
         )
     if done.returncode != 0:
-        raise StepError(f"{name} failed, see {log.relative_to(ROOT)}")
+        raise StepError(f"{name} failed: see {log.relative_to(ROOT)}")
 
 
 def ensure(
     folder: Path, base: str | Path, requirements: Sequence[str], wheel: Path, name: str = ""
 ) -> Path:
-    """The Python of an environment with these packages and that wheel, made if need be.
+    """Return the Python of an environment with `requirements` and `wheel`.
 
-    `name` is what its logs are called by, the folder's own name unless given.
+    Creates or updates the environment only if its stamps differ. `name` is the prefix of the log
+    files; the default is the name of the folder.
     """
     name = name or folder.name
     python = folder / "bin" / "python"
@@ -67,7 +68,7 @@ def ensure(
 
 @dataclass(frozen=True)
 class _Stamp:
-    """A file that says what a step was last done with."""
+    """A file that records the inputs of the last successful step."""
 
     file: Path
     text: str
@@ -80,13 +81,13 @@ class _Stamp:
 
 
 def newest(folder: Path) -> Path:
-    """The wheel in a folder that `./dev` or pip put there."""
+    """Return the newest wheel of memrt in a folder. Raise StepError if the folder has no wheel."""
     wheels = sorted(folder.glob("memrt-*.whl"), key=lambda file: file.stat().st_mtime)
     if not wheels:
-        raise StepError(f"there is no wheel of memrt in {folder}: run ./dev setup")
+        raise StepError(f"no wheel of memrt in {folder}: run ./dev setup")
     return wheels[-1]
 
 
 def versions(python: Path, packages: Sequence[str]) -> dict[str, str]:
-    """Versions of these packages, of Python and memrt, and of memrt's `build` a name."""
+    """Return versions of `packages`, Python and memrt, and a hash of memrt's files as `build`."""
     return json.loads(subprocess.check_output([python, "-c", _DESCRIBE, *packages], text=True))

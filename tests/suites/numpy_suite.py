@@ -1,14 +1,15 @@
-"""NumPy's own tests on memrt: the work behind `./dev numpy-suite`.
+"""Run NumPy's own tests on memrt: the work behind `./dev suites numpy`.
 
-    ./dev numpy-suite           the part that the gate runs, in two modes of memrt
-    ./dev numpy-suite PATTERN   files of tests with PATTERN in their paths, in all modes
-    ./dev numpy-suite --all     all of NumPy's, and parts of SciPy's and scikit-image's; writes what
-                                came of it into docs/reliability.md; takes hours, goes on where it
-                                stopped
-    ./dev numpy-suite --record  write what there is of it into docs/reliability.md, and run nothing
+    ./dev suites numpy           the part that the gate runs, in two modes of memrt
+    ./dev suites numpy PATTERN   test files with PATTERN in their paths, in all modes
+    ./dev suites numpy --all     all selected parts of NumPy, SciPy and scikit-image; writes the
+                                outcomes into docs/reliability.md; takes hours, and continues
+                                after an interruption
+    ./dev suites numpy --record  write the existing results into docs/reliability.md, run no tests
 
-The tests run on NumPy's default and on memrt, and what they end in is compared. Results lie under
-build/numpy-suite: those of the default for each set of versions, those of memrt for each build.
+The tests run on NumPy's default handler and on memrt, and the outcomes are compared. Results lie
+under build/numpy-suite. Results of the default are kept per set of versions, results of memrt per
+build of memrt.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ def make_results() -> Results:
 
 
 def run(results: Results, chosen: Sequence[Piece], sides: Sequence[Side], jobs: int) -> None:
-    """A project after the other, and of each a side after the other."""
+    """Run the pieces, grouped by project and, within a project, by side."""
     projects = dict.fromkeys(piece.part.partition("/")[0] for piece in chosen)
     work = [
         (side, piece)
@@ -67,19 +68,19 @@ def check(results: Results, chosen: Sequence[Piece], sides: Sequence[Side], jobs
 
 
 ABOUT = (
-    "Tests of NumPy, SciPy and scikit-image as their packages ship them, by `./dev numpy-suite "
-    "--all`: on NumPy's default handler, and with `memrt.enable()` in release mode, with caches "
-    "and without, and in checking mode, which has none. A difference is a test that does not end "
-    "as on the default, a process that crashes or hangs included; each process shows by memrt's "
-    "counters that its tests were on memrt. Tests that their projects call slow are left out. A "
-    "column has the differences of a mode."
+    "Tests in the packages of NumPy, SciPy and scikit-image, by `./dev suites numpy --all`. The "
+    "tests run on NumPy's default handler, and with `memrt.enable()` in release mode with caches, "
+    "in release mode without caches, and in checking mode without caches. A difference is a test "
+    "with another outcome than on the default handler, or a process that crashed or hung. The "
+    "counters of memrt prove that the tests of each process ran on memrt. Tests marked as slow by "
+    "the projects are left out. The column of a mode has the number of differences."
 )
 
 
 def rows(verdicts: Sequence[Verdict], chosen: Sequence[Piece]) -> Iterator[list[object]]:
-    """For each part what it ended in on the default, and the differences of each side.
+    """Yield a row per part: the outcomes on the default, and the differences of each side.
 
-    A side that has not run all of a part says of how much of it that is.
+    If a side has not run the whole part, its cell also gives the number of tests that ran.
     """
     pieces_of = Counter(piece.part for piece in chosen)
     found = {(verdict.part, verdict.side): verdict for verdict in verdicts}
@@ -107,15 +108,15 @@ def record(results: Results, chosen: Sequence[Piece]) -> None:
     facts = {
         "versions": ", ".join(f"{name} {results.versions[name]}" for name in packages),
         **{f"tests, {side.name}": total(verdicts, side, "tests") for side in SIDES},
-        **{f"of these made blocks on memrt, {side.name}": total(verdicts, side, "used")
+        **{f"tests with blocks on memrt, {side.name}": total(verdicts, side, "used")
            for side in SIDES[1:]},
-        "blocks that memrt counted": sum(verdict.blocks for verdict in verdicts),
+        "blocks counted by memrt": sum(verdict.blocks for verdict in verdicts),
         "differences": sum(len(verdict.unexpected) for verdict in verdicts),
-        "processes that crashed, hung or were not on memrt": sum(len(v.faults) for v in verdicts),
-        **{f"expected to differ: {test}": reason for test, reason in EXPECTED.items()},
+        "processes that crashed, hung or did not use memrt": sum(len(v.faults) for v in verdicts),
+        **{f"expected difference, {test}": reason for test, reason in EXPECTED.items()},
     }  # fmt: skip
-    columns = ["part", "on the default", *(side.name for side in SIDES[1:])]
-    title = "NumPy's own tests, and others'"
+    columns = ["part", "default handler", *(side.name for side in SIDES[1:])]
+    title = "Tests of NumPy, SciPy and scikit-image"
     page.record("numpy-suite", title, ABOUT, facts, columns, rows(verdicts, chosen))
 
 
@@ -135,21 +136,25 @@ def dispatch(options: argparse.Namespace) -> bool:
     if options.pattern:
         chosen = pieces(results.site, options.pattern)
         if not chosen:
-            raise StepError(f"no file of tests has {options.pattern!r} in its path")
+            raise StepError(
+                f"PATTERN must be part of the path of a test file, got {options.pattern!r}"
+            )
         return check(results, chosen, SIDES, options.jobs)
     return check(results, quick_pieces(results.site), QUICK_SIDES, options.jobs)
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(
-        prog="./dev numpy-suite", description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+        prog="./dev suites numpy",
+        description=__doc__,
+        formatter_class=argparse.RawTextHelpFormatter,
     )
     what = parser.add_mutually_exclusive_group()
     what.add_argument("--all", action="store_true")
     what.add_argument("--record", action="store_true")
     what.add_argument("pattern", nargs="?")
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that its processes end, too
-    parser.add_argument("--jobs", type=int, default=1, help="processes at once (default 1)")
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # ends the child processes as well
+    parser.add_argument("--jobs", type=int, default=1, help="processes at a time, default 1")
     try:
         return 0 if dispatch(parser.parse_args()) else 1
     except StepError as error:

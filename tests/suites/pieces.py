@@ -1,6 +1,6 @@
-"""Pieces of a foreign suite: some of its tests in a process of their own, watched and compared.
+"""Run pieces of a third-party suite in separate processes, and compare their outcomes.
 
-What a test ends in is an entry {"outcome": word, "detail": text} under its name.
+The outcome of a test is an entry {"outcome": word, "detail": text} under the name of the test.
 """
 
 from __future__ import annotations
@@ -26,15 +26,16 @@ _running: set[subprocess.Popen] = set()
 
 
 class StoppedError(Exception):
-    """The whole run was stopped: what a piece ended in says nothing."""
+    """The whole run was stopped, so the outcome of the piece is meaningless."""
 
 
 def watched(
     command: Sequence[str | Path], log: Path, limit: float, folder: Path, environment: dict
 ) -> str:
-    """Run a command with its output in a log; how it ended, in words.
+    """Run a command with its output in a log. Return in words how the command ended.
 
-    After `limit` seconds it is stopped, with every process that it started.
+    After `limit` seconds the command is stopped. Every process left in its session is killed at
+    the end. Raises StoppedError if the whole run was stopped.
     """
     with open(log, "w") as output:
         process = subprocess.Popen(
@@ -51,7 +52,7 @@ def watched(
             end = f"exit status {process.wait(limit)}"
         except subprocess.TimeoutExpired:
             end = f"stopped after {limit:.0f} s"
-        _kill_session(process)  # what it left running would disturb the next
+        _kill_session(process)  # leftover processes would disturb the next piece
     if process not in _running:
         raise StoppedError
     _running.remove(process)
@@ -75,10 +76,10 @@ def run_all(
     weight: Callable[[T], float] = lambda item: 1,
     jobs: int = 1,
 ) -> None:
-    """Do all the work and say how it goes.
+    """Do all the work, with `jobs` threads, and print the progress.
 
-    `run_one` says in a line what became of a piece, and whether it ran just now; results that were
-    there already take no time, and tell nothing of the time that is left.
+    `run_one` returns a line about the outcome of a piece, and whether the piece ran just now.
+    Existing results take no time, so they do not count for the estimate of the time left.
     """
     began = time.monotonic()
     left, ran = sum(map(weight, work)), 0.0
@@ -95,7 +96,7 @@ def run_all(
 
 @contextlib.contextmanager
 def _stopping(pool: concurrent.futures.Executor) -> Iterator[None]:
-    """Whatever ends the run ends its processes, too."""
+    """Stop all processes of the run if an exception ends the run."""
     try:
         yield
     except BaseException:
@@ -111,7 +112,7 @@ def in_words(outcomes: Outcomes) -> str:
 
 @dataclass(frozen=True)
 class Difference:
-    """A test that does not end in the same on both sides."""
+    """A test with different outcomes on the two sides."""
 
     test: str
     before: str

@@ -1,4 +1,4 @@
-"""What is run of other people's suites: parts of projects, packed into pieces."""
+"""Select the parts of third-party test suites, and pack the test files into pieces."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-# NumPy first: its parts matter most where time is short. The others are those that make and hand
-# around most arrays, as far as they fit into half an hour for each configuration.
+# NumPy comes first, because its parts matter most when time is short. The remaining parts make and
+# pass around the most arrays, limited to half an hour for each configuration.
 NUMPY = ("_core", "lib", "ma", "linalg", "fft", "random")
 PARTS = (
     *(f"numpy/{name}" for name in NUMPY),
@@ -25,7 +25,7 @@ PARTS = (
     "skimage/util",
 )
 
-# What touches each way of allocating in about a minute, in all configurations of the gate.
+# Files that cover each way of allocating in about a minute, in all configurations of the gate.
 QUICK = (
     "numpy/linalg/tests/test_deprecations.py",
     "numpy/lib/tests/test_io.py",
@@ -37,19 +37,19 @@ QUICK = (
     "numpy/ma/tests/test_old_ma.py",
 )
 
-PACKED = 300_000  # bytes of source in one piece; a file that is larger is one by itself
+PACKED = 300_000  # bytes of source per piece; a larger file is a piece by itself
 
 
 @dataclass(frozen=True)
 class Piece:
-    """Files of tests that one process runs, by their paths in site-packages."""
+    """Test files that one process runs, by path relative to site-packages."""
 
     part: str
     files: tuple[str, ...]
     size: int
 
     def label(self) -> str:
-        """Its name: the first file, and how many there are."""
+        """Return a label: the first file, and the number of further files."""
         more = f" and {len(self.files) - 1} more" if len(self.files) > 1 else ""
         return f"{self.files[0]}{more}"
 
@@ -59,12 +59,12 @@ class Piece:
 
 
 def files_of(site: Path, part: str) -> list[Path]:
-    """Files of tests below a part, in the order of their names."""
+    """Return the test files below a part, sorted by path."""
     return sorted(file for file in (site / part).rglob("test_*.py") if file.parent.name == "tests")
 
 
 def packed(site: Path, part: str, files: Sequence[Path]) -> Iterator[Piece]:
-    """Small files go together: a process takes seconds to start."""
+    """Pack small files into shared pieces, because a process takes seconds to start."""
     pack: list[Path] = []
     for file in files:
         if pack and _size([*pack, file]) > PACKED:
@@ -84,7 +84,7 @@ def _piece(site: Path, part: str, files: Sequence[Path]) -> Piece:
 
 
 def pieces(site: Path, pattern: str = "") -> list[Piece]:
-    """The pieces of all parts, or of the files with the pattern in their paths."""
+    """Return the pieces of all parts, limited to files with `pattern` in their paths."""
     found: list[Piece] = []
     for part in PARTS:
         files = [f for f in files_of(site, part) if pattern in str(f.relative_to(site))]
@@ -93,5 +93,5 @@ def pieces(site: Path, pattern: str = "") -> list[Piece]:
 
 
 def quick_pieces(site: Path) -> list[Piece]:
-    """The part for the gate, in one process."""
+    """Return the pieces of the quick part, for the gate."""
     return list(packed(site, "quick", [site / file for file in QUICK]))

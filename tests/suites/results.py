@@ -1,4 +1,4 @@
-"""Running pieces of a suite on a side, and keeping what came of it."""
+"""Run pieces of a suite on a side, and keep the results."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ PLUGIN = Path(__file__).resolve().parent / "plugin"
 PACKAGES = ("numpy", "scipy", "scikit-image", "pytest", "hypothesis")
 LIMIT = 1800  # seconds for one piece
 
-# What would make a difference without memrt: how much memory is free just then decides which tests
-# are skipped, the order of sets that of parameters, and threads of BLAS how long all of it takes.
+# Settings that remove differences unrelated to memrt. Free memory decides which tests are skipped,
+# the hash seed decides the order of sets and parameters, BLAS threads decide the run time.
 STEADY = {
     "NPY_AVAILABLE_MEM": "2GB",
     "SCIPY_AVAILABLE_MEM": "2GB",
@@ -29,9 +29,9 @@ STEADY = {
 
 
 class Results:
-    """Results of the suites that one interpreter has: of stock for its versions, of memrt by build.
+    """Results of the suites of one interpreter: stock results by versions, memrt results by build.
 
-    A piece that has results is not run again, so that a run goes on where an earlier one stopped.
+    A piece with results is not run again, so an interrupted run can continue.
     """
 
     def __init__(
@@ -51,7 +51,7 @@ class Results:
         return json.loads(file.read_text()) if file.exists() else None
 
     def run(self, side: Side, piece: Piece) -> tuple[str, bool]:
-        """Run it unless its results are there; in a line what came of it, and whether it ran."""
+        """Run the piece, unless its results exist. Return the outcome in words, and if it ran."""
         result = self.read(side, piece)
         is_new = result is None
         if result is None:
@@ -73,7 +73,7 @@ class Results:
         return result
 
     def _command(self, piece: Piece) -> list[str | Path]:
-        """As numpy.test() does it, and without what pyproject.toml says of our own tests."""
+        """Return the pytest command, like numpy.test(), without settings of our pyproject.toml."""
         return [
             *(self.python, "-m", "pytest", "-q", "-c", os.devnull, "--rootdir", self.site),
             *("-p", "no:cacheprovider", "-p", "memrt_recorder", "-m", "not slow and not xslow"),
@@ -95,7 +95,10 @@ class Results:
 
 
 def read_raw(raw: Path, end: str) -> dict:
-    """What the recorder wrote: outcomes, and the proof that it writes at the end."""
+    """Read the file of the recorder: outcomes, and the proof from the end of the session.
+
+    A collected test without an outcome gets "no result".
+    """
     outcomes: dict[str, dict[str, str]] = {}
     proof = None
     for line in raw.read_text().splitlines() if raw.exists() else ():

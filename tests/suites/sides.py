@@ -1,4 +1,4 @@
-"""The configurations that a suite is run in: NumPy as it is, and memrt in its modes."""
+"""The configurations of a suite run: unmodified NumPy, and the modes of memrt."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, eq=False)
 class Side:
-    """A configuration, by what stands in the environment."""
+    """A configuration, as settings in the environment."""
 
     name: str
     options: Mapping[str, str] = field(default_factory=dict)
@@ -24,7 +24,7 @@ def _memrt(name: str, check: int, cache: int) -> Side:
 
 STOCK = Side("stock")
 
-# Checking mode keeps no caches, whatever MEMRT_CACHE says, so it is one side.
+# Checking mode has no caches at any value of MEMRT_CACHE, so one side is enough.
 SIDES = (
     STOCK,
     _memrt("release", 0, 1),

@@ -1,4 +1,4 @@
-"""What runs the suites of others tells every difference, and believes no process without proof."""
+"""Test the suite runner: it reports every difference, and requires proof from each process."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_that_leaves_another_handler():
 
 @pytest.fixture
 def run(tmp_path):
-    """Runs a file of tests on some sides, and judges what it ended in."""
+    """Return a function that runs a test file on some sides and judges the outcomes."""
     results = Results(Path(sys.executable), tmp_path, tmp_path / "work", ("numpy",))
 
     def run_sides(source: str, *sides) -> list[Verdict]:
@@ -77,7 +77,7 @@ def names(found):
     return [difference.test.rpartition("::")[2] for difference in found]
 
 
-def test_every_difference_is_told_and_nothing_else(run):
+def test_only_different_outcomes_are_reported(run):
     stock, release, checking = run(ENDS, STOCK, RELEASE, CHECKING)
     assert stock.outcomes == {"passed": 3, "failed": 1, "skipped": 1, "xfailed": 1}
     for verdict in release, checking:
@@ -88,17 +88,17 @@ def test_every_difference_is_told_and_nothing_else(run):
         assert verdict.blocks > 0
 
 
-def test_a_process_that_crashes_is_a_difference_and_a_fault(run):
+def test_crashed_process_is_a_difference_and_a_fault(run):
     _, release = run(CRASHES, STOCK, RELEASE)
     assert names(release.unexpected) == ["test_that_crashes", "test_after"]
     assert [fault.partition("(")[2] for fault in release.faults] == ["exit status -6)"]
 
 
-def test_a_test_after_which_memrt_is_not_in_force_is_a_fault(run):
+def test_test_that_disables_memrt_is_a_fault(run):
     _, release = run(LEAVES, STOCK, RELEASE)
     assert not release.unexpected
-    assert any("left another handler" in fault for fault in release.faults)
-    assert any("left another handler" in line for line in report([release]))
+    assert any("left a handler other than" in fault for fault in release.faults)
+    assert any("left a handler other than" in line for line in report([release]))
 
 
 def results_of(*tests: str, used: int = 1, outcome: str = "passed") -> dict:
@@ -113,16 +113,16 @@ def judged(stock: dict, memrt: dict) -> Verdict:
     return verdict
 
 
-def test_a_process_that_made_nothing_on_memrt_proves_nothing():
+def test_process_without_use_of_memrt_is_not_good():
     assert judged(results_of("a"), results_of("a")).is_good
     assert not judged(results_of("a"), results_of("a", used=0)).is_good
 
 
-def test_a_piece_without_tests_is_a_fault():
+def test_piece_without_tests_is_not_good():
     assert not judged(results_of(), results_of()).is_good
 
 
-def test_a_difference_is_expected_only_by_name_and_while_it_is_there(monkeypatch):
+def test_expected_difference_must_exist_under_its_name(monkeypatch):
     monkeypatch.setitem(expected.EXPECTED, "a", "a reason")
     assert judged(results_of("a"), results_of("a", outcome="failed")).is_good
     assert not judged(results_of("b"), results_of("b", outcome="failed")).is_good
@@ -130,7 +130,7 @@ def test_a_difference_is_expected_only_by_name_and_while_it_is_there(monkeypatch
                for fault in judged(results_of("a"), results_of("a")).faults)  # fmt: skip
 
 
-def test_tests_of_one_side_only_are_differences():
+def test_tests_of_a_single_side_are_differences():
     a, b = ({name: {"outcome": "passed"}} for name in "ab")
     assert [(d.test, d.before, d.after) for d in differences(a, b)] == [
         ("a", "passed", "no result"),
@@ -138,7 +138,7 @@ def test_tests_of_one_side_only_are_differences():
     ]
 
 
-def test_small_files_share_a_process_and_large_ones_do_not(tmp_path):
+def test_small_files_share_a_process_and_large_files_do_not(tmp_path):
     files = [tmp_path / name for name in ("a", "b", "c", "d")]
     for file, size in zip(files, (10, 10, 400_000, 10), strict=True):
         file.write_bytes(bytes(size))
@@ -150,13 +150,13 @@ def watch(code: str, folder: Path, limit: float) -> str:
     return watched([sys.executable, "-c", code], folder / "log", limit, folder, dict(os.environ))
 
 
-def test_what_hangs_is_stopped_with_all_that_it_started(tmp_path):
+def test_hanging_process_is_stopped_with_its_children(tmp_path):
     code = (
         "import fcntl, os, time; file = open('held', 'w'); fcntl.flock(file, fcntl.LOCK_EX);"
         "os.fork(); time.sleep(600)"  # both hold the lock
     )
     assert watch(code, tmp_path, 3) == "stopped after 3 s"
-    with open(tmp_path / "held") as file:  # there: it had started
+    with open(tmp_path / "held") as file:  # the file exists, so the process had started
         assert any(_is_free(file) for _ in range(100))
 
 
@@ -169,12 +169,12 @@ def _is_free(file) -> bool:
     return True
 
 
-def test_how_a_process_ended_is_said(tmp_path):
+def test_exit_status_of_a_process_is_returned(tmp_path):
     assert watch("", tmp_path, 60) == "exit status 0"
     assert watch("import os; os.abort()", tmp_path, 60) == f"exit status {-signal.SIGABRT}"
 
 
-def test_a_run_that_is_stopped_keeps_no_result(tmp_path):
+def test_stopped_run_keeps_no_result(tmp_path):
     started = tmp_path / "started"
     code = f"import pathlib, time; pathlib.Path({str(started)!r}).touch(); time.sleep(60)"
     ends = []
@@ -192,7 +192,7 @@ def test_a_run_that_is_stopped_keeps_no_result(tmp_path):
     assert not ends
 
 
-def test_the_time_left_is_said_from_what_was_run_and_not_from_what_was_kept(capsys):
+def test_time_left_is_shown_only_after_a_real_run(capsys):
     run_all([1, 2, 3], lambda item: (f"item {item}", item != 1))
     lines = capsys.readouterr().out.splitlines()
     assert [line.partition("] ")[2] for line in lines] == ["item 1", "item 2", "item 3"]

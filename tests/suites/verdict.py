@@ -1,4 +1,4 @@
-"""What the suites ended in on each side, compared; a report in words, and rows for the page."""
+"""Compare the outcomes of the suites on each side, and format a report."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from sides import STOCK, Side
 
 @dataclass
 class Verdict:
-    """What one side made of the pieces of one part."""
+    """The outcome of a part on a side, over all pieces."""
 
     part: str
     side: Side
@@ -48,24 +48,26 @@ class Verdict:
         self.expected += [d for d in found if d.test in EXPECTED]
         self.unexpected += [d for d in found if d.test not in EXPECTED]
         equal = EXPECTED.keys() & stock.keys() - {d.test for d in found}
-        self.faults += [f"{test}: ends as on stock, so expected.py is wrong" for test in equal]
+        self.faults += [
+            f"{test}: same outcome as on stock, so expected.py is wrong" for test in equal
+        ]
 
     def _examine(self, piece: Piece, result: dict) -> None:
-        """That memrt was used, with the options of this side."""
+        """Check that memrt was used with the options of the side, and add faults otherwise."""
         proof = result["proof"]
         if proof is None:
-            self.faults.append(f"{piece.label()}: did not come to its end ({result['end']})")
+            self.faults.append(f"{piece.label()}: did not finish ({result['end']})")
             return
         self.blocks += proof["alloc"]
         self.used += proof["used"]
         options = {name: proof["options"].get(name) for name in self.side.options}
         if not proof["used"] or options != self.side.options:
-            self.faults.append(f"{piece.label()}: was not on memrt as it should be: {proof}")
-        self.faults += [f"{test}: left another handler than memrt's" for test in proof["lost"]]
+            self.faults.append(f"{piece.label()}: must use memrt as {self.side.name}, got {proof}")
+        self.faults += [f"{test}: left a handler other than memrt's" for test in proof["lost"]]
 
 
 def judge(results: Results, pieces: Sequence[Piece], sides: Sequence[Side]) -> list[Verdict]:
-    """A verdict for each part and side, over the pieces that it and stock have results of."""
+    """Return a verdict per part and side, over pieces with results on the side and on stock."""
     found: dict[tuple[str, str], Verdict] = {}
     for piece in pieces:
         stock = results.read(STOCK, piece)
@@ -78,7 +80,7 @@ def judge(results: Results, pieces: Sequence[Piece], sides: Sequence[Side]) -> l
 
 
 def report(verdicts: Iterable[Verdict]) -> Iterator[str]:
-    """A line for each verdict, and below it what is wrong."""
+    """Yield the lines of each verdict, followed by differences and faults."""
     for verdict in verdicts:
         words = ", ".join(f"{n} {word}" for word, n in sorted(verdict.outcomes.items()))
         yield f"{verdict.part:20} {verdict.side.name:16} {words}"

@@ -1,12 +1,11 @@
 #ifndef MEMRT_CHECK_H
 #define MEMRT_CHECK_H
 
-/// For tests with Check (libcheck): that each test gives back what it takes, and how much memory it
-/// may need. Header-only; links to libmemrt and Check alone. memrt_ck_add_no_leaks() is what most
-/// test cases need.
+/// Leak checks and memory limits for tests with Check (libcheck). Most test cases only need
+/// memrt_ck_add_no_leaks(). Header-only: a program links only libmemrt and Check.
 ///
-/// What counts is all that the process allocates of memrt between the start and the end of a test.
-/// A test that lets threads of others run meanwhile counts what these do, too.
+/// A check counts all memory that the process allocates from memrt between the start and the end of
+/// a test. Memory of other threads that run at the same time is included.
 
 #include <check.h>
 #include <stdio.h>
@@ -19,23 +18,24 @@
 extern "C" {
 #endif
 
-/// How many buffers a message lists.
+/// Maximum number of buffers that a message lists.
 #define MEMRT_CK_LISTED 10u
 
-/// Bytes of a message.
+/// Size of a message in bytes.
 #define MEMRT__CK_TEXT 4096u
 
-/// Where the test that runs began. One for all files of a program.
+/// State at the start of the running test. All files of a program share one variable.
 typedef struct memrt__ck_start {
     const memrt_api_t *api;
-    uint64_t last_id; ///< of the buffers that are not the test's
-    uint64_t live;    ///< bytes
-    int tracking;     ///< whether it was on
+    uint64_t last_id; ///< highest id of the buffers from before the test
+    uint64_t live;    ///< live bytes
+    int tracking;     ///< whether tracking was on
 } memrt__ck_start_t;
 
 __attribute__((weak)) memrt__ck_start_t memrt__ck_start;
 
-/// The table of the libmemrt that the test program is linked to. The test fails without one.
+/// Return the table of the libmemrt that the test program is linked to. Without a table, the test
+/// fails.
 static inline const memrt_api_t *memrt_ck_api(void)
 {
     const char *why = "the library gives no reason";
@@ -59,7 +59,7 @@ static inline memrt_stats_t memrt__ck_stats(void)
     return stats;
 }
 
-/// The live list, to be given to live_free.
+/// Return the live list. The caller frees the list with live_free.
 static inline memrt_live_t *memrt__ck_live(size_t *count)
 {
     memrt_live_t *list = NULL;
@@ -69,21 +69,22 @@ static inline memrt_live_t *memrt__ck_live(size_t *count)
     return list;
 }
 
-/// Bytes in use above those at the start of the test.
+/// Return the bytes in use above the bytes in use at the start of the test.
 static inline uint64_t memrt_ck_live_bytes(void)
 {
     uint64_t live = memrt__ck_stats().live;
     return live > memrt__ck_start.live ? live - memrt__ck_start.live : 0;
 }
 
-/// Most bytes in use at once since the start of the test, above those at its start.
+/// Return the maximum bytes in use at once since the start of the test, above the bytes in use at
+/// the start.
 static inline uint64_t memrt_ck_peak_bytes(void)
 {
     uint64_t peak = memrt__ck_stats().peak;
     return peak > memrt__ck_start.live ? peak - memrt__ck_start.live : 0;
 }
 
-/// Begin a test: tracking is turned on, and the peak starts again. For tcase_add_checked_fixture.
+/// Begin a test: turn tracking on and restart the peak. For tcase_add_checked_fixture.
 static inline void memrt_ck_no_leaks_begin(void)
 {
     const memrt_api_t *api = memrt_ck_api();
@@ -96,7 +97,7 @@ static inline void memrt_ck_no_leaks_begin(void)
     memrt__ck_start.live = memrt__ck_stats().live;
 }
 
-/// A line about a buffer; returns its length.
+/// Write a line about a buffer; return the length of the line.
 static inline size_t memrt__ck_describe(const memrt_live_t *buffer, char *text, size_t room)
 {
     const memrt_api_t *api = memrt_ck_api();
@@ -112,7 +113,7 @@ static inline size_t memrt__ck_describe(const memrt_live_t *buffer, char *text, 
     return length < 0 ? 0 : (size_t)length < room ? (size_t)length : room - 1;
 }
 
-/// The test's buffers of a list into `text`; returns how many there are.
+/// Write the buffers of the test, out of a list, to `text`; return their number.
 static inline size_t memrt__ck_tell(const memrt_live_t *list, size_t count, char *text, size_t room)
 {
     size_t found = 0, at = 0;
@@ -128,8 +129,8 @@ static inline size_t memrt__ck_tell(const memrt_live_t *list, size_t count, char
     return found;
 }
 
-/// End a test: it fails when a buffer that was made since its begin is live, with a list of these.
-/// For tcase_add_checked_fixture.
+/// End a test: fail with a list of buffers, if buffers that were allocated since the start are
+/// live. For tcase_add_checked_fixture.
 static inline void memrt_ck_no_leaks_end(void)
 {
     char text[MEMRT__CK_TEXT];
@@ -144,18 +145,18 @@ static inline void memrt_ck_no_leaks_end(void)
     }
 }
 
-/// Have each test of `tcase` fail that leaves a buffer live. Fixtures that are added after it run
-/// inside, so that what they set up and tear down counts.
+/// Make each test of `tcase` fail if a buffer is still live at the end. Fixtures that are added
+/// later run inside the check, so that their allocations and frees count.
 static inline void memrt_ck_add_no_leaks(TCase *tcase)
 {
     tcase_add_checked_fixture(tcase, memrt_ck_no_leaks_begin, memrt_ck_no_leaks_end);
 }
 
-/// Fail unless exactly `bytes` more are in use than at the start of the test.
+/// Fail unless exactly `bytes` more bytes are in use than at the start of the test.
 #define memrt_ck_assert_live(bytes) ck_assert_uint_eq(memrt_ck_live_bytes(), bytes)
 
-/// Fail unless at most `bytes` more were in use at once than at the start of the test. With several
-/// threads the peak may be off by what `peak_error` of memrt_stats_t says.
+/// Fail unless at most `bytes` more bytes were in use at once than at the start of the test. With
+/// several threads, the peak may be off by `peak_error` of memrt_stats_t.
 #define memrt_ck_assert_peak(bytes) ck_assert_uint_le(memrt_ck_peak_bytes(), bytes)
 
 #ifdef __cplusplus

@@ -8,19 +8,19 @@
 extern "C" {
 #endif
 
-/// Runs once, when the count of a MemInfo reaches zero, before its memory is freed.
+/// Destructor of a MemInfo, called once when the count reaches zero, before the memory is freed.
 ///
-/// data, size, dtor_info: the words of the MemInfo. May allocate, may release other MemInfos; when
-/// that takes the count of one to zero whose destructor would be the 33rd to run inside another, it
-/// runs after these have returned. Must return.
-/// Threads: on whichever thread gave up the last reference; it must not assume a GIL.
+/// The arguments data, size and dtor_info are the words of the MemInfo. A destructor must return. A
+/// destructor may allocate, and may release other MemInfos. Nested destructors are limited to 32: a
+/// destructor that would be the 33rd runs after the outer destructors have returned.
+/// Threads: the thread that released the last reference. A destructor must not assume a GIL.
 typedef void (*memrt_dtor_fn)(void *data, size_t size, void *dtor_info);
 
-/// Destructor of the NRT slot `manage_memory`: sees the data pointer only.
+/// Destructor of the NRT slot `manage_memory`: receives only the data pointer.
 typedef void (*memrt_managed_dtor_fn)(void *data);
 
-/// Allocator of the NRT slot `allocate_external`; same layout as Numba's NRT_ExternalAllocator.
-/// The struct must outlive every MemInfo made with it.
+/// Allocator of the NRT slot `allocate_external`; same layout as Numba's NRT_ExternalAllocator. The
+/// struct must outlive every MemInfo made with it.
 typedef struct memrt_external_allocator {
     void *(*malloc)(size_t size, void *opaque_data);
     void *(*realloc)(void *ptr, size_t new_size, void *opaque_data);
@@ -28,50 +28,52 @@ typedef struct memrt_external_allocator {
     void *opaque_data;
 } memrt_external_allocator_t;
 
-/// What stands behind a MemInfo's data.
+/// Origin and layout of a MemInfo's data.
 typedef enum memrt_kind {
     MEMRT_KIND_INLINE = 1,    ///< data follows the header in one block
-    MEMRT_KIND_ADOPTED = 2,   ///< data belongs to the caller's world, the dtor gives it back
-    MEMRT_KIND_RESIZABLE = 3, ///< data is a block of its own that may move
-    MEMRT_KIND_BLOCK = 4,     ///< block handed out by its data pointer, no MemInfo asked for yet
+    MEMRT_KIND_ADOPTED = 2,   ///< data is foreign memory, which the destructor frees
+    MEMRT_KIND_RESIZABLE = 3, ///< data is a separate block that may move
+    MEMRT_KIND_BLOCK = 4,     ///< block that was handed out by its data pointer
 } memrt_kind_t;
 
-/// One reference-counted buffer: the header, 64 bytes.
+/// Header of one reference-counted buffer, 64 bytes.
 ///
 /// The first six words are Numba's and stay at their offsets: compiled code increments and
-/// decrements `refct` and reads `data` directly. Everything may be read while a reference is
-/// held; only memrt writes, except for `refct` under the rule that whoever takes it to zero
-/// calls `call_dtor`.
+/// decrements `refct` and reads `data` directly. All members may be read while a reference is held.
+/// Only memrt writes members, except `refct`: code that decrements `refct` to zero must call
+/// `call_dtor`.
 typedef struct memrt_meminfo {
     size_t refct;       ///< number of references; a plain word, atomic by access
-    memrt_dtor_fn dtor; ///< NULL: nothing to run
+    memrt_dtor_fn dtor; ///< destructor; NULL: none
     void *dtor_info;    ///< third argument of dtor
-    void *data;         ///< first byte; NULL only for a resizable one without data
-    size_t size;        ///< bytes, as asked for
+    void *data;         ///< first byte; NULL only for a resizable MemInfo without data
+    size_t size;        ///< bytes, as requested
     memrt_external_allocator_t *external_allocator; ///< NULL: made by the policy's allocator
-    uint16_t policy;    ///< memrt's: index of the account that holds the block
+    uint16_t policy;    ///< internal: index of the account that holds the block
     uint8_t kind;       ///< a memrt_kind_t; fixed
-    uint8_t align_log2; ///< memrt's: log2 of the alignment asked of the allocator; fixed
-    uint32_t trace;     ///< memrt's: number of its birth in a trace; 0: it was in none
-    uint32_t lead;      ///< memrt's: bytes from the start of the block to its data; fixed
-    uint32_t flags;     ///< memrt's: atomic by access
+    uint8_t align_log2; ///< internal: log2 of the alignment requested from the allocator; fixed
+    uint32_t trace;     ///< internal: number of the allocation in an event trace; 0: in none
+    uint32_t lead;      ///< internal: bytes from the start of the block to its data; fixed
+    uint32_t flags;     ///< internal: atomic by access
 } memrt_meminfo_t;
 
-/// In `flags`: memrt_api_t.watch was called for it.
+/// Bit in `flags`: memrt_api_t.watch was called for the MemInfo.
 #define MEMRT_FLAG_WATCHED 4u
 
-/// A MemInfo with its data inline has its header this many bytes before the data.
+/// Distance in bytes from the header of a MemInfo with inline data to the data.
 #define MEMRT_HEADER_SIZE 64u
 
-/// Blocks (block_alloc) of 1 to this many bytes from a policy that names no alignment are aligned
-/// to 16 and have a header of 16. Their MemInfo, once somebody asks for it, is elsewhere.
+/// Largest size in bytes of a tiny block. A block (block_alloc) of 1 to MEMRT_TINY_MAX bytes, from
+/// a policy that names no alignment, is aligned to 16 and has a header of 16 bytes. Its MemInfo is
+/// created separately, on the first request.
 #define MEMRT_TINY_MAX 64u
 
-/// Smallest and largest alignment in bytes; all other data is aligned to the smallest at least.
+/// Smallest and largest alignment in bytes. All data, except tiny blocks, is aligned to at least
+/// MEMRT_ALIGN_MIN.
 #define MEMRT_ALIGN_MIN 64u
 #define MEMRT_ALIGN_MAX ((size_t)1 << 30)
 
-/// Longest name of a MemInfo or policy in bytes, without the closing zero.
+/// Maximum length in bytes of a name of a MemInfo, policy or scope, without the closing zero.
 #define MEMRT_NAME_MAX 63u
 
 #ifdef __cplusplus

@@ -11,18 +11,18 @@ extern "C" {
 #define MEMRT_MUST_CHECK
 #endif
 
-/// Result of every call that can fail for a reason other than memory alone. On anything but
-/// MEMRT_OK nothing has changed: out-parameters, counters, counts and blocks are as before.
+/// Result of every call that can fail for reasons other than memory. If the result is not MEMRT_OK,
+/// nothing has changed: out-parameters, counters, reference counts and blocks are as before.
 typedef enum memrt_status {
     MEMRT_OK = 0,
-    MEMRT_ENOMEM = 1,  ///< no memory, or the size overflows with header and alignment
-    MEMRT_EINVAL = 2,  ///< an argument is outside what the doc line of the call allows
-    MEMRT_ENOENT = 3,  ///< nothing known under that pointer or name
-    MEMRT_EBUSY = 4,   ///< refused while somebody else holds or uses the object
-    MEMRT_ELIMIT = 5,  ///< a stated limit of memrt is reached (number of live policies)
-    MEMRT_ENOTSUP = 6, ///< this kind of object cannot do that, or there is no CUDA driver
-    MEMRT_EDEVICE = 7, ///< the CUDA driver refused: memrt_api_t.cuda_error says what
-    MEMRT_EIO = 8,     ///< the system refused a file: the call says how
+    MEMRT_ENOMEM = 1,  ///< out of memory, or the size overflows with header and alignment
+    MEMRT_EINVAL = 2,  ///< an argument violates the documentation of the call
+    MEMRT_ENOENT = 3,  ///< nothing is known under the pointer or name
+    MEMRT_EBUSY = 4,   ///< refused while another holder or user has the object
+    MEMRT_ELIMIT = 5,  ///< a limit is reached; the documentation of the call states the limit
+    MEMRT_ENOTSUP = 6, ///< not supported for the kind of object, or no CUDA driver exists
+    MEMRT_EDEVICE = 7, ///< the CUDA driver refused; memrt_api_t.cuda_error explains the error
+    MEMRT_EIO = 8,     ///< the system refused a file; the call returns the errno
 } memrt_status_t;
 
 #ifdef __cplusplus

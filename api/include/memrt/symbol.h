@@ -5,20 +5,21 @@
 extern "C" {
 #endif
 
-/// A function of compiled code, of whatever arguments and result.
+/// Function of compiled code, with any arguments and any result.
 typedef void memrt_function_t(void);
 
-/// Longest name of a symbol in bytes, without the closing zero.
+/// Maximum length of a symbol's name in bytes, without the closing zero.
 #define MEMRT_SYMBOL_MAX 1023u
 
-/// So many symbols at once that are not defined tell their names when they are called.
+/// Maximum number of undefined symbols at the same time whose calls report the symbol's name.
 #define MEMRT_SYMBOLS_NAMED 1024u
 
-/// Told of a call of a symbol that is not defined, on the thread that made it; `name` is NULL where
-/// it cannot be told. Returns non-zero when it takes the error over, as an exception of an
-/// interpreter, so that memrt_api_t.symbol_error has none.
+/// Callback for a call of an undefined symbol. `name` is NULL if the symbol is not known.
 ///
-/// Threads: any, with no lock of memrt held.
+/// The callback returns non-zero to take the error over, for example as an exception of an
+/// interpreter. Then memrt_api_t.symbol_error reports no error.
+///
+/// Threads: the thread that called the symbol, with no lock of memrt held.
 typedef int (*memrt_symbol_error_fn)(const char *name);
 
 #ifdef __cplusplus

@@ -1,7 +1,8 @@
 #ifndef MEMRT_IMPORT_H
 #define MEMRT_IMPORT_H
 
-/// The function table for extension modules: one header, nothing to link. Include Python.h first.
+/// Import the memrt function table into an extension module. The header is self-contained: nothing
+/// has to be linked. Include Python.h first.
 
 #include <memrt/external.h>
 
@@ -9,16 +10,16 @@
 extern "C" {
 #endif
 
-/// Name of the capsule that holds the table.
+/// Name of the capsule that holds the function table.
 #define MEMRT_API_CAPSULE "memrt._memrt.api"
 
-/// The table of the installed memrt package, which gets imported; valid for good.
+/// Import the memrt package and return its function table, valid until the process ends.
 ///
-/// A table with fewer or more slots than this header knows is fine: ask with MEMRT_HAS before using
-/// a slot that an older memrt may lack.
-/// Threads: with the GIL, in the main interpreter; for the module's init function.
-/// Failure: NULL with ImportError set, when memrt is missing or its ABI major is another one;
-///          MemoryError.
+/// A table with fewer or more slots than this header declares is accepted. Check MEMRT_HAS before
+/// using a slot that an older memrt may lack.
+/// Threads: call with the GIL, in the main interpreter, from the init function of the module.
+/// Failure: returns NULL with ImportError set when memrt is missing or has another ABI major
+///          version, and NULL with MemoryError when out of memory.
 static inline const memrt_api_t *memrt_import(void)
 {
     const memrt_api_t *api = (const memrt_api_t *)PyCapsule_Import(MEMRT_API_CAPSULE, 0);
@@ -26,48 +27,50 @@ static inline const memrt_api_t *memrt_import(void)
         if (!PyErr_ExceptionMatches(PyExc_ImportError) &&
             !PyErr_ExceptionMatches(PyExc_MemoryError)) {
             PyErr_Format(PyExc_ImportError,
-                         "memrt offers no capsule %s: install a complete memrt package",
+                         "memrt has no capsule %s: install a complete memrt package",
                          MEMRT_API_CAPSULE);
         }
         return NULL;
     }
     if (api->abi_major != MEMRT_ABI_MAJOR) {
-        PyErr_Format(
-            PyExc_ImportError,
-            "this module was built for ABI %u of memrt, the installed memrt %s has ABI %u: "
-            "install a memrt with ABI %u, or build the module again",
-            (unsigned)MEMRT_ABI_MAJOR, api->version, (unsigned)api->abi_major,
-            (unsigned)MEMRT_ABI_MAJOR);
+        PyErr_Format(PyExc_ImportError,
+                     "the module was built for ABI %u of memrt, but the installed memrt %s has ABI "
+                     "%u: install a memrt with ABI %u, or rebuild the module",
+                     (unsigned)MEMRT_ABI_MAJOR, api->version, (unsigned)api->abi_major,
+                     (unsigned)MEMRT_ABI_MAJOR);
         return NULL;
     }
     return api;
 }
 
-/// The domain of tracemalloc in which memrt's own memory is shown; memrt.tracemalloc_domain. NumPy
-/// shows what it asked memrt's handlers for in its own.
+/// tracemalloc domain of the memory that memrt registers itself; equals
+/// memrt.debug.tracemalloc_domain. NumPy registers the memory that it allocates through memrt
+/// handlers in NumPy's own domain.
 #define MEMRT_TRACEMALLOC_DOMAIN 7172724u
 
-/// What PyTraceMalloc_Track answers while tracemalloc is off.
+/// Return value of PyTraceMalloc_Track while tracemalloc is off.
 #define MEMRT__TRACING_IS_OFF (-2)
 
 #ifndef Py_LIMITED_API
-/// PyTraceMalloc_Track by another name: Python.h gives it no C linkage in C++.
+/// Alias of PyTraceMalloc_Track, because Python.h declares that function without C linkage in C++.
 int memrt__tracemalloc_track(unsigned domain, uintptr_t address,
                              size_t size) __asm__("PyTraceMalloc_Track");
 #endif
 
-/// Show the data of `mi` in tracemalloc, on the line that runs now, until it dies. Nothing while
-/// tracemalloc is off, and for a MemInfo that was shown before or whose memory NumPy asked for.
+/// Register the data of `mi` in tracemalloc, at the Python line running now, until `mi` is freed.
+/// Does nothing while tracemalloc is off, for a MemInfo without data, and for a MemInfo that is
+/// registered already. Blocks of NumPy handlers are skipped, because NumPy registers them itself.
 ///
-/// memrt does this by itself where it makes a MemInfo for Python, and memrt_meminfo_as_capsule()
-/// and memrt_meminfo_as_array() do it for what C code made. Call it earlier to have the line of
-/// birth shown, and for adopted memory, of which only its maker knows that nobody else shows it.
+/// memrt registers each MemInfo that it allocates for Python. memrt_meminfo_as_capsule() and
+/// memrt_meminfo_as_array() register MemInfos allocated by C code. Call memrt_trace() earlier to
+/// record the line of the allocation. Adopted memory needs an explicit call: only the code that
+/// adopts a buffer knows whether another library has registered the buffer already.
 ///
-/// Threads: with the GIL; tracemalloc would wait for it.
-/// Failure: -1 with MemoryError, when tracemalloc has no room; `mi` is as it was.
+/// Threads: call with the GIL. tracemalloc would wait for the GIL otherwise.
+/// Failure: returns -1 with MemoryError set when tracemalloc has no memory; `mi` is unchanged.
 static inline int memrt_trace(const memrt_api_t *api, memrt_meminfo_t *mi)
 {
-#ifdef Py_LIMITED_API /* which has no way to tell tracemalloc */
+#ifdef Py_LIMITED_API /* the limited API does not declare PyTraceMalloc_Track */
     (void)api;
     (void)mi;
 #else

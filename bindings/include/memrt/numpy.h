@@ -1,10 +1,11 @@
 #ifndef MEMRT_NUMPY_H
 #define MEMRT_NUMPY_H
 
-/// MemInfos as NumPy arrays and back, header-only, C and C++.
+/// Convert MemInfos to NumPy arrays and back. Header-only, for C and C++.
 ///
 /// Include numpy/arrayobject.h first, with NPY_TARGET_VERSION at least NPY_1_22_API_VERSION, and
-/// have import_array() done. `api` is what memrt_import() returned. Everything here needs the GIL.
+/// call import_array() before any function here. `api` is the result of memrt_import().
+/// Threads: every function here needs the GIL.
 
 #include <string.h>
 
@@ -14,8 +15,8 @@
 extern "C" {
 #endif
 
-/// Name of a capsule that holds one reference to a MemInfo (never its data pointer, which may be
-/// NULL for a resizable one). The capsule's context is the table.
+/// Name of a capsule that holds one reference to a MemInfo. The capsule never holds the data
+/// pointer, because a resizable MemInfo may have NULL data. The capsule's context is the table.
 #define MEMRT_MEMINFO_CAPSULE "memrt.meminfo"
 
 static inline void memrt__capsule_destroy(PyObject *capsule)
@@ -25,26 +26,28 @@ static inline void memrt__capsule_destroy(PyObject *capsule)
     api->release((memrt_meminfo_t *)mi);
 }
 
-/// Show what C code made and hands to Python, see memrt_trace(); of adopted memory only its maker
-/// knows whether somebody else shows it.
-static inline int memrt__trace_reached(const memrt_api_t *api, memrt_meminfo_t *mi)
+/// Register a MemInfo that C code hands to Python in tracemalloc, see memrt_trace(). Adopted memory
+/// is skipped: only the code that adopted the buffer knows whether it is registered already.
+static inline int memrt__tracemalloc_reached(const memrt_api_t *api, memrt_meminfo_t *mi)
 {
     return mi->kind == MEMRT_KIND_ADOPTED ? 0 : memrt_trace(api, mi);
 }
 
-/// New capsule holding `mi`; its destructor releases. From then on tracemalloc shows its data.
+/// Return a new capsule that holds `mi`. The capsule's destructor releases `mi`. tracemalloc shows
+/// the data from now on, except for adopted memory.
 ///
 /// Ownership: steals the caller's reference to `mi`, also on failure.
-/// Failure:   NULL with an exception.
+/// Failure:   returns NULL with an exception set.
 static inline PyObject *memrt_meminfo_as_capsule(const memrt_api_t *api, memrt_meminfo_t *mi)
 {
-    PyObject *capsule =
-        memrt__trace_reached(api, mi) == 0 ? PyCapsule_New(mi, MEMRT_MEMINFO_CAPSULE, NULL) : NULL;
+    PyObject *capsule = memrt__tracemalloc_reached(api, mi) == 0
+                            ? PyCapsule_New(mi, MEMRT_MEMINFO_CAPSULE, NULL)
+                            : NULL;
     if (capsule == NULL) {
         api->release(mi);
         return NULL;
     }
-    /* The destructor comes last: until it stands, nobody but this function gives `mi` back. */
+    /* Set the destructor last: on an earlier failure this function alone releases `mi`. */
     if (PyCapsule_SetContext(capsule, (void *)(uintptr_t)api) < 0 ||
         PyCapsule_SetDestructor(capsule, memrt__capsule_destroy) < 0) {
         api->release(mi);
@@ -54,8 +57,9 @@ static inline PyObject *memrt_meminfo_as_capsule(const memrt_api_t *api, memrt_m
     return capsule;
 }
 
-/// Widen the byte range [*low, *high) by a dimension; 0 when it overflows.
-static inline int memrt__layout_extend(npy_intp dim, npy_intp stride, npy_intp *low, npy_intp *high)
+/// Extend the byte range [*low, *high) by one dimension. Returns 0 when the range overflows.
+static inline int memrt__dlpack_layout_extend(npy_intp dim, npy_intp stride, npy_intp *low,
+                                              npy_intp *high)
 {
     npy_intp reach;
     if (__builtin_mul_overflow(dim - 1, stride, &reach)) {
@@ -65,7 +69,8 @@ static inline int memrt__layout_extend(npy_intp dim, npy_intp stride, npy_intp *
     return !__builtin_add_overflow(*end, reach, end);
 }
 
-/// Whether every element of a layout lies in a buffer of `size` bytes. `strides` NULL: contiguous.
+/// Return whether every element of a layout lies in a buffer of `size` bytes. `strides` in bytes;
+/// NULL means contiguous.
 static inline int memrt_layout_fits(size_t size, npy_intp itemsize, int nd, const npy_intp *dims,
                                     const npy_intp *strides, npy_intp offset)
 {
@@ -81,7 +86,8 @@ static inline int memrt_layout_fits(size_t size, npy_intp itemsize, int nd, cons
         empty |= dims[i] == 0;
     }
     for (int i = nd - 1; !empty && i >= 0; i--) {
-        if (!memrt__layout_extend(dims[i], strides != NULL ? strides[i] : step, &low, &high)) {
+        if (!memrt__dlpack_layout_extend(dims[i], strides != NULL ? strides[i] : step, &low,
+                                         &high)) {
             return 0;
         }
         if (strides == NULL && __builtin_mul_overflow(step, dims[i], &step)) {
@@ -94,14 +100,15 @@ static inline int memrt_layout_fits(size_t size, npy_intp itemsize, int nd, cons
     return low >= 0 && high >= low && (size_t)high <= size;
 }
 
-/// Whether a dtype holds references that NumPy has to clear, so that it cannot live in raw memory.
+/// Return whether a dtype holds Python references or pointers, which raw memory cannot hold because
+/// NumPy would have to clear them.
 static inline int memrt_descr_has_references(PyArray_Descr *descr)
 {
     return PyDataType_FLAGCHK(descr, NPY_ITEM_REFCOUNT) ||
            PyDataType_FLAGCHK(descr, NPY_ITEM_IS_POINTER);
 }
 
-/// Bytes of one element; the way to ask differs between the headers of NumPy 1 and 2.
+/// Return the size of one element in bytes. NumPy 1 and 2 have different accessors for the size.
 static inline npy_intp memrt__descr_size(PyArray_Descr *descr)
 {
 #if NPY_ABI_VERSION < 0x02000000
@@ -111,49 +118,49 @@ static inline npy_intp memrt__descr_size(PyArray_Descr *descr)
 #endif
 }
 
-/// 0 unless the bytes of `mi` are a CUDA device's, else -1 with BufferError.
+/// Return 0, or -1 with BufferError set when the data of `mi` is memory of a CUDA device.
 static inline int memrt__device_check(const memrt_meminfo_t *mi)
 {
     if ((__atomic_load_n(&mi->flags, __ATOMIC_RELAXED) & MEMRT_FLAG_DEVICE) == 0) {
         return 0;
     }
     PyErr_SetString(PyExc_BufferError,
-                    "the memory is a CUDA device's, which the host cannot touch: copy it");
+                    "the host cannot access memory of a CUDA device: copy the memory to the host");
     return -1;
 }
 
-/// 0 when an array like that may be laid over `mi`, else -1 with an exception.
-static inline int memrt__layout_check(const memrt_api_t *api, const memrt_meminfo_t *mi,
-                                      PyArray_Descr *descr, int nd, const npy_intp *dims,
-                                      const npy_intp *strides, npy_intp offset)
+/// Return 0 when an array of the given layout fits over `mi`, else -1 with an exception set.
+static inline int memrt__dlpack_layout_check(const memrt_api_t *api, const memrt_meminfo_t *mi,
+                                             PyArray_Descr *descr, int nd, const npy_intp *dims,
+                                             const npy_intp *strides, npy_intp offset)
 {
     if (memrt__device_check(mi) < 0) {
         return -1;
     }
     if (memrt_descr_has_references(descr)) {
         PyErr_Format(PyExc_TypeError,
-                     "dtype %R holds references to Python objects: it cannot lie over a MemInfo",
+                     "dtype over a MemInfo must not hold references to Python objects, got %R",
                      descr);
         return -1;
     }
     if (!memrt_layout_fits(api->size(mi), memrt__descr_size(descr), nd, dims, strides, offset)) {
         PyErr_Format(PyExc_ValueError,
-                     "an array of that shape, dtype %R, strides and offset %zd does not fit into "
-                     "the %zu bytes of the MemInfo",
+                     "shape, strides and offset must stay inside the MemInfo, got dtype %R, offset "
+                     "%zd and %zu bytes",
                      descr, (Py_ssize_t)offset, api->size(mi));
         return -1;
     }
     return 0;
 }
 
-/// New array over `mi` with `base` as its base, or NULL. Steals `base` and `descr`, also on
-/// failure.
+/// Return a new array over `mi` with `base` as its base object.
+/// Ownership: steals `base` and `descr`, also on failure. Failure: NULL with an exception set.
 static inline PyObject *memrt__array_over(const memrt_api_t *api, memrt_meminfo_t *mi,
                                           PyObject *base, PyArray_Descr *descr, int nd,
                                           const npy_intp *dims, const npy_intp *strides,
                                           npy_intp offset, int flags)
 {
-    static char nothing; /* the address of an array without elements over a MemInfo without data */
+    static char nothing; /* data address of an empty array over a MemInfo whose data is NULL */
     char *data = (char *)api->get_data(mi);
     data = data != NULL ? data + offset : &nothing;
     PyObject *array =
@@ -163,28 +170,30 @@ static inline PyObject *memrt__array_over(const memrt_api_t *api, memrt_meminfo_
         return NULL;
     }
     if (PyArray_SetBaseObject((PyArrayObject *)array, base) < 0) {
-        Py_DECREF(array); /* SetBaseObject took `base`, also now */
+        Py_DECREF(array); /* PyArray_SetBaseObject steals `base` also when it fails */
         return NULL;
     }
     return array;
 }
 
-/// New array over the memory of `mi`: it starts `offset` bytes into the data; its base is a capsule
-/// that holds the reference, so NumPy never frees the data itself.
+/// Return a new array over the memory of `mi`, starting `offset` bytes into the data. The array's
+/// base is a capsule that holds the reference, so NumPy never frees the data itself.
 ///
-/// strides: in bytes; NULL for C order, or Fortran order with NPY_ARRAY_F_CONTIGUOUS in `flags`.
-/// flags:     NPY_ARRAY_WRITEABLE for an array that may be written, which a read-only MemInfo never
-///            gives; OWNDATA is ignored.
-/// Ownership: steals `mi` and `descr`, also on failure; the last view gives `mi` back.
-/// Failure:   NULL: ValueError when an element lies outside the data, TypeError for a dtype that
-///            holds references, BufferError for memory of a CUDA device, MemoryError.
+/// strides:   in bytes. NULL means C order, or Fortran order if `flags` has
+///            NPY_ARRAY_F_CONTIGUOUS.
+/// flags:     NPY_ARRAY_WRITEABLE requests a writable array. The flag is dropped for a read-only
+///            MemInfo. NPY_ARRAY_OWNDATA is ignored.
+/// Ownership: steals `mi` and `descr`, also on failure. The last view releases `mi`.
+/// Failure:   returns NULL with an exception set: ValueError when an element lies outside the data,
+///            TypeError for a dtype that holds references, BufferError for memory of a CUDA device,
+///            MemoryError when out of memory.
 static inline PyObject *memrt_meminfo_as_array(const memrt_api_t *api, memrt_meminfo_t *mi,
                                                PyArray_Descr *descr, int nd, const npy_intp *dims,
                                                const npy_intp *strides, npy_intp offset, int flags)
 {
     PyObject *capsule;
     flags &= api->readonly(mi) ? ~(NPY_ARRAY_OWNDATA | NPY_ARRAY_WRITEABLE) : ~NPY_ARRAY_OWNDATA;
-    if (memrt__layout_check(api, mi, descr, nd, dims, strides, offset) < 0) {
+    if (memrt__dlpack_layout_check(api, mi, descr, nd, dims, strides, offset) < 0) {
         Py_DECREF(descr);
         api->release(mi);
         return NULL;
@@ -197,7 +206,7 @@ static inline PyObject *memrt_meminfo_as_array(const memrt_api_t *api, memrt_mem
     return memrt__array_over(api, mi, capsule, descr, nd, dims, strides, offset, flags);
 }
 
-/// Whether `handler`, a NEP 49 capsule or NULL, is one of memrt's.
+/// Return whether `handler`, a NEP 49 capsule or NULL, is a memrt handler.
 static inline int memrt_handler_check(const memrt_api_t *api, PyObject *handler)
 {
     if (handler == NULL || !PyCapsule_IsValid(handler, "mem_handler")) {
@@ -208,15 +217,15 @@ static inline int memrt_handler_check(const memrt_api_t *api, PyObject *handler)
     return functions->allocator.free == api->block_free;
 }
 
-/// Whether NumPy frees the data of `array` by one of memrt's handlers.
+/// Return whether NumPy frees the data of `array` through a memrt handler.
 static inline int memrt__array_is_block(const memrt_api_t *api, PyArrayObject *array)
 {
     return PyArray_CHKFLAGS(array, NPY_ARRAY_OWNDATA) &&
            memrt_handler_check(api, PyArray_HANDLER(array));
 }
 
-/// An attribute, a new reference. NULL when there is none, and with an exception when there is no
-/// memory to tell.
+/// Return an attribute of `object` as a new reference. NULL without an exception: the attribute
+/// cannot be read. NULL with MemoryError: out of memory.
 static inline PyObject *memrt__attribute(PyObject *object, const char *name)
 {
     PyObject *value = PyObject_GetAttrString(object, name);
@@ -226,8 +235,8 @@ static inline PyObject *memrt__attribute(PyObject *object, const char *name)
     return value;
 }
 
-/// Whether `object` says by `__memrt_meminfo__()` which MemInfo it holds, as memrt.MemInfo does. -1
-/// with MemoryError.
+/// Return whether the type of `object` has a method `__memrt_meminfo__()`, as memrt.MemInfo does.
+/// Failure: -1 with MemoryError set.
 static inline int memrt_exporter_check(PyObject *object)
 {
     PyObject *method = memrt__attribute((PyObject *)Py_TYPE(object), "__memrt_meminfo__");
@@ -238,11 +247,11 @@ static inline int memrt_exporter_check(PyObject *object)
     return 1;
 }
 
-/// What an array takes its memory from, or NULL. New reference.
+/// Return the object that an array takes its memory from as a new reference, or NULL.
 static inline PyObject *memrt__array_next(PyArrayObject *array)
 {
     PyObject *base = PyArray_BASE(array);
-    /* With both flags, the base is where the data will be copied to, not where it is. */
+    /* With both flags the array owns its data; the base is only the target of the write-back. */
     if (PyArray_CHKFLAGS(array, NPY_ARRAY_WRITEBACKIFCOPY | NPY_ARRAY_OWNDATA)) {
         return NULL;
     }
@@ -250,28 +259,28 @@ static inline PyObject *memrt__array_next(PyArrayObject *array)
     return base;
 }
 
-/// What any link of a chain takes its memory from, a new reference; NULL at the end, and with
-/// MemoryError.
-static inline PyObject *memrt__chain_next(PyObject *object)
+/// Return the object that a link of a base chain takes its memory from, as a new reference. NULL at
+/// the end of the chain; NULL with MemoryError set when out of memory.
+static inline PyObject *memrt__base_chain_next(PyObject *object)
 {
     const char *link = NULL;
     if (PyArray_Check(object)) {
         return memrt__array_next((PyArrayObject *)object);
     }
     if (PyMemoryView_Check(object)) {
-        link = "obj"; /* an error once it is released, when the struct's pointer is stale */
+        link = "obj"; /* raises after release(), when the pointer in the C struct is stale */
     } else if (strcmp(Py_TYPE(object)->tp_name, "DummyArray") == 0) {
-        link = "base"; /* what numpy's as_strided leaves behind */
+        link = "base"; /* base object of arrays from NumPy's as_strided */
     }
     return link != NULL ? memrt__attribute(object, link) : NULL;
 }
 
-/// More links than any chain has that ends: an object may be its own base by a detour.
+/// Limit on followed links, far above the length of a finite chain. Bases may form a cycle.
 #define MEMRT__LINKS_MAX 100000
 
-/// The object at which the chain of bases of `object` ends, a new reference: an array that owns its
-/// data, a capsule, an exporter of a buffer, an array or view without any base. Of a chain that
-/// leads nowhere, any link. NULL with MemoryError.
+/// Return the last object of the base chain of `object` as a new reference: an array that owns its
+/// data, a capsule, an exporter of a buffer, or an array or view without a base. A cyclic chain
+/// gives an arbitrary link. Failure: NULL with MemoryError set.
 static inline PyObject *memrt_object_anchor(const memrt_api_t *api, PyObject *object)
 {
     Py_INCREF(object);
@@ -279,7 +288,7 @@ static inline PyObject *memrt_object_anchor(const memrt_api_t *api, PyObject *ob
         if (PyArray_Check(object) && memrt__array_is_block(api, (PyArrayObject *)object)) {
             break;
         }
-        PyObject *next = memrt__chain_next(object);
+        PyObject *next = memrt__base_chain_next(object);
         if (next == NULL) {
             break;
         }
@@ -294,15 +303,15 @@ static inline PyObject *memrt_object_anchor(const memrt_api_t *api, PyObject *ob
 
 static inline int memrt__raise_foreign(PyObject *object)
 {
-    PyErr_Format(
-        PyExc_ValueError,
-        "the memory of this %.200s is not managed by memrt: memrt.adopt() takes it over or "
-        "copies it",
-        Py_TYPE(object)->tp_name);
+    PyErr_Format(PyExc_ValueError,
+                 "the memory of the %.200s is not managed by memrt: call memrt.adopt() to take "
+                 "over or copy the memory",
+                 Py_TYPE(object)->tp_name);
     return -1;
 }
 
-/// From a capsule `memrt.meminfo`: a new reference in `*out`; -1 with an exception for another one.
+/// Store a new reference to the MemInfo of a capsule `memrt.meminfo` in `*out` and return 0.
+/// Failure: -1 with an exception set for any other object.
 static inline int memrt_capsule_meminfo(const memrt_api_t *api, PyObject *capsule,
                                         memrt_meminfo_t **out)
 {
@@ -315,7 +324,7 @@ static inline int memrt_capsule_meminfo(const memrt_api_t *api, PyObject *capsul
     return 0;
 }
 
-/// The same by asking an object for such a capsule.
+/// Call `__memrt_meminfo__()` of `exporter` and read the capsule like memrt_capsule_meminfo().
 static inline int memrt__exporter_meminfo(const memrt_api_t *api, PyObject *exporter,
                                           memrt_meminfo_t **out)
 {
@@ -340,7 +349,7 @@ static inline int memrt__block_meminfo(const memrt_api_t *api, PyArrayObject *ar
     return -1;
 }
 
-/// The MemInfo that the end of a chain holds, for an error message about `object`.
+/// Get the MemInfo held by `anchor`, the end of a base chain. Error messages name `object`.
 static inline int memrt__anchor_meminfo(const memrt_api_t *api, PyObject *anchor, PyObject *object,
                                         memrt_meminfo_t **out)
 {
@@ -359,11 +368,13 @@ static inline int memrt__anchor_meminfo(const memrt_api_t *api, PyObject *anchor
     return memrt__exporter_meminfo(api, anchor, out);
 }
 
-/// The MemInfo behind an array, memoryview, capsule `memrt.meminfo` or memrt.MemInfo, found by
-/// walking the chain of bases: a new reference in `*out`, to be released by the caller.
+/// Find the MemInfo behind an array, memoryview, capsule `memrt.meminfo` or memrt.MemInfo by
+/// walking the base chain, and store a new reference in `*out`.
 ///
-/// Returns 0, or -1 with an exception: ValueError when the memory is not memrt's (`*out` is left as
-/// it was), MemoryError.
+/// Ownership: the caller releases `*out`.
+/// Failure:   returns -1 with an exception set: ValueError when memrt does not manage the memory,
+///            MemoryError, or the exception of `__memrt_meminfo__()`. `*out` is unchanged then.
+///            Returns 0 on success.
 static inline int memrt_array_meminfo(const memrt_api_t *api, PyObject *object,
                                       memrt_meminfo_t **out)
 {

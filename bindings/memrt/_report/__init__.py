@@ -1,1 +1,1 @@
-"""Recordings of whole programs, and what is made of them: pages and pictures."""
+"""Record whole programs, and render the recordings as pages and pictures."""

@@ -1,4 +1,4 @@
-"""The end of a program: what is live then, what of it is lost, who holds the rest."""
+"""Examine live buffers at the end of a program: which are lost, and which objects hold the rest."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from memrt._holders import Holders
 from memrt._leaks import LeakGroup, group, held, unexpected
 from memrt._live import LiveBuffer
 from memrt._sites import is_a_runners
+from memrt._survey import Survey
 from memrt._units import plural
 
 MOST_ROWS = 100_000
@@ -28,36 +29,40 @@ COLUMNS = (
 
 
 class Ending:
-    """What is found at the end; a part that cannot be found is left empty, with a note."""
+    """Live buffers, holders and retention at the end of a program.
+
+    Failure: a part that cannot be determined stays empty, and `notes` gets a sentence.
+    """
 
     def __init__(self) -> None:
         self.notes: list[str] = []
         self.buffers: list[LiveBuffer] = []
         self.total: list[tuple[int, int, int]] = []
         self._looked: dict[int, Holders] = {}
+        self._survey: Survey | None = None
         self.lost: list[dict[str, Any]] = []
         self.kept: list[dict[str, Any]] = []
         self.retention: dict[str, Any] = {"count": 0, "wasted": 0, "buffers": []}
 
     def look(self) -> None:
-        """Find all of it, garbage collected."""
-        self._attempt("what is live", self._list)
-        self._attempt("what was ever born", self._count)
-        self._attempt("who holds what is live", self._hold)
-        self._attempt("what is lost", self._sort_out)
-        self._attempt("what is kept for a part of it", self._retain)
+        """Collect garbage, then fill all attributes."""
+        self._attempt("live buffers", self._list)
+        self._attempt("all allocations", self._count)
+        self._attempt("holders", self._hold)
+        self._attempt("lost and held buffers", self._sort_out)
+        self._attempt("buffers with small views", self._retain)
 
     def _attempt(self, what: str, find: Callable[[], None]) -> None:
         try:
             find()
         except KeyboardInterrupt:
-            self.notes.append(f"Not all was found of {what}: interrupted by Ctrl-C.")
+            self.notes.append(f"The list of {what} is incomplete: interrupted by Ctrl-C.")
         except Exception as error:
-            self.notes.append(f"Not all was found of {what}: {type(error).__name__}.")
+            self.notes.append(f"The list of {what} is incomplete: {type(error).__name__}.")
 
     def _list(self) -> None:
         gc.collect()
-        self.buffers = sorted(memrt.live(), key=lambda buffer: -buffer.size)
+        self.buffers = sorted(memrt.debug.live(), key=lambda buffer: -buffer.size)
 
     def _count(self) -> None:
         births = enumerate(_memrt.site_births(), 1)
@@ -65,7 +70,10 @@ class Ending:
         self.total.sort(key=lambda row: -row[2])
 
     def _hold(self) -> None:
-        """Look for the holders of the largest: each takes a pass over all objects."""
+        """Find the holders of the largest buffers, for at most HOLDERS_SECONDS.
+
+        The search for one buffer takes a pass over all Python objects.
+        """
         until = monotonic() + HOLDERS_SECONDS
         wanted = self.buffers[:MOST_HOLDERS]
         for buffer in wanted:
@@ -76,24 +84,36 @@ class Ending:
                 self._looked[buffer.id] = found
         if len(self._looked) < len(self.buffers):
             self.notes.append(
-                f"Holders were looked for of the {plural(len(self._looked), 'largest buffer')} "
-                f"of {len(self.buffers):,} that were live at the end."
+                f"Trees show the holders of the {plural(len(self._looked), 'largest buffer')} of "
+                f"{len(self.buffers):,} live at the end."
             )
 
     def _sort_out(self) -> None:
+        """Divide all unsuppressed buffers into lost and held ones, by one search.
+
+        Failure: if the search raises an exception, both lists stay empty.
+        """
         expected = unexpected(group(self.buffers))
         buffers = [buffer for each in expected for buffer in each.buffers]
-        lost = [buffer for buffer in buffers if self._is_lost(buffer)]
+        try:
+            survey = self._survey = Survey(buffers)
+        except BaseException:
+            self.notes.append(
+                f"{plural(len(buffers), 'buffer')} were not examined, and may be lost."
+            )
+            raise
+        lost = [buffer for buffer in buffers if survey.is_lost(buffer)]
         ids = {buffer.id for buffer in lost}
         self.lost = [self._plain(each) for each in group(lost)[:SHOWN_GROUPS]]
-        kept = group(buffer for buffer in buffers if buffer.id not in ids)
+        kept = group(each for each in buffers if each.id not in ids and survey.is_live(each))
         self.kept = [self._plain(each) for each in kept[:SHOWN_GROUPS]]
 
     def _plain(self, each: LeakGroup) -> dict[str, Any]:
-        """A group as a recording has it, with the calls and the holders of the largest buffer."""
+        """Return a group as a dict: the calls, the kinds of holders, the largest's holder tree."""
         largest = each.buffers[0]
         calls = [] if largest.site is None else largest.site.frames
         lines = [f"called from {frame}" for frame in calls if not is_a_runners(frame)][1:]
+        lines += [] if self._survey is None else self._survey.lines(each.buffers)
         found = self._looked.get(largest.id)
         return {
             "bytes": each.nbytes,
@@ -102,14 +122,8 @@ class Ending:
             "lines": lines + ([] if found is None else found.tree()),
         }
 
-    def _is_lost(self, buffer: LiveBuffer) -> bool:
-        found = self._looked.get(buffer.id)
-        if found is None or found.named:
-            return False
-        return not any(each.referrers for each in found.rows)
-
     def _retain(self) -> None:
-        found = memrt.retention()
+        found = memrt.debug.retention()
         buffers = [
             {"why": each.why, "wasted": each.wasted, "lines": str(each.holders).splitlines()}
             for each in found.buffers
@@ -117,7 +131,7 @@ class Ending:
         self.retention = {"count": found.count, "wasted": found.wasted, "buffers": buffers}
 
     def holders(self) -> list[dict[str, Any]]:
-        """Who holds the largest, as a recording has it."""
+        """Return the holder trees of the largest buffers, in the format of a recording."""
         shown = list(self._looked.values())[:SHOWN_HOLDERS]
         return [
             {
@@ -129,7 +143,10 @@ class Ending:
         ]
 
     def rows(self, number: Callable[[int], int]) -> list[list[Any]]:
-        """The largest live buffers as a recording has them: COLUMNS."""
+        """Return the largest live buffers as rows of a recording, with the fields COLUMNS.
+
+        :param number: maps the number of a site to its number in the recording.
+        """
         return [
             [
                 *(b.id, b.size, round(b.stands_for, 3), b.refcount, b.name, round(b.age, 3)),

@@ -1,7 +1,8 @@
-"""A family: all processes below one that is recorded, and what they recorded."""
+"""Record the child processes of a recorded process, and collect the recordings."""
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
@@ -14,9 +15,9 @@ from memrt._report.recording import Document, RecordingError, loads
 
 
 class Family:
-    """Has the children of this process recorded, whether forked or started as Pythons of their own.
+    """Child processes of this process, recorded whether forked or started as new interpreters.
 
-    :param asked: how: tracked, tracking, alignment, name, settings.
+    :param asked: recording options: tracked, tracking, alignment, name, settings.
     """
 
     def __init__(self, asked: dict[str, Any]) -> None:
@@ -24,7 +25,10 @@ class Family:
         self._folder = ""
 
     def follow(self) -> None:
-        """Follow children from now on."""
+        """Record children that start from now on.
+
+        Creates a temporary folder for the recordings. Sets the environment for new interpreters.
+        """
         self._folder = tempfile.mkdtemp(prefix="memrt-")
         os.environ[VARIABLE] = json.dumps({**self._asked, "folder": self._folder})
         site = os.path.join(os.path.dirname(os.path.abspath(__file__)), "_site")
@@ -33,20 +37,28 @@ class Family:
         Member(self._folder, self._asked["settings"], self._asked["tracked"]).follow_forks()
 
     def collect(self) -> tuple[list[Document], str | None]:
-        """What children recorded, in the order in which they began; how many recorded nothing, in
-        words. Those that made no memory are left out. The folder is gone after this."""
+        """Return the recordings of the children, ordered by start time, and an optional note.
+
+        Children without allocations are left out. The note counts the children that recorded
+        nothing. Removes the folder.
+        """
         documents: list[Document] = []
         silent = 0
-        for path in Path(self._folder).glob("*-*"):
+        # The rename hides the folder from children that end later than their parent. Without the
+        # rename, a child could write into the folder while rmtree removes it.
+        ended = f"{self._folder}.ended"
+        with contextlib.suppress(FileNotFoundError):
+            os.rename(self._folder, ended)
+        for path in Path(ended).glob("*-*"):
             if path.suffix != ".new":
                 try:
                     documents += loads(path.read_bytes())
                 except (OSError, RecordingError):
                     silent += 1
-        shutil.rmtree(self._folder, ignore_errors=True)
+        shutil.rmtree(ended, ignore_errors=True)
         made = [each for each in documents if _births(each)]
         made.sort(key=lambda each: float(each["started"]))
-        note = f"{silent:,} of the child processes left before anything was recorded."
+        note = f"{silent:,} of the child processes wrote no recording."
         return made, note if silent else None
 
 

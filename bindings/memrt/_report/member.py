@@ -1,4 +1,4 @@
-"""A member of a tree of processes that are recorded together: forked, or started as a Python."""
+"""Record one child process of a recorded program: a forked child, or a new interpreter."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from memrt._report.recorder import Recorder
 from memrt._report.recording import Document, dumps
 
 VARIABLE = "_MEMRT_FAMILY"
-"""Of the environment: how a Python that starts is to be recorded, as JSON."""
+"""Environment variable with the recording options for a new interpreter, as JSON."""
 
 
 class Member:
-    """Records this process, or the children that are forked from it, into a folder.
+    """Recorder of the current process, or of its forked children, with output in a folder.
 
-    What was recorded so far is written again and again, so that it is kept where the process is
-    killed, as the workers of a pool are, or leaves by ``os._exit``. Nothing here is ever printed.
+    The recording so far is rewritten periodically. A recording therefore exists even where the
+    process is killed, as pool workers are, or leaves by ``os._exit``. Never prints.
     """
 
     def __init__(self, folder: str, settings: dict[str, str], tracked: bool) -> None:
@@ -30,18 +30,18 @@ class Member:
         self._done = True
 
     def follow_forks(self) -> None:
-        """Record what is forked from here on."""
-        import multiprocessing.util  # whose children do not run what atexit was told
+        """Record children forked from now on."""
+        import multiprocessing.util  # multiprocessing children do not run atexit functions
 
         os.register_at_fork(after_in_child=self._forked)
         multiprocessing.util.register_after_fork(self, Member._finish_with_multiprocessing)
 
     def record(self) -> None:
-        """Record this process from now on, until it ends."""
+        """Record the current process from now on until its end."""
         self._owner, self._done = os.getpid(), False
         self._path = os.path.join(self._folder, f"{self._owner}-{secrets.token_hex(4)}")
         with contextlib.suppress(OSError), open(self._path, "xb"):
-            pass  # by which the parent knows that there was one
+            pass  # the empty file shows the parent the existence of the process
         self._recorder = Recorder(self._settings, self._tracked, self._keep)
         self._recorder.start()
         atexit.register(self._finish)
@@ -56,7 +56,7 @@ class Member:
         Finalize(None, self._finish, exitpriority=-1000)
 
     def _keep(self) -> None:
-        self._write(self._recorder.so_far("did not end by itself, or not before its parent"))
+        self._write(self._recorder.so_far("killed, ended by os._exit, or outlived its parent"))
 
     def _finish(self) -> None:
         if os.getpid() != self._owner or self._done:
@@ -76,12 +76,12 @@ class Member:
 
 
 def record_this() -> None:
-    """Record the Python that has just begun, as its environment says; called by sitecustomize."""
+    """Record the new interpreter with the options in VARIABLE. Called by sitecustomize."""
     import memrt
 
     asked: dict[str, Any] = json.loads(os.environ[VARIABLE])
     if asked["tracked"]:
-        memrt.tracking(**asked["tracking"]).__enter__()
+        memrt.debug.tracking(**asked["tracking"]).__enter__()
     memrt.enable(memrt.Policy(asked["alignment"], asked["name"]))
     member = Member(asked["folder"], asked["settings"], asked["tracked"])
     member.follow_forks()

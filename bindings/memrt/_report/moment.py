@@ -1,4 +1,4 @@
-"""A moment: what was live then, by place and scope of birth, and by size."""
+"""Sum the live buffers at one moment: by allocation site and scope, and by size."""
 
 from __future__ import annotations
 
@@ -11,27 +11,27 @@ from memrt._live import LiveBuffer
 
 
 class Moment(NamedTuple):
-    """The tracked buffers that were live at one moment, added up."""
+    """Sums over the tracked buffers that were live at one moment."""
 
     t: float
     """Seconds since the start."""
     by_place: dict[tuple[int, str | None], tuple[float, float]]
-    """Buffers and bytes, by number of the site and path of the scope."""
+    """Buffers and bytes, by number of the allocation site and path of the scope."""
     by_size: dict[int, tuple[float, float]]
     """Buffers and bytes, by the power of two above the size; 0 for empty ones."""
 
     @property
     def blocks(self) -> float:
-        """Buffers; an estimate where a sample is tracked."""
+        """Return the number of buffers. With sampled tracking the number is an estimate."""
         return sum(blocks for blocks, _ in self.by_place.values())
 
     @property
     def nbytes(self) -> float:
-        """Bytes; likewise."""
+        """Return the number of bytes. With sampled tracking the number is an estimate."""
         return sum(size for _, size in self.by_place.values())
 
     def to_dict(self) -> dict[str, Any]:
-        """As a recording has it; the largest first."""
+        """Return the moment in the format of a recording, with the largest rows first."""
         by_place = sorted(self.by_place.items(), key=lambda item: -item[1][1])
         rows = [[site, scope, round(n), round(size)] for (site, scope), (n, size) in by_place]
         sizes = [[bits, round(n), round(size)] for bits, (n, size) in sorted(self.by_size.items())]
@@ -39,7 +39,10 @@ class Moment(NamedTuple):
 
 
 def scope_paths(capsules: Iterable[Any]) -> dict[int, str]:
-    """Paths of scopes by their numbers; of `_memrt.scopes()`, which has parents first."""
+    """Return the paths of scopes, keyed by scope number.
+
+    :param capsules: `_memrt.scopes()`, in which parents come before their children.
+    """
     paths: dict[int, str] = {}
     for capsule in capsules:
         number, name, parent = _memrt.scope_info(capsule)
@@ -48,7 +51,7 @@ def scope_paths(capsules: Iterable[Any]) -> dict[int, str]:
 
 
 def moment_of(t: float, rows: Iterable[tuple[Any, ...]]) -> Moment:
-    """What rows of `_memrt.live()` add up to."""
+    """Return the sums over rows of `_memrt.live()`, each row multiplied by its sampling weight."""
     places: defaultdict[tuple[int, str | None], list[float]] = defaultdict(lambda: [0.0, 0.0])
     sizes: defaultdict[int, list[float]] = defaultdict(lambda: [0.0, 0.0])
     for row in rows:

@@ -1,17 +1,18 @@
+/** Fill the sections of a report page from the recording embedded in the page as JSON. */
 "use strict";
 (() => {
   const documents = JSON.parse(document.getElementById("recording").textContent);
-  const PAGE = 25; // rows of a table that are shown at once
-  const POINTS = 4000; // of a chart: more are not seen
-  const SERIES = 12; // scopes that a chart tells apart
-  const FLAME_LEAST = 0.0008; // part of the width
-  const FLAME_ROW = 22; // pixels
+  const PAGE = 25; // rows on one page of a table
+  const POINTS = 4000; // points of a chart; more points would not be visible
+  const SERIES = 12; // scopes, or processes, with a series of their own in a chart
+  const FLAME_LEAST = 0.0008; // narrowest box that is drawn, as a fraction of the graph's width
+  const FLAME_ROW = 22; // height of a row in pixels
 
-  // --- Small things. ---
+  // --- Elements and formatting. ---
 
   const $ = (id) => document.getElementById(id);
 
-  /** An element; texts only ever become text. */
+  /** Return a new element. String children become text nodes, never markup. */
   function make(tag, attributes = {}, ...children) {
     const element = document.createElement(tag);
     for (const [name, value] of Object.entries(attributes)) {
@@ -41,9 +42,9 @@
     return t < 1 ? `${(t * 1e3).toFixed(1)} ms` : `${t.toFixed(t < 100 ? 2 : 0)} s`;
   }
 
-  // --- Tables: sorted by their heads, searched, a page at a time. ---
+  // --- Tables: sorted by a click on a column head, searchable, divided into pages. ---
 
-  /** columns: {title, of: row => value, text: (value, row) => text or node, right, kind} */
+  /** Show a table. Columns: {title, of: row => value, text: (value, row) => text or node, right, kind}. */
   function table(place, columns, rows, { search = null, sort = null, label }) {
     let order = rows.map((_, i) => i);
     let shown = order;
@@ -132,7 +133,7 @@
     place.replaceChildren(...(items.length ? items : [make("p", { class: "about" }, none)]));
   }
 
-  // --- What a recording's numbers stand for. ---
+  // --- Lookup of sites, frames and statistics in a recording. ---
 
   class Sites {
     constructor(recorded) {
@@ -141,11 +142,11 @@
     }
     place(site) {
       const found = this.found.get(site);
-      return (found && found.place) || "place not known";
+      return (found && found.place) || "unknown source line";
     }
     calls(site) {
       const found = this.found.get(site);
-      return found ? found.calls.map((i) => this.frames[i]) : ["place not known"];
+      return found ? found.calls.map((i) => this.frames[i]) : ["unknown source line"];
     }
   }
 
@@ -154,7 +155,7 @@
     return row ? row[2] : 0;
   }
 
-  // --- Sections. ---
+  // --- Sections of the page. ---
 
   function overview(recorded) {
     $("subtitle").textContent = `${recorded.ended} after ${seconds(recorded.seconds)}, ` +
@@ -163,17 +164,17 @@
     const figures = [
       ["Peak", bytes(stat(recorded, "peak")), error ? `± ${bytes(error)}` : "exact"],
       ["Live at the end", bytes(stat(recorded, "live"))],
-      ["Allocated in all", bytes(stat(recorded, "total"))],
-      ["Blocks made", number(stat(recorded, "alloc"))],
+      ["Allocated in total", bytes(stat(recorded, "total"))],
+      ["Blocks allocated", number(stat(recorded, "alloc"))],
       ["Requests refused", number(stat(recorded, "failed"))],
-      ["Most resident", bytes(recorded.timeline.resident.reduce((a, b) => Math.max(a, b), 0))],
+      ["Highest resident memory", bytes(recorded.timeline.resident.reduce((a, b) => Math.max(a, b), 0))],
     ];
     $("figures").replaceChildren(...figures.map(([title, value, more]) => make("div", {},
       make("dt", {}, more ? `${title}, ${more}` : title), make("dd", {}, value))));
     $("notes").replaceChildren(...recorded.notes.map((note) => make("li", {}, note)));
   }
 
-  /** Indices of at most POINTS readings, of each run of neighbours the highest. */
+  /** Return the indices of at most POINTS readings: the highest reading of each run of neighbours. */
   function thinned(live) {
     if (live.length <= POINTS) return live.map((_, i) => i);
     const step = live.length / POINTS;
@@ -186,7 +187,7 @@
     return kept;
   }
 
-  /** Live bytes of the scopes that had most, of all others, and of none. */
+  /** Return rows of live bytes: outside scopes, in the SERIES largest scopes, and in all other scopes. */
   function stacked(line, kept) {
     const most = line.scopes.map(() => 0);
     for (const i of kept) for (const [scope, size] of line.scoped[i]) most[scope] = Math.max(most[scope], size);
@@ -273,7 +274,7 @@
     }));
   }
 
-  /** The reading that the arrow keys are at, marked and told. */
+  /** Let arrow keys select a reading: mark its time in the chart, and write its values as text. */
   function cursor(recorded, kept) {
     const line = recorded.timeline;
     let at = -1;
@@ -298,9 +299,9 @@
   function highest(recorded, sites) {
     const all = recorded.highest.bytes;
     $("highest-about").textContent = recorded.highest.rows.length
-      ? `${seconds(recorded.highest.t)} after the start, the highest moment that was looked at: ` +
-        `${bytes(all)} in tracked buffers, of a peak of ${bytes(stat(recorded, "peak"))}.`
-      : "No moment was looked at.";
+      ? `Highest observed moment, ${seconds(recorded.highest.t)} after the start: ` +
+        `${bytes(all)} in tracked buffers. The peak is ${bytes(stat(recorded, "peak"))}.`
+      : "No moment was observed.";
     const sums = new Map();
     for (const [site, scope, buffers, size] of recorded.highest.rows) {
       const key = JSON.stringify([sites.place(site), scope]);
@@ -311,13 +312,13 @@
     }
     const bar = (size) => make("span", { class: "bar" }, width(make("span"), all ? size / all : 0));
     table($("highest-table"), [
-      { title: "Place", of: (row) => row.place, text: (_, row) => born(sites, row.site), kind: "place" },
+      { title: "Allocation site", of: (row) => row.place, text: (_, row) => born(sites, row.site), kind: "place" },
       { title: "Scope", of: (row) => row.scope },
       { title: "Bytes", of: (row) => row.size, text: bytes, right: true },
-      { title: "Part", of: (row) => row.size, text: (size) => percent(all ? size / all : 0), right: true },
+      { title: "Percentage", of: (row) => row.size, text: (size) => percent(all ? size / all : 0), right: true },
       { title: "", of: (row) => row.size, text: bar },
       { title: "Buffers", of: (row) => row.buffers, text: number, right: true },
-    ], [...sums.values()], { label: "places at the peak", sort: { column: 2, falling: true },
+    ], [...sums.values()], { label: "allocation sites", sort: { column: 2, falling: true },
       search: (row) => `${row.place} ${row.scope || ""}` });
   }
 
@@ -326,7 +327,7 @@
     return element;
   }
 
-  /** A place, which opens to the calls that led there. */
+  /** Return an allocation site as an element that opens to show its call stack. */
   function born(sites, site) {
     const calls = sites.calls(site).slice().reverse();
     if (calls.length < 2) return document.createTextNode(sites.place(site));
@@ -338,20 +339,20 @@
     const at = Object.fromEntries(recorded.live.columns.map((name, i) => [name, i]));
     const field = (name) => (row) => row[at[name]];
     const rows = recorded.live.rows;
-    const more = recorded.live.more ? ` The largest are listed, ${number(recorded.live.more)} more are not.` : "";
-    $("live-about").textContent = `Tracked buffers, after garbage was collected.${more}`;
+    const more = recorded.live.more ? ` The ${number(recorded.live.more)} smallest are omitted.` : "";
+    $("live-about").textContent = `Tracked buffers, after garbage collection.${more}`;
     table($("live-table"), [
       { title: "Size", of: field("size"), text: bytes, right: true },
-      { title: "Place", of: (row) => sites.place(field("site")(row)), text: (_, row) => born(sites, field("site")(row)), kind: "place" },
+      { title: "Allocation site", of: (row) => sites.place(field("site")(row)), text: (_, row) => born(sites, field("site")(row)), kind: "place" },
       { title: "Scope", of: field("scope") },
       { title: "Name", of: field("name") },
       { title: "Age", of: field("age"), text: seconds, right: true },
       { title: "References", of: field("refcount"), text: number, right: true },
-      { title: "Stands for", of: field("stands_for"), text: number, right: true },
+      { title: "Sampling weight", of: field("stands_for"), text: number, right: true },
       { title: "Kind", of: field("kind") },
       { title: "Policy", of: field("policy") },
       { title: "Thread", of: field("thread"), text: String, right: true },
-      { title: "Number", of: field("id"), text: number, right: true },
+      { title: "Serial number", of: field("id"), text: number, right: true },
       { title: "Address", of: field("address"), text: (address) => `0x${address.toString(16)}`, kind: "code" },
     ], rows, { label: "live buffers", sort: { column: 0, falling: true },
       search: (row) => [sites.place(field("site")(row)), ...["scope", "name", "kind", "policy"].map((name) => field(name)(row) || "")].join(" ") });
@@ -359,15 +360,15 @@
 
   function groups(place, found, none) {
     list(place, found.map((each) => folded(`${bytes(each.bytes)} in ${number(each.buffers)} ` +
-      `buffer${each.buffers === 1 ? "" : "s"} born in ${each.place || "a place not known"}`, each.lines)), none);
+      `buffer${each.buffers === 1 ? "" : "s"} allocated ${each.place ? `in ${each.place}` : "at an unknown source line"}`, each.lines)), none);
   }
 
   function ends(recorded) {
     groups($("lost"), recorded.lost, "Nothing is lost.");
     groups($("held"), recorded.held, "Nothing is live.");
     list($("holders-list"), recorded.holders.map((each) => folded(each.title, each.lines)), "Nothing is live.");
-    $("retention-about").textContent = `${number(recorded.retention.count)} buffers are kept alive by views of a ` +
-      `part of them; ${bytes(recorded.retention.wasted)} of these nobody views.`;
+    $("retention-about").textContent = `Views of a small part keep ${number(recorded.retention.count)} buffers alive; ` +
+      `${bytes(recorded.retention.wasted)} of the memory are in no view.`;
     list($("retention-list"), recorded.retention.buffers.map((each) => folded(each.why, each.lines)), "");
   }
 
@@ -397,10 +398,10 @@
       ["NumPy", recorded.numpy], ["Platform", recorded.platform], ["Process", String(recorded.pid)],
       ["Parent", String(recorded.parent)], ...recorded.settings], "settings and versions");
     table($("options"), [{ title: "Option", of: (row) => row[0], kind: "code" }, { title: "Value", of: (row) => row[1] },
-      { title: "What it does", of: (row) => row[2], kind: "place" }], recorded.options, { label: "options" });
+      { title: "Effect", of: (row) => row[2], kind: "place" }], recorded.options, { label: "options" });
     table($("stats"), [{ title: "Field", of: (row) => row[0] },
       { title: "Amount", of: (row) => row[2], text: (value, row) => (row[1] === "bytes" ? bytes(value) : number(value)), right: true },
-      { title: "Exactly", of: (row) => row[2], text: number, right: true }], recorded.stats, { label: "statistics" });
+      { title: "Exact value", of: (row) => row[2], text: number, right: true }], recorded.stats, { label: "statistics" });
   }
 
   // --- The flame graph. ---
@@ -421,7 +422,7 @@
     return root;
   }
 
-  /** A call without the folder of its file. */
+  /** Return the text of a call without the folder of its file. */
   const short = (name) => name.replace(/ at \/.*\/([^/]+:\d+)$/, " at $1");
 
   const below = (node) => [...node.children.values()].sort((a, b) => b.size - a.size);
@@ -429,7 +430,7 @@
   function hue(name) {
     let sum = 0;
     for (const mark of name) sum = (sum * 31 + mark.codePointAt(0)) % 3600;
-    return sum % 60; // warm colours
+    return sum % 60; // hues from red to yellow
   }
 
   function flame(recorded, sites) {
@@ -508,11 +509,11 @@
     draw();
   }
 
-  // --- A tree of processes. ---
+  // --- All processes of a recording. ---
 
-  const GRID = 600; // moments at which processes are added up
+  const GRID = 600; // points in time at which processes are summed
 
-  /** Live bytes of one process at each moment of the grid: in each cell the most; 0 where it was not there. */
+  /** Return the maximum of live bytes of one process in each cell of the time grid, and 0 outside its lifetime. */
   function spread(recorded, from, step) {
     const line = recorded.timeline;
     const begin = recorded.started - from;
@@ -545,8 +546,8 @@
     const others = t.map((_, k) => order.slice(SERIES).reduce((sum, [, i]) => sum + rows[i][k], 0));
     const series = chosen.map((i) => [String(documents[i].pid), rows[i]]);
     if (order.length > SERIES) series.push(["other processes", others]);
-    $("together-about").textContent = `${number(documents.length)} processes. The most that was live in all of them at ` +
-      `once, as far as was read, is ${bytes(most)}; what forked children share with their parents counts in each.`;
+    $("together-about").textContent = `${number(documents.length)} processes. The highest observed sum of live bytes ` +
+      `is ${bytes(most)}; memory that a forked child shares with its parent counts in both processes.`;
     Plotly.react($("together-chart"), series.map(([name, y], i) => ({
       x: t, y, name, stackgroup: "all", mode: "lines", line: { width: 0.5, shape: "hv", color: HUES[i % HUES.length] },
       customdata: y.map(bytes), hovertemplate: "%{customdata}",
@@ -568,8 +569,8 @@
         text: (pid, [, i]) => make("button", { type: "button", onclick: () => choose(i), "aria-label": `Show process ${pid}` }, String(pid)) },
       { title: "Parent", of: ([each]) => each.parent, text: String, right: true },
       { title: "Program", of: ([each]) => each.program.join(" "), kind: "place" },
-      { title: "Began", of: ([each]) => each.started - documents[0].started, text: seconds, right: true },
-      { title: "Lasted", of: ([each]) => each.seconds, text: seconds, right: true },
+      { title: "Start", of: ([each]) => each.started - documents[0].started, text: seconds, right: true },
+      { title: "Duration", of: ([each]) => each.seconds, text: seconds, right: true },
       { title: "Peak", of: ([each]) => stat(each, "peak"), text: bytes, right: true },
       { title: "Live at the end", of: ([each]) => stat(each, "live"), text: bytes, right: true },
       { title: "End", of: ([each]) => each.ended },
@@ -577,7 +578,7 @@
       sort: { column: 3, falling: false } });
   }
 
-  // --- All of it. ---
+  // --- The whole page. ---
 
   let current = null;
 

@@ -1,4 +1,4 @@
-"""A recording as a page: one file, which needs no network and loads nothing."""
+"""Render a recording as an HTML page: a single file, without network access or other files."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ _WHY = "a page"
 
 
 def expect_packages() -> None:
-    """MissingPackageError when what pages are made with is not installed."""
+    """Raise MissingPackageError if jinja2 or plotly is not installed."""
     expect("jinja2", _WHY)
     expect("plotly", _WHY)
 
 
 def render(documents: list[Document]) -> bytes:
-    """The page of a recording, as UTF-8."""
+    """Return the HTML page of a recording, encoded as UTF-8."""
     jinja2, plotly = needed("jinja2", _WHY), needed("plotly.offline", _WHY)
     template = jinja2.Environment(autoescape=True).from_string(_file("page.html"))
     text: str = template.render(
@@ -34,15 +34,15 @@ def render(documents: list[Document]) -> bytes:
 
 
 def as_script(value: object) -> str:
-    """JSON that can stand in a script element whatever its texts are."""
-    text = json.dumps(value, separators=(",", ":"))  # in ASCII
+    """Return `value` as JSON, escaped for a script element, for any text in `value`."""
+    text = json.dumps(value, separators=(",", ":"))  # ASCII only
     for mark in "<>&":
         text = text.replace(mark, f"\\u{ord(mark):04x}")
     return text
 
 
 def _closed(script: str) -> str:
-    """Code whose texts do not end the script element that it stands in."""
+    """Return JavaScript code with each ``</script`` escaped, so that no text ends the element."""
     return re.sub(r"</(?=script)", r"<\\/", script, flags=re.IGNORECASE)
 
 

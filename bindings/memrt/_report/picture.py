@@ -1,4 +1,4 @@
-"""A recording's timeline as a picture."""
+"""Draw the timeline of a recording as a PNG picture."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ _WHY = "a picture"
 
 
 def expect_packages() -> None:
-    """MissingPackageError when what pictures are made with is not installed."""
+    """Raise MissingPackageError if matplotlib is not installed."""
     expect("matplotlib", _WHY)
 
 
 def draw(document: Document, file: BinaryIO) -> None:
-    """Write the timeline of one process as PNG. Of matplotlib's global state nothing is touched."""
+    """Write the timeline of one process as PNG, without a change to matplotlib's global state."""
     needed("matplotlib.figure", _WHY)
     from matplotlib.figure import Figure
 
@@ -41,7 +41,7 @@ def draw(document: Document, file: BinaryIO) -> None:
 
 
 def _ticks(most: int) -> list[int]:
-    """From 0 to beyond `most` in steps of a power of two."""
+    """Return ticks from 0 to beyond `most`, in steps of a power of two."""
     step = 1
     while most / step > 8:
         step *= 2
@@ -49,12 +49,12 @@ def _ticks(most: int) -> list[int]:
 
 
 def _plain(text: str) -> str:
-    """A text that matplotlib shows as it is: no formulas, nothing that UTF-8 has no bytes for."""
+    """Escape a text for matplotlib: `$` starts no formula, and lone surrogates become escapes."""
     return text.replace("$", r"\$").encode("utf-8", "backslashreplace").decode()
 
 
 def _stacked(line: dict[str, list[object]]) -> tuple[list[str], list[list[int]]]:
-    """Live bytes in no scope, in the scopes that had most, and in the others."""
+    """Return names and rows of live bytes: outside scopes, in the SERIES largest, in the rest."""
     scoped: list[list[tuple[int, int]]] = line["scoped"]  # type: ignore[assignment]
     live: list[int] = line["live"]  # type: ignore[assignment]
     most = [0] * len(line["scopes"])

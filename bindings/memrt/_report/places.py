@@ -1,4 +1,4 @@
-"""The places of birth of a recording: what the numbers of its sites stand for."""
+"""Assign numbers to the allocation sites of a recording, with the call stack of each site."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from typing import Any
 
 from memrt._sites import Site, program_frames, site_of
 
-MOST = 3000  # sites that are told apart in one recording
+MOST = 3000  # distinct sites in one recording
 
 
 class Places:
-    """Sites with their calls, each text of a call once."""
+    """Allocation sites and their call stacks. Each distinct frame text is stored once."""
 
     def __init__(self, wanted: Iterable[int]) -> None:
-        """Of the sites in `wanted`, the most important first, those that there is room for."""
+        """Take sites from `wanted`, most important first, until there are MOST sites."""
         self._frames: dict[str, int] = {}
         self._rows: dict[int, list[Any]] = {}
         for number in wanted:
@@ -25,14 +25,14 @@ class Places:
                 self._rows[number] = [number, str(site.place), self._calls(site)]
 
     def _calls(self, site: Site) -> list[int]:
-        """The calls of the program, the outermost first."""
+        """Return frame numbers of the program's calls, outermost call first."""
         frames = reversed(program_frames(site.frames))
         return [self._frames.setdefault(str(f), len(self._frames)) for f in frames]
 
     def number(self, site: int) -> int:
-        """The number by which a recording has a site: 0 where it has none."""
+        """Return the site's number in the recording, or 0 if the recording lacks the site."""
         return site if site in self._rows else 0
 
     def to_dict(self) -> dict[str, Any]:
-        """As a recording has them."""
+        """Return the frames and sites in the format of a recording."""
         return {"frames": list(self._frames), "sites": list(self._rows.values())}

@@ -1,4 +1,4 @@
-"""A recorder: follows one process from start to end and makes the document of it."""
+"""Record one process from start to end, and build the document of the recording."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from memrt._units import human_bytes
 
 
 class Recorder:
-    """Records this process from start() to stop().
+    """Recorder of this process, from start() to stop().
 
-    :param settings: names and values that the reader of a report is told.
-    :param tracked: whether births are tracked, and so places and buffers can be told.
-    :param keep: called now and then by another thread, to keep so_far().
+    :param settings: names and values that the report shows to its reader.
+    :param tracked: whether allocations are tracked. Only then the report has sites and buffers.
+    :param keep: called periodically by the sampler thread, to save so_far().
     """
 
     def __init__(
@@ -40,17 +40,17 @@ class Recorder:
         self._seconds, self._stats = 0.0, memrt.stats()
 
     def start(self) -> None:
-        """Record from now on."""
+        """Start recording."""
         self._sampler.start()
 
     def stop(self) -> None:
-        """Record no more; what is live is looked at in finish()."""
+        """Stop recording. Live buffers are examined later, by finish()."""
         self._seconds = perf_counter() - self._begin
         self._stats = memrt.stats()
         self._sampler.stop()
 
     def finish(self, ended: str) -> Document:
-        """What was recorded, once stopped.
+        """Return the document of the recording. Requires stop() first.
 
         :param ended: how the program ended, in words.
         """
@@ -60,7 +60,10 @@ class Recorder:
         return self._document(ending, ended)
 
     def so_far(self, ended: str) -> Document:
-        """What was recorded until now, without what is live."""
+        """Return the document of the recording so far, without live buffers.
+
+        :param ended: how the program ended, in words.
+        """
         self._seconds = perf_counter() - self._begin
         self._stats = memrt.stats()
         return self._document(Ending(), ended)
@@ -84,7 +87,7 @@ class Recorder:
             "seconds": self._seconds,
             "ended": ended,
             "settings": [list(item) for item in self._settings.items()],
-            "options": [list(option) for option in memrt.options()],
+            "options": [list(option) for option in memrt.debug.options()],
             "stats": [
                 [name, "bytes" if name in BYTES else "count", number]
                 for name, number in self._stats.to_dict().items()
@@ -106,28 +109,33 @@ class Recorder:
         }
 
     def _notes(self, highest: Moment) -> list[str]:
-        """What the reader must know of how exact the report is."""
+        """Return sentences for the reader on the accuracy of the report."""
         sampler, notes = self._sampler, []
         if self._tracked:
             notes.append(
-                f"The highest moment that was looked at, {highest.t:.3f} s after the start, had "
-                f"{human_bytes(round(highest.nbytes))} in tracked buffers; the runtime's own peak, "
-                f"which counts every moment, is {human_bytes(self._stats.peak)}."
+                f"The highest observed moment, {highest.t:.3f} s after the start, had "
+                f"{human_bytes(round(highest.nbytes))} in tracked buffers. The peak of the runtime "
+                f"covers every moment: {human_bytes(self._stats.peak)}."
             )
         else:
-            notes.append("Births were not tracked, so no places and no buffers can be told.")
+            notes.append("Tracking was off: the report has no allocation sites and no buffers.")
         if sampler.missed:
             notes.append(
-                f"{sampler.missed:,} moments were not looked at, because that would have held the "
-                "program up; --sample makes a look cheaper."
+                f"{sampler.missed:,} listings of live buffers were skipped, to limit the delay of "
+                "the program. --sample makes a listing cheaper."
             )
         if sampler.failed:
-            notes.append(f"{sampler.failed:,} readings failed, for want of memory or threads.")
+            notes.append(
+                f"{sampler.failed:,} readings failed, for example for lack of memory or threads."
+            )
         return notes
 
 
 def _most_important(highest: Moment, ending: Ending) -> list[int]:
-    """Sites in the order in which they are worth being told apart."""
+    """Return site numbers, most important first: at the peak, by total bytes, then of live buffers.
+
+    The first two groups get at most MOST // 3 sites each.
+    """
     by_bytes = sorted(highest.by_place.items(), key=lambda item: -item[1][1])
     return [
         *islice((site for (site, _), _ in by_bytes), MOST // 3),
@@ -137,7 +145,10 @@ def _most_important(highest: Moment, ending: Ending) -> list[int]:
 
 
 def _system() -> str:
-    """The system, by a call of its own: platform.platform() starts a process, which the program
-    may wait for in the place of one of its own."""
+    """Return name, release and machine of the system, by os.uname().
+
+    platform.platform() starts a process. A program that waits for any child could then reap the
+    wrong child.
+    """
     system = os.uname()
     return f"{system.sysname} {system.release} {system.machine}"

@@ -1,7 +1,7 @@
-"""The format of recordings: a line of JSON for the file, one for each process, one that ends it.
+"""Read and write recordings: a JSON line for the file, a line per process, and an end line.
 
-docs/reports.md describes it. What is read is checked to the last field, so that pages and pictures
-can rely on it.
+docs/reports.md describes the format. The reader validates every field, so that pages and pictures
+can rely on the contents.
 """
 
 from __future__ import annotations
@@ -14,52 +14,59 @@ FORMAT = "memrt recording"
 VERSION = 1
 
 Document: TypeAlias = dict[str, Any]
-"""What was recorded of one process."""
+"""The recording of one process."""
 
 
 class RecordingError(ValueError):
-    """What is no recording, or none that can be read: one sentence that says why."""
+    """A file is not a recording or cannot be read. The message is one sentence with the reason."""
 
 
 def dumps(documents: Iterable[Document]) -> str:
-    """Processes as the text of a file."""
+    """Return the text of a recording file with one line per process."""
     lines = [json.dumps(document, separators=(",", ":")) for document in documents]
     head = {"format": FORMAT, "version": VERSION, "processes": len(lines)}
     return "\n".join([json.dumps(head), *lines, json.dumps({"end": len(lines)}), ""])
 
 
 def loads(data: bytes) -> list[Document]:
-    """The processes of a file; RecordingError for another file, or a part of one."""
+    """Return the documents of a recording file.
+
+    :raises RecordingError: for a file of another format or version, a truncated or a damaged file.
+    """
     first, *lines = data.split(b"\n")
     count = _expected(first)
     if len(lines) != count + 2 or lines[-1] or _parsed(lines[-2]) != {"end": count}:
-        raise RecordingError("it is cut short: its end is missing; record the program again")
+        raise RecordingError("the recording is truncated: record the program again")
     documents = [_parsed(line) for line in lines[:count]]
     for document in documents:
-        _check(document, _DOCUMENT, "a process")
+        _check(document, _DOCUMENT, "process")
         _check_columns(document["timeline"])
         _check_numbers(document)
     return documents
 
 
 def _expected(line: bytes) -> int:
-    """How many processes the first line promises."""
+    """Return the number of processes in the first line, after a check of format and version."""
     head = _parsed(line)
     if not isinstance(head, dict) or head.get("format") != FORMAT:
-        raise RecordingError("it is no recording of memrt; make one by 'run --record FILE SCRIPT'")
+        raise RecordingError(
+            "not a memrt recording: make a recording by `run --record FILE SCRIPT`"
+        )
     version, count = head.get("version"), head.get("processes")
     if version != VERSION:
         raise RecordingError(
-            f"it is of version {version!r} of the format, and this memrt reads version {VERSION}; "
-            "read it with the memrt that wrote it"
+            f"format version must be {VERSION} for this memrt, got {version!r}: use the memrt that "
+            "wrote the recording"
         )
     if not isinstance(count, int) or count < 1:
-        raise RecordingError("it is damaged: its first line promises no process")
+        raise RecordingError(
+            f"the recording is damaged: processes must be 1 or more, got {count!r}"
+        )
     return count
 
 
 def _parsed(line: bytes) -> Any:
-    """A line's value; None for what is no JSON."""
+    """Return the value of a JSON line, or None if the line is not valid JSON."""
     try:
         return json.loads(line, parse_constant=_refuse)
     except (ValueError, RecursionError):
@@ -70,8 +77,8 @@ def _refuse(constant: str) -> None:
     raise ValueError(constant)
 
 
-# --- What a process consists of: a type, a list of one shape, a tuple of shapes, a dict, or, in a
-# frozenset, one of several. ---
+# --- The schema of a process. A shape is a type, a list of one shape, a tuple of shapes, a dict, or
+# a frozenset of alternative types. ---
 
 _Shape: TypeAlias = Any
 _TEXT_OR_NONE = frozenset((str, type(None)))
@@ -129,7 +136,7 @@ _DOCUMENT: _Shape = {
 
 
 def _check(value: Any, shape: _Shape, where: str) -> None:
-    """RecordingError unless `value` is of that shape."""
+    """Raise RecordingError unless `value` has the given shape."""
     if isinstance(shape, dict):
         _expect(isinstance(value, dict) and shape.keys() <= value.keys(), where)
         for name, part in shape.items():
@@ -144,11 +151,17 @@ def _check(value: Any, shape: _Shape, where: str) -> None:
             _check(item, part, where)
     else:
         _expect(type(value) in (shape if isinstance(shape, frozenset) else (shape,)), where)
+        _expect(not isinstance(value, int | float) or _is_bounded(value), where)
+
+
+def _is_bounded(number: float) -> bool:
+    """Return True for integers of at most 64 bits and for finite floats."""
+    return -(2**63) <= number < 2**64
 
 
 def _expect(holds: bool, where: str) -> None:
     if not holds:
-        raise RecordingError(f"it is damaged: {where!r} is not as memrt writes it")
+        raise RecordingError(f"the recording is damaged: {where!r} has an invalid value")
 
 
 def _check_columns(timeline: dict[str, list[Any]]) -> None:

@@ -1,4 +1,4 @@
-"""A sampler: a thread that reads statistics while a program runs, and takes care not to harm it."""
+"""Sample statistics in a background thread, with a bounded effect on the program."""
 
 from __future__ import annotations
 
@@ -15,52 +15,53 @@ from memrt._report.timeline import Sample, Scoped, Timeline, largest
 from memrt._stats import Stats, stats
 
 FIRST_PERIOD = 0.005
-REST = 50  # times as long as a reading took, at least, until the next
-MOMENTS_PART = 0.05  # of the time of the program that moments may take
-MOMENTS_GRACE = 0.1  # seconds that they may take beyond that
-RISE = 1.02  # of what is live since the last moment, for another
-MOST_SCOPES = 3500  # that are followed: those that are read are held, of 4096 that there may be
-FIRST_KEEPING = 0.05  # seconds until what was read so far is kept; again after as long as that
-KEEPING = 0.5  # seconds between two keepings, at most
+REST = 50  # minimum pause after a reading or save, as a multiple of its CPU time
+MOMENTS_PART = 0.05  # fraction of the program's run time that moments may take
+MOMENTS_GRACE = 0.1  # seconds that moments may take in addition to MOMENTS_PART
+RISE = 1.02  # growth of live bytes since the last moment that triggers another moment
+MOST_SCOPES = 3500  # scopes read at once; a read holds each scope, of at most 4096 scopes
+FIRST_KEEPING = 0.05  # seconds until the first save; later saves follow after the elapsed time
+KEEPING = 0.5  # upper limit of the elapsed time as the pause between two saves, in seconds
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 _LIVE = tuple(Stats.__dataclass_fields__).index("live")
 
 
 class Sampler:
-    """Reads statistics from start() to stop(); the highest moment, too, where births are tracked.
+    """Reader of statistics from start() to stop(), and of the highest moment if tracking is on.
 
-    Not of `threading`: the program does not see the thread, nothing waits for it, and hooks that
-    are for the program's threads do not run in it. It takes no signals, prints nothing and raises
-    nothing. A fork waits until a reading has ended; the child has no sampler.
+    Threads: the sampler thread comes from `_thread`, not from `threading`. The program does not see
+    the thread, no join waits for the thread, and hooks for the program's threads do not run there.
+    The thread blocks all signals, prints nothing and raises nothing. A fork waits until the current
+    reading has ended. A forked child has no sampler.
     """
 
     def __init__(self, begin: float, tracked: bool, keep: Callable[[], None] | None = None) -> None:
-        """:param keep: called now and then, to keep what was read so far."""
+        """:param keep: called periodically, to save the readings so far."""
         self.timeline = Timeline()
         self.moment: Moment | None = None
-        """The highest moment that was seen."""
+        """The recorded moment with the most live bytes."""
         self.moments = 0
-        """Moments that were looked at."""
+        """The number of moments taken."""
         self.missed = 0
-        """Those that would have taken too long."""
+        """The number of moments skipped because moments would have taken too much time."""
         self.failed = 0
-        """Readings that could not be made."""
+        """The number of readings that failed."""
         self._begin, self._tracked, self._keep = begin, tracked, keep
         self._next_keeping = begin + FIRST_KEEPING
         self._highest = 0
         self._spent = 0.0
-        self._cost = 1e-6  # seconds for each live block, as last seen
-        self._reading = _thread.allocate_lock()
-        self._going = _thread.allocate_lock()  # held until the thread is to end
-        self._running = _thread.allocate_lock()  # held while it runs
+        self._cost = 1e-6  # seconds per live block, measured at the last moment
+        self._reading = _thread.RLock()  # recursive: a signal handler or finalizer may fork
+        self._going = _thread.allocate_lock()  # held until the thread should end
+        self._running = _thread.allocate_lock()  # held while the thread runs
 
     def start(self) -> None:
-        """Begin to read."""
+        """Start the sampler thread, and register the fork handlers."""
         self._going.acquire()
         self._running.acquire()
         try:
             _thread.start_new_thread(self._run, ())
-        except RuntimeError:  # no more threads: what is read at the end must do
+        except RuntimeError:  # no more threads: only the reading in stop() remains
             self.failed += 1
             self._running.release()
         os.register_at_fork(
@@ -70,22 +71,22 @@ class Sampler:
         )
 
     def stop(self) -> None:
-        """Read once more, with a moment whatever it takes, and no more after that."""
+        """End the thread, then read a last time, with a moment of any duration."""
         if self._going.locked():
             self._going.release()
         self._running.acquire()
         self._running.release()
-        self._spent = float("-inf")  # no program waits any more
-        self._keep = None  # all of it is asked for now
+        self._spent = float("-inf")  # the program has ended: no time limit for moments
+        self._keep = None  # the caller takes the complete recording now
         self._read()
 
     def _forget(self) -> None:
-        """In a forked child: nothing reads on there."""
+        """Reset the sampler in a forked child, which has no sampler thread."""
         self._reading.release()
         self.timeline = Timeline()
         self._running = _thread.allocate_lock()
 
-    def _run(self) -> None:
+    def _run(self) -> None:  # pragma: no cover - untraced thread
         try:
             signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
             took = 0.0
@@ -94,12 +95,14 @@ class Sampler:
         finally:
             self._running.release()
 
-    def _rest(self, took: float) -> float:
+    def _rest(self, took: float) -> float:  # pragma: no cover - untraced thread
         return max(FIRST_PERIOD * (1 << self.timeline.halvings), REST * took)
 
     def _read(self) -> float:
-        """Read once; the processor's time for it, without moments, which have limits of their own.
-        The wait for other threads of Python, which is most of the time that passes, harms nobody.
+        """Read once, and return the CPU time of the reading, without moments and saves.
+
+        Moments and saves have limits of their own. CPU time leaves out the wait for the GIL, which
+        is most of the elapsed time and does not slow the program.
         """
         with self._reading:
             begin = thread_time()
@@ -112,9 +115,9 @@ class Sampler:
                 self.failed += 1
             return thread_time() - begin - (self._spent - before)
 
-    def _keep_so_far(self, keep: Callable[[], None]) -> None:
+    def _keep_so_far(self, keep: Callable[[], None]) -> None:  # pragma: no cover - untraced thread
         begin = thread_time()
-        self._next_keeping = float("inf")  # where it fails, it is not tried again
+        self._next_keeping = float("inf")  # no further save after a failed save
         keep()
         took = thread_time() - begin
         self._spent += took
@@ -128,30 +131,30 @@ class Sampler:
         self.timeline.add(Sample(t, now.live, now.cached, resident(), _scoped()))
 
     def _look(self, t: float, now: Stats) -> None:
-        """Take a moment, unless moments took too much time already."""
+        """Take a moment, unless the time for moments is used up."""
         blocks = max(now.alloc - now.free, 1)
         if self._spent + self._cost * blocks > MOMENTS_PART * t + MOMENTS_GRACE:
             self.missed += 1
             return
         begin = thread_time()
-        self.consider(moment_of(t, _memrt.live(scope_paths(_scopes()))))
+        self.consider(moment_of(t, _memrt.live(lambda: scope_paths(_scopes()))))
         self._highest = now.live
         took = thread_time() - begin
         self._spent += took
         self._cost = took / blocks
 
     def consider(self, moment: Moment) -> None:
-        """Keep a moment if it is the highest."""
+        """Count a moment, and keep the moment if it has the most live bytes so far."""
         self.moments += 1
         if self.moment is None or moment.nbytes > self.moment.nbytes:
             self.moment = moment
 
 
 def resident() -> int:
-    """Bytes of this process that are in memory; -1 where the system does not tell."""
+    """Return the resident bytes of this process, or -1 if /proc/self/statm cannot be opened."""
     try:
         file = os.open("/proc/self/statm", os.O_RDONLY | os.O_CLOEXEC)
-    except OSError:  # as where no more files may be open
+    except OSError:  # for example at the limit of open files
         return -1
     try:
         return int(os.read(file, 256).split()[1]) * _PAGE
@@ -165,7 +168,7 @@ def _scopes() -> list[object]:
 
 
 def _scoped() -> Scoped:
-    """What is live by scope, without the scopes inside of it."""
+    """Return live bytes by scope path, each without the bytes of its child scopes."""
     capsules = _scopes()
     if not capsules:
         return []

@@ -1,4 +1,4 @@
-"""A timeline: what was live, cached and resident over time, in bounded memory."""
+"""Keep samples of live, cached and resident bytes over time, in bounded memory."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ class Sample(NamedTuple):
     cached: int
     """Bytes kept for reuse."""
     resident: int
-    """Bytes of the process that are in the machine's memory; -1: not known."""
+    """Resident bytes of the process, or -1 if unknown."""
     scoped: Scoped
-    """Bytes in use by scope of birth, without those of the scopes inside of it: see largest()."""
+    """Bytes in use by scope of the allocation, without child scopes. See largest()."""
 
 
 class Timeline:
-    """Samples in order of time.
+    """Samples in order of time, at most MOST_SAMPLES.
 
-    Where there would be more than MOST_SAMPLES, of two neighbours the one with more live bytes
-    stays, so that no summit that was seen is lost.
+    A full timeline is halved: of each two neighbours, the sample with more live bytes stays. The
+    highest sample is therefore never lost.
     """
 
     def __init__(self) -> None:
@@ -37,7 +37,7 @@ class Timeline:
         self.halvings = 0
 
     def add(self, sample: Sample) -> None:
-        """Append one; drops others where there are too many."""
+        """Append a sample. Halve a full timeline first."""
         if len(self.samples) >= MOST_SAMPLES:
             self.samples = [
                 max(self.samples[i : i + 2], key=lambda each: each.live)
@@ -47,7 +47,7 @@ class Timeline:
         self.samples.append(sample)
 
     def to_dict(self) -> dict[str, Any]:
-        """As a recording has it: a list for each field, scopes by number."""
+        """Return the timeline in the format of a recording: a list per field, scopes by number."""
         numbers: dict[str, int] = {}
         scoped = [
             [[numbers.setdefault(path, len(numbers)), size] for path, size in each.scoped]
@@ -65,7 +65,10 @@ class Timeline:
 
 
 def largest(scoped: Scoped) -> Scoped:
-    """Those of a sample that are kept; what the others have together, as of no name."""
+    """Return the SCOPES_IN_A_SAMPLE largest scopes, and the sum of the rest under an empty name.
+
+    Scopes with no live bytes are left out.
+    """
     found = sorted((each for each in scoped if each[1] > 0), key=lambda each: -each[1])
     rest = sum(size for _, size in found[SCOPES_IN_A_SAMPLE:])
     return [*found[:SCOPES_IN_A_SAMPLE], *([("", rest)] if rest else [])]

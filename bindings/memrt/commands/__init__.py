@@ -1,4 +1,4 @@
-"""The command line: one module for each verb, with `prepare_parser` and `execute`."""
+"""Parse and run command lines of memrt. Each verb has a module: `prepare_parser`, `execute`."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import argparse
 import os
 import sys
 
+from memrt._import_path import remove_first_path
 from memrt.commands import (
     check_allocator,
     completion,
@@ -21,6 +22,7 @@ from memrt.commands import (
     trace,
 )
 from memrt.commands.errors import CommandError
+from memrt.commands.program import split_words
 
 _VERBS = {
     "run": run,
@@ -42,35 +44,35 @@ _DESCRIPTION = "memrt: reference-counted memory for NumPy and compiled code."
 _EXAMPLES = """\
 examples:
   python -m memrt run script.py --its-own-option    run a program on memrt, print a summary
-  python -m memrt run --json out.json -m package    the same for a module, numbers to a file
-  python -m memrt run --html report.html script.py  a page of all that it did with memory
-  python -m memrt report run.memrt                  the page of a recording
-  python -m memrt leaks script.py                   what it leaves behind, and who holds it
-  python -m memrt trace -o FILE script.py           every allocation as an event in a file
-  python -m memrt replay FILE --allocator malloc    the same through allocators, compared
-  python -m memrt diff FILE FILE                    what two runs differ in
-  python -m memrt convert FILE --to perfetto -o OUT for a viewer of timelines
-  python -m memrt info                              versions, library, options
-  python -m memrt stats                             what the numbers mean
-  python -m memrt top                               what processes have in use, from outside
-  python -m memrt check-allocator ./arena.so        whether an allocator is as memrt expects
+  python -m memrt run --json out.json -m package    run a module, write statistics to a file
+  python -m memrt run --html report.html script.py  write a report about the memory use
+  python -m memrt report run.memrt                  make the report of a recording
+  python -m memrt leaks script.py                   list live buffers at the end, with holders
+  python -m memrt trace -o FILE script.py           record every allocation in a file
+  python -m memrt replay FILE --allocator malloc    repeat the allocations with malloc
+  python -m memrt diff FILE FILE                    compare two traces
+  python -m memrt convert FILE --to perfetto -o OUT convert a trace for a timeline viewer
+  python -m memrt info                              show versions, library and options
+  python -m memrt stats                             explain the statistics
+  python -m memrt top                               show the memory use of other processes
+  python -m memrt check-allocator ./arena.so        test an allocator against its contract
 
-`memrt` is `python -m memrt` by a shorter name.
+`memrt` is short for `python -m memrt`.
 """
 
 
 def script() -> None:
-    """The command `memrt`: modules are found from the current folder, as by ``python -m memrt``."""
-    if not getattr(sys.flags, "safe_path", sys.flags.isolated):
-        sys.path[0] = os.getcwd()
+    """Run the command `memrt`, without the folder of the script on the import path."""
+    remove_first_path()
     main()
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Run one command; ends the process with status 2 when it could not be carried out."""
-    chosen = parser().parse_args(arguments)
+    """Run one command. Failure: on CommandError, print the message and exit with status 2."""
+    words = sys.argv[1:] if arguments is None else list(arguments)
+    chosen = _read(words)
     try:
-        if chosen.execute in (run.execute, leaks.execute, trace.execute):
+        if chosen.execute in _RUNNING:
             chosen.execute(chosen)
         else:
             _print_all(chosen)
@@ -79,26 +81,48 @@ def main(arguments: list[str] | None = None) -> None:
         sys.exit(2)
 
 
+_RUNNING = (run.execute, leaks.execute, trace.execute)
+"""Commands that run a program. Words after the options of memrt belong to the program."""
+
+
+def _read(words: list[str]) -> argparse.Namespace:
+    """Parse a command line. The words of a program bypass argparse, which would change some."""
+    whole = parser()
+    module = _VERBS.get(words[0]) if words else None
+    if module is None or module.execute not in _RUNNING:
+        return whole.parse_args(words)
+    own, program = split_words(_verb_parser(whole, words[0]), words[1:])
+    chosen = whole.parse_args([words[0], *own])
+    chosen.program = program
+    return chosen
+
+
+def _verb_parser(whole: argparse.ArgumentParser, verb: str) -> argparse.ArgumentParser:
+    verbs = next(each for each in whole._actions if isinstance(each, argparse._SubParsersAction))
+    choices: dict[str, argparse.ArgumentParser] = verbs.choices
+    return choices[verb]
+
+
 def _print_all(chosen: argparse.Namespace) -> None:
-    """Carry out a command that only prints; a reader that has seen enough, like head, may go."""
+    """Run a command that only prints. A reader such as head may close the pipe early."""
     try:
         chosen.execute(chosen)
         sys.stdout.flush()
-    except KeyboardInterrupt:  # who pressed Ctrl-C knows
+    except KeyboardInterrupt:  # no message: the user pressed Ctrl-C
         sys.exit(130)
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for the flush at exit
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # lets the exit flush work
 
 
 def parser(name: str = "python -m memrt") -> argparse.ArgumentParser:
-    """What reads command lines of memrt, called by that name."""
-    parser = argparse.ArgumentParser(
+    """Return the parser of memrt's command line, with `name` as the program name in messages."""
+    whole = argparse.ArgumentParser(
         prog=name,
         description=_DESCRIPTION,
         epilog=_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    verbs = parser.add_subparsers(metavar="COMMAND", required=True)
+    verbs = whole.add_subparsers(metavar="COMMAND", required=True)
     for name, module in _VERBS.items():
         verb = verbs.add_parser(
             name,
@@ -108,5 +132,5 @@ def parser(name: str = "python -m memrt") -> argparse.ArgumentParser:
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )
         module.prepare_parser(verb)
-        verb.set_defaults(execute=module.execute)
-    return parser
+        verb.set_defaults(execute=module.execute, make_parser=parser)
+    return whole

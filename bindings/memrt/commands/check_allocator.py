@@ -1,4 +1,4 @@
-"""``python -m memrt check-allocator``: whether somebody's allocator is what memrt expects."""
+"""``python -m memrt check-allocator``: test an allocator against memrt's allocator contract."""
 
 from __future__ import annotations
 
@@ -13,18 +13,19 @@ from typing import NamedTuple
 import memrt
 from memrt.commands.errors import CommandError
 from memrt.commands.table import text_table
+from memrt.commands.worker import run_worker
 
-HELP = "Try an allocator of a shared object against every clause of memrt's contract."
+HELP = "Test an allocator in a shared object against each clause of memrt's contract."
 
 EXAMPLES = """\
-The shared object exports a filled memrt_allocator_t (memrt/allocator.h). Each clause is tried in a
-process of its own, so that one that crashes or hangs is a verdict like others.
+The shared object exports a filled memrt_allocator_t (memrt/allocator.h). Each clause is tested in a
+process of its own, so that a crash or a hang is a verdict of the clause.
 
-exit status: 0 when no clause is broken, 1 when one is, 2 when nothing could be tried
+exit status: 0 if no clause is broken, 1 if a clause is broken, 2 if no clause could be tested
 
 examples:
-  python -m memrt check-allocator ./arena.so             the table memrt_allocator
-  python -m memrt check-allocator ./arena.so:my_table    another one
+  python -m memrt check-allocator ./arena.so             test the table memrt_allocator
+  python -m memrt check-allocator ./arena.so:my_table    test the table my_table
   python -m memrt check-allocator --clause fork --json ./arena.so
 """
 
@@ -33,7 +34,7 @@ PROGRAM = os.path.join(os.path.dirname(memrt.__file__), "libexec", "check_alloca
 
 
 class Verdict(NamedTuple):
-    """What one clause found: pass, fail, not applicable, crashed or hung."""
+    """The result of one clause: pass, fail, not applicable, crashed or hung."""
 
     clause: str
     verdict: str
@@ -47,11 +48,11 @@ class Verdict(NamedTuple):
 
 def prepare_parser(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("allocator", metavar="LIB[:SYMBOL]",
-                        help=f"shared object and table (default {SYMBOL})")  # fmt: skip
+                        help=f"shared object and name of the table (default {SYMBOL})")  # fmt: skip
     parser.add_argument("--clause", action="append", metavar="NAME",
-                        help="try this one; may be given again (default: all)")  # fmt: skip
+                        help="clause to test; may be repeated (default: all)")  # fmt: skip
     parser.add_argument("--timeout", type=float, default=60, metavar="SECONDS",
-                        help="after which a clause hangs (default 60)")  # fmt: skip
+                        help="time after which a clause counts as hung (default 60)")  # fmt: skip
     parser.add_argument("--json", action="store_true", help="print JSON")
 
 
@@ -69,19 +70,23 @@ def execute(arguments: argparse.Namespace) -> None:
 def try_clauses(
     library: str, symbol: str, timeout: float, chosen: list[str] | None = None
 ) -> list[Verdict]:
-    """Try a table against the clauses that are chosen, None: all, one process each."""
+    """Test a table against the chosen clauses, each in a process of its own.
+
+    :param chosen: names of clauses; None for all clauses.
+    :raises CommandError: for an unknown clause, or if the library or table cannot be loaded.
+    """
     says = _clauses()
     for name in chosen or ():
         if name not in says:
-            raise CommandError(f"there is no clause {name!r}; there are {', '.join(says)}")
+            raise CommandError(f"clause must be one of {', '.join(says)}, got {name!r}")
     return [_try(library, symbol, name, says[name], timeout) for name in chosen or says]
 
 
 def _table(allocator: str) -> tuple[str, str]:
-    """Path of the library and name of the table."""
+    """Return the path of the library and the name of the table."""
     library, _, symbol = allocator.partition(":")
     if not os.path.isfile(library):
-        raise CommandError(f"cannot try {library!r}: there is no such file")
+        raise CommandError(f"cannot test {library!r}: no such file")
     return os.path.abspath(library), symbol or SYMBOL
 
 
@@ -92,14 +97,12 @@ def _clauses() -> dict[str, str]:
 
 def _try(library: str, symbol: str, name: str, says: str, timeout: float) -> Verdict:
     try:
-        result = subprocess.run(
-            [PROGRAM, library, symbol, name], capture_output=True, text=True, timeout=timeout
-        )
+        result = run_worker([PROGRAM, library, symbol, name], timeout=timeout)
     except subprocess.TimeoutExpired:
         return Verdict(name, "hung", f"no answer within {timeout:g} s", says)
     if result.returncode == 2:
         raise CommandError(result.stderr.strip())
-    last = result.stdout.rstrip("\n").rpartition("\n")[2]  # the allocator may print, too
+    last = result.stdout.rstrip("\n").rpartition("\n")[2]  # skips output of the allocator
     verdict, tab, saw = last.partition("\t")
     if result.returncode != 0 or not tab:
         return Verdict(name, "crashed", _end(result), says)
@@ -107,7 +110,7 @@ def _try(library: str, symbol: str, name: str, says: str, timeout: float) -> Ver
 
 
 def _end(result: subprocess.CompletedProcess[str]) -> str:
-    """How a process ended that gave no verdict, and the last it said."""
+    """Describe the end of a process without a verdict: exit status or signal, last error line."""
     code = result.returncode
     how = f"ended by {signal.Signals(-code).name}" if code < 0 else f"exit status {code}"
     said = result.stderr.strip().splitlines()
@@ -117,4 +120,4 @@ def _end(result: subprocess.CompletedProcess[str]) -> str:
 def _print(verdicts: list[Verdict]) -> None:
     print(text_table((each.clause, each.verdict, each.saw or each.says) for each in verdicts))
     broken = sum(verdict.is_broken for verdict in verdicts)
-    print(f"\n{len(verdicts)} clauses tried, {broken} broken")
+    print(f"\n{len(verdicts)} clauses tested, {broken} broken")

@@ -1,4 +1,4 @@
-"""``memrt completion``: what a shell needs to complete memrt's commands."""
+"""``memrt completion``: print a shell script that completes memrt's commands."""
 
 from __future__ import annotations
 
@@ -7,30 +7,28 @@ import argparse
 from memrt._extras import MissingPackageError, needed
 from memrt.commands.errors import CommandError
 
-HELP = "Print the script by which a shell completes memrt's commands and options."
+HELP = "Print a script that completes memrt's commands and options in a shell."
 
 EXAMPLES = """\
-It is for the command `memrt`, which is `python -m memrt` by a shorter name. It needs shtab:
-pip install 'memrt[report]'
+The script is for the command `memrt`, short for `python -m memrt`. To print the script, the package
+shtab must be installed: pip install 'memrt[report]'
 
-exit status: 0, or 2 when shtab is missing
+exit status: 0; 2 if shtab is missing
 
 examples:
-  eval "$(memrt completion bash)"                  for this shell; in ~/.bashrc for all
-  memrt completion zsh > ~/.zfunc/_memrt           where fpath has ~/.zfunc
-  memrt completion tcsh > ~/.memrt.tcsh            to be sourced in ~/.tcshrc
+  eval "$(memrt completion bash)"                  for this shell; in ~/.bashrc for all shells
+  memrt completion zsh > ~/.zfunc/_memrt           if fpath contains ~/.zfunc
+  memrt completion tcsh > ~/.memrt.tcsh            then source the file in ~/.tcshrc
 """
 
 
 def prepare_parser(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("shell", choices=["bash", "zsh", "tcsh"], help="the shell to print it for")
+    parser.add_argument("shell", choices=["bash", "zsh", "tcsh"], help="shell that runs the script")
 
 
 def execute(arguments: argparse.Namespace) -> None:
-    from memrt.commands import parser
-
     try:
         shtab = needed("shtab", "completion")
     except MissingPackageError as error:
         raise CommandError(str(error)) from None
-    print(shtab.complete(parser("memrt"), arguments.shell))
+    print(shtab.complete(arguments.make_parser("memrt"), arguments.shell))

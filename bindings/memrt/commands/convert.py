@@ -1,28 +1,27 @@
-"""``python -m memrt convert``: traces for other programs."""
+"""``python -m memrt convert``: write an event trace in a format of other programs."""
 
 from __future__ import annotations
 
 import argparse
-import contextlib
-import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import IO
 
 import memrt
 from memrt._trace import Trace, TraceError
 from memrt.commands import csv_file, perfetto, speedscope
 from memrt.commands.errors import CommandError
+from memrt.commands.target import new_file
 
-HELP = "Write a trace in a format of other programs."
+HELP = "Convert a trace to a format of other programs."
 
 EXAMPLES = """\
 formats:
-  csv         a row for each event, for tables and data frames
-  perfetto    tracks of live bytes by scope, marks and refusals, for https://ui.perfetto.dev
-  speedscope  live bytes at the peak and all bytes by calls, for https://www.speedscope.app
+  csv         a row for each event, for spreadsheets and data frames
+  perfetto    live bytes by scope, marks and refused requests, for https://ui.perfetto.dev
+  speedscope  live and total bytes by call stack, for https://www.speedscope.app
 
-exit status: 0 when the file was written, 2 when it could not be
+exit status: 0; 2 if the trace cannot be read or the output cannot be written
 
 examples:
   python -m memrt convert run.memtrace --to csv -o run.csv
@@ -39,11 +38,11 @@ _FORMATS: dict[str, Callable[[Trace, IO[bytes]], None]] = {
 
 
 def prepare_parser(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("trace", metavar="FILE", help="what `python -m memrt trace` recorded")
-    parser.add_argument("--to", choices=sorted(_FORMATS), required=True, help="the format")
+    parser.add_argument("trace", metavar="FILE", help="file that `python -m memrt trace` wrote")
+    parser.add_argument("--to", choices=sorted(_FORMATS), required=True, help="output format")
     parser.add_argument("-o", "--output", metavar="OUT",
-                        help="to write to (default: standard output)")  # fmt: skip
-    parser.add_argument("--force", action="store_true", help="replace a file that is there")
+                        help="file to write (default: standard output)")  # fmt: skip
+    parser.add_argument("--force", action="store_true", help="replace an existing file")
 
 
 def execute(arguments: argparse.Namespace) -> None:
@@ -53,12 +52,15 @@ def execute(arguments: argparse.Namespace) -> None:
         write(trace, sys.stdout.buffer)
         sys.stdout.buffer.flush()
         return
-    with new_file(arguments.output, arguments.force) as file:
+    with new_file(arguments.output, arguments.force, arguments.trace) as file:
         write(trace, file)
 
 
-def opened(path: str) -> memrt.Trace:
-    """A trace to work with; what is missing from it is said."""
+def opened(path: str) -> memrt.debug.Trace:
+    """Open an event trace, and print a warning if the trace is incomplete.
+
+    :raises CommandError: if the file cannot be read or is not an event trace.
+    """
     try:
         trace = Trace(path)
     except TraceError as error:
@@ -68,20 +70,3 @@ def opened(path: str) -> memrt.Trace:
     if trace.problem is not None:
         print(f"memrt: {path}: {trace.problem}", file=sys.stderr)
     return trace
-
-
-@contextlib.contextmanager
-def new_file(path: str, replace: bool) -> Iterator[IO[bytes]]:
-    """A file to write, which is there only once it is whole."""
-    if not replace and os.path.lexists(path):
-        raise CommandError(f"{path!r} is there already: give another name, or --force")
-    unfinished = f"{path}.{os.getpid()}.part"
-    try:
-        with open(unfinished, "xb") as file:
-            yield file
-        os.replace(unfinished, path)
-    except OSError as error:
-        raise CommandError(f"cannot write {path!r}: {error.strerror}") from None
-    finally:
-        with contextlib.suppress(OSError):
-            os.unlink(unfinished)

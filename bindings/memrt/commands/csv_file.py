@@ -1,4 +1,4 @@
-"""Traces as CSV: a row for each event."""
+"""Write event traces as CSV, with a row for each event."""
 
 from __future__ import annotations
 
@@ -25,13 +25,14 @@ HEADER = (
     "mark",
 )
 _PIECE = 20_000
+_FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
 
 
 def write(trace: Trace, file: IO[bytes]) -> None:
     text = io.TextIOWrapper(file, "utf-8", newline="", write_through=True)
     writer = csv.writer(text)
     writer.writerow(HEADER)
-    places = cache(lambda site: "" if site == 0 else str(trace.place(site) or ""))
+    places = cache(lambda site: "" if site == 0 else text_cell(str(trace.place(site) or "")))
     starts = range(0, len(trace), _PIECE)
     for start in with_progress(starts, len(starts), "writing"):
         rows = trace.events[start : start + _PIECE].tolist()
@@ -54,9 +55,14 @@ def _row(trace: Trace, event: tuple[Any, ...], live: int, places: Any) -> tuple[
         live,
         KIND_NAMES[kind] if kind < len(KIND_NAMES) else kind,
         1 << align_log2 if 0 < align_log2 < 64 else "",
-        "" if known is None else known.name,
-        "" if known is None or known.scope is None else known.scope,
+        "" if known is None else text_cell(known.name),
+        "" if known is None or known.scope is None else text_cell(known.scope),
         thread,
         places(site),
-        trace._text(block) if is_mark else "",
+        text_cell(trace._text(block) or "") if is_mark else "",
     )
+
+
+def text_cell(text: str) -> str:
+    """Return a cell that a spreadsheet shows as text: a formula gets an apostrophe in front."""
+    return f"'{text}" if text.startswith(_FORMULA_STARTS) else text

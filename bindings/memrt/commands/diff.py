@@ -1,4 +1,4 @@
-"""``python -m memrt diff``: what two traces differ in."""
+"""``python -m memrt diff``: compare two event traces."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from memrt._units import human_bytes
 from memrt.commands.convert import opened
 from memrt.commands.table import text_table
 
-HELP = "Compare two traces by place of birth and by scope."
+HELP = "Compare two traces by allocation site and by scope."
 
 EXAMPLES = """\
-Rows are ordered by how far the bytes that are live at the peak are apart. A place is a function, a
-file and a line: where lines were put in between two runs, those below are other places;
---no-lines adds up by function.
+Rows are sorted by the difference of live bytes at the peak. An allocation site is a function, a
+file and a line. If lines were inserted between the two runs, the lines below count as different
+sites; --no-lines adds up by function instead.
 
-exit status: 0 when they were compared, 2 when they could not be
+exit status: 0; 2 if a trace cannot be read
 
 examples:
   python -m memrt diff before.memtrace after.memtrace
@@ -27,11 +27,11 @@ examples:
   python -m memrt diff before.memtrace after.memtrace --no-lines --json
 """
 
-_TITLES = {"place": "By place of birth", "scope": "By scope", "policy": "By policy"}
+_TITLES = {"place": "By allocation site", "scope": "By scope", "policy": "By policy"}
 
 
 class Difference(NamedTuple):
-    """What one place, scope or policy holds in two traces."""
+    """Sums of one allocation site, scope or policy in two traces."""
 
     name: str
     births: tuple[int, int]
@@ -41,19 +41,20 @@ class Difference(NamedTuple):
 
     @property
     def growth(self) -> int:
-        """By how many bytes more is live at the peak."""
+        """Return the increase of live bytes at the peak, from the first trace to the second."""
         return self.at_peak[1] - self.at_peak[0]
 
 
 def prepare_parser(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("before", metavar="A", help="what `python -m memrt trace` recorded")
-    parser.add_argument("after", metavar="B", help="another one")
+    parser.add_argument("before", metavar="A", help="file that `python -m memrt trace` wrote")
+    parser.add_argument("after", metavar="B", help="second file")
     parser.add_argument("--by", action="append", choices=list(_TITLES),
-                        help="may be given again (default: place and scope)")  # fmt: skip
-    parser.add_argument("--no-lines", action="store_true", help="places are functions, not lines")
+                        help="table to print, place: allocation sites; may be repeated "
+                        "(default: place and scope)")  # fmt: skip
+    parser.add_argument("--no-lines", action="store_true", help="add up by function, not by line")
     parser.add_argument("--limit", type=int, default=20, metavar="N",
-                        help="rows of each table (default 20)")  # fmt: skip
-    parser.add_argument("--json", action="store_true", help="print JSON, of all rows")
+                        help="maximum rows of a table (default 20)")  # fmt: skip
+    parser.add_argument("--json", action="store_true", help="print all rows as JSON")
 
 
 def execute(arguments: argparse.Namespace) -> None:
@@ -69,7 +70,7 @@ def execute(arguments: argparse.Namespace) -> None:
 
 
 def differences(before: Trace, after: Trace, by: str, lines: bool = True) -> list[Difference]:
-    """What two traces hold, the largest difference at the peak first."""
+    """Return the differences of two traces, ordered by difference at the peak, largest first."""
     sides = [_sums(trace, by, lines) for trace in (before, after)]
     rows = [
         Difference(name, *zip(*(side.get(name, (0, 0, 0, 0)) for side in sides), strict=True))
@@ -93,14 +94,17 @@ def _without_line(place: str) -> str:
 
 
 def _as_json(
-    before: memrt.Trace, after: memrt.Trace, found: dict[str, list[Difference]]
+    before: memrt.debug.Trace, after: memrt.debug.Trace, found: dict[str, list[Difference]]
 ) -> dict[str, object]:
     tables = {by: [row._asdict() for row in rows] for by, rows in found.items()}
     return {"peak": (before.peak, after.peak), "events": (len(before), len(after)), **tables}
 
 
 def _as_text(
-    before: memrt.Trace, after: memrt.Trace, found: dict[str, list[Difference]], limit: int
+    before: memrt.debug.Trace,
+    after: memrt.debug.Trace,
+    found: dict[str, list[Difference]],
+    limit: int,
 ) -> str:
     growth = after.peak - before.peak
     parts = [
@@ -116,7 +120,7 @@ def _as_text(
 
 
 def _table(rows: list[Difference]) -> str:
-    header = ("at peak", "A", "B", "in all", "births", "")
+    header = ("at peak", "A", "B", "total", "allocations", "")
     cells = [
         (
             _signed(row.growth),

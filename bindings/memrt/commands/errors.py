@@ -1,5 +1,8 @@
-"""What a command raises when it cannot do what it was asked to."""
+"""Define the exception that commands raise on failure."""
 
 
 class CommandError(Exception):
-    """One sentence for the user: what was wrong and what to do. Printed in `main` alone."""
+    """A command failed. The message is one sentence: the problem and the remedy.
+
+    Only `main` prints the message.
+    """

@@ -1,4 +1,4 @@
-"""``python -m memrt info``: what is installed and in force."""
+"""``python -m memrt info``: print versions, the library, and options in effect."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ exit status: 0
 
 examples:
   python -m memrt info
-  MEMRT_CHECK=1 python -m memrt info    see an option take effect
-  python -m memrt info --json           the same for programs
+  MEMRT_CHECK=1 python -m memrt info    show the effect of an environment variable
+  python -m memrt info --json           print JSON for programs
 """
 
 
@@ -32,7 +32,7 @@ def prepare_parser(parser: argparse.ArgumentParser) -> None:
 
 
 def execute(arguments: argparse.Namespace) -> None:
-    facts, options = _facts(), memrt.options()
+    facts, options = _facts(), memrt.debug.options()
     if arguments.json:
         print(json.dumps({**facts, "options": [option._asdict() for option in options]}, indent=2))
         return
@@ -48,8 +48,8 @@ def _facts() -> dict[str, str]:
         "ABI": f"{features['abi_major']}.{features['abi_minor']}",
         "table": f"{features['table_bytes']} bytes",
         "checking mode": "on" if features["checking"] else "off",
-        "statistics": "on" if features["counters"] else "not counted: built without counters",
-        "probes": "birth, death, resize, failure" if features["probes"] else _NO_PROBES,
+        "statistics": "on" if features["counters"] else "off: built without counters",
+        "probes": "alloc, free, resize, failure" if features["probes"] else _NO_PROBES,
         "tracking": "on" if _memrt.tracking_enabled() else "off",
         "library": memrt.get_library(),
         "headers": memrt.get_include(),

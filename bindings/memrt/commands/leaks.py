@@ -1,4 +1,4 @@
-"""``python -m memrt leaks``: what a program leaves behind, and who holds it."""
+"""``python -m memrt leaks``: report live buffers at the end of a program, and their holders."""
 
 from __future__ import annotations
 
@@ -8,32 +8,36 @@ import contextlib
 import gc
 import os
 import sys
+from dataclasses import dataclass
 
 import memrt
-from memrt._leaks import LeakGroup, amount, describe, group, held, unexpected
-from memrt._live import LiveBuffer
+from memrt._leaks import GROUPS_SHOWN, LeakGroup, amount, describe, group, unexpected
+from memrt._survey import Survey
 from memrt._units import human_bytes, plural
-from memrt.commands.program import add_program_arguments, program_named
+from memrt.commands.program import (
+    add_program_arguments,
+    program_named,
+    run_exit_functions,
+)
 from memrt.commands.run import add_tracking_options, tracking_asked_for
 
-HELP = "Run a Python program and tell what is live at its end, where it was born, who holds it."
+HELP = "Run a Python program, and list live buffers at the end, with allocation sites and holders."
 
 EXAMPLES = """\
-The program runs with all of NumPy's arrays on memrt, as by `run`. At its end, after its threads and
-exit functions, garbage is collected and the live buffers are told by place of birth: first those
-that are lost, which no Python object holds and no C code under a name, then those that something
-holds. What NumPy keeps for good is left out.
+The program runs with all of NumPy's arrays on memrt, as under `run`. After the threads and exit
+functions of the program, memrt collects garbage and reports the live buffers by allocation site.
+Lost buffers come first: neither a Python object nor a named reference of C code holds a lost
+buffer. Held buffers follow, with the number of buffers for each kind of holder. All live buffers
+are examined. Suppressed allocations, such as NumPy's own caches, are left out.
 
-exit status: the program's own; with --fail 23 where it ended well and something is lost
+exit status: the status of the program; with --fail, 23 if the program succeeded and a buffer is
+lost or could not be examined; 2 if the program could not start
 
 examples:
   python -m memrt leaks script.py
   python -m memrt leaks --fail -m package.module argument
-  python -m memrt leaks --native 8 script.py    with the calls of native code
+  python -m memrt leaks --native 8 script.py    record native calls, too
 """
-
-LOOKED_AT = 100
-"""Buffers, the largest ones, whose holders are looked for: each takes a pass over all objects."""
 
 EXIT_LOST = 23
 
@@ -41,72 +45,88 @@ EXIT_LOST = 23
 def prepare_parser(parser: argparse.ArgumentParser) -> None:
     add_tracking_options(parser)
     parser.add_argument("--fail", action="store_true",
-                        help=f"exit with {EXIT_LOST} where something is lost")  # fmt: skip
+                        help=f"exit with {EXIT_LOST} if a buffer is lost")  # fmt: skip
     add_program_arguments(parser)
 
 
 def execute(arguments: argparse.Namespace) -> None:
-    program = program_named(arguments.module, arguments.program)
+    program = program_named(arguments.program)
     program.load()
-    verdict = _Verdict(arguments.fail)
+    verdict = _Verdict()
     tracking_asked_for(arguments).__enter__()
     memrt.enable()
     try:
         program.run()
     except SystemExit as end:
-        verdict.ended_well = end.code in (None, 0)
-        raise
-    except BaseException:
-        verdict.ended_well = False
-        raise
+        if not arguments.fail or end.code not in (None, 0):
+            raise
+    if arguments.fail:
+        run_exit_functions()
+        if verdict.fails:
+            sys.exit(EXIT_LOST)
 
 
 class _Verdict:
-    """What is said at the exit of this process, and its status."""
+    """The report at the exit of this process, after the exit functions of the program."""
 
-    def __init__(self, fails: bool) -> None:
-        self.ended_well = True
-        self._fails = fails
+    def __init__(self) -> None:
+        self.fails = False
         self._owner = os.getpid()
         atexit.register(self._finish)
 
     def _finish(self) -> None:
         if os.getpid() != self._owner:  # a forked child is not the program
             return
-        lost, kept = _sorted_out()
+        found = _find()
+        self.fails = found.fails
         with contextlib.suppress(OSError, ValueError, AttributeError):  # stderr may be gone
-            print("\n".join(_lines(lost, kept)), file=sys.stderr, flush=True)
-        if self._fails and lost and self.ended_well:
-            sys.stdout.flush()
-            os._exit(EXIT_LOST)
+            print("\n".join(_lines(found)), file=sys.stderr, flush=True)
 
 
-def _sorted_out() -> tuple[list[LeakGroup], list[LeakGroup]]:
-    """Those that are lost, and the others; what is known to last is in neither."""
+@dataclass(frozen=True)
+class _Found:
+    """The live buffers at the end, without suppressed allocations."""
+
+    lost: list[LeakGroup]
+    held: list[LeakGroup]
+    unexamined: list[LeakGroup]
+    """All buffers, if the search for holders failed."""
+    why: str
+    """The reason for the failed search, else an empty string."""
+    survey: Survey | None
+
+    @property
+    def fails(self) -> bool:
+        """Return True if a buffer is lost, or may be lost because the search failed."""
+        return bool(self.lost or self.unexamined)
+
+
+def _find() -> _Found:
+    """Collect garbage, and examine all live buffers that are not suppressed."""
     gc.collect()
-    buffers = [buffer for each in unexpected(group(memrt.live())) for buffer in each.buffers]
-    largest = sorted(buffers, key=lambda buffer: -buffer.size)[:LOOKED_AT]
-    lost = [buffer for buffer in largest if _is_lost(buffer)]
+    buffers = [buffer for each in unexpected(group(memrt.debug.live())) for buffer in each.buffers]
+    try:
+        survey = Survey(buffers)
+    except (KeyboardInterrupt, MemoryError, RuntimeError) as error:
+        return _Found([], [], group(buffers), str(error) or type(error).__name__, None)
+    lost = [buffer for buffer in buffers if survey.is_lost(buffer)]
     ids = {buffer.id for buffer in lost}
-    return group(lost), group(buffer for buffer in buffers if buffer.id not in ids)
+    held = [each for each in buffers if each.id not in ids and survey.is_live(each)]
+    return _Found(group(lost), group(held), [], "", survey)
 
 
-def _is_lost(buffer: LiveBuffer) -> bool:
-    found = held(buffer)
-    if found is None:
-        return False
-    return not found.named and not any(each.referrers for each in found.rows)
-
-
-def _lines(lost: list[LeakGroup], kept: list[LeakGroup]) -> list[str]:
-    if not lost and not kept:
-        return ["memrt: nothing is live at the end"]
+def _lines(found: _Found) -> list[str]:
     lines = []
-    if lost:
-        lines += [f"memrt: lost: {_amount(lost)}, held by no Python object", *describe(lost)]
-    if kept:
-        lines += [f"memrt: held at the end: {_amount(kept)}", *describe(kept)]
-    return lines
+    if found.lost:
+        title = f"memrt: lost: {_amount(found.lost)}, held by no Python object"
+        lines += [title, *describe(found.lost, found.survey)]
+    if found.held:
+        title = f"memrt: held at the end: {_amount(found.held)}"
+        lines += [title, *describe(found.held, found.survey)]
+    if found.unexamined:
+        title = f"memrt: not examined, may be lost: {_amount(found.unexamined)} ({found.why})"
+        lines += [title, *(f"  {each}" for each in found.unexamined[:GROUPS_SHOWN])]
+    return lines or ["memrt: nothing is live at the end"]
 
 
 def _amount(groups: list[LeakGroup]) -> str:

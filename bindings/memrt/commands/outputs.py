@@ -1,34 +1,45 @@
-"""What is made of recordings: a page, a picture, a file to keep."""
+"""Write the outputs of recordings: a page, a picture, a recording file."""
 
 from __future__ import annotations
 
 import argparse
-import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import BinaryIO
 
 from memrt._extras import MissingPackageError
 from memrt._report import page, picture
 from memrt._report.recording import Document, dumps
 from memrt.commands.errors import CommandError
-from memrt.commands.target import Target, written
+from memrt.commands.target import Target, expect_distinct, written
 
 _Writer = Callable[[list[Document], BinaryIO], object]
 
 
 def add_output_options(parser: argparse.ArgumentParser) -> None:
-    """Those that all commands share which make pages and pictures."""
-    parser.add_argument("--plot", metavar="PNG", help="draw the timeline into PNG")
-    parser.add_argument("--force", action="store_true", help="replace files that are there")
+    """Add the options shared by all commands that write pages and pictures."""
+    parser.add_argument("--plot", metavar="PNG", help="write a picture of the timeline to PNG")
+    parser.add_argument("--force", action="store_true", help="replace existing files")
 
 
 class Outputs:
-    """The files that were asked for, which are known to be writeable."""
+    """Output files requested on the command line, checked to be writable."""
 
     def __init__(
-        self, *, html: str | None, plot: str | None, record: str | None, force: bool
+        self,
+        *,
+        html: str | None,
+        plot: str | None,
+        record: str | None,
+        force: bool,
+        others: Iterable[Target] = (),
     ) -> None:
-        """CommandError when one cannot be written, or a package for it is missing."""
+        """Check all files and packages before the program runs.
+
+        The targets in `others` are written elsewhere, and take part in the check for equal paths.
+
+        :raises CommandError: if a file cannot be written, a required package is missing, or two
+            outputs are the same file.
+        """
         self._files: list[tuple[str, Target, _Writer]] = []
         for path, what, expect, write in (
             (record, "recording", _nothing, _write_recording),
@@ -38,15 +49,13 @@ class Outputs:
             if path is not None:
                 _expect(expect)
                 self._files.append((what, Target(path, force), write))
-        targets = [os.path.realpath(target.path) for _, target, _ in self._files]
-        if len(set(targets)) < len(targets):
-            raise CommandError("two files to write have one name: give each its own")
+        expect_distinct([*others, *(target for _, target, _ in self._files)])
 
     def __bool__(self) -> bool:
         return bool(self._files)
 
     def write(self, documents: list[Document]) -> list[str]:
-        """Write all of them; a sentence for each that could not be."""
+        """Write all files. Return a sentence for each file that could not be written."""
         said = [
             written(target, lambda file, write=write: write(documents, file))  # type: ignore[misc]
             for _, target, write in self._files
@@ -54,12 +63,12 @@ class Outputs:
         return [failure for failure in said if failure is not None]
 
     def said(self) -> list[str]:
-        """What was written where."""
+        """Return a sentence with kind and path for each file."""
         return [f"memrt: {what} in {target.path}" for what, target, _ in self._files]
 
 
 def _nothing() -> None:
-    """What a recording needs beyond NumPy."""
+    """Check nothing: a recording file needs no package beyond NumPy."""
 
 
 def _expect(packages: Callable[[], None]) -> None:

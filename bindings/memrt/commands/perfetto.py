@@ -1,6 +1,6 @@
-"""Traces as Perfetto has them: tracks of live bytes, with marks and refusals as moments.
+"""Write event traces for Perfetto: tracks of live bytes, marks and failures as instant events.
 
-The file is a `Trace` message of Perfetto's protobuf schema, of which a few fields are needed.
+The file is a `Trace` message of Perfetto's protobuf schema. Only a few fields are used.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from memrt._units import human_bytes
 from memrt.commands.progress import with_progress
 
 MOST_POINTS = 100_000
-"""Of one track; of more events the lowest, the highest and the last of each few are kept."""
+"""Points of one track. A longer track keeps the lowest, highest and last point of each run."""
 MOST_SCOPES = 50
-"""Scopes with a track of their own, those that hold most at the peak."""
+"""Number of scopes with a track of their own: those with the most live bytes at the peak."""
 
 # Field numbers of the messages of perfetto/protos/perfetto/trace.
 _PACKET = 1
@@ -85,8 +85,10 @@ def _counter(
 
 
 def thinned(values: NDArray[np.int64], most: int) -> NDArray[np.intp]:
-    """Indices, in order, of at most about `most` values: all, or the lowest, the highest and the
-    last of each few, so that no peak is missing."""
+    """Return ascending indices of about `most` values at most.
+
+    A longer array keeps the lowest, highest and last value of each run, so that no peak is missing.
+    """
     if len(values) <= most:
         return np.arange(len(values))
     few = -(-len(values) * 3 // most)
@@ -112,7 +114,7 @@ def _packet(time: int, content: bytes) -> bytes:
 
 
 def _field(number: int, value: int | str | bytes) -> bytes:
-    """A field of a protobuf message: a number, a text, or a message in it."""
+    """Encode a field of a protobuf message: a number, a text, or a nested message."""
     if isinstance(value, int):
         return _varint(number << 3) + _varint(value)
     content = value.encode() if isinstance(value, str) else value

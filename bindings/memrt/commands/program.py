@@ -1,162 +1,347 @@
-"""Running a program in this process as the interpreter itself would."""
+"""Run programs in this process, in the same way as the interpreter itself."""
 
 from __future__ import annotations
 
 import argparse
+import atexit
+import builtins
+import contextlib
 import importlib.machinery
-import io
+import importlib.util
+import linecache
 import os
 import pkgutil
 import runpy
+import stat
 import sys
+import textwrap
+import threading
 import types
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any
 
-import memrt
+from memrt import _memrt
+from memrt._import_path import add_first_path, folder_of_script
 from memrt.commands.errors import CommandError
-
-_OURS = (os.path.dirname(memrt.__file__) + os.sep, runpy.__file__, "<frozen runpy>")
 
 
 class Program(ABC):
-    """Something to run, with its arguments."""
+    """A program, with its arguments."""
 
-    def __init__(self, target: str, arguments: list[str]) -> None:
-        self.target = target
-        self.arguments = arguments
+    def __init__(self, argv: list[str]) -> None:
+        """`argv` is `sys.argv` at the start of the program."""
+        self.argv = argv
 
-    @abstractmethod
-    def load(self) -> None:
-        """Find out whether it can be run; CommandError when not."""
+    @property
+    def name(self) -> str:
+        """Start of the name of output files."""
+        return "program"
+
+    def load(self) -> None:  # noqa: B027
+        """Raise CommandError if the program cannot start."""
 
     @abstractmethod
     def start(self) -> None:
-        """Hand control to it."""
+        """Run the program to its end."""
+
+    def end(self) -> None:  # noqa: B027
+        """Undo the changes that the interpreter undoes at the end, before threads are joined."""
 
     def run(self) -> None:
-        """Hand control to it. What it raises goes on to the interpreter, which ends as it would
-        without memrt; only the frames below the program are kept out of the traceback."""
-        sys.argv = [self.target, *self.arguments]
+        """Run the program to its end.
+
+        Failure: exceptions propagate to the interpreter, which ends as it would without memrt. The
+        printed traceback starts in the program.
+        """
+        sys.argv = list(self.argv)
         try:
             self.start()
-        except BaseException:
-            sys.excepthook = _without_our_frames(sys.excepthook)
+        except SystemExit:
             raise
+        except BaseException:
+            sys.excepthook = _from_program(sys.excepthook, self.end)
+            raise
+        self.end()
 
 
 class Script(Program):
-    """A file with Python source or bytecode, or a folder or zip file with a __main__.py."""
+    """A file or pipe with Python source or bytecode, or a folder or zip file with a __main__.py."""
 
-    _source = b""
+    _descriptor = -1
+
+    @property
+    def _path(self) -> str:
+        return self.argv[0]
+
+    @property
+    def name(self) -> str:
+        stem = os.path.splitext(os.path.basename(os.path.normpath(self._path)))[0]
+        return stem or super().name
 
     def load(self) -> None:
-        if not os.path.isfile(self.target):
-            self._expect_folder()
-        elif not _is_archive(self.target):
-            self._source = self._read()
+        if os.path.isdir(self._path):
+            if not os.path.isfile(os.path.join(self._path, "__main__.py")):
+                raise CommandError(f"cannot run {self._path!r}: the folder has no __main__.py")
+        elif not self._is_importable():
+            self._descriptor = _open_source(self._path)
 
-    def _expect_folder(self) -> None:
-        if not os.path.exists(self.target):
-            raise CommandError(f"cannot run {self.target!r}: there is no such file")
-        if not os.path.isfile(os.path.join(self.target, "__main__.py")):
-            raise CommandError(f"cannot run {self.target!r}: there is no __main__.py in it")
-
-    def _read(self) -> bytes:
-        try:
-            with io.open_code(os.path.abspath(self.target)) as file:
-                return file.read()
-        except OSError as error:
-            raise CommandError(f"cannot run {self.target!r}: {error.strerror}") from None
+    def _is_importable(self) -> bool:
+        return pkgutil.get_importer(self._path) is not None
 
     def start(self) -> None:
-        if os.path.isdir(self.target) or _is_archive(self.target):
-            _set_first_path(self.target)
-            _run_as_main("__main__", False)
+        path = os.path.join(os.getcwd(), self._path)  # absolute, not normalized
+        if self._descriptor < 0:
+            sys.path.insert(0, path)  # also in isolated mode, as the interpreter does
+            _run_module("__main__", alter_argv=False)
             return
-        _set_first_path(os.path.dirname(os.path.realpath(self.target)))
-        path = os.path.join(os.getcwd(), self.target)  # absolute, but not made pretty
-        module = _new_main(path)
-        exec(_compile(self._source, path), vars(module))
+        add_first_path(folder_of_script(self._path))
+        if _is_bytecode(self._path, self._descriptor):
+            self._start_bytecode(path)
+        else:
+            loader = importlib.machinery.SourceFileLoader("__main__", path)
+            variables = _new_main(__file__=path, __cached__=None, __loader__=loader)
+            _memrt.run_file(self._descriptor, path, variables)
+
+    def _start_bytecode(self, path: str) -> None:
+        loader = importlib.machinery.SourcelessFileLoader("__main__", path)
+        variables = _new_main(__file__=path, __cached__=None, __loader__=loader)
+        with open(self._descriptor, "rb") as file:
+            code = pkgutil.read_code(file)
+        if code is None:
+            raise RuntimeError("Bad magic number in .pyc file")
+        _memrt.run_code(code, variables)
+
+    def end(self) -> None:
+        if self._descriptor >= 0:
+            _forget_file()
+
+
+class StandardInput(Program):
+    """Python source on standard input."""
+
+    def load(self) -> None:
+        try:
+            self._descriptor = os.dup(0)
+        except OSError as error:
+            raise CommandError(f"cannot run standard input: {error.strerror}") from None
+        _expect_no_terminal(self._descriptor, "standard input")
+
+    def start(self) -> None:
+        add_first_path("")
+        variables = _new_main(__file__="<stdin>", __cached__=None)
+        _memrt.run_file(self._descriptor, "<stdin>", variables)
+
+    def end(self) -> None:
+        _forget_file()
+
+
+class Command(Program):
+    """Python source on the command line, as for ``python -c``."""
+
+    def __init__(self, source: str, argv: list[str]) -> None:
+        super().__init__(argv)
+        self._source = source
+
+    def start(self) -> None:
+        add_first_path("")
+        variables = _new_main()
+        source = f"{self._source}\n"
+        if sys.version_info >= (3, 14):
+            source = textwrap.dedent(source)
+        code = _memrt.call_outermost(compile, source, "<string>", "exec", 0, True)
+        _register_source(code, source)
+        _memrt.run_code(code, variables)
+
+
+def _register_source(code: types.CodeType, source: str) -> None:
+    """Let tracebacks show the lines of `source`, as Python does since 3.13.
+
+    Python 3.13.0 finds lines by file name, later releases by code object.
+    """
+    register = getattr(linecache, "_register_code", None)
+    if register is not None:
+        by_code = hasattr(linecache, "_interactive_cache")
+        register(code if by_code else code.co_filename, source, code.co_filename)
 
 
 class Module(Program):
     """A module or package, as for ``python -m``."""
 
-    def load(self) -> None:
-        """Python itself says what is wrong with a module, when it is run."""
+    def __init__(self, module: str, argv: list[str]) -> None:
+        super().__init__(argv)
+        self._module = module
+
+    @property
+    def name(self) -> str:
+        return self._module.partition(".")[0] or super().name
 
     def start(self) -> None:
-        _run_as_main(self.target, True)
+        with contextlib.suppress(OSError):  # the current folder was removed
+            add_first_path(os.getcwd())
+        _run_module(self._module, alter_argv=True)
 
 
-def _is_archive(path: str) -> bool:
-    return os.path.isfile(path) and pkgutil.get_importer(path) is not None
+# --- Steps of the interpreter before a program starts. ---
 
 
-def _set_first_path(folder: str) -> None:
-    """Replace the entry that ``-m memrt`` made; isolated interpreters make none."""
-    if not getattr(sys.flags, "safe_path", sys.flags.isolated):
-        sys.path[0] = folder
+def _open_source(path: str) -> int:
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError as error:
+        reason = "no such file" if isinstance(error, FileNotFoundError) else error.strerror
+        raise CommandError(f"cannot run {path!r}: {reason}") from None
+    _expect_no_terminal(descriptor, repr(path))
+    return descriptor
 
 
-def _run_as_main(name: str, alter_argv: bool) -> None:
-    """What the interpreter itself calls for ``-m``; the public functions of runpy put back the old
-    __main__ too early for threads and atexit."""
-    _new_main(None)
-    runpy._run_module_as_main(name, alter_argv)  # type: ignore[attr-defined]
+def _expect_no_terminal(descriptor: int, name: str) -> None:
+    if os.isatty(descriptor):
+        raise CommandError(
+            f"cannot run {name}: a program must be a file or a pipe, got a terminal; for an "
+            "interactive session use python -i -m memrt run -c ''"
+        )
 
 
-def _new_main(path: str | None) -> types.ModuleType:
+def _is_bytecode(path: str, descriptor: int) -> bool:
+    """Return True for .pyc files, by name or by content."""
+    if path.endswith(".pyc"):
+        return True
+    magic = importlib.util.MAGIC_NUMBER
+    is_file = stat.S_ISREG(os.fstat(descriptor).st_mode)
+    return is_file and os.pread(descriptor, len(magic), 0) == magic
+
+
+def _run_module(name: str, *, alter_argv: bool) -> None:
+    """Call the function that the interpreter itself calls for ``-m``.
+
+    The public functions of runpy restore the old __main__ too early for threads and atexit.
+    """
+    _new_main()
+    if alter_argv:
+        sys.argv[0] = "-m"
+    _memrt.call_outermost(runpy._run_module_as_main, name, alter_argv)  # type: ignore[attr-defined]
+
+
+def _new_main(**attributes: object) -> dict[str, Any]:
+    """Make a new module __main__ and return its variables, in the interpreter's order."""
     module = types.ModuleType("__main__")
-    vars(module)["__builtins__"] = sys.modules["builtins"]
-    if path is not None:
-        loader = importlib.machinery.SourceFileLoader("__main__", path)
-        vars(module).update(__file__=path, __cached__=None, __loader__=loader)
+    variables = vars(module)
+    variables["__loader__"] = importlib.machinery.BuiltinImporter
+    if sys.version_info < (3, 14):
+        variables["__annotations__"] = {}
+    variables["__builtins__"] = builtins
+    variables.update(attributes)
     _keep.append(sys.modules["__main__"])
     sys.modules["__main__"] = module
-    return module
+    return variables
 
 
-_keep: list[types.ModuleType] = []  # the frames that called us still use its globals
+_keep: list[types.ModuleType] = []  # callers still use the variables of the old __main__
 
 
-def _compile(source: bytes, path: str) -> types.CodeType:
-    code: types.CodeType | None = pkgutil.read_code(io.BytesIO(source))
-    return code or compile(source, path, "exec", dont_inherit=True)
+def _forget_file() -> None:
+    """Remove the variables that the interpreter removes after the end of a script."""
+    variables = vars(sys.modules["__main__"])
+    variables.pop("__file__", None)
+    variables.pop("__cached__", None)
 
 
-def _without_our_frames(hook: Callable[..., Any]) -> Callable[..., Any]:
+# --- The end of a program. ---
+
+
+def run_exit_functions() -> None:
+    """Join the threads of the program and run all exit functions, before the interpreter does.
+
+    A command can then still choose the exit status. Afterwards the interpreter ends normally: no
+    threads or exit functions are left, files are flushed and modules finalized.
+    """
+    _memrt.call_at_exit(threading._shutdown, threading)  # type: ignore[attr-defined]
+    _memrt.call_at_exit(atexit._run_exitfuncs, atexit)
+
+
+def _from_program(hook: Callable[..., Any], end: Callable[[], None]) -> Callable[..., Any]:
+    """Return a `sys.excepthook` that calls `hook` with the traceback inside the program."""
+
     def excepthook(
         kind: type[BaseException], error: BaseException, traceback: types.TracebackType | None
     ) -> None:
-        while traceback is not None and _is_ours(traceback):
-            traceback = traceback.tb_next
-        hook(kind, error.with_traceback(traceback), traceback)
+        sys.excepthook = hook
+        traceback = _inside_program(traceback)
+        sys.last_traceback = traceback
+        try:
+            _memrt.call_outermost(hook, kind, error.with_traceback(traceback), traceback)
+        finally:
+            end()
 
     return excepthook
 
 
-def _is_ours(traceback: types.TracebackType) -> bool:
-    return traceback.tb_frame.f_code.co_filename.startswith(_OURS)
+def _inside_program(traceback: types.TracebackType | None) -> types.TracebackType | None:
+    """Return the traceback without the entries above this file and in this file."""
+    while traceback is not None and not _is_here(traceback):
+        traceback = traceback.tb_next
+    while traceback is not None and _is_here(traceback):
+        traceback = traceback.tb_next
+    return traceback
+
+
+def _is_here(traceback: types.TracebackType) -> bool:
+    return traceback.tb_frame.f_globals is globals()
+
+
+# --- The command line. ---
 
 
 def add_program_arguments(parser: argparse.ArgumentParser) -> None:
-    """What names a program on a command line, behind all options; for :func:`program_named`."""
-    parser.usage = "%(prog)s [options] (SCRIPT | -m MODULE) [argument ...]"
-    parser.add_argument("-m", dest="module", nargs=argparse.REMAINDER, metavar="MODULE",
-                        help="run a module, with the arguments that follow")  # fmt: skip
+    """Describe the words that :func:`split_words` takes from the command line before `parser`."""
+    parser.usage = "%(prog)s [options] (SCRIPT | -m MODULE | -c CODE | -) [argument ...]"
+    parser.add_argument("-m", metavar="MODULE", dest=argparse.SUPPRESS,
+                        help="run a module with the following arguments")  # fmt: skip
+    parser.add_argument("-c", metavar="CODE", dest=argparse.SUPPRESS,
+                        help="run code with the following arguments")  # fmt: skip
     parser.add_argument("program", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
 
 
-def program_named(module: list[str] | None, words: list[str]) -> Program:
-    """What a command line names: the words after -m, or a script with its arguments."""
-    if module is not None:
-        if not module:
-            raise CommandError("-m needs the name of a module")
-        return Module(module[0], module[1:])
-    words = words[1:] if words[:1] == ["--"] else words
+def split_words(parser: argparse.ArgumentParser, words: list[str]) -> tuple[list[str], list[str]]:
+    """Split the words behind a command into memrt's options and the program with its arguments."""
+    at = 0
+    while at < len(words):
+        word = words[at]
+        if word in ("-", "--") or word.startswith(("-m", "-c")) or not word.startswith("-"):
+            break
+        at += 2 if _takes_next_word(parser, word) else 1
+    return words[:at], words[at:]
+
+
+def _takes_next_word(parser: argparse.ArgumentParser, word: str) -> bool:
+    """Return True for an option, also abbreviated, whose value is the next word."""
+    options = parser._option_string_actions
+    if word in options:
+        return options[word].nargs is None
+    found = {id(action): action for option, action in options.items() if option.startswith(word)}
+    return word.startswith("--") and len(found) == 1 and next(iter(found.values())).nargs is None
+
+
+def program_named(words: list[str]) -> Program:
+    """Return the program that words of the command line name, with its arguments."""
+    if words[:1] == ["--"]:
+        words = words[1:]
+    elif words and words[0].startswith(("-m", "-c")):
+        return _program_of_option(words[0][:2], [words[0][2:], *words[1:]])
+    elif words[:1] == ["-"]:
+        return StandardInput(words)
     if not words:
-        raise CommandError("nothing to run: name a script, or a module with -m MODULE")
-    return Script(words[0], words[1:])
+        raise CommandError("no program to run: name a script, a module with -m, code with -c, or -")
+    return Script(words)
+
+
+def _program_of_option(option: str, words: list[str]) -> Program:
+    """Return the program of -m or -c, whose value is the first word that is not empty."""
+    if not words[0]:
+        del words[0]
+    if not words:
+        needs = "the name of a module" if option == "-m" else "code to run"
+        raise CommandError(f"{option} must be followed by {needs}")
+    argv = [option, *words[1:]]
+    return Module(words[0], argv) if option == "-m" else Command(words[0], argv)

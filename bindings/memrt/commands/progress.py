@@ -1,4 +1,4 @@
-"""How far long work is, for who waits at a terminal."""
+"""Show the progress of long work on a terminal."""
 
 from __future__ import annotations
 
@@ -13,8 +13,10 @@ _CLEAR = "\r\x1b[K"
 
 
 def with_progress(items: Iterable[_Item], total: int, what: str) -> Iterator[_Item]:
-    """The items, each a part of the work, while standard error says how far it is; nothing where
-    that is no terminal, or the work is short."""
+    """Yield the items, and show the fraction done on standard error.
+
+    Shows nothing if standard error is not a terminal, or if the work takes less than 0.2 seconds.
+    """
     if not sys.stderr.isatty():
         yield from items
         return

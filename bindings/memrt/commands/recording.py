@@ -1,4 +1,4 @@
-"""The recording that ``python -m memrt run`` makes where a report is asked for."""
+"""Record the program of ``python -m memrt run``, and write reports at the program's end."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from memrt.commands.outputs import Outputs
 
 
 class Recording:
-    """Of the program in this process; written when it ends, after threads and exit functions."""
+    """Recording of the program in the current process, written after threads and exit functions."""
 
     def __init__(
         self, recorder: Recorder, family: Family | None, outputs: Outputs, quiet: bool
@@ -28,7 +28,10 @@ class Recording:
         atexit.register(self._finish)
 
     def start(self) -> None:
-        """Record from now on, until what atexit was told of before this is carried out."""
+        """Start recording.
+
+        Recording stops in an atexit function. Functions registered earlier run after the stop.
+        """
         self._begun = True
         atexit.register(self._stop)
         if self._family is not None:
@@ -37,7 +40,7 @@ class Recording:
 
     @contextlib.contextmanager
     def program(self) -> Iterator[None]:
-        """Around the program: notes how it ends."""
+        """Provide a context for the program that notes how the program ends."""
         try:
             yield
         except SystemExit as end:
@@ -54,7 +57,7 @@ class Recording:
                 self._recorder.stop()
 
     def _documents(self) -> list[Document]:
-        """What was recorded of this process and, behind it, of its children."""
+        """Return the document of the current process, then the documents of child processes."""
         own = self._recorder.finish(self._ended)
         if self._family is None:
             return [own]
@@ -66,7 +69,7 @@ class Recording:
         if not self._begun or os.getpid() != self._owner:  # a forked child is not the program
             return
         if not self._quiet and _is_a_terminal():
-            self._say(["memrt: looking at what is live, and writing"])
+            self._say(["memrt: examining live buffers, and writing the outputs"])
         try:
             failures = self._outputs.write(self._documents())
         except KeyboardInterrupt:
@@ -79,12 +82,12 @@ class Recording:
         self._say(said)
 
     def _say(self, lines: list[str]) -> None:
-        with contextlib.suppress(OSError, ValueError, AttributeError):  # stderr may be gone by now
+        with contextlib.suppress(OSError, ValueError, AttributeError):  # stderr may be gone
             print(*lines, sep="\n", end="\n" if lines else "", file=sys.stderr, flush=True)
 
 
 def _is_a_terminal() -> bool:
     try:
         return sys.stderr.isatty()
-    except (ValueError, AttributeError):  # it is closed, or gone
+    except (ValueError, AttributeError):  # stderr is closed or None
         return False

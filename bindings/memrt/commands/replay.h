@@ -1,5 +1,5 @@
-/* Replays the allocations of a trace. What an allocator does is in `table`; nothing else than the C
-   library is needed. */
+/* Replay the allocations of an event trace through the allocator in `table`. The code needs only
+   the C library. */
 
 #include <stdint.h>
 #include <stdio.h>
@@ -9,38 +9,43 @@
 
 enum { REPLAY_ALLOC = 1, REPLAY_RESIZE = 2, REPLAY_FREE = 3 };
 
-/* One event: a block gets `size` bytes, or goes. */
+/* One event: the block gets `size` bytes, or is freed. */
 typedef struct replay_event {
     uint64_t size;
-    uint32_t slot; /* number of the block, from 0 on */
+    uint32_t slot; /* number of the block, starting at 0 */
     uint8_t type;
-    uint8_t align_log2; /* of what it was aligned to */
+    uint8_t align_log2; /* binary logarithm of the alignment */
     uint16_t reserved;
 } replay_event_t;
 
-/* An allocator. NULL from the first two: no memory, and the block is as before. */
+/* Functions of an allocator. `alloc` and `resize` return NULL when out of memory, and leave the old
+   block unchanged. `resize` keeps the first `used` bytes. */
 typedef struct replay_table {
     void *context;
     void *(*alloc)(void *context, size_t size, unsigned align_log2);
-    void *(*resize)(void *context, void *block, size_t old_size, size_t size, unsigned align_log2);
+    void *(*resize)(void *context, void *block, size_t used, size_t size, unsigned align_log2);
     void (*free)(void *context, void *block, size_t size);
 } replay_table_t;
 
-/* What came of it. */
+/* Result of a replay. */
 typedef struct replay_outcome {
     uint64_t nanoseconds;
     uint64_t refused;
     uint64_t live, peak; /* bytes */
+    uint64_t written;    /* live bytes whose pages were written to */
+    uint64_t unwritten;  /* maximum of live bytes left unwritten because of the limit */
 } replay_outcome_t;
 
 typedef struct replay_block {
-    void *address; /* NULL: there is none */
+    void *address; /* NULL while the slot has no block */
     size_t size;
+    size_t written; /* length of the first part, whose pages were written to */
 } replay_block_t;
 
 #define REPLAY_PAGE 4096u
 
-/* Write to each page from `from` on, as a program does that uses its memory. */
+/* Write to each page of a block between offset `from` and `size`, like a program that uses the
+   memory. */
 static void replay_touch(void *block, size_t from, size_t size)
 {
     volatile unsigned char *bytes = (volatile unsigned char *)block;
@@ -65,21 +70,46 @@ static void replay_count(replay_outcome_t *outcome, size_t before, size_t after)
     outcome->peak = outcome->live > outcome->peak ? outcome->live : outcome->peak;
 }
 
-static void replay_give(const replay_event_t *event, replay_block_t *block,
+/* Write to the unwritten pages of a block, until the written bytes of all live blocks reach
+   `limit`. */
+static void replay_write(replay_block_t *block, uint64_t limit, replay_outcome_t *outcome)
+{
+    size_t begin = block->written;
+    uint64_t room = limit - outcome->written;
+    uint64_t left = block->size - begin;
+    block->written += (size_t)(left < room ? left : room);
+    replay_touch(block->address, begin, block->written);
+    outcome->written += block->written - begin;
+    if (outcome->live - outcome->written > outcome->unwritten) {
+        outcome->unwritten = outcome->live - outcome->written;
+    }
+}
+
+/* Reduce the count of written bytes after a block shrank to `size`, or was freed. */
+static void replay_shrink(replay_block_t *block, size_t size, replay_outcome_t *outcome)
+{
+    if (block->written > size) {
+        outcome->written -= block->written - size;
+        block->written = size;
+    }
+}
+
+static void replay_give(const replay_event_t *event, replay_block_t *block, uint64_t limit,
                         const replay_table_t *table, replay_outcome_t *outcome)
 {
     size_t size = (size_t)event->size;
     void *address = block->address == NULL ? table->alloc(table->context, size, event->align_log2)
                                            : table->resize(table->context, block->address,
-                                                           block->size, size, event->align_log2);
+                                                           block->written, size, event->align_log2);
     if (address == NULL) {
         outcome->refused++;
         return;
     }
-    replay_touch(address, block->size, size);
     replay_count(outcome, block->size, size);
     block->address = address;
     block->size = size;
+    replay_shrink(block, size, outcome);
+    replay_write(block, limit, outcome);
 }
 
 static void replay_take(replay_block_t *block, const replay_table_t *table,
@@ -88,14 +118,16 @@ static void replay_take(replay_block_t *block, const replay_table_t *table,
     if (block->address != NULL) {
         table->free(table->context, block->address, block->size);
         replay_count(outcome, block->size, 0);
+        replay_shrink(block, 0, outcome);
         block->address = NULL;
         block->size = 0;
     }
 }
 
-/* `blocks` has room for every slot, all zero. */
+/* Replay `count` events in order, and measure the time. `blocks` has an entry for each slot, all
+   zero. At most `limit` bytes of live blocks are written to. */
 static void replay_all(const replay_event_t *events, size_t count, replay_block_t *blocks,
-                       const replay_table_t *table, replay_outcome_t *outcome)
+                       uint64_t limit, const replay_table_t *table, replay_outcome_t *outcome)
 {
     uint64_t begin = replay_now();
     memset(outcome, 0, sizeof(*outcome));
@@ -104,15 +136,15 @@ static void replay_all(const replay_event_t *events, size_t count, replay_block_
         if (events[i].type == REPLAY_FREE) {
             replay_take(block, table, outcome);
         } else {
-            replay_give(&events[i], block, table, outcome);
+            replay_give(&events[i], block, limit, table, outcome);
         }
     }
     outcome->nanoseconds = replay_now() - begin;
 }
 
-/* --- malloc, whosever it is. --- */
+/* --- The malloc of the process, from the C library or a preloaded allocator. --- */
 
-#define REPLAY_MALLOC_LOG2 4 /* what malloc aligns to */
+#define REPLAY_MALLOC_LOG2 4 /* malloc aligns to 16 bytes */
 
 static void *replay_malloc(void *context, size_t size, unsigned align_log2)
 {
@@ -132,7 +164,7 @@ static void replay_free(void *context, void *block, size_t size)
     free(block);
 }
 
-static void *replay_realloc(void *context, void *block, size_t old_size, size_t size,
+static void *replay_realloc(void *context, void *block, size_t used, size_t size,
                             unsigned align_log2)
 {
     if (align_log2 <= REPLAY_MALLOC_LOG2) {
@@ -140,8 +172,8 @@ static void *replay_realloc(void *context, void *block, size_t old_size, size_t 
     }
     void *moved = replay_malloc(context, size, align_log2);
     if (moved != NULL) {
-        memcpy(moved, block, old_size < size ? old_size : size);
-        replay_free(context, block, old_size);
+        memcpy(moved, block, used < size ? used : size);
+        replay_free(context, block, used);
     }
     return moved;
 }

@@ -1,7 +1,7 @@
-"""One replay, in a process of its own: reads a job from standard input, writes what came of it.
+"""Run one replay in a separate process: read a job from standard input, and print the result.
 
-Run as a script by :mod:`memrt.commands.replay`. The allocator to try may be in this process as its
-`malloc` (LD_PRELOAD), so little is imported before.
+:mod:`memrt.commands.replay` runs the file as a script. The tested allocator may serve `malloc` in
+the whole process by LD_PRELOAD, so the script imports few modules before the replay.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import mmap
 import os
 import sys
 
-NAMES = ("nanoseconds", "refused", "live", "peak")
+NAMES = ("nanoseconds", "refused", "live", "peak", "written", "unwritten")
 
 
 class Outcome(ctypes.Structure):
@@ -22,25 +22,38 @@ class Outcome(ctypes.Structure):
     _fields_ = [(name, ctypes.c_uint64) for name in NAMES]
 
 
+class Block(ctypes.Structure):
+    """replay_block_t of replay.h."""
+
+    _fields_ = [
+        ("address", ctypes.c_void_p),
+        ("size", ctypes.c_size_t),
+        ("written", ctypes.c_size_t),
+    ]
+
+
 def main() -> None:
     job = json.load(sys.stdin)
     with open(job["events"], "rb") as file:
         events = _resident(os.fstat(file.fileno()).st_size, file.fileno())
-    blocks = _resident(16 * job["slots"])
+    blocks = _resident(ctypes.sizeof(Block) * job["slots"])
     library = ctypes.PyDLL(job["library"])
     replay = getattr(library, f"memrt_replay_{job['table']}")
     more = _table(job)
     outcome = Outcome()
     before = _reset_peak()
-    replay(events, ctypes.c_size_t(job["count"]), blocks, ctypes.byref(outcome), *more)
+    count, limit = ctypes.c_size_t(job["count"]), ctypes.c_uint64(job["limit"])
+    replay(events, count, blocks, limit, ctypes.byref(outcome), *more)
     peak, now = _memory("VmHWM"), _memory("VmRSS")
     result = {name: getattr(outcome, name) for name in NAMES}
     json.dump({**result, "peak_resident": peak - before, "resident": now - before}, sys.stdout)
 
 
 def _resident(size: int, file: int = -1) -> ctypes.Array[ctypes.c_char]:
-    """Memory that is there before anything is measured, zero or what stands in a file. It never was
-    the allocator's, which would have it for the replay once it was freed, and nobody would see it.
+    """Return populated memory, resident before the measurement: zeros or the contents of a file.
+
+    The memory comes from mmap, never from the tested allocator. The allocator could otherwise
+    reuse freed memory in the replay, and the measurement would miss the reuse.
     """
     flags = mmap.MAP_PRIVATE | mmap.MAP_POPULATE
     if size == 0:
@@ -49,7 +62,7 @@ def _resident(size: int, file: int = -1) -> ctypes.Array[ctypes.c_char]:
 
 
 def _table(job: dict[str, str]) -> list[ctypes.c_void_p]:
-    """What the call needs besides."""
+    """Return the extra arguments of the replay call: memrt's table, or NumPy's handler."""
     if job["table"] == "malloc":
         return []
     pointer = ctypes.pythonapi.PyCapsule_GetPointer
@@ -63,14 +76,14 @@ def _table(job: dict[str, str]) -> list[ctypes.c_void_p]:
 
 
 def _reset_peak() -> int:
-    """Let the peak of resident memory start from what is resident now, which is returned."""
+    """Reset the peak of resident memory to the current value, and return that value."""
     with contextlib.suppress(OSError), open("/proc/self/clear_refs", "w") as file:
         file.write("5")
     return _memory("VmRSS")
 
 
 def _memory(name: str) -> int:
-    """Bytes, as the system has it."""
+    """Return a field of /proc/self/status in bytes."""
     with open("/proc/self/status") as file:
         line = next(line for line in file if line.startswith(name))
     return int(line.split()[1]) * 1024

@@ -1,4 +1,4 @@
-"""``python -m memrt report``: a recording as a page, or as a picture."""
+"""``python -m memrt report``: render a recording as a page or a picture."""
 
 from __future__ import annotations
 
@@ -9,24 +9,25 @@ from memrt._report.recording import Document, RecordingError, loads
 from memrt.commands.errors import CommandError
 from memrt.commands.outputs import Outputs, add_output_options
 
-HELP = "Make the page of a recording that `run --record` wrote."
+HELP = "Make the HTML page of a recording."
 
 EXAMPLES = """\
-The page goes where -o says, or beside the recording with the ending .html.
+The page is written to the file after -o, or beside the recording with the suffix .html. With --plot
+and without -o, only the picture is written.
 
-exit status: 0, or 2 when the recording cannot be read or the page not be written
+exit status: 0; 2 if the recording cannot be read or an output cannot be written
 
 examples:
   python -m memrt run --record run.memrt script.py    make a recording
-  python -m memrt report run.memrt                    its page, run.html
-  python -m memrt report run.memrt --plot run.png     a picture of its timeline
+  python -m memrt report run.memrt                    write the page run.html
+  python -m memrt report run.memrt --plot run.png     write a picture of the timeline
 """
 
 
 def prepare_parser(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("file", metavar="FILE", help="a recording")
+    parser.add_argument("file", metavar="FILE", help="file that `run --record` wrote")
     parser.add_argument("-o", "--html", metavar="HTML",
-                        help="write the page to HTML (default: FILE, ending .html)")  # fmt: skip
+                        help="file to write (default: FILE with the suffix .html)")  # fmt: skip
     add_output_options(parser)
 
 
@@ -37,7 +38,7 @@ def execute(arguments: argparse.Namespace) -> None:
         html = os.path.splitext(arguments.file)[0] + ".html"
     for output in (html, arguments.plot):
         if output is not None and os.path.realpath(output) == os.path.realpath(arguments.file):
-            raise CommandError(f"{output!r} is the recording itself: name another file to write")
+            raise CommandError(f"{output!r} is the recording itself: name another output file")
     outputs = Outputs(html=html, plot=arguments.plot, record=None, force=arguments.force)
     failures = outputs.write(documents)
     if failures:

@@ -1,4 +1,4 @@
-"""``python -m memrt run``: a program on memrt, unchanged."""
+"""``python -m memrt run``: run an unchanged program with its arrays on memrt."""
 
 from __future__ import annotations
 
@@ -12,62 +12,72 @@ from memrt.commands.outputs import Outputs, add_output_options
 from memrt.commands.program import add_program_arguments, program_named
 from memrt.commands.recording import Recording
 from memrt.commands.summary import summarise_at_exit
+from memrt.commands.target import Target
 
-HELP = "Run a Python program with all of NumPy's arrays on memrt; a summary goes to stderr."
+HELP = "Run a Python program with all of NumPy's arrays on memrt, and print a summary to stderr."
 
 EXAMPLES = """\
-Options of memrt stand before the program, those of the program after it. The program sees the
-arguments, standard input, __main__ module and exit status that it would have without memrt.
-Processes that it starts are not on memrt, except that with --numba their Numba is, and with
---children all are that are Pythons, and forked.
+Options of memrt precede the program: a script, folder, zip file or pipe, a module after -m, code
+after -c, or - for source on standard input. All words after the program belong to the program,
+including --. Arguments, standard input, __main__ module, call stack, tracebacks and exit status are
+the same as in plain Python. Only sys.orig_argv and sys.modules show memrt.
 
-With --html, --record or --plot the statistics are read while it runs, and written at its end,
-however that comes, unless it leaves by os._exit or a signal. Files that cannot be written are
-refused before it starts.
+Forked children stay on memrt. Other child processes do not use memrt, with two exceptions: --numba
+puts Numba on memrt in child processes, and --children puts Python child processes on memrt.
 
-exit status: the program's own; 2 when it could not be run
+With --html, --record or --plot, memrt reads statistics while the program runs, and writes the
+outputs at the end of the program. If the program calls os._exit or a signal kills the program,
+memrt writes no outputs. Unwritable files are refused before the program starts.
+
+exit status: the status of the program; 2 if the program could not start
 
 examples:
   python -m memrt run script.py --its-own-option
   python -m memrt run -m package.module argument
+  python -m memrt run -c 'import numpy; numpy.ones(10)'
   python -m memrt run --alignment 4096 --track --json out.json script.py
-  python -m memrt run --track --sample 512K script.py    little cost, estimates
-  python -m memrt run --html report.html script.py       a page of all that it did with memory
+  python -m memrt run --track --sample 512K script.py    track a sample, at low cost
+  python -m memrt run --html report.html script.py       write a report about the memory use
 """
 
 
 def prepare_parser(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--alignment", type=int, default=64, metavar="N",
-                        help="of every array in bytes, a power of two (default 64)")  # fmt: skip
-    parser.add_argument("--name", default="run", help="of the policy in reports (default 'run')")
+                        help="array alignment in bytes, a power of two (default 64)")  # fmt: skip
+    parser.add_argument("--name", default="run", help="name of the policy (default 'run')")
     parser.add_argument("--track", action="store_true",
-                        help="list what is live at the end, and where it was born")  # fmt: skip
+                        help="list live buffers at the end, with allocation sites")  # fmt: skip
     add_tracking_options(parser)
     parser.add_argument("--numba", action="store_true",
-                        help="put Numba on memrt, too, here and in child processes")  # fmt: skip
-    parser.add_argument("--html", metavar="HTML", help="write a report to HTML; tracks births")
+                        help="also put Numba on memrt, here and in child processes")  # fmt: skip
+    parser.add_argument("--html", metavar="HTML", help="write a report to HTML; turns tracking on")
     parser.add_argument("--record", metavar="FILE",
-                        help="record into FILE, for `report`; tracks births")  # fmt: skip
+                        help="record to FILE, for `report`; turns tracking on")  # fmt: skip
     add_output_options(parser)
     parser.add_argument("--children", action="store_true",
-                        help="report child processes, too")  # fmt: skip
+                        help="also report child processes")  # fmt: skip
     parser.add_argument("--share", action="store_true",
-                        help="let 'python -m memrt top' read the statistics")  # fmt: skip
-    parser.add_argument("--json", metavar="FILE", help="write the numbers to FILE as JSON")
+                        help="let `python -m memrt top` read the statistics")  # fmt: skip
+    parser.add_argument("--json", metavar="FILE", help="write statistics to FILE as JSON")
     parser.add_argument("--quiet", action="store_true", help="print no summary")
     add_program_arguments(parser)
 
 
 def execute(arguments: argparse.Namespace) -> None:
-    program = program_named(arguments.module, arguments.program)
+    program = program_named(arguments.program)
     program.load()
     policy = _policy(arguments)
+    json_file = None if arguments.json is None else Target(arguments.json, arguments.force)
     outputs = Outputs(
-        html=arguments.html, plot=arguments.plot, record=arguments.record, force=arguments.force
+        html=arguments.html,
+        plot=arguments.plot,
+        record=arguments.record,
+        force=arguments.force,
+        others=[] if json_file is None else [json_file],
     )
     if arguments.children and not outputs:
         raise CommandError(
-            "--children is for reports: add --html FILE, --record FILE or --plot PNG"
+            "--children needs a report: add --html FILE, --record FILE or --plot PNG"
         )
     if arguments.share:
         _share()
@@ -75,7 +85,7 @@ def execute(arguments: argparse.Namespace) -> None:
     if tracked:
         tracking_asked_for(arguments).__enter__()
     recording = _recording(arguments, outputs, tracked) if outputs else None
-    summarise_at_exit(policy, json_file=arguments.json, quiet=arguments.quiet)
+    summarise_at_exit(policy, json_file=json_file, quiet=arguments.quiet)
     if arguments.numba:
         _put_numba_on_memrt()
     memrt.enable(policy)
@@ -88,11 +98,11 @@ def execute(arguments: argparse.Namespace) -> None:
 
 
 def _recording(arguments: argparse.Namespace, outputs: Outputs, tracked: bool) -> Recording:
-    """A recording of this process, which is to begin."""
+    """Return a recording of this process that has not started yet."""
     settings = {
         "Policy": arguments.name,
         "Alignment": str(arguments.alignment),
-        "Births tracked": _tracking_text(arguments) if tracked else "no",
+        "Tracked allocations": _tracking_text(arguments) if tracked else "no",
     }
     asked = {
         "settings": settings,
@@ -106,24 +116,27 @@ def _recording(arguments: argparse.Namespace, outputs: Outputs, tracked: bool) -
 
 
 def _tracking_text(arguments: argparse.Namespace) -> str:
-    what = "all" if arguments.sample is None else f"one in about {arguments.sample}"
-    return f"{what}, with {arguments.frames} Python calls and {arguments.native} native ones"
+    what = "all" if arguments.sample is None else f"about one per {arguments.sample} of memory"
+    return f"{what}, with {arguments.frames} Python calls and {arguments.native} native calls"
 
 
 def add_tracking_options(parser: argparse.ArgumentParser) -> None:
-    """What :class:`memrt.tracking` takes, as options."""
+    """Add the arguments of :class:`memrt.debug.tracking` as options."""
     parser.add_argument("--frames", type=int, default=16, metavar="N",
-                        help="Python calls to record of each birth (default 16)")  # fmt: skip
+                        help="Python calls to record per allocation (default 16)")  # fmt: skip
     parser.add_argument("--native", type=int, default=0, metavar="N",
-                        help="native calls to record of each birth (default 0)")  # fmt: skip
+                        help="native calls to record per allocation (default 0)")  # fmt: skip
     parser.add_argument("--sample", metavar="SIZE",
-                        help="track one birth in about so many bytes, like 512K")  # fmt: skip
+                        help="track about one allocation per SIZE bytes, like 512K")  # fmt: skip
 
 
-def tracking_asked_for(arguments: argparse.Namespace) -> memrt.tracking:
-    """Tracking as those options say."""
+def tracking_asked_for(arguments: argparse.Namespace) -> memrt.debug.tracking:
+    """Return a tracking context with the settings of the options.
+
+    :raises CommandError: for an invalid setting.
+    """
     try:
-        return memrt.tracking(
+        return memrt.debug.tracking(
             frames=arguments.frames, native=arguments.native, sample=arguments.sample
         )
     except ValueError as error:

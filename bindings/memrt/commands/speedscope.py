@@ -1,4 +1,4 @@
-"""Traces as speedscope has them: bytes by the calls that led to births."""
+"""Write event traces for speedscope: bytes by the call stack of the allocation."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from memrt._sites import Frame, program_frames
 from memrt._trace import Trace
 
 SCHEMA = "https://www.speedscope.app/file-format-schema.json"
-_UNKNOWN = Frame("place not known", None, 0, 0, False)
+_UNKNOWN = Frame("unknown source line", None, 0, 0, False)
 
 
 class _Frames:
-    """The frames of a file, each once."""
+    """The frames of a speedscope file, each stored once."""
 
     def __init__(self) -> None:
         self.listed: list[dict[str, Any]] = []
@@ -40,7 +40,7 @@ class _Frames:
 
 def write(trace: Trace, file: IO[bytes]) -> None:
     frames = _Frames()
-    sites, keys = np.unique(trace._of_birth("site"), return_inverse=True)
+    sites, keys = np.unique(trace._allocation_values("site"), return_inverse=True)
     keys = keys.reshape(-1)
     stacks = [_stack(trace, frames, int(site)) for site in sites]
     changes, peak = trace._changes, trace.peak_event + 1
@@ -57,7 +57,7 @@ def write(trace: Trace, file: IO[bytes]) -> None:
         "shared": {"frames": frames.listed},
         "profiles": [
             profile("live at the peak", slice(0, peak), changes[:peak]),
-            profile("allocated in all", slice(None), np.maximum(changes, 0)),
+            profile("allocated in total", slice(None), np.maximum(changes, 0)),
             profile("live at the end", slice(None), changes),
         ],
     }
@@ -67,7 +67,7 @@ def write(trace: Trace, file: IO[bytes]) -> None:
 
 
 def _stack(trace: Trace, frames: _Frames, site: int) -> list[int]:
-    """The calls of a site in the program, outermost first."""
+    """Return the frame numbers of a site's calls in the program, outermost call first."""
     known = trace.sites.get(site)
     calls = (_UNKNOWN,) if known is None else program_frames(known.frames)
     native = [frame for frame in calls if frame.is_native]

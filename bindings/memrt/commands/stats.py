@@ -1,4 +1,4 @@
-"""``python -m memrt stats``: what the numbers mean."""
+"""``python -m memrt stats``: print the statistics and explain each field."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ import itertools
 import json
 
 import memrt
+from memrt import _stats
 from memrt._stats import BYTES
 from memrt.commands.table import text_table
 
-HELP = "Explain the statistics, with the numbers of a process that has just begun."
+HELP = "Explain the statistics, with the values of a new process."
 
 EXAMPLES = """\
 exit status: 0
@@ -20,7 +21,7 @@ exit status: 0
 examples:
   python -m memrt stats
   python -m memrt stats --json
-  python -m memrt run script.py    the numbers of a program of yours
+  python -m memrt run script.py    print the statistics of a program
 """
 
 
@@ -44,8 +45,9 @@ def _unit(name: str) -> str:
 
 
 def field_meanings() -> dict[str, str]:
-    """The text below each field of Stats, from the one place where it stands."""
-    body = ast.parse(inspect.getsource(memrt.Stats)).body[0].body  # type: ignore[attr-defined]
+    """Return the docstring of each field of Stats, parsed from the source of the class."""
+    classes = [n for n in ast.parse(inspect.getsource(_stats)).body if isinstance(n, ast.ClassDef)]
+    body = next(node.body for node in classes if node.name == "Stats")
     meanings = {}
     for field, text in itertools.pairwise(body):
         if isinstance(field, ast.AnnAssign) and isinstance(text, ast.Expr):

@@ -1,4 +1,4 @@
-"""The summary at the end of ``python -m memrt run``."""
+"""Write the summary at the end of ``python -m memrt run``."""
 
 from __future__ import annotations
 
@@ -14,19 +14,14 @@ from typing import Any
 import memrt
 from memrt import _memrt
 from memrt._units import human_bytes, human_seconds
-from memrt.commands.errors import CommandError
 from memrt.commands.table import text_table
+from memrt.commands.target import Target, written
 
-_LISTED = 10  # places of birth in the printed summary
+_LISTED = 10  # allocation sites in the printed summary
 
 
-def summarise_at_exit(policy: memrt.Policy, json_file: str | None, quiet: bool) -> None:
-    """Have the summary written when this process ends, after its threads and its exit functions.
-
-    CommandError when `json_file` cannot be written, which is better known now than then.
-    """
-    if json_file is not None:
-        _expect_writeable(json_file)
+def summarise_at_exit(policy: memrt.Policy, json_file: Target | None, quiet: bool) -> None:
+    """Register the summary for the exit of this process, after its threads and exit functions."""
     owner, begin = os.getpid(), time.perf_counter()
 
     def finish() -> None:
@@ -36,21 +31,13 @@ def summarise_at_exit(policy: memrt.Policy, json_file: str | None, quiet: bool) 
         if json_file is not None:
             _write(json_file, report)
         if not quiet:
-            _print(report)
+            _say(_as_text(report))
 
     atexit.register(finish)
 
 
-def _expect_writeable(path: str) -> None:
-    try:
-        with open(path, "a", encoding="utf-8"):
-            pass
-    except OSError as error:
-        raise CommandError(f"cannot write {path!r}: {error.strerror}") from None
-
-
 def _report(policy: memrt.Policy, seconds: float) -> dict[str, Any]:
-    live = memrt.live() if _memrt.tracking_enabled() else None
+    live = memrt.debug.live() if _memrt.tracking_enabled() else None
     return {
         "program": sys.argv,
         "seconds": seconds,
@@ -62,17 +49,15 @@ def _report(policy: memrt.Policy, seconds: float) -> dict[str, Any]:
     }
 
 
-def _write(path: str, report: dict[str, Any]) -> None:
-    try:
-        with open(path, "w", encoding="utf-8") as file:
-            json.dump(report, file, indent=2)
-    except OSError as error:
-        print(f"memrt: cannot write {path!r}: {error.strerror}", file=sys.stderr)
+def _write(json_file: Target, report: dict[str, Any]) -> None:
+    failure = written(json_file, lambda file: file.write(json.dumps(report, indent=2).encode()))
+    if failure is not None:
+        _say(f"memrt: {failure}")
 
 
-def _print(report: dict[str, Any]) -> None:
-    with contextlib.suppress(OSError, ValueError, AttributeError):  # stderr may be gone by now
-        print(_as_text(report), file=sys.stderr, flush=True)
+def _say(text: str) -> None:
+    with contextlib.suppress(OSError, ValueError, AttributeError):  # stderr may be gone
+        print(text, file=sys.stderr, flush=True)
 
 
 def _as_text(report: dict[str, Any]) -> str:
@@ -95,8 +80,8 @@ def _rows(stats: dict[str, int]) -> list[tuple[str, str, str]]:
     return [
         row("peak", "peak", f"{stats['peak']:,} bytes, " + _precision(error)),
         row("live at the end", "live"),
-        row("allocated in all", "total"),
-        ("blocks made", f"{stats['alloc']:,}", f"{stats['free']:,} freed again"),
+        row("allocated in total", "total"),
+        ("blocks allocated", f"{stats['alloc']:,}", f"{stats['free']:,} freed"),
         ("blocks resized", f"{stats['realloc']:,}", ""),
         ("requests refused", f"{stats['failed']:,}", ""),
     ]
@@ -108,16 +93,16 @@ def _precision(error: int) -> str:
 
 def _live_title(live: list[dict[str, Any]]) -> str:
     places = len({buffer["place"] for buffer in live})
-    shown = f"; the {_LISTED} places that hold most" if places > _LISTED else ""
+    shown = f"; the {_LISTED} allocation sites with most bytes" if places > _LISTED else ""
     return f"live buffers: {len(live):,}{shown}"
 
 
 def _live_rows(live: list[dict[str, Any]]) -> list[tuple[str, ...]]:
-    """By place of birth, the most bytes first."""
+    """Return rows by allocation site, largest sum of bytes first."""
     sizes: Counter[str] = Counter()
     blocks: Counter[str] = Counter()
     for buffer in live:
-        place = buffer["place"] or "place not known"
+        place = buffer["place"] or "unknown source line"
         sizes[place] += buffer["size"]
         blocks[place] += 1
     return [

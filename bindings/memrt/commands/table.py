@@ -1,4 +1,4 @@
-"""Tables of text."""
+"""Format tables as text."""
 
 from __future__ import annotations
 
@@ -6,7 +6,10 @@ from collections.abc import Iterable, Sequence
 
 
 def text_table(rows: Iterable[Sequence[str]], right: Iterable[int] = ()) -> str:
-    """Rows with aligned columns, those in `right` to the right; the last one is not padded."""
+    """Return rows with aligned columns. The last column is not padded.
+
+    :param right: indices of right-aligned columns.
+    """
     lines = [tuple(row) for row in rows]
     if not lines:
         return ""

@@ -1,34 +1,43 @@
-"""Files that are to be written at the end: refused at the start, and replaced only when whole."""
+"""Write output files at the end of a program: checked at the start, replaced atomically."""
 
 from __future__ import annotations
 
 import contextlib
 import os
 import secrets
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import BinaryIO
 
 from memrt.commands.errors import CommandError
 
 
 class Target:
-    """A file that is there as it was until write() has written all of it.
+    """An output file that keeps its old contents until write() has written the complete file.
 
-    Where the program changes folders, it stays where it was asked for.
+    The path is resolved at the start, so the program may change the working directory.
     """
 
     def __init__(self, path: str, force: bool) -> None:
-        """CommandError when it cannot be written, or is there and `force` does not say to go on."""
+        """Check that the file can be written.
+
+        :param force: replace an existing file.
+        :raises CommandError: if the file cannot be written, or exists and `force` is false.
+        """
         self.path = path
         self._target = os.path.realpath(path)
         if os.path.isdir(self._target):
-            raise CommandError(f"cannot write {path!r}: it is a folder")
+            raise CommandError(f"cannot write {path!r}: the path is a folder")
         if os.path.lexists(self._target):
             if not os.path.isfile(self._target):
-                raise CommandError(f"cannot write {path!r}: it is no ordinary file")
+                raise CommandError(f"cannot write {path!r}: the path is not a regular file")
             if not force:
-                raise CommandError(f"{path!r} is there already: name another file, or add --force")
+                raise CommandError(f"{path!r} exists already: name another file, or add --force")
         self._try()
+
+    @property
+    def real_path(self) -> str:
+        """Return the absolute path without links."""
+        return self._target
 
     def _try(self) -> None:
         try:
@@ -38,16 +47,24 @@ class Target:
             raise CommandError(f"cannot write {self.path!r}: {error.strerror}") from None
 
     def write(self, write: Callable[[BinaryIO], object]) -> None:
-        """Have `write` fill a new file, which then takes the place of the old; else raise OSError
-        and leave all as it was."""
-        with self._aside() as (file, beside):
+        """Call `write` with a new file, then replace the old file with the new file.
+
+        Failure: raises OSError, or the exception of `write`, and the old file stays unchanged.
+        """
+        with self.replaced() as file:
             write(file)
+
+    @contextlib.contextmanager
+    def replaced(self) -> Iterator[BinaryIO]:
+        """Provide a new file that replaces the old file after the block."""
+        with self._aside() as (file, beside):
+            yield file
             file.flush()
             os.replace(beside, self._target)
 
     @contextlib.contextmanager
     def _aside(self) -> Iterator[tuple[BinaryIO, str]]:
-        """A new file in the same folder, and its path; removed where something fails."""
+        """Provide a new file in the same folder, and its path. Remove the file on failure."""
         folder = os.path.dirname(self._target)
         beside = os.path.join(folder, f".memrt-{secrets.token_hex(8)}")
         flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC
@@ -61,15 +78,38 @@ class Target:
             raise
 
 
+def expect_distinct(targets: Iterable[Target]) -> None:
+    """Raise CommandError if two targets are one file."""
+    paths = [target.real_path for target in targets]
+    if len(set(paths)) < len(paths):
+        raise CommandError("two output files have the same path: choose different paths")
+
+
+@contextlib.contextmanager
+def new_file(path: str, force: bool, source: str) -> Iterator[BinaryIO]:
+    """Provide a file to write, made from the file `source`.
+
+    :raises CommandError: if `path` is the source, or if writing fails.
+    """
+    if os.path.realpath(path) == os.path.realpath(source):
+        raise CommandError(f"{path!r} is the trace itself: name another output file")
+    target = Target(path, force)
+    try:
+        with target.replaced() as file:
+            yield file
+    except OSError as error:
+        raise CommandError(f"cannot write {path!r}: {error.strerror}") from None
+
+
 def written(target: Target, write: Callable[[BinaryIO], object]) -> str | None:
-    """Write a file; None, or one sentence that says why it could not be."""
+    """Write a file. Return None, or one sentence with the reason of the failure."""
     try:
         target.write(write)
     except OSError as error:
         return f"cannot write {target.path!r}: {error.strerror}"
     except KeyboardInterrupt:
-        return f"did not write {target.path!r}: interrupted by Ctrl-C"
-    except Exception as error:  # of a package that draws: the other files are to be written
+        return f"cannot write {target.path!r}: interrupted by Ctrl-C"
+    except Exception as error:  # from a rendering package: other files must still be written
         return f"cannot write {target.path!r}: {type(error).__name__}: {_first_line(error)}"
     return None
 

@@ -1,4 +1,4 @@
-"""``python -m memrt top``: the statistics of other processes."""
+"""``python -m memrt top``: show the shared statistics of other processes."""
 
 from __future__ import annotations
 
@@ -28,26 +28,26 @@ from memrt.commands.table import text_table
 if TYPE_CHECKING:
     from rich.console import JustifyMethod, RenderableType
 
-HELP = "Show what processes that share their statistics have in use, or had when they were killed."
+HELP = "Show the memory use of processes that share statistics, also of killed processes."
 
 EXAMPLES = """\
-A process shares them when MEMRT_SHARE=1 is in its environment, when it was started by
-'python -m memrt run --share', or from memrt.set_option("share", True) on. What a process that was
-killed told last stays until --clean. Of other users' processes nothing can be read. Where standard
-output is no terminal the view is printed once. In the view the right and left arrow, or s, sort by
-another column, and q or Ctrl-C ends it.
+A process shares statistics if MEMRT_SHARE=1 is in the environment, after a start by
+`python -m memrt run --share`, or after the call memrt.set_option("share", True). The last
+statistics of a killed process stay until --clean. Processes of other users cannot be read. If
+standard output is not a terminal, the view is printed once. In the live view, the arrow keys and s
+sort by another column, and q or Ctrl-C ends the command.
 
 exit status:
-  0  shown, or ended by q or Ctrl-C
-  2  nothing can be shown: the process is gone or another user's, does not share, or its page is of
-     another version or damaged; standard error says which
+  0  statistics were shown
+  2  no statistics to show: the process has ended, belongs to another user or does not share, or the
+     page is damaged or has another version; standard error gives the reason
 
 examples:
   python -m memrt top                  all processes, until Ctrl-C
-  python -m memrt top 4711             policies and scopes of one
+  python -m memrt top 4711             policies and scopes of process 4711
   python -m memrt top --once --sort peak
-  python -m memrt top 4711 --json      for scripts
-  python -m memrt top --clean          forget processes that were killed
+  python -m memrt top 4711 --json      print JSON for scripts
+  python -m memrt top --clean          remove the statistics of killed processes
 """
 
 _Key = Callable[[Stats], int]
@@ -64,15 +64,16 @@ _BYTES = frozenset({"live", "peak", "total", "cached"})
 
 
 def prepare_parser(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("pid", nargs="?", type=int, metavar="PID", help="of one process")
+    parser.add_argument("pid", nargs="?", type=int, metavar="PID", help="process id (default: all)")
     parser.add_argument("--sort", choices=_SORTS, default="live",
-                        help="largest first, or by name or process (default live)")  # fmt: skip
+                        help="sort by a column, largest first, or by name or process id "
+                        "(default live)")  # fmt: skip
     parser.add_argument("--interval", type=_interval, default=1.0, metavar="SECONDS",
-                        help="between two looks (default 1)")  # fmt: skip
-    parser.add_argument("--once", action="store_true", help="print it once, as plain text")
-    parser.add_argument("--json", action="store_true", help="print it once, as JSON")
+                        help="time between two updates (default 1)")  # fmt: skip
+    parser.add_argument("--once", action="store_true", help="print once, as plain text")
+    parser.add_argument("--json", action="store_true", help="print once, as JSON")
     parser.add_argument("--clean", action="store_true",
-                        help="remove what processes left that run no more")  # fmt: skip
+                        help="remove the pages of processes that no longer run")  # fmt: skip
 
 
 def _interval(text: str) -> float:
@@ -81,14 +82,14 @@ def _interval(text: str) -> float:
     except ValueError:
         seconds = 0.0
     if not 0.1 <= seconds <= 3600:
-        raise argparse.ArgumentTypeError(f"{text!r} is no number from 0.1 to 3600")
+        raise argparse.ArgumentTypeError(f"must be a number from 0.1 to 3600, got {text!r}")
     return seconds
 
 
 def execute(arguments: argparse.Namespace) -> None:
     try:
         if arguments.clean:
-            print(f"removed {plural(len(_pages.clean()), 'page')} of processes that ended")
+            print(f"removed {plural(len(_pages.clean()), 'page')} of ended processes")
         elif arguments.json:
             print(json.dumps(_document(arguments.pid), indent=2))
         elif arguments.once or not sys.stdout.isatty():
@@ -99,11 +100,11 @@ def execute(arguments: argparse.Namespace) -> None:
         raise CommandError(str(error)) from None
 
 
-# --- What is shown.
+# --- Documents and tables.
 
 
 def _read(page: Page) -> Snapshot | str:
-    """What a page says, or why it cannot be read."""
+    """Return the contents of a statistics page, or the reason of a read error."""
     try:
         return _pages.read(page)
     except PageError as error:
@@ -129,7 +130,7 @@ def _figures(stats: Stats) -> list[str]:
 
 
 def _sorted(rows: list[tuple[str, Stats]], sort: str) -> list[tuple[str, Stats]]:
-    """Rows by name, or the largest first."""
+    """Return the rows sorted by name, or by the largest value first."""
     if sort == "name":
         return sorted(rows)
     return sorted(rows, key=lambda row: (-_KEYS[sort](row[1]), row[0]))
@@ -145,7 +146,7 @@ def _list_of_processes(sort: str) -> list[_Table]:
         seen.sort(key=lambda snapshot: snapshot.pid)
     else:
         seen.sort(key=lambda snapshot: (-_KEYS[sort](snapshot.stats), snapshot.pid))
-    header = ["PID", "state", *_KEYS, "resident", "told", "command"]
+    header = ["PID", "state", *_KEYS, "resident", "updated", "command"]
     rows = [
         [str(one.pid), _state(one), *_figures(one.stats), human_bytes(one.resident), _age(one),
          one.command]
@@ -153,12 +154,12 @@ def _list_of_processes(sort: str) -> list[_Table]:
     ]  # fmt: skip
     tables: list[_Table] = [(_count(seen), header, rows)]
     errors = [[why] for _, why in told if isinstance(why, str)]
-    return [*tables, ("not to be read", ["why"], errors)] if errors else tables
+    return [*tables, ("unreadable pages", ["reason"], errors)] if errors else tables
 
 
 def _count(seen: list[Snapshot]) -> str:
     if not seen:
-        return "no process of yours shares its statistics: MEMRT_SHARE=1 lets one"
+        return "no process of this user shares statistics: start a process with MEMRT_SHARE=1"
     running = sum(one.runs for one in seen)
     return f"{running} running, {len(seen) - running} dead"
 
@@ -174,7 +175,9 @@ def _age(snapshot: Snapshot) -> str:
 def _one_process(snapshot: Snapshot, sort: str) -> list[_Table]:
     policies = [(f"{row.name} #{index}", row.stats) for index, row in snapshot.policies.items()]
     scopes = [(scope_name(path), stats) for path, stats in snapshot.scopes.items()]
-    title = f"process {snapshot.pid}, {_state(snapshot)}, told {_age(snapshot)}: {snapshot.command}"
+    title = (
+        f"process {snapshot.pid}, {_state(snapshot)}, updated {_age(snapshot)}: {snapshot.command}"
+    )
     whole = [[*_figures(snapshot.stats), human_bytes(snapshot.resident)]]
     tables: list[_Table] = [(title, [*_KEYS, "resident"], whole)]
     for name, found in (("policy", policies), ("scope", scopes)):
@@ -182,7 +185,7 @@ def _one_process(snapshot: Snapshot, sort: str) -> list[_Table]:
         if rows:
             tables.append(("", [*_KEYS, name], rows))
     if snapshot.left_out:
-        tables.append((f"and {snapshot.left_out} more that the page has no room for", [], []))
+        tables.append((f"{snapshot.left_out} more are omitted: the page is full", [], []))
     return tables
 
 
@@ -192,7 +195,7 @@ def _tables(arguments: argparse.Namespace) -> list[_Table]:
     return _one_process(_pages.read(_pages.page_of(arguments.pid)), arguments.sort)
 
 
-_LEFT = frozenset({"state", "command", "policy", "scope", "why"})
+_LEFT = frozenset({"state", "command", "policy", "scope", "reason"})
 
 
 def _text(arguments: argparse.Namespace) -> str:
@@ -204,14 +207,14 @@ def _text(arguments: argparse.Namespace) -> str:
     return "\n\n".join(parts)
 
 
-# --- The view that follows.
+# --- The live view.
 
 
 def _watch(arguments: argparse.Namespace) -> None:
     try:
-        expect("rich", "the view that follows")
+        expect("rich", "the live view")
     except ImportError as error:
-        raise CommandError(f"{error}; --once and --json do without") from None
+        raise CommandError(f"{error}, or use --once or --json") from None
     signal.signal(signal.SIGTERM, _end)
     try:
         _follow(arguments)
@@ -220,24 +223,28 @@ def _watch(arguments: argparse.Namespace) -> None:
 
 
 def _end(number: int, frame: FrameType | None) -> None:
-    """As if it were Ctrl-C, so that the terminal is as it was."""
+    """Handle SIGTERM like Ctrl-C, so that the terminal settings are restored."""
     raise KeyboardInterrupt
 
 
-_ENDS = frozenset({b"q", b"Q", b""})  # b"": the terminal has hung up
+_ENDS = frozenset({b"q", b"Q", b""})  # b"" means that the terminal has hung up
 _STEPS = {b"s": 1, b"\x1b[C": 1, b"\x1bOC": 1, b"S": -1, b"\x1b[D": -1, b"\x1bOD": -1}
 _NONE = b"\0"
 
 
 def _wait_for_key(keyboard: list[int], seconds: float) -> bytes:
-    """What was pressed within that time; _NONE: nothing."""
+    """Return the key pressed within `seconds`, or _NONE."""
     pressed, _, _ = select.select(keyboard, [], [], seconds)
     return os.read(pressed[0], 64) if pressed else _NONE
 
 
 @contextmanager
 def _keyboard() -> Iterator[list[int]]:
-    """The file that keys come from one by one; none where nobody can press any, or for others."""
+    """Provide the file descriptor of the keyboard in cbreak mode, as a list.
+
+    The list is empty if standard input is not a terminal, or if another process group is in the
+    foreground of the terminal. The old terminal settings are restored at the end.
+    """
     file = sys.stdin.fileno() if sys.stdin is not None and sys.stdin.isatty() else -1
     if file < 0 or os.tcgetpgrp(file) != os.getpgrp():
         yield []
@@ -255,7 +262,7 @@ def _next_sort(sort: str, step: int) -> str:
 
 
 def _follow(arguments: argparse.Namespace) -> None:
-    """Until it is ended, or until a process that is watched by itself runs no more."""
+    """Refresh the view until a key ends the view, or until the one selected process has ended."""
     from rich.console import Console
     from rich.live import Live
 
@@ -278,14 +285,17 @@ def _follow(arguments: argparse.Namespace) -> None:
 
 
 def _why_it_ended(pid: int | None) -> str:
-    """Why there is no more to see of a process, or ""; of all there always is."""
+    """Return the reason why the view of one process ended, or an empty string.
+
+    The view of all processes never ends for a reason of its own.
+    """
     if pid is None:
         return ""
     try:
         runs = _pages.page_of(pid).runs
     except PageError:
         return f"process {pid} has ended"
-    return "" if runs else f"process {pid} runs no more: what it told last stays until --clean"
+    return "" if runs else f"process {pid} no longer runs: the last statistics stay until --clean"
 
 
 def _view(arguments: argparse.Namespace, width: int) -> RenderableType:
@@ -304,18 +314,18 @@ def _view(arguments: argparse.Namespace, width: int) -> RenderableType:
         for row in rows:
             table.add_row(*map(Text, row), style="dim" if "dead" in row else None)
         parts += [Text(title, style="bold"), table, Text()]
-    said = f"by {arguments.sort}; arrows: by another column; q or Ctrl-C ends"
+    said = f"sorted by {arguments.sort}; arrows: another column; q or Ctrl-C ends"
     parts.append(Text(said, style="dim"))
     return Group(*parts)
 
 
-# What a narrow window does without, in this order.
-_SPARED = ("failed", "blocks", "cached", "resident", "told", "total")
-_ROOM = 20  # columns for names at least
+# Table columns that a narrow window omits, in order.
+_SPARED = ("failed", "blocks", "cached", "resident", "updated", "total")
+_ROOM = 20  # minimum width of the name column
 
 
 def _fitted(header: list[str], rows: list[list[str]], width: int) -> list[list[str]]:
-    """Header and rows that fit: fewer columns, and names cut to what the numbers leave."""
+    """Return header and rows that fit into `width`: with fewer columns, and with cut names."""
     lines = [header, *rows]
     for name in _SPARED:
         if name in lines[0] and _numbers_width(lines) + _ROOM > width:
@@ -330,5 +340,5 @@ def _fitted(header: list[str], rows: list[list[str]], width: int) -> list[list[s
 
 
 def _numbers_width(lines: list[list[str]]) -> int:
-    """Columns that all but the names take."""
+    """Return the width of all columns except the names."""
     return sum(max(map(len, column)) + 2 for column in list(zip(*lines, strict=True))[:-1])

@@ -1,4 +1,4 @@
-"""``python -m memrt trace``: every allocation of a program as an event in a file."""
+"""``python -m memrt trace``: record every allocation of a program as an event in a file."""
 
 from __future__ import annotations
 
@@ -15,57 +15,52 @@ from memrt._units import human_bytes, parse_count, plural
 from memrt.commands.errors import CommandError
 from memrt.commands.program import add_program_arguments, program_named
 
-HELP = "Run a Python program and record each birth, resize and death of its memory into a file."
+HELP = "Run a Python program, and record each allocation, resize and free as an event in a file."
 
 EXAMPLES = """\
-The program runs with all of NumPy's arrays on memrt, as by `run`, and sees the arguments, standard
-input and exit status that it would have without. What it marks by memrt.mark() is in the trace.
-Where the disk is full it goes on, and what was lost is said at its end. Processes that it starts
-are not recorded.
+The program runs with all of NumPy's arrays on memrt, as under `run`. Arguments, standard input and
+exit status do not change. memrt.debug.mark() in the program adds a mark. On a full disk the
+program continues, and memrt prints the number of lost events at the end. Child processes are not
+recorded.
 
-exit status: the program's own; 2 when the trace could not begin
+exit status: the status of the program; 2 if the trace could not start
 
 examples:
-  python -m memrt trace script.py                       into script.PID.memtrace
+  python -m memrt trace script.py                       write script.PID.memtrace
   python -m memrt trace -o run.memtrace -m package.module argument
-  python -m memrt trace --last 1M --frames 4 script.py  the last million events
+  python -m memrt trace --last 1M --frames 4 script.py  keep the last million events
 """
 
 
 def prepare_parser(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-o", "--output", metavar="FILE",
-                        help="to record into (default: PROGRAM.PID.memtrace)")  # fmt: skip
-    parser.add_argument("--force", action="store_true", help="replace a file that is there")
+                        help="file to write (default: PROGRAM.PID.memtrace)")  # fmt: skip
+    parser.add_argument("--force", action="store_true", help="replace an existing file")
     parser.add_argument("--frames", type=int, default=16, metavar="N",
-                        help="Python calls to record of each birth (default 16)")  # fmt: skip
+                        help="Python calls to record per allocation (default 16)")  # fmt: skip
     parser.add_argument("--native", type=int, default=0, metavar="N",
-                        help="native calls to record of each birth (default 0)")  # fmt: skip
+                        help="native calls to record per allocation (default 0)")  # fmt: skip
     parser.add_argument("--last", metavar="N",
-                        help="keep only the last N events, till the end; K, M")  # fmt: skip
+                        help="write only the last N events, at the end; units K, M")  # fmt: skip
     parser.add_argument("--quiet", action="store_true",
-                        help="say nothing at the end, unless events were lost")  # fmt: skip
+                        help="print nothing at the end, unless events were lost")  # fmt: skip
     add_program_arguments(parser)
 
 
 def execute(arguments: argparse.Namespace) -> None:
-    program = program_named(arguments.module, arguments.program)
+    program = program_named(arguments.program)
     program.load()
-    output = arguments.output or _name_for(program.target)
+    output = arguments.output or f"{program.name}.{os.getpid()}.memtrace"
     trace = _begin(arguments, output)
     atexit.register(_finish, trace, os.getpid(), arguments.quiet)
     memrt.enable()
     program.run()
 
 
-def _name_for(target: str) -> str:
-    stem = os.path.splitext(os.path.basename(os.path.normpath(target)))[0]
-    return f"{stem or 'program'}.{os.getpid()}.memtrace"
-
-
-def _begin(arguments: argparse.Namespace, output: str) -> memrt.trace:
+def _begin(arguments: argparse.Namespace, output: str) -> memrt.debug.trace:
     try:
         last = None if arguments.last is None else parse_count(arguments.last)
-        trace = memrt.trace(
+        trace = memrt.debug.trace(
             output,
             frames=arguments.frames,
             native=arguments.native,
@@ -74,7 +69,9 @@ def _begin(arguments: argparse.Namespace, output: str) -> memrt.trace:
         )
         return trace.__enter__()
     except FileExistsError:
-        raise CommandError(f"{output!r} is there already: give another -o, or --force") from None
+        raise CommandError(
+            f"{output!r} exists already: name another file, or add --force"
+        ) from None
     except ValueError as error:
         raise CommandError(str(error)) from None
     except (OSError, MemoryError) as error:
@@ -82,16 +79,16 @@ def _begin(arguments: argparse.Namespace, output: str) -> memrt.trace:
 
 
 def reason_of(error: Exception) -> str:
-    """Why a file could not be used."""
+    """Return the reason of a failed file operation."""
     return (error.strerror if isinstance(error, OSError) else None) or str(error)
 
 
-def _finish(trace: memrt.trace, owner: int, quiet: bool) -> None:
-    """At the exit: after the program's own functions for it, before its modules go."""
+def _finish(trace: memrt.debug.trace, owner: int, quiet: bool) -> None:
+    """End the trace at exit, after the program's exit functions and before module finalization."""
     if os.getpid() != owner:  # a forked child is not the program
         return
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # what was lost is said below
+        warnings.simplefilter("ignore")  # the summary below reports lost events
         trace.__exit__()
     stats = trace.stats
     if stats.recording or (quiet and not stats.lost):
@@ -103,5 +100,5 @@ def _finish(trace: memrt.trace, owner: int, quiet: bool) -> None:
 def _summary(path: str, stats: TraceStats) -> str:
     line = f"memrt: {plural(stats.events, 'event')}, {human_bytes(stats.bytes)} in {path}"
     if stats.overwritten:
-        line += f", without {stats.overwritten:,} that came before the last"
+        line += f", without {stats.overwritten:,} earlier events"
     return line if stats.loss is None else f"{line}\nmemrt: {stats.loss}"

@@ -1,7 +1,7 @@
-"""Memory of CUDA: arrays on devices, in managed and in pinned memory, as MemInfos.
+"""Allocate and exchange arrays in CUDA memory: device, managed and pinned memory, as MemInfos.
 
-The driver is loaded at the first call that needs it; nothing is linked. Without one,
-:func:`available` is False, :func:`why_not` says why, and the rest of memrt works::
+memrt loads the CUDA driver at the first call that needs the driver; nothing is linked. Without a
+driver, :func:`available` is False, :func:`why_not` gives the reason, and the rest of memrt works::
 
     import memrt
 
@@ -11,7 +11,7 @@ The driver is loaded at the first call that needs it; nothing is linked. Without
         b = cupy.asarray(a)                         # any library that knows the
         c = memrt.from_cuda_array_interface(b)      # CUDA Array Interface
 
-NumPy's own arrays come from pinned memory under ``memrt.Policy(pinned=True)``.
+Under ``memrt.Policy(pinned=True)``, NumPy allocates its own arrays in pinned memory.
 """
 
 from memrt._memrt import CudaError

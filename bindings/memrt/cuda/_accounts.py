@@ -1,4 +1,4 @@
-"""The kinds of CUDA memory, and the account of each."""
+"""Kinds of CUDA memory, with statistics and a limit for each kind."""
 
 from __future__ import annotations
 
@@ -7,65 +7,67 @@ from dataclasses import dataclass
 from memrt import _memrt
 
 KINDS = ("device", "managed", "pinned")
-"""By the numbers of ``memrt_memory_t``, from 1 on."""
+"""Names of the kinds, in the order of the numbers of ``memrt_memory_t``, starting at 1."""
 
 _UNLIMITED = 2**64 - 1
 
 
 def kind_number(kind: str) -> int:
-    """The number of a kind of memory.
+    """Return the ``memrt_memory_t`` number of a kind of memory.
 
     Raises:
-        ValueError: there is none by that name.
+        ValueError: the kind does not exist.
     """
     if kind not in KINDS:
-        raise ValueError(f"a kind of CUDA memory is one of {', '.join(KINDS)}, got {kind!r}")
+        raise ValueError(f"kind of CUDA memory must be one of {', '.join(KINDS)}, got {kind!r}")
     return KINDS.index(kind) + 1
 
 
 @dataclass(frozen=True, slots=True)
 class CudaStats:
-    """What memrt allocated of one kind of CUDA memory, on all devices; exact.
+    """Exact statistics of the memory that memrt allocated of one CUDA kind, on all devices.
 
-    What other libraries allocated and memrt only holds is not in it: that is part of ``adopted``
-    in :func:`memrt.stats`, as these bytes are, too.
+    Memory that other libraries allocated and memrt only holds is not included. Both such memory
+    and the bytes counted here are part of ``adopted`` in :func:`memrt.stats`.
     """
 
     live: int
     """Bytes in use now."""
     peak: int
-    """Most bytes in use at once since the start of the process."""
+    """Maximum of bytes in use since the start of the process."""
     limit: int | None
-    """Most bytes in use at once that are allowed; None: any number."""
+    """Maximum of bytes allowed in use; None: no limit."""
     alloc: int
-    """Buffers ever allocated."""
+    """Number of buffers ever allocated."""
     free: int
-    """Buffers ever given back."""
+    """Number of buffers ever freed."""
     failed: int
-    """Requests that the driver or the limit refused."""
+    """Number of requests refused by the driver or the limit."""
     lost: int
-    """Of `free`, those that the driver refused to take back."""
+    """Number of buffers in `free` whose memory the driver refused to free."""
 
 
 def stats(kind: str = "device") -> CudaStats:
-    """The account of a kind of memory: "device", "managed" or "pinned".
+    """Return the statistics of a kind of memory: "device", "managed" or "pinned".
 
-    Works without a driver, too. Any thread may ask.
+    Works without a driver.
+
+    Threads: any thread may call this function.
 
     Raises:
-        ValueError: for any other kind.
+        ValueError: `kind` is any other text.
     """
     live, peak, limit, *counts = _memrt.cuda_stats(kind_number(kind))
     return CudaStats(live, peak, None if limit == _UNLIMITED else limit, *counts)
 
 
 def set_limit(kind: str, nbytes: int | None) -> None:
-    """Allow at most `nbytes` bytes of a kind of memory in use at once, None: any number.
+    """Limit the memory of a kind in use to `nbytes` bytes; None removes the limit.
 
-    What is in use already stays. A request beyond it is a MemoryError, in NumPy's pinned arrays,
-    too. Of these the headers of blocks count.
+    Memory already in use stays allocated. A request beyond the limit raises MemoryError, also for
+    NumPy's pinned arrays. For NumPy's pinned arrays the block headers count too.
 
     Raises:
-        ValueError: for an unknown kind or a negative number.
+        ValueError: the kind is unknown or `nbytes` is negative.
     """
     _memrt.cuda_set_limit(kind_number(kind), _UNLIMITED if nbytes is None else nbytes)

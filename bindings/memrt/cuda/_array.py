@@ -1,4 +1,4 @@
-"""Arrays in memory of CUDA, and the CUDA Array Interface in both directions."""
+"""Allocate arrays in CUDA memory; export and import the CUDA Array Interface."""
 
 from __future__ import annotations
 
@@ -16,35 +16,38 @@ from memrt.cuda._interface import read_interface
 from memrt.cuda._layout import Layout, dense_strides
 from memrt.cuda._stream import NONE, device_number, stream_handle
 
-_MOST_EXTRA = 4  # bytes for each of an array's that are copied with it to make fewer copies
+_MOST_EXTRA = 4  # one copy of the whole extent, if the extent is at most 4 times nbytes
 
-_Keep = list[object]  # what has to live as long as the memory; views share it
+_Keep = list[object]  # kept alive as long as the memory; shared by the memory and all views
 
 
 def available() -> bool:
-    """Whether CUDA can be used: the driver is there, starts, and knows a device.
+    """Return whether CUDA can be used: the driver is installed, starts, and finds a device.
 
-    Loads the driver. As long as there is none, it is looked for again at each call.
+    Loads the driver. While no driver is found, each call searches again.
     """
     return why_not() is None
 
 
 def why_not() -> str | None:
-    """Why CUDA cannot be used, in a sentence; None: it can."""
+    """Return why CUDA cannot be used, as a sentence, or None if CUDA can be used."""
     return _memrt.cuda_why_not()
 
 
 class Array:
-    """An array in CUDA memory: a layout of elements over a MemInfo.
+    """Array in CUDA memory: a layout of elements over a MemInfo.
 
-    Comes from :func:`memrt.cuda.empty` and :func:`memrt.from_cuda_array_interface`. Other
-    libraries take it by ``__cuda_array_interface__``. The memory lives as long as this array, a
-    view of it, or anybody else who holds the MemInfo.
+    :func:`memrt.cuda.empty` and :func:`memrt.from_cuda_array_interface` create arrays. Other
+    libraries import an array through ``__cuda_array_interface__`` or DLPack.
 
-    All work on it is done in the order of one stream, :attr:`stream`. Who puts work on it into
-    another stream calls :meth:`make_ready` before and :meth:`used` after.
+    Ownership: the memory lives as long as this array, any view, or any other reference to the
+    MemInfo.
 
-    Threads: any may use it; two that change the same elements take turns by themselves.
+    All work on the array is ordered by one stream, :attr:`stream`. Code that queues work on the
+    array in another stream must call :meth:`make_ready` before and :meth:`used` after.
+
+    Threads: any thread may use the array. Threads that change the same elements must synchronize
+    with each other.
     """
 
     __slots__ = ("__weakref__", "_keep", "_layout", "_meminfo", "_offset", "_readonly")
@@ -57,15 +60,15 @@ class Array:
 
     def __new__(cls) -> Array:
         raise TypeError(
-            "memrt.cuda.Array cannot be built by hand: memrt.cuda.empty() allocates, "
-            "memrt.from_cuda_array_interface() takes over what others allocated"
+            "memrt.cuda.Array has no constructor: call memrt.cuda.empty() to allocate, or "
+            "memrt.from_cuda_array_interface() to import an array"
         )
 
     @classmethod
     def _over(
         cls, meminfo: MemInfo, offset: int, layout: Layout, readonly: bool, keep: _Keep
     ) -> Array:
-        """The first element is `offset` bytes into the data of `meminfo`."""
+        """Return an array whose first element is `offset` bytes into the data of `meminfo`."""
         array: Array = object.__new__(cls)
         array._meminfo = meminfo
         array._offset = offset
@@ -76,17 +79,17 @@ class Array:
 
     @property
     def meminfo(self) -> MemInfo:
-        """The MemInfo; its data is at a device's address, which the host must not touch.
+        """MemInfo of the array. The data address is a device address that the host must not access.
 
         Raises:
             ReferenceError: the array was released.
         """
         if self._meminfo is None:
-            raise ReferenceError("this array was released: its memory may be gone")
+            raise ReferenceError("array was released: the memory may be freed")
         return self._meminfo
 
     def __memrt_meminfo__(self) -> Any:
-        """A capsule with the MemInfo: what :func:`memrt.meminfo` and :func:`memrt.holders` ask for.
+        """Return a capsule with the MemInfo, for :func:`memrt.meminfo` and :func:`memrt.holders`.
 
         Raises:
             ReferenceError: the array was released.
@@ -94,16 +97,16 @@ class Array:
         return self.meminfo.__memrt_meminfo__()
 
     def __array__(self, *_: Any, **__: Any) -> np.ndarray:
-        """NumPy must not take it for a list of arrays.
+        """Refuse the conversion, so that NumPy does not treat the array as a list of arrays.
 
         Raises:
             TypeError: always.
         """
-        raise TypeError("an array of CUDA is copied to the host by copy_to_host()")
+        raise TypeError("memrt.cuda.Array cannot become a NumPy array: call copy_to_host()")
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Its extents."""
+        """Extents, one for each dimension."""
         return self._layout.shape
 
     @property
@@ -113,7 +116,7 @@ class Array:
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """The type of its elements."""
+        """Data type of the elements."""
         return self._layout.dtype
 
     @property
@@ -128,45 +131,45 @@ class Array:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of all elements."""
+        """Size of all elements in bytes."""
         return self._layout.nbytes
 
     @property
     def readonly(self) -> bool:
-        """Whether it, and what is made of it, must not be written."""
+        """Whether writing to the array and to its views is forbidden."""
         return self._readonly
 
     @property
     def kind(self) -> str:
-        """ "device", "managed" or "pinned"."""
+        """Kind of memory: "device", "managed" or "pinned"."""
         return KINDS[self._info()[0] - 1]
 
     @property
     def device(self) -> int:
-        """Ordinal of the device that its work is done on."""
+        """Ordinal of the device that executes work on the array."""
         return self._info()[1]
 
     @property
     def stream(self) -> int | None:
-        """Handle of the stream that all work on it is in the order of; None: no work waits."""
+        """Handle of the stream that orders all work on the array; None: no work is pending."""
         return self._info()[2] or None
 
     def _info(self) -> tuple[int, int, int, bool]:
         info = _memrt.cuda_info(self.meminfo)
-        assert info is not None  # it is made over no other memory
+        assert info is not None  # every Array is over CUDA memory
         return info
 
     @property
     def __cuda_array_interface__(self) -> dict[str, Any]:
-        """Version 3 of the interface, a new dict each time.
+        """Interface dict of version 3, a new dict at each access.
 
-        Reading it does not keep the memory: hold the array as long as the address is used. A stream
-        is in it when work may wait in one, unless MEMRT_CUDA_SYNC is 0; it lives as long as the
-        memory.
+        Ownership: the dict does not keep the memory alive. Hold the array as long as the address is
+        in use. The dict has a stream if work may be pending in a stream, unless MEMRT_CUDA_SYNC is
+        0. The stream lives as long as the memory.
 
         Raises:
             ReferenceError: the array was released.
-            CudaError: the process was made by fork, where the address means nothing.
+            CudaError: this is a forked child process, where the address is not valid.
         """
         meminfo = self.meminfo
         stream = self._info()[2]
@@ -193,35 +196,35 @@ class Array:
         dl_device: tuple[int, int] | None = None,
         copy: bool | None = None,
     ) -> Any:
-        """The memory as a DLPack tensor, for another library, which takes it out of the capsule.
+        """Export the memory as a capsule with a DLPack tensor, for import by another library.
 
-        The library's work has to come after all work on the array:
+        The work of the importing library must start after all earlier work on the array:
 
-        - `stream` 1, 2 or a handle, and None for 1: that stream waits. Of managed and pinned memory
-          the host may be the reader, so without a stream it is the caller who waits.
-        - -1: nobody waits.
+        - `stream` 1, 2 or a handle: the given stream waits. None means stream 1. For managed and
+          pinned memory, where the host may read the data, None makes the calling thread wait.
+        - -1: no stream and no thread waits.
 
-        Its later work memrt does not know of: :meth:`used` tells it, before the library lets go.
+        memrt does not see later work of the importing library. Call :meth:`used` with the stream
+        of that work before the library releases the tensor.
 
         Args:
-            stream: the one that the library works in.
-            max_version: (major, minor) that it knows; None: from before version 1.0.
-            dl_device: (type, id) of the memory, or (1, 0), the CPU, for which that of a device is
-                copied.
-            copy: True: into new memory on the device that is asked for. False: never.
+            stream: stream that the importing library works in.
+            max_version: latest (major, minor) that the library supports; None: before version 1.0.
+            dl_device: (type, id) of the memory; or (1, 0), the CPU, which copies device memory.
+            copy: True copies into new memory on the requested device. False forbids a copy.
 
         Raises:
-            BufferError: what cannot be exported so.
-            ValueError: a bad argument, stream 0 among it.
+            BufferError: the array cannot be exported with the given arguments.
+            ValueError: an argument is invalid, for example stream 0.
             ReferenceError: the array was released.
-            CudaError: the driver refused, or the process was made by fork.
+            CudaError: the driver reported an error, or this is a forked child process.
         """
         return self._tensor().__dlpack__(
             stream=stream, max_version=max_version, dl_device=dl_device, copy=copy
         )
 
     def __dlpack_device__(self) -> tuple[int, int]:
-        """DLPack's type of the memory, and the number of the device; 0 for what no device owns.
+        """Return the DLPack device type and device number; the number is 0 without a device.
 
         Raises:
             ReferenceError: the array was released.
@@ -235,16 +238,18 @@ class Array:
         return _memrt.tensor_over(meminfo, dtype, shape, strides, self._offset, self._readonly)
 
     def used(self, stream: Any) -> None:
-        """Work on the array was put into `stream`: all that comes waits for it, and the memory is
-        not given back before. Where the array has no stream, this one becomes its own.
+        """Record that work on the array was queued in `stream`.
+
+        Later work on the array waits for the recorded work, and the memory is freed after the
+        recorded work. If the array has no stream, `stream` becomes the array's stream.
 
         Args:
-            stream: a :class:`Stream`, a handle, or a stream of another library, which is kept as
-                long as the memory.
+            stream: a :class:`Stream`, a handle, or a stream object of another library. A stream
+                object is kept alive as long as the memory.
 
         Raises:
-            ValueError, TypeError: for what is no stream.
-            CudaError: the driver refused.
+            ValueError, TypeError: `stream` is not a stream.
+            CudaError: the driver reported an error.
         """
         handle = stream_handle(stream)
         meminfo = self.meminfo
@@ -253,43 +258,43 @@ class Array:
         _memrt.cuda_used(meminfo, handle)
 
     def make_ready(self, stream: Any) -> None:
-        """Have `stream` wait for all work on the array; the caller does not wait.
+        """Make `stream` wait for all work on the array. The calling thread does not wait.
 
         Raises:
-            ValueError, TypeError, CudaError: as :meth:`used`.
+            ValueError, TypeError, CudaError: as for :meth:`used`.
         """
         _memrt.cuda_wait(self.meminfo, stream_handle(stream))
 
     def synchronize(self) -> None:
-        """Wait until all work on the array is done; the GIL is let go.
+        """Wait until all work on the array is done. Releases the GIL while waiting.
 
         Raises:
-            CudaError: the driver refused, as after an error in a kernel.
+            CudaError: the driver reported an error, for example an earlier error in a kernel.
         """
         _, device, stream, _ = self._info()
         if stream != NONE:
             _memrt.cuda_stream_synchronize(device, stream)
 
     def copy_to_host(self, out: np.ndarray | None = None, stream: Any = None) -> np.ndarray:
-        """Copy the elements to an array of NumPy's, after all work on them; done at the return.
+        """Copy the elements to a NumPy array, after all work on them, and wait for the copy.
 
         Args:
-            out: an array of the same shape and dtype; None: a new one in C order.
-            stream: the copy is made in it; None: in the array's own.
+            out: an array of the same shape and dtype; None: a new array in C order.
+            stream: stream for the copy; None: the array's stream.
 
         Raises:
-            ValueError: `out` does not fit, or may not be written.
-            CudaError: the driver refused.
+            ValueError: `out` has another shape or dtype, or is read-only.
+            CudaError: the driver reported an error.
         """
         handle = stream_handle(stream)
         if out is None:
             out = np.empty(self.shape, self.dtype)
         elif out.shape != self.shape or out.dtype != self.dtype:
             raise ValueError(
-                f"an array of {self.dtype} {self.shape} does not fit {out.dtype} {out.shape}"
+                f"out must be an array of {self.dtype} {self.shape}, got {out.dtype} {out.shape}"
             )
         elif not out.flags.writeable:
-            raise ValueError("the array to copy to is read-only")
+            raise ValueError("out must be writeable, got a read-only array")
         low, high = self._layout.extent
         if not self._layout.is_contiguous and high - low <= _MOST_EXTRA * self.nbytes:
             out[...] = self._extent_on_host(handle)
@@ -301,46 +306,50 @@ class Array:
         return out
 
     def _extent_on_host(self, stream: int) -> np.ndarray:
-        """A view of a copy of all bytes from the first to the last element: one copy, not many."""
+        """Return a view of a host copy of all bytes from the first to the last element.
+
+        A single copy is faster than one copy for each contiguous piece.
+        """
         low, high = self._layout.extent
         lump = np.empty(high - low, np.uint8)
         _memrt.cuda_read(self.meminfo, self._offset + low, lump.data, stream)
         return np.ndarray(self.shape, self.dtype, lump, -low, self.strides)
 
     def copy_from_host(self, values: ArrayLike, stream: Any = None) -> None:
-        """Copy values of the host to the elements, after all work on them; done at the return.
+        """Copy host values to the elements, after all work on them, and wait for the copy.
 
         Args:
-            values: anything that NumPy can make an array of this shape and dtype of.
-            stream: the copy is made in it; None: in the array's own.
+            values: any object that NumPy can convert to this dtype and broadcast to this shape.
+            stream: stream for the copy; None: the array's stream.
 
         Raises:
             ValueError: the array is read-only, or the values do not fit.
-            CudaError: the driver refused.
+            CudaError: the driver reported an error.
         """
         handle = stream_handle(stream)
         if self._readonly:
-            raise ValueError("this array is read-only")
+            raise ValueError("array must be writeable, got a read-only array")
         source = np.broadcast_to(np.asarray(values, self.dtype), self.shape)
         self._transfer(np.ascontiguousarray(source), handle, _memrt.cuda_write)
 
     def _transfer(self, dense: np.ndarray, stream: int, copy: Any) -> None:
-        """Between the elements and an array of the host that has no gaps, piece by piece."""
+        """Copy between the elements and a contiguous host array, one contiguous piece at a time."""
         meminfo = self.meminfo
         if self.size == 0:
             return
-        host = dense.reshape(self.shape)  # of no dimension it would have one
+        host = dense.reshape(self.shape)  # ascontiguousarray gives a 0-d array one dimension
         for distance, index in self._layout.runs():
             place: Any = (*index, ...)
             piece = host[place].reshape(-1).view(np.uint8)
             copy(meminfo, self._offset + distance, piece.data, stream)
 
     def as_numpy(self) -> np.ndarray:
-        """An array of NumPy's over the same memory, once all work on it is done; for managed and
-        pinned memory. The host must not use it while the device does.
+        """Wait for all work on the array and return a NumPy array over the same memory.
+
+        Works for managed and pinned memory. The host must not use the array while the device does.
 
         Raises:
-            BufferError: for memory of a device.
+            BufferError: the memory is device memory.
         """
         self.synchronize()
         return _memrt.as_array(
@@ -353,21 +362,26 @@ class Array:
         )
 
     def release(self) -> None:
-        """Give up the memory now; it is gone once nobody else holds it. Twice does no harm."""
+        """Release this array's reference to the memory now. A second call has no effect.
+
+        The memory is freed unless other references exist.
+        """
         self._meminfo = None
         self._keep = []
 
     @property
     def T(self) -> Array:  # noqa: N802
-        """The same elements with the dimensions in reverse order."""
+        """View of the same elements with the dimensions in reverse order."""
         shape, strides, dtype = self._layout
         return self._view(0, Layout(shape[::-1], strides[::-1], dtype))
 
     def __getitem__(self, index: Any) -> Array:
-        """A view: integers, slices, ``...``, None, or the name of a field. Always an Array.
+        """Return a view, always as an Array.
+
+        An index has integers, slices, ``...``, None, or is the name of a field.
 
         Raises:
-            IndexError: as NumPy does, and for any other index.
+            IndexError: NumPy would raise IndexError, or the index has any other type.
         """
         return self._view(*self._layout.view(index))
 
@@ -377,7 +391,7 @@ class Array:
 
     def __len__(self) -> int:
         if not self.shape:
-            raise TypeError("an array of no dimension has no length")
+            raise TypeError("array without dimensions has no length")
         return self.shape[0]
 
     def __repr__(self) -> str:
@@ -398,7 +412,7 @@ def _shape_of(shape: int | Sequence[int]) -> tuple[int, ...]:
     given = shape if isinstance(shape, Sequence) else (shape,)
     numbers = tuple(map(operator.index, given))
     if any(extent < 0 for extent in numbers):
-        raise ValueError(f"shape {numbers} has a negative extent")
+        raise ValueError(f"shape must have no negative extent, got {numbers}")
     return numbers
 
 
@@ -411,29 +425,29 @@ def empty(
     device: int | None = None,
     name: str | None = None,
 ) -> Array:
-    """New array in CUDA memory, in C order, contents undefined.
+    """Allocate an array in CUDA memory, in C order, with undefined contents.
 
     Args:
-        shape: extents; 0 is one, and then no memory is asked for.
-        dtype: of the elements; no objects.
-        stream: that it is made and used in: a :class:`Stream`, a handle, or a stream of another
-            library, which lives as long as the memory. Where the device has memory pools, memory
-            comes from them and goes back in the order of the stream, without waiting. None: any
-            stream may use it at once, and its end waits for the device.
-        kind: "device"; "managed", which moves between host and devices as it is used; or "pinned",
-            host memory that devices reach.
-        device: ordinal; None: the device of the thread's current context, else the first.
-        name: for reports, at most 63 bytes.
+        shape: extents. With an extent of 0, no memory is allocated.
+        dtype: data type of the elements; object types are refused.
+        stream: stream that allocates and uses the array: a :class:`Stream`, a handle, or a stream
+            object of another library. A stream object is kept alive as long as the memory. If the
+            device has memory pools, the memory is allocated and freed in stream order, without
+            waiting. None: any stream may use the array at once, and the free waits for the device.
+        kind: "device"; "managed" for memory that moves between host and devices on access; or
+            "pinned" for host memory that devices can access.
+        device: ordinal; None: the device of the thread's current context, else the first device.
+        name: name for reports, at most 63 bytes.
 
     Raises:
-        ValueError, TypeError: for a bad argument.
-        MemoryError: the driver has no memory, or :func:`set_limit` allows no more.
-        CudaError: there is no driver, or it refused.
+        ValueError, TypeError: an argument is invalid.
+        MemoryError: the driver has no memory, or the limit of :func:`set_limit` is reached.
+        CudaError: no driver is installed, or the driver reported an error.
     """
     handle = stream_handle(stream)
     type_ = np.dtype(dtype)
     if type_.hasobject or not type_.isnative:
-        raise TypeError(f"elements of {type_} mean nothing on a device")
+        raise TypeError(f"dtype must have native byte order and no Python objects, got {type_}")
     extents = _shape_of(shape)
     layout = Layout(extents, dense_strides(extents, type_.itemsize), type_)
     keep: _Keep = [stream]
@@ -444,40 +458,43 @@ def empty(
 
 
 def of_tensor(tensor: _memrt.Tensor) -> Array:
-    """An array over the memory of a device that came by DLPack."""
-    meminfo, dtype, shape, strides, offset, readonly = _memrt.tensor_layout(tensor)
-    return Array._over(meminfo, offset, Layout(shape, strides, dtype), readonly, [])
+    """Return an array over device memory imported through DLPack."""
+    meminfo, dtype, shape, strides, offset, readonly, keep = _memrt.tensor_layout(tensor)
+    assert keep is not None  # the tensor is in device memory
+    return Array._over(meminfo, offset, Layout(shape, strides, dtype), readonly, keep)
 
 
 def copied(array: Array) -> Array:
-    """The same elements in new memory of the same kind and device."""
+    """Return a copy of the elements in new memory of the same kind and device."""
     low, high = array._layout.extent
-    meminfo = _memrt.cuda_copy(array.meminfo, array._offset + low, high - low)
-    return Array._over(meminfo, -low, array._layout, False, [])
+    keep: _Keep = []
+    meminfo = _memrt.cuda_copy(array.meminfo, array._offset + low, high - low, keep)
+    return Array._over(meminfo, -low, array._layout, False, keep)
 
 
 def from_cuda_array_interface(obj: Any, sync: bool = True, owner: Any = ...) -> Array:
-    """An array over the memory of an object with ``__cuda_array_interface__``, without a copy.
+    """Import the memory of an object with ``__cuda_array_interface__``, without a copy.
 
-    Versions 0 to 3 are taken, with strides of any kind. A read-only array stays so. The address is
-    resolved for the device's primary context. The memory is on memrt's books as `adopted`, on the
-    account of the policy "cuda foreign".
+    Versions 0 to 3 are supported, with arbitrary strides. A read-only array stays read-only. The
+    address is resolved for the device's primary context. Statistics count the memory as `adopted`,
+    in the account of the policy "cuda foreign".
 
     Args:
         obj: the producer.
-        sync: wait for the stream that the producer names, before the return. With False nobody
-            waits, but all work by the array comes after what is in it. Either way the array is used
-            in the order of that stream. With MEMRT_CUDA_SYNC at 0 the stream is passed over.
-        owner: what keeps the memory alive, held until the last reference to the array's MemInfo
-            goes and then let go once. `obj` unless given; None: the caller sees to it that the
-            memory stays.
+        sync: True waits for the producer's stream before the return. False does not wait, but all
+            work on the array is ordered after the work in the producer's stream. In both cases the
+            producer's stream becomes the array's stream. If MEMRT_CUDA_SYNC is 0, the producer's
+            stream is ignored.
+        owner: object that keeps the memory alive; default: `obj`. memrt holds one reference, and
+            drops the reference after the last release of the array's MemInfo. None: the caller
+            must keep the memory alive.
 
     Raises:
-        TypeError: it has no such attribute, or something in that has the wrong type.
-        ValueError: something in it is missing or makes no sense, stream 0 among it.
-        NotImplementedError: it has a mask.
-        CudaError: the driver does not know the address, refused, or is not there.
-        MemoryError: then nothing was taken over.
+        TypeError: the attribute is missing, or an entry has the wrong type.
+        ValueError: an entry is missing or invalid, for example stream 0.
+        NotImplementedError: the producer has a mask.
+        CudaError: the driver does not know the address, reported an error, or is missing.
+        MemoryError: out of memory; nothing was imported.
     """
     interface = read_interface(obj)
     layout = interface.layout

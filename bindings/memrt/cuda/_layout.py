@@ -1,4 +1,4 @@
-"""Where the elements of an array lie, by numbers alone: nothing here touches memory."""
+"""Compute where the elements of an array lie, from numbers alone, without access to memory."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Numbers = tuple[int, ...]
 
 
 class Layout(NamedTuple):
-    """An array's elements: the first at some address, the others by strides from it."""
+    """Positions of array elements, relative to the address of the first element."""
 
     shape: Numbers
     strides: Numbers
@@ -26,12 +26,15 @@ class Layout(NamedTuple):
 
     @property
     def nbytes(self) -> int:
-        """Bytes of all elements; those that lie upon each other count each."""
+        """Size of all elements in bytes. Overlapping elements count separately."""
         return self.size * self.dtype.itemsize
 
     @property
     def is_contiguous(self) -> bool:
-        """Whether they lie in C order without a gap; extents of 0 and 1 have any stride."""
+        """Whether the elements are in C order without gaps.
+
+        The strides of dimensions with extent 1, and of empty arrays, are ignored.
+        """
         return self.size == 0 or all(
             extent == 1 or stride == dense
             for extent, stride, dense in zip(
@@ -44,9 +47,9 @@ class Layout(NamedTuple):
 
     @property
     def extent(self) -> tuple[int, int]:
-        """The bytes that they lie in, from the first element's address: first, and after the last.
+        """Byte range of the elements: first byte and byte after the last.
 
-        Both are 0 where there are none.
+        Both are relative to the address of the first element, and 0 for an empty array.
         """
         if self.size == 0:
             return 0, 0
@@ -56,20 +59,25 @@ class Layout(NamedTuple):
         return low, high + self.dtype.itemsize
 
     def view(self, index: Any) -> tuple[int, Layout]:
-        """What ``array[index]`` is for integers, slices, ``...``, None and names of fields: bytes
-        from the first element to that of the view, and its layout.
+        """Return the position and layout of the view ``array[index]``.
+
+        The position is the distance in bytes from the array's to the view's first element. An index
+        has integers, slices, ``...``, None, or is the name of a field.
 
         Raises:
-            IndexError: as NumPy does, and for any other index.
+            IndexError: NumPy would raise IndexError, or the index has any other type.
         """
         base = np.empty(1, self.dtype)
         shadow = np.lib.stride_tricks.as_strided(base, self.shape, self.strides)
-        view = shadow[_without_scalars(index)]  # which is never read
+        view = shadow[_without_scalars(index)]  # the view is never read
         return view.ctypes.data - base.ctypes.data, Layout(view.shape, view.strides, view.dtype)
 
     def runs(self) -> Iterator[tuple[int, Numbers]]:
-        """The bytes in pieces without a gap: each one's distance from the first element, and its
-        index in the first dimensions."""
+        """Iterate over the contiguous pieces of the array.
+
+        Yields the distance of a piece from the first element in bytes, and the index of the piece
+        in the outer dimensions.
+        """
         inner = self.dtype.itemsize
         outer = len(self.shape)
         while outer > 0 and (self.shape[outer - 1] == 1 or self.strides[outer - 1] == inner):
@@ -81,7 +89,7 @@ class Layout(NamedTuple):
 
 
 def dense_strides(shape: Numbers, itemsize: int) -> Numbers:
-    """Strides of C order without a gap, in bytes."""
+    """Return the strides of C order without gaps, in bytes."""
     strides = [itemsize]
     for extent in reversed(shape[1:]):
         strides.append(strides[-1] * max(extent, 1))
@@ -89,7 +97,11 @@ def dense_strides(shape: Numbers, itemsize: int) -> Numbers:
 
 
 def _without_scalars(index: Any) -> Any:
-    """An index that gives a view for sure."""
+    """Verify an index and extend it so that NumPy returns a view, never a scalar.
+
+    Raises:
+        IndexError: a part of the index has an unsupported type.
+    """
     if isinstance(index, str):
         return index
     parts = index if isinstance(index, tuple) else (index,)
@@ -97,7 +109,7 @@ def _without_scalars(index: Any) -> Any:
         is_number = isinstance(part, (int, np.integer)) and not isinstance(part, bool)
         if not (is_number or part is None or part is Ellipsis or isinstance(part, slice)):
             raise IndexError(
-                "an array of CUDA takes integers, slices, `...`, None and names of fields, got "
+                "index must be a field name, or integers, slices, `...` and None, got "
                 f"{type(part).__name__}"
             )
     return parts if any(part is Ellipsis for part in parts) else (*parts, ...)

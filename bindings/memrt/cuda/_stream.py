@@ -1,4 +1,4 @@
-"""Streams: memrt's own, and those of other libraries."""
+"""Create CUDA streams, and read the handles of streams from other libraries."""
 
 from __future__ import annotations
 
@@ -15,15 +15,16 @@ _TOP = 2**64
 
 
 class Stream:
-    """A stream of a device, which does not wait for the legacy stream.
+    """CUDA stream of a device. The stream does not wait for the legacy stream.
 
-    It ends when nobody holds it: neither this object, nor an array whose memory is used in it.
+    Ownership: arrays whose memory is used in the stream hold a reference to this object. The stream
+    is destroyed after the last reference to this object is gone.
 
     Args:
-        device: ordinal of the device; None: that of the thread's current context, else the first.
+        device: ordinal; None: the device of the thread's current context, else the first device.
 
     Raises:
-        CudaError: there is no driver, or it refused.
+        CudaError: no driver is installed, or the driver reported an error.
     """
 
     __slots__ = ("__weakref__", "_device", "_handle")
@@ -35,24 +36,24 @@ class Stream:
 
     @property
     def handle(self) -> int:
-        """The driver's handle."""
+        """Handle of the stream in the driver."""
         return self._handle
 
     def __cuda_stream__(self) -> tuple[int, int]:
-        """Version 0 of the protocol, and the handle: what other libraries ask streams for."""
+        """Return protocol version 0 and the handle, for other libraries."""
         return 0, self._handle
 
     def synchronize(self) -> None:
-        """Wait until all work in it is done; the GIL is let go.
+        """Wait until all work in the stream is done. Releases the GIL while waiting.
 
         Raises:
-            CudaError: the driver refused, as after an error in a kernel.
+            CudaError: the driver reported an error, for example an earlier error in a kernel.
         """
         _memrt.cuda_stream_synchronize(self._device, self._handle)
 
     def __del__(self) -> None:
         if self._handle:
-            with suppress(_memrt.CudaError):  # as when the driver ended first
+            with suppress(_memrt.CudaError):  # the driver may have shut down already
                 _memrt.cuda_stream_free(self._device, self._handle)
 
     def __repr__(self) -> str:
@@ -60,29 +61,29 @@ class Stream:
 
 
 def device_number(device: int | None) -> int:
-    """The ordinal of a device, -1 for None.
+    """Return the ordinal of a device, or -1 for None.
 
     Raises:
-        ValueError: it is negative, or beyond what a device can have.
+        ValueError: the ordinal is negative, or 64 or more.
     """
     if device is None:
         return -1
     number = operator.index(device)
     if not 0 <= number < 64:
-        raise ValueError(f"a device is a number from 0 on, got {device!r}")
+        raise ValueError(f"device must be a number from 0 to 63, got {device!r}")
     return number
 
 
 def stream_handle(stream: Any) -> int:
-    """The handle of a stream that a caller gave; :data:`NONE` for None.
+    """Return the handle of a stream argument, or :data:`NONE` for None.
 
-    Integers are handles: 1 the legacy stream, 2 that of the calling thread. An object is asked for
-    ``__cuda_stream__``, or for what PyTorch, CuPy and Numba call its handle; with them 0 is the
-    legacy stream.
+    An integer is a handle: 1 is the legacy stream, 2 the stream of the calling thread. The handle
+    of an object comes from ``__cuda_stream__``, or from the attribute that PyTorch, CuPy or Numba
+    uses for the handle. A handle of 0 from an object means the legacy stream.
 
     Raises:
-        ValueError: for 0, which may mean either, and for a number that is no handle.
-        TypeError: for what is no stream.
+        ValueError: the integer is 0, which is ambiguous, or is not a valid handle.
+        TypeError: the argument is not a stream.
     """
     if stream is None:
         return NONE
@@ -91,17 +92,19 @@ def stream_handle(stream: Any) -> int:
 
 
 def checked_handle(handle: object) -> int:
-    """An integer as the handle of a stream; 0 is none.
+    """Verify an integer as the handle of a stream and return the integer. 0 is not a handle.
 
     Raises:
-        ValueError, TypeError: as :func:`stream_handle`.
+        ValueError, TypeError: as for :func:`stream_handle`.
     """
     if isinstance(handle, bool) or not isinstance(handle, int):
-        raise TypeError(f"a stream is an integer, got {type(handle).__name__}")
+        raise TypeError(f"stream must be an integer, got {type(handle).__name__}")
     if handle == 0:
-        raise ValueError("stream 0 is ambiguous: 1 is the legacy stream, 2 the one of the thread")
+        raise ValueError(
+            "stream 0 is ambiguous: use 1 for the legacy stream or 2 for the stream of the thread"
+        )
     if not 0 < handle < _TOP:
-        raise ValueError(f"a stream is a positive number of 64 bits, got {handle}")
+        raise ValueError(f"stream must be a positive number of 64 bits, got {handle}")
     return handle
 
 
@@ -114,15 +117,20 @@ def _handle_of(stream: Any) -> int:
         if hasattr(stream, name):
             handle = getattr(stream, name)
             return _object_handle(getattr(handle, "value", handle), stream)
-    raise TypeError(f"{type(stream).__name__} is no stream: it has no __cuda_stream__")
+    raise TypeError(
+        f"stream must be an integer or have __cuda_stream__, got {type(stream).__name__}"
+    )
 
 
 def _object_handle(handle: object, stream: object) -> int:
-    """Numba has None for 0, in a ``ctypes.c_void_p``."""
+    """Verify the handle from a stream object; 0 and None mean the legacy stream, returned as 0.
+
+    Numba keeps the handle in a ``ctypes.c_void_p``, whose value is None for 0.
+    """
     if handle is None or (handle == 0 and type(handle) is int):
         return 0
     try:
         return checked_handle(handle)
     except (TypeError, ValueError) as error:
         kind = type(stream).__name__
-        raise type(error)(f"the handle of {kind} is none: {error}") from None
+        raise type(error)(f"handle of {kind} is invalid: {error}") from None

@@ -1,14 +1,15 @@
-"""Numba on memrt: arrays, lists, dicts and strings of compiled code, in one account with NumPy's.
+"""Replace Numba's runtime by memrt, so that compiled code and NumPy share one account.
 
-Before the first ``import numba``::
+The account includes arrays, lists, dicts and strings of compiled code. Call :func:`install` before
+the first ``import numba``::
 
     import memrt.numba
     memrt.numba.install()
 
-or, for a program as it is, ``python -m memrt run --numba script.py``. From then on Numba's runtime
-is memrt in this process: its allocations count in :func:`memrt.stats`, show in :func:`memrt.live`,
-and :func:`memrt.meminfo` finds the MemInfo behind an array that a jitted function returns. Nothing
-in the installation of Numba is changed.
+To run an unchanged program, use ``python -m memrt run --numba script.py``. From then on memrt is
+the Numba runtime of this process. Allocations of Numba count in :func:`memrt.stats` and are listed
+by :func:`memrt.debug.live`. :func:`memrt.meminfo` finds the MemInfo of an array from a jitted
+function. The installed files of Numba do not change.
 """
 
 from __future__ import annotations
@@ -25,19 +26,19 @@ tested_versions = _contract.tested_versions
 
 
 def install(children: bool = False) -> None:
-    """Put memrt in the place of Numba's runtime, for this process.
+    """Replace Numba's runtime by memrt in this process.
 
-    Does nothing when that is done already. A version of Numba outside the tested range brings a
-    RuntimeWarning.
+    A second call has no effect. A version of Numba outside the tested range emits a RuntimeWarning.
 
     Args:
-        children: for the Pythons that this process starts as well, by a folder at the front of
-            their PYTHONPATH. Interpreters that ignore it (``-I``, ``-E``, ``-S``) and programs that
-            set a PYTHONPATH of their own are out of reach.
+        children: also replace the runtime in Python processes started by this process, through a
+            folder at the front of their PYTHONPATH. Not reached are interpreters that ignore
+            PYTHONPATH or the site module (``-I``, ``-E``, ``-S``), and programs that set PYTHONPATH
+            themselves.
 
     Raises:
-        RuntimeError: when Numba is imported already: its compiled code is bound to its own runtime.
-        ImportError: when Numba is missing, or its contract is not the one that memrt knows.
+        RuntimeError: Numba is imported already, so compiled code is bound to Numba's own runtime.
+        ImportError: Numba is missing, or differs in an interface that memrt relies on.
     """
     if not installed():
         _install_here()
@@ -48,8 +49,8 @@ def install(children: bool = False) -> None:
 def _install_here() -> None:
     if "numba" in sys.modules:
         raise RuntimeError(
-            "Numba is imported already and bound to its own runtime: call memrt.numba.install() "
-            "before the first 'import numba', or start the program with "
+            "Numba is already imported and bound to the runtime of Numba: call "
+            "memrt.numba.install() before the first 'import numba', or start the program with "
             "'python -m memrt run --numba'"
         )
     _contract.verify()
@@ -59,12 +60,12 @@ def _install_here() -> None:
 def _reach_children() -> None:
     site = str(Path(__file__).with_name("_site"))
     paths = os.environ.get("PYTHONPATH", "")
-    if site not in paths.split(os.pathsep):  # an empty entry among others is the current folder
+    if site not in paths.split(os.pathsep):  # keep empty entries: they mean the current folder
         os.environ["PYTHONPATH"] = f"{site}{os.pathsep}{paths}" if paths else site
 
 
 def installed() -> bool:
-    """Whether Numba runs on memrt in this process, or will as soon as it is imported."""
+    """Return whether Numba in this process runs on memrt, or will once Numba is imported."""
     module = sys.modules.get(_finder.TARGET)
     if module is not None:
         return hasattr(module, "memrt_version")

@@ -1,4 +1,4 @@
-"""What memrt relies on in the Numba at hand, checked in its sources before it is imported."""
+"""Check the sources of the installed Numba for all that memrt relies on, before the import."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import re
 import warnings
 from pathlib import Path
 
-# The words of Numba's MemInfo in compiled code, and the slots of its table, in order.
+# Fields of Numba's MemInfo, slots of Numba's API table, and fields of the array struct, in order.
 _MEMINFO_WORDS = ("refct", "dtor", "dtor_info", "data", "size", "external_allocator")
 _TABLE_SLOTS = ("allocate", "allocate_external", "manage_memory", "acquire", "release", "get_data")
 _ARRAY_WORDS = ("meminfo", "parent", "nitems", "itemsize", "data", "shape_and_strides")
@@ -29,22 +29,22 @@ _HELPERS = frozenset(
 
 
 def tested_versions() -> list[str]:
-    """The versions of Numba that memrt is tested with, oldest first."""
+    """Return the versions of Numba that memrt is tested with, oldest first."""
     rows = json.loads(Path(__file__).with_name("matrix.json").read_text(encoding="utf-8"))
     return sorted({row["numba"] for row in rows}, key=_ordered)
 
 
 def verify() -> None:
-    """Warn of a version outside the tested range; refuse one whose contract is another.
+    """Warn about a Numba version outside the tested range, and refuse an incompatible Numba.
 
     Raises:
-        ImportError: when Numba is missing, or differs in what memrt relies on.
+        ImportError: Numba is missing, or differs in an interface that memrt relies on.
     """
     version, folder = _installation()
     tested = tested_versions()
     if not _ordered(tested[0]) <= _ordered(version) <= _ordered(tested[-1]):
         warnings.warn(
-            f"memrt is tested with Numba {tested[0]} to {tested[-1]}, this is {version}",
+            f"memrt is tested with Numba {tested[0]} to {tested[-1]}, got {version}",
             RuntimeWarning,
             stacklevel=2,
         )
@@ -58,7 +58,7 @@ def verify() -> None:
 
 
 def differences(folder: Path) -> list[str]:
-    """In what the Numba in `folder` differs from the contract, one phrase each."""
+    """Return the differences between the Numba in `folder` and the contract, one phrase each."""
     runtime = folder / "core" / "runtime"
     found = [
         _differs(runtime / "nrt.cpp", r"struct MemInfo \{(.*?)\};", _MEMINFO_WORDS),
@@ -81,7 +81,7 @@ def _ordered(version: str) -> tuple[int, ...]:
 
 
 def _text(file: Path) -> str:
-    """Source without comments; "" when Numba does not ship the file."""
+    """Return the source without comments, or "" if Numba does not ship the file."""
     try:
         text = file.read_text(encoding="utf-8")
     except OSError:
@@ -92,17 +92,19 @@ def _text(file: Path) -> str:
 def _differs(file: Path, pattern: str, expected: tuple[str, ...]) -> str:
     struct = re.search(pattern, _text(file), re.DOTALL)
     if struct is None:
-        return f"{file.name} does not declare the struct that memrt knows"
+        return f"{file.name} does not declare the expected struct"
     fields = [field for field in struct.group(1).split(";") if field.strip()]
     names = [re.search(r"\(\*\s*(\w+)\)|(\w+)\s*(?:\[\w*\]\s*)?$", field) for field in fields]
     found = tuple(name and (name.group(1) or name.group(2)) for name in names)
-    return "" if found == expected else f"{file.name} lays out {found}, not {expected}"
+    return (
+        "" if found == expected else f"{file.name} must declare the fields {expected}, got {found}"
+    )
 
 
 def _unknown_helpers(file: Path) -> str:
     text = _text(file)
     wanted = set(re.findall(r"^\s*declmethod(?:_noargs|_internal)?\((\w+)\)", text, re.MULTILINE))
     if not wanted:
-        return f"{file.name} names no helpers"
+        return f"{file.name} declares no helpers"
     unknown = sorted(wanted - _HELPERS)
-    return f"it wants {', '.join(unknown)}, which memrt does not have" if unknown else ""
+    return f"{file.name} needs helpers missing in memrt: {', '.join(unknown)}" if unknown else ""

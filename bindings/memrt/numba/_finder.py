@@ -1,8 +1,9 @@
-"""The finder that puts memrt in the place of Numba's runtime module.
+"""Import finder that loads memrt in place of Numba's runtime module.
 
-It stands alone: child processes load this file at start-up, where importing memrt and NumPy would
-be paid for by programs that never use Numba. The file is that of the parent's memrt, and a child's
-Python may have another version: all that the two share is the name and the arguments of spec_here.
+This file imports only the standard library. Child processes load the file at start-up, and an
+import of memrt and NumPy would slow down programs that never use Numba. Child processes load the
+file of the parent's memrt, while the child's Python may have another version of memrt. The two
+versions share only the name and the arguments of :func:`spec_here`.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ TARGET = "numba.core.runtime._nrt_python"
 
 
 class Finder:
-    """A meta-path finder for one module, whose code lies in memrt's own extension."""
+    """Meta-path finder for one module, whose code is in the memrt extension module."""
 
     @staticmethod
     def find_spec(name: str, path: object = None, target: object = None) -> ModuleSpec | None:
@@ -27,14 +28,18 @@ class Finder:
 
 
 def spec_here() -> ModuleSpec | None:
-    """Of the module in the memrt of this process; None leaves Numba its own."""
+    """Return the spec of the module in this process's memrt; None keeps Numba's own runtime.
+
+    Raises:
+        ImportError: Numba differs in an interface that memrt relies on.
+    """
     importlib.import_module("memrt.numba._contract").verify()
     extension = str(importlib.import_module("memrt._memrt").__file__)
     return spec_from_file_location(TARGET, extension, loader=ExtensionFileLoader(TARGET, extension))
 
 
 def _has_memrt() -> bool:
-    """False in a child process whose Python is of another environment: it keeps Numba's runtime."""
+    """Return False in a child process from another environment, which keeps Numba's own runtime."""
     try:
         return find_spec("memrt.numba") is not None
     except ModuleNotFoundError:

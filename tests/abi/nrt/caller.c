@@ -1,4 +1,4 @@
-/// Code written against Numba's runtime: knows its header and nothing of memrt.
+/// Code written against Numba's runtime: uses Numba's header and no header of memrt.
 
 #include "caller.h"
 

@@ -3,7 +3,7 @@
 
 #include "nrt_external.h"
 
-/// Call all six functions of the table and verify what they do.
+/// Call all six functions of the table and verify the results.
 void use_nrt(const NRT_api_functions *nrt);
 
 #endif

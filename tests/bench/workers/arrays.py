@@ -1,4 +1,4 @@
-"""Time NumPy's work on arrays, on request.
+"""Time NumPy operations on arrays, on request.
 
 usage: python arrays.py SUBJECT, a JSON object with a kind: default, or memrt for NumPy on memrt
        python arrays.py JOB, a JSON object:
@@ -7,15 +7,16 @@ usage: python arrays.py SUBJECT, a JSON object with a kind: default, or memrt fo
   topics     pairs of a topic and bytes
   counting   path of the compiled counting.c, to have callgrind count the instructions of all cases
 
-The second prints {case: calls}. With the first, each line that it reads is a request and gets one
-line of JSON:
+The second form prints {case: calls}. The first form reads requests, one per line, and answers each
+with one line of JSON:
 
-  ["prepare", topic, bytes]              {case: [way, ...]}: what can be timed now
+  ["prepare", topic, bytes]              {case: [way, ...]}: the work that can be timed
   ["time", case, way, target, count]     nanoseconds of processor time of one call, from one
                                          measurement of about `target` nanoseconds, or of `count`
                                          calls unless that is null
 
-A way is "" for what the subject needs, and else the same work done otherwise in the same process.
+A way is "" for the work as the subject does it. Other ways do the same work by other means, in the
+same process.
 """
 
 from __future__ import annotations
@@ -32,19 +33,19 @@ import numpy as np
 from counted import write_down
 
 PAGE = 4096
-CALLS = 500  # whose instructions are counted
-kept = []  # arrays that were filled once
+CALLS = 500  # calls per case for the count of instructions
+kept = []  # arrays filled once and kept live
 
 
 class Timed:
-    """One piece of work, repeated as often as makes a good measurement."""
+    """One piece of work, repeated until a measurement lasts long enough."""
 
     def __init__(self, work) -> None:
         self.timer = timeit.Timer(work, timer=time.process_time_ns)
         self.count = 0
 
     def calibrate(self, target: int) -> None:
-        """Find out how often; that warms the subject up."""
+        """Set the number of calls per measurement. The trial calls also warm up the subject."""
         count = 1
         self.timer.timeit(1)
         while (spent := self.timer.timeit(count)) < target // 4:
@@ -52,7 +53,7 @@ class Timed:
         self.count = max(1, int(count * target / spent))
 
     def nanoseconds(self, target: int, count: int | None) -> float:
-        """Of one call."""
+        """Return the nanoseconds per call. Calibrate first if `count` is None."""
         if count is None and not self.count:
             self.calibrate(target)
         count = count or self.count
@@ -64,7 +65,7 @@ def expression(a, b, c):
 
 
 def expression_out(a, b, c, total, term):
-    """The same without a new array."""
+    """Compute `expression` into existing arrays, without a new array."""
     np.subtract(a, b, out=total)
     np.square(total, out=total)
     np.multiply(c, a, out=term)
@@ -75,7 +76,7 @@ def expression_out(a, b, c, total, term):
 
 
 def expressions(size: int) -> dict:
-    """An expression with temporaries, and the same into arrays that are there."""
+    """Return an expression with temporaries, and the same expression into existing arrays."""
     a, b, c = (np.full(size // 8, value) for value in (1.5, 2.5, 3.5))
     total, term = np.ones_like(a), np.ones_like(a)
     return {
@@ -87,7 +88,7 @@ def expressions(size: int) -> dict:
 
 
 def operations(size: int) -> dict:
-    """Twenty things that programs do with an array of that many bytes."""
+    """Return twenty common operations on an array of `size` bytes."""
     chance = np.random.default_rng(size)
     a = chance.random(size // 8)
     b = chance.random(a.size)
@@ -128,7 +129,7 @@ def zeros_written(size: int, step: int):
 
 
 def zeros(size: int) -> dict:
-    """An array of zeros, of which nothing, one page in a hundred, or all is written."""
+    """Return work on an array of zeros: write nothing, one page in a hundred, or every page."""
     return {
         "untouched": lambda: np.zeros(size, np.uint8),
         "1 % touched": zeros_written(size, 100 * PAGE),
@@ -137,7 +138,7 @@ def zeros(size: int) -> dict:
 
 
 def first_fill(size: int) -> dict:
-    """An array that is filled and kept: the next one cannot have its memory."""
+    """Return work that fills a new array and keeps it, so that the next array gets other memory."""
 
     def work() -> None:
         kept.append(np.empty(size // 8))
@@ -147,7 +148,7 @@ def first_fill(size: int) -> dict:
 
 
 def creation(size: int) -> dict:
-    """A small array made and dropped, by everybody who makes one."""
+    """Return work that makes and drops a small array, for each function that makes arrays."""
     from pyarrow import allocate_buffer
 
     count = size // 8
@@ -172,7 +173,7 @@ TOPICS = {
 
 
 def prepared(topic: str, size: int) -> dict:
-    """By case and way, what can be timed."""
+    """Return the timers of a topic, by case and way."""
     found = {}
     for name, work in TOPICS[topic](size).items():
         ways = work if isinstance(work, dict) else {"": work}
@@ -181,7 +182,7 @@ def prepared(topic: str, size: int) -> dict:
 
 
 def count_all(job: dict) -> dict[str, int]:
-    """Have the instructions of some calls of each case and way written down; returns how many."""
+    """Dump the instructions of CALLS calls of each case and way. Return the calls per case."""
     library = ctypes.CDLL(job["counting"])
     found = {}
     for topic, size in job["topics"]:
@@ -193,12 +194,12 @@ def count_all(job: dict) -> dict[str, int]:
 
 
 def serve() -> None:
-    """Answer requests until there are no more."""
+    """Answer requests until the end of the input."""
     cases: dict = {}
     for line in sys.stdin:
         request, *arguments = json.loads(line)
         if request == "prepare":
-            cases.clear()  # the arrays of the last topic go before those of the next come
+            cases.clear()  # free the arrays of the last topic before the next topic allocates
             cases = prepared(*arguments)
             answer: object = {name: list(ways) for name, ways in cases.items()}
         else:

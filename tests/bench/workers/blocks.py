@@ -3,15 +3,15 @@
 usage: python -I blocks.py JOB, a JSON object:
 
   loops     path of the compiled loops.c
-  subject   kind (malloc, memrt, watched, watched blocks, nrt, double or bare) and what that kind
-            needs
+  subject   kind (malloc, memrt, watched, watched blocks, nrt, double or bare) and the parameters of
+            the kind
   loop      name of a function of loops.c
-  size      bytes of a block; with `sizes` and `order`, of many_live, a list of them
-  threads   for in_threads
-  target    aim for this many nanoseconds in one measurement
-  repeats   measurements; the figure is their median, or for loops of threads the least
-  least     blocks in one measurement, at the least
-  count     in place of target: just run that many, once
+  size      bytes of a block; many_live takes lists instead, `sizes` and `order`
+  threads   number of threads, for in_threads
+  target    approximate nanoseconds of a measurement
+  repeats   measurements; the figure is the median, or the minimum for loops with threads
+  least     minimum of blocks in one measurement
+  count     replaces target: run exactly `count` blocks, once
   counting  path of the compiled counting.c, to count the instructions of `count` blocks
 
 Prints {"ns": nanoseconds of one block}.
@@ -28,12 +28,12 @@ import sysconfig
 from pathlib import Path
 
 DATA_AT = 24  # offset of the data pointer in a MemInfo, memrt's and Numba's
-PLAIN = -1  # an object that is its data
+PLAIN = -1  # the object is the data
 ON_THE_WALL = ("in_threads", "handed_over", "short_threads")
 
 
 class Subject(ctypes.Structure):
-    """What loops.c calls: subject_t."""
+    """The functions that loops.c calls: subject_t in subject.h."""
 
     _fields_ = (
         ("alloc", ctypes.c_void_p),
@@ -45,45 +45,45 @@ class Subject(ctypes.Structure):
 
 
 def address(function: object) -> int | None:
-    """Address of a function that ctypes found."""
+    """Return the address of a ctypes function."""
     return ctypes.cast(function, ctypes.c_void_p).value
 
 
 def malloc(_wanted: dict) -> Subject:
-    """The malloc of this process, which may be a preloaded one."""
+    """Return the malloc of this process, which may be preloaded."""
     process = ctypes.CDLL(None)
     return Subject(address(process.malloc), address(process.free), None, PLAIN, None)
 
 
 def memrt_table(library: str):
-    """The function table of a libmemrt, as an array of words."""
+    """Return the function table of a libmemrt as an array of words."""
     get_api = ctypes.CDLL(library).memrt_get_api
     get_api.restype = ctypes.POINTER(ctypes.c_void_p)
     return get_api(ctypes.c_uint32(1), None)
 
 
 def memrt(wanted: dict) -> Subject:
-    """The table's allocate, release and acquire."""
+    """Return allocate, release and acquire of the table."""
     table = memrt_table(wanted["library"])
     return Subject(table[0], table[4], table[3], DATA_AT, None)
 
 
 def begun(wanted: dict) -> tuple[ctypes.CDLL, ctypes.POINTER]:
-    """table.c over a table, with the thread in a scope if it is to be in one."""
+    """Set table.c up with memrt's table, inside a scope if `scope` is set. Return both."""
     library, table = ctypes.CDLL(wanted["table"]), memrt_table(wanted["library"])
     if not library.table_begin(table, int(wanted["scope"])):
-        raise MemoryError("there is no scope to measure in")
+        raise MemoryError("cannot enter a scope for the measurement")
     return library, table
 
 
 def watched(wanted: dict) -> Subject:
-    """The table's MemInfos."""
+    """Return allocate and release of the table, after table.c has entered a scope if asked."""
     _, table = begun(wanted)
     return Subject(table[0], table[4], None, DATA_AT, None)
 
 
 def watched_blocks(wanted: dict) -> Subject:
-    """The table's blocks, as a handler of NumPy's makes them."""
+    """Return the block functions of the table, as a NumPy handler calls them."""
     library, _ = begun(wanted)
     return Subject(
         address(library.table_block), address(library.table_block_free), None, PLAIN, None
@@ -91,7 +91,7 @@ def watched_blocks(wanted: dict) -> Subject:
 
 
 def alone(package: str, module: str):
-    """An extension module without the package around it, which takes long to import."""
+    """Load an extension module without importing its package, which is slow to import."""
     folder = Path(importlib.util.find_spec(package).origin).parent
     path = str(folder / module) + sysconfig.get_config_var("EXT_SUFFIX")
     spec = importlib.util.spec_from_file_location(Path(module).name, path)
@@ -101,7 +101,7 @@ def alone(package: str, module: str):
 
 
 def nrt(wanted: dict) -> Subject:
-    """Numba's runtime by its own helpers, with its statistics on or off."""
+    """Return the helpers of Numba's runtime, with the statistics on or off."""
     sys.path[:0] = wanted["path"]
     runtime = alone("numba", "core/runtime/_nrt_python")
     if wanted["statistics"]:
@@ -116,7 +116,7 @@ def nrt(wanted: dict) -> Subject:
 
 
 def double(wanted: dict) -> Subject:
-    """An allocator that says itself what it takes, by its own clock."""
+    """Return a test double: an allocator with a simulated clock."""
     library = ctypes.CDLL(wanted["library"])
     alloc = getattr(library, wanted["alloc"])
     return Subject(
@@ -125,7 +125,7 @@ def double(wanted: dict) -> Subject:
 
 
 def bare(_wanted: dict) -> Subject:
-    """Nobody: for loops that call nothing."""
+    """Return a subject without functions, for loops that call no allocator."""
     return Subject(None, None, None, PLAIN, None)
 
 
@@ -141,7 +141,7 @@ KINDS = {
 
 
 def prepared(job: dict):
-    """A function that runs the loop for a number of blocks and returns what it took."""
+    """Return a function that runs the loop for `count` blocks and returns the elapsed ticks."""
     loop = getattr(ctypes.CDLL(job["loops"]), job["loop"])
     loop.restype = ctypes.c_uint64
     subject = KINDS[job["subject"]["kind"]](job["subject"])
@@ -165,15 +165,15 @@ def prepared(job: dict):
 
 
 def spent(run, count: int) -> int:
-    """What `count` blocks took."""
+    """Run `count` blocks and return the ticks. Raise MemoryError for 0 ticks."""
     took = run(count)
     if took == 0:
-        raise MemoryError("the subject gave no memory, or its clock stands still")
+        raise MemoryError("subject returned NULL, or its clock does not advance")
     return took
 
 
 def counted(run, counting):
-    """The same, with callgrind's eyes open; a first call has brought all code and memory in."""
+    """Wrap `run`: warm up with one run, then run again while callgrind counts."""
 
     def run_counted(count: int) -> int:
         run(count)
@@ -186,7 +186,7 @@ def counted(run, counting):
 
 
 def calibrated(run, target: int, step: int, least: int) -> int:
-    """How many blocks take about `target`; finding out warms the subject up."""
+    """Return a number of blocks that takes about `target`. The trial runs warm up the subject."""
     count = -(-least // step) * step
     spent(run, count)
     while (took := spent(run, count)) < target // 4:
@@ -195,7 +195,7 @@ def calibrated(run, target: int, step: int, least: int) -> int:
 
 
 def measure(job: dict) -> float:
-    """Nanoseconds of one block."""
+    """Return the nanoseconds per block."""
     run = prepared(job)
     step = len(job.get("order", "1"))
     if "counting" in job:

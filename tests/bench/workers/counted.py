@@ -1,4 +1,4 @@
-"""Have callgrind write down the instructions of pieces of work, each under its name."""
+"""Dump callgrind's instruction counts of pieces of work, each under a name."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 
 def write_down(library: ctypes.CDLL, name: str, run: Callable[[int], object], times: int) -> int:
-    """Those of `run(times)`, after one like it that warms up; returns `times`."""
+    """Run `run(times)` twice, to warm up and to count, and dump the count. Return `times`."""
     run(times)
     library.count_anew()
     run(times)

@@ -1,4 +1,4 @@
-/// Tells callgrind which instructions count; loaded by ctypes. Does nothing outside of valgrind.
+/// Select the instructions that callgrind counts. Loaded by ctypes; no effect outside of valgrind.
 
 #include <valgrind/callgrind.h>
 
@@ -12,14 +12,14 @@ void stop_counting(void)
     CALLGRIND_STOP_INSTRUMENTATION;
 }
 
-/// Count from nothing again.
+/// Reset the counts to zero and start counting.
 void count_anew(void)
 {
     CALLGRIND_ZERO_STATS;
     CALLGRIND_START_INSTRUMENTATION;
 }
 
-/// Write down what was counted, under a name, and stop.
+/// Dump the counts under `name` and stop counting.
 void write_counted(const char *name)
 {
     CALLGRIND_DUMP_STATS_AT(name);

@@ -1,12 +1,12 @@
-"""Time how memory is handed over and taken, by memrt and by another library, in this process.
+"""Time export and import of memory by memrt and by another library, in this process.
 
 usage: python exchange.py JOB, a JSON object:
 
   peer      NumPy or pyarrow
-  target    aim for this many nanoseconds in one measurement
-  turns     measurements of each way; those of a case take turns, and the figure is their median
+  target    approximate nanoseconds of a measurement
+  turns     measurements per library; the libraries alternate, and the figure is the median
 
-Prints {case: {whose: nanoseconds of one call}}.
+Prints {case: {library: nanoseconds per call}}.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ import memrt
 import numpy as np
 
 COUNT = 1000
-VERSION = (1, 0)  # that NumPy asks for
+VERSION = (1, 0)  # the DLPack version that NumPy requests
 Ways = dict[str, Callable[[], object]]
 
 
 class Forwarded:
-    """An array of Arrow's, of which a consumer can use nothing but the interface."""
+    """An Arrow array that exposes only `__arrow_c_array__` to a consumer."""
 
     def __init__(self, array: object) -> None:
         self.__arrow_c_array__ = array.__arrow_c_array__
 
 
 def with_numpy() -> dict[str, Ways]:
-    theirs, ours = np.zeros(COUNT), memrt.Tensor(memrt.zeros(COUNT))
+    theirs, ours = np.zeros(COUNT), memrt.types.Tensor(memrt.zeros(COUNT))
     their_bytes, our_bytes = np.zeros(COUNT, "u1"), memrt.alloc(COUNT, zero=True)
     return {
         "`x.__dlpack__()`": {
@@ -71,7 +71,7 @@ def with_numpy() -> dict[str, Ways]:
 def with_pyarrow() -> dict[str, Ways]:
     import pyarrow
 
-    theirs, ours = pyarrow.array(np.zeros(COUNT)), memrt.Column(memrt.zeros(COUNT))
+    theirs, ours = pyarrow.array(np.zeros(COUNT)), memrt.types.Column(memrt.zeros(COUNT))
     forwarded = Forwarded(theirs)
     return {
         "`x.__arrow_c_array__()`": {
@@ -93,7 +93,7 @@ PEERS = {"NumPy": with_numpy, "pyarrow": with_pyarrow}
 
 
 def calibrated(way: Callable[[], object], target: int) -> tuple[timeit.Timer, int]:
-    """A timer, and how many calls make a measurement."""
+    """Return a timer and the number of calls per measurement."""
     timer = timeit.Timer(way, timer=time.process_time_ns)
     count = 100
     while (took := timer.timeit(count)) < target // 4:
@@ -102,7 +102,10 @@ def calibrated(way: Callable[[], object], target: int) -> tuple[timeit.Timer, in
 
 
 def nanoseconds(ways: Ways, target: int, turns: int) -> dict[str, float]:
-    """Of one call of each; they take turns, so that what disturbs one disturbs all."""
+    """Return the nanoseconds per call of each library.
+
+    The libraries alternate, so that a disturbance of the machine affects both.
+    """
     timers = {whose: calibrated(way, target) for whose, way in ways.items()}
     took: dict[str, list[float]] = {whose: [] for whose in ways}
     for _ in range(turns):

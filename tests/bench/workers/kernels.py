@@ -1,10 +1,11 @@
-"""Jitted functions that live on their runtime's allocations, measured in this process.
+"""Measure jitted functions that allocate from Numba's runtime, in this process.
 
 usage: kernels.py JOB, a JSON object whose subject has a kind, default or memrt; NUMBA_CACHE_DIR set
 
-Prints {kernel: nanoseconds for one iteration} as JSON. With `counting`, a library of counting.c, it
-has callgrind count the instructions of each instead, and prints {kernel: iterations}. Compiled code
-comes from the cache on disk, so that all runtimes run the same machine code.
+Prints {kernel: nanoseconds per iteration} as JSON. With `counting`, the path of the compiled
+counting.c, callgrind counts the instructions of each kernel instead, and the program prints
+{kernel: iterations}. Compiled code comes from the cache on disk, so that all runtimes run the same
+machine code.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from numba import njit, types
 from numba.core.runtime import _nrt_python
 from numba.typed import Dict, List
 
-ROUND_NS = 10_000_000  # aim for the time of one measurement
+ROUND_NS = 10_000_000  # target for the time of one measurement
 REPEATS = 9
 KIB = 1024
 
@@ -141,15 +142,15 @@ def arrays_from_python(count, array):
 
 
 def cases() -> dict[str, tuple]:
-    """Each kernel with its further arguments."""
+    """Return each kernel with the arguments that follow `count`."""
     some, many = np.ones(256 * KIB // 8), np.ones(2048 * KIB // 8)
     return {
         "arrays of 64 B, one at a time": (small_arrays,),
         "arrays of 80 B, 64 kept in a list": (kept_arrays,),
         "temporaries of 256 KiB": (temporaries, some, some),
-        "256 KiB into an array that is there": (sums_in_place, some, some, some.copy()),
+        "256 KiB into an existing array": (sums_in_place, some, some, some.copy()),
         "temporaries of 2 MiB": (temporaries, many, many),
-        "2 MiB into an array that is there": (sums_in_place, many, many, many.copy()),
+        "2 MiB into an existing array": (sums_in_place, many, many, many.copy()),
         "strings": (strings,),
         "lists": (reflected_lists,),
         "typed lists": (typed_lists,),
@@ -161,14 +162,14 @@ def cases() -> dict[str, tuple]:
 
 
 def timed(function, count: int, arguments: tuple) -> int:
-    """Processor time, which says less about what else the machine does."""
+    """Return the processor time of the thread, which depends little on the load of the machine."""
     begin = time.thread_time_ns()
     function(count, *arguments)
     return time.thread_time_ns() - begin
 
 
 def measure(function, *arguments: object) -> float:
-    """Median nanoseconds of processor time for one iteration."""
+    """Return the median nanoseconds of processor time per iteration."""
     timed(function, 1, arguments)
     count = 64
     while (spent := timed(function, count, arguments)) < ROUND_NS // 4:
@@ -179,7 +180,7 @@ def measure(function, *arguments: object) -> float:
 
 
 def count(library: ctypes.CDLL, name: str, function, *arguments: object) -> int:
-    """Have the instructions of some iterations written down; returns how many."""
+    """Dump the instructions of some iterations of a kernel. Return the number of iterations."""
     iterations = 6 if "MiB" in name else 20 if "KiB" in name else 2000
     return write_down(library, name, lambda times: function(times, *arguments), iterations)
 

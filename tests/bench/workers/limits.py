@@ -1,12 +1,13 @@
-"""See what the limits that a user can set do to NumPy on memrt, in a process of its own.
+"""Measure the effect of memory limits set by the user on NumPy over memrt, in this process.
 
 usage: python limits.py JOB, a JSON object:
 
-  task      kept (`count` arrays of `bytes` are made, filled and dropped; also the time of one such
-            temporary), or filled (as many are made, filled and held)
+  task      kept (make, fill and drop `count` arrays of `bytes`; also time one temporary of that
+            size), or filled (make, fill and hold `count` arrays of `bytes`)
+  waits     for kept: seconds after the drop at which resident memory is read
 
-Prints figures as a JSON object, in KiB, times in ns of processor time. What is resident is what
-came since the task began.
+Prints figures as a JSON object, in KiB, times in ns of processor time. Resident memory is the
+increase since the task began.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ TEMPORARIES = 200
 
 
 def kept(job: dict) -> dict[str, float]:
-    """What stays after a free, and what it is good for."""
+    """Measure resident memory after a free, and the time of temporaries."""
     count, size = job["count"], job["bytes"]
     source, found = np.ones(size // 8), {}
     before = resident()
@@ -46,7 +47,7 @@ def kept(job: dict) -> dict[str, float]:
 
 
 def filled(job: dict) -> dict[str, float]:
-    """The first fill of fresh memory."""
+    """Measure the first fill of fresh memory."""
     count, size = job["count"], job["bytes"]
     arrays = [None] * count
     before, before_huge = resident(), huge()

@@ -1,6 +1,8 @@
-/// The loops over blocks that the benchmark times; loaded by ctypes, told what to call by address.
+/// Loops over blocks, timed by the benchmark. Loaded by ctypes; a subject_t names the functions.
 ///
-/// Every loop returns the ticks of the subject's clock that it took, and 0 when memory ran out.
+/// Every loop returns elapsed ticks, or 0 when memory ran out, except that handed_over() aborts.
+/// Single-threaded loops use the clock of the subject or processor time. Loops with threads use
+/// wall-clock time.
 
 #include <pthread.h>
 #include <sched.h>
@@ -15,7 +17,7 @@
 #define PAGE 4096
 #define RING 256
 
-/// Processor time of the whole process: work put off to another thread counts.
+/// Return the processor time of the whole process, including work deferred to other threads.
 static uint64_t spent(void)
 {
     struct timespec time;
@@ -23,7 +25,7 @@ static uint64_t spent(void)
     return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
 }
 
-/// Time on the wall, for threads that may have to wait for each other.
+/// Return wall-clock time, for threads that may wait for each other.
 static uint64_t elapsed(void)
 {
     struct timespec time;
@@ -36,7 +38,7 @@ static uint64_t now(const subject_t *subject)
     return subject->clock != NULL ? subject->clock() : spent();
 }
 
-/// Write a byte on each page, as the first use of a block does.
+/// Write a byte on each page of the data, like the first use of a block.
 static inline void touch(const subject_t *subject, char *object, size_t size)
 {
     volatile char *data = object;
@@ -65,7 +67,7 @@ static int cycle_one(const subject_t *subject, size_t size, size_t count)
     return 1;
 }
 
-/// `count` blocks made and given back one at a time.
+/// Allocate and free `count` blocks in sequence.
 uint64_t one_live(const subject_t *subject, size_t size, size_t count)
 {
     uint64_t begin = now(subject);
@@ -87,7 +89,8 @@ static int cycle_many(const subject_t *subject, const size_t *sizes, const uint3
     return 1;
 }
 
-/// `count` blocks, a multiple of `live`, made `live` at a time and given back in `order`.
+/// Allocate `count` blocks, `live` at a time, and free each batch in `order`.
+/// `count` must be a multiple of `live`.
 uint64_t many_live(const subject_t *subject, const size_t *sizes, const uint32_t *order,
                    size_t live, size_t count, void **objects)
 {
@@ -95,7 +98,7 @@ uint64_t many_live(const subject_t *subject, const size_t *sizes, const uint32_t
     return cycle_many(subject, sizes, order, live, count, objects) ? now(subject) - begin : 0;
 }
 
-/// `count` references taken and given up, on one block.
+/// Acquire and release `count` references to one block.
 uint64_t references(const subject_t *subject, size_t size, size_t count)
 {
     void *object = subject->alloc(size);
@@ -111,7 +114,7 @@ uint64_t references(const subject_t *subject, size_t size, size_t count)
     return took;
 }
 
-/// `count` pairs of locked adds to one word: what references cost at least.
+/// Run `count` pairs of locked adds to one word: the lower bound for references.
 uint64_t locked_adds(const subject_t *subject, size_t size, size_t count)
 {
     static _Atomic size_t word;
@@ -130,7 +133,7 @@ typedef struct runner {
     size_t size;
     size_t count;
     pthread_barrier_t *start;
-    uint64_t took; ///< nanoseconds on the wall; 0: memory ran out
+    uint64_t took; ///< wall-clock nanoseconds; 0: memory ran out
 } runner_t;
 
 static void *run_alone(void *argument)
@@ -142,7 +145,8 @@ static void *run_alone(void *argument)
     return NULL;
 }
 
-/// Threads that make and give back `count` blocks each, one at a time: the time of the slowest.
+/// Allocate and free `count` blocks in sequence, in each of `threads` threads.
+/// Returns the time of the slowest thread.
 uint64_t in_threads(const subject_t *subject, size_t size, size_t count, size_t threads)
 {
     runner_t *runners = calloc(threads, sizeof *runners);
@@ -163,11 +167,12 @@ uint64_t in_threads(const subject_t *subject, size_t size, size_t count, size_t 
     return slowest;
 }
 
-/// One writer, one reader: the writer fills slots[head % RING], the reader empties them.
+/// Ring with one writer and one reader: the writer fills slots[head % RING], the reader empties
+/// slots[tail % RING].
 typedef struct ring {
     void *slots[RING];
-    _Alignas(64) _Atomic size_t head; ///< written by the maker alone
-    _Alignas(64) _Atomic size_t tail; ///< written by the taker alone
+    _Alignas(64) _Atomic size_t head; ///< written only by the allocating thread
+    _Alignas(64) _Atomic size_t tail; ///< written only by the freeing thread
 } ring_t;
 
 typedef struct taker {
@@ -195,13 +200,13 @@ static int make_all(const subject_t *subject, ring_t *ring, size_t size, size_t 
             sched_yield();
         ring->slots[i % RING] = make(subject, size);
         if (ring->slots[i % RING] == NULL)
-            abort(); /* the taker waits for it */
+            abort(); /* the freeing thread waits for the block */
         atomic_store_explicit(&ring->head, i + 1, memory_order_release);
     }
     return 1;
 }
 
-/// `count` blocks made by this thread and given back by another.
+/// Allocate `count` blocks on this thread and free the blocks on another thread.
 uint64_t handed_over(const subject_t *subject, size_t size, size_t count)
 {
     static ring_t ring;
@@ -222,7 +227,7 @@ static void *live_shortly(void *argument)
     return cycle_one(own->subject, own->size, own->count) ? NULL : own;
 }
 
-/// `count` threads, one after the other, each of which makes and gives back one block.
+/// Start `count` threads, one after the other; each allocates and frees one block.
 uint64_t short_threads(const subject_t *subject, size_t size, size_t count)
 {
     runner_t runner = {0, subject, size, 1, NULL, 0};

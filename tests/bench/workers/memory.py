@@ -1,4 +1,4 @@
-"""Look at the memory that a process has after work of one kind.
+"""Measure the memory of this process after work of one kind.
 
 usage: python memory.py JOB, a JSON object:
 
@@ -23,13 +23,13 @@ from resident import peak, reset_peak, resident
 
 
 class Raw(ctypes.Structure):
-    """What replay.c calls: raw_t."""
+    """The functions that replay.c calls: raw_t in raw.h."""
 
     _fields_ = tuple((name, ctypes.c_void_p) for name in ("alloc", "calloc", "realloc", "free"))
 
 
 class Table:
-    """memrt's table, as table.c sees it."""
+    """memrt's table, used through the functions of table.c."""
 
     def __init__(self, subject: dict) -> None:
         self.api = blocks.memrt_table(subject["library"])
@@ -37,7 +37,7 @@ class Table:
         self.calls.table_cached.restype = ctypes.c_size_t
 
     def cached(self) -> float:
-        """KiB that are kept for reuse, by the statistics."""
+        """Return the KiB cached for reuse, by memrt's statistics."""
         return self.calls.table_cached(self.api) / 1024
 
     def release_unused(self) -> None:
@@ -54,7 +54,7 @@ def is_memrt(job: dict) -> bool:
 
 
 def afterwards(job: dict, before: int) -> dict[str, float]:
-    """What stays a second after, and after release_unused()."""
+    """Measure resident memory one second after the work and, on memrt, after release_unused()."""
     time.sleep(1)
     found: dict[str, float] = {"kept": resident() - before}
     if is_memrt(job):
@@ -66,13 +66,13 @@ def afterwards(job: dict, before: int) -> dict[str, float]:
 
 
 def trace(job: dict) -> dict[str, float]:
-    """Repeat a recorded trace."""
+    """Replay a recorded trace."""
     import numpy as np
 
     loaded = np.load(job["trace"])
     events, count = loaded["events"], int(loaded["blocks"])
     table = np.full((count, 2), 0, np.uint64)
-    table.fill(0)  # its pages are there before anything is measured
+    table.fill(0)  # make all pages resident before the measurement
     replay = ctypes.CDLL(job["replay"])
     raw = Table(job["subject"]).raw() if is_memrt(job) else Raw.in_dll(replay, "plain")
     arguments = [ctypes.byref(raw), ctypes.c_void_p(events.ctypes.data)]
@@ -89,7 +89,7 @@ def trace(job: dict) -> dict[str, float]:
 
 
 def growth(job: dict) -> dict[str, float]:
-    """How much a loop takes after its first tenth."""
+    """Measure the growth of memory after the first tenth of a loop."""
     run = blocks.prepared(job)
     table = Table(job["subject"]) if is_memrt(job) else None
     blocks.spent(run, job["count"] // 10)
@@ -102,7 +102,7 @@ def growth(job: dict) -> dict[str, float]:
 
 
 def arrays(job: dict) -> dict[str, float]:
-    """Many tiny arrays that are live at once."""
+    """Measure resident memory of many live tiny arrays."""
     if is_memrt(job):
         import memrt
 

@@ -1,16 +1,16 @@
-"""Make very many arrays and ask memrt about them, in this process.
+"""Make many arrays and query memrt about the arrays, in this process.
 
 usage: python million.py JOB, a JSON object:
 
-  task      make: look at what they take; lose: at the end they are still there; or what is asked:
-            live, sites, holders, retention, retention of all, or leaks
+  task      make: measure the memory of the arrays; lose: leak all arrays until process exit; or a
+            query: live, sites, holders, retention, retention of all, or leaks
   way       arrays, or views of halves
-  count     of arrays
-  lines     of source code that they are born in
-  subject   scope: whether in one
+  count     number of arrays
+  lines     number of source lines that allocate the arrays
+  subject   scope: whether to allocate inside a scope
 
-Prints {"bytes": resident memory of one array, of what was made or of the answer at its most,
-"ns": processor time of the answer}; of `lose`, {"last": the clock at the last line}.
+Prints {"bytes": resident memory per array} for `make`, {"last": the clock at the last line} for
+`lose`. A query prints {"bytes": peak memory of the answer per array, "ns": processor time}.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ KIB = 1024
 
 
 def makers(way: str, lines: int) -> list[Callable[[], np.ndarray]]:
-    """Functions that make an array, each in a line of its own."""
+    """Return functions that make an array, each from a different source line."""
     source = "\n".join(f"def line_{i}(): return {WAYS[way]}" for i in range(lines))
     names: dict = {"np": np}
     exec(compile(source, "lines.py", "exec"), names)
@@ -47,25 +47,25 @@ def make(job: dict) -> list[np.ndarray]:
 
 def answers(arrays: list[np.ndarray]) -> dict[str, Callable[[], object]]:
     return {
-        "live": memrt.live,
-        "sites": memrt.sites,
+        "live": memrt.debug.live,
+        "sites": memrt.debug.sites,
         "holders": lambda: memrt.holders(arrays[len(arrays) // 2]),
-        "retention": memrt.retention,
-        "retention of all": lambda: memrt.retention(min_bytes=1),
+        "retention": memrt.debug.retention,
+        "retention of all": lambda: memrt.debug.retention(min_bytes=1),
     }
 
 
-def told(block: memrt.assert_no_leaks) -> memrt.LeakError:
-    """What a block has to say at its end."""
+def told(block: memrt.debug.assert_no_leaks) -> memrt.debug.LeakError:
+    """Return the LeakError that the `assert_no_leaks` block raises at its end."""
     try:
         block.__exit__()
-    except memrt.LeakError as error:
+    except memrt.debug.LeakError as error:
         return error
-    raise RuntimeError("there were leaks that nobody saw")
+    raise RuntimeError("assert_no_leaks() must raise for the leaked arrays")
 
 
 def asked(question: Callable[[], object], count: int) -> dict[str, float]:
-    """What an answer takes; it is kept until all is measured."""
+    """Measure time and peak memory of a query. The answer stays live during the measurement."""
     reset_peak()
     before, begin = resident(), time.process_time_ns()
     answer = question()
@@ -84,13 +84,13 @@ def made(job: dict) -> dict[str, float]:
 
 
 def lost(job: dict) -> dict[str, int]:
-    """Nobody gives back what has a reference too much."""
+    """Leak all arrays through one extra reference to the list, and return the clock."""
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(make(job)))
     return {"last": time.monotonic_ns()}
 
 
 def leaked(job: dict) -> dict[str, float]:
-    block = memrt.assert_no_leaks()
+    block = memrt.debug.assert_no_leaks()
     block.__enter__()
     arrays = make(job)
     return asked(lambda: told(block), len(arrays))

@@ -1,14 +1,14 @@
-"""Time how an array is made while memrt watches, in this process.
+"""Time the creation of an array under observers, in this process.
 
 usage: python observe.py JOB, a JSON object:
 
   task      memrt.empty, np.empty, or calls: np.empty at the end of `depth` calls
-  subject   scope: whether in one; trace: what memrt.trace is given, or null
-  depth     calls that the stack has at least
-  target    aim for this many nanoseconds in one measurement
-  repeats   measurements; the figure is their median
+  subject   scope: whether to allocate inside a scope; trace: arguments of trace(), or null
+  depth     minimum of calls on the stack
+  target    approximate nanoseconds of a measurement
+  repeats   measurements; the figure is the median
 
-Prints {"ns": nanoseconds of one array}.
+Prints {"ns": nanoseconds per array}.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ import numpy as np
 
 
 def at_the_end(depth: int) -> object:
-    """An array that is made so many calls further on."""
+    """Return an array made `depth` calls deeper on the stack."""
     return at_the_end(depth - 1) if depth > 1 else np.empty(8)
 
 
@@ -38,7 +38,7 @@ TASKS = {
 
 
 def measure(job: dict) -> float:
-    """Nanoseconds of one array of eight numbers."""
+    """Return the nanoseconds per array of eight numbers."""
     statement, make = TASKS[job["task"]]
     names = {"make": make, "depth": job["depth"]}
     timer = timeit.Timer(statement, globals=names, timer=time.process_time_ns)
@@ -50,13 +50,13 @@ def measure(job: dict) -> float:
 
 
 def called(depth: int, run: Callable[[dict], float], job: dict) -> float:
-    """What `run` returns, with so many calls around it."""
+    """Return `run(job)`, called below `depth` further calls."""
     return called(depth - 1, run, job) if depth > 0 else run(job)
 
 
 def watched(job: dict) -> contextlib.AbstractContextManager:
     if job["subject"].get("trace") is not None:
-        return memrt.trace(**job["subject"]["trace"])
+        return memrt.debug.trace(**job["subject"]["trace"])
     return memrt.scope("bench") if job["subject"]["scope"] else contextlib.nullcontext()
 
 

@@ -1,15 +1,15 @@
-"""Run one program and say what it took.
+"""Run a program and print time, memory and page faults.
 
 usage: python program.py JOB, a JSON object:
 
   module, program   a function of workers/programs
-  times             how often it runs, one after the other; once if not given
-  linger            also look at the memory that is resident one second after
-  record            file for the trace of its allocations; needs record.c preloaded
-  counting          path of the compiled counting.c, to have callgrind count its instructions
+  times             number of consecutive runs, default 1
+  linger            also measure resident memory one second after the end
+  record            file for the trace of allocations; needs record.c preloaded
+  counting          path of the compiled counting.c, to count instructions with callgrind
 
 Prints {"ns": processor time, "peak": KiB, "faults": page faults, ...}; with `counting`, {program:
-how often it was counted}.
+number of counted runs}.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from resident import peak, reset_peak, resident
 
 
 def recorded(path: str, run) -> None:
-    """Run with a trace of all allocations."""
+    """Call `run` while all allocations are recorded into the file `path`."""
     recorder = ctypes.CDLL(None)
     if recorder.record_start(path.encode()) != 0:
         raise OSError(f"cannot write {path}")
@@ -39,7 +39,7 @@ def recorded(path: str, run) -> None:
 
 
 def lingering(found: dict[str, float]) -> None:
-    """What stays resident when all is done."""
+    """Add the resident memory one second after the end to `found`."""
     gc.collect()
     time.sleep(1)
     found["after"] = resident()
@@ -50,7 +50,7 @@ def chosen(job: dict) -> Callable[[], object]:
 
 
 def count(job: dict) -> dict[str, int]:
-    """Have the instructions of one run written down, after one that warms up."""
+    """Dump the instructions of one run, after a warm-up run."""
     program, name = chosen(job), job["program"]
     return {name: write_down(ctypes.CDLL(job["counting"]), name, lambda _: program(), 1)}
 

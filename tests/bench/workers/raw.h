@@ -1,7 +1,7 @@
 #ifndef BENCH_RAW_H
 #define BENCH_RAW_H
 
-/// Functions that give out raw memory, with NEP 49's signatures.
+/// Functions that allocate and free raw memory, with the signatures of NEP 49.
 
 #include <stddef.h>
 

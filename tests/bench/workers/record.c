@@ -1,4 +1,7 @@
-/// Preloaded: writes down every call of malloc and its like, between record_start and record_stop.
+/// Record calls of malloc, calloc, realloc, memalign and free, for LD_PRELOAD.
+///
+/// Recording runs from record_start to record_stop, for at most LIMIT events. Only successful
+/// allocations and frees of non-NULL blocks are recorded, under one lock.
 
 #include <errno.h>
 #include <fcntl.h>
@@ -10,9 +13,9 @@
 
 #include "trace.h"
 
-#define LIMIT ((size_t)4000000) /* events; later calls are not written down */
+#define LIMIT ((size_t)4000000) /* events; later calls are not recorded */
 
-/* glibc's own, under the names that it keeps for those who take the others */
+/* glibc's functions, under the names that stay available when malloc is replaced */
 void *__libc_malloc(size_t size);
 void *__libc_calloc(size_t count, size_t size);
 void *__libc_realloc(void *block, size_t size);
@@ -20,7 +23,7 @@ void *__libc_memalign(size_t alignment, size_t size);
 void __libc_free(void *block);
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static event_t *events; /* NULL: nothing is written down */
+static event_t *events; /* under the lock; NULL: not recording */
 static size_t used;
 static int file = -1;
 
@@ -32,7 +35,7 @@ static void note(uint64_t call, const void *block, const void *old, size_t size)
     pthread_mutex_unlock(&lock);
 }
 
-/// Write to a new file at `path`. Returns 0, or -1 with errno.
+/// Start recording into a new file at `path`. Returns 0, or -1 with errno.
 int record_start(const char *path)
 {
     file = open(path, O_RDWR | O_CREAT | O_TRUNC, 0600);
@@ -48,7 +51,7 @@ int record_start(const char *path)
     return 0;
 }
 
-/// End the file; returns the events in it.
+/// Stop recording and close the file. Returns the number of events in the file, or 0 on failure.
 size_t record_stop(void)
 {
     pthread_mutex_lock(&lock);

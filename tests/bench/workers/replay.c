@@ -1,4 +1,4 @@
-/// Repeats a trace of record.c on functions with NEP 49's signatures; loaded by ctypes.
+/// Replay a trace of record.c on functions with the signatures of NEP 49. Loaded by ctypes.
 
 #include <stddef.h>
 #include <stdint.h>
@@ -42,7 +42,7 @@ typedef struct block {
     size_t size;
 } block_t;
 
-/// Write on each page from `from` on, as whoever asked for the memory did sooner or later.
+/// Write a byte on each page from offset `from` on, as the recorded program did at some time.
 static void touch(block_t *block, size_t from)
 {
     for (size_t at = from; at < block->size; at += PAGE)
@@ -55,7 +55,7 @@ static int play_alloc(const raw_t *raw, const event_t *event, block_t *blocks)
     block->size = event->size;
     if (event->call == TRACE_CALLOC) {
         block->data = raw->calloc(NULL, 1, event->size);
-        return block->data != NULL; /* left as it is: many zeros are never written */
+        return block->data != NULL; /* untouched: programs often leave zeros unwritten */
     }
     block->data = raw->alloc(NULL, event->size);
     if (block->data != NULL)
@@ -81,7 +81,7 @@ static void play_free(const raw_t *raw, block_t *block)
     block->data = NULL;
 }
 
-/// Repeat `count` events over `blocks`, which are all zero before. Returns 0 when memory ran out.
+/// Replay `count` events over the zeroed array `blocks`. Returns 0 when memory ran out, else 1.
 int replay(const raw_t *raw, const event_t *events, size_t count, block_t *blocks)
 {
     for (size_t i = 0; i < count; i++) {
@@ -94,7 +94,7 @@ int replay(const raw_t *raw, const event_t *events, size_t count, block_t *block
     return 1;
 }
 
-/// Free what the trace left.
+/// Free the blocks still live after the trace.
 void finish(const raw_t *raw, size_t count, block_t *blocks)
 {
     for (size_t i = 0; i < count; i++)

@@ -1,4 +1,4 @@
-"""Resident memory of this process, as Linux counts it."""
+"""Read the resident memory of this process, as counted by Linux."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ def _read(file: str, name: str) -> int:
 
 
 def resident() -> int:
-    """KiB that are resident now, page by page."""
+    """Return the KiB resident now, counted page by page."""
     return _read("smaps_rollup", "Rss")
 
 
 def huge() -> int:
-    """KiB of them that are on huge pages."""
+    """Return the KiB of anonymous memory on huge pages."""
     return _read("smaps_rollup", "AnonHugePages")
 
 
 def peak() -> int:
-    """Most KiB that were resident; Linux counts some hundred KiB late."""
+    """Return the peak of resident KiB. Linux lags behind by some hundred KiB."""
     return _read("status", "VmHWM")
 
 
 def reset_peak() -> None:
-    """Let the peak start again from what is resident now."""
+    """Reset the peak to the memory resident now."""
     (PROCESS / "clear_refs").write_text("5", encoding="ascii")

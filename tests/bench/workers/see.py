@@ -1,11 +1,11 @@
-"""Time answers about a trace, in this process.
+"""Time queries about an event trace, in this process.
 
 usage: python see.py JOB, a JSON object:
 
-  path      of the file to record into
-  events    how many it is to have
+  path      file for the recorded trace
+  events    number of events to record
 
-Prints a JSON object: nanoseconds of processor time of each question.
+Prints a JSON object: nanoseconds of processor time of each query.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from memrt.commands import csv_file, perfetto, speedscope
 
 
 def record(path: str, events: int) -> None:
-    with memrt.trace(path), memrt.scope("bench"):
+    with memrt.debug.trace(path), memrt.scope("bench"):
         for i in range(events // 2):
             np.empty(i % 100 + 1)
 
@@ -37,8 +37,8 @@ def main() -> None:
     job = json.loads(sys.argv[1])
     memrt.enable()
     record(job["path"], job["events"])
-    found = {"read": took(lambda: memrt.Trace(job["path"]))}
-    trace = memrt.Trace(job["path"])
+    found = {"read": took(lambda: memrt.debug.Trace(job["path"]))}
+    trace = memrt.debug.Trace(job["path"])
     found["peak"] = took(lambda: trace.peak)
     found["buffers"] = took(lambda: trace.buffers)
     found["usage"] = took(lambda: trace.usage("place"))

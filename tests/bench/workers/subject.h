@@ -1,7 +1,7 @@
 #ifndef BENCH_SUBJECT_H
 #define BENCH_SUBJECT_H
 
-/// What the loops call, as blocks.py fills it in.
+/// Functions that the loops call. blocks.py fills in the structure.
 
 #include <stddef.h>
 #include <stdint.h>
@@ -10,8 +10,8 @@ typedef struct subject {
     void *(*alloc)(size_t size);
     void (*release)(void *object);
     void (*acquire)(void *object); ///< NULL: the subject counts no references
-    ptrdiff_t data_at;       ///< where the object holds the pointer to its data; -1: it is the data
-    uint64_t (*clock)(void); ///< what time is taken from; NULL: the loop's own
+    ptrdiff_t data_at;       ///< offset of the data pointer in an object; -1: the object is data
+    uint64_t (*clock)(void); ///< clock of the subject; NULL: processor time
 } subject_t;
 
 #endif

@@ -1,4 +1,4 @@
-/// What the benchmark asks of memrt's table; loaded by ctypes, compiled against memrt's headers.
+/// Calls of memrt's table for the benchmark. Loaded by ctypes, compiled against memrt's headers.
 
 #include <memrt/memrt.h>
 
@@ -7,26 +7,27 @@
 #include "raw.h"
 #include "subject.h"
 
-/// The functions that are a NumPy handler.
+/// Store the functions of a NumPy handler in `out`.
 void table_raw(const memrt_api_t *api, raw_t *out)
 {
     *out = (raw_t){api->block_alloc, api->block_calloc, api->block_realloc, api->block_free};
 }
 
-/// Bytes kept for reuse.
+/// Return the bytes cached for reuse, or SIZE_MAX on failure.
 size_t table_cached(const memrt_api_t *api)
 {
     memrt_stats_t stats = {.struct_size = sizeof stats};
     return api->stats_read(NULL, &stats) == MEMRT_OK ? (size_t)stats.cached : SIZE_MAX;
 }
 
-/// Give back what is kept for reuse.
+/// Return cached memory to the system.
 void table_release_unused(const memrt_api_t *api)
 {
     api->release_unused();
 }
 
-/// As `references` in loops.c, with the functions that the headers inline.
+/// Acquire and release `count` references through the inline functions of the headers.
+/// Works like `references` in loops.c. Returns nanoseconds of processor time, or 0 without memory.
 uint64_t inlined_references(const subject_t *subject, size_t size, size_t count)
 {
     memrt_meminfo_t *mi = subject->alloc(size);
@@ -36,7 +37,7 @@ uint64_t inlined_references(const subject_t *subject, size_t size, size_t count)
     clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &begin);
     for (size_t i = 0; i < count; i++) {
         memrt_meminfo_acquire(mi);
-        memrt_meminfo_release(NULL, mi); /* never the last, so the table is not asked */
+        memrt_meminfo_release(NULL, mi); /* never the last reference, so the table is not used */
     }
     clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &end);
     subject->release(mi);
@@ -44,10 +45,10 @@ uint64_t inlined_references(const subject_t *subject, size_t size, size_t count)
            (uint64_t)begin.tv_nsec;
 }
 
-static const memrt_api_t *table; ///< for functions that have no room for it among their arguments
+static const memrt_api_t *table; ///< for functions without a table argument
 
-/// Have the calling thread's blocks be born in a scope from now on, if `in_scope`; not 0: they are
-/// as asked for.
+/// Store `api` for table_block(), and enter a new scope on the calling thread if `in_scope`.
+/// Returns nonzero on success.
 int table_begin(const memrt_api_t *api, int in_scope)
 {
     memrt_scope_t *scope;
@@ -56,7 +57,7 @@ int table_begin(const memrt_api_t *api, int in_scope)
                          api->scope_enter(scope, NULL) == MEMRT_OK);
 }
 
-/// A block as NumPy's handler makes it, by signatures of the loops.
+/// Allocate a block like a NumPy handler, with the signature that the loops expect.
 void *table_block(size_t size)
 {
     return table->block_alloc(NULL, size);

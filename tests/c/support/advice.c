@@ -9,8 +9,9 @@
 
 #define FLAGS "VmFlags:"
 
-/// The next mapping in smaps: where it lies and what its flags are. False: there is none.
-static bool next_mapping(FILE *file, uintptr_t *start, uintptr_t *end, advice_t *advice)
+/// Read the address range and the advice of the next mapping in smaps. Returns false at the end of
+/// the file.
+static bool read_next_mapping(FILE *file, uintptr_t *start, uintptr_t *end, advice_t *advice)
 {
     char line[4096];
     while (fgets(line, sizeof(line), file) != NULL) {
@@ -41,7 +42,7 @@ advice_t advice_at(const void *address)
     uintptr_t start, end;
     advice_t advice, found = ADVICE_NONE;
     FILE *file = open_smaps();
-    while (next_mapping(file, &start, &end, &advice)) {
+    while (read_next_mapping(file, &start, &end, &advice)) {
         if (start <= (uintptr_t)address && (uintptr_t)address < end) {
             found = advice;
         }
@@ -56,7 +57,7 @@ size_t advice_count_huge(void)
     advice_t advice;
     size_t count = 0;
     FILE *file = open_smaps();
-    while (next_mapping(file, &start, &end, &advice)) {
+    while (read_next_mapping(file, &start, &end, &advice)) {
         count += advice == ADVICE_HUGE;
     }
     fclose(file);

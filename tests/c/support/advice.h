@@ -4,20 +4,20 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/// What the system was advised about huge pages at an address, as it says itself.
+/// Advice about huge pages for a mapping, as the system reports it in /proc/self/smaps.
 typedef enum advice {
     ADVICE_NONE,
     ADVICE_HUGE,
     ADVICE_SMALL,
 } advice_t;
 
-/// Of the mapping that `address` lies in.
+/// Return the advice of the mapping that contains `address`; ADVICE_NONE when there is no mapping.
 advice_t advice_at(const void *address);
 
-/// Mappings of this process that have the advice for huge pages.
+/// Count the mappings of this process with advice for huge pages.
 size_t advice_count_huge(void);
 
-/// Whether the system has huge pages at all.
+/// Return true when the system supports huge pages.
 bool advice_is_taken(void);
 
 #endif

@@ -16,12 +16,12 @@
 
 static char foreign[64];
 
-static outcome_t of_pointer(const void *result)
+static outcome_t convert_pointer(const void *result)
 {
     return result == NULL ? REFUSED : MADE;
 }
 
-static outcome_t of_status(memrt_status_t status, bool out_is_untouched)
+static outcome_t convert_status(memrt_status_t status, bool out_is_untouched)
 {
     ck_assert(status == MEMRT_OK || status == MEMRT_ENOMEM);
     ck_assert(status == MEMRT_OK || out_is_untouched);
@@ -44,20 +44,20 @@ static memrt_external_allocator_t external = {external_malloc, NULL, external_fr
 
 static outcome_t try_allocate(ground_t *ground)
 {
-    return of_pointer(ground->made = api->allocate(100));
+    return convert_pointer(ground->made = api->allocate(100));
 }
 
 static outcome_t try_allocate_external(ground_t *ground)
 {
-    return of_pointer(ground->made = api->allocate_external(100, &external));
+    return convert_pointer(ground->made = api->allocate_external(100, &external));
 }
 
 static outcome_t try_manage_memory(ground_t *ground)
 {
-    return of_pointer(ground->made = api->manage_memory(foreign, NULL));
+    return convert_pointer(ground->made = api->manage_memory(foreign, NULL));
 }
 
-static memrt_new_options_t named_options(const ground_t *ground)
+static memrt_new_options_t build_named_options(const ground_t *ground)
 {
     return (memrt_new_options_t){
         .struct_size = sizeof(memrt_new_options_t), .policy = ground->policy, .name = "made"};
@@ -65,15 +65,15 @@ static memrt_new_options_t named_options(const ground_t *ground)
 
 static outcome_t try_meminfo_new(ground_t *ground)
 {
-    memrt_new_options_t options = named_options(ground);
-    return of_status(api->meminfo_new(3000000, &options, &ground->made), ground->made == NULL);
+    memrt_new_options_t options = build_named_options(ground);
+    return convert_status(api->meminfo_new(3000000, &options, &ground->made), ground->made == NULL);
 }
 
 static outcome_t try_meminfo_adopt(ground_t *ground)
 {
-    memrt_new_options_t options = named_options(ground);
-    return of_status(api->meminfo_adopt(foreign, sizeof(foreign), &options, &ground->made),
-                     ground->made == NULL);
+    memrt_new_options_t options = build_named_options(ground);
+    return convert_status(api->meminfo_adopt(foreign, sizeof(foreign), &options, &ground->made),
+                          ground->made == NULL);
 }
 
 static outcome_t try_set_name(ground_t *ground)
@@ -82,13 +82,13 @@ static outcome_t try_set_name(ground_t *ground)
     api->get_name(ground->mi, before);
     memrt_status_t status = api->set_name(ground->mi, "named");
     api->get_name(ground->mi, after);
-    return of_status(status, strcmp(before, after) == 0);
+    return convert_status(status, strcmp(before, after) == 0);
 }
 
 static outcome_t try_resizable_new(ground_t *ground)
 {
-    memrt_new_options_t options = named_options(ground);
-    return of_status(api->resizable_new(100, &options, &ground->made), ground->made == NULL);
+    memrt_new_options_t options = build_named_options(ground);
+    return convert_status(api->resizable_new(100, &options, &ground->made), ground->made == NULL);
 }
 
 static outcome_t try_resizable_alloc(ground_t *ground)
@@ -100,7 +100,7 @@ static outcome_t try_resizable_alloc(ground_t *ground)
     } else {
         ground->left = before;
     }
-    return of_pointer(data);
+    return convert_pointer(data);
 }
 
 static outcome_t try_resizable_realloc(ground_t *ground)
@@ -108,46 +108,47 @@ static outcome_t try_resizable_realloc(ground_t *ground)
     void *data = api->resizable_realloc(ground->resizable, 3000000);
     ck_assert(pattern_holds(api->get_data(ground->resizable), 100, 1));
     ck_assert_uint_eq(api->size(ground->resizable), data == NULL ? 100 : 3000000);
-    return of_pointer(data);
+    return convert_pointer(data);
 }
 
 static outcome_t try_block_alloc(ground_t *ground)
 {
-    return of_pointer(ground->made_block = api->block_alloc(ground->policy, 100));
+    return convert_pointer(ground->made_block = api->block_alloc(ground->policy, 100));
 }
 
 static outcome_t try_block_alloc_large(ground_t *ground)
 {
-    return of_pointer(ground->made_block = api->block_alloc(ground->policy, 3000000));
+    return convert_pointer(ground->made_block = api->block_alloc(ground->policy, 3000000));
 }
 
 static outcome_t try_block_calloc(ground_t *ground)
 {
-    return of_pointer(ground->made_block = api->block_calloc(ground->policy, 10, 100));
+    return convert_pointer(ground->made_block = api->block_calloc(ground->policy, 10, 100));
 }
 
-/// Resize a block that is the caller's alone, whose first 100 bytes are of a pattern.
-static outcome_t realloc_own(ground_t *ground, void **block, size_t size, unsigned pattern)
+/// Resize an unshared block. Its first 100 bytes hold `pattern` before and after.
+static outcome_t realloc_unshared_block(ground_t *ground, void **block, size_t size,
+                                        unsigned pattern)
 {
     void *moved = api->block_realloc(ground->policy, *block, size);
     *block = moved == NULL ? *block : moved;
     ck_assert(pattern_holds(*block, 100, pattern));
-    return of_pointer(moved);
+    return convert_pointer(moved);
 }
 
 static outcome_t try_block_realloc(ground_t *ground)
 {
-    return realloc_own(ground, &ground->block, 2000000, 2);
+    return realloc_unshared_block(ground, &ground->block, 2000000, 2);
 }
 
 static outcome_t try_realloc_of_large(ground_t *ground)
 {
-    return realloc_own(ground, &ground->large, 9000000, 4);
+    return realloc_unshared_block(ground, &ground->large, 9000000, 4);
 }
 
 static outcome_t try_realloc_in_place(ground_t *ground)
 {
-    return realloc_own(ground, &ground->block, 101, 2);
+    return realloc_unshared_block(ground, &ground->block, 101, 2);
 }
 
 static outcome_t try_realloc_of_shared(ground_t *ground)
@@ -156,60 +157,62 @@ static outcome_t try_realloc_of_shared(ground_t *ground)
     ck_assert(pattern_holds(api->get_data(ground->sharer), 100, 3));
     ck_assert_uint_eq(api->refcount(ground->sharer), copy == NULL ? 2 : 1);
     ground->shared_block = copy == NULL ? ground->shared_block : copy;
-    return of_pointer(copy);
+    return convert_pointer(copy);
 }
 
 static outcome_t try_block_meminfo(ground_t *ground)
 {
-    return of_status(api->block_meminfo(ground->block, &ground->made), ground->made == NULL);
+    return convert_status(api->block_meminfo(ground->block, &ground->made), ground->made == NULL);
 }
 
 static outcome_t try_find(ground_t *ground)
 {
-    return of_status(api->find(api->get_data(ground->sharer), &ground->made), ground->made == NULL);
+    return convert_status(api->find(api->get_data(ground->sharer), &ground->made),
+                          ground->made == NULL);
 }
 
 static outcome_t try_policy_new(ground_t *ground)
 {
-    return of_status(api->policy_new(NULL, &ground->made_policy), ground->made_policy == NULL);
+    return convert_status(api->policy_new(NULL, &ground->made_policy), ground->made_policy == NULL);
 }
 
 static outcome_t try_policy_with_limits(ground_t *ground)
 {
     memrt_policy_options_t options = {
         .struct_size = sizeof(options), .decay = "0", .hugepages = "off"};
-    return of_status(api->policy_new(&options, &ground->made_policy), ground->made_policy == NULL);
+    return convert_status(api->policy_new(&options, &ground->made_policy),
+                          ground->made_policy == NULL);
 }
 
 static outcome_t try_policy_at(ground_t *ground)
 {
     uint32_t index = api->policy_index(ground->policy);
-    return of_pointer(ground->made_policy = api->policy_at(index));
+    return convert_pointer(ground->made_policy = api->policy_at(index));
 }
 
 static outcome_t try_allocator_guard(ground_t *ground)
 {
-    return of_status(api->allocator_guard(api->allocator_system(), &ground->made_guard),
-                     ground->made_guard.alloc == NULL);
+    return convert_status(api->allocator_guard(api->allocator_system(), &ground->made_guard),
+                          ground->made_guard.alloc == NULL);
 }
 
 static outcome_t try_stats_read(ground_t *ground)
 {
     memrt_stats_t stats = {.struct_size = sizeof(stats)};
-    return of_status(api->stats_read(ground->policy, &stats), stats.alloc == 0);
+    return convert_status(api->stats_read(ground->policy, &stats), stats.alloc == 0);
 }
 
 static outcome_t try_live(ground_t *ground)
 {
     size_t count = 12345;
-    return of_status(api->live(&ground->made_list, &count),
-                     ground->made_list == NULL && count == 12345);
+    return convert_status(api->live(&ground->made_list, &count),
+                          ground->made_list == NULL && count == 12345);
 }
 
 static outcome_t try_scope_open(ground_t *ground)
 {
-    return of_status(api->scope_open(ground->scope, "made", &ground->made_scope),
-                     ground->made_scope == NULL);
+    return convert_status(api->scope_open(ground->scope, "made", &ground->made_scope),
+                          ground->made_scope == NULL);
 }
 
 static outcome_t try_scope_acquire(ground_t *ground)
@@ -229,7 +232,7 @@ static outcome_t try_scope_enter(ground_t *ground)
 {
     memrt_scope_t *before = ground->scope;
     memrt_status_t status = api->scope_enter(ground->scope, &before);
-    outcome_t outcome = of_status(status, before == ground->scope);
+    outcome_t outcome = convert_status(status, before == ground->scope);
     if (outcome == MADE) {
         ck_assert_ptr_null(before);
         ck_assert_int_eq(api->scope_enter(NULL, &before), MEMRT_OK);
@@ -240,19 +243,19 @@ static outcome_t try_scope_enter(ground_t *ground)
 
 static outcome_t try_scope_policy(ground_t *ground)
 {
-    return of_status(api->scope_policy(ground->scope, ground->idle, &ground->made_policy),
-                     ground->made_policy == NULL);
+    return convert_status(api->scope_policy(ground->scope, ground->idle, &ground->made_policy),
+                          ground->made_policy == NULL);
 }
 
 static outcome_t try_scope_next(ground_t *ground)
 {
-    return of_pointer(ground->made_scope = api->scope_next(NULL));
+    return convert_pointer(ground->made_scope = api->scope_next(NULL));
 }
 
 static outcome_t try_scope_stats(ground_t *ground)
 {
     memrt_stats_t stats = {.struct_size = sizeof(stats)};
-    return of_status(api->scope_stats(ground->scope, &stats), stats.alloc == 0);
+    return convert_status(api->scope_stats(ground->scope, &stats), stats.alloc == 0);
 }
 
 static outcome_t try_scope_sizes(ground_t *ground)
@@ -269,7 +272,7 @@ static outcome_t try_scope_reset_peak(ground_t *ground)
     return MADE;
 }
 
-/// A call that cannot fail, and what holds after it.
+/// Define an attempt for a call that cannot fail; `condition` holds after the call.
 #define ALWAYS(slot, condition)                                                                    \
     static outcome_t try_##slot(ground_t *ground)                                                  \
     {                                                                                              \
@@ -330,13 +333,13 @@ ALWAYS(symbol_error, api->symbol_error(NULL) == MEMRT_OK)
 ALWAYS(lasting_at, api->lasting_at(0) == NULL)
 ALWAYS(fail_allocations, api->fail_allocations(&(memrt_failure_plan_t){0}) == MEMRT_EINVAL)
 
-static void defined(void)
+static void stub_symbol(void)
 {
     /* stands for compiled code */
 }
 
-/// A name that no symbol has yet: those that have one ask for no memory.
-static const char *new_symbol(void)
+/// Return a new symbol name. A look-up of a known symbol requests no memory.
+static const char *create_symbol(void)
 {
     static char name[40];
     static int count;
@@ -348,17 +351,17 @@ static outcome_t try_symbol_slot(ground_t *ground)
 {
     memrt_function_t *const *slot = NULL;
     (void)ground;
-    memrt_status_t status = api->symbol_slot(new_symbol(), &slot);
-    return of_status(status, slot == NULL);
+    memrt_status_t status = api->symbol_slot(create_symbol(), &slot);
+    return convert_status(status, slot == NULL);
 }
 
 static outcome_t try_symbol_define(ground_t *ground)
 {
-    const char *name = new_symbol();
+    const char *name = create_symbol();
     (void)ground;
-    memrt_status_t status = api->symbol_define(name, defined);
+    memrt_status_t status = api->symbol_define(name, stub_symbol);
     ck_assert_int_eq(api->symbol_define(name, NULL), MEMRT_OK);
-    return of_status(status, true);
+    return convert_status(status, true);
 }
 
 static outcome_t try_set_symbol_error(ground_t *ground)
@@ -445,7 +448,7 @@ static outcome_t try_block_free_large(ground_t *ground)
     return MADE;
 }
 
-static void free_many(ground_t *ground)
+static void free_many_blocks(ground_t *ground)
 {
     for (size_t i = 0; i < GROUND_MANY; i++) {
         api->block_free(NULL, ground->many[i], 0);
@@ -455,7 +458,7 @@ static void free_many(ground_t *ground)
 
 static outcome_t try_release_unused_kept(ground_t *ground)
 {
-    free_many(ground);
+    free_many_blocks(ground);
     api->release_unused();
     return MADE;
 }
@@ -494,12 +497,12 @@ static outcome_t try_buffers(ground_t *ground)
     size_t count;
     (void)ground;
     memrt_status_t status = api->buffers(sizeof(memrt_buffer_t), &rows, &count);
-    outcome_t outcome = of_status(status, rows == NULL);
+    outcome_t outcome = convert_status(status, rows == NULL);
     api->live_free(rows);
     return outcome;
 }
 
-static size_t no_frames(memrt_frame_t *frames, size_t max)
+static size_t write_no_frames(memrt_frame_t *frames, size_t max)
 {
     (void)frames;
     return 0 * max;
@@ -508,12 +511,12 @@ static size_t no_frames(memrt_frame_t *frames, size_t max)
 static outcome_t try_set_frames(ground_t *ground)
 {
     (void)ground;
-    api->set_frames(no_frames);
+    api->set_frames(write_no_frames);
     api->set_frames(NULL);
     return MADE;
 }
 
-/// Its memory is none that a plan of failures counts: see interned.h.
+/// Fault injection does not count the memory of a frame: see interned.h.
 static outcome_t try_frame_new(ground_t *ground)
 {
     static uint64_t line;
@@ -524,13 +527,13 @@ static outcome_t try_frame_new(ground_t *ground)
 
 static unsigned deaths;
 
-static void note_death(void *data)
+static void ignore_free(void *data)
 {
     (void)data;
     deaths++;
 }
 
-static void note_resize(void *old_data, void *new_data, size_t new_size)
+static void ignore_resize(void *old_data, void *new_data, size_t new_size)
 {
     (void)old_data;
     (void)new_data;
@@ -539,7 +542,7 @@ static void note_resize(void *old_data, void *new_data, size_t new_size)
 
 static outcome_t try_watch(ground_t *ground)
 {
-    static const memrt_watcher_t watcher = {sizeof(watcher), note_resize, note_death};
+    static const memrt_watcher_t watcher = {sizeof(watcher), ignore_resize, ignore_free, NULL};
     deaths = 0;
     api->set_watcher(&watcher);
     api->watch(ground->mi);
@@ -549,7 +552,7 @@ static outcome_t try_watch(ground_t *ground)
     return MADE;
 }
 
-static void shut_down(void *context)
+static void shut_down_runtime(void *context)
 {
     ground_t *ground = context;
     api->shutdown();
@@ -558,7 +561,7 @@ static void shut_down(void *context)
 
 static outcome_t try_shutdown(ground_t *ground)
 {
-    child_expect_success(shut_down, ground);
+    child_expect_success(shut_down_runtime, ground);
     return MADE;
 }
 
@@ -570,13 +573,13 @@ static outcome_t try_acquire_as(ground_t *ground)
     }
     memrt_holder_t row;
     size_t held = api->holders(ground->mi, &row, sizeof(row), 1);
-    return of_status(status, held == 0);
+    return convert_status(status, held == 0);
 }
 
 static outcome_t try_release_as(ground_t *ground)
 {
     if ((api->features & MEMRT_FEATURE_CHECKING) != 0) {
-        api->release(ground->mi); /* which aborts on a name that nobody has */
+        api->release(ground->mi); /* checked release_as aborts on an unknown name */
     } else {
         api->release_as(ground->mi, MEMRT_HOLDER_REFERENCE, "nobody");
     }
@@ -586,44 +589,44 @@ static outcome_t try_release_as(ground_t *ground)
 
 ALWAYS(holders, api->holders(ground->mi, NULL, 0, 0) == 0)
 
-/* --- CUDA, by the fake driver. --- */
+/* --- CUDA, with the fake driver. --- */
 
 static outcome_t try_cuda_new(ground_t *ground)
 {
-    return of_status(api->cuda_new(100, NULL, &ground->made), ground->made == NULL);
+    return convert_status(api->cuda_new(100, NULL, &ground->made), ground->made == NULL);
 }
 
 static outcome_t try_cuda_adopt(ground_t *ground)
 {
     uintptr_t address = (uintptr_t)api->get_data(ground->device);
-    return of_status(api->cuda_adopt(address, 100, NULL, &ground->made), ground->made == NULL);
+    return convert_status(api->cuda_adopt(address, 100, NULL, &ground->made), ground->made == NULL);
 }
 
 static outcome_t try_cuda_info(ground_t *ground)
 {
     memrt_cuda_info_t info = {.struct_size = sizeof(info)};
-    return of_status(api->cuda_info(ground->device, &info), true);
+    return convert_status(api->cuda_info(ground->device, &info), true);
 }
 
 static outcome_t try_cuda_used(ground_t *ground)
 {
-    return of_status(api->cuda_used(ground->device, MEMRT_CUDA_STREAM_PER_THREAD), true);
+    return convert_status(api->cuda_used(ground->device, MEMRT_CUDA_STREAM_PER_THREAD), true);
 }
 
 static outcome_t try_cuda_wait(ground_t *ground)
 {
-    return of_status(api->cuda_wait(ground->device, MEMRT_CUDA_STREAM_PER_THREAD), true);
+    return convert_status(api->cuda_wait(ground->device, MEMRT_CUDA_STREAM_PER_THREAD), true);
 }
 
 static outcome_t try_cuda_read(ground_t *ground)
 {
     char out[100];
-    return of_status(api->cuda_read(ground->device, 0, out, sizeof(out), 0), true);
+    return convert_status(api->cuda_read(ground->device, 0, out, sizeof(out), 0), true);
 }
 
 static outcome_t try_cuda_write(ground_t *ground)
 {
-    return of_status(api->cuda_write(ground->device, 0, foreign, sizeof(foreign), 0), true);
+    return convert_status(api->cuda_write(ground->device, 0, foreign, sizeof(foreign), 0), true);
 }
 
 static outcome_t try_cuda_stream_new(ground_t *ground)
@@ -631,26 +634,26 @@ static outcome_t try_cuda_stream_new(ground_t *ground)
     uintptr_t stream = 0;
     (void)ground;
     ck_assert_int_eq(api->cuda_stream_new(0, &stream), MEMRT_OK);
-    return of_status(api->cuda_stream_free(0, stream), true);
+    return convert_status(api->cuda_stream_free(0, stream), true);
 }
 
 static outcome_t try_cuda_stream_synchronize(ground_t *ground)
 {
     (void)ground;
-    return of_status(api->cuda_stream_synchronize(0, MEMRT_CUDA_STREAM_LEGACY), true);
+    return convert_status(api->cuda_stream_synchronize(0, MEMRT_CUDA_STREAM_LEGACY), true);
 }
 
 static outcome_t try_cuda_stats(ground_t *ground)
 {
     memrt_cuda_stats_t stats = {.struct_size = sizeof(stats)};
     (void)ground;
-    return of_status(api->cuda_stats(MEMRT_MEMORY_DEVICE, &stats), true);
+    return convert_status(api->cuda_stats(MEMRT_MEMORY_DEVICE, &stats), true);
 }
 
 static outcome_t try_cuda_set_limit(ground_t *ground)
 {
     (void)ground;
-    return of_status(api->cuda_set_limit(MEMRT_MEMORY_DEVICE, UINT64_MAX), true);
+    return convert_status(api->cuda_set_limit(MEMRT_MEMORY_DEVICE, UINT64_MAX), true);
 }
 
 static outcome_t try_allocator_pinned(ground_t *ground)
@@ -661,7 +664,7 @@ static outcome_t try_allocator_pinned(ground_t *ground)
     if (block != NULL) {
         pinned->free(pinned->ctx, block, 100, 64);
     }
-    return of_pointer(block);
+    return convert_pointer(block);
 }
 
 ALWAYS(cuda_why_not, api->cuda_why_not(NULL, 0) == 0)
@@ -684,7 +687,7 @@ static outcome_t try_dlpack_export(ground_t *ground)
         tensor->deleter(tensor);
         return MADE;
     }
-    return of_status(status, tensor == NULL);
+    return convert_status(status, tensor == NULL);
 }
 
 static outcome_t try_dlpack_export_unversioned(ground_t *ground)
@@ -695,22 +698,22 @@ static outcome_t try_dlpack_export_unversioned(ground_t *ground)
         tensor->deleter(tensor);
         return MADE;
     }
-    return of_status(status, tensor == NULL);
+    return convert_status(status, tensor == NULL);
 }
 
 static outcome_t try_dlpack_new(ground_t *ground)
 {
     DLManagedTensorVersioned *tensor = NULL;
-    memrt_new_options_t options = named_options(ground);
+    memrt_new_options_t options = build_named_options(ground);
     memrt_status_t status = api->dlpack_new(&bytes, &options, &tensor, NULL);
     if (status == MEMRT_OK) {
         tensor->deleter(tensor);
         return MADE;
     }
-    return of_status(status, tensor == NULL);
+    return convert_status(status, tensor == NULL);
 }
 
-static DLTensor foreign_tensor(void)
+static DLTensor create_foreign_tensor(void)
 {
     static int64_t shape = sizeof(foreign), stride = 1;
     return (DLTensor){foreign, {kDLCPU, 0}, 1, {kDLUInt, 8, 1}, &shape, &stride, 0};
@@ -719,28 +722,28 @@ static DLTensor foreign_tensor(void)
 static outcome_t try_dlpack_adopt(ground_t *ground)
 {
     static DLManagedTensorVersioned tensor;
-    tensor = (DLManagedTensorVersioned){.version = {1, 3}, .dl_tensor = foreign_tensor()};
-    memrt_new_options_t options = named_options(ground);
+    tensor = (DLManagedTensorVersioned){.version = {1, 3}, .dl_tensor = create_foreign_tensor()};
+    memrt_new_options_t options = build_named_options(ground);
     memrt_dlpack_view_t view = {.struct_size = sizeof(view)};
     memrt_status_t status = api->dlpack_adopt(&tensor, &options, &view, &ground->made, NULL);
-    return of_status(status, ground->made == NULL && view.shape == NULL);
+    return convert_status(status, ground->made == NULL && view.shape == NULL);
 }
 
 static outcome_t try_dlpack_adopt_unversioned(ground_t *ground)
 {
     static DLManagedTensor tensor;
-    tensor = (DLManagedTensor){.dl_tensor = foreign_tensor()};
-    memrt_new_options_t options = named_options(ground);
+    tensor = (DLManagedTensor){.dl_tensor = create_foreign_tensor()};
+    memrt_new_options_t options = build_named_options(ground);
     memrt_dlpack_view_t view = {.struct_size = sizeof(view)};
     memrt_status_t status =
         api->dlpack_adopt_unversioned(&tensor, &options, &view, &ground->made, NULL);
-    return of_status(status, ground->made == NULL && view.shape == NULL);
+    return convert_status(status, ground->made == NULL && view.shape == NULL);
 }
 
 /* --- Arrow. --- */
 
-/// Bytes of a MemInfo, with a bitmap in another one.
-static memrt_arrow_view_t column_of(memrt_meminfo_t *bitmap)
+/// Return a view of bytes; the validity bitmap lies in MemInfo `bitmap`.
+static memrt_arrow_view_t describe_column(memrt_meminfo_t *bitmap)
 {
     return (memrt_arrow_view_t){.struct_size = sizeof(memrt_arrow_view_t),
                                 .format = "C",
@@ -754,34 +757,34 @@ static outcome_t try_arrow_export(ground_t *ground)
 {
     struct ArrowSchema schema = {.release = NULL};
     struct ArrowArray array = {.release = NULL};
-    memrt_arrow_view_t view = column_of(ground->sharer);
+    memrt_arrow_view_t view = describe_column(ground->sharer);
     memrt_status_t status = api->arrow_export(ground->mi, &view, &schema, &array, NULL);
     if (status == MEMRT_OK) {
         schema.release(&schema);
         array.release(&array);
         return MADE;
     }
-    return of_status(status, schema.release == NULL && array.release == NULL);
+    return convert_status(status, schema.release == NULL && array.release == NULL);
 }
 
 static outcome_t try_arrow_export_schema(ground_t *ground)
 {
     struct ArrowSchema schema = {.release = NULL};
-    memrt_arrow_view_t view = column_of(ground->sharer);
+    memrt_arrow_view_t view = describe_column(ground->sharer);
     memrt_status_t status = api->arrow_export(ground->mi, &view, &schema, NULL, NULL);
     if (status == MEMRT_OK) {
         schema.release(&schema);
         return MADE;
     }
-    return of_status(status, schema.release == NULL);
+    return convert_status(status, schema.release == NULL);
 }
 
-static void end_schema(struct ArrowSchema *schema)
+static void release_schema(struct ArrowSchema *schema)
 {
     schema->release = NULL;
 }
 
-static void end_array(struct ArrowArray *array)
+static void release_array(struct ArrowArray *array)
 {
     array->release = NULL;
 }
@@ -789,16 +792,17 @@ static void end_array(struct ArrowArray *array)
 static outcome_t try_arrow_adopt(ground_t *ground)
 {
     const void *buffers[] = {NULL, foreign};
-    struct ArrowSchema schema = {.format = "C", .release = end_schema};
+    struct ArrowSchema schema = {.format = "C", .release = release_schema};
     struct ArrowArray array = {
-        .length = sizeof(foreign), .n_buffers = 2, .buffers = buffers, .release = end_array};
-    memrt_new_options_t options = named_options(ground);
+        .length = sizeof(foreign), .n_buffers = 2, .buffers = buffers, .release = release_array};
+    memrt_new_options_t options = build_named_options(ground);
     memrt_arrow_view_t view = {.struct_size = sizeof(view)};
     memrt_status_t status = api->arrow_adopt(&schema, &array, &options, &view, &ground->made, NULL);
-    return of_status(status, ground->made == NULL && array.release == end_array);
+    return convert_status(status, ground->made == NULL && array.release == release_array);
 }
 
-/// That what is refused leaves no file is seen here, that the rest is as before by who calls.
+/// Check here that a refused trace_start leaves no file. The caller checks that all else is
+/// unchanged.
 static outcome_t try_trace_start(ground_t *ground)
 {
     (void)ground;
@@ -809,7 +813,7 @@ static outcome_t try_trace_start(ground_t *ground)
         ck_assert_int_eq(api->trace_stop(NULL), MEMRT_OK);
         ck_assert_int_eq(unlink(tape_path()), 0);
     }
-    return of_status(status, access(tape_path(), F_OK) != 0);
+    return convert_status(status, access(tape_path(), F_OK) != 0);
 }
 
 #define PLAIN(slot) {#slot, offsetof(memrt_api_t, slot), NOTHING, try_##slot}
@@ -869,9 +873,9 @@ const slot_t slots[] = {
     ANOTHER("release_unused of freed blocks", NOTHING, try_release_unused_kept),
 };
 /* clang-format on */
-_Static_assert(sizeof(slots) / sizeof(slots[0]) == SLOTS, "SLOTS is their number");
+_Static_assert(sizeof(slots) / sizeof(slots[0]) == SLOTS, "SLOTS is the number of slots");
 
-static void *patterned_block(memrt_policy_t *policy, size_t size, unsigned seed)
+static void *allocate_patterned_block(memrt_policy_t *policy, size_t size, unsigned seed)
 {
     void *data = api->block_alloc(policy, size);
     ck_assert_ptr_nonnull(data);
@@ -890,13 +894,14 @@ ground_t ground_new(void)
     ck_assert_int_eq(api->resizable_new(100, &options, &ground.resizable), MEMRT_OK);
     pattern_write(api->get_data(ground.resizable), 100, 1);
     ck_assert_int_eq(api->meminfo_new(100, &options, &ground.mi), MEMRT_OK);
-    ground.block = patterned_block(ground.policy, 100, 2);
-    ground.shared_block = patterned_block(ground.policy, 100, 3);
+    ground.block = allocate_patterned_block(ground.policy, 100, 2);
+    ground.shared_block = allocate_patterned_block(ground.policy, 100, 3);
     ck_assert_int_eq(api->block_meminfo(ground.shared_block, &ground.sharer), MEMRT_OK);
-    ck_assert_int_eq(api->set_name(ground.sharer, "shared"), MEMRT_OK); /* so that find knows it */
-    ground.large = patterned_block(ground.policy, 3000000, 4);
+    /* so that find can find the block */
+    ck_assert_int_eq(api->set_name(ground.sharer, "shared"), MEMRT_OK);
+    ground.large = allocate_patterned_block(ground.policy, 3000000, 4);
     for (size_t i = 0; i < GROUND_MANY; i++) {
-        ground.many[i] = patterned_block(ground.policy, 32768, 5);
+        ground.many[i] = allocate_patterned_block(ground.policy, 32768, 5);
     }
     ck_assert_int_eq(api->live(&ground.list, &count), MEMRT_OK);
     ground.device = cuda_buffer(MEMRT_MEMORY_DEVICE, 100, 0);
@@ -917,7 +922,7 @@ void ground_clear(ground_t *ground)
     api->block_free(NULL, ground->shared_block, 0);
     api->block_free(NULL, ground->made_block, 0);
     api->block_free(NULL, ground->large, 0);
-    free_many(ground);
+    free_many_blocks(ground);
     api->live_free(ground->list);
     api->live_free(ground->made_list);
     if (ground->made_guard.destroy != NULL) {

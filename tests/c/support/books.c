@@ -1,6 +1,6 @@
 #include "support/books.h"
 
-#include "runtime/debug/live.h"
+#include "runtime/observe/live_set.h"
 
 memrt_stats_t stats_of(const memrt_policy_t *policy)
 {
@@ -24,7 +24,7 @@ static size_t count_policies(void)
 
 books_t books_now(void)
 {
-    api->release_unused(); /* lets the policies go that nobody needs any more */
+    api->release_unused(); /* destroys policies without users */
     return (books_t){.stats = stats_of(NULL),
                      .listed = memrt__live_count(),
                      .policies = count_policies(),

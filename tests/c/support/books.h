@@ -3,23 +3,24 @@
 
 #include "support/suite.h"
 
-/// Everything that memrt keeps account of, at one moment.
+/// Snapshot of all accounts of memrt.
 typedef struct books {
     memrt_stats_t stats; ///< of the process
     size_t listed;       ///< keys in the live set
-    size_t policies;     ///< that are live, after those that can go are gone
+    size_t policies;     ///< live policies, after unused policies were destroyed
     int tracking;
 } books_t;
 
 books_t books_now(void);
 
-/// Everything made since is gone again: live figures are as they were. Fails the test if not.
+/// Fail the test unless all live figures are as in `before`: later allocations were freed.
 void books_expect_no_leak(const books_t *before);
 
-/// Nothing happened since but refused requests: all figures but `failed` are as they were.
+/// Fail the test unless all figures except `failed` are as in `before`: since then, memrt only
+/// refused requests.
 void books_expect_unchanged(const books_t *before);
 
-/// The account of `policy`, NULL: the process.
+/// Return the statistics of `policy`; NULL: of the process.
 memrt_stats_t stats_of(const memrt_policy_t *policy);
 
 #endif

@@ -4,15 +4,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/// Numbers that look random and follow from a seed, for one thread.
+/// Pseudo-random generator for one thread. Equal seeds give equal sequences.
 typedef struct chance {
     uint64_t state; ///< never 0
 } chance_t;
 
-/// Any seed will do; different ones begin differently.
+/// Create a generator. Any seed is valid; different seeds start different sequences.
 chance_t chance_from(uint64_t seed);
 
-/// The next number, from 0 to limit - 1; `limit` is at least 1.
+/// Return the next number, from 0 to limit - 1; `limit` is at least 1.
 size_t chance_below(chance_t *chance, size_t limit);
 
 #endif

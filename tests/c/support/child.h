@@ -1,28 +1,29 @@
 #ifndef MEMRT_TESTS_SUPPORT_CHILD_H
 #define MEMRT_TESTS_SUPPORT_CHILD_H
 
-/// Things done in a child process, because they end it.
+/// Run code in a child process, because the code ends its process.
 
 #include <sys/types.h>
 
 typedef void (*child_fn)(void *context);
 
-/// Run `act` in a child; fails the test unless the child aborts and its standard error has
-/// `message` in it.
+/// Run `act` in a child. Fails the test unless the child aborts and `message` occurs in its
+/// standard error.
 void child_expect_abort(child_fn act, void *context, const char *message);
 
-/// Run `act`, which exits by itself, in a child; fails the test unless its status is that and its
-/// standard error has `message` in it, NULL: nothing.
+/// Run `act` in a child; `act` calls exit or _exit. Fails the test unless the exit status is
+/// `status` and `message` occurs in the child's standard error. `message` NULL: standard error must
+/// be empty.
 void child_expect_exit(child_fn act, void *context, int status, const char *message);
 
-/// End this process, which is a child, if it does not end by itself within half a minute.
+/// End this child process after half a minute, unless the process has ended before.
 void child_start_watchdog(void);
 
-/// The status of a child forked before, which exits by itself; REQUIRE is how it fails, so that
-/// threads and children may call it.
+/// Wait for a forked child to exit, and return its exit status. Fails by REQUIRE, so that threads
+/// and children may call the function.
 int child_wait(pid_t child);
 
-/// Run `act` in a child; fails the test unless it returns, within half a minute.
+/// Run `act` in a child. Fails the test unless `act` returns within half a minute.
 void child_expect_success(child_fn act, void *context);
 
 #endif

@@ -8,7 +8,7 @@
 typedef struct counting {
     memrt_allocator_t upstream;
     counts_t counts; ///< any thread, relaxed adds
-    counts_t *last;  ///< NULL: nobody wants to know
+    counts_t *last;  ///< receives the counts at destruction, or NULL
 } counting_t;
 
 static void *counting_alloc_either(counting_t *self, size_t size, size_t align, bool zeroed)

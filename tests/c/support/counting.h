@@ -4,20 +4,20 @@
 #include <memrt/allocator.h>
 #include <memrt/status.h>
 
-/// What went through a counting allocator.
+/// Counters of a counting allocator.
 typedef struct counts {
-    size_t allocs, reallocs, frees; ///< that succeeded
-    size_t bytes;                   ///< of live blocks, by the sizes the caller gave
+    size_t allocs, reallocs, frees; ///< successful calls
+    size_t bytes;                   ///< bytes of live blocks, by the sizes given by the caller
     size_t destroys;
 } counts_t;
 
-/// An allocator that hands everything to its upstream and counts it.
+/// Create an allocator that passes every request to its upstream and counts the request.
 memrt_status_t counting_new(const memrt_allocator_t *upstream, memrt_allocator_t *out);
 
-/// What was counted so far.
+/// Return the current counts.
 counts_t counting_read(const memrt_allocator_t *counting);
 
-/// Have the allocator write its counts to `*last` when it is destroyed.
+/// Have the allocator write its counts to `*last` when the allocator is destroyed.
 void counting_at_destroy(const memrt_allocator_t *counting, counts_t *last);
 
 #endif

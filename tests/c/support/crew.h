@@ -5,7 +5,7 @@
 
 /// Threads that start their work at the same moment.
 
-/// What thread `index` does; REQUIRE is how it fails.
+/// Work of thread `index`. Fails by REQUIRE.
 typedef void (*crew_fn)(size_t index, void *context);
 
 /// Run `count` threads, at most 64, and wait for all.

@@ -5,17 +5,18 @@
 
 #include "support/suite.h"
 
-/// Have memrt load the fake driver, and make the policies that stay. To be called by
-/// suite_prepare().
+/// Have memrt load the fake driver, and make the policies that stay. suite_prepare() calls this
+/// function.
 void cuda_prepare(void);
 
-/// New buffer of `size` bytes.
+/// Create a buffer of `size` bytes.
 memrt_meminfo_t *cuda_buffer(memrt_memory_t memory, size_t size, uintptr_t stream);
 
-/// New stream on the first device.
+/// Create a stream on the first device.
 uintptr_t cuda_stream(void);
 
-/// Nothing was used wrongly, and nothing is left of what a test allocated; forget its calls.
+/// Fail the test if the fake driver saw a fault, or if memory or contexts of the test are left.
+/// Resets the driver's record of calls.
 void cuda_expect_clean(void);
 
 memrt_cuda_stats_t cuda_stats_of(memrt_memory_t memory);

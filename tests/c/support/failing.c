@@ -7,10 +7,10 @@
 
 typedef struct failing {
     memrt_allocator_t upstream;
-    size_t left; ///< any thread, relaxed; requests up to the one to refuse, 0: none
+    size_t left; ///< countdown to the refused request, 0: none; any thread, relaxed
 } failing_t;
 
-static bool is_due(failing_t *self)
+static bool is_failure_due(failing_t *self)
 {
     size_t left = memrt__load_relaxed(&self->left);
     while (left != 0 && !memrt__cas_relaxed(&self->left, left, left - 1)) {
@@ -22,20 +22,22 @@ static bool is_due(failing_t *self)
 static void *failing_alloc(void *ctx, size_t size, size_t align)
 {
     failing_t *self = ctx;
-    return is_due(self) ? NULL : memrt__allocator_alloc(&self->upstream, size, align, false);
+    return is_failure_due(self) ? NULL
+                                : memrt__allocator_alloc(&self->upstream, size, align, false);
 }
 
 static void *failing_alloc_zeroed(void *ctx, size_t size, size_t align)
 {
     failing_t *self = ctx;
-    return is_due(self) ? NULL : memrt__allocator_alloc(&self->upstream, size, align, true);
+    return is_failure_due(self) ? NULL : memrt__allocator_alloc(&self->upstream, size, align, true);
 }
 
 static void *failing_realloc(void *ctx, void *ptr, size_t old_size, size_t new_size, size_t align)
 {
     failing_t *self = ctx;
-    return is_due(self) ? NULL
-                        : memrt__allocator_realloc(&self->upstream, ptr, old_size, new_size, align);
+    return is_failure_due(self)
+               ? NULL
+               : memrt__allocator_realloc(&self->upstream, ptr, old_size, new_size, align);
 }
 
 static void failing_free(void *ctx, void *ptr, size_t size, size_t align)

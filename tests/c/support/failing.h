@@ -4,7 +4,8 @@
 #include <memrt/allocator.h>
 #include <memrt/status.h>
 
-/// An allocator that refuses one request and hands the others to its upstream. Never, at first.
+/// Create an allocator that can refuse one request and passes all other requests to its upstream.
+/// At first no request is refused.
 memrt_status_t failing_new(const memrt_allocator_t *upstream, memrt_allocator_t *out);
 
 /// Refuse the nth request from now, counted from 1; 0: none.

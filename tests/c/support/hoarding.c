@@ -22,8 +22,9 @@ typedef struct hoarding {
     size_t bytes;          ///< under the lock; sum of the sizes kept
 } hoarding_t;
 
-/// A taken place of that size and alignment; a free one has 0 for both.
-static kept_t *find_place(hoarding_t *self, bool taken, size_t size, size_t align)
+/// Return a place with a kept block of that size and alignment, or NULL. For a free place, `taken`
+/// is false and both are 0.
+static kept_t *find_kept_slot(hoarding_t *self, bool taken, size_t size, size_t align)
 {
     for (size_t i = 0; i < KEPT_MAX; i++) {
         kept_t *place = &self->kept[i];
@@ -39,7 +40,7 @@ static void *hoarding_alloc(void *ctx, size_t size, size_t align)
     hoarding_t *self = ctx;
     void *ptr = NULL;
     pthread_mutex_lock(&self->lock);
-    kept_t *place = find_place(self, true, size, align);
+    kept_t *place = find_kept_slot(self, true, size, align);
     if (place != NULL) {
         ptr = place->ptr;
         self->bytes -= size;
@@ -54,7 +55,7 @@ static void hoarding_free(void *ctx, void *ptr, size_t size, size_t align)
     hoarding_t *self = ctx;
     memset(ptr, RUBBISH, size);
     pthread_mutex_lock(&self->lock);
-    kept_t *place = find_place(self, false, 0, 0);
+    kept_t *place = find_kept_slot(self, false, 0, 0);
     if (place != NULL) {
         *place = (kept_t){ptr, size, align};
         self->bytes += size;

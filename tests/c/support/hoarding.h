@@ -4,8 +4,8 @@
 #include <memrt/allocator.h>
 #include <memrt/status.h>
 
-/// An allocator that keeps freed blocks, full of rubbish, and gives them out again to requests of
-/// the same size and alignment. It has no alloc_zeroed and no realloc.
+/// Create an allocator that fills freed blocks with rubbish, keeps them, and reuses them for
+/// requests of the same size and alignment. The allocator has no alloc_zeroed and no realloc.
 memrt_status_t hoarding_new(const memrt_allocator_t *upstream, memrt_allocator_t *out);
 
 #endif

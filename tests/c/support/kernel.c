@@ -1,17 +1,19 @@
 #include "support/kernel.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
+#include <stdarg.h>
 #include <stdint.h>
 #include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "runtime/base/atomics.h"
-#include "runtime/base/lock.h"
-#include "runtime/base/os.h"
+#include "runtime/os/lock.h"
+#include "runtime/os/os.h"
 
-/// Relaxed words: threads of the test and memrt's own come by.
+/// Refusal plan of a system call. Relaxed words, used by threads of the test and of memrt.
 typedef struct plan {
     size_t calls;
     size_t from, to; ///< refused: calls number `from` up to before `to`
@@ -19,7 +21,10 @@ typedef struct plan {
 
 static plan_t plans[KERNEL_CALLS];
 static size_t pretended; /* page size; 0: the system's */
-static size_t sleep_end; /* seconds, of the last sleep that began */
+static size_t sleep_end; /* end of the last sleep that began, in seconds */
+static size_t at_call;   /* function to call, or 0 */
+static size_t at_yield;  /* function to call once, or 0 */
+static size_t passed;    /* nanoseconds added to memrt's monotonic clock */
 
 static bool is_refused(kernel_call_t call)
 {
@@ -44,6 +49,9 @@ void kernel_obey(void)
     }
     memrt__store_relaxed(&pretended, 0);
     memrt__store_relaxed(&sleep_end, 0);
+    memrt__store_relaxed(&passed, 0);
+    memrt__store_relaxed(&at_call, 0);
+    memrt__store_relaxed(&at_yield, 0);
 }
 
 size_t kernel_calls(kernel_call_t call)
@@ -56,12 +64,31 @@ bool kernel_sleeps_long(void)
     return memrt__load_relaxed(&sleep_end) > memrt__os_now_ns() / 1000000000u + 60;
 }
 
+void kernel_at_call(kernel_act_fn act)
+{
+    memrt__store_relaxed(&at_call, (size_t)act);
+}
+
+static void run_call_action(size_t size)
+{
+    kernel_act_fn act = (kernel_act_fn)memrt__load_relaxed(&at_call);
+    if (act != NULL) {
+        act(size);
+    }
+}
+
+void kernel_let_pass(uint64_t nanoseconds)
+{
+    memrt__fetch_add_relaxed(&passed, (size_t)nanoseconds);
+}
+
 void kernel_pretend_page_size(size_t size)
 {
     memrt__store_relaxed(&pretended, size);
 }
 
-/* What the linker makes of `f`: calls go to __wrap_f, which finds the system's as __real_f. */
+/* Names made by the linker option --wrap for `f`: callers reach __wrap_f, and __real_f is the
+ * system's function. */
 
 void *__real_mmap(void *address, size_t size, int protection, int flags, int file, off_t offset);
 void *__wrap_mmap(void *address, size_t size, int protection, int flags, int file, off_t offset);
@@ -71,6 +98,12 @@ void *__real_mremap(void *address, size_t old_size, size_t new_size, int flags, 
 void *__wrap_mremap(void *address, size_t old_size, size_t new_size, int flags, ...);
 int __real_madvise(void *address, size_t size, int advice);
 int __wrap_madvise(void *address, size_t size, int advice);
+int __real_open(const char *path, int flags, ...);
+int __wrap_open(const char *path, int flags, ...);
+ssize_t __real_read(int file, void *bytes, size_t size);
+ssize_t __wrap_read(int file, void *bytes, size_t size);
+int __real_clock_gettime(clockid_t clock, struct timespec *out);
+int __wrap_clock_gettime(clockid_t clock, struct timespec *out);
 int __real_pthread_create(pthread_t *thread, const pthread_attr_t *attributes,
                           void *(*start)(void *), void *context);
 int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attributes,
@@ -79,6 +112,8 @@ int __real_memrt__lock_wait(memrt__rank_t rank, pthread_cond_t *condition,
                             const struct timespec *until);
 int __wrap_memrt__lock_wait(memrt__rank_t rank, pthread_cond_t *condition,
                             const struct timespec *until);
+int __real_sched_yield(void);
+int __wrap_sched_yield(void);
 ssize_t __real_pwrite(int file, const void *bytes, size_t size, off_t at);
 ssize_t __wrap_pwrite(int file, const void *bytes, size_t size, off_t at);
 int __real_ftruncate(int file, off_t size);
@@ -97,6 +132,7 @@ void *__wrap_mmap(void *address, size_t size, int protection, int flags, int fil
 
 int __wrap_munmap(void *address, size_t size)
 {
+    run_call_action(size);
     if (is_refused(KERNEL_UNMAP)) {
         errno = ENOMEM;
         return -1;
@@ -128,6 +164,41 @@ int __wrap_madvise(void *address, size_t size, int advice)
         size = (size + page - 1) / page * page;
     }
     return __real_madvise(address, size, advice);
+}
+
+int __wrap_open(const char *path, int flags, ...)
+{
+    va_list more;
+    va_start(more, flags);
+    mode_t mode = (flags & O_CREAT) != 0 ? va_arg(more, mode_t) : 0;
+    va_end(more);
+    run_call_action(0);
+    if (is_refused(KERNEL_OPEN)) {
+        errno = EMFILE;
+        return -1;
+    }
+    return __real_open(path, flags, mode);
+}
+
+ssize_t __wrap_read(int file, void *bytes, size_t size)
+{
+    if (is_refused(KERNEL_READ)) {
+        errno = EIO;
+        return -1;
+    }
+    return __real_read(file, bytes, size);
+}
+
+int __wrap_clock_gettime(clockid_t clock, struct timespec *out)
+{
+    const uint64_t second = 1000000000u;
+    int status = __real_clock_gettime(clock, out);
+    if (status == 0 && clock == CLOCK_MONOTONIC) {
+        uint64_t ahead = memrt__load_relaxed(&passed) + (uint64_t)out->tv_nsec;
+        out->tv_sec += (time_t)(ahead / second);
+        out->tv_nsec = (long)(ahead % second);
+    }
+    return status;
 }
 
 int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attributes,
@@ -172,4 +243,19 @@ int __wrap_memrt__lock_wait(memrt__rank_t rank, pthread_cond_t *condition,
 {
     memrt__store_relaxed(&sleep_end, (size_t)until->tv_sec);
     return __real_memrt__lock_wait(rank, condition, until);
+}
+
+void kernel_at_yield(void (*call)(void))
+{
+    memrt__store_relaxed(&at_yield, (size_t)call);
+}
+
+int __wrap_sched_yield(void)
+{
+    void (*call)(void) = (void (*)(void))memrt__load_relaxed(&at_yield);
+    if (call != NULL) {
+        memrt__store_relaxed(&at_yield, 0);
+        call();
+    }
+    return __real_sched_yield();
 }

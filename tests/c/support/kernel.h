@@ -3,9 +3,10 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
-/// What memrt asks of the system goes through here first, so that any of it can be refused: the
-/// tests are linked with these calls wrapped. What Check and the C library ask is not seen.
+/// Wrappers around memrt's system calls, so that a test can refuse any call. The tests are linked
+/// with these calls wrapped. Calls by Check and the C library do not pass through the wrappers.
 
 typedef enum kernel_call {
     KERNEL_MAP,      ///< mmap
@@ -13,6 +14,8 @@ typedef enum kernel_call {
     KERNEL_REMAP,    ///< mremap
     KERNEL_DISCARD,  ///< madvise(MADV_DONTNEED)
     KERNEL_ADVISE,   ///< madvise with other advice
+    KERNEL_OPEN,     ///< open
+    KERNEL_READ,     ///< read
     KERNEL_THREAD,   ///< pthread_create
     KERNEL_WRITE,    ///< pwrite, as on a full disk
     KERNEL_PART,     ///< pwrite; when refused, the first half is written
@@ -21,19 +24,33 @@ typedef enum kernel_call {
     KERNEL_CALLS
 } kernel_call_t;
 
-/// Refuse the next `times` calls after the next `pass`; SIZE_MAX: all.
+/// Let `pass` calls succeed, then refuse the next `times` calls; SIZE_MAX: all.
 void kernel_refuse(kernel_call_t call, size_t pass, size_t times);
 
-/// Refuse nothing any more, and let pages have their own size again. Also after each test.
+/// End all refusals and all pretences: page size, clock, functions at calls and at a yield. Runs
+/// also after each test.
 void kernel_obey(void);
 
-/// Calls so far, refused ones too.
+/// Return the number of calls so far, including refused calls.
 size_t kernel_calls(kernel_call_t call);
 
-/// Whether a thread of memrt's own has gone to sleep for longer than a minute.
+/// Return true when the last timed sleep of a memrt thread ends more than a minute from now.
 bool kernel_sleeps_long(void);
 
-/// Have memrt take pages for that large, and discard as such a system does: whole pages.
+/// Have `call` called once, at memrt's next sched_yield, where memrt waits for another thread.
+/// Lasts until kernel_obey().
+void kernel_at_yield(void (*call)(void));
+
+/// Call `act` at each munmap with its size, and at each open with 0; NULL: no function. Lasts until
+/// kernel_obey().
+typedef void (*kernel_act_fn)(size_t size);
+void kernel_at_call(kernel_act_fn act);
+
+/// Move memrt's monotonic clock forward, until kernel_obey().
+void kernel_let_pass(uint64_t nanoseconds);
+
+/// Have memrt use a page size of `size`, and discard whole pages of that size, as such a system
+/// does.
 void kernel_pretend_page_size(size_t size);
 
 #endif

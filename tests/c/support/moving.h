@@ -4,7 +4,8 @@
 #include <memrt/allocator.h>
 #include <memrt/status.h>
 
-/// An allocator whose realloc always moves, also when it shrinks, and spoils the old block.
+/// Create an allocator whose realloc always moves the block, also when it shrinks, and overwrites
+/// the old block.
 memrt_status_t moving_new(const memrt_allocator_t *upstream, memrt_allocator_t *out);
 
 #endif

@@ -3,8 +3,8 @@
 
 #include <stddef.h>
 
-/// Add a line "what<tab>kind<tab>count" to the file that POINTS_FILE names, if it names one: at so
-/// many points of `what` a failure of that kind was met.
+/// Append the line "what<tab>kind<tab>count" to the file named by POINTS_FILE, if the variable is
+/// set. The line records: `what` met failures of `kind` at `count` points.
 void points_note(const char *what, const char *kind, size_t count);
 
 #endif

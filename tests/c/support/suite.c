@@ -4,12 +4,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/alloc/purger.h"
-#include "runtime/base/options.h"
+#include "runtime/alloc/heap/purger.h"
+#include "runtime/config/options.h"
 #include "support/books.h"
 #include "support/kernel.h"
 
-/* Refused sizes are tested: a sanitizer's allocator must answer NULL as others do. */
+/* Refused sizes are tested: like other allocators, a sanitizer's allocator must return NULL. */
 const char *__asan_default_options(void);
 const char *__asan_default_options(void)
 {
@@ -60,7 +60,7 @@ unsigned suite_number(const char *name, unsigned otherwise)
 
 void suite_set_decay(size_t milliseconds)
 {
-    memrt__purger_stop(); /* it reads the option */
+    memrt__purger_stop(); /* the purger reads the option */
     memrt__options.decay = milliseconds;
     memrt__options.cache_limit = SIZE_MAX;
 }
@@ -77,13 +77,13 @@ static void open_books(void)
 static void close_books(void)
 {
     kernel_obey();
-    memrt__purger_stop(); /* it reads them */
+    memrt__purger_stop(); /* the purger reads the options */
     memrt__options = options_before;
     ck_assert_int_eq(api->fail_allocations(NULL), MEMRT_OK);
     books_expect_no_leak(&before);
 }
 
-static Suite *suite_of(const char *program)
+static Suite *create_suite(const char *program)
 {
     const char *slash = strrchr(program, '/');
     Suite *suite = suite_create(slash == NULL ? program : slash + 1);
@@ -101,13 +101,13 @@ int main(int argc, char **argv)
 {
     (void)argc;
     api = memrt_get_api(MEMRT_ABI_MAJOR, NULL);
-    SRunner *runner = srunner_create(suite_of(argv[0]));
+    SRunner *runner = srunner_create(create_suite(argv[0]));
     srunner_run_all(runner, CK_ENV);
     int run = srunner_ntests_run(runner);
     int failed = srunner_ntests_failed(runner);
     srunner_free(runner);
     if (run == 0) {
-        fprintf(stderr, "%s: no test ran: does CK_RUN_CASE name one?\n", argv[0]);
+        fprintf(stderr, "%s: no test ran: CK_RUN_CASE must name a test case\n", argv[0]);
         return EXIT_FAILURE;
     }
     return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;

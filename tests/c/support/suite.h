@@ -8,22 +8,22 @@
 
 #include <memrt/memrt.h>
 
-/// The runner of every C test. A test file is a list of
+/// Runner of every C test. A test file is a list of
 ///
 ///     TEST(realloc_failure_keeps_old_block)
 ///     {
 ///         ...
 ///     }
 ///
-/// and nothing else: tests register themselves and main stands here. Around each test a fixture
-/// checks that it leaves the account, the live set and the policies as it found them.
+/// Tests register themselves; suite.c has main. Around each test, a fixture checks that the test
+/// leaves statistics, live set and policies as they were before.
 
-/// The function table, which main gets before the first test.
+/// API table; main gets it before the first test.
 extern const memrt_api_t *api;
 
 #define TEST(name) TEST_EACH(name, 1)
 
-/// A test that runs for each `index` from 0 to count - 1.
+/// Define a test that runs for each `index` from 0 to count - 1.
 #define TEST_EACH(name, count)                                                                     \
     static void name(int index);                                                                   \
     __attribute__((constructor)) static void register_##name(void)                                 \
@@ -35,15 +35,15 @@ extern const memrt_api_t *api;
 
 void suite_add(const TTest *test, int count);
 
-/// What a file of tests does before each test, in its process, and before the books are opened; it
-/// may be missing.
+/// Prepare each test of a file, in the process of the test, before the fixture reads the accounts.
+/// A test file may define this function or leave it out.
 __attribute__((weak)) void suite_prepare(void);
 
-/// Keep unused memory for so long, MEMRT__DECAY_NEVER: for ever, and as much as there is, till the
-/// end of the test. Only while no other thread uses memrt.
+/// Keep unused memory for that time, without a size limit, until the end of the test.
+/// MEMRT__DECAY_NEVER keeps memory for ever. Threads: only while no other thread uses memrt.
 void suite_set_decay(size_t milliseconds);
 
-/// A number that the environment gives a test, or `otherwise`.
+/// Return a number from environment variable `name`, or `otherwise`.
 unsigned suite_number(const char *name, unsigned otherwise);
 
 /// Seconds that one test may take.
@@ -66,11 +66,11 @@ unsigned suite_number(const char *name, unsigned otherwise);
 #define SUITE_THREAD_SANITIZER 0
 #endif
 
-/// Whether the process's resident memory is the program's own: not under sanitizers and Valgrind,
-/// which keep books of theirs in it.
+/// Return true when the resident memory of the process is the program's own. Sanitizers and
+/// Valgrind keep data of their own in resident memory, so the result is false under them.
 bool suite_measures_memory(void);
 
-/// Abort with a message unless `condition` holds: for threads and children, where Check's own
+/// Abort with a message unless `condition` holds. For threads and children, where Check's own
 /// assertions do not work.
 #define REQUIRE(condition) ((condition) ? (void)0 : suite_fail(__FILE__, __LINE__, #condition))
 _Noreturn void suite_fail(const char *file, int line, const char *condition);

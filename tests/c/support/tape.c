@@ -5,10 +5,27 @@
 #include <string.h>
 #include <unistd.h>
 
+static char folder[] = "/tmp/memrt-tape-XXXXXX";
+static pid_t maker; /* process that made the folder */
+
+static void remove_folder(void)
+{
+    if (maker == getpid()) { /* forked children use the folder of their parent */
+        rmdir(folder);
+    }
+}
+
+/// Make the folder before any test forks, since a child that ends by _exit removes nothing.
+__attribute__((constructor)) static void make_folder(void)
+{
+    maker = getpid();
+    REQUIRE(mkdtemp(folder) != NULL && atexit(remove_folder) == 0);
+}
+
 const char *tape_path(void)
 {
     static char path[64];
-    snprintf(path, sizeof(path), "/tmp/memrt-tape-%ld", (long)getpid());
+    snprintf(path, sizeof(path), "%s/%ld", folder, (long)getpid());
     return path;
 }
 
@@ -20,8 +37,8 @@ void tape_start(memrt_trace_options_t options)
     ck_assert_int_eq(api->trace_start(&options, NULL), MEMRT_OK);
 }
 
-/// All of the file; free() it.
-static char *contents(size_t *size)
+/// Read the whole file and delete it. Ownership: the caller frees the result.
+static char *read_trace_file(size_t *size)
 {
     FILE *file = fopen(tape_path(), "rb");
     ck_assert_ptr_nonnull(file);
@@ -36,27 +53,28 @@ static char *contents(size_t *size)
     return bytes;
 }
 
-static void take_events(tape_t *tape, const char *record)
+static void read_events(tape_t *tape, const char *record)
 {
     const memrt_trace_events_t *head = (const void *)record;
     ck_assert_uint_eq(head->record.size + 8, sizeof(*head) + head->count * 32u);
     const memrt_trace_event_t *events = (const void *)(head + 1);
     for (size_t i = 0; i < head->count && tape->count < TAPE_EVENTS; i++) {
         tape->threads[tape->count] = head->thread;
+        tape->earlier_sites[tape->count] = tape->site_count;
         tape->events[tape->count++] = events[i];
     }
 }
 
-static void take_text(tape_t *tape, const char *record)
+static void read_text(tape_t *tape, const char *record)
 {
     const memrt_trace_text_t *head = (const void *)record;
     ck_assert_uint_lt(head->number, TAPE_TEXTS);
     ck_assert_uint_lt(head->length, sizeof(tape->texts[0]));
-    ck_assert_str_eq(tape->texts[head->number], ""); /* each is there once */
+    ck_assert_str_eq(tape->texts[head->number], ""); /* each number occurs once */
     memcpy(tape->texts[head->number], head + 1, head->length);
 }
 
-static void take_site(tape_t *tape, const char *record)
+static void read_site(tape_t *tape, const char *record)
 {
     const memrt_trace_site_t *head = (const void *)record;
     ck_assert_uint_lt(tape->site_count, TAPE_TEXTS);
@@ -67,22 +85,22 @@ static void take_site(tape_t *tape, const char *record)
     tape->sites[tape->site_count++] = *head;
 }
 
-static void take(tape_t *tape, const char *record)
+static void read_record(tape_t *tape, const char *record)
 {
     const memrt_trace_record_t *head = (const void *)record;
     switch (head->type) {
     case MEMRT_TRACE_TEXT:
-        take_text(tape, record);
+        read_text(tape, record);
         break;
     case MEMRT_TRACE_SITE:
-        take_site(tape, record);
+        read_site(tape, record);
         break;
     case MEMRT_TRACE_POLICY:
         ck_assert_uint_lt(tape->policy_count, TAPE_TEXTS);
         memcpy(&tape->policies[tape->policy_count++], record, sizeof(memrt_trace_policy_t));
         break;
     case MEMRT_TRACE_EVENTS:
-        take_events(tape, record);
+        read_events(tape, record);
         break;
     case MEMRT_TRACE_END:
         memcpy(&tape->end, record, sizeof(tape->end));
@@ -96,7 +114,7 @@ static void take(tape_t *tape, const char *record)
 const tape_t *tape_read(void)
 {
     static tape_t tape;
-    char *bytes = contents(&tape.bytes);
+    char *bytes = read_trace_file(&tape.bytes);
     size_t size = tape.bytes, at = sizeof(tape.header);
     memset(&tape, 0, sizeof(tape));
     tape.bytes = size;
@@ -109,7 +127,7 @@ const tape_t *tape_read(void)
         if (at + sizeof(head) + head.size > size) {
             break;
         }
-        take(&tape, bytes + at);
+        read_record(&tape, bytes + at);
         at += sizeof(head) + head.size;
     }
     tape.whole = at == size;

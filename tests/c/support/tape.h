@@ -3,13 +3,15 @@
 
 #include "support/suite.h"
 
-/// The file of a trace, read as its documentation says.
+/// Reader of event trace files, written from the documentation of the format.
 
-/// Name of a file that is not there, in a folder of the process's own; the same each time.
+/// Return the path of the trace file, always the same in one process. The file is in a folder of
+/// mode 0700 in /tmp, which the exit of the program removes if the folder is empty.
+/// Ownership: static.
 const char *tape_path(void);
 
-/// Start a trace there, of events alone, by the options' frames and last; fails the test where that
-/// is refused.
+/// Start an event trace to tape_path(), with `frames` and `last` of the options. Fails the test
+/// when the start is refused.
 void tape_start(memrt_trace_options_t options);
 
 #define TAPE_EVENTS 4096
@@ -18,30 +20,31 @@ void tape_start(memrt_trace_options_t options);
 typedef struct tape {
     memrt_trace_header_t header;
     memrt_trace_event_t events[TAPE_EVENTS]; ///< in the order of the file
-    uint32_t threads[TAPE_EVENTS];           ///< of each
+    uint32_t threads[TAPE_EVENTS];           ///< thread of each event
+    size_t earlier_sites[TAPE_EVENTS];       ///< sites before each event in the file
     size_t count;
     char texts[TAPE_TEXTS][2048]; ///< by number; "" for none
     memrt_trace_policy_t policies[TAPE_TEXTS];
     size_t policy_count;
     memrt_trace_site_t sites[TAPE_TEXTS];
-    memrt_trace_frame_t first_frames[TAPE_TEXTS]; ///< of each site
+    memrt_trace_frame_t first_frames[TAPE_TEXTS]; ///< first frame of each site
     size_t site_count;
-    memrt_trace_end_t end; ///< all zero where there is none
+    memrt_trace_end_t end; ///< all zero when the file has no end record
     size_t records, bytes;
     bool whole; ///< the file ends with a whole record
 } tape_t;
 
-/// Read the file and take it away. Static, until the next call.
+/// Read the file and delete it. Ownership: the result is static and valid until the next call.
 const tape_t *tape_read(void);
 
-/// Stop the trace and read it.
+/// Stop the event trace and read its file.
 const tape_t *tape_stop(void);
 
-/// How many events are of that type, and the last of them.
+/// Count the events of a type; return the last event of a type.
 size_t tape_count(const tape_t *tape, memrt_trace_event_type_t type);
 const memrt_trace_event_t *tape_last(const tape_t *tape, memrt_trace_event_type_t type);
 
-/// The policy of that number; NULL: none is there.
+/// Return the policy with a number, or NULL.
 const memrt_trace_policy_t *tape_policy(const tape_t *tape, uint32_t number);
 
 #endif

@@ -4,14 +4,14 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/// Buffers of words that say themselves what must stand in them: the first how many words there
-/// are, the second which buffer it is, and each other one follows from these and from its place.
+/// Buffers of words with known contents. Word 0 is the number of words, and word 1 is the serial
+/// number of the buffer. Each further word follows from the serial number and the word's index.
 
-#define WORDS_MIN 3u ///< of a buffer: less would leave no word that can be wrong
+#define WORDS_MIN 3u ///< minimum of a buffer: fewer words would leave no word to check
 
 void words_fill(size_t *words, size_t count, size_t serial);
 
-/// The first `count` words are as they were filled.
+/// Return true when words 2 to `count` - 1 are as words_fill() wrote them.
 bool words_hold(const size_t *words, size_t count);
 
 #endif

@@ -7,12 +7,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/// The bytes that a fuzzer chose, read as whatever a target needs.
+/// Bytes from the fuzzer, read as numbers by a fuzz target.
 typedef struct input {
     const uint8_t *at, *end;
 } input_t;
 
-/// What libFuzzer calls for each input; anything but 0 is reserved.
+/// Run the fuzz target on one input. libFuzzer calls the function for each input. The result must
+/// be 0, because other values are reserved.
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
 
 static inline bool input_is_left(const input_t *input)
@@ -20,13 +21,13 @@ static inline bool input_is_left(const input_t *input)
     return input->at < input->end;
 }
 
-/// The next byte; 0 past the end.
+/// Return the next byte, or 0 past the end.
 static inline uint8_t input_byte(input_t *input)
 {
     return input_is_left(input) ? *input->at++ : 0;
 }
 
-/// The next `bytes` bytes as a number, the lowest first.
+/// Return the next `bytes` bytes as a little-endian number.
 static inline uint64_t input_number(input_t *input, unsigned bytes)
 {
     uint64_t number = 0;
@@ -36,7 +37,7 @@ static inline uint64_t input_number(input_t *input, unsigned bytes)
     return number;
 }
 
-/// What does not hold is a find: the fuzzer keeps the input.
+/// Abort unless `condition` holds. The fuzzer then saves the input as a crash.
 #define HOLDS(condition)                                                                           \
     do {                                                                                           \
         if (!(condition)) {                                                                        \

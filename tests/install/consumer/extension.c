@@ -1,4 +1,4 @@
-/// A user's extension module: finds the table by memrt_import() and links nothing.
+/// Extension module of a user: gets the table by memrt_import() and links nothing.
 
 #include <Python.h>
 
@@ -19,7 +19,8 @@ static PyObject *make_and_drop(PyObject *module, PyObject *Py_UNUSED(unused))
 }
 
 static PyMethodDef methods[] = {
-    {"make_and_drop", make_and_drop, METH_NOARGS, "Size of a buffer that lived for a moment."},
+    {"make_and_drop", make_and_drop, METH_NOARGS,
+     "Allocate and release a buffer, and return its size."},
     {NULL, NULL, 0, NULL},
 };
 

@@ -1,4 +1,4 @@
-/// A user's library for ctypes: one buffer through the table of the libmemrt it is linked with.
+/// Library of a user for ctypes: creates a buffer through the table of the linked libmemrt.
 
 #include <memrt/memrt.h>
 

@@ -1,4 +1,4 @@
-/// A user's program: makes a buffer through the table, fills it and gives it back.
+/// Program of a user: creates a buffer through the table, fills the buffer and releases it.
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/// A user's tests with Check: a case that holds, and one of tests that must fail.
+/// Tests of a user with Check: a test case that passes, and a test case whose tests must fail.
 
 #include <stdlib.h>
 

@@ -1,5 +1,5 @@
-/* What Numba's nrt.h declares, on memrt's table: linked with Numba's own _nrt_pythonmod.c in place
-   of its nrt.cpp, so that Numba's Python shim runs on memrt's core. */
+/* Implement the functions of Numba's nrt.h on memrt's table. The file is linked with Numba's own
+   _nrt_pythonmod.c in place of nrt.cpp, so that Numba's Python shim runs on memrt's core. */
 
 #include <memrt/memrt.h>
 
@@ -36,7 +36,7 @@ void NRT_MemSys_set_allocator(NRT_malloc_func a, NRT_realloc_func b, NRT_free_fu
 {
     (void)a;
     (void)b;
-    (void)c; /* memrt's policies say where memory comes from */
+    (void)c; /* ignored: memrt's policies choose the allocator */
 }
 
 static memrt_stats_t counters(void)
@@ -226,7 +226,7 @@ void *NRT_MemInfo_parent(NRT_MemInfo *mi)
     return api->dtor_info(mine(mi));
 }
 
-/* --- Resizable ones. --- */
+/* --- Resizable MemInfos. --- */
 
 NRT_MemInfo *NRT_MemInfo_new_varsize_dtor(size_t size, NRT_dtor_function dtor)
 {
@@ -256,7 +256,7 @@ void NRT_MemInfo_varsize_free(NRT_MemInfo *mi, void *ptr)
     api->resizable_free(mine(mi), ptr);
 }
 
-/* --- Plain memory. --- */
+/* --- Blocks without a MemInfo. --- */
 
 void *NRT_Allocate(size_t size)
 {

@@ -1,4 +1,4 @@
-/* What memrt_api_of_nrt makes of the table that jitted code hands over. */
+/* Report the result of memrt_api_of_nrt for the table that jitted code passes. */
 
 #include <memrt/memrt.h>
 

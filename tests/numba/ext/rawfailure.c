@@ -1,5 +1,5 @@
-/* Python's raw allocator, failing on requests of one size: how stock Numba meets a lack of memory.
- */
+/* Make Python's raw allocator fail in malloc and realloc of one size. The tests use this failure to
+   run stock Numba out of memory. */
 
 #include <Python.h>
 

@@ -1,6 +1,6 @@
-"""Starts every Python of a run of Numba's tests: says at its end on which runtime Numba was.
+"""Record at the exit of each Python process of Numba's tests which runtime Numba used.
 
-The folder to say it in stands in SUITE_PROOF; a file for each process that used Numba's runtime.
+SUITE_PROOF names the output folder. Each process that imported Numba's runtime writes one file.
 """
 
 import atexit
@@ -29,7 +29,7 @@ def _say():
 
 
 def _count(module, alloc=None):
-    """What memrt counts; with `alloc`, after one more block that Numba's own calls make."""
+    """Return memrt's count of allocations. With `alloc`, first make one block through Numba."""
     import memrt
 
     if alloc is not None:
@@ -39,6 +39,7 @@ def _count(module, alloc=None):
 
 atexit.register(_say)
 if os.environ.get("SUITE_SIDE") == "memrt":
-    # What `python -m memrt run --numba` gives to child processes, found without importing memrt.
+    # Run the sitecustomize that `python -m memrt run --numba` gives to child processes. Its path is
+    # found without importing memrt.
     package = PathFinder.find_spec("memrt").submodule_search_locations[0]
     runpy.run_path(os.path.join(package, "numba", "_site", "sitecustomize.py"))

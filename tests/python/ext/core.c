@@ -1,4 +1,4 @@
-/// The C core in an extension module that every interpreter can import: libmemrt alone, no NumPy.
+/// An extension over libmemrt alone, without NumPy, that every interpreter can import.
 
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
@@ -23,7 +23,7 @@ static PyObject *release(PyObject *module, PyObject *argument)
     Py_RETURN_NONE;
 }
 
-/// churn(rounds): make and release so many MemInfos, with the GIL of the interpreter
+/// churn(rounds): create and release that many MemInfos, with the GIL of the interpreter
 static PyObject *churn(PyObject *module, PyObject *argument)
 {
     (void)module;

@@ -1,4 +1,4 @@
-// The headers for extension modules, in C++.
+// Include the headers for extension modules from C++.
 
 #include <Python.h>
 #include <numpy/arrayobject.h>

@@ -1,5 +1,5 @@
-/// Another library that speaks DLPack: it takes tensors out of capsules, ends them on its threads,
-/// and uses the table of functions that types offer to compiled code.
+/// Another DLPack library: imports tensors from capsules, calls deleters on its own threads, and
+/// uses the table of functions that types offer to compiled code.
 
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
@@ -16,7 +16,7 @@
 
 typedef struct taken {
     DLManagedTensorVersioned *versioned;
-    DLManagedTensor *unversioned; ///< where there is no versioned one
+    DLManagedTensor *unversioned; ///< NULL if `versioned` is set
 } taken_t;
 
 static int take(PyObject *capsule, taken_t *out)
@@ -45,7 +45,7 @@ static void *delete_body(void *taken)
     return NULL;
 }
 
-/// delete_on_a_thread(capsule): the deleter is called by a thread that Python never saw
+/// delete_on_a_thread(capsule): call the deleter on a thread unknown to Python
 static PyObject *delete_on_a_thread(PyObject *module, PyObject *capsule)
 {
     pthread_t thread;
@@ -61,7 +61,7 @@ static PyObject *delete_on_a_thread(PyObject *module, PyObject *capsule)
     Py_END_ALLOW_THREADS Py_RETURN_NONE;
 }
 
-/// delete_while_raising(capsule): raises KeyError, unless the deleter loses it
+/// delete_while_raising(capsule): raise KeyError, unless the deleter loses the exception
 static PyObject *delete_while_raising(PyObject *module, PyObject *capsule)
 {
     taken_t taken;
@@ -84,7 +84,7 @@ static void delete_late(void)
     }
 }
 
-/// delete_after_python(capsule): the deleter is called once the interpreter is gone
+/// delete_after_python(capsule): call the deleter after the interpreter has ended
 static PyObject *delete_after_python(PyObject *module, PyObject *capsule)
 {
     (void)module;
@@ -105,7 +105,7 @@ static const DLPackExchangeAPI *table_of(PyObject *type)
     return table;
 }
 
-/// table(type) -> (address, major, minor, which of the five functions are there)
+/// table(type) -> (address, major, minor, presence of each of the five functions)
 static PyObject *table(PyObject *module, PyObject *type)
 {
     (void)module;
@@ -135,7 +135,7 @@ static PyObject *capsule_of(DLManagedTensorVersioned *tensor)
     return PyCapsule_New(tensor, VERSIONED, destroy);
 }
 
-/// An error of an allocator, as it may come from any thread.
+/// The error of an allocator; any thread may report an error.
 typedef struct failure {
     char kind[32];
     char message[200];
@@ -233,7 +233,7 @@ static PyObject *export(PyObject *module, PyObject *args)
                : NULL;
 }
 
-/// import_(type, capsule) -> object of the library of the table
+/// import_(type, capsule) -> object of the table's library
 static PyObject *import_(PyObject *module, PyObject *args)
 {
     PyObject *type, *capsule;

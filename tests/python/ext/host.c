@@ -1,6 +1,6 @@
-/// A C program with Python in it. Each argument after the first is run by an interpreter that is
-/// made for it and ended after it; C code keeps MemInfos across that end. After each step a line of
-/// JSON says what memrt's account shows.
+/// A C program that embeds Python. Each argument after the first runs in a new interpreter, which
+/// ends after the code. C code keeps MemInfos across the end of the interpreter. After each step
+/// the program prints memrt's account as a line of JSON.
 ///
 ///     host PYTHON CODE...
 
@@ -17,35 +17,36 @@
 
 #define KEPT_MAX 100000
 
-/// How often meet() is called while Python ends; the share after these waits for its end.
+/// Number of calls of meet() while Python ends. The last share of kept MemInfos waits for Python's
+/// end.
 #define MEETINGS 3
 
 static const memrt_api_t *api;
 
 static memrt_meminfo_t *kept[KEPT_MAX];
 static size_t kept_count;
-static atomic_size_t released; ///< the first so many of kept are given up
-static atomic_size_t limit;    ///< that many may be
+static atomic_size_t released; ///< number of released entries of `kept`, from the start
+static atomic_size_t limit;    ///< maximum of `released`
 static atomic_size_t ran;      ///< calls of dtor()
 static pthread_t releaser;
-static int releasing; ///< the releaser is at work
+static int releasing; ///< the releaser thread runs
 static PyCFunction remembered;
 
-/* --- The module "host", for the code that is run. --- */
+/* --- The module "host", for the code of the arguments. --- */
 
-/// keep(address): this program keeps the reference to a MemInfo that probe.hold() took
+/// keep(address): keep the reference that probe.hold() took to a MemInfo
 static PyObject *keep(PyObject *module, PyObject *address)
 {
     (void)module;
     if (kept_count == KEPT_MAX) {
-        PyErr_SetString(PyExc_IndexError, "more than there is room for");
+        PyErr_SetString(PyExc_IndexError, "keep() has no room for another reference");
         return NULL;
     }
     kept[kept_count++] = PyLong_AsVoidPtr(address);
     Py_RETURN_NONE;
 }
 
-/// dtor(address, nbytes): counts its calls
+/// dtor(address, nbytes): count calls
 static PyObject *dtor(PyObject *module, PyObject *args)
 {
     (void)module;
@@ -82,8 +83,8 @@ static int start_releaser(void)
     return releasing;
 }
 
-/// begin(): a thread that Python does not know makes and releases MemInfos of its own until it has
-/// released all that are kept, of which each meeting lets it have a share
+/// begin(): start a thread, unknown to Python, that creates and releases its own MemInfos until all
+/// kept MemInfos are released. Each call of meet() allows the release of one more share.
 static PyObject *begin(PyObject *module, PyObject *unused)
 {
     (void)module;
@@ -91,7 +92,7 @@ static PyObject *begin(PyObject *module, PyObject *unused)
     return start_releaser() ? Py_NewRef(Py_None) : PyErr_NoMemory();
 }
 
-/// meet(): let the thread have one more share and wait, with the GIL, until half of it is released
+/// meet(): allow one more share and wait, with the GIL, until half of the share is released
 static PyObject *meet(PyObject *module, PyObject *unused)
 {
     (void)module;
@@ -112,7 +113,7 @@ static PyObject *remember(PyObject *module, PyObject *function)
     return remembered != NULL ? Py_NewRef(Py_None) : NULL;
 }
 
-/// recall() -> what the C function that was remembered returns now
+/// recall() -> result of a new call of the remembered C function
 static PyObject *recall(PyObject *module, PyObject *unused)
 {
     (void)module;
@@ -138,7 +139,7 @@ static PyObject *init_host(void)
     return PyModule_Create(&definition);
 }
 
-/* --- The program. --- */
+/* --- The program. ---  */
 
 static void show(const char *when)
 {
@@ -161,7 +162,7 @@ static void stop(PyStatus status)
     }
 }
 
-/// Python as `executable` would be, so that it finds the same packages.
+/// Start Python with the program name `executable`, so that Python finds the same packages.
 static void begin_python(const char *executable)
 {
     PyConfig config;
@@ -171,7 +172,8 @@ static void begin_python(const char *executable)
     PyConfig_Clear(&config);
 }
 
-/// Give up all that is kept: by the thread that is at it, or half here and half on a new thread.
+/// Release all kept MemInfos: on the running releaser thread, or else half here and half on a new
+/// thread.
 static void release_kept(void)
 {
     while (!releasing && 2 * atomic_load(&released) < kept_count) {

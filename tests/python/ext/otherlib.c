@@ -1,5 +1,5 @@
-/// What the loader takes for libmemrt when it is loaded first: an older one, whose table is
-/// shorter, or, compiled with OTHER_MAJOR, one of another contract.
+/// Another library that the loader finds first in place of libmemrt: an older version with a
+/// shorter table, or, with OTHER_MAJOR, a library with another contract.
 
 #include <stddef.h>
 

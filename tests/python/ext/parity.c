@@ -1,5 +1,5 @@
-/* One of two functions that call each other and are compiled apart: SELF is this one, OTHER the
-   other, AT_ZERO what this one says of nothing. */
+/* Either of two separately compiled functions that call each other. SELF is the function's name,
+ * OTHER the other name, AT_ZERO the result for 0. */
 
 #include <memrt/external.h>
 
@@ -10,7 +10,7 @@ typedef int parity_fn(int);
 
 static memrt_function_t *const *other;
 
-/* As a compiler would have it that marks errors by -1. */
+/* Compiled code in which -1 marks an error. */
 MEMRT_EXPORT int SELF(int number)
 {
     return number == 0 ? AT_ZERO

@@ -1,4 +1,5 @@
-/// An extension module as a user would write one: memrt/import.h and memrt/numpy.h, nothing linked.
+/// An extension module as a user writes one: memrt/import.h and memrt/numpy.h, without linking
+/// memrt.
 
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
@@ -14,7 +15,7 @@
 
 static const memrt_api_t *api;
 
-/// malloced(nbytes) -> array that owns malloc'ed memory without any handler
+/// malloced(nbytes) -> array that owns memory from malloc, without a handler
 static PyObject *malloced(PyObject *module, PyObject *argument)
 {
     (void)module;
@@ -32,7 +33,7 @@ static PyObject *malloced(PyObject *module, PyObject *argument)
     return array;
 }
 
-/// unowned(array) -> array over the same memory that has no base and owns nothing
+/// unowned(array) -> array over the same memory, without a base and without ownership
 static PyObject *unowned(PyObject *module, PyObject *source)
 {
     PyArrayObject *array = (PyArrayObject *)source;
@@ -41,7 +42,7 @@ static PyObject *unowned(PyObject *module, PyObject *source)
                                      PyArray_DATA(array));
 }
 
-/// set_owndata(array): what a careless extension does
+/// set_owndata(array): set OWNDATA, as a faulty extension does
 static PyObject *set_owndata(PyObject *module, PyObject *array)
 {
     (void)module;
@@ -112,7 +113,7 @@ static PyObject *make_capsule(PyObject *module, PyObject *argument)
     return mi != NULL ? memrt_meminfo_as_capsule(api, mi) : PyErr_NoMemory();
 }
 
-/// make_resizable(nbytes) -> capsule over a resizable MemInfo; nbytes 0: one that lost its data
+/// make_resizable(nbytes) -> capsule over a resizable MemInfo; with nbytes 0, its data is freed
 static PyObject *make_resizable(PyObject *module, PyObject *argument)
 {
     memrt_meminfo_t *mi;
@@ -127,7 +128,7 @@ static PyObject *make_resizable(PyObject *module, PyObject *argument)
     return memrt_meminfo_as_capsule(api, mi);
 }
 
-/// trace(object): show its memory in tracemalloc
+/// trace(object): show the object's memory in tracemalloc
 static PyObject *trace(PyObject *module, PyObject *object)
 {
     (void)module;
@@ -139,7 +140,7 @@ static PyObject *trace(PyObject *module, PyObject *object)
     return result == 0 ? Py_NewRef(Py_None) : NULL;
 }
 
-/// resize(object, nbytes, keep_gil): of a resizable MemInfo
+/// resize(object, nbytes, keep_gil): resize a resizable MemInfo
 static PyObject *resize(PyObject *module, PyObject *args)
 {
     PyObject *object;
@@ -162,7 +163,7 @@ static PyObject *resize(PyObject *module, PyObject *args)
     return data != NULL ? Py_NewRef(Py_None) : PyErr_NoMemory();
 }
 
-/// foreign_capsule(name) -> a capsule that has nothing to do with memrt
+/// foreign_capsule(name) -> a capsule unrelated to memrt
 static PyObject *foreign_capsule(PyObject *module, PyObject *name)
 {
     static char something;
@@ -172,7 +173,7 @@ static PyObject *foreign_capsule(PyObject *module, PyObject *name)
     return PyCapsule_New(&something, kept, NULL);
 }
 
-/// set_base(array, object): PyArray_SetBaseObject with a reference of its own
+/// set_base(array, object): PyArray_SetBaseObject with a new reference
 static PyObject *set_base(PyObject *module, PyObject *args)
 {
     PyObject *array, *base;
@@ -208,7 +209,7 @@ static PyObject *hold(PyObject *module, PyObject *object)
     return mi != NULL ? PyLong_FromVoidPtr(mi) : NULL;
 }
 
-/// fail_and_clear(list): drop what the list holds while an exception is set, and raise that
+/// fail_and_clear(list): set LookupError, clear the list, and raise the same exception
 static PyObject *fail_and_clear(PyObject *module, PyObject *list)
 {
     (void)module;
@@ -223,7 +224,7 @@ static void *release_body(void *mi)
     return NULL;
 }
 
-/// release(address): give a held reference up, on this thread
+/// release(address): release a held reference, on this thread
 static PyObject *release(PyObject *module, PyObject *argument)
 {
     (void)module;
@@ -231,7 +232,7 @@ static PyObject *release(PyObject *module, PyObject *argument)
     Py_RETURN_NONE;
 }
 
-/// release_without_gil(address, keep_gil): give it up on a thread that Python does not know
+/// release_without_gil(address, keep_gil): release a reference on a thread unknown to Python
 static PyObject *release_without_gil(PyObject *module, PyObject *args)
 {
     unsigned long long mi;
@@ -244,7 +245,7 @@ static PyObject *release_without_gil(PyObject *module, PyObject *args)
     if (pthread_create(&thread, NULL, release_body, (void *)(uintptr_t)mi) != 0) {
         return PyErr_NoMemory();
     }
-    if (keep_gil) { /* so that a destructor which waited for the GIL would never end */
+    if (keep_gil) { /* a destructor that waits for the GIL would deadlock */
         pthread_join(thread, NULL);
     } else {
         Py_BEGIN_ALLOW_THREADS pthread_join(thread, NULL);
@@ -263,7 +264,7 @@ static void release_late(void)
     }
 }
 
-/// release_after_python(object): the last reference goes after the interpreter is deleted
+/// release_after_python(object): release on another thread, after the interpreter is deleted
 static PyObject *release_after_python(PyObject *module, PyObject *object)
 {
     (void)module;
@@ -289,7 +290,8 @@ static void *churn_body(void *unused)
     return NULL;
 }
 
-/// churn(): a C thread that allocates and releases until the process ends; returns once it does
+/// churn(): start a C thread that allocates and releases until the process ends, and wait for its
+/// first rounds
 static PyObject *churn(PyObject *module, PyObject *unused)
 {
     pthread_t thread;
@@ -306,6 +308,24 @@ static PyObject *churn(PyObject *module, PyObject *unused)
 }
 
 static PyObject *kept;
+
+/// name_by_bytes(object, name): name a buffer in any encoding, as C code may
+static PyObject *name_by_bytes(PyObject *module, PyObject *args)
+{
+    PyObject *object;
+    const char *name;
+    (void)module;
+    if (!PyArg_ParseTuple(args, "Oy", &object, &name)) {
+        return NULL;
+    }
+    memrt_meminfo_t *mi = meminfo_argument(object);
+    if (mi == NULL) {
+        return NULL;
+    }
+    memrt_status_t status = api->set_name(mi, name);
+    api->release(mi);
+    return PyLong_FromLong(status);
+}
 
 /// hold_as(object, name, kind) -> address; C code keeps a reference under a name
 static PyObject *hold_as(PyObject *module, PyObject *args)
@@ -340,7 +360,7 @@ static PyObject *release_as(PyObject *module, PyObject *args)
     Py_RETURN_NONE;
 }
 
-/// keep(object): hold it in a C static for good
+/// keep(object): keep a reference in a static C variable until the next call
 static PyObject *keep(PyObject *module, PyObject *object)
 {
     (void)module;
@@ -356,7 +376,7 @@ static void count_dtor(void *data, size_t size, void *info)
     ++*(int *)info;
 }
 
-/// adopt_counting() -> (whether adoption and array came about, calls of the destructor)
+/// adopt_counting() -> (True if adoption and array succeed, or None; calls of the destructor)
 static PyObject *adopt_counting(PyObject *module, PyObject *unused)
 {
     static char buffer[64];
@@ -381,7 +401,7 @@ static PyObject *adopt_counting(PyObject *module, PyObject *unused)
     return Py_BuildValue("(Oi)", Py_True, calls);
 }
 
-/// import_again() -> whether memrt_import() gives the table that this module has
+/// import_again() -> whether memrt_import() returns this module's table
 static PyObject *import_again(PyObject *module, PyObject *unused)
 {
     (void)module;
@@ -390,7 +410,7 @@ static PyObject *import_again(PyObject *module, PyObject *unused)
     return again != NULL ? PyBool_FromLong(again == api) : NULL;
 }
 
-/// fake_table(major, bytes) -> capsule like memrt's with a table that says so
+/// fake_table(major, bytes) -> capsule like memrt's, whose table has the given version and size
 static PyObject *fake_table(PyObject *module, PyObject *args)
 {
     static memrt_api_t table;
@@ -406,7 +426,7 @@ static PyObject *fake_table(PyObject *module, PyObject *args)
     return PyCapsule_New(&table, MEMRT_API_CAPSULE, NULL);
 }
 
-/// has_last_slot() -> what MEMRT_HAS says about trace_mark in the table that gets imported
+/// has_last_slot() -> whether the imported table has trace_mark, by MEMRT_HAS
 static PyObject *has_last_slot(PyObject *module, PyObject *unused)
 {
     (void)module;
@@ -431,6 +451,7 @@ static PyMethodDef methods[] = {
     {"address", address, METH_O, NULL},
     {"hold", hold, METH_O, NULL},
     {"release", release, METH_O, NULL},
+    {"name_by_bytes", name_by_bytes, METH_VARARGS, NULL},
     {"hold_as", hold_as, METH_VARARGS, NULL},
     {"release_as", release_as, METH_VARARGS, NULL},
     {"fail_and_clear", fail_and_clear, METH_O, NULL},

@@ -1,4 +1,4 @@
-/// A NEP 49 handler that passes everything on to another one and writes it down.
+/// A NEP 49 handler that records all calls and passes each call to another handler.
 
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
@@ -25,14 +25,21 @@ typedef struct recorder {
     PyObject *upstream_capsule; /* NULL: the C library */
     pthread_mutex_t lock;
     size_t count;
-    size_t fail_at; /* the allocation with this number fails; 0: none */
+    size_t fail_at; /* number of the allocation that fails; 0: none */
     size_t allocations;
     event_t events[CAPACITY];
 } recorder_t;
 
+/// Return whether the thread holds the GIL. PyGILState_Check() returns 1 on every thread once a
+/// subinterpreter existed.
 static int holds_gil(void)
 {
-    return PyGILState_GetThisThreadState() != NULL && PyGILState_Check();
+#if PY_VERSION_HEX >= 0x030D0000
+    const PyThreadState *attached = PyThreadState_GetUnchecked();
+#else
+    const PyThreadState *attached = _PyThreadState_UncheckedGet();
+#endif
+    return attached != NULL && attached == PyGILState_GetThisThreadState();
 }
 
 static void note(recorder_t *recorder, const char *op, void *before, void *after, size_t size)
@@ -166,7 +173,8 @@ static PyObject *new(PyObject *module, PyObject *args)
     return PyCapsule_New(recorder, "mem_handler", destroy);
 }
 
-/// events(handler) -> list of (op, before, after, size, thread, gil), oldest first, and forget them
+/// events(handler) -> list of (op, before, after, size, thread, gil), oldest first; then clear the
+/// list
 static PyObject *events(PyObject *module, PyObject *capsule)
 {
     (void)module;

@@ -1,4 +1,4 @@
-/* A program that shows the options in force, as a user's program that may be set-uid. */
+/* Print the options in force, as a user's program that may be set-uid. */
 
 #include <stdio.h>
 #include <sys/auxv.h>

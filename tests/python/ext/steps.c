@@ -1,4 +1,4 @@
-/// memrt/numpy.h in a world where each step of making an array can fail.
+/// memrt/numpy.h compiled so that each step of creating an array can fail.
 
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-static const char *failing = ""; ///< the step that does
+static const char *failing = ""; ///< name of the failing step
 
 static int fails(const char *step)
 {
@@ -24,7 +24,7 @@ static PyObject *new_capsule(void *pointer, const char *name, PyCapsule_Destruct
     return fails("capsule") ? NULL : PyCapsule_New(pointer, name, destructor);
 }
 
-/// Like NumPy's, it takes the reference to `descr` also when it fails.
+/// Steal the reference to `descr` also on failure, as NumPy's function does.
 static PyObject *new_array(PyTypeObject *type, PyArray_Descr *descr, int nd, const npy_intp *dims,
                            const npy_intp *strides, void *data, int flags, PyObject *object)
 {
@@ -35,7 +35,7 @@ static PyObject *new_array(PyTypeObject *type, PyArray_Descr *descr, int nd, con
     return PyArray_NewFromDescr(type, descr, nd, dims, strides, data, flags, object);
 }
 
-/// The failure is NumPy's own: the array has a base already.
+/// Fail by NumPy's own check: the array already has a base.
 static int set_base(PyArrayObject *array, PyObject *base)
 {
     if (strcmp(failing, "base") == 0) {
@@ -65,7 +65,7 @@ static void count_end(void *data, size_t size, void *info)
     ended++;
 }
 
-/// make(step, dtype) -> array of one element, unless the step fails; ended() begins at 0
+/// make(step, dtype) -> array of one element, unless the step fails; resets the count of ended()
 static PyObject *make(PyObject *module, PyObject *args)
 {
     static char buffer[64];

@@ -1,4 +1,4 @@
-/// A write past the end of a block: AddressSanitizer and memcheck must tell.
+/// Write past the end of a block. AddressSanitizer and memcheck must report the write.
 
 #include <memrt/memrt.h>
 

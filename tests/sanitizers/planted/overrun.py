@@ -1,4 +1,4 @@
-"""A write past the end of an array on memrt: AddressSanitizer must tell."""
+"""Write past the end of an array on memrt. AddressSanitizer must report the write."""
 
 import ctypes
 

@@ -1,4 +1,4 @@
-/// Two threads that write one word of a block without a lock: ThreadSanitizer must tell.
+/// Write one word of a block from two threads without a lock. ThreadSanitizer must report the race.
 
 #include <pthread.h>
 #include <stddef.h>
@@ -21,7 +21,7 @@ int main(void)
     void *data = api->get_data(mi);
     pthread_t other;
     if (pthread_create(&other, NULL, write_often, data) != 0) {
-        return 0; /* no race, and so no report */
+        return 0; /* no second thread, so neither a race nor a report */
     }
     write_often(data);
     pthread_join(other, NULL);

@@ -1,4 +1,4 @@
-/// An index that a shift pushes out of its type: UndefinedBehaviorSanitizer must tell.
+/// Shift an int by more bits than its width. UndefinedBehaviorSanitizer must report the shift.
 
 #include <stdio.h>
 

@@ -1,4 +1,4 @@
-/// A choice by a word of a fresh block that nobody wrote: memcheck must tell.
+/// Branch on an uninitialised word of a fresh block. Memcheck must report the branch.
 
 #include <stddef.h>
 #include <stdio.h>

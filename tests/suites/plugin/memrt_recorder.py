@@ -1,8 +1,8 @@
-"""Plugin of pytest: puts NumPy on memrt and writes down what every test ends in.
+"""Pytest plugin: puts NumPy on memrt and records the outcome of every test.
 
-SUITE_OUT names the file, a line of JSON for each thing that happened, so that a process that
-crashes has told what came before. With SUITE_ON_MEMRT=1 memrt is enabled, and counted is what each
-test made on it; without, memrt is not even imported.
+SUITE_OUT names the output file. The file gets a line of JSON per event, flushed at once, so the
+events before a crash are not lost. With SUITE_ON_MEMRT=1 the plugin enables memrt, and counts
+memrt's allocations and the tests that allocate. Otherwise the plugin does not import memrt.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ _BY_PLACE = ("PytestUnhandledThreadExceptionWarning", "PytestUnraisableException
 
 
 class Recorder:
-    """Writes the file."""
+    """Write the output file."""
 
     def __init__(self, path: str) -> None:
-        self._file = open(path, "w", encoding="utf-8")  # noqa: SIM115 - until the process ends
+        self._file = open(path, "w", encoding="utf-8")  # noqa: SIM115 - open until the process ends
         self._outcome = ("passed", "")
 
     def write(self, **words: object) -> None:
@@ -38,14 +38,14 @@ class Recorder:
             self.write(test=report.nodeid, outcome="error", detail=str(report.longrepr))
 
     def pytest_runtest_setup(self, item):
-        """Chance is the same for a test on every side."""
+        """Seed the random generators by test name, so that all sides get the same numbers."""
         seed = zlib.crc32(item.nodeid.encode())
         random.seed(seed)
         np.random.seed(seed)
         self._outcome = ("passed", "")
 
     def pytest_warning_recorded(self, warning_message):
-        """What a thread or a finalizer raised is no outcome of its own for pytest."""
+        """Turn an exception in a thread or finalizer into an outcome; pytest only warns."""
         if warning_message.category.__name__ in _BY_PLACE and self._outcome[0] == "passed":
             first, *_ = str(warning_message.message).splitlines()
             self._outcome = ("passed, but raised elsewhere", first)
@@ -59,7 +59,7 @@ class Recorder:
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_protocol(self, item):
-        """Outermost, because warnings are told of when all else of a test is over."""
+        """Write the outcome. The wrapper is outermost, because warnings arrive last in a test."""
         result = yield from self.run_test(item)
         outcome, detail = self._outcome
         self.write(test=item.nodeid, outcome=outcome, detail=detail)
@@ -70,14 +70,14 @@ class Recorder:
 
 
 class OnStock(Recorder):
-    """NumPy as it is."""
+    """Recorder for unmodified NumPy."""
 
     def pytest_sessionfinish(self):
         self.write(proof={"memrt": "memrt" in sys.modules})
 
 
 class OnMemrt(Recorder):
-    """NumPy on memrt, and what memrt counts."""
+    """Recorder for NumPy on memrt, with memrt's counters as proof."""
 
     def __init__(self, path: str) -> None:
         super().__init__(path)
@@ -103,7 +103,7 @@ class OnMemrt(Recorder):
             "alloc": stats.alloc,
             "used": self._used,
             "lost": self._lost,
-            "options": {option.name: str(option.value) for option in self._memrt.options()},
+            "options": {option.name: str(option.value) for option in self._memrt.debug.options()},
         }
         self.write(proof=proof)
 

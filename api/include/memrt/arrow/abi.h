@@ -1,10 +1,11 @@
 #ifndef MEMRT_ARROW_ABI_H
 #define MEMRT_ARROW_ABI_H
 
-/// The structs of Arrow's C data, C stream and C device data interfaces, as its specification has
-/// everybody declare them: under guards of its own, so that any number of headers may bring them
-/// along. Source: https://arrow.apache.org/docs/format/CDataInterface.html, CStreamInterface.html
-/// and CDeviceDataInterface.html.
+/// Structs of Arrow's C data, C stream and C device data interfaces, copied from Arrow's
+/// specification. Each interface has the include guard of the specification, so that several
+/// headers may declare the structs. Source:
+/// https://arrow.apache.org/docs/format/CDataInterface.html, CStreamInterface.html and
+/// CDeviceDataInterface.html.
 
 #include <stdint.h>
 
@@ -19,7 +20,7 @@ extern "C" {
 #define ARROW_FLAG_NULLABLE 2
 #define ARROW_FLAG_MAP_KEYS_SORTED 4
 
-/// What the elements of an array are.
+/// Type of the elements of an array.
 struct ArrowSchema {
     const char *format;
     const char *name;
@@ -32,8 +33,8 @@ struct ArrowSchema {
     void *private_data;
 };
 
-/// Where they are. The first buffer of fixed-width elements is the validity bitmap, or NULL, the
-/// second one has the elements.
+/// Buffers of an array. For fixed-width elements, the first buffer is the validity bitmap or NULL,
+/// and the second buffer has the elements.
 struct ArrowArray {
     int64_t length;
     int64_t null_count;
@@ -52,8 +53,8 @@ struct ArrowArray {
 #ifndef ARROW_C_STREAM_INTERFACE
 #define ARROW_C_STREAM_INTERFACE
 
-/// Arrays of one schema, one after the other; a released one is the end. Functions return 0 or an
-/// errno, of which get_last_error may say more until the next call.
+/// Stream of arrays with one schema. A released array marks the end. Functions return 0 or an
+/// errno; until the next call, get_last_error may explain the errno.
 struct ArrowArrayStream {
     int (*get_schema)(struct ArrowArrayStream *, struct ArrowSchema *out);
     int (*get_next)(struct ArrowArrayStream *, struct ArrowArray *out);
@@ -84,7 +85,7 @@ typedef int32_t ArrowDeviceType;
 #define ARROW_DEVICE_WEBGPU 15
 #define ARROW_DEVICE_HEXAGON 16
 
-/// An array with the device that its buffers are on.
+/// Array with the device that holds its buffers.
 struct ArrowDeviceArray {
     struct ArrowArray array;
     int64_t device_id;

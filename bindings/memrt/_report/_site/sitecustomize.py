@@ -1,8 +1,8 @@
-"""Runs at the start of every Python below ``python -m memrt run --children``: it is recorded, too.
+"""Record each Python process that starts below ``python -m memrt run --children``.
 
-Its folder stands on PYTHONPATH in front of others, so it also runs the sitecustomize behind it.
-Where anything fails, as where memrt is not installed, the program runs as if it had not been here;
-any Python 3 can read this.
+The folder of this module stands first on PYTHONPATH. The module therefore also runs the next
+sitecustomize on the path. Failure: any exception, for example where memrt is not installed, is
+suppressed, and the program runs unrecorded. Any Python 3 can parse this file.
 """
 
 import contextlib

@@ -1,6 +1,7 @@
-"""Runs at the start of every Python below ``python -m memrt run --numba``: its Numba is on memrt.
+"""Install the memrt finder at the start of each Python under ``python -m memrt run --numba``.
 
-Its folder stands first on PYTHONPATH, so it also runs the sitecustomize that it stands in front of.
+The folder of this file is first on PYTHONPATH and hides another sitecustomize module. This module
+therefore runs the hidden sitecustomize too.
 """
 
 from __future__ import annotations

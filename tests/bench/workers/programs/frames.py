@@ -1,4 +1,4 @@
-"""Programs over pandas."""
+"""Programs that use pandas."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def sales(rows: int) -> pd.DataFrame:
 
 
 def group_by() -> float:
-    """Turnover by shop and day, and what the best shops sold."""
+    """Compute turnover by shop and day, and the sales of the best shops."""
     frame = sales(600_000)
     frame["turnover"] = frame["price"] * frame["count"]
     by_day = frame.groupby(["shop", "day"])["turnover"].agg(["sum", "mean", "max"])
@@ -29,7 +29,7 @@ def group_by() -> float:
 
 
 def rolling_statistics() -> float:
-    """Moving means and deviations of walks."""
+    """Compute moving means and deviations of random walks."""
     walks = np.random.default_rng(10).standard_normal((40_000, 12)).cumsum(axis=0)
     frame = pd.DataFrame(walks, index=pd.date_range("2020-01-01", periods=40_000, freq="min"))
     moving = frame.rolling(120)

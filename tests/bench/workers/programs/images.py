@@ -1,4 +1,4 @@
-"""Programs over scikit-image, on pictures that it ships."""
+"""Programs that use scikit-image, on pictures from the package."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from skimage import color, data, exposure, filters, measure, morphology, restora
 
 
 def photo_pipeline() -> float:
-    """Noise away, contrast up, edges found."""
+    """Remove noise, raise contrast and find edges."""
     photo = data.astronaut() / 255.0
     smooth = restoration.denoise_tv_chambolle(photo, weight=0.1, channel_axis=-1, max_num_iter=20)
     bright = exposure.equalize_adapthist(smooth)
@@ -17,7 +17,7 @@ def photo_pipeline() -> float:
 
 
 def coin_counting() -> int:
-    """Coins told from the ground and from each other, and measured."""
+    """Separate coins from the background and from each other, and measure the coins."""
     coins = data.coins()
     found = 0
     for sigma in (0.5, 1.0, 1.5, 2.0):

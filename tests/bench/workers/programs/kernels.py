@@ -1,4 +1,4 @@
-"""Programs of array kernels, as people write them: short, with temporaries."""
+"""Short programs of array kernels, in typical style: with temporaries."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 
 
 def heat_equation() -> float:
-    """A hot square in a cold plate, explicit steps."""
+    """Simulate a hot square in a cold plate with explicit steps."""
     plate = np.zeros((768, 768))
     plate[200:400, 200:400] = 100.0
     for _ in range(60):
@@ -17,7 +17,7 @@ def heat_equation() -> float:
 
 
 def gaussian_process() -> float:
-    """Regression with a squared exponential kernel; the length scale is searched."""
+    """Fit a regression with a squared exponential kernel, searching for the length scale."""
     chance = np.random.default_rng(1)
     x = np.sort(chance.uniform(0, 10, 400))
     y = np.sin(x) + 0.1 * chance.standard_normal(x.size)
@@ -32,7 +32,7 @@ def gaussian_process() -> float:
 
 
 def neural_network() -> float:
-    """Two layers on random digits, stochastic gradient descent with momentum."""
+    """Train two layers on random digits by stochastic gradient descent with momentum."""
     chance = np.random.default_rng(2)
     images, wanted = chance.random((4096, 784)), chance.integers(0, 10, 4096)
     first, second = 0.05 * chance.standard_normal((784, 128)), 0.1 * chance.standard_normal(1280)
@@ -55,7 +55,7 @@ def neural_network() -> float:
 
 
 def bodies() -> float:
-    """Stars that attract each other, all pairs."""
+    """Simulate stars that attract each other, over all pairs."""
     chance = np.random.default_rng(3)
     places, speeds = chance.standard_normal((400, 3)), np.zeros((400, 3))
     for _ in range(15):
@@ -67,7 +67,7 @@ def bodies() -> float:
 
 
 def game_of_life() -> int:
-    """Generations on a torus."""
+    """Compute generations on a torus."""
     cells = (np.random.default_rng(4).random((512, 512)) < 0.3).astype(np.int8)
     for _ in range(300):
         near = sum(
@@ -81,7 +81,7 @@ def game_of_life() -> int:
 
 
 def monte_carlo() -> float:
-    """The price of an option on the mean of a path."""
+    """Compute the price of an option on the mean of a path."""
     chance = np.random.default_rng(5)
     total = 0.0
     for _ in range(12):
@@ -92,7 +92,7 @@ def monte_carlo() -> float:
 
 
 def k_means() -> float:
-    """Lloyd's algorithm."""
+    """Cluster points with Lloyd's algorithm."""
     points = np.random.default_rng(6).standard_normal((20_000, 8))
     centres = points[:16]
     for _ in range(20):
@@ -103,7 +103,7 @@ def k_means() -> float:
 
 
 def spectral_filter() -> float:
-    """The low tones of a long noise, window by window."""
+    """Keep the low frequencies of a long noise signal, window by window."""
     noise = np.random.default_rng(7).standard_normal(1 << 21)
     window = np.hanning(1 << 15)
     kept = np.zeros_like(noise)

@@ -1,4 +1,4 @@
-"""Programs over scikit-learn, on data that it ships."""
+"""Programs that use scikit-learn, on data from the package."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from sklearn import datasets, decomposition, ensemble, linear_model, model_selec
 
 
 def principal_components() -> float:
-    """Digits with noise, seen through fewer and fewer components."""
+    """Reconstruct noisy digits from 4, 8, 16 and 32 components."""
     digits = np.repeat(datasets.load_digits().data, 8, axis=0)
     noisy = digits + np.random.default_rng(11).standard_normal(digits.shape)
     error = 0.0
@@ -18,7 +18,7 @@ def principal_components() -> float:
 
 
 def cross_validation() -> float:
-    """Digits told apart by a linear model and by trees, five times each."""
+    """Classify digits with a linear model and with trees, by five-fold cross-validation."""
     images, names = datasets.load_digits(return_X_y=True)
     images = preprocessing.StandardScaler().fit_transform(images)
     linear = linear_model.RidgeClassifier()

@@ -1,4 +1,4 @@
-"""Programs over SciPy."""
+"""Programs that use SciPy."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from scipy.sparse import linalg
 
 
 def sparse_solver() -> float:
-    """Poisson's equation on a square by conjugate gradients."""
+    """Solve Poisson's equation on a square by conjugate gradients."""
     side = 200
     line = sparse.diags([-1.0, 2.0, -1.0], [-1, 0, 1], shape=(side, side))
     one = sparse.identity(side)
@@ -18,7 +18,7 @@ def sparse_solver() -> float:
 
 
 def interpolation() -> float:
-    """A field on a grid, read at many places, by splines and linearly."""
+    """Interpolate a field on a grid at many points, linearly and by splines."""
     axis = np.linspace(0, 1, 200)
     field = np.sin(6 * axis[:, None]) * np.cos(4 * axis[None, :])
     linear = interpolate.RegularGridInterpolator((axis, axis), field)

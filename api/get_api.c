@@ -1,0 +1,65 @@
+#include <memrt/external.h>
+
+#include <pthread.h>
+#include <stdio.h>
+
+#include "api/table.h"
+#include "runtime/config/options.h"
+#include "runtime/runtime.h"
+
+/// memrt_get_api(), which starts the runtime and chooses a table. The assertions pin the offsets of
+/// slots, because the order of the slots is a binary contract.
+
+#define SLOT_AT(slot, word)                                                                        \
+    _Static_assert(offsetof(memrt_api_t, slot) == (word) * 8, #slot " moved")
+SLOT_AT(allocate, 0);
+SLOT_AT(allocate_external, 1);
+SLOT_AT(manage_memory, 2);
+SLOT_AT(acquire, 3);
+SLOT_AT(release, 4);
+SLOT_AT(get_data, 5);
+SLOT_AT(struct_size, 6);
+SLOT_AT(abi_major, 7);
+SLOT_AT(features, 8);
+SLOT_AT(version, 9);
+SLOT_AT(meminfo_new, 10);
+SLOT_AT(status_text, 60);
+SLOT_AT(policy_option, 63);
+SLOT_AT(scope_reset_peak, 77);
+SLOT_AT(holders, 80);
+SLOT_AT(buffer_read, 92);
+SLOT_AT(set_symbol_error, 98);
+SLOT_AT(allocator_pinned, 114);
+SLOT_AT(dlpack_new, 119);
+SLOT_AT(arrow_adopt, 121);
+SLOT_AT(trace_mark, 125);
+_Static_assert(sizeof(memrt_api_t) == 126 * 8, "slots are only ever appended");
+
+static char refusal_text[160];
+
+static void write_refusal_text(void)
+{
+    snprintf(refusal_text, sizeof(refusal_text),
+             "memrt %s has ABI %u, but the caller requires another: rebuild the caller against the "
+             "installed headers, or install a memrt with the caller's ABI",
+             MEMRT_VERSION, MEMRT_ABI_MAJOR);
+}
+
+const memrt_api_t *memrt_get_api(uint32_t abi_major, const char **why)
+{
+    static pthread_once_t written = PTHREAD_ONCE_INIT;
+    if (abi_major != MEMRT_ABI_MAJOR) {
+        pthread_once(&written, write_refusal_text);
+        if (why != NULL) {
+            *why = refusal_text;
+        }
+        return NULL;
+    }
+    memrt__runtime_start();
+    return memrt__options.check ? memrt__checking_table() : &memrt__plain_table;
+}
+
+const char *memrt_version(void)
+{
+    return MEMRT_VERSION;
+}

@@ -1,0 +1,59 @@
+"""Find the code behind allocations, and the objects behind live memory.
+
+Live buffers: tracking, live, sites.
+Leaks: assert_no_leaks, growth, suppress_leaks.
+Small views over large buffers: retention.
+Event traces: trace, mark, Trace.
+Peaks: exact_peak.
+Policies and options in force: policies, options.
+Symbols of compiled code: unresolved_symbols, check_symbols.
+
+:func:`memrt.holders` shows the objects that keep a buffer alive.
+"""
+
+from memrt import _memrt
+from memrt._growth import growth
+from memrt._installation import make_public
+from memrt._leaks import LeakError, assert_no_leaks, suppress_leaks
+from memrt._live import live, sites, tracking
+from memrt._memrt import check_symbols, unresolved_symbols
+from memrt._options import options
+from memrt._peak import exact_peak
+from memrt._policy import policies
+from memrt._retention import retention
+from memrt._trace import Trace, TraceError
+from memrt._tracing import mark, trace
+
+tracemalloc_domain: int = _memrt.features()["tracemalloc_domain"]
+"""tracemalloc domain of memory that memrt allocates itself. NumPy has a domain of its own.
+
+``tracemalloc.DomainFilter(True, memrt.debug.tracemalloc_domain)`` reduces a snapshot to this
+memory."""
+
+__all__ = [
+    "LeakError",
+    "Trace",
+    "TraceError",
+    "assert_no_leaks",
+    "check_symbols",
+    "exact_peak",
+    "growth",
+    "live",
+    "mark",
+    "options",
+    "policies",
+    "retention",
+    "sites",
+    "suppress_leaks",
+    "trace",
+    "tracemalloc_domain",
+    "tracking",
+    "unresolved_symbols",
+]
+
+
+def __dir__() -> list[str]:
+    return list(__all__)
+
+
+make_public(globals())

@@ -1,0 +1,133 @@
+#include "core/current_policy.h"
+
+#include <stdbool.h>
+
+#include "core/current_scope.h"
+#include "core/mem_handler.h"
+#include "support/errors.h"
+#include "support/ndarray.h"
+
+atomic_bool memrt__policy_was_entered;
+
+static PyObject *attribute; ///< interned name of the handler attribute of memrt.Policy
+
+/// Return the handler in force in this context if it leads to memrt, otherwise the default policy's
+/// handler in the scope of this context. New reference, or NULL with an exception.
+static PyObject *get_current_handler(void)
+{
+    PyObject *handler = PyDataMem_GetHandler();
+    if (handler == NULL ||
+        (handler != PyDataMem_DefaultHandler && memrt__handler_is_memrt(handler))) {
+        return handler;
+    }
+    Py_DECREF(handler);
+    return memrt__current_scope_handler(Py_NewRef(memrt__binding.default_handler));
+}
+
+/// The policy outlives the dropped reference: the context, or the entry of the scope, still holds
+/// the handler.
+memrt_policy_t *memrt__current_policy(void)
+{
+    PyObject *handler = get_current_handler();
+    if (handler == NULL) {
+        PyErr_Clear();
+        return NULL;
+    }
+    memrt_policy_t *policy = memrt__handler_policy(handler);
+    Py_DECREF(handler);
+    return policy;
+}
+
+PyObject *memrt__current_handler_for(PyObject *policy)
+{
+    if (policy == Py_None) {
+        return get_current_handler();
+    }
+    PyObject *handler =
+        PyCapsule_CheckExact(policy) ? Py_NewRef(policy) : PyObject_GetAttr(policy, attribute);
+    if (handler != NULL && memrt__handler_is_memrt(handler)) {
+        return memrt__current_scope_handler(handler);
+    }
+    if (handler != NULL || PyErr_ExceptionMatches(PyExc_AttributeError)) {
+        PyErr_Format(PyExc_TypeError, "policy must be a memrt.Policy or None, got %.200s",
+                     Py_TYPE(policy)->tp_name);
+    }
+    Py_XDECREF(handler);
+    return NULL;
+}
+
+int memrt__current_policy_setup(void)
+{
+    if (attribute == NULL) {
+        attribute = PyUnicode_InternFromString("_handler");
+    }
+    return attribute != NULL ? 0 : -1;
+}
+
+/// Restore the previous handler after a failed change. If memory for the token runs out, CPython
+/// has set the context variable already.
+static void restore_handler(PyObject *before)
+{
+    memrt_pending_t pending;
+    memrt__pending_save(&pending);
+    Py_XDECREF(PyDataMem_SetHandler(before));
+    PyErr_Clear();
+    memrt__pending_restore(&pending);
+}
+
+/// Put `handler` in force and return the previous handler. On failure returns NULL, and the
+/// previous handler is in force.
+static PyObject *replace_handler(PyObject *handler)
+{
+    PyObject *before = PyDataMem_GetHandler();
+    if (before == NULL) { /* GCOV_EXCL_BR_LINE: NumPy's context variable has a default */
+        return NULL;
+    }
+    PyObject *replaced = PyDataMem_SetHandler(handler);
+    if (replaced == NULL) {
+        restore_handler(before);
+    }
+    Py_DECREF(before);
+    return replaced;
+}
+
+static PyObject *set_handler(PyObject *module, PyObject *handler)
+{
+    (void)module;
+    if (!PyCapsule_IsValid(handler, MEMRT_HANDLER_CAPSULE)) {
+        PyErr_SetString(PyExc_TypeError, "handler must be a capsule named 'mem_handler'");
+        return NULL;
+    }
+    PyObject *before = replace_handler(handler);
+    if (before != NULL && handler != memrt__binding.default_handler &&
+        memrt__handler_is_memrt(handler)) {
+        atomic_store_explicit(&memrt__policy_was_entered, true, memory_order_relaxed);
+    }
+    return before;
+}
+
+static PyObject *get_handler(PyObject *module, PyObject *unused)
+{
+    (void)module;
+    (void)unused;
+    return PyDataMem_GetHandler();
+}
+
+static PyObject *get_scoped_handler(PyObject *module, PyObject *handler)
+{
+    (void)module;
+    return memrt__current_scope_handler(Py_NewRef(handler));
+}
+
+PyMethodDef memrt__current_policy_methods[] = {
+    {"set_handler", set_handler, METH_O,
+     "set_handler(handler) -> handler\n\n"
+     "Put `handler` in force for NumPy in the current context. Return the previous handler."},
+    {"get_handler", get_handler, METH_NOARGS,
+     "get_handler() -> handler\n\nReturn the handler that NumPy uses in the current context."},
+    {"in_scope", get_scoped_handler, METH_O,
+     "in_scope(handler) -> handler\n\n"
+     "Return the handler of the same policy in the scope of this context. Outside of scopes,\n"
+     "return `handler`."},
+    {NULL, NULL, 0, NULL},
+};

@@ -1,0 +1,110 @@
+#include "core/current_scope.h"
+
+#include <stdatomic.h>
+#include <stdbool.h>
+
+#include "core/mem_handler.h"
+#include "support/errors.h"
+
+/// Context variable with a tuple: the entries of the open scopes of a context, innermost last.
+static PyObject *variable;
+
+/// Members of an entry, a tuple. ENTRY_OWNER is the object that entered the scope, compared by
+/// identity.
+enum { ENTRY_OWNER, ENTRY_SCOPE, ENTRY_CAPSULE, ENTRY_HANDLERS };
+
+/// Whether any scope was ever opened. Never cleared: contexts are copied, so the end of the last
+/// copy is unknown.
+static atomic_bool scope_was_opened;
+
+void memrt__current_scope_note_opened(void)
+{
+    atomic_store_explicit(&scope_was_opened, true, memory_order_relaxed);
+}
+
+int memrt__current_scope_is_used(void)
+{
+    return atomic_load_explicit(&scope_was_opened, memory_order_relaxed);
+}
+
+/// Return the innermost entry of this context, or NULL without an exception. New reference.
+static PyObject *get_innermost_entry(void)
+{
+    PyObject *entries = NULL;
+    /* GCOV_EXCL_BR_START: the context variable has a default */
+    if (!memrt__current_scope_is_used() || PyContextVar_Get(variable, NULL, &entries) < 0) {
+        /* GCOV_EXCL_BR_STOP */
+        PyErr_Clear();
+        return NULL;
+    }
+    Py_ssize_t depth = PyTuple_GET_SIZE(entries);
+    PyObject *entry = depth == 0 ? NULL : Py_NewRef(PyTuple_GET_ITEM(entries, depth - 1));
+    Py_DECREF(entries);
+    return entry;
+}
+
+/// Maximum number of cached handlers per scope. Without a limit, an open scope would keep alive
+/// every policy ever used in it.
+#define HANDLERS_MAX 16
+
+/// Create and cache the handler of the subpolicy of `policy` in `scope`. NULL with an exception.
+static PyObject *create_handler(PyObject *handlers, PyObject *key, memrt_scope_t *scope,
+                                memrt_policy_t *policy)
+{
+    memrt_policy_t *subpolicy;
+    memrt_status_t status = memrt__api()->scope_policy(scope, policy, &subpolicy);
+    if (status != MEMRT_OK) {
+        return memrt__raise(status, "cannot use policy %s in scope %s",
+                            memrt__api()->policy_name(policy), memrt__api()->scope_name(scope));
+    }
+    PyObject *handler = memrt__handler_new(subpolicy);
+    if (PyDict_GET_SIZE(handlers) >= HANDLERS_MAX) {
+        PyDict_Clear(handlers);
+    }
+    if (handler != NULL && PyDict_SetItem(handlers, key, handler) < 0) {
+        Py_CLEAR(handler);
+    }
+    return handler;
+}
+
+static memrt_scope_t *get_scope(PyObject *entry)
+{
+    return PyCapsule_GetPointer(PyTuple_GET_ITEM(entry, ENTRY_CAPSULE), MEMRT_SCOPE_CAPSULE);
+}
+
+/// Return the cached or new handler of a policy in the scope of an entry. NULL with an exception.
+static PyObject *get_entry_handler(PyObject *entry, memrt_policy_t *policy)
+{
+    PyObject *handlers = PyTuple_GET_ITEM(entry, ENTRY_HANDLERS);
+    PyObject *key = PyLong_FromUnsignedLong(memrt__api()->policy_index(policy));
+    PyObject *handler = key != NULL ? PyDict_GetItemWithError(handlers, key) : NULL;
+    if (handler != NULL) {
+        Py_INCREF(handler);
+    } else if (!PyErr_Occurred()) {
+        handler = create_handler(handlers, key, get_scope(entry), policy);
+    }
+    Py_XDECREF(key);
+    return handler;
+}
+
+PyObject *memrt__current_scope_handler(PyObject *handler)
+{
+    PyObject *entry = get_innermost_entry();
+    if (entry == NULL) {
+        return handler;
+    }
+    PyObject *scoped = get_entry_handler(entry, memrt__handler_policy(handler));
+    Py_DECREF(entry);
+    Py_DECREF(handler);
+    return scoped;
+}
+
+int memrt__current_scope_setup(PyObject *module)
+{
+    PyObject *none = PyTuple_New(0);
+    if (variable == NULL && none != NULL) {
+        variable = PyContextVar_New("memrt_scopes", none);
+    }
+    Py_XDECREF(none);
+    return variable != NULL ? PyModule_AddObjectRef(module, "scope_variable", variable) : -1;
+}

@@ -1,0 +1,216 @@
+#include "numba/alloc.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/current_policy.h"
+#include "core/interpreter.h"
+#include "core/tracemalloc.h"
+
+/// Byte patterns that NRT's "safe" functions write into new and freed memory.
+#define FRESH 0xCB
+#define DEAD 0xDE
+
+static atomic_int shutting_down;
+
+void memrt__nrt_shutdown(void)
+{
+    atomic_store_explicit(&shutting_down, 1, memory_order_relaxed);
+}
+
+/// Return the policy in force, or NULL for the default policy. NumPy keeps the handler in a context
+/// variable, which requires the GIL: threads without the GIL get the default policy.
+static memrt_policy_t *get_current_policy(void)
+{
+    return memrt__current_policy_is_default_everywhere() || !memrt__holds_python()
+               ? NULL
+               : memrt__current_policy();
+}
+
+/* --- Destructors. --- */
+
+static memrt_dtor_fn convert_to_dtor(void *info)
+{
+    memrt_dtor_fn dtor;
+    memcpy(&dtor, &info, sizeof(dtor));
+    return dtor;
+}
+
+static void *convert_to_info(memrt_dtor_fn dtor)
+{
+    void *info;
+    memcpy(&info, &dtor, sizeof(info));
+    return info;
+}
+
+/// Run the destructor of compiled code, unless `info` is NULL or compiled code was shut down.
+static void run_compiled_dtor(void *data, size_t size, void *info)
+{
+    if (info != NULL && !atomic_load_explicit(&shutting_down, memory_order_relaxed)) {
+        convert_to_dtor(info)(data, size, NULL);
+    }
+}
+
+/// Run the destructor, then fill the data with DEAD.
+static void run_dtor_and_mark(void *data, size_t size, void *info)
+{
+    run_compiled_dtor(data, size, info);
+    memset(data, DEAD, size);
+}
+
+/* --- MemInfos with inline data. --- */
+
+/// Track a new MemInfo in tracemalloc. Returns NULL if allocation failed, or if tracemalloc has no
+/// memory and `mi` was released.
+static memrt_meminfo_t *track_meminfo(memrt_meminfo_t *mi)
+{
+    if (mi == NULL || memrt__tracemalloc_compiled(mi)) {
+        return mi;
+    }
+    memrt__api()->release(mi);
+    return NULL;
+}
+
+/// Allocate by the fast path: default policy, default alignment, no external allocator.
+static memrt_meminfo_t *allocate_meminfo_fast(size_t size, const memrt_new_options_t *options)
+{
+    memrt_meminfo_t *mi = memrt__api()->allocate(size);
+    if (mi != NULL) {
+        mi->dtor = options->dtor;
+        mi->dtor_info = options->dtor_info;
+    }
+    return track_meminfo(mi);
+}
+
+static memrt_meminfo_t *allocate_meminfo(size_t size, memrt_new_options_t *options)
+{
+    memrt_meminfo_t *mi;
+    if (memrt__current_policy_is_default_everywhere() && options->alignment <= MEMRT_ALIGN_MIN &&
+        options->external == NULL) {
+        return allocate_meminfo_fast(size, options);
+    }
+    options->struct_size = sizeof(*options);
+    options->policy = get_current_policy();
+    return memrt__api()->meminfo_new(size, options, &mi) == MEMRT_OK ? track_meminfo(mi) : NULL;
+}
+
+/// Allocate, fill the data with FRESH, and fill it with DEAD on destruction.
+static memrt_meminfo_t *allocate_marked_meminfo(size_t size, memrt_new_options_t *options)
+{
+    options->dtor = run_dtor_and_mark;
+    memrt_meminfo_t *mi = allocate_meminfo(size, options);
+    if (mi != NULL) {
+        memset(mi->data, FRESH, size);
+    }
+    return mi;
+}
+
+/// Round an alignment up to a power of two that memrt accepts. An alignment above the maximum
+/// yields a value that memrt refuses.
+static size_t round_up_alignment(unsigned align)
+{
+    size_t power = MEMRT_ALIGN_MIN;
+    while (power < align) {
+        power *= 2;
+    }
+    return power;
+}
+
+memrt_meminfo_t *memrt__nrt_alloc(size_t size)
+{
+    memrt_new_options_t options = {0};
+    return allocate_meminfo(size, &options);
+}
+
+memrt_meminfo_t *memrt__nrt_alloc_aligned(size_t size, unsigned align)
+{
+    if (align <= MEMRT_ALIGN_MIN) {
+        return memrt__nrt_alloc(size);
+    }
+    memrt_new_options_t options = {.alignment = round_up_alignment(align)};
+    return allocate_meminfo(size, &options);
+}
+
+memrt_meminfo_t *memrt__nrt_alloc_safe(size_t size)
+{
+    return memrt__nrt_alloc_dtor_safe(size, NULL);
+}
+
+memrt_meminfo_t *memrt__nrt_alloc_safe_aligned(size_t size, unsigned align)
+{
+    return memrt__nrt_alloc_safe_aligned_external(size, align, NULL);
+}
+
+memrt_meminfo_t *memrt__nrt_alloc_safe_aligned_external(size_t size, unsigned align,
+                                                        memrt_external_allocator_t *allocator)
+{
+    memrt_new_options_t options = {.alignment = round_up_alignment(align), .external = allocator};
+    return allocate_marked_meminfo(size, &options);
+}
+
+memrt_meminfo_t *memrt__nrt_alloc_dtor(size_t size, memrt_dtor_fn dtor)
+{
+    memrt_new_options_t options = {.dtor = run_compiled_dtor, .dtor_info = convert_to_info(dtor)};
+    return allocate_meminfo(size, &options);
+}
+
+memrt_meminfo_t *memrt__nrt_alloc_dtor_safe(size_t size, memrt_dtor_fn dtor)
+{
+    memrt_new_options_t options = {.dtor_info = convert_to_info(dtor)};
+    return allocate_marked_meminfo(size, &options);
+}
+
+/* --- MemInfos whose data may move. --- */
+
+memrt_meminfo_t *memrt__nrt_new_varsize(size_t size)
+{
+    return memrt__nrt_new_varsize_dtor(size, NULL);
+}
+
+memrt_meminfo_t *memrt__nrt_new_varsize_dtor(size_t size, memrt_dtor_fn dtor)
+{
+    memrt_meminfo_t *mi;
+    memrt_new_options_t options = {.struct_size = sizeof(options),
+                                   .policy = get_current_policy(),
+                                   .dtor = dtor != NULL ? run_compiled_dtor : NULL,
+                                   .dtor_info = convert_to_info(dtor)};
+    return memrt__api()->resizable_new(size, &options, &mi) == MEMRT_OK ? track_meminfo(mi) : NULL;
+}
+
+/* --- Plain memory. --- */
+
+void *memrt__nrt_allocate(size_t size)
+{
+    return memrt__api()->block_alloc(NULL, size);
+}
+
+void memrt__nrt_free(void *data)
+{
+    memrt__api()->block_free(NULL, data, 0);
+}
+
+static char sample_mark;
+
+static void *sample_malloc(size_t size, void *opaque)
+{
+    return opaque == &sample_mark ? malloc(size) : NULL;
+}
+
+static void *sample_realloc(void *data, size_t size, void *opaque)
+{
+    return opaque == &sample_mark ? realloc(data, size) : NULL;
+}
+
+static void sample_free(void *data, void *opaque)
+{
+    (void)opaque;
+    free(data);
+}
+
+memrt_external_allocator_t *memrt__nrt_sample_external_allocator(void)
+{
+    static memrt_external_allocator_t sample = {sample_malloc, sample_realloc, sample_free,
+                                                &sample_mark};
+    return &sample;
+}

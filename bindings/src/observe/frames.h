@@ -1,0 +1,20 @@
+#ifndef MEMRT_BINDINGS_OBSERVE_FRAMES_H
+#define MEMRT_BINDINGS_OBSERVE_FRAMES_H
+
+#include "support/binding.h"
+
+/// Read the Python call stack of the calling thread. On Python 3.11 to 3.13 the interpreter's own
+/// frame stack is read. The public API would create a frame object for each call without one, which
+/// costs several times as much.
+
+typedef struct memrt_call {
+    PyCodeObject *code; ///< borrowed; valid while the call lasts
+    int instruction;    ///< offset in bytes, for PyCode_Addr2Line; negative: nothing executed yet
+} memrt_call_t;
+
+/// Write the Python calls of the calling thread to `out`, innermost first, at most `max`. Returns
+/// their number.
+/// Threads: needs the GIL. A pending exception stays pending.
+size_t memrt__frames_here(memrt_call_t *out, size_t max);
+
+#endif

@@ -1,0 +1,275 @@
+/// Cache of frames by code object and instruction, so that a tracked allocation rarely creates a
+/// frame. The cache and its functions need the GIL.
+
+#include "observe/site_recorder.h"
+
+#include <stdint.h>
+#include <stdlib.h>
+
+#include "core/interpreter.h"
+#include "observe/frames.h"
+#include "support/arguments.h"
+#include "support/errors.h"
+
+/// An instruction of a code object, with its frame. The entry holds the code object, so the address
+/// of the code stays unique.
+typedef struct cache_entry {
+    PyCodeObject *code; ///< NULL: the slot is empty
+    int instruction;
+    memrt_frame_t frame;
+} cache_entry_t;
+
+#define SLOTS_FIRST 1024u
+/// Maximum number of slots. A program that creates code without end must be able to free the code.
+#define SLOTS_MOST 65536u
+
+/// The cache, used under the GIL: open addressing, at most half of the slots taken.
+static struct {
+    cache_entry_t *slots; ///< `capacity` slots, a power of two, or NULL
+    size_t capacity, count;
+} cache;
+
+static size_t hash_instruction(const PyCodeObject *code, int instruction)
+{
+    uint64_t mixed =
+        ((uint64_t)(uintptr_t)code ^ (uint64_t)instruction << 48) * 0x9E3779B97F4A7C15u;
+    return (size_t)(mixed >> 20) & (cache.capacity - 1);
+}
+
+/// Return the slot of an instruction, or the empty slot for it.
+static cache_entry_t *find_slot(const PyCodeObject *code, int instruction)
+{
+    size_t i = hash_instruction(code, instruction);
+    while (cache.slots[i].code != NULL &&
+           (cache.slots[i].code != code || cache.slots[i].instruction != instruction)) {
+        i = (i + 1) & (cache.capacity - 1);
+    }
+    return &cache.slots[i];
+}
+
+/// Make room for one more entry. Returns false without memory. A cache of maximum size is emptied
+/// first.
+static int reserve_slot(void)
+{
+    if (cache.count < cache.capacity / 2) {
+        return 1;
+    }
+    if (cache.capacity == SLOTS_MOST) {
+        memrt__site_recorder_forget();
+    }
+    cache_entry_t *old = cache.slots;
+    size_t old_capacity = cache.capacity,
+           new_capacity = old_capacity == 0 ? SLOTS_FIRST : 2 * old_capacity;
+    cache_entry_t *fresh = calloc(new_capacity, sizeof(*fresh));
+    if (fresh == NULL) {
+        return 0;
+    }
+    cache.slots = fresh;
+    cache.capacity = new_capacity;
+    for (size_t i = 0; i < old_capacity; i++) {
+        if (old[i].code != NULL) {
+            *find_slot(old[i].code, old[i].instruction) = old[i];
+        }
+    }
+    free(old);
+    return 1;
+}
+
+/// Return the text of a str, borrowed; NULL for a str that UTF-8 cannot encode.
+static const char *encode_utf8(PyObject *text)
+{
+    const char *result = PyUnicode_AsUTF8(text);
+    if (result == NULL) {
+        PyErr_Clear();
+    }
+    return result;
+}
+
+/// Create the frame of a call. A pending exception stays pending. 0: no memory.
+static memrt_frame_t create_frame(const memrt_call_t *call)
+{
+    PyCodeObject *code = call->code;
+#if PY_VERSION_HEX >= 0x030B0000
+    PyObject *name = code->co_qualname;
+#else
+    PyObject *name = code->co_name;
+#endif
+    memrt_pending_t pending;
+    memrt__pending_save(&pending);
+    int line = PyCode_Addr2Line(code, call->instruction);
+    memrt_frame_t frame = memrt__api()->frame_new(encode_utf8(name), encode_utf8(code->co_filename),
+                                                  line > 0 ? (uint64_t)line : 0);
+    memrt__pending_restore(&pending);
+    return frame;
+}
+
+/// Return the cached frame of a call; 0: not in the cache.
+static memrt_frame_t find_cached_frame(const memrt_call_t *call)
+{
+    return cache.capacity == 0 ? 0 : find_slot(call->code, call->instruction)->frame;
+}
+
+/// Put a frame into the cache, unless memory ran out or the frame is cached already.
+static void cache_frame(const memrt_call_t *call, memrt_frame_t frame)
+{
+    cache_entry_t *entry = reserve_slot() ? find_slot(call->code, call->instruction) : NULL;
+    if (entry != NULL && entry->code == NULL) { /* GCOV_EXCL_BR_LINE: only after a collection */
+        Py_INCREF(call->code);
+        *entry = (cache_entry_t){call->code, call->instruction, frame};
+        cache.count++;
+    }
+}
+
+/// Return the frame of a call; 0: no memory. create_frame() may run the collector, which may
+/// reenter this function or run memrt__site_recorder_forget(). So no slot pointer is kept across
+/// that call.
+static memrt_frame_t get_frame(const memrt_call_t *call)
+{
+    memrt_frame_t frame = find_cached_frame(call);
+    if (frame == 0) {
+        frame = create_frame(call);
+        if (frame != 0) {
+            cache_frame(call, frame);
+        }
+    }
+    return frame;
+}
+
+/// Write the Python frames of the calling thread, if it holds the GIL. Returns their number.
+static size_t write_python_frames(memrt_frame_t *out, size_t max)
+{
+    memrt_call_t calls[MEMRT_FRAMES_MAX];
+    if (!memrt__holds_python()) {
+        return 0;
+    }
+    size_t count = 0, depth = memrt__frames_here(calls, Py_MIN(max, MEMRT_FRAMES_MAX));
+    for (size_t i = 0; i < depth; i++) {
+        memrt_frame_t frame = get_frame(&calls[i]);
+        if (frame != 0) {
+            out[count++] = frame;
+        }
+    }
+    return count;
+}
+
+void memrt__site_recorder_setup(void)
+{
+    memrt__api()->set_frames(write_python_frames);
+}
+
+/// Return one frame as a tuple; NULL with an exception.
+static PyObject *build_frame_tuple(memrt_frame_t frame)
+{
+    memrt_frame_text_t text = {.struct_size = sizeof(text)};
+    memrt_status_t status = memrt__api()->frame_text(frame, &text);
+    if (status != MEMRT_OK) { /* GCOV_EXCL_BR_LINE: libmemrt made the frame */
+        return memrt__raise(status, "cannot read frame %llu", (unsigned long long)frame);
+    }
+    return Py_BuildValue("(NNKKO)", memrt__text(text.function), memrt__text(text.file),
+                         (unsigned long long)text.line, (unsigned long long)text.offset,
+                         text.native ? Py_True : Py_False);
+}
+
+/// Convert a site number; 0, which no site has, for a number out of range. -1 with an exception.
+static int read_site_argument(PyObject *object, uint32_t *site)
+{
+    unsigned long number = PyLong_AsUnsignedLong(object);
+    if (number == (unsigned long)-1 && PyErr_Occurred() != NULL) {
+        return -1;
+    }
+    *site = number > UINT32_MAX ? 0 : (uint32_t)number;
+    return 0;
+}
+
+static PyObject *list_site_frames(PyObject *module, PyObject *object)
+{
+    memrt_frame_t frames[2 * MEMRT_FRAMES_MAX];
+    uint32_t site;
+    (void)module;
+    if (read_site_argument(object, &site) < 0) {
+        return NULL;
+    }
+    size_t count = memrt__api()->site_frames(site, frames, Py_ARRAY_LENGTH(frames));
+    PyObject *tuple = PyTuple_New((Py_ssize_t)count);
+    for (size_t i = 0; tuple != NULL && i < count; i++) {
+        PyObject *frame = build_frame_tuple(frames[i]);
+        if (frame == NULL) {
+            Py_CLEAR(tuple);
+        } else {
+            PyTuple_SET_ITEM(tuple, (Py_ssize_t)i, frame);
+        }
+    }
+    return tuple;
+}
+
+static PyObject *list_site_allocations(PyObject *module, PyObject *unused)
+{
+    (void)module;
+    (void)unused;
+    PyObject *list = PyList_New(0);
+    memrt_site_t site = {.struct_size = sizeof(site)};
+    for (uint32_t i = 1; list != NULL && memrt__api()->site_read(i, &site) == MEMRT_OK; i++) {
+        PyObject *row =
+            Py_BuildValue("(KK)", (unsigned long long)site.births, (unsigned long long)site.bytes);
+        if (row == NULL || PyList_Append(list, row) < 0) {
+            Py_CLEAR(list);
+        }
+        Py_XDECREF(row);
+    }
+    return list;
+}
+
+static PyObject *add_suppression(PyObject *module, PyObject *args)
+{
+    const char *pattern, *what;
+    (void)module;
+    if (!PyArg_ParseTuple(args, "ss:lasting_add", &pattern, &what)) {
+        return NULL;
+    }
+    memrt_status_t status = memrt__api()->lasting_add(pattern, what);
+    if (status != MEMRT_OK) {
+        return memrt__raise(status, "cannot add suppression %.100s with the text %.100s", pattern,
+                            what);
+    }
+    Py_RETURN_NONE;
+}
+
+static PyObject *find_suppression(PyObject *module, PyObject *object)
+{
+    uint32_t site;
+    (void)module;
+    if (read_site_argument(object, &site) < 0) {
+        return NULL;
+    }
+    const char *what = memrt__api()->lasting_at(site);
+    return what == NULL ? Py_NewRef(Py_None) : memrt__text(what);
+}
+
+void memrt__site_recorder_forget(void)
+{
+    cache_entry_t *slots = cache.slots;
+    size_t capacity = cache.capacity;
+    cache.slots = NULL;
+    cache.capacity = cache.count = 0;
+    /* Freeing code objects may run Python code, so the cache is already empty. */
+    for (size_t i = 0; i < capacity; i++) {
+        Py_XDECREF(slots[i].code);
+    }
+    free(slots);
+}
+
+PyMethodDef memrt__frames_methods[] = {
+    {"site_frames", list_site_frames, METH_O,
+     "site_frames(site) -> tuple of (function, file, line, offset, native)\n\n"
+     "Return the calls of a site, innermost first, native code before Python.\n"
+     "Return an empty tuple for an unknown site."},
+    {"site_births", list_site_allocations, METH_NOARGS,
+     "site_births() -> list of (births, bytes)\n\n"
+     "Return the allocations of the sites 1, 2, 3 and so on."},
+    {"lasting_add", add_suppression, METH_VARARGS,
+     "lasting_add(pattern, what)\n\nAdd a suppression, as memrt_api_t.lasting_add."},
+    {"lasting_at", find_suppression, METH_O,
+     "lasting_at(site) -> str or None\n\n"
+     "Return the text of the suppression that matches the site."},
+    {NULL, NULL, 0, NULL},
+};

@@ -1,0 +1,38 @@
+#ifndef MEMRT_BINDINGS_SUPPORT_BINDING_H
+#define MEMRT_BINDINGS_SUPPORT_BINDING_H
+
+#ifndef PY_SSIZE_T_CLEAN
+#define PY_SSIZE_T_CLEAN
+#endif
+#include <Python.h>
+
+#include <memrt/external.h>
+
+/// Process-wide state of the extension. The module exists in the main interpreter only, and NumPy
+/// cannot be loaded twice, so there is exactly one instance. All members are set before the first
+/// function of the module can be called, and are never cleared.
+typedef struct memrt_binding {
+    const memrt_api_t *api;
+    PyTypeObject *meminfo_type; ///< the type memrt.MemInfo
+    PyTypeObject *tensor_type;  ///< the type memrt.Tensor
+    PyObject *default_handler;  ///< capsule with the handler of the default policy
+    PyObject *cuda_error;       ///< the class memrt.cuda.CudaError
+} memrt_binding_t;
+
+extern memrt_binding_t memrt__binding;
+
+static inline const memrt_api_t *memrt__api(void)
+{
+    return memrt__binding.api;
+}
+
+/// PyMethodDef entry for a function with keywords: METH_VARARGS | METH_KEYWORDS.
+#define MEMRT_KEYWORDS(function)                                                                   \
+    ((PyCFunction)(void (*)(void))(function)), METH_VARARGS | METH_KEYWORDS
+
+/// PyMethodDef entry for a function that gets its arguments as an array: METH_FASTCALL |
+/// METH_KEYWORDS.
+#define MEMRT_FAST_KEYWORDS(function)                                                              \
+    ((PyCFunction)(void (*)(void))(function)), METH_FASTCALL | METH_KEYWORDS
+
+#endif

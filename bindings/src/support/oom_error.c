@@ -1,0 +1,118 @@
+#include "support/oom_error.h"
+
+#include <stddef.h>
+#include <stdio.h>
+#include <structmember.h>
+
+typedef struct shortage {
+    PyBaseExceptionObject base;
+    Py_ssize_t nbytes; ///< requested bytes; 0: the request had no size
+    char text[4096];   ///< "" for an instance created by a call of the class, with arguments
+} shortage_t;
+
+static PyObject *type;
+/// Prepared instance, used under the GIL; NULL: there was no memory.
+static shortage_t *prepared_error;
+
+/// Prepare an instance for the next failure, if there is memory.
+static void prepare_error(void)
+{
+    if (prepared_error == NULL) {
+        PyObject *instance = PyObject_CallNoArgs(type);
+        if (instance == NULL) {
+            PyErr_Clear();
+            return;
+        }
+        /* gc.freeze() would keep a tracked instance, and later its traceback, forever. */
+        PyObject_GC_UnTrack(instance);
+        /* The collector may have run and reentered this function. */
+        Py_XSETREF(prepared_error, (shortage_t *)instance);
+    }
+}
+
+static PyObject *shortage_str(PyObject *self)
+{
+    const char *text = ((shortage_t *)self)->text;
+    if (text[0] == '\0') {
+        return ((PyTypeObject *)PyExc_MemoryError)->tp_str(self);
+    }
+    /* The text may be cut within a character. */
+    return PyUnicode_DecodeUTF8(text, (Py_ssize_t)strlen(text), "replace");
+}
+
+/// Support pickle and copy: the text becomes the argument.
+static PyObject *shortage_reduce(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    PyObject *text = shortage_str(self);
+    return text == NULL ? NULL : Py_BuildValue("(O(N))", Py_TYPE(self), text);
+}
+
+static PyMethodDef methods[] = {
+    {"__reduce__", shortage_reduce, METH_NOARGS, NULL},
+    {NULL, NULL, 0, NULL},
+};
+
+static PyMemberDef members[] = {
+    {"nbytes", T_PYSSIZET, offsetof(shortage_t, nbytes), READONLY,
+     "Requested bytes; 0 for a request without a size."},
+    {NULL, 0, 0, 0, NULL},
+};
+
+static PyType_Slot slots[] = {
+    {Py_tp_doc,
+     (void *)(uintptr_t)"Raised when memory is refused. The text states the request, the live\n"
+                        "and cached memory, the limits of the system, the allocation sites\n"
+                        "with most live memory if allocations were tracked, and the largest\n"
+                        "named buffers. Raising the exception allocates nothing."},
+    {Py_tp_str, shortage_str},
+    {Py_tp_methods, methods},
+    {Py_tp_members, members},
+    {0, NULL},
+};
+
+static PyType_Spec spec = {
+    .name = "memrt.OutOfMemoryError",
+    .basicsize = sizeof(shortage_t),
+    .flags = Py_TPFLAGS_DEFAULT,
+    .slots = slots,
+};
+
+int memrt__oom_error_setup(PyObject *module)
+{
+    if (type == NULL) { /* a second import keeps the type, since code may refer to it */
+        type = PyType_FromSpecWithBases(&spec, PyExc_MemoryError);
+    }
+    if (type == NULL || PyModule_AddObjectRef(module, "OutOfMemoryError", type) < 0) {
+        return -1;
+    }
+    prepare_error();
+    return 0;
+}
+
+PyObject *memrt__raise_out_of_memory(const memrt_policy_t *policy, size_t size, const char *what)
+{
+    prepare_error();
+    shortage_t *error = prepared_error;
+    if (error == NULL) {
+        return PyErr_NoMemory();
+    }
+    prepared_error = NULL;
+    prepare_error(); /* before the exception is set */
+    size_t written = 0;
+    if (what != NULL) {
+        written = (size_t)snprintf(error->text, sizeof(error->text) / 2, "%s\n", what);
+        written = Py_MIN(written, sizeof(error->text) / 2 - 1);
+    }
+    memrt__api()->explain_shortage(policy, size, error->text + written,
+                                   sizeof(error->text) - written);
+    error->nbytes = (Py_ssize_t)Py_MIN(size, (size_t)PY_SSIZE_T_MAX);
+    size_t length = strlen(error->text);
+    if (error->text[length - 1] == '\n') {
+        error->text[length - 1] = '\0';
+    }
+    PyObject_GC_Track(error);
+    PyErr_SetObject(type, (PyObject *)error);
+    Py_DECREF(error);
+    return NULL;
+}

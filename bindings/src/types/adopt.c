@@ -1,0 +1,150 @@
+/// Adoption moves the duty to free the data from a NumPy array to a MemInfo. The array keeps its
+/// data pointer, loses OWNDATA and gets the MemInfo object as its base. On failure the array is
+/// unchanged.
+
+#include "types/adopt.h"
+
+#include <stdlib.h>
+
+#include "core/base_lookup.h"
+#include "core/current_policy.h"
+#include "core/mem_handler.h"
+#include "core/meminfo_object.h"
+#include "core/owner.h"
+#include "support/errors.h"
+#include "support/ndarray.h"
+
+/// Return the array that owns the memory of `array`, possibly `array` itself; NULL when no array
+/// does.
+static PyArrayObject *find_owning_array(PyArrayObject *array)
+{
+    while (!PyArray_CHKFLAGS(array, NPY_ARRAY_OWNDATA)) {
+        PyObject *base = PyArray_BASE(array);
+        if (base == NULL || !PyArray_Check(base)) {
+            return NULL;
+        }
+        array = (PyArrayObject *)base;
+    }
+    return array;
+}
+
+/// Return whether ownership can move. NumPy must have no duty at the end of the array except
+/// freeing the data.
+static int can_move_ownership(PyArrayObject *array)
+{
+    return array != NULL && PyArray_BASE(array) == NULL &&
+           !memrt_descr_has_references(PyArray_DESCR(array));
+}
+
+/// Free the data as NumPy frees the data of an array without a handler.
+static void free_libc_data(void *data, size_t size, void *info)
+{
+    (void)size;
+    (void)info;
+    free(data);
+}
+
+/// Create an array like `array` over the same data, which will own the data in place of `array`. It
+/// does not own the data yet.
+static PyArrayObject *create_donor_array(PyArrayObject *array)
+{
+    Py_INCREF(PyArray_DESCR(array));
+    return (PyArrayObject *)PyArray_NewFromDescr(
+        &PyArray_Type, PyArray_DESCR(array), PyArray_NDIM(array), PyArray_DIMS(array),
+        PyArray_STRIDES(array), PyArray_DATA(array), NPY_ARRAY_WRITEABLE, NULL);
+}
+
+/// Create the owner of memory that a handler allocated: a donor array, whose end runs that handler.
+/// -1 with an exception.
+static int create_donor_owner(PyArrayObject *array, memrt_new_options_t *options,
+                              PyArrayObject **donor)
+{
+    *donor = create_donor_array(array);
+    if (*donor == NULL) {
+        return -1;
+    }
+    options->dtor = memrt__owner_dtor;
+    options->dtor_info = memrt__owner_new((PyObject *)*donor, NULL, 0, 0);
+    Py_DECREF(*donor); /* the owner holds another reference */
+    return options->dtor_info != NULL ? 0 : -1;
+}
+
+/// Move ownership, in steps that cannot fail. From here on the MemInfo frees the data, and NumPy
+/// does not.
+static void move_ownership(PyArrayObject *array, PyArrayObject *donor, PyObject *base)
+{
+    if (donor != NULL) {
+        ((PyArrayObject_fields *)donor)->mem_handler = PyArray_HANDLER(array);
+        PyArray_ENABLEFLAGS(donor, NPY_ARRAY_OWNDATA);
+        ((PyArrayObject_fields *)array)->mem_handler = NULL;
+    }
+    PyArray_CLEARFLAGS(array, NPY_ARRAY_OWNDATA);
+    ((PyArrayObject_fields *)array)->base = base;
+}
+
+static int adopt_into_shell(memrt_meminfo_object_t *shell, PyArrayObject *array,
+                            memrt_policy_t *policy)
+{
+    memrt_new_options_t options = {
+        .struct_size = sizeof(options), .policy = policy, .dtor = free_libc_data};
+    PyArrayObject *donor = NULL;
+    memrt_meminfo_t *mi;
+    if (PyArray_HANDLER(array) != NULL && create_donor_owner(array, &options, &donor) < 0) {
+        return -1;
+    }
+    memrt_status_t status = memrt__api()->meminfo_adopt(
+        PyArray_DATA(array), (size_t)PyArray_NBYTES(array), &options, &mi);
+    if (status != MEMRT_OK) {
+        if (options.dtor_info != NULL) {
+            memrt__owner_discard(options.dtor_info);
+        }
+        memrt__raise(status, "cannot adopt an array of %zd bytes", PyArray_NBYTES(array));
+        return -1;
+    }
+    move_ownership(array, donor, memrt__meminfo_fill(shell, mi));
+    return 0;
+}
+
+static int adopt_owning_array(PyArrayObject *array, PyObject *policy)
+{
+    PyObject *handler = memrt__current_handler_for(policy);
+    if (handler == NULL) {
+        return -1;
+    }
+    memrt_meminfo_object_t *shell = memrt__meminfo_shell();
+    int result =
+        shell != NULL ? adopt_into_shell(shell, array, memrt__handler_policy(handler)) : -1;
+    if (result < 0) {
+        Py_XDECREF(shell);
+    }
+    Py_DECREF(handler);
+    return result;
+}
+
+static PyObject *take_over_array(PyObject *module, PyObject *args)
+{
+    PyObject *array, *policy;
+    (void)module;
+    if (!PyArg_ParseTuple(args, "O!O:take_over", &PyArray_Type, &array, &policy)) {
+        return NULL;
+    }
+    int managed = memrt__is_managed(array);
+    if (managed != 0) {
+        return managed > 0 ? Py_NewRef(Py_True) : NULL;
+    }
+    PyArrayObject *owner = find_owning_array((PyArrayObject *)array);
+    if (!can_move_ownership(owner)) {
+        Py_RETURN_FALSE;
+    }
+    if (adopt_owning_array(owner, policy) < 0) {
+        return NULL;
+    }
+    Py_RETURN_TRUE;
+}
+
+PyMethodDef memrt__adoption_methods[] = {
+    {"take_over", take_over_array, METH_VARARGS,
+     "take_over(array, policy) -> bool\n\n"
+     "Move the memory of `array` to a MemInfo without a copy. Return False if a copy is needed."},
+    {NULL, NULL, 0, NULL},
+};

@@ -1,0 +1,168 @@
+#include "types/policy.h"
+
+#include "core/current_policy.h"
+#include "core/mem_handler.h"
+#include "support/arguments.h"
+#include "support/errors.h"
+
+/// Check an option value; NULL is valid. -1 with an exception that states the fault.
+static int verify_option(const char *name, const char *value)
+{
+    char why[MEMRT__WHY_MAX];
+    memrt_status_t status =
+        value == NULL ? MEMRT_OK : memrt__api()->option_check(name, value, why, sizeof(why));
+    if (status != MEMRT_OK) {
+        memrt__raise_why(status, why);
+        return -1;
+    }
+    return 0;
+}
+
+/// Select the pinned memory allocator. Refuses at once without a CUDA driver, since the policy
+/// could never allocate. -1 with an exception.
+static int select_pinned_allocator(memrt_policy_options_t *options)
+{
+    if (memrt__need_cuda() < 0) {
+        return -1;
+    }
+    options->allocator = memrt__api()->allocator_pinned();
+    return 0;
+}
+
+static PyObject *policy_new(PyObject *module, PyObject *args)
+{
+    memrt_policy_options_t options = {.struct_size = sizeof(options)};
+    memrt_policy_t *policy;
+    int pinned;
+    (void)module;
+    if (!PyArg_ParseTuple(args, "O&O&zzzp:policy_new", memrt__name_argument, &options.name,
+                          memrt__align_argument, &options.alignment, &options.cache_limit,
+                          &options.decay, &options.hugepages, &pinned)) {
+        return NULL;
+    }
+    if (pinned && select_pinned_allocator(&options) < 0) {
+        return NULL;
+    }
+    if (verify_option("cache_limit", options.cache_limit) < 0 ||
+        verify_option("decay", options.decay) < 0 ||
+        verify_option("hugepages", options.hugepages) < 0) {
+        return NULL;
+    }
+    memrt_status_t status = memrt__api()->policy_new(&options, &policy);
+    if (status != MEMRT_OK) {
+        return memrt__raise(status, "cannot create a policy");
+    }
+    return memrt__handler_new(policy);
+}
+
+static int append_option(PyObject *list, const memrt_option_t *option)
+{
+    PyObject *pair = Py_BuildValue("(sN)", option->name, memrt__text(option->value));
+    int result = pair != NULL ? PyList_Append(list, pair) : -1;
+    Py_XDECREF(pair);
+    return result;
+}
+
+/// Return the options that a policy sets itself, as a tuple of pairs. Not a dict: CPython may crash
+/// without memory for the dict's iterator.
+static PyObject *list_own_options(const memrt_policy_t *policy)
+{
+    memrt_option_t option;
+    PyObject *list = PyList_New(0);
+    for (size_t i = 0; list != NULL && memrt__api()->policy_option(policy, i, &option); i++) {
+        if (append_option(list, &option) < 0) {
+            Py_CLEAR(list);
+        }
+    }
+    PyObject *tuple = list != NULL ? PyList_AsTuple(list) : NULL;
+    Py_XDECREF(list);
+    return tuple;
+}
+
+static PyObject *get_policy_info(PyObject *module, PyObject *object)
+{
+    const memrt_api_t *api = memrt__api();
+    (void)module;
+    PyObject *handler = memrt__current_handler_for(object);
+    if (handler == NULL) {
+        return NULL;
+    }
+    memrt_policy_t *policy = memrt__handler_policy(handler);
+    PyObject *info = Py_BuildValue("(NnIN)", memrt__text(api->policy_name(policy)),
+                                   (Py_ssize_t)api->policy_alignment(policy),
+                                   (unsigned)api->policy_index(policy), list_own_options(policy));
+    Py_DECREF(handler);
+    return info;
+}
+
+/// Steals the reference to the policy. -1 with an exception.
+static int append_policy(PyObject *list, memrt_policy_t *policy)
+{
+    unsigned index = memrt__api()->policy_index(policy);
+    PyObject *handler = memrt__handler_new(policy);
+    PyObject *pair = handler != NULL ? Py_BuildValue("(IN)", index, handler) : NULL;
+    int result = pair != NULL ? PyList_Append(list, pair) : -1;
+    Py_XDECREF(pair);
+    return result;
+}
+
+static PyObject *list_policies(PyObject *module, PyObject *unused)
+{
+    const memrt_api_t *api = memrt__api();
+    (void)module;
+    (void)unused;
+    PyObject *list = PyList_New(0);
+    for (uint32_t index = 0; list != NULL && index < api->policy_limit(); index++) {
+        memrt_policy_t *policy = api->policy_at(index);
+        if (policy != NULL && append_policy(list, policy) < 0) {
+            Py_CLEAR(list);
+        }
+    }
+    return list;
+}
+
+/// Return a new reference to the live object of `known` for `key`, or NULL. An exception is set
+/// only if an error occurred.
+static PyObject *find_live_object(PyObject *known, PyObject *key)
+{
+    PyObject *ref = PyDict_GetItemWithError(known, key);
+    PyObject *object = ref != NULL ? PyObject_CallNoArgs(ref) : NULL;
+    if (object == Py_None) {
+        Py_CLEAR(object);
+    }
+    return object;
+}
+
+/// Return the one live object for a key. No Python code can run between lookup and insertion, so
+/// threads, signal handlers and finalizers get the same object.
+static PyObject *get_or_add_object(PyObject *module, PyObject *args)
+{
+    PyObject *known, *key, *candidate;
+    (void)module;
+    if (!PyArg_ParseTuple(args, "O!OO:one_object", &PyDict_Type, &known, &key, &candidate)) {
+        return NULL;
+    }
+    PyObject *ref = PyWeakref_NewRef(candidate, NULL);
+    PyObject *object = ref != NULL ? find_live_object(known, key) : NULL;
+    if (object == NULL && !PyErr_Occurred() && PyDict_SetItem(known, key, ref) == 0) {
+        object = Py_NewRef(candidate);
+    }
+    Py_XDECREF(ref);
+    return object;
+}
+
+PyMethodDef memrt__policy_methods[] = {
+    {"policy_new", policy_new, METH_VARARGS,
+     "policy_new(name, alignment, cache_limit, decay, hugepages, pinned) -> handler\n\n"
+     "Create a policy, which lives as long as the handler."},
+    {"policy_info", get_policy_info, METH_O,
+     "policy_info(handler) -> (name, alignment, index, options)\n\n"
+     "Return the properties of a policy. Alignment in bytes."},
+    {"one_object", get_or_add_object, METH_VARARGS,
+     "one_object(known, key, candidate) -> object\n\n"
+     "Return the live object of `known`, a dict of weak references, for `key`. Without a live\n"
+     "object, store and return `candidate`. Atomic under the GIL."},
+    {"policies", list_policies, METH_NOARGS,
+     "policies() -> list of (index, handler)\n\nReturn all live policies, each with a handler."},
+    {NULL, NULL, 0, NULL},
+};

@@ -1,0 +1,73 @@
+#include "types/stats.h"
+
+#include "core/current_policy.h"
+#include "core/mem_handler.h"
+#include "core/owner.h"
+#include "support/errors.h"
+
+/// Convert a policy argument. `*handler` gets a new reference to the handler, or NULL if the
+/// argument is None for the whole process. -1 with an exception.
+static int read_account_argument(PyObject *object, PyObject **handler)
+{
+    *handler = NULL;
+    if (object == Py_None) {
+        return 0;
+    }
+    *handler = memrt__current_handler_for(object);
+    return *handler != NULL ? 0 : -1;
+}
+
+PyObject *memrt__stats_tuple(const memrt_stats_t *stats)
+{
+    const uint64_t *fields = &stats->alloc;
+    Py_ssize_t count = (Py_ssize_t)((sizeof(*stats) - offsetof(memrt_stats_t, alloc)) / 8);
+    PyObject *tuple = PyTuple_New(count);
+    for (Py_ssize_t i = 0; tuple != NULL && i < count; i++) {
+        PyObject *number = PyLong_FromUnsignedLongLong(fields[i]);
+        if (number == NULL) {
+            Py_CLEAR(tuple);
+        } else {
+            PyTuple_SET_ITEM(tuple, i, number);
+        }
+    }
+    return tuple;
+}
+
+static PyObject *stats_read(PyObject *module, PyObject *object)
+{
+    memrt_stats_t stats = {.struct_size = sizeof(stats)};
+    PyObject *handler;
+    (void)module;
+    memrt__owner_drain();
+    if (read_account_argument(object, &handler) < 0) {
+        return NULL;
+    }
+    memrt_status_t status =
+        memrt__api()->stats_read(handler != NULL ? memrt__handler_policy(handler) : NULL, &stats);
+    Py_XDECREF(handler);
+    /* GCOV_EXCL_BR_START: the struct has the size that libmemrt wants */
+    return status == MEMRT_OK ? memrt__stats_tuple(&stats)
+                              : memrt__raise(status, "cannot read statistics");
+    /* GCOV_EXCL_BR_STOP */
+}
+
+static PyObject *stats_reset_peak(PyObject *module, PyObject *object)
+{
+    PyObject *handler;
+    (void)module;
+    if (read_account_argument(object, &handler) < 0) {
+        return NULL;
+    }
+    memrt__api()->stats_reset_peak(handler != NULL ? memrt__handler_policy(handler) : NULL);
+    Py_XDECREF(handler);
+    Py_RETURN_NONE;
+}
+
+PyMethodDef memrt__stats_methods[] = {
+    {"stats_read", stats_read, METH_O,
+     "stats_read(policy) -> tuple of int\n\n"
+     "Return the account of a policy, or of the process for None, in the order of memrt_stats_t."},
+    {"stats_reset_peak", stats_reset_peak, METH_O,
+     "stats_reset_peak(policy)\n\nReset the peak to the live bytes."},
+    {NULL, NULL, 0, NULL},
+};

@@ -1,0 +1,13 @@
+#ifndef MEMRT_BINDINGS_TYPES_STATS_H
+#define MEMRT_BINDINGS_TYPES_STATS_H
+
+#include "support/binding.h"
+
+/// Return all fields of memrt_stats_t except struct_size, in order, as a tuple. NULL with an
+/// exception.
+PyObject *memrt__stats_tuple(const memrt_stats_t *stats);
+
+/// Read statistics of the process and of policies.
+extern PyMethodDef memrt__stats_methods[];
+
+#endif

@@ -1,0 +1,259 @@
+#include "runtime/alloc/guard/guard.h"
+
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/alloc/allocator.h"
+#include "runtime/alloc/guard/quarantine.h"
+#include "runtime/alloc/guard/redzone.h"
+#include "runtime/alloc/heap/heap.h"
+#include "runtime/base/check.h"
+#include "runtime/base/size.h"
+#include "runtime/config/fault_injection.h"
+#include "runtime/observe/call_stack.h"
+#include "runtime/observe/live_set.h"
+
+typedef struct guard {
+    memrt_allocator_t upstream;
+    memrt__quarantine_t freed;
+} guard_t;
+
+static void verify_live_block(const char *call, const void *ptr, size_t size, size_t align)
+{
+    char fault[128], places[MEMRT__CALL_STACKS_TEXT];
+    bool buried = memrt__redzone_is_dead(ptr);
+    if (buried || memrt__redzone_fault(ptr, size, align, fault, sizeof(fault))) {
+        memrt__redzone_explain(ptr, places, sizeof(places));
+        memrt__abort("%s of block at %p of %zu bytes: %s%s", call, ptr, size,
+                     buried ? "the block was freed before" : fault, places);
+    }
+}
+
+/// Describe the last buffer in a freed block, if the live set still remembers the buffer. Otherwise
+/// the text is empty.
+static void describe_last_buffer(const void *ptr, size_t size, char *text, size_t length)
+{
+    memrt__live_left_t left;
+    text[0] = '\0';
+    if (memrt__live_left_within((uintptr_t)ptr, size, &left)) {
+        snprintf(text, length, " (%s%s%s%zu bytes at %#zx, policy %s)",
+                 left.name[0] == '\0' ? "" : "\"", left.name, left.name[0] == '\0' ? "" : "\", ",
+                 left.size, (size_t)left.data, left.policy);
+    }
+}
+
+static bool verify_freed_block(void *ptr, void *context)
+{
+    char fault[128], contents[256], places[MEMRT__CALL_STACKS_TEXT];
+    (void)context;
+    if (memrt__redzone_dead_fault(ptr, fault, sizeof(fault))) {
+        size_t size = memrt__redzone_size(ptr);
+        describe_last_buffer(ptr, size, contents, sizeof(contents));
+        memrt__redzone_explain(ptr, places, sizeof(places));
+        memrt__abort("freed block at %p of %zu bytes%s: %s%s", ptr, size, contents, fault, places);
+    }
+    return false;
+}
+
+/// Return the alignment for the upstream: at least the alignment of the words in the record.
+static size_t get_outer_align(size_t align)
+{
+    return memrt__size_max(align, _Alignof(size_t));
+}
+
+static void free_to_upstream(const guard_t *guard, unsigned char *ptr, size_t size, size_t align)
+{
+    size_t outer;
+    if (memrt__redzone_outer(size, align, &outer)) {
+        memrt__allocator_free(&guard->upstream, ptr - memrt__redzone_front(align), outer,
+                              get_outer_align(align));
+    }
+}
+
+/// Verify the oldest block of the quarantine and give the block to the upstream. Returns false if
+/// the quarantine is empty, or while a fork takes long.
+static bool evict_oldest_block(guard_t *guard)
+{
+    unsigned char *ptr = memrt__quarantine_take(&guard->freed);
+    if (ptr == NULL) {
+        return false;
+    }
+    verify_freed_block(ptr, NULL);
+    free_to_upstream(guard, ptr, memrt__redzone_size(ptr), memrt__redzone_align(ptr));
+    return true;
+}
+
+static void *alloc_guarded_block(const guard_t *guard, size_t unused, size_t size, size_t align,
+                                 bool zeroed)
+{
+    size_t outer;
+    if (!memrt__redzone_outer(size, align, &outer)) {
+        return NULL;
+    }
+    unsigned char *start =
+        memrt__allocator_alloc(&guard->upstream, outer, get_outer_align(align), zeroed);
+    if (start == NULL) {
+        return NULL;
+    }
+    unsigned char *ptr = start + memrt__redzone_front(align);
+    memrt__redzone_write(ptr, unused, size, align);
+    if (!zeroed) {
+        memset(ptr + unused, MEMRT_POISON_FRESH, size - unused);
+    }
+    return ptr;
+}
+
+static void *guard_alloc(void *ctx, size_t size, size_t align)
+{
+    return alloc_guarded_block(ctx, 0, size, align, false);
+}
+
+static void *guard_alloc_zeroed(void *ctx, size_t size, size_t align)
+{
+    return alloc_guarded_block(ctx, 0, size, align, true);
+}
+
+static void guard_free(void *ctx, void *ptr, size_t size, size_t align)
+{
+    guard_t *guard = ctx;
+    verify_live_block("free", ptr, size, align);
+    memrt__redzone_write_dead(ptr);
+    while (!memrt__quarantine_put(&guard->freed, ptr, size)) {
+        if (!evict_oldest_block(guard)) {
+            free_to_upstream(guard, ptr, size,
+                             align); /* exceeds the quarantine, or a fork takes long */
+            return;
+        }
+    }
+}
+
+/// Resize a block. Always moves the block, so that uses of the old pointer are found.
+static void *guard_realloc(void *ctx, void *ptr, size_t old_size, size_t new_size, size_t align)
+{
+    verify_live_block("realloc", ptr, old_size, align);
+    size_t both = memrt__size_min(old_size, new_size);
+    size_t unused = memrt__size_min(memrt__redzone_unused(ptr), both);
+    char *moved = alloc_guarded_block(ctx, unused, new_size, align, false);
+    if (moved != NULL) {
+        memcpy(moved + unused, (const char *)ptr + unused, both - unused);
+        guard_free(ctx, ptr, old_size, align);
+    }
+    return moved;
+}
+
+static size_t guard_release_unused(void *ctx)
+{
+    guard_t *guard = ctx;
+    while (evict_oldest_block(guard)) {
+    }
+    return memrt__allocator_release_unused(&guard->upstream);
+}
+
+/// Report cached bytes. Blocks in the quarantine do not count, because no allocation reuses them.
+static void guard_usage(void *ctx, memrt_allocator_usage_t *out)
+{
+    const guard_t *guard = ctx;
+    bool shared = memrt__is_shared_heap(&guard->upstream);
+    out->cached = shared ? 0 : memrt__allocator_cached(&guard->upstream);
+}
+
+static void guard_destroy(void *ctx)
+{
+    guard_t *guard = ctx;
+    while (evict_oldest_block(guard)) {
+    }
+    memrt__allocator_destroy(&guard->upstream);
+    free(guard);
+}
+
+memrt_status_t memrt__guard_new(const memrt_allocator_t *upstream, memrt_allocator_t *out)
+{
+    memrt_allocator_t copy;
+    memrt_status_t status = memrt__allocator_copy(upstream, &copy);
+    if (status != MEMRT_OK) {
+        return status;
+    }
+    guard_t *guard = memrt__fault_is_due() ? NULL : calloc(1, sizeof(*guard));
+    if (guard == NULL) {
+        return MEMRT_ENOMEM;
+    }
+    guard->upstream = copy;
+    *out = (memrt_allocator_t){
+        .struct_size = sizeof(*out),
+        .version = MEMRT_ALLOCATOR_VERSION,
+        .name = "guard",
+        .ctx = guard,
+        .alloc = guard_alloc,
+        .alloc_zeroed = guard_alloc_zeroed,
+        .realloc = guard_realloc,
+        .free = guard_free,
+        .release_unused = guard_release_unused,
+        .usage = guard_usage,
+        .destroy = guard_destroy,
+    };
+    return MEMRT_OK;
+}
+
+bool memrt__is_guard(const memrt_allocator_t *allocator)
+{
+    return allocator->alloc == guard_alloc;
+}
+
+void *memrt__guard_alloc(const memrt_allocator_t *guard, size_t unused, size_t size, size_t align,
+                         bool zeroed)
+{
+    return alloc_guarded_block(guard->ctx, unused, size, align, zeroed);
+}
+
+const memrt_allocator_t *memrt__guard_upstream(const memrt_allocator_t *guard)
+{
+    return &((const guard_t *)guard->ctx)->upstream;
+}
+
+bool memrt__guard_fault(const void *ptr, size_t size, size_t align, char *text, size_t length)
+{
+    return memrt__redzone_fault(ptr, size, align, text, length);
+}
+
+void memrt__guard_explain(const void *ptr, char *text, size_t length)
+{
+    memrt__redzone_explain(ptr, text, length);
+}
+
+typedef struct search {
+    uintptr_t address;
+    char *text;
+    size_t length;
+} search_t;
+
+static bool write_stacks_if_within(void *ptr, void *context)
+{
+    const search_t *search = context;
+    if (search->address - (uintptr_t)ptr >= memrt__redzone_size(ptr)) {
+        return false;
+    }
+    memrt__redzone_explain(ptr, search->text, search->length);
+    return true;
+}
+
+bool memrt__guard_explain_dead(const memrt_allocator_t *guard, uintptr_t address, char *text,
+                               size_t length)
+{
+    const guard_t *self = guard->ctx;
+    search_t search = {address, text, length};
+    return memrt__quarantine_visit(&self->freed, write_stacks_if_within, &search);
+}
+
+void memrt__guard_verify_dead(const memrt_allocator_t *guard)
+{
+    const guard_t *self = guard->ctx;
+    memrt__quarantine_visit(&self->freed, verify_freed_block, NULL);
+}
+
+void memrt__guard_empty(const memrt_allocator_t *guard)
+{
+    while (evict_oldest_block(guard->ctx)) {
+    }
+}

@@ -1,0 +1,381 @@
+#include "runtime/alloc/heap/central_list.h"
+
+#include <string.h>
+
+#include "runtime/alloc/heap/large_cache.h"
+#include "runtime/alloc/heap/page_detour.h"
+#include "runtime/alloc/heap/page_heap.h"
+#include "runtime/alloc/heap/purger.h"
+#include "runtime/alloc/heap/size_class.h"
+#include "runtime/base/check.h"
+#include "runtime/base/compiler.h"
+#include "runtime/os/lock.h"
+
+/// Central list of one class. Invariant: a span is in the list if and only if the span has a block
+/// to give.
+typedef struct central {
+    _Alignas(MEMRT__CACHE_LINE) memrt__span_t *spans; ///< under the class's lock
+    size_t unused; ///< under the lock; blocks in the `free` lists of spans
+    size_t units;  ///< under the lock; units in spans of the class
+} central_t;
+
+static central_t centrals[MEMRT__CLASSES];
+
+static memrt__rank_t get_class_lock(unsigned class)
+{
+    unsigned locks = MEMRT__RANK_CLASS_LAST - MEMRT__RANK_CLASS + 1;
+    return (memrt__rank_t)(MEMRT__RANK_CLASS + class % locks);
+}
+
+static void link_span(central_t *central, memrt__span_t *span)
+{
+    span->prev = NULL;
+    span->next = central->spans;
+    if (span->next != NULL) {
+        span->next->prev = span;
+    }
+    central->spans = span;
+}
+
+static void unlink_span(central_t *central, memrt__span_t *span)
+{
+    *(span->prev == NULL ? &central->spans : &span->prev->next) = span->next;
+    if (span->next != NULL) {
+        span->next->prev = span->prev;
+    }
+}
+
+static bool has_block(const memrt__span_t *span)
+{
+    return span->free != NULL || span->fresh != span->end;
+}
+
+#define SPAN_BYTES ((size_t)64 << 10) /* for small blocks */
+#define SPAN_BYTES_MIN ((size_t)16 << 10)
+#define SPAN_BLOCKS 8u
+
+/// Return the maximum bytes of a span for blocks of `bytes`: at least eight small blocks. A large
+/// block has its own span, so that each large block goes back alone.
+static size_t get_max_span_bytes(size_t bytes)
+{
+    return bytes < SPAN_BYTES / 2 ? memrt__size_max(SPAN_BYTES, bytes * SPAN_BLOCKS) : bytes;
+}
+
+/// Return the units of the next span. A class starts with a small span, and each further span
+/// doubles the class, up to get_max_span_bytes().
+static size_t choose_span_units(const central_t *central, size_t bytes)
+{
+    size_t begin = memrt__size_max(bytes, SPAN_BYTES_MIN);
+    size_t wanted = memrt__size_max(central->units * MEMRT__UNIT, begin);
+    size_t most = get_max_span_bytes(bytes);
+    return (memrt__size_min(wanted, most) + MEMRT__UNIT - 1) / MEMRT__UNIT;
+}
+
+static void init_span(memrt__span_t *span, unsigned class)
+{
+    size_t bytes = memrt__class_bytes(class);
+    span->bytes = bytes;
+    span->class = (uint8_t)class;
+    span->fresh = span->base;
+    span->end = span->base + span->units * MEMRT__UNIT / bytes * bytes;
+}
+
+static memrt__span_t *take_span(central_t *central, unsigned class, bool *grew)
+{
+    size_t bytes = memrt__class_bytes(class);
+    size_t units = choose_span_units(central, bytes);
+    memrt__span_t *span = memrt__page_heap_take(units, grew);
+    if (span != NULL) {
+        central->units += units;
+        init_span(span, class);
+        link_span(central, span);
+    }
+    return span;
+}
+
+/// Take a block from a span. Blocks given back come first, because their pages are already in
+/// memory.
+static void *pop_block(central_t *central, memrt__span_t *span, bool *clean)
+{
+    void *block = span->free;
+    *clean = false;
+    if (block != NULL) {
+        span->free = *memrt__block_next(block);
+        central->unused--;
+    } else {
+        block = span->fresh;
+        span->fresh += span->bytes;
+        *clean = span->clean;
+    }
+    span->used++;
+    if (!has_block(span)) {
+        unlink_span(central, span);
+    }
+    return block;
+}
+
+static void *take_block(unsigned class, bool *clean, bool *grew)
+{
+    central_t *central = &centrals[class];
+    memrt__span_t *span = central->spans;
+    if (span == NULL) {
+        span = take_span(central, class, grew);
+    }
+    return span == NULL ? NULL : pop_block(central, span, clean);
+}
+
+/* --- Slow forks. --- */
+
+/* A thread forks and holds all locks, while a fork handler of another library waits, possibly for
+   the calling thread. Blocks then come from separate spans, and freed blocks wait in lists. */
+
+/* Under the lock of rank DETOUR: */
+static memrt__span_t *detours[MEMRT__CLASSES]; /* the last span of each class */
+static void *deferred_blocks[MEMRT__CLASSES];  /* blocks to give back after the fork; linked */
+
+/// Take the lock of rank DETOUR if a fork is in progress. Returns false, without the lock, if the
+/// fork is over.
+static bool lock_detour(void)
+{
+    memrt__lock(MEMRT__RANK_DETOUR);
+    bool forking = memrt__lock_is_forking();
+    if (!forking) {
+        memrt__unlock(MEMRT__RANK_DETOUR);
+    }
+    return forking;
+}
+
+static memrt__span_t *take_detour_span(unsigned class)
+{
+    size_t bytes = memrt__class_bytes(class);
+    size_t units = (get_max_span_bytes(bytes) + MEMRT__UNIT - 1) / MEMRT__UNIT;
+    memrt__span_t *span = memrt__page_detour_take(units);
+    if (span != NULL) {
+        init_span(span, class);
+        span->detoured = true;
+        detours[class] = span;
+    }
+    return span;
+}
+
+/// Take a block from a span made during the fork. Under the lock of rank DETOUR. Failure: returns
+/// NULL when out of memory.
+static void *take_detour_block(unsigned class)
+{
+    memrt__span_t *span = detours[class];
+    if (span == NULL || span->fresh == span->end) {
+        span = take_detour_span(class);
+    }
+    if (span == NULL) {
+        return NULL;
+    }
+    void *block = span->fresh;
+    span->fresh += span->bytes;
+    span->used++;
+    return block;
+}
+
+/// Take a list of blocks from spans made during the fork. Blocks are fresh, so their reference
+/// counts are 0. Returns false if the fork is over.
+static bool take_detour_list(unsigned class, size_t most, void **list, size_t *taken)
+{
+    if (!lock_detour()) {
+        return false;
+    }
+    void **end = list, *block;
+    *taken = 0;
+    while (*taken < most && (block = take_detour_block(class)) != NULL) {
+        *end = block;
+        end = memrt__block_next(block);
+        ++*taken;
+    }
+    *end = NULL;
+    memrt__unlock(MEMRT__RANK_DETOUR);
+    return true;
+}
+
+/// Keep blocks in a list until the end of the fork. Returns false if the fork is over.
+static bool defer_blocks(unsigned class, void *list)
+{
+    if (!lock_detour()) {
+        return false;
+    }
+    while (list != NULL) {
+        void *block = list;
+        list = *memrt__block_next(block);
+        *memrt__block_next(block) = deferred_blocks[class];
+        deferred_blocks[class] = block;
+    }
+    memrt__unlock(MEMRT__RANK_DETOUR);
+    return true;
+}
+
+static void join_detour_span(memrt__span_t *span)
+{
+    central_t *central = &centrals[span->class];
+    span->detoured = false;
+    central->units += span->units;
+    if (has_block(span)) {
+        link_span(central, span);
+    }
+}
+
+void memrt__central_list_settle(void)
+{
+    void *lists[MEMRT__CLASSES];
+    memrt__lock(MEMRT__RANK_DETOUR);
+    memrt__page_detour_join(join_detour_span);
+    memcpy(lists, deferred_blocks, sizeof(lists));
+    memset(deferred_blocks, 0, sizeof(deferred_blocks));
+    memset(detours, 0, sizeof(detours));
+    memrt__lock_end_fork();
+    memrt__unlock(MEMRT__RANK_DETOUR);
+    for (unsigned class = 0; class < MEMRT__CLASSES; class++) {
+        if (lists[class] != NULL) {
+            memrt__central_list_give(class, lists[class]);
+        }
+    }
+}
+
+void memrt__central_list_forget(void)
+{
+    memset(deferred_blocks, 0, sizeof(deferred_blocks));
+    memset(detours, 0, sizeof(detours));
+    memrt__page_detour_forget();
+}
+
+/// Take one block. System calls that reclaim memory run after the lock of the class is released.
+static void *try_take_block(unsigned class, bool *clean)
+{
+    bool grew = false;
+    void *list;
+    size_t taken;
+    while (!memrt__lock_or_fork(get_class_lock(class))) {
+        if (take_detour_list(class, 1, &list, &taken)) {
+            *clean = false;
+            return list;
+        }
+    }
+    void *block = take_block(class, clean, &grew);
+    memrt__unlock(get_class_lock(class));
+    if (grew) {
+        memrt__large_cache_make_room();
+    }
+    return block;
+}
+
+/// Take one block. On failure, retry after unmapping all cached mappings, because the system may
+/// then have memory.
+void *memrt__central_list_take_one(unsigned class, bool *clean)
+{
+    void *block = try_take_block(class, clean);
+    return block == NULL && memrt__large_cache_purge_all() != 0 ? try_take_block(class, clean)
+                                                                : block;
+}
+
+static void *try_take_list(unsigned class, size_t most, size_t *taken)
+{
+    void *list = NULL;
+    void **end = &list;
+    size_t count = 0;
+    bool grew = false;
+    while (!memrt__lock_or_fork(get_class_lock(class))) {
+        if (take_detour_list(class, most, &list, taken)) {
+            return list;
+        }
+    }
+    while (count < most) {
+        bool clean;
+        void *block = take_block(class, &clean, &grew);
+        if (block == NULL) {
+            break;
+        }
+        *end = block;
+        end = memrt__block_next(block);
+        count++;
+    }
+    *end = NULL;
+    memrt__unlock(get_class_lock(class));
+    if (grew) {
+        memrt__large_cache_make_room();
+    }
+    *taken = count;
+    return list;
+}
+
+void *memrt__central_list_take(unsigned class, size_t most, size_t *taken)
+{
+    void *list = try_take_list(class, most, taken);
+    return list == NULL && memrt__large_cache_purge_all() != 0 ? try_take_list(class, most, taken)
+                                                               : list;
+}
+
+static void push_block(central_t *central, memrt__span_t *span, void *block)
+{
+    if (!has_block(span)) {
+        link_span(central, span);
+    }
+    *memrt__block_next(block) = span->free;
+    span->free = block;
+    span->used--;
+    central->unused++;
+}
+
+/// Return the length of the `free` list of a span without used blocks.
+static size_t count_free_blocks(const memrt__span_t *span)
+{
+    return (size_t)(span->fresh - span->base) / span->bytes;
+}
+
+/// Give one block back. Returns true if the block was the last in use, so that the span was given
+/// back.
+static bool return_block(central_t *central, void *block)
+{
+    memrt__span_t *span = memrt__page_heap_span_of(block);
+    if (MEMRT__UNLIKELY(span->detoured)) { /* by the forking thread; a child loses the block */
+        *memrt__block_next(block) = NULL;
+        (void)!defer_blocks(span->class, block);
+        return false;
+    }
+    MEMRT__ASSERT(span->used != 0 && (size_t)((char *)block - span->base) % span->bytes == 0);
+    push_block(central, span, block);
+    if (span->used == 0) {
+        central->unused -= count_free_blocks(span);
+        unlink_span(central, span);
+        central->units -= span->units;
+        memrt__page_heap_give(span);
+        return true;
+    }
+    return false;
+}
+
+void memrt__central_list_give(unsigned class, void *list)
+{
+    central_t *central = &centrals[class];
+    bool freed_pages = false;
+    while (!memrt__lock_or_fork(get_class_lock(class))) {
+        if (defer_blocks(class, list)) {
+            return;
+        }
+    }
+    while (list != NULL) {
+        void *block = list;
+        list = *memrt__block_next(block);
+        freed_pages |= return_block(central, block);
+    }
+    memrt__unlock(get_class_lock(class));
+    if (freed_pages) {
+        memrt__purger_wake();
+    }
+}
+
+size_t memrt__central_list_cached(void)
+{
+    size_t bytes = 0;
+    for (unsigned class = 0; class < MEMRT__CLASSES; class++) {
+        memrt__lock(get_class_lock(class));
+        bytes += centrals[class].unused * memrt__class_bytes(class);
+        memrt__unlock(get_class_lock(class));
+    }
+    return bytes;
+}

@@ -1,0 +1,34 @@
+#ifndef MEMRT_ALLOC_HEAP_CENTRAL_LIST_H
+#define MEMRT_ALLOC_HEAP_CENTRAL_LIST_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/// Central lists: blocks of each size class for all threads. Blocks are cut from spans, and are
+/// taken and given back in linked lists. Each lock guards a few classes.
+
+/// Take up to `most` blocks as a list linked by memrt__block_next() and ending in NULL. `*taken` is
+/// the number of blocks. Failure: returns NULL when out of memory.
+void *memrt__central_list_take(unsigned class, size_t most, size_t *taken);
+
+/// Take one block. `*clean` is true if the block is known to be zero. Failure: returns NULL when
+/// out of memory.
+void *memrt__central_list_take_one(unsigned class, bool *clean);
+
+/// Give the blocks of a list back.
+void memrt__central_list_give(unsigned class, void *list);
+
+/// Take in the spans made, and blocks freed, by threads that did not wait for a fork. From then on
+/// all threads wait for locks again.
+///
+/// Threads: the forking thread at the end of the fork, with all locks held.
+void memrt__central_list_settle(void);
+
+/// Forget such spans and blocks in a forked child, because other threads may have been changing the
+/// lists. Blocks from the spans stay usable; their memory is lost when they are freed.
+void memrt__central_list_forget(void);
+
+/// Return the bytes of blocks given back to the central lists, for all classes.
+size_t memrt__central_list_cached(void);
+
+#endif

@@ -1,0 +1,260 @@
+#include "runtime/alloc/heap/heap.h"
+
+#include <string.h>
+
+#include "runtime/alloc/heap/central_list.h"
+#include "runtime/alloc/heap/large_cache.h"
+#include "runtime/alloc/heap/page_heap.h"
+#include "runtime/alloc/heap/purger.h"
+#include "runtime/alloc/heap/thread_cache.h"
+#include "runtime/alloc/mapped.h"
+#include "runtime/config/options.h"
+#include "runtime/os/os.h"
+
+/// The heap, the default allocator: blocks by size class from the calling thread's cache, large
+/// blocks from a large-object cache. Size and alignment alone determine the path of a block. The
+/// context is the large-object cache of a policy; NULL: the cache shared by all policies.
+
+void memrt__heap_start(void)
+{
+    memrt__thread_cache_start();
+}
+
+/// Compute the bytes of the class block for a block of `size` bytes at `align`. Returns false if
+/// the block is large.
+static bool compute_class_bytes(size_t size, size_t align, size_t *bytes)
+{
+    size_t slack = align > MEMRT_HEADER_SIZE ? align - MEMRT_HEADER_SIZE : 0;
+    return memrt__size_add(size, slack, bytes) && *bytes <= MEMRT__CLASS_BYTES_MAX;
+}
+
+static void *align_pointer(void *block, size_t align)
+{
+    return (char *)block + (-(uintptr_t)block & (align - 1));
+}
+
+/// Return the start of the block that contains an aligned pointer.
+static void *find_block_start(void *ptr, size_t align)
+{
+    if (align <= MEMRT_HEADER_SIZE) {
+        return ptr;
+    }
+    const memrt__span_t *span = memrt__page_heap_span_of(ptr);
+    size_t offset = (size_t)((char *)ptr - span->base);
+    return span->base + offset / span->bytes * span->bytes;
+}
+
+static void *take_class_block(unsigned class)
+{
+    memrt__thread_t *self = memrt__thread_self();
+    bool clean;
+    return self != NULL ? memrt__thread_cache_take(self, class)
+                        : memrt__central_list_take_one(class, &clean);
+}
+
+/// Minimum bytes of a class block for which asking the central list for a zero block is worth the
+/// cost.
+#define CLEAN_FROM ((size_t)32 << 10)
+
+static void *take_zeroed_class_block(unsigned class)
+{
+    memrt__thread_t *self = memrt__thread_self();
+    size_t bytes = memrt__class_bytes(class);
+    bool clean = false;
+    void *block;
+    if (self == NULL || (bytes >= CLEAN_FROM && self->bins[class].count == 0)) {
+        block = memrt__central_list_take_one(class, &clean);
+    } else {
+        block = memrt__thread_cache_take(self, class);
+    }
+    return block == NULL || clean ? block : memset(block, 0, bytes);
+}
+
+static memrt__large_cache_t *get_large_cache(void *ctx)
+{
+    return ctx == NULL ? &memrt__large_cache_shared : ctx;
+}
+
+static void *take_large_block(void *ctx, size_t size, size_t align, bool zeroed)
+{
+    size_t bytes;
+    return memrt__large_cache_bytes(size, &bytes)
+               ? memrt__large_cache_take(get_large_cache(ctx), bytes, align, zeroed)
+               : NULL;
+}
+
+static void *heap_alloc(void *ctx, size_t size, size_t align)
+{
+    size_t bytes;
+    if (!compute_class_bytes(size, align, &bytes)) {
+        return take_large_block(ctx, size, align, false);
+    }
+    void *block = take_class_block(memrt__class_of_bytes(bytes));
+    return block == NULL ? NULL : align_pointer(block, align);
+}
+
+static void *heap_alloc_zeroed(void *ctx, size_t size, size_t align)
+{
+    size_t bytes;
+    if (!compute_class_bytes(size, align, &bytes)) {
+        return take_large_block(ctx, size, align, true);
+    }
+    void *block = take_zeroed_class_block(memrt__class_of_bytes(bytes));
+    return block == NULL ? NULL : align_pointer(block, align);
+}
+
+static void heap_free(void *ctx, void *ptr, size_t size, size_t align)
+{
+    size_t bytes;
+    if (compute_class_bytes(size, align, &bytes)) {
+        memrt__thread_cache_return(memrt__class_of_bytes(bytes), find_block_start(ptr, align));
+    } else if (memrt__large_cache_bytes(size, &bytes)) {
+        memrt__large_cache_give(get_large_cache(ctx), ptr, bytes);
+        memrt__purger_wake();
+    }
+}
+
+static void *resize_large_block(void *ctx, void *ptr, size_t old_size, size_t new_size,
+                                size_t align)
+{
+    size_t old_bytes, new_bytes;
+    if (!memrt__large_cache_bytes(old_size, &old_bytes) ||
+        !memrt__large_cache_bytes(new_size, &new_bytes)) {
+        return NULL;
+    }
+    return old_bytes == new_bytes
+               ? ptr
+               : memrt__large_cache_resize(get_large_cache(ctx), ptr, old_bytes, new_bytes, align);
+}
+
+static void *heap_realloc(void *ctx, void *ptr, size_t old_size, size_t new_size, size_t align)
+{
+    size_t old_bytes, new_bytes;
+    bool was_small = compute_class_bytes(old_size, align, &old_bytes);
+    bool is_small = compute_class_bytes(new_size, align, &new_bytes);
+    if (was_small && is_small &&
+        memrt__class_of_bytes(old_bytes) == memrt__class_of_bytes(new_bytes)) {
+        return ptr;
+    }
+    if (!was_small && !is_small) {
+        void *resized = resize_large_block(ctx, ptr, old_size, new_size, align);
+        if (resized != NULL) {
+            return resized;
+        }
+    }
+    void *moved = heap_alloc(ctx, new_size, align);
+    if (moved != NULL) {
+        memcpy(moved, ptr, memrt__size_min(old_size, new_size));
+        heap_free(ctx, ptr, old_size, align);
+    }
+    return moved;
+}
+
+static size_t heap_release_unused(void *ctx)
+{
+    if (ctx != NULL) {
+        return memrt__large_cache_purge(ctx, UINT64_MAX);
+    }
+    memrt__thread_t *self = memrt__self;
+    memrt__thread_reap();
+    memrt__thread_cache_ask_others(self);
+    if (self != NULL) {
+        memrt__thread_cache_drain(self);
+    }
+    return memrt__purge_all();
+}
+
+static void heap_usage(void *ctx, memrt_allocator_usage_t *out)
+{
+    out->cached = memrt__large_cache_cached(get_large_cache(ctx));
+    if (ctx == NULL) {
+        out->cached +=
+            memrt__thread_cache_cached() + memrt__central_list_cached() + memrt__page_heap_cached();
+    }
+}
+
+static void heap_destroy(void *ctx)
+{
+    memrt__large_cache_delete(ctx);
+}
+
+const memrt_allocator_t memrt__heap_allocator = {
+    .struct_size = sizeof(memrt_allocator_t),
+    .version = MEMRT_ALLOCATOR_VERSION,
+    .name = "pool",
+    .alloc = heap_alloc,
+    .alloc_zeroed = heap_alloc_zeroed,
+    .realloc = heap_realloc,
+    .free = heap_free,
+    .release_unused = heap_release_unused,
+    .usage = heap_usage,
+};
+
+bool memrt__is_heap(const memrt_allocator_t *allocator)
+{
+    return allocator->alloc == heap_alloc;
+}
+
+const memrt_allocator_t *memrt__default_allocator(void)
+{
+    return memrt__options.cache ? &memrt__heap_allocator : &memrt__uncached_allocator;
+}
+
+bool memrt__is_shared_heap(const memrt_allocator_t *allocator)
+{
+    return memrt__is_heap(allocator) && allocator->ctx == NULL;
+}
+
+/// Make an uncached allocator with limits. Without a cache, only the huge page mode applies.
+static void make_limited_uncached(const memrt__limits_t *limits, memrt_allocator_t *out)
+{
+    *out = memrt__uncached_allocator;
+    out->ctx = (void *)(uintptr_t)memrt__mapped_with(limits->huge_pages);
+}
+
+static memrt_status_t make_limited_heap(const memrt__limits_t *limits, memrt_allocator_t *out)
+{
+    memrt__large_cache_t *warm = memrt__large_cache_new(limits);
+    if (warm == NULL) {
+        return MEMRT_ENOMEM;
+    }
+    *out = memrt__heap_allocator;
+    out->ctx = warm;
+    out->destroy = heap_destroy;
+    memrt__purger_hurry();
+    return MEMRT_OK;
+}
+
+memrt_status_t memrt__limited_allocator(const memrt__limits_t *limits, memrt_allocator_t *out)
+{
+    if (memrt__options.cache) {
+        return make_limited_heap(limits, out);
+    }
+    make_limited_uncached(limits, out);
+    return MEMRT_OK;
+}
+
+void memrt__heap_close(const memrt_allocator_t *allocator)
+{
+    if (memrt__is_heap(allocator) && allocator->ctx != NULL) {
+        memrt__large_cache_close(allocator->ctx);
+    }
+}
+
+static void apply_huge_mode(memrt__huge_t before, memrt__huge_t now)
+{
+    memrt__large_cache_readvise();
+    if ((before == MEMRT__HUGE_ADVISE) != (now == MEMRT__HUGE_ADVISE)) {
+        memrt__page_heap_advise(now == MEMRT__HUGE_ADVISE);
+    }
+}
+
+void memrt__heap_follow(memrt__huge_t before)
+{
+    memrt__huge_t now = memrt__huge_of(MEMRT__INHERIT);
+    if (now != before) {
+        apply_huge_mode(before, now);
+    }
+    memrt__large_cache_trim();
+    memrt__purger_hurry();
+}

@@ -1,0 +1,382 @@
+#include "runtime/alloc/heap/large_cache.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/alloc/heap/cache_room.h"
+#include "runtime/alloc/heap/mapping_lists.h"
+#include "runtime/alloc/heap/page_heap.h"
+#include "runtime/alloc/heap/retention_budget.h"
+#include "runtime/alloc/mapped.h"
+#include "runtime/base/atomics.h"
+#include "runtime/base/check.h"
+#include "runtime/base/size.h"
+#include "runtime/config/fault_injection.h"
+#include "runtime/config/options.h"
+#include "runtime/os/lock.h"
+#include "runtime/os/os.h"
+
+size_t memrt__large_cache_shortest = MEMRT__DECAY_NEVER;
+
+/// Compute the bytes of a mapping. A block of a power of two has a page for its header in front, so
+/// the steps apply to the size without a page.
+bool memrt__large_cache_bytes(size_t size, size_t *bytes)
+{
+    size_t page = memrt__os_page_size();
+    size_t rest = size > page ? size - page : page;
+    size_t step =
+        memrt__size_max(((size_t)1 << memrt__floor_log2(rest)) / MEMRT__MAPPING_STEPS, page);
+    return memrt__size_round_up(rest, step, &rest) && memrt__size_add(rest, page, bytes);
+}
+
+/// Minimum bytes for lazy zeroing. From here on a reused, zeroed block gets fresh pages, which cost
+/// nothing until the first touch. Below, clearing cached pages costs less than the page faults of a
+/// program that touches all pages.
+#define LAZY_FROM ((size_t)32 << 20)
+
+/* Under the lock of rank WARM: */
+static bool modes_differ; /* the mode of the process changed, so mappings may differ in advice */
+
+/// Cache a mapping that the system refused to unmap, in the cache of the process. The advice for
+/// its pages is unknown. While a fork takes long, the addresses are lost.
+static void cache_stuck_mapping(void *mapping, size_t bytes)
+{
+    memrt__cached_mapping_t *entry = mapping;
+    *entry = (memrt__cached_mapping_t){
+        .bytes = bytes, .since = memrt__os_now_ns(), .mixed = true, .stuck = true};
+    if (memrt__lock_or_fork(MEMRT__RANK_LARGE_CACHE)) {
+        memrt__mapping_lists_insert(&memrt__large_cache_shared.lists, entry);
+        memrt__unlock(MEMRT__RANK_LARGE_CACHE);
+    }
+}
+
+/// Unmap a list of mappings; returns bytes. Unmapping a part of a kernel mapping splits the kernel
+/// mapping in two, and fails at the maximum number of mappings per process. Then the pages go back,
+/// and the addresses stay cached.
+static size_t unmap_list(memrt__cached_mapping_t *list)
+{
+    size_t unmapped = 0;
+    while (list != NULL) {
+        memrt__cached_mapping_t *next = list->next;
+        size_t bytes = list->bytes;
+        if (memrt__os_unmap(list, bytes)) {
+            unmapped += bytes;
+        } else {
+            memrt__os_discard(list, bytes);
+            cache_stuck_mapping(list, bytes);
+        }
+        list = next;
+    }
+    return unmapped;
+}
+
+static void update_shortest_decay(void)
+{
+    size_t shortest = MEMRT__DECAY_NEVER;
+    for (memrt__large_cache_t *w = memrt__large_cache_shared.next_other; w != NULL;
+         w = w->next_other) {
+        if (w->limits.decay != MEMRT__INHERIT && w->limits.decay != 0) {
+            shortest = memrt__size_min(shortest, w->limits.decay);
+        }
+    }
+    memrt__store_relaxed(&memrt__large_cache_shortest, shortest);
+}
+
+memrt__large_cache_t *memrt__large_cache_new(const memrt__limits_t *limits)
+{
+    memrt__large_cache_t *warm = memrt__fault_is_due() ? NULL : calloc(1, sizeof(*warm));
+    if (warm != NULL) {
+        warm->limits = *limits;
+        memrt__lock(MEMRT__RANK_LARGE_CACHE);
+        warm->next_other = memrt__large_cache_shared.next_other;
+        memrt__large_cache_shared.next_other = warm;
+        update_shortest_decay();
+        memrt__unlock(MEMRT__RANK_LARGE_CACHE);
+    }
+    return warm;
+}
+
+void memrt__large_cache_close(memrt__large_cache_t *warm)
+{
+    memrt__cached_mapping_t *excess = NULL;
+    memrt__lock(MEMRT__RANK_LARGE_CACHE);
+    warm->closed = true;
+    memrt__mapping_lists_shrink(&warm->lists, 0, &excess);
+    memrt__unlock(MEMRT__RANK_LARGE_CACHE);
+    unmap_list(excess);
+}
+
+void memrt__large_cache_delete(memrt__large_cache_t *warm)
+{
+    memrt__large_cache_close(warm);
+    memrt__lock(MEMRT__RANK_LARGE_CACHE);
+    memrt__cache_room_apply_late(warm);
+    MEMRT__ASSERT(warm->in_use == 0 && warm->lists.cached.bytes == 0);
+    memrt__large_cache_t **link = &memrt__large_cache_shared.next_other;
+    while (*link != warm) {
+        link = &(*link)->next_other;
+    }
+    *link = warm->next_other;
+    update_shortest_decay();
+    memrt__unlock(MEMRT__RANK_LARGE_CACHE);
+    free(warm);
+}
+
+/// Map memory. On failure, retry after purging all free pages and cached mappings, because the
+/// system may then have memory.
+static void *map_or_purge(size_t bytes, size_t align, memrt__huge_t huge)
+{
+    memrt__retention_budget_update(memrt__os_now_ns());
+    void *mapping = memrt__mapped_new(bytes, align, huge);
+    if (mapping == NULL && memrt__page_heap_purge(true) + memrt__large_cache_purge_all() != 0) {
+        mapping = memrt__mapped_new(bytes, align, huge);
+    }
+    return mapping;
+}
+
+/// Zero a mapping. The first page stays: the page was written, at the latest when the mapping was
+/// cached.
+static void zero_mapping(void *mapping, size_t bytes)
+{
+    size_t page = memrt__os_page_size();
+    bool lazy = bytes >= LAZY_FROM && memrt__os_discard((char *)mapping + page, bytes - page);
+    memset(mapping, 0, lazy ? page : bytes);
+}
+
+static void *reuse_entry(memrt__cached_mapping_t *entry, bool zeroed, memrt__huge_t huge)
+{
+    size_t bytes = entry->bytes;
+    if (entry->mixed) {
+        memrt__mapped_advise_anew(entry, bytes, huge);
+    }
+    if (zeroed) {
+        zero_mapping(entry, bytes);
+    }
+    return entry;
+}
+
+/// Map without the cache, while a fork takes long.
+static void *map_uncached(memrt__large_cache_t *warm, size_t bytes, size_t align,
+                          memrt__huge_t huge)
+{
+    void *mapping = memrt__mapped_new(bytes, align, huge);
+    if (mapping != NULL) {
+        memrt__cache_room_change_late(warm, bytes, 0);
+    }
+    return mapping;
+}
+
+/// Unmap without the cache, while a fork takes long. If the system refuses, the addresses are lost.
+static void unmap_uncached(memrt__large_cache_t *warm, void *mapping, size_t bytes)
+{
+    if (!memrt__os_unmap(mapping, bytes)) {
+        memrt__os_discard(mapping, bytes);
+    }
+    memrt__cache_room_change_late(warm, (size_t)0 - bytes, 0);
+}
+
+void *memrt__large_cache_take(memrt__large_cache_t *warm, size_t bytes, size_t align, bool zeroed)
+{
+    memrt__huge_t huge = memrt__huge_of(warm->limits.huge_pages);
+    memrt__cached_mapping_t *excess = NULL;
+    bool purge = false;
+    if (!memrt__cache_room_lock(warm)) {
+        return map_uncached(warm, bytes, align, huge);
+    }
+    memrt__cached_mapping_t *entry = memrt__mapping_lists_find(&warm->lists, bytes, align);
+    if (entry != NULL) {
+        memrt__mapping_lists_extract(&warm->lists, entry);
+        warm->in_use += bytes;
+    } else {
+        memrt__cache_room_request(warm, bytes, &excess);
+        purge = memrt__cache_room_needs_pages(warm);
+    }
+    memrt__unlock(MEMRT__RANK_LARGE_CACHE);
+    unmap_list(excess);
+    if (purge) {
+        memrt__page_heap_purge(true);
+    }
+    if (entry != NULL) {
+        return reuse_entry(entry, zeroed, huge);
+    }
+    void *mapping = map_or_purge(bytes, align, huge);
+    if (mapping == NULL) {
+        memrt__cache_room_cancel(warm, bytes);
+    } else {
+        memrt__cache_room_confirm(warm, bytes);
+    }
+    return mapping;
+}
+
+void memrt__large_cache_give(memrt__large_cache_t *warm, void *mapping, size_t bytes)
+{
+    memrt__cached_mapping_t *entry = mapping, *excess = NULL;
+    if (!memrt__cache_room_lock(warm)) {
+        unmap_uncached(warm, mapping, bytes);
+        return;
+    }
+    *entry = (memrt__cached_mapping_t){.bytes = bytes, .since = memrt__os_now_ns()};
+    entry->mixed = modes_differ && warm->limits.huge_pages == MEMRT__INHERIT;
+    warm->in_use -= bytes;
+    memrt__mapping_lists_insert(&warm->lists, entry);
+    memrt__mapping_lists_shrink(&warm->lists, memrt__cache_room_max(warm), &excess);
+    memrt__unlock(MEMRT__RANK_LARGE_CACHE);
+    unmap_list(excess);
+}
+
+void *memrt__large_cache_resize(memrt__large_cache_t *warm, void *mapping, size_t old_bytes,
+                                size_t new_bytes, size_t align)
+{
+    void *moved = memrt__os_remap(mapping, old_bytes, new_bytes, align <= memrt__os_page_size());
+    if (moved == NULL) {
+        return NULL;
+    }
+    memrt__cached_mapping_t *excess = NULL;
+    memrt__mapped_advise(moved, new_bytes, memrt__huge_of(warm->limits.huge_pages));
+    if (!memrt__cache_room_lock(warm)) {
+        memrt__cache_room_change_late(warm, new_bytes - old_bytes, 0);
+        return moved;
+    }
+    warm->in_use -= old_bytes;
+    memrt__cache_room_request(warm, new_bytes, &excess);
+    memrt__unlock(MEMRT__RANK_LARGE_CACHE);
+    memrt__cache_room_confirm(warm, new_bytes);
+    unmap_list(excess);
+    return moved;
+}
+
+/// Move the mappings cached before `then` to `out`. When the cache empties, the high-water mark
+/// restarts at current use.
+static void move_old_entries(memrt__large_cache_t *warm, uint64_t then,
+                             memrt__cached_mapping_t **out)
+{
+    memrt__mapping_lists_move_old(&warm->lists, then, out);
+    if (warm->lists.cached.oldest == NULL) {
+        warm->most_used = memrt__cache_room_used(warm);
+    }
+}
+
+size_t memrt__large_cache_purge(memrt__large_cache_t *warm, uint64_t then)
+{
+    memrt__cached_mapping_t *old = NULL;
+    if (!memrt__lock_or_fork(MEMRT__RANK_LARGE_CACHE)) {
+        return 0;
+    }
+    move_old_entries(warm, then, &old);
+    memrt__unlock(MEMRT__RANK_LARGE_CACHE);
+    return unmap_list(old);
+}
+
+size_t memrt__large_cache_purge_all(void)
+{
+    memrt__cached_mapping_t *old = NULL;
+    if (!memrt__lock_or_fork(MEMRT__RANK_LARGE_CACHE)) {
+        return 0;
+    }
+    for (memrt__large_cache_t *warm = &memrt__large_cache_shared; warm != NULL;
+         warm = warm->next_other) {
+        move_old_entries(warm, UINT64_MAX, &old);
+    }
+    memrt__unlock(MEMRT__RANK_LARGE_CACHE);
+    return unmap_list(old);
+}
+
+void memrt__large_cache_retry(void)
+{
+    memrt__large_cache_t *warm =
+        &memrt__large_cache_shared; /* the only cache with stuck mappings */
+    memrt__lock(MEMRT__RANK_LARGE_CACHE);
+    while (warm->lists.stuck.oldest != NULL) {
+        memrt__cached_mapping_t *entry = warm->lists.stuck.oldest;
+        memrt__mapping_lists_extract(&warm->lists, entry);
+        entry->stuck = false;
+        memrt__mapping_lists_insert(&warm->lists, entry);
+    }
+    memrt__unlock(MEMRT__RANK_LARGE_CACHE);
+}
+
+/// Return the earliest caching time within the decay, on the clock of memrt__os_now_ns(). Returns 0
+/// without a decay, so that all mappings stay.
+static uint64_t get_oldest_allowed(const memrt__large_cache_t *warm, uint64_t now)
+{
+    size_t decay = memrt__cache_room_decay(warm);
+    uint64_t ns = (uint64_t)decay * 1000000u;
+    return decay != MEMRT__DECAY_NEVER && now > ns ? now - ns : 0;
+}
+
+size_t memrt__large_cache_purge_old(uint64_t now)
+{
+    memrt__cached_mapping_t *old = NULL;
+    if (!memrt__lock_or_fork(MEMRT__RANK_LARGE_CACHE)) {
+        return 0;
+    }
+    for (memrt__large_cache_t *warm = &memrt__large_cache_shared; warm != NULL;
+         warm = warm->next_other) {
+        move_old_entries(warm, get_oldest_allowed(warm, now), &old);
+    }
+    memrt__unlock(MEMRT__RANK_LARGE_CACHE);
+    return unmap_list(old);
+}
+
+void memrt__large_cache_trim(void)
+{
+    memrt__cached_mapping_t *excess = NULL;
+    if (!memrt__lock_or_fork(MEMRT__RANK_LARGE_CACHE)) {
+        return;
+    }
+    for (memrt__large_cache_t *warm = &memrt__large_cache_shared; warm != NULL;
+         warm = warm->next_other) {
+        memrt__mapping_lists_shrink(&warm->lists, memrt__cache_room_max(warm), &excess);
+    }
+    memrt__unlock(MEMRT__RANK_LARGE_CACHE);
+    unmap_list(excess);
+}
+
+void memrt__large_cache_make_room(void)
+{
+    memrt__retention_budget_update(memrt__os_now_ns());
+    if (memrt__load_relaxed(&memrt__mapping_lists_bytes) != 0) {
+        memrt__large_cache_trim();
+    }
+}
+
+static void mark_entries_mixed(memrt__large_cache_t *warm)
+{
+    for (memrt__cached_mapping_t *entry = warm->lists.cached.oldest; entry != NULL;
+         entry = entry->newer) {
+        entry->mixed |= warm->limits.huge_pages == MEMRT__INHERIT;
+    }
+}
+
+void memrt__large_cache_readvise(void)
+{
+    memrt__lock(MEMRT__RANK_LARGE_CACHE);
+    modes_differ = true;
+    for (memrt__large_cache_t *warm = &memrt__large_cache_shared; warm != NULL;
+         warm = warm->next_other) {
+        mark_entries_mixed(warm);
+    }
+    memrt__unlock(MEMRT__RANK_LARGE_CACHE);
+}
+
+size_t memrt__large_cache_cached(const memrt__large_cache_t *warm)
+{
+    memrt__lock(MEMRT__RANK_LARGE_CACHE);
+    size_t bytes = warm->lists.cached.bytes + warm->lists.stuck.bytes;
+    memrt__unlock(MEMRT__RANK_LARGE_CACHE);
+    return bytes;
+}
+
+size_t memrt__large_cache_aging(void)
+{
+    size_t bytes = 0;
+    if (!memrt__lock_or_fork(MEMRT__RANK_LARGE_CACHE)) {
+        return 0;
+    }
+    for (memrt__large_cache_t *warm = &memrt__large_cache_shared; warm != NULL;
+         warm = warm->next_other) {
+        bytes += memrt__cache_room_decay(warm) == MEMRT__DECAY_NEVER ? 0 : warm->lists.cached.bytes;
+    }
+    memrt__unlock(MEMRT__RANK_LARGE_CACHE);
+    return bytes;
+}

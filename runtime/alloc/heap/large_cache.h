@@ -1,0 +1,83 @@
+#ifndef MEMRT_ALLOC_HEAP_LARGE_CACHE_H
+#define MEMRT_ALLOC_HEAP_LARGE_CACHE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "runtime/alloc/heap/cache_room.h"
+#include "runtime/config/options.h"
+
+/// Large-object cache: freed large mappings, kept for reuse with their pages in memory. The process
+/// has a cache for all policies. Each policy with its own limits has a cache for itself.
+///
+/// Invariant, for each cache: cached and used bytes together stay within the high-water mark of
+/// use, and cached bytes stay within the limit. The cache of the process also counts the pages of
+/// spans, and may exceed the mark by memrt__retention_budget(). Cached mappings therefore make the
+/// process larger by at most the retention budget. All caches together keep at most
+/// MEMRT_CACHE_LIMIT bytes.
+
+/// Make an empty cache with `limits`. Failure: returns NULL when out of memory.
+memrt__large_cache_t *memrt__large_cache_new(const memrt__limits_t *limits);
+
+/// Unmap all cached mappings, and from now on every mapping that is given back.
+void memrt__large_cache_close(memrt__large_cache_t *warm);
+
+/// Destroy a cache that has no mapping in use. Mappings that the system refuses to unmap move to
+/// the cache of the process.
+void memrt__large_cache_delete(memrt__large_cache_t *warm);
+
+/// Compute the mapping size for a block of `size` bytes. The result is rounded up to a step, so
+/// that blocks of similar size can reuse each other's mappings.
+///
+/// Failure: returns false if the size overflows.
+bool memrt__large_cache_bytes(size_t size, size_t *bytes);
+
+/// Return a mapping of `bytes`, a result of memrt__large_cache_bytes(), at a multiple of `align`.
+/// The mapping is all zero if `zeroed`.
+///
+/// Failure: returns NULL when out of memory.
+void *memrt__large_cache_take(memrt__large_cache_t *warm, size_t bytes, size_t align, bool zeroed);
+
+/// Give a mapping back to the cache that supplied the mapping.
+void memrt__large_cache_give(memrt__large_cache_t *warm, void *mapping, size_t bytes);
+
+/// Resize a mapping. Failure: returns NULL, with nothing changed.
+void *memrt__large_cache_resize(memrt__large_cache_t *warm, void *mapping, size_t old_bytes,
+                                size_t new_bytes, size_t align);
+
+/// Unmap the mappings that were cached before `then`, on the clock of memrt__os_now_ns(); returns
+/// bytes.
+size_t memrt__large_cache_purge(memrt__large_cache_t *warm, uint64_t then);
+
+/// Unmap cached mappings of all caches: all mappings, or the mappings past their decay. Both
+/// functions return bytes.
+size_t memrt__large_cache_purge_all(void);
+size_t memrt__large_cache_purge_old(uint64_t now);
+
+/// Let the next purge call the system again for mappings that the system refused to unmap.
+/// Otherwise the system is called once for such a mapping, until the mapping is reused.
+void memrt__large_cache_retry(void);
+
+/// Unmap the mappings above the limits, after the limits of the process have changed.
+void memrt__large_cache_trim(void);
+
+/// Update the retention budget, and unmap the mappings above the remaining room, after spans have
+/// grown.
+void memrt__large_cache_make_room(void);
+
+/// Mark existing mappings after the huge page mode of the process has changed. A reuse then advises
+/// a marked mapping anew.
+void memrt__large_cache_readvise(void);
+
+/// Return the bytes in a cache, including mappings that the system refused to unmap.
+size_t memrt__large_cache_cached(const memrt__large_cache_t *warm);
+
+/// Return the bytes in all caches that go back to the system after a decay.
+size_t memrt__large_cache_aging(void);
+
+/// Shortest decay that a policy has set for itself, in milliseconds, without decays of 0.
+/// MEMRT__DECAY_NEVER: no policy has set a decay. Relaxed.
+extern size_t memrt__large_cache_shortest;
+
+#endif

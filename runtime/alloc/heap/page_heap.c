@@ -1,0 +1,365 @@
+#include "runtime/alloc/heap/page_heap.h"
+
+#include <string.h>
+
+#include "runtime/alloc/heap/retention_budget.h"
+#include "runtime/alloc/heap/segment.h"
+#include "runtime/base/atomics.h"
+#include "runtime/base/check.h"
+#include "runtime/base/size.h"
+#include "runtime/os/lock.h"
+#include "runtime/os/os.h"
+
+/* Units; written under the lock, read without: */
+static size_t in_spans;
+static size_t dirty_free;
+static size_t stuck_units; /* part of dirty_free in segments whose pages the system refuses */
+
+static size_t
+    most_in_spans; /* under the lock; high-water mark of in_spans since no units were cached */
+
+#define LONG 9u /* minimum units: a long span is mostly one large block, often taken and given */
+#define LENGTHS (MEMRT__SPAN_MAX / MEMRT__UNIT + 1)
+
+/* Under the lock. Units of whole spans count as dirty and free, but the bitmaps show the units as
+   used. */
+static memrt__span_t *whole_free_spans[LENGTHS]; /* linked by `next` */
+static size_t whole_spans;
+
+static memrt__segment_t *add_segment(void)
+{
+    memrt__segment_t *segment = memrt__segment_map();
+    if (segment != NULL) {
+        memrt__segment_link(segment);
+    }
+    return segment;
+}
+
+/// Update `stuck_units` after a change of a segment; `before` is memrt__segment_stuck_units()
+/// before the change.
+static void update_stuck_units(const memrt__segment_t *segment, size_t before)
+{
+    memrt__own_add(&stuck_units, memrt__segment_stuck_units(segment) - before);
+}
+
+static void dissolve_span(memrt__span_t *span)
+{
+    memrt__segment_t *segment = memrt__segment_of(span);
+    size_t before = memrt__segment_stuck_units(segment);
+    memrt__unit_bits_clear_run(&segment->used, memrt__unit_of(span->base), span->units);
+    segment->used_units -= span->units;
+    segment->longest = MEMRT__SEGMENT_UNITS;
+    update_stuck_units(segment, before);
+}
+
+static memrt__span_t *pop_whole_span(size_t units)
+{
+    memrt__span_t *span = whole_free_spans[units];
+    if (span != NULL) {
+        whole_free_spans[units] = span->next;
+        whole_spans--;
+    }
+    return span;
+}
+
+static void push_whole_span(memrt__span_t *span)
+{
+    span->next = whole_free_spans[span->units];
+    whole_free_spans[span->units] = span;
+    whole_spans++;
+}
+
+static void dissolve_whole_spans(void)
+{
+    for (size_t units = LONG; whole_spans != 0; units++) {
+        memrt__span_t *span;
+        while ((span = pop_whole_span(units)) != NULL) {
+            dissolve_span(span);
+        }
+    }
+}
+
+typedef size_t (*find_fn)(memrt__segment_t *segment, size_t count);
+
+static memrt__segment_t *search_segments(find_fn look, size_t units, size_t *first)
+{
+    for (memrt__segment_t *segment = memrt__segments; segment != NULL; segment = segment->next) {
+        if (segment->longest >= units) {
+            *first = look(segment, units);
+            if (*first < MEMRT__SEGMENT_UNITS) {
+                return segment;
+            }
+        }
+    }
+    return NULL;
+}
+
+/// Find a segment with room for a span. Pages that are already in memory come first.
+static memrt__segment_t *find_segment(size_t units, size_t *first)
+{
+    dissolve_whole_spans();
+    memrt__segment_t *segment =
+        dirty_free < units ? NULL : search_segments(memrt__segment_find_dirty_run, units, first);
+    if (segment == NULL) {
+        segment = search_segments(memrt__segment_find_free_run, units, first);
+    }
+    if (segment == NULL) {
+        *first = MEMRT__SEGMENT_TABLE;
+        segment = add_segment();
+    }
+    return segment;
+}
+
+/// Count free units, `dirty` of them dirty, as units in spans.
+static void count_taken_units(size_t units, size_t dirty)
+{
+    memrt__own_add(&dirty_free, (size_t)0 - dirty);
+    memrt__own_add(&in_spans, units);
+    most_in_spans = memrt__size_max(most_in_spans, in_spans);
+}
+
+static memrt__span_t *cut_span(memrt__segment_t *segment, size_t first, size_t units)
+{
+    size_t dirty = memrt__unit_bits_count_run(&segment->dirty, first, units),
+           before = memrt__segment_stuck_units(segment);
+    count_taken_units(units, dirty);
+    memrt__span_t *span = memrt__segment_mark_span(segment, first, units, dirty);
+    update_stuck_units(segment, before);
+    return span;
+}
+
+static memrt__span_t *take_whole_span(size_t units)
+{
+    memrt__span_t *span = pop_whole_span(units);
+    if (span != NULL) {
+        count_taken_units(units, units);
+        *span = (memrt__span_t){.base = span->base, .units = span->units};
+    }
+    return span;
+}
+
+void memrt__page_heap_give(memrt__span_t *span)
+{
+    memrt__lock(MEMRT__RANK_PAGE_HEAP);
+    memrt__own_add(&in_spans, (size_t)0 - span->units);
+    memrt__own_add(&dirty_free, span->units);
+    if (span->units < LONG || memrt__segment_has_refused_discards(memrt__segment_of(span))) {
+        dissolve_span(span);
+    } else {
+        push_whole_span(span);
+    }
+    memrt__unlock(MEMRT__RANK_PAGE_HEAP);
+}
+
+memrt__span_t *memrt__page_heap_span_of(const void *address)
+{
+    memrt__segment_t *segment = memrt__segment_of(address);
+    return &segment->spans[segment->head[memrt__unit_of(address)]];
+}
+
+/// Count a refused discard. At MEMRT__REFUSALS_MAX, whole spans are dissolved, so that the bitmaps
+/// of the segment count all stuck units.
+static void count_refused_discard(memrt__segment_t *segment)
+{
+    if (segment->discards + 1u == MEMRT__REFUSALS_MAX) {
+        dissolve_whole_spans();
+    }
+    segment->discards++;
+}
+
+/// Give back the whole pages between the units `start` and `end`; returns units.
+static size_t discard_run(memrt__segment_t *segment, size_t start, size_t end)
+{
+    size_t page_units = memrt__size_max(memrt__os_page_size() / MEMRT__UNIT, 1);
+    start = (start + page_units - 1) / page_units * page_units;
+    end = end / page_units * page_units;
+    if (start >= end) {
+        return 0;
+    }
+    if (!memrt__os_discard(memrt__segment_address_of(segment, start),
+                           (end - start) * MEMRT__UNIT)) {
+        count_refused_discard(segment);
+        return 0;
+    }
+    memrt__unit_bits_clear_run(&segment->dirty, start, end - start);
+    memrt__unit_bits_clear_run(&segment->idle, start, end - start);
+    return end - start;
+}
+
+/// Give back each run of `bits`; returns units.
+static size_t discard_runs(memrt__segment_t *segment, const memrt__unit_bits_t *bits)
+{
+    size_t units = 0, before = memrt__segment_stuck_units(segment);
+    size_t start = memrt__unit_bits_find(bits, 0, true);
+    while (start < MEMRT__SEGMENT_UNITS && !memrt__segment_has_refused_discards(segment)) {
+        size_t end = memrt__unit_bits_find(bits, start, false);
+        units += discard_run(segment, start, end);
+        start = memrt__unit_bits_find(bits, end, true);
+    }
+    memrt__own_add(&dirty_free, (size_t)0 - units);
+    update_stuck_units(segment, before);
+    return units;
+}
+
+/// Unmap a segment without spans. Returns false if the system refused. `*units` is the number of
+/// dirty units.
+static bool unmap_segment(memrt__segment_t *segment, size_t *units)
+{
+    size_t before = memrt__segment_stuck_units(segment);
+    *units = memrt__unit_bits_count(&segment->dirty);
+    memrt__segment_unlink(segment);
+    if (!memrt__os_unmap(segment, MEMRT__SEGMENT)) {
+        memrt__segment_link(segment);
+        segment->unmaps++;
+        update_stuck_units(segment, before);
+        return false;
+    }
+    memrt__own_add(&dirty_free, (size_t)0 - *units);
+    return true;
+}
+
+/// Return true if a segment has no spans, and all its dirty units are purgeable.
+static bool can_unmap_segment(const memrt__segment_t *segment, bool all)
+{
+    if (segment->used_units != 0 || segment->unmaps == MEMRT__REFUSALS_MAX) {
+        return false;
+    }
+    memrt__unit_bits_t bits = memrt__segment_purgeable_units(segment, all);
+    return memcmp(&bits, &segment->dirty, sizeof(bits)) == 0;
+}
+
+static size_t purge_segment(memrt__segment_t *segment, bool all)
+{
+    size_t units;
+    if (can_unmap_segment(segment, all) && unmap_segment(segment, &units)) {
+        return units;
+    }
+    memrt__unit_bits_t bits = memrt__segment_purgeable_units(segment, all);
+    units = discard_runs(segment, &bits);
+    segment->idle = memrt__segment_purgeable_units(segment, true);
+    return units;
+}
+
+/// Purge free units after spans took fresh pages although free units exist, in shorter runs. The
+/// purge stops when the process is within its high-water mark plus the retention budget.
+static void purge_above_budget(void)
+{
+    size_t room = most_in_spans - in_spans + memrt__retention_budget() / MEMRT__UNIT;
+    memrt__segment_t *segment = memrt__segments;
+    while (segment != NULL && dirty_free > room && dirty_free > stuck_units) {
+        memrt__segment_t *next = segment->next;
+        purge_segment(segment, true);
+        segment = next;
+    }
+}
+
+memrt__span_t *memrt__page_heap_take(size_t units, bool *grew)
+{
+    MEMRT__ASSERT(units != 0 && units <= MEMRT__SPAN_MAX / MEMRT__UNIT);
+    memrt__lock(MEMRT__RANK_PAGE_HEAP);
+    size_t held = in_spans + dirty_free;
+    memrt__span_t *span = take_whole_span(units);
+    if (span == NULL) {
+        size_t first;
+        memrt__segment_t *segment = find_segment(units, &first);
+        span = segment == NULL ? NULL : cut_span(segment, first, units);
+    }
+    if (in_spans + dirty_free > held) {
+        *grew = true;
+        purge_above_budget();
+    }
+    memrt__unlock(MEMRT__RANK_PAGE_HEAP);
+    return span;
+}
+
+/// Return the first segment that neither purge `round` nor a later purge of the same kind has
+/// visited. Concurrent purges have different numbers, and one visit by the later purge serves both.
+/// A purge of idle units leaves work for a purge of all units.
+static memrt__segment_t *find_unvisited_segment(size_t round, bool all)
+{
+    memrt__segment_t *segment = memrt__segments;
+    while (segment != NULL && segment->round[all] >= round) {
+        segment = segment->next;
+    }
+    return segment;
+}
+
+/// Restart the high-water mark at current use, if no units are cached.
+static void restart_high_water_mark(void)
+{
+    if (memrt__lock_or_fork(MEMRT__RANK_PAGE_HEAP)) {
+        if (dirty_free == stuck_units) {
+            most_in_spans = in_spans;
+        }
+        memrt__unlock(MEMRT__RANK_PAGE_HEAP);
+    }
+}
+
+/// Purge all segments; returns bytes. The lock is released between segments, so no thread waits
+/// longer than one segment takes.
+size_t memrt__page_heap_purge(bool all)
+{
+    static size_t rounds; /* under the lock */
+    size_t bytes = 0;
+    if (!memrt__lock_or_fork(MEMRT__RANK_PAGE_HEAP)) {
+        return 0;
+    }
+    size_t round = ++rounds;
+    dissolve_whole_spans();
+    memrt__unlock(MEMRT__RANK_PAGE_HEAP);
+    bool more = true;
+    while (more && memrt__lock_or_fork(MEMRT__RANK_PAGE_HEAP)) {
+        memrt__segment_t *segment = find_unvisited_segment(round, all);
+        more = segment != NULL;
+        if (more) {
+            segment->round[all] = round;
+            bytes += purge_segment(segment, all) * MEMRT__UNIT;
+        }
+        memrt__unlock(MEMRT__RANK_PAGE_HEAP);
+    }
+    restart_high_water_mark();
+    return bytes;
+}
+
+void memrt__page_heap_retry(void)
+{
+    memrt__lock(MEMRT__RANK_PAGE_HEAP);
+    for (memrt__segment_t *segment = memrt__segments; segment != NULL; segment = segment->next) {
+        segment->discards = segment->unmaps = 0;
+    }
+    memrt__store_relaxed(&stuck_units, 0);
+    memrt__unlock(MEMRT__RANK_PAGE_HEAP);
+}
+
+void memrt__page_heap_advise(bool huge)
+{
+    memrt__lock(MEMRT__RANK_PAGE_HEAP);
+    for (memrt__segment_t *segment = memrt__segments; segment != NULL; segment = segment->next) {
+        memrt__os_advise_huge(segment, MEMRT__SEGMENT, huge);
+    }
+    memrt__unlock(MEMRT__RANK_PAGE_HEAP);
+}
+
+size_t memrt__page_heap_cached(void)
+{
+    return memrt__load_relaxed(&dirty_free) * MEMRT__UNIT;
+}
+
+size_t memrt__page_heap_aging(void)
+{
+    size_t cached = memrt__page_heap_cached(),
+           refused = memrt__load_relaxed(&stuck_units) * MEMRT__UNIT;
+    return cached > refused ? cached - refused : 0;
+}
+
+size_t memrt__page_heap_used(void)
+{
+    return memrt__load_relaxed(&in_spans) * MEMRT__UNIT;
+}
+
+void memrt__page_heap_adopt(memrt__segment_t *segment)
+{
+    segment->longest = MEMRT__SEGMENT_UNITS;
+    count_taken_units(segment->used_units, 0);
+    memrt__segment_link(segment);
+}

@@ -1,0 +1,58 @@
+#ifndef MEMRT_ALLOC_HEAP_PAGE_HEAP_H
+#define MEMRT_ALLOC_HEAP_PAGE_HEAP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "runtime/alloc/heap/segment.h"
+#include "runtime/alloc/heap/span.h"
+
+/// Page heap: spans, runs of pages for blocks of one size class. Spans are cut from segments,
+/// mappings of 4 MiB at a multiple of 4 MiB. Each segment begins with a table of its contents, so
+/// any address in a span leads to the span.
+///
+/// A freed long span stays whole for the next request of the same length, until another span needs
+/// its units.
+///
+/// Pages are counted in units of 8 KiB. A free unit is dirty from the first use until the unit goes
+/// back to the system. A purge gives back the units that stayed free since the previous purge.
+///
+/// Invariant: dirty free units plus units in spans stay within the high-water mark of units in
+/// spans, plus memrt__retention_budget().
+
+/// Take a span of `units` units. Sets `*grew` if spans take pages that were not in memory. The
+/// caller then calls memrt__large_cache_make_room() without a lock.
+///
+/// Failure: returns NULL when out of memory.
+memrt__span_t *memrt__page_heap_take(size_t units, bool *grew);
+
+/// Add a segment from page_detour.h, full of spans up to its free end, to the page heap. Under the
+/// lock of rank PAGES.
+void memrt__page_heap_adopt(memrt__segment_t *segment);
+
+/// Give the units of a span back for reuse.
+void memrt__page_heap_give(memrt__span_t *span);
+
+/// Return the span that contains `address`, an address in a block.
+memrt__span_t *memrt__page_heap_span_of(const void *address);
+
+/// Give the units that were free since the last call back to the system; with `all`, all free
+/// units. Returns bytes.
+size_t memrt__page_heap_purge(bool all);
+
+/// Let the next purge call the system again for segments whose pages the system refused to take.
+/// Otherwise no call follows the first four failures of a segment.
+void memrt__page_heap_retry(void);
+
+/// Advise huge pages, or no huge pages, for all existing segments. New segments follow
+/// MEMRT_HUGEPAGES.
+void memrt__page_heap_advise(bool huge);
+
+/// Return the dirty bytes outside of spans, and the bytes in spans. Both values may be out of date.
+size_t memrt__page_heap_cached(void);
+size_t memrt__page_heap_used(void);
+
+/// Return the part of memrt__page_heap_cached() that a later purge gives back.
+size_t memrt__page_heap_aging(void);
+
+#endif

@@ -1,0 +1,23 @@
+#include "runtime/alloc/heap/retention_budget.h"
+
+#include "runtime/base/atomics.h"
+#include "runtime/base/size.h"
+#include "runtime/os/os.h"
+
+/* Relaxed; concurrent readings of RSS store the same result. */
+static size_t budget = MEMRT__RETENTION_MIN;
+static size_t next_reading;
+
+void memrt__retention_budget_update(uint64_t now)
+{
+    if (now >= memrt__load_relaxed(&next_reading)) {
+        size_t share = memrt__os_resident() / MEMRT__RETENTION_SHARE;
+        memrt__store_relaxed(&budget, memrt__size_max(share, MEMRT__RETENTION_MIN));
+        memrt__store_relaxed(&next_reading, now + MEMRT__RETENTION_NS);
+    }
+}
+
+size_t memrt__retention_budget(void)
+{
+    return memrt__load_relaxed(&budget);
+}

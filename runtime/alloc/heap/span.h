@@ -1,0 +1,41 @@
+#ifndef MEMRT_ALLOC_HEAP_SPAN_H
+#define MEMRT_ALLOC_HEAP_SPAN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/// Spans: runs of units of one segment, for blocks of one size class.
+
+#define MEMRT__UNIT ((size_t)8 << 10)
+#define MEMRT__SEGMENT ((size_t)4 << 20)
+#define MEMRT__SPAN_MAX ((size_t)2 << 20) ///< bytes
+
+/// A run of units and the blocks in it.
+///
+///     | handed out before: in use, cached by a thread, or in `free` | never handed out |
+///     ^ base                                                        ^ fresh        end ^
+///
+/// Between base and fresh lie `used` blocks plus the blocks in `free`. Fixed once the span is set
+/// up: base, end, bytes, class, units, clean. All other fields are under the lock of the class.
+typedef struct memrt__span {
+    struct memrt__span *next, *prev; ///< spans of the class with a block to give
+    char *base, *end;
+    char *fresh;   ///< first block never handed out
+    void *free;    ///< blocks given back, linked by memrt__block_next()
+    size_t bytes;  ///< bytes of a block
+    uint32_t used; ///< blocks in use or cached by a thread
+    uint16_t units;
+    uint8_t class;
+    bool detoured; ///< made during a fork, and not yet known to the class
+    bool clean;    ///< units unused since the system gave them, so fresh blocks are zero
+} memrt__span_t;
+
+/// Return the link word of an unused block: the second word. The first word holds a reference
+/// count, which stays 0.
+static inline void **memrt__block_next(void *block)
+{
+    return (void **)block + 1;
+}
+
+#endif

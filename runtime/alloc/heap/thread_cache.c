@@ -1,0 +1,255 @@
+#include "runtime/alloc/heap/thread_cache.h"
+
+#include <string.h>
+
+#include "runtime/alloc/heap/central_list.h"
+#include "runtime/os/lock.h"
+#include "runtime/stats/gauges.h"
+
+#define STEP_BYTES ((size_t)16 << 10)
+#define BATCH_BYTES ((size_t)128 << 10)
+#define BATCH_SHARE 32u /* a batch is at most this fraction of the allowance */
+#define BLOCKS_MIN 2u
+#define BLOCKS_MAX 32u
+
+static bool has_large_blocks(const memrt__bin_t *bin)
+{
+    return bin->bytes > MEMRT__THREAD_CACHE_SMALL;
+}
+
+/// Return the limit of a bin. Other threads may set the limit to 0 at any time.
+static size_t get_limit(const memrt__bin_t *bin)
+{
+    return memrt__load_relaxed(&bin->limit);
+}
+
+static void set_limit(memrt__thread_t *self, memrt__bin_t *bin, size_t limit)
+{
+    self->limits[has_large_blocks(bin)] += (limit - get_limit(bin)) * bin->bytes;
+    memrt__store_relaxed(&bin->limit, limit);
+}
+
+static size_t read_live_bytes(void)
+{
+    return memrt__load_relaxed(&memrt__process.flushed);
+}
+
+/// Return the bytes that the limits of all bins of the same kind may allow together. The result
+/// depends on the bytes in use by the process: now, or when a bin last ran empty, whichever is
+/// larger. Blocks freed all at once are likely to be needed again. A single large block is always
+/// allowed.
+static size_t compute_allowance(const memrt__thread_t *self, const memrt__bin_t *bin)
+{
+    size_t live = memrt__size_max(self->live, read_live_bytes());
+    if (!has_large_blocks(bin)) {
+        return memrt__size_min(live,
+                               MEMRT__THREAD_CACHE_SMALL_MAX - MEMRT__THREAD_CACHE_SMALL_MIN) +
+               MEMRT__THREAD_CACHE_SMALL_MIN;
+    }
+    return memrt__size_max(bin->bytes, memrt__size_min(live / 4, MEMRT__THREAD_CACHE_LARGE_MAX));
+}
+
+static size_t convert_bytes_to_blocks(const memrt__bin_t *bin, size_t bytes)
+{
+    size_t least = has_large_blocks(bin) ? 1 : BLOCKS_MIN;
+    return memrt__size_max(least, memrt__size_min(bytes / bin->bytes, BLOCKS_MAX));
+}
+
+/// Return the growth step of a limit, in blocks. A small step keeps a class from taking room that
+/// other classes need.
+static size_t get_growth_step(const memrt__bin_t *bin)
+{
+    return convert_bytes_to_blocks(bin, STEP_BYTES);
+}
+
+/// Return the number of blocks that move at once, if the limit allows as many in the bin.
+static size_t get_batch_size(const memrt__thread_t *self, const memrt__bin_t *bin)
+{
+    size_t share = compute_allowance(self, bin) / BATCH_SHARE;
+    return convert_bytes_to_blocks(
+        bin, memrt__size_max(STEP_BYTES, memrt__size_min(share, BATCH_BYTES)));
+}
+
+/// Return true if all limits together may allow `more` further blocks.
+static bool can_allow_blocks(const memrt__thread_t *self, const memrt__bin_t *bin, size_t more)
+{
+    return self->limits[has_large_blocks(bin)] + more * bin->bytes <= compute_allowance(self, bin);
+}
+
+static void prepare_bins(memrt__thread_t *thread)
+{
+    for (unsigned class = 0; class < MEMRT__CLASSES; class++) {
+        thread->bins[class].bytes = (uint32_t)memrt__class_bytes(class);
+    }
+}
+
+static void set_bin_list(memrt__bin_t *bin, void *list, size_t count)
+{
+    memrt__store_release(&bin->head, (size_t)list);
+    memrt__own_add(&bin->count, count);
+}
+
+/// Serve a request to drain the bins. The requesting thread holds the lock until all limits are 0.
+/// Taking the lock here ensures that no limit becomes 0 after its bytes were counted again.
+static void serve_drain_request(memrt__thread_t *self)
+{
+    if (MEMRT__UNLIKELY(memrt__load_relaxed(&self->asked) != 0) &&
+        memrt__lock_or_fork(MEMRT__RANK_THREADS)) {
+        memrt__store_relaxed(&self->asked, 0);
+        memrt__unlock(MEMRT__RANK_THREADS);
+        memrt__thread_cache_drain(self);
+        memrt__stats_rest_gauges();
+    }
+}
+
+void *memrt__thread_cache_refill(memrt__thread_t *self, unsigned class)
+{
+    serve_drain_request(self);
+    memrt__bin_t *bin = &self->bins[class];
+    size_t taken, batch = get_batch_size(self, bin);
+    size_t limit = get_limit(bin);
+    size_t doubled = memrt__size_min(get_growth_step(bin), memrt__size_max(2 * limit, BLOCKS_MIN));
+    bin->ran_empty = true;
+    self->live = read_live_bytes();
+    if (limit < doubled && can_allow_blocks(self, bin, doubled - limit)) {
+        set_limit(self, bin, doubled);
+    }
+    size_t most = memrt__size_max(memrt__size_min(batch, get_limit(bin)), 1);
+    void *block = memrt__central_list_take(class, most, &taken);
+    if (block != NULL) {
+        set_bin_list(bin, *memrt__block_next(block), taken - 1);
+    }
+    return block;
+}
+
+/// Give the top `count` blocks of a bin to the central list.
+static void return_blocks_to_central(memrt__bin_t *bin, unsigned class, size_t count)
+{
+    void *list = (void *)memrt__load_relaxed(&bin->head);
+    void *last = list;
+    for (size_t i = 1; i < count; i++) {
+        last = *memrt__block_next(last);
+    }
+    void *rest = *memrt__block_next(last);
+    *memrt__block_next(last) = NULL;
+    set_bin_list(bin, rest, (size_t)0 - count);
+    memrt__central_list_give(class, list);
+}
+
+/// Restart the limits of all small or all large bins at the blocks that are left, half at most.
+/// Classes in use grow back.
+static void restart_limits(memrt__thread_t *self, bool large)
+{
+    for (unsigned class = 0; class < MEMRT__CLASSES; class++) {
+        memrt__bin_t *bin = &self->bins[class];
+        if (has_large_blocks(bin) != large) {
+            continue;
+        }
+        if (bin->count != 0) {
+            return_blocks_to_central(bin, class, (bin->count + 1) / 2);
+        }
+        set_limit(self, bin, bin->count);
+    }
+}
+
+/// Return the growth for the limit of a full bin. A bin that has not run empty since the last
+/// growth keeps more blocks than its thread takes, and stays at one batch.
+static size_t compute_limit_growth(const memrt__thread_t *self, const memrt__bin_t *bin)
+{
+    size_t batch = get_batch_size(self, bin), limit = get_limit(bin);
+    if (!bin->ran_empty) {
+        return limit < batch ? memrt__size_min(get_growth_step(bin), batch - limit) : 0;
+    }
+    size_t more = memrt__size_max(get_growth_step(bin), limit / 2);
+    return more * bin->bytes > compute_allowance(self, bin) / 2 ? get_growth_step(bin) : more;
+}
+
+void memrt__thread_cache_overflow(memrt__thread_t *self, unsigned class)
+{
+    serve_drain_request(self);
+    memrt__bin_t *bin = &self->bins[class];
+    size_t more = compute_limit_growth(self, bin);
+    if (!can_allow_blocks(self, bin, more)) {
+        more = memrt__size_min(more, get_growth_step(bin));
+    }
+    if (more != 0 && can_allow_blocks(self, bin, more)) {
+        set_limit(self, bin, get_limit(bin) + more);
+        bin->ran_empty = false;
+    } else if (more == 0 || get_limit(bin) * bin->bytes >= compute_allowance(self, bin) / 2) {
+        return_blocks_to_central(bin, class,
+                                 memrt__size_min(get_batch_size(self, bin), bin->count));
+    } else {
+        restart_limits(self, has_large_blocks(bin));
+        set_limit(self, bin, get_limit(bin) + 1);
+    }
+}
+
+void memrt__thread_cache_return(unsigned class, void *block)
+{
+    memrt__thread_t *self = memrt__thread_self();
+    if (self != NULL) {
+        memrt__thread_cache_give(self, class, block);
+    } else {
+        *memrt__block_next(block) = NULL;
+        memrt__central_list_give(class, block);
+    }
+}
+
+size_t memrt__thread_cache_drain(memrt__thread_t *self)
+{
+    size_t bytes = 0;
+    for (unsigned class = 0; class < MEMRT__CLASSES; class++) {
+        memrt__bin_t *bin = &self->bins[class];
+        if (bin->count != 0) {
+            bytes += bin->count * bin->bytes;
+            return_blocks_to_central(bin, class, bin->count);
+        }
+        memrt__store_relaxed(&bin->limit, 0);
+    }
+    memset(self->limits, 0, sizeof(self->limits));
+    self->live = 0;
+    return bytes;
+}
+
+static void request_drain(memrt__thread_t *thread)
+{
+    memrt__store_relaxed(&thread->asked, 1);
+    for (unsigned class = 0; class < MEMRT__CLASSES; class++) {
+        memrt__store_relaxed(&thread->bins[class].limit, 0);
+    }
+}
+
+void memrt__thread_cache_ask_others(const memrt__thread_t *self)
+{
+    memrt__lock(MEMRT__RANK_THREADS);
+    for (memrt__thread_t *t = memrt__thread_first(); t != NULL; t = t->next) {
+        if (t != self && t->in_use) {
+            request_drain(t);
+        }
+    }
+    memrt__unlock(MEMRT__RANK_THREADS);
+}
+
+static void drain_ended_thread(memrt__thread_t *thread)
+{
+    memrt__thread_cache_drain(thread);
+    memrt__stats_rest_record(thread);
+}
+
+void memrt__thread_cache_start(void)
+{
+    memrt__thread_hooks(prepare_bins, drain_ended_thread);
+}
+
+size_t memrt__thread_cache_cached(void)
+{
+    size_t bytes = 0;
+    memrt__lock(MEMRT__RANK_THREADS);
+    for (memrt__thread_t *t = memrt__thread_first(); t != NULL; t = t->next) {
+        for (unsigned class = 0; class < MEMRT__CLASSES; class++) {
+            bytes += memrt__load_relaxed(&t->bins[class].count) * t->bins[class].bytes;
+        }
+    }
+    memrt__unlock(MEMRT__RANK_THREADS);
+    return bytes;
+}

@@ -1,0 +1,73 @@
+#include "runtime/alloc/heap/unit_bits.h"
+
+#include "runtime/base/size.h"
+
+size_t memrt__unit_bits_find(const memrt__unit_bits_t *bits, size_t from, bool set)
+{
+    while (from < MEMRT__SEGMENT_UNITS) {
+        uint64_t word = set ? bits->word[from / 64] : ~bits->word[from / 64];
+        word &= ~(uint64_t)0 << (from % 64);
+        if (word != 0) {
+            return (from & ~(size_t)63) + (size_t)__builtin_ctzll(word);
+        }
+        from = (from & ~(size_t)63) + 64;
+    }
+    return MEMRT__SEGMENT_UNITS;
+}
+
+/// Return the bits of a run of units that lie in one word.
+static uint64_t get_run_mask(size_t word, size_t from, size_t count)
+{
+    size_t first = word * 64;
+    uint64_t mask = ~(uint64_t)0;
+    if (from > first) {
+        mask &= ~(uint64_t)0 << (from - first);
+    }
+    if (from + count < first + 64) {
+        mask &= ~(~(uint64_t)0 << (from + count - first));
+    }
+    return mask;
+}
+
+void memrt__unit_bits_set_run(memrt__unit_bits_t *bits, size_t from, size_t count)
+{
+    for (size_t word = from / 64; word <= (from + count - 1) / 64; word++) {
+        bits->word[word] |= get_run_mask(word, from, count);
+    }
+}
+
+void memrt__unit_bits_clear_run(memrt__unit_bits_t *bits, size_t from, size_t count)
+{
+    for (size_t word = from / 64; word <= (from + count - 1) / 64; word++) {
+        bits->word[word] &= ~get_run_mask(word, from, count);
+    }
+}
+
+size_t memrt__unit_bits_count_run(const memrt__unit_bits_t *bits, size_t from, size_t count)
+{
+    size_t sum = 0;
+    for (size_t word = from / 64; word <= (from + count - 1) / 64; word++) {
+        sum += (size_t)__builtin_popcountll(bits->word[word] & get_run_mask(word, from, count));
+    }
+    return sum;
+}
+
+size_t memrt__unit_bits_count(const memrt__unit_bits_t *bits)
+{
+    return memrt__unit_bits_count_run(bits, 0, MEMRT__SEGMENT_UNITS);
+}
+
+size_t memrt__unit_bits_find_run(const memrt__unit_bits_t *bits, size_t count, size_t *longest)
+{
+    *longest = 0;
+    size_t start = memrt__unit_bits_find(bits, 0, true);
+    while (start < MEMRT__SEGMENT_UNITS) {
+        size_t end = memrt__unit_bits_find(bits, start, false);
+        if (end - start >= count) {
+            return start;
+        }
+        *longest = memrt__size_max(*longest, end - start);
+        start = memrt__unit_bits_find(bits, end, true);
+    }
+    return MEMRT__SEGMENT_UNITS;
+}

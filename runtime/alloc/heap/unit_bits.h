@@ -1,0 +1,36 @@
+#ifndef MEMRT_ALLOC_HEAP_UNIT_BITS_H
+#define MEMRT_ALLOC_HEAP_UNIT_BITS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "runtime/alloc/heap/span.h"
+
+/// Bitmaps of the units of a segment, and runs of units in a bitmap.
+
+#define MEMRT__SEGMENT_UNITS (MEMRT__SEGMENT / MEMRT__UNIT)
+#define MEMRT__SEGMENT_WORDS (MEMRT__SEGMENT_UNITS / 64)
+
+/// One bit per unit.
+typedef struct memrt__unit_bits {
+    uint64_t word[MEMRT__SEGMENT_WORDS];
+} memrt__unit_bits_t;
+
+/// Return the first unit from `from` on whose bit equals `set`, or MEMRT__SEGMENT_UNITS if
+/// no unit matches.
+size_t memrt__unit_bits_find(const memrt__unit_bits_t *bits, size_t from, bool set);
+
+/// Set or clear the bits of `count` units from `from` on.
+void memrt__unit_bits_set_run(memrt__unit_bits_t *bits, size_t from, size_t count);
+void memrt__unit_bits_clear_run(memrt__unit_bits_t *bits, size_t from, size_t count);
+
+/// Return the number of set bits in a run of units, and in a whole bitmap.
+size_t memrt__unit_bits_count_run(const memrt__unit_bits_t *bits, size_t from, size_t count);
+size_t memrt__unit_bits_count(const memrt__unit_bits_t *bits);
+
+/// Return the first unit of the first run of `count` set bits. Without a long enough run,
+/// return MEMRT__SEGMENT_UNITS and set `*longest` to the length of the longest run.
+size_t memrt__unit_bits_find_run(const memrt__unit_bits_t *bits, size_t count, size_t *longest);
+
+#endif

@@ -1,0 +1,46 @@
+#include "runtime/alloc/allocator.h"
+
+/// Uncached allocator: small blocks from the C library's malloc, large blocks mapped.
+
+/// Return the allocator for a size. The context is the allocator of large blocks; NULL: the mapped
+/// allocator.
+static const memrt_allocator_t *choose_allocator(const void *ctx, size_t size)
+{
+    const memrt_allocator_t *large = ctx == NULL ? &memrt__mapped_allocator : ctx;
+    return size >= MEMRT__LARGE ? large : &memrt__system_allocator;
+}
+
+static void *uncached_alloc(void *ctx, size_t size, size_t align)
+{
+    return memrt__allocator_alloc(choose_allocator(ctx, size), size, align, false);
+}
+
+static void *uncached_alloc_zeroed(void *ctx, size_t size, size_t align)
+{
+    return memrt__allocator_alloc(choose_allocator(ctx, size), size, align, true);
+}
+
+static void *uncached_realloc(void *ctx, void *ptr, size_t old_size, size_t new_size, size_t align)
+{
+    const memrt_allocator_t *from = choose_allocator(ctx, old_size);
+    const memrt_allocator_t *to = choose_allocator(ctx, new_size);
+    if (from == to) {
+        return memrt__allocator_realloc(from, ptr, old_size, new_size, align);
+    }
+    return memrt__allocator_move(from, to, ptr, old_size, new_size, align);
+}
+
+static void uncached_free(void *ctx, void *ptr, size_t size, size_t align)
+{
+    memrt__allocator_free(choose_allocator(ctx, size), ptr, size, align);
+}
+
+const memrt_allocator_t memrt__uncached_allocator = {
+    .struct_size = sizeof(memrt_allocator_t),
+    .version = MEMRT_ALLOCATOR_VERSION,
+    .name = "plain",
+    .alloc = uncached_alloc,
+    .alloc_zeroed = uncached_alloc_zeroed,
+    .realloc = uncached_realloc,
+    .free = uncached_free,
+};

@@ -1,0 +1,46 @@
+#ifndef MEMRT_BASE_SLOW_PATH_H
+#define MEMRT_BASE_SLOW_PATH_H
+
+#include <stdbool.h>
+
+#include "runtime/base/atomics.h"
+
+/// Observers of block events, as a set of MEMRT__SLOW_* bits: tracking, tracing, fault injection,
+/// scopes. While the word is 0, allocations take the fast path. One word lets the fast path check
+/// all observers with one load. The load is relaxed: the word publishes nothing, and a thread may
+/// see a change late.
+extern unsigned memrt__slow_path;
+
+#define MEMRT__SLOW_TRACKING 1u ///< each new block is listed
+#define MEMRT__SLOW_FAILURE 2u  ///< a fault injection plan is set
+#define MEMRT__SLOW_SCOPES 4u   ///< a thread entered a scope; stays set
+#define MEMRT__SLOW_SAMPLING 8u ///< a sample of new blocks is listed
+
+#define MEMRT__SLOW_TRACING 16u ///< an event trace is recorded
+
+#define MEMRT__SLOW_ANY (~0u)
+
+/// Observers that need the slow path for each allocation.
+#define MEMRT__SLOW_ALWAYS (MEMRT__SLOW_TRACKING | MEMRT__SLOW_FAILURE | MEMRT__SLOW_TRACING)
+
+static inline bool memrt__is_slow(unsigned by)
+{
+    return (memrt__flags_load_relaxed(&memrt__slow_path) & by) != 0;
+}
+
+/// Return whether scopes are the only observer.
+static inline bool memrt__is_slow_for_scopes_only(void)
+{
+    return memrt__flags_load_relaxed(&memrt__slow_path) == MEMRT__SLOW_SCOPES;
+}
+
+static inline void memrt__slow_path_set(unsigned by, bool on)
+{
+    if (on) {
+        memrt__flags_set_relaxed(&memrt__slow_path, by);
+    } else {
+        memrt__flags_clear_relaxed(&memrt__slow_path, by);
+    }
+}
+
+#endif

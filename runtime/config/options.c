@@ -1,0 +1,315 @@
+#include "runtime/config/options.h"
+
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+#include <memrt/meminfo.h>
+
+#include "runtime/base/atomics.h"
+#include "runtime/base/compiler.h"
+#include "runtime/base/size.h"
+#include "runtime/os/lock.h"
+#include "runtime/os/os.h"
+
+#define DEFAULTS                                                                                   \
+    {                                                                                              \
+        .check = false,                                                                            \
+        .track = false,                                                                            \
+        .track_frames = 16,                                                                        \
+        .cache = !MEMRT__ADDRESS_SANITIZER,                                                        \
+        .alignment = MEMRT_ALIGN_MIN,                                                              \
+        .huge_pages = MEMRT__HUGE_LARGE,                                                           \
+        .cache_limit = SIZE_MAX,                                                                   \
+        .decay = 500,                                                                              \
+        .exact_peak = 0,                                                                           \
+        .cuda_sync = 1,                                                                            \
+        .cuda_driver = "libcuda.so.1",                                                             \
+    }
+
+memrt__options_t memrt__options = DEFAULTS;
+
+typedef struct option_row {
+    const char *name;
+    const memrt__option_type_t *type;
+    bool *flag;     ///< location of a value that is fixed after the start; NULL: see `number`
+    size_t *number; ///< location of any other value; atomic, relaxed
+    bool settable;  ///< may be set after the start
+    const char *help;
+} option_row_t;
+
+static const option_row_t rows[] = {
+    {"MEMRT_CHECK", &memrt__option_flag, &memrt__options.check, NULL, false,
+     "1: verify references, put redzones around blocks, abort with a message on misuse; default 0"},
+    {"MEMRT_TRACK", &memrt__option_flag, &memrt__options.track, NULL, false,
+     "1: list live buffers from the start of the process; default 0"},
+    {"MEMRT_LEAKS", &memrt__option_leaks, NULL, &memrt__options.leaks, false,
+     "report: track, and list buffers live at exit on stderr; fail: also exit with status 23 for "
+     "leaks; default off"},
+    {"MEMRT_TRACK_FRAMES", &memrt__option_frames, NULL, &memrt__options.track_frames, false,
+     "maximum of interpreter frames per tracked allocation, 0 to 128; default 16"},
+    {"MEMRT_TRACK_NATIVE", &memrt__option_frames, NULL, &memrt__options.track_native, false,
+     "maximum of native frames per tracked allocation, 0 to 128; default 0"},
+    {"MEMRT_TRACK_SAMPLE", &memrt__option_sample, NULL, &memrt__options.track_sample, false,
+     "average bytes between listed allocations, for sampling; K, M, G; default 0: list all"},
+    {"MEMRT_ALIGNMENT", &memrt__option_alignment, NULL, &memrt__options.alignment, false,
+     "alignment in bytes for policies without an alignment, a power of two; default 64"},
+    {"MEMRT_CACHE", &memrt__option_flag, &memrt__options.cache, NULL, false,
+     "0: keep no freed memory for reuse; default 1, or 0 under AddressSanitizer or MEMRT_CHECK"},
+    {"MEMRT_CACHE_LIMIT", &memrt__option_bytes, NULL, &memrt__options.cache_limit, true,
+     "maximum bytes of freed blocks above 1 MiB to keep for reuse; K, M, G; default none"},
+    {"MEMRT_DECAY", &memrt__option_decay, NULL, &memrt__options.decay, true,
+     "milliseconds after which unused memory goes back to the system, or never; default 500"},
+    {"MEMRT_HUGEPAGES", &memrt__option_huge, NULL, &memrt__options.huge_pages, true,
+     "off; advise: wherever a huge page fits; large: for blocks of at least 4 MiB; default large"},
+    {"MEMRT_PEAK", &memrt__option_peak, NULL, &memrt__options.exact_peak, true,
+     "bounded: the peak is off by at most peak_error; exact: threads publish each block; default "
+     "bounded"},
+    {"MEMRT_SHARE", &memrt__option_flag, NULL, &memrt__options.share, true,
+     "1: other processes of the user may read the statistics (`python -m memrt top`); default 0"},
+    {"MEMRT_CUDA_SYNC", &memrt__option_flag, NULL, &memrt__options.cuda_sync, true,
+     "0: exchange arrays with CUDA libraries without stream synchronization; default 1"},
+    {"MEMRT_CUDA_DRIVER", &memrt__option_file, NULL, NULL, true,
+     "library to load as the CUDA driver at first use; default libcuda.so.1"},
+};
+#define ROWS (sizeof(rows) / sizeof(rows[0]))
+
+#define PREFIX "MEMRT_"
+#define PREFIX_LENGTH (sizeof(PREFIX) - 1)
+
+/// Return the option with the given name: the environment variable's name, or the name without
+/// prefix in any case. Returns NULL for an unknown name.
+static const option_row_t *find_row(const char *name)
+{
+    for (size_t i = 0; i < ROWS; i++) {
+        if (strcmp(name, rows[i].name) == 0 ||
+            strcasecmp(name, rows[i].name + PREFIX_LENGTH) == 0) {
+            return &rows[i];
+        }
+    }
+    return NULL;
+}
+
+/// Return whether the option is a text. The only text option is written under the lock of rank
+/// OPTIONS.
+static bool is_text_option(const option_row_t *row)
+{
+    return row->type == &memrt__option_file;
+}
+
+static size_t get_value(const option_row_t *row)
+{
+    if (is_text_option(row)) {
+        return 0;
+    }
+    return row->flag != NULL ? *row->flag : memrt__load_relaxed(row->number);
+}
+
+/// Store a value that was read from `text`.
+static void store_value(const option_row_t *row, size_t value, const char *text)
+{
+    if (is_text_option(row)) {
+        memcpy(memrt__options.cuda_driver, text, value + 1);
+    } else if (row->flag != NULL) {
+        *row->flag = value != 0;
+    } else {
+        memrt__store_relaxed(row->number, value);
+    }
+}
+
+#define WARNINGS_MAX 16
+static char warnings[WARNINGS_MAX][256];
+static size_t warning_count;
+
+static char *add_warning(void)
+{
+    return warning_count < WARNINGS_MAX ? warnings[warning_count++] : NULL;
+}
+
+/// Write to `why` that `text` is not a valid value of the option.
+static void write_bad_value_error(const option_row_t *row, const char *name, const char *text,
+                                  const char *becomes, char *why, size_t length)
+{
+    snprintf(why, length, "%.40s must be %s, got '%.60s': the value is %s", name,
+             row->type->expects, text, becomes);
+}
+
+static void write_unknown_name_error(const char *name, size_t name_length, const char *becomes,
+                                     char *why, size_t length)
+{
+    snprintf(why, length,
+             "%.*s is not an option of memrt and is %s: `python -m memrt info` lists all options",
+             (int)memrt__size_min(name_length, 80), name, becomes);
+}
+
+static void read_row(const option_row_t *row)
+{
+    const char *text = memrt__os_environment(row->name);
+    size_t value;
+    if (text == NULL) {
+        return;
+    }
+    if (row->type->read(text, &value)) {
+        store_value(row, value, text);
+        return;
+    }
+    char *warning = add_warning();
+    if (warning != NULL) {
+        write_bad_value_error(row, row->name, text, "ignored", warning, sizeof(warnings[0]));
+    }
+}
+
+static bool is_known_name(const char *name, size_t length)
+{
+    for (size_t i = 0; i < ROWS; i++) {
+        if (strlen(rows[i].name) == length && strncmp(rows[i].name, name, length) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void warn_of_unknown_names(void)
+{
+    const char *entry;
+    for (size_t i = 0; (entry = memrt__os_environment_row(i)) != NULL; i++) {
+        size_t length = strcspn(entry, "=");
+        if (strncmp(entry, PREFIX, PREFIX_LENGTH) != 0 || is_known_name(entry, length)) {
+            continue;
+        }
+        char *warning = add_warning();
+        if (warning != NULL) {
+            write_unknown_name_error(entry, length, "ignored", warning, sizeof(warnings[0]));
+        }
+    }
+}
+
+void memrt__options_warn(const char *why)
+{
+    char *warning = add_warning();
+    if (warning != NULL) {
+        snprintf(warning, sizeof(warnings[0]), "%s", why);
+    }
+}
+
+void memrt__options_read(void)
+{
+    memrt__options = (memrt__options_t)DEFAULTS;
+    warning_count = 0;
+    for (size_t i = 0; i < ROWS; i++) {
+        read_row(&rows[i]);
+    }
+    memrt__options.cache &= !memrt__options.check; /* freed memory must not be reused at once */
+    warn_of_unknown_names();
+}
+
+static void fill_row(const option_row_t *row, size_t value, memrt_option_t *out)
+{
+    out->name = row->name;
+    out->help = row->help;
+    if (is_text_option(row)) {
+        char text[MEMRT__TEXT_MAX];
+        memrt__options_text(&memrt__options.cuda_driver, text);
+        snprintf(out->value, sizeof(out->value), "%.31s", text); /* cut to fit */
+    } else {
+        row->type->show(value, out->value, sizeof(out->value));
+    }
+}
+
+bool memrt__options_row(size_t index, memrt_option_t *out)
+{
+    if (index >= ROWS) {
+        return false;
+    }
+    fill_row(&rows[index], get_value(&rows[index]), out);
+    return true;
+}
+
+void memrt__options_text(const char (*option)[MEMRT__TEXT_MAX], char *out)
+{
+    memrt__lock(MEMRT__RANK_OPTIONS);
+    memcpy(out, *option, MEMRT__TEXT_MAX);
+    memrt__unlock(MEMRT__RANK_OPTIONS);
+}
+
+const char *memrt__options_warning(size_t index)
+{
+    return index < warning_count ? warnings[index] : NULL;
+}
+
+static memrt_status_t read_value(const option_row_t *row, const char *name, const char *text,
+                                 size_t *value, char *why, size_t length)
+{
+    if (row == NULL) {
+        write_unknown_name_error(name, strlen(name), "refused", why, length);
+        return MEMRT_EINVAL;
+    }
+    if (!row->type->read(text, value)) {
+        write_bad_value_error(row, name, text, "refused", why, length);
+        return MEMRT_EINVAL;
+    }
+    return MEMRT_OK;
+}
+
+memrt_status_t memrt__options_check(const char *name, const char *value, char *why, size_t length)
+{
+    size_t ignored;
+    return read_value(find_row(name), name, value, &ignored, why, length);
+}
+
+memrt_status_t memrt__options_set(const char *name, const char *value, char *why, size_t length)
+{
+    const option_row_t *row = find_row(name);
+    size_t number;
+    if (row != NULL && !row->settable) {
+        snprintf(why, length, "%s cannot change in a running process: set %s in the environment",
+                 row->name, row->name);
+        return MEMRT_EINVAL;
+    }
+    memrt_status_t status = read_value(row, name, value, &number, why, length);
+    if (status == MEMRT_OK) {
+        store_value(row, number, value);
+    }
+    return status;
+}
+
+/// An option that a policy may set for itself, and its offset in memrt__limits_t.
+typedef struct limit {
+    const char *name;
+    size_t offset;
+} limit_t;
+
+static const limit_t limits_known[] = {
+    {"MEMRT_CACHE_LIMIT", offsetof(memrt__limits_t, cache_limit)},
+    {"MEMRT_DECAY", offsetof(memrt__limits_t, decay)},
+    {"MEMRT_HUGEPAGES", offsetof(memrt__limits_t, huge_pages)},
+};
+#define LIMITS (sizeof(limits_known) / sizeof(limits_known[0]))
+
+bool memrt__limits_row(const memrt__limits_t *limits, size_t index, memrt_option_t *out)
+{
+    for (size_t i = 0; i < LIMITS; i++) {
+        size_t value = *(const size_t *)((const char *)limits + limits_known[i].offset);
+        if (value != MEMRT__INHERIT && index-- == 0) {
+            fill_row(find_row(limits_known[i].name), value, out);
+            return true;
+        }
+    }
+    return false;
+}
+
+/// Read a limit of a policy. NULL stands for the value of the process.
+static bool read_limit(const memrt__option_type_t *type, const char *text, size_t *value)
+{
+    *value = MEMRT__INHERIT;
+    return text == NULL || type->read(text, value);
+}
+
+bool memrt__limits_read(const char *huge_pages, const char *cache_limit, const char *decay,
+                        memrt__limits_t *out)
+{
+    return read_limit(&memrt__option_huge, huge_pages, &out->huge_pages) &&
+           read_limit(&memrt__option_bytes, cache_limit, &out->cache_limit) &&
+           read_limit(&memrt__option_decay, decay, &out->decay);
+}

@@ -1,0 +1,76 @@
+#ifndef MEMRT_CONFIG_OPTIONS_H
+#define MEMRT_CONFIG_OPTIONS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <memrt/stats.h>
+#include <memrt/status.h>
+
+#include "runtime/config/option_types.h"
+
+/// Values of the MEMRT_* options. memrt__options_read() reads the environment once. Members marked
+/// atomic (relaxed) can be set later; all other members are fixed.
+typedef struct memrt__options {
+    bool check;          ///< verify every reference and put redzones around every block
+    bool track;          ///< track from the start of the process
+    bool cache;          ///< keep freed memory for reuse
+    size_t leaks;        ///< a memrt__leaks_t; any value but off tracks from the start
+    size_t track_frames; ///< interpreter frames recorded for each tracked allocation
+    size_t track_native; ///< native frames recorded for each tracked allocation
+    size_t track_sample; ///< mean distance in bytes of sampled allocations; 0: track all
+    size_t alignment;    ///< alignment in bytes for policies that name none
+    size_t huge_pages;   ///< atomic; a memrt__huge_t
+    size_t cache_limit;  ///< atomic; most bytes of freed large blocks to keep
+    size_t decay;        ///< atomic; milliseconds that memory is kept unused, or MEMRT__DECAY_NEVER
+    size_t exact_peak;   ///< atomic; not 0: peaks see every change, from the time of setting
+    size_t share;        ///< atomic; not 0: other processes may read the statistics page
+    size_t cuda_sync;    ///< atomic; 0: ignore the streams of other libraries' arrays
+    char cuda_driver[MEMRT__TEXT_MAX]; ///< file name of the driver; read with memrt__options_text()
+} memrt__options_t;
+
+/// Options that a policy sets for itself, each as in memrt__options_t or MEMRT__INHERIT.
+typedef struct memrt__limits {
+    size_t huge_pages, cache_limit, decay;
+} memrt__limits_t;
+
+#define MEMRT__INHERIT_ALL {MEMRT__INHERIT, MEMRT__INHERIT, MEMRT__INHERIT}
+
+/// Option values in force. Holds the defaults before memrt__options_read().
+extern memrt__options_t memrt__options;
+
+/// Read the options from the environment. A bad value leaves the default; an unknown name is
+/// ignored. Both leave a warning. Threads: no other thread may use memrt during the call.
+void memrt__options_read(void);
+
+/// Copy a text option of MEMRT__TEXT_MAX bytes to `out`. Another thread may set the option at the
+/// same time.
+void memrt__options_text(const char (*option)[MEMRT__TEXT_MAX], char *out);
+
+/// Fill in row `index` of the options, with help text and value in force. Returns false past the
+/// last.
+bool memrt__options_row(size_t index, memrt_option_t *out);
+
+/// Fill in row `index` of the options that `limits` sets. Returns false past the last row.
+bool memrt__limits_row(const memrt__limits_t *limits, size_t index, memrt_option_t *out);
+
+/// Read each text that is not NULL as a value of the option. Returns false if a text is not a valid
+/// value.
+bool memrt__limits_read(const char *huge_pages, const char *cache_limit, const char *decay,
+                        memrt__limits_t *out) MEMRT_MUST_CHECK;
+
+/// See memrt_api_t.option_check and memrt_api_t.option_set. memrt__options_set() stores the value,
+/// and leaves out all further effects of memrt_api_t.option_set.
+memrt_status_t memrt__options_check(const char *name, const char *value, char *why,
+                                    size_t length) MEMRT_MUST_CHECK;
+memrt_status_t memrt__options_set(const char *name, const char *value, char *why,
+                                  size_t length) MEMRT_MUST_CHECK;
+
+/// Record a warning that an option value from the environment cannot take effect.
+void memrt__options_warn(const char *why);
+
+/// Return warning `index`, a sentence, or NULL past the last.
+const char *memrt__options_warning(size_t index);
+
+#endif

@@ -1,0 +1,82 @@
+#include "runtime/meminfo/block_api.h"
+
+#include <string.h>
+
+#include "runtime/base/size.h"
+#include "runtime/meminfo/block.h"
+#include "runtime/meminfo/block_alloc.h"
+#include "runtime/meminfo/block_resize.h"
+#include "runtime/meminfo/references.h"
+#include "runtime/meminfo/tiny.h"
+#include "runtime/meminfo/tiny_api.h"
+
+/// Resize a block that has other holders: the caller gets a copy, and the other holders keep the
+/// old block unchanged. The copy of the data of a resizable MemInfo is also only data. NULL: out of
+/// memory, and the caller keeps its reference.
+static void *copy_shared_block(memrt_meminfo_t *mi, size_t size)
+{
+    if (memrt__meminfo_refcount(mi) == 0) { /* check first: the new block may reuse the memory */
+        memrt__meminfo_refuse_release(mi);
+    }
+    bool part = (memrt__flags_load_relaxed(&mi->flags) & MEMRT__FLAG_SUBPOLICY) != 0;
+    memrt__alloc_event_t birth = part ? memrt__tracking_subpolicy() : memrt__tracking_alloc(size);
+    uint32_t site = part ? memrt__tracking_traced_site() : birth.site;
+    memrt__block_request_t request = {.policy = memrt__policy_of(mi),
+                                      .size = size,
+                                      .alignment = (size_t)1 << mi->align_log2,
+                                      .kind = MEMRT_KIND_BLOCK,
+                                      .part = part,
+                                      .birth = birth};
+    memrt_meminfo_t *own = memrt__block_new(&request);
+    if (own == NULL) {
+        return NULL;
+    }
+    memcpy(memrt__block_notify_alloc(own, site)->data, mi->data, memrt__size_min(mi->size, size));
+    memrt__meminfo_release(mi);
+    return own->data;
+}
+
+void *memrt__block_api_realloc(void *policy, void *data, size_t size)
+{
+    if (data == NULL) {
+        return memrt__block_alloc(policy, size);
+    }
+    if (memrt__is_tiny(data)) {
+        return memrt__tiny_api_realloc(data, size);
+    }
+    memrt_meminfo_t *mi = memrt__block_of(data);
+    if (!memrt__block_claim(mi)) {
+        return copy_shared_block(mi, size);
+    }
+    memrt_meminfo_t *resized = memrt__block_resize_fast(mi, size);
+    if (resized == NULL) {
+        resized = memrt__block_resize(mi, size);
+    }
+    return resized == NULL ? NULL : resized->data;
+}
+
+void memrt__block_api_free(void *policy, void *data, size_t size)
+{
+    (void)policy;
+    (void)size;
+    if (MEMRT__UNLIKELY(data == NULL)) {
+        return;
+    }
+    if (memrt__is_tiny(data)) {
+        memrt__tiny_api_free(data);
+    } else {
+        memrt__meminfo_release(memrt__block_of(data));
+    }
+}
+
+memrt_status_t memrt__block_api_meminfo(void *data, memrt_meminfo_t **out)
+{
+    if (memrt__is_tiny(data)) {
+        return memrt__tiny_api_meminfo(data, out);
+    }
+    memrt_meminfo_t *mi = memrt__block_of(data);
+    memrt__meminfo_acquire(mi);
+    memrt__block_promote(mi);
+    *out = mi;
+    return MEMRT_OK;
+}

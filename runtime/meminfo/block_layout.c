@@ -1,0 +1,53 @@
+#include "runtime/meminfo/block_layout.h"
+
+#include "runtime/base/check.h"
+#include "runtime/base/size.h"
+#include "runtime/os/os.h"
+#include "runtime/policy/policy.h"
+
+_Static_assert(sizeof(memrt_meminfo_t) == MEMRT_HEADER_SIZE, "the header is one line");
+_Static_assert(offsetof(memrt_meminfo_t, refct) == 0, "compiled code counts at 0");
+_Static_assert(offsetof(memrt_meminfo_t, dtor) == 8, "NRT's second word");
+_Static_assert(offsetof(memrt_meminfo_t, dtor_info) == 16, "NRT's third word");
+_Static_assert(offsetof(memrt_meminfo_t, data) == 24, "compiled code reads data at 24");
+_Static_assert(offsetof(memrt_meminfo_t, size) == 32, "NRT's fifth word");
+_Static_assert(offsetof(memrt_meminfo_t, external_allocator) == 40, "NRT's sixth word");
+_Static_assert(MEMRT__ACCOUNTS <= UINT16_MAX + 1u, "an index fits the header");
+
+bool memrt__block_layout_compute(memrt_kind_t kind, size_t size, size_t alignment,
+                                 memrt__block_layout_t *out)
+{
+    out->align = memrt__size_max(alignment, MEMRT_ALIGN_MIN);
+    if (!memrt__has_data(kind)) {
+        out->lead = out->bytes = MEMRT_HEADER_SIZE;
+        return true;
+    }
+    if (size >= MEMRT__LARGE) {
+        out->align = memrt__size_max(out->align, memrt__os_page_size());
+    }
+    out->lead = out->align;
+    if (!memrt__size_add(out->lead, memrt__size_max(size, 1), &out->bytes)) {
+        return false;
+    }
+    return size < MEMRT__LARGE ||
+           memrt__size_round_up(out->bytes, memrt__os_page_size(), &out->bytes);
+}
+
+memrt__block_layout_t memrt__block_layout_of(const memrt_meminfo_t *mi)
+{
+    memrt__block_layout_t layout;
+    bool fits = memrt__block_layout_compute((memrt_kind_t)mi->kind, mi->size,
+                                            (size_t)1 << mi->align_log2, &layout);
+    MEMRT__ASSERT(fits);
+    (void)fits;
+    if (mi->external_allocator != NULL) {
+        layout.bytes += layout.align;
+    }
+    return layout;
+}
+
+size_t memrt__block_extra_bytes(const memrt_meminfo_t *mi, size_t bytes)
+{
+    size_t data = memrt__has_data((memrt_kind_t)mi->kind) ? mi->size : 0;
+    return bytes - MEMRT_HEADER_SIZE - data;
+}

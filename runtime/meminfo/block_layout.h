@@ -1,0 +1,104 @@
+#ifndef MEMRT_MEMINFO_BLOCK_LAYOUT_H
+#define MEMRT_MEMINFO_BLOCK_LAYOUT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <memrt/cuda.h>
+#include <memrt/meminfo.h>
+
+#include "runtime/base/atomics.h"
+
+/// Layout of a block: flags in the header, and offsets and sizes around the header. This header
+/// accesses no memory but the header of a block.
+
+/// Bits of memrt_meminfo_t.flags.
+#define MEMRT__FLAG_MEMINFO 1u ///< counted as a MemInfo
+#define MEMRT__FLAG_LISTED 2u  ///< in the live set
+#define MEMRT__FLAG_OBSERVED                                                                       \
+    MEMRT_FLAG_WATCHED            ///< its resizes and free are reported to the watcher
+#define MEMRT__FLAG_READONLY 8u   ///< made with the `readonly` option
+#define MEMRT__FLAG_SUBPOLICY 16u ///< data of a resizable MemInfo; reports list the MemInfo instead
+#define MEMRT__FLAG_FAST 32u      ///< pool block of its size class, without padding
+#define MEMRT__FLAG_PROMOTED 64u  ///< a block that was later counted as a MemInfo
+#define MEMRT__FLAG_TINY 128u     ///< MemInfo of a tiny block: a separate header without data
+
+#define MEMRT__FLAG_HELD (1u << 16)          ///< has or had named references
+#define MEMRT__FLAG_DEVICE MEMRT_FLAG_DEVICE ///< device memory; the host must not access the data
+#define MEMRT__FLAG_TRACED (1u << 18)        ///< its allocation is in an event trace
+
+/// Bits of the flags that hold the size class of a block with MEMRT__FLAG_FAST.
+#define MEMRT__FLAG_CLASS_AT 8
+#define MEMRT__FLAG_CLASS (0xFFu << MEMRT__FLAG_CLASS_AT)
+
+/// Flags of a block whose address the live set or an observer knows.
+#define MEMRT__FLAG_KNOWN                                                                          \
+    (MEMRT__FLAG_LISTED | MEMRT__FLAG_OBSERVED | MEMRT__FLAG_HELD | MEMRT__FLAG_TRACED)
+
+/// Layout of a block: offsets and sizes in bytes.
+typedef struct memrt__block_layout {
+    size_t lead;  ///< bytes from the start of the block to the data
+    size_t align; ///< alignment of start and data
+    size_t bytes; ///< size of the whole block
+} memrt__block_layout_t;
+
+/// Compute the layout of a block. False: the size overflows.
+bool memrt__block_layout_compute(memrt_kind_t kind, size_t size, size_t alignment,
+                                 memrt__block_layout_t *out);
+
+/// Return the layout of an existing block. The requested alignment, kept in the header, gives the
+/// same layout again.
+memrt__block_layout_t memrt__block_layout_of(const memrt_meminfo_t *mi);
+
+/// Return the bytes requested from the allocator beyond header and data, for a block of `bytes`.
+/// Rounding inside of the pool is not included.
+size_t memrt__block_extra_bytes(const memrt_meminfo_t *mi, size_t bytes);
+
+static inline bool memrt__has_data(memrt_kind_t kind)
+{
+    return kind == MEMRT_KIND_INLINE || kind == MEMRT_KIND_BLOCK;
+}
+
+/// Return the header of a data pointer of memrt. No other code computes this address.
+/// Not for tiny blocks, which memrt__is_tiny() detects.
+static inline memrt_meminfo_t *memrt__block_of(const void *data)
+{
+    return (memrt_meminfo_t *)((uintptr_t)data - MEMRT_HEADER_SIZE);
+}
+
+static inline unsigned memrt__class_in(unsigned flags)
+{
+    return (flags & MEMRT__FLAG_CLASS) >> MEMRT__FLAG_CLASS_AT;
+}
+
+static inline bool memrt__block_is_listed(const memrt_meminfo_t *mi)
+{
+    return (memrt__flags_load_relaxed(&mi->flags) & MEMRT__FLAG_LISTED) != 0;
+}
+
+/// Return whether a block is only the data of a resizable MemInfo and was never promoted to a
+/// MemInfo itself. find and live skip such blocks.
+static inline bool memrt__block_is_part(const memrt_meminfo_t *mi)
+{
+    unsigned both = MEMRT__FLAG_SUBPOLICY | MEMRT__FLAG_MEMINFO;
+    return (memrt__flags_load_relaxed(&mi->flags) & both) == MEMRT__FLAG_SUBPOLICY;
+}
+
+/// Set the data pointer and size in the header of a block. The stores are relaxed atomics, because
+/// a thread that walks the live set may read both words at the same time.
+static inline void memrt__block_set_data(memrt_meminfo_t *mi, void *data, size_t size)
+{
+    memrt__store_relaxed((size_t *)&mi->data, (size_t)data);
+    memrt__store_relaxed(&mi->size, size);
+}
+
+/// Set the count of an unpublished or claimed block to 1. The release store pairs with the acquire
+/// in memrt__meminfo_try_acquire().
+static inline memrt_meminfo_t *memrt__block_publish(memrt_meminfo_t *mi)
+{
+    memrt__store_release(&mi->refct, 1);
+    return mi;
+}
+
+#endif

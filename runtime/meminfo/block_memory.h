@@ -1,0 +1,39 @@
+#ifndef MEMRT_MEMINFO_BLOCK_MEMORY_H
+#define MEMRT_MEMINFO_BLOCK_MEMORY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include <memrt/meminfo.h>
+
+#include "runtime/meminfo/block_layout.h"
+#include "runtime/observe/tracking.h"
+#include "runtime/policy/policy.h"
+
+/// Memory of blocks: from the allocator of a policy, from a guard, or from an external allocator.
+/// Nothing is counted, and no header is written.
+
+/// Properties of a block to allocate.
+typedef struct memrt__block_request {
+    memrt_policy_t *policy;     ///< the caller holds a reference
+    size_t size;                ///< bytes of data in the block
+    size_t alignment;           ///< power of two; 0: alignment of the policy
+    memrt_kind_t kind;          ///< adopted and resizable blocks have no data in the block
+    bool zeroed;                ///< whether to zero the data
+    bool part;                  ///< whether the block is the data of a resizable MemInfo
+    size_t behind;              ///< bytes of data that belong to a header without data
+    memrt__alloc_event_t birth; ///< sampling weight and site for the live set
+    memrt_external_allocator_t *external; ///< NULL: allocator of the policy
+} memrt__block_request_t;
+
+/// Allocate the memory of a block; returns the start of the block. An external allocator guarantees
+/// no alignment, so `layout` then gets the lead and size of the result.
+///
+/// Failure: returns NULL when out of memory.
+char *memrt__block_memory_alloc(const memrt__block_request_t *request,
+                                memrt__block_layout_t *layout);
+
+/// Free the memory of a block. `bytes` and `align` come from its layout.
+void memrt__block_memory_free(memrt_meminfo_t *mi, size_t bytes, size_t align);
+
+#endif

@@ -1,0 +1,204 @@
+#include "runtime/meminfo/block_resize.h"
+
+#include <string.h>
+
+#include "runtime/base/check.h"
+#include "runtime/base/size.h"
+#include "runtime/config/fault_injection.h"
+#include "runtime/meminfo/block_events.h"
+#include "runtime/meminfo/block_layout.h"
+#include "runtime/meminfo/block_memory.h"
+#include "runtime/meminfo/block_trace.h"
+#include "runtime/observe/live_set.h"
+#include "runtime/os/os.h"
+
+/// No thread can find a block outside of the live set, so its count stays 1 without a CAS. Acquire
+/// order: the writes of former holders happen before the block moves.
+bool memrt__block_claim(memrt_meminfo_t *mi)
+{
+    return memrt__block_is_listed(mi) ? memrt__cas_acquire(&mi->refct, 1, 0)
+                                      : memrt__load_acquire(&mi->refct) == 1;
+}
+
+/// Return whether the old address must leave the live set, or be reported to the watcher, before
+/// another thread can allocate there.
+static bool is_known_by_address(const memrt_meminfo_t *mi)
+{
+    unsigned flags = memrt__flags_load_relaxed(&mi->flags);
+    return (flags & (MEMRT__FLAG_LISTED | MEMRT__FLAG_OBSERVED)) != 0;
+}
+
+/// Resize by copying header and data to a new block. The new block takes the identity of the old
+/// block in the live set and at the watcher before the old memory is freed. NULL: out of memory.
+static memrt_meminfo_t *relocate_block(memrt_meminfo_t *mi, size_t size,
+                                       memrt__block_layout_t *layout)
+{
+    memrt__block_request_t request = {.policy = memrt__policy_of(mi), .size = size};
+    char *start = memrt__block_memory_alloc(&request, layout);
+    if (start == NULL) {
+        return NULL;
+    }
+    memrt_meminfo_t *moved = (memrt_meminfo_t *)(start + layout->lead - MEMRT_HEADER_SIZE);
+    memcpy(moved, mi, MEMRT_HEADER_SIZE + memrt__size_min(mi->size, size));
+    moved->lead = (uint32_t)layout->lead;
+    memrt__block_set_data(moved, start + layout->lead, size);
+    bool listed = memrt__block_is_listed(mi);
+    if (listed && !memrt__live_insert((uintptr_t)moved, 0, 0)) {
+        memrt__allocator_free(&request.policy->allocator, start, layout->bytes, layout->align);
+        return NULL;
+    }
+    memrt__block_layout_t old = memrt__block_layout_of(mi);
+    if (listed) {
+        memrt__live_inherit((uintptr_t)mi, (uintptr_t)moved);
+        memrt__block_unlist(mi);
+    }
+    if ((memrt__flags_load_relaxed(&moved->flags) & MEMRT__FLAG_OBSERVED) != 0) {
+        memrt__block_notify_resize(mi->data, moved);
+    }
+    memrt__block_memory_free(mi, old.bytes, old.align);
+    return moved;
+}
+
+/// Resize with the realloc of the allocator, which moves the header together with the data.
+static memrt_meminfo_t *realloc_block(memrt_meminfo_t *mi, const memrt__block_layout_t *old,
+                                      const memrt__block_layout_t *layout, size_t size)
+{
+    if (memrt__fault_is_due()) {
+        return NULL;
+    }
+    char *start = (char *)mi + MEMRT_HEADER_SIZE - mi->lead;
+    start = memrt__allocator_realloc(&memrt__policy_of(mi)->allocator, start, old->bytes,
+                                     layout->bytes, layout->align);
+    if (start == NULL) {
+        return NULL;
+    }
+    memrt_meminfo_t *moved = (memrt_meminfo_t *)(start + layout->lead - MEMRT_HEADER_SIZE);
+    memrt__block_set_data(moved, start + layout->lead, size);
+    return moved;
+}
+
+static void count_resize(const memrt_meminfo_t *mi, size_t old_size, size_t old_extra)
+{
+    memrt__tally_t tally = memrt__tally(&memrt__policy_of(mi)->account);
+    memrt__tally_in(&tally, &tally.shard->realloc, 1);
+    memrt__tally_in(&tally, &tally.shard->extra_in,
+                    memrt__block_extra_bytes(mi, memrt__block_layout_of(mi).bytes));
+    memrt__tally_out(&tally, &tally.shard->extra_out, old_extra);
+    if (mi->size > old_size) {
+        memrt__tally_grow(&tally, mi->size - old_size);
+    } else {
+        memrt__tally_shrink(&tally, old_size - mi->size);
+    }
+}
+
+/// Update the size class in the flags of a quick block to its new size.
+static void update_class(memrt_meminfo_t *mi)
+{
+    unsigned flags = memrt__flags_load_relaxed(&mi->flags);
+    if ((flags & MEMRT__FLAG_FAST) == 0) {
+        return;
+    }
+    memrt__flags_clear_relaxed(&mi->flags, MEMRT__FLAG_FAST | MEMRT__FLAG_CLASS);
+    if (memrt__is_fast_size(mi->size)) {
+        unsigned class = memrt__class_of_data(mi->size);
+        memrt__flags_set_relaxed(&mi->flags, MEMRT__FLAG_FAST | class << MEMRT__FLAG_CLASS_AT);
+    }
+}
+
+/// Move header and data to a block of another size class, and free the old block to the thread
+/// cache. NULL: the bin of the new class is empty.
+static memrt_meminfo_t *move_block_fast(memrt__thread_t *self, memrt_meminfo_t *mi, unsigned class,
+                                        size_t size)
+{
+    memrt_meminfo_t *moved = memrt__bin_pop(&self->bins[class]);
+    if (moved == NULL) {
+        return NULL;
+    }
+    unsigned old_class = memrt__class_in(mi->flags);
+    memcpy(moved, mi, MEMRT_HEADER_SIZE + memrt__size_min(mi->size, size));
+    moved->data = moved + 1;
+    moved->flags = (moved->flags & ~MEMRT__FLAG_CLASS) | class << MEMRT__FLAG_CLASS_AT;
+    memrt__store_relaxed(&mi->refct, 0);
+    memrt__thread_cache_give(self, old_class, mi);
+    return moved;
+}
+
+memrt_meminfo_t *memrt__block_resize_fast(memrt_meminfo_t *mi, size_t size)
+{
+    unsigned flags = memrt__flags_load_relaxed(&mi->flags);
+    memrt__thread_t *self = memrt__self;
+    if ((flags & (MEMRT__FLAG_FAST | MEMRT__FLAG_KNOWN)) != MEMRT__FLAG_FAST || self == NULL ||
+        !memrt__is_fast_size(size) || memrt__is_slow(MEMRT__SLOW_ALWAYS)) {
+        return NULL;
+    }
+    memrt__account_t *account = &memrt__policy_of(mi)->account;
+    memrt__shard_t *shard = memrt__thread_shard(self, account->index);
+    unsigned class = memrt__class_of_data(size);
+    const void *old_data = mi->data;
+    size_t old_size = mi->size;
+    if (shard != NULL && class != memrt__class_in(flags)) {
+        mi = move_block_fast(self, mi, class, size);
+    }
+    if (shard == NULL || mi == NULL) {
+        return NULL;
+    }
+    mi->size = size;
+    memrt__count_in(&shard->realloc, 1);
+    if (size > old_size) {
+        memrt__shard_grow(shard, account, size - old_size);
+    } else {
+        memrt__shard_shrink(shard, account, old_size - size);
+    }
+    memrt__probe_resize(old_data, mi->data, old_size, size);
+    return mi;
+}
+
+/// Forget the named references of a claimed block. Only the claiming thread holds the block, so any
+/// recorded name is left over from a reference released without its name.
+static void clear_named_references(memrt_meminfo_t *mi)
+{
+    if ((memrt__flags_load_relaxed(&mi->flags) & MEMRT__FLAG_HELD) != 0) {
+        memrt__block_drop_names(mi);
+        memrt__flags_clear_relaxed(&mi->flags, MEMRT__FLAG_HELD);
+    }
+}
+
+/// Return whether a block has more padding before its header than data, with a minimum of one page.
+/// The realloc of an allocator would copy the padding as well.
+static bool is_mostly_padding(const memrt__block_layout_t *layout, size_t size)
+{
+    return layout->lead > memrt__size_max(size, memrt__os_page_size());
+}
+
+memrt_meminfo_t *memrt__block_resize(memrt_meminfo_t *mi, size_t size)
+{
+    MEMRT__ASSERT(mi->external_allocator == NULL && memrt__has_data((memrt_kind_t)mi->kind));
+    void *old_data = mi->data;
+    size_t old_size = mi->size;
+    memrt_policy_t *policy = memrt__policy_of(mi);
+    clear_named_references(mi);
+    memrt__block_layout_t old = memrt__block_layout_of(mi);
+    size_t old_extra = memrt__block_extra_bytes(mi, old.bytes);
+    memrt__block_layout_t layout;
+    memrt_meminfo_t *moved = NULL;
+    if (memrt__block_layout_compute((memrt_kind_t)mi->kind, size, (size_t)1 << mi->align_log2,
+                                    &layout)) {
+        moved =
+            is_known_by_address(mi) || layout.lead != old.lead || is_mostly_padding(&old, old_size)
+                ? relocate_block(mi, size, &layout)
+                : realloc_block(mi, &old, &layout, size);
+    }
+    if (moved == NULL) {
+        memrt__block_publish(mi);
+        memrt__block_refused(policy, size);
+        return NULL;
+    }
+    update_class(moved);
+    count_resize(moved, old_size, old_extra);
+    memrt__probe_resize(old_data, moved->data, old_size, size);
+    unsigned flags = memrt__flags_load_relaxed(&moved->flags);
+    if ((flags & MEMRT__FLAG_TRACED) != 0 && memrt__trace_is_on()) {
+        memrt__block_trace_resize(moved);
+    }
+    return memrt__block_publish(moved);
+}

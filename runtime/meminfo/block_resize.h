@@ -1,0 +1,25 @@
+#ifndef MEMRT_MEMINFO_BLOCK_RESIZE_H
+#define MEMRT_MEMINFO_BLOCK_RESIZE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include <memrt/meminfo.h>
+
+#include "runtime/meminfo/block.h"
+
+/// Resizes of blocks. A caller claims a block, then resizes the block.
+
+/// Claim a block for a resize: after success, no other thread holds or can acquire a reference.
+/// False: other references exist.
+bool memrt__block_claim(memrt_meminfo_t *mi);
+
+/// Resize a claimed block and end the claim. Returns the block, which may have moved.
+/// Failure: NULL when out of memory. A failed request is counted, and the block is unchanged.
+memrt_meminfo_t *memrt__block_resize(memrt_meminfo_t *mi, size_t size);
+
+/// Fast path: resize a claimed block unknown to the live set and to all observers. NULL: the
+/// fast path does not apply, and nothing changed.
+memrt_meminfo_t *memrt__block_resize_fast(memrt_meminfo_t *mi, size_t size);
+
+#endif

@@ -1,0 +1,183 @@
+#include "runtime/meminfo/lookup.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/base/size.h"
+#include "runtime/config/fault_injection.h"
+#include "runtime/observe/live_set.h"
+#include "runtime/os/os.h"
+#include "runtime/policy/policy_table.h"
+
+typedef struct search {
+    const void *data;
+    memrt_meminfo_t *found; ///< owned reference, or NULL
+} search_t;
+
+/// Acquire the MemInfo of an entry if its data starts at the address searched for. The partition of
+/// the live set is locked, so the MemInfo cannot be freed during the call.
+static void acquire_if_match(const memrt__live_entry_t *entry, void *context)
+{
+    search_t *search = context;
+    memrt_meminfo_t *mi = (memrt_meminfo_t *)entry->key;
+    size_t data = memrt__load_relaxed((const size_t *)&mi->data);
+    if (search->found == NULL && data == (size_t)search->data && !memrt__block_is_part(mi) &&
+        memrt__meminfo_try_acquire(mi)) {
+        search->found = mi;
+    }
+}
+
+memrt_status_t memrt__lookup_find(const void *data, memrt_meminfo_t **out)
+{
+    search_t search = {.data = data};
+    if (data != NULL) {
+        memrt__live_visit((uintptr_t)memrt__block_of(data), acquire_if_match, &search);
+    }
+    /* Before adopted data there may be the header of another block, so search all entries. */
+    if (data != NULL && search.found == NULL) {
+        memrt__live_visit_all(acquire_if_match, &search);
+    }
+    if (search.found == NULL) {
+        return MEMRT_ENOENT;
+    }
+    memrt__block_promote(search.found);
+    *out = search.found;
+    return MEMRT_OK;
+}
+
+typedef struct listing {
+    char *rows;
+    size_t row_size; ///< bytes of one row; may be less or more than sizeof(memrt_buffer_t)
+    size_t count, capacity;
+    size_t seen; ///< matching entries, including entries beyond the capacity
+    uint64_t now;
+} listing_t;
+
+/// Fill a row from an entry of the live set. False: the entry is not a buffer to list. Its block is
+/// the data of a resizable MemInfo, or its count is 0: not yet published, being resized, or being
+/// freed.
+static bool fill_row(const memrt__live_entry_t *entry, uint64_t now, memrt_buffer_t *out)
+{
+    const memrt_meminfo_t *mi = (const memrt_meminfo_t *)entry->key;
+    const memrt_policy_t *policy = memrt__policy_of(mi);
+    *out = (memrt_buffer_t){
+        .scope = policy->scope == NULL ? 0 : policy->scope->id,
+        .site = entry->site,
+        .stands_for = entry->share,
+        .inherited = memrt__is_fork_account(policy) || entry->id <= memrt__live_allocs_before(),
+    };
+    out->live = (memrt_live_t){
+        .id = entry->id,
+        .meminfo = entry->key,
+        .data = memrt__load_relaxed((const size_t *)&mi->data),
+        .size = memrt__load_relaxed(&mi->size),
+        .refcount = memrt__meminfo_refcount(mi),
+        .age_ns = now > entry->birth ? now - entry->birth : 0,
+        .thread = entry->thread,
+        .policy = policy->base->index,
+        .kind = mi->kind,
+    };
+    if (entry->name != NULL) {
+        strcpy(out->live.name, entry->name);
+    }
+    return out->live.refcount != 0 && !memrt__block_is_part(mi);
+}
+
+static void add_row(const memrt__live_entry_t *entry, void *context)
+{
+    listing_t *listing = context;
+    memrt_buffer_t row;
+    if (fill_row(entry, listing->now, &row) && listing->seen++ < listing->capacity) {
+        char *place = listing->rows + listing->count++ * listing->row_size;
+        memcpy(place, &row, memrt__size_min(listing->row_size, sizeof(row)));
+    }
+}
+
+/// Compare two rows, each starting with a memrt_live_t, by serial number.
+static int compare_by_id(const void *a, const void *b)
+{
+    uint64_t left = ((const memrt_live_t *)a)->id;
+    uint64_t right = ((const memrt_live_t *)b)->id;
+    return (left > right) - (left < right);
+}
+
+/// List up to `capacity` rows. `listing->seen` exceeds the capacity if other threads allocated more
+/// buffers in between; the caller then retries with more room.
+static memrt_status_t list_rows(size_t capacity, size_t row_size, listing_t *listing)
+{
+    size_t bytes;
+    *listing = (listing_t){.row_size = row_size, .capacity = capacity, .now = memrt__os_now_ns()};
+    if (!memrt__size_mul(capacity, row_size, &bytes) || memrt__fault_is_due()) {
+        return MEMRT_ENOMEM;
+    }
+    listing->rows = calloc(1, bytes);
+    if (listing->rows == NULL) {
+        return MEMRT_ENOMEM;
+    }
+    memrt__live_visit_all(add_row, listing);
+    return MEMRT_OK;
+}
+
+memrt_status_t memrt__lookup_buffers(size_t row_size, void **out, size_t *count)
+{
+    listing_t listing;
+    if (row_size < sizeof(memrt_live_t)) {
+        return MEMRT_EINVAL;
+    }
+    size_t capacity = memrt__live_count();
+    do {
+        capacity += capacity / 8 + 64;
+        memrt_status_t status = list_rows(capacity, row_size, &listing);
+        if (status != MEMRT_OK) {
+            return status;
+        }
+        if (listing.seen > listing.capacity) {
+            free(listing.rows);
+        }
+    } while (listing.seen > listing.capacity);
+    qsort(listing.rows, listing.count, row_size, compare_by_id);
+    *out = listing.rows;
+    *count = listing.count;
+    return MEMRT_OK;
+}
+
+/// One row; `known` tells whether the row was filled.
+typedef struct reading {
+    memrt_buffer_t row;
+    bool known;
+} reading_t;
+
+static void read_row(const memrt__live_entry_t *entry, void *context)
+{
+    reading_t *reading = context;
+    reading->known = fill_row(entry, memrt__os_now_ns(), &reading->row);
+}
+
+memrt_status_t memrt__lookup_buffer_read(const memrt_meminfo_t *mi, size_t row_size, void *out)
+{
+    reading_t reading = {.known = false};
+    if (row_size < sizeof(memrt_live_t)) {
+        return MEMRT_EINVAL;
+    }
+    if (!memrt__live_visit((uintptr_t)mi, read_row, &reading) || !reading.known) {
+        return MEMRT_ENOENT;
+    }
+    memset(out, 0, row_size);
+    memcpy(out, &reading.row, memrt__size_min(row_size, sizeof(reading.row)));
+    return MEMRT_OK;
+}
+
+memrt_status_t memrt__lookup_live(memrt_live_t **out, size_t *count)
+{
+    void *rows;
+    memrt_status_t status = memrt__lookup_buffers(sizeof(**out), &rows, count);
+    if (status == MEMRT_OK) {
+        *out = rows;
+    }
+    return status;
+}
+
+void memrt__lookup_live_free(memrt_live_t *list)
+{
+    free(list);
+}

@@ -1,0 +1,21 @@
+#ifndef MEMRT_MEMINFO_TINY_API_H
+#define MEMRT_MEMINFO_TINY_API_H
+
+#include <stddef.h>
+
+#include <memrt/meminfo.h>
+#include <memrt/status.h>
+
+/// Tiny blocks addressed by their data pointer: parts of the slots block_free, block_realloc and
+/// block_meminfo. Each function aborts if the block is not live.
+
+/// Free the tiny block of the holder, or release its MemInfo if one exists.
+void memrt__tiny_api_free(void *data);
+
+/// Implement memrt__block_api_realloc() for tiny blocks.
+void *memrt__tiny_api_realloc(void *data, size_t size);
+
+/// Implement memrt__block_api_meminfo() for tiny blocks.
+memrt_status_t memrt__tiny_api_meminfo(void *data, memrt_meminfo_t **out) MEMRT_MUST_CHECK;
+
+#endif

@@ -1,0 +1,164 @@
+#include "runtime/observe/intern_table.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/base/atomics.h"
+#include "runtime/base/shield.h"
+#include "runtime/os/lock.h"
+
+#define FIRST_SLOTS 1024u
+
+/// Hash table with open addressing and linear probing. At most half of the slots are taken, and a
+/// taken slot stays taken, so each search ends at an empty slot.
+typedef struct table {
+    struct table *older; ///< previous table, which readers may still use
+    size_t mask;
+    size_t slots[]; ///< address of a string, or 0; release in insert_string(), acquire in
+                    ///< find_string()
+} table_t;
+
+static uint64_t read_word(const char *bytes, size_t length)
+{
+    uint64_t word = 0;
+    memcpy(&word, bytes, length);
+    return word;
+}
+
+static uint64_t mix_hash(uint64_t hash, uint64_t word)
+{
+    return (hash ^ word) * 0x9E3779B97F4A7C15u;
+}
+
+/// Hash a string. Even and odd words use two independent chains, so that the processor can overlap
+/// the multiplications.
+static uint64_t hash_bytes(const void *bytes, size_t length)
+{
+    const size_t whole = sizeof(uint64_t);
+    const char *at = bytes;
+    uint64_t even = length, odd = 0;
+    for (; length >= 2 * whole; length -= 2 * whole, at += 2 * whole) {
+        even = mix_hash(even, read_word(at, whole));
+        odd = mix_hash(odd, read_word(at + whole, whole));
+    }
+    if (length >= whole) {
+        even = mix_hash(even, read_word(at, whole));
+        length -= whole;
+        at += whole;
+    }
+    even = mix_hash(even, read_word(at, length));
+    uint64_t hash = even ^ (odd << 32 | odd >> 32);
+    hash = mix_hash(hash, hash >> 32);
+    return hash ^ hash >> 29;
+}
+
+static memrt__interned_t *find_string(const memrt__interns_t *set, uint64_t hash, const void *bytes,
+                                      size_t length)
+{
+    const table_t *table = (const table_t *)memrt__load_acquire(&set->table);
+    if (table == NULL) {
+        return NULL;
+    }
+    for (size_t i = hash & table->mask;; i = (i + 1) & table->mask) {
+        memrt__interned_t *found = (memrt__interned_t *)memrt__load_acquire(&table->slots[i]);
+        if (found == NULL || (found->hash == hash && found->length == length &&
+                              memcmp(found->words, bytes, length) == 0)) {
+            return found;
+        }
+    }
+}
+
+static void insert_string(table_t *table, memrt__interned_t *fresh)
+{
+    size_t i = fresh->hash & table->mask;
+    while (memrt__load_relaxed(&table->slots[i]) != 0) {
+        i = (i + 1) & table->mask;
+    }
+    memrt__store_release(&table->slots[i], (size_t)fresh);
+}
+
+/// Make room for one more string in the table. Returns false when out of memory.
+static bool reserve_slot(memrt__interns_t *set, size_t count)
+{
+    table_t *old = (table_t *)memrt__load_relaxed(&set->table);
+    if (old != NULL && count < old->mask / 2) {
+        return true;
+    }
+    size_t slots = old == NULL ? FIRST_SLOTS : (old->mask + 1) * 2;
+    table_t *table = calloc(1, sizeof(*table) + slots * sizeof(table->slots[0]));
+    if (table == NULL) {
+        return false;
+    }
+    table->older = old;
+    table->mask = slots - 1;
+    for (size_t number = 1; number <= count; number++) {
+        insert_string(table, memrt__interned_at(set, number));
+    }
+    memrt__store_release(&set->table, (size_t)table);
+    return true;
+}
+
+/// Make room for one more number. Returns false when out of memory or numbers.
+static bool reserve_number(memrt__interns_t *set, size_t count)
+{
+    if (count >= MEMRT__INTERNED_MAX) {
+        return false;
+    }
+    size_t *chunk = &set->chunks[count / MEMRT__INTERNED_CHUNK];
+    if (*chunk == 0) {
+        *chunk = (size_t)calloc(MEMRT__INTERNED_CHUNK, sizeof(memrt__interned_t *));
+    }
+    return *chunk != 0;
+}
+
+static memrt__interned_t *add_string(memrt__interns_t *set, uint64_t hash, const void *bytes,
+                                     size_t length)
+{
+    MEMRT__KEEP_ERRNO;
+    size_t count = memrt__load_relaxed(&set->count);
+    if (!reserve_number(set, count) || !reserve_slot(set, count)) {
+        return NULL;
+    }
+    memrt__interned_t *fresh = calloc(1, sizeof(*fresh) + length + sizeof(uint64_t));
+    if (fresh == NULL) {
+        return NULL;
+    }
+    fresh->hash = hash;
+    fresh->number = (uint32_t)count + 1;
+    fresh->length = (uint32_t)length;
+    memcpy(fresh->words, bytes, length);
+    memrt__interned_t **chunk = (memrt__interned_t **)set->chunks[count / MEMRT__INTERNED_CHUNK];
+    chunk[count % MEMRT__INTERNED_CHUNK] = fresh;
+    memrt__store_release(&set->count, count + 1);
+    insert_string((table_t *)memrt__load_relaxed(&set->table), fresh);
+    return fresh;
+}
+
+memrt__interned_t *memrt__intern(memrt__interns_t *set, const void *bytes, size_t length)
+{
+    uint64_t hash = hash_bytes(bytes, length);
+    memrt__interned_t *found = find_string(set, hash, bytes, length);
+    if (found == NULL && memrt__lock_or_fork(MEMRT__RANK_INTERNED)) {
+        found = find_string(set, hash, bytes, length);
+        found = found == NULL ? add_string(set, hash, bytes, length) : found;
+        memrt__unlock(MEMRT__RANK_INTERNED);
+    }
+    return found;
+}
+
+memrt__interned_t *memrt__interned_find(const memrt__interns_t *set, const void *bytes,
+                                        size_t length)
+{
+    return find_string(set, hash_bytes(bytes, length), bytes, length);
+}
+
+memrt__interned_t *memrt__interned_at(const memrt__interns_t *set, uint64_t number)
+{
+    if (number - 1 >= memrt__load_acquire(&set->count)) {
+        return NULL;
+    }
+    size_t index = (size_t)number - 1;
+    memrt__interned_t *const *chunk =
+        (memrt__interned_t *const *)set->chunks[index / MEMRT__INTERNED_CHUNK];
+    return chunk[index % MEMRT__INTERNED_CHUNK];
+}

@@ -1,0 +1,414 @@
+#include "runtime/observe/live_set.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/base/atomics.h"
+#include "runtime/base/shield.h"
+#include "runtime/config/fault_injection.h"
+#include "runtime/os/lock.h"
+#include "runtime/os/os.h"
+#include "runtime/stats/thread.h"
+
+#define PARTS 32u
+#define FIRST_CAPACITY 64u
+#define LEFT 64u
+
+_Static_assert(PARTS == MEMRT__RANK_LIVE_LAST - MEMRT__RANK_LIVE + 1, "each part has a lock");
+
+/// Hash table with open addressing and linear probing. Invariants: no slot between the home slot of
+/// a key and the slot of the key is empty (key 0). At most half of the slots are taken.
+typedef struct table {
+    size_t capacity; ///< fixed; a power of two
+    memrt__live_entry_t slots[];
+} table_t;
+
+/// Partition of the live set.
+///
+/// A fork may find another thread at any step of a change. So a filled slot gets its key last, and
+/// an emptied or overwritten slot loses its key first. An entry that moves is in its new slot
+/// before it leaves the old slot. A child therefore finds each entry whole, some entries twice.
+/// Exception: a fork inside of memrt__live_inherit() may lose the entry of the heir, whose block
+/// only a thread of the parent knows.
+typedef struct partition {
+    table_t *table; ///< NULL: no table yet
+    size_t count;
+    size_t changing;                  ///< not 0: a thread holds the lock
+    memrt__live_left_t removed[LEFT]; ///< ring of removed keys
+    size_t removals;                  ///< number of keys ever remembered in `removed`
+} partition_t;
+
+static partition_t partitions[PARTS];  /* each under the lock of its rank */
+static size_t allocation_count;        /* last serial number; relaxed add; publishes nothing else */
+static size_t allocations_before_fork; /* `allocation_count` at the fork; written while the process
+                                          has one thread */
+
+static size_t hash_key(uintptr_t key)
+{
+    return (size_t)((uint64_t)key * 0x9E3779B97F4A7C15u);
+}
+
+static size_t get_partition_index(uintptr_t key)
+{
+    return hash_key(key) >> 59;
+}
+
+static size_t get_home_slot(const table_t *table, uintptr_t key)
+{
+    return (hash_key(key) >> 16) & (table->capacity - 1);
+}
+
+static partition_t *lock_partition(size_t index)
+{
+    memrt__lock((memrt__rank_t)(MEMRT__RANK_LIVE + index));
+    memrt__store_relaxed(&partitions[index].changing, 1);
+    MEMRT__KEEP_ORDER;
+    return &partitions[index];
+}
+
+static void unlock_partition(size_t index)
+{
+    memrt__store_release(&partitions[index].changing, 0);
+    memrt__unlock((memrt__rank_t)(MEMRT__RANK_LIVE + index));
+}
+
+static memrt__live_entry_t *find_in_table(table_t *table, uintptr_t key)
+{
+    size_t mask = table->capacity - 1;
+    for (size_t i = get_home_slot(table, key); table->slots[i].key != 0; i = (i + 1) & mask) {
+        if (table->slots[i].key == key) {
+            return &table->slots[i];
+        }
+    }
+    return NULL;
+}
+
+static memrt__live_entry_t *find_entry(const partition_t *partition, uintptr_t key)
+{
+    return partition->count == 0 ? NULL : find_in_table(partition->table, key);
+}
+
+static void clear_slot(memrt__live_entry_t *slot)
+{
+    memrt__store_relaxed(&slot->key, 0);
+    MEMRT__KEEP_ORDER;
+}
+
+static void fill_slot(memrt__live_entry_t *slot, const memrt__live_entry_t *entry)
+{
+    clear_slot(slot);
+    memrt__live_entry_t unnamed = *entry;
+    unnamed.key = 0;
+    *slot = unnamed;
+    memrt__store_release(&slot->key, entry->key);
+}
+
+static void place_entry(table_t *table, const memrt__live_entry_t *entry)
+{
+    size_t i = get_home_slot(table, entry->key);
+    while (table->slots[i].key != 0) {
+        i = (i + 1) & (table->capacity - 1);
+    }
+    fill_slot(&table->slots[i], entry);
+}
+
+static table_t *alloc_table(size_t capacity)
+{
+    MEMRT__KEEP_ERRNO;
+    table_t *table = calloc(1, sizeof(table_t) + capacity * sizeof(memrt__live_entry_t));
+    if (table != NULL) {
+        table->capacity = capacity;
+    }
+    return table;
+}
+
+/// Place all entries of `from` that `to` does not have yet. Returns the number of placed entries.
+static size_t place_missing_entries(table_t *to, const table_t *from)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < from->capacity; i++) {
+        if (from->slots[i].key != 0 && find_in_table(to, from->slots[i].key) == NULL) {
+            place_entry(to, &from->slots[i]);
+            count++;
+        }
+    }
+    return count;
+}
+
+static bool grow_table(partition_t *partition)
+{
+    MEMRT__KEEP_ERRNO;
+    table_t *old = partition->table;
+    if (memrt__fault_is_due()) {
+        return false;
+    }
+    table_t *table = alloc_table(old == NULL ? FIRST_CAPACITY : old->capacity * 2);
+    if (table == NULL) {
+        return false;
+    }
+    if (old != NULL) {
+        place_missing_entries(table, old);
+    }
+    memrt__store_release((size_t *)&partition->table, (size_t)table);
+    free(old);
+    return true;
+}
+
+/// Make room for one more key. Returns false when out of memory.
+static bool reserve_slot(partition_t *partition)
+{
+    const table_t *table = partition->table;
+    return (table != NULL && partition->count < table->capacity / 2) || grow_table(partition);
+}
+
+/// Empty a slot. Entries behind the slot move up if the gap would cut them off from their home.
+static void remove_entry(partition_t *partition, memrt__live_entry_t *slot)
+{
+    table_t *table = partition->table;
+    size_t mask = table->capacity - 1;
+    size_t gap = (size_t)(slot - table->slots);
+    for (size_t i = (gap + 1) & mask; table->slots[i].key != 0; i = (i + 1) & mask) {
+        size_t distance = (i - get_home_slot(table, table->slots[i].key)) & mask;
+        if (distance >= ((i - gap) & mask)) {
+            fill_slot(&table->slots[gap], &table->slots[i]);
+            gap = i;
+        }
+    }
+    clear_slot(&table->slots[gap]);
+    partition->count--;
+}
+
+static memrt__live_entry_t make_entry(uintptr_t key, uint32_t site, double share)
+{
+    const memrt__thread_t *self = memrt__self;
+    return (memrt__live_entry_t){.key = key,
+                                 .id = memrt__fetch_add_relaxed(&allocation_count, 1) + 1,
+                                 .birth = memrt__os_tick_ns(),
+                                 .thread =
+                                     self == NULL ? (uint32_t)memrt__os_thread_id() : self->number,
+                                 .site = site,
+                                 .share = share};
+}
+
+bool memrt__live_insert(uintptr_t key, uint32_t site, double share)
+{
+    memrt__live_entry_t entry = make_entry(key, site, share);
+    partition_t *partition = lock_partition(get_partition_index(key));
+    bool room = reserve_slot(partition);
+    if (room) {
+        place_entry(partition->table, &entry);
+        partition->count++;
+    }
+    unlock_partition(get_partition_index(key));
+    return room;
+}
+
+static void record_removal(partition_t *partition, const memrt__live_entry_t *entry,
+                           const memrt__live_trace_t *trace)
+{
+    memrt__live_left_t *left = &partition->removed[partition->removals++ % LEFT];
+    left->key = entry->key;
+    left->data = trace->data;
+    left->size = trace->size;
+    strcpy(left->name, entry->name == NULL ? "" : entry->name);
+    strcpy(left->policy, trace->policy);
+}
+
+bool memrt__live_remove(uintptr_t key, const memrt__live_trace_t *trace)
+{
+    partition_t *partition = lock_partition(get_partition_index(key));
+    memrt__live_entry_t *entry = find_entry(partition, key);
+    char *name = NULL;
+    if (entry != NULL) {
+        if (trace != NULL) {
+            record_removal(partition, entry, trace);
+        }
+        name = entry->name;
+        remove_entry(partition, entry);
+    }
+    unlock_partition(get_partition_index(key));
+    free(name);
+    return entry != NULL;
+}
+
+/// Find the most recently removed key of a partition within a range.
+static bool find_removed(size_t index, uintptr_t start, size_t size, memrt__live_left_t *out)
+{
+    bool found = false;
+    partition_t *partition = lock_partition(index);
+    for (size_t i = 1; i <= LEFT && i <= partition->removals && !found; i++) {
+        const memrt__live_left_t *left = &partition->removed[(partition->removals - i) % LEFT];
+        found = left->key - start < size;
+        if (found) {
+            *out = *left;
+        }
+    }
+    unlock_partition(index);
+    return found;
+}
+
+bool memrt__live_left(uintptr_t key, memrt__live_left_t *out)
+{
+    return find_removed(get_partition_index(key), key, 1, out);
+}
+
+bool memrt__live_left_within(uintptr_t start, size_t size, memrt__live_left_t *out)
+{
+    bool found = false;
+    for (size_t index = 0; index < PARTS && !found; index++) {
+        found = find_removed(index, start, size, out);
+    }
+    return found;
+}
+
+bool memrt__live_contains(uintptr_t key)
+{
+    partition_t *partition = lock_partition(get_partition_index(key));
+    bool found = find_entry(partition, key) != NULL;
+    unlock_partition(get_partition_index(key));
+    return found;
+}
+
+static memrt__live_entry_t take_identity(uintptr_t key)
+{
+    partition_t *partition = lock_partition(get_partition_index(key));
+    memrt__live_entry_t *entry = find_entry(partition, key);
+    memrt__live_entry_t identity = *entry;
+    entry->name = NULL;
+    unlock_partition(get_partition_index(key));
+    return identity;
+}
+
+void memrt__live_inherit(uintptr_t from, uintptr_t to)
+{
+    memrt__live_entry_t identity = take_identity(from);
+    identity.key = to;
+    partition_t *partition = lock_partition(get_partition_index(to));
+    memrt__live_entry_t *entry = find_entry(partition, to);
+    char *old_name = entry->name;
+    fill_slot(entry, &identity);
+    unlock_partition(get_partition_index(to));
+    free(old_name);
+}
+
+/// Return the entry of a key, and add the entry if necessary. NULL: out of memory.
+static memrt__live_entry_t *find_or_add_entry(partition_t *partition, uintptr_t key)
+{
+    memrt__live_entry_t *entry = find_entry(partition, key);
+    if (entry == NULL && reserve_slot(partition)) {
+        memrt__live_entry_t fresh = make_entry(key, 0, 0);
+        place_entry(partition->table, &fresh);
+        partition->count++;
+        entry = find_entry(partition, key);
+    }
+    return entry;
+}
+
+bool memrt__live_set_name(uintptr_t key, const char *name)
+{
+    MEMRT__KEEP_ERRNO;
+    char *copy = NULL;
+    if (name != NULL) {
+        copy = memrt__fault_is_due() ? NULL : strdup(name);
+        if (copy == NULL) {
+            return false;
+        }
+    }
+    partition_t *partition = lock_partition(get_partition_index(key));
+    memrt__live_entry_t *entry = find_or_add_entry(partition, key);
+    if (entry != NULL) {
+        char *old = entry->name;
+        entry->name = copy;
+        copy = old;
+    }
+    unlock_partition(get_partition_index(key));
+    free(copy);
+    return entry != NULL;
+}
+
+bool memrt__live_visit(uintptr_t key, memrt__live_visit_fn visit, void *context)
+{
+    partition_t *partition = lock_partition(get_partition_index(key));
+    memrt__live_entry_t *entry = find_entry(partition, key);
+    if (entry != NULL) {
+        visit(entry, context);
+    }
+    unlock_partition(get_partition_index(key));
+    return entry != NULL;
+}
+
+static void copy_name(const memrt__live_entry_t *entry, void *name)
+{
+    strcpy(name, entry->name == NULL ? "" : entry->name);
+}
+
+void memrt__live_name(uintptr_t key, char *name)
+{
+    name[0] = '\0';
+    memrt__live_visit(key, copy_name, name);
+}
+
+static void visit_partition(const partition_t *partition, memrt__live_visit_fn visit, void *context)
+{
+    size_t capacity = partition->table == NULL ? 0 : partition->table->capacity;
+    for (size_t i = 0; i < capacity; i++) {
+        if (partition->table->slots[i].key != 0) {
+            visit(&partition->table->slots[i], context);
+        }
+    }
+}
+
+void memrt__live_visit_all(memrt__live_visit_fn visit, void *context)
+{
+    for (size_t index = 0; index < PARTS; index++) {
+        partition_t *partition = lock_partition(index);
+        visit_partition(partition, visit, context);
+        unlock_partition(index);
+    }
+}
+
+size_t memrt__live_count(void)
+{
+    size_t count = 0;
+    for (size_t index = 0; index < PARTS; index++) {
+        count += lock_partition(index)->count;
+        unlock_partition(index);
+    }
+    return count;
+}
+
+uint64_t memrt__live_allocs(void)
+{
+    return memrt__load_relaxed(&allocation_count);
+}
+
+uint64_t memrt__live_allocs_before(void)
+{
+    return allocations_before_fork;
+}
+
+void memrt__live_forked(void)
+{
+    allocations_before_fork = memrt__live_allocs();
+}
+
+static void repair_partition(partition_t *partition)
+{
+    table_t *old = partition->table, *table = old == NULL ? NULL : alloc_table(old->capacity);
+    partition->count = table == NULL ? 0 : place_missing_entries(table, old);
+    /* Without memory, the old table is leaked and the partition is empty. */
+    partition->table = table;
+    if (table != NULL) {
+        free(old);
+    }
+}
+
+void memrt__live_repair(void)
+{
+    for (size_t index = 0; index < PARTS; index++) {
+        if (memrt__load_relaxed(&partitions[index].changing) != 0) {
+            repair_partition(&partitions[index]);
+            memrt__store_relaxed(&partitions[index].changing, 0);
+        }
+    }
+}

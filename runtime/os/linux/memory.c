@@ -1,0 +1,158 @@
+#include "runtime/os/os.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "runtime/base/atomics.h"
+#include "runtime/base/compiler.h"
+#include "runtime/base/shield.h"
+#include "runtime/base/size.h"
+
+extern char **environ;
+
+size_t memrt__os_page_size(void)
+{
+    static size_t page; /* every thread writes the same value */
+    size_t size = memrt__load_relaxed(&page);
+    if (size == 0) {
+        size = (size_t)sysconf(_SC_PAGESIZE);
+        memrt__store_relaxed(&page, size);
+    }
+    return size;
+}
+
+static void *map_pages(size_t size)
+{
+    void *address = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    return address == MAP_FAILED ? NULL : address;
+}
+
+void *memrt__os_map(size_t size, size_t lead, size_t align)
+{
+    MEMRT__KEEP_ERRNO;
+    size_t page = memrt__os_page_size();
+    if (align <= page) {
+        return map_pages(size);
+    }
+    /* Map more than requested, then unmap both ends. */
+    size_t wide;
+    if (!memrt__size_add(size, align - page, &wide)) {
+        return NULL;
+    }
+    char *start = map_pages(wide);
+    if (start == NULL) {
+        return NULL;
+    }
+    size_t before = (size_t)(-((uintptr_t)start + lead) & (align - 1));
+    size_t after = wide - before - size;
+    if (before != 0) {
+        munmap(start, before);
+    }
+    if (after != 0) {
+        munmap(start + before + size, after);
+    }
+    return start + before;
+}
+
+bool memrt__os_unmap(void *address, size_t size)
+{
+    MEMRT__KEEP_ERRNO;
+    return munmap(address, size) == 0;
+}
+
+#if MEMRT__THREAD_SANITIZER
+/* ThreadSanitizer does not notice that a mapping moves. It reports earlier accesses of other
+   threads at the new address as a race. So mappings do not move. */
+#define MAY_MOVE 0
+#else
+#define MAY_MOVE MREMAP_MAYMOVE
+#endif
+
+void *memrt__os_remap(void *address, size_t old_size, size_t new_size, bool may_move)
+{
+    MEMRT__KEEP_ERRNO;
+    void *moved = mremap(address, old_size, new_size, may_move ? MAY_MOVE : 0);
+    return moved == MAP_FAILED ? NULL : moved;
+}
+
+bool memrt__os_discard(void *address, size_t size)
+{
+    MEMRT__KEEP_ERRNO;
+    return madvise(address, size, MADV_DONTNEED) == 0;
+}
+
+void memrt__os_advise_huge(void *address, size_t size, bool huge)
+{
+    MEMRT__KEEP_ERRNO;
+    madvise(address, size, huge ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
+}
+
+/// Reads the file without stdio, because stdio allocates.
+size_t memrt__os_resident(void)
+{
+    MEMRT__SHIELD;
+    char line[64] = "";
+    int file = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
+    if (file < 0) {
+        return 0;
+    }
+    ssize_t length = read(file, line, sizeof(line) - 1);
+    close(file);
+    const char *second = length > 0 ? strchr(line, ' ') : NULL;
+    return second == NULL ? 0 : strtoul(second, NULL, 10) * memrt__os_page_size();
+}
+
+static uint64_t read_clock(clockid_t clock)
+{
+    struct timespec now;
+    clock_gettime(clock, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+uint64_t memrt__os_wall_ns(void)
+{
+    return read_clock(CLOCK_REALTIME);
+}
+
+uint64_t memrt__os_now_ns(void)
+{
+    return read_clock(CLOCK_MONOTONIC);
+}
+
+uint64_t memrt__os_tick_ns(void)
+{
+    return read_clock(CLOCK_MONOTONIC_COARSE);
+}
+
+uint64_t memrt__os_thread_id(void)
+{
+    return (uint64_t)syscall(SYS_gettid);
+}
+
+uint64_t memrt__os_process_id(void)
+{
+    return (uint64_t)getpid();
+}
+
+const char *memrt__os_environment(const char *name)
+{
+    return secure_getenv(name);
+}
+
+const char *memrt__os_environment_row(size_t index)
+{
+    if (environ == NULL || getauxval(AT_SECURE) != 0) {
+        return NULL;
+    }
+    size_t rows = 0;
+    while (rows < index && environ[rows] != NULL) {
+        rows++;
+    }
+    return environ[rows];
+}

@@ -1,0 +1,196 @@
+#include "runtime/os/lock.h"
+
+#include <stdint.h>
+
+#include "runtime/base/atomics.h"
+#include "runtime/base/compiler.h"
+#include "runtime/base/shield.h"
+#include "runtime/os/os.h"
+
+/// A lock in a cache line of its own, to avoid false sharing between neighbouring locks.
+typedef struct lock_line {
+    _Alignas(MEMRT__CACHE_LINE) pthread_mutex_t mutex;
+} lock_line_t;
+
+/// Mutex type: locks are held for less time than a sleep and a wake-up take. An adaptive mutex
+/// spins before sleeping, where the C library has adaptive mutexes.
+#ifdef PTHREAD_ADAPTIVE_MUTEX_INITIALIZER_NP
+#define MUTEX_TYPE PTHREAD_MUTEX_ADAPTIVE_NP
+#define MUTEX_INITIALIZER PTHREAD_ADAPTIVE_MUTEX_INITIALIZER_NP
+#else
+#define MUTEX_TYPE PTHREAD_MUTEX_DEFAULT
+#define MUTEX_INITIALIZER PTHREAD_MUTEX_INITIALIZER
+#endif
+
+static lock_line_t locks[MEMRT__RANKS] = {
+    [0 ... MEMRT__RANKS - 1] = {.mutex = MUTEX_INITIALIZER},
+};
+
+/* A fork holds nearly all locks from memrt's prepare handler to memrt's handler in parent or
+   child. Handlers of other libraries may run in between, on the forking thread. The forking
+   thread owns these locks, so lock and unlock are no-ops for the forking thread. */
+static MEMRT__THREAD_LOCAL bool is_forking_thread; ///< this thread forks and holds all locks
+static size_t
+    fork_start;        ///< memrt__os_now_ns() at the start of the fork; 0: no fork is in progress
+static size_t process; ///< relaxed; process id for which `on_child` need not run
+static void (*on_child)(void); ///< set once
+
+/// Time that a thread waits for a fork: longer than a fork takes, unless a handler of another
+/// library blocks.
+#define PATIENCE ((uint64_t)20000000) /* nanoseconds */
+
+/// Return whether a fork leaves the lock free. A child can repair the data under these locks.
+static bool is_free_in_forks(memrt__rank_t rank)
+{
+    return (rank >= MEMRT__RANK_LIVE && rank <= MEMRT__RANK_LIVE_LAST) ||
+           rank == MEMRT__RANK_NAMED_REFS || rank == MEMRT__RANK_DETOUR;
+}
+
+static void reinit_lock(memrt__rank_t rank)
+{
+    pthread_mutexattr_t attributes;
+    pthread_mutexattr_init(&attributes);
+    pthread_mutexattr_settype(&attributes, MUTEX_TYPE);
+    pthread_mutex_init(&locks[rank].mutex, &attributes);
+    pthread_mutexattr_destroy(&attributes);
+}
+
+static void reinit_free_locks(void)
+{
+    for (int rank = 0; rank < MEMRT__RANKS; rank++) {
+        if (is_free_in_forks((memrt__rank_t)rank)) {
+            reinit_lock((memrt__rank_t)rank);
+        }
+    }
+}
+
+/// Repair the child where its first lock is taken before memrt's own fork handler runs there. The
+/// compare-and-swap lets one thread do so.
+static void repair_child(void)
+{
+    size_t before = memrt__load_relaxed(&process), now = memrt__os_process_id();
+    if (before != now && memrt__cas_relaxed(&process, before, now)) {
+        reinit_free_locks();
+        on_child();
+    }
+}
+
+static inline void check_for_child(void)
+{
+    if (MEMRT__UNLIKELY(memrt__load_relaxed(&fork_start) != 0)) {
+        repair_child();
+    }
+}
+
+static inline bool is_held_by_own_fork(memrt__rank_t rank)
+{
+    return MEMRT__UNLIKELY(is_forking_thread) && !is_free_in_forks(rank);
+}
+
+void memrt__lock(memrt__rank_t rank)
+{
+    check_for_child();
+    if (!is_held_by_own_fork(rank)) {
+        pthread_mutex_lock(&locks[rank].mutex);
+    }
+}
+
+void memrt__unlock(memrt__rank_t rank)
+{
+    if (!is_held_by_own_fork(rank)) {
+        pthread_mutex_unlock(&locks[rank].mutex);
+    }
+}
+
+bool memrt__lock_is_forking(void)
+{
+    return memrt__load_acquire(&fork_start) != 0;
+}
+
+bool memrt__lock_is_mine(void)
+{
+    return is_forking_thread;
+}
+
+static bool is_fork_slow(void)
+{
+    uint64_t began = memrt__load_acquire(&fork_start);
+    return began != 0 && memrt__os_now_ns() - began >= PATIENCE;
+}
+
+/// Try to take the lock, for at most a millisecond.
+static bool try_lock_briefly(memrt__rank_t rank)
+{
+    struct timespec until;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_nsec += 1000000;
+    until.tv_sec += until.tv_nsec / 1000000000;
+    until.tv_nsec %= 1000000000;
+    return pthread_mutex_timedlock(&locks[rank].mutex, &until) == 0;
+}
+
+static bool lock_unless_fork_slow(memrt__rank_t rank)
+{
+    while (!is_fork_slow()) {
+        if (try_lock_briefly(rank)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool memrt__lock_or_fork(memrt__rank_t rank)
+{
+    check_for_child();
+    return is_held_by_own_fork(rank) ||
+           MEMRT__LIKELY(pthread_mutex_trylock(&locks[rank].mutex) == 0) ||
+           lock_unless_fork_slow(rank);
+}
+
+int memrt__lock_wait(memrt__rank_t rank, pthread_cond_t *condition, const struct timespec *until)
+{
+    MEMRT__SHIELD;
+    return pthread_cond_timedwait(condition, &locks[rank].mutex, until);
+}
+
+void memrt__lock_at_fork(void (*child)(void))
+{
+    on_child = child;
+}
+
+void memrt__lock_all(void)
+{
+    for (int rank = 0; rank < MEMRT__RANKS; rank++) {
+        if (!is_free_in_forks((memrt__rank_t)rank)) {
+            memrt__lock((memrt__rank_t)rank);
+        }
+    }
+    memrt__store_relaxed(&process, memrt__os_process_id());
+    is_forking_thread = true;
+    memrt__store_release(&fork_start, (size_t)memrt__os_now_ns());
+}
+
+void memrt__lock_end_fork(void)
+{
+    memrt__store_release(&fork_start, 0);
+}
+
+void memrt__unlock_all(void)
+{
+    memrt__lock_end_fork();
+    is_forking_thread = false;
+    for (int rank = MEMRT__RANKS - 1; rank >= 0; rank--) {
+        if (!is_free_in_forks((memrt__rank_t)rank)) {
+            memrt__unlock((memrt__rank_t)rank);
+        }
+    }
+}
+
+void memrt__lock_renew_all(void)
+{
+    for (int rank = 0; rank < MEMRT__RANKS; rank++) {
+        reinit_lock((memrt__rank_t)rank);
+    }
+    memrt__lock_end_fork();
+    is_forking_thread = false;
+}

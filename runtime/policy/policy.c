@@ -1,0 +1,216 @@
+#include "runtime/policy/policy.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/alloc/guard/guard.h"
+#include "runtime/alloc/heap/heap.h"
+#include "runtime/base/check.h"
+#include "runtime/base/size.h"
+#include "runtime/os/lock.h"
+#include "runtime/policy/policy_memory.h"
+#include "runtime/policy/policy_sweep.h"
+#include "runtime/policy/scope_tree.h"
+
+/// Fill in a policy that has its index. `alignment` 0: the caller gave no alignment.
+static void fill_policy(memrt_policy_t *policy, const char *name, size_t alignment)
+{
+    bool named = alignment != 0 || memrt__options.alignment != MEMRT_ALIGN_MIN;
+    alignment = alignment != 0 ? alignment : memrt__options.alignment;
+    policy->index = policy->account.index;
+    policy->account.shared = &policy->shared;
+    policy->account.policy = &policy->level;
+    policy->base = policy;
+    policy->level.up = &memrt__process;
+    policy->alignment = memrt__size_max(alignment, MEMRT_ALIGN_MIN);
+    policy->refs = 1;
+    policy->quick = memrt__is_heap(&policy->allocator) && policy->alignment == MEMRT_HEADER_SIZE;
+    policy->tiny = policy->quick && !named;
+    memcpy(policy->name, name, strlen(name) + 1);
+    memrt__account_enter(&policy->account);
+}
+
+static const memrt__limits_t no_limits = MEMRT__INHERIT_ALL;
+
+static bool has_limits(const memrt__limits_t *limits)
+{
+    return memcmp(limits, &no_limits, sizeof(no_limits)) != 0;
+}
+
+/// Copy an allocator. In checking mode, wrap the allocator in a guard.
+static memrt_status_t copy_or_guard_allocator(const memrt_allocator_t *from, memrt_allocator_t *to)
+{
+    return memrt__options.check ? memrt__guard_new(from, to) : memrt__allocator_copy(from, to);
+}
+
+/// Choose the allocator of a new policy. `from` NULL: the default allocator with `limits`.
+static memrt_status_t choose_allocator(const memrt_allocator_t *from, const memrt__limits_t *limits,
+                                       memrt_allocator_t *to)
+{
+    if (from != NULL) {
+        return copy_or_guard_allocator(from, to);
+    }
+    if (!has_limits(limits)) {
+        return copy_or_guard_allocator(memrt__default_allocator(), to);
+    }
+    memrt_allocator_t limited;
+    memrt_status_t status = memrt__limited_allocator(limits, &limited);
+    if (status == MEMRT_OK) {
+        status = copy_or_guard_allocator(&limited, to);
+        if (status != MEMRT_OK) {
+            memrt__allocator_destroy(&limited);
+        }
+    }
+    return status;
+}
+
+/// Destroy the allocator of a policy that could not be made. An allocator from the caller stays the
+/// caller's.
+static void drop_allocator(const memrt_allocator_t *from, const memrt_allocator_t *chosen)
+{
+    if (from == NULL) {
+        memrt__allocator_destroy(chosen);
+    } else if (memrt__options.check) {
+        free(chosen->ctx); /* the guard alone, without its upstream */
+    }
+}
+
+void memrt__policy_start(void)
+{
+    memrt__heap_start();
+    if (choose_allocator(NULL, &no_limits, &memrt__default_policy.allocator) != MEMRT_OK) {
+        memrt__abort("no memory for the guard of MEMRT_CHECK");
+    }
+    memrt__default_policy.limits = no_limits;
+    memrt__policy_put(&memrt__default_policy, 0);
+    fill_policy(&memrt__default_policy, "default", 0);
+}
+
+/// Enter a policy at the lowest free index. Failure: returns MEMRT_ELIMIT if all indices are in
+/// use.
+static memrt_status_t enter_policy(memrt_policy_t *policy, const char *name, size_t alignment)
+{
+    memrt__lock(MEMRT__RANK_POLICIES);
+    uint32_t index = memrt__policy_free_index();
+    if (index < MEMRT__ACCOUNTS) {
+        memrt__policy_put(policy, index);
+        fill_policy(policy, name, alignment);
+    }
+    memrt__unlock(MEMRT__RANK_POLICIES);
+    return index < MEMRT__ACCOUNTS ? MEMRT_OK : MEMRT_ELIMIT;
+}
+
+static memrt_status_t create_policy(const memrt_policy_options_t *options,
+                                    const memrt__limits_t *limits, memrt_policy_t **out)
+{
+    const char *name = options->name == NULL ? "policy" : options->name;
+    memrt_policy_t *policy = memrt__policy_memory_alloc();
+    if (policy == NULL) {
+        return MEMRT_ENOMEM;
+    }
+    policy->limits = *limits;
+    memrt_status_t status = choose_allocator(options->allocator, limits, &policy->allocator);
+    if (status != MEMRT_OK) {
+        goto free_policy;
+    }
+    status = enter_policy(policy, name, options->alignment);
+    if (status != MEMRT_OK) {
+        goto drop_allocator;
+    }
+    *out = policy;
+    return MEMRT_OK;
+
+drop_allocator:
+    drop_allocator(options->allocator, &policy->allocator);
+free_policy:
+    free(policy);
+    return status;
+}
+
+memrt_status_t memrt__policy_new(const memrt_policy_options_t *options, memrt_policy_t **out)
+{
+    memrt_policy_options_t all = {0};
+    if (options != NULL) {
+        if (options->struct_size < sizeof(options->struct_size)) {
+            return MEMRT_EINVAL;
+        }
+        memcpy(&all, options, memrt__size_min(options->struct_size, sizeof(all)));
+    }
+    bool aligned = all.alignment == 0 ||
+                   (memrt__is_power_of_two(all.alignment) && all.alignment <= MEMRT_ALIGN_MAX);
+    memrt__limits_t limits;
+    if (!aligned || (all.name != NULL && !memrt__is_name(all.name)) ||
+        !memrt__limits_read(all.hugepages, all.cache_limit, all.decay, &limits) ||
+        (all.allocator != NULL && has_limits(&limits))) {
+        return MEMRT_EINVAL;
+    }
+    memrt__policy_sweep();
+    return create_policy(&all, &limits, out);
+}
+
+void memrt__policy_acquire(memrt_policy_t *policy)
+{
+    memrt__fetch_add_relaxed(&policy->refs, 1);
+}
+
+/// Release the references that a subpolicy holds.
+static void release_base_and_scope(memrt_policy_t *base, memrt_scope_t *scope)
+{
+    memrt__policy_release(base);
+    memrt__scope_release(scope);
+}
+
+/// Release a reference. Another thread may destroy the policy right after the decrement, so `base`
+/// and `scope` are read before.
+void memrt__policy_release(memrt_policy_t *policy)
+{
+    memrt_policy_t *base = policy->base;
+    memrt_scope_t *scope = policy->scope;
+    if (policy == &memrt__default_policy) {
+        return;
+    }
+    size_t count = memrt__fetch_sub1_release(&policy->refs);
+    if (count == 0) {
+        memrt__abort("policy_release of %p: the count of references must be at least 1, got 0: the "
+                     "policy was released more often than acquired" MEMRT__CHECK_HINT,
+                     (void *)policy);
+    }
+    if (count != 1) {
+        return;
+    }
+    if (scope != NULL) {
+        release_base_and_scope(base, scope);
+    }
+    memrt__policy_sweep();
+}
+
+memrt_policy_t *memrt__policy_at(uint32_t index)
+{
+    memrt_policy_t *policy = NULL;
+    memrt__lock(MEMRT__RANK_POLICIES);
+    if (index < memrt__policy_table_end && memrt__policies[index] != NULL &&
+        memrt__policies[index]->base->index == index) {
+        policy = memrt__policies[index]->base;
+        memrt__policy_acquire(policy);
+    }
+    memrt__unlock(MEMRT__RANK_POLICIES);
+    return policy;
+}
+
+bool memrt__policy_is_held(const memrt_policy_t *policy)
+{
+    memrt__lock(MEMRT__RANK_POLICIES);
+    const memrt_policy_t *found = memrt__policy_find(policy);
+    bool held = found != NULL && memrt__policy_has_references(found);
+    memrt__unlock(MEMRT__RANK_POLICIES);
+    return held;
+}
+
+bool memrt__policy_is_known(const memrt_policy_t *policy)
+{
+    memrt__lock(MEMRT__RANK_POLICIES);
+    const memrt_policy_t *found = memrt__policy_find(policy);
+    bool known = found != NULL && memrt__policy_is_used(found);
+    memrt__unlock(MEMRT__RANK_POLICIES);
+    return known;
+}

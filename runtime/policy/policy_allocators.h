@@ -1,0 +1,28 @@
+#ifndef MEMRT_POLICY_POLICY_ALLOCATORS_H
+#define MEMRT_POLICY_POLICY_ALLOCATORS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <memrt/external.h>
+
+/// Allocators of all policies: cached memory, and the freed blocks that guards keep.
+
+/// Return the bytes that the allocator of `policy` caches, or 0 for the heap, whose cached memory
+/// serves all policies. NULL: the cached bytes of all allocators.
+size_t memrt__policy_cached(const memrt_policy_t *policy);
+
+/// Abort if a freed block in the guard of any policy was written to.
+void memrt__policy_verify_dead(void);
+
+/// Write the call stacks of the allocation and free of the freed block around `address`. Each line
+/// begins with a newline.
+///
+/// Failure: returns false, with an empty text, if no guard of a policy keeps the freed block.
+bool memrt__policy_explain_dead(uintptr_t address, char *text, size_t length);
+
+/// Give the cached memory of all allocators back to the system; returns bytes.
+size_t memrt__policy_release_unused(void);
+
+#endif

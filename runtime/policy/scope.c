@@ -1,0 +1,119 @@
+#include "runtime/policy/scope.h"
+
+#include <stdlib.h>
+
+#include "runtime/os/lock.h"
+#include "runtime/policy/subpolicy.h"
+
+/// Make room for a scope by destroying the oldest unused scope. Returns true if there was room;
+/// another thread may have used the room since.
+static bool make_room(void)
+{
+    memrt__policy_sweep();
+    return memrt__scope_tree_destroy_unused();
+}
+
+memrt_status_t memrt__scope_open(memrt_scope_t *parent, const char *name, memrt_scope_t **out)
+{
+    if (name == NULL || name[0] == '\0' || !memrt__is_name(name)) {
+        return MEMRT_EINVAL;
+    }
+    memrt_scope_t *fresh = memrt__scope_tree_alloc(parent, name);
+    if (fresh == NULL) {
+        return MEMRT_ENOMEM;
+    }
+    memrt_scope_t *scope = memrt__scope_tree_find_or_add(fresh);
+    while (scope == NULL && make_room()) {
+        scope = memrt__scope_tree_find_or_add(fresh);
+    }
+    if (scope != fresh) {
+        free(fresh);
+    }
+    if (scope == NULL) {
+        return MEMRT_ELIMIT;
+    }
+    *out = scope;
+    return MEMRT_OK;
+}
+
+memrt_status_t memrt__scope_enter(memrt_scope_t *scope, memrt_scope_t **before)
+{
+    memrt__thread_t *self = memrt__thread_self();
+    if (self == NULL) {
+        return MEMRT_ENOMEM;
+    }
+    if (before != NULL) {
+        *before = self->scope;
+    }
+    if (scope != NULL) {
+        memrt__slow_path_set(MEMRT__SLOW_SCOPES, true); /* never cleared */
+    }
+    self->scope = scope;
+    self->part_of = NULL;
+    return MEMRT_OK;
+}
+
+memrt_scope_t *memrt__scope_current(void)
+{
+    return memrt__self == NULL ? NULL : memrt__self->scope;
+}
+
+/// Return a new reference to the subpolicy of `policy` in `scope`. The first reference to a
+/// subpolicy acquires the base and the scope.
+memrt_status_t memrt__scope_policy(memrt_scope_t *scope, memrt_policy_t *policy,
+                                   memrt_policy_t **out)
+{
+    memrt_policy_t *base = memrt__policy_or_default(policy)->base;
+    memrt_policy_t *part = memrt__subpolicy_get(base, scope);
+    if (part == NULL) {
+        return MEMRT_ENOMEM;
+    }
+    if (memrt__fetch_add_relaxed(&part->refs, 1) == 0) {
+        memrt__policy_acquire(base);
+        memrt__scope_acquire(scope);
+    }
+    *out = part;
+    return MEMRT_OK;
+}
+
+/// Look up the policy for a request. Outside of scopes, and for any subpolicy, the result is
+/// `policy`.
+memrt_policy_t *memrt__scope_look(memrt_policy_t *policy)
+{
+    memrt__thread_t *self = memrt__self;
+    self->parts_gone = memrt__load_relaxed(&memrt__subpolicies_gone);
+    bool inside = self->scope != NULL && !memrt__policy_is_subpolicy(policy);
+    memrt_policy_t *part = inside ? memrt__subpolicy_get(policy, self->scope) : policy;
+    self->part = part == NULL ? policy : part;
+    self->part_of = part == NULL ? NULL : policy;
+    self->part_shard = self->part->quick ? memrt__shard_make(self, &self->part->account) : NULL;
+    return self->part;
+}
+
+bool memrt__scope_is_live(const memrt_scope_t *scope)
+{
+    memrt__lock(MEMRT__RANK_POLICIES);
+    bool live = memrt__scope_tree_has(scope) && memrt__scope_is_held(scope);
+    memrt__unlock(MEMRT__RANK_POLICIES);
+    return live;
+}
+
+/// Return true if a scope has live blocks, or may still get new blocks. Under the lock of rank
+/// POLICIES.
+static bool has_used_subpolicy(const memrt_scope_t *scope)
+{
+    const memrt_policy_t *part = scope->parts;
+    while (part != NULL && !memrt__policy_is_used(part)) {
+        part = part->next_part;
+    }
+    return part != NULL;
+}
+
+bool memrt__scope_is_known(const memrt_scope_t *scope)
+{
+    memrt__lock(MEMRT__RANK_POLICIES);
+    bool known =
+        memrt__scope_tree_has(scope) && (memrt__scope_is_held(scope) || has_used_subpolicy(scope));
+    memrt__unlock(MEMRT__RANK_POLICIES);
+    return known;
+}

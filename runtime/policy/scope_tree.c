@@ -1,0 +1,136 @@
+#include "runtime/policy/scope_tree.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/base/check.h"
+#include "runtime/config/fault_injection.h"
+#include "runtime/os/lock.h"
+
+/* Under the lock of rank POLICIES: */
+static memrt_scope_t *first_scope, *last_scope;
+static uint32_t scope_count, last_id;
+
+static memrt_scope_t *find_scope(const memrt_scope_t *parent, const char *name)
+{
+    memrt_scope_t *scope = first_scope;
+    while (scope != NULL && (scope->parent != parent || strcmp(scope->name, name) != 0)) {
+        scope = scope->next;
+    }
+    return scope;
+}
+
+memrt_scope_t *memrt__scope_tree_alloc(memrt_scope_t *parent, const char *name)
+{
+    memrt_scope_t *scope = memrt__fault_is_due() ? NULL : calloc(1, sizeof(*scope));
+    if (scope != NULL) {
+        scope->parent = parent;
+        scope->level.up = parent == NULL ? NULL : &parent->level;
+        memcpy(scope->name, name, strlen(name) + 1);
+    }
+    return scope;
+}
+
+/// Return true if a scope has no references, also not from child scopes, and no subpolicies. Under
+/// the lock of rank POLICIES.
+static bool is_unused(const memrt_scope_t *scope)
+{
+    return !memrt__scope_is_held(scope) && scope->parts == NULL;
+}
+
+/// Remove the oldest unused scope from the list. Returns NULL if all are used. Under the lock of
+/// rank POLICIES.
+static memrt_scope_t *remove_unused_scope(void)
+{
+    memrt_scope_t *before = NULL, *scope = first_scope;
+    while (scope != NULL && !is_unused(scope)) {
+        before = scope;
+        scope = scope->next;
+    }
+    if (scope != NULL) {
+        *(before == NULL ? &first_scope : &before->next) = scope->next;
+        last_scope = last_scope == scope ? before : last_scope;
+        scope_count--;
+    }
+    return scope;
+}
+
+static memrt_scope_t *find_or_add_locked(memrt_scope_t *fresh)
+{
+    memrt_scope_t *scope = find_scope(fresh->parent, fresh->name);
+    if (scope == NULL && scope_count < MEMRT_SCOPES_MAX) {
+        scope = fresh;
+        scope->id = ++last_id;
+        *(last_scope == NULL ? &first_scope : &last_scope->next) = scope;
+        last_scope = scope;
+        scope_count++;
+        if (scope->parent != NULL) {
+            memrt__scope_acquire(scope->parent);
+        }
+    }
+    if (scope != NULL) {
+        memrt__scope_acquire(scope);
+    }
+    return scope;
+}
+
+memrt_scope_t *memrt__scope_tree_find_or_add(memrt_scope_t *fresh)
+{
+    memrt__lock(MEMRT__RANK_POLICIES);
+    memrt_scope_t *scope = find_or_add_locked(fresh);
+    memrt__unlock(MEMRT__RANK_POLICIES);
+    return scope;
+}
+
+bool memrt__scope_tree_destroy_unused(void)
+{
+    memrt__lock(MEMRT__RANK_POLICIES);
+    bool has_room = scope_count < MEMRT_SCOPES_MAX;
+    memrt_scope_t *scope = has_room ? NULL : remove_unused_scope();
+    memrt__unlock(MEMRT__RANK_POLICIES);
+    if (scope == NULL) {
+        return has_room;
+    }
+    if (scope->parent != NULL) {
+        memrt__scope_release(scope->parent);
+    }
+    free(scope);
+    return true;
+}
+
+void memrt__scope_acquire(memrt_scope_t *scope)
+{
+    memrt__fetch_add_relaxed(&scope->refs, 1);
+}
+
+/// Release a reference. Release order, partner: the acquire load of memrt__scope_is_held().
+void memrt__scope_release(memrt_scope_t *scope)
+{
+    if (memrt__fetch_sub1_release(&scope->refs) == 0) {
+        memrt__abort("scope_release of %p: the count of references must be at least 1, got 0: the "
+                     "scope was released more often than acquired" MEMRT__CHECK_HINT,
+                     (void *)scope);
+    }
+}
+
+/// Return a new reference to the next scope. Only scopes without references leave the list, so a
+/// referenced scope is in the list and its `next` is valid.
+memrt_scope_t *memrt__scope_next(memrt_scope_t *scope)
+{
+    memrt__lock(MEMRT__RANK_POLICIES);
+    memrt_scope_t *next = scope == NULL ? first_scope : scope->next;
+    if (next != NULL) {
+        memrt__scope_acquire(next);
+    }
+    memrt__unlock(MEMRT__RANK_POLICIES);
+    return next;
+}
+
+bool memrt__scope_tree_has(const memrt_scope_t *scope)
+{
+    const memrt_scope_t *at = first_scope;
+    while (at != NULL && at != scope) {
+        at = at->next;
+    }
+    return at != NULL;
+}

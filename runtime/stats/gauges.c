@@ -1,0 +1,95 @@
+#include "runtime/stats/gauges.h"
+
+#include <sched.h>
+
+#include "runtime/os/lock.h"
+#include "runtime/os/os.h"
+
+/// Return whether only the caller can change the record. Under the lock of rank THREADS.
+static bool can_change_record(const memrt__thread_t *thread)
+{
+    return thread == memrt__self || !thread->in_use;
+}
+
+void memrt__gauges_rest_account(memrt__account_t *account)
+{
+    for (memrt__thread_t *t = memrt__thread_first(); t != NULL; t = t->next) {
+        memrt__shard_t *shard = memrt__thread_shard(t, account->index);
+        if (shard != NULL && can_change_record(t)) {
+            memrt__gauge_rest(shard, account);
+        }
+    }
+}
+
+void memrt__stats_rest_gauges(void)
+{
+    memrt__lock(MEMRT__RANK_THREADS);
+    for (memrt__account_t *a = memrt__account_first(); a != NULL; a = a->next) {
+        memrt__gauges_rest_account(a);
+    }
+    memrt__unlock(MEMRT__RANK_THREADS);
+}
+
+void memrt__stats_rest_record(memrt__thread_t *thread)
+{
+    if (!memrt__lock_or_fork(MEMRT__RANK_THREADS)) {
+        return;
+    }
+    for (memrt__account_t *a = memrt__account_first(); a != NULL; a = a->next) {
+        memrt__shard_t *shard = memrt__thread_shard(thread, a->index);
+        if (shard != NULL && !memrt__gauge_is_at_rest(shard)) {
+            memrt__gauge_rest(shard, a);
+        }
+    }
+    memrt__unlock(MEMRT__RANK_THREADS);
+}
+
+/// Return whether another thread has a gauge of the account that is not at rest, so that only that
+/// thread may report the gauge.
+static bool has_active_gauge(const memrt__account_t *account)
+{
+    for (memrt__thread_t *t = memrt__thread_first(); t != NULL; t = t->next) {
+        const memrt__shard_t *shard = memrt__thread_shard(t, account->index);
+        if (shard != NULL && !can_change_record(t) && !memrt__gauge_seems_at_rest(shard)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool has_any_active_gauge(void)
+{
+    bool hiding = false;
+    memrt__lock(MEMRT__RANK_THREADS);
+    for (memrt__account_t *a = memrt__account_first(); a != NULL && !hiding; a = a->next) {
+        hiding = has_active_gauge(a);
+    }
+    memrt__unlock(MEMRT__RANK_THREADS);
+    return hiding;
+}
+
+void memrt__stats_await_rest(void)
+{
+    uint64_t until = memrt__os_now_ns() + MEMRT__STATS_PATIENCE;
+    while (has_any_active_gauge() && memrt__os_now_ns() < until) {
+        sched_yield();
+    }
+}
+
+/// Return whether the gauge shows a rise above the current bytes in use.
+static bool has_earlier_rise(const memrt__shard_t *shard)
+{
+    size_t net = memrt__load_relaxed(&shard->bytes_in) - memrt__load_relaxed(&shard->bytes_out);
+    size_t now = net - memrt__load_relaxed(&shard->told);
+    return (ptrdiff_t)memrt__gauge_rise(shard) > (ptrdiff_t)now;
+}
+
+void memrt__gauges_mark_rises(const memrt__account_t *account, memrt__level_t *level)
+{
+    for (memrt__thread_t *t = memrt__thread_first(); t != NULL; t = t->next) {
+        const memrt__shard_t *shard = memrt__thread_shard(t, account->index);
+        if (shard != NULL && !can_change_record(t) && has_earlier_rise(shard)) {
+            memrt__store_relaxed(&level->past_gauges, 1);
+        }
+    }
+}

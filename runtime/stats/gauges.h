@@ -1,0 +1,30 @@
+#ifndef MEMRT_STATS_GAUGES_H
+#define MEMRT_STATS_GAUGES_H
+
+#include <stdint.h>
+
+#include "runtime/stats/thread.h"
+
+/// Gauges of all threads: bring gauges to rest, and find rises. A gauge is a rise of bytes in use
+/// that a shard has not yet reported to its aggregates.
+
+/// Bring gauges to rest: all gauges of the calling thread and of records that no thread uses.
+void memrt__stats_rest_gauges(void);
+
+/// Bring all gauges of a record to rest. For the owner of the record, when its thread ends.
+void memrt__stats_rest_record(memrt__thread_t *thread);
+
+/// Wait until all gauges of other threads are at rest, for MEMRT__STATS_PATIENCE at most. A thread
+/// that was asked to bring its gauges to rest does so when it next frees a block, or ends.
+void memrt__stats_await_rest(void);
+#define MEMRT__STATS_PATIENCE ((uint64_t)50000000) /* nanoseconds */
+
+/// Bring the gauges of one account to rest, as memrt__stats_rest_gauges(). Under the lock of rank
+/// THREADS.
+void memrt__gauges_rest_account(memrt__account_t *account);
+
+/// Mark an aggregate as having several gauges if a gauge of another thread shows an earlier rise.
+/// Only the owner of a gauge can erase a rise.
+void memrt__gauges_mark_rises(const memrt__account_t *account, memrt__level_t *level);
+
+#endif

@@ -1,0 +1,19 @@
+#ifndef MEMRT_SYMBOLS_SYMBOLS_H
+#define MEMRT_SYMBOLS_SYMBOLS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <memrt/status.h>
+#include <memrt/symbol.h>
+
+/// Symbol slots: implement the members of memrt_api_t with the same names.
+
+intptr_t memrt__unresolved_abort(void);
+memrt_status_t memrt__symbol_slot(const char *name, memrt_function_t *const **slot);
+memrt_status_t memrt__symbol_define(const char *name, memrt_function_t *function);
+size_t memrt__symbols_unresolved(const char **names, size_t room);
+memrt_status_t memrt__symbol_error(const char **name);
+void memrt__set_symbol_error(memrt_symbol_error_fn tell);
+
+#endif

@@ -1,0 +1,24 @@
+#include "support/suite.h"
+
+#include <string.h>
+
+#include "runtime/base/check.h"
+#include "support/child.h"
+
+static void abort_with_arguments(void *context)
+{
+    memrt__abort("block at %d of %s", 12, (const char *)context);
+}
+
+TEST(abort_message_has_memrt_prefix_and_arguments)
+{
+    child_expect_abort(abort_with_arguments, "somebody", "memrt: block at 12 of somebody\n");
+}
+
+TEST(abort_truncates_long_message)
+{
+    char text[3000];
+    memset(text, 'x', sizeof(text) - 1);
+    text[sizeof(text) - 1] = '\0';
+    child_expect_abort(abort_with_arguments, text, "xxx\n");
+}

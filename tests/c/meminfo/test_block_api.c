@@ -1,0 +1,284 @@
+/// Tests of the block functions that NumPy's handler calls.
+
+#include "support/suite.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "conformance/pattern.h"
+#include "runtime/meminfo/tiny.h"
+#include "support/books.h"
+#include "support/child.h"
+#include "support/crew.h"
+
+TEST(calloc_accepts_any_factors_of_the_size)
+{
+    books_t before = books_now();
+    unsigned char *data = api->block_calloc(NULL, 3, 7);
+    ck_assert(pattern_is_zero(data, 21));
+    ck_assert_uint_eq(stats_of(NULL).live, before.stats.live + 21);
+    api->block_free(NULL, data, 21);
+    data = api->block_calloc(NULL, 21, 1);
+    ck_assert(pattern_is_zero(data, 21));
+    api->block_free(NULL, data, 21);
+    data = api->block_calloc(NULL, 0, SIZE_MAX);
+    ck_assert_ptr_nonnull(data);
+    api->block_free(NULL, data, 0);
+}
+
+TEST(calloc_overflow_returns_null_and_counts_as_failed)
+{
+    books_t before = books_now();
+    ck_assert_ptr_null(api->block_calloc(NULL, SIZE_MAX / 2, 4));
+    ck_assert_ptr_null(api->block_calloc(NULL, 4, SIZE_MAX / 2));
+    ck_assert_ptr_null(api->block_calloc(NULL, SIZE_MAX, 1));
+    ck_assert_ptr_null(api->block_calloc(NULL, SIZE_MAX, SIZE_MAX));  /* 1 after overflow */
+    ck_assert_ptr_null(api->block_calloc(NULL, SIZE_MAX / 2 + 9, 2)); /* 16 */
+    books_expect_unchanged(&before);
+    ck_assert_uint_eq(stats_of(NULL).failed, before.stats.failed + 5);
+}
+
+TEST(free_ignores_a_wrong_size)
+{
+    static const size_t wrong[] = {0, 1, 99, 101, (size_t)1 << 40, SIZE_MAX};
+    books_t before = books_now();
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+        void *small = api->block_alloc(NULL, 100), *large = api->block_alloc(NULL, 3000000);
+        api->block_free(NULL, small, wrong[i]);
+        api->block_free(NULL, large, wrong[i]);
+    }
+    books_expect_no_leak(&before);
+    ck_assert_uint_eq(stats_of(NULL).free, before.stats.free + 12);
+}
+
+TEST(free_of_null_does_nothing)
+{
+    books_t before = books_now();
+    api->block_free(NULL, NULL, 0);
+    api->block_free(NULL, NULL, 1000);
+    books_expect_unchanged(&before);
+}
+
+TEST(realloc_of_null_allocates)
+{
+    void *data = api->block_realloc(NULL, NULL, 100);
+    ck_assert_ptr_nonnull(data);
+    memset(data, 1, 100);
+    api->block_free(NULL, data, 100);
+}
+
+TEST(realloc_to_zero_returns_a_usable_block)
+{
+    void *data = api->block_realloc(NULL, api->block_alloc(NULL, 100), 0);
+    ck_assert_ptr_nonnull(data);
+    data = api->block_realloc(NULL, data, 10);
+    ck_assert_ptr_nonnull(data);
+    api->block_free(NULL, data, 0);
+}
+
+TEST(block_meminfo_returns_the_same_meminfo_counted_once)
+{
+    void *data = api->block_alloc(NULL, 100);
+    memrt_stats_t before = stats_of(NULL);
+    memrt_meminfo_t *one, *other;
+    ck_assert_int_eq(api->block_meminfo(data, &one), MEMRT_OK);
+    ck_assert_int_eq(api->block_meminfo(data, &other), MEMRT_OK);
+    ck_assert_ptr_eq(one, other);
+    ck_assert_uint_eq(api->refcount(one), 3);
+    ck_assert_uint_eq(stats_of(NULL).mi_alloc, before.mi_alloc + 1);
+    api->release(one);
+    api->block_free(NULL, data, 0);
+    ck_assert_uint_eq(stats_of(NULL).mi_free, before.mi_free);
+    ck_assert_uint_eq(api->size(other), 100);
+    api->release(other);
+    ck_assert_uint_eq(stats_of(NULL).mi_free, before.mi_free + 1);
+}
+
+TEST(block_meminfo_finds_inline_meminfo_by_its_data)
+{
+    memrt_meminfo_t *mi = api->allocate(10), *same;
+    ck_assert_int_eq(api->block_meminfo(api->get_data(mi), &same), MEMRT_OK);
+    ck_assert_ptr_eq(same, mi);
+    api->release(same);
+    api->release(mi);
+}
+
+TEST_EACH(realloc_of_a_shared_block_copies_and_keeps_the_original, 2)
+{
+    int was = api->tracking(index);
+    memrt_policy_t *policy;
+    memrt_policy_options_t settings = {.struct_size = sizeof(settings), .alignment = 65536};
+    ck_assert_int_eq(api->policy_new(&settings, &policy), MEMRT_OK);
+    void *data = api->block_alloc(policy, 100);
+    memrt_meminfo_t *held;
+    pattern_write(data, 100, 7);
+    ck_assert_int_eq(api->block_meminfo(data, &held), MEMRT_OK);
+    void *own = api->block_realloc(policy, data, 200);
+    ck_assert_ptr_ne(own, data);
+    ck_assert_uint_eq((uintptr_t)own % 65536, 0);
+    ck_assert_ptr_eq(api->get_data(held), data);
+    ck_assert(pattern_holds(data, 100, 7));
+    ck_assert(pattern_holds(own, 100, 7));
+    memset(own, 0, 200);
+    ck_assert(pattern_holds(data, 100, 7));
+    ck_assert_uint_eq(api->refcount(held), 1);
+    api->release(held);
+    api->block_free(NULL, own, 0);
+    api->policy_release(policy);
+    api->tracking(was);
+}
+
+TEST(failed_realloc_of_a_shared_block_changes_nothing)
+{
+    void *data = api->block_alloc(NULL, 100);
+    memrt_meminfo_t *held;
+    pattern_write(data, 100, 7);
+    ck_assert_int_eq(api->block_meminfo(data, &held), MEMRT_OK);
+    books_t before = books_now();
+    ck_assert_ptr_null(api->block_realloc(NULL, data, SIZE_MAX));
+    books_expect_unchanged(&before);
+    ck_assert_uint_eq(api->refcount(held), 2);
+    ck_assert(pattern_holds(data, 100, 7));
+    api->release(held);
+    api->block_free(NULL, data, 0);
+}
+
+static void promote_block(size_t index, void *context)
+{
+    (void)index;
+    memrt_meminfo_t *mi;
+    REQUIRE(api->block_meminfo(context, &mi) == MEMRT_OK);
+    api->release(mi);
+}
+
+TEST(concurrent_block_meminfo_calls_count_a_single_meminfo)
+{
+    for (int round = 0; round < 200; round++) {
+        void *data = api->block_alloc(NULL, 10);
+        uint64_t before = stats_of(NULL).mi_alloc;
+        crew_run(4, promote_block, data);
+        ck_assert_uint_eq(stats_of(NULL).mi_alloc, before + 1);
+        api->block_free(NULL, data, 0);
+    }
+}
+
+/* Second uses of a block in the thread cache, each in a child. */
+
+typedef struct reuse {
+    const char *call;
+    void (*act)(void *data);
+} reuse_t;
+
+static void free_again(void *data)
+{
+    api->block_free(NULL, data, 0);
+}
+
+static void resize_again(void *data)
+{
+    api->block_realloc(NULL, data, 40);
+}
+
+static const reuse_t reuses[] = {{"block_free", free_again}, {"block_realloc", resize_again}};
+static const size_t reused_sizes[] = {1, 16, 64, 65, 100, 1000, 100000, (size_t)1 << 20};
+
+#define REUSES (sizeof(reuses) / sizeof(reuses[0]))
+#define REUSED_SIZES (sizeof(reused_sizes) / sizeof(reused_sizes[0]))
+
+typedef struct reuse_case {
+    const reuse_t *reuse;
+    size_t size;
+    int freed_after; ///< number of equal blocks freed between both uses
+} reuse_case_t;
+
+static void use_after_free(void *context)
+{
+    const reuse_case_t *it = context;
+    void *data = api->block_alloc(NULL, it->size), *others[3];
+    for (int i = 0; i < it->freed_after; i++) {
+        others[i] = api->block_alloc(NULL, it->size);
+    }
+    api->block_free(NULL, data, it->size);
+    for (int i = 0; i < it->freed_after; i++) {
+        api->block_free(NULL, others[i], it->size);
+    }
+    it->reuse->act(data);
+}
+
+/// Return true when blocks of that size are tiny. Options and tracking can exclude tiny blocks.
+static bool is_tiny_size(size_t size)
+{
+    api->block_free(NULL, api->block_alloc(NULL, 1000), 0); /* creates the record of the thread */
+    void *data = api->block_alloc(NULL, size);
+    bool tiny = memrt__is_tiny(data);
+    api->block_free(NULL, data, size);
+    return tiny;
+}
+
+TEST_EACH(second_free_or_realloc_after_free_aborts_with_a_message, REUSED_SIZES *REUSES)
+{
+    if (!memrt__policy_default()->quick) {
+        return; /* MEMRT_CACHE is off, so freed memory is malloc's, or MEMRT_CHECK is on */
+    }
+    const reuse_t *reuse = &reuses[(size_t)index % REUSES];
+    size_t size = reused_sizes[(size_t)index / REUSES];
+    char message[80];
+    if (is_tiny_size(size)) {
+        snprintf(message, sizeof(message), "%s of 0x", reuse->call);
+    } else {
+        snprintf(message, sizeof(message), "the count of references must be at least 1, got 0");
+    }
+    for (int others = 0; others <= 3; others += 3) {
+        reuse_case_t it = {reuse, size, others};
+        child_expect_abort(use_after_free, &it, message);
+    }
+}
+
+static void free_foreign(void *context)
+{
+    (void)context;
+    static _Alignas(64) char memory[256];
+    memset(memory, 0x41, sizeof(memory));
+    api->block_free(NULL, memory + 80, 10);
+}
+
+TEST(free_of_a_foreign_address_aborts_with_a_message)
+{
+    if (memrt__policy_default()->quick) {
+        child_expect_abort(free_foreign, NULL, "is not from memrt");
+    }
+}
+
+static void get_meminfo_after_free(void *context)
+{
+    memrt_meminfo_t *mi;
+    void *data = api->block_alloc(NULL, 16);
+    (void)context;
+    api->block_free(NULL, data, 16);
+    (void)!api->block_meminfo(data, &mi);
+}
+
+TEST(meminfo_of_a_freed_tiny_block_aborts_with_a_message)
+{
+    if (is_tiny_size(16)) {
+        child_expect_abort(get_meminfo_after_free, NULL, "block_meminfo of 0x");
+    }
+}
+
+static void free_twice_with_meminfo(void *context)
+{
+    memrt_meminfo_t *mi;
+    void *data = api->block_alloc(NULL, 16);
+    (void)context;
+    REQUIRE(api->block_meminfo(data, &mi) == MEMRT_OK);
+    api->release(mi);
+    api->block_free(NULL, data, 16);
+    api->block_free(NULL, data, 16);
+}
+
+TEST(second_free_of_a_tiny_block_that_had_a_meminfo_aborts)
+{
+    if (is_tiny_size(16)) {
+        child_expect_abort(free_twice_with_meminfo, NULL, "block_free of 0x");
+    }
+}

@@ -1,0 +1,256 @@
+#include "support/suite.h"
+
+#include <string.h>
+
+#include "conformance/pattern.h"
+#include "runtime/alloc/allocator.h"
+#include "runtime/base/atomics.h"
+#include "support/books.h"
+#include "support/counting.h"
+#include "support/crew.h"
+#include "support/failing.h"
+
+static memrt_meminfo_t *create_resizable(size_t size, const memrt_new_options_t *options)
+{
+    memrt_meminfo_t *mi;
+    ck_assert_int_eq(api->resizable_new(size, options, &mi), MEMRT_OK);
+    return mi;
+}
+
+TEST(resizable_meminfo_keeps_contents_through_resizes)
+{
+    static const size_t steps[] = {1, 5000, 0, 2000000, 3, 1048576, 70};
+    memrt_meminfo_t *mi = create_resizable(100, NULL);
+    size_t size = 100;
+    pattern_write(api->get_data(mi), size, 1);
+    for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
+        void *data = api->resizable_realloc(mi, steps[i]);
+        ck_assert_ptr_nonnull(data);
+        ck_assert_ptr_eq(api->get_data(mi), data);
+        ck_assert_uint_eq(api->size(mi), steps[i]);
+        ck_assert(pattern_holds(data, size < steps[i] ? size : steps[i], 1));
+        size = steps[i];
+        pattern_write(data, size, 1);
+    }
+    api->release(mi);
+}
+
+TEST(resizable_meminfo_can_start_zeroed_or_aligned)
+{
+    memrt_new_options_t options = {.struct_size = sizeof(options), .zeroed = 1};
+    for (int round = 0; round < 2; round++) {
+        memrt_meminfo_t *mi = create_resizable(1000, &options);
+        ck_assert(pattern_is_zero(api->get_data(mi), 1000));
+        memset(api->get_data(mi), 0xFF, 1000);
+        api->release(mi);
+    }
+    options = (memrt_new_options_t){.struct_size = sizeof(options), .alignment = 4096};
+    memrt_meminfo_t *mi = create_resizable(1000, &options);
+    ck_assert_uint_eq((uintptr_t)api->get_data(mi) % 4096, 0);
+    api->release(mi);
+}
+
+static const size_t lefts[] = {100, 100, 5000, 100, 300000, 100};
+
+TEST(resizable_meminfo_works_in_recycled_memory)
+{
+    for (size_t i = 0; i < sizeof(lefts) / sizeof(lefts[0]); i++) {
+        memrt_meminfo_t *mi = create_resizable(lefts[i], NULL);
+        ck_assert_uint_eq(api->size(mi), lefts[i]);
+        ck_assert_uint_eq(api->refcount(mi), 1);
+        pattern_write(api->get_data(mi), lefts[i], 2);
+        ck_assert(pattern_holds(api->get_data(mi), lefts[i], 2));
+        api->release(mi);
+    }
+}
+
+TEST(failed_resize_keeps_pointer_size_contents_and_refcount)
+{
+    memrt_allocator_t failing;
+    ck_assert_int_eq(failing_new(memrt__default_allocator(), &failing), MEMRT_OK);
+    memrt_policy_options_t settings = {.struct_size = sizeof(settings), .allocator = &failing};
+    memrt_new_options_t options = {.struct_size = sizeof(options)};
+    ck_assert_int_eq(api->policy_new(&settings, &options.policy), MEMRT_OK);
+    memrt_meminfo_t *mi = create_resizable(1000, &options);
+    void *data = api->get_data(mi);
+    pattern_write(data, 1000, 4);
+    books_t before = books_now();
+    failing_at(&failing, 1);
+    ck_assert_ptr_null(api->resizable_realloc(mi, 5000000));
+    ck_assert_ptr_null(api->resizable_realloc(mi, SIZE_MAX));
+    failing_at(&failing, 1);
+    ck_assert_ptr_null(api->resizable_alloc(mi, 10));
+    books_expect_unchanged(&before);
+    ck_assert_ptr_eq(api->get_data(mi), data);
+    ck_assert_uint_eq(api->size(mi), 1000);
+    ck_assert_uint_eq(api->refcount(mi), 1);
+    ck_assert(pattern_holds(data, 1000, 4));
+    api->release(mi);
+    api->policy_release(options.policy);
+}
+
+TEST(resizable_alloc_leaves_old_data_to_the_caller)
+{
+    memrt_meminfo_t *mi = create_resizable(100, NULL);
+    void *old = api->get_data(mi);
+    pattern_write(old, 100, 2);
+    void *fresh = api->resizable_alloc(mi, 300);
+    ck_assert_ptr_nonnull(fresh);
+    ck_assert_ptr_eq(api->get_data(mi), fresh);
+    ck_assert_uint_eq(api->size(mi), 300);
+    ck_assert(pattern_holds(old, 100, 2));
+    api->resizable_free(mi, old);
+    ck_assert_ptr_eq(api->get_data(mi), fresh);
+    api->release(mi);
+}
+
+TEST(resizable_free_of_current_data_allows_new_data)
+{
+    memrt_meminfo_t *mi = create_resizable(100, NULL);
+    api->resizable_free(mi, NULL);
+    ck_assert_uint_eq(api->size(mi), 100);
+    api->resizable_free(mi, api->get_data(mi));
+    ck_assert_ptr_null(api->get_data(mi));
+    ck_assert_uint_eq(api->size(mi), 0);
+    ck_assert_ptr_nonnull(api->resizable_realloc(mi, 50));
+    ck_assert_uint_eq(api->size(mi), 50);
+    api->resizable_free(mi, api->get_data(mi));
+    api->release(mi);
+}
+
+TEST(alignment_and_policy_hold_for_every_resize)
+{
+    memrt_policy_options_t settings = {.struct_size = sizeof(settings), .name = "owner"};
+    memrt_new_options_t options = {.struct_size = sizeof(options), .alignment = 1024, .zeroed = 1};
+    ck_assert_int_eq(api->policy_new(&settings, &options.policy), MEMRT_OK);
+    memrt_meminfo_t *mi = create_resizable(500, &options);
+    ck_assert(pattern_is_zero(api->get_data(mi), 500));
+    for (size_t size = 1; size < 3000000; size *= 7) {
+        ck_assert_uint_eq((uintptr_t)api->resizable_realloc(mi, size) % 1024, 0);
+        ck_assert_uint_eq(stats_of(options.policy).live, size);
+    }
+    ck_assert_uint_eq(stats_of(options.policy).mi_alloc, 1);
+    api->release(mi);
+    api->policy_release(options.policy);
+}
+
+static void record_data(void *data, size_t size, void *info)
+{
+    void **seen = info;
+    seen[0] = data;
+    seen[1] = (void *)(uintptr_t)size;
+}
+
+TEST(destructor_gets_the_final_data_and_size)
+{
+    void *seen[2] = {NULL};
+    memrt_new_options_t options = {
+        .struct_size = sizeof(options), .dtor = record_data, .dtor_info = seen};
+    memrt_meminfo_t *mi = create_resizable(10, &options);
+    void *data = api->resizable_realloc(mi, 70000);
+    api->release(mi);
+    ck_assert_ptr_eq(seen[0], data);
+    ck_assert_uint_eq((uintptr_t)seen[1], 70000);
+}
+
+TEST(resizable_meminfo_refuses_an_external_allocator)
+{
+    memrt_external_allocator_t external = {0};
+    memrt_new_options_t options = {.struct_size = sizeof(options), .external = &external};
+    memrt_meminfo_t *mi = NULL;
+    ck_assert_int_eq(api->resizable_new(10, &options, &mi), MEMRT_EINVAL);
+    ck_assert_ptr_null(mi);
+}
+
+TEST(failed_resizable_allocation_leaks_nothing)
+{
+    memrt_allocator_t counting;
+    memrt_policy_t *policy;
+    ck_assert_int_eq(counting_new(api->allocator_default(), &counting), MEMRT_OK);
+    memrt_policy_options_t settings = {.struct_size = sizeof(settings), .allocator = &counting};
+    ck_assert_int_eq(api->policy_new(&settings, &policy), MEMRT_OK);
+    memrt_new_options_t options = {
+        .struct_size = sizeof(options), .name = "two parts", .policy = policy};
+    for (uint64_t nth = 1; nth <= 3; nth++) {
+        memrt_failure_plan_t plan = {.struct_size = sizeof(plan), .nth = nth};
+        memrt_meminfo_t *mi = NULL;
+        books_t before = books_now();
+        ck_assert_int_eq(api->fail_allocations(&plan), MEMRT_OK);
+        ck_assert_int_eq(api->resizable_new(100, &options, &mi), MEMRT_ENOMEM);
+        ck_assert_int_eq(api->fail_allocations(NULL), MEMRT_OK);
+        ck_assert_ptr_null(mi);
+        books_expect_unchanged(&before);
+        counts_t counts = counting_read(&counting); /* a failed allocation is on no account */
+        ck_assert_uint_eq(counts.allocs, counts.frees);
+    }
+    ck_assert_uint_gt(counting_read(&counting).allocs, 0);
+    api->policy_release(policy);
+}
+
+TEST(resize_of_shared_data_keeps_the_old_block)
+{
+    memrt_meminfo_t *mi = create_resizable(100, NULL), *held;
+    void *data = api->get_data(mi);
+    pattern_write(data, 100, 3);
+    ck_assert_int_eq(api->block_meminfo(data, &held), MEMRT_OK);
+    void *moved = api->resizable_realloc(mi, 50);
+    ck_assert_ptr_ne(moved, data);
+    ck_assert(pattern_holds(data, 100, 3));
+    ck_assert(pattern_holds(moved, 50, 3));
+    api->release(held);
+    api->release(mi);
+}
+
+enum { SHARED = 16 << 20, ROUNDS = 6 };
+
+/// A resizable MemInfo that one thread resizes while another thread lists live buffers.
+typedef struct watch {
+    memrt_meminfo_t *mi;
+    size_t done; ///< atomic; not 0: the resizes have ended
+} watch_t;
+
+/// Give the data block of `mi` a second holder, so that a resize copies the data.
+static void resize_shared(memrt_meminfo_t *mi)
+{
+    memrt_meminfo_t *held;
+    REQUIRE(api->block_meminfo(api->get_data(mi), &held) == MEMRT_OK);
+    REQUIRE(api->resizable_realloc(mi, SHARED) != NULL);
+    api->release(held);
+}
+
+static size_t count_listed(size_t size, uint32_t kind)
+{
+    memrt_live_t *list;
+    size_t count, found = 0;
+    REQUIRE(api->live(&list, &count) == MEMRT_OK);
+    for (size_t i = 0; i < count; i++) {
+        found += list[i].size == size && list[i].kind == kind;
+    }
+    api->live_free(list);
+    return found;
+}
+
+static void resize_or_list(size_t index, void *context)
+{
+    watch_t *watch = context;
+    for (size_t round = 0; index == 0 && round < ROUNDS; round++) {
+        resize_shared(watch->mi);
+        REQUIRE(api->resizable_realloc(watch->mi, SHARED - 1) != NULL);
+    }
+    if (index == 0) {
+        memrt__store_release(&watch->done, 1);
+    }
+    while (memrt__load_acquire(&watch->done) == 0) {
+        REQUIRE(count_listed(SHARED, MEMRT_KIND_BLOCK) == 0);
+    }
+}
+
+TEST(resize_of_shared_data_never_lists_data_as_buffer)
+{
+    int was_on = api->tracking(1);
+    watch_t watch = {.mi = create_resizable(SHARED - 1, NULL)};
+    crew_run(2, resize_or_list, &watch);
+    ck_assert_uint_eq(count_listed(SHARED - 1, MEMRT_KIND_RESIZABLE), 1);
+    api->release(watch.mi);
+    api->tracking(was_on);
+}

@@ -1,0 +1,345 @@
+#include "support/suite.h"
+
+#include <signal.h>
+#include <string.h>
+#include <sys/ptrace.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "runtime/config/fault_injection.h"
+#include "runtime/observe/live_set.h"
+#include "support/crew.h"
+
+/* Keys without a MemInfo. The fixture reports keys that a test did not remove. */
+#define KEY(i) ((uintptr_t)0x1000 + (uintptr_t)(i) * 64)
+#define MANY 5000
+
+static const memrt__live_trace_t trace = {.data = 0x5000, .size = 77, .policy = "of a trace"};
+
+static void insert_all(size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        ck_assert(memrt__live_insert(KEY(i), 0, 1));
+    }
+}
+
+static void remove_all(size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        ck_assert(memrt__live_remove(KEY(i), &trace));
+    }
+}
+
+static void copy_entry(const memrt__live_entry_t *entry, void *context)
+{
+    *(memrt__live_entry_t *)context = *entry;
+}
+
+static memrt__live_entry_t read_entry(uintptr_t key)
+{
+    memrt__live_entry_t entry;
+    ck_assert(memrt__live_visit(key, copy_entry, &entry));
+    return entry;
+}
+
+TEST(key_is_in_live_set_between_insert_and_remove)
+{
+    ck_assert(!memrt__live_contains(KEY(0)));
+    insert_all(1);
+    ck_assert(memrt__live_contains(KEY(0)));
+    ck_assert(memrt__live_remove(KEY(0), &trace));
+    ck_assert(!memrt__live_contains(KEY(0)));
+    ck_assert(!memrt__live_remove(KEY(0), &trace));
+}
+
+TEST(live_set_keeps_keys_through_growth_and_removal)
+{
+    size_t before = memrt__live_count();
+    insert_all(MANY);
+    ck_assert_uint_eq(memrt__live_count(), before + MANY);
+    for (size_t i = 0; i < MANY; i += 3) {
+        ck_assert(memrt__live_remove(KEY(i), &trace));
+    }
+    for (size_t i = 0; i < MANY; i++) {
+        ck_assert_int_eq(memrt__live_contains(KEY(i)), i % 3 != 0);
+    }
+    for (size_t i = MANY; i-- > 0;) {
+        ck_assert_int_eq(memrt__live_remove(KEY(i), &trace), i % 3 != 0);
+    }
+    ck_assert_uint_eq(memrt__live_count(), before);
+}
+
+TEST(inserted_keys_get_increasing_ids)
+{
+    insert_all(100);
+    for (size_t i = 1; i < 100; i++) {
+        memrt__live_entry_t older = read_entry(KEY(i - 1)), younger = read_entry(KEY(i));
+        ck_assert_uint_lt(older.id, younger.id);
+        ck_assert(older.birth <= younger.birth);
+    }
+    remove_all(100);
+}
+
+TEST(key_name_can_be_set_changed_and_removed)
+{
+    insert_all(1);
+    ck_assert(memrt__live_set_name(KEY(0), "first"));
+    ck_assert_str_eq(read_entry(KEY(0)).name, "first");
+    ck_assert(memrt__live_set_name(KEY(0), "second"));
+    ck_assert_str_eq(read_entry(KEY(0)).name, "second");
+    ck_assert(memrt__live_set_name(KEY(0), NULL));
+    ck_assert_ptr_null(read_entry(KEY(0)).name);
+    remove_all(1);
+}
+
+TEST(naming_unknown_key_adds_key)
+{
+    ck_assert(memrt__live_set_name(KEY(0), "new"));
+    ck_assert_str_eq(read_entry(KEY(0)).name, "new");
+    ck_assert(memrt__live_remove(KEY(0), &trace));
+    ck_assert(!memrt__live_contains(KEY(0)));
+}
+
+/// Fail the nth memory request of this thread from now on; 0: none.
+static void fail_at(uint64_t nth)
+{
+    memrt_failure_plan_t plan = {.struct_size = sizeof(plan), .nth = nth, .this_thread_only = 1};
+    memrt__fault_set(nth == 0 ? NULL : &plan);
+}
+
+TEST(failed_naming_keeps_old_name_and_adds_no_key)
+{
+    insert_all(1);
+    ck_assert(memrt__live_set_name(KEY(0), "kept"));
+    fail_at(1);
+    ck_assert(!memrt__live_set_name(KEY(0), "lost"));
+    fail_at(1);
+    ck_assert(!memrt__live_set_name(KEY(1), "lost"));
+    fail_at(0);
+    ck_assert_str_eq(read_entry(KEY(0)).name, "kept");
+    ck_assert(!memrt__live_contains(KEY(1)));
+    remove_all(1);
+}
+
+TEST(failed_insert_leaves_live_set_unchanged)
+{
+    size_t before = memrt__live_count(), inserted = 0;
+    memrt_failure_plan_t plan = {
+        .struct_size = sizeof(plan), .nth = 1, .every = 1, .this_thread_only = 1};
+    memrt__fault_set(&plan);
+    while (memrt__live_insert(KEY(inserted), 0, 1)) {
+        inserted++;
+    }
+    memrt__fault_set(NULL);
+    ck_assert(!memrt__live_contains(KEY(inserted)));
+    ck_assert_uint_eq(memrt__live_count(), before + inserted);
+    ck_assert(memrt__live_insert(KEY(inserted), 0, 1));
+    remove_all(inserted + 1);
+}
+
+TEST(removed_key_is_remembered_with_name_data_and_policy)
+{
+    memrt__live_left_t left;
+    ck_assert(!memrt__live_left(KEY(0), &left));
+    insert_all(2);
+    ck_assert(memrt__live_set_name(KEY(0), "gone"));
+    remove_all(2);
+    ck_assert(memrt__live_left(KEY(0), &left));
+    ck_assert_str_eq(left.name, "gone");
+    ck_assert_str_eq(left.policy, trace.policy);
+    ck_assert_uint_eq(left.data, trace.data);
+    ck_assert_uint_eq(left.size, trace.size);
+    ck_assert(memrt__live_left(KEY(1), &left));
+    ck_assert_str_eq(left.name, "");
+}
+
+TEST(removed_key_is_found_by_address_range)
+{
+    memrt__live_left_t left;
+    uintptr_t key = KEY(2 * MANY); /* a key that no other test uses */
+    ck_assert(!memrt__live_left_within(key, 1, &left));
+    ck_assert(memrt__live_insert(key, 0, 1));
+    ck_assert(memrt__live_remove(key, &trace));
+    ck_assert(memrt__live_left_within(key - 10, 11, &left));
+    ck_assert_uint_eq(left.key, key);
+    ck_assert(!memrt__live_left_within(key - 10, 10, &left));
+    ck_assert(!memrt__live_left_within(key + 1, 10, &left));
+}
+
+TEST(each_removed_key_is_found_right_after_removal)
+{
+    memrt__live_left_t left;
+    for (size_t i = 0; i < 1000; i++) { /* enough keys for each partition of the set */
+        uintptr_t key = KEY(3 * MANY + i);
+        ck_assert(memrt__live_insert(key, 0, 1));
+        ck_assert(memrt__live_remove(key, &trace));
+        ck_assert(memrt__live_left_within(key, 1, &left));
+        ck_assert_uint_eq(left.key, key);
+    }
+}
+
+TEST(last_removal_of_repeated_key_is_remembered)
+{
+    memrt__live_left_t left;
+    uintptr_t key = KEY(2 * MANY + 1);
+    for (size_t i = 1; i <= 300; i++) {
+        memrt__live_trace_t last = {.data = 0x5000, .size = i, .policy = "p"};
+        ck_assert(memrt__live_insert(key, 0, 1));
+        ck_assert(memrt__live_remove(key, &last));
+        ck_assert(memrt__live_left_within(key, 1, &left));
+        ck_assert_uint_eq(left.size, i);
+    }
+}
+
+TEST(removed_key_is_forgotten_after_many_removals)
+{
+    memrt__live_left_t left;
+    ck_assert(memrt__live_set_name(KEY(0), "gone"));
+    ck_assert(memrt__live_remove(KEY(0), &trace));
+    for (size_t i = 1; i < MANY; i++) {
+        ck_assert(memrt__live_insert(KEY(i), 0, 1));
+        ck_assert(memrt__live_remove(KEY(i), &trace));
+    }
+    ck_assert(!memrt__live_left(KEY(0), &left));
+}
+
+TEST(replacing_key_inherits_id_time_thread_and_name)
+{
+    ck_assert(memrt__live_set_name(KEY(0), "heirloom"));
+    memrt__live_entry_t old = read_entry(KEY(0));
+    ck_assert(memrt__live_insert(KEY(1), 0, 1));
+    memrt__live_inherit(KEY(0), KEY(1));
+    ck_assert(memrt__live_remove(KEY(0), &trace));
+    memrt__live_entry_t heir = read_entry(KEY(1));
+    ck_assert_uint_eq(heir.id, old.id);
+    ck_assert_uint_eq(heir.birth, old.birth);
+    ck_assert_uint_eq(heir.thread, old.thread);
+    ck_assert_str_eq(heir.name, "heirloom");
+    ck_assert(memrt__live_remove(KEY(1), &trace));
+}
+
+#if defined(__x86_64__) /* single steps inside of a lock may not end on other processors */
+static void record_entry(const memrt__live_entry_t *entry, void *context)
+{
+    *(const memrt__live_entry_t **)context = entry;
+}
+
+/// Read the entry at an address in a traced child.
+static memrt__live_entry_t peek_entry(pid_t child, const memrt__live_entry_t *at)
+{
+    memrt__live_entry_t entry;
+    for (size_t i = 0; i < sizeof(entry) / sizeof(long); i++) {
+        long word = ptrace(PTRACE_PEEKDATA, child, (const long *)at + i, NULL);
+        memcpy((char *)&entry + i * sizeof(word), &word, sizeof(word));
+    }
+    return entry;
+}
+
+static bool has_identity_of(const memrt__live_entry_t *entry, const memrt__live_entry_t *other)
+{
+    return entry->id == other->id && entry->birth == other->birth &&
+           entry->thread == other->thread && entry->site == other->site &&
+           entry->share == other->share && entry->name == other->name;
+}
+
+static void inherit_in_steps(void)
+{
+    REQUIRE(ptrace(PTRACE_TRACEME, 0, NULL, NULL) == 0);
+    raise(SIGSTOP);
+    memrt__live_inherit(KEY(0), KEY(1));
+    raise(SIGSTOP); /* the exit has many steps in a build that counts branches */
+    _exit(1);
+}
+
+/// A fork may copy the memory between any two instructions, so the test checks every step.
+TEST(entry_of_heir_is_whole_at_each_step)
+{
+    const memrt__live_entry_t *place;
+    ck_assert(memrt__live_insert(KEY(0), 1, 1));
+    ck_assert(memrt__live_insert(KEY(1), 2, 2));
+    ck_assert(memrt__live_set_name(KEY(0), "heirloom"));
+    memrt__live_entry_t from = read_entry(KEY(0)), to = read_entry(KEY(1)), now = to;
+    ck_assert(memrt__live_visit(KEY(1), record_entry, &place));
+    pid_t child = fork();
+    ck_assert_int_ge(child, 0);
+    if (child == 0) {
+        inherit_in_steps();
+    }
+    int status = 0;
+    size_t mixed = 0, stops = 0;
+    while (waitpid(child, &status, 0) == child && WIFSTOPPED(status)) {
+        now = peek_entry(child, place);
+        mixed += now.key != 0 && !has_identity_of(&now, &from) && !has_identity_of(&now, &to);
+        stops += WSTOPSIG(status) == SIGSTOP;
+        if (stops == 2) {
+            kill(child, SIGKILL);
+        } else {
+            ptrace(PTRACE_SINGLESTEP, child, NULL, NULL);
+        }
+    }
+    ck_assert(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+    ck_assert_uint_eq(mixed, 0);
+    ck_assert_uint_eq(now.key, KEY(1));
+    ck_assert(has_identity_of(&now, &from));
+    remove_all(2);
+}
+#endif
+
+static void count_own_entries(const memrt__live_entry_t *entry, void *context)
+{
+    size_t *seen = context;
+    if (entry->key >= KEY(0) && entry->key < KEY(MANY)) {
+        seen[(entry->key - KEY(0)) / 64]++;
+    }
+}
+
+TEST(visit_all_sees_each_key_once)
+{
+    static size_t seen[MANY];
+    memset(seen, 0, sizeof(seen));
+    insert_all(MANY);
+    memrt__live_visit_all(count_own_entries, seen);
+    for (size_t i = 0; i < MANY; i++) {
+        ck_assert_uint_eq(seen[i], 1);
+    }
+    remove_all(MANY);
+    ck_assert(!memrt__live_visit(KEY(0), copy_entry, NULL));
+}
+
+/// Insert, read and remove the thread's own keys, while all threads visit the whole set.
+static void insert_and_remove(size_t index, void *context)
+{
+    (void)context;
+    for (size_t round = 0; round < 30; round++) {
+        for (size_t i = 0; i < 100; i++) {
+            REQUIRE(memrt__live_insert(KEY(index * 100 + i), 0, 1));
+        }
+        REQUIRE(memrt__live_set_name(KEY(index * 100), "mine"));
+        REQUIRE(memrt__live_count() >= 100);
+        for (size_t i = 0; i < 100; i++) {
+            REQUIRE(memrt__live_remove(KEY(index * 100 + i), &trace));
+        }
+    }
+}
+
+TEST(threads_keep_own_keys_during_concurrent_changes)
+{
+    crew_run(4, insert_and_remove, NULL);
+}
+
+static void name_same_block(size_t index, void *context)
+{
+    (void)context;
+    REQUIRE(memrt__live_set_name(KEY(0), index == 0 ? "zero" : "other"));
+}
+
+TEST(concurrent_naming_adds_key_once)
+{
+    for (int round = 0; round < 300; round++) {
+        size_t before = memrt__live_count();
+        crew_run(3, name_same_block, NULL);
+        ck_assert_uint_eq(memrt__live_count(), before + 1);
+        ck_assert(memrt__live_remove(KEY(0), &trace));
+        ck_assert(!memrt__live_contains(KEY(0)));
+    }
+}

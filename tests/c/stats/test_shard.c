@@ -1,0 +1,264 @@
+#include "support/suite.h"
+
+#include "runtime/config/options.h"
+#include "runtime/os/lock.h"
+#include "runtime/stats/shard.h"
+
+#define RISE ((size_t)MEMRT__GAUGE_RISE)
+#define FALL ((size_t)MEMRT__GAUGE_FALL)
+
+/// Account separate from memrt's own, with the shard of one thread. At the end no bytes remain
+/// reported to the process.
+typedef struct setup {
+    memrt__account_t account;
+    memrt__level_t policy, scope, outer;
+    memrt__shard_t shard, shared;
+} setup_t;
+
+static void create_setup(setup_t *setup)
+{
+    memrt__options.exact_peak = 0;
+    *setup = (setup_t){
+        .account = {.index = 7, .policy = &setup->policy, .shared = &setup->shared},
+        .policy.up = &memrt__process,
+        .scope.up = &setup->outer,
+    };
+}
+
+static void grow_account(setup_t *setup, size_t bytes)
+{
+    memrt__shard_grow(&setup->shard, &setup->account, bytes);
+}
+
+static void shrink_account(setup_t *setup, size_t bytes)
+{
+    memrt__shard_shrink(&setup->shard, &setup->account, bytes);
+}
+
+/// Check the invariant of shard.h for the only shard.
+static void verify_setup(const setup_t *setup)
+{
+    ck_assert_uint_eq(setup->policy.flushed, setup->shard.told);
+}
+
+static void destroy_setup(setup_t *setup)
+{
+    ck_assert_uint_eq(memrt__shard_net(&setup->shard), 0);
+    memrt__gauge_report(&setup->shard, &setup->account);
+    ck_assert_uint_eq(setup->policy.flushed, 0);
+}
+
+TEST(gauge_reports_a_rise_beyond_its_limit)
+{
+    setup_t setup;
+    create_setup(&setup);
+    grow_account(&setup, RISE);
+    ck_assert_uint_eq(setup.policy.flushed, 0);
+    grow_account(&setup, 1);
+    ck_assert_uint_eq(setup.policy.flushed, RISE + 1);
+    ck_assert_uint_eq(setup.policy.peak, RISE + 1);
+    verify_setup(&setup);
+    shrink_account(&setup, RISE + 1);
+    destroy_setup(&setup);
+}
+
+TEST(gauge_reports_a_fall_beyond_its_limit)
+{
+    setup_t setup;
+    create_setup(&setup);
+    grow_account(&setup, 3 * FALL);
+    shrink_account(&setup, FALL);
+    ck_assert_uint_eq(setup.policy.flushed, 3 * FALL);
+    shrink_account(&setup, 1);
+    ck_assert_uint_eq(setup.policy.flushed, 2 * FALL - 1);
+    ck_assert_uint_eq(setup.policy.peak, 3 * FALL);
+    verify_setup(&setup);
+    shrink_account(&setup, 2 * FALL - 1);
+    destroy_setup(&setup);
+}
+
+TEST(gauge_reports_a_past_high_as_peak_not_as_live_bytes)
+{
+    setup_t setup;
+    create_setup(&setup);
+    grow_account(&setup, RISE / 2);
+    shrink_account(&setup, RISE / 2);
+    ck_assert_uint_eq(setup.policy.peak, 0);
+    memrt__gauge_report(&setup.shard, &setup.account);
+    ck_assert_uint_eq(setup.policy.peak, RISE / 2);
+    destroy_setup(&setup);
+}
+
+TEST(exact_gauge_reports_every_change_at_once)
+{
+    setup_t setup;
+    create_setup(&setup);
+    memrt__options.exact_peak = 1;
+    setup.account.scope = &setup.scope;
+    const memrt__level_t *levels[] = {&setup.policy, &setup.scope, &setup.outer};
+    const size_t steps[] = {10, 3 * FALL, 10};
+    size_t live = 0;
+    for (size_t i = 0; i < 3; i++) {
+        grow_account(&setup, steps[i]);
+        live += steps[i];
+        shrink_account(&setup, 5);
+        live -= 5;
+        for (size_t j = 0; j < 3; j++) {
+            ck_assert_uint_eq(levels[j]->flushed, live);
+            ck_assert_uint_eq(levels[j]->peak, live + 5);
+            ck_assert_uint_eq(levels[j]->gauges + levels[j]->most_gauges, 0);
+        }
+    }
+    shrink_account(&setup, live);
+    destroy_setup(&setup);
+}
+
+TEST(levels_count_active_gauges_and_their_maximum)
+{
+    setup_t setup;
+    memrt__shard_t other = {0};
+    create_setup(&setup);
+    grow_account(&setup, 1);
+    memrt__shard_grow(&other, &setup.account, 1);
+    ck_assert_uint_eq(setup.policy.gauges, 2);
+    memrt__gauge_rest(&other, &setup.account);
+    memrt__gauge_rest(&setup.shard, &setup.account);
+    memrt__gauge_rest(&setup.shard, &setup.account);
+    ck_assert_uint_eq(setup.policy.gauges, 0);
+    ck_assert_uint_eq(setup.policy.most_gauges, 2);
+    ck_assert_uint_eq(setup.policy.flushed, 2);
+    memrt__shard_shrink(&other, &setup.account, 1);
+    ck_assert_uint_eq(setup.policy.gauges, 1);
+    memrt__gauge_rest(&other, &setup.account);
+    shrink_account(&setup, 1);
+    destroy_setup(&setup);
+    memrt__gauge_rest(&setup.shard, &setup.account);
+}
+
+TEST(shard_changes_between_high_and_low_need_no_report)
+{
+    setup_t setup;
+    create_setup(&setup);
+    ck_assert(memrt__shard_can_grow(&setup.shard, 0));
+    ck_assert(!memrt__shard_can_grow(&setup.shard, 1));
+    grow_account(&setup, 2 * FALL);
+    shrink_account(&setup, 100);
+    ck_assert(memrt__shard_can_grow(&setup.shard, 100));
+    ck_assert(!memrt__shard_can_grow(&setup.shard, 101));
+    ck_assert(memrt__shard_can_shrink(&setup.shard, FALL - 100));
+    ck_assert(!memrt__shard_can_shrink(&setup.shard, FALL - 99));
+    shrink_account(&setup, 2 * FALL - 100);
+    destroy_setup(&setup);
+}
+
+TEST(shard_net_is_negative_when_frees_exceed_allocations)
+{
+    setup_t setup;
+    create_setup(&setup);
+    shrink_account(&setup, 10 * FALL);
+    ck_assert_int_eq((ptrdiff_t)memrt__shard_net(&setup.shard), -10 * MEMRT__GAUGE_FALL);
+    ck_assert_int_eq((ptrdiff_t)setup.policy.flushed, -10 * MEMRT__GAUGE_FALL);
+    ck_assert_uint_eq(setup.policy.peak, 0);
+    ck_assert(!memrt__shard_can_grow(&setup.shard, 1));
+    ck_assert(memrt__shard_can_shrink(&setup.shard, FALL));
+    verify_setup(&setup);
+    grow_account(&setup, 10 * FALL);
+    destroy_setup(&setup);
+}
+
+TEST(gauge_reports_reach_the_process)
+{
+    setup_t setup;
+    create_setup(&setup);
+    size_t before = memrt__load_relaxed(&memrt__process.flushed);
+    grow_account(&setup, 5 * FALL);
+    ck_assert_uint_eq(memrt__load_relaxed(&memrt__process.flushed), before + 5 * FALL);
+    shrink_account(&setup, 5 * FALL);
+    destroy_setup(&setup);
+    ck_assert_uint_eq(memrt__load_relaxed(&memrt__process.flushed), before);
+}
+
+TEST(gauge_reports_reach_the_scope_and_outer_scopes)
+{
+    setup_t setup;
+    create_setup(&setup);
+    setup.account.scope = &setup.scope;
+    grow_account(&setup, 5 * FALL);
+    shrink_account(&setup, 2 * FALL);
+    const memrt__level_t *levels[] = {&setup.policy, &setup.scope, &setup.outer};
+    for (size_t i = 0; i < 3; i++) {
+        ck_assert_uint_eq(levels[i]->flushed, 3 * FALL);
+        ck_assert_uint_eq(levels[i]->peak, 5 * FALL);
+        ck_assert_uint_eq(levels[i]->past_gauges, 0);
+        ck_assert(memrt__account_is_in(&setup.account, levels[i]));
+    }
+    memrt__account_add_shared(&setup.account, 1);
+    memrt__account_add_shared(&setup.account, (size_t)-1);
+    for (size_t i = 0; i < 3; i++) {
+        ck_assert_uint_eq(levels[i]->past_gauges, 1);
+    }
+    shrink_account(&setup, 3 * FALL);
+    destroy_setup(&setup);
+}
+
+TEST(account_is_only_in_its_policy_scopes_and_process)
+{
+    setup_t setup, other;
+    create_setup(&setup);
+    create_setup(&other);
+    ck_assert(memrt__account_is_in(&setup.account, &memrt__process));
+    ck_assert(memrt__account_is_in(&setup.account, &setup.policy));
+    ck_assert(!memrt__account_is_in(&setup.account, &setup.scope));
+    ck_assert(!memrt__account_is_in(&setup.account, &other.policy));
+    setup.account.scope = &setup.outer;
+    ck_assert(memrt__account_is_in(&setup.account, &setup.outer));
+    ck_assert(!memrt__account_is_in(&setup.account, &setup.scope));
+}
+
+TEST(bytes_past_the_gauges_are_reported_and_counted)
+{
+    setup_t setup;
+    create_setup(&setup);
+    memrt__account_add_shared(&setup.account, 500);
+    ck_assert_uint_eq(setup.policy.flushed, 500);
+    ck_assert_uint_eq(setup.policy.peak, 500);
+    ck_assert_uint_eq(setup.policy.past_gauges, 1);
+    memrt__account_add_shared(&setup.account, (size_t)0 - 500);
+    ck_assert_uint_eq(setup.policy.peak, 500);
+    destroy_setup(&setup);
+}
+
+static size_t count_entered_accounts(const memrt__account_t *account)
+{
+    size_t count = 0;
+    memrt__lock(MEMRT__RANK_THREADS);
+    for (memrt__account_t *a = memrt__account_first(); a != NULL; a = a->next) {
+        count += account == NULL || a == account;
+    }
+    memrt__unlock(MEMRT__RANK_THREADS);
+    return count;
+}
+
+static void leave_account(memrt__account_t *account)
+{
+    memrt__lock(MEMRT__RANK_THREADS);
+    memrt__account_leave(account);
+    memrt__unlock(MEMRT__RANK_THREADS);
+}
+
+TEST(accounts_can_leave_in_any_order)
+{
+    setup_t setups[3];
+    size_t before = count_entered_accounts(NULL);
+    for (size_t i = 0; i < 3; i++) {
+        create_setup(&setups[i]);
+        memrt__account_enter(&setups[i].account);
+    }
+    leave_account(&setups[1].account);
+    ck_assert_uint_eq(count_entered_accounts(&setups[1].account), 0);
+    ck_assert_uint_eq(
+        count_entered_accounts(&setups[0].account) + count_entered_accounts(&setups[2].account), 2);
+    leave_account(&setups[2].account);
+    leave_account(&setups[0].account);
+    ck_assert_uint_eq(count_entered_accounts(NULL), before);
+}

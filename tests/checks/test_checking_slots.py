@@ -1,0 +1,47 @@
+"""Test that checking mode verifies the arguments of all slots with a parameter for an object."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+HEADER = (ROOT / "api/include/memrt/external.h").read_text()
+CHECKING = (ROOT / "api/checking_table.c").read_text()
+TEST = (ROOT / "tests/c/api/test_checking_table.c").read_text()
+
+COMMENT = re.compile(r"///[^\n]*|/\*.*?\*/", re.DOTALL)
+SLOT = re.compile(r"\(\*(\w+)\)\((.*?)\)(?: MEMRT_MUST_CHECK)?;", re.DOTALL)
+POLICY = re.compile(r"memrt_policy_t \*\w|memrt_(?:new|cuda)_options_t \*|void \*policy\b")
+SCOPE = re.compile(r"memrt_scope_t \*\w")
+MEMINFO = re.compile(r"memrt_meminfo_t \*\w")
+
+
+def slots(parameter: re.Pattern[str]) -> list[str]:
+    """Return the names of the slots with a parameter of the pattern."""
+    table = COMMENT.sub("", HEADER[HEADER.index("typedef struct memrt_api {") :])
+    table = table[: table.index("} memrt_api_t;")]
+    found = [name for name, parameters in SLOT.findall(table) if parameter.search(parameters)]
+    assert len(found) > 10
+    return found
+
+
+def rows_of(macro: str) -> set[str]:
+    """Return the slot names in a macro table of tests/c/api/test_checking_table.c."""
+    rows = TEST[TEST.index(f"#define {macro}(SLOT)") :].split("\n\n")[0]
+    return set(re.findall(r"SLOT\((\w+),", rows))
+
+
+@pytest.mark.parametrize("slot", sorted({*slots(POLICY), *slots(SCOPE), *slots(MEMINFO)}))
+def test_slot_with_an_object_is_in_the_checking_table(slot):
+    assert f"table.{slot} = checked_{slot};" in CHECKING
+
+
+def test_every_slot_with_a_policy_is_tested():
+    assert rows_of("POLICY_SLOTS") == set(slots(POLICY))
+
+
+def test_every_slot_with_a_scope_is_tested():
+    assert rows_of("SCOPE_SLOTS") == set(slots(SCOPE))

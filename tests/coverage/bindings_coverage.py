@@ -1,0 +1,386 @@
+"""Measure the branch coverage of the bindings by the Python tests: `./dev coverage bindings`.
+
+    ./dev coverage bindings            run the Python tests, print coverage by file
+    ./dev coverage bindings FILE ...   run only the named test files
+    ./dev coverage bindings --again    print the figures of the last run
+    ./dev coverage bindings --record   run the Python tests and write the figures of the docs
+
+gcov measures the extension (bindings/src) in a separate build. coverage.py measures the package
+(bindings/memrt, bindings/pytest_memrt), child processes included. Both are installed into a virtual
+environment below build/bindings-coverage; all other packages come from .venv.
+A branch that tests cannot take carries a reason beside the code: `GCOV_EXCL_BR_LINE: reason` in C,
+`# pragma: no cover - reason` in Python. gcovr and coverage.py skip such lines.
+Lines that are one reference macro of CPython (CPYTHON_MACRO) count no branches: gcov sees the tests
+for NULL and for the result of a visit inside the macro, which are CPython's code.
+
+Each test file runs in a separate pytest process. The results therefore name the test files that
+reach a line of C, and the tests that reach a line of Python. `./dev mutate --bindings` uses both
+maps.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[2]
+HERE = Path(__file__).resolve().parent
+WORK = ROOT / "build" / "bindings-coverage"
+VENV = WORK / "venv"
+PYTHON = VENV / "bin" / "python"
+CMAKE = WORK / "cmake"
+COUNTERS = WORK / "gcov"
+DATA = WORK / "data"
+LOGS = WORK / "log"
+SETTINGS = HERE / "bindings.coveragerc"
+RESULTS = WORK / "results.json"
+TESTS = ("tests/python", "tests/cuda", "tests/docs", "tests/failures", "tests/report")
+FAILURES = "tests/failures/meet.py --faults="  # memory errors in the extension, by their source
+FAULTS = ("memrt", "python", "heap", "mmap", "thread")
+LIMIT = 1200  # seconds for one test file
+FAILURES_LIMIT = 3600  # seconds for the failure points of one source
+GOAL = 95.0
+SHOWN = 40  # lines of one file in the report
+NUMBA_ONLY = re.compile(
+    r"bindings/src/(types/nrt_|numba/)"
+)  # ./dev suites numba tests these files, in separate environments
+CPYTHON_MACRO = r"\s*Py_(?:CLEAR|VISIT|XDECREF|XINCREF|SETREF|XSETREF)\([^;]*\);\s*$"
+EXCLUDED_C = re.compile(r"GCOV_EXCL_(?:BR_)?(?:LINE|START)(?P<reason>[^*\n]*)")
+EXCLUDED_PYTHON = re.compile(r"#\s*pragma: no (?:cover|branch)(?P<reason>[^\n]*)")
+
+
+# --- Building. ---
+
+
+def run(*command: object, **options: Any) -> None:
+    texts = [str(each) for each in command]
+    done = subprocess.run(texts, cwd=ROOT, capture_output=True, text=True, **options)
+    if done.returncode != 0:
+        raise SystemExit(f"{' '.join(texts)} failed:\n{done.stdout}{done.stderr}")
+
+
+def site_packages(python: Path) -> Path:
+    ask = [python, "-c", "import sysconfig; print(sysconfig.get_paths()['purelib'])"]
+    return Path(subprocess.run(ask, check=True, capture_output=True, text=True).stdout.strip())
+
+
+def prepare() -> None:
+    """Build the wheel with counters and install it into the virtual environment."""
+    WORK.mkdir(parents=True, exist_ok=True)
+    if not PYTHON.exists():
+        run(sys.executable, "-m", "venv", "--without-pip", VENV)
+    site = site_packages(PYTHON)
+    others = site_packages(Path(sys.executable))
+    (site / "memrt-coverage.pth").write_text(
+        f"import sys; sys.path.append({str(others)!r}); sys.path.append({str(HERE)!r})\n"
+        "import bindings_start\n"
+    )
+    pip = (sys.executable, "-m", "pip")
+    run(
+        *(*pip, "wheel", "--no-deps", "--no-build-isolation", "--wheel-dir", WORK / "wheel"),
+        *("--config-settings", f"build-dir={CMAKE}"),
+        *("--config-settings", "cmake.define.MEMRT_COVERAGE_EXTENSION=ON", "."),
+        env={**os.environ, "CMAKE_GENERATOR": "Ninja"},
+    )
+    wheels = sorted((WORK / "wheel").glob("memrt-*.whl"), key=lambda path: path.stat().st_mtime)
+    install = ("install", "--force-reinstall", "--no-deps", "--quiet")
+    run(*pip, "--python", PYTHON, *install, wheels[-1])
+
+
+# --- Running. ---
+
+
+def test_files(named: Sequence[str]) -> list[str]:
+    """Return the test files, new and slow files first."""
+    if named:
+        return [str(Path(name)) for name in named]
+    found = [path for top in TESTS for path in (ROOT / top).glob("test_*.py")]
+    seconds = json.loads(RESULTS.read_text())["seconds"] if RESULTS.exists() else {}
+    names = [str(path.relative_to(ROOT)) for path in found]
+    names += [FAILURES + fault for fault in FAULTS]
+    return sorted(names, key=lambda name: (-seconds.get(name, LIMIT), name))
+
+
+def stem_of(test: str) -> str:
+    return re.sub(r"\.py\b", "", test).replace("/", ".").replace(" --", ".").replace("=", ".")
+
+
+@dataclass(frozen=True)
+class Run:
+    """Status and duration of one test file."""
+
+    test: str
+    status: int
+    seconds: float
+
+
+def failing(environment: dict[str, str]) -> dict[str, str]:
+    """Return the environment of meet.py. coverage.py stays off: Python has no memory there."""
+    sys.path.insert(0, str(ROOT / "tests" / "failures"))
+    import refusal
+
+    refusal.build(WORK / "failures")
+    added = refusal.environment(WORK / "failures")
+    return {**added, **environment, **{name: added[name] for name in ("PYTHONPATH", "LD_PRELOAD")}}
+
+
+def run_tests(test: str) -> Run:
+    """Run one test file under both tools."""
+    counters, log = COUNTERS / stem_of(test), LOGS / f"{stem_of(test)}.log"
+    shutil.rmtree(counters, ignore_errors=True)
+    for data in DATA.glob(f".coverage.{stem_of(test)}.*"):
+        data.unlink()
+    environment = {
+        **os.environ,
+        "PATH": f"{PYTHON.parent}{os.pathsep}{os.environ['PATH']}",
+        "GCOV_PREFIX": str(counters),
+        "GCOV_ERROR_FILE": "/dev/null",
+        "COVERAGE_PROCESS_START": str(SETTINGS),
+        "BINDINGS_COVERAGE_DATA": str(DATA / f".coverage.{stem_of(test)}"),
+        "BINDINGS_COVERAGE_TEST": test,
+    }
+    options = ("-q", "-p", "bindings_contexts", "-p", "no:cacheprovider")
+    command = [PYTHON, "-m", "pytest", *options, test]
+    limit = LIMIT
+    if test.startswith(FAILURES):
+        command, environment = [PYTHON, *test.split()], failing(environment)
+        del environment["COVERAGE_PROCESS_START"]
+        limit = FAILURES_LIMIT
+    begin = time.monotonic()
+    with log.open("w") as file:
+        try:
+            status = subprocess.run(
+                command, cwd=ROOT, env=environment, stdin=subprocess.DEVNULL,
+                stdout=file, stderr=subprocess.STDOUT, timeout=limit, check=False,
+            ).returncode  # fmt: skip
+        except subprocess.TimeoutExpired:
+            status = -1
+    return Run(test, status, time.monotonic() - begin)
+
+
+def run_all(tests: Sequence[str], jobs: int) -> list[Run]:
+    for folder in (COUNTERS, DATA, LOGS):
+        folder.mkdir(parents=True, exist_ok=True)
+    done = []
+    with ThreadPoolExecutor(jobs) as pool:
+        for number, each in enumerate(pool.map(run_tests, tests), 1):
+            how = {0: "passed", -1: "exceeded its time limit"}.get(each.status, "FAILED")
+            print(f"{number}/{len(tests)} {each.test}: {how}, {each.seconds:.0f} s", flush=True)
+            done.append(each)
+    return done
+
+
+# --- Results. ---
+
+
+def gcovr(*arguments: object) -> None:
+    ignored = [
+        f"--gcov-ignore-parse-errors={kind}.warn" for kind in ("negative_hits", "suspicious_hits")
+    ]
+    run(sys.executable, "-m", "gcovr", "--root", ROOT, "-j", os.cpu_count(), *ignored, *arguments)
+
+
+def tracefile(test: str) -> Path:
+    return COUNTERS / f"{stem_of(test)}.json"
+
+
+def collect_c(test: str) -> None:
+    """Turn the counters that one test file left into a tracefile of gcovr."""
+    counters = COUNTERS / stem_of(test)
+    if not counters.exists():
+        return
+    for notes in CMAKE.rglob("_memrt.dir/**/*.gcno"):
+        copy = counters / notes.relative_to("/")
+        if copy.with_suffix(".gcda").exists():
+            shutil.copyfile(notes, copy)
+    gcovr("--filter", "bindings/src/", "--exclude-unreachable-branches", "--exclude-throw-branches",
+          "--exclude-branches-by-pattern", CPYTHON_MACRO,
+          "--json", tracefile(test), counters)  # fmt: skip
+
+
+def c_lines(test: str) -> dict[str, list[int]]:
+    """The lines of C that a test file reaches."""
+    report = json.loads(tracefile(test).read_text(encoding="utf-8"))
+    return {
+        file["file"]: [line["line_number"] for line in file["lines"] if line["count"] > 0]
+        for file in report["files"]
+    }
+
+
+@dataclass(frozen=True)
+class Figures:
+    """Branches of one file, and the lines with branches that no test takes."""
+
+    file: str
+    branches: int
+    taken: int
+    missing: list[int]
+
+    @property
+    def percent(self) -> float:
+        return 100 * self.taken / self.branches if self.branches else 100.0
+
+
+def c_figures(tests: Iterable[str]) -> list[Figures]:
+    """Return the sums over all test files."""
+    whole = WORK / "extension.json"
+    files = [tracefile(test) for test in tests if tracefile(test).exists()]
+    gcovr(*(part for file in files for part in ("--add-tracefile", file)), "--json", whole)
+    found = []
+    for file in json.loads(whole.read_text(encoding="utf-8"))["files"]:
+        if NUMBA_ONLY.match(file["file"]):
+            continue
+        ways = [
+            (line["line_number"], b["count"])
+            for line in file["lines"]
+            for b in line["branches"]
+            if not b.get("gcovr/excluded")  # gcovr keeps excluded branches in its JSON
+        ]
+        missing = sorted({line for line, count in ways if count == 0})
+        taken = sum(count > 0 for _, count in ways)
+        found.append(Figures(file["file"], len(ways), taken, missing))
+    return found
+
+
+def python_data() -> Path:
+    """Combine the data files of all processes; file names are those of the installed files."""
+    whole = WORK / "package.coverage"
+    whole.unlink(missing_ok=True)
+    parts = sorted(DATA.glob(".coverage.*"))
+    command = ("-m", "coverage", "combine", "--keep", "--quiet", f"--rcfile={SETTINGS}")
+    environment = {**os.environ, "BINDINGS_COVERAGE_DATA": str(whole), "BINDINGS_COVERAGE_TEST": ""}
+    run(PYTHON, *command, *parts, env=environment)
+    return whole
+
+
+def python_figures(data: Path) -> list[Figures]:
+    report = WORK / "package.json"
+    environment = {**os.environ, "BINDINGS_COVERAGE_DATA": str(data), "BINDINGS_COVERAGE_TEST": ""}
+    run(PYTHON, "-m", "coverage", "json", f"--rcfile={SETTINGS}", "-o", report, env=environment)
+    found = []
+    for name, file in json.loads(report.read_text(encoding="utf-8"))["files"].items():
+        summary = file["summary"]
+        missing = {abs(line) for line, _ in file["missing_branches"]} | set(file["missing_lines"])
+        ways = summary["num_branches"] + summary["num_statements"]
+        taken = summary["covered_branches"] + summary["covered_lines"]
+        found.append(Figures(name_in_tree(name), ways, taken, sorted(missing)))
+    return found
+
+
+def name_in_tree(installed: str) -> str:
+    """The source of an installed file."""
+    return f"bindings/{installed.rpartition('/site-packages/')[2]}"
+
+
+def total(figures: Iterable[Figures]) -> float:
+    rows = list(figures)
+    return 100 * sum(row.taken for row in rows) / max(1, sum(row.branches for row in rows))
+
+
+def unreasoned(root: Path) -> Iterator[str]:
+    """Exclusions without a reason beside the code."""
+    for pattern, sources in (
+        (EXCLUDED_C, (root / "bindings").rglob("*.[ch]")),
+        (EXCLUDED_PYTHON, (root / "bindings").rglob("*.py")),
+    ):
+        for path in sorted(sources):
+            for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+                match = pattern.search(line)
+                if match is not None and len(match["reason"].strip(" :-")) < 8:
+                    yield f"{path.relative_to(root)}:{number}: exclusion without a reason"
+
+
+def show(title: str, figures: Sequence[Figures]) -> None:
+    print(f"\n{title}: {total(figures):.1f} %")
+    for row in sorted(figures, key=lambda row: row.taken - row.branches):
+        if row.missing:
+            missed = f"{row.branches - row.taken:4} of {row.branches:4} missed"
+            lines = " ".join(map(str, row.missing[:SHOWN]))
+            more = " ..." if len(row.missing) > SHOWN else ""
+            print(f"  {row.percent:5.1f} %  {missed}  {row.file}: {lines}{more}")
+
+
+def evaluate(runs: Sequence[Run]) -> None:
+    """Write results.json: figures, durations and the lines of C by test file."""
+    for each in runs:  # in sequence: gcov writes into the root of the tree
+        collect_c(each.test)
+    old = json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.exists() else {}
+    kept = {name: old.get(name, {}) for name in ("seconds", "status", "c")}
+    for each in runs:
+        kept["seconds"][each.test] = round(each.seconds, 1)
+        kept["status"][each.test] = each.status
+        kept["c"][each.test] = c_lines(each.test) if tracefile(each.test).exists() else {}
+    extension, package = c_figures(kept["seconds"]), python_figures(python_data())
+    figures = {"extension": extension, "package": package}
+    plain = {name: [vars(row) for row in rows] for name, rows in figures.items()}
+    RESULTS.write_text(json.dumps({**kept, **plain}), encoding="utf-8")
+
+
+def report() -> int:
+    results = json.loads(RESULTS.read_text(encoding="utf-8"))
+    rows = {name: [Figures(**row) for row in results[name]] for name in ("extension", "package")}
+    show("branches of the extension", rows["extension"])
+    show("lines and branches of the package", rows["package"])
+    failed = [test for test, status in results["status"].items() if status != 0]
+    faults = [*unreasoned(ROOT)]
+    for name, figures in rows.items():
+        if total(figures) < GOAL:
+            faults.append(f"{name}: {total(figures):.1f} % is below {GOAL:.0f} %")
+    print("", *(f"failed under measurement: {test} (log in {LOGS})" for test in failed), sep="\n")
+    print(*faults, sep="\n")
+    return 1 if faults else 0
+
+
+def record() -> None:
+    sys.path.insert(0, str(ROOT / "tests" / "reliability"))
+    import page
+
+    results = json.loads(RESULTS.read_text(encoding="utf-8"))
+    rows = {name: [Figures(**row) for row in results[name]] for name in ("extension", "package")}
+    about = (
+        "Branches of the extension, counted by gcov, and lines and branches of the Python package, "
+        "counted by coverage.py. The counts are of the Python tests, with child processes. By "
+        "`./dev coverage bindings --record`."
+    )
+    facts = {f"{name}, taken": f"{total(figures):.1f} %" for name, figures in rows.items()}
+    facts["test files that fail under measurement"] = sum(map(bool, results["status"].values()))
+    table = [(row.file, row.branches, row.taken) for each in rows.values() for row in each]
+    columns = ("file", "branches", "taken")
+    page.record("coverage-bindings", "Coverage of the bindings", about, facts, columns, table)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        prog="./dev coverage bindings",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("tests", nargs="*", help="test files to run (default: all)")
+    parser.add_argument("--again", action="store_true", help="print the last figures, run nothing")
+    parser.add_argument("--record", action="store_true", help="write the figures of the docs")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="test files at a time")
+    options = parser.parse_args()
+    if not options.again and not options.tests:
+        shutil.rmtree(DATA, ignore_errors=True)  # removes data of deleted tests
+    if not options.again:
+        prepare()
+        evaluate(run_all(test_files(options.tests), options.jobs))
+    status = report()
+    if options.record:
+        record()
+    return status
+
+
+if __name__ == "__main__":
+    sys.exit(main())

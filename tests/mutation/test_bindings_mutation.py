@@ -1,0 +1,91 @@
+"""Test the mutation of the bindings: the choice of sources, lines and tests."""
+
+import json
+
+import bindings_mutation as bindings
+import mutate
+import pytest
+
+FILE = "bindings/src/types/scope.c"
+SOURCE = """\
+import a
+
+
+def f(x,
+      y=1):
+    call(x,
+         y)
+    if (x
+            and y):
+        return [x,
+                y]
+    for i in x:
+        pass
+"""
+
+
+@pytest.mark.parametrize(
+    ("line", "lines"),
+    [(1, [1]), (5, [4, 5]), (7, [6, 7]), (9, [8, 9]), (11, [10, 11]), (12, [12]), (13, [13])],
+)
+def test_statement_lines_are_of_the_innermost_statement(line, lines):
+    assert list(bindings.statement_lines(SOURCE, line)) == lines
+
+
+def test_sources_are_c_and_python_without_numba():
+    found = bindings.sources()
+    assert {"bindings/src/types/scope.c", "bindings/memrt/_stats.py"} <= set(found)
+    assert not [name for name in found if "numba" in name or "/nrt_" in name]
+
+
+def test_c_tests_come_from_the_line_or_the_line_before(monkeypatch, tmp_path):
+    monkeypatch.setattr(bindings, "COVERAGE", tmp_path)
+    lines = {"slow": [7, 8], "quick": [8], "scope": [8]}
+    content = {
+        "seconds": {"tests/test_slow.py": 9, "tests/test_quick.py": 1, "tests/test_scope.py": 99},
+        "c": {f"tests/test_{name}.py": {FILE: lines[name]} for name in lines},
+    }
+    content["c"]["tests/failures/meet.py"] = {FILE: [7, 8]}  # not a test file of pytest
+    (tmp_path / "results.json").write_text(json.dumps(content))
+    reach = bindings.Reach()
+    mutant = mutate.Mutant(FILE, "", "", 1, ())
+    for line, tests in ((7, ["slow"]), (9, ["scope", "quick", "slow"]), (20, [])):
+        monkeypatch.setattr(bindings, "line_of", lambda _, line=line: line)
+        assert reach.tests_of(mutant) == [f"tests/test_{name}.py" for name in tests]
+
+
+@pytest.mark.parametrize(
+    ("line", "test"),
+    [
+        ("FAILED tests/python/test_a.py::test_b - assert 1", "tests/python/test_a.py::test_b"),
+        ("ERROR tests/a.py::T::test_b[x y-1] - E", "tests/a.py::T::test_b[x y-1]"),
+        ("FAILED tests/a.py::test_b[x y]", "tests/a.py::test_b[x y]"),
+    ],
+)
+def test_failed_test_is_read_from_the_summary(line, test):
+    assert bindings.failed_test(f"1 failed\n{line}\n") == test
+
+
+def test_test_that_runs_at_a_crash_is_the_failed_test():
+    log = "tests/a.py::test_a PASSED [ 50%]\ntests/a.py::test_b[x] Fatal Python error: Aborted\n"
+    assert bindings.failed_test(log) == "tests/a.py::test_b[x]"
+    assert bindings.failed_test("ImportError while loading conftest\n") is None
+
+
+def test_removed_test_is_not_there():
+    own = "tests/mutation/test_bindings_mutation.py::test_removed_test"
+    assert bindings.is_there(f"{own}_is_not_there")
+    assert not bindings.is_there(own)
+    assert not bindings.is_there("tests/mutation/none.py::test")
+
+
+def test_unmeasured_source_gets_tests_that_mention_the_module(monkeypatch, tmp_path):
+    monkeypatch.setattr(bindings, "COVERAGE", tmp_path)
+    monkeypatch.setattr(bindings, "TESTS_OF", tmp_path / "none")
+    found = bindings.Reach().tests_of(mutate.Mutant("bindings/memrt/_metrics.py", "", "", 1, ()))
+    assert found[0] == "tests/python/test_metrics.py"
+
+
+def test_is_in_function_excludes_lines_of_modules_and_classes():
+    source = "LIMIT = 1\ndef f(n=2):\n  return n\nclass C:\n  x = 3\n  def g(self):\n    pass\n"
+    assert [line for line in range(1, 8) if bindings.is_in_function(source, line)] == [3, 7]

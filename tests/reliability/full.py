@@ -1,0 +1,167 @@
+"""Run the long chores at one clean commit and record the last result of each: `./dev full`.
+
+    ./dev full               every chore without a pass at this commit, shortest first
+    ./dev full soak exits    the named chores, also after a pass
+    ./dev full --list        the last result of each chore; runs nothing
+
+After an interruption, a new call continues with the next chore. The results go into
+docs/reliability; commit the new files afterwards. A tree with uncommitted changes is refused,
+because a result must name the measured commit.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+
+import page
+
+RESULTS = page.ROOT / "build" / "full" / "results.json"
+ABOUT = "Last result of each long chore, by `./dev full`. The gate runs a sample of each chore."
+
+GROUPS = ("variants", "verify", "stress", "suites")  # the next word names the command
+
+
+@dataclass(frozen=True)
+class Chore:
+    """A long chore: the arguments of ./dev, and its approximate minutes on two cores."""
+
+    arguments: str
+    minutes: int
+
+    @property
+    def name(self) -> str:
+        command, *others = self.arguments.split()
+        if command in GROUPS:
+            return others[0]
+        of_bindings = any(word.strip("-") == "bindings" for word in others)
+        return f"{command}-bindings" if of_bindings else command
+
+
+# Shortest first, so that an interrupted call has most results. `models --record` needs GenMC.
+CHORES = (
+    Chore("coverage --record", 2),
+    Chore("verify conformance", 2),
+    Chore("verify checking", 3),
+    Chore("stress exits 5", 11),
+    Chore("verify fuzz 10", 12),
+    Chore("stress soak 10", 11),
+    Chore("verify failures", 15),
+    Chore("coverage bindings --record", 20),
+    Chore("verify models --record", 20),
+    Chore("variants settings --all", 30),
+    Chore("sanitize --all", 40),
+    Chore("stress churn 60", 60),
+    Chore("mutate --sample 300 --record", 120),
+    Chore("mutate --bindings --sample 300 --record", 120),
+    Chore("suites matrix", 120),
+    Chore("suites numpy --all", 180),
+    Chore("suites numba --all", 240),
+)
+
+
+@dataclass(frozen=True)
+class Result:
+    """The outcome of one chore at one commit."""
+
+    passed: bool
+    commit: str
+    date: str
+    seconds: int
+
+
+def read_results() -> dict[str, Result]:
+    if not RESULTS.exists():
+        return {}
+    kept = json.loads(RESULTS.read_text(encoding="utf-8"))
+    return {name: Result(**fields) for name, fields in kept.items()}
+
+
+def write_results(results: dict[str, Result]) -> None:
+    RESULTS.parent.mkdir(parents=True, exist_ok=True)
+    kept = {name: asdict(result) for name, result in results.items()}
+    RESULTS.write_text(json.dumps(kept, indent=2) + "\n", encoding="utf-8")
+
+
+def rows(results: dict[str, Result]) -> Iterable[Sequence[object]]:
+    for chore in CHORES:
+        result = results.get(chore.name)
+        if result is None:
+            yield f"`{chore.arguments}`", "not run", "", "", ""
+        else:
+            outcome = "passed" if result.passed else "failed"
+            minutes = f"{result.seconds / 60:.1f}"
+            yield f"`{chore.arguments}`", outcome, minutes, result.commit, result.date
+
+
+def run_chore(chore: Chore) -> Result:
+    print(f"\n=== ./dev {chore.arguments} (about {chore.minutes} minutes)", flush=True)
+    begin, commit = time.monotonic(), page.commit()
+    done = subprocess.run([page.ROOT / "dev", *chore.arguments.split()], cwd=page.ROOT)
+    today = datetime.datetime.now(datetime.timezone.utc).date().isoformat()
+    return Result(done.returncode == 0, commit, today, round(time.monotonic() - begin))
+
+
+def record(results: dict[str, Result]) -> None:
+    columns = ("chore", "result", "minutes", "commit", "date")
+    page.record("full", "Long chores", ABOUT, columns=columns, rows=rows(results))
+
+
+def print_results(results: dict[str, Result]) -> None:
+    for name, outcome, minutes, commit, date in rows(results):
+        print(f"{str(name).strip('`'):32} {outcome:8} {minutes:>7} {commit:10} {date}")
+
+
+def choose(names: Sequence[str], results: dict[str, Result]) -> list[Chore]:
+    """Return the named chores, or without names all chores without a pass at this commit."""
+    if names:
+        return [chore for chore in CHORES if chore.name in names]
+    commit = page.commit()
+    passed = {name for name, each in results.items() if each.passed and each.commit == commit}
+    return [chore for chore in CHORES if chore.name not in passed]
+
+
+def run(chores: Sequence[Chore], results: dict[str, Result]) -> bool:
+    """Run chores in sequence, and save and record each result at once.
+
+    Returns True if all chores passed.
+    """
+    for chore in chores:
+        results[chore.name] = run_chore(chore)
+        write_results(results)
+        record(results)
+    return all(results[chore.name].passed for chore in chores)
+
+
+def main() -> int:
+    names = [chore.name for chore in CHORES]
+    parser = argparse.ArgumentParser(
+        prog="./dev full", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "chores", nargs="*", metavar="CHORE", help=f"chore to run: {', '.join(names)}"
+    )
+    parser.add_argument("--list", action="store_true", help="show the last results, run nothing")
+    options = parser.parse_args()
+    results = read_results()
+    if options.list:
+        print_results(results)
+        return 0
+    if unknown := set(options.chores) - set(names):
+        parser.error(f"CHORE must be one of {', '.join(names)}, got {', '.join(sorted(unknown))}")
+    if changed := page.uncommitted():
+        print("commit these changes first, so that each result names a commit:", *changed, sep="\n")
+        return 1
+    passed = run(choose(options.chores, results), results)
+    print_results(results)
+    return 0 if passed else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

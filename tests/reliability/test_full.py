@@ -1,0 +1,67 @@
+"""Test that `./dev full` runs the long chores at one clean commit and keeps the last results."""
+
+import full
+import page
+import pytest
+
+
+@pytest.fixture
+def project(tmp_path, monkeypatch):
+    """Make a project with chores, each recording the calls; the chore `soak` fails."""
+    dev = tmp_path / "dev"
+    dev.write_text('#!/bin/sh\necho "$@" >>calls\n[ "$2" != soak ]\n')
+    dev.chmod(0o755)
+    monkeypatch.setattr(page, "ROOT", tmp_path)
+    monkeypatch.setattr(page, "PAGE", tmp_path / "page.md")
+    monkeypatch.setattr(page, "FIGURES", tmp_path / "figures")
+    monkeypatch.setattr(page, "uncommitted", list)
+    monkeypatch.setattr(page, "commit", lambda: "abc1234")
+    monkeypatch.setattr(full, "RESULTS", tmp_path / "results.json")
+    return tmp_path
+
+
+def call(monkeypatch, *arguments):
+    monkeypatch.setattr("sys.argv", ["full.py", *arguments])
+    return full.main()
+
+
+def calls(project):
+    path = project / "calls"
+    return path.read_text().splitlines() if path.exists() else []
+
+
+def test_second_call_runs_only_the_failed_chore(project, monkeypatch):
+    assert call(monkeypatch) == 1
+    assert calls(project) == [chore.arguments for chore in full.CHORES]
+    (project / "calls").unlink()
+    assert call(monkeypatch) == 1
+    assert calls(project) == ["stress soak 10"]
+
+
+def test_new_commit_runs_all_chores_again(project, monkeypatch):
+    call(monkeypatch)
+    (project / "calls").unlink()
+    monkeypatch.setattr(page, "commit", lambda: "def5678")
+    call(monkeypatch)
+    assert len(calls(project)) == len(full.CHORES)
+
+
+def test_results_are_recorded_with_their_commit(project, monkeypatch):
+    call(monkeypatch, "soak", "exits")
+    text = (project / "page.md").read_text()
+    assert "| `stress exits 5` | passed | 0.0 | abc1234 |" in text
+    assert "| `stress soak 10` | failed | 0.0 | abc1234 |" in text
+    assert "| `stress churn 60` | not run |" in text
+
+
+def test_dirty_tree_is_refused(project, monkeypatch, capsys):
+    monkeypatch.setattr(page, "uncommitted", lambda: [" M runtime/runtime.c"])
+    assert call(monkeypatch) == 1
+    assert calls(project) == []
+    assert "M runtime/runtime.c" in capsys.readouterr().out
+
+
+def test_unknown_chore_is_refused(project, monkeypatch, capsys):
+    with pytest.raises(SystemExit):
+        call(monkeypatch, "soaks")
+    assert "CHORE must be one of coverage" in capsys.readouterr().err
