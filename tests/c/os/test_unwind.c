@@ -36,6 +36,7 @@ typedef struct ending {
     size_t caches;            ///< rounds in which the destructor of libunwind follows
     size_t is_ready, may_end; ///< release stores before the first round
     size_t is_last, is_over;  ///< release stores in the last round
+    int frames;               ///< frames found right before the thread ended
 } ending_t;
 
 static void wait_for(const size_t *flag)
@@ -68,6 +69,7 @@ static void *unwind_and_end(void *argument)
     REQUIRE(pthread_setspecific(middle_key, ending) == 0);
     memrt__store_release(&ending->is_ready, 1);
     wait_for(&ending->may_end);
+    ending->frames = memrt__unwind(frames, MOST);
     return NULL;
 }
 
@@ -98,6 +100,7 @@ TEST(ending_thread_holds_off_a_fork_or_keeps_its_cache)
     memrt__unwind_resume();
     pthread_join(thread, NULL);
     ck_assert_uint_eq(ending.caches, PTHREAD_DESTRUCTOR_ITERATIONS);
+    ck_assert_int_gt(ending.frames, 0);
 
     ending = (ending_t){0};
     ck_assert_int_eq(pthread_create(&thread, NULL, unwind_and_end, &ending), 0);
@@ -110,6 +113,7 @@ TEST(ending_thread_holds_off_a_fork_or_keeps_its_cache)
     memrt__unlock_all();
     ck_assert_uint_eq(ending.rounds, PTHREAD_DESTRUCTOR_ITERATIONS);
     ck_assert_uint_eq(ending.caches, 0);
+    ck_assert_int_eq(ending.frames, 0);
 }
 
 TEST(unwind_returns_innermost_frames_up_to_the_limit)
