@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "runtime/config/fault_injection.h"
 #include "runtime/config/options.h"
 #include "runtime/observe/tracking.h"
 #include "support/crew.h"
@@ -359,6 +360,39 @@ TEST(largest_sample_mean_does_not_list_every_allocation)
     restore_tracking();
     ck_assert_uint_lt(sum_tracked_buffers(EACH).rows, 100);
     for (size_t i = 0; i < 100; i++) {
+        api->release(mis[i]);
+    }
+}
+
+/// Allocate while the second request for memory fails: the live set's request, where an allocation
+/// needs room there.
+static memrt_meminfo_t *allocate_without_room_in_the_live_set(void)
+{
+    memrt_failure_plan_t plan = {.struct_size = sizeof(plan), .nth = 2, .this_thread_only = 1};
+    memrt__fault_set(&plan);
+    memrt_meminfo_t *mi = api->allocate(EACH);
+    memrt__fault_set(NULL);
+    return mi;
+}
+
+TEST(allocation_fails_without_room_in_the_live_set)
+{
+    if (memrt__options.check) {
+        return;
+    }
+    memrt_meminfo_t *mis[4096];
+    size_t count = 0;
+    start_tracking(0, 0);
+    while (count < 4096 && (mis[count] = allocate_without_room_in_the_live_set()) != NULL) {
+        count++;
+    }
+    ck_assert_uint_lt(count, 4096);
+    ck_assert_uint_eq(sum_tracked_buffers(EACH).rows, count);
+    mis[count] = api->allocate(EACH);
+    ck_assert_ptr_nonnull(mis[count]);
+    ck_assert_uint_eq(sum_tracked_buffers(EACH).rows, count + 1);
+    restore_tracking();
+    for (size_t i = 0; i <= count; i++) {
         api->release(mis[i]);
     }
 }
