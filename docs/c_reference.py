@@ -20,17 +20,32 @@ PAGE = ROOT / "docs" / "c-reference.md"
 HEADERS = (
     "api/include/memrt/memrt.h",
     "api/include/memrt/external.h",
+    "api/include/memrt/api.h",
     "api/include/memrt/meminfo.h",
+    "api/include/memrt/meminfo_new.h",
+    "api/include/memrt/resizable.h",
+    "api/include/memrt/block.h",
+    "api/include/memrt/policy.h",
     "api/include/memrt/allocator.h",
+    "api/include/memrt/scope.h",
     "api/include/memrt/stats.h",
-    "api/include/memrt/symbol.h",
-    "api/include/memrt/arrow.h",
     "api/include/memrt/tracking.h",
+    "api/include/memrt/site.h",
+    "api/include/memrt/holder.h",
+    "api/include/memrt/watcher.h",
+    "api/include/memrt/fault_injection.h",
+    "api/include/memrt/option.h",
+    "api/include/memrt/process.h",
+    "api/include/memrt/symbol.h",
+    "api/include/memrt/trace.h",
+    "api/include/memrt/trace_file.h",
+    "api/include/memrt/exchange.h",
+    "api/include/memrt/dlpack.h",
+    "api/include/memrt/arrow.h",
     "api/include/memrt/cuda.h",
     "api/include/memrt/status.h",
     "api/include/memrt/version.h",
     "api/include/memrt/check.h",
-    "api/include/memrt/dlpack.h",
     "bindings/include/memrt/import.h",
     "bindings/include/memrt/numpy.h",
 )
@@ -40,6 +55,7 @@ COMMENT = re.compile(r"\s*///(?!<) ?(.*)")
 PLAIN = re.compile(r"\s+/\*(?! ---)")
 TRAILING = re.compile(r"(.*?)\s*///< ?(.*)")
 SECTION = re.compile(r"\s*/\* --- (.*)")
+SLOT = re.compile(r"(memrt_\w+_fn) \w+(?: MEMRT_MUST_CHECK)?;")
 FIELD = re.compile(r"(Ownership|Threads|Failure|Since): *(.*)")
 NAMES = (
     re.compile(r"\(\*(\w+)\)"),  # a function pointer
@@ -47,7 +63,7 @@ NAMES = (
     re.compile(r"typedef (?:struct|enum) \w+ (\w+);"),
     re.compile(r"typedef (?:struct|enum) (\w+)"),
     re.compile(r"(\w+)\("),  # a function
-    re.compile(r"(\w+)(?:\[\w+\])?(?: = \w+)?[;,]$"),  # a member
+    re.compile(r"(\w+)(?:\[\w+\])?(?: = \w+)?(?: MEMRT_MUST_CHECK)?[;,]$"),  # a member
 )
 
 
@@ -185,8 +201,16 @@ def rows(items: list[Item]) -> list[str]:
     lines = ["", "| member | meaning |", "|---|---|"]
     for item in items:
         code = " ".join(item.code[0].split()).rstrip(";,")
-        lines.append(f"| `{code}` | {' '.join(item.text)} |")
+        lines.append(f"| `{code}` | {meaning(item)} |")
     return lines
+
+
+def meaning(item: Item) -> str:
+    """Return the comment of a member. For a slot of the table, return a link to its contract."""
+    match = SLOT.fullmatch(item.code[0].strip())
+    if match and not item.text:
+        return f"[contract](#{match[1]})"
+    return " ".join(item.text)
 
 
 def block(item: Item, level: str) -> list[str]:

@@ -9,7 +9,7 @@
 #include <strings.h>
 
 #include <memrt/meminfo.h>
-#include <memrt/tracking.h>
+#include <memrt/site.h>
 
 #include "runtime/base/size.h"
 

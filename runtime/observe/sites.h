@@ -2,7 +2,7 @@
 #define MEMRT_OBSERVE_SITES_H
 
 #include <memrt/status.h>
-#include <memrt/tracking.h>
+#include <memrt/site.h>
 
 /// Allocation sites. A site is a call stack, stored once under a number. Sites and interpreter
 /// frames are never freed, so a report can always name them.

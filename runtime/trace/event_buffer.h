@@ -5,6 +5,7 @@
 
 #include <memrt/status.h>
 #include <memrt/trace.h>
+#include <memrt/trace_file.h>
 
 #include "runtime/base/atomics.h"
 #include "runtime/observe/intern_table.h"

@@ -5,6 +5,7 @@
 
 #include <memrt/status.h>
 #include <memrt/trace.h>
+#include <memrt/trace_file.h>
 
 #include "runtime/base/compiler.h"
 #include "runtime/base/slow_path.h"

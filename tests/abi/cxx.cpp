@@ -1,14 +1,33 @@
-/// Includes every public header without Python from C++, and calls through the table.
+/// Includes every public header from C++, except headers for Python and for Check, and calls
+/// through the table.
 
 #include <memrt/allocator.h>
+#include <memrt/api.h>
 #include <memrt/arrow.h>
+#include <memrt/block.h>
+#include <memrt/cuda.h>
 #include <memrt/dlpack.h>
+#include <memrt/exchange.h>
 #include <memrt/external.h>
+#include <memrt/fault_injection.h>
+#include <memrt/holder.h>
 #include <memrt/meminfo.h>
+#include <memrt/meminfo_new.h>
 #include <memrt/memrt.h>
+#include <memrt/option.h>
+#include <memrt/policy.h>
+#include <memrt/process.h>
+#include <memrt/resizable.h>
+#include <memrt/scope.h>
+#include <memrt/site.h>
 #include <memrt/stats.h>
 #include <memrt/status.h>
+#include <memrt/symbol.h>
+#include <memrt/trace.h>
+#include <memrt/trace_file.h>
+#include <memrt/tracking.h>
 #include <memrt/version.h>
+#include <memrt/watcher.h>
 
 #include <cstdint>
 #include <cstring>

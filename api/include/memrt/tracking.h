@@ -1,10 +1,13 @@
 #ifndef MEMRT_TRACKING_H
 #define MEMRT_TRACKING_H
 
+/// Tracking: lists of live buffers.
+
 #include <stddef.h>
 #include <stdint.h>
 
-#include <memrt/stats.h>
+#include <memrt/meminfo.h>
+#include <memrt/status.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -21,42 +24,19 @@ typedef struct memrt_tracking {
     uint64_t births;    ///< only read: memrt_live_t.id of the last listed allocation
 } memrt_tracking_t;
 
-/// One frame of a call stack: an address in native code, or a result of memrt_api_t.frame_new for a
-/// line of interpreter code. Never 0.
-typedef uint64_t memrt_frame_t;
-
-/// Maximum number of frames recorded per allocation, for native frames and interpreter frames each.
-#define MEMRT_FRAMES_MAX 128u
-
-/// Callback that fills in up to `max` interpreter frames of the calling thread, innermost first.
-///
-/// The callback returns the number of frames; 0 when the interpreter runs nothing on the thread.
-/// The callback may call frame_new, and no other function of memrt.
-/// Threads: any thread, with no lock of memrt held, in the middle of an allocation.
-typedef size_t (*memrt_frames_fn)(memrt_frame_t *frames, size_t max);
-
-/// Readable description of a frame.
-///
-/// Ownership: texts are borrowed. Texts of an interpreter frame are valid for the rest of the
-///            process, texts of a native frame while the object is loaded.
-typedef struct memrt_frame_text {
-    size_t struct_size;   ///< sizeof(memrt_frame_text_t)
-    const char *function; ///< name of the function; NULL: not known
-    const char *file;     ///< source file of an interpreter frame, object of a native frame; NULL:
-                          ///< not known, as for code made at run time
-    uint64_t line;        ///< line in the source; 0 for a native frame
-    uint64_t offset;      ///< of a native frame: bytes from the start of the function; from the
-                          ///< start of the object if the function is not known; else the address
-    int native;           ///< non-zero: native frame
-} memrt_frame_text_t;
-
-/// Figures of an allocation site.
-typedef struct memrt_site {
-    size_t struct_size; ///< sizeof(memrt_site_t)
-    uint64_t births;    ///< buffers ever listed with this allocation site
-    uint64_t bytes;     ///< sizes of these buffers at allocation, added up
-    uint64_t frames;    ///< number of known frames
-} memrt_site_t;
+/// Row of the live list: one live buffer that tracking knows.
+typedef struct memrt_live {
+    uint64_t id;       ///< serial number, unique in the process, in order of allocation
+    uintptr_t meminfo; ///< address of the MemInfo, only as a key; the MemInfo may be freed by now
+    uintptr_t data;    ///< address of the first byte
+    size_t size;       ///< bytes
+    size_t refcount;   ///< references at the time of the snapshot
+    uint64_t age_ns;   ///< nanoseconds since the last tick of the system's clock before allocation
+    uint64_t thread;   ///< operating system's id of the allocating thread
+    uint32_t policy;   ///< index of the policy
+    uint32_t kind;     ///< a memrt_kind_t
+    char name[64];     ///< name; "" for none
+} memrt_live_t;
 
 /// Row of memrt_api_t.buffers: one live buffer, with all tracking data.
 typedef struct memrt_buffer {
@@ -67,6 +47,40 @@ typedef struct memrt_buffer {
                        ///< 1 without sampling; 0 for a buffer that is listed only for its name
     int inherited;     ///< non-zero: allocated before the fork that made this process
 } memrt_buffer_t;
+
+/// Turn tracking on or off; return whether tracking was on. Buffers that are allocated while
+/// tracking is off are not listed. Listed buffers stay listed until they are freed.
+typedef int (*memrt_tracking_fn)(int on);
+
+/// Return whether tracking is on.
+typedef int (*memrt_tracking_enabled_fn)(void);
+
+/// Turn tracking on with the given settings, or turn tracking off.
+/// Failure: MEMRT_EINVAL: struct_size is not set, or more than MEMRT_FRAMES_MAX frames are
+///          requested.
+typedef memrt_status_t (*memrt_tracking_set_fn)(const memrt_tracking_t *tracking);
+
+/// Read the settings of tracking, which are also known while tracking is off.
+/// Failure: MEMRT_EINVAL: struct_size is not set.
+typedef memrt_status_t (*memrt_tracking_get_fn)(memrt_tracking_t *out);
+
+/// List the live tracked buffers, oldest first.
+/// Ownership: `*out` is the caller's, to be freed with live_free.
+/// Failure:   MEMRT_ENOMEM.
+typedef memrt_status_t (*memrt_live_fn)(memrt_live_t **out, size_t *count);
+
+/// Free a list that `live` or `buffers` made; NULL: nothing happens.
+typedef void (*memrt_live_free_fn)(memrt_live_t *list);
+
+/// List the live tracked buffers as `live` does, in rows of `row_size` bytes. A row holds as
+/// much of a memrt_buffer_t as `row_size` covers.
+/// Failure: MEMRT_EINVAL: `row_size` is smaller than a memrt_live_t; MEMRT_ENOMEM.
+typedef memrt_status_t (*memrt_buffers_fn)(size_t row_size, void **out, size_t *count);
+
+/// Read the tracking data of the buffer of `mi`: one row, in the form of `buffers`.
+/// Failure: MEMRT_EINVAL: as `buffers`; MEMRT_ENOENT: the buffer is not listed.
+typedef memrt_status_t (*memrt_buffer_read_fn)(const memrt_meminfo_t *mi, size_t row_size,
+                                               void *out);
 
 #ifdef __cplusplus
 }
