@@ -16,16 +16,17 @@ static inline void memrt__capsule_destroy(PyObject *capsule)
     api->release((memrt_meminfo_t *)mi);
 }
 
-/// Register a MemInfo that C code hands to Python in tracemalloc, see memrt_trace(). Adopted memory
-/// is skipped: only the code that adopted the buffer knows whether it is registered already.
-static inline int memrt__tracemalloc_reached(const memrt_api_t *api, memrt_meminfo_t *mi)
+/// Register a MemInfo that C code hands to Python in tracemalloc, see memrt_tracemalloc_register().
+/// Adopted memory is skipped: only the code that adopted the buffer knows whether it is registered
+/// already.
+static inline int memrt__tracemalloc_register_allocated(const memrt_api_t *api, memrt_meminfo_t *mi)
 {
-    return mi->kind == MEMRT_KIND_ADOPTED ? 0 : memrt_trace(api, mi);
+    return mi->kind == MEMRT_KIND_ADOPTED ? 0 : memrt_tracemalloc_register(api, mi);
 }
 
 static inline PyObject *memrt_meminfo_as_capsule(const memrt_api_t *api, memrt_meminfo_t *mi)
 {
-    PyObject *capsule = memrt__tracemalloc_reached(api, mi) == 0
+    PyObject *capsule = memrt__tracemalloc_register_allocated(api, mi) == 0
                             ? PyCapsule_New(mi, MEMRT_MEMINFO_CAPSULE, NULL)
                             : NULL;
     if (capsule == NULL) {
