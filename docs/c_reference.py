@@ -22,24 +22,24 @@ HEADERS = (
     "api/include/memrt/external.h",
     "api/include/memrt/api.h",
     "api/include/memrt/meminfo.h",
-    "api/include/memrt/meminfo_new.h",
-    "api/include/memrt/resizable.h",
-    "api/include/memrt/block.h",
+    "api/include/memrt/meminfo/create.h",
+    "api/include/memrt/meminfo/resizable.h",
+    "api/include/memrt/meminfo/block.h",
     "api/include/memrt/policy.h",
     "api/include/memrt/allocator.h",
     "api/include/memrt/scope.h",
-    "api/include/memrt/stats.h",
-    "api/include/memrt/tracking.h",
-    "api/include/memrt/site.h",
-    "api/include/memrt/holder.h",
-    "api/include/memrt/watcher.h",
-    "api/include/memrt/fault_injection.h",
-    "api/include/memrt/option.h",
-    "api/include/memrt/process.h",
-    "api/include/memrt/symbol.h",
-    "api/include/memrt/trace.h",
-    "api/include/memrt/trace_file.h",
-    "api/include/memrt/exchange.h",
+    "api/include/memrt/observe/stats.h",
+    "api/include/memrt/observe/tracking.h",
+    "api/include/memrt/observe/site.h",
+    "api/include/memrt/meminfo/holder.h",
+    "api/include/memrt/observe/watcher.h",
+    "api/include/memrt/process/fault_injection.h",
+    "api/include/memrt/process/option.h",
+    "api/include/memrt/process/process.h",
+    "api/include/memrt/process/symbol.h",
+    "api/include/memrt/observe/trace.h",
+    "api/include/memrt/observe/trace_file.h",
+    "api/include/memrt/meminfo/exchange.h",
     "api/include/memrt/dlpack.h",
     "api/include/memrt/arrow.h",
     "api/include/memrt/cuda.h",
@@ -243,7 +243,7 @@ def page() -> str:
     """Return the text of the whole reference."""
     lines = ["# C reference", "", "Written from the headers by `./dev docs`; do not edit."]
     for header in HEADERS:
-        lines += ["", f"## memrt/{Path(header).name}"]
+        lines += ["", f"## {header.partition('include/')[2]}"]
         text = (ROOT / header).read_text(encoding="utf-8")
         lines += head(text)
         for item in declarations(skip_bodies(join_trailing(text.splitlines()))):

@@ -1,7 +1,7 @@
 #ifndef MEMRT_MEMINFO_NAMED_H
 #define MEMRT_MEMINFO_NAMED_H
 
-#include <memrt/holder.h>
+#include <memrt/meminfo/holder.h>
 
 #include "runtime/meminfo/meminfo.h"
 

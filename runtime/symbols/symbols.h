@@ -4,8 +4,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <memrt/process/symbol.h>
 #include <memrt/status.h>
-#include <memrt/symbol.h>
 
 /// Symbol slots: implement the members of memrt_api_t with the same names.
 

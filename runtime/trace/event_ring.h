@@ -4,7 +4,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include <memrt/trace_file.h>
+#include <memrt/observe/trace_file.h>
 
 /// Event ring: keeps the last events of a trace in memory that is mapped from the system. Threads:
 /// one thread at a time.

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-HEADERS = "".join(path.read_text() for path in sorted((ROOT / "api/include/memrt").glob("*.h")))
+HEADERS = "".join(path.read_text() for path in sorted((ROOT / "api/include/memrt").rglob("*.h")))
 CHECKING = (ROOT / "api/checking_table.c").read_text()
 TEST = (ROOT / "tests/c/api/test_checking_table.c").read_text()
 

@@ -12,25 +12,25 @@
 #include <stdint.h>
 
 #include <memrt/allocator.h>
-#include <memrt/block.h>
 #include <memrt/cuda.h>
-#include <memrt/exchange.h>
-#include <memrt/fault_injection.h>
-#include <memrt/holder.h>
 #include <memrt/meminfo.h>
-#include <memrt/meminfo_new.h>
-#include <memrt/option.h>
+#include <memrt/meminfo/block.h>
+#include <memrt/meminfo/create.h>
+#include <memrt/meminfo/exchange.h>
+#include <memrt/meminfo/holder.h>
+#include <memrt/meminfo/resizable.h>
+#include <memrt/observe/site.h>
+#include <memrt/observe/stats.h>
+#include <memrt/observe/trace.h>
+#include <memrt/observe/tracking.h>
+#include <memrt/observe/watcher.h>
 #include <memrt/policy.h>
-#include <memrt/process.h>
-#include <memrt/resizable.h>
+#include <memrt/process/fault_injection.h>
+#include <memrt/process/option.h>
+#include <memrt/process/process.h>
+#include <memrt/process/symbol.h>
 #include <memrt/scope.h>
-#include <memrt/site.h>
-#include <memrt/stats.h>
 #include <memrt/status.h>
-#include <memrt/symbol.h>
-#include <memrt/trace.h>
-#include <memrt/tracking.h>
-#include <memrt/watcher.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -39,7 +39,7 @@ extern "C" {
 /// Table of all functions, as memrt_get_api() returns the table. New slots are only appended.
 typedef struct memrt_api {
     /* --- The six slots of Numba's NRT_api_functions, in the same order and with the same
-       signatures: memrt/meminfo.h and memrt/meminfo_new.h. --- */
+       signatures: memrt/meminfo.h and memrt/meminfo/create.h. --- */
     memrt_allocate_fn allocate;
     memrt_allocate_external_fn allocate_external;
     memrt_manage_memory_fn manage_memory;
@@ -54,7 +54,7 @@ typedef struct memrt_api {
     uint64_t features;   ///< MEMRT_FEATURE_* bits
     const char *version; ///< "0.1.0"
 
-    /* --- MemInfos: memrt/meminfo.h and memrt/meminfo_new.h. --- */
+    /* --- MemInfos: memrt/meminfo.h and memrt/meminfo/create.h. --- */
     memrt_meminfo_new_fn meminfo_new MEMRT_MUST_CHECK;
     memrt_meminfo_adopt_fn meminfo_adopt MEMRT_MUST_CHECK;
     memrt_try_acquire_fn try_acquire;
@@ -69,13 +69,13 @@ typedef struct memrt_api {
     memrt_dump_fn dump;
     memrt_policy_of_fn policy_of;
 
-    /* --- Resizable MemInfos: memrt/resizable.h. --- */
+    /* --- Resizable MemInfos: memrt/meminfo/resizable.h. --- */
     memrt_resizable_new_fn resizable_new MEMRT_MUST_CHECK;
     memrt_resizable_alloc_fn resizable_alloc;
     memrt_resizable_realloc_fn resizable_realloc;
     memrt_resizable_free_fn resizable_free;
 
-    /* --- Blocks that are identified by their data pointer: memrt/block.h. --- */
+    /* --- Blocks that are identified by their data pointer: memrt/meminfo/block.h. --- */
     memrt_block_alloc_fn block_alloc;
     memrt_block_calloc_fn block_calloc;
     memrt_block_realloc_fn block_realloc;
@@ -100,8 +100,8 @@ typedef struct memrt_api {
     memrt_allocator_mapped_fn allocator_mapped;
     memrt_allocator_guard_fn allocator_guard MEMRT_MUST_CHECK;
 
-    /* --- Statistics, tracking, observer and fault injection: memrt/stats.h, memrt/tracking.h,
-       memrt/watcher.h and memrt/fault_injection.h. release_unused: memrt/process.h. --- */
+    /* --- Statistics, tracking and observer: memrt/observe. Fault injection and release_unused:
+       memrt/process. --- */
     memrt_stats_read_fn stats_read MEMRT_MUST_CHECK;
     memrt_stats_reset_peak_fn stats_reset_peak;
     memrt_tracking_fn tracking;
@@ -114,7 +114,7 @@ typedef struct memrt_api {
     memrt_fail_allocations_fn fail_allocations MEMRT_MUST_CHECK;
     memrt_failure_points_fn failure_points;
 
-    /* --- The process: memrt/option.h, memrt/process.h and memrt/status.h. --- */
+    /* --- The process: memrt/process/option.h, memrt/process/process.h and memrt/status.h. --- */
     memrt_option_fn option;
     memrt_option_warning_fn option_warning;
     memrt_shutdown_fn shutdown;
@@ -139,13 +139,13 @@ typedef struct memrt_api {
     memrt_scope_sizes_fn scope_sizes;
     memrt_scope_reset_peak_fn scope_reset_peak;
 
-    /* --- Named references: memrt/holder.h. --- */
+    /* --- Named references: memrt/meminfo/holder.h. --- */
     memrt_acquire_as_fn acquire_as MEMRT_MUST_CHECK;
     memrt_release_as_fn release_as;
     memrt_holders_fn holders;
 
-    /* --- Tracking, and allocation sites: memrt/tracking.h and memrt/site.h. explain_shortage:
-       memrt/process.h. --- */
+    /* --- Tracking, and allocation sites: memrt/observe/tracking.h and memrt/observe/site.h.
+       explain_shortage: memrt/process/process.h. --- */
     memrt_tracking_set_fn tracking_set MEMRT_MUST_CHECK;
     memrt_tracking_get_fn tracking_get MEMRT_MUST_CHECK;
     memrt_buffers_fn buffers MEMRT_MUST_CHECK;
@@ -159,7 +159,7 @@ typedef struct memrt_api {
     memrt_explain_shortage_fn explain_shortage;
     memrt_buffer_read_fn buffer_read MEMRT_MUST_CHECK;
 
-    /* --- Symbol slots: memrt/symbol.h. --- */
+    /* --- Symbol slots: memrt/process/symbol.h. --- */
     memrt_unresolved_abort_fn unresolved_abort;
     memrt_symbol_slot_fn symbol_slot MEMRT_MUST_CHECK;
     memrt_symbol_define_fn symbol_define MEMRT_MUST_CHECK;
@@ -185,18 +185,18 @@ typedef struct memrt_api {
     memrt_cuda_policy_fn cuda_policy;
     memrt_allocator_pinned_fn allocator_pinned;
 
-    /* --- DLPack: memrt/exchange.h and memrt/dlpack.h. --- */
+    /* --- DLPack: memrt/meminfo/exchange.h and memrt/dlpack.h. --- */
     memrt_dlpack_export_fn dlpack_export MEMRT_MUST_CHECK;
     memrt_dlpack_export_unversioned_fn dlpack_export_unversioned MEMRT_MUST_CHECK;
     memrt_dlpack_adopt_fn dlpack_adopt MEMRT_MUST_CHECK;
     memrt_dlpack_adopt_unversioned_fn dlpack_adopt_unversioned MEMRT_MUST_CHECK;
     memrt_dlpack_new_fn dlpack_new MEMRT_MUST_CHECK;
 
-    /* --- Arrow's C data interface: memrt/exchange.h and memrt/arrow.h. --- */
+    /* --- Arrow's C data interface: memrt/meminfo/exchange.h and memrt/arrow.h. --- */
     memrt_arrow_export_fn arrow_export MEMRT_MUST_CHECK;
     memrt_arrow_adopt_fn arrow_adopt MEMRT_MUST_CHECK;
 
-    /* --- Event traces: memrt/trace.h. --- */
+    /* --- Event traces: memrt/observe/trace.h. --- */
     memrt_trace_start_fn trace_start MEMRT_MUST_CHECK;
     memrt_trace_stop_fn trace_stop MEMRT_MUST_CHECK;
     memrt_trace_stats_fn trace_stats MEMRT_MUST_CHECK;

@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 #include <memrt/api.h>
-#include <memrt/trace_file.h>
+#include <memrt/observe/trace_file.h>
 #include <memrt/version.h>
 
 #ifdef __cplusplus

@@ -6,8 +6,8 @@
 #include <stdint.h>
 
 #include <memrt/meminfo.h>
+#include <memrt/observe/stats.h>
 #include <memrt/policy.h>
-#include <memrt/stats.h>
 #include <memrt/status.h>
 
 #ifdef __cplusplus

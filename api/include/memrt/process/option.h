@@ -32,7 +32,7 @@ typedef const char *(*memrt_option_warning_fn)(size_t index);
 /// MEMRT_PEAK, each peak follows from its next restart on, within the bound of its
 /// `peak_error`.
 /// Failure: MEMRT_EINVAL for an unknown name, a bad value, or an option that is fixed at the
-///          start. In this case one sentence is written to `why`, which has `length` bytes (0:
+///          start. Then `why` receives the reason in one sentence of at most `length` bytes (0:
 ///          no sentence).
 typedef memrt_status_t (*memrt_option_set_fn)(const char *name, const char *value, char *why,
                                               size_t length);

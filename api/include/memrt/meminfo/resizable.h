@@ -8,7 +8,7 @@
 
 #include <stddef.h>
 
-#include <memrt/meminfo_new.h>
+#include <memrt/meminfo/create.h>
 #include <memrt/status.h>
 
 #ifdef __cplusplus

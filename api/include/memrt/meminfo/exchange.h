@@ -7,7 +7,7 @@
 /// `*why` (unless `why` is NULL) is a static sentence about the tensor or array when a function
 /// returns MEMRT_EINVAL, MEMRT_ENOTSUP or, for a tensor, MEMRT_EDEVICE.
 
-#include <memrt/meminfo_new.h>
+#include <memrt/meminfo/create.h>
 #include <memrt/status.h>
 
 #ifdef __cplusplus

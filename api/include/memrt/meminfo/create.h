@@ -1,5 +1,5 @@
-#ifndef MEMRT_MEMINFO_NEW_H
-#define MEMRT_MEMINFO_NEW_H
+#ifndef MEMRT_CREATE_H
+#define MEMRT_CREATE_H
 
 /// Creation of MemInfos.
 
