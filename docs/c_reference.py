@@ -20,17 +20,32 @@ PAGE = ROOT / "docs" / "c-reference.md"
 HEADERS = (
     "api/include/memrt/memrt.h",
     "api/include/memrt/external.h",
+    "api/include/memrt/api.h",
     "api/include/memrt/meminfo.h",
+    "api/include/memrt/meminfo/create.h",
+    "api/include/memrt/meminfo/resizable.h",
+    "api/include/memrt/meminfo/block.h",
+    "api/include/memrt/policy.h",
     "api/include/memrt/allocator.h",
-    "api/include/memrt/stats.h",
-    "api/include/memrt/symbol.h",
+    "api/include/memrt/scope.h",
+    "api/include/memrt/observe/stats.h",
+    "api/include/memrt/observe/tracking.h",
+    "api/include/memrt/observe/site.h",
+    "api/include/memrt/meminfo/holder.h",
+    "api/include/memrt/observe/watcher.h",
+    "api/include/memrt/process/fault_injection.h",
+    "api/include/memrt/process/option.h",
+    "api/include/memrt/process/process.h",
+    "api/include/memrt/process/symbol.h",
+    "api/include/memrt/observe/trace.h",
+    "api/include/memrt/observe/trace_file.h",
+    "api/include/memrt/meminfo/exchange.h",
+    "api/include/memrt/dlpack.h",
     "api/include/memrt/arrow.h",
-    "api/include/memrt/tracking.h",
     "api/include/memrt/cuda.h",
     "api/include/memrt/status.h",
     "api/include/memrt/version.h",
     "api/include/memrt/check.h",
-    "api/include/memrt/dlpack.h",
     "bindings/include/memrt/import.h",
     "bindings/include/memrt/numpy.h",
 )
@@ -40,6 +55,7 @@ COMMENT = re.compile(r"\s*///(?!<) ?(.*)")
 PLAIN = re.compile(r"\s+/\*(?! ---)")
 TRAILING = re.compile(r"(.*?)\s*///< ?(.*)")
 SECTION = re.compile(r"\s*/\* --- (.*)")
+SLOT = re.compile(r"(memrt_\w+_fn) \w+(?: MEMRT_MUST_CHECK)?;")
 FIELD = re.compile(r"(Ownership|Threads|Failure|Since): *(.*)")
 NAMES = (
     re.compile(r"\(\*(\w+)\)"),  # a function pointer
@@ -47,7 +63,7 @@ NAMES = (
     re.compile(r"typedef (?:struct|enum) \w+ (\w+);"),
     re.compile(r"typedef (?:struct|enum) (\w+)"),
     re.compile(r"(\w+)\("),  # a function
-    re.compile(r"(\w+)(?:\[\w+\])?(?: = \w+)?[;,]$"),  # a member
+    re.compile(r"(\w+)(?:\[\w+\])?(?: = \w+)?(?: MEMRT_MUST_CHECK)?[;,]$"),  # a member
 )
 
 
@@ -185,8 +201,16 @@ def rows(items: list[Item]) -> list[str]:
     lines = ["", "| member | meaning |", "|---|---|"]
     for item in items:
         code = " ".join(item.code[0].split()).rstrip(";,")
-        lines.append(f"| `{code}` | {' '.join(item.text)} |")
+        lines.append(f"| `{code}` | {meaning(item)} |")
     return lines
+
+
+def meaning(item: Item) -> str:
+    """Return the comment of a member. For a slot of the table, return a link to its contract."""
+    match = SLOT.fullmatch(item.code[0].strip())
+    if match and not item.text:
+        return f"[contract](#{match[1]})"
+    return " ".join(item.text)
 
 
 def block(item: Item, level: str) -> list[str]:
@@ -219,7 +243,7 @@ def page() -> str:
     """Return the text of the whole reference."""
     lines = ["# C reference", "", "Written from the headers by `./dev docs`; do not edit."]
     for header in HEADERS:
-        lines += ["", f"## memrt/{Path(header).name}"]
+        lines += ["", f"## {header.partition('include/')[2]}"]
         text = (ROOT / header).read_text(encoding="utf-8")
         lines += head(text)
         for item in declarations(skip_bodies(join_trailing(text.splitlines()))):

@@ -3,7 +3,7 @@
 
 #include <stdbool.h>
 
-#include <memrt/stats.h>
+#include <memrt/process/fault_injection.h>
 
 #include "runtime/base/compiler.h"
 #include "runtime/base/slow_path.h"

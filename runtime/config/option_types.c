@@ -9,7 +9,7 @@
 #include <strings.h>
 
 #include <memrt/meminfo.h>
-#include <memrt/tracking.h>
+#include <memrt/observe/site.h>
 
 #include "runtime/base/size.h"
 

@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include <memrt/stats.h>
+#include <memrt/process/option.h>
 #include <memrt/status.h>
 
 #include "runtime/config/option_types.h"

@@ -1,6 +1,8 @@
 #ifndef MEMRT_INTEROP_REFUSAL_H
 #define MEMRT_INTEROP_REFUSAL_H
 
+#include <stddef.h>
+
 #include <memrt/status.h>
 
 /// Error texts of the exchange protocols, DLPack and Arrow.

@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include <memrt/meminfo.h>
+#include <memrt/observe/watcher.h>
 
 #include "runtime/meminfo/block_layout.h"
 #include "runtime/observe/tracking.h"

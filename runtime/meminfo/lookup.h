@@ -1,7 +1,7 @@
 #ifndef MEMRT_MEMINFO_LOOKUP_H
 #define MEMRT_MEMINFO_LOOKUP_H
 
-#include <memrt/tracking.h>
+#include <memrt/observe/tracking.h>
 
 #include "runtime/meminfo/meminfo.h"
 

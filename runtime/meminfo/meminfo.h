@@ -1,12 +1,14 @@
 #ifndef MEMRT_MEMINFO_MEMINFO_H
 #define MEMRT_MEMINFO_MEMINFO_H
 
+#include <memrt/meminfo/create.h>
+
 #include "runtime/base/compiler.h"
 #include "runtime/meminfo/block.h"
 #include "runtime/meminfo/references.h"
 
 /// MemInfos: allocate or adopt, and their names. The functions implement the slots of memrt_api_t
-/// with the same names; memrt/external.h documents their contracts.
+/// with the same names; memrt/meminfo.h and memrt/meminfo/create.h document the contracts.
 
 memrt_meminfo_t *memrt__meminfo_allocate(size_t nbytes);
 memrt_meminfo_t *memrt__meminfo_allocate_external(size_t nbytes,

@@ -1,6 +1,8 @@
 #ifndef MEMRT_MEMINFO_NAMED_H
 #define MEMRT_MEMINFO_NAMED_H
 
+#include <memrt/meminfo/holder.h>
+
 #include "runtime/meminfo/meminfo.h"
 
 /// Named references: the slots acquire_as, release_as and holders of memrt_api_t.

@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include <memrt/stats.h>
+#include <memrt/meminfo/holder.h>
 
 /// Named references: for each key, one record per kind and name, with a count. A key is an integer
 /// that only the caller interprets.

@@ -1,8 +1,8 @@
 #ifndef MEMRT_OBSERVE_SITES_H
 #define MEMRT_OBSERVE_SITES_H
 
+#include <memrt/observe/site.h>
 #include <memrt/status.h>
-#include <memrt/tracking.h>
 
 /// Allocation sites. A site is a call stack, stored once under a number. Sites and interpreter
 /// frames are never freed, so a report can always name them.

@@ -1,8 +1,8 @@
 #ifndef MEMRT_OBSERVE_TRACKING_H
 #define MEMRT_OBSERVE_TRACKING_H
 
+#include <memrt/observe/tracking.h>
 #include <memrt/status.h>
-#include <memrt/tracking.h>
 
 #include "runtime/base/slow_path.h"
 #include "runtime/stats/thread.h"

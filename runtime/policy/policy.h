@@ -1,7 +1,7 @@
 #ifndef MEMRT_POLICY_POLICY_H
 #define MEMRT_POLICY_POLICY_H
 
-#include <memrt/external.h>
+#include <memrt/policy.h>
 
 #include "runtime/policy/policy_table.h"
 

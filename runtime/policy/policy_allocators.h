@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include <memrt/external.h>
+#include <memrt/policy.h>
 
 /// Allocators of all policies: cached memory, and the freed blocks that guards keep.
 

@@ -4,7 +4,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include <memrt/external.h>
+#include <memrt/scope.h>
 
 #include "runtime/alloc/allocator.h"
 #include "runtime/config/options.h"

@@ -1,7 +1,7 @@
 #ifndef MEMRT_POLICY_SCOPE_H
 #define MEMRT_POLICY_SCOPE_H
 
-#include <memrt/external.h>
+#include <memrt/scope.h>
 
 #include "runtime/base/slow_path.h"
 #include "runtime/policy/policy.h"

@@ -3,7 +3,7 @@
 
 #include <stddef.h>
 
-#include <memrt/external.h>
+#include <memrt/policy.h>
 
 /// Explain an out-of-memory error. See memrt_api_t.explain_shortage.
 size_t memrt__oom_report_write(const memrt_policy_t *policy, size_t size, char *text,

@@ -6,7 +6,7 @@
 #include <stdint.h>
 
 #include <memrt/meminfo.h>
-#include <memrt/stats.h>
+#include <memrt/observe/stats.h>
 
 #include "runtime/base/atomics.h"
 #include "runtime/base/compiler.h"

@@ -1,7 +1,7 @@
 #ifndef MEMRT_STATS_STATS_H
 #define MEMRT_STATS_STATS_H
 
-#include <memrt/stats.h>
+#include <memrt/observe/stats.h>
 
 #include "runtime/stats/thread.h"
 

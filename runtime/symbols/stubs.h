@@ -4,7 +4,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include <memrt/symbol.h>
+#include <memrt/process/symbol.h>
 
 /// Stubs: functions to call in place of undefined symbols. Each stub knows its symbol and can
 /// report the symbol's name, although the call passes no argument.

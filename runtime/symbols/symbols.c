@@ -25,7 +25,7 @@ static symbol_t *chunks[MEMRT__INTERNED_MAX / MEMRT__INTERNED_CHUNK];
 #define OF_NO_NAME UINT32_MAX
 static MEMRT__THREAD_LOCAL uint32_t error; /* number of a symbol, NO_ERROR or OF_NO_NAME */
 
-static size_t error_callback; /* callback: a memrt_symbol_error_fn, or 0 */
+static size_t error_callback; /* callback: a memrt_undefined_symbol_fn, or 0 */
 
 _Static_assert(sizeof(memrt_function_t *) == sizeof(size_t), "a function's address fits a word");
 
@@ -50,7 +50,8 @@ static void set_target(symbol_t *symbol, memrt_function_t *function)
 /// Record the call of an undefined symbol, unless the callback reports the call.
 static intptr_t report_undefined_call(uint32_t symbol)
 {
-    memrt_symbol_error_fn tell = (memrt_symbol_error_fn)memrt__load_acquire(&error_callback);
+    memrt_undefined_symbol_fn tell =
+        (memrt_undefined_symbol_fn)memrt__load_acquire(&error_callback);
     if ((tell == NULL || !tell(get_symbol_name(symbol))) && error == NO_ERROR) {
         error = symbol == 0 ? OF_NO_NAME : symbol;
     }
@@ -188,7 +189,7 @@ size_t memrt__symbols_unresolved(const char **out, size_t room)
     return count;
 }
 
-void memrt__set_symbol_error(memrt_symbol_error_fn tell)
+void memrt__set_symbol_error(memrt_undefined_symbol_fn tell)
 {
     memrt__store_release(&error_callback, (size_t)tell);
 }

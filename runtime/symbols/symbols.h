@@ -4,8 +4,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <memrt/process/symbol.h>
 #include <memrt/status.h>
-#include <memrt/symbol.h>
 
 /// Symbol slots: implement the members of memrt_api_t with the same names.
 
@@ -14,6 +14,6 @@ memrt_status_t memrt__symbol_slot(const char *name, memrt_function_t *const **sl
 memrt_status_t memrt__symbol_define(const char *name, memrt_function_t *function);
 size_t memrt__symbols_unresolved(const char **names, size_t room);
 memrt_status_t memrt__symbol_error(const char **name);
-void memrt__set_symbol_error(memrt_symbol_error_fn tell);
+void memrt__set_symbol_error(memrt_undefined_symbol_fn tell);
 
 #endif

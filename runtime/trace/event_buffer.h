@@ -3,8 +3,9 @@
 
 #include <stdbool.h>
 
+#include <memrt/observe/trace.h>
+#include <memrt/observe/trace_file.h>
 #include <memrt/status.h>
-#include <memrt/trace.h>
 
 #include "runtime/base/atomics.h"
 #include "runtime/observe/intern_table.h"

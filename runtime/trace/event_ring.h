@@ -2,8 +2,9 @@
 #define MEMRT_TRACE_EVENT_RING_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
-#include <memrt/trace.h>
+#include <memrt/observe/trace_file.h>
 
 /// Event ring: keeps the last events of a trace in memory that is mapped from the system. Threads:
 /// one thread at a time.

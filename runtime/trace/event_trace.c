@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <memrt/tracking.h>
+#include <memrt/observe/site.h>
 
 #include "runtime/base/shield.h"
 #include "runtime/base/size.h"

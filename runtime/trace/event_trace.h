@@ -3,8 +3,9 @@
 
 #include <stdbool.h>
 
+#include <memrt/observe/trace.h>
+#include <memrt/observe/trace_file.h>
 #include <memrt/status.h>
-#include <memrt/trace.h>
 
 #include "runtime/base/compiler.h"
 #include "runtime/base/slow_path.h"

@@ -1,12 +1,31 @@
-/// Includes every public header without Python from C++, and calls through the table.
+/// Includes every public header from C++, except headers for Python and for Check, and calls
+/// through the table.
 
 #include <memrt/allocator.h>
+#include <memrt/api.h>
 #include <memrt/arrow.h>
+#include <memrt/cuda.h>
 #include <memrt/dlpack.h>
 #include <memrt/external.h>
 #include <memrt/meminfo.h>
+#include <memrt/meminfo/block.h>
+#include <memrt/meminfo/create.h>
+#include <memrt/meminfo/exchange.h>
+#include <memrt/meminfo/holder.h>
+#include <memrt/meminfo/resizable.h>
 #include <memrt/memrt.h>
-#include <memrt/stats.h>
+#include <memrt/observe/site.h>
+#include <memrt/observe/stats.h>
+#include <memrt/observe/trace.h>
+#include <memrt/observe/trace_file.h>
+#include <memrt/observe/tracking.h>
+#include <memrt/observe/watcher.h>
+#include <memrt/policy.h>
+#include <memrt/process/fault_injection.h>
+#include <memrt/process/option.h>
+#include <memrt/process/process.h>
+#include <memrt/process/symbol.h>
+#include <memrt/scope.h>
 #include <memrt/status.h>
 #include <memrt/version.h>
 

@@ -1,4 +1,4 @@
-"""Check that every public header compiles alone, as C and as C++, without a warning.
+"""Check that every public header compiles alone, as C99, C11 and C++11, without a warning.
 
 Usage: python tests/checks/headers.py [ROOT]
 """
@@ -14,7 +14,12 @@ from pathlib import Path
 WARNINGS = ["-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Wundef", "-Wpedantic", "-Werror"]
 # Includes required before the bindings' headers, as the first lines of the headers state.
 PREAMBLE = "#include <Python.h>\n#include <numpy/arrayobject.h>\n"
-LANGUAGES = {"c": "-std=c11", "c++": "-std=c++11"}
+# Names of languages, as options of the compiler.
+LANGUAGES = {
+    "c99": ["-x", "c", "-std=c99"],
+    "c11": ["-x", "c", "-std=c11"],
+    "c++11": ["-x", "c++", "-std=c++11"],
+}
 
 
 def public_headers(root: Path) -> Iterator[Path]:
@@ -39,7 +44,7 @@ def compile_alone(root: Path, header: Path, language: str) -> str:
 
     The bindings' headers are included after PREAMBLE. Returns "" if the file compiles.
     """
-    command = ["cc", "-fsyntax-only", "-x", language, LANGUAGES[language], *WARNINGS]
+    command = ["cc", "-fsyntax-only", *LANGUAGES[language], *WARNINGS]
     preamble = PREAMBLE if header.is_relative_to(root / "bindings") else ""
     text = preamble + f'#include "{header}"\n' * 2 + "extern int not_empty;\n"
     result = subprocess.run(

@@ -8,12 +8,13 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-HEADER = (ROOT / "api/include/memrt/external.h").read_text()
+HEADERS = "".join(path.read_text() for path in sorted((ROOT / "api/include/memrt").rglob("*.h")))
 CHECKING = (ROOT / "api/checking_table.c").read_text()
 TEST = (ROOT / "tests/c/api/test_checking_table.c").read_text()
 
 COMMENT = re.compile(r"///[^\n]*|/\*.*?\*/", re.DOTALL)
-SLOT = re.compile(r"\(\*(\w+)\)\((.*?)\)(?: MEMRT_MUST_CHECK)?;", re.DOTALL)
+SLOT = re.compile(r"^    memrt_(\w+)_fn \1\b", re.MULTILINE)
+FUNCTION = re.compile(r"^typedef [^;]*?\(\*memrt_(\w+)_fn\)\((.*?)\);", re.DOTALL | re.MULTILINE)
 POLICY = re.compile(r"memrt_policy_t \*\w|memrt_(?:new|cuda)_options_t \*|void \*policy\b")
 SCOPE = re.compile(r"memrt_scope_t \*\w")
 MEMINFO = re.compile(r"memrt_meminfo_t \*\w")
@@ -21,9 +22,10 @@ MEMINFO = re.compile(r"memrt_meminfo_t \*\w")
 
 def slots(parameter: re.Pattern[str]) -> list[str]:
     """Return the names of the slots with a parameter of the pattern."""
-    table = COMMENT.sub("", HEADER[HEADER.index("typedef struct memrt_api {") :])
-    table = table[: table.index("} memrt_api_t;")]
-    found = [name for name, parameters in SLOT.findall(table) if parameter.search(parameters)]
+    text = COMMENT.sub("", HEADERS)
+    functions = dict(FUNCTION.findall(text))
+    table = text[text.index("typedef struct memrt_api {") : text.index("} memrt_api_t;")]
+    found = [name for name in SLOT.findall(table) if parameter.search(functions[name])]
     assert len(found) > 10
     return found
 

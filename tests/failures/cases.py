@@ -1045,7 +1045,7 @@ CASES: dict[str, Case] = {
         lambda g: probe.import_again(),
         errors=(MemoryError, ImportError),  # like PyCapsule_Import
     ),
-    "memrt_trace": traced(lambda g: probe.trace(g.wrapped)),
+    "memrt_tracemalloc_register": traced(lambda g: probe.register_in_tracemalloc(g.wrapped)),
     "memrt_meminfo_as_capsule, traced": traced(lambda g: probe.make_capsule(10)),
     "memrt_meminfo_as_capsule": Case(lambda g: probe.make_capsule(10)),
     "memrt_meminfo_as_array": Case(lambda g: probe.to_array(g.mi, (10,), "f8", None, 0, 0)),

@@ -75,8 +75,8 @@ def test_c_code_can_trace_adopted_memory(tracing, probe):
     adopted = memrt.wrap(ctypes.addressof(owner), SIZE, owner=owner)
     seen = traced()
     assert (OURS, SIZE) not in seen
-    probe.trace(adopted)
-    probe.trace(adopted)
+    probe.register_in_tracemalloc(adopted)
+    probe.register_in_tracemalloc(adopted)
     assert sorted(traced()) == sorted([*seen, (OURS, SIZE)])
     del adopted
     assert traced() == seen
@@ -84,7 +84,7 @@ def test_c_code_can_trace_adopted_memory(tracing, probe):
 
 def test_c_code_cannot_trace_numpy_memory_twice(tracing, probe):
     array = by_handler(SIZE)
-    probe.trace(array)
+    probe.register_in_tracemalloc(array)
     assert traced() == [(NUMPYS, SIZE)]
 
 

@@ -1,8 +1,12 @@
 #ifndef MEMRT_ALLOCATOR_H
 #define MEMRT_ALLOCATOR_H
 
+/// Allocators, to build policies from.
+
 #include <stddef.h>
 #include <stdint.h>
+
+#include <memrt/status.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -57,6 +61,31 @@ typedef struct memrt_allocator {
 #define MEMRT_POISON_FRESH 0xCD ///< new block that was not written yet
 #define MEMRT_POISON_FREED 0xDD ///< block that was freed
 #define MEMRT_POISON_FENCE 0xFD ///< redzone before the start and past the end of a block
+
+/// Return the default allocator; static.
+///
+/// Small blocks come from thread caches by size class, large blocks from the large-object
+/// cache. If MEMRT_CACHE is off, small blocks come from the C library and large blocks are
+/// mapped.
+typedef const memrt_allocator_t *(*memrt_allocator_default_fn)(void);
+
+/// Return the allocator over the C library's malloc; static.
+typedef const memrt_allocator_t *(*memrt_allocator_system_fn)(void);
+
+/// Return the allocator that maps whole pages from the operating system; static. Pages are
+/// zeroed lazily, and large blocks use huge pages.
+typedef const memrt_allocator_t *(*memrt_allocator_mapped_fn)(void);
+
+/// Create a wrapper that puts a redzone around each block and aborts with a message on misuse.
+///
+/// free and realloc detect a write past either end, a second free, and a size or alignment that
+/// differs from the block's. The wrapper keeps the blocks that were freed last for a while, and
+/// aborts when a kept block was written to.
+/// Ownership: `upstream` is copied, and the wrapper's `destroy` destroys the upstream as well.
+///            Hand `*out` to policy_new, or call its `destroy`.
+/// Failure:   MEMRT_EINVAL for a bad allocator table; MEMRT_ENOMEM.
+typedef memrt_status_t (*memrt_allocator_guard_fn)(const memrt_allocator_t *upstream,
+                                                   memrt_allocator_t *out);
 
 #ifdef __cplusplus
 }

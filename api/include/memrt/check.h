@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include <memrt/external.h>
-#include <memrt/stats.h>
+#include <memrt/observe/stats.h>
 
 #ifdef __cplusplus
 extern "C" {

@@ -1,7 +1,12 @@
 #ifndef MEMRT_CUDA_H
 #define MEMRT_CUDA_H
 
-/// Types of CUDA memory, for the slots of memrt_api_t that begin with `cuda_`.
+/// CUDA memory: types and functions of the slots of memrt_api_t that begin with `cuda_`.
+///
+/// Each slot that returns a status, except cuda_info, cuda_stats and cuda_set_limit, fails with
+/// MEMRT_ENOTSUP without a driver, and with MEMRT_EDEVICE where the driver refuses. A function that
+/// the driver calls in the order of a stream must not call these slots, and must not release the
+/// last reference to a buffer.
 ///
 /// The first call of such a slot loads the driver from the file that MEMRT_CUDA_DRIVER names. memrt
 /// works in the primary context of each device and keeps the context for the life of the process.
@@ -13,7 +18,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <memrt/allocator.h>
 #include <memrt/meminfo.h>
+#include <memrt/policy.h>
+#include <memrt/status.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -51,7 +59,7 @@ typedef struct memrt_cuda_options {
     memrt_dtor_fn dtor; ///< called after the memory went back to the driver; NULL: none
     void *dtor_info;    ///< third argument of `dtor`
     const char *name;   ///< copied, at most MEMRT_NAME_MAX bytes; NULL: no name
-    struct memrt_policy *policy; ///< borrowed; policy of the account; NULL: as cuda_policy
+    memrt_policy_t *policy; ///< borrowed; policy of the account; NULL: as cuda_policy
 } memrt_cuda_options_t;
 
 /// CUDA properties of a buffer.
@@ -78,6 +86,103 @@ typedef struct memrt_cuda_stats {
     uint64_t failed;    ///< requests that were refused, by the driver or the limit
     uint64_t lost;      ///< buffers in `free` that the driver refused to take back
 } memrt_cuda_stats_t;
+
+/// Explain why CUDA cannot be used: write at most `length` bytes of a sentence with the closing
+/// zero, and return the length of the whole sentence without the zero. 0: CUDA can be used.
+typedef size_t (*memrt_cuda_why_not_fn)(char *text, size_t length);
+
+/// Describe the last driver call that failed on this thread, with its error. The arguments and
+/// the result are those of cuda_why_not.
+typedef size_t (*memrt_cuda_error_fn)(char *text, size_t length);
+
+/// Create a MemInfo over `size` bytes of a CUDA memory, count 1, contents undefined. A size of
+/// 0 yields no address.
+///
+/// With `options->stream` and a device that has memory pools, the memory is allocated in the
+/// order of the stream: usable at once in that stream, and elsewhere after cuda_wait. The last
+/// release gives the memory back after all work on the buffer that memrt was informed of. The
+/// memory is given back in the order of the stream; without a stream order, the release waits.
+/// Failure: MEMRT_EINVAL for an unknown memory, a bad device ordinal and a bad name;
+///          MEMRT_ENOMEM, also when the limit of the memory is reached. On failure nothing was
+///          allocated.
+typedef memrt_status_t (*memrt_cuda_new_fn)(size_t size, const memrt_cuda_options_t *options,
+                                            memrt_meminfo_t **out);
+
+/// Create a MemInfo over memory that other code allocated with CUDA, count 1. `options->dtor`
+/// frees the memory.
+///
+/// The addresses of the first and the last byte are resolved for the device by
+/// cuPointerGetAttribute(CU_POINTER_ATTRIBUTE_DEVICE_POINTER).
+/// Ownership: memrt owns the memory on MEMRT_OK; on failure the caller still owns the memory.
+/// Failure:   MEMRT_EDEVICE for an address that the driver does not know; MEMRT_EINVAL for NULL
+///            with a size, a size beyond the address space, and a range across two pieces of
+///            memory; MEMRT_ENOMEM.
+typedef memrt_status_t (*memrt_cuda_adopt_fn)(uintptr_t address, size_t size,
+                                              const memrt_cuda_options_t *options,
+                                              memrt_meminfo_t **out);
+
+/// Read the CUDA properties of a buffer.
+/// Failure: MEMRT_ENOENT: the buffer is in ordinary memory; MEMRT_EINVAL: struct_size is not
+///          set.
+typedef memrt_status_t (*memrt_cuda_info_fn)(const memrt_meminfo_t *mi, memrt_cuda_info_t *out);
+
+/// Record that work on the buffer was put into `stream`. The buffer's own stream waits for the
+/// work from now on.
+///
+/// If the buffer has no stream, `stream` becomes the buffer's own stream, and must then live as
+/// long as the buffer. In place of MEMRT_CUDA_STREAM_PER_THREAD, the legacy stream becomes the
+/// buffer's own stream, and waits for the work.
+/// Failure: MEMRT_EINVAL: `stream` is MEMRT_CUDA_STREAM_NONE; MEMRT_ENOTSUP: the buffer was not
+///          made by cuda_new or cuda_adopt.
+typedef memrt_status_t (*memrt_cuda_used_fn)(memrt_meminfo_t *mi, uintptr_t stream);
+
+/// Make `stream` wait for all work on the buffer that memrt was informed of.
+/// Failure: as cuda_used.
+typedef memrt_status_t (*memrt_cuda_wait_fn)(memrt_meminfo_t *mi, uintptr_t stream);
+
+/// Copy `size` bytes at `offset` of a buffer to the host, in `stream` (MEMRT_CUDA_STREAM_NONE:
+/// the buffer's own stream), after all work on the buffer. The copy is complete when the call
+/// returns.
+/// Failure: MEMRT_EINVAL: the range ends beyond the buffer; MEMRT_ENOTSUP: as cuda_used.
+typedef memrt_status_t (*memrt_cuda_read_fn)(memrt_meminfo_t *mi, size_t offset, void *out,
+                                             size_t size, uintptr_t stream);
+
+/// Copy `size` bytes of host memory, or of any CUDA memory, to `offset` of a buffer. Order and
+/// completion are those of cuda_read.
+/// Failure: as cuda_read, and MEMRT_EINVAL for a read-only buffer.
+typedef memrt_status_t (*memrt_cuda_write_fn)(memrt_meminfo_t *mi, size_t offset, const void *data,
+                                              size_t size, uintptr_t stream);
+
+/// Create a stream on a device. The stream does not wait for the legacy stream.
+/// Ownership: the caller frees the stream with cuda_stream_free, after every buffer that uses
+///            the stream.
+typedef memrt_status_t (*memrt_cuda_stream_new_fn)(int32_t device, uintptr_t *out);
+
+/// Free a stream that cuda_stream_new made; pending work in the stream is still done.
+/// Failure: MEMRT_EINVAL: `stream` is MEMRT_CUDA_STREAM_NONE or a predefined stream.
+typedef memrt_status_t (*memrt_cuda_stream_free_fn)(int32_t device, uintptr_t stream);
+
+/// Wait until all work in a stream is done.
+/// Failure: MEMRT_EINVAL: `stream` is MEMRT_CUDA_STREAM_NONE.
+typedef memrt_status_t (*memrt_cuda_stream_synchronize_fn)(int32_t device, uintptr_t stream);
+
+/// Read the account of a CUDA memory. Adopted buffers are not in any of these accounts.
+/// Failure: MEMRT_EINVAL: an unknown memory, or struct_size is not set.
+typedef memrt_status_t (*memrt_cuda_stats_fn)(memrt_memory_t memory, memrt_cuda_stats_t *out);
+
+/// Limit the bytes of a memory in use at once to `limit`; UINT64_MAX: no limit. Memory that is
+/// already in use stays.
+/// Failure: MEMRT_EINVAL: an unknown memory.
+typedef memrt_status_t (*memrt_cuda_set_limit_fn)(memrt_memory_t memory, uint64_t limit);
+
+/// Return the policy that accounts for buffers of a memory whose options name no policy;
+/// MEMRT_MEMORY_HOST: the policy of adopted buffers. Borrowed, never destroyed.
+/// Failure: NULL: an unknown memory, out of memory, or 4095 policies are live.
+typedef memrt_policy_t *(*memrt_cuda_policy_fn)(memrt_memory_t memory);
+
+/// Return the allocator of pinned host memory, for policies; static. Each block is a call of
+/// the driver. Without a driver, every request is refused.
+typedef const memrt_allocator_t *(*memrt_allocator_pinned_fn)(void);
 
 #ifdef __cplusplus
 }

@@ -1,8 +1,13 @@
 #ifndef MEMRT_MEMINFO_H
 #define MEMRT_MEMINFO_H
 
+/// MemInfo: header of one reference-counted buffer, and functions of MemInfos.
+
 #include <stddef.h>
 #include <stdint.h>
+
+#include <memrt/policy.h>
+#include <memrt/status.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -75,6 +80,58 @@ typedef struct memrt_meminfo {
 
 /// Maximum length in bytes of a name of a MemInfo, policy or scope, without the closing zero.
 #define MEMRT_NAME_MAX 63u
+
+/// Acquire one more reference. The caller already holds a reference.
+typedef void (*memrt_acquire_fn)(memrt_meminfo_t *mi);
+
+/// Release one reference; the last release runs the destructor and frees the block.
+/// Ownership: consumes the caller's reference. The caller must not use `mi` afterwards.
+/// Threads:   earlier writes to the data happen before the destructor.
+/// Failure:   aborts with a message if the count is 0. A second release of the last reference
+///            is detected in this way, as long as the memory is not in use again.
+typedef void (*memrt_release_fn)(memrt_meminfo_t *mi);
+
+/// Return the first byte of the data; borrowed.
+typedef void *(*memrt_get_data_fn)(memrt_meminfo_t *mi);
+
+/// Acquire one more reference, unless the count is already zero. Return whether a reference was
+/// acquired.
+/// Threads: any. During the call, a table lock of the caller must keep `mi` from being freed.
+typedef int (*memrt_try_acquire_fn)(memrt_meminfo_t *mi);
+
+/// Run the destructor and free the block, for compiled code that decremented the count to zero
+/// by itself.
+typedef void (*memrt_call_dtor_fn)(memrt_meminfo_t *mi);
+
+/// Return the number of references at this moment; a hint only, if several threads run.
+typedef size_t (*memrt_refcount_fn)(const memrt_meminfo_t *mi);
+
+/// Return the size in bytes, as requested.
+typedef size_t (*memrt_size_fn)(const memrt_meminfo_t *mi);
+
+/// Return the context that the destructor receives; for adopted memory, the object that keeps
+/// the memory alive.
+typedef void *(*memrt_dtor_info_fn)(const memrt_meminfo_t *mi);
+
+/// Return whether the MemInfo was created with `readonly`.
+typedef int (*memrt_readonly_fn)(const memrt_meminfo_t *mi);
+
+/// Return the external allocator that made the block, or NULL.
+typedef memrt_external_allocator_t *(*memrt_external_allocator_fn)(const memrt_meminfo_t *mi);
+
+/// Set the name for reports; NULL or "" removes the name.
+/// Failure: MEMRT_EINVAL for a name of more than MEMRT_NAME_MAX bytes; MEMRT_ENOMEM.
+typedef memrt_status_t (*memrt_set_name_fn)(memrt_meminfo_t *mi, const char *name);
+
+/// Copy the name ("" for none) into `buffer`, which has MEMRT_NAME_MAX + 1 bytes.
+typedef void (*memrt_get_name_fn)(const memrt_meminfo_t *mi, char *buffer);
+
+/// Write a description of the MemInfo for people, in one line. Write at most `length` bytes
+/// with the closing zero; return the length of the whole line without the zero.
+typedef size_t (*memrt_dump_fn)(const memrt_meminfo_t *mi, char *buffer, size_t length);
+
+/// Return the policy that accounts for the MemInfo; borrowed, valid while `mi` is.
+typedef memrt_policy_t *(*memrt_policy_of_fn)(const memrt_meminfo_t *mi);
 
 #ifdef __cplusplus
 }

@@ -25,6 +25,9 @@ typedef enum memrt_status {
     MEMRT_EIO = 8,     ///< the system refused a file; the call returns the errno
 } memrt_status_t;
 
+/// Return one sentence for a status.
+typedef const char *(*memrt_status_text_fn)(memrt_status_t status);
+
 #ifdef __cplusplus
 }
 #endif

@@ -49,7 +49,7 @@ static inline const memrt_api_t *memrt_import(void)
 #define MEMRT_TRACEMALLOC_DOMAIN 7172724u
 
 /// Return value of PyTraceMalloc_Track while tracemalloc is off.
-#define MEMRT__TRACING_IS_OFF (-2)
+#define MEMRT__TRACEMALLOC_IS_OFF (-2)
 
 #ifndef Py_LIMITED_API
 /// Alias of PyTraceMalloc_Track, because Python.h declares that function without C linkage in C++.
@@ -62,13 +62,14 @@ int memrt__tracemalloc_track(unsigned domain, uintptr_t address,
 /// registered already. Blocks of NumPy handlers are skipped, because NumPy registers them itself.
 ///
 /// memrt registers each MemInfo that it allocates for Python. memrt_meminfo_as_capsule() and
-/// memrt_meminfo_as_array() register MemInfos allocated by C code. Call memrt_trace() earlier to
-/// record the line of the allocation. Adopted memory needs an explicit call: only the code that
-/// adopts a buffer knows whether another library has registered the buffer already.
+/// memrt_meminfo_as_array() register MemInfos allocated by C code. Call
+/// memrt_tracemalloc_register() earlier to record the line of the allocation. Adopted memory needs
+/// an explicit call: only the code that adopts a buffer knows whether another library has
+/// registered the buffer already.
 ///
 /// Threads: call with the GIL. tracemalloc would wait for the GIL otherwise.
 /// Failure: returns -1 with MemoryError set when tracemalloc has no memory; `mi` is unchanged.
-static inline int memrt_trace(const memrt_api_t *api, memrt_meminfo_t *mi)
+static inline int memrt_tracemalloc_register(const memrt_api_t *api, memrt_meminfo_t *mi)
 {
 #ifdef Py_LIMITED_API /* the limited API does not declare PyTraceMalloc_Track */
     (void)api;
@@ -79,7 +80,7 @@ static inline int memrt_trace(const memrt_api_t *api, memrt_meminfo_t *mi)
         return 0;
     }
     int result = memrt__tracemalloc_track(MEMRT_TRACEMALLOC_DOMAIN, (uintptr_t)mi->data, mi->size);
-    if (result == MEMRT__TRACING_IS_OFF) {
+    if (result == MEMRT__TRACEMALLOC_IS_OFF) {
         return 0;
     }
     if (result < 0) {

@@ -82,7 +82,7 @@ PyObject *memrt__meminfo_allocate(size_t size, memrt_new_options_t *options)
         return memrt__raise(status, "cannot allocate %zu bytes", size);
     }
     memrt_meminfo_object_t *shell = memrt__meminfo_shell();
-    if (shell == NULL || memrt_trace(api, mi) < 0) {
+    if (shell == NULL || memrt_tracemalloc_register(api, mi) < 0) {
         Py_XDECREF(shell);
         api->release(mi);
         return NULL;

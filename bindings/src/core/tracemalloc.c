@@ -92,8 +92,8 @@ static void handle_resize(void *old_data, void *new_data, size_t new_size)
     }
 }
 
-/// Remove old records after memrt_trace() tracked `data`. The GIL has been held since
-/// PyTraceMalloc_Track.
+/// Remove old records after memrt_tracemalloc_register() tracked `data`. The GIL has been held
+/// since PyTraceMalloc_Track.
 static void handle_track(void *data)
 {
     if (atomic_load_explicit(&recorded_addresses, memory_order_relaxed) != NULL) {
@@ -111,7 +111,7 @@ void memrt__tracemalloc_setup(void)
 /// Return whether tracemalloc is tracing. Needs the GIL. Address 0 is never tracked.
 static int is_tracing(void)
 {
-    return PyTraceMalloc_Untrack(MEMRT_TRACEMALLOC_DOMAIN, 0) != MEMRT__TRACING_IS_OFF;
+    return PyTraceMalloc_Untrack(MEMRT_TRACEMALLOC_DOMAIN, 0) != MEMRT__TRACEMALLOC_IS_OFF;
 }
 
 int memrt__tracemalloc_compiled(memrt_meminfo_t *mi)
@@ -120,7 +120,7 @@ int memrt__tracemalloc_compiled(memrt_meminfo_t *mi)
         return 1;
     }
     /* GCOV_EXCL_BR_START: tracemalloc takes its memory from malloc() itself */
-    if (memrt_trace(memrt__api(), mi) < 0) {
+    if (memrt_tracemalloc_register(memrt__api(), mi) < 0) {
         /* GCOV_EXCL_BR_STOP */
         PyErr_Clear();
         return 0;
@@ -131,7 +131,7 @@ int memrt__tracemalloc_compiled(memrt_meminfo_t *mi)
 void memrt__tracemalloc_adopted(memrt_meminfo_t *mi)
 {
     /* GCOV_EXCL_BR_START: tracemalloc takes its memory from malloc() itself */
-    if (memrt_trace(memrt__api(), mi) < 0) {
+    if (memrt_tracemalloc_register(memrt__api(), mi) < 0) {
         /* GCOV_EXCL_BR_STOP */
         PyErr_Clear();
     }

@@ -5,8 +5,8 @@
 
 #include <memrt/import.h>
 
-/// Show memrt's memory in tracemalloc. memrt_trace() of memrt/import.h tracks a MemInfo. This file
-/// untracks a freed MemInfo, and moves the entry of a resized MemInfo.
+/// Show memrt's memory in tracemalloc. memrt_tracemalloc_register() of memrt/import.h tracks a
+/// MemInfo. This file untracks a freed MemInfo, and moves the entry of a resized MemInfo.
 
 /// Register the callbacks that report resizes and frees to tracemalloc. Call once, before the first
 /// MemInfo is tracked.

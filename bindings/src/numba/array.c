@@ -91,7 +91,8 @@ static int has_equal_parent(const memrt_nrt_array_t *array, int ndim, PyArray_De
 /// without an exception if the data has no owner.
 static PyObject *create_base(const memrt_nrt_array_t *array)
 {
-    if (array->meminfo == NULL || memrt__tracemalloc_reached(memrt__api(), array->meminfo) < 0) {
+    if (array->meminfo == NULL ||
+        memrt__tracemalloc_register_allocated(memrt__api(), array->meminfo) < 0) {
         return NULL;
     }
     memrt__api()->acquire(array->meminfo);

@@ -100,8 +100,7 @@ static PyObject *build_view(view_t *view, memrt_meminfo_t *mi, int flags)
         return NULL;
     }
     if (memrt__device_prepare_host(mi) < 0 ||
-        memrt__dlpack_layout_check(memrt__api(), mi, view->descr, nd, dims, strides, view->offset) <
-            0) {
+        memrt__layout_check(memrt__api(), mi, view->descr, nd, dims, strides, view->offset) < 0) {
         return NULL;
     }
     Py_INCREF(view->base);

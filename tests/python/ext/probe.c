@@ -128,12 +128,12 @@ static PyObject *make_resizable(PyObject *module, PyObject *argument)
     return memrt_meminfo_as_capsule(api, mi);
 }
 
-/// trace(object): show the object's memory in tracemalloc
-static PyObject *trace(PyObject *module, PyObject *object)
+/// register_in_tracemalloc(object): show the object's memory in tracemalloc
+static PyObject *register_in_tracemalloc(PyObject *module, PyObject *object)
 {
     (void)module;
     memrt_meminfo_t *mi = meminfo_argument(object);
-    int result = mi != NULL ? memrt_trace(api, mi) : -1;
+    int result = mi != NULL ? memrt_tracemalloc_register(api, mi) : -1;
     if (mi != NULL) {
         api->release(mi);
     }
@@ -444,7 +444,7 @@ static PyMethodDef methods[] = {
     {"make_array", make_array, METH_O, NULL},
     {"make_capsule", make_capsule, METH_O, NULL},
     {"make_resizable", make_resizable, METH_O, NULL},
-    {"trace", trace, METH_O, NULL},
+    {"register_in_tracemalloc", register_in_tracemalloc, METH_O, NULL},
     {"resize", resize, METH_VARARGS, NULL},
     {"foreign_capsule", foreign_capsule, METH_O, NULL},
     {"set_base", set_base, METH_VARARGS, NULL},

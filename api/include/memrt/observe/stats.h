@@ -1,8 +1,13 @@
 #ifndef MEMRT_STATS_H
 #define MEMRT_STATS_H
 
+/// Statistics of the process and of policies.
+
 #include <stddef.h>
 #include <stdint.h>
+
+#include <memrt/policy.h>
+#include <memrt/status.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -46,49 +51,12 @@ typedef struct memrt_stats {
 /// byte, 2 to 3 bytes, 4 to 7 bytes, and so on. The last bin counts all larger sizes.
 #define MEMRT_SIZE_BINS 48u
 
-/// Row of the live list: one live buffer that tracking knows.
-typedef struct memrt_live {
-    uint64_t id;       ///< serial number, unique in the process, in order of allocation
-    uintptr_t meminfo; ///< address of the MemInfo, only as a key; the MemInfo may be freed by now
-    uintptr_t data;    ///< address of the first byte
-    size_t size;       ///< bytes
-    size_t refcount;   ///< references at the time of the snapshot
-    uint64_t age_ns;   ///< nanoseconds since the last tick of the system's clock before allocation
-    uint64_t thread;   ///< operating system's id of the allocating thread
-    uint32_t policy;   ///< index of the policy
-    uint32_t kind;     ///< a memrt_kind_t
-    char name[64];     ///< name; "" for none
-} memrt_live_t;
+/// Read the account of `policy` (NULL: the process).
+/// Failure: MEMRT_EINVAL: struct_size is not set.
+typedef memrt_status_t (*memrt_stats_read_fn)(const memrt_policy_t *policy, memrt_stats_t *out);
 
-/// Purpose of a named reference.
-typedef enum memrt_holder_kind {
-    MEMRT_HOLDER_REFERENCE = 1, ///< code that uses the MemInfo
-    MEMRT_HOLDER_EXPORT = 2,    ///< export to another library, which releases by a call
-} memrt_holder_kind_t;
-
-/// Row of memrt_api_t.holders: the references to one MemInfo under one kind and name.
-typedef struct memrt_holder {
-    size_t count;    ///< number of references
-    uint64_t age_ns; ///< nanoseconds since the first reference was acquired
-    uint64_t thread; ///< operating system's id of the thread that acquired the first reference
-    uint32_t kind;   ///< a memrt_holder_kind_t
-    char name[64];   ///< the name
-} memrt_holder_t;
-
-/// Plan of fault injection: the requests that fail on purpose.
-typedef struct memrt_failure_plan {
-    size_t struct_size;   ///< sizeof(memrt_failure_plan_t)
-    uint64_t nth;         ///< first request to fail, counted from 1 after the plan is set; 0: none
-    uint64_t every;       ///< 0: only the nth fails; k: every k-th from the nth on, 1 for all
-    int this_thread_only; ///< non-zero: only requests of the thread that set the plan count
-} memrt_failure_plan_t;
-
-/// Row of the table of MEMRT_* options.
-typedef struct memrt_option {
-    const char *name; ///< "MEMRT_CHECK"
-    char value[32];   ///< value in force, as text
-    const char *help; ///< one sentence, with unit and default
-} memrt_option_t;
+/// Restart the peak of `policy` (NULL: the process) at the bytes that are live now.
+typedef void (*memrt_stats_reset_peak_fn)(memrt_policy_t *policy);
 
 #ifdef __cplusplus
 }

@@ -1,43 +1,16 @@
-#ifndef MEMRT_TRACE_H
-#define MEMRT_TRACE_H
+#ifndef MEMRT_TRACE_FILE_H
+#define MEMRT_TRACE_FILE_H
 
-#include <stddef.h>
+/// File of an event trace: a header, followed by records, each at a multiple of 8 bytes.
+///
+/// Numbers have the byte order of the writing machine. An object that a record refers to by number
+/// is described by an earlier record.
+
 #include <stdint.h>
 
 #ifdef __cplusplus
 extern "C" {
 #endif
-
-/// Settings of an event trace. Set `struct_size` and `path`; zero in any other member selects the
-/// default.
-typedef struct memrt_trace_options {
-    size_t struct_size; ///< sizeof(memrt_trace_options_t)
-    const char *path;   ///< path of the file, which is created with mode 0600 and must not exist
-    int replace;        ///< non-zero: the file may exist, and is replaced by a new file once the
-                        ///< start has succeeded. A symbolic link at the path is refused
-    uint32_t frames;    ///< maximum interpreter frames to record per allocation; 0: none
-    uint32_t native;    ///< maximum native frames to record per allocation; 0: none
-    uint64_t last;      ///< 0: every event goes to the file; else the number of newest events that
-                        ///< are kept in memory until the end of the event trace
-} memrt_trace_options_t;
-
-/// Maximum number of events that can be kept in memory.
-#define MEMRT_TRACE_LAST_MAX ((uint64_t)1 << 28)
-
-/// Figures of the current event trace, or of the last event trace.
-typedef struct memrt_trace_stats {
-    size_t struct_size;   ///< sizeof(memrt_trace_stats_t)
-    int on;               ///< non-zero: an event trace is being recorded
-    int error;            ///< errno of the last write to the file that the system refused; 0: none
-    uint64_t events;      ///< events that were recorded, overwritten events included
-    uint64_t lost;        ///< events that were not recorded: no room in the file, or no memory
-    uint64_t overwritten; ///< recorded events that are older than the `last` newest events
-    uint64_t bytes;       ///< bytes of the file
-} memrt_trace_stats_t;
-
-/* --- The file. Numbers have the byte order of the writing machine. The file is a header, followed
-       by records, each at a multiple of 8 bytes. An object that a record refers to by number is
-       described by an earlier record. --- */
 
 #define MEMRT_TRACE_MAGIC "MEMRTRC\n"
 #define MEMRT_TRACE_VERSION 1u

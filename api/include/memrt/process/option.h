@@ -1,0 +1,53 @@
+#ifndef MEMRT_OPTION_H
+#define MEMRT_OPTION_H
+
+/// Options of the process and of policies, MEMRT_* in the environment.
+
+#include <stddef.h>
+
+#include <memrt/policy.h>
+#include <memrt/status.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/// Row of the table of MEMRT_* options.
+typedef struct memrt_option {
+    const char *name; ///< "MEMRT_CHECK"
+    char value[32];   ///< value in force, as text
+    const char *help; ///< one sentence, with unit and default
+} memrt_option_t;
+
+/// Read row `index` of the options in force; return 0 past the last row.
+typedef int (*memrt_option_fn)(size_t index, memrt_option_t *out);
+
+/// Return sentence `index` of the warnings about wrong MEMRT_* variables; NULL past the last.
+typedef const char *(*memrt_option_warning_fn)(size_t index);
+
+/// Set an option of the process from now on. `name` is the name of the environment variable, or
+/// that name without prefix in small letters. `value` has the form of the environment.
+///
+/// For MEMRT_CACHE_LIMIT, MEMRT_DECAY and MEMRT_HUGEPAGES, cached memory follows at once. For
+/// MEMRT_PEAK, each peak follows from its next restart on, within the bound of its
+/// `peak_error`.
+/// Failure: MEMRT_EINVAL for an unknown name, a bad value, or an option that is fixed at the
+///          start. Then `why` receives the reason in one sentence of at most `length` bytes (0:
+///          no sentence).
+typedef memrt_status_t (*memrt_option_set_fn)(const char *name, const char *value, char *why,
+                                              size_t length);
+
+/// Check whether a text is a value of an option, also of an option that is fixed by now. The
+/// arguments and results are those of option_set, but nothing changes.
+typedef memrt_status_t (*memrt_option_check_fn)(const char *name, const char *value, char *why,
+                                                size_t length);
+
+/// Read row `index` of the options that the policy sets for itself; return 0 past the last row.
+typedef int (*memrt_policy_option_fn)(const memrt_policy_t *policy, size_t index,
+                                      memrt_option_t *out);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
