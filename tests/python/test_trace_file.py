@@ -257,9 +257,11 @@ def use_what_is_read(path):
     try:
         trace = memrt.debug.Trace(path)
     except memrt.debug.TraceError as error:
-        assert str(path) in str(error)
+        message = str(error)
     else:
         use_all(trace)
+        message = str(path)
+    assert str(path) in message
 
 
 number = st.one_of(st.integers(0, 5), st.integers(0, 2**32 - 1))
