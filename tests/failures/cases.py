@@ -2,6 +2,8 @@
 
 The name of a case is the name of the called function, then optionally a comma and a variant. The
 arguments of the calls are attributes of a Ground, which is made anew for each run.
+
+No library lists the calls: arguments, preparation and cleanup are specific to memrt.
 """
 
 from __future__ import annotations
