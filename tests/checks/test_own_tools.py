@@ -1,4 +1,4 @@
-"""Test the check for reasons of long tools, and that this project passes."""
+"""Test the check for reasons of long tools. The project itself passes the check."""
 
 import subprocess
 from pathlib import Path
