@@ -4,6 +4,9 @@ Usage: python tests/matrix.py [--python 3.12] [--numpy 2.0] [pytest arguments]
 
 Each Python gets a single wheel of memrt, which must work with all versions of NumPy in the list.
 Wheels, environments, reports and logs are stored below build/matrix.
+
+No library covers the pairs: nox makes environments, but knows neither the wheels of NumPy nor the
+counts of tests.
 """
 
 from __future__ import annotations

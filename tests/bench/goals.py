@@ -1,4 +1,8 @@
-"""Define the performance goals of memrt, and compare measured figures with the goals."""
+"""Define the performance goals of memrt, and compare measured figures with the goals.
+
+No library holds such goals: pyperf compares a run with an earlier run, not ratios within a round
+with bounds.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Measure the part `numpy`: NumPy on its default handler, memrt and preloaded allocators."""
+"""Measure the part `numpy`: NumPy on its default handler, memrt and preloaded allocators.
+
+No library measures in this order: pyperf finishes one subject before the next, but ratios need all
+subjects in each round.
+"""
 
 from __future__ import annotations
 

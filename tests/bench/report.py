@@ -1,6 +1,9 @@
 """Write docs/benchmarks.md: a table of goals, and a section for each part.
 
 A part without fresh results keeps the rows and the section of the existing page.
+
+No library writes the page: pyperf prints tables of runs, without goals and without ratios within a
+round.
 """
 
 from __future__ import annotations

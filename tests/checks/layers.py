@@ -1,6 +1,8 @@
 """Check that every ``#include`` of the project names a header of the same or a lower layer.
 
 Usage: python tests/checks/layers.py [ROOT]
+
+No library checks layers: include-what-you-use and cpplint judge each file alone.
 """
 
 from __future__ import annotations

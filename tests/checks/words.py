@@ -6,8 +6,8 @@ The check reads comments, docstrings, messages, `--help` texts, Markdown pages a
 tracked files, and counts vague words (RIDDLES) and pronouns per 1,000 words of prose. A string
 literal counts as prose if it has four words.
 docs/development.md states the rules. Generated pages are left out; their sources are checked.
-Files of less than 60 words count together, by folder. No prose linter on PyPI reads C comments and
-test names, so this check is memrt's own.
+Files of less than 60 words count together, by folder. No library counts words per 1,000 over C
+comments and test names: Vale and proselint judge single phrases.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
 /// Conformance clauses on concurrency: free on another thread, concurrent use, and use after fork.
+///
+/// No library tests an allocator behind a table: test suites of allocators replace malloc of the
+/// process.
 
 #include <signal.h>
 #include <stdlib.h>

@@ -16,6 +16,8 @@ for NULL and for the result of a visit inside the macro, which are CPython's cod
 Each test file runs in a separate pytest process. The results therefore name the test files that
 reach a line of C, and the tests that reach a line of Python. `./dev mutate --bindings` uses both
 maps.
+
+No library maps lines of C to tests: gcovr and coverage.py only measure.
 """
 
 from __future__ import annotations

@@ -6,6 +6,9 @@
 Every branch without a test must be listed in uncovered.txt with a reason. The check fails for a
 branch that is neither taken nor listed. The check also fails for a listed branch that is taken or
 does not exist, unless the list marks the branch as taken by chance.
+
+No library replaces the list: gcovr's markers exclude all branches of a line, also tested branches,
+and cannot state that only some runs take a branch.
 """
 
 from __future__ import annotations

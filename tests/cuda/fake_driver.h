@@ -11,6 +11,9 @@
 /// The contents lie at other addresses. Work in a stream stays queued until a call waits for the
 /// work, as on a busy device. A program that does not wait reads the old contents. A use of memory
 /// that was freed too early counts as a fault.
+///
+/// No library replaces the driver: simulators such as GPGPU-Sim run kernels, but neither fail calls
+/// nor record misuse.
 
 #define FAKE_EXPORT __attribute__((visibility("default")))
 

@@ -2,14 +2,14 @@
 
 The name of a case is the name of the called function, then optionally a comma and a variant. The
 arguments of the calls are attributes of a Ground, which is made anew for each run.
+
+No library lists the calls: arguments, preparation and cleanup are specific to memrt.
 """
 
 from __future__ import annotations
 
-import ast
 import contextlib
 import ctypes
-import functools
 import inspect
 import io
 import os
@@ -41,6 +41,7 @@ WITH_CLOSURE = ("memrt", *NOT_MEMRTS) if sys.version_info < (3, 12) else NOT_PYT
 SPARES = 64  # capacity of each free list of the extension
 LARGE = 3 * 2**20
 CODE = compile("1", "<case>", "exec")
+PACKAGE = Path(memrt.__file__).parent
 
 
 def ignore(address: int, nbytes: int) -> None:
@@ -1093,26 +1094,6 @@ def called(name: str) -> str:
 
 SPECIAL = ("__enter__", "__exit__", "__repr__", "__hash__", "__eq__", "__ne__", "__sub__")
 PROTOCOLS = ("__array_", "__arrow_c_")
-RECORDS = (
-    "Alignment",
-    "Frame",
-    "Growth",
-    "Holder",
-    "Holders",
-    "LeakGroup",
-    "LiveBuffer",
-    "NamedReference",
-)
-MORE_RECORDS = ("Option", "Place", "Referrer", "Site", "SiteUsage", "Trend", "AllocationStats")
-TRACE_RECORDS = ("Mark", "TracePolicy", "TraceStats", "TraceUsage")
-SYNTHETIC = (
-    *(f"memrt.types.{name}." for name in (*RECORDS, *MORE_RECORDS, *TRACE_RECORDS)),
-    "memrt.types.Retained.__",
-    "memrt.types.Retention.__",
-    "memrt.types.Stats.__",
-    "memrt.cuda.CudaStats.__",
-)
-COMPILED = (memrt.MemInfo, memrt.OutOfMemoryError, memrt.types.Tensor, memrt.cuda.CudaError)
 MADE = (property, types.GetSetDescriptorType)
 
 
@@ -1125,26 +1106,16 @@ def members(path: str, kind: type) -> set[str]:
     for name, value in vars(kind).items():
         is_public = not name.startswith("_") or name in SPECIAL or "memrt" in name
         is_public = is_public or name.startswith(PROTOCOLS)
-        if is_public and (callable(value) or isinstance(value, MADE)):
+        if is_public and (callable(value) or isinstance(value, MADE)) and not is_generated(value):
             names.add(f"{path}.{name}")
-    return {name for name in names if not is_generated(name, kind)}
+    return names
 
 
-def is_generated(name: str, kind: type) -> bool:
-    """Return True for members that dataclasses and named tuples generate."""
-    return name.startswith(SYNTHETIC) and f"def {name.rpartition('.')[2]}(" not in source_of(kind)
-
-
-@functools.cache
-def source_of(kind: type) -> str:
-    """Return the source of a Python class, found by the private module with the class."""
-    private = [each for name, each in sys.modules.items() if name.startswith("memrt.")]
-    for module in private:
-        if getattr(module, kind.__name__, None) is kind and kind not in COMPILED:
-            for node in ast.parse(text := inspect.getsource(module)).body:
-                if isinstance(node, ast.ClassDef) and node.name == kind.__name__:
-                    return ast.get_source_segment(text, node) or ""
-    return ""
+def is_generated(member: object) -> bool:
+    """Return True for methods of dataclasses and named tuples: the code lies outside of memrt."""
+    function = inspect.unwrap(member.fget if isinstance(member, property) else member)
+    code = getattr(function, "__code__", None)
+    return code is not None and not code.co_filename.startswith(str(PACKAGE))
 
 
 def names_in(path: str, module: types.ModuleType, names: list[str]) -> set[str]:

@@ -2,6 +2,9 @@
 
 After each failure, the error must be a MemoryError or another error listed in the case. Accounts,
 policies, handlers and references must be as before, and the same call must then work.
+
+No library compares the state of memrt after each failure: libfiu and pytest-based tools only inject
+failures.
 """
 
 from __future__ import annotations

@@ -1,5 +1,7 @@
 /* Preloaded library that makes calls of the C library fail, if memrt's libraries make the calls.
-   Calls from all other code pass. The caller is found by its return address, in any thread. */
+   Calls from all other code pass. The caller is found by its return address, in any thread.
+
+   No library fails calls by their caller's library: libfiu fails calls of the whole process. */
 
 #include <dlfcn.h>
 #include <errno.h>

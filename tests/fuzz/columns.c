@@ -2,6 +2,9 @@
 /// arithmetic. The data of an accepted array lies at the array's address. A refused array stays
 /// with its producer. Texts and bitmaps have heap blocks of their exact size, so that
 /// AddressSanitizer reports reads beyond the end.
+///
+/// No library replaces the check: libFuzzer makes the inputs, and the check must be independent of
+/// memrt's code.
 
 #include <regex.h>
 #include <string.h>

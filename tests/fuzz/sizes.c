@@ -1,6 +1,9 @@
 /// Call every creator with random sizes and alignments. A successful call returns memory of the
 /// requested size and alignment. An impossible request fails with the documented error, and counts
 /// as a failure.
+///
+/// No library knows the expected outcome: libFuzzer makes the sizes, and the contract is memrt's
+/// own.
 
 #include <string.h>
 

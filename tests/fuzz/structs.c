@@ -2,6 +2,9 @@
 /// zero. Additional fields of longer structs are ignored. Allocator tables may lack required
 /// functions. Each struct has a heap block of its exact size, so that AddressSanitizer reports
 /// accesses beyond the end.
+///
+/// No library knows the expected outcome: libFuzzer makes the inputs, and the structs are memrt's
+/// own.
 
 #include <string.h>
 

@@ -1,6 +1,9 @@
 /// Run random sequences of table calls on memrt and on a model. After each call, statistics,
 /// reference counts, sizes, names and contents must match the model. A failed call must change
 /// nothing.
+///
+/// No library has the model: libFuzzer makes the sequences, and Hypothesis calls Python functions
+/// only.
 
 #include <string.h>
 

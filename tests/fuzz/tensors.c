@@ -2,6 +2,9 @@
 /// arithmetic. The data of an accepted tensor lies at the tensor's address. A refused tensor stays
 /// with its producer. Shapes and strides have heap blocks of their exact size, so that
 /// AddressSanitizer reports reads beyond the end.
+///
+/// No library replaces the check: libFuzzer makes the inputs, and the check must be independent of
+/// memrt's code.
 
 #include <string.h>
 

@@ -11,6 +11,8 @@
 The weak-memory models, tests/models/*.c, include memrt's unchanged sources over C11 atomics. GenMC
 (https://plv.mpi-sws.org/genmc) explores the models under the RC11 memory model. No distribution
 packages GenMC: build version 0.10 or newer, and set GENMC=/path/to/genmc.
+
+No library weakens the memory orders of sources: Spin and GenMC check only the given models.
 """
 
 from __future__ import annotations

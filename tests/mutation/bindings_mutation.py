@@ -11,6 +11,9 @@ copy of the tree with a separate virtual environment. The tests that reach the l
 test file first, until a test fails. `./dev coverage bindings` makes the map of lines and tests.
 Without the map, tests/mutation/bindings_tests.json names the test files that reach a source file.
 A survivor without a reason in tests/mutation/bindings_survivors.txt means a missing test.
+
+No library mutates both languages and the installed wheel: mutmut mutates a tree of Python sources,
+and Mull a program of clang.
 """
 
 from __future__ import annotations

@@ -12,6 +12,9 @@ code does not count.
 
 Each survivor must be listed in tests/mutation/survivors.txt with a reason; otherwise a test is
 missing. With --alive, listed survivors run under the sanitizers only.
+
+No library replaces the tool: Mull needs a build for the exact version of clang, and runs survivors
+under no sanitizer.
 """
 
 from __future__ import annotations

@@ -2,6 +2,9 @@
 
 Faults change function bodies only. Comments, strings, preprocessor lines, assertions and memory
 orders stay unchanged. The models in tests/models check memory orders.
+
+No library has fitting operators: universalmutator changes lines by regular expressions, also
+assertions and memory orders.
 """
 
 from __future__ import annotations

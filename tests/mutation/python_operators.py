@@ -3,6 +3,9 @@
 Docstrings, annotations, decorators, text of messages, `raise` and `assert` statements and blocks
 for type checkers stay unchanged. Each keyword argument is dropped in a mutant of its own: options
 without a test are the most frequent fault of the package.
+
+No library has fitting operators: mutmut mutates also texts of messages, and runs tests on a tree of
+sources.
 """
 
 from __future__ import annotations

@@ -3,6 +3,9 @@
 Each test class is split into pieces of at most 25 tests. Each piece has a separate process and a
 separate file of results, so that an interrupted run can continue. Results of stock are kept per set
 of versions, results of memrt per build of memrt.
+
+No library compares two runtimes over interrupted runs: pytest-xdist and unittest keep no results
+per process.
 """
 
 from __future__ import annotations

@@ -116,49 +116,29 @@ def test_subprocess_children_use_memrt_only_if_requested(run_python, tmp_path, i
     assert run_python(code).stdout == expected
 
 
-def child(tmp_path: Path, *flags: str, **environment: str) -> str:
-    """Return the output of a child of a program with install(children=True)."""
-    script = tmp_path / "child.py"
-    script.write_text(SHOW)
-    done = subprocess.run(
-        [sys.executable, *flags, str(script)],
-        env={**os.environ, "PYTHONPATH": str(SITE), **environment},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    return done.stdout
+CHILD = {"PYTHONPATH": str(SITE)}  # the environment of a child of install(children=True)
+PACKAGES = str(Path(memrt.numba.__file__).parents[2])
 
 
-def test_grandchildren_use_memrt(tmp_path):
+def test_grandchildren_use_memrt(run_python, tmp_path):
     (tmp_path / "grandchild.py").write_text(SHOW)
     code = "import subprocess, sys\n"
-    code += f"subprocess.run([sys.executable, {str(tmp_path / 'grandchild.py')!r}], check=True)\n"
-    script = tmp_path / "middle.py"
-    script.write_text(code)
-    environment = {**os.environ, "PYTHONPATH": str(SITE)}
-    done = subprocess.run(
-        [sys.executable, str(script)], env=environment, capture_output=True, text=True, check=True
-    )
-    assert done.stdout == ON_MEMRT
+    code += "subprocess.run([sys.executable, 'grandchild.py'], check=True)\n"
+    assert run_python(code, env=CHILD).stdout == ON_MEMRT
 
 
-def test_pythonpath_entry_puts_a_child_on_memrt(tmp_path):
-    assert child(tmp_path) == ON_MEMRT
-
-
-@pytest.mark.parametrize("flag", ["-I", "-E", "-S"])
-def test_isolated_interpreters_keep_numba_runtime(tmp_path, flag):
-    """With -S the child cannot find the packages, so PYTHONPATH also names their folder."""
-    environment = {}
-    if flag == "-S":
-        packages = str(Path(memrt.numba.__file__).parents[2])
-        environment["PYTHONPATH"] = os.pathsep.join([str(SITE), packages])
-    assert child(tmp_path, flag, **environment) == ON_STOCK
-
-
-def test_child_with_its_own_pythonpath_keeps_numba_runtime(tmp_path):
-    assert child(tmp_path, PYTHONPATH=str(tmp_path)) == ON_STOCK
+@pytest.mark.parametrize(
+    ("flags", "path", "expected"),
+    [
+        ([], SITE, ON_MEMRT),
+        (["-I"], SITE, ON_STOCK),
+        (["-E"], SITE, ON_STOCK),
+        (["-S"], os.pathsep.join([str(SITE), PACKAGES]), ON_STOCK),  # -S hides the packages
+        ([], "/some/where", ON_STOCK),
+    ],
+)
+def test_child_uses_memrt_by_its_pythonpath_alone(run_python, flags, path, expected):
+    assert run_python(SHOW, flags=flags, env={"PYTHONPATH": str(path)}).stdout == expected
 
 
 def environment_without_memrt(tmp_path: Path) -> Path:
@@ -166,38 +146,31 @@ def environment_without_memrt(tmp_path: Path) -> Path:
     folder = tmp_path / "environment"
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder)], check=True)
     packages = next((folder / "lib").glob("python3.*")) / "site-packages"
-    for entry in Path(memrt.numba.__file__).parents[2].iterdir():
+    for entry in Path(PACKAGES).iterdir():
         if entry.name.startswith(("numba", "numpy", "llvmlite")):
             (packages / entry.name).symlink_to(entry)
     return folder / "bin" / "python"
 
 
-def test_child_in_environment_without_memrt_keeps_numba_runtime(tmp_path):
-    script = tmp_path / "child.py"
-    script.write_text(SHOW)
-    done = subprocess.run(
-        [environment_without_memrt(tmp_path), script],
-        env={**os.environ, "PYTHONPATH": str(SITE)},
-        capture_output=True,
-        text=True,
-        check=False,
+def test_child_in_environment_without_memrt_keeps_numba_runtime(run_python, tmp_path):
+    assert (
+        run_python(SHOW, python=environment_without_memrt(tmp_path), env=CHILD).stdout == ON_STOCK
     )
-    assert (done.stdout, done.returncode) == (ON_STOCK, 0), done.stderr
 
 
-def test_child_without_the_numba_import_imports_no_memrt(tmp_path):
+def test_child_without_the_numba_import_imports_no_memrt(run_python):
     code = (
         "import sys; print([name for name in ('memrt', 'numpy', 'numba') if name in sys.modules])"
     )
-    environment = {**os.environ, "PYTHONPATH": str(SITE)}
-    command = [sys.executable, "-c", code]
-    assert subprocess.check_output(command, env=environment, text=True) == "[]\n"
+    assert run_python(code, env=CHILD).stdout == "[]\n"
 
 
-def test_sitecustomize_of_the_user_also_runs(tmp_path):
-    (tmp_path / "sitecustomize.py").write_text("print('theirs')\n")
-    paths = os.pathsep.join([str(SITE), str(tmp_path)])
-    assert child(tmp_path, PYTHONPATH=paths) == f"theirs\n{ON_MEMRT}"
+def test_sitecustomize_of_the_user_also_runs(run_python, tmp_path):
+    folder = tmp_path / "theirs"
+    folder.mkdir()
+    (folder / "sitecustomize.py").write_text("print('theirs')\n")
+    paths = os.pathsep.join([str(SITE), str(folder)])
+    assert run_python(SHOW, env={"PYTHONPATH": paths}).stdout == f"theirs\n{ON_MEMRT}"
 
 
 @pytest.mark.parametrize("before", ["", "/some/where", ":/some/where", "/some/where:"])
@@ -211,51 +184,42 @@ def test_pythonpath_keeps_its_entries_after_the_memrt_folder(run_python, before)
 # --- The command line ---
 
 
-def run_command(*arguments: str, **options) -> subprocess.CompletedProcess:
-    command = [sys.executable, "-m", "memrt", "run", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, check=False, **options)
-
-
-def test_run_numba_puts_program_and_children_on_memrt(tmp_path):
-    (tmp_path / "show.py").write_text(SHOW)
-    program = SHOW + "import subprocess, sys\nsys.stdout.flush()\n"
-    program += "subprocess.run([sys.executable, 'show.py'], check=True)\n"
-    (tmp_path / "program.py").write_text(program)
-    done = run_command("--numba", "program.py", cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout == ON_MEMRT * 2
-
-
-@pytest.mark.parametrize("flag", ["-I", "-E", "-s", "-P"])
-def test_run_numba_in_isolated_interpreter_reaches_children(tmp_path, flag):
-    if flag == "-P" and sys.version_info < (3, 11):
-        pytest.skip("this Python has no option -P")
-    (tmp_path / "show.py").write_text(SHOW)
-    program = "import subprocess, sys\nsubprocess.run([sys.executable, 'show.py'], check=True)\n"
-    (tmp_path / "program.py").write_text(program)
-    done = subprocess.run(
-        [sys.executable, flag, "-m", "memrt", "run", "--quiet", "--numba", "program.py"],
-        cwd=tmp_path,
+def run_command(
+    folder: Path, *arguments: str, flags=(), **environment: str
+) -> subprocess.CompletedProcess:
+    """Run program.py in a folder by `memrt run`."""
+    return subprocess.run(
+        [sys.executable, *flags, "-m", "memrt", "run", *arguments, "program.py"],
+        env={**os.environ, **environment},
+        cwd=folder,
         capture_output=True,
         text=True,
         check=False,
     )
-    assert (done.stdout, done.stderr) == (ON_MEMRT, "")
+
+
+@pytest.mark.parametrize("flags", [[], ["-I"], ["-E"], ["-s"], ["-P"]], ids="".join)
+def test_run_numba_puts_program_and_children_on_memrt(tmp_path, flags):
+    if flags == ["-P"] and sys.version_info < (3, 11):
+        pytest.skip("this Python has no option -P")
+    (tmp_path / "show.py").write_text(SHOW)
+    program = SHOW + "import subprocess, sys\nsys.stdout.flush()\n"
+    program += "subprocess.run([sys.executable, 'show.py'], check=True)\n"
+    (tmp_path / "program.py").write_text(program)
+    done = run_command(tmp_path, "--quiet", "--numba", flags=flags)
+    assert (done.stdout, done.stderr) == (ON_MEMRT * 2, "")
 
 
 @pytest.mark.parametrize("flag", ["-I", "-E", "-S"])
-def test_isolated_interpreter_can_install_memrt(tmp_path, flag):
+def test_isolated_interpreter_can_install_memrt(run_python, flag):
     """With -S the program must add the folder of the packages to sys.path."""
-    packages = str(Path(memrt.numba.__file__).parents[2])
-    script = tmp_path / "program.py"
-    script.write_text(f"import sys\nsys.path.append({packages!r})\n{INSTALL}{SHOW}")
-    command = [sys.executable, flag, str(script)]
-    assert subprocess.check_output(command, text=True) == ON_MEMRT
+    code = f"import sys\nsys.path.append({PACKAGES!r})\n{INSTALL}{SHOW}"
+    assert run_python(code, flags=[flag]).stdout == ON_MEMRT
 
 
 def test_run_without_numba_option_keeps_numba_runtime(tmp_path):
-    (tmp_path / "show.py").write_text(SHOW)
-    done = run_command("--quiet", "show.py", cwd=tmp_path)
+    (tmp_path / "program.py").write_text(SHOW)
+    done = run_command(tmp_path, "--quiet")
     assert (done.stdout, done.stderr) == (ON_STOCK, "")
 
 
@@ -266,7 +230,7 @@ def packages_without_numba(tmp_path: Path) -> Path:
     """Return a folder with links to memrt and NumPy only."""
     folder = tmp_path / "packages"
     folder.mkdir()
-    for entry in Path(memrt.numba.__file__).parents[2].iterdir():
+    for entry in Path(PACKAGES).iterdir():
         if entry.name.startswith(("memrt", "numpy")):
             (folder / entry.name).symlink_to(entry)
     return folder
@@ -283,14 +247,7 @@ def test_install_without_numba_gives_install_hint(run_python, tmp_path):
 def test_run_numba_without_numba_gives_install_hint(tmp_path):
     (tmp_path / "program.py").write_text("print('ran')\n")
     path = str(packages_without_numba(tmp_path))
-    done = subprocess.run(
-        [sys.executable, "-S", "-m", "memrt", "run", "--numba", "program.py"],
-        env={**os.environ, "PYTHONPATH": path},
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = run_command(tmp_path, "--numba", flags=["-S"], PYTHONPATH=path)
     assert done.returncode != 0
     assert done.stdout == ""
     assert "pip install numba" in done.stderr

@@ -1,5 +1,7 @@
 """Arrow's structs in ctypes: valid or malformed arrays of another library, and access to the
 structs that memrt exports.
+
+No library makes malformed arrays: pyarrow and nanoarrow export valid arrays only.
 """
 
 from __future__ import annotations

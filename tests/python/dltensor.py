@@ -1,5 +1,7 @@
 """DLPack's structs in ctypes: valid or malformed tensors of another library, and access to the
 structs that memrt exports.
+
+No library makes malformed tensors: NumPy, PyTorch and JAX export valid tensors only.
 """
 
 from __future__ import annotations

@@ -37,12 +37,13 @@ def test_import_of_package_without_capsule_raises(probe, monkeypatch, value):
 
 
 def test_import_of_missing_package_raises_import_error(run_python, probe):
-    run_python(
+    result = run_python(
         "import sys; sys.modules['memrt'] = None\n"
         "try:\n import probe\n"
         "except ImportError as error:\n print(error)\n"
         "else:\n raise SystemExit(1)\n"
     )
+    assert "memrt" in result.stdout
 
 
 def test_c_array_has_a_capsule_base_and_no_owndata(probe):

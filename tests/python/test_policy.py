@@ -283,10 +283,12 @@ def test_foreign_handler_set_inside_policy_stays_after_exit(before, recorder):
 
 
 def test_default_handler_set_inside_policy_causes_no_warning(before):
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
         with memrt.Policy():
             _memrt.set_handler(before)
+    assert caught == []
+    assert _memrt.get_handler() is before
 
 
 def test_handler_is_a_single_object_and_outlives_its_policy(before):

@@ -136,6 +136,7 @@ def test_many():
             load()
 """
     )
+    result.assert_outcomes(failed=1)
     result.stdout.fnmatch_lines(
         [
             "memrt: 50 buffers leaked by this test, 390.6 KiB",

@@ -65,10 +65,11 @@ def test_call_without_gil_defers_error_to_check_symbols(load):
 
 def test_symbol_error_belongs_to_calling_thread(load):
     even = load("is_even", "is_odd", 1)
-    thread = threading.Thread(target=even.without_gil, args=[1])
-    thread.start()
-    thread.join()
-    memrt.debug.check_symbols()
+    with ThreadPoolExecutor(1) as pool:
+        assert pool.submit(even.without_gil, 1).result() == -1
+        assert memrt.debug.check_symbols() is None
+        with pytest.raises(RuntimeError, match="is_odd"):
+            pool.submit(memrt.debug.check_symbols).result()
 
 
 def test_mutually_calling_functions_work_when_both_loaded(load):

@@ -296,11 +296,14 @@ def test_allocator_and_gil_do_not_deadlock_under_tracemalloc(run_python, probe):
     run_python(
         "import threading, tracemalloc, memrt, numpy as np, probe\n"
         "tracemalloc.start(); probe.churn(); memrt.enable()\n"
+        "done = []\n"
         "def work():\n"
         "    for i in range(2000):\n"
         "        memrt.alloc(1000 + i); np.fromstring('1 2 3 ' * 20, sep=' ')\n"
+        "    done.append(i)\n"
         "threads = [threading.Thread(target=work) for _ in range(3)]\n"
         "[t.start() for t in threads]; [t.join() for t in threads]\n"
+        "assert done == [1999] * 3\n"
     )
 
 

@@ -253,11 +253,15 @@ def use_all(trace):
 
 
 def use_what_is_read(path):
+    """Call every query of a trace, or check that the error names the file."""
     try:
         trace = memrt.debug.Trace(path)
-    except memrt.debug.TraceError:
-        return
-    use_all(trace)
+    except memrt.debug.TraceError as error:
+        message = str(error)
+    else:
+        use_all(trace)
+        message = str(path)
+    assert str(path) in message
 
 
 number = st.one_of(st.integers(0, 5), st.integers(0, 2**32 - 1))

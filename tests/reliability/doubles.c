@@ -1,6 +1,8 @@
 /* Test doubles for the conformance kit. The allocator `right` meets every clause. Each wrong_NAME
    breaks only the clause NAME. A double has the functions of `right`, except for the functions
-   named in the TABLE line. */
+   named in the TABLE line.
+
+   No library has the doubles: each double breaks exactly one clause of memrt's own kit. */
 
 #include <pthread.h>
 #include <stdbool.h>

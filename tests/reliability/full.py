@@ -7,6 +7,8 @@
 After an interruption, a new call continues with the next chore. The results go into
 docs/reliability; commit the new files afterwards. A tree with uncommitted changes is refused,
 because a result must name the measured commit.
+
+No library replaces the tool: make and doit compare files, and keep no outcome per commit.
 """
 
 from __future__ import annotations

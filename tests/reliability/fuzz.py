@@ -5,6 +5,8 @@ file. Then all fuzzers run, two at a time, each under its settings. The fuzzers 
 committed inputs and the kept inputs of earlier runs in build/fuzz. A failing input is
 printed with the command to repeat the failure. A run of all targets for five minutes or more
 without a find writes figures to docs/reliability.md.
+
+No library replaces the tool: ClusterFuzzLite runs in containers of a CI only, and seeds no bugs.
 """
 
 from __future__ import annotations

@@ -4,6 +4,8 @@ usage: python tests/reliability/page.py [--check]
 
 A chore that measures calls record(), the only writer of figures. Figures are recorded only for a
 tree without uncommitted changes, so the recorded commit is the measured commit.
+
+No library records the figures: asv keeps benchmarks per commit, but no other results.
 """
 
 from __future__ import annotations

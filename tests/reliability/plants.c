@@ -1,6 +1,8 @@
 /* Seeded bugs: possible mistakes of C programs that use memrt. Each run makes the mistake named by
    the argument. Functions for allocation and release are not static, so that the call stacks of
-   reports show the function names. */
+   reports show the function names.
+
+   No library has the bugs: each bug is a misuse of memrt's own functions. */
 
 #include <stdio.h>
 #include <stdlib.h>

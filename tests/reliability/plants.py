@@ -1,4 +1,7 @@
-"""List seeded bugs in C and Python programs, with the reports expected from checking mode."""
+"""List seeded bugs in C and Python programs, with the reports expected from checking mode.
+
+No library has the bugs: each bug is a misuse of memrt's own functions.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Define the sanitizers and Valgrind as tools: their builds, seeded bugs and test suites."""
+"""Define the sanitizers and Valgrind as tools: their builds, seeded bugs and test suites.
+
+No library defines the runs: CTest's memcheck step runs C tests under one tool, without seeded bugs
+and Python tests.
+"""
 
 from __future__ import annotations
 

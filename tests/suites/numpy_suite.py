@@ -10,6 +10,8 @@
 The tests run on NumPy's default handler and on memrt, and the outcomes are compared. Results lie
 under build/numpy-suite. Results of the default are kept per set of versions, results of memrt per
 build of memrt.
+
+No library compares the outcome of each test between two runs: reports of pytest describe one run.
 """
 
 from __future__ import annotations

@@ -17,6 +17,9 @@ with one line of JSON:
 
 A way is "" for the work as the subject does it. Other ways do the same work by other means, in the
 same process.
+
+No library times the operations: pyperf measures elapsed time, but processor time of background
+threads must count.
 """
 
 from __future__ import annotations

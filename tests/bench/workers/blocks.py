@@ -15,6 +15,9 @@ usage: python -I blocks.py JOB, a JSON object:
   counting  path of the compiled counting.c, to count the instructions of `count` blocks
 
 Prints {"ns": nanoseconds of one block}.
+
+No library times the loops: pyperf times calls of Python, and one call takes longer than an
+allocation.
 """
 
 from __future__ import annotations

@@ -6,6 +6,9 @@ Prints {kernel: nanoseconds per iteration} as JSON. With `counting`, the path of
 counting.c, callgrind counts the instructions of each kernel instead, and the program prints
 {kernel: iterations}. Compiled code comes from the cache on disk, so that all runtimes run the same
 machine code.
+
+No library times the kernels: pyperf measures elapsed time, but processor time of background threads
+must count.
 """
 
 from __future__ import annotations

@@ -3,6 +3,9 @@
 /// Every loop returns elapsed ticks, or 0 when memory ran out, except that handed_over() aborts.
 /// Single-threaded loops use the clock of the subject or processor time. Loops with threads use
 /// wall-clock time.
+///
+/// No library has the loops: benchmarks such as mimalloc-bench call malloc, not an allocator behind
+/// a table.
 
 #include <pthread.h>
 #include <sched.h>

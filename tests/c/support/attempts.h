@@ -6,6 +6,8 @@
 /// Table of attempts: every slot of the API table and every function of the public headers. Each
 /// attempt makes one call and returns the outcome. Tests make the call while memory, pages and
 /// threads are refused.
+///
+/// No library lists the calls: arguments and expected outcomes are specific to memrt.
 
 enum { GROUND_MANY = 64 };
 

@@ -7,6 +7,9 @@
 
 /// Wrappers around memrt's system calls, so that a test can refuse any call. The tests are linked
 /// with these calls wrapped. Calls by Check and the C library do not pass through the wrappers.
+///
+/// No library replaces the wrappers: libfiu fails calls of the whole process, also of Check and of
+/// sanitizers.
 
 typedef enum kernel_call {
     KERNEL_MAP,      ///< mmap

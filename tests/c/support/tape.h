@@ -4,6 +4,9 @@
 #include "support/suite.h"
 
 /// Reader of event trace files, written from the documentation of the format.
+///
+/// No library reads the files: the format is memrt's own, and the reader must be independent of
+/// memrt's code.
 
 /// Return the path of the trace file, always the same in one process. The file is in a folder of
 /// mode 0700 in /tmp, which the exit of the program removes if the folder is empty.

@@ -1,5 +1,7 @@
 /* Implement the functions of Numba's nrt.h on memrt's table. The file is linked with Numba's own
-   _nrt_pythonmod.c in place of nrt.cpp, so that Numba's Python shim runs on memrt's core. */
+   _nrt_pythonmod.c in place of nrt.cpp, so that Numba's Python shim runs on memrt's core.
+
+   No library replaces the file: Numba has no interface to exchange the core of the runtime. */
 
 #include <memrt/memrt.h>
 

@@ -1,5 +1,8 @@
 /// Another DLPack library: imports tensors from capsules, calls deleters on its own threads, and
 /// uses the table of functions that types offer to compiled code.
+///
+/// No library gives a test control over deleters and threads: NumPy, PyTorch and JAX call deleters
+/// when they choose.
 
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>

@@ -3,6 +3,8 @@
 /// the program prints memrt's account as a line of JSON.
 ///
 ///     host PYTHON CODE...
+///
+/// No library replaces the program: pytest cannot end and restart the interpreter in one process.
 
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>

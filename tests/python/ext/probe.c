@@ -1,5 +1,7 @@
 /// An extension module as a user writes one: memrt/import.h and memrt/numpy.h, without linking
 /// memrt.
+///
+/// No library replaces the module: the headers under test need a user without other code of memrt.
 
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>

@@ -8,20 +8,14 @@ a failure writes figures to docs/reliability.md.
 from __future__ import annotations
 
 import argparse
-import os
-import subprocess
 import sys
-import time
 import xml.etree.ElementTree as ElementTree
 from collections import Counter
 from pathlib import Path
 
-import page
-from rich.console import Console
 from rich.progress import Progress
+from runs import BUILD, ROOT, FailedRunError, Report, Run, number, output_of
 
-ROOT = Path(__file__).resolve().parents[2]
-BUILD = ROOT / "build" / "dev"
 REPORT = ROOT / "build" / "exits.xml"
 FORKS = 60  # forks of each C test in a round
 LONGEST = 600  # time limit of a command, in seconds
@@ -78,41 +72,24 @@ CLAUSES = {
 }
 
 
-class FailedError(Exception):
-    """A test failed, hung or did not run. The message has the output."""
-
-
-def run(command: list[str], **variables: str) -> str:
-    """Run a command and return its output. A failed or hung command raises FailedError."""
-    said = " ".join([*(f"{k}={v}" for k, v in variables.items()), *command])
-    try:
-        result = subprocess.run(
-            command,
-            env={**os.environ, **variables},
-            cwd=ROOT,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            errors="replace",
-            timeout=LONGEST,
-        )
-    except subprocess.TimeoutExpired as hung:
-        output = (hung.stdout or b"").decode(errors="replace")
-        raise FailedError(f"{output}\nhangs: {said}") from hung
-    if result.returncode != 0:
-        raise FailedError(f"{result.stdout}\nfails: {said}")
-    return result.stdout
+TESTS = [test for clause in CLAUSES.values() for test in clause]
 
 
 def is_of_python(test: str) -> bool:
     return "::test_" in test
 
 
+def file_of(test: str) -> Path:
+    """Return the path of a Python test's file, anywhere under tests/python."""
+    name = test.split("::")[0]
+    return next((ROOT / "tests" / "python").rglob(f"{name}.py"))
+
+
 def run_python(tests: list[str]) -> Counter[str]:
     """Run Python tests and count the passes of each test, by its name without parameters."""
-    nodes = ["tests/python/{}.py::{}".format(*test.split("::")) for test in tests]
+    nodes = [f"{file_of(test)}::{test.split('::')[1]}" for test in tests]
     report = ["-p", "no:cacheprovider", "-q", f"--junit-xml={REPORT}"]
-    run([sys.executable, "-m", "pytest", *report, *nodes])
+    output_of(Run("pytest", [sys.executable, "-m", "pytest", *report, *nodes], LONGEST))
     passed: Counter[str] = Counter()
     for case in ElementTree.parse(REPORT).iter("testcase"):
         if case.find("skipped") is None:
@@ -123,68 +100,47 @@ def run_python(tests: list[str]) -> Counter[str]:
 
 def run_c(test: str, round_number: int) -> None:
     program, name = test.split("::")
-    variables = {"STRESS_FORKS": str(FORKS), "STRESS_SEED": str(round_number)}
-    output = run([str(BUILD / program)], CK_RUN_CASE=name, **variables)
+    variables = {"STRESS_FORKS": str(FORKS), "STRESS_SEED": str(round_number), "CK_RUN_CASE": name}
+    run = Run(test, [str(BUILD / program)], LONGEST, variables)
+    output = output_of(run)
     if "100%" not in output:
-        raise FailedError(f"{output}\n{test} did not run")
+        raise FailedRunError(run, "did not run", output)
 
 
 def run_round(round_number: int) -> Counter[str]:
     """Run all tests once and count the passes of each test.
 
-    Raises FailedError if a test fails, hangs or does not run.
+    Raises FailedRunError if a test fails, hangs or does not run.
     """
-    tests = [test for clause in CLAUSES.values() for test in clause]
-    passed = run_python([test for test in tests if is_of_python(test)])
-    for test in tests:
-        if not is_of_python(test):
+    python = [test for test in TESTS if is_of_python(test)]
+    passed = run_python(python)
+    for test in TESTS:
+        if test not in python:
             run_c(test, round_number)
             passed[test] += 1
-    missing = [test for test in tests if passed[test] == 0]
-    if missing:
-        raise FailedError(f"did not run: {', '.join(missing)}")
+    if missing := [test for test in TESTS if passed[test] == 0]:
+        run = Run(", ".join(missing), ["./dev", "stress", "exits", "1"], LONGEST)
+        raise FailedRunError(run, "did not run", "")
     return passed
 
 
-def record(passed: Counter[str], rounds: int, seconds: float) -> None:
-    page.record(
-        "exits",
+def perform(options: argparse.Namespace, progress: Progress) -> Report:
+    """Run all rounds and report the number of passes of each clause."""
+    passed: Counter[str] = Counter()
+    for round_number in progress.track(range(1, options.rounds + 1), description="rounds"):
+        passed.update(run_round(round_number))
+    return Report(
+        f"{options.rounds} rounds of {len(CLAUSES)} clauses: {passed.total():,} tests passed",
+        "exits" if options.rounds >= RECORDED else "",
         "Fork, exit, finalization",
         "Processes that fork and exit, in the tests of each clause, under a watchdog: "
         "`./dev stress exits`. Every process ended in time, with the expected exit status.",
-        {"minutes": round(seconds / 60), "rounds": rounds, "forks of each C test": FORKS * rounds},
+        {"rounds": options.rounds, "forks of each C test": FORKS * options.rounds},
         ["clause", "tests", "times run"],
         [[clause, len(tests), sum(passed[t] for t in tests)] for clause, tests in CLAUSES.items()],
     )
 
 
-def arguments() -> argparse.Namespace:
-    summary, about = __doc__.split("\n\n", 1)
-    parser = argparse.ArgumentParser(prog="./dev stress exits", description=summary, epilog=about)
-    parser.add_argument(
-        "rounds", nargs="?", type=int, default=10, help="number of rounds, default 10"
-    )
-    parsed = parser.parse_args()
-    if parsed.rounds < 1:
-        parser.error(f"rounds must be 1 or more, got {parsed.rounds}")
-    return parsed
-
-
-def main() -> int:
-    rounds, begin = arguments().rounds, time.monotonic()
-    passed: Counter[str] = Counter()
-    try:
-        with Progress(console=Console(stderr=True)) as progress:
-            for number in progress.track(range(1, rounds + 1), description="rounds"):
-                passed.update(run_round(number))
-    except FailedError as error:
-        print(error)
-        return 1
-    print(f"{rounds} rounds of {len(CLAUSES)} clauses: {passed.total():,} tests passed")
-    if rounds >= RECORDED:
-        record(passed, rounds, time.monotonic() - begin)
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("rounds", nargs="?", type=number(int, 1), default=10,
+                        help="number of rounds, default 10")  # fmt: skip

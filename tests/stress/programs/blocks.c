@@ -7,6 +7,8 @@
 /// LEAK is none, or a seeded bug: `blocks` forgets blocks, `pages` leaks memory unknown to memrt.
 /// At the end of each round all its threads have ended, and the remaining blocks stay live. The
 /// program then prints one line of JSON; Sample in flatness.py describes the fields.
+///
+/// No library replaces the program: stress-ng allocates by malloc, not by memrt's table.
 
 #include <pthread.h>
 #include <stdatomic.h>

@@ -5,6 +5,8 @@ usage: python arrays.py SECONDS ROUNDS LEAK
 Some arrays come from NumPy under memrt's handler, some from memrt.empty and memrt.zeros. Each
 thread also drops arrays of the other threads. LEAK (none, blocks or pages) and the output are as
 for blocks.c.
+
+No library replaces the program: stress-ng allocates by malloc, not by NumPy.
 """
 
 from __future__ import annotations

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import random
 from dataclasses import replace
 
 import churn
 import pytest
+import stress
 from flatness import LEAST, MIB, Sample, faults
+from rich.progress import Progress
 
 IDLE = Sample(0, 2 * MIB, 2 * MIB, 0, 0, 0, 0, 0, 0)
 
@@ -58,18 +61,18 @@ def test_few_samples_and_rounds_without_work_prove_nothing():
 
 
 @pytest.fixture(scope="module")
-def programs(tmp_path_factory) -> dict[str, list[str]]:
-    return churn.programs(tmp_path_factory.mktemp("churn"))
+def commands(tmp_path_factory) -> dict[str, list[str]]:
+    return churn.commands(tmp_path_factory.mktemp("churn"))
 
 
 def run(command: list[str], leak: str) -> list[Sample]:
     """Return a short run: too short to prove flat memory, long enough to show a leak."""
-    return churn.watch("", command, 1, LEAST, leak, lambda name, sample: None)
+    return churn.watch(churn.run_of("", command, 1, LEAST, leak), LEAST, Progress(disable=True))
 
 
 @pytest.mark.parametrize("name", ["blocks", "arrays"])
-def test_programs_make_memory_and_hold_what_memrt_says(name, programs):
-    idle, *worked = run(programs[name], "none")
+def test_programs_make_memory_and_hold_what_memrt_says(name, commands):
+    idle, *worked = run(commands[name], "none")
     assert len(worked) == LEAST
     assert [s.live - idle.live for s in worked] == [s.held for s in worked]
     assert worked[-1].made > worked[0].made > 0
@@ -77,10 +80,26 @@ def test_programs_make_memory_and_hold_what_memrt_says(name, programs):
 
 
 @pytest.mark.parametrize("name", ["blocks", "arrays"])
-def test_forgotten_blocks_are_seen(name, programs):
-    assert any("live bytes must be" in fault for fault in faults(run(programs[name], "blocks")))
+@pytest.mark.parametrize(
+    ("leak", "fault"), [("blocks", "live bytes must be"), ("pages", "unknown to memrt")]
+)
+def test_leak_made_on_purpose_is_detected(name, leak, fault, commands):
+    assert any(fault in found for found in faults(run(commands[name], leak)))
 
 
-@pytest.mark.parametrize("name", ["blocks", "arrays"])
-def test_pages_that_memrt_does_not_know_of_are_seen(name, programs):
-    assert any("unknown to memrt" in fault for fault in faults(run(programs[name], "pages")))
+def test_verdict_of_each_program_is_printed(monkeypatch, tmp_path, capsys):
+    leaking = [*steady()[:-1], replace(steady()[-1], live=0)]
+    shells = {}
+    for name, samples in {"good": steady(), "bad": leaking}.items():
+        printed = "\n".join(json.dumps(vars(sample)) for sample in samples)
+        (tmp_path / name).write_text(f"echo a warning\ncat <<END\n{printed}\nEND\n")
+        shells[name] = ["sh", str(tmp_path / name)]
+    monkeypatch.setattr(churn, "OUT", tmp_path)
+    monkeypatch.setattr(churn, "commands", lambda folder: shells)
+    assert stress.main(["churn", "1"]) == 1
+    *_, good, bad = capsys.readouterr().out.splitlines()
+    assert good == "good: flat"
+    assert bad.startswith("bad: after 40 s live bytes must be")
+    assert len((tmp_path / "good.jsonl").read_text().splitlines()) == len(steady())
+    del shells["bad"]
+    assert stress.main(["churn", "1"]) == 0
