@@ -117,6 +117,12 @@ static void get_data_of_freed(const memrt_api_t *checked)
     checked->get_data(create_freed_meminfo(checked));
 }
 
+static void get_data_of_foreign_pointer(const memrt_api_t *checked)
+{
+    static memrt_meminfo_t stranger = {.refct = 1};
+    checked->get_data(&stranger);
+}
+
 static void try_acquire_freed(const memrt_api_t *checked)
 {
     checked->try_acquire(create_freed_meminfo(checked));
@@ -345,6 +351,11 @@ static void release_a_policy_too_often(const memrt_api_t *checked)
     checked->policy_release(policy);
 }
 
+static void acquire_null_policy(const memrt_api_t *checked)
+{
+    checked->policy_acquire(NULL);
+}
+
 static void get_scope_of_freed(const memrt_api_t *checked)
 {
     (void)checked->scope_of(create_freed_meminfo(checked));
@@ -478,6 +489,7 @@ static const misuse_t misuses[] = {
     MISUSE(release_deferred, DYING),
     MISUSE(release_foreign_pointer, STRANGER),
     MISUSE(get_data_of_freed, DEAD),
+    MISUSE(get_data_of_foreign_pointer, STRANGER),
     MISUSE(try_acquire_freed, DEAD),
     MISUSE(name_freed, DEAD),
     MISUSE(name_freed, "memrt: set_name of 0x"),
@@ -520,6 +532,7 @@ static const misuse_t misuses[] = {
     MISUSE(resize_fixed_meminfo, ": the MemInfo must be resizable"),
     MISUSE(release_a_policy_too_often, "memrt: policy_release of "),
     MISUSE(release_policy_kept_by_blocks, "released more often than acquired"),
+    MISUSE(acquire_null_policy, ": the policy must be held, but was released more"),
     MISUSE(track_freed, DEAD),
     MISUSE(get_scope_of_freed, DEAD),
     MISUSE(release_a_scope_too_often, "memrt: scope_release of scope 0x"),
