@@ -3,7 +3,8 @@
 #include <pthread.h>
 #include <stdio.h>
 
-#include "api/table.h"
+#include "api/checking_table.h"
+#include "api/plain_table.h"
 #include "runtime/config/options.h"
 #include "runtime/runtime.h"
 
@@ -56,7 +57,7 @@ const memrt_api_t *memrt_get_api(uint32_t abi_major, const char **why)
         return NULL;
     }
     memrt__runtime_start();
-    return memrt__options.check ? memrt__checking_table() : &memrt__plain_table;
+    return memrt__options.check ? &memrt__checking_table : &memrt__plain_table;
 }
 
 const char *memrt_version(void)

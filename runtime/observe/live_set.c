@@ -16,22 +16,11 @@
 
 _Static_assert(PARTS == MEMRT__RANK_LIVE_LAST - MEMRT__RANK_LIVE + 1, "each part has a lock");
 
-/// Hash table with open addressing and linear probing. Invariants: no slot between the home slot of
-/// a key and the slot of the key is empty (key 0). At most half of the slots are taken.
-typedef struct table {
-    size_t capacity; ///< fixed; a power of two
-    memrt__live_entry_t slots[];
-} table_t;
-
-/// Partition of the live set.
-///
-/// A fork may find another thread at any step of a change. So a filled slot gets its key last, and
-/// an emptied or overwritten slot loses its key first. An entry that moves is in its new slot
-/// before it leaves the old slot. A child therefore finds each entry whole, some entries twice.
+/// Partition of the live set. live_table.h states the contents of the table after a fork.
 /// Exception: a fork inside of memrt__live_inherit() may lose the entry of the heir, whose block
 /// only a thread of the parent knows.
 typedef struct partition {
-    table_t *table; ///< NULL: no table yet
+    memrt__live_table_t *table; ///< NULL: no table yet
     size_t count;
     size_t changing;                  ///< not 0: a thread holds the lock
     memrt__live_left_t removed[LEFT]; ///< ring of removed keys
@@ -43,19 +32,9 @@ static size_t allocation_count;        /* last serial number; relaxed add; publi
 static size_t allocations_before_fork; /* `allocation_count` at the fork; written while the process
                                           has one thread */
 
-static size_t hash_key(uintptr_t key)
-{
-    return (size_t)((uint64_t)key * 0x9E3779B97F4A7C15u);
-}
-
 static size_t get_partition_index(uintptr_t key)
 {
-    return hash_key(key) >> 59;
-}
-
-static size_t get_home_slot(const table_t *table, uintptr_t key)
-{
-    return (hash_key(key) >> 16) & (table->capacity - 1);
+    return memrt__live_hash(key) >> 59;
 }
 
 static partition_t *lock_partition(size_t index)
@@ -72,82 +51,22 @@ static void unlock_partition(size_t index)
     memrt__unlock((memrt__rank_t)(MEMRT__RANK_LIVE + index));
 }
 
-static memrt__live_entry_t *find_in_table(table_t *table, uintptr_t key)
-{
-    size_t mask = table->capacity - 1;
-    for (size_t i = get_home_slot(table, key); table->slots[i].key != 0; i = (i + 1) & mask) {
-        if (table->slots[i].key == key) {
-            return &table->slots[i];
-        }
-    }
-    return NULL;
-}
-
 static memrt__live_entry_t *find_entry(const partition_t *partition, uintptr_t key)
 {
-    return partition->count == 0 ? NULL : find_in_table(partition->table, key);
-}
-
-static void clear_slot(memrt__live_entry_t *slot)
-{
-    memrt__store_relaxed(&slot->key, 0);
-    MEMRT__KEEP_ORDER;
-}
-
-static void fill_slot(memrt__live_entry_t *slot, const memrt__live_entry_t *entry)
-{
-    clear_slot(slot);
-    memrt__live_entry_t unnamed = *entry;
-    unnamed.key = 0;
-    *slot = unnamed;
-    memrt__store_release(&slot->key, entry->key);
-}
-
-static void place_entry(table_t *table, const memrt__live_entry_t *entry)
-{
-    size_t i = get_home_slot(table, entry->key);
-    while (table->slots[i].key != 0) {
-        i = (i + 1) & (table->capacity - 1);
-    }
-    fill_slot(&table->slots[i], entry);
-}
-
-static table_t *alloc_table(size_t capacity)
-{
-    MEMRT__KEEP_ERRNO;
-    table_t *table = calloc(1, sizeof(table_t) + capacity * sizeof(memrt__live_entry_t));
-    if (table != NULL) {
-        table->capacity = capacity;
-    }
-    return table;
-}
-
-/// Place all entries of `from` that `to` does not have yet. Returns the number of placed entries.
-static size_t place_missing_entries(table_t *to, const table_t *from)
-{
-    size_t count = 0;
-    for (size_t i = 0; i < from->capacity; i++) {
-        if (from->slots[i].key != 0 && find_in_table(to, from->slots[i].key) == NULL) {
-            place_entry(to, &from->slots[i]);
-            count++;
-        }
-    }
-    return count;
+    return partition->count == 0 ? NULL : memrt__live_table_find(partition->table, key);
 }
 
 static bool grow_table(partition_t *partition)
 {
     MEMRT__KEEP_ERRNO;
-    table_t *old = partition->table;
+    memrt__live_table_t *old = partition->table;
     if (memrt__fault_is_due()) {
         return false;
     }
-    table_t *table = alloc_table(old == NULL ? FIRST_CAPACITY : old->capacity * 2);
+    size_t capacity = old == NULL ? FIRST_CAPACITY : old->capacity * 2;
+    memrt__live_table_t *table = memrt__live_table_copy(old, capacity, &partition->count);
     if (table == NULL) {
         return false;
-    }
-    if (old != NULL) {
-        place_missing_entries(table, old);
     }
     memrt__store_release((size_t *)&partition->table, (size_t)table);
     free(old);
@@ -157,25 +76,8 @@ static bool grow_table(partition_t *partition)
 /// Make room for one more key. Returns false when out of memory.
 static bool reserve_slot(partition_t *partition)
 {
-    const table_t *table = partition->table;
+    const memrt__live_table_t *table = partition->table;
     return (table != NULL && partition->count < table->capacity / 2) || grow_table(partition);
-}
-
-/// Empty a slot. Entries behind the slot move up if the gap would cut them off from their home.
-static void remove_entry(partition_t *partition, memrt__live_entry_t *slot)
-{
-    table_t *table = partition->table;
-    size_t mask = table->capacity - 1;
-    size_t gap = (size_t)(slot - table->slots);
-    for (size_t i = (gap + 1) & mask; table->slots[i].key != 0; i = (i + 1) & mask) {
-        size_t distance = (i - get_home_slot(table, table->slots[i].key)) & mask;
-        if (distance >= ((i - gap) & mask)) {
-            fill_slot(&table->slots[gap], &table->slots[i]);
-            gap = i;
-        }
-    }
-    clear_slot(&table->slots[gap]);
-    partition->count--;
 }
 
 static memrt__live_entry_t make_entry(uintptr_t key, uint32_t site, double share)
@@ -196,7 +98,7 @@ bool memrt__live_insert(uintptr_t key, uint32_t site, double share)
     partition_t *partition = lock_partition(get_partition_index(key));
     bool room = reserve_slot(partition);
     if (room) {
-        place_entry(partition->table, &entry);
+        memrt__live_table_add(partition->table, &entry);
         partition->count++;
     }
     unlock_partition(get_partition_index(key));
@@ -224,7 +126,8 @@ bool memrt__live_remove(uintptr_t key, const memrt__live_trace_t *trace)
             record_removal(partition, entry, trace);
         }
         name = entry->name;
-        remove_entry(partition, entry);
+        memrt__live_table_remove(partition->table, entry);
+        partition->count--;
     }
     unlock_partition(get_partition_index(key));
     free(name);
@@ -286,7 +189,7 @@ void memrt__live_inherit(uintptr_t from, uintptr_t to)
     partition_t *partition = lock_partition(get_partition_index(to));
     memrt__live_entry_t *entry = find_entry(partition, to);
     char *old_name = entry->name;
-    fill_slot(entry, &identity);
+    memrt__live_table_fill(entry, &identity);
     unlock_partition(get_partition_index(to));
     free(old_name);
 }
@@ -297,7 +200,7 @@ static memrt__live_entry_t *find_or_add_entry(partition_t *partition, uintptr_t 
     memrt__live_entry_t *entry = find_entry(partition, key);
     if (entry == NULL && reserve_slot(partition)) {
         memrt__live_entry_t fresh = make_entry(key, 0, 0);
-        place_entry(partition->table, &fresh);
+        memrt__live_table_add(partition->table, &fresh);
         partition->count++;
         entry = find_entry(partition, key);
     }
@@ -392,13 +295,15 @@ void memrt__live_forked(void)
     allocations_before_fork = memrt__live_allocs();
 }
 
+/// Copy the table of a partition. Without memory, the old table is leaked and the partition is
+/// empty.
 static void repair_partition(partition_t *partition)
 {
-    table_t *old = partition->table, *table = old == NULL ? NULL : alloc_table(old->capacity);
-    partition->count = table == NULL ? 0 : place_missing_entries(table, old);
-    /* Without memory, the old table is leaked and the partition is empty. */
-    partition->table = table;
-    if (table != NULL) {
+    memrt__live_table_t *old = partition->table;
+    partition->count = 0;
+    partition->table =
+        old == NULL ? NULL : memrt__live_table_copy(old, old->capacity, &partition->count);
+    if (partition->table != NULL) {
         free(old);
     }
 }

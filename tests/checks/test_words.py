@@ -34,6 +34,9 @@ def check(root, name, text):
         ("docs/a.md", "{}\n"),
         ("CMakeLists.txt", "# {}\n"),
         ("runtime/b.c", 'const char *x = "{}";\n'),
+        ("tests/coverage/uncovered.txt", "a.c\nif (what) {{\n1: {}\n"),
+        ("tests/mutation/survivors.txt", "a.c: what ## 1 → 2\n{}\n"),
+        ("tests/settings.txt", "# {}\nMEMRT_CHECK=1\n"),
         ("bindings/c.py", "def f():\n    raise ValueError(f'{{f}}: {}')\n"),
     ],
 )

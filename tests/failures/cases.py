@@ -16,6 +16,7 @@ import os
 import pickle
 import re
 import sys
+import tempfile
 import threading
 import tracemalloc
 import types
@@ -244,7 +245,8 @@ def leave_exact(ground: Ground) -> None:
             memrt.debug.exact_peak().__exit__()
 
 
-TRACE_FILE = f"/tmp/memrt-failures-{os.getpid()}.memtrace"
+FOLDER = tempfile.TemporaryDirectory(prefix="memrt-failures-")
+TRACE_FILE = f"{FOLDER.name}/memtrace"
 TRACE_STATS = memrt.types.TraceStats(False, 5, 2, 0, 100, 28)
 
 

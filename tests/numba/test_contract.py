@@ -13,12 +13,19 @@ import numpy as np
 import pytest
 from numba import njit
 from numba.core import types
+from numba.core.registry import cpu_target
 from numba.core.runtime import _nrt_python as nrt
 from numba.core.runtime import rtsys
 from numba.core.unsafe.nrt import NRT_get_api
 from runtimes import COUNTERS, DTOR, MANAGED_DTOR, PYTHON_SIGNATURES, SIGNATURES, Counted, word
 
 HUGE = 2**62
+
+
+@pytest.fixture(scope="module", autouse=True)
+def initialized_runtime():
+    """Initialize Numba's runtime, which otherwise happens at the first compilation."""
+    rtsys.initialize(cpu_target.target_context)
 
 
 tables = []

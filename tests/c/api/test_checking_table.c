@@ -7,7 +7,7 @@
 #include <memrt/arrow.h>
 #include <memrt/dlpack.h>
 
-#include "api/table.h"
+#include "api/checking_table.h"
 #include "runtime/config/options.h"
 #include "runtime/observe/tracking.h"
 #include "runtime/policy/policy_allocators.h"
@@ -29,7 +29,7 @@ static const memrt_api_t *turn_checking_on(void)
 {
     memrt__options.check = true;
     memrt__tracking_switch(true);
-    return memrt__checking_table();
+    return &memrt__checking_table;
 }
 
 /// Create a policy under checking. Its blocks have redzones.
@@ -88,8 +88,8 @@ static void release_info_twice(void *data, size_t size, void *info)
 {
     (void)data, (void)size;
     if (info != NULL) {
-        memrt__checking_table()->release(info);
-        memrt__checking_table()->release(info);
+        memrt__checking_table.release(info);
+        memrt__checking_table.release(info);
     }
 }
 
@@ -115,6 +115,12 @@ static void release_foreign_pointer(const memrt_api_t *checked)
 static void get_data_of_freed(const memrt_api_t *checked)
 {
     checked->get_data(create_freed_meminfo(checked));
+}
+
+static void get_data_of_foreign_pointer(const memrt_api_t *checked)
+{
+    static memrt_meminfo_t stranger = {.refct = 1};
+    checked->get_data(&stranger);
 }
 
 static void try_acquire_freed(const memrt_api_t *checked)
@@ -345,6 +351,11 @@ static void release_a_policy_too_often(const memrt_api_t *checked)
     checked->policy_release(policy);
 }
 
+static void acquire_null_policy(const memrt_api_t *checked)
+{
+    checked->policy_acquire(NULL);
+}
+
 static void get_scope_of_freed(const memrt_api_t *checked)
 {
     (void)checked->scope_of(create_freed_meminfo(checked));
@@ -478,6 +489,7 @@ static const misuse_t misuses[] = {
     MISUSE(release_deferred, DYING),
     MISUSE(release_foreign_pointer, STRANGER),
     MISUSE(get_data_of_freed, DEAD),
+    MISUSE(get_data_of_foreign_pointer, STRANGER),
     MISUSE(try_acquire_freed, DEAD),
     MISUSE(name_freed, DEAD),
     MISUSE(name_freed, "memrt: set_name of 0x"),
@@ -520,6 +532,7 @@ static const misuse_t misuses[] = {
     MISUSE(resize_fixed_meminfo, ": the MemInfo must be resizable"),
     MISUSE(release_a_policy_too_often, "memrt: policy_release of "),
     MISUSE(release_policy_kept_by_blocks, "released more often than acquired"),
+    MISUSE(acquire_null_policy, ": the policy must be held, but was released more"),
     MISUSE(track_freed, DEAD),
     MISUSE(get_scope_of_freed, DEAD),
     MISUSE(release_a_scope_too_often, "memrt: scope_release of scope 0x"),
@@ -743,6 +756,9 @@ static void pass_no_owner(void *context)
     memrt_new_options_t options = {.struct_size = too_small, .policy = (memrt_policy_t *)0x1000};
     REQUIRE(checked->meminfo_new(1, NULL, &made_mi) == MEMRT_OK);
     REQUIRE(checked->meminfo_new(1, &options, &made_mi) == MEMRT_OK);
+    memrt_cuda_options_t cuda = {.struct_size = offsetof(memrt_cuda_options_t, policy),
+                                 .policy = (memrt_policy_t *)0x1000};
+    (void)!checked->cuda_new(1, &cuda, &made_mi);
     REQUIRE(checked->block_realloc(NULL, checked->block_alloc(NULL, 1), 1) != NULL);
     REQUIRE(checked->stats_read(NULL, &made_stats) == MEMRT_OK);
     REQUIRE(checked->scope_next(NULL) != NULL);
@@ -836,9 +852,11 @@ static void use_correctly(void *context)
     REQUIRE(strcmp(name, "right") == 0 && checked->policy_of(mi) == policy);
     REQUIRE(checked->dtor_info(mi) == NULL && checked->external_allocator(mi) == NULL);
     REQUIRE(!checked->readonly(mi) && checked->dump(mi, NULL, 0) > 0);
-    for (int i = 0; i < 4; i++) {
+    for (int i = 0; i < 3; i++) {
         checked->release(mi);
     }
+    mi->refct = 0; /* as compiled code releases the last reference */
+    checked->call_dtor(mi);
     DLManagedTensorVersioned *tensor;
     DLManagedTensor *unversioned;
     REQUIRE(checked->dlpack_export(adopted, &no_dimensions, &tensor, NULL) == MEMRT_OK);

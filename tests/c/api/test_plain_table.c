@@ -2,7 +2,8 @@
 
 #include <string.h>
 
-#include "api/table.h"
+#include "api/checking_table.h"
+#include "api/plain_table.h"
 #include "runtime/config/options.h"
 #include "support/books.h"
 #include "support/crew.h"
@@ -33,14 +34,14 @@ static void expect_no_empty_slot(const memrt_api_t *table)
 TEST(both_api_tables_have_no_empty_slot)
 {
     expect_no_empty_slot(&memrt__plain_table);
-    expect_no_empty_slot(memrt__checking_table());
+    expect_no_empty_slot(&memrt__checking_table);
     ck_assert_uint_eq(memrt__plain_table.features & MEMRT_FEATURE_CHECKING, 0);
-    ck_assert_uint_ne(memrt__checking_table()->features & MEMRT_FEATURE_CHECKING, 0);
+    ck_assert_uint_ne(memrt__checking_table.features & MEMRT_FEATURE_CHECKING, 0);
 }
 
 TEST(counters_feature_matches_counted_statistics)
 {
-    uint64_t counters = memrt__checking_table()->features & MEMRT_FEATURE_COUNTERS;
+    uint64_t counters = memrt__checking_table.features & MEMRT_FEATURE_COUNTERS;
     ck_assert_uint_eq(memrt__plain_table.features & MEMRT_FEATURE_COUNTERS, counters);
     size_t before = stats_of(NULL).live;
     memrt_meminfo_t *mi = api->allocate(100);

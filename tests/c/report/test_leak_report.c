@@ -41,9 +41,7 @@ static void start_program(const program_t *program)
     memrt__leak_report_start();
     running = program->function;
     api->set_frames(write_running_frames);
-    if (api->tracking_set(&all) != MEMRT_OK) {
-        abort();
-    }
+    REQUIRE(api->tracking_set(&all) == MEMRT_OK);
 }
 
 static void leak_buffers(void *context)
@@ -51,9 +49,7 @@ static void leak_buffers(void *context)
     const program_t *program = context;
     start_program(program);
     for (size_t i = 0; i < program->buffers; i++) {
-        if (api->allocate(1000) == NULL) {
-            abort();
-        }
+        REQUIRE(api->allocate(1000) != NULL);
     }
     exit(program->status);
 }
@@ -74,9 +70,7 @@ static void leak_to_holders(void *context)
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
         memrt_meminfo_t *mi = api->allocate(1000), *unnamed = api->allocate(1000);
         memrt_holder_kind_t kind = i == 3 ? MEMRT_HOLDER_EXPORT : MEMRT_HOLDER_REFERENCE;
-        if (mi == NULL || unnamed == NULL || api->acquire_as(mi, kind, names[i]) != MEMRT_OK) {
-            abort();
-        }
+        REQUIRE(mi != NULL && unnamed != NULL && api->acquire_as(mi, kind, names[i]) == MEMRT_OK);
         api->release(mi);
     }
     exit(0);
@@ -125,9 +119,7 @@ static void leak_at_many_sites(void *context)
     for (size_t i = 1; i <= 15; i++) {
         snprintf(name, sizeof(name), "place%zu", i);
         running = name;
-        if (api->allocate(i * 100) == NULL) {
-            abort();
-        }
+        REQUIRE(api->allocate(i * 100) != NULL);
     }
     running = NULL;
     exit(0);
@@ -150,18 +142,12 @@ TEST(leak_report_shows_ten_largest_sites_with_five_frames)
 static void leak_suppressed(void *context)
 {
     program_t *program = context;
-    if (api->lasting_add("cache at */pro*.py:*", "a wrong pattern") != MEMRT_OK ||
-        api->lasting_add("cache at pro*.py:*", "the cache of a test") != MEMRT_OK) {
-        abort();
-    }
+    REQUIRE(api->lasting_add("cache at */pro*.py:*", "a wrong pattern") == MEMRT_OK);
+    REQUIRE(api->lasting_add("cache at pro*.py:*", "the cache of a test") == MEMRT_OK);
     start_program(program);
-    if (api->allocate(50) == NULL) {
-        abort();
-    }
+    REQUIRE(api->allocate(50) != NULL);
     running = "forgets";
-    if (program->buffers != 0 && api->allocate(60) == NULL) {
-        abort();
-    }
+    REQUIRE(program->buffers == 0 || api->allocate(60) != NULL);
     exit(0);
 }
 
@@ -180,9 +166,7 @@ static void leak_without_site(void *context)
 {
     start_program(context);
     api->set_frames(NULL);
-    if (api->allocate(1) == NULL) {
-        abort();
-    }
+    REQUIRE(api->allocate(1) != NULL);
     exit(0);
 }
 

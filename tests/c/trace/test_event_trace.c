@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -35,6 +36,14 @@ static void start_trace(void)
     tape_start((memrt_trace_options_t){0});
 }
 
+/// Return the path of the tape with a suffix, in the private folder of the test program.
+static const char *tape_path_with(const char *suffix)
+{
+    static char path[80];
+    snprintf(path, sizeof(path), "%s%s", tape_path(), suffix);
+    return path;
+}
+
 TEST(events_of_a_thread_keep_their_order_and_times)
 {
     uint64_t before = memrt__os_now_ns();
@@ -63,9 +72,10 @@ TEST(trace_is_on_between_start_and_stop)
     start_trace();
     ck_assert(memrt__trace_is_on());
     ck_assert_int_eq(read_trace_stats().on, 1);
-    memrt_trace_options_t options = {.struct_size = sizeof(options), .path = "/tmp/another"};
+    memrt_trace_options_t options = {.struct_size = sizeof(options),
+                                     .path = tape_path_with(".other")};
     ck_assert_int_eq(api->trace_start(&options, NULL), MEMRT_EBUSY);
-    ck_assert_int_ne(access("/tmp/another", F_OK), 0);
+    ck_assert_int_ne(access(options.path, F_OK), 0);
     memrt_trace_stats_t out = {.struct_size = sizeof(out)};
     ck_assert_int_eq(api->trace_stop(&out), MEMRT_OK);
     ck_assert_int_eq(out.on, 0);
@@ -104,7 +114,8 @@ TEST(invalid_trace_options_are_refused)
 TEST(trace_file_creation_failure_reports_the_system_error)
 {
     int error = 5;
-    memrt_trace_options_t options = {.struct_size = sizeof(options), .path = "/tmp/no/folder"};
+    memrt_trace_options_t options = {.struct_size = sizeof(options),
+                                     .path = tape_path_with("/file")};
     ck_assert_int_eq(api->trace_start(&options, &error), MEMRT_EIO);
     ck_assert_int_eq(error, ENOENT);
     ck_assert_int_eq(api->trace_start(&options, NULL), MEMRT_EIO);

@@ -1,0 +1,58 @@
+#include "api/checked_slots.h"
+#include "api/plain_table.h"
+#include "api/verify_policy.h"
+
+void memrt__checked_policy_acquire(memrt_policy_t *policy)
+{
+    memrt__verify_policy("policy_acquire", policy);
+    memrt__plain_table.policy_acquire(policy);
+}
+
+void memrt__checked_policy_release(memrt_policy_t *policy)
+{
+    memrt__verify_policy("policy_release", policy);
+    memrt__plain_table.policy_release(policy);
+}
+
+const char *memrt__checked_policy_name(const memrt_policy_t *policy)
+{
+    memrt__verify_known_policy("policy_name", policy);
+    return memrt__plain_table.policy_name(policy);
+}
+
+size_t memrt__checked_policy_alignment(const memrt_policy_t *policy)
+{
+    memrt__verify_known_policy("policy_alignment", policy);
+    return memrt__plain_table.policy_alignment(policy);
+}
+
+uint32_t memrt__checked_policy_index(const memrt_policy_t *policy)
+{
+    memrt__verify_known_policy("policy_index", policy);
+    return memrt__plain_table.policy_index(policy);
+}
+
+int memrt__checked_policy_option(const memrt_policy_t *policy, size_t index, memrt_option_t *out)
+{
+    memrt__verify_known_policy("policy_option", policy);
+    return memrt__plain_table.policy_option(policy, index, out);
+}
+
+memrt_status_t memrt__checked_stats_read(const memrt_policy_t *policy, memrt_stats_t *out)
+{
+    memrt__verify_report_policy("stats_read", policy);
+    return memrt__plain_table.stats_read(policy, out);
+}
+
+void memrt__checked_stats_reset_peak(memrt_policy_t *policy)
+{
+    memrt__verify_report_policy("stats_reset_peak", policy);
+    memrt__plain_table.stats_reset_peak(policy);
+}
+
+size_t memrt__checked_explain_shortage(const memrt_policy_t *policy, size_t size, char *text,
+                                       size_t length)
+{
+    memrt__verify_report_policy("explain_shortage", policy);
+    return memrt__plain_table.explain_shortage(policy, size, text, length);
+}
