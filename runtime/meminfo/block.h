@@ -30,6 +30,9 @@
 /// Failure: returns NULL when out of memory, and counts a failed request.
 memrt_meminfo_t *memrt__block_new(const memrt__block_request_t *request);
 
+/// Count and report a failed request for `size` bytes.
+void memrt__block_refused(memrt_policy_t *policy, size_t size);
+
 /// Fast path: take a block with data from the thread cache of `self`, the calling thread, count
 /// the block in the shard of `home`, and return the block with count 1. The caller must have
 /// checked that no observer needs the slow path. In a scope, `home` must be the shard of the

@@ -62,6 +62,7 @@ LAYERS = [
         ("runtime/trace/",),
         ("runtime/alloc/",),
         ("runtime/policy/",),
+        ("runtime/event/",),
         ("runtime/meminfo/",),
         ("runtime/cuda/",),
         ("runtime/interop/", "runtime/symbols/"),
