@@ -5,7 +5,7 @@
 #include <memrt/tracking.h>
 
 #include "runtime/base/slow_path.h"
-#include "runtime/stats/thread.h"
+#include "runtime/thread/thread.h"
 
 /// Tracking of allocations: which allocations the live set lists, and with which call stack.
 ///

@@ -3,7 +3,7 @@
 
 #include <stdint.h>
 
-#include "runtime/stats/thread.h"
+#include "runtime/stats/tally.h"
 
 /// Gauges of all threads: bring gauges to rest, and find rises. A gauge is a rise of bytes in use
 /// that a shard has not yet reported to its aggregates.

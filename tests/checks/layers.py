@@ -57,6 +57,7 @@ LAYERS = [
         ("runtime/base/",),
         ("runtime/os/",),
         ("runtime/config/",),
+        ("runtime/thread/",),
         ("runtime/stats/",),
         ("runtime/observe/",),
         ("runtime/trace/",),

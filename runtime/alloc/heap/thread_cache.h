@@ -3,6 +3,7 @@
 
 #include "runtime/alloc/heap/span.h"
 #include "runtime/alloc/heap/size_class.h"
+#include "runtime/stats/tally.h"
 
 /// Thread cache: free blocks that a thread keeps for itself. Taking or giving a block touches no
 /// memory shared between threads. An empty or full bin exchanges blocks with the central list. The

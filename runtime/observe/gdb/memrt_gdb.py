@@ -263,7 +263,7 @@ def shards(account):
     """Yield the counters of all threads for an account, and the shared counters."""
     index = int(account["index"])
     yield account["shared"].dereference()
-    for thread in elements(symbol("first_thread", "stats/thread.c"), "next"):
+    for thread in elements(symbol("first_thread", "thread/thread.c"), "next"):
         if index == 0:
             yield thread["first"]
             continue

@@ -1,4 +1,4 @@
-#include "runtime/stats/thread.h"
+#include "runtime/thread/thread.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -250,21 +250,6 @@ bool memrt__thread_extend(void *slot, size_t size)
     memcpy(slot, &more, sizeof(more));
     memrt__unlock(MEMRT__RANK_THREADS);
     return true;
-}
-
-memrt__shard_t *memrt__shard_make(memrt__thread_t *thread, const memrt__account_t *account)
-{
-    memrt__shard_t *shard = memrt__thread_shard(thread, account->index);
-    if (shard == NULL) {
-        if (!memrt__thread_extend(&thread->chunks[account->index / MEMRT__CHUNK],
-                                  MEMRT__CHUNK * sizeof(*shard))) {
-            return NULL;
-        }
-        shard = memrt__thread_shard(thread, account->index);
-    }
-    bool serves = memrt__shard_serves(shard, account) ||
-                  memrt__thread_extend(&shard->sizes, MEMRT_SIZE_BINS * sizeof(*shard->sizes));
-    return serves ? shard : NULL;
 }
 
 memrt__thread_t *memrt__thread_first(void)
