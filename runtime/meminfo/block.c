@@ -52,7 +52,7 @@ static memrt_meminfo_t *take_cached_block(const memrt__block_request_t *request)
         request->external != NULL || memrt__is_slow(MEMRT__SLOW_FAILURE)) {
         return NULL;
     }
-    memrt_meminfo_t *mi = memrt__bin_pop(&self->bins[memrt__class_of_data(request->size)]);
+    memrt_meminfo_t *mi = memrt__bin_pop(&self->cache.bins[memrt__class_of_data(request->size)]);
     if (mi != NULL) {
         memrt__fast_write(mi, request->policy->account.index, request->size, request->kind, 0);
     }

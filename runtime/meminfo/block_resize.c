@@ -105,7 +105,7 @@ static void update_class(memrt_meminfo_t *mi)
 static memrt_meminfo_t *move_block_fast(memrt__thread_t *self, memrt_meminfo_t *mi, unsigned class,
                                         size_t size)
 {
-    memrt_meminfo_t *moved = memrt__bin_pop(&self->bins[class]);
+    memrt_meminfo_t *moved = memrt__bin_pop(&self->cache.bins[class]);
     if (moved == NULL) {
         return NULL;
     }

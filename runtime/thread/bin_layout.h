@@ -13,7 +13,7 @@
 /// Thread cache of one size class: a stack of free blocks, the most recently freed block on top.
 ///
 /// Only the owner writes a bin, except for `limit`: another thread sets `limit` to 0 to ask for the
-/// cached blocks. Invariant: count <= limit, except during a free and after such a request.
+/// cached blocks. Invariant: count <= limit, except during a free and after the request.
 typedef struct memrt__bin {
     size_t head;    ///< address of the first block, 0 for none
     size_t count;   ///< blocks in the list

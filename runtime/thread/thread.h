@@ -2,13 +2,14 @@
 #define MEMRT_THREAD_THREAD_H
 
 #include <pthread.h>
+#include <stdbool.h>
 
 #include <memrt/meminfo.h>
 
 #include "runtime/base/atomics.h"
 #include "runtime/base/compiler.h"
-#include "runtime/thread/bin_layout.h"
 #include "runtime/thread/shard_layout.h"
+#include "runtime/thread/slots.h"
 
 /// Per-thread record: all state that memrt keeps for one thread, mainly shards and cached blocks.
 ///
@@ -26,26 +27,15 @@
 /// Record of a thread. The members that every allocation reads come first, in one cache line. "Own"
 /// marks a member that only the owner writes; "THREADS" means under the lock of that rank.
 typedef struct memrt__thread {
-    struct memrt_scope *scope;    ///< own; current scope; NULL: no scope
-    struct memrt_policy *part_of; ///< own; policy that `part` was looked up for; NULL: none
-    struct memrt_policy *part;    ///< own; subpolicy of `part_of` in the current scope
-    memrt__shard_t *part_shard;   ///< own; shard for `part`; NULL: the fast path is closed
-    size_t parts_gone;            ///< own; memrt__subpolicies_gone at the time of that look-up
-    size_t until_sampled;         ///< own; bytes up to the next sampled allocation
-    size_t sample;                ///< own; mean distance that `until_sampled` was drawn for
-    uint64_t random;              ///< own; state of the random number generator
-    memrt__shard_t first;         ///< own; shard of account 0
-    memrt__bin_t bins[MEMRT__CLASSES];
-    size_t limits[2]; ///< own; bytes that all bin limits allow: small blocks, large blocks
-    size_t live;      ///< own; bytes in use in the process when a bin last ran empty
-    size_t asked;     ///< written under THREADS; not 0: the thread must empty its bins
+    memrt__scope_slot_t scope;
+    memrt__sampling_slot_t sampling;
+    memrt__shard_t first; ///< own; shard of account 0
+    memrt__cache_slot_t cache;
     struct memrt__thread *next; ///< fixed once linked
     pthread_mutex_t alive;      ///< robust; held by the owner of the record
     bool in_use;                ///< under THREADS; a thread owns the record
     uint32_t number;            ///< own; operating system's id of the owner
-    unsigned destructors;       ///< own; nesting depth of running destructors
-    memrt_meminfo_t *put_off;   ///< own; deferred MemInfos, see memrt__put_off_link()
-    void (*end_put_off)(void);  ///< own; runs deferred destructors on the calling thread
+    memrt__dtor_slot_t dtors;
     struct memrt__thread_site_counters *births; ///< own, written under THREADS; counts by site
     struct memrt__trace_buffer *trace; ///< own, written under THREADS; buffer of trace events
     memrt__shard_t *chunks[MEMRT__ACCOUNTS / MEMRT__CHUNK]; ///< own, written under THREADS
@@ -54,16 +44,33 @@ typedef struct memrt__thread {
 /// Record of the calling thread; NULL before its first call.
 extern MEMRT__THREAD_LOCAL memrt__thread_t *memrt__self;
 MEMRT__COLD memrt__thread_t *memrt__thread_make(void);
+
 /// Allocate `size` zeroed bytes and store their address in `slot`, a pointer in the record of the
 /// calling thread. Threads that walk the records see either NULL or zeroed memory. Failure: returns
 /// false when out of memory, or when the lock is not available during a fork.
 MEMRT__COLD bool memrt__thread_extend(void *slot, size_t size);
 
-/// Set the callbacks for records; once, before the first record is made. `made` runs on each new
-/// record before the record is linked. `ending` runs on the record of an ending thread: on that
-/// thread, or on the thread that takes the record of a dead thread.
+/// Moments in the life of a record at which the modules care for their slots.
+typedef enum memrt__thread_moment {
+    MEMRT__THREAD_NEW,    ///< a record was created, and is not linked yet
+    MEMRT__THREAD_ENDING, ///< the calling thread ends, still has the record, and may allocate
+    MEMRT__THREAD_ENDED,  ///< the thread ended; the caller is that thread, or found it dead
+    MEMRT__THREAD_RESET,  ///< the record is about to be free for another thread; under THREADS
+    MEMRT__THREAD_LOST,   ///< in a forked child: the owner stayed in the parent, at any step
+    MEMRT__THREAD_MOMENTS
+} memrt__thread_moment_t;
+
 typedef void (*memrt__thread_fn)(memrt__thread_t *thread);
-void memrt__thread_hooks(memrt__thread_fn made, memrt__thread_fn ending);
+
+/// Callbacks of a module by moment; NULL: none.
+typedef struct memrt__thread_module {
+    memrt__thread_fn at[MEMRT__THREAD_MOMENTS];
+} memrt__thread_module_t;
+
+/// Add a module with a slot, of MEMRT__THREAD_MODULES at most, before the first record is created.
+/// Callbacks run in the order in which the modules were added.
+#define MEMRT__THREAD_MODULES 4u
+void memrt__thread_add_module(const memrt__thread_module_t *module);
 
 /// Return the first record; `next` links the rest. Under the lock of rank THREADS.
 memrt__thread_t *memrt__thread_first(void);
@@ -71,25 +78,9 @@ memrt__thread_t *memrt__thread_first(void);
 /// Make the records of dead threads, which did not return them, available to new threads.
 void memrt__thread_reap(void);
 
-/// Address of the first MemInfo whose deferred destructor lost its thread, 0 for none. The next
-/// thread that runs a destructor also runs the destructors of this list. Relaxed; written under the
-/// lock of rank THREADS.
-extern size_t memrt__thread_left;
-
-/// Move the destructors of memrt__thread_left to the calling thread, which must have none deferred.
-MEMRT__COLD void memrt__thread_adopt_left(memrt__thread_t *self);
-
 /// In a forked child: release the records of all other threads for reuse. The blocks in the thread
 /// caches of released records are lost.
 void memrt__thread_forked(void);
-
-/// Return the word of a deferred MemInfo that links the list of deferred MemInfos. The data of an
-/// inline MemInfo follows the header, so the pointer to the data can be restored. Only inline
-/// MemInfos have an external allocator, so the word of other MemInfos is NULL.
-static inline size_t *memrt__put_off_link(memrt_meminfo_t *mi)
-{
-    return mi->kind == MEMRT_KIND_INLINE ? (size_t *)&mi->data : (size_t *)&mi->external_allocator;
-}
 
 static inline memrt__thread_t *memrt__thread_self(void)
 {
