@@ -130,8 +130,8 @@ void memrt__block_promote(memrt_meminfo_t *mi)
     }
 }
 
-/// Kind whose layout is a header alone. The MemInfo of a tiny block uses this layout to be
-/// allocated and freed, although its kind is MEMRT_KIND_BLOCK in between.
+/// Kind whose layout is a header alone: the layout of the MemInfo of a tiny block, although the
+/// kind of the MemInfo is MEMRT_KIND_BLOCK.
 #define KIND_HEADER MEMRT_KIND_ADOPTED
 
 memrt_meminfo_t *memrt__block_new_tiny(memrt_policy_t *policy, void *data, size_t size)
@@ -163,8 +163,8 @@ void memrt__block_notify_alloc_tiny(const memrt_meminfo_t *mi)
 
 void memrt__block_discard_tiny(memrt_meminfo_t *mi)
 {
-    mi->kind = KIND_HEADER;
-    memrt__block_layout_t layout = memrt__block_layout_of(mi);
+    memrt__block_layout_t layout;
+    (void)memrt__block_layout_compute(KIND_HEADER, 0, (size_t)1 << mi->align_log2, &layout);
     memrt__block_memory_free(mi, layout.bytes, layout.align);
 }
 
