@@ -17,7 +17,7 @@
 #include "runtime/interop/dlpack_export.h"
 #include "runtime/meminfo/block_alloc.h"
 #include "runtime/meminfo/block_api.h"
-#include "runtime/meminfo/block_events.h"
+#include "runtime/event/watcher_observer.h"
 #include "runtime/meminfo/lookup.h"
 #include "runtime/meminfo/meminfo.h"
 #include "runtime/meminfo/named.h"

@@ -6,10 +6,11 @@
 #include "runtime/alloc/heap/central_list.h"
 #include "runtime/alloc/heap/heap.h"
 #include "runtime/alloc/heap/purger.h"
+#include "runtime/alloc/heap/thread_cache.h"
 #include "runtime/alloc/mapped.h"
 #include "runtime/config/options.h"
 #include "runtime/cuda/driver.h"
-#include "runtime/meminfo/block.h"
+#include "runtime/meminfo/references.h"
 #include "runtime/observe/live_set.h"
 #include "runtime/observe/named_refs.h"
 #include "runtime/observe/tracking.h"
@@ -18,6 +19,7 @@
 #include "runtime/policy/fork_accounts.h"
 #include "runtime/policy/policy.h"
 #include "runtime/policy/policy_allocators.h"
+#include "runtime/policy/scope.h"
 #include "runtime/report/leak_report.h"
 #include "runtime/report/stats_page.h"
 #include "runtime/stats/gauges.h"
@@ -75,6 +77,9 @@ static void start_runtime(void)
 {
     memrt__options_read();
     memrt__policy_start();
+    memrt__gauges_start();
+    memrt__scope_start();
+    memrt__dtor_start();
     memrt__tracking_start();
     /* Fails only without memory; then a child of a threaded process may find locks held. */
     memrt__lock_at_fork(repair_child);

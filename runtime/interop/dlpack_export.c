@@ -9,7 +9,6 @@
 #include "runtime/interop/dlpack_device.h"
 #include "runtime/interop/dlpack_view.h"
 #include "runtime/interop/refusal.h"
-#include "runtime/meminfo/block_events.h"
 #include "runtime/meminfo/meminfo.h"
 #include "runtime/meminfo/named.h"
 

@@ -1,10 +1,9 @@
 #include "runtime/meminfo/block.h"
 
 #include "runtime/base/size.h"
-#include "runtime/meminfo/block_events.h"
+#include "runtime/event/block_observers.h"
 #include "runtime/meminfo/block_layout.h"
 #include "runtime/meminfo/block_memory.h"
-#include "runtime/meminfo/block_trace.h"
 #include "runtime/meminfo/tiny.h"
 
 /// Return the flags of a block allocated by the slow path. If the block fits a pool class, the
@@ -53,7 +52,7 @@ static memrt_meminfo_t *take_cached_block(const memrt__block_request_t *request)
         request->external != NULL || memrt__is_slow(MEMRT__SLOW_FAILURE)) {
         return NULL;
     }
-    memrt_meminfo_t *mi = memrt__bin_pop(&self->bins[memrt__class_of_data(request->size)]);
+    memrt_meminfo_t *mi = memrt__bin_pop(&self->cache.bins[memrt__class_of_data(request->size)]);
     if (mi != NULL) {
         memrt__fast_write(mi, request->policy->account.index, request->size, request->kind, 0);
     }
@@ -76,8 +75,7 @@ memrt_meminfo_t *memrt__block_new(const memrt__block_request_t *request)
 {
     memrt_meminfo_t *mi = take_cached_block(request);
     mi = mi == NULL ? alloc_block(request) : mi;
-    if (mi != NULL && request->birth.share != 0 &&
-        !memrt__block_list(mi, request->birth, request->size + request->behind)) {
+    if (mi != NULL && !memrt__block_admit(mi, request->birth, request->size + request->behind)) {
         memrt__block_discard(mi);
         mi = NULL;
     }
@@ -85,6 +83,13 @@ memrt_meminfo_t *memrt__block_new(const memrt__block_request_t *request)
         memrt__block_refused(request->policy, request->size);
     }
     return mi;
+}
+
+void memrt__block_refused(memrt_policy_t *policy, size_t size)
+{
+    memrt__block_emit_failure(policy, size);
+    memrt__tally_t tally = memrt__tally(&policy->account);
+    memrt__tally_in(&tally, &tally.shard->failed, 1);
 }
 
 static void count_allocation(const memrt_meminfo_t *mi)
@@ -104,20 +109,13 @@ static void count_allocation(const memrt_meminfo_t *mi)
 memrt_meminfo_t *memrt__block_notify_alloc(memrt_meminfo_t *mi, uint32_t site)
 {
     count_allocation(mi);
-    if (mi->kind != MEMRT_KIND_RESIZABLE) {
-        memrt__probe_alloc(mi->data, mi->size, mi->policy, mi->kind);
-    }
-    if (memrt__trace_is_on() && memrt__block_trace_alloc(mi, site)) {
-        memrt__flags_set_relaxed(&mi->flags, MEMRT__FLAG_TRACED);
-    }
+    memrt__block_emit_allocate(mi, site);
     return memrt__block_publish(mi);
 }
 
 void memrt__block_discard(memrt_meminfo_t *mi)
 {
-    if (memrt__block_is_listed(mi)) {
-        memrt__block_unlist(mi);
-    }
+    memrt__block_emit_free(mi);
     memrt__block_layout_t layout = memrt__block_layout_of(mi);
     memrt__block_memory_free(mi, layout.bytes, layout.align);
 }
@@ -132,8 +130,8 @@ void memrt__block_promote(memrt_meminfo_t *mi)
     }
 }
 
-/// Kind whose layout is a header alone. The MemInfo of a tiny block uses this layout to be
-/// allocated and freed, although its kind is MEMRT_KIND_BLOCK in between.
+/// Kind whose layout is a header alone: the layout of the MemInfo of a tiny block, although the
+/// kind of the MemInfo is MEMRT_KIND_BLOCK.
 #define KIND_HEADER MEMRT_KIND_ADOPTED
 
 memrt_meminfo_t *memrt__block_new_tiny(memrt_policy_t *policy, void *data, size_t size)
@@ -165,8 +163,8 @@ void memrt__block_notify_alloc_tiny(const memrt_meminfo_t *mi)
 
 void memrt__block_discard_tiny(memrt_meminfo_t *mi)
 {
-    mi->kind = KIND_HEADER;
-    memrt__block_layout_t layout = memrt__block_layout_of(mi);
+    memrt__block_layout_t layout;
+    (void)memrt__block_layout_compute(KIND_HEADER, 0, (size_t)1 << mi->align_log2, &layout);
     memrt__block_memory_free(mi, layout.bytes, layout.align);
 }
 
@@ -215,7 +213,7 @@ void memrt__block_delete(memrt_meminfo_t *mi)
 {
     unsigned flags = memrt__flags_load_relaxed(&mi->flags);
     if (MEMRT__UNLIKELY((flags & MEMRT__FLAG_KNOWN) != 0)) {
-        memrt__block_notify_free(mi, flags);
+        memrt__block_emit_free(mi);
         mi->flags = flags & ~MEMRT__FLAG_KNOWN; /* no other thread knows the block any more */
         if (memrt__block_delete_fast(mi)) {
             return;

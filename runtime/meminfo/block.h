@@ -30,6 +30,9 @@
 /// Failure: returns NULL when out of memory, and counts a failed request.
 memrt_meminfo_t *memrt__block_new(const memrt__block_request_t *request);
 
+/// Count and report a failed request for `size` bytes.
+void memrt__block_refused(memrt_policy_t *policy, size_t size);
+
 /// Fast path: take a block with data from the thread cache of `self`, the calling thread, count
 /// the block in the shard of `home`, and return the block with count 1. The caller must have
 /// checked that no observer needs the slow path. In a scope, `home` must be the shard of the
@@ -134,7 +137,7 @@ static inline memrt_meminfo_t *memrt__header_new_fast(memrt_policy_t *policy, me
     memrt__thread_t *self = memrt__self;
     memrt__home_t home = memrt__home_of(self, policy);
     bool open = home.shard != NULL && !memrt__is_slow(MEMRT__SLOW_ALWAYS);
-    memrt_meminfo_t *mi = open ? memrt__bin_pop(&self->bins[0]) : NULL;
+    memrt_meminfo_t *mi = open ? memrt__bin_pop(&self->cache.bins[0]) : NULL;
     if (MEMRT__UNLIKELY(mi == NULL)) {
         return NULL;
     }
@@ -155,7 +158,7 @@ static inline void memrt__header_undo_fast(memrt_meminfo_t *mi)
 {
     memrt__thread_t *self = memrt__self;
     memrt__count_in(&memrt__thread_shard(self, mi->policy)->made[mi->kind], (size_t)-1);
-    memrt__bin_push(&self->bins[0], mi);
+    memrt__bin_push(&self->cache.bins[0], mi);
 }
 
 static MEMRT__INLINE bool memrt__block_delete_fast(memrt_meminfo_t *mi)

@@ -4,7 +4,6 @@
 
 #include "runtime/base/size.h"
 #include "runtime/meminfo/block.h"
-#include "runtime/meminfo/block_events.h"
 #include "runtime/meminfo/tiny.h"
 
 static void *alloc_data(const memrt__block_request_t *request)

@@ -9,32 +9,24 @@
 #include <memrt/meminfo.h>
 
 #include "runtime/base/atomics.h"
+#include "runtime/event/block_event.h"
 
 /// Layout of a block: flags in the header, and offsets and sizes around the header. This header
 /// accesses no memory but the header of a block.
 
-/// Bits of memrt_meminfo_t.flags.
-#define MEMRT__FLAG_MEMINFO 1u ///< counted as a MemInfo
-#define MEMRT__FLAG_LISTED 2u  ///< in the live set
-#define MEMRT__FLAG_OBSERVED                                                                       \
-    MEMRT_FLAG_WATCHED            ///< its resizes and free are reported to the watcher
-#define MEMRT__FLAG_READONLY 8u   ///< made with the `readonly` option
-#define MEMRT__FLAG_SUBPOLICY 16u ///< data of a resizable MemInfo; reports list the MemInfo instead
-#define MEMRT__FLAG_FAST 32u      ///< pool block of its size class, without padding
-#define MEMRT__FLAG_PROMOTED 64u  ///< a block that was later counted as a MemInfo
-#define MEMRT__FLAG_TINY 128u     ///< MemInfo of a tiny block: a separate header without data
-
-#define MEMRT__FLAG_HELD (1u << 16)          ///< has or had named references
+/// Bits of memrt_meminfo_t.flags, besides the bits of observers in block_event.h.
+#define MEMRT__FLAG_MEMINFO 1u   ///< counted as a MemInfo
+#define MEMRT__FLAG_READONLY 2u  ///< made with the `readonly` option
+#define MEMRT__FLAG_PROMOTED 64u ///< a block that was later counted as a MemInfo
+#define MEMRT__FLAG_TINY 128u    ///< MemInfo of a tiny block: a separate header without data
+#define MEMRT__FLAG_SUBPOLICY                                                                      \
+    (1u << 16)                      ///< data of a resizable MemInfo, which reports list instead
+#define MEMRT__FLAG_FAST (1u << 18) ///< pool block of its size class, without padding
 #define MEMRT__FLAG_DEVICE MEMRT_FLAG_DEVICE ///< device memory; the host must not access the data
-#define MEMRT__FLAG_TRACED (1u << 18)        ///< its allocation is in an event trace
 
 /// Bits of the flags that hold the size class of a block with MEMRT__FLAG_FAST.
 #define MEMRT__FLAG_CLASS_AT 8
 #define MEMRT__FLAG_CLASS (0xFFu << MEMRT__FLAG_CLASS_AT)
-
-/// Flags of a block whose address the live set or an observer knows.
-#define MEMRT__FLAG_KNOWN                                                                          \
-    (MEMRT__FLAG_LISTED | MEMRT__FLAG_OBSERVED | MEMRT__FLAG_HELD | MEMRT__FLAG_TRACED)
 
 /// Layout of a block: offsets and sizes in bytes.
 typedef struct memrt__block_layout {
@@ -70,11 +62,6 @@ static inline memrt_meminfo_t *memrt__block_of(const void *data)
 static inline unsigned memrt__class_in(unsigned flags)
 {
     return (flags & MEMRT__FLAG_CLASS) >> MEMRT__FLAG_CLASS_AT;
-}
-
-static inline bool memrt__block_is_listed(const memrt_meminfo_t *mi)
-{
-    return (memrt__flags_load_relaxed(&mi->flags) & MEMRT__FLAG_LISTED) != 0;
 }
 
 /// Return whether a block is only the data of a resizable MemInfo and was never promoted to a

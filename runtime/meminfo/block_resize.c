@@ -5,11 +5,10 @@
 #include "runtime/base/check.h"
 #include "runtime/base/size.h"
 #include "runtime/config/fault_injection.h"
-#include "runtime/meminfo/block_events.h"
+#include "runtime/event/block_observers.h"
+#include "runtime/event/names_observer.h"
 #include "runtime/meminfo/block_layout.h"
 #include "runtime/meminfo/block_memory.h"
-#include "runtime/meminfo/block_trace.h"
-#include "runtime/observe/live_set.h"
 #include "runtime/os/os.h"
 
 /// No thread can find a block outside of the live set, so its count stays 1 without a CAS. Acquire
@@ -28,8 +27,8 @@ static bool is_known_by_address(const memrt_meminfo_t *mi)
     return (flags & (MEMRT__FLAG_LISTED | MEMRT__FLAG_OBSERVED)) != 0;
 }
 
-/// Resize by copying header and data to a new block. The new block takes the identity of the old
-/// block in the live set and at the watcher before the old memory is freed. NULL: out of memory.
+/// Resize by copying header and data to a new block. Observers know the new block before the old
+/// memory is freed. NULL: out of memory.
 static memrt_meminfo_t *relocate_block(memrt_meminfo_t *mi, size_t size,
                                        memrt__block_layout_t *layout)
 {
@@ -42,19 +41,13 @@ static memrt_meminfo_t *relocate_block(memrt_meminfo_t *mi, size_t size,
     memcpy(moved, mi, MEMRT_HEADER_SIZE + memrt__size_min(mi->size, size));
     moved->lead = (uint32_t)layout->lead;
     memrt__block_set_data(moved, start + layout->lead, size);
-    bool listed = memrt__block_is_listed(mi);
-    if (listed && !memrt__live_insert((uintptr_t)moved, 0, 0)) {
+    if (!memrt__block_admit_moved(moved)) {
         memrt__allocator_free(&request.policy->allocator, start, layout->bytes, layout->align);
         return NULL;
     }
+    memrt__block_before_t before = {mi, mi->data, mi->size};
+    memrt__block_emit_resize(moved, &before);
     memrt__block_layout_t old = memrt__block_layout_of(mi);
-    if (listed) {
-        memrt__live_inherit((uintptr_t)mi, (uintptr_t)moved);
-        memrt__block_unlist(mi);
-    }
-    if ((memrt__flags_load_relaxed(&moved->flags) & MEMRT__FLAG_OBSERVED) != 0) {
-        memrt__block_notify_resize(mi->data, moved);
-    }
     memrt__block_memory_free(mi, old.bytes, old.align);
     return moved;
 }
@@ -66,6 +59,7 @@ static memrt_meminfo_t *realloc_block(memrt_meminfo_t *mi, const memrt__block_la
     if (memrt__fault_is_due()) {
         return NULL;
     }
+    memrt__block_before_t before = {NULL, mi->data, mi->size};
     char *start = (char *)mi + MEMRT_HEADER_SIZE - mi->lead;
     start = memrt__allocator_realloc(&memrt__policy_of(mi)->allocator, start, old->bytes,
                                      layout->bytes, layout->align);
@@ -74,6 +68,7 @@ static memrt_meminfo_t *realloc_block(memrt_meminfo_t *mi, const memrt__block_la
     }
     memrt_meminfo_t *moved = (memrt_meminfo_t *)(start + layout->lead - MEMRT_HEADER_SIZE);
     memrt__block_set_data(moved, start + layout->lead, size);
+    memrt__block_emit_resize(moved, &before);
     return moved;
 }
 
@@ -110,7 +105,7 @@ static void update_class(memrt_meminfo_t *mi)
 static memrt_meminfo_t *move_block_fast(memrt__thread_t *self, memrt_meminfo_t *mi, unsigned class,
                                         size_t size)
 {
-    memrt_meminfo_t *moved = memrt__bin_pop(&self->bins[class]);
+    memrt_meminfo_t *moved = memrt__bin_pop(&self->cache.bins[class]);
     if (moved == NULL) {
         return NULL;
     }
@@ -173,7 +168,6 @@ static bool is_mostly_padding(const memrt__block_layout_t *layout, size_t size)
 memrt_meminfo_t *memrt__block_resize(memrt_meminfo_t *mi, size_t size)
 {
     MEMRT__ASSERT(mi->external_allocator == NULL && memrt__has_data((memrt_kind_t)mi->kind));
-    void *old_data = mi->data;
     size_t old_size = mi->size;
     memrt_policy_t *policy = memrt__policy_of(mi);
     clear_named_references(mi);
@@ -195,10 +189,5 @@ memrt_meminfo_t *memrt__block_resize(memrt_meminfo_t *mi, size_t size)
     }
     update_class(moved);
     count_resize(moved, old_size, old_extra);
-    memrt__probe_resize(old_data, moved->data, old_size, size);
-    unsigned flags = memrt__flags_load_relaxed(&moved->flags);
-    if ((flags & MEMRT__FLAG_TRACED) != 0 && memrt__trace_is_on()) {
-        memrt__block_trace_resize(moved);
-    }
     return memrt__block_publish(moved);
 }

@@ -4,7 +4,8 @@
 #include <string.h>
 
 #include "runtime/base/size.h"
-#include "runtime/meminfo/block_events.h"
+#include "runtime/event/live_observer.h"
+#include "runtime/event/watcher_observer.h"
 #include "runtime/observe/live_set.h"
 
 static bool is_valid_alignment(size_t alignment)
@@ -276,7 +277,7 @@ void memrt__meminfo_observe(memrt_meminfo_t *mi)
         memrt__flags_set_relaxed(&memrt__block_of(mi->data)->flags, MEMRT__FLAG_OBSERVED);
     }
     if (mi->data != NULL) {
-        memrt__observer_notify(mi);
+        memrt__watcher_mark(mi);
     }
 }
 

@@ -2,10 +2,16 @@
 
 #include "runtime/base/check.h"
 #include "runtime/meminfo/block.h"
+#include "runtime/os/lock.h"
 
 /// Maximum number of nested destructors; further destructors are deferred. Each destructor may use
 /// as much stack as the destruction of a Python object.
 #define DEEPEST 32
+
+/// Address of the first MemInfo whose deferred destructor lost its thread, 0 for none. The next
+/// thread that runs a destructor also runs the destructors of this list. Relaxed; written under the
+/// lock of rank THREADS.
+static size_t orphaned;
 
 /// Not 0 after memrt__dtor_shutdown(). Relaxed order suffices: a destructor that still runs at that
 /// moment does no harm, and neither does a skipped destructor.
@@ -40,50 +46,97 @@ static void destroy_meminfo(memrt_meminfo_t *mi)
     }
 }
 
+/// Word of a deferred MemInfo that links the list of deferred MemInfos. The count of a deferred
+/// MemInfo is 0 and its destructor has not run, so the word must be restorable: the data of an
+/// inline MemInfo follows the header, and only inline MemInfos have an external allocator.
+typedef union deferred_link {
+    size_t next;                                    ///< deferred: address of the next, or 0
+    void *data;                                     ///< of an inline MemInfo, otherwise
+    memrt_external_allocator_t *external_allocator; ///< of other kinds, otherwise: NULL
+} deferred_link_t;
+
+static deferred_link_t *get_link(memrt_meminfo_t *mi)
+{
+    return mi->kind == MEMRT_KIND_INLINE ? (deferred_link_t *)&mi->data
+                                         : (deferred_link_t *)&mi->external_allocator;
+}
+
 static memrt_meminfo_t *take_deferred_meminfo(memrt__thread_t *self)
 {
-    memrt_meminfo_t *mi = self->put_off;
-    size_t *link = memrt__put_off_link(mi);
-    memrt__store_release((size_t *)&self->put_off, *link);
-    memrt__store_relaxed(link, mi->kind == MEMRT_KIND_INLINE ? (size_t)(mi + 1) : 0);
+    memrt_meminfo_t *mi = self->dtors.deferred;
+    deferred_link_t *link = get_link(mi);
+    memrt__store_release((size_t *)&self->dtors.deferred, link->next);
+    memrt__store_relaxed(&link->next, mi->kind == MEMRT_KIND_INLINE ? (size_t)(mi + 1) : 0);
     return mi;
 }
 
 static void destroy_nested_meminfo(memrt__thread_t *self, memrt_meminfo_t *mi)
 {
-    self->destructors++;
+    self->dtors.depth++;
     destroy_meminfo(mi);
-    self->destructors--;
+    self->dtors.depth--;
 }
 
 static void destroy_deferred_meminfos(memrt__thread_t *self)
 {
-    while (self->put_off != NULL) {
+    while (self->dtors.deferred != NULL) {
         destroy_nested_meminfo(self, take_deferred_meminfo(self));
     }
 }
 
-/// Run the deferred destructors of a thread that ends. The thread record calls this function.
-static void destroy_own_deferred(void)
+/// Run the deferred destructors of an ending thread, left over if the thread ended inside another
+/// destructor.
+static void end_deferred(memrt__thread_t *self)
 {
-    destroy_deferred_meminfos(memrt__self);
+    self->dtors.depth = 0;
+    destroy_deferred_meminfos(self);
 }
 
-/// Defer the destructor of `mi`. The count is 0, so a word of the header can hold the link of the
-/// list. The release stores keep the list consistent for a child forked at any moment.
+/// Defer the destructor of `mi`. The release stores keep the list consistent for a child forked at
+/// any moment.
 static void defer_meminfo(memrt__thread_t *self, memrt_meminfo_t *mi)
 {
-    memrt__store_relaxed(memrt__put_off_link(mi), (size_t)self->put_off);
-    self->end_put_off = destroy_own_deferred;
-    memrt__store_release((size_t *)&self->put_off, (size_t)mi);
+    memrt__store_relaxed(&get_link(mi)->next, (size_t)self->dtors.deferred);
+    memrt__store_release((size_t *)&self->dtors.deferred, (size_t)mi);
+}
+
+/// Move the deferred destructors of a dead thread to `orphaned`. Destructors that the thread ended
+/// inside of do not resume. Under the lock of rank THREADS.
+static void hand_over_deferred(memrt__thread_t *thread)
+{
+    size_t *end = (size_t *)&thread->dtors.deferred;
+    while (*end != 0) {
+        end = &get_link((memrt_meminfo_t *)*end)->next;
+    }
+    memrt__store_relaxed(end, memrt__load_relaxed(&orphaned));
+    memrt__store_relaxed(&orphaned, (size_t)thread->dtors.deferred);
+    thread->dtors = (memrt__dtor_slot_t){0, NULL};
+}
+
+/// Move the MemInfos of `orphaned` to the calling thread, which has no deferred MemInfos.
+MEMRT__COLD static void adopt_orphaned(memrt__thread_t *self)
+{
+    if (!memrt__lock_or_fork(MEMRT__RANK_THREADS)) {
+        return;
+    }
+    self->dtors.deferred = (memrt_meminfo_t *)memrt__load_relaxed(&orphaned);
+    memrt__store_relaxed(&orphaned, 0);
+    memrt__unlock(MEMRT__RANK_THREADS);
 }
 
 static void destroy_orphaned_meminfos(memrt__thread_t *self)
 {
-    if (MEMRT__UNLIKELY(memrt__load_relaxed(&memrt__thread_left) != 0)) {
-        memrt__thread_adopt_left(self);
+    if (MEMRT__UNLIKELY(memrt__load_relaxed(&orphaned) != 0)) {
+        adopt_orphaned(self);
         destroy_deferred_meminfos(self);
     }
+}
+
+void memrt__dtor_start(void)
+{
+    static const memrt__thread_module_t module = {
+        {[MEMRT__THREAD_ENDING] = end_deferred, [MEMRT__THREAD_RESET] = hand_over_deferred}};
+    memrt__thread_add_module(&module);
 }
 
 void memrt__dtor_call(memrt_meminfo_t *mi)
@@ -93,12 +146,12 @@ void memrt__dtor_call(memrt_meminfo_t *mi)
         destroy_meminfo(mi);
         return;
     }
-    if (self->destructors >= DEEPEST) {
+    if (self->dtors.depth >= DEEPEST) {
         defer_meminfo(self, mi);
         return;
     }
     destroy_nested_meminfo(self, mi);
-    if (self->destructors == 0) {
+    if (self->dtors.depth == 0) {
         destroy_deferred_meminfos(self);
         destroy_orphaned_meminfos(self);
     }

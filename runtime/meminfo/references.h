@@ -16,9 +16,12 @@
 ///
 /// A destructor may release the last reference to another MemInfo, and so on along a chain. From
 /// the 33rd nested destructor on, destructors are deferred until the outermost destructor has
-/// returned, so a long chain cannot overflow the stack. MemInfos of an external allocator are never
-/// deferred.
+/// returned, so a long chain cannot overflow the stack.
 void memrt__dtor_call(memrt_meminfo_t *mi);
+
+/// Care for the deferred destructors of records: they run when their thread ends, or on another
+/// thread after the thread died.
+void memrt__dtor_start(void);
 
 /// Disable destructors from now on. A release only frees memory.
 void memrt__dtor_shutdown(void);

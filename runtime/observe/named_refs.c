@@ -8,7 +8,7 @@
 #include "runtime/config/fault_injection.h"
 #include "runtime/os/lock.h"
 #include "runtime/os/os.h"
-#include "runtime/stats/thread.h"
+#include "runtime/thread/thread.h"
 
 #define FIRST_CAPACITY 64u
 

@@ -4,7 +4,7 @@
 #include "runtime/base/compiler.h"
 #include "runtime/observe/intern_table.h"
 #include "runtime/os/lock.h"
-#include "runtime/stats/thread.h"
+#include "runtime/thread/thread.h"
 
 #define CHUNK 1024u
 

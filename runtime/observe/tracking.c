@@ -60,7 +60,7 @@ memrt_status_t memrt__tracking_get(memrt_tracking_t *out)
 /// Return the next random number of a thread (SplitMix64).
 static uint64_t draw_random(memrt__thread_t *self)
 {
-    uint64_t mixed = self->random += 0x9E3779B97F4A7C15u;
+    uint64_t mixed = self->sampling.random += 0x9E3779B97F4A7C15u;
     mixed = (mixed ^ (mixed >> 30)) * 0xBF58476D1CE4E5B9u;
     mixed = (mixed ^ (mixed >> 27)) * 0x94D049BB133111EBu;
     return mixed ^ (mixed >> 31);
@@ -78,14 +78,14 @@ static size_t draw_distance(memrt__thread_t *self, size_t period)
 /// samples with that mean.
 static bool begin_sample(memrt__thread_t *self, size_t period)
 {
-    if (self->sample == period) {
+    if (self->sampling.sample == period) {
         return false;
     }
-    if (self->random == 0) {
-        self->random = memrt__os_now_ns() ^ (uint64_t)(uintptr_t)self;
+    if (self->sampling.random == 0) {
+        self->sampling.random = memrt__os_now_ns() ^ (uint64_t)(uintptr_t)self;
     }
-    self->sample = period;
-    self->until_sampled = draw_distance(self, period);
+    self->sampling.sample = period;
+    self->sampling.until_sampled = draw_distance(self, period);
     return true;
 }
 
@@ -96,11 +96,11 @@ double memrt__tracking_pick(size_t size)
     if (period == 0 || self == NULL) {
         return 0;
     }
-    if (begin_sample(self, period) && self->until_sampled > size) {
-        self->until_sampled -= size;
+    if (begin_sample(self, period) && self->sampling.until_sampled > size) {
+        self->sampling.until_sampled -= size;
         return 0;
     }
-    self->until_sampled = draw_distance(self, period);
+    self->sampling.until_sampled = draw_distance(self, period);
     return -1 / expm1(-(double)size / (double)period);
 }
 

@@ -5,7 +5,7 @@
 #include <memrt/status.h>
 
 #include "runtime/base/slow_path.h"
-#include "runtime/stats/thread.h"
+#include "runtime/thread/thread.h"
 
 /// Tracking of allocations: which allocations the live set lists, and with which call stack.
 ///
@@ -47,9 +47,9 @@ static inline double memrt__tracking_sampled(size_t size)
     if (MEMRT__LIKELY(!memrt__is_slow(MEMRT__SLOW_SAMPLING))) {
         return 0;
     }
-    if (MEMRT__LIKELY(self != NULL && self->until_sampled > size &&
-                      self->sample == memrt__load_relaxed(&memrt__tracking_mean))) {
-        self->until_sampled -= size;
+    if (MEMRT__LIKELY(self != NULL && self->sampling.until_sampled > size &&
+                      self->sampling.sample == memrt__load_relaxed(&memrt__tracking_mean))) {
+        self->sampling.until_sampled -= size;
         return 0;
     }
     return memrt__tracking_pick(size);

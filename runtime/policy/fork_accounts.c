@@ -40,7 +40,8 @@ void memrt__fork_accounts_forked(void)
 {
     uint32_t limit = memrt__policy_limit();
     if (memrt__self != NULL) {
-        memrt__self->part_of = NULL; /* the subpolicy gets another index, and so another shard */
+        memrt__self->scope.part_of =
+            NULL; /* the subpolicy gets another index, and so another shard */
     }
     memrt__lock(MEMRT__RANK_POLICIES);
     for (uint32_t index = 0; index < limit; index++) {

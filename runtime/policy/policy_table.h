@@ -8,7 +8,7 @@
 
 #include "runtime/alloc/allocator.h"
 #include "runtime/config/options.h"
-#include "runtime/stats/thread.h"
+#include "runtime/stats/tally.h"
 
 /// Policy table: policies by index, with their fields.
 

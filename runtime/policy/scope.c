@@ -43,19 +43,32 @@ memrt_status_t memrt__scope_enter(memrt_scope_t *scope, memrt_scope_t **before)
         return MEMRT_ENOMEM;
     }
     if (before != NULL) {
-        *before = self->scope;
+        *before = self->scope.current;
     }
     if (scope != NULL) {
         memrt__slow_path_set(MEMRT__SLOW_SCOPES, true); /* never cleared */
     }
-    self->scope = scope;
-    self->part_of = NULL;
+    self->scope.current = scope;
+    self->scope.part_of = NULL;
     return MEMRT_OK;
+}
+
+/// Leave the scope of a thread that ended inside of the scope.
+static void leave_scope(memrt__thread_t *thread)
+{
+    thread->scope.current = NULL;
+    thread->scope.part_of = NULL;
+}
+
+void memrt__scope_start(void)
+{
+    static const memrt__thread_module_t module = {{[MEMRT__THREAD_RESET] = leave_scope}};
+    memrt__thread_add_module(&module);
 }
 
 memrt_scope_t *memrt__scope_current(void)
 {
-    return memrt__self == NULL ? NULL : memrt__self->scope;
+    return memrt__self == NULL ? NULL : memrt__self->scope.current;
 }
 
 /// Return a new reference to the subpolicy of `policy` in `scope`. The first reference to a
@@ -81,13 +94,14 @@ memrt_status_t memrt__scope_policy(memrt_scope_t *scope, memrt_policy_t *policy,
 memrt_policy_t *memrt__scope_look(memrt_policy_t *policy)
 {
     memrt__thread_t *self = memrt__self;
-    self->parts_gone = memrt__load_relaxed(&memrt__subpolicies_gone);
-    bool inside = self->scope != NULL && !memrt__policy_is_subpolicy(policy);
-    memrt_policy_t *part = inside ? memrt__subpolicy_get(policy, self->scope) : policy;
-    self->part = part == NULL ? policy : part;
-    self->part_of = part == NULL ? NULL : policy;
-    self->part_shard = self->part->quick ? memrt__shard_make(self, &self->part->account) : NULL;
-    return self->part;
+    self->scope.parts_gone = memrt__load_relaxed(&memrt__subpolicies_gone);
+    bool inside = self->scope.current != NULL && !memrt__policy_is_subpolicy(policy);
+    memrt_policy_t *part = inside ? memrt__subpolicy_get(policy, self->scope.current) : policy;
+    self->scope.part = part == NULL ? policy : part;
+    self->scope.part_of = part == NULL ? NULL : policy;
+    self->scope.part_shard =
+        self->scope.part->quick ? memrt__shard_make(self, &self->scope.part->account) : NULL;
+    return self->scope.part;
 }
 
 bool memrt__scope_is_live(const memrt_scope_t *scope)

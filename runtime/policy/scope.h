@@ -12,6 +12,9 @@
 /// Scopes of threads: open, enter and leave, and the policy for a request in a scope. scope_tree.h
 /// has the scopes themselves.
 
+/// Care for the scopes of records: a thread that ends leaves its scope.
+void memrt__scope_start(void);
+
 /// Implementations of the memrt_api_t functions with the same names.
 memrt_status_t memrt__scope_open(memrt_scope_t *parent, const char *name,
                                  memrt_scope_t **out) MEMRT_MUST_CHECK;
@@ -33,8 +36,8 @@ MEMRT__COLD memrt_policy_t *memrt__scope_look(memrt_policy_t *policy);
 /// subpolicies must be unchanged, because another subpolicy may reuse an address.
 static inline bool memrt__scope_knows(const memrt__thread_t *self, const memrt_policy_t *policy)
 {
-    return self->part_of == policy &&
-           self->parts_gone == memrt__load_relaxed(&memrt__subpolicies_gone);
+    return self->scope.part_of == policy &&
+           self->scope.parts_gone == memrt__load_relaxed(&memrt__subpolicies_gone);
 }
 
 /// Return the policy for a request to `policy` (NULL: the default policy) on the calling thread.
@@ -48,7 +51,8 @@ static inline memrt_policy_t *memrt__policy_here(memrt_policy_t *policy)
     if (MEMRT__LIKELY(!memrt__is_slow(MEMRT__SLOW_SCOPES)) || self == NULL) {
         return policy;
     }
-    return MEMRT__LIKELY(memrt__scope_knows(self, policy)) ? self->part : memrt__scope_look(policy);
+    return MEMRT__LIKELY(memrt__scope_knows(self, policy)) ? self->scope.part
+                                                           : memrt__scope_look(policy);
 }
 
 /// Return the fast path's counter slot for allocations from `policy` itself, without a scope
@@ -72,7 +76,7 @@ static inline memrt__home_t memrt__home_here(const memrt__thread_t *self,
     if (MEMRT__UNLIKELY(self == NULL || !memrt__scope_knows(self, policy))) {
         return (memrt__home_t){NULL, 0};
     }
-    return (memrt__home_t){self->part_shard, self->part->account.index};
+    return (memrt__home_t){self->scope.part_shard, self->scope.part->account.index};
 }
 
 #endif

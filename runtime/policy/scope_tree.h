@@ -7,7 +7,7 @@
 #include <memrt/scope.h>
 
 #include "runtime/base/atomics.h"
-#include "runtime/stats/thread.h"
+#include "runtime/stats/tally.h"
 
 /// The tree of scopes. Each scope has a subpolicy for each policy used in the scope.
 ///

@@ -30,7 +30,8 @@ void memrt__stats_rest_gauges(void)
     memrt__unlock(MEMRT__RANK_THREADS);
 }
 
-void memrt__stats_rest_record(memrt__thread_t *thread)
+/// Bring all gauges of a record to rest when its thread ended.
+static void rest_gauges_of_record(memrt__thread_t *thread)
 {
     if (!memrt__lock_or_fork(MEMRT__RANK_THREADS)) {
         return;
@@ -44,7 +45,13 @@ void memrt__stats_rest_record(memrt__thread_t *thread)
     memrt__unlock(MEMRT__RANK_THREADS);
 }
 
-/// Return whether another thread has a gauge of the account that is not at rest, so that only that
+void memrt__gauges_start(void)
+{
+    static const memrt__thread_module_t module = {{[MEMRT__THREAD_ENDED] = rest_gauges_of_record}};
+    memrt__thread_add_module(&module);
+}
+
+/// Return whether another thread has a gauge of the account that is not at rest. Only the other
 /// thread may report the gauge.
 static bool has_active_gauge(const memrt__account_t *account)
 {

@@ -3,7 +3,7 @@
 
 #include <stdint.h>
 
-#include "runtime/stats/thread.h"
+#include "runtime/stats/tally.h"
 
 /// Gauges of all threads: bring gauges to rest, and find rises. A gauge is a rise of bytes in use
 /// that a shard has not yet reported to its aggregates.
@@ -11,8 +11,8 @@
 /// Bring gauges to rest: all gauges of the calling thread and of records that no thread uses.
 void memrt__stats_rest_gauges(void);
 
-/// Bring all gauges of a record to rest. For the owner of the record, when its thread ends.
-void memrt__stats_rest_record(memrt__thread_t *thread);
+/// Care for the shards of records: gauges come to rest when threads end.
+void memrt__gauges_start(void);
 
 /// Wait until all gauges of other threads are at rest, for MEMRT__STATS_PATIENCE at most. A thread
 /// that was asked to bring its gauges to rest does so when it next frees a block, or ends.

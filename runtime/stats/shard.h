@@ -11,6 +11,7 @@
 #include "runtime/base/atomics.h"
 #include "runtime/base/compiler.h"
 #include "runtime/base/size.h"
+#include "runtime/thread/shard_layout.h"
 
 /// Per-thread counters. Each thread has one shard for every account (policy) that the thread uses.
 /// Only the owning thread writes a shard, so counting never contends. A reader adds up the shards.
@@ -23,37 +24,8 @@
 ///     live bytes    == sum(bytes_in) - sum(bytes_out)
 ///                   == sum(told) + sum(bytes_in - bytes_out - told)
 
-/// Kind of a tiny block in the counters. Outside of the counters, a tiny block is a plain block.
-#define MEMRT__KIND_TINY (MEMRT_KIND_BLOCK + 1)
-#define MEMRT__KINDS (MEMRT__KIND_TINY + 1)
-
 /// Bytes by which the header of a tiny block is smaller than MEMRT_HEADER_SIZE.
 #define MEMRT__TINY_SAVES 48u
-
-/// Counters of one thread for one account.
-///
-/// Counters form pairs: an "in" word for additions and an "out" word for removals. The owner writes
-/// "out" words with release, after the "in" words of the same blocks. A reader that loads "out"
-/// words first (acquire) and "in" words later never sees more removals than additions.
-///
-/// "Own" marks a member that only the owning thread writes.
-typedef struct memrt__shard {
-    size_t bytes_in, bytes_out; ///< own; sizes as requested
-    /* The gauge: changes of bytes_in - bytes_out, as signed numbers, since the last report. */
-    size_t high;                      ///< own; maximum of bytes_in - bytes_out since that report
-    size_t low;                       ///< own; bytes in use below this value are reported
-    size_t told;                      ///< own; value at the last report; equal to `low` at rest
-    size_t falls;                     ///< own, release; number of reports of a decrease
-    size_t made[MEMRT__KINDS];        ///< own; allocated blocks by memrt_kind_t
-    size_t freed[MEMRT__KINDS];       ///< own; freed blocks by memrt_kind_t
-    size_t promoted_in, promoted_out; ///< own; blocks that became MemInfos
-    size_t extra_in, extra_out;       ///< own; bytes from allocators beyond header and data
-    size_t adopted_in, adopted_out;   ///< own; bytes of adopted buffers
-    size_t exported_in, exported_out; ///< own; references exported to other libraries
-    size_t realloc;                   ///< own; resized blocks
-    size_t failed;                    ///< own; refused requests
-    size_t *sizes; ///< own; allocations by size, MEMRT_SIZE_BINS words; NULL: not counted
-} memrt__shard_t;
 
 /// Aggregate: a sum over accounts. A policy, a scope with its inner scopes, and the process are
 /// aggregates. Each account is part of several aggregates, and its gauges report to all of them.
@@ -95,8 +67,6 @@ typedef struct memrt__account {
 
 /// Value of `high` while a gauge reports: below any real value.
 #define MEMRT__GAUGE_TELLS ((size_t)(PTRDIFF_MIN / 2))
-
-#define MEMRT__ACCOUNTS 4096u
 
 /// Aggregate of all accounts.
 extern memrt__level_t memrt__process;

@@ -1,7 +1,7 @@
 #ifndef MEMRT_STATS_SHARD_SUMS_H
 #define MEMRT_STATS_SHARD_SUMS_H
 
-#include "runtime/stats/thread.h"
+#include "runtime/stats/tally.h"
 
 /// Sums over shards. A caller adds the counters of frees before the counters of allocations, so
 /// that other threads may count meanwhile.

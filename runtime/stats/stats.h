@@ -3,7 +3,7 @@
 
 #include <memrt/observe/stats.h>
 
-#include "runtime/stats/thread.h"
+#include "runtime/stats/tally.h"
 
 /// Reading of statistics. All functions take the lock of rank THREADS and allocate no memory.
 

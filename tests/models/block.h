@@ -6,8 +6,12 @@
 
 #include "tests/models/model.h"
 
+#include "runtime/event/block_observers.c"
+#include "runtime/event/live_observer.c"
+#include "runtime/event/names_observer.c"
+#include "runtime/event/trace_observer.c"
+#include "runtime/event/watcher_observer.c"
 #include "runtime/meminfo/block.c"
-#include "runtime/meminfo/block_events.c"
 #include "runtime/meminfo/block_layout.c"
 #include "runtime/meminfo/block_memory.c"
 #include "runtime/meminfo/block_resize.c"

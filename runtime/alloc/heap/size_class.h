@@ -4,7 +4,7 @@
 #include <memrt/meminfo.h>
 
 #include "runtime/base/size.h"
-#include "runtime/stats/thread.h"
+#include "runtime/thread/bin_layout.h"
 
 /// Size classes of blocks. Class 0 is a header alone. Every other class has a header and room for
 /// data: each multiple of 64 up to 1 KiB, then eight steps per doubling up to

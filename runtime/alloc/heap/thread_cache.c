@@ -25,7 +25,7 @@ static size_t get_limit(const memrt__bin_t *bin)
 
 static void set_limit(memrt__thread_t *self, memrt__bin_t *bin, size_t limit)
 {
-    self->limits[has_large_blocks(bin)] += (limit - get_limit(bin)) * bin->bytes;
+    self->cache.limits[has_large_blocks(bin)] += (limit - get_limit(bin)) * bin->bytes;
     memrt__store_relaxed(&bin->limit, limit);
 }
 
@@ -40,7 +40,7 @@ static size_t read_live_bytes(void)
 /// allowed.
 static size_t compute_allowance(const memrt__thread_t *self, const memrt__bin_t *bin)
 {
-    size_t live = memrt__size_max(self->live, read_live_bytes());
+    size_t live = memrt__size_max(self->cache.live, read_live_bytes());
     if (!has_large_blocks(bin)) {
         return memrt__size_min(live,
                                MEMRT__THREAD_CACHE_SMALL_MAX - MEMRT__THREAD_CACHE_SMALL_MIN) +
@@ -73,13 +73,14 @@ static size_t get_batch_size(const memrt__thread_t *self, const memrt__bin_t *bi
 /// Return true if all limits together may allow `more` further blocks.
 static bool can_allow_blocks(const memrt__thread_t *self, const memrt__bin_t *bin, size_t more)
 {
-    return self->limits[has_large_blocks(bin)] + more * bin->bytes <= compute_allowance(self, bin);
+    return self->cache.limits[has_large_blocks(bin)] + more * bin->bytes <=
+           compute_allowance(self, bin);
 }
 
 static void prepare_bins(memrt__thread_t *thread)
 {
     for (unsigned class = 0; class < MEMRT__CLASSES; class++) {
-        thread->bins[class].bytes = (uint32_t)memrt__class_bytes(class);
+        thread->cache.bins[class].bytes = (uint32_t)memrt__class_bytes(class);
     }
 }
 
@@ -93,9 +94,9 @@ static void set_bin_list(memrt__bin_t *bin, void *list, size_t count)
 /// Taking the lock here ensures that no limit becomes 0 after its bytes were counted again.
 static void serve_drain_request(memrt__thread_t *self)
 {
-    if (MEMRT__UNLIKELY(memrt__load_relaxed(&self->asked) != 0) &&
+    if (MEMRT__UNLIKELY(memrt__load_relaxed(&self->cache.asked) != 0) &&
         memrt__lock_or_fork(MEMRT__RANK_THREADS)) {
-        memrt__store_relaxed(&self->asked, 0);
+        memrt__store_relaxed(&self->cache.asked, 0);
         memrt__unlock(MEMRT__RANK_THREADS);
         memrt__thread_cache_drain(self);
         memrt__stats_rest_gauges();
@@ -105,12 +106,12 @@ static void serve_drain_request(memrt__thread_t *self)
 void *memrt__thread_cache_refill(memrt__thread_t *self, unsigned class)
 {
     serve_drain_request(self);
-    memrt__bin_t *bin = &self->bins[class];
+    memrt__bin_t *bin = &self->cache.bins[class];
     size_t taken, batch = get_batch_size(self, bin);
     size_t limit = get_limit(bin);
     size_t doubled = memrt__size_min(get_growth_step(bin), memrt__size_max(2 * limit, BLOCKS_MIN));
     bin->ran_empty = true;
-    self->live = read_live_bytes();
+    self->cache.live = read_live_bytes();
     if (limit < doubled && can_allow_blocks(self, bin, doubled - limit)) {
         set_limit(self, bin, doubled);
     }
@@ -141,7 +142,7 @@ static void return_blocks_to_central(memrt__bin_t *bin, unsigned class, size_t c
 static void restart_limits(memrt__thread_t *self, bool large)
 {
     for (unsigned class = 0; class < MEMRT__CLASSES; class++) {
-        memrt__bin_t *bin = &self->bins[class];
+        memrt__bin_t *bin = &self->cache.bins[class];
         if (has_large_blocks(bin) != large) {
             continue;
         }
@@ -167,7 +168,7 @@ static size_t compute_limit_growth(const memrt__thread_t *self, const memrt__bin
 void memrt__thread_cache_overflow(memrt__thread_t *self, unsigned class)
 {
     serve_drain_request(self);
-    memrt__bin_t *bin = &self->bins[class];
+    memrt__bin_t *bin = &self->cache.bins[class];
     size_t more = compute_limit_growth(self, bin);
     if (!can_allow_blocks(self, bin, more)) {
         more = memrt__size_min(more, get_growth_step(bin));
@@ -199,23 +200,23 @@ size_t memrt__thread_cache_drain(memrt__thread_t *self)
 {
     size_t bytes = 0;
     for (unsigned class = 0; class < MEMRT__CLASSES; class++) {
-        memrt__bin_t *bin = &self->bins[class];
+        memrt__bin_t *bin = &self->cache.bins[class];
         if (bin->count != 0) {
             bytes += bin->count * bin->bytes;
             return_blocks_to_central(bin, class, bin->count);
         }
         memrt__store_relaxed(&bin->limit, 0);
     }
-    memset(self->limits, 0, sizeof(self->limits));
-    self->live = 0;
+    memset(self->cache.limits, 0, sizeof(self->cache.limits));
+    self->cache.live = 0;
     return bytes;
 }
 
 static void request_drain(memrt__thread_t *thread)
 {
-    memrt__store_relaxed(&thread->asked, 1);
+    memrt__store_relaxed(&thread->cache.asked, 1);
     for (unsigned class = 0; class < MEMRT__CLASSES; class++) {
-        memrt__store_relaxed(&thread->bins[class].limit, 0);
+        memrt__store_relaxed(&thread->cache.bins[class].limit, 0);
     }
 }
 
@@ -233,12 +234,26 @@ void memrt__thread_cache_ask_others(const memrt__thread_t *self)
 static void drain_ended_thread(memrt__thread_t *thread)
 {
     memrt__thread_cache_drain(thread);
-    memrt__stats_rest_record(thread);
+}
+
+/// Empty the bins of a record after a fork. The owner may have been in the middle of a change, so
+/// the members of a bin may be inconsistent.
+static void clear_bins(memrt__thread_t *thread)
+{
+    for (size_t class = 0; class < MEMRT__CLASSES; class++) {
+        memrt__bin_t *bin = &thread->cache.bins[class];
+        *bin = (memrt__bin_t){.bytes = bin->bytes};
+    }
+    memset(thread->cache.limits, 0, sizeof(thread->cache.limits));
+    thread->cache.asked = 0;
 }
 
 void memrt__thread_cache_start(void)
 {
-    memrt__thread_hooks(prepare_bins, drain_ended_thread);
+    static const memrt__thread_module_t module = {{[MEMRT__THREAD_NEW] = prepare_bins,
+                                                   [MEMRT__THREAD_ENDED] = drain_ended_thread,
+                                                   [MEMRT__THREAD_LOST] = clear_bins}};
+    memrt__thread_add_module(&module);
 }
 
 size_t memrt__thread_cache_cached(void)
@@ -247,7 +262,7 @@ size_t memrt__thread_cache_cached(void)
     memrt__lock(MEMRT__RANK_THREADS);
     for (memrt__thread_t *t = memrt__thread_first(); t != NULL; t = t->next) {
         for (unsigned class = 0; class < MEMRT__CLASSES; class++) {
-            bytes += memrt__load_relaxed(&t->bins[class].count) * t->bins[class].bytes;
+            bytes += memrt__load_relaxed(&t->cache.bins[class].count) * t->cache.bins[class].bytes;
         }
     }
     memrt__unlock(MEMRT__RANK_THREADS);

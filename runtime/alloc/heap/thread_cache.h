@@ -3,6 +3,7 @@
 
 #include "runtime/alloc/heap/span.h"
 #include "runtime/alloc/heap/size_class.h"
+#include "runtime/stats/tally.h"
 
 /// Thread cache: free blocks that a thread keeps for itself. Taking or giving a block touches no
 /// memory shared between threads. An empty or full bin exchanges blocks with the central list. The
@@ -16,8 +17,7 @@
 #define MEMRT__THREAD_CACHE_LARGE_MAX ((size_t)2 << 20)
 #define MEMRT__THREAD_CACHE_MAX (MEMRT__THREAD_CACHE_SMALL_MAX + MEMRT__THREAD_CACHE_LARGE_MAX)
 
-/// Install the thread record hooks: new records get empty bins, and bins are drained when threads
-/// end.
+/// Care for the bins of records: new records get empty bins, and bins are drained when threads end.
 void memrt__thread_cache_start(void);
 
 /// Take a block of the class after the bin was found empty. Failure: returns NULL when out of
@@ -65,7 +65,7 @@ static inline void memrt__bin_push(memrt__bin_t *bin, void *block)
 /// Take a block of the class. Failure: returns NULL when out of memory.
 static inline void *memrt__thread_cache_take(memrt__thread_t *self, unsigned class)
 {
-    void *block = memrt__bin_pop(&self->bins[class]);
+    void *block = memrt__bin_pop(&self->cache.bins[class]);
     return MEMRT__LIKELY(block != NULL) ? block : memrt__thread_cache_refill(self, class);
 }
 
@@ -76,7 +76,7 @@ static inline bool memrt__bin_is_full(const memrt__bin_t *bin)
 
 static inline void memrt__thread_cache_give(memrt__thread_t *self, unsigned class, void *block)
 {
-    memrt__bin_t *bin = &self->bins[class];
+    memrt__bin_t *bin = &self->cache.bins[class];
     if (MEMRT__UNLIKELY(memrt__bin_is_full(bin))) {
         memrt__thread_cache_overflow(self, class);
     }
@@ -94,7 +94,7 @@ static inline void *memrt__thread_cache_take_counted(memrt__thread_t *self, memr
     if (MEMRT__UNLIKELY(shard == NULL || !memrt__shard_can_grow(shard, size))) {
         return NULL;
     }
-    void *block = memrt__bin_pop(&self->bins[class]);
+    void *block = memrt__bin_pop(&self->cache.bins[class]);
     if (MEMRT__LIKELY(block != NULL)) {
         memrt__count_in(&shard->made[kind], 1);
         memrt__count_in(&shard->bytes_in, size);
@@ -114,7 +114,7 @@ static inline bool memrt__thread_cache_give_counted(memrt__thread_t *self, uint3
                                                     void *block)
 {
     memrt__shard_t *shard = memrt__thread_shard(self, account);
-    memrt__bin_t *bin = &self->bins[class];
+    memrt__bin_t *bin = &self->cache.bins[class];
     if (MEMRT__UNLIKELY(shard == NULL || !memrt__shard_can_shrink(shard, size) ||
                         memrt__bin_is_full(bin))) {
         return false;

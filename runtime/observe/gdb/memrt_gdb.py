@@ -16,7 +16,7 @@ import gdb.printing
 
 KINDS = {1: "inline", 2: "adopted", 3: "resizable", 4: "block"}
 INLINE = 1
-FLAG_PART = 16  # data block of a resizable MemInfo, which itself is in the list
+FLAG_PART = 1 << 16  # data block of a resizable MemInfo, which itself is in the list
 HEADER = 64
 CODES = {1: "B", 2: "H", 4: "I", 8: "Q"}
 
@@ -263,7 +263,7 @@ def shards(account):
     """Yield the counters of all threads for an account, and the shared counters."""
     index = int(account["index"])
     yield account["shared"].dereference()
-    for thread in elements(symbol("first_thread", "stats/thread.c"), "next"):
+    for thread in elements(symbol("first_thread", "thread/thread.c"), "next"):
         if index == 0:
             yield thread["first"]
             continue

@@ -2,6 +2,7 @@
 
 #include "runtime/alloc/heap/span.h"
 #include "runtime/alloc/heap/size_class.h"
+#include "runtime/base/compiler.h"
 
 static bool has_smallest_class(size_t size)
 {

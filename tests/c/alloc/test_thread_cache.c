@@ -32,7 +32,7 @@ static void verify_cache(const memrt__thread_t *self)
 {
     size_t limits[2] = {0, 0};
     for (unsigned class = 0; class < MEMRT__CLASSES; class++) {
-        const memrt__bin_t *bin = &self->bins[class];
+        const memrt__bin_t *bin = &self->cache.bins[class];
         size_t length = 0;
         for (void *block = (void *)bin->head; block != NULL; block = *memrt__block_next(block)) {
             REQUIRE(memrt__page_heap_span_of(block)->class == class);
@@ -43,7 +43,7 @@ static void verify_cache(const memrt__thread_t *self)
         REQUIRE(bin->count == length && length <= limit);
         limits[bin->bytes > MEMRT__THREAD_CACHE_SMALL] += limit * bin->bytes;
     }
-    REQUIRE(memcmp(self->limits, limits, sizeof(limits)) == 0);
+    REQUIRE(memcmp(self->cache.limits, limits, sizeof(limits)) == 0);
     REQUIRE(limits[0] <= MEMRT__THREAD_CACHE_SMALL_MAX &&
             limits[1] <= MEMRT__THREAD_CACHE_LARGE_MAX);
 }
@@ -70,7 +70,7 @@ static void churn_blocks(memrt__thread_t *self, unsigned seed, size_t steps)
             blocks[i] = memrt__thread_cache_take(self, classes[i]);
             REQUIRE(blocks[i] != NULL);
             memset(blocks[i], 0xEE,
-                   memrt__size_min(MEMRT_HEADER_SIZE, self->bins[classes[i]].bytes));
+                   memrt__size_min(MEMRT_HEADER_SIZE, self->cache.bins[classes[i]].bytes));
         }
         if (step % 64 == 0) {
             verify_cache(self);
@@ -163,7 +163,7 @@ TEST(thread_cache_grows_to_hold_blocks_reused_each_round)
             memrt__thread_cache_give(self, class, blocks[i]);
         }
     }
-    ck_assert_uint_ge(self->bins[class].count, MANY);
+    ck_assert_uint_ge(self->cache.bins[class].count, MANY);
     verify_cache(self);
 }
 
@@ -186,7 +186,7 @@ TEST(blocks_reused_in_bursts_stay_in_thread_cache)
             api->release(blocks[i]);
         }
     }
-    ck_assert_uint_ge(self->bins[memrt__class_of_data(SIZE)].count, MANY - 1);
+    ck_assert_uint_ge(self->cache.bins[memrt__class_of_data(SIZE)].count, MANY - 1);
     memrt__thread_cache_drain(self);
     verify_cache(self);
 }
@@ -201,8 +201,8 @@ TEST(small_process_caches_single_large_block)
         ck_assert(a != NULL && b != NULL);
         memrt__thread_cache_give(self, first, a);
         memrt__thread_cache_give(self, second, b);
-        ck_assert_uint_eq(self->bins[first].count, 0);
-        ck_assert_uint_eq(self->bins[second].count, 1);
+        ck_assert_uint_eq(self->cache.bins[first].count, 0);
+        ck_assert_uint_eq(self->cache.bins[second].count, 1);
     }
     verify_cache(self);
 }
@@ -217,7 +217,7 @@ TEST(drain_empties_thread_cache_and_returns_byte_count)
     ck_assert_uint_eq(memrt__thread_cache_drain(self), kept);
     ck_assert_uint_eq(memrt__thread_cache_cached(), others);
     ck_assert_uint_eq(memrt__thread_cache_drain(self), 0);
-    ck_assert_uint_eq(self->limits[0] + self->limits[1], 0);
+    ck_assert_uint_eq(self->cache.limits[0] + self->cache.limits[1], 0);
     verify_cache(self);
 }
 
@@ -271,7 +271,7 @@ static void free_block(memrt__thread_t *self, void *block)
 
 static void overfill_bin(memrt__thread_t *self, void *block)
 {
-    while (self->bins[VISITED].count != 0) {
+    while (self->cache.bins[VISITED].count != 0) {
         void *next = memrt__thread_cache_take(self, VISITED);
         *memrt__block_next(next) = block;
         block = next;
@@ -290,7 +290,7 @@ static size_t count_cached_bytes(const guest_t *guest)
 {
     size_t bytes = 0;
     for (unsigned class = 0; class < MEMRT__CLASSES; class++) {
-        const memrt__bin_t *bin = &guest->record->bins[class];
+        const memrt__bin_t *bin = &guest->record->cache.bins[class];
         bytes += class == VISITED ? 0 : memrt__load_relaxed(&bin->count) * bin->bytes;
     }
     return bytes;
@@ -360,15 +360,15 @@ TEST(thread_waits_at_free_until_drain_request_is_complete)
     empty_caches();
     pthread_t thread = start_guest(&guest);
     memrt__lock(MEMRT__RANK_THREADS);
-    memrt__store_relaxed(&guest.record->asked, 1);
-    memrt__store_relaxed(&guest.record->bins[VISITED].limit, 0);
+    memrt__store_relaxed(&guest.record->cache.asked, 1);
+    memrt__store_relaxed(&guest.record->cache.bins[VISITED].limit, 0);
     pthread_barrier_wait(&guest.turn);
     for (int i = 0; i < 2000 && memrt__load_acquire(&guest.acted) == 0; i++) {
         sched_yield();
     }
     size_t acted = memrt__load_acquire(&guest.acted);
     for (unsigned class = 0; class < MEMRT__CLASSES; class++) {
-        memrt__store_relaxed(&guest.record->bins[class].limit, 0);
+        memrt__store_relaxed(&guest.record->cache.bins[class].limit, 0);
     }
     memrt__unlock(MEMRT__RANK_THREADS);
     pthread_barrier_wait(&guest.turn);
@@ -380,7 +380,7 @@ TEST(thread_waits_at_free_until_drain_request_is_complete)
 static void verify_drain_flag(const memrt__thread_t *self)
 {
     memrt__lock(MEMRT__RANK_THREADS);
-    if (memrt__load_relaxed(&self->asked) == 0) {
+    if (memrt__load_relaxed(&self->cache.asked) == 0) {
         verify_cache(self);
     }
     memrt__unlock(MEMRT__RANK_THREADS);
@@ -447,7 +447,7 @@ TEST(failed_bin_refill_leaves_bin_empty_and_usable)
         count++;
     }
     ck_assert_uint_lt(count, MOST);
-    ck_assert_uint_eq(self->bins[class].count, 0);
+    ck_assert_uint_eq(self->cache.bins[class].count, 0);
     verify_cache(self);
     ck_assert_ptr_null(memrt__thread_cache_take(self, class));
     kernel_obey();
@@ -477,7 +477,7 @@ static void *hold_three_blocks(void *context)
     for (size_t i = 0; i < 3; i++) {
         memrt__thread_cache_give(still->record, 20, blocks[i]);
     }
-    memrt__bin_t *bin = &still->record->bins[20];
+    memrt__bin_t *bin = &still->record->cache.bins[20];
     bin->count -= still->short_by;
     pthread_barrier_wait(&still->together);
     pthread_barrier_wait(&still->together);

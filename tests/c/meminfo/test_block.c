@@ -86,7 +86,7 @@ TEST(data_starts_header_size_bytes_after_meminfo)
     }
 }
 
-/// Check that the allocator always receives the start, size and alignment of its own block.
+/// Check that the allocator receives the start, size and alignment of each block.
 TEST(allocator_gets_back_all_bytes_after_any_realloc)
 {
     counts_t counts;
@@ -146,7 +146,7 @@ TEST(realloc_in_steps_keeps_contents_and_alignment)
         for (int p = 0; p < 2; p++) {
             int was = api->tracking(0);
             grow_through_sizes(policies[p], steps[i]);
-            api->tracking(1); /* listed blocks move with their entry */
+            api->tracking(1); /* a resize moves the entry of a listed block */
             grow_through_sizes(policies[p], steps[i]);
             api->tracking(was);
             api->policy_release(policies[p]);
@@ -198,154 +198,4 @@ TEST(block_discarded_before_publishing_changes_no_account)
     memrt__block_discard(mi);
     books_expect_unchanged(&before);
     api->tracking(was);
-}
-
-typedef struct seen {
-    void *old_data, *new_data, *dead;
-    size_t size, resizes, deaths;
-} seen_t;
-
-static seen_t seen;
-
-static void record_resize(void *old_data, void *new_data, size_t new_size)
-{
-    seen = (seen_t){old_data, new_data, NULL, new_size, seen.resizes + 1, seen.deaths};
-}
-
-static void record_free(void *data)
-{
-    seen.dead = data;
-    seen.deaths++;
-}
-
-static void *marked; ///< last data reported to the watcher's `watch` callback
-static char byte_moved;
-
-/// Compare the first bytes of both blocks. The old block is not freed yet, so its bytes can be
-/// read.
-static void compare_resized_blocks(void *old_data, void *new_data, size_t new_size)
-{
-    (void)new_size;
-    byte_moved = (char)(*(char *)old_data == *(char *)new_data ? *(char *)old_data : 0);
-}
-
-static void record_tracked(void *data)
-{
-    marked = data;
-}
-
-TEST(watch_callback_gets_data_of_observed_meminfo)
-{
-    static const memrt_watcher_t watcher = {sizeof(watcher), record_resize, record_free,
-                                            record_tracked};
-    static const memrt_watcher_t older = {offsetof(memrt_watcher_t, watch), record_resize,
-                                          record_free, record_tracked};
-    memrt_meminfo_t *mi;
-    marked = NULL;
-    api->set_watcher(&older);
-    ck_assert_int_eq(api->resizable_new(100, NULL, &mi), MEMRT_OK);
-    api->watch(mi);
-    ck_assert_ptr_null(marked);
-    api->set_watcher(&watcher);
-    api->watch(mi);
-    ck_assert_ptr_eq(marked, mi->data);
-    marked = NULL;
-    api->resizable_free(mi, mi->data);
-    api->watch(mi); /* a MemInfo without data causes no callback */
-    ck_assert_ptr_null(marked);
-    api->release(mi);
-    api->set_watcher(NULL);
-    mi = api->allocate(100);
-    api->watch(mi); /* without a watcher, only the flag is set */
-    ck_assert_ptr_null(marked);
-    api->release(mi);
-}
-
-TEST(observer_sees_resize_before_old_data_is_freed)
-{
-    static const memrt_watcher_t watcher = {sizeof(watcher), compare_resized_blocks, record_free,
-                                            NULL};
-    static const size_t steps[] = {3000, 5000, 3000000, 3000001, 200};
-    memrt_meminfo_t *mi;
-    api->set_watcher(&watcher);
-    ck_assert_int_eq(api->resizable_new(100, NULL, &mi), MEMRT_OK);
-    api->watch(mi);
-    for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
-        void *stood = mi->data;
-        *(char *)stood = (char)('a' + i);
-        byte_moved = 0;
-        ck_assert_ptr_nonnull(api->resizable_realloc(mi, steps[i]));
-        ck_assert_int_eq(byte_moved, (char)('a' + i));
-        /* the old block was still allocated, so its address could not be reused */
-        ck_assert_ptr_ne(mi->data, stood);
-    }
-    api->release(mi);
-    api->set_watcher(NULL);
-}
-
-TEST(observer_sees_resize_and_free_of_observed_blocks_only)
-{
-    static const memrt_watcher_t watcher = {sizeof(watcher), record_resize, record_free, NULL};
-    memset(&seen, 0, sizeof(seen));
-    api->set_watcher(&watcher);
-    void *plain = api->block_alloc(NULL, 100), *watched = api->block_alloc(NULL, 100);
-    memrt_meminfo_t *listed = api->allocate(100);
-    ck_assert_int_eq(api->set_name(listed, "listed"), MEMRT_OK);
-    api->watch(memrt__block_of(watched));
-    uintptr_t stood = (uintptr_t)watched;
-    plain = api->block_realloc(NULL, plain, 3000);
-    watched = api->block_realloc(NULL, watched, 2000);
-    ck_assert_uint_eq(seen.resizes, 1);
-    ck_assert_uint_eq((uintptr_t)seen.old_data, stood);
-    ck_assert_ptr_eq(seen.new_data, watched);
-    ck_assert_uint_eq(seen.size, 2000);
-    stood = (uintptr_t)watched;
-    api->block_free(NULL, plain, 0);
-    api->release(listed);
-    api->block_free(NULL, watched, 0);
-    ck_assert_uint_eq(seen.deaths, 1);
-    ck_assert_uint_eq((uintptr_t)seen.dead, stood);
-    api->set_watcher(NULL);
-}
-
-TEST(observer_sees_resize_and_free_of_resizable_data)
-{
-    static const memrt_watcher_t watcher = {sizeof(watcher), record_resize, record_free, NULL};
-    memset(&seen, 0, sizeof(seen));
-    api->set_watcher(&watcher);
-    memrt_meminfo_t *mi;
-    ck_assert_int_eq(api->resizable_new(100, NULL, &mi), MEMRT_OK);
-    api->watch(mi);
-    ck_assert_uint_eq(mi->flags & MEMRT_FLAG_WATCHED, MEMRT_FLAG_WATCHED);
-    uintptr_t stood = (uintptr_t)mi->data;
-    ck_assert_ptr_nonnull(api->resizable_realloc(mi, 5000));
-    ck_assert_uint_eq(seen.resizes, 1);
-    ck_assert_uint_eq((uintptr_t)seen.old_data, stood);
-    ck_assert_ptr_eq(seen.new_data, mi->data);
-    void *replaced = mi->data;
-    ck_assert_ptr_nonnull(api->resizable_alloc(mi, 200));
-    api->resizable_free(mi, replaced);
-    ck_assert_uint_eq(seen.deaths, 1);
-    ck_assert_ptr_eq(seen.dead, replaced);
-    api->release(mi);
-    ck_assert_uint_eq(seen.deaths, 1); /* the new data was not marked for the watcher */
-    ck_assert_int_eq(api->resizable_new(100, NULL, &mi), MEMRT_OK);
-    api->resizable_free(mi, mi->data);
-    api->watch(mi);
-    api->release(mi);
-    ck_assert_uint_eq(seen.deaths, 1);
-    api->set_watcher(NULL);
-}
-
-TEST(observed_block_can_be_freed_after_observer_is_removed)
-{
-    static const memrt_watcher_t watcher = {sizeof(watcher), record_resize, record_free, NULL};
-    memset(&seen, 0, sizeof(seen));
-    api->set_watcher(&watcher);
-    void *watched = api->block_alloc(NULL, 100);
-    api->watch(memrt__block_of(watched));
-    api->set_watcher(NULL);
-    watched = api->block_realloc(NULL, watched, 100);
-    api->block_free(NULL, watched, 0);
-    ck_assert_uint_eq(seen.resizes + seen.deaths, 0);
 }

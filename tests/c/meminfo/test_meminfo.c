@@ -8,7 +8,7 @@
 #include "conformance/pattern.h"
 #include "runtime/base/atomics.h"
 #include "runtime/meminfo/meminfo.h"
-#include "runtime/stats/thread.h"
+#include "runtime/stats/tally.h"
 #include "support/books.h"
 #include "support/child.h"
 #include "support/crew.h"

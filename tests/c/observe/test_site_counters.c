@@ -5,7 +5,7 @@
 #include "runtime/config/fault_injection.h"
 #include "runtime/observe/intern_table.h"
 #include "runtime/observe/site_counters.h"
-#include "runtime/stats/thread.h"
+#include "runtime/thread/thread.h"
 #include "support/crew.h"
 
 /* First and last site of a chunk, their neighbours, and the last possible sites. */

@@ -6,7 +6,7 @@
 
 #include "runtime/config/fault_injection.h"
 #include "runtime/observe/sites.h"
-#include "runtime/stats/thread.h"
+#include "runtime/thread/thread.h"
 
 static memrt_frame_t running[4]; /* simulated Python frames, innermost first */
 static size_t depth;

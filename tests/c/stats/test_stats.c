@@ -5,7 +5,7 @@
 
 #include "runtime/base/atomics.h"
 #include "runtime/config/options.h"
-#include "runtime/stats/thread.h"
+#include "runtime/stats/tally.h"
 #include "support/books.h"
 #include "support/crew.h"
 

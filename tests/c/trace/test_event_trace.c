@@ -11,7 +11,7 @@
 #include "runtime/observe/sites.h"
 #include "runtime/observe/tracking.h"
 #include "runtime/os/os.h"
-#include "runtime/stats/thread.h"
+#include "runtime/thread/thread.h"
 #include "runtime/trace/event_trace.h"
 #include "support/child.h"
 #include "support/crew.h"

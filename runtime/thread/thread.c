@@ -1,4 +1,4 @@
-#include "runtime/stats/thread.h"
+#include "runtime/thread/thread.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -12,19 +12,28 @@
 
 MEMRT__THREAD_LOCAL memrt__thread_t *memrt__self;
 
-size_t memrt__thread_left;
-
 static memrt__thread_t *first_thread; /* under the lock of rank THREADS */
 
 static pthread_key_t record_key;
 static pthread_once_t record_key_once = PTHREAD_ONCE_INIT;
 
-static memrt__thread_fn on_new_record, on_ended_record; /* set once */
+static const memrt__thread_module_t *modules[MEMRT__THREAD_MODULES]; /* set before any record */
+static size_t module_count;
 
-void memrt__thread_hooks(memrt__thread_fn made, memrt__thread_fn at_end)
+void memrt__thread_add_module(const memrt__thread_module_t *module)
 {
-    on_new_record = made;
-    on_ended_record = at_end;
+    modules[module_count++] = module;
+}
+
+/// Let the modules care for their slots.
+static void update_slots(memrt__thread_t *thread, memrt__thread_moment_t moment)
+{
+    for (size_t i = 0; i < module_count; i++) {
+        memrt__thread_fn callback = modules[i]->at[moment];
+        if (callback != NULL) {
+            callback(thread);
+        }
+    }
 }
 
 static void *alloc_zeroed_lines(size_t size)
@@ -40,29 +49,6 @@ static void *alloc_zeroed_lines(size_t size)
     return memory;
 }
 
-/// Move the deferred destructors of a dead thread to memrt__thread_left. Under the lock of rank
-/// THREADS.
-static void hand_over_deferred(memrt__thread_t *thread)
-{
-    size_t *end = (size_t *)&thread->put_off;
-    while (*end != 0) {
-        end = memrt__put_off_link((memrt_meminfo_t *)*end);
-    }
-    memrt__store_relaxed(end, memrt__load_relaxed(&memrt__thread_left));
-    memrt__store_relaxed(&memrt__thread_left, (size_t)thread->put_off);
-    thread->put_off = NULL;
-}
-
-/// Reset a record for the next thread. Destructors that the thread ended inside of do not resume. A
-/// scope that the thread did not leave is left. Under the lock of rank THREADS.
-static void reset_record(memrt__thread_t *thread)
-{
-    hand_over_deferred(thread);
-    thread->destructors = 0;
-    thread->scope = NULL;
-    thread->part_of = NULL;
-}
-
 /// Release a record for the next thread. If a long fork keeps the lock away, the record stays in
 /// use, and memrt__thread_reap() finds the record after the thread has ended.
 static void release_record(memrt__thread_t *thread)
@@ -70,7 +56,7 @@ static void release_record(memrt__thread_t *thread)
     if (!memrt__lock_or_fork(MEMRT__RANK_THREADS)) {
         return;
     }
-    reset_record(thread);
+    update_slots(thread, MEMRT__THREAD_RESET);
     thread->in_use = false;
     pthread_mutex_unlock(&thread->alive);
     memrt__unlock(MEMRT__RANK_THREADS);
@@ -78,30 +64,19 @@ static void release_record(memrt__thread_t *thread)
 
 static void end_record(memrt__thread_t *thread)
 {
-    if (on_ended_record != NULL) {
-        on_ended_record(thread);
-    }
+    update_slots(thread, MEMRT__THREAD_ENDED);
     release_record(thread);
 }
 
-/// Run the deferred destructors of an ending thread, left over if the thread ended inside another
-/// destructor. If a deferred destructor ends the thread again, the C library calls return_record()
-/// again.
-static void run_deferred_dtors(memrt__thread_t *thread)
-{
-    thread->destructors = 0;
-    if (thread->put_off != NULL) {
-        (void)pthread_setspecific(record_key, thread); /* cannot fail: the key already has a slot */
-        thread->end_put_off();
-        (void)pthread_setspecific(record_key, NULL);
-    }
-}
-
 /// Return the record of an ending thread, with all counts, for another thread. Code that allocates
-/// later on this thread takes a record again, and this function runs again.
+/// later on this thread takes a record again, and this function runs again. While the modules
+/// finish the work of the thread, the key keeps the record: if a destructor ends the thread again,
+/// the C library calls this function again.
 static void return_record(void *record)
 {
-    run_deferred_dtors(record);
+    (void)pthread_setspecific(record_key, record); /* cannot fail: the key already has a slot */
+    update_slots(record, MEMRT__THREAD_ENDING);
+    (void)pthread_setspecific(record_key, NULL);
     memrt__self = NULL;
     end_record(record);
 }
@@ -203,9 +178,7 @@ static memrt__thread_t *create_record(void)
     }
     init_alive_mutex(thread);
     claim_record(thread);
-    if (on_new_record != NULL) {
-        on_new_record(thread);
-    }
+    update_slots(thread, MEMRT__THREAD_NEW);
     return link_record(thread) ? thread : NULL;
 }
 
@@ -252,46 +225,9 @@ bool memrt__thread_extend(void *slot, size_t size)
     return true;
 }
 
-memrt__shard_t *memrt__shard_make(memrt__thread_t *thread, const memrt__account_t *account)
-{
-    memrt__shard_t *shard = memrt__thread_shard(thread, account->index);
-    if (shard == NULL) {
-        if (!memrt__thread_extend(&thread->chunks[account->index / MEMRT__CHUNK],
-                                  MEMRT__CHUNK * sizeof(*shard))) {
-            return NULL;
-        }
-        shard = memrt__thread_shard(thread, account->index);
-    }
-    bool serves = memrt__shard_serves(shard, account) ||
-                  memrt__thread_extend(&shard->sizes, MEMRT_SIZE_BINS * sizeof(*shard->sizes));
-    return serves ? shard : NULL;
-}
-
 memrt__thread_t *memrt__thread_first(void)
 {
     return first_thread;
-}
-
-/// Empty the bins of a record after a fork. The owner may have been in the middle of a change, so
-/// the members of a bin may be inconsistent.
-static void clear_bins(memrt__thread_t *thread)
-{
-    for (size_t class = 0; class < MEMRT__CLASSES; class++) {
-        memrt__bin_t *bin = &thread->bins[class];
-        *bin = (memrt__bin_t){.bytes = bin->bytes};
-    }
-    memset(thread->limits, 0, sizeof(thread->limits));
-    thread->asked = 0;
-}
-
-void memrt__thread_adopt_left(memrt__thread_t *self)
-{
-    if (!memrt__lock_or_fork(MEMRT__RANK_THREADS)) {
-        return;
-    }
-    self->put_off = (memrt_meminfo_t *)memrt__load_relaxed(&memrt__thread_left);
-    memrt__store_relaxed(&memrt__thread_left, 0);
-    memrt__unlock(MEMRT__RANK_THREADS);
 }
 
 /// Create the `alive` mutexes anew, because threads of the parent hold the old ones.
@@ -300,8 +236,8 @@ void memrt__thread_forked(void)
     for (memrt__thread_t *thread = first_thread; thread != NULL; thread = thread->next) {
         init_alive_mutex(thread);
         if (thread != memrt__self) {
-            clear_bins(thread);
-            reset_record(thread);
+            update_slots(thread, MEMRT__THREAD_LOST);
+            update_slots(thread, MEMRT__THREAD_RESET);
             thread->in_use = false;
         }
     }

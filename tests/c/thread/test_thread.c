@@ -9,7 +9,7 @@
 #include "runtime/os/lock.h"
 #include "runtime/os/os.h"
 #include "runtime/stats/stats.h"
-#include "runtime/stats/thread.h"
+#include "runtime/thread/thread.h"
 #include "support/books.h"
 #include "support/child.h"
 #include "support/crew.h"

@@ -6,7 +6,7 @@
 
 #include "runtime/config/options.h"
 #include "runtime/meminfo/block.h"
-#include "runtime/meminfo/block_trace.h"
+#include "runtime/trace/event_trace.h"
 #include "support/child.h"
 #include "support/crew.h"
 #include "support/failing.h"

@@ -1,0 +1,70 @@
+#include "runtime/event/block_observers.h"
+
+#include "runtime/base/size.h"
+#include "runtime/event/names_observer.h"
+#include "runtime/event/trace_observer.h"
+#include "runtime/event/watcher_observer.h"
+
+/// Observers by the position of their bit.
+static const memrt__observer_fn observers[] = {
+    [2] = memrt__watcher_observe,
+    [3] = memrt__trace_observe,
+    [4] = memrt__names_observe,
+    [5] = memrt__live_observe,
+};
+
+_Static_assert(MEMRT__FLAG_OBSERVED == 1u << 2 && MEMRT__FLAG_TRACED == 1u << 3 &&
+                   MEMRT__FLAG_HELD == 1u << 4 && MEMRT__FLAG_LISTED == 1u << 5,
+               "the table has the order of the bits");
+
+static void notify_observers(const memrt__block_event_t *event, unsigned wanted)
+{
+    do {
+        observers[memrt__log2(wanted)](event);
+        wanted &= wanted - 1;
+    } while (wanted != 0);
+}
+
+/// Notify in the reverse order: the live set knows the new address before the watcher's callback.
+static void notify_observers_of_resize(const memrt__block_event_t *event, unsigned wanted)
+{
+    do {
+        unsigned bit = memrt__floor_log2(wanted);
+        observers[bit](event);
+        wanted &= ~(1u << bit);
+    } while (wanted != 0);
+}
+
+void memrt__observers_notify_allocate(memrt_meminfo_t *mi, uint32_t site, unsigned wanted)
+{
+    memrt__block_event_t event = {.type = MEMRT__EVENT_ALLOCATE,
+                                  .site = site,
+                                  .mi = mi,
+                                  .policy = memrt__policy_of(mi),
+                                  .size = mi->size};
+    notify_observers(&event, wanted);
+}
+
+void memrt__observers_notify_resize(memrt_meminfo_t *mi, const memrt__block_before_t *before,
+                                    unsigned wanted)
+{
+    memrt__block_event_t event = {.type = MEMRT__EVENT_RESIZE,
+                                  .mi = mi,
+                                  .policy = memrt__policy_of(mi),
+                                  .size = mi->size,
+                                  .before = before};
+    notify_observers_of_resize(&event, wanted);
+}
+
+void memrt__observers_notify_free(memrt_meminfo_t *mi, unsigned wanted)
+{
+    memrt__block_event_t event = {
+        .type = MEMRT__EVENT_FREE, .mi = mi, .policy = memrt__policy_of(mi), .size = mi->size};
+    notify_observers(&event, wanted);
+}
+
+void memrt__observers_notify_failure(memrt_policy_t *policy, size_t size, unsigned wanted)
+{
+    memrt__block_event_t event = {.type = MEMRT__EVENT_FAILURE, .policy = policy, .size = size};
+    notify_observers(&event, wanted);
+}
