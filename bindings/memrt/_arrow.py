@@ -85,7 +85,7 @@ class Column:
         format, is_bool = _format_of(array.dtype), array.dtype.kind == "b"
         self._array, self._length, self._name = array, len(array), str(name)
         mi = _memrt.meminfo(array)
-        offset = _memrt.address(array) - mi.data if array.size else 0
+        offset = _memrt.address(array) - mi.address if array.size else 0
         bitmap, nulls = _nulls_of(array)
         self._view = (mi, offset, format, self._length, is_bool, self._name, bitmap, nulls)
 

@@ -55,7 +55,7 @@ class Trend:
         """Return the trend, and the holders of the newest buffer, as lines of text."""
         if self.newest is None:
             return [f"  {self!r}"]
-        title = f"newest buffer: {human_bytes(self.newest.size)}, refcount {self.newest.refcount}"
+        title = f"newest buffer: {human_bytes(self.newest.nbytes)}, refcount {self.newest.refcount}"
         return [f"  {self!r}", *(f"      {line}" for line in [title, *self.newest.tree()])]
 
 
@@ -145,7 +145,7 @@ def _group_trends(
         for buffer in buffers:
             what = key(buffer)
             if what is not None:
-                series[what][number] += buffer.size
+                series[what][number] += buffer.nbytes
     trends = [_trend(what, values) for what, values in series.items()]
     return sorted(trends, key=lambda trend: -trend.slope)
 
@@ -186,5 +186,5 @@ def growth(
         raise ValueError(f"rounds must be at least {_ROUNDS_MIN} to show a trend, got {rounds}")
     found = run_rounds(lambda: function(*args, **kwargs), rounds)
     places = _with_holders(_group_trends(found, _place_of), found[-1])
-    total = [sum(buffer.size for buffer in buffers) for buffers in found]
+    total = [sum(buffer.nbytes for buffer in buffers) for buffers in found]
     return Growth(tuple(places), tuple(_group_trends(found, _scope_of)), _trend("all", total))

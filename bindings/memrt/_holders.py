@@ -75,7 +75,7 @@ class Holder:
 class Holders:
     """Snapshot of the holders of a buffer. Keeps no object alive, and prints as a tree."""
 
-    size: int
+    nbytes: int
     """Size of the buffer in bytes."""
     refcount: int
     """Number of references to the MemInfo of the buffer."""
@@ -248,7 +248,7 @@ def _title(holders: Holders) -> str:
     name = "" if holders.name is None else f" {holders.name!r}"
     born = "" if holders.place is None else f", allocated in {holders.place}"
     return (
-        f"{human_bytes(holders.size)} MemInfo{name}, refcount {holders.refcount}, "
+        f"{human_bytes(holders.nbytes)} MemInfo{name}, refcount {holders.refcount}, "
         f"policy {holders.policy}{born}"
     )
 

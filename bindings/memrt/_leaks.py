@@ -41,7 +41,7 @@ class LeakGroup:
     @property
     def nbytes(self) -> int:
         """Bytes of all buffers of the group; an estimate if allocations were sampled."""
-        return round(sum(buffer.size * buffer.stands_for for buffer in self.buffers))
+        return round(sum(buffer.nbytes * buffer.stands_for for buffer in self.buffers))
 
     def __str__(self) -> str:
         return (
@@ -68,7 +68,7 @@ def group(buffers: Iterable[LiveBuffer]) -> list[LeakGroup]:
         if buffer.stands_for:
             found[buffer.place, lasting_at(buffer.site_number)].append(buffer)
     groups = [
-        LeakGroup(place, tuple(sorted(members, key=lambda buffer: -buffer.size)), lasting)
+        LeakGroup(place, tuple(sorted(members, key=lambda buffer: -buffer.nbytes)), lasting)
         for (place, lasting), members in found.items()
     ]
     return sorted(groups, key=lambda each: -each.nbytes)
@@ -115,7 +115,7 @@ def _details(each: LeakGroup, survey: Survey) -> list[str]:
     name = "" if largest.name is None else f" {largest.name!r},"
     scope = "" if largest.scope is None else f", scope {largest.scope}"
     lines.append(
-        f"{what}:{name} {human_bytes(largest.size)}, {human_seconds(largest.age)} old, "
+        f"{what}:{name} {human_bytes(largest.nbytes)}, {human_seconds(largest.age)} old, "
         f"refcount {largest.refcount}, policy {largest.policy}{scope}"
     )
     found = held(largest)
@@ -182,7 +182,7 @@ class assert_no_leaks(ContextDecorator):  # noqa: N801 - reads as a verb where i
 
     def allow(self, *arrays: Any) -> None:
         """Exempt the buffers of these arrays, memoryviews or MemInfos from the check."""
-        self._allowed |= {_memrt.meminfo(array).data for array in arrays}
+        self._allowed |= {_memrt.meminfo(array).address for array in arrays}
 
     def __enter__(self) -> assert_no_leaks:
         begin = _Begin(_memrt.tracking_births(), self._begins)

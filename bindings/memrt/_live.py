@@ -21,8 +21,8 @@ class LiveBuffer(NamedTuple):
 
     id: int
     """Serial number, unique in the process, in order of allocation."""
-    size: int
-    """Bytes."""
+    nbytes: int
+    """Size of the buffer in bytes."""
     refcount: int
     """Number of references at the time of the call."""
     name: str | None
@@ -71,7 +71,7 @@ class LiveBuffer(NamedTuple):
         place = f", allocated in {self.place}" if self.place is not None else ""
         inherited = ", inherited" if self.inherited else ""
         return (
-            f"<LiveBuffer {self.id}{name}: {human_bytes(self.size)}, "
+            f"<LiveBuffer {self.id}{name}: {human_bytes(self.nbytes)}, "
             f"{human_seconds(self.age)} old, refcount {self.refcount}, {self.kind} of policy "
             f"{self.policy!r}{scope}{place}{inherited}>"
         )
@@ -82,7 +82,7 @@ def live() -> list[LiveBuffer]:
 
     Buffers with a name are listed in any case. When tracking samples allocations, each entry
     represents :attr:`LiveBuffer.stands_for` buffers of the same size. The sum of
-    ``size * stands_for`` is then an unbiased estimate of all live bytes.
+    ``nbytes * stands_for`` is then an unbiased estimate of all live bytes.
     """
     return list(map(LiveBuffer._make, _memrt.live(scope_paths)))
 
@@ -114,7 +114,7 @@ def sites(buffers: Iterable[LiveBuffer] | None = None) -> list[SiteUsage]:
     for buffer in live() if buffers is None else buffers:
         place = place_of(buffer.site_number)
         blocks[place] += buffer.stands_for
-        sizes[place] += buffer.stands_for * buffer.size
+        sizes[place] += buffer.stands_for * buffer.nbytes
     found = [SiteUsage(place, blocks[place], sizes[place]) for place in blocks]
     return sorted(found, key=lambda usage: -usage.bytes)
 

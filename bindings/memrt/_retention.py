@@ -22,7 +22,7 @@ class Retained:
 
     holders: Holders
     """Holders of the buffer. The referrers of the views show where the views are stored."""
-    size: int
+    nbytes: int
     """Size of the buffer in bytes."""
     viewed: int
     """Bytes that any view addresses. Bytes in several views count once, bytes between the elements
@@ -46,14 +46,14 @@ class Retained:
     @property
     def wasted(self) -> int:
         """Bytes in no view."""
-        return self.size - self.viewed
+        return self.nbytes - self.viewed
 
     @property
     def why(self) -> str:
         """Reason for the listing, as a text with the bytes wasted, kept and viewed."""
         about = "" if self.exact else "at most "
         return (
-            f"{human_bytes(self.wasted)} wasted: {human_bytes(self.size)} kept for "
+            f"{human_bytes(self.wasted)} wasted: {human_bytes(self.nbytes)} kept for "
             f"{about}{human_bytes(self.viewed)} in {self.views:,} "
             f"view{'' if self.views == 1 else 's'}"
         )
@@ -106,7 +106,7 @@ class Retention:
 def _retained(row: tuple[Any, ...], found: tuple[Any, ...]) -> Retained:
     meminfo, viewed, exact, views, _, left_out = row
     holders = build(meminfo, found, left_out)
-    return Retained(holders, holders.size, viewed, exact, views)
+    return Retained(holders, holders.nbytes, viewed, exact, views)
 
 
 def _split_rows(

@@ -53,7 +53,7 @@ ADOPTED = 2
 _STORED = np.dtype(
     [
         ("time", "u8"),
-        ("size", "u8"),
+        ("nbytes", "u8"),
         ("block", "u4"),
         ("site", "u4"),
         ("policy", "u4"),
@@ -71,7 +71,7 @@ BUFFER = np.dtype(
         ("block", "u4"),
         ("born", "u8"),
         ("died", "u8"),
-        ("size", "u8"),
+        ("nbytes", "u8"),
         ("largest", "u8"),
         ("site", "u4"),
         ("policy", "u4"),
@@ -171,7 +171,7 @@ class Trace:
     last: int | None
     """Number of last events to keep, as requested for the recording; None: all events."""
     events: NDArray[Any]
-    """All events, ordered by time: `time` in nanoseconds since the start, `size` in bytes, `block`,
+    """All events, ordered by time: `time` in nanoseconds since the start, `nbytes`, `block`,
     the number of the allocation, `site`, `policy`, `type` (a key of `event_names`), `kind`,
     `align_log2` and `thread`."""
     policies: dict[int, TracePolicy]
@@ -281,8 +281,8 @@ class Trace:
     def buffers(self) -> NDArray[Any]:
         """All buffers of the trace, ordered by the number of the allocation.
 
-        `born` and `died` are the times of allocation and free in nanoseconds. `size` is the first
-        size, `largest` the largest size. `site`, `policy`, `thread` and `kind` describe the
+        `born` and `died` are the times of allocation and free in nanoseconds. `nbytes` is the first
+        size in bytes, `largest` the largest size. `site`, `policy`, `thread` and `kind` describe the
         allocation. `seen_born` is false if the allocation is in no event, `seen_dead` if the free
         is in no event. The first or last event of the buffer then gives the time."""
         ordered = self.events[self._block_order]
@@ -291,13 +291,13 @@ class Trace:
         ends = np.append(starts[1:], len(ordered)) - 1
         last = ordered[ends] if len(ordered) else ordered
         found = np.zeros(len(first), BUFFER)
-        for name in ("block", "size", "site", "policy", "thread", "kind"):
+        for name in ("block", "nbytes", "site", "policy", "thread", "kind"):
             found[name] = first[name]
         found["born"], found["died"] = first["time"], last["time"]
         found["seen_born"] = (first["type"] == BIRTH) | (first["type"] == ADOPTION)
         found["seen_dead"] = last["type"] == DEATH
         if len(first):
-            found["largest"] = np.maximum.reduceat(ordered["size"], starts)
+            found["largest"] = np.maximum.reduceat(ordered["nbytes"], starts)
         return found
 
     def usage(self, by: str = "place") -> list[TraceUsage]:
@@ -366,7 +366,7 @@ class Trace:
         """Bytes of buffers whose only event is a free: live at the start of the trace."""
         ordered = self.events[self._block_order]
         alone = self._is_first_event & (ordered["type"] == DEATH) & (ordered["kind"] != ADOPTED)
-        sizes: NDArray[np.int64] = ordered["size"][alone].astype(np.int64)
+        sizes: NDArray[np.int64] = ordered["nbytes"][alone].astype(np.int64)
         return sizes
 
     @_computed
@@ -374,7 +374,7 @@ class Trace:
         """Change of the live bytes by each event."""
         ordered = self.events[self._block_order]
         dead = ordered["type"] == DEATH
-        sizes = ordered["size"].astype(np.int64)
+        sizes = ordered["nbytes"].astype(np.int64)
         after = np.where(dead, 0, sizes)
         before = np.zeros(len(after), np.int64)
         before[1:] = after[:-1]

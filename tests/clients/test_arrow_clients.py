@@ -90,7 +90,7 @@ def test_client_shares_column_and_releases_export(client):
     before = mi.refcount
     taken = client.take(exporter)
     assert client.values(taken) == NUMBERS
-    assert client.address(taken) == mi.data
+    assert client.address(taken) == mi.address
     assert (mi.refcount, exports_of(mi, "arrow")) == (before + 1, 1)
     del taken
     assert exports_of(mi, "arrow") == 0

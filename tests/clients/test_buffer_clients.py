@@ -21,7 +21,7 @@ def test_pyarrow_imports_meminfo_as_buffer():
     mi = memrt.alloc(64, zero=True)
     before = sys.getrefcount(mi)
     buffer = pyarrow.py_buffer(mi)
-    assert (buffer.address, buffer.size, buffer.is_mutable) == (mi.data, 64, True)
+    assert (buffer.address, buffer.size, buffer.is_mutable) == (mi.address, 64, True)
     assert sys.getrefcount(mi) == before + 1
     del buffer
     assert sys.getrefcount(mi) == before
@@ -37,7 +37,7 @@ def test_pyarrow_buffer_of_read_only_memory_is_immutable():
 def test_nanoarrow_imports_meminfo_as_buffer():
     mi = memrt.alloc(64, zero=True)
     buffer = nanoarrow.c_buffer(mi)
-    assert np.asarray(buffer).ctypes.data == mi.data
+    assert np.asarray(buffer).ctypes.data == mi.address
     del mi
     gc.collect()
     assert bytes(buffer) == bytes(64)

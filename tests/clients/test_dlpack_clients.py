@@ -60,7 +60,7 @@ def test_client_shares_tensor_and_releases_export(client):
     before = mi.refcount
     taken = client.take(exporter)
     assert tuple(taken.shape) == (2, 3, 4)
-    assert client.address(taken) == mi.data
+    assert client.address(taken) == mi.address
     assert (mi.refcount, exports_of(mi, "dlpack")) == (before + 1, 1)
     del taken
     assert exports_of(mi, "dlpack") == 0
@@ -159,7 +159,7 @@ def test_round_trip_through_client_does_not_copy(client):
     exporter = tensor((24,))
     taken = client.take(exporter)
     back = memrt.from_dlpack(taken)
-    assert back.ctypes.data == exporter.meminfo.data
+    assert back.ctypes.data == exporter.meminfo.address
     del taken
     assert exports_of(exporter.meminfo, "dlpack") == 1  # held by `back`
     del back
@@ -173,7 +173,7 @@ def test_tvm_function_takes_and_returns_memrt_tensor():
     echo = tvm_ffi.get_global_func("testing.echo")
     answer = echo(exporter)
     assert type(answer) is memrt.types.Tensor
-    assert (answer.shape, answer.meminfo.data) == ((2, 3, 4), mi.data)
+    assert (answer.shape, answer.meminfo.address) == ((2, 3, 4), mi.address)
     assert exports_of(mi, "dlpack") == 1
     del answer
     assert exports_of(mi, "dlpack") == 0

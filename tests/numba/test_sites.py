@@ -71,7 +71,7 @@ def born(maker: Callable, n: int = 1000, **options) -> tuple[object, memrt.types
     """Call a maker under tracking. Return the result, and the only live buffer of `n` floats."""
     with memrt.debug.tracking(**options):
         made = caller(maker, n)
-    (buffer,) = [buffer for buffer in memrt.debug.live() if buffer.size == 8 * n]
+    (buffer,) = [buffer for buffer in memrt.debug.live() if buffer.nbytes == 8 * n]
     return made, buffer
 
 
@@ -131,7 +131,7 @@ def test_allocation_on_a_thread_has_its_calls_and_scope():
         thread = threading.Thread(target=work)
         thread.start()
         thread.join()
-    (buffer,) = [buffer for buffer in memrt.debug.live() if buffer.size == 8000]
+    (buffer,) = [buffer for buffer in memrt.debug.live() if buffer.nbytes == 8000]
     assert buffer.site.frames[0].function == "caller"
     assert buffer.site.frames[1].function.endswith("work")
     assert buffer.scope == "worker"

@@ -131,7 +131,7 @@ def test_multiprocessing_workers_inherit_only_if_forked(method, run_program, tmp
 
 LISTED = """
 def own():
-    return sorted((b.size, b.name) for b in memrt.debug.live() if not b.inherited)
+    return sorted((b.nbytes, b.name) for b in memrt.debug.live() if not b.inherited)
 
 unnamed = memrt.alloc(500)
 with memrt.debug.tracking():
@@ -140,7 +140,7 @@ assert [b.inherited for b in memrt.debug.live()] == [False]
 
 def grandchild():
     assert own() == []
-    assert sorted(b.size for b in memrt.debug.live()) == [300, 500, 5000]
+    assert sorted(b.nbytes for b in memrt.debug.live()) == [300, 500, 5000]
 
 def child():
     global kept
@@ -154,7 +154,7 @@ def child():
     assert not repr(memrt.debug.live()[1]).endswith("inherited>")
     in_child(grandchild)
     kept = None
-    assert sorted((b.size, b.inherited) for b in memrt.debug.live()) == [(300, False), (500, True)]
+    assert sorted((b.nbytes, b.inherited) for b in memrt.debug.live()) == [(300, False), (500, True)]
 
 in_child(child)
 assert [b.inherited for b in memrt.debug.live()] == [False]

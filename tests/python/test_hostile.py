@@ -137,7 +137,7 @@ class Exporter:
     def __memrt_meminfo__(self): return forged
 memory = ctypes.create_string_buffer(4096)
 stale = memrt.alloc(100, name="stale")
-address = {"foreign": ctypes.addressof(memory), "dead": stale.data - 64}[sys.argv[1]]
+address = {"foreign": ctypes.addressof(memory), "dead": stale.address - 64}[sys.argv[1]]
 del stale
 forged = make(address, b"memrt.meminfo", None)
 memrt.as_array(Exporter() if sys.argv[2] == "exporter" else forged)
@@ -336,7 +336,7 @@ def test_non_utf8_name_from_c_is_shown_with_replacement(probe):
     with memrt.debug.tracking():
         meminfo = memrt.alloc(8)
         probe.name_by_bytes(meminfo, b"caf\xe9")
-        (buffer,) = (each for each in memrt.debug.live() if each.address == meminfo.data)
+        (buffer,) = (each for each in memrt.debug.live() if each.address == meminfo.address)
         assert buffer.name == meminfo.name == "caf\ufffd"
 
 

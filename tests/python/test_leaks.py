@@ -68,7 +68,7 @@ def test_earlier_and_allowed_buffers_are_not_leaks():
     with memrt.debug.assert_no_leaks() as block:
         result = make()
         block.allow(result)
-    assert before.size == result.size
+    assert before.nbytes == result.nbytes
 
 
 def test_numpy_array_of_a_policy_is_a_leak():
@@ -129,7 +129,7 @@ def listed(number, size, stands_for):
     """Return a row of live() for a sampled buffer."""
     fields = dict.fromkeys(memrt.types.LiveBuffer._fields, 0)
     return memrt.types.LiveBuffer(
-        **{**fields, "id": number, "size": size, "stands_for": stands_for}
+        **{**fields, "id": number, "nbytes": size, "stands_for": stands_for}
     )
 
 
@@ -168,7 +168,7 @@ def test_suppressed_buffer_is_not_a_leak():
     memrt.debug.suppress_leaks("cached at <lasts>:*", "the cache of a test")
     with memrt.debug.assert_no_leaks():
         kept = namespace["cached"]()
-    assert kept.size == 9
+    assert kept.nbytes == 9
 
 
 def test_suppressions_are_checked_once_per_site(monkeypatch):
@@ -247,9 +247,9 @@ def test_growth_shows_newest_buffer_of_the_top_5_sites():
     exec(compile(f"def fill():\n{lines}", "<fill>", "exec"), namespace)
     found = memrt.debug.growth(namespace["fill"], rounds=12)
     assert [trend.newest is not None for trend in found.growing] == [True] * 5 + [False] * 2
-    assert found.places[0].newest.size == 1000
+    assert found.places[0].newest.nbytes == 1000
     assert all(trend.newest is None for trend in [*found.scopes, found.total])
-    assert found.to_dict()["places"][0]["newest"]["size"] == 1000
+    assert found.to_dict()["places"][0]["newest"]["nbytes"] == 1000
     lines = repr(found).splitlines()
     assert lines[2:4] == ["      newest buffer: 1000 B, refcount 1", "      └─ memrt.MemInfo"]
     assert lines[4].startswith("         └─ `kept[77]` in test_growth_shows")
@@ -338,9 +338,9 @@ def hold_here():
 def test_holders_accepts_a_listed_buffer_until_freed():
     with memrt.debug.tracking():
         mi = make()
-    (buffer,) = [b for b in memrt.debug.live() if b.address == mi.data]
+    (buffer,) = [b for b in memrt.debug.live() if b.address == mi.address]
     found = memrt.holders(buffer)
-    assert (found.size, found.address, found.refcount) == (5001, mi.data, 1)
+    assert (found.nbytes, found.address, found.refcount) == (5001, mi.address, 1)
     del mi
     gc.collect()
     with pytest.raises(LookupError, match="the buffer at 0x"):

@@ -129,7 +129,7 @@ def test_frames_and_native_options_limit_the_recorded_calls(tmp_path, frames, na
                      cwd=tmp_path)  # fmt: skip
     assert result.returncode == 0, result.stderr
     trace = memrt.debug.Trace(tmp_path / "t")
-    (site,) = {row["site"] for row in trace.buffers if row["size"] == 40_000}
+    (site,) = {row["site"] for row in trace.buffers if row["nbytes"] == 40_000}
     found = trace.sites[site].frames
     natives = [frame for frame in found if frame.is_native]
     assert [frame.function for frame in found if not frame.is_native] == ["f"] * frames

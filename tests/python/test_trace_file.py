@@ -85,7 +85,7 @@ def test_both_byte_orders_are_read(read, order):
     writer.events((5, BIRTH, 1, 100, INLINE, 9, 7), (8, DEATH, 1, 100, INLINE, 0, 7), thread=77)
     trace = read(writer.end(2, 0, 0, 4_000_000_000))
     assert trace.events.dtype == EVENT
-    assert trace.events["size"].tolist() == [100, 100]
+    assert trace.events["nbytes"].tolist() == [100, 100]
     assert trace.events["thread"].tolist() == [77, 77]
     assert trace.events["align_log2"].tolist() == [6, 6]
     assert str(trace.place(9)) == "work at w.py:12"
@@ -121,7 +121,7 @@ def test_resize_changes_the_live_bytes(read):
     assert trace.live.tolist() == [100, 500, 50, 0]
     assert (trace.peak, trace.peak_event) == (500, 1)
     (buffer,) = trace.buffers
-    assert (buffer["size"], buffer["largest"]) == (100, 500)
+    assert (buffer["nbytes"], buffer["largest"]) == (100, 500)
     assert (buffer["born"], buffer["died"]) == (1, 4)
     (usage,) = trace.usage("policy")
     assert usage == ("unknown policy", 1, 500, 500, 0)
@@ -301,7 +301,7 @@ def test_a_million_events_are_read_in_10_seconds(read):
     rows["time"] = np.arange(len(rows))
     rows["block"] = np.arange(len(rows)) // 2 + 1
     rows["type"] = np.where(np.arange(len(rows)) % 2, DEATH, BIRTH)
-    rows["size"] = rows["block"]
+    rows["nbytes"] = rows["block"]
     stored = np.zeros(len(rows), memrt._trace._STORED)
     for name in stored.dtype.names[:-1]:
         stored[name] = rows[name]

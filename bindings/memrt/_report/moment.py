@@ -67,5 +67,5 @@ def moment_of(t: float, rows: Iterable[tuple[Any, ...]]) -> Moment:
 
 
 _SIZE, _SCOPE, _SITE, _STANDS_FOR = map(
-    LiveBuffer._fields.index, ("size", "scope", "site_number", "stands_for")
+    LiveBuffer._fields.index, ("nbytes", "scope", "site_number", "stands_for")
 )

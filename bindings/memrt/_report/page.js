@@ -342,7 +342,7 @@
     const more = recorded.live.more ? ` The ${number(recorded.live.more)} smallest are omitted.` : "";
     $("live-about").textContent = `Tracked buffers, after garbage collection.${more}`;
     table($("live-table"), [
-      { title: "Size", of: field("size"), text: bytes, right: true },
+      { title: "Size", of: field("nbytes"), text: bytes, right: true },
       { title: "Allocation site", of: (row) => sites.place(field("site")(row)), text: (_, row) => born(sites, field("site")(row)), kind: "place" },
       { title: "Scope", of: field("scope") },
       { title: "Name", of: field("name") },

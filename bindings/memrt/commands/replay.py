@@ -143,7 +143,7 @@ def events_of(trace: Trace) -> NDArray[Any]:
     rows = rows[np.lexsort((rows["type"], rows["time"]))]
     _, slots = np.unique(rows["block"], return_inverse=True)
     events = np.zeros(len(rows), EVENT)
-    events["size"], events["slot"] = rows["size"], slots.reshape(-1)
+    events["size"], events["slot"] = rows["nbytes"], slots.reshape(-1)
     events["align_log2"] = np.minimum(rows["align_log2"], 30)
     for known, here in _TYPES.items():
         events["type"][rows["type"] == known] = here

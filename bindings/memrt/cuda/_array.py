@@ -178,7 +178,7 @@ class Array:
         entries: dict[str, Any] = {
             "shape": layout.shape,
             "typestr": layout.dtype.str,
-            "data": (meminfo.data + self._offset if layout.size else 0, self._readonly),
+            "data": (meminfo.address + self._offset if layout.size else 0, self._readonly),
             "version": 3,
             "strides": None if layout.is_contiguous else layout.strides,
         }

@@ -79,8 +79,8 @@ static PyObject *meminfo_compare(PyObject *left, PyObject *right, int operation)
         return mi != NULL ? (EXPRESSION) : NULL;                                                   \
     }
 
-GETTER(data, PyLong_FromSize_t((size_t)memrt__api()->get_data(mi)))
-GETTER(size, PyLong_FromSize_t(memrt__api()->size(mi)))
+GETTER(address, PyLong_FromSize_t((size_t)memrt__api()->get_data(mi)))
+GETTER(nbytes, PyLong_FromSize_t(memrt__api()->size(mi)))
 GETTER(refcount, PyLong_FromSize_t(memrt__api()->refcount(mi)))
 GETTER(readonly, PyBool_FromLong(memrt__api()->readonly(mi)))
 GETTER(kind, PyUnicode_FromString(get_kind_name(mi)))
@@ -216,8 +216,8 @@ static PyMemberDef members[] = {
 #define ATTRIBUTE(NAME, DOC) {#NAME, (getter)(void (*)(void))get_##NAME, NULL, DOC, NULL}
 
 static PyGetSetDef attributes[] = {
-    ATTRIBUTE(data, "int: address of the first byte."),
-    ATTRIBUTE(size, "int: requested bytes."),
+    ATTRIBUTE(address, "int: address of the first byte."),
+    ATTRIBUTE(nbytes, "int: requested bytes."),
     ATTRIBUTE(
         refcount,
         "int: references, including this object. Other threads may change the number at any time."),
