@@ -246,10 +246,10 @@ _Branch = tuple[str, list[Any]]
 
 def _title(holders: Holders) -> str:
     name = "" if holders.name is None else f" {holders.name!r}"
-    born = "" if holders.place is None else f", allocated in {holders.place}"
+    site = "" if holders.place is None else f", allocated in {holders.place}"
     return (
         f"{human_bytes(holders.nbytes)} MemInfo{name}, refcount {holders.refcount}, "
-        f"policy {holders.policy}{born}"
+        f"policy {holders.policy}{site}"
     )
 
 

@@ -157,7 +157,7 @@ class LeakError(AssertionError):
 class _Begin:
     """Start of an open ``with`` block."""
 
-    births: int
+    allocations: int
     """Serial number of the last listed allocation before the block."""
     outer: _Begin | None
 
@@ -185,7 +185,7 @@ class assert_no_leaks(ContextDecorator):  # noqa: N801 - reads as a verb where i
         self._allowed |= {_memrt.meminfo(array).address for array in arrays}
 
     def __enter__(self) -> assert_no_leaks:
-        begin = _Begin(_memrt.tracking_births(), self._begins)
+        begin = _Begin(_memrt.tracking_allocations(), self._begins)
         self._tracking.__enter__()
         self._begins = begin
         return self
@@ -204,16 +204,16 @@ class assert_no_leaks(ContextDecorator):  # noqa: N801 - reads as a verb where i
             return
         if begin is None:
             raise RuntimeError("assert_no_leaks was left without being entered")
-        leaks = self._leaks(begin.births)
+        leaks = self._leaks(begin.allocations)
         if leaks:
             raise LeakError(leaks)
 
     def _leaks(self, begin: int) -> list[LeakGroup]:
-        born = [buffer for buffer in born_since(begin) if buffer.address not in self._allowed]
-        return unexpected(group(born))
+        found = [buffer for buffer in allocated_since(begin) if buffer.address not in self._allowed]
+        return unexpected(group(found))
 
 
-def born_since(begin: int) -> list[LiveBuffer]:
+def allocated_since(begin: int) -> list[LiveBuffer]:
     """Collect garbage, and return the live buffers allocated after allocation number `begin`."""
     gc.collect()
     _memrt.stats_read(None)  # also drops references whose release waits for the GIL
@@ -252,9 +252,9 @@ def run_rounds(function: Callable[[], object], rounds: int) -> list[list[LiveBuf
     Buffers from before the first round are left out.
     """
     with tracking():
-        begin = _memrt.tracking_births()
+        begin = _memrt.tracking_allocations()
         found = []
         for _ in range(rounds):
             function()
-            found.append(born_since(begin))
+            found.append(allocated_since(begin))
     return found

@@ -90,9 +90,9 @@ def _families(policies: bool, scopes: bool) -> Iterator[_Family]:
         owned: _Accounts = [((p.name, str(p._index)), stats(p)) for p in live_policies()]
         yield from _level_families("policy_", "by policy", ("policy", "index"), owned)
     if scopes:
-        born: _Accounts = [((scope_name(s.path),), s.stats()) for s in scope_tree()]
+        inside: _Accounts = [((scope_name(s.path),), s.stats()) for s in scope_tree()]
         yield from _level_families(
-            "scope_", "by scope, inner scopes included", ("scope",), born, "cached"
+            "scope_", "by scope, inner scopes included", ("scope",), inside, "cached"
         )
 
 

@@ -37,13 +37,13 @@ VERSION = 1
 ORDER = 0x01020304
 
 TEXT, SITE, POLICY, EVENTS, END = 1, 2, 3, 4, 5
-BIRTH, ADOPTION, RESIZE, DEATH, FAILURE, MARK = 1, 2, 3, 4, 5, 6
+ALLOC, ADOPTION, RESIZE, FREE, FAILURE, MARK = 1, 2, 3, 4, 5, 6
 
 EVENT_NAMES = {
-    BIRTH: "birth",
+    ALLOC: "alloc",
     ADOPTION: "adoption",
     RESIZE: "resize",
-    DEATH: "death",
+    FREE: "free",
     FAILURE: "failure",
     MARK: "mark",
 }
@@ -69,16 +69,16 @@ EVENT = np.dtype([(name, "u4" if name == "thread" else _STORED[name].str[1:]) fo
 BUFFER = np.dtype(
     [
         ("block", "u4"),
-        ("born", "u8"),
-        ("died", "u8"),
+        ("allocated", "u8"),
+        ("freed", "u8"),
         ("nbytes", "u8"),
         ("largest", "u8"),
         ("site", "u4"),
         ("policy", "u4"),
         ("thread", "u4"),
         ("kind", "u1"),
-        ("seen_born", "?"),
-        ("seen_dead", "?"),
+        ("seen_alloc", "?"),
+        ("seen_free", "?"),
     ]
 )
 
@@ -116,7 +116,7 @@ class TraceUsage(NamedTuple):
 
     name: str
     """Source line, path of the scope, name of the policy, or number of the thread."""
-    births: int
+    allocations: int
     """Number of buffers allocated or adopted."""
     total: int
     """Bytes allocated. Growth by resizing counts, shrinking does not."""
@@ -281,10 +281,10 @@ class Trace:
     def buffers(self) -> NDArray[Any]:
         """All buffers of the trace, ordered by the number of the allocation.
 
-        `born` and `died` are the times of allocation and free in nanoseconds. `nbytes` is the first
-        size in bytes, `largest` the largest size. `site`, `policy`, `thread` and `kind` describe the
-        allocation. `seen_born` is false if the allocation is in no event, `seen_dead` if the free
-        is in no event. The first or last event of the buffer then gives the time."""
+        `allocated` and `freed` are the times of allocation and free in nanoseconds. `nbytes` is the
+        first size in bytes, `largest` the largest size. `site`, `policy`, `thread` and `kind`
+        describe the allocation. `seen_alloc` is false if the allocation is in no event, `seen_free`
+        if the free is in no event. The first or last event of the buffer then gives the time."""
         ordered = self.events[self._block_order]
         starts = np.flatnonzero(self._is_first_event)
         first = ordered[starts]
@@ -293,9 +293,9 @@ class Trace:
         found = np.zeros(len(first), BUFFER)
         for name in ("block", "nbytes", "site", "policy", "thread", "kind"):
             found[name] = first[name]
-        found["born"], found["died"] = first["time"], last["time"]
-        found["seen_born"] = (first["type"] == BIRTH) | (first["type"] == ADOPTION)
-        found["seen_dead"] = last["type"] == DEATH
+        found["allocated"], found["freed"] = first["time"], last["time"]
+        found["seen_alloc"] = (first["type"] == ALLOC) | (first["type"] == ADOPTION)
+        found["seen_free"] = last["type"] == FREE
         if len(first):
             found["largest"] = np.maximum.reduceat(ordered["nbytes"], starts)
         return found
@@ -348,7 +348,7 @@ class Trace:
     def _block_order(self) -> NDArray[np.intp]:
         """Indexes of the events of buffers, sorted by buffer, then by time."""
         events = self.events
-        chosen = np.flatnonzero((events["type"] >= BIRTH) & (events["type"] <= DEATH))
+        chosen = np.flatnonzero((events["type"] >= ALLOC) & (events["type"] <= FREE))
         keys = events[chosen]
         order: NDArray[np.intp] = chosen[np.lexsort((keys["type"], keys["time"], keys["block"]))]
         return order
@@ -365,7 +365,7 @@ class Trace:
     def _foreign_frees(self) -> NDArray[np.int64]:
         """Bytes of buffers whose only event is a free: live at the start of the trace."""
         ordered = self.events[self._block_order]
-        alone = self._is_first_event & (ordered["type"] == DEATH) & (ordered["kind"] != ADOPTED)
+        alone = self._is_first_event & (ordered["type"] == FREE) & (ordered["kind"] != ADOPTED)
         sizes: NDArray[np.int64] = ordered["nbytes"][alone].astype(np.int64)
         return sizes
 
@@ -373,12 +373,12 @@ class Trace:
     def _changes(self) -> NDArray[np.int64]:
         """Change of the live bytes by each event."""
         ordered = self.events[self._block_order]
-        dead = ordered["type"] == DEATH
+        is_free = ordered["type"] == FREE
         sizes = ordered["nbytes"].astype(np.int64)
-        after = np.where(dead, 0, sizes)
+        after = np.where(is_free, 0, sizes)
         before = np.zeros(len(after), np.int64)
         before[1:] = after[:-1]
-        before[self._is_first_event] = np.where(dead, sizes, 0)[self._is_first_event]
+        before[self._is_first_event] = np.where(is_free, sizes, 0)[self._is_first_event]
         changes = np.zeros(len(self.events), np.int64)
         changes[self._block_order] = np.where(ordered["kind"] == ADOPTED, 0, after - before)
         return changes
@@ -395,13 +395,13 @@ class Trace:
 def _sum_usage(trace: Trace, keys: NDArray[np.intp], names: list[str]) -> list[TraceUsage]:
     changes, types = trace._changes, trace.events["type"]
     peak, count = trace.peak_event + 1, len(names)
-    born = np.bincount(keys[(types == BIRTH) | (types == ADOPTION)], minlength=count)
+    allocations = np.bincount(keys[(types == ALLOC) | (types == ADOPTION)], minlength=count)
     total = _sums(keys, np.maximum(changes, 0), count)
     at_peak, at_end = _sums(keys[:peak], changes[:peak], count), _sums(keys, changes, count)
     rows = [
-        TraceUsage(name, int(born[i]), int(total[i]), int(at_peak[i]), int(at_end[i]))
+        TraceUsage(name, int(allocations[i]), int(total[i]), int(at_peak[i]), int(at_end[i]))
         for i, name in enumerate(names)
-        if born[i] or total[i] or at_peak[i] or at_end[i]
+        if allocations[i] or total[i] or at_peak[i] or at_end[i]
     ]
     return sorted(rows, key=lambda row: (-row.at_peak, -row.total, row.name))
 

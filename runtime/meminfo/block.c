@@ -76,8 +76,8 @@ memrt_meminfo_t *memrt__block_new(const memrt__block_request_t *request)
 {
     memrt_meminfo_t *mi = take_cached_block(request);
     mi = mi == NULL ? alloc_block(request) : mi;
-    if (mi != NULL && request->birth.share != 0 &&
-        !memrt__block_list(mi, request->birth, request->size + request->behind)) {
+    if (mi != NULL && request->event.share != 0 &&
+        !memrt__block_list(mi, request->event, request->size + request->behind)) {
         memrt__block_discard(mi);
         mi = NULL;
     }

@@ -31,7 +31,7 @@ static void notify_free(const memrt_meminfo_t *mi)
 {
     const memrt_watcher_t *now = get_watcher();
     if (now != NULL) {
-        now->death(mi->data);
+        now->free(mi->data);
     }
 }
 
@@ -43,14 +43,14 @@ void memrt__block_notify_resize(void *old_data, const memrt_meminfo_t *mi)
     }
 }
 
-bool memrt__block_list(memrt_meminfo_t *mi, memrt__alloc_event_t birth, size_t bytes)
+bool memrt__block_list(memrt_meminfo_t *mi, memrt__alloc_event_t event, size_t bytes)
 {
     mi->flags |= MEMRT__FLAG_LISTED; /* no other thread knows the block yet */
-    if (!memrt__live_insert((uintptr_t)mi, birth.site, birth.share)) {
+    if (!memrt__live_insert((uintptr_t)mi, event.site, event.share)) {
         mi->flags &= ~MEMRT__FLAG_LISTED;
         return false;
     }
-    memrt__site_count(birth.site, bytes);
+    memrt__site_count(event.site, bytes);
     return true;
 }
 

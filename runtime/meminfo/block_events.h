@@ -30,7 +30,7 @@ void memrt__block_notify_free(memrt_meminfo_t *mi, unsigned flags);
 
 /// Add an unpublished block to the live set, and count `bytes` at the allocation site. False: out
 /// of memory.
-bool memrt__block_list(memrt_meminfo_t *mi, memrt__alloc_event_t birth, size_t bytes);
+bool memrt__block_list(memrt_meminfo_t *mi, memrt__alloc_event_t event, size_t bytes);
 
 /// Remove a block from the live set. In checking mode, the live set remembers the data, size and
 /// policy, to explain pointers to freed blocks.

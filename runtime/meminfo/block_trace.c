@@ -80,7 +80,7 @@ bool memrt__block_trace_alloc(memrt_meminfo_t *mi, uint32_t site)
     if (mi->trace == 0) {
         return false;
     }
-    add_event(mi, mi->kind == MEMRT_KIND_ADOPTED ? MEMRT_TRACE_ADOPTION : MEMRT_TRACE_BIRTH, site);
+    add_event(mi, mi->kind == MEMRT_KIND_ADOPTED ? MEMRT_TRACE_ADOPTION : MEMRT_TRACE_ALLOC, site);
     return true;
 }
 
@@ -94,7 +94,7 @@ void memrt__block_trace_resize(const memrt_meminfo_t *mi)
 void memrt__block_trace_free(const memrt_meminfo_t *mi)
 {
     if (memrt__trace_has(mi->trace)) {
-        add_event(mi, MEMRT_TRACE_DEATH, 0);
+        add_event(mi, MEMRT_TRACE_FREE, 0);
     }
 }
 

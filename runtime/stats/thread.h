@@ -59,7 +59,8 @@ typedef struct memrt__thread {
     unsigned destructors;       ///< own; nesting depth of running destructors
     memrt_meminfo_t *put_off;   ///< own; deferred MemInfos, see memrt__put_off_link()
     void (*end_put_off)(void);  ///< own; runs deferred destructors on the calling thread
-    struct memrt__thread_site_counters *births; ///< own, written under THREADS; counts by site
+    struct memrt__thread_site_counters
+        *site_counters;                ///< own, written under THREADS; counts by site
     struct memrt__trace_buffer *trace; ///< own, written under THREADS; buffer of trace events
     memrt__shard_t *chunks[MEMRT__ACCOUNTS / MEMRT__CHUNK]; ///< own, written under THREADS
 } memrt__thread_t;

@@ -178,7 +178,10 @@ def test_any_dict_raises_only_documented_errors(changes, absent):
         taken = memrt.from_cuda_array_interface(maker)
     except ERRORS:
         return
-    assert taken.size == 0 or array.meminfo.address <= taken.meminfo.address < array.meminfo.address + 8
+    assert (
+        taken.size == 0
+        or array.meminfo.address <= taken.meminfo.address < array.meminfo.address + 8
+    )
 
 
 small = st.integers(0, 4)

@@ -466,7 +466,12 @@ def test_empty_array_of_version_1_may_have_any_address(address):
 def test_rmm_dict_of_version_0_is_imported():
     array = counting((6,), "u1")
     producer = Producer(
-        array, data=(array.meminfo.address, False), shape=(6,), strides=None, typestr="|u1", version=0
+        array,
+        data=(array.meminfo.address, False),
+        shape=(6,),
+        strides=None,
+        typestr="|u1",
+        version=0,
     )
     assert list(memrt.from_cuda_array_interface(producer).copy_to_host()) == list(range(6))
 

@@ -895,8 +895,8 @@ CASES: dict[str, Case] = {
         lambda g: _memrt.tracking_close(_memrt.tracking_open((True, 1, 0, 0)))
     ),
     "_memrt.tracking_close": Case(lambda g: _memrt.tracking_close(0)),
-    "_memrt.tracking_births": Case(lambda g: _memrt.tracking_births()),
-    "_memrt.site_births": tracked(lambda g: _memrt.site_births()),
+    "_memrt.tracking_allocations": Case(lambda g: _memrt.tracking_allocations()),
+    "_memrt.site_allocations": tracked(lambda g: _memrt.site_allocations()),
     "_memrt.site_frames": tracked(lambda g: _memrt.site_frames(1)),
     "_memrt.lasting_add": Case(lambda g: _memrt.lasting_add("nowhere", "nothing")),
     "_memrt.lasting_at": tracked(lambda g: _memrt.lasting_at(1)),

@@ -149,12 +149,13 @@ def child():
     assert row.inherited and repr(row).endswith(", inherited>") and row.to_dict()["inherited"]
     with memrt.debug.tracking():
         mine = memrt.alloc(300)
-    unnamed.name = "born before"
+    unnamed.name = "allocated before"
     assert own() == [(300, None)]
     assert not repr(memrt.debug.live()[1]).endswith("inherited>")
     in_child(grandchild)
     kept = None
-    assert sorted((b.nbytes, b.inherited) for b in memrt.debug.live()) == [(300, False), (500, True)]
+    rows = sorted((b.nbytes, b.inherited) for b in memrt.debug.live())
+    assert rows == [(300, False), (500, True)]
 
 in_child(child)
 assert [b.inherited for b in memrt.debug.live()] == [False]

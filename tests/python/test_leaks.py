@@ -145,9 +145,9 @@ def test_leak_groups_count_bytes_by_sampling_weight():
 def test_sampled_leaks_are_estimated_within_a_third():
     kept = []
     with memrt.debug.tracking(sample="64K"):
-        begin = _memrt.tracking_births()
+        begin = _memrt.tracking_allocations()
         kept.extend(memrt.alloc(1000) for _ in range(40_000))
-        found = _leaks.group(_leaks.born_since(begin))
+        found = _leaks.group(_leaks.allocated_since(begin))
     assert sum(len(each.buffers) for each in found) < 4000
     assert 0.67 * 40_000_000 < _leaks.amount(found)[1] < 1.33 * 40_000_000
 

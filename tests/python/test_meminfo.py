@@ -22,7 +22,7 @@ def test_alloc_has_requested_size_and_alignment():
 def test_alloc_zero_returns_zeros_after_dirty_memory_is_freed():
     for size in (1, 100, 5000, 1 << 20):
         dirty = memrt.alloc(size)
-        ctypes.memset(dirty.data, 0xFF, size)
+        ctypes.memset(dirty.address, 0xFF, size)
         del dirty
         assert not np.frombuffer(memrt.alloc(size, zero=True), np.uint8).any()
 

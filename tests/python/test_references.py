@@ -199,7 +199,11 @@ CALLS = {
     "live: scopes": lambda t: _memrt.live(lambda: t.text),
     "tracking": lambda t: _memrt.tracking_close(_memrt.tracking_open((False, 4, 0, 0))),
     "tracking: bad": lambda t: _memrt.tracking_open((True, 4)),
-    "sites": lambda t: (_memrt.site_births(), _memrt.site_frames(10**6), _memrt.lasting_at(10**6)),
+    "sites": lambda t: (
+        _memrt.site_allocations(),
+        _memrt.site_frames(10**6),
+        _memrt.lasting_at(10**6),
+    ),
     "lasting": lambda t: _memrt.lasting_add("", t.text),
     "holders": lambda t: _memrt.find_holders(t.array, 2, 1),
     "holders: foreign": lambda t: memrt.holders(t.plain),

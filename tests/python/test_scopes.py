@@ -64,11 +64,11 @@ def test_memrt_calls_count_without_a_policy_in_force():
 
 
 def test_resize_counts_in_the_scope_of_the_allocation(in_force):
-    with memrt.scope("born") as born:
+    with memrt.scope("allocated") as allocated:
         a = np.ones(1000, "u1")
     with memrt.scope("resized") as resized:
         a.resize(5000, refcheck=False)
-    assert (born.live, resized.live, resized.total) == (5000, 0, 0)
+    assert (allocated.live, resized.live, resized.total) == (5000, 0, 0)
 
 
 def test_equal_name_reopens_the_same_scope():

@@ -205,7 +205,7 @@ def test_csv_has_a_row_for_each_event(recorded, tmp_path):
     assert len(rows) == len(trace)
     assert [int(row["live_bytes"]) for row in rows] == trace.live.tolist()
     assert [row["mark"] for row in rows if row["event"] == "mark"] == ["half"]
-    inner = [row for row in rows if row["scope"] == "inner" and row["event"] == "birth"]
+    inner = [row for row in rows if row["scope"] == "inner" and row["event"] == "alloc"]
     assert len(inner) == 20
     assert {row["bytes"] for row in inner} == {"8000"}
     assert inner[0]["place"].endswith("program.py:6")

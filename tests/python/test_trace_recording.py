@@ -13,7 +13,7 @@ import warnings
 import memrt
 import numpy as np
 import pytest
-from memrt._trace import BIRTH, DEATH, FAILURE, MARK, RESIZE
+from memrt._trace import ALLOC, FAILURE, FREE, MARK, RESIZE
 
 LIMITED = """
 import resource, warnings
@@ -51,7 +51,7 @@ def test_trace_records_allocations_resizes_and_marks(path):
             block.resize(5000, refcheck=False)
     after = memrt.zeros(10)
     trace = memrt.debug.Trace(path)
-    assert (count(trace, BIRTH), count(trace, RESIZE), count(trace, DEATH)) == (2, 1, 0)
+    assert (count(trace, ALLOC), count(trace, RESIZE), count(trace, FREE)) == (2, 1, 0)
     assert [mark.name for mark in trace.marks] == ["here"]
     assert trace.events["nbytes"].tolist() == [8000, 0, 400, 40_000]
     assert recording.stats.events == len(trace) == 4
@@ -314,7 +314,7 @@ def test_process_exit_completes_the_trace(path):
     subprocess.run([sys.executable, "-c", ENDED, str(path)], check=True)
     trace = memrt.debug.Trace(path)
     assert trace.is_complete
-    assert count(trace, BIRTH) == 1
+    assert count(trace, ALLOC) == 1
 
 
 def test_forked_child_adds_nothing_to_the_trace(path):

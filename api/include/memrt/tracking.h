@@ -12,13 +12,13 @@ extern "C" {
 
 /// Settings of tracking. Set `struct_size`; zero in all other members turns tracking off.
 typedef struct memrt_tracking {
-    size_t struct_size; ///< sizeof(memrt_tracking_t)
-    int on;             ///< non-zero: new allocations are listed
-    uint32_t frames;    ///< maximum interpreter frames to record per allocation; 0: none
-    uint32_t native;    ///< maximum native frames to record per allocation; 0: none
-    uint64_t sample;    ///< 0: list every allocation; else list one allocation per `sample` bytes
-                        ///< allocated, on average
-    uint64_t births;    ///< only read: memrt_live_t.id of the last listed allocation
+    size_t struct_size;   ///< sizeof(memrt_tracking_t)
+    int on;               ///< non-zero: new allocations are listed
+    uint32_t frames;      ///< maximum interpreter frames to record per allocation; 0: none
+    uint32_t native;      ///< maximum native frames to record per allocation; 0: none
+    uint64_t sample;      ///< 0: list every allocation; else list one allocation per `sample` bytes
+                          ///< allocated, on average
+    uint64_t allocations; ///< only read: memrt_live_t.id of the last listed allocation
 } memrt_tracking_t;
 
 /// One frame of a call stack: an address in native code, or a result of memrt_api_t.frame_new for a
@@ -52,10 +52,10 @@ typedef struct memrt_frame_text {
 
 /// Figures of an allocation site.
 typedef struct memrt_site {
-    size_t struct_size; ///< sizeof(memrt_site_t)
-    uint64_t births;    ///< buffers ever listed with this allocation site
-    uint64_t bytes;     ///< sizes of these buffers at allocation, added up
-    uint64_t frames;    ///< number of known frames
+    size_t struct_size;   ///< sizeof(memrt_site_t)
+    uint64_t allocations; ///< buffers ever listed with this allocation site
+    uint64_t bytes;       ///< sizes of these buffers at allocation, added up
+    uint64_t frames;      ///< number of known frames
 } memrt_site_t;
 
 /// Row of memrt_api_t.buffers: one live buffer, with all tracking data.

@@ -65,8 +65,8 @@ class Ending:
         self.buffers = sorted(memrt.debug.live(), key=lambda buffer: -buffer.nbytes)
 
     def _count(self) -> None:
-        births = enumerate(_memrt.site_births(), 1)
-        self.total = [(number, count, size) for number, (count, size) in births if count]
+        counts = enumerate(_memrt.site_allocations(), 1)
+        self.total = [(number, count, size) for number, (count, size) in counts if count]
         self.total.sort(key=lambda row: -row[2])
 
     def _hold(self) -> None:

@@ -56,11 +56,11 @@ class Family:
                 except (OSError, RecordingError):
                     silent += 1
         shutil.rmtree(ended, ignore_errors=True)
-        made = [each for each in documents if _births(each)]
+        made = [each for each in documents if _allocations(each)]
         made.sort(key=lambda each: float(each["started"]))
         note = f"{silent:,} of the child processes wrote no recording."
         return made, note if silent else None
 
 
-def _births(document: Document) -> int:
+def _allocations(document: Document) -> int:
     return next((number for name, _, number in document["stats"] if name == "alloc"), 0)

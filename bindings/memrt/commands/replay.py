@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import memrt
-from memrt._trace import ADOPTED, BIRTH, DEATH, RESIZE, Trace
+from memrt._trace import ADOPTED, ALLOC, FREE, RESIZE, Trace
 from memrt._units import human_bytes, parse_bytes, plural
 from memrt.commands.available import available_memory
 from memrt.commands.convert import opened
@@ -56,7 +56,7 @@ examples:
 EVENT = np.dtype(
     [("size", "u8"), ("slot", "u4"), ("type", "u1"), ("align_log2", "u1"), ("reserved", "u2")]
 )
-_TYPES = {BIRTH: 1, RESIZE: 2, DEATH: 3}
+_TYPES = {ALLOC: 1, RESIZE: 2, FREE: 3}
 _RESIZABLE = 3
 _DEFAULT = ("memrt", "malloc", "numpy")
 _PRELOADED = {

@@ -209,8 +209,8 @@ static PyObject *list_site_allocations(PyObject *module, PyObject *unused)
     PyObject *list = PyList_New(0);
     memrt_site_t site = {.struct_size = sizeof(site)};
     for (uint32_t i = 1; list != NULL && memrt__api()->site_read(i, &site) == MEMRT_OK; i++) {
-        PyObject *row =
-            Py_BuildValue("(KK)", (unsigned long long)site.births, (unsigned long long)site.bytes);
+        PyObject *row = Py_BuildValue("(KK)", (unsigned long long)site.allocations,
+                                      (unsigned long long)site.bytes);
         if (row == NULL || PyList_Append(list, row) < 0) {
             Py_CLEAR(list);
         }
@@ -263,8 +263,8 @@ PyMethodDef memrt__frames_methods[] = {
      "site_frames(site) -> tuple of (function, file, line, offset, native)\n\n"
      "Return the calls of a site, innermost first, native code before Python.\n"
      "Return an empty tuple for an unknown site."},
-    {"site_births", list_site_allocations, METH_NOARGS,
-     "site_births() -> list of (births, bytes)\n\n"
+    {"site_allocations", list_site_allocations, METH_NOARGS,
+     "site_allocations() -> list of (allocations, bytes)\n\n"
      "Return the allocations of the sites 1, 2, 3 and so on."},
     {"lasting_add", add_suppression, METH_VARARGS,
      "lasting_add(pattern, what)\n\nAdd a suppression, as memrt_api_t.lasting_add."},

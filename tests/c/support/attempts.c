@@ -525,12 +525,12 @@ static outcome_t try_frame_new(ground_t *ground)
     return MADE;
 }
 
-static unsigned deaths;
+static unsigned observed_frees;
 
 static void ignore_free(void *data)
 {
     (void)data;
-    deaths++;
+    observed_frees++;
 }
 
 static void ignore_resize(void *old_data, void *new_data, size_t new_size)
@@ -543,12 +543,12 @@ static void ignore_resize(void *old_data, void *new_data, size_t new_size)
 static outcome_t try_watch(ground_t *ground)
 {
     static const memrt_watcher_t watcher = {sizeof(watcher), ignore_resize, ignore_free, NULL};
-    deaths = 0;
+    observed_frees = 0;
     api->set_watcher(&watcher);
     api->watch(ground->mi);
     try_release(ground);
     api->set_watcher(NULL);
-    ck_assert_uint_eq(deaths, 1);
+    ck_assert_uint_eq(observed_frees, 1);
     return MADE;
 }
 
