@@ -22,7 +22,16 @@ _CHANCE = 0.01  # probability of a false alarm, for each source line and scope
 
 @dataclass(frozen=True, slots=True)
 class Trend:
-    """Live bytes of one allocating source line, or of one scope, after each round."""
+    """Live bytes of one allocating source line, or of one scope, after each round.
+
+    Examples
+    --------
+    >>> import memrt
+    >>> kept = []
+    >>> result = memrt.debug.growth(lambda: kept.append(memrt.alloc(1000)))
+    >>> result.total.is_growing, result.total.slope
+    (True, 1000.0)
+    """
 
     what: str
     """Source line, or path of the scope."""
@@ -86,7 +95,14 @@ def _trend(what: str, values: Sequence[int]) -> Trend:
 
 @dataclass(frozen=True, slots=True)
 class Growth:
-    """Result of :func:`growth`; true if a source line grows."""
+    """Result of :func:`memrt.debug.growth`; true if a source line grows.
+
+    Examples
+    --------
+    >>> import memrt
+    >>> bool(memrt.debug.growth(lambda: memrt.alloc(1000)))
+    False
+    """
 
     places: tuple[Trend, ...]
     """Trends by source line of the allocation, the steepest first."""
@@ -104,7 +120,13 @@ class Growth:
         return bool(self.growing)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the result as dicts, lists, texts and numbers, for JSON."""
+        """Return the result for JSON.
+
+        Returns
+        -------
+        dict
+            Fields by name, as dicts, lists, texts and numbers.
+        """
 
         def plain(trend: Trend) -> dict[str, Any]:
             return {
@@ -173,14 +195,41 @@ def growth(
 ) -> Growth:
     """Run a function repeatedly, and report the source lines whose live bytes rise.
 
+    Parameters
+    ----------
+    function : callable
+        Function to call in each round. The result is dropped.
+    *args : object
+        Positional arguments of the calls.
+    rounds : int, default 24
+        Number of rounds, at least 12.
+    **kwargs : object
+        Keyword arguments of the calls.
+
+    Returns
+    -------
+    memrt.types.Growth
+        Trends by source line and by scope. The five steepest growing lines have the holders of
+        their newest buffer.
+
+    Raises
+    ------
+    ValueError
+        The number of rounds is too small to show a trend.
+
+    Notes
+    -----
     Each round ends with a garbage collection. Only the second half of the rounds counts, so a cache
     that fills and then stays constant does not grow. A rise counts as growth if chance explains the
-    rise in fewer than one of a hundred cases. The result of the function is dropped. The five
-    steepest growing lines are reported with the holders of their newest buffer.
+    rise in fewer than one of a hundred cases.
 
-    :param function: function to call with `args` and `kwargs` in each round.
-    :param rounds: number of rounds, at least 12.
-    :raises ValueError: the number of rounds is too small to show a trend.
+    Examples
+    --------
+    >>> import memrt
+    >>> cache = []
+    >>> result = memrt.debug.growth(lambda: cache.append(memrt.alloc(1000)))
+    >>> [trend.slope for trend in result.growing]
+    [1000.0]
     """
     if rounds < _ROUNDS_MIN:
         raise ValueError(f"rounds must be at least {_ROUNDS_MIN} to show a trend, got {rounds}")

@@ -28,7 +28,19 @@ _CALLS_SHOWN = 4
 
 @dataclass(frozen=True, slots=True)
 class LeakGroup:
-    """Live buffers allocated at one source line."""
+    """Live buffers allocated at one source line.
+
+    Examples
+    --------
+    >>> import memrt
+    >>> kept = []
+    >>> try:
+    ...     with memrt.debug.assert_no_leaks():
+    ...         kept.append(memrt.alloc(1000))
+    ... except memrt.debug.LeakError as error:
+    ...     print([(group.nbytes, len(group.buffers)) for group in error.groups])
+    [(1000, 1)]
+    """
 
     place: Place | None
     """Source line; None if not known."""
@@ -139,9 +151,20 @@ def held(buffer: LiveBuffer) -> Holders | None:
 
 
 class LeakError(AssertionError):
-    """Buffers outlived a block of assert_no_leaks.
+    """Exception for buffers that outlived a block of :class:`assert_no_leaks`.
 
     The message lists the buffers with their allocation sites and holders.
+
+    Examples
+    --------
+    >>> import memrt
+    >>> kept = []
+    >>> try:
+    ...     with memrt.debug.assert_no_leaks():
+    ...         kept.append(memrt.alloc(1000))
+    ... except memrt.debug.LeakError as error:
+    ...     print(str(error).splitlines()[0])
+    1 buffer allocated in this block is still live, 1000 B:
     """
 
     def __init__(self, groups: list[LeakGroup]) -> None:
@@ -166,13 +189,35 @@ class assert_no_leaks(ContextDecorator):  # noqa: N801 - reads as a verb where i
     """Raise :class:`LeakError` if buffers allocated in the block are live at the end of the block.
 
     A context manager, or a decorator. The end of the block collects garbage cycles before the
-    check. Only memrt's buffers count, on all threads. Arrays of NumPy are memrt's buffers under a
-    policy or :func:`enable`. Exempt buffers that may outlive the block with :meth:`allow`, or with
-    a suppression by :func:`suppress_leaks`. NumPy's own caches are suppressed from the start. If an
-    exception leaves the block, the check is skipped and the exception continues.
+    check. Exempt buffers that may outlive the block with :meth:`allow`, or with a suppression by
+    :func:`suppress_leaks`. NumPy's own caches are suppressed from the start. If an exception leaves
+    the block, the check is skipped and the exception continues.
 
-    :param frames: most Python calls to record for each allocation.
-    :param native: most native calls to record for each allocation.
+    Parameters
+    ----------
+    frames : int, default 16
+        Maximum of Python calls to record for each allocation, 0 to 128.
+    native : int, default 0
+        Maximum of native calls to record for each allocation, 0 to 128.
+
+    Raises
+    ------
+    LeakError
+        At the end of the block: buffers are live.
+
+    Notes
+    -----
+    Only memrt's buffers count. Arrays of NumPy are memrt's buffers under a policy or
+    :func:`memrt.enable`.
+
+    Threads: buffers of all threads count.
+
+    Examples
+    --------
+    >>> import memrt
+    >>> with memrt.debug.assert_no_leaks() as block:
+    ...     result = memrt.zeros(100)
+    ...     block.allow(result)
     """
 
     def __init__(self, *, frames: int = 16, native: int = 0) -> None:
@@ -181,7 +226,18 @@ class assert_no_leaks(ContextDecorator):  # noqa: N801 - reads as a verb where i
         self._allowed: set[int] = set()
 
     def allow(self, *arrays: Any) -> None:
-        """Exempt the buffers of these arrays, memoryviews or MemInfos from the check."""
+        """Exempt buffers from the check.
+
+        Parameters
+        ----------
+        *arrays : object
+            Arrays, memoryviews or MemInfos over the buffers.
+
+        Raises
+        ------
+        ValueError
+            memrt does not manage the memory.
+        """
         self._allowed |= {_memrt.meminfo(array).address for array in arrays}
 
     def __enter__(self) -> assert_no_leaks:
@@ -221,13 +277,27 @@ def allocated_since(begin: int) -> list[LiveBuffer]:
 
 
 def suppress_leaks(pattern: str, what: str) -> None:
-    """Add a suppression: leak reports separate buffers whose call stack matches `pattern`.
+    """Add a suppression: leak reports separate buffers whose call stack matches a pattern.
 
-    :param pattern: shell pattern, matched against each call of the stack. Python calls read
-        "function at file:line", native calls "function+0xNN in object". "*" matches any text.
-    :param what: description of the buffers for the report: "the cache of the parser".
-    :raises ValueError: an argument is empty or has more than 255 bytes.
-    :raises RuntimeError: 64 suppressions exist.
+    Parameters
+    ----------
+    pattern : str
+        Shell pattern, matched against each call of the stack. Python calls read "function at
+        file:line", native calls "function+0xNN in object". "*" matches any text.
+    what : str
+        Description of the buffers for the report, such as "the cache of the parser".
+
+    Raises
+    ------
+    ValueError
+        An argument is empty or has more than 255 bytes.
+    RuntimeError
+        64 suppressions exist.
+
+    Examples
+    --------
+    >>> import memrt
+    >>> memrt.debug.suppress_leaks("* at */parser.py:*", "the cache of the parser")
     """
     _memrt.lasting_add(pattern, what)
 

@@ -43,7 +43,18 @@ _LONGEST = 60  # most characters of a key
 
 @dataclass(frozen=True)
 class Referrer:
-    """Reference from the program to an object that keeps a buffer alive."""
+    """Reference from the program to an object that keeps a buffer alive.
+
+    Examples
+    --------
+    >>> import memrt
+    >>> class Cache:
+    ...     pass
+    >>> Cache.table = memrt.zeros(100)
+    >>> [array] = memrt.holders(Cache.table).holders[0].holders
+    >>> [referrer.kind for referrer in array.referrers]
+    ['attribute']
+    """
 
     kind: str
     """'local', 'global', 'attribute', 'item', 'closure', 'cache', or 'object' for anything else."""

@@ -84,11 +84,34 @@ BUFFER = np.dtype(
 
 
 class TraceError(ValueError):
-    """Invalid or unsupported trace file; the message states the problem and a remedy."""
+    """Exception for an invalid or unsupported trace file.
+
+    The message states the problem and a remedy.
+
+    Examples
+    --------
+    >>> import memrt, os
+    >>> try:
+    ...     memrt.debug.Trace(os.devnull)
+    ... except memrt.debug.TraceError as error:
+    ...     print(error)
+    '/dev/null' is empty: record a trace with `python -m memrt trace SCRIPT`
+    """
 
 
 class TracePolicy(NamedTuple):
-    """Policy, or subpolicy of a policy in one scope, as recorded in a trace."""
+    """Policy, or subpolicy of a policy in one scope, as recorded in a trace.
+
+    Examples
+    --------
+    >>> import memrt, os, tempfile
+    >>> path = os.path.join(tempfile.mkdtemp(), "run.memtrace")
+    >>> with memrt.debug.trace(path):
+    ...     table = memrt.zeros(1000)
+    ...     memrt.debug.mark("loaded")
+    >>> [policy.name for policy in memrt.debug.Trace(path).policies.values()]
+    ['default']
+    """
 
     name: str
     """Name of the policy."""
@@ -101,7 +124,18 @@ class TracePolicy(NamedTuple):
 
 
 class Mark(NamedTuple):
-    """Moment that the program named with :func:`mark`."""
+    """Moment that the program named with :func:`memrt.debug.mark`.
+
+    Examples
+    --------
+    >>> import memrt, os, tempfile
+    >>> path = os.path.join(tempfile.mkdtemp(), "run.memtrace")
+    >>> with memrt.debug.trace(path):
+    ...     table = memrt.zeros(1000)
+    ...     memrt.debug.mark("loaded")
+    >>> [mark.name for mark in memrt.debug.Trace(path).marks]
+    ['loaded']
+    """
 
     time: float
     """Seconds since the start of the trace."""
@@ -112,7 +146,19 @@ class Mark(NamedTuple):
 
 
 class TraceUsage(NamedTuple):
-    """Memory of one source line, scope, policy or thread in a trace."""
+    """Memory of one source line, scope, policy or thread in a trace.
+
+    Examples
+    --------
+    >>> import memrt, os, tempfile
+    >>> path = os.path.join(tempfile.mkdtemp(), "run.memtrace")
+    >>> with memrt.debug.trace(path):
+    ...     table = memrt.zeros(1000)
+    ...     memrt.debug.mark("loaded")
+    >>> [usage] = memrt.debug.Trace(path).usage("policy")
+    >>> usage.name, usage.allocations, usage.at_peak
+    ('default', 1, 8000)
+    """
 
     name: str
     """Source line, path of the scope, name of the policy, or number of the thread."""
@@ -150,14 +196,33 @@ class _Tables:
 
 
 class Trace:
-    """Event trace recorded by :class:`trace` or ``python -m memrt trace``.
+    """Event trace recorded by :class:`memrt.debug.trace` or ``python -m memrt trace``.
 
     A trace that was cut off, for example by the end of its process, is read up to the last complete
     record. :attr:`problem` then states that the trace is incomplete.
 
-    :param path: path of the file.
-    :raises TraceError: the file is not a trace, is damaged, or has an unsupported version.
-    :raises OSError: the file cannot be read.
+    Parameters
+    ----------
+    path : str or os.PathLike
+        Path of the file.
+
+    Raises
+    ------
+    TraceError
+        The file is not a trace, is damaged, or has an unsupported version.
+    OSError
+        The file cannot be read.
+
+    Examples
+    --------
+    >>> import memrt, os, tempfile
+    >>> path = os.path.join(tempfile.mkdtemp(), "run.memtrace")
+    >>> with memrt.debug.trace(path):
+    ...     table = memrt.zeros(1000)
+    ...     memrt.debug.mark("loaded")
+    >>> trace = memrt.debug.Trace(path)
+    >>> [trace.event_names[event["type"]] for event in trace.events], trace.peak
+    (['alloc', 'mark'], 8000)
     """
 
     path: str
@@ -256,7 +321,18 @@ class Trace:
         }
 
     def place(self, site: int) -> Place | None:
-        """Return the source line of a site number; None if not known."""
+        """Return the source line of a site.
+
+        Parameters
+        ----------
+        site : int
+            Number of the site.
+
+        Returns
+        -------
+        memrt.types.Place or None
+            Source line; None if not known.
+        """
         found = self.sites.get(site)
         return None if found is None else found.place
 
@@ -284,7 +360,8 @@ class Trace:
         `allocated` and `freed` are the times of allocation and free in nanoseconds. `nbytes` is the
         first size in bytes, `largest` the largest size. `site`, `policy`, `thread` and `kind`
         describe the allocation. `seen_alloc` is false if the allocation is in no event, `seen_free`
-        if the free is in no event. The first or last event of the buffer then gives the time."""
+        if the free is in no event. The first or last event of the buffer then gives the time.
+        """
         ordered = self.events[self._block_order]
         starts = np.flatnonzero(self._is_first_event)
         first = ordered[starts]
@@ -303,8 +380,20 @@ class Trace:
     def usage(self, by: str = "place") -> list[TraceUsage]:
         """Return the memory by source line, scope, policy or thread, most bytes at the peak first.
 
-        :param by: "place" (source line), "scope", "policy" or "thread" of the allocation.
-        :raises ValueError: `by` has another value.
+        Parameters
+        ----------
+        by : {'place', 'scope', 'policy', 'thread'}, default 'place'
+            Property of the allocation. 'place' is the source line.
+
+        Returns
+        -------
+        list of memrt.types.TraceUsage
+            Sums of each value of the property.
+
+        Raises
+        ------
+        ValueError
+            `by` has another value.
         """
         if by not in ("place", "scope", "policy", "thread"):
             raise ValueError(f"by must be 'place', 'scope', 'policy' or 'thread', got {by!r}")

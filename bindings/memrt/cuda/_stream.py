@@ -17,14 +17,30 @@ _TOP = 2**64
 class Stream:
     """CUDA stream of a device. The stream does not wait for the legacy stream.
 
-    Ownership: arrays whose memory is used in the stream hold a reference to this object. The stream
-    is destroyed after the last reference to this object is gone.
+    Parameters
+    ----------
+    device : int, optional
+        Ordinal of the device. None: the device of the thread's current context, else the first
+        device.
 
-    Args:
-        device: ordinal; None: the device of the thread's current context, else the first device.
+    Raises
+    ------
+    CudaError
+        No driver is installed, or the driver reported an error.
+    ValueError
+        The ordinal is not from 0 to 63.
 
-    Raises:
-        CudaError: no driver is installed, or the driver reported an error.
+    Notes
+    -----
+    Ownership: arrays whose memory is used in the stream hold a reference to the Stream. The stream
+    is destroyed after the last reference is gone.
+
+    Examples
+    --------
+    >>> import memrt
+    >>> stream = memrt.cuda.Stream()
+    >>> memrt.cuda.empty(1000, stream=stream).stream == stream.handle
+    True
     """
 
     __slots__ = ("__weakref__", "_device", "_handle")
@@ -40,14 +56,22 @@ class Stream:
         return self._handle
 
     def __cuda_stream__(self) -> tuple[int, int]:
-        """Return protocol version 0 and the handle, for other libraries."""
+        """Return the stream for other libraries, by the CUDA stream protocol.
+
+        Returns
+        -------
+        tuple of int
+            Version of the protocol, 0, and the handle.
+        """
         return 0, self._handle
 
     def synchronize(self) -> None:
         """Wait until all work in the stream is done. Releases the GIL while waiting.
 
-        Raises:
-            CudaError: the driver reported an error, for example an earlier error in a kernel.
+        Raises
+        ------
+        CudaError
+            The driver reported an error, for example an earlier error in a kernel.
         """
         _memrt.cuda_stream_synchronize(self._device, self._handle)
 
