@@ -33,7 +33,7 @@ class Trend:
     (True, 1000.0)
     """
 
-    what: str
+    name: str
     """Source line, or path of the scope."""
     bytes: tuple[int, ...]
     """Live bytes after each round."""
@@ -54,9 +54,9 @@ class Trend:
 
     def __repr__(self) -> str:
         if not self.is_growing:
-            return f"<{self.what}: {human_bytes(self.bytes[-1])}, not growing>"
+            return f"<{self.name}: {human_bytes(self.bytes[-1])}, not growing>"
         return (
-            f"<{self.what}: +{human_bytes(round(self.slope))} a round, "
+            f"<{self.name}: +{human_bytes(round(self.slope))} a round, "
             f"{human_bytes(self.bytes[-1])} after {len(self.bytes)} rounds>"
         )
 
@@ -88,9 +88,9 @@ def _p_value(values: Sequence[int]) -> float:
     return 0.5 * math.erfc((rises - 1) / math.sqrt(variance / 18) / math.sqrt(2))
 
 
-def _trend(what: str, values: Sequence[int]) -> Trend:
+def _trend(name: str, values: Sequence[int]) -> Trend:
     half = values[len(values) // 2 :]
-    return Trend(what, tuple(values), _slope(half), _p_value(half))
+    return Trend(name, tuple(values), _slope(half), _p_value(half))
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +130,7 @@ class Growth:
 
         def plain(trend: Trend) -> dict[str, Any]:
             return {
-                "what": trend.what,
+                "name": trend.name,
                 "bytes": list(trend.bytes),
                 "slope": trend.slope,
                 "chance": trend.chance,
@@ -165,19 +165,19 @@ def _group_trends(
     series: defaultdict[str, list[int]] = defaultdict(lambda: [0] * len(rounds))
     for number, buffers in enumerate(rounds):
         for buffer in buffers:
-            what = key(buffer)
-            if what is not None:
-                series[what][number] += buffer.nbytes
-    trends = [_trend(what, values) for what, values in series.items()]
+            name = key(buffer)
+            if name is not None:
+                series[name][number] += buffer.nbytes
+    trends = [_trend(name, values) for name, values in series.items()]
     return sorted(trends, key=lambda trend: -trend.slope)
 
 
 def _with_holders(trends: list[Trend], buffers: list[LiveBuffer]) -> list[Trend]:
     """Add the holders of the newest buffer to each of the first growing trends."""
     newest = {_place_of(buffer): buffer for buffer in buffers}  # oldest first
-    growing = [trend.what for trend in trends if trend.is_growing][:_HELD]
+    growing = [trend.name for trend in trends if trend.is_growing][:_HELD]
     return [
-        replace(trend, newest=held(newest[trend.what])) if trend.what in growing else trend
+        replace(trend, newest=held(newest[trend.name])) if trend.name in growing else trend
         for trend in trends
     ]
 

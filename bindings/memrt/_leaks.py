@@ -46,7 +46,7 @@ class LeakGroup:
     """Source line; None if not known."""
     buffers: tuple[LiveBuffer, ...]
     """Buffers of the group, the largest first."""
-    lasting: str | None
+    suppression: str | None
     """Description from the suppression that matches the buffers, or None: see
     :func:`suppress_leaks`."""
 
@@ -75,20 +75,20 @@ def group(buffers: Iterable[LiveBuffer]) -> list[LeakGroup]:
     Buffers that were listed only for their name are left out.
     """
     found: defaultdict[tuple[Place | None, str | None], list[LiveBuffer]] = defaultdict(list)
-    lasting_at = cache(_memrt.lasting_at)  # compares all patterns with all calls of a site
+    suppression_at = cache(_memrt.suppression_at)  # compares all patterns with all calls of a site
     for buffer in buffers:
         if buffer.stands_for:
-            found[buffer.place, lasting_at(buffer.site_number)].append(buffer)
+            found[buffer.place, suppression_at(buffer.site_number)].append(buffer)
     groups = [
-        LeakGroup(place, tuple(sorted(members, key=lambda buffer: -buffer.nbytes)), lasting)
-        for (place, lasting), members in found.items()
+        LeakGroup(place, tuple(sorted(members, key=lambda buffer: -buffer.nbytes)), suppression)
+        for (place, suppression), members in found.items()
     ]
     return sorted(groups, key=lambda each: -each.nbytes)
 
 
 def unexpected(groups: Iterable[LeakGroup]) -> list[LeakGroup]:
     """Return the groups that no suppression matches."""
-    return [each for each in groups if each.lasting is None]
+    return [each for each in groups if each.suppression is None]
 
 
 def amount(groups: Iterable[LeakGroup]) -> tuple[int, int]:
@@ -276,7 +276,7 @@ def allocated_since(begin: int) -> list[LiveBuffer]:
     return [buffer for buffer in live() if buffer.id > begin]
 
 
-def suppress_leaks(pattern: str, what: str) -> None:
+def suppress_leaks(pattern: str, description: str) -> None:
     """Add a suppression: leak reports separate buffers whose call stack matches a pattern.
 
     Parameters
@@ -284,7 +284,7 @@ def suppress_leaks(pattern: str, what: str) -> None:
     pattern : str
         Shell pattern, matched against each call of the stack. Python calls read "function at
         file:line", native calls "function+0xNN in object". "*" matches any text.
-    what : str
+    description : str
         Description of the buffers for the report, such as "the cache of the parser".
 
     Raises
@@ -299,17 +299,17 @@ def suppress_leaks(pattern: str, what: str) -> None:
     >>> import memrt
     >>> memrt.debug.suppress_leaks("* at */parser.py:*", "the cache of the parser")
     """
-    _memrt.lasting_add(pattern, what)
+    _memrt.suppression_add(pattern, description)
 
 
 def _suppress_numpy_caches() -> None:
     """Suppress arrays that NumPy keeps for the life of the process, in any installation folder."""
     package = glob.escape(os.path.dirname(numpy.__file__))
-    for place, what in (
+    for place, cache_name in (
         ("_core/getlimits.py", "cache of numpy.finfo"),
         ("core/getlimits.py", "cache of numpy.finfo"),
     ):
-        suppress_leaks(f"* at {package}/{place}:*", what)
+        suppress_leaks(f"* at {package}/{place}:*", cache_name)
     suppress_leaks(f"<module> at {package}/*", "allocated during the import of a NumPy module")
 
 

@@ -181,7 +181,7 @@ def _judge_growth(item: pytest.Item, measure: Measure) -> str | None:
     if limit is None or measure.stats.live <= limit:
         return None
     left = group(measure.live())
-    growth = measure.stats.live - amount(each for each in left if each.lasting is not None)[1]
+    growth = measure.stats.live - amount(each for each in left if each.suppression is not None)[1]
     if growth <= limit:
         return None
     title = (

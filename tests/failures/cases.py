@@ -898,8 +898,8 @@ CASES: dict[str, Case] = {
     "_memrt.tracking_allocations": Case(lambda g: _memrt.tracking_allocations()),
     "_memrt.site_allocations": tracked(lambda g: _memrt.site_allocations()),
     "_memrt.site_frames": tracked(lambda g: _memrt.site_frames(1)),
-    "_memrt.lasting_add": Case(lambda g: _memrt.lasting_add("nowhere", "nothing")),
-    "_memrt.lasting_at": tracked(lambda g: _memrt.lasting_at(1)),
+    "_memrt.suppression_add": Case(lambda g: _memrt.suppression_add("nowhere", "nothing")),
+    "_memrt.suppression_at": tracked(lambda g: _memrt.suppression_at(1)),
     "memrt.release_unused": Case(lambda g: memrt.release_unused()),
     "memrt.debug.options": Case(lambda g: memrt.debug.options()),
     # --- Holders and retention. ---

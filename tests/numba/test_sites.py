@@ -151,5 +151,5 @@ def test_leaks_and_growth_are_found_at_the_calling_function():
         keep(kept)
     assert error.value.groups[0].place.function == "keep"
     (trend,) = memrt.debug.growth(keep, kept, rounds=12).growing
-    assert (trend.what.split(" at ")[0], trend.slope) == ("keep", 4000)
+    assert (trend.name.split(" at ")[0], trend.slope) == ("keep", 4000)
     assert trend.newest.unexplained == 0

@@ -389,7 +389,7 @@ SHORT = bytearray(4)
 REFUSED = {
     "address of an int": (lambda: _memrt.address(5), TypeError),
     "frames of a site by name": (lambda: _memrt.site_frames("x"), TypeError),
-    "suppression at a site by name": (lambda: _memrt.lasting_at("x"), TypeError),
+    "suppression at a site by name": (lambda: _memrt.suppression_at("x"), TypeError),
     "tracking without truth value": (lambda: _memrt.set_tracking(Failing()), KeyError),
     "end of tracking by name": (lambda: _memrt.tracking_close("x"), TypeError),
     "tracking by a tuple of one": (lambda: _memrt.tracking_open((1,)), TypeError),
@@ -440,7 +440,7 @@ def test_bad_argument_raises_and_keeps_stats(case):
 @pytest.mark.parametrize("site", [2**32, 2**64 - 1])
 def test_site_number_out_of_range_has_no_frames(site):
     assert _memrt.site_frames(site) == ()
-    assert _memrt.lasting_at(site) is None
+    assert _memrt.suppression_at(site) is None
 
 
 class Numbered:

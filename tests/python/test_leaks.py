@@ -174,11 +174,11 @@ def test_suppressed_buffer_is_not_a_leak():
 def test_suppressions_are_checked_once_per_site(monkeypatch):
     asked = []
 
-    def lasting_at(site, ask=_memrt.lasting_at):
+    def suppression_at(site, ask=_memrt.suppression_at):
         asked.append(site)
         return ask(site)
 
-    monkeypatch.setattr(_memrt, "lasting_at", lasting_at)
+    monkeypatch.setattr(_memrt, "suppression_at", suppression_at)
     kept = []
     leaks_of(lambda: kept.extend(make() for _ in range(100)))
     assert len(asked) == len(set(asked)) == 1
@@ -186,7 +186,7 @@ def test_suppressions_are_checked_once_per_site(monkeypatch):
 
 @pytest.mark.parametrize("arguments", [("", "what"), ("pattern", ""), ("x" * 300, "what")])
 def test_invalid_suppressions_are_refused(arguments):
-    with pytest.raises(ValueError, match=r"cannot add suppression .* with the text"):
+    with pytest.raises(ValueError, match=r"cannot add suppression .* with description"):
         memrt.debug.suppress_leaks(*arguments)
 
 
@@ -231,9 +231,9 @@ def test_growth_finds_the_site_and_scope_of_a_leak():
     found = memrt.debug.growth(leaky)
     assert found
     (trend,) = found.growing
-    assert trend.what.startswith("make at ")
+    assert trend.name.startswith("make at ")
     assert (trend.slope, len(trend.bytes), trend.bytes[-1]) == (2000, 24, 48_000)
-    assert [(t.what, t.slope, t.is_growing) for t in found.scopes] == [
+    assert [(t.name, t.slope, t.is_growing) for t in found.scopes] == [
         ("scope leaking", 2000, True)
     ]
     assert "+2.0 KiB a round, 46.9 KiB after 24 rounds" in repr(found)
@@ -299,7 +299,7 @@ def test_growth_finds_a_slow_leak_in_noise():
             kept.append(memrt.alloc(1))
 
     found = memrt.debug.growth(noisy, rounds=40)
-    assert {trend.what.split(" at ")[0] for trend in found.growing} >= {"make"}
+    assert {trend.name.split(" at ")[0] for trend in found.growing} >= {"make"}
 
 
 def test_growth_refuses_too_few_rounds():

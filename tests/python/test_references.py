@@ -202,9 +202,9 @@ CALLS = {
     "sites": lambda t: (
         _memrt.site_allocations(),
         _memrt.site_frames(10**6),
-        _memrt.lasting_at(10**6),
+        _memrt.suppression_at(10**6),
     ),
-    "lasting": lambda t: _memrt.lasting_add("", t.text),
+    "suppression": lambda t: _memrt.suppression_add("", t.text),
     "holders": lambda t: _memrt.find_holders(t.array, 2, 1),
     "holders: foreign": lambda t: memrt.holders(t.plain),
     "find_place": lambda t: _memrt.find_place({t.text: t.mi}, t.mi),

@@ -456,16 +456,17 @@ typedef struct memrt_api {
     /// all frames; 0: no such site.
     size_t (*site_frames)(uint32_t site, memrt_frame_t *out, size_t max);
     /// Suppress leaks whose allocation site has a frame that matches `pattern`. Leak reports list
-    /// such buffers separately, under the text `what`.
+    /// such buffers separately, with `description`.
     ///
     /// `pattern` is a shell pattern for "function at file:line" or "function+0xNN in object". Both
     /// texts are copied.
     /// Failure: MEMRT_EINVAL: a text is missing, empty or longer than 255 bytes; MEMRT_ELIMIT: 64
     ///          suppressions exist already.
-    memrt_status_t (*lasting_add)(const char *pattern, const char *what) MEMRT_MUST_CHECK;
+    memrt_status_t (*suppression_add)(const char *pattern,
+                                      const char *description) MEMRT_MUST_CHECK;
     /// Return the text of the suppression that matches the site; NULL: no suppression matches. The
     /// text is valid for the rest of the process.
-    const char *(*lasting_at)(uint32_t site);
+    const char *(*suppression_at)(uint32_t site);
     /// Write an out-of-memory report: likely reasons why `policy` (NULL: the default one) refused
     /// `size` bytes (0: any size), in a few lines for people.
     ///
