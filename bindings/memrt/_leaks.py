@@ -103,7 +103,10 @@ def describe(groups: list[LeakGroup], survey: Survey | None = None) -> list[str]
     Each group has the allocation site, the callers, the number of buffers by kind of holder, and
     the holders of the largest buffer.
 
-    :param survey: an existing survey of the buffers of the groups; None: make a survey.
+    Parameters
+    ----------
+    survey : Survey or None
+        An existing survey of the buffers of the groups; None: make a survey.
     """
     shown = groups[:GROUPS_SHOWN]
     if survey is None:

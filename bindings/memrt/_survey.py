@@ -68,7 +68,10 @@ class _Subject:
 class Survey:
     """Holders of buffers, found by one search of the object graph.
 
-    :param buffers: entries of live().
+    Parameters
+    ----------
+    buffers : Iterable[LiveBuffer]
+        Entries of live().
     """
 
     def __init__(self, buffers: Iterable[LiveBuffer]) -> None:

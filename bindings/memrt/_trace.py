@@ -553,7 +553,10 @@ def _read_records(path: str, data: bytes, header: _Header) -> _Tables:
 def _read_record(tables: _Tables, kind: int, data: bytes, at: int, length: int, order: str) -> None:
     """Read one record into the tables. A record of an unknown kind is skipped.
 
-    :raises ValueError: the record is malformed.
+    Raises
+    ------
+    ValueError
+        The record is malformed.
     """
     if kind == EVENTS:
         thread, count = _numbers(f"{order}2I", data, at, length)

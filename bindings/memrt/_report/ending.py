@@ -145,7 +145,10 @@ class Ending:
     def rows(self, number: Callable[[int], int]) -> list[list[Any]]:
         """Return the largest live buffers as rows of a recording, with the fields COLUMNS.
 
-        :param number: maps the number of a site to its number in the recording.
+        Parameters
+        ----------
+        number : Callable[[int], int]
+            Maps the number of a site to its number in the recording.
         """
         return [
             [

@@ -17,7 +17,10 @@ from memrt._report.recording import Document, RecordingError, loads
 class Family:
     """Child processes of this process, recorded whether forked or started as new interpreters.
 
-    :param asked: recording options: tracked, tracking, alignment, name, settings.
+    Parameters
+    ----------
+    asked : dict[str, Any]
+        Recording options: tracked, tracking, alignment, name, settings.
     """
 
     def __init__(self, asked: dict[str, Any]) -> None:

@@ -153,7 +153,10 @@ def events_of(trace: Trace) -> NDArray[Any]:
 def _library_of(name: str) -> str | None:
     """Return the path of the shared object whose malloc is tested, or None for no preload.
 
-    :raises CommandError: for an unknown or missing allocator.
+    Raises
+    ------
+    CommandError
+        For an unknown or missing allocator.
     """
     if name in _DEFAULT:
         return None
@@ -176,7 +179,10 @@ def replay(
 ) -> Replay:
     """Replay events through an allocator in a new process.
 
-    :param limit: maximum of live bytes that are written to.
+    Parameters
+    ----------
+    limit : int
+        Maximum of live bytes that are written to.
     """
     with tempfile.NamedTemporaryFile(prefix="memrt-replay-") as file:
         file.write(events.tobytes())
@@ -251,8 +257,11 @@ def _as_text(events: NDArray[Any], replays: list[Replay], limit: int) -> str:
 def emit_c(events: NDArray[Any], source: str, file: IO[bytes], limit: int | None = None) -> None:
     """Write a self-contained C program that replays the events.
 
-    :param limit: maximum of written bytes in the program. The default None means no limit, because
-        the program may run on another machine.
+    Parameters
+    ----------
+    limit : int or None
+        Maximum of written bytes in the program. The default None means no limit, because the
+        program may run on another machine.
     """
     slots = int(events["slot"].max()) + 1 if len(events) else 1
     core = resources.files("memrt.commands").joinpath("replay.h").read_text(encoding="utf-8")

@@ -15,8 +15,10 @@ _UNLIMITED = 2**64 - 1
 def kind_number(kind: str) -> int:
     """Return the ``memrt_memory_t`` number of a kind of memory.
 
-    Raises:
-        ValueError: the kind does not exist.
+    Raises
+    ------
+    ValueError
+        The kind does not exist.
     """
     if kind not in KINDS:
         raise ValueError(f"kind of CUDA memory must be one of {', '.join(KINDS)}, got {kind!r}")

@@ -87,8 +87,10 @@ class Stream:
 def device_number(device: int | None) -> int:
     """Return the ordinal of a device, or -1 for None.
 
-    Raises:
-        ValueError: the ordinal is negative, or 64 or more.
+    Raises
+    ------
+    ValueError
+        The ordinal is negative, or 64 or more.
     """
     if device is None:
         return -1
@@ -105,9 +107,12 @@ def stream_handle(stream: Any) -> int:
     of an object comes from ``__cuda_stream__``, or from the attribute that PyTorch, CuPy or Numba
     uses for the handle. A handle of 0 from an object means the legacy stream.
 
-    Raises:
-        ValueError: the integer is 0, which is ambiguous, or is not a valid handle.
-        TypeError: the argument is not a stream.
+    Raises
+    ------
+    ValueError
+        The integer is 0, which is ambiguous, or is not a valid handle.
+    TypeError
+        The argument is not a stream.
     """
     if stream is None:
         return NONE
@@ -118,8 +123,10 @@ def stream_handle(stream: Any) -> int:
 def checked_handle(handle: object) -> int:
     """Verify an integer as the handle of a stream and return the integer. 0 is not a handle.
 
-    Raises:
-        ValueError, TypeError: as for :func:`stream_handle`.
+    Raises
+    ------
+    ValueError, TypeError
+        As for :func:`stream_handle`.
     """
     if isinstance(handle, bool) or not isinstance(handle, int):
         raise TypeError(f"stream must be an integer, got {type(handle).__name__}")

@@ -49,8 +49,10 @@ def tested_versions() -> list[str]:
 def verify() -> None:
     """Warn about a Numba version outside the tested range, and refuse an incompatible Numba.
 
-    Raises:
-        ImportError: Numba is missing, or differs in an interface that memrt relies on.
+    Raises
+    ------
+    ImportError
+        Numba is missing, or differs in an interface that memrt relies on.
     """
     version, folder = _installation()
     tested = tested_versions()
