@@ -123,8 +123,8 @@
     PLAIN(frame_text, memrt__frame_text)                                                           \
     PLAIN(site_read, memrt__site_read)                                                             \
     PLAIN(site_frames, memrt__site_frames)                                                         \
-    PLAIN(lasting_add, memrt__suppression_add)                                                     \
-    PLAIN(lasting_at, memrt__suppression_at)                                                       \
+    PLAIN(suppression_add, memrt__suppression_add)                                                 \
+    PLAIN(suppression_at, memrt__suppression_at)                                                   \
     CHECKED(explain_shortage, memrt__oom_report_write)                                             \
     CHECKED(buffer_read, memrt__lookup_buffer_read)                                                \
     PLAIN(unresolved_abort, memrt__unresolved_abort)                                               \

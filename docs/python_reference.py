@@ -33,11 +33,9 @@ WIDTH = 100
 COMPUTED = (property, functools.cached_property)
 
 GROUP = re.compile(r"^(\w[\w ]*): ([\w, ]+)\.$", re.MULTILINE)
-PART = re.compile(r"^(Args|Attributes|Raises|Returns):$")
-ENTRY = re.compile(r"    (\w[\w, ]*): (.*)")
+LISTS = ("Parameters", "Raises", "Returns", "Warns")
 ROLE = re.compile(r":\w+:`~?([\w.]+)`")
 CODE = re.compile(r"``([^`]+)``")
-PARAGRAPH = re.compile(r"Raises |[a-z]+: ")
 QUOTED = re.compile(r"(: |-> )'([^']*)'")
 MODULES = (
     memrt.debug,
@@ -99,20 +97,40 @@ def description(thing: Any) -> list[str]:
 
 
 def markdown(lines: list[str]) -> Iterator[str]:
-    """Yield docstring lines as Markdown, with sections such as Args as lists."""
-    in_part = False
-    for line in lines:
-        if part := PART.match(line):
-            in_part = True
-            yield from (f"**{part[1]}**", "")
-        elif in_part and (entry := ENTRY.fullmatch(line)):
-            yield f"- `{entry[1]}`: {entry[2]}"
-        elif in_part and line.startswith(" "):
-            yield f"  {line.strip()}"
+    """Yield docstring lines as Markdown: sections of NumPy's style as lists, text and code."""
+    heads = [i for i, line in enumerate(lines[1:]) if line and set(line) == {"-"}]
+    yield from lines[: heads[0] if heads else len(lines)]
+    for head, end in itertools.zip_longest(heads, heads[1:], fillvalue=len(lines)):
+        body = lines[head + 2 : end]
+        yield from (f"**{lines[head]}**", "")
+        if lines[head] in LISTS:
+            yield from entries(body)
+        elif lines[head] == "Examples":
+            yield from code(body)
         else:
-            in_part = False
-            yield from [""] * (PARAGRAPH.match(line) is not None)
-            yield re.sub("::$", ":", line)
+            yield from body
+        yield ""
+
+
+def entries(body: list[str]) -> Iterator[str]:
+    """Yield the entries of a section as a list: name, type and description."""
+    for line in filter(None, body):
+        name, _, kind = line.partition(" : ")
+        is_head = not line.startswith(" ")
+        yield f"- `{name}`{kind and ', ' + kind}:" if is_head else f"  {line.strip()}"
+
+
+def code(body: list[str]) -> Iterator[str]:
+    """Yield examples as blocks of code, with the text between the examples."""
+    is_code = False
+    for line in [*body, ""]:
+        if not is_code and line.startswith(">>>"):
+            yield "```python"
+            is_code = True
+        if is_code and not line:
+            yield "```"
+            is_code = False
+        yield line
 
 
 def texts_below(body: list[ast.stmt]) -> dict[str, str]:
@@ -179,7 +197,8 @@ def class_entry(name: str, cls: type) -> list[str]:
     call = [f"```python\n{folded(signature(name, cls))}\n```", ""] if is_built_by_hand(cls) else []
     lines = [f"### {name}", "", *call, *description(cls), "", *attribute_table(cls)]
     for method, member in methods(cls).items():
-        lines += [f"`{signature(method, member)}`: {' '.join(description(member))}", ""]
+        lines += [f"#### {name}.{method}", "", f"```python\n{signature(method, member)}\n```", ""]
+        lines += [*description(member), ""]
     return lines
 
 

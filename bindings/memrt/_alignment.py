@@ -31,7 +31,18 @@ def uint_alignment(dtype: np.dtype) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Alignment:
-    """Actual and required alignment of an array, or of a field of a structured array."""
+    """Actual and required alignment of an array, or of a field of a structured array.
+
+    :func:`memrt.alignment` returns the object. The object prints as a report.
+
+    Examples
+    --------
+    >>> import memrt
+    >>> import numpy as np
+    >>> record = np.zeros(2, [("flag", "u1"), ("value", "f8")])
+    >>> [field.is_true_aligned for field in memrt.alignment(record).fields]
+    [True, False]
+    """
 
     dtype: np.dtype
     """dtype of the array or field."""
@@ -87,7 +98,18 @@ class Alignment:
         return "ALIGNED" if self.is_true_aligned else "not ALIGNED"
 
     def meets(self, alignment: int) -> bool:
-        """Return whether the first element is at a multiple of `alignment`, a power of two."""
+        """Return whether the address of the first element is a multiple of an alignment.
+
+        Parameters
+        ----------
+        alignment : int
+            Bytes, a power of two.
+
+        Returns
+        -------
+        bool
+            True if the address is a multiple of `alignment`.
+        """
         return self.pointer >= _power_of_two(alignment)
 
     @property
@@ -189,16 +211,34 @@ def _fields(array: np.ndarray, prefix: str) -> Iterator[Alignment]:
 
 
 def alignment(array: np.ndarray) -> Alignment:
-    """Report the actual alignment of an array, the alignment its dtype needs, and how NumPy copies.
+    """Report the alignment of an array, the alignment that the dtype needs, and how NumPy copies.
 
+    Parameters
+    ----------
+    array : numpy.ndarray
+        Array of any dtype. The contents are not read.
+
+    Returns
+    -------
+    memrt.types.Alignment
+        Report with the actual and required alignments, and advice.
+
+    Raises
+    ------
+    TypeError
+        `array` is not a numpy.ndarray.
+
+    Notes
+    -----
     Source: NumPy's page "Memory alignment". ``Alignment.is_true_aligned`` follows NumPy's rules for
     the flag ``ALIGNED``, under which strides along axes of one element do not count.
 
-    Args:
-        array: any array of any dtype. The contents of the array are not read.
-
-    Raises:
-        TypeError: `array` is not a ``numpy.ndarray``.
+    Examples
+    --------
+    >>> import memrt
+    >>> report = memrt.alignment(memrt.zeros(8, alignment=64))
+    >>> report.meets(64), report.true, report.advice
+    (True, 8, [])
     """
     if not isinstance(array, np.ndarray):
         raise TypeError(
@@ -208,19 +248,37 @@ def alignment(array: np.ndarray) -> Alignment:
 
 
 def aligned(array: np.ndarray, alignment: int) -> np.ndarray:
-    """Return `array` if its data is at a multiple of `alignment`, else a copy in memrt's memory.
+    """Return an array whose data has an alignment: the array itself, or a copy in memory of memrt.
 
-    Every element of the result also has the alignment of its C type, so the flag ``ALIGNED`` is
-    set. A copy is a base-class ndarray, writeable and contiguous. The copy is in Fortran order
-    where `array` is.
+    Parameters
+    ----------
+    array : numpy.ndarray
+        Any array.
+    alignment : int
+        Bytes, a power of two.
 
-    Args:
-        array: any array.
-        alignment: bytes, a power of two.
+    Returns
+    -------
+    numpy.ndarray
+        `array`, if the address is a multiple of `alignment` and the flag ``ALIGNED`` is set.
+        Otherwise a contiguous, writeable copy of the base class, in Fortran order if `array` is.
 
-    Raises:
-        TypeError, ValueError: an argument has the wrong type, or `alignment` is not a power of two.
-        MemoryError: there is no memory for the copy.
+    Raises
+    ------
+    TypeError
+        `array` is not a numpy.ndarray, or `alignment` is not a whole number.
+    ValueError
+        `alignment` is not a power of two.
+    MemoryError
+        The allocation of the copy failed.
+
+    Examples
+    --------
+    >>> import memrt
+    >>> import numpy as np
+    >>> a = memrt.aligned(np.arange(5), 4096)
+    >>> a, a.ctypes.data % 4096
+    (array([0, 1, 2, 3, 4]), 0)
     """
     if not isinstance(array, np.ndarray):
         raise TypeError(

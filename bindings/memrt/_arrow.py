@@ -54,23 +54,40 @@ def _dtype_of(format: str, is_bool8: bool) -> np.dtype:
 
 
 class Column:
-    """Export of an array in memrt's memory to libraries that support Arrow.
+    """Export of an array in memory of memrt to libraries that support Arrow.
 
     Pass the Column to a library that accepts objects with ``__arrow_c_array__``, such as
-    ``pyarrow.array``, ``nanoarrow.Array`` or ``polars.Series``. :func:`memrt.holders` shows the
-    references of that library until the library releases them. No code may write to the array
-    until then. The Column does not change when the array is resized or gets another mask.
+    ``pyarrow.array``, ``nanoarrow.Array`` or ``polars.Series``. :func:`memrt.holders` lists the
+    references of the library until the library releases the references. No code may write to the
+    array until then. The Column keeps the present layout and mask of the array.
 
-    Args:
-        array: a numpy.ndarray of one dimension with contiguous elements. Masked elements of a
-            numpy.ma.MaskedArray become nulls.
-        name: name of the column.
+    Parameters
+    ----------
+    array : numpy.ndarray
+        Array of one dimension with contiguous elements. Masked elements of a
+        numpy.ma.MaskedArray become nulls.
+    name : str, default ''
+        Name of the column.
 
-    Raises:
-        TypeError: `array` is not an array.
-        ValueError: memrt does not manage the memory; adopt() puts such memory under memrt.
-        BufferError: Arrow does not support the dtype, byte order, shape or strides.
-        MemoryError: there is no memory for the bitmap of a masked array.
+    Raises
+    ------
+    TypeError
+        `array` is not an array.
+    ValueError
+        memrt does not manage the memory. :func:`memrt.adopt` puts such memory under memrt.
+    BufferError
+        Arrow does not support the dtype, byte order, shape or strides.
+    MemoryError
+        The allocation of the bitmap of a masked array failed.
+
+    Examples
+    --------
+    >>> import memrt
+    >>> column = memrt.types.Column(memrt.array([1.5, 2.5]), "price")
+    >>> column, len(column), column.name
+    (<memrt.types.Column of 2 float64>, 2, 'price')
+    >>> memrt.from_arrow(column)
+    array([1.5, 2.5])
     """
 
     __slots__ = ("_array", "_length", "_name", "_view")
@@ -85,7 +102,7 @@ class Column:
         format, is_bool = _format_of(array.dtype), array.dtype.kind == "b"
         self._array, self._length, self._name = array, len(array), str(name)
         mi = _memrt.meminfo(array)
-        offset = _memrt.address(array) - mi.data if array.size else 0
+        offset = _memrt.address(array) - mi.address if array.size else 0
         bitmap, nulls = _nulls_of(array)
         self._view = (mi, offset, format, self._length, is_bool, self._name, bitmap, nulls)
 
@@ -106,23 +123,51 @@ class Column:
         return f"<memrt.types.Column of {len(self)} {self._array.dtype.name}>"
 
     def __arrow_c_schema__(self) -> Any:
-        """Return the type of the elements: a capsule "arrow_schema"."""
+        """Return the type of the elements.
+
+        Returns
+        -------
+        PyCapsule
+            Capsule 'arrow_schema'.
+        """
         return self._export(False)[0]
 
     def __arrow_c_array__(self, requested_schema: Any = None) -> tuple[Any, Any]:
-        """Return the type and the elements: capsules "arrow_schema" and "arrow_array".
+        """Return the type and the elements.
 
-        The elements are never converted, so `requested_schema` has no effect.
+        Parameters
+        ----------
+        requested_schema : PyCapsule, optional
+            Without effect: the elements are never converted.
+
+        Returns
+        -------
+        tuple of PyCapsule
+            Capsules 'arrow_schema' and 'arrow_array'.
         """
         return self._export(False)
 
     def __arrow_c_device_array__(
         self, requested_schema: Any = None, **kwargs: Any
     ) -> tuple[Any, Any]:
-        """Return capsules "arrow_schema" and "arrow_device_array" for elements on the CPU.
+        """Return the type and the elements, with the device: the CPU.
 
-        Raises:
-            NotImplementedError: a keyword is not None, as Arrow's specification requires.
+        Parameters
+        ----------
+        requested_schema : PyCapsule, optional
+            Without effect: the elements are never converted.
+        **kwargs : None
+            Further keywords of Arrow's protocol. Only None is supported.
+
+        Returns
+        -------
+        tuple of PyCapsule
+            Capsules 'arrow_schema' and 'arrow_device_array'.
+
+        Raises
+        ------
+        NotImplementedError
+            A keyword is not None, as Arrow's specification requires.
         """
         for name in kwargs:  # kwargs.items() crashes CPython 3.11 when out of memory
             if kwargs[name] is not None:
@@ -150,25 +195,50 @@ def _nulls_of(array: np.ndarray) -> tuple[_memrt.MemInfo | None, int]:
 def from_arrow(x: Any, /, *, masked: bool = False, policy: Policy | None = None) -> np.ndarray:
     """Import an Arrow array of another library as a read-only array, without a copy.
 
-    A MemInfo of kind 'adopted' holds the memory of the other library; :func:`memrt.meminfo` returns
-    the MemInfo. The last release gives the Arrow array back to the library. The library gets the
-    array at once if the releasing thread holds the GIL, otherwise soon, on the main thread. After
-    the end of Python the array is never given back.
+    Parameters
+    ----------
+    x : object
+        Arrow array: an object with ``__arrow_c_array__``, ``__arrow_c_device_array__`` or
+        ``__arrow_c_stream__``, in memory that the CPU can read and in one chunk.
+    masked : bool, default False
+        True: return a numpy.ma.MaskedArray, in which nulls are masked.
+    policy : Policy, optional
+        Policy that accounts for the memory. None: the policy in force in this context, else the
+        default policy.
 
-    Args:
-        x: an object with ``__arrow_c_array__``, ``__arrow_c_device_array__`` or
-            ``__arrow_c_stream__``, in memory that the CPU can read and in one chunk.
-        masked: True for a numpy.ma.MaskedArray, in which nulls are masked.
-        policy: the policy that accounts for the memory; None as in :func:`memrt.empty`.
+    Returns
+    -------
+    numpy.ndarray
+        Read-only array over the memory of the other library.
 
-    Raises:
-        BufferError: the elements have no dtype, are on another device, in several chunks, or null
-            without `masked`; or the array is malformed.
-        TypeError: `x` has none of these methods.
-        ValueError: a method of `x` does not return Arrow capsules.
-        MemoryError: there is no memory for the MemInfo or the array.
+    Raises
+    ------
+    BufferError
+        The elements have no dtype, are on another device, in several chunks, or null without
+        `masked`; or the array is malformed.
+    TypeError
+        `x` has none of the three methods.
+    ValueError
+        A method of `x` does not return Arrow capsules.
+    MemoryError
+        The allocation of the MemInfo or the array failed.
 
-    After any of these errors the library has got its array back.
+    Notes
+    -----
+    Ownership: a MemInfo of kind 'adopted' holds the memory; :func:`memrt.meminfo` returns the
+    MemInfo. The last release gives the Arrow array back to the library. After an exception the
+    library has the array back, too.
+
+    Threads: the library gets the array at once if the releasing thread holds the GIL, otherwise
+    soon, on the main thread. After the end of Python the array is never given back.
+
+    Examples
+    --------
+    >>> import memrt
+    >>> theirs = memrt.types.Column(memrt.array([1, 2, 3]))  # stands for an array of pyarrow
+    >>> ours = memrt.from_arrow(theirs)
+    >>> ours, ours.flags.writeable
+    (array([1, 2, 3]), False)
     """
     schema, exported = _request_capsules(x)
     mi, format, length, is_bool8, nulls, first_bit, bitmap = _memrt.take_arrow(

@@ -21,23 +21,40 @@ _policy: Policy | None = None
 def enable(policy: Policy | None = None) -> None:
     """Make NumPy allocate from memrt, here and in every thread that Python starts from now on.
 
-    The call reaches the current context with the tasks that inherit the context. Threads started by
-    ``threading.Thread`` are reached in any form: executors, ``ThreadPool``, ``Timer``, subclasses.
+    A second call also reaches the context of the caller, and restores the patch of
+    ``ThreadPoolExecutor.submit`` if another library removed the patch.
+
+    Parameters
+    ----------
+    policy : Policy, optional
+        Policy of the memory. None: the enabled policy, or the default policy if none is enabled.
+
+    Raises
+    ------
+    RuntimeError
+        Another policy is already enabled; call :func:`disable` first.
+    TypeError
+        `policy` is neither a Policy nor None.
+
+    Notes
+    -----
+    Threads: the call reaches the current context with the tasks that inherit the context. Threads
+    started by ``threading.Thread`` are reached in any form: executors, ``ThreadPool``, ``Timer``,
+    subclasses.
 
     The call does not reach running threads, existing contexts, and threads that ``threading`` did
     not start (``_thread``, C code). Greenlets are not reached either, because each greenlet begins
     with an empty context. In such threads and contexts, call enable() again, or enter a policy.
     :func:`memrt.handler_name` returns the handler in force for its caller.
 
-    A second call also reaches the context of the caller. A second call also restores the patch of
-    ``ThreadPoolExecutor.submit`` if another library removed the patch.
-
-    Args:
-        policy: None for the enabled policy, or for the default policy if none is enabled.
-
-    Raises:
-        RuntimeError: another policy is already enabled; call :func:`disable` first.
-        TypeError: `policy` is neither a Policy nor None.
+    Examples
+    --------
+    >>> import memrt
+    >>> import numpy as np
+    >>> memrt.enable()
+    >>> memrt.is_managed(np.ones(1000))
+    True
+    >>> memrt.disable()
     """
     global _policy
     if policy is not None and not isinstance(policy, Policy):
@@ -66,9 +83,21 @@ def disable() -> None:
     """Undo :func:`enable`. One call suffices for any number of calls of enable().
 
     Threads started from now on do not use memrt. This context gets exactly the previous handler
-    back. A handler that another library has put in force since then stays, with a RuntimeWarning.
-    Other contexts keep memrt's handler until they end or call disable(). Without a previous
+    back. Other contexts keep memrt's handler until they end or call disable(). Without a previous
     enable() the call does nothing.
+
+    Warns
+    -----
+    RuntimeWarning
+        Another library has put a handler in force since then. The handler stays in force.
+
+    Examples
+    --------
+    >>> import memrt
+    >>> memrt.enable()
+    >>> memrt.disable()
+    >>> memrt.handler_name()
+    'default_allocator'
     """
     global _policy
     with _lock:
@@ -82,7 +111,19 @@ def disable() -> None:
 
 
 def enabled() -> Policy | None:
-    """Return the policy that new threads start with, or None while memrt is not enabled."""
+    """Return the policy that new threads start with.
+
+    Returns
+    -------
+    Policy or None
+        Policy of :func:`enable`; None while memrt is not enabled.
+
+    Examples
+    --------
+    >>> import memrt
+    >>> memrt.enabled() is None
+    True
+    """
     return _policy
 
 

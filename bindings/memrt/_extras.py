@@ -18,8 +18,15 @@ def expect(name: str, why: str) -> None:
 
     A program that starts later does not see the package in ``sys.modules``.
 
-    :param why: the feature that needs the package, as the start of a sentence.
-    :raises MissingPackageError: the package is not installed.
+    Parameters
+    ----------
+    why : str
+        The feature that needs the package, as the start of a sentence.
+
+    Raises
+    ------
+    MissingPackageError
+        The package is not installed.
     """
     if importlib.util.find_spec(name) is None:
         raise _missing(name, why)
@@ -28,8 +35,15 @@ def expect(name: str, why: str) -> None:
 def needed(name: str, why: str) -> ModuleType:
     """Import and return a module of the extra 'report'.
 
-    :param why: the feature that needs the module, as the start of a sentence.
-    :raises MissingPackageError: the module, or a package imported by the module, is missing.
+    Parameters
+    ----------
+    why : str
+        The feature that needs the module, as the start of a sentence.
+
+    Raises
+    ------
+    MissingPackageError
+        The module, or a package imported by the module, is missing.
     """
     try:
         with without_program():

@@ -22,9 +22,18 @@ _CHANCE = 0.01  # probability of a false alarm, for each source line and scope
 
 @dataclass(frozen=True, slots=True)
 class Trend:
-    """Live bytes of one allocating source line, or of one scope, after each round."""
+    """Live bytes of one allocating source line, or of one scope, after each round.
 
-    what: str
+    Examples
+    --------
+    >>> import memrt
+    >>> kept = []
+    >>> result = memrt.debug.growth(lambda: kept.append(memrt.alloc(1000)))
+    >>> result.total.is_growing, result.total.slope
+    (True, 1000.0)
+    """
+
+    name: str
     """Source line, or path of the scope."""
     bytes: tuple[int, ...]
     """Live bytes after each round."""
@@ -45,9 +54,9 @@ class Trend:
 
     def __repr__(self) -> str:
         if not self.is_growing:
-            return f"<{self.what}: {human_bytes(self.bytes[-1])}, not growing>"
+            return f"<{self.name}: {human_bytes(self.bytes[-1])}, not growing>"
         return (
-            f"<{self.what}: +{human_bytes(round(self.slope))} a round, "
+            f"<{self.name}: +{human_bytes(round(self.slope))} a round, "
             f"{human_bytes(self.bytes[-1])} after {len(self.bytes)} rounds>"
         )
 
@@ -55,7 +64,7 @@ class Trend:
         """Return the trend, and the holders of the newest buffer, as lines of text."""
         if self.newest is None:
             return [f"  {self!r}"]
-        title = f"newest buffer: {human_bytes(self.newest.size)}, refcount {self.newest.refcount}"
+        title = f"newest buffer: {human_bytes(self.newest.nbytes)}, refcount {self.newest.refcount}"
         return [f"  {self!r}", *(f"      {line}" for line in [title, *self.newest.tree()])]
 
 
@@ -79,14 +88,21 @@ def _p_value(values: Sequence[int]) -> float:
     return 0.5 * math.erfc((rises - 1) / math.sqrt(variance / 18) / math.sqrt(2))
 
 
-def _trend(what: str, values: Sequence[int]) -> Trend:
+def _trend(name: str, values: Sequence[int]) -> Trend:
     half = values[len(values) // 2 :]
-    return Trend(what, tuple(values), _slope(half), _p_value(half))
+    return Trend(name, tuple(values), _slope(half), _p_value(half))
 
 
 @dataclass(frozen=True, slots=True)
 class Growth:
-    """Result of :func:`growth`; true if a source line grows."""
+    """Result of :func:`memrt.debug.growth`; true if a source line grows.
+
+    Examples
+    --------
+    >>> import memrt
+    >>> bool(memrt.debug.growth(lambda: memrt.alloc(1000)))
+    False
+    """
 
     places: tuple[Trend, ...]
     """Trends by source line of the allocation, the steepest first."""
@@ -104,11 +120,17 @@ class Growth:
         return bool(self.growing)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the result as dicts, lists, texts and numbers, for JSON."""
+        """Return the result for JSON.
+
+        Returns
+        -------
+        dict
+            Fields by name, as dicts, lists, texts and numbers.
+        """
 
         def plain(trend: Trend) -> dict[str, Any]:
             return {
-                "what": trend.what,
+                "name": trend.name,
                 "bytes": list(trend.bytes),
                 "slope": trend.slope,
                 "chance": trend.chance,
@@ -143,19 +165,19 @@ def _group_trends(
     series: defaultdict[str, list[int]] = defaultdict(lambda: [0] * len(rounds))
     for number, buffers in enumerate(rounds):
         for buffer in buffers:
-            what = key(buffer)
-            if what is not None:
-                series[what][number] += buffer.size
-    trends = [_trend(what, values) for what, values in series.items()]
+            name = key(buffer)
+            if name is not None:
+                series[name][number] += buffer.nbytes
+    trends = [_trend(name, values) for name, values in series.items()]
     return sorted(trends, key=lambda trend: -trend.slope)
 
 
 def _with_holders(trends: list[Trend], buffers: list[LiveBuffer]) -> list[Trend]:
     """Add the holders of the newest buffer to each of the first growing trends."""
     newest = {_place_of(buffer): buffer for buffer in buffers}  # oldest first
-    growing = [trend.what for trend in trends if trend.is_growing][:_HELD]
+    growing = [trend.name for trend in trends if trend.is_growing][:_HELD]
     return [
-        replace(trend, newest=held(newest[trend.what])) if trend.what in growing else trend
+        replace(trend, newest=held(newest[trend.name])) if trend.name in growing else trend
         for trend in trends
     ]
 
@@ -173,18 +195,45 @@ def growth(
 ) -> Growth:
     """Run a function repeatedly, and report the source lines whose live bytes rise.
 
+    Parameters
+    ----------
+    function : callable
+        Function to call in each round. The result is dropped.
+    *args : object
+        Positional arguments of the calls.
+    rounds : int, default 24
+        Number of rounds, at least 12.
+    **kwargs : object
+        Keyword arguments of the calls.
+
+    Returns
+    -------
+    memrt.types.Growth
+        Trends by source line and by scope. The five steepest growing lines have the holders of
+        their newest buffer.
+
+    Raises
+    ------
+    ValueError
+        The number of rounds is too small to show a trend.
+
+    Notes
+    -----
     Each round ends with a garbage collection. Only the second half of the rounds counts, so a cache
     that fills and then stays constant does not grow. A rise counts as growth if chance explains the
-    rise in fewer than one of a hundred cases. The result of the function is dropped. The five
-    steepest growing lines are reported with the holders of their newest buffer.
+    rise in fewer than one of a hundred cases.
 
-    :param function: function to call with `args` and `kwargs` in each round.
-    :param rounds: number of rounds, at least 12.
-    :raises ValueError: the number of rounds is too small to show a trend.
+    Examples
+    --------
+    >>> import memrt
+    >>> cache = []
+    >>> result = memrt.debug.growth(lambda: cache.append(memrt.alloc(1000)))
+    >>> [trend.slope for trend in result.growing]
+    [1000.0]
     """
     if rounds < _ROUNDS_MIN:
         raise ValueError(f"rounds must be at least {_ROUNDS_MIN} to show a trend, got {rounds}")
     found = run_rounds(lambda: function(*args, **kwargs), rounds)
     places = _with_holders(_group_trends(found, _place_of), found[-1])
-    total = [sum(buffer.size for buffer in buffers) for buffers in found]
+    total = [sum(buffer.nbytes for buffer in buffers) for buffers in found]
     return Growth(tuple(places), tuple(_group_trends(found, _scope_of)), _trend("all", total))

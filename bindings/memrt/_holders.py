@@ -31,7 +31,17 @@ _dtype = np.ndarray.dtype.__get__
 
 @dataclass(frozen=True)
 class NamedReference:
-    """References that C code acquired under one name."""
+    """References that C code acquired under one name.
+
+    Examples
+    --------
+    >>> import memrt
+    >>> import numpy as np
+    >>> tensor = memrt.types.Tensor(memrt.zeros(3))
+    >>> theirs = np.from_dlpack(tensor)
+    >>> [(each.kind, each.count) for each in memrt.holders(tensor.meminfo).named]
+    [('export', 1)]
+    """
 
     name: str
     """Name of the references."""
@@ -47,7 +57,16 @@ class NamedReference:
 
 @dataclass(frozen=True)
 class Holder:
-    """Python object that keeps a buffer alive."""
+    """Python object that keeps a buffer alive.
+
+    Examples
+    --------
+    >>> import memrt
+    >>> table = memrt.zeros(100)
+    >>> [holder] = memrt.holders(table).holders[0].holders
+    >>> holder.kind, holder.text
+    ('array', 'ndarray float64 (100,), whole buffer')
+    """
 
     kind: str
     """'block' for an array that owns the buffer, 'array' for other arrays, 'memoryview', 'meminfo'
@@ -73,9 +92,19 @@ class Holder:
 
 @dataclass(frozen=True)
 class Holders:
-    """Snapshot of the holders of a buffer. Keeps no object alive, and prints as a tree."""
+    """Snapshot of the holders of a buffer. Keeps no object alive, and prints as a tree.
 
-    size: int
+    Examples
+    --------
+    >>> import memrt
+    >>> table = memrt.zeros(100)
+    >>> view = table[:10]
+    >>> found = memrt.holders(table)
+    >>> found.nbytes, found.refcount, [holder.nbytes for holder in found.rows]
+    (800, 1, [None, 800, 80])
+    """
+
+    nbytes: int
     """Size of the buffer in bytes."""
     refcount: int
     """Number of references to the MemInfo of the buffer."""
@@ -116,12 +145,24 @@ class Holders:
         return tuple(_flat(self.holders))
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the result as dicts, lists, texts and numbers, for JSON."""
+        """Return the result for JSON.
+
+        Returns
+        -------
+        dict
+            Fields by name, as dicts, lists, texts and numbers.
+        """
         place = None if self.place is None else str(self.place)
         return dict(as_plain({**asdict(self), "place": place}))
 
     def tree(self) -> list[str]:
-        """Return the tree of holders as lines of text."""
+        """Return the tree of holders as text.
+
+        Returns
+        -------
+        list of str
+            Lines of the tree.
+        """
         return list(_tree(_branches(self)))
 
     def __repr__(self) -> str:
@@ -246,10 +287,10 @@ _Branch = tuple[str, list[Any]]
 
 def _title(holders: Holders) -> str:
     name = "" if holders.name is None else f" {holders.name!r}"
-    born = "" if holders.place is None else f", allocated in {holders.place}"
+    site = "" if holders.place is None else f", allocated in {holders.place}"
     return (
-        f"{human_bytes(holders.size)} MemInfo{name}, refcount {holders.refcount}, "
-        f"policy {holders.policy}{born}"
+        f"{human_bytes(holders.nbytes)} MemInfo{name}, refcount {holders.refcount}, "
+        f"policy {holders.policy}{site}"
     )
 
 
@@ -312,20 +353,48 @@ _OWN = _references_of(object())
 
 
 def holders(buffer: object, /) -> Holders:
-    """Find the holders of a buffer, given an array, memoryview, MemInfo or entry of live().
+    """Find the holders of a buffer: the objects that keep the buffer alive.
 
-    The call searches all Python objects. The result lists the arrays, views, memoryviews, MemInfos
-    and capsules over the buffer. Each object has its referrers: variables of running functions and
-    generators, globals of modules, attributes, containers. References that C code acquired under a
-    name are listed by name. Other references of C code and of compiled code are only counted.
+    The result lists the arrays, views, memoryviews, MemInfos and capsules over the buffer. Each
+    object has its referrers: variables of running functions and generators, globals of modules,
+    attributes, containers. References that C code acquired under a name are listed by name. Other
+    references of C code and of compiled code are only counted.
 
-    The search runs no code of the objects, and the result keeps no object alive. All threads wait
-    during the search, under a second for a million objects. Ctrl-C interrupts the search.
+    Parameters
+    ----------
+    buffer : object
+        Array, memoryview, MemInfo, or entry of :func:`memrt.debug.live`.
 
-    Raises:
-        ValueError: memrt does not manage the memory; memrt.adopt() puts such memory under memrt.
-        TypeError: the argument has no memory.
-        LookupError: the buffer of an entry of live() was freed.
+    Returns
+    -------
+    memrt.types.Holders
+        Tree of the holders. The result keeps no object alive.
+
+    Raises
+    ------
+    ValueError
+        memrt does not manage the memory. :func:`memrt.adopt` puts such memory under memrt.
+    TypeError
+        `buffer` is neither an array, nor a memoryview, nor a MemInfo, nor an entry of live().
+    LookupError
+        The buffer of an entry of live() was freed.
+
+    Notes
+    -----
+    The search visits all Python objects, and runs no code of the objects. Ctrl-C interrupts the
+    search.
+
+    Threads: all threads wait during the search, under a second for a million objects.
+
+    Examples
+    --------
+    >>> import memrt
+    >>> class Cache:
+    ...     pass
+    >>> Cache.table = memrt.zeros(100)
+    >>> found = memrt.holders(Cache.table)
+    >>> "attribute `table` of class Cache" in str(found)
+    True
     """
     if isinstance(buffer, LiveBuffer):
         return build(*_memrt.find_holders(buffer, _OWN, 1, buffer.address))

@@ -11,17 +11,53 @@ _PACKAGE = os.path.dirname(os.path.realpath(__file__))
 
 
 def get_include() -> str:
-    """Return the folder for a compiler's include path, for ``#include <memrt/memrt.h>``."""
+    """Return the folder of the C headers, for a compiler's include path.
+
+    Returns
+    -------
+    str
+        Path of the folder with ``memrt/memrt.h``.
+
+    Examples
+    --------
+    >>> import memrt, os
+    >>> os.path.isfile(os.path.join(memrt.get_include(), "memrt", "memrt.h"))
+    True
+    """
     return os.path.join(_PACKAGE, "include")
 
 
 def get_library() -> str:
-    """Return the path of the libmemrt that this process has loaded, to link against."""
+    """Return the path of the libmemrt that this process has loaded, to link against.
+
+    Returns
+    -------
+    str
+        Path of the shared library.
+
+    Examples
+    --------
+    >>> import memrt, os
+    >>> os.path.basename(memrt.get_library())
+    'libmemrt.so.1'
+    """
     return _memrt.library_path()
 
 
 def get_cmake_dir() -> str:
-    """Return the folder of memrtConfig.cmake, for ``find_package(memrt)`` with ``memrt_DIR``."""
+    """Return the folder of memrtConfig.cmake, for ``find_package(memrt)`` with ``memrt_DIR``.
+
+    Returns
+    -------
+    str
+        Path of the folder.
+
+    Examples
+    --------
+    >>> import memrt, os
+    >>> os.path.isfile(os.path.join(memrt.get_cmake_dir(), "memrtConfig.cmake"))
+    True
+    """
     return os.path.join(_PACKAGE, "lib", "cmake", "memrt")
 
 

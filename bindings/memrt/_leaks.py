@@ -28,20 +28,32 @@ _CALLS_SHOWN = 4
 
 @dataclass(frozen=True, slots=True)
 class LeakGroup:
-    """Live buffers allocated at one source line."""
+    """Live buffers allocated at one source line.
+
+    Examples
+    --------
+    >>> import memrt
+    >>> kept = []
+    >>> try:
+    ...     with memrt.debug.assert_no_leaks():
+    ...         kept.append(memrt.alloc(1000))
+    ... except memrt.debug.LeakError as error:
+    ...     print([(group.nbytes, len(group.buffers)) for group in error.groups])
+    [(1000, 1)]
+    """
 
     place: Place | None
     """Source line; None if not known."""
     buffers: tuple[LiveBuffer, ...]
     """Buffers of the group, the largest first."""
-    lasting: str | None
+    suppression: str | None
     """Description from the suppression that matches the buffers, or None: see
     :func:`suppress_leaks`."""
 
     @property
     def nbytes(self) -> int:
         """Bytes of all buffers of the group; an estimate if allocations were sampled."""
-        return round(sum(buffer.size * buffer.stands_for for buffer in self.buffers))
+        return round(sum(buffer.nbytes * buffer.stands_for for buffer in self.buffers))
 
     def __str__(self) -> str:
         return (
@@ -63,20 +75,20 @@ def group(buffers: Iterable[LiveBuffer]) -> list[LeakGroup]:
     Buffers that were listed only for their name are left out.
     """
     found: defaultdict[tuple[Place | None, str | None], list[LiveBuffer]] = defaultdict(list)
-    lasting_at = cache(_memrt.lasting_at)  # compares all patterns with all calls of a site
+    suppression_at = cache(_memrt.suppression_at)  # compares all patterns with all calls of a site
     for buffer in buffers:
         if buffer.stands_for:
-            found[buffer.place, lasting_at(buffer.site_number)].append(buffer)
+            found[buffer.place, suppression_at(buffer.site_number)].append(buffer)
     groups = [
-        LeakGroup(place, tuple(sorted(members, key=lambda buffer: -buffer.size)), lasting)
-        for (place, lasting), members in found.items()
+        LeakGroup(place, tuple(sorted(members, key=lambda buffer: -buffer.nbytes)), suppression)
+        for (place, suppression), members in found.items()
     ]
     return sorted(groups, key=lambda each: -each.nbytes)
 
 
 def unexpected(groups: Iterable[LeakGroup]) -> list[LeakGroup]:
     """Return the groups that no suppression matches."""
-    return [each for each in groups if each.lasting is None]
+    return [each for each in groups if each.suppression is None]
 
 
 def amount(groups: Iterable[LeakGroup]) -> tuple[int, int]:
@@ -91,7 +103,10 @@ def describe(groups: list[LeakGroup], survey: Survey | None = None) -> list[str]
     Each group has the allocation site, the callers, the number of buffers by kind of holder, and
     the holders of the largest buffer.
 
-    :param survey: an existing survey of the buffers of the groups; None: make a survey.
+    Parameters
+    ----------
+    survey : Survey or None
+        An existing survey of the buffers of the groups; None: make a survey.
     """
     shown = groups[:GROUPS_SHOWN]
     if survey is None:
@@ -115,7 +130,7 @@ def _details(each: LeakGroup, survey: Survey) -> list[str]:
     name = "" if largest.name is None else f" {largest.name!r},"
     scope = "" if largest.scope is None else f", scope {largest.scope}"
     lines.append(
-        f"{what}:{name} {human_bytes(largest.size)}, {human_seconds(largest.age)} old, "
+        f"{what}:{name} {human_bytes(largest.nbytes)}, {human_seconds(largest.age)} old, "
         f"refcount {largest.refcount}, policy {largest.policy}{scope}"
     )
     found = held(largest)
@@ -139,9 +154,20 @@ def held(buffer: LiveBuffer) -> Holders | None:
 
 
 class LeakError(AssertionError):
-    """Buffers outlived a block of assert_no_leaks.
+    """Exception for buffers that outlived a block of :class:`assert_no_leaks`.
 
     The message lists the buffers with their allocation sites and holders.
+
+    Examples
+    --------
+    >>> import memrt
+    >>> kept = []
+    >>> try:
+    ...     with memrt.debug.assert_no_leaks():
+    ...         kept.append(memrt.alloc(1000))
+    ... except memrt.debug.LeakError as error:
+    ...     print(str(error).splitlines()[0])
+    1 buffer allocated in this block is still live, 1000 B:
     """
 
     def __init__(self, groups: list[LeakGroup]) -> None:
@@ -157,7 +183,7 @@ class LeakError(AssertionError):
 class _Begin:
     """Start of an open ``with`` block."""
 
-    births: int
+    allocations: int
     """Serial number of the last listed allocation before the block."""
     outer: _Begin | None
 
@@ -166,13 +192,35 @@ class assert_no_leaks(ContextDecorator):  # noqa: N801 - reads as a verb where i
     """Raise :class:`LeakError` if buffers allocated in the block are live at the end of the block.
 
     A context manager, or a decorator. The end of the block collects garbage cycles before the
-    check. Only memrt's buffers count, on all threads. Arrays of NumPy are memrt's buffers under a
-    policy or :func:`enable`. Exempt buffers that may outlive the block with :meth:`allow`, or with
-    a suppression by :func:`suppress_leaks`. NumPy's own caches are suppressed from the start. If an
-    exception leaves the block, the check is skipped and the exception continues.
+    check. Exempt buffers that may outlive the block with :meth:`allow`, or with a suppression by
+    :func:`suppress_leaks`. NumPy's own caches are suppressed from the start. If an exception leaves
+    the block, the check is skipped and the exception continues.
 
-    :param frames: most Python calls to record for each allocation.
-    :param native: most native calls to record for each allocation.
+    Parameters
+    ----------
+    frames : int, default 16
+        Maximum of Python calls to record for each allocation, 0 to 128.
+    native : int, default 0
+        Maximum of native calls to record for each allocation, 0 to 128.
+
+    Raises
+    ------
+    LeakError
+        At the end of the block: buffers are live.
+
+    Notes
+    -----
+    Only memrt's buffers count. Arrays of NumPy are memrt's buffers under a policy or
+    :func:`memrt.enable`.
+
+    Threads: buffers of all threads count.
+
+    Examples
+    --------
+    >>> import memrt
+    >>> with memrt.debug.assert_no_leaks() as block:
+    ...     result = memrt.zeros(100)
+    ...     block.allow(result)
     """
 
     def __init__(self, *, frames: int = 16, native: int = 0) -> None:
@@ -181,11 +229,22 @@ class assert_no_leaks(ContextDecorator):  # noqa: N801 - reads as a verb where i
         self._allowed: set[int] = set()
 
     def allow(self, *arrays: Any) -> None:
-        """Exempt the buffers of these arrays, memoryviews or MemInfos from the check."""
-        self._allowed |= {_memrt.meminfo(array).data for array in arrays}
+        """Exempt buffers from the check.
+
+        Parameters
+        ----------
+        *arrays : object
+            Arrays, memoryviews or MemInfos over the buffers.
+
+        Raises
+        ------
+        ValueError
+            memrt does not manage the memory.
+        """
+        self._allowed |= {_memrt.meminfo(array).address for array in arrays}
 
     def __enter__(self) -> assert_no_leaks:
-        begin = _Begin(_memrt.tracking_births(), self._begins)
+        begin = _Begin(_memrt.tracking_allocations(), self._begins)
         self._tracking.__enter__()
         self._begins = begin
         return self
@@ -204,42 +263,56 @@ class assert_no_leaks(ContextDecorator):  # noqa: N801 - reads as a verb where i
             return
         if begin is None:
             raise RuntimeError("assert_no_leaks was left without being entered")
-        leaks = self._leaks(begin.births)
+        leaks = self._leaks(begin.allocations)
         if leaks:
             raise LeakError(leaks)
 
     def _leaks(self, begin: int) -> list[LeakGroup]:
-        born = [buffer for buffer in born_since(begin) if buffer.address not in self._allowed]
-        return unexpected(group(born))
+        found = [buffer for buffer in allocated_since(begin) if buffer.address not in self._allowed]
+        return unexpected(group(found))
 
 
-def born_since(begin: int) -> list[LiveBuffer]:
+def allocated_since(begin: int) -> list[LiveBuffer]:
     """Collect garbage, and return the live buffers allocated after allocation number `begin`."""
     gc.collect()
     _memrt.stats_read(None)  # also drops references whose release waits for the GIL
     return [buffer for buffer in live() if buffer.id > begin]
 
 
-def suppress_leaks(pattern: str, what: str) -> None:
-    """Add a suppression: leak reports separate buffers whose call stack matches `pattern`.
+def suppress_leaks(pattern: str, description: str) -> None:
+    """Add a suppression: leak reports separate buffers whose call stack matches a pattern.
 
-    :param pattern: shell pattern, matched against each call of the stack. Python calls read
-        "function at file:line", native calls "function+0xNN in object". "*" matches any text.
-    :param what: description of the buffers for the report: "the cache of the parser".
-    :raises ValueError: an argument is empty or has more than 255 bytes.
-    :raises RuntimeError: 64 suppressions exist.
+    Parameters
+    ----------
+    pattern : str
+        Shell pattern, matched against each call of the stack. Python calls read "function at
+        file:line", native calls "function+0xNN in object". "*" matches any text.
+    description : str
+        Description of the buffers for the report, such as "the cache of the parser".
+
+    Raises
+    ------
+    ValueError
+        An argument is empty or has more than 255 bytes.
+    RuntimeError
+        64 suppressions exist.
+
+    Examples
+    --------
+    >>> import memrt
+    >>> memrt.debug.suppress_leaks("* at */parser.py:*", "the cache of the parser")
     """
-    _memrt.lasting_add(pattern, what)
+    _memrt.suppression_add(pattern, description)
 
 
 def _suppress_numpy_caches() -> None:
     """Suppress arrays that NumPy keeps for the life of the process, in any installation folder."""
     package = glob.escape(os.path.dirname(numpy.__file__))
-    for place, what in (
+    for place, cache_name in (
         ("_core/getlimits.py", "cache of numpy.finfo"),
         ("core/getlimits.py", "cache of numpy.finfo"),
     ):
-        suppress_leaks(f"* at {package}/{place}:*", what)
+        suppress_leaks(f"* at {package}/{place}:*", cache_name)
     suppress_leaks(f"<module> at {package}/*", "allocated during the import of a NumPy module")
 
 
@@ -252,9 +325,9 @@ def run_rounds(function: Callable[[], object], rounds: int) -> list[list[LiveBuf
     Buffers from before the first round are left out.
     """
     with tracking():
-        begin = _memrt.tracking_births()
+        begin = _memrt.tracking_allocations()
         found = []
         for _ in range(rounds):
             function()
-            found.append(born_since(begin))
+            found.append(allocated_since(begin))
     return found

@@ -17,12 +17,21 @@ FRAMES_MAX = 128
 
 
 class LiveBuffer(NamedTuple):
-    """Buffer that was live when :func:`live` was called."""
+    """Buffer that was live when :func:`memrt.debug.live` was called.
+
+    Examples
+    --------
+    >>> import memrt
+    >>> mi = memrt.alloc(1000, name="table")
+    >>> [buffer] = [each for each in memrt.debug.live() if each.name == "table"]
+    >>> buffer.nbytes, buffer.address == mi.address, buffer.refcount
+    (1000, True, 1)
+    """
 
     id: int
     """Serial number, unique in the process, in order of allocation."""
-    size: int
-    """Bytes."""
+    nbytes: int
+    """Size of the buffer in bytes."""
     refcount: int
     """Number of references at the time of the call."""
     name: str | None
@@ -60,7 +69,13 @@ class LiveBuffer(NamedTuple):
         return place_of(self.site_number)
 
     def to_dict(self) -> dict[str, object]:
-        """Return the fields by name, with the source line and the call stack as texts."""
+        """Return the fields by name, with the source line and the call stack as texts.
+
+        Returns
+        -------
+        dict
+            Fields, ``place`` and ``calls``, for JSON.
+        """
         calls = [] if self.site is None else [str(frame) for frame in self.site.frames]
         place = None if self.place is None else str(self.place)
         return {**self._asdict(), "place": place, "calls": calls}
@@ -71,7 +86,7 @@ class LiveBuffer(NamedTuple):
         place = f", allocated in {self.place}" if self.place is not None else ""
         inherited = ", inherited" if self.inherited else ""
         return (
-            f"<LiveBuffer {self.id}{name}: {human_bytes(self.size)}, "
+            f"<LiveBuffer {self.id}{name}: {human_bytes(self.nbytes)}, "
             f"{human_seconds(self.age)} old, refcount {self.refcount}, {self.kind} of policy "
             f"{self.policy!r}{scope}{place}{inherited}>"
         )
@@ -80,16 +95,38 @@ class LiveBuffer(NamedTuple):
 def live() -> list[LiveBuffer]:
     """Return the live buffers allocated while tracking was on, oldest first.
 
-    Buffers with a name are listed in any case. When tracking samples allocations, each entry
-    represents :attr:`LiveBuffer.stands_for` buffers of the same size. The sum of
-    ``size * stands_for`` is then an unbiased estimate of all live bytes.
+    Buffers with a name are listed in any case.
+
+    Returns
+    -------
+    list of memrt.types.LiveBuffer
+        Buffers of all threads. When tracking samples allocations, each entry represents
+        :attr:`LiveBuffer.stands_for` buffers of the same size. The sum of ``nbytes * stands_for``
+        is then an unbiased estimate of all live bytes.
+
+    Examples
+    --------
+    >>> import memrt
+    >>> with memrt.debug.tracking():
+    ...     table = memrt.zeros(1000)
+    >>> [buffer.nbytes for buffer in memrt.debug.live() if buffer.address == table.ctypes.data]
+    [8000]
     """
     return list(map(LiveBuffer._make, _memrt.live(scope_paths)))
 
 
 @dataclass(frozen=True, slots=True)
 class SiteUsage:
-    """Live memory allocated at one source line."""
+    """Live memory allocated at one source line.
+
+    Examples
+    --------
+    >>> import memrt
+    >>> with memrt.debug.tracking():
+    ...     tables = [memrt.zeros(1000) for _ in range(3)]
+    >>> [(usage.blocks, usage.bytes) for usage in memrt.debug.sites(memrt.debug.live()[-3:])]
+    [(3.0, 24000.0)]
+    """
 
     place: Place | None
     """Source line; None for all buffers whose line is not known."""
@@ -107,14 +144,31 @@ class SiteUsage:
 def sites(buffers: Iterable[LiveBuffer] | None = None) -> list[SiteUsage]:
     """Return the live memory by source line of the allocation, most bytes first.
 
-    :param buffers: buffers to add up; None: the result of :func:`live`.
+    Parameters
+    ----------
+    buffers : iterable of memrt.types.LiveBuffer, optional
+        Buffers to add up. None: the result of :func:`live`.
+
+    Returns
+    -------
+    list of memrt.types.SiteUsage
+        Number and bytes of the buffers of each source line.
+
+    Examples
+    --------
+    >>> import memrt
+    >>> with memrt.debug.tracking():
+    ...     table = memrt.zeros(1000)
+    >>> usage = memrt.debug.sites(memrt.debug.live()[-1:])[0]
+    >>> usage.blocks, usage.bytes
+    (1.0, 8000.0)
     """
     blocks: defaultdict[Place | None, float] = defaultdict(float)
     sizes: defaultdict[Place | None, float] = defaultdict(float)
     for buffer in live() if buffers is None else buffers:
         place = place_of(buffer.site_number)
         blocks[place] += buffer.stands_for
-        sizes[place] += buffer.stands_for * buffer.size
+        sizes[place] += buffer.stands_for * buffer.nbytes
     found = [SiteUsage(place, blocks[place], sizes[place]) for place in blocks]
     return sorted(found, key=lambda usage: -usage.bytes)
 
@@ -136,14 +190,38 @@ class tracking:  # noqa: N801 - reads as a verb where it is used
     """Context manager: :func:`live` lists buffers allocated inside, on any thread.
 
     A buffer stays listed until the buffer is freed, also after the ``with`` block. Blocks may be
-    nested, and several threads may open blocks at once. The settings of the open block that was
-    entered last apply to all threads. After the last block the previous settings apply again.
+    nested. The settings of the open block that was entered last apply to all threads. After the
+    last block the previous settings apply again.
 
-    :param frames: most Python calls to record for each allocation, 0 to 128.
-    :param native: most calls of native code to record for each allocation, 0 to 128. Fast if
-        libunwind is installed (Debian: libunwind8).
-    :param sample: list about one allocation per `sample` bytes, a number or a text like "512K".
-        Allocations are chosen at random, so that estimates are unbiased. None: list all.
+    Parameters
+    ----------
+    frames : int, default 16
+        Maximum of Python calls to record for each allocation, 0 to 128.
+    native : int, default 0
+        Maximum of calls of native code to record for each allocation, 0 to 128. Fast if libunwind
+        is installed (Debian: libunwind8).
+    sample : int or str, optional
+        List about one allocation per `sample` bytes, a number or a text like "512K". Allocations
+        are chosen at random, so that estimates are unbiased. None: list all.
+
+    Raises
+    ------
+    TypeError
+        A number of calls is not a whole number.
+    ValueError
+        A number is out of range.
+
+    Notes
+    -----
+    Threads: several threads may open blocks at once.
+
+    Examples
+    --------
+    >>> import memrt
+    >>> with memrt.debug.tracking(frames=4):
+    ...     table = memrt.zeros(1000)
+    >>> memrt.debug.live()[-1].nbytes
+    8000
     """
 
     def __init__(

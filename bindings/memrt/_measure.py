@@ -62,10 +62,14 @@ class Measure:
     In between, NumPy allocates from memrt, by the default policy unless a policy of memrt is in
     force. A measure may be entered again after leave(). The figures can be read at any time.
 
-    Args:
-        name: name for the scope that counts.
-        tracked: whether to track the live buffers for live().
-        spare: scope to use at the limit of scopes, from spare_scope().
+    Parameters
+    ----------
+    name : str
+        Name for the scope that counts.
+    tracked : bool
+        Whether to track the live buffers for live().
+    spare : _scopes.Scope
+        Scope to use at the limit of scopes, from spare_scope().
     """
 
     def __init__(self, name: str, tracked: bool, spare: _scopes.Scope) -> None:

@@ -90,9 +90,9 @@ def _families(policies: bool, scopes: bool) -> Iterator[_Family]:
         owned: _Accounts = [((p.name, str(p._index)), stats(p)) for p in live_policies()]
         yield from _level_families("policy_", "by policy", ("policy", "index"), owned)
     if scopes:
-        born: _Accounts = [((scope_name(s.path),), s.stats()) for s in scope_tree()]
+        inside: _Accounts = [((scope_name(s.path),), s.stats()) for s in scope_tree()]
         yield from _level_families(
-            "scope_", "by scope, inner scopes included", ("scope",), born, "cached"
+            "scope_", "by scope, inner scopes included", ("scope",), inside, "cached"
         )
 
 
@@ -118,16 +118,31 @@ def _lines(family: _Family) -> Iterator[str]:
 def metrics(*, policies: bool = True, scopes: bool = False) -> str:
     """Return the statistics as OpenMetrics text, for Prometheus and compatible servers.
 
-    Serve the text as ``application/openmetrics-text; version=1.0.0; charset=utf-8``. Metrics of the
-    process have names like ``memrt_live_bytes``. Metrics of policies have names like
+    Parameters
+    ----------
+    policies : bool, default True
+        Whether to include the metrics of each live policy.
+    scopes : bool, default False
+        Whether to include the metrics of each scope. Leave False in programs with an unbounded
+        number of scopes, because each scope is a separate time series.
+
+    Returns
+    -------
+    str
+        Text of type ``application/openmetrics-text; version=1.0.0; charset=utf-8``.
+
+    Notes
+    -----
+    Metrics of the process have names like ``memrt_live_bytes``. Metrics of policies have names like
     ``memrt_policy_live_bytes``, and the labels `policy` and `index`. Metrics of scopes have names
     like ``memrt_scope_live_bytes``, and the label `scope`, a path with slashes between the names.
     Counters begin at 0 with the process.
 
-    Args:
-        policies: include the metrics of each live policy.
-        scopes: include the metrics of each scope. Leave False in programs with an unbounded number
-            of scopes, because each scope is a separate time series.
+    Examples
+    --------
+    >>> import memrt
+    >>> "memrt_live_bytes" in memrt.telemetry.metrics(policies=False)
+    True
     """
     lines = (line for family in _families(policies, scopes) for line in _lines(family))
     return "\n".join([*lines, "# EOF\n"])
@@ -159,20 +174,33 @@ def _metric(family: _Family) -> Metric:
 
 
 def metrics_collector(*, policies: bool = True, scopes: bool = False) -> Collector:
-    """Return a collector of the metrics of :func:`metrics` for a registry of prometheus_client.
+    """Return a collector of the metrics of :func:`metrics`, for a registry of prometheus_client.
 
-    ::
+    Parameters
+    ----------
+    policies : bool, default True
+        Whether to include the metrics of each live policy.
+    scopes : bool, default False
+        Whether to include the metrics of each scope.
 
-        from prometheus_client import REGISTRY
+    Returns
+    -------
+    prometheus_client.registry.Collector
+        Collector that reads the statistics at each collect().
 
-        REGISTRY.register(memrt.telemetry.metrics_collector())
+    Raises
+    ------
+    ImportError
+        prometheus_client is not installed.
 
-    Args:
-        policies: as in :func:`metrics`.
-        scopes: as in :func:`metrics`.
-
-    Raises:
-        ImportError: prometheus_client is not installed.
+    Examples
+    --------
+    >>> import memrt
+    >>> from prometheus_client import CollectorRegistry, generate_latest
+    >>> registry = CollectorRegistry()
+    >>> registry.register(memrt.telemetry.metrics_collector())
+    >>> b"memrt_live_bytes" in generate_latest(registry)
+    True
     """
     expect("prometheus_client", "memrt.telemetry.metrics_collector()")
     return MetricsCollector(policies, scopes)

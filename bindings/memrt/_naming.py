@@ -43,7 +43,18 @@ _LONGEST = 60  # most characters of a key
 
 @dataclass(frozen=True)
 class Referrer:
-    """Reference from the program to an object that keeps a buffer alive."""
+    """Reference from the program to an object that keeps a buffer alive.
+
+    Examples
+    --------
+    >>> import memrt
+    >>> class Cache:
+    ...     pass
+    >>> Cache.table = memrt.zeros(100)
+    >>> [array] = memrt.holders(Cache.table).holders[0].holders
+    >>> [referrer.kind for referrer in array.referrers]
+    ['attribute']
+    """
 
     kind: str
     """'local', 'global', 'attribute', 'item', 'closure', 'cache', or 'object' for anything else."""
@@ -409,7 +420,10 @@ def _start_text(root: _Root | None, last: object) -> str:
 class Namer:
     """Namer of the references to a set of objects. The objects and paths must outlive the namer.
 
-    :param ways: objects, each with a path of referring objects.
+    Parameters
+    ----------
+    ways : Iterable[_Way]
+        Objects, each with a path of referring objects.
     """
 
     def __init__(self, ways: Iterable[_Way]) -> None:
@@ -419,9 +433,15 @@ class Namer:
     def refer(self, target: object, path: tuple[Any, ...], steps: int, count: int) -> Referrer:
         """Name the reference from the first object of a path to `target`.
 
-        :param path: objects from the direct referrer of `target` up to a variable or module.
-        :param steps: length of the whole path; more than ``len(path)`` if the path was cut.
-        :param count: number of references from the first object."""
+        Parameters
+        ----------
+        path : tuple[Any, ...]
+            Objects from the direct referrer of `target` up to a variable or module.
+        steps : int
+            Length of the whole path; more than ``len(path)`` if the path was cut.
+        count : int
+            Number of references from the first object.
+        """
         taken, root, last = self._walk(target, path, steps)
         expression = _expression(_start_text(root, last), [step.access for step in taken])
         kind = _first_kind(taken, root)

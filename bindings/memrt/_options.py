@@ -10,7 +10,15 @@ from memrt import _memrt
 
 
 class Option(NamedTuple):
-    """A MEMRT_* option, from the environment or set later."""
+    """MEMRT_* option, from the environment or set later.
+
+    Examples
+    --------
+    >>> import memrt
+    >>> option = memrt.debug.options()[0]
+    >>> option.name, option.help[:20]
+    ('MEMRT_CHECK', '1: verify references')
+    """
 
     name: str
     value: str
@@ -20,21 +28,47 @@ class Option(NamedTuple):
 
 
 def options() -> list[Option]:
-    """Return the options in force. Loading the library reads options from the environment."""
+    """Return the options in force. Loading the library reads options from the environment.
+
+    Returns
+    -------
+    list of memrt.types.Option
+        Each option with name, value and help.
+
+    Examples
+    --------
+    >>> import memrt
+    >>> "MEMRT_CACHE_LIMIT" in [option.name for option in memrt.debug.options()]
+    True
+    """
     return [Option(*row) for row in _memrt.options()]
 
 
 def set_option(name: str, value: int | str) -> None:
-    """Set an option for the process from now on, as if the environment had contained the value.
+    """Set an option for the process, as if the environment had contained the value.
 
-    The options "cache_limit", "cuda_sync", "decay", "hugepages" and "peak" can be set, also by the
-    names that :func:`options` shows. "cuda_driver" can be set until a driver is loaded. A new limit
-    applies to cached memory at once. A new value of "peak" applies to each peak when the peak next
-    starts (:class:`exact_peak`).
+    Parameters
+    ----------
+    name : {'cache_limit', 'cuda_sync', 'decay', 'hugepages', 'peak', 'cuda_driver'}
+        Option, also by the name that :func:`memrt.debug.options` shows. "cuda_driver" can be set
+        until a driver is loaded.
+    value : int or str
+        New value. A new limit applies to cached memory at once. A new value of "peak" applies to
+        each peak when the peak next starts (:class:`memrt.debug.exact_peak`).
 
-    Raises:
-        ValueError: an unknown name, a bad value, or an option that is fixed at the start.
-        TypeError: the value is neither a text nor a whole number.
+    Raises
+    ------
+    ValueError
+        The name is unknown, the value is bad, or the option is fixed at the start.
+    TypeError
+        The value is neither a text nor a whole number.
+
+    Examples
+    --------
+    >>> import memrt
+    >>> before = {option.name: option.value for option in memrt.debug.options()}
+    >>> memrt.set_option("cache_limit", "256M")
+    >>> memrt.set_option("cache_limit", before["MEMRT_CACHE_LIMIT"])
     """
     _memrt.set_option(name, option_text(name, value))
 

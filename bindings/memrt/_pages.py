@@ -119,7 +119,10 @@ def _is_own(about: os.stat_result, is_kind: Any) -> bool:
 def _check_folder(folder: Path) -> bool:
     """Return whether the folder exists.
 
-    :raises PageError: the folder belongs to another user, or the mode grants access to other users.
+    Raises
+    ------
+    PageError
+        The folder belongs to another user, or the mode grants access to other users.
     """
     try:
         about = folder.lstat()
@@ -135,7 +138,10 @@ def pages(folder: Path | None = None) -> list[Page]:
 
     Files whose names are not page names are ignored.
 
-    :raises PageError: the folder belongs to another user, or the mode grants access to other users.
+    Raises
+    ------
+    PageError
+        The folder belongs to another user, or the mode grants access to other users.
     """
     folder = own_folder() if folder is None else folder
     found = []
@@ -149,7 +155,10 @@ def pages(folder: Path | None = None) -> list[Page]:
 def page_of(pid: int, folder: Path | None = None) -> Page:
     """Return the statistics page of a process id; the latest page if several processes had the id.
 
-    :raises PageError: there is no page; the message states the cause.
+    Raises
+    ------
+    PageError
+        There is no page; the message states the cause.
     """
     own = [page for page in pages(folder) if page.pid == pid]
     if own:
@@ -180,7 +189,10 @@ def clean(folder: Path | None = None) -> list[Page]:
 def read(page: Page) -> Snapshot:
     """Read the latest snapshot of a statistics page.
 
-    :raises PageError: the file is not a page, has another version, or contains no complete slot.
+    Raises
+    ------
+    PageError
+        The file is not a page, has another version, or contains no complete slot.
     """
     for _ in range(3):  # the process may write one slot while the other slot is read
         with _open_page(page) as file:

@@ -11,12 +11,28 @@ class exact_peak:  # noqa: N801 - reads as a noun where it is used
     """Context manager: peaks of the process, policies and scopes are exact, on all threads.
 
     Every allocation, resize and free updates all peaks concerned, and so takes longer. A peak is
-    exact from the next start of the peak: a new scope inside, or :func:`reset_peak`. Other threads
-    may have unpublished changes at that moment. ``stats().peak_error`` covers such changes until
-    the threads have freed a buffer or ended, and the peak starts again.
+    exact from the next start of the peak: a new scope inside, or :func:`memrt.reset_peak`. Exact
+    peaks end with the last ``with`` block.
 
-    Entering waits at most 50 ms for such threads. The ``with`` blocks may be nested, and used by
-    several threads and in signal handlers. Exact peaks end with the last ``with`` block.
+    Raises
+    ------
+    RuntimeError
+        The block was left more often than entered.
+
+    Notes
+    -----
+    Threads: other threads may have unpublished changes on entry. ``stats().peak_error`` covers such
+    changes until the threads have freed a buffer or ended, and the peak starts again. Entering
+    waits at most 50 ms for such threads. The ``with`` blocks may be nested, and used by several
+    threads and in signal handlers.
+
+    Examples
+    --------
+    >>> import memrt
+    >>> with memrt.debug.exact_peak(), memrt.scope("load") as load:
+    ...     table = memrt.zeros(1000)
+    >>> load.peak, load.stats().peak_error
+    (8000, 0)
     """
 
     def __enter__(self) -> exact_peak:

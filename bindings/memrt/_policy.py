@@ -31,41 +31,69 @@ class Policy:
     """Allocator settings with an account of their own; a context manager.
 
     Inside ``with policy:`` the arrays that NumPy allocates in this context come from the policy.
-    Leaving restores exactly the previous handler, in whatever order policies are left. Several
-    threads and tasks may enter a policy at once, also repeatedly and nested. An array keeps the
-    memory and the handler of its policy alive. Copies and results of operations use the policy in
-    force at their creation. Leaving does not replace a handler that another library put in force
-    inside. Leaving in a context where the policy was not entered does nothing. Both cause a
-    RuntimeWarning, which never replaces a pending exception.
+    Leaving restores exactly the previous handler, in whatever order policies are left. Copies and
+    results of operations use the policy in force at their creation.
 
-    A policy has one Python object: :func:`policies`, ``copy.copy`` and ``copy.deepcopy`` return
-    the same object. A policy cannot be pickled.
+    Parameters
+    ----------
+    alignment : int or None, default 64
+        Alignment of every data pointer in bytes: a power of two up to 2**30, in effect at least 64.
+        None: the default of the process.
+    name : str, default 'policy'
+        Name in reports, at most 63 bytes in UTF-8.
+    cache_limit : int or str, optional
+        Maximum bytes of freed blocks above 1 MiB to keep for reuse: a number, a text like "256M",
+        or "none".
+    decay : int or str, optional
+        Milliseconds until such blocks go back to the system; 0: at once; or "never".
+    hugepages : {'off', 'advise', 'large'}, optional
+        Blocks above 1 MiB that get huge pages.
+    pinned : bool, default False
+        Whether to allocate page-locked memory, so that CUDA devices copy from and to the memory
+        directly. Each allocation calls the CUDA driver. Pinned memory is never cached, so a pinned
+        policy accepts no limits.
 
-    Scope: the current context. Tasks started inside inherit the policy, threads do not. For
-    threads, give an executor ``initializer=policy.__enter__``, or use :func:`memrt.enable`.
+    Raises
+    ------
+    ValueError
+        An alignment, name or limit is bad, or a pinned policy has a limit.
+    memrt.cuda.CudaError
+        Pinned memory was requested and no CUDA driver is available.
+    TypeError
+        A limit is neither a text nor a whole number.
+    MemoryError
+        The allocation of the policy failed.
+    RuntimeError
+        4095 policies are live.
 
-    Args:
-        alignment: alignment of every data pointer, in bytes; a power of two up to 2**30, in effect
-            at least 64. None for the default of the process.
-        name: name in reports, at most 63 bytes.
-        cache_limit: most bytes of freed blocks above 1 MiB to keep for reuse, as a number, a text
-            like "256M", or "none".
-        decay: milliseconds until such blocks go back to the system; 0 for at once, or "never".
-        hugepages: "off", "advise" or "large": the blocks above 1 MiB that get huge pages.
-        pinned: allocate page-locked memory, so that CUDA devices copy from and to it directly.
-            Each allocation calls the CUDA driver. Pinned memory is never cached, so a pinned policy
-            accepts no limits.
+    Warns
+    -----
+    RuntimeWarning
+        On leaving: another library has put a handler in force inside, which stays in force; or the
+        policy was not entered in this context. The warning never replaces a pending exception.
+
+    Notes
+    -----
+    Ownership: an array keeps the memory and the handler of its policy alive. A policy has one
+    Python object: :func:`memrt.debug.policies`, ``copy.copy`` and ``copy.deepcopy`` return the same
+    object. A policy cannot be pickled.
+
+    Threads: several threads and tasks may enter a policy at once, also repeatedly and nested. Tasks
+    started inside inherit the policy, threads do not. For threads, give an executor
+    ``initializer=policy.__enter__``, or use :func:`memrt.enable`.
 
     A limit that is None follows the option of the process at any time: see
     :func:`memrt.set_option`. A policy with a limit of its own caches its large blocks separately.
     Such a policy caches nothing after the last reference to the policy is gone.
 
-    Raises:
-        ValueError: a bad alignment, name or limit, or a limit for pinned memory.
-        memrt.cuda.CudaError: pinned memory was requested and no CUDA driver is available.
-        TypeError: a limit is neither a text nor a whole number.
-        MemoryError: there is no memory for the policy.
-        RuntimeError: 4095 policies are live.
+    Examples
+    --------
+    >>> import memrt
+    >>> import numpy as np
+    >>> with memrt.Policy(alignment=4096, name="images") as policy:
+    ...     image = np.zeros((100, 100))
+    >>> image.ctypes.data % 4096, policy.stats().live
+    (0, 80000)
     """
 
     __slots__ = ("__weakref__", "_alignment", "_handler", "_index", "_name", "_options")
@@ -122,7 +150,13 @@ class Policy:
         return self._handler
 
     def stats(self) -> Stats:
-        """Return the current statistics of the policy, as ``memrt.stats(policy)`` does."""
+        """Return the current statistics of the policy, as ``memrt.stats(policy)`` does.
+
+        Returns
+        -------
+        memrt.types.Stats
+            Snapshot of the account.
+        """
         return read_stats(self)
 
     def __enter__(self) -> Policy:
@@ -161,12 +195,37 @@ class Policy:
 
 
 def default_policy() -> Policy:
-    """Return the default policy, which all allocations without a policy use. It never dies."""
+    """Return the default policy, which all allocations without a policy use.
+
+    Returns
+    -------
+    Policy
+        Policy that lives as long as the process.
+
+    Examples
+    --------
+    >>> import memrt
+    >>> memrt.default_policy()
+    <memrt.Policy 'default', alignment 64>
+    """
     return Policy._from_handler(_memrt.default_handler())
 
 
 def policies() -> list[Policy]:
-    """Return all live policies, the default policy first."""
+    """Return all live policies, the default policy first.
+
+    Returns
+    -------
+    list of memrt.Policy
+        Policies that a reference or a live block keeps alive.
+
+    Examples
+    --------
+    >>> import memrt
+    >>> policy = memrt.Policy(name="mine")
+    >>> policy in memrt.debug.policies()
+    True
+    """
     return [Policy._from_handler(handler) for _, handler in _memrt.policies()]
 
 

@@ -18,11 +18,20 @@ _LARGEST = 2**62  # bytes: no buffer is larger
 
 @dataclass(frozen=True)
 class Retained:
-    """Buffer that is kept alive by views of a part of the buffer."""
+    """Buffer that is kept alive by views of a part of the buffer.
+
+    Examples
+    --------
+    >>> import memrt
+    >>> head = memrt.zeros(100_000)[:10]
+    >>> found = memrt.debug.retention().buffers[0]
+    >>> found.nbytes, found.viewed, found.wasted
+    (800000, 80, 799920)
+    """
 
     holders: Holders
     """Holders of the buffer. The referrers of the views show where the views are stored."""
-    size: int
+    nbytes: int
     """Size of the buffer in bytes."""
     viewed: int
     """Bytes that any view addresses. Bytes in several views count once, bytes between the elements
@@ -46,14 +55,14 @@ class Retained:
     @property
     def wasted(self) -> int:
         """Bytes in no view."""
-        return self.size - self.viewed
+        return self.nbytes - self.viewed
 
     @property
     def why(self) -> str:
         """Reason for the listing, as a text with the bytes wasted, kept and viewed."""
         about = "" if self.exact else "at most "
         return (
-            f"{human_bytes(self.wasted)} wasted: {human_bytes(self.size)} kept for "
+            f"{human_bytes(self.wasted)} wasted: {human_bytes(self.nbytes)} kept for "
             f"{about}{human_bytes(self.viewed)} in {self.views:,} "
             f"view{'' if self.views == 1 else 's'}"
         )
@@ -64,7 +73,16 @@ class Retained:
 
 @dataclass(frozen=True)
 class Retention:
-    """Result of :func:`retention`; iteration yields the buffers."""
+    """Result of :func:`memrt.debug.retention`; iteration yields the buffers.
+
+    Examples
+    --------
+    >>> import memrt
+    >>> head = memrt.zeros(100_000)[:10]
+    >>> found = memrt.debug.retention(min_bytes=700_000)
+    >>> len(found), found.wasted
+    (1, 799920)
+    """
 
     buffers: tuple[Retained, ...]
     """Buffers found, the most wasted bytes first, up to the limit."""
@@ -80,7 +98,13 @@ class Retention:
         return len(self.buffers)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the result as dicts, lists, texts and numbers, for JSON."""
+        """Return the result for JSON.
+
+        Returns
+        -------
+        dict
+            Fields by name, as dicts, lists, texts and numbers.
+        """
         buffers = [
             {
                 **asdict(each),
@@ -106,7 +130,7 @@ class Retention:
 def _retained(row: tuple[Any, ...], found: tuple[Any, ...]) -> Retained:
     meminfo, viewed, exact, views, _, left_out = row
     holders = build(meminfo, found, left_out)
-    return Retained(holders, holders.size, viewed, exact, views)
+    return Retained(holders, holders.nbytes, viewed, exact, views)
 
 
 def _split_rows(
@@ -137,18 +161,39 @@ def retention(
     ``head = table[:10]`` keeps all of the table alive. A buffer is listed if nothing uses the whole
     buffer. An array over the whole buffer, or a MemInfo, uses the whole buffer if anything other
     than a view refers to the array or MemInfo. A reference of C code also uses the whole buffer.
-    Viewed bytes are counted exactly, see :class:`Retained`. The search covers memory allocated by
-    memrt, also for NumPy under a policy, except blocks of up to 64 bytes.
 
-    All threads wait during the search, about a second for a million objects. Ctrl-C interrupts.
+    Parameters
+    ----------
+    min_bytes : int, default 65536
+        Minimum number of bytes in no view.
+    min_ratio : float, default 0.5
+        Minimum part of the buffer in no view, from 0 to 1.
+    limit : int, default 100
+        Maximum number of buffers to list, up to 10,000. The counts include all buffers.
 
-    Args:
-        min_bytes: minimum number of bytes in no view.
-        min_ratio: minimum part of the buffer in no view, from 0 to 1.
-        limit: most buffers to list, up to 10,000. The counts include all buffers.
+    Returns
+    -------
+    memrt.types.Retention
+        Buffers with viewed bytes and holders. Viewed bytes are counted exactly.
 
-    Raises:
-        ValueError: a number is out of range.
+    Raises
+    ------
+    ValueError
+        A number is out of range.
+
+    Notes
+    -----
+    The search covers memory allocated by memrt, also for NumPy under a policy, except blocks of up
+    to 64 bytes. Ctrl-C interrupts the search.
+
+    Threads: all threads wait during the search, about a second for a million objects.
+
+    Examples
+    --------
+    >>> import memrt
+    >>> head = memrt.zeros(100_000)[:10]
+    >>> memrt.debug.retention().buffers[0].why
+    '781.2 KiB wasted: 781.2 KiB kept for 80 B in 1 view'
     """
     least, most = operator.index(min_bytes), operator.index(limit)
     if least < 0:

@@ -25,6 +25,14 @@ class Scope:
     All figures include the scopes inside. A free counts for the scope of the allocation, wherever
     and whenever the free happens. No figure is therefore ever below zero. The figures can be read
     at any time, also after the scope was left.
+
+    Examples
+    --------
+    >>> import memrt
+    >>> with memrt.scope("load") as load:
+    ...     table = memrt.zeros(1000)
+    >>> load.path, load.live
+    (('load',), 8000)
     """
 
     __slots__ = ("_capsule", "_handlers", "_id", "_name", "_path")
@@ -61,15 +69,32 @@ class Scope:
         return self.stats().total
 
     def stats(self) -> Stats:
-        """Return the statistics of the scope. `cached` is 0: cached memory belongs to no scope."""
+        """Return the statistics of the scope.
+
+        Returns
+        -------
+        memrt.types.Stats
+            Snapshot of the account. `cached` is 0: cached memory belongs to no scope.
+        """
         return Stats(*_memrt.scope_stats(self._capsule))
 
     def sizes(self) -> dict[int, int]:
-        """Return a histogram of allocation sizes, as a dict from upper bounds to counts.
+        """Return a histogram of allocation sizes.
 
-        The value of key k counts allocations of at least k/2 and fewer than k bytes. Key 1 counts
-        empty blocks. Ranges without allocations are left out. The last possible key, 1 << 47, also
-        counts all larger allocations.
+        Returns
+        -------
+        dict of int to int
+            Counts by upper bound. The value of key k counts allocations of at least k/2 and fewer
+            than k bytes. Key 1 counts empty blocks. Ranges without allocations are left out. The
+            last possible key, 1 << 47, also counts all larger allocations.
+
+        Examples
+        --------
+        >>> import memrt
+        >>> with memrt.scope("sizes") as scope:
+        ...     buffers = [memrt.alloc(size) for size in (0, 100, 120)]
+        >>> scope.sizes()
+        {1: 1, 128: 2}
         """
         counts = enumerate(_memrt.scope_sizes(self._capsule))
         return {1 << bits: count for bits, count in counts if count != 0}
@@ -124,37 +149,51 @@ def _check_name(name: object) -> None:
 class scope:  # noqa: N801 (a context manager that reads like a function)
     """Count allocations made inside for the scope of a name; a context manager, or a decorator.
 
-    ::
-
-        with memrt.scope("load") as s:
-            data = np.load(path)
-        print(s.live, s.peak)
-
-        @memrt.scope("step")
-        def step(state): ...
-
     A scope entered inside another scope is nested in the outer scope. Entering the name of the
     current scope stays in the current scope, so a recursive function has one scope. Entering the
     same name again continues the same scope. Scopes may be left in any order.
 
+    Parameters
+    ----------
+    name : str
+        Name of the scope, 1 to 63 bytes in UTF-8, without a zero byte.
+
+    Raises
+    ------
+    ValueError
+        The name is bad.
+    TypeError
+        The name is not a text.
+    RuntimeError
+        On entry: 4096 scopes are held or have live blocks.
+
+    Warns
+    -----
+    RuntimeWarning
+        The scope was left in a context where the scope was not entered, which changes nothing. The
+        warning never replaces a pending exception.
+
+    Notes
+    -----
     Arrays of NumPy count where memrt is in force, by a policy or :func:`memrt.enable`. Allocations
     by memrt's own functions and by jitted functions always count.
 
-    Scope: the current context. Tasks of asyncio and ``asyncio.to_thread`` inherit the scope. Under
-    ``memrt.enable()``, calls submitted to a ``concurrent.futures.ThreadPoolExecutor`` run in the
-    scope of the submitter. :func:`memrt.bind_scope` carries the scope to other threads. Allocations
-    by code that runs without the GIL are in no Python scope.
+    Threads: a scope belongs to the current context. Tasks of asyncio and ``asyncio.to_thread``
+    inherit the scope. Under ``memrt.enable()``, calls submitted to a
+    ``concurrent.futures.ThreadPoolExecutor`` run in the scope of the submitter.
+    :func:`memrt.bind_scope` carries the scope to other threads. Allocations by code that runs
+    without the GIL are in no Python scope.
 
-    Args:
-        name: 1 to 63 bytes in UTF-8, without a zero byte.
-
-    Raises:
-        ValueError: a bad name.
-        TypeError: the name is not a text.
-        RuntimeError: on entry, when 4096 scopes are held or have live blocks.
-
-    Leaving a scope in a context where the scope was not entered changes nothing and causes a
-    RuntimeWarning. The warning never replaces a pending exception.
+    Examples
+    --------
+    >>> import memrt
+    >>> with memrt.scope("load") as load:
+    ...     table = memrt.zeros(1000)
+    >>> @memrt.scope("step")
+    ... def step():
+    ...     return memrt.current_scope().name
+    >>> load.live, step()
+    (8000, 'step')
     """
 
     __slots__ = ("_name",)
@@ -222,7 +261,22 @@ def scope_name(path: tuple[str, ...]) -> str:
 
 
 def current_scope() -> Scope | None:
-    """Return the current scope of this context, or None."""
+    """Return the current scope of this context.
+
+    Returns
+    -------
+    memrt.types.Scope or None
+        Scope that allocations count for; None outside of scopes.
+
+    Examples
+    --------
+    >>> import memrt
+    >>> with memrt.scope("load"):
+    ...     memrt.current_scope().name
+    'load'
+    >>> memrt.current_scope() is None
+    True
+    """
     entries = _entries.get()
     return entries[-1][1] if entries else None
 
@@ -262,10 +316,35 @@ def _leave(owner: object) -> bool:
 
 
 def bind_scope(function: _F) -> _F:
-    """Return `function` bound to the current scope of the caller of bind_scope().
+    """Bind a function to the current scope of the caller of bind_scope().
 
-    The result may be called from any thread and context. Use bind_scope for threads, executors and
-    callbacks that do not inherit a context. Without a current scope, `function` itself is returned.
+    Use bind_scope for threads, executors and callbacks that do not inherit a context.
+
+    Parameters
+    ----------
+    function : callable
+        Function to bind.
+
+    Returns
+    -------
+    callable
+        Function that runs in the scope; `function` itself without a current scope.
+
+    Notes
+    -----
+    Threads: any thread and context may call the result.
+
+    Examples
+    --------
+    >>> import memrt, threading
+    >>> made = []
+    >>> with memrt.scope("work") as work:
+    ...     job = memrt.bind_scope(lambda: made.append(memrt.alloc(1000)))
+    >>> thread = threading.Thread(target=job)
+    >>> thread.start()
+    >>> thread.join()
+    >>> work.live
+    1000
     """
     carried = current_scope()
     if carried is None:
@@ -293,7 +372,17 @@ def scope_paths() -> dict[int, str]:
 
 
 class ScopeTree:
-    """Snapshot of the tree of scopes. Iteration yields all scopes, parents before children."""
+    """Snapshot of the tree of scopes. Iteration yields all scopes, parents before children.
+
+    Examples
+    --------
+    >>> import memrt
+    >>> with memrt.scope("outer"), memrt.scope("inner"):
+    ...     table = memrt.zeros(1000)
+    >>> tree = memrt.scopes()
+    >>> tree["outer/inner"].live, [scope.name for scope in tree.children(tree["outer"])]
+    (8000, ['inner'])
+    """
 
     __slots__ = ("_children", "_scopes")
 
@@ -309,7 +398,18 @@ class ScopeTree:
             self._children.setdefault(parent, []).append(found)
 
     def children(self, scope: Scope | None = None) -> list[Scope]:
-        """Return the scopes directly inside `scope`, or the outermost scopes for None."""
+        """Return the scopes directly inside a scope.
+
+        Parameters
+        ----------
+        scope : Scope, optional
+            Scope of the tree. None: return the outermost scopes.
+
+        Returns
+        -------
+        list of Scope
+            Scopes inside, without the scopes nested deeper.
+        """
         return list(self._children.get(0 if scope is None else scope._id, ()))
 
     def __iter__(self) -> Iterator[Scope]:
@@ -319,7 +419,23 @@ class ScopeTree:
         return len(self._scopes)
 
     def __getitem__(self, path: str | tuple[str, ...]) -> Scope:
-        """Return the scope of a path, given as a text with slashes or as a tuple of names."""
+        """Return the scope of a path.
+
+        Parameters
+        ----------
+        path : str or tuple of str
+            Names joined by slashes, or a tuple of names.
+
+        Returns
+        -------
+        Scope
+            Scope of the path.
+
+        Raises
+        ------
+        KeyError
+            The tree has no such scope.
+        """
         names = tuple(path.split("/")) if isinstance(path, str) else path
         for found in self._scopes:
             if found.path == names:
@@ -338,8 +454,23 @@ class ScopeTree:
 def scopes() -> ScopeTree:
     """Return the tree of scopes.
 
+    Returns
+    -------
+    memrt.types.ScopeTree
+        Snapshot of the tree.
+
+    Notes
+    -----
     A scope stays in the tree with its figures after the scope was left. At the limit of 4096
     scopes, the oldest scopes without references and live blocks are removed. The figures of a
     removed scope stay in the figures of the enclosing scope.
+
+    Examples
+    --------
+    >>> import memrt
+    >>> with memrt.scope("load"):
+    ...     table = memrt.zeros(1000)
+    >>> memrt.scopes()["load"].live
+    8000
     """
     return ScopeTree()

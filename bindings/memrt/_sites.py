@@ -15,7 +15,17 @@ from memrt import _memrt
 
 
 class Frame(NamedTuple):
-    """One call in the call stack of an allocation."""
+    """One call in the call stack of an allocation.
+
+    Examples
+    --------
+    >>> import memrt
+    >>> with memrt.debug.tracking():
+    ...     table = memrt.zeros(1000)
+    >>> site = memrt.debug.live()[-1].site
+    >>> site.frames[0].function, site.frames[0].is_native
+    ('<module>', False)
+    """
 
     function: str | None
     """Name of the function; None if the loader knows no name."""
@@ -71,7 +81,17 @@ def _is_user_frame(frame: Frame) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """Allocation site: the call stack of an allocation."""
+    """Allocation site: the call stack of an allocation.
+
+    Examples
+    --------
+    >>> import memrt
+    >>> with memrt.debug.tracking():
+    ...     table = memrt.zeros(1000)
+    >>> site = memrt.debug.live()[-1].site
+    >>> site.place.function, len(site.frames) >= 1
+    ('<module>', True)
+    """
 
     number: int
     """Number of the site, unique in the process."""
@@ -80,8 +100,11 @@ class Site:
 
     @property
     def place(self) -> Place:
-        """Source line of the innermost call in user code, outside of memrt, NumPy and the standard
-        library. Without such a call, the line of the innermost call."""
+        """Source line of the allocation.
+
+        The line of the innermost call in user code, outside of memrt, NumPy and the standard
+        library. Without such a call, the line of the innermost call.
+        """
         found = self.frames[0]
         for frame in self.frames:
             if _is_user_frame(frame):
@@ -94,7 +117,17 @@ class Site:
 
 
 class Place(NamedTuple):
-    """Source line, or function of native code, that allocates memory."""
+    """Source line, or function of native code, that allocates memory.
+
+    Examples
+    --------
+    >>> import memrt
+    >>> with memrt.debug.tracking():
+    ...     table = memrt.zeros(1000)
+    >>> site = memrt.debug.live()[-1].site
+    >>> site.place.function
+    '<module>'
+    """
 
     file: str | None
     function: str | None

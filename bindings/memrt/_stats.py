@@ -18,8 +18,17 @@ class Stats:
     """Snapshot of one account: of the process, a policy or a scope.
 
     Sizes are requested sizes, without headers and padding, unless stated otherwise. ``after -
-    before`` gives a Stats of the differences. Its ``peak`` is the rise of the peak between the two
-    snapshots. After :func:`reset_peak` this rise is the most memory in use above the start.
+    before`` gives a Stats of the differences, in which ``peak`` is the rise of the peak between the
+    two snapshots. After :func:`memrt.reset_peak` this rise is the most memory in use above the
+    start.
+
+    Examples
+    --------
+    >>> import memrt
+    >>> before = memrt.stats()
+    >>> mi = memrt.alloc(1000)
+    >>> (memrt.stats() - before).live
+    1000
     """
 
     alloc: int
@@ -58,7 +67,13 @@ class Stats:
     """References handed to other libraries, for example by DLPack, and not yet returned."""
 
     def to_dict(self) -> dict[str, int]:
-        """Return the fields by name."""
+        """Return the fields by name.
+
+        Returns
+        -------
+        dict of str to int
+            All fields, in order.
+        """
         return dict(zip(_FIELDS, _values(self), strict=True))
 
     def __sub__(self, before: Stats) -> Stats:
@@ -108,7 +123,15 @@ def _line(name: str, number: int) -> str:
 
 
 class AllocationStats(NamedTuple):
-    """Numba's four counters, with Numba's meaning."""
+    """Numba's four counters, with Numba's meaning.
+
+    Examples
+    --------
+    >>> import memrt
+    >>> counters = memrt.telemetry.get_allocation_stats()
+    >>> counters.alloc >= counters.free
+    True
+    """
 
     alloc: int
     free: int
@@ -117,19 +140,69 @@ class AllocationStats(NamedTuple):
 
 
 def stats(policy: Policy | None = None) -> Stats:
-    """Return the current statistics of a policy, or of the whole process for None.
+    """Return the current statistics of a policy or of the process.
 
-    The numbers are exact when no other thread is inside memrt. Otherwise the changes that other
-    threads make during the call may be missing from each number.
+    Parameters
+    ----------
+    policy : Policy, optional
+        Policy with the account. None: the whole process.
+
+    Returns
+    -------
+    memrt.types.Stats
+        Snapshot of the account.
+
+    Notes
+    -----
+    Threads: the numbers are exact when no other thread is inside memrt. Otherwise the changes that
+    other threads make during the call may be missing from each number.
+
+    Examples
+    --------
+    >>> import memrt
+    >>> policy = memrt.Policy(name="mine")
+    >>> mi = memrt.alloc(1000, policy=policy)
+    >>> memrt.stats(policy).live, memrt.stats(policy).alloc
+    (1000, 1)
     """
     return Stats(*_memrt.stats_read(policy))
 
 
 def get_allocation_stats() -> AllocationStats:
-    """Return the counters of the process that Numba's ``rtsys.get_allocation_stats()`` returns."""
+    """Return the counters of the process that Numba's ``rtsys.get_allocation_stats()`` returns.
+
+    Returns
+    -------
+    memrt.types.AllocationStats
+        Counts of allocated and freed blocks and MemInfos.
+
+    Examples
+    --------
+    >>> import memrt
+    >>> before = memrt.telemetry.get_allocation_stats()
+    >>> mi = memrt.alloc(1000)
+    >>> memrt.telemetry.get_allocation_stats().mi_alloc - before.mi_alloc
+    1
+    """
     return AllocationStats(*_memrt.stats_read(None)[:4])
 
 
 def reset_peak(policy: Policy | None = None) -> None:
-    """Restart the peak of a policy, or of the process for None, at the bytes live now."""
+    """Restart the peak of a policy or of the process at the bytes live now.
+
+    Parameters
+    ----------
+    policy : Policy, optional
+        Policy with the account. None: the whole process.
+
+    Examples
+    --------
+    >>> import memrt
+    >>> policy = memrt.Policy(name="mine")
+    >>> mi = memrt.alloc(100_000, policy=policy)
+    >>> del mi
+    >>> memrt.reset_peak(policy)
+    >>> memrt.stats(policy).peak
+    0
+    """
     _memrt.stats_reset_peak(policy)

@@ -20,17 +20,43 @@ def stats_json(*, indent: int | None = None) -> str:
     """Return the statistics of the process and of all policies and scopes as JSON text.
 
     The text conforms to the schema that :func:`stats_schema` returns. The member ``version`` is the
-    version of the schema. The version changes when a member is removed or gets another meaning.
-    A new member does not change the version.
+    version of the schema. The version changes when a member is removed or gets another meaning. A
+    new member does not change the version.
 
-    Args:
-        indent: spaces of indentation per level; None writes all in one line.
+    Parameters
+    ----------
+    indent : int, optional
+        Spaces of indentation per level. None: all in one line.
+
+    Returns
+    -------
+    str
+        JSON text.
+
+    Examples
+    --------
+    >>> import memrt, json
+    >>> document = json.loads(memrt.telemetry.stats_json())
+    >>> document["format"], document["policies"][0]["name"]
+    ('memrt-stats', 'default')
     """
     return json.dumps(_document(), indent=indent)
 
 
 def stats_schema() -> dict[str, Any]:
-    """Return the JSON schema of the text that :func:`stats_json` returns."""
+    """Return the JSON schema of the text that :func:`stats_json` returns.
+
+    Returns
+    -------
+    dict
+        JSON schema, draft 2020-12.
+
+    Examples
+    --------
+    >>> import memrt
+    >>> sorted(memrt.telemetry.stats_schema()["properties"])[:3]
+    ['format', 'memrt', 'pid']
+    """
     text = files("memrt").joinpath("schemas", "stats.json").read_text(encoding="utf-8")
     schema: dict[str, Any] = json.loads(text)
     return schema

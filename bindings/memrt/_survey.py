@@ -33,7 +33,7 @@ class _Use:
 class _Subject:
     """Result of a search for one buffer."""
 
-    size: int
+    nbytes: int
     is_live: bool
     named: int
     unexplained: int
@@ -68,7 +68,10 @@ class _Subject:
 class Survey:
     """Holders of buffers, found by one search of the object graph.
 
-    :param buffers: entries of live().
+    Parameters
+    ----------
+    buffers : Iterable[LiveBuffer]
+        Entries of live().
     """
 
     def __init__(self, buffers: Iterable[LiveBuffer]) -> None:
@@ -78,7 +81,7 @@ class Survey:
         by_group: defaultdict[int, list[_Subject]] = defaultdict(list)
         for buffer, row in zip(wanted, rows, strict=True):
             is_live, named, unexplained, found, group = row
-            subject = _Subject(buffer.size, bool(is_live), named, unexplained, found)
+            subject = _Subject(buffer.nbytes, bool(is_live), named, unexplained, found)
             self._subjects[buffer.id] = subject
             by_group[group].append(subject)
         namer = Namer((target, path) for target, path, _ in ways)
@@ -118,7 +121,7 @@ class Survey:
 
 
 def _use(subject: _Subject, text: str | None, link: int, nbytes: int) -> _Use:
-    is_part = LINKS[link] in _VIEWS and 0 <= nbytes < subject.size
+    is_part = LINKS[link] in _VIEWS and 0 <= nbytes < subject.nbytes
     text = "an unnamed Python object" if text is None else text
     if is_part:
         text += ", through a view"
@@ -139,10 +142,10 @@ def _sizes_text(sizes: set[int]) -> str:
 def _retention_lines(subjects: list[_Subject]) -> list[str]:
     """Return a hint if views of a small part keep large buffers alive, else no lines."""
     kept = [
-        (subject.size, subject.viewed)
+        (subject.nbytes, subject.viewed)
         for subject in subjects
         if subject.viewed is not None
-        and subject.size - subject.viewed >= max(_MIN_WASTED, subject.size * _MIN_RATIO)
+        and subject.nbytes - subject.viewed >= max(_MIN_WASTED, subject.nbytes * _MIN_RATIO)
     ]
     if not kept:
         return []

@@ -18,8 +18,18 @@ class Patch:
     """Replacement of a method of a class, from put() to remove(). Signal handlers may call both."""
 
     def __init__(self, owner: type, name: str, make: Callable[[Any], Any]) -> None:
-        """:param make: function that takes the present method and returns the new method, which
-        calls the present method."""
+        """Prepare the replacement of `name`, without putting the replacement in place.
+
+        Parameters
+        ----------
+        owner : type
+            Class with the method.
+        name : str
+            Name of the method.
+        make : Callable[[Any], Any]
+            Function that takes the present method and returns the new method. The new method calls
+            the present method.
+        """
         # The class that defines the method: gevent replaces Thread by a subclass.
         self._owner = next(each for each in owner.__mro__ if name in vars(each))
         self._methods = vars(self._owner)

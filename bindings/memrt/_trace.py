@@ -37,13 +37,13 @@ VERSION = 1
 ORDER = 0x01020304
 
 TEXT, SITE, POLICY, EVENTS, END = 1, 2, 3, 4, 5
-BIRTH, ADOPTION, RESIZE, DEATH, FAILURE, MARK = 1, 2, 3, 4, 5, 6
+ALLOC, ADOPTION, RESIZE, FREE, FAILURE, MARK = 1, 2, 3, 4, 5, 6
 
 EVENT_NAMES = {
-    BIRTH: "birth",
+    ALLOC: "alloc",
     ADOPTION: "adoption",
     RESIZE: "resize",
-    DEATH: "death",
+    FREE: "free",
     FAILURE: "failure",
     MARK: "mark",
 }
@@ -53,7 +53,7 @@ ADOPTED = 2
 _STORED = np.dtype(
     [
         ("time", "u8"),
-        ("size", "u8"),
+        ("nbytes", "u8"),
         ("block", "u4"),
         ("site", "u4"),
         ("policy", "u4"),
@@ -69,26 +69,49 @@ EVENT = np.dtype([(name, "u4" if name == "thread" else _STORED[name].str[1:]) fo
 BUFFER = np.dtype(
     [
         ("block", "u4"),
-        ("born", "u8"),
-        ("died", "u8"),
-        ("size", "u8"),
+        ("allocated", "u8"),
+        ("freed", "u8"),
+        ("nbytes", "u8"),
         ("largest", "u8"),
         ("site", "u4"),
         ("policy", "u4"),
         ("thread", "u4"),
         ("kind", "u1"),
-        ("seen_born", "?"),
-        ("seen_dead", "?"),
+        ("seen_alloc", "?"),
+        ("seen_free", "?"),
     ]
 )
 
 
 class TraceError(ValueError):
-    """Invalid or unsupported trace file; the message states the problem and a remedy."""
+    """Exception for an invalid or unsupported trace file.
+
+    The message states the problem and a remedy.
+
+    Examples
+    --------
+    >>> import memrt, os
+    >>> try:
+    ...     memrt.debug.Trace(os.devnull)
+    ... except memrt.debug.TraceError as error:
+    ...     print(error)
+    '/dev/null' is empty: record a trace with `python -m memrt trace SCRIPT`
+    """
 
 
 class TracePolicy(NamedTuple):
-    """Policy, or subpolicy of a policy in one scope, as recorded in a trace."""
+    """Policy, or subpolicy of a policy in one scope, as recorded in a trace.
+
+    Examples
+    --------
+    >>> import memrt, os, tempfile
+    >>> path = os.path.join(tempfile.mkdtemp(), "run.memtrace")
+    >>> with memrt.debug.trace(path):
+    ...     table = memrt.zeros(1000)
+    ...     memrt.debug.mark("loaded")
+    >>> [policy.name for policy in memrt.debug.Trace(path).policies.values()]
+    ['default']
+    """
 
     name: str
     """Name of the policy."""
@@ -101,7 +124,18 @@ class TracePolicy(NamedTuple):
 
 
 class Mark(NamedTuple):
-    """Moment that the program named with :func:`mark`."""
+    """Moment that the program named with :func:`memrt.debug.mark`.
+
+    Examples
+    --------
+    >>> import memrt, os, tempfile
+    >>> path = os.path.join(tempfile.mkdtemp(), "run.memtrace")
+    >>> with memrt.debug.trace(path):
+    ...     table = memrt.zeros(1000)
+    ...     memrt.debug.mark("loaded")
+    >>> [mark.name for mark in memrt.debug.Trace(path).marks]
+    ['loaded']
+    """
 
     time: float
     """Seconds since the start of the trace."""
@@ -112,11 +146,23 @@ class Mark(NamedTuple):
 
 
 class TraceUsage(NamedTuple):
-    """Memory of one source line, scope, policy or thread in a trace."""
+    """Memory of one source line, scope, policy or thread in a trace.
+
+    Examples
+    --------
+    >>> import memrt, os, tempfile
+    >>> path = os.path.join(tempfile.mkdtemp(), "run.memtrace")
+    >>> with memrt.debug.trace(path):
+    ...     table = memrt.zeros(1000)
+    ...     memrt.debug.mark("loaded")
+    >>> [usage] = memrt.debug.Trace(path).usage("policy")
+    >>> usage.name, usage.allocations, usage.at_peak
+    ('default', 1, 8000)
+    """
 
     name: str
     """Source line, path of the scope, name of the policy, or number of the thread."""
-    births: int
+    allocations: int
     """Number of buffers allocated or adopted."""
     total: int
     """Bytes allocated. Growth by resizing counts, shrinking does not."""
@@ -150,14 +196,33 @@ class _Tables:
 
 
 class Trace:
-    """Event trace recorded by :class:`trace` or ``python -m memrt trace``.
+    """Event trace recorded by :class:`memrt.debug.trace` or ``python -m memrt trace``.
 
     A trace that was cut off, for example by the end of its process, is read up to the last complete
     record. :attr:`problem` then states that the trace is incomplete.
 
-    :param path: path of the file.
-    :raises TraceError: the file is not a trace, is damaged, or has an unsupported version.
-    :raises OSError: the file cannot be read.
+    Parameters
+    ----------
+    path : str or os.PathLike
+        Path of the file.
+
+    Raises
+    ------
+    TraceError
+        The file is not a trace, is damaged, or has an unsupported version.
+    OSError
+        The file cannot be read.
+
+    Examples
+    --------
+    >>> import memrt, os, tempfile
+    >>> path = os.path.join(tempfile.mkdtemp(), "run.memtrace")
+    >>> with memrt.debug.trace(path):
+    ...     table = memrt.zeros(1000)
+    ...     memrt.debug.mark("loaded")
+    >>> trace = memrt.debug.Trace(path)
+    >>> [trace.event_names[event["type"]] for event in trace.events], trace.peak
+    (['alloc', 'mark'], 8000)
     """
 
     path: str
@@ -171,7 +236,7 @@ class Trace:
     last: int | None
     """Number of last events to keep, as requested for the recording; None: all events."""
     events: NDArray[Any]
-    """All events, ordered by time: `time` in nanoseconds since the start, `size` in bytes, `block`,
+    """All events, ordered by time: `time` in nanoseconds since the start, `nbytes`, `block`,
     the number of the allocation, `site`, `policy`, `type` (a key of `event_names`), `kind`,
     `align_log2` and `thread`."""
     policies: dict[int, TracePolicy]
@@ -256,7 +321,18 @@ class Trace:
         }
 
     def place(self, site: int) -> Place | None:
-        """Return the source line of a site number; None if not known."""
+        """Return the source line of a site.
+
+        Parameters
+        ----------
+        site : int
+            Number of the site.
+
+        Returns
+        -------
+        memrt.types.Place or None
+            Source line; None if not known.
+        """
         found = self.sites.get(site)
         return None if found is None else found.place
 
@@ -281,30 +357,43 @@ class Trace:
     def buffers(self) -> NDArray[Any]:
         """All buffers of the trace, ordered by the number of the allocation.
 
-        `born` and `died` are the times of allocation and free in nanoseconds. `size` is the first
-        size, `largest` the largest size. `site`, `policy`, `thread` and `kind` describe the
-        allocation. `seen_born` is false if the allocation is in no event, `seen_dead` if the free
-        is in no event. The first or last event of the buffer then gives the time."""
+        `allocated` and `freed` are the times of allocation and free in nanoseconds. `nbytes` is the
+        first size in bytes, `largest` the largest size. `site`, `policy`, `thread` and `kind`
+        describe the allocation. `seen_alloc` is false if the allocation is in no event, `seen_free`
+        if the free is in no event. The first or last event of the buffer then gives the time.
+        """
         ordered = self.events[self._block_order]
         starts = np.flatnonzero(self._is_first_event)
         first = ordered[starts]
         ends = np.append(starts[1:], len(ordered)) - 1
         last = ordered[ends] if len(ordered) else ordered
         found = np.zeros(len(first), BUFFER)
-        for name in ("block", "size", "site", "policy", "thread", "kind"):
+        for name in ("block", "nbytes", "site", "policy", "thread", "kind"):
             found[name] = first[name]
-        found["born"], found["died"] = first["time"], last["time"]
-        found["seen_born"] = (first["type"] == BIRTH) | (first["type"] == ADOPTION)
-        found["seen_dead"] = last["type"] == DEATH
+        found["allocated"], found["freed"] = first["time"], last["time"]
+        found["seen_alloc"] = (first["type"] == ALLOC) | (first["type"] == ADOPTION)
+        found["seen_free"] = last["type"] == FREE
         if len(first):
-            found["largest"] = np.maximum.reduceat(ordered["size"], starts)
+            found["largest"] = np.maximum.reduceat(ordered["nbytes"], starts)
         return found
 
     def usage(self, by: str = "place") -> list[TraceUsage]:
         """Return the memory by source line, scope, policy or thread, most bytes at the peak first.
 
-        :param by: "place" (source line), "scope", "policy" or "thread" of the allocation.
-        :raises ValueError: `by` has another value.
+        Parameters
+        ----------
+        by : {'place', 'scope', 'policy', 'thread'}, default 'place'
+            Property of the allocation. 'place' is the source line.
+
+        Returns
+        -------
+        list of memrt.types.TraceUsage
+            Sums of each value of the property.
+
+        Raises
+        ------
+        ValueError
+            `by` has another value.
         """
         if by not in ("place", "scope", "policy", "thread"):
             raise ValueError(f"by must be 'place', 'scope', 'policy' or 'thread', got {by!r}")
@@ -348,7 +437,7 @@ class Trace:
     def _block_order(self) -> NDArray[np.intp]:
         """Indexes of the events of buffers, sorted by buffer, then by time."""
         events = self.events
-        chosen = np.flatnonzero((events["type"] >= BIRTH) & (events["type"] <= DEATH))
+        chosen = np.flatnonzero((events["type"] >= ALLOC) & (events["type"] <= FREE))
         keys = events[chosen]
         order: NDArray[np.intp] = chosen[np.lexsort((keys["type"], keys["time"], keys["block"]))]
         return order
@@ -365,20 +454,20 @@ class Trace:
     def _foreign_frees(self) -> NDArray[np.int64]:
         """Bytes of buffers whose only event is a free: live at the start of the trace."""
         ordered = self.events[self._block_order]
-        alone = self._is_first_event & (ordered["type"] == DEATH) & (ordered["kind"] != ADOPTED)
-        sizes: NDArray[np.int64] = ordered["size"][alone].astype(np.int64)
+        alone = self._is_first_event & (ordered["type"] == FREE) & (ordered["kind"] != ADOPTED)
+        sizes: NDArray[np.int64] = ordered["nbytes"][alone].astype(np.int64)
         return sizes
 
     @_computed
     def _changes(self) -> NDArray[np.int64]:
         """Change of the live bytes by each event."""
         ordered = self.events[self._block_order]
-        dead = ordered["type"] == DEATH
-        sizes = ordered["size"].astype(np.int64)
-        after = np.where(dead, 0, sizes)
+        is_free = ordered["type"] == FREE
+        sizes = ordered["nbytes"].astype(np.int64)
+        after = np.where(is_free, 0, sizes)
         before = np.zeros(len(after), np.int64)
         before[1:] = after[:-1]
-        before[self._is_first_event] = np.where(dead, sizes, 0)[self._is_first_event]
+        before[self._is_first_event] = np.where(is_free, sizes, 0)[self._is_first_event]
         changes = np.zeros(len(self.events), np.int64)
         changes[self._block_order] = np.where(ordered["kind"] == ADOPTED, 0, after - before)
         return changes
@@ -395,13 +484,13 @@ class Trace:
 def _sum_usage(trace: Trace, keys: NDArray[np.intp], names: list[str]) -> list[TraceUsage]:
     changes, types = trace._changes, trace.events["type"]
     peak, count = trace.peak_event + 1, len(names)
-    born = np.bincount(keys[(types == BIRTH) | (types == ADOPTION)], minlength=count)
+    allocations = np.bincount(keys[(types == ALLOC) | (types == ADOPTION)], minlength=count)
     total = _sums(keys, np.maximum(changes, 0), count)
     at_peak, at_end = _sums(keys[:peak], changes[:peak], count), _sums(keys, changes, count)
     rows = [
-        TraceUsage(name, int(born[i]), int(total[i]), int(at_peak[i]), int(at_end[i]))
+        TraceUsage(name, int(allocations[i]), int(total[i]), int(at_peak[i]), int(at_end[i]))
         for i, name in enumerate(names)
-        if born[i] or total[i] or at_peak[i] or at_end[i]
+        if allocations[i] or total[i] or at_peak[i] or at_end[i]
     ]
     return sorted(rows, key=lambda row: (-row.at_peak, -row.total, row.name))
 
@@ -464,7 +553,10 @@ def _read_records(path: str, data: bytes, header: _Header) -> _Tables:
 def _read_record(tables: _Tables, kind: int, data: bytes, at: int, length: int, order: str) -> None:
     """Read one record into the tables. A record of an unknown kind is skipped.
 
-    :raises ValueError: the record is malformed.
+    Raises
+    ------
+    ValueError
+        The record is malformed.
     """
     if kind == EVENTS:
         thread, count = _numbers(f"{order}2I", data, at, length)

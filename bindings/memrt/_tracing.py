@@ -15,7 +15,17 @@ LAST_MAX = 2**28
 
 
 class TraceStats(NamedTuple):
-    """Progress of an event trace, or its final state."""
+    """Progress of an event trace, or its final state.
+
+    Examples
+    --------
+    >>> import memrt, os, tempfile
+    >>> path = os.path.join(tempfile.mkdtemp(), "run.memtrace")
+    >>> with memrt.debug.trace(path) as trace:
+    ...     table = memrt.zeros(1000)
+    >>> trace.stats.recording, trace.stats.events, trace.stats.lost
+    (False, 1, 0)
+    """
 
     recording: bool
     """Whether the trace is being recorded now."""
@@ -45,16 +55,52 @@ class trace:  # noqa: N801 - reads as a verb where it is used
 
     Events are allocations, resizes and frees of buffers, refused requests, and the marks of
     :func:`mark`. Buffers allocated before the trace appear in no event. :class:`Trace` reads the
-    file. A process records one trace at a time. A forked child is not recorded. On a full disk the
-    program continues, events are lost, and the end of the ``with`` block causes a warning.
+    file.
 
-    :param path: path of the file, which is created with mode 0600.
-    :param frames: most Python calls to record for each allocation, 0 to 128.
-    :param native: most calls of native code to record for each allocation, 0 to 128.
-    :param last: keep only this number of last events, in memory, and write the file at the end;
-        None: write all events as recorded.
-    :param replace: whether a new file may replace a regular file at `path`. A symbolic link is
-        refused. The old file stays if the trace cannot start.
+    Parameters
+    ----------
+    path : str or os.PathLike
+        Path of the file, which is created with mode 0600.
+    frames : int, default 16
+        Maximum of Python calls to record for each allocation, 0 to 128.
+    native : int, default 0
+        Maximum of calls of native code to record for each allocation, 0 to 128.
+    last : int, optional
+        Number of last events to keep, in memory; the end writes the file. None: write all events as
+        recorded.
+    replace : bool, default False
+        Whether a new file may replace a regular file at `path`. A symbolic link is refused. The old
+        file stays if the trace cannot start.
+
+    Raises
+    ------
+    TypeError
+        A number is not a whole number.
+    ValueError
+        A number is out of range.
+    OSError
+        On entry: the file cannot be created.
+    RuntimeError
+        On entry: another trace is being recorded.
+
+    Warns
+    -----
+    RuntimeWarning
+        On leaving: events were lost, for example on a full disk. The program continues.
+
+    Notes
+    -----
+    A process records one trace at a time. A forked child is not recorded.
+
+    Examples
+    --------
+    >>> import memrt, os, tempfile
+    >>> path = os.path.join(tempfile.mkdtemp(), "run.memtrace")
+    >>> with memrt.debug.trace(path):
+    ...     table = memrt.zeros(1000)
+    ...     del table
+    >>> memrt.debug.Trace(path).events["nbytes"]
+    array([8000, 8000], dtype=uint64)
     """
 
     def __init__(
@@ -116,6 +162,19 @@ def mark(name: str) -> None:
 
     The call does nothing while no trace is being recorded, so marks can stay in a program.
 
-    :raises ValueError: the name is empty or longer than 1023 bytes.
+    Parameters
+    ----------
+    name : str
+        Name of the mark, 1 to 1023 bytes in UTF-8.
+
+    Raises
+    ------
+    ValueError
+        The name is empty or too long.
+
+    Examples
+    --------
+    >>> import memrt
+    >>> memrt.debug.mark("loaded")
     """
     _memrt.trace_mark(name)

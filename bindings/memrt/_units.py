@@ -36,7 +36,10 @@ def parse_bytes(amount: int | str) -> int:
     K, M, G, T and KiB, MiB, GiB, TiB are powers of 1024, as in memrt's options. kB, MB, GB, TB are
     powers of 1000.
 
-    :raises ValueError: the text has another form.
+    Raises
+    ------
+    ValueError
+        The text has another form.
     """
     if isinstance(amount, int):
         return amount
@@ -57,7 +60,10 @@ _COUNT = re.compile(r"(\d+)\s*([km]?)", re.IGNORECASE)
 def parse_count(text: str) -> int:
     """Return the whole number of a text like "20000", "20K" or "1M"; K is 1000 and M 1000**2.
 
-    :raises ValueError: the text has another form.
+    Raises
+    ------
+    ValueError
+        The text has another form.
     """
     found = _COUNT.fullmatch(text.strip())
     if found is None:

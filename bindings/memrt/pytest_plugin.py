@@ -97,7 +97,10 @@ def _mark_value(item: pytest.Item, name: str) -> Any:
 def _check_mark(mark: pytest.Mark) -> None:
     """Check the arguments of a mark.
 
-    :raises TypeError, ValueError: the arguments are invalid.
+    Raises
+    ------
+    TypeError, ValueError
+        The arguments are invalid.
     """
     meaning = _MEANINGS[mark.name]
     try:
@@ -111,7 +114,10 @@ def _check_mark(mark: pytest.Mark) -> None:
 def check_marks(items: Iterable[pytest.Item]) -> None:
     """Check the marks of all tests.
 
-    :raises pytest.UsageError: a mark has invalid arguments; the message names the first such test.
+    Raises
+    ------
+    pytest.UsageError
+        A mark has invalid arguments; the message names the first such test.
     """
     checked = set()  # all tests of a module share the object of a mark of the module
     for item in items:
@@ -181,7 +187,7 @@ def _judge_growth(item: pytest.Item, measure: Measure) -> str | None:
     if limit is None or measure.stats.live <= limit:
         return None
     left = group(measure.live())
-    growth = measure.stats.live - amount(each for each in left if each.lasting is not None)[1]
+    growth = measure.stats.live - amount(each for each in left if each.suppression is not None)[1]
     if growth <= limit:
         return None
     title = (

@@ -14,28 +14,41 @@ class fail_allocations:  # noqa: N801 - reads as a verb where it is used
 
     Every request for memory in memrt counts, for example for blocks, MemInfos, adoptions, names and
     policies. Requests for stack frames, allocation sites, texts of event traces and the leak report
-    do not count and do not fail. A process has one plan of failures at a time, so these ``with``
-    blocks cannot be nested.
+    do not count and do not fail.
 
-    Args:
-        nth: number of the first request that fails, counted from 1 at the entry of the block.
-        every: None fails only the nth request, 1 all requests from the nth on, and k every k-th
-            request from the nth on.
-        this_thread: count and fail the requests of the entering thread only.
+    Parameters
+    ----------
+    nth : int, default 1
+        Number of the first request that fails, counted from 1 at the entry of the block.
+    every : int, optional
+        None: only the nth request fails. 1: all requests from the nth on. k: every k-th request
+        from the nth on.
+    this_thread : bool, default False
+        Whether to count and fail only the requests of the entering thread.
 
-    Attributes:
-        points: number of requests so far; after the block, the number of requests in the block.
+    Raises
+    ------
+    ValueError
+        A number is below 1.
+    RuntimeError
+        On entry: another block is active. A process has one plan of failures at a time.
 
-    To run a call once with each possible failure::
+    Examples
+    --------
+    Run a call once with each possible failure:
 
-        for nth in itertools.count(1):
-            with fail_allocations(nth) as plan:
-                try:
-                    call()
-                except MemoryError:
-                    continue
-            if plan.points < nth:
-                break
+    >>> import itertools, memrt
+    >>> from memrt.testing import fail_allocations
+    >>> for nth in itertools.count(1):
+    ...     with fail_allocations(nth, this_thread=True) as plan:
+    ...         try:
+    ...             mi = memrt.alloc(1000)
+    ...         except MemoryError:
+    ...             continue
+    ...     if plan.points < nth:
+    ...         break
+    >>> mi.nbytes
+    1000
     """
 
     _active: fail_allocations | None = None
@@ -50,6 +63,7 @@ class fail_allocations:  # noqa: N801 - reads as a verb where it is used
 
     @property
     def points(self) -> int:
+        """Number of requests so far; after the block, the number of requests in the block."""
         if fail_allocations._active is self:
             return _memrt.failure_points()
         return self._points

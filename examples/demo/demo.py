@@ -141,10 +141,10 @@ def c_library(image: np.ndarray, expected: np.ndarray) -> str:
     made = memrt.stats() - before
     meminfo = memrt.meminfo(result)
     check(np.array_equal(result, expected), "the result of the C library differs from NumPy")
-    check(meminfo.data == result.ctypes.data, "the array is a copy of the C library's buffer")
+    check(meminfo.address == result.ctypes.data, "the array is a copy of the C library's buffer")
     check(not result.flags.owndata, "the array must not own the memory of memrt")
     check((made.mi_alloc, made.mi_free) == (2, 1), "the count of the C library's buffers is wrong")
-    address, name = meminfo.data, meminfo.name
+    address, name = meminfo.address, meminfo.name
     del result, meminfo
     check((memrt.stats() - before).live == 0, "the end of the last array did not free the buffer")
     return (

@@ -38,7 +38,7 @@ def main() -> None:
         import memrt
 
         buffer = memrt.debug.live()[-1]
-        print(f"{buffer.name}: {buffer.size} bytes, {buffer.refcount} reference,",
+        print(f"{buffer.name}: {buffer.nbytes} bytes, {buffer.refcount} reference,",
               f"address ends in {buffer.address % 4096:#x}")  # fmt: skip
 
 

@@ -20,9 +20,9 @@
 /// Admit a new block, which is complete except for the data of a header without data. `size` is the
 /// size of the data. Only the live set needs memory for a block, so no other observer can refuse.
 /// Failure: returns false when out of memory; the caller then discards the block.
-static inline bool memrt__block_admit(memrt_meminfo_t *mi, memrt__alloc_event_t birth, size_t size)
+static inline bool memrt__block_admit(memrt_meminfo_t *mi, memrt__alloc_event_t event, size_t size)
 {
-    return birth.share == 0 || memrt__live_admit(mi, birth, size);
+    return event.share == 0 || memrt__live_admit(mi, event, size);
 }
 
 /// Admit the header to which a resize moves a block, as memrt__block_admit().

@@ -4,14 +4,14 @@
 #include "runtime/observe/live_set.h"
 #include "runtime/observe/sites.h"
 
-bool memrt__live_admit(memrt_meminfo_t *mi, memrt__alloc_event_t birth, size_t size)
+bool memrt__live_admit(memrt_meminfo_t *mi, memrt__alloc_event_t event, size_t size)
 {
     mi->flags |= MEMRT__FLAG_LISTED; /* no other thread knows the block yet */
-    if (!memrt__live_insert((uintptr_t)mi, birth.site, birth.share)) {
+    if (!memrt__live_insert((uintptr_t)mi, event.site, event.share)) {
         mi->flags &= ~MEMRT__FLAG_LISTED;
         return false;
     }
-    memrt__site_count(birth.site, size);
+    memrt__site_count(event.site, size);
     return true;
 }
 

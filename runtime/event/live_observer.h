@@ -9,7 +9,7 @@ void memrt__live_observe(const memrt__block_event_t *event);
 
 /// Add an unpublished block to the live set, and count `size` bytes at the allocation site. False:
 /// out of memory, nothing changed.
-bool memrt__live_admit(memrt_meminfo_t *mi, memrt__alloc_event_t birth, size_t size);
+bool memrt__live_admit(memrt_meminfo_t *mi, memrt__alloc_event_t event, size_t size);
 
 /// Add the header to which a resize moves a listed block. The event of the resize fills the entry.
 /// False: out of memory, nothing changed.

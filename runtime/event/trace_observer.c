@@ -81,16 +81,16 @@ static void describe_block(const memrt_meminfo_t *mi, memrt_trace_event_t *out)
     if (mi->kind == MEMRT_KIND_RESIZABLE) {
         out->size = 0;
     }
-    if (mi->kind == MEMRT_KIND_ADOPTED && out->type == MEMRT_TRACE_BIRTH) {
+    if (mi->kind == MEMRT_KIND_ADOPTED && out->type == MEMRT_TRACE_ALLOC) {
         out->type = MEMRT_TRACE_ADOPTION;
     }
 }
 
 void memrt__trace_observe(const memrt__block_event_t *event)
 {
-    static const uint8_t types[] = {[MEMRT__EVENT_ALLOCATE] = MEMRT_TRACE_BIRTH,
+    static const uint8_t types[] = {[MEMRT__EVENT_ALLOCATE] = MEMRT_TRACE_ALLOC,
                                     [MEMRT__EVENT_RESIZE] = MEMRT_TRACE_RESIZE,
-                                    [MEMRT__EVENT_FREE] = MEMRT_TRACE_DEATH,
+                                    [MEMRT__EVENT_FREE] = MEMRT_TRACE_FREE,
                                     [MEMRT__EVENT_FAILURE] = MEMRT_TRACE_FAILURE};
     if (event->mi != NULL && !is_in_trace(event)) {
         return;

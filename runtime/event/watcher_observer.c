@@ -30,6 +30,6 @@ void memrt__watcher_observe(const memrt__block_event_t *event)
     if (event->type == MEMRT__EVENT_RESIZE) {
         now->resize((void *)event->before->data, mi->data, mi->size);
     } else if (mi->data != NULL) {
-        now->death(mi->data);
+        now->free(mi->data);
     }
 }

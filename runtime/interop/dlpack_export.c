@@ -163,8 +163,8 @@ memrt_status_t memrt__dlpack_export_unversioned(memrt_meminfo_t *mi,
 static memrt_meminfo_t *create_exported_meminfo(size_t size, const memrt_new_options_t *options)
 {
     memrt_meminfo_t *mi;
-    memrt__alloc_event_t birth = memrt__tracking_alloc(size);
-    if (memrt__meminfo_withdraw(size, options, birth, &mi) != MEMRT_OK) {
+    memrt__alloc_event_t event = memrt__tracking_alloc(size);
+    if (memrt__meminfo_withdraw(size, options, event, &mi) != MEMRT_OK) {
         return NULL;
     }
     if (!memrt__named_note(mi, MEMRT_HOLDER_EXPORT, MEMRT_DLPACK_HOLDER)) {
@@ -172,7 +172,7 @@ static memrt_meminfo_t *create_exported_meminfo(size_t size, const memrt_new_opt
         memrt__block_discard(mi);
         return NULL;
     }
-    return memrt__block_notify_alloc(mi, birth.site);
+    return memrt__block_notify_alloc(mi, event.site);
 }
 
 /// Create a MemInfo in CUDA memory, with a first reference as in create_exported_meminfo().

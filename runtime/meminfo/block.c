@@ -75,7 +75,7 @@ memrt_meminfo_t *memrt__block_new(const memrt__block_request_t *request)
 {
     memrt_meminfo_t *mi = take_cached_block(request);
     mi = mi == NULL ? alloc_block(request) : mi;
-    if (mi != NULL && !memrt__block_admit(mi, request->birth, request->size + request->behind)) {
+    if (mi != NULL && !memrt__block_admit(mi, request->event, request->size + request->behind)) {
         memrt__block_discard(mi);
         mi = NULL;
     }

@@ -22,7 +22,7 @@
 /// allocates and frees blocks and counts them in their accounts. References and destructors are in
 /// references.h, resizes in block_resize.h.
 
-/// Allocate a block, and list the block in the live set if `request->birth` asks for a listing. The
+/// Allocate a block, and list the block in the live set if `request->event` asks for a listing. The
 /// block is unpublished: the count is 0, so a thread finding the block in the live set cannot
 /// acquire it. The block is in no account yet, so memrt__block_discard() leaves no statistics
 /// behind.

@@ -9,7 +9,7 @@
 static void *alloc_data(const memrt__block_request_t *request)
 {
     memrt_meminfo_t *mi = memrt__block_new(request);
-    return mi == NULL ? NULL : memrt__block_notify_alloc(mi, request->birth.site)->data;
+    return mi == NULL ? NULL : memrt__block_notify_alloc(mi, request->event.site)->data;
 }
 
 /// Fast paths of an allocation: a tiny block or a block from the thread cache, with the settings of
@@ -37,18 +37,18 @@ static MEMRT__INLINE void *alloc_from_cache(memrt_policy_t *policy, size_t size)
     return data == NULL && memrt__tiny_fits(policy, size) ? memrt__tiny_alloc(policy, size) : data;
 }
 
-static void *alloc_slow(memrt_policy_t *policy, size_t size, memrt__alloc_event_t birth)
+static void *alloc_slow(memrt_policy_t *policy, size_t size, memrt__alloc_event_t event)
 {
     memrt__block_request_t request = {
-        .policy = policy, .size = size, .kind = MEMRT_KIND_BLOCK, .birth = birth};
+        .policy = policy, .size = size, .kind = MEMRT_KIND_BLOCK, .event = event};
     return alloc_data(&request);
 }
 
 static MEMRT__INLINE void *alloc_from_policy(memrt_policy_t *policy, size_t size,
-                                             memrt__alloc_event_t birth)
+                                             memrt__alloc_event_t event)
 {
-    void *data = birth.share != 0 ? NULL : alloc_from_cache(policy, size);
-    return MEMRT__LIKELY(data != NULL) ? data : alloc_slow(policy, size, birth);
+    void *data = event.share != 0 ? NULL : alloc_from_cache(policy, size);
+    return MEMRT__LIKELY(data != NULL) ? data : alloc_slow(policy, size, event);
 }
 
 /// Slow path: an observer is on, or a cache is empty.
@@ -98,8 +98,8 @@ void *memrt__block_calloc(void *policy, size_t count, size_t size)
         memrt__block_refused(request.policy, SIZE_MAX);
         return NULL;
     }
-    request.birth = memrt__tracking_alloc(request.size);
-    if (request.size <= MEMRT__FAST_ZERO && request.birth.share == 0) {
+    request.event = memrt__tracking_alloc(request.size);
+    if (request.size <= MEMRT__FAST_ZERO && request.event.share == 0) {
         void *data = alloc_from_cache(request.policy, request.size);
         if (data != NULL) {
             return memset(data, 0, request.size);

@@ -19,14 +19,14 @@ static void *copy_shared_block(memrt_meminfo_t *mi, size_t size)
         memrt__meminfo_refuse_release(mi);
     }
     bool part = (memrt__flags_load_relaxed(&mi->flags) & MEMRT__FLAG_SUBPOLICY) != 0;
-    memrt__alloc_event_t birth = part ? memrt__tracking_subpolicy() : memrt__tracking_alloc(size);
-    uint32_t site = part ? memrt__tracking_traced_site() : birth.site;
+    memrt__alloc_event_t event = part ? memrt__tracking_subpolicy() : memrt__tracking_alloc(size);
+    uint32_t site = part ? memrt__tracking_traced_site() : event.site;
     memrt__block_request_t request = {.policy = memrt__policy_of(mi),
                                       .size = size,
                                       .alignment = (size_t)1 << mi->align_log2,
                                       .kind = MEMRT_KIND_BLOCK,
                                       .part = part,
-                                      .birth = birth};
+                                      .event = event};
     memrt_meminfo_t *own = memrt__block_new(&request);
     if (own == NULL) {
         return NULL;

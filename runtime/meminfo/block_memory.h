@@ -22,7 +22,7 @@ typedef struct memrt__block_request {
     bool zeroed;                ///< whether to zero the data
     bool part;                  ///< whether the block is the data of a resizable MemInfo
     size_t behind;              ///< bytes of data that belong to a header without data
-    memrt__alloc_event_t birth; ///< sampling weight and site for the live set
+    memrt__alloc_event_t event; ///< sampling weight and site for the live set
     memrt_external_allocator_t *external; ///< NULL: allocator of the policy
 } memrt__block_request_t;
 

@@ -72,7 +72,7 @@ static bool fill_row(const memrt__live_entry_t *entry, uint64_t now, memrt_buffe
         .data = memrt__load_relaxed((const size_t *)&mi->data),
         .size = memrt__load_relaxed(&mi->size),
         .refcount = memrt__meminfo_refcount(mi),
-        .age_ns = now > entry->birth ? now - entry->birth : 0,
+        .age_ns = now > entry->allocated ? now - entry->allocated : 0,
         .thread = entry->thread,
         .policy = policy->base->index,
         .kind = mi->kind,

@@ -72,25 +72,25 @@ memrt_status_t memrt__meminfo_fill(memrt_meminfo_t *mi, const memrt_new_options_
 
 static memrt_meminfo_t *allocate_slow(memrt_policy_t *policy, size_t nbytes,
                                       memrt_external_allocator_t *allocator,
-                                      memrt__alloc_event_t birth)
+                                      memrt__alloc_event_t event)
 {
     memrt__block_request_t request = {.policy = policy,
                                       .size = nbytes,
                                       .kind = MEMRT_KIND_INLINE,
                                       .external = allocator,
-                                      .birth = birth};
+                                      .event = event};
     memrt_meminfo_t *mi = memrt__block_new(&request);
-    return mi == NULL ? NULL : memrt__block_notify_alloc(mi, birth.site);
+    return mi == NULL ? NULL : memrt__block_notify_alloc(mi, event.site);
 }
 
 /// Slow path: an observer is on, the request needs the allocator, or a cache is empty.
 MEMRT__APART static memrt_meminfo_t *allocate_observed(size_t nbytes)
 {
     memrt_policy_t *policy = memrt__policy_here(NULL);
-    memrt__alloc_event_t birth = memrt__tracking_alloc(nbytes);
+    memrt__alloc_event_t event = memrt__tracking_alloc(nbytes);
     memrt_meminfo_t *mi =
-        birth.share != 0 ? NULL : memrt__block_new_slow(policy, nbytes, MEMRT_KIND_INLINE);
-    return MEMRT__LIKELY(mi != NULL) ? mi : allocate_slow(policy, nbytes, NULL, birth);
+        event.share != 0 ? NULL : memrt__block_new_slow(policy, nbytes, MEMRT_KIND_INLINE);
+    return MEMRT__LIKELY(mi != NULL) ? mi : allocate_slow(policy, nbytes, NULL, event);
 }
 
 /// Fast path inside of a scope; otherwise continues with allocate_observed().
@@ -144,7 +144,7 @@ static memrt_meminfo_t *allocate_fast(size_t size, const memrt_new_options_t *op
 }
 
 memrt_status_t memrt__meminfo_withdraw(size_t size, const memrt_new_options_t *options,
-                                       memrt__alloc_event_t birth, memrt_meminfo_t **out)
+                                       memrt__alloc_event_t event, memrt_meminfo_t **out)
 {
     memrt__block_request_t request = {.policy = memrt__policy_here(options->policy),
                                       .size = size,
@@ -152,7 +152,7 @@ memrt_status_t memrt__meminfo_withdraw(size_t size, const memrt_new_options_t *o
                                       .kind = MEMRT_KIND_INLINE,
                                       .zeroed = options->zeroed != 0,
                                       .external = options->external,
-                                      .birth = birth};
+                                      .event = event};
     memrt_meminfo_t *mi = memrt__block_new(&request);
     if (mi == NULL) {
         return MEMRT_ENOMEM;
@@ -175,15 +175,15 @@ memrt_status_t memrt__meminfo_new(size_t size, const memrt_new_options_t *option
     if (status != MEMRT_OK) {
         return status;
     }
-    memrt__alloc_event_t birth = memrt__tracking_alloc(size);
-    memrt_meminfo_t *plain = birth.share != 0 ? NULL : allocate_fast(size, all);
+    memrt__alloc_event_t event = memrt__tracking_alloc(size);
+    memrt_meminfo_t *plain = event.share != 0 ? NULL : allocate_fast(size, all);
     if (plain != NULL) {
         *out = plain;
         return MEMRT_OK;
     }
-    status = memrt__meminfo_withdraw(size, all, birth, &plain);
+    status = memrt__meminfo_withdraw(size, all, event, &plain);
     if (status == MEMRT_OK) {
-        *out = memrt__block_notify_alloc(plain, birth.site);
+        *out = memrt__block_notify_alloc(plain, event.site);
     }
     return status;
 }
@@ -209,8 +209,8 @@ memrt_status_t memrt__meminfo_adopt(void *data, size_t size, const memrt_new_opt
         all->external != NULL) {
         return MEMRT_EINVAL;
     }
-    memrt__alloc_event_t birth = memrt__tracking_alloc(size);
-    if (all->name == NULL && birth.share == 0) {
+    memrt__alloc_event_t event = memrt__tracking_alloc(size);
+    if (all->name == NULL && event.share == 0) {
         memrt_meminfo_t *mi =
             memrt__header_new_fast(memrt__policy_here(all->policy), MEMRT_KIND_ADOPTED);
         if (mi != NULL) {
@@ -224,7 +224,7 @@ memrt_status_t memrt__meminfo_adopt(void *data, size_t size, const memrt_new_opt
     memrt__block_request_t request = {.policy = memrt__policy_here(all->policy),
                                       .kind = MEMRT_KIND_ADOPTED,
                                       .behind = size,
-                                      .birth = birth};
+                                      .event = event};
     memrt_meminfo_t *mi = memrt__block_new(&request);
     if (mi == NULL) {
         return MEMRT_ENOMEM;
@@ -235,7 +235,7 @@ memrt_status_t memrt__meminfo_adopt(void *data, size_t size, const memrt_new_opt
         return status;
     }
     attach_adopted_data(mi, data, size);
-    *out = memrt__block_notify_alloc(mi, birth.site);
+    *out = memrt__block_notify_alloc(mi, event.site);
     return MEMRT_OK;
 }
 

@@ -20,7 +20,7 @@
 void memrt__dtor_call(memrt_meminfo_t *mi);
 
 /// Care for the deferred destructors of records: they run when their thread ends, or on another
-/// thread after the thread died.
+/// thread after the thread ended.
 void memrt__dtor_start(void);
 
 /// Disable destructors from now on. A release only frees memory.

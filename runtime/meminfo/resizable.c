@@ -13,7 +13,7 @@ static memrt_meminfo_t *alloc_data_block(const memrt_meminfo_t *mi, size_t size,
                                       .kind = MEMRT_KIND_BLOCK,
                                       .zeroed = zeroed,
                                       .part = true,
-                                      .birth = memrt__tracking_subpolicy()};
+                                      .event = memrt__tracking_subpolicy()};
     return memrt__block_new(&request);
 }
 
@@ -59,8 +59,8 @@ memrt_status_t memrt__resizable_new(size_t size, const memrt_new_options_t *opti
     if (all->external != NULL) {
         return MEMRT_EINVAL;
     }
-    memrt__alloc_event_t birth = memrt__tracking_alloc(size);
-    memrt_meminfo_t *plain = birth.share != 0 ? NULL : create_fast(size, all);
+    memrt__alloc_event_t event = memrt__tracking_alloc(size);
+    memrt_meminfo_t *plain = event.share != 0 ? NULL : create_fast(size, all);
     if (plain != NULL) {
         *out = plain;
         return MEMRT_OK;
@@ -69,7 +69,7 @@ memrt_status_t memrt__resizable_new(size_t size, const memrt_new_options_t *opti
                                       .alignment = all->alignment,
                                       .kind = MEMRT_KIND_RESIZABLE,
                                       .behind = size,
-                                      .birth = birth};
+                                      .event = event};
     memrt_meminfo_t *mi = memrt__block_new(&request);
     if (mi == NULL) {
         return MEMRT_ENOMEM;
@@ -83,8 +83,8 @@ memrt_status_t memrt__resizable_new(size_t size, const memrt_new_options_t *opti
     if (status != MEMRT_OK) {
         goto discard_data;
     }
-    set_data(mi, memrt__block_notify_alloc(data, birth.site));
-    *out = memrt__block_notify_alloc(mi, birth.site);
+    set_data(mi, memrt__block_notify_alloc(data, event.site));
+    *out = memrt__block_notify_alloc(mi, event.site);
     return MEMRT_OK;
 
 discard_data:

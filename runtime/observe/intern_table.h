@@ -10,12 +10,12 @@
 /// Interned string.
 typedef struct memrt__interned {
     uint64_t hash;
-    uint32_t number;  ///< from 1 on
-    uint32_t length;  ///< bytes
-    size_t births;    ///< relaxed adds; for sites: allocations that had no memory for a counter
-                      ///< of their thread
-    size_t bytes;     ///< relaxed adds; for sites: bytes of such allocations
-    uint64_t words[]; ///< the string, padded to whole words
+    uint32_t number;    ///< from 1 on
+    uint32_t length;    ///< bytes
+    size_t allocations; ///< relaxed adds; for sites: allocations that had no memory for a counter
+                        ///< of their thread
+    size_t bytes;       ///< relaxed adds; for sites: bytes of such allocations
+    uint64_t words[];   ///< the string, padded to whole words
 } memrt__interned_t;
 
 #define MEMRT__INTERNED_CHUNK 1024u

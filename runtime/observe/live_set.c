@@ -85,7 +85,7 @@ static memrt__live_entry_t make_entry(uintptr_t key, uint32_t site, double share
     const memrt__thread_t *self = memrt__self;
     return (memrt__live_entry_t){.key = key,
                                  .id = memrt__fetch_add_relaxed(&allocation_count, 1) + 1,
-                                 .birth = memrt__os_tick_ns(),
+                                 .allocated = memrt__os_tick_ns(),
                                  .thread =
                                      self == NULL ? (uint32_t)memrt__os_thread_id() : self->number,
                                  .site = site,

@@ -14,12 +14,12 @@
 
 typedef struct memrt__live_entry {
     uintptr_t key;
-    uint64_t id;     ///< serial number of the allocation
-    uint64_t birth;  ///< time of the allocation, nanoseconds, memrt__os_tick_ns()
-    char *name;      ///< owned; NULL for none
-    uint32_t thread; ///< operating system's id of the allocating thread
-    uint32_t site;   ///< number of the allocation site; 0: unknown
-    double share;    ///< sampling weight; 0: the key is listed only because of a name
+    uint64_t id;        ///< serial number of the allocation
+    uint64_t allocated; ///< time of the allocation, nanoseconds, memrt__os_tick_ns()
+    char *name;         ///< owned; NULL for none
+    uint32_t thread;    ///< operating system's id of the allocating thread
+    uint32_t site;      ///< number of the allocation site; 0: unknown
+    double share;       ///< sampling weight; 0: the key is listed only because of a name
 } memrt__live_entry_t;
 
 typedef struct memrt__live_table {

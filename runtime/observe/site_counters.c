@@ -10,7 +10,7 @@
 
 /// Counters of one thread for CHUNK consecutive sites. Only the owning thread writes the counters.
 typedef struct chunk {
-    memrt__site_counters_t births[CHUNK];
+    memrt__site_counters_t counters[CHUNK];
 } chunk_t;
 
 /// Site counters of one thread, in chunks. Chunks are added under the lock of rank THREADS.
@@ -20,17 +20,19 @@ struct memrt__thread_site_counters {
 
 static memrt__site_counters_t *find_counter(const memrt__thread_t *thread, uint32_t site)
 {
-    chunk_t *chunk = thread->births == NULL ? NULL : thread->births->chunks[(site - 1) / CHUNK];
-    return chunk == NULL ? NULL : &chunk->births[(site - 1) % CHUNK];
+    chunk_t *chunk =
+        thread->site_counters == NULL ? NULL : thread->site_counters->chunks[(site - 1) / CHUNK];
+    return chunk == NULL ? NULL : &chunk->counters[(site - 1) % CHUNK];
 }
 
 /// Create the counter of a site whose chunk does not exist yet. NULL: out of memory.
 MEMRT__COLD static memrt__site_counters_t *create_counter(memrt__thread_t *thread, uint32_t site)
 {
-    if (thread->births == NULL && !memrt__thread_extend(&thread->births, sizeof(*thread->births))) {
+    if (thread->site_counters == NULL &&
+        !memrt__thread_extend(&thread->site_counters, sizeof(*thread->site_counters))) {
         return NULL;
     }
-    memrt__thread_extend(&thread->births->chunks[(site - 1) / CHUNK], sizeof(chunk_t));
+    memrt__thread_extend(&thread->site_counters->chunks[(site - 1) / CHUNK], sizeof(chunk_t));
     return find_counter(thread, site);
 }
 
@@ -40,12 +42,12 @@ bool memrt__site_counters_add(uint32_t site, size_t size)
     if (self == NULL) {
         return false;
     }
-    memrt__site_counters_t *births = find_counter(self, site);
-    if (MEMRT__UNLIKELY(births == NULL) && (births = create_counter(self, site)) == NULL) {
+    memrt__site_counters_t *counter = find_counter(self, site);
+    if (MEMRT__UNLIKELY(counter == NULL) && (counter = create_counter(self, site)) == NULL) {
         return false;
     }
-    memrt__own_add(&births->count, 1);
-    memrt__own_add(&births->bytes, size);
+    memrt__own_add(&counter->count, 1);
+    memrt__own_add(&counter->bytes, size);
     return true;
 }
 
@@ -55,10 +57,10 @@ memrt__site_counters_t memrt__site_counters_at(uint32_t site)
     memrt__lock(MEMRT__RANK_THREADS);
     for (const memrt__thread_t *thread = memrt__thread_first(); thread != NULL;
          thread = thread->next) {
-        const memrt__site_counters_t *births = find_counter(thread, site);
-        if (births != NULL) {
-            sum.count += memrt__load_relaxed(&births->count);
-            sum.bytes += memrt__load_relaxed(&births->bytes);
+        const memrt__site_counters_t *counter = find_counter(thread, site);
+        if (counter != NULL) {
+            sum.count += memrt__load_relaxed(&counter->count);
+            sum.bytes += memrt__load_relaxed(&counter->bytes);
         }
     }
     memrt__unlock(MEMRT__RANK_THREADS);

@@ -94,7 +94,7 @@ void memrt__site_count(uint32_t number, size_t size)
 {
     if (number != 0 && !memrt__site_counters_add(number, size)) {
         memrt__interned_t *site = memrt__interned_at(&sites, number);
-        memrt__fetch_add_relaxed(&site->births, 1);
+        memrt__fetch_add_relaxed(&site->allocations, 1);
         memrt__fetch_add_relaxed(&site->bytes, size);
     }
 }
@@ -197,9 +197,9 @@ memrt_status_t memrt__site_read(uint32_t number, memrt_site_t *out)
     if (site == NULL) {
         return MEMRT_ENOENT;
     }
-    memrt__site_counters_t births = memrt__site_counters_at(number);
-    out->births = births.count + memrt__load_relaxed(&site->births);
-    out->bytes = births.bytes + memrt__load_relaxed(&site->bytes);
+    memrt__site_counters_t counters = memrt__site_counters_at(number);
+    out->allocations = counters.count + memrt__load_relaxed(&site->allocations);
+    out->bytes = counters.bytes + memrt__load_relaxed(&site->bytes);
     out->frames = site->length / sizeof(memrt_frame_t);
     return MEMRT_OK;
 }

@@ -53,7 +53,7 @@ memrt_status_t memrt__tracking_get(memrt_tracking_t *out)
     out->frames = (uint32_t)memrt__load_relaxed(&most_frames);
     out->native = (uint32_t)memrt__load_relaxed(&most_native);
     out->sample = memrt__load_relaxed(&memrt__tracking_mean);
-    out->births = memrt__live_allocs();
+    out->allocations = memrt__live_allocs();
     return MEMRT_OK;
 }
 

@@ -36,7 +36,8 @@ typedef struct memrt__thread {
     bool in_use;                ///< under THREADS; a thread owns the record
     uint32_t number;            ///< own; operating system's id of the owner
     memrt__dtor_slot_t dtors;
-    struct memrt__thread_site_counters *births; ///< own, written under THREADS; counts by site
+    struct memrt__thread_site_counters
+        *site_counters;                ///< own, written under THREADS; counts by site
     struct memrt__trace_buffer *trace; ///< own, written under THREADS; buffer of trace events
     memrt__shard_t *chunks[MEMRT__ACCOUNTS / MEMRT__CHUNK]; ///< own, written under THREADS
 } memrt__thread_t;

@@ -179,17 +179,17 @@ void memrt__trace_add(memrt_trace_event_t *event)
 
 uint32_t memrt__trace_alloc(void)
 {
-    size_t birth = memrt__fetch_add_relaxed(&memrt__trace_allocs, 1) + 1;
-    if (birth > UINT32_MAX) {
+    size_t allocation = memrt__fetch_add_relaxed(&memrt__trace_allocs, 1) + 1;
+    if (allocation > UINT32_MAX) {
         memrt__fetch_add_relaxed(&lost_events, 1);
         return 0;
     }
-    return (uint32_t)birth;
+    return (uint32_t)allocation;
 }
 
-bool memrt__trace_has(uint32_t birth)
+bool memrt__trace_has(uint32_t allocation)
 {
-    return birth >= memrt__load_relaxed(&first_allocation);
+    return allocation >= memrt__load_relaxed(&first_allocation);
 }
 
 bool memrt__trace_has_policy(size_t number)

@@ -35,7 +35,7 @@ void memrt__trace_add(memrt_trace_event_t *event);
 uint32_t memrt__trace_alloc(void);
 
 /// Return whether the allocation with that number is in the current trace.
-bool memrt__trace_has(uint32_t birth);
+bool memrt__trace_has(uint32_t allocation);
 
 /// Return whether the current trace describes a policy under a number of memrt__trace_policy().
 bool memrt__trace_has_policy(size_t number);

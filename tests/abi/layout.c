@@ -20,7 +20,7 @@ AT(memrt_tracking_t, on, 8);
 AT(memrt_tracking_t, frames, 12);
 AT(memrt_tracking_t, native, 16);
 AT(memrt_tracking_t, sample, 24);
-AT(memrt_tracking_t, births, 32);
+AT(memrt_tracking_t, allocations, 32);
 
 SIZE(memrt_frame_text_t, 48);
 AT(memrt_frame_text_t, function, 8);
@@ -30,7 +30,7 @@ AT(memrt_frame_text_t, offset, 32);
 AT(memrt_frame_text_t, native, 40);
 
 SIZE(memrt_site_t, 32);
-AT(memrt_site_t, births, 8);
+AT(memrt_site_t, allocations, 8);
 AT(memrt_site_t, bytes, 16);
 AT(memrt_site_t, frames, 24);
 
@@ -130,7 +130,7 @@ AT(memrt_option_t, value, 8);
 AT(memrt_option_t, help, 40);
 SIZE(memrt_watcher_t, 32);
 AT(memrt_watcher_t, resize, 8);
-AT(memrt_watcher_t, death, 16);
+AT(memrt_watcher_t, free, 16);
 AT(memrt_watcher_t, watch, 24);
 
 /* Slots are only ever appended: a line here never changes. */
@@ -231,8 +231,8 @@ SLOT(frame_new, 85);
 SLOT(frame_text, 86);
 SLOT(site_read, 87);
 SLOT(site_frames, 88);
-SLOT(lasting_add, 89);
-SLOT(lasting_at, 90);
+SLOT(suppression_add, 89);
+SLOT(suppression_at, 90);
 SLOT(explain_shortage, 91);
 SLOT(buffer_read, 92);
 SLOT(unresolved_abort, 93);

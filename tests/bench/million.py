@@ -34,12 +34,12 @@ WATCHED = (OFF, SCOPE, LISTED, PYTHON, NATIVE)
 
 
 def groups() -> list[Group]:
-    born = f"Arrays of 128 B, allocated by {LINES:,} source lines."
+    arrays = f"Arrays of 128 B, allocated by {LINES:,} source lines."
     asked = (
-        f"{born} `{WHOLE}`: the program holds the arrays. `{HALVES}`: only a view of each array."
+        f"{arrays} `{WHOLE}`: the program holds the arrays. `{HALVES}`: only a view of each array."
     )
     return [
-        Group(BOOKS, f"{born} Resident memory per array, with the records of Python and memrt.",
+        Group(BOOKS, f"{arrays} Resident memory per array, with the records of Python and memrt.",
               "B", None),
         Group(TIME, f"{asked} Processor time. The report at exit: wall time from the last line of "
               "the program to the end of the process.", "ns", None),

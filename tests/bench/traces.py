@@ -20,7 +20,7 @@ def numbered(events: np.ndarray) -> tuple[np.ndarray, int]:
     Return the events and the number of blocks. A realloc of an older block becomes an allocation.
     """
     numbers: dict[int, int] = {}
-    born = 0
+    count = 0
     kept = []
     for block, old, size, call in events.tolist():
         if call == FREE:
@@ -28,12 +28,12 @@ def numbered(events: np.ndarray) -> tuple[np.ndarray, int]:
                 kept.append((numbers.pop(block), 0, 0, FREE))
             continue
         before = numbers.pop(old, None) if call == REALLOC else None
-        numbers[block] = born
+        numbers[block] = count
         kept.append(
-            (born, before or 0, size, ALLOC if call == REALLOC and before is None else call)
+            (count, before or 0, size, ALLOC if call == REALLOC and before is None else call)
         )
-        born += 1
-    return np.array(kept, EVENT), born
+        count += 1
+    return np.array(kept, EVENT), count
 
 
 def record(program: str, folder: Path = OUT) -> Path:

@@ -21,7 +21,7 @@ def test_pyarrow_imports_meminfo_as_buffer():
     mi = memrt.alloc(64, zero=True)
     before = sys.getrefcount(mi)
     buffer = pyarrow.py_buffer(mi)
-    assert (buffer.address, buffer.size, buffer.is_mutable) == (mi.data, 64, True)
+    assert (buffer.address, buffer.size, buffer.is_mutable) == (mi.address, 64, True)
     assert sys.getrefcount(mi) == before + 1
     del buffer
     assert sys.getrefcount(mi) == before
@@ -42,7 +42,7 @@ def test_pyarrow_buffer_of_read_only_memory_is_immutable():
 def test_buffer_outlives_meminfo_and_frees_on_any_thread(take):
     mi = memrt.alloc(64, zero=True)
     taken = [take(mi)]
-    assert np.asarray(taken[0]).ctypes.data == mi.data
+    assert np.asarray(taken[0]).ctypes.data == mi.address
     before = memrt.stats()
     del mi
     gc.collect()

@@ -132,7 +132,7 @@ def test_client_shares_memory_and_releases_export(client):
     before = mi.refcount
     taken = client.take(exporter)
     assert client.values(taken) == NUMBERS
-    assert client.address(taken) == mi.data
+    assert client.address(taken) == mi.address
     assert (mi.refcount, exports_of(mi, client.protocol)) == (before + 1, 1)
     del taken
     assert exports_of(mi, client.protocol) == 0
@@ -186,7 +186,7 @@ def test_threads_import_and_release_the_same_memory(client):
         thread.start()
     for thread in threads:
         thread.join()
-    assert found == {mi.data}
+    assert found == {mi.address}
     assert exports_of(mi, client.protocol) == 0
 
 
@@ -222,12 +222,12 @@ def test_round_trip_through_client_does_not_copy(client):
     exporter = client.export(numbers())
     mi = memrt.meminfo(exporter.array)
     back = client.adopt(client.take(exporter))
-    assert back.ctypes.data == mi.data
+    assert back.ctypes.data == mi.address
     assert exports_of(mi, client.protocol) == 1  # held by `back`
     if client.takes_read_only:
         again = client.take(client.export(back))
         del back
-        assert client.address(again) == mi.data
+        assert client.address(again) == mi.address
         assert exports_of(mi, client.protocol) == 1
         del again
     else:
@@ -416,7 +416,7 @@ def test_tvm_function_takes_and_returns_memrt_tensor():
     echo = tvm_ffi.get_global_func("testing.echo")
     answer = echo(exporter)
     assert type(answer) is memrt.types.Tensor
-    assert (answer.shape, answer.meminfo.data) == ((2, 3, 4), mi.data)
+    assert (answer.shape, answer.meminfo.address) == ((2, 3, 4), mi.address)
     assert exports_of(mi, "dlpack") == 1
     del answer
     assert exports_of(mi, "dlpack") == 0

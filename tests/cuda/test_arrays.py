@@ -32,7 +32,7 @@ def test_array_attributes_match_arguments_of_empty():
     assert (array.shape, array.strides, array.ndim, array.size) == ((2, 3), (6, 2), 2, 6)
     assert (array.dtype, array.nbytes, len(array)) == (np.dtype("i2"), 12, 2)
     assert (array.kind, array.device, array.stream, array.readonly) == ("device", 0, None, False)
-    assert (array.meminfo.name, array.meminfo.size) == ("grid", 12)
+    assert (array.meminfo.name, array.meminfo.nbytes) == ("grid", 12)
     assert repr(array) == "<memrt.cuda.Array int16 (2, 3), device, device 0>"
 
 
@@ -143,12 +143,12 @@ def test_view_of_distant_elements_is_read_by_separate_copies(fake):
 def test_as_numpy_views_host_readable_memory(machine, kind):
     stream = Stream()
     array = empty((2, 50), "u1", kind=kind, stream=stream)
-    machine.launch(stream.handle, array.meminfo.data, 3, 100)
+    machine.launch(stream.handle, array.meminfo.address, 3, 100)
     host = array.T.as_numpy()
     assert (host.shape, set(host.ravel())) == ((50, 2), {3})
     array.release()
     host[:] = 4
-    assert memrt.meminfo(host).size == 100
+    assert memrt.meminfo(host).nbytes == 100
 
 
 def test_device_memory_gives_no_numpy_array_or_buffer():
@@ -172,7 +172,7 @@ def test_meminfo_and_holders_accept_cuda_array():
     array = empty(10)
     assert memrt.meminfo(array) == array.meminfo
     assert memrt.is_managed(array)
-    assert memrt.holders(array).size == 80
+    assert memrt.holders(array).nbytes == 80
 
 
 def test_diagnostics_do_not_touch_device_memory():
@@ -188,7 +188,7 @@ def test_diagnostics_do_not_touch_device_memory():
 def test_array_is_freed_in_stream_order(fake):
     stream = Stream()
     array = empty(100, "u1", stream=stream)
-    fake.launch(stream.handle, array.meminfo.data, 1, 100)
+    fake.launch(stream.handle, array.meminfo.address, 1, 100)
     fake.reset()
     del array
     assert fake.calls("cuMemFreeAsync") == 1
@@ -213,7 +213,7 @@ def test_fake_driver_counts_wild_addresses_and_streams_as_faults(fake):
 def test_free_waits_for_work_in_other_streams(fake):
     first, second = Stream(), Stream()
     array = empty(100, "u1", stream=first)
-    fake.launch(second.handle, array.meminfo.data, 1, 100)
+    fake.launch(second.handle, array.meminfo.address, 1, 100)
     array.used(second)
     del array
     first.synchronize()

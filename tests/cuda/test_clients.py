@@ -35,7 +35,7 @@ def test_cupy_imports_array_without_copy_and_holds_memory(client, kind):
     array = counting(kind=kind, stream=Stream())
     taken = client.asarray(array)
     meminfo = array.meminfo
-    assert taken.data.ptr == meminfo.data
+    assert taken.data.ptr == meminfo.address
     del array
     gc.collect()
     np.testing.assert_array_equal(client.asnumpy(taken * 2), COUNTING * 2)
@@ -77,7 +77,7 @@ def test_array_accepts_cupy_stream(client):
 def test_pytorch_imports_array_without_copy_and_holds_memory(client):
     array = counting()
     taken = client.as_tensor(array, device="cuda")
-    assert taken.data_ptr() == array.meminfo.data
+    assert taken.data_ptr() == array.meminfo.address
     del array
     gc.collect()
     np.testing.assert_array_equal((taken * 2).cpu().numpy(), COUNTING * 2)
@@ -87,7 +87,7 @@ def test_pytorch_imports_array_without_copy_and_holds_memory(client):
 def test_pytorch_tensor_is_imported_without_copy(client):
     theirs = client.arange(12, dtype=client.float32, device="cuda").reshape(3, 4).T
     taken = memrt.from_cuda_array_interface(theirs)
-    assert taken.meminfo.data == theirs.data_ptr()
+    assert taken.meminfo.address == theirs.data_ptr()
     np.testing.assert_array_equal(taken.copy_to_host(), COUNTING.T)
 
 
@@ -95,7 +95,7 @@ def test_pytorch_tensor_is_imported_without_copy(client):
 def test_numba_kernel_changes_imported_array_in_place(client):
     array = counting(stream=Stream())
     taken = client.as_cuda_array(array)
-    assert taken.__cuda_array_interface__["data"][0] == array.meminfo.data
+    assert taken.__cuda_array_interface__["data"][0] == array.meminfo.address
 
     @client.jit
     def double(values):

@@ -182,7 +182,7 @@ def test_host_readable_memory_exports_as_cpu_without_copy(kind):
     array = counting(kind=kind)
     consumer = Consumer(array.__dlpack__(copy=False, **ON_CPU))
     assert consumer.tensor.device_type == CPU
-    assert consumer.tensor.data == array.meminfo.data
+    assert consumer.tensor.data == array.meminfo.address
     consumer.end()
 
 
@@ -214,13 +214,13 @@ def test_cpu_export_refuses_stream(stream):
 def test_consumer_stream_waits_for_pending_work(fake, wish):
     own, theirs = Stream(), Stream()
     array = empty(100, "u1", stream=own)
-    fake.launch(own.handle, array.meminfo.data, 7, 100)
+    fake.launch(own.handle, array.meminfo.address, 7, 100)
     stream = theirs.handle if wish == "own" else wish
     before = fake.calls(*WAITS)
     consumer = Consumer(array.__dlpack__(stream=stream, **NEWEST))
     assert fake.calls(*WAITS) == before + 2  # an event recorded, and awaited by the stream
     handle = stream or 1
-    fake.launch(handle, array.meminfo.data, 9, 50)
+    fake.launch(handle, array.meminfo.address, 9, 50)
     _memrt.cuda_stream_synchronize(0, handle)
     array.used(handle)
     assert array.copy_to_host().tolist() == [9] * 50 + [7] * 50
@@ -250,7 +250,7 @@ def test_stream_handle_2_to_63_is_not_taken_for_minus_1(fake):
 def test_host_readable_export_without_stream_is_ready(machine, kind, asked):
     own = Stream()
     array = empty(1000, "u1", kind=kind, stream=own)
-    machine.launch(own.handle, array.meminfo.data, 7, 1000)
+    machine.launch(own.handle, array.meminfo.address, 7, 1000)
     consumer = Consumer(array.__dlpack__(**asked))
     assert ctypes.string_at(consumer.tensor.data, 1000) == b"\7" * 1000
     consumer.end()
@@ -260,7 +260,7 @@ def test_host_readable_export_without_stream_is_ready(machine, kind, asked):
 def test_numpy_import_waits_for_device_writes(machine, kind):
     own = Stream()
     array = empty(1000, "u1", kind=kind, stream=own)
-    machine.launch(own.handle, array.meminfo.data, 7, 1000)
+    machine.launch(own.handle, array.meminfo.address, 7, 1000)
     assert (np.from_dlpack(array) == 7).all()
 
 
@@ -365,7 +365,7 @@ def test_stream_of_imported_tensor_lives_as_long_as_the_memory(copy):
 
 def test_deleter_runs_if_the_kept_list_has_other_references():
     memory = empty(24)
-    producer = Producer(device=(CUDA, 0), data=memory.meminfo.data)
+    producer = Producer(device=(CUDA, 0), data=memory.meminfo.address)
     taken = memrt.from_dlpack(producer)
     kept = taken._keep
     del taken
@@ -376,7 +376,7 @@ def test_deleter_runs_if_the_kept_list_has_other_references():
 @pytest.mark.rule("D11")
 def test_read_only_device_tensor_stays_read_only():
     memory = empty(24)
-    producer = Producer(device=(CUDA, 0), data=memory.meminfo.data, flags=READ_ONLY)
+    producer = Producer(device=(CUDA, 0), data=memory.meminfo.address, flags=READ_ONLY)
     taken = memrt.from_dlpack(producer)
     assert taken.readonly
     assert taken.meminfo.readonly
@@ -390,7 +390,7 @@ def test_read_only_device_tensor_stays_read_only():
 @pytest.mark.parametrize("versioned", [False, True])
 def test_device_tensor_deleter_is_called_once(versioned):
     memory = empty(24)
-    producer = Producer(versioned=versioned, device=(CUDA, 0), data=memory.meminfo.data)
+    producer = Producer(versioned=versioned, device=(CUDA, 0), data=memory.meminfo.address)
     taken = memrt.from_dlpack(producer)
     view = taken[1]
     del taken
@@ -411,7 +411,7 @@ class OldProducer(Producer):
 @pytest.mark.parametrize("device", ["cpu", (1, 0)])
 def test_device_tensor_is_refused_if_the_cpu_is_requested(library, copy, device):
     memory = empty(24)
-    producer = library(device=(CUDA, 0), data=memory.meminfo.data)
+    producer = library(device=(CUDA, 0), data=memory.meminfo.address)
     with pytest.raises(BufferError, match="CUDA device, but the CPU was requested"):
         memrt.from_dlpack(producer, device=device, copy=copy)
     assert producer.deleted == 1
@@ -435,7 +435,7 @@ def test_imported_tensor_counts_in_given_policy():
 @pytest.mark.rule("D24")
 def test_type_unknown_to_numpy_is_refused_and_deleted_once():
     memory = empty(24)
-    producer = Producer(device=(CUDA, 0), data=memory.meminfo.data, dtype=(4, 16, 1))
+    producer = Producer(device=(CUDA, 0), data=memory.meminfo.address, dtype=(4, 16, 1))
     with pytest.raises(BufferError, match="type 4"):
         memrt.from_dlpack(producer)
     gc.collect()
@@ -524,10 +524,10 @@ def test_host_reader_of_device_memory_is_refused(reader):
 def test_host_reader_waits_for_stream_work(fake, kind, reader):
     own = Stream()
     array = empty(1000, "u1", kind=kind, stream=own)
-    fake.launch(own.handle, array.meminfo.data, 7, 1000)
+    fake.launch(own.handle, array.meminfo.address, 7, 1000)
     result = READERS[reader](array.meminfo)
-    assert fake.peek(array.meminfo.data + 999) == 7
-    assert ctypes.string_at(array.meminfo.data, 1000) == b"\7" * 1000
+    assert fake.peek(array.meminfo.address + 999) == 7
+    assert ctypes.string_at(array.meminfo.address, 1000) == b"\7" * 1000
     del result
 
 
@@ -535,12 +535,12 @@ def test_host_reader_waits_for_stream_work(fake, kind, reader):
 def test_arrow_device_export_reports_memory_kind(fake, kind):
     own = Stream()
     array = empty(1000, "u1", kind=kind, stream=own)
-    fake.launch(own.handle, array.meminfo.data, 7, 1000)
+    fake.launch(own.handle, array.meminfo.address, 7, 1000)
     schema, capsule = array.meminfo.__arrow_c_device_array__()
     device = struct_of(capsule)
     assert (device.device_type, device.device_id) == (DEVICES[kind], 0)
     assert device.sync_event is None
-    assert fake.peek(array.meminfo.data + 999) == 7  # no work is pending
+    assert fake.peek(array.meminfo.address + 999) == 7  # no work is pending
     del schema, capsule
 
 

@@ -178,7 +178,10 @@ def test_any_dict_raises_only_documented_errors(changes, absent):
         taken = memrt.from_cuda_array_interface(maker)
     except ERRORS:
         return
-    assert taken.size == 0 or array.meminfo.data <= taken.meminfo.data < array.meminfo.data + 8
+    assert (
+        taken.size == 0
+        or array.meminfo.address <= taken.meminfo.address < array.meminfo.address + 8
+    )
 
 
 small = st.integers(0, 4)
@@ -194,7 +197,7 @@ def test_valid_layout_reads_same_elements_as_numpy(data):
     array.copy_from_host(values)
     maker = Maker(
         array,
-        {"shape": shape, "strides": strides, "data": (array.meminfo.data + 100, False)},
+        {"shape": shape, "strides": strides, "data": (array.meminfo.address + 100, False)},
     )
     taken = memrt.from_cuda_array_interface(maker)
     expected = np.lib.stride_tricks.as_strided(values[100:], shape, strides)

@@ -173,7 +173,7 @@ def test_fortran_broadcast_and_overlapping_strides_work(shape, strides):
     expected = np.lib.stride_tricks.as_strided(base, shape, strides)
     np.testing.assert_array_equal(taken.copy_to_host(), expected)
     reach = sum((n - 1) * s for n, s in zip(shape, strides, strict=True))
-    assert taken.meminfo.size == reach + 4
+    assert taken.meminfo.nbytes == reach + 4
 
 
 @pytest.mark.rule("C12")
@@ -182,7 +182,7 @@ def test_negative_strides_are_imported():
     start = array.__cuda_array_interface__["data"][0]
     producer = Producer(array, shape=(3,), strides=(-8,), data=(start + 20, False))
     taken = memrt.from_cuda_array_interface(producer)
-    assert (taken.meminfo.data, taken.meminfo.size) == (start + 4, 20)
+    assert (taken.meminfo.address, taken.meminfo.nbytes) == (start + 4, 20)
     np.testing.assert_array_equal(taken.copy_to_host(), [5, 3, 1])
 
 
@@ -276,14 +276,14 @@ def test_read_waits_for_producer_stream(machine, sync):
 def test_import_waits_once_unless_sync_is_false(fake):
     stream = Stream()
     array = empty(10, "u1", stream=stream)
-    fake.launch(stream.handle, array.meminfo.data, 7, 10)
+    fake.launch(stream.handle, array.meminfo.address, 7, 10)
     fake.reset()
     kept = memrt.from_cuda_array_interface(array, sync=False)
     assert fake.calls(*SYNCHRONIZATIONS) == 0
-    assert fake.peek(array.meminfo.data) != 7
+    assert fake.peek(array.meminfo.address) != 7
     memrt.from_cuda_array_interface(array)
     assert fake.calls("cuStreamSynchronize") == 1
-    assert fake.peek(kept.meminfo.data) == 7
+    assert fake.peek(kept.meminfo.address) == 7
 
 
 @pytest.mark.rule("C19")
@@ -292,9 +292,9 @@ def test_producer_stream_waits_for_consumer_work(machine):
     array = empty(1000, "u1", stream=producers)
     taken = memrt.from_cuda_array_interface(array)
     taken.make_ready(consumers)
-    machine.launch(consumers.handle, taken.meminfo.data, 1, 1000)
+    machine.launch(consumers.handle, taken.meminfo.address, 1, 1000)
     taken.used(consumers)
-    machine.launch(producers.handle, taken.meminfo.data, 2, 500)
+    machine.launch(producers.handle, taken.meminfo.address, 2, 500)
     array.synchronize()
     host = array.copy_to_host()
     assert (set(host[:500]), set(host[500:])) == ({2}, {1})
@@ -466,7 +466,12 @@ def test_empty_array_of_version_1_may_have_any_address(address):
 def test_rmm_dict_of_version_0_is_imported():
     array = counting((6,), "u1")
     producer = Producer(
-        array, data=(array.meminfo.data, False), shape=(6,), strides=None, typestr="|u1", version=0
+        array,
+        data=(array.meminfo.address, False),
+        shape=(6,),
+        strides=None,
+        typestr="|u1",
+        version=0,
     )
     assert list(memrt.from_cuda_array_interface(producer).copy_to_host()) == list(range(6))
 
@@ -499,11 +504,11 @@ def test_strides_beyond_address_space_are_refused(strides):
 @pytest.mark.rule("C29")
 def test_address_of_another_context_is_resolved(fake):
     array = counting((3,))
-    alias = fake.alias(array.meminfo.data)
+    alias = fake.alias(array.meminfo.address)
     producer = Producer(array, data=(alias, False))
     taken = memrt.from_cuda_array_interface(producer)
     assert fake.calls("cuPointerGetAttribute") >= 1
-    assert taken.meminfo.data == array.meminfo.data != alias
+    assert taken.meminfo.address == array.meminfo.address != alias
     np.testing.assert_array_equal(taken.copy_to_host(), [0, 1, 2])
 
 

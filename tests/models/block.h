@@ -28,7 +28,7 @@ size_t memrt__subpolicies_gone;
 
 static memrt_meminfo_t block; /* the data is separate, in `data` */
 static size_t data[2];
-static unsigned deaths, frees;
+static unsigned destroyed, frees;
 
 /* A live set with room for one key. */
 static pthread_mutex_t live_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -91,10 +91,10 @@ void memrt__allocator_free(const memrt_allocator_t *allocator, void *ptr, size_t
 }
 
 /// Destroy the data. The destructor must run after all other accesses to the data.
-static void die(void *where, size_t size, void *info)
+static void destroy_data(void *where, size_t size, void *info)
 {
     (void)size, (void)info;
-    deaths++;
+    destroyed++;
     ((size_t *)where)[0] = ((size_t *)where)[1] = 0;
 }
 
@@ -104,7 +104,7 @@ static void make_the_block(unsigned flags)
     memrt__policies[0] = &memrt__default_policy;
     block = (memrt_meminfo_t){.data = data,
                               .size = sizeof(data),
-                              .dtor = die,
+                              .dtor = destroy_data,
                               .kind = MEMRT_KIND_ADOPTED,
                               .align_log2 = 6,
                               .lead = MEMRT_HEADER_SIZE,

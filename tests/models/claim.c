@@ -23,6 +23,6 @@ int main(void)
     }
     memrt__meminfo_release(&block);
     model_join(other);
-    assert(deaths == 1 && frees == 1);
+    assert(destroyed == 1 && frees == 1);
     return 0;
 }

@@ -26,6 +26,6 @@ int main(void)
     }
     memrt__meminfo_release(&block);
     model_join(finder);
-    assert(deaths == 1 && frees == 1);
+    assert(destroyed == 1 && frees == 1);
     return 0;
 }

@@ -21,12 +21,12 @@ int main(void)
     block.dtor = NULL;
     enter_live();
     pthread_t finder = model_thread(find_and_release, NULL);
-    block.dtor = die;
+    block.dtor = destroy_data;
     data[0] = 7;
     memrt__block_notify_alloc(&block, 0);
     data[1] = 9;
     memrt__meminfo_release(&block);
     model_join(finder);
-    assert(deaths == 1 && frees == 1);
+    assert(destroyed == 1 && frees == 1);
     return 0;
 }

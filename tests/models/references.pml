@@ -13,7 +13,7 @@
 #define FAULT 0
 #endif
 
-byte count, deaths, frees, using;
+byte count, destroyed, frees, using;
 bool listed, claimed, locked;
 
 /* Each use of the data requires a block that is neither freed nor claimed. */
@@ -36,8 +36,8 @@ inline leave_live()
 
 inline destroy()
 {
-    deaths++;
-    assert(deaths == 1 && using == 0);
+    destroyed++;
+    assert(destroyed == 1 && using == 0);
 #if FAULT == 3
     frees++;
     leave_live()
@@ -144,5 +144,5 @@ init {
         run finder()
     }
     (_nr_pr == 1);
-    assert(deaths == 1 && frees == 1 && !listed)
+    assert(destroyed == 1 && frees == 1 && !listed)
 }

@@ -21,6 +21,6 @@ int main(void)
     pthread_t b = model_thread(write_and_release, &data[1]);
     model_join(a);
     model_join(b);
-    assert(deaths == 1 && frees == 1);
+    assert(destroyed == 1 && frees == 1);
     return 0;
 }

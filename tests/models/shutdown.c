@@ -18,11 +18,11 @@ int main(void)
     memrt__dtor_shutdown();
     memrt__meminfo_release(&block);
     model_join(other);
-    assert(deaths <= 1 && frees == 1);
-    unsigned before = deaths;
+    assert(destroyed <= 1 && frees == 1);
+    unsigned before = destroyed;
     make_the_block(0);
     memrt__block_notify_alloc(&block, 0);
     memrt__meminfo_release(&block);
-    assert(deaths == before && frees == 2);
+    assert(destroyed == before && frees == 2);
     return 0;
 }

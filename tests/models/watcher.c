@@ -23,9 +23,9 @@ int main(void)
     make_the_block(MEMRT__FLAG_OBSERVED);
     memrt__block_notify_alloc(&block, 0);
     pthread_t other = model_thread(release, NULL);
-    own.death = note;
+    own.free = note;
     memrt__watcher_set(&own);
     model_join(other);
-    assert(told <= 1 && deaths == 1 && frees == 1);
+    assert(told <= 1 && destroyed == 1 && frees == 1);
     return 0;
 }

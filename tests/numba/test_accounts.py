@@ -130,7 +130,7 @@ def test_memory_that_memrt_itself_needs_is_not_counted(numba_stats):
 def test_meminfo_is_found_for_a_jitted_array_and_its_views():
     array = ones(1000)
     found = memrt.meminfo(array)
-    assert (found.data, found.size) == (array.ctypes.data, 8000)
+    assert (found.address, found.nbytes) == (array.ctypes.data, 8000)
     assert memrt.meminfo(array[3:].reshape(-1, 1)) == found
     assert found.refcount == array.base.refcount == 2
     del array
@@ -147,8 +147,8 @@ def test_live_lists_the_memory_of_jitted_functions():
         held = [ones(1000), text("abc", 1000), fill_dict(2)]
         rows = memrt.debug.live()
         array = next(row for row in rows if row.address == held[0].ctypes.data)
-    assert (array.size, array.refcount, array.policy) == (8000, 1, "default")
-    assert sum(row.size == 24 for row in rows) == 2, "the arrays in the dict"
+    assert (array.nbytes, array.refcount, array.policy) == (8000, 1, "default")
+    assert sum(row.nbytes == 24 for row in rows) == 2, "the arrays in the dict"
     del held
     gc.collect()
     assert memrt.debug.live() == []
@@ -198,7 +198,7 @@ import numba, numpy
 memrt.debug.tracking().__enter__()
 import sys
 sys.kept = numba.njit(lambda n: numpy.ones(n))(1000)
-assert [row.size for row in memrt.debug.live()] == [8000]
+assert [row.nbytes for row in memrt.debug.live()] == [8000]
 """
     run_python(code)
 

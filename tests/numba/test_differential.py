@@ -29,18 +29,18 @@ class Actor:
     runtime: Runtime
     held: dict[int, int] = field(default_factory=dict)
     raw: dict[int, int] = field(default_factory=dict)
-    died: list[int] = field(default_factory=list)
+    destroyed: list[int] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.counted = Counted(self.runtime)
-        self.dtor = DTOR(self.note_death)
-        self.managed_dtor = MANAGED_DTOR(lambda data: self.note_death(data, 0, None))
+        self.dtor = DTOR(self.note_destroyed)
+        self.managed_dtor = MANAGED_DTOR(lambda data: self.note_destroyed(data, 0, None))
         self.owner = ["owner"]
         self.references = sys.getrefcount(self.owner)
 
-    def note_death(self, data: int, size: int, info: object) -> None:
+    def note_destroyed(self, data: int, size: int, info: object) -> None:
         """Note the MemInfos with this data. Numba's resizable MemInfos pass only the data."""
-        self.died += [key for key, mi in self.held.items() if word(mi, 3) == data]
+        self.destroyed += [key for key, mi in self.held.items() if word(mi, 3) == data]
 
     def state(self) -> dict[str, object]:
         """Return the state that must be equal in both runtimes."""
@@ -50,7 +50,7 @@ class Actor:
             "counts": {key: word(mi, 0) for key, mi in mis},
             "sizes": {key: word(mi, 4) for key, mi in mis},
             "contents": {key: contents(mi) for key, mi in mis},
-            "died": self.died,
+            "destroyed": self.destroyed,
             "owner": sys.getrefcount(self.owner) - self.references,
         }
 
@@ -257,7 +257,7 @@ def test_random_operations_match_stock_numba(on_stock, on_memrt, seed):
     assert memrt == stock
     assert memrt["counters"]["alloc"] == memrt["counters"]["free"] > 100
     assert memrt["counters"]["mi_alloc"] == memrt["counters"]["mi_free"] > 50
-    assert len(memrt["died"]) > 5
+    assert len(memrt["destroyed"]) > 5
 
 
 def outcome(call, *arguments, **named):

@@ -27,7 +27,7 @@ def make_head(n):
 def test_holder_of_a_jitted_array_is_its_local_variable():
     array = make(1000)
     found = memrt.holders(array)
-    assert found.size == 8000
+    assert found.nbytes == 8000
     assert found.unexplained == 0
     assert [row.kind for row in found.rows] == ["jitted", "array"]
     (referrer,) = found.rows[1].referrers
@@ -56,5 +56,5 @@ def test_references_of_jitted_code_are_unexplained():
 def test_jitted_view_of_a_temporary_array_is_in_retention():
     view = make_head(100_000)
     (buffer,) = memrt.debug.retention()
-    assert (buffer.size, buffer.viewed) == (800_000, 24)
+    assert (buffer.nbytes, buffer.viewed) == (800_000, 24)
     assert view.size == 3

@@ -80,7 +80,7 @@ def test_numba_and_numpy_count_in_the_same_account(run_python):
     code = INSTALL + SHOW + "memrt.enable()\nbefore = memrt.stats().alloc\n"
     code += "a = numpy.ones(1000)\nb = numba.njit(lambda n: numpy.ones(n))(1000)\n"
     code += "assert memrt.stats().alloc >= before + 2\n"
-    code += "assert memrt.meminfo(a).size == memrt.meminfo(b).size == 8000\n"
+    code += "assert memrt.meminfo(a).nbytes == memrt.meminfo(b).nbytes == 8000\n"
     run_python(code)
 
 

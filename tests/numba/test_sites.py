@@ -67,34 +67,36 @@ def caller(maker: Callable, n: int):
     return maker(n)
 
 
-def born(maker: Callable, n: int = 1000, **options) -> tuple[object, memrt.types.LiveBuffer]:
+def allocated_by(
+    maker: Callable, n: int = 1000, **options
+) -> tuple[object, memrt.types.LiveBuffer]:
     """Call a maker under tracking. Return the result, and the only live buffer of `n` floats."""
     with memrt.debug.tracking(**options):
         made = caller(maker, n)
-    (buffer,) = [buffer for buffer in memrt.debug.live() if buffer.size == 8 * n]
+    (buffer,) = [buffer for buffer in memrt.debug.live() if buffer.nbytes == 8 * n]
     return made, buffer
 
 
 @pytest.mark.parametrize("name", MAKERS)
 def test_site_has_the_calls_of_the_python_caller(name):
-    made, buffer = born(MAKERS[name])
+    made, buffer = allocated_by(MAKERS[name])
     functions = [frame.function for frame in buffer.site.frames]
     here = functions.index("caller")
-    assert functions[here + 1] == "born"
+    assert functions[here + 1] == "allocated_by"
     assert buffer.site.frames[here].line == caller.__code__.co_firstlineno + 1
     assert not any(frame.is_native for frame in buffer.site.frames)
     assert made is not None
 
 
 def test_place_is_the_line_that_calls_the_jitted_function():
-    made, buffer = born(ones)
+    made, buffer = allocated_by(ones)
     assert buffer.place == memrt.types.Place(__file__, "caller", caller.__code__.co_firstlineno + 1)
     assert made.size == 1000
 
 
 @pytest.mark.parametrize("name", MAKERS)
 def test_native_frames_include_code_made_at_run_time(name):
-    made, buffer = born(MAKERS[name], native=8)
+    made, buffer = allocated_by(MAKERS[name], native=8)
     native = [frame for frame in buffer.site.frames if frame.is_native]
     assert 0 < len(native) <= 8
     assert any(frame.file is None and MADE_AT_RUN_TIME in str(frame) for frame in native)
@@ -105,7 +107,7 @@ def test_native_frames_include_code_made_at_run_time(name):
 @pytest.mark.parametrize("name", MAKERS)
 def test_jitted_allocation_counts_in_the_scope_of_its_caller(name):
     with memrt.scope("jitted"), memrt.scope(name) as scope:
-        made, buffer = born(MAKERS[name])
+        made, buffer = allocated_by(MAKERS[name])
         assert buffer.scope == f"jitted/{name}"
     assert scope.live >= 8000
     del made
@@ -114,7 +116,7 @@ def test_jitted_allocation_counts_in_the_scope_of_its_caller(name):
 
 def test_nogil_allocation_has_only_native_frames_and_no_scope():
     with memrt.scope("not asked for"):
-        made, buffer = born(ones_without_the_gil, native=8)
+        made, buffer = allocated_by(ones_without_the_gil, native=8)
     assert buffer.scope is None
     assert all(frame.is_native for frame in buffer.site.frames)
     assert made.size == 1000
@@ -131,7 +133,7 @@ def test_allocation_on_a_thread_has_its_calls_and_scope():
         thread = threading.Thread(target=work)
         thread.start()
         thread.join()
-    (buffer,) = [buffer for buffer in memrt.debug.live() if buffer.size == 8000]
+    (buffer,) = [buffer for buffer in memrt.debug.live() if buffer.nbytes == 8000]
     assert buffer.site.frames[0].function == "caller"
     assert buffer.site.frames[1].function.endswith("work")
     assert buffer.scope == "worker"
@@ -149,5 +151,5 @@ def test_leaks_and_growth_are_found_at_the_calling_function():
         keep(kept)
     assert error.value.groups[0].place.function == "keep"
     (trend,) = memrt.debug.growth(keep, kept, rounds=12).growing
-    assert (trend.what.split(" at ")[0], trend.slope) == ("keep", 4000)
+    assert (trend.name.split(" at ")[0], trend.slope) == ("keep", 4000)
     assert trend.newest.unexplained == 0

@@ -50,7 +50,7 @@ import numba, numpy
 from numba.core.runtime import _nrt_python as nrt
 array = numba.njit(lambda n: numpy.ones(n))(1000)
 assert str(first.stats()) == str(second.stats()) and first.stats().live == 8000
-assert first.meminfo(array).size == second.meminfo(array).size == 8000
+assert first.meminfo(array).nbytes == second.meminfo(array).nbytes == 8000
 assert first.__version__ == second.__version__ == nrt.memrt_version
 assert first.get_library() == second.get_library()
 maps = {{line.split()[-1] for line in open("/proc/self/maps") if "libmemrt" in line}}

@@ -214,7 +214,7 @@ def test_handler_name_reports_the_freeing_allocator(way, made):
     assert memrt.handler_name(made) == way.handler
     assert memrt.is_managed(made) == (way.adopted == "itself")
     if way.adopted == "itself":
-        assert memrt.meminfo(made).size >= 0
+        assert memrt.meminfo(made).nbytes >= 0
     else:
         with pytest.raises(ValueError, match=r"memrt\.adopt\(\)"):
             memrt.meminfo(made)
@@ -278,7 +278,7 @@ def test_adopting_a_view_adopts_its_base_array():
     assert memrt.adopt(view) is view
     assert memrt.is_managed(a)
     assert not a.flags.owndata
-    assert memrt.meminfo(a).size == 80
+    assert memrt.meminfo(a).nbytes == 80
 
 
 def test_adopted_foreign_memory_is_freed_once_with_same_size(foreign, recorder):

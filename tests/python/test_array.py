@@ -27,7 +27,7 @@ def test_array_borrows_from_meminfo_as_base(make, shape):
     assert a.flags.aligned
     assert not a.flags.owndata
     assert isinstance(a.base, memrt.MemInfo)
-    assert (a.base.size, a.base.refcount) == (a.nbytes, 1)
+    assert (a.base.nbytes, a.base.refcount) == (a.nbytes, 1)
     assert a.ctypes.data % 64 == 0
 
 
@@ -321,7 +321,7 @@ def test_as_array_accepts_layouts_of_numpy_views():
     base = memrt.as_array(mi, (2, 3, 4), "f8")
     views = [base[::-1], base.T, base[:, ::-2], base[1:, 2:], np.broadcast_to(base, (5, 2, 3, 4))]
     for view in views:
-        offset = view.__array_interface__["data"][0] - mi.data
+        offset = view.__array_interface__["data"][0] - mi.address
         same = memrt.as_array(mi, view.shape, view.dtype, view.strides, offset)
         assert same.__array_interface__["data"][0] == view.__array_interface__["data"][0]
         assert same.strides == view.strides

@@ -79,7 +79,7 @@ def test_export_describes_memory_without_copy(kind, method):
         b"arrow_schema",
         b"arrow_array" if method == METHODS[0] else b"arrow_device_array",
     ]
-    assert array.buffers[1] == meminfo_of(exporter).data
+    assert array.buffers[1] == meminfo_of(exporter).address
     assert (schema.format, array.length) == ((b"C", 192) if kind == "MemInfo" else (b"g", 24))
     assert (array.null_count, array.offset, array.n_buffers, array.n_children) == (0, 0, 2, 0)
     assert array.buffers[0] is None
@@ -390,7 +390,7 @@ def test_import_is_read_only_without_copy_and_released_once():
     with pytest.raises(ValueError, match="WRITEABLE"):
         array.flags.writeable = True
     mi = memrt.meminfo(array)
-    assert (mi.kind, mi.readonly, mi.size, mi.refcount) == ("adopted", True, 192, 1)
+    assert (mi.kind, mi.readonly, mi.nbytes, mi.refcount) == ("adopted", True, 192, 1)
     assert (memrt.stats() - before).adopted == 192
     part = array[3:]
     del array, mi

@@ -99,7 +99,7 @@ def calls_of(document, size):
     """Return the calls of the only live buffer of a size: native calls, then Python calls."""
     columns = document["live"]["columns"]
     rows = [dict(zip(columns, row, strict=True)) for row in document["live"]["rows"]]
-    (site,) = [row["site"] for row in rows if row["size"] == size]
+    (site,) = [row["site"] for row in rows if row["nbytes"] == size]
     (numbers,) = [calls for number, _, calls in document["sites"] if number == site]
     calls = [document["frames"][number] for number in numbers]
     return [c for c in calls if "+0x" in c], [c for c in calls if "+0x" not in c]

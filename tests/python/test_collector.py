@@ -78,7 +78,7 @@ def maker(file):
 tracked = track()
 for objects in range(40):
     memrt.alloc(100)
-    assert call(objects, maker(f"\\udc80{objects}.py")).size == 100
+    assert call(objects, maker(f"\\udc80{objects}.py")).nbytes == 100
 """
 
 

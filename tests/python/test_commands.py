@@ -53,7 +53,7 @@ def test_run_options_reach_the_policy_and_the_json_file(script, tmp_path):
     report = json.loads(target.read_text())
     assert report["policy"] == {"name": "mine", "alignment": 4096}
     assert report["stats"]["live"] >= 40_000
-    assert 40_000 in [buffer["size"] for buffer in report["live"]]
+    assert 40_000 in [buffer["nbytes"] for buffer in report["live"]]
     assert set(report["stats"]) == set(memrt.stats().to_dict())
 
 
@@ -72,7 +72,7 @@ def calls_of(path, size):
     Python.
     """
     live = json.loads(path.read_text())["live"]
-    (calls,) = [buffer["calls"] for buffer in live if buffer["size"] == size]
+    (calls,) = [buffer["calls"] for buffer in live if buffer["nbytes"] == size]
     native = [call for call in calls if "+0x" in call]
     return native, [call for call in calls if "+0x" not in call]
 

@@ -103,7 +103,7 @@ def test_destructor_may_wrap_its_memory_again():
     for _ in range(3):
         del mi
         mi = pool.pop()
-        assert mi.data == ADDRESS
+        assert mi.address == ADDRESS
     del mi
     change = memrt.stats() - before
     assert (change.mi_alloc, change.mi_free, change.adopted) == (4, 4, 0)

@@ -7,7 +7,7 @@ import sys
 import memrt
 import pytest
 from memrt.commands.diff import differences
-from test_trace_file import BIRTH, DEATH, INLINE, Writer
+from test_trace_file import ALLOC, FREE, INLINE, Writer
 
 
 def command(*arguments, **options):
@@ -21,7 +21,7 @@ def content(sizes, lines=(1, 2)):
     writer.site(1, (1, 2, lines[0], 0)).site(2, (1, 2, lines[1], 0)).policy(1, 3).policy(2, 3, 4)
     for block, size in enumerate(sizes, 1):
         where = 1 + block % 2
-        writer.events((block, BIRTH, block, size, INLINE, where, where))
+        writer.events((block, ALLOC, block, size, INLINE, where, where))
     return writer.end().content
 
 
@@ -92,7 +92,7 @@ def test_diff_help_has_examples_and_exit_status():
 
 def test_diff_frees_after_the_peak_reduce_only_bytes_at_end(tmp_path):
     for name, size in (("a", 10), ("b", 20)):
-        writer = Writer().events((1, BIRTH, 1, size), (2, DEATH, 1, size))
+        writer = Writer().events((1, ALLOC, 1, size), (2, FREE, 1, size))
         (tmp_path / name).write_bytes(writer.end().content)
     (row,) = differences(
         memrt.debug.Trace(tmp_path / "a"), memrt.debug.Trace(tmp_path / "b"), "place"

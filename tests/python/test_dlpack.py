@@ -277,7 +277,7 @@ def test_copy_sets_copied_flag_and_shares_no_memory(kind):
     exporter = exporters()[kind]
     consumer = Consumer(exporter.__dlpack__(copy=True, **NEWEST))
     assert consumer.struct.flags == IS_COPIED
-    assert consumer.tensor.data != meminfo_of(exporter).data
+    assert consumer.tensor.data != meminfo_of(exporter).address
     assert exports_of(meminfo_of(exporter), "dlpack") == 0
     before = memrt.stats()
     consumer.end()
@@ -299,7 +299,7 @@ def test_export_with_copy_none_or_false_shares_memory(kind, copy):
     exporter = exporters()[kind]
     consumer = Consumer(exporter.__dlpack__(copy=copy, **NEWEST))
     assert consumer.struct.flags == 0
-    assert consumer.tensor.data == meminfo_of(exporter).data
+    assert consumer.tensor.data == meminfo_of(exporter).address
     consumer.end()
 
 
@@ -831,7 +831,7 @@ def test_imported_strides_count_elements():
     producer.struct.tensor.data += 24
     got = memrt.from_dlpack(producer)
     assert got.tolist() == [[3, 7, 11], [2, 6, 10], [1, 5, 9], [0, 4, 8]]
-    assert memrt.meminfo(got).data == ctypes.addressof(producer.memory)
+    assert memrt.meminfo(got).address == ctypes.addressof(producer.memory)
 
 
 @pytest.mark.rule("D22")
@@ -1040,7 +1040,7 @@ def test_exchange_table_exports_and_imports_tensor(kind, dlclient):
     assert exports_of(mi, "dlpack") == 1
     tensor = dlclient.import_(type(exporter), capsule)
     assert type(tensor) is memrt.types.Tensor
-    assert tensor.meminfo.data == mi.data
+    assert tensor.meminfo.address == mi.address
     assert tensor.array.nbytes == 192
     assert (tensor.meminfo.kind, exports_of(mi, "dlpack")) == ("adopted", 1)
     del tensor
@@ -1081,7 +1081,7 @@ def test_exchange_table_borrows_tensor_without_reference(dlclient):
     assert told == (array.ctypes.data + 8, (1, 0), DOUBLE, (3, 2, 3), (1, 12, 4), 0)
     assert (tensor.meminfo.refcount, exports_of(tensor.meminfo, "dlpack")) == (before, 0)
     mi = memrt.alloc(77)
-    assert dlclient.borrow(memrt.MemInfo, mi) == (mi.data, (1, 0), (UINT, 8, 1), (77,), (1,), 0)
+    assert dlclient.borrow(memrt.MemInfo, mi) == (mi.address, (1, 0), (UINT, 8, 1), (77,), (1,), 0)
     assert dlclient.borrow(memrt.MemInfo, memrt.alloc(0))[0] is None
     assert dlclient.borrow(memrt.types.Tensor, memrt.types.Tensor(memrt.zeros((2, 0))))[0] is None
 
@@ -1218,7 +1218,7 @@ def test_numpy_imports_tensor_without_copy(view):
 def test_numpy_imports_meminfo_as_bytes_and_holds_export():
     mi = memrt.alloc(100)
     got = numpy_takes(mi)
-    assert (got.shape, got.dtype, got.ctypes.data) == ((100,), np.uint8, mi.data)
+    assert (got.shape, got.dtype, got.ctypes.data) == ((100,), np.uint8, mi.address)
     assert (mi.refcount, exports_of(mi, "dlpack")) == (2, 1)
     del got
     assert (mi.refcount, exports_of(mi, "dlpack")) == (1, 0)

@@ -102,7 +102,7 @@ def fork(number):
         mine = np.ones(10_000)
         assert inherited[0].sum() == 1000 and not inherited[1].any()
         inherited.clear()
-        assert memrt.meminfo(mine).size == 80_000
+        assert memrt.meminfo(mine).nbytes == 80_000
         memrt.debug.live(); memrt.release_unused()
         os._exit(number)
     codes.append((number, os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])))
@@ -199,7 +199,7 @@ del memrt, policy
 gc.collect()
 import memrt
 assert memrt.handler_name() == "memrt" and memrt.handler_name(inside) == "memrt:old"
-assert memrt.meminfo(kept).size == 800
+assert memrt.meminfo(kept).nbytes == 800
 names = []
 thread = threading.Thread(target=lambda: names.append(memrt.handler_name()))
 thread.start(); thread.join()

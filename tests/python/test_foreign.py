@@ -207,8 +207,8 @@ def test_as_array_never_reaches_outside_meminfo(size, shape, strides, offset, dt
     array = answer(lambda: wide_array(mi, shape, dtype, strides, offset))
     if isinstance(array, np.ndarray) and array.size and array.itemsize:
         low, high = bounds(array)
-        assert mi.data <= low
-        assert high <= mi.data + size
+        assert mi.address <= low
+        assert high <= mi.address + size
         assert not array.dtype.hasobject
     del array
     assert mi.refcount == 1

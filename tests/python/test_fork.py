@@ -131,7 +131,7 @@ def test_multiprocessing_workers_inherit_only_if_forked(method, run_program, tmp
 
 LISTED = """
 def own():
-    return sorted((b.size, b.name) for b in memrt.debug.live() if not b.inherited)
+    return sorted((b.nbytes, b.name) for b in memrt.debug.live() if not b.inherited)
 
 unnamed = memrt.alloc(500)
 with memrt.debug.tracking():
@@ -140,7 +140,7 @@ assert [b.inherited for b in memrt.debug.live()] == [False]
 
 def grandchild():
     assert own() == []
-    assert sorted(b.size for b in memrt.debug.live()) == [300, 500, 5000]
+    assert sorted(b.nbytes for b in memrt.debug.live()) == [300, 500, 5000]
 
 def child():
     global kept
@@ -149,12 +149,13 @@ def child():
     assert row.inherited and repr(row).endswith(", inherited>") and row.to_dict()["inherited"]
     with memrt.debug.tracking():
         mine = memrt.alloc(300)
-    unnamed.name = "born before"
+    unnamed.name = "allocated before"
     assert own() == [(300, None)]
     assert not repr(memrt.debug.live()[1]).endswith("inherited>")
     in_child(grandchild)
     kept = None
-    assert sorted((b.size, b.inherited) for b in memrt.debug.live()) == [(300, False), (500, True)]
+    rows = sorted((b.nbytes, b.inherited) for b in memrt.debug.live())
+    assert rows == [(300, False), (500, True)]
 
 in_child(child)
 assert [b.inherited for b in memrt.debug.live()] == [False]

@@ -52,7 +52,7 @@ def test_c_array_has_a_capsule_base_and_no_owndata(probe):
     assert '"memrt.meminfo"' in repr(a.base)
     assert a.flags.writeable
     assert not a.flags.owndata
-    assert memrt.meminfo(a).size == 100
+    assert memrt.meminfo(a).nbytes == 100
 
 
 def test_to_array_ignores_the_owndata_flag(probe):
@@ -65,7 +65,7 @@ def test_to_array_applies_flags_strides_and_offset(probe):
     a = probe.to_array(mi, (3, 4), "f8", None, 0, FORTRAN)
     assert (a.strides, a.flags.writeable) == ((8, 24), False)
     b = probe.to_array(mi, (2,), "f8", (-8,), 8, WRITEABLE)
-    assert b.ctypes.data == mi.data + 8
+    assert b.ctypes.data == mi.address + 8
     assert b.flags.writeable
 
 
@@ -139,7 +139,7 @@ def test_cpp_module_can_use_the_extension_headers(compile_module):
     module = compile_module("cplusplus.cpp")
     a = module.zeros(100)
     assert not a.any()
-    assert memrt.meminfo(a).size == 100
+    assert memrt.meminfo(a).nbytes == 100
 
 
 def test_reference_of_c_code_keeps_memory_alive(probe):

@@ -74,7 +74,7 @@ def test_holders_lists_an_array_that_owns_its_block():
     with memrt.Policy(name="mine"):
         mine = np.zeros((10, 100))
     found = memrt.holders(mine)
-    assert (found.size, found.refcount, found.policy, found.kind) == (8000, 1, "mine", "block")
+    assert (found.nbytes, found.refcount, found.policy, found.kind) == (8000, 1, "mine", "block")
     assert found.address == mine.ctypes.data
     row = row_of(found, "block")
     assert row.text == "ndarray float64 (10, 100), owner of the block"
@@ -96,7 +96,7 @@ def test_holders_lists_an_array_under_its_meminfo():
 def test_holders_lists_a_lone_meminfo_and_its_name():
     mi = memrt.alloc(100, name="table")
     found = memrt.holders(mi)
-    assert (found.name, found.refcount, found.size) == ("table", 1, 100)
+    assert (found.name, found.refcount, found.nbytes) == ("table", 1, 100)
     assert row_of(found, "meminfo").referrers[0].text.startswith("local `mi` in test_holders_lists")
     assert is_explained(found)
     mi.name = None
@@ -190,7 +190,7 @@ def test_holders_of_a_3_byte_array_lists_array_and_view():
         tiny = np.zeros(3, np.uint8)
     view = tiny[1:]
     found = memrt.holders(view)
-    assert (found.size, found.refcount) == (3, 1)
+    assert (found.nbytes, found.refcount) == (3, 1)
     assert {"tiny", "view"} <= expressions(found)
     assert is_explained(found)
     assert memrt.holders(memrt.meminfo(tiny)).refcount == 2
@@ -222,9 +222,9 @@ def test_holders_accepts_objects_that_export_a_meminfo():
 
 def test_holders_accepts_resizable_and_empty_buffers(probe):
     mi = probe.make_resizable(100)
-    assert memrt.holders(mi).size == 100
+    assert memrt.holders(mi).nbytes == 100
     empty = memrt.zeros(0)
-    assert memrt.holders(empty).size == 0
+    assert memrt.holders(empty).nbytes == 0
     assert is_explained(memrt.holders(empty))
 
 
@@ -634,7 +634,7 @@ def test_holders_result_does_not_keep_the_buffer_alive():
     live = memrt.stats().live
     del mine
     assert memrt.stats().live == live - 8000
-    assert found.size == 8000
+    assert found.nbytes == 8000
 
 
 def test_holders_creates_no_meminfo_for_a_block():
@@ -727,7 +727,7 @@ def test_holders_works_while_threads_change_containers():
         thread.start()
     try:
         for _ in range(6):
-            assert memrt.holders(array).size == 8000
+            assert memrt.holders(array).nbytes == 8000
     finally:
         stop.set()
         for thread in threads:
@@ -779,7 +779,7 @@ signal.signal(signal.SIGINT, signal.default_int_handler)  # it may be ignored by
 plan = ctypes.CDLL(os.environ["LD_PRELOAD"].split(":")[-1])
 count = 9_000  # more than the steps between two checks
 buffers = [memrt.alloc(16, name="buffer") for _ in range(count)]
-addresses = [each.data for each in buffers]
+addresses = [each.address for each in buffers]
 kept = [[memrt.as_array(each)[1:]] for each in buffers]
 views = [np.asarray(memoryview(buffers[0])) for _ in range(count)]
 del buffers[1:]
@@ -997,7 +997,7 @@ def test_survey_reports_one_way_per_container(container):
     gc.disable()  # a cycle stays until the search
     try:
         buffers = [memrt.alloc(16, name="buffer") for _ in range(2)]
-        addresses = [each.data for each in buffers]
+        addresses = [each.address for each in buffers]
         kept = make(*buffers)
         del buffers
         rows, references, found = _memrt.survey(addresses, 10, 0)
@@ -1015,7 +1015,7 @@ def test_survey_of_address_0_finds_no_buffer():
 def test_survey_counts_all_references_but_reports_four():
     buffer = memrt.alloc(16, name="buffer")
     kept = [[buffer] for _ in range(9)]
-    rows, references, _ = _memrt.survey([buffer.data], 20, 0)
+    rows, references, _ = _memrt.survey([buffer.address], 20, 0)
     assert (rows[0][3], len(references)) == (10, 4)
 
 
@@ -1186,7 +1186,7 @@ def meminfo_of_collected_cycle(dtor=None) -> memrt.MemInfo:
     seen = []
     plain.last = type("Last", (), {"__del__": lambda self: seen.append(self.mi)})()
     plain.last.mi = plain.mi
-    assert memrt.holders(plain.mi).size == 0
+    assert memrt.holders(plain.mi).nbytes == 0
     del plain
     assert seen == []
     gc.collect()
@@ -1205,7 +1205,7 @@ def test_holders_of_a_meminfo_released_with_its_cycle_raises():
 def test_holders_of_a_resurrected_meminfo_without_dtor_works():
     mi = meminfo_of_collected_cycle()
     assert mi.parent.mi is mi
-    assert memrt.holders(mi).size == 0
+    assert memrt.holders(mi).nbytes == 0
 
 
 def test_holders_result_is_frozen_and_serializable():
@@ -1217,7 +1217,7 @@ def test_holders_result_is_frozen_and_serializable():
     assert as_dict["holders"][0]["kind"] == "block"
     assert pickle.loads(pickle.dumps(found)) == found
     with pytest.raises(dataclasses.FrozenInstanceError):
-        found.size = 1
+        found.nbytes = 1
 
 
 def test_repr_of_holders_draws_a_tree():

@@ -137,7 +137,7 @@ class Exporter:
     def __memrt_meminfo__(self): return forged
 memory = ctypes.create_string_buffer(4096)
 stale = memrt.alloc(100, name="stale")
-address = {"foreign": ctypes.addressof(memory), "dead": stale.data - 64}[sys.argv[1]]
+address = {"foreign": ctypes.addressof(memory), "dead": stale.address - 64}[sys.argv[1]]
 del stale
 forged = make(address, b"memrt.meminfo", None)
 memrt.as_array(Exporter() if sys.argv[2] == "exporter" else forged)
@@ -336,7 +336,7 @@ def test_non_utf8_name_from_c_is_shown_with_replacement(probe):
     with memrt.debug.tracking():
         meminfo = memrt.alloc(8)
         probe.name_by_bytes(meminfo, b"caf\xe9")
-        (buffer,) = (each for each in memrt.debug.live() if each.address == meminfo.data)
+        (buffer,) = (each for each in memrt.debug.live() if each.address == meminfo.address)
         assert buffer.name == meminfo.name == "caf\ufffd"
 
 
@@ -389,7 +389,7 @@ SHORT = bytearray(4)
 REFUSED = {
     "address of an int": (lambda: _memrt.address(5), TypeError),
     "frames of a site by name": (lambda: _memrt.site_frames("x"), TypeError),
-    "suppression at a site by name": (lambda: _memrt.lasting_at("x"), TypeError),
+    "suppression at a site by name": (lambda: _memrt.suppression_at("x"), TypeError),
     "tracking without truth value": (lambda: _memrt.set_tracking(Failing()), KeyError),
     "end of tracking by name": (lambda: _memrt.tracking_close("x"), TypeError),
     "tracking by a tuple of one": (lambda: _memrt.tracking_open((1,)), TypeError),
@@ -440,7 +440,7 @@ def test_bad_argument_raises_and_keeps_stats(case):
 @pytest.mark.parametrize("site", [2**32, 2**64 - 1])
 def test_site_number_out_of_range_has_no_frames(site):
     assert _memrt.site_frames(site) == ()
-    assert _memrt.lasting_at(site) is None
+    assert _memrt.suppression_at(site) is None
 
 
 class Numbered:

@@ -43,7 +43,7 @@ def readonly() -> memrt.MemInfo:
 def test_array_shares_writable_memory_of_meminfo(way):
     mi = memrt.alloc(16, zero=True)
     array = np.asarray(way(mi))
-    assert (array.ctypes.data, array.shape, array.dtype) == (mi.data, (16,), np.uint8)
+    assert (array.ctypes.data, array.shape, array.dtype) == (mi.address, (16,), np.uint8)
     array[3] = 7
     assert bytes(mi) == b"\0\0\0\7" + bytes(12)
 
@@ -52,7 +52,7 @@ def test_array_shares_writable_memory_of_meminfo(way):
 def test_array_of_read_only_memory_stays_read_only(way):
     mi = readonly()
     array = np.asarray(way(mi))
-    assert array.ctypes.data == mi.data
+    assert array.ctypes.data == mi.address
     assert not array.flags.writeable
     with pytest.raises(ValueError, match="WRITEABLE"):
         array.flags.writeable = True
@@ -62,7 +62,7 @@ def test_array_of_read_only_memory_stays_read_only(way):
 def test_memory_lives_until_last_array_is_deleted(way):
     mi = memrt.alloc(16)
     array = np.asarray(way(mi))[2:]
-    address, before = mi.data, memrt.stats()
+    address, before = mi.address, memrt.stats()
     del mi
     gc.collect()
     assert array.ctypes.data == address + 2
@@ -93,7 +93,7 @@ def test_array_interface_returns_new_dict_each_time():
     assert fields == {
         "shape": (5,),
         "typestr": "|u1",
-        "data": (mi.data, False),
+        "data": (mi.address, False),
         "strides": None,
         "version": 3,
     }
@@ -112,7 +112,7 @@ def test_array_struct_holds_meminfo_but_dict_does_not():
     assert (sys.getrefcount(mi), mi.refcount) == (before[0] + 1, before[1])
     del struct
     assert (sys.getrefcount(mi), mi.refcount) == before
-    assert fields["data"][0] == mi.data
+    assert fields["data"][0] == mi.address
 
 
 class Interface(ctypes.Structure):
@@ -138,7 +138,7 @@ def test_array_struct_fields_match_numpy_protocol():
         struct = Interface.from_address(pointer(capsule, None))
         assert (struct.two, struct.nd, struct.typekind, struct.itemsize) == (2, 1, b"u", 1)
         assert struct.flags == 0x1 | 0x2 | 0x100 | 0x200 | writeable
-        assert (struct.shape[0], struct.strides[0], struct.data) == (16, 1, mi.data)
+        assert (struct.shape[0], struct.strides[0], struct.data) == (16, 1, mi.address)
         assert not struct.descr
 
 

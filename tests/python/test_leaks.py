@@ -68,7 +68,7 @@ def test_earlier_and_allowed_buffers_are_not_leaks():
     with memrt.debug.assert_no_leaks() as block:
         result = make()
         block.allow(result)
-    assert before.size == result.size
+    assert before.nbytes == result.nbytes
 
 
 def test_numpy_array_of_a_policy_is_a_leak():
@@ -129,7 +129,7 @@ def listed(number, size, stands_for):
     """Return a row of live() for a sampled buffer."""
     fields = dict.fromkeys(memrt.types.LiveBuffer._fields, 0)
     return memrt.types.LiveBuffer(
-        **{**fields, "id": number, "size": size, "stands_for": stands_for}
+        **{**fields, "id": number, "nbytes": size, "stands_for": stands_for}
     )
 
 
@@ -145,9 +145,9 @@ def test_leak_groups_count_bytes_by_sampling_weight():
 def test_sampled_leaks_are_estimated_within_a_third():
     kept = []
     with memrt.debug.tracking(sample="64K"):
-        begin = _memrt.tracking_births()
+        begin = _memrt.tracking_allocations()
         kept.extend(memrt.alloc(1000) for _ in range(40_000))
-        found = _leaks.group(_leaks.born_since(begin))
+        found = _leaks.group(_leaks.allocated_since(begin))
     assert sum(len(each.buffers) for each in found) < 4000
     assert 0.67 * 40_000_000 < _leaks.amount(found)[1] < 1.33 * 40_000_000
 
@@ -168,17 +168,17 @@ def test_suppressed_buffer_is_not_a_leak():
     memrt.debug.suppress_leaks("cached at <lasts>:*", "the cache of a test")
     with memrt.debug.assert_no_leaks():
         kept = namespace["cached"]()
-    assert kept.size == 9
+    assert kept.nbytes == 9
 
 
 def test_suppressions_are_checked_once_per_site(monkeypatch):
     asked = []
 
-    def lasting_at(site, ask=_memrt.lasting_at):
+    def suppression_at(site, ask=_memrt.suppression_at):
         asked.append(site)
         return ask(site)
 
-    monkeypatch.setattr(_memrt, "lasting_at", lasting_at)
+    monkeypatch.setattr(_memrt, "suppression_at", suppression_at)
     kept = []
     leaks_of(lambda: kept.extend(make() for _ in range(100)))
     assert len(asked) == len(set(asked)) == 1
@@ -186,7 +186,7 @@ def test_suppressions_are_checked_once_per_site(monkeypatch):
 
 @pytest.mark.parametrize("arguments", [("", "what"), ("pattern", ""), ("x" * 300, "what")])
 def test_invalid_suppressions_are_refused(arguments):
-    with pytest.raises(ValueError, match=r"cannot add suppression .* with the text"):
+    with pytest.raises(ValueError, match=r"cannot add suppression .* with description"):
         memrt.debug.suppress_leaks(*arguments)
 
 
@@ -231,9 +231,9 @@ def test_growth_finds_the_site_and_scope_of_a_leak():
     found = memrt.debug.growth(leaky)
     assert found
     (trend,) = found.growing
-    assert trend.what.startswith("make at ")
+    assert trend.name.startswith("make at ")
     assert (trend.slope, len(trend.bytes), trend.bytes[-1]) == (2000, 24, 48_000)
-    assert [(t.what, t.slope, t.is_growing) for t in found.scopes] == [
+    assert [(t.name, t.slope, t.is_growing) for t in found.scopes] == [
         ("scope leaking", 2000, True)
     ]
     assert "+2.0 KiB a round, 46.9 KiB after 24 rounds" in repr(found)
@@ -247,9 +247,9 @@ def test_growth_shows_newest_buffer_of_the_top_5_sites():
     exec(compile(f"def fill():\n{lines}", "<fill>", "exec"), namespace)
     found = memrt.debug.growth(namespace["fill"], rounds=12)
     assert [trend.newest is not None for trend in found.growing] == [True] * 5 + [False] * 2
-    assert found.places[0].newest.size == 1000
+    assert found.places[0].newest.nbytes == 1000
     assert all(trend.newest is None for trend in [*found.scopes, found.total])
-    assert found.to_dict()["places"][0]["newest"]["size"] == 1000
+    assert found.to_dict()["places"][0]["newest"]["nbytes"] == 1000
     lines = repr(found).splitlines()
     assert lines[2:4] == ["      newest buffer: 1000 B, refcount 1", "      └─ memrt.MemInfo"]
     assert lines[4].startswith("         └─ `kept[77]` in test_growth_shows")
@@ -299,7 +299,7 @@ def test_growth_finds_a_slow_leak_in_noise():
             kept.append(memrt.alloc(1))
 
     found = memrt.debug.growth(noisy, rounds=40)
-    assert {trend.what.split(" at ")[0] for trend in found.growing} >= {"make"}
+    assert {trend.name.split(" at ")[0] for trend in found.growing} >= {"make"}
 
 
 def test_growth_refuses_too_few_rounds():
@@ -338,9 +338,9 @@ def hold_here():
 def test_holders_accepts_a_listed_buffer_until_freed():
     with memrt.debug.tracking():
         mi = make()
-    (buffer,) = [b for b in memrt.debug.live() if b.address == mi.data]
+    (buffer,) = [b for b in memrt.debug.live() if b.address == mi.address]
     found = memrt.holders(buffer)
-    assert (found.size, found.address, found.refcount) == (5001, mi.data, 1)
+    assert (found.nbytes, found.address, found.refcount) == (5001, mi.address, 1)
     del mi
     gc.collect()
     with pytest.raises(LookupError, match="the buffer at 0x"):

@@ -84,12 +84,12 @@ def test_arrays_outlive_the_package(run_python, probe):
         "    del sys.modules[name]\n"
         "del memrt; gc.collect()\n"
         "kept[1][:] = 5; kept[2][:] = 6; kept[5][:] = 7\n"
-        "assert kept[0].size == 1000 and kept[1].sum() == 485\n"
+        "assert kept[0].nbytes == 1000 and kept[1].sum() == 485\n"
         "view = kept[2][5:]\n"
         "kept.clear(); gc.collect()\n"
         "assert view.sum() == 95 * 6\n"
         "import memrt\n"
-        "assert memrt.meminfo(view).size == 800\n"
+        "assert memrt.meminfo(view).nbytes == 800\n"
         "del view\n"
         "assert memrt.stats().live == 0\n"
     )
@@ -159,7 +159,7 @@ for i in range(20):
     pid = os.fork()
     if pid == 0:
         a = np.ones(10_000); b = memrt.zeros(10_000); mi = memrt.alloc(10)
-        assert a.sum() == 10_000 and memrt.meminfo(a).size == 80_000
+        assert a.sum() == 10_000 and memrt.meminfo(a).nbytes == 80_000
         with memrt.Policy(name="child"): c = np.ones(5)
         inherited.clear(); del a, b, c, mi
         memrt.stats(); memrt.debug.live(); memrt.release_unused()
@@ -318,7 +318,7 @@ else:
 i = interpreters.create(**eval(sys.argv[1]))
 run(i, code)
 interpreters.destroy(i)
-assert kept.sum() == 0 and memrt.alloc(10).size == 10
+assert kept.sum() == 0 and memrt.alloc(10).nbytes == 10
 print("refused")
 """
 )

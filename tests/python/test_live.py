@@ -21,7 +21,7 @@ def test_live_lists_tracked_buffers_with_their_details():
         mi = memrt.alloc(12345, name="mine", policy=policy)
         (buffer,) = listed(name="mine")
         elapsed = time.clock_gettime(time.CLOCK_MONOTONIC) - begin
-    assert (buffer.size, buffer.address, buffer.policy) == (12345, mi.data, "tracked")
+    assert (buffer.nbytes, buffer.address, buffer.policy) == (12345, mi.address, "tracked")
     assert (buffer.refcount, buffer.kind) == (1, "inline")
     assert 0 <= buffer.age <= elapsed
     assert buffer.thread == threading.get_native_id()
@@ -31,7 +31,7 @@ def test_live_lists_numpy_arrays():
     with memrt.debug.tracking(), memrt.Policy(name="numpys"):
         a = np.ones(1000)
         (buffer,) = listed(policy="numpys")
-    assert (buffer.size, buffer.address, buffer.kind) == (8000, a.ctypes.data, "block")
+    assert (buffer.nbytes, buffer.address, buffer.kind) == (8000, a.ctypes.data, "block")
     assert buffer.name is None
 
 
@@ -39,9 +39,9 @@ def test_live_shows_kind_of_adopted_and_resizable_buffers(probe):
     with memrt.debug.tracking():
         adopted = memrt.adopt(np.zeros(777, "u1"))
         resizable = memrt.meminfo(probe.make_resizable(333))
-    assert [b.kind for b in listed(size=777)] == ["adopted"]
-    assert [b.kind for b in listed(size=333)] == ["resizable"]  # without a row for the data
-    assert memrt.meminfo(adopted).size + resizable.size == 1110
+    assert [b.kind for b in listed(nbytes=777)] == ["adopted"]
+    assert [b.kind for b in listed(nbytes=333)] == ["resizable"]  # without a row for the data
+    assert memrt.meminfo(adopted).nbytes + resizable.nbytes == 1110
 
 
 def test_live_omits_buffers_allocated_outside_tracking(untracked):
@@ -49,15 +49,15 @@ def test_live_omits_buffers_allocated_outside_tracking(untracked):
     with memrt.debug.tracking():
         inside = memrt.alloc(1002)
     after = memrt.alloc(1003)
-    assert [len(listed(size=mi.size)) for mi in (before, inside, after)] == [0, 1, 0]
+    assert [len(listed(nbytes=mi.nbytes)) for mi in (before, inside, after)] == [0, 1, 0]
 
 
 def test_live_drops_a_buffer_freed_after_tracking():
     with memrt.debug.tracking():
         mi = memrt.alloc(1004)
-    assert listed(size=1004)
+    assert listed(nbytes=1004)
     del mi
-    assert not listed(size=1004)
+    assert not listed(nbytes=1004)
 
 
 def test_live_shows_new_size_and_address_after_resize():
@@ -65,14 +65,14 @@ def test_live_shows_new_size_and_address_after_resize():
         a = np.zeros(10, "u1")
         a.resize(1_000_000, refcheck=False)
         (buffer,) = listed(policy="growing")
-    assert (buffer.size, buffer.address) == (1_000_000, a.ctypes.data)
+    assert (buffer.nbytes, buffer.address) == (1_000_000, a.ctypes.data)
 
 
 def test_live_is_in_allocation_order():
     with memrt.debug.tracking():
         kept = [memrt.alloc(2000 + i) for i in range(20)]
-    sizes = [b.size for b in memrt.debug.live() if 2000 <= b.size < 2020]
-    assert sizes == [mi.size for mi in kept]
+    sizes = [b.nbytes for b in memrt.debug.live() if 2000 <= b.nbytes < 2020]
+    assert sizes == [mi.nbytes for mi in kept]
     ids = [b.id for b in memrt.debug.live()]
     assert ids == sorted(ids)
 
@@ -92,7 +92,7 @@ def test_live_shows_current_refcount_and_name(probe):
         mi = memrt.alloc(1005)
     capsules = [mi.__memrt_meminfo__() for _ in range(3)]
     mi.name = "renamed"
-    (buffer,) = listed(size=1005)
+    (buffer,) = listed(nbytes=1005)
     assert (buffer.refcount, buffer.name) == (1 + len(capsules), "renamed")
 
 
@@ -108,7 +108,7 @@ def test_live_is_safe_while_other_threads_allocate():
         for thread in threads:
             thread.start()
         for _ in range(200):
-            assert all(b.size == 100 for b in memrt.debug.live())
+            assert all(b.nbytes == 100 for b in memrt.debug.live())
         stop.set()
         for thread in threads:
             thread.join()

@@ -79,7 +79,7 @@ def test_every_view_leads_to_the_same_meminfo(view, source, probe):
 @pytest.mark.parametrize("view", VIEWS)
 def test_last_view_frees_the_block_once(view, make, probe):
     source = make(probe)
-    start = memrt.meminfo(source).data
+    start = memrt.meminfo(source).address
     seen = VIEWS[view](source)
     before = memrt.stats()
     del source
@@ -95,8 +95,8 @@ def test_last_view_frees_the_block_once(view, make, probe):
 
 def test_distinct_meminfos_count_memory_of_views_once(source):
     views = [source[i:] for i in range(5)] + [source[::-1], source.reshape(2, -1)]
-    assert sum(memrt.meminfo(view).size for view in views) == 7 * 80
-    assert sum(mi.size for mi in {memrt.meminfo(view) for view in views}) == 80
+    assert sum(memrt.meminfo(view).nbytes for view in views) == 7 * 80
+    assert sum(mi.nbytes for mi in {memrt.meminfo(view) for view in views}) == 80
     empty = sys.getsizeof(source.view())
     assert sys.getsizeof(source) == empty + (80 if source.flags.owndata else 0)
 

@@ -16,13 +16,13 @@ import pytest
 def test_alloc_has_requested_size_and_alignment():
     for align in (1, 16, 64, 256, 4096, 1 << 16):
         mi = memrt.alloc(100, alignment=align)
-        assert (mi.size, mi.data % max(align, 64)) == (100, 0)
+        assert (mi.nbytes, mi.address % max(align, 64)) == (100, 0)
 
 
 def test_alloc_zero_returns_zeros_after_dirty_memory_is_freed():
     for size in (1, 100, 5000, 1 << 20):
         dirty = memrt.alloc(size)
-        ctypes.memset(dirty.data, 0xFF, size)
+        ctypes.memset(dirty.address, 0xFF, size)
         del dirty
         assert not np.frombuffer(memrt.alloc(size, zero=True), np.uint8).any()
 
@@ -31,7 +31,7 @@ def test_alloc_uses_named_policy_or_else_current_policy():
     named = memrt.Policy(name="named")
     with memrt.Policy(alignment=512, name="outer"):
         mi = memrt.alloc(10)
-        assert (mi.policy, mi.data % 512) == ("outer", 0)
+        assert (mi.policy, mi.address % 512) == ("outer", 0)
         assert memrt.alloc(10, policy=named).policy == "named"
     assert memrt.alloc(10).policy == "default"
 
@@ -113,12 +113,12 @@ def test_non_integer_size_raises_type_error(nonsense):
 
 def test_alignment_of_1_gib_is_honoured():
     mi = memrt.alloc(1, alignment=1 << 30)
-    assert mi.data % (1 << 30) == 0
+    assert mi.address % (1 << 30) == 0
 
 
 def test_zero_size_has_an_address_and_an_empty_buffer():
     mi = memrt.alloc(0)
-    assert mi.data != 0
+    assert mi.address != 0
     assert memoryview(mi).nbytes == 0
 
 
@@ -144,7 +144,7 @@ def test_python_cannot_set_refcount_data_or_size():
     mi = memrt.alloc(8)
     for name in ("acquire", "release", "incref", "decref"):
         assert not hasattr(mi, name)
-    for name in ("refcount", "data", "size", "parent", "readonly", "kind", "policy"):
+    for name in ("refcount", "address", "nbytes", "parent", "readonly", "kind", "policy"):
         with pytest.raises(AttributeError):
             setattr(mi, name, 1)
     with pytest.raises(TypeError):
@@ -156,7 +156,7 @@ def test_memoryview_shares_the_bytes_of_meminfo():
     view = memoryview(mi)
     assert (view.format, view.shape, view.readonly, view.contiguous) == ("B", (16,), False, True)
     view[3] = 7
-    assert ctypes.string_at(mi.data, 16) == b"\0\0\0\7" + bytes(12)
+    assert ctypes.string_at(mi.address, 16) == b"\0\0\0\7" + bytes(12)
 
 
 def test_memoryview_keeps_the_memory_alive():
@@ -206,14 +206,14 @@ def test_each_python_object_adds_1_to_refcount(probe):
 
 def test_resizable_meminfo_without_data_has_empty_buffer(probe):
     mi = memrt.meminfo(probe.make_resizable(0))
-    assert (mi.kind, mi.data) == ("resizable", 0)
+    assert (mi.kind, mi.address) == ("resizable", 0)
     assert memoryview(mi).nbytes == 0
     assert memrt.as_array(mi).size == 0
 
 
 def test_resizable_meminfo_has_the_size_of_its_array(probe):
     mi = memrt.meminfo(probe.make_resizable(40))
-    assert mi.size == memrt.as_array(mi).nbytes == 40
+    assert mi.nbytes == memrt.as_array(mi).nbytes == 40
 
 
 def test_meminfo_at_reused_address_has_no_old_state(probe):
@@ -244,7 +244,7 @@ def test_more_meminfos_than_the_free_list_holds_are_freed():
     before = memrt.stats()
     for _ in range(2):
         several = [memrt.alloc(size, zero=True) for size in range(200)]
-        assert [mi.size for mi in several] == list(range(200))
+        assert [mi.nbytes for mi in several] == list(range(200))
         assert len(set(map(id, several))) == 200
         del several
     change = memrt.stats() - before

@@ -54,7 +54,7 @@ def test_valid_options_do_not_warn(run_python):
 
 def test_memrt_track_enables_tracking_at_start(run_python):
     result = run_python(
-        "import memrt; mi = memrt.alloc(777); print([b.size for b in memrt.debug.live()])\n",
+        "import memrt; mi = memrt.alloc(777); print([b.nbytes for b in memrt.debug.live()])\n",
         env={"MEMRT_TRACK": "1"},
     )
     assert result.stdout == "[777]\n"
@@ -79,7 +79,7 @@ def test_checking_mode_names_block_with_overwritten_redzone(run_python):
     result = run_python(
         "import ctypes, memrt\n"
         "mi = memrt.alloc(100, name='victim')\n"
-        "ctypes.memset(mi.data + 100, 0, 8)\n"
+        "ctypes.memset(mi.address + 100, 0, 8)\n"
         "del mi\n",
         env={"MEMRT_CHECK": "1"},
         check=False,

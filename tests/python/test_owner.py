@@ -84,7 +84,7 @@ def test_wrapped_memory_counts_as_adopted_with_its_size():
     before = memrt.stats()
     mi, _ = wrapped(1000)
     change = memrt.stats() - before
-    assert mi.size == 1000
+    assert mi.nbytes == 1000
     assert mi.kind == "adopted"
     assert (change.adopted, change.live, change.mi_alloc) == (1000, 0, 1)
 
@@ -293,7 +293,7 @@ def test_meminfo_resurrected_by_a_finalizer_is_released():
     assert freed == [64]
     assert repr(saved[0]) == "<memrt.MemInfo, released>"
     with pytest.raises(ReferenceError, match="reference cycle"):
-        saved[0].size  # noqa: B018
+        saved[0].nbytes  # noqa: B018
     saved.clear()
     gc.collect()
     assert freed == [64]
@@ -324,7 +324,7 @@ def released():
 
 
 USES = {
-    "data": lambda mi: mi.data,
+    "address": lambda mi: mi.address,
     "name": lambda mi: mi.name,
     "refcount": lambda mi: mi.refcount,
     "readonly": lambda mi: mi.readonly,

@@ -284,7 +284,7 @@ def keep():
 @pytest.mark.memrt_no_leaks(ignore=["cache*", "tables"])
 def test_by_patterns(): keep()
 
-@pytest.mark.memrt_no_leaks(ignore=lambda buffer: buffer.size < 5000)
+@pytest.mark.memrt_no_leaks(ignore=lambda buffer: buffer.nbytes < 5000)
 def test_by_function(): keep()
 
 @pytest.mark.memrt_no_leaks(ignore="cache*")
@@ -493,7 +493,7 @@ def test(memrt_track):
     half = large[::2].copy()
     del large
     named = memrt.alloc(100, name="a name")
-    assert [(b.size, b.name) for b in memrt_track.live()] == [(4_000_000, None), (100, "a name")]
+    assert [(b.nbytes, b.name) for b in memrt_track.live()] == [(4_000_000, None), (100, "a name")]
     assert memrt_track.peak == 12_000_000
     assert memrt_track.stats.live == 4_000_100
     assert memrt_track.stats.total == 12_000_100
@@ -823,13 +823,13 @@ def test_live_reads_scopes_only_if_a_buffer_has_a_scope():
     with memrt.debug.tracking():
         kept = memrt.alloc(10)
         rows = _memrt.live(lambda: called.append(None) or {})
-        assert [row[1] for row in rows if row[8] == kept.data] == [10]
+        assert [row[1] for row in rows if row[8] == kept.address] == [10]
         assert called == []
         with memrt.scope("somewhere"):
             inside = memrt.alloc(20)
         rows = _memrt.live(lambda: called.append(None) or {})
     assert len(called) == 1
-    assert inside.size == 20
+    assert inside.nbytes == 20
     with pytest.raises(TypeError, match="scopes must be a dict, got int"):
         _memrt.live(lambda: 5)
 
@@ -858,4 +858,4 @@ def test_live_passes_on_errors_of_the_scope_lookup():
         number = _memrt.scope_info(scope._capsule)[0]
         with pytest.raises(KeyError, match="eq"):
             _memrt.live(lambda: {Number(number): "path"})
-    assert inside.size == 20
+    assert inside.nbytes == 20

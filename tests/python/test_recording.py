@@ -100,11 +100,11 @@ def test_recording_lists_live_buffers_with_holders_at_the_end(recorded):
     _, document = recorded(PROGRAM)
     columns = document["live"]["columns"]
     rows = [dict(zip(columns, row, strict=True)) for row in document["live"]["rows"]]
-    (row,) = [row for row in rows if row["size"] == 800_000]
+    (row,) = [row for row in rows if row["nbytes"] == 800_000]
     assert row["scope"] == "outer"
     assert place(document, row["site"]).startswith("load at ")
     assert "__main__.kept" in "\n".join(document["holders"][0]["lines"])
-    assert sum(each["bytes"] for each in document["held"]) == sum(row["size"] for row in rows)
+    assert sum(each["bytes"] for each in document["held"]) == sum(row["nbytes"] for row in rows)
     assert document["lost"] == []
 
 

@@ -14,7 +14,7 @@ import pytest
 from memrt.commands import replay
 from memrt.commands.available import available_memory
 from memrt.commands.worker import run_worker
-from test_trace_file import ADOPTED, ADOPTION, BIRTH, DEATH, RESIZE, Writer
+from test_trace_file import ADOPTED, ADOPTION, ALLOC, FREE, RESIZE, Writer
 
 RESIZABLE = 3
 COUNTING = """
@@ -137,7 +137,7 @@ def test_table_has_a_row_for_each_allocator(traced):
 
 def test_malloc_library_is_loaded_by_its_path(tmp_path):
     library = shared_object(tmp_path, "counting", COUNTING)
-    events = [(n, BIRTH, n, 77777) for n in range(1, 11)]
+    events = [(n, ALLOC, n, 77777) for n in range(1, 11)]
     content = Writer().events(*events).end().content.replace(b"\1\6\0", b"\1\0\0")
     (tmp_path / "t").write_bytes(content)  # the log2 of each alignment is 0
     result = command("replay", tmp_path / "t", "--allocator", library, cwd=tmp_path,
@@ -198,7 +198,7 @@ def test_worker_that_exceeds_its_timeout_is_reaped():
 # --- Pages that a replay writes to. ---
 
 MIB = 1 << 20
-SPARSE = [(1, BIRTH, 1, 64 * MIB), (2, BIRTH, 2, 1000), (3, RESIZE, 1, 96 * MIB)]
+SPARSE = [(1, ALLOC, 1, 64 * MIB), (2, ALLOC, 2, 1000), (3, RESIZE, 1, 96 * MIB)]
 
 
 @pytest.fixture
@@ -241,8 +241,8 @@ def test_write_limit_applies_to_the_emitted_c_program(sparse, tmp_path):
 
 
 def test_freed_or_shrunk_blocks_allow_further_writes(tmp_path):
-    events = [(1, BIRTH, 1, 4 * MIB), (2, RESIZE, 1, MIB), (3, BIRTH, 2, 3 * MIB)]
-    events += [(4, DEATH, 1, MIB), (5, RESIZE, 2, 4 * MIB), (6, BIRTH, 3, MIB), (7, DEATH, 3, MIB)]
+    events = [(1, ALLOC, 1, 4 * MIB), (2, RESIZE, 1, MIB), (3, ALLOC, 2, 3 * MIB)]
+    events += [(4, FREE, 1, MIB), (5, RESIZE, 2, 4 * MIB), (6, ALLOC, 3, MIB), (7, FREE, 3, MIB)]
     (tmp_path / "t").write_bytes(Writer().events(*events).end().content)
     result = command("replay", tmp_path / "t", "--write-limit", "4M", "--json")
     assert [each["unwritten"] for each in json.loads(result.stdout)] == [MIB] * 3
@@ -302,7 +302,7 @@ def test_available_memory_respects_the_address_space_limit():
 
 
 def test_refused_requests_are_counted(tmp_path):
-    (tmp_path / "t").write_bytes(Writer().events((1, BIRTH, 1, 2**62), (2, DEATH, 1, 1)).content)
+    (tmp_path / "t").write_bytes(Writer().events((1, ALLOC, 1, 2**62), (2, FREE, 1, 1)).content)
     result = command("replay", tmp_path / "t", "--allocator", "memrt", "--json")
     assert json.loads(result.stdout)[0]["refused"] == 1
     assert "the trace was cut off" in result.stderr
@@ -329,9 +329,9 @@ def test_missing_allocator_error_names_its_debian_package(traced, monkeypatch):
 
 
 def test_adopted_and_resizable_memory_is_not_replayed(tmp_path):
-    writer = Writer().events((1, ADOPTION, 1, 100, ADOPTED), (2, DEATH, 1, 100, ADOPTED))
-    writer.events((3, BIRTH, 2, 0, RESIZABLE), (4, BIRTH, 3, 50), (5, RESIZE, 3, 60))
-    (tmp_path / "t").write_bytes(writer.events((6, DEATH, 9, 8)).end().content)
+    writer = Writer().events((1, ADOPTION, 1, 100, ADOPTED), (2, FREE, 1, 100, ADOPTED))
+    writer.events((3, ALLOC, 2, 0, RESIZABLE), (4, ALLOC, 3, 50), (5, RESIZE, 3, 60))
+    (tmp_path / "t").write_bytes(writer.events((6, FREE, 9, 8)).end().content)
     events = replay.events_of(memrt.debug.Trace(tmp_path / "t"))
     assert events["type"].tolist() == [1, 2, 3]
     assert events["slot"].tolist() == [0, 0, 1]

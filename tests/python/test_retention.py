@@ -55,7 +55,7 @@ def nothing_is_wasted_before():
 def test_buffer_kept_by_a_small_view_is_listed_with_its_holder(make):
     view = make(np.zeros(SHAPE) if make is memrt.array else SHAPE)[3, 4]
     buffer = only()
-    assert (buffer.size, buffer.viewed, buffer.views, buffer.exact) == (SIZE, 40, 1, True)
+    assert (buffer.nbytes, buffer.viewed, buffer.views, buffer.exact) == (SIZE, 40, 1, True)
     assert buffer.wasted == SIZE - 40
     assert expressions(buffer) == {"view"}
     assert buffer.why == "23.4 KiB wasted: 23.4 KiB kept for 40 B in 1 view"
@@ -214,13 +214,13 @@ def test_record_field_views_count_only_their_bytes():
     records = block(100, [("a", "i1"), ("b", "f8"), ("c", "i4", (2,))])
     fields = [records["a"], records["c"]]
     del records
-    assert (only().size, only().viewed) == (100 * 17, 100 * 9)
+    assert (only().nbytes, only().viewed) == (100 * 17, 100 * 9)
     assert len(fields) == 2
 
 
 def test_view_of_an_object_array_counts_its_pointers():
     head = block(1000, object)[:3]
-    assert (only().size, only().viewed) == (8000, 24)
+    assert (only().nbytes, only().viewed) == (8000, 24)
     assert head.size == 3
 
 
@@ -272,7 +272,7 @@ def test_released_memoryview_covers_no_bytes():
     head = whole[:3]
     view.release()
     del whole
-    assert (only().size, only().viewed) == (8000, 24)
+    assert (only().nbytes, only().viewed) == (8000, 24)
     assert len(_memrt.find_retention(0, 0.0, 10)[0]) == 1
     assert head.size == 3
 
@@ -282,18 +282,18 @@ def test_released_memoryview_covers_no_bytes():
 
 def test_thresholds_exclude_small_waste():
     views = [block(1000)[:100], block(4000)[:3000], block(100_000)[:1]]
-    assert [each.size for each in memrt.debug.retention(1, 0.5)] == [800_000, 8000]
-    assert [each.size for each in memrt.debug.retention(8000, 0.0)] == [800_000, 32_000]
-    assert [each.size for each in memrt.debug.retention()] == [800_000]
-    assert [each.size for each in memrt.debug.retention(0, 1.0)] == []
-    assert [each.size for each in memrt.debug.retention(10**30)] == []
+    assert [each.nbytes for each in memrt.debug.retention(1, 0.5)] == [800_000, 8000]
+    assert [each.nbytes for each in memrt.debug.retention(8000, 0.0)] == [800_000, 32_000]
+    assert [each.nbytes for each in memrt.debug.retention()] == [800_000]
+    assert [each.nbytes for each in memrt.debug.retention(0, 1.0)] == []
+    assert [each.nbytes for each in memrt.debug.retention(10**30)] == []
     assert len(views) == 3
 
 
 def test_largest_waste_is_first_and_limit_counts_the_rest():
     views = [block(1000 * (i + 1))[:1] for i in range(5)]
     seen = found(limit=2)
-    assert [each.size for each in seen] == [40_000, 32_000]
+    assert [each.nbytes for each in seen] == [40_000, 32_000]
     assert (len(seen), seen.count) == (2, 5)
     assert seen.wasted == sum(8000 * (i + 1) - 8 for i in range(5))
     assert repr(seen).endswith("\n\n3 more")
@@ -354,7 +354,7 @@ def test_retention_searches_100_000_small_arrays():
     views = [array[:2] for array in small[:300]]
     view = block(100_000)[5:7]
     seen = found(limit=3)
-    assert (seen.count, seen.buffers[0].size) == (1, 800_000)
+    assert (seen.count, seen.buffers[0].nbytes) == (1, 800_000)
     del small[:300]
     assert found(limit=3).count == 301
     assert len(views) + len(view) == 302
@@ -394,7 +394,7 @@ def test_retention_works_while_threads_allocate():
         thread.start()
     try:
         for _ in range(20):
-            assert all(each.viewed < each.size for each in found())
+            assert all(each.viewed < each.nbytes for each in found())
     finally:
         stop.set()
         for thread in threads:
@@ -445,7 +445,7 @@ def test_tracked_buffer_has_its_allocation_site(untracked):
     early = block()[1]
     with memrt.debug.tracking():
         late = block((30, 40))[1]
-    known, unknown = sorted(found(), key=lambda each: each.size)
+    known, unknown = sorted(found(), key=lambda each: each.nbytes)
     assert (unknown.site, unknown.place) == (None, None)
     assert "allocated in" not in repr(unknown)
     place = f"block at {__file__}:{block.__code__.co_firstlineno + 3}"

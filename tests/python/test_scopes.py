@@ -57,18 +57,18 @@ def test_memrt_calls_count_without_a_policy_in_force():
             memrt.full(1000, 7, "u1", policy=policy),
         ]
         assert np.ones(1000).base is None
-    assert s.live == 5000 - 1000 + memrt.meminfo(made[3]).size
+    assert s.live == 5000 - 1000 + memrt.meminfo(made[3]).nbytes
     assert policy.stats().live == 2000
     made.clear()
     assert s.live == 0
 
 
 def test_resize_counts_in_the_scope_of_the_allocation(in_force):
-    with memrt.scope("born") as born:
+    with memrt.scope("allocated") as allocated:
         a = np.ones(1000, "u1")
     with memrt.scope("resized") as resized:
         a.resize(5000, refcheck=False)
-    assert (born.live, resized.live, resized.total) == (5000, 0, 0)
+    assert (allocated.live, resized.live, resized.total) == (5000, 0, 0)
 
 
 def test_equal_name_reopens_the_same_scope():
@@ -362,7 +362,7 @@ def test_task_counts_in_a_scope_that_its_creator_left():
             await asyncio.sleep(0)
         opened.set()
         made = await task
-        assert s.live == made.size
+        assert s.live == made.nbytes
         return s
 
     assert asyncio.run(main()).live == 0
@@ -374,7 +374,7 @@ def test_exit_in_copied_context_keeps_scope_in_the_original():
     contextvars.copy_context().run(inside.__exit__)
     made = memrt.alloc(100)
     inside.__exit__()
-    assert s.live == made.size
+    assert s.live == made.nbytes
 
 
 def test_recursive_function_has_a_single_scope():
@@ -423,7 +423,7 @@ def test_exit_on_wrong_thread_or_task_warns_and_keeps_the_scope():
         thread.start()
         thread.join()
         made = memrt.alloc(100)
-    assert s.live == made.size
+    assert s.live == made.nbytes
     message = (
         "scope 'elsewhere' was not entered in this context: "
         "enter and leave scope 'elsewhere' in the same thread, task or context"
@@ -464,7 +464,7 @@ def test_closing_a_suspended_generator_exits_its_scope():
     assert memrt.current_scope() == s  # a generator runs in the context of its caller
     running.close()
     assert memrt.current_scope() is None
-    assert s.live == first.size
+    assert s.live == first.nbytes
 
 
 @pytest.mark.parametrize(

@@ -29,7 +29,7 @@ def test_error_states_the_request_usage_and_limits():
     assert lines[3].startswith("limits: ")
     assert error.nbytes == 8 * 10**15
     assert isinstance(error, MemoryError)
-    assert kept.size == 3 << 20
+    assert kept.nbytes == 3 << 20
 
 
 def test_error_lists_the_largest_sites_if_tracked():

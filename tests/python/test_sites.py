@@ -24,7 +24,7 @@ def sampled():
 
 
 def buffer_of(mi):
-    (found,) = [b for b in memrt.debug.live() if b.address == mi.data]
+    (found,) = [b for b in memrt.debug.live() if b.address == mi.address]
     return found
 
 
@@ -195,7 +195,7 @@ def test_sites_are_summed_by_place_largest_first():
     with memrt.debug.tracking(frames=8):
         small = [load() for _ in range(3)]
         large = prepare(), memrt.alloc(100_000)
-    mine = [b for b in memrt.debug.live() if b.address in {mi.data for mi in (*small, *large)}]
+    mine = [b for b in memrt.debug.live() if b.address in {mi.address for mi in (*small, *large)}]
     usages = memrt.debug.sites(mine)
     assert [(u.blocks, u.bytes) for u in usages] == [(1, 100_000), (4, 4 * 3001)]
     assert usages[1].place == memrt.types.Place(__file__, "load", line_of(load, "# here"))
@@ -207,7 +207,7 @@ def test_sample_estimates_the_number_of_buffers(sampled):
     size, count, mean = 5000, 20_000, 50_000
     with memrt.debug.tracking(frames=1, sample=mean):
         kept = [memrt.alloc(size) for _ in range(count)]
-    listed = [b for b in memrt.debug.live() if b.size == size]
+    listed = [b for b in memrt.debug.live() if b.nbytes == size]
     p = -math.expm1(-size / mean)
     assert len(listed) < count / 2
     assert all(b.stands_for == pytest.approx(1 / p) for b in listed)

@@ -152,9 +152,9 @@ class Memory(RuleBasedStateMachine):
             return
         mi = memrt.meminfo(holder.thing)
         assert mi.refcount >= 1
-        assert mi.size == holder.buffer.size()
-        if mi.size == len(holder.buffer.contents):  # else NumPy added a byte to 0 bytes
-            self.holders.append(Holder(mi, holder.buffer, 0, mi.size))
+        assert mi.nbytes == holder.buffer.size()
+        if mi.nbytes == len(holder.buffer.contents):  # else NumPy added a byte to 0 bytes
+            self.holders.append(Holder(mi, holder.buffer, 0, mi.nbytes))
 
     @precondition(lambda self: self.holders)
     @rule(data=st.data(), alignment=st.sampled_from([None, 4096]))

@@ -36,7 +36,7 @@ def test_difference_of_two_snapshots_measures_a_block_of_code():
     assert (change.live, change.total) == (1000, 1500)
     assert abs(change.peak - 1500) <= change.peak_error
     assert change.realloc == change.failed == 0
-    assert a.base.size == 1000
+    assert a.base.nbytes == 1000
     with pytest.raises(TypeError):
         before - 5
 

@@ -49,7 +49,7 @@ def test_buffer_is_traced_once_in_its_domain_until_freed(name, tracing):
     domain, make = MAKERS[name]
     made = make(SIZE)
     assert traced() == [(domain, SIZE)]
-    assert memrt.meminfo(made).size == SIZE
+    assert memrt.meminfo(made).nbytes == SIZE
     assert memrt.meminfo(made).__memrt_meminfo__() is not None
     assert traced() == [(domain, SIZE)]
     del made
@@ -219,7 +219,7 @@ def test_buffer_released_without_the_gil_is_untraced(tracing, probe):
 def release_one_without_gil(probe):
     """Release a buffer without the GIL, and return the former address of its data."""
     capsule = probe.make_capsule(SIZE)
-    address, held = memrt.meminfo(capsule).data, probe.hold(capsule)
+    address, held = memrt.meminfo(capsule).address, probe.hold(capsule)
     del capsule
     probe.release_without_gil(held, True)
     return address
@@ -228,7 +228,7 @@ def release_one_without_gil(probe):
 def test_address_reused_before_the_untrack_stays_traced(tracing, probe):
     address = release_one_without_gil(probe)
     again = probe.make_capsule(SIZE)  # allocates and tracks, and runs nothing that is queued
-    assert memrt.meminfo(again).data == address
+    assert memrt.meminfo(again).address == address
     assert traced() == [(OURS, SIZE)]
     memrt.stats()
     assert traced() == [(OURS, SIZE)]

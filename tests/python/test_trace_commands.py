@@ -129,7 +129,7 @@ def test_frames_and_native_options_limit_the_recorded_calls(tmp_path, frames, na
                      cwd=tmp_path)  # fmt: skip
     assert result.returncode == 0, result.stderr
     trace = memrt.debug.Trace(tmp_path / "t")
-    (site,) = {row["site"] for row in trace.buffers if row["size"] == 40_000}
+    (site,) = {row["site"] for row in trace.buffers if row["nbytes"] == 40_000}
     found = trace.sites[site].frames
     natives = [frame for frame in found if frame.is_native]
     assert [frame.function for frame in found if not frame.is_native] == ["f"] * frames
@@ -205,7 +205,7 @@ def test_csv_has_a_row_for_each_event(recorded, tmp_path):
     assert len(rows) == len(trace)
     assert [int(row["live_bytes"]) for row in rows] == trace.live.tolist()
     assert [row["mark"] for row in rows if row["event"] == "mark"] == ["half"]
-    inner = [row for row in rows if row["scope"] == "inner" and row["event"] == "birth"]
+    inner = [row for row in rows if row["scope"] == "inner" and row["event"] == "alloc"]
     assert len(inner) == 20
     assert {row["bytes"] for row in inner} == {"8000"}
     assert inner[0]["place"].endswith("program.py:6")

@@ -10,12 +10,12 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from memrt._trace import (
     ADOPTION,
-    BIRTH,
-    DEATH,
+    ALLOC,
     END,
     EVENT,
     EVENTS,
     FAILURE,
+    FREE,
     MAGIC,
     MARK,
     ORDER,
@@ -82,10 +82,10 @@ def read(tmp_path):
 def test_both_byte_orders_are_read(read, order):
     writer = Writer(order).text(1, "work").text(2, "w.py").text(3, "mine").text(4, "a/b")
     writer.site(9, (1, 2, 12, 0)).policy(7, 3, 4)
-    writer.events((5, BIRTH, 1, 100, INLINE, 9, 7), (8, DEATH, 1, 100, INLINE, 0, 7), thread=77)
+    writer.events((5, ALLOC, 1, 100, INLINE, 9, 7), (8, FREE, 1, 100, INLINE, 0, 7), thread=77)
     trace = read(writer.end(2, 0, 0, 4_000_000_000))
     assert trace.events.dtype == EVENT
-    assert trace.events["size"].tolist() == [100, 100]
+    assert trace.events["nbytes"].tolist() == [100, 100]
     assert trace.events["thread"].tolist() == [77, 77]
     assert trace.events["align_log2"].tolist() == [6, 6]
     assert str(trace.place(9)) == "work at w.py:12"
@@ -96,8 +96,8 @@ def test_both_byte_orders_are_read(read, order):
 
 
 def test_events_of_threads_are_ordered_by_time(read):
-    writer = Writer().events((5, BIRTH, 1, 1), (30, DEATH, 1, 1), thread=1)
-    writer.events((3, BIRTH, 2, 2), (40, DEATH, 2, 2), thread=2)
+    writer = Writer().events((5, ALLOC, 1, 1), (30, FREE, 1, 1), thread=1)
+    writer.events((3, ALLOC, 2, 2), (40, FREE, 2, 2), thread=2)
     trace = read(writer.end())
     assert trace.events["time"].tolist() == [3, 5, 30, 40]
     assert trace.events["thread"].tolist() == [2, 1, 1, 2]
@@ -105,55 +105,55 @@ def test_events_of_threads_are_ordered_by_time(read):
 
 
 def test_allocation_comes_before_free_at_the_same_time(read):
-    writer = Writer().events((5, DEATH, 1, 9), thread=2)
-    trace = read(writer.events((5, BIRTH, 1, 9), thread=1).end())
+    writer = Writer().events((5, FREE, 1, 9), thread=2)
+    trace = read(writer.events((5, ALLOC, 1, 9), thread=1).end())
     (buffer,) = trace.buffers
-    assert buffer["seen_born"]
-    assert buffer["seen_dead"]
+    assert buffer["seen_alloc"]
+    assert buffer["seen_free"]
     assert trace.live[-1] == 0
 
 
 def test_resize_changes_the_live_bytes(read):
     writer = Writer().events(
-        (1, BIRTH, 1, 100), (2, RESIZE, 1, 500), (3, RESIZE, 1, 50), (4, DEATH, 1, 50)
+        (1, ALLOC, 1, 100), (2, RESIZE, 1, 500), (3, RESIZE, 1, 50), (4, FREE, 1, 50)
     )
     trace = read(writer.end())
     assert trace.live.tolist() == [100, 500, 50, 0]
     assert (trace.peak, trace.peak_event) == (500, 1)
     (buffer,) = trace.buffers
-    assert (buffer["size"], buffer["largest"]) == (100, 500)
-    assert (buffer["born"], buffer["died"]) == (1, 4)
+    assert (buffer["nbytes"], buffer["largest"]) == (100, 500)
+    assert (buffer["allocated"], buffer["freed"]) == (1, 4)
     (usage,) = trace.usage("policy")
     assert usage == ("unknown policy", 1, 500, 500, 0)
 
 
 def test_adopted_memory_is_not_live_bytes(read):
-    writer = Writer().events((1, ADOPTION, 1, 100, ADOPTED), (2, BIRTH, 2, 10))
-    trace = read(writer.events((3, DEATH, 1, 100, ADOPTED)).end())
+    writer = Writer().events((1, ADOPTION, 1, 100, ADOPTED), (2, ALLOC, 2, 10))
+    trace = read(writer.events((3, FREE, 1, 100, ADOPTED)).end())
     assert trace.live.tolist() == [0, 10, 10]
     assert len(trace.buffers) == 2
 
 
 def test_marks_and_failures_keep_the_live_bytes(read):
-    writer = Writer().text(3, "now").events((1, BIRTH, 1, 100), (2, MARK, 3, 0, 0))
+    writer = Writer().text(3, "now").events((1, ALLOC, 1, 100), (2, MARK, 3, 0, 0))
     trace = read(writer.events((4, FAILURE, 0, 2**64 - 1, 0), (5, MARK, 99, 0, 0)).end())
     assert trace.live.tolist() == [100, 100, 100, 100]
     assert [(mark.time, mark.name) for mark in trace.marks] == [(2e-9, "now"), (5e-9, "?")]
 
 
 def test_blocks_without_an_allocation_event_are_listed(read):
-    writer = Writer(last=5).events((1, DEATH, 1, 100), (2, BIRTH, 2, 10), (3, DEATH, 2, 10))
-    trace = read(writer.events((4, RESIZE, 3, 7), (5, DEATH, 3, 7)).end(9, 0, 4, 5))
+    writer = Writer(last=5).events((1, FREE, 1, 100), (2, ALLOC, 2, 10), (3, FREE, 2, 10))
+    trace = read(writer.events((4, RESIZE, 3, 7), (5, FREE, 3, 7)).end(9, 0, 4, 5))
     assert trace.live.tolist() == [0, 10, 0, 7, 0]
-    assert trace.buffers["seen_born"].tolist() == [False, True, False]
+    assert trace.buffers["seen_alloc"].tolist() == [False, True, False]
     assert trace.problem == "4 events overwritten: last 5 kept"
 
 
 def test_usage_is_summed_by_place_scope_policy_or_thread(read):
     writer = Writer().text(1, "f").text(2, "f.py").text(3, "p").text(4, "s")
     writer.site(1, (1, 2, 1, 0)).site(2, (1, 2, 2, 0)).policy(1, 3).policy(2, 3, 4)
-    writer.events((1, BIRTH, 1, 100, INLINE, 1, 1), (2, BIRTH, 2, 1000, INLINE, 2, 2))
-    writer.events((3, RESIZE, 1, 300, INLINE, 0, 1), (4, DEATH, 2, 1000, INLINE, 0, 2), thread=8)
+    writer.events((1, ALLOC, 1, 100, INLINE, 1, 1), (2, ALLOC, 2, 1000, INLINE, 2, 2))
+    writer.events((3, RESIZE, 1, 300, INLINE, 0, 1), (4, FREE, 2, 1000, INLINE, 0, 2), thread=8)
     trace = read(writer.end())
     assert trace.usage() == [
         ("f at f.py:2", 1, 1000, 1000, 0),
@@ -176,13 +176,13 @@ def test_empty_trace_has_no_events(read):
 
 
 def test_records_of_unknown_types_are_skipped(read):
-    writer = Writer().record(99, b"whatever").events((1, BIRTH, 1, 100)).record(2**32 - 1, b"")
+    writer = Writer().record(99, b"whatever").events((1, ALLOC, 1, 100)).record(2**32 - 1, b"")
     assert len(read(writer.end())) == 1
 
 
 def test_missing_text_site_and_policy_records_read_as_unknown(read):
     writer = Writer().site(1, (5, 6, 7, 0)).policy(1, 8, 9).site(2)
-    trace = read(writer.events((1, BIRTH, 1, 100, INLINE, 3, 4)).end())
+    trace = read(writer.events((1, ALLOC, 1, 100, INLINE, 3, 4)).end())
     assert trace.place(3) is None
     assert str(trace.place(1)) == "code at an unknown file:7"
     assert trace.policies[1] == ("?", None, 5, 64)
@@ -192,7 +192,7 @@ def test_missing_text_site_and_policy_records_read_as_unknown(read):
 
 def whole_trace():
     writer = Writer().text(1, "name").site(1, (1, 1, 3, 0)).policy(1, 1, 1)
-    writer.events((1, BIRTH, 1, 100, INLINE, 1, 1), (2, MARK, 1, 0))
+    writer.events((1, ALLOC, 1, 100, INLINE, 1, 1), (2, MARK, 1, 0))
     return writer.end(2).content
 
 
@@ -304,8 +304,8 @@ def test_a_million_events_are_read_in_10_seconds(read):
     rows = np.zeros(1_000_000, EVENT)
     rows["time"] = np.arange(len(rows))
     rows["block"] = np.arange(len(rows)) // 2 + 1
-    rows["type"] = np.where(np.arange(len(rows)) % 2, DEATH, BIRTH)
-    rows["size"] = rows["block"]
+    rows["type"] = np.where(np.arange(len(rows)) % 2, FREE, ALLOC)
+    rows["nbytes"] = rows["block"]
     stored = np.zeros(len(rows), memrt._trace._STORED)
     for name in stored.dtype.names[:-1]:
         stored[name] = rows[name]

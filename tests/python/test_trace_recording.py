@@ -13,7 +13,7 @@ import warnings
 import memrt
 import numpy as np
 import pytest
-from memrt._trace import BIRTH, DEATH, FAILURE, MARK, RESIZE
+from memrt._trace import ALLOC, FAILURE, FREE, MARK, RESIZE
 
 LIMITED = """
 import resource, warnings
@@ -51,9 +51,9 @@ def test_trace_records_allocations_resizes_and_marks(path):
             block.resize(5000, refcheck=False)
     after = memrt.zeros(10)
     trace = memrt.debug.Trace(path)
-    assert (count(trace, BIRTH), count(trace, RESIZE), count(trace, DEATH)) == (2, 1, 0)
+    assert (count(trace, ALLOC), count(trace, RESIZE), count(trace, FREE)) == (2, 1, 0)
     assert [mark.name for mark in trace.marks] == ["here"]
-    assert trace.events["size"].tolist() == [8000, 0, 400, 40_000]
+    assert trace.events["nbytes"].tolist() == [8000, 0, 400, 40_000]
     assert recording.stats.events == len(trace) == 4
     assert {policy.name for policy in trace.policies.values()} == {"default", "mine"}
     assert trace.is_complete
@@ -105,7 +105,7 @@ def test_refused_request_is_recorded_as_an_event(path):
         memrt.zeros(123)
     trace = memrt.debug.Trace(path)
     assert count(trace, FAILURE) == 1
-    assert int(trace.events["size"][0]) == 984
+    assert int(trace.events["nbytes"][0]) == 984
 
 
 def test_events_record_the_thread_that_allocates(path):
@@ -144,7 +144,7 @@ def test_last_option_keeps_only_the_last_events(path):
     assert trace.last == 10
     assert trace.overwritten == 30
     assert trace.problem == "30 events overwritten: last 10 kept"
-    assert sorted(set(trace.events["size"].tolist())) == [16, 17, 18, 19, 20]
+    assert sorted(set(trace.events["nbytes"].tolist())) == [16, 17, 18, 19, 20]
 
 
 def test_second_trace_in_a_process_is_refused(path, tmp_path):
@@ -314,7 +314,7 @@ def test_process_exit_completes_the_trace(path):
     subprocess.run([sys.executable, "-c", ENDED, str(path)], check=True)
     trace = memrt.debug.Trace(path)
     assert trace.is_complete
-    assert count(trace, BIRTH) == 1
+    assert count(trace, ALLOC) == 1
 
 
 def test_forked_child_adds_nothing_to_the_trace(path):
@@ -332,7 +332,7 @@ def test_forked_child_adds_nothing_to_the_trace(path):
             memrt.zeros(2)
     trace = memrt.debug.Trace(path)
     assert trace.is_complete
-    assert trace.events["size"].tolist() == [8, 8, 16, 16]
+    assert trace.events["nbytes"].tolist() == [8, 8, 16, 16]
 
 
 def test_second_exit_of_a_trace_does_nothing(path):

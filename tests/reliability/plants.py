@@ -126,7 +126,7 @@ NUMPY_MADE = (r"allocated at\n(    .*\n)*    .*_multiarray_umath\.",)
 PYTHON_PLANTS = (
     Plant(
         "overrun", "overrun", (*VICTIM, *PYTHON_MADE, "a write 1 bytes past the end"),
-        VICTIM_PY + "ctypes.memset(mi.data + 100, 1, 1)\ndel mi",
+        VICTIM_PY + "ctypes.memset(mi.address + 100, 1, 1)\ndel mi",
     ),
     Plant(
         "overrun", "overrun of an array", (*BLOCK, *NUMPY_MADE, "a write 5 bytes past the end"),
@@ -139,7 +139,7 @@ PYTHON_PLANTS = (
     Plant(
         "use after release", "write after release",
         (*VICTIM, *PYTHON_MADE, "a write to byte 67 after the free"),
-        VICTIM_PY + "data = mi.data\ndel mi\nctypes.memset(data + 3, 1, 1)",
+        VICTIM_PY + "data = mi.address\ndel mi\nctypes.memset(data + 3, 1, 1)",
     ),
     Plant(
         "use after release", "write after the free of an array",
@@ -148,12 +148,12 @@ PYTHON_PLANTS = (
     ),
     Plant(
         "double release", "double release by an extension", (*VICTIM, *PYTHON_MADE, DEAD),
-        TABLE + VICTIM_PY + "header = mi.data - 64\nrelease(header)\nrelease(header)",
+        TABLE + VICTIM_PY + "header = mi.address - 64\nrelease(header)\nrelease(header)",
     ),
     Plant(
         "acquire after release", "acquire after release by an extension",
         (*VICTIM, *PYTHON_MADE, "acquire of", DEAD),
-        TABLE + VICTIM_PY + "header = mi.data - 64\ndel mi\nacquire(header)",
+        TABLE + VICTIM_PY + "header = mi.address - 64\ndel mi\nacquire(header)",
     ),
     Plant(
         "foreign free", "foreign free by an extension", (f"release {STRANGER}",),

@@ -154,8 +154,8 @@ typedef struct memrt_api {
     memrt_frame_text_fn frame_text MEMRT_MUST_CHECK;
     memrt_site_read_fn site_read MEMRT_MUST_CHECK;
     memrt_site_frames_fn site_frames;
-    memrt_lasting_add_fn lasting_add MEMRT_MUST_CHECK;
-    memrt_lasting_at_fn lasting_at;
+    memrt_suppression_add_fn suppression_add MEMRT_MUST_CHECK;
+    memrt_suppression_at_fn suppression_at;
     memrt_explain_shortage_fn explain_shortage;
     memrt_buffer_read_fn buffer_read MEMRT_MUST_CHECK;
 

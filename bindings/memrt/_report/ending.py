@@ -23,7 +23,7 @@ SHOWN_HOLDERS = 20
 SHOWN_GROUPS = 100
 
 COLUMNS = (
-    *("id", "size", "stands_for", "refcount", "name", "age", "thread", "policy", "kind"),
+    *("id", "nbytes", "stands_for", "refcount", "name", "age", "thread", "policy", "kind"),
     *("address", "scope", "site"),
 )
 
@@ -62,11 +62,11 @@ class Ending:
 
     def _list(self) -> None:
         gc.collect()
-        self.buffers = sorted(memrt.debug.live(), key=lambda buffer: -buffer.size)
+        self.buffers = sorted(memrt.debug.live(), key=lambda buffer: -buffer.nbytes)
 
     def _count(self) -> None:
-        births = enumerate(_memrt.site_births(), 1)
-        self.total = [(number, count, size) for number, (count, size) in births if count]
+        counts = enumerate(_memrt.site_allocations(), 1)
+        self.total = [(number, count, size) for number, (count, size) in counts if count]
         self.total.sort(key=lambda row: -row[2])
 
     def _hold(self) -> None:
@@ -136,7 +136,7 @@ class Ending:
         return [
             {
                 "title": str(each).splitlines()[0],
-                "bytes": each.size,
+                "bytes": each.nbytes,
                 "lines": each.tree(),
             }
             for each in shown
@@ -145,11 +145,14 @@ class Ending:
     def rows(self, number: Callable[[int], int]) -> list[list[Any]]:
         """Return the largest live buffers as rows of a recording, with the fields COLUMNS.
 
-        :param number: maps the number of a site to its number in the recording.
+        Parameters
+        ----------
+        number : Callable[[int], int]
+            Maps the number of a site to its number in the recording.
         """
         return [
             [
-                *(b.id, b.size, round(b.stands_for, 3), b.refcount, b.name, round(b.age, 3)),
+                *(b.id, b.nbytes, round(b.stands_for, 3), b.refcount, b.name, round(b.age, 3)),
                 *(b.thread, b.policy, b.kind, b.address, b.scope, number(b.site_number)),
             ]
             for b in self.buffers[:MOST_ROWS]

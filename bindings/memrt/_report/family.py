@@ -17,7 +17,10 @@ from memrt._report.recording import Document, RecordingError, loads
 class Family:
     """Child processes of this process, recorded whether forked or started as new interpreters.
 
-    :param asked: recording options: tracked, tracking, alignment, name, settings.
+    Parameters
+    ----------
+    asked : dict[str, Any]
+        Recording options: tracked, tracking, alignment, name, settings.
     """
 
     def __init__(self, asked: dict[str, Any]) -> None:
@@ -56,11 +59,11 @@ class Family:
                 except (OSError, RecordingError):
                     silent += 1
         shutil.rmtree(ended, ignore_errors=True)
-        made = [each for each in documents if _births(each)]
+        made = [each for each in documents if _allocations(each)]
         made.sort(key=lambda each: float(each["started"]))
         note = f"{silent:,} of the child processes wrote no recording."
         return made, note if silent else None
 
 
-def _births(document: Document) -> int:
+def _allocations(document: Document) -> int:
     return next((number for name, _, number in document["stats"] if name == "alloc"), 0)

@@ -41,7 +41,10 @@ class Moment(NamedTuple):
 def scope_paths(capsules: Iterable[Any]) -> dict[int, str]:
     """Return the paths of scopes, keyed by scope number.
 
-    :param capsules: `_memrt.scopes()`, in which parents come before their children.
+    Parameters
+    ----------
+    capsules : Iterable[Any]
+        `_memrt.scopes()`, in which parents come before their children.
     """
     paths: dict[int, str] = {}
     for capsule in capsules:
@@ -67,5 +70,5 @@ def moment_of(t: float, rows: Iterable[tuple[Any, ...]]) -> Moment:
 
 
 _SIZE, _SCOPE, _SITE, _STANDS_FOR = map(
-    LiveBuffer._fields.index, ("size", "scope", "site_number", "stands_for")
+    LiveBuffer._fields.index, ("nbytes", "scope", "site_number", "stands_for")
 )

@@ -312,7 +312,7 @@
     }
     const bar = (size) => make("span", { class: "bar" }, width(make("span"), all ? size / all : 0));
     table($("highest-table"), [
-      { title: "Allocation site", of: (row) => row.place, text: (_, row) => born(sites, row.site), kind: "place" },
+      { title: "Allocation site", of: (row) => row.place, text: (_, row) => siteLink(sites, row.site), kind: "place" },
       { title: "Scope", of: (row) => row.scope },
       { title: "Bytes", of: (row) => row.size, text: bytes, right: true },
       { title: "Percentage", of: (row) => row.size, text: (size) => percent(all ? size / all : 0), right: true },
@@ -328,7 +328,7 @@
   }
 
   /** Return an allocation site as an element that opens to show its call stack. */
-  function born(sites, site) {
+  function siteLink(sites, site) {
     const calls = sites.calls(site).slice().reverse();
     if (calls.length < 2) return document.createTextNode(sites.place(site));
     return make("details", {}, make("summary", {}, sites.place(site)),
@@ -342,8 +342,8 @@
     const more = recorded.live.more ? ` The ${number(recorded.live.more)} smallest are omitted.` : "";
     $("live-about").textContent = `Tracked buffers, after garbage collection.${more}`;
     table($("live-table"), [
-      { title: "Size", of: field("size"), text: bytes, right: true },
-      { title: "Allocation site", of: (row) => sites.place(field("site")(row)), text: (_, row) => born(sites, field("site")(row)), kind: "place" },
+      { title: "Size", of: field("nbytes"), text: bytes, right: true },
+      { title: "Allocation site", of: (row) => sites.place(field("site")(row)), text: (_, row) => siteLink(sites, field("site")(row)), kind: "place" },
       { title: "Scope", of: field("scope") },
       { title: "Name", of: field("name") },
       { title: "Age", of: field("age"), text: seconds, right: true },

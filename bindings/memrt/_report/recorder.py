@@ -25,9 +25,14 @@ from memrt._units import human_bytes
 class Recorder:
     """Recorder of this process, from start() to stop().
 
-    :param settings: names and values that the report shows to its reader.
-    :param tracked: whether allocations are tracked. Only then the report has sites and buffers.
-    :param keep: called periodically by the sampler thread, to save so_far().
+    Parameters
+    ----------
+    settings : dict[str, str]
+        Names and values that the report shows to its reader.
+    tracked : bool
+        Whether allocations are tracked. Only then the report has sites and buffers.
+    keep : Callable[[], None] or None
+        Called periodically by the sampler thread, to save so_far().
     """
 
     def __init__(
@@ -52,7 +57,10 @@ class Recorder:
     def finish(self, ended: str) -> Document:
         """Return the document of the recording. Requires stop() first.
 
-        :param ended: how the program ended, in words.
+        Parameters
+        ----------
+        ended : str
+            How the program ended, in words.
         """
         ending = Ending()
         if self._tracked:
@@ -62,7 +70,10 @@ class Recorder:
     def so_far(self, ended: str) -> Document:
         """Return the document of the recording so far, without live buffers.
 
-        :param ended: how the program ended, in words.
+        Parameters
+        ----------
+        ended : str
+            How the program ended, in words.
         """
         self._seconds = perf_counter() - self._begin
         self._stats = memrt.stats()

@@ -31,7 +31,10 @@ def dumps(documents: Iterable[Document]) -> str:
 def loads(data: bytes) -> list[Document]:
     """Return the documents of a recording file.
 
-    :raises RecordingError: for a file of another format or version, a truncated or a damaged file.
+    Raises
+    ------
+    RecordingError
+        For a file of another format or version, a truncated or a damaged file.
     """
     first, *lines = data.split(b"\n")
     count = _expected(first)

@@ -36,7 +36,7 @@ class Sampler:
     """
 
     def __init__(self, begin: float, tracked: bool, keep: Callable[[], None] | None = None) -> None:
-        """:param keep: called periodically, to save the readings so far."""
+        """Start without readings. `keep` is called periodically, to save the readings so far."""
         self.timeline = Timeline()
         self.moment: Moment | None = None
         """The recorded moment with the most live bytes."""

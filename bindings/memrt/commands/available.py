@@ -18,7 +18,10 @@ def available_memory(root: Path = Path("/")) -> int | None:
 
     The result is the minimum over the machine's available memory, the control groups and RLIMIT_AS.
 
-    :param root: folder that contains proc and sys.
+    Parameters
+    ----------
+    root : Path
+        Folder that contains proc and sys.
     """
     found = [*_machine(root), *_control_groups(root)]
     address_space = resource.getrlimit(resource.RLIMIT_AS)[0]

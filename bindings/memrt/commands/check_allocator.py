@@ -72,8 +72,15 @@ def try_clauses(
 ) -> list[Verdict]:
     """Test a table against the chosen clauses, each in a process of its own.
 
-    :param chosen: names of clauses; None for all clauses.
-    :raises CommandError: for an unknown clause, or if the library or table cannot be loaded.
+    Parameters
+    ----------
+    chosen : list[str] or None
+        Names of clauses; None for all clauses.
+
+    Raises
+    ------
+    CommandError
+        For an unknown clause, or if the library or table cannot be loaded.
     """
     says = _clauses()
     for name in chosen or ():

@@ -59,7 +59,10 @@ def execute(arguments: argparse.Namespace) -> None:
 def opened(path: str) -> memrt.debug.Trace:
     """Open an event trace, and print a warning if the trace is incomplete.
 
-    :raises CommandError: if the file cannot be read or is not an event trace.
+    Raises
+    ------
+    CommandError
+        If the file cannot be read or is not an event trace.
     """
     try:
         trace = Trace(path)

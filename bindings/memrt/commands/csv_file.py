@@ -38,20 +38,20 @@ def write(trace: Trace, file: IO[bytes]) -> None:
         rows = trace.events[start : start + _PIECE].tolist()
         live = trace.live[start : start + _PIECE].tolist()
         writer.writerows(
-            _row(trace, row, alive, places) for row, alive in zip(rows, live, strict=True)
+            _row(trace, row, nbytes, places) for row, nbytes in zip(rows, live, strict=True)
         )
     text.detach()
 
 
 def _row(trace: Trace, event: tuple[Any, ...], live: int, places: Any) -> tuple[Any, ...]:
-    time, size, block, site, policy, kind_of_event, kind, align_log2, thread = event
+    time, nbytes, block, site, policy, kind_of_event, kind, align_log2, thread = event
     known = trace.policies.get(policy)
     is_mark = kind_of_event == MARK
     return (
         f"{time / 1e9:.9f}",
         EVENT_NAMES.get(kind_of_event, kind_of_event),
         "" if is_mark else block,
-        "" if is_mark else size,
+        "" if is_mark else nbytes,
         live,
         KIND_NAMES[kind] if kind < len(KIND_NAMES) else kind,
         1 << align_log2 if 0 < align_log2 < 64 else "",

@@ -34,7 +34,7 @@ class Difference(NamedTuple):
     """Sums of one allocation site, scope or policy in two traces."""
 
     name: str
-    births: tuple[int, int]
+    allocations: tuple[int, int]
     total: tuple[int, int]
     at_peak: tuple[int, int]
     at_end: tuple[int, int]
@@ -127,7 +127,7 @@ def _table(rows: list[Difference]) -> str:
             human_bytes(row.at_peak[0]),
             human_bytes(row.at_peak[1]),
             _signed(row.total[1] - row.total[0]),
-            f"{row.births[1] - row.births[0]:+,}",
+            f"{row.allocations[1] - row.allocations[0]:+,}",
             row.name,
         )
         for row in rows

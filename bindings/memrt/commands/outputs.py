@@ -37,8 +37,11 @@ class Outputs:
 
         The targets in `others` are written elsewhere, and take part in the check for equal paths.
 
-        :raises CommandError: if a file cannot be written, a required package is missing, or two
-            outputs are the same file.
+        Raises
+        ------
+        CommandError
+            If a file cannot be written, a required package is missing, or two outputs are the same
+            file.
         """
         self._files: list[tuple[str, Target, _Writer]] = []
         for path, what, expect, write in (

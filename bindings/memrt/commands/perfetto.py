@@ -63,7 +63,7 @@ def _refusals(trace: Trace, base: int) -> Iterator[bytes]:
     if len(refused):
         yield _track(_REFUSED_TRACK, "refused requests", _field(_PARENT, _PROCESS_TRACK))
     for event in refused:
-        name = f"refused: {human_bytes(int(event['size']))}"
+        name = f"refused: {human_bytes(int(event['nbytes']))}"
         yield _moment(base + int(event["time"]), _REFUSED_TRACK, name)
 
 

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import memrt
-from memrt._trace import ADOPTED, BIRTH, DEATH, RESIZE, Trace
+from memrt._trace import ADOPTED, ALLOC, FREE, RESIZE, Trace
 from memrt._units import human_bytes, parse_bytes, plural
 from memrt.commands.available import available_memory
 from memrt.commands.convert import opened
@@ -56,7 +56,7 @@ examples:
 EVENT = np.dtype(
     [("size", "u8"), ("slot", "u4"), ("type", "u1"), ("align_log2", "u1"), ("reserved", "u2")]
 )
-_TYPES = {BIRTH: 1, RESIZE: 2, DEATH: 3}
+_TYPES = {ALLOC: 1, RESIZE: 2, FREE: 3}
 _RESIZABLE = 3
 _DEFAULT = ("memrt", "malloc", "numpy")
 _PRELOADED = {
@@ -143,7 +143,7 @@ def events_of(trace: Trace) -> NDArray[Any]:
     rows = rows[np.lexsort((rows["type"], rows["time"]))]
     _, slots = np.unique(rows["block"], return_inverse=True)
     events = np.zeros(len(rows), EVENT)
-    events["size"], events["slot"] = rows["size"], slots.reshape(-1)
+    events["size"], events["slot"] = rows["nbytes"], slots.reshape(-1)
     events["align_log2"] = np.minimum(rows["align_log2"], 30)
     for known, here in _TYPES.items():
         events["type"][rows["type"] == known] = here
@@ -153,7 +153,10 @@ def events_of(trace: Trace) -> NDArray[Any]:
 def _library_of(name: str) -> str | None:
     """Return the path of the shared object whose malloc is tested, or None for no preload.
 
-    :raises CommandError: for an unknown or missing allocator.
+    Raises
+    ------
+    CommandError
+        For an unknown or missing allocator.
     """
     if name in _DEFAULT:
         return None
@@ -176,7 +179,10 @@ def replay(
 ) -> Replay:
     """Replay events through an allocator in a new process.
 
-    :param limit: maximum of live bytes that are written to.
+    Parameters
+    ----------
+    limit : int
+        Maximum of live bytes that are written to.
     """
     with tempfile.NamedTemporaryFile(prefix="memrt-replay-") as file:
         file.write(events.tobytes())
@@ -251,8 +257,11 @@ def _as_text(events: NDArray[Any], replays: list[Replay], limit: int) -> str:
 def emit_c(events: NDArray[Any], source: str, file: IO[bytes], limit: int | None = None) -> None:
     """Write a self-contained C program that replays the events.
 
-    :param limit: maximum of written bytes in the program. The default None means no limit, because
-        the program may run on another machine.
+    Parameters
+    ----------
+    limit : int or None
+        Maximum of written bytes in the program. The default None means no limit, because the
+        program may run on another machine.
     """
     slots = int(events["slot"].max()) + 1 if len(events) else 1
     core = resources.files("memrt.commands").joinpath("replay.h").read_text(encoding="utf-8")

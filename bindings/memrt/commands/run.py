@@ -133,7 +133,10 @@ def add_tracking_options(parser: argparse.ArgumentParser) -> None:
 def tracking_asked_for(arguments: argparse.Namespace) -> memrt.debug.tracking:
     """Return a tracking context with the settings of the options.
 
-    :raises CommandError: for an invalid setting.
+    Raises
+    ------
+    CommandError
+        For an invalid setting.
     """
     try:
         return memrt.debug.tracking(

@@ -103,7 +103,7 @@ def _live_rows(live: list[dict[str, Any]]) -> list[tuple[str, ...]]:
     blocks: Counter[str] = Counter()
     for buffer in live:
         place = buffer["place"] or "unknown source line"
-        sizes[place] += buffer["size"]
+        sizes[place] += buffer["nbytes"]
         blocks[place] += 1
     return [
         (human_bytes(size), f"{blocks[place]:,}", place)

@@ -8,7 +8,10 @@ from collections.abc import Iterable, Sequence
 def text_table(rows: Iterable[Sequence[str]], right: Iterable[int] = ()) -> str:
     """Return rows with aligned columns. The last column is not padded.
 
-    :param right: indices of right-aligned columns.
+    Parameters
+    ----------
+    right : Iterable[int]
+        Indices of right-aligned columns.
     """
     lines = [tuple(row) for row in rows]
     if not lines:

@@ -20,8 +20,15 @@ class Target:
     def __init__(self, path: str, force: bool) -> None:
         """Check that the file can be written.
 
-        :param force: replace an existing file.
-        :raises CommandError: if the file cannot be written, or exists and `force` is false.
+        Parameters
+        ----------
+        force : bool
+            Replace an existing file.
+
+        Raises
+        ------
+        CommandError
+            If the file cannot be written, or exists and `force` is false.
         """
         self.path = path
         self._target = os.path.realpath(path)
@@ -89,7 +96,10 @@ def expect_distinct(targets: Iterable[Target]) -> None:
 def new_file(path: str, force: bool, source: str) -> Iterator[BinaryIO]:
     """Provide a file to write, made from the file `source`.
 
-    :raises CommandError: if `path` is the source, or if writing fails.
+    Raises
+    ------
+    CommandError
+        If `path` is the source, or if writing fails.
     """
     if os.path.realpath(path) == os.path.realpath(source):
         raise CommandError(f"{path!r} is the trace itself: name another output file")

@@ -15,8 +15,10 @@ _UNLIMITED = 2**64 - 1
 def kind_number(kind: str) -> int:
     """Return the ``memrt_memory_t`` number of a kind of memory.
 
-    Raises:
-        ValueError: the kind does not exist.
+    Raises
+    ------
+    ValueError
+        The kind does not exist.
     """
     if kind not in KINDS:
         raise ValueError(f"kind of CUDA memory must be one of {', '.join(KINDS)}, got {kind!r}")
@@ -27,8 +29,15 @@ def kind_number(kind: str) -> int:
 class CudaStats:
     """Exact statistics of the memory that memrt allocated of one CUDA kind, on all devices.
 
-    Memory that other libraries allocated and memrt only holds is not included. Both such memory
-    and the bytes counted here are part of ``adopted`` in :func:`memrt.stats`.
+    Memory that other libraries allocated and memrt only holds is not included. Both such memory and
+    the bytes counted here are part of ``adopted`` in :func:`memrt.stats`.
+
+    Examples
+    --------
+    >>> import memrt
+    >>> array = memrt.cuda.empty(1000, "f4")
+    >>> memrt.cuda.stats().live
+    4000
     """
 
     live: int
@@ -48,26 +57,57 @@ class CudaStats:
 
 
 def stats(kind: str = "device") -> CudaStats:
-    """Return the statistics of a kind of memory: "device", "managed" or "pinned".
+    """Return the statistics of a kind of CUDA memory. Works without a driver.
 
-    Works without a driver.
+    Parameters
+    ----------
+    kind : {'device', 'managed', 'pinned'}, default 'device'
+        Kind of memory.
 
-    Threads: any thread may call this function.
+    Returns
+    -------
+    CudaStats
+        Snapshot of the account.
 
-    Raises:
-        ValueError: `kind` is any other text.
+    Raises
+    ------
+    ValueError
+        `kind` is any other text.
+
+    Examples
+    --------
+    >>> import memrt
+    >>> memrt.cuda.stats("managed").live
+    0
     """
     live, peak, limit, *counts = _memrt.cuda_stats(kind_number(kind))
     return CudaStats(live, peak, None if limit == _UNLIMITED else limit, *counts)
 
 
 def set_limit(kind: str, nbytes: int | None) -> None:
-    """Limit the memory of a kind in use to `nbytes` bytes; None removes the limit.
+    """Limit the memory of a kind in use.
 
     Memory already in use stays allocated. A request beyond the limit raises MemoryError, also for
-    NumPy's pinned arrays. For NumPy's pinned arrays the block headers count too.
+    NumPy's pinned arrays, where the block headers count too.
 
-    Raises:
-        ValueError: the kind is unknown or `nbytes` is negative.
+    Parameters
+    ----------
+    kind : {'device', 'managed', 'pinned'}
+        Kind of memory.
+    nbytes : int or None
+        Maximum of bytes in use, on all devices. None: no limit.
+
+    Raises
+    ------
+    ValueError
+        The kind is unknown or `nbytes` is negative.
+
+    Examples
+    --------
+    >>> import memrt
+    >>> memrt.cuda.set_limit("device", 2**30)
+    >>> memrt.cuda.stats().limit
+    1073741824
+    >>> memrt.cuda.set_limit("device", None)
     """
     _memrt.cuda_set_limit(kind_number(kind), _UNLIMITED if nbytes is None else nbytes)

@@ -25,12 +25,36 @@ def available() -> bool:
     """Return whether CUDA can be used: the driver is installed, starts, and finds a device.
 
     Loads the driver. While no driver is found, each call searches again.
+
+    Returns
+    -------
+    bool
+        True if CUDA can be used.
+
+    Examples
+    --------
+    >>> import memrt
+    >>> memrt.cuda.available() == (memrt.cuda.why_not() is None)
+    True
     """
     return why_not() is None
 
 
 def why_not() -> str | None:
-    """Return why CUDA cannot be used, as a sentence, or None if CUDA can be used."""
+    """Return the reason why CUDA cannot be used.
+
+    Returns
+    -------
+    str or None
+        Reason as a sentence; None if CUDA can be used.
+
+    Examples
+    --------
+    >>> import memrt
+    >>> reason = memrt.cuda.why_not()
+    >>> reason is None or len(reason) > 0
+    True
+    """
     return _memrt.cuda_why_not()
 
 
@@ -40,6 +64,8 @@ class Array:
     :func:`memrt.cuda.empty` and :func:`memrt.from_cuda_array_interface` create arrays. Other
     libraries import an array through ``__cuda_array_interface__`` or DLPack.
 
+    Notes
+    -----
     Ownership: the memory lives as long as this array, any view, or any other reference to the
     MemInfo.
 
@@ -48,6 +74,14 @@ class Array:
 
     Threads: any thread may use the array. Threads that change the same elements must synchronize
     with each other.
+
+    Examples
+    --------
+    >>> import memrt
+    >>> array = memrt.cuda.empty((2, 3), "f4")
+    >>> array.copy_from_host(1.5)
+    >>> array[0].copy_to_host()
+    array([1.5, 1.5, 1.5], dtype=float32)
     """
 
     __slots__ = ("__weakref__", "_keep", "_layout", "_meminfo", "_offset", "_readonly")
@@ -79,10 +113,12 @@ class Array:
 
     @property
     def meminfo(self) -> MemInfo:
-        """MemInfo of the array. The data address is a device address that the host must not access.
+        """MemInfo of the array. The address is a device address that the host must not access.
 
-        Raises:
-            ReferenceError: the array was released.
+        Raises
+        ------
+        ReferenceError
+            The array was released.
         """
         if self._meminfo is None:
             raise ReferenceError("array was released: the memory may be freed")
@@ -91,16 +127,32 @@ class Array:
     def __memrt_meminfo__(self) -> Any:
         """Return a capsule with the MemInfo, for :func:`memrt.meminfo` and :func:`memrt.holders`.
 
-        Raises:
-            ReferenceError: the array was released.
+        Returns
+        -------
+        PyCapsule
+            Capsule named 'memrt.meminfo', with a reference of its own.
+
+        Raises
+        ------
+        ReferenceError
+            The array was released.
         """
         return self.meminfo.__memrt_meminfo__()
 
     def __array__(self, *_: Any, **__: Any) -> np.ndarray:
         """Refuse the conversion, so that NumPy does not treat the array as a list of arrays.
 
-        Raises:
-            TypeError: always.
+        Parameters
+        ----------
+        *_ : object
+            Ignored.
+        **__ : object
+            Ignored.
+
+        Raises
+        ------
+        TypeError
+            Always.
         """
         raise TypeError("memrt.cuda.Array cannot become a NumPy array: call copy_to_host()")
 
@@ -163,13 +215,18 @@ class Array:
     def __cuda_array_interface__(self) -> dict[str, Any]:
         """Interface dict of version 3, a new dict at each access.
 
+        Raises
+        ------
+        ReferenceError
+            The array was released.
+        CudaError
+            This is a forked child process, where the address is not valid.
+
+        Notes
+        -----
         Ownership: the dict does not keep the memory alive. Hold the array as long as the address is
         in use. The dict has a stream if work may be pending in a stream, unless MEMRT_CUDA_SYNC is
         0. The stream lives as long as the memory.
-
-        Raises:
-            ReferenceError: the array was released.
-            CudaError: this is a forked child process, where the address is not valid.
         """
         meminfo = self.meminfo
         stream = self._info()[2]
@@ -178,7 +235,7 @@ class Array:
         entries: dict[str, Any] = {
             "shape": layout.shape,
             "typestr": layout.dtype.str,
-            "data": (meminfo.data + self._offset if layout.size else 0, self._readonly),
+            "data": (meminfo.address + self._offset if layout.size else 0, self._readonly),
             "version": 3,
             "strides": None if layout.is_contiguous else layout.strides,
         }
@@ -196,38 +253,59 @@ class Array:
         dl_device: tuple[int, int] | None = None,
         copy: bool | None = None,
     ) -> Any:
-        """Export the memory as a capsule with a DLPack tensor, for import by another library.
+        """Export the memory as a DLPack tensor, for import by another library.
 
-        The work of the importing library must start after all earlier work on the array:
+        Parameters
+        ----------
+        stream : int, optional
+            Stream that the importing library works in. 1, 2 or a handle: the given stream waits for
+            all earlier work on the array. None: stream 1 waits; for managed and pinned memory,
+            where the host may read the data, the calling thread waits. -1: no stream and no thread
+            waits.
+        max_version : tuple of int, optional
+            Newest (major, minor) that the library supports. None: a version before 1.0.
+        dl_device : tuple of int, optional
+            (type, id) of the memory; or (1, 0), the CPU, which copies device memory.
+        copy : bool, optional
+            True: copy into new memory on the requested device. False: never copy.
 
-        - `stream` 1, 2 or a handle: the given stream waits. None means stream 1. For managed and
-          pinned memory, where the host may read the data, None makes the calling thread wait.
-        - -1: no stream and no thread waits.
+        Returns
+        -------
+        PyCapsule
+            Capsule with the tensor. The tensor holds a reference until the call of the deleter.
 
-        memrt does not see later work of the importing library. Call :meth:`used` with the stream
-        of that work before the library releases the tensor.
+        Raises
+        ------
+        BufferError
+            The array cannot be exported with the given arguments.
+        ValueError
+            An argument is invalid, for example stream 0.
+        ReferenceError
+            The array was released.
+        CudaError
+            The driver reported an error, or this is a forked child process.
 
-        Args:
-            stream: stream that the importing library works in.
-            max_version: latest (major, minor) that the library supports; None: before version 1.0.
-            dl_device: (type, id) of the memory; or (1, 0), the CPU, which copies device memory.
-            copy: True copies into new memory on the requested device. False forbids a copy.
-
-        Raises:
-            BufferError: the array cannot be exported with the given arguments.
-            ValueError: an argument is invalid, for example stream 0.
-            ReferenceError: the array was released.
-            CudaError: the driver reported an error, or this is a forked child process.
+        Notes
+        -----
+        memrt does not see later work of the importing library. Call :meth:`used` with the stream of
+        that work before the library releases the tensor.
         """
         return self._tensor().__dlpack__(
             stream=stream, max_version=max_version, dl_device=dl_device, copy=copy
         )
 
     def __dlpack_device__(self) -> tuple[int, int]:
-        """Return the DLPack device type and device number; the number is 0 without a device.
+        """Return the device of the memory, as DLPack numbers.
 
-        Raises:
-            ReferenceError: the array was released.
+        Returns
+        -------
+        tuple of int
+            Type and number of the device; the number is 0 without a device.
+
+        Raises
+        ------
+        ReferenceError
+            The array was released.
         """
         return self.meminfo.__dlpack_device__()
 
@@ -238,18 +316,25 @@ class Array:
         return _memrt.tensor_over(meminfo, dtype, shape, strides, self._offset, self._readonly)
 
     def used(self, stream: Any) -> None:
-        """Record that work on the array was queued in `stream`.
+        """Record that work on the array was queued in a stream.
 
         Later work on the array waits for the recorded work, and the memory is freed after the
         recorded work. If the array has no stream, `stream` becomes the array's stream.
 
-        Args:
-            stream: a :class:`Stream`, a handle, or a stream object of another library. A stream
-                object is kept alive as long as the memory.
+        Parameters
+        ----------
+        stream : Stream, int or object
+            Stream, handle, or stream object of another library. A stream object is kept alive as
+            long as the memory.
 
-        Raises:
-            ValueError, TypeError: `stream` is not a stream.
-            CudaError: the driver reported an error.
+        Raises
+        ------
+        ValueError
+            `stream` is 0 or not a valid handle.
+        TypeError
+            `stream` is not a stream.
+        CudaError
+            The driver reported an error.
         """
         handle = stream_handle(stream)
         meminfo = self.meminfo
@@ -258,33 +343,57 @@ class Array:
         _memrt.cuda_used(meminfo, handle)
 
     def make_ready(self, stream: Any) -> None:
-        """Make `stream` wait for all work on the array. The calling thread does not wait.
+        """Make a stream wait for all work on the array. The calling thread does not wait.
 
-        Raises:
-            ValueError, TypeError, CudaError: as for :meth:`used`.
+        Parameters
+        ----------
+        stream : Stream, int or object
+            Stream, handle, or stream object of another library.
+
+        Raises
+        ------
+        ValueError
+            `stream` is 0 or not a valid handle.
+        TypeError
+            `stream` is not a stream.
+        CudaError
+            The driver reported an error.
         """
         _memrt.cuda_wait(self.meminfo, stream_handle(stream))
 
     def synchronize(self) -> None:
         """Wait until all work on the array is done. Releases the GIL while waiting.
 
-        Raises:
-            CudaError: the driver reported an error, for example an earlier error in a kernel.
+        Raises
+        ------
+        CudaError
+            The driver reported an error, for example an earlier error in a kernel.
         """
         _, device, stream, _ = self._info()
         if stream != NONE:
             _memrt.cuda_stream_synchronize(device, stream)
 
     def copy_to_host(self, out: np.ndarray | None = None, stream: Any = None) -> np.ndarray:
-        """Copy the elements to a NumPy array, after all work on them, and wait for the copy.
+        """Copy the elements to a NumPy array after all work on the array, and wait for the copy.
 
-        Args:
-            out: an array of the same shape and dtype; None: a new array in C order.
-            stream: stream for the copy; None: the array's stream.
+        Parameters
+        ----------
+        out : numpy.ndarray, optional
+            Array of the same shape and dtype. None: a new array in C order.
+        stream : Stream, int or object, optional
+            Stream for the copy. None: the array's stream.
 
-        Raises:
-            ValueError: `out` has another shape or dtype, or is read-only.
-            CudaError: the driver reported an error.
+        Returns
+        -------
+        numpy.ndarray
+            `out`, or the new array.
+
+        Raises
+        ------
+        ValueError
+            `out` has another shape or dtype, or is read-only.
+        CudaError
+            The driver reported an error.
         """
         handle = stream_handle(stream)
         if out is None:
@@ -316,15 +425,21 @@ class Array:
         return np.ndarray(self.shape, self.dtype, lump, -low, self.strides)
 
     def copy_from_host(self, values: ArrayLike, stream: Any = None) -> None:
-        """Copy host values to the elements, after all work on them, and wait for the copy.
+        """Copy host values to the elements after all work on the array, and wait for the copy.
 
-        Args:
-            values: any object that NumPy can convert to this dtype and broadcast to this shape.
-            stream: stream for the copy; None: the array's stream.
+        Parameters
+        ----------
+        values : array_like
+            Values that NumPy can convert to this dtype and broadcast to this shape.
+        stream : Stream, int or object, optional
+            Stream for the copy. None: the array's stream.
 
-        Raises:
-            ValueError: the array is read-only, or the values do not fit.
-            CudaError: the driver reported an error.
+        Raises
+        ------
+        ValueError
+            The array is read-only, or the values do not fit.
+        CudaError
+            The driver reported an error.
         """
         handle = stream_handle(stream)
         if self._readonly:
@@ -344,12 +459,18 @@ class Array:
             copy(meminfo, self._offset + distance, piece.data, stream)
 
     def as_numpy(self) -> np.ndarray:
-        """Wait for all work on the array and return a NumPy array over the same memory.
+        """Wait for all work on the array, and return a NumPy array over the same memory.
 
-        Works for managed and pinned memory. The host must not use the array while the device does.
+        Returns
+        -------
+        numpy.ndarray
+            Array over managed or pinned memory. The host must not use the array while the device
+            does.
 
-        Raises:
-            BufferError: the memory is device memory.
+        Raises
+        ------
+        BufferError
+            The memory is device memory.
         """
         self.synchronize()
         return _memrt.as_array(
@@ -378,10 +499,20 @@ class Array:
     def __getitem__(self, index: Any) -> Array:
         """Return a view, always as an Array.
 
-        An index has integers, slices, ``...``, None, or is the name of a field.
+        Parameters
+        ----------
+        index : int, slice, str or tuple
+            Integers, slices, ``...`` and None, or the name of a field.
 
-        Raises:
-            IndexError: NumPy would raise IndexError, or the index has any other type.
+        Returns
+        -------
+        Array
+            View of the same memory.
+
+        Raises
+        ------
+        IndexError
+            NumPy would raise IndexError, or the index has any other type.
         """
         return self._view(*self._layout.view(index))
 
@@ -427,22 +558,52 @@ def empty(
 ) -> Array:
     """Allocate an array in CUDA memory, in C order, with undefined contents.
 
-    Args:
-        shape: extents. With an extent of 0, no memory is allocated.
-        dtype: data type of the elements; object types are refused.
-        stream: stream that allocates and uses the array: a :class:`Stream`, a handle, or a stream
-            object of another library. A stream object is kept alive as long as the memory. If the
-            device has memory pools, the memory is allocated and freed in stream order, without
-            waiting. None: any stream may use the array at once, and the free waits for the device.
-        kind: "device"; "managed" for memory that moves between host and devices on access; or
-            "pinned" for host memory that devices can access.
-        device: ordinal; None: the device of the thread's current context, else the first device.
-        name: name for reports, at most 63 bytes.
+    Parameters
+    ----------
+    shape : int or sequence of int
+        Elements along each axis. With an extent of 0, no memory is allocated.
+    dtype : dtype_like, default float
+        Data type of the elements. Object types are refused.
+    stream : Stream, int or object, optional
+        Stream that allocates and uses the array: a :class:`Stream`, a handle, or a stream object of
+        another library. If the device has memory pools, the memory is allocated and freed in stream
+        order, without waiting. None: any stream may use the array at once, and the free waits for
+        the device.
+    kind : {'device', 'managed', 'pinned'}, default 'device'
+        Kind of memory. 'managed' memory moves between host and devices on access. 'pinned' is host
+        memory that devices can access.
+    device : int, optional
+        Ordinal of the device. None: the device of the thread's current context, else the first
+        device.
+    name : str, optional
+        Name in reports, at most 63 bytes in UTF-8.
 
-    Raises:
-        ValueError, TypeError: an argument is invalid.
-        MemoryError: the driver has no memory, or the limit of :func:`set_limit` is reached.
-        CudaError: no driver is installed, or the driver reported an error.
+    Returns
+    -------
+    Array
+        New array.
+
+    Raises
+    ------
+    ValueError
+        An argument is out of range.
+    TypeError
+        An argument has the wrong type.
+    MemoryError
+        The driver has no memory, or the limit of :func:`set_limit` is reached.
+    CudaError
+        No driver is installed, or the driver reported an error.
+
+    Notes
+    -----
+    Ownership: a stream object is kept alive as long as the memory.
+
+    Examples
+    --------
+    >>> import memrt
+    >>> array = memrt.cuda.empty((2, 3), "f4", kind="managed", name="grid")
+    >>> array.shape, array.nbytes, array.kind
+    ((2, 3), 24, 'managed')
     """
     handle = stream_handle(stream)
     type_ = np.dtype(dtype)
@@ -475,26 +636,51 @@ def copied(array: Array) -> Array:
 def from_cuda_array_interface(obj: Any, sync: bool = True, owner: Any = ...) -> Array:
     """Import the memory of an object with ``__cuda_array_interface__``, without a copy.
 
-    Versions 0 to 3 are supported, with arbitrary strides. A read-only array stays read-only. The
-    address is resolved for the device's primary context. Statistics count the memory as `adopted`,
-    in the account of the policy "cuda foreign".
+    Parameters
+    ----------
+    obj : object
+        Array of another library, the producer. Versions 0 to 3 of the interface are supported, with
+        arbitrary strides. A read-only array stays read-only.
+    sync : bool, default True
+        True: wait for the producer's stream before the return. False: do not wait; all work on the
+        array is ordered after the work in the producer's stream. In both cases the producer's
+        stream becomes the array's stream. If MEMRT_CUDA_SYNC is 0, the producer's stream is
+        ignored.
+    owner : object, optional
+        Object that keeps the memory alive. Default: `obj`. None: the caller must keep the memory
+        alive.
 
-    Args:
-        obj: the producer.
-        sync: True waits for the producer's stream before the return. False does not wait, but all
-            work on the array is ordered after the work in the producer's stream. In both cases the
-            producer's stream becomes the array's stream. If MEMRT_CUDA_SYNC is 0, the producer's
-            stream is ignored.
-        owner: object that keeps the memory alive; default: `obj`. memrt holds one reference, and
-            drops the reference after the last release of the array's MemInfo. None: the caller
-            must keep the memory alive.
+    Returns
+    -------
+    memrt.cuda.Array
+        Array over the memory of the producer.
 
-    Raises:
-        TypeError: the attribute is missing, or an entry has the wrong type.
-        ValueError: an entry is missing or invalid, for example stream 0.
-        NotImplementedError: the producer has a mask.
-        CudaError: the driver does not know the address, reported an error, or is missing.
-        MemoryError: out of memory; nothing was imported.
+    Raises
+    ------
+    TypeError
+        The attribute is missing, or an entry has the wrong type.
+    ValueError
+        An entry is missing or invalid, for example stream 0.
+    NotImplementedError
+        The producer has a mask.
+    CudaError
+        The driver does not know the address, reported an error, or is missing.
+    MemoryError
+        An allocation failed. Nothing was imported.
+
+    Notes
+    -----
+    Ownership: memrt holds one reference to `owner`, and drops the reference after the last release
+    of the array's MemInfo. Statistics count the memory as `adopted`, in the account of the policy
+    "cuda foreign". The address is resolved for the device's primary context.
+
+    Examples
+    --------
+    >>> import memrt
+    >>> theirs = memrt.cuda.empty(3, "i4")  # stands for an array of another library
+    >>> theirs.copy_from_host([1, 2, 3])
+    >>> memrt.from_cuda_array_interface(theirs).copy_to_host()
+    array([1, 2, 3], dtype=int32)
     """
     interface = read_interface(obj)
     layout = interface.layout

@@ -34,10 +34,14 @@ class Interface(NamedTuple):
 def read_interface(producer: object) -> Interface:
     """Read and verify an object's ``__cuda_array_interface__``.
 
-    Raises:
-        TypeError: the attribute is missing, or an entry has the wrong type.
-        ValueError: an entry is missing or invalid.
-        NotImplementedError: the producer has a mask.
+    Raises
+    ------
+    TypeError
+        The attribute is missing, or an entry has the wrong type.
+    ValueError
+        An entry is missing or invalid.
+    NotImplementedError
+        The producer has a mask.
     """
     try:
         entries = producer.__cuda_array_interface__  # type: ignore[attr-defined]

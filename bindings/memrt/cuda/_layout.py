@@ -64,8 +64,10 @@ class Layout(NamedTuple):
         The position is the distance in bytes from the array's to the view's first element. An index
         has integers, slices, ``...``, None, or is the name of a field.
 
-        Raises:
-            IndexError: NumPy would raise IndexError, or the index has any other type.
+        Raises
+        ------
+        IndexError
+            NumPy would raise IndexError, or the index has any other type.
         """
         base = np.empty(1, self.dtype)
         shadow = np.lib.stride_tricks.as_strided(base, self.shape, self.strides)
@@ -99,8 +101,10 @@ def dense_strides(shape: Numbers, itemsize: int) -> Numbers:
 def _without_scalars(index: Any) -> Any:
     """Verify an index and extend it so that NumPy returns a view, never a scalar.
 
-    Raises:
-        IndexError: a part of the index has an unsupported type.
+    Raises
+    ------
+    IndexError
+        A part of the index has an unsupported type.
     """
     if isinstance(index, str):
         return index

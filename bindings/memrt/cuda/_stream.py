@@ -17,14 +17,30 @@ _TOP = 2**64
 class Stream:
     """CUDA stream of a device. The stream does not wait for the legacy stream.
 
-    Ownership: arrays whose memory is used in the stream hold a reference to this object. The stream
-    is destroyed after the last reference to this object is gone.
+    Parameters
+    ----------
+    device : int, optional
+        Ordinal of the device. None: the device of the thread's current context, else the first
+        device.
 
-    Args:
-        device: ordinal; None: the device of the thread's current context, else the first device.
+    Raises
+    ------
+    CudaError
+        No driver is installed, or the driver reported an error.
+    ValueError
+        The ordinal is not from 0 to 63.
 
-    Raises:
-        CudaError: no driver is installed, or the driver reported an error.
+    Notes
+    -----
+    Ownership: arrays whose memory is used in the stream hold a reference to the Stream. The stream
+    is destroyed after the last reference is gone.
+
+    Examples
+    --------
+    >>> import memrt
+    >>> stream = memrt.cuda.Stream()
+    >>> memrt.cuda.empty(1000, stream=stream).stream == stream.handle
+    True
     """
 
     __slots__ = ("__weakref__", "_device", "_handle")
@@ -40,14 +56,22 @@ class Stream:
         return self._handle
 
     def __cuda_stream__(self) -> tuple[int, int]:
-        """Return protocol version 0 and the handle, for other libraries."""
+        """Return the stream for other libraries, by the CUDA stream protocol.
+
+        Returns
+        -------
+        tuple of int
+            Version of the protocol, 0, and the handle.
+        """
         return 0, self._handle
 
     def synchronize(self) -> None:
         """Wait until all work in the stream is done. Releases the GIL while waiting.
 
-        Raises:
-            CudaError: the driver reported an error, for example an earlier error in a kernel.
+        Raises
+        ------
+        CudaError
+            The driver reported an error, for example an earlier error in a kernel.
         """
         _memrt.cuda_stream_synchronize(self._device, self._handle)
 
@@ -63,8 +87,10 @@ class Stream:
 def device_number(device: int | None) -> int:
     """Return the ordinal of a device, or -1 for None.
 
-    Raises:
-        ValueError: the ordinal is negative, or 64 or more.
+    Raises
+    ------
+    ValueError
+        The ordinal is negative, or 64 or more.
     """
     if device is None:
         return -1
@@ -81,9 +107,12 @@ def stream_handle(stream: Any) -> int:
     of an object comes from ``__cuda_stream__``, or from the attribute that PyTorch, CuPy or Numba
     uses for the handle. A handle of 0 from an object means the legacy stream.
 
-    Raises:
-        ValueError: the integer is 0, which is ambiguous, or is not a valid handle.
-        TypeError: the argument is not a stream.
+    Raises
+    ------
+    ValueError
+        The integer is 0, which is ambiguous, or is not a valid handle.
+    TypeError
+        The argument is not a stream.
     """
     if stream is None:
         return NONE
@@ -94,8 +123,10 @@ def stream_handle(stream: Any) -> int:
 def checked_handle(handle: object) -> int:
     """Verify an integer as the handle of a stream and return the integer. 0 is not a handle.
 
-    Raises:
-        ValueError, TypeError: as for :func:`stream_handle`.
+    Raises
+    ------
+    ValueError, TypeError
+        As for :func:`stream_handle`.
     """
     if isinstance(handle, bool) or not isinstance(handle, int):
         raise TypeError(f"stream must be an integer, got {type(handle).__name__}")

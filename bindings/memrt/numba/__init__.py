@@ -28,17 +28,32 @@ tested_versions = _contract.tested_versions
 def install(children: bool = False) -> None:
     """Replace Numba's runtime by memrt in this process.
 
-    A second call has no effect. A version of Numba outside the tested range emits a RuntimeWarning.
+    A second call has no effect.
 
-    Args:
-        children: also replace the runtime in Python processes started by this process, through a
-            folder at the front of their PYTHONPATH. Not reached are interpreters that ignore
-            PYTHONPATH or the site module (``-I``, ``-E``, ``-S``), and programs that set PYTHONPATH
-            themselves.
+    Parameters
+    ----------
+    children : bool, default False
+        Whether to replace the runtime also in Python processes started by this process, through a
+        folder at the front of their PYTHONPATH. Not reached are interpreters that ignore PYTHONPATH
+        or the site module (``-I``, ``-E``, ``-S``), and programs that set PYTHONPATH themselves.
 
-    Raises:
-        RuntimeError: Numba is imported already, so compiled code is bound to Numba's own runtime.
-        ImportError: Numba is missing, or differs in an interface that memrt relies on.
+    Raises
+    ------
+    RuntimeError
+        Numba is imported already, so compiled code is bound to Numba's own runtime.
+    ImportError
+        Numba is missing, or differs in an interface that memrt relies on.
+
+    Warns
+    -----
+    RuntimeWarning
+        The version of Numba is outside the tested range.
+
+    Examples
+    --------
+    >>> import memrt.numba
+    >>> memrt.numba.install()  # doctest: +SKIP
+    >>> import numba  # doctest: +SKIP
     """
     if not installed():
         _install_here()
@@ -65,7 +80,19 @@ def _reach_children() -> None:
 
 
 def installed() -> bool:
-    """Return whether Numba in this process runs on memrt, or will once Numba is imported."""
+    """Return whether Numba in this process runs on memrt, or will once Numba is imported.
+
+    Returns
+    -------
+    bool
+        True after :func:`install`.
+
+    Examples
+    --------
+    >>> import memrt.numba
+    >>> memrt.numba.installed()
+    False
+    """
     module = sys.modules.get(_finder.TARGET)
     if module is not None:
         return hasattr(module, "memrt_version")

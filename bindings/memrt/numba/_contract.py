@@ -29,7 +29,19 @@ _HELPERS = frozenset(
 
 
 def tested_versions() -> list[str]:
-    """Return the versions of Numba that memrt is tested with, oldest first."""
+    """Return the versions of Numba that memrt is tested with, oldest first.
+
+    Returns
+    -------
+    list of str
+        Versions, such as '0.61.0'.
+
+    Examples
+    --------
+    >>> import memrt.numba
+    >>> len(memrt.numba.tested_versions()) > 0
+    True
+    """
     rows = json.loads(Path(__file__).with_name("matrix.json").read_text(encoding="utf-8"))
     return sorted({row["numba"] for row in rows}, key=_ordered)
 
@@ -37,8 +49,10 @@ def tested_versions() -> list[str]:
 def verify() -> None:
     """Warn about a Numba version outside the tested range, and refuse an incompatible Numba.
 
-    Raises:
-        ImportError: Numba is missing, or differs in an interface that memrt relies on.
+    Raises
+    ------
+    ImportError
+        Numba is missing, or differs in an interface that memrt relies on.
     """
     version, folder = _installation()
     tested = tested_versions()

@@ -30,8 +30,10 @@ class Finder:
 def spec_here() -> ModuleSpec | None:
     """Return the spec of the module in this process's memrt; None keeps Numba's own runtime.
 
-    Raises:
-        ImportError: Numba differs in an interface that memrt relies on.
+    Raises
+    ------
+    ImportError
+        Numba differs in an interface that memrt relies on.
     """
     importlib.import_module("memrt.numba._contract").verify()
     extension = str(importlib.import_module("memrt._memrt").__file__)

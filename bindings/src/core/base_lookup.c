@@ -142,19 +142,91 @@ static PyObject *get_data_address(PyObject *Py_UNUSED(module), PyObject *array)
     return PyLong_FromVoidPtr(PyArray_DATA((PyArrayObject *)array));
 }
 
+PyDoc_STRVAR(meminfo_doc,
+             "meminfo(array, /)\n"
+             "--\n"
+             "\n"
+             "Return the MemInfo behind an array, through views, reshapes and buffers.\n"
+             "\n"
+             "Parameters\n"
+             "----------\n"
+             "array : object\n"
+             "    Array, memoryview, MemInfo, or object with ``__memrt_meminfo__``.\n"
+             "\n"
+             "Returns\n"
+             "-------\n"
+             "MemInfo\n"
+             "    MemInfo with a further reference to the buffer.\n"
+             "\n"
+             "Raises\n"
+             "------\n"
+             "ValueError\n"
+             "    memrt does not manage the memory. :func:`adopt` puts such memory under memrt.\n"
+             "\n"
+             "Examples\n"
+             "--------\n"
+             ">>> import memrt\n"
+             ">>> table = memrt.zeros((100, 10))\n"
+             ">>> mi = memrt.meminfo(table[5:].T)\n"
+             ">>> mi.nbytes, mi == table.base\n"
+             "(8000, True)");
+
+PyDoc_STRVAR(
+    is_managed_doc,
+    "is_managed(array, /)\n"
+    "--\n"
+    "\n"
+    "Return whether memrt manages the memory behind an array.\n"
+    "\n"
+    "Parameters\n"
+    "----------\n"
+    "array : object\n"
+    "    Array, memoryview, MemInfo, or object with ``__memrt_meminfo__``.\n"
+    "\n"
+    "Returns\n"
+    "-------\n"
+    "bool\n"
+    "    True if :func:`meminfo` returns a MemInfo.\n"
+    "\n"
+    "Examples\n"
+    "--------\n"
+    ">>> import memrt\n"
+    ">>> import numpy as np\n"
+    ">>> memrt.is_managed(memrt.zeros(3)[1:]), memrt.is_managed(np.frombuffer(b\"abc\", \"u1\"))\n"
+    "(True, False)");
+
+PyDoc_STRVAR(
+    handler_name_doc,
+    "handler_name(array=None, /)\n"
+    "--\n"
+    "\n"
+    "Return the name of the NumPy handler of an array, or of the handler in force.\n"
+    "\n"
+    "Parameters\n"
+    "----------\n"
+    "array : object, optional\n"
+    "    Array, memoryview or MemInfo. None: the handler that NumPy uses in this context now.\n"
+    "\n"
+    "Returns\n"
+    "-------\n"
+    "str or None\n"
+    "    'memrt' for the default policy, 'memrt:NAME' for other policies, or the name of\n"
+    "    another handler. None: the memory has no known handler.\n"
+    "\n"
+    "Examples\n"
+    "--------\n"
+    ">>> import memrt\n"
+    ">>> memrt.handler_name(memrt.zeros(3))\n"
+    "'memrt'\n"
+    ">>> with memrt.Policy(name=\"big\"):\n"
+    "...     memrt.handler_name()\n"
+    "'memrt:big'");
+
 PyMethodDef memrt__lookup_methods[] = {
     {"address", get_data_address, METH_O,
      "address(array) -> int\n\nReturn the address of the first element."},
-    {"meminfo", find_meminfo, METH_O,
-     "meminfo(array, /)\n--\n\n"
-     "Return the MemInfo behind an array or memoryview, through views, reshapes and buffers.\n"
-     "Raises ValueError when memrt does not manage the memory; adopt() takes such memory over."},
-    {"is_managed", is_managed, METH_O,
-     "is_managed(array, /)\n--\n\nReturn whether memrt manages the memory behind `array`."},
-    {"handler_name", get_handler_name, METH_VARARGS,
-     "handler_name(array=None, /)\n--\n\n"
-     "Return the name of the handler of the memory of `array`: 'memrt' for the default policy,\n"
-     "'memrt:NAME' for other policies, the name of another handler, or None without a handler.\n"
-     "Without an array, return the name of the handler that NumPy uses in this context now."},
+    {"meminfo", find_meminfo, METH_O, meminfo_doc},
+    {"is_managed", is_managed, METH_O, is_managed_doc},
+    {"handler_name", get_handler_name, METH_VARARGS, handler_name_doc},
     {NULL, NULL, 0, NULL},
 };

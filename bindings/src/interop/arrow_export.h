@@ -14,18 +14,62 @@ PyObject *memrt__arrow_device_array_of(memrt_meminfo_object_t *self, PyObject *c
                                        Py_ssize_t count, PyObject *names);
 
 #define MEMRT_ARROW_SCHEMA_DOC                                                                     \
-    "__arrow_c_schema__() -> PyCapsule\n\n"                                                        \
-    "Return the type of the elements: a capsule \"arrow_schema\"."
+    "__arrow_c_schema__($self, /)\n"                                                               \
+    "--\n"                                                                                         \
+    "\n"                                                                                           \
+    "Return the type of the elements.\n"                                                           \
+    "\n"                                                                                           \
+    "Returns\n"                                                                                    \
+    "-------\n"                                                                                    \
+    "PyCapsule\n"                                                                                  \
+    "    Capsule 'arrow_schema'."
 #define MEMRT_ARROW_ARRAY_DOC                                                                      \
-    "__arrow_c_array__(requested_schema=None) -> (PyCapsule, PyCapsule)\n\n"                       \
-    "Export the memory as an Arrow array for another library: capsules \"arrow_schema\" and\n"     \
-    "\"arrow_array\". The elements are bytes, and requested_schema has no effect.\n"               \
-    "The array holds a reference until the release; memrt.holders() lists the reference.\n"        \
-    "Raises BufferError for memory of a CUDA device, MemoryError."
+    "__arrow_c_array__($self, /, requested_schema=None)\n"                                         \
+    "--\n"                                                                                         \
+    "\n"                                                                                           \
+    "Export the memory as an Arrow array of bytes, for another library.\n"                         \
+    "\n"                                                                                           \
+    "Parameters\n"                                                                                 \
+    "----------\n"                                                                                 \
+    "requested_schema : PyCapsule, optional\n"                                                     \
+    "    Without effect: the elements are always bytes.\n"                                         \
+    "\n"                                                                                           \
+    "Returns\n"                                                                                    \
+    "-------\n"                                                                                    \
+    "tuple of PyCapsule\n"                                                                         \
+    "    Capsules 'arrow_schema' and 'arrow_array'. The array holds a reference until the\n"       \
+    "    release; :func:`memrt.holders` lists the reference.\n"                                    \
+    "\n"                                                                                           \
+    "Raises\n"                                                                                     \
+    "------\n"                                                                                     \
+    "BufferError\n"                                                                                \
+    "    The memory is on a CUDA device.\n"                                                        \
+    "MemoryError\n"                                                                                \
+    "    The allocation of the array failed."
 #define MEMRT_ARROW_DEVICE_ARRAY_DOC                                                               \
-    "__arrow_c_device_array__(requested_schema=None, **kwargs) -> (PyCapsule, PyCapsule)\n\n"      \
-    "Export as __arrow_c_array__(), with the device of the memory: capsules \"arrow_schema\"\n"    \
-    "and \"arrow_device_array\". Raises NotImplementedError for other keywords, unless None."
+    "__arrow_c_device_array__($self, /, requested_schema=None, **kwargs)\n"                        \
+    "--\n"                                                                                         \
+    "\n"                                                                                           \
+    "Export the memory as an Arrow array of bytes, with the device of the memory.\n"               \
+    "\n"                                                                                           \
+    "Parameters\n"                                                                                 \
+    "----------\n"                                                                                 \
+    "requested_schema : PyCapsule, optional\n"                                                     \
+    "    Without effect: the elements are always bytes.\n"                                         \
+    "**kwargs : None\n"                                                                            \
+    "    Further keywords of Arrow's protocol. Only None is supported.\n"                          \
+    "\n"                                                                                           \
+    "Returns\n"                                                                                    \
+    "-------\n"                                                                                    \
+    "tuple of PyCapsule\n"                                                                         \
+    "    Capsules 'arrow_schema' and 'arrow_device_array'.\n"                                      \
+    "\n"                                                                                           \
+    "Raises\n"                                                                                     \
+    "------\n"                                                                                     \
+    "NotImplementedError\n"                                                                        \
+    "    A further keyword is not None.\n"                                                         \
+    "MemoryError\n"                                                                                \
+    "    The allocation of the array failed."
 
 extern PyMethodDef memrt__arrow_export_methods[];
 

@@ -34,16 +34,46 @@ memrt_dlpack_view_t memrt__dlpack_bytes(const memrt_meminfo_t *mi);
 
 /// Docstrings of the methods, shared by MemInfo and Tensor.
 #define MEMRT_DLPACK_DOC                                                                           \
-    "__dlpack__(*, stream=None, max_version=None, dl_device=None, copy=None) -> PyCapsule\n\n"     \
-    "Export the memory as a DLPack tensor: another library takes the tensor out of the capsule.\n" \
-    "stream: None; for memory outside of the CPU also -1 or a stream of the device.\n"             \
-    "max_version: newest (major, minor) of the consumer; None: a version before 1.0.\n"            \
-    "dl_device: (type, id) of the memory, or (1, 0) for the CPU. copy: True, False, or None.\n"    \
-    "The tensor holds a reference until the deleter is called; see memrt.holders().\n"             \
-    "Raises BufferError when the export is not possible, ValueError for a bad argument,\n"         \
-    "MemoryError."
+    "__dlpack__($self, /, *, stream=None, max_version=None, dl_device=None, copy=None)\n"          \
+    "--\n"                                                                                         \
+    "\n"                                                                                           \
+    "Export the memory as a DLPack tensor. The importing library takes the tensor.\n"              \
+    "\n"                                                                                           \
+    "Parameters\n"                                                                                 \
+    "----------\n"                                                                                 \
+    "stream : int, optional\n"                                                                     \
+    "    None, or for memory of a device also -1 or a stream of the device.\n"                     \
+    "max_version : tuple of int, optional\n"                                                       \
+    "    Newest (major, minor) of DLPack that the importing library supports. None: a version\n"   \
+    "    before 1.0.\n"                                                                            \
+    "dl_device : tuple of int, optional\n"                                                         \
+    "    (type, id) of the device of the memory, or (1, 0) for the CPU.\n"                         \
+    "copy : bool, optional\n"                                                                      \
+    "    True: always copy. False: never copy. None: copy if needed.\n"                            \
+    "\n"                                                                                           \
+    "Returns\n"                                                                                    \
+    "-------\n"                                                                                    \
+    "PyCapsule\n"                                                                                  \
+    "    Capsule with the tensor. The tensor holds a reference until the call of the deleter;\n"   \
+    "    :func:`memrt.holders` lists the reference.\n"                                             \
+    "\n"                                                                                           \
+    "Raises\n"                                                                                     \
+    "------\n"                                                                                     \
+    "BufferError\n"                                                                                \
+    "    The memory cannot be exported with the given arguments.\n"                                \
+    "ValueError\n"                                                                                 \
+    "    An argument is invalid.\n"                                                                \
+    "MemoryError\n"                                                                                \
+    "    The allocation of the tensor or the copy failed."
 #define MEMRT_DLPACK_DEVICE_DOC                                                                    \
-    "__dlpack_device__() -> (int, int)\n\n"                                                        \
-    "Return the DLPack type and number of the device of the memory: (1, 0) is the CPU."
+    "__dlpack_device__($self, /)\n"                                                                \
+    "--\n"                                                                                         \
+    "\n"                                                                                           \
+    "Return the device of the memory, as DLPack numbers.\n"                                        \
+    "\n"                                                                                           \
+    "Returns\n"                                                                                    \
+    "-------\n"                                                                                    \
+    "tuple of int\n"                                                                               \
+    "    Type and number of the device. (1, 0) is the CPU."
 
 #endif

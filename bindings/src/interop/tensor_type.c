@@ -139,10 +139,9 @@ static PyMethodDef methods[] = {
 
 static PyGetSetDef attributes[] = {
     {"array", (getter)(void (*)(void))get_array, NULL,
-     "ndarray: a new array over the memory; BufferError for elements that NumPy does not support.",
-     NULL},
-    {"meminfo", (getter)(void (*)(void))get_meminfo, NULL, "MemInfo: the memory.", NULL},
-    {"shape", (getter)(void (*)(void))get_shape, NULL, "tuple of int: elements along each axis.",
+     "New numpy.ndarray over the memory. BufferError: NumPy does not support the elements.", NULL},
+    {"meminfo", (getter)(void (*)(void))get_meminfo, NULL, "MemInfo of the memory.", NULL},
+    {"shape", (getter)(void (*)(void))get_shape, NULL, "Elements along each axis, a tuple of int.",
      NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };
@@ -150,14 +149,38 @@ static PyGetSetDef attributes[] = {
 PyDoc_STRVAR(
     type_doc,
     "Tensor(array)\n"
-    "--\n\n"
-    "Export an array in memory of memrt to libraries that support DLPack.\n\n"
-    "array: a numpy.ndarray. The Tensor has the current layout of the array and holds the memory.\n"
-    "Pass the Tensor to from_dlpack() of another library. memrt.holders() lists the reference\n"
-    "of the library until the library releases the memory. The array itself exports through\n"
-    "NumPy, and memrt does not see such references.\n"
-    "Raises ValueError when memrt does not manage the memory (adopt() takes such memory over),\n"
-    "BufferError for a dtype, byte order or strides that DLPack does not support.");
+    "--\n"
+    "\n"
+    "Export of an array in memory of memrt to libraries that support DLPack.\n"
+    "\n"
+    "Pass the Tensor to ``from_dlpack()`` of another library. :func:`memrt.holders` lists the\n"
+    "reference of the library until the library releases the memory. An array exports itself\n"
+    "through NumPy, and memrt does not see references of that export.\n"
+    "\n"
+    "Parameters\n"
+    "----------\n"
+    "array : numpy.ndarray\n"
+    "    Array in memory of memrt. The Tensor keeps the present layout of the array.\n"
+    "\n"
+    "Raises\n"
+    "------\n"
+    "ValueError\n"
+    "    memrt does not manage the memory. :func:`memrt.adopt` puts such memory under memrt.\n"
+    "BufferError\n"
+    "    DLPack does not support the dtype, the byte order or the strides.\n"
+    "\n"
+    "Notes\n"
+    "-----\n"
+    "Ownership: the Tensor holds a reference to the MemInfo, not to the array.\n"
+    "\n"
+    "Examples\n"
+    "--------\n"
+    ">>> import memrt\n"
+    ">>> import numpy as np\n"
+    ">>> tensor = memrt.types.Tensor(memrt.zeros((2, 3)))\n"
+    ">>> np.from_dlpack(tensor)\n"
+    "array([[0., 0., 0.],\n"
+    "       [0., 0., 0.]])");
 
 static PyType_Slot slots[] = {
     {Py_tp_doc, (void *)type_doc},   {Py_tp_new, tensor_new},

@@ -298,7 +298,7 @@ static PyObject *get_last_serial(PyObject *module, PyObject *unused)
     if (status != MEMRT_OK) { /* GCOV_EXCL_BR_LINE: the struct has the right size */
         return memrt__raise(status, "cannot read the number of tracked allocations");
     }
-    return PyLong_FromUnsignedLongLong(now.births);
+    return PyLong_FromUnsignedLongLong(now.allocations);
 }
 
 PyMethodDef memrt__live_methods[] = {
@@ -322,7 +322,7 @@ PyMethodDef memrt__live_methods[] = {
      "tracking_close(number)\n\n"
      "Close a block. The settings of the last opened block that is still open apply, or\n"
      "without a block the settings from before."},
-    {"tracking_births", get_last_serial, METH_NOARGS,
-     "tracking_births() -> int\n\nReturn the serial number of the last tracked allocation."},
+    {"tracking_allocations", get_last_serial, METH_NOARGS,
+     "tracking_allocations() -> int\n\nReturn the serial number of the last tracked allocation."},
     {NULL, NULL, 0, NULL},
 };

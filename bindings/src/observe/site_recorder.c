@@ -209,8 +209,8 @@ static PyObject *list_site_allocations(PyObject *module, PyObject *unused)
     PyObject *list = PyList_New(0);
     memrt_site_t site = {.struct_size = sizeof(site)};
     for (uint32_t i = 1; list != NULL && memrt__api()->site_read(i, &site) == MEMRT_OK; i++) {
-        PyObject *row =
-            Py_BuildValue("(KK)", (unsigned long long)site.births, (unsigned long long)site.bytes);
+        PyObject *row = Py_BuildValue("(KK)", (unsigned long long)site.allocations,
+                                      (unsigned long long)site.bytes);
         if (row == NULL || PyList_Append(list, row) < 0) {
             Py_CLEAR(list);
         }
@@ -221,15 +221,15 @@ static PyObject *list_site_allocations(PyObject *module, PyObject *unused)
 
 static PyObject *add_suppression(PyObject *module, PyObject *args)
 {
-    const char *pattern, *what;
+    const char *pattern, *description;
     (void)module;
-    if (!PyArg_ParseTuple(args, "ss:lasting_add", &pattern, &what)) {
+    if (!PyArg_ParseTuple(args, "ss:suppression_add", &pattern, &description)) {
         return NULL;
     }
-    memrt_status_t status = memrt__api()->lasting_add(pattern, what);
+    memrt_status_t status = memrt__api()->suppression_add(pattern, description);
     if (status != MEMRT_OK) {
-        return memrt__raise(status, "cannot add suppression %.100s with the text %.100s", pattern,
-                            what);
+        return memrt__raise(status, "cannot add suppression '%.100s' with description '%.100s'",
+                            pattern, description);
     }
     Py_RETURN_NONE;
 }
@@ -241,8 +241,8 @@ static PyObject *find_suppression(PyObject *module, PyObject *object)
     if (read_site_argument(object, &site) < 0) {
         return NULL;
     }
-    const char *what = memrt__api()->lasting_at(site);
-    return what == NULL ? Py_NewRef(Py_None) : memrt__text(what);
+    const char *description = memrt__api()->suppression_at(site);
+    return description == NULL ? Py_NewRef(Py_None) : memrt__text(description);
 }
 
 void memrt__site_recorder_forget(void)
@@ -263,13 +263,13 @@ PyMethodDef memrt__frames_methods[] = {
      "site_frames(site) -> tuple of (function, file, line, offset, native)\n\n"
      "Return the calls of a site, innermost first, native code before Python.\n"
      "Return an empty tuple for an unknown site."},
-    {"site_births", list_site_allocations, METH_NOARGS,
-     "site_births() -> list of (births, bytes)\n\n"
+    {"site_allocations", list_site_allocations, METH_NOARGS,
+     "site_allocations() -> list of (allocations, bytes)\n\n"
      "Return the allocations of the sites 1, 2, 3 and so on."},
-    {"lasting_add", add_suppression, METH_VARARGS,
-     "lasting_add(pattern, what)\n\nAdd a suppression, as memrt_api_t.lasting_add."},
-    {"lasting_at", find_suppression, METH_O,
-     "lasting_at(site) -> str or None\n\n"
+    {"suppression_add", add_suppression, METH_VARARGS,
+     "suppression_add(pattern, description)\n\nAdd a suppression, as memrt_api_t.suppression_add."},
+    {"suppression_at", find_suppression, METH_O,
+     "suppression_at(site) -> str or None\n\n"
      "Return the text of the suppression that matches the site."},
     {NULL, NULL, 0, NULL},
 };

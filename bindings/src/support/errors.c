@@ -107,9 +107,16 @@ PyObject *memrt__raise_cuda(memrt_status_t status, uint32_t memory, size_t size)
 
 PyDoc_STRVAR(
     cuda_error_doc,
-    "Raised when a call of the CUDA driver fails, or when no driver is usable. The text names\n"
-    "the call and the error, or the reason. When the driver is out of memory, memrt raises\n"
-    "MemoryError.");
+    "Exception for a failed call of the CUDA driver, or for a missing driver.\n"
+    "\n"
+    "The text names the call and the error, or the reason. If the driver is out of memory,\n"
+    "memrt raises MemoryError instead.\n"
+    "\n"
+    "Examples\n"
+    "--------\n"
+    ">>> import memrt\n"
+    ">>> issubclass(memrt.cuda.CudaError, RuntimeError)\n"
+    "True");
 
 int memrt__errors_setup(PyObject *module)
 {

@@ -59,12 +59,29 @@ static PyMemberDef members[] = {
     {NULL, 0, 0, 0, NULL},
 };
 
+PyDoc_STRVAR(
+    oom_doc,
+    "Exception for a request that memrt refuses for lack of memory.\n"
+    "\n"
+    "The text states the request, the live and cached memory, and the limits of the system.\n"
+    "Further lines list the allocation sites with most live memory, if allocations were\n"
+    "tracked, and the largest named buffers.\n"
+    "\n"
+    "Notes\n"
+    "-----\n"
+    "Raising the exception allocates nothing. The class is a subclass of MemoryError.\n"
+    "\n"
+    "Examples\n"
+    "--------\n"
+    ">>> import memrt\n"
+    ">>> try:\n"
+    "...     memrt.alloc(2**60)\n"
+    "... except memrt.OutOfMemoryError as error:\n"
+    "...     print(error.nbytes == 2**60, str(error).splitlines()[0])\n"
+    "True no memory for 1.0 EiB (1152921504606846976 bytes) of policy 'default'");
+
 static PyType_Slot slots[] = {
-    {Py_tp_doc,
-     (void *)(uintptr_t)"Raised when memory is refused. The text states the request, the live\n"
-                        "and cached memory, the limits of the system, the allocation sites\n"
-                        "with most live memory if allocations were tracked, and the largest\n"
-                        "named buffers. Raising the exception allocates nothing."},
+    {Py_tp_doc, (void *)(uintptr_t)oom_doc},
     {Py_tp_str, shortage_str},
     {Py_tp_methods, methods},
     {Py_tp_members, members},

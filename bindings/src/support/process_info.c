@@ -112,6 +112,28 @@ static PyObject *set_option(PyObject *module, PyObject *args)
     Py_RETURN_NONE;
 }
 
+PyDoc_STRVAR(release_unused_doc, "release_unused()\n"
+                                 "--\n"
+                                 "\n"
+                                 "Give cached memory back to the system.\n"
+                                 "\n"
+                                 "Returns\n"
+                                 "-------\n"
+                                 "int\n"
+                                 "    Bytes given back.\n"
+                                 "\n"
+                                 "Notes\n"
+                                 "-----\n"
+                                 "Threads: memory in the caches of other threads stays there.\n"
+                                 "\n"
+                                 "Examples\n"
+                                 "--------\n"
+                                 ">>> import memrt\n"
+                                 ">>> mi = memrt.alloc(8_000_000)\n"
+                                 ">>> del mi\n"
+                                 ">>> memrt.release_unused() >= 0\n"
+                                 "True");
+
 PyMethodDef memrt__process_methods[] = {
     {"options", list_options, METH_NOARGS,
      "options() -> list of (name, value, help)\n\nReturn the MEMRT_* options in force."},
@@ -122,9 +144,7 @@ PyMethodDef memrt__process_methods[] = {
      "Return the warnings about MEMRT_* variables, each warning once per process."},
     {"library_path", get_library_path, METH_NOARGS,
      "library_path() -> str\n\nReturn the path of the loaded libmemrt."},
-    {"release_unused", release_unused_memory, METH_NOARGS,
-     "release_unused()\n--\n\n"
-     "Give cached memory back to the system. Return the number of bytes."},
+    {"release_unused", release_unused_memory, METH_NOARGS, release_unused_doc},
     {"features", get_features, METH_NOARGS,
      "features() -> dict\n\nReturn the version, ABI and features of the loaded library."},
     {NULL, NULL, 0, NULL},

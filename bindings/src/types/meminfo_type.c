@@ -79,8 +79,8 @@ static PyObject *meminfo_compare(PyObject *left, PyObject *right, int operation)
         return mi != NULL ? (EXPRESSION) : NULL;                                                   \
     }
 
-GETTER(data, PyLong_FromSize_t((size_t)memrt__api()->get_data(mi)))
-GETTER(size, PyLong_FromSize_t(memrt__api()->size(mi)))
+GETTER(address, PyLong_FromSize_t((size_t)memrt__api()->get_data(mi)))
+GETTER(nbytes, PyLong_FromSize_t(memrt__api()->size(mi)))
 GETTER(refcount, PyLong_FromSize_t(memrt__api()->refcount(mi)))
 GETTER(readonly, PyBool_FromLong(memrt__api()->readonly(mi)))
 GETTER(kind, PyUnicode_FromString(get_kind_name(mi)))
@@ -193,6 +193,16 @@ static PyObject *meminfo_dlpack_device(memrt_meminfo_object_t *self, PyObject *u
 
 /* --- The type. --- */
 
+PyDoc_STRVAR(capsule_doc, "__memrt_meminfo__($self, /)\n"
+                          "--\n"
+                          "\n"
+                          "Return a capsule with the MemInfo, for C code.\n"
+                          "\n"
+                          "Returns\n"
+                          "-------\n"
+                          "PyCapsule\n"
+                          "    Capsule named 'memrt.meminfo', with a reference of its own.");
+
 static PyMethodDef methods[] = {
     {"__dlpack__", MEMRT_FAST_KEYWORDS(meminfo_dlpack), MEMRT_DLPACK_DOC},
     {"__dlpack_device__", (PyCFunction)(void (*)(void))meminfo_dlpack_device, METH_NOARGS,
@@ -203,8 +213,7 @@ static PyMethodDef methods[] = {
     {"__arrow_c_device_array__", MEMRT_FAST_KEYWORDS(memrt__arrow_device_array_of),
      MEMRT_ARROW_DEVICE_ARRAY_DOC},
     {"__memrt_meminfo__", (PyCFunction)(void (*)(void))export_meminfo_capsule, METH_NOARGS,
-     "__memrt_meminfo__() -> PyCapsule\n\n"
-     "Return a capsule named 'memrt.meminfo' for C code, with a reference of its own."},
+     capsule_doc},
     {NULL, NULL, 0, NULL},
 };
 
@@ -216,34 +225,50 @@ static PyMemberDef members[] = {
 #define ATTRIBUTE(NAME, DOC) {#NAME, (getter)(void (*)(void))get_##NAME, NULL, DOC, NULL}
 
 static PyGetSetDef attributes[] = {
-    ATTRIBUTE(data, "int: address of the first byte."),
-    ATTRIBUTE(size, "int: requested bytes."),
-    ATTRIBUTE(
-        refcount,
-        "int: references, including this object. Other threads may change the number at any time."),
-    ATTRIBUTE(parent, "object or None: owner that keeps wrapped memory alive."),
-    ATTRIBUTE(external_allocator, "int or None: address of the external allocator of the memory."),
+    ATTRIBUTE(address, "Address of the first byte."),
+    ATTRIBUTE(nbytes, "Requested size in bytes."),
+    ATTRIBUTE(refcount, "Number of references, including this object. Other threads may change the "
+                        "number at any time."),
+    ATTRIBUTE(parent, "Owner that keeps wrapped memory alive, or None."),
+    ATTRIBUTE(external_allocator, "Address of the external allocator of the memory, or None."),
     {"name", (getter)(void (*)(void))get_name, (setter)(void (*)(void))set_name,
-     "str or None: name in reports, at most 63 bytes; writable.", NULL},
-    ATTRIBUTE(readonly, "bool: whether buffers and arrays over the memory are read-only."),
-    ATTRIBUTE(kind, "str: 'inline', 'adopted', 'resizable' or 'block'."),
-    ATTRIBUTE(policy, "str: name of the policy that accounts for the memory."),
+     "Name in reports, at most 63 bytes in UTF-8, or None. Writable.", NULL},
+    ATTRIBUTE(readonly, "Whether buffers and arrays over the memory are read-only."),
+    ATTRIBUTE(kind, "Kind of the buffer: 'inline', 'adopted', 'resizable' or 'block'."),
+    ATTRIBUTE(policy, "Name of the policy that accounts for the memory."),
     {"__array_interface__", (getter)(void (*)(void))memrt__array_interface_dict, NULL,
-     "dict: the bytes by NumPy's array interface, version 3. Keep a reference to the MemInfo.",
+     "Dict of NumPy's array interface, version 3, over the bytes. Keep a reference to the MemInfo.",
      NULL},
     {"__array_struct__", (getter)(void (*)(void))memrt__array_interface_struct, NULL,
-     "PyCapsule: the bytes as a C struct PyArrayInterface. The capsule keeps the MemInfo alive.",
+     "Capsule with a C struct PyArrayInterface over the bytes. The capsule keeps the MemInfo "
+     "alive.",
      NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };
 
 PyDoc_STRVAR(
     type_doc,
-    "Hold one reference to a reference-counted buffer.\n\n"
-    "memrt.alloc(), memrt.wrap() and memrt.meminfo() return MemInfo objects. The memory is given\n"
-    "back when the last reference is released. Other MemInfo objects, arrays and C code may hold\n"
-    "references. A MemInfo exports the bytes by the buffer protocol. MemInfo objects of the\n"
-    "same buffer are equal.");
+    "Reference to a reference-counted buffer.\n"
+    "\n"
+    ":func:`memrt.alloc`, :func:`memrt.wrap` and :func:`memrt.meminfo` return MemInfo\n"
+    "objects. A MemInfo exports the bytes of the buffer through the buffer protocol, NumPy's\n"
+    "array interface, DLPack and Arrow. MemInfo objects of the same buffer are equal.\n"
+    "\n"
+    "Notes\n"
+    "-----\n"
+    "Ownership: each object holds one reference. Other MemInfo objects, arrays and C code may\n"
+    "hold further references. The release of the last reference frees the memory, or gives\n"
+    "foreign memory back.\n"
+    "\n"
+    "Threads: any thread may use and release a MemInfo.\n"
+    "\n"
+    "Examples\n"
+    "--------\n"
+    ">>> import memrt\n"
+    ">>> mi = memrt.alloc(100)\n"
+    ">>> array = memrt.as_array(mi)\n"
+    ">>> mi.nbytes, mi.refcount, mi == memrt.meminfo(array)\n"
+    "(100, 1, True)");
 
 static PyType_Slot slots[] = {
     {Py_tp_doc, (void *)type_doc},

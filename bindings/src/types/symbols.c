@@ -74,14 +74,47 @@ static PyObject *list_unresolved_symbols(PyObject *module, PyObject *unused)
     return list;
 }
 
+PyDoc_STRVAR(unresolved_doc,
+             "unresolved_symbols()\n"
+             "--\n"
+             "\n"
+             "Return the undefined symbols that compiled code refers to.\n"
+             "\n"
+             "Returns\n"
+             "-------\n"
+             "list of str\n"
+             "    Names of symbols that compiled code calls through a slot, oldest first.\n"
+             "\n"
+             "Examples\n"
+             "--------\n"
+             ">>> import memrt\n"
+             ">>> memrt.debug.unresolved_symbols()\n"
+             "[]");
+
+PyDoc_STRVAR(
+    check_doc,
+    "check_symbols()\n"
+    "--\n"
+    "\n"
+    "Raise an exception if compiled code on this thread has called an undefined symbol.\n"
+    "\n"
+    "Raises\n"
+    "------\n"
+    "RuntimeError\n"
+    "    Compiled code without the GIL has called an undefined symbol. The error is cleared.\n"
+    "\n"
+    "Notes\n"
+    "-----\n"
+    "Call check_symbols() after code that runs without the GIL. In code with the GIL, the\n"
+    "call of the symbol raises the exception.\n"
+    "\n"
+    "Examples\n"
+    "--------\n"
+    ">>> import memrt\n"
+    ">>> memrt.debug.check_symbols()");
+
 PyMethodDef memrt__symbols_methods[] = {
-    {"unresolved_symbols", list_unresolved_symbols, METH_NOARGS,
-     "unresolved_symbols()\n--\n\n"
-     "Return the undefined symbols that compiled code calls through a slot, oldest first."},
-    {"check_symbols", check_symbols, METH_NOARGS,
-     "check_symbols()\n--\n\n"
-     "Raise RuntimeError when compiled code on this thread has called an undefined symbol, and\n"
-     "clear the error. Call check_symbols() after code that runs without the GIL. With the\n"
-     "GIL, the call of the symbol raises the exception."},
+    {"unresolved_symbols", list_unresolved_symbols, METH_NOARGS, unresolved_doc},
+    {"check_symbols", check_symbols, METH_NOARGS, check_doc},
     {NULL, NULL, 0, NULL},
 };

@@ -136,11 +136,11 @@ class Buffer:
         self.kind = layout.read(header, 0, "kind")
         self.flags = layout.read(header, 0, "flags")
         self.policy = layout.read(header, 0, "policy")
-        self.id = self.birth = self.thread = self.name_at = 0
+        self.id = self.allocated = self.thread = self.name_at = 0
 
     def listed(self, slots, at, layout):
         self.id = layout.read(slots, at, "id")
-        self.birth = layout.read(slots, at, "birth")
+        self.allocated = layout.read(slots, at, "allocated")
         self.thread = layout.read(slots, at, "thread")
         self.name_at = layout.read(slots, at, "name")
         return self
@@ -253,7 +253,7 @@ def now(buffers):
     connection = getattr(gdb.selected_inferior(), "connection", None)
     if connection is not None and connection.type == "native":
         return time.clock_gettime_ns(time.CLOCK_MONOTONIC)
-    return max((buffer.birth for buffer in buffers), default=0)
+    return max((buffer.allocated for buffer in buffers), default=0)
 
 
 # --- The counters. ---
@@ -495,7 +495,7 @@ class Live(Command):
             buffer.id,
             buffer.size,
             buffer.refcount,
-            f"{max(moment - buffer.birth, 0) / 1e9:.1f} s",
+            f"{max(moment - buffer.allocated, 0) / 1e9:.1f} s",
             buffer.thread,
             KINDS.get(buffer.kind, buffer.kind),
             *names(buffer.policy),

@@ -203,13 +203,13 @@ TEST(first_used_stream_becomes_stream_of_buffer)
     cuda_expect_clean();
 }
 
-static size_t order_of_deaths;
+static size_t dtor_order;
 
 static void record_dtor_order(void *data, size_t size, void *info)
 {
     (void)data;
     ck_assert_uint_eq(size, 10);
-    *(size_t *)info = order_of_deaths = fake_live() + 1;
+    *(size_t *)info = dtor_order = fake_live() + 1;
 }
 
 TEST(caller_destructor_runs_once_after_memory_is_freed)

@@ -68,8 +68,8 @@ TEST(free_reaches_watcher_before_live_set_and_names)
     ck_assert_uint_eq(seen.holders, 1);
     ck_assert(!memrt__live_contains(key));
     const tape_t *tape = tape_stop();
-    ck_assert_uint_eq(tape_count(tape, MEMRT_TRACE_BIRTH), 1);
-    ck_assert_uint_eq(tape_count(tape, MEMRT_TRACE_DEATH), 1);
+    ck_assert_uint_eq(tape_count(tape, MEMRT_TRACE_ALLOC), 1);
+    ck_assert_uint_eq(tape_count(tape, MEMRT_TRACE_FREE), 1);
     api->set_watcher(NULL);
     api->tracking(was);
 }
@@ -97,7 +97,7 @@ TEST(discarded_block_has_no_event_but_leaves_live_set)
     memrt__block_request_t request = {.policy = api->policy_default(),
                                       .size = 100,
                                       .kind = MEMRT_KIND_INLINE,
-                                      .birth = {.share = 1}};
+                                      .event = {.share = 1}};
     memrt_meminfo_t *mi = memrt__block_new(&request);
     uintptr_t key = (uintptr_t)mi;
     ck_assert(memrt__live_contains(key));

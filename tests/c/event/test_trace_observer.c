@@ -32,17 +32,17 @@ TEST(meminfo_has_allocation_and_free_events)
     uint32_t number = mi->trace;
     api->release(mi);
     const tape_t *tape = tape_stop();
-    const memrt_trace_event_t *birth = get_only_event(tape, MEMRT_TRACE_BIRTH);
-    const memrt_trace_event_t *death = get_only_event(tape, MEMRT_TRACE_DEATH);
-    ck_assert_uint_eq(birth->size, 1000);
-    ck_assert_uint_eq(birth->block, number);
-    ck_assert_uint_eq(birth->kind, MEMRT_KIND_INLINE);
-    ck_assert_uint_eq(birth->align_log2, 6);
-    ck_assert_uint_eq(death->size, 1000);
-    ck_assert_uint_eq(death->block, number);
-    ck_assert_uint_ge(death->time, birth->time);
+    const memrt_trace_event_t *alloc_event = get_only_event(tape, MEMRT_TRACE_ALLOC);
+    const memrt_trace_event_t *free_event = get_only_event(tape, MEMRT_TRACE_FREE);
+    ck_assert_uint_eq(alloc_event->size, 1000);
+    ck_assert_uint_eq(alloc_event->block, number);
+    ck_assert_uint_eq(alloc_event->kind, MEMRT_KIND_INLINE);
+    ck_assert_uint_eq(alloc_event->align_log2, 6);
+    ck_assert_uint_eq(free_event->size, 1000);
+    ck_assert_uint_eq(free_event->block, number);
+    ck_assert_uint_ge(free_event->time, alloc_event->time);
     ck_assert_uint_eq(tape->count, 2);
-    const memrt_trace_policy_t *policy = tape_policy(tape, birth->policy);
+    const memrt_trace_policy_t *policy = tape_policy(tape, alloc_event->policy);
     ck_assert_str_eq(tape->texts[policy->name], api->policy_name(api->policy_default()));
     ck_assert_uint_eq(policy->index, 0);
     ck_assert_uint_eq(policy->scope, 0);
@@ -58,10 +58,10 @@ TEST(blocks_of_all_sizes_have_allocate_resize_and_free_events)
         data = api->block_realloc(NULL, data, sizes[i] + 40000);
         api->block_free(NULL, data, 0);
         const tape_t *tape = tape_stop();
-        ck_assert_uint_eq(get_only_event(tape, MEMRT_TRACE_BIRTH)->size, sizes[i]);
-        ck_assert_uint_eq(get_only_event(tape, MEMRT_TRACE_BIRTH)->kind, MEMRT_KIND_BLOCK);
+        ck_assert_uint_eq(get_only_event(tape, MEMRT_TRACE_ALLOC)->size, sizes[i]);
+        ck_assert_uint_eq(get_only_event(tape, MEMRT_TRACE_ALLOC)->kind, MEMRT_KIND_BLOCK);
         ck_assert_uint_eq(get_only_event(tape, MEMRT_TRACE_RESIZE)->size, sizes[i] + 40000);
-        ck_assert_uint_eq(get_only_event(tape, MEMRT_TRACE_DEATH)->size, sizes[i] + 40000);
+        ck_assert_uint_eq(get_only_event(tape, MEMRT_TRACE_FREE)->size, sizes[i] + 40000);
         ck_assert_uint_eq(tape->events[1].block, tape->events[0].block);
         ck_assert_uint_eq(tape->events[2].block, tape->events[0].block);
     }
@@ -72,8 +72,8 @@ TEST(zeroed_blocks_are_traced)
     start_trace();
     api->block_free(NULL, api->block_calloc(NULL, 10, 10), 0);
     const tape_t *tape = tape_stop();
-    ck_assert_uint_eq(get_only_event(tape, MEMRT_TRACE_BIRTH)->size, 100);
-    ck_assert_uint_eq(tape_count(tape, MEMRT_TRACE_DEATH), 1);
+    ck_assert_uint_eq(get_only_event(tape, MEMRT_TRACE_ALLOC)->size, 100);
+    ck_assert_uint_eq(tape_count(tape, MEMRT_TRACE_FREE), 1);
 }
 
 TEST(adopted_memory_has_adoption_and_free_events)
@@ -85,9 +85,9 @@ TEST(adopted_memory_has_adoption_and_free_events)
     api->release(mi);
     const tape_t *tape = tape_stop();
     ck_assert_uint_eq(get_only_event(tape, MEMRT_TRACE_ADOPTION)->size, 500);
-    ck_assert_uint_eq(get_only_event(tape, MEMRT_TRACE_DEATH)->size, 500);
-    ck_assert_uint_eq(get_only_event(tape, MEMRT_TRACE_DEATH)->kind, MEMRT_KIND_ADOPTED);
-    ck_assert_uint_eq(tape_count(tape, MEMRT_TRACE_BIRTH), 0);
+    ck_assert_uint_eq(get_only_event(tape, MEMRT_TRACE_FREE)->size, 500);
+    ck_assert_uint_eq(get_only_event(tape, MEMRT_TRACE_FREE)->kind, MEMRT_KIND_ADOPTED);
+    ck_assert_uint_eq(tape_count(tape, MEMRT_TRACE_ALLOC), 0);
 }
 
 /// Return the bytes that are live at the end, according to the events.
@@ -98,7 +98,7 @@ static uint64_t compute_live_bytes(const tape_t *tape)
     for (size_t i = 0; i < tape->count; i++) {
         const memrt_trace_event_t *event = &tape->events[i];
         ck_assert_uint_lt(event->block - first, 64);
-        sizes[event->block - first] = event->type == MEMRT_TRACE_DEATH ? 0 : event->size;
+        sizes[event->block - first] = event->type == MEMRT_TRACE_FREE ? 0 : event->size;
     }
     for (size_t i = 0; i < 64; i++) {
         sum += sizes[i];
@@ -117,9 +117,9 @@ TEST(resizable_meminfo_is_traced_as_header_and_block)
     api->resizable_free(mi, old);
     api->release(mi);
     const tape_t *tape = tape_stop();
-    ck_assert_uint_eq(tape_count(tape, MEMRT_TRACE_BIRTH), 3);
+    ck_assert_uint_eq(tape_count(tape, MEMRT_TRACE_ALLOC), 3);
     ck_assert_uint_eq(tape_count(tape, MEMRT_TRACE_RESIZE), 1);
-    ck_assert_uint_eq(tape_count(tape, MEMRT_TRACE_DEATH), 3);
+    ck_assert_uint_eq(tape_count(tape, MEMRT_TRACE_FREE), 3);
     ck_assert_uint_eq(compute_live_bytes(tape), 0);
     for (size_t i = 0; i < tape->count; i++) {
         ck_assert(tape->events[i].kind != MEMRT_KIND_RESIZABLE || tape->events[i].size == 0);
@@ -181,8 +181,8 @@ TEST(resize_of_a_shared_block_is_traced_as_two_blocks)
     api->release(mi);
     api->block_free(NULL, own, 0);
     const tape_t *tape = tape_stop();
-    ck_assert_uint_eq(tape_count(tape, MEMRT_TRACE_BIRTH), 2);
-    ck_assert_uint_eq(tape_count(tape, MEMRT_TRACE_DEATH), 2);
+    ck_assert_uint_eq(tape_count(tape, MEMRT_TRACE_ALLOC), 2);
+    ck_assert_uint_eq(tape_count(tape, MEMRT_TRACE_FREE), 2);
     ck_assert_uint_eq(compute_live_bytes(tape), 0);
 }
 
@@ -285,7 +285,7 @@ TEST(policies_with_a_reused_index_are_separate_in_the_trace)
 static size_t write_one_frame(memrt_frame_t *frames, size_t max)
 {
     (void)max;
-    frames[0] = api->frame_new("bear", "births.x", 9);
+    frames[0] = api->frame_new("bear", "allocations.x", 9);
     return 1;
 }
 
@@ -340,7 +340,7 @@ TEST(free_events_of_threads_have_the_last_size)
     for (size_t i = 0; i < tape->count; i++) {
         const memrt_trace_event_t *event = &tape->events[i];
         uint64_t *size = &sizes[event->block - first];
-        ck_assert(event->type != MEMRT_TRACE_DEATH || *size == event->size);
+        ck_assert(event->type != MEMRT_TRACE_FREE || *size == event->size);
         *size = event->size;
     }
 }

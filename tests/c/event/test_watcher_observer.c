@@ -8,20 +8,20 @@
 
 typedef struct seen {
     void *old_data, *new_data, *dead;
-    size_t size, resizes, deaths;
+    size_t size, resizes, frees;
 } seen_t;
 
 static seen_t seen;
 
 static void record_resize(void *old_data, void *new_data, size_t new_size)
 {
-    seen = (seen_t){old_data, new_data, NULL, new_size, seen.resizes + 1, seen.deaths};
+    seen = (seen_t){old_data, new_data, NULL, new_size, seen.resizes + 1, seen.frees};
 }
 
 static void record_free(void *data)
 {
     seen.dead = data;
-    seen.deaths++;
+    seen.frees++;
 }
 
 static void *marked; ///< last data reported to the watcher's `watch` callback
@@ -109,7 +109,7 @@ TEST(watcher_sees_resize_and_free_of_watched_blocks_only)
     api->block_free(NULL, plain, 0);
     api->release(listed);
     api->block_free(NULL, watched, 0);
-    ck_assert_uint_eq(seen.deaths, 1);
+    ck_assert_uint_eq(seen.frees, 1);
     ck_assert_uint_eq((uintptr_t)seen.dead, stood);
     api->set_watcher(NULL);
 }
@@ -131,15 +131,15 @@ TEST(watcher_sees_resize_and_free_of_resizable_data)
     void *replaced = mi->data;
     ck_assert_ptr_nonnull(api->resizable_alloc(mi, 200));
     api->resizable_free(mi, replaced);
-    ck_assert_uint_eq(seen.deaths, 1);
+    ck_assert_uint_eq(seen.frees, 1);
     ck_assert_ptr_eq(seen.dead, replaced);
     api->release(mi);
-    ck_assert_uint_eq(seen.deaths, 1); /* the new data was not marked for the watcher */
+    ck_assert_uint_eq(seen.frees, 1); /* the new data was not marked for the watcher */
     ck_assert_int_eq(api->resizable_new(100, NULL, &mi), MEMRT_OK);
     api->resizable_free(mi, mi->data);
     api->watch(mi);
     api->release(mi);
-    ck_assert_uint_eq(seen.deaths, 1);
+    ck_assert_uint_eq(seen.frees, 1);
     api->set_watcher(NULL);
 }
 
@@ -153,5 +153,5 @@ TEST(watched_block_can_be_freed_after_watcher_is_removed)
     api->set_watcher(NULL);
     watched = api->block_realloc(NULL, watched, 100);
     api->block_free(NULL, watched, 0);
-    ck_assert_uint_eq(seen.resizes + seen.deaths, 0);
+    ck_assert_uint_eq(seen.resizes + seen.frees, 0);
 }

@@ -75,7 +75,7 @@ TEST(inserted_keys_get_increasing_ids)
     for (size_t i = 1; i < 100; i++) {
         memrt__live_entry_t older = read_entry(KEY(i - 1)), younger = read_entry(KEY(i));
         ck_assert_uint_lt(older.id, younger.id);
-        ck_assert(older.birth <= younger.birth);
+        ck_assert(older.allocated <= younger.allocated);
     }
     remove_all(100);
 }
@@ -212,7 +212,7 @@ TEST(replacing_key_inherits_id_time_thread_and_name)
     ck_assert(memrt__live_remove(KEY(0), &trace));
     memrt__live_entry_t heir = read_entry(KEY(1));
     ck_assert_uint_eq(heir.id, old.id);
-    ck_assert_uint_eq(heir.birth, old.birth);
+    ck_assert_uint_eq(heir.allocated, old.allocated);
     ck_assert_uint_eq(heir.thread, old.thread);
     ck_assert_str_eq(heir.name, "heirloom");
     ck_assert(memrt__live_remove(KEY(1), &trace));
@@ -237,7 +237,7 @@ static memrt__live_entry_t peek_entry(pid_t child, const memrt__live_entry_t *at
 
 static bool has_identity_of(const memrt__live_entry_t *entry, const memrt__live_entry_t *other)
 {
-    return entry->id == other->id && entry->birth == other->birth &&
+    return entry->id == other->id && entry->allocated == other->allocated &&
            entry->thread == other->thread && entry->site == other->site &&
            entry->share == other->share && entry->name == other->name;
 }

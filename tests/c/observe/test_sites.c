@@ -89,14 +89,14 @@ TEST(native_frame_has_function_object_and_offset)
 TEST(invalid_frames_and_sites_are_not_found)
 {
     memrt_frame_text_t text = {.struct_size = sizeof(text), .line = 77};
-    memrt_site_t site = {.struct_size = sizeof(site), .births = 77};
+    memrt_site_t site = {.struct_size = sizeof(site), .allocations = 77};
     memrt_frame_t frames[1];
     ck_assert_int_eq(memrt__frame_text(0, &text), MEMRT_ENOENT);
     ck_assert_int_eq(memrt__frame_text(UINT64_MAX, &text), MEMRT_ENOENT);
     ck_assert_uint_eq(text.line, 77);
     ck_assert_int_eq(memrt__site_read(0, &site), MEMRT_ENOENT);
     ck_assert_int_eq(memrt__site_read(UINT32_MAX, &site), MEMRT_ENOENT);
-    ck_assert_uint_eq(site.births, 77);
+    ck_assert_uint_eq(site.allocations, 77);
     ck_assert_uint_eq(memrt__site_frames(0, frames, 1), 0);
     text.struct_size = site.struct_size = 8;
     ck_assert_int_eq(memrt__frame_text(1, &text), MEMRT_EINVAL);
@@ -132,7 +132,7 @@ TEST(site_counts_allocations_and_bytes)
     memrt__site_count(number, 20);
     memrt__site_count(0, 20); /* no site: ignored */
     ck_assert_int_eq(memrt__site_read(number, &site), MEMRT_OK);
-    ck_assert_uint_eq(site.births, 2);
+    ck_assert_uint_eq(site.allocations, 2);
     ck_assert_uint_eq(site.bytes, 120);
     ck_assert_uint_eq(site.frames, 2);
 }
@@ -157,7 +157,7 @@ TEST(site_counts_include_allocations_of_ended_threads)
     crew_run(MAKERS, create_many_sites, &number);
     memrt_site_t site = {.struct_size = sizeof(site)};
     ck_assert_int_eq(memrt__site_read(number, &site), MEMRT_OK);
-    ck_assert_uint_eq(site.births, MADE * (0 + 1 + 2 + 3));
+    ck_assert_uint_eq(site.allocations, MADE * (0 + 1 + 2 + 3));
     ck_assert_uint_eq(site.bytes, MADE * (0 + 1 + 2 + 3) * 10);
 }
 
@@ -180,7 +180,7 @@ TEST(site_counts_stay_exact_without_memory_for_counters)
     count_while_request_fails(number, 1); /* the chunk of counters again */
     memrt_site_t site = {.struct_size = sizeof(site)};
     ck_assert_int_eq(memrt__site_read(number, &site), MEMRT_OK);
-    ck_assert_uint_eq(site.births, 4);
+    ck_assert_uint_eq(site.allocations, 4);
     ck_assert_uint_eq(site.bytes, 40);
 }
 

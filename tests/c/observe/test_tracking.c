@@ -84,42 +84,42 @@ TEST(invalid_tracking_settings_are_refused_and_change_nothing)
 #define EACH 20011 /* bytes; no other test uses this size */
 
 /// A buffer of each kind, with EACH bytes.
-typedef struct births {
+typedef struct allocations {
     memrt_meminfo_t *mis[5];
     void *blocks[2];
-} births_t;
+} allocations_t;
 
 static char foreign[EACH];
 
-static births_t allocate_all_kinds(void)
+static allocations_t allocate_all_kinds(void)
 {
-    births_t births;
+    allocations_t allocations;
     memrt_new_options_t plain = {.struct_size = sizeof(plain)}, aligned = plain;
     aligned.alignment = 4096;
-    births.mis[0] = api->allocate(EACH);
-    ck_assert_int_eq(api->meminfo_new(EACH, &plain, &births.mis[1]), MEMRT_OK);
-    ck_assert_int_eq(api->meminfo_new(EACH, &aligned, &births.mis[2]), MEMRT_OK);
-    ck_assert_int_eq(api->meminfo_adopt(foreign, EACH, NULL, &births.mis[3]), MEMRT_OK);
-    ck_assert_int_eq(api->resizable_new(EACH, NULL, &births.mis[4]), MEMRT_OK);
-    births.blocks[0] = api->block_alloc(NULL, EACH);
-    births.blocks[1] = api->block_calloc(NULL, 1, EACH);
-    return births;
+    allocations.mis[0] = api->allocate(EACH);
+    ck_assert_int_eq(api->meminfo_new(EACH, &plain, &allocations.mis[1]), MEMRT_OK);
+    ck_assert_int_eq(api->meminfo_new(EACH, &aligned, &allocations.mis[2]), MEMRT_OK);
+    ck_assert_int_eq(api->meminfo_adopt(foreign, EACH, NULL, &allocations.mis[3]), MEMRT_OK);
+    ck_assert_int_eq(api->resizable_new(EACH, NULL, &allocations.mis[4]), MEMRT_OK);
+    allocations.blocks[0] = api->block_alloc(NULL, EACH);
+    allocations.blocks[1] = api->block_calloc(NULL, 1, EACH);
+    return allocations;
 }
 
-static void free_all_kinds(const births_t *births)
+static void free_all_kinds(const allocations_t *allocations)
 {
     for (size_t i = 0; i < 5; i++) {
-        api->release(births->mis[i]);
+        api->release(allocations->mis[i]);
     }
     for (size_t i = 0; i < 2; i++) {
-        api->block_free(NULL, births->blocks[i], EACH);
+        api->block_free(NULL, allocations->blocks[i], EACH);
     }
 }
 
 static size_t write_one_frame(memrt_frame_t *frames, size_t max)
 {
     ck_assert_uint_gt(max, 0);
-    frames[0] = api->frame_new("bear", "births.py", 3);
+    frames[0] = api->frame_new("bear", "allocations.py", 3);
     return 1;
 }
 
@@ -127,7 +127,7 @@ TEST(each_allocation_kind_is_listed_once_with_its_site)
 {
     api->set_frames(write_one_frame);
     start_tracking(4, 0);
-    births_t births = allocate_all_kinds();
+    allocations_t allocations = allocate_all_kinds();
     restore_tracking();
     api->set_frames(NULL);
     sums_t sums = sum_tracked_buffers(EACH);
@@ -135,9 +135,9 @@ TEST(each_allocation_kind_is_listed_once_with_its_site)
     ck_assert_double_eq(sums.blocks, 7);
     memrt_site_t site = {.struct_size = sizeof(site)};
     ck_assert_int_eq(api->site_read(sums.site, &site), MEMRT_OK);
-    ck_assert_uint_eq(site.births, 7);
+    ck_assert_uint_eq(site.allocations, 7);
     ck_assert_uint_eq(site.bytes, 7 * EACH);
-    free_all_kinds(&births);
+    free_all_kinds(&allocations);
     ck_assert_uint_eq(sum_tracked_buffers(EACH).rows, 0);
 }
 
@@ -147,12 +147,12 @@ TEST(allocation_far_above_the_sample_mean_is_always_sampled)
         return;
     }
     start_tracking(0, 16);
-    births_t births = allocate_all_kinds();
+    allocations_t allocations = allocate_all_kinds();
     restore_tracking();
     sums_t sums = sum_tracked_buffers(EACH);
     ck_assert_uint_eq(sums.rows, 7);
     ck_assert_double_eq_tol(sums.blocks, 7, 1e-6);
-    free_all_kinds(&births);
+    free_all_kinds(&allocations);
 }
 
 TEST(allocation_of_0_bytes_is_never_sampled)
@@ -173,20 +173,20 @@ TEST(allocation_of_0_bytes_is_never_sampled)
     }
 }
 
-#define BIRTHS 40000
+#define ALLOCATIONS 40000
 #define SIZE 1009
 
 /// Allocate many buffers. Half of the buffers have SIZE bytes. The remaining sizes vary, so that
 /// the sampling points fall anywhere.
 static void allocate_many(size_t seat, void *context)
 {
-    memrt_meminfo_t **kept = (memrt_meminfo_t **)context + seat * BIRTHS;
-    for (size_t i = 0; i < BIRTHS; i++) {
+    memrt_meminfo_t **kept = (memrt_meminfo_t **)context + seat * ALLOCATIONS;
+    for (size_t i = 0; i < ALLOCATIONS; i++) {
         kept[i] = api->allocate(i % 2 == 0 ? SIZE : (i * 7919) % 5000 + 2);
     }
 }
 
-static memrt_meminfo_t *kept[4 * BIRTHS];
+static memrt_meminfo_t *kept[4 * ALLOCATIONS];
 
 static double estimate_blocks(unsigned threads, uint64_t mean)
 {
@@ -194,7 +194,7 @@ static double estimate_blocks(unsigned threads, uint64_t mean)
     crew_run(threads, allocate_many, kept);
     restore_tracking();
     double blocks = sum_tracked_buffers(SIZE).blocks;
-    for (size_t i = 0; i < threads * BIRTHS; i++) {
+    for (size_t i = 0; i < threads * ALLOCATIONS; i++) {
         api->release(kept[i]);
     }
     return blocks;
@@ -205,7 +205,7 @@ static double estimate_blocks(unsigned threads, uint64_t mean)
 /// happens once in a billion runs.
 static void expect_unbiased(unsigned threads, uint64_t mean)
 {
-    double n = threads * (BIRTHS / 2.0), p = -expm1(-(double)SIZE / (double)mean);
+    double n = threads * (ALLOCATIONS / 2.0), p = -expm1(-(double)SIZE / (double)mean);
     double deviation = sqrt(n * p * (1 - p)) / p, found = estimate_blocks(threads, mean);
     ck_assert_msg(fabs(found - n) < 6 * deviation, "estimate %g of %g allocations, deviation %g",
                   found, n, deviation);

@@ -69,7 +69,7 @@ TEST(scope_with_an_invalid_name_is_refused)
 }
 
 /// Ways to allocate a buffer.
-enum { ALLOCATE, NEW, BLOCK, ZEROED, TINY, ADOPTED, RESIZABLE, BORNS };
+enum { ALLOCATE, NEW, BLOCK, ZEROED, TINY, ADOPTED, RESIZABLE, ALLOCATIONS };
 
 typedef struct buffer {
     void *data;
@@ -121,20 +121,20 @@ static uint64_t count_blocks(const memrt_scope_t *scope)
     return now.alloc - now.free;
 }
 
-TEST_EACH(allocation_counts_in_its_scope_until_freed_outside, 2 * BORNS)
+TEST_EACH(allocation_counts_in_its_scope_until_freed_outside, 2 * ALLOCATIONS)
 {
     memrt_policy_t *policy = NULL;
-    if (index >= BORNS) {
+    if (index >= ALLOCATIONS) {
         ck_assert_int_eq(api->policy_new(NULL, &policy), MEMRT_OK);
     }
-    memrt_scope_t *scope = open_scope(NULL, "births");
+    memrt_scope_t *scope = open_scope(NULL, "allocations");
     uint64_t made = read_scope_stats(scope).alloc;
     for (int round = 0; round < 300; round++) { /* the fast path is in use after a few rounds */
         enter_scope(scope);
-        buffer_t buffer = allocate_buffer(index % BORNS, policy);
+        buffer_t buffer = allocate_buffer(index % ALLOCATIONS, policy);
         enter_scope(NULL);
-        buffer_t outside = allocate_buffer(index % BORNS, policy);
-        ck_assert_uint_eq(count_blocks(scope), index % BORNS == RESIZABLE ? 2 : 1);
+        buffer_t outside = allocate_buffer(index % ALLOCATIONS, policy);
+        ck_assert_uint_eq(count_blocks(scope), index % ALLOCATIONS == RESIZABLE ? 2 : 1);
         if (buffer.mi != NULL) {
             ck_assert_ptr_eq(api->scope_of(buffer.mi), scope);
             ck_assert_ptr_null(api->scope_of(outside.mi));
@@ -156,19 +156,19 @@ TEST_EACH(allocation_counts_in_its_scope_until_freed_outside, 2 * BORNS)
 
 /// Allocate without leaving the scope in between: the thread reuses the shard of the previous
 /// allocation.
-TEST_EACH(consecutive_allocations_each_count_in_the_scope, 2 * BORNS)
+TEST_EACH(consecutive_allocations_each_count_in_the_scope, 2 * ALLOCATIONS)
 {
     memrt_policy_t *policy = NULL;
-    if (index >= BORNS) {
+    if (index >= ALLOCATIONS) {
         ck_assert_int_eq(api->policy_new(NULL, &policy), MEMRT_OK);
     }
     memrt_scope_t *scope = open_scope(NULL, "row");
-    uint64_t each = index % BORNS == RESIZABLE ? 2 : 1;
+    uint64_t each = index % ALLOCATIONS == RESIZABLE ? 2 : 1;
     enter_scope(scope);
     for (int turn = 0; turn < 3; turn++) {
         buffer_t row[ROW];
         for (uint64_t i = 0; i < ROW; i++) {
-            row[i] = allocate_buffer(index % BORNS, policy);
+            row[i] = allocate_buffer(index % ALLOCATIONS, policy);
             ck_assert_uint_eq(count_blocks(scope), (i + 1) * each);
         }
         for (size_t i = 0; i < ROW; i++) {
@@ -229,7 +229,8 @@ TEST(scope_statistics_include_nested_scopes)
 
 TEST(resize_counts_in_the_scope_of_the_allocation)
 {
-    memrt_scope_t *scope = open_scope(NULL, "born"), *elsewhere = open_scope(NULL, "elsewhere");
+    memrt_scope_t *scope = open_scope(NULL, "allocated"),
+                  *elsewhere = open_scope(NULL, "elsewhere");
     enter_scope(scope);
     void *data = api->block_alloc(NULL, 500);
     enter_scope(elsewhere);
@@ -341,7 +342,7 @@ static const struct {
 
 TEST(scope_sizes_include_swept_subpolicies)
 {
-    memrt_scope_t *outer = open_scope(NULL, "sizes"), *inner = open_scope(outer, "of births");
+    memrt_scope_t *outer = open_scope(NULL, "sizes"), *inner = open_scope(outer, "of allocations");
     memrt_policy_t *policy;
     ck_assert_int_eq(api->policy_new(NULL, &policy), MEMRT_OK);
     uint64_t expected[MEMRT_SIZE_BINS] = {0}, found[MEMRT_SIZE_BINS];

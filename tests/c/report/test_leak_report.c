@@ -142,8 +142,8 @@ TEST(leak_report_shows_ten_largest_sites_with_five_frames)
 static void leak_suppressed(void *context)
 {
     program_t *program = context;
-    REQUIRE(api->lasting_add("cache at */pro*.py:*", "a wrong pattern") == MEMRT_OK);
-    REQUIRE(api->lasting_add("cache at pro*.py:*", "the cache of a test") == MEMRT_OK);
+    REQUIRE(api->suppression_add("cache at */pro*.py:*", "a wrong pattern") == MEMRT_OK);
+    REQUIRE(api->suppression_add("cache at pro*.py:*", "the cache of a test") == MEMRT_OK);
     start_program(program);
     REQUIRE(api->allocate(50) != NULL);
     running = "forgets";
@@ -182,12 +182,12 @@ TEST(invalid_suppressions_are_refused)
     char name[300];
     memset(name, 'n', sizeof(name) - 1);
     name[sizeof(name) - 1] = '\0';
-    ck_assert_int_eq(api->lasting_add(NULL, "what"), MEMRT_EINVAL);
-    ck_assert_int_eq(api->lasting_add("pattern", NULL), MEMRT_EINVAL);
-    ck_assert_int_eq(api->lasting_add("", "what"), MEMRT_EINVAL);
-    ck_assert_int_eq(api->lasting_add("pattern", ""), MEMRT_EINVAL);
-    ck_assert_int_eq(api->lasting_add(name, "what"), MEMRT_EINVAL);
-    ck_assert_int_eq(api->lasting_add("pattern", name), MEMRT_EINVAL);
+    ck_assert_int_eq(api->suppression_add(NULL, "what"), MEMRT_EINVAL);
+    ck_assert_int_eq(api->suppression_add("pattern", NULL), MEMRT_EINVAL);
+    ck_assert_int_eq(api->suppression_add("", "what"), MEMRT_EINVAL);
+    ck_assert_int_eq(api->suppression_add("pattern", ""), MEMRT_EINVAL);
+    ck_assert_int_eq(api->suppression_add(name, "what"), MEMRT_EINVAL);
+    ck_assert_int_eq(api->suppression_add("pattern", name), MEMRT_EINVAL);
 }
 
 static void add_too_many_suppressions(void *context)
@@ -195,9 +195,9 @@ static void add_too_many_suppressions(void *context)
     (void)context;
     memrt_status_t status = MEMRT_OK;
     for (size_t i = 0; i < 64; i++) {
-        status = api->lasting_add("pattern", "what");
+        status = api->suppression_add("pattern", "what");
     }
-    _exit(status == MEMRT_OK ? (int)api->lasting_add("pattern", "what") : 99);
+    _exit(status == MEMRT_OK ? (int)api->suppression_add("pattern", "what") : 99);
 }
 
 TEST(suppressions_beyond_limit_are_refused)

@@ -324,13 +324,13 @@ ALWAYS(tracking_get, api->tracking_get(&(memrt_tracking_t){0}) == MEMRT_EINVAL)
 ALWAYS(frame_text, api->frame_text(1, &(memrt_frame_text_t){0}) == MEMRT_EINVAL)
 ALWAYS(site_read, api->site_read(1, &(memrt_site_t){0}) == MEMRT_EINVAL)
 ALWAYS(site_frames, api->site_frames(0, NULL, 0) == 0)
-ALWAYS(lasting_add, api->lasting_add("", "nothing") == MEMRT_EINVAL)
+ALWAYS(suppression_add, api->suppression_add("", "nothing") == MEMRT_EINVAL)
 ALWAYS(explain_shortage, api->explain_shortage(ground->policy, 1, NULL, 0) > 10)
 ALWAYS(buffer_read, api->buffer_read(ground->mi, 0, NULL) == MEMRT_EINVAL)
 ALWAYS(unresolved_abort, api->unresolved_abort() == -1 && api->symbol_error(NULL) != MEMRT_OK)
 ALWAYS(symbols_unresolved, api->symbols_unresolved(NULL, 0) + 1 != 0)
 ALWAYS(symbol_error, api->symbol_error(NULL) == MEMRT_OK)
-ALWAYS(lasting_at, api->lasting_at(0) == NULL)
+ALWAYS(suppression_at, api->suppression_at(0) == NULL)
 ALWAYS(fail_allocations, api->fail_allocations(&(memrt_failure_plan_t){0}) == MEMRT_EINVAL)
 
 static void stub_symbol(void)
@@ -525,12 +525,12 @@ static outcome_t try_frame_new(ground_t *ground)
     return MADE;
 }
 
-static unsigned deaths;
+static unsigned observed_frees;
 
 static void ignore_free(void *data)
 {
     (void)data;
-    deaths++;
+    observed_frees++;
 }
 
 static void ignore_resize(void *old_data, void *new_data, size_t new_size)
@@ -543,12 +543,12 @@ static void ignore_resize(void *old_data, void *new_data, size_t new_size)
 static outcome_t try_watch(ground_t *ground)
 {
     static const memrt_watcher_t watcher = {sizeof(watcher), ignore_resize, ignore_free, NULL};
-    deaths = 0;
+    observed_frees = 0;
     api->set_watcher(&watcher);
     api->watch(ground->mi);
     try_release(ground);
     api->set_watcher(NULL);
-    ck_assert_uint_eq(deaths, 1);
+    ck_assert_uint_eq(observed_frees, 1);
     return MADE;
 }
 
@@ -846,7 +846,7 @@ const slot_t slots[] = {
     CREATOR(acquire_as), PLAIN(release_as), PLAIN(holders),
     PLAIN(tracking_set),
     PLAIN(tracking_get), CREATOR(buffers), PLAIN(set_frames), PLAIN(frame_new),
-    PLAIN(frame_text), PLAIN(site_read), PLAIN(site_frames), PLAIN(lasting_add), PLAIN(lasting_at),
+    PLAIN(frame_text), PLAIN(site_read), PLAIN(site_frames), PLAIN(suppression_add), PLAIN(suppression_at),
     PLAIN(explain_shortage), PLAIN(buffer_read), PLAIN(unresolved_abort), CREATOR(symbol_slot),
     CREATOR(symbol_define), PLAIN(symbols_unresolved), PLAIN(symbol_error),
     PLAIN(set_symbol_error),

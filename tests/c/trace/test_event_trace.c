@@ -20,7 +20,7 @@
 
 static void add_event(uint32_t block, uint32_t site)
 {
-    memrt_trace_event_t event = {.block = block, .type = MEMRT_TRACE_BIRTH, .site = site};
+    memrt_trace_event_t event = {.block = block, .type = MEMRT_TRACE_ALLOC, .site = site};
     memrt__trace_add(&event);
 }
 
@@ -601,10 +601,10 @@ TEST(trace_captures_sites_when_tracking_is_off)
     ck_assert(memrt__is_slow(MEMRT__SLOW_TRACKING) || memrt__tracking_alloc(1).site == 0);
     ck_assert_uint_eq(memrt__tracking_traced_site(), 0);
     tape_start((memrt_trace_options_t){.frames = 1});
-    memrt__alloc_event_t birth = memrt__tracking_alloc(1);
-    ck_assert_uint_ne(birth.site, 0);
-    ck_assert(memrt__is_slow(MEMRT__SLOW_TRACKING) || birth.share == 0);
-    ck_assert_uint_eq(memrt__tracking_traced_site(), birth.site);
+    memrt__alloc_event_t event = memrt__tracking_alloc(1);
+    ck_assert_uint_ne(event.site, 0);
+    ck_assert(memrt__is_slow(MEMRT__SLOW_TRACKING) || event.share == 0);
+    ck_assert_uint_eq(memrt__tracking_traced_site(), event.site);
     tape_stop();
     start_trace(); /* a trace without frames */
     ck_assert(memrt__is_slow(MEMRT__SLOW_TRACKING) || memrt__tracking_alloc(1).site == 0);

@@ -43,10 +43,10 @@ typedef struct memrt_frame_text {
 
 /// Figures of an allocation site.
 typedef struct memrt_site {
-    size_t struct_size; ///< sizeof(memrt_site_t)
-    uint64_t births;    ///< buffers ever listed with this allocation site
-    uint64_t bytes;     ///< sizes of these buffers at allocation, added up
-    uint64_t frames;    ///< number of known frames
+    size_t struct_size;   ///< sizeof(memrt_site_t)
+    uint64_t allocations; ///< buffers ever listed with this allocation site
+    uint64_t bytes;       ///< sizes of these buffers at allocation, added up
+    uint64_t frames;      ///< number of known frames
 } memrt_site_t;
 
 /// Set the function that reports the frames of an interpreter, or remove the function with
@@ -74,17 +74,17 @@ typedef memrt_status_t (*memrt_site_read_fn)(uint32_t site, memrt_site_t *out);
 typedef size_t (*memrt_site_frames_fn)(uint32_t site, memrt_frame_t *out, size_t max);
 
 /// Suppress leaks whose allocation site has a frame that matches `pattern`. Leak reports list
-/// such buffers separately, under the text `what`.
+/// such buffers separately, with `description`.
 ///
 /// `pattern` is a shell pattern for "function at file:line" or "function+0xNN in object". Both
 /// texts are copied.
 /// Failure: MEMRT_EINVAL: a text is missing, empty or longer than 255 bytes; MEMRT_ELIMIT: 64
 ///          suppressions exist already.
-typedef memrt_status_t (*memrt_lasting_add_fn)(const char *pattern, const char *what);
+typedef memrt_status_t (*memrt_suppression_add_fn)(const char *pattern, const char *description);
 
-/// Return the text of the suppression that matches the site; NULL: no suppression matches. The
+/// Return the description of the suppression that matches the site; NULL: no suppression matches. The
 /// text is valid for the rest of the process.
-typedef const char *(*memrt_lasting_at_fn)(uint32_t site);
+typedef const char *(*memrt_suppression_at_fn)(uint32_t site);
 
 #ifdef __cplusplus
 }

@@ -81,10 +81,10 @@ typedef struct memrt_trace_policy {
 
 /// Type of an event.
 typedef enum memrt_trace_event_type {
-    MEMRT_TRACE_BIRTH = 1,    ///< a block was allocated
+    MEMRT_TRACE_ALLOC = 1,    ///< a block was allocated
     MEMRT_TRACE_ADOPTION = 2, ///< foreign memory was adopted
     MEMRT_TRACE_RESIZE = 3,   ///< a block was resized
-    MEMRT_TRACE_DEATH = 4,    ///< a block, or the header over foreign memory, is about to be freed
+    MEMRT_TRACE_FREE = 4,     ///< a block, or the header over foreign memory, is about to be freed
     MEMRT_TRACE_FAILURE = 5,  ///< a request was refused
     MEMRT_TRACE_MARK = 6,     ///< memrt_api_t.trace_mark was called
 } memrt_trace_event_type_t;

@@ -15,13 +15,13 @@ extern "C" {
 
 /// Settings of tracking. Set `struct_size`; zero in all other members turns tracking off.
 typedef struct memrt_tracking {
-    size_t struct_size; ///< sizeof(memrt_tracking_t)
-    int on;             ///< non-zero: new allocations are listed
-    uint32_t frames;    ///< maximum interpreter frames to record per allocation; 0: none
-    uint32_t native;    ///< maximum native frames to record per allocation; 0: none
-    uint64_t sample;    ///< 0: list every allocation; else list one allocation per `sample` bytes
-                        ///< allocated, on average
-    uint64_t births;    ///< only read: memrt_live_t.id of the last listed allocation
+    size_t struct_size;   ///< sizeof(memrt_tracking_t)
+    int on;               ///< non-zero: new allocations are listed
+    uint32_t frames;      ///< maximum interpreter frames to record per allocation; 0: none
+    uint32_t native;      ///< maximum native frames to record per allocation; 0: none
+    uint64_t sample;      ///< 0: list every allocation; else list one allocation per `sample` bytes
+                          ///< allocated, on average
+    uint64_t allocations; ///< only read: memrt_live_t.id of the last listed allocation
 } memrt_tracking_t;
 
 /// Row of the live list: one live buffer that tracking knows.

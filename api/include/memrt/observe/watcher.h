@@ -13,7 +13,7 @@ extern "C" {
 
 /// Observer of the blocks that were marked with memrt_api_t.watch.
 ///
-/// `resize` and `death` must not be NULL. The functions must not call memrt.
+/// `resize` and `free` must not be NULL. The functions must not call memrt.
 /// Threads: any thread, without a GIL, with no lock of memrt held. `watch` is called on the thread
 ///          that called memrt_api_t.watch.
 typedef struct memrt_watcher {
@@ -21,7 +21,7 @@ typedef struct memrt_watcher {
     /// Called before the old block is freed.
     void (*resize)(void *old_data, void *new_data, size_t new_size);
     /// Called after the destructor, before the block is freed.
-    void (*death)(void *data);
+    void (*free)(void *data);
     /// Called after memrt_api_t.watch set the mark; may be NULL.
     void (*watch)(void *data);
 } memrt_watcher_t;
