@@ -20,7 +20,6 @@ typedef enum memrt__rank {
     MEMRT__RANK_NAMED_REFS, ///< named references
     MEMRT__RANK_SYMBOLS,    ///< slots of symbols
     MEMRT__RANK_INTERNED,   ///< interned values: sites and frames
-    MEMRT__RANK_FAULT,      ///< fault injection plan
     MEMRT__RANK_CLASS,      ///< first lock of the size classes; each lock serves a few classes
     MEMRT__RANK_CLASS_LAST = MEMRT__RANK_CLASS + 15,
     MEMRT__RANK_PAGE_HEAP,   ///< segments and their tables
@@ -29,6 +28,7 @@ typedef enum memrt__rank {
     MEMRT__RANK_QUARANTINE,  ///< freed blocks that guards keep
     MEMRT__RANK_DETOUR,      ///< blocks for threads that do not wait for a fork
     MEMRT__RANK_TRACE,       ///< the event trace being recorded, and its file
+    MEMRT__RANK_FAULT,       ///< fault injection plan; any thread with a lock may request memory
     MEMRT__RANK_UNWIND,      ///< held by a forking thread: whether threads may unwind
     MEMRT__RANKS
 } memrt__rank_t;
