@@ -44,17 +44,24 @@ static void describe_last_buffer(const void *ptr, size_t size, char *text, size_
     }
 }
 
-static bool verify_freed_block(void *ptr, void *context)
+static void verify_freed_block(void *ptr)
 {
     char fault[128], contents[256], places[MEMRT__CALL_STACKS_TEXT];
-    (void)context;
     if (memrt__redzone_dead_fault(ptr, fault, sizeof(fault))) {
         size_t size = memrt__redzone_size(ptr);
         describe_last_buffer(ptr, size, contents, sizeof(contents));
         memrt__redzone_explain(ptr, places, sizeof(places));
         memrt__abort("freed block at %p of %zu bytes%s: %s%s", ptr, size, contents, fault, places);
     }
-    return false;
+}
+
+/// Store the first damaged block in `context`, a pointer.
+static bool find_damaged_block(void *ptr, void *context)
+{
+    char fault[128];
+    bool damaged = memrt__redzone_dead_fault(ptr, fault, sizeof(fault));
+    *(void **)context = damaged ? ptr : NULL;
+    return damaged;
 }
 
 /// Return the alignment for the upstream: at least the alignment of the words in the record.
@@ -80,7 +87,7 @@ static bool evict_oldest_block(guard_t *guard)
     if (ptr == NULL) {
         return false;
     }
-    verify_freed_block(ptr, NULL);
+    verify_freed_block(ptr);
     free_to_upstream(guard, ptr, memrt__redzone_size(ptr), memrt__redzone_align(ptr));
     return true;
 }
@@ -249,7 +256,12 @@ bool memrt__guard_explain_dead(const memrt_allocator_t *guard, uintptr_t address
 void memrt__guard_verify_dead(const memrt_allocator_t *guard)
 {
     const guard_t *self = guard->ctx;
-    memrt__quarantine_visit(&self->freed, verify_freed_block, NULL);
+    void *damaged = NULL;
+    /* The message takes locks that must not follow the lock of the quarantines. Until the abort, no
+       thread frees the block: each thread verifies the block first. */
+    if (memrt__quarantine_visit(&self->freed, find_damaged_block, &damaged)) {
+        verify_freed_block(damaged);
+    }
 }
 
 void memrt__guard_empty(const memrt_allocator_t *guard)
