@@ -45,6 +45,7 @@ void memrt__block_notify_resize(void *old_data, const memrt_meminfo_t *mi)
 
 bool memrt__block_list(memrt_meminfo_t *mi, memrt__alloc_event_t birth, size_t bytes)
 {
+    MEMRT__ASSERT(!memrt__block_is_listed(mi) && birth.share > 0);
     mi->flags |= MEMRT__FLAG_LISTED; /* no other thread knows the block yet */
     if (!memrt__live_insert((uintptr_t)mi, birth.site, birth.share)) {
         mi->flags &= ~MEMRT__FLAG_LISTED;

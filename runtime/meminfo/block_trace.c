@@ -9,6 +9,7 @@
 static char *prepend_name(char *start, const char *room, const char *name, bool is_last)
 {
     size_t length = strlen(name), needed = length + !is_last;
+    MEMRT__ASSERT(start >= room);
     if ((size_t)(start - room) < needed) {
         return NULL;
     }
@@ -76,6 +77,7 @@ static void add_event(const memrt_meminfo_t *mi, memrt_trace_event_type_t type, 
 
 bool memrt__block_trace_alloc(memrt_meminfo_t *mi, uint32_t site)
 {
+    MEMRT__ASSERT(memrt__load_relaxed(&mi->refct) == 0); /* not published yet */
     mi->trace = memrt__trace_alloc();
     if (mi->trace == 0) {
         return false;

@@ -20,6 +20,7 @@ void memrt__dtor_shutdown(void)
 static void release_data_block(memrt_meminfo_t *mi)
 {
     void *data = mi->data;
+    MEMRT__ASSERT(mi->kind == MEMRT_KIND_RESIZABLE);
     memrt__block_set_data(mi, NULL, 0);
     if (data != NULL) {
         memrt__meminfo_release(memrt__block_of(data));
@@ -28,6 +29,7 @@ static void release_data_block(memrt_meminfo_t *mi)
 
 static void destroy_meminfo(memrt_meminfo_t *mi)
 {
+    MEMRT__ASSERT(mi->kind >= MEMRT_KIND_INLINE && mi->kind <= MEMRT_KIND_BLOCK);
     if (mi->dtor != NULL && memrt__load_relaxed(&shut_down) == 0) {
         mi->dtor(mi->data, mi->size, mi->dtor_info);
         mi->dtor = NULL;
@@ -43,6 +45,7 @@ static void destroy_meminfo(memrt_meminfo_t *mi)
 static memrt_meminfo_t *take_deferred_meminfo(memrt__thread_t *self)
 {
     memrt_meminfo_t *mi = self->put_off;
+    MEMRT__ASSERT(self == memrt__self && mi != NULL);
     size_t *link = memrt__put_off_link(mi);
     memrt__store_release((size_t *)&self->put_off, *link);
     memrt__store_relaxed(link, mi->kind == MEMRT_KIND_INLINE ? (size_t)(mi + 1) : 0);
@@ -51,6 +54,7 @@ static memrt_meminfo_t *take_deferred_meminfo(memrt__thread_t *self)
 
 static void destroy_nested_meminfo(memrt__thread_t *self, memrt_meminfo_t *mi)
 {
+    MEMRT__ASSERT(self->destructors < DEEPEST);
     self->destructors++;
     destroy_meminfo(mi);
     self->destructors--;
@@ -73,6 +77,7 @@ static void destroy_own_deferred(void)
 /// list. The release stores keep the list consistent for a child forked at any moment.
 static void defer_meminfo(memrt__thread_t *self, memrt_meminfo_t *mi)
 {
+    MEMRT__ASSERT(memrt__load_relaxed(&mi->refct) == 0 && self->destructors != 0);
     memrt__store_relaxed(memrt__put_off_link(mi), (size_t)self->put_off);
     self->end_put_off = destroy_own_deferred;
     memrt__store_release((size_t *)&self->put_off, (size_t)mi);

@@ -5,6 +5,7 @@
 
 #include "runtime/base/atomics.h"
 #include "runtime/base/shield.h"
+#include "runtime/base/size.h"
 #include "runtime/config/fault_injection.h"
 #include "runtime/os/lock.h"
 #include "runtime/os/os.h"
@@ -74,6 +75,7 @@ static void unlock_partition(size_t index)
 
 static memrt__live_entry_t *find_in_table(table_t *table, uintptr_t key)
 {
+    MEMRT__ASSERT(key != 0 && memrt__is_power_of_two(table->capacity));
     size_t mask = table->capacity - 1;
     for (size_t i = get_home_slot(table, key); table->slots[i].key != 0; i = (i + 1) & mask) {
         if (table->slots[i].key == key) {
@@ -105,6 +107,7 @@ static void fill_slot(memrt__live_entry_t *slot, const memrt__live_entry_t *entr
 
 static void place_entry(table_t *table, const memrt__live_entry_t *entry)
 {
+    MEMRT__ASSERT(entry->key != 0 && find_in_table(table, entry->key) == NULL);
     size_t i = get_home_slot(table, entry->key);
     while (table->slots[i].key != 0) {
         i = (i + 1) & (table->capacity - 1);
@@ -175,6 +178,7 @@ static void remove_entry(partition_t *partition, memrt__live_entry_t *slot)
         }
     }
     clear_slot(&table->slots[gap]);
+    MEMRT__ASSERT(partition->count != 0);
     partition->count--;
 }
 
@@ -196,6 +200,7 @@ bool memrt__live_insert(uintptr_t key, uint32_t site, double share)
     partition_t *partition = lock_partition(get_partition_index(key));
     bool room = reserve_slot(partition);
     if (room) {
+        MEMRT__ASSERT(partition->count < partition->table->capacity / 2);
         place_entry(partition->table, &entry);
         partition->count++;
     }
@@ -206,6 +211,7 @@ bool memrt__live_insert(uintptr_t key, uint32_t site, double share)
 static void record_removal(partition_t *partition, const memrt__live_entry_t *entry,
                            const memrt__live_trace_t *trace)
 {
+    MEMRT__ASSERT(strlen(trace->policy) <= MEMRT_NAME_MAX);
     memrt__live_left_t *left = &partition->removed[partition->removals++ % LEFT];
     left->key = entry->key;
     left->data = trace->data;
@@ -273,6 +279,7 @@ static memrt__live_entry_t take_identity(uintptr_t key)
 {
     partition_t *partition = lock_partition(get_partition_index(key));
     memrt__live_entry_t *entry = find_entry(partition, key);
+    MEMRT__ASSERT(entry != NULL);
     memrt__live_entry_t identity = *entry;
     entry->name = NULL;
     unlock_partition(get_partition_index(key));
@@ -285,6 +292,7 @@ void memrt__live_inherit(uintptr_t from, uintptr_t to)
     identity.key = to;
     partition_t *partition = lock_partition(get_partition_index(to));
     memrt__live_entry_t *entry = find_entry(partition, to);
+    MEMRT__ASSERT(entry != NULL);
     char *old_name = entry->name;
     fill_slot(entry, &identity);
     unlock_partition(get_partition_index(to));
@@ -412,3 +420,46 @@ void memrt__live_repair(void)
         }
     }
 }
+
+#if MEMRT_DEBUG
+
+/// Check one taken slot: the search for the key ends there.
+static bool is_slot_valid(size_t index, table_t *table, const memrt__live_entry_t *slot)
+{
+    return MEMRT__HOLDS(get_partition_index(slot->key) == index) &&
+           MEMRT__HOLDS(find_in_table(table, slot->key) == slot) &&
+           MEMRT__HOLDS(slot->id != 0 && slot->id <= memrt__live_allocs()) &&
+           MEMRT__HOLDS(slot->share >= 0) &&
+           MEMRT__HOLDS(slot->name == NULL || strlen(slot->name) <= MEMRT_NAME_MAX);
+}
+
+static bool is_table_valid(size_t index, table_t *table, size_t count)
+{
+    size_t seen = 0;
+    for (size_t i = 0; i < table->capacity; i++) {
+        if (table->slots[i].key != 0) {
+            if (!is_slot_valid(index, table, &table->slots[i])) {
+                return false;
+            }
+            seen++;
+        }
+    }
+    return MEMRT__HOLDS(seen == count);
+}
+
+bool memrt__live_is_valid(void)
+{
+    bool valid = true;
+    for (size_t index = 0; index < PARTS && valid; index++) {
+        const partition_t *partition = lock_partition(index);
+        table_t *table = partition->table;
+        valid = table == NULL ? MEMRT__HOLDS(partition->count == 0)
+                              : MEMRT__HOLDS(memrt__is_power_of_two(table->capacity)) &&
+                                    MEMRT__HOLDS(partition->count <= table->capacity / 2) &&
+                                    is_table_valid(index, table, partition->count);
+        unlock_partition(index);
+    }
+    return valid;
+}
+
+#endif

@@ -7,6 +7,8 @@
 
 #include <memrt/meminfo.h>
 
+#include "runtime/base/check.h"
+
 /// Live set: the set of live keys, each with the time, thread, site and name of its allocation. A
 /// key is an integer that only the caller interprets. The set has 32 partitions with a lock each.
 
@@ -92,5 +94,10 @@ void memrt__live_forked(void);
 /// In a forked child, before any other use: rebuild the partitions that other threads of the parent
 /// were changing at the fork.
 void memrt__live_repair(void);
+
+#if MEMRT_DEBUG
+/// Return whether the invariants of the live set hold. Takes the locks of the partitions in turn.
+bool memrt__live_is_valid(void);
+#endif
 
 #endif

@@ -41,6 +41,8 @@ static void unlock_records(void)
 
 static record_t **get_bucket(uintptr_t key)
 {
+    MEMRT__ASSERT_HELD(MEMRT__RANK_NAMED_REFS);
+    MEMRT__ASSERT(memrt__is_power_of_two(capacity));
     return &buckets[((uint64_t)key * 0x9E3779B97F4A7C15u >> 20) & (capacity - 1)];
 }
 
@@ -129,6 +131,7 @@ static bool add_reference(uintptr_t key, memrt_holder_kind_t kind, const char *n
 {
     record_t *record = *find_record(key, kind, name);
     if (record != NULL) {
+        MEMRT__ASSERT(record->count != 0);
         record->count++;
         return true;
     }
@@ -141,6 +144,7 @@ static bool add_reference(uintptr_t key, memrt_holder_kind_t kind, const char *n
     }
     append_record(record);
     record_count++;
+    MEMRT__ASSERT(*find_record(key, kind, name) == record);
     return true;
 }
 
@@ -156,6 +160,7 @@ static void remove_record(record_t **link)
 {
     MEMRT__KEEP_ERRNO;
     record_t *record = *link;
+    MEMRT__ASSERT(record_count != 0);
     *link = record->next;
     record_count--;
     free(record);
@@ -214,3 +219,40 @@ size_t memrt__named_refs_list(uintptr_t key, memrt_holder_t *rows, size_t row_si
     unlock_records();
     return seen;
 }
+
+#if MEMRT_DEBUG
+
+static size_t count_records(void)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < capacity; i++) {
+        for (const record_t *record = buckets[i]; record != NULL; record = record->next) {
+            count++;
+        }
+    }
+    return count;
+}
+
+/// Check one record: the search for key, kind and name ends there.
+static bool is_record_valid(const record_t *record, size_t bucket)
+{
+    return MEMRT__HOLDS(record->count != 0) && MEMRT__HOLDS(record->name[0] != '\0') &&
+           MEMRT__HOLDS(get_bucket(record->key) == &buckets[bucket]) &&
+           MEMRT__HOLDS(*find_record(record->key, record->kind, record->name) == record);
+}
+
+bool memrt__named_refs_is_valid(void)
+{
+    lock_records();
+    bool valid = MEMRT__HOLDS(memrt__is_power_of_two(capacity)) && MEMRT__HOLDS(growing == 0) &&
+                 MEMRT__HOLDS(count_records() == record_count);
+    for (size_t i = 0; i < capacity; i++) {
+        for (const record_t *record = buckets[i]; valid && record != NULL; record = record->next) {
+            valid = is_record_valid(record, i);
+        }
+    }
+    unlock_records();
+    return valid;
+}
+
+#endif

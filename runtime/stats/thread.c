@@ -32,6 +32,7 @@ static void *alloc_zeroed_lines(size_t size)
     if (memrt__fault_is_due()) {
         return NULL;
     }
+    MEMRT__ASSERT(size != 0);
     size = (size + MEMRT__CACHE_LINE - 1) & ~(size_t)(MEMRT__CACHE_LINE - 1);
     void *memory = aligned_alloc(MEMRT__CACHE_LINE, size);
     if (memory != NULL) {
@@ -58,6 +59,7 @@ static void hand_over_deferred(memrt__thread_t *thread)
 static void reset_record(memrt__thread_t *thread)
 {
     hand_over_deferred(thread);
+    MEMRT__ASSERT(thread->put_off == NULL);
     thread->destructors = 0;
     thread->scope = NULL;
     thread->part_of = NULL;
@@ -70,6 +72,7 @@ static void release_record(memrt__thread_t *thread)
     if (!memrt__lock_or_fork(MEMRT__RANK_THREADS)) {
         return;
     }
+    MEMRT__ASSERT(thread->in_use);
     reset_record(thread);
     thread->in_use = false;
     pthread_mutex_unlock(&thread->alive);
@@ -126,6 +129,7 @@ static void init_alive_mutex(memrt__thread_t *thread)
 /// lock of rank THREADS.
 static void claim_record(memrt__thread_t *thread)
 {
+    MEMRT__ASSERT(!thread->in_use || thread == memrt__self);
     thread->in_use = true;
     pthread_mutex_trylock(&thread->alive); /* succeeds: no other thread owns the record */
 }
@@ -141,6 +145,7 @@ static memrt__thread_t *take_free_record(void)
     }
     if (thread != NULL) {
         claim_record(thread);
+        MEMRT__ASSERT(thread->put_off == NULL && thread->destructors == 0);
     }
     memrt__unlock(MEMRT__RANK_THREADS);
     return thread;
@@ -231,6 +236,7 @@ memrt__thread_t *memrt__thread_make(void)
         end_record(thread); /* without a destructor, the record would never be returned */
         return NULL;
     }
+    MEMRT__ASSERT(memrt__self == NULL && thread->in_use);
     thread->number = (uint32_t)memrt__os_thread_id();
     memrt__self = thread;
     return thread;
@@ -254,6 +260,7 @@ bool memrt__thread_extend(void *slot, size_t size)
 
 memrt__shard_t *memrt__shard_make(memrt__thread_t *thread, const memrt__account_t *account)
 {
+    MEMRT__ASSERT(thread == memrt__self && account->index < MEMRT__ACCOUNTS);
     memrt__shard_t *shard = memrt__thread_shard(thread, account->index);
     if (shard == NULL) {
         if (!memrt__thread_extend(&thread->chunks[account->index / MEMRT__CHUNK],
@@ -269,6 +276,7 @@ memrt__shard_t *memrt__shard_make(memrt__thread_t *thread, const memrt__account_
 
 memrt__thread_t *memrt__thread_first(void)
 {
+    MEMRT__ASSERT_HELD(MEMRT__RANK_THREADS);
     return first_thread;
 }
 
@@ -289,6 +297,7 @@ void memrt__thread_adopt_left(memrt__thread_t *self)
     if (!memrt__lock_or_fork(MEMRT__RANK_THREADS)) {
         return;
     }
+    MEMRT__ASSERT(self == memrt__self && self->put_off == NULL);
     self->put_off = (memrt_meminfo_t *)memrt__load_relaxed(&memrt__thread_left);
     memrt__store_relaxed(&memrt__thread_left, 0);
     memrt__unlock(MEMRT__RANK_THREADS);
@@ -310,3 +319,35 @@ void memrt__thread_forked(void)
         memrt__self->number = (uint32_t)memrt__os_thread_id();
     }
 }
+
+#if MEMRT_DEBUG
+
+/// Check the record of the calling thread. Deferred destructors wait for a running destructor.
+static bool is_own_record_valid(const memrt__thread_t *self)
+{
+    return MEMRT__HOLDS(self->in_use) && MEMRT__HOLDS(self->number != 0) &&
+           MEMRT__HOLDS(self->put_off == NULL || self->destructors != 0) &&
+           MEMRT__HOLDS(self->part_of == NULL || self->part != NULL);
+}
+
+/// Check a record without a thread.
+static bool is_free_record_valid(const memrt__thread_t *thread)
+{
+    return MEMRT__HOLDS(thread->put_off == NULL) && MEMRT__HOLDS(thread->destructors == 0) &&
+           MEMRT__HOLDS(thread->scope == NULL) && MEMRT__HOLDS(thread->part_of == NULL);
+}
+
+bool memrt__thread_is_valid(void)
+{
+    bool valid = true, listed = false;
+    memrt__lock(MEMRT__RANK_THREADS);
+    for (const memrt__thread_t *t = first_thread; valid && t != NULL; t = t->next) {
+        listed = listed || t == memrt__self;
+        valid = t == memrt__self ? is_own_record_valid(t) : t->in_use || is_free_record_valid(t);
+    }
+    valid = valid && MEMRT__HOLDS(listed == (memrt__self != NULL));
+    memrt__unlock(MEMRT__RANK_THREADS);
+    return valid;
+}
+
+#endif

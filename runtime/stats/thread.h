@@ -99,6 +99,12 @@ MEMRT__COLD void memrt__thread_adopt_left(memrt__thread_t *self);
 /// caches of released records are lost.
 void memrt__thread_forked(void);
 
+#if MEMRT_DEBUG
+/// Return whether the invariants of all thread records hold: completely for the calling thread and
+/// for records without a thread. Takes the lock of rank THREADS.
+bool memrt__thread_is_valid(void);
+#endif
+
 /// Return the word of a deferred MemInfo that links the list of deferred MemInfos. The data of an
 /// inline MemInfo follows the header, so the pointer to the data can be restored. Only inline
 /// MemInfos have an external allocator, so the word of other MemInfos is NULL.

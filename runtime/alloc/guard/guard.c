@@ -96,6 +96,7 @@ static void *alloc_guarded_block(const guard_t *guard, size_t unused, size_t siz
                                  bool zeroed)
 {
     size_t outer;
+    MEMRT__ASSERT(unused <= size && memrt__is_power_of_two(align));
     if (!memrt__redzone_outer(size, align, &outer)) {
         return NULL;
     }
@@ -141,6 +142,7 @@ static void *guard_realloc(void *ctx, void *ptr, size_t old_size, size_t new_siz
 {
     verify_live_block("realloc", ptr, old_size, align);
     size_t both = memrt__size_min(old_size, new_size);
+    MEMRT__ASSERT(memrt__redzone_unused(ptr) <= old_size);
     size_t unused = memrt__size_min(memrt__redzone_unused(ptr), both);
     char *moved = alloc_guarded_block(ctx, unused, new_size, align, false);
     if (moved != NULL) {
@@ -187,6 +189,7 @@ memrt_status_t memrt__guard_new(const memrt_allocator_t *upstream, memrt_allocat
         return MEMRT_ENOMEM;
     }
     guard->upstream = copy;
+    MEMRT__ASSERT(guard->upstream.alloc != NULL && guard->upstream.free != NULL);
     *out = (memrt_allocator_t){
         .struct_size = sizeof(*out),
         .version = MEMRT_ALLOCATOR_VERSION,
@@ -216,6 +219,7 @@ void *memrt__guard_alloc(const memrt_allocator_t *guard, size_t unused, size_t s
 
 const memrt_allocator_t *memrt__guard_upstream(const memrt_allocator_t *guard)
 {
+    MEMRT__ASSERT(memrt__is_guard(guard));
     return &((const guard_t *)guard->ctx)->upstream;
 }
 
@@ -269,3 +273,14 @@ void memrt__guard_empty(const memrt_allocator_t *guard)
     while (evict_oldest_block(guard->ctx)) {
     }
 }
+
+#if MEMRT_DEBUG
+
+bool memrt__guard_is_valid(const memrt_allocator_t *guard)
+{
+    const guard_t *self = guard->ctx;
+    return MEMRT__HOLDS(memrt__is_guard(guard)) && MEMRT__HOLDS(self->upstream.alloc != NULL) &&
+           MEMRT__HOLDS(self->upstream.free != NULL) && memrt__quarantine_is_valid(&self->freed);
+}
+
+#endif
