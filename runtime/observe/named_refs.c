@@ -92,7 +92,19 @@ static void grow_buckets(void)
     }
 }
 
-/// A fork during any other step leaves each record either in a chain or outside of all chains.
+static size_t count_records(void)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < capacity; i++) {
+        for (const record_t *record = buckets[i]; record != NULL; record = record->next) {
+            count++;
+        }
+    }
+    return count;
+}
+
+/// A fork during any other step leaves each record either in a chain or outside of all chains. The
+/// count of records may then be out of date.
 void memrt__named_refs_repair(void)
 {
     if (memrt__load_relaxed(&growing) != 0) {
@@ -102,6 +114,7 @@ void memrt__named_refs_repair(void)
         record_count = 0;
         memrt__store_relaxed(&growing, 0);
     }
+    record_count = count_records();
 }
 
 /// Return the operating system's id of the calling thread, from the thread's record if there is a
@@ -221,17 +234,6 @@ size_t memrt__named_refs_list(uintptr_t key, memrt_holder_t *rows, size_t row_si
 }
 
 #if MEMRT_DEBUG
-
-static size_t count_records(void)
-{
-    size_t count = 0;
-    for (size_t i = 0; i < capacity; i++) {
-        for (const record_t *record = buckets[i]; record != NULL; record = record->next) {
-            count++;
-        }
-    }
-    return count;
-}
 
 /// Check one record: the search for key, kind and name ends there.
 static bool is_record_valid(const record_t *record, size_t bucket)
