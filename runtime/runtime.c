@@ -5,7 +5,10 @@
 
 #include "runtime/alloc/heap/central_list.h"
 #include "runtime/alloc/heap/heap.h"
+#include "runtime/alloc/heap/large_cache.h"
+#include "runtime/alloc/heap/page_heap.h"
 #include "runtime/alloc/heap/purger.h"
+#include "runtime/alloc/heap/retention_budget.h"
 #include "runtime/alloc/heap/thread_cache.h"
 #include "runtime/alloc/mapped.h"
 #include "runtime/config/options.h"
@@ -13,18 +16,71 @@
 #include "runtime/meminfo/references.h"
 #include "runtime/observe/live_set.h"
 #include "runtime/observe/named_refs.h"
+#include "runtime/observe/sites.h"
 #include "runtime/observe/tracking.h"
 #include "runtime/os/lock.h"
+#include "runtime/os/os.h"
 #include "runtime/os/unwind.h"
 #include "runtime/policy/fork_accounts.h"
 #include "runtime/policy/policy.h"
 #include "runtime/policy/policy_allocators.h"
+#include "runtime/policy/policy_table.h"
 #include "runtime/policy/scope.h"
+#include "runtime/policy/scope_tree.h"
 #include "runtime/report/leak_report.h"
 #include "runtime/report/stats_page.h"
 #include "runtime/stats/gauges.h"
 #include "runtime/stats/stats.h"
+#include "runtime/symbols/symbols.h"
 #include "runtime/trace/event_trace.h"
+
+#if MEMRT_DEBUG
+
+static size_t process; /* id of the process whose structures are checked at exit */
+
+bool memrt__runtime_is_valid(void)
+{
+    return memrt__options_is_valid() && memrt__thread_is_valid() &&
+           memrt__thread_cache_is_valid() && memrt__central_list_is_valid() &&
+           memrt__page_heap_is_valid() && memrt__large_cache_is_valid() &&
+           memrt__retention_budget_is_valid() && memrt__purger_is_valid() &&
+           memrt__stats_is_valid() && memrt__live_is_valid() && memrt__named_refs_is_valid() &&
+           memrt__sites_is_valid() && memrt__trace_is_valid() && memrt__policy_table_is_valid() &&
+           memrt__policy_allocators_is_valid() && memrt__scope_tree_is_valid() &&
+           memrt__symbols_is_valid();
+}
+
+/// Check all structures at exit. A child made without fork handlers, for example by clone(), may
+/// find locks held and is not checked.
+static void check_at_exit(void)
+{
+    if (process == memrt__os_process_id() && !memrt__lock_is_mine() && !memrt__runtime_is_valid()) {
+        memrt__abort("broken invariant at exit: %s", memrt__invariant_broken());
+    }
+}
+
+static void register_check(void)
+{
+    process = memrt__os_process_id();
+    (void)atexit(check_at_exit); /* fails only without memory; then nothing is checked */
+}
+
+static void follow_fork(void)
+{
+    process = memrt__os_process_id();
+}
+
+#else
+
+static inline void register_check(void)
+{
+}
+
+static inline void follow_fork(void)
+{
+}
+
+#endif
 
 static void prepare_fork(void)
 {
@@ -63,6 +119,7 @@ static void finish_fork_in_child(void)
     memrt__live_forked();
     memrt__driver_forked();
     memrt__stats_page_forked();
+    follow_fork();
 }
 
 static void start_stats_page(void)
@@ -85,6 +142,7 @@ static void start_runtime(void)
     memrt__lock_at_fork(repair_child);
     (void)pthread_atfork(prepare_fork, finish_fork_in_parent, finish_fork_in_child);
     memrt__leak_report_start();
+    register_check();
     start_stats_page();
     /* Fails only without memory; then the last freed blocks are not verified. */
     if (memrt__options.check) {

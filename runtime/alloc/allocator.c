@@ -19,6 +19,7 @@ memrt_status_t memrt__allocator_copy(const memrt_allocator_t *from, memrt_alloca
     if (copy.name == NULL) {
         copy.name = "unnamed";
     }
+    MEMRT__ASSERT(copy.version == MEMRT_ALLOCATOR_VERSION);
     *to = copy;
     return MEMRT_OK;
 }
@@ -26,6 +27,7 @@ memrt_status_t memrt__allocator_copy(const memrt_allocator_t *from, memrt_alloca
 void *memrt__allocator_alloc(const memrt_allocator_t *allocator, size_t size, size_t align,
                              bool zeroed)
 {
+    MEMRT__ASSERT(size != 0 && memrt__is_power_of_two(align));
     if (!zeroed) {
         return allocator->alloc(allocator->ctx, size, align);
     }
@@ -42,6 +44,7 @@ void *memrt__allocator_alloc(const memrt_allocator_t *allocator, size_t size, si
 void *memrt__allocator_move(const memrt_allocator_t *from, const memrt_allocator_t *to, void *ptr,
                             size_t old_size, size_t new_size, size_t align)
 {
+    MEMRT__ASSERT(ptr != NULL);
     void *moved = memrt__allocator_alloc(to, new_size, align, false);
     if (moved != NULL) {
         memcpy(moved, ptr, memrt__size_min(old_size, new_size));
@@ -53,6 +56,7 @@ void *memrt__allocator_move(const memrt_allocator_t *from, const memrt_allocator
 void *memrt__allocator_realloc(const memrt_allocator_t *allocator, void *ptr, size_t old_size,
                                size_t new_size, size_t align)
 {
+    MEMRT__ASSERT(ptr != NULL && memrt__is_power_of_two(align));
     if (allocator->realloc != NULL) {
         return allocator->realloc(allocator->ctx, ptr, old_size, new_size, align);
     }
@@ -61,6 +65,7 @@ void *memrt__allocator_realloc(const memrt_allocator_t *allocator, void *ptr, si
 
 void memrt__allocator_free(const memrt_allocator_t *allocator, void *ptr, size_t size, size_t align)
 {
+    MEMRT__ASSERT(ptr != NULL && ((size_t)ptr & (align - 1)) == 0);
     allocator->free(allocator->ctx, ptr, size, align);
 }
 

@@ -22,6 +22,7 @@ static bool should_use_huge_pages(size_t bytes, memrt__huge_t huge)
 memrt__huge_t memrt__huge_of(size_t chosen)
 {
     bool own = chosen != MEMRT__INHERIT;
+    MEMRT__ASSERT(!own || chosen <= MEMRT__HUGE_LARGE);
     return (memrt__huge_t)(own ? chosen : memrt__load_relaxed(&memrt__options.huge_pages));
 }
 
@@ -40,6 +41,7 @@ void memrt__mapped_advise_anew(void *mapping, size_t bytes, memrt__huge_t huge)
 void *memrt__mapped_new(size_t bytes, size_t align, memrt__huge_t huge)
 {
     size_t page = memrt__os_page_size();
+    MEMRT__ASSERT(bytes % page == 0 && memrt__is_power_of_two(align));
     if (!should_use_huge_pages(bytes, huge)) {
         return memrt__os_map(bytes, 0, align);
     }
@@ -82,6 +84,7 @@ static void mapped_free(void *ctx, void *ptr, size_t size, size_t align)
     (void)ctx;
     (void)align;
     size_t bytes;
+    MEMRT__ASSERT((size_t)ptr % memrt__os_page_size() == 0);
     if (round_up_to_pages(size, &bytes) && !memrt__os_unmap(ptr, bytes)) {
         memrt__os_discard(ptr, bytes); /* the addresses are lost, their pages are not */
     }
@@ -128,6 +131,7 @@ static const memrt_allocator_t allocators_by_mode[] = {
 
 const memrt_allocator_t *memrt__mapped_with(size_t huge_pages)
 {
+    MEMRT__ASSERT(huge_pages == MEMRT__INHERIT || huge_pages <= MEMRT__HUGE_LARGE);
     return huge_pages == MEMRT__INHERIT ? &memrt__mapped_allocator
                                         : &allocators_by_mode[huge_pages];
 }

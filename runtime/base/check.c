@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "runtime/base/atomics.h"
 #include "runtime/base/shield.h"
 
 _Noreturn void memrt__abort(const char *format, ...)
@@ -23,3 +24,21 @@ _Noreturn void memrt__abort(const char *format, ...)
     (void)written; /* no channel is left to report a failed write */
     abort();
 }
+
+#if MEMRT_DEBUG
+
+static size_t broken; /* relaxed; address of a text, 0: none */
+
+bool memrt__invariant_record(const char *text)
+{
+    memrt__store_relaxed(&broken, (size_t)text);
+    return false;
+}
+
+const char *memrt__invariant_broken(void)
+{
+    const char *text = (const char *)memrt__load_relaxed(&broken);
+    return text == NULL ? "none" : text;
+}
+
+#endif

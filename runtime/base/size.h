@@ -5,6 +5,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "runtime/base/check.h"
+
 /// Size arithmetic that reports overflow. All size arithmetic of memrt uses the
 /// functions of the file. Each function returns false on overflow.
 
@@ -26,6 +28,7 @@ static inline bool memrt__is_power_of_two(size_t n)
 /// Round `n` up to a multiple of `align`, a power of two. Returns false on overflow.
 static inline bool memrt__size_round_up(size_t n, size_t align, size_t *out)
 {
+    MEMRT__ASSERT(memrt__is_power_of_two(align));
     if (!memrt__size_add(n, align - 1, out)) {
         return false;
     }
@@ -35,12 +38,14 @@ static inline bool memrt__size_round_up(size_t n, size_t align, size_t *out)
 
 static inline unsigned memrt__log2(size_t power_of_two)
 {
+    MEMRT__ASSERT(memrt__is_power_of_two(power_of_two));
     return (unsigned)__builtin_ctzll(power_of_two);
 }
 
 /// Return the position of the highest set bit of `n`. `n` must not be 0.
 static inline unsigned memrt__floor_log2(size_t n)
 {
+    MEMRT__ASSERT(n != 0);
     return 63u - (unsigned)__builtin_clzll(n);
 }
 

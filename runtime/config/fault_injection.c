@@ -30,6 +30,8 @@ uint64_t memrt__fault_points(void)
 
 static bool is_planned_failure(uint64_t point)
 {
+    MEMRT__ASSERT_HELD(MEMRT__RANK_FAULT);
+    MEMRT__ASSERT(point != 0);
     if (current_plan.nth == 0 || point < current_plan.nth) {
         return false;
     }

@@ -58,11 +58,13 @@ static bool read_leaks(const char *text, size_t *value)
 
 static void show_leaks(size_t value, char *text, size_t length)
 {
+    MEMRT__ASSERT(value < LEAKS_WORDS);
     snprintf(text, length, "%s", leaks_words[value]);
 }
 
 static void show_huge(size_t value, char *text, size_t length)
 {
+    MEMRT__ASSERT(value < HUGE_WORDS);
     snprintf(text, length, "%s", huge_words[value]);
 }
 
@@ -95,6 +97,7 @@ static bool read_peak(const char *text, size_t *value)
 
 static void show_peak(size_t value, char *text, size_t length)
 {
+    MEMRT__ASSERT(value < PEAK_WORDS);
     snprintf(text, length, "%s", peak_words[value]);
 }
 

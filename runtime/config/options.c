@@ -6,6 +6,7 @@
 #include <strings.h>
 
 #include <memrt/meminfo.h>
+#include <memrt/observe/site.h>
 
 #include "runtime/base/atomics.h"
 #include "runtime/base/compiler.h"
@@ -109,7 +110,9 @@ static size_t get_value(const option_row_t *row)
 /// Store a value that was read from `text`.
 static void store_value(const option_row_t *row, size_t value, const char *text)
 {
+    MEMRT__ASSERT(is_text_option(row) || (row->flag == NULL) != (row->number == NULL));
     if (is_text_option(row)) {
+        MEMRT__ASSERT(value < MEMRT__TEXT_MAX && text[value] == '\0');
         memcpy(memrt__options.cuda_driver, text, value + 1);
     } else if (row->flag != NULL) {
         *row->flag = value != 0;
@@ -292,6 +295,7 @@ bool memrt__limits_row(const memrt__limits_t *limits, size_t index, memrt_option
     for (size_t i = 0; i < LIMITS; i++) {
         size_t value = *(const size_t *)((const char *)limits + limits_known[i].offset);
         if (value != MEMRT__INHERIT && index-- == 0) {
+            MEMRT__ASSERT(find_row(limits_known[i].name) != NULL);
             fill_row(find_row(limits_known[i].name), value, out);
             return true;
         }
@@ -313,3 +317,28 @@ bool memrt__limits_read(const char *huge_pages, const char *cache_limit, const c
            read_limit(&memrt__option_bytes, cache_limit, &out->cache_limit) &&
            read_limit(&memrt__option_decay, decay, &out->decay);
 }
+
+#if MEMRT_DEBUG
+
+bool memrt__options_is_valid(void)
+{
+    const memrt__options_t *now = &memrt__options;
+    memrt__lock(MEMRT__RANK_OPTIONS);
+    bool valid = MEMRT__HOLDS(memrt__is_power_of_two(now->alignment)) &&
+                 MEMRT__HOLDS(now->alignment <= MEMRT_ALIGN_MAX) &&
+                 MEMRT__HOLDS(now->leaks <= MEMRT__LEAKS_FAIL) &&
+                 MEMRT__HOLDS(memrt__load_relaxed(&now->huge_pages) <= MEMRT__HUGE_LARGE) &&
+                 MEMRT__HOLDS(now->track_frames <= MEMRT_FRAMES_MAX) &&
+                 MEMRT__HOLDS(now->track_native <= MEMRT_FRAMES_MAX) &&
+                 MEMRT__HOLDS(memrt__load_relaxed(&now->decay) != MEMRT__INHERIT) &&
+                 MEMRT__HOLDS(memrt__load_relaxed(&now->cache_limit) != MEMRT__INHERIT) &&
+                 MEMRT__HOLDS(memrt__load_relaxed(&now->exact_peak) <= 1) &&
+                 /* freed memory must not be reused at once */
+                 MEMRT__HOLDS(!now->check || !now->cache) &&
+                 MEMRT__HOLDS(strnlen(now->cuda_driver, MEMRT__TEXT_MAX) < MEMRT__TEXT_MAX) &&
+                 MEMRT__HOLDS(warning_count <= WARNINGS_MAX);
+    memrt__unlock(MEMRT__RANK_OPTIONS);
+    return valid;
+}
+
+#endif

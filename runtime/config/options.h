@@ -8,6 +8,7 @@
 #include <memrt/process/option.h>
 #include <memrt/status.h>
 
+#include "runtime/base/check.h"
 #include "runtime/config/option_types.h"
 
 /// Values of the MEMRT_* options. memrt__options_read() reads the environment once. Members marked
@@ -72,5 +73,11 @@ void memrt__options_warn(const char *why);
 
 /// Return warning `index`, a sentence, or NULL past the last.
 const char *memrt__options_warning(size_t index);
+
+#if MEMRT_DEBUG
+/// Return whether each option has one of its values, and whether the options fit each other. Takes
+/// the lock of rank OPTIONS.
+bool memrt__options_is_valid(void);
+#endif
 
 #endif

@@ -31,6 +31,7 @@ static void free_memory(buffer_t *buffer)
 {
     MEMRT__SHIELD;
     memrt__context_t context;
+    MEMRT__ASSERT(!buffer->adopted && buffer->piece.size != 0);
     buffer->piece.stream = memrt__load_acquire(&buffer->stream);
     if (memrt__context_enter(buffer->device, &context) != MEMRT_OK) {
         memrt__memory_give(NULL, &buffer->piece);
@@ -43,6 +44,7 @@ static void free_memory(buffer_t *buffer)
 static void buffer_dtor(void *data, size_t size, void *info)
 {
     buffer_t *buffer = info;
+    MEMRT__ASSERT(buffer->piece.size == size);
     if (!buffer->adopted && size != 0) {
         free_memory(buffer);
     }
@@ -281,6 +283,7 @@ memrt_status_t memrt__buffer_info(const memrt_meminfo_t *mi, memrt_cuda_info_t *
         return MEMRT_ENOENT;
     }
     memrt_cuda_info_t all = get_info(mi);
+    MEMRT__ASSERT(all.memory <= MEMRT_MEMORY_PINNED);
     all.struct_size = room;
     memcpy(out, &all, memrt__size_min(room, sizeof(all)));
     return MEMRT_OK;

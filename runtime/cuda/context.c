@@ -1,6 +1,7 @@
 #include "runtime/cuda/context.h"
 
 #include "runtime/base/atomics.h"
+#include "runtime/base/check.h"
 
 static size_t contexts[MEMRT__DEVICES_MAX]; ///< atomic; a memrt__cu_handle_t, 0: not retained yet
 
@@ -22,6 +23,7 @@ static memrt_status_t retain_context(const memrt__driver_t *driver, int32_t ordi
         status = MEMRT__CU(driver, context_retain, &context, device);
     }
     if (status == MEMRT_OK) {
+        MEMRT__ASSERT(context != NULL);
         memrt__store_release(&contexts[ordinal], (size_t)context);
     }
     return status;
@@ -54,6 +56,7 @@ memrt_status_t memrt__context_enter(int32_t device, memrt__context_t *out)
 void memrt__context_leave(const memrt__context_t *context)
 {
     memrt__cu_handle_t left;
+    MEMRT__ASSERT(context->device >= 0 && context->device < MEMRT__DEVICES_MAX);
     (void)context->driver->context_pop(&left);
 }
 

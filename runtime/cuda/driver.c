@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "runtime/base/atomics.h"
+#include "runtime/base/check.h"
 #include "runtime/base/compiler.h"
 #include "runtime/base/shield.h"
 #include "runtime/config/fault_injection.h"
@@ -133,6 +134,7 @@ const memrt__driver_t *memrt__driver_loaded(void)
 
 static const call_t *get_call(size_t offset)
 {
+    MEMRT__ASSERT(offset / sizeof(memrt__cu_result_t (*)(unsigned)) < CALLS);
     return &calls[offset / sizeof(memrt__cu_result_t (*)(unsigned))];
 }
 

@@ -48,6 +48,7 @@ static bool reserve_bytes(account_t *account, size_t size)
 
 static void unreserve_bytes(account_t *account, size_t size)
 {
+    MEMRT__ASSERT(memrt__load_relaxed(&account->live) >= size);
     (void)memrt__fetch_add_relaxed(&account->live, (size_t)0 - size);
 }
 
@@ -94,6 +95,8 @@ static memrt_status_t alloc_memory(const memrt__context_t *context, memrt__piece
 
 memrt_status_t memrt__memory_take(const memrt__context_t *context, memrt__piece_t *piece)
 {
+    MEMRT__ASSERT(piece->memory > MEMRT_MEMORY_HOST && piece->memory < MEMORIES);
+    MEMRT__ASSERT(piece->size != 0);
     account_t *account = &accounts[piece->memory];
     memrt_status_t status = MEMRT_ENOMEM;
     if (reserve_bytes(account, piece->size)) {
@@ -130,6 +133,7 @@ static memrt_status_t free_memory(const memrt__context_t *context, const memrt__
     if (context == NULL) {
         return MEMRT_ENOTSUP;
     }
+    MEMRT__ASSERT(!piece->ordered || piece->memory == MEMRT_MEMORY_DEVICE);
     if (!piece->ordered) {
         return wait_and_free_memory(context, piece);
     }
@@ -139,6 +143,7 @@ static memrt_status_t free_memory(const memrt__context_t *context, const memrt__
 
 void memrt__memory_give(const memrt__context_t *context, const memrt__piece_t *piece)
 {
+    MEMRT__ASSERT(piece->memory > MEMRT_MEMORY_HOST && piece->memory < MEMORIES);
     account_t *account = &accounts[piece->memory];
     if (free_memory(context, piece) != MEMRT_OK) {
         (void)memrt__fetch_add_relaxed(&account->lost, 1);

@@ -24,6 +24,7 @@ static bool compute_block_size(size_t size, size_t align, size_t *out)
 
 static void *shift_to_alignment(void *start, size_t align)
 {
+    MEMRT__ASSERT(align > memrt__os_page_size() && memrt__is_power_of_two(align));
     char *data = (char *)start + align - ((uintptr_t)start & (align - 1));
     memcpy(data - sizeof(start), &start, sizeof(start));
     return data;
@@ -33,6 +34,7 @@ static void *find_block_start(const void *data)
 {
     void *start;
     memcpy(&start, (const char *)data - sizeof(start), sizeof(start));
+    MEMRT__ASSERT((const char *)start < (const char *)data);
     return start;
 }
 

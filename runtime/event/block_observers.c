@@ -20,8 +20,9 @@ _Static_assert(MEMRT__FLAG_OBSERVED == 1u << 2 && MEMRT__FLAG_TRACED == 1u << 3 
 static void notify_observers(const memrt__block_event_t *event, unsigned wanted)
 {
     do {
-        observers[memrt__log2(wanted)](event);
-        wanted &= wanted - 1;
+        unsigned others = wanted & (wanted - 1);
+        observers[memrt__log2(wanted ^ others)](event);
+        wanted = others;
     } while (wanted != 0);
 }
 

@@ -1,11 +1,13 @@
 #include "runtime/event/live_observer.h"
 
+#include "runtime/base/check.h"
 #include "runtime/config/options.h"
 #include "runtime/observe/live_set.h"
 #include "runtime/observe/sites.h"
 
 bool memrt__live_admit(memrt_meminfo_t *mi, memrt__alloc_event_t event, size_t size)
 {
+    MEMRT__ASSERT(!memrt__block_is_listed(mi) && event.share > 0);
     mi->flags |= MEMRT__FLAG_LISTED; /* no other thread knows the block yet */
     if (!memrt__live_insert((uintptr_t)mi, event.site, event.share)) {
         mi->flags &= ~MEMRT__FLAG_LISTED;

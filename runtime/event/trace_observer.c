@@ -10,6 +10,7 @@
 static char *prepend_name(char *start, const char *room, const char *name, bool is_last)
 {
     size_t length = strlen(name), needed = length + !is_last;
+    MEMRT__ASSERT(start >= room);
     if ((size_t)(start - room) < needed) {
         return NULL;
     }
@@ -56,6 +57,7 @@ static uint32_t get_policy_number(memrt_policy_t *policy)
 /// Number a new block. False: no number was left, so that no event of the block is recorded.
 static bool number_block(memrt_meminfo_t *mi)
 {
+    MEMRT__ASSERT(memrt__load_relaxed(&mi->refct) == 0); /* not published yet */
     mi->trace = memrt__trace_alloc();
     if (mi->trace != 0) {
         memrt__flags_set_relaxed(&mi->flags, MEMRT__FLAG_TRACED);

@@ -77,6 +77,7 @@ static memrt_status_t locate_elements(const struct ArrowArray *array, size_t wid
 static int64_t count_zero_bits(const uint8_t *bits, int64_t first, int64_t count)
 {
     int64_t zeros = 0;
+    MEMRT__ASSERT(first >= 0 && first < 8 && count > 0);
     for (int64_t i = first; i < first + count;) {
         if (i % 8 == 0 && first + count - i >= 8) {
             zeros += 8 - __builtin_popcount(bits[i / 8]);
@@ -110,6 +111,7 @@ static memrt_status_t read_validity(const struct ArrowArray *array, memrt_arrow_
     const uint8_t *bits = (const uint8_t *)array->buffers[0] + array->offset / 8;
     out->first_bit = array->offset % 8;
     out->null_count = count_zero_bits(bits, out->first_bit, array->length);
+    MEMRT__ASSERT(out->null_count >= 0 && out->null_count <= array->length);
     out->validity = out->null_count != 0 ? bits : NULL;
     return MEMRT_OK;
 }

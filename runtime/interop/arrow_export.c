@@ -89,6 +89,7 @@ static void release_export(memrt_meminfo_t *mi)
 static void release_array(struct ArrowArray *array)
 {
     exported_t *exported = array->private_data;
+    MEMRT__ASSERT(exported != NULL && array->release == release_array);
     array->release = NULL; /* first: a destructor below may free `array` */
     release_export(exported->mi);
     release_export(exported->validity_owner);
@@ -97,6 +98,7 @@ static void release_array(struct ArrowArray *array)
 
 static void release_schema(struct ArrowSchema *schema)
 {
+    MEMRT__ASSERT(schema->release == release_schema);
     schema->release = NULL;
     free(schema->private_data);
 }

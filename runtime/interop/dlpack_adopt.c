@@ -45,6 +45,7 @@ static memrt_status_t locate_elements(const DLTensor *tensor, const memrt__dlpac
         !memrt__size_add(first, reach->after, &end)) {
         return memrt__refuse(MEMRT_EINVAL, "elements would lie outside of the address space", why);
     }
+    MEMRT__ASSERT(end >= first);
     *data = (char *)tensor->data + tensor->byte_offset - reach->before;
     return MEMRT_OK;
 }
@@ -113,6 +114,7 @@ static memrt_status_t adopt_tensor(const source_t *source, const memrt_new_optio
     }
     room = *options;
     room.struct_size = sizeof(room);
+    MEMRT__ASSERT(memrt__dlpack_is_empty(&reach) || data != NULL);
     room.readonly |= (source->flags & DLPACK_FLAG_BITMASK_READ_ONLY) != 0;
     if (room.dtor == NULL) {
         room.dtor = source->dtor;

@@ -26,6 +26,7 @@ static DLDevice get_device(const memrt_meminfo_t *mi)
     if (memrt__buffer_info(mi, &info) != MEMRT_OK) {
         return (DLDevice){kDLCPU, 0};
     }
+    MEMRT__ASSERT(info.memory < sizeof(types) / sizeof(types[0]));
     return (DLDevice){types[info.memory], info.memory == MEMRT_MEMORY_DEVICE ? info.device : 0};
 }
 

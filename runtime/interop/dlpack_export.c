@@ -11,6 +11,7 @@
 #include "runtime/interop/refusal.h"
 #include "runtime/meminfo/meminfo.h"
 #include "runtime/meminfo/named.h"
+#include "runtime/meminfo/references.h"
 
 static bool is_readonly(const memrt_meminfo_t *mi, const memrt_dlpack_view_t *view)
 {
@@ -66,6 +67,7 @@ static DLTensor make_tensor(const memrt_meminfo_t *mi, const memrt_dlpack_view_t
 /// memory.
 static void *alloc_tensor(const memrt_dlpack_view_t *view, size_t size)
 {
+    MEMRT__ASSERT(view->ndim >= 0);
     size_t layout = 2 * (size_t)view->ndim * sizeof(int64_t);
     return memrt__fault_is_due() ? NULL : malloc(size + layout);
 }
@@ -100,6 +102,7 @@ static void fill_tensor(DLManagedTensorVersioned *tensor, memrt_meminfo_t *mi,
                         const memrt_dlpack_view_t *view, const memrt__dlpack_reach_t *reach,
                         DLDevice device)
 {
+    MEMRT__ASSERT(memrt__meminfo_refcount(mi) != 0 && view->ndim >= 0);
     uint64_t readonly = is_readonly(mi, view) ? DLPACK_FLAG_BITMASK_READ_ONLY : 0;
     *tensor = (DLManagedTensorVersioned){
         .version = {DLPACK_MAJOR_VERSION, DLPACK_MINOR_VERSION},
@@ -123,6 +126,7 @@ memrt_status_t memrt__dlpack_export(memrt_meminfo_t *mi, const memrt_dlpack_view
         return MEMRT_ENOMEM;
     }
     fill_tensor(tensor, mi, view, &reach, device);
+    MEMRT__ASSERT(tensor->manager_ctx == mi && tensor->deleter != NULL);
     *out = tensor;
     return MEMRT_OK;
 }

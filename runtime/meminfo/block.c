@@ -27,6 +27,8 @@ static memrt_meminfo_t *write_header(char *start, const memrt__block_request_t *
                                      const memrt__block_layout_t *layout, size_t alignment)
 {
     memrt_meminfo_t *mi = (memrt_meminfo_t *)(start + layout->lead - MEMRT_HEADER_SIZE);
+    MEMRT__ASSERT(layout->lead >= MEMRT_HEADER_SIZE && layout->lead <= UINT32_MAX);
+    MEMRT__ASSERT((size_t)mi % MEMRT_HEADER_SIZE == 0);
     *mi = (memrt_meminfo_t){
         .refct = 0,
         .data = memrt__has_data(request->kind) ? start + layout->lead : NULL,
@@ -63,6 +65,7 @@ static memrt_meminfo_t *take_cached_block(const memrt__block_request_t *request)
 static memrt_meminfo_t *alloc_block(const memrt__block_request_t *request)
 {
     size_t alignment = request->alignment == 0 ? request->policy->alignment : request->alignment;
+    MEMRT__ASSERT(memrt__is_power_of_two(alignment) && alignment <= MEMRT_ALIGN_MAX);
     memrt__block_layout_t layout;
     char *start = NULL;
     if (memrt__block_layout_compute(request->kind, request->size, alignment, &layout)) {
@@ -94,6 +97,7 @@ void memrt__block_refused(memrt_policy_t *policy, size_t size)
 
 static void count_allocation(const memrt_meminfo_t *mi)
 {
+    MEMRT__ASSERT(mi->kind < MEMRT__KINDS && memrt__policy_of(mi) != NULL);
     memrt__tally_t tally = memrt__tally(&memrt__policy_of(mi)->account);
     memrt__tally_in(&tally, &tally.shard->made[mi->kind], 1);
     if ((memrt__flags_load_relaxed(&mi->flags) & MEMRT__FLAG_FAST) == 0) {
@@ -108,6 +112,7 @@ static void count_allocation(const memrt_meminfo_t *mi)
 
 memrt_meminfo_t *memrt__block_notify_alloc(memrt_meminfo_t *mi, uint32_t site)
 {
+    MEMRT__ASSERT(memrt__load_relaxed(&mi->refct) == 0); /* not published yet */
     count_allocation(mi);
     memrt__block_emit_allocate(mi, site);
     return memrt__block_publish(mi);
@@ -115,6 +120,7 @@ memrt_meminfo_t *memrt__block_notify_alloc(memrt_meminfo_t *mi, uint32_t site)
 
 void memrt__block_discard(memrt_meminfo_t *mi)
 {
+    MEMRT__ASSERT(memrt__load_relaxed(&mi->refct) == 0);
     memrt__block_emit_free(mi);
     memrt__block_layout_t layout = memrt__block_layout_of(mi);
     memrt__block_memory_free(mi, layout.bytes, layout.align);
@@ -151,6 +157,7 @@ memrt_meminfo_t *memrt__block_new_tiny(memrt_policy_t *policy, void *data, size_
     mi->flags = MEMRT__FLAG_MEMINFO | MEMRT__FLAG_PROMOTED | MEMRT__FLAG_TINY;
     memrt__block_set_data(mi, data, size);
     mi->refct = 2;
+    MEMRT__ASSERT(memrt__is_tiny(data) && size - 1 < MEMRT_TINY_MAX);
     return mi;
 }
 
@@ -239,6 +246,7 @@ void memrt__block_delete(memrt_meminfo_t *mi)
         .extra = quick ? 0 : memrt__block_extra_bytes(mi, layout.bytes),
     };
     if (quick) {
+        MEMRT__ASSERT(mi->external_allocator == NULL && mi->lead == MEMRT_HEADER_SIZE);
         memrt__store_relaxed(&mi->refct, 0);
         memrt__thread_cache_give(self, memrt__class_in(flags), mi);
     } else {

@@ -8,6 +8,7 @@
 
 #include "runtime/alloc/heap/thread_cache.h"
 #include "runtime/base/atomics.h"
+#include "runtime/base/check.h"
 #include "runtime/base/usdt.h"
 #include "runtime/meminfo/block_layout.h"
 #include "runtime/meminfo/block_memory.h"
@@ -96,6 +97,8 @@ static inline unsigned memrt__fast_flags(memrt_kind_t kind, unsigned class)
 static MEMRT__INLINE void memrt__fast_write(memrt_meminfo_t *mi, uint32_t policy, size_t size,
                                             memrt_kind_t kind, size_t count)
 {
+    MEMRT__ASSERT(memrt__has_data(kind) && memrt__is_fast_size(size));
+    MEMRT__ASSERT(policy < MEMRT__ACCOUNTS && (size_t)mi % MEMRT_HEADER_SIZE == 0);
     *mi = (memrt_meminfo_t){
         .refct = count,
         .data = mi + 1,
@@ -114,6 +117,7 @@ memrt__block_new_fast(memrt__thread_t *self, memrt__home_t home, size_t size, me
     if (MEMRT__UNLIKELY(home.shard == NULL || !memrt__is_fast_size(size))) {
         return NULL;
     }
+    MEMRT__ASSERT(self == memrt__self && self != NULL);
     unsigned class = memrt__class_of_data(size);
     memrt_meminfo_t *mi = memrt__thread_cache_take_counted(self, home, class, kind, size);
     if (MEMRT__LIKELY(mi != NULL)) {
@@ -157,6 +161,7 @@ static inline memrt_meminfo_t *memrt__header_new_fast(memrt_policy_t *policy, me
 static inline void memrt__header_undo_fast(memrt_meminfo_t *mi)
 {
     memrt__thread_t *self = memrt__self;
+    MEMRT__ASSERT(!memrt__has_data((memrt_kind_t)mi->kind) && memrt__class_in(mi->flags) == 0);
     memrt__count_in(&memrt__thread_shard(self, mi->policy)->made[mi->kind], (size_t)-1);
     memrt__bin_push(&self->cache.bins[0], mi);
 }
@@ -171,6 +176,7 @@ static MEMRT__INLINE bool memrt__block_delete_fast(memrt_meminfo_t *mi)
                         mi->dtor != NULL || self == NULL || memrt__class_in(flags) == 0)) {
         return false;
     }
+    MEMRT__ASSERT(memrt__class_in(flags) == memrt__class_of_data(mi->size));
     if (MEMRT__UNLIKELY(!memrt__thread_cache_give_counted(self, mi->policy, memrt__class_in(flags),
                                                           mi->kind, mi->size, mi))) {
         return false;

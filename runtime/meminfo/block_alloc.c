@@ -17,6 +17,7 @@ static void *alloc_data(const memrt__block_request_t *request)
 static MEMRT__INLINE void *alloc_fast(memrt__thread_t *self, memrt__home_t home,
                                       const memrt_policy_t *policy, size_t size)
 {
+    MEMRT__ASSERT(policy != NULL);
     if (memrt__tiny_fits(policy, size)) {
         return memrt__tiny_alloc_fast(self, home, size);
     }

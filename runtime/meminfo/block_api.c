@@ -75,6 +75,7 @@ memrt_status_t memrt__block_api_meminfo(void *data, memrt_meminfo_t **out)
         return memrt__tiny_api_meminfo(data, out);
     }
     memrt_meminfo_t *mi = memrt__block_of(data);
+    MEMRT__ASSERT(mi->kind == MEMRT_KIND_BLOCK || mi->kind == MEMRT_KIND_INLINE);
     memrt__meminfo_acquire(mi);
     memrt__block_promote(mi);
     *out = mi;

@@ -17,6 +17,7 @@ _Static_assert(MEMRT__ACCOUNTS <= UINT16_MAX + 1u, "an index fits the header");
 bool memrt__block_layout_compute(memrt_kind_t kind, size_t size, size_t alignment,
                                  memrt__block_layout_t *out)
 {
+    MEMRT__ASSERT(memrt__is_power_of_two(alignment));
     out->align = memrt__size_max(alignment, MEMRT_ALIGN_MIN);
     if (!memrt__has_data(kind)) {
         out->lead = out->bytes = MEMRT_HEADER_SIZE;
@@ -49,5 +50,6 @@ memrt__block_layout_t memrt__block_layout_of(const memrt_meminfo_t *mi)
 size_t memrt__block_extra_bytes(const memrt_meminfo_t *mi, size_t bytes)
 {
     size_t data = memrt__has_data((memrt_kind_t)mi->kind) ? mi->size : 0;
+    MEMRT__ASSERT(bytes >= MEMRT_HEADER_SIZE + data);
     return bytes - MEMRT_HEADER_SIZE - data;
 }

@@ -9,6 +9,7 @@
 #include <memrt/meminfo.h>
 
 #include "runtime/base/atomics.h"
+#include "runtime/base/check.h"
 #include "runtime/event/block_event.h"
 
 /// Layout of a block: flags in the header, and offsets and sizes around the header. This header
@@ -84,6 +85,7 @@ static inline void memrt__block_set_data(memrt_meminfo_t *mi, void *data, size_t
 /// in memrt__meminfo_try_acquire().
 static inline memrt_meminfo_t *memrt__block_publish(memrt_meminfo_t *mi)
 {
+    MEMRT__ASSERT(mi->kind >= MEMRT_KIND_INLINE && mi->kind <= MEMRT_KIND_BLOCK);
     memrt__store_release(&mi->refct, 1);
     return mi;
 }

@@ -19,6 +19,7 @@ static char *alloc_external(const memrt__block_request_t *request, memrt__block_
         return NULL;
     }
     size_t shift = (size_t)(-(uintptr_t)start & (layout->align - 1));
+    MEMRT__ASSERT(shift < layout->align);
     layout->lead += shift;
     layout->bytes = bytes;
     if (request->zeroed) {
@@ -48,6 +49,7 @@ char *memrt__block_memory_alloc(const memrt__block_request_t *request,
 void memrt__block_memory_free(memrt_meminfo_t *mi, size_t bytes, size_t align)
 {
     char *start = (char *)mi + MEMRT_HEADER_SIZE - mi->lead;
+    MEMRT__ASSERT(mi->lead >= MEMRT_HEADER_SIZE && memrt__policy_of(mi) != NULL);
     if (mi->external_allocator != NULL) {
         mi->external_allocator->free(start, mi->external_allocator->opaque_data);
     } else {

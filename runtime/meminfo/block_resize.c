@@ -66,6 +66,7 @@ static memrt_meminfo_t *realloc_block(memrt_meminfo_t *mi, const memrt__block_la
     if (start == NULL) {
         return NULL;
     }
+    MEMRT__ASSERT(((size_t)start & (layout->align - 1)) == 0);
     memrt_meminfo_t *moved = (memrt_meminfo_t *)(start + layout->lead - MEMRT_HEADER_SIZE);
     memrt__block_set_data(moved, start + layout->lead, size);
     memrt__block_emit_resize(moved, &before);
@@ -110,6 +111,7 @@ static memrt_meminfo_t *move_block_fast(memrt__thread_t *self, memrt_meminfo_t *
         return NULL;
     }
     unsigned old_class = memrt__class_in(mi->flags);
+    MEMRT__ASSERT(old_class != class && class == memrt__class_of_data(size));
     memcpy(moved, mi, MEMRT_HEADER_SIZE + memrt__size_min(mi->size, size));
     moved->data = moved + 1;
     moved->flags = (moved->flags & ~MEMRT__FLAG_CLASS) | class << MEMRT__FLAG_CLASS_AT;
@@ -137,6 +139,7 @@ memrt_meminfo_t *memrt__block_resize_fast(memrt_meminfo_t *mi, size_t size)
     if (shard == NULL || mi == NULL) {
         return NULL;
     }
+    MEMRT__ASSERT(memrt__class_in(mi->flags) == class && mi->data == mi + 1);
     mi->size = size;
     memrt__count_in(&shard->realloc, 1);
     if (size > old_size) {
@@ -187,6 +190,7 @@ memrt_meminfo_t *memrt__block_resize(memrt_meminfo_t *mi, size_t size)
         memrt__block_refused(policy, size);
         return NULL;
     }
+    MEMRT__ASSERT(moved->size == size && memrt__block_of(moved->data) == moved);
     update_class(moved);
     count_resize(moved, old_size, old_extra);
     return memrt__block_publish(moved);

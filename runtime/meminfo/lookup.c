@@ -135,6 +135,7 @@ memrt_status_t memrt__lookup_buffers(size_t row_size, void **out, size_t *count)
             free(listing.rows);
         }
     } while (listing.seen > listing.capacity);
+    MEMRT__ASSERT(listing.count == listing.seen && listing.count <= listing.capacity);
     qsort(listing.rows, listing.count, row_size, compare_by_id);
     *out = listing.rows;
     *count = listing.count;

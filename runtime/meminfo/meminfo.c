@@ -44,6 +44,7 @@ memrt_status_t memrt__meminfo_options(const memrt_new_options_t *options, memrt_
         (options->name != NULL && !memrt__is_name(options->name))) {
         return MEMRT_EINVAL;
     }
+    MEMRT__ASSERT(options->struct_size >= sizeof(*options) || options == room);
     *out = options;
     return MEMRT_OK;
 }
@@ -135,6 +136,7 @@ static memrt_meminfo_t *allocate_fast(size_t size, const memrt_new_options_t *op
     memrt_meminfo_t *mi =
         memrt__block_new_slow(memrt__policy_here(options->policy), size, MEMRT_KIND_INLINE);
     if (mi != NULL) {
+        MEMRT__ASSERT(mi->refct == 1 && mi->size == size);
         if (options->zeroed) {
             memset(mi->data, 0, size);
         }
@@ -191,6 +193,7 @@ memrt_status_t memrt__meminfo_new(size_t size, const memrt_new_options_t *option
 /// Attach adopted data to a header, and count the data in the account as adopted.
 static void attach_adopted_data(memrt_meminfo_t *mi, void *data, size_t size)
 {
+    MEMRT__ASSERT(mi->kind == MEMRT_KIND_ADOPTED && mi->data == NULL);
     memrt__tally_t tally = memrt__tally(&memrt__policy_of(mi)->account);
     memrt__tally_in(&tally, &tally.shard->adopted_in, size);
     memrt__block_set_data(mi, data, size);

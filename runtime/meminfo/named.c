@@ -15,6 +15,7 @@ static bool has_named_references(const memrt_meminfo_t *mi)
 
 bool memrt__named_note(memrt_meminfo_t *mi, memrt_holder_kind_t kind, const char *name)
 {
+    MEMRT__ASSERT(name[0] != '\0' && memrt__is_name(name));
     bool noted = memrt__named_refs_add((uintptr_t)mi, kind, name);
     if (noted) {
         memrt__flags_set_relaxed(&mi->flags, MEMRT__FLAG_HELD);

@@ -26,6 +26,7 @@ void memrt__dtor_shutdown(void)
 static void release_data_block(memrt_meminfo_t *mi)
 {
     void *data = mi->data;
+    MEMRT__ASSERT(mi->kind == MEMRT_KIND_RESIZABLE);
     memrt__block_set_data(mi, NULL, 0);
     if (data != NULL) {
         memrt__meminfo_release(memrt__block_of(data));
@@ -34,6 +35,7 @@ static void release_data_block(memrt_meminfo_t *mi)
 
 static void destroy_meminfo(memrt_meminfo_t *mi)
 {
+    MEMRT__ASSERT(mi->kind >= MEMRT_KIND_INLINE && mi->kind <= MEMRT_KIND_BLOCK);
     if (mi->dtor != NULL && memrt__load_relaxed(&shut_down) == 0) {
         mi->dtor(mi->data, mi->size, mi->dtor_info);
         mi->dtor = NULL;
@@ -64,6 +66,7 @@ static deferred_link_t *get_link(memrt_meminfo_t *mi)
 static memrt_meminfo_t *take_deferred_meminfo(memrt__thread_t *self)
 {
     memrt_meminfo_t *mi = self->dtors.deferred;
+    MEMRT__ASSERT(self == memrt__self && mi != NULL);
     deferred_link_t *link = get_link(mi);
     memrt__store_release((size_t *)&self->dtors.deferred, link->next);
     memrt__store_relaxed(&link->next, mi->kind == MEMRT_KIND_INLINE ? (size_t)(mi + 1) : 0);
@@ -72,6 +75,7 @@ static memrt_meminfo_t *take_deferred_meminfo(memrt__thread_t *self)
 
 static void destroy_nested_meminfo(memrt__thread_t *self, memrt_meminfo_t *mi)
 {
+    MEMRT__ASSERT(self->dtors.depth < DEEPEST);
     self->dtors.depth++;
     destroy_meminfo(mi);
     self->dtors.depth--;
@@ -96,6 +100,7 @@ static void end_deferred(memrt__thread_t *self)
 /// any moment.
 static void defer_meminfo(memrt__thread_t *self, memrt_meminfo_t *mi)
 {
+    MEMRT__ASSERT(memrt__load_relaxed(&mi->refct) == 0 && self->dtors.depth != 0);
     memrt__store_relaxed(&get_link(mi)->next, (size_t)self->dtors.deferred);
     memrt__store_release((size_t *)&self->dtors.deferred, (size_t)mi);
 }
@@ -119,6 +124,7 @@ MEMRT__COLD static void adopt_orphaned(memrt__thread_t *self)
     if (!memrt__lock_or_fork(MEMRT__RANK_THREADS)) {
         return;
     }
+    MEMRT__ASSERT(self == memrt__self && self->dtors.deferred == NULL);
     self->dtors.deferred = (memrt_meminfo_t *)memrt__load_relaxed(&orphaned);
     memrt__store_relaxed(&orphaned, 0);
     memrt__unlock(MEMRT__RANK_THREADS);

@@ -7,6 +7,7 @@
 #include <memrt/meminfo.h>
 
 #include "runtime/base/atomics.h"
+#include "runtime/base/check.h"
 #include "runtime/base/compiler.h"
 
 /// References to MemInfos: acquire and release, and the destructors that the last release runs,
@@ -30,6 +31,7 @@ void memrt__dtor_shutdown(void);
 /// writes to the MemInfo are already visible to the caller.
 static inline void memrt__meminfo_acquire(memrt_meminfo_t *mi)
 {
+    MEMRT__ASSERT(memrt__load_relaxed(&mi->refct) != 0);
     memrt__fetch_add_relaxed(&mi->refct, 1);
 }
 

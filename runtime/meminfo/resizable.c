@@ -19,6 +19,7 @@ static memrt_meminfo_t *alloc_data_block(const memrt_meminfo_t *mi, size_t size,
 
 static void *set_data(memrt_meminfo_t *mi, const memrt_meminfo_t *data)
 {
+    MEMRT__ASSERT(mi->kind == MEMRT_KIND_RESIZABLE && data->kind == MEMRT_KIND_BLOCK);
     memrt__block_set_data(mi, data->data, data->size);
     return mi->data;
 }
@@ -41,6 +42,7 @@ static memrt_meminfo_t *create_fast(size_t size, const memrt_new_options_t *opti
         memrt__header_undo_fast(mi);
         return NULL;
     }
+    MEMRT__ASSERT(memrt__block_of(data->data) == data);
     data->flags |= MEMRT__FLAG_SUBPOLICY;
     memrt__meminfo_fill_default(mi, options);
     set_data(mi, data);

@@ -10,6 +10,7 @@ void *memrt__tiny_alloc(memrt_policy_t *policy, size_t size)
     if (tiny == NULL) {
         return NULL;
     }
+    MEMRT__ASSERT(policy->tiny && policy->quick);
     memrt__tiny_write(tiny, policy->account.index, size);
     memrt__count_in(&shard->made[MEMRT__KIND_TINY], 1);
     memrt__count_size(shard, size);
@@ -22,6 +23,7 @@ void memrt__tiny_end(memrt__tiny_t *tiny)
 {
     memrt_policy_t *policy = memrt__tiny_policy(tiny);
     size_t size = tiny->size;
+    MEMRT__ASSERT(policy != NULL && size - 1 < MEMRT_TINY_MAX);
     memrt__tiny_cache(tiny);
     memrt__tally_t tally = memrt__tally(&policy->account);
     memrt__tally_shrink(&tally, size);

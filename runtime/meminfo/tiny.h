@@ -50,6 +50,7 @@ static inline bool memrt__is_tiny(const void *data)
 
 static inline memrt__tiny_t *memrt__tiny_of(const void *data)
 {
+    MEMRT__ASSERT(memrt__is_tiny(data));
     return (memrt__tiny_t *)((uintptr_t)data - sizeof(memrt__tiny_t));
 }
 
@@ -70,6 +71,8 @@ static inline bool memrt__tiny_is_live(const memrt__tiny_t *tiny)
 
 static inline void memrt__tiny_write(memrt__tiny_t *tiny, uint32_t policy, size_t size)
 {
+    MEMRT__ASSERT(policy < MEMRT__ACCOUNTS && size - 1 < MEMRT_TINY_MAX);
+    MEMRT__ASSERT((size_t)tiny % 32 == 0); /* so that data is never at a multiple of 64 */
     *tiny = (memrt__tiny_t){
         .policy = (uint16_t)policy, .size = (uint16_t)size, .mark = MEMRT__TINY_LIVE};
 }
@@ -103,6 +106,7 @@ static inline void memrt__tiny_cache(memrt__tiny_t *tiny)
 {
     uint32_t account = tiny->policy;
     size_t size = tiny->size;
+    MEMRT__ASSERT(memrt__tiny_is_live(tiny));
     memrt__thread_cache_return(memrt__class_of_tiny(size), tiny);
     memrt__probe_free(tiny + 1, size, account, MEMRT_KIND_BLOCK);
 }

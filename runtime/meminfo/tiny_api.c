@@ -68,6 +68,7 @@ void memrt__tiny_api_free(void *data)
 /// Change the size of a block within its size class.
 static void *resize_tiny_in_place(memrt__tiny_t *tiny, size_t size)
 {
+    MEMRT__ASSERT(memrt__class_of_tiny(size) == memrt__class_of_tiny(tiny->size));
     memrt__tally_t tally = memrt__tally(&memrt__tiny_policy(tiny)->account);
     memrt__tally_in(&tally, &tally.shard->realloc, 1);
     if (size > tiny->size) {
@@ -87,6 +88,7 @@ static void *move_tiny_block(memrt__tiny_t *tiny, size_t size)
 {
     memrt_policy_t *policy = memrt__tiny_policy(tiny);
     size_t stays = memrt__size_min(tiny->size, size);
+    MEMRT__ASSERT(get_tiny_meminfo(tiny) == NULL);
     memrt__tally_t tally = memrt__tally(&policy->account);
     memrt__tally_ungrow(&tally, stays);
     void *moved = memrt__block_alloc_moved(policy, size);
@@ -107,6 +109,7 @@ static void *move_tiny_block(memrt__tiny_t *tiny, size_t size)
 /// and the other holders keep the old block. NULL: out of memory, nothing changed.
 static void *copy_shared_block(memrt_meminfo_t *mi, size_t size)
 {
+    MEMRT__ASSERT((memrt__flags_load_relaxed(&mi->flags) & MEMRT__FLAG_TINY) != 0);
     void *own = memrt__block_alloc_from(memrt__policy_of(mi), size);
     if (own != NULL) {
         memcpy(own, mi->data, memrt__size_min(mi->size, size));

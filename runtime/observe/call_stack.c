@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "runtime/base/check.h"
 #include "runtime/os/unwind.h"
 
 void memrt__call_stack_record(memrt__call_stack_t *place)
@@ -31,6 +32,7 @@ static int write_frame(const Dl_info *info, const void *frame, char *text, size_
 
 size_t memrt__call_stack_text(const memrt__call_stack_t *place, char *text, size_t length)
 {
+    MEMRT__ASSERT(length != 0);
     size_t used = 0;
     size_t i = memrt__unwind_own(place->frames, MEMRT__CALL_STACK_DEPTH); /* skip libmemrt */
     text[0] = '\0';
@@ -45,6 +47,7 @@ size_t memrt__call_stack_text(const memrt__call_stack_t *place, char *text, size
             break;
         }
         used += (size_t)wrote;
+        MEMRT__ASSERT(used < length && text[used] == '\0');
     }
     return used;
 }

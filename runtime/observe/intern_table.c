@@ -5,6 +5,7 @@
 
 #include "runtime/base/atomics.h"
 #include "runtime/base/shield.h"
+#include "runtime/base/size.h"
 #include "runtime/os/lock.h"
 
 #define FIRST_SLOTS 1024u
@@ -21,6 +22,7 @@ typedef struct table {
 static uint64_t read_word(const char *bytes, size_t length)
 {
     uint64_t word = 0;
+    MEMRT__ASSERT(length <= sizeof(word));
     memcpy(&word, bytes, length);
     return word;
 }
@@ -70,6 +72,7 @@ static memrt__interned_t *find_string(const memrt__interns_t *set, uint64_t hash
 
 static void insert_string(table_t *table, memrt__interned_t *fresh)
 {
+    MEMRT__ASSERT(memrt__is_power_of_two(table->mask + 1));
     size_t i = fresh->hash & table->mask;
     while (memrt__load_relaxed(&table->slots[i]) != 0) {
         i = (i + 1) & table->mask;
@@ -91,6 +94,7 @@ static bool reserve_slot(memrt__interns_t *set, size_t count)
     }
     table->older = old;
     table->mask = slots - 1;
+    MEMRT__ASSERT(count < table->mask / 2);
     for (size_t number = 1; number <= count; number++) {
         insert_string(table, memrt__interned_at(set, number));
     }
@@ -115,6 +119,7 @@ static memrt__interned_t *add_string(memrt__interns_t *set, uint64_t hash, const
                                      size_t length)
 {
     MEMRT__KEEP_ERRNO;
+    MEMRT__ASSERT_HELD(MEMRT__RANK_INTERNED);
     size_t count = memrt__load_relaxed(&set->count);
     if (!reserve_number(set, count) || !reserve_slot(set, count)) {
         return NULL;
@@ -123,6 +128,7 @@ static memrt__interned_t *add_string(memrt__interns_t *set, uint64_t hash, const
     if (fresh == NULL) {
         return NULL;
     }
+    MEMRT__ASSERT(count < MEMRT__INTERNED_MAX && length <= UINT32_MAX);
     fresh->hash = hash;
     fresh->number = (uint32_t)count + 1;
     fresh->length = (uint32_t)length;
@@ -162,3 +168,42 @@ memrt__interned_t *memrt__interned_at(const memrt__interns_t *set, uint64_t numb
         (memrt__interned_t *const *)set->chunks[index / MEMRT__INTERNED_CHUNK];
     return chunk[index % MEMRT__INTERNED_CHUNK];
 }
+
+#if MEMRT_DEBUG
+
+/// Check one string: number, hash and length lead back to the string.
+static bool is_string_valid(const memrt__interns_t *set, size_t number)
+{
+    const memrt__interned_t *at = memrt__interned_at(set, number);
+    return MEMRT__HOLDS(at != NULL) && MEMRT__HOLDS(at->number == number) &&
+           MEMRT__HOLDS(at->hash == hash_bytes(at->words, at->length)) &&
+           MEMRT__HOLDS(find_string(set, at->hash, at->words, at->length) == at);
+}
+
+static size_t count_taken_slots(const table_t *table)
+{
+    size_t taken = 0;
+    for (size_t i = 0; i <= table->mask; i++) {
+        taken += table->slots[i] != 0;
+    }
+    return taken;
+}
+
+bool memrt__interns_is_valid(const memrt__interns_t *set)
+{
+    memrt__lock(MEMRT__RANK_INTERNED);
+    const table_t *table = (const table_t *)memrt__load_relaxed(&set->table);
+    size_t count = set->count;
+    bool valid = MEMRT__HOLDS(count <= MEMRT__INTERNED_MAX) &&
+                 MEMRT__HOLDS(table != NULL || count == 0) &&
+                 (table == NULL || (MEMRT__HOLDS(memrt__is_power_of_two(table->mask + 1)) &&
+                                    MEMRT__HOLDS(count <= table->mask / 2) &&
+                                    MEMRT__HOLDS(count_taken_slots(table) == count)));
+    for (size_t number = 1; valid && number <= count; number++) {
+        valid = is_string_valid(set, number);
+    }
+    memrt__unlock(MEMRT__RANK_INTERNED);
+    return valid;
+}
+
+#endif

@@ -1,8 +1,11 @@
 #ifndef MEMRT_OBSERVE_INTERN_TABLE_H
 #define MEMRT_OBSERVE_INTERN_TABLE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+#include "runtime/base/check.h"
 
 /// Intern tables: sets of byte strings that only grow. Equal strings are stored once, under one
 /// number. Any thread may look up without a lock, and a found string never moves.
@@ -40,5 +43,10 @@ memrt__interned_t *memrt__interned_find(const memrt__interns_t *set, const void 
 
 /// Return the string with a number, or NULL. Any value of `number` is allowed.
 memrt__interned_t *memrt__interned_at(const memrt__interns_t *set, uint64_t number);
+
+#if MEMRT_DEBUG
+/// Return whether the invariants of a set hold. Takes the lock of rank INTERNED.
+bool memrt__interns_is_valid(const memrt__interns_t *set);
+#endif
 
 #endif

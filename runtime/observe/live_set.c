@@ -5,6 +5,7 @@
 
 #include "runtime/base/atomics.h"
 #include "runtime/base/shield.h"
+#include "runtime/base/size.h"
 #include "runtime/config/fault_injection.h"
 #include "runtime/os/lock.h"
 #include "runtime/os/os.h"
@@ -98,6 +99,7 @@ bool memrt__live_insert(uintptr_t key, uint32_t site, double share)
     partition_t *partition = lock_partition(get_partition_index(key));
     bool room = reserve_slot(partition);
     if (room) {
+        MEMRT__ASSERT(partition->count < partition->table->capacity / 2);
         memrt__live_table_add(partition->table, &entry);
         partition->count++;
     }
@@ -108,6 +110,7 @@ bool memrt__live_insert(uintptr_t key, uint32_t site, double share)
 static void record_removal(partition_t *partition, const memrt__live_entry_t *entry,
                            const memrt__live_trace_t *trace)
 {
+    MEMRT__ASSERT(strlen(trace->policy) <= MEMRT_NAME_MAX);
     memrt__live_left_t *left = &partition->removed[partition->removals++ % LEFT];
     left->key = entry->key;
     left->data = trace->data;
@@ -176,6 +179,7 @@ static memrt__live_entry_t take_identity(uintptr_t key)
 {
     partition_t *partition = lock_partition(get_partition_index(key));
     memrt__live_entry_t *entry = find_entry(partition, key);
+    MEMRT__ASSERT(entry != NULL);
     memrt__live_entry_t identity = *entry;
     entry->name = NULL;
     unlock_partition(get_partition_index(key));
@@ -188,6 +192,7 @@ void memrt__live_inherit(uintptr_t from, uintptr_t to)
     identity.key = to;
     partition_t *partition = lock_partition(get_partition_index(to));
     memrt__live_entry_t *entry = find_entry(partition, to);
+    MEMRT__ASSERT(entry != NULL);
     char *old_name = entry->name;
     memrt__live_table_fill(entry, &identity);
     unlock_partition(get_partition_index(to));
@@ -317,3 +322,46 @@ void memrt__live_repair(void)
         }
     }
 }
+
+#if MEMRT_DEBUG
+
+/// Check one taken slot: the search for the key ends there.
+static bool is_slot_valid(size_t index, memrt__live_table_t *table, const memrt__live_entry_t *slot)
+{
+    return MEMRT__HOLDS(get_partition_index(slot->key) == index) &&
+           MEMRT__HOLDS(memrt__live_table_find(table, slot->key) == slot) &&
+           MEMRT__HOLDS(slot->id != 0 && slot->id <= memrt__live_allocs()) &&
+           MEMRT__HOLDS(slot->share >= 0) &&
+           MEMRT__HOLDS(slot->name == NULL || strlen(slot->name) <= MEMRT_NAME_MAX);
+}
+
+static bool is_table_valid(size_t index, memrt__live_table_t *table, size_t count)
+{
+    size_t seen = 0;
+    for (size_t i = 0; i < table->capacity; i++) {
+        if (table->slots[i].key != 0) {
+            if (!is_slot_valid(index, table, &table->slots[i])) {
+                return false;
+            }
+            seen++;
+        }
+    }
+    return MEMRT__HOLDS(seen == count);
+}
+
+bool memrt__live_is_valid(void)
+{
+    bool valid = true;
+    for (size_t index = 0; index < PARTS && valid; index++) {
+        const partition_t *partition = lock_partition(index);
+        memrt__live_table_t *table = partition->table;
+        valid = table == NULL ? MEMRT__HOLDS(partition->count == 0)
+                              : MEMRT__HOLDS(memrt__is_power_of_two(table->capacity)) &&
+                                    MEMRT__HOLDS(partition->count <= table->capacity / 2) &&
+                                    is_table_valid(index, table, partition->count);
+        unlock_partition(index);
+    }
+    return valid;
+}
+
+#endif

@@ -7,6 +7,7 @@
 
 #include <memrt/meminfo.h>
 
+#include "runtime/base/check.h"
 #include "runtime/observe/live_table.h"
 
 /// Live set: the set of live keys, each with the time, thread, site and name of its allocation. A
@@ -84,5 +85,10 @@ void memrt__live_forked(void);
 /// In a forked child, before any other use: rebuild the partitions that other threads of the parent
 /// were changing at the fork.
 void memrt__live_repair(void);
+
+#if MEMRT_DEBUG
+/// Return whether the invariants of the live set hold. Takes the locks of the partitions in turn.
+bool memrt__live_is_valid(void);
+#endif
 
 #endif

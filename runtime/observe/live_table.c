@@ -3,8 +3,10 @@
 #include <stdlib.h>
 
 #include "runtime/base/atomics.h"
+#include "runtime/base/check.h"
 #include "runtime/base/compiler.h"
 #include "runtime/base/shield.h"
+#include "runtime/base/size.h"
 
 static size_t get_home_slot(const memrt__live_table_t *table, uintptr_t key)
 {
@@ -13,6 +15,7 @@ static size_t get_home_slot(const memrt__live_table_t *table, uintptr_t key)
 
 memrt__live_entry_t *memrt__live_table_find(memrt__live_table_t *table, uintptr_t key)
 {
+    MEMRT__ASSERT(key != 0 && memrt__is_power_of_two(table->capacity));
     size_t mask = table->capacity - 1;
     for (size_t i = get_home_slot(table, key); table->slots[i].key != 0; i = (i + 1) & mask) {
         if (table->slots[i].key == key) {
@@ -39,6 +42,7 @@ void memrt__live_table_fill(memrt__live_entry_t *slot, const memrt__live_entry_t
 
 void memrt__live_table_add(memrt__live_table_t *table, const memrt__live_entry_t *entry)
 {
+    MEMRT__ASSERT(entry->key != 0 && memrt__live_table_find(table, entry->key) == NULL);
     size_t i = get_home_slot(table, entry->key);
     while (table->slots[i].key != 0) {
         i = (i + 1) & (table->capacity - 1);

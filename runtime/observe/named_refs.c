@@ -22,7 +22,7 @@ typedef struct record {
     char name[];
 } record_t;
 
-/* All under the lock of rank HOLDERS. */
+/* All under the lock of rank NAMED_REFS. */
 static record_t *first_buckets[FIRST_CAPACITY];
 static record_t **buckets = first_buckets;
 static size_t capacity = FIRST_CAPACITY; /* a power of two */
@@ -41,6 +41,8 @@ static void unlock_records(void)
 
 static record_t **get_bucket(uintptr_t key)
 {
+    MEMRT__ASSERT_HELD(MEMRT__RANK_NAMED_REFS);
+    MEMRT__ASSERT(memrt__is_power_of_two(capacity));
     return &buckets[((uint64_t)key * 0x9E3779B97F4A7C15u >> 20) & (capacity - 1)];
 }
 
@@ -90,7 +92,19 @@ static void grow_buckets(void)
     }
 }
 
-/// A fork during any other step leaves each record either in a chain or outside of all chains.
+static size_t count_records(void)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < capacity; i++) {
+        for (const record_t *record = buckets[i]; record != NULL; record = record->next) {
+            count++;
+        }
+    }
+    return count;
+}
+
+/// A fork during any other step leaves each record either in a chain or outside of all chains. The
+/// count of records may then be out of date.
 void memrt__named_refs_repair(void)
 {
     if (memrt__load_relaxed(&growing) != 0) {
@@ -100,6 +114,7 @@ void memrt__named_refs_repair(void)
         record_count = 0;
         memrt__store_relaxed(&growing, 0);
     }
+    record_count = count_records();
 }
 
 /// Return the operating system's id of the calling thread, from the thread's record if there is a
@@ -129,6 +144,7 @@ static bool add_reference(uintptr_t key, memrt_holder_kind_t kind, const char *n
 {
     record_t *record = *find_record(key, kind, name);
     if (record != NULL) {
+        MEMRT__ASSERT(record->count != 0);
         record->count++;
         return true;
     }
@@ -141,6 +157,7 @@ static bool add_reference(uintptr_t key, memrt_holder_kind_t kind, const char *n
     }
     append_record(record);
     record_count++;
+    MEMRT__ASSERT(*find_record(key, kind, name) == record);
     return true;
 }
 
@@ -156,6 +173,7 @@ static void remove_record(record_t **link)
 {
     MEMRT__KEEP_ERRNO;
     record_t *record = *link;
+    MEMRT__ASSERT(record_count != 0);
     *link = record->next;
     record_count--;
     free(record);
@@ -166,8 +184,10 @@ bool memrt__named_refs_remove(uintptr_t key, memrt_holder_kind_t kind, const cha
     lock_records();
     record_t **link = find_record(key, kind, name);
     bool found = *link != NULL;
-    if (found && --(*link)->count == 0) {
-        remove_record(link);
+    if (found && (*link)->count > 1) {
+        (*link)->count--;
+    } else if (found) {
+        remove_record(link); /* a child forked before finds a count of 1, not of 0 */
     }
     unlock_records();
     return found;
@@ -214,3 +234,29 @@ size_t memrt__named_refs_list(uintptr_t key, memrt_holder_t *rows, size_t row_si
     unlock_records();
     return seen;
 }
+
+#if MEMRT_DEBUG
+
+/// Check one record: the search for key, kind and name ends there.
+static bool is_record_valid(const record_t *record, size_t bucket)
+{
+    return MEMRT__HOLDS(record->count != 0) && MEMRT__HOLDS(record->name[0] != '\0') &&
+           MEMRT__HOLDS(get_bucket(record->key) == &buckets[bucket]) &&
+           MEMRT__HOLDS(*find_record(record->key, record->kind, record->name) == record);
+}
+
+bool memrt__named_refs_is_valid(void)
+{
+    lock_records();
+    bool valid = MEMRT__HOLDS(memrt__is_power_of_two(capacity)) && MEMRT__HOLDS(growing == 0) &&
+                 MEMRT__HOLDS(count_records() == record_count);
+    for (size_t i = 0; i < capacity; i++) {
+        for (const record_t *record = buckets[i]; valid && record != NULL; record = record->next) {
+            valid = is_record_valid(record, i);
+        }
+    }
+    unlock_records();
+    return valid;
+}
+
+#endif

@@ -7,6 +7,8 @@
 
 #include <memrt/meminfo/holder.h>
 
+#include "runtime/base/check.h"
+
 /// Named references: for each key, one record per kind and name, with a count. A key is an integer
 /// that only the caller interprets.
 
@@ -33,5 +35,10 @@ static inline const char *memrt__holder_kind_text(memrt_holder_kind_t kind)
 /// In a forked child, where another thread of the parent may have been changing the records: keep
 /// the records. Records that were moving to a larger table at the fork are lost.
 void memrt__named_refs_repair(void);
+
+#if MEMRT_DEBUG
+/// Return whether the invariants of the records hold. Takes the lock of rank HOLDERS.
+bool memrt__named_refs_is_valid(void);
+#endif
 
 #endif

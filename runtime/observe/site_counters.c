@@ -20,6 +20,7 @@ struct memrt__thread_site_counters {
 
 static memrt__site_counters_t *find_counter(const memrt__thread_t *thread, uint32_t site)
 {
+    MEMRT__ASSERT(site != 0 && site <= MEMRT__INTERNED_MAX);
     chunk_t *chunk =
         thread->site_counters == NULL ? NULL : thread->site_counters->chunks[(site - 1) / CHUNK];
     return chunk == NULL ? NULL : &chunk->counters[(site - 1) % CHUNK];

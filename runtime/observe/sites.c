@@ -71,6 +71,7 @@ static size_t list_native_frames(memrt_frame_t *out, size_t max)
     if (own > OWN_USUAL) {
         count = collect_calls(calls, max + OWN_MAX, &own);
     }
+    MEMRT__ASSERT(own <= count && max <= MEMRT_FRAMES_MAX);
     size_t left = memrt__size_min(count - own, max);
     for (size_t i = 0; i < left; i++) {
         out[i] = (memrt_frame_t)(uintptr_t)calls[own + i];
@@ -94,6 +95,7 @@ void memrt__site_count(uint32_t number, size_t size)
 {
     if (number != 0 && !memrt__site_counters_add(number, size)) {
         memrt__interned_t *site = memrt__interned_at(&sites, number);
+        MEMRT__ASSERT(site != NULL);
         memrt__fetch_add_relaxed(&site->allocations, 1);
         memrt__fetch_add_relaxed(&site->bytes, size);
     }
@@ -107,6 +109,7 @@ static char *append_text(char *to, const char *text)
     if (length != 0) {
         memcpy(to, text, length);
     }
+    MEMRT__ASSERT(length < TEXT_MAX);
     to[length] = '\0';
     return to + length + 1;
 }
@@ -132,6 +135,7 @@ static memrt_status_t describe_interpreter_frame(memrt_frame_t frame, memrt_fram
         return MEMRT_ENOENT;
     }
     const frame_t *known = (const frame_t *)interned->words;
+    MEMRT__ASSERT(interned->length <= sizeof(*known));
     out->function = get_text_or_null(known->texts);
     out->file = get_text_or_null(known->texts + strlen(known->texts) + 1);
     out->line = known->line;
@@ -210,7 +214,31 @@ size_t memrt__site_frames(uint32_t number, memrt_frame_t *out, size_t max)
     if (site == NULL) {
         return 0;
     }
+    MEMRT__ASSERT(site->length % sizeof(memrt_frame_t) == 0);
     size_t count = site->length / sizeof(memrt_frame_t);
     memcpy(out, site->words, memrt__size_min(count, max) * sizeof(*out));
     return count;
 }
+
+#if MEMRT_DEBUG
+
+/// Check that each site is an array of frames, innermost first.
+static bool are_sites_valid(void)
+{
+    const memrt__interned_t *site;
+    size_t most = 2 * MEMRT_FRAMES_MAX * sizeof(memrt_frame_t);
+    for (uint64_t number = 1; (site = memrt__interned_at(&sites, number)) != NULL; number++) {
+        if (!MEMRT__HOLDS(site->length != 0 && site->length <= most) ||
+            !MEMRT__HOLDS(site->length % sizeof(memrt_frame_t) == 0)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+bool memrt__sites_is_valid(void)
+{
+    return memrt__interns_is_valid(&sites) && memrt__interns_is_valid(&frames) && are_sites_valid();
+}
+
+#endif

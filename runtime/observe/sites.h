@@ -1,8 +1,12 @@
 #ifndef MEMRT_OBSERVE_SITES_H
 #define MEMRT_OBSERVE_SITES_H
 
+#include <stdbool.h>
+
 #include <memrt/observe/site.h>
 #include <memrt/status.h>
+
+#include "runtime/base/check.h"
 
 /// Allocation sites. A site is a call stack, stored once under a number. Sites and interpreter
 /// frames are never freed, so a report can always name them.
@@ -28,5 +32,10 @@ memrt_frame_t memrt__frame_new(const char *function, const char *file, uint64_t 
 memrt_status_t memrt__frame_text(memrt_frame_t frame, memrt_frame_text_t *out) MEMRT_MUST_CHECK;
 memrt_status_t memrt__site_read(uint32_t site, memrt_site_t *out) MEMRT_MUST_CHECK;
 size_t memrt__site_frames(uint32_t site, memrt_frame_t *out, size_t max);
+
+#if MEMRT_DEBUG
+/// Return whether the invariants of the sites and of the interpreter frames hold.
+bool memrt__sites_is_valid(void);
+#endif
 
 #endif

@@ -70,6 +70,7 @@ static uint64_t draw_random(memrt__thread_t *self)
 static size_t draw_distance(memrt__thread_t *self, size_t period)
 {
     double uniform = ((double)(draw_random(self) >> 11) + 1) * 0x1p-53; /* in (0, 1] */
+    MEMRT__ASSERT(uniform > 0 && uniform <= 1);
     double distance = -log(uniform) * (double)period;
     return distance < 0x1p62 ? (size_t)distance + 1 : (size_t)1 << 62;
 }
@@ -78,6 +79,7 @@ static size_t draw_distance(memrt__thread_t *self, size_t period)
 /// samples with that mean.
 static bool begin_sample(memrt__thread_t *self, size_t period)
 {
+    MEMRT__ASSERT(self == memrt__self && period != 0);
     if (self->sampling.sample == period) {
         return false;
     }
@@ -101,6 +103,7 @@ double memrt__tracking_pick(size_t size)
         return 0;
     }
     self->sampling.until_sampled = draw_distance(self, period);
+    MEMRT__ASSERT(self->sampling.until_sampled != 0);
     return -1 / expm1(-(double)size / (double)period);
 }
 
@@ -121,5 +124,6 @@ uint32_t memrt__tracking_site(void)
         frames = memrt__size_max(frames, memrt__load_relaxed(&most_traced_frames));
         native = memrt__size_max(native, memrt__load_relaxed(&most_traced_native));
     }
+    MEMRT__ASSERT(frames <= MEMRT_FRAMES_MAX && native <= MEMRT_FRAMES_MAX);
     return frames + native == 0 ? 0 : memrt__site_here(frames, native);
 }

@@ -87,17 +87,99 @@ static inline bool is_held_by_own_fork(memrt__rank_t rank)
     return MEMRT__UNLIKELY(is_forking_thread) && !is_free_in_forks(rank);
 }
 
+#if MEMRT_DEBUG
+
+static MEMRT__THREAD_LOCAL uint64_t held_ranks; /* locks of the calling thread, one bit each */
+
+bool memrt__lock_is_held(memrt__rank_t rank)
+{
+    return is_held_by_own_fork(rank) || (held_ranks >> rank & 1) != 0;
+}
+
+/// Return whether the calling thread holds neither the lock nor a lock of a later rank. A forking
+/// thread holds nearly all locks and may take the remaining locks in any order.
+static bool is_in_order(memrt__rank_t rank)
+{
+    return is_forking_thread || held_ranks >> rank == 0;
+}
+
+/// Return whether the calling thread holds only locks that forks leave free. While the thread holds
+/// any further lock, no fork can be in progress.
+static bool holds_only_free_locks(void)
+{
+    bool only_free = true;
+    for (int rank = 0; rank < MEMRT__RANKS && !is_forking_thread; rank++) {
+        bool held = (held_ranks >> rank & 1) != 0;
+        only_free = only_free && (!held || is_free_in_forks((memrt__rank_t)rank));
+    }
+    return only_free;
+}
+
+static void note_taken(memrt__rank_t rank)
+{
+    held_ranks |= (uint64_t)1 << rank;
+}
+
+/// Record the result of an attempt to take a lock, and return the result.
+static bool note_attempt(memrt__rank_t rank, bool taken)
+{
+    MEMRT__ASSERT(taken || holds_only_free_locks());
+    if (taken) {
+        note_taken(rank);
+    }
+    return taken;
+}
+
+static void note_released(memrt__rank_t rank)
+{
+    held_ranks &= ~((uint64_t)1 << rank);
+}
+
+static void note_all_released(void)
+{
+    held_ranks = 0;
+}
+
+#else
+
+static inline void note_taken(memrt__rank_t rank)
+{
+    (void)rank;
+}
+
+static inline bool note_attempt(memrt__rank_t rank, bool taken)
+{
+    (void)rank;
+    return taken;
+}
+
+static inline void note_released(memrt__rank_t rank)
+{
+    (void)rank;
+}
+
+static inline void note_all_released(void)
+{
+}
+
+#endif
+
 void memrt__lock(memrt__rank_t rank)
 {
+    MEMRT__ASSERT(rank < MEMRT__RANKS);
     check_for_child();
     if (!is_held_by_own_fork(rank)) {
+        MEMRT__ASSERT(is_in_order(rank));
         pthread_mutex_lock(&locks[rank].mutex);
+        note_taken(rank);
     }
 }
 
 void memrt__unlock(memrt__rank_t rank)
 {
+    MEMRT__ASSERT_HELD(rank);
     if (!is_held_by_own_fork(rank)) {
+        note_released(rank);
         pthread_mutex_unlock(&locks[rank].mutex);
     }
 }
@@ -141,15 +223,17 @@ static bool lock_unless_fork_slow(memrt__rank_t rank)
 
 bool memrt__lock_or_fork(memrt__rank_t rank)
 {
+    MEMRT__ASSERT(rank < MEMRT__RANKS && is_in_order(rank));
     check_for_child();
-    return is_held_by_own_fork(rank) ||
-           MEMRT__LIKELY(pthread_mutex_trylock(&locks[rank].mutex) == 0) ||
-           lock_unless_fork_slow(rank);
+    return note_attempt(rank, is_held_by_own_fork(rank) ||
+                                  MEMRT__LIKELY(pthread_mutex_trylock(&locks[rank].mutex) == 0) ||
+                                  lock_unless_fork_slow(rank));
 }
 
 int memrt__lock_wait(memrt__rank_t rank, pthread_cond_t *condition, const struct timespec *until)
 {
     MEMRT__SHIELD;
+    MEMRT__ASSERT_HELD(rank);
     return pthread_cond_timedwait(condition, &locks[rank].mutex, until);
 }
 
@@ -166,6 +250,7 @@ void memrt__lock_all(void)
         }
     }
     memrt__store_relaxed(&process, memrt__os_process_id());
+    MEMRT__ASSERT(!is_forking_thread);
     is_forking_thread = true;
     memrt__store_release(&fork_start, (size_t)memrt__os_now_ns());
 }
@@ -177,6 +262,7 @@ void memrt__lock_end_fork(void)
 
 void memrt__unlock_all(void)
 {
+    MEMRT__ASSERT(is_forking_thread);
     memrt__lock_end_fork();
     is_forking_thread = false;
     for (int rank = MEMRT__RANKS - 1; rank >= 0; rank--) {
@@ -191,6 +277,7 @@ void memrt__lock_renew_all(void)
     for (int rank = 0; rank < MEMRT__RANKS; rank++) {
         reinit_lock((memrt__rank_t)rank);
     }
+    note_all_released();
     memrt__lock_end_fork();
     is_forking_thread = false;
 }

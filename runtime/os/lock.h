@@ -5,6 +5,8 @@
 #include <stdbool.h>
 #include <time.h>
 
+#include "runtime/base/check.h"
+
 /// All locks of memrt, in the order in which one thread may take several.
 ///
 /// The locks are in one table, so that fork can hold all of them. The table has fewer than 64
@@ -20,7 +22,6 @@ typedef enum memrt__rank {
     MEMRT__RANK_NAMED_REFS, ///< named references
     MEMRT__RANK_SYMBOLS,    ///< slots of symbols
     MEMRT__RANK_INTERNED,   ///< interned values: sites and frames
-    MEMRT__RANK_FAULT,      ///< fault injection plan
     MEMRT__RANK_CLASS,      ///< first lock of the size classes; each lock serves a few classes
     MEMRT__RANK_CLASS_LAST = MEMRT__RANK_CLASS + 15,
     MEMRT__RANK_PAGE_HEAP,   ///< segments and their tables
@@ -29,6 +30,7 @@ typedef enum memrt__rank {
     MEMRT__RANK_QUARANTINE,  ///< freed blocks that guards keep
     MEMRT__RANK_DETOUR,      ///< blocks for threads that do not wait for a fork
     MEMRT__RANK_TRACE,       ///< the event trace being recorded, and its file
+    MEMRT__RANK_FAULT,       ///< fault injection plan; any thread with a lock may request memory
     MEMRT__RANK_UNWIND,      ///< held by a forking thread: whether threads may unwind
     MEMRT__RANKS
 } memrt__rank_t;
@@ -46,9 +48,17 @@ int memrt__lock_wait(memrt__rank_t rank, pthread_cond_t *condition, const struct
 
 /// Take a lock that each allocation and free may need. Returns false when another thread forks and
 /// the fork takes long, for example because a handler of another library waits for the calling
-/// thread. The lock is then not taken, and the caller continues without the lock. Never call with a
-/// lock of a lower rank held.
+/// thread. The lock is then not taken, and the caller continues without the lock. A caller that
+/// holds a lock of a lower rank always gets the lock, if forks take the lock of the lower rank too.
 bool memrt__lock_or_fork(memrt__rank_t rank) __attribute__((warn_unused_result));
+
+#if MEMRT_DEBUG
+/// Return whether the calling thread holds a lock.
+bool memrt__lock_is_held(memrt__rank_t rank);
+#endif
+
+/// Check that the calling thread holds a lock.
+#define MEMRT__ASSERT_HELD(rank) MEMRT__ASSERT(memrt__lock_is_held(rank))
 
 /// Return whether a fork is in progress, from memrt's prepare handler to memrt's handler in parent
 /// or child. Handlers of other libraries may run before and after these two handlers.

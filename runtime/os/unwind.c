@@ -84,6 +84,7 @@ static bool enter_gate(gate_t *gate)
 /// Leave a gate. Release; partner: the acquire load in memrt__unwind_pause().
 static void leave_gate(gate_t *gate)
 {
+    MEMRT__ASSERT(depth != 0 && memrt__load_relaxed(&gate->inside) != 0);
     memrt__fetch_sub1_release(&gate->inside);
     depth--;
 }
@@ -183,6 +184,7 @@ int memrt__unwind(void **frames, int max)
     }
     ensure_unwinder();
     register_thread(gate);
+    MEMRT__ASSERT(depth != 0 && own_start <= own_end);
     int count = unwind == NULL || max <= 0 ? 0 : unwind(frames, max);
     leave_gate(gate);
     return count;
@@ -217,6 +219,7 @@ void memrt__unwind_pause(void)
 void memrt__unwind_resume(void)
 {
     for (int i = 0; i < GATES; i++) {
+        MEMRT__ASSERT(memrt__load_relaxed(&gates[i].inside) >= CLOSED);
         memrt__fetch_add_relaxed(&gates[i].inside, CLOSED); /* wraps: subtracts CLOSED */
     }
 }

@@ -13,6 +13,7 @@
 static void move_shared_counters(memrt_policy_t *from, memrt_policy_t *to)
 {
     size_t *own = from->shared.sizes;
+    MEMRT__ASSERT(own == NULL || own == from->shared_sizes);
     to->shared = from->shared;
     to->shared.sizes = own == NULL ? NULL : to->shared_sizes;
     memcpy(to->shared_sizes, from->shared_sizes, sizeof(to->shared_sizes));
@@ -24,6 +25,7 @@ static void move_shared_counters(memrt_policy_t *from, memrt_policy_t *to)
 /// Failure: returns false when out of memory or out of indices.
 static bool split_policy(memrt_policy_t *policy)
 {
+    MEMRT__ASSERT(!memrt__is_fork_account(policy));
     uint32_t index = memrt__policy_free_index();
     memrt_policy_t *fork_subpolicy = index < MEMRT__ACCOUNTS ? memrt__policy_memory_map() : NULL;
     if (fork_subpolicy == NULL) {
@@ -33,6 +35,7 @@ static bool split_policy(memrt_policy_t *policy)
     fork_subpolicy->account.origin = MEMRT__FORK_ACCOUNT;
     move_shared_counters(policy, fork_subpolicy);
     memrt__policy_put(policy, index);
+    MEMRT__ASSERT(memrt__policies[fork_subpolicy->account.index] == fork_subpolicy);
     return true;
 }
 

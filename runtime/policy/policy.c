@@ -17,6 +17,8 @@ static void fill_policy(memrt_policy_t *policy, const char *name, size_t alignme
 {
     bool named = alignment != 0 || memrt__options.alignment != MEMRT_ALIGN_MIN;
     alignment = alignment != 0 ? alignment : memrt__options.alignment;
+    MEMRT__ASSERT(memrt__is_power_of_two(alignment) && alignment <= MEMRT_ALIGN_MAX);
+    MEMRT__ASSERT(memrt__is_name(name) && policy->allocator.alloc != NULL);
     policy->index = policy->account.index;
     policy->account.shared = &policy->shared;
     policy->account.policy = &policy->level;
@@ -166,6 +168,7 @@ void memrt__policy_release(memrt_policy_t *policy)
 {
     memrt_policy_t *base = policy->base;
     memrt_scope_t *scope = policy->scope;
+    MEMRT__ASSERT(base->base == base && (scope == NULL || base != policy));
     if (policy == &memrt__default_policy) {
         return;
     }

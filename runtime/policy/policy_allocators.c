@@ -86,6 +86,7 @@ static bool is_same_allocator(const memrt_allocator_t *a, const memrt_allocator_
 static bool is_first_with_allocator(const memrt_policy_t *policy)
 {
     bool first = true;
+    MEMRT__ASSERT(!memrt__policy_is_subpolicy(policy));
     memrt__lock(MEMRT__RANK_POLICIES);
     for (uint32_t index = 0; index < policy->account.index && first; index++) {
         first = memrt__policies[index] == NULL ||
@@ -136,3 +137,20 @@ size_t memrt__policy_release_unused(void)
     memrt__policy_sweep();
     return bytes;
 }
+
+#if MEMRT_DEBUG
+
+bool memrt__policy_allocators_is_valid(void)
+{
+    bool valid = true;
+    memrt__lock(MEMRT__RANK_POLICIES);
+    for (uint32_t index = 0; valid && index < memrt__policy_table_end; index++) {
+        const memrt_policy_t *policy = memrt__policies[index];
+        bool guarded = policy != NULL && memrt__is_guard(&policy->allocator);
+        valid = !guarded || memrt__guard_is_valid(&policy->allocator);
+    }
+    memrt__unlock(MEMRT__RANK_POLICIES);
+    return valid;
+}
+
+#endif

@@ -7,6 +7,8 @@
 
 #include <memrt/policy.h>
 
+#include "runtime/base/check.h"
+
 /// Allocators of all policies: cached memory, and the freed blocks that guards keep.
 
 /// Return the bytes that the allocator of `policy` caches, or 0 for the heap, whose cached memory
@@ -24,5 +26,11 @@ bool memrt__policy_explain_dead(uintptr_t address, char *text, size_t length);
 
 /// Give the cached memory of all allocators back to the system; returns bytes.
 size_t memrt__policy_release_unused(void);
+
+#if MEMRT_DEBUG
+/// Return whether the invariants of the guards of all policies hold. Takes the locks of ranks
+/// POLICIES and QUARANTINE.
+bool memrt__policy_allocators_is_valid(void);
+#endif
 
 #endif

@@ -28,10 +28,12 @@ static void unlink_subpolicy(memrt_policy_t *part)
     if (part->scope != NULL) {
         memrt_policy_t **link = &part->scope->parts;
         while (*link != part) {
+            MEMRT__ASSERT(*link != NULL);
             link = &(*link)->next_part;
         }
         *link = part->next_part;
     }
+    MEMRT__ASSERT(part->base->parts != 0);
     part->base->parts--;
     memrt__own_add(&memrt__subpolicies_gone, 1);
 }
@@ -40,6 +42,9 @@ static void unlink_subpolicy(memrt_policy_t *part)
 /// POLICIES.
 static void remove_policy(memrt_policy_t *policy, memrt_policy_t **dead)
 {
+    MEMRT__ASSERT_HELD(MEMRT__RANK_POLICIES);
+    MEMRT__ASSERT(memrt__policies[policy->account.index] == policy);
+    MEMRT__ASSERT(policy->parts == 0 && policy != memrt__policy_default());
     memrt__stats_retire(&policy->account);
     memrt__policies[policy->account.index] = NULL;
     if (memrt__policy_is_subpolicy(policy)) {

@@ -17,6 +17,7 @@ bool memrt__is_name(const char *name)
 
 uint32_t memrt__policy_free_index(void)
 {
+    MEMRT__ASSERT_HELD(MEMRT__RANK_POLICIES);
     uint32_t index = 1;
     while (index < memrt__policy_table_end && memrt__policies[index] != NULL) {
         index++;
@@ -26,6 +27,7 @@ uint32_t memrt__policy_free_index(void)
 
 void memrt__policy_put(memrt_policy_t *policy, uint32_t index)
 {
+    MEMRT__ASSERT(index < MEMRT__ACCOUNTS && index <= memrt__policy_table_end);
     policy->account.index = index;
     memrt__policies[index] = policy;
     memrt__policy_table_end = (uint32_t)memrt__size_max(memrt__policy_table_end, index + 1);
@@ -33,6 +35,7 @@ void memrt__policy_put(memrt_policy_t *policy, uint32_t index)
 
 const memrt_policy_t *memrt__policy_find(const memrt_policy_t *address)
 {
+    MEMRT__ASSERT_HELD(MEMRT__RANK_POLICIES);
     for (uint32_t index = 0; index < memrt__policy_table_end; index++) {
         if (address != NULL && memrt__policies[index] == address) {
             return address;
@@ -51,6 +54,104 @@ uint32_t memrt__policy_limit(void)
 
 bool memrt__policy_is_used(const memrt_policy_t *policy)
 {
+    MEMRT__ASSERT_HELD(MEMRT__RANK_POLICIES);
     return memrt__policy_has_references(policy) || policy->parts != 0 ||
            !memrt__stats_is_idle(&policy->account);
 }
+
+#if MEMRT_DEBUG
+
+static bool is_in_table(const memrt_policy_t *policy)
+{
+    return policy->account.index < memrt__policy_table_end &&
+           memrt__policies[policy->account.index] == policy;
+}
+
+/// Return the number of subpolicies of a base policy in the table.
+static uint32_t count_subpolicies(const memrt_policy_t *base)
+{
+    uint32_t count = 0;
+    for (uint32_t index = 0; index < memrt__policy_table_end; index++) {
+        const memrt_policy_t *policy = memrt__policies[index];
+        count += policy != NULL && policy != base && policy->base == base;
+    }
+    return count;
+}
+
+/// Return whether callers find a referenced base policy by its fixed index. After a fork, the entry
+/// may be a fork subpolicy.
+static bool is_known_by_index(const memrt_policy_t *base)
+{
+    const memrt_policy_t *at = memrt__policies[base->index];
+    return !memrt__policy_has_references(base) || (at != NULL && at->base == base);
+}
+
+static bool is_base_valid(const memrt_policy_t *base)
+{
+    return MEMRT__HOLDS(base->scope == NULL) && MEMRT__HOLDS(base->level.up == &memrt__process) &&
+           MEMRT__HOLDS(base->parts == count_subpolicies(base)) &&
+           MEMRT__HOLDS(base->index < memrt__policy_table_end) &&
+           MEMRT__HOLDS(is_known_by_index(base));
+}
+
+/// A base outlives its subpolicies, and has the same settings.
+static bool is_subpolicy_valid(const memrt_policy_t *part)
+{
+    return MEMRT__HOLDS(is_in_table(part->base)) && MEMRT__HOLDS(part->base->base == part->base) &&
+           MEMRT__HOLDS(part->parts == 0) &&
+           MEMRT__HOLDS(part->alignment == part->base->alignment) &&
+           MEMRT__HOLDS(part->allocator.alloc == part->base->allocator.alloc) &&
+           MEMRT__HOLDS(part->allocator.ctx == part->base->allocator.ctx) &&
+           MEMRT__HOLDS(part->scope != NULL || memrt__is_fork_account(part));
+}
+
+static bool is_policy_valid(const memrt_policy_t *policy)
+{
+    return MEMRT__HOLDS(policy->account.shared == &policy->shared) &&
+           MEMRT__HOLDS(policy->account.policy == &policy->base->level) &&
+           MEMRT__HOLDS(memrt__is_power_of_two(policy->alignment)) &&
+           MEMRT__HOLDS(policy->alignment >= MEMRT_ALIGN_MIN) &&
+           MEMRT__HOLDS(policy->allocator.alloc != NULL && policy->allocator.free != NULL) &&
+           /* the fast path knows one layout: the header directly before the data */
+           MEMRT__HOLDS(!policy->quick || policy->alignment == MEMRT_HEADER_SIZE) &&
+           MEMRT__HOLDS(!policy->tiny || policy->quick) &&
+           MEMRT__HOLDS(memrt__is_name(policy->name)) &&
+           (memrt__policy_is_subpolicy(policy) ? is_subpolicy_valid(policy)
+                                               : is_base_valid(policy));
+}
+
+/// Check the entered accounts: exactly the accounts of the policies in the table.
+static bool are_accounts_valid(size_t policies)
+{
+    size_t count = 0;
+    bool valid = true;
+    memrt__lock(MEMRT__RANK_THREADS);
+    for (const memrt__account_t *a = memrt__account_first(); valid && a != NULL; a = a->next) {
+        const memrt_policy_t *policy = memrt__policies[a->index];
+        valid = MEMRT__HOLDS(policy != NULL && &policy->account == a);
+        count++;
+    }
+    memrt__unlock(MEMRT__RANK_THREADS);
+    return valid && MEMRT__HOLDS(count == policies);
+}
+
+bool memrt__policy_table_is_valid(void)
+{
+    size_t count = 0;
+    memrt__lock(MEMRT__RANK_POLICIES);
+    bool valid = MEMRT__HOLDS(memrt__policy_table_end <= MEMRT__ACCOUNTS) &&
+                 MEMRT__HOLDS(memrt__policies[0] != NULL) &&
+                 MEMRT__HOLDS(memrt__policies[0]->base == &memrt__default_policy);
+    for (uint32_t index = 0; index < MEMRT__ACCOUNTS && valid; index++) {
+        const memrt_policy_t *policy = memrt__policies[index];
+        valid = MEMRT__HOLDS(policy == NULL || index < memrt__policy_table_end) &&
+                MEMRT__HOLDS(policy == NULL || policy->account.index == index) &&
+                (policy == NULL || is_policy_valid(policy));
+        count += policy != NULL;
+    }
+    valid = valid && are_accounts_valid(count);
+    memrt__unlock(MEMRT__RANK_POLICIES);
+    return valid;
+}
+
+#endif

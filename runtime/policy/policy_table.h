@@ -107,4 +107,10 @@ bool memrt__policy_is_used(const memrt_policy_t *policy);
 /// Return true if `name` has at most MEMRT_NAME_MAX characters.
 bool memrt__is_name(const char *name);
 
+#if MEMRT_DEBUG
+/// Return whether the invariants of the table, of its policies and of their accounts hold. Takes
+/// the locks of ranks POLICIES and THREADS.
+bool memrt__policy_table_is_valid(void);
+#endif
+
 #endif

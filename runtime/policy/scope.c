@@ -32,6 +32,7 @@ memrt_status_t memrt__scope_open(memrt_scope_t *parent, const char *name, memrt_
     if (scope == NULL) {
         return MEMRT_ELIMIT;
     }
+    MEMRT__ASSERT(memrt__scope_is_held(scope) && scope->parent == parent);
     *out = scope;
     return MEMRT_OK;
 }
@@ -77,6 +78,7 @@ memrt_status_t memrt__scope_policy(memrt_scope_t *scope, memrt_policy_t *policy,
                                    memrt_policy_t **out)
 {
     memrt_policy_t *base = memrt__policy_or_default(policy)->base;
+    MEMRT__ASSERT(memrt__scope_is_held(scope));
     memrt_policy_t *part = memrt__subpolicy_get(base, scope);
     if (part == NULL) {
         return MEMRT_ENOMEM;
@@ -94,6 +96,7 @@ memrt_status_t memrt__scope_policy(memrt_scope_t *scope, memrt_policy_t *policy,
 memrt_policy_t *memrt__scope_look(memrt_policy_t *policy)
 {
     memrt__thread_t *self = memrt__self;
+    MEMRT__ASSERT(self != NULL && policy != NULL);
     self->scope.parts_gone = memrt__load_relaxed(&memrt__subpolicies_gone);
     bool inside = self->scope.current != NULL && !memrt__policy_is_subpolicy(policy);
     memrt_policy_t *part = inside ? memrt__subpolicy_get(policy, self->scope.current) : policy;
@@ -101,6 +104,7 @@ memrt_policy_t *memrt__scope_look(memrt_policy_t *policy)
     self->scope.part_of = part == NULL ? NULL : policy;
     self->scope.part_shard =
         self->scope.part->quick ? memrt__shard_make(self, &self->scope.part->account) : NULL;
+    MEMRT__ASSERT(self->scope.part == policy || self->scope.part->base == policy);
     return self->scope.part;
 }
 
@@ -116,6 +120,7 @@ bool memrt__scope_is_live(const memrt_scope_t *scope)
 /// POLICIES.
 static bool has_used_subpolicy(const memrt_scope_t *scope)
 {
+    MEMRT__ASSERT_HELD(MEMRT__RANK_POLICIES);
     const memrt_policy_t *part = scope->parts;
     while (part != NULL && !memrt__policy_is_used(part)) {
         part = part->next_part;

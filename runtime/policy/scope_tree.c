@@ -6,6 +6,7 @@
 #include "runtime/base/check.h"
 #include "runtime/config/fault_injection.h"
 #include "runtime/os/lock.h"
+#include "runtime/policy/policy_table.h"
 
 /* Under the lock of rank POLICIES: */
 static memrt_scope_t *first_scope, *last_scope;
@@ -26,6 +27,7 @@ memrt_scope_t *memrt__scope_tree_alloc(memrt_scope_t *parent, const char *name)
     if (scope != NULL) {
         scope->parent = parent;
         scope->level.up = parent == NULL ? NULL : &parent->level;
+        MEMRT__ASSERT(name[0] != '\0' && strlen(name) <= MEMRT_NAME_MAX);
         memcpy(scope->name, name, strlen(name) + 1);
     }
     return scope;
@@ -50,6 +52,7 @@ static memrt_scope_t *remove_unused_scope(void)
     if (scope != NULL) {
         *(before == NULL ? &first_scope : &before->next) = scope->next;
         last_scope = last_scope == scope ? before : last_scope;
+        MEMRT__ASSERT(scope_count != 0);
         scope_count--;
     }
     return scope;
@@ -57,6 +60,8 @@ static memrt_scope_t *remove_unused_scope(void)
 
 static memrt_scope_t *find_or_add_locked(memrt_scope_t *fresh)
 {
+    MEMRT__ASSERT_HELD(MEMRT__RANK_POLICIES);
+    MEMRT__ASSERT(fresh->id == 0 && fresh->refs == 0);
     memrt_scope_t *scope = find_scope(fresh->parent, fresh->name);
     if (scope == NULL && scope_count < MEMRT_SCOPES_MAX) {
         scope = fresh;
@@ -91,6 +96,7 @@ bool memrt__scope_tree_destroy_unused(void)
     if (scope == NULL) {
         return has_room;
     }
+    MEMRT__ASSERT(!memrt__scope_is_held(scope) && scope->parts == NULL);
     if (scope->parent != NULL) {
         memrt__scope_release(scope->parent);
     }
@@ -128,9 +134,62 @@ memrt_scope_t *memrt__scope_next(memrt_scope_t *scope)
 
 bool memrt__scope_tree_has(const memrt_scope_t *scope)
 {
+    MEMRT__ASSERT_HELD(MEMRT__RANK_POLICIES);
     const memrt_scope_t *at = first_scope;
     while (at != NULL && at != scope) {
         at = at->next;
     }
     return at != NULL;
 }
+
+#if MEMRT_DEBUG
+
+/// Return whether a policy is in the table.
+static bool is_in_table(const memrt_policy_t *policy)
+{
+    return memrt__policy_find(policy) != NULL;
+}
+
+static bool are_subpolicies_valid(const memrt_scope_t *scope)
+{
+    bool valid = true;
+    for (const memrt_policy_t *part = scope->parts; valid && part != NULL; part = part->next_part) {
+        valid = MEMRT__HOLDS(is_in_table(part)) && MEMRT__HOLDS(part->scope == scope) &&
+                MEMRT__HOLDS(part->account.scope == &scope->level);
+    }
+    return valid;
+}
+
+/// Check one scope. A scope holds a reference to its parent, which was made earlier.
+static bool is_scope_valid(const memrt_scope_t *scope)
+{
+    const memrt_scope_t *parent = scope->parent;
+    return MEMRT__HOLDS(scope->name[0] != '\0' && memrt__is_name(scope->name)) &&
+           MEMRT__HOLDS(scope->level.up == (parent == NULL ? NULL : &parent->level)) &&
+           MEMRT__HOLDS(parent == NULL || memrt__scope_tree_has(parent)) &&
+           MEMRT__HOLDS(parent == NULL || memrt__scope_is_held(parent)) &&
+           MEMRT__HOLDS(parent == NULL || parent->id < scope->id) &&
+           /* no two scopes have the same parent and name */
+           MEMRT__HOLDS(find_scope(parent, scope->name) == scope) && are_subpolicies_valid(scope);
+}
+
+bool memrt__scope_tree_is_valid(void)
+{
+    uint32_t count = 0, id = 0;
+    const memrt_scope_t *last = NULL;
+    bool valid = true;
+    memrt__lock(MEMRT__RANK_POLICIES);
+    for (const memrt_scope_t *scope = first_scope; valid && scope != NULL; scope = scope->next) {
+        valid = MEMRT__HOLDS(scope->id > id) && MEMRT__HOLDS(count < scope_count) &&
+                is_scope_valid(scope);
+        id = scope->id;
+        last = scope;
+        count++;
+    }
+    valid = valid && MEMRT__HOLDS(count == scope_count) && MEMRT__HOLDS(last == last_scope) &&
+            MEMRT__HOLDS(count <= MEMRT_SCOPES_MAX) && MEMRT__HOLDS(id <= last_id);
+    memrt__unlock(MEMRT__RANK_POLICIES);
+    return valid;
+}
+
+#endif

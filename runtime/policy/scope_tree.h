@@ -54,4 +54,9 @@ bool memrt__scope_tree_destroy_unused(void);
 /// POLICIES.
 bool memrt__scope_tree_has(const memrt_scope_t *scope);
 
+#if MEMRT_DEBUG
+/// Return whether the invariants of the scope tree hold. Takes the lock of rank POLICIES.
+bool memrt__scope_tree_is_valid(void);
+#endif
+
 #endif

@@ -28,6 +28,7 @@ static void fill_subpolicy(memrt_policy_t *part, memrt_policy_t *base, memrt_sco
 
 static memrt_policy_t *find_subpolicy(const memrt_policy_t *base, const memrt_scope_t *scope)
 {
+    MEMRT__ASSERT_HELD(MEMRT__RANK_POLICIES);
     memrt_policy_t *part = scope->parts;
     while (part != NULL && (part->base != base || memrt__is_fork_account(part))) {
         part = part->next_part;
@@ -38,6 +39,7 @@ static memrt_policy_t *find_subpolicy(const memrt_policy_t *base, const memrt_sc
 void memrt__subpolicy_put(memrt_policy_t *part, memrt_policy_t *base, memrt_scope_t *scope,
                           uint32_t index)
 {
+    MEMRT__ASSERT(base->base == base && part->base == NULL);
     fill_subpolicy(part, base, scope);
     memrt__policy_put(part, index);
     memrt__account_enter(&part->account);
@@ -85,5 +87,6 @@ memrt_policy_t *memrt__subpolicy_get(memrt_policy_t *base, memrt_scope_t *scope)
     if (part != fresh) {
         free(fresh);
     }
+    MEMRT__ASSERT(part == NULL || (part->base == base && part->scope == scope));
     return part;
 }

@@ -43,6 +43,7 @@ memrt_status_t memrt__suppression_add(const char *pattern, const char *what)
     memrt__lock(MEMRT__RANK_INTERNED);
     size_t count = memrt__load_relaxed(&suppression_count);
     if (count < LASTING_MAX) {
+        MEMRT__ASSERT(suppressions[count].pattern[0] == '\0'); /* entries are fixed once counted */
         strcpy(suppressions[count].pattern, pattern);
         strcpy(suppressions[count].reason, what);
         memrt__store_release(&suppression_count, count + 1);
@@ -113,6 +114,7 @@ static size_t sum_by_site(const memrt_buffer_t *buffers, size_t count, leak_site
                               .buffers = buffer,
                               .suppression_reason = memrt__suppression_at(buffer->site)};
         }
+        MEMRT__ASSERT(found != 0 && found <= i + 1);
         leak_sites[found - 1].count = (size_t)(buffer + 1 - leak_sites[found - 1].buffers);
         leak_sites[found - 1].blocks += buffer->stands_for;
         leak_sites[found - 1].bytes += buffer->stands_for * (double)buffer->live.size;
@@ -224,6 +226,7 @@ static bool write_report(void)
         return false;
     }
     count = sum_by_site(buffers, count, leak_sites);
+    MEMRT__ASSERT(count == 0 || leak_sites[0].count != 0);
     qsort(leak_sites, count, sizeof(*leak_sites), compare_by_bytes);
     leak_site_t leaked = sum_leaks(leak_sites, count);
     if (leaked.blocks != 0) {

@@ -104,6 +104,7 @@ typedef struct sum {
 
 static counter_t *find_or_add_counter(sum_t *sum, uint32_t site)
 {
+    MEMRT__ASSERT(sum->count <= COUNTED && site != 0);
     counter_t *least = &sum->counters[0];
     for (size_t i = 0; i < sum->count; i++) {
         if (sum->counters[i].site == site) {
@@ -216,6 +217,7 @@ static void insert_if_largest(const memrt__live_entry_t *entry, void *context)
     for (; place > first && place[-1].bytes < buffer.bytes; place--) {
         *place = place[-1];
     }
+    MEMRT__ASSERT(place == first || place[-1].bytes >= buffer.bytes);
     *place = buffer;
 }
 

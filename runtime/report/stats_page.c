@@ -58,6 +58,7 @@ static memrt__stats_row_t *add_row(memrt__stats_slot_t *slot, uint32_t kind, con
         slot->left_out++;
         return NULL;
     }
+    MEMRT__ASSERT(slot->rows < MEMRT__STATS_PAGE_ROWS && strlen(name) <= MEMRT_NAME_MAX);
     memrt__stats_row_t *row = &slot->row[slot->rows++];
     *row = (memrt__stats_row_t){.kind = kind};
     memcpy(row->name, name, strlen(name));
@@ -129,6 +130,7 @@ void memrt__stats_page_fill(memrt__stats_slot_t *slot, uint64_t turn)
     write_scope_rows(slot);
     slot->bytes =
         (uint32_t)(offsetof(memrt__stats_slot_t, row) + slot->rows * sizeof(slot->row[0]));
+    MEMRT__ASSERT(slot->bytes <= MEMRT__STATS_PAGE_SLOT);
     slot->sum = compute_adler32((const unsigned char *)slot + sizeof(slot->sum),
                                 slot->bytes - sizeof(slot->sum));
 }
@@ -186,6 +188,8 @@ static void wait_for_next_snapshot(uint64_t begun)
 /// Write one snapshot, with the lock released meanwhile. A fork waits for the end of the snapshot.
 static void publish_snapshot(void)
 {
+    MEMRT__ASSERT_HELD(MEMRT__RANK_STATS_PAGE);
+    MEMRT__ASSERT(shared && !busy);
     memrt__os_shared_file_t to = page;
     uint64_t turn = ++serial;
     busy = true;
@@ -203,6 +207,8 @@ static void publish_snapshot(void)
 static bool create_page(char *why, size_t length)
 {
     char folder[MEMRT__OS_FOLDER];
+    MEMRT__ASSERT_HELD(MEMRT__RANK_STATS_PAGE);
+    MEMRT__ASSERT(!shared && !ended);
     memrt__os_shared_file_folder(folder, sizeof(folder));
     shared = memrt__os_shared_file_make(folder, &page, why, length);
     memrt__store_relaxed(&process, memrt__os_process_id());
@@ -259,6 +265,7 @@ static bool start_thread(void)
 /// Remove the page, under the lock. The thread ends when it next checks.
 static void remove_page(void)
 {
+    MEMRT__ASSERT_HELD(MEMRT__RANK_STATS_PAGE);
     if (shared) {
         shared = false;
         memrt__os_shared_file_remove(&page);
@@ -348,6 +355,7 @@ void memrt__stats_page_pause(void)
 void memrt__stats_page_resume(void)
 {
     memrt__lock(MEMRT__RANK_STATS_PAGE);
+    MEMRT__ASSERT(pausing != 0);
     pausing--;
     memrt__unlock(MEMRT__RANK_STATS_PAGE);
 }

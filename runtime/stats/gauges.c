@@ -8,11 +8,13 @@
 /// Return whether only the caller can change the record. Under the lock of rank THREADS.
 static bool can_change_record(const memrt__thread_t *thread)
 {
+    MEMRT__ASSERT_HELD(MEMRT__RANK_THREADS);
     return thread == memrt__self || !thread->in_use;
 }
 
 void memrt__gauges_rest_account(memrt__account_t *account)
 {
+    MEMRT__ASSERT(account->index < MEMRT__ACCOUNTS);
     for (memrt__thread_t *t = memrt__thread_first(); t != NULL; t = t->next) {
         memrt__shard_t *shard = memrt__thread_shard(t, account->index);
         if (shard != NULL && can_change_record(t)) {

@@ -59,6 +59,8 @@ void memrt__stats_retire(memrt__account_t *account)
     memrt__shard_sums_add_account(account, memrt__shard_sums_add_in, &sum);
     memrt__shard_sums_add_account(account, memrt__shard_sums_add_sizes, &sum);
     size_t left = sum.bytes_in - sum.bytes_out;
+    MEMRT__ASSERT(left == 0 || account->origin != MEMRT__OWN);
+    MEMRT__ASSERT(memrt__shard_sums_kinds(sum.made) == memrt__shard_sums_kinds(sum.freed));
     settle_sums(&sum);
     move_counts_to_past(account->policy, &sum, left);
     move_counts_to_past(account->scope, &sum, left);

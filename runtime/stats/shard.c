@@ -43,6 +43,7 @@ static void mark_gauge_active(memrt__shard_t *shard, memrt__account_t *account)
         count_gauges(account->policy, 1);
         count_gauges(account->scope, 1);
         memrt__store_relaxed(&shard->low, shard->told - (size_t)MEMRT__GAUGE_FALL);
+        MEMRT__ASSERT(!memrt__gauge_is_at_rest(shard));
     }
 }
 
@@ -56,6 +57,7 @@ static void report_gauge(memrt__shard_t *shard, memrt__account_t *account)
 {
     size_t net = memrt__shard_net(shard);
     size_t change = net - shard->told, rise = shard->high - shard->told;
+    MEMRT__ASSERT(account->policy != NULL && shard != account->shared);
     raise_peaks(account->policy, rise);
     raise_peaks(account->scope, rise);
     memrt__store_release(&shard->high, MEMRT__GAUGE_TELLS);
@@ -64,6 +66,7 @@ static void report_gauge(memrt__shard_t *shard, memrt__account_t *account)
     memrt__own_add_release(&shard->falls, (ptrdiff_t)change < 0);
     memrt__store_release(&shard->told, net);
     memrt__store_release(&shard->high, net);
+    MEMRT__ASSERT(shard->told == memrt__shard_net(shard) && shard->high == shard->told);
 }
 
 /// Record that a single gauge no longer proves the peak: one gauge reported while another gauge was
@@ -116,6 +119,7 @@ void memrt__gauge_rest(memrt__shard_t *shard, memrt__account_t *account)
     bool rested = memrt__gauge_is_at_rest(shard);
     report_gauge(shard, account);
     memrt__store_relaxed(&shard->low, shard->told);
+    MEMRT__ASSERT(memrt__gauge_is_at_rest(shard));
     if (!rested) {
         count_gauges(account->policy, (size_t)-1);
         count_gauges(account->scope, (size_t)-1);
@@ -128,6 +132,7 @@ void memrt__gauge_rose(memrt__shard_t *shard, memrt__account_t *account)
 {
     size_t net = memrt__shard_net(shard);
     bool exact = is_peak_exact();
+    MEMRT__ASSERT((ptrdiff_t)net > (ptrdiff_t)shard->high);
     if (!exact) {
         mark_gauge_active(shard, account);
     }
@@ -163,6 +168,7 @@ bool memrt__account_is_in(const memrt__account_t *account, const memrt__level_t 
 
 void memrt__account_enter(memrt__account_t *account)
 {
+    MEMRT__ASSERT(account->index < MEMRT__ACCOUNTS && account->shared != NULL);
     memrt__lock(MEMRT__RANK_THREADS);
     account->next = first_account;
     first_account = account;
@@ -171,14 +177,34 @@ void memrt__account_enter(memrt__account_t *account)
 
 memrt__account_t *memrt__account_first(void)
 {
+    MEMRT__ASSERT_HELD(MEMRT__RANK_THREADS);
     return first_account;
 }
 
 void memrt__account_leave(memrt__account_t *account)
 {
+    MEMRT__ASSERT_HELD(MEMRT__RANK_THREADS);
     memrt__account_t **link = &first_account;
     while (*link != account) {
+        MEMRT__ASSERT(*link != NULL);
         link = &(*link)->next;
     }
     *link = account->next;
 }
+
+#if MEMRT_DEBUG
+
+/// The bytes in use lie between `low` and `high`; beyond, the gauge reports. The numbers are
+/// signed.
+bool memrt__shard_is_valid(const memrt__shard_t *shard)
+{
+    ptrdiff_t net = (ptrdiff_t)memrt__shard_net(shard), told = (ptrdiff_t)shard->told;
+    return MEMRT__HOLDS(net <= (ptrdiff_t)shard->high) &&
+           MEMRT__HOLDS(net >= (ptrdiff_t)shard->low) &&
+           MEMRT__HOLDS((ptrdiff_t)shard->high - told <= MEMRT__GAUGE_RISE) &&
+           MEMRT__HOLDS((ptrdiff_t)shard->high >= told) &&
+           MEMRT__HOLDS(memrt__gauge_is_at_rest(shard) ||
+                        told - (ptrdiff_t)shard->low == MEMRT__GAUGE_FALL);
+}
+
+#endif

@@ -9,6 +9,7 @@
 #include <memrt/observe/stats.h>
 
 #include "runtime/base/atomics.h"
+#include "runtime/base/check.h"
 #include "runtime/base/compiler.h"
 #include "runtime/base/size.h"
 #include "runtime/thread/shard_layout.h"
@@ -191,6 +192,12 @@ static inline void memrt__shard_shrink(memrt__shard_t *shard, memrt__account_t *
         memrt__gauge_report(shard, account);
     }
 }
+
+#if MEMRT_DEBUG
+/// Return whether the invariants of a shard hold. Only for a shard of the calling thread, or a
+/// shard whose record no thread uses.
+bool memrt__shard_is_valid(const memrt__shard_t *shard);
+#endif
 
 /// Report a change of `bytes`, signed, in the shared shard of an account to its aggregates. The
 /// caller changes bytes_in or bytes_out itself. Shared shards have no gauge.

@@ -132,10 +132,12 @@ static void read_best_sums(walk_t *walk)
 {
     const memrt__level_t *level = walk->level;
     size_t least = SIZE_MAX;
+    MEMRT__ASSERT(level != NULL);
     memrt__lock(MEMRT__RANK_THREADS);
     for (int reading = 0; reading < READINGS && least != 0; reading++) {
         walk_t now;
         size_t freed_meanwhile = read_counters(level, &now);
+        MEMRT__ASSERT((ptrdiff_t)freed_meanwhile >= 0);
         if (freed_meanwhile < least) {
             least = freed_meanwhile;
             *walk = now;
@@ -196,6 +198,7 @@ static void set_peak_figures(uint64_t peak, memrt_stats_t *out)
         out->inherited = memrt__size_min(out->inherited, out->live);
     }
     out->peak = memrt__size_max(peak, out->live);
+    MEMRT__ASSERT(out->live >= out->inherited);
 }
 
 void memrt__stats_read(const memrt__level_t *level, memrt_stats_t *out)
@@ -288,3 +291,89 @@ void memrt__stats_sizes(const memrt__level_t *level, uint64_t *out)
         out[bin] = sizes[bin];
     }
 }
+
+#if MEMRT_DEBUG
+
+/// Return whether no further thread has a record, so that all figures are at rest. Under the lock
+/// of rank THREADS.
+static bool is_only_thread(void)
+{
+    const memrt__thread_t *thread = memrt__thread_first();
+    while (thread != NULL && (thread == memrt__self || !thread->in_use)) {
+        thread = thread->next;
+    }
+    return thread == NULL;
+}
+
+/// Check the shards of an account that no other thread can change.
+static bool are_shards_valid(const memrt__account_t *account)
+{
+    bool valid = true;
+    for (memrt__thread_t *t = memrt__thread_first(); valid && t != NULL; t = t->next) {
+        const memrt__shard_t *shard = memrt__thread_shard(t, account->index);
+        bool own = t == memrt__self || !t->in_use;
+        valid = shard == NULL || !own || memrt__shard_is_valid(shard);
+    }
+    return valid;
+}
+
+/// Check the sums of an account at rest. A fork may leave sums of other accounts out of order.
+static bool are_sums_valid(const memrt__account_t *account)
+{
+    memrt__shard_t sum = {0};
+    memrt__shard_sums_add_account(account, memrt__shard_sums_add_out, &sum);
+    memrt__shard_sums_add_account(account, memrt__shard_sums_add_in, &sum);
+    return account->origin != MEMRT__OWN ||
+           (MEMRT__HOLDS(sum.bytes_in >= sum.bytes_out) &&
+            MEMRT__HOLDS(memrt__shard_sums_kinds(sum.made) >= memrt__shard_sums_kinds(sum.freed)) &&
+            MEMRT__HOLDS(sum.promoted_in >= sum.promoted_out) &&
+            MEMRT__HOLDS(sum.extra_in >= sum.extra_out) &&
+            MEMRT__HOLDS(sum.adopted_in >= sum.adopted_out) &&
+            MEMRT__HOLDS(sum.exported_in >= sum.exported_out));
+}
+
+/// Sums over the gauges of the accounts of an aggregate.
+typedef struct gauge_sums {
+    size_t told, active;
+} gauge_sums_t;
+
+static void add_gauges(const memrt__account_t *account, gauge_sums_t *sums)
+{
+    sums->told += memrt__shard_net(account->shared);
+    for (memrt__thread_t *t = memrt__thread_first(); t != NULL; t = t->next) {
+        const memrt__shard_t *shard = memrt__thread_shard(t, account->index);
+        sums->told += shard == NULL ? 0 : shard->told;
+        sums->active += shard != NULL && !memrt__gauge_is_at_rest(shard);
+    }
+}
+
+/// Check the aggregate of all accounts at rest: the sum of all reports, and the number of gauges
+/// with changes that are not reported.
+static bool is_process_valid(void)
+{
+    gauge_sums_t sums = {0};
+    for (memrt__account_t *a = memrt__account_first(); a != NULL; a = a->next) {
+        add_gauges(a, &sums);
+    }
+    return MEMRT__HOLDS(memrt__process.flushed == sums.told) &&
+           MEMRT__HOLDS(memrt__process.gauges == sums.active) &&
+           MEMRT__HOLDS(memrt__process.most_gauges >= memrt__process.gauges);
+}
+
+bool memrt__stats_is_valid(void)
+{
+    bool valid = true;
+    memrt__lock(MEMRT__RANK_THREADS);
+    bool alone = is_only_thread();
+    for (memrt__account_t *a = memrt__account_first(); valid && a != NULL; a = a->next) {
+        valid = MEMRT__HOLDS(a->index < MEMRT__ACCOUNTS) && MEMRT__HOLDS(a->shared != NULL) &&
+                MEMRT__HOLDS(a->policy != NULL && a->policy->up == &memrt__process) &&
+                MEMRT__HOLDS(a->origin < MEMRT__ORIGINS) && are_shards_valid(a) &&
+                (!alone || are_sums_valid(a));
+    }
+    valid = valid && (!alone || is_process_valid());
+    memrt__unlock(MEMRT__RANK_THREADS);
+    return valid || !MEMRT_COUNTERS;
+}
+
+#endif

@@ -1,6 +1,7 @@
 #include "runtime/symbols/stubs.h"
 
 #include "runtime/base/atomics.h"
+#include "runtime/base/check.h"
 
 /* Stubs are numbered with three hexadecimal digits, from 0 to 0x3ff. */
 #define STUBS 1024u
@@ -53,6 +54,7 @@ static size_t take_free_number(void)
     if (taken < STUBS) {
         return taken++;
     }
+    MEMRT__ASSERT(taken - STUBS <= freed);
     return taken - STUBS == freed ? STUBS : ring[(taken++ - STUBS) % STUBS];
 }
 
@@ -74,6 +76,7 @@ void memrt__stub_give_up(memrt_function_t *stub)
     for (size_t number = 0; number < STUBS; number++) {
         if (stub == (memrt_function_t *)stubs[number]) {
             ring[freed++ % STUBS] = (uint16_t)number;
+            MEMRT__ASSERT(freed <= taken && taken - freed <= STUBS);
         }
     }
 }

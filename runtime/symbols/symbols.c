@@ -32,6 +32,8 @@ _Static_assert(sizeof(memrt_function_t *) == sizeof(size_t), "a function's addre
 /// Return the symbol with the given number if its chunk exists, else NULL. Under the lock.
 static symbol_t *get_symbol(uint32_t number)
 {
+    MEMRT__ASSERT_HELD(MEMRT__RANK_SYMBOLS);
+    MEMRT__ASSERT(number != 0 && number <= MEMRT__INTERNED_MAX);
     symbol_t *chunk = chunks[(number - 1) / MEMRT__INTERNED_CHUNK];
     return chunk == NULL ? NULL : &chunk[(number - 1) % MEMRT__INTERNED_CHUNK];
 }
@@ -60,6 +62,7 @@ static intptr_t report_undefined_call(uint32_t symbol)
 
 static void attach_stub(symbol_t *symbol, uint32_t number)
 {
+    MEMRT__ASSERT(symbol->stub == NULL);
     symbol->stub = memrt__stub_take(number, report_undefined_call);
     set_target(symbol, symbol->stub);
 }
@@ -131,6 +134,7 @@ static memrt_status_t define_symbol(symbol_t *symbol, memrt_function_t *function
     if (symbol->stub == NULL) {
         return symbol->target == (size_t)function ? MEMRT_OK : MEMRT_EBUSY;
     }
+    MEMRT__ASSERT(symbol->target == (size_t)symbol->stub);
     set_target(symbol, function);
     memrt__stub_give_up(symbol->stub);
     symbol->stub = NULL;
@@ -211,3 +215,25 @@ memrt_status_t memrt__symbol_error(const char **name)
     }
     return MEMRT_ENOENT;
 }
+
+#if MEMRT_DEBUG
+
+/// Check the slot of a symbol: an undefined symbol leads to its stub.
+static bool is_symbol_valid(const symbol_t *symbol)
+{
+    return MEMRT__HOLDS(symbol->stub == NULL || symbol->target == (size_t)symbol->stub);
+}
+
+bool memrt__symbols_is_valid(void)
+{
+    bool valid = memrt__interns_is_valid(&names);
+    memrt__lock(MEMRT__RANK_SYMBOLS);
+    for (uint32_t number = 1; valid && memrt__interned_at(&names, number) != NULL; number++) {
+        const symbol_t *symbol = get_symbol(number);
+        valid = symbol == NULL || is_symbol_valid(symbol);
+    }
+    memrt__unlock(MEMRT__RANK_SYMBOLS);
+    return valid;
+}
+
+#endif

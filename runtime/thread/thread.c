@@ -41,6 +41,7 @@ static void *alloc_zeroed_lines(size_t size)
     if (memrt__fault_is_due()) {
         return NULL;
     }
+    MEMRT__ASSERT(size != 0);
     size = (size + MEMRT__CACHE_LINE - 1) & ~(size_t)(MEMRT__CACHE_LINE - 1);
     void *memory = aligned_alloc(MEMRT__CACHE_LINE, size);
     if (memory != NULL) {
@@ -56,6 +57,7 @@ static void release_record(memrt__thread_t *thread)
     if (!memrt__lock_or_fork(MEMRT__RANK_THREADS)) {
         return;
     }
+    MEMRT__ASSERT(thread->in_use);
     update_slots(thread, MEMRT__THREAD_RESET);
     thread->in_use = false;
     pthread_mutex_unlock(&thread->alive);
@@ -101,6 +103,7 @@ static void init_alive_mutex(memrt__thread_t *thread)
 /// lock of rank THREADS.
 static void claim_record(memrt__thread_t *thread)
 {
+    MEMRT__ASSERT(!thread->in_use || thread == memrt__self);
     thread->in_use = true;
     pthread_mutex_trylock(&thread->alive); /* succeeds: no other thread owns the record */
 }
@@ -116,6 +119,7 @@ static memrt__thread_t *take_free_record(void)
     }
     if (thread != NULL) {
         claim_record(thread);
+        MEMRT__ASSERT(thread->dtors.deferred == NULL && thread->dtors.depth == 0);
     }
     memrt__unlock(MEMRT__RANK_THREADS);
     return thread;
@@ -204,6 +208,7 @@ memrt__thread_t *memrt__thread_make(void)
         end_record(thread); /* without a destructor, the record would never be returned */
         return NULL;
     }
+    MEMRT__ASSERT(memrt__self == NULL && thread->in_use);
     thread->number = (uint32_t)memrt__os_thread_id();
     memrt__self = thread;
     return thread;
@@ -227,6 +232,7 @@ bool memrt__thread_extend(void *slot, size_t size)
 
 memrt__thread_t *memrt__thread_first(void)
 {
+    MEMRT__ASSERT_HELD(MEMRT__RANK_THREADS);
     return first_thread;
 }
 
@@ -246,3 +252,35 @@ void memrt__thread_forked(void)
         memrt__self->number = (uint32_t)memrt__os_thread_id();
     }
 }
+
+#if MEMRT_DEBUG
+
+/// Check the record of the calling thread. Deferred destructors wait for a running destructor.
+static bool is_own_record_valid(const memrt__thread_t *self)
+{
+    return MEMRT__HOLDS(self->in_use) && MEMRT__HOLDS(self->number != 0) &&
+           MEMRT__HOLDS(self->dtors.deferred == NULL || self->dtors.depth != 0) &&
+           MEMRT__HOLDS(self->scope.part_of == NULL || self->scope.part != NULL);
+}
+
+/// Check a record without a thread.
+static bool is_free_record_valid(const memrt__thread_t *thread)
+{
+    return MEMRT__HOLDS(thread->dtors.deferred == NULL) && MEMRT__HOLDS(thread->dtors.depth == 0) &&
+           MEMRT__HOLDS(thread->scope.current == NULL) && MEMRT__HOLDS(thread->scope.part_of == NULL);
+}
+
+bool memrt__thread_is_valid(void)
+{
+    bool valid = true, listed = false;
+    memrt__lock(MEMRT__RANK_THREADS);
+    for (const memrt__thread_t *t = first_thread; valid && t != NULL; t = t->next) {
+        listed = listed || t == memrt__self;
+        valid = t == memrt__self ? is_own_record_valid(t) : t->in_use || is_free_record_valid(t);
+    }
+    valid = valid && MEMRT__HOLDS(listed == (memrt__self != NULL));
+    memrt__unlock(MEMRT__RANK_THREADS);
+    return valid;
+}
+
+#endif

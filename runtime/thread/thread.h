@@ -79,6 +79,12 @@ memrt__thread_t *memrt__thread_first(void);
 /// Make the records of dead threads, which did not return them, available to new threads.
 void memrt__thread_reap(void);
 
+#if MEMRT_DEBUG
+/// Return whether the invariants of all thread records hold: completely for the calling thread and
+/// for records without a thread. Takes the lock of rank THREADS.
+bool memrt__thread_is_valid(void);
+#endif
+
 /// In a forked child: release the records of all other threads for reuse. The blocks in the thread
 /// caches of released records are lost.
 void memrt__thread_forked(void);

@@ -17,11 +17,13 @@ static const char zeroes[8];
 
 static bool is_marked(const memrt__number_set_t *noted, uint32_t number)
 {
+    MEMRT__ASSERT(number < MEMRT__INTERNED_MAX);
     return (memrt__load_relaxed(&noted->words[number / 64]) >> number % 64 & 1) != 0;
 }
 
 static void mark_number(memrt__number_set_t *noted, uint32_t number)
 {
+    MEMRT__ASSERT(number < MEMRT__INTERNED_MAX);
     size_t *word = &noted->words[number / 64];
     memrt__store_relaxed(word, *word | (size_t)1 << number % 64);
 }
@@ -44,6 +46,7 @@ typedef struct piece {
 /// Append a whole record, or nothing. After a refused write the file is cut back to its old end.
 static bool append_record(memrt__event_buffer_t *recording, const piece_t *pieces, size_t count)
 {
+    MEMRT__ASSERT(recording->file >= 0 && recording->end >= sizeof(memrt_trace_header_t));
     uint64_t end = recording->end;
     for (size_t i = 0; i < count; i++) {
         if (!memrt__os_file_write(recording->file, end, pieces[i].bytes, pieces[i].size,
@@ -54,6 +57,7 @@ static bool append_record(memrt__event_buffer_t *recording, const piece_t *piece
         }
         end += pieces[i].size;
     }
+    MEMRT__ASSERT(end % 8 == 0); /* all records are whole words */
     recording->end = end;
     memrt__store_relaxed(&recording->failing, 0);
     return true;
@@ -61,6 +65,7 @@ static bool append_record(memrt__event_buffer_t *recording, const piece_t *piece
 
 static memrt_trace_record_t make_record_header(memrt_trace_record_type_t type, size_t size)
 {
+    MEMRT__ASSERT(size >= sizeof(memrt_trace_record_t) && size <= UINT32_MAX);
     return (memrt_trace_record_t){type, (uint32_t)(size - sizeof(memrt_trace_record_t))};
 }
 
@@ -177,6 +182,7 @@ static void write_ring(memrt__event_buffer_t *recording)
     memrt__event_ring_run_t run;
     while (memrt__event_ring_next(&recording->ring, &at, RUN_MAX, &run)) {
         if (!write_events(recording, run.thread, run.events, run.count)) {
+            MEMRT__ASSERT(recording->events >= run.count);
             recording->events -= run.count;
             recording->lost += run.count;
         }
@@ -217,3 +223,18 @@ void memrt__event_buffer_stats(const memrt__event_buffer_t *recording, memrt_tra
     out->overwritten = recording->overwritten + memrt__event_ring_overwritten(&recording->ring);
     out->bytes = recording->end;
 }
+
+#if MEMRT_DEBUG
+
+bool memrt__event_buffer_is_valid(const memrt__event_buffer_t *recording)
+{
+    bool open = recording->file >= 0;
+    return memrt__event_ring_is_valid(&recording->ring) &&
+           MEMRT__HOLDS(open || recording->ring.capacity == 0) &&
+           MEMRT__HOLDS(!open || recording->end >= sizeof(memrt_trace_header_t)) &&
+           MEMRT__HOLDS(recording->end % 8 == 0) &&
+           MEMRT__HOLDS(!open || recording->overwritten == 0) &&
+           MEMRT__HOLDS(recording->overwritten <= recording->events + recording->lost);
+}
+
+#endif

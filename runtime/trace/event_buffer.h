@@ -79,4 +79,9 @@ void memrt__event_buffer_events(memrt__event_buffer_t *recording, uint32_t threa
 /// Fill in all members of `out`, except `on` and `struct_size`.
 void memrt__event_buffer_stats(const memrt__event_buffer_t *recording, memrt_trace_stats_t *out);
 
+#if MEMRT_DEBUG
+/// Return whether the invariants of a trace file and its ring hold.
+bool memrt__event_buffer_is_valid(const memrt__event_buffer_t *recording);
+#endif
+
 #endif

@@ -1,11 +1,14 @@
 #include "runtime/trace/event_ring.h"
 
+#include <memrt/observe/trace.h>
+
 #include "runtime/base/size.h"
 #include "runtime/config/fault_injection.h"
 #include "runtime/os/os.h"
 
 bool memrt__event_ring_make(memrt__event_ring_t *ring, size_t capacity)
 {
+    MEMRT__ASSERT(capacity != 0 && capacity <= MEMRT_TRACE_LAST_MAX);
     size_t page = memrt__os_page_size();
     size_t bytes = capacity * (sizeof(*ring->events) + sizeof(*ring->threads));
     bytes = (bytes + page - 1) / page * page;
@@ -33,6 +36,7 @@ void memrt__event_ring_drop(memrt__event_ring_t *ring)
 void memrt__event_ring_put(memrt__event_ring_t *ring, uint32_t thread,
                            const memrt_trace_event_t *events, size_t count)
 {
+    MEMRT__ASSERT(ring->capacity != 0);
     for (size_t i = 0; i < count; i++) {
         size_t at = (size_t)(ring->total++ % ring->capacity);
         ring->events[at] = events[i];
@@ -51,6 +55,8 @@ bool memrt__event_ring_next(const memrt__event_ring_t *ring, uint64_t *at, size_
     if (*at == ring->total) {
         return false;
     }
+    MEMRT__ASSERT(*at < ring->total && *at >= memrt__event_ring_overwritten(ring));
+    MEMRT__ASSERT(most != 0);
     size_t start = (size_t)(*at % ring->capacity);
     size_t room = memrt__size_min(ring->capacity - start, most);
     size_t left = (size_t)(ring->total - *at);
@@ -63,3 +69,19 @@ bool memrt__event_ring_next(const memrt__event_ring_t *ring, uint64_t *at, size_
     *at += count;
     return true;
 }
+
+#if MEMRT_DEBUG
+
+bool memrt__event_ring_is_valid(const memrt__event_ring_t *ring)
+{
+    size_t used = ring->capacity * (sizeof(*ring->events) + sizeof(*ring->threads));
+    return ring->capacity == 0
+               ? MEMRT__HOLDS(ring->events == NULL && ring->threads == NULL) &&
+                     MEMRT__HOLDS(ring->bytes == 0 && ring->total == 0)
+               : MEMRT__HOLDS(ring->capacity <= MEMRT_TRACE_LAST_MAX) &&
+                     MEMRT__HOLDS(ring->bytes >= used) &&
+                     MEMRT__HOLDS(ring->bytes - used < memrt__os_page_size()) &&
+                     MEMRT__HOLDS((void *)ring->threads == ring->events + ring->capacity);
+}
+
+#endif

@@ -6,6 +6,8 @@
 
 #include <memrt/observe/trace_file.h>
 
+#include "runtime/base/check.h"
+
 /// Event ring: keeps the last events of a trace in memory that is mapped from the system. Threads:
 /// one thread at a time.
 
@@ -41,5 +43,10 @@ typedef struct memrt__event_ring_run {
 /// memrt__event_ring_overwritten(). Returns false if there are no more events.
 bool memrt__event_ring_next(const memrt__event_ring_t *ring, uint64_t *at, size_t most,
                             memrt__event_ring_run_t *out);
+
+#if MEMRT_DEBUG
+/// Return whether the invariants of a ring hold.
+bool memrt__event_ring_is_valid(const memrt__event_ring_t *ring);
+#endif
 
 #endif

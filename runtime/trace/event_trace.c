@@ -46,7 +46,9 @@ static bool is_recording(void)
 /// of rank TRACE.
 static void record_buffer(buffer_t *buffer)
 {
+    MEMRT__ASSERT_HELD(MEMRT__RANK_TRACE);
     size_t used = memrt__load_acquire(&buffer->used);
+    MEMRT__ASSERT(buffer->recorded <= used && used <= BUFFERED);
     if (buffer->trace == current_trace && is_recording() && used != buffer->recorded) {
         memrt__event_buffer_events(&recording, buffer->thread, buffer->events + buffer->recorded,
                                    used - buffer->recorded);
@@ -105,6 +107,7 @@ static uint32_t intern_text(const char *text)
 /// text now. Under the lock of rank TRACE.
 static bool record_text(uint32_t number)
 {
+    MEMRT__ASSERT_HELD(MEMRT__RANK_TRACE);
     const memrt__interned_t *text = memrt__interned_at(&texts, number);
     return text == NULL ||
            memrt__event_buffer_text(&recording, number, (const char *)text->words, text->length);
@@ -125,6 +128,7 @@ static memrt_trace_frame_t convert_frame(memrt_frame_t call)
 /// written, the site is tried again at the next event there. Under the lock of rank TRACE.
 static void record_site(uint32_t site, const memrt_trace_frame_t *frames, size_t count)
 {
+    MEMRT__ASSERT_HELD(MEMRT__RANK_TRACE);
     if (!is_recording() || memrt__event_buffer_has_site(&recording, site)) {
         return;
     }
@@ -173,6 +177,7 @@ void memrt__trace_add(memrt_trace_event_t *event)
     }
     event->time = memrt__os_now_ns() - buffer->began;
     size_t used = memrt__load_relaxed(&buffer->used);
+    MEMRT__ASSERT(used < BUFFERED);
     buffer->events[used] = *event;
     memrt__store_release(&buffer->used, used + 1);
 }
@@ -319,6 +324,8 @@ static bool are_valid_options(const memrt_trace_options_t *options)
 /// lock of rank TRACE.
 static void begin_trace(const memrt_trace_options_t *options)
 {
+    MEMRT__ASSERT_HELD(MEMRT__RANK_TRACE);
+    MEMRT__ASSERT(is_recording());
     memrt__store_relaxed(&current_trace, current_trace + 1);
     memrt__store_relaxed(&first_allocation, memrt__load_relaxed(&memrt__trace_allocs) + 1);
     memrt__store_relaxed(&first_policy, policy_count + 1);
@@ -356,3 +363,34 @@ void memrt__trace_forked(void)
     }
     memrt__event_buffer_forget(&recording);
 }
+
+#if MEMRT_DEBUG
+
+/// Check the buffer of a thread. Only `used` changes without the lock, and only grows meanwhile.
+static bool is_buffer_valid(const buffer_t *buffer)
+{
+    size_t used = memrt__load_acquire(&buffer->used);
+    return MEMRT__HOLDS(used <= BUFFERED) && MEMRT__HOLDS(buffer->recorded <= used) &&
+           MEMRT__HOLDS(buffer->trace <= current_trace);
+}
+
+static bool are_buffers_valid(void)
+{
+    bool valid = true;
+    for (memrt__thread_t *t = memrt__thread_first(); valid && t != NULL; t = t->next) {
+        valid = t->trace == NULL || is_buffer_valid(t->trace);
+    }
+    return valid;
+}
+
+bool memrt__trace_is_valid(void)
+{
+    lock_threads_and_trace();
+    bool valid = memrt__event_buffer_is_valid(&recording) && are_buffers_valid() &&
+                 MEMRT__HOLDS(first_policy <= policy_count + 1) &&
+                 MEMRT__HOLDS(is_recording() == memrt__trace_is_on());
+    unlock_threads_and_trace();
+    return valid && memrt__interns_is_valid(&texts);
+}
+
+#endif

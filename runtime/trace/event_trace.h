@@ -7,6 +7,7 @@
 #include <memrt/observe/trace_file.h>
 #include <memrt/status.h>
 
+#include "runtime/base/check.h"
 #include "runtime/base/compiler.h"
 #include "runtime/base/slow_path.h"
 
@@ -52,5 +53,11 @@ void memrt__trace_forked(void);
 
 /// Number of allocations numbered so far, in all traces. Relaxed add.
 extern size_t memrt__trace_allocs;
+
+#if MEMRT_DEBUG
+/// Return whether the invariants of the event trace and of the buffers of all threads hold. Takes
+/// the locks of ranks THREADS, TRACE and INTERNED.
+bool memrt__trace_is_valid(void);
+#endif
 
 #endif

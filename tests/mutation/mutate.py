@@ -131,7 +131,8 @@ def copy_sources() -> None:
 def prepare() -> None:
     """Copy the sources for mutation, and build the copy without a fault."""
     copy_sources()
-    configure(BUILD, "-DMEMRT_TESTS=ON", "-DCMAKE_C_FLAGS=-O0 -w", "-DCMAKE_CXX_FLAGS=-O0")
+    debug = ("-DMEMRT_TESTS=ON", "-DMEMRT_DEBUG=ON")
+    configure(BUILD, *debug, "-DCMAKE_C_FLAGS=-O0 -w", "-DCMAKE_CXX_FLAGS=-O0")
     configure(OPTIMIZED, "-DCMAKE_C_FLAGS=-O2 -w -DNDEBUG")
     if not build(BUILD, ["all"]) or not build(OPTIMIZED, ["memrt_objects"]):
         raise SystemExit("the core does not build without a mutant")

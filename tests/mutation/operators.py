@@ -35,7 +35,7 @@ TRUTH = {"true": "false", "false": "true"}
 KEYWORDS = {"return", "goto", "break", "continue", "case", "default", "if", "while", "for", "do"}
 KEYWORDS |= {"else", "switch", "sizeof", "static", "const", "struct", "unsigned", "char"}
 ASSIGNMENTS = {"=", "+=", "-=", "*=", "/=", "%=", "&=", "|=", "^=", "<<=", ">>="}
-LEFT_ALONE = {"MEMRT__ASSERT", "_Static_assert"}
+LEFT_ALONE = {"MEMRT__ASSERT", "MEMRT__ASSERT_HELD", "MEMRT__HOLDS", "_Static_assert"}
 
 
 @dataclass(frozen=True)

@@ -44,17 +44,24 @@ static void describe_last_buffer(const void *ptr, size_t size, char *text, size_
     }
 }
 
-static bool verify_freed_block(void *ptr, void *context)
+static void verify_freed_block(void *ptr)
 {
     char fault[128], contents[256], places[MEMRT__CALL_STACKS_TEXT];
-    (void)context;
     if (memrt__redzone_dead_fault(ptr, fault, sizeof(fault))) {
         size_t size = memrt__redzone_size(ptr);
         describe_last_buffer(ptr, size, contents, sizeof(contents));
         memrt__redzone_explain(ptr, places, sizeof(places));
         memrt__abort("freed block at %p of %zu bytes%s: %s%s", ptr, size, contents, fault, places);
     }
-    return false;
+}
+
+/// Store the first damaged block in `context`, a pointer.
+static bool find_damaged_block(void *ptr, void *context)
+{
+    char fault[128];
+    bool damaged = memrt__redzone_dead_fault(ptr, fault, sizeof(fault));
+    *(void **)context = damaged ? ptr : NULL;
+    return damaged;
 }
 
 /// Return the alignment for the upstream: at least the alignment of the words in the record.
@@ -80,7 +87,7 @@ static bool evict_oldest_block(guard_t *guard)
     if (ptr == NULL) {
         return false;
     }
-    verify_freed_block(ptr, NULL);
+    verify_freed_block(ptr);
     free_to_upstream(guard, ptr, memrt__redzone_size(ptr), memrt__redzone_align(ptr));
     return true;
 }
@@ -89,6 +96,7 @@ static void *alloc_guarded_block(const guard_t *guard, size_t unused, size_t siz
                                  bool zeroed)
 {
     size_t outer;
+    MEMRT__ASSERT(unused <= size && memrt__is_power_of_two(align));
     if (!memrt__redzone_outer(size, align, &outer)) {
         return NULL;
     }
@@ -134,6 +142,7 @@ static void *guard_realloc(void *ctx, void *ptr, size_t old_size, size_t new_siz
 {
     verify_live_block("realloc", ptr, old_size, align);
     size_t both = memrt__size_min(old_size, new_size);
+    MEMRT__ASSERT(memrt__redzone_unused(ptr) <= old_size);
     size_t unused = memrt__size_min(memrt__redzone_unused(ptr), both);
     char *moved = alloc_guarded_block(ctx, unused, new_size, align, false);
     if (moved != NULL) {
@@ -180,6 +189,7 @@ memrt_status_t memrt__guard_new(const memrt_allocator_t *upstream, memrt_allocat
         return MEMRT_ENOMEM;
     }
     guard->upstream = copy;
+    MEMRT__ASSERT(guard->upstream.alloc != NULL && guard->upstream.free != NULL);
     *out = (memrt_allocator_t){
         .struct_size = sizeof(*out),
         .version = MEMRT_ALLOCATOR_VERSION,
@@ -209,6 +219,7 @@ void *memrt__guard_alloc(const memrt_allocator_t *guard, size_t unused, size_t s
 
 const memrt_allocator_t *memrt__guard_upstream(const memrt_allocator_t *guard)
 {
+    MEMRT__ASSERT(memrt__is_guard(guard));
     return &((const guard_t *)guard->ctx)->upstream;
 }
 
@@ -249,7 +260,12 @@ bool memrt__guard_explain_dead(const memrt_allocator_t *guard, uintptr_t address
 void memrt__guard_verify_dead(const memrt_allocator_t *guard)
 {
     const guard_t *self = guard->ctx;
-    memrt__quarantine_visit(&self->freed, verify_freed_block, NULL);
+    void *damaged = NULL;
+    /* The message takes locks that must not follow the lock of the quarantines. Until the abort, no
+       thread frees the block: each thread verifies the block first. */
+    if (memrt__quarantine_visit(&self->freed, find_damaged_block, &damaged)) {
+        verify_freed_block(damaged);
+    }
 }
 
 void memrt__guard_empty(const memrt_allocator_t *guard)
@@ -257,3 +273,14 @@ void memrt__guard_empty(const memrt_allocator_t *guard)
     while (evict_oldest_block(guard->ctx)) {
     }
 }
+
+#if MEMRT_DEBUG
+
+bool memrt__guard_is_valid(const memrt_allocator_t *guard)
+{
+    const guard_t *self = guard->ctx;
+    return MEMRT__HOLDS(memrt__is_guard(guard)) && MEMRT__HOLDS(self->upstream.alloc != NULL) &&
+           MEMRT__HOLDS(self->upstream.free != NULL) && memrt__quarantine_is_valid(&self->freed);
+}
+
+#endif

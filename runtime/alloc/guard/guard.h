@@ -8,6 +8,8 @@
 #include <memrt/allocator.h>
 #include <memrt/status.h>
 
+#include "runtime/base/check.h"
+
 /// Guard: an allocator wrapper that adds redzones, records call stacks, and keeps freed blocks in a
 /// quarantine for a while. A fault that the guard itself finds aborts the process. Checking mode
 /// queries the guard first, because the guard knows more about a block.
@@ -48,5 +50,10 @@ void memrt__guard_verify_dead(const memrt_allocator_t *guard);
 
 /// Verify all freed blocks and give the blocks to the upstream.
 void memrt__guard_empty(const memrt_allocator_t *guard);
+
+#if MEMRT_DEBUG
+/// Return whether the invariants of a guard and its quarantine hold.
+bool memrt__guard_is_valid(const memrt_allocator_t *guard);
+#endif
 
 #endif

@@ -4,6 +4,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "runtime/base/check.h"
+
 /// Quarantine: freed blocks that are kept, so that a use after free is found. All zero is an empty
 /// quarantine.
 ///
@@ -36,5 +38,10 @@ typedef bool (*memrt__quarantine_visit_fn)(void *ptr, void *context);
 /// Visit all blocks, oldest first, until a visitor returns true. Returns true if a visitor did.
 bool memrt__quarantine_visit(const memrt__quarantine_t *quarantine,
                              memrt__quarantine_visit_fn visit, void *context);
+
+#if MEMRT_DEBUG
+/// Return whether the invariants of a quarantine hold. Takes the lock of the quarantines.
+bool memrt__quarantine_is_valid(const memrt__quarantine_t *quarantine);
+#endif
 
 #endif

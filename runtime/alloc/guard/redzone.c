@@ -23,6 +23,7 @@ typedef struct record {
 
 size_t memrt__redzone_front(size_t align)
 {
+    MEMRT__ASSERT(memrt__is_power_of_two(align));
     return (sizeof(record_t) + NEAR + align - 1) & ~(align - 1);
 }
 
@@ -61,6 +62,7 @@ static bool is_sealed(const record_t *record)
 
 void memrt__redzone_write(unsigned char *ptr, size_t unused, size_t size, size_t align)
 {
+    MEMRT__ASSERT(unused <= size && ((size_t)ptr & (align - 1)) == 0);
     size_t front = get_filled_front(align);
     memset(ptr - front, MEMRT_POISON_FENCE, front);
     memset(ptr + size, MEMRT_POISON_FENCE, REAR);
@@ -73,6 +75,7 @@ void memrt__redzone_write(unsigned char *ptr, size_t unused, size_t size, size_t
 void memrt__redzone_write_dead(unsigned char *ptr)
 {
     record_t *record = get_record(ptr);
+    MEMRT__ASSERT(is_sealed(record) && record->is_freed == 0);
     memset(ptr + record->unused, MEMRT_POISON_FREED, record->size - record->unused);
     record->is_freed = 1;
     memrt__call_stack_record(&record->free_stack);

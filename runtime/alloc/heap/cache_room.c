@@ -6,6 +6,7 @@
 #include "runtime/base/compiler.h"
 #include "runtime/base/size.h"
 #include "runtime/os/lock.h"
+#include "runtime/os/os.h"
 
 memrt__large_cache_t memrt__large_cache_shared = {.limits = MEMRT__INHERIT_ALL};
 
@@ -26,12 +27,14 @@ static size_t get_cache_limit(const memrt__large_cache_t *warm)
 
 void memrt__cache_room_change_late(memrt__large_cache_t *warm, size_t in_use, size_t requested)
 {
+    MEMRT__ASSERT(in_use % memrt__os_page_size() == 0);
     memrt__fetch_add_relaxed(&warm->late_in_use, in_use);
     memrt__fetch_add_relaxed(&warm->late_requested, requested);
 }
 
 void memrt__cache_room_apply_late(memrt__large_cache_t *warm)
 {
+    MEMRT__ASSERT_HELD(MEMRT__RANK_LARGE_CACHE);
     size_t in_use = memrt__load_relaxed(&warm->late_in_use);
     size_t requested = memrt__load_relaxed(&warm->late_requested);
     memrt__cache_room_change_late(warm, (size_t)0 - in_use, (size_t)0 - requested);
@@ -55,6 +58,7 @@ bool memrt__cache_room_lock(memrt__large_cache_t *warm)
 static size_t get_remaining_limit(const memrt__large_cache_t *warm)
 {
     size_t limit = memrt__load_relaxed(&memrt__options.cache_limit);
+    MEMRT__ASSERT(memrt__mapping_lists_bytes >= warm->lists.cached.bytes);
     size_t others = memrt__mapping_lists_bytes - warm->lists.cached.bytes;
     return limit > others ? limit - others : 0;
 }
@@ -77,6 +81,7 @@ static size_t get_footprint_max(const memrt__large_cache_t *warm)
 
 size_t memrt__cache_room_max(const memrt__large_cache_t *warm)
 {
+    MEMRT__ASSERT_HELD(MEMRT__RANK_LARGE_CACHE);
     size_t spans = is_shared_cache(warm) ? memrt__page_heap_used() + memrt__page_heap_cached() : 0;
     size_t most = get_footprint_max(warm), taken = warm->in_use + spans;
     if (warm->closed || memrt__cache_room_decay(warm) == 0 || most <= taken) {
@@ -96,6 +101,8 @@ bool memrt__cache_room_needs_pages(const memrt__large_cache_t *warm)
 void memrt__cache_room_request(memrt__large_cache_t *warm, size_t bytes,
                                memrt__cached_mapping_t **excess)
 {
+    MEMRT__ASSERT_HELD(MEMRT__RANK_LARGE_CACHE);
+    MEMRT__ASSERT(bytes != 0);
     warm->in_use += bytes;
     warm->requested += bytes;
     memrt__mapping_lists_shrink(&warm->lists, memrt__cache_room_max(warm), excess);
@@ -107,6 +114,7 @@ void memrt__cache_room_confirm(memrt__large_cache_t *warm, size_t bytes)
         memrt__cache_room_change_late(warm, 0, (size_t)0 - bytes);
         return;
     }
+    MEMRT__ASSERT(warm->requested >= bytes && warm->in_use >= bytes);
     warm->requested -= bytes;
     warm->most_used = memrt__size_max(warm->most_used, memrt__cache_room_used(warm));
     memrt__unlock(MEMRT__RANK_LARGE_CACHE);
@@ -118,6 +126,7 @@ void memrt__cache_room_cancel(memrt__large_cache_t *warm, size_t bytes)
         memrt__cache_room_change_late(warm, (size_t)0 - bytes, (size_t)0 - bytes);
         return;
     }
+    MEMRT__ASSERT(warm->requested >= bytes && warm->in_use >= bytes);
     warm->in_use -= bytes;
     warm->requested -= bytes;
     memrt__unlock(MEMRT__RANK_LARGE_CACHE);

@@ -23,12 +23,20 @@ static central_t centrals[MEMRT__CLASSES];
 
 static memrt__rank_t get_class_lock(unsigned class)
 {
+    MEMRT__ASSERT(class < MEMRT__CLASSES);
     unsigned locks = MEMRT__RANK_CLASS_LAST - MEMRT__RANK_CLASS + 1;
     return (memrt__rank_t)(MEMRT__RANK_CLASS + class % locks);
 }
 
+static bool has_block(const memrt__span_t *span)
+{
+    return span->free != NULL || span->fresh != span->end;
+}
+
 static void link_span(central_t *central, memrt__span_t *span)
 {
+    MEMRT__ASSERT(!span->detoured);
+    MEMRT__ASSERT(central->spans == NULL || central->spans->prev == NULL);
     span->prev = NULL;
     span->next = central->spans;
     if (span->next != NULL) {
@@ -39,15 +47,12 @@ static void link_span(central_t *central, memrt__span_t *span)
 
 static void unlink_span(central_t *central, memrt__span_t *span)
 {
+    MEMRT__ASSERT(span == (span->prev == NULL ? central->spans : span->prev->next));
+    MEMRT__ASSERT(span->next == NULL || span->next->prev == span);
     *(span->prev == NULL ? &central->spans : &span->prev->next) = span->next;
     if (span->next != NULL) {
         span->next->prev = span->prev;
     }
-}
-
-static bool has_block(const memrt__span_t *span)
-{
-    return span->free != NULL || span->fresh != span->end;
 }
 
 #define SPAN_BYTES ((size_t)64 << 10) /* for small blocks */
@@ -78,6 +83,7 @@ static void init_span(memrt__span_t *span, unsigned class)
     span->class = (uint8_t)class;
     span->fresh = span->base;
     span->end = span->base + span->units * MEMRT__UNIT / bytes * bytes;
+    MEMRT__ASSERT(span->end > span->base); /* room for one block at least */
 }
 
 static memrt__span_t *take_span(central_t *central, unsigned class, bool *grew)
@@ -97,9 +103,11 @@ static memrt__span_t *take_span(central_t *central, unsigned class, bool *grew)
 /// memory.
 static void *pop_block(central_t *central, memrt__span_t *span, bool *clean)
 {
+    MEMRT__ASSERT(has_block(span));
     void *block = span->free;
     *clean = false;
     if (block != NULL) {
+        MEMRT__ASSERT(central->unused != 0);
         span->free = *memrt__block_next(block);
         central->unused--;
     } else {
@@ -116,6 +124,7 @@ static void *pop_block(central_t *central, memrt__span_t *span, bool *clean)
 
 static void *take_block(unsigned class, bool *clean, bool *grew)
 {
+    MEMRT__ASSERT_HELD(get_class_lock(class));
     central_t *central = &centrals[class];
     memrt__span_t *span = central->spans;
     if (span == NULL) {
@@ -169,6 +178,7 @@ static void *take_detour_block(unsigned class)
     if (span == NULL) {
         return NULL;
     }
+    MEMRT__ASSERT(span->detoured && span->class == class);
     void *block = span->fresh;
     span->fresh += span->bytes;
     span->used++;
@@ -212,6 +222,8 @@ static bool defer_blocks(unsigned class, void *list)
 
 static void join_detour_span(memrt__span_t *span)
 {
+    MEMRT__ASSERT_HELD(get_class_lock(span->class));
+    MEMRT__ASSERT(span->detoured);
     central_t *central = &centrals[span->class];
     span->detoured = false;
     central->units += span->units;
@@ -223,6 +235,7 @@ static void join_detour_span(memrt__span_t *span)
 void memrt__central_list_settle(void)
 {
     void *lists[MEMRT__CLASSES];
+    MEMRT__ASSERT(memrt__lock_is_mine());
     memrt__lock(MEMRT__RANK_DETOUR);
     memrt__page_detour_join(join_detour_span);
     memcpy(lists, deferred_blocks, sizeof(lists));
@@ -340,6 +353,8 @@ static bool return_block(central_t *central, void *block)
     MEMRT__ASSERT(span->used != 0 && (size_t)((char *)block - span->base) % span->bytes == 0);
     push_block(central, span, block);
     if (span->used == 0) {
+        MEMRT__ASSERT(central->unused >= count_free_blocks(span));
+        MEMRT__ASSERT(central->units >= span->units);
         central->unused -= count_free_blocks(span);
         unlink_span(central, span);
         central->units -= span->units;
@@ -379,3 +394,89 @@ size_t memrt__central_list_cached(void)
     }
     return bytes;
 }
+
+#if MEMRT_DEBUG
+
+/// Sums over the spans of one class.
+typedef struct sums {
+    size_t units, unused, linked;
+} sums_t;
+
+/// Check the spans of a segment and add up the spans in use. Spans without a block in use belong to
+/// the page heap.
+static bool add_spans(const memrt__segment_t *segment, sums_t *sums)
+{
+    size_t next = 0;
+    const memrt__span_t *span;
+    while ((span = memrt__segment_next_span(segment, next)) != NULL) {
+        if (span->used != 0) {
+            if (!memrt__span_is_valid(span) || !MEMRT__HOLDS(!span->detoured)) {
+                return false;
+            }
+            sums_t *sum = &sums[span->class];
+            sum->units += span->units;
+            sum->unused += count_free_blocks(span) - span->used;
+            sum->linked += has_block(span);
+        }
+        next = memrt__unit_of(span->base) + span->units;
+    }
+    return true;
+}
+
+static bool add_all_spans(sums_t *sums)
+{
+    bool valid = true;
+    memrt__lock(MEMRT__RANK_PAGE_HEAP);
+    for (const memrt__segment_t *s = memrt__segments; valid && s != NULL; s = s->next) {
+        valid = add_spans(s, sums);
+    }
+    memrt__unlock(MEMRT__RANK_PAGE_HEAP);
+    return valid;
+}
+
+/// Check the list of a class: all spans of the class with a block to give, and no further span.
+static bool is_list_valid(unsigned class, const sums_t *sum)
+{
+    const memrt__span_t *prev = NULL, *span = centrals[class].spans;
+    size_t count = 0;
+    for (; span != NULL && count < sum->linked; prev = span, span = span->next, count++) {
+        if (!MEMRT__HOLDS(span->class == class) || !MEMRT__HOLDS(span->prev == prev) ||
+            !MEMRT__HOLDS(has_block(span)) || !MEMRT__HOLDS(span->used != 0)) {
+            return false;
+        }
+    }
+    return MEMRT__HOLDS(span == NULL && count == sum->linked) &&
+           MEMRT__HOLDS(centrals[class].units == sum->units) &&
+           MEMRT__HOLDS(centrals[class].unused == sum->unused);
+}
+
+/// Check that no blocks wait for the end of a fork, unless a fork is in progress.
+static bool is_detour_valid(void)
+{
+    memrt__lock(MEMRT__RANK_DETOUR);
+    bool valid = memrt__page_detour_is_valid(), forking = memrt__lock_is_forking();
+    for (unsigned class = 0; valid && class < MEMRT__CLASSES; class++) {
+        valid = MEMRT__HOLDS(detours[class] == NULL || forking) &&
+                MEMRT__HOLDS(deferred_blocks[class] == NULL || forking);
+    }
+    memrt__unlock(MEMRT__RANK_DETOUR);
+    return valid;
+}
+
+bool memrt__central_list_is_valid(void)
+{
+    sums_t sums[MEMRT__CLASSES] = {{0}};
+    for (unsigned rank = MEMRT__RANK_CLASS; rank <= MEMRT__RANK_CLASS_LAST; rank++) {
+        memrt__lock((memrt__rank_t)rank);
+    }
+    bool valid = add_all_spans(sums);
+    for (unsigned class = 0; valid && class < MEMRT__CLASSES; class++) {
+        valid = is_list_valid(class, &sums[class]);
+    }
+    for (unsigned rank = MEMRT__RANK_CLASS_LAST; rank >= MEMRT__RANK_CLASS; rank--) {
+        memrt__unlock((memrt__rank_t)rank);
+    }
+    return valid && is_detour_valid();
+}
+
+#endif

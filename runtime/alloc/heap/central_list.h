@@ -4,6 +4,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "runtime/base/check.h"
+
 /// Central lists: blocks of each size class for all threads. Blocks are cut from spans, and are
 /// taken and given back in linked lists. Each lock guards a few classes.
 
@@ -30,5 +32,11 @@ void memrt__central_list_forget(void);
 
 /// Return the bytes of blocks given back to the central lists, for all classes.
 size_t memrt__central_list_cached(void);
+
+#if MEMRT_DEBUG
+/// Return whether the invariants of the central lists and of all spans hold. Takes the locks of all
+/// classes and the locks of ranks PAGES and DETOUR.
+bool memrt__central_list_is_valid(void);
+#endif
 
 #endif

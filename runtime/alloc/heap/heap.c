@@ -24,12 +24,14 @@ void memrt__heap_start(void)
 /// the block is large.
 static bool compute_class_bytes(size_t size, size_t align, size_t *bytes)
 {
+    MEMRT__ASSERT(memrt__is_power_of_two(align));
     size_t slack = align > MEMRT_HEADER_SIZE ? align - MEMRT_HEADER_SIZE : 0;
     return memrt__size_add(size, slack, bytes) && *bytes <= MEMRT__CLASS_BYTES_MAX;
 }
 
 static void *align_pointer(void *block, size_t align)
 {
+    MEMRT__ASSERT(memrt__is_power_of_two(align));
     return (char *)block + (-(uintptr_t)block & (align - 1));
 }
 
@@ -40,6 +42,7 @@ static void *find_block_start(void *ptr, size_t align)
         return ptr;
     }
     const memrt__span_t *span = memrt__page_heap_span_of(ptr);
+    MEMRT__ASSERT((char *)ptr >= span->base && (char *)ptr < span->end);
     size_t offset = (size_t)((char *)ptr - span->base);
     return span->base + offset / span->bytes * span->bytes;
 }
@@ -107,6 +110,7 @@ static void heap_free(void *ctx, void *ptr, size_t size, size_t align)
 {
     size_t bytes;
     if (compute_class_bytes(size, align, &bytes)) {
+        MEMRT__ASSERT(memrt__page_heap_span_of(ptr)->class == memrt__class_of_bytes(bytes));
         memrt__thread_cache_return(memrt__class_of_bytes(bytes), find_block_start(ptr, align));
     } else if (memrt__large_cache_bytes(size, &bytes)) {
         memrt__large_cache_give(get_large_cache(ctx), ptr, bytes);
@@ -130,6 +134,7 @@ static void *resize_large_block(void *ctx, void *ptr, size_t old_size, size_t ne
 static void *heap_realloc(void *ctx, void *ptr, size_t old_size, size_t new_size, size_t align)
 {
     size_t old_bytes, new_bytes;
+    MEMRT__ASSERT(((size_t)ptr & (align - 1)) == 0);
     bool was_small = compute_class_bytes(old_size, align, &old_bytes);
     bool is_small = compute_class_bytes(new_size, align, &new_bytes);
     if (was_small && is_small &&

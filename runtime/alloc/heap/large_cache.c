@@ -72,6 +72,7 @@ static size_t unmap_list(memrt__cached_mapping_t *list)
 
 static void update_shortest_decay(void)
 {
+    MEMRT__ASSERT_HELD(MEMRT__RANK_LARGE_CACHE);
     size_t shortest = MEMRT__DECAY_NEVER;
     for (memrt__large_cache_t *w = memrt__large_cache_shared.next_other; w != NULL;
          w = w->next_other) {
@@ -112,8 +113,10 @@ void memrt__large_cache_delete(memrt__large_cache_t *warm)
     memrt__lock(MEMRT__RANK_LARGE_CACHE);
     memrt__cache_room_apply_late(warm);
     MEMRT__ASSERT(warm->in_use == 0 && warm->lists.cached.bytes == 0);
+    MEMRT__ASSERT(warm != &memrt__large_cache_shared && warm->requested == 0);
     memrt__large_cache_t **link = &memrt__large_cache_shared.next_other;
     while (*link != warm) {
+        MEMRT__ASSERT(*link != NULL);
         link = &(*link)->next_other;
     }
     *link = warm->next_other;
@@ -139,6 +142,7 @@ static void *map_or_purge(size_t bytes, size_t align, memrt__huge_t huge)
 static void zero_mapping(void *mapping, size_t bytes)
 {
     size_t page = memrt__os_page_size();
+    MEMRT__ASSERT(bytes > page);
     bool lazy = bytes >= LAZY_FROM && memrt__os_discard((char *)mapping + page, bytes - page);
     memset(mapping, 0, lazy ? page : bytes);
 }
@@ -177,6 +181,7 @@ static void unmap_uncached(memrt__large_cache_t *warm, void *mapping, size_t byt
 
 void *memrt__large_cache_take(memrt__large_cache_t *warm, size_t bytes, size_t align, bool zeroed)
 {
+    MEMRT__ASSERT(bytes % memrt__os_page_size() == 0 && memrt__is_power_of_two(align));
     memrt__huge_t huge = memrt__huge_of(warm->limits.huge_pages);
     memrt__cached_mapping_t *excess = NULL;
     bool purge = false;
@@ -185,6 +190,7 @@ void *memrt__large_cache_take(memrt__large_cache_t *warm, size_t bytes, size_t a
     }
     memrt__cached_mapping_t *entry = memrt__mapping_lists_find(&warm->lists, bytes, align);
     if (entry != NULL) {
+        MEMRT__ASSERT(entry->bytes == bytes && ((size_t)entry & (align - 1)) == 0);
         memrt__mapping_lists_extract(&warm->lists, entry);
         warm->in_use += bytes;
     } else {
@@ -215,6 +221,7 @@ void memrt__large_cache_give(memrt__large_cache_t *warm, void *mapping, size_t b
         unmap_uncached(warm, mapping, bytes);
         return;
     }
+    MEMRT__ASSERT((size_t)mapping % memrt__os_page_size() == 0 && warm->in_use >= bytes);
     *entry = (memrt__cached_mapping_t){.bytes = bytes, .since = memrt__os_now_ns()};
     entry->mixed = modes_differ && warm->limits.huge_pages == MEMRT__INHERIT;
     warm->in_use -= bytes;
@@ -237,6 +244,7 @@ void *memrt__large_cache_resize(memrt__large_cache_t *warm, void *mapping, size_
         memrt__cache_room_change_late(warm, new_bytes - old_bytes, 0);
         return moved;
     }
+    MEMRT__ASSERT(warm->in_use >= old_bytes);
     warm->in_use -= old_bytes;
     memrt__cache_room_request(warm, new_bytes, &excess);
     memrt__unlock(MEMRT__RANK_LARGE_CACHE);
@@ -250,6 +258,7 @@ void *memrt__large_cache_resize(memrt__large_cache_t *warm, void *mapping, size_
 static void move_old_entries(memrt__large_cache_t *warm, uint64_t then,
                              memrt__cached_mapping_t **out)
 {
+    MEMRT__ASSERT_HELD(MEMRT__RANK_LARGE_CACHE);
     memrt__mapping_lists_move_old(&warm->lists, then, out);
     if (warm->lists.cached.oldest == NULL) {
         warm->most_used = memrt__cache_room_used(warm);
@@ -380,3 +389,45 @@ size_t memrt__large_cache_aging(void)
     memrt__unlock(MEMRT__RANK_LARGE_CACHE);
     return bytes;
 }
+
+#if MEMRT_DEBUG
+
+static bool has_late_changes(const memrt__large_cache_t *warm)
+{
+    return (memrt__load_relaxed(&warm->late_in_use) | memrt__load_relaxed(&warm->late_requested)) !=
+           0;
+}
+
+/// Check one cache. While late changes of a slow fork are not applied, the figures may be out of
+/// order. Only the cache of the process has stuck mappings.
+static bool is_cache_valid(const memrt__large_cache_t *warm)
+{
+    bool shared = warm == &memrt__large_cache_shared;
+    return memrt__mapping_lists_is_valid(&warm->lists) &&
+           MEMRT__HOLDS(has_late_changes(warm) || warm->requested <= warm->in_use) &&
+           MEMRT__HOLDS(warm->in_use % memrt__os_page_size() == 0) &&
+           MEMRT__HOLDS(!warm->closed || warm->lists.cached.bytes == 0) &&
+           MEMRT__HOLDS(shared || warm->lists.stuck.oldest == NULL) &&
+           MEMRT__HOLDS(!shared || (!warm->closed && warm->limits.decay == MEMRT__INHERIT));
+}
+
+bool memrt__large_cache_is_valid(void)
+{
+    size_t cached = 0, shortest = MEMRT__DECAY_NEVER;
+    bool valid = true;
+    memrt__lock(MEMRT__RANK_LARGE_CACHE);
+    for (memrt__large_cache_t *warm = &memrt__large_cache_shared; valid && warm != NULL;
+         warm = warm->next_other) {
+        valid = is_cache_valid(warm);
+        cached += warm->lists.cached.bytes;
+        if (warm->limits.decay != MEMRT__INHERIT && warm->limits.decay != 0) {
+            shortest = memrt__size_min(shortest, warm->limits.decay);
+        }
+    }
+    valid = valid && MEMRT__HOLDS(memrt__mapping_lists_bytes == cached) &&
+            MEMRT__HOLDS(memrt__large_cache_shortest == shortest);
+    memrt__unlock(MEMRT__RANK_LARGE_CACHE);
+    return valid;
+}
+
+#endif

@@ -80,4 +80,9 @@ size_t memrt__large_cache_aging(void);
 /// MEMRT__DECAY_NEVER: no policy has set a decay. Relaxed.
 extern size_t memrt__large_cache_shortest;
 
+#if MEMRT_DEBUG
+/// Return whether the invariants of all caches hold. Takes the lock of rank WARM.
+bool memrt__large_cache_is_valid(void);
+#endif
+
 #endif

@@ -2,6 +2,7 @@
 
 #include "runtime/base/atomics.h"
 #include "runtime/base/size.h"
+#include "runtime/os/lock.h"
 #include "runtime/os/os.h"
 
 size_t memrt__mapping_lists_bytes;
@@ -9,6 +10,7 @@ size_t memrt__mapping_lists_bytes;
 /// Return the index of the list for mappings of a size.
 static size_t get_list_index(size_t bytes)
 {
+    MEMRT__ASSERT(bytes != 0 && bytes % memrt__os_page_size() == 0);
     size_t pages = bytes / memrt__os_page_size();
     unsigned high = memrt__floor_log2(pages);
     size_t step = high < 3 ? 0 : (pages >> (high - 3)) - MEMRT__MAPPING_STEPS;
@@ -31,6 +33,9 @@ void memrt__mapping_lists_insert(memrt__mapping_lists_t *lists, memrt__cached_ma
 {
     memrt__cached_mapping_t **list = &lists->by_size[get_list_index(entry->bytes)];
     memrt__mapping_queue_t *queue = get_queue(lists, entry);
+    MEMRT__ASSERT_HELD(MEMRT__RANK_LARGE_CACHE);
+    MEMRT__ASSERT(*list == NULL || (*list)->prev == NULL);
+    MEMRT__ASSERT((queue->oldest == NULL) == (queue->newest == NULL));
     entry->prev = NULL;
     entry->next = *list;
     if (*list != NULL) {
@@ -48,6 +53,11 @@ void memrt__mapping_lists_insert(memrt__mapping_lists_t *lists, memrt__cached_ma
 void memrt__mapping_lists_extract(memrt__mapping_lists_t *lists, memrt__cached_mapping_t *entry)
 {
     memrt__mapping_queue_t *queue = get_queue(lists, entry);
+    MEMRT__ASSERT_HELD(MEMRT__RANK_LARGE_CACHE);
+    MEMRT__ASSERT(queue->bytes >= entry->bytes);
+    MEMRT__ASSERT(entry->next == NULL || entry->next->prev == entry);
+    MEMRT__ASSERT(entry == (entry->older == NULL ? queue->oldest : entry->older->newer));
+    MEMRT__ASSERT(entry == (entry->newer == NULL ? queue->newest : entry->newer->older));
     *(entry->prev == NULL ? &lists->by_size[get_list_index(entry->bytes)] : &entry->prev->next) =
         entry->next;
     if (entry->next != NULL) {
@@ -62,6 +72,8 @@ void memrt__mapping_lists_extract(memrt__mapping_lists_t *lists, memrt__cached_m
 memrt__cached_mapping_t *memrt__mapping_lists_find(const memrt__mapping_lists_t *lists,
                                                    size_t bytes, size_t align)
 {
+    MEMRT__ASSERT_HELD(MEMRT__RANK_LARGE_CACHE);
+    MEMRT__ASSERT(memrt__is_power_of_two(align));
     memrt__cached_mapping_t *entry = lists->by_size[get_list_index(bytes)];
     while (entry != NULL && (entry->bytes != bytes || ((uintptr_t)entry & (align - 1)) != 0)) {
         entry = entry->next;
@@ -73,6 +85,7 @@ memrt__cached_mapping_t *memrt__mapping_lists_find(const memrt__mapping_lists_t 
 static void move_oldest_entry(memrt__mapping_lists_t *lists, memrt__cached_mapping_t **out)
 {
     memrt__cached_mapping_t *entry = lists->cached.oldest;
+    MEMRT__ASSERT(entry != NULL && !entry->stuck);
     memrt__mapping_lists_extract(lists, entry);
     entry->next = *out;
     *out = entry;
@@ -93,3 +106,49 @@ void memrt__mapping_lists_move_old(memrt__mapping_lists_t *lists, uint64_t then,
         move_oldest_entry(lists, out);
     }
 }
+
+#if MEMRT_DEBUG
+
+/// Check a queue and count its mappings. Returns SIZE_MAX for a queue that is not valid.
+static size_t count_queue(const memrt__mapping_queue_t *queue, bool stuck)
+{
+    size_t count = 0, bytes = 0;
+    const memrt__cached_mapping_t *older = NULL, *entry = queue->oldest;
+    for (; entry != NULL; older = entry, entry = entry->newer, count++) {
+        bytes += entry->bytes;
+        if (!MEMRT__HOLDS(entry->older == older) || !MEMRT__HOLDS(entry->stuck == stuck) ||
+            !MEMRT__HOLDS(bytes <= queue->bytes)) {
+            return SIZE_MAX;
+        }
+    }
+    bool valid = MEMRT__HOLDS(queue->newest == older) && MEMRT__HOLDS(queue->bytes == bytes);
+    return valid ? count : SIZE_MAX;
+}
+
+/// Check the lists by size and count their mappings. Returns SIZE_MAX for lists that are not valid.
+static size_t count_sizes(const memrt__mapping_lists_t *lists, size_t most)
+{
+    size_t count = 0;
+    for (size_t index = 0; index < MEMRT__MAPPING_LISTS; index++) {
+        const memrt__cached_mapping_t *prev = NULL, *entry = lists->by_size[index];
+        for (; entry != NULL; prev = entry, entry = entry->next, count++) {
+            if (!MEMRT__HOLDS(entry->prev == prev) || !MEMRT__HOLDS(count < most) ||
+                !MEMRT__HOLDS(get_list_index(entry->bytes) == index)) {
+                return SIZE_MAX;
+            }
+        }
+    }
+    return count;
+}
+
+bool memrt__mapping_lists_is_valid(const memrt__mapping_lists_t *lists)
+{
+    size_t cached = count_queue(&lists->cached, false), stuck = count_queue(&lists->stuck, true);
+    if (cached == SIZE_MAX || stuck == SIZE_MAX) {
+        return false;
+    }
+    size_t sizes = count_sizes(lists, cached + stuck);
+    return sizes != SIZE_MAX && MEMRT__HOLDS(sizes == cached + stuck);
+}
+
+#endif

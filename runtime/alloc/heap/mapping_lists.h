@@ -5,6 +5,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "runtime/base/check.h"
+
 /// Mapping lists: the cached mappings of one large-object cache, by size and by age. All functions
 /// run under the lock of rank WARM, and call the system for no mapping.
 
@@ -53,5 +55,10 @@ void memrt__mapping_lists_shrink(memrt__mapping_lists_t *lists, size_t room,
 /// Move the mappings cached before `then` to `out`.
 void memrt__mapping_lists_move_old(memrt__mapping_lists_t *lists, uint64_t then,
                                    memrt__cached_mapping_t **out);
+
+#if MEMRT_DEBUG
+/// Return whether the invariants of the lists of one cache hold.
+bool memrt__mapping_lists_is_valid(const memrt__mapping_lists_t *lists);
+#endif
 
 #endif

@@ -1,6 +1,7 @@
 #ifndef MEMRT_ALLOC_HEAP_PAGE_DETOUR_H
 #define MEMRT_ALLOC_HEAP_PAGE_DETOUR_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "runtime/alloc/heap/span.h"
@@ -19,5 +20,10 @@ void memrt__page_detour_join(void (*each)(memrt__span_t *span));
 /// Forget the segments of memrt__page_detour_take() in a forked child, because other threads may
 /// have been changing the segments.
 void memrt__page_detour_forget(void);
+
+#if MEMRT_DEBUG
+/// Return whether the invariants of the page detour hold. Under the lock of rank DETOUR.
+bool memrt__page_detour_is_valid(void);
+#endif
 
 #endif

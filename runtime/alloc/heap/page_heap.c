@@ -44,8 +44,10 @@ static void update_stuck_units(const memrt__segment_t *segment, size_t before)
 
 static void dissolve_span(memrt__span_t *span)
 {
+    MEMRT__ASSERT_HELD(MEMRT__RANK_PAGE_HEAP);
     memrt__segment_t *segment = memrt__segment_of(span);
     size_t before = memrt__segment_stuck_units(segment);
+    MEMRT__ASSERT(segment->used_units >= span->units);
     memrt__unit_bits_clear_run(&segment->used, memrt__unit_of(span->base), span->units);
     segment->used_units -= span->units;
     segment->longest = MEMRT__SEGMENT_UNITS;
@@ -56,6 +58,7 @@ static memrt__span_t *pop_whole_span(size_t units)
 {
     memrt__span_t *span = whole_free_spans[units];
     if (span != NULL) {
+        MEMRT__ASSERT(whole_spans != 0 && span->units == units && span->used == 0);
         whole_free_spans[units] = span->next;
         whole_spans--;
     }
@@ -72,6 +75,7 @@ static void push_whole_span(memrt__span_t *span)
 static void dissolve_whole_spans(void)
 {
     for (size_t units = LONG; whole_spans != 0; units++) {
+        MEMRT__ASSERT(units < LENGTHS);
         memrt__span_t *span;
         while ((span = pop_whole_span(units)) != NULL) {
             dissolve_span(span);
@@ -113,6 +117,8 @@ static memrt__segment_t *find_segment(size_t units, size_t *first)
 /// Count free units, `dirty` of them dirty, as units in spans.
 static void count_taken_units(size_t units, size_t dirty)
 {
+    MEMRT__ASSERT_HELD(MEMRT__RANK_PAGE_HEAP);
+    MEMRT__ASSERT(dirty <= dirty_free && dirty <= units);
     memrt__own_add(&dirty_free, (size_t)0 - dirty);
     memrt__own_add(&in_spans, units);
     most_in_spans = memrt__size_max(most_in_spans, in_spans);
@@ -141,6 +147,7 @@ static memrt__span_t *take_whole_span(size_t units)
 void memrt__page_heap_give(memrt__span_t *span)
 {
     memrt__lock(MEMRT__RANK_PAGE_HEAP);
+    MEMRT__ASSERT(span->used == 0 && span->units <= in_spans);
     memrt__own_add(&in_spans, (size_t)0 - span->units);
     memrt__own_add(&dirty_free, span->units);
     if (span->units < LONG || memrt__segment_has_refused_discards(memrt__segment_of(span))) {
@@ -165,6 +172,7 @@ static void count_refused_discard(memrt__segment_t *segment)
         dissolve_whole_spans();
     }
     segment->discards++;
+    MEMRT__ASSERT(segment->discards <= MEMRT__REFUSALS_MAX);
 }
 
 /// Give back the whole pages between the units `start` and `end`; returns units.
@@ -196,6 +204,7 @@ static size_t discard_runs(memrt__segment_t *segment, const memrt__unit_bits_t *
         units += discard_run(segment, start, end);
         start = memrt__unit_bits_find(bits, end, true);
     }
+    MEMRT__ASSERT(units <= dirty_free);
     memrt__own_add(&dirty_free, (size_t)0 - units);
     update_stuck_units(segment, before);
     return units;
@@ -205,6 +214,7 @@ static size_t discard_runs(memrt__segment_t *segment, const memrt__unit_bits_t *
 /// dirty units.
 static bool unmap_segment(memrt__segment_t *segment, size_t *units)
 {
+    MEMRT__ASSERT(segment->used_units == 0);
     size_t before = memrt__segment_stuck_units(segment);
     *units = memrt__unit_bits_count(&segment->dirty);
     memrt__segment_unlink(segment);
@@ -236,6 +246,7 @@ static size_t purge_segment(memrt__segment_t *segment, bool all)
     }
     memrt__unit_bits_t bits = memrt__segment_purgeable_units(segment, all);
     units = discard_runs(segment, &bits);
+    MEMRT__ASSERT(units <= memrt__unit_bits_count(&bits));
     segment->idle = memrt__segment_purgeable_units(segment, true);
     return units;
 }
@@ -268,6 +279,7 @@ memrt__span_t *memrt__page_heap_take(size_t units, bool *grew)
         *grew = true;
         purge_above_budget();
     }
+    MEMRT__ASSERT(span == NULL || (span->units == units && span->used == 0));
     memrt__unlock(MEMRT__RANK_PAGE_HEAP);
     return span;
 }
@@ -363,3 +375,59 @@ void memrt__page_heap_adopt(memrt__segment_t *segment)
     count_taken_units(segment->used_units, 0);
     memrt__segment_link(segment);
 }
+
+#if MEMRT_DEBUG
+
+/// Sums over all segments and whole free spans, in units.
+typedef struct sums {
+    size_t spans, dirty, stuck, whole, whole_count;
+} sums_t;
+
+static bool add_segments(sums_t *sums)
+{
+    const memrt__segment_t *prev = NULL;
+    for (const memrt__segment_t *segment = memrt__segments; segment != NULL;
+         prev = segment, segment = segment->next) {
+        if (!MEMRT__HOLDS(segment->prev == prev) || !memrt__segment_is_valid(segment)) {
+            return false;
+        }
+        memrt__unit_bits_t dirty = memrt__segment_free_units(segment, true);
+        sums->spans += segment->used_units;
+        sums->dirty += memrt__unit_bits_count(&dirty);
+        sums->stuck += memrt__segment_stuck_units(segment);
+    }
+    return true;
+}
+
+static bool add_whole_spans(sums_t *sums)
+{
+    for (size_t units = 0; units < LENGTHS; units++) {
+        for (const memrt__span_t *span = whole_free_spans[units]; span != NULL; span = span->next) {
+            if (!MEMRT__HOLDS(units >= LONG) || !MEMRT__HOLDS(span->units == units) ||
+                !MEMRT__HOLDS(span->used == 0) ||
+                !MEMRT__HOLDS(memrt__page_heap_span_of(span->base) == span) ||
+                /* otherwise the stuck units of the segment would lack the span */
+                !MEMRT__HOLDS(!memrt__segment_has_refused_discards(memrt__segment_of(span)))) {
+                return false;
+            }
+            sums->whole += units;
+            sums->whole_count++;
+        }
+    }
+    return true;
+}
+
+bool memrt__page_heap_is_valid(void)
+{
+    sums_t sums = {0};
+    memrt__lock(MEMRT__RANK_PAGE_HEAP);
+    bool valid = add_segments(&sums) && add_whole_spans(&sums) &&
+                 MEMRT__HOLDS(sums.whole_count == whole_spans) &&
+                 MEMRT__HOLDS(in_spans + sums.whole == sums.spans) &&
+                 MEMRT__HOLDS(dirty_free == sums.dirty + sums.whole) &&
+                 MEMRT__HOLDS(stuck_units == sums.stuck) && MEMRT__HOLDS(most_in_spans >= in_spans);
+    memrt__unlock(MEMRT__RANK_PAGE_HEAP);
+    return valid;
+}
+
+#endif

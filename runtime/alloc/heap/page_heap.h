@@ -55,4 +55,10 @@ size_t memrt__page_heap_used(void);
 /// Return the part of memrt__page_heap_cached() that a later purge gives back.
 size_t memrt__page_heap_aging(void);
 
+#if MEMRT_DEBUG
+/// Return whether the invariants of the page heap and of all segments hold. Takes the lock of rank
+/// PAGES.
+bool memrt__page_heap_is_valid(void);
+#endif
+
 #endif

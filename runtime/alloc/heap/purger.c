@@ -70,6 +70,7 @@ static bool sleep_one_period(void)
     uint64_t until = memrt__os_now_ns() + compute_period(get_shortest_decay());
     struct timespec time = {(time_t)(until / 1000000000u), (long)(until % 1000000000u)};
     int status = 0;
+    MEMRT__ASSERT_HELD(MEMRT__RANK_PURGER);
     hurried = false;
     while (!stopping && !hurried && status != ETIMEDOUT) {
         status = memrt__lock_wait(MEMRT__RANK_PURGER, &stop, &time);
@@ -165,6 +166,8 @@ static bool start_thread(void)
 /// PURGER.
 static bool try_start_thread(void)
 {
+    MEMRT__ASSERT_HELD(MEMRT__RANK_PURGER);
+    MEMRT__ASSERT(!stopping && !ended);
     if (skips != 0) {
         skips--;
         return false;
@@ -172,6 +175,7 @@ static bool try_start_thread(void)
     memrt__store_relaxed(&process, memrt__os_process_id());
     bool started = start_thread();
     refusals = started ? 0 : (unsigned)memrt__size_min(refusals + 1, REFUSALS_MAX);
+    MEMRT__ASSERT(started || refusals != 0);
     skips = started ? 0 : ((size_t)1 << (refusals - 1)) - 1;
     return started;
 }
@@ -267,6 +271,21 @@ size_t memrt__purge_all(void)
     memrt__large_cache_retry();
     return memrt__page_heap_purge(true) + memrt__large_cache_purge_all();
 }
+
+#if MEMRT_DEBUG
+
+bool memrt__purger_is_valid(void)
+{
+    memrt__lock(MEMRT__RANK_PURGER);
+    bool valid = MEMRT__HOLDS(memrt__purger_runs <= 1) &&
+                 MEMRT__HOLDS(memrt__purger_runs == 0 || joinable || stopping) &&
+                 MEMRT__HOLDS(!stopping || !joinable) && MEMRT__HOLDS(refusals <= REFUSALS_MAX) &&
+                 MEMRT__HOLDS(skips < (size_t)1 << refusals);
+    memrt__unlock(MEMRT__RANK_PURGER);
+    return valid;
+}
+
+#endif
 
 /// Stop the thread at exit, or when the library is unloaded.
 __attribute__((destructor)) static void stop_at_exit(void)

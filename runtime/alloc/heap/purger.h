@@ -1,9 +1,11 @@
 #ifndef MEMRT_ALLOC_HEAP_PURGER_H
 #define MEMRT_ALLOC_HEAP_PURGER_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "runtime/base/atomics.h"
+#include "runtime/base/check.h"
 #include "runtime/base/compiler.h"
 
 /// Purger thread: gives cached memory back to the system after the decay of the process or policy,
@@ -36,5 +38,10 @@ void memrt__purger_forked(void);
 /// Give all free pages and cached mappings back to the system; returns bytes. Blocks in thread
 /// caches and central lists stay.
 size_t memrt__purge_all(void);
+
+#if MEMRT_DEBUG
+/// Return whether the invariants of the purger hold. Takes the lock of rank PURGER.
+bool memrt__purger_is_valid(void);
+#endif
 
 #endif

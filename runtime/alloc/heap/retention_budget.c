@@ -21,3 +21,12 @@ size_t memrt__retention_budget(void)
 {
     return memrt__load_relaxed(&budget);
 }
+
+#if MEMRT_DEBUG
+
+bool memrt__retention_budget_is_valid(void)
+{
+    return MEMRT__HOLDS(memrt__retention_budget() >= MEMRT__RETENTION_MIN);
+}
+
+#endif

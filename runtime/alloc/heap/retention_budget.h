@@ -1,8 +1,11 @@
 #ifndef MEMRT_ALLOC_HEAP_RETENTION_BUDGET_H
 #define MEMRT_ALLOC_HEAP_RETENTION_BUDGET_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+#include "runtime/base/check.h"
 
 /// Retention budget: how far cached memory may raise RSS above the high-water mark of use. The
 /// budget is 5 % of RSS, and at least MEMRT__RETENTION_MIN bytes. With a budget, blocks of several
@@ -21,5 +24,10 @@ void memrt__retention_budget_update(uint64_t now);
 
 /// Return the retention budget in bytes, from the last RSS reading.
 size_t memrt__retention_budget(void);
+
+#if MEMRT_DEBUG
+/// Return whether the budget is at least MEMRT__RETENTION_MIN.
+bool memrt__retention_budget_is_valid(void);
+#endif
 
 #endif

@@ -93,4 +93,13 @@ memrt__span_t *memrt__segment_mark_span(memrt__segment_t *segment, size_t first,
 /// Call `each` with each span of a segment whose spans lie without gaps after the table.
 void memrt__segment_visit_spans(memrt__segment_t *segment, void (*each)(memrt__span_t *span));
 
+#if MEMRT_DEBUG
+/// Return the first span of a segment from `unit` on, or NULL. Spans that the page heap keeps whole
+/// are included; such spans have no block in use.
+const memrt__span_t *memrt__segment_next_span(const memrt__segment_t *segment, size_t unit);
+
+/// Return whether the invariants of a segment hold. Under the lock of rank PAGES.
+bool memrt__segment_is_valid(const memrt__segment_t *segment);
+#endif
+
 #endif

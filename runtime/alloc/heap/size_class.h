@@ -18,6 +18,7 @@
 /// MEMRT__CLASS_DATA_MAX.
 static inline unsigned memrt__class_of_data(size_t size)
 {
+    MEMRT__ASSERT(size - 1 < MEMRT__CLASS_DATA_MAX);
     size_t line = (size - 1) / 64;
     if (line < 16) {
         return (unsigned)line + 1;
@@ -40,12 +41,14 @@ static inline unsigned memrt__class_of_bytes(size_t bytes)
 /// MEMRT_TINY_MAX.
 static inline unsigned memrt__class_of_tiny(size_t size)
 {
+    MEMRT__ASSERT(size - 1 < MEMRT_TINY_MAX);
     return MEMRT__CLASS_TINY + (unsigned)(size + MEMRT__TINY_HEADER - 1) / 32;
 }
 
 /// Return the bytes of a block of the class.
 static inline size_t memrt__class_bytes(unsigned class)
 {
+    MEMRT__ASSERT(class < MEMRT__CLASSES);
     if (class >= MEMRT__CLASS_TINY) {
         return 32 * ((size_t)(class - MEMRT__CLASS_TINY) + 1);
     }

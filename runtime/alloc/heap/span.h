@@ -5,6 +5,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "runtime/base/check.h"
+
 /// Spans: runs of units of one segment, for blocks of one size class.
 
 #define MEMRT__UNIT ((size_t)8 << 10)
@@ -37,5 +39,10 @@ static inline void **memrt__block_next(void *block)
 {
     return (void **)block + 1;
 }
+
+#if MEMRT_DEBUG
+/// Return whether the invariants of a span hold. Under the lock of the class.
+bool memrt__span_is_valid(const memrt__span_t *span);
+#endif
 
 #endif

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "runtime/alloc/heap/central_list.h"
+#include "runtime/alloc/heap/page_heap.h"
 #include "runtime/os/lock.h"
 #include "runtime/stats/gauges.h"
 
@@ -25,6 +26,7 @@ static size_t get_limit(const memrt__bin_t *bin)
 
 static void set_limit(memrt__thread_t *self, memrt__bin_t *bin, size_t limit)
 {
+    MEMRT__ASSERT(self == memrt__self);
     self->cache.limits[has_large_blocks(bin)] += (limit - get_limit(bin)) * bin->bytes;
     memrt__store_relaxed(&bin->limit, limit);
 }
@@ -65,6 +67,7 @@ static size_t get_growth_step(const memrt__bin_t *bin)
 /// Return the number of blocks that move at once, if the limit allows as many in the bin.
 static size_t get_batch_size(const memrt__thread_t *self, const memrt__bin_t *bin)
 {
+    MEMRT__ASSERT(bin->bytes != 0);
     size_t share = compute_allowance(self, bin) / BATCH_SHARE;
     return convert_bytes_to_blocks(
         bin, memrt__size_max(STEP_BYTES, memrt__size_min(share, BATCH_BYTES)));
@@ -105,8 +108,10 @@ static void serve_drain_request(memrt__thread_t *self)
 
 void *memrt__thread_cache_refill(memrt__thread_t *self, unsigned class)
 {
+    MEMRT__ASSERT(class < MEMRT__CLASSES);
     serve_drain_request(self);
     memrt__bin_t *bin = &self->cache.bins[class];
+    MEMRT__ASSERT(bin->count == 0);
     size_t taken, batch = get_batch_size(self, bin);
     size_t limit = get_limit(bin);
     size_t doubled = memrt__size_min(get_growth_step(bin), memrt__size_max(2 * limit, BLOCKS_MIN));
@@ -118,6 +123,7 @@ void *memrt__thread_cache_refill(memrt__thread_t *self, unsigned class)
     size_t most = memrt__size_max(memrt__size_min(batch, get_limit(bin)), 1);
     void *block = memrt__central_list_take(class, most, &taken);
     if (block != NULL) {
+        MEMRT__ASSERT(taken != 0 && taken <= most);
         set_bin_list(bin, *memrt__block_next(block), taken - 1);
     }
     return block;
@@ -126,12 +132,14 @@ void *memrt__thread_cache_refill(memrt__thread_t *self, unsigned class)
 /// Give the top `count` blocks of a bin to the central list.
 static void return_blocks_to_central(memrt__bin_t *bin, unsigned class, size_t count)
 {
+    MEMRT__ASSERT(count != 0 && count <= bin->count);
     void *list = (void *)memrt__load_relaxed(&bin->head);
     void *last = list;
     for (size_t i = 1; i < count; i++) {
         last = *memrt__block_next(last);
     }
     void *rest = *memrt__block_next(last);
+    MEMRT__ASSERT((rest == NULL) == (count == bin->count));
     *memrt__block_next(last) = NULL;
     set_bin_list(bin, rest, (size_t)0 - count);
     memrt__central_list_give(class, list);
@@ -183,6 +191,7 @@ void memrt__thread_cache_overflow(memrt__thread_t *self, unsigned class)
         restart_limits(self, has_large_blocks(bin));
         set_limit(self, bin, get_limit(bin) + 1);
     }
+    MEMRT__ASSERT(!memrt__bin_is_full(bin) || memrt__load_relaxed(&self->cache.asked) != 0);
 }
 
 void memrt__thread_cache_return(unsigned class, void *block)
@@ -214,6 +223,7 @@ size_t memrt__thread_cache_drain(memrt__thread_t *self)
 
 static void request_drain(memrt__thread_t *thread)
 {
+    MEMRT__ASSERT_HELD(MEMRT__RANK_THREADS);
     memrt__store_relaxed(&thread->cache.asked, 1);
     for (unsigned class = 0; class < MEMRT__CLASSES; class++) {
         memrt__store_relaxed(&thread->cache.bins[class].limit, 0);
@@ -268,3 +278,75 @@ size_t memrt__thread_cache_cached(void)
     memrt__unlock(MEMRT__RANK_THREADS);
     return bytes;
 }
+
+#if MEMRT_DEBUG
+
+/// Return whether `block` is the start of a block of the class. The fields that the check reads do
+/// not change while a block of the span is outside of the central list.
+static bool is_block_of_class(void *block, unsigned class)
+{
+    const memrt__span_t *span = memrt__page_heap_span_of(block);
+    return span->class == class && (const char *)block >= span->base &&
+           (const char *)block < span->end &&
+           (size_t)((const char *)block - span->base) % span->bytes == 0;
+}
+
+/// Return whether a bin of the calling thread is a list of `count` blocks of the class.
+static bool is_bin_list_valid(const memrt__bin_t *bin, unsigned class)
+{
+    void *block = (void *)bin->head;
+    size_t left = bin->count;
+    while (block != NULL && left != 0) {
+        if (!MEMRT__HOLDS(is_block_of_class(block, class))) {
+            return false;
+        }
+        block = *memrt__block_next(block);
+        left--;
+    }
+    return MEMRT__HOLDS(block == NULL && left == 0);
+}
+
+/// Check the bins of the calling thread. After a request to drain, limits are 0 and the sums of the
+/// limits still have the old limits. Under the lock of rank THREADS, which excludes requests.
+static bool are_own_bins_valid(const memrt__thread_t *self)
+{
+    size_t sums[2] = {0};
+    bool asked = self->cache.asked != 0;
+    for (unsigned class = 0; class < MEMRT__CLASSES; class++) {
+        const memrt__bin_t *bin = &self->cache.bins[class];
+        if (!MEMRT__HOLDS(bin->count <= get_limit(bin) || asked) ||
+            !is_bin_list_valid(bin, class)) {
+            return false;
+        }
+        sums[has_large_blocks(bin)] += get_limit(bin) * bin->bytes;
+    }
+    return MEMRT__HOLDS(self->cache.limits[0] == sums[0] || (asked && self->cache.limits[0] > sums[0])) &&
+           MEMRT__HOLDS(self->cache.limits[1] == sums[1] || (asked && self->cache.limits[1] > sums[1]));
+}
+
+/// Check the bins of any record: without a thread, the bins are empty.
+static bool are_bins_valid(const memrt__thread_t *thread)
+{
+    for (unsigned class = 0; class < MEMRT__CLASSES; class++) {
+        const memrt__bin_t *bin = &thread->cache.bins[class];
+        bool empty = memrt__load_relaxed(&bin->head) == 0 && memrt__load_relaxed(&bin->count) == 0;
+        if (!MEMRT__HOLDS(bin->bytes == memrt__class_bytes(class)) ||
+            !MEMRT__HOLDS(thread->in_use || empty)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+bool memrt__thread_cache_is_valid(void)
+{
+    bool valid = true;
+    memrt__lock(MEMRT__RANK_THREADS);
+    for (memrt__thread_t *t = memrt__thread_first(); valid && t != NULL; t = t->next) {
+        valid = are_bins_valid(t) && (t != memrt__self || are_own_bins_valid(t));
+    }
+    memrt__unlock(MEMRT__RANK_THREADS);
+    return valid;
+}
+
+#endif

@@ -44,10 +44,17 @@ void memrt__thread_cache_ask_others(const memrt__thread_t *self);
 /// Return the bytes in the bins of all threads.
 size_t memrt__thread_cache_cached(void);
 
+#if MEMRT_DEBUG
+/// Return whether the invariants of the thread caches hold: completely for the calling thread and
+/// for records without a thread. Takes the lock of rank THREADS.
+bool memrt__thread_cache_is_valid(void);
+#endif
+
 /// Pop the top block of a bin. Returns NULL if the bin is empty.
 static inline void *memrt__bin_pop(memrt__bin_t *bin)
 {
     void *block = (void *)memrt__own_load(&bin->head);
+    MEMRT__ASSERT((block != NULL) == (bin->count != 0));
     if (MEMRT__LIKELY(block != NULL)) {
         memrt__store_release(&bin->head, (size_t)*memrt__block_next(block));
         memrt__own_add(&bin->count, (size_t)-1);
@@ -57,6 +64,7 @@ static inline void *memrt__bin_pop(memrt__bin_t *bin)
 
 static inline void memrt__bin_push(memrt__bin_t *bin, void *block)
 {
+    MEMRT__ASSERT((size_t)block % sizeof(void *) == 0 && (size_t)block != bin->head);
     *memrt__block_next(block) = (void *)memrt__own_load(&bin->head);
     memrt__store_release(&bin->head, (size_t)block);
     memrt__own_add(&bin->count, 1);
@@ -76,6 +84,7 @@ static inline bool memrt__bin_is_full(const memrt__bin_t *bin)
 
 static inline void memrt__thread_cache_give(memrt__thread_t *self, unsigned class, void *block)
 {
+    MEMRT__ASSERT(class < MEMRT__CLASSES);
     memrt__bin_t *bin = &self->cache.bins[class];
     if (MEMRT__UNLIKELY(memrt__bin_is_full(bin))) {
         memrt__thread_cache_overflow(self, class);

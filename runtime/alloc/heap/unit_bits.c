@@ -1,5 +1,6 @@
 #include "runtime/alloc/heap/unit_bits.h"
 
+#include "runtime/base/check.h"
 #include "runtime/base/size.h"
 
 size_t memrt__unit_bits_find(const memrt__unit_bits_t *bits, size_t from, bool set)
@@ -19,6 +20,7 @@ size_t memrt__unit_bits_find(const memrt__unit_bits_t *bits, size_t from, bool s
 static uint64_t get_run_mask(size_t word, size_t from, size_t count)
 {
     size_t first = word * 64;
+    MEMRT__ASSERT(from < first + 64 && from + count > first); /* the run has a bit in the word */
     uint64_t mask = ~(uint64_t)0;
     if (from > first) {
         mask &= ~(uint64_t)0 << (from - first);
@@ -31,6 +33,7 @@ static uint64_t get_run_mask(size_t word, size_t from, size_t count)
 
 void memrt__unit_bits_set_run(memrt__unit_bits_t *bits, size_t from, size_t count)
 {
+    MEMRT__ASSERT(count != 0 && from + count <= MEMRT__SEGMENT_UNITS);
     for (size_t word = from / 64; word <= (from + count - 1) / 64; word++) {
         bits->word[word] |= get_run_mask(word, from, count);
     }
@@ -38,6 +41,7 @@ void memrt__unit_bits_set_run(memrt__unit_bits_t *bits, size_t from, size_t coun
 
 void memrt__unit_bits_clear_run(memrt__unit_bits_t *bits, size_t from, size_t count)
 {
+    MEMRT__ASSERT(count != 0 && from + count <= MEMRT__SEGMENT_UNITS);
     for (size_t word = from / 64; word <= (from + count - 1) / 64; word++) {
         bits->word[word] &= ~get_run_mask(word, from, count);
     }
@@ -45,6 +49,7 @@ void memrt__unit_bits_clear_run(memrt__unit_bits_t *bits, size_t from, size_t co
 
 size_t memrt__unit_bits_count_run(const memrt__unit_bits_t *bits, size_t from, size_t count)
 {
+    MEMRT__ASSERT(count != 0 && from + count <= MEMRT__SEGMENT_UNITS);
     size_t sum = 0;
     for (size_t word = from / 64; word <= (from + count - 1) / 64; word++) {
         sum += (size_t)__builtin_popcountll(bits->word[word] & get_run_mask(word, from, count));
@@ -63,6 +68,7 @@ size_t memrt__unit_bits_find_run(const memrt__unit_bits_t *bits, size_t count, s
     size_t start = memrt__unit_bits_find(bits, 0, true);
     while (start < MEMRT__SEGMENT_UNITS) {
         size_t end = memrt__unit_bits_find(bits, start, false);
+        MEMRT__ASSERT(end > start && end <= MEMRT__SEGMENT_UNITS);
         if (end - start >= count) {
             return start;
         }

@@ -11,6 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "runtime/base/check.h"
 #include "runtime/base/shield.h"
 
 /// Signal state of a thread that must not receive SIGXFSZ, the signal for exceeding the file size
@@ -57,6 +58,7 @@ static bool write_all_bytes(int file, uint64_t at, const char *bytes, size_t siz
     while (size != 0) {
         errno = EIO;
         ssize_t done = pwrite(file, bytes, size, (off_t)at);
+        MEMRT__ASSERT(done < 0 || (size_t)done <= size);
         if (done > 0) {
             bytes += done;
             size -= (size_t)done;

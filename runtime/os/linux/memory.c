@@ -37,6 +37,8 @@ void *memrt__os_map(size_t size, size_t lead, size_t align)
 {
     MEMRT__KEEP_ERRNO;
     size_t page = memrt__os_page_size();
+    MEMRT__ASSERT(size != 0 && size % page == 0 && lead % page == 0);
+    MEMRT__ASSERT(memrt__is_power_of_two(align));
     if (align <= page) {
         return map_pages(size);
     }
@@ -51,6 +53,7 @@ void *memrt__os_map(size_t size, size_t lead, size_t align)
     }
     size_t before = (size_t)(-((uintptr_t)start + lead) & (align - 1));
     size_t after = wide - before - size;
+    MEMRT__ASSERT(before % page == 0 && after % page == 0 && before <= wide - size);
     if (before != 0) {
         munmap(start, before);
     }
@@ -63,6 +66,7 @@ void *memrt__os_map(size_t size, size_t lead, size_t align)
 bool memrt__os_unmap(void *address, size_t size)
 {
     MEMRT__KEEP_ERRNO;
+    MEMRT__ASSERT((size_t)address % memrt__os_page_size() == 0 && size != 0);
     return munmap(address, size) == 0;
 }
 
@@ -77,6 +81,8 @@ bool memrt__os_unmap(void *address, size_t size)
 void *memrt__os_remap(void *address, size_t old_size, size_t new_size, bool may_move)
 {
     MEMRT__KEEP_ERRNO;
+    MEMRT__ASSERT((size_t)address % memrt__os_page_size() == 0);
+    MEMRT__ASSERT(old_size % memrt__os_page_size() == 0 && new_size % memrt__os_page_size() == 0);
     void *moved = mremap(address, old_size, new_size, may_move ? MAY_MOVE : 0);
     return moved == MAP_FAILED ? NULL : moved;
 }
@@ -84,6 +90,7 @@ void *memrt__os_remap(void *address, size_t old_size, size_t new_size, bool may_
 bool memrt__os_discard(void *address, size_t size)
 {
     MEMRT__KEEP_ERRNO;
+    MEMRT__ASSERT((size_t)address % memrt__os_page_size() == 0);
     return madvise(address, size, MADV_DONTNEED) == 0;
 }
 

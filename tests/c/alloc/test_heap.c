@@ -21,6 +21,7 @@
 #include "runtime/config/fault_injection.h"
 #include "runtime/config/options.h"
 #include "runtime/meminfo/block.h"
+#include "runtime/os/lock.h"
 #include "runtime/os/os.h"
 #include "support/advice.h"
 #include "support/books.h"
@@ -721,11 +722,13 @@ static void use_without_record(size_t index, void *context)
 static void reserve_thread_records(bool taken[256], bool take)
 {
     size_t i = 0;
+    memrt__lock(MEMRT__RANK_THREADS);
     for (memrt__thread_t *t = memrt__thread_first(); t != NULL; t = t->next, i++) {
         REQUIRE(i < 256);
         taken[i] = take ? !t->in_use : taken[i];
         t->in_use = take || (t->in_use && !taken[i]);
     }
+    memrt__unlock(MEMRT__RANK_THREADS);
 }
 
 TEST(thread_without_a_record_can_use_the_heap)

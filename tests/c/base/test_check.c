@@ -22,3 +22,27 @@ TEST(abort_truncates_long_message)
     text[sizeof(text) - 1] = '\0';
     child_expect_abort(abort_with_arguments, text, "xxx\n");
 }
+
+#if MEMRT_DEBUG
+
+static void break_invariant(void *context)
+{
+    const size_t *size = context;
+    MEMRT__ASSERT(*size != 0);
+}
+
+TEST(broken_invariant_aborts_with_its_condition)
+{
+    size_t size = 0;
+    child_expect_abort(break_invariant, &size, "broken invariant: *size != 0\n");
+}
+
+TEST(false_condition_is_recorded_for_the_message)
+{
+    size_t size = 0;
+    ck_assert(!MEMRT__HOLDS(size != 0));
+    ck_assert(MEMRT__HOLDS(size == 0));
+    ck_assert_ptr_nonnull(strstr(memrt__invariant_broken(), "size != 0"));
+}
+
+#endif

@@ -1,17 +1,23 @@
 #include "support/suite.h"
 
+#include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "runtime/base/atomics.h"
 #include "runtime/config/fault_injection.h"
 #include "runtime/config/options.h"
 #include "runtime/observe/named_refs.h"
 #include "runtime/os/os.h"
+#include "support/child.h"
 #include "support/crew.h"
 
 #define REFERENCE MEMRT_HOLDER_REFERENCE
 #define EXPORT MEMRT_HOLDER_EXPORT
 #define MANY 1000
+#define FORKS 400
 
 static void hold_meminfo(memrt_meminfo_t *mi, memrt_holder_kind_t kind, const char *name)
 {
@@ -263,3 +269,66 @@ TEST(concurrent_named_references_leave_correct_refcount)
     ck_assert_uint_eq(api->refcount(mi), 1);
     api->release(mi);
 }
+
+#if MEMRT_DEBUG
+
+/// A thread that adds and removes named references, and that a signal stops at any instruction.
+static size_t stopped, resumed, ended, rounds;
+
+static void stop_thread(int signal)
+{
+    (void)signal;
+    size_t turn = memrt__load_relaxed(&resumed);
+    memrt__store_release(&stopped, turn + 1);
+    while (memrt__load_acquire(&resumed) == turn) {
+    }
+}
+
+static void *add_and_remove(void *context)
+{
+    while (memrt__load_acquire(&ended) == 0) {
+        REQUIRE(memrt__named_refs_add(1, REFERENCE, "loader"));
+        REQUIRE(memrt__named_refs_remove(1, REFERENCE, "loader"));
+        memrt__own_add(&rounds, 1);
+    }
+    return context;
+}
+
+/// Fork while the thread is stopped. Returns whether the count of records in the child is right.
+static bool fork_while_stopped(pthread_t thread, size_t turn)
+{
+    ck_assert_int_eq(pthread_kill(thread, SIGUSR1), 0);
+    while (memrt__load_acquire(&stopped) != turn) {
+    }
+    pid_t child = fork();
+    if (child == 0) {
+        child_start_watchdog();
+        _exit(memrt__named_refs_is_valid() ? 0 : 1);
+    }
+    memrt__store_release(&resumed, turn);
+    return child_wait(child) == 0;
+}
+
+/// A fork may find a thread between a change of the records and the change of their count.
+TEST(forked_child_counts_named_references_anew)
+{
+    pthread_t thread;
+    struct sigaction action = {.sa_handler = stop_thread};
+    if (!suite_measures_memory()) {
+        return; /* the thread may hold a lock of the tool's malloc, which the fork needs */
+    }
+    stopped = resumed = ended = rounds = 0;
+    ck_assert_int_eq(sigaction(SIGUSR1, &action, NULL), 0);
+    ck_assert_int_eq(pthread_create(&thread, NULL, add_and_remove, NULL), 0);
+    while (memrt__load_relaxed(&rounds) < 100) { /* then malloc serves the thread without a lock */
+    }
+    bool right = true;
+    for (size_t turn = 1; turn <= FORKS && right; turn++) {
+        right = fork_while_stopped(thread, turn);
+    }
+    memrt__store_release(&ended, 1);
+    ck_assert_int_eq(pthread_join(thread, NULL), 0);
+    ck_assert(right);
+}
+
+#endif

@@ -110,3 +110,46 @@ TEST(renewed_locks_can_be_taken_in_fork_child)
 {
     child_expect_success(hold_renewed_locks, NULL);
 }
+
+#if MEMRT_DEBUG
+
+static void take_earlier_rank(void *context)
+{
+    (void)context;
+    memrt__lock(MEMRT__RANK_TRACE);
+    memrt__lock(MEMRT__RANK_THREADS);
+}
+
+static void take_lock_twice(void *context)
+{
+    (void)context;
+    memrt__lock(MEMRT__RANK_TRACE);
+    if (memrt__lock_or_fork(MEMRT__RANK_TRACE)) {
+        memrt__unlock(MEMRT__RANK_TRACE);
+    }
+}
+
+static void release_free_lock(void *context)
+{
+    (void)context;
+    memrt__unlock(MEMRT__RANK_TRACE);
+}
+
+TEST(lock_out_of_order_aborts)
+{
+    child_expect_abort(take_earlier_rank, NULL, "broken invariant: is_in_order(rank)");
+    child_expect_abort(take_lock_twice, NULL, "is_in_order(rank)");
+    child_expect_abort(release_free_lock, NULL, "broken invariant: memrt__lock_is_held(rank)");
+}
+
+TEST(thread_knows_the_locks_that_it_holds)
+{
+    ck_assert(!memrt__lock_is_held(MEMRT__RANK_TRACE));
+    memrt__lock(MEMRT__RANK_TRACE);
+    ck_assert(memrt__lock_is_held(MEMRT__RANK_TRACE));
+    ck_assert(!memrt__lock_is_held(MEMRT__RANK_THREADS));
+    memrt__unlock(MEMRT__RANK_TRACE);
+    ck_assert(!memrt__lock_is_held(MEMRT__RANK_TRACE));
+}
+
+#endif

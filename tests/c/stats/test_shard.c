@@ -8,7 +8,7 @@
 #define FALL ((size_t)MEMRT__GAUGE_FALL)
 
 /// Account separate from memrt's own, with the shard of one thread. At the end no bytes remain
-/// reported to the process.
+/// reported to the process, and the gauge is at rest.
 typedef struct setup {
     memrt__account_t account;
     memrt__level_t policy, scope, outer;
@@ -44,7 +44,7 @@ static void verify_setup(const setup_t *setup)
 static void destroy_setup(setup_t *setup)
 {
     ck_assert_uint_eq(memrt__shard_net(&setup->shard), 0);
-    memrt__gauge_report(&setup->shard, &setup->account);
+    memrt__gauge_rest(&setup->shard, &setup->account);
     ck_assert_uint_eq(setup->policy.flushed, 0);
 }
 

@@ -6,6 +6,7 @@
 
 #include "runtime/alloc/heap/purger.h"
 #include "runtime/config/options.h"
+#include "runtime/runtime.h"
 #include "support/books.h"
 #include "support/kernel.h"
 
@@ -65,6 +66,15 @@ void suite_set_decay(size_t milliseconds)
     memrt__options.cache_limit = SIZE_MAX;
 }
 
+void suite_expect_valid(void)
+{
+#if MEMRT_DEBUG
+    if (!memrt__runtime_is_valid()) {
+        ck_abort_msg("broken invariant: %s", memrt__invariant_broken());
+    }
+#endif
+}
+
 static void open_books(void)
 {
     options_before = memrt__options;
@@ -80,6 +90,7 @@ static void close_books(void)
     memrt__purger_stop(); /* the purger reads the options */
     memrt__options = options_before;
     ck_assert_int_eq(api->fail_allocations(NULL), MEMRT_OK);
+    suite_expect_valid();
     books_expect_no_leak(&before);
 }
 

@@ -43,6 +43,10 @@ __attribute__((weak)) void suite_prepare(void);
 /// MEMRT__DECAY_NEVER keeps memory for ever. Threads: only while no other thread uses memrt.
 void suite_set_decay(size_t milliseconds);
 
+/// Fail the test unless the invariants of all structures of memrt hold. The fixture calls the
+/// function at the end of each test. Without MEMRT_DEBUG, the function checks nothing.
+void suite_expect_valid(void);
+
 /// Return a number from environment variable `name`, or `otherwise`.
 unsigned suite_number(const char *name, unsigned otherwise);
 

@@ -10,6 +10,7 @@
 
 #include "runtime/observe/sites.h"
 #include "runtime/observe/tracking.h"
+#include "runtime/os/lock.h"
 #include "runtime/os/os.h"
 #include "runtime/thread/thread.h"
 #include "runtime/trace/event_trace.h"
@@ -218,10 +219,12 @@ TEST(events_after_the_trace_end_are_in_no_trace)
 /// Make all thread records useless: mark them as in use, and drop their event buffers.
 static void use_up_records(void)
 {
+    memrt__lock(MEMRT__RANK_THREADS);
     for (memrt__thread_t *thread = memrt__thread_first(); thread != NULL; thread = thread->next) {
         thread->in_use = true;
         thread->trace = NULL;
     }
+    memrt__unlock(MEMRT__RANK_THREADS);
 }
 
 static void add_without_memory(void *context)

@@ -1,0 +1,48 @@
+#include "runtime/alloc/heap/span.h"
+
+#include "runtime/alloc/heap/size_class.h"
+#include "runtime/base/check.h"
+
+#if MEMRT_DEBUG
+
+static size_t get_offset(const memrt__span_t *span, const void *address)
+{
+    return (size_t)((const char *)address - span->base);
+}
+
+/// Return whether `block` is the start of a block that was handed out before.
+static bool is_block_of_span(const memrt__span_t *span, const void *block)
+{
+    return (const char *)block >= span->base && (const char *)block < span->fresh &&
+           get_offset(span, block) % span->bytes == 0;
+}
+
+/// Return whether the list `free` has `count` blocks of the span and then ends.
+static bool is_free_list_valid(const memrt__span_t *span, size_t count)
+{
+    void *block = span->free;
+    while (block != NULL && count != 0) {
+        if (!MEMRT__HOLDS(is_block_of_span(span, block))) {
+            return false;
+        }
+        block = *memrt__block_next(block);
+        count--;
+    }
+    return MEMRT__HOLDS(block == NULL && count == 0);
+}
+
+bool memrt__span_is_valid(const memrt__span_t *span)
+{
+    size_t bytes = span->units * MEMRT__UNIT;
+    return MEMRT__HOLDS(span->units != 0 && bytes <= MEMRT__SPAN_MAX) &&
+           MEMRT__HOLDS(span->class < MEMRT__CLASSES) &&
+           MEMRT__HOLDS(span->bytes == memrt__class_bytes(span->class)) &&
+           MEMRT__HOLDS(((size_t)span->base & (MEMRT__UNIT - 1)) == 0) &&
+           MEMRT__HOLDS(span->end == span->base + bytes / span->bytes * span->bytes) &&
+           MEMRT__HOLDS(span->base <= span->fresh && span->fresh <= span->end) &&
+           MEMRT__HOLDS(get_offset(span, span->fresh) % span->bytes == 0) &&
+           MEMRT__HOLDS(span->used <= get_offset(span, span->fresh) / span->bytes) &&
+           is_free_list_valid(span, get_offset(span, span->fresh) / span->bytes - span->used);
+}
+
+#endif
