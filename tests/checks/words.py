@@ -5,9 +5,9 @@ Usage: python tests/checks/words.py [--all] [--folders] [ROOT]
 The check reads comments, docstrings, messages, `--help` texts, Markdown pages and test names of all
 tracked files, and counts vague words (RIDDLES) and pronouns per 1,000 words of prose. A string
 literal counts as prose if it has four words.
-docs/development.md states the rules. Generated pages are left out; their sources are checked.
-Files of less than 60 words count together, by folder. No prose linter on PyPI reads C comments and
-test names, so this check is memrt's own.
+docs/internals/development.md states the rules. Generated pages are left out; their sources are
+checked. Files of less than 60 words count together, by folder. No prose linter on PyPI reads C
+comments and test names, so this check is memrt's own.
 """
 
 from __future__ import annotations

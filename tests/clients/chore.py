@@ -16,7 +16,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "suites"))
 import environment
 from environment import ROOT
 
-EXAMPLES = "tests/docs/test_examples.py::test_examples_work_as_written[docs/exchange.md]"
+EXAMPLES = "tests/docs/test_examples.py::test_examples_work_as_written[docs/guide/exchange.md]"
 REQUIREMENTS = Path(__file__).with_name("requirements.txt")
 
 

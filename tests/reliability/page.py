@@ -24,11 +24,11 @@ FIGURES = ROOT / "docs" / "reliability"
 HEAD = """# Reliability
 
 Written by the chores named in each section, from figures in `docs/reliability`; do not edit.
-Purpose and command of each chore: [Development](development.md).
+Purpose and command of each chore: [Development](internals/development.md).
 """
 
 # Files of results. A commit that changes only files of results leaves recorded figures valid.
-RECORDS = ("docs/reliability", "docs/reliability.md", "docs/numba.md")
+RECORDS = ("docs/reliability", "docs/reliability.md", "docs/guide/numba.md")
 
 # Names of the sections, in the order of the page.
 SECTIONS = (
