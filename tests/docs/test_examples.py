@@ -8,6 +8,7 @@ c       is a file, named by the first line, that a sh block builds; it compiles 
 sh      runs by itself; lines that call ./dev must name an existing chore, and do not run
 output  is the standard output of the block before; a block without output must print nothing
 text    is a picture for people
+{...}   is a directive of the site
 
 Generated pages have no examples. A python block that imports Numba, JAX or pyarrow runs where the
 library is installed, as in ./dev suites numba and ./dev suites clients; elsewhere it must compile.
@@ -30,7 +31,7 @@ import numpy as np
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+FENCE = re.compile(r"^```([\w{}-]*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 FILE_NAME = re.compile(r"/\* (\w+\.c) \*/\n")
 PYTHON_NAME = re.compile(r"# (\w+\.py)\n")
 CHORE = re.compile(r"^\./dev *([\w-]*)", re.MULTILINE)
@@ -62,7 +63,7 @@ def blocks(text: str) -> list[Block]:
             assert found, f"line {line}: output without a block before"
             assert found[-1].output == "", f"line {line}: second output of a block"
             found[-1] = Block(found[-1].language, found[-1].text, found[-1].line, match[2])
-        elif match[1] != "text":
+        elif match[1] != "text" and match[1][0] != "{":
             found.append(Block(match[1], match[2], line, ""))
     return found
 

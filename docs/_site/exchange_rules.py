@@ -1,27 +1,21 @@
-"""Write docs/exchange-reference.md: the rules of exchange protocols, with the tests of each rule.
+"""Write the page with the rules of exchange protocols and the tests of each rule.
 
-Usage: python docs/exchange_reference.py [--check]
-
-With --check nothing is written; the exit status is 1 if the page does not match the tests. Tests in
-Python name their rule by the mark `@pytest.mark.rule("C6")`, tests in C by the line `/// Rule C6.`
-directly above TEST. Test results from a GPU are in docs/reliability/gpu.json, which
+Tests in Python name their rule by the mark `@pytest.mark.rule("C6")`, tests in C by the line
+`/// Rule C6.` directly above TEST. Test results from a GPU are in docs/reliability/gpu.json, which
 `./dev gpu --record` writes.
 """
 
 from __future__ import annotations
 
-import argparse
 import ast
 import json
 import re
-import sys
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).resolve().parents[1]
-PAGE = ROOT / "docs" / "exchange-reference.md"
+ROOT = Path(__file__).resolve().parents[2]
 RECORD = ROOT / "docs" / "reliability" / "gpu.json"
 C_TEST = re.compile(r"^/// Rule (\w+)\.\n(?:///.*\n)*TEST(?:_EACH)?\((\w+)", re.MULTILINE)
 MARK = "pytest.mark.rule"
@@ -111,7 +105,7 @@ def tests() -> dict[str, list[str]]:
     """Return the names of the tests of each rule, with spaces for underscores."""
     found: dict[str, list[str]] = defaultdict(list)
     for folder, pattern in FOLDERS:
-        for path in sorted((ROOT / folder).glob(pattern)):
+        for path in sorted((ROOT / folder).rglob(pattern)):
             text = path.read_text(encoding="utf-8")
             pairs = marked_tests(text) if path.suffix == ".py" else C_TEST.findall(text)
             for rule, name in pairs:
@@ -141,7 +135,6 @@ def page() -> str:
     """Return the text of the whole page."""
     found, ran = tests(), record()
     lines = ["# Rules of exchange", ""]
-    lines += ["Written from the tests by docs/exchange_reference.py; do not edit.", ""]
     where = f"{ran['device']}, with {', '.join(ran['versions'])}" if ran else "nothing is recorded"
     lines += [f"On a GPU, by `./dev gpu --record`: {where}.", ""]
     for protocol, rules in PROTOCOLS.items():
@@ -149,28 +142,12 @@ def page() -> str:
     return "\n".join(lines).rstrip() + "\n"
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument(
-        "--check", action="store_true", help="check that the page is current, write nothing"
-    )
-    options = parser.parse_args()
+def write(path: Path) -> None:
+    """Write the page. Raise ValueError for a rule without a test and for a test without a rule."""
     known, found = {rule for rules in PROTOCOLS.values() for rule in rules}, set(tests())
     if known != found:
-        missing, unknown = sorted(known - found), sorted(found - known)
-        print(
-            f"rules without a test: {missing}; tests of unknown rules: {unknown}", file=sys.stderr
+        raise ValueError(
+            f"rules without a test: {sorted(known - found)}; "
+            f"tests of unknown rules: {sorted(found - known)}"
         )
-        return 1
-    if not options.check:
-        PAGE.write_text(page(), encoding="utf-8")
-        return 0
-    if PAGE.exists() and PAGE.read_text(encoding="utf-8") == page():
-        return 0
-    name = PAGE.relative_to(ROOT)
-    print(f"{name} does not match the tests: run docs/exchange_reference.py", file=sys.stderr)
-    return 1
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+    path.write_text(page(), encoding="utf-8")

@@ -1,0 +1,55 @@
+"""Adapt autodoc to memrt: texts below fields, and classes that users do not call."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from types import ModuleType
+from typing import Any
+
+from sphinx.application import Sphinx
+from sphinx.pycode import ModuleAnalyzer
+
+
+def share_field_texts(modules: list[ModuleType]) -> None:
+    """Let autodoc find the texts below the fields of classes.
+
+    autodoc searches the module that `__module__` names. For memrt this is the public module, while
+    the source is in a private module.
+    """
+    private = [name for name in sys.modules if name.startswith("memrt.") and "._" in name]
+    for module in modules:
+        target = ModuleAnalyzer.for_module(module.__name__)
+        target.analyze()
+        for name in private:
+            if not str(getattr(sys.modules[name], "__file__", "")).endswith(".py"):
+                continue
+            source = ModuleAnalyzer.for_module(name)
+            source.analyze()
+            public = {c for c in module.__all__ if hasattr(sys.modules[name], c)}
+            target.attr_docs |= {k: v for k, v in source.attr_docs.items() if k[0] in public}
+            target.tagorder |= {
+                k: v for k, v in source.tagorder.items() if k.partition(".")[0] in public
+            }
+
+
+def is_called_by_users(cls: type) -> bool:
+    """Return False for classes of mere results, which show no constructor."""
+    own = vars(cls)
+    if "__dataclass_fields__" in own or "_fields" in own:
+        return False
+    if isinstance(own.get("__new__"), staticmethod):
+        return len(inspect.signature(cls).parameters) > 0
+    return "__init__" in own
+
+
+def hide_constructor(
+    app: Sphinx, what: str, name: str, thing: Any, options: Any, signature: Any, returned: Any
+) -> tuple[str, None] | None:
+    is_result = what == "class" and not is_called_by_users(thing)
+    return ("", None) if is_result and signature is not None else None
+
+
+def setup(app: Sphinx, modules: list[ModuleType]) -> None:
+    share_field_texts(modules)
+    app.connect("autodoc-process-signature", hide_constructor)
