@@ -39,7 +39,7 @@ nitpicky = False
 myst_enable_extensions = ["colon_fence"]
 myst_heading_anchors = 4
 
-default_role = "py:obj"
+default_role = "code"
 add_module_names = False
 python_maximum_signature_line_length = 88
 maximum_signature_line_length = 88
@@ -68,15 +68,15 @@ html_copy_source = False
 html_show_sourcelink = False
 html_theme_options = {
     "logo": {"text": "memrt"},
-    "navbar_start": ["navbar-logo", "version-switcher"],
+    "navbar_end": ["version-switcher", "theme-switcher"],
     "navbar_align": "left",
     "switcher": {"json_url": "_static/versions.json", "version_match": release},
     "check_switcher": False,
     "show_version_warning_banner": False,
     "footer_start": ["copyright"],
     "footer_end": [],
-    "pygments_light_style": "a11y-high-contrast-light",
-    "pygments_dark_style": "a11y-high-contrast-dark",
+    "pygments_light_style": "github-light",
+    "pygments_dark_style": "github-dark",
     "show_toc_level": 2,
 }
 copybutton_exclude = ".linenos, .gp, .go"

@@ -7,6 +7,7 @@ import sys
 from types import ModuleType
 from typing import Any
 
+import python_pages
 from sphinx.application import Sphinx
 from sphinx.pycode import ModuleAnalyzer
 
@@ -50,6 +51,15 @@ def hide_constructor(
     return ("", None) if is_result and signature is not None else None
 
 
+def drop_groups(
+    app: Sphinx, what: str, name: str, thing: Any, options: Any, lines: list[str]
+) -> None:
+    """Remove the lists of names from the docstring of a module: the headings show them."""
+    if what == "module":
+        lines[:] = python_pages.GROUP.sub("", "\n".join(lines)).splitlines()
+
+
 def setup(app: Sphinx, modules: list[ModuleType]) -> None:
     share_field_texts(modules)
+    app.connect("autodoc-process-docstring", drop_groups)
     app.connect("autodoc-process-signature", hide_constructor)

@@ -22,7 +22,7 @@ GUARD = re.compile(r"(#ifndef \w+\n#define \w+\n\n)(?=///)")
 
 def sentence(text: str) -> str:
     """Return the text with a capital letter at the start, unless it starts with a name."""
-    return text[0].upper() + text[1:] if re.match(r"[a-z]+[ ,]", text) else text
+    return text[0].upper() + text[1:] if re.match(r"(?!memrt)[a-z]+[ ,]", text) else text
 
 
 def group(indent: str, note: str) -> str:
@@ -36,6 +36,8 @@ def group(indent: str, note: str) -> str:
 
 def grouped(struct: str) -> str:
     """Return a struct with its plain comments as groups, each closed before the next group."""
+    if NOTE.search(struct):  # Breathe shows groups first: the members above are a group, too
+        struct = re.sub(r"(?<=\{\n)(?! */\*)", "    /* Members */\n", struct, count=1)
     notes = list(NOTE.finditer(struct))
     for number, note in reversed(list(enumerate(notes))):
         end = f"{note[1]}/// @}}\n" if number else ""
