@@ -26,7 +26,6 @@ release = version = memrt.__version__
 
 extensions = [
     "sphinx.ext.autodoc",
-    "sphinx.ext.napoleon",
     "numpydoc",
     "breathe",
     "myst_parser",
@@ -48,8 +47,6 @@ autodoc_member_order = "bysource"
 autodoc_docstring_signature = False
 autodoc_typehints_format = "short"
 autodoc_type_aliases = {name: name for name in ("ArrayLike", "DTypeLike", "Shape")}
-napoleon_use_ivar = True
-napoleon_numpy_docstring = False  # numpydoc reads docstrings in NumPy's style
 numpydoc_show_class_members = False
 numpydoc_class_members_toctree = False
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import python_pages
 from sphinx.application import Sphinx
+from sphinx.ext.napoleon import Config, GoogleDocstring
 from sphinx.pycode import ModuleAnalyzer
 
 
@@ -59,7 +60,17 @@ def drop_groups(
         lines[:] = python_pages.GROUP.sub("", "\n".join(lines)).splitlines()
 
 
+def read_google_sections(
+    app: Sphinx, what: str, name: str, thing: Any, options: Any, lines: list[str]
+) -> None:
+    """Convert sections such as `Args:`. numpydoc reads the sections of NumPy's style."""
+    if what in {"class", "exception", "function", "method"}:
+        settings = Config(napoleon_use_ivar=True)
+        lines[:] = GoogleDocstring(lines, settings, app, what, name, thing, options).lines()
+
+
 def setup(app: Sphinx, modules: list[ModuleType]) -> None:
     share_field_texts(modules)
     app.connect("autodoc-process-docstring", drop_groups)
+    app.connect("autodoc-process-docstring", read_google_sections, priority=400)
     app.connect("autodoc-process-signature", hide_constructor)
