@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 FOLDERS = ("api/include", "bindings/include")
-VENDORED = "memrt/dlpack/"  # DLPack's own header
+LEFT_OUT = ("memrt/dlpack/", "memrt/numpy/")  # DLPack's own header; bodies of inline functions
 INDEX = """\
 C reference
 ===========
@@ -35,7 +35,7 @@ def headers(root: Path) -> list[str]:
         for folder in FOLDERS
         for path in (root / folder).rglob("*.h")
     ]
-    return sorted(name for name in found if not name.startswith(VENDORED))
+    return sorted(name for name in found if not name.startswith(LEFT_OUT))
 
 
 def run_doxygen(root: Path, out: Path) -> None:
