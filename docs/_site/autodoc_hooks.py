@@ -1,4 +1,4 @@
-"""Adapt autodoc to memrt: texts below fields, and classes that users do not call."""
+"""Adapt autodoc to memrt: texts below fields, and classes without a public constructor."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from sphinx.pycode import ModuleAnalyzer
 def share_field_texts(modules: list[ModuleType]) -> None:
     """Let autodoc find the texts below the fields of classes.
 
-    autodoc searches the module that `__module__` names. For memrt this is the public module, while
-    the source is in a private module.
+    autodoc searches the module in `__module__`: for memrt the public module, although the source
+    is in a private module.
     """
     private = [name for name in sys.modules if name.startswith("memrt.") and "._" in name]
     for module in modules:
