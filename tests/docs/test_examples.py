@@ -1,7 +1,7 @@
 """Every example of the README and of docs/ works as written.
 
 The language of a fenced block selects the check. All blocks of a page run in order, in the same
-folder:
+folder. If the page continues another page, the blocks of the other page run before:
 
 python  runs by itself; the first line may name the script, so that a sh block can run the script
 c       is a file, named by the first line, that a sh block builds; it compiles without a warning
@@ -37,6 +37,7 @@ PYTHON_NAME = re.compile(r"# (\w+\.py)\n")
 CHORE = re.compile(r"^\./dev *([\w-]*)", re.MULTILINE)
 GENERATED = re.compile(r"\A# .*\n\n.*\b[Ww]ritten (from|by)\b.*\bdo not edit\b")
 IMPORTS = re.compile(r"^import (numba|jax|pyarrow)$", re.MULTILINE)
+CONTINUES = re.compile(r"^<!-- continues: ([\w-]+\.md) -->$", re.MULTILINE)
 TIMEOUT = 60
 
 
@@ -144,6 +145,14 @@ def run_block(block: Block, folder: Path) -> None:
     assert RUNNERS[block.language](block, folder) == block.output
 
 
+def run_pages(page: Path, folder: Path) -> None:
+    """Run the blocks of a page, after the blocks of the page that the page continues."""
+    text = page.read_text(encoding="utf-8")
+    if found := CONTINUES.search(text):
+        run_pages(page.parent / found[1], folder)
+    run_page(text, folder)
+
+
 def run_page(text: str, folder: Path) -> None:
     for block in blocks(text):
         try:
@@ -154,7 +163,7 @@ def run_page(text: str, folder: Path) -> None:
 
 @pytest.mark.parametrize("page", pages(), ids=lambda page: str(page.relative_to(ROOT)))
 def test_examples_work_as_written(page, tmp_path):
-    run_page(page.read_text(encoding="utf-8"), tmp_path)
+    run_pages(page, tmp_path)
 
 
 @pytest.mark.parametrize("page", pages(), ids=lambda page: str(page.relative_to(ROOT)))
