@@ -61,6 +61,7 @@ html_theme = "pydata_sphinx_theme"
 html_title = f"memrt {release}"
 html_static_path = ["_site/static"]
 html_css_files = ["memrt.css"]
+html_sidebars = {name: [] for name in ("index", "benchmarks", "reliability")}
 html_copy_source = False
 html_show_sourcelink = False
 html_theme_options = {
