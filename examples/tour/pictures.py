@@ -1,4 +1,4 @@
-"""Make the pictures of docs/tour.md: run the commands of the page, and take browser screenshots.
+"""Make the pictures of docs/guide/tour.md: run the page's commands, and take browser screenshots.
 
 Usage: python examples/tour/pictures.py CHROMIUM
 
@@ -36,7 +36,7 @@ COMMANDS = (
     "top --clean",
     "report sky.memrt -o again.html",
 )
-"""The commands of docs/tour.md, run in the folder of the tour's programs."""
+"""The commands of docs/guide/tour.md, run in the folder of the tour's programs."""
 
 SHOTS = {
     "overview": ("sky.html", "#overview"),

@@ -2,8 +2,8 @@
 
 Usage: python examples/tour/sky.py [EXPOSURES [copy]]
 
-The program has an intended fault for docs/tour.md: each preview is a view that keeps the whole
-exposure alive. With the argument copy, each preview is a copy.
+The program has an intended fault for docs/guide/tour.md: each preview is a view that keeps the
+whole exposure alive. With the argument copy, each preview is a copy.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Count the stars of many patches of sky in worker processes. For docs/tour.md."""
+"""Count the stars of many patches of sky in worker processes. For docs/guide/tour.md."""
 
 from __future__ import annotations
 

@@ -267,7 +267,8 @@ static bool is_own_record_valid(const memrt__thread_t *self)
 static bool is_free_record_valid(const memrt__thread_t *thread)
 {
     return MEMRT__HOLDS(thread->dtors.deferred == NULL) && MEMRT__HOLDS(thread->dtors.depth == 0) &&
-           MEMRT__HOLDS(thread->scope.current == NULL) && MEMRT__HOLDS(thread->scope.part_of == NULL);
+           MEMRT__HOLDS(thread->scope.current == NULL) &&
+           MEMRT__HOLDS(thread->scope.part_of == NULL);
 }
 
 bool memrt__thread_is_valid(void)

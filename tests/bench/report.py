@@ -35,7 +35,7 @@ build. Each round measures all subjects in a new random order, so that a disturb
 affects all subjects. In a table with a reference in the first column, the further figures are
 ratios to the reference within each round: the median of all rounds and, in brackets, the quartiles.
 Less is better. Plots and all single figures are in `build/bench`.
-[How to run the benchmark](development.md#the-benchmark).
+[How to run the benchmark](internals/development.md#the-benchmark).
 
 """
 GOALS_HEAD = """\

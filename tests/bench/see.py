@@ -66,7 +66,7 @@ def groups() -> list[Group]:
         f"allocation. `{KEPT}`: the newest events stay in memory, without calls."
     )
     asked = "The trace has half a million arrays, made and dropped in a scope. Processor time."
-    seen = "The program of [the tour](tour.md), from start to end. Processor time."
+    seen = "The program of [the tour](guide/tour.md), from start to end. Processor time."
     return [
         Group(TOOK, made, "ns", OFF),
         Group(ANSWERS, asked, "ns", None),

@@ -5,10 +5,10 @@ Usage: python tests/checks/words.py [--all] [--folders] [ROOT]
 The check reads comments, docstrings, messages, `--help` texts, Markdown pages and test names of all
 tracked files, and counts vague words (RIDDLES) and pronouns per 1,000 words of prose. A string
 literal counts as prose if it has four words. Lists of exceptions, such as
-tests/coverage/uncovered.txt, count with their reasons.
-docs/development.md states the rules. Generated pages are left out; their sources are checked.
-Files of less than 60 words count together, by folder. No library counts words per 1,000 over C
-comments and test names: Vale and proselint judge single phrases.
+tests/coverage/uncovered.txt, count with their reasons. docs/internals/development.md states the
+rules. Generated pages are left out; their sources are checked. Files of less than 60 words count
+together, by folder. No library counts words per 1,000 over C comments and test names: Vale and
+proselint judge single phrases.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ PROSE = re.compile(r"(?:\b[a-z]{2,}\b.*?){4}", re.DOTALL)  # four words in lower
 PROGRAM = re.compile(r"\n.*\n", re.DOTALL)  # literals of several lines are programs
 C_TESTS = re.compile(r"^TEST(?:_[A-Z]+)?\((\w+)", re.MULTILINE)
 PYTHON_TESTS = re.compile(r"^\s*(?:async )?def (test_\w+)", re.MULTILINE)
-GENERATED = re.compile(r"docs/(benchmarks|c-reference|python-reference|reliability)\.md")
+GENERATED = re.compile(r"docs/(benchmarks|reliability)\.md")
 LEFT_OUT = re.compile(  # vendored files, and the words of this check with their samples
     r"api/include/memrt/dlpack/dlpack\.h|tests/fuzz/corpus/|tests/checks/(?:test_)?words\.py"
 )

@@ -16,7 +16,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "suites"))
 import environment
 from environment import ROOT
 
-EXAMPLES = "tests/docs/test_examples.py::test_examples_work_as_written[docs/exchange.md]"
+EXAMPLES = [
+    f"tests/docs/test_examples.py::test_examples_work_as_written[docs/guide/{page}.md]"
+    for page in ("arrow", "buffers")
+]
 REQUIREMENTS = Path(__file__).with_name("requirements.txt")
 
 
@@ -37,7 +40,7 @@ def main() -> int:
     except environment.StepError as error:
         print(f"clients: {error}", file=sys.stderr)
         return 1
-    command = [python, "-m", "pytest", "-q", "tests/clients", EXAMPLES, *arguments]
+    command = [python, "-m", "pytest", "-q", "tests/clients", *EXAMPLES, *arguments]
     return subprocess.run(command, cwd=ROOT, check=False).returncode
 
 

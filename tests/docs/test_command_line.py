@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from memrt.commands import parser
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "command-line.md"
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "guide" / "command-line.md"
 ROW = re.compile(r"^\| `([\w-]+)` \| .+ \| .+ \|$", re.MULTILINE)
 
 

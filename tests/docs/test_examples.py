@@ -1,13 +1,14 @@
 """Every example of the README and of docs/ works as written.
 
 The language of a fenced block selects the check. All blocks of a page run in order, in the same
-folder:
+folder. If the page continues another page, the blocks of the other page run before:
 
 python  runs by itself; the first line may name the script, so that a sh block can run the script
 c       is a file, named by the first line, that a sh block builds; it compiles without a warning
 sh      runs by itself; lines that call ./dev must name an existing chore, and do not run
 output  is the standard output of the block before; a block without output must print nothing
 text    is a picture for people
+{...}   is a directive of the site
 
 Generated pages have no examples. A python block that imports Numba, JAX or pyarrow runs where the
 library is installed, as in ./dev suites numba and ./dev suites clients; elsewhere it must compile.
@@ -30,12 +31,13 @@ import numpy as np
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+FENCE = re.compile(r"^```([\w{}-]*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 FILE_NAME = re.compile(r"/\* (\w+\.c) \*/\n")
 PYTHON_NAME = re.compile(r"# (\w+\.py)\n")
 CHORE = re.compile(r"^\./dev *([\w-]*)", re.MULTILINE)
 GENERATED = re.compile(r"\A# .*\n\n.*\b[Ww]ritten (from|by)\b.*\bdo not edit\b")
 IMPORTS = re.compile(r"^import (numba|jax|pyarrow)$", re.MULTILINE)
+CONTINUES = re.compile(r"^<!-- continues: ([\w-]+\.md) -->$", re.MULTILINE)
 TIMEOUT = 60
 
 
@@ -62,7 +64,7 @@ def blocks(text: str) -> list[Block]:
             assert found, f"line {line}: output without a block before"
             assert found[-1].output == "", f"line {line}: second output of a block"
             found[-1] = Block(found[-1].language, found[-1].text, found[-1].line, match[2])
-        elif match[1] != "text":
+        elif match[1] != "text" and match[1][0] != "{":
             found.append(Block(match[1], match[2], line, ""))
     return found
 
@@ -143,6 +145,14 @@ def run_block(block: Block, folder: Path) -> None:
     assert RUNNERS[block.language](block, folder) == block.output
 
 
+def run_pages(page: Path, folder: Path) -> None:
+    """Run the blocks of a page, after the blocks of the page that the page continues."""
+    text = page.read_text(encoding="utf-8")
+    if found := CONTINUES.search(text):
+        run_pages(page.parent / found[1], folder)
+    run_page(text, folder)
+
+
 def run_page(text: str, folder: Path) -> None:
     for block in blocks(text):
         try:
@@ -153,7 +163,7 @@ def run_page(text: str, folder: Path) -> None:
 
 @pytest.mark.parametrize("page", pages(), ids=lambda page: str(page.relative_to(ROOT)))
 def test_examples_work_as_written(page, tmp_path):
-    run_page(page.read_text(encoding="utf-8"), tmp_path)
+    run_pages(page, tmp_path)
 
 
 @pytest.mark.parametrize("page", pages(), ids=lambda page: str(page.relative_to(ROOT)))

@@ -1,10 +1,10 @@
-"""Every claim of docs/security.md names an existing test."""
+"""Every claim of docs/internals/security.md names an existing test."""
 
 import re
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGE = (ROOT / "docs" / "security.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs" / "internals" / "security.md").read_text(encoding="utf-8")
 HELD = ("Guarantees in every mode", "Reports of checking mode")
 TEST = re.compile(r"`(\w+)`")
 

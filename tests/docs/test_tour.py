@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGE = (ROOT / "docs" / "tour.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs" / "guide" / "tour.md").read_text(encoding="utf-8")
 SCRIPT = ROOT / "examples" / "tour" / "pictures.py"
 
 
@@ -26,7 +26,7 @@ def test_tour_commands_match_the_picture_script():
 
 
 def test_tour_pictures_match_the_picture_script():
-    shown = re.findall(r"!\[[^\]]+\]\(pictures/(\w+)\.png\)", PAGE)
+    shown = re.findall(r"!\[[^\]]+\]\(\.\./pictures/(\w+)\.png\)", PAGE)
     assert sorted(shown) == sorted([*constant("SHOTS"), *constant("PRINTS"), "timeline"])
     for name in shown:
         content = (ROOT / "docs" / "pictures" / f"{name}.png").read_bytes()

@@ -1,4 +1,4 @@
-"""Malicious or forged input. docs/security.md lists the protections."""
+"""Malicious or forged input. docs/internals/security.md lists the protections."""
 
 import ctypes
 import os

@@ -1,4 +1,4 @@
-"""Statements of docs/security.md on files, sockets, programs and threads, checked with strace."""
+"""Statements of docs/internals/security.md on files, sockets, programs and threads, by strace."""
 
 from __future__ import annotations
 

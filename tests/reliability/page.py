@@ -15,6 +15,7 @@ import datetime
 import json
 import os
 import platform
+import re
 import subprocess
 import sys
 from collections.abc import Iterable, Mapping, Sequence
@@ -25,12 +26,40 @@ PAGE = ROOT / "docs" / "reliability.md"
 FIGURES = ROOT / "docs" / "reliability"
 HEAD = """# Reliability
 
-Written by the chores named in each section, from figures in `docs/reliability`; do not edit.
-Purpose and command of each chore: [Development](development.md).
+This page shows which tools search for defects in memrt, and the results. Sanitizers, fuzzers,
+models and the conformance kit first had to find seeded bugs. Every defect that a tool found has a
+regression test.
+
+**Limits.** All runs are on Linux with two cores, without a GPU. A result is valid for the commit of
+its section.
 """
+FOOT = """## Source of the figures
+
+The chores named in each section write figures into `docs/reliability`, and
+`tests/reliability/page.py` writes this page; do not edit. Purpose and command of each chore:
+[Development](internals/development.md).
+"""
+CHART = "coverage.svg"
+TABLE_MOST = 30  # rows of a table that is not folded
 
 # Files of results. A commit that changes only files of results leaves recorded figures valid.
-RECORDS = ("docs/reliability", "docs/reliability.md", "docs/numba.md")
+RECORDS = ("docs/reliability", "docs/reliability.md", "docs/guide/numba.md")
+
+# Facts of each section that the summary shows.
+SUMMARY = {
+    "failure-points": ("functions", "points"),
+    "sanitizers": ("suppressions",),
+    "numpy-suite": ("tests, stock", "differences"),
+    "stress": ("minutes", "buffers"),
+    "fuzzing": ("minutes", "inputs"),
+    "exits": ("rounds", "minutes"),
+    "weak-memory": ("orders taken away",),
+    "coverage": ("branches", "taken"),
+    "mutation": ("drawn", "found, of the others"),
+    "checking": ("overrun, planted and found",),
+    "conformance": ("subjects", "clauses tried"),
+    "findings": ("found and fixed",),
+}
 
 # Names of the sections, in the order of the page.
 SECTIONS = (
@@ -104,7 +133,7 @@ def record(
     FIGURES.mkdir(parents=True, exist_ok=True)
     text = json.dumps(figures, indent=2, ensure_ascii=False)
     (FIGURES / f"{section}.json").write_text(text + "\n", encoding="utf-8")
-    PAGE.write_text(page(), encoding="utf-8")
+    write()
 
 
 def cell(value: object) -> str:
@@ -127,16 +156,91 @@ def lines(figures: Mapping) -> Iterable[str]:
     yield f"{figures['about']}\n"
     yield from (f"- {name}: {cell(value)}" for name, value in figures["facts"].items())
     yield ""
-    yield from table(figures["columns"], figures["rows"])
+    rows = figures["rows"]
+    if len(rows) > TABLE_MOST:
+        yield f"<details><summary>Table of {len(rows)} rows</summary>\n"
+    yield from table(figures["columns"], rows)
+    if len(rows) > TABLE_MOST:
+        yield "</details>\n"
+
+
+def anchor(title: str) -> str:
+    return re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-")
+
+
+def summary(records: Mapping[str, Mapping]) -> Iterable[str]:
+    """Yield a table with a row per section: the main figures, and the date."""
+    rows = []
+    for section, figures in records.items():
+        facts, title = figures["facts"], figures["title"]
+        shown = [f"{n}: {cell(facts[n])}" for n in SUMMARY.get(section, ()) if n in facts]
+        rows.append([f"[{title}](#{anchor(title)})", "; ".join(shown), facts["date"]])
+    yield from table(["tool", "main figures", "date"], rows)
+
+
+def chart(figures: Mapping) -> str:
+    """Return an SVG picture with a bar per folder: the part of the branches that tests take."""
+    folders: dict[str, list[int]] = {}
+    for file, branches, taken in figures["rows"]:
+        sums = folders.setdefault("/".join(file.split("/")[:-1][:2]), [0, 0])
+        sums[0], sums[1] = sums[0] + branches, sums[1] + taken
+    height = 24 * len(folders) + 34
+    text = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 640 {height}" font-size="13" '
+        'font-family="sans-serif">',
+        f'<rect width="640" height="{height}" fill="white"/>',
+        '<text x="8" y="20" font-weight="bold">Branches that the C tests take</text>',
+    ]
+    for number, (folder, (branches, taken)) in enumerate(sorted(folders.items())):
+        y, share = 24 * number + 32, taken / branches
+        text += [
+            f'<text x="8" y="{y + 14}">{folder}</text>',
+            f'<rect x="150" y="{y}" width="340" height="18" fill="#e3e7ec"/>',
+            f'<rect x="150" y="{y}" width="{340 * share:.0f}" height="18" fill="#0a7d91"/>',
+            f'<text x="504" y="{y + 14}">{share:.1%} of {branches:,}</text>',
+        ]
+    return "\n".join([*text, "</svg>"]) + "\n"
+
+
+def records() -> dict[str, Mapping]:
+    """Return the recorded figures by section, in the order of the page."""
+    paths = {section: FIGURES / f"{section}.json" for section in SECTIONS}
+    return {
+        section: json.loads(path.read_text(encoding="utf-8"))
+        for section, path in paths.items()
+        if path.exists()
+    }
 
 
 def page() -> str:
+    found = records()
     text = [HEAD]
-    for section in SECTIONS:
-        path = FIGURES / f"{section}.json"
-        if path.exists():
-            text.extend(lines(json.loads(path.read_text(encoding="utf-8"))))
-    return "\n".join(text).rstrip() + "\n"
+    if found.get("coverage", {}).get("rows"):
+        text.append(f"![part of the branches that the C tests take](reliability/{CHART})\n")
+    text.extend(summary(found))
+    for figures in found.values():
+        text.extend(lines(figures))
+    return "\n".join([*text, FOOT]).rstrip() + "\n"
+
+
+def pictures() -> dict[str, str]:
+    """Return the charts of the page by file name."""
+    coverage = records().get("coverage", {})
+    return {CHART: chart(coverage)} if coverage.get("rows") else {}
+
+
+def write() -> None:
+    PAGE.write_text(page(), encoding="utf-8")
+    for name, text in pictures().items():
+        (FIGURES / name).write_text(text, encoding="utf-8")
+
+
+def is_current() -> bool:
+    """Return True if the page and the charts show the recorded figures."""
+    wanted = {PAGE: page(), **{FIGURES / name: text for name, text in pictures().items()}}
+    return all(
+        path.exists() and path.read_text(encoding="utf-8") == text for path, text in wanted.items()
+    )
 
 
 def main() -> int:
@@ -146,8 +250,8 @@ def main() -> int:
     )
     options = parser.parse_args()
     if not options.check:
-        PAGE.write_text(page(), encoding="utf-8")
-    elif not PAGE.exists() or PAGE.read_text(encoding="utf-8") != page():
+        write()
+    elif not is_current():
         print(f"{PAGE} does not match the figures in {FIGURES}: run {__file__}", file=sys.stderr)
         return 1
     return 0

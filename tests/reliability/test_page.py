@@ -71,3 +71,21 @@ def test_commits_of_results_keep_the_source_commit(tmp_path, monkeypatch):
     assert page.commit() == source
     (tmp_path / "runtime.c").write_text("int two;\n")
     assert page.uncommitted() == ["M runtime.c"]
+
+
+def test_summary_links_to_sections_with_main_figures(elsewhere):
+    page.record("fuzzing", "Fuzzing", "a", {"minutes": 8, "inputs": 74167})
+    text = (elsewhere / "page.md").read_text()
+    assert "| [Fuzzing](#fuzzing) | minutes: 8; inputs: 74,167 |" in text
+
+
+def test_chart_of_coverage_adds_up_files_of_a_folder(elsewhere):
+    rows = [["runtime/os/a.c", 8, 6], ["runtime/os/linux/b.c", 2, 2], ["api/c.c", 4, 4]]
+    page.record("coverage", "Coverage", "a", {}, ["file", "branches", "taken"], rows)
+    assert "80.0% of 10" in (elsewhere / "figures" / "coverage.svg").read_text()
+    assert "(reliability/coverage.svg)" in (elsewhere / "page.md").read_text()
+
+
+def test_long_table_is_folded(elsewhere):
+    page.record("stress", "Stress", "a", {}, ["n"], [[n] for n in range(31)])
+    assert "<details><summary>Table of 31 rows</summary>" in (elsewhere / "page.md").read_text()
