@@ -26,12 +26,10 @@ memrt. memrt.testing injects allocation failures.
 """
 
 from memrt import _memrt, cuda, debug, telemetry, testing, types
-from memrt._alignment import aligned, alignment
-from memrt._arrays import adopt, array, full
-from memrt._arrow import from_arrow
-from memrt._enabling import disable, enable, enabled
-from memrt._holders import holders
-from memrt._installation import get_cmake_dir, get_include, get_library, make_public
+from memrt._arrays.alignment import aligned, alignment
+from memrt._arrays.creation import adopt, array, full
+from memrt._holders.search import holders
+from memrt._interop.arrow import from_arrow
 from memrt._memrt import (
     MemInfo,
     OutOfMemoryError,
@@ -46,11 +44,13 @@ from memrt._memrt import (
     wrap,
     zeros,
 )
-from memrt._notebook import load_ipython_extension as load_ipython_extension
-from memrt._options import set_option, warn_about_options
-from memrt._policy import Policy, default_policy
-from memrt._scopes import bind_scope, current_scope, scope, scopes
-from memrt._stats import reset_peak, stats
+from memrt._policy.enabling import disable, enable, enabled
+from memrt._policy.policy import Policy, default_policy
+from memrt._policy.scopes import bind_scope, current_scope, scope, scopes
+from memrt._stats.snapshot import reset_peak, stats
+from memrt._support.installation import get_cmake_dir, get_include, get_library, make_public
+from memrt._support.options import set_option, warn_about_options
+from memrt._tracking.notebook import load_ipython_extension as load_ipython_extension
 from memrt.cuda._array import from_cuda_array_interface
 
 __version__: str = _memrt.features()["version"]

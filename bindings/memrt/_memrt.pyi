@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import DTypeLike
 from typing_extensions import Buffer, Self
 
-from memrt._policy import Policy
-from memrt._scopes import Scope
+from memrt._policy.policy import Policy
+from memrt._policy.scopes import Scope
 from memrt.cuda._array import Array
 
 _T = TypeVar("_T")

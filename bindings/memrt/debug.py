@@ -12,17 +12,17 @@ Symbols of compiled code: unresolved_symbols, check_symbols.
 """
 
 from memrt import _memrt
-from memrt._growth import growth
-from memrt._installation import make_public
-from memrt._leaks import LeakError, assert_no_leaks, suppress_leaks
-from memrt._live import live, sites, tracking
+from memrt._holders.retention import retention
+from memrt._leaks.growth import growth
+from memrt._leaks.leaks import LeakError, assert_no_leaks, suppress_leaks
 from memrt._memrt import check_symbols, unresolved_symbols
-from memrt._options import options
-from memrt._peak import exact_peak
-from memrt._policy import policies
-from memrt._retention import retention
-from memrt._trace import Trace, TraceError
-from memrt._tracing import mark, trace
+from memrt._policy.policy import policies
+from memrt._stats.peak import exact_peak
+from memrt._support.installation import make_public
+from memrt._support.options import options
+from memrt._trace.reader import Trace, TraceError
+from memrt._trace.recorder import mark, trace
+from memrt._tracking.live import live, sites, tracking
 
 tracemalloc_domain: int = _memrt.features()["tracemalloc_domain"]
 """tracemalloc domain of memory that memrt allocates itself. NumPy has a domain of its own.

@@ -15,11 +15,11 @@ import pytest
 from _pytest.runner import runtestprotocol
 
 from memrt import _memrt
-from memrt._leaks import LeakGroup, amount, describe, group, unexpected
-from memrt._live import LiveBuffer
-from memrt._measure import Measure, spare_scope
-from memrt._stats import Stats
-from memrt._units import human_bytes, parse_bytes, plural
+from memrt._leaks.leaks import LeakGroup, amount, describe, group, unexpected
+from memrt._stats.snapshot import Stats
+from memrt._support.units import human_bytes, parse_bytes, plural
+from memrt._tracking.live import LiveBuffer
+from memrt._tracking.measure import Measure, spare_scope
 
 _LATE = ("memrt_no_leaks", "memrt_limit_growth")  # judged after the teardown of a test
 _UNEXPECTED_PASS = "[XPASS(strict)] "  # pytest's report of a test that should have failed

@@ -5,10 +5,10 @@ JSON: stats_json, stats_schema.
 Counters as in Numba: get_allocation_stats.
 """
 
-from memrt._installation import make_public
-from memrt._metrics import metrics, metrics_collector
-from memrt._stats import get_allocation_stats
-from memrt._stats_json import stats_json, stats_schema
+from memrt._stats.snapshot import get_allocation_stats
+from memrt._support.installation import make_public
+from memrt._telemetry.metrics import metrics, metrics_collector
+from memrt._telemetry.stats_json import stats_json, stats_schema
 
 __all__ = [
     "get_allocation_stats",

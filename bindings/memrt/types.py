@@ -7,22 +7,22 @@ libraries.
 
 import numpy as np  # noqa: F401 - typing.get_type_hints resolves annotations of the types here
 
-from memrt._alignment import Alignment
-from memrt._arrow import Column
-from memrt._growth import Growth, Trend
-from memrt._holders import Holder, Holders, NamedReference
-from memrt._installation import make_public
-from memrt._leaks import LeakGroup
-from memrt._live import LiveBuffer, SiteUsage
+from memrt._arrays.alignment import Alignment
+from memrt._holders.naming import Referrer
+from memrt._holders.retention import Retained, Retention
+from memrt._holders.search import Holder, Holders, NamedReference
+from memrt._interop.arrow import Column
+from memrt._leaks.growth import Growth, Trend
+from memrt._leaks.leaks import LeakGroup
 from memrt._memrt import Tensor
-from memrt._naming import Referrer
-from memrt._options import Option
-from memrt._retention import Retained, Retention
-from memrt._scopes import Scope, ScopeTree
-from memrt._sites import Frame, Place, Site
-from memrt._stats import AllocationStats, Stats
-from memrt._trace import Mark, TracePolicy, TraceUsage
-from memrt._tracing import TraceStats
+from memrt._policy.scopes import Scope, ScopeTree
+from memrt._stats.snapshot import AllocationStats, Stats
+from memrt._support.installation import make_public
+from memrt._support.options import Option
+from memrt._trace.reader import Mark, TracePolicy, TraceUsage
+from memrt._trace.recorder import TraceStats
+from memrt._tracking.live import LiveBuffer, SiteUsage
+from memrt._tracking.sites import Frame, Place, Site
 
 __all__ = [
     "Alignment",

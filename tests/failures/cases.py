@@ -118,9 +118,9 @@ def leave_policies(ground: Ground) -> None:
 
 
 def _entered(policy: memrt.Policy) -> bool:
-    from memrt import _handlers
+    from memrt._policy import handlers
 
-    return _handlers.handler_of(policy) is not None
+    return handlers.handler_of(policy) is not None
 
 
 def in_force(call: Act) -> Case:
@@ -385,10 +385,10 @@ def enter_scope_and_policy(ground: Ground) -> None:
 
 
 def leave_scopes(ground: Ground) -> None:
-    from memrt import _scopes
+    from memrt._policy import scopes
 
     while memrt.current_scope() is not None:
-        _scopes._leave(_scopes._entries.get()[-1][0])
+        scopes._leave(scopes._entries.get()[-1][0])
     leave_policies(ground)
 
 

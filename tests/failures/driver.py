@@ -19,7 +19,8 @@ from dataclasses import dataclass
 import memrt
 from cases import Case, Ground
 from faults import Fault
-from memrt import _handlers, _memrt
+from memrt import _memrt
+from memrt._policy import handlers
 from memrt.testing import fail_allocations
 
 MOST = 5000  # maximum number of failure points of a call; more points mean an endless loop
@@ -50,7 +51,7 @@ def state() -> dict[str, object]:
         "adopted bytes": stats.adopted,
         "policies": sorted(policy.name for policy in memrt.debug.policies()),
         "handler": memrt.handler_name(),
-        "handlers entered": len(_handlers._stack.get()),
+        "handlers entered": len(handlers._stack.get()),
         "enabled": memrt.enabled(),
         "thread bootstrap": vars(threading.Thread)["_bootstrap_inner"],
         "tracking": _memrt.tracking_enabled(),

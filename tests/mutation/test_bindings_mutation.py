@@ -34,7 +34,7 @@ def test_statement_lines_are_of_the_innermost_statement(line, lines):
 
 def test_sources_are_c_and_python_without_numba():
     found = bindings.sources()
-    assert {"bindings/src/types/scope.c", "bindings/memrt/_stats.py"} <= set(found)
+    assert {"bindings/src/types/scope.c", "bindings/memrt/_stats/snapshot.py"} <= set(found)
     assert not [name for name in found if "numba" in name or "/nrt_" in name]
 
 
@@ -82,7 +82,9 @@ def test_removed_test_is_not_there():
 def test_unmeasured_source_gets_tests_that_mention_the_module(monkeypatch, tmp_path):
     monkeypatch.setattr(bindings, "COVERAGE", tmp_path)
     monkeypatch.setattr(bindings, "TESTS_OF", tmp_path / "none")
-    found = bindings.Reach().tests_of(mutate.Mutant("bindings/memrt/_metrics.py", "", "", 1, ()))
+    found = bindings.Reach().tests_of(
+        mutate.Mutant("bindings/memrt/_telemetry/metrics.py", "", "", 1, ())
+    )
     assert found[0] == "tests/python/test_metrics.py"
 
 

@@ -11,7 +11,8 @@ from unittest import mock
 import memrt
 import numpy as np
 import pytest
-from memrt import _handlers, _memrt
+from memrt import _memrt
+from memrt._policy import handlers
 
 
 @pytest.fixture(autouse=True)
@@ -301,7 +302,7 @@ def test_thread_still_runs_if_setting_its_handler_fails(monkeypatch):
     reported = []
     with monkeypatch.context() as patched:
         patched.setattr(sys, "unraisablehook", lambda each: reported.append(each.exc_type))
-        patched.setattr(_handlers, "push", mock.Mock(side_effect=MemoryError))
+        patched.setattr(handlers, "push", mock.Mock(side_effect=MemoryError))
         assert by_thread(in_force) == "default_allocator"
     assert reported == [MemoryError]
 

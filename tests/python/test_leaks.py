@@ -8,7 +8,8 @@ import threading
 import memrt
 import numpy as np
 import pytest
-from memrt import _leaks, _memrt
+from memrt import _memrt
+from memrt._leaks import leaks
 
 
 def make(size=5001):
@@ -135,10 +136,10 @@ def listed(number, size, stands_for):
 
 def test_leak_groups_count_bytes_by_sampling_weight():
     sample = [listed(1, 100, 2.5), listed(2, 1000, 4.0), listed(3, 5000, 0)]
-    (found,) = _leaks.group(sample)
+    (found,) = leaks.group(sample)
     assert found.nbytes == 100 * 2.5 + 1000 * 4
     assert [buffer.id for buffer in found.buffers] == [2, 1]
-    assert _leaks.amount([found]) == (2, 4250)
+    assert leaks.amount([found]) == (2, 4250)
     assert str(found).startswith("4.2 KiB in 2 buffers ")
 
 
@@ -147,9 +148,9 @@ def test_sampled_leaks_are_estimated_within_a_third():
     with memrt.debug.tracking(sample="64K"):
         begin = _memrt.tracking_allocations()
         kept.extend(memrt.alloc(1000) for _ in range(40_000))
-        found = _leaks.group(_leaks.allocated_since(begin))
+        found = leaks.group(leaks.allocated_since(begin))
     assert sum(len(each.buffers) for each in found) < 4000
-    assert 0.67 * 40_000_000 < _leaks.amount(found)[1] < 1.33 * 40_000_000
+    assert 0.67 * 40_000_000 < leaks.amount(found)[1] < 1.33 * 40_000_000
 
 
 def test_leak_error_shows_only_the_largest_sites():

@@ -68,7 +68,7 @@ def distinct_stats(base: int) -> memrt.types.Stats:
 
 def test_each_process_metric_has_the_value_of_its_field(monkeypatch):
     expected = distinct_stats(1000).to_dict()
-    monkeypatch.setattr("memrt._metrics.stats", lambda policy=None: distinct_stats(1000))
+    monkeypatch.setattr("memrt._telemetry.metrics.stats", lambda policy=None: distinct_stats(1000))
     families = parsed(memrt.telemetry.metrics(policies=False))
     found = {field: value(families, f"memrt_{name}") for field, name in METRIC_OF_FIELD.items()}
     assert found == expected
@@ -78,7 +78,7 @@ def test_each_policy_metric_has_the_value_of_its_field(monkeypatch):
     policy = memrt.Policy(name="metered")
     figures = {None: distinct_stats(1000), "metered": distinct_stats(2000)}
     monkeypatch.setattr(
-        "memrt._metrics.stats",
+        "memrt._telemetry.metrics.stats",
         lambda policy=None: figures.get(policy and policy.name, figures[None]),
     )
     families = parsed(memrt.telemetry.metrics())

@@ -15,8 +15,8 @@ import memrt
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from memrt import _pages
-from memrt._pages import Page, PageError
+from memrt._telemetry import stats_pages
+from memrt._telemetry.stats_pages import Page, PageError
 
 SLOTS_AT = (4096, 4096 + (256 << 10))
 STARTED = 12345
@@ -65,7 +65,7 @@ def test_reader_returns_the_values_written_to_a_page(folder):
         row(2, 9, b"outer", 0, 7),
         row(2, 10, b"inner", 9, 8),
     )
-    told = _pages.read(write(folder, slot(1, 100, *rows)))
+    told = stats_pages.read(write(folder, slot(1, 100, *rows)))
     assert (told.pid, told.runs, told.command) == (7, False, "a program")
     assert (told.begun, told.time, told.resident, told.left_out) == (1e9, 2e9, 4096, 0)
     assert told.stats.live == 100
@@ -81,7 +81,7 @@ def test_reader_returns_the_values_written_to_a_page(folder):
 
 @pytest.mark.parametrize("serials", [(1, 2), (2, 1), (5, 4)])
 def test_slot_with_the_higher_serial_number_is_read(folder, serials):
-    told = _pages.read(write(folder, *(slot(serial, serial * 10) for serial in serials)))
+    told = stats_pages.read(write(folder, *(slot(serial, serial * 10) for serial in serials)))
     assert told.stats.live == max(serials) * 10
 
 
@@ -89,19 +89,19 @@ def test_slot_with_the_higher_serial_number_is_read(folder, serials):
 def test_truncated_slot_falls_back_to_the_other_slot(folder, end):
     half = slot(9, 90, row(1, 0, b"default", 0, 90))
     assert len(half) == 392
-    assert _pages.read(write(folder, slot(8, 80), half[:end])).stats.live == 80
+    assert stats_pages.read(write(folder, slot(8, 80), half[:end])).stats.live == 80
 
 
 def test_torn_slot_falls_back_to_the_other_slot(folder):
     older, newer = (slot(n, n, row(1, 0, b"default", 0, n)) for n in (7, 9))
     torn = newer[:250] + older[250:]
-    assert _pages.read(write(folder, slot(8, 80), torn)).stats.live == 80
+    assert stats_pages.read(write(folder, slot(8, 80), torn)).stats.live == 80
 
 
 def test_page_without_a_valid_slot_is_refused(folder):
     page = write(folder, slot(1, 10)[:-1] + b"!", slot(2, 10)[:50])
     with pytest.raises(PageError, match="process 7 has no complete slot"):
-        _pages.read(page)
+        stats_pages.read(page)
 
 
 @pytest.mark.parametrize(
@@ -118,7 +118,7 @@ def test_page_without_a_valid_slot_is_refused(folder):
 def test_invalid_page_header_is_refused_with_a_reason(folder, first, why):
     page = write(folder, *([slot(1, 10)] if len(first) == 256 else []), first=first)
     with pytest.raises(PageError, match=why):
-        _pages.read(page)
+        stats_pages.read(page)
 
 
 @pytest.mark.parametrize("mode", [0o640, 0o604, 0o666])
@@ -126,7 +126,7 @@ def test_page_open_to_group_or_all_users_is_refused(folder, mode):
     page = write(folder, slot(1, 10))
     page.path.chmod(mode)
     with pytest.raises(PageError, match="must be a file that you own, with mode 0600"):
-        _pages.read(page)
+        stats_pages.read(page)
 
 
 def test_page_that_is_a_link_or_fifo_is_refused(folder):
@@ -134,58 +134,58 @@ def test_page_that_is_a_link_or_fifo_is_refused(folder):
     link = Page(folder / f"8-{STARTED}", 8, STARTED)
     link.path.symlink_to(real.path)
     with pytest.raises(PageError, match="cannot be read"):
-        _pages.read(link)
+        stats_pages.read(link)
     os.mkfifo(folder / "9-1")
     pipe = Page(folder / "9-1", 9, 1)
     with pytest.raises(PageError):
-        _pages.read(pipe)
+        stats_pages.read(pipe)
 
 
 def test_folder_with_mode_0755_is_refused(folder):
     folder.chmod(0o755)
     with pytest.raises(PageError, match="must be a folder that you own, with mode 0700"):
-        _pages.pages(folder)
+        stats_pages.pages(folder)
     with pytest.raises(PageError, match="must be a folder that you own, with mode 0700"):
-        _pages.clean(folder)
+        stats_pages.clean(folder)
 
 
 def test_link_in_place_of_the_folder_is_refused(folder, tmp_path):
     link = tmp_path / "link"
     link.symlink_to(folder)
     with pytest.raises(PageError, match="must be a folder that you own, with mode 0700"):
-        _pages.pages(link)
+        stats_pages.pages(link)
 
 
 def test_missing_folder_has_no_pages(tmp_path):
-    assert _pages.pages(tmp_path / "none") == []
-    assert _pages.clean(tmp_path / "none") == []
+    assert stats_pages.pages(tmp_path / "none") == []
+    assert stats_pages.clean(tmp_path / "none") == []
 
 
 def test_files_with_other_names_are_ignored_and_kept(folder):
     write(folder, slot(1, 10))
     for name in ("notes", "7", "x-1", "0-1", "1-2-3", "-1-2"):
         (folder / name).write_text("mine")
-    assert [page.pid for page in _pages.pages(folder)] == [7]
-    _pages.clean(folder)
+    assert [page.pid for page in stats_pages.pages(folder)] == [7]
+    stats_pages.clean(folder)
     assert len(list(folder.iterdir())) == 6
 
 
 def test_clean_keeps_pages_of_running_processes(folder):
-    began = _pages._process(os.getpid())[1]
+    began = stats_pages._process(os.getpid())[1]
     own = folder / f"{os.getpid()}-{began}"
     own.touch(0o600)
     reused = folder / f"{os.getpid()}-{began - 1}"
     reused.touch(0o600)
     write(folder, slot(1, 10), pid=2**31 - 1)
-    assert {page.pid for page in _pages.clean(folder)} == {os.getpid(), 2**31 - 1}
+    assert {page.pid for page in stats_pages.clean(folder)} == {os.getpid(), 2**31 - 1}
     assert list(folder.iterdir()) == [own]
 
 
 def test_zombie_counts_as_not_running():
     child = subprocess.Popen([sys.executable, "-c", ""])
-    began = _pages._process(child.pid)[1]
+    began = stats_pages._process(child.pid)[1]
     until = time.monotonic() + 30
-    while _pages._process(child.pid)[0] != "Z":
+    while stats_pages._process(child.pid)[0] != "Z":
         assert time.monotonic() < until
         time.sleep(0.01)
     assert not Page(Path(), child.pid, began).runs
@@ -195,7 +195,7 @@ def test_zombie_counts_as_not_running():
 def test_page_with_the_latest_start_of_a_pid_is_used(folder):
     for started in (5, 900, 40):
         (folder / f"7-{started}").touch(0o600)
-    assert _pages.page_of(7, folder).started == 900
+    assert stats_pages.page_of(7, folder).started == 900
 
 
 @pytest.mark.parametrize(
@@ -208,11 +208,11 @@ def test_page_with_the_latest_start_of_a_pid_is_used(folder):
 )
 def test_missing_page_error_depends_on_process_existence(folder, pid, why):
     with pytest.raises(PageError, match=why):
-        _pages.page_of(pid, folder)
+        stats_pages.page_of(pid, folder)
 
 
 def test_control_characters_in_names_are_replaced(folder):
-    told = _pages.read(write(folder, slot(1, 1, row(1, 0, b"\x1b[2Jevil\n\xff", 0, 1))))
+    told = stats_pages.read(write(folder, slot(1, 1, row(1, 0, b"\x1b[2Jevil\n\xff", 0, 1))))
     assert told.policies[0].name == "\ufffd[2Jevil \ufffd"
 
 
@@ -225,7 +225,7 @@ def test_random_bytes_are_refused_or_leave_the_values(tmp_path_factory, noise, a
         file.seek(SLOTS_AT[0] + at if in_slot else at)
         file.write(noise)
     with contextlib.suppress(PageError):
-        assert _pages.read(page).stats.live == 30
+        assert stats_pages.read(page).stats.live == 30
 
 
 SHARES = """
@@ -244,7 +244,7 @@ def test_reader_reads_pages_that_the_library_writes():
     ) as process:  # fmt: skip
         pid = int(process.stdout.readline())
         until = time.monotonic() + 30
-        while (told := _pages.read(_pages.page_of(pid))).stats.live < 3_000_000:
+        while (told := stats_pages.read(stats_pages.page_of(pid))).stats.live < 3_000_000:
             assert time.monotonic() < until
             time.sleep(0.02)
         assert told.runs
@@ -256,4 +256,4 @@ def test_reader_reads_pages_that_the_library_writes():
         process.stdin.close()
         assert process.wait(timeout=30) == 0
     with pytest.raises(PageError, match=f"no process {pid} is running"):
-        _pages.page_of(pid)
+        stats_pages.page_of(pid)

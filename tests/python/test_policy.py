@@ -16,7 +16,8 @@ from unittest.mock import Mock
 import memrt
 import numpy as np
 import pytest
-from memrt import _handlers, _memrt
+from memrt import _memrt
+from memrt._policy import handlers
 
 # Options that enable caching, whatever the environment sets.
 KEEPING = {
@@ -228,7 +229,7 @@ def test_failed_exit_keeps_the_pending_exception(before, monkeypatch):
     policy = memrt.Policy()
     policy.__enter__()
     with monkeypatch.context() as patched:
-        patched.setattr(_handlers, "pop", Mock(side_effect=MemoryError))
+        patched.setattr(handlers, "pop", Mock(side_effect=MemoryError))
         policy.__exit__(ZeroDivisionError, ZeroDivisionError(), None)
         with pytest.raises(MemoryError):
             policy.__exit__()

@@ -640,14 +640,14 @@ def test_dropping():
         "--memrt",
         conftest="""
 import memrt, pytest
-from memrt import _scopes
+from memrt._policy import scopes
 
 @pytest.fixture(scope="session", autouse=True)
 def many():
     held = []
     with pytest.raises(RuntimeError):
         while True:
-            held.append(_scopes._open(None, str(len(held))))
+            held.append(scopes._open(None, str(len(held))))
     yield
 """,
     )

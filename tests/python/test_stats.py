@@ -172,7 +172,7 @@ def test_release_unused_empties_the_cache():
     ],
 )
 def test_amounts_are_written_with_binary_units(count, text):
-    from memrt._units import human_bytes
+    from memrt._support.units import human_bytes
 
     assert human_bytes(count) == text
 

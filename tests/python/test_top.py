@@ -16,7 +16,7 @@ from contextlib import contextmanager
 
 import memrt
 import pytest
-from memrt import _pages
+from memrt._telemetry import stats_pages
 
 PROGRAM = """
 import os, sys, memrt, numpy as np
@@ -53,15 +53,15 @@ def sharing(*command: str, code: str = PROGRAM):
             yield process
         finally:
             process.kill()
-    for page in _pages.pages():
+    for page in stats_pages.pages():
         if page.pid == pid:
             page.path.unlink()
 
 
 def _live(pid: int) -> int:
     try:
-        return _pages.read(_pages.page_of(pid)).stats.live
-    except _pages.PageError:
+        return stats_pages.read(stats_pages.page_of(pid)).stats.live
+    except stats_pages.PageError:
         return 0
 
 
@@ -140,7 +140,7 @@ def test_killed_process_is_listed_until_clean():
 
 def test_ended_process_removes_its_page():
     with sharing() as process:
-        path = _pages.page_of(process.pid).path
+        path = stats_pages.page_of(process.pid).path
         process.stdin.close()
         assert process.wait(timeout=30) == 0
         assert not path.exists()
@@ -177,10 +177,10 @@ def test_run_with_share_option_shares_statistics(tmp_path):
 def test_sharing_can_start_and_stop_in_a_running_process(run_python):
     code = """
 import memrt, time
-from memrt import _pages
+from memrt._telemetry import stats_pages
 import os
 memrt.set_option("share", True)
-page = _pages.page_of(os.getpid())
+page = stats_pages.page_of(os.getpid())
 while page.path.stat().st_size == 0: time.sleep(0.01)
 memrt.set_option("share", False)
 values = {option.name: option.value for option in memrt.debug.options()}
@@ -215,24 +215,24 @@ print(memrt.zeros(3).sum())
 def test_forked_child_has_its_own_page(run_python):
     code = """
 import multiprocessing, os, time, memrt
-from memrt import _pages
+from memrt._telemetry import stats_pages
 
 def work(queue):
     kept = memrt.empty(9_000_000, "u1")
     while True:
         try:
-            queue.put(_pages.read(_pages.page_of(os.getpid())).stats.live)
+            queue.put(stats_pages.read(stats_pages.page_of(os.getpid())).stats.live)
             return
-        except _pages.PageError:
+        except stats_pages.PageError:
             time.sleep(0.02)
 
 memrt.set_option("share", True)
 queue = multiprocessing.get_context("fork").Queue()
 child = multiprocessing.get_context("fork").Process(target=work, args=(queue,))
 child.start()
-print(queue.get(timeout=50) >= 9_000_000, _pages.page_of(os.getpid()).runs)
+print(queue.get(timeout=50) >= 9_000_000, stats_pages.page_of(os.getpid()).runs)
 child.join()
-for page in _pages.pages():
+for page in stats_pages.pages():
     if page.pid == child.pid: page.path.unlink()
 """
     assert run_python(code, flags=("-W", "ignore")).stdout == "True True\n"

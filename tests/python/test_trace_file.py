@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from memrt._trace import (
+from memrt._trace.reader import (
     ADOPTION,
     ALLOC,
     END,
@@ -306,7 +306,7 @@ def test_a_million_events_are_read_in_10_seconds(read):
     rows["block"] = np.arange(len(rows)) // 2 + 1
     rows["type"] = np.where(np.arange(len(rows)) % 2, FREE, ALLOC)
     rows["nbytes"] = rows["block"]
-    stored = np.zeros(len(rows), memrt._trace._STORED)
+    stored = np.zeros(len(rows), memrt._trace.reader._STORED)
     for name in stored.dtype.names[:-1]:
         stored[name] = rows[name]
     head = struct.pack("<4I", EVENTS, 8 + 500 * 32, 1, 500)

@@ -9,12 +9,12 @@ from typing import Any
 
 import memrt
 from memrt import _memrt
-from memrt._holders import Holders
-from memrt._leaks import LeakGroup, group, held, unexpected
-from memrt._live import LiveBuffer
-from memrt._sites import is_a_runners
-from memrt._survey import Survey
-from memrt._units import plural
+from memrt._holders.search import Holders
+from memrt._leaks.leaks import LeakGroup, group, held, unexpected
+from memrt._leaks.survey import Survey
+from memrt._support.units import plural
+from memrt._tracking.live import LiveBuffer
+from memrt._tracking.sites import is_a_runners
 
 MOST_ROWS = 100_000
 MOST_HOLDERS = 100

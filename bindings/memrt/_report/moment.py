@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from memrt import _memrt
-from memrt._live import LiveBuffer
+from memrt._tracking.live import LiveBuffer
 
 
 class Moment(NamedTuple):

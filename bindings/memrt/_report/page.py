@@ -6,8 +6,8 @@ import json
 import re
 from importlib import resources
 
-from memrt._extras import expect, needed
 from memrt._report.recording import Document
+from memrt._support.extras import expect, needed
 
 _WHY = "a page"
 

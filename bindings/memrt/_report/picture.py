@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import BinaryIO
 
-from memrt._extras import expect, needed
 from memrt._report.recording import Document
-from memrt._units import human_bytes
+from memrt._support.extras import expect, needed
+from memrt._support.units import human_bytes
 
 SERIES = 10
 _WHY = "a picture"

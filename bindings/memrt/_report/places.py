@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from memrt._sites import Site, program_frames, site_of
+from memrt._tracking.sites import Site, program_frames, site_of
 
 MOST = 3000  # distinct sites in one recording
 

@@ -18,8 +18,8 @@ from memrt._report.moment import Moment
 from memrt._report.places import MOST, Places
 from memrt._report.recording import Document
 from memrt._report.sampler import Sampler
-from memrt._stats import BYTES
-from memrt._units import human_bytes
+from memrt._stats.snapshot import BYTES
+from memrt._support.units import human_bytes
 
 
 class Recorder:

@@ -12,7 +12,7 @@ from time import perf_counter, thread_time
 from memrt import _memrt
 from memrt._report.moment import Moment, moment_of, scope_paths
 from memrt._report.timeline import Sample, Scoped, Timeline, largest
-from memrt._stats import Stats, stats
+from memrt._stats.snapshot import Stats, stats
 
 FIRST_PERIOD = 0.005
 REST = 50  # minimum pause after a reading or save, as a multiple of its CPU time

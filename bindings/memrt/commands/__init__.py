@@ -6,7 +6,7 @@ import argparse
 import os
 import sys
 
-from memrt._import_path import remove_first_path
+from memrt._support.import_path import remove_first_path
 from memrt.commands import (
     check_allocator,
     completion,

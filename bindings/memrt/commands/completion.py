@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from memrt._extras import MissingPackageError, needed
+from memrt._support.extras import MissingPackageError, needed
 from memrt.commands.errors import CommandError
 
 HELP = "Print a script that completes memrt's commands and options in a shell."

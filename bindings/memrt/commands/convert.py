@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import IO
 
 import memrt
-from memrt._trace import Trace, TraceError
+from memrt._trace.reader import Trace, TraceError
 from memrt.commands import csv_file, perfetto, speedscope
 from memrt.commands.errors import CommandError
 from memrt.commands.target import new_file

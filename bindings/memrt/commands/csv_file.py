@@ -7,7 +7,7 @@ import io
 from functools import cache
 from typing import IO, Any
 
-from memrt._trace import EVENT_NAMES, KIND_NAMES, MARK, Trace
+from memrt._trace.reader import EVENT_NAMES, KIND_NAMES, MARK, Trace
 from memrt.commands.progress import with_progress
 
 HEADER = (

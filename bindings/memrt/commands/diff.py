@@ -7,8 +7,8 @@ import json
 from typing import NamedTuple
 
 import memrt
-from memrt._trace import Trace
-from memrt._units import human_bytes
+from memrt._support.units import human_bytes
+from memrt._trace.reader import Trace
 from memrt.commands.convert import opened
 from memrt.commands.table import text_table
 

@@ -11,9 +11,9 @@ import sys
 from dataclasses import dataclass
 
 import memrt
-from memrt._leaks import GROUPS_SHOWN, LeakGroup, amount, describe, group, unexpected
-from memrt._survey import Survey
-from memrt._units import human_bytes, plural
+from memrt._leaks.leaks import GROUPS_SHOWN, LeakGroup, amount, describe, group, unexpected
+from memrt._leaks.survey import Survey
+from memrt._support.units import human_bytes, plural
 from memrt.commands.program import (
     add_program_arguments,
     program_named,

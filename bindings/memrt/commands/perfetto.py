@@ -11,8 +11,8 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from memrt._trace import FAILURE, Trace
-from memrt._units import human_bytes
+from memrt._support.units import human_bytes
+from memrt._trace.reader import FAILURE, Trace
 from memrt.commands.progress import with_progress
 
 MOST_POINTS = 100_000

@@ -22,7 +22,7 @@ from collections.abc import Callable
 from typing import Any
 
 from memrt import _memrt
-from memrt._import_path import add_first_path, folder_of_script
+from memrt._support.import_path import add_first_path, folder_of_script
 from memrt.commands.errors import CommandError
 
 

@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 import memrt
-from memrt._trace import ADOPTED, ALLOC, FREE, RESIZE, Trace
-from memrt._units import human_bytes, parse_bytes, plural
+from memrt._support.units import human_bytes, parse_bytes, plural
+from memrt._trace.reader import ADOPTED, ALLOC, FREE, RESIZE, Trace
 from memrt.commands.available import available_memory
 from memrt.commands.convert import opened
 from memrt.commands.errors import CommandError

@@ -10,8 +10,8 @@ from typing import IO, Any
 import numpy as np
 
 from memrt import __version__
-from memrt._sites import Frame, program_frames
-from memrt._trace import Trace
+from memrt._trace.reader import Trace
+from memrt._tracking.sites import Frame, program_frames
 
 SCHEMA = "https://www.speedscope.app/file-format-schema.json"
 _UNKNOWN = Frame("unknown source line", None, 0, 0, False)

@@ -9,8 +9,8 @@ import itertools
 import json
 
 import memrt
-from memrt import _stats
-from memrt._stats import BYTES
+from memrt._stats import snapshot
+from memrt._stats.snapshot import BYTES
 from memrt.commands.table import text_table
 
 HELP = "Explain the statistics, with the values of a new process."
@@ -46,7 +46,9 @@ def _unit(name: str) -> str:
 
 def field_meanings() -> dict[str, str]:
     """Return the docstring of each field of Stats, parsed from the source of the class."""
-    classes = [n for n in ast.parse(inspect.getsource(_stats)).body if isinstance(n, ast.ClassDef)]
+    classes = [
+        n for n in ast.parse(inspect.getsource(snapshot)).body if isinstance(n, ast.ClassDef)
+    ]
     body = next(node.body for node in classes if node.name == "Stats")
     meanings = {}
     for field, text in itertools.pairwise(body):

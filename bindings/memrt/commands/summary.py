@@ -13,7 +13,7 @@ from typing import Any
 
 import memrt
 from memrt import _memrt
-from memrt._units import human_bytes, human_seconds
+from memrt._support.units import human_bytes, human_seconds
 from memrt.commands.table import text_table
 from memrt.commands.target import Target, written
 

@@ -16,12 +16,12 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
-from memrt import _pages
-from memrt._extras import expect
-from memrt._pages import Page, PageError, Snapshot
-from memrt._scopes import scope_name
-from memrt._stats import Stats
-from memrt._units import human_bytes, human_seconds, plural
+from memrt._policy.scopes import scope_name
+from memrt._stats.snapshot import Stats
+from memrt._support.extras import expect
+from memrt._support.units import human_bytes, human_seconds, plural
+from memrt._telemetry import stats_pages
+from memrt._telemetry.stats_pages import Page, PageError, Snapshot
 from memrt.commands.errors import CommandError
 from memrt.commands.table import text_table
 
@@ -89,7 +89,7 @@ def _interval(text: str) -> float:
 def execute(arguments: argparse.Namespace) -> None:
     try:
         if arguments.clean:
-            print(f"removed {plural(len(_pages.clean()), 'page')} of ended processes")
+            print(f"removed {plural(len(stats_pages.clean()), 'page')} of ended processes")
         elif arguments.json:
             print(json.dumps(_document(arguments.pid), indent=2))
         elif arguments.once or not sys.stdout.isatty():
@@ -106,17 +106,17 @@ def execute(arguments: argparse.Namespace) -> None:
 def _read(page: Page) -> Snapshot | str:
     """Return the contents of a statistics page, or the reason of a read error."""
     try:
-        return _pages.read(page)
+        return stats_pages.read(page)
     except PageError as error:
         return str(error)
 
 
 def _document(pid: int | None) -> dict[str, Any]:
     if pid is not None:
-        found: list[dict[str, Any]] = [_pages.read(_pages.page_of(pid)).to_dict()]
+        found: list[dict[str, Any]] = [stats_pages.read(stats_pages.page_of(pid)).to_dict()]
     else:
         found = []
-        for page in _pages.pages():
+        for page in stats_pages.pages():
             told = _read(page)
             found.append(
                 {"pid": page.pid, "error": told} if isinstance(told, str) else told.to_dict()
@@ -140,7 +140,7 @@ _Table = tuple[str, list[str], list[list[str]]]  # title, header, rows
 
 
 def _list_of_processes(sort: str) -> list[_Table]:
-    told = [(page, _read(page)) for page in _pages.pages()]
+    told = [(page, _read(page)) for page in stats_pages.pages()]
     seen = [snapshot for _, snapshot in told if isinstance(snapshot, Snapshot)]
     if sort == "name":
         seen.sort(key=lambda snapshot: snapshot.pid)
@@ -192,7 +192,7 @@ def _one_process(snapshot: Snapshot, sort: str) -> list[_Table]:
 def _tables(arguments: argparse.Namespace) -> list[_Table]:
     if arguments.pid is None:
         return _list_of_processes(arguments.sort)
-    return _one_process(_pages.read(_pages.page_of(arguments.pid)), arguments.sort)
+    return _one_process(stats_pages.read(stats_pages.page_of(arguments.pid)), arguments.sort)
 
 
 _LEFT = frozenset({"state", "command", "policy", "scope", "reason"})
@@ -292,7 +292,7 @@ def _why_it_ended(pid: int | None) -> str:
     if pid is None:
         return ""
     try:
-        runs = _pages.page_of(pid).runs
+        runs = stats_pages.page_of(pid).runs
     except PageError:
         return f"process {pid} has ended"
     return "" if runs else f"process {pid} no longer runs: the last statistics stay until --clean"

@@ -10,8 +10,8 @@ import sys
 import warnings
 
 import memrt
-from memrt._tracing import TraceStats
-from memrt._units import human_bytes, parse_count, plural
+from memrt._support.units import human_bytes, parse_count, plural
+from memrt._trace.recorder import TraceStats
 from memrt.commands.errors import CommandError
 from memrt.commands.program import add_program_arguments, program_named
 

@@ -224,7 +224,7 @@ static PyObject *get_capsule(const import_request_t *request)
 /// Finish in Python the rarer results: copies, and arrays of a device.
 static PyObject *finish_import(PyObject *view, const import_request_t *request)
 {
-    PyObject *module = view != NULL ? PyImport_ImportModule("memrt._dlpack") : NULL;
+    PyObject *module = view != NULL ? PyImport_ImportModule("memrt._interop.dlpack") : NULL;
     PyObject *result = module != NULL ? PyObject_CallMethod(module, "finish", "OOO", view,
                                                             request->copy, request->policy)
                                       : NULL;

@@ -1,0 +1,1 @@
+"""Arrays in memory of memrt: creation, adoption, alignment."""

@@ -1,0 +1,193 @@
+"""Create arrays in memory that memrt manages, and adopt the memory of existing arrays."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, DTypeLike
+
+from memrt import _memrt
+from memrt._policy.policy import Policy
+
+Shape = int | tuple[int, ...]
+
+
+def full(
+    shape: Shape,
+    fill_value: ArrayLike,
+    dtype: DTypeLike | None = None,
+    order: str = "C",
+    *,
+    policy: Policy | None = None,
+    alignment: int | None = None,
+) -> np.ndarray:
+    """Create an array filled with a value, in memory of memrt.
+
+    Parameters
+    ----------
+    shape : int or tuple of int
+        Elements along each axis.
+    fill_value : array_like
+        Value of the elements, broadcast to `shape`.
+    dtype : dtype_like, optional
+        Data type of the elements. None: the dtype of `fill_value`.
+    order : {'C', 'F'}, default 'C'
+        Order of the elements in memory: row-major or column-major.
+    policy : Policy, optional
+        Policy that allocates and accounts for the memory. None: the policy in force in this
+        context, else the default policy.
+    alignment : int, optional
+        Bytes: a power of two up to 2**30. The address is a multiple of `alignment` and of the
+        alignment of the policy. None: the alignment of the policy alone.
+
+    Returns
+    -------
+    numpy.ndarray
+        New array. The base of the array is the MemInfo.
+
+    Raises
+    ------
+    ValueError
+        A shape, order or alignment is out of range.
+    OutOfMemoryError
+        Memory or a limit is exhausted.
+
+    Examples
+    --------
+    >>> import memrt
+    >>> memrt.full(3, 7)
+    array([7, 7, 7])
+    """
+    value = np.asarray(fill_value, dtype=dtype)
+    result = _memrt.empty(shape, value.dtype, order, policy=policy, alignment=alignment)
+    np.copyto(result, value, casting="unsafe")
+    return result
+
+
+def array(
+    object: Any,
+    dtype: DTypeLike | None = None,
+    order: str = "K",
+    *,
+    policy: Policy | None = None,
+    alignment: int | None = None,
+) -> np.ndarray:
+    """Create an array in memory of memrt with the contents of an object: always a copy.
+
+    Parameters
+    ----------
+    object : array_like
+        Anything that ``numpy.asarray`` takes.
+    dtype : dtype_like, optional
+        Data type of the elements. None: the dtype that NumPy infers.
+    order : {'K', 'A', 'C', 'F'}, default 'K'
+        Order of the elements in memory. 'K' and 'A' keep the Fortran order of `object`.
+    policy : Policy, optional
+        Policy that allocates and accounts for the memory. None: the policy in force in this
+        context, else the default policy.
+    alignment : int, optional
+        Bytes: a power of two up to 2**30. The address is a multiple of `alignment` and of the
+        alignment of the policy. None: the alignment of the policy alone.
+
+    Returns
+    -------
+    numpy.ndarray
+        New array of the base class. The base of the array is the MemInfo.
+
+    Raises
+    ------
+    ValueError
+        An order or alignment is out of range.
+    OutOfMemoryError
+        Memory or a limit is exhausted.
+
+    Examples
+    --------
+    >>> import memrt
+    >>> a = memrt.array([1.0, 2.0], alignment=4096)
+    >>> a, a.ctypes.data % 4096
+    (array([1., 2.]), 0)
+    """
+    source = np.asarray(object, dtype=dtype)
+    if order in ("K", "A"):
+        order = "F" if source.flags.fnc else "C"
+    result = _memrt.empty(source.shape, source.dtype, order, policy=policy, alignment=alignment)
+    result[...] = source
+    return result
+
+
+def adopt(
+    array: np.ndarray,
+    copy: bool | None = None,
+    *,
+    policy: Policy | None = None,
+) -> np.ndarray:
+    """Put the memory of an array under memrt, without a copy where possible.
+
+    - Memory that memrt manages already: the array is returned unchanged.
+    - Memory that the array, or the base of the view, owns: ownership moves to a MemInfo, which
+      becomes the base. The same array is returned, and can no longer be resized.
+    - Memory borrowed from another object (bytes, mmap, pickles, another library): the result is an
+      aligned copy, a base-class ndarray.
+    - Dtypes with references, which NumPy itself has to clear: the result is also an aligned copy.
+
+    Parameters
+    ----------
+    array : numpy.ndarray
+        Array to adopt. A read-only array stays read-only.
+    copy : bool, optional
+        None: copy only where needed. False: never copy. True: always copy.
+    policy : Policy, optional
+        Policy that accounts for the memory and allocates a copy. None: the policy in force in this
+        context, else the default policy.
+
+    Returns
+    -------
+    numpy.ndarray
+        `array`, or the copy.
+
+    Raises
+    ------
+    TypeError
+        `array` is not an array, or `copy` is not None, True or False.
+    ValueError
+        A copy is needed and `copy` is False.
+    MemoryError
+        There is not enough memory. The array is unchanged.
+
+    Notes
+    -----
+    Ownership: the last release frees adopted data through the handler that allocated the data. Data
+    without a handler (set up by C code over ``malloc``) goes to the C library's ``free``.
+
+    Examples
+    --------
+    >>> import memrt
+    >>> import numpy as np
+    >>> a = np.ones(1000)
+    >>> memrt.adopt(a) is a, memrt.meminfo(a).nbytes
+    (True, 8000)
+    """
+    if not isinstance(array, np.ndarray):
+        raise TypeError(
+            f"adopt() argument 'array' must be a numpy.ndarray, got {type(array).__name__}"
+        )
+    if copy is not None and not isinstance(copy, (bool, np.bool_)):
+        raise TypeError(f"copy must be None, True or False, got {copy!r}")
+    if not copy and _memrt.take_over(array, policy):
+        return array
+    if copy is not None and not copy:
+        raise ValueError(
+            "array must be copied, because the memory is borrowed or contains references: "
+            "omit copy=False"
+        )
+    return _copy(array, policy)
+
+
+def _copy(source: np.ndarray, policy: Policy | None) -> np.ndarray:
+    order = "F" if source.flags.fnc else "C"
+    result = _memrt.empty(source.shape, source.dtype, order, policy=policy)
+    result[...] = source
+    result.flags.writeable = source.flags.writeable
+    return result

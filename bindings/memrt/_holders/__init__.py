@@ -1,0 +1,1 @@
+"""Objects that keep buffers alive, and small views over large buffers."""

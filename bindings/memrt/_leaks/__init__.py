@@ -1,0 +1,1 @@
+"""Leaks and growth of memory."""

@@ -1,0 +1,1 @@
+"""Policies and scopes, for this context or the whole process."""

@@ -1,0 +1,165 @@
+"""Enable memrt for a process: this context, and every thread that Python starts from now on."""
+
+from __future__ import annotations
+
+import os
+import threading
+import warnings
+
+from memrt._policy import handlers
+from memrt._policy.policy import Policy, default_policy
+from memrt._policy.threads import executor_patch, thread_patch
+
+_MARK = object()  # owner of the handler stack entries that enable() makes
+# Guards the policy and the patches. The lock is reentrant, because signal handlers and finalizers
+# may call enable() and disable() anywhere. A forked child gets a new lock, because the thread that
+# holds the old lock may exist in the parent alone. The child restores the patches from the policy.
+_lock = threading.RLock()
+_policy: Policy | None = None
+
+
+def enable(policy: Policy | None = None) -> None:
+    """Make NumPy allocate from memrt, here and in every thread that Python starts from now on.
+
+    A second call also reaches the context of the caller, and restores the patch of
+    ``ThreadPoolExecutor.submit`` if another library removed the patch.
+
+    Parameters
+    ----------
+    policy : Policy, optional
+        Policy of the memory. None: the enabled policy, or the default policy if none is enabled.
+
+    Raises
+    ------
+    RuntimeError
+        Another policy is already enabled; call :func:`disable` first.
+    TypeError
+        `policy` is neither a Policy nor None.
+
+    Notes
+    -----
+    Threads: the call reaches the current context with the tasks that inherit the context. Threads
+    started by ``threading.Thread`` are reached in any form: executors, ``ThreadPool``, ``Timer``,
+    subclasses.
+
+    The call does not reach running threads, existing contexts, and threads that ``threading`` did
+    not start (``_thread``, C code). Greenlets are not reached either, because each greenlet begins
+    with an empty context. In such threads and contexts, call enable() again, or enter a policy.
+    :func:`memrt.handler_name` returns the handler in force for its caller.
+
+    Examples
+    --------
+    >>> import memrt
+    >>> import numpy as np
+    >>> memrt.enable()
+    >>> memrt.is_managed(np.ones(1000))
+    True
+    >>> memrt.disable()
+    """
+    global _policy
+    if policy is not None and not isinstance(policy, Policy):
+        raise TypeError(f"policy must be a memrt.Policy or None, got {type(policy).__name__}")
+    with _lock:
+        before = _policy
+        wanted = policy or before or default_policy()
+        if before is not None and before is not wanted:
+            raise RuntimeError(
+                f"policy {before.name!r} is enabled already: call memrt.disable() first"
+            )
+        try:
+            _policy = wanted
+            _threads.put()
+            _executors.put()
+            _enable_context(wanted)
+        except BaseException:
+            if before is None:
+                _policy = None
+                _executors.remove()
+                _threads.remove()
+            raise
+
+
+def disable() -> None:
+    """Undo :func:`enable`. One call suffices for any number of calls of enable().
+
+    Threads started from now on do not use memrt. This context gets exactly the previous handler
+    back. Other contexts keep memrt's handler until they end or call disable(). Without a previous
+    enable() the call does nothing.
+
+    Warns
+    -----
+    RuntimeWarning
+        Another library has put a handler in force since then. The handler stays in force.
+
+    Examples
+    --------
+    >>> import memrt
+    >>> memrt.enable()
+    >>> memrt.disable()
+    >>> memrt.handler_name()
+    'default_allocator'
+    """
+    global _policy
+    with _lock:
+        left = handlers.pop(_MARK)
+        _policy = None
+        _executors.remove()
+        _threads.remove()
+    if left == handlers.OVERRIDDEN:
+        problem = handlers.problem_of(left, "memrt.enable()")
+        warnings.warn(problem, RuntimeWarning, stacklevel=2)
+
+
+def enabled() -> Policy | None:
+    """Return the policy that new threads start with.
+
+    Returns
+    -------
+    Policy or None
+        Policy of :func:`enable`; None while memrt is not enabled.
+
+    Examples
+    --------
+    >>> import memrt
+    >>> memrt.enabled() is None
+    True
+    """
+    return _policy
+
+
+def _enable_thread() -> None:
+    policy = _policy
+    if policy is not None:
+        _enable_context(policy)
+
+
+def _is_enabled() -> bool:
+    return _policy is not None
+
+
+def _enable_context(policy: Policy) -> None:
+    present = handlers.handler_of(_MARK)
+    if present is policy.handler:
+        return
+    if present is not None:  # disable() ran in another context and left this entry
+        handlers.pop(_MARK)
+    handlers.push(_MARK, policy.handler)
+
+
+def _recover_after_fork() -> None:
+    """Restore lock and patches in a forked child.
+
+    Another thread of the parent may have been inside enable() or disable() at the fork.
+    """
+    global _lock
+    _lock = threading.RLock()
+    if _policy is not None:
+        _threads.put()
+        _executors.put()
+    else:
+        _executors.remove()
+        _threads.remove()
+
+
+_threads, _executors = thread_patch(_enable_thread), executor_patch(_is_enabled)
+os.register_at_fork(after_in_child=_recover_after_fork)

@@ -1,0 +1,233 @@
+"""Choose the allocator of NumPy's memory, with an account for each policy."""
+
+from __future__ import annotations
+
+from types import TracebackType
+from typing import NoReturn
+from weakref import ref
+
+from memrt import _memrt
+from memrt._policy import handlers
+from memrt._stats.snapshot import Stats
+from memrt._stats.snapshot import stats as read_stats
+from memrt._support.leaving import end_block
+from memrt._support.options import option_text
+
+# One object for each live policy, so that equality means identity. An entry with a dead reference
+# stays until another policy gets the same index. The dict has at most 4096 entries.
+_known: dict[int, ref[Policy]] = {}
+
+_LIMITS = ("cache_limit", "decay", "hugepages")
+
+
+def _limit_text(option: str, value: int | str | None) -> str | None:
+    return None if value is None else option_text(option, value)
+
+
+def _own_text(option: tuple[str, str]) -> str:
+    return f", {option[0].removeprefix('MEMRT_').lower()} {option[1]}"
+
+
+class Policy:
+    """Allocator settings with an account of their own; a context manager.
+
+    Inside ``with policy:`` the arrays that NumPy allocates in this context come from the policy.
+    Leaving restores exactly the previous handler, in whatever order policies are left. Copies and
+    results of operations use the policy in force at their creation.
+
+    Parameters
+    ----------
+    alignment : int or None, default 64
+        Alignment of every data pointer in bytes: a power of two up to 2**30, in effect at least 64.
+        None: the default of the process.
+    name : str, default 'policy'
+        Name in reports, at most 63 bytes in UTF-8.
+    cache_limit : int or str, optional
+        Maximum bytes of freed blocks above 1 MiB to keep for reuse: a number, a text like "256M",
+        or "none".
+    decay : int or str, optional
+        Milliseconds until such blocks go back to the system; 0: at once; or "never".
+    hugepages : {'off', 'advise', 'large'}, optional
+        Blocks above 1 MiB that get huge pages.
+    pinned : bool, default False
+        Whether to allocate page-locked memory, so that CUDA devices copy from and to the memory
+        directly. Each allocation calls the CUDA driver. Pinned memory is never cached, so a pinned
+        policy accepts no limits.
+
+    Raises
+    ------
+    ValueError
+        An alignment, name or limit is bad, or a pinned policy has a limit.
+    memrt.cuda.CudaError
+        Pinned memory was requested and no CUDA driver is available.
+    TypeError
+        A limit is neither a text nor a whole number.
+    MemoryError
+        The allocation of the policy failed.
+    RuntimeError
+        4095 policies are live.
+
+    Warns
+    -----
+    RuntimeWarning
+        On leaving: another library has put a handler in force inside, which stays in force; or the
+        policy was not entered in this context. The warning never replaces a pending exception.
+
+    Notes
+    -----
+    Ownership: an array keeps the memory and the handler of its policy alive. A policy has one
+    Python object: :func:`memrt.debug.policies`, ``copy.copy`` and ``copy.deepcopy`` return the same
+    object. A policy cannot be pickled.
+
+    Threads: several threads and tasks may enter a policy at once, also repeatedly and nested. Tasks
+    started inside inherit the policy, threads do not. For threads, give an executor
+    ``initializer=policy.__enter__``, or use :func:`memrt.enable`.
+
+    A limit that is None follows the option of the process at any time: see
+    :func:`memrt.set_option`. A policy with a limit of its own caches its large blocks separately.
+    Such a policy caches nothing after the last reference to the policy is gone.
+
+    Examples
+    --------
+    >>> import memrt
+    >>> import numpy as np
+    >>> with memrt.Policy(alignment=4096, name="images") as policy:
+    ...     image = np.zeros((100, 100))
+    >>> image.ctypes.data % 4096, policy.stats().live
+    (0, 80000)
+    """
+
+    __slots__ = ("__weakref__", "_alignment", "_handler", "_index", "_name", "_options")
+
+    _alignment: int
+    _handler: object  # a NEP 49 capsule
+    _index: int
+    _name: str
+    _options: tuple[tuple[str, str], ...]
+
+    def __new__(
+        cls,
+        alignment: int | None = 64,
+        name: str = "policy",
+        *,
+        cache_limit: int | str | None = None,
+        decay: int | str | None = None,
+        hugepages: str | None = None,
+        pinned: bool = False,
+    ) -> Policy:
+        most, time, huge = map(_limit_text, _LIMITS, (cache_limit, decay, hugepages))
+        if pinned and (most, time, huge) != (None, None, None):
+            raise ValueError("cache_limit, decay and hugepages must be None for a pinned policy")
+        return cls._from_handler(_memrt.policy_new(name, alignment, most, time, huge, pinned))
+
+    @classmethod
+    def _from_handler(cls, handler: handlers.Handler) -> Policy:
+        """Return the Policy object for the policy of `handler`."""
+        policy = object.__new__(cls)
+        policy._handler = handler
+        policy._name, policy._alignment, policy._index, policy._options = _memrt.policy_info(
+            handler
+        )
+        return _memrt.one_object(_known, policy._index, policy)
+
+    @property
+    def name(self) -> str:
+        """Name of the policy in reports."""
+        return self._name
+
+    @property
+    def alignment(self) -> int:
+        """Alignment of the policy's data pointers, in bytes."""
+        return self._alignment
+
+    @property
+    def options(self) -> dict[str, str]:
+        """Options that the policy sets for itself, by the names of ``memrt.debug.options()``."""
+        return dict(self._options)
+
+    @property
+    def handler(self) -> handlers.Handler:
+        """NEP 49 handler, a capsule named "mem_handler"; the same object every time."""
+        return self._handler
+
+    def stats(self) -> Stats:
+        """Return the current statistics of the policy, as ``memrt.stats(policy)`` does.
+
+        Returns
+        -------
+        memrt.types.Stats
+            Snapshot of the account.
+        """
+        return read_stats(self)
+
+    def __enter__(self) -> Policy:
+        handlers.push(self, self._handler)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None = None,
+        error: BaseException | None = None,
+        traceback: TracebackType | None = None,
+    ) -> None:
+        end_block(kind, self._leave)
+
+    def _leave(self) -> str | None:
+        left = handlers.pop(self)
+        if left == handlers.RESTORED:
+            return None
+        return handlers.problem_of(left, f"policy {self._name!r}")
+
+    def __copy__(self) -> Policy:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, object]) -> Policy:
+        return self
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(
+            f"cannot pickle policy {self._name!r}: a policy belongs to one process, so create a "
+            "policy in the other process"
+        )
+
+    def __repr__(self) -> str:
+        own = "".join(map(_own_text, self._options))
+        return f"<memrt.Policy {self._name!r}, alignment {self._alignment}{own}>"
+
+
+def default_policy() -> Policy:
+    """Return the default policy, which all allocations without a policy use.
+
+    Returns
+    -------
+    Policy
+        Policy that lives as long as the process.
+
+    Examples
+    --------
+    >>> import memrt
+    >>> memrt.default_policy()
+    <memrt.Policy 'default', alignment 64>
+    """
+    return Policy._from_handler(_memrt.default_handler())
+
+
+def policies() -> list[Policy]:
+    """Return all live policies, the default policy first.
+
+    Returns
+    -------
+    list of memrt.Policy
+        Policies that a reference or a live block keeps alive.
+
+    Examples
+    --------
+    >>> import memrt
+    >>> policy = memrt.Policy(name="mine")
+    >>> policy in memrt.debug.policies()
+    True
+    """
+    return [Policy._from_handler(handler) for _, handler in _memrt.policies()]
+
+
+_default = default_policy()  # keeps the object alive, so default_policy() always returns it

@@ -1,0 +1,1 @@
+"""Statistics of this process: snapshots and exact peaks."""

@@ -1,0 +1,208 @@
+"""Read statistics: snapshots of the accounts, and differences of snapshots."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from operator import attrgetter, sub
+from typing import TYPE_CHECKING, NamedTuple
+
+from memrt import _memrt
+from memrt._support.units import human_bytes
+
+if TYPE_CHECKING:
+    from memrt._policy.policy import Policy
+
+
+@dataclass(frozen=True, slots=True)
+class Stats:
+    """Snapshot of one account: of the process, a policy or a scope.
+
+    Sizes are requested sizes, without headers and padding, unless stated otherwise. ``after -
+    before`` gives a Stats of the differences, in which ``peak`` is the rise of the peak between the
+    two snapshots. After :func:`memrt.reset_peak` this rise is the most memory in use above the
+    start.
+
+    Examples
+    --------
+    >>> import memrt
+    >>> before = memrt.stats()
+    >>> mi = memrt.alloc(1000)
+    >>> (memrt.stats() - before).live
+    1000
+    """
+
+    alloc: int
+    """Blocks allocated so far. An inline MemInfo is one block, a resizable MemInfo two."""
+    free: int
+    """Blocks freed so far."""
+    mi_alloc: int
+    """MemInfos created so far."""
+    mi_free: int
+    """MemInfos destroyed so far."""
+    realloc: int
+    """Blocks resized so far."""
+    failed: int
+    """Requests refused, for any reason."""
+    live: int
+    """Bytes in use now."""
+    peak: int
+    """Most bytes in use at once, since start or reset."""
+    peak_error: int
+    """Error bound of `peak` in bytes, in both directions; 0: exact."""
+    total: int
+    """Bytes allocated so far. Growth by resizing counts, shrinking does not."""
+    adopted: int
+    """Bytes of live adopted buffers; not part of `live`."""
+    cached: int
+    """Bytes kept for reuse."""
+    reserved: int
+    """Bytes taken from allocators: live blocks with headers and padding, and cached blocks."""
+    inherited: int
+    """Bytes of `live` allocated before the fork that created this process; 0 without a fork."""
+    inherited_blocks: int
+    """Blocks allocated before that fork and not yet freed."""
+    inherited_error: int
+    """Bytes of `live` beyond `inherited` that may be inherited, too; 0: `inherited` is exact."""
+    exported: int
+    """References handed to other libraries, for example by DLPack, and not yet returned."""
+
+    def to_dict(self) -> dict[str, int]:
+        """Return the fields by name.
+
+        Returns
+        -------
+        dict of str to int
+            All fields, in order.
+        """
+        return dict(zip(_FIELDS, _values(self), strict=True))
+
+    def __sub__(self, before: Stats) -> Stats:
+        if not isinstance(before, Stats):
+            return NotImplemented
+        difference = list(map(sub, _values(self), _values(before)))
+        for error in ("peak_error", "inherited_error"):
+            difference[_FIELDS.index(error)] = getattr(self, error) + getattr(before, error)
+        return Stats(*difference)
+
+    def __repr__(self) -> str:
+        return "\n".join(["memrt.types.Stats:", *(f"  {line}" for line in describe(self))])
+
+    def _repr_html_(self) -> str:
+        """Return the lines of repr() as an HTML table, for notebooks."""
+        rows = (line.split(maxsplit=1) for line in describe(self))
+        cells = "".join(
+            f'<tr><th style="text-align:left">{name}</th>'
+            f'<td style="text-align:right">{amount.strip()}</td></tr>'
+            for name, amount in rows
+        )
+        return f"<table><caption>memrt.types.Stats</caption><tbody>{cells}</tbody></table>"
+
+
+_FIELDS = tuple(field.name for field in fields(Stats))
+_values = attrgetter(*_FIELDS)
+
+BYTES = frozenset(
+    {"live", "peak", "peak_error", "total", "adopted", "cached", "reserved"}
+    | {"inherited", "inherited_error"}
+)
+"""Fields that count bytes. All other fields count events, blocks or references."""
+
+
+def describe(stats: Stats) -> list[str]:
+    """Return one line per field: name, readable amount, exact number. The peak has its error."""
+    lines = [_line(name, number) for name, number in zip(_FIELDS, _values(stats), strict=True)]
+    error = stats.peak_error
+    lines[_FIELDS.index("peak")] += f" ± {human_bytes(error)}" if error else " exact"
+    return lines
+
+
+def _line(name: str, number: int) -> str:
+    if name in BYTES:
+        return f"{name:<16} {human_bytes(number):>12}   ({number:,} bytes)"
+    return f"{name:<16} {number:>12,}"
+
+
+class AllocationStats(NamedTuple):
+    """Numba's four counters, with Numba's meaning.
+
+    Examples
+    --------
+    >>> import memrt
+    >>> counters = memrt.telemetry.get_allocation_stats()
+    >>> counters.alloc >= counters.free
+    True
+    """
+
+    alloc: int
+    free: int
+    mi_alloc: int
+    mi_free: int
+
+
+def stats(policy: Policy | None = None) -> Stats:
+    """Return the current statistics of a policy or of the process.
+
+    Parameters
+    ----------
+    policy : Policy, optional
+        Policy with the account. None: the whole process.
+
+    Returns
+    -------
+    memrt.types.Stats
+        Snapshot of the account.
+
+    Notes
+    -----
+    Threads: the numbers are exact when no other thread is inside memrt. Otherwise the changes that
+    other threads make during the call may be missing from each number.
+
+    Examples
+    --------
+    >>> import memrt
+    >>> policy = memrt.Policy(name="mine")
+    >>> mi = memrt.alloc(1000, policy=policy)
+    >>> memrt.stats(policy).live, memrt.stats(policy).alloc
+    (1000, 1)
+    """
+    return Stats(*_memrt.stats_read(policy))
+
+
+def get_allocation_stats() -> AllocationStats:
+    """Return the counters of the process that Numba's ``rtsys.get_allocation_stats()`` returns.
+
+    Returns
+    -------
+    memrt.types.AllocationStats
+        Counts of allocated and freed blocks and MemInfos.
+
+    Examples
+    --------
+    >>> import memrt
+    >>> before = memrt.telemetry.get_allocation_stats()
+    >>> mi = memrt.alloc(1000)
+    >>> memrt.telemetry.get_allocation_stats().mi_alloc - before.mi_alloc
+    1
+    """
+    return AllocationStats(*_memrt.stats_read(None)[:4])
+
+
+def reset_peak(policy: Policy | None = None) -> None:
+    """Restart the peak of a policy or of the process at the bytes live now.
+
+    Parameters
+    ----------
+    policy : Policy, optional
+        Policy with the account. None: the whole process.
+
+    Examples
+    --------
+    >>> import memrt
+    >>> policy = memrt.Policy(name="mine")
+    >>> mi = memrt.alloc(100_000, policy=policy)
+    >>> del mi
+    >>> memrt.reset_peak(policy)
+    >>> memrt.stats(policy).peak
+    0
+    """
+    _memrt.stats_reset_peak(policy)

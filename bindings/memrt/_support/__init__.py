@@ -1,0 +1,1 @@
+"""Units, options, import paths, and other helpers of all modules."""

@@ -1,0 +1,1 @@
+"""Statistics for other programs: OpenMetrics, JSON, statistics pages."""

@@ -1,0 +1,206 @@
+"""Export the statistics as OpenMetrics, as text and for prometheus_client."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, NamedTuple
+
+from memrt import _memrt
+from memrt._policy.policy import policies as live_policies
+from memrt._policy.scopes import scope_name
+from memrt._policy.scopes import scopes as scope_tree
+from memrt._stats.snapshot import Stats, stats
+from memrt._support.extras import expect
+
+if TYPE_CHECKING:
+    from prometheus_client.core import Metric
+    from prometheus_client.registry import Collector
+
+
+class _Figure(NamedTuple):
+    """Metric of one field of the statistics."""
+
+    field: str
+    name: str
+    kind: str
+    unit: str
+    help: str
+
+
+_FIGURES = (
+    _Figure("alloc", "blocks_allocated", "counter", "", "Blocks allocated so far"),
+    _Figure("free", "blocks_freed", "counter", "", "Blocks freed so far"),
+    _Figure("realloc", "blocks_resized", "counter", "", "Blocks resized so far"),
+    _Figure("mi_alloc", "meminfos_allocated", "counter", "", "MemInfos created so far"),
+    _Figure("mi_free", "meminfos_freed", "counter", "", "MemInfos destroyed so far"),
+    _Figure("failed", "requests_refused", "counter", "", "Requests refused"),
+    _Figure("total", "allocated_bytes", "counter", "bytes", "Bytes allocated so far"),
+    _Figure("live", "live_bytes", "gauge", "bytes", "Bytes in use now"),
+    _Figure("peak", "peak_bytes", "gauge", "bytes", "Most bytes in use since start or reset"),
+    _Figure("peak_error", "peak_error_bytes", "gauge", "bytes", "Error bound of the peak"),
+    _Figure("adopted", "adopted_bytes", "gauge", "bytes", "Bytes of live adopted buffers"),
+    _Figure("cached", "cached_bytes", "gauge", "bytes", "Bytes kept for reuse"),
+    _Figure("reserved", "reserved_bytes", "gauge", "bytes", "Bytes taken from allocators"),
+    _Figure(
+        "inherited", "inherited_bytes", "gauge", "bytes", "Live bytes allocated before the fork"
+    ),
+    _Figure(
+        "inherited_blocks", "inherited_blocks", "gauge", "", "Live blocks allocated before the fork"
+    ),
+    _Figure(
+        *("inherited_error", "inherited_error_bytes", "gauge", "bytes"),
+        "Further live bytes possibly allocated before the fork",
+    ),
+    _Figure("exported", "exported_references", "gauge", "", "References held by other libraries"),
+)
+
+
+class _Family(NamedTuple):
+    """A metric with its samples, each with the values of the labels."""
+
+    name: str
+    kind: str
+    unit: str
+    help: str
+    labels: tuple[str, ...]
+    samples: list[tuple[tuple[str, ...], int]]
+
+
+_Accounts = list[tuple[tuple[str, ...], Stats]]
+
+
+def _level_families(
+    prefix: str, whose: str, labels: tuple[str, ...], accounts: _Accounts, leave_out: str = ""
+) -> Iterator[_Family]:
+    for figure in _FIGURES:
+        if figure.field != leave_out:
+            samples = [(values, getattr(account, figure.field)) for values, account in accounts]
+            name = f"memrt_{prefix}{figure.name}"
+            help = f"{figure.help}, {whose}"
+            yield _Family(name, figure.kind, figure.unit, help, labels, samples)
+
+
+def _families(policies: bool, scopes: bool) -> Iterator[_Family]:
+    release = (_memrt.features()["version"],)
+    yield _Family(
+        "memrt_build", "info", "", "Loaded version of memrt", ("version",), [(release, 1)]
+    )
+    yield from _level_families("", "by the process", (), [((), stats())])
+    if policies:
+        owned: _Accounts = [((p.name, str(p._index)), stats(p)) for p in live_policies()]
+        yield from _level_families("policy_", "by policy", ("policy", "index"), owned)
+    if scopes:
+        inside: _Accounts = [((scope_name(s.path),), s.stats()) for s in scope_tree()]
+        yield from _level_families(
+            "scope_", "by scope, inner scopes included", ("scope",), inside, "cached"
+        )
+
+
+def _escaped(text: str) -> str:
+    return text.replace("\\", "\\\\").replace("\n", "\\n").replace('"', '\\"')
+
+
+_SUFFIXES = {"counter": "_total", "info": "_info", "gauge": ""}
+
+
+def _lines(family: _Family) -> Iterator[str]:
+    yield f"# TYPE {family.name} {family.kind}"
+    if family.unit:
+        yield f"# UNIT {family.name} {family.unit}"
+    yield f"# HELP {family.name} {_escaped(family.help)}"
+    for values, value in family.samples:
+        pairs = zip(family.labels, values, strict=True)
+        labels = ",".join(f'{label}="{_escaped(text)}"' for label, text in pairs)
+        labels = f"{{{labels}}}" if labels else ""
+        yield f"{family.name}{_SUFFIXES[family.kind]}{labels} {value}"
+
+
+def metrics(*, policies: bool = True, scopes: bool = False) -> str:
+    """Return the statistics as OpenMetrics text, for Prometheus and compatible servers.
+
+    Parameters
+    ----------
+    policies : bool, default True
+        Whether to include the metrics of each live policy.
+    scopes : bool, default False
+        Whether to include the metrics of each scope. Leave False in programs with an unbounded
+        number of scopes, because each scope is a separate time series.
+
+    Returns
+    -------
+    str
+        Text of type ``application/openmetrics-text; version=1.0.0; charset=utf-8``.
+
+    Notes
+    -----
+    Metrics of the process have names like ``memrt_live_bytes``. Metrics of policies have names like
+    ``memrt_policy_live_bytes``, and the labels `policy` and `index`. Metrics of scopes have names
+    like ``memrt_scope_live_bytes``, and the label `scope`, a path with slashes between the names.
+    Counters begin at 0 with the process.
+
+    Examples
+    --------
+    >>> import memrt
+    >>> "memrt_live_bytes" in memrt.telemetry.metrics(policies=False)
+    True
+    """
+    lines = (line for family in _families(policies, scopes) for line in _lines(family))
+    return "\n".join([*lines, "# EOF\n"])
+
+
+class MetricsCollector:
+    """Collector of :func:`metrics_collector`; reads the statistics at each collect()."""
+
+    def __init__(self, policies: bool, scopes: bool) -> None:
+        self._chosen = (policies, scopes)
+
+    def collect(self) -> Iterable[Metric]:
+        """Return the metrics with their current values."""
+        return list(map(_metric, _families(*self._chosen)))
+
+    def describe(self) -> Iterable[Metric]:
+        """Return the metrics for a registry that reads their names, which do not change."""
+        return self.collect()
+
+
+def _metric(family: _Family) -> Metric:
+    from prometheus_client.core import Metric
+
+    metric = Metric(family.name, family.help, family.kind, family.unit)
+    for values, value in family.samples:
+        labels = dict(zip(family.labels, values, strict=True))
+        metric.add_sample(family.name + _SUFFIXES[family.kind], labels, value)
+    return metric
+
+
+def metrics_collector(*, policies: bool = True, scopes: bool = False) -> Collector:
+    """Return a collector of the metrics of :func:`metrics`, for a registry of prometheus_client.
+
+    Parameters
+    ----------
+    policies : bool, default True
+        Whether to include the metrics of each live policy.
+    scopes : bool, default False
+        Whether to include the metrics of each scope.
+
+    Returns
+    -------
+    prometheus_client.registry.Collector
+        Collector that reads the statistics at each collect().
+
+    Raises
+    ------
+    ImportError
+        prometheus_client is not installed.
+
+    Examples
+    --------
+    >>> import memrt
+    >>> from prometheus_client import CollectorRegistry, generate_latest
+    >>> registry = CollectorRegistry()
+    >>> registry.register(memrt.telemetry.metrics_collector())
+    >>> b"memrt_live_bytes" in generate_latest(registry)
+    True
+    """
+    expect("prometheus_client", "memrt.telemetry.metrics_collector()")
+    return MetricsCollector(policies, scopes)

@@ -1,0 +1,89 @@
+"""Write the statistics as JSON, and read the JSON schema of the statistics."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from importlib.resources import files
+from typing import Any
+
+from memrt import _memrt
+from memrt._policy.policy import Policy
+from memrt._policy.policy import policies as live_policies
+from memrt._policy.scopes import Scope
+from memrt._policy.scopes import scopes as scope_tree
+from memrt._stats.snapshot import stats
+
+
+def stats_json(*, indent: int | None = None) -> str:
+    """Return the statistics of the process and of all policies and scopes as JSON text.
+
+    The text conforms to the schema that :func:`stats_schema` returns. The member ``version`` is the
+    version of the schema. The version changes when a member is removed or gets another meaning. A
+    new member does not change the version.
+
+    Parameters
+    ----------
+    indent : int, optional
+        Spaces of indentation per level. None: all in one line.
+
+    Returns
+    -------
+    str
+        JSON text.
+
+    Examples
+    --------
+    >>> import memrt, json
+    >>> document = json.loads(memrt.telemetry.stats_json())
+    >>> document["format"], document["policies"][0]["name"]
+    ('memrt-stats', 'default')
+    """
+    return json.dumps(_document(), indent=indent)
+
+
+def stats_schema() -> dict[str, Any]:
+    """Return the JSON schema of the text that :func:`stats_json` returns.
+
+    Returns
+    -------
+    dict
+        JSON schema, draft 2020-12.
+
+    Examples
+    --------
+    >>> import memrt
+    >>> sorted(memrt.telemetry.stats_schema()["properties"])[:3]
+    ['format', 'memrt', 'pid']
+    """
+    text = files("memrt").joinpath("schemas", "stats.json").read_text(encoding="utf-8")
+    schema: dict[str, Any] = json.loads(text)
+    return schema
+
+
+def _document() -> dict[str, Any]:
+    return {
+        "format": "memrt-stats",
+        "version": 1,
+        "memrt": _memrt.features()["version"],
+        "pid": os.getpid(),
+        "time": time.time(),
+        "process": stats().to_dict(),
+        "policies": [_policy(policy) for policy in live_policies()],
+        "scopes": [_scope(scope) for scope in scope_tree()],
+    }
+
+
+def _policy(policy: Policy) -> dict[str, Any]:
+    return {
+        "index": policy._index,
+        "name": policy.name,
+        "alignment": policy.alignment,
+        "options": policy.options,
+        "stats": policy.stats().to_dict(),
+    }
+
+
+def _scope(scope: Scope) -> dict[str, Any]:
+    return {"path": list(scope.path), "stats": scope.stats().to_dict()}

@@ -1,0 +1,1 @@
+"""Event traces: the recorder, and the reader of trace files."""
