@@ -7,7 +7,7 @@ from pathlib import Path
 
 import memrt
 import pytest
-from memrt._report.recording import loads
+from memrt._profile.recording import loads
 
 
 @pytest.fixture
@@ -190,7 +190,7 @@ if __name__ == "__main__":
 def test_child_ending_after_its_parent_leaves_no_file(tmp_path, folder):
     code = """
 import os, sys
-from memrt._report.family import Family
+from memrt._profile.family import Family
 family = Family({"settings": {}, "tracked": False})
 family.follow()
 if sys.argv[1] == "removed":
@@ -241,7 +241,7 @@ print(subprocess.run([sys.executable, "-c", "import sys; print(sys.was_here)"]).
 @pytest.mark.parametrize("order", [1, -1])
 def test_memrt_sitecustomizes_chain_in_either_order(tmp_path, order):
     package = Path(memrt.__file__).parent
-    sites = [package / "_report" / "_site", package / "numba" / "_site"][::order]
+    sites = [package / "_profile" / "_site", package / "numba" / "_site"][::order]
     (tmp_path / "sitecustomize.py").write_text("print('reached')\n")
     paths = os.pathsep.join(map(str, [*sites, tmp_path]))
     environment = {k: v for k, v in os.environ.items() if k != "_MEMRT_FAMILY"}

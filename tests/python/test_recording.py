@@ -9,9 +9,9 @@ import sys
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from memrt._report.moment import moment_of
-from memrt._report.recording import RecordingError, dumps, loads
-from memrt._report.timeline import MOST_SAMPLES, Sample, Timeline, largest
+from memrt._profile.moment import moment_of
+from memrt._profile.recording import RecordingError, dumps, loads
+from memrt._profile.timeline import MOST_SAMPLES, Sample, Timeline, largest
 from memrt.commands.errors import CommandError
 from memrt.commands.target import Target
 
@@ -254,7 +254,7 @@ def test_recorded_program_still_receives_its_signals(recorded):
 def test_failed_sampler_reading_is_noted_in_the_recording(recorded):
     result, document = recorded(
         "import resource, time\n"
-        "import memrt._report.sampler as sampler\n"
+        "import memrt._profile.sampler as sampler\n"
         "def fail(*_): raise MemoryError\n"
         "sampler._scoped = fail\n"
         "time.sleep(0.1)\n"
@@ -265,7 +265,7 @@ def test_failed_sampler_reading_is_noted_in_the_recording(recorded):
 
 def test_ctrl_c_at_the_end_loses_only_the_part_in_progress(recorded):
     result, document = recorded(
-        "import numpy as np, memrt._report.ending as ending\n"
+        "import numpy as np, memrt._profile.ending as ending\n"
         "kept = np.ones(1000)\n"
         "def interrupt(buffer): raise KeyboardInterrupt\n"
         "ending.held = interrupt\n"

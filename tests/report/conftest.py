@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 from hostile import PROGRAM
-from memrt._report.page import render
-from memrt._report.recording import loads
+from memrt._profile.page import render
+from memrt._profile.recording import loads
 from playwright.sync_api import sync_playwright
 
 PATIENCE = 60_000  # milliseconds, for a machine under load

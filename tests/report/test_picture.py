@@ -7,7 +7,7 @@ import sys
 import pytest
 from hostile import HOSTILE
 from matplotlib import image
-from memrt._report.picture import draw
+from memrt._profile.picture import draw
 
 
 def report(*arguments, **options):

@@ -6,8 +6,8 @@ import argparse
 from collections.abc import Callable, Iterable
 from typing import BinaryIO
 
-from memrt._report import page, picture
-from memrt._report.recording import Document, dumps
+from memrt._profile import page, picture
+from memrt._profile.recording import Document, dumps
 from memrt._support.extras import MissingPackageError
 from memrt.commands.errors import CommandError
 from memrt.commands.target import Target, expect_distinct, written

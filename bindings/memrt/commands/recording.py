@@ -8,9 +8,9 @@ import os
 import sys
 from collections.abc import Iterator
 
-from memrt._report.family import Family
-from memrt._report.recorder import Recorder
-from memrt._report.recording import Document
+from memrt._profile.family import Family
+from memrt._profile.recorder import Recorder
+from memrt._profile.recording import Document
 from memrt.commands.outputs import Outputs
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 
-from memrt._report.recording import Document, RecordingError, loads
+from memrt._profile.recording import Document, RecordingError, loads
 from memrt.commands.errors import CommandError
 from memrt.commands.outputs import Outputs, add_output_options
 

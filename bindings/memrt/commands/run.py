@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 
 import memrt
-from memrt._report.family import Family
-from memrt._report.recorder import Recorder
+from memrt._profile.family import Family
+from memrt._profile.recorder import Recorder
 from memrt.commands.errors import CommandError
 from memrt.commands.outputs import Outputs, add_output_options
 from memrt.commands.program import add_program_arguments, program_named

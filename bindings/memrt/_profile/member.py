@@ -10,8 +10,8 @@ import secrets
 import sys
 from typing import Any
 
-from memrt._report.recorder import Recorder
-from memrt._report.recording import Document, dumps
+from memrt._profile.recorder import Recorder
+from memrt._profile.recording import Document, dumps
 
 VARIABLE = "_MEMRT_FAMILY"
 """Environment variable with the recording options for a new interpreter, as JSON."""

@@ -13,11 +13,11 @@ from time import perf_counter
 import numpy
 
 import memrt
-from memrt._report.ending import COLUMNS, Ending
-from memrt._report.moment import Moment
-from memrt._report.places import MOST, Places
-from memrt._report.recording import Document
-from memrt._report.sampler import Sampler
+from memrt._profile.ending import COLUMNS, Ending
+from memrt._profile.moment import Moment
+from memrt._profile.places import MOST, Places
+from memrt._profile.recording import Document
+from memrt._profile.sampler import Sampler
 from memrt._stats.snapshot import BYTES
 from memrt._support.units import human_bytes
 

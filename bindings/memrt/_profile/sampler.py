@@ -10,8 +10,8 @@ from collections.abc import Callable
 from time import perf_counter, thread_time
 
 from memrt import _memrt
-from memrt._report.moment import Moment, moment_of, scope_paths
-from memrt._report.timeline import Sample, Scoped, Timeline, largest
+from memrt._profile.moment import Moment, moment_of, scope_paths
+from memrt._profile.timeline import Sample, Scoped, Timeline, largest
 from memrt._stats.snapshot import Stats, stats
 
 FIRST_PERIOD = 0.005

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import BinaryIO
 
-from memrt._report.recording import Document
+from memrt._profile.recording import Document
 from memrt._support.extras import expect, needed
 from memrt._support.units import human_bytes
 

@@ -10,8 +10,8 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from memrt._report.member import VARIABLE, Member
-from memrt._report.recording import Document, RecordingError, loads
+from memrt._profile.member import VARIABLE, Member
+from memrt._profile.recording import Document, RecordingError, loads
 
 
 class Family:

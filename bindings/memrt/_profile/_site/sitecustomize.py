@@ -15,7 +15,7 @@ _HERE = os.path.dirname(os.path.abspath(__file__))
 
 
 def _record() -> None:
-    from memrt._report.member import record_this
+    from memrt._profile.member import record_this
 
     record_this()
 

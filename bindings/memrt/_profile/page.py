@@ -6,7 +6,7 @@ import json
 import re
 from importlib import resources
 
-from memrt._report.recording import Document
+from memrt._profile.recording import Document
 from memrt._support.extras import expect, needed
 
 _WHY = "a page"
@@ -47,4 +47,4 @@ def _closed(script: str) -> str:
 
 
 def _file(name: str) -> str:
-    return (resources.files("memrt") / "_report" / name).read_text(encoding="utf-8")
+    return (resources.files("memrt") / "_profile" / name).read_text(encoding="utf-8")
