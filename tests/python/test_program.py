@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from memrt import _memrt
 from memrt.commands import run
-from memrt.commands.program import split_words
+from memrt.commands.programs.program import split_words
 
 SHOW = """
 import atexit, inspect, sys, threading, traceback, warnings

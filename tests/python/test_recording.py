@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from memrt._profile.moment import moment_of
 from memrt._profile.recording import RecordingError, dumps, loads
 from memrt._profile.timeline import MOST_SAMPLES, Sample, Timeline, largest
-from memrt.commands.errors import CommandError
-from memrt.commands.target import Target
+from memrt.commands.output.errors import CommandError
+from memrt.commands.output.target import Target
 
 PROGRAM = """\
 import numpy as np, memrt, time

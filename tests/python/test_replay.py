@@ -12,8 +12,8 @@ import memrt
 import numpy as np
 import pytest
 from memrt.commands import replay
-from memrt.commands.available import available_memory
-from memrt.commands.worker import run_worker
+from memrt.commands.workers.available import available_memory
+from memrt.commands.workers.worker import run_worker
 from test_trace_file import ADOPTED, ADOPTION, ALLOC, FREE, RESIZE, Writer
 
 RESIZABLE = 3
@@ -295,7 +295,7 @@ def test_default_write_limit_is_half_of_the_available_memory(monkeypatch):
 def test_available_memory_respects_the_address_space_limit():
     code = (
         "import resource; resource.setrlimit(resource.RLIMIT_AS, (3 << 30, 3 << 30));"
-        "from memrt.commands.available import available_memory; print(available_memory())"
+        "from memrt.commands.workers.available import available_memory; print(available_memory())"
     )
     shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert int(shown.stdout) <= 3 << 30

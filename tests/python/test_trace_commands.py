@@ -13,8 +13,8 @@ import jsonschema
 import memrt
 import numpy as np
 import pytest
-from memrt.commands import perfetto as perfetto_format
-from memrt.commands.progress import with_progress
+from memrt.commands.formats import perfetto as perfetto_format
+from memrt.commands.output.progress import with_progress
 from perfetto.protos.perfetto.trace import perfetto_trace_pb2
 
 PROGRAM = """
@@ -451,7 +451,7 @@ def at_a_terminal(terminal, items, delay):
     """Return the text that a terminal receives from a progress display."""
     code = (
         "import time\n"
-        "from memrt.commands.progress import with_progress\n"
+        "from memrt.commands.output.progress import with_progress\n"
         f"for _ in with_progress(range({items}), {items}, 'writing'): time.sleep({delay})\n"
     )
     leader, follower = terminal

@@ -21,8 +21,8 @@ from memrt.commands import (
     top,
     trace,
 )
-from memrt.commands.errors import CommandError
-from memrt.commands.program import split_words
+from memrt.commands.output.errors import CommandError
+from memrt.commands.programs.program import split_words
 
 _VERBS = {
     "run": run,

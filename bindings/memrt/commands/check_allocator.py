@@ -11,9 +11,9 @@ import sys
 from typing import NamedTuple
 
 import memrt
-from memrt.commands.errors import CommandError
-from memrt.commands.table import text_table
-from memrt.commands.worker import run_worker
+from memrt.commands.output.errors import CommandError
+from memrt.commands.output.table import text_table
+from memrt.commands.workers.worker import run_worker
 
 HELP = "Test an allocator in a shared object against each clause of memrt's contract."
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from memrt._support.extras import MissingPackageError, needed
-from memrt.commands.errors import CommandError
+from memrt.commands.output.errors import CommandError
 
 HELP = "Print a script that completes memrt's commands and options in a shell."
 

@@ -9,9 +9,9 @@ from typing import IO
 
 import memrt
 from memrt._trace.reader import Trace, TraceError
-from memrt.commands import csv_file, perfetto, speedscope
-from memrt.commands.errors import CommandError
-from memrt.commands.target import new_file
+from memrt.commands.formats import csv_file, perfetto, speedscope
+from memrt.commands.output.errors import CommandError
+from memrt.commands.output.target import new_file
 
 HELP = "Convert a trace to a format of other programs."
 

@@ -10,7 +10,7 @@ import memrt
 from memrt._support.units import human_bytes
 from memrt._trace.reader import Trace
 from memrt.commands.convert import opened
-from memrt.commands.table import text_table
+from memrt.commands.output.table import text_table
 
 HELP = "Compare two traces by allocation site and by scope."
 

@@ -10,7 +10,7 @@ import numpy
 
 import memrt
 from memrt import _memrt
-from memrt.commands.table import text_table
+from memrt.commands.output.table import text_table
 
 HELP = "Show versions, library, options and NumPy's handler."
 

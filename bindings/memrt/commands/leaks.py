@@ -14,7 +14,7 @@ import memrt
 from memrt._leaks.leaks import GROUPS_SHOWN, LeakGroup, amount, describe, group, unexpected
 from memrt._leaks.survey import Survey
 from memrt._support.units import human_bytes, plural
-from memrt.commands.program import (
+from memrt.commands.programs.program import (
     add_program_arguments,
     program_named,
     run_exit_functions,

@@ -19,13 +19,13 @@ from numpy.typing import NDArray
 import memrt
 from memrt._support.units import human_bytes, parse_bytes, plural
 from memrt._trace.reader import ADOPTED, ALLOC, FREE, RESIZE, Trace
-from memrt.commands.available import available_memory
 from memrt.commands.convert import opened
-from memrt.commands.errors import CommandError
-from memrt.commands.progress import with_progress
-from memrt.commands.table import text_table
-from memrt.commands.target import new_file
-from memrt.commands.worker import run_worker
+from memrt.commands.output.errors import CommandError
+from memrt.commands.output.progress import with_progress
+from memrt.commands.output.table import text_table
+from memrt.commands.output.target import new_file
+from memrt.commands.workers.available import available_memory
+from memrt.commands.workers.worker import run_worker
 
 HELP = "Replay the allocations of a trace with several allocators, and compare time and memory."
 
@@ -219,7 +219,7 @@ def _in_a_process(
     environment = dict(os.environ)
     if preloaded is not None:
         environment["LD_PRELOAD"] = preloaded
-    worker = str(Path(__file__).with_name("replay_worker.py"))
+    worker = str(Path(__file__).with_name("workers") / "replay_worker.py")
     return run_worker([sys.executable, "-I", "-S", worker], send=json.dumps(job), env=environment)
 
 

@@ -6,8 +6,8 @@ import argparse
 import os
 
 from memrt._profile.recording import Document, RecordingError, loads
-from memrt.commands.errors import CommandError
-from memrt.commands.outputs import Outputs, add_output_options
+from memrt.commands.output.errors import CommandError
+from memrt.commands.output.reports import Outputs, add_output_options
 
 HELP = "Make the HTML page of a recording."
 

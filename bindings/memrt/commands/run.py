@@ -7,12 +7,12 @@ import argparse
 import memrt
 from memrt._profile.family import Family
 from memrt._profile.recorder import Recorder
-from memrt.commands.errors import CommandError
-from memrt.commands.outputs import Outputs, add_output_options
-from memrt.commands.program import add_program_arguments, program_named
-from memrt.commands.recording import Recording
-from memrt.commands.summary import summarise_at_exit
-from memrt.commands.target import Target
+from memrt.commands.output.errors import CommandError
+from memrt.commands.output.reports import Outputs, add_output_options
+from memrt.commands.output.target import Target
+from memrt.commands.programs.program import add_program_arguments, program_named
+from memrt.commands.programs.recording import Recording
+from memrt.commands.programs.summary import summarise_at_exit
 
 HELP = "Run a Python program with all of NumPy's arrays on memrt, and print a summary to stderr."
 

@@ -11,7 +11,7 @@ import json
 import memrt
 from memrt._stats import snapshot
 from memrt._stats.snapshot import BYTES
-from memrt.commands.table import text_table
+from memrt.commands.output.table import text_table
 
 HELP = "Explain the statistics, with the values of a new process."
 

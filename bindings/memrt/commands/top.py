@@ -22,8 +22,8 @@ from memrt._support.extras import expect
 from memrt._support.units import human_bytes, human_seconds, plural
 from memrt._telemetry import stats_pages
 from memrt._telemetry.stats_pages import Page, PageError, Snapshot
-from memrt.commands.errors import CommandError
-from memrt.commands.table import text_table
+from memrt.commands.output.errors import CommandError
+from memrt.commands.output.table import text_table
 
 if TYPE_CHECKING:
     from rich.console import JustifyMethod, RenderableType

@@ -12,8 +12,8 @@ import warnings
 import memrt
 from memrt._support.units import human_bytes, parse_count, plural
 from memrt._trace.recorder import TraceStats
-from memrt.commands.errors import CommandError
-from memrt.commands.program import add_program_arguments, program_named
+from memrt.commands.output.errors import CommandError
+from memrt.commands.programs.program import add_program_arguments, program_named
 
 HELP = "Run a Python program, and record each allocation, resize and free as an event in a file."
 

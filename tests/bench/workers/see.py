@@ -18,7 +18,7 @@ from collections.abc import Callable
 
 import memrt
 import numpy as np
-from memrt.commands import csv_file, perfetto, speedscope
+from memrt.commands.formats import csv_file, perfetto, speedscope
 
 
 def record(path: str, events: int) -> None:

@@ -9,8 +9,8 @@ from typing import BinaryIO
 from memrt._profile import page, picture
 from memrt._profile.recording import Document, dumps
 from memrt._support.extras import MissingPackageError
-from memrt.commands.errors import CommandError
-from memrt.commands.target import Target, expect_distinct, written
+from memrt.commands.output.errors import CommandError
+from memrt.commands.output.target import Target, expect_distinct, written
 
 _Writer = Callable[[list[Document], BinaryIO], object]
 

@@ -8,7 +8,7 @@ import secrets
 from collections.abc import Callable, Iterable, Iterator
 from typing import BinaryIO
 
-from memrt.commands.errors import CommandError
+from memrt.commands.output.errors import CommandError
 
 
 class Target:

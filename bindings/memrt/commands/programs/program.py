@@ -23,7 +23,7 @@ from typing import Any
 
 from memrt import _memrt
 from memrt._support.import_path import add_first_path, folder_of_script
-from memrt.commands.errors import CommandError
+from memrt.commands.output.errors import CommandError
 
 
 class Program(ABC):

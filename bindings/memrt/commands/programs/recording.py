@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from memrt._profile.family import Family
 from memrt._profile.recorder import Recorder
 from memrt._profile.recording import Document
-from memrt.commands.outputs import Outputs
+from memrt.commands.output.reports import Outputs
 
 
 class Recording:

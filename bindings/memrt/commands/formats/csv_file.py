@@ -8,7 +8,7 @@ from functools import cache
 from typing import IO, Any
 
 from memrt._trace.reader import EVENT_NAMES, KIND_NAMES, MARK, Trace
-from memrt.commands.progress import with_progress
+from memrt.commands.output.progress import with_progress
 
 HEADER = (
     "seconds",

@@ -14,8 +14,8 @@ from typing import Any
 import memrt
 from memrt import _memrt
 from memrt._support.units import human_bytes, human_seconds
-from memrt.commands.table import text_table
-from memrt.commands.target import Target, written
+from memrt.commands.output.table import text_table
+from memrt.commands.output.target import Target, written
 
 _LISTED = 10  # allocation sites in the printed summary
 

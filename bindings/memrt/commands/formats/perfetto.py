@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from memrt._support.units import human_bytes
 from memrt._trace.reader import FAILURE, Trace
-from memrt.commands.progress import with_progress
+from memrt.commands.output.progress import with_progress
 
 MOST_POINTS = 100_000
 """Points of one track. A longer track keeps the lowest, highest and last point of each run."""

@@ -1,0 +1,1 @@
+"""Event traces in formats of other programs."""

@@ -1,0 +1,1 @@
+"""Output of commands: reports, files, tables, progress."""

@@ -1,0 +1,1 @@
+"""Programs that commands run: start, recording, summary."""
