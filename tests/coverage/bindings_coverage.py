@@ -107,7 +107,7 @@ def test_files(named: Sequence[str]) -> list[str]:
     """Return the test files, new and slow files first."""
     if named:
         return [str(Path(name)) for name in named]
-    found = [path for top in TESTS for path in (ROOT / top).glob("test_*.py")]
+    found = [path for top in TESTS for path in (ROOT / top).rglob("test_*.py")]
     seconds = json.loads(RESULTS.read_text())["seconds"] if RESULTS.exists() else {}
     names = [str(path.relative_to(ROOT)) for path in found]
     names += [FAILURES + fault for fault in FAULTS]

@@ -21,7 +21,7 @@ import pytest
 from memrt import _memrt
 from memrt.cuda import Array, CudaError, Stream, empty
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "python"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "python" / "support"))
 from arrowarray import struct_of
 from capsules import name_of
 from dltensor import (

@@ -30,7 +30,7 @@ import probe
 from memrt import _memrt
 from memrt.testing import fail_allocations
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "python"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "python" / "support"))
 from arrowarray import StreamProducer
 
 SYSTEM = ("heap", "mmap", "munmap", "mremap", "madvise", "mprotect", "thread")

@@ -104,7 +104,7 @@ def is_there(test: str) -> bool:
 def tests_that_mention(source: str) -> list[str]:
     """Test files with the name of a module or C file in their text: for files not measured yet."""
     name = re.compile(rf"\b{re.escape(Path(source).stem.strip('_'))}\b")
-    tests = (ROOT / "tests" / "python").glob("test_*.py")
+    tests = (ROOT / "tests" / "python").rglob("test_*.py")
     found = [path for path in tests if name.search(path.name + path.read_text(encoding="utf-8"))]
     return [str(path.relative_to(ROOT)) for path in found]
 

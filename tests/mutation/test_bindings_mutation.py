@@ -85,7 +85,7 @@ def test_unmeasured_source_gets_tests_that_mention_the_module(monkeypatch, tmp_p
     found = bindings.Reach().tests_of(
         mutate.Mutant("bindings/memrt/_telemetry/metrics.py", "", "", 1, ())
     )
-    assert found[0] == "tests/python/test_metrics.py"
+    assert found[0] == "tests/python/telemetry/test_metrics.py"
 
 
 def test_is_in_function_excludes_lines_of_modules_and_classes():

@@ -33,8 +33,8 @@ ROOT = Path(__file__).resolve().parents[2]
 BUILD = ROOT / "build" / "fuzz"
 CORPUS = ROOT / "tests" / "fuzz" / "corpus"
 HYPOTHESIS = {  # targets that are Python tests, run by Hypothesis
-    "stateful": "tests/python/test_stateful.py",
-    "foreign": "tests/python/test_foreign.py",
+    "stateful": "tests/python/meminfo/test_stateful.py",
+    "foreign": "tests/python/interop/test_foreign.py",
 }
 AT_ONCE = 2
 GRACE = 120  # seconds beyond the time of a job until the fuzzer counts as hung

@@ -137,7 +137,14 @@ class OfPython(Tool):
     title = "AddressSanitizer, UndefinedBehaviorSanitizer, LeakSanitizer: Python tests"
     planted = {"overrun": "heap-buffer-overflow", "leak": "detected memory leaks"}  # noqa: RUF012
     kinds = "address,undefined"
-    part = ("array", "handler", "lookup", "meminfo", "owner", "policy")
+    part = (
+        "arrays/test_array.py",
+        "arrays/test_handler.py",
+        "arrays/test_lookup.py",
+        "meminfo/test_meminfo.py",
+        "meminfo/test_owner.py",
+        "policy/test_policy.py",
+    )
 
     def __init__(self) -> None:
         self._reports, self._log = WORK / "reports", WORK / "python.log"
@@ -164,7 +171,7 @@ class OfPython(Tool):
     def watch(self, whole: bool) -> Watched:
         junit = WORK / "junit.xml"
         junit.unlink(missing_ok=True)
-        files = [f"tests/python/test_{name}.py" for name in self.part]
+        files = [f"tests/python/{name}" for name in self.part]
         chosen = ("tests/python",) if whole else files
         limit = f"timeout={TEST_LIMIT}"
         end = self._run("-m", "pytest", "-q", "-o", limit, f"--junit-xml={junit}", *chosen)

@@ -57,7 +57,7 @@ CLAUSES = {
         "test_lifetime::test_owners_released_by_a_c_thread_are_all_run_or_dropped",
     ),
     "embedding with repeated initialize and finalize": (
-        "test_exits::test_python_restarted_many_times_imports_memrt_only_once",
+        "test_lifetime::test_python_restarted_many_times_imports_memrt_only_once",
         "test_lifetime::test_memory_held_by_c_outlives_python_until_released",
         "test_lifetime::test_restarted_python_refuses_import_and_memory_is_freed",
     ),

@@ -496,7 +496,7 @@ def test_terminal_tests_are_skipped_without_a_terminal(tmp_path):
             "keys_sort or long_work",
         ],
         env={**os.environ, "CI": "1", "PYTHONPATH": str(tmp_path)},
-        cwd=Path(__file__).parents[2],
+        cwd=Path(__file__).parents[3],
         capture_output=True,
         text=True,
         timeout=100,

@@ -17,7 +17,7 @@ import memrt
 import pytest
 from memrt import _memrt
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 ARGUMENTS = {"alloc": 4, "free": 4, "resize": 4, "failure": 2}
 PROGRAM = """
 import memrt, memrt.testing

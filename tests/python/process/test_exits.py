@@ -6,7 +6,6 @@ import signal
 import sys
 
 import pytest
-from test_lifetime import AGAIN, KEEP
 
 IGNORED = ("-W", "ignore::DeprecationWarning")  # Python 3.12 and later warn of a fork with threads
 
@@ -175,15 +174,6 @@ def test_multiprocessing_workers_leave_parent_memory_unchanged(method, run_progr
     result = run_program(sys.executable, *IGNORED, program, method)
     assert result.stderr == ""
     assert int(result.stdout) == 8000
-
-
-def test_python_restarted_many_times_imports_memrt_only_once(run_host, probe):
-    again = [AGAIN] * 5
-    shown, printed = run_host(KEEP, *again)
-    errors = printed[::2]
-    assert len(errors) == len(again)
-    assert all("finalized" in error for error in errors)
-    assert [step["meminfos"] for step in shown[1::2]] == [0] * (1 + len(again))
 
 
 ANEW = """

@@ -33,7 +33,7 @@ def show_settings(tmp_path, run_program):
     """
     library = Path(memrt.get_library())
     own = shutil.copy(library, tmp_path)
-    source, program = Path(__file__).parent / "ext" / "settings.c", tmp_path / "settings"
+    source, program = Path(__file__).parents[1] / "ext" / "settings.c", tmp_path / "settings"
     flags = [f"-I{memrt.get_include()}", str(own), f"-Wl,-rpath,{tmp_path}"]
     subprocess.run(["cc", "-Wall", "-Werror", source, *flags, "-o", program], check=True)
 

@@ -229,6 +229,15 @@ def test_restarted_python_refuses_import_and_memory_is_freed(run_host, probe):
     assert released["meminfos"] == 0
 
 
+def test_python_restarted_many_times_imports_memrt_only_once(run_host, probe):
+    again = [AGAIN] * 5
+    shown, printed = run_host(KEEP, *again)
+    errors = printed[::2]
+    assert len(errors) == len(again)
+    assert all("finalized" in error for error in errors)
+    assert [step["meminfos"] for step in shown[1::2]] == [0] * (1 + len(again))
+
+
 # Py_AtExit has 32 slots. getpid() takes the rest, as a C function that needs no Python.
 NO_SLOT = """
 import ctypes
