@@ -5,8 +5,8 @@
 
 #include "conformance/pattern.h"
 #include "runtime/alloc/allocator.h"
-#include "support/failing.h"
-#include "support/gate.h"
+#include "support/allocators/failing.h"
+#include "support/allocators/gate.h"
 
 static memrt_allocator_t create_minimal_allocator(void)
 {

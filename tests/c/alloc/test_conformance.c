@@ -7,11 +7,11 @@
 #include "runtime/alloc/allocator.h"
 #include "runtime/alloc/guard/guard.h"
 #include "runtime/alloc/heap/heap.h"
-#include "support/counting.h"
-#include "support/failing.h"
-#include "support/gate.h"
-#include "support/hoarding.h"
-#include "support/moving.h"
+#include "support/allocators/counting.h"
+#include "support/allocators/failing.h"
+#include "support/allocators/gate.h"
+#include "support/allocators/hoarding.h"
+#include "support/allocators/moving.h"
 
 typedef memrt_status_t (*wrap_fn)(const memrt_allocator_t *upstream, memrt_allocator_t *out);
 

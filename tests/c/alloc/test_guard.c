@@ -11,7 +11,7 @@
 #include "runtime/config/options.h"
 #include "runtime/observe/call_stack.h"
 #include "support/child.h"
-#include "support/counting.h"
+#include "support/allocators/counting.h"
 #include "support/kernel.h"
 
 static memrt_allocator_t create_guard(void)

@@ -9,7 +9,7 @@
 #include "runtime/trace/event_trace.h"
 #include "support/child.h"
 #include "support/crew.h"
-#include "support/failing.h"
+#include "support/allocators/failing.h"
 #include "support/tape.h"
 
 static void start_trace(void)

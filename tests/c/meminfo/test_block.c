@@ -9,9 +9,9 @@
 #include "runtime/meminfo/block.h"
 #include "runtime/os/os.h"
 #include "support/books.h"
-#include "support/counting.h"
-#include "support/failing.h"
-#include "support/moving.h"
+#include "support/allocators/counting.h"
+#include "support/allocators/failing.h"
+#include "support/allocators/moving.h"
 
 static const size_t sizes[] = {
     0, 1, 63, 64, 5000, MEMRT__LARGE - 1, MEMRT__LARGE, MEMRT__LARGE + 1, (size_t)10 << 20};

@@ -6,9 +6,9 @@
 #include "runtime/alloc/allocator.h"
 #include "runtime/base/atomics.h"
 #include "support/books.h"
-#include "support/counting.h"
+#include "support/allocators/counting.h"
 #include "support/crew.h"
-#include "support/failing.h"
+#include "support/allocators/failing.h"
 
 static memrt_meminfo_t *create_resizable(size_t size, const memrt_new_options_t *options)
 {

@@ -11,10 +11,10 @@
 #include "runtime/policy/policy.h"
 #include "support/books.h"
 #include "support/child.h"
-#include "support/counting.h"
+#include "support/allocators/counting.h"
 #include "support/crew.h"
-#include "support/gate.h"
-#include "support/hoarding.h"
+#include "support/allocators/gate.h"
+#include "support/allocators/hoarding.h"
 
 static memrt_policy_t *create_policy_over(const memrt_allocator_t *allocator, const char *name)
 {

@@ -1,4 +1,4 @@
-#include "support/counting.h"
+#include "support/allocators/counting.h"
 
 #include <stdlib.h>
 

@@ -1,4 +1,4 @@
-#include "support/failing.h"
+#include "support/allocators/failing.h"
 
 #include <stdlib.h>
 

@@ -1,4 +1,4 @@
-#include "support/moving.h"
+#include "support/allocators/moving.h"
 
 #include <stdlib.h>
 #include <string.h>

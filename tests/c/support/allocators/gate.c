@@ -1,4 +1,4 @@
-#include "support/gate.h"
+#include "support/allocators/gate.h"
 
 #include <pthread.h>
 #include <stdbool.h>

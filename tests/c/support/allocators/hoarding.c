@@ -1,4 +1,4 @@
-#include "support/hoarding.h"
+#include "support/allocators/hoarding.h"
 
 #include <pthread.h>
 #include <stdbool.h>
