@@ -11,19 +11,21 @@ import argparse
 import time
 from pathlib import Path
 
-import alloc
-import exchange
-import limits
-import memory
-import numba_kernels
-import numpy_ops
-import observe
-import programs
-import see
-import threads
 from goals import GOALS, MET, NOT_MEASURED, judge
 from machine import machine
 from options import Options
+from parts import (
+    alloc,
+    exchange,
+    limits,
+    memory,
+    numba_kernels,
+    numpy_ops,
+    observe,
+    programs,
+    see,
+    threads,
+)
 from places import OUT, PAGE, UNCOUNTED
 from plot import plot_result
 from report import PARTS, cells, write_page

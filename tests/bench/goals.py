@@ -9,15 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-import alloc
-import levels
-import memory
-import numba_kernels
 import numpy as np
-import numpy_ops
-import observe
-import programs
-import threads
+from parts import alloc, levels, memory, numba_kernels, numpy_ops, observe, programs, threads
 from result import Case, Result, Spread
 from subjects import DEFAULT, MEMRT, NRT_OFF, NRT_ON, UNCOUNTED
 

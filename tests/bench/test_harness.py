@@ -4,24 +4,26 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import alloc
-import exchange
-import levels
-import limits
-import memory
 import memrt
-import million
-import numba_kernels
 import numpy as np
-import numpy_ops
-import observe
-import programs
 import pytest
 import report
-import see
-import threads
-import traces
 from goals import GOALS, MET, NOT_MEASURED, NOT_MET, Goal, judge
+from parts import (
+    alloc,
+    exchange,
+    levels,
+    limits,
+    memory,
+    million,
+    numba_kernels,
+    numpy_ops,
+    observe,
+    programs,
+    see,
+    threads,
+    traces,
+)
 from places import HERE, WORKERS, compiled
 from result import Case, Group, Result
 from rounds import in_turn, run_worker, servers

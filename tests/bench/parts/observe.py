@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import million
-from levels import ABOUT, FRAMES, LEVELS, OFF, PYTHON, SAMPLED
 from options import Options
+from parts import million
+from parts.levels import ABOUT, FRAMES, LEVELS, OFF, PYTHON, SAMPLED
+from parts.programs import count_program, run_program
 from places import WORKERS, compiled
-from programs import count_program, run_program
 from result import Case, Group
 from rounds import Progress, in_turn, run_worker
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+from parts.programs import PROGRAMS, run_program
 from places import OUT, WORKERS, compiled
-from programs import PROGRAMS, run_program
 from subjects import DEFAULT, Subject
 
 ALLOC, CALLOC, REALLOC, FREE = 1, 2, 3, 4  # as in trace.h

@@ -6,12 +6,12 @@ from dataclasses import replace
 from pathlib import Path
 
 from options import Options
+from parts.programs import run_program
+from parts.traces import recorded
 from places import WORKERS, compiled
-from programs import run_program
 from result import Group
 from rounds import Progress, in_turn, run_worker
 from subjects import DEFAULT, MEMRT, Subject, allocators, environments
-from traces import recorded
 
 GLIBC = "glibc"
 TRACES_PEAK = "Resident peak of recorded traces"

@@ -7,8 +7,8 @@ import subprocess
 import sys
 import time
 
-from levels import LEVELS, LISTED, NATIVE, OFF, PYTHON, SCOPE
 from options import Options
+from parts.levels import LEVELS, LISTED, NATIVE, OFF, PYTHON, SCOPE
 from places import WORKERS
 from result import Group
 from rounds import Progress, in_turn, run_worker

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from alloc import KIB, Job, nanoseconds
 from options import Options
+from parts.alloc import KIB, Job, nanoseconds
 from result import Group
 from rounds import Progress, in_turn
 from subjects import Subject, allocators
