@@ -555,7 +555,7 @@ static const misuse_t misuses[] = {
 
 /* Every slot that takes a policy or a scope, with a call of the slot. HELD: the call acquires,
  * releases or allocates, so `owner` must be held. KNOWN: an owner with live blocks suffices, also
- * when no reference is held. tests/checks/test_checking_slots.py compares the names with the
+ * when no reference is held. tests/checks/tests/test_checking_slots.py compares the names with the
  * header. */
 
 static memrt_meminfo_t *made_mi;

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import cycles
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 
 
 def write(root: Path, files: dict[str, str]) -> Path:

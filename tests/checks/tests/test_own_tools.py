@@ -6,7 +6,7 @@ from pathlib import Path
 import own_tools
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 LONG = "pass\n" * own_tools.MOST
 
 

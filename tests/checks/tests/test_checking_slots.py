@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 HEADERS = "".join(path.read_text() for path in sorted((ROOT / "api/include/memrt").rglob("*.h")))
 LIST = (ROOT / "api/slots.h").read_text()
 CHECKED = set(re.findall(r"^ +CHECKED\((\w+),", LIST, re.MULTILINE))

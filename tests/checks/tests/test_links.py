@@ -7,7 +7,7 @@ from pathlib import Path
 import links
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 
 
 def test_every_link_of_the_project_has_a_target():

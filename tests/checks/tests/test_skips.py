@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-CONFTEST = Path(__file__).resolve().parents[1] / "conftest.py"
+CONFTEST = Path(__file__).resolve().parents[2] / "conftest.py"
 RUN_TIME = 'import pytest\ndef test_it(): pytest.skip("no such machine")\n'
 COLLECTION = 'import pytest\npytest.skip("no such machine", allow_module_level=True)\n'
 

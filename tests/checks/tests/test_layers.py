@@ -7,7 +7,7 @@ from pathlib import Path
 import layers
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 
 
 def plant(root: Path, **files: str) -> list[str]:

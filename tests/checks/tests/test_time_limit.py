@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 CONFTEST = ROOT / "tests" / "conftest.py"
 
 # ctypes calls functions of a PyDLL with the GIL held. The second lock blocks, also after a signal.
