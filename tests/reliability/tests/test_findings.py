@@ -1,4 +1,4 @@
-"""Test that each fault in the list of findings has a regression test."""
+"""Each fault in the list of findings has a regression test."""
 
 import json
 

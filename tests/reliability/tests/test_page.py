@@ -1,4 +1,4 @@
-"""Test that the page of figures shows exactly the figures that the chores recorded."""
+"""The page of figures shows exactly the figures recorded by the chores."""
 
 import subprocess
 
