@@ -16,7 +16,9 @@ COUNT = 100_000  # blocks; enough to make the ctypes call of the loop negligible
 
 def counted(job: dict, subject: Subject) -> float:
     """Return the instructions per block of a loop."""
-    loops, counting = (str(compiled(WORKERS / name)) for name in ("loops.c", "counting.c"))
+    loops, counting = (
+        str(compiled(WORKERS / "native" / name)) for name in ("loops.c", "counting.c")
+    )
     whole = {**job, "loops": loops, "count": COUNT, "counting": counting, "subject": subject.job()}
     command = ["valgrind", "--tool=callgrind", f"--callgrind-out-file={OUT}/callgrind.out"]
     command += ["--instr-atstart=no"]
@@ -32,7 +34,7 @@ def counted_by_name(worker: str, job: dict, subject: Subject, *flags: str) -> di
     out = OUT / f"callgrind-{subject.name}"
     for old in OUT.glob(f"{out.name}.*"):
         old.unlink()
-    counting = str(compiled(WORKERS / "counting.c"))
+    counting = str(compiled(WORKERS / "native" / "counting.c"))
     command = ["valgrind", "--tool=callgrind", f"--callgrind-out-file={out}"]
     command += ["--instr-atstart=no", sys.executable, *flags, str(WORKERS / worker)]
     command.append(json.dumps({**job, "counting": counting, "subject": subject.job()}))

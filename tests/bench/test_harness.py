@@ -46,7 +46,7 @@ def doubles(tmp_path) -> dict[str, Subject]:
 @pytest.fixture
 def table_subject() -> Subject:
     """Return the installed memrt, with table.c for calls specific to memrt."""
-    table = str(compiled(WORKERS / "table.c", f"-I{memrt.get_include()}"))
+    table = str(compiled(WORKERS / "native" / "table.c", f"-I{memrt.get_include()}"))
     return Subject(MEMRT, "memrt", {"library": memrt.get_library(), "table": table})
 
 
@@ -214,7 +214,10 @@ def test_page_states_limits_only_of_missed_goals():
 
 
 def test_memory_worker_reports_growth_and_cached_bytes(table_subject):
-    job = loop_jobs()["handed_over"] | {"loops": str(compiled(WORKERS / "loops.c")), "count": 1000}
+    job = loop_jobs()["handed_over"] | {
+        "loops": str(compiled(WORKERS / "native" / "loops.c")),
+        "count": 1000,
+    }
     assert set(memory.look("growth", table_subject, **job)) == {"growth", "cached"}
 
 
@@ -359,14 +362,14 @@ def test_recorded_trace_replays_on_memrt(tmp_path, table_subject):
         "kept = [numpy.ones(n) for n in (1000, 1_000_000)]\n"
         "print(recorder.record_stop())\n"
     )
-    recorder = Subject("recorder", DEFAULT, preload=str(compiled(WORKERS / "record.c")))
+    recorder = Subject("recorder", DEFAULT, preload=str(compiled(WORKERS / "native" / "record.c")))
     raw = tmp_path / "trace.raw"
     assert run_worker(program, {"path": str(raw)}, recorder) >= 2
     events, blocks = traces.numbered(np.fromfile(raw, traces.EVENT))
     assert {8000, 8_000_000} <= set(events["size"].tolist())
     trace = tmp_path / "trace.npz"
     np.savez(trace, events=events, blocks=blocks)
-    replay = str(compiled(WORKERS / "replay.c"))
+    replay = str(compiled(WORKERS / "native" / "replay.c"))
     seen = memory.look("trace", table_subject, replay=replay, trace=str(trace))
     assert seen["peak"] > 7000
 

@@ -82,14 +82,19 @@ def groups() -> dict[str, Group]:
 
 def nanoseconds(job: Job, subject: Subject) -> float:
     """Return the nanoseconds per block of a loop, measured in a new process."""
-    whole = {"loops": str(compiled(WORKERS / "loops.c")), "target": TARGET, "repeats": 3, **job}
+    whole = {
+        "loops": str(compiled(WORKERS / "native" / "loops.c")),
+        "target": TARGET,
+        "repeats": 3,
+        **job,
+    }
     return run_worker(WORKERS / "blocks.py", whole, subject, "-I")["ns"]
 
 
 def measure_references(group: Group, subjects: list[Subject], rounds: int) -> None:
     import memrt
 
-    table = str(compiled(WORKERS / "table.c", f"-I{memrt.get_include()}"))
+    table = str(compiled(WORKERS / "native" / "table.c", f"-I{memrt.get_include()}"))
     jobs: dict[str, Job] = {
         LIMIT: {"loop": "locked_adds"},
         INLINED: {"loop": "inlined_references", "loops": table},

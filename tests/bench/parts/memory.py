@@ -63,7 +63,7 @@ def subjects() -> list[Subject]:
     """Return the allocators; memrt also gets table.c, for calls specific to memrt."""
     import memrt
 
-    table = str(compiled(WORKERS / "table.c", f"-I{memrt.get_include()}"))
+    table = str(compiled(WORKERS / "native" / "table.c", f"-I{memrt.get_include()}"))
     return [
         replace(subject, needs={**subject.needs, "table": table})
         if subject.kind == "memrt"
@@ -79,7 +79,7 @@ def look(task: str, subject: Subject, **job: object) -> dict[str, float]:
 
 
 def measure_trace(found: dict[str, Group], program: str, trace: Path, rounds: int) -> None:
-    replay = str(compiled(WORKERS / "replay.c"))
+    replay = str(compiled(WORKERS / "native" / "replay.c"))
     for subject in in_turn(subjects(), rounds):
         seen = look("trace", subject, replay=replay, trace=str(trace))
         share = seen["kept"] / allowed(seen["peak"])
@@ -110,7 +110,7 @@ def measure_programs(group: Group, rounds: int) -> None:
 
 
 def measure_growth(group: Group, rounds: int, loop: str, count: int) -> None:
-    loops = str(compiled(WORKERS / "loops.c"))
+    loops = str(compiled(WORKERS / "native" / "loops.c"))
     for subject in in_turn(subjects(), rounds):
         seen = look("growth", subject, loops=loops, loop=loop, size=1024, count=count)
         group.case("resident").add(subject.name, seen["growth"])

@@ -52,9 +52,9 @@ def groups() -> list[Group]:
 def in_c(kind: str, level: str, target: int) -> float:
     import memrt
 
-    table = str(compiled(WORKERS / "table.c", f"-I{memrt.get_include()}"))
+    table = str(compiled(WORKERS / "native" / "table.c", f"-I{memrt.get_include()}"))
     subject = LEVELS[level].subject(level, kind, library=memrt.get_library(), table=table)
-    job = {"loops": str(compiled(WORKERS / "loops.c")), "loop": "one_live", "size": 64}
+    job = {"loops": str(compiled(WORKERS / "native" / "loops.c")), "loop": "one_live", "size": 64}
     whole = {**job, "target": target, "repeats": 3}
     return run_worker(WORKERS / "blocks.py", whole, subject, "-I")["ns"]
 

@@ -39,7 +39,7 @@ def numbered(events: np.ndarray) -> tuple[np.ndarray, int]:
 def record(program: str, folder: Path = OUT) -> Path:
     """Run a program, record its calls of malloc, and return the path of the trace."""
     raw = folder / "trace.raw"
-    recorder = Subject("recorder", DEFAULT, preload=str(compiled(WORKERS / "record.c")))
+    recorder = Subject("recorder", DEFAULT, preload=str(compiled(WORKERS / "native" / "record.c")))
     run_program(program, recorder, record=str(raw))
     events, blocks = numbered(np.fromfile(raw, EVENT))
     path = folder / f"trace-{program.replace(' ', '-')}.npz"
