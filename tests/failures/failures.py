@@ -23,7 +23,7 @@ import points
 import refusal
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT / "tests" / name) for name in ("numba", "reliability")]
+sys.path[:0] = [str(ROOT / "tests" / name) for name in ("numba/upstream", "reliability")]
 WORK = ROOT / "build" / "failures"
 FILE = WORK / "points"
 NUMBA = ("tests/numba/test_failing_helpers.py", "tests/numba/test_out_of_memory.py")

@@ -113,7 +113,7 @@ def test_runtime_tests_of_numba_pass_on_the_core(core_module, tmp_path, module):
     tests = list_tests(module, core_module)
     assert len(tests) >= 4
     out = tmp_path / "outcomes.json"
-    done = run(core_module, HERE / "run_class.py", out, *tests)
+    done = run(core_module, HERE / "upstream/run_class.py", out, *tests)
     assert done.returncode == 0, done.stderr
     outcomes = {name: entry["outcome"] for name, entry in json.loads(out.read_text()).items()}
     assert set(outcomes) == set(tests)

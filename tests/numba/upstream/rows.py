@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 MATRIX = ROOT / "bindings" / "memrt" / "numba" / "matrix.json"
 
 # Packages besides Numba and memrt: pytest, and requirements of Numba's tests and of our tests.
