@@ -7,7 +7,6 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
-from statistics import median
 from typing import Any
 
 from memrt._holders.search import Holders
@@ -69,6 +68,8 @@ class Trend:
 
 
 def _slope(values: Sequence[int]) -> float:
+    from statistics import median  # imports decimal and random: too slow for `import memrt`
+
     pairs = combinations(enumerate(values), 2)
     return median((later - sooner) / (j - i) for (i, sooner), (j, later) in pairs)
 

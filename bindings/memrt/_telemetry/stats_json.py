@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import time
-from importlib.resources import files
 from typing import Any
 
 from memrt import _memrt
@@ -57,6 +56,8 @@ def stats_schema() -> dict[str, Any]:
     >>> sorted(memrt.telemetry.stats_schema()["properties"])[:3]
     ['format', 'memrt', 'pid']
     """
+    from importlib.resources import files  # slow to import
+
     text = files("memrt").joinpath("schemas", "stats.json").read_text(encoding="utf-8")
     schema: dict[str, Any] = json.loads(text)
     return schema

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import assertions
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 
 CODE = """/// MEMRT__ASSERT(in a comment);
 #define CHECKED(x) \\

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import sizes
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 
 
 @pytest.fixture
