@@ -320,8 +320,10 @@ static bool are_own_bins_valid(const memrt__thread_t *self)
         }
         sums[has_large_blocks(bin)] += get_limit(bin) * bin->bytes;
     }
-    return MEMRT__HOLDS(self->cache.limits[0] == sums[0] || (asked && self->cache.limits[0] > sums[0])) &&
-           MEMRT__HOLDS(self->cache.limits[1] == sums[1] || (asked && self->cache.limits[1] > sums[1]));
+    return MEMRT__HOLDS(self->cache.limits[0] == sums[0] ||
+                        (asked && self->cache.limits[0] > sums[0])) &&
+           MEMRT__HOLDS(self->cache.limits[1] == sums[1] ||
+                        (asked && self->cache.limits[1] > sums[1]));
 }
 
 /// Check the bins of any record: without a thread, the bins are empty.

@@ -82,8 +82,8 @@ typedef size_t (*memrt_site_frames_fn)(uint32_t site, memrt_frame_t *out, size_t
 ///          suppressions exist already.
 typedef memrt_status_t (*memrt_suppression_add_fn)(const char *pattern, const char *description);
 
-/// Return the description of the suppression that matches the site; NULL: no suppression matches. The
-/// text is valid for the rest of the process.
+/// Return the description of the suppression that matches the site; NULL: no suppression matches.
+/// The text is valid for the rest of the process.
 typedef const char *(*memrt_suppression_at_fn)(uint32_t site);
 
 #ifdef __cplusplus
