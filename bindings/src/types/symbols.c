@@ -88,8 +88,8 @@ PyDoc_STRVAR(unresolved_doc,
              "Examples\n"
              "--------\n"
              ">>> import memrt\n"
-             ">>> memrt.debug.unresolved_symbols()\n"
-             "[]");
+             ">>> \"malloc\" in memrt.debug.unresolved_symbols()\n"
+             "False");
 
 PyDoc_STRVAR(
     check_doc,

@@ -6,8 +6,9 @@ import sys
 
 import memrt
 import pytest
+from memrt._trace.reader import ALLOC, FREE
 from memrt.commands.diff import differences
-from test_trace_file import ALLOC, FREE, INLINE, Writer
+from trace_writer import INLINE, Writer
 
 
 def command(*arguments, **options):

@@ -11,10 +11,11 @@ from pathlib import Path
 import memrt
 import numpy as np
 import pytest
+from memrt._trace.reader import ADOPTION, ALLOC, FREE, RESIZE
 from memrt.commands import replay
 from memrt.commands.workers.available import available_memory
 from memrt.commands.workers.worker import run_worker
-from test_trace_file import ADOPTED, ADOPTION, ALLOC, FREE, RESIZE, Writer
+from trace_writer import ADOPTED, Writer
 
 RESIZABLE = 3
 COUNTING = """

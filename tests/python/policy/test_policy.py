@@ -355,7 +355,7 @@ def test_policy_has_a_single_object_during_construction(before):
     found = []
 
     def look(frame, event, argument):
-        if not frame.f_code.co_filename.endswith("_policy.py"):
+        if not frame.f_code.co_filename.endswith("_policy/policy.py"):
             return None
         found.extend(memrt.debug.policies())
         return look

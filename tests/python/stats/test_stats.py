@@ -11,7 +11,7 @@ import pytest
 
 def test_fields_match_the_c_struct_in_order():
     names = [field.name for field in dataclasses.fields(memrt.types.Stats)]
-    header = f"{memrt.get_include()}/memrt/stats.h"
+    header = f"{memrt.get_include()}/memrt/observe/stats.h"
     with open(header, encoding="utf-8") as file:
         body = file.read().split("typedef struct memrt_stats {")[1].split("}")[0]
     declared = [line.split(";")[0].split()[-1] for line in body.splitlines() if ";" in line]
