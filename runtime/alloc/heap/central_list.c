@@ -1,7 +1,7 @@
 #include "runtime/alloc/heap/central_list.h"
 
 #include "runtime/alloc/heap/detour.h"
-#include "runtime/alloc/heap/large_cache.h"
+#include "runtime/alloc/heap/large_cache_purge.h"
 #include "runtime/alloc/heap/page_heap.h"
 #include "runtime/alloc/heap/purger.h"
 #include "runtime/alloc/heap/size_class.h"
