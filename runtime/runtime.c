@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "runtime/alloc/heap/central_list.h"
+#include "runtime/alloc/heap/detour.h"
 #include "runtime/alloc/heap/heap.h"
 #include "runtime/alloc/heap/large_cache.h"
 #include "runtime/alloc/heap/page_heap.h"
@@ -101,7 +102,7 @@ static void finish_fork_in_parent(void)
 /// Repair a child before another library's fork handler uses memrt there.
 static void repair_child(void)
 {
-    memrt__central_list_forget();
+    memrt__detour_forget();
     memrt__live_repair();
     memrt__named_refs_repair();
     memrt__trace_forked();

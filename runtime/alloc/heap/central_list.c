@@ -1,9 +1,7 @@
 #include "runtime/alloc/heap/central_list.h"
 
-#include <string.h>
-
-#include "runtime/alloc/heap/large_cache.h"
-#include "runtime/alloc/heap/page_detour.h"
+#include "runtime/alloc/heap/detour.h"
+#include "runtime/alloc/heap/large_cache_purge.h"
 #include "runtime/alloc/heap/page_heap.h"
 #include "runtime/alloc/heap/purger.h"
 #include "runtime/alloc/heap/size_class.h"
@@ -55,35 +53,16 @@ static void unlink_span(central_t *central, memrt__span_t *span)
     }
 }
 
-#define SPAN_BYTES ((size_t)64 << 10) /* for small blocks */
 #define SPAN_BYTES_MIN ((size_t)16 << 10)
-#define SPAN_BLOCKS 8u
-
-/// Return the maximum bytes of a span for blocks of `bytes`: at least eight small blocks. A large
-/// block has its own span, so that each large block goes back alone.
-static size_t get_max_span_bytes(size_t bytes)
-{
-    return bytes < SPAN_BYTES / 2 ? memrt__size_max(SPAN_BYTES, bytes * SPAN_BLOCKS) : bytes;
-}
 
 /// Return the units of the next span. A class starts with a small span, and each further span
-/// doubles the class, up to get_max_span_bytes().
+/// doubles the class, up to memrt__span_bytes_max().
 static size_t choose_span_units(const central_t *central, size_t bytes)
 {
     size_t begin = memrt__size_max(bytes, SPAN_BYTES_MIN);
     size_t wanted = memrt__size_max(central->units * MEMRT__UNIT, begin);
-    size_t most = get_max_span_bytes(bytes);
+    size_t most = memrt__span_bytes_max(bytes);
     return (memrt__size_min(wanted, most) + MEMRT__UNIT - 1) / MEMRT__UNIT;
-}
-
-static void init_span(memrt__span_t *span, unsigned class)
-{
-    size_t bytes = memrt__class_bytes(class);
-    span->bytes = bytes;
-    span->class = (uint8_t)class;
-    span->fresh = span->base;
-    span->end = span->base + span->units * MEMRT__UNIT / bytes * bytes;
-    MEMRT__ASSERT(span->end > span->base); /* room for one block at least */
 }
 
 static memrt__span_t *take_span(central_t *central, unsigned class, bool *grew)
@@ -93,7 +72,7 @@ static memrt__span_t *take_span(central_t *central, unsigned class, bool *grew)
     memrt__span_t *span = memrt__page_heap_take(units, grew);
     if (span != NULL) {
         central->units += units;
-        init_span(span, class);
+        memrt__span_init(span, class);
         link_span(central, span);
     }
     return span;
@@ -133,93 +112,6 @@ static void *take_block(unsigned class, bool *clean, bool *grew)
     return span == NULL ? NULL : pop_block(central, span, clean);
 }
 
-/* --- Slow forks. --- */
-
-/* A thread forks and holds all locks, while a fork handler of another library waits, possibly for
-   the calling thread. Blocks then come from separate spans, and freed blocks wait in lists. */
-
-/* Under the lock of rank DETOUR: */
-static memrt__span_t *detours[MEMRT__CLASSES]; /* the last span of each class */
-static void *deferred_blocks[MEMRT__CLASSES];  /* blocks to give back after the fork; linked */
-
-/// Take the lock of rank DETOUR if a fork is in progress. Returns false, without the lock, if the
-/// fork is over.
-static bool lock_detour(void)
-{
-    memrt__lock(MEMRT__RANK_DETOUR);
-    bool forking = memrt__lock_is_forking();
-    if (!forking) {
-        memrt__unlock(MEMRT__RANK_DETOUR);
-    }
-    return forking;
-}
-
-static memrt__span_t *take_detour_span(unsigned class)
-{
-    size_t bytes = memrt__class_bytes(class);
-    size_t units = (get_max_span_bytes(bytes) + MEMRT__UNIT - 1) / MEMRT__UNIT;
-    memrt__span_t *span = memrt__page_detour_take(units);
-    if (span != NULL) {
-        init_span(span, class);
-        span->detoured = true;
-        detours[class] = span;
-    }
-    return span;
-}
-
-/// Take a block from a span made during the fork. Under the lock of rank DETOUR. Failure: returns
-/// NULL when out of memory.
-static void *take_detour_block(unsigned class)
-{
-    memrt__span_t *span = detours[class];
-    if (span == NULL || span->fresh == span->end) {
-        span = take_detour_span(class);
-    }
-    if (span == NULL) {
-        return NULL;
-    }
-    MEMRT__ASSERT(span->detoured && span->class == class);
-    void *block = span->fresh;
-    span->fresh += span->bytes;
-    span->used++;
-    return block;
-}
-
-/// Take a list of blocks from spans made during the fork. Blocks are fresh, so their reference
-/// counts are 0. Returns false if the fork is over.
-static bool take_detour_list(unsigned class, size_t most, void **list, size_t *taken)
-{
-    if (!lock_detour()) {
-        return false;
-    }
-    void **end = list, *block;
-    *taken = 0;
-    while (*taken < most && (block = take_detour_block(class)) != NULL) {
-        *end = block;
-        end = memrt__block_next(block);
-        ++*taken;
-    }
-    *end = NULL;
-    memrt__unlock(MEMRT__RANK_DETOUR);
-    return true;
-}
-
-/// Keep blocks in a list until the end of the fork. Returns false if the fork is over.
-static bool defer_blocks(unsigned class, void *list)
-{
-    if (!lock_detour()) {
-        return false;
-    }
-    while (list != NULL) {
-        void *block = list;
-        list = *memrt__block_next(block);
-        *memrt__block_next(block) = deferred_blocks[class];
-        deferred_blocks[class] = block;
-    }
-    memrt__unlock(MEMRT__RANK_DETOUR);
-    return true;
-}
-
 static void join_detour_span(memrt__span_t *span)
 {
     MEMRT__ASSERT_HELD(get_class_lock(span->class));
@@ -235,26 +127,12 @@ static void join_detour_span(memrt__span_t *span)
 void memrt__central_list_settle(void)
 {
     void *lists[MEMRT__CLASSES];
-    MEMRT__ASSERT(memrt__lock_is_mine());
-    memrt__lock(MEMRT__RANK_DETOUR);
-    memrt__page_detour_join(join_detour_span);
-    memcpy(lists, deferred_blocks, sizeof(lists));
-    memset(deferred_blocks, 0, sizeof(deferred_blocks));
-    memset(detours, 0, sizeof(detours));
-    memrt__lock_end_fork();
-    memrt__unlock(MEMRT__RANK_DETOUR);
+    memrt__detour_end(join_detour_span, lists);
     for (unsigned class = 0; class < MEMRT__CLASSES; class++) {
         if (lists[class] != NULL) {
             memrt__central_list_give(class, lists[class]);
         }
     }
-}
-
-void memrt__central_list_forget(void)
-{
-    memset(deferred_blocks, 0, sizeof(deferred_blocks));
-    memset(detours, 0, sizeof(detours));
-    memrt__page_detour_forget();
 }
 
 /// Take one block. System calls that reclaim memory run after the lock of the class is released.
@@ -264,7 +142,7 @@ static void *try_take_block(unsigned class, bool *clean)
     void *list;
     size_t taken;
     while (!memrt__lock_or_fork(get_class_lock(class))) {
-        if (take_detour_list(class, 1, &list, &taken)) {
+        if (memrt__detour_take(class, 1, &list, &taken)) {
             *clean = false;
             return list;
         }
@@ -293,7 +171,7 @@ static void *try_take_list(unsigned class, size_t most, size_t *taken)
     size_t count = 0;
     bool grew = false;
     while (!memrt__lock_or_fork(get_class_lock(class))) {
-        if (take_detour_list(class, most, &list, taken)) {
+        if (memrt__detour_take(class, most, &list, taken)) {
             return list;
         }
     }
@@ -347,7 +225,7 @@ static bool return_block(central_t *central, void *block)
     memrt__span_t *span = memrt__page_heap_span_of(block);
     if (MEMRT__UNLIKELY(span->detoured)) { /* by the forking thread; a child loses the block */
         *memrt__block_next(block) = NULL;
-        (void)!defer_blocks(span->class, block);
+        (void)!memrt__detour_defer(span->class, block);
         return false;
     }
     MEMRT__ASSERT(span->used != 0 && (size_t)((char *)block - span->base) % span->bytes == 0);
@@ -369,7 +247,7 @@ void memrt__central_list_give(unsigned class, void *list)
     central_t *central = &centrals[class];
     bool freed_pages = false;
     while (!memrt__lock_or_fork(get_class_lock(class))) {
-        if (defer_blocks(class, list)) {
+        if (memrt__detour_defer(class, list)) {
             return;
         }
     }
@@ -450,19 +328,6 @@ static bool is_list_valid(unsigned class, const sums_t *sum)
            MEMRT__HOLDS(centrals[class].unused == sum->unused);
 }
 
-/// Check that no blocks wait for the end of a fork, unless a fork is in progress.
-static bool is_detour_valid(void)
-{
-    memrt__lock(MEMRT__RANK_DETOUR);
-    bool valid = memrt__page_detour_is_valid(), forking = memrt__lock_is_forking();
-    for (unsigned class = 0; valid && class < MEMRT__CLASSES; class++) {
-        valid = MEMRT__HOLDS(detours[class] == NULL || forking) &&
-                MEMRT__HOLDS(deferred_blocks[class] == NULL || forking);
-    }
-    memrt__unlock(MEMRT__RANK_DETOUR);
-    return valid;
-}
-
 bool memrt__central_list_is_valid(void)
 {
     sums_t sums[MEMRT__CLASSES] = {{0}};
@@ -476,7 +341,7 @@ bool memrt__central_list_is_valid(void)
     for (unsigned rank = MEMRT__RANK_CLASS_LAST; rank >= MEMRT__RANK_CLASS; rank--) {
         memrt__unlock((memrt__rank_t)rank);
     }
-    return valid && is_detour_valid();
+    return valid && memrt__detour_is_valid();
 }
 
 #endif

@@ -26,10 +26,6 @@ void memrt__central_list_give(unsigned class, void *list);
 /// Threads: the forking thread at the end of the fork, with all locks held.
 void memrt__central_list_settle(void);
 
-/// Forget such spans and blocks in a forked child, because other threads may have been changing the
-/// lists. Blocks from the spans stay usable; their memory is lost when they are freed.
-void memrt__central_list_forget(void);
-
 /// Return the bytes of blocks given back to the central lists, for all classes.
 size_t memrt__central_list_cached(void);
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "runtime/alloc/heap/cache_room.h"
+#include "runtime/alloc/heap/large_cache_purge.h"
 #include "runtime/alloc/heap/mapping_lists.h"
 #include "runtime/alloc/heap/page_heap.h"
 #include "runtime/alloc/heap/retention_budget.h"
@@ -36,39 +37,6 @@ bool memrt__large_cache_bytes(size_t size, size_t *bytes)
 
 /* Under the lock of rank WARM: */
 static bool modes_differ; /* the mode of the process changed, so mappings may differ in advice */
-
-/// Cache a mapping that the system refused to unmap, in the cache of the process. The advice for
-/// its pages is unknown. While a fork takes long, the addresses are lost.
-static void cache_stuck_mapping(void *mapping, size_t bytes)
-{
-    memrt__cached_mapping_t *entry = mapping;
-    *entry = (memrt__cached_mapping_t){
-        .bytes = bytes, .since = memrt__os_now_ns(), .mixed = true, .stuck = true};
-    if (memrt__lock_or_fork(MEMRT__RANK_LARGE_CACHE)) {
-        memrt__mapping_lists_insert(&memrt__large_cache_shared.lists, entry);
-        memrt__unlock(MEMRT__RANK_LARGE_CACHE);
-    }
-}
-
-/// Unmap a list of mappings; returns bytes. Unmapping a part of a kernel mapping splits the kernel
-/// mapping in two, and fails at the maximum number of mappings per process. Then the pages go back,
-/// and the addresses stay cached.
-static size_t unmap_list(memrt__cached_mapping_t *list)
-{
-    size_t unmapped = 0;
-    while (list != NULL) {
-        memrt__cached_mapping_t *next = list->next;
-        size_t bytes = list->bytes;
-        if (memrt__os_unmap(list, bytes)) {
-            unmapped += bytes;
-        } else {
-            memrt__os_discard(list, bytes);
-            cache_stuck_mapping(list, bytes);
-        }
-        list = next;
-    }
-    return unmapped;
-}
 
 static void update_shortest_decay(void)
 {
@@ -104,7 +72,7 @@ void memrt__large_cache_close(memrt__large_cache_t *warm)
     warm->closed = true;
     memrt__mapping_lists_shrink(&warm->lists, 0, &excess);
     memrt__unlock(MEMRT__RANK_LARGE_CACHE);
-    unmap_list(excess);
+    memrt__large_cache_unmap(excess);
 }
 
 void memrt__large_cache_delete(memrt__large_cache_t *warm)
@@ -198,7 +166,7 @@ void *memrt__large_cache_take(memrt__large_cache_t *warm, size_t bytes, size_t a
         purge = memrt__cache_room_needs_pages(warm);
     }
     memrt__unlock(MEMRT__RANK_LARGE_CACHE);
-    unmap_list(excess);
+    memrt__large_cache_unmap(excess);
     if (purge) {
         memrt__page_heap_purge(true);
     }
@@ -228,7 +196,7 @@ void memrt__large_cache_give(memrt__large_cache_t *warm, void *mapping, size_t b
     memrt__mapping_lists_insert(&warm->lists, entry);
     memrt__mapping_lists_shrink(&warm->lists, memrt__cache_room_max(warm), &excess);
     memrt__unlock(MEMRT__RANK_LARGE_CACHE);
-    unmap_list(excess);
+    memrt__large_cache_unmap(excess);
 }
 
 void *memrt__large_cache_resize(memrt__large_cache_t *warm, void *mapping, size_t old_bytes,
@@ -249,104 +217,8 @@ void *memrt__large_cache_resize(memrt__large_cache_t *warm, void *mapping, size_
     memrt__cache_room_request(warm, new_bytes, &excess);
     memrt__unlock(MEMRT__RANK_LARGE_CACHE);
     memrt__cache_room_confirm(warm, new_bytes);
-    unmap_list(excess);
+    memrt__large_cache_unmap(excess);
     return moved;
-}
-
-/// Move the mappings cached before `then` to `out`. When the cache empties, the high-water mark
-/// restarts at current use.
-static void move_old_entries(memrt__large_cache_t *warm, uint64_t then,
-                             memrt__cached_mapping_t **out)
-{
-    MEMRT__ASSERT_HELD(MEMRT__RANK_LARGE_CACHE);
-    memrt__mapping_lists_move_old(&warm->lists, then, out);
-    if (warm->lists.cached.oldest == NULL) {
-        warm->most_used = memrt__cache_room_used(warm);
-    }
-}
-
-size_t memrt__large_cache_purge(memrt__large_cache_t *warm, uint64_t then)
-{
-    memrt__cached_mapping_t *old = NULL;
-    if (!memrt__lock_or_fork(MEMRT__RANK_LARGE_CACHE)) {
-        return 0;
-    }
-    move_old_entries(warm, then, &old);
-    memrt__unlock(MEMRT__RANK_LARGE_CACHE);
-    return unmap_list(old);
-}
-
-size_t memrt__large_cache_purge_all(void)
-{
-    memrt__cached_mapping_t *old = NULL;
-    if (!memrt__lock_or_fork(MEMRT__RANK_LARGE_CACHE)) {
-        return 0;
-    }
-    for (memrt__large_cache_t *warm = &memrt__large_cache_shared; warm != NULL;
-         warm = warm->next_other) {
-        move_old_entries(warm, UINT64_MAX, &old);
-    }
-    memrt__unlock(MEMRT__RANK_LARGE_CACHE);
-    return unmap_list(old);
-}
-
-void memrt__large_cache_retry(void)
-{
-    memrt__large_cache_t *warm =
-        &memrt__large_cache_shared; /* the only cache with stuck mappings */
-    memrt__lock(MEMRT__RANK_LARGE_CACHE);
-    while (warm->lists.stuck.oldest != NULL) {
-        memrt__cached_mapping_t *entry = warm->lists.stuck.oldest;
-        memrt__mapping_lists_extract(&warm->lists, entry);
-        entry->stuck = false;
-        memrt__mapping_lists_insert(&warm->lists, entry);
-    }
-    memrt__unlock(MEMRT__RANK_LARGE_CACHE);
-}
-
-/// Return the earliest caching time within the decay, on the clock of memrt__os_now_ns(). Returns 0
-/// without a decay, so that all mappings stay.
-static uint64_t get_oldest_allowed(const memrt__large_cache_t *warm, uint64_t now)
-{
-    size_t decay = memrt__cache_room_decay(warm);
-    uint64_t ns = (uint64_t)decay * 1000000u;
-    return decay != MEMRT__DECAY_NEVER && now > ns ? now - ns : 0;
-}
-
-size_t memrt__large_cache_purge_old(uint64_t now)
-{
-    memrt__cached_mapping_t *old = NULL;
-    if (!memrt__lock_or_fork(MEMRT__RANK_LARGE_CACHE)) {
-        return 0;
-    }
-    for (memrt__large_cache_t *warm = &memrt__large_cache_shared; warm != NULL;
-         warm = warm->next_other) {
-        move_old_entries(warm, get_oldest_allowed(warm, now), &old);
-    }
-    memrt__unlock(MEMRT__RANK_LARGE_CACHE);
-    return unmap_list(old);
-}
-
-void memrt__large_cache_trim(void)
-{
-    memrt__cached_mapping_t *excess = NULL;
-    if (!memrt__lock_or_fork(MEMRT__RANK_LARGE_CACHE)) {
-        return;
-    }
-    for (memrt__large_cache_t *warm = &memrt__large_cache_shared; warm != NULL;
-         warm = warm->next_other) {
-        memrt__mapping_lists_shrink(&warm->lists, memrt__cache_room_max(warm), &excess);
-    }
-    memrt__unlock(MEMRT__RANK_LARGE_CACHE);
-    unmap_list(excess);
-}
-
-void memrt__large_cache_make_room(void)
-{
-    memrt__retention_budget_update(memrt__os_now_ns());
-    if (memrt__load_relaxed(&memrt__mapping_lists_bytes) != 0) {
-        memrt__large_cache_trim();
-    }
 }
 
 static void mark_entries_mixed(memrt__large_cache_t *warm)
@@ -372,20 +244,6 @@ size_t memrt__large_cache_cached(const memrt__large_cache_t *warm)
 {
     memrt__lock(MEMRT__RANK_LARGE_CACHE);
     size_t bytes = warm->lists.cached.bytes + warm->lists.stuck.bytes;
-    memrt__unlock(MEMRT__RANK_LARGE_CACHE);
-    return bytes;
-}
-
-size_t memrt__large_cache_aging(void)
-{
-    size_t bytes = 0;
-    if (!memrt__lock_or_fork(MEMRT__RANK_LARGE_CACHE)) {
-        return 0;
-    }
-    for (memrt__large_cache_t *warm = &memrt__large_cache_shared; warm != NULL;
-         warm = warm->next_other) {
-        bytes += memrt__cache_room_decay(warm) == MEMRT__DECAY_NEVER ? 0 : warm->lists.cached.bytes;
-    }
     memrt__unlock(MEMRT__RANK_LARGE_CACHE);
     return bytes;
 }

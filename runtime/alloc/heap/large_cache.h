@@ -46,35 +46,12 @@ void memrt__large_cache_give(memrt__large_cache_t *warm, void *mapping, size_t b
 void *memrt__large_cache_resize(memrt__large_cache_t *warm, void *mapping, size_t old_bytes,
                                 size_t new_bytes, size_t align);
 
-/// Unmap the mappings that were cached before `then`, on the clock of memrt__os_now_ns(); returns
-/// bytes.
-size_t memrt__large_cache_purge(memrt__large_cache_t *warm, uint64_t then);
-
-/// Unmap cached mappings of all caches: all mappings, or the mappings past their decay. Both
-/// functions return bytes.
-size_t memrt__large_cache_purge_all(void);
-size_t memrt__large_cache_purge_old(uint64_t now);
-
-/// Let the next purge call the system again for mappings that the system refused to unmap.
-/// Otherwise the system is called once for such a mapping, until the mapping is reused.
-void memrt__large_cache_retry(void);
-
-/// Unmap the mappings above the limits, after the limits of the process have changed.
-void memrt__large_cache_trim(void);
-
-/// Update the retention budget, and unmap the mappings above the remaining room, after spans have
-/// grown.
-void memrt__large_cache_make_room(void);
-
 /// Mark existing mappings after the huge page mode of the process has changed. A reuse then advises
 /// a marked mapping anew.
 void memrt__large_cache_readvise(void);
 
 /// Return the bytes in a cache, including mappings that the system refused to unmap.
 size_t memrt__large_cache_cached(const memrt__large_cache_t *warm);
-
-/// Return the bytes in all caches that go back to the system after a decay.
-size_t memrt__large_cache_aging(void);
 
 /// Shortest decay that a policy has set for itself, in milliseconds, without decays of 0.
 /// MEMRT__DECAY_NEVER: no policy has set a decay. Relaxed.

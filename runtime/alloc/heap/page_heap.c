@@ -1,7 +1,5 @@
 #include "runtime/alloc/heap/page_heap.h"
 
-#include <string.h>
-
 #include "runtime/alloc/heap/retention_budget.h"
 #include "runtime/alloc/heap/segment.h"
 #include "runtime/base/atomics.h"
@@ -83,29 +81,14 @@ static void dissolve_whole_spans(void)
     }
 }
 
-typedef size_t (*find_fn)(memrt__segment_t *segment, size_t count);
-
-static memrt__segment_t *search_segments(find_fn look, size_t units, size_t *first)
-{
-    for (memrt__segment_t *segment = memrt__segments; segment != NULL; segment = segment->next) {
-        if (segment->longest >= units) {
-            *first = look(segment, units);
-            if (*first < MEMRT__SEGMENT_UNITS) {
-                return segment;
-            }
-        }
-    }
-    return NULL;
-}
-
 /// Find a segment with room for a span. Pages that are already in memory come first.
 static memrt__segment_t *find_segment(size_t units, size_t *first)
 {
     dissolve_whole_spans();
     memrt__segment_t *segment =
-        dirty_free < units ? NULL : search_segments(memrt__segment_find_dirty_run, units, first);
+        dirty_free < units ? NULL : memrt__segment_search_dirty(units, first);
     if (segment == NULL) {
-        segment = search_segments(memrt__segment_find_free_run, units, first);
+        segment = memrt__segment_search_free(units, first);
     }
     if (segment == NULL) {
         *first = MEMRT__SEGMENT_TABLE;
@@ -228,20 +211,10 @@ static bool unmap_segment(memrt__segment_t *segment, size_t *units)
     return true;
 }
 
-/// Return true if a segment has no spans, and all its dirty units are purgeable.
-static bool can_unmap_segment(const memrt__segment_t *segment, bool all)
-{
-    if (segment->used_units != 0 || segment->unmaps == MEMRT__REFUSALS_MAX) {
-        return false;
-    }
-    memrt__unit_bits_t bits = memrt__segment_purgeable_units(segment, all);
-    return memcmp(&bits, &segment->dirty, sizeof(bits)) == 0;
-}
-
 static size_t purge_segment(memrt__segment_t *segment, bool all)
 {
     size_t units;
-    if (can_unmap_segment(segment, all) && unmap_segment(segment, &units)) {
+    if (memrt__segment_can_unmap(segment, all) && unmap_segment(segment, &units)) {
         return units;
     }
     memrt__unit_bits_t bits = memrt__segment_purgeable_units(segment, all);
@@ -284,18 +257,6 @@ memrt__span_t *memrt__page_heap_take(size_t units, bool *grew)
     return span;
 }
 
-/// Return the first segment that neither purge `round` nor a later purge of the same kind has
-/// visited. Concurrent purges have different numbers, and one visit by the later purge serves both.
-/// A purge of idle units leaves work for a purge of all units.
-static memrt__segment_t *find_unvisited_segment(size_t round, bool all)
-{
-    memrt__segment_t *segment = memrt__segments;
-    while (segment != NULL && segment->round[all] >= round) {
-        segment = segment->next;
-    }
-    return segment;
-}
-
 /// Restart the high-water mark at current use, if no units are cached.
 static void restart_high_water_mark(void)
 {
@@ -321,7 +282,7 @@ size_t memrt__page_heap_purge(bool all)
     memrt__unlock(MEMRT__RANK_PAGE_HEAP);
     bool more = true;
     while (more && memrt__lock_or_fork(MEMRT__RANK_PAGE_HEAP)) {
-        memrt__segment_t *segment = find_unvisited_segment(round, all);
+        memrt__segment_t *segment = memrt__segment_find_unvisited(round, all);
         more = segment != NULL;
         if (more) {
             segment->round[all] = round;

@@ -26,7 +26,7 @@
 /// Failure: returns NULL when out of memory.
 memrt__span_t *memrt__page_heap_take(size_t units, bool *grew);
 
-/// Add a segment from page_detour.h, full of spans up to its free end, to the page heap. Under the
+/// Add a segment from detour.h, full of spans up to its free end, to the page heap. Under the
 /// lock of rank PAGES.
 void memrt__page_heap_adopt(memrt__segment_t *segment);
 

@@ -8,6 +8,7 @@
 #include <time.h>
 
 #include "runtime/alloc/heap/large_cache.h"
+#include "runtime/alloc/heap/large_cache_purge.h"
 #include "runtime/alloc/heap/page_heap.h"
 #include "runtime/base/shield.h"
 #include "runtime/base/size.h"

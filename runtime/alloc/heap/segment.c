@@ -1,5 +1,7 @@
 #include "runtime/alloc/heap/segment.h"
 
+#include <string.h>
+
 #include "runtime/base/atomics.h"
 #include "runtime/base/check.h"
 #include "runtime/base/size.h"
@@ -28,7 +30,9 @@ memrt__unit_bits_t memrt__segment_purgeable_units(const memrt__segment_t *segmen
     return bits;
 }
 
-size_t memrt__segment_find_free_run(memrt__segment_t *segment, size_t count)
+/// Return the first unit of the first run of `count` free units, or MEMRT__SEGMENT_UNITS. A search
+/// without result updates `longest`.
+static size_t find_free_run(memrt__segment_t *segment, size_t count)
 {
     size_t longest;
     memrt__unit_bits_t bits = memrt__segment_free_units(segment, false);
@@ -39,11 +43,48 @@ size_t memrt__segment_find_free_run(memrt__segment_t *segment, size_t count)
     return first;
 }
 
-size_t memrt__segment_find_dirty_run(memrt__segment_t *segment, size_t count)
+/// Return the first unit of the first run of `count` dirty free units, or MEMRT__SEGMENT_UNITS.
+static size_t find_dirty_run(memrt__segment_t *segment, size_t count)
 {
     size_t longest;
     memrt__unit_bits_t bits = memrt__segment_free_units(segment, true);
     return memrt__unit_bits_find_run(&bits, count, &longest);
+}
+
+typedef size_t (*find_fn)(memrt__segment_t *segment, size_t count);
+
+static memrt__segment_t *search_segments(find_fn look, size_t units, size_t *first)
+{
+    MEMRT__ASSERT_HELD(MEMRT__RANK_PAGE_HEAP);
+    for (memrt__segment_t *segment = memrt__segments; segment != NULL; segment = segment->next) {
+        if (segment->longest >= units) {
+            *first = look(segment, units);
+            if (*first < MEMRT__SEGMENT_UNITS) {
+                return segment;
+            }
+        }
+    }
+    return NULL;
+}
+
+memrt__segment_t *memrt__segment_search_free(size_t units, size_t *first)
+{
+    return search_segments(find_free_run, units, first);
+}
+
+memrt__segment_t *memrt__segment_search_dirty(size_t units, size_t *first)
+{
+    return search_segments(find_dirty_run, units, first);
+}
+
+memrt__segment_t *memrt__segment_find_unvisited(size_t round, bool all)
+{
+    MEMRT__ASSERT_HELD(MEMRT__RANK_PAGE_HEAP);
+    memrt__segment_t *segment = memrt__segments;
+    while (segment != NULL && segment->round[all] >= round) {
+        segment = segment->next;
+    }
+    return segment;
 }
 
 void memrt__segment_link(memrt__segment_t *segment)
@@ -92,6 +133,15 @@ size_t memrt__segment_stuck_units(const memrt__segment_t *segment)
     }
     memrt__unit_bits_t bits = memrt__segment_free_units(segment, true);
     return memrt__unit_bits_count(&bits);
+}
+
+bool memrt__segment_can_unmap(const memrt__segment_t *segment, bool all)
+{
+    if (segment->used_units != 0 || segment->unmaps == MEMRT__REFUSALS_MAX) {
+        return false;
+    }
+    memrt__unit_bits_t bits = memrt__segment_purgeable_units(segment, all);
+    return memcmp(&bits, &segment->dirty, sizeof(bits)) == 0;
 }
 
 memrt__span_t *memrt__segment_mark_span(memrt__segment_t *segment, size_t first, size_t units,

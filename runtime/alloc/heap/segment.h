@@ -9,8 +9,8 @@
 #include "runtime/alloc/heap/unit_bits.h"
 
 /// Segments: mappings of 4 MiB, from which the page heap cuts spans. Each segment begins with a
-/// table of its units. This header changes only the tables and the list of segments; page_heap.h
-/// counts.
+/// table of its units. This header searches and changes only the tables and the list of segments;
+/// page_heap.h counts.
 
 /// Table at the start of a segment. All fields except `head` and `spans` are under the lock of rank
 /// PAGES. Each entry of `head` and `spans` belongs to the span that contains the unit.
@@ -76,11 +76,20 @@ memrt__unit_bits_t memrt__segment_free_units(const memrt__segment_t *segment, bo
 /// Return the units to purge: the idle units, or with `all` every dirty free unit.
 memrt__unit_bits_t memrt__segment_purgeable_units(const memrt__segment_t *segment, bool all);
 
-/// Return the first unit of the first run of `count` free units, in any units or only in dirty
-/// units. Without such a run, return MEMRT__SEGMENT_UNITS; a search in any units then updates
-/// `longest`.
-size_t memrt__segment_find_free_run(memrt__segment_t *segment, size_t count);
-size_t memrt__segment_find_dirty_run(memrt__segment_t *segment, size_t count);
+/// Return the first segment of the list with a run of `units` free units, in any units or only in
+/// dirty units. `*first` is the first unit of the run. Without such a segment, return NULL. Under
+/// the lock of rank PAGES.
+memrt__segment_t *memrt__segment_search_free(size_t units, size_t *first);
+memrt__segment_t *memrt__segment_search_dirty(size_t units, size_t *first);
+
+/// Return the first segment that neither purge `round` nor a later purge of the same kind has
+/// visited. Concurrent purges have different numbers, and one visit by the later purge serves both.
+/// A purge of idle units leaves work for a purge of all units. Under the lock of rank PAGES.
+memrt__segment_t *memrt__segment_find_unvisited(size_t round, bool all);
+
+/// Return true if a segment has no spans, and all its dirty units are purgeable, unless the system
+/// refused to unmap the segment too often.
+bool memrt__segment_can_unmap(const memrt__segment_t *segment, bool all);
 
 /// Return the dirty free units that the system does not take. A segment without spans returns 0
 /// while unmapping the whole segment is still possible.

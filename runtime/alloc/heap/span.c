@@ -2,6 +2,25 @@
 
 #include "runtime/alloc/heap/size_class.h"
 #include "runtime/base/check.h"
+#include "runtime/base/size.h"
+
+#define SPAN_BYTES ((size_t)64 << 10) /* for small blocks */
+#define SPAN_BLOCKS 8u
+
+size_t memrt__span_bytes_max(size_t bytes)
+{
+    return bytes < SPAN_BYTES / 2 ? memrt__size_max(SPAN_BYTES, bytes * SPAN_BLOCKS) : bytes;
+}
+
+void memrt__span_init(memrt__span_t *span, unsigned class)
+{
+    size_t bytes = memrt__class_bytes(class);
+    span->bytes = bytes;
+    span->class = (uint8_t)class;
+    span->fresh = span->base;
+    span->end = span->base + span->units * MEMRT__UNIT / bytes * bytes;
+    MEMRT__ASSERT(span->end > span->base); /* room for a block at least */
+}
 
 #if MEMRT_DEBUG
 

@@ -40,6 +40,13 @@ static inline void **memrt__block_next(void *block)
     return (void **)block + 1;
 }
 
+/// Return the maximum bytes of a span for blocks of `bytes`: at least eight small blocks. A large
+/// block has its own span, so that each large block goes back alone.
+size_t memrt__span_bytes_max(size_t bytes);
+
+/// Set up a new span with base and units for blocks of a class.
+void memrt__span_init(memrt__span_t *span, unsigned class);
+
 #if MEMRT_DEBUG
 /// Return whether the invariants of a span hold. Under the lock of the class.
 bool memrt__span_is_valid(const memrt__span_t *span);

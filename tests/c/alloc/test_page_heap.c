@@ -8,6 +8,7 @@
 #include "conformance/pattern.h"
 #include "runtime/alloc/allocator.h"
 #include "runtime/alloc/heap/large_cache.h"
+#include "runtime/alloc/heap/large_cache_purge.h"
 #include "runtime/alloc/heap/page_heap.h"
 #include "runtime/alloc/heap/purger.h"
 #include "runtime/alloc/heap/retention_budget.h"
