@@ -55,13 +55,12 @@ static void verify_freed_block(void *ptr)
     }
 }
 
-/// Store the first damaged block in `context`, a pointer.
+/// Return whether a freed block is damaged, and store the block in `context`, a pointer.
 static bool find_damaged_block(void *ptr, void *context)
 {
     char fault[128];
-    bool damaged = memrt__redzone_dead_fault(ptr, fault, sizeof(fault));
-    *(void **)context = damaged ? ptr : NULL;
-    return damaged;
+    *(void **)context = ptr;
+    return memrt__redzone_dead_fault(ptr, fault, sizeof(fault));
 }
 
 /// Return the alignment for the upstream: at least the alignment of the words in the record.
