@@ -1,9 +1,11 @@
 #include "runtime/alloc/allocator.h"
 
-/// Uncached allocator: small blocks from the C library's malloc, large blocks mapped.
+/// Uncached allocator: passes each request on and keeps no freed block. Requests of MEMRT__LARGE
+/// bytes or more go to an allocator that maps pages, smaller requests to the C library's malloc.
 
-/// Return the allocator for a size. The context is the allocator of large blocks; NULL: the mapped
-/// allocator.
+/// Return the allocator for a block of `size` bytes. Only `ctx` and `size` decide, so a free or
+/// resize of the block finds the allocator again. `ctx` points to the allocator for large blocks, a
+/// mapped allocator with its own huge page mode. NULL: memrt__mapped_allocator.
 static const memrt_allocator_t *choose_allocator(const void *ctx, size_t size)
 {
     const memrt_allocator_t *large = ctx == NULL ? &memrt__mapped_allocator : ctx;

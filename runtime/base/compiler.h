@@ -1,23 +1,33 @@
 #ifndef MEMRT_BASE_COMPILER_H
 #define MEMRT_BASE_COMPILER_H
 
-/// Compiler attributes and builtins that gcc and clang share, under names of memrt.
+/// Names for compiler attributes and builtins. Each macro compiles with gcc and with clang.
 
 #define MEMRT__LIKELY(x) __builtin_expect(!!(x), 1)
 #define MEMRT__UNLIKELY(x) __builtin_expect(!!(x), 0)
 #define MEMRT__COLD __attribute__((cold, noinline))
-#define MEMRT__APART __attribute__((noinline)) ///< keeps register saves out of its callers
-#define MEMRT__INLINE inline __attribute__((always_inline)) ///< fast paths, copied into each caller
-#define MEMRT__PRINTF(text, first) __attribute__((format(printf, text, first)))
-#define MEMRT__CACHE_LINE 64
 
-/// Mark a char array without a NUL at its end.
+/// Keep a slow path out of its caller, so that the caller's fast path saves no registers for the
+/// slow path.
+#define MEMRT__APART __attribute__((noinline))
+
+/// Copy a fast path into each caller.
+#define MEMRT__INLINE inline __attribute__((always_inline))
+
+/// Check printf formats. `text` is the position of the format parameter, `first` of the first value
+/// to print; both count from 1.
+#define MEMRT__PRINTF(text, first) __attribute__((format(printf, text, first)))
+
+#define MEMRT__CACHE_LINE 64 ///< bytes
+
+/// Mark a char array without a NUL at its end, so that the compiler does not warn.
 #if defined(__has_attribute) && __has_attribute(nonstring)
 #define MEMRT__NONSTRING __attribute__((nonstring))
 #else
 #define MEMRT__NONSTRING
 #endif
 
+/// 1 in a build with the sanitizer, else 0.
 #if defined(__has_feature)
 #define MEMRT__THREAD_SANITIZER __has_feature(thread_sanitizer)
 #elif defined(__SANITIZE_THREAD__)
@@ -34,13 +44,14 @@
 #define MEMRT__ADDRESS_SANITIZER 0
 #endif
 
-/// Declare a thread-local variable that costs one instruction to reach. The variable takes static
-/// thread-local space. A library loaded by dlopen gets little thread-local space: use for pointers
-/// only.
+/// Declare a thread-local variable that one instruction reaches, without a function call. The
+/// variable takes static thread-local space, and a library loaded by dlopen gets little such space.
+/// Use for single words only: pointers, integers, flags.
 #define MEMRT__THREAD_LOCAL __thread __attribute__((tls_model("initial-exec")))
 
-/// Compiler barrier: no memory access moves across. If another thread forks here, the child sees
-/// all stores before the barrier and no store after the barrier.
+/// Compiler barrier: the compiler moves no memory access across. If another thread forks while the
+/// calling thread is at the barrier, the child sees all stores of the calling thread before the
+/// barrier, and no store after the barrier.
 #define MEMRT__KEEP_ORDER __asm__ volatile("" ::: "memory")
 
 #endif

@@ -16,17 +16,20 @@
 
 /// Blocks: pieces of memory from an allocator, with a MemInfo header directly before the data.
 ///
-///     | padding, lead - 64 | header, 64 | data, size bytes |
-///     ^ aligned                         ^ aligned
+///     | padding, lead - 64 bytes | header, 64 bytes | data, size bytes |
+///     ^ start of the block                          ^ data, `lead` bytes after the start
 ///
-/// The data of blocks of MEMRT__LARGE bytes and more starts on a page boundary. This header
-/// allocates and frees blocks and counts them in their accounts. References and destructors are in
-/// references.h, resizes in block_resize.h.
+/// Start and data both have the alignment of the block. The data of blocks of MEMRT__LARGE bytes
+/// and more starts on a page boundary. This header allocates and frees blocks and counts blocks in
+/// their accounts. References and destructors are in references.h, resizes in block_resize.h.
+///
+/// A block is unpublished, with a reference count of 0 and in no account, until
+/// memrt__block_notify_alloc(). The fast path publishes at once. The account counts each published
+/// block once, and each free of a published block once.
 
-/// Allocate a block, and list the block in the live set if `request->event` asks for a listing. The
-/// block is unpublished: the count is 0, so a thread finding the block in the live set cannot
-/// acquire it. The block is in no account yet, so memrt__block_discard() leaves no statistics
-/// behind.
+/// Allocate an unpublished block, and list the block in the live set if `request->event` has a
+/// sampling weight. A thread that finds the block in the live set cannot acquire the block, because
+/// the reference count is 0. memrt__block_discard() frees the block and changes no account.
 ///
 /// Failure: returns NULL when out of memory, and counts a failed request.
 memrt_meminfo_t *memrt__block_new(const memrt__block_request_t *request);
@@ -41,22 +44,25 @@ void memrt__block_refused(memrt_policy_t *policy, size_t size);
 static MEMRT__INLINE memrt_meminfo_t *
 memrt__block_new_fast(memrt__thread_t *self, memrt__home_t home, size_t size, memrt_kind_t kind);
 
-/// Fast path like memrt__block_new_fast(), for a policy returned by memrt__policy_here(). Checks
-/// for tracking, fault injection and the event trace, so the caller need not. NULL: the fast path
-/// does not apply.
+/// Fast path inside the slow path of a caller: first check for tracking, fault injection and the
+/// event trace, then continue as memrt__block_new_fast(). `policy` is a result of
+/// memrt__policy_here(). The caller must have checked for sampling. NULL: the fast path does not
+/// apply.
 static MEMRT__INLINE memrt_meminfo_t *memrt__block_new_slow(const memrt_policy_t *policy,
                                                             size_t size, memrt_kind_t kind);
 
 /// Fast path: take a header without data from the thread cache, for an adopted or resizable
-/// MemInfo. NULL: the fast path does not apply.
+/// MemInfo, and count the header in the account. The reference count is 1. Checks for observers as
+/// memrt__block_new_slow() does. NULL: the fast path does not apply.
 static inline memrt_meminfo_t *memrt__header_new_fast(memrt_policy_t *policy, memrt_kind_t kind);
 
 /// Largest zeroed request that the fast path serves with memset. For larger requests, the allocator
 /// may have memory that is zero already.
 #define MEMRT__FAST_ZERO ((size_t)16 << 10)
 
-/// Fast path of a free: subtract a block with a count of 1 from the account and return the memory
-/// to the thread cache. False: the fast path does not apply, and nothing changed.
+/// Fast path of a free: subtract a block from the account and return the memory to the thread
+/// cache. The caller has the only reference, with a count of 1, or dropped the last reference, with
+/// a count of 0. False: the fast path does not apply, and nothing changed.
 static MEMRT__INLINE bool memrt__block_delete_fast(memrt_meminfo_t *mi);
 
 /// Publish a complete block: count the block in the account and set the reference count to 1.
@@ -69,31 +75,36 @@ void memrt__block_discard(memrt_meminfo_t *mi);
 /// Free a block whose reference count is 0, and subtract the block from the account.
 void memrt__block_delete(memrt_meminfo_t *mi);
 
-/// Allocate a separate header for a tiny block. Its count is 2: one reference for the holder of the
-/// data, one for the caller. Failure: NULL when out of memory, and a failed request is counted.
+/// Allocate a separate header for a tiny block. The reference count is 2: one reference for the
+/// holder of the data, one for the caller. Failure: returns NULL when out of memory, and counts a
+/// failed request.
 memrt_meminfo_t *memrt__block_new_tiny(memrt_policy_t *policy, void *data, size_t size);
 
 /// Count a header from memrt__block_new_tiny() after it was published in the tiny block.
 void memrt__block_notify_alloc_tiny(const memrt_meminfo_t *mi);
-/// Free a header from memrt__block_new_tiny() because another thread published its header first.
+
+/// Free a header from memrt__block_new_tiny(), because another thread published a header for the
+/// tiny block first.
 void memrt__block_discard_tiny(memrt_meminfo_t *mi);
 
-/// Promote a block: count it as a MemInfo from now on. Repeated calls have no effect.
+/// Promote a block: count the block as a MemInfo from now on. Repeated calls have no effect.
 void memrt__block_promote(memrt_meminfo_t *mi);
 
+/// Return whether `size` is 1 to MEMRT__CLASS_DATA_MAX; size 0 wraps around and is too large.
 static inline bool memrt__is_fast_size(size_t size)
 {
     return size - 1 < MEMRT__CLASS_DATA_MAX;
 }
 
-/// Return the flags of a new block, as the fast path of a free requires them.
+/// Return the flags that let memrt__block_delete_fast() free a new block of the size class.
 static inline unsigned memrt__fast_flags(memrt_kind_t kind, unsigned class)
 {
     return (kind == MEMRT_KIND_BLOCK ? 0 : MEMRT__FLAG_MEMINFO) | MEMRT__FLAG_FAST |
            class << MEMRT__FLAG_CLASS_AT;
 }
 
-/// Write the header of a block with data, as the fast path of a free requires it.
+/// Write the header of a block with data, so that memrt__block_delete_fast() can free the block.
+/// `policy` is the index of the account, `count` the reference count.
 static MEMRT__INLINE void memrt__fast_write(memrt_meminfo_t *mi, uint32_t policy, size_t size,
                                             memrt_kind_t kind, size_t count)
 {
@@ -140,8 +151,8 @@ static inline memrt_meminfo_t *memrt__header_new_fast(memrt_policy_t *policy, me
 {
     memrt__thread_t *self = memrt__self;
     memrt__home_t home = memrt__home_of(self, policy);
-    bool open = home.shard != NULL && !memrt__is_slow(MEMRT__SLOW_ALWAYS);
-    memrt_meminfo_t *mi = open ? memrt__bin_pop(&self->cache.bins[0]) : NULL;
+    bool is_fast = home.shard != NULL && !memrt__is_slow(MEMRT__SLOW_ALWAYS);
+    memrt_meminfo_t *mi = is_fast ? memrt__bin_pop(&self->cache.bins[0]) : NULL;
     if (MEMRT__UNLIKELY(mi == NULL)) {
         return NULL;
     }
@@ -181,7 +192,8 @@ static MEMRT__INLINE bool memrt__block_delete_fast(memrt_meminfo_t *mi)
                                                           mi->kind, mi->size, mi))) {
         return false;
     }
-    memrt__store_relaxed(&mi->refct, 0); /* only this thread accesses a block in its own bin */
+    /* Safe after the give: only the calling thread accesses blocks in its own bins. */
+    memrt__store_relaxed(&mi->refct, 0);
     MEMRT__PROBE4(free, mi->data, mi->size, mi->policy, mi->kind);
     return true;
 }

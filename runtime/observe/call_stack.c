@@ -7,10 +7,10 @@
 #include "runtime/base/check.h"
 #include "runtime/os/unwind.h"
 
-void memrt__call_stack_record(memrt__call_stack_t *place)
+void memrt__call_stack_record(memrt__call_stack_t *stack)
 {
-    memset(place, 0, sizeof(*place));
-    memrt__unwind(place->frames, MEMRT__CALL_STACK_DEPTH);
+    memset(stack, 0, sizeof(*stack));
+    memrt__unwind(stack->frames, MEMRT__CALL_STACK_DEPTH);
 }
 
 static const char *get_file_name(const char *path)
@@ -30,18 +30,18 @@ static int write_frame(const Dl_info *info, const void *frame, char *text, size_
                     (const char *)frame - (const char *)info->dli_fbase);
 }
 
-size_t memrt__call_stack_text(const memrt__call_stack_t *place, char *text, size_t length)
+size_t memrt__call_stack_text(const memrt__call_stack_t *stack, char *text, size_t length)
 {
     MEMRT__ASSERT(length != 0);
     size_t used = 0;
-    size_t i = memrt__unwind_own(place->frames, MEMRT__CALL_STACK_DEPTH); /* skip libmemrt */
+    size_t i = memrt__unwind_own(stack->frames, MEMRT__CALL_STACK_DEPTH); /* skip libmemrt */
     text[0] = '\0';
-    for (; i < MEMRT__CALL_STACK_DEPTH && place->frames[i] != NULL; i++) {
+    for (; i < MEMRT__CALL_STACK_DEPTH && stack->frames[i] != NULL; i++) {
         Dl_info info;
-        if (dladdr(place->frames[i], &info) == 0 || info.dli_fname == NULL) {
+        if (dladdr(stack->frames[i], &info) == 0 || info.dli_fname == NULL) {
             continue;
         }
-        int wrote = write_frame(&info, place->frames[i], text + used, length - used);
+        int wrote = write_frame(&info, stack->frames[i], text + used, length - used);
         if (wrote < 0 || (size_t)wrote >= length - used) {
             text[used] = '\0'; /* keep whole lines only */
             break;

@@ -8,26 +8,31 @@
 
 #include "runtime/base/check.h"
 
-/// Allocation sites. A site is a call stack, stored once under a number. Sites and interpreter
-/// frames are never freed, so a report can always name them.
+/// Allocation sites. A site is a call stack, stored once under a number from 1 on. Sites and
+/// interpreter frames are never freed, so a number or frame stays valid for any later report.
 
-/// Return the number of the site of the calling thread, with at most `frames` interpreter frames
-/// and `native` native frames. 0: the call stack is unknown, or out of memory.
-uint32_t memrt__site_here(size_t frames, size_t native);
+/// Return the number of the site of the calling thread, and store the call stack if the site is
+/// new. The call stack has at most `most_frames` interpreter frames and `most_native` native
+/// frames. 0: the call stack is unknown, or out of memory.
+uint32_t memrt__site_here(size_t most_frames, size_t most_native);
 
-/// Count an allocation of `size` bytes at a site. Site 0 stands for none and counts nothing.
+/// Count an allocation of `size` bytes at a site. Site 0 means an unknown site and counts nothing.
 void memrt__site_count(uint32_t site, size_t size);
 
-/// Set the callback that lists the frames of an interpreter, or NULL. Release; partner: the acquire
-/// load before each call.
-void memrt__site_set_frames(memrt_frames_fn frames);
+/// Set the callback that lists the interpreter frames of the calling thread; NULL: no callback. The
+/// store is a release. memrt__site_here() loads the callback with acquire before each call.
+void memrt__site_set_frames(memrt_frames_fn fn);
 
-/// Write a frame as one line of text, cut to `length` bytes. The line is "function at file:line"
-/// or "function+0xNN in object".
+/// Write a frame as one line of text, cut to `length` bytes, NUL included. The line is "function at
+/// file:line" for an interpreter frame, "function+0xNN in object" for a native frame. An unknown
+/// frame gives "?".
 void memrt__frame_line(memrt_frame_t frame, char *line, size_t length);
+
+/// Bytes of a buffer for one line.
 #define MEMRT__FRAME_LINE 4096
 
-/// Implement the functions of memrt_api_t of the same names.
+/// Implement memrt_api_t.frame_new, frame_text, site_read and site_frames; contracts are in
+/// memrt/observe/site.h.
 memrt_frame_t memrt__frame_new(const char *function, const char *file, uint64_t line);
 memrt_status_t memrt__frame_text(memrt_frame_t frame, memrt_frame_text_t *out) MEMRT_MUST_CHECK;
 memrt_status_t memrt__site_read(uint32_t site, memrt_site_t *out) MEMRT_MUST_CHECK;

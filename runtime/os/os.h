@@ -5,11 +5,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/// The operating system interface of memrt. Another system is supported by another os_<name>.c.
+/// The operating system interface of memrt. The folder runtime/os/linux implements the interface
+/// for Linux; another system needs another folder.
 ///
-/// Mapping functions take sizes that are multiples of memrt__os_page_size() and not 0, and
-/// addresses that come from memrt__os_map(). A mapping function returns NULL or false when the
-/// system refused and nothing changed.
+/// Mapping functions take sizes that are multiples of memrt__os_page_size() and not 0, and page
+/// aligned addresses in a mapping from memrt__os_map(). Failure: a mapping function returns NULL or
+/// false, and all mappings are unchanged.
 
 size_t memrt__os_page_size(void);
 
@@ -18,12 +19,13 @@ size_t memrt__os_page_size(void);
 void *memrt__os_map(size_t size, size_t lead, size_t align);
 bool memrt__os_unmap(void *address, size_t size);
 
-/// Grow or shrink a mapping and keep its contents. The new address is page aligned; greater
-/// alignment may be lost where the mapping moves.
+/// Grow or shrink a mapping and keep its contents. Returns the address, which differs from
+/// `address` only if `may_move` is true. A mapping that moves may lose an alignment greater than
+/// the page size.
 void *memrt__os_remap(void *address, size_t old_size, size_t new_size, bool may_move);
 
 /// Return the pages to the system but keep the addresses. The range reads as fresh zero pages
-/// afterwards.
+/// afterwards. Failure: returns false, and some pages of the range may be zero already.
 bool memrt__os_discard(void *address, size_t size);
 
 /// Advise the system to use huge pages for a range, or not to. Advice only: no code depends on the
@@ -36,13 +38,13 @@ size_t memrt__os_resident(void);
 
 /// A limit that the system sets on the memory of the process.
 typedef struct memrt__os_limit {
-    const char *what; ///< description for reports
+    const char *what; ///< description for reports: "of address space (RLIMIT_AS)"
     uint64_t bytes;
     uint64_t used; ///< bytes in use under the limit; 0: unknown
 } memrt__os_limit_t;
 
-/// Write the limits in force to `out`, at most MEMRT__OS_LIMITS. Returns their number. Allocates
-/// nothing.
+/// Write the limits in force to `out`, which has room for MEMRT__OS_LIMITS. Returns the number of
+/// limits. Allocates nothing.
 size_t memrt__os_limits(memrt__os_limit_t *out);
 #define MEMRT__OS_LIMITS 3u
 
@@ -55,6 +57,7 @@ uint64_t memrt__os_tick_ns(void);
 
 /// Return nanoseconds since 1970.
 uint64_t memrt__os_wall_ns(void);
+
 uint64_t memrt__os_thread_id(void);
 uint64_t memrt__os_process_id(void);
 
@@ -74,13 +77,14 @@ int memrt__os_file_create(const char *path, bool replace, const void *bytes, siz
 /// written.
 bool memrt__os_file_write(int file, uint64_t at, const void *bytes, size_t size, int *error);
 
-/// Truncate the file at `size`. Best effort: a failure is ignored, as for a file that can no longer
-/// be written.
+/// Truncate the file at `size`, to remove the bytes of a failed write. Best effort: ignores a
+/// failure, for example when the file can no longer be written.
 void memrt__os_file_cut(int file, uint64_t size);
 void memrt__os_file_close(int file);
 
 /// Return the value of an environment variable, or NULL. Always NULL in a set-uid process.
 const char *memrt__os_environment(const char *name);
+
 /// Return row `index` of the environment ("NAME=value"), or NULL past the end. Always NULL in a
 /// set-uid process.
 const char *memrt__os_environment_row(size_t index);
@@ -89,32 +93,35 @@ const char *memrt__os_environment_row(size_t index);
 /// Writes "" if the command line is not known.
 void memrt__os_command(char *text, size_t room);
 
-/// A statistics page: a file in memory that only processes of the same user can read.
+/// File of a statistics page: a file in memory that only processes of the same user can read.
 typedef struct memrt__os_shared_file {
     char path[96];
     uint64_t process; ///< id of the process that the page describes
     uint64_t started; ///< start of the process, in ticks of the system since boot
 } memrt__os_shared_file_t;
 
-/// Write the name of the folder of this user's statistics pages. The folder may not exist yet.
+/// Bytes of a buffer for the folder name, NUL included.
 #define MEMRT__OS_FOLDER 40
+
+/// Write the name of the folder of this user's statistics pages. The folder may not exist yet.
 void memrt__os_shared_file_folder(char *folder, size_t room);
 
-/// Create an empty page for this process. Replaces a page that remains from an earlier program of
-/// the same process, before exec. Creates the folder if missing. Refuses a folder of another user,
-/// and a folder that other users may access. Failure: returns false, and `why` is a sentence.
+/// Create an empty page for this process. Replaces a page of the program that ran in this process
+/// before exec. Creates the folder if missing. Refuses a folder of another user, and a folder that
+/// other users may access. Failure: returns false, and writes an error message to `why`.
 bool memrt__os_shared_file_make(const char *folder, memrt__os_shared_file_t *out, char *why,
                                 size_t length);
 
 /// Write to the page. The file is opened and closed for each write, so that no descriptor stays
 /// open. The page is not mapped, because truncation of a mapped file would kill the program by a
-/// signal. Returns false when the page is gone, or has no room.
+/// signal. Returns false when the page was removed, or the file system is full.
 bool memrt__os_shared_file_write(const memrt__os_shared_file_t *page, const void *data, size_t size,
                                  size_t at);
 void memrt__os_shared_file_remove(const memrt__os_shared_file_t *page);
 
 /// Remove pages in the folder that were not written for `age` seconds and whose processes have
-/// ended, as far as process ids show. Files with other names stay.
+/// ended. A page stays while another process has the id of the ended process. Files without the
+/// name of a page stay.
 void memrt__os_shared_file_sweep(const char *folder, uint64_t age);
 
 #endif

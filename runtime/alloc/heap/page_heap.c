@@ -8,21 +8,22 @@
 #include "runtime/os/lock.h"
 #include "runtime/os/os.h"
 
-/* Units; written under the lock, read without: */
-static size_t in_spans;
-static size_t dirty_free;
-static size_t stuck_units; /* part of dirty_free in segments whose pages the system refuses */
+/* The lock of rank PAGE_HEAP protects all state of this file. Only the next three counts of units
+   are also read without the lock. */
+static size_t in_spans;    /* in taken spans */
+static size_t dirty_free;  /* cached: free, and possibly not zero; includes whole free spans */
+static size_t stuck_units; /* part of dirty_free that the system refused too often to take back */
 
-static size_t
-    most_in_spans; /* under the lock; high-water mark of in_spans since no units were cached */
+static size_t most_in_spans; /* high-water mark of in_spans; see restart_high_water_mark() */
 
-#define LONG 9u /* minimum units: a long span is mostly one large block, often taken and given */
+/* Minimum units of a long span: mostly one large block, so often freed and requested again. */
+#define LONG_FROM 9u
 #define LENGTHS (MEMRT__SPAN_MAX / MEMRT__UNIT + 1)
 
-/* Under the lock. Units of whole spans count as dirty and free, but the bitmaps show the units as
-   used. */
-static memrt__span_t *whole_free_spans[LENGTHS]; /* linked by `next` */
-static size_t whole_spans;
+/* Freed long spans, kept whole for the next request of the same length. The bitmaps of the segment
+   show their units as used, but dirty_free counts the units. */
+static memrt__span_t *whole_free_spans[LENGTHS]; /* by units; linked by `next` */
+static size_t whole_spans;                       /* number of spans in the lists */
 
 static memrt__segment_t *add_segment(void)
 {
@@ -33,13 +34,14 @@ static memrt__segment_t *add_segment(void)
     return segment;
 }
 
-/// Update `stuck_units` after a change of a segment; `before` is memrt__segment_stuck_units()
-/// before the change.
+/// Add the change of a segment's stuck units to `stuck_units`. `before` is the result of
+/// memrt__segment_stuck_units() before the change.
 static void update_stuck_units(const memrt__segment_t *segment, size_t before)
 {
     memrt__own_add(&stuck_units, memrt__segment_stuck_units(segment) - before);
 }
 
+/// Clear the units of a freed span in the bitmaps, so that spans of any length can take the units.
 static void dissolve_span(memrt__span_t *span)
 {
     MEMRT__ASSERT_HELD(MEMRT__RANK_PAGE_HEAP);
@@ -48,7 +50,7 @@ static void dissolve_span(memrt__span_t *span)
     MEMRT__ASSERT(segment->used_units >= span->units);
     memrt__unit_bits_clear_run(&segment->used, memrt__unit_of(span->base), span->units);
     segment->used_units -= span->units;
-    segment->longest = MEMRT__SEGMENT_UNITS;
+    segment->longest = MEMRT__SEGMENT_UNITS; /* an upper bound, until the next failed search */
     update_stuck_units(segment, before);
 }
 
@@ -72,7 +74,7 @@ static void push_whole_span(memrt__span_t *span)
 
 static void dissolve_whole_spans(void)
 {
-    for (size_t units = LONG; whole_spans != 0; units++) {
+    for (size_t units = LONG_FROM; whole_spans != 0; units++) {
         MEMRT__ASSERT(units < LENGTHS);
         memrt__span_t *span;
         while ((span = pop_whole_span(units)) != NULL) {
@@ -81,7 +83,8 @@ static void dissolve_whole_spans(void)
     }
 }
 
-/// Find a segment with room for a span. Pages that are already in memory come first.
+/// Find a segment with `units` free units from unit `*first` on. Dirty units are preferred, because
+/// their pages are in memory. Maps a segment if necessary. Failure: NULL when out of memory.
 static memrt__segment_t *find_segment(size_t units, size_t *first)
 {
     dissolve_whole_spans();
@@ -97,7 +100,7 @@ static memrt__segment_t *find_segment(size_t units, size_t *first)
     return segment;
 }
 
-/// Count free units, `dirty` of them dirty, as units in spans.
+/// Move free units to `in_spans`. `dirty` of the units were dirty and leave `dirty_free`.
 static void count_taken_units(size_t units, size_t dirty)
 {
     MEMRT__ASSERT_HELD(MEMRT__RANK_PAGE_HEAP);
@@ -133,7 +136,7 @@ void memrt__page_heap_give(memrt__span_t *span)
     MEMRT__ASSERT(span->used == 0 && span->units <= in_spans);
     memrt__own_add(&in_spans, (size_t)0 - span->units);
     memrt__own_add(&dirty_free, span->units);
-    if (span->units < LONG || memrt__segment_has_refused_discards(memrt__segment_of(span))) {
+    if (span->units < LONG_FROM || memrt__segment_has_refused_discards(memrt__segment_of(span))) {
         dissolve_span(span);
     } else {
         push_whole_span(span);
@@ -147,8 +150,8 @@ memrt__span_t *memrt__page_heap_span_of(const void *address)
     return &segment->spans[segment->head[memrt__unit_of(address)]];
 }
 
-/// Count a refused discard. At MEMRT__REFUSALS_MAX, whole spans are dissolved, so that the bitmaps
-/// of the segment count all stuck units.
+/// Count a refused discard. At MEMRT__REFUSALS_MAX, whole spans are dissolved, because only units
+/// that the bitmaps show as free count as stuck units.
 static void count_refused_discard(memrt__segment_t *segment)
 {
     if (segment->discards + 1u == MEMRT__REFUSALS_MAX) {
@@ -158,7 +161,7 @@ static void count_refused_discard(memrt__segment_t *segment)
     MEMRT__ASSERT(segment->discards <= MEMRT__REFUSALS_MAX);
 }
 
-/// Give back the whole pages between the units `start` and `end`; returns units.
+/// Give the whole pages between units `start` and `end` back to the system; returns units.
 static size_t discard_run(memrt__segment_t *segment, size_t start, size_t end)
 {
     size_t page_units = memrt__size_max(memrt__os_page_size() / MEMRT__UNIT, 1);
@@ -177,7 +180,7 @@ static size_t discard_run(memrt__segment_t *segment, size_t start, size_t end)
     return end - start;
 }
 
-/// Give back each run of `bits`; returns units.
+/// Give the runs of `bits` back, until the segment has refused too often; returns units.
 static size_t discard_runs(memrt__segment_t *segment, const memrt__unit_bits_t *bits)
 {
     size_t units = 0, before = memrt__segment_stuck_units(segment);
@@ -193,8 +196,8 @@ static size_t discard_runs(memrt__segment_t *segment, const memrt__unit_bits_t *
     return units;
 }
 
-/// Unmap a segment without spans. Returns false if the system refused. `*units` is the number of
-/// dirty units.
+/// Unmap a segment without spans; `*units` is its number of dirty units. Returns false if the
+/// system refused: the segment then stays in the list.
 static bool unmap_segment(memrt__segment_t *segment, size_t *units)
 {
     MEMRT__ASSERT(segment->used_units == 0);
@@ -211,6 +214,8 @@ static bool unmap_segment(memrt__segment_t *segment, size_t *units)
     return true;
 }
 
+/// Unmap a segment, or discard its idle units, with `all` its dirty free units; returns units. All
+/// units that stay dirty and free become idle. The segment may be gone afterwards.
 static size_t purge_segment(memrt__segment_t *segment, bool all)
 {
     size_t units;
@@ -224,8 +229,9 @@ static size_t purge_segment(memrt__segment_t *segment, bool all)
     return units;
 }
 
-/// Purge free units after spans took fresh pages although free units exist, in shorter runs. The
-/// purge stops when the process is within its high-water mark plus the retention budget.
+/// Purge until units in spans plus dirty free units are within the high-water mark plus the
+/// retention budget, or until only stuck units are left. Needed after a span took fresh pages: any
+/// dirty free units lay in runs too short for the span.
 static void purge_above_budget(void)
 {
     size_t room = most_in_spans - in_spans + memrt__retention_budget() / MEMRT__UNIT;
@@ -257,7 +263,7 @@ memrt__span_t *memrt__page_heap_take(size_t units, bool *grew)
     return span;
 }
 
-/// Restart the high-water mark at current use, if no units are cached.
+/// Restart the high-water mark at current use, if no units are cached except stuck units.
 static void restart_high_water_mark(void)
 {
     if (memrt__lock_or_fork(MEMRT__RANK_PAGE_HEAP)) {
@@ -272,7 +278,7 @@ static void restart_high_water_mark(void)
 /// longer than one segment takes.
 size_t memrt__page_heap_purge(bool all)
 {
-    static size_t rounds; /* under the lock */
+    static size_t rounds; /* under the lock; number of the last purge */
     size_t bytes = 0;
     if (!memrt__lock_or_fork(MEMRT__RANK_PAGE_HEAP)) {
         return 0;
@@ -333,7 +339,7 @@ size_t memrt__page_heap_used(void)
 void memrt__page_heap_adopt(memrt__segment_t *segment)
 {
     segment->longest = MEMRT__SEGMENT_UNITS;
-    count_taken_units(segment->used_units, 0);
+    count_taken_units(segment->used_units, 0); /* the units never were in dirty_free */
     memrt__segment_link(segment);
 }
 
@@ -364,7 +370,7 @@ static bool add_whole_spans(sums_t *sums)
 {
     for (size_t units = 0; units < LENGTHS; units++) {
         for (const memrt__span_t *span = whole_free_spans[units]; span != NULL; span = span->next) {
-            if (!MEMRT__HOLDS(units >= LONG) || !MEMRT__HOLDS(span->units == units) ||
+            if (!MEMRT__HOLDS(units >= LONG_FROM) || !MEMRT__HOLDS(span->units == units) ||
                 !MEMRT__HOLDS(span->used == 0) ||
                 !MEMRT__HOLDS(memrt__page_heap_span_of(span->base) == span) ||
                 /* otherwise the stuck units of the segment would lack the span */

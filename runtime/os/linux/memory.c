@@ -14,6 +14,8 @@
 #include "runtime/base/shield.h"
 #include "runtime/base/size.h"
 
+/* Mappings, resident bytes, clocks, ids and environment of the process, on Linux. */
+
 extern char **environ;
 
 size_t memrt__os_page_size(void)
@@ -42,7 +44,8 @@ void *memrt__os_map(size_t size, size_t lead, size_t align)
     if (align <= page) {
         return map_pages(size);
     }
-    /* Map more than requested, then unmap both ends. */
+    /* Map more than requested, then unmap both ends. An end that cannot be unmapped stays mapped,
+       unused. */
     size_t wide;
     if (!memrt__size_add(size, align - page, &wide)) {
         return NULL;
@@ -51,6 +54,7 @@ void *memrt__os_map(size_t size, size_t lead, size_t align)
     if (start == NULL) {
         return NULL;
     }
+    /* Bytes from `start` to the first address A with A + lead at a multiple of `align`. */
     size_t before = (size_t)(-((uintptr_t)start + lead) & (align - 1));
     size_t after = wide - before - size;
     MEMRT__ASSERT(before % page == 0 && after % page == 0 && before <= wide - size);
@@ -71,8 +75,9 @@ bool memrt__os_unmap(void *address, size_t size)
 }
 
 #if MEMRT__THREAD_SANITIZER
-/* ThreadSanitizer does not notice that a mapping moves. It reports earlier accesses of other
-   threads at the new address as a race. So mappings do not move. */
+/* ThreadSanitizer does not notice that a mapping moves. At the new address, accesses to an earlier
+   mapping look like races with accesses to the moved mapping. So mappings do not move, and a
+   mapping that cannot grow in place is refused. */
 #define MAY_MOVE 0
 #else
 #define MAY_MOVE MREMAP_MAYMOVE
@@ -100,7 +105,7 @@ void memrt__os_advise_huge(void *address, size_t size, bool huge)
     madvise(address, size, huge ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
 }
 
-/// Reads the file without stdio, because stdio allocates.
+/// Reads field 2 of /proc/self/statm, the resident pages, without stdio, because stdio allocates.
 size_t memrt__os_resident(void)
 {
     MEMRT__SHIELD;
