@@ -1,4 +1,8 @@
-"""Account memory by scope: each block counts for the part of the program that allocated it."""
+"""Account memory by scope: a named part of the program, entered by ``with memrt.scope(name)``.
+
+Scopes form a tree. An allocation counts for the current scope and the scopes around the current
+scope. The free of a block counts for the scope of the allocation.
+"""
 
 from __future__ import annotations
 
@@ -23,9 +27,9 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 class Scope:
     """Node in the tree of scopes, with the statistics of the allocations made in the scope.
 
-    All figures include the scopes inside. A free counts for the scope of the allocation, wherever
-    and whenever the free happens. No figure is therefore ever below zero. The figures can be read
-    at any time, also after the scope was left.
+    All figures include the nested scopes. A free counts for the scope of the allocation, wherever
+    and whenever the free happens, so no figure falls below zero. The figures are current at each
+    reading, also after the scope was left.
 
     Examples
     --------
@@ -148,11 +152,12 @@ def _check_name(name: object) -> None:
 
 
 class scope:  # noqa: N801 (a context manager that reads like a function)
-    """Count allocations made inside for the scope of a name; a context manager, or a decorator.
+    """Count the allocations of a block or function for a scope; a context manager or a decorator.
 
     A scope entered inside another scope is nested in the outer scope. Entering the name of the
     current scope stays in the current scope, so a recursive function has one scope. Entering the
-    same name again continues the same scope. Scopes may be left in any order.
+    same name at the same level of the tree again continues the earlier scope. Scopes may be left in
+    any order.
 
     Parameters
     ----------
@@ -176,8 +181,8 @@ class scope:  # noqa: N801 (a context manager that reads like a function)
 
     Notes
     -----
-    Arrays of NumPy count where memrt is in force, by a policy or :func:`memrt.enable`. Allocations
-    by memrt's own functions and by jitted functions always count.
+    Arrays of NumPy count while memrt is NumPy's allocator, by a policy or :func:`memrt.enable`.
+    Allocations by memrt's own functions and by jitted functions always count.
 
     Threads: a scope belongs to the current context. Tasks of asyncio and ``asyncio.to_thread``
     inherit the scope. Under ``memrt.enable()``, calls submitted to a
@@ -249,9 +254,10 @@ class scope:  # noqa: N801 (a context manager that reads like a function)
         return f"memrt.scope({self._name!r})"
 
 
-# An entry has the owner that entered and the scope. For the extension, the entry also has the
-# capsule of the scope, and the handlers in the scope by policy index. The last entry of the tuple
-# is the current scope of the context.
+# Entry of an entered scope: owner, scope, capsule, handlers. The owner is the object that entered
+# the scope, compared by identity on leaving. The extension reads the capsule, and caches NumPy
+# handlers for the scope in the dict, by policy index. The last entry of a context has the current
+# scope.
 _Entry: TypeAlias = tuple[object, Scope, Any, dict[int, Any]]
 _entries: ContextVar[tuple[_Entry, ...]] = _memrt.scope_variable
 
@@ -283,7 +289,7 @@ def current_scope() -> Scope | None:
 
 
 def _open(around: Scope | None, name: str) -> Scope:
-    """Return the scope named `name` inside `around`, or the outermost such scope for None."""
+    """Return the scope `name` directly inside the scope `around`; None: at the top of the tree."""
     if around is None:
         return Scope(_memrt.scope_open(None, name), (name,))
     return Scope(_memrt.scope_open(around._capsule, name), (*around._path, name))
@@ -299,7 +305,8 @@ def _set_entries(entries: tuple[_Entry, ...]) -> None:
         _entries.set(entries)
         handlers.follow_scope()
     except BaseException:
-        _entries.set(before)  # the first set() may change the variable and then fail for its token
+        # set() may raise MemoryError for its token after the variable has changed.
+        _entries.set(before)
         raise
 
 
@@ -308,6 +315,7 @@ def _enter(owner: object, entered: Scope) -> None:
 
 
 def _leave(owner: object) -> bool:
+    """Remove the last entry of `owner` from this context. Return whether there was an entry."""
     entries = _entries.get()
     for index in range(len(entries) - 1, -1, -1):
         if entries[index][0] is owner:
@@ -364,16 +372,22 @@ def bind_scope(function: _F) -> _F:
 
 
 def scope_paths() -> dict[int, str]:
-    """Return the path of each scope, names joined by slashes, by the number of the scope."""
+    """Return the path of each scope by the scope's number, with '' for number 0: outside of scopes.
+
+    Slashes join the names. Slashes in names are not escaped, unlike in scope_name().
+    """
     paths = {0: ""}
-    for capsule in _memrt.scopes():
+    for capsule in _memrt.scopes():  # parents before children
         number, name, parent = _memrt.scope_info(capsule)
         paths[number] = f"{paths[parent]}/{name}" if parent else name
     return paths
 
 
 class ScopeTree:
-    """Snapshot of the tree of scopes. Iteration yields all scopes, parents before children.
+    """Tree of the scopes that exist at construction, for iteration and lookup by path.
+
+    Iteration yields all scopes, parents before children. Scopes opened later are missing. The
+    figures of each scope are current at each reading.
 
     Examples
     --------
@@ -391,7 +405,7 @@ class ScopeTree:
         self._scopes: list[Scope] = []
         self._children: dict[int, list[Scope]] = {}
         paths: dict[int, tuple[str, ...]] = {0: ()}
-        for capsule in _memrt.scopes():
+        for capsule in _memrt.scopes():  # parents before children
             number, name, parent = _memrt.scope_info(capsule)
             paths[number] = (*paths[parent], name)
             found = Scope(capsule, paths[number])
@@ -409,7 +423,7 @@ class ScopeTree:
         Returns
         -------
         list of Scope
-            Scopes inside, without the scopes nested deeper.
+            Scopes nested one level deep.
         """
         return list(self._children.get(0 if scope is None else scope._id, ()))
 
@@ -425,7 +439,7 @@ class ScopeTree:
         Parameters
         ----------
         path : str or tuple of str
-            Names joined by slashes, or a tuple of names.
+            Names joined by slashes, or a tuple of names. A name with a slash needs the tuple.
 
         Returns
         -------
@@ -458,7 +472,7 @@ def scopes() -> ScopeTree:
     Returns
     -------
     memrt.types.ScopeTree
-        Snapshot of the tree.
+        Tree of the scopes that exist now.
 
     Notes
     -----

@@ -1,4 +1,8 @@
-"""Render a recording as an HTML page: a single file, without network access or other files."""
+"""Render a recording as an HTML page: a single file that loads nothing from network or disk.
+
+Style, data and scripts are inline. No text of the recorded program can become markup or end a
+script element: the template escapes the title, and as_script() escapes the data.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +13,7 @@ from importlib import resources
 from memrt._profile.recording import Document
 from memrt._support.extras import expect, needed
 
-_WHY = "a page"
+_WHY = "a page"  # subject of the message for a missing package
 
 
 def expect_packages() -> None:
@@ -19,32 +23,44 @@ def expect_packages() -> None:
 
 
 def render(documents: list[Document]) -> bytes:
-    """Return the HTML page of a recording, encoded as UTF-8."""
+    """Return the HTML page of a recording, encoded as UTF-8.
+
+    Lone surrogates, as in undecodable file names, become backslash escapes.
+
+    Parameters
+    ----------
+    documents : list[Document]
+        Document of the recorded process, then the documents of child processes.
+    """
     jinja2, plotly = needed("jinja2", _WHY), needed("plotly.offline", _WHY)
-    template = jinja2.Environment(autoescape=True).from_string(_file("page.html"))
+    template = jinja2.Environment(autoescape=True).from_string(_read_asset("page.html"))
     text: str = template.render(
         title=" ".join(documents[0]["program"]),
         version=documents[0]["memrt"],
-        style=jinja2.utils.markupsafe.Markup(_file("page.css")),
+        style=jinja2.utils.markupsafe.Markup(_read_asset("page.css")),
         data=jinja2.utils.markupsafe.Markup(as_script(documents)),
-        charts=jinja2.utils.markupsafe.Markup(_closed(plotly.get_plotlyjs())),
-        script=jinja2.utils.markupsafe.Markup(_file("page.js")),
+        charts=jinja2.utils.markupsafe.Markup(_escape_end_tags(plotly.get_plotlyjs())),
+        script=jinja2.utils.markupsafe.Markup(_read_asset("page.js")),
     )
     return text.encode("utf-8", "backslashreplace")
 
 
 def as_script(value: object) -> str:
-    """Return `value` as JSON, escaped for a script element, for any text in `value`."""
+    """Return `value` as JSON that can stand inside a script element.
+
+    The characters <, > and & become Unicode escapes, so no text in `value` can end the element.
+    """
     text = json.dumps(value, separators=(",", ":"))  # ASCII only
     for mark in "<>&":
         text = text.replace(mark, f"\\u{ord(mark):04x}")
     return text
 
 
-def _closed(script: str) -> str:
-    """Return JavaScript code with each ``</script`` escaped, so that no text ends the element."""
+def _escape_end_tags(script: str) -> str:
+    """Return JavaScript code with ``<\\/script`` for ``</script``, which would end the element."""
     return re.sub(r"</(?=script)", r"<\\/", script, flags=re.IGNORECASE)
 
 
-def _file(name: str) -> str:
+def _read_asset(name: str) -> str:
+    """Return the text of a file next to this module."""
     return (resources.files("memrt") / "_profile" / name).read_text(encoding="utf-8")

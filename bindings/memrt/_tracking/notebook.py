@@ -1,4 +1,7 @@
-"""Measure the memory of a notebook cell: the cell magic ``%%memrt`` of IPython and Jupyter."""
+"""Measure the memory of a notebook cell: the cell magic ``%%memrt`` of IPython and Jupyter.
+
+Each run of a cell has a new measure. The measure ends with the cell, even if the cell fails.
+"""
 
 from __future__ import annotations
 
@@ -11,17 +14,23 @@ from memrt._support.units import human_bytes, plural
 from memrt._tracking.live import SiteUsage, sites
 from memrt._tracking.measure import Measure
 
-_SHOWN = 10
+_SITES_SHOWN = 10  # maximum number of source lines in the table
 
 
 class CellMemory:
-    """Memory of an executed cell, shown as a table."""
+    """Memory of an executed cell, shown as a table.
+
+    Parameters
+    ----------
+    measure : Measure
+        Tracked measure of the cell, after leave().
+    """
 
     def __init__(self, measure: Measure) -> None:
         self.stats: Stats = measure.stats
         """Statistics of the cell; `live` is the memory that the cell left behind."""
         self.peak: int = measure.peak
-        """Most bytes in use at once, above the bytes in use at the start."""
+        """Most bytes in use at once during the cell, above the bytes in use at the start."""
         self.sites: list[SiteUsage] = sites(measure.live())
         """Memory left behind, by source line of the allocation, the largest first."""
 
@@ -35,7 +44,7 @@ class CellMemory:
 
     def _site_rows(self) -> list[tuple[str, str]]:
         rows = []
-        for usage in self.sites[:_SHOWN]:
+        for usage in self.sites[:_SITES_SHOWN]:
             place = "an unknown source line" if usage.place is None else str(usage.place)
             buffers = plural(round(usage.blocks), "buffer")
             rows.append((f"{human_bytes(round(usage.bytes))} in {buffers}", place))
@@ -68,7 +77,7 @@ def load_ipython_extension(shell: Any) -> None:
 
         if line.strip():
             raise UsageError(f"%%memrt takes no arguments, got {line.strip()!r}")
-        measure = Measure("cell", True, _open(None, "cells"))
+        measure = Measure("cell", tracked=True, spare=_open(None, "cells"))
         measure.enter()
         try:
             shell.run_cell(cell)

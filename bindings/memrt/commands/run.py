@@ -1,4 +1,7 @@
-"""``python -m memrt run``: run an unchanged program with its arrays on memrt."""
+"""``python -m memrt run``: run an unchanged program with its arrays on memrt.
+
+All options, output files and required packages are checked before the program starts.
+"""
 
 from __future__ import annotations
 
@@ -17,13 +20,14 @@ from memrt.commands.programs.summary import summarise_at_exit
 HELP = "Run a Python program with all of NumPy's arrays on memrt, and print a summary to stderr."
 
 EXAMPLES = """\
-Options of memrt precede the program: a script, folder, zip file or pipe, a module after -m, code
-after -c, or - for source on standard input. All words after the program belong to the program,
-including --. Arguments, standard input, __main__ module, call stack, tracebacks and exit status are
-the same as in plain Python. Only sys.orig_argv and sys.modules show memrt.
+Options of memrt precede the program. The program is a script, folder, zip file or pipe, a module
+after -m, code after -c, or - for source on standard input. All words after the program belong to
+the program, including --. Arguments, standard input, __main__ module, call stack, tracebacks and
+exit status are the same as in plain Python. Only sys.orig_argv and sys.modules show memrt.
 
 Forked children stay on memrt. Other child processes do not use memrt, with two exceptions: --numba
-puts Numba on memrt in child processes, and --children puts Python child processes on memrt.
+puts Numba on memrt in child processes, and --children puts Python child processes on memrt and in
+the report.
 
 With --html, --record or --plot, memrt reads statistics while the program runs, and writes the
 outputs at the end of the program. If the program calls os._exit or a signal kills the program,
@@ -64,6 +68,13 @@ def prepare_parser(parser: argparse.ArgumentParser) -> None:
 
 
 def execute(arguments: argparse.Namespace) -> None:
+    """Check options and outputs, put NumPy on memrt, and run the program.
+
+    Raises
+    ------
+    CommandError
+        Before the program starts, for an invalid option, output or program.
+    """
     program = program_named(arguments.program)
     program.load()
     policy = _policy(arguments)
@@ -83,7 +94,7 @@ def execute(arguments: argparse.Namespace) -> None:
         _share()
     tracked = bool(arguments.track or arguments.html or arguments.record)
     if tracked:
-        tracking_asked_for(arguments).__enter__()
+        tracking_asked_for(arguments).__enter__()  # never left: the reports at exit need tracking
     recording = _recording(arguments, outputs, tracked) if outputs else None
     summarise_at_exit(policy, json_file=json_file, quiet=arguments.quiet)
     if arguments.numba:
@@ -98,26 +109,30 @@ def execute(arguments: argparse.Namespace) -> None:
 
 
 def _recording(arguments: argparse.Namespace, outputs: Outputs, tracked: bool) -> Recording:
-    """Return a recording of this process that has not started yet."""
+    """Return a recording of this process, not started.
+
+    With --children, the recording includes child processes, and passes the options on to them.
+    """
     settings = {
         "Policy": arguments.name,
         "Alignment": str(arguments.alignment),
         "Tracked allocations": _tracking_text(arguments) if tracked else "no",
     }
-    asked = {
+    child_options = {
         "settings": settings,
         "tracked": tracked,
         "tracking": {name: getattr(arguments, name) for name in ("frames", "native", "sample")},
         "alignment": arguments.alignment,
         "name": arguments.name,
     }
-    family = Family(asked) if arguments.children else None
+    family = Family(child_options) if arguments.children else None
     return Recording(Recorder(settings, tracked), family, outputs, arguments.quiet)
 
 
 def _tracking_text(arguments: argparse.Namespace) -> str:
-    what = "all" if arguments.sample is None else f"about one per {arguments.sample} of memory"
-    return f"{what}, with {arguments.frames} Python calls and {arguments.native} native calls"
+    """Return the tracking settings as text for the report."""
+    sampled = "all" if arguments.sample is None else f"about one per {arguments.sample} of memory"
+    return f"{sampled}, with {arguments.frames} Python calls and {arguments.native} native calls"
 
 
 def add_tracking_options(parser: argparse.ArgumentParser) -> None:
@@ -131,7 +146,7 @@ def add_tracking_options(parser: argparse.ArgumentParser) -> None:
 
 
 def tracking_asked_for(arguments: argparse.Namespace) -> memrt.debug.tracking:
-    """Return a tracking context with the settings of the options.
+    """Return a tracking context, not entered, with the settings of the options.
 
     Raises
     ------

@@ -3,6 +3,10 @@
 #include "core/device_sync.h"
 #include "support/ndarray.h"
 
+/* NumPy's array interface has two forms: the dict __array_interface__, whose consumer keeps the
+   MemInfo alive, and the capsule __array_struct__, which holds a reference to the MemInfo. Both
+   describe a one-dimensional array of uint8. */
+
 PyObject *memrt__array_interface_dict(memrt_meminfo_object_t *self, void *unused)
 {
     memrt_bytes_t bytes;
@@ -15,12 +19,14 @@ PyObject *memrt__array_interface_dict(memrt_meminfo_object_t *self, void *unused
                          "strides", Py_None, "version", 3);
 }
 
-/// A PyArrayInterface, with storage for its shape and stride.
+/// Contents of a capsule: the PyArrayInterface, and the shape and stride to which the
+/// PyArrayInterface points.
 typedef struct storage {
     PyArrayInterface interface;
     npy_intp shape, stride;
 } storage_t;
 
+/// Free the contents of a capsule, and release the MemInfo in the context of the capsule.
 static void destroy_struct_capsule(PyObject *capsule)
 {
     PyObject *self = PyCapsule_GetContext(capsule);
@@ -28,6 +34,7 @@ static void destroy_struct_capsule(PyObject *capsule)
     Py_XDECREF(self);
 }
 
+/// Describe the bytes as a one-dimensional array. `storage` must not move afterwards.
 static void fill_interface(storage_t *storage, const memrt_bytes_t *bytes)
 {
     int flags = NPY_ARRAY_C_CONTIGUOUS | NPY_ARRAY_F_CONTIGUOUS | NPY_ARRAY_ALIGNED |

@@ -176,7 +176,7 @@ PyMethodDef memrt__holders_methods[] = {
      "find_holders(object, own, frames[, address]) -> tuple\n\n"
      "Find the holders of the buffer behind `object`, or of the tracked buffer at an address.\n"
      "Return the MemInfo, the objects that keep the buffer alive with their referrers (see\n"
-     "report.h), and the number of objects left out. The caller has `own` references to\n"
+     "holder_report.h), and the number of objects left out. The caller has `own` references to\n"
      "`object`. The innermost `frames` frames are not searched."},
     {"frame_variables", list_frame_variables, METH_O,
      "frame_variables(frame) -> list of pairs\n\n"

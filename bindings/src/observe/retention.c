@@ -288,7 +288,7 @@ PyMethodDef memrt__retention_methods[] = {
      "find_retention(min_bytes, min_ratio, limit) -> tuple\n\n"
      "Find buffers with at least `min_bytes` bytes, and at least `min_ratio` of all bytes,\n"
      "outside of all referenced views. Return at most `limit` buffers, most bytes outside\n"
-     "first; the objects that keep the buffers alive, see report.h; the number of all such\n"
-     "buffers; and the sum of the bytes."},
+     "first; the objects that keep the buffers alive, see holder_report.h; the number of all\n"
+     "such buffers; and the sum of the bytes."},
     {NULL, NULL, 0, NULL},
 };
