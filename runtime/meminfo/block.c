@@ -15,12 +15,12 @@ static unsigned choose_flags(const memrt__block_request_t *request,
     bool quick = request->policy->quick && request->external == NULL &&
                  layout->align == MEMRT_HEADER_SIZE &&
                  (!data || memrt__is_fast_size(request->size));
-    unsigned part = request->part ? MEMRT__FLAG_SUBPOLICY : 0;
+    unsigned data_block = request->is_data_block ? MEMRT__FLAG_DATA_BLOCK : 0;
     if (quick) {
         unsigned class = data ? memrt__class_of_data(request->size) : 0;
-        return memrt__fast_flags(request->kind, class) | part;
+        return memrt__fast_flags(request->kind, class) | data_block;
     }
-    return request->kind == MEMRT_KIND_BLOCK ? part : MEMRT__FLAG_MEMINFO;
+    return request->kind == MEMRT_KIND_BLOCK ? data_block : MEMRT__FLAG_MEMINFO;
 }
 
 static memrt_meminfo_t *write_header(char *start, const memrt__block_request_t *request,

@@ -18,14 +18,15 @@ static void *copy_shared_block(memrt_meminfo_t *mi, size_t size)
     if (memrt__meminfo_refcount(mi) == 0) { /* check first: the new block may reuse the memory */
         memrt__meminfo_refuse_release(mi);
     }
-    bool part = (memrt__flags_load_relaxed(&mi->flags) & MEMRT__FLAG_SUBPOLICY) != 0;
-    memrt__alloc_event_t event = part ? memrt__tracking_subpolicy() : memrt__tracking_alloc(size);
-    uint32_t site = part ? memrt__tracking_traced_site() : event.site;
+    bool is_data_block = (memrt__flags_load_relaxed(&mi->flags) & MEMRT__FLAG_DATA_BLOCK) != 0;
+    memrt__alloc_event_t event =
+        is_data_block ? memrt__tracking_data_block() : memrt__tracking_alloc(size);
+    uint32_t site = is_data_block ? memrt__tracking_traced_site() : event.site;
     memrt__block_request_t request = {.policy = memrt__policy_of(mi),
                                       .size = size,
                                       .alignment = (size_t)1 << mi->align_log2,
                                       .kind = MEMRT_KIND_BLOCK,
-                                      .part = part,
+                                      .is_data_block = is_data_block,
                                       .event = event};
     memrt_meminfo_t *own = memrt__block_new(&request);
     if (own == NULL) {

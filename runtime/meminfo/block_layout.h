@@ -20,7 +20,7 @@
 #define MEMRT__FLAG_READONLY 2u  ///< made with the `readonly` option
 #define MEMRT__FLAG_PROMOTED 64u ///< a block that was later counted as a MemInfo
 #define MEMRT__FLAG_TINY 128u    ///< MemInfo of a tiny block: a separate header without data
-#define MEMRT__FLAG_SUBPOLICY                                                                      \
+#define MEMRT__FLAG_DATA_BLOCK                                                                     \
     (1u << 16)                      ///< data of a resizable MemInfo, which reports list instead
 #define MEMRT__FLAG_FAST (1u << 18) ///< pool block of its size class, without padding
 #define MEMRT__FLAG_DEVICE MEMRT_FLAG_DEVICE ///< device memory; the host must not access the data
@@ -69,8 +69,8 @@ static inline unsigned memrt__class_in(unsigned flags)
 /// MemInfo itself. find and live skip such blocks.
 static inline bool memrt__block_is_part(const memrt_meminfo_t *mi)
 {
-    unsigned both = MEMRT__FLAG_SUBPOLICY | MEMRT__FLAG_MEMINFO;
-    return (memrt__flags_load_relaxed(&mi->flags) & both) == MEMRT__FLAG_SUBPOLICY;
+    unsigned both = MEMRT__FLAG_DATA_BLOCK | MEMRT__FLAG_MEMINFO;
+    return (memrt__flags_load_relaxed(&mi->flags) & both) == MEMRT__FLAG_DATA_BLOCK;
 }
 
 /// Set the data pointer and size in the header of a block. The stores are relaxed atomics, because

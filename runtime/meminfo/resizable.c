@@ -12,8 +12,8 @@ static memrt_meminfo_t *alloc_data_block(const memrt_meminfo_t *mi, size_t size,
                                       .alignment = (size_t)1 << mi->align_log2,
                                       .kind = MEMRT_KIND_BLOCK,
                                       .zeroed = zeroed,
-                                      .part = true,
-                                      .event = memrt__tracking_subpolicy()};
+                                      .is_data_block = true,
+                                      .event = memrt__tracking_data_block()};
     return memrt__block_new(&request);
 }
 
@@ -43,7 +43,7 @@ static memrt_meminfo_t *create_fast(size_t size, const memrt_new_options_t *opti
         return NULL;
     }
     MEMRT__ASSERT(memrt__block_of(data->data) == data);
-    data->flags |= MEMRT__FLAG_SUBPOLICY;
+    data->flags |= MEMRT__FLAG_DATA_BLOCK;
     memrt__meminfo_fill_default(mi, options);
     set_data(mi, data);
     return mi;
@@ -103,7 +103,7 @@ void *memrt__resizable_alloc(memrt_meminfo_t *mi, size_t size)
         return NULL;
     }
     if (mi->data != NULL) { /* the caller owns the old data block from now on */
-        memrt__flags_clear_relaxed(&memrt__block_of(mi->data)->flags, MEMRT__FLAG_SUBPOLICY);
+        memrt__flags_clear_relaxed(&memrt__block_of(mi->data)->flags, MEMRT__FLAG_DATA_BLOCK);
     }
     return set_data(mi, memrt__block_notify_alloc(data, memrt__tracking_traced_site()));
 }

@@ -92,7 +92,7 @@ static inline memrt__alloc_event_t memrt__tracking_alloc(size_t size)
 
 /// Return the tracking data of a block that belongs to another allocation. Such blocks are never
 /// sampled and have no allocation site.
-static inline memrt__alloc_event_t memrt__tracking_subpolicy(void)
+static inline memrt__alloc_event_t memrt__tracking_data_block(void)
 {
     return (memrt__alloc_event_t){memrt__is_slow(MEMRT__SLOW_TRACKING) ? 1 : 0, 0};
 }

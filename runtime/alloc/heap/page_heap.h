@@ -27,7 +27,7 @@
 memrt__span_t *memrt__page_heap_take(size_t units, bool *grew);
 
 /// Add a segment from detour.h, full of spans up to its free end, to the page heap. Under the
-/// lock of rank PAGES.
+/// lock of rank PAGE_HEAP.
 void memrt__page_heap_adopt(memrt__segment_t *segment);
 
 /// Give the units of a span back for reuse.

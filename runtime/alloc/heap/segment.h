@@ -34,7 +34,7 @@ typedef struct memrt__segment {
 _Static_assert(MEMRT__SPAN_MAX / MEMRT__UNIT <= MEMRT__SEGMENT_UNITS - MEMRT__SEGMENT_TABLE,
                "a span fits a segment");
 
-/// List of all segments, under the lock of rank PAGES.
+/// List of all segments, under the lock of rank PAGE_HEAP.
 extern memrt__segment_t *memrt__segments;
 
 /// Maximum number of failed calls of each kind per segment, for example for pages locked in memory.
@@ -66,7 +66,7 @@ static inline bool memrt__segment_has_refused_discards(const memrt__segment_t *s
 /// Map a segment, without linking the segment. Failure: returns NULL when out of memory.
 memrt__segment_t *memrt__segment_map(void);
 
-/// Add a segment to the list, and remove a segment from the list. Under the lock of rank PAGES.
+/// Add a segment to the list, and remove a segment from the list. Under the lock of rank PAGE_HEAP.
 void memrt__segment_link(memrt__segment_t *segment);
 void memrt__segment_unlink(memrt__segment_t *segment);
 
@@ -78,13 +78,13 @@ memrt__unit_bits_t memrt__segment_purgeable_units(const memrt__segment_t *segmen
 
 /// Return the first segment of the list with a run of `units` free units, in any units or only in
 /// dirty units. `*first` is the first unit of the run. Without such a segment, return NULL. Under
-/// the lock of rank PAGES.
+/// the lock of rank PAGE_HEAP.
 memrt__segment_t *memrt__segment_search_free(size_t units, size_t *first);
 memrt__segment_t *memrt__segment_search_dirty(size_t units, size_t *first);
 
 /// Return the first segment that neither purge `round` nor a later purge of the same kind has
 /// visited. Concurrent purges have different numbers, and one visit by the later purge serves both.
-/// A purge of idle units leaves work for a purge of all units. Under the lock of rank PAGES.
+/// A purge of idle units leaves work for a purge of all units. Under the lock of rank PAGE_HEAP.
 memrt__segment_t *memrt__segment_find_unvisited(size_t round, bool all);
 
 /// Return true if a segment has no spans, and all its dirty units are purgeable, unless the system
@@ -107,7 +107,7 @@ void memrt__segment_visit_spans(memrt__segment_t *segment, void (*each)(memrt__s
 /// are included; such spans have no block in use.
 const memrt__span_t *memrt__segment_next_span(const memrt__segment_t *segment, size_t unit);
 
-/// Return whether the invariants of a segment hold. Under the lock of rank PAGES.
+/// Return whether the invariants of a segment hold. Under the lock of rank PAGE_HEAP.
 bool memrt__segment_is_valid(const memrt__segment_t *segment);
 #endif
 

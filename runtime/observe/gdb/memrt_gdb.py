@@ -16,7 +16,7 @@ import gdb.printing
 
 KINDS = {1: "inline", 2: "adopted", 3: "resizable", 4: "block"}
 INLINE = 1
-FLAG_PART = 1 << 16  # data block of a resizable MemInfo, which itself is in the list
+FLAG_DATA_BLOCK = 1 << 16  # data block of a resizable MemInfo, which itself is in the list
 HEADER = 64
 CODES = {1: "B", 2: "H", 4: "I", 8: "Q"}
 
@@ -151,7 +151,7 @@ class Buffer:
 
     @property
     def is_live(self):
-        return self.refcount != 0 and not self.flags & FLAG_PART
+        return self.refcount != 0 and not self.flags & FLAG_DATA_BLOCK
 
     @property
     def is_sound(self):
