@@ -37,7 +37,7 @@ static inline const char *memrt__holder_kind_text(memrt_holder_kind_t kind)
 void memrt__named_refs_repair(void);
 
 #if MEMRT_DEBUG
-/// Return whether the invariants of the records hold. Takes the lock of rank HOLDERS.
+/// Return whether the invariants of the records hold. Takes the lock of rank NAMED_REFS.
 bool memrt__named_refs_is_valid(void);
 #endif
 
