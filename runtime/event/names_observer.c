@@ -1,5 +1,6 @@
 #include "runtime/event/names_observer.h"
 
+#include "runtime/base/check.h"
 #include "runtime/observe/named_refs.h"
 
 void memrt__block_drop_names(const memrt_meminfo_t *mi)
@@ -11,11 +12,10 @@ void memrt__block_drop_names(const memrt_meminfo_t *mi)
     }
 }
 
-/// A resize drops the names when the block is claimed, because also a failed resize has claimed the
-/// block.
+/// Only a free reaches the observer. A resize drops the names when the block is claimed, because
+/// also a failed resize has claimed the block.
 void memrt__names_observe(const memrt__block_event_t *event)
 {
-    if (event->type == MEMRT__EVENT_FREE) {
-        memrt__block_drop_names(event->mi);
-    }
+    MEMRT__ASSERT(event->type == MEMRT__EVENT_FREE);
+    memrt__block_drop_names(event->mi);
 }
