@@ -364,17 +364,16 @@ TEST(largest_sample_mean_does_not_list_every_allocation)
     }
 }
 
-/// Allocate while the second request for memory fails: the live set's request, where an allocation
-/// needs room there.
-static memrt_meminfo_t *allocate_without_room_in_the_live_set(void)
+static memrt_meminfo_t *allocate_while_request_fails(uint64_t nth)
 {
-    memrt_failure_plan_t plan = {.struct_size = sizeof(plan), .nth = 2, .this_thread_only = 1};
+    memrt_failure_plan_t plan = {.struct_size = sizeof(plan), .nth = nth, .this_thread_only = 1};
     memrt__fault_set(&plan);
     memrt_meminfo_t *mi = api->allocate(EACH);
     memrt__fault_set(NULL);
     return mi;
 }
 
+/// The live set requests memory second, or first where the block comes from the thread cache.
 TEST(allocation_fails_without_room_in_the_live_set)
 {
     if (memrt__options.check) {
@@ -383,7 +382,7 @@ TEST(allocation_fails_without_room_in_the_live_set)
     memrt_meminfo_t *mis[4096];
     size_t count = 0;
     start_tracking(0, 0);
-    while (count < 4096 && (mis[count] = allocate_without_room_in_the_live_set()) != NULL) {
+    while (count < 4096 && (mis[count] = allocate_while_request_fails(2 - count % 2)) != NULL) {
         count++;
     }
     ck_assert_uint_lt(count, 4096);
