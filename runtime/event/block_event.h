@@ -15,8 +15,7 @@
 
 /// Bits of memrt_meminfo_t.flags: one bit for each observer that knows the block. An observer
 /// receives the resizes and the free of the blocks with its bit. The bits are adjacent, in the
-/// order in which observers receive a free. Allocations and resizes are received in the reverse
-/// order.
+/// order in which observers receive a free. A resize is received in the reverse order.
 #define MEMRT__FLAG_OBSERVED MEMRT_FLAG_WATCHED ///< watcher
 #define MEMRT__FLAG_TRACED 8u                   ///< event trace
 #define MEMRT__FLAG_HELD 16u                    ///< named references; stays set without references

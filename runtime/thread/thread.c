@@ -25,7 +25,7 @@ void memrt__thread_add_module(const memrt__thread_module_t *module)
     modules[module_count++] = module;
 }
 
-/// Let the modules care for their slots.
+/// Call the callbacks that the modules added for a moment of a record.
 static void update_slots(memrt__thread_t *thread, memrt__thread_moment_t moment)
 {
     for (size_t i = 0; i < module_count; i++) {

@@ -206,7 +206,7 @@ class _Positions:
     def find(self, container: Any, value: object) -> tuple[str, Any] | None:
         """Return the position of an object in a container, as _memrt.find_place() does.
 
-        Objects that the constructor did not search for are searched for now.
+        An object that the constructor did not search for costs a search of the container.
         """
         found = self._found.get(id(container))
         if found is None or id(value) not in found:
