@@ -100,22 +100,15 @@ TEST(naming_unknown_key_adds_key)
     ck_assert(!memrt__live_contains(KEY(0)));
 }
 
-/// Fail the nth memory request of this thread from now on; 0: none.
-static void fail_at(uint64_t nth)
-{
-    memrt_failure_plan_t plan = {.struct_size = sizeof(plan), .nth = nth, .this_thread_only = 1};
-    memrt__fault_set(nth == 0 ? NULL : &plan);
-}
-
 TEST(failed_naming_keeps_old_name_and_adds_no_key)
 {
     insert_all(1);
     ck_assert(memrt__live_set_name(KEY(0), "kept"));
-    fail_at(1);
+    suite_fail_request(1);
     ck_assert(!memrt__live_set_name(KEY(0), "lost"));
-    fail_at(1);
+    suite_fail_request(1);
     ck_assert(!memrt__live_set_name(KEY(1), "lost"));
-    fail_at(0);
+    suite_fail_request(0);
     ck_assert_str_eq(read_entry(KEY(0)).name, "kept");
     ck_assert(!memrt__live_contains(KEY(1)));
     remove_all(1);

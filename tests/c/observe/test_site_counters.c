@@ -2,7 +2,6 @@
 
 #include "support/suite.h"
 
-#include "runtime/config/fault_injection.h"
 #include "runtime/observe/intern_table.h"
 #include "runtime/observe/site_counters.h"
 #include "runtime/thread/thread.h"
@@ -58,10 +57,9 @@ TEST(site_counts_include_threads_that_have_exited)
 
 static bool add_while_request_fails(uint64_t nth)
 {
-    memrt_failure_plan_t plan = {.struct_size = sizeof(plan), .nth = nth, .this_thread_only = 1};
-    memrt__fault_set(&plan);
+    suite_fail_request(nth);
     bool added = memrt__site_counters_add(1, 10);
-    memrt__fault_set(NULL);
+    suite_fail_request(0);
     return added;
 }
 

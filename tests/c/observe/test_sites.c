@@ -4,7 +4,6 @@
 #include <dlfcn.h>
 #include <string.h>
 
-#include "runtime/config/fault_injection.h"
 #include "runtime/observe/sites.h"
 #include "runtime/thread/thread.h"
 
@@ -163,10 +162,9 @@ TEST(site_counts_include_allocations_of_ended_threads)
 
 static void count_while_request_fails(uint32_t number, uint64_t nth)
 {
-    memrt_failure_plan_t plan = {.struct_size = sizeof(plan), .nth = nth, .this_thread_only = 1};
-    memrt__fault_set(&plan);
+    suite_fail_request(nth);
     memrt__site_count(number, 10);
-    memrt__fault_set(NULL);
+    suite_fail_request(0);
 }
 
 TEST(site_counts_stay_exact_without_memory_for_counters)

@@ -3,7 +3,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "runtime/config/fault_injection.h"
 #include "runtime/config/options.h"
 #include "runtime/observe/tracking.h"
 #include "support/crew.h"
@@ -366,10 +365,9 @@ TEST(largest_sample_mean_does_not_list_every_allocation)
 
 static memrt_meminfo_t *allocate_while_request_fails(uint64_t nth)
 {
-    memrt_failure_plan_t plan = {.struct_size = sizeof(plan), .nth = nth, .this_thread_only = 1};
-    memrt__fault_set(&plan);
+    suite_fail_request(nth);
     memrt_meminfo_t *mi = api->allocate(EACH);
-    memrt__fault_set(NULL);
+    suite_fail_request(0);
     return mi;
 }
 

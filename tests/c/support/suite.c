@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "runtime/alloc/heap/purger.h"
+#include "runtime/config/fault_injection.h"
 #include "runtime/config/options.h"
 #include "runtime/runtime.h"
 #include "support/books.h"
@@ -122,4 +123,10 @@ int main(int argc, char **argv)
         return EXIT_FAILURE;
     }
     return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
+
+void suite_fail_request(uint64_t nth)
+{
+    memrt_failure_plan_t plan = {.struct_size = sizeof(plan), .nth = nth, .this_thread_only = 1};
+    memrt__fault_set(nth == 0 ? NULL : &plan);
 }

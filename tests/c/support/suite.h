@@ -70,6 +70,9 @@ unsigned suite_number(const char *name, unsigned otherwise);
 #define SUITE_THREAD_SANITIZER 0
 #endif
 
+/// Let the nth request for memory by this thread fail, counted from now; 0: no request.
+void suite_fail_request(uint64_t nth);
+
 /// Return true when the resident memory of the process is the program's own. Sanitizers and
 /// Valgrind keep data of their own in resident memory, so the result is false under them.
 bool suite_measures_memory(void);
