@@ -44,15 +44,6 @@ def _books() -> dict[str, object]:
     }
 
 
-@pytest.fixture(scope="session", autouse=True)
-def quick_collections():
-    """Freeze all objects that exist before the first test, so that gc.collect() skips them."""
-    gc.collect()
-    gc.freeze()
-    yield
-    gc.unfreeze()
-
-
 @pytest.fixture(autouse=True)
 def balanced_books(request):
     """Verify that a test leaves blocks, MemInfos, bytes, exports, policies and the handler as
