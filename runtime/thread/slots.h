@@ -15,11 +15,12 @@
 
 /// Slot of runtime/policy/scope.h.
 typedef struct memrt__scope_slot {
-    struct memrt_scope *current;  ///< own; current scope; NULL: no scope
-    struct memrt_policy *part_of; ///< own; policy that `part` was looked up for; NULL: none
-    struct memrt_policy *part;    ///< own; subpolicy of `part_of` in the current scope
-    memrt__shard_t *part_shard;   ///< own; shard for `part`; NULL: the fast path is closed
-    size_t parts_gone;            ///< own; memrt__subpolicies_gone at the time of that look-up
+    struct memrt_scope *current; ///< own; current scope; NULL: no scope
+    struct memrt_policy
+        *subpolicy_of;               ///< own; policy that `subpolicy` was looked up for; NULL: none
+    struct memrt_policy *subpolicy;  ///< own; subpolicy of `subpolicy_of` in the current scope
+    memrt__shard_t *subpolicy_shard; ///< own; shard for `subpolicy`; NULL: the fast path is closed
+    size_t subpolicies_gone;         ///< own; memrt__subpolicies_gone at the time of that look-up
 } memrt__scope_slot_t;
 
 /// Slot of runtime/observe/tracking.h.

@@ -28,7 +28,6 @@ LONG_FILES: set[str] = set()
 LARGE_FOLDERS = {
     "docs/decisions",
     "docs/guide",
-    "tests/models",
 }
 
 

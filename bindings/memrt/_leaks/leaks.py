@@ -53,7 +53,7 @@ class LeakGroup:
     @property
     def nbytes(self) -> int:
         """Bytes of all buffers of the group; an estimate if allocations were sampled."""
-        return round(sum(buffer.nbytes * buffer.stands_for for buffer in self.buffers))
+        return round(sum(buffer.nbytes * buffer.weight for buffer in self.buffers))
 
     def __str__(self) -> str:
         return (
@@ -77,7 +77,7 @@ def group(buffers: Iterable[LiveBuffer]) -> list[LeakGroup]:
     found: defaultdict[tuple[Place | None, str | None], list[LiveBuffer]] = defaultdict(list)
     suppression_at = cache(_memrt.suppression_at)  # compares all patterns with all calls of a site
     for buffer in buffers:
-        if buffer.stands_for:
+        if buffer.weight:
             found[buffer.place, suppression_at(buffer.site_number)].append(buffer)
     groups = [
         LeakGroup(place, tuple(sorted(members, key=lambda buffer: -buffer.nbytes)), suppression)

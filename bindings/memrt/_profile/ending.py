@@ -23,7 +23,7 @@ SHOWN_HOLDERS = 20
 SHOWN_GROUPS = 100
 
 COLUMNS = (
-    *("id", "nbytes", "stands_for", "refcount", "name", "age", "thread", "policy", "kind"),
+    *("id", "nbytes", "weight", "refcount", "name", "age", "thread", "policy", "kind"),
     *("address", "scope", "site"),
 )
 
@@ -152,7 +152,7 @@ class Ending:
         """
         return [
             [
-                *(b.id, b.nbytes, round(b.stands_for, 3), b.refcount, b.name, round(b.age, 3)),
+                *(b.id, b.nbytes, round(b.weight, 3), b.refcount, b.name, round(b.age, 3)),
                 *(b.thread, b.policy, b.kind, b.address, b.scope, number(b.site_number)),
             ]
             for b in self.buffers[:MOST_ROWS]

@@ -348,7 +348,7 @@
       { title: "Name", of: field("name") },
       { title: "Age", of: field("age"), text: seconds, right: true },
       { title: "References", of: field("refcount"), text: number, right: true },
-      { title: "Sampling weight", of: field("stands_for"), text: number, right: true },
+      { title: "Sampling weight", of: field("weight"), text: number, right: true },
       { title: "Kind", of: field("kind") },
       { title: "Policy", of: field("policy") },
       { title: "Thread", of: field("thread"), text: String, right: true },

@@ -187,7 +187,7 @@ static void heap_destroy(void *ctx)
 const memrt_allocator_t memrt__heap_allocator = {
     .struct_size = sizeof(memrt_allocator_t),
     .version = MEMRT_ALLOCATOR_VERSION,
-    .name = "pool",
+    .name = "heap",
     .alloc = heap_alloc,
     .alloc_zeroed = heap_alloc_zeroed,
     .realloc = heap_realloc,

@@ -1,7 +1,7 @@
 /// Model: threads write to a block and release references concurrently. The destructor runs once,
 /// and sees every write.
 
-#include "tests/models/block.h"
+#include "tests/models/block/block.h"
 
 static void *write_and_release(void *at)
 {

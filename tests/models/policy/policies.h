@@ -59,7 +59,7 @@ static inline memrt_policy_t *model_policy(uint32_t index)
     policy->alignment = 64;
     policy->scope = NULL;
     policy->base = policy;
-    policy->parts = 0;
+    policy->subpolicies = 0;
     policy->index = policy->account.index = index;
     policy->account.origin = MEMRT__OWN;
     memrt__policies[index] = policy;

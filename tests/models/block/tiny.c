@@ -2,7 +2,7 @@
 /// completely initialised MemInfo.
 
 #define memrt__block_new_tiny block_new_tiny_by_allocator
-#include "tests/models/block.h"
+#include "tests/models/block/block.h"
 #undef memrt__block_new_tiny
 
 static _Alignas(64) memrt_meminfo_t headers[2];

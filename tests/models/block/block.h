@@ -10,7 +10,7 @@
 #include "runtime/event/live_observer.c"
 #include "runtime/event/names_observer.c"
 #include "runtime/event/trace_observer.c"
-#include "runtime/event/watcher_observer.c"
+#include "runtime/event/user_observer.c"
 #include "runtime/meminfo/block.c"
 #include "runtime/meminfo/block_layout.c"
 #include "runtime/meminfo/block_memory.c"

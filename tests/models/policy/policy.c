@@ -1,7 +1,7 @@
 /// Model: two threads use and release a policy during a sweep of the policy table. The policy is
 /// destroyed exactly once, after the last use.
 
-#include "tests/models/policies.h"
+#include "tests/models/policy/policies.h"
 
 static memrt_policy_t *policy;
 static unsigned destroyed;

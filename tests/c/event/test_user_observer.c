@@ -1,4 +1,4 @@
-/// Tests of the callbacks for watched blocks.
+/// Tests of the callbacks for observed blocks.
 
 #include "support/suite.h"
 
@@ -24,7 +24,7 @@ static void record_free(void *data)
     seen.frees++;
 }
 
-static void *marked; ///< last data reported to the watcher's `watch` callback
+static void *marked; ///< last data reported to the observer's `observe` callback
 static char byte_moved;
 
 /// Compare the first bytes of both blocks. The old block is not freed yet, so its bytes can be
@@ -40,42 +40,42 @@ static void record_tracked(void *data)
     marked = data;
 }
 
-TEST(watch_callback_gets_data_of_watched_meminfo)
+TEST(observe_callback_gets_data_of_observed_meminfo)
 {
-    static const memrt_watcher_t watcher = {sizeof(watcher), record_resize, record_free,
-                                            record_tracked};
-    static const memrt_watcher_t older = {offsetof(memrt_watcher_t, watch), record_resize,
-                                          record_free, record_tracked};
+    static const memrt_observer_t observer = {sizeof(observer), record_resize, record_free,
+                                              record_tracked};
+    static const memrt_observer_t older = {offsetof(memrt_observer_t, observe), record_resize,
+                                           record_free, record_tracked};
     memrt_meminfo_t *mi;
     marked = NULL;
-    api->set_watcher(&older);
+    api->set_observer(&older);
     ck_assert_int_eq(api->resizable_new(100, NULL, &mi), MEMRT_OK);
-    api->watch(mi);
+    api->observe(mi);
     ck_assert_ptr_null(marked);
-    api->set_watcher(&watcher);
-    api->watch(mi);
+    api->set_observer(&observer);
+    api->observe(mi);
     ck_assert_ptr_eq(marked, mi->data);
     marked = NULL;
     api->resizable_free(mi, mi->data);
-    api->watch(mi); /* a MemInfo without data causes no callback */
+    api->observe(mi); /* a MemInfo without data causes no callback */
     ck_assert_ptr_null(marked);
     api->release(mi);
-    api->set_watcher(NULL);
+    api->set_observer(NULL);
     mi = api->allocate(100);
-    api->watch(mi); /* without a watcher, only the flag is set */
+    api->observe(mi); /* without an observer, only the flag is set */
     ck_assert_ptr_null(marked);
     api->release(mi);
 }
 
-TEST(watcher_sees_resize_before_old_data_is_freed)
+TEST(observer_sees_resize_before_old_data_is_freed)
 {
-    static const memrt_watcher_t watcher = {sizeof(watcher), compare_resized_blocks, record_free,
-                                            NULL};
+    static const memrt_observer_t observer = {sizeof(observer), compare_resized_blocks, record_free,
+                                              NULL};
     static const size_t steps[] = {3000, 5000, 3000000, 3000001, 200};
     memrt_meminfo_t *mi;
-    api->set_watcher(&watcher);
+    api->set_observer(&observer);
     ck_assert_int_eq(api->resizable_new(100, NULL, &mi), MEMRT_OK);
-    api->watch(mi);
+    api->observe(mi);
     for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
         void *stood = mi->data;
         *(char *)stood = (char)('a' + i);
@@ -86,43 +86,43 @@ TEST(watcher_sees_resize_before_old_data_is_freed)
         ck_assert_ptr_ne(mi->data, stood);
     }
     api->release(mi);
-    api->set_watcher(NULL);
+    api->set_observer(NULL);
 }
 
-TEST(watcher_sees_resize_and_free_of_watched_blocks_only)
+TEST(observer_sees_resize_and_free_of_observed_blocks_only)
 {
-    static const memrt_watcher_t watcher = {sizeof(watcher), record_resize, record_free, NULL};
+    static const memrt_observer_t observer = {sizeof(observer), record_resize, record_free, NULL};
     memset(&seen, 0, sizeof(seen));
-    api->set_watcher(&watcher);
-    void *plain = api->block_alloc(NULL, 100), *watched = api->block_alloc(NULL, 100);
+    api->set_observer(&observer);
+    void *plain = api->block_alloc(NULL, 100), *observed = api->block_alloc(NULL, 100);
     memrt_meminfo_t *listed = api->allocate(100);
     ck_assert_int_eq(api->set_name(listed, "listed"), MEMRT_OK);
-    api->watch(memrt__block_of(watched));
-    uintptr_t stood = (uintptr_t)watched;
+    api->observe(memrt__block_of(observed));
+    uintptr_t stood = (uintptr_t)observed;
     plain = api->block_realloc(NULL, plain, 3000);
-    watched = api->block_realloc(NULL, watched, 2000);
+    observed = api->block_realloc(NULL, observed, 2000);
     ck_assert_uint_eq(seen.resizes, 1);
     ck_assert_uint_eq((uintptr_t)seen.old_data, stood);
-    ck_assert_ptr_eq(seen.new_data, watched);
+    ck_assert_ptr_eq(seen.new_data, observed);
     ck_assert_uint_eq(seen.size, 2000);
-    stood = (uintptr_t)watched;
+    stood = (uintptr_t)observed;
     api->block_free(NULL, plain, 0);
     api->release(listed);
-    api->block_free(NULL, watched, 0);
+    api->block_free(NULL, observed, 0);
     ck_assert_uint_eq(seen.frees, 1);
     ck_assert_uint_eq((uintptr_t)seen.dead, stood);
-    api->set_watcher(NULL);
+    api->set_observer(NULL);
 }
 
-TEST(watcher_sees_resize_and_free_of_resizable_data)
+TEST(observer_sees_resize_and_free_of_resizable_data)
 {
-    static const memrt_watcher_t watcher = {sizeof(watcher), record_resize, record_free, NULL};
+    static const memrt_observer_t observer = {sizeof(observer), record_resize, record_free, NULL};
     memset(&seen, 0, sizeof(seen));
-    api->set_watcher(&watcher);
+    api->set_observer(&observer);
     memrt_meminfo_t *mi;
     ck_assert_int_eq(api->resizable_new(100, NULL, &mi), MEMRT_OK);
-    api->watch(mi);
-    ck_assert_uint_eq(mi->flags & MEMRT_FLAG_WATCHED, MEMRT_FLAG_WATCHED);
+    api->observe(mi);
+    ck_assert_uint_eq(mi->flags & MEMRT_FLAG_OBSERVED, MEMRT_FLAG_OBSERVED);
     uintptr_t stood = (uintptr_t)mi->data;
     ck_assert_ptr_nonnull(api->resizable_realloc(mi, 5000));
     ck_assert_uint_eq(seen.resizes, 1);
@@ -134,24 +134,24 @@ TEST(watcher_sees_resize_and_free_of_resizable_data)
     ck_assert_uint_eq(seen.frees, 1);
     ck_assert_ptr_eq(seen.dead, replaced);
     api->release(mi);
-    ck_assert_uint_eq(seen.frees, 1); /* the new data was not marked for the watcher */
+    ck_assert_uint_eq(seen.frees, 1); /* the new data was not marked for the observer */
     ck_assert_int_eq(api->resizable_new(100, NULL, &mi), MEMRT_OK);
     api->resizable_free(mi, mi->data);
-    api->watch(mi);
+    api->observe(mi);
     api->release(mi);
     ck_assert_uint_eq(seen.frees, 1);
-    api->set_watcher(NULL);
+    api->set_observer(NULL);
 }
 
-TEST(watched_block_can_be_freed_after_watcher_is_removed)
+TEST(observed_block_can_be_freed_after_observer_is_removed)
 {
-    static const memrt_watcher_t watcher = {sizeof(watcher), record_resize, record_free, NULL};
+    static const memrt_observer_t observer = {sizeof(observer), record_resize, record_free, NULL};
     memset(&seen, 0, sizeof(seen));
-    api->set_watcher(&watcher);
-    void *watched = api->block_alloc(NULL, 100);
-    api->watch(memrt__block_of(watched));
-    api->set_watcher(NULL);
-    watched = api->block_realloc(NULL, watched, 100);
-    api->block_free(NULL, watched, 0);
+    api->set_observer(&observer);
+    void *observed = api->block_alloc(NULL, 100);
+    api->observe(memrt__block_of(observed));
+    api->set_observer(NULL);
+    observed = api->block_realloc(NULL, observed, 100);
+    api->block_free(NULL, observed, 0);
     ck_assert_uint_eq(seen.resizes + seen.frees, 0);
 }

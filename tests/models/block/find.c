@@ -2,13 +2,13 @@
 /// releases the block. The lookup gets a complete block or none. The last release destroys the
 /// block, exactly once.
 
-#include "tests/models/block.h"
+#include "tests/models/block/block.h"
 
 static void *find_and_release(void *context)
 {
     memrt_meminfo_t *mi;
     if (memrt__lookup_find(data, &mi) == MEMRT_OK) {
-        assert(mi->dtor == die && data[0] == 7);
+        assert(mi->dtor == destroy_data && data[0] == 7);
         data[0] = 8;
         memrt__meminfo_release(mi);
     }

@@ -1,7 +1,7 @@
 /// Model: one thread claims a block in the live set, while another thread looks up the block. A
 /// lookup gets no reference to a claimed block.
 
-#include "tests/models/block.h"
+#include "tests/models/block/block.h"
 
 static void *find_and_write(void *context)
 {

@@ -1,7 +1,7 @@
 /// Model: shutdown runs while a block is destroyed. The destructor runs at most once, and the
 /// memory is freed. No destructor runs for blocks destroyed after the shutdown.
 
-#include "tests/models/block.h"
+#include "tests/models/block/block.h"
 
 static void *release(void *context)
 {

@@ -3,7 +3,7 @@
 
 /// Common part of the peak models: the gauge of one thread, and a reader of the policy's peak.
 
-#include "tests/models/sums.h"
+#include "tests/models/stats/sums.h"
 
 static memrt__thread_t record;
 

@@ -1,7 +1,7 @@
 /// Model: threads without a shard of their own count by the atomic operations of the shared shard.
 /// A reader at any time gets outgoing sums that do not exceed incoming sums.
 
-#include "tests/models/sums.h"
+#include "tests/models/stats/sums.h"
 
 static void *count_in(void *context)
 {

@@ -1,7 +1,7 @@
 /// Model: one thread reports growth, shrinkage and growth again, while another thread reads. The
 /// peak that the reader gets never exceeds the true maximum.
 
-#include "tests/models/peak.h"
+#include "tests/models/stats/peak.h"
 
 static void *grow_shrink_and_grow(void *context)
 {

@@ -1,7 +1,7 @@
 /// Model: one thread claims a block in order to move it, while another thread releases a reference.
 /// The claim succeeds only after the last write of the other thread.
 
-#include "tests/models/block.h"
+#include "tests/models/block/block.h"
 
 static void *write_and_release(void *context)
 {

@@ -1,7 +1,7 @@
 /// Model: two threads use a subpolicy and release its scope, during a sweep of the policy table.
 /// The subpolicy is destroyed after the last use, and never while a thread holds the scope.
 
-#include "tests/models/policies.h"
+#include "tests/models/policy/policies.h"
 
 #include "runtime/policy/scope.c"
 
@@ -19,22 +19,22 @@ void memrt__allocator_destroy(const memrt_allocator_t *allocator)
     assert(!"the base is held, and a subpolicy uses the allocator of the base");
 }
 
-static memrt_policy_t *model_part(memrt_policy_t *base)
+static memrt_policy_t *model_subpolicy(memrt_policy_t *base)
 {
-    memrt_policy_t *part = model_policy(2);
-    part->refs = 0; /* only the scope and the base policy are referenced */
-    part->base = base;
-    part->scope = &scope;
-    part->next_part = NULL;
-    base->parts = 1;
-    scope.parts = part;
-    return part;
+    memrt_policy_t *subpolicy = model_policy(2);
+    subpolicy->refs = 0; /* only the scope and the base policy are referenced */
+    subpolicy->base = base;
+    subpolicy->scope = &scope;
+    subpolicy->next_in_scope = NULL;
+    base->subpolicies = 1;
+    scope.subpolicies = subpolicy;
+    return subpolicy;
 }
 
 static void *use_and_let_go(void *context)
 {
-    memrt_policy_t *part = scope.parts;
-    *(size_t *)context = part->alignment;
+    memrt_policy_t *subpolicy = scope.subpolicies;
+    *(size_t *)context = subpolicy->alignment;
     memrt__scope_release(&scope);
     return NULL;
 }
@@ -43,7 +43,7 @@ int main(void)
 {
     size_t seen[2];
     memrt_policy_t *base = model_policy(1);
-    model_part(base);
+    model_subpolicy(base);
     memrt__scope_acquire(&scope);
     memrt__scope_acquire(&scope);
     pthread_t a = model_thread(use_and_let_go, &seen[0]);
@@ -53,6 +53,6 @@ int main(void)
     model_join(b);
     assert(seen[0] == 64 && seen[1] == 64);
     memrt__policy_sweep();
-    assert(memrt__policies[2] == NULL && scope.parts == NULL && memrt__subpolicies_gone == 1);
+    assert(memrt__policies[2] == NULL && scope.subpolicies == NULL && memrt__subpolicies_gone == 1);
     return 0;
 }
