@@ -220,12 +220,12 @@ static void make_limited_uncached(const memrt__limits_t *limits, memrt_allocator
 
 static memrt_status_t make_limited_heap(const memrt__limits_t *limits, memrt_allocator_t *out)
 {
-    memrt__large_cache_t *warm = memrt__large_cache_new(limits);
-    if (warm == NULL) {
+    memrt__large_cache_t *cache = memrt__large_cache_new(limits);
+    if (cache == NULL) {
         return MEMRT_ENOMEM;
     }
     *out = memrt__heap_allocator;
-    out->ctx = warm;
+    out->ctx = cache;
     out->destroy = heap_destroy;
     memrt__purger_hurry();
     return MEMRT_OK;
