@@ -129,9 +129,7 @@ def test_allocation_of_another_thread_is_a_leak():
 def listed(number, size, weight):
     """Return a row of live() for a sampled buffer."""
     fields = dict.fromkeys(memrt.types.LiveBuffer._fields, 0)
-    return memrt.types.LiveBuffer(
-        **{**fields, "id": number, "nbytes": size, "weight": weight}
-    )
+    return memrt.types.LiveBuffer(**{**fields, "id": number, "nbytes": size, "weight": weight})
 
 
 def test_leak_groups_count_bytes_by_sampling_weight():
