@@ -15,7 +15,8 @@ from memrt._interop.arrow import Column
 from memrt._leaks.growth import Growth, Trend
 from memrt._leaks.leaks import LeakGroup
 from memrt._memrt import Tensor
-from memrt._policy.scopes import Scope, ScopeTree
+from memrt._policy.scope import Scope
+from memrt._policy.scope_tree import ScopeTree
 from memrt._stats.snapshot import AllocationStats, Stats
 from memrt._support.installation import make_public
 from memrt._support.options import Option
