@@ -9,8 +9,8 @@ import numpy as np  # noqa: F401 - typing.get_type_hints resolves annotations of
 
 from memrt._arrays.alignment import Alignment
 from memrt._holders.naming import Referrer
+from memrt._holders.report import Holder, Holders, NamedReference
 from memrt._holders.retention import Retained, Retention
-from memrt._holders.search import Holder, Holders, NamedReference
 from memrt._interop.arrow import Column
 from memrt._leaks.growth import Growth, Trend
 from memrt._leaks.leaks import LeakGroup
