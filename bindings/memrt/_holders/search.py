@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from memrt import _memrt
-from memrt._holders.naming import Namer, Referrer, type_name
+from memrt._holders.inspection import type_name
+from memrt._holders.naming import Namer, Referrer
 from memrt._holders.report import Holder, Holders, NamedReference
 from memrt._support.units import human_bytes
 from memrt._tracking.live import LiveBuffer
