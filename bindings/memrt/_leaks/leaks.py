@@ -16,7 +16,8 @@ from typing import Any
 import numpy
 
 from memrt import _memrt
-from memrt._holders.search import Holders, holders
+from memrt._holders.report import Holders
+from memrt._holders.search import holders
 from memrt._leaks.survey import Survey
 from memrt._support.units import human_bytes, human_seconds, plural
 from memrt._tracking.live import LiveBuffer, live, tracking

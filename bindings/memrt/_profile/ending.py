@@ -9,7 +9,7 @@ from typing import Any
 
 import memrt
 from memrt import _memrt
-from memrt._holders.search import Holders
+from memrt._holders.report import Holders
 from memrt._leaks.leaks import LeakGroup, group, held, unexpected
 from memrt._leaks.survey import Survey
 from memrt._support.units import plural

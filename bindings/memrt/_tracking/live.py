@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import NamedTuple
 
 from memrt import _memrt
-from memrt._policy.scopes import scope_paths
+from memrt._policy.scope_tree import scope_paths
 from memrt._support.units import human_bytes, human_seconds, parse_bytes
 from memrt._tracking.sites import Place, Site, place_of, site_of
 

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
-from memrt._policy.scopes import scope_name
+from memrt._policy.scope_tree import scope_name
 from memrt._stats.snapshot import Stats
 from memrt._support.extras import expect
 from memrt._support.units import human_bytes, human_seconds, plural
