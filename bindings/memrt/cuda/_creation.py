@@ -11,8 +11,9 @@ from numpy.typing import DTypeLike
 
 from memrt import _memrt
 from memrt.cuda._accounts import kind_number
-from memrt.cuda._array import Array, Keep
+from memrt.cuda._array import Array
 from memrt.cuda._layout import Layout, dense_strides
+from memrt.cuda._memory import Keep
 from memrt.cuda._stream import device_number, stream_handle
 
 

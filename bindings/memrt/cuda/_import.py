@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from memrt import _memrt
-from memrt.cuda._array import Array, Keep
+from memrt.cuda._array import Array
 from memrt.cuda._interface import read_interface
 from memrt.cuda._layout import Layout
+from memrt.cuda._memory import Keep
 from memrt.cuda._stream import NONE
 
 
