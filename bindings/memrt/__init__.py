@@ -53,7 +53,7 @@ from memrt._stats.snapshot import reset_peak, stats
 from memrt._support.installation import get_cmake_dir, get_include, get_library, make_public
 from memrt._support.options import set_option, warn_about_options
 from memrt._tracking.notebook import load_ipython_extension as load_ipython_extension
-from memrt.cuda._array import from_cuda_array_interface
+from memrt.cuda._import import from_cuda_array_interface
 
 __version__: str = _memrt.features()["version"]
 

@@ -20,8 +20,9 @@ from memrt._policy.scope_tree import ScopeTree
 from memrt._stats.snapshot import AllocationStats, Stats
 from memrt._support.installation import make_public
 from memrt._support.options import Option
-from memrt._trace.reader import Mark, TracePolicy, TraceUsage
+from memrt._trace.reader import Mark, TracePolicy
 from memrt._trace.recorder import TraceStats
+from memrt._trace.usage import TraceUsage
 from memrt._tracking.live import LiveBuffer, SiteUsage
 from memrt._tracking.sites import Frame, Place, Site
 
