@@ -111,10 +111,10 @@ size_t memrt__checked_dump(const memrt_meminfo_t *mi, char *buffer, size_t lengt
     return memrt__plain_table.dump(mi, buffer, length);
 }
 
-void memrt__checked_watch(memrt_meminfo_t *mi)
+void memrt__checked_observe(memrt_meminfo_t *mi)
 {
-    memrt__verify_held_meminfo("watch", mi);
-    memrt__plain_table.watch(mi);
+    memrt__verify_held_meminfo("observe", mi);
+    memrt__plain_table.observe(mi);
 }
 
 memrt_status_t memrt__checked_buffer_read(const memrt_meminfo_t *mi, size_t row_size, void *out)

@@ -11,7 +11,7 @@
 #include "runtime/cuda/buffer.h"
 #include "runtime/cuda/memory.h"
 #include "runtime/cuda/stream.h"
-#include "runtime/event/watcher_observer.h"
+#include "runtime/event/user_observer.h"
 #include "runtime/interop/arrow_adopt.h"
 #include "runtime/interop/arrow_export.h"
 #include "runtime/interop/dlpack_adopt.h"
@@ -86,8 +86,8 @@
     PLAIN(tracking_enabled, memrt__plain_tracking_enabled)                                         \
     PLAIN(live, memrt__lookup_live)                                                                \
     PLAIN(live_free, memrt__lookup_live_free)                                                      \
-    PLAIN(set_watcher, memrt__watcher_set)                                                         \
-    CHECKED(watch, memrt__meminfo_observe)                                                         \
+    PLAIN(set_observer, memrt__user_observer_set)                                                  \
+    CHECKED(observe, memrt__meminfo_observe)                                                       \
     PLAIN(release_unused, memrt__policy_release_unused)                                            \
     PLAIN(fail_allocations, memrt__plain_fail_allocations)                                         \
     PLAIN(failure_points, memrt__fault_points)                                                     \

@@ -176,12 +176,12 @@ memrt_status_t memrt__runtime_set_option(const char *name, const char *value, ch
 {
     memrt__lock(MEMRT__RANK_OPTIONS);
     memrt__huge_t before = memrt__huge_of(MEMRT__INHERIT);
-    bool was_exact = is_peak_exact(), asked = false;
+    bool was_exact = is_peak_exact(), requested = false;
     memrt_status_t status = memrt__options_set(name, value, why, length);
     if (status == MEMRT_OK) {
         memrt__heap_follow(before);
-        asked = is_peak_exact() && !was_exact;
-        if (asked) {
+        requested = is_peak_exact() && !was_exact;
+        if (requested) {
             rest_gauges();
         }
         if (!memrt__stats_page_follow(why, length)) {
@@ -190,7 +190,7 @@ memrt_status_t memrt__runtime_set_option(const char *name, const char *value, ch
         }
     }
     memrt__unlock(MEMRT__RANK_OPTIONS);
-    if (asked) { /* a joined thread may still be ending, as with joins in Python */
+    if (requested) { /* a joined thread may still be ending, as with joins in Python */
         memrt__stats_await_rest();
     }
     return status;

@@ -44,14 +44,16 @@ from memrt._memrt import (
     wrap,
     zeros,
 )
+from memrt._policy.current_scope import current_scope
 from memrt._policy.enabling import disable, enable, enabled
 from memrt._policy.policy import Policy, default_policy
-from memrt._policy.scopes import bind_scope, current_scope, scope, scopes
+from memrt._policy.scope_entry import bind_scope, scope
+from memrt._policy.scope_tree import scopes
 from memrt._stats.snapshot import reset_peak, stats
 from memrt._support.installation import get_cmake_dir, get_include, get_library, make_public
 from memrt._support.options import set_option, warn_about_options
 from memrt._tracking.notebook import load_ipython_extension as load_ipython_extension
-from memrt.cuda._array import from_cuda_array_interface
+from memrt.cuda._import import from_cuda_array_interface
 
 __version__: str = _memrt.features()["version"]
 

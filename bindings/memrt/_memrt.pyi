@@ -11,7 +11,7 @@ from numpy.typing import DTypeLike
 from typing_extensions import Buffer, Self
 
 from memrt._policy.policy import Policy
-from memrt._policy.scopes import Scope
+from memrt._policy.scope import Scope
 from memrt.cuda._array import Array
 
 _T = TypeVar("_T")

@@ -20,8 +20,9 @@ from memrt._policy.policy import policies
 from memrt._stats.peak import exact_peak
 from memrt._support.installation import make_public
 from memrt._support.options import options
-from memrt._trace.reader import Trace, TraceError
+from memrt._trace.reader import Trace
 from memrt._trace.recorder import mark, trace
+from memrt._trace.trace_file import TraceError
 from memrt._tracking.live import live, sites, tracking
 
 tracemalloc_domain: int = _memrt.features()["tracemalloc_domain"]

@@ -9,18 +9,20 @@ import numpy as np  # noqa: F401 - typing.get_type_hints resolves annotations of
 
 from memrt._arrays.alignment import Alignment
 from memrt._holders.naming import Referrer
+from memrt._holders.report import Holder, Holders, NamedReference
 from memrt._holders.retention import Retained, Retention
-from memrt._holders.search import Holder, Holders, NamedReference
 from memrt._interop.arrow import Column
 from memrt._leaks.growth import Growth, Trend
 from memrt._leaks.leaks import LeakGroup
 from memrt._memrt import Tensor
-from memrt._policy.scopes import Scope, ScopeTree
+from memrt._policy.scope import Scope
+from memrt._policy.scope_tree import ScopeTree
 from memrt._stats.snapshot import AllocationStats, Stats
 from memrt._support.installation import make_public
 from memrt._support.options import Option
-from memrt._trace.reader import Mark, TracePolicy, TraceUsage
+from memrt._trace.reader import Mark, TracePolicy
 from memrt._trace.recorder import TraceStats
+from memrt._trace.usage import TraceUsage
 from memrt._tracking.live import LiveBuffer, SiteUsage
 from memrt._tracking.sites import Frame, Place, Site
 

@@ -53,7 +53,10 @@ def groups(module: ModuleType) -> dict[str, list[str]]:
 def directive(module: ModuleType, name: str) -> str:
     thing = getattr(module, name)
     if inspect.isclass(thing):
-        return f".. autoclass:: {name}\n   :members:\n   :undoc-members:\n"
+        options = ["members", "undoc-members"]
+        if any(base.__module__.startswith("memrt.") for base in thing.__mro__[1:]):
+            options.append("inherited-members")
+        return f".. autoclass:: {name}\n" + "".join(f"   :{option}:\n" for option in options)
     return f".. auto{'function' if callable(thing) else 'data'}:: {name}\n"
 
 

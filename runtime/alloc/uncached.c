@@ -40,7 +40,7 @@ static void uncached_free(void *ctx, void *ptr, size_t size, size_t align)
 const memrt_allocator_t memrt__uncached_allocator = {
     .struct_size = sizeof(memrt_allocator_t),
     .version = MEMRT_ALLOCATOR_VERSION,
-    .name = "plain",
+    .name = "uncached",
     .alloc = uncached_alloc,
     .alloc_zeroed = uncached_alloc_zeroed,
     .realloc = uncached_realloc,

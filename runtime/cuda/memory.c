@@ -32,7 +32,7 @@ static void raise_peak(account_t *account, size_t live)
     }
 }
 
-/// Count `size` bytes as live, before the driver is asked for the memory. Returns false if the
+/// Count `size` bytes as live, before the request to the driver. Returns false if the
 /// limit would be exceeded.
 static bool reserve_bytes(account_t *account, size_t size)
 {

@@ -16,14 +16,13 @@
 /// Bits of memrt_meminfo_t.flags: one bit for each observer that knows the block. An observer
 /// receives the resizes and the free of the blocks with its bit. The bits are adjacent, in the
 /// order in which observers receive a free. A resize is received in the reverse order.
-#define MEMRT__FLAG_OBSERVED MEMRT_FLAG_WATCHED ///< watcher
-#define MEMRT__FLAG_TRACED 8u                   ///< event trace
-#define MEMRT__FLAG_HELD 16u                    ///< named references; stays set without references
-#define MEMRT__FLAG_LISTED 32u                  ///< live set
+#define MEMRT__FLAG_TRACED 8u  ///< event trace
+#define MEMRT__FLAG_HELD 16u   ///< named references; stays set without references
+#define MEMRT__FLAG_LISTED 32u ///< live set
 
 /// Flags of a block that any observer knows.
 #define MEMRT__FLAG_KNOWN                                                                          \
-    (MEMRT__FLAG_OBSERVED | MEMRT__FLAG_TRACED | MEMRT__FLAG_HELD | MEMRT__FLAG_LISTED)
+    (MEMRT_FLAG_OBSERVED | MEMRT__FLAG_TRACED | MEMRT__FLAG_HELD | MEMRT__FLAG_LISTED)
 
 static inline bool memrt__block_is_listed(const memrt_meminfo_t *mi)
 {

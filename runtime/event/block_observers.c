@@ -3,17 +3,17 @@
 #include "runtime/base/size.h"
 #include "runtime/event/names_observer.h"
 #include "runtime/event/trace_observer.h"
-#include "runtime/event/watcher_observer.h"
+#include "runtime/event/user_observer.h"
 
 /// Observers by the position of their bit.
 static const memrt__observer_fn observers[] = {
-    [2] = memrt__watcher_observe,
+    [2] = memrt__user_observer_notify,
     [3] = memrt__trace_observe,
     [4] = memrt__names_observe,
     [5] = memrt__live_observe,
 };
 
-_Static_assert(MEMRT__FLAG_OBSERVED == 1u << 2 && MEMRT__FLAG_TRACED == 1u << 3 &&
+_Static_assert(MEMRT_FLAG_OBSERVED == 1u << 2 && MEMRT__FLAG_TRACED == 1u << 3 &&
                    MEMRT__FLAG_HELD == 1u << 4 && MEMRT__FLAG_LISTED == 1u << 5,
                "the table has the order of the bits");
 
@@ -26,7 +26,7 @@ static void notify_observers(const memrt__block_event_t *event, unsigned wanted)
     } while (wanted != 0);
 }
 
-/// Notify in the reverse order: the live set knows the new address before the watcher's callback.
+/// Notify in the reverse order: the live set knows the new address before the observer's callback.
 static void notify_observers_of_resize(const memrt__block_event_t *event, unsigned wanted)
 {
     do {

@@ -7,7 +7,7 @@
 #include "runtime/event/live_observer.h"
 
 /// Delivery of block events to the observers: live set with site counters, named references, event
-/// trace, watcher. The table of observers is constant, so that delivery needs no lock.
+/// trace, observer of the user. The table of observers is constant, so that delivery needs no lock.
 ///
 /// Only slow paths emit events. A fast path serves only blocks without an observer: a bit of
 /// memrt__slow_path closes the fast path of allocations, a bit of the header the fast paths of
@@ -22,7 +22,7 @@
 /// Failure: returns false when out of memory; the caller then discards the block.
 static inline bool memrt__block_admit(memrt_meminfo_t *mi, memrt__alloc_event_t event, size_t size)
 {
-    return event.share == 0 || memrt__live_admit(mi, event, size);
+    return event.weight == 0 || memrt__live_admit(mi, event, size);
 }
 
 /// Admit the header to which a resize moves a block, as memrt__block_admit().

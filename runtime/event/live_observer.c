@@ -7,9 +7,9 @@
 
 bool memrt__live_admit(memrt_meminfo_t *mi, memrt__alloc_event_t event, size_t size)
 {
-    MEMRT__ASSERT(!memrt__block_is_listed(mi) && event.share > 0);
+    MEMRT__ASSERT(!memrt__block_is_listed(mi) && event.weight > 0);
     mi->flags |= MEMRT__FLAG_LISTED; /* no other thread knows the block yet */
-    if (!memrt__live_insert((uintptr_t)mi, event.site, event.share)) {
+    if (!memrt__live_insert((uintptr_t)mi, event.site, event.weight)) {
         mi->flags &= ~MEMRT__FLAG_LISTED;
         return false;
     }

@@ -30,15 +30,15 @@ static DLDevice get_device(const memrt_meminfo_t *mi)
     return (DLDevice){types[info.memory], info.memory == MEMRT_MEMORY_DEVICE ? info.device : 0};
 }
 
-bool memrt__dlpack_choose_device(const memrt_meminfo_t *mi, DLDevice asked, DLDevice *out)
+bool memrt__dlpack_choose_device(const memrt_meminfo_t *mi, DLDevice requested, DLDevice *out)
 {
-    *out = asked;
-    if (asked.device_type != 0 && !memrt__meminfo_is_device(mi)) {
-        return memrt__dlpack_is_host(asked);
+    *out = requested;
+    if (requested.device_type != 0 && !memrt__meminfo_is_device(mi)) {
+        return memrt__dlpack_is_host(requested);
     }
     *out = get_device(mi);
-    return asked.device_type == 0 ||
-           (asked.device_type == out->device_type && asked.device_id == out->device_id);
+    return requested.device_type == 0 ||
+           (requested.device_type == out->device_type && requested.device_id == out->device_id);
 }
 
 memrt_memory_t memrt__dlpack_memory_of(DLDevice device)

@@ -14,10 +14,10 @@ extern const char memrt__dlpack_no_device[];
 /// Return whether the host can read the memory of a device.
 bool memrt__dlpack_is_host(DLDevice device);
 
-/// Choose the device for a tensor over `mi`: the device `asked` for in the view, or the MemInfo's
-/// device if `asked` names none. Host-readable memory may have any host-readable device type.
-/// Returns false if the memory is not on the device `asked` for.
-bool memrt__dlpack_choose_device(const memrt_meminfo_t *mi, DLDevice asked, DLDevice *out);
+/// Choose the device for a tensor over `mi`: the device `requested` in the view, or the MemInfo's
+/// device if `requested` names none. Host-readable memory may have any host-readable device type.
+/// Returns false if the memory is not on the device `requested`.
+bool memrt__dlpack_choose_device(const memrt_meminfo_t *mi, DLDevice requested, DLDevice *out);
 
 /// Return the kind of CUDA memory of a device, or MEMRT_MEMORY_HOST for other devices.
 memrt_memory_t memrt__dlpack_memory_of(DLDevice device);

@@ -12,11 +12,10 @@ static unsigned choose_flags(const memrt__block_request_t *request,
                              const memrt__block_layout_t *layout)
 {
     bool data = memrt__has_data(request->kind);
-    bool quick = request->policy->quick && request->external == NULL &&
-                 layout->align == MEMRT_HEADER_SIZE &&
-                 (!data || memrt__is_fast_size(request->size));
+    bool fast = request->policy->fast && request->external == NULL &&
+                layout->align == MEMRT_HEADER_SIZE && (!data || memrt__is_fast_size(request->size));
     unsigned data_block = request->is_data_block ? MEMRT__FLAG_DATA_BLOCK : 0;
-    if (quick) {
+    if (fast) {
         unsigned class = data ? memrt__class_of_data(request->size) : 0;
         return memrt__fast_flags(request->kind, class) | data_block;
     }
@@ -49,7 +48,7 @@ static memrt_meminfo_t *write_header(char *start, const memrt__block_request_t *
 static memrt_meminfo_t *take_cached_block(const memrt__block_request_t *request)
 {
     memrt__thread_t *self = memrt__self;
-    if (self == NULL || !request->policy->quick || !memrt__has_data(request->kind) ||
+    if (self == NULL || !request->policy->fast || !memrt__has_data(request->kind) ||
         !memrt__is_fast_size(request->size) || request->alignment != 0 || request->zeroed ||
         request->external != NULL || memrt__is_slow(MEMRT__SLOW_FAILURE)) {
         return NULL;
@@ -231,9 +230,9 @@ void memrt__block_delete(memrt_meminfo_t *mi)
         return;
     }
     memrt__thread_t *self = memrt__thread_self();
-    bool quick = (flags & MEMRT__FLAG_FAST) != 0 && self != NULL;
+    bool fast = (flags & MEMRT__FLAG_FAST) != 0 && self != NULL;
     memrt__block_layout_t layout = {0};
-    if (!quick) {
+    if (!fast) {
         layout = memrt__block_layout_of(mi);
     }
     freed_block_t freed_block = {
@@ -243,9 +242,9 @@ void memrt__block_delete(memrt_meminfo_t *mi)
         .kind = (memrt_kind_t)mi->kind,
         .promoted = (flags & MEMRT__FLAG_PROMOTED) != 0,
         .size = mi->size,
-        .extra = quick ? 0 : memrt__block_extra_bytes(mi, layout.bytes),
+        .extra = fast ? 0 : memrt__block_extra_bytes(mi, layout.bytes),
     };
-    if (quick) {
+    if (fast) {
         MEMRT__ASSERT(mi->external_allocator == NULL && mi->lead == MEMRT_HEADER_SIZE);
         memrt__store_relaxed(&mi->refct, 0);
         memrt__thread_cache_give(self, memrt__class_in(flags), mi);

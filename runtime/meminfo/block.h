@@ -48,12 +48,12 @@ memrt__block_new_fast(memrt__thread_t *self, memrt__home_t home, size_t size, me
 /// event trace, then continue as memrt__block_new_fast(). `policy` is a result of
 /// memrt__policy_here(). The caller must have checked for sampling. NULL: the fast path does not
 /// apply.
-static MEMRT__INLINE memrt_meminfo_t *memrt__block_new_slow(const memrt_policy_t *policy,
-                                                            size_t size, memrt_kind_t kind);
+static MEMRT__INLINE memrt_meminfo_t *memrt__block_new_if_fast(const memrt_policy_t *policy,
+                                                               size_t size, memrt_kind_t kind);
 
 /// Fast path: take a header without data from the thread cache, for an adopted or resizable
 /// MemInfo, and count the header in the account. The reference count is 1. Checks for observers as
-/// memrt__block_new_slow() does. NULL: the fast path does not apply.
+/// memrt__block_new_if_fast() does. NULL: the fast path does not apply.
 static inline memrt_meminfo_t *memrt__header_new_fast(memrt_policy_t *policy, memrt_kind_t kind);
 
 /// Largest zeroed request that the fast path serves with memset. For larger requests, the allocator
@@ -138,8 +138,8 @@ memrt__block_new_fast(memrt__thread_t *self, memrt__home_t home, size_t size, me
     return mi;
 }
 
-static MEMRT__INLINE memrt_meminfo_t *memrt__block_new_slow(const memrt_policy_t *policy,
-                                                            size_t size, memrt_kind_t kind)
+static MEMRT__INLINE memrt_meminfo_t *memrt__block_new_if_fast(const memrt_policy_t *policy,
+                                                               size_t size, memrt_kind_t kind)
 {
     memrt__thread_t *self = memrt__self;
     return memrt__is_slow(MEMRT__SLOW_ALWAYS)
@@ -180,7 +180,7 @@ static inline void memrt__header_undo_fast(memrt_meminfo_t *mi)
 static MEMRT__INLINE bool memrt__block_delete_fast(memrt_meminfo_t *mi)
 {
     unsigned flags = memrt__flags_load_relaxed(&mi->flags);
-    unsigned special = MEMRT__FLAG_LISTED | MEMRT__FLAG_OBSERVED | MEMRT__FLAG_PROMOTED |
+    unsigned special = MEMRT__FLAG_LISTED | MEMRT_FLAG_OBSERVED | MEMRT__FLAG_PROMOTED |
                        MEMRT__FLAG_HELD | MEMRT__FLAG_TRACED;
     memrt__thread_t *self = memrt__self;
     if (MEMRT__UNLIKELY((flags & (MEMRT__FLAG_FAST | special)) != MEMRT__FLAG_FAST ||

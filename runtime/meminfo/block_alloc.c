@@ -48,7 +48,7 @@ static void *alloc_slow(memrt_policy_t *policy, size_t size, memrt__alloc_event_
 static MEMRT__INLINE void *alloc_from_policy(memrt_policy_t *policy, size_t size,
                                              memrt__alloc_event_t event)
 {
-    void *data = event.share != 0 ? NULL : alloc_from_cache(policy, size);
+    void *data = event.weight != 0 ? NULL : alloc_from_cache(policy, size);
     return MEMRT__LIKELY(data != NULL) ? data : alloc_slow(policy, size, event);
 }
 
@@ -100,7 +100,7 @@ void *memrt__block_calloc(void *policy, size_t count, size_t size)
         return NULL;
     }
     request.event = memrt__tracking_alloc(request.size);
-    if (request.size <= MEMRT__FAST_ZERO && request.event.share == 0) {
+    if (request.size <= MEMRT__FAST_ZERO && request.event.weight == 0) {
         void *data = alloc_from_cache(request.policy, request.size);
         if (data != NULL) {
             return memset(data, 0, request.size);

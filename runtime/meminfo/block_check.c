@@ -7,7 +7,7 @@
 
 bool memrt__block_is_sound(const memrt_meminfo_t *mi)
 {
-    unsigned known = MEMRT__FLAG_MEMINFO | MEMRT__FLAG_LISTED | MEMRT__FLAG_OBSERVED |
+    unsigned known = MEMRT__FLAG_MEMINFO | MEMRT__FLAG_LISTED | MEMRT_FLAG_OBSERVED |
                      MEMRT__FLAG_READONLY | MEMRT__FLAG_DATA_BLOCK | MEMRT__FLAG_FAST |
                      MEMRT__FLAG_PROMOTED | MEMRT__FLAG_TINY | MEMRT__FLAG_CLASS |
                      MEMRT__FLAG_HELD | MEMRT__FLAG_DEVICE | MEMRT__FLAG_TRACED;

@@ -19,12 +19,12 @@ bool memrt__block_claim(memrt_meminfo_t *mi)
                                       : memrt__load_acquire(&mi->refct) == 1;
 }
 
-/// Return whether the old address must leave the live set, or be reported to the watcher, before
+/// Return whether the old address must leave the live set, or be reported to the observer, before
 /// another thread can allocate there.
 static bool is_known_by_address(const memrt_meminfo_t *mi)
 {
     unsigned flags = memrt__flags_load_relaxed(&mi->flags);
-    return (flags & (MEMRT__FLAG_LISTED | MEMRT__FLAG_OBSERVED)) != 0;
+    return (flags & (MEMRT__FLAG_LISTED | MEMRT_FLAG_OBSERVED)) != 0;
 }
 
 /// Resize by copying header and data to a new block. Observers know the new block before the old
@@ -87,7 +87,7 @@ static void count_resize(const memrt_meminfo_t *mi, size_t old_size, size_t old_
     }
 }
 
-/// Update the size class in the flags of a quick block to its new size.
+/// Update the size class in the flags of a fast block to its new size.
 static void update_class(memrt_meminfo_t *mi)
 {
     unsigned flags = memrt__flags_load_relaxed(&mi->flags);

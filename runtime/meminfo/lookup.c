@@ -63,7 +63,7 @@ static bool fill_row(const memrt__live_entry_t *entry, uint64_t now, memrt_buffe
     *out = (memrt_buffer_t){
         .scope = policy->scope == NULL ? 0 : policy->scope->id,
         .site = entry->site,
-        .stands_for = entry->share,
+        .weight = entry->weight,
         .inherited = memrt__is_fork_account(policy) || entry->id <= memrt__live_allocs_before(),
     };
     out->live = (memrt_live_t){

@@ -5,7 +5,7 @@
 
 #include "runtime/base/size.h"
 #include "runtime/event/live_observer.h"
-#include "runtime/event/watcher_observer.h"
+#include "runtime/event/user_observer.h"
 #include "runtime/observe/live_set.h"
 
 static bool is_valid_alignment(size_t alignment)
@@ -90,7 +90,7 @@ MEMRT__APART static memrt_meminfo_t *allocate_observed(size_t nbytes)
     memrt_policy_t *policy = memrt__policy_here(NULL);
     memrt__alloc_event_t event = memrt__tracking_alloc(nbytes);
     memrt_meminfo_t *mi =
-        event.share != 0 ? NULL : memrt__block_new_slow(policy, nbytes, MEMRT_KIND_INLINE);
+        event.weight != 0 ? NULL : memrt__block_new_if_fast(policy, nbytes, MEMRT_KIND_INLINE);
     return MEMRT__LIKELY(mi != NULL) ? mi : allocate_slow(policy, nbytes, NULL, event);
 }
 
@@ -134,7 +134,7 @@ static memrt_meminfo_t *allocate_fast(size_t size, const memrt_new_options_t *op
         return NULL;
     }
     memrt_meminfo_t *mi =
-        memrt__block_new_slow(memrt__policy_here(options->policy), size, MEMRT_KIND_INLINE);
+        memrt__block_new_if_fast(memrt__policy_here(options->policy), size, MEMRT_KIND_INLINE);
     if (mi != NULL) {
         MEMRT__ASSERT(mi->refct == 1 && mi->size == size);
         if (options->zeroed) {
@@ -178,7 +178,7 @@ memrt_status_t memrt__meminfo_new(size_t size, const memrt_new_options_t *option
         return status;
     }
     memrt__alloc_event_t event = memrt__tracking_alloc(size);
-    memrt_meminfo_t *plain = event.share != 0 ? NULL : allocate_fast(size, all);
+    memrt_meminfo_t *plain = event.weight != 0 ? NULL : allocate_fast(size, all);
     if (plain != NULL) {
         *out = plain;
         return MEMRT_OK;
@@ -213,7 +213,7 @@ memrt_status_t memrt__meminfo_adopt(void *data, size_t size, const memrt_new_opt
         return MEMRT_EINVAL;
     }
     memrt__alloc_event_t event = memrt__tracking_alloc(size);
-    if (all->name == NULL && event.share == 0) {
+    if (all->name == NULL && event.weight == 0) {
         memrt_meminfo_t *mi =
             memrt__header_new_fast(memrt__policy_here(all->policy), MEMRT_KIND_ADOPTED);
         if (mi != NULL) {
@@ -275,12 +275,12 @@ memrt_status_t memrt__meminfo_set_name(memrt_meminfo_t *mi, const char *name)
 
 void memrt__meminfo_observe(memrt_meminfo_t *mi)
 {
-    memrt__flags_set_relaxed(&mi->flags, MEMRT__FLAG_OBSERVED);
+    memrt__flags_set_relaxed(&mi->flags, MEMRT_FLAG_OBSERVED);
     if (mi->kind == MEMRT_KIND_RESIZABLE && mi->data != NULL) {
-        memrt__flags_set_relaxed(&memrt__block_of(mi->data)->flags, MEMRT__FLAG_OBSERVED);
+        memrt__flags_set_relaxed(&memrt__block_of(mi->data)->flags, MEMRT_FLAG_OBSERVED);
     }
     if (mi->data != NULL) {
-        memrt__watcher_mark(mi);
+        memrt__user_observer_mark(mi);
     }
 }
 

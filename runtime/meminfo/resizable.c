@@ -37,7 +37,7 @@ static memrt_meminfo_t *create_fast(size_t size, const memrt_new_options_t *opti
         return NULL;
     }
     memrt_meminfo_t *data =
-        memrt__block_new_slow(memrt__policy_here(options->policy), size, MEMRT_KIND_BLOCK);
+        memrt__block_new_if_fast(memrt__policy_here(options->policy), size, MEMRT_KIND_BLOCK);
     if (data == NULL) {
         memrt__header_undo_fast(mi);
         return NULL;
@@ -62,7 +62,7 @@ memrt_status_t memrt__resizable_new(size_t size, const memrt_new_options_t *opti
         return MEMRT_EINVAL;
     }
     memrt__alloc_event_t event = memrt__tracking_alloc(size);
-    memrt_meminfo_t *plain = event.share != 0 ? NULL : create_fast(size, all);
+    memrt_meminfo_t *plain = event.weight != 0 ? NULL : create_fast(size, all);
     if (plain != NULL) {
         *out = plain;
         return MEMRT_OK;

@@ -10,7 +10,7 @@ void *memrt__tiny_alloc(memrt_policy_t *policy, size_t size)
     if (tiny == NULL) {
         return NULL;
     }
-    MEMRT__ASSERT(policy->tiny && policy->quick);
+    MEMRT__ASSERT(policy->tiny && policy->fast);
     memrt__tiny_write(tiny, policy->account.index, size);
     memrt__count_in(&shard->made[MEMRT__KIND_TINY], 1);
     memrt__count_size(shard, size);

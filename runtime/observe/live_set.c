@@ -81,7 +81,7 @@ static bool reserve_slot(partition_t *partition)
     return (table != NULL && partition->count < table->capacity / 2) || grow_table(partition);
 }
 
-static memrt__live_entry_t make_entry(uintptr_t key, uint32_t site, double share)
+static memrt__live_entry_t make_entry(uintptr_t key, uint32_t site, double weight)
 {
     const memrt__thread_t *self = memrt__self;
     return (memrt__live_entry_t){.key = key,
@@ -90,12 +90,12 @@ static memrt__live_entry_t make_entry(uintptr_t key, uint32_t site, double share
                                  .thread =
                                      self == NULL ? (uint32_t)memrt__os_thread_id() : self->number,
                                  .site = site,
-                                 .share = share};
+                                 .weight = weight};
 }
 
-bool memrt__live_insert(uintptr_t key, uint32_t site, double share)
+bool memrt__live_insert(uintptr_t key, uint32_t site, double weight)
 {
-    memrt__live_entry_t entry = make_entry(key, site, share);
+    memrt__live_entry_t entry = make_entry(key, site, weight);
     partition_t *partition = lock_partition(get_partition_index(key));
     bool room = reserve_slot(partition);
     if (room) {
@@ -331,7 +331,7 @@ static bool is_slot_valid(size_t index, memrt__live_table_t *table, const memrt_
     return MEMRT__HOLDS(get_partition_index(slot->key) == index) &&
            MEMRT__HOLDS(memrt__live_table_find(table, slot->key) == slot) &&
            MEMRT__HOLDS(slot->id != 0 && slot->id <= memrt__live_allocs()) &&
-           MEMRT__HOLDS(slot->share >= 0) &&
+           MEMRT__HOLDS(slot->weight >= 0) &&
            MEMRT__HOLDS(slot->name == NULL || strlen(slot->name) <= MEMRT_NAME_MAX);
 }
 

@@ -15,7 +15,7 @@
 
 /// Add a key that is not in the set, allocated now by the calling thread. Failure: returns false
 /// when out of memory; nothing has changed.
-bool memrt__live_insert(uintptr_t key, uint32_t site, double share);
+bool memrt__live_insert(uintptr_t key, uint32_t site, double weight);
 
 /// Data to remember of a removed key.
 typedef struct memrt__live_trace {

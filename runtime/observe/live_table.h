@@ -19,7 +19,7 @@ typedef struct memrt__live_entry {
     char *name;         ///< owned; NULL for none
     uint32_t thread;    ///< operating system's id of the allocating thread
     uint32_t site;      ///< number of the allocation site; 0: unknown
-    double share;       ///< sampling weight; 0: the key is listed only because of a name
+    double weight;      ///< sampling weight; 0: the key is listed only because of a name
 } memrt__live_entry_t;
 
 typedef struct memrt__live_table {

@@ -71,7 +71,7 @@ static inline uint32_t memrt__tracking_traced_site(void)
 
 /// Tracking data of an allocation, for the live set and the event trace.
 typedef struct memrt__alloc_event {
-    double share;  ///< sampling weight; 0: the allocation is not listed
+    double weight; ///< sampling weight; 0: the allocation is not listed
     uint32_t site; ///< allocation site; 0: unknown; also for the event trace
 } memrt__alloc_event_t;
 
@@ -85,9 +85,9 @@ static inline memrt__alloc_event_t memrt__tracking_alloc(size_t size)
             !memrt__is_slow(MEMRT__SLOW_TRACKING | MEMRT__SLOW_SAMPLING | MEMRT__SLOW_TRACING))) {
         return (memrt__alloc_event_t){0, 0};
     }
-    double share = memrt__is_slow(MEMRT__SLOW_TRACKING) ? 1 : memrt__tracking_sampled(size);
-    bool is_told = share != 0 || memrt__is_slow(MEMRT__SLOW_TRACING);
-    return (memrt__alloc_event_t){share, MEMRT__LIKELY(!is_told) ? 0 : memrt__tracking_site()};
+    double weight = memrt__is_slow(MEMRT__SLOW_TRACKING) ? 1 : memrt__tracking_sampled(size);
+    bool is_told = weight != 0 || memrt__is_slow(MEMRT__SLOW_TRACING);
+    return (memrt__alloc_event_t){weight, MEMRT__LIKELY(!is_told) ? 0 : memrt__tracking_site()};
 }
 
 /// Return the tracking data of a block that belongs to another allocation. Such blocks are never

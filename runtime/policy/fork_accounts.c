@@ -43,7 +43,7 @@ void memrt__fork_accounts_forked(void)
 {
     uint32_t limit = memrt__policy_limit();
     if (memrt__self != NULL) {
-        memrt__self->scope.part_of =
+        memrt__self->scope.subpolicy_of =
             NULL; /* the subpolicy gets another index, and so another shard */
     }
     memrt__lock(MEMRT__RANK_POLICIES);

@@ -26,8 +26,8 @@ static void fill_policy(memrt_policy_t *policy, const char *name, size_t alignme
     policy->level.up = &memrt__process;
     policy->alignment = memrt__size_max(alignment, MEMRT_ALIGN_MIN);
     policy->refs = 1;
-    policy->quick = memrt__is_heap(&policy->allocator) && policy->alignment == MEMRT_HEADER_SIZE;
-    policy->tiny = policy->quick && !named;
+    policy->fast = memrt__is_heap(&policy->allocator) && policy->alignment == MEMRT_HEADER_SIZE;
+    policy->tiny = policy->fast && !named;
     memcpy(policy->name, name, strlen(name) + 1);
     memrt__account_enter(&policy->account);
 }

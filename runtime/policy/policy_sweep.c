@@ -23,18 +23,18 @@ static bool is_still_usable(const memrt_policy_t *policy)
 
 size_t memrt__subpolicies_gone; /* written under the lock of rank POLICIES */
 
-static void unlink_subpolicy(memrt_policy_t *part)
+static void unlink_subpolicy(memrt_policy_t *subpolicy)
 {
-    if (part->scope != NULL) {
-        memrt_policy_t **link = &part->scope->parts;
-        while (*link != part) {
+    if (subpolicy->scope != NULL) {
+        memrt_policy_t **link = &subpolicy->scope->subpolicies;
+        while (*link != subpolicy) {
             MEMRT__ASSERT(*link != NULL);
-            link = &(*link)->next_part;
+            link = &(*link)->next_in_scope;
         }
-        *link = part->next_part;
+        *link = subpolicy->next_in_scope;
     }
-    MEMRT__ASSERT(part->base->parts != 0);
-    part->base->parts--;
+    MEMRT__ASSERT(subpolicy->base->subpolicies != 0);
+    subpolicy->base->subpolicies--;
     memrt__own_add(&memrt__subpolicies_gone, 1);
 }
 
@@ -44,7 +44,7 @@ static void remove_policy(memrt_policy_t *policy, memrt_policy_t **dead)
 {
     MEMRT__ASSERT_HELD(MEMRT__RANK_POLICIES);
     MEMRT__ASSERT(memrt__policies[policy->account.index] == policy);
-    MEMRT__ASSERT(policy->parts == 0 && policy != memrt__policy_default());
+    MEMRT__ASSERT(policy->subpolicies == 0 && policy != memrt__policy_default());
     memrt__stats_retire(&policy->account);
     memrt__policies[policy->account.index] = NULL;
     if (memrt__policy_is_subpolicy(policy)) {
@@ -54,21 +54,21 @@ static void remove_policy(memrt_policy_t *policy, memrt_policy_t **dead)
     *dead = policy;
 }
 
-/// Move dead policies from the table to the list `dead`: subpolicies if `parts`, else base
+/// Move dead policies from the table to the list `dead`: subpolicies if `subpolicies`, else base
 /// policies. Base policies without references stop caching. Under the lock of rank POLICIES.
-static void collect_dead_policies(bool parts, memrt_policy_t **dead)
+static void collect_dead_policies(bool subpolicies, memrt_policy_t **dead)
 {
     for (uint32_t index = 1; index < memrt__policy_table_end; index++) {
         memrt_policy_t *policy = memrt__policies[index];
-        if (policy == NULL || memrt__policy_is_subpolicy(policy) != parts ||
+        if (policy == NULL || memrt__policy_is_subpolicy(policy) != subpolicies ||
             is_still_usable(policy)) {
             continue;
         }
-        if (!parts) {
+        if (!subpolicies) {
             memrt__heap_close(&policy->allocator);
         }
         /* One reading is enough: without references, live blocks only decrease. */
-        if (policy->parts == 0 && memrt__stats_is_idle(&policy->account)) {
+        if (policy->subpolicies == 0 && memrt__stats_is_idle(&policy->account)) {
             remove_policy(policy, dead);
         }
     }

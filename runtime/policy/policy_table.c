@@ -55,7 +55,7 @@ uint32_t memrt__policy_limit(void)
 bool memrt__policy_is_used(const memrt_policy_t *policy)
 {
     MEMRT__ASSERT_HELD(MEMRT__RANK_POLICIES);
-    return memrt__policy_has_references(policy) || policy->parts != 0 ||
+    return memrt__policy_has_references(policy) || policy->subpolicies != 0 ||
            !memrt__stats_is_idle(&policy->account);
 }
 
@@ -89,20 +89,21 @@ static bool is_known_by_index(const memrt_policy_t *base)
 static bool is_base_valid(const memrt_policy_t *base)
 {
     return MEMRT__HOLDS(base->scope == NULL) && MEMRT__HOLDS(base->level.up == &memrt__process) &&
-           MEMRT__HOLDS(base->parts == count_subpolicies(base)) &&
+           MEMRT__HOLDS(base->subpolicies == count_subpolicies(base)) &&
            MEMRT__HOLDS(base->index < memrt__policy_table_end) &&
            MEMRT__HOLDS(is_known_by_index(base));
 }
 
 /// A base outlives its subpolicies, and has the same settings.
-static bool is_subpolicy_valid(const memrt_policy_t *part)
+static bool is_subpolicy_valid(const memrt_policy_t *subpolicy)
 {
-    return MEMRT__HOLDS(is_in_table(part->base)) && MEMRT__HOLDS(part->base->base == part->base) &&
-           MEMRT__HOLDS(part->parts == 0) &&
-           MEMRT__HOLDS(part->alignment == part->base->alignment) &&
-           MEMRT__HOLDS(part->allocator.alloc == part->base->allocator.alloc) &&
-           MEMRT__HOLDS(part->allocator.ctx == part->base->allocator.ctx) &&
-           MEMRT__HOLDS(part->scope != NULL || memrt__is_fork_account(part));
+    return MEMRT__HOLDS(is_in_table(subpolicy->base)) &&
+           MEMRT__HOLDS(subpolicy->base->base == subpolicy->base) &&
+           MEMRT__HOLDS(subpolicy->subpolicies == 0) &&
+           MEMRT__HOLDS(subpolicy->alignment == subpolicy->base->alignment) &&
+           MEMRT__HOLDS(subpolicy->allocator.alloc == subpolicy->base->allocator.alloc) &&
+           MEMRT__HOLDS(subpolicy->allocator.ctx == subpolicy->base->allocator.ctx) &&
+           MEMRT__HOLDS(subpolicy->scope != NULL || memrt__is_fork_account(subpolicy));
 }
 
 static bool is_policy_valid(const memrt_policy_t *policy)
@@ -113,8 +114,8 @@ static bool is_policy_valid(const memrt_policy_t *policy)
            MEMRT__HOLDS(policy->alignment >= MEMRT_ALIGN_MIN) &&
            MEMRT__HOLDS(policy->allocator.alloc != NULL && policy->allocator.free != NULL) &&
            /* the fast path knows one layout: the header directly before the data */
-           MEMRT__HOLDS(!policy->quick || policy->alignment == MEMRT_HEADER_SIZE) &&
-           MEMRT__HOLDS(!policy->tiny || policy->quick) &&
+           MEMRT__HOLDS(!policy->fast || policy->alignment == MEMRT_HEADER_SIZE) &&
+           MEMRT__HOLDS(!policy->tiny || policy->fast) &&
            MEMRT__HOLDS(memrt__is_name(policy->name)) &&
            (memrt__policy_is_subpolicy(policy) ? is_subpolicy_valid(policy)
                                                : is_base_valid(policy));

@@ -27,7 +27,7 @@ struct memrt_policy {
     memrt_allocator_t allocator; ///< fixed
     size_t alignment;            ///< fixed; bytes
     bool tiny;                   ///< fixed; no alignment was requested: small sizes use tiny blocks
-    bool quick;             ///< fixed; the fast path may use thread caches for blocks of the policy
+    bool fast;              ///< fixed; the fast path may use thread caches for blocks of the policy
     size_t refs;            ///< atomic; 0: the policy caches nothing from now on
     memrt__limits_t limits; ///< fixed; MEMRT__INHERIT for each limit not set
     char name[MEMRT_NAME_MAX + 1];        ///< fixed
@@ -38,9 +38,9 @@ struct memrt_policy {
     /* Fields of a subpolicy (of a scope or a fork account); see subpolicy.h, fork_accounts.h: */
     struct memrt_policy *base; ///< fixed; policy with the settings and allocator; a base: itself
     memrt_scope_t *scope;      ///< fixed; NULL: no scope
-    struct memrt_policy *next_part; ///< under the lock of rank POLICIES; next in the scope
+    struct memrt_policy *next_in_scope; ///< under the lock of rank POLICIES; next in the scope
     /* Fields of a base policy: */
-    uint32_t parts; ///< under the lock of rank POLICIES; number of subpolicies
+    uint32_t subpolicies; ///< under the lock of rank POLICIES; number of subpolicies
 };
 
 /// Policy at each index, or NULL.

@@ -50,7 +50,7 @@ memrt_status_t memrt__scope_enter(memrt_scope_t *scope, memrt_scope_t **before)
         memrt__slow_path_set(MEMRT__SLOW_SCOPES, true); /* never cleared */
     }
     self->scope.current = scope;
-    self->scope.part_of = NULL;
+    self->scope.subpolicy_of = NULL;
     return MEMRT_OK;
 }
 
@@ -58,7 +58,7 @@ memrt_status_t memrt__scope_enter(memrt_scope_t *scope, memrt_scope_t **before)
 static void leave_scope(memrt__thread_t *thread)
 {
     thread->scope.current = NULL;
-    thread->scope.part_of = NULL;
+    thread->scope.subpolicy_of = NULL;
 }
 
 void memrt__scope_start(void)
@@ -79,15 +79,15 @@ memrt_status_t memrt__scope_policy(memrt_scope_t *scope, memrt_policy_t *policy,
 {
     memrt_policy_t *base = memrt__policy_or_default(policy)->base;
     MEMRT__ASSERT(memrt__scope_is_held(scope));
-    memrt_policy_t *part = memrt__subpolicy_get(base, scope);
-    if (part == NULL) {
+    memrt_policy_t *subpolicy = memrt__subpolicy_get(base, scope);
+    if (subpolicy == NULL) {
         return MEMRT_ENOMEM;
     }
-    if (memrt__fetch_add_relaxed(&part->refs, 1) == 0) {
+    if (memrt__fetch_add_relaxed(&subpolicy->refs, 1) == 0) {
         memrt__policy_acquire(base);
         memrt__scope_acquire(scope);
     }
-    *out = part;
+    *out = subpolicy;
     return MEMRT_OK;
 }
 
@@ -97,15 +97,16 @@ memrt_policy_t *memrt__scope_look(memrt_policy_t *policy)
 {
     memrt__thread_t *self = memrt__self;
     MEMRT__ASSERT(self != NULL && policy != NULL);
-    self->scope.parts_gone = memrt__load_relaxed(&memrt__subpolicies_gone);
+    self->scope.subpolicies_gone = memrt__load_relaxed(&memrt__subpolicies_gone);
     bool inside = self->scope.current != NULL && !memrt__policy_is_subpolicy(policy);
-    memrt_policy_t *part = inside ? memrt__subpolicy_get(policy, self->scope.current) : policy;
-    self->scope.part = part == NULL ? policy : part;
-    self->scope.part_of = part == NULL ? NULL : policy;
-    self->scope.part_shard =
-        self->scope.part->quick ? memrt__shard_make(self, &self->scope.part->account) : NULL;
-    MEMRT__ASSERT(self->scope.part == policy || self->scope.part->base == policy);
-    return self->scope.part;
+    memrt_policy_t *subpolicy = inside ? memrt__subpolicy_get(policy, self->scope.current) : policy;
+    self->scope.subpolicy = subpolicy == NULL ? policy : subpolicy;
+    self->scope.subpolicy_of = subpolicy == NULL ? NULL : policy;
+    self->scope.subpolicy_shard = self->scope.subpolicy->fast
+                                      ? memrt__shard_make(self, &self->scope.subpolicy->account)
+                                      : NULL;
+    MEMRT__ASSERT(self->scope.subpolicy == policy || self->scope.subpolicy->base == policy);
+    return self->scope.subpolicy;
 }
 
 bool memrt__scope_is_live(const memrt_scope_t *scope)
@@ -121,11 +122,11 @@ bool memrt__scope_is_live(const memrt_scope_t *scope)
 static bool has_used_subpolicy(const memrt_scope_t *scope)
 {
     MEMRT__ASSERT_HELD(MEMRT__RANK_POLICIES);
-    const memrt_policy_t *part = scope->parts;
-    while (part != NULL && !memrt__policy_is_used(part)) {
-        part = part->next_part;
+    const memrt_policy_t *subpolicy = scope->subpolicies;
+    while (subpolicy != NULL && !memrt__policy_is_used(subpolicy)) {
+        subpolicy = subpolicy->next_in_scope;
     }
-    return part != NULL;
+    return subpolicy != NULL;
 }
 
 bool memrt__scope_is_known(const memrt_scope_t *scope)

@@ -36,8 +36,8 @@ MEMRT__COLD memrt_policy_t *memrt__scope_look(memrt_policy_t *policy);
 /// subpolicies must be unchanged, because another subpolicy may reuse an address.
 static inline bool memrt__scope_knows(const memrt__thread_t *self, const memrt_policy_t *policy)
 {
-    return self->scope.part_of == policy &&
-           self->scope.parts_gone == memrt__load_relaxed(&memrt__subpolicies_gone);
+    return self->scope.subpolicy_of == policy &&
+           self->scope.subpolicies_gone == memrt__load_relaxed(&memrt__subpolicies_gone);
 }
 
 /// Return the policy for a request to `policy` (NULL: the default policy) on the calling thread.
@@ -51,7 +51,7 @@ static inline memrt_policy_t *memrt__policy_here(memrt_policy_t *policy)
     if (MEMRT__LIKELY(!memrt__is_slow(MEMRT__SLOW_SCOPES)) || self == NULL) {
         return policy;
     }
-    return MEMRT__LIKELY(memrt__scope_knows(self, policy)) ? self->scope.part
+    return MEMRT__LIKELY(memrt__scope_knows(self, policy)) ? self->scope.subpolicy
                                                            : memrt__scope_look(policy);
 }
 
@@ -61,7 +61,7 @@ static inline memrt_policy_t *memrt__policy_here(memrt_policy_t *policy)
 static inline memrt__home_t memrt__home_of(const memrt__thread_t *self,
                                            const memrt_policy_t *policy)
 {
-    if (MEMRT__UNLIKELY(self == NULL || !policy->quick)) {
+    if (MEMRT__UNLIKELY(self == NULL || !policy->fast)) {
         return (memrt__home_t){NULL, 0};
     }
     uint32_t account = policy->account.index;
@@ -76,7 +76,7 @@ static inline memrt__home_t memrt__home_here(const memrt__thread_t *self,
     if (MEMRT__UNLIKELY(self == NULL || !memrt__scope_knows(self, policy))) {
         return (memrt__home_t){NULL, 0};
     }
-    return (memrt__home_t){self->scope.part_shard, self->scope.part->account.index};
+    return (memrt__home_t){self->scope.subpolicy_shard, self->scope.subpolicy->account.index};
 }
 
 #endif

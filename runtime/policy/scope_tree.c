@@ -37,7 +37,7 @@ memrt_scope_t *memrt__scope_tree_alloc(memrt_scope_t *parent, const char *name)
 /// the lock of rank POLICIES.
 static bool is_unused(const memrt_scope_t *scope)
 {
-    return !memrt__scope_is_held(scope) && scope->parts == NULL;
+    return !memrt__scope_is_held(scope) && scope->subpolicies == NULL;
 }
 
 /// Remove the oldest unused scope from the list. Returns NULL if all are used. Under the lock of
@@ -96,7 +96,7 @@ bool memrt__scope_tree_destroy_unused(void)
     if (scope == NULL) {
         return has_room;
     }
-    MEMRT__ASSERT(!memrt__scope_is_held(scope) && scope->parts == NULL);
+    MEMRT__ASSERT(!memrt__scope_is_held(scope) && scope->subpolicies == NULL);
     if (scope->parent != NULL) {
         memrt__scope_release(scope->parent);
     }
@@ -153,9 +153,10 @@ static bool is_in_table(const memrt_policy_t *policy)
 static bool are_subpolicies_valid(const memrt_scope_t *scope)
 {
     bool valid = true;
-    for (const memrt_policy_t *part = scope->parts; valid && part != NULL; part = part->next_part) {
-        valid = MEMRT__HOLDS(is_in_table(part)) && MEMRT__HOLDS(part->scope == scope) &&
-                MEMRT__HOLDS(part->account.scope == &scope->level);
+    for (const memrt_policy_t *subpolicy = scope->subpolicies; valid && subpolicy != NULL;
+         subpolicy = subpolicy->next_in_scope) {
+        valid = MEMRT__HOLDS(is_in_table(subpolicy)) && MEMRT__HOLDS(subpolicy->scope == scope) &&
+                MEMRT__HOLDS(subpolicy->account.scope == &scope->level);
     }
     return valid;
 }

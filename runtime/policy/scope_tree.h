@@ -23,7 +23,7 @@ struct memrt_scope {
     memrt__level_t level;          ///< aggregate; `up`: the enclosing scope
     struct memrt_scope *parent;    ///< fixed; owns a reference; NULL: no parent
     struct memrt_scope *next;      ///< under the lock of rank POLICIES; all scopes, oldest first
-    memrt_policy_t *parts;         ///< under the lock of rank POLICIES; linked by next_part
+    memrt_policy_t *subpolicies;   ///< under the lock of rank POLICIES; linked by next_in_scope
     size_t refs;                   ///< atomic; 0: kept for reports only
     uint32_t id;                   ///< fixed; from 1 on, never reused
     char name[MEMRT_NAME_MAX + 1]; ///< fixed

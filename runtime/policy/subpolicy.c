@@ -8,45 +8,45 @@
 #include "runtime/policy/policy_sweep.h"
 #include "runtime/policy/scope_tree.h"
 
-static void fill_subpolicy(memrt_policy_t *part, memrt_policy_t *base, memrt_scope_t *scope)
+static void fill_subpolicy(memrt_policy_t *subpolicy, memrt_policy_t *base, memrt_scope_t *scope)
 {
-    *part = (memrt_policy_t){
-        .account = {.shared = &part->shared,
+    *subpolicy = (memrt_policy_t){
+        .account = {.shared = &subpolicy->shared,
                     .policy = &base->level,
                     .scope = scope == NULL ? NULL : &scope->level},
-        .shared.sizes = part->shared_sizes,
+        .shared.sizes = subpolicy->shared_sizes,
         .allocator = base->allocator,
         .alignment = base->alignment,
         .tiny = base->tiny,
-        .quick = base->quick,
+        .fast = base->fast,
         .limits = base->limits,
         .base = base,
         .scope = scope,
     };
-    memcpy(part->name, base->name, sizeof(part->name));
+    memcpy(subpolicy->name, base->name, sizeof(subpolicy->name));
 }
 
 static memrt_policy_t *find_subpolicy(const memrt_policy_t *base, const memrt_scope_t *scope)
 {
     MEMRT__ASSERT_HELD(MEMRT__RANK_POLICIES);
-    memrt_policy_t *part = scope->parts;
-    while (part != NULL && (part->base != base || memrt__is_fork_account(part))) {
-        part = part->next_part;
+    memrt_policy_t *subpolicy = scope->subpolicies;
+    while (subpolicy != NULL && (subpolicy->base != base || memrt__is_fork_account(subpolicy))) {
+        subpolicy = subpolicy->next_in_scope;
     }
-    return part;
+    return subpolicy;
 }
 
-void memrt__subpolicy_put(memrt_policy_t *part, memrt_policy_t *base, memrt_scope_t *scope,
+void memrt__subpolicy_put(memrt_policy_t *subpolicy, memrt_policy_t *base, memrt_scope_t *scope,
                           uint32_t index)
 {
-    MEMRT__ASSERT(base->base == base && part->base == NULL);
-    fill_subpolicy(part, base, scope);
-    memrt__policy_put(part, index);
-    memrt__account_enter(&part->account);
-    base->parts++;
+    MEMRT__ASSERT(base->base == base && subpolicy->base == NULL);
+    fill_subpolicy(subpolicy, base, scope);
+    memrt__policy_put(subpolicy, index);
+    memrt__account_enter(&subpolicy->account);
+    base->subpolicies++;
     if (scope != NULL) {
-        part->next_part = scope->parts;
-        scope->parts = part;
+        subpolicy->next_in_scope = scope->subpolicies;
+        scope->subpolicies = subpolicy;
     }
 }
 
@@ -58,14 +58,14 @@ static memrt_policy_t *enter_subpolicy(memrt_policy_t *fresh, memrt_policy_t *ba
     if (!memrt__lock_or_fork(MEMRT__RANK_POLICIES)) {
         return NULL;
     }
-    memrt_policy_t *part = find_subpolicy(base, scope);
+    memrt_policy_t *subpolicy = find_subpolicy(base, scope);
     uint32_t index = memrt__policy_free_index();
-    if (part == NULL && index < MEMRT__ACCOUNTS) {
-        part = fresh;
-        memrt__subpolicy_put(part, base, scope, index);
+    if (subpolicy == NULL && index < MEMRT__ACCOUNTS) {
+        subpolicy = fresh;
+        memrt__subpolicy_put(subpolicy, base, scope, index);
     }
     memrt__unlock(MEMRT__RANK_POLICIES);
-    return part;
+    return subpolicy;
 }
 
 memrt_policy_t *memrt__subpolicy_get(memrt_policy_t *base, memrt_scope_t *scope)
@@ -73,20 +73,20 @@ memrt_policy_t *memrt__subpolicy_get(memrt_policy_t *base, memrt_scope_t *scope)
     if (!memrt__lock_or_fork(MEMRT__RANK_POLICIES)) {
         return NULL;
     }
-    memrt_policy_t *part = find_subpolicy(base, scope);
+    memrt_policy_t *subpolicy = find_subpolicy(base, scope);
     memrt__unlock(MEMRT__RANK_POLICIES);
-    memrt_policy_t *fresh = part == NULL ? memrt__policy_memory_alloc() : NULL;
+    memrt_policy_t *fresh = subpolicy == NULL ? memrt__policy_memory_alloc() : NULL;
     if (fresh == NULL) {
-        return part;
+        return subpolicy;
     }
-    part = enter_subpolicy(fresh, base, scope);
-    if (part == NULL && !memrt__lock_is_forking()) {
+    subpolicy = enter_subpolicy(fresh, base, scope);
+    if (subpolicy == NULL && !memrt__lock_is_forking()) {
         memrt__policy_sweep();
-        part = enter_subpolicy(fresh, base, scope);
+        subpolicy = enter_subpolicy(fresh, base, scope);
     }
-    if (part != fresh) {
+    if (subpolicy != fresh) {
         free(fresh);
     }
-    MEMRT__ASSERT(part == NULL || (part->base == base && part->scope == scope));
-    return part;
+    MEMRT__ASSERT(subpolicy == NULL || (subpolicy->base == base && subpolicy->scope == scope));
+    return subpolicy;
 }

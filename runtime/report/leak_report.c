@@ -105,7 +105,7 @@ static size_t sum_by_site(const memrt_buffer_t *buffers, size_t count, leak_site
     size_t found = 0;
     for (size_t i = 0; i < count; i++) {
         const memrt_buffer_t *buffer = &buffers[i];
-        if (buffer->stands_for == 0 || buffer->inherited) {
+        if (buffer->weight == 0 || buffer->inherited) {
             continue;
         }
         if (found == 0 || leak_sites[found - 1].site != buffer->site) {
@@ -116,8 +116,8 @@ static size_t sum_by_site(const memrt_buffer_t *buffers, size_t count, leak_site
         }
         MEMRT__ASSERT(found != 0 && found <= i + 1);
         leak_sites[found - 1].count = (size_t)(buffer + 1 - leak_sites[found - 1].buffers);
-        leak_sites[found - 1].blocks += buffer->stands_for;
-        leak_sites[found - 1].bytes += buffer->stands_for * (double)buffer->live.size;
+        leak_sites[found - 1].blocks += buffer->weight;
+        leak_sites[found - 1].bytes += buffer->weight * (double)buffer->live.size;
     }
     return found;
 }

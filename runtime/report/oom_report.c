@@ -121,7 +121,7 @@ static uint64_t get_weighted_bytes(const memrt__live_entry_t *entry)
 {
     const memrt_meminfo_t *mi = (const memrt_meminfo_t *)entry->key;
     size_t size = memrt__block_is_part(mi) ? 0 : memrt__load_relaxed(&mi->size);
-    return (uint64_t)((double)size * entry->share);
+    return (uint64_t)((double)size * entry->weight);
 }
 
 static void add_site_bytes(const memrt__live_entry_t *entry, void *context)

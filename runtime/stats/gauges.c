@@ -89,7 +89,7 @@ void memrt__stats_await_rest(void)
 static bool has_earlier_rise(const memrt__shard_t *shard)
 {
     size_t net = memrt__load_relaxed(&shard->bytes_in) - memrt__load_relaxed(&shard->bytes_out);
-    size_t now = net - memrt__load_relaxed(&shard->told);
+    size_t now = net - memrt__load_relaxed(&shard->reported);
     return (ptrdiff_t)memrt__gauge_rise(shard) > (ptrdiff_t)now;
 }
 

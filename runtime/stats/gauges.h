@@ -15,7 +15,7 @@ void memrt__stats_rest_gauges(void);
 void memrt__gauges_start(void);
 
 /// Wait until all gauges of other threads are at rest, for MEMRT__STATS_PATIENCE at most. A thread
-/// that was asked to bring its gauges to rest does so when it next frees a block, or ends.
+/// brings its gauges to rest when it next frees a block, or ends.
 void memrt__stats_await_rest(void);
 #define MEMRT__STATS_PATIENCE ((uint64_t)50000000) /* nanoseconds */
 

@@ -42,7 +42,7 @@ static void mark_gauge_active(memrt__shard_t *shard, memrt__account_t *account)
     if (memrt__gauge_is_at_rest(shard)) {
         count_gauges(account->policy, 1);
         count_gauges(account->scope, 1);
-        memrt__store_relaxed(&shard->low, shard->told - (size_t)MEMRT__GAUGE_FALL);
+        memrt__store_relaxed(&shard->low, shard->reported - (size_t)MEMRT__GAUGE_FALL);
         MEMRT__ASSERT(!memrt__gauge_is_at_rest(shard));
     }
 }
@@ -56,7 +56,7 @@ static void mark_gauge_active(memrt__shard_t *shard, memrt__account_t *account)
 static void report_gauge(memrt__shard_t *shard, memrt__account_t *account)
 {
     size_t net = memrt__shard_net(shard);
-    size_t change = net - shard->told, rise = shard->high - shard->told;
+    size_t change = net - shard->reported, rise = shard->high - shard->reported;
     MEMRT__ASSERT(account->policy != NULL && shard != account->shared);
     raise_peaks(account->policy, rise);
     raise_peaks(account->scope, rise);
@@ -64,9 +64,9 @@ static void report_gauge(memrt__shard_t *shard, memrt__account_t *account)
     report_change(account->policy, change, rise);
     report_change(account->scope, change, rise);
     memrt__own_add_release(&shard->falls, (ptrdiff_t)change < 0);
-    memrt__store_release(&shard->told, net);
+    memrt__store_release(&shard->reported, net);
     memrt__store_release(&shard->high, net);
-    MEMRT__ASSERT(shard->told == memrt__shard_net(shard) && shard->high == shard->told);
+    MEMRT__ASSERT(shard->reported == memrt__shard_net(shard) && shard->high == shard->reported);
 }
 
 /// Record that a single gauge no longer proves the peak: one gauge reported while another gauge was
@@ -111,14 +111,14 @@ void memrt__gauge_report(memrt__shard_t *shard, memrt__account_t *account)
     }
     mark_gauge_active(shard, account);
     report_gauge(shard, account);
-    memrt__store_relaxed(&shard->low, shard->told - (size_t)MEMRT__GAUGE_FALL);
+    memrt__store_relaxed(&shard->low, shard->reported - (size_t)MEMRT__GAUGE_FALL);
 }
 
 void memrt__gauge_rest(memrt__shard_t *shard, memrt__account_t *account)
 {
     bool rested = memrt__gauge_is_at_rest(shard);
     report_gauge(shard, account);
-    memrt__store_relaxed(&shard->low, shard->told);
+    memrt__store_relaxed(&shard->low, shard->reported);
     MEMRT__ASSERT(memrt__gauge_is_at_rest(shard));
     if (!rested) {
         count_gauges(account->policy, (size_t)-1);
@@ -137,7 +137,7 @@ void memrt__gauge_rose(memrt__shard_t *shard, memrt__account_t *account)
         mark_gauge_active(shard, account);
     }
     memrt__store_release(&shard->high, net);
-    if (exact || (ptrdiff_t)(net - shard->told) > MEMRT__GAUGE_RISE) {
+    if (exact || (ptrdiff_t)(net - shard->reported) > MEMRT__GAUGE_RISE) {
         memrt__gauge_report(shard, account);
     }
 }
@@ -198,13 +198,13 @@ void memrt__account_leave(memrt__account_t *account)
 /// signed.
 bool memrt__shard_is_valid(const memrt__shard_t *shard)
 {
-    ptrdiff_t net = (ptrdiff_t)memrt__shard_net(shard), told = (ptrdiff_t)shard->told;
+    ptrdiff_t net = (ptrdiff_t)memrt__shard_net(shard), reported = (ptrdiff_t)shard->reported;
     return MEMRT__HOLDS(net <= (ptrdiff_t)shard->high) &&
            MEMRT__HOLDS(net >= (ptrdiff_t)shard->low) &&
-           MEMRT__HOLDS((ptrdiff_t)shard->high - told <= MEMRT__GAUGE_RISE) &&
-           MEMRT__HOLDS((ptrdiff_t)shard->high >= told) &&
+           MEMRT__HOLDS((ptrdiff_t)shard->high - reported <= MEMRT__GAUGE_RISE) &&
+           MEMRT__HOLDS((ptrdiff_t)shard->high >= reported) &&
            MEMRT__HOLDS(memrt__gauge_is_at_rest(shard) ||
-                        told - (ptrdiff_t)shard->low == MEMRT__GAUGE_FALL);
+                        reported - (ptrdiff_t)shard->low == MEMRT__GAUGE_FALL);
 }
 
 #endif

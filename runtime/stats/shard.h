@@ -23,7 +23,7 @@
 /// Invariants over all shards of one account, when no thread is inside memrt:
 ///     live blocks   == sum(made) - sum(freed)
 ///     live bytes    == sum(bytes_in) - sum(bytes_out)
-///                   == sum(told) + sum(bytes_in - bytes_out - told)
+///                   == sum(reported) + sum(bytes_in - bytes_out - reported)
 
 /// Bytes by which the header of a tiny block is smaller than MEMRT_HEADER_SIZE.
 #define MEMRT__TINY_SAVES 48u
@@ -151,13 +151,13 @@ void memrt__gauge_call_once(void (*call)(void));
 /// Return whether an own gauge is at rest: the aggregates know everything the gauge saw.
 static inline bool memrt__gauge_is_at_rest(const memrt__shard_t *shard)
 {
-    return memrt__own_load(&shard->low) == memrt__own_load(&shard->told);
+    return memrt__own_load(&shard->low) == memrt__own_load(&shard->reported);
 }
 
 /// Return whether a gauge of another thread is at rest. Only a hint: the owner may be writing.
 static inline bool memrt__gauge_seems_at_rest(const memrt__shard_t *shard)
 {
-    return memrt__load_relaxed(&shard->low) == memrt__load_relaxed(&shard->told);
+    return memrt__load_relaxed(&shard->low) == memrt__load_relaxed(&shard->reported);
 }
 
 /// Report everything to the aggregates and bring the gauge to rest until its next change. Only the
@@ -169,9 +169,9 @@ void memrt__gauge_rest(memrt__shard_t *shard, memrt__account_t *account);
 static inline size_t memrt__gauge_rise(const memrt__shard_t *shard)
 {
     size_t before = memrt__load_acquire(&shard->high);
-    size_t told = memrt__load_acquire(&shard->told);
+    size_t reported = memrt__load_acquire(&shard->reported);
     size_t after = memrt__load_acquire(&shard->high);
-    return ((ptrdiff_t)before < (ptrdiff_t)after ? before : after) - told;
+    return ((ptrdiff_t)before < (ptrdiff_t)after ? before : after) - reported;
 }
 
 /// Count `bytes` more in use, in a shard of the calling thread.

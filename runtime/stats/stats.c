@@ -334,15 +334,15 @@ static bool are_sums_valid(const memrt__account_t *account)
 
 /// Sums over the gauges of the accounts of an aggregate.
 typedef struct gauge_sums {
-    size_t told, active;
+    size_t reported, active;
 } gauge_sums_t;
 
 static void add_gauges(const memrt__account_t *account, gauge_sums_t *sums)
 {
-    sums->told += memrt__shard_net(account->shared);
+    sums->reported += memrt__shard_net(account->shared);
     for (memrt__thread_t *t = memrt__thread_first(); t != NULL; t = t->next) {
         const memrt__shard_t *shard = memrt__thread_shard(t, account->index);
-        sums->told += shard == NULL ? 0 : shard->told;
+        sums->reported += shard == NULL ? 0 : shard->reported;
         sums->active += shard != NULL && !memrt__gauge_is_at_rest(shard);
     }
 }
@@ -355,7 +355,7 @@ static bool is_process_valid(void)
     for (memrt__account_t *a = memrt__account_first(); a != NULL; a = a->next) {
         add_gauges(a, &sums);
     }
-    return MEMRT__HOLDS(memrt__process.flushed == sums.told) &&
+    return MEMRT__HOLDS(memrt__process.flushed == sums.reported) &&
            MEMRT__HOLDS(memrt__process.gauges == sums.active) &&
            MEMRT__HOLDS(memrt__process.most_gauges >= memrt__process.gauges);
 }

@@ -71,7 +71,7 @@ static void rest_and_add_account(memrt__account_t *account)
     for (memrt__thread_t *t = memrt__thread_first(); t != NULL; t = t->next) {
         memrt__shard_t *shard = get_shard(t, account);
         if (shard != NULL) {
-            shard->high = shard->low = shard->told = memrt__shard_net(shard);
+            shard->high = shard->low = shard->reported = memrt__shard_net(shard);
             add_shard_net(shard, account);
         }
     }

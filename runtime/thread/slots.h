@@ -15,11 +15,12 @@
 
 /// Slot of runtime/policy/scope.h.
 typedef struct memrt__scope_slot {
-    struct memrt_scope *current;  ///< own; current scope; NULL: no scope
-    struct memrt_policy *part_of; ///< own; policy that `part` was looked up for; NULL: none
-    struct memrt_policy *part;    ///< own; subpolicy of `part_of` in the current scope
-    memrt__shard_t *part_shard;   ///< own; shard for `part`; NULL: the fast path is closed
-    size_t parts_gone;            ///< own; memrt__subpolicies_gone at the time of that look-up
+    struct memrt_scope *current; ///< own; current scope; NULL: no scope
+    struct memrt_policy
+        *subpolicy_of;               ///< own; policy that `subpolicy` was looked up for; NULL: none
+    struct memrt_policy *subpolicy;  ///< own; subpolicy of `subpolicy_of` in the current scope
+    memrt__shard_t *subpolicy_shard; ///< own; shard for `subpolicy`; NULL: the fast path is closed
+    size_t subpolicies_gone;         ///< own; memrt__subpolicies_gone at the time of that look-up
 } memrt__scope_slot_t;
 
 /// Slot of runtime/observe/tracking.h.
@@ -32,9 +33,9 @@ typedef struct memrt__sampling_slot {
 /// Slot of runtime/alloc/heap/thread_cache.h.
 typedef struct memrt__cache_slot {
     memrt__bin_t bins[MEMRT__CLASSES];
-    size_t limits[2]; ///< own; bytes that all bin limits allow: small blocks, large blocks
-    size_t live;      ///< own; bytes in use in the process when a bin last ran empty
-    size_t asked;     ///< written under THREADS; not 0: the thread must empty its bins
+    size_t limits[2];  ///< own; bytes that all bin limits allow: small blocks, large blocks
+    size_t live;       ///< own; bytes in use in the process when a bin last ran empty
+    size_t must_empty; ///< written under THREADS; not 0: the thread must empty its bins
 } memrt__cache_slot_t;
 
 /// Slot of runtime/meminfo/references.h.

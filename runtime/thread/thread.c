@@ -260,7 +260,7 @@ static bool is_own_record_valid(const memrt__thread_t *self)
 {
     return MEMRT__HOLDS(self->in_use) && MEMRT__HOLDS(self->number != 0) &&
            MEMRT__HOLDS(self->dtors.deferred == NULL || self->dtors.depth != 0) &&
-           MEMRT__HOLDS(self->scope.part_of == NULL || self->scope.part != NULL);
+           MEMRT__HOLDS(self->scope.subpolicy_of == NULL || self->scope.subpolicy != NULL);
 }
 
 /// Check a record without a thread.
@@ -268,7 +268,7 @@ static bool is_free_record_valid(const memrt__thread_t *thread)
 {
     return MEMRT__HOLDS(thread->dtors.deferred == NULL) && MEMRT__HOLDS(thread->dtors.depth == 0) &&
            MEMRT__HOLDS(thread->scope.current == NULL) &&
-           MEMRT__HOLDS(thread->scope.part_of == NULL);
+           MEMRT__HOLDS(thread->scope.subpolicy_of == NULL);
 }
 
 bool memrt__thread_is_valid(void)

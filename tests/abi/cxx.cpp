@@ -19,7 +19,7 @@
 #include <memrt/observe/trace.h>
 #include <memrt/observe/trace_file.h>
 #include <memrt/observe/tracking.h>
-#include <memrt/observe/watcher.h>
+#include <memrt/observe/observer.h>
 #include <memrt/policy.h>
 #include <memrt/process/fault_injection.h>
 #include <memrt/process/option.h>

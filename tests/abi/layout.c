@@ -37,7 +37,7 @@ AT(memrt_site_t, frames, 24);
 SIZE(memrt_buffer_t, 152);
 AT(memrt_buffer_t, scope, 128);
 AT(memrt_buffer_t, site, 132);
-AT(memrt_buffer_t, stands_for, 136);
+AT(memrt_buffer_t, weight, 136);
 AT(memrt_buffer_t, inherited, 144);
 
 SIZE(memrt_meminfo_t, 64);
@@ -128,10 +128,10 @@ AT(memrt_failure_plan_t, this_thread_only, 24);
 SIZE(memrt_option_t, 48);
 AT(memrt_option_t, value, 8);
 AT(memrt_option_t, help, 40);
-SIZE(memrt_watcher_t, 32);
-AT(memrt_watcher_t, resize, 8);
-AT(memrt_watcher_t, free, 16);
-AT(memrt_watcher_t, watch, 24);
+SIZE(memrt_observer_t, 32);
+AT(memrt_observer_t, resize, 8);
+AT(memrt_observer_t, free, 16);
+AT(memrt_observer_t, observe, 24);
 
 /* Slots are only ever appended: a line here never changes. */
 SLOT(allocate, 0);
@@ -187,8 +187,8 @@ SLOT(tracking, 48);
 SLOT(tracking_enabled, 49);
 SLOT(live, 50);
 SLOT(live_free, 51);
-SLOT(set_watcher, 52);
-SLOT(watch, 53);
+SLOT(set_observer, 52);
+SLOT(observe, 53);
 SLOT(release_unused, 54);
 SLOT(fail_allocations, 55);
 SLOT(failure_points, 56);

@@ -1,15 +1,14 @@
 """Measure memrt against the other allocators and runtimes that a user can choose.
 
-Writes a JSON file and plots for each part into build/bench. Updates docs/benchmarks.md with the
-tables of all parts; parts that are not measured keep their section in the page. A quick run
-writes its JSON, plots and page into build/bench/quick.
+Writes a JSON file and charts for each part into docs/benchmarks, and docs/benchmarks.md from the
+JSON files of all parts; parts that are not measured keep their figures. A quick run writes the same
+files into build/bench/quick.
 """
 
 from __future__ import annotations
 
 import argparse
 import time
-from pathlib import Path
 
 from goals import GOALS, MET, NOT_MEASURED, judge
 from machine import machine
@@ -26,9 +25,9 @@ from parts import (
     see,
     threads,
 )
-from places import OUT, PAGE, UNCOUNTED
-from plot import plot_result
-from report import PARTS, cells, write_page
+from places import FIGURES, OUT, PAGE, ROOT, UNCOUNTED
+from plot import draw_charts
+from report import PARTS, cells, known, write_page
 from result import Result
 from rich.console import Console
 from rich.table import Table
@@ -71,7 +70,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--instructions", action="store_true",
                         help="also count instructions, in parts with counts")  # fmt: skip
     parser.add_argument("--report", action="store_true",
-                        help="write the page from build/bench without measuring")  # fmt: skip
+                        help="write the page and the charts without measuring")  # fmt: skip
     parsed = parser.parse_args()
     unknown = set(parsed.parts) - set(PARTS)
     if unknown:
@@ -97,16 +96,6 @@ def measure_part(part: str, options: Options, console: Console) -> Result:
     return Result(part, machine(PACKAGES.get(part, ())), rounds, groups)
 
 
-def folder(options: Options) -> Path:
-    """Return the folder for JSON and plots; a quick run has a separate folder."""
-    return OUT / "quick" if options.quick else OUT
-
-
-def known(where: Path) -> dict[str, Result]:
-    """Read all results in the folder `where`, by part."""
-    return {part: Result.read(path) for part in PARTS if (path := where / f"{part}.json").exists()}
-
-
 def verdicts(results: dict[str, Result]) -> Table:
     """Return a table with the verdict of each goal measured in `results`."""
     table = Table(title="Goals")
@@ -122,22 +111,23 @@ def main() -> None:
     chosen = arguments()
     options = Options(chosen.quick, chosen.rounds, str(UNCOUNTED), chosen.instructions)
     console = Console(log_path=False)
-    where = folder(options)
-    where.mkdir(parents=True, exist_ok=True)
+    page = OUT / "quick" / "benchmarks.md" if options.quick else PAGE
+    figures = page.parent / FIGURES.name
+    figures.mkdir(parents=True, exist_ok=True)
     parts = [] if chosen.report else chosen.parts or list(PARTS)
-    page = where / "benchmarks.md" if options.quick else PAGE
     for part in parts:
         result = measure_part(part, options, console)
-        result.write(where / f"{part}.json")
-        plot_result(result, where)
-        write_page(known(where), page)
-    results = known(where)
-    write_page(results, page)
+        result.write(figures / f"{part}.json")
+        write_page(figures, page)
+    results = known(figures)
+    for result in results.values():
+        draw_charts(result, figures)
+    write_page(figures, page)
     shown = {part: found for part, found in results.items() if part in parts or not parts}
     table = verdicts(shown)
     if table.rows:
         console.print(table)
-    console.print(f"wrote {page.relative_to(PAGE.parents[1])}; JSON and plots are in {where}")
+    console.print(f"wrote {page.relative_to(ROOT)} and {figures.relative_to(ROOT)}")
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ import re
 import subprocess
 from pathlib import Path
 
+from places import ROOT
 from subjects import PACKAGED, PRELOADED, library
 
 PACKAGES = ("memrt", "numpy", "numba")
@@ -46,11 +47,19 @@ def version(path: str) -> str:
     return subprocess.run(query, capture_output=True, text=True).stdout or Path(file).resolve().name
 
 
+def commit() -> str:
+    """Return the commit of the measured tree, and whether the tree has other changes."""
+    command = ["git", "-C", ROOT, "describe", "--always", "--exclude=*", "--dirty=, with changes"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    return done.stdout.strip() or "unknown"
+
+
 def machine(packages: tuple[str, ...] = ()) -> dict[str, str]:
-    """Return the facts needed to compare figures: date, hardware, system and versions."""
+    """Return the facts needed to compare figures: date, commit, hardware, system and versions."""
     wanted = [*PACKAGES, *packages]
     return {
         "date": datetime.date.today().isoformat(),
+        "commit": commit(),
         "processor": processor(),
         "memory": memory(),
         "huge pages": huge_pages(),

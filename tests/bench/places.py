@@ -11,6 +11,7 @@ ROOT = HERE.parents[1]
 WORKERS = HERE / "workers"
 OUT = ROOT / "build" / "bench"
 PAGE = ROOT / "docs" / "benchmarks.md"
+FIGURES = ROOT / "docs" / "benchmarks"  # JSON and charts of the page
 UNCOUNTED = ROOT / "build" / "uncounted" / "libmemrt.so"  # built by ./dev bench
 
 

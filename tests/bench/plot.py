@@ -1,8 +1,7 @@
-"""Plot the results of a part: bars of ratios with their quartiles."""
+"""Draw the results of a group as a chart: one row per case, one mark per subject."""
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 import matplotlib
@@ -10,64 +9,85 @@ import matplotlib
 matplotlib.use("agg")
 
 import matplotlib.pyplot as plt
-import numpy as np
-from result import Group, Result, Spread
+from report import chart_name, is_charted
+from result import Case, Group, Result, Spread
 from subjects import MEMRT
 
-MOST = 24  # maximum of cases in one plot
-WHISKERS = {"fmt": "none", "ecolor": "grey", "elinewidth": 0.9, "capsize": 1.5}
+WIDTH = 7.5  # inches
+# Text stays text, and the same figures give the same file.
+STYLE = {
+    "svg.fonttype": "none",
+    "svg.hashsalt": "memrt",
+    "font.family": "sans-serif",
+    "font.size": 9,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+}
+MARKS = "os^vP*hd"
 
 
-def bars(axes, group: Group, names: list[str]) -> None:
-    """Draw one bar per subject for each case."""
-    subjects = [name for name in group.subjects() if name != group.reference]
-    width = 0.8 / len(subjects)
+def spread_of(group: Group, case: Case, subject: str) -> Spread | None:
+    """Return the ratio to the reference of the group, or None if a figure is missing."""
     against = (group.reference,) if group.reference else ()
-    colours = {name: "black" if name == MEMRT else f"C{i}" for i, name in enumerate(subjects)}
-    for index, subject in enumerate(subjects):
-        cases = [(i, group.case(name)) for i, name in enumerate(names)]
-        places, spreads = [], []
-        for i, case in cases:
-            if case.has(subject, *against):
-                places.append(i + (index - (len(subjects) - 1) / 2) * width)
-                spreads.append(Spread.of(case.ratios(subject, *against)))
-        middles = np.array([spread.middle for spread in spreads])
-        errors = [middles - [s.low for s in spreads], [s.high for s in spreads] - middles]
-        start = 1 if group.reference else 0  # a bar upwards is slower, a bar downwards is faster
-        axes.bar(places, middles - start, width, start, color=colours[subject], label=subject)
-        axes.errorbar(places, middles, errors, **WHISKERS)
+    return Spread.of(case.ratios(subject, *against)) if case.has(subject, *against) else None
 
 
-def label(axes, group: Group, names: list[str]) -> None:
-    axes.set_xticks(range(len(names)), names, rotation=40, ha="right", fontsize=8)
-    if group.reference:
-        axes.axhline(1, color="black", linewidth=0.8)
-        axes.set_yscale("log")
-        axes.yaxis.set_major_formatter("{x:g}")
-        axes.yaxis.set_minor_formatter("")
-    axes.set_ylabel(f"ratio to {group.reference}" if group.reference else group.unit)
-    axes.set_title(group.title)
-    axes.figure.legend(fontsize=7, ncols=6, loc="outside lower center")
-    axes.grid(axis="y", which="both", linewidth=0.3)
+def draw_subject(axes, group: Group, cases: list[Case], index: int, subject: str) -> None:
+    """Draw the median and the quartiles of one subject in each case."""
+    found = [(row, spread_of(group, case, subject)) for row, case in enumerate(cases)]
+    rows = [row for row, spread in found if spread is not None]
+    spreads = [spread for _, spread in found if spread is not None]
+    own = subject == MEMRT
+    axes.errorbar(
+        [spread.middle for spread in spreads],
+        rows,
+        xerr=[[s.middle - s.low for s in spreads], [s.high - s.middle for s in spreads]],
+        fmt="D" if own else MARKS[index % len(MARKS)],
+        color="black" if own else f"C{index}",
+        markersize=6 if own else 5,
+        zorder=3 if own else 2,
+        elinewidth=1,
+        alpha=1 if own else 0.75,
+        label=subject,
+    )
 
 
-def plot(group: Group, path: Path, names: list[str]) -> None:
-    figure, axes = plt.subplots(figsize=(max(6, 0.7 * len(names) + 3), 5), layout="constrained")
-    bars(axes, group, names)
-    label(axes, group, names)
-    figure.savefig(path, dpi=120)
-    plt.close(figure)
+def draw(group: Group, path: Path) -> None:
+    """Write the chart of a group, in the format of the path's suffix."""
+    cases = group.cases
+    subjects = [name for name in group.subjects() if name != group.reference]
+    with plt.rc_context(STYLE):
+        height = 1.5 + 0.3 * len(cases)
+        figure, axes = plt.subplots(figsize=(WIDTH, height), layout="constrained")
+        for index, subject in enumerate(subjects):
+            draw_subject(axes, group, cases, index, subject)
+        axes.set_yticks(range(len(cases)), [case.name for case in cases])
+        axes.set_ylim(len(cases) - 0.5, -0.5)
+        if group.reference:
+            axes.axvline(1, color="grey", linewidth=0.8)
+            axes.set_xscale("log")
+            axes.xaxis.set_major_formatter("{x:g}")
+            axes.xaxis.set_minor_formatter("{x:g}" if is_narrow(axes) else "")
+        against = f"ratio to {group.reference}, less is better" if group.reference else group.unit
+        axes.set_xlabel(against)
+        axes.set_title(group.title, loc="left")
+        axes.grid(axis="x", which="both" if is_narrow(axes) else "major", linewidth=0.3)
+        figure.legend(ncols=4, loc="outside lower center", frameon=False)
+        figure.savefig(path, metadata={"Date": None} if path.suffix == ".svg" else None)
+        plt.close(figure)
 
 
-def plot_result(result: Result, folder: Path) -> list[Path]:
-    """Write a PNG for each group; a large group gets several. Return the paths."""
+def is_narrow(axes) -> bool:
+    """Whether a logarithmic axis spans less than a power of ten, with one major label at most."""
+    low, high = axes.get_xlim()
+    return low > 0 and high / low < 10
+
+
+def draw_charts(result: Result, folder: Path) -> list[Path]:
+    """Write an SVG for each group with a chart in the page. Return the paths."""
     written = []
     for group in result.groups:
-        names = [case.name for case in group.cases]
-        for start in range(0, len(names), MOST):
-            title = re.sub(r"\W+", "-", group.title.lower()).strip("-")
-            extra = f"-{start // MOST + 1}" if len(names) > MOST else ""
-            path = folder / f"{result.part}-{title}{extra}.png"
-            plot(group, path, names[start : start + MOST])
-            written.append(path)
+        if is_charted(result, group):
+            written.append(folder / chart_name(result, group))
+            draw(group, written[-1])
     return written

@@ -1,6 +1,4 @@
-"""Write docs/benchmarks.md: a table of goals, and a section for each part.
-
-A part without fresh results keeps the rows and the section of the existing page.
+"""Write docs/benchmarks.md from docs/benchmarks/*.json: a summary, charts, goals and tables.
 
 No library writes the page: pyperf prints tables of runs, without goals and without ratios within a
 round.
@@ -12,8 +10,11 @@ import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from goals import GOALS, NOT_MEASURED, NOT_MET, Goal, Verdict, judge
+import numpy as np
+from goals import GOALS, MET, NOT_MEASURED, NOT_MET, Goal, Verdict, judge
+from parts import alloc, numba_kernels, numpy_ops, programs, threads
 from result import Case, Group, Result, Spread
+from subjects import DEFAULT, MEMRT
 
 PARTS = {
     "alloc": "Blocks and references",
@@ -27,15 +28,27 @@ PARTS = {
     "exchange": "Exchange",
     "programs": "Whole programs",
 }
+CHARTS = (
+    ("programs", programs.TIME),
+    ("programs", programs.PEAK),
+    ("numpy", numpy_ops.EXPRESSION),
+    ("numba", numba_kernels.GROUP),
+    ("alloc", alloc.ONE),
+    ("alloc", alloc.LARGE_BLOCKS),
+    ("threads", threads.HANDED),
+)
 HEAD = """\
 # Benchmarks
 
-Written by `./dev bench`; do not edit. memrt's statistics are always on, as in every installed
-build. Each round measures all subjects in a new random order, so that a disturbance of the machine
-affects all subjects. In a table with a reference in the first column, the further figures are
-ratios to the reference within each round: the median of all rounds and, in brackets, the quartiles.
-Less is better. Plots and all single figures are in `build/bench`.
+Written by `./dev bench`; do not edit.
 [How to run the benchmark](internals/development.md#the-benchmark).
+
+"""
+CHARTS_HEAD = """\
+## Charts
+
+A mark is the median over all rounds, and a line joins the quartiles. Left of 1: less than the
+reference. memrt's statistics are on, as in every installed build.
 
 """
 GOALS_HEAD = """\
@@ -47,6 +60,15 @@ fails only if three in four of its rounds are also on the wrong side of 1.
 
 | | work | goal | measured | |
 |---|---|---|---|---|
+"""
+TABLES_HEAD = """\
+## All figures
+
+Each round measures all subjects in a new random order, so that a disturbance of the machine affects
+all subjects. In a table with a reference in the first column, the further figures are ratios to the
+reference within each round: the median of all rounds and, in brackets, the quartiles. Less is
+better. The figures of each round are in `docs/benchmarks`.
+
 """
 UNITS = {"ns": (1e9, "s", 1e6, "ms", 1e3, "µs", 1, "ns"), "KiB": (1 << 20, "GiB", 1 << 10, "MiB")}
 
@@ -101,13 +123,24 @@ def table(group: Group) -> list[str]:
 
 
 def section(result: Result) -> str:
-    """Return the section of one part."""
-    lines = [f"## {PARTS[result.part]}", "", f"Rounds: {result.rounds} at most.", ""]
+    """Return the tables of one part, folded."""
+    lines = ["<details>", f"<summary>{PARTS[result.part]}</summary>", ""]
+    lines += [f"Rounds: {result.rounds} at most.", ""]
     lines += [f"- {key}: {value}" for key, value in result.machine.items()]
     lines.append("")
     for group in result.groups:
         lines += table(group)
-    return "\n".join(lines)
+    return "\n".join([*lines, "</details>", ""])
+
+
+def chart_name(result: Result, group: Group) -> str:
+    """Return the file name of a group's chart."""
+    title = re.sub(r"\W+", "-", group.title.lower()).strip("-")
+    return f"{result.part}-{title}.svg"
+
+
+def is_charted(result: Result, group: Group) -> bool:
+    return (result.part, group.title) in CHARTS
 
 
 def bound(goal: Goal) -> str:
@@ -132,55 +165,98 @@ def row(verdict: Verdict) -> str:
     return f"| {' | '.join(cells(verdict))} |"
 
 
-def standing(page: str) -> dict[str, str]:
-    """Return the rows of goals in a page, by the text of the goal."""
-    rows = re.findall(r"^\| P\d+b? \| .*\|$", page, re.MULTILINE)
-    return {line.split(" | ")[1]: line for line in rows}
+def goals_section(verdicts: Sequence[Verdict]) -> str:
+    return GOALS_HEAD + "\n".join(map(row, verdicts)) + "\n"
 
 
-def goal_rows(results: Mapping[str, Result], page: str, goals: Sequence[Goal]) -> list[str]:
-    """Return the rows of all goals. Goals without fresh figures keep the row of the page."""
-    known = standing(page)
+def limits(verdicts: Sequence[Verdict]) -> str:
+    """Return the known reasons of missed goals, each reason once, or an empty string."""
+    missed: dict[str, list[str]] = {}
+    for verdict in verdicts:
+        if verdict.state == NOT_MET and verdict.goal.limit:
+            name = f"{verdict.goal.number}, {verdict.goal.text}"
+            missed.setdefault(verdict.goal.limit, []).append(name)
+    if not missed:
+        return ""
+    lines = [f"- {'; '.join(names)}. Reason: {reason}" for reason, names in missed.items()]
+    return "\n".join(["## Limits", "", "Known reasons for goals that are not met:", "", *lines, ""])
+
+
+def find_group(results: Mapping[str, Result], part: str, title: str) -> Group | None:
+    groups = results[part].groups if part in results else []
+    return next((group for group in groups if group.title == title), None)
+
+
+def mean(group: Group, under: Sequence[str], cases: Sequence[str] = ()) -> float | None:
+    """Return the geometric mean of memrt's ratios to the least of the named subjects."""
+    found = [case for case in group.cases if case.has(MEMRT, *under)]
+    found = [case for case in found if not cases or case.name in cases]
+    middles = [Spread.of(case.ratios(MEMRT, *under)).middle for case in found]
+    return float(np.exp(np.mean(np.log(middles)))) if middles else None
+
+
+def summary(results: Mapping[str, Result], verdicts: Sequence[Verdict]) -> str:
+    """Return up to three sentences of figures."""
+    sentences = []
+    time = find_group(results, "programs", programs.TIME)
+    peak = find_group(results, "programs", programs.PEAK)
+    if time and peak:
+        took, kept = mean(time, (DEFAULT,)), mean(peak, (DEFAULT,))
+        if took and kept:
+            sentences.append(
+                f"{len(time.cases)} whole programs take {number(took)} of the time and "
+                f"{number(kept)} of the peak memory that they take with NumPy's default allocator "
+                "(geometric means)."
+            )
+    one = find_group(results, "alloc", alloc.ONE)
+    block = mean(one, alloc.PEERS, ("64 B, one live",)) if one else None
+    if block:
+        sentences.append(
+            f"A block of 64 B takes {number(block)} times as long as with the fastest of "
+            f"{', '.join(alloc.PEERS)}."
+        )
+    measured = [each for each in verdicts if each.state != NOT_MEASURED]
+    met = sum(each.state == MET for each in measured)
+    sentences.append(f"{met} of {len(measured)} goals are met.")
+    return "\n".join(sentences) + "\n"
+
+
+def charts(results: Mapping[str, Result], folder: str) -> str:
+    """Return the section of the charts. `folder` is the path from the page to the charts."""
+    shown = [
+        (results[part], group)
+        for part, title in CHARTS
+        if (group := find_group(results, part, title))
+    ]
+    lines = [f"![{group.title}]({folder}/{chart_name(each, group)})\n" for each, group in shown]
+    return CHARTS_HEAD + "\n".join(lines)
+
+
+def page(
+    results: Mapping[str, Result], goals: Sequence[Goal] = GOALS, folder: str = "benchmarks"
+) -> str:
+    """Return the whole page. Parts without results have no section."""
     verdicts = [judge(goal, results) for goal in goals]
-    return [
-        known.get(verdict.goal.text, row(verdict))
-        if verdict.state == NOT_MEASURED
-        else row(verdict)
-        for verdict in verdicts
-    ]
+    tables = [section(results[part]) for part in PARTS if part in results]
+    return HEAD + "\n".join(
+        filter(
+            None,
+            [
+                summary(results, verdicts),
+                charts(results, folder),
+                goals_section(verdicts),
+                limits(verdicts),
+                TABLES_HEAD + "\n".join(tables),
+            ],
+        )
+    )
 
 
-def limits(rows: Sequence[str], goals: Sequence[Goal]) -> list[str]:
-    """List the known reasons of the goals whose rows say "not met"."""
-    missed = {line.split(" | ")[1] for line in rows if line.endswith(f"| {NOT_MET} |")}
-    lines = [
-        f"- {goal.number}, {goal.text}: {goal.limit}"
-        for goal in goals
-        if goal.limit and goal.text in missed
-    ]
-    return ["", "Known reasons for goals that are not met:", "", *lines] if lines else []
+def known(folder: Path) -> dict[str, Result]:
+    """Read all results in a folder, by part."""
+    return {part: Result.read(path) for part in PARTS if (path := folder / f"{part}.json").exists()}
 
 
-def standing_section(part: str, page: str) -> str:
-    """Return the section of a part in an existing page, or an empty string."""
-    found = re.search(rf"^## {PARTS[part]}\n.*?(?=^## |\Z)", page, re.MULTILINE | re.DOTALL)
-    return found[0].rstrip("\n") + "\n" if found else ""
-
-
-def page(results: Mapping[str, Result], before: str, goals: Sequence[Goal] = GOALS) -> str:
-    """Return the whole page: fresh results, and the old text for parts without fresh results."""
-    sections = [
-        section(results[part]) if part in results else standing_section(part, before)
-        for part in PARTS
-    ]
-    rows = goal_rows(results, before, goals)
-    head = HEAD + GOALS_HEAD + "\n".join([*rows, *limits(rows, goals)]) + "\n"
-    return "\n".join([head, *filter(None, sections)])
-
-
-def write_page(results: Mapping[str, Result], path: Path) -> str:
-    """Update the page and return its text."""
-    before = path.read_text(encoding="utf-8") if path.exists() else ""
-    text = page(results, before)
-    path.write_text(text, encoding="utf-8")
-    return text
+def write_page(folder: Path, path: Path) -> None:
+    """Write the page from the results in `folder`, which lies beside the page."""
+    path.write_text(page(known(folder), folder=folder.name), encoding="utf-8")

@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 import numpy as np
+
+NUMBERS = re.compile(r"\[\s*(-?[\d.][^\[\]\"]*?)\s*\]")
+
+
+def one_line(numbers: re.Match[str]) -> str:
+    return f"[{', '.join(numbers[1].split())}]".replace(",,", ",")
 
 
 @dataclass(frozen=True)
@@ -82,7 +89,19 @@ class Result:
     groups: list[Group]
 
     def write(self, path: Path) -> None:
-        path.write_text(json.dumps(asdict(self), indent=1), encoding="utf-8")
+        """Write the result as JSON, with one line per case and subject.
+
+        Figures keep four digits: no measurement is more exact.
+        """
+        content = asdict(self)
+        for group in content["groups"]:
+            for case in group["cases"]:
+                case["figures"] = {
+                    name: [float(f"{figure:.4g}") for figure in figures]
+                    for name, figures in case["figures"].items()
+                }
+        text = json.dumps(content, indent=1, ensure_ascii=False)
+        path.write_text(NUMBERS.sub(one_line, text) + "\n", encoding="utf-8")
 
     @classmethod
     def read(cls, path: Path) -> Result:

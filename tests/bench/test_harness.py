@@ -189,28 +189,51 @@ def test_result_is_equal_after_write_and_read(tmp_path):
     assert Result.read(tmp_path / "alloc.json") == written
 
 
-def test_page_keeps_the_parts_that_were_not_measured():
-    goals = (GOAL, replace(GOAL, part="threads", text="other"))
-    cases = {"a": {MEMRT: [1.0] * 4, "peer": [1.0] * 4}}
-    old = {part: result(part, alloc.ONE, cases) for part in ("alloc", "threads")}
-    before = report.page(old, "", goals)
-    cases = {"a": {MEMRT: [7.0] * 4, "peer": [1.0] * 4}}
-    after = report.page({"alloc": result("alloc", alloc.ONE, cases)}, before, goals)
-    assert "| P1 | work | ≤ 1.10 | 7.00 (7.00 to 7.00) | not met |" in after
-    assert "| P1 | other | ≤ 1.10 | 1.00 (1.00 to 1.00) | met |" in after
-    assert after.count("## Threads") == after.count("## Blocks and references") == 1
-    assert report.page({}, after, goals) == after
+def test_figures_keep_four_digits_on_one_line(tmp_path):
+    result("alloc", alloc.ONE, {"a": {MEMRT: [1.23456, 2e-9, 123456.0]}}).write(tmp_path / "a.json")
+    assert '"memrt": [1.235, 2e-09, 123500.0]\n' in (tmp_path / "a.json").read_text()
 
 
-def test_page_states_limits_only_of_missed_goals():
-    goals = (replace(GOAL, limit="the header"), replace(GOAL, text="other", limit="nothing"))
+def test_page_has_summary_goals_and_folded_tables():
+    goals = (GOAL, replace(GOAL, part="threads", text="other"), replace(GOAL, text="third"))
+    found = {
+        "alloc": result("alloc", alloc.ONE, {"a": {MEMRT: [7.0] * 4, "peer": [1.0] * 4}}),
+        "threads": result("threads", alloc.ONE, {"a": {MEMRT: [1.0] * 4, "peer": [1.0] * 4}}),
+    }
+    page = report.page(found, goals)
+    assert "| P1 | work | ≤ 1.10 | 7.00 (7.00 to 7.00) | not met |" in page
+    assert "| P1 | other | ≤ 1.10 | 1.00 (1.00 to 1.00) | met |" in page
+    assert "\n1 of 3 goals are met.\n" in page
+    assert f"![{alloc.ONE}](benchmarks/alloc-one-block-at-a-time.svg)" in page
+    assert page.count("<summary>Threads</summary>") == page.count("- date: today") - 1 == 1
+
+
+def test_page_states_a_reason_once_and_only_of_missed_goals():
+    reasons = {"work": "the header", "second": "the header", "third": "the lock"}
+    goals = [replace(GOAL, text=text, limit=limit) for text, limit in reasons.items()]
     slow = {"a": {MEMRT: [7.0] * 4, "peer": [1.0] * 4}}
-    page = report.page({"alloc": result("alloc", alloc.ONE, slow)}, "", goals[:1])
-    assert "- P1, work: the header\n" in page
+    page = report.page({"alloc": result("alloc", alloc.ONE, slow)}, goals[:2])
+    assert "- P1, work; P1, second. Reason: the header\n" in page
+    assert "the lock" not in page
     fast = {"a": {MEMRT: [1.0] * 4, "peer": [1.0] * 4}}
-    page = report.page({"alloc": result("alloc", alloc.ONE, fast)}, page, goals)
-    assert "the header" not in page
+    page = report.page({"alloc": result("alloc", alloc.ONE, fast)}, goals)
     assert "Known reasons" not in page
+
+
+def test_summary_has_the_ratios_of_programs_and_of_small_blocks():
+    took = {"a": {MEMRT: [1.0], DEFAULT: [2.0]}, "b": {MEMRT: [8.0], DEFAULT: [4.0]}}
+    kept = {"a": {MEMRT: [9.0], DEFAULT: [4.0]}}
+    block = {"64 B, one live": {MEMRT: [3.0]} | {peer: [2.0] for peer in alloc.PEERS}}
+    results = {
+        "programs": result("programs", programs.TIME, took),
+        "alloc": result("alloc", alloc.ONE, block),
+    }
+    results["programs"].groups += result("programs", programs.PEAK, kept).groups
+    for group in (group for each in results.values() for group in each.groups):
+        group.reference = None
+    page = report.page(results, ())
+    assert "2 whole programs take 1.00 of the time and 2.25 of the peak memory" in page
+    assert "A block of 64 B takes 1.50 times as long" in page
 
 
 def test_memory_worker_reports_growth_and_cached_bytes(table_subject):

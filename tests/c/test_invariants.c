@@ -192,7 +192,7 @@ BYTE(shard_bytes_out, memrt__self->first.bytes_out, 4)
 BYTE(process_flushed, memrt__process.flushed, 0)
 BYTE(process_gauges, memrt__process.gauges, 0)
 BYTE(entry_id, ground.entry->id, 7)
-BYTE(entry_share, ground.entry->share, 7)
+BYTE(entry_weight, ground.entry->weight, 7)
 BYTE(entry_key, ground.entry->key, 1)
 BYTE(interns_count, ground.interns.count, 0)
 BYTE(interned_number, ground.string->number, 0)
@@ -200,12 +200,12 @@ BYTE(interned_hash, ground.string->hash, 0)
 BYTE(interned_text, ground.string->words, 0)
 BYTE(policy_account, ground.policy->account.index, 0)
 BYTE(policy_alignment, ground.policy->alignment, 0)
-BYTE(policy_parts, ground.policy->parts, 0)
+BYTE(policy_subpolicies, ground.policy->subpolicies, 0)
 BYTE(policy_base, ground.part->base, 0)
 BYTE(policy_scope, ground.part->scope, 0)
 BYTE(policy_table_end, memrt__policy_table_end, 1)
 BYTE(scope_id, ground.inner->id, 0)
-BYTE(scope_parts, ground.inner->parts, 0)
+BYTE(scope_subpolicies, ground.inner->subpolicies, 0)
 BYTE(scope_references, ground.outer->refs, 0)
 BYTE(quarantine_count, ground.quarantine.count, 1)
 BYTE(quarantine_bytes, ground.quarantine.bytes, 0)
@@ -257,9 +257,9 @@ static const bug_t bugs[] = {
     {segment_discards, 128, memrt__page_heap_is_valid, "discards"},
     {segment_prev, 64, memrt__page_heap_is_valid, "prev"},
     {cached_bytes, 1, memrt__large_cache_is_valid, "memrt__mapping_lists_bytes"},
-    {cache_requested, 64, memrt__large_cache_is_valid, "warm->requested"},
+    {cache_requested, 64, memrt__large_cache_is_valid, "cache->requested"},
     {cache_queue_bytes, 1, memrt__large_cache_is_valid, "queue->bytes"},
-    {cache_closed, 1, memrt__large_cache_is_valid, "warm->closed"},
+    {cache_closed, 1, memrt__large_cache_is_valid, "cache->closed"},
     {mapping_bytes, 16, memrt__large_cache_is_valid, "queue->bytes"},
     {mapping_stuck, 1, memrt__large_cache_is_valid, "stuck"},
     {mapping_older, 64, memrt__large_cache_is_valid, "older"},
@@ -272,7 +272,7 @@ static const bug_t bugs[] = {
     {process_flushed, 1, memrt__stats_is_valid, "memrt__process.flushed"},
     {process_gauges, 2, memrt__stats_is_valid, "memrt__process.gauges"},
     {entry_id, 128, memrt__live_is_valid, "slot->id"},
-    {entry_share, 128, memrt__live_is_valid, "share"},
+    {entry_weight, 128, memrt__live_is_valid, "weight"},
     {entry_key, 1, memrt__live_is_valid, ""},
     {interns_count, 2, are_interns_valid, "count"},
     {interned_number, 1, are_interns_valid, "number"},
@@ -280,13 +280,13 @@ static const bug_t bugs[] = {
     {interned_text, 1, are_interns_valid, "hash_bytes"},
     {policy_account, 1, memrt__policy_table_is_valid, "account.index == index"},
     {policy_alignment, 1, memrt__policy_table_is_valid, "alignment"},
-    {policy_parts, 1, memrt__policy_table_is_valid, "parts"},
+    {policy_subpolicies, 1, memrt__policy_table_is_valid, "subpolicies"},
     {policy_base, 64, memrt__policy_table_is_valid, ""},
     {policy_null, 1, memrt__policy_table_is_valid, ""},
     {policy_table_end, 128, memrt__policy_table_is_valid, "memrt__policy_table_end"},
-    {policy_scope, 64, memrt__scope_tree_is_valid, "part->scope == scope"},
+    {policy_scope, 64, memrt__scope_tree_is_valid, "subpolicy->scope == scope"},
     {scope_id, 128, memrt__scope_tree_is_valid, ""},
-    {scope_parts, 64, memrt__scope_tree_is_valid, "is_in_table"},
+    {scope_subpolicies, 64, memrt__scope_tree_is_valid, "is_in_table"},
     {scope_references, 2, memrt__scope_tree_is_valid, "memrt__scope_is_held(parent)"},
     {scope_name, 'o', memrt__scope_tree_is_valid, "name"},
     {quarantine_count, 4, is_quarantine_valid, "count"},

@@ -58,8 +58,13 @@ class Documented:
 
 
 def members(name: str, cls: type) -> Iterator[Documented]:
-    """Yield the public methods and properties of a class, and methods of exchange protocols."""
-    for member, value in vars(cls).items():
+    """Yield the public methods and properties of a class, and methods of exchange protocols.
+
+    Members of base classes in memrt count too.
+    """
+    bases = [base for base in reversed(cls.__mro__[1:]) if base.__module__.startswith("memrt.")]
+    found = {member: value for each in (*bases, cls) for member, value in vars(each).items()}
+    for member, value in found.items():
         is_attribute = inspect.isgetsetdescriptor(value) or isinstance(value, PROPERTIES)
         is_public = not member.startswith("_") or PROTOCOLS.match(member)
         if is_public and (is_attribute or inspect.isroutine(value)):

@@ -385,10 +385,10 @@ def enter_scope_and_policy(ground: Ground) -> None:
 
 
 def leave_scopes(ground: Ground) -> None:
-    from memrt._policy import scopes
+    from memrt._policy import current_scope
 
     while memrt.current_scope() is not None:
-        scopes._leave(scopes._entries.get()[-1][0])
+        current_scope.leave_scope(current_scope._entries.get()[-1][0])
     leave_policies(ground)
 
 

@@ -34,12 +34,13 @@ def run_worker(built):
     return run
 
 
-def test_public_calls_survive_failures_of_memrt_malloc_and_mmap(run_worker):
-    result = run_worker("--faults", "memrt,heap,mmap")
+# The gate makes the same calls with failures of every source: ./dev verify failures --quick.
+def test_public_calls_survive_failures_of_memrt_and_mmap(run_worker):
+    result = run_worker("--faults", "memrt,mmap")
     assert result.stderr == ""
     assert result.returncode == 0
     points = [int(line.split()[1].replace(",", "")) for line in result.stdout.splitlines()]
-    assert len(points) == 3
+    assert len(points) == 2
     assert all(points)
 
 

@@ -26,7 +26,7 @@ typedef struct item {
     bool owned;    ///< the target owns the block by its data pointer
     bool counted;  ///< the statistics count the item as a MemInfo
     bool listed;   ///< the live set certainly has the item
-    bool watched;  ///< a free of the data calls the watcher
+    bool observed; ///< a free of the data calls the observer
     bool readonly; ///< read-only since creation
     int policy;    ///< index in `policies`, -1 for the default policy, -2 for a released policy
     unsigned seed; ///< seed of the pattern in the data
@@ -38,7 +38,7 @@ static const memrt_api_t *api;
 static item_t items[ITEMS];
 static memrt_policy_t *policies[POLICIES];
 static memrt_stats_t expected; ///< expected process statistics, except peak, cached and reserved
-static size_t dtor_calls, watched_frees, expected_dtor_calls, expected_watched_frees;
+static size_t dtor_calls, observed_frees, expected_dtor_calls, expected_observed_frees;
 static unsigned seeds;
 static size_t latest; ///< index of the item chosen last
 static bool refusing; ///< fault injection is on, so a call may fail
@@ -50,13 +50,14 @@ static void ignore_resize(void *old_data, void *new_data, size_t new_size)
     (void)old_data, (void)new_data, (void)new_size;
 }
 
-static void count_watched_free(void *data)
+static void count_observed_free(void *data)
 {
     (void)data;
-    watched_frees++;
+    observed_frees++;
 }
 
-static const memrt_watcher_t watcher = {sizeof(watcher), ignore_resize, count_watched_free, NULL};
+static const memrt_observer_t observer = {sizeof(observer), ignore_resize, count_observed_free,
+                                          NULL};
 
 static memrt_stats_t stats_of(const memrt_policy_t *policy)
 {
@@ -91,7 +92,7 @@ static void check_stats(void)
     HOLDS(stats.adopted == expected.adopted);
     HOLDS(stats.live <= stats.peak && stats.live <= stats.reserved);
     HOLDS(refusing || stats.failed == expected.failed);
-    HOLDS(dtor_calls == expected_dtor_calls && watched_frees == expected_watched_frees);
+    HOLDS(dtor_calls == expected_dtor_calls && observed_frees == expected_observed_frees);
 }
 
 static memrt_policy_t *policy_of(const item_t *item)
@@ -177,7 +178,7 @@ static void record_release(item_t *item)
     expected.live -= adopted ? 0 : item->size;
     expected.adopted -= adopted ? item->size : 0;
     expected_dtor_calls += item->kind != MEMRT_KIND_BLOCK;
-    expected_watched_frees += item->watched;
+    expected_observed_frees += item->observed;
     *item = (item_t){0};
 }
 
@@ -375,8 +376,8 @@ static void do_resizable_alloc(item_t *item, size_t size)
         api->resizable_free(item->mi, old);
         expected.free++;
         expected.live -= item->size;
-        expected_watched_frees += item->watched;
-        item->watched = false; /* the mark belonged to the old data */
+        expected_observed_frees += item->observed;
+        item->observed = false; /* the mark belonged to the old data */
     }
     fill(item, data, size);
 }
@@ -410,8 +411,8 @@ static void do_resize(input_t *input)
         api->resizable_free(item->mi, item->data);
         expected.free += item->data != NULL;
         expected.live -= item->size;
-        expected_watched_frees += item->watched;
-        item->watched = false;
+        expected_observed_frees += item->observed;
+        item->observed = false;
         item->data = NULL;
         item->size = 0;
     } else if (how < 3) {
@@ -602,12 +603,12 @@ static void do_find(input_t *input)
     api->release(mi);
 }
 
-static void do_watch(input_t *input)
+static void do_observe(input_t *input)
 {
     item_t *item = choose_item(input);
     if (item->refs != 0) {
-        api->watch(item->mi);
-        item->watched = item->watched || item->data != NULL;
+        api->observe(item->mi);
+        item->observed = item->observed || item->data != NULL;
     }
 }
 
@@ -723,7 +724,7 @@ static void act(input_t *input)
         do_meminfo_new, do_adopt,         do_resizable_new,  do_resize,     do_resize,
         do_block_new,   do_block_realloc, do_block_realloc,  do_block_free, do_block_meminfo,
         do_acquire,     do_release,       do_release,        do_set_name,   do_find,
-        do_watch,       do_policy_new,    do_policy_release, do_tracking,   do_release_unused,
+        do_observe,     do_policy_new,    do_policy_release, do_tracking,   do_release_unused,
         do_set_option,  do_live,          do_refuse};
     calls[input_byte(input) % (sizeof(calls) / sizeof(calls[0]))](input);
 }
@@ -765,7 +766,7 @@ static void begin(void)
 {
     if (api == NULL) {
         api = memrt_get_api(MEMRT_ABI_MAJOR, NULL);
-        api->set_watcher(&watcher);
+        api->set_observer(&observer);
     }
     expected = stats_of(NULL);
     latest = 0;

@@ -15,6 +15,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 SCRIPT = ROOT / "runtime" / "observe" / "gdb" / "memrt_gdb.py"
+MODULES = SCRIPT.with_suffix("")  # folder
 LIBRARY = next((ROOT / "build" / "dev").glob("libmemrt.so.*"))
 AGE = re.compile(r"\d+\.\d s")
 
@@ -141,7 +142,8 @@ def test_find_describes_an_address(program, core, expression, answer):
 def test_meminfo_prints_name_despite_decoy_of_its_key(program):
     # Write the key as the serial number of the first slot of each partition.
     decoy = (
-        'python [gdb.selected_inferior().write_memory(int(part["table"]["slots"].address) + 8, '
+        "python import struct; from memrt_gdb.live_set import parts_of_live_set; "
+        '[gdb.selected_inferior().write_memory(int(part["table"]["slots"].address) + 8, '
         'struct.pack("<Q", int(gdb.parse_and_eval("named")))) '
         'for part in parts_of_live_set() if int(part["table"])]'
     )
@@ -224,6 +226,7 @@ def test_gdb_loads_the_script_beside_the_library(program, core, folder):
     beside.mkdir()
     shutil.copy(LIBRARY, beside)
     shutil.copy(SCRIPT, beside / f"{LIBRARY.name}-gdb.py")
+    shutil.copytree(MODULES, beside / f"{LIBRARY.name}-gdb")
     run = commands(f"set environment LD_LIBRARY_PATH {beside}", "run", "memrt live")
     trusting = f"-iex=add-auto-load-safe-path {beside}"
     bare = folder / "bare"
@@ -233,6 +236,22 @@ def test_gdb_loads_the_script_beside_the_library(program, core, folder):
     assert "4 live buffers" in gdb(trusting, bare, *run, source=None)
 
 
+def test_second_script_replaces_the_modules_of_the_first(core, program, folder):
+    other = folder / "other"
+    shutil.copytree(SCRIPT.parent, other)
+    tables = other / MODULES.name / "tables.py"
+    tables.write_text(tables.read_text().replace("MiB", "mebibytes"))
+    link = folder / "linked.py"
+    link.symlink_to(other / SCRIPT.name)
+    said = gdb(program, core[0], *commands("memrt live", f"source {link}", "memrt live"))
+    totals = [line for line in said.splitlines() if line.startswith("4 live buffers")]
+    assert totals == ["4 live buffers, 1.9 MiB", "4 live buffers, 1.9 mebibytes"]
+
+
 def test_package_has_the_gdb_script_beside_its_library():
     library = Path(memrt.get_library()).resolve()
     assert Path(f"{library}-gdb.py").read_text() == SCRIPT.read_text()
+    modules = [path.name for path in MODULES.glob("*.py")]
+    assert len(modules) > 1
+    for name in modules:
+        assert Path(f"{library}-gdb", name).read_text() == (MODULES / name).read_text()

@@ -36,7 +36,7 @@ def run(*command: object, **environment: str) -> str:
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory) -> Path:
-    """Install with CMake into a prefix, move the prefix, and return its path."""
+    """Install with CMake into a prefix, move the prefix, and return the new path."""
     folder = tmp_path_factory.mktemp("cmake")
     run("cmake", "-S", ROOT, "-B", folder / "build", "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Release")
     run("cmake", "--build", folder / "build", "-j2")
@@ -143,9 +143,12 @@ def test_dlpack_header_is_installed_with_its_licence(prefix):
 
 
 def test_gdb_script_has_the_name_of_the_library_file(prefix):
-    (library,) = {path.resolve() for path in (prefix / "lib").glob("libmemrt.so*[!y]")}
+    (library,) = {path.resolve() for path in (prefix / "lib").glob("libmemrt.so*[!by]")}
+    source = ROOT / "runtime/observe/gdb"
     script = Path(f"{library}-gdb.py").read_text()
-    assert script == (ROOT / "runtime/observe/gdb/memrt_gdb.py").read_text()
+    assert script == (source / "memrt_gdb.py").read_text()
+    modules = {path.name for path in (source / "memrt_gdb").glob("*.py")}
+    assert {path.name for path in Path(f"{library}-gdb").glob("*.py")} == modules
 
 
 def test_install_names_no_folder_of_the_build(prefix):

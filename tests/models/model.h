@@ -22,7 +22,9 @@
 #define __builtin_add_overflow(a, b, out) (*(out) = (a) + (b), false)
 #define __builtin_mul_overflow(a, b, out) (*(out) = (a) * (b), false)
 
+#ifndef MODEL_HAS_CONDITIONS
 typedef int pthread_cond_t; /* the checker lacks condition variables, and no model waits */
+#endif
 
 #include "runtime/base/atomics.h"
 #include "runtime/stats/shard.h"

@@ -8,9 +8,9 @@
                                    tests/models/orders.txt
     ./dev verify models --record   like --orders, and write the figures for docs/reliability.md
 
-The weak-memory models, tests/models/*.c, include memrt's unchanged sources over C11 atomics. GenMC
-(https://plv.mpi-sws.org/genmc) explores the models under the RC11 memory model. No distribution
-packages GenMC: build version 0.10 or newer, and set GENMC=/path/to/genmc.
+The weak-memory models, tests/models/*/*.c, include memrt's unchanged sources over C11 atomics.
+GenMC (https://plv.mpi-sws.org/genmc) explores the models under the RC11 memory model. No
+distribution packages GenMC: build version 0.10 or newer, and set GENMC=/path/to/genmc.
 
 No library weakens the memory orders of sources: Spin and GenMC check only the given models.
 """
@@ -100,10 +100,16 @@ class Outcome:
     executions: int
 
 
+def source_of(model: str) -> str:
+    """Return the path of a model's source, relative to the project's root."""
+    (path,) = HERE.glob(f"*/{model}.c")
+    return str(path.relative_to(ROOT))
+
+
 @functools.cache
 def uses(model: str) -> frozenset[str]:
     """Return the source files of a model, including headers."""
-    command = ["cc", *FLAGS, "-DMEMRT_COUNTERS=1", "-M", f"tests/models/{model}.c"]
+    command = ["cc", *FLAGS, "-DMEMRT_COUNTERS=1", "-M", source_of(model)]
     listing = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
     return frozenset(os.path.normpath(name) for name in listing.replace("\\\n", " ").split())
 
@@ -142,7 +148,7 @@ class Checker:
     def run(self, model: str, root: Path) -> Outcome:
         counters = f"-DMEMRT_COUNTERS={int(model in COUNTING)}"
         command = [self.path, "--rc11", "--disable-estimation", "--", *FLAGS, counters]
-        command.append(f"tests/models/{model}.c")
+        command.append(source_of(model))
         done = subprocess.run(
             command, cwd=root, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=LIMIT
         )
@@ -160,7 +166,7 @@ def find_checker() -> Checker | None:
 
 
 def all_models() -> list[str]:
-    return sorted(path.stem for path in HERE.glob("*.c"))
+    return sorted(path.stem for path in HERE.glob("*/*.c"))
 
 
 def explore_all(checker: Checker, models: list[str]) -> dict[str, Outcome]:

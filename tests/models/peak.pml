@@ -17,7 +17,7 @@
 #define ROUNDS 3
 #define LOOKS 2
 
-int net, high, told;             /* the gauge */
+int net, high, reported;             /* the gauge */
 int flushed, peak, falls;        /* the level; falls are counted beside the gauge */
 
 inline raise(value)
@@ -32,8 +32,8 @@ inline raise(value)
 
 inline tell()
 {
-    change = net - told;
-    rise = high - told;
+    change = net - reported;
+    rise = high - reported;
     before = flushed;
     raise(before + rise);
 #if FAULT != 4
@@ -47,7 +47,7 @@ inline tell()
 #if FAULT != 2
     falls = falls + (change < 0 -> 1 : 0);
 #endif
-    told = net;
+    reported = net;
     high = net
 }
 
@@ -72,7 +72,7 @@ inline look()
     fallen = falls;
     sum = flushed;
     first = high;
-    base = told;
+    base = reported;
     second = high;
     sum = sum + (first < second -> first : second) - base;
 #if FAULT == 1

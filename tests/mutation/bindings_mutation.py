@@ -12,6 +12,9 @@ test file first, until a test fails. `./dev coverage bindings` makes the map of 
 Without the map, tests/mutation/bindings_tests.json names the test files that reach a source file.
 A survivor without a reason in tests/mutation/bindings_survivors.txt means a missing test.
 
+The outcomes are in docs/reliability/mutation-bindings.jsonl, to commit, so that a run of hours
+continues in another clone. A change of a source file makes the outcomes of its mutants void.
+
 No library mutates both languages and the installed wheel: mutmut mutates a tree of Python sources,
 and Mull a program of clang.
 """
@@ -38,7 +41,7 @@ import operators
 from mutate import ROOT, Mutant, Verdict
 
 WORK = ROOT / "build" / "bindings-mutation"
-RESULTS = WORK / "results.jsonl"
+RESULTS = ROOT / "docs" / "reliability" / "mutation-bindings.jsonl"
 COVERAGE = ROOT / "build" / "bindings-coverage"
 EXPLAINED = Path(__file__).parent / "bindings_survivors.txt"
 TESTS_OF = Path(__file__).parent / "bindings_tests.json"
@@ -403,10 +406,20 @@ def site_packages(python: Path) -> Path:
 # --- Runs. ---
 
 
+def forget_changed_files() -> None:
+    """Remove the outcomes of source files that changed since."""
+    if RESULTS.exists():
+        lines = RESULTS.read_text(encoding="utf-8").splitlines(keepends=True)
+        rows = [(line, json.loads(line)) for line in lines]
+        kept = [line for line, row in rows if row["source"] == mutate.digest(row["file"])]
+        RESULTS.write_text("".join(kept), encoding="utf-8")
+
+
 def run_mutants(mutants: list[Mutant], again: bool, jobs: int) -> dict[str, str]:
     """Return outcomes by key. Known outcomes are kept; `again` retries survivors."""
     WORK.mkdir(parents=True, exist_ok=True)
     before = mutate.known(RESULTS)
+    forget_changed_files()
     outcomes = {key: how for key, how in before.items() if not (again and how.startswith("alive"))}
     todo = [mutant for mutant in mutants if mutant.key not in outcomes]
     if todo:

@@ -91,3 +91,16 @@ def test_unmeasured_source_gets_tests_that_mention_the_module(monkeypatch, tmp_p
 def test_is_in_function_excludes_lines_of_modules_and_classes():
     source = "LIMIT = 1\ndef f(n=2):\n  return n\nclass C:\n  x = 3\n  def g(self):\n    pass\n"
     assert [line for line in range(1, 8) if bindings.is_in_function(source, line)] == [3, 7]
+
+
+def test_outcomes_of_changed_files_are_forgotten(monkeypatch, tmp_path):
+    rows = [
+        {"key": "a", "file": FILE, "source": mutate.digest(FILE), "outcome": "killed: x"},
+        {"key": "b", "file": FILE, "source": "an old hash", "outcome": "alive"},
+        {"key": "c", "file": "bindings/no_such_file.c", "source": "hash", "outcome": "alive"},
+    ]
+    path = tmp_path / "outcomes.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    monkeypatch.setattr(bindings, "RESULTS", path)
+    bindings.forget_changed_files()
+    assert [json.loads(line) for line in path.read_text().splitlines()] == rows[:1]

@@ -97,8 +97,8 @@ FINDINGS = (
             "c/stats/test_stats.c",
             "peak_error_covers_bytes_of_a_released_policy"),
     Finding("observers of a resizable MemInfo saw a free at address NULL, and no resize",
-            "observation of all kinds", "c/event/test_watcher_observer.c",
-            "watcher_sees_resize_and_free_of_resizable_data"),
+            "observation of all kinds", "c/event/test_user_observer.c",
+            "observer_sees_resize_and_free_of_resizable_data"),
 )  # fmt: skip
 
 

@@ -4,9 +4,10 @@
     ./dev full soak exits    the named chores, also after a pass
     ./dev full --list        the last result of each chore; runs nothing
 
-After an interruption, a new call continues with the next chore. The results go into
-docs/reliability; commit the new files afterwards. A tree with uncommitted changes is refused,
-because a result must name the measured commit.
+After an interruption, a new call continues with the next chore, also in another clone: the results
+are in docs/reliability. Commit the new files after each call. A result stays valid while commits
+change only results. A tree with other uncommitted changes is refused, because a result must name
+the measured commit.
 
 No library replaces the tool: make and doit compare files, and keep no outcome per commit.
 """
@@ -20,11 +21,10 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 import page
 
-RESULTS = page.ROOT / "build" / "full" / "results.json"
 ABOUT = "Last result of each long chore, by `./dev full`. The gate runs a sample of each chore."
 
 GROUPS = ("variants", "verify", "stress", "suites")  # the next word names the command
@@ -75,20 +75,21 @@ class Result:
     passed: bool
     commit: str
     date: str
-    seconds: int
+    minutes: float
 
 
 def read_results() -> dict[str, Result]:
-    if not RESULTS.exists():
+    """Return the recorded results by name of the chore."""
+    path = page.FIGURES / "full.json"
+    if not path.exists():
         return {}
-    kept = json.loads(RESULTS.read_text(encoding="utf-8"))
-    return {name: Result(**fields) for name, fields in kept.items()}
-
-
-def write_results(results: dict[str, Result]) -> None:
-    RESULTS.parent.mkdir(parents=True, exist_ok=True)
-    kept = {name: asdict(result) for name, result in results.items()}
-    RESULTS.write_text(json.dumps(kept, indent=2) + "\n", encoding="utf-8")
+    names = {f"`{chore.arguments}`": chore.name for chore in CHORES}
+    rows = json.loads(path.read_text(encoding="utf-8"))["rows"]
+    return {
+        names[chore]: Result(outcome == "passed", commit, date, float(minutes))
+        for chore, outcome, minutes, commit, date in rows
+        if chore in names and outcome != "not run"
+    }
 
 
 def rows(results: dict[str, Result]) -> Iterable[Sequence[object]]:
@@ -98,8 +99,7 @@ def rows(results: dict[str, Result]) -> Iterable[Sequence[object]]:
             yield f"`{chore.arguments}`", "not run", "", "", ""
         else:
             outcome = "passed" if result.passed else "failed"
-            minutes = f"{result.seconds / 60:.1f}"
-            yield f"`{chore.arguments}`", outcome, minutes, result.commit, result.date
+            yield f"`{chore.arguments}`", outcome, str(result.minutes), result.commit, result.date
 
 
 def run_chore(chore: Chore) -> Result:
@@ -107,7 +107,8 @@ def run_chore(chore: Chore) -> Result:
     begin, commit = time.monotonic(), page.commit()
     done = subprocess.run([page.ROOT / "dev", *chore.arguments.split()], cwd=page.ROOT)
     today = datetime.datetime.now(datetime.timezone.utc).date().isoformat()
-    return Result(done.returncode == 0, commit, today, round(time.monotonic() - begin))
+    minutes = round((time.monotonic() - begin) / 60, 1)
+    return Result(done.returncode == 0, commit, today, minutes)
 
 
 def record(results: dict[str, Result]) -> None:
@@ -136,7 +137,6 @@ def run(chores: Sequence[Chore], results: dict[str, Result]) -> bool:
     """
     for chore in chores:
         results[chore.name] = run_chore(chore)
-        write_results(results)
         record(results)
     return all(results[chore.name].passed for chore in chores)
 

@@ -43,7 +43,10 @@ CHART = "coverage.svg"
 TABLE_MOST = 30  # rows of a table that is not folded
 
 # Files of results. A commit that changes only files of results leaves recorded figures valid.
-RECORDS = ("docs/reliability", "docs/reliability.md", "docs/guide/numba.md")
+RECORDS = (
+    *("docs/reliability", "docs/reliability.md", "docs/benchmarks", "docs/benchmarks.md"),
+    "docs/guide/numba.md",
+)
 
 # Facts of each section that the summary shows.
 SUMMARY = {

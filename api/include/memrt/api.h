@@ -23,7 +23,7 @@
 #include <memrt/observe/stats.h>
 #include <memrt/observe/trace.h>
 #include <memrt/observe/tracking.h>
-#include <memrt/observe/watcher.h>
+#include <memrt/observe/observer.h>
 #include <memrt/policy.h>
 #include <memrt/process/fault_injection.h>
 #include <memrt/process/option.h>
@@ -108,8 +108,8 @@ typedef struct memrt_api {
     memrt_tracking_enabled_fn tracking_enabled;
     memrt_live_fn live MEMRT_MUST_CHECK;
     memrt_live_free_fn live_free;
-    memrt_set_watcher_fn set_watcher;
-    memrt_watch_fn watch;
+    memrt_set_observer_fn set_observer;
+    memrt_observe_fn observe;
     memrt_release_unused_fn release_unused;
     memrt_fail_allocations_fn fail_allocations MEMRT_MUST_CHECK;
     memrt_failure_points_fn failure_points;

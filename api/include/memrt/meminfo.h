@@ -62,8 +62,8 @@ typedef struct memrt_meminfo {
     uint32_t flags;     ///< internal: atomic by access
 } memrt_meminfo_t;
 
-/// Bit in `flags`: memrt_api_t.watch was called for the MemInfo.
-#define MEMRT_FLAG_WATCHED 4u
+/// Bit in `flags`: memrt_api_t.observe was called for the MemInfo.
+#define MEMRT_FLAG_OBSERVED 4u
 
 /// Distance in bytes from the header of a MemInfo with inline data to the data.
 #define MEMRT_HEADER_SIZE 64u

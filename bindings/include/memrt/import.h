@@ -76,7 +76,7 @@ static inline int memrt_tracemalloc_register(const memrt_api_t *api, memrt_memin
     (void)mi;
 #else
     unsigned flags = __atomic_load_n(&mi->flags, __ATOMIC_RELAXED);
-    if (mi->kind == MEMRT_KIND_BLOCK || mi->data == NULL || (flags & MEMRT_FLAG_WATCHED) != 0) {
+    if (mi->kind == MEMRT_KIND_BLOCK || mi->data == NULL || (flags & MEMRT_FLAG_OBSERVED) != 0) {
         return 0;
     }
     int result = memrt__tracemalloc_track(MEMRT_TRACEMALLOC_DOMAIN, (uintptr_t)mi->data, mi->size);
@@ -87,7 +87,7 @@ static inline int memrt_tracemalloc_register(const memrt_api_t *api, memrt_memin
         PyErr_NoMemory();
         return -1;
     }
-    api->watch(mi);
+    api->observe(mi);
 #endif
     return 0;
 }

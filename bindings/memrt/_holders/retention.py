@@ -8,7 +8,8 @@ from dataclasses import asdict, dataclass
 from typing import Any, SupportsIndex
 
 from memrt import _memrt
-from memrt._holders.search import Holders, as_plain, build
+from memrt._holders.report import Holders, as_plain
+from memrt._holders.search import build
 from memrt._support.units import human_bytes
 from memrt._tracking.sites import Place, Site
 

@@ -7,7 +7,9 @@ import numpy as np
 from memrt._arrays.creation import array
 from memrt._memrt import Tensor
 from memrt._policy.policy import Policy
-from memrt.cuda._array import Array, copied, of_tensor
+from memrt.cuda._array import Array
+from memrt.cuda._creation import copied
+from memrt.cuda._import import of_tensor
 
 
 def finish(taken: np.ndarray | Tensor, copy: bool | None, policy: Policy | None) -> object:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any
 
-from memrt._holders.search import Holders
+from memrt._holders.report import Holders
 from memrt._leaks.leaks import held, run_rounds
 from memrt._support.units import human_bytes, plural
 from memrt._tracking.live import LiveBuffer

@@ -16,7 +16,8 @@ from typing import Any
 import numpy
 
 from memrt import _memrt
-from memrt._holders.search import Holders, holders
+from memrt._holders.report import Holders
+from memrt._holders.search import holders
 from memrt._leaks.survey import Survey
 from memrt._support.units import human_bytes, human_seconds, plural
 from memrt._tracking.live import LiveBuffer, live, tracking
@@ -53,7 +54,7 @@ class LeakGroup:
     @property
     def nbytes(self) -> int:
         """Bytes of all buffers of the group; an estimate if allocations were sampled."""
-        return round(sum(buffer.nbytes * buffer.stands_for for buffer in self.buffers))
+        return round(sum(buffer.nbytes * buffer.weight for buffer in self.buffers))
 
     def __str__(self) -> str:
         return (
@@ -77,7 +78,7 @@ def group(buffers: Iterable[LiveBuffer]) -> list[LeakGroup]:
     found: defaultdict[tuple[Place | None, str | None], list[LiveBuffer]] = defaultdict(list)
     suppression_at = cache(_memrt.suppression_at)  # compares all patterns with all calls of a site
     for buffer in buffers:
-        if buffer.stands_for:
+        if buffer.weight:
             found[buffer.place, suppression_at(buffer.site_number)].append(buffer)
     groups = [
         LeakGroup(place, tuple(sorted(members, key=lambda buffer: -buffer.nbytes)), suppression)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from types import TracebackType
-from typing import NoReturn
 from weakref import ref
 
 from memrt import _memrt
@@ -12,6 +11,7 @@ from memrt._stats.snapshot import Stats
 from memrt._stats.snapshot import stats as read_stats
 from memrt._support.leaving import end_block
 from memrt._support.options import option_text
+from memrt._support.process_object import ProcessObject
 
 # One object for each live policy, so that equality means identity. An entry with a dead reference
 # stays until another policy gets the same index. The dict has at most 4096 entries.
@@ -28,7 +28,7 @@ def _own_text(option: tuple[str, str]) -> str:
     return f", {option[0].removeprefix('MEMRT_').lower()} {option[1]}"
 
 
-class Policy:
+class Policy(ProcessObject):
     """Allocator settings with an account of their own; a context manager.
 
     Inside ``with policy:`` the arrays that NumPy allocates in this context come from the policy.
@@ -98,6 +98,9 @@ class Policy:
     """
 
     __slots__ = ("__weakref__", "_alignment", "_handler", "_index", "_name", "_options")
+
+    _kind = "policy"
+    _pickle_advice = "create a policy in the other process"
 
     _alignment: int
     _handler: object  # a NEP 49 capsule
@@ -177,18 +180,6 @@ class Policy:
         if left == handlers.RESTORED:
             return None
         return handlers.problem_of(left, f"policy {self._name!r}")
-
-    def __copy__(self) -> Policy:
-        return self
-
-    def __deepcopy__(self, memo: dict[int, object]) -> Policy:
-        return self
-
-    def __reduce__(self) -> NoReturn:
-        raise TypeError(
-            f"cannot pickle policy {self._name!r}: a policy belongs to one process, so create a "
-            "policy in the other process"
-        )
 
     def __repr__(self) -> str:
         own = "".join(map(_own_text, self._options))

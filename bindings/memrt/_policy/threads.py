@@ -11,7 +11,7 @@ from types import MethodType
 from typing import Any
 
 from memrt import _memrt
-from memrt._policy.scopes import bind_scope
+from memrt._policy.scope_entry import bind_scope
 
 
 class Patch:

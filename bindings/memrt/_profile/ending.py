@@ -9,7 +9,7 @@ from typing import Any
 
 import memrt
 from memrt import _memrt
-from memrt._holders.search import Holders
+from memrt._holders.report import Holders
 from memrt._leaks.leaks import LeakGroup, group, held, unexpected
 from memrt._leaks.survey import Survey
 from memrt._support.units import plural
@@ -23,7 +23,7 @@ SHOWN_HOLDERS = 20
 SHOWN_GROUPS = 100
 
 COLUMNS = (
-    *("id", "nbytes", "stands_for", "refcount", "name", "age", "thread", "policy", "kind"),
+    *("id", "nbytes", "weight", "refcount", "name", "age", "thread", "policy", "kind"),
     *("address", "scope", "site"),
 )
 
@@ -152,7 +152,7 @@ class Ending:
         """
         return [
             [
-                *(b.id, b.nbytes, round(b.stands_for, 3), b.refcount, b.name, round(b.age, 3)),
+                *(b.id, b.nbytes, round(b.weight, 3), b.refcount, b.name, round(b.age, 3)),
                 *(b.thread, b.policy, b.kind, b.address, b.scope, number(b.site_number)),
             ]
             for b in self.buffers[:MOST_ROWS]

@@ -19,12 +19,12 @@ class Family:
 
     Parameters
     ----------
-    asked : dict[str, Any]
+    options : dict[str, Any]
         Recording options: tracked, tracking, alignment, name, settings.
     """
 
-    def __init__(self, asked: dict[str, Any]) -> None:
-        self._asked = asked
+    def __init__(self, options: dict[str, Any]) -> None:
+        self._options = options
         self._folder = ""
 
     def follow(self) -> None:
@@ -33,11 +33,11 @@ class Family:
         Creates a temporary folder for the recordings. Sets the environment for new interpreters.
         """
         self._folder = tempfile.mkdtemp(prefix="memrt-")
-        os.environ[VARIABLE] = json.dumps({**self._asked, "folder": self._folder})
+        os.environ[VARIABLE] = json.dumps({**self._options, "folder": self._folder})
         site = os.path.join(os.path.dirname(os.path.abspath(__file__)), "_site")
         paths = os.environ.get("PYTHONPATH", "")
         os.environ["PYTHONPATH"] = f"{site}{os.pathsep}{paths}" if paths else site
-        Member(self._folder, self._asked["settings"], self._asked["tracked"]).follow_forks()
+        Member(self._folder, self._options["settings"], self._options["tracked"]).follow_forks()
 
     def collect(self) -> tuple[list[Document], str | None]:
         """Return the recordings of the children, ordered by start time, and an optional note.

@@ -79,10 +79,10 @@ def record_this() -> None:
     """Record the new interpreter with the options in VARIABLE. Called by sitecustomize."""
     import memrt
 
-    asked: dict[str, Any] = json.loads(os.environ[VARIABLE])
-    if asked["tracked"]:
-        memrt.debug.tracking(**asked["tracking"]).__enter__()
-    memrt.enable(memrt.Policy(asked["alignment"], asked["name"]))
-    member = Member(asked["folder"], asked["settings"], asked["tracked"])
+    options: dict[str, Any] = json.loads(os.environ[VARIABLE])
+    if options["tracked"]:
+        memrt.debug.tracking(**options["tracking"]).__enter__()
+    memrt.enable(memrt.Policy(options["alignment"], options["name"]))
+    member = Member(options["folder"], options["settings"], options["tracked"])
     member.follow_forks()
     member.record()

@@ -58,10 +58,10 @@ def moment_of(t: float, rows: Iterable[tuple[Any, ...]]) -> Moment:
     places: defaultdict[tuple[int, str | None], list[float]] = defaultdict(lambda: [0.0, 0.0])
     sizes: defaultdict[int, list[float]] = defaultdict(lambda: [0.0, 0.0])
     for row in rows:
-        size, stands_for = row[_SIZE], row[_STANDS_FOR]
+        size, weight = row[_SIZE], row[_WEIGHT]
         for sums in (places[row[_SITE], row[_SCOPE]], sizes[size.bit_length()]):
-            sums[0] += stands_for
-            sums[1] += stands_for * size
+            sums[0] += weight
+            sums[1] += weight * size
     return Moment(
         t,
         {key: (blocks, size) for key, (blocks, size) in places.items() if blocks},
@@ -69,6 +69,6 @@ def moment_of(t: float, rows: Iterable[tuple[Any, ...]]) -> Moment:
     )
 
 
-_SIZE, _SCOPE, _SITE, _STANDS_FOR = map(
-    LiveBuffer._fields.index, ("nbytes", "scope", "site_number", "stands_for")
+_SIZE, _SCOPE, _SITE, _WEIGHT = map(
+    LiveBuffer._fields.index, ("nbytes", "scope", "site_number", "weight")
 )

@@ -15,6 +15,25 @@ from memrt._support.extras import expect, needed
 
 _WHY = "a page"  # subject of the message for a missing package
 
+# Files of the script, in the order of their code in the page. The last file draws the page, and so
+# needs the constants of all other files.
+_SCRIPT_PARTS = (
+    "recording",
+    "format",
+    "elements",
+    "table",
+    "sites",
+    "charts",
+    "overview",
+    "timeline",
+    "peak",
+    "flame_graph",
+    "process_end",
+    "settings",
+    "processes",
+    "start",
+)
+
 
 def expect_packages() -> None:
     """Raise MissingPackageError if jinja2 or plotly is not installed."""
@@ -40,7 +59,7 @@ def render(documents: list[Document]) -> bytes:
         style=jinja2.utils.markupsafe.Markup(_read_asset("page.css")),
         data=jinja2.utils.markupsafe.Markup(as_script(documents)),
         charts=jinja2.utils.markupsafe.Markup(_escape_end_tags(plotly.get_plotlyjs())),
-        script=jinja2.utils.markupsafe.Markup(_read_asset("page.js")),
+        script=jinja2.utils.markupsafe.Markup(_join_script()),
     )
     return text.encode("utf-8", "backslashreplace")
 
@@ -61,6 +80,12 @@ def _escape_end_tags(script: str) -> str:
     return re.sub(r"</(?=script)", r"<\\/", script, flags=re.IGNORECASE)
 
 
+def _join_script() -> str:
+    """Return the script of the page: all parts in one strict function, which hides their names."""
+    parts = "\n".join(_read_asset(f"page_script/{name}.js") for name in _SCRIPT_PARTS)
+    return f'"use strict";\n(() => {{\n{parts}}})();\n'
+
+
 def _read_asset(name: str) -> str:
-    """Return the text of a file next to this module."""
+    """Return the text of a file, from its path relative to the folder of this module."""
     return (resources.files("memrt") / "_profile" / name).read_text(encoding="utf-8")

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from memrt import _memrt
 from memrt._policy.policy import policies as live_policies
-from memrt._policy.scopes import scope_name
-from memrt._policy.scopes import scopes as scope_tree
+from memrt._policy.scope_tree import scope_name
+from memrt._policy.scope_tree import scopes as scope_tree
 from memrt._stats.snapshot import Stats, stats
 from memrt._support.extras import expect
 

@@ -10,8 +10,8 @@ from typing import Any
 from memrt import _memrt
 from memrt._policy.policy import Policy
 from memrt._policy.policy import policies as live_policies
-from memrt._policy.scopes import Scope
-from memrt._policy.scopes import scopes as scope_tree
+from memrt._policy.scope import Scope
+from memrt._policy.scope_tree import scopes as scope_tree
 from memrt._stats.snapshot import stats
 
 

@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import NamedTuple
 
 from memrt import _memrt
-from memrt._policy.scopes import scope_paths
+from memrt._policy.scope_tree import scope_paths
 from memrt._support.units import human_bytes, human_seconds, parse_bytes
 from memrt._tracking.sites import Place, Site, place_of, site_of
 
@@ -51,7 +51,7 @@ class LiveBuffer(NamedTuple):
     """Path of the scope of the allocation, names joined by slashes; None outside of scopes."""
     site_number: int
     """Number of the allocation site; 0: not known."""
-    stands_for: float
+    weight: float
     """Sampling weight: number of buffers of this size that the entry represents. The weight is 1
     when all buffers are listed, and higher when a sample is listed. A buffer listed only for its
     name has weight 0."""
@@ -101,7 +101,7 @@ def live() -> list[LiveBuffer]:
     -------
     list of memrt.types.LiveBuffer
         Buffers of all threads. When tracking samples allocations, each entry represents
-        :attr:`LiveBuffer.stands_for` buffers of the same size. The sum of ``nbytes * stands_for``
+        :attr:`LiveBuffer.weight` buffers of the same size. The sum of ``nbytes * weight``
         is then an unbiased estimate of all live bytes.
 
     Examples
@@ -167,8 +167,8 @@ def sites(buffers: Iterable[LiveBuffer] | None = None) -> list[SiteUsage]:
     sizes: defaultdict[Place | None, float] = defaultdict(float)
     for buffer in live() if buffers is None else buffers:
         place = place_of(buffer.site_number)
-        blocks[place] += buffer.stands_for
-        sizes[place] += buffer.stands_for * buffer.nbytes
+        blocks[place] += buffer.weight
+        sizes[place] += buffer.weight * buffer.nbytes
     found = [SiteUsage(place, blocks[place], sizes[place]) for place in blocks]
     return sorted(found, key=lambda usage: -usage.bytes)
 

@@ -10,8 +10,10 @@ from contextlib import ExitStack
 from typing import NamedTuple
 
 from memrt import _memrt
-from memrt._policy import handlers, scopes
+from memrt._policy import handlers
+from memrt._policy.current_scope import current_scope, enter_scope, leave_scope
 from memrt._policy.policy import default_policy
+from memrt._policy.scope import Scope, open_scope
 from memrt._policy.threads import executor_patch, thread_patch
 from memrt._stats.snapshot import Stats
 from memrt._tracking.live import LiveBuffer, live, tracking
@@ -20,16 +22,16 @@ _serial = itertools.count(1)
 _NAME_BYTES = 63
 
 
-def spare_scope() -> scopes.Scope:
+def spare_scope() -> Scope:
     """Return the shared scope for measures that cannot get a scope of their own."""
-    return scopes._open(None, "tests")
+    return open_scope(None, "tests")
 
 
-def _new_scope(name: str, spare: scopes.Scope) -> scopes.Scope:
+def _new_scope(name: str, spare: Scope) -> Scope:
     """Return a new scope for one measure, or `spare` at the limit of scopes."""
     text = f"test {next(_serial)}: {name}".encode("ascii", "replace")[:_NAME_BYTES].decode()
     try:
-        return scopes._open(scopes.current_scope(), text)
+        return open_scope(current_scope(), text)
     except RuntimeError:
         return spare
 
@@ -69,11 +71,11 @@ class Measure:
         Name for the scope that counts.
     tracked : bool
         Whether to track the live buffers for live().
-    spare : scopes.Scope
+    spare : Scope
         Scope to use at the limit of scopes, from spare_scope().
     """
 
-    def __init__(self, name: str, tracked: bool, spare: scopes.Scope) -> None:
+    def __init__(self, name: str, tracked: bool, spare: Scope) -> None:
         self._scope = _new_scope(name, spare)
         self._path = "/".join(self._scope.path) + "/"
         self._tracked = tracked
@@ -88,7 +90,7 @@ class Measure:
         """Start to count."""
         with ExitStack() as stack:
             stack.callback(handlers.pop, self)
-            stack.callback(scopes._leave, self)
+            stack.callback(leave_scope, self)
             self._enter_context()
             stack.callback(setattr, self, "_is_inside", False)
             self._is_inside = True
@@ -114,7 +116,7 @@ class Measure:
     def _enter_context(self) -> None:
         if not _is_on_memrt():
             handlers.push(self, default_policy().handler)
-        scopes._enter(self, self._scope)
+        enter_scope(self, self._scope)
 
     def restart_peak(self) -> None:
         """Restart the peak at the bytes live now."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 import html
 from typing import Any
 
-from memrt._policy.scopes import _open
+from memrt._policy.scope import open_scope
 from memrt._stats.snapshot import Stats
 from memrt._support.units import human_bytes, plural
 from memrt._tracking.live import SiteUsage, sites
@@ -77,7 +77,7 @@ def load_ipython_extension(shell: Any) -> None:
 
         if line.strip():
             raise UsageError(f"%%memrt takes no arguments, got {line.strip()!r}")
-        measure = Measure("cell", tracked=True, spare=_open(None, "cells"))
+        measure = Measure("cell", tracked=True, spare=open_scope(None, "cells"))
         measure.enter()
         try:
             shell.run_cell(cell)

@@ -8,7 +8,8 @@ from collections.abc import Callable
 from typing import IO
 
 import memrt
-from memrt._trace.reader import Trace, TraceError
+from memrt._trace.reader import Trace
+from memrt._trace.trace_file import TraceError
 from memrt.commands.formats import csv_file, perfetto, speedscope
 from memrt.commands.output.errors import CommandError
 from memrt.commands.output.target import new_file

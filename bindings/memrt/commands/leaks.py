@@ -19,7 +19,7 @@ from memrt.commands.programs.program import (
     program_named,
     run_exit_functions,
 )
-from memrt.commands.run import add_tracking_options, tracking_asked_for
+from memrt.commands.run import add_tracking_options, requested_tracking
 
 HELP = "Run a Python program, and list live buffers at the end, with allocation sites and holders."
 
@@ -53,7 +53,7 @@ def execute(arguments: argparse.Namespace) -> None:
     program = program_named(arguments.program)
     program.load()
     verdict = _Verdict()
-    tracking_asked_for(arguments).__enter__()
+    requested_tracking(arguments).__enter__()
     memrt.enable()
     try:
         program.run()

@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 
 import memrt
 from memrt._support.units import human_bytes, parse_bytes, plural
-from memrt._trace.reader import ADOPTED, ALLOC, FREE, RESIZE, Trace
+from memrt._trace.events import ADOPTED, ALLOC, FREE, RESIZE
+from memrt._trace.reader import Trace
 from memrt.commands.convert import opened
 from memrt.commands.output.errors import CommandError
 from memrt.commands.output.progress import with_progress

@@ -94,7 +94,7 @@ def execute(arguments: argparse.Namespace) -> None:
         _share()
     tracked = bool(arguments.track or arguments.html or arguments.record)
     if tracked:
-        tracking_asked_for(arguments).__enter__()  # never left: the reports at exit need tracking
+        requested_tracking(arguments).__enter__()  # never left: the reports at exit need tracking
     recording = _recording(arguments, outputs, tracked) if outputs else None
     summarise_at_exit(policy, json_file=json_file, quiet=arguments.quiet)
     if arguments.numba:
@@ -145,7 +145,7 @@ def add_tracking_options(parser: argparse.ArgumentParser) -> None:
                         help="track about one allocation per SIZE bytes, like 512K")  # fmt: skip
 
 
-def tracking_asked_for(arguments: argparse.Namespace) -> memrt.debug.tracking:
+def requested_tracking(arguments: argparse.Namespace) -> memrt.debug.tracking:
     """Return a tracking context, not entered, with the settings of the options.
 
     Raises

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
-from memrt._policy.scopes import scope_name
+from memrt._policy.scope_tree import scope_name
 from memrt._stats.snapshot import Stats
 from memrt._support.extras import expect
 from memrt._support.units import human_bytes, human_seconds, plural
@@ -117,9 +117,9 @@ def _document(pid: int | None) -> dict[str, Any]:
     else:
         found = []
         for page in stats_pages.pages():
-            told = _read(page)
+            result = _read(page)
             found.append(
-                {"pid": page.pid, "error": told} if isinstance(told, str) else told.to_dict()
+                {"pid": page.pid, "error": result} if isinstance(result, str) else result.to_dict()
             )
     return {"format": "memrt-top", "version": 1, "processes": found}
 
@@ -140,8 +140,8 @@ _Table = tuple[str, list[str], list[list[str]]]  # title, header, rows
 
 
 def _list_of_processes(sort: str) -> list[_Table]:
-    told = [(page, _read(page)) for page in stats_pages.pages()]
-    seen = [snapshot for _, snapshot in told if isinstance(snapshot, Snapshot)]
+    results = [(page, _read(page)) for page in stats_pages.pages()]
+    seen = [snapshot for _, snapshot in results if isinstance(snapshot, Snapshot)]
     if sort == "name":
         seen.sort(key=lambda snapshot: snapshot.pid)
     else:
@@ -153,7 +153,7 @@ def _list_of_processes(sort: str) -> list[_Table]:
         for one in seen
     ]  # fmt: skip
     tables: list[_Table] = [(_count(seen), header, rows)]
-    errors = [[why] for _, why in told if isinstance(why, str)]
+    errors = [[why] for _, why in results if isinstance(why, str)]
     return [*tables, ("unreadable pages", ["reason"], errors)] if errors else tables
 
 

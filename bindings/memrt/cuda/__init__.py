@@ -16,7 +16,9 @@ Under ``memrt.Policy(pinned=True)``, NumPy allocates its own arrays in pinned me
 
 from memrt._memrt import CudaError
 from memrt.cuda._accounts import CudaStats, set_limit, stats
-from memrt.cuda._array import Array, available, empty, why_not
+from memrt.cuda._array import Array
+from memrt.cuda._creation import empty
+from memrt.cuda._driver import available, why_not
 from memrt.cuda._stream import Stream
 
 __all__ = [

@@ -1,4 +1,6 @@
-"""Read and verify dictionaries of the CUDA Array Interface, versions 0 to 3, from any producer.
+"""Read, verify and write dictionaries of the CUDA Array Interface.
+
+The functions read versions 0 to 3 of any producer, and write version 3.
 
 The rules follow the description of the interface at
 https://nvidia.github.io/numba-cuda/user/cuda_array_interface.html
@@ -29,6 +31,24 @@ class Interface(NamedTuple):
     readonly: bool
     stream: int
     """Handle of the stream; 0: no stream."""
+
+
+def interface_of(
+    layout: Layout, address: int, readonly: bool, stream: int | None
+) -> dict[str, Any]:
+    """Return a dictionary of version 3; without a stream if `stream` is None."""
+    entries: dict[str, Any] = {
+        "shape": layout.shape,
+        "typestr": layout.dtype.str,
+        "data": (address, readonly),
+        "version": 3,
+        "strides": None if layout.is_contiguous else layout.strides,
+    }
+    if layout.dtype.names is not None:
+        entries["descr"] = layout.dtype.descr
+    if stream is not None:
+        entries["stream"] = stream
+    return entries
 
 
 def read_interface(producer: object) -> Interface:

@@ -103,9 +103,9 @@ static void handle_track(void *data)
 
 void memrt__tracemalloc_setup(void)
 {
-    static const memrt_watcher_t watcher = {sizeof(watcher), handle_resize, handle_free,
-                                            handle_track};
-    memrt__api()->set_watcher(&watcher);
+    static const memrt_observer_t observer = {sizeof(observer), handle_resize, handle_free,
+                                              handle_track};
+    memrt__api()->set_observer(&observer);
 }
 
 /// Return whether tracemalloc is tracing. Needs the GIL. Address 0 is never tracked.

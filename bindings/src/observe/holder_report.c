@@ -217,7 +217,7 @@ static Py_ssize_t count_bytes(PyObject *object)
 static PyObject *build_object_row(const memrt_report_t *report, PyObject *object, Py_ssize_t counts,
                                   const tally_t *tally)
 {
-    counts -= object == report->asked ? report->asked_counts : 0;
+    counts -= object == report->queried ? report->queried_counts : 0;
     return Py_BuildValue("(Oinnnn)", object, (int)memrt__link_of(object), counts,
                          (Py_ssize_t)tally->found, (Py_ssize_t)tally->left_out,
                          count_bytes(object));

@@ -17,8 +17,8 @@ typedef struct memrt_report {
     uint32_t left_out; ///< number of objects left out
     uint32_t *stack;   ///< nodes of a chain that is being added
     size_t stack_size;
-    PyObject *asked; ///< object of the query, to which the query itself has references, or NULL
-    Py_ssize_t asked_counts; ///< number of these references, which the report subtracts
+    PyObject *queried; ///< object of the query, to which the query itself has references, or NULL
+    Py_ssize_t queried_counts; ///< number of these references, which the report subtracts
 } memrt_report_t;
 
 /// Begin a report with room for `room` objects. -1 with MemoryError.

@@ -116,8 +116,8 @@ static PyObject *report_holders(memrt_heap_t *heap, void *context)
     if (memrt__holder_report_begin(&report, heap, OBJECTS_MOST) < 0) {
         return NULL;
     }
-    report.asked = query->object;
-    report.asked_counts = query->caller_references;
+    report.queried = query->object;
+    report.queried_counts = query->caller_references;
     PyObject *holders =
         add_members(&report, query->key) == 0 ? memrt__holder_report_make(&report) : NULL;
     PyObject *meminfo =

@@ -124,7 +124,7 @@ static PyObject *build_row(listing_t *listing, const memrt_buffer_t *row)
         (Py_ssize_t)live->refcount, get_buffer_name(live), (double)live->age_ns / 1e9,
         (unsigned long)live->thread, get_policy_name(listing, live->policy), kind,
         (unsigned long long)live->data, get_scope_path(listing, row->scope),
-        (unsigned long)row->site, row->stands_for, row->inherited ? Py_True : Py_False);
+        (unsigned long)row->site, row->weight, row->inherited ? Py_True : Py_False);
 }
 
 static PyObject *build_rows(listing_t *listing, const memrt_buffer_t *rows, size_t count)

@@ -23,11 +23,11 @@ typedef struct guard {
 static void verify_live_block(const char *call, const void *ptr, size_t size, size_t align)
 {
     char fault[128], places[MEMRT__CALL_STACKS_TEXT];
-    bool buried = memrt__redzone_is_dead(ptr);
-    if (buried || memrt__redzone_fault(ptr, size, align, fault, sizeof(fault))) {
+    bool freed_before = memrt__redzone_is_dead(ptr);
+    if (freed_before || memrt__redzone_fault(ptr, size, align, fault, sizeof(fault))) {
         memrt__redzone_explain(ptr, places, sizeof(places));
         memrt__abort("%s of block at %p of %zu bytes: %s%s", call, ptr, size,
-                     buried ? "the block was freed before" : fault, places);
+                     freed_before ? "the block was freed before" : fault, places);
     }
 }
 

@@ -29,37 +29,37 @@ struct memrt__large_cache {
 extern memrt__large_cache_t memrt__large_cache_shared;
 
 /// Return the decay of a cache in milliseconds.
-size_t memrt__cache_room_decay(const memrt__large_cache_t *warm);
+size_t memrt__cache_room_decay(const memrt__large_cache_t *cache);
 
 /// Record a change while a fork takes long. The next thread with the lock applies the change.
-void memrt__cache_room_change_late(memrt__large_cache_t *warm, size_t in_use, size_t requested);
+void memrt__cache_room_change_late(memrt__large_cache_t *cache, size_t in_use, size_t requested);
 
 /// Apply recorded changes. Under the lock of rank WARM.
-void memrt__cache_room_apply_late(memrt__large_cache_t *warm);
+void memrt__cache_room_apply_late(memrt__large_cache_t *cache);
 
 /// Take the lock and apply recorded changes. Returns false, without the lock, while a fork takes
 /// long.
-bool memrt__cache_room_lock(memrt__large_cache_t *warm);
+bool memrt__cache_room_lock(memrt__large_cache_t *cache);
 
 /// Return the bytes in use: mappings and, for the cache of the process, spans.
-size_t memrt__cache_room_used(const memrt__large_cache_t *warm);
+size_t memrt__cache_room_used(const memrt__large_cache_t *cache);
 
 /// Return the maximum of cached bytes, beside the bytes in use and the free pages of spans.
-size_t memrt__cache_room_max(const memrt__large_cache_t *warm);
+size_t memrt__cache_room_max(const memrt__large_cache_t *cache);
 
 /// Return true if a new mapping would make the process larger than before, although the page heap
 /// has more than MEMRT__RETENTION_MIN bytes to give back.
-bool memrt__cache_room_needs_pages(const memrt__large_cache_t *warm);
+bool memrt__cache_room_needs_pages(const memrt__large_cache_t *cache);
 
 /// Count `bytes` requested from the system as in use, and extract the cached mappings beyond the
 /// new room.
-void memrt__cache_room_request(memrt__large_cache_t *warm, size_t bytes,
+void memrt__cache_room_request(memrt__large_cache_t *cache, size_t bytes,
                                memrt__cached_mapping_t **excess);
 
 /// Confirm that the system has given the bytes counted by memrt__cache_room_request().
-void memrt__cache_room_confirm(memrt__large_cache_t *warm, size_t bytes);
+void memrt__cache_room_confirm(memrt__large_cache_t *cache, size_t bytes);
 
 /// Undo the counts of memrt__cache_room_request() for bytes that the system did not give.
-void memrt__cache_room_cancel(memrt__large_cache_t *warm, size_t bytes);
+void memrt__cache_room_cancel(memrt__large_cache_t *cache, size_t bytes);
 
 #endif

@@ -187,7 +187,7 @@ static void heap_destroy(void *ctx)
 const memrt_allocator_t memrt__heap_allocator = {
     .struct_size = sizeof(memrt_allocator_t),
     .version = MEMRT_ALLOCATOR_VERSION,
-    .name = "pool",
+    .name = "heap",
     .alloc = heap_alloc,
     .alloc_zeroed = heap_alloc_zeroed,
     .realloc = heap_realloc,
@@ -220,12 +220,12 @@ static void make_limited_uncached(const memrt__limits_t *limits, memrt_allocator
 
 static memrt_status_t make_limited_heap(const memrt__limits_t *limits, memrt_allocator_t *out)
 {
-    memrt__large_cache_t *warm = memrt__large_cache_new(limits);
-    if (warm == NULL) {
+    memrt__large_cache_t *cache = memrt__large_cache_new(limits);
+    if (cache == NULL) {
         return MEMRT_ENOMEM;
     }
     *out = memrt__heap_allocator;
-    out->ctx = warm;
+    out->ctx = cache;
     out->destroy = heap_destroy;
     memrt__purger_hurry();
     return MEMRT_OK;

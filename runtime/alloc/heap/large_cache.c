@@ -53,44 +53,44 @@ static void update_shortest_decay(void)
 
 memrt__large_cache_t *memrt__large_cache_new(const memrt__limits_t *limits)
 {
-    memrt__large_cache_t *warm = memrt__fault_is_due() ? NULL : calloc(1, sizeof(*warm));
-    if (warm != NULL) {
-        warm->limits = *limits;
+    memrt__large_cache_t *cache = memrt__fault_is_due() ? NULL : calloc(1, sizeof(*cache));
+    if (cache != NULL) {
+        cache->limits = *limits;
         memrt__lock(MEMRT__RANK_LARGE_CACHE);
-        warm->next_other = memrt__large_cache_shared.next_other;
-        memrt__large_cache_shared.next_other = warm;
+        cache->next_other = memrt__large_cache_shared.next_other;
+        memrt__large_cache_shared.next_other = cache;
         update_shortest_decay();
         memrt__unlock(MEMRT__RANK_LARGE_CACHE);
     }
-    return warm;
+    return cache;
 }
 
-void memrt__large_cache_close(memrt__large_cache_t *warm)
+void memrt__large_cache_close(memrt__large_cache_t *cache)
 {
     memrt__cached_mapping_t *excess = NULL;
     memrt__lock(MEMRT__RANK_LARGE_CACHE);
-    warm->closed = true;
-    memrt__mapping_lists_shrink(&warm->lists, 0, &excess);
+    cache->closed = true;
+    memrt__mapping_lists_shrink(&cache->lists, 0, &excess);
     memrt__unlock(MEMRT__RANK_LARGE_CACHE);
     memrt__large_cache_unmap(excess);
 }
 
-void memrt__large_cache_delete(memrt__large_cache_t *warm)
+void memrt__large_cache_delete(memrt__large_cache_t *cache)
 {
-    memrt__large_cache_close(warm);
+    memrt__large_cache_close(cache);
     memrt__lock(MEMRT__RANK_LARGE_CACHE);
-    memrt__cache_room_apply_late(warm);
-    MEMRT__ASSERT(warm->in_use == 0 && warm->lists.cached.bytes == 0);
-    MEMRT__ASSERT(warm != &memrt__large_cache_shared && warm->requested == 0);
+    memrt__cache_room_apply_late(cache);
+    MEMRT__ASSERT(cache->in_use == 0 && cache->lists.cached.bytes == 0);
+    MEMRT__ASSERT(cache != &memrt__large_cache_shared && cache->requested == 0);
     memrt__large_cache_t **link = &memrt__large_cache_shared.next_other;
-    while (*link != warm) {
+    while (*link != cache) {
         MEMRT__ASSERT(*link != NULL);
         link = &(*link)->next_other;
     }
-    *link = warm->next_other;
+    *link = cache->next_other;
     update_shortest_decay();
     memrt__unlock(MEMRT__RANK_LARGE_CACHE);
-    free(warm);
+    free(cache);
 }
 
 /// Map memory. On failure, retry after purging all free pages and cached mappings, because the
@@ -128,42 +128,42 @@ static void *reuse_entry(memrt__cached_mapping_t *entry, bool zeroed, memrt__hug
 }
 
 /// Map without the cache, while a fork takes long.
-static void *map_uncached(memrt__large_cache_t *warm, size_t bytes, size_t align,
+static void *map_uncached(memrt__large_cache_t *cache, size_t bytes, size_t align,
                           memrt__huge_t huge)
 {
     void *mapping = memrt__mapped_new(bytes, align, huge);
     if (mapping != NULL) {
-        memrt__cache_room_change_late(warm, bytes, 0);
+        memrt__cache_room_change_late(cache, bytes, 0);
     }
     return mapping;
 }
 
 /// Unmap without the cache, while a fork takes long. If the system refuses, the addresses are lost.
-static void unmap_uncached(memrt__large_cache_t *warm, void *mapping, size_t bytes)
+static void unmap_uncached(memrt__large_cache_t *cache, void *mapping, size_t bytes)
 {
     if (!memrt__os_unmap(mapping, bytes)) {
         memrt__os_discard(mapping, bytes);
     }
-    memrt__cache_room_change_late(warm, (size_t)0 - bytes, 0);
+    memrt__cache_room_change_late(cache, (size_t)0 - bytes, 0);
 }
 
-void *memrt__large_cache_take(memrt__large_cache_t *warm, size_t bytes, size_t align, bool zeroed)
+void *memrt__large_cache_take(memrt__large_cache_t *cache, size_t bytes, size_t align, bool zeroed)
 {
     MEMRT__ASSERT(bytes % memrt__os_page_size() == 0 && memrt__is_power_of_two(align));
-    memrt__huge_t huge = memrt__huge_of(warm->limits.huge_pages);
+    memrt__huge_t huge = memrt__huge_of(cache->limits.huge_pages);
     memrt__cached_mapping_t *excess = NULL;
     bool purge = false;
-    if (!memrt__cache_room_lock(warm)) {
-        return map_uncached(warm, bytes, align, huge);
+    if (!memrt__cache_room_lock(cache)) {
+        return map_uncached(cache, bytes, align, huge);
     }
-    memrt__cached_mapping_t *entry = memrt__mapping_lists_find(&warm->lists, bytes, align);
+    memrt__cached_mapping_t *entry = memrt__mapping_lists_find(&cache->lists, bytes, align);
     if (entry != NULL) {
         MEMRT__ASSERT(entry->bytes == bytes && ((size_t)entry & (align - 1)) == 0);
-        memrt__mapping_lists_extract(&warm->lists, entry);
-        warm->in_use += bytes;
+        memrt__mapping_lists_extract(&cache->lists, entry);
+        cache->in_use += bytes;
     } else {
-        memrt__cache_room_request(warm, bytes, &excess);
-        purge = memrt__cache_room_needs_pages(warm);
+        memrt__cache_room_request(cache, bytes, &excess);
+        purge = memrt__cache_room_needs_pages(cache);
     }
     memrt__unlock(MEMRT__RANK_LARGE_CACHE);
     memrt__large_cache_unmap(excess);
@@ -175,31 +175,31 @@ void *memrt__large_cache_take(memrt__large_cache_t *warm, size_t bytes, size_t a
     }
     void *mapping = map_or_purge(bytes, align, huge);
     if (mapping == NULL) {
-        memrt__cache_room_cancel(warm, bytes);
+        memrt__cache_room_cancel(cache, bytes);
     } else {
-        memrt__cache_room_confirm(warm, bytes);
+        memrt__cache_room_confirm(cache, bytes);
     }
     return mapping;
 }
 
-void memrt__large_cache_give(memrt__large_cache_t *warm, void *mapping, size_t bytes)
+void memrt__large_cache_give(memrt__large_cache_t *cache, void *mapping, size_t bytes)
 {
     memrt__cached_mapping_t *entry = mapping, *excess = NULL;
-    if (!memrt__cache_room_lock(warm)) {
-        unmap_uncached(warm, mapping, bytes);
+    if (!memrt__cache_room_lock(cache)) {
+        unmap_uncached(cache, mapping, bytes);
         return;
     }
-    MEMRT__ASSERT((size_t)mapping % memrt__os_page_size() == 0 && warm->in_use >= bytes);
+    MEMRT__ASSERT((size_t)mapping % memrt__os_page_size() == 0 && cache->in_use >= bytes);
     *entry = (memrt__cached_mapping_t){.bytes = bytes, .since = memrt__os_now_ns()};
-    entry->mixed = modes_differ && warm->limits.huge_pages == MEMRT__INHERIT;
-    warm->in_use -= bytes;
-    memrt__mapping_lists_insert(&warm->lists, entry);
-    memrt__mapping_lists_shrink(&warm->lists, memrt__cache_room_max(warm), &excess);
+    entry->mixed = modes_differ && cache->limits.huge_pages == MEMRT__INHERIT;
+    cache->in_use -= bytes;
+    memrt__mapping_lists_insert(&cache->lists, entry);
+    memrt__mapping_lists_shrink(&cache->lists, memrt__cache_room_max(cache), &excess);
     memrt__unlock(MEMRT__RANK_LARGE_CACHE);
     memrt__large_cache_unmap(excess);
 }
 
-void *memrt__large_cache_resize(memrt__large_cache_t *warm, void *mapping, size_t old_bytes,
+void *memrt__large_cache_resize(memrt__large_cache_t *cache, void *mapping, size_t old_bytes,
                                 size_t new_bytes, size_t align)
 {
     void *moved = memrt__os_remap(mapping, old_bytes, new_bytes, align <= memrt__os_page_size());
@@ -207,25 +207,25 @@ void *memrt__large_cache_resize(memrt__large_cache_t *warm, void *mapping, size_
         return NULL;
     }
     memrt__cached_mapping_t *excess = NULL;
-    memrt__mapped_advise(moved, new_bytes, memrt__huge_of(warm->limits.huge_pages));
-    if (!memrt__cache_room_lock(warm)) {
-        memrt__cache_room_change_late(warm, new_bytes - old_bytes, 0);
+    memrt__mapped_advise(moved, new_bytes, memrt__huge_of(cache->limits.huge_pages));
+    if (!memrt__cache_room_lock(cache)) {
+        memrt__cache_room_change_late(cache, new_bytes - old_bytes, 0);
         return moved;
     }
-    MEMRT__ASSERT(warm->in_use >= old_bytes);
-    warm->in_use -= old_bytes;
-    memrt__cache_room_request(warm, new_bytes, &excess);
+    MEMRT__ASSERT(cache->in_use >= old_bytes);
+    cache->in_use -= old_bytes;
+    memrt__cache_room_request(cache, new_bytes, &excess);
     memrt__unlock(MEMRT__RANK_LARGE_CACHE);
-    memrt__cache_room_confirm(warm, new_bytes);
+    memrt__cache_room_confirm(cache, new_bytes);
     memrt__large_cache_unmap(excess);
     return moved;
 }
 
-static void mark_entries_mixed(memrt__large_cache_t *warm)
+static void mark_entries_mixed(memrt__large_cache_t *cache)
 {
-    for (memrt__cached_mapping_t *entry = warm->lists.cached.oldest; entry != NULL;
+    for (memrt__cached_mapping_t *entry = cache->lists.cached.oldest; entry != NULL;
          entry = entry->newer) {
-        entry->mixed |= warm->limits.huge_pages == MEMRT__INHERIT;
+        entry->mixed |= cache->limits.huge_pages == MEMRT__INHERIT;
     }
 }
 
@@ -233,40 +233,40 @@ void memrt__large_cache_readvise(void)
 {
     memrt__lock(MEMRT__RANK_LARGE_CACHE);
     modes_differ = true;
-    for (memrt__large_cache_t *warm = &memrt__large_cache_shared; warm != NULL;
-         warm = warm->next_other) {
-        mark_entries_mixed(warm);
+    for (memrt__large_cache_t *cache = &memrt__large_cache_shared; cache != NULL;
+         cache = cache->next_other) {
+        mark_entries_mixed(cache);
     }
     memrt__unlock(MEMRT__RANK_LARGE_CACHE);
 }
 
-size_t memrt__large_cache_cached(const memrt__large_cache_t *warm)
+size_t memrt__large_cache_cached(const memrt__large_cache_t *cache)
 {
     memrt__lock(MEMRT__RANK_LARGE_CACHE);
-    size_t bytes = warm->lists.cached.bytes + warm->lists.stuck.bytes;
+    size_t bytes = cache->lists.cached.bytes + cache->lists.stuck.bytes;
     memrt__unlock(MEMRT__RANK_LARGE_CACHE);
     return bytes;
 }
 
 #if MEMRT_DEBUG
 
-static bool has_late_changes(const memrt__large_cache_t *warm)
+static bool has_late_changes(const memrt__large_cache_t *cache)
 {
-    return (memrt__load_relaxed(&warm->late_in_use) | memrt__load_relaxed(&warm->late_requested)) !=
-           0;
+    return (memrt__load_relaxed(&cache->late_in_use) |
+            memrt__load_relaxed(&cache->late_requested)) != 0;
 }
 
 /// Check one cache. While late changes of a slow fork are not applied, the figures may be out of
 /// order. Only the cache of the process has stuck mappings.
-static bool is_cache_valid(const memrt__large_cache_t *warm)
+static bool is_cache_valid(const memrt__large_cache_t *cache)
 {
-    bool shared = warm == &memrt__large_cache_shared;
-    return memrt__mapping_lists_is_valid(&warm->lists) &&
-           MEMRT__HOLDS(has_late_changes(warm) || warm->requested <= warm->in_use) &&
-           MEMRT__HOLDS(warm->in_use % memrt__os_page_size() == 0) &&
-           MEMRT__HOLDS(!warm->closed || warm->lists.cached.bytes == 0) &&
-           MEMRT__HOLDS(shared || warm->lists.stuck.oldest == NULL) &&
-           MEMRT__HOLDS(!shared || (!warm->closed && warm->limits.decay == MEMRT__INHERIT));
+    bool shared = cache == &memrt__large_cache_shared;
+    return memrt__mapping_lists_is_valid(&cache->lists) &&
+           MEMRT__HOLDS(has_late_changes(cache) || cache->requested <= cache->in_use) &&
+           MEMRT__HOLDS(cache->in_use % memrt__os_page_size() == 0) &&
+           MEMRT__HOLDS(!cache->closed || cache->lists.cached.bytes == 0) &&
+           MEMRT__HOLDS(shared || cache->lists.stuck.oldest == NULL) &&
+           MEMRT__HOLDS(!shared || (!cache->closed && cache->limits.decay == MEMRT__INHERIT));
 }
 
 bool memrt__large_cache_is_valid(void)
@@ -274,12 +274,12 @@ bool memrt__large_cache_is_valid(void)
     size_t cached = 0, shortest = MEMRT__DECAY_NEVER;
     bool valid = true;
     memrt__lock(MEMRT__RANK_LARGE_CACHE);
-    for (memrt__large_cache_t *warm = &memrt__large_cache_shared; valid && warm != NULL;
-         warm = warm->next_other) {
-        valid = is_cache_valid(warm);
-        cached += warm->lists.cached.bytes;
-        if (warm->limits.decay != MEMRT__INHERIT && warm->limits.decay != 0) {
-            shortest = memrt__size_min(shortest, warm->limits.decay);
+    for (memrt__large_cache_t *cache = &memrt__large_cache_shared; valid && cache != NULL;
+         cache = cache->next_other) {
+        valid = is_cache_valid(cache);
+        cached += cache->lists.cached.bytes;
+        if (cache->limits.decay != MEMRT__INHERIT && cache->limits.decay != 0) {
+            shortest = memrt__size_min(shortest, cache->limits.decay);
         }
     }
     valid = valid && MEMRT__HOLDS(memrt__mapping_lists_bytes == cached) &&

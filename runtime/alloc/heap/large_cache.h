@@ -21,11 +21,11 @@
 memrt__large_cache_t *memrt__large_cache_new(const memrt__limits_t *limits);
 
 /// Unmap all cached mappings, and from now on every mapping that is given back.
-void memrt__large_cache_close(memrt__large_cache_t *warm);
+void memrt__large_cache_close(memrt__large_cache_t *cache);
 
 /// Destroy a cache that has no mapping in use. Mappings that the system refuses to unmap move to
 /// the cache of the process.
-void memrt__large_cache_delete(memrt__large_cache_t *warm);
+void memrt__large_cache_delete(memrt__large_cache_t *cache);
 
 /// Compute the mapping size for a block of `size` bytes. The result is rounded up to a step, so
 /// that blocks of similar size can reuse each other's mappings.
@@ -37,13 +37,13 @@ bool memrt__large_cache_bytes(size_t size, size_t *bytes);
 /// The mapping is all zero if `zeroed`.
 ///
 /// Failure: returns NULL when out of memory.
-void *memrt__large_cache_take(memrt__large_cache_t *warm, size_t bytes, size_t align, bool zeroed);
+void *memrt__large_cache_take(memrt__large_cache_t *cache, size_t bytes, size_t align, bool zeroed);
 
 /// Give a mapping back to the cache that supplied the mapping.
-void memrt__large_cache_give(memrt__large_cache_t *warm, void *mapping, size_t bytes);
+void memrt__large_cache_give(memrt__large_cache_t *cache, void *mapping, size_t bytes);
 
 /// Resize a mapping. Failure: returns NULL, with nothing changed.
-void *memrt__large_cache_resize(memrt__large_cache_t *warm, void *mapping, size_t old_bytes,
+void *memrt__large_cache_resize(memrt__large_cache_t *cache, void *mapping, size_t old_bytes,
                                 size_t new_bytes, size_t align);
 
 /// Mark existing mappings after the huge page mode of the process has changed. A reuse then advises
@@ -51,7 +51,7 @@ void *memrt__large_cache_resize(memrt__large_cache_t *warm, void *mapping, size_
 void memrt__large_cache_readvise(void);
 
 /// Return the bytes in a cache, including mappings that the system refused to unmap.
-size_t memrt__large_cache_cached(const memrt__large_cache_t *warm);
+size_t memrt__large_cache_cached(const memrt__large_cache_t *cache);
 
 /// Shortest decay that a policy has set for itself, in milliseconds, without decays of 0.
 /// MEMRT__DECAY_NEVER: no policy has set a decay. Relaxed.

@@ -41,23 +41,23 @@ size_t memrt__large_cache_unmap(memrt__cached_mapping_t *list)
 
 /// Move the mappings cached before `then` to `out`. When the cache empties, the high-water mark
 /// restarts at current use.
-static void move_old_entries(memrt__large_cache_t *warm, uint64_t then,
+static void move_old_entries(memrt__large_cache_t *cache, uint64_t then,
                              memrt__cached_mapping_t **out)
 {
     MEMRT__ASSERT_HELD(MEMRT__RANK_LARGE_CACHE);
-    memrt__mapping_lists_move_old(&warm->lists, then, out);
-    if (warm->lists.cached.oldest == NULL) {
-        warm->most_used = memrt__cache_room_used(warm);
+    memrt__mapping_lists_move_old(&cache->lists, then, out);
+    if (cache->lists.cached.oldest == NULL) {
+        cache->most_used = memrt__cache_room_used(cache);
     }
 }
 
-size_t memrt__large_cache_purge(memrt__large_cache_t *warm, uint64_t then)
+size_t memrt__large_cache_purge(memrt__large_cache_t *cache, uint64_t then)
 {
     memrt__cached_mapping_t *old = NULL;
     if (!memrt__lock_or_fork(MEMRT__RANK_LARGE_CACHE)) {
         return 0;
     }
-    move_old_entries(warm, then, &old);
+    move_old_entries(cache, then, &old);
     memrt__unlock(MEMRT__RANK_LARGE_CACHE);
     return memrt__large_cache_unmap(old);
 }
@@ -68,9 +68,9 @@ size_t memrt__large_cache_purge_all(void)
     if (!memrt__lock_or_fork(MEMRT__RANK_LARGE_CACHE)) {
         return 0;
     }
-    for (memrt__large_cache_t *warm = &memrt__large_cache_shared; warm != NULL;
-         warm = warm->next_other) {
-        move_old_entries(warm, UINT64_MAX, &old);
+    for (memrt__large_cache_t *cache = &memrt__large_cache_shared; cache != NULL;
+         cache = cache->next_other) {
+        move_old_entries(cache, UINT64_MAX, &old);
     }
     memrt__unlock(MEMRT__RANK_LARGE_CACHE);
     return memrt__large_cache_unmap(old);
@@ -78,23 +78,23 @@ size_t memrt__large_cache_purge_all(void)
 
 void memrt__large_cache_retry(void)
 {
-    memrt__large_cache_t *warm =
+    memrt__large_cache_t *cache =
         &memrt__large_cache_shared; /* the only cache with stuck mappings */
     memrt__lock(MEMRT__RANK_LARGE_CACHE);
-    while (warm->lists.stuck.oldest != NULL) {
-        memrt__cached_mapping_t *entry = warm->lists.stuck.oldest;
-        memrt__mapping_lists_extract(&warm->lists, entry);
+    while (cache->lists.stuck.oldest != NULL) {
+        memrt__cached_mapping_t *entry = cache->lists.stuck.oldest;
+        memrt__mapping_lists_extract(&cache->lists, entry);
         entry->stuck = false;
-        memrt__mapping_lists_insert(&warm->lists, entry);
+        memrt__mapping_lists_insert(&cache->lists, entry);
     }
     memrt__unlock(MEMRT__RANK_LARGE_CACHE);
 }
 
 /// Return the earliest caching time within the decay, on the clock of memrt__os_now_ns(). Returns 0
 /// without a decay, so that all mappings stay.
-static uint64_t get_oldest_allowed(const memrt__large_cache_t *warm, uint64_t now)
+static uint64_t get_oldest_allowed(const memrt__large_cache_t *cache, uint64_t now)
 {
-    size_t decay = memrt__cache_room_decay(warm);
+    size_t decay = memrt__cache_room_decay(cache);
     uint64_t ns = (uint64_t)decay * 1000000u;
     return decay != MEMRT__DECAY_NEVER && now > ns ? now - ns : 0;
 }
@@ -105,9 +105,9 @@ size_t memrt__large_cache_purge_old(uint64_t now)
     if (!memrt__lock_or_fork(MEMRT__RANK_LARGE_CACHE)) {
         return 0;
     }
-    for (memrt__large_cache_t *warm = &memrt__large_cache_shared; warm != NULL;
-         warm = warm->next_other) {
-        move_old_entries(warm, get_oldest_allowed(warm, now), &old);
+    for (memrt__large_cache_t *cache = &memrt__large_cache_shared; cache != NULL;
+         cache = cache->next_other) {
+        move_old_entries(cache, get_oldest_allowed(cache, now), &old);
     }
     memrt__unlock(MEMRT__RANK_LARGE_CACHE);
     return memrt__large_cache_unmap(old);
@@ -119,9 +119,9 @@ void memrt__large_cache_trim(void)
     if (!memrt__lock_or_fork(MEMRT__RANK_LARGE_CACHE)) {
         return;
     }
-    for (memrt__large_cache_t *warm = &memrt__large_cache_shared; warm != NULL;
-         warm = warm->next_other) {
-        memrt__mapping_lists_shrink(&warm->lists, memrt__cache_room_max(warm), &excess);
+    for (memrt__large_cache_t *cache = &memrt__large_cache_shared; cache != NULL;
+         cache = cache->next_other) {
+        memrt__mapping_lists_shrink(&cache->lists, memrt__cache_room_max(cache), &excess);
     }
     memrt__unlock(MEMRT__RANK_LARGE_CACHE);
     memrt__large_cache_unmap(excess);
@@ -141,9 +141,10 @@ size_t memrt__large_cache_aging(void)
     if (!memrt__lock_or_fork(MEMRT__RANK_LARGE_CACHE)) {
         return 0;
     }
-    for (memrt__large_cache_t *warm = &memrt__large_cache_shared; warm != NULL;
-         warm = warm->next_other) {
-        bytes += memrt__cache_room_decay(warm) == MEMRT__DECAY_NEVER ? 0 : warm->lists.cached.bytes;
+    for (memrt__large_cache_t *cache = &memrt__large_cache_shared; cache != NULL;
+         cache = cache->next_other) {
+        bytes +=
+            memrt__cache_room_decay(cache) == MEMRT__DECAY_NEVER ? 0 : cache->lists.cached.bytes;
     }
     memrt__unlock(MEMRT__RANK_LARGE_CACHE);
     return bytes;

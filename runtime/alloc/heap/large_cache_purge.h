@@ -16,7 +16,7 @@ size_t memrt__large_cache_unmap(memrt__cached_mapping_t *list);
 
 /// Unmap the mappings that were cached before `then`, on the clock of memrt__os_now_ns(); returns
 /// bytes.
-size_t memrt__large_cache_purge(memrt__large_cache_t *warm, uint64_t then);
+size_t memrt__large_cache_purge(memrt__large_cache_t *cache, uint64_t then);
 
 /// Unmap cached mappings of all caches: all mappings, or the mappings past their decay. Both
 /// functions return bytes.

@@ -97,9 +97,9 @@ static void set_bin_list(memrt__bin_t *bin, void *list, size_t count)
 /// Taking the lock here ensures that no limit becomes 0 after its bytes were counted again.
 static void serve_drain_request(memrt__thread_t *self)
 {
-    if (MEMRT__UNLIKELY(memrt__load_relaxed(&self->cache.asked) != 0) &&
+    if (MEMRT__UNLIKELY(memrt__load_relaxed(&self->cache.must_empty) != 0) &&
         memrt__lock_or_fork(MEMRT__RANK_THREADS)) {
-        memrt__store_relaxed(&self->cache.asked, 0);
+        memrt__store_relaxed(&self->cache.must_empty, 0);
         memrt__unlock(MEMRT__RANK_THREADS);
         memrt__thread_cache_drain(self);
         memrt__stats_rest_gauges();
@@ -191,7 +191,7 @@ void memrt__thread_cache_overflow(memrt__thread_t *self, unsigned class)
         restart_limits(self, has_large_blocks(bin));
         set_limit(self, bin, get_limit(bin) + 1);
     }
-    MEMRT__ASSERT(!memrt__bin_is_full(bin) || memrt__load_relaxed(&self->cache.asked) != 0);
+    MEMRT__ASSERT(!memrt__bin_is_full(bin) || memrt__load_relaxed(&self->cache.must_empty) != 0);
 }
 
 void memrt__thread_cache_return(unsigned class, void *block)
@@ -224,7 +224,7 @@ size_t memrt__thread_cache_drain(memrt__thread_t *self)
 static void request_drain(memrt__thread_t *thread)
 {
     MEMRT__ASSERT_HELD(MEMRT__RANK_THREADS);
-    memrt__store_relaxed(&thread->cache.asked, 1);
+    memrt__store_relaxed(&thread->cache.must_empty, 1);
     for (unsigned class = 0; class < MEMRT__CLASSES; class++) {
         memrt__store_relaxed(&thread->cache.bins[class].limit, 0);
     }
@@ -255,7 +255,7 @@ static void clear_bins(memrt__thread_t *thread)
         *bin = (memrt__bin_t){.bytes = bin->bytes};
     }
     memset(thread->cache.limits, 0, sizeof(thread->cache.limits));
-    thread->cache.asked = 0;
+    thread->cache.must_empty = 0;
 }
 
 void memrt__thread_cache_start(void)
@@ -311,19 +311,19 @@ static bool is_bin_list_valid(const memrt__bin_t *bin, unsigned class)
 static bool are_own_bins_valid(const memrt__thread_t *self)
 {
     size_t sums[2] = {0};
-    bool asked = self->cache.asked != 0;
+    bool must_empty = self->cache.must_empty != 0;
     for (unsigned class = 0; class < MEMRT__CLASSES; class++) {
         const memrt__bin_t *bin = &self->cache.bins[class];
-        if (!MEMRT__HOLDS(bin->count <= get_limit(bin) || asked) ||
+        if (!MEMRT__HOLDS(bin->count <= get_limit(bin) || must_empty) ||
             !is_bin_list_valid(bin, class)) {
             return false;
         }
         sums[has_large_blocks(bin)] += get_limit(bin) * bin->bytes;
     }
     return MEMRT__HOLDS(self->cache.limits[0] == sums[0] ||
-                        (asked && self->cache.limits[0] > sums[0])) &&
+                        (must_empty && self->cache.limits[0] > sums[0])) &&
            MEMRT__HOLDS(self->cache.limits[1] == sums[1] ||
-                        (asked && self->cache.limits[1] > sums[1]));
+                        (must_empty && self->cache.limits[1] > sums[1]));
 }
 
 /// Check the bins of any record: without a thread, the bins are empty.

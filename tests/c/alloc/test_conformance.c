@@ -47,8 +47,8 @@ typedef struct subject {
 static const subject_t subjects[] = {
     {"system", &memrt__system_allocator, {0}},
     {"mapped", &memrt__mapped_allocator, {0}},
-    {"plain", &memrt__uncached_allocator, {0}},
-    {"pool", &memrt__heap_allocator, {0}},
+    {"uncached", &memrt__uncached_allocator, {0}},
+    {"heap", &memrt__heap_allocator, {0}},
     {"pool with limits", &limited_pool, {0}},
     {"plain with limits", &limited_plain, {0}},
     {"guard over system", &memrt__system_allocator, {memrt__guard_new}},

@@ -362,9 +362,9 @@ TEST(purge_removes_only_mappings_older_than_a_time)
 static memrt__large_cache_t *create_large_cache(size_t cache_limit, size_t decay)
 {
     memrt__limits_t limits = {MEMRT__INHERIT, cache_limit, decay};
-    memrt__large_cache_t *warm = memrt__large_cache_new(&limits);
-    ck_assert_ptr_nonnull(warm);
-    return warm;
+    memrt__large_cache_t *cache = memrt__large_cache_new(&limits);
+    ck_assert_ptr_nonnull(cache);
+    return cache;
 }
 
 TEST(cache_that_keeps_nothing_does_not_shorten_any_decay)
@@ -382,15 +382,15 @@ TEST(cache_that_keeps_nothing_does_not_shorten_any_decay)
 }
 
 /// Take `count` mappings and give them back, so that the cache may keep as much.
-static void fill_cache(memrt__large_cache_t *warm, size_t bytes, size_t count)
+static void fill_cache(memrt__large_cache_t *cache, size_t bytes, size_t count)
 {
     void *mappings[8];
     for (size_t i = 0; i < count; i++) {
-        mappings[i] = memrt__large_cache_take(warm, bytes, 64, false);
+        mappings[i] = memrt__large_cache_take(cache, bytes, 64, false);
         ck_assert_ptr_nonnull(mappings[i]);
     }
     for (size_t i = 0; i < count; i++) {
-        memrt__large_cache_give(warm, mappings[i], bytes);
+        memrt__large_cache_give(cache, mappings[i], bytes);
     }
 }
 
@@ -418,14 +418,14 @@ TEST(closed_cache_unmaps_cached_and_later_mappings)
 {
     empty_cache();
     size_t bytes = get_mapping_bytes(3 * MIB);
-    memrt__large_cache_t *warm = create_large_cache(SIZE_MAX, MEMRT__DECAY_NEVER);
-    void *mapping = memrt__large_cache_take(warm, bytes, 64, false);
-    fill_cache(warm, bytes, 2);
-    memrt__large_cache_close(warm);
-    ck_assert_uint_eq(memrt__large_cache_cached(warm), 0);
-    memrt__large_cache_give(warm, mapping, bytes);
-    ck_assert_uint_eq(memrt__large_cache_cached(warm), 0);
-    memrt__large_cache_delete(warm);
+    memrt__large_cache_t *cache = create_large_cache(SIZE_MAX, MEMRT__DECAY_NEVER);
+    void *mapping = memrt__large_cache_take(cache, bytes, 64, false);
+    fill_cache(cache, bytes, 2);
+    memrt__large_cache_close(cache);
+    ck_assert_uint_eq(memrt__large_cache_cached(cache), 0);
+    memrt__large_cache_give(cache, mapping, bytes);
+    ck_assert_uint_eq(memrt__large_cache_cached(cache), 0);
+    memrt__large_cache_delete(cache);
     expect_empty_cache();
 }
 
@@ -484,12 +484,12 @@ TEST(cache_uses_its_own_decay_or_the_process_decay)
 }
 
 /// Return the advice of the next mapping.
-static advice_t read_next_advice(memrt__large_cache_t *warm, size_t bytes)
+static advice_t read_next_advice(memrt__large_cache_t *cache, size_t bytes)
 {
-    void *mapping = memrt__large_cache_take(warm, bytes, 64, false);
+    void *mapping = memrt__large_cache_take(cache, bytes, 64, false);
     ck_assert_ptr_nonnull(mapping);
     advice_t advice = advice_at(mapping);
-    memrt__large_cache_give(warm, mapping, bytes);
+    memrt__large_cache_give(cache, mapping, bytes);
     return advice;
 }
 

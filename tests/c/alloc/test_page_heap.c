@@ -157,12 +157,12 @@ TEST(cached_pages_are_reused_before_purged_pages)
     memset(low->base, 0xEE, compute_span_bytes(low));
     memset(high->base, 0xEE, compute_span_bytes(high));
     memrt__span_t *end_of_high = take_span(1);
-    const char *warm = high->base;
+    const char *cache = high->base;
     memrt__page_heap_give(low);
     ck_assert_uint_eq(memrt__page_heap_purge(true), 8 * MEMRT__UNIT);
     memrt__page_heap_give(high);
     memrt__span_t *span = take_span(8);
-    ck_assert_ptr_eq(span->base, warm);
+    ck_assert_ptr_eq(span->base, cache);
     ck_assert(!span->clean);
     memrt__page_heap_give(span);
     memrt__page_heap_give(end_of_high);

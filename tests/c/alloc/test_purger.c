@@ -57,13 +57,13 @@ static void use_and_free(size_t size)
     memrt__allocator_free(&memrt__heap_allocator, block, size, 64);
 }
 
-static void use_and_give_mapping(memrt__large_cache_t *warm)
+static void use_and_give_mapping(memrt__large_cache_t *cache)
 {
     size_t bytes;
     REQUIRE(memrt__large_cache_bytes(LARGE, &bytes));
-    void *mapping = memrt__large_cache_take(warm, bytes, 64, false);
+    void *mapping = memrt__large_cache_take(cache, bytes, 64, false);
     REQUIRE(mapping != NULL);
-    memrt__large_cache_give(warm, mapping, bytes);
+    memrt__large_cache_give(cache, mapping, bytes);
     memrt__purger_wake();
 }
 
@@ -202,10 +202,10 @@ TEST(refused_purger_starts_are_retried_rarely)
 static memrt__large_cache_t *create_large_cache(size_t decay)
 {
     memrt__limits_t limits = {MEMRT__INHERIT, MEMRT__INHERIT, decay};
-    memrt__large_cache_t *warm = memrt__large_cache_new(&limits);
-    ck_assert_ptr_nonnull(warm);
+    memrt__large_cache_t *cache = memrt__large_cache_new(&limits);
+    ck_assert_ptr_nonnull(cache);
     memrt__purger_hurry();
-    return warm;
+    return cache;
 }
 
 static memrt__large_cache_t *watched;

@@ -360,7 +360,7 @@ TEST(thread_waits_at_free_until_drain_request_is_complete)
     empty_caches();
     pthread_t thread = start_guest(&guest);
     memrt__lock(MEMRT__RANK_THREADS);
-    memrt__store_relaxed(&guest.record->cache.asked, 1);
+    memrt__store_relaxed(&guest.record->cache.must_empty, 1);
     memrt__store_relaxed(&guest.record->cache.bins[VISITED].limit, 0);
     pthread_barrier_wait(&guest.turn);
     for (int i = 0; i < 2000 && memrt__load_acquire(&guest.acted) == 0; i++) {
@@ -380,7 +380,7 @@ TEST(thread_waits_at_free_until_drain_request_is_complete)
 static void verify_drain_flag(const memrt__thread_t *self)
 {
     memrt__lock(MEMRT__RANK_THREADS);
-    if (memrt__load_relaxed(&self->cache.asked) == 0) {
+    if (memrt__load_relaxed(&self->cache.must_empty) == 0) {
         verify_cache(self);
     }
     memrt__unlock(MEMRT__RANK_THREADS);

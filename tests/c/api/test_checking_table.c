@@ -395,7 +395,7 @@ static void release_policy_kept_by_blocks(const memrt_api_t *checked)
 
 static void track_freed(const memrt_api_t *checked)
 {
-    checked->watch(create_freed_meminfo(checked));
+    checked->observe(create_freed_meminfo(checked));
 }
 
 static void hold_freed_under_name(const memrt_api_t *checked)
@@ -871,7 +871,7 @@ static void use_correctly(void *context)
     REQUIRE(checked->resizable_alloc(resizable, 50) != NULL);
     checked->resizable_free(resizable, old);
     REQUIRE(checked->resizable_realloc(resizable, 3000000) != NULL);
-    checked->watch(resizable);
+    checked->observe(resizable);
     struct ArrowArray array;
     REQUIRE(checked->arrow_export(adopted, &no_elements, NULL, &array, NULL) == MEMRT_OK);
     array.release(&array);

@@ -160,7 +160,7 @@ TEST(short_failure_plan_is_refused_and_old_plan_stays)
 
 TEST(static_allocators_have_their_names)
 {
-    ck_assert_str_eq(api->allocator_default()->name, memrt__options.cache ? "pool" : "plain");
+    ck_assert_str_eq(api->allocator_default()->name, memrt__options.cache ? "heap" : "uncached");
     ck_assert_str_eq(api->allocator_system()->name, "system");
     ck_assert_str_eq(api->allocator_mapped()->name, "mapped");
 }

@@ -8,7 +8,7 @@
 #include "runtime/observe/live_set.h"
 #include "support/tape.h"
 
-/// State of a watched block during its last callback.
+/// State of an observed block during its last callback.
 typedef struct seen {
     bool old_listed, listed; ///< whether the old header and the header were in the live set
     size_t holders;          ///< named references
@@ -37,22 +37,22 @@ static void look_at_free(void *data)
     seen.frees++;
 }
 
-/// Create a block with a named reference and a watcher.
+/// Create a block with a named reference and an observer.
 static memrt_meminfo_t *create_known(void)
 {
-    static const memrt_watcher_t watcher = {sizeof(watcher), look_at_resize, look_at_free, NULL};
+    static const memrt_observer_t observer = {sizeof(observer), look_at_resize, look_at_free, NULL};
     void *data = api->block_alloc(NULL, 5000);
     ck_assert_ptr_nonnull(data);
     memrt_meminfo_t *mi;
     ck_assert_int_eq(api->block_meminfo(data, &mi), MEMRT_OK);
     ck_assert_int_eq(api->acquire_as(mi, MEMRT_HOLDER_EXPORT, "export"), MEMRT_OK);
-    api->set_watcher(&watcher);
-    api->watch(mi);
+    api->set_observer(&observer);
+    api->observe(mi);
     seen = (seen_t){0};
     return mi;
 }
 
-TEST(free_reaches_watcher_before_live_set_and_names)
+TEST(free_reaches_observer_before_live_set_and_names)
 {
     bool was = api->tracking(true);
     tape_start((memrt_trace_options_t){0});
@@ -70,11 +70,11 @@ TEST(free_reaches_watcher_before_live_set_and_names)
     const tape_t *tape = tape_stop();
     ck_assert_uint_eq(tape_count(tape, MEMRT_TRACE_ALLOC), 1);
     ck_assert_uint_eq(tape_count(tape, MEMRT_TRACE_FREE), 1);
-    api->set_watcher(NULL);
+    api->set_observer(NULL);
     api->tracking(was);
 }
 
-TEST(resize_reaches_live_set_before_watcher)
+TEST(resize_reaches_live_set_before_observer)
 {
     bool was = api->tracking(true);
     memrt_meminfo_t *mi = create_known();
@@ -86,7 +86,7 @@ TEST(resize_reaches_live_set_before_watcher)
     ck_assert(seen.listed && !seen.old_listed);
     api->block_free(NULL, data, 0);
     ck_assert_uint_eq(seen.frees, 1);
-    api->set_watcher(NULL);
+    api->set_observer(NULL);
     api->tracking(was);
 }
 
@@ -97,7 +97,7 @@ TEST(discarded_block_has_no_event_but_leaves_live_set)
     memrt__block_request_t request = {.policy = api->policy_default(),
                                       .size = 100,
                                       .kind = MEMRT_KIND_INLINE,
-                                      .event = {.share = 1}};
+                                      .event = {.weight = 1}};
     memrt_meminfo_t *mi = memrt__block_new(&request);
     uintptr_t key = (uintptr_t)mi;
     ck_assert(memrt__live_contains(key));

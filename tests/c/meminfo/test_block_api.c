@@ -217,7 +217,7 @@ static bool is_tiny_size(size_t size)
 
 TEST_EACH(second_free_or_realloc_after_free_aborts_with_a_message, REUSED_SIZES *REUSES)
 {
-    if (!memrt__policy_default()->quick) {
+    if (!memrt__policy_default()->fast) {
         return; /* MEMRT_CACHE is off, so freed memory is malloc's, or MEMRT_CHECK is on */
     }
     const reuse_t *reuse = &reuses[(size_t)index % REUSES];
@@ -244,7 +244,7 @@ static void free_foreign(void *context)
 
 TEST(free_of_a_foreign_address_aborts_with_a_message)
 {
-    if (memrt__policy_default()->quick) {
+    if (memrt__policy_default()->fast) {
         child_expect_abort(free_foreign, NULL, "is not from memrt");
     }
 }

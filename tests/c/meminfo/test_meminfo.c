@@ -604,7 +604,7 @@ enum { OVER_RELEASES = sizeof(over_releases) / sizeof(over_releases[0]) };
 TEST_EACH(release_at_refcount_zero_aborts_with_message, OVER_RELEASES)
 {
     size_t sizes[] = {10, 100000};
-    for (size_t i = 0; i < 2 && memrt__policy_default()->quick; i++) {
+    for (size_t i = 0; i < 2 && memrt__policy_default()->fast; i++) {
         child_expect_abort(over_releases[index], &sizes[i],
                            "the count of references must be at least 1, got 0");
     }

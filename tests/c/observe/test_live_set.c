@@ -232,7 +232,7 @@ static bool has_identity_of(const memrt__live_entry_t *entry, const memrt__live_
 {
     return entry->id == other->id && entry->allocated == other->allocated &&
            entry->thread == other->thread && entry->site == other->site &&
-           entry->share == other->share && entry->name == other->name;
+           entry->weight == other->weight && entry->name == other->name;
 }
 
 static void inherit_in_steps(void)

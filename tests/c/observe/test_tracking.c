@@ -41,7 +41,7 @@ static sums_t sum_tracked_buffers(size_t size)
         const memrt_buffer_t *row = (const memrt_buffer_t *)rows + i;
         if (row->live.size == size) {
             sums.rows++;
-            sums.blocks += row->stands_for;
+            sums.blocks += row->weight;
             sums.site = row->site;
         }
     }
@@ -246,7 +246,7 @@ TEST(buffer_rows_have_the_length_requested_by_the_caller)
     ck_assert_int_eq(api->buffers(sizeof(*longer), &rows, &count), MEMRT_OK);
     longer = rows;
     ck_assert_uint_eq(longer[count - 1].known.live.size, EACH);
-    ck_assert_double_eq(longer[count - 1].known.stands_for, 1);
+    ck_assert_double_eq(longer[count - 1].known.weight, 1);
     ck_assert_uint_eq(longer[count - 1].later, 0);
     ck_assert_int_eq(api->live(&shorter, &count), MEMRT_OK);
     ck_assert_uint_eq(shorter[count - 1].id, longer[count - 1].known.live.id);

@@ -38,7 +38,7 @@ static void shrink_account(setup_t *setup, size_t bytes)
 /// Check the invariant of shard.h for the only shard.
 static void verify_setup(const setup_t *setup)
 {
-    ck_assert_uint_eq(setup->policy.flushed, setup->shard.told);
+    ck_assert_uint_eq(setup->policy.flushed, setup->shard.reported);
 }
 
 static void destroy_setup(setup_t *setup)

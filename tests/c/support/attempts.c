@@ -540,14 +540,14 @@ static void ignore_resize(void *old_data, void *new_data, size_t new_size)
     (void)new_size;
 }
 
-static outcome_t try_watch(ground_t *ground)
+static outcome_t try_observe(ground_t *ground)
 {
-    static const memrt_watcher_t watcher = {sizeof(watcher), ignore_resize, ignore_free, NULL};
+    static const memrt_observer_t observer = {sizeof(observer), ignore_resize, ignore_free, NULL};
     observed_frees = 0;
-    api->set_watcher(&watcher);
-    api->watch(ground->mi);
+    api->set_observer(&observer);
+    api->observe(ground->mi);
     try_release(ground);
-    api->set_watcher(NULL);
+    api->set_observer(NULL);
     ck_assert_uint_eq(observed_frees, 1);
     return MADE;
 }
@@ -836,7 +836,7 @@ const slot_t slots[] = {
     PLAIN(allocator_default), PLAIN(allocator_system), PLAIN(allocator_mapped),
     CREATOR(allocator_guard), MODEST(stats_read), PLAIN(stats_reset_peak), PLAIN(tracking),
     PLAIN(tracking_enabled), CREATOR(live), PLAIN(live_free),
-    {"set_watcher", offsetof(memrt_api_t, set_watcher), NOTHING, try_watch}, PLAIN(watch),
+    {"set_observer", offsetof(memrt_api_t, set_observer), NOTHING, try_observe}, PLAIN(observe),
     PLAIN(release_unused), PLAIN(fail_allocations), PLAIN(failure_points), PLAIN(option),
     PLAIN(option_warning), PLAIN(shutdown), PLAIN(status_text), PLAIN(option_set),
     PLAIN(option_check), PLAIN(policy_option), CREATOR(scope_open), PLAIN(scope_acquire),

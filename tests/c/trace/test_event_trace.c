@@ -606,7 +606,7 @@ TEST(trace_captures_sites_when_tracking_is_off)
     tape_start((memrt_trace_options_t){.frames = 1});
     memrt__alloc_event_t event = memrt__tracking_alloc(1);
     ck_assert_uint_ne(event.site, 0);
-    ck_assert(memrt__is_slow(MEMRT__SLOW_TRACKING) || event.share == 0);
+    ck_assert(memrt__is_slow(MEMRT__SLOW_TRACKING) || event.weight == 0);
     ck_assert_uint_eq(memrt__tracking_traced_site(), event.site);
     tape_stop();
     start_trace(); /* a trace without frames */

@@ -40,6 +40,11 @@ def test_project_keeps_the_limits():
         ("bindings/include/memrt/x.h", 220),
         ("bindings/src/x.h", 400),
         ("runtime/base/x.c", 400),
+        ("api/x.py", 400),
+        ("bindings/memrt/x.py", 400),
+        ("bindings/memrt/_profile/x.js", 400),
+        ("bindings/memrt/_profile/x.css", 400),
+        ("runtime/observe/gdb/x.py", 400),
     ],
 )
 def test_file_above_its_limit_is_found(seed, name, limit):
@@ -49,7 +54,9 @@ def test_file_above_its_limit_is_found(seed, name, limit):
     ]
 
 
-@pytest.mark.parametrize("name", ["api/include/memrt/dlpack/dlpack.h", "tests/c/x.c"])
+@pytest.mark.parametrize(
+    "name", ["api/include/memrt/dlpack/dlpack.h", "tests/c/x.c", "tests/python/x.py"]
+)
 def test_file_without_a_limit_passes(seed, name):
     assert seed(name, 1000) == []
 

@@ -194,6 +194,7 @@ SHAPES_OF_ALL_KINDS = [
     [2, 3],
     np.int8(3),
     (np.int8(3), 2),
+    (np.int8(3), np.int8(2)),
     np.array([2, 3]),
     Extent(2),
     (Extent(2), 1),
@@ -206,7 +207,9 @@ def test_shape_accepted_by_numpy_is_accepted(shape):
     assert memrt.empty(shape, "u1").shape == np.empty(shape, "u1").shape
 
 
-@pytest.mark.parametrize("shape", [2.0, (2, 2.0), "2", (2, None), 2**70, (1, 2**70), (1,) * 65])
+@pytest.mark.parametrize(
+    "shape", [2.0, (2.0,), (2, 2.0), "2", (2, None), 2**70, (1, 2**70), (1,) * 65]
+)
 def test_shape_refused_by_numpy_is_refused(shape):
     with pytest.raises((TypeError, ValueError)) as theirs:
         np.empty(shape)

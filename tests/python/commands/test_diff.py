@@ -6,7 +6,7 @@ import sys
 
 import memrt
 import pytest
-from memrt._trace.reader import ALLOC, FREE
+from memrt._trace.events import ALLOC, FREE
 from memrt.commands.diff import differences
 from trace_writer import INLINE, Writer
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import memrt
 import numpy as np
 import pytest
-from memrt._trace.reader import ADOPTION, ALLOC, FREE, RESIZE
+from memrt._trace.events import ADOPTION, ALLOC, FREE, RESIZE
 from memrt.commands import replay
 from memrt.commands.workers.available import available_memory
 from memrt.commands.workers.worker import run_worker

@@ -126,12 +126,10 @@ def test_allocation_of_another_thread_is_a_leak():
     assert "allocated in make" in str(leaks_of(work))
 
 
-def listed(number, size, stands_for):
+def listed(number, size, weight):
     """Return a row of live() for a sampled buffer."""
     fields = dict.fromkeys(memrt.types.LiveBuffer._fields, 0)
-    return memrt.types.LiveBuffer(
-        **{**fields, "id": number, "nbytes": size, "stands_for": stands_for}
-    )
+    return memrt.types.LiveBuffer(**{**fields, "id": number, "nbytes": size, "weight": weight})
 
 
 def test_leak_groups_count_bytes_by_sampling_weight():

@@ -73,6 +73,13 @@ def test_holder_text_has_the_line_that_made_the_view():
     assert head.size
 
 
+def test_buffer_of_the_least_size_is_listed_under_an_empty_view():
+    view = block()[:0]
+    assert [buffer.wasted for buffer in memrt.debug.retention(SIZE, 0.0)] == [SIZE]
+    assert list(memrt.debug.retention(SIZE + 1, 0.0)) == []
+    assert view.size == 0
+
+
 def test_buffer_with_a_full_array_is_not_listed():
     whole = block()
     view = whole[1]

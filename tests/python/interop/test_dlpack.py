@@ -1018,7 +1018,7 @@ def test_table_allocation_uses_policy_only_with_gil(dlclient):
         (DOUBLE, (-1,), CPU, "BufferError"),
         (DOUBLE, (2**62, 2), CPU, "BufferError"),
         (DOUBLE, (1,) * 65, CPU, "BufferError"),
-        (DOUBLE, (3,), CUDA, "BufferError"),
+        (DOUBLE, (3,), ROCM, "BufferError"),
         (DOUBLE, (2**58,), CPU, "MemoryError"),
     ],
     ids=str,

@@ -79,8 +79,10 @@ def test_any_exit_order_restores_the_first_handler(before):
         entered = [memrt.Policy(name=str(i)) for i in range(3)]
         for policy in entered:
             policy.__enter__()
-        for i in order:
+        for place, i in enumerate(order):
             entered[i].__exit__()
+            left = [name for name in range(3) if name not in order[: place + 1]]
+            assert not left or in_force() == f"memrt:{left[-1]}"
         assert _memrt.get_handler() is before
 
 

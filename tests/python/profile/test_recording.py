@@ -70,6 +70,15 @@ def place(document, number):
 # --- Contents of a recording. ---
 
 
+def test_statistics_of_a_recording_have_their_units(recorded):
+    _, document = recorded(PROGRAM)
+    units = {name: unit for name, unit, _ in document["stats"]}
+    assert (units["live"], units["peak"], units["alloc"], units["free"]) == (
+        *("bytes", "bytes"),
+        *("count", "count"),
+    )
+
+
 def test_highest_moment_has_rows_by_site_and_scope(recorded):
     result, document = recorded(PROGRAM)
     assert (result.returncode, result.stderr) == (0, "")

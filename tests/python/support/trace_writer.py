@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 
-from memrt._trace.reader import (
+from memrt._trace.trace_file import (
     END,
     EVENTS,
     MAGIC,

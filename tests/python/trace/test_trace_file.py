@@ -8,21 +8,8 @@ import numpy as np
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from memrt._trace.reader import (
-    ADOPTION,
-    ALLOC,
-    END,
-    EVENT,
-    EVENTS,
-    FAILURE,
-    FREE,
-    MAGIC,
-    MARK,
-    POLICY,
-    RESIZE,
-    SITE,
-    TEXT,
-)
+from memrt._trace.events import ADOPTION, ALLOC, EVENT, FAILURE, FREE, MARK, RESIZE, STORED
+from memrt._trace.trace_file import END, EVENTS, MAGIC, POLICY, SITE, TEXT
 from trace_writer import ADOPTED, INLINE, Writer
 
 
@@ -264,7 +251,7 @@ def test_a_million_events_are_read_in_10_seconds(read):
     rows["block"] = np.arange(len(rows)) // 2 + 1
     rows["type"] = np.where(np.arange(len(rows)) % 2, FREE, ALLOC)
     rows["nbytes"] = rows["block"]
-    stored = np.zeros(len(rows), memrt._trace.reader._STORED)
+    stored = np.zeros(len(rows), STORED)
     for name in stored.dtype.names[:-1]:
         stored[name] = rows[name]
     head = struct.pack("<4I", EVENTS, 8 + 500 * 32, 1, 500)

@@ -13,7 +13,7 @@ import warnings
 import memrt
 import numpy as np
 import pytest
-from memrt._trace.reader import ALLOC, FAILURE, FREE, MARK, RESIZE
+from memrt._trace.events import ALLOC, FAILURE, FREE, MARK, RESIZE
 
 LIMITED = """
 import resource, warnings

@@ -113,3 +113,22 @@ def test_live_is_safe_while_other_threads_allocate():
         for thread in threads:
             thread.join()
     assert memrt.debug.live() == []
+
+
+LISTS = """
+import mmap, memrt
+memrt.debug.tracking().__enter__()
+kept = [memrt.alloc(8) for _ in range(2000)]
+def resident_after(times):
+    for _ in range(times):
+        memrt.debug.live()
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[1]) * mmap.PAGESIZE
+before = resident_after(5)
+print(resident_after(40) - before)
+"""
+
+
+def test_lists_of_live_buffers_leave_resident_memory_flat(libc_malloc, run_python):
+    grown = int(run_python(LISTS).stdout)
+    assert grown < 2**22  # 40 lists of 2,000 rows in C take more than 10 MiB

@@ -640,14 +640,14 @@ def test_dropping():
         "--memrt",
         conftest="""
 import memrt, pytest
-from memrt._policy import scopes
+from memrt._policy.scope import open_scope
 
 @pytest.fixture(scope="session", autouse=True)
 def many():
     held = []
     with pytest.raises(RuntimeError):
         while True:
-            held.append(scopes._open(None, str(len(held))))
+            held.append(open_scope(None, str(len(held))))
     yield
 """,
     )

@@ -210,9 +210,9 @@ def test_sample_estimates_the_number_of_buffers(sampled):
     listed = [b for b in memrt.debug.live() if b.nbytes == size]
     p = -math.expm1(-size / mean)
     assert len(listed) < count / 2
-    assert all(b.stands_for == pytest.approx(1 / p) for b in listed)
+    assert all(b.weight == pytest.approx(1 / p) for b in listed)
     deviation = math.sqrt(count * p * (1 - p)) / p
-    assert abs(sum(b.stands_for for b in listed) - count) < 6 * deviation
+    assert abs(sum(b.weight for b in listed) - count) < 6 * deviation
     (usage,) = memrt.debug.sites(listed)
     assert usage.bytes == pytest.approx(size * len(listed) / p)
     assert len(kept) == count

@@ -16,7 +16,6 @@ def project(tmp_path, monkeypatch):
     monkeypatch.setattr(page, "FIGURES", tmp_path / "figures")
     monkeypatch.setattr(page, "uncommitted", list)
     monkeypatch.setattr(page, "commit", lambda: "abc1234")
-    monkeypatch.setattr(full, "RESULTS", tmp_path / "results.json")
     return tmp_path
 
 
@@ -36,6 +35,16 @@ def test_second_call_runs_only_the_failed_chore(project, monkeypatch):
     (project / "calls").unlink()
     assert call(monkeypatch) == 1
     assert calls(project) == ["stress soak 10"]
+
+
+def test_results_of_chores_that_changed_are_not_read(project, monkeypatch):
+    call(monkeypatch, "exits")
+    changed = [full.Chore("stress exits 6", 12), *full.CHORES]
+    monkeypatch.setattr(full, "CHORES", changed)
+    (result,) = full.read_results().values()
+    assert (result.passed, result.commit, result.minutes) == (True, "abc1234", 0.0)
+    monkeypatch.setattr(full, "CHORES", changed[:1])
+    assert full.read_results() == {}
 
 
 def test_new_commit_runs_all_chores_again(project, monkeypatch):

@@ -41,11 +41,11 @@ typedef struct memrt_live {
 /// Row of memrt_api_t.buffers: one live buffer, with all tracking data.
 typedef struct memrt_buffer {
     memrt_live_t live;
-    uint32_t scope;    ///< memrt_api_t.scope_id of the scope of the allocation; 0: none
-    uint32_t site;     ///< number of the allocation site; 0: not known
-    double stands_for; ///< sampling weight: number of buffers of the size that the row stands for.
-                       ///< 1 without sampling; 0 for a buffer that is listed only for its name
-    int inherited;     ///< non-zero: allocated before the fork that made this process
+    uint32_t scope; ///< memrt_api_t.scope_id of the scope of the allocation; 0: none
+    uint32_t site;  ///< number of the allocation site; 0: not known
+    double weight;  ///< sampling weight: number of buffers of the size that the row stands for.
+                    ///< 1 without sampling; 0 for a buffer that is listed only for its name
+    int inherited;  ///< non-zero: allocated before the fork that made this process
 } memrt_buffer_t;
 
 /// Turn tracking on or off; return whether tracking was on. Buffers that are allocated while

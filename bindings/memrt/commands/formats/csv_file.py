@@ -7,7 +7,8 @@ import io
 from functools import cache
 from typing import IO, Any
 
-from memrt._trace.reader import EVENT_NAMES, KIND_NAMES, MARK, Trace
+from memrt._trace.events import EVENT_NAMES, KIND_NAMES, MARK
+from memrt._trace.reader import Trace
 from memrt.commands.output.progress import with_progress
 
 HEADER = (

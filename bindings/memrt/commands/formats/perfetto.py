@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memrt._support.units import human_bytes
-from memrt._trace.reader import FAILURE, Trace
+from memrt._trace.events import FAILURE
+from memrt._trace.reader import Trace
 from memrt.commands.output.progress import with_progress
 
 MOST_POINTS = 100_000
@@ -54,7 +55,7 @@ def _scopes(trace: Trace, base: int) -> Iterator[bytes]:
     largest = [usage.name for usage in trace.usage("scope")][:MOST_SCOPES]
     for at, name in enumerate(with_progress(largest, len(largest), "writing")):
         chosen = np.flatnonzero(keys == numbers[name])
-        live = np.cumsum(trace._changes[chosen])
+        live = np.cumsum(trace._by_buffer.changes[chosen])
         yield from _counter(trace, base, _FIRST_SCOPE + at, f"live bytes: {name}", chosen, live)
 
 

@@ -40,10 +40,10 @@ class _Frames:
 
 def write(trace: Trace, file: IO[bytes]) -> None:
     frames = _Frames()
-    sites, keys = np.unique(trace._allocation_values("site"), return_inverse=True)
+    sites, keys = np.unique(trace._by_buffer.allocation_values("site"), return_inverse=True)
     keys = keys.reshape(-1)
     stacks = [_stack(trace, frames, int(site)) for site in sites]
-    changes, peak = trace._changes, trace.peak_event + 1
+    changes, peak = trace._by_buffer.changes, trace.peak_event + 1
 
     def profile(name: str, chosen: slice, weights: Any) -> dict[str, Any]:
         sums = np.bincount(keys[chosen], weights, len(stacks)).round().astype(np.int64).tolist()

@@ -1,0 +1,127 @@
+"""Statistics of a scope: a named part of the program, a node in the tree of scopes.
+
+An allocation counts for the current scope and the scopes around the current scope. The free of a
+block counts for the scope of the allocation.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from memrt import _memrt
+from memrt._stats.snapshot import Stats
+from memrt._support.process_object import ProcessObject
+from memrt._support.units import human_bytes
+
+
+class Scope(ProcessObject):
+    """Node in the tree of scopes, with the statistics of the allocations made in the scope.
+
+    All figures include the nested scopes. A free counts for the scope of the allocation, wherever
+    and whenever the free happens, so no figure falls below zero. The figures are current at each
+    reading, also after the scope was left.
+
+    Examples
+    --------
+    >>> import memrt
+    >>> with memrt.scope("load") as load:
+    ...     table = memrt.zeros(1000)
+    >>> load.path, load.live
+    (('load',), 8000)
+    """
+
+    __slots__ = ("_capsule", "_handlers", "_id", "_name", "_path")
+
+    _kind = "scope"
+    _pickle_advice = "send the figures of stats() to the other process"
+
+    def __init__(self, capsule: Any, path: tuple[str, ...]) -> None:
+        self._capsule = capsule
+        self._handlers: dict[int, Any] = {}
+        self._id, self._name, _ = _memrt.scope_info(capsule)
+        self._path = path
+
+    @property
+    def name(self) -> str:
+        """Name of the scope."""
+        return self._name
+
+    @property
+    def path(self) -> tuple[str, ...]:
+        """Names from the outermost scope to this scope."""
+        return self._path
+
+    @property
+    def live(self) -> int:
+        """Bytes in use now."""
+        return self.stats().live
+
+    @property
+    def peak(self) -> int:
+        """Most bytes in use at once; ``stats().peak_error`` is the error bound."""
+        return self.stats().peak
+
+    @property
+    def total(self) -> int:
+        """Bytes allocated so far."""
+        return self.stats().total
+
+    def stats(self) -> Stats:
+        """Return the statistics of the scope.
+
+        Returns
+        -------
+        memrt.types.Stats
+            Snapshot of the account. `cached` is 0: cached memory belongs to no scope.
+        """
+        return Stats(*_memrt.scope_stats(self._capsule))
+
+    def sizes(self) -> dict[int, int]:
+        """Return a histogram of allocation sizes.
+
+        Returns
+        -------
+        dict of int to int
+            Counts by upper bound. The value of key k counts allocations of at least k/2 and fewer
+            than k bytes. Key 1 counts empty blocks. Ranges without allocations are left out. The
+            last possible key, 1 << 47, also counts all larger allocations.
+
+        Examples
+        --------
+        >>> import memrt
+        >>> with memrt.scope("sizes") as scope:
+        ...     buffers = [memrt.alloc(size) for size in (0, 100, 120)]
+        >>> scope.sizes()
+        {1: 1, 128: 2}
+        """
+        counts = enumerate(_memrt.scope_sizes(self._capsule))
+        return {1 << bits: count for bits, count in counts if count != 0}
+
+    def reset_peak(self) -> None:
+        """Restart the peak at the bytes live now."""
+        _memrt.scope_reset_peak(self._capsule)
+
+    def __eq__(self, other: object) -> bool:
+        return self._id == other._id if isinstance(other, Scope) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self._id)
+
+    def __repr__(self) -> str:
+        return f"<memrt.types.Scope {' / '.join(self._path)!r}: {figures_text(self.stats())}>"
+
+
+def open_scope(around: Scope | None, name: str) -> Scope:
+    """Return the scope `name` directly inside the scope `around`; None: at the top of the tree."""
+    if around is None:
+        return Scope(_memrt.scope_open(None, name), (name,))
+    return Scope(_memrt.scope_open(around._capsule, name), (*around._path, name))
+
+
+def figures_text(stats: Stats) -> str:
+    """Return the main figures of a scope as text."""
+    blocks = stats.alloc - stats.free
+    return (
+        f"{human_bytes(stats.live)} live in {blocks:,} block{'' if blocks == 1 else 's'}, "
+        f"peak {human_bytes(stats.peak)}, total {human_bytes(stats.total)}"
+    )

@@ -1,0 +1,44 @@
+/** Sections "Peak" and "Sizes": the buffers of the highest observed moment. */
+
+function highest(recorded, sites) {
+  const all = recorded.highest.bytes;
+  $("highest-about").textContent = recorded.highest.rows.length
+    ? `Highest observed moment, ${seconds(recorded.highest.t)} after the start: ` +
+      `${bytes(all)} in tracked buffers. The peak is ${bytes(stat(recorded, "peak"))}.`
+    : "No moment was observed.";
+  const sums = new Map();
+  for (const [site, scope, buffers, size] of recorded.highest.rows) {
+    const key = JSON.stringify([sites.place(site), scope]);
+    const sum = sums.get(key) || { place: sites.place(site), scope, site, buffers: 0, size: 0 };
+    sum.buffers += buffers;
+    sum.size += size;
+    sums.set(key, sum);
+  }
+  const bar = (size) => make("span", { class: "bar" }, width(make("span"), all ? size / all : 0));
+  table($("highest-table"), [
+    { title: "Allocation site", of: (row) => row.place, text: (_, row) => siteLink(sites, row.site), kind: "place" },
+    { title: "Scope", of: (row) => row.scope },
+    { title: "Bytes", of: (row) => row.size, text: bytes, right: true },
+    { title: "Percentage", of: (row) => row.size, text: (size) => percent(all ? size / all : 0), right: true },
+    { title: "", of: (row) => row.size, text: bar },
+    { title: "Buffers", of: (row) => row.buffers, text: number, right: true },
+  ], [...sums.values()], { label: "allocation sites", sort: { column: 2, falling: true },
+    search: (row) => `${row.place} ${row.scope || ""}` });
+}
+
+function sizes(recorded) {
+  const rows = recorded.highest.sizes;
+  const title = (bits) => (bits === 0 ? "0 B" : `< ${bytes(2 ** bits)}`);
+  const of = $("sizes-of").value === "bytes" ? 2 : 1;
+  const y = rows.map((row) => row[of]);
+  const say = of === 2 ? bytes : number;
+  const axis = of === 2 ? byteAxis(y.reduce((a, b) => Math.max(a, b), 0)) : { fixedrange: true };
+  Plotly.react($("sizes-chart"), [{ type: "bar", x: rows.map((row) => title(row[0])), y,
+    marker: { color: color("--bar") }, customdata: y.map(say), hovertemplate: "%{x}: %{customdata}<extra></extra>" }],
+  layout({ xaxis: { type: "category", fixedrange: true }, yaxis: axis }), CHART);
+  table($("sizes-table"), [
+    { title: "Size", of: (row) => row[0], text: title, right: true },
+    { title: "Buffers", of: (row) => row[1], text: number, right: true },
+    { title: "Bytes", of: (row) => row[2], text: bytes, right: true },
+  ], rows, { label: "sizes", sort: { column: 0, falling: false } });
+}

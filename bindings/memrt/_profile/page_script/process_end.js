@@ -1,0 +1,38 @@
+/** Sections about the end of the process: live buffers, leaks, holders, retention. */
+
+function live(recorded, sites) {
+  const at = Object.fromEntries(recorded.live.columns.map((name, i) => [name, i]));
+  const field = (name) => (row) => row[at[name]];
+  const rows = recorded.live.rows;
+  const more = recorded.live.more ? ` The ${number(recorded.live.more)} smallest are omitted.` : "";
+  $("live-about").textContent = `Tracked buffers, after garbage collection.${more}`;
+  table($("live-table"), [
+    { title: "Size", of: field("nbytes"), text: bytes, right: true },
+    { title: "Allocation site", of: (row) => sites.place(field("site")(row)), text: (_, row) => siteLink(sites, field("site")(row)), kind: "place" },
+    { title: "Scope", of: field("scope") },
+    { title: "Name", of: field("name") },
+    { title: "Age", of: field("age"), text: seconds, right: true },
+    { title: "References", of: field("refcount"), text: number, right: true },
+    { title: "Sampling weight", of: field("weight"), text: number, right: true },
+    { title: "Kind", of: field("kind") },
+    { title: "Policy", of: field("policy") },
+    { title: "Thread", of: field("thread"), text: String, right: true },
+    { title: "Serial number", of: field("id"), text: number, right: true },
+    { title: "Address", of: field("address"), text: (address) => `0x${address.toString(16)}`, kind: "code" },
+  ], rows, { label: "live buffers", sort: { column: 0, falling: true },
+    search: (row) => [sites.place(field("site")(row)), ...["scope", "name", "kind", "policy"].map((name) => field(name)(row) || "")].join(" ") });
+}
+
+function groups(place, found, none) {
+  list(place, found.map((each) => folded(`${bytes(each.bytes)} in ${number(each.buffers)} ` +
+    `buffer${each.buffers === 1 ? "" : "s"} allocated ${each.place ? `in ${each.place}` : "at an unknown source line"}`, each.lines)), none);
+}
+
+function ends(recorded) {
+  groups($("lost"), recorded.lost, "Nothing is lost.");
+  groups($("held"), recorded.held, "Nothing is live.");
+  list($("holders-list"), recorded.holders.map((each) => folded(each.title, each.lines)), "Nothing is live.");
+  $("retention-about").textContent = `Views of a small part keep ${number(recorded.retention.count)} buffers alive; ` +
+    `${bytes(recorded.retention.wasted)} of the memory are in no view.`;
+  list($("retention-list"), recorded.retention.buffers.map((each) => folded(each.why, each.lines)), "");
+}

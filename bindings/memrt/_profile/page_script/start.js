@@ -1,0 +1,27 @@
+/** Show the first process, and redraw when the user changes process, theme or unit. */
+
+let current = null;
+
+function charts() {
+  timeline(current);
+  sizes(current);
+  if (documents.length > 1) together();
+}
+
+function show(index) {
+  current = documents[index];
+  const sites = new Sites(current);
+  overview(current);
+  highest(current, sites);
+  flame(current, sites);
+  live(current, sites);
+  ends(current);
+  settings(current);
+  charts();
+}
+
+$("sizes-of").addEventListener("change", () => sizes(current));
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", charts);
+processes();
+show(0);
+document.documentElement.dataset.ready = "yes";

@@ -1,0 +1,84 @@
+/** Tables: sorted by a click on a column head, searchable, divided into pages. */
+
+const PAGE = 25; // rows on one page of a table
+
+/** Show a table. Columns: {title, of: row => value, text: (value, row) => text or node, right, kind}. */
+function table(place, columns, rows, { search = null, sort = null, label }) {
+  let order = rows.map((_, i) => i);
+  let shown = order;
+  let page = 0;
+  const body = make("tbody");
+  const heads = columns.map((column, i) => make("th", { scope: "col", class: column.right ? "right" : null },
+    make("button", { type: "button", onclick: () => sortBy(i) }, column.title)));
+  const says = make("span", { "aria-live": "polite", class: "count" });
+  const back = make("button", { type: "button", onclick: () => turn(-1) }, "Previous");
+  const on = make("button", { type: "button", onclick: () => turn(1) }, "Next");
+  const controls = make("p", { class: "controls" });
+  if (search) {
+    let timer = 0;
+    const find = make("input", { type: "search", "aria-label": `Search ${label}`, placeholder: "Search" });
+    find.addEventListener("input", () => {
+      clearTimeout(timer);
+      timer = setTimeout(() => filter(find.value), 80);
+    });
+    controls.append(make("label", {}, "Search ", find));
+  }
+  controls.append(says);
+  if (rows.length > PAGE) controls.append(back, on);
+  place.replaceChildren(controls, make("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": label },
+    make("table", {}, make("caption", { hidden: true }, label), make("thead", {}, make("tr", {}, ...heads)), body)));
+
+  let sorted = sort ? sort.column : -1;
+  let falling = sort ? sort.falling : false;
+  const texts = search ? rows.map((row) => search(row).toLowerCase()) : null;
+  let words = "";
+
+  function sortBy(i) {
+    falling = sorted === i ? !falling : Boolean(columns[i].right);
+    sorted = i;
+    arrange();
+  }
+  function filter(text) {
+    words = text.trim().toLowerCase();
+    arrange();
+  }
+  function arrange() {
+    const sign = falling ? -1 : 1;
+    if (sorted >= 0) {
+      const keys = rows.map(columns[sorted].of);
+      const compare = (a, b) => {
+        if (keys[a] === keys[b]) return a - b;
+        if (keys[a] === null) return 1;
+        if (keys[b] === null) return -1;
+        return (keys[a] < keys[b] ? -1 : 1) * sign;
+      };
+      order = rows.map((_, i) => i).sort(compare);
+    }
+    heads.forEach((head, i) => {
+      if (i === sorted) head.setAttribute("aria-sort", falling ? "descending" : "ascending");
+      else head.removeAttribute("aria-sort");
+    });
+    shown = words ? order.filter((i) => texts[i].includes(words)) : order;
+    page = 0;
+    draw();
+  }
+  function turn(by) {
+    page += by;
+    draw();
+  }
+  function draw() {
+    const from = page * PAGE;
+    const to = Math.min(from + PAGE, shown.length);
+    body.replaceChildren(...shown.slice(from, to).map((i) => make("tr", {}, ...columns.map((column) => {
+      const value = column.of(rows[i]);
+      const text = column.text ? column.text(value, rows[i]) : value;
+      return make("td", { class: column.right ? "right" : column.kind || null }, text === null ? "" : text);
+    }))));
+    says.textContent = shown.length > PAGE
+      ? `${number(from + 1)} to ${number(to)} of ${number(shown.length)}`
+      : `${number(shown.length)} of ${number(rows.length)}`;
+    back.disabled = page === 0;
+    on.disabled = to >= shown.length;
+  }
+  arrange();
+}

@@ -1,0 +1,1 @@
+"""Parts of the pytest plugin: marks, verdicts, outcomes of tests, summary."""

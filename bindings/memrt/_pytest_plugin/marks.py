@@ -1,0 +1,120 @@
+"""Read and check the marks of tests."""
+
+from __future__ import annotations
+
+import fnmatch
+import inspect
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import pytest
+
+from memrt._support.units import parse_bytes
+from memrt._tracking.live import LiveBuffer
+
+Ignore = str | Sequence[str] | Callable[[LiveBuffer], bool]
+
+
+def _limit(limit: int | str) -> int:
+    """Return the argument of memrt_limit_peak or memrt_limit_growth in bytes."""
+    if isinstance(limit, bool) or not isinstance(limit, (int, str)):
+        raise TypeError(f"limit must be a number of bytes or a text like '20 MB', got {limit!r}")
+    count = parse_bytes(limit)
+    if count < 0:
+        raise ValueError(f"limit must be 0 or more bytes, got {limit!r}")
+    return count
+
+
+def _ignore_filter(ignore: Ignore = ()) -> Callable[[LiveBuffer], bool]:
+    """Return the argument of memrt_no_leaks as a function that selects buffers to ignore."""
+    if callable(ignore):
+        return ignore
+    is_list = isinstance(ignore, (list, tuple, set, frozenset))
+    patterns: list[Any] = list(ignore) if is_list else [ignore]
+    if not all(isinstance(pattern, str) for pattern in patterns):
+        raise TypeError(
+            f"ignore must be a pattern, a list of patterns or a function, got {ignore!r}"
+        )
+    return lambda buffer: any(
+        fnmatch.fnmatchcase(text, pattern) for text in _texts(buffer) for pattern in patterns
+    )
+
+
+def _texts(buffer: LiveBuffer) -> list[str]:
+    """Return the texts of a buffer that patterns of memrt_no_leaks may match."""
+    return [buffer.name or "", buffer.policy, str(buffer.place or "")]
+
+
+_MEANINGS: dict[str, Callable[..., Any]] = {
+    "memrt_no_leaks": _ignore_filter,
+    "memrt_limit_peak": _limit,
+    "memrt_limit_growth": _limit,
+}
+
+_FORMS = {
+    "memrt_no_leaks": "memrt_no_leaks(ignore=...)",
+    "memrt_limit_peak": "memrt_limit_peak(limit)",
+    "memrt_limit_growth": "memrt_limit_growth(limit)",
+}
+
+_LATE = ("memrt_no_leaks", "memrt_limit_growth")  # judged after the teardown of a test
+
+
+def _mark_text(mark: pytest.Mark) -> str:
+    named = [f"{name}={value!r}" for name, value in mark.kwargs.items()]
+    return f"{mark.name}({', '.join([*map(repr, mark.args), *named])})"
+
+
+def has_mark(item: pytest.Item) -> bool:
+    """Return whether a test has a mark of memrt."""
+    return any(item.get_closest_marker(name) is not None for name in _MEANINGS)
+
+
+def is_judged_late(item: pytest.Item) -> bool:
+    """Return whether a test has a mark that is judged after the teardown."""
+    return any(item.get_closest_marker(name) is not None for name in _LATE)
+
+
+def mark_value(item: pytest.Item, name: str) -> Any:
+    """Return the meaning of the mark nearest to a test, or None without such a mark."""
+    mark = item.get_closest_marker(name)
+    if mark is None:
+        return None
+    return _MEANINGS[name](*mark.args, **mark.kwargs)
+
+
+def _check_mark(mark: pytest.Mark) -> None:
+    """Check the arguments of a mark.
+
+    Raises
+    ------
+    TypeError, ValueError
+        The arguments are invalid.
+    """
+    meaning = _MEANINGS[mark.name]
+    try:
+        inspect.signature(meaning).bind(*mark.args, **mark.kwargs)
+    except TypeError:
+        text = f"the mark must have the form {_FORMS[mark.name]}, got {_mark_text(mark)}"
+        raise TypeError(text) from None
+    meaning(*mark.args, **mark.kwargs)
+
+
+def check_marks(items: Iterable[pytest.Item]) -> None:
+    """Check the marks of all tests.
+
+    Raises
+    ------
+    pytest.UsageError
+        A mark has invalid arguments; the message names the first such test.
+    """
+    checked = set()  # all tests of a module share the object of a mark of the module
+    for item in items:
+        for mark in item.iter_markers():
+            if mark.name not in _MEANINGS or id(mark) in checked:
+                continue
+            checked.add(id(mark))
+            try:
+                _check_mark(mark)
+            except (TypeError, ValueError) as error:
+                raise pytest.UsageError(f"{item.nodeid}: mark {mark.name}: {error}") from None

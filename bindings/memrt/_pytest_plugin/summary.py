@@ -1,0 +1,35 @@
+"""List the tests with the highest peaks, for the summary of pytest --memrt."""
+
+from __future__ import annotations
+
+from memrt._stats.snapshot import Stats
+from memrt._support.units import human_bytes
+
+
+def figures_of(stats: Stats, peak: int, failed: bool) -> dict[str, int]:
+    """Return the figures of a test for the summary.
+
+    A failed test has no figure "left", because its traceback may keep objects alive.
+    """
+    figures = {"peak": peak, "total": stats.total, "blocks": stats.alloc}
+    return figures if failed else {**figures, "left": stats.live}
+
+
+def summary_lines(figures: dict[str, dict[str, int]], top: int) -> list[str]:
+    """Return the lines of a table of the tests with the highest peaks, and a line of totals.
+
+    `top` is the most tests to list; 0 lists all tests.
+    """
+    heaviest = sorted(figures.items(), key=lambda entry: -entry[1]["peak"])
+    leaving = [numbers["left"] for numbers in figures.values() if numbers.get("left", 0) > 0]
+    return [
+        f"{'peak':>11} {'total':>11} {'blocks':>9} {'left':>11}  test",
+        *(_row(test, numbers) for test, numbers in heaviest[: top or None]),
+        f"{len(figures)} tests measured; {len(leaving)} left {human_bytes(sum(leaving))} in use",
+    ]
+
+
+def _row(test: str, figures: dict[str, int]) -> str:
+    peak, total = human_bytes(figures["peak"]), human_bytes(figures["total"])
+    left = human_bytes(figures["left"]) if "left" in figures else "failed"
+    return f"{peak:>11} {total:>11} {figures['blocks']:>9,} {left:>11}  {test}"
