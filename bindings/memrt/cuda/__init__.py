@@ -15,6 +15,7 @@ Under ``memrt.Policy(pinned=True)``, NumPy allocates its own arrays in pinned me
 """
 
 from memrt._memrt import CudaError
+from memrt._support.installation import make_public
 from memrt.cuda._accounts import CudaStats, set_limit, stats
 from memrt.cuda._array import Array
 from memrt.cuda._creation import empty
@@ -32,3 +33,10 @@ __all__ = [
     "stats",
     "why_not",
 ]
+
+
+def __dir__() -> list[str]:
+    return list(__all__)
+
+
+make_public(globals())
