@@ -125,7 +125,9 @@ def parts(built, monkeypatch):
     """Import the modules of the worker into the test process, and remove the modules afterwards."""
     monkeypatch.syspath_prepend(built)
     names = ("cases", "driver", "faults")
-    yield [importlib.import_module(name) for name in names]
+    modules = [importlib.import_module(name) for name in names]
+    yield modules
+    modules[0].FOLDER.cleanup()  # a finalizer would warn in a later test
     for name in (*names, "probe", "nomemory", "variables"):
         sys.modules.pop(name, None)
 
