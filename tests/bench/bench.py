@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import time
+from pathlib import Path
 
 from goals import GOALS, MET, NOT_MEASURED, judge
 from machine import machine
@@ -107,6 +108,14 @@ def verdicts(results: dict[str, Result]) -> Table:
     return table
 
 
+def publish(figures: Path, page: Path) -> dict[str, Result]:
+    """Write charts and page from the results in the folder `figures`. Return the results."""
+    results = known(figures)
+    draw_charts(results, figures)
+    write_page(results, figures.name, page)
+    return results
+
+
 def main() -> None:
     chosen = arguments()
     options = Options(chosen.quick, chosen.rounds, str(UNCOUNTED), chosen.instructions)
@@ -118,11 +127,8 @@ def main() -> None:
     for part in parts:
         result = measure_part(part, options, console)
         result.write(figures / f"{part}.json")
-        write_page(figures, page)
-    results = known(figures)
-    for result in results.values():
-        draw_charts(result, figures)
-    write_page(figures, page)
+        publish(figures, page)
+    results = publish(figures, page)
     shown = {part: found for part, found in results.items() if part in parts or not parts}
     table = verdicts(shown)
     if table.rows:

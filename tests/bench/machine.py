@@ -8,10 +8,14 @@ import os
 import platform
 import re
 import subprocess
+import sys
 from pathlib import Path
 
 from places import ROOT
 from subjects import PACKAGED, PRELOADED, library
+
+sys.path.append(str(ROOT / "tests" / "reliability"))
+import page
 
 PACKAGES = ("memrt", "numpy", "numba")
 
@@ -48,10 +52,11 @@ def version(path: str) -> str:
 
 
 def commit() -> str:
-    """Return the commit of the measured tree, and whether the tree has other changes."""
-    command = ["git", "-C", ROOT, "describe", "--always", "--exclude=*", "--dirty=, with changes"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    return done.stdout.strip() or "unknown"
+    """Return the commit of the measured tree, and whether the tree has other changes.
+
+    Files of results do not count as changes: each part writes its own.
+    """
+    return page.commit() + (", with changes" if page.uncommitted() else "")
 
 
 def machine(packages: tuple[str, ...] = ()) -> dict[str, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import matplotlib
@@ -9,7 +10,7 @@ import matplotlib
 matplotlib.use("agg")
 
 import matplotlib.pyplot as plt
-from report import chart_name, is_charted
+from report import chart_name, charted
 from result import Case, Group, Result, Spread
 from subjects import MEMRT
 
@@ -26,17 +27,11 @@ STYLE = {
 MARKS = "os^vP*hd"
 
 
-def spread_of(group: Group, case: Case, subject: str) -> Spread | None:
-    """Return the ratio to the reference of the group, or None if a figure is missing."""
-    against = (group.reference,) if group.reference else ()
-    return Spread.of(case.ratios(subject, *against)) if case.has(subject, *against) else None
-
-
 def draw_subject(axes, group: Group, cases: list[Case], index: int, subject: str) -> None:
     """Draw the median and the quartiles of one subject in each case."""
-    found = [(row, spread_of(group, case, subject)) for row, case in enumerate(cases)]
-    rows = [row for row, spread in found if spread is not None]
-    spreads = [spread for _, spread in found if spread is not None]
+    against = group.against()
+    rows = [row for row, case in enumerate(cases) if case.has(subject, *against)]
+    spreads = [Spread.of(cases[row].ratios(subject, *against)) for row in rows]
     own = subject == MEMRT
     axes.errorbar(
         [spread.middle for spread in spreads],
@@ -68,8 +63,8 @@ def draw(group: Group, path: Path) -> None:
             axes.set_xscale("log")
             axes.xaxis.set_major_formatter("{x:g}")
             axes.xaxis.set_minor_formatter("{x:g}" if is_narrow(axes) else "")
-        against = f"ratio to {group.reference}, less is better" if group.reference else group.unit
-        axes.set_xlabel(against)
+        ratio = f"ratio to {group.reference}, less is better"
+        axes.set_xlabel(ratio if group.reference else group.unit)
         axes.set_title(group.title, loc="left")
         axes.grid(axis="x", which="both" if is_narrow(axes) else "major", linewidth=0.3)
         figure.legend(ncols=4, loc="outside lower center", frameon=False)
@@ -83,11 +78,7 @@ def is_narrow(axes) -> bool:
     return low > 0 and high / low < 10
 
 
-def draw_charts(result: Result, folder: Path) -> list[Path]:
-    """Write an SVG for each group with a chart in the page. Return the paths."""
-    written = []
-    for group in result.groups:
-        if is_charted(result, group):
-            written.append(folder / chart_name(result, group))
-            draw(group, written[-1])
-    return written
+def draw_charts(results: Mapping[str, Result], folder: Path) -> None:
+    """Write the charts of the page as SVG files."""
+    for result, group in charted(results):
+        draw(group, folder / chart_name(result, group))

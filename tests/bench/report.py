@@ -10,11 +10,10 @@ import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-import numpy as np
 from goals import GOALS, MET, NOT_MEASURED, NOT_MET, Goal, Verdict, judge
 from parts import alloc, numba_kernels, numpy_ops, programs, threads
 from result import Case, Group, Result, Spread
-from subjects import DEFAULT, MEMRT
+from subjects import DEFAULT
 
 PARTS = {
     "alloc": "Blocks and references",
@@ -101,8 +100,7 @@ def cell(case: Case, subject: str, group: Group) -> str:
         return amount(Spread.of(case.figures[subject]).middle, group.unit)
     if group.reference is None and group.unit != "share":
         return amount(Spread.of(case.figures[subject]).middle, group.unit)
-    against = (group.reference,) if group.reference else ()
-    return ratio(Spread.of(case.ratios(subject, *against)))
+    return ratio(Spread.of(case.ratios(subject, *group.against())))
 
 
 def table(group: Group) -> list[str]:
@@ -139,8 +137,15 @@ def chart_name(result: Result, group: Group) -> str:
     return f"{result.part}-{title}.svg"
 
 
-def is_charted(result: Result, group: Group) -> bool:
-    return (result.part, group.title) in CHARTS
+def charted(results: Mapping[str, Result]) -> list[tuple[Result, Group]]:
+    """Return the measured groups of CHARTS, in this order."""
+    return [
+        (results[part], group)
+        for part, title in CHARTS
+        if part in results
+        for group in results[part].groups
+        if group.title == title
+    ]
 
 
 def bound(goal: Goal) -> str:
@@ -182,38 +187,29 @@ def limits(verdicts: Sequence[Verdict]) -> str:
     return "\n".join(["## Limits", "", "Known reasons for goals that are not met:", "", *lines, ""])
 
 
-def find_group(results: Mapping[str, Result], part: str, title: str) -> Group | None:
-    groups = results[part].groups if part in results else []
-    return next((group for group in groups if group.title == title), None)
-
-
-def mean(group: Group, under: Sequence[str], cases: Sequence[str] = ()) -> float | None:
-    """Return the geometric mean of memrt's ratios to the least of the named subjects."""
-    found = [case for case in group.cases if case.has(MEMRT, *under)]
-    found = [case for case in found if not cases or case.name in cases]
-    middles = [Spread.of(case.ratios(MEMRT, *under)).middle for case in found]
-    return float(np.exp(np.mean(np.log(middles)))) if middles else None
+def mean(
+    results: Mapping[str, Result], part: str, group: str, under: tuple[str, ...], *cases: str
+) -> Verdict:
+    """Return the geometric mean of memrt's ratios to the least of some subjects, as for a goal."""
+    return judge(Goal("", "", part, group, 1.0, cases, under=under, mean=True), results)
 
 
 def summary(results: Mapping[str, Result], verdicts: Sequence[Verdict]) -> str:
     """Return up to three sentences of figures."""
     sentences = []
-    time = find_group(results, "programs", programs.TIME)
-    peak = find_group(results, "programs", programs.PEAK)
-    if time and peak:
-        took, kept = mean(time, (DEFAULT,)), mean(peak, (DEFAULT,))
-        if took and kept:
-            sentences.append(
-                f"{len(time.cases)} whole programs take {number(took)} of the time and "
-                f"{number(kept)} of the peak memory that they take with NumPy's default allocator "
-                "(geometric means)."
-            )
-    one = find_group(results, "alloc", alloc.ONE)
-    block = mean(one, alloc.PEERS, ("64 B, one live",)) if one else None
-    if block:
+    took = mean(results, "programs", programs.TIME, (DEFAULT,))
+    kept = mean(results, "programs", programs.PEAK, (DEFAULT,))
+    if took.spread and kept.spread:
         sentences.append(
-            f"A block of 64 B takes {number(block)} times as long as with the fastest of "
-            f"{', '.join(alloc.PEERS)}."
+            f"{took.cases} whole programs take {number(took.spread.middle)} of the time and "
+            f"{number(kept.spread.middle)} of the peak memory that they take with NumPy's default "
+            "allocator (geometric means)."
+        )
+    block = mean(results, "alloc", alloc.ONE, alloc.PEERS, "64 B, one live")
+    if block.spread:
+        sentences.append(
+            f"A block of 64 B takes {number(block.spread.middle)} times as long as with the "
+            f"fastest of {', '.join(alloc.PEERS)}."
         )
     measured = [each for each in verdicts if each.state != NOT_MEASURED]
     met = sum(each.state == MET for each in measured)
@@ -223,12 +219,10 @@ def summary(results: Mapping[str, Result], verdicts: Sequence[Verdict]) -> str:
 
 def charts(results: Mapping[str, Result], folder: str) -> str:
     """Return the section of the charts. `folder` is the path from the page to the charts."""
-    shown = [
-        (results[part], group)
-        for part, title in CHARTS
-        if (group := find_group(results, part, title))
+    lines = [
+        f"![{group.title}]({folder}/{chart_name(result, group)})\n"
+        for result, group in charted(results)
     ]
-    lines = [f"![{group.title}]({folder}/{chart_name(each, group)})\n" for each, group in shown]
     return CHARTS_HEAD + "\n".join(lines)
 
 
@@ -257,6 +251,6 @@ def known(folder: Path) -> dict[str, Result]:
     return {part: Result.read(path) for part in PARTS if (path := folder / f"{part}.json").exists()}
 
 
-def write_page(folder: Path, path: Path) -> None:
-    """Write the page from the results in `folder`, which lies beside the page."""
-    path.write_text(page(known(folder), folder=folder.name), encoding="utf-8")
+def write_page(results: Mapping[str, Result], folder: str, path: Path) -> None:
+    """Write the page. The charts are in `folder`, beside the page."""
+    path.write_text(page(results, folder=folder), encoding="utf-8")

@@ -13,7 +13,7 @@ NUMBERS = re.compile(r"\[\s*(-?[\d.][^\[\]\"]*?)\s*\]")
 
 
 def one_line(numbers: re.Match[str]) -> str:
-    return f"[{', '.join(numbers[1].split())}]".replace(",,", ",")
+    return f"[{' '.join(numbers[1].split())}]"
 
 
 @dataclass(frozen=True)
@@ -68,6 +68,10 @@ class Group:
                 return case
         self.cases.append(Case(name))
         return self.cases[-1]
+
+    def against(self) -> tuple[str, ...]:
+        """Return the divisor of ratios as arguments of Case.has and Case.ratios."""
+        return (self.reference,) if self.reference else ()
 
     def subjects(self) -> list[str]:
         """Return all subjects with a figure: the reference first, memrt last, the rest by name."""

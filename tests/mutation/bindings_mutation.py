@@ -408,11 +408,8 @@ def site_packages(python: Path) -> Path:
 
 def forget_changed_files() -> None:
     """Remove the outcomes of source files that changed since."""
-    if RESULTS.exists():
-        lines = RESULTS.read_text(encoding="utf-8").splitlines(keepends=True)
-        rows = [(line, json.loads(line)) for line in lines]
-        kept = [line for line, row in rows if row["source"] == mutate.digest(row["file"])]
-        RESULTS.write_text("".join(kept), encoding="utf-8")
+    rows = mutate.current_rows(RESULTS)
+    RESULTS.write_text("".join(map(mutate.as_line, rows)), encoding="utf-8")
 
 
 def run_mutants(mutants: list[Mutant], again: bool, jobs: int) -> dict[str, str]:

@@ -309,12 +309,17 @@ class Bench:
 # Results
 
 
+def current_rows(results: Path) -> list[dict[str, str]]:
+    """Return the stored rows of source files that have not changed since."""
+    if not results.exists():
+        return []
+    rows = (json.loads(line) for line in results.read_text(encoding="utf-8").splitlines())
+    return [row for row in rows if row["source"] == digest(row["file"])]
+
+
 def known(results: Path = RESULTS) -> dict[str, str]:
     """Return the stored outcomes by key, for source files that have not changed since."""
-    if not results.exists():
-        return {}
-    rows = (json.loads(line) for line in results.read_text(encoding="utf-8").splitlines())
-    return {row["key"]: row["outcome"] for row in rows if row["source"] == digest(row["file"])}
+    return {row["key"]: row["outcome"] for row in current_rows(results)}
 
 
 def digest(file: str) -> str:
@@ -322,10 +327,14 @@ def digest(file: str) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest() if path.exists() else ""
 
 
+def as_line(row: dict[str, str]) -> str:
+    return json.dumps(row, ensure_ascii=False) + "\n"
+
+
 def keep(mutant: Mutant, outcome: str, results: Path = RESULTS) -> None:
     row = {"key": mutant.key, "file": mutant.file, "source": digest(mutant.file)}
     with results.open("a", encoding="utf-8") as file:
-        file.write(json.dumps({**row, "outcome": outcome}, ensure_ascii=False) + "\n")
+        file.write(as_line({**row, "outcome": outcome}))
 
 
 def run(mutants: list[Mutant], again: bool) -> dict[str, str]:
