@@ -24,7 +24,7 @@ from parts import (
     threads,
     traces,
 )
-from places import HERE, WORKERS, compiled
+from places import FIGURES, HERE, PAGE, WORKERS, compiled
 from result import Case, Group, Result
 from rounds import in_turn, run_worker, servers
 from subjects import DEFAULT, LIMIT, MEMRT, Subject, environments
@@ -192,6 +192,11 @@ def test_result_is_equal_after_write_and_read(tmp_path):
 def test_figures_keep_four_digits_on_one_line(tmp_path):
     result("alloc", alloc.ONE, {"a": {MEMRT: [1.23456, 2e-9, 123456.0]}}).write(tmp_path / "a.json")
     assert '"memrt": [1.235, 2e-09, 123500.0]\n' in (tmp_path / "a.json").read_text()
+
+
+def test_page_shows_the_committed_results():
+    shown = report.page(report.known(FIGURES), folder=FIGURES.name)
+    assert PAGE.read_text(encoding="utf-8") == shown
 
 
 def test_page_has_summary_goals_and_folded_tables():
