@@ -36,13 +36,19 @@ static void count_gauges(memrt__level_t *level, size_t change)
     }
 }
 
+static void set_low(memrt__shard_t *shard, size_t low)
+{
+    memrt__store_relaxed(&shard->low, low);
+    memrt__gauge_measure(shard);
+}
+
 /// Count a gauge as not at rest in all aggregates, before the gauge holds back any change.
 static void mark_gauge_active(memrt__shard_t *shard, memrt__account_t *account)
 {
     if (memrt__gauge_is_at_rest(shard)) {
         count_gauges(account->policy, 1);
         count_gauges(account->scope, 1);
-        memrt__store_relaxed(&shard->low, shard->reported - (size_t)MEMRT__GAUGE_FALL);
+        set_low(shard, shard->reported - (size_t)MEMRT__GAUGE_FALL);
         MEMRT__ASSERT(!memrt__gauge_is_at_rest(shard));
     }
 }
@@ -66,6 +72,7 @@ static void report_gauge(memrt__shard_t *shard, memrt__account_t *account)
     memrt__own_add_release(&shard->falls, (ptrdiff_t)change < 0);
     memrt__store_release(&shard->reported, net);
     memrt__store_release(&shard->high, net);
+    memrt__gauge_measure(shard);
     MEMRT__ASSERT(shard->reported == memrt__shard_net(shard) && shard->high == shard->reported);
 }
 
@@ -111,14 +118,14 @@ void memrt__gauge_report(memrt__shard_t *shard, memrt__account_t *account)
     }
     mark_gauge_active(shard, account);
     report_gauge(shard, account);
-    memrt__store_relaxed(&shard->low, shard->reported - (size_t)MEMRT__GAUGE_FALL);
+    set_low(shard, shard->reported - (size_t)MEMRT__GAUGE_FALL);
 }
 
 void memrt__gauge_rest(memrt__shard_t *shard, memrt__account_t *account)
 {
     bool rested = memrt__gauge_is_at_rest(shard);
     report_gauge(shard, account);
-    memrt__store_relaxed(&shard->low, shard->reported);
+    set_low(shard, shard->reported);
     MEMRT__ASSERT(memrt__gauge_is_at_rest(shard));
     if (!rested) {
         count_gauges(account->policy, (size_t)-1);
@@ -137,7 +144,17 @@ void memrt__gauge_rose(memrt__shard_t *shard, memrt__account_t *account)
         mark_gauge_active(shard, account);
     }
     memrt__store_release(&shard->high, net);
+    memrt__gauge_measure(shard);
     if (exact || (ptrdiff_t)(net - shard->reported) > MEMRT__GAUGE_RISE) {
+        memrt__gauge_report(shard, account);
+    }
+}
+
+/// Report a fall below `low`, or measure anew how far the gauge is above `low`.
+void memrt__gauge_fell(memrt__shard_t *shard, memrt__account_t *account)
+{
+    memrt__gauge_measure(shard);
+    if ((ptrdiff_t)shard->fall_left < 0) {
         memrt__gauge_report(shard, account);
     }
 }
@@ -203,6 +220,8 @@ bool memrt__shard_is_valid(const memrt__shard_t *shard)
            MEMRT__HOLDS(net >= (ptrdiff_t)shard->low) &&
            MEMRT__HOLDS((ptrdiff_t)shard->high - reported <= MEMRT__GAUGE_RISE) &&
            MEMRT__HOLDS((ptrdiff_t)shard->high >= reported) &&
+           MEMRT__HOLDS(shard->rise_left == shard->high - (size_t)net) &&
+           MEMRT__HOLDS((ptrdiff_t)shard->fall_left <= net - (ptrdiff_t)shard->low) &&
            MEMRT__HOLDS(memrt__gauge_is_at_rest(shard) ||
                         reported - (ptrdiff_t)shard->low == MEMRT__GAUGE_FALL);
 }

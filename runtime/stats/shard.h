@@ -128,20 +128,39 @@ static inline bool memrt__shard_serves(const memrt__shard_t *shard, const memrt_
     return shard != NULL && (account->scope == NULL || shard->sizes != NULL || !MEMRT_COUNTERS);
 }
 
-/// Return whether a change of `bytes` needs no report to the aggregates.
-static inline bool memrt__shard_can_grow(const memrt__shard_t *shard, size_t bytes)
+/// Count `bytes` more in use, in a shard of the calling thread, if that is no new maximum. False:
+/// nothing changed; memrt__shard_grow() counts the bytes.
+static inline bool memrt__shard_grow_fast(memrt__shard_t *shard, size_t bytes)
 {
-    return !MEMRT_COUNTERS ||
-           (ptrdiff_t)(memrt__shard_net(shard) + bytes) <= (ptrdiff_t)memrt__own_load(&shard->high);
+    if (MEMRT_COUNTERS) {
+        shard->rise_left -= bytes;
+        if (MEMRT__UNLIKELY((ptrdiff_t)shard->rise_left < 0)) {
+            shard->rise_left += bytes;
+            return false;
+        }
+        memrt__own_add(&shard->bytes_in, bytes);
+    }
+    return true;
 }
 
-static inline bool memrt__shard_can_shrink(const memrt__shard_t *shard, size_t bytes)
+/// Count `bytes` less in use, in a shard of the calling thread, unless the gauge must be compared
+/// with `low`. False: nothing changed; memrt__shard_shrink() counts the bytes.
+static inline bool memrt__shard_shrink_fast(memrt__shard_t *shard, size_t bytes)
 {
-    return !MEMRT_COUNTERS ||
-           (ptrdiff_t)(memrt__shard_net(shard) - bytes) >= (ptrdiff_t)memrt__own_load(&shard->low);
+    if (MEMRT_COUNTERS) {
+        shard->fall_left -= bytes;
+        if (MEMRT__UNLIKELY((ptrdiff_t)shard->fall_left < 0)) {
+            shard->fall_left += bytes;
+            return false;
+        }
+        shard->rise_left += bytes;
+        memrt__own_add_release(&shard->bytes_out, bytes);
+    }
+    return true;
 }
 
 MEMRT__COLD void memrt__gauge_rose(memrt__shard_t *shard, memrt__account_t *account);
+MEMRT__COLD void memrt__gauge_fell(memrt__shard_t *shard, memrt__account_t *account);
 MEMRT__COLD void memrt__gauge_report(memrt__shard_t *shard, memrt__account_t *account);
 
 /// Have `call` run once, on the next thread that reports a change to the aggregates. That thread
@@ -158,6 +177,14 @@ static inline bool memrt__gauge_is_at_rest(const memrt__shard_t *shard)
 static inline bool memrt__gauge_seems_at_rest(const memrt__shard_t *shard)
 {
     return memrt__load_relaxed(&shard->low) == memrt__load_relaxed(&shard->reported);
+}
+
+/// Set `rise_left` and `fall_left` after a change of `high`, `low` or the bytes in use.
+static inline void memrt__gauge_measure(memrt__shard_t *shard)
+{
+    size_t net = memrt__shard_net(shard);
+    shard->rise_left = shard->high - net;
+    shard->fall_left = net - shard->low;
 }
 
 /// Report everything to the aggregates and bring the gauge to rest until its next change. Only the
@@ -177,8 +204,8 @@ static inline size_t memrt__gauge_rise(const memrt__shard_t *shard)
 /// Count `bytes` more in use, in a shard of the calling thread.
 static inline void memrt__shard_grow(memrt__shard_t *shard, memrt__account_t *account, size_t bytes)
 {
-    memrt__count_in(&shard->bytes_in, bytes);
-    if (MEMRT__UNLIKELY((ptrdiff_t)memrt__shard_net(shard) > (ptrdiff_t)shard->high)) {
+    if (!MEMRT__LIKELY(memrt__shard_grow_fast(shard, bytes))) {
+        memrt__own_add(&shard->bytes_in, bytes);
         memrt__gauge_rose(shard, account);
     }
 }
@@ -187,9 +214,9 @@ static inline void memrt__shard_grow(memrt__shard_t *shard, memrt__account_t *ac
 static inline void memrt__shard_shrink(memrt__shard_t *shard, memrt__account_t *account,
                                        size_t bytes)
 {
-    memrt__count_out(&shard->bytes_out, bytes);
-    if (MEMRT__UNLIKELY((ptrdiff_t)memrt__shard_net(shard) < (ptrdiff_t)shard->low)) {
-        memrt__gauge_report(shard, account);
+    if (!MEMRT__LIKELY(memrt__shard_shrink_fast(shard, bytes))) {
+        memrt__own_add_release(&shard->bytes_out, bytes);
+        memrt__gauge_fell(shard, account);
     }
 }
 

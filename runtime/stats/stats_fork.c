@@ -72,6 +72,7 @@ static void rest_and_add_account(memrt__account_t *account)
         memrt__shard_t *shard = get_shard(t, account);
         if (shard != NULL) {
             shard->high = shard->low = shard->reported = memrt__shard_net(shard);
+            memrt__gauge_measure(shard);
             add_shard_net(shard, account);
         }
     }

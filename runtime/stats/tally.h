@@ -100,7 +100,9 @@ static inline void memrt__tally_grow(const memrt__tally_t *tally, size_t bytes)
 static inline void memrt__tally_ungrow(const memrt__tally_t *tally, size_t bytes)
 {
     memrt__tally_in(tally, &tally->shard->bytes_in, (size_t)0 - bytes);
-    if (!tally->own) {
+    if (MEMRT__LIKELY(tally->own)) {
+        memrt__gauge_measure(tally->shard);
+    } else {
         memrt__account_add_shared(tally->account, (size_t)0 - bytes);
     }
 }

@@ -26,6 +26,8 @@ typedef struct memrt__shard {
     /* The gauge: changes of bytes_in - bytes_out, as signed numbers, since the last report. */
     size_t high;                      ///< own; maximum of bytes_in - bytes_out since that report
     size_t low;                       ///< own; bytes in use below this value are reported
+    size_t rise_left; ///< own, no other reader; `high` - (bytes_in - bytes_out), at least 0
+    size_t fall_left; ///< own, no other reader; at most (bytes_in - bytes_out) - `low`
     size_t reported;                  ///< own; value at the last report; equal to `low` at rest
     size_t falls;                     ///< own, release; number of reports of a decrease
     size_t made[MEMRT__KINDS];        ///< own; allocated blocks by memrt_kind_t

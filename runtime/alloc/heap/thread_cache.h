@@ -100,18 +100,16 @@ static inline void *memrt__thread_cache_take_counted(memrt__thread_t *self, memr
                                                      unsigned class, unsigned kind, size_t size)
 {
     memrt__shard_t *shard = home.shard;
-    if (MEMRT__UNLIKELY(shard == NULL || !memrt__shard_can_grow(shard, size))) {
+    memrt__bin_t *bin = &self->cache.bins[class];
+    if (MEMRT__UNLIKELY(shard == NULL || memrt__own_load(&bin->head) == 0 ||
+                        !memrt__shard_grow_fast(shard, size))) {
         return NULL;
     }
-    void *block = memrt__bin_pop(&self->cache.bins[class]);
-    if (MEMRT__LIKELY(block != NULL)) {
-        memrt__count_in(&shard->made[kind], 1);
-        memrt__count_in(&shard->bytes_in, size);
-        if (home.account != 0) {
-            memrt__count_size(shard, size);
-        }
+    memrt__count_in(&shard->made[kind], 1);
+    if (home.account != 0) {
+        memrt__count_size(shard, size);
     }
-    return block;
+    return memrt__bin_pop(bin);
 }
 
 /// Fast path of a free: put a block into the thread's bin and count the free. The update of `freed`
@@ -124,12 +122,11 @@ static inline bool memrt__thread_cache_give_counted(memrt__thread_t *self, uint3
 {
     memrt__shard_t *shard = memrt__thread_shard(self, account);
     memrt__bin_t *bin = &self->cache.bins[class];
-    if (MEMRT__UNLIKELY(shard == NULL || !memrt__shard_can_shrink(shard, size) ||
-                        memrt__bin_is_full(bin))) {
+    if (MEMRT__UNLIKELY(shard == NULL || memrt__bin_is_full(bin) ||
+                        !memrt__shard_shrink_fast(shard, size))) {
         return false;
     }
     memrt__bin_push(bin, block);
-    memrt__count_out(&shard->bytes_out, size);
     memrt__count_out(&shard->freed[kind], 1);
     return true;
 }
