@@ -18,6 +18,10 @@
 /// to print; both count from 1.
 #define MEMRT__PRINTF(text, first) __attribute__((format(printf, text, first)))
 
+/// Keep an address in one register. The compiler would otherwise compute the address of each member
+/// from the index anew.
+#define MEMRT__KEEP_ADDRESS(pointer) __asm__("" : "+r"(pointer))
+
 #define MEMRT__CACHE_LINE 64 ///< bytes
 
 /// Mark a char array without a NUL at its end, so that the compiler does not warn.

@@ -53,9 +53,11 @@ static memrt_meminfo_t *take_cached_block(const memrt__block_request_t *request)
         request->external != NULL || memrt__is_slow(MEMRT__SLOW_FAILURE)) {
         return NULL;
     }
-    memrt_meminfo_t *mi = memrt__bin_pop(&self->cache.bins[memrt__class_of_data(request->size)]);
+    unsigned class = memrt__class_of_data(request->size);
+    memrt_meminfo_t *mi = memrt__bin_pop(&self->cache.bins[class]);
     if (mi != NULL) {
-        memrt__fast_write(mi, request->policy->account.index, request->size, request->kind, 0);
+        memrt__fast_write(mi, request->policy->account.index, request->size, class, request->kind,
+                          0);
     }
     return mi;
 }
@@ -65,6 +67,7 @@ static memrt_meminfo_t *alloc_block(const memrt__block_request_t *request)
 {
     size_t alignment = request->alignment == 0 ? request->policy->alignment : request->alignment;
     MEMRT__ASSERT(memrt__is_power_of_two(alignment) && alignment <= MEMRT_ALIGN_MAX);
+    alignment = memrt__size_max(alignment, MEMRT_ALIGN_MIN);
     memrt__block_layout_t layout;
     char *start = NULL;
     if (memrt__block_layout_compute(request->kind, request->size, alignment, &layout)) {
@@ -221,6 +224,7 @@ void memrt__block_delete(memrt_meminfo_t *mi)
     if (MEMRT__UNLIKELY((flags & MEMRT__FLAG_KNOWN) != 0)) {
         memrt__block_emit_free(mi);
         mi->flags = flags & ~MEMRT__FLAG_KNOWN; /* no other thread knows the block any more */
+        mi->trace = 0;
         if (memrt__block_delete_fast(mi)) {
             return;
         }
@@ -245,7 +249,7 @@ void memrt__block_delete(memrt_meminfo_t *mi)
         .extra = fast ? 0 : memrt__block_extra_bytes(mi, layout.bytes),
     };
     if (fast) {
-        MEMRT__ASSERT(mi->external_allocator == NULL && mi->lead == MEMRT_HEADER_SIZE);
+        MEMRT__ASSERT(memrt__class_in(flags) == 0 || memrt__cached_header_is_ready(mi));
         memrt__store_relaxed(&mi->refct, 0);
         memrt__thread_cache_give(self, memrt__class_in(flags), mi);
     } else {

@@ -6,6 +6,7 @@
 
 #include <memrt/meminfo.h>
 
+#include "runtime/alloc/heap/cached_header.h"
 #include "runtime/alloc/heap/thread_cache.h"
 #include "runtime/base/atomics.h"
 #include "runtime/base/check.h"
@@ -100,26 +101,24 @@ static inline bool memrt__is_fast_size(size_t size)
 static inline unsigned memrt__fast_flags(memrt_kind_t kind, unsigned class)
 {
     return (kind == MEMRT_KIND_BLOCK ? 0 : MEMRT__FLAG_MEMINFO) | MEMRT__FLAG_FAST |
-           class << MEMRT__FLAG_CLASS_AT;
+           (class == 0 ? MEMRT__FLAG_BARE : 0) | class << MEMRT__FLAG_CLASS_AT;
 }
 
-/// Write the header of a block with data, so that memrt__block_delete_fast() can free the block.
-/// `policy` is the index of the account, `count` the reference count.
+/// Complete the header of a block from the thread cache, so that memrt__block_delete_fast() can
+/// free the block. `policy` is the index of the account, `count` the reference count.
 static MEMRT__INLINE void memrt__fast_write(memrt_meminfo_t *mi, uint32_t policy, size_t size,
-                                            memrt_kind_t kind, size_t count)
+                                            unsigned class, memrt_kind_t kind, size_t count)
 {
-    MEMRT__ASSERT(memrt__has_data(kind) && memrt__is_fast_size(size));
+    MEMRT__ASSERT(memrt__has_data(kind) && class == memrt__class_of_data(size));
     MEMRT__ASSERT(policy < MEMRT__ACCOUNTS && (size_t)mi % MEMRT_HEADER_SIZE == 0);
-    *mi = (memrt_meminfo_t){
-        .refct = count,
-        .data = mi + 1,
-        .size = size,
-        .policy = (uint16_t)policy,
-        .kind = (uint8_t)kind,
-        .align_log2 = 6,
-        .lead = MEMRT_HEADER_SIZE,
-        .flags = memrt__fast_flags(kind, memrt__class_of_data(size)),
-    };
+    MEMRT__ASSERT(memrt__cached_header_is_ready(mi));
+    mi->refct = count;
+    mi->dtor = NULL;
+    mi->dtor_info = NULL;
+    mi->size = size;
+    mi->policy = (uint16_t)policy;
+    mi->kind = (uint8_t)kind;
+    mi->flags = memrt__fast_flags(kind, class);
 }
 
 static MEMRT__INLINE memrt_meminfo_t *
@@ -132,7 +131,7 @@ memrt__block_new_fast(memrt__thread_t *self, memrt__home_t home, size_t size, me
     unsigned class = memrt__class_of_data(size);
     memrt_meminfo_t *mi = memrt__thread_cache_take_counted(self, home, class, kind, size);
     if (MEMRT__LIKELY(mi != NULL)) {
-        memrt__fast_write(mi, home.account, size, kind, 1);
+        memrt__fast_write(mi, home.account, size, class, kind, 1);
         memrt__probe_alloc(mi + 1, size, home.account, kind);
     }
     return mi;
@@ -181,13 +180,14 @@ static MEMRT__INLINE bool memrt__block_delete_fast(memrt_meminfo_t *mi)
 {
     unsigned flags = memrt__flags_load_relaxed(&mi->flags);
     unsigned special = MEMRT__FLAG_LISTED | MEMRT_FLAG_OBSERVED | MEMRT__FLAG_PROMOTED |
-                       MEMRT__FLAG_HELD | MEMRT__FLAG_TRACED;
+                       MEMRT__FLAG_HELD | MEMRT__FLAG_TRACED | MEMRT__FLAG_BARE;
     memrt__thread_t *self = memrt__self;
     if (MEMRT__UNLIKELY((flags & (MEMRT__FLAG_FAST | special)) != MEMRT__FLAG_FAST ||
-                        mi->dtor != NULL || self == NULL || memrt__class_in(flags) == 0)) {
+                        mi->dtor != NULL || self == NULL)) {
         return false;
     }
     MEMRT__ASSERT(memrt__class_in(flags) == memrt__class_of_data(mi->size));
+    MEMRT__ASSERT(memrt__cached_header_is_ready(mi));
     if (MEMRT__UNLIKELY(!memrt__thread_cache_give_counted(self, mi->policy, memrt__class_in(flags),
                                                           mi->kind, mi->size, mi))) {
         return false;

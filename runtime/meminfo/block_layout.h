@@ -23,6 +23,7 @@
 #define MEMRT__FLAG_DATA_BLOCK                                                                     \
     (1u << 16)                      ///< data of a resizable MemInfo, which reports list instead
 #define MEMRT__FLAG_FAST (1u << 18) ///< pool block of its size class, without padding
+#define MEMRT__FLAG_BARE (1u << 19) ///< pool block with a header alone
 #define MEMRT__FLAG_DEVICE MEMRT_FLAG_DEVICE ///< device memory; the host must not access the data
 
 /// Bits of the flags that hold the size class of a block with MEMRT__FLAG_FAST.

@@ -130,12 +130,10 @@ static inline bool memrt__shard_serves(const memrt__shard_t *shard, const memrt_
 
 /// Count `bytes` more in use, in a shard of the calling thread, if that is no new maximum. False:
 /// nothing changed; memrt__shard_grow() counts the bytes.
-static inline bool memrt__shard_grow_fast(memrt__shard_t *shard, size_t bytes)
+static MEMRT__INLINE bool memrt__shard_grow_fast(memrt__shard_t *shard, size_t bytes)
 {
     if (MEMRT_COUNTERS) {
-        shard->rise_left -= bytes;
-        if (MEMRT__UNLIKELY((ptrdiff_t)shard->rise_left < 0)) {
-            shard->rise_left += bytes;
+        if (MEMRT__UNLIKELY(!memrt__own_take(&shard->rise_left, bytes))) {
             return false;
         }
         memrt__own_add(&shard->bytes_in, bytes);
@@ -145,15 +143,13 @@ static inline bool memrt__shard_grow_fast(memrt__shard_t *shard, size_t bytes)
 
 /// Count `bytes` less in use, in a shard of the calling thread, unless the gauge must be compared
 /// with `low`. False: nothing changed; memrt__shard_shrink() counts the bytes.
-static inline bool memrt__shard_shrink_fast(memrt__shard_t *shard, size_t bytes)
+static MEMRT__INLINE bool memrt__shard_shrink_fast(memrt__shard_t *shard, size_t bytes)
 {
     if (MEMRT_COUNTERS) {
-        shard->fall_left -= bytes;
-        if (MEMRT__UNLIKELY((ptrdiff_t)shard->fall_left < 0)) {
-            shard->fall_left += bytes;
+        if (MEMRT__UNLIKELY(!memrt__own_take(&shard->fall_left, bytes))) {
             return false;
         }
-        shard->rise_left += bytes;
+        memrt__own_add(&shard->rise_left, bytes);
         memrt__own_add_release(&shard->bytes_out, bytes);
     }
     return true;

@@ -24,12 +24,12 @@
 typedef struct memrt__shard {
     size_t bytes_in, bytes_out; ///< own; sizes as requested
     /* The gauge: changes of bytes_in - bytes_out, as signed numbers, since the last report. */
-    size_t high;                      ///< own; maximum of bytes_in - bytes_out since that report
-    size_t low;                       ///< own; bytes in use below this value are reported
+    size_t high;      ///< own; maximum of bytes_in - bytes_out since that report
+    size_t low;       ///< own; bytes in use below this value are reported
     size_t rise_left; ///< own, no other reader; `high` - (bytes_in - bytes_out), at least 0
     size_t fall_left; ///< own, no other reader; at most (bytes_in - bytes_out) - `low`
-    size_t reported;                  ///< own; value at the last report; equal to `low` at rest
-    size_t falls;                     ///< own, release; number of reports of a decrease
+    size_t reported;  ///< own; value at the last report; equal to `low` at rest
+    size_t falls;     ///< own, release; number of reports of a decrease
     size_t made[MEMRT__KINDS];        ///< own; allocated blocks by memrt_kind_t
     size_t freed[MEMRT__KINDS];       ///< own; freed blocks by memrt_kind_t
     size_t promoted_in, promoted_out; ///< own; blocks that became MemInfos
@@ -39,6 +39,10 @@ typedef struct memrt__shard {
     size_t realloc;                   ///< own; resized blocks
     size_t failed;                    ///< own; refused requests
     size_t *sizes; ///< own; allocations by size, MEMRT_SIZE_BINS words; NULL: not counted
+    size_t unused; ///< fills the shard up to a power of two
 } memrt__shard_t;
+
+_Static_assert((sizeof(memrt__shard_t) & (sizeof(memrt__shard_t) - 1)) == 0,
+               "the address of a shard by index needs no multiplication");
 
 #endif

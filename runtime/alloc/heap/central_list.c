@@ -1,5 +1,6 @@
 #include "runtime/alloc/heap/central_list.h"
 
+#include "runtime/alloc/heap/cached_header.h"
 #include "runtime/alloc/heap/detour.h"
 #include "runtime/alloc/heap/large_cache_purge.h"
 #include "runtime/alloc/heap/page_heap.h"
@@ -93,6 +94,7 @@ static void *pop_block(central_t *central, memrt__span_t *span, bool *clean)
         block = span->fresh;
         span->fresh += span->bytes;
         *clean = span->clean;
+        memrt__cached_header_write(span->class, block);
     }
     span->used++;
     if (!has_block(span)) {

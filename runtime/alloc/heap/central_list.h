@@ -13,11 +13,12 @@
 /// the number of blocks. Failure: returns NULL when out of memory.
 void *memrt__central_list_take(unsigned class, size_t most, size_t *taken);
 
-/// Take one block. `*clean` is true if the block is known to be zero. Failure: returns NULL when
+/// Take one block. `*clean` is true if the block is known to be zero after the first
+/// MEMRT_HEADER_SIZE bytes. Failure: returns NULL when
 /// out of memory.
 void *memrt__central_list_take_one(unsigned class, bool *clean);
 
-/// Give the blocks of a list back.
+/// Give the blocks of a list back, with ready headers (cached_header.h).
 void memrt__central_list_give(unsigned class, void *list);
 
 /// Take in the spans made, and blocks freed, by threads that did not wait for a fork. From then on

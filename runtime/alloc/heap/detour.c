@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "runtime/alloc/heap/cached_header.h"
 #include "runtime/alloc/heap/page_heap.h"
 #include "runtime/alloc/heap/segment.h"
 #include "runtime/alloc/heap/size_class.h"
@@ -81,6 +82,7 @@ static void *take_detour_block(unsigned class)
     void *block = span->fresh;
     span->fresh += span->bytes;
     span->used++;
+    memrt__cached_header_write(class, block);
     return block;
 }
 

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "runtime/alloc/heap/cached_header.h"
 #include "runtime/alloc/heap/central_list.h"
 #include "runtime/alloc/heap/large_cache.h"
 #include "runtime/alloc/heap/large_cache_purge.h"
@@ -71,7 +72,7 @@ static void *take_zeroed_class_block(unsigned class)
     } else {
         block = memrt__thread_cache_take(self, class);
     }
-    return block == NULL || clean ? block : memset(block, 0, bytes);
+    return block == NULL ? NULL : memset(block, 0, clean ? MEMRT_HEADER_SIZE : bytes);
 }
 
 static memrt__large_cache_t *get_large_cache(void *ctx)
@@ -111,8 +112,11 @@ static void heap_free(void *ctx, void *ptr, size_t size, size_t align)
 {
     size_t bytes;
     if (compute_class_bytes(size, align, &bytes)) {
-        MEMRT__ASSERT(memrt__page_heap_span_of(ptr)->class == memrt__class_of_bytes(bytes));
-        memrt__thread_cache_return(memrt__class_of_bytes(bytes), find_block_start(ptr, align));
+        unsigned class = memrt__class_of_bytes(bytes);
+        void *block = find_block_start(ptr, align);
+        MEMRT__ASSERT(memrt__page_heap_span_of(ptr)->class == class);
+        memrt__cached_header_write(class, block);
+        memrt__thread_cache_return(class, block);
     } else if (memrt__large_cache_bytes(size, &bytes)) {
         memrt__large_cache_give(get_large_cache(ctx), ptr, bytes);
         memrt__purger_wake();

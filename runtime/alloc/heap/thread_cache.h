@@ -50,14 +50,28 @@ size_t memrt__thread_cache_cached(void);
 bool memrt__thread_cache_is_valid(void);
 #endif
 
-/// Pop the top block of a bin. Returns NULL if the bin is empty.
-static inline void *memrt__bin_pop(memrt__bin_t *bin)
+/// Return the top block of a bin. NULL: the bin is empty.
+static inline void *memrt__bin_top(const memrt__bin_t *bin)
 {
     void *block = (void *)memrt__own_load(&bin->head);
     MEMRT__ASSERT((block != NULL) == (bin->count != 0));
+    return block;
+}
+
+/// Remove the top block of a bin.
+static inline void memrt__bin_remove(memrt__bin_t *bin, void *top)
+{
+    MEMRT__ASSERT(top != NULL && top == memrt__bin_top(bin));
+    memrt__store_release(&bin->head, (size_t)*memrt__block_next(top));
+    memrt__own_add(&bin->count, (size_t)-1);
+}
+
+/// Pop the top block of a bin. Returns NULL if the bin is empty.
+static inline void *memrt__bin_pop(memrt__bin_t *bin)
+{
+    void *block = memrt__bin_top(bin);
     if (MEMRT__LIKELY(block != NULL)) {
-        memrt__store_release(&bin->head, (size_t)*memrt__block_next(block));
-        memrt__own_add(&bin->count, (size_t)-1);
+        memrt__bin_remove(bin, block);
     }
     return block;
 }
@@ -101,15 +115,17 @@ static inline void *memrt__thread_cache_take_counted(memrt__thread_t *self, memr
 {
     memrt__shard_t *shard = home.shard;
     memrt__bin_t *bin = &self->cache.bins[class];
-    if (MEMRT__UNLIKELY(shard == NULL || memrt__own_load(&bin->head) == 0 ||
-                        !memrt__shard_grow_fast(shard, size))) {
+    MEMRT__KEEP_ADDRESS(bin);
+    void *block = MEMRT__LIKELY(shard != NULL) ? memrt__bin_top(bin) : NULL;
+    if (MEMRT__UNLIKELY(block == NULL || !memrt__shard_grow_fast(shard, size))) {
         return NULL;
     }
     memrt__count_in(&shard->made[kind], 1);
     if (home.account != 0) {
         memrt__count_size(shard, size);
     }
-    return memrt__bin_pop(bin);
+    memrt__bin_remove(bin, block);
+    return block;
 }
 
 /// Fast path of a free: put a block into the thread's bin and count the free. The update of `freed`
@@ -122,6 +138,7 @@ static inline bool memrt__thread_cache_give_counted(memrt__thread_t *self, uint3
 {
     memrt__shard_t *shard = memrt__thread_shard(self, account);
     memrt__bin_t *bin = &self->cache.bins[class];
+    MEMRT__KEEP_ADDRESS(bin);
     if (MEMRT__UNLIKELY(shard == NULL || memrt__bin_is_full(bin) ||
                         !memrt__shard_shrink_fast(shard, size))) {
         return false;

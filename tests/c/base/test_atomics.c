@@ -24,6 +24,20 @@ TEST(fetch_operations_return_previous_value)
     ck_assert_uint_eq(word, 9);
 }
 
+TEST(own_words_are_added_to_and_not_taken_below_zero)
+{
+    size_t word = 0;
+    memrt__own_add(&word, 7);
+    memrt__own_add_release(&word, SIZE_MAX); /* -1 */
+    ck_assert_uint_eq(memrt__own_load(&word), 6);
+    ck_assert(!memrt__own_take(&word, 7));
+    ck_assert_uint_eq(word, 6);
+    ck_assert(memrt__own_take(&word, 6));
+    ck_assert(memrt__own_take(&word, 0));
+    ck_assert(!memrt__own_take(&word, 1));
+    ck_assert_uint_eq(word, 0);
+}
+
 TEST(compare_and_swap_writes_only_if_value_matches)
 {
     size_t word = 1;

@@ -139,15 +139,34 @@ TEST(shard_changes_between_high_and_low_need_no_report)
 {
     setup_t setup;
     create_setup(&setup);
-    ck_assert(memrt__shard_can_grow(&setup.shard, 0));
-    ck_assert(!memrt__shard_can_grow(&setup.shard, 1));
+    ck_assert(memrt__shard_grow_fast(&setup.shard, 0));
+    ck_assert(!memrt__shard_grow_fast(&setup.shard, 1));
     grow_account(&setup, 2 * FALL);
     shrink_account(&setup, 100);
-    ck_assert(memrt__shard_can_grow(&setup.shard, 100));
-    ck_assert(!memrt__shard_can_grow(&setup.shard, 101));
-    ck_assert(memrt__shard_can_shrink(&setup.shard, FALL - 100));
-    ck_assert(!memrt__shard_can_shrink(&setup.shard, FALL - 99));
-    shrink_account(&setup, 2 * FALL - 100);
+    ck_assert(!memrt__shard_grow_fast(&setup.shard, 101));
+    ck_assert(!memrt__shard_shrink_fast(&setup.shard, FALL - 99));
+    ck_assert_uint_eq(memrt__shard_net(&setup.shard), 2 * FALL - 100);
+    ck_assert(memrt__shard_grow_fast(&setup.shard, 100));
+    ck_assert(memrt__shard_shrink_fast(&setup.shard, FALL - 100));
+    ck_assert_uint_eq(memrt__shard_net(&setup.shard), FALL + 100);
+    ck_assert_uint_eq(setup.policy.flushed, 2 * FALL);
+    verify_setup(&setup);
+    shrink_account(&setup, FALL + 100);
+    destroy_setup(&setup);
+}
+
+TEST(shard_falls_in_steps_are_measured_before_a_report)
+{
+    setup_t setup;
+    create_setup(&setup);
+    grow_account(&setup, 2 * FALL);
+    for (int i = 0; i < 10; i++) { /* more than FALL in all */
+        shrink_account(&setup, FALL / 2 + 1);
+        ck_assert(memrt__shard_grow_fast(&setup.shard, FALL / 2 + 1));
+    }
+    ck_assert_uint_eq(setup.policy.flushed, 2 * FALL);
+    ck_assert_uint_eq(setup.shard.falls, 0);
+    shrink_account(&setup, 2 * FALL);
     destroy_setup(&setup);
 }
 
@@ -159,8 +178,9 @@ TEST(shard_net_is_negative_when_frees_exceed_allocations)
     ck_assert_int_eq((ptrdiff_t)memrt__shard_net(&setup.shard), -10 * MEMRT__GAUGE_FALL);
     ck_assert_int_eq((ptrdiff_t)setup.policy.flushed, -10 * MEMRT__GAUGE_FALL);
     ck_assert_uint_eq(setup.policy.peak, 0);
-    ck_assert(!memrt__shard_can_grow(&setup.shard, 1));
-    ck_assert(memrt__shard_can_shrink(&setup.shard, FALL));
+    ck_assert(!memrt__shard_grow_fast(&setup.shard, 1));
+    ck_assert(memrt__shard_shrink_fast(&setup.shard, FALL));
+    ck_assert(memrt__shard_grow_fast(&setup.shard, FALL));
     verify_setup(&setup);
     grow_account(&setup, 10 * FALL);
     destroy_setup(&setup);
