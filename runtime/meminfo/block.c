@@ -249,7 +249,7 @@ void memrt__block_delete(memrt_meminfo_t *mi)
         .extra = fast ? 0 : memrt__block_extra_bytes(mi, layout.bytes),
     };
     if (fast) {
-        MEMRT__ASSERT(memrt__class_in(flags) == 0 || memrt__cached_header_is_ready(mi));
+        MEMRT__ASSERT(memrt__class_in(flags) == 0 || memrt__cached_header_is_valid(mi));
         memrt__store_relaxed(&mi->refct, 0);
         memrt__thread_cache_give(self, memrt__class_in(flags), mi);
     } else {

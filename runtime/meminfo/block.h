@@ -111,7 +111,7 @@ static MEMRT__INLINE void memrt__fast_write(memrt_meminfo_t *mi, uint32_t policy
 {
     MEMRT__ASSERT(memrt__has_data(kind) && class == memrt__class_of_data(size));
     MEMRT__ASSERT(policy < MEMRT__ACCOUNTS && (size_t)mi % MEMRT_HEADER_SIZE == 0);
-    MEMRT__ASSERT(memrt__cached_header_is_ready(mi));
+    MEMRT__ASSERT(memrt__cached_header_is_valid(mi));
     mi->refct = count;
     mi->dtor = NULL;
     mi->dtor_info = NULL;
@@ -187,7 +187,7 @@ static MEMRT__INLINE bool memrt__block_delete_fast(memrt_meminfo_t *mi)
         return false;
     }
     MEMRT__ASSERT(memrt__class_in(flags) == memrt__class_of_data(mi->size));
-    MEMRT__ASSERT(memrt__cached_header_is_ready(mi));
+    MEMRT__ASSERT(memrt__cached_header_is_valid(mi));
     if (MEMRT__UNLIKELY(!memrt__thread_cache_give_counted(self, mi->policy, memrt__class_in(flags),
                                                           mi->kind, mi->size, mi))) {
         return false;

@@ -151,14 +151,14 @@ TEST(new_spans_start_small_and_at_most_double_class_memory)
     }
 }
 
-/// Return whether a block is zero, except for a header that is ready.
+/// Return whether a block is zero, except for the words that cached_header.h writes.
 static bool is_zero_after_header(unsigned class, const char *block)
 {
     size_t bytes = memrt__class_bytes(class);
     if (!memrt__class_has_cached_header(class)) {
         return pattern_is_zero(block, bytes);
     }
-    return memrt__cached_header_is_ready((const memrt_meminfo_t *)block) &&
+    return memrt__cached_header_is_valid((const memrt_meminfo_t *)block) &&
            pattern_is_zero(block + MEMRT_HEADER_SIZE, bytes - MEMRT_HEADER_SIZE);
 }
 
@@ -259,8 +259,8 @@ TEST_EACH(block_shortage_releases_large_object_cache, 2)
 
 static size_t cached_bytes, opens_unlocked, unmaps_unlocked;
 
-/// Take the lock of every class; hangs if the calling thread holds such a lock. Mappings of other
-/// sizes are the trimmed ends of an aligned mapping.
+/// Take the lock of every class; hangs if the calling thread holds the lock of a class. Mappings of
+/// other sizes are the trimmed ends of an aligned mapping.
 static void take_every_lock(size_t size)
 {
     if (size == 0 || size == cached_bytes) {
