@@ -6,7 +6,6 @@
 
 #include <memrt/meminfo.h>
 
-#include "runtime/alloc/heap/cached_header.h"
 #include "runtime/alloc/heap/thread_cache.h"
 #include "runtime/base/atomics.h"
 #include "runtime/base/check.h"

@@ -1,6 +1,5 @@
 #include "runtime/alloc/heap/central_list.h"
 
-#include "runtime/alloc/heap/cached_header.h"
 #include "runtime/alloc/heap/detour.h"
 #include "runtime/alloc/heap/large_cache_purge.h"
 #include "runtime/alloc/heap/page_heap.h"

@@ -18,7 +18,7 @@ void *memrt__central_list_take(unsigned class, size_t most, size_t *taken);
 /// out of memory.
 void *memrt__central_list_take_one(unsigned class, bool *clean);
 
-/// Give the blocks of a list back, with the headers of cached_header.h.
+/// Give the blocks of a list back, with the words of memrt__cached_header_write().
 void memrt__central_list_give(unsigned class, void *list);
 
 /// Take in the spans made, and blocks freed, by threads that did not wait for a fork. From then on

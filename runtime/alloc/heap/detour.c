@@ -2,7 +2,6 @@
 
 #include <string.h>
 
-#include "runtime/alloc/heap/cached_header.h"
 #include "runtime/alloc/heap/page_heap.h"
 #include "runtime/alloc/heap/segment.h"
 #include "runtime/alloc/heap/size_class.h"

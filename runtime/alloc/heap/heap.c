@@ -2,7 +2,6 @@
 
 #include <string.h>
 
-#include "runtime/alloc/heap/cached_header.h"
 #include "runtime/alloc/heap/central_list.h"
 #include "runtime/alloc/heap/large_cache.h"
 #include "runtime/alloc/heap/large_cache_purge.h"

@@ -114,9 +114,12 @@ static inline void *memrt__thread_cache_take_counted(memrt__thread_t *self, memr
                                                      unsigned class, unsigned kind, size_t size)
 {
     memrt__shard_t *shard = home.shard;
+    if (MEMRT__UNLIKELY(shard == NULL)) {
+        return NULL; /* the thread may have no record */
+    }
     memrt__bin_t *bin = &self->cache.bins[class];
     MEMRT__KEEP_ADDRESS(bin);
-    void *block = MEMRT__LIKELY(shard != NULL) ? memrt__bin_top(bin) : NULL;
+    void *block = memrt__bin_top(bin);
     if (MEMRT__UNLIKELY(block == NULL || !memrt__shard_grow_fast(shard, size))) {
         return NULL;
     }

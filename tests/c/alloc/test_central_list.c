@@ -4,7 +4,6 @@
 
 #include "conformance/pattern.h"
 #include "runtime/alloc/allocator.h"
-#include "runtime/alloc/heap/cached_header.h"
 #include "runtime/alloc/heap/central_list.h"
 #include "runtime/alloc/heap/large_cache.h"
 #include "runtime/alloc/heap/page_heap.h"
@@ -151,7 +150,7 @@ TEST(new_spans_start_small_and_at_most_double_class_memory)
     }
 }
 
-/// Return whether a block is zero, except for the words that cached_header.h writes.
+/// Return whether a block is zero, except for the words of memrt__cached_header_write().
 static bool is_zero_after_header(unsigned class, const char *block)
 {
     size_t bytes = memrt__class_bytes(class);
