@@ -178,9 +178,11 @@ static inline bool memrt__gauge_seems_at_rest(const memrt__shard_t *shard)
 /// Set `rise_left` and `fall_left` after a change of `high`, `low` or the bytes in use.
 static inline void memrt__gauge_measure(memrt__shard_t *shard)
 {
-    size_t net = memrt__shard_net(shard);
-    shard->rise_left = shard->high - net;
-    shard->fall_left = net - shard->low;
+    if (MEMRT_COUNTERS) {
+        size_t net = memrt__shard_net(shard);
+        shard->rise_left = shard->high - net;
+        shard->fall_left = net - shard->low;
+    }
 }
 
 /// Report everything to the aggregates and bring the gauge to rest until its next change. Only the
@@ -200,7 +202,7 @@ static inline size_t memrt__gauge_rise(const memrt__shard_t *shard)
 /// Count `bytes` more in use, in a shard of the calling thread.
 static inline void memrt__shard_grow(memrt__shard_t *shard, memrt__account_t *account, size_t bytes)
 {
-    if (!MEMRT__LIKELY(memrt__shard_grow_fast(shard, bytes))) {
+    if (MEMRT__UNLIKELY(!memrt__shard_grow_fast(shard, bytes))) {
         memrt__own_add(&shard->bytes_in, bytes);
         memrt__gauge_rose(shard, account);
     }
@@ -210,7 +212,7 @@ static inline void memrt__shard_grow(memrt__shard_t *shard, memrt__account_t *ac
 static inline void memrt__shard_shrink(memrt__shard_t *shard, memrt__account_t *account,
                                        size_t bytes)
 {
-    if (!MEMRT__LIKELY(memrt__shard_shrink_fast(shard, bytes))) {
+    if (MEMRT__UNLIKELY(!memrt__shard_shrink_fast(shard, bytes))) {
         memrt__own_add_release(&shard->bytes_out, bytes);
         memrt__gauge_fell(shard, account);
     }

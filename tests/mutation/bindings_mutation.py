@@ -408,6 +408,8 @@ def site_packages(python: Path) -> Path:
 
 def forget_changed_files() -> None:
     """Remove the outcomes of source files that changed since."""
+    if not RESULTS.exists():
+        return
     rows = mutate.current_rows(RESULTS)
     RESULTS.write_text("".join(map(mutate.as_line, rows)), encoding="utf-8")
 

@@ -14,8 +14,7 @@
 void *memrt__central_list_take(unsigned class, size_t most, size_t *taken);
 
 /// Take one block. `*clean` is true if the block is known to be zero after the first
-/// MEMRT_HEADER_SIZE bytes. Failure: returns NULL when
-/// out of memory.
+/// MEMRT_HEADER_SIZE bytes. Failure: returns NULL when out of memory.
 void *memrt__central_list_take_one(unsigned class, bool *clean);
 
 /// Give the blocks of a list back, with the words of memrt__cached_header_write().
