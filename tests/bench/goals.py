@@ -10,7 +10,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from parts import alloc, levels, memory, numba_kernels, numpy_ops, observe, programs, threads
+from counts import budgets
+from parts import (
+    alloc,
+    instructions,
+    levels,
+    memory,
+    numba_kernels,
+    numpy_ops,
+    observe,
+    programs,
+    threads,
+)
 from result import Case, Result, Spread
 from subjects import DEFAULT, MEMRT, NRT_OFF, NRT_ON, UNCOUNTED
 
@@ -149,6 +160,13 @@ PLACES = (
 )
 
 
+def budgeted(key: str, text: str) -> Goal:
+    """Return the goal of the rows of budgets.py with the key `key`."""
+    group = instructions.ADDED if budgets.GOALS[key].added else instructions.TOTAL
+    rows = tuple(row.name for row in budgets.BUDGETS if row.goal == key)
+    return Goal(key, text, "alloc", group, budgets.GOALS[key].most, rows, unit="instructions")
+
+
 GOALS = (
     Goal("P1", "64 B, one live: against the fastest malloc", "alloc", alloc.ONE, 1.0,
          P1_CASE, **peers(*MALLOCS),
@@ -159,6 +177,11 @@ GOALS = (
     Goal("P1", "64 B, one live: NRT, statistics on, against memrt", "alloc", alloc.ONE, 6.0,
          P1_CASE, **peers(NRT_ON), faster=True,
          limit=NEAR),
+    budgeted("J1", "a MemInfo, in instructions"),
+    budgeted("J2", "a block, in instructions"),
+    budgeted("J3", "a policy, scope or fork: instructions added"),
+    budgeted("J3b", "policies in turn, frees in a scope: instructions added"),
+    budgeted("J4", "a zeroed block, in instructions"),
     Goal("P2", "64 and 1,000 live, random order: against the best peer", "alloc", alloc.MANY, 1.1,
          **peers(*alloc.PEERS),
          limit=LINES),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import threading
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
@@ -15,13 +16,14 @@ FIGURES = ROOT / "docs" / "benchmarks"  # JSON and charts of the page
 UNCOUNTED = ROOT / "build" / "uncounted" / "libmemrt.so"  # built by ./dev bench
 
 
-def compiled(source: Path, *flags: str, folder: Path = OUT) -> Path:
-    """Return the shared library of one C file. Build the library if it is missing or outdated."""
+def compiled(source: Path, *flags: str, folder: Path = OUT, program: bool = False) -> Path:
+    """Return the shared library, or the program, of one C file. Build a missing or outdated one."""
     folder.mkdir(parents=True, exist_ok=True)
-    target = folder / f"{source.stem}.so"
+    target = folder / (source.stem if program else f"{source.stem}.so")
     if not target.exists() or target.stat().st_mtime < source.stat().st_mtime:
-        command = ["cc", "-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror", "-pthread", "-shared"]
-        fresh = target.with_suffix(f".{os.getpid()}")
-        subprocess.run([*command, *flags, "-fPIC", "-o", fresh, source], check=True)
+        command = ["cc", "-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror", "-pthread"]
+        command += [] if program else ["-shared", "-fPIC"]
+        fresh = target.with_suffix(f".{os.getpid()}-{threading.get_ident()}")
+        subprocess.run([*command, *flags, "-o", fresh, source], check=True)
         fresh.replace(target)
     return target

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import subprocess
 from dataclasses import replace
 
+import check_budgets
 import memrt
 import numpy as np
 import pytest
 import report
+from counts import budgets, pairs
 from goals import GOALS, MET, NOT_MEASURED, NOT_MET, Goal, judge
 from parts import (
     alloc,
     exchange,
+    instructions,
     levels,
     limits,
     memory,
@@ -147,7 +151,7 @@ def test_goal_without_figures_is_not_measured():
 
 def test_every_goal_names_a_measured_group():
     titles = {
-        "alloc": set(alloc.groups()),
+        "alloc": set(alloc.groups()) | {g.title for g in instructions.groups()},
         "threads": set(threads.groups()),
         "numpy": {t.title for t in numpy_ops.TOPICS} | {*numpy_ops.IN_INSTRUCTIONS.values()},
         "numba": {numba_kernels.GROUP, numba_kernels.INSTRUCTIONS},
@@ -163,6 +167,10 @@ def test_every_goal_names_a_measured_group():
 
 def test_every_goal_of_the_loops_names_existing_cases():
     cases = {title: list(jobs) for title, jobs in alloc.jobs().items()}
+    cases |= {
+        title: [row.name for row in budgets.BUDGETS if row.pair]
+        for title in (instructions.TOTAL, instructions.ADDED)
+    }
     cases |= {threads.OWN: list(threads.SIZES)}
     about = [goal for goal in GOALS if goal.group in cases]
     missing = [
@@ -427,3 +435,58 @@ def test_worker_environment_omits_memory_settings(monkeypatch):
     monkeypatch.setenv("LD_PRELOAD", "")
     environment = Subject("a", "malloc").environment()
     assert not {"MEMRT_CHECK", "MALLOC_ARENA_MAX", "LD_PRELOAD"} & set(environment)
+
+
+@pytest.mark.parametrize(
+    "pair", [*(row.pair for row in budgets.BUDGETS if row.pair), pairs.Pair("malloc", 64)], ids=str
+)
+def test_every_pair_runs_on_memrt(pair):
+    subprocess.run(pairs.command(pair, memrt.get_library(), 200), check=True)
+
+
+def test_pair_that_fails_in_a_forked_child_ends_with_an_error():
+    pair = pairs.Pair("block", 1 << 62, "child")
+    assert subprocess.run(pairs.command(pair, memrt.get_library(), 1)).returncode != 0
+
+
+def test_counts_of_parent_and_child_are_added():
+    assert pairs.collected("==7== Collected : 120\n==8== Collected : 30\n") == 150
+
+
+def test_figure_outside_of_its_budget_is_a_complaint():
+    row = budgets.Budget("J1", "a pair", 100, pairs.Pair("block", 64))
+    complaints = {figure: budgets.complaint(row, figure, "gcc 12") for figure in (97, 98, 102, 103)}
+    assert complaints == {
+        97: "a pair: measured 97.0: lower the figure 100.0 in tests/bench/counts/budgets.py to the "
+        "measured figure",
+        98: None,
+        102: None,
+        103: "a pair: measured 103.0, above the budget of 102.0",
+    }
+    assert budgets.complaint(row, 112, "clang 14") is None
+    assert budgets.complaint(row, 113, "clang 14") is not None
+    assert "callgrind_annotate" in check_budgets.advice(row, memrt.get_library())
+
+
+def test_goal_of_a_difference_subtracts_the_other_row():
+    row = budgets.Budget("J3", "a policy", 100, pairs.Pair("block", 64), "a block")
+    assert budgets.goal_text(row) == "a block + 8"
+    assert budgets.is_met(row, {"a policy": 100, "a block": 92})
+    assert not budgets.is_met(row, {"a policy": 100, "a block": 91})
+
+
+def test_each_budget_has_a_goal_and_a_row_to_subtract():
+    rows = {row.name for row in budgets.BUDGETS}
+    assert len(rows) == len(budgets.BUDGETS)
+    assert {row.goal for row in budgets.BUDGETS} == set(budgets.GOALS)
+    for row in budgets.BUDGETS:
+        assert bool(row.over) == budgets.GOALS[row.goal].added
+        assert not row.over or row.over in rows
+
+
+def test_goal_of_a_budget_covers_only_its_rows():
+    names = [row.name for row in budgets.BUDGETS if row.pair]
+    for goal in GOALS:
+        if goal.number in budgets.GOALS:
+            found = {name for name in names for part in goal.cases if part in name}
+            assert {row.goal for row in budgets.BUDGETS if row.name in found} == {goal.number}

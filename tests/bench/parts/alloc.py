@@ -5,8 +5,8 @@ from __future__ import annotations
 import random
 from dataclasses import replace
 
-from instructions import instructions
 from options import Options
+from parts import instructions
 from places import WORKERS, compiled
 from result import Group
 from rounds import Progress, in_turn, run_worker
@@ -23,7 +23,6 @@ MANY = "Many blocks at once, freed in random order"
 LARGE_BLOCKS = "Large blocks"
 REFERENCES = "References"
 INLINED = f"{MEMRT}, inlined"
-INSTRUCTIONS = "Instructions"
 
 Job = dict[str, object]
 
@@ -118,7 +117,5 @@ def measure(options: Options, progress: Progress) -> list[Group]:
                 found[title].case(name).add(subject.name, nanoseconds(job, subject))
     progress(REFERENCES)
     measure_references(found[REFERENCES], subjects, rounds)
-    if options.instructions:
-        progress(INSTRUCTIONS)
-        found[INSTRUCTIONS] = instructions(INSTRUCTIONS, one_live(64), subjects)
-    return list(found.values())
+    progress(instructions.TOTAL)
+    return [*found.values(), *instructions.count(subjects)]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from instructions import counted_by_name
+from counts.instructions import counted_by_name
 from options import Options
 from places import OUT, WORKERS
 from result import Group

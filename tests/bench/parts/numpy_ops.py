@@ -6,9 +6,11 @@ subjects in each round.
 
 from __future__ import annotations
 
+import os
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
-from instructions import counted_by_name
+from counts.instructions import counted_by_name
 from options import Options
 from places import WORKERS
 from result import Group
@@ -145,15 +147,21 @@ def measure_topic(topic: Topic, options: Options) -> Group:
     return group
 
 
+def count_subject(subject: Subject) -> dict[str, float]:
+    return counted_by_name("arrays.py", {"topics": COUNTED}, subject)
+
+
 def count_instructions() -> list[Group]:
     """Count the instructions of NumPy on its default handler and on memrt."""
     groups = {
         topic: Group(title, ABOUT_INSTRUCTIONS, "instructions", DEFAULT)
         for topic, title in IN_INSTRUCTIONS.items()
     }
-    for subject in environments():
-        counts = counted_by_name("arrays.py", {"topics": COUNTED}, subject)
-        for title, count in counts.items():
+    subjects = environments()
+    with ThreadPoolExecutor(os.cpu_count()) as threads:  # counts do not depend on the load
+        counts = list(threads.map(count_subject, subjects))
+    for subject, found in zip(subjects, counts, strict=True):
+        for title, count in found.items():
             topic, name, size, way = title.split("/")
             case = ", ".join(part for part in (name, size_name(int(size))) if part)
             groups[topic].case(case).add(label(subject, way), count)

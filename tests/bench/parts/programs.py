@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from instructions import counted_by_name
+from counts.instructions import counted_by_name
 from options import Options
 from places import WORKERS
 from result import Group

@@ -12,7 +12,6 @@ usage: python -I blocks.py JOB, a JSON object:
   repeats   measurements; the figure is the median, or the minimum for loops with threads
   least     minimum of blocks in one measurement
   count     replaces target: run exactly `count` blocks, once
-  counting  path of the compiled counting.c, to count the instructions of `count` blocks
 
 Prints {"ns": nanoseconds of one block}.
 
@@ -175,19 +174,6 @@ def spent(run, count: int) -> int:
     return took
 
 
-def counted(run, counting):
-    """Wrap `run`: warm up with one run, then run again while callgrind counts."""
-
-    def run_counted(count: int) -> int:
-        run(count)
-        counting.start_counting()
-        took = run(count)
-        counting.stop_counting()
-        return took
-
-    return run_counted
-
-
 def calibrated(run, target: int, step: int, least: int) -> int:
     """Return a number of blocks that takes about `target`. The trial runs warm up the subject."""
     count = -(-least // step) * step
@@ -201,8 +187,6 @@ def measure(job: dict) -> float:
     """Return the nanoseconds per block."""
     run = prepared(job)
     step = len(job.get("order", "1"))
-    if "counting" in job:
-        run = counted(run, ctypes.CDLL(job["counting"]))
     if "count" in job:
         return spent(run, job["count"]) / job["count"]
     count = calibrated(run, job["target"], step, job.get("least", 1))

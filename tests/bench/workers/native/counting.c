@@ -2,16 +2,6 @@
 
 #include <valgrind/callgrind.h>
 
-void start_counting(void)
-{
-    CALLGRIND_START_INSTRUMENTATION;
-}
-
-void stop_counting(void)
-{
-    CALLGRIND_STOP_INSTRUMENTATION;
-}
-
 /// Reset the counts to zero and start counting.
 void count_anew(void)
 {
