@@ -22,6 +22,7 @@ from parts import (
     numba_kernels,
     numpy_ops,
     observe,
+    patterns,
     programs,
     see,
     threads,
@@ -36,6 +37,7 @@ from rich.table import Table
 MODULES = {
     "alloc": alloc,
     "threads": threads,
+    "patterns": patterns,
     "numpy": numpy_ops,
     "numba": numba_kernels,
     "memory": memory,

@@ -24,7 +24,28 @@ void *alloc_slow(size_t size)
     return malloc(size);
 }
 
+static _Atomic int allocated;
+static _Atomic int freed;
+
+/// Count allocations, without a simulated clock.
+void *alloc_counted(size_t size)
+{
+    allocated++;
+    return malloc(size);
+}
+
 void release(void *object)
 {
+    freed++;
     free(object);
+}
+
+int allocations(void)
+{
+    return allocated;
+}
+
+int frees(void)
+{
+    return freed;
 }

@@ -23,7 +23,7 @@ from parts import (
     threads,
 )
 from result import Case, Result, Spread
-from subjects import DEFAULT, MEMRT, NRT_OFF, NRT_ON, UNCOUNTED
+from subjects import BLOCKS, DEFAULT, MEMRT, NRT_OFF, NRT_ON, UNCOUNTED
 
 MET, NOT_MET, NOT_MEASURED = "met", "not met", "not measured"
 NOT_SLOWER = 1.03  # allows 3 % of noise in whole Python processes
@@ -37,7 +37,7 @@ class Goal:
     number: str
     text: str
     part: str
-    group: str
+    group: str  # title of the group
     bound: float
     cases: tuple[str, ...] = ()  # substrings of case names; empty: all cases
     over: str = MEMRT  # the subject under test
@@ -45,6 +45,7 @@ class Goal:
     faster: bool = False  # `under` / `over` must be at least the bound
     mean: bool = False  # judge the geometric mean of all cases; else each case must hold
     unit: str = ""  # unit of the bound
+    also: tuple[str, ...] = ()  # titles of further groups of the part
     limit: str = ""  # the known reason for a miss
 
 
@@ -202,6 +203,11 @@ GOALS = (
     Goal("P6", "32 KiB to 8 MiB, one and 64 live: against the best peer", "alloc",
          alloc.LARGE_BLOCKS, 1.2, **peers(*alloc.PEERS),
          limit=ONE_BY_ONE),
+    Goal("J6", "32 KiB to 8 MiB in two threads, one and 64 live: against the best peer", "alloc",
+         alloc.IN_TWO_THREADS, 1.2, over=BLOCKS, **peers(*alloc.PEERS)),
+    Goal("J5, J6", "NumPy's blocks of 64 B to 8 MiB: against the best peer, geometric mean",
+         "alloc", alloc.ONE, 1.1, alloc.HANDLER_CASES, over=BLOCKS, **peers(*alloc.PEERS),
+         mean=True, also=(alloc.MANY, alloc.LARGE_BLOCKS, alloc.IN_TWO_THREADS)),
     Goal("P7", "the expression from 64 KiB: against `out=`", "numpy", numpy_ops.EXPRESSION, 1.03,
          LARGE_OUT, **peers(f"{MEMRT}, out="),
          limit=CACHES),
@@ -300,7 +306,8 @@ GOALS = (
 
 def selected(goal: Goal, result: Result) -> list[Case]:
     """Return the cases of a goal in which all subjects of the goal were measured."""
-    found = [case for group in result.groups if group.title == goal.group for case in group.cases]
+    titles = (goal.group, *goal.also)
+    found = [case for group in result.groups if group.title in titles for case in group.cases]
     chosen = [
         case for case in found if not goal.cases or any(part in case.name for part in goal.cases)
     ]
@@ -326,8 +333,9 @@ def holds(goal: Goal, spread: Spread, one_of_many: bool) -> bool:
 
 
 def by_mean(goal: Goal, cases: list[Case]) -> Verdict:
-    """Judge the geometric mean of all cases, computed within each round."""
-    logs = [np.log(measured(goal, case)) for case in cases]
+    """Judge the geometric mean of all cases, computed within each round that all cases have."""
+    every = [np.log(measured(goal, case)) for case in cases]
+    logs = [found[: min(map(len, every))] for found in every]
     spread = Spread.of(np.exp(np.mean(logs, axis=0)))
     state = MET if holds(goal, spread, one_of_many=False) else NOT_MET
     return Verdict(goal, state, f"mean of {len(cases)}", spread, 0, len(cases))

@@ -18,6 +18,7 @@ from subjects import DEFAULT
 PARTS = {
     "alloc": "Blocks and references",
     "threads": "Threads",
+    "patterns": "Patterns of threads",
     "numpy": "NumPy",
     "numba": "Numba",
     "memory": "Memory",

@@ -11,7 +11,11 @@ from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
+from places import WORKERS, compiled
+
+GLIBC = "glibc"
 MEMRT = "memrt"
+BLOCKS = "memrt, blocks"  # block_alloc and block_free, as a NumPy handler calls them
 UNCOUNTED = "memrt, no counters"
 NRT_OFF = "NRT, statistics off"
 NRT_ON = "NRT, statistics on"
@@ -65,13 +69,16 @@ def allocators(uncounted: str | None) -> list[Subject]:
     """Return all allocators of single blocks. `uncounted` is a libmemrt built without counters."""
     import memrt
 
+    own = {"library": memrt.get_library()}
+    table = str(compiled(WORKERS / "native" / "table.c", f"-I{memrt.get_include()}"))
     path = {"path": site.getsitepackages()}
     found = [
-        Subject("glibc", "malloc"),
+        Subject(GLIBC, "malloc"),
         *(preloaded(name, "malloc") for name in PRELOADED),
         Subject(NRT_OFF, "nrt", {**path, "statistics": False}),
         Subject(NRT_ON, "nrt", {**path, "statistics": True}),
-        Subject(MEMRT, "memrt", {"library": memrt.get_library()}),
+        Subject(MEMRT, "memrt", own),
+        Subject(BLOCKS, "watched blocks", {**own, "table": table, "scope": False}),
     ]
     if uncounted is not None:
         found.append(Subject(UNCOUNTED, "memrt", {"library": str(Path(uncounted).resolve())}))

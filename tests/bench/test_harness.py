@@ -23,6 +23,7 @@ from parts import (
     numba_kernels,
     numpy_ops,
     observe,
+    patterns,
     programs,
     see,
     threads,
@@ -76,6 +77,12 @@ def loop_jobs() -> dict[str, dict]:
         "references": {"loop": "references", "size": 64},
         "in_threads": {"loop": "in_threads", "size": 64, "threads": 2},
         "handed_over": {"loop": "handed_over", "size": 64},
+        "many_in_threads": {
+            "loop": "many_in_threads",
+            "size": 64,
+            "threads": 2,
+            "loops": str(compiled(WORKERS / "native" / "patterns.c")),
+        },
         "short_threads": {"loop": "short_threads", "size": 64},
     }
 
@@ -143,6 +150,14 @@ def test_case_slow_in_some_rounds_does_not_fail_the_goal():
         assert judge(GOAL, {"alloc": result("alloc", alloc.ONE, cases)}).state == state
 
 
+def test_mean_over_groups_uses_the_rounds_of_all_cases():
+    found = result("alloc", alloc.ONE, {"a": {MEMRT: [4.0, 4.0], "peer": [1.0, 1.0]}})
+    found.groups += result("alloc", alloc.MANY, {"b": {MEMRT: [1.0], "peer": [4.0]}}).groups
+    goal = replace(GOAL, mean=True, also=(alloc.MANY,))
+    verdict = judge(goal, {"alloc": found})
+    assert (verdict.cases, verdict.spread.middle) == (2, pytest.approx(1))
+
+
 def test_goal_without_figures_is_not_measured():
     assert judge(GOAL, {}).state == NOT_MEASURED
     lone = result("alloc", alloc.ONE, {"a": {MEMRT: [1.0]}})
@@ -153,6 +168,7 @@ def test_every_goal_names_a_measured_group():
     titles = {
         "alloc": set(alloc.groups()) | {g.title for g in instructions.groups()},
         "threads": set(threads.groups()),
+        "patterns": {group.title for group in patterns.groups()},
         "numpy": {t.title for t in numpy_ops.TOPICS} | {*numpy_ops.IN_INSTRUCTIONS.values()},
         "numba": {numba_kernels.GROUP, numba_kernels.INSTRUCTIONS},
         "memory": set(memory.groups()),
@@ -171,13 +187,14 @@ def test_every_goal_of_the_loops_names_existing_cases():
         title: [row.name for row in budgets.BUDGETS if row.pair]
         for title in (instructions.TOTAL, instructions.ADDED)
     }
+    cases[alloc.IN_TWO_THREADS] = cases[alloc.LARGE_BLOCKS]
     cases |= {threads.OWN: list(threads.SIZES)}
     about = [goal for goal in GOALS if goal.group in cases]
     missing = [
         (goal.text, part)
         for goal in about
         for part in goal.cases
-        if not any(part in name for name in cases[goal.group])
+        if not any(part in name for title in (goal.group, *goal.also) for name in cases[title])
     ]
     assert about
     assert missing == []
@@ -255,6 +272,43 @@ def test_memory_worker_reports_growth_and_cached_bytes(table_subject):
         "count": 1000,
     }
     assert set(memory.look("growth", table_subject, **job)) == {"growth", "cached"}
+
+
+@pytest.mark.parametrize("name", patterns.PATTERNS)
+def test_patterns_report_time_and_peak(name, table_subject):
+    pattern = replace(patterns.PATTERNS[name], count=8000)
+    seen = patterns.look(pattern, table_subject)
+    assert seen["ns"] > 0
+    assert seen["peak"] >= 0
+
+
+@pytest.mark.parametrize("loop", ["larson", "consumers", "survivors", "exits", "false_sharing"])
+def test_patterns_free_every_block(tmp_path, loop):
+    library = compiled(HERE / "doubles.c", folder=tmp_path)
+    double = Subject("double", "double", {"library": str(library), "alloc": "alloc_counted"})
+    worker = tmp_path / "worker.py"
+    worker.write_text(
+        "import ctypes, json, sys\n"
+        f"sys.path.insert(0, {str(WORKERS)!r})\n"
+        "import blocks\n"
+        "job = json.loads(sys.argv[1])\n"
+        "blocks.spent(blocks.prepared(job), job['count'])\n"
+        "library = ctypes.CDLL(job['subject']['library'])\n"
+        "print(json.dumps([library.allocations(), library.frees()]))\n"
+    )
+    pattern = next(each for each in patterns.PATTERNS.values() if each.loop == loop)
+    loops = str(compiled(WORKERS / "native" / "patterns.c"))
+    allocated, freed = run_worker(
+        worker, replace(pattern, count=16_000).job() | {"loops": loops}, double
+    )
+    assert 16_000 <= allocated == freed <= 16_002
+
+
+def test_best_peer_is_the_least_of_each_round():
+    case = Case("a", {name: [2.0, 9.0] for name in patterns.PEERS} | {MEMRT: [1.0, 1.0]})
+    case.figures["tcmalloc"] = [3.0, 4.0]
+    patterns.add_best(case)
+    assert case.figures[patterns.BEST] == [2.0, 4.0]
 
 
 def test_limits_measure_cached_and_released_memory():

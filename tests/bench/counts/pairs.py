@@ -1,4 +1,4 @@
-"""Count the instructions of a pair, an allocation and its free, in a plain loop of C.
+"""Count the instructions of a pair, an allocation and a free, in a plain loop of C.
 
 The count of callgrind does not depend on the machine and its load. The count includes the loop and
 the touch of one byte.
@@ -42,7 +42,7 @@ def command(pair: Pair, library: Path, pairs: int) -> list[str]:
 
 
 def collected(report: str) -> int:
-    """Return the sum of all counts in callgrind's report. A forked child has a count of its own."""
+    """Return the sum of all counts in callgrind's report, which has one count per process."""
     return sum(map(int, COLLECTED.findall(report)))
 
 

@@ -21,7 +21,10 @@ LARGE = {"32 KiB": 32 * KIB, "256 KiB": 256 * KIB, "1 MiB": MIB, "8 MiB": 8 * MI
 ONE = "One block at a time"
 MANY = "Many blocks at once, freed in random order"
 LARGE_BLOCKS = "Large blocks"
+IN_TWO_THREADS = "Large blocks in two threads"
 REFERENCES = "References"
+SIZES = [size for size in (*SMALL, *LARGE) if size != "16 B"]
+HANDLER_CASES = tuple(f"{size}, {live} live" for size in SIZES for live in ("one", "64"))
 INLINED = f"{MEMRT}, inlined"
 
 Job = dict[str, object]
@@ -69,6 +72,12 @@ def groups() -> dict[str, Group]:
         Group(MANY, touched, "ns", "glibc"),
         Group(LARGE_BLOCKS, touched, "ns", "glibc"),
         Group(
+            IN_TWO_THREADS,
+            "The same in two threads at once. Wall time of one block of a thread.",
+            "ns",
+            "glibc",
+        ),
+        Group(
             REFERENCES,
             f"One reference acquired and released. `{LIMIT}`: two bare locked adds. `{INLINED}`: "
             "the inline functions of the headers.",
@@ -88,6 +97,18 @@ def nanoseconds(job: Job, subject: Subject) -> float:
         **job,
     }
     return run_worker(WORKERS / "blocks.py", whole, subject, "-I")["ns"]
+
+
+def measure_two_threads(group: Group, subjects: list[Subject], rounds: int) -> None:
+    """Measure large blocks in two threads, without Numba's runtime, which calls glibc's malloc."""
+    loops = {"one": ("loops.c", "in_threads", 1), "64": ("patterns.c", "many_in_threads", 64)}
+    chosen = [subject for subject in subjects if subject.name not in (NRT_OFF, NRT_ON)]
+    for live, (source, loop, least) in loops.items():
+        library = str(compiled(WORKERS / "native" / source))
+        for name, size in LARGE.items():
+            job = {"loops": library, "loop": loop, "size": size, "threads": 2, "least": least}
+            for subject in in_turn(chosen, rounds):
+                group.case(f"{name}, {live} live").add(subject.name, nanoseconds(job, subject))
 
 
 def measure_references(group: Group, subjects: list[Subject], rounds: int) -> None:
@@ -115,6 +136,8 @@ def measure(options: Options, progress: Progress) -> list[Group]:
             progress(f"{title}: {name}")
             for subject in in_turn(subjects, rounds):
                 found[title].case(name).add(subject.name, nanoseconds(job, subject))
+    progress(IN_TWO_THREADS)
+    measure_two_threads(found[IN_TWO_THREADS], subjects, options.rounds_of(complete=5, quick=1))
     progress(REFERENCES)
     measure_references(found[REFERENCES], subjects, rounds)
     progress(instructions.TOTAL)

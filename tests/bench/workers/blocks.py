@@ -2,12 +2,12 @@
 
 usage: python -I blocks.py JOB, a JSON object:
 
-  loops     path of the compiled loops.c
+  loops     path of the compiled loops.c or patterns.c
   subject   kind (malloc, memrt, watched, watched blocks, nrt, double or bare) and the parameters of
             the kind
-  loop      name of a function of loops.c
+  loop      name of a function of this file
   size      bytes of a block; many_live takes lists instead, `sizes` and `order`
-  threads   number of threads, for in_threads
+  threads   number of threads, for loops with this argument
   target    approximate nanoseconds of a measurement
   repeats   measurements; the figure is the median, or the minimum for loops with threads
   least     minimum of blocks in one measurement
@@ -31,7 +31,7 @@ from pathlib import Path
 
 DATA_AT = 24  # offset of the data pointer in a MemInfo, memrt's and Numba's
 PLAIN = -1  # the object is the data
-ON_THE_WALL = ("in_threads", "handed_over", "short_threads")
+ON_THE_WALL = ("in_threads", "many_in_threads", "handed_over", "short_threads")
 
 
 class Subject(ctypes.Structure):

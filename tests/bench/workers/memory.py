@@ -3,8 +3,8 @@
 usage: python memory.py JOB, a JSON object:
 
   subject   kind: malloc, or memrt with `library` and `table`, or default
-  task      trace (needs `replay` and `trace`), growth (a job of blocks.py with `count`), or arrays
-            (`count`)
+  task      trace (needs `replay` and `trace`), growth or pattern (a job of blocks.py with
+            `count`), or arrays (`count`)
 
 Prints figures as a JSON object, in KiB, times in ns.
 """
@@ -101,6 +101,15 @@ def growth(job: dict) -> dict[str, float]:
     return found
 
 
+def pattern(job: dict) -> dict[str, float]:
+    """Run a loop once. Return the time of a block, and the growth at the peak."""
+    run = blocks.prepared(job)
+    reset_peak()
+    before = resident()
+    took = blocks.spent(run, job["count"])
+    return {"ns": took / job["count"], "peak": peak() - before}
+
+
 def arrays(job: dict) -> dict[str, float]:
     """Measure resident memory of many live tiny arrays."""
     if is_memrt(job):
@@ -116,7 +125,7 @@ def arrays(job: dict) -> dict[str, float]:
     return {"resident": resident() - before}
 
 
-TASKS = {"trace": trace, "growth": growth, "arrays": arrays}
+TASKS = {"trace": trace, "growth": growth, "pattern": pattern, "arrays": arrays}
 
 
 if __name__ == "__main__":

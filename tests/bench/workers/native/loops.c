@@ -15,9 +15,8 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "subject.h"
+#include "loop.h"
 
-#define PAGE 4096
 #define RING 256
 
 /// Return the processor time of the whole process, including work deferred to other threads.
@@ -28,35 +27,9 @@ static uint64_t spent(void)
     return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
 }
 
-/// Return wall-clock time, for threads that may wait for each other.
-static uint64_t elapsed(void)
-{
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
-}
-
 static uint64_t now(const subject_t *subject)
 {
     return subject->clock != NULL ? subject->clock() : spent();
-}
-
-/// Write a byte on each page of the data, like the first use of a block.
-static inline void touch(const subject_t *subject, char *object, size_t size)
-{
-    volatile char *data = object;
-    if (subject->data_at >= 0)
-        data = *(char **)(void *)(object + subject->data_at);
-    for (size_t at = 0; at < size; at += PAGE)
-        data[at] = 1;
-}
-
-static inline void *make(const subject_t *subject, size_t size)
-{
-    void *object = subject->alloc(size);
-    if (object != NULL)
-        touch(subject, object, size);
-    return object;
 }
 
 static int cycle_one(const subject_t *subject, size_t size, size_t count)

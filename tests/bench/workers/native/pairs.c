@@ -7,6 +7,8 @@
 ///   policy   allocate blocks from a new policy
 ///   scope    enter a scope before the loop
 ///   child    fork, and run the loop in the child
+///
+/// No library has the loop: benchmarks such as mimalloc-bench call malloc, not a table.
 
 #include <dlfcn.h>
 #include <errno.h>

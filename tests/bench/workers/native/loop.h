@@ -1,0 +1,43 @@
+#ifndef BENCH_LOOP_H
+#define BENCH_LOOP_H
+
+/// Steps of the loops over blocks.
+
+#include <stddef.h>
+#include <stdint.h>
+#include <time.h>
+
+#include "subject.h"
+
+#define PAGE 4096
+
+/// Return wall-clock time, for threads that may wait for each other.
+static inline uint64_t elapsed(void)
+{
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
+}
+
+static inline volatile char *data_of(const subject_t *subject, char *object)
+{
+    return subject->data_at < 0 ? object : *(char **)(void *)(object + subject->data_at);
+}
+
+/// Write a byte on each page of the data, like the first use of a block.
+static inline void touch(const subject_t *subject, char *object, size_t size)
+{
+    volatile char *data = data_of(subject, object);
+    for (size_t at = 0; at < size; at += PAGE)
+        data[at] = 1;
+}
+
+static inline void *make(const subject_t *subject, size_t size)
+{
+    void *object = subject->alloc(size);
+    if (object != NULL)
+        touch(subject, object, size);
+    return object;
+}
+
+#endif
