@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
-from places import WORKERS, compiled
+from places import OUT, WORKERS, compiled
 
 GLIBC = "glibc"
 MEMRT = "memrt"
@@ -43,6 +43,11 @@ class Subject:
         extra = {"LD_PRELOAD": self.preload} if self.preload else {}
         return {**kept, **ONE_THREAD, "PYTHONHASHSEED": "0", **self.variables, **extra}
 
+    def loops(self, source: str = "loops.c") -> str:
+        """Return the path of the loops of a C file, compiled for the kind of the subject."""
+        flags, folder = (["-DBLOCKS"], OUT / "blocks") if self.kind == "blocks" else ([], OUT)
+        return str(compiled(WORKERS / "native" / source, *flags, folder=folder))
+
     def job(self) -> dict[str, object]:
         """Return the description of the subject for a worker's job."""
         return {"kind": self.kind, **self.needs}
@@ -65,20 +70,27 @@ def preloaded(name: str, kind: str) -> Subject:
     return Subject(name, kind, preload=library(PRELOADED[name]))
 
 
-def allocators(uncounted: str | None) -> list[Subject]:
-    """Return all allocators of single blocks. `uncounted` is a libmemrt built without counters."""
+def own_allocators() -> list[Subject]:
+    """Return memrt's MemInfos and memrt's blocks."""
     import memrt
 
     own = {"library": memrt.get_library()}
     table = str(compiled(WORKERS / "native" / "table.c", f"-I{memrt.get_include()}"))
+    return [
+        Subject(MEMRT, "memrt", own),
+        Subject(BLOCKS, "blocks", {**own, "table": table, "scope": False}),
+    ]
+
+
+def allocators(uncounted: str | None) -> list[Subject]:
+    """Return all allocators of single blocks. `uncounted` is a libmemrt built without counters."""
     path = {"path": site.getsitepackages()}
     found = [
         Subject(GLIBC, "malloc"),
         *(preloaded(name, "malloc") for name in PRELOADED),
         Subject(NRT_OFF, "nrt", {**path, "statistics": False}),
         Subject(NRT_ON, "nrt", {**path, "statistics": True}),
-        Subject(MEMRT, "memrt", own),
-        Subject(BLOCKS, "watched blocks", {**own, "table": table, "scope": False}),
+        *own_allocators(),
     ]
     if uncounted is not None:
         found.append(Subject(UNCOUNTED, "memrt", {"library": str(Path(uncounted).resolve())}))

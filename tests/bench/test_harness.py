@@ -32,7 +32,7 @@ from parts import (
 from places import FIGURES, HERE, PAGE, WORKERS, compiled
 from result import Case, Group, Result
 from rounds import in_turn, run_worker, servers
-from subjects import DEFAULT, LIMIT, MEMRT, Subject, environments
+from subjects import DEFAULT, LIMIT, MEMRT, Subject, environments, own_allocators
 
 GOAL = Goal("P1", "work", "alloc", alloc.ONE, 1.1, under=("peer",))
 SPEEDUP = replace(GOAL, text="speed-up", bound=4.0, faster=True)
@@ -102,6 +102,14 @@ def test_equal_allocators_show_as_equal_and_meet_the_goal(doubles):
 @pytest.mark.parametrize("loop", ["one_live", "many_live"])
 def test_loops_call_the_allocator_once_per_block(doubles, loop):
     assert alloc.nanoseconds(loop_jobs()[loop], doubles["fast"]) == pytest.approx(10)
+
+
+@pytest.mark.parametrize("loop", sorted(loop_jobs().keys() - {"references"}))
+def test_every_loop_runs_on_blocks_of_memrt(loop):
+    subject = own_allocators()[1]
+    job = loop_jobs()[loop] | {"count": 128}
+    source = "patterns.c" if loop == "many_in_threads" else "loops.c"
+    assert alloc.nanoseconds(job | {"loops": subject.loops(source)}, subject) > 0
 
 
 @pytest.mark.parametrize("loop", loop_jobs())
@@ -275,11 +283,12 @@ def test_memory_worker_reports_growth_and_cached_bytes(table_subject):
 
 
 @pytest.mark.parametrize("name", patterns.PATTERNS)
-def test_patterns_report_time_and_peak(name, table_subject):
+def test_patterns_report_time_and_peak(name):
     pattern = replace(patterns.PATTERNS[name], count=8000)
-    seen = patterns.look(pattern, table_subject)
-    assert seen["ns"] > 0
-    assert seen["peak"] >= 0
+    for subject in own_allocators():
+        seen = patterns.look(pattern, subject)
+        assert seen["ns"] > 0
+        assert seen["peak"] >= 0
 
 
 @pytest.mark.parametrize("loop", ["larson", "consumers", "survivors", "exits", "false_sharing"])

@@ -17,13 +17,13 @@ from pathlib import Path
 from places import ROOT, WORKERS, compiled
 from subjects import Subject
 
-FEW, MANY = 1_000, 11_000  # pairs of the two runs; the difference has no start and no end
+FEW, MANY = 1_000, 11_000  # pairs of the two runs; the difference excludes start and end
 COLLECTED = re.compile(r"Collected : (\d+)")
 
 
 @dataclass(frozen=True)
 class Pair:
-    """The arguments of pairs.c that select the work."""
+    """Arguments of pairs.c: the work, bytes of a block and a setting."""
 
     work: str
     size: int
@@ -42,7 +42,7 @@ def command(pair: Pair, library: Path, pairs: int) -> list[str]:
 
 
 def collected(report: str) -> int:
-    """Return the sum of all counts in callgrind's report, which has one count per process."""
+    """Return the sum of all counts in callgrind's report: one count per process."""
     return sum(map(int, COLLECTED.findall(report)))
 
 

@@ -91,7 +91,7 @@ def groups() -> dict[str, Group]:
 def nanoseconds(job: Job, subject: Subject) -> float:
     """Return the nanoseconds per block of a loop, measured in a new process."""
     whole = {
-        "loops": str(compiled(WORKERS / "native" / "loops.c")),
+        "loops": subject.loops(),
         "target": TARGET,
         "repeats": 3,
         **job,
@@ -104,10 +104,10 @@ def measure_two_threads(group: Group, subjects: list[Subject], rounds: int) -> N
     loops = {"one": ("loops.c", "in_threads", 1), "64": ("patterns.c", "many_in_threads", 64)}
     chosen = [subject for subject in subjects if subject.name not in (NRT_OFF, NRT_ON)]
     for live, (source, loop, least) in loops.items():
-        library = str(compiled(WORKERS / "native" / source))
         for name, size in LARGE.items():
-            job = {"loops": library, "loop": loop, "size": size, "threads": 2, "least": least}
+            job = {"loop": loop, "size": size, "threads": 2, "least": least}
             for subject in in_turn(chosen, rounds):
+                job["loops"] = subject.loops(source)
                 group.case(f"{name}, {live} live").add(subject.name, nanoseconds(job, subject))
 
 

@@ -18,7 +18,7 @@ IN_C = ("a MemInfo of 64 B, in C", "a block of 64 B, in C")
 AT_THE_END = f"`np.empty(8)` after {FRAMES} nested calls"
 IN_PYTHON = ("`memrt.empty(8)`", "`np.empty(8)`", AT_THE_END)
 CASES = (*IN_C, *IN_PYTHON)
-KINDS = dict(zip(IN_C, ("watched", "watched blocks"), strict=True))
+KINDS = dict(zip(IN_C, ("watched", "blocks"), strict=True))
 TASKS = dict(zip(IN_PYTHON, ("memrt.empty", "np.empty", "calls"), strict=True))
 TARGET = 20_000_000  # nanoseconds per measurement
 MEASURED = (OFF, SAMPLED, PYTHON)  # levels for whole programs
@@ -54,7 +54,7 @@ def in_c(kind: str, level: str, target: int) -> float:
 
     table = str(compiled(WORKERS / "native" / "table.c", f"-I{memrt.get_include()}"))
     subject = LEVELS[level].subject(level, kind, library=memrt.get_library(), table=table)
-    job = {"loops": str(compiled(WORKERS / "native" / "loops.c")), "loop": "one_live", "size": 64}
+    job = {"loops": subject.loops(), "loop": "one_live", "size": 64}
     whole = {**job, "target": target, "repeats": 3}
     return run_worker(WORKERS / "blocks.py", whole, subject, "-I")["ns"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from options import Options
-from places import WORKERS, compiled
+from places import WORKERS
 from result import Case, Group
 from rounds import Progress, in_turn, run_worker
 from subjects import BLOCKS, GLIBC, MEMRT, PRELOADED, Subject, allocators
@@ -89,10 +89,8 @@ def subjects() -> list[Subject]:
 
 def look(pattern: Pattern, subject: Subject) -> dict[str, float]:
     """Run a pattern in a new process. Return the nanoseconds per block and the peak in KiB."""
-    loops = str(compiled(WORKERS / "native" / "patterns.c"))
-    return run_worker(
-        WORKERS / "memory.py", {"task": "pattern", "loops": loops, **pattern.job()}, subject
-    )
+    job = {"task": "pattern", "loops": subject.loops("patterns.c"), **pattern.job()}
+    return run_worker(WORKERS / "memory.py", job, subject)
 
 
 def add_best(case: Case) -> None:

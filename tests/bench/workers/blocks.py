@@ -3,7 +3,7 @@
 usage: python -I blocks.py JOB, a JSON object:
 
   loops     path of the compiled loops.c or patterns.c
-  subject   kind (malloc, memrt, watched, watched blocks, nrt, double or bare) and the parameters of
+  subject   kind (malloc, memrt, watched, blocks, nrt, double or bare) and the parameters of
             the kind
   loop      name of a function of this file
   size      bytes of a block; many_live takes lists instead, `sizes` and `order`
@@ -46,6 +46,12 @@ class Subject(ctypes.Structure):
     )
 
 
+class Raw(ctypes.Structure):
+    """Functions with the signatures of NEP 49: raw_t in raw.h."""
+
+    _fields_ = tuple((name, ctypes.c_void_p) for name in ("alloc", "calloc", "realloc", "free"))
+
+
 def address(function: object) -> int | None:
     """Return the address of a ctypes function."""
     return ctypes.cast(function, ctypes.c_void_p).value
@@ -71,9 +77,9 @@ def memrt(wanted: dict) -> Subject:
 
 
 def begun(wanted: dict) -> tuple[ctypes.CDLL, ctypes.POINTER]:
-    """Set table.c up with memrt's table, inside a scope if `scope` is set. Return both."""
+    """Enter a scope if `scope` is set. Return table.c and memrt's table."""
     library, table = ctypes.CDLL(wanted["table"]), memrt_table(wanted["library"])
-    if not library.table_begin(table, int(wanted["scope"])):
+    if wanted["scope"] and not library.table_enter_scope(table):
         raise MemoryError("cannot enter a scope for the measurement")
     return library, table
 
@@ -84,12 +90,17 @@ def watched(wanted: dict) -> Subject:
     return Subject(table[0], table[4], None, DATA_AT, None)
 
 
-def watched_blocks(wanted: dict) -> Subject:
-    """Return the block functions of the table, as a NumPy handler calls them."""
-    library, _ = begun(wanted)
-    return Subject(
-        address(library.table_block), address(library.table_block_free), None, PLAIN, None
-    )
+def raw_functions(library: ctypes.CDLL, table: ctypes.POINTER) -> Raw:
+    """Return the block functions of the table."""
+    functions = Raw()
+    library.table_raw(table, ctypes.byref(functions))
+    return functions
+
+
+def blocks(wanted: dict) -> Subject:
+    """Return the block functions of the table, for loops compiled with BLOCKS."""
+    functions = raw_functions(*begun(wanted))
+    return Subject(functions.alloc, functions.free, None, PLAIN, None)
 
 
 def alone(package: str, module: str):
@@ -135,7 +146,7 @@ KINDS = {
     "malloc": malloc,
     "memrt": memrt,
     "watched": watched,
-    "watched blocks": watched_blocks,
+    "blocks": blocks,
     "nrt": nrt,
     "double": double,
     "bare": bare,

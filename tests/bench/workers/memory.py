@@ -22,12 +22,6 @@ import blocks
 from resident import peak, reset_peak, resident
 
 
-class Raw(ctypes.Structure):
-    """The functions that replay.c calls: raw_t in raw.h."""
-
-    _fields_ = tuple((name, ctypes.c_void_p) for name in ("alloc", "calloc", "realloc", "free"))
-
-
 class Table:
     """memrt's table, used through the functions of table.c."""
 
@@ -43,10 +37,8 @@ class Table:
     def release_unused(self) -> None:
         self.calls.table_release_unused(self.api)
 
-    def raw(self) -> Raw:
-        functions = Raw()
-        self.calls.table_raw(self.api, ctypes.byref(functions))
-        return functions
+    def raw(self) -> blocks.Raw:
+        return blocks.raw_functions(self.calls, self.api)
 
 
 def is_memrt(job: dict) -> bool:
@@ -74,7 +66,7 @@ def trace(job: dict) -> dict[str, float]:
     table = np.full((count, 2), 0, np.uint64)
     table.fill(0)  # make all pages resident before the measurement
     replay = ctypes.CDLL(job["replay"])
-    raw = Table(job["subject"]).raw() if is_memrt(job) else Raw.in_dll(replay, "plain")
+    raw = Table(job["subject"]).raw() if is_memrt(job) else blocks.Raw.in_dll(replay, "plain")
     arguments = [ctypes.byref(raw), ctypes.c_void_p(events.ctypes.data)]
     live = ctypes.c_void_p(table.ctypes.data)
     reset_peak()

@@ -1,7 +1,8 @@
 #ifndef BENCH_LOOP_H
 #define BENCH_LOOP_H
 
-/// Steps of the loops over blocks.
+/// Steps of the loops over blocks. With BLOCKS, the functions of the subject are block_alloc and
+/// block_free of memrt's table, which a NumPy handler calls with a context and a size.
 
 #include <stddef.h>
 #include <stdint.h>
@@ -32,9 +33,28 @@ static inline void touch(const subject_t *subject, char *object, size_t size)
         data[at] = 1;
 }
 
+static inline void *allocate(const subject_t *subject, size_t size)
+{
+#ifdef BLOCKS
+    return ((void *(*)(void *, size_t))(void (*)(void))subject->alloc)(NULL, size);
+#else
+    return subject->alloc(size);
+#endif
+}
+
+static inline void drop(const subject_t *subject, void *object)
+{
+#ifdef BLOCKS
+    ((void (*)(void *, void *, size_t))(void (*)(void))subject->release)(NULL, object, 0);
+#else
+    subject->release(object);
+#endif
+}
+
+/// Allocate a block and write a byte on each page. Returns NULL when memory ran out.
 static inline void *make(const subject_t *subject, size_t size)
 {
-    void *object = subject->alloc(size);
+    void *object = allocate(subject, size);
     if (object != NULL)
         touch(subject, object, size);
     return object;

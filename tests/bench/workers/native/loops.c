@@ -38,7 +38,7 @@ static int cycle_one(const subject_t *subject, size_t size, size_t count)
         void *object = make(subject, size);
         if (object == NULL)
             return 0;
-        subject->release(object);
+        drop(subject, object);
     }
     return 1;
 }
@@ -60,7 +60,7 @@ static int cycle_many(const subject_t *subject, const size_t *sizes, const uint3
                 return 0;
         }
         for (size_t i = 0; i < live; i++)
-            subject->release(objects[order[i]]);
+            drop(subject, objects[order[i]]);
     }
     return 1;
 }
@@ -163,7 +163,7 @@ static void *take_all(void *argument)
     for (size_t i = 0; i < own->count; i++) {
         while (atomic_load_explicit(&own->ring->head, memory_order_acquire) == i)
             sched_yield();
-        own->subject->release(own->ring->slots[i % RING]);
+        drop(own->subject, own->ring->slots[i % RING]);
         atomic_store_explicit(&own->ring->tail, i + 1, memory_order_release);
     }
     return NULL;

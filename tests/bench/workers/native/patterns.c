@@ -2,8 +2,8 @@
 /// Loaded by ctypes; a subject_t names the functions. Every function returns the wall-clock
 /// nanoseconds of `count` blocks, and aborts when memory ran out.
 ///
-/// No library has the patterns: mimalloc-bench has programs of the same kinds, but they call
-/// malloc, not an allocator behind a table.
+/// No library has the patterns: mimalloc-bench has programs of the same kinds for malloc, not
+/// for an allocator behind a table.
 
 #include <pthread.h>
 #include <sched.h>
@@ -18,7 +18,7 @@
 #define SMALLEST 16    /* bytes */
 #define RING 4096      /* blocks on the way to one consumer */
 #define BATCH 4000     /* blocks of one thread in survivors() and exits() */
-#define SURVIVE 8      /* one in SURVIVE blocks outlives its thread */
+#define SURVIVE 8      /* one in SURVIVE blocks outlives the thread */
 #define AGE 4          /* generations that a survivor lives */
 #define WRITES 200     /* writes to one block in false_sharing() */
 
@@ -62,7 +62,7 @@ static void *replace_blocks(void *argument)
     for (size_t i = 0; i < lane->count; i++) {
         void **slot = &lane->slots[draw(&lane->seed) % SLOTS];
         if (*slot != NULL)
-            lane->subject->release(*slot);
+            drop(lane->subject, *slot);
         *slot = make_or_abort(lane->subject, SMALLEST + draw(&lane->seed) % lane->size);
     }
     return NULL;
@@ -72,7 +72,7 @@ static void free_lane(lane_t *lane)
 {
     for (size_t i = 0; i < SLOTS; i++)
         if (lane->slots[i] != NULL)
-            lane->subject->release(lane->slots[i]);
+            drop(lane->subject, lane->slots[i]);
 }
 
 /// Replace random blocks of random sizes below `size` in `threads` threads. New threads continue
@@ -116,7 +116,7 @@ static void *consume(void *argument)
     for (size_t i = 0; i < own->count; i++) {
         while (atomic_load_explicit(&own->head, memory_order_acquire) == i)
             sched_yield();
-        own->subject->release(own->slots[i % RING]);
+        drop(own->subject, own->slots[i % RING]);
         atomic_store_explicit(&own->tail, i + 1, memory_order_release);
     }
     return NULL;
@@ -131,7 +131,7 @@ static void hand_to(consumer_t *consumer, void *object)
     atomic_store_explicit(&consumer->head, head + 1, memory_order_release);
 }
 
-/// Allocate on this thread, and free in turn on `threads` threads that allocate nothing.
+/// Allocate on the calling thread, and free in turn on `threads` other threads.
 uint64_t consumers(const subject_t *subject, size_t size, size_t count, size_t threads)
 {
     static consumer_t all[THREADS_MAX];
@@ -163,10 +163,10 @@ static void free_survivors(const subject_t *subject, void **survivors)
 {
     for (size_t i = 0; i < BATCH / SURVIVE; i++)
         if (survivors[i] != NULL)
-            subject->release(survivors[i]);
+            drop(subject, survivors[i]);
 }
 
-/// Allocate BATCH blocks, replace the survivors by some of these, and free the rest.
+/// Allocate BATCH blocks, replace the survivors by one in SURVIVE, and free the rest.
 static void *live_one_generation(void *argument)
 {
     generation_t *own = argument;
@@ -178,13 +178,13 @@ static void *live_one_generation(void *argument)
         if (i % SURVIVE == 0)
             own->survivors[i / SURVIVE] = blocks[i];
         else
-            own->subject->release(blocks[i]);
+            drop(own->subject, blocks[i]);
     }
     return NULL;
 }
 
-/// Allocate in threads that run one after the other. A thread frees most of its blocks, and the
-/// survivors of the thread AGE generations before.
+/// Allocate in threads, one after the other. A thread frees most new blocks, and the survivors of
+/// the thread AGE generations before.
 uint64_t survivors(const subject_t *subject, size_t size, size_t count)
 {
     static void *kept[AGE][BATCH / SURVIVE];
@@ -222,10 +222,11 @@ static void free_all(leaver_t *leaver)
 {
     pthread_join(leaver->thread, NULL);
     for (size_t i = 0; i < BATCH; i++)
-        leaver->subject->release(leaver->blocks[i]);
+        drop(leaver->subject, leaver->blocks[i]);
 }
 
-/// Allocate in `threads` threads that end, and free all blocks on this thread afterwards.
+/// Allocate in `threads` threads, and free all blocks on the calling thread after the threads
+/// ended.
 uint64_t exits(const subject_t *subject, size_t size, size_t count, size_t threads)
 {
     static leaver_t leavers[THREADS_MAX];
@@ -259,14 +260,14 @@ static void *write_and_replace(void *argument)
         volatile char *data = data_of(own->subject, own->object);
         for (size_t k = 0; k < WRITES; k++)
             data[k % own->size]++;
-        own->subject->release(own->object);
+        drop(own->subject, own->object);
         own->object = make_or_abort(own->subject, own->size);
     }
-    own->subject->release(own->object);
+    drop(own->subject, own->object);
     return NULL;
 }
 
-/// Allocate one block for each thread side by side. Each thread writes to its block, frees the
+/// Allocate one block for each thread side by side. Each thread writes to the block, frees the
 /// block and allocates the next.
 uint64_t false_sharing(const subject_t *subject, size_t size, size_t count, size_t threads)
 {
@@ -300,7 +301,7 @@ static void *cycle_batches(void *argument)
         for (size_t i = 0; i < LIVE; i++)
             objects[i] = make_or_abort(own->subject, own->size);
         for (size_t i = 0; i < LIVE; i++)
-            own->subject->release(objects[i * 37 % LIVE]); /* 37: coprime to LIVE */
+            drop(own->subject, objects[i * 37 % LIVE]); /* 37: coprime to LIVE */
     }
     return NULL;
 }

@@ -45,25 +45,10 @@ uint64_t inlined_references(const subject_t *subject, size_t size, size_t count)
            (uint64_t)begin.tv_nsec;
 }
 
-static const memrt_api_t *table; ///< for functions without a table argument
-
-/// Store `api` for table_block(), and enter a new scope on the calling thread if `in_scope`.
-/// Returns nonzero on success.
-int table_begin(const memrt_api_t *api, int in_scope)
+/// Enter a new scope on the calling thread. Returns nonzero on success.
+int table_enter_scope(const memrt_api_t *api)
 {
     memrt_scope_t *scope;
-    table = api;
-    return !in_scope || (api->scope_open(NULL, "bench", &scope) == MEMRT_OK &&
-                         api->scope_enter(scope, NULL) == MEMRT_OK);
-}
-
-/// Allocate a block like a NumPy handler, with the signature that the loops expect.
-void *table_block(size_t size)
-{
-    return table->block_alloc(NULL, size);
-}
-
-void table_block_free(void *data)
-{
-    table->block_free(NULL, data, 0);
+    return api->scope_open(NULL, "bench", &scope) == MEMRT_OK &&
+           api->scope_enter(scope, NULL) == MEMRT_OK;
 }
