@@ -16,7 +16,7 @@
 
 /// Number of innermost frames that are memrt's own: usual and maximum. With more own frames, fewer
 /// frames of the caller would be recorded.
-#define OWN_USUAL 2u
+#define OWN_USUAL 3u
 #define OWN_MAX 6u
 
 /// Bytes kept of a function or file name, with the closing zero. Longer names are cut.
@@ -40,13 +40,18 @@ void memrt__site_set_frames(memrt_frames_fn fn)
     memrt__store_release(&frames_callback, word);
 }
 
-static size_t list_interpreter_frames(memrt_frame_t *out, size_t max)
+static MEMRT__APART size_t call_shielded(memrt_frames_fn fn, memrt_frame_t *out, size_t max)
 {
     MEMRT__SHIELD;
+    return fn(out, max);
+}
+
+static size_t list_interpreter_frames(memrt_frame_t *out, size_t max)
+{
     size_t word = memrt__load_acquire(&frames_callback);
     memrt_frames_fn fn;
     memcpy(&fn, &word, sizeof(fn));
-    return fn == NULL || max == 0 ? 0 : fn(out, max);
+    return fn == NULL || max == 0 ? 0 : call_shielded(fn, out, max);
 }
 
 /// Collect up to `max` return addresses of the call stack. The first `*own` of them are memrt's.

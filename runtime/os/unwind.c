@@ -10,6 +10,7 @@
 #include "runtime/base/compiler.h"
 #include "runtime/base/shield.h"
 #include "runtime/base/size.h"
+#include "runtime/os/frame_walk.h"
 #include "runtime/os/lock.h"
 #include "runtime/os/os.h"
 
@@ -164,6 +165,9 @@ static void load_unwinder(void)
         first && pthread_key_create(&last_key, leave_gate_at_thread_end) == 0 && find_cache_key();
     register_thread(get_own_gate());
     dl_iterate_phdr(find_own_code, (void *)(uintptr_t)load_unwinder);
+#if MEMRT__FRAME_WALK
+    memrt__frame_walk_start();
+#endif
     memrt__store_release(&ready, 1);
 }
 
@@ -174,21 +178,79 @@ static inline void ensure_unwinder(void)
     }
 }
 
-/// Shielded: an unwinder may load libraries, and may write to a pipe to probe addresses.
-int memrt__unwind(void **frames, int max)
+/// Enter the gate of the calling thread, with an unwinder loaded. Returns NULL while a fork takes
+/// long.
+static gate_t *enter_unwinder(void)
 {
-    MEMRT__SHIELD;
     gate_t *gate = get_own_gate();
     if (!enter_gate(gate)) {
-        return 0;
+        return NULL;
     }
     ensure_unwinder();
-    register_thread(gate);
     MEMRT__ASSERT(depth != 0 && own_start <= own_end);
-    int count = unwind == NULL || max <= 0 ? 0 : unwind(frames, max);
+    return gate;
+}
+
+/// Inlined, so that the first frame is in the function that the caller of memrt called.
+static MEMRT__INLINE int call_unwinder(gate_t *gate, void **frames, int max)
+{
+    register_thread(gate);
+    return unwind == NULL || max <= 0 ? 0 : unwind(frames, max);
+}
+
+/// Shielded: an unwinder may load libraries, and may write to a pipe to probe addresses.
+int memrt__unwind_by_library(void **frames, int max)
+{
+    MEMRT__SHIELD;
+    gate_t *gate = enter_unwinder();
+    if (gate == NULL) {
+        return 0;
+    }
+    int count = call_unwinder(gate, frames, max);
     leave_gate(gate);
     return count;
 }
+
+#if MEMRT__FRAME_WALK
+
+/// Walk with new layouts, or call the unwinder where the walk fails. The gate keeps a fork from
+/// copying the loader's lock while a thread holds the lock. Inlined, like call_unwinder().
+static MEMRT__INLINE int unwind_slow(const memrt__frame_registers_t *from, void **frames, int max)
+{
+    MEMRT__SHIELD;
+    gate_t *gate = enter_unwinder();
+    if (gate == NULL) {
+        return 0;
+    }
+    int count = memrt__frame_walk(from, frames, max, true);
+    if (count < 0) {
+        count = call_unwinder(gate, frames, max);
+    }
+    leave_gate(gate);
+    return count;
+}
+
+int memrt__unwind(void **frames, int max)
+{
+    memrt__frame_registers_t here;
+    MEMRT__FRAME_CAPTURE(here);
+    if (MEMRT__LIKELY(memrt__load_acquire(&ready) != 0)) {
+        int count = memrt__frame_walk(&here, frames, max, false);
+        if (MEMRT__LIKELY(count >= 0)) {
+            return count;
+        }
+    }
+    return unwind_slow(&here, frames, max);
+}
+
+#else
+
+int memrt__unwind(void **frames, int max)
+{
+    return memrt__unwind_by_library(frames, max);
+}
+
+#endif
 
 /* Limit of the wait in memrt__unwind_pause(): a call that a signal handler left by longjmp never
    leaves its gate. */

@@ -198,8 +198,8 @@ class tracking:  # noqa: N801 - reads as a verb where it is used
     frames : int, default 16
         Maximum of Python calls to record for each allocation, 0 to 128.
     native : int, default 0
-        Maximum of calls of native code to record for each allocation, 0 to 128. Fast if libunwind
-        is installed (Debian: libunwind8).
+        Maximum of calls of native code to record for each allocation, 0 to 128. Some call
+        stacks are fast only if libunwind is installed (Debian: libunwind8).
     sample : int or str, optional
         List about one allocation per `sample` bytes, a number or a text like "512K". Allocations
         are chosen at random, so that estimates are unbiased. None: list all.

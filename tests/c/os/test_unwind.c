@@ -63,12 +63,12 @@ static void *unwind_and_end(void *argument)
 {
     ending_t *ending = argument;
     void *frames[MOST];
-    REQUIRE(memrt__unwind(frames, MOST) > 0);
+    REQUIRE(memrt__unwind_by_library(frames, MOST) > 0);
     REQUIRE(pthread_getspecific(cache_key) != NULL);
     REQUIRE(pthread_setspecific(middle_key, ending) == 0);
     memrt__store_release(&ending->is_ready, 1);
     wait_for(&ending->may_end);
-    ending->frames = memrt__unwind(frames, MOST);
+    ending->frames = memrt__unwind_by_library(frames, MOST);
     return NULL;
 }
 
