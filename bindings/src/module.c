@@ -7,6 +7,7 @@
 #include <memrt/import.h>
 
 #include "core/base_lookup.h"
+#include "core/cpython_layout.h"
 #include "core/current_policy.h"
 #include "core/current_scope.h"
 #include "core/interpreter.h"
@@ -106,16 +107,17 @@ static int import_numpy(void)
 static int add_functions(PyObject *module)
 {
     PyMethodDef *const groups[] = {
-        memrt__adoption_methods,       memrt__array_methods,        memrt__array_view_methods,
-        memrt__buffer_methods,         memrt__failure_methods,      memrt__handler_methods,
-        memrt__current_policy_methods, memrt__live_methods,         memrt__lookup_methods,
-        memrt__owner_methods,          memrt__policy_methods,       memrt__process_methods,
-        memrt__scope_methods,          memrt__stats_methods,        memrt__thread_methods,
-        memrt__holders_methods,        memrt__survey_methods,       memrt__container_methods,
-        memrt__retention_methods,      memrt__frames_methods,       memrt__symbols_methods,
-        memrt__cuda_methods,           memrt__cuda_buffer_methods,  memrt__dlpack_import_methods,
-        memrt__arrow_export_methods,   memrt__arrow_import_methods, memrt__tensor_methods,
-        memrt__recording_methods,      memrt__program_methods,      memrt__peak_methods,
+        memrt__adoption_methods,       memrt__array_methods,         memrt__array_view_methods,
+        memrt__buffer_methods,         memrt__failure_methods,       memrt__handler_methods,
+        memrt__current_policy_methods, memrt__current_scope_methods, memrt__live_methods,
+        memrt__lookup_methods,         memrt__owner_methods,         memrt__policy_methods,
+        memrt__process_methods,        memrt__scope_methods,         memrt__stats_methods,
+        memrt__thread_methods,         memrt__holders_methods,       memrt__survey_methods,
+        memrt__container_methods,      memrt__retention_methods,     memrt__frames_methods,
+        memrt__symbols_methods,        memrt__cuda_methods,          memrt__cuda_buffer_methods,
+        memrt__dlpack_import_methods,  memrt__arrow_export_methods,  memrt__arrow_import_methods,
+        memrt__tensor_methods,         memrt__recording_methods,     memrt__program_methods,
+        memrt__peak_methods,
     };
     for (size_t i = 0; i < sizeof(groups) / sizeof(groups[0]); i++) {
         if (PyModule_AddFunctions(module, groups[i]) < 0) {
@@ -136,6 +138,8 @@ static int add_api_capsule(PyObject *module)
 
 static int module_exec(PyObject *module)
 {
+    memrt__interpreter_setup();
+    memrt__cpython_layout_setup();
     if (refuse_subinterpreter() < 0 || refuse_second_python() < 0 || load_api_table() < 0 ||
         import_numpy() < 0 || memrt__base_chain_setup() < 0 || memrt__oom_error_setup(module) < 0 ||
         memrt__handler_setup() < 0 || memrt__current_policy_setup() < 0 ||

@@ -1007,6 +1007,9 @@ CASES: dict[str, Case] = {
     "_memrt.stats_read": Case(lambda g: _memrt.stats_read(g.policy)),
     "_memrt.stats_reset_peak": Case(lambda g: _memrt.stats_reset_peak(g.policy)),
     "_memrt.in_scope": scoped(lambda g: _memrt.in_scope(g.policy.handler)),
+    "_memrt.set_scope_entries": scoped(
+        lambda g: _memrt.set_scope_entries(_memrt.scope_variable.get())
+    ),
     "_memrt.scope_open": scoped(lambda g: _memrt.scope_open(g.inside._capsule, "inside")),
     "_memrt.scopes": scoped(lambda g: _memrt.scopes()),
     "_memrt.scope_info": scoped(lambda g: _memrt.scope_info(g.inside._capsule)),

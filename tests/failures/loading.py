@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import _imp
 import atexit  # noqa: F401 - an import of a new module may raise RuntimeError without memory
+import contextvars
 import gc
 import itertools
 import os
@@ -88,6 +89,7 @@ def run_child(spec: ModuleSpec, nth: int, mode: str) -> int:
 
 def main() -> int:
     mode, spec = sys.argv[1], find()
+    contextvars.copy_context()  # CPython 3.11 crashes if a first context gets no memory
     gc.disable()
     statuses = []
     for nth in itertools.count(1):

@@ -384,6 +384,70 @@ def test_tracemalloc_shows_nogil_arrays_once_in_python(run_python):
     assert run_python(WITHOUT_THE_GIL).stdout == "shown once it reached Python\n"
 
 
+RESTARTED = """
+import memrt.numba; memrt.numba.install()
+import _tracemalloc, threading, tracemalloc
+import memrt, numpy as np
+from numba import njit
+
+SIZE = 1_000_000
+
+@njit
+def make(n):
+    return np.empty(n, np.uint8)
+
+@njit(nogil=True)
+def churn(n):
+    total = 0
+    for i in range(n):
+        total += np.empty(i % 64 + 1).size
+    return total
+
+def traced():
+    return [t.size for t in tracemalloc.take_snapshot().traces
+            if t.domain == memrt.debug.tracemalloc_domain]
+
+churn(1)
+untraced = make(SIZE)
+for start in (tracemalloc.start, _tracemalloc.start, tracemalloc.start):
+    start()
+    kept = make(SIZE)
+    assert traced() == [SIZE], traced()
+    tracemalloc.stop()
+    make(SIZE)
+    tracemalloc.start()
+    assert traced() == [], traced()
+    tracemalloc.stop()
+thread = threading.Thread(target=churn, args=(3_000_000,))
+thread.start()
+started = 0
+while thread.is_alive() or started < 10:
+    tracemalloc.start()
+    kept = make(SIZE)
+    assert traced() == [SIZE], traced()
+    started += 1
+    tracemalloc.stop()
+print("traced while on")
+"""
+
+
+@pytest.mark.parametrize("env", [{}, {"PYTHONTRACEMALLOC": "1"}])
+def test_restarted_tracemalloc_shows_new_jitted_arrays(run_python, env):
+    code = RESTARTED.replace("import memrt", "__import__('tracemalloc').stop()\nimport memrt", 1)
+    assert run_python(code if env else RESTARTED, env=env).stdout == "traced while on\n"
+
+
+def test_tracemalloc_option_shows_jitted_arrays(run_python):
+    code = """
+import memrt.numba; memrt.numba.install()
+import tracemalloc, memrt, numba, numpy as np
+kept = numba.njit(lambda n: np.empty(n, np.uint8))(1_000_000)
+domain = memrt.debug.tracemalloc_domain
+print([t.size for t in tracemalloc.take_snapshot().traces if t.domain == domain])
+"""
+    assert run_python(code, flags=("-X", "tracemalloc")).stdout == "[1000000]\n"
+
+
 # --- Checking mode ---
 
 CHECKED = """

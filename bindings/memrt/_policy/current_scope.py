@@ -67,9 +67,9 @@ def _set_entries(entries: tuple[_Entry, ...]) -> None:
     """
     before = _entries.get()
     try:
-        _entries.set(entries)
+        _memrt.set_scope_entries(entries)
         handlers.follow_scope()
     except BaseException:
-        # set() may raise MemoryError for its token after the variable has changed.
-        _entries.set(before)
+        # The change may raise MemoryError for its token after the variable has changed.
+        _memrt.set_scope_entries(before)
         raise

@@ -2,6 +2,7 @@
 #define MEMRT_BINDINGS_CORE_CURRENT_POLICY_H
 
 #include "core/current_scope.h"
+#include "core/policy_record.h"
 #include "support/binding.h"
 
 #include <stdatomic.h>
@@ -18,8 +19,17 @@
 PyObject *memrt__current_handler_for(PyObject *policy);
 
 /// Return the policy that allocations of this context use, borrowed: the policy of
-/// memrt__current_handler_for(None). NULL, without an exception, only if the lookup failed.
+/// memrt__current_handler_for(None). NULL, without an exception, for the default policy, and if the
+/// lookup failed.
 memrt_policy_t *memrt__current_policy(void);
+
+/// Return memrt__current_policy() of `thread`, the attached thread state. Fast while the context
+/// stays the same.
+static inline memrt_policy_t *memrt__current_policy_of(const PyThreadState *thread)
+{
+    memrt_policy_t *policy;
+    return memrt__policy_record_read(thread, &policy) ? policy : memrt__current_policy();
+}
 
 /// Whether any context ever had a policy other than the default policy. Never cleared: contexts are
 /// copied, so the end of the last copy is unknown. Only for the function below.

@@ -1,9 +1,9 @@
 #include "core/current_scope.h"
 
-#include <stdatomic.h>
 #include <stdbool.h>
 
 #include "core/mem_handler.h"
+#include "core/policy_record.h"
 #include "support/errors.h"
 
 /// Context variable with a tuple: the entries of the open scopes of a context, innermost last.
@@ -13,22 +13,14 @@ static PyObject *variable;
 /// identity.
 enum { ENTRY_OWNER, ENTRY_SCOPE, ENTRY_CAPSULE, ENTRY_HANDLERS };
 
-/// Whether any scope was ever opened. Never cleared: contexts are copied, so the end of the last
-/// copy is unknown.
-static atomic_bool scope_was_opened;
+atomic_bool memrt__scope_was_opened;
 
 void memrt__current_scope_note_opened(void)
 {
-    atomic_store_explicit(&scope_was_opened, true, memory_order_relaxed);
+    atomic_store_explicit(&memrt__scope_was_opened, true, memory_order_relaxed);
 }
 
-int memrt__current_scope_is_used(void)
-{
-    return atomic_load_explicit(&scope_was_opened, memory_order_relaxed);
-}
-
-/// Return the innermost entry of this context, or NULL without an exception. New reference.
-static PyObject *get_innermost_entry(void)
+PyObject *memrt__current_scope_entries(void)
 {
     PyObject *entries = NULL;
     /* GCOV_EXCL_BR_START: the context variable has a default */
@@ -37,10 +29,16 @@ static PyObject *get_innermost_entry(void)
         PyErr_Clear();
         return NULL;
     }
-    Py_ssize_t depth = PyTuple_GET_SIZE(entries);
-    PyObject *entry = depth == 0 ? NULL : Py_NewRef(PyTuple_GET_ITEM(entries, depth - 1));
     Py_DECREF(entries);
-    return entry;
+    return entries;
+}
+
+/// Return the innermost entry of this context, or NULL without an exception. New reference.
+static PyObject *get_innermost_entry(void)
+{
+    PyObject *entries = memrt__current_scope_entries();
+    Py_ssize_t depth = entries != NULL ? PyTuple_GET_SIZE(entries) : 0;
+    return depth == 0 ? NULL : Py_NewRef(PyTuple_GET_ITEM(entries, depth - 1));
 }
 
 /// Maximum number of cached handlers per scope. Without a limit, an open scope would keep alive
@@ -99,6 +97,28 @@ PyObject *memrt__current_scope_handler(PyObject *handler)
     return scoped;
 }
 
+/// The record of the current policy compares entries by address. The new entries exist already, so
+/// the dropped record cannot match the new entries by an address from the past.
+static PyObject *set_scope_entries(PyObject *module, PyObject *entries)
+{
+    (void)module;
+    memrt__policy_record_drop();
+    PyObject *token = PyContextVar_Set(variable, entries);
+    if (token == NULL) {
+        return NULL;
+    }
+    Py_DECREF(token);
+    memrt__policy_record_prepare();
+    Py_RETURN_NONE;
+}
+
+PyMethodDef memrt__current_scope_methods[] = {
+    {"set_scope_entries", set_scope_entries, METH_O,
+     "set_scope_entries(entries)\n\n"
+     "Set the value of `scope_variable` in this context. Every change must use the function."},
+    {NULL, NULL, 0, NULL},
+};
+
 int memrt__current_scope_setup(PyObject *module)
 {
     PyObject *none = PyTuple_New(0);
@@ -106,5 +126,8 @@ int memrt__current_scope_setup(PyObject *module)
         variable = PyContextVar_New("memrt_scopes", none);
     }
     Py_XDECREF(none);
+    if (variable != NULL) {
+        memrt__policy_record_setup(variable);
+    }
     return variable != NULL ? PyModule_AddObjectRef(module, "scope_variable", variable) : -1;
 }

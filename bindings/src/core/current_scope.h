@@ -3,6 +3,8 @@
 
 #include "support/binding.h"
 
+#include <stdatomic.h>
+
 /// The current scope of a context, and handlers in the scope. The current scope is kept in a
 /// context variable, so tasks inherit the scope as they inherit NumPy's handler.
 
@@ -13,11 +15,25 @@
 /// itself. Steals a reference to `handler`, also on failure. NULL with an exception.
 PyObject *memrt__current_scope_handler(PyObject *handler);
 
+/// Return the scope entries of this context, borrowed from the context. NULL while no scope was
+/// ever opened.
+PyObject *memrt__current_scope_entries(void);
+
 /// Note that a scope was opened. Until the first call, no context has a scope.
 void memrt__current_scope_note_opened(void);
 
+/// Whether any scope was ever opened. Never cleared: contexts are copied, so the end of the last
+/// copy is unknown. Only for the function below.
+extern atomic_bool memrt__scope_was_opened;
+
 /// Return whether any context may be in a scope. Needs no GIL.
-int memrt__current_scope_is_used(void);
+static inline int memrt__current_scope_is_used(void)
+{
+    return atomic_load_explicit(&memrt__scope_was_opened, memory_order_relaxed);
+}
+
+/// Set the scope entries of a context.
+extern PyMethodDef memrt__current_scope_methods[];
 
 /// Create the context variable. Call once, at import. -1 with an exception.
 int memrt__current_scope_setup(PyObject *module);

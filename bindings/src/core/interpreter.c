@@ -1,44 +1,30 @@
 #include "core/interpreter.h"
 
 #include <sched.h>
-#include <stdatomic.h>
 
 /// Set when interpreter shutdown begins. Nothing is scheduled after that: Py_AddPendingCall needs
 /// an interpreter that still exists.
 static atomic_int closing;
-static atomic_int scheduling;       ///< number of threads inside memrt__interpreter_schedule()
-static atomic_int interpreter_gone; ///< set when the interpreter is deleted
+static atomic_int scheduling; ///< number of threads inside memrt__interpreter_schedule()
+atomic_int memrt__interpreter_is_gone;
+PyInterpreterState *memrt__main_interpreter;
+
+void memrt__interpreter_setup(void)
+{
+    memrt__main_interpreter = PyInterpreterState_Main();
+}
 
 /// Work of memrt__interpreter_schedule().
 static _Atomic(memrt_interpreter_work_fn) scheduled_work;
 
-int memrt__interpreter_has_ended(void)
-{
-    return atomic_load_explicit(&interpreter_gone, memory_order_acquire);
-}
-
 void memrt__interpreter_note_end(void)
 {
-    atomic_store_explicit(&interpreter_gone, 1, memory_order_release);
+    atomic_store_explicit(&memrt__interpreter_is_gone, 1, memory_order_release);
 }
-
-#if PY_VERSION_HEX >= 0x030D0000
-#define attached_thread_state() PyThreadState_GetUnchecked()
-#else
-#define attached_thread_state() _PyThreadState_UncheckedGet()
-#endif
 
 int memrt__holds_python(void)
 {
-    if (memrt__interpreter_has_ended()) {
-        return 0;
-    }
-    /* Before 3.12 the attached state is the state of whichever thread holds the GIL. From 3.12
-       on, a state that PyGILState_Ensure() would not find does not count, since tracemalloc
-       calls PyGILState_Ensure(). */
-    PyThreadState *mine = PyGILState_GetThisThreadState();
-    return mine != NULL && mine == attached_thread_state() &&
-           PyThreadState_GetInterpreter(mine) == PyInterpreterState_Main();
+    return memrt__attached_thread_state() != NULL;
 }
 
 void memrt__interpreter_set_work(memrt_interpreter_work_fn work)

@@ -3,12 +3,58 @@
 
 #include "support/binding.h"
 
+#include <stdatomic.h>
+
 /// State of the main interpreter for any thread: whether the thread holds the GIL, whether
 /// the interpreter has ended, and work to run later with the GIL.
 ///
-/// Order: set_work at import, then schedule; stop_scheduling when shutdown begins; note_end when
-/// the interpreter is deleted. Threads: any thread, with or without the GIL, may call holds_python,
-/// has_ended and schedule. The three functions never wait for the GIL.
+/// Order: setup and set_work at import, then schedule; stop_scheduling when shutdown begins;
+/// note_end when the interpreter is deleted. Threads: any thread, with or without the GIL, may call
+/// holds_python, has_ended and schedule. The three functions never wait for the GIL.
+
+/// Set by memrt__interpreter_note_end(). Only for memrt__interpreter_has_ended().
+extern atomic_int memrt__interpreter_is_gone;
+
+/// Main interpreter, which imported the module; NULL before memrt__interpreter_setup(). Only for
+/// memrt__attached_thread_state().
+extern PyInterpreterState *memrt__main_interpreter;
+
+/// Find the main interpreter. Call once, at import, before any other function of this header.
+void memrt__interpreter_setup(void);
+
+/// Return whether the interpreter that imported the module is deleted. Python code, such as the
+/// destructors of owners in core/owner.h, cannot run afterwards.
+static inline int memrt__interpreter_has_ended(void)
+{
+    return atomic_load_explicit(&memrt__interpreter_is_gone, memory_order_acquire);
+}
+
+/// Return the thread state that is attached to the calling thread; before 3.12, to whichever thread
+/// holds the GIL. May be NULL.
+static inline PyThreadState *memrt__interpreter_thread_state(void)
+{
+#if PY_VERSION_HEX >= 0x030D0000
+    return PyThreadState_GetUnchecked();
+#else
+    return _PyThreadState_UncheckedGet();
+#endif
+}
+
+/// Return the thread state of the calling thread if memrt__holds_python(), otherwise NULL.
+static inline PyThreadState *memrt__attached_thread_state(void)
+{
+    if (memrt__interpreter_has_ended()) {
+        return NULL;
+    }
+    /* Before 3.12 the attached state is the state of whichever thread holds the GIL. From 3.12
+       on, a state that PyGILState_Ensure() would not find does not count, since tracemalloc
+       calls PyGILState_Ensure(). */
+    PyThreadState *mine = PyGILState_GetThisThreadState();
+    return mine != NULL && mine == memrt__interpreter_thread_state() &&
+                   mine->interp == memrt__main_interpreter
+               ? mine
+               : NULL;
+}
 
 /// Return whether the calling thread holds the GIL of the main interpreter and may run Python code
 /// now. Returns 0 in subinterpreters, and on all threads after memrt__interpreter_note_end().
@@ -17,10 +63,6 @@
 /// after a subinterpreter has existed. During finalization, the finalizing thread still gets 1,
 /// although the module globals may already be destroyed.
 int memrt__holds_python(void);
-
-/// Return whether the interpreter that imported the module is deleted. Python code, such as the
-/// destructors of owners in core/owner.h, cannot run afterwards.
-int memrt__interpreter_has_ended(void);
 
 /// Record the end of the interpreter for memrt__interpreter_has_ended(). Call once, when the
 /// interpreter is deleted.

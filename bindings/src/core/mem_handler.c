@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "core/policy_record.h"
 #include "support/ndarray.h"
 
 static PyDataMem_Handler *get_functions(PyObject *handler)
@@ -13,10 +14,12 @@ static PyDataMem_Handler *get_functions(PyObject *handler)
     return PyCapsule_GetPointer(handler, MEMRT_HANDLER_CAPSULE);
 }
 
-/// Destroy a handler capsule: release the policy and free the struct.
+/// Destroy a handler capsule: release the policy and free the struct. The recorded policy may be
+/// the policy of the handler.
 static void destroy_handler(PyObject *handler)
 {
     PyDataMem_Handler *functions = get_functions(handler);
+    memrt__policy_record_drop();
     memrt__api()->policy_release(functions->allocator.ctx);
     free(functions);
 }
@@ -65,6 +68,11 @@ memrt_policy_t *memrt__handler_policy(PyObject *handler)
 {
     memrt_policy_t *policy = get_capsule_policy(handler);
     return policy != NULL ? policy : get_functions(handler)->allocator.ctx;
+}
+
+int memrt__handler_is_own(PyObject *handler)
+{
+    return get_capsule_policy(handler) != NULL;
 }
 
 int memrt__handler_is_memrt(PyObject *handler)

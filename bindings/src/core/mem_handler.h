@@ -16,6 +16,9 @@ PyObject *memrt__handler_new(memrt_policy_t *policy);
 /// Return the policy of a memrt handler, borrowed from the handler.
 memrt_policy_t *memrt__handler_policy(PyObject *handler);
 
+/// Return whether memrt__handler_new() made a handler.
+int memrt__handler_is_own(PyObject *handler);
+
 /// Return whether a handler allocates from memrt, including handlers made by other modules.
 int memrt__handler_is_memrt(PyObject *handler);
 

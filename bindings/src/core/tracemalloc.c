@@ -108,15 +108,9 @@ void memrt__tracemalloc_setup(void)
     memrt__api()->set_observer(&observer);
 }
 
-/// Return whether tracemalloc is tracing. Needs the GIL. Address 0 is never tracked.
-static int is_tracing(void)
-{
-    return PyTraceMalloc_Untrack(MEMRT_TRACEMALLOC_DOMAIN, 0) != MEMRT__TRACEMALLOC_IS_OFF;
-}
-
 int memrt__tracemalloc_compiled(memrt_meminfo_t *mi)
 {
-    if (!memrt__holds_python() || !is_tracing()) {
+    if (!memrt__holds_python()) {
         return 1;
     }
     /* GCOV_EXCL_BR_START: tracemalloc takes its memory from malloc() itself */

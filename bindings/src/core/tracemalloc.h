@@ -1,6 +1,7 @@
 #ifndef MEMRT_BINDINGS_CORE_TRACEMALLOC_H
 #define MEMRT_BINDINGS_CORE_TRACEMALLOC_H
 
+#include "core/cpython_layout.h"
 #include "support/binding.h"
 
 #include <memrt/import.h>
@@ -18,6 +19,12 @@ void memrt__tracemalloc_setup(void);
 
 /// Untrack the recorded addresses, if this thread has the GIL. Cheap when none is recorded.
 void memrt__tracemalloc_drain(void);
+
+/// Return whether tracemalloc is certainly off. Needs no GIL and calls no function of CPython.
+static inline int memrt__tracemalloc_is_off(void)
+{
+    return __atomic_load_n(memrt__tracemalloc_switch, __ATOMIC_RELAXED) == 0;
+}
 
 /// Track a new `mi` of compiled code. Without the GIL nothing is tracked: `mi` is tracked once it
 /// reaches Python. Returns 0, without an exception, if tracemalloc has no memory.

@@ -19,13 +19,17 @@ void memrt__nrt_shutdown(void)
     atomic_store_explicit(&shutting_down, 1, memory_order_relaxed);
 }
 
+static __attribute__((noinline)) memrt_policy_t *find_current_policy(void)
+{
+    const PyThreadState *thread = memrt__attached_thread_state();
+    return thread != NULL ? memrt__current_policy_of(thread) : NULL;
+}
+
 /// Return the policy in force, or NULL for the default policy. NumPy keeps the handler in a context
 /// variable, which requires the GIL: threads without the GIL get the default policy.
-static memrt_policy_t *get_current_policy(void)
+static inline memrt_policy_t *get_current_policy(void)
 {
-    return memrt__current_policy_is_default_everywhere() || !memrt__holds_python()
-               ? NULL
-               : memrt__current_policy();
+    return memrt__current_policy_is_default_everywhere() ? NULL : find_current_policy();
 }
 
 /* --- Destructors. --- */
@@ -65,7 +69,7 @@ static void run_dtor_and_mark(void *data, size_t size, void *info)
 /// memory and `mi` was released.
 static memrt_meminfo_t *track_meminfo(memrt_meminfo_t *mi)
 {
-    if (mi == NULL || memrt__tracemalloc_compiled(mi)) {
+    if (mi == NULL || memrt__tracemalloc_is_off() || memrt__tracemalloc_compiled(mi)) {
         return mi;
     }
     memrt__api()->release(mi);
@@ -73,25 +77,16 @@ static memrt_meminfo_t *track_meminfo(memrt_meminfo_t *mi)
 }
 
 /// Allocate by the fast path: default policy, default alignment, no external allocator.
-static memrt_meminfo_t *allocate_meminfo_fast(size_t size, const memrt_new_options_t *options)
+static memrt_meminfo_t *allocate_meminfo_fast(size_t size)
 {
-    memrt_meminfo_t *mi = memrt__api()->allocate(size);
-    if (mi != NULL) {
-        mi->dtor = options->dtor;
-        mi->dtor_info = options->dtor_info;
-    }
-    return track_meminfo(mi);
+    return track_meminfo(memrt__api()->allocate(size));
 }
 
-static memrt_meminfo_t *allocate_meminfo(size_t size, memrt_new_options_t *options)
+/// Allocate by the slow path: any policy and options. The caller sets options->policy.
+static memrt_meminfo_t *allocate_meminfo_slow(size_t size, memrt_new_options_t *options)
 {
     memrt_meminfo_t *mi;
-    if (memrt__current_policy_is_default_everywhere() && options->alignment <= MEMRT_ALIGN_MIN &&
-        options->external == NULL) {
-        return allocate_meminfo_fast(size, options);
-    }
     options->struct_size = sizeof(*options);
-    options->policy = get_current_policy();
     return memrt__api()->meminfo_new(size, options, &mi) == MEMRT_OK ? track_meminfo(mi) : NULL;
 }
 
@@ -99,7 +94,8 @@ static memrt_meminfo_t *allocate_meminfo(size_t size, memrt_new_options_t *optio
 static memrt_meminfo_t *allocate_marked_meminfo(size_t size, memrt_new_options_t *options)
 {
     options->dtor = run_dtor_and_mark;
-    memrt_meminfo_t *mi = allocate_meminfo(size, options);
+    options->policy = get_current_policy();
+    memrt_meminfo_t *mi = allocate_meminfo_slow(size, options);
     if (mi != NULL) {
         memset(mi->data, FRESH, size);
     }
@@ -119,8 +115,12 @@ static size_t round_up_alignment(unsigned align)
 
 memrt_meminfo_t *memrt__nrt_alloc(size_t size)
 {
-    memrt_new_options_t options = {0};
-    return allocate_meminfo(size, &options);
+    memrt_policy_t *policy = get_current_policy();
+    if (policy == NULL) {
+        return allocate_meminfo_fast(size);
+    }
+    memrt_new_options_t options = {.policy = policy};
+    return allocate_meminfo_slow(size, &options);
 }
 
 memrt_meminfo_t *memrt__nrt_alloc_aligned(size_t size, unsigned align)
@@ -128,8 +128,9 @@ memrt_meminfo_t *memrt__nrt_alloc_aligned(size_t size, unsigned align)
     if (align <= MEMRT_ALIGN_MIN) {
         return memrt__nrt_alloc(size);
     }
-    memrt_new_options_t options = {.alignment = round_up_alignment(align)};
-    return allocate_meminfo(size, &options);
+    memrt_new_options_t options = {.policy = get_current_policy(),
+                                   .alignment = round_up_alignment(align)};
+    return allocate_meminfo_slow(size, &options);
 }
 
 memrt_meminfo_t *memrt__nrt_alloc_safe(size_t size)
@@ -151,8 +152,18 @@ memrt_meminfo_t *memrt__nrt_alloc_safe_aligned_external(size_t size, unsigned al
 
 memrt_meminfo_t *memrt__nrt_alloc_dtor(size_t size, memrt_dtor_fn dtor)
 {
-    memrt_new_options_t options = {.dtor = run_compiled_dtor, .dtor_info = convert_to_info(dtor)};
-    return allocate_meminfo(size, &options);
+    memrt_policy_t *policy = get_current_policy();
+    if (policy != NULL) {
+        memrt_new_options_t options = {
+            .policy = policy, .dtor = run_compiled_dtor, .dtor_info = convert_to_info(dtor)};
+        return allocate_meminfo_slow(size, &options);
+    }
+    memrt_meminfo_t *mi = allocate_meminfo_fast(size);
+    if (mi != NULL) {
+        mi->dtor = run_compiled_dtor;
+        mi->dtor_info = convert_to_info(dtor);
+    }
+    return mi;
 }
 
 memrt_meminfo_t *memrt__nrt_alloc_dtor_safe(size_t size, memrt_dtor_fn dtor)

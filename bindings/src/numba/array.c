@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "core/owner.h"
+#include "core/tracemalloc.h"
 #include "types/nrt_meminfo.h"
 
 _Static_assert(offsetof(memrt_nrt_array_t, meminfo) == 0, "Numba's ArrayModel: meminfo");
@@ -92,7 +93,8 @@ static int has_equal_parent(const memrt_nrt_array_t *array, int ndim, PyArray_De
 static PyObject *create_base(const memrt_nrt_array_t *array)
 {
     if (array->meminfo == NULL ||
-        memrt__tracemalloc_register_allocated(memrt__api(), array->meminfo) < 0) {
+        (!memrt__tracemalloc_is_off() &&
+         memrt__tracemalloc_register_allocated(memrt__api(), array->meminfo) < 0)) {
         return NULL;
     }
     memrt__api()->acquire(array->meminfo);
