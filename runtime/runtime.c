@@ -7,7 +7,7 @@
 #include "runtime/alloc/heap/detour.h"
 #include "runtime/alloc/heap/heap.h"
 #include "runtime/alloc/heap/large_cache.h"
-#include "runtime/alloc/heap/page_heap.h"
+#include "runtime/alloc/heap/pages/page_heap.h"
 #include "runtime/alloc/heap/purger.h"
 #include "runtime/alloc/heap/retention_budget.h"
 #include "runtime/alloc/heap/thread_cache.h"

@@ -1,5 +1,6 @@
 #include "runtime/os/lock.h"
 
+#include <sched.h>
 #include <stdint.h>
 
 #include "runtime/base/atomics.h"
@@ -10,6 +11,9 @@
 /// A lock in a cache line of its own, to avoid false sharing between neighbouring locks.
 typedef struct lock_line {
     _Alignas(MEMRT__CACHE_LINE) pthread_mutex_t mutex;
+    size_t steps;   ///< threads that work in steps under the lock; otherwise no waits are counted
+    size_t waiting; ///< threads that wait for the lock, as far as counted
+    size_t served;  ///< waits that ended with the lock; written under the lock
 } lock_line_t;
 
 /// Mutex type: locks are held for less time than a sleep and a wake-up take. An adaptive mutex
@@ -53,6 +57,8 @@ static void reinit_lock(memrt__rank_t rank)
     pthread_mutexattr_settype(&attributes, MUTEX_TYPE);
     pthread_mutex_init(&locks[rank].mutex, &attributes);
     pthread_mutexattr_destroy(&attributes);
+    memrt__store_relaxed(&locks[rank].steps, 0); /* the child has no further threads */
+    memrt__store_relaxed(&locks[rank].waiting, 0);
 }
 
 static void reinit_free_locks(void)
@@ -164,13 +170,39 @@ static inline void note_all_released(void)
 
 #endif
 
+static void begin_wait(lock_line_t *line)
+{
+    memrt__fetch_add_relaxed(&line->waiting, 1);
+}
+
+static void end_wait(lock_line_t *line, bool taken)
+{
+    memrt__fetch_add_relaxed(&line->waiting, (size_t)-1);
+    if (taken) {
+        memrt__own_add(&line->served, 1);
+    }
+}
+
+/// Take the lock beside threads that work in steps.
+MEMRT__COLD static void wait_for_step(lock_line_t *line)
+{
+    begin_wait(line);
+    pthread_mutex_lock(&line->mutex);
+    end_wait(line, true);
+}
+
 void memrt__lock(memrt__rank_t rank)
 {
     MEMRT__ASSERT(rank < MEMRT__RANKS);
     check_for_child();
     if (!is_held_by_own_fork(rank)) {
+        lock_line_t *line = &locks[rank];
         MEMRT__ASSERT(is_in_order(rank));
-        pthread_mutex_lock(&locks[rank].mutex);
+        if (MEMRT__LIKELY(memrt__load_relaxed(&line->steps) == 0)) {
+            pthread_mutex_lock(&line->mutex);
+        } else {
+            wait_for_step(line);
+        }
         note_taken(rank);
     }
 }
@@ -211,14 +243,15 @@ static bool try_lock_briefly(memrt__rank_t rank)
     return pthread_mutex_timedlock(&locks[rank].mutex, &until) == 0;
 }
 
-static bool lock_unless_fork_slow(memrt__rank_t rank)
+MEMRT__COLD static bool lock_unless_fork_slow(memrt__rank_t rank)
 {
-    while (!is_fork_slow()) {
-        if (try_lock_briefly(rank)) {
-            return true;
-        }
+    bool taken = false;
+    begin_wait(&locks[rank]);
+    while (!taken && !is_fork_slow()) {
+        taken = try_lock_briefly(rank);
     }
-    return false;
+    end_wait(&locks[rank], taken);
+    return taken;
 }
 
 bool memrt__lock_or_fork(memrt__rank_t rank)
@@ -228,6 +261,39 @@ bool memrt__lock_or_fork(memrt__rank_t rank)
     return note_attempt(rank, is_held_by_own_fork(rank) ||
                                   MEMRT__LIKELY(pthread_mutex_trylock(&locks[rank].mutex) == 0) ||
                                   lock_unless_fork_slow(rank));
+}
+
+void memrt__lock_begin_steps(memrt__rank_t rank)
+{
+    memrt__fetch_add_relaxed(&locks[rank].steps, 1);
+}
+
+void memrt__lock_end_steps(memrt__rank_t rank)
+{
+    memrt__fetch_add_relaxed(&locks[rank].steps, (size_t)-1);
+}
+
+/// Maximum number of yields to a thread that waits for a lock. A thread that the system does not
+/// run, for example because of its priority, delays the caller by a millisecond or two.
+#define YIELDS_MAX 1000
+
+/// A thread that began to wait before the first step is not counted, and gets the lock if the
+/// system lets the thread run at the moment of the release.
+bool memrt__lock_pass(memrt__rank_t rank)
+{
+    MEMRT__ASSERT_HELD(rank);
+    lock_line_t *line = &locks[rank];
+    if (is_held_by_own_fork(rank)) {
+        return true;
+    }
+    size_t served = memrt__load_relaxed(&line->served);
+    memrt__unlock(rank);
+    for (int yields = 0; yields < YIELDS_MAX && memrt__load_relaxed(&line->waiting) != 0 &&
+                         memrt__load_relaxed(&line->served) == served;
+         yields++) {
+        sched_yield();
+    }
+    return memrt__lock_or_fork(rank);
 }
 
 int memrt__lock_wait(memrt__rank_t rank, pthread_cond_t *condition, const struct timespec *until)

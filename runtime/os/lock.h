@@ -52,6 +52,14 @@ int memrt__lock_wait(memrt__rank_t rank, pthread_cond_t *condition, const struct
 /// holds a lock of a lower rank always gets the lock, if forks take the lock of the lower rank too.
 bool memrt__lock_or_fork(memrt__rank_t rank) __attribute__((warn_unused_result));
 
+/// Begin and end work in steps under a lock. A step is short enough for a fork to wait.
+void memrt__lock_begin_steps(memrt__rank_t rank);
+void memrt__lock_end_steps(memrt__rank_t rank);
+
+/// Between two steps, let a waiting thread take the lock, then take the lock again as
+/// memrt__lock_or_fork() does.
+bool memrt__lock_pass(memrt__rank_t rank) __attribute__((warn_unused_result));
+
 #if MEMRT_DEBUG
 /// Return whether the calling thread holds a lock.
 bool memrt__lock_is_held(memrt__rank_t rank);

@@ -1,5 +1,5 @@
-/// Seeded bugs: each test damages one structure and checks that the structure's function
-/// memrt__<structure>_is_valid() returns false.
+/// Seeded bugs: each test damages a structure, and expects false from the function
+/// memrt__<structure>_is_valid().
 
 #include "support/suite.h"
 
@@ -15,7 +15,8 @@
 #include "runtime/alloc/guard/quarantine.h"
 #include "runtime/alloc/heap/central_list.h"
 #include "runtime/alloc/heap/large_cache.h"
-#include "runtime/alloc/heap/page_heap.h"
+#include "runtime/alloc/heap/pages/page_counts.h"
+#include "runtime/alloc/heap/pages/page_heap.h"
 #include "runtime/alloc/heap/purger.h"
 #include "runtime/alloc/heap/thread_cache.h"
 #include "runtime/config/options.h"
@@ -135,8 +136,8 @@ static uint16_t *get_head(void)
     return &get_segment()->head[memrt__unit_of(ground.small)];
 }
 
-/// A seeded bug: bits of a byte that change, the function that must find the change, and a part of
-/// the broken condition.
+/// A seeded bug: changed bits of a byte, the function with the broken condition, and a part of the
+/// condition.
 typedef struct bug {
     void *(*find)(void); ///< address of the byte
     unsigned char bits;
@@ -173,9 +174,13 @@ BYTE(segment_used_units, get_segment()->used_units, 0)
 BYTE(segment_used, get_segment()->used.word[MEMRT__SEGMENT_WORDS - 1], 7)
 BYTE(segment_idle, get_segment()->idle.word[MEMRT__SEGMENT_WORDS - 1], 7)
 BYTE(segment_dirty, get_segment()->dirty.word[MEMRT__SEGMENT_WORDS - 1], 7)
-BYTE(segment_longest, get_segment()->longest, 1)
+BYTE(segment_longest, get_segment()->longest[MEMRT__RUNS_FREE], 1)
+BYTE(segment_bin, get_segment()->longest[MEMRT__RUNS_FREE], 0)
+BYTE(segment_whole, get_segment()->whole.word[MEMRT__SEGMENT_WORDS - 1], 7)
+BYTE(segment_round, get_segment()->round[MEMRT__ROUND_ADVICE], 6)
+BYTE(page_counts_cached, memrt__page_counts.dirty_free, 4)
 BYTE(segment_discards, get_segment()->discards, 0)
-BYTE(segment_prev, memrt__segments->prev, 0)
+BYTE(segment_prev, get_segment()->links[memrt__links_of_round(MEMRT__ROUND_ALL)].prev, 0)
 BYTE(cached_bytes, memrt__mapping_lists_bytes, 2)
 BYTE(cache_requested, memrt__large_cache_shared.requested, 6)
 BYTE(cache_queue_bytes, memrt__large_cache_shared.lists.cached.bytes, 2)
@@ -252,8 +257,12 @@ static const bug_t bugs[] = {
     {segment_used_units, 1, memrt__page_heap_is_valid, "used_units"},
     {segment_used, 128, memrt__page_heap_is_valid, "used_units"},
     {segment_idle, 128, memrt__page_heap_is_valid, "idle"},
-    {segment_dirty, 128, memrt__page_heap_is_valid, "dirty_free"},
+    {segment_dirty, 128, memrt__page_heap_is_valid, "longest"},
     {segment_longest, 4, memrt__page_heap_is_valid, "longest"},
+    {segment_bin, 1, memrt__page_heap_is_valid, "segments"},
+    {segment_whole, 128, memrt__page_heap_is_valid, "whole"},
+    {segment_round, 1, memrt__page_heap_is_valid, "round"},
+    {page_counts_cached, 1, memrt__page_heap_is_valid, "dirty_free"},
     {segment_discards, 128, memrt__page_heap_is_valid, "discards"},
     {segment_prev, 64, memrt__page_heap_is_valid, "prev"},
     {cached_bytes, 1, memrt__large_cache_is_valid, "memrt__mapping_lists_bytes"},

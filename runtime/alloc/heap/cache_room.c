@@ -1,6 +1,6 @@
 #include "runtime/alloc/heap/cache_room.h"
 
-#include "runtime/alloc/heap/page_heap.h"
+#include "runtime/alloc/heap/pages/page_heap.h"
 #include "runtime/alloc/heap/retention_budget.h"
 #include "runtime/base/atomics.h"
 #include "runtime/base/compiler.h"

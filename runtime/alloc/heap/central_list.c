@@ -2,7 +2,8 @@
 
 #include "runtime/alloc/heap/detour.h"
 #include "runtime/alloc/heap/large_cache_purge.h"
-#include "runtime/alloc/heap/page_heap.h"
+#include "runtime/alloc/heap/pages/page_heap.h"
+#include "runtime/alloc/heap/pages/segment_rounds.h"
 #include "runtime/alloc/heap/purger.h"
 #include "runtime/alloc/heap/size_class.h"
 #include "runtime/base/check.h"
@@ -306,7 +307,8 @@ static bool add_all_spans(sums_t *sums)
 {
     bool valid = true;
     memrt__lock(MEMRT__RANK_PAGE_HEAP);
-    for (const memrt__segment_t *s = memrt__segments; valid && s != NULL; s = s->next) {
+    for (const memrt__segment_t *s = memrt__segment_rounds_first(); valid && s != NULL;
+         s = memrt__segment_rounds_after(s)) {
         valid = add_spans(s, sums);
     }
     memrt__unlock(MEMRT__RANK_PAGE_HEAP);

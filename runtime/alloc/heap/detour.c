@@ -2,14 +2,14 @@
 
 #include <string.h>
 
-#include "runtime/alloc/heap/page_heap.h"
-#include "runtime/alloc/heap/segment.h"
+#include "runtime/alloc/heap/pages/page_heap.h"
+#include "runtime/alloc/heap/pages/segment.h"
 #include "runtime/alloc/heap/size_class.h"
 #include "runtime/base/check.h"
 #include "runtime/os/lock.h"
 
 /* Under the lock of rank DETOUR: */
-static memrt__segment_t *segments;            /* linked by `next`; the first segment has room */
+static memrt__segment_t *segments;            /* linked by get_next(); the first segment has room */
 static size_t next_unit;                      /* first free unit of the first segment */
 static memrt__span_t *spans[MEMRT__CLASSES];  /* the last span of each class */
 static void *deferred_blocks[MEMRT__CLASSES]; /* blocks to give back after the fork; linked */
@@ -26,6 +26,12 @@ static bool lock_detour(void)
     return forking;
 }
 
+/// Return the link to the next segment. Segments of a detour are in no list of the page heap.
+static memrt__segment_t **get_next(memrt__segment_t *segment)
+{
+    return &segment->links[0].next;
+}
+
 static memrt__segment_t *get_segment(size_t units)
 {
     if (segments == NULL || MEMRT__SEGMENT_UNITS - next_unit < units) {
@@ -33,7 +39,7 @@ static memrt__segment_t *get_segment(size_t units)
         if (segment == NULL) {
             return NULL;
         }
-        segment->next = segments;
+        *get_next(segment) = segments;
         segments = segment;
         next_unit = MEMRT__SEGMENT_TABLE;
     }
@@ -124,7 +130,7 @@ static void join_segments(void (*each)(memrt__span_t *span))
     memrt__lock(MEMRT__RANK_PAGE_HEAP);
     while (segments != NULL) {
         memrt__segment_t *segment = segments;
-        segments = segment->next;
+        segments = *get_next(segment);
         memrt__page_heap_adopt(segment);
         memrt__segment_visit_spans(segment, each);
     }
@@ -155,7 +161,7 @@ void memrt__detour_forget(void)
 static bool are_segments_valid(void)
 {
     bool valid = MEMRT__HOLDS(segments == NULL || memrt__lock_is_forking());
-    for (const memrt__segment_t *s = segments; valid && s != NULL; s = s->next) {
+    for (memrt__segment_t *s = segments; valid && s != NULL; s = *get_next(s)) {
         /* spans lie without gaps after the table */
         size_t end = MEMRT__SEGMENT_TABLE + s->used_units;
         valid = memrt__segment_is_valid(s) && MEMRT__HOLDS(s != segments || next_unit == end) &&

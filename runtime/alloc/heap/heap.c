@@ -5,7 +5,7 @@
 #include "runtime/alloc/heap/central_list.h"
 #include "runtime/alloc/heap/large_cache.h"
 #include "runtime/alloc/heap/large_cache_purge.h"
-#include "runtime/alloc/heap/page_heap.h"
+#include "runtime/alloc/heap/pages/page_heap.h"
 #include "runtime/alloc/heap/purger.h"
 #include "runtime/alloc/heap/thread_cache.h"
 #include "runtime/alloc/mapped.h"

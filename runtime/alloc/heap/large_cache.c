@@ -6,7 +6,7 @@
 #include "runtime/alloc/heap/cache_room.h"
 #include "runtime/alloc/heap/large_cache_purge.h"
 #include "runtime/alloc/heap/mapping_lists.h"
-#include "runtime/alloc/heap/page_heap.h"
+#include "runtime/alloc/heap/pages/page_heap.h"
 #include "runtime/alloc/heap/retention_budget.h"
 #include "runtime/alloc/mapped.h"
 #include "runtime/base/atomics.h"

@@ -9,7 +9,7 @@
 
 #include "runtime/alloc/heap/large_cache.h"
 #include "runtime/alloc/heap/large_cache_purge.h"
-#include "runtime/alloc/heap/page_heap.h"
+#include "runtime/alloc/heap/pages/page_heap.h"
 #include "runtime/base/shield.h"
 #include "runtime/base/size.h"
 #include "runtime/config/options.h"
@@ -19,12 +19,12 @@
 size_t memrt__purger_runs;
 
 /* Relaxed; written under the lock of rank PURGER: */
-static size_t process; /* id of the process that started `thread` */
+static size_t process;  /* id of the process that started `thread` */
+static size_t stopping; /* 1: the thread must end */
 
 /* Under the lock of rank PURGER: */
 static pthread_t thread;
 static bool joinable; /* `thread` was started and is not joined yet */
-static bool stopping;
 static bool hurried;
 static unsigned refusals; /* consecutive starts that the system refused */
 static size_t skips;      /* coming calls that start no thread */
@@ -65,6 +65,12 @@ static uint64_t compute_period(size_t decay)
     return decay == MEMRT__DECAY_NEVER ? PERIOD_MIN : memrt__size_max(decay * MS / 2, PERIOD_MIN);
 }
 
+/// Return false if the thread must end. A fork waits for the end.
+static bool is_going_on(void)
+{
+    return memrt__load_relaxed(&stopping) == 0;
+}
+
 /// Sleep for one period. Returns false if the thread must stop. Under the lock of rank PURGER.
 static bool sleep_one_period(void)
 {
@@ -73,10 +79,10 @@ static bool sleep_one_period(void)
     int status = 0;
     MEMRT__ASSERT_HELD(MEMRT__RANK_PURGER);
     hurried = false;
-    while (!stopping && !hurried && status != ETIMEDOUT) {
+    while (is_going_on() && !hurried && status != ETIMEDOUT) {
         status = memrt__lock_wait(MEMRT__RANK_PURGER, &stop, &time);
     }
-    return !stopping;
+    return is_going_on();
 }
 
 /// Return true if there is cached memory that goes back after a decay.
@@ -95,7 +101,7 @@ static uint64_t purge_pages(uint64_t now, uint64_t due)
     if (decay == MEMRT__DECAY_NEVER || now < due) {
         return due;
     }
-    memrt__page_heap_purge(false);
+    memrt__page_heap_purge_while(false, is_going_on);
     return now + compute_period(decay);
 }
 
@@ -132,7 +138,7 @@ static bool should_serve_again(void)
     bool left = has_aging_memory();
     memrt__lock(MEMRT__RANK_PURGER);
     bool own = joinable && pthread_equal(thread, pthread_self());
-    bool again = left && own && !stopping && memrt__load_relaxed(&memrt__purger_runs) == 0;
+    bool again = left && own && is_going_on() && memrt__load_relaxed(&memrt__purger_runs) == 0;
     if (again) {
         memrt__store_relaxed(&memrt__purger_runs, 1);
     }
@@ -168,7 +174,7 @@ static bool start_thread(void)
 static bool try_start_thread(void)
 {
     MEMRT__ASSERT_HELD(MEMRT__RANK_PURGER);
-    MEMRT__ASSERT(!stopping && !ended);
+    MEMRT__ASSERT(is_going_on() && !ended);
     if (skips != 0) {
         skips--;
         return false;
@@ -191,7 +197,7 @@ void memrt__purger_start(void)
         !has_aging_memory() || !memrt__lock_or_fork(MEMRT__RANK_PURGER)) {
         return;
     }
-    if (memrt__load_relaxed(&memrt__purger_runs) == 0 && !stopping && !ended) {
+    if (memrt__load_relaxed(&memrt__purger_runs) == 0 && is_going_on() && !ended) {
         if (joinable) { /* the thread ended by itself, or is about to */
             pthread_detach(thread);
         }
@@ -238,14 +244,14 @@ static void stop_thread(bool for_good)
     skips = 0;
     ended |= for_good;
     if (mine) {
-        stopping = true;
+        memrt__store_relaxed(&stopping, 1);
         pthread_cond_signal(&stop);
     }
     memrt__unlock(MEMRT__RANK_PURGER);
     if (mine) {
         join_thread(ending);
         memrt__lock(MEMRT__RANK_PURGER);
-        stopping = false;
+        memrt__store_relaxed(&stopping, 0);
         memrt__unlock(MEMRT__RANK_PURGER);
     }
 }
@@ -260,7 +266,8 @@ void memrt__purger_stop(void)
 void memrt__purger_forked(void)
 {
     make_condition();
-    joinable = stopping = false;
+    joinable = false;
+    memrt__store_relaxed(&stopping, 0);
     refusals = 0;
     skips = 0;
     memrt__store_relaxed(&memrt__purger_runs, 0);
@@ -270,7 +277,7 @@ size_t memrt__purge_all(void)
 {
     memrt__page_heap_retry();
     memrt__large_cache_retry();
-    return memrt__page_heap_purge(true) + memrt__large_cache_purge_all();
+    return memrt__page_heap_release() + memrt__large_cache_purge_all();
 }
 
 #if MEMRT_DEBUG
@@ -279,8 +286,9 @@ bool memrt__purger_is_valid(void)
 {
     memrt__lock(MEMRT__RANK_PURGER);
     bool valid = MEMRT__HOLDS(memrt__purger_runs <= 1) &&
-                 MEMRT__HOLDS(memrt__purger_runs == 0 || joinable || stopping) &&
-                 MEMRT__HOLDS(!stopping || !joinable) && MEMRT__HOLDS(refusals <= REFUSALS_MAX) &&
+                 MEMRT__HOLDS(memrt__purger_runs == 0 || joinable || !is_going_on()) &&
+                 MEMRT__HOLDS(is_going_on() || !joinable) &&
+                 MEMRT__HOLDS(refusals <= REFUSALS_MAX) &&
                  MEMRT__HOLDS(skips < (size_t)1 << refusals);
     memrt__unlock(MEMRT__RANK_PURGER);
     return valid;

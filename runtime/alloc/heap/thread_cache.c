@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "runtime/alloc/heap/central_list.h"
-#include "runtime/alloc/heap/page_heap.h"
+#include "runtime/alloc/heap/pages/page_heap.h"
 #include "runtime/os/lock.h"
 #include "runtime/stats/gauges.h"
 

@@ -6,7 +6,7 @@
 #include "runtime/alloc/allocator.h"
 #include "runtime/alloc/heap/central_list.h"
 #include "runtime/alloc/heap/large_cache.h"
-#include "runtime/alloc/heap/page_heap.h"
+#include "runtime/alloc/heap/pages/page_heap.h"
 #include "runtime/alloc/heap/retention_budget.h"
 #include "runtime/alloc/heap/size_class.h"
 #include "runtime/config/options.h"
@@ -258,8 +258,8 @@ TEST_EACH(block_shortage_releases_large_object_cache, 2)
 
 static size_t cached_bytes, opens_unlocked, unmaps_unlocked;
 
-/// Take the lock of every class; hangs if the calling thread holds the lock of a class. Mappings of
-/// other sizes are the trimmed ends of an aligned mapping.
+/// Take the lock of every class; hangs if the calling thread holds the lock of a class. Unmapped
+/// memory of other sizes is at most a segment: a trimmed end of an aligned mapping, for example.
 static void take_every_lock(size_t size)
 {
     if (size == 0 || size == cached_bytes) {
@@ -275,7 +275,8 @@ TEST(growth_reads_files_and_unmaps_without_class_locks)
     empty_caches();
     void *blocks[MOST];
     size_t count = 0;
-    ck_assert(memrt__large_cache_bytes((size_t)3 << 20, &cached_bytes));
+    ck_assert(memrt__large_cache_bytes(MEMRT__SEGMENT + 1, &cached_bytes));
+    ck_assert_uint_gt(cached_bytes, MEMRT__SEGMENT);
     void *mapping = memrt__large_cache_take(&memrt__large_cache_shared, cached_bytes, 64, false);
     ck_assert_ptr_nonnull(mapping);
     memrt__large_cache_give(&memrt__large_cache_shared, mapping, cached_bytes);

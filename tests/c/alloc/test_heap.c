@@ -14,7 +14,7 @@
 #include "runtime/alloc/allocator.h"
 #include "runtime/alloc/heap/heap.h"
 #include "runtime/alloc/heap/large_cache.h"
-#include "runtime/alloc/heap/page_heap.h"
+#include "runtime/alloc/heap/pages/page_heap.h"
 #include "runtime/alloc/heap/retention_budget.h"
 #include "runtime/alloc/heap/thread_cache.h"
 #include "runtime/base/size.h"

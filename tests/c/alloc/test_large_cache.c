@@ -9,7 +9,7 @@
 #include "runtime/alloc/allocator.h"
 #include "runtime/alloc/heap/large_cache.h"
 #include "runtime/alloc/heap/large_cache_purge.h"
-#include "runtime/alloc/heap/page_heap.h"
+#include "runtime/alloc/heap/pages/page_heap.h"
 #include "runtime/alloc/heap/retention_budget.h"
 #include "runtime/base/atomics.h"
 #include "runtime/base/size.h"

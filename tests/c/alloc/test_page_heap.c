@@ -2,18 +2,27 @@
 
 #include "support/suite.h"
 
+#include <pthread.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "conformance/pattern.h"
 #include "runtime/alloc/allocator.h"
 #include "runtime/alloc/heap/large_cache.h"
 #include "runtime/alloc/heap/large_cache_purge.h"
-#include "runtime/alloc/heap/page_heap.h"
+#include "runtime/alloc/heap/pages/page_heap.h"
+#include "runtime/alloc/heap/pages/segment_bins.h"
+#include "runtime/alloc/heap/pages/segment_purge.h"
+#include "runtime/alloc/heap/pages/segment_rounds.h"
 #include "runtime/alloc/heap/purger.h"
 #include "runtime/alloc/heap/retention_budget.h"
 #include "runtime/config/options.h"
+#include "runtime/os/lock.h"
 #include "support/advice.h"
+#include "support/child.h"
 #include "support/crew.h"
 #include "support/kernel.h"
 
@@ -620,5 +629,303 @@ TEST(full_purge_leaves_nothing_during_concurrent_idle_purges)
     size_t done = 0;
     memrt__span_t *anchor = empty_caches();
     crew_run(3, free_and_purge, &done);
+    expect_empty_caches(anchor);
+}
+
+/// Spans of many segments, three to a segment, of which only the tables of the segments are in
+/// memory.
+enum { MANY = 600, THIRD = 168, PER_SEGMENT = 3, SLOTS = (MANY + 2) * PER_SEGMENT };
+
+static memrt__span_t **take_many_segments(void)
+{
+    memrt__span_t **spans = calloc(SLOTS, sizeof(*spans));
+    ck_assert_ptr_nonnull(spans);
+    for (size_t i = 0; i < MANY * PER_SEGMENT; i++) {
+        spans[i] = take_span(THIRD);
+    }
+    return spans;
+}
+
+/// Give every span back, except the first of each segment if `keep_first`.
+static void give_spans(memrt__span_t **spans, bool keep_first)
+{
+    for (size_t i = 0; i < MANY * PER_SEGMENT; i++) {
+        if (!keep_first || i % PER_SEGMENT != 0) {
+            memrt__page_heap_give(spans[i]);
+            spans[i] = NULL;
+        }
+    }
+}
+
+static void give_remaining(memrt__span_t **spans)
+{
+    for (size_t i = 0; i < SLOTS; i++) {
+        if (spans[i] != NULL) {
+            memrt__page_heap_give(spans[i]);
+        }
+    }
+    free(spans);
+}
+
+/// A process may have a few segments of the test framework besides the test's own segments.
+#define FURTHER_SEGMENTS 40
+
+#if MEMRT_DEBUG
+
+TEST(takes_look_at_few_of_many_segments)
+{
+    memrt__span_t *anchor = empty_caches();
+    size_t looks = memrt__segment_bins_looks;
+    memrt__span_t **spans = take_many_segments();
+    ck_assert_uint_le(memrt__segment_bins_looks - looks, 3 * MANY * PER_SEGMENT);
+    give_spans(spans, true);
+    memrt__page_heap_purge(true);
+    looks = memrt__segment_bins_looks;
+    for (size_t i = 1; i < MANY * PER_SEGMENT; i += PER_SEGMENT) {
+        spans[i] = take_span(THIRD + 50); /* a clean run in each segment */
+        spans[i + 1] = take_span(1);
+    }
+    ck_assert_uint_le(memrt__segment_bins_looks - looks, (size_t)6 * MANY);
+    give_remaining(spans);
+    expect_empty_caches(anchor);
+}
+
+TEST(take_of_a_long_span_looks_at_no_segment_with_short_runs)
+{
+    memrt__span_t *anchor = empty_caches(), **spans = take_many_segments();
+    for (size_t i = 0; i < MANY * PER_SEGMENT; i += PER_SEGMENT) {
+        memrt__page_heap_give(spans[i]); /* no two free runs are neighbours */
+        spans[i] = NULL;
+    }
+    memrt__page_heap_purge(true);
+    size_t looks = memrt__segment_bins_looks;
+    for (int i = 0; i < 8; i++) {
+        memrt__span_t *longer = take_span(THIRD + 1);
+        memrt__page_heap_give(longer);
+        memrt__page_heap_purge(true);
+    }
+    ck_assert_uint_le(memrt__segment_bins_looks - looks, FURTHER_SEGMENTS);
+    give_remaining(spans);
+    expect_empty_caches(anchor);
+}
+
+static size_t count_segments(void)
+{
+    size_t count = 0;
+    memrt__lock(MEMRT__RANK_PAGE_HEAP);
+    for (const memrt__segment_t *segment = memrt__segment_rounds_first(); segment != NULL;
+         segment = memrt__segment_rounds_after(segment)) {
+        count++;
+    }
+    memrt__unlock(MEMRT__RANK_PAGE_HEAP);
+    return count;
+}
+
+/* The last segment is visited again by the step that ends the round. */
+TEST(purge_visits_each_segment_once)
+{
+    memrt__span_t *anchor = empty_caches(), **spans = take_many_segments();
+    give_spans(spans, true);
+    for (int all = 0; all < 2; all++) {
+        size_t segments = count_segments(), visits = memrt__segment_purge_visits;
+        ck_assert_uint_ge(segments, MANY);
+        memrt__page_heap_purge(all != 0);
+        ck_assert_uint_eq(memrt__segment_purge_visits - visits, segments);
+    }
+    give_remaining(spans);
+    expect_empty_caches(anchor);
+}
+
+TEST(take_above_budget_visits_few_of_many_segments)
+{
+    memrt__span_t *anchor = empty_caches(), **spans = take_many_segments();
+    for (size_t i = 0; i < MANY * PER_SEGMENT; i += PER_SEGMENT) {
+        memrt__page_heap_give(spans[i]);
+        spans[i] = NULL;
+    }
+    size_t visits = memrt__segment_purge_visits;
+    memrt__span_t *longer = take_span(THIRD + 1);
+    ck_assert_uint_le(memrt__segment_purge_visits - visits, 3);
+    memrt__page_heap_give(longer);
+    give_remaining(spans);
+    expect_empty_caches(anchor);
+}
+
+#endif
+
+/* Free runs of THIRD units in refusing segments are too short for the further spans. A visit of a
+   segment makes one call. */
+TEST(take_above_budget_visits_at_most_256_segments)
+{
+    enum { FURTHER = 2 * MANY };
+    memrt__span_t *anchor = empty_caches(), **spans = take_many_segments(), *further[FURTHER];
+    for (size_t i = 0; i < MANY * PER_SEGMENT; i += PER_SEGMENT) {
+        memrt__page_heap_give(spans[i]);
+        spans[i] = NULL;
+    }
+    kernel_refuse(KERNEL_DISCARD, 0, SIZE_MAX);
+    size_t most = 0;
+    for (size_t i = 0; i < FURTHER; i++) {
+        size_t calls = kernel_calls(KERNEL_DISCARD);
+        further[i] = take_span(THIRD + 32);
+        calls = kernel_calls(KERNEL_DISCARD) - calls;
+        most = calls > most ? calls : most;
+    }
+    ck_assert_uint_eq(most, 256);
+    kernel_obey();
+    for (size_t i = 0; i < FURTHER; i++) {
+        memrt__page_heap_give(further[i]);
+    }
+    give_remaining(spans);
+    expect_empty_caches(anchor);
+}
+
+TEST(take_dissolves_at_most_1024_whole_spans)
+{
+    enum { SHORT = 9, COUNT = 2 * 1100 };
+    memrt__span_t *anchor = empty_caches(), *spans[COUNT];
+    for (size_t i = 0; i < COUNT; i++) {
+        spans[i] = take_span(SHORT);
+    }
+    for (size_t i = 0; i < COUNT; i += 2) {
+        memrt__page_heap_give(spans[i]); /* no two free spans are neighbours */
+    }
+    char *last = spans[0]->base, *first = spans[COUNT - 2]->base;
+    memrt__span_t *longer = take_span(SHORT + 1), *equal = take_span(SHORT);
+    ck_assert(equal->base != first); /* the 1,024 spans freed last are dissolved */
+    ck_assert(equal->base != last);
+    memrt__page_heap_give(equal);
+    memrt__page_heap_give(longer);
+    for (size_t i = 1; i < COUNT; i += 2) {
+        memrt__page_heap_give(spans[i]);
+    }
+    expect_empty_caches(anchor);
+}
+
+TEST(refused_mapping_keeps_bins_of_many_segments_usable)
+{
+    memrt__span_t *anchor = empty_caches(), **spans = take_many_segments();
+    give_spans(spans, true);
+    kernel_refuse(KERNEL_MAP, 0, SIZE_MAX);
+    size_t made = 0;
+    memrt__span_t *span;
+    while ((span = take_span_or_null(THIRD + 32)) != NULL) {
+        size_t last = made * PER_SEGMENT + 1;
+        ck_assert_uint_lt(last, SLOTS);
+        ck_assert_ptr_null(spans[last]);
+        spans[last] = span;
+        made++;
+    }
+    ck_assert_uint_ge(made, MANY - 1);
+    suite_expect_valid();
+    kernel_obey();
+    give_remaining(spans);
+    expect_empty_caches(anchor);
+}
+
+TEST(refused_unmap_keeps_segments_in_their_lists)
+{
+    memrt__span_t *anchor = empty_caches(), **spans = take_many_segments();
+    give_spans(spans, false);
+    kernel_refuse(KERNEL_UNMAP, 0, MANY / 2);
+    memrt__page_heap_purge(true);
+    ck_assert_uint_eq(memrt__page_heap_cached(), 0);
+    suite_expect_valid();
+    kernel_obey();
+    size_t unmaps = kernel_calls(KERNEL_UNMAP);
+    memrt__page_heap_purge(true);
+    ck_assert_uint_ge(kernel_calls(KERNEL_UNMAP) - unmaps, MANY / 2 - 1);
+    give_remaining(spans);
+    expect_empty_caches(anchor);
+}
+
+/// Take and give spans while another thread purges. Each take must wait for one step at most.
+static void *use_page_heap(void *context)
+{
+    size_t *rounds = context;
+    for (int i = 0; i < 20; i++) {
+        memrt__span_t *span = take_span_or_null(7);
+        REQUIRE(span != NULL);
+        memrt__page_heap_give(span);
+        memrt__store_release(rounds, memrt__load_relaxed(rounds) + 1);
+    }
+    return NULL;
+}
+
+TEST(purge_in_steps_releases_everything_beside_another_thread)
+{
+    memrt__span_t *anchor = empty_caches(), **spans = take_many_segments();
+    give_spans(spans, false);
+    pthread_t thread;
+    size_t rounds = 0;
+    ck_assert_int_eq(pthread_create(&thread, NULL, use_page_heap, &rounds), 0);
+    memrt__page_heap_purge(true);
+    ck_assert_uint_le(memrt__page_heap_cached(), 7 * MEMRT__UNIT);
+    pthread_join(thread, NULL);
+    give_remaining(spans);
+    expect_empty_caches(anchor);
+}
+
+static size_t steps;
+
+static bool proceed_for_three_steps(void)
+{
+    return ++steps <= 3;
+}
+
+TEST(next_purge_begins_where_a_purge_was_stopped)
+{
+    memrt__span_t *anchor = empty_caches(), **spans = take_many_segments();
+    give_spans(spans, true);
+    size_t cached = memrt__page_heap_cached(), last = cached, purges = 0;
+    do {
+        steps = 0;
+        memrt__page_heap_purge_while(true, proceed_for_three_steps);
+        ck_assert_uint_lt(memrt__page_heap_cached(), last);
+        last = memrt__page_heap_cached();
+        purges++;
+    } while (last != 0);
+    ck_assert_uint_gt(purges, 3);
+    give_remaining(spans);
+    expect_empty_caches(anchor);
+}
+
+enum { FORKS = 5 };
+
+/// Fork and wait for the child, FORKS times. `context` counts the forks.
+static void *fork_repeatedly(void *context)
+{
+    for (int i = 0; i < FORKS; i++) {
+        pid_t child = fork();
+        REQUIRE(child >= 0);
+        if (child == 0) {
+            child_start_watchdog();
+            _exit(0);
+        }
+        REQUIRE(child_wait(child) == 0);
+        memrt__store_release(context, (size_t)i + 1);
+    }
+    return NULL;
+}
+
+/* AddressSanitizer's allocator leaves its own locks held in such a child. */
+TEST(release_releases_everything_while_another_thread_forks)
+{
+    size_t forks = SUITE_ADDRESS_SANITIZER ? FORKS : 0;
+    memrt__span_t *anchor = empty_caches();
+    pthread_t thread;
+    if (forks == 0) {
+        ck_assert_int_eq(pthread_create(&thread, NULL, fork_repeatedly, &forks), 0);
+    }
+    do {
+        memrt__span_t **spans = take_many_segments();
+        give_spans(spans, true);
+        ck_assert_uint_gt(memrt__page_heap_release(), 0);
+        ck_assert_uint_eq(memrt__page_heap_cached(), 0);
+        give_remaining(spans);
+    } while (memrt__load_acquire(&forks) < FORKS);
+    if (!SUITE_ADDRESS_SANITIZER) {
+        pthread_join(thread, NULL);
+    }
     expect_empty_caches(anchor);
 }

@@ -13,7 +13,7 @@
 
 #include "runtime/alloc/allocator.h"
 #include "runtime/alloc/heap/large_cache.h"
-#include "runtime/alloc/heap/page_heap.h"
+#include "runtime/alloc/heap/pages/page_heap.h"
 #include "runtime/alloc/heap/purger.h"
 #include "runtime/alloc/heap/thread_cache.h"
 #include "runtime/config/options.h"

@@ -9,7 +9,7 @@
 
 #include "runtime/alloc/allocator.h"
 #include "runtime/alloc/heap/central_list.h"
-#include "runtime/alloc/heap/page_heap.h"
+#include "runtime/alloc/heap/pages/page_heap.h"
 #include "runtime/alloc/heap/thread_cache.h"
 #include "runtime/config/options.h"
 #include "runtime/os/lock.h"

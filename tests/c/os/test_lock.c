@@ -111,6 +111,67 @@ TEST(renewed_locks_can_be_taken_in_fork_child)
     child_expect_success(hold_renewed_locks, NULL);
 }
 
+/// A thread that holds a lock and passes the lock, and a thread that waits for the lock.
+typedef struct passing {
+    size_t waits; ///< 1: the waiting thread is about to take the lock
+    size_t taken; ///< 1: the waiting thread had the lock
+    bool (*take)(memrt__rank_t rank);
+} passing_t;
+
+static void *take_while_waiting(void *context)
+{
+    passing_t *passing = context;
+    memrt__store_release(&passing->waits, 1);
+    REQUIRE(passing->take(MEMRT__RANK_FAULT));
+    memrt__store_release(&passing->taken, 1);
+    memrt__unlock(MEMRT__RANK_FAULT);
+    return NULL;
+}
+
+static bool take_lock(memrt__rank_t rank)
+{
+    memrt__lock(rank);
+    return true;
+}
+
+static bool take_lock_unless_forking(memrt__rank_t rank)
+{
+    return memrt__lock_or_fork(rank);
+}
+
+/// Pass a lock until the waiting thread had the lock. A step without the lock fails the test by its
+/// timeout.
+static void pass_to_waiting_thread(bool (*take)(memrt__rank_t rank))
+{
+    passing_t passing = {.take = take};
+    pthread_t thread;
+    memrt__lock(MEMRT__RANK_FAULT);
+    memrt__lock_begin_steps(MEMRT__RANK_FAULT);
+    ck_assert_int_eq(pthread_create(&thread, NULL, take_while_waiting, &passing), 0);
+    while (memrt__load_acquire(&passing.taken) == 0) {
+        ck_assert(memrt__lock_pass(MEMRT__RANK_FAULT));
+    }
+    memrt__lock_end_steps(MEMRT__RANK_FAULT);
+    memrt__unlock(MEMRT__RANK_FAULT);
+    pthread_join(thread, NULL);
+}
+
+TEST(lock_pass_lets_waiting_threads_take_the_lock)
+{
+    pass_to_waiting_thread(take_lock);
+    pass_to_waiting_thread(take_lock_unless_forking);
+}
+
+TEST(lock_pass_without_waiting_thread_keeps_the_lock)
+{
+    memrt__lock(MEMRT__RANK_FAULT);
+    ck_assert(memrt__lock_pass(MEMRT__RANK_FAULT));
+    memrt__unlock(MEMRT__RANK_FAULT);
+    memrt__lock_all();
+    ck_assert(memrt__lock_pass(MEMRT__RANK_FAULT));
+    memrt__unlock_all();
+}
+
 #if MEMRT_DEBUG
 
 static void take_earlier_rank(void *context)

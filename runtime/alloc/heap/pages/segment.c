@@ -1,4 +1,4 @@
-#include "runtime/alloc/heap/segment.h"
+#include "runtime/alloc/heap/pages/segment.h"
 
 #include <string.h>
 
@@ -6,10 +6,9 @@
 #include "runtime/base/check.h"
 #include "runtime/base/size.h"
 #include "runtime/config/options.h"
-#include "runtime/os/lock.h"
 #include "runtime/os/os.h"
 
-memrt__segment_t *memrt__segments;
+size_t memrt__segment_retries;
 
 memrt__unit_bits_t memrt__segment_free_units(const memrt__segment_t *segment, bool dirty)
 {
@@ -30,84 +29,14 @@ memrt__unit_bits_t memrt__segment_purgeable_units(const memrt__segment_t *segmen
     return bits;
 }
 
-/// Return the first unit of the first run of `count` free units, or MEMRT__SEGMENT_UNITS. A search
-/// without result updates `longest`.
-static size_t find_free_run(memrt__segment_t *segment, size_t count)
+void memrt__segment_count_refusal(memrt__segment_t *segment, uint8_t *count)
 {
-    size_t longest;
-    memrt__unit_bits_t bits = memrt__segment_free_units(segment, false);
-    size_t first = memrt__unit_bits_find_run(&bits, count, &longest);
-    if (first == MEMRT__SEGMENT_UNITS) {
-        segment->longest = longest;
+    if (segment->retries != memrt__segment_retries) {
+        segment->retries = memrt__segment_retries;
+        segment->discards = segment->unmaps = 0;
     }
-    return first;
-}
-
-/// Return the first unit of the first run of `count` dirty free units, or MEMRT__SEGMENT_UNITS.
-static size_t find_dirty_run(memrt__segment_t *segment, size_t count)
-{
-    size_t longest;
-    memrt__unit_bits_t bits = memrt__segment_free_units(segment, true);
-    return memrt__unit_bits_find_run(&bits, count, &longest);
-}
-
-typedef size_t (*find_fn)(memrt__segment_t *segment, size_t count);
-
-static memrt__segment_t *search_segments(find_fn look, size_t units, size_t *first)
-{
-    MEMRT__ASSERT_HELD(MEMRT__RANK_PAGE_HEAP);
-    for (memrt__segment_t *segment = memrt__segments; segment != NULL; segment = segment->next) {
-        if (segment->longest >= units) {
-            *first = look(segment, units);
-            if (*first < MEMRT__SEGMENT_UNITS) {
-                return segment;
-            }
-        }
-    }
-    return NULL;
-}
-
-memrt__segment_t *memrt__segment_search_free(size_t units, size_t *first)
-{
-    return search_segments(find_free_run, units, first);
-}
-
-memrt__segment_t *memrt__segment_search_dirty(size_t units, size_t *first)
-{
-    return search_segments(find_dirty_run, units, first);
-}
-
-memrt__segment_t *memrt__segment_find_unvisited(size_t round, bool all)
-{
-    MEMRT__ASSERT_HELD(MEMRT__RANK_PAGE_HEAP);
-    memrt__segment_t *segment = memrt__segments;
-    while (segment != NULL && segment->round[all] >= round) {
-        segment = segment->next;
-    }
-    return segment;
-}
-
-void memrt__segment_link(memrt__segment_t *segment)
-{
-    MEMRT__ASSERT_HELD(MEMRT__RANK_PAGE_HEAP);
-    MEMRT__ASSERT(memrt__segments == NULL || memrt__segments->prev == NULL);
-    segment->prev = NULL;
-    segment->next = memrt__segments;
-    if (memrt__segments != NULL) {
-        memrt__segments->prev = segment;
-    }
-    memrt__segments = segment;
-}
-
-void memrt__segment_unlink(memrt__segment_t *segment)
-{
-    MEMRT__ASSERT_HELD(MEMRT__RANK_PAGE_HEAP);
-    MEMRT__ASSERT(segment->next == NULL || segment->next->prev == segment);
-    MEMRT__ASSERT(segment == (segment->prev == NULL ? memrt__segments : segment->prev->next));
-    *(segment->prev == NULL ? &memrt__segments : &segment->prev->next) = segment->next;
-    if (segment->next != NULL) {
-        segment->next->prev = segment->prev;
-    }
+    ++*count;
+    MEMRT__ASSERT(*count <= MEMRT__REFUSALS_MAX);
 }
 
 /// Fresh pages are zero, so only `longest` and the units of the table need values.
@@ -119,7 +48,7 @@ memrt__segment_t *memrt__segment_map(void)
         if (memrt__load_relaxed(&memrt__options.huge_pages) == MEMRT__HUGE_ADVISE) {
             memrt__os_advise_huge(segment, MEMRT__SEGMENT, true);
         }
-        segment->longest = MEMRT__SEGMENT_UNITS - MEMRT__SEGMENT_TABLE;
+        segment->longest[MEMRT__RUNS_FREE] = MEMRT__SEGMENT_UNITS - MEMRT__SEGMENT_TABLE;
         memrt__unit_bits_set_run(&segment->used, 0, MEMRT__SEGMENT_TABLE);
     }
     return segment;
@@ -127,7 +56,7 @@ memrt__segment_t *memrt__segment_map(void)
 
 size_t memrt__segment_stuck_units(const memrt__segment_t *segment)
 {
-    bool is_whole = segment->used_units == 0 && segment->unmaps < MEMRT__REFUSALS_MAX;
+    bool is_whole = segment->used_units == 0 && !memrt__segment_has_refused_unmaps(segment);
     if (!memrt__segment_has_refused_discards(segment) || is_whole) {
         return 0;
     }
@@ -137,7 +66,7 @@ size_t memrt__segment_stuck_units(const memrt__segment_t *segment)
 
 bool memrt__segment_can_unmap(const memrt__segment_t *segment, bool all)
 {
-    if (segment->used_units != 0 || segment->unmaps == MEMRT__REFUSALS_MAX) {
+    if (segment->used_units != 0 || memrt__segment_has_refused_unmaps(segment)) {
         return false;
     }
     memrt__unit_bits_t bits = memrt__segment_purgeable_units(segment, all);
@@ -221,25 +150,34 @@ static bool is_subset(const memrt__unit_bits_t *part, const memrt__unit_bits_t *
     return outside == 0;
 }
 
+/// Return whether no run of `bits` is longer than the bound.
+static bool is_bound_valid(const memrt__segment_t *segment, const memrt__unit_bits_t *bits,
+                           memrt__runs_t runs)
+{
+    size_t longest;
+    memrt__unit_bits_find_run(bits, MEMRT__SEGMENT_UNITS + 1, &longest);
+    return MEMRT__HOLDS(longest <= segment->longest[runs]) &&
+           MEMRT__HOLDS(segment->longest[runs] <= MEMRT__SEGMENT_UNITS - MEMRT__SEGMENT_TABLE);
+}
+
 static bool are_bitmaps_valid(const memrt__segment_t *segment)
 {
     memrt__unit_bits_t spans = segment->used, free_units, free_dirty;
-    size_t longest, found;
     memrt__unit_bits_clear_run(&spans, 0, MEMRT__SEGMENT_TABLE);
     free_dirty = memrt__segment_free_units(segment, true);
     free_units = memrt__segment_free_units(segment, false);
-    found = memrt__unit_bits_find_run(&free_units, MEMRT__SEGMENT_UNITS + 1, &longest);
     return MEMRT__HOLDS(memrt__unit_bits_find(&segment->used, 0, false) >= MEMRT__SEGMENT_TABLE) &&
            MEMRT__HOLDS(memrt__unit_bits_count(&spans) == segment->used_units) &&
            MEMRT__HOLDS(is_subset(&spans, &segment->dirty)) && /* until a discard, which is later */
+           MEMRT__HOLDS(is_subset(&segment->whole, &spans)) &&
            MEMRT__HOLDS(is_subset(&segment->idle, &free_dirty)) &&
-           MEMRT__HOLDS(found == MEMRT__SEGMENT_UNITS && longest <= segment->longest);
+           is_bound_valid(segment, &free_units, MEMRT__RUNS_FREE) &&
+           is_bound_valid(segment, &free_dirty, MEMRT__RUNS_DIRTY);
 }
 
 bool memrt__segment_is_valid(const memrt__segment_t *segment)
 {
     return MEMRT__HOLDS(memrt__segment_of(segment) == segment) &&
-           MEMRT__HOLDS(segment->longest <= MEMRT__SEGMENT_UNITS) &&
            MEMRT__HOLDS(segment->discards <= MEMRT__REFUSALS_MAX) &&
            MEMRT__HOLDS(segment->unmaps <= MEMRT__REFUSALS_MAX) && are_bitmaps_valid(segment) &&
            are_spans_valid(segment);

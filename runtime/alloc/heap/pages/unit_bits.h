@@ -1,5 +1,5 @@
-#ifndef MEMRT_ALLOC_HEAP_UNIT_BITS_H
-#define MEMRT_ALLOC_HEAP_UNIT_BITS_H
+#ifndef MEMRT_ALLOC_HEAP_PAGES_UNIT_BITS_H
+#define MEMRT_ALLOC_HEAP_PAGES_UNIT_BITS_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -21,6 +21,22 @@ typedef struct memrt__unit_bits {
 /// no unit matches.
 size_t memrt__unit_bits_find(const memrt__unit_bits_t *bits, size_t from, bool set);
 
+/// Set or clear the bit of a unit, and return whether the bit is set.
+static inline void memrt__unit_bits_set(memrt__unit_bits_t *bits, size_t unit)
+{
+    bits->word[unit / 64] |= (uint64_t)1 << unit % 64;
+}
+
+static inline void memrt__unit_bits_clear(memrt__unit_bits_t *bits, size_t unit)
+{
+    bits->word[unit / 64] &= ~((uint64_t)1 << unit % 64);
+}
+
+static inline bool memrt__unit_bits_is_set(const memrt__unit_bits_t *bits, size_t unit)
+{
+    return (bits->word[unit / 64] >> unit % 64 & 1) != 0;
+}
+
 /// Set or clear the bits of `count` units from `from` on.
 void memrt__unit_bits_set_run(memrt__unit_bits_t *bits, size_t from, size_t count);
 void memrt__unit_bits_clear_run(memrt__unit_bits_t *bits, size_t from, size_t count);
@@ -28,6 +44,10 @@ void memrt__unit_bits_clear_run(memrt__unit_bits_t *bits, size_t from, size_t co
 /// Return the number of set bits in a run of units, and in a whole bitmap.
 size_t memrt__unit_bits_count_run(const memrt__unit_bits_t *bits, size_t from, size_t count);
 size_t memrt__unit_bits_count(const memrt__unit_bits_t *bits);
+
+/// Return the length of the run of set bits that contains `unit`, a set bit. The bit of unit
+/// 0 must be clear.
+size_t memrt__unit_bits_run_at(const memrt__unit_bits_t *bits, size_t unit);
 
 /// Return the first unit of the first run of `count` set bits. Without a long enough run,
 /// return MEMRT__SEGMENT_UNITS and set `*longest` to the length of the longest run.

@@ -1,10 +1,10 @@
-#ifndef MEMRT_ALLOC_HEAP_PAGE_HEAP_H
-#define MEMRT_ALLOC_HEAP_PAGE_HEAP_H
+#ifndef MEMRT_ALLOC_HEAP_PAGES_PAGE_HEAP_H
+#define MEMRT_ALLOC_HEAP_PAGES_PAGE_HEAP_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "runtime/alloc/heap/segment.h"
+#include "runtime/alloc/heap/pages/segment.h"
 #include "runtime/alloc/heap/span.h"
 
 /// Page heap: spans, runs of pages for blocks of one size class. Spans are cut from segments,
@@ -37,8 +37,15 @@ void memrt__page_heap_give(memrt__span_t *span);
 memrt__span_t *memrt__page_heap_span_of(const void *address);
 
 /// Give the units that were free since the last call back to the system; with `all`, all free
-/// units. Returns bytes.
+/// units. Returns bytes. The lock is released between steps of bounded work. A slow fork ends the
+/// purge early, and the next purge begins with the segments that this purge did not visit.
 size_t memrt__page_heap_purge(bool all);
+
+/// Purge in the same way, until `proceed`, called under the lock before each step, returns false.
+size_t memrt__page_heap_purge_while(bool all, bool (*proceed)(void));
+
+/// Purge all units that are free at the call, and wait for forks as necessary. Returns bytes.
+size_t memrt__page_heap_release(void);
 
 /// Let the next purge call the system again for segments whose pages the system refused to take.
 /// Otherwise no call follows the first four failures of a segment.

@@ -1,4 +1,4 @@
-#include "runtime/alloc/heap/unit_bits.h"
+#include "runtime/alloc/heap/pages/unit_bits.h"
 
 #include "runtime/base/check.h"
 #include "runtime/base/size.h"
@@ -60,6 +60,26 @@ size_t memrt__unit_bits_count_run(const memrt__unit_bits_t *bits, size_t from, s
 size_t memrt__unit_bits_count(const memrt__unit_bits_t *bits)
 {
     return memrt__unit_bits_count_run(bits, 0, MEMRT__SEGMENT_UNITS);
+}
+
+/// Return the number of set bits directly before `unit`. The bit of unit 0 is clear.
+static size_t count_before(const memrt__unit_bits_t *bits, size_t unit)
+{
+    size_t start = unit; /* the bits from `start` on are set */
+    uint64_t clear;
+    do {
+        MEMRT__ASSERT(start != 0);
+        size_t last = start - 1;
+        clear = ~bits->word[last / 64] << (63 - last % 64);
+        start = clear == 0 ? last / 64 * 64 : start - (size_t)__builtin_clzll(clear);
+    } while (clear == 0);
+    return unit - start;
+}
+
+size_t memrt__unit_bits_run_at(const memrt__unit_bits_t *bits, size_t unit)
+{
+    MEMRT__ASSERT(memrt__unit_bits_is_set(bits, unit));
+    return memrt__unit_bits_find(bits, unit, false) - unit + count_before(bits, unit);
 }
 
 size_t memrt__unit_bits_find_run(const memrt__unit_bits_t *bits, size_t count, size_t *longest)
