@@ -157,6 +157,32 @@ static inline size_t memrt__own_load(const size_t *p)
 
 #if defined(__x86_64__) && !defined(MEMRT_C11_ATOMICS) && !MEMRT__THREAD_SANITIZER
 
+/// Return whether a shared word has a value, with relaxed order. One instruction: compilers load a
+/// volatile word before the comparison.
+static MEMRT__INLINE bool memrt__word_equals(const size_t *p, size_t value)
+{
+    bool equal;
+    __asm__ volatile("cmpq %2, %1" : "=@cce"(equal) : "m"(*p), "er"(value));
+    return equal;
+}
+
+/// Return whether a word has a value, with acquire. Each load of the processor is an acquire, so
+/// that only the compiler must keep the order.
+static MEMRT__INLINE bool memrt__word_equals_acquire(const size_t *p, size_t value)
+{
+    bool equal;
+    __asm__ volatile("cmpq %2, %1" : "=@cce"(equal) : "m"(*p), "er"(value) : "memory");
+    return equal;
+}
+
+/// Return whether shared flags have a value, with relaxed order.
+static MEMRT__INLINE bool memrt__flags_equal(const unsigned *p, unsigned value)
+{
+    bool equal;
+    __asm__ volatile("cmpl %2, %1" : "=@cce"(equal) : "m"(*p), "ir"(value));
+    return equal;
+}
+
 /// Add to a word that only the calling thread writes. Other threads may read the word at any time.
 /// One instruction: compilers make three of a volatile load, addition and store.
 static inline void memrt__own_add(size_t *p, size_t value)
@@ -187,6 +213,21 @@ static MEMRT__INLINE bool memrt__own_take(size_t *p, size_t value)
 #else
 
 /* The same functions for other processors, for model checkers and for the thread sanitizer. */
+
+static inline bool memrt__word_equals(const size_t *p, size_t value)
+{
+    return memrt__load_relaxed(p) == value;
+}
+
+static inline bool memrt__word_equals_acquire(const size_t *p, size_t value)
+{
+    return memrt__load_acquire(p) == value;
+}
+
+static inline bool memrt__flags_equal(const unsigned *p, unsigned value)
+{
+    return memrt__flags_load_relaxed(p) == value;
+}
 
 static inline void memrt__own_add(size_t *p, size_t value)
 {

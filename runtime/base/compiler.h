@@ -11,6 +11,9 @@
 /// slow path.
 #define MEMRT__APART __attribute__((noinline))
 
+/// Declare a variable that no other library sees, so that one instruction reads the variable.
+#define MEMRT__HIDDEN __attribute__((visibility("hidden")))
+
 /// Copy a fast path into each caller.
 #define MEMRT__INLINE inline __attribute__((always_inline))
 
@@ -18,9 +21,9 @@
 /// to print; both count from 1.
 #define MEMRT__PRINTF(text, first) __attribute__((format(printf, text, first)))
 
-/// Keep an address in one register. The compiler would otherwise compute the address of each member
-/// from the index anew.
-#define MEMRT__KEEP_ADDRESS(pointer) __asm__("" : "+r"(pointer))
+/// Keep the work with a value behind the branch. The compiler would otherwise move the work before
+/// the branch, for both branches.
+#define MEMRT__KEEP_IN_BRANCH(value) __asm__("" : "+r"(value))
 
 #define MEMRT__CACHE_LINE 64 ///< bytes
 

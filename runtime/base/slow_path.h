@@ -5,20 +5,16 @@
 
 #include "runtime/base/atomics.h"
 
-/// Observers of block events, as a set of MEMRT__SLOW_* bits: tracking, tracing, fault injection,
-/// scopes. While the word is 0, allocations take the fast path. One word lets the fast path check
-/// all observers with one load. The load is relaxed: the word publishes nothing, and a thread may
-/// see a change late.
-extern unsigned memrt__slow_path;
+/// Observers of block events, as a set of MEMRT__SLOW_* bits: tracking, tracing, fault injection.
+/// While the word is 0, allocations take the fast path. One word lets the fast path check all
+/// observers with one load. The load is relaxed: the word publishes nothing, and a thread may see a
+/// change late.
+extern MEMRT__HIDDEN unsigned memrt__slow_path;
 
 #define MEMRT__SLOW_TRACKING 1u ///< each new block is listed
 #define MEMRT__SLOW_FAILURE 2u  ///< a fault injection plan is set
-#define MEMRT__SLOW_SCOPES 4u   ///< a thread entered a scope; stays set
-#define MEMRT__SLOW_SAMPLING 8u ///< a sample of new blocks is listed
-
-#define MEMRT__SLOW_TRACING 16u ///< an event trace is recorded
-
-#define MEMRT__SLOW_ANY (~0u)
+#define MEMRT__SLOW_SAMPLING 4u ///< a sample of new blocks is listed
+#define MEMRT__SLOW_TRACING 8u  ///< an event trace is recorded
 
 /// Observers that need the slow path for each allocation.
 #define MEMRT__SLOW_ALWAYS (MEMRT__SLOW_TRACKING | MEMRT__SLOW_FAILURE | MEMRT__SLOW_TRACING)
@@ -28,10 +24,10 @@ static inline bool memrt__is_slow(unsigned by)
     return (memrt__flags_load_relaxed(&memrt__slow_path) & by) != 0;
 }
 
-/// Return whether scopes are the only observer.
-static inline bool memrt__is_slow_for_scopes_only(void)
+/// Return whether any observer is on.
+static MEMRT__INLINE bool memrt__is_observed(void)
 {
-    return memrt__flags_load_relaxed(&memrt__slow_path) == MEMRT__SLOW_SCOPES;
+    return MEMRT__UNLIKELY(!memrt__flags_equal(&memrt__slow_path, 0));
 }
 
 static inline void memrt__slow_path_set(unsigned by, bool on)

@@ -54,15 +54,17 @@ static uint32_t get_policy_number(memrt_policy_t *policy)
                                                           : describe_policy(policy);
 }
 
-/// Number a new block. False: no number was left, so that no event of the block is recorded.
+/// Number a new block, in the word of the header that names the bin of other blocks. False: no
+/// number was left, so that no event of the block is recorded.
 static bool number_block(memrt_meminfo_t *mi)
 {
     MEMRT__ASSERT(memrt__load_relaxed(&mi->refct) == 0); /* not published yet */
-    mi->trace = memrt__trace_alloc();
-    if (mi->trace != 0) {
+    uint32_t number = memrt__trace_alloc();
+    if (number != 0) {
+        mi->bin = number;
         memrt__flags_set_relaxed(&mi->flags, MEMRT__FLAG_TRACED);
     }
-    return mi->trace != 0;
+    return number != 0;
 }
 
 /// Return whether the current trace has the block of an event, or gets the block now.
@@ -70,14 +72,14 @@ static bool is_in_trace(const memrt__block_event_t *event)
 {
     return event->type == MEMRT__EVENT_ALLOCATE
                ? number_block(event->mi)
-               : memrt__trace_is_on() && memrt__trace_has(event->mi->trace);
+               : memrt__trace_is_on() && memrt__trace_has(event->mi->bin);
 }
 
 /// Fill in the facts of a block. A resizable MemInfo is recorded with size 0, because its data
 /// block has its own events.
 static void describe_block(const memrt_meminfo_t *mi, memrt_trace_event_t *out)
 {
-    out->block = mi->trace;
+    out->block = mi->bin;
     out->kind = mi->kind;
     out->align_log2 = mi->align_log2;
     if (mi->kind == MEMRT_KIND_RESIZABLE) {

@@ -172,7 +172,7 @@ static memrt_meminfo_t *create_exported_meminfo(size_t size, const memrt_new_opt
         return NULL;
     }
     if (!memrt__named_note(mi, MEMRT_HOLDER_EXPORT, MEMRT_DLPACK_HOLDER)) {
-        memrt__block_refused(memrt__policy_here(options->policy), size);
+        memrt__block_refused(memrt__home_policy(options->policy), size);
         memrt__block_discard(mi);
         return NULL;
     }

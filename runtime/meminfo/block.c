@@ -16,10 +16,14 @@ static unsigned choose_flags(const memrt__block_request_t *request,
                 layout->align == MEMRT_HEADER_SIZE && (!data || memrt__is_fast_size(request->size));
     unsigned data_block = request->is_data_block ? MEMRT__FLAG_DATA_BLOCK : 0;
     if (fast) {
-        unsigned class = data ? memrt__class_of_data(request->size) : 0;
-        return memrt__fast_flags(request->kind, class) | data_block;
+        return memrt__fast_flags(request->kind) | (data ? 0 : MEMRT__FLAG_BARE) | data_block;
     }
     return request->kind == MEMRT_KIND_BLOCK ? data_block : MEMRT__FLAG_MEMINFO;
+}
+
+void memrt__block_set_bin(memrt_meminfo_t *mi)
+{
+    mi->bin = memrt__block_bin(mi);
 }
 
 static memrt_meminfo_t *write_header(char *start, const memrt__block_request_t *request,
@@ -39,6 +43,7 @@ static memrt_meminfo_t *write_header(char *start, const memrt__block_request_t *
         .lead = (uint32_t)layout->lead,
         .flags = choose_flags(request, layout),
     };
+    memrt__block_set_bin(mi);
     return mi;
 }
 
@@ -47,17 +52,16 @@ static memrt_meminfo_t *write_header(char *start, const memrt__block_request_t *
 /// requests get NULL.
 static memrt_meminfo_t *take_cached_block(const memrt__block_request_t *request)
 {
-    memrt__thread_t *self = memrt__self;
+    memrt__thread_t *self = memrt__thread_or_null();
     if (self == NULL || !request->policy->fast || !memrt__has_data(request->kind) ||
         !memrt__is_fast_size(request->size) || request->alignment != 0 || request->zeroed ||
         request->external != NULL || memrt__is_slow(MEMRT__SLOW_FAILURE)) {
         return NULL;
     }
-    unsigned class = memrt__class_of_data(request->size);
-    memrt_meminfo_t *mi = memrt__bin_pop(&self->cache.bins[class]);
+    memrt_meminfo_t *mi = memrt__bin_pop(memrt__bin_at(self, memrt__bin_of_data(request->size)));
     if (mi != NULL) {
-        memrt__fast_write(mi, request->policy->account.index, request->size, class, request->kind,
-                          0);
+        memrt__fast_write(mi, memrt__state_of(request->policy->account.index, request->kind),
+                          request->size, 0);
     }
     return mi;
 }
@@ -224,7 +228,7 @@ void memrt__block_delete(memrt_meminfo_t *mi)
     if (MEMRT__UNLIKELY((flags & MEMRT__FLAG_KNOWN) != 0)) {
         memrt__block_emit_free(mi);
         mi->flags = flags & ~MEMRT__FLAG_KNOWN; /* no other thread knows the block any more */
-        mi->trace = 0;
+        memrt__block_set_bin(mi);
         if (memrt__block_delete_fast(mi)) {
             return;
         }
@@ -249,9 +253,9 @@ void memrt__block_delete(memrt_meminfo_t *mi)
         .extra = fast ? 0 : memrt__block_extra_bytes(mi, layout.bytes),
     };
     if (fast) {
-        MEMRT__ASSERT(memrt__class_in(flags) == 0 || memrt__cached_header_is_valid(mi));
+        MEMRT__ASSERT(mi->bin == memrt__bin_of_class(0) || memrt__cached_header_is_valid(mi));
         memrt__store_relaxed(&mi->refct, 0);
-        memrt__thread_cache_give(self, memrt__class_in(flags), mi);
+        memrt__thread_cache_give(self, memrt__class_of_bin(mi->bin), mi);
     } else {
         memrt__block_memory_free(mi, layout.bytes, layout.align);
     }

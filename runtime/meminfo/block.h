@@ -12,6 +12,7 @@
 #include "runtime/base/usdt.h"
 #include "runtime/meminfo/block_layout.h"
 #include "runtime/meminfo/block_memory.h"
+#include "runtime/policy/home_setup.h"
 #include "runtime/policy/scope.h"
 
 /// Blocks: pieces of memory from an allocator, with a MemInfo header directly before the data.
@@ -39,17 +40,18 @@ void memrt__block_refused(memrt_policy_t *policy, size_t size);
 
 /// Fast path: take a block with data from the thread cache of `self`, the calling thread, count
 /// the block in the shard of `home`, and return the block with count 1. The caller must have
-/// checked that no observer needs the slow path. In a scope, `home` must be the shard of the
-/// subpolicy. NULL: the fast path does not apply; call memrt__block_new().
-static MEMRT__INLINE memrt_meminfo_t *
-memrt__block_new_fast(memrt__thread_t *self, memrt__home_t home, size_t size, memrt_kind_t kind);
+/// checked that no observer needs the slow path. `home` must be for `kind`. NULL: the fast path
+/// does not apply; call memrt__block_new().
+static MEMRT__INLINE memrt_meminfo_t *memrt__block_new_fast(memrt__thread_t *self,
+                                                            const memrt__home_t *home, size_t size,
+                                                            memrt_kind_t kind);
 
 /// Fast path inside the slow path of a caller: first check for tracking, fault injection and the
 /// event trace, then continue as memrt__block_new_fast(). `policy` is a result of
-/// memrt__policy_here(). The caller must have checked for sampling. NULL: the fast path does not
+/// memrt__home_policy(). The caller must have checked for sampling. NULL: the fast path does not
 /// apply.
-static MEMRT__INLINE memrt_meminfo_t *memrt__block_new_if_fast(const memrt_policy_t *policy,
-                                                               size_t size, memrt_kind_t kind);
+static inline memrt_meminfo_t *memrt__block_new_if_fast(const memrt_policy_t *policy, size_t size,
+                                                        memrt_kind_t kind);
 
 /// Fast path: take a header without data from the thread cache, for an adopted or resizable
 /// MemInfo, and count the header in the account. The reference count is 1. Checks for observers as
@@ -64,6 +66,11 @@ static inline memrt_meminfo_t *memrt__header_new_fast(memrt_policy_t *policy, me
 /// cache. The caller has the only reference, with a count of 1, or dropped the last reference, with
 /// a count of 0. False: the fast path does not apply, and nothing changed.
 static MEMRT__INLINE bool memrt__block_delete_fast(memrt_meminfo_t *mi);
+
+/// Part of memrt__block_delete_fast() for callers that compared the state: free a block of `kind`
+/// that `shard` counts.
+static MEMRT__INLINE bool memrt__block_delete_at(memrt__thread_t *self, memrt__shard_t *shard,
+                                                 memrt_meminfo_t *mi, memrt_kind_t kind);
 
 /// Publish a complete block: count the block in the account and set the reference count to 1.
 /// `site` is the allocation site for the event trace.
@@ -87,6 +94,9 @@ void memrt__block_notify_alloc_tiny(const memrt_meminfo_t *mi);
 /// tiny block first.
 void memrt__block_discard_tiny(memrt_meminfo_t *mi);
 
+/// Set the member `bin` of a block that is in no event trace to memrt__block_bin().
+void memrt__block_set_bin(memrt_meminfo_t *mi);
+
 /// Promote a block: count the block as a MemInfo from now on. Repeated calls have no effect.
 void memrt__block_promote(memrt_meminfo_t *mi);
 
@@ -96,72 +106,67 @@ static inline bool memrt__is_fast_size(size_t size)
     return size - 1 < MEMRT__CLASS_DATA_MAX;
 }
 
-/// Return the flags that let memrt__block_delete_fast() free a new block of the size class.
-static inline unsigned memrt__fast_flags(memrt_kind_t kind, unsigned class)
-{
-    return (kind == MEMRT_KIND_BLOCK ? 0 : MEMRT__FLAG_MEMINFO) | MEMRT__FLAG_FAST |
-           (class == 0 ? MEMRT__FLAG_BARE : 0) | class << MEMRT__FLAG_CLASS_AT;
-}
-
 /// Complete the header of a block from the thread cache, so that memrt__block_delete_fast() can
-/// free the block. `policy` is the index of the account, `count` the reference count.
-static MEMRT__INLINE void memrt__fast_write(memrt_meminfo_t *mi, uint32_t policy, size_t size,
-                                            unsigned class, memrt_kind_t kind, size_t count)
+/// free the block. `count` is the reference count.
+static MEMRT__INLINE void memrt__fast_write(memrt_meminfo_t *mi, size_t state, size_t size,
+                                            size_t count)
 {
-    MEMRT__ASSERT(memrt__has_data(kind) && class == memrt__class_of_data(size));
-    MEMRT__ASSERT(policy < MEMRT__ACCOUNTS && (size_t)mi % MEMRT_HEADER_SIZE == 0);
-    MEMRT__ASSERT(memrt__cached_header_is_valid(mi));
+    MEMRT__ASSERT((size_t)mi % MEMRT_HEADER_SIZE == 0);
+    MEMRT__ASSERT(memrt__cached_header_is_valid(mi) && mi->bin == memrt__bin_of_data(size));
     mi->refct = count;
-    mi->dtor = NULL;
     mi->dtor_info = NULL;
     mi->size = size;
-    mi->policy = (uint16_t)policy;
-    mi->kind = (uint8_t)kind;
-    mi->flags = memrt__fast_flags(kind, class);
+    memrt__state_write(mi, state);
+    MEMRT__ASSERT(mi->policy < MEMRT__ACCOUNTS && memrt__has_data((memrt_kind_t)mi->kind));
 }
 
-static MEMRT__INLINE memrt_meminfo_t *
-memrt__block_new_fast(memrt__thread_t *self, memrt__home_t home, size_t size, memrt_kind_t kind)
+static MEMRT__INLINE memrt_meminfo_t *memrt__block_new_fast(memrt__thread_t *self,
+                                                            const memrt__home_t *home, size_t size,
+                                                            memrt_kind_t kind)
 {
-    if (MEMRT__UNLIKELY(home.shard == NULL || !memrt__is_fast_size(size))) {
+    memrt__bin_t *bin;
+    if (MEMRT__LIKELY(memrt__is_small_data(size))) {
+        bin = memrt__bin_of_small_data(self, size);
+    } else if (memrt__is_fast_size(size)) {
+        bin = memrt__bin_at(self, memrt__bin_of_data(size));
+    } else {
         return NULL;
     }
-    MEMRT__ASSERT(self == memrt__self && self != NULL);
-    unsigned class = memrt__class_of_data(size);
-    memrt_meminfo_t *mi = memrt__thread_cache_take_counted(self, home, class, kind, size);
+    memrt_meminfo_t *mi = memrt__bin_take_counted(bin, home->shard, kind, size);
     if (MEMRT__LIKELY(mi != NULL)) {
-        memrt__fast_write(mi, home.account, size, class, kind, 1);
-        memrt__probe_alloc(mi + 1, size, home.account, kind);
+        memrt__fast_write(mi, home->state, size, 1);
+        memrt__probe_alloc(mi->data, size, home->account, kind);
     }
     return mi;
 }
 
-static MEMRT__INLINE memrt_meminfo_t *memrt__block_new_if_fast(const memrt_policy_t *policy,
-                                                               size_t size, memrt_kind_t kind)
+static inline memrt_meminfo_t *memrt__block_new_if_fast(const memrt_policy_t *policy, size_t size,
+                                                        memrt_kind_t kind)
 {
     memrt__thread_t *self = memrt__self;
-    return memrt__is_slow(MEMRT__SLOW_ALWAYS)
-               ? NULL
-               : memrt__block_new_fast(self, memrt__home_of(self, policy), size, kind);
+    if (memrt__is_slow(MEMRT__SLOW_ALWAYS)) {
+        return NULL;
+    }
+    memrt__home_t home = memrt__home_of(self, policy, kind);
+    return memrt__block_new_fast(self, &home, size, kind);
 }
 
 static inline memrt_meminfo_t *memrt__header_new_fast(memrt_policy_t *policy, memrt_kind_t kind)
 {
     memrt__thread_t *self = memrt__self;
-    memrt__home_t home = memrt__home_of(self, policy);
-    bool is_fast = home.shard != NULL && !memrt__is_slow(MEMRT__SLOW_ALWAYS);
+    memrt__home_t home = memrt__home_of(self, policy, kind);
+    bool is_fast = home.state != MEMRT__NO_STATE && !memrt__is_slow(MEMRT__SLOW_ALWAYS);
     memrt_meminfo_t *mi = is_fast ? memrt__bin_pop(&self->cache.bins[0]) : NULL;
     if (MEMRT__UNLIKELY(mi == NULL)) {
         return NULL;
     }
     *mi = (memrt_meminfo_t){
         .refct = 1,
-        .policy = (uint16_t)home.account,
-        .kind = (uint8_t)kind,
-        .align_log2 = 6,
+        .bin = memrt__bin_of_class(0),
         .lead = MEMRT_HEADER_SIZE,
-        .flags = memrt__fast_flags(kind, 0),
     };
+    memrt__state_write(mi, home.state);
+    mi->flags |= MEMRT__FLAG_BARE;
     memrt__count_in(&home.shard->made[kind], 1);
     return mi;
 }
@@ -170,9 +175,24 @@ static inline memrt_meminfo_t *memrt__header_new_fast(memrt_policy_t *policy, me
 static inline void memrt__header_undo_fast(memrt_meminfo_t *mi)
 {
     memrt__thread_t *self = memrt__self;
-    MEMRT__ASSERT(!memrt__has_data((memrt_kind_t)mi->kind) && memrt__class_in(mi->flags) == 0);
+    MEMRT__ASSERT(!memrt__has_data((memrt_kind_t)mi->kind) && mi->bin == memrt__bin_of_class(0));
     memrt__count_in(&memrt__thread_shard(self, mi->policy)->made[mi->kind], (size_t)-1);
     memrt__bin_push(&self->cache.bins[0], mi);
+}
+
+static MEMRT__INLINE bool memrt__block_delete_at(memrt__thread_t *self, memrt__shard_t *shard,
+                                                 memrt_meminfo_t *mi, memrt_kind_t kind)
+{
+    MEMRT__ASSERT(mi->kind == kind);
+    MEMRT__ASSERT(memrt__cached_header_is_valid(mi) && mi->bin == memrt__bin_of_data(mi->size));
+    memrt__bin_t *bin = memrt__bin_at(self, mi->bin);
+    if (MEMRT__UNLIKELY(!memrt__bin_give_counted(bin, shard, kind, mi->size, mi))) {
+        return false;
+    }
+    /* Safe after the give: only the calling thread accesses blocks in its own bins. */
+    memrt__store_relaxed(&mi->refct, 0);
+    MEMRT__PROBE4(free, mi->data, mi->size, mi->policy, mi->kind);
+    return true;
 }
 
 static MEMRT__INLINE bool memrt__block_delete_fast(memrt_meminfo_t *mi)
@@ -182,19 +202,11 @@ static MEMRT__INLINE bool memrt__block_delete_fast(memrt_meminfo_t *mi)
                        MEMRT__FLAG_HELD | MEMRT__FLAG_TRACED | MEMRT__FLAG_BARE;
     memrt__thread_t *self = memrt__self;
     if (MEMRT__UNLIKELY((flags & (MEMRT__FLAG_FAST | special)) != MEMRT__FLAG_FAST ||
-                        mi->dtor != NULL || self == NULL)) {
+                        mi->dtor != NULL)) {
         return false;
     }
-    MEMRT__ASSERT(memrt__class_in(flags) == memrt__class_of_data(mi->size));
-    MEMRT__ASSERT(memrt__cached_header_is_valid(mi));
-    if (MEMRT__UNLIKELY(!memrt__thread_cache_give_counted(self, mi->policy, memrt__class_in(flags),
-                                                          mi->kind, mi->size, mi))) {
-        return false;
-    }
-    /* Safe after the give: only the calling thread accesses blocks in its own bins. */
-    memrt__store_relaxed(&mi->refct, 0);
-    MEMRT__PROBE4(free, mi->data, mi->size, mi->policy, mi->kind);
-    return true;
+    memrt__shard_t *shard = memrt__thread_shard(self, mi->policy);
+    return shard != NULL && memrt__block_delete_at(self, shard, mi, (memrt_kind_t)mi->kind);
 }
 
 #endif

@@ -12,61 +12,57 @@ static void *alloc_data(const memrt__block_request_t *request)
     return mi == NULL ? NULL : memrt__block_notify_alloc(mi, request->event.site)->data;
 }
 
-/// Fast paths of an allocation: a tiny block or a block from the thread cache, with the settings of
-/// `policy`, counted in the account of `home`. NULL: no fast path applies.
-static MEMRT__INLINE void *alloc_fast(memrt__thread_t *self, memrt__home_t home,
-                                      const memrt_policy_t *policy, size_t size)
+/// Fast path of an allocation: a tiny block or a block from the thread cache, for the policy of
+/// `home`. NULL: no fast path applies.
+static MEMRT__INLINE void *alloc_at(memrt__thread_t *self, const memrt__home_t *home, size_t size)
 {
-    MEMRT__ASSERT(policy != NULL);
-    if (memrt__tiny_fits(policy, size)) {
+    if (size - 1 < home->tiny_max) {
         return memrt__tiny_alloc_fast(self, home, size);
     }
     memrt_meminfo_t *mi = memrt__block_new_fast(self, home, size, MEMRT_KIND_BLOCK);
     return mi == NULL ? NULL : mi + 1;
 }
 
-/// Allocate without the allocator, from a policy returned by memrt__policy_here(). NULL: tracking,
-/// fault injection or the event trace is on, or no fast path applies. Refills the bin of a tiny
-/// class.
-static MEMRT__INLINE void *alloc_from_cache(memrt_policy_t *policy, size_t size)
+/// Allocate without the allocator, from a policy in force. NULL: tracking, fault injection or the
+/// event trace is on, or no fast path applies. Refills the bin of a tiny class.
+static void *alloc_from_cache(memrt_policy_t *policy, size_t size)
 {
     memrt__thread_t *self = memrt__self;
     if (memrt__is_slow(MEMRT__SLOW_ALWAYS)) {
         return NULL;
     }
-    void *data = alloc_fast(self, memrt__home_of(self, policy), policy, size);
+    memrt__home_t home = memrt__home_of(self, policy, MEMRT_KIND_BLOCK);
+    void *data = alloc_at(self, &home, size);
     return data == NULL && memrt__tiny_fits(policy, size) ? memrt__tiny_alloc(policy, size) : data;
 }
 
-static void *alloc_slow(memrt_policy_t *policy, size_t size, memrt__alloc_event_t event)
+static void *alloc_from_policy(memrt_policy_t *policy, size_t size, memrt__alloc_event_t event)
 {
+    void *data = event.weight != 0 ? NULL : alloc_from_cache(policy, size);
+    if (MEMRT__LIKELY(data != NULL)) {
+        return data;
+    }
     memrt__block_request_t request = {
         .policy = policy, .size = size, .kind = MEMRT_KIND_BLOCK, .event = event};
     return alloc_data(&request);
 }
 
-static MEMRT__INLINE void *alloc_from_policy(memrt_policy_t *policy, size_t size,
-                                             memrt__alloc_event_t event)
+/// Slow path: no home is set for the policy, an observer is on, or a cache is empty.
+MEMRT__APART static void *alloc_slow(memrt_policy_t *policy, size_t size)
 {
-    void *data = event.weight != 0 ? NULL : alloc_from_cache(policy, size);
-    return MEMRT__LIKELY(data != NULL) ? data : alloc_slow(policy, size, event);
+    return alloc_from_policy(memrt__home_policy(policy), size, memrt__tracking_alloc(size));
 }
 
-/// Slow path: an observer is on, or a cache is empty.
-MEMRT__APART static void *alloc_observed(memrt_policy_t *policy, size_t size)
-{
-    return alloc_from_policy(memrt__policy_here(policy), size, memrt__tracking_alloc(size));
-}
-
-/// Fast path inside of a scope; otherwise continues with alloc_observed().
-MEMRT__APART static void *alloc_in_scope(memrt_policy_t *policy, size_t size)
+/// Allocate by the second home; otherwise by the slow path.
+MEMRT__APART static void *alloc_second(void *policy, size_t size)
 {
     memrt__thread_t *self = memrt__self;
+    const memrt__home_t *home = &self->homes[1];
     void *data = NULL;
-    if (MEMRT__LIKELY(memrt__is_slow_for_scopes_only())) {
-        data = alloc_fast(self, memrt__home_here(self, policy), policy, size);
+    if (MEMRT__LIKELY(memrt__home_is_open(home, policy) && !memrt__is_observed())) {
+        data = alloc_at(self, home, size);
     }
-    return MEMRT__LIKELY(data != NULL) ? data : alloc_observed(policy, size);
+    return MEMRT__LIKELY(data != NULL) ? data : alloc_slow(policy, size);
 }
 
 void *memrt__block_alloc_from(memrt_policy_t *policy, size_t size)
@@ -82,19 +78,21 @@ void *memrt__block_alloc_moved(memrt_policy_t *policy, size_t size)
 
 void *memrt__block_alloc(void *policy, size_t size)
 {
-    memrt_policy_t *from = memrt__policy_or_default(policy);
     memrt__thread_t *self = memrt__self;
+    const memrt__home_t *home = &self->homes[0];
     void *data = NULL;
-    if (MEMRT__LIKELY(!memrt__is_slow(MEMRT__SLOW_ANY))) {
-        data = alloc_fast(self, memrt__home_of(self, from), from, size);
+    if (MEMRT__LIKELY(memrt__home_is_open(home, policy) && !memrt__is_observed())) {
+        data = alloc_at(self, home, size);
     }
-    return MEMRT__LIKELY(data != NULL) ? data : alloc_in_scope(from, size);
+    return MEMRT__LIKELY(data != NULL) ? data : alloc_second(policy, size);
 }
 
-void *memrt__block_calloc(void *policy, size_t count, size_t size)
+/// Slow path of memrt__block_calloc(), also for the second home and for sizes that are not zeroed
+/// by memset.
+MEMRT__APART static void *alloc_zeroed_slow(memrt_policy_t *policy, size_t count, size_t size)
 {
     memrt__block_request_t request = {
-        .policy = memrt__policy_here(policy), .kind = MEMRT_KIND_BLOCK, .zeroed = true};
+        .policy = memrt__home_policy(policy), .kind = MEMRT_KIND_BLOCK, .zeroed = true};
     if (!memrt__size_mul(count, size, &request.size)) {
         memrt__block_refused(request.policy, SIZE_MAX);
         return NULL;
@@ -107,4 +105,26 @@ void *memrt__block_calloc(void *policy, size_t count, size_t size)
         }
     }
     return alloc_data(&request);
+}
+
+void *memrt__block_calloc(void *policy, size_t count, size_t size)
+{
+    memrt__thread_t *self = memrt__self;
+    const memrt__home_t *home = &self->homes[0];
+    size_t bytes;
+    if (MEMRT__LIKELY(memrt__home_is_open(home, policy) && !memrt__is_observed() &&
+                      memrt__size_mul(count, size, &bytes))) {
+        if (bytes - 1 < home->tiny_max) {
+            void *data = memrt__tiny_alloc_fast(self, home, bytes);
+            if (MEMRT__LIKELY(data != NULL)) {
+                return memrt__tiny_zero(data, bytes);
+            }
+        } else if (bytes <= MEMRT__FAST_ZERO) {
+            memrt_meminfo_t *mi = memrt__block_new_fast(self, home, bytes, MEMRT_KIND_BLOCK);
+            if (MEMRT__LIKELY(mi != NULL)) {
+                return memset(mi + 1, 0, bytes);
+            }
+        }
+    }
+    return alloc_zeroed_slow(policy, count, size);
 }

@@ -56,6 +56,36 @@ void *memrt__block_api_realloc(void *policy, void *data, size_t size)
     return resized == NULL ? NULL : resized->data;
 }
 
+/// Free a block of another account than the first home's. The flags of a new block show that
+/// the block never was a MemInfo, and has no destructor.
+MEMRT__APART static void free_of_account(memrt_meminfo_t *mi)
+{
+    memrt__thread_t *self = memrt__self;
+    const memrt__home_t *second = &self->homes[1];
+    memrt__shard_t *shard = second->shard;
+    if (MEMRT__UNLIKELY(memrt__state_read(mi) != second->state)) {
+        bool is_plain = memrt__flags_equal(&mi->flags, memrt__fast_flags(MEMRT_KIND_BLOCK));
+        shard = is_plain ? memrt__thread_shard(self, mi->policy) : NULL;
+    }
+    if (MEMRT__UNLIKELY(shard == NULL ||
+                        !memrt__block_delete_at(self, shard, mi, MEMRT_KIND_BLOCK))) {
+        memrt__meminfo_release(mi);
+    }
+}
+
+static MEMRT__INLINE void free_block(memrt_meminfo_t *mi)
+{
+    memrt__thread_t *self = memrt__self;
+    const memrt__home_t *home = &self->homes[0];
+    if (MEMRT__UNLIKELY(!memrt__word_equals_acquire(&mi->refct, 1))) {
+        memrt__meminfo_release(mi);
+    } else if (MEMRT__UNLIKELY(memrt__state_read(mi) != home->state)) {
+        free_of_account(mi);
+    } else if (MEMRT__UNLIKELY(!memrt__block_delete_at(self, home->shard, mi, MEMRT_KIND_BLOCK))) {
+        memrt__meminfo_release(mi);
+    }
+}
+
 void memrt__block_api_free(void *policy, void *data, size_t size)
 {
     (void)policy;
@@ -66,7 +96,7 @@ void memrt__block_api_free(void *policy, void *data, size_t size)
     if (memrt__is_tiny(data)) {
         memrt__tiny_api_free(data);
     } else {
-        memrt__meminfo_release(memrt__block_of(data));
+        free_block(memrt__block_of(data));
     }
 }
 

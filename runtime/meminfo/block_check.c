@@ -9,13 +9,14 @@ bool memrt__block_is_sound(const memrt_meminfo_t *mi)
 {
     unsigned known = MEMRT__FLAG_MEMINFO | MEMRT__FLAG_LISTED | MEMRT_FLAG_OBSERVED |
                      MEMRT__FLAG_READONLY | MEMRT__FLAG_DATA_BLOCK | MEMRT__FLAG_FAST |
-                     MEMRT__FLAG_PROMOTED | MEMRT__FLAG_TINY | MEMRT__FLAG_CLASS |
-                     MEMRT__FLAG_HELD | MEMRT__FLAG_BARE | MEMRT__FLAG_DEVICE | MEMRT__FLAG_TRACED;
+                     MEMRT__FLAG_PROMOTED | MEMRT__FLAG_TINY | MEMRT__FLAG_HELD | MEMRT__FLAG_BARE |
+                     MEMRT__FLAG_DEVICE | MEMRT__FLAG_TRACED;
     unsigned flags = memrt__flags_load_relaxed(&mi->flags);
     bool kinds = mi->kind >= MEMRT_KIND_INLINE && mi->kind <= MEMRT_KIND_BLOCK &&
                  mi->align_log2 <= memrt__log2(MEMRT_ALIGN_MAX);
     memrt__block_layout_t layout;
     return kinds && (flags & ~known) == 0 && (flags & MEMRT__FLAG_LISTED) != 0 &&
+           ((flags & MEMRT__FLAG_TRACED) != 0 || mi->bin == memrt__block_bin(mi)) &&
            mi->policy < MEMRT__ACCOUNTS && memrt__policies[mi->policy] != NULL &&
            (!memrt__has_data((memrt_kind_t)mi->kind) || (flags & MEMRT__FLAG_TINY) != 0 ||
             memrt__block_of(mi->data) == mi || memrt__load_relaxed(&mi->refct) == 0) &&

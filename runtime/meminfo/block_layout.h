@@ -8,6 +8,7 @@
 #include <memrt/cuda.h>
 #include <memrt/meminfo.h>
 
+#include "runtime/alloc/heap/fast_header.h"
 #include "runtime/base/atomics.h"
 #include "runtime/base/check.h"
 #include "runtime/event/block_event.h"
@@ -15,20 +16,15 @@
 /// Layout of a block: flags in the header, and offsets and sizes around the header. This header
 /// accesses no memory but the header of a block.
 
-/// Bits of memrt_meminfo_t.flags, besides the bits of observers in block_event.h.
-#define MEMRT__FLAG_MEMINFO 1u   ///< counted as a MemInfo
+/// Bits of memrt_meminfo_t.flags, besides the bits in fast_header.h, and those of observers in
+/// block_event.h.
 #define MEMRT__FLAG_READONLY 2u  ///< made with the `readonly` option
 #define MEMRT__FLAG_PROMOTED 64u ///< a block that was later counted as a MemInfo
 #define MEMRT__FLAG_TINY 128u    ///< MemInfo of a tiny block: a separate header without data
 #define MEMRT__FLAG_DATA_BLOCK                                                                     \
     (1u << 16)                      ///< data of a resizable MemInfo, which reports list instead
-#define MEMRT__FLAG_FAST (1u << 18) ///< pool block of its size class, without padding
 #define MEMRT__FLAG_BARE (1u << 19) ///< pool block with a header alone
 #define MEMRT__FLAG_DEVICE MEMRT_FLAG_DEVICE ///< device memory; the host must not access the data
-
-/// Bits of the flags that hold the size class of a block with MEMRT__FLAG_FAST.
-#define MEMRT__FLAG_CLASS_AT 8
-#define MEMRT__FLAG_CLASS (0xFFu << MEMRT__FLAG_CLASS_AT)
 
 /// Layout of a block: offsets and sizes in bytes.
 typedef struct memrt__block_layout {
@@ -61,9 +57,18 @@ static inline memrt_meminfo_t *memrt__block_of(const void *data)
     return (memrt_meminfo_t *)((uintptr_t)data - MEMRT_HEADER_SIZE);
 }
 
-static inline unsigned memrt__class_in(unsigned flags)
+/// Member `bin` of a block that is not for the fast path. The value shows writes before the data.
+#define MEMRT__NO_BIN 0xB10CB10Cu
+
+/// Return the member `bin` for a block in no event trace: the place of the bin for a block of the
+/// fast path, else MEMRT__NO_BIN.
+static inline uint32_t memrt__block_bin(const memrt_meminfo_t *mi)
 {
-    return (flags & MEMRT__FLAG_CLASS) >> MEMRT__FLAG_CLASS_AT;
+    if ((memrt__flags_load_relaxed(&mi->flags) & MEMRT__FLAG_FAST) == 0) {
+        return MEMRT__NO_BIN;
+    }
+    return memrt__has_data((memrt_kind_t)mi->kind) ? memrt__bin_of_data(mi->size)
+                                                   : memrt__bin_of_class(0);
 }
 
 /// Return whether a block is only the data of a resizable MemInfo and was never promoted to a

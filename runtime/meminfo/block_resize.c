@@ -87,17 +87,18 @@ static void count_resize(const memrt_meminfo_t *mi, size_t old_size, size_t old_
     }
 }
 
-/// Update the size class in the flags of a fast block to its new size.
+/// Update the properties of a fast block that depend on its size.
 static void update_class(memrt_meminfo_t *mi)
 {
     unsigned flags = memrt__flags_load_relaxed(&mi->flags);
     if ((flags & MEMRT__FLAG_FAST) == 0) {
         return;
     }
-    memrt__flags_clear_relaxed(&mi->flags, MEMRT__FLAG_FAST | MEMRT__FLAG_CLASS);
-    if (memrt__is_fast_size(mi->size)) {
-        unsigned class = memrt__class_of_data(mi->size);
-        memrt__flags_set_relaxed(&mi->flags, MEMRT__FLAG_FAST | class << MEMRT__FLAG_CLASS_AT);
+    if (!memrt__is_fast_size(mi->size)) {
+        memrt__flags_clear_relaxed(&mi->flags, MEMRT__FLAG_FAST);
+    }
+    if ((flags & MEMRT__FLAG_TRACED) == 0) {
+        memrt__block_set_bin(mi);
     }
 }
 
@@ -110,20 +111,19 @@ static memrt_meminfo_t *move_block_fast(memrt__thread_t *self, memrt_meminfo_t *
     if (moved == NULL) {
         return NULL;
     }
-    unsigned old_class = memrt__class_in(mi->flags);
-    MEMRT__ASSERT(old_class != class && class == memrt__class_of_data(size));
     memcpy(moved, mi, MEMRT_HEADER_SIZE + memrt__size_min(mi->size, size));
     moved->data = moved + 1;
-    moved->flags = (moved->flags & ~MEMRT__FLAG_CLASS) | class << MEMRT__FLAG_CLASS_AT;
+    moved->bin = memrt__bin_of_class(class);
     memrt__store_relaxed(&mi->refct, 0);
-    memrt__thread_cache_give(self, old_class, mi);
+    mi->dtor = NULL;
+    memrt__thread_cache_give(self, memrt__class_of_data(mi->size), mi);
     return moved;
 }
 
 memrt_meminfo_t *memrt__block_resize_fast(memrt_meminfo_t *mi, size_t size)
 {
     unsigned flags = memrt__flags_load_relaxed(&mi->flags);
-    memrt__thread_t *self = memrt__self;
+    memrt__thread_t *self = memrt__thread_or_null();
     if ((flags & (MEMRT__FLAG_FAST | MEMRT__FLAG_KNOWN)) != MEMRT__FLAG_FAST || self == NULL ||
         !memrt__is_fast_size(size) || memrt__is_slow(MEMRT__SLOW_ALWAYS)) {
         return NULL;
@@ -133,13 +133,13 @@ memrt_meminfo_t *memrt__block_resize_fast(memrt_meminfo_t *mi, size_t size)
     unsigned class = memrt__class_of_data(size);
     const void *old_data = mi->data;
     size_t old_size = mi->size;
-    if (shard != NULL && class != memrt__class_in(flags)) {
+    if (shard != NULL && memrt__bin_of_class(class) != mi->bin) {
         mi = move_block_fast(self, mi, class, size);
     }
     if (shard == NULL || mi == NULL) {
         return NULL;
     }
-    MEMRT__ASSERT(memrt__class_in(mi->flags) == class && mi->data == mi + 1);
+    MEMRT__ASSERT(mi->bin == memrt__bin_of_class(class) && mi->data == mi + 1);
     mi->size = size;
     memrt__count_in(&shard->realloc, 1);
     if (size > old_size) {

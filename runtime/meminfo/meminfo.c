@@ -63,7 +63,7 @@ memrt_status_t memrt__meminfo_fill(memrt_meminfo_t *mi, const memrt_new_options_
     if (options->name != NULL) {
         memrt_status_t status = memrt__meminfo_set_name(mi, options->name);
         if (status != MEMRT_OK) {
-            memrt__block_refused(memrt__policy_here(options->policy), mi->size);
+            memrt__block_refused(memrt__home_policy(options->policy), mi->size);
             return status;
         }
     }
@@ -71,7 +71,7 @@ memrt_status_t memrt__meminfo_fill(memrt_meminfo_t *mi, const memrt_new_options_
     return MEMRT_OK;
 }
 
-static memrt_meminfo_t *allocate_slow(memrt_policy_t *policy, size_t nbytes,
+static memrt_meminfo_t *allocate_from(memrt_policy_t *policy, size_t nbytes,
                                       memrt_external_allocator_t *allocator,
                                       memrt__alloc_event_t event)
 {
@@ -84,49 +84,38 @@ static memrt_meminfo_t *allocate_slow(memrt_policy_t *policy, size_t nbytes,
     return mi == NULL ? NULL : memrt__block_notify_alloc(mi, event.site);
 }
 
-/// Slow path: an observer is on, the request needs the allocator, or a cache is empty.
-MEMRT__APART static memrt_meminfo_t *allocate_observed(size_t nbytes)
+/// Slow path: no home is set, an observer is on, the request needs the allocator, or a cache is
+/// empty.
+MEMRT__APART static memrt_meminfo_t *allocate_slow(size_t nbytes)
 {
-    memrt_policy_t *policy = memrt__policy_here(NULL);
+    memrt_policy_t *policy = memrt__home_policy(NULL);
     memrt__alloc_event_t event = memrt__tracking_alloc(nbytes);
     memrt_meminfo_t *mi =
         event.weight != 0 ? NULL : memrt__block_new_if_fast(policy, nbytes, MEMRT_KIND_INLINE);
-    return MEMRT__LIKELY(mi != NULL) ? mi : allocate_slow(policy, nbytes, NULL, event);
-}
-
-/// Fast path inside of a scope; otherwise continues with allocate_observed().
-MEMRT__APART static memrt_meminfo_t *allocate_in_scope(size_t nbytes)
-{
-    memrt__thread_t *self = memrt__self;
-    memrt_meminfo_t *mi = NULL;
-    if (MEMRT__LIKELY(memrt__is_slow_for_scopes_only())) {
-        memrt__home_t home = memrt__home_here(self, memrt__policy_default());
-        mi = memrt__block_new_fast(self, home, nbytes, MEMRT_KIND_INLINE);
-    }
-    return MEMRT__LIKELY(mi != NULL) ? mi : allocate_observed(nbytes);
+    return MEMRT__LIKELY(mi != NULL) ? mi : allocate_from(policy, nbytes, NULL, event);
 }
 
 memrt_meminfo_t *memrt__meminfo_allocate(size_t nbytes)
 {
     memrt__thread_t *self = memrt__self;
     memrt_meminfo_t *mi = NULL;
-    if (MEMRT__LIKELY(!memrt__is_slow(MEMRT__SLOW_ANY))) {
-        memrt__home_t home = memrt__home_of(self, memrt__policy_default());
-        mi = memrt__block_new_fast(self, home, nbytes, MEMRT_KIND_INLINE);
+    if (MEMRT__LIKELY(!memrt__is_observed())) {
+        mi = memrt__block_new_fast(self, &self->homes[MEMRT__MEMINFO_HOME], nbytes,
+                                   MEMRT_KIND_INLINE);
     }
-    return MEMRT__LIKELY(mi != NULL) ? mi : allocate_in_scope(nbytes);
+    return MEMRT__LIKELY(mi != NULL) ? mi : allocate_slow(nbytes);
 }
 
 memrt_meminfo_t *memrt__meminfo_allocate_external(size_t nbytes,
                                                   memrt_external_allocator_t *allocator)
 {
     return allocator == NULL ? memrt__meminfo_allocate(nbytes)
-                             : allocate_slow(memrt__policy_here(NULL), nbytes, allocator,
+                             : allocate_from(memrt__home_policy(NULL), nbytes, allocator,
                                              memrt__tracking_alloc(nbytes));
 }
 
-/// Fast path of memrt__meminfo_new(), for options that have no step that can fail after the
-/// allocation. NULL: the fast path does not apply.
+/// Fast path of memrt__meminfo_new(), for options without a step after the allocation that can
+/// fail. NULL: the fast path does not apply.
 static memrt_meminfo_t *allocate_fast(size_t size, const memrt_new_options_t *options)
 {
     if (options->name != NULL || options->external != NULL || options->alignment != 0 ||
@@ -134,7 +123,7 @@ static memrt_meminfo_t *allocate_fast(size_t size, const memrt_new_options_t *op
         return NULL;
     }
     memrt_meminfo_t *mi =
-        memrt__block_new_if_fast(memrt__policy_here(options->policy), size, MEMRT_KIND_INLINE);
+        memrt__block_new_if_fast(memrt__home_policy(options->policy), size, MEMRT_KIND_INLINE);
     if (mi != NULL) {
         MEMRT__ASSERT(mi->refct == 1 && mi->size == size);
         if (options->zeroed) {
@@ -148,7 +137,7 @@ static memrt_meminfo_t *allocate_fast(size_t size, const memrt_new_options_t *op
 memrt_status_t memrt__meminfo_withdraw(size_t size, const memrt_new_options_t *options,
                                        memrt__alloc_event_t event, memrt_meminfo_t **out)
 {
-    memrt__block_request_t request = {.policy = memrt__policy_here(options->policy),
+    memrt__block_request_t request = {.policy = memrt__home_policy(options->policy),
                                       .size = size,
                                       .alignment = options->alignment,
                                       .kind = MEMRT_KIND_INLINE,
@@ -215,7 +204,7 @@ memrt_status_t memrt__meminfo_adopt(void *data, size_t size, const memrt_new_opt
     memrt__alloc_event_t event = memrt__tracking_alloc(size);
     if (all->name == NULL && event.weight == 0) {
         memrt_meminfo_t *mi =
-            memrt__header_new_fast(memrt__policy_here(all->policy), MEMRT_KIND_ADOPTED);
+            memrt__header_new_fast(memrt__home_policy(all->policy), MEMRT_KIND_ADOPTED);
         if (mi != NULL) {
             memrt__meminfo_fill_default(mi, all);
             attach_adopted_data(mi, data, size);
@@ -224,7 +213,7 @@ memrt_status_t memrt__meminfo_adopt(void *data, size_t size, const memrt_new_opt
             return MEMRT_OK;
         }
     }
-    memrt__block_request_t request = {.policy = memrt__policy_here(all->policy),
+    memrt__block_request_t request = {.policy = memrt__home_policy(all->policy),
                                       .kind = MEMRT_KIND_ADOPTED,
                                       .behind = size,
                                       .event = event};

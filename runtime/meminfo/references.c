@@ -33,17 +33,25 @@ static void release_data_block(memrt_meminfo_t *mi)
     }
 }
 
+/// A function of its own, so that the frames of nested destructors stay small.
+MEMRT__APART static bool delete_fast(memrt_meminfo_t *mi)
+{
+    return memrt__block_delete_fast(mi);
+}
+
 static void destroy_meminfo(memrt_meminfo_t *mi)
 {
     MEMRT__ASSERT(mi->kind >= MEMRT_KIND_INLINE && mi->kind <= MEMRT_KIND_BLOCK);
-    if (mi->dtor != NULL && memrt__load_relaxed(&shut_down) == 0) {
-        mi->dtor(mi->data, mi->size, mi->dtor_info);
+    if (mi->dtor != NULL) {
+        if (memrt__load_relaxed(&shut_down) == 0) {
+            mi->dtor(mi->data, mi->size, mi->dtor_info);
+        }
         mi->dtor = NULL;
     }
     if (mi->kind == MEMRT_KIND_RESIZABLE) {
         release_data_block(mi);
     }
-    if (!memrt__block_delete_fast(mi)) {
+    if (!delete_fast(mi)) {
         memrt__block_delete(mi);
     }
 }
@@ -177,10 +185,31 @@ MEMRT__APART static void release_last_slow(memrt_meminfo_t *mi)
     }
 }
 
-void memrt__meminfo_release_last(memrt_meminfo_t *mi)
+/// Release a reference to a MemInfo that memrt__meminfo_release() did not free by its home.
+MEMRT__APART static void release_slow(memrt_meminfo_t *mi)
 {
-    if (MEMRT__UNLIKELY(!memrt__block_delete_fast(mi))) {
+    size_t count = memrt__load_acquire(&mi->refct);
+    if (count == 0) {
+        memrt__meminfo_refuse_release(mi);
+    }
+    if (count != 1) {
+        if (memrt__fetch_sub1_release(&mi->refct) == 1) {
+            (void)memrt__load_acquire(&mi->refct);
+            memrt__dtor_call(mi);
+        }
+    } else if (MEMRT__UNLIKELY(!memrt__block_delete_fast(mi))) {
         release_last_slow(mi);
+    }
+}
+
+void memrt__meminfo_release(memrt_meminfo_t *mi)
+{
+    memrt__thread_t *self = memrt__self;
+    const memrt__home_t *home = &self->homes[MEMRT__MEMINFO_HOME];
+    if (MEMRT__UNLIKELY(!memrt__word_equals_acquire(&mi->refct, 1) ||
+                        memrt__state_read(mi) != home->state || mi->dtor != NULL ||
+                        !memrt__block_delete_at(self, home->shard, mi, MEMRT_KIND_INLINE))) {
+        release_slow(mi);
     }
 }
 

@@ -54,9 +54,6 @@ static inline bool memrt__meminfo_try_acquire(memrt_meminfo_t *mi)
     return false;
 }
 
-/// Release a reference after the caller has read a count of 1.
-void memrt__meminfo_release_last(memrt_meminfo_t *mi);
-
 /// Abort with a message: `mi` was released, freed or resized with a count of 0. The count of a
 /// freed block stays 0 until the memory is used again.
 _Noreturn MEMRT__COLD void memrt__meminfo_refuse_release(const memrt_meminfo_t *mi);
@@ -65,20 +62,7 @@ _Noreturn MEMRT__COLD void memrt__meminfo_refuse_release(const memrt_meminfo_t *
 ///
 /// Each decrement has release order and pairs with the acquire load before the destructor. The
 /// destructor therefore sees all writes of former holders.
-/// The load that detects the last reference also detects a count of 0. The check costs one jump,
-/// and none while other references remain.
-static inline void memrt__meminfo_release(memrt_meminfo_t *mi)
-{
-    size_t count = memrt__load_acquire(&mi->refct);
-    if (count <= 1) {
-        if (MEMRT__UNLIKELY(count == 0)) {
-            memrt__meminfo_refuse_release(mi);
-        }
-        memrt__meminfo_release_last(mi);
-    } else if (memrt__fetch_sub1_release(&mi->refct) == 1) {
-        (void)memrt__load_acquire(&mi->refct);
-        memrt__dtor_call(mi);
-    }
-}
+/// The load that detects the last reference also detects a count of 0, and aborts.
+void memrt__meminfo_release(memrt_meminfo_t *mi);
 
 #endif

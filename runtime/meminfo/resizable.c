@@ -24,20 +24,19 @@ static void *set_data(memrt_meminfo_t *mi, const memrt_meminfo_t *data)
     return mi->data;
 }
 
-/// Fast path of memrt__resizable_new(), for options that have no step that can fail after the two
-/// blocks are allocated. NULL: the fast path does not apply.
+/// Fast path of memrt__resizable_new(), for options without a step after the two allocations that
+/// can fail. NULL: the fast path does not apply.
 static memrt_meminfo_t *create_fast(size_t size, const memrt_new_options_t *options)
 {
     if (options->name != NULL || options->alignment != 0 || options->zeroed) {
         return NULL;
     }
-    memrt_meminfo_t *mi =
-        memrt__header_new_fast(memrt__policy_here(options->policy), MEMRT_KIND_RESIZABLE);
+    memrt_policy_t *policy = memrt__home_policy(options->policy);
+    memrt_meminfo_t *mi = memrt__header_new_fast(policy, MEMRT_KIND_RESIZABLE);
     if (mi == NULL) {
         return NULL;
     }
-    memrt_meminfo_t *data =
-        memrt__block_new_if_fast(memrt__policy_here(options->policy), size, MEMRT_KIND_BLOCK);
+    memrt_meminfo_t *data = memrt__block_new_if_fast(policy, size, MEMRT_KIND_BLOCK);
     if (data == NULL) {
         memrt__header_undo_fast(mi);
         return NULL;
@@ -67,7 +66,7 @@ memrt_status_t memrt__resizable_new(size_t size, const memrt_new_options_t *opti
         *out = plain;
         return MEMRT_OK;
     }
-    memrt__block_request_t request = {.policy = memrt__policy_here(all->policy),
+    memrt__block_request_t request = {.policy = memrt__home_policy(all->policy),
                                       .alignment = all->alignment,
                                       .kind = MEMRT_KIND_RESIZABLE,
                                       .behind = size,

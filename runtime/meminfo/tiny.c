@@ -2,7 +2,7 @@
 
 void *memrt__tiny_alloc(memrt_policy_t *policy, size_t size)
 {
-    memrt__thread_t *self = memrt__self;
+    memrt__thread_t *self = memrt__thread_or_null();
     memrt__shard_t *shard = self == NULL ? NULL : memrt__thread_shard(self, policy->account.index);
     memrt__tiny_t *tiny = memrt__shard_serves(shard, &policy->account)
                               ? memrt__thread_cache_take(self, memrt__class_of_tiny(size))
@@ -11,7 +11,7 @@ void *memrt__tiny_alloc(memrt_policy_t *policy, size_t size)
         return NULL;
     }
     MEMRT__ASSERT(policy->tiny && policy->fast);
-    memrt__tiny_write(tiny, policy->account.index, size);
+    memrt__tiny_write(tiny, memrt__tiny_word_of(policy->account.index), size);
     memrt__count_in(&shard->made[MEMRT__KIND_TINY], 1);
     memrt__count_size(shard, size);
     memrt__shard_grow(shard, &policy->account, size);
@@ -22,7 +22,7 @@ void *memrt__tiny_alloc(memrt_policy_t *policy, size_t size)
 void memrt__tiny_end(memrt__tiny_t *tiny)
 {
     memrt_policy_t *policy = memrt__tiny_policy(tiny);
-    size_t size = tiny->size;
+    size_t size = memrt__tiny_size(tiny);
     MEMRT__ASSERT(policy != NULL && size - 1 < MEMRT_TINY_MAX);
     memrt__tiny_cache(tiny);
     memrt__tally_t tally = memrt__tally(&policy->account);

@@ -4,11 +4,13 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include <memrt/meminfo.h>
 
 #include "runtime/alloc/heap/thread_cache.h"
 #include "runtime/base/usdt.h"
+#include "runtime/policy/home.h"
 #include "runtime/policy/scope.h"
 
 /// Tiny blocks: 1 to MEMRT_TINY_MAX bytes with a header of 16 bytes, because a header of 64 bytes
@@ -28,20 +30,15 @@
 /// This header has the memory of tiny blocks. The block_* slots for tiny blocks, and their
 /// MemInfos, are in tiny_api.h.
 
-/// Header of a tiny block. The link of a free list overlays the second word of a free block. Blocks
-/// are at multiples of 32 in the lower half of the address space, so neither half of a link equals
-/// `mark`. `mark` therefore distinguishes a live block from a freed block, from fresh memory (which
-/// is zero), and from almost all addresses that memrt did not return.
+/// Header of a tiny block. The mark in `word` distinguishes a live block from a freed block and
+/// from memory that was never handed out, whose headers are 0, and from almost all addresses that
+/// memrt did not return. The link of a free list overlays the data.
 typedef struct memrt__tiny {
-    size_t meminfo;  ///< address of the MemInfo, or 0; published by release, read by acquire
-    uint16_t policy; ///< account index; fixed
-    uint16_t size;   ///< requested bytes
-    uint32_t mark;   ///< MEMRT__TINY_LIVE in a live block
+    size_t meminfo; ///< address of the MemInfo, or 0; published by release, read by acquire
+    size_t word;    ///< relaxed; size, account and mark, see fast_header.h; 0: not live
 } memrt__tiny_t;
 
 _Static_assert(sizeof(memrt__tiny_t) == MEMRT__TINY_HEADER, "data is at 16 modulo 32");
-
-#define MEMRT__TINY_LIVE 0xA5A5A501u
 
 static inline bool memrt__is_tiny(const void *data)
 {
@@ -59,22 +56,35 @@ static inline void *memrt__tiny_data(memrt__tiny_t *tiny)
     return tiny + 1;
 }
 
+static inline size_t memrt__tiny_size(const memrt__tiny_t *tiny)
+{
+    return (uint16_t)memrt__load_relaxed(&tiny->word);
+}
+
+/// Return the index of the account, which is fixed.
+static inline uint32_t memrt__tiny_account(const memrt__tiny_t *tiny)
+{
+    return (uint16_t)(memrt__load_relaxed(&tiny->word) >> MEMRT__TINY_ACCOUNT_AT);
+}
+
 static inline memrt_policy_t *memrt__tiny_policy(const memrt__tiny_t *tiny)
 {
-    return memrt__policies[tiny->policy];
+    return memrt__policies[memrt__tiny_account(tiny)];
 }
 
 static inline bool memrt__tiny_is_live(const memrt__tiny_t *tiny)
 {
-    return tiny->mark == MEMRT__TINY_LIVE;
+    size_t mark = memrt__load_relaxed(&tiny->word) >> MEMRT__TINY_MARK_AT;
+    return mark == MEMRT__TINY_LIVE || mark == MEMRT__TINY_SHARED;
 }
 
-static inline void memrt__tiny_write(memrt__tiny_t *tiny, uint32_t policy, size_t size)
+/// Write the header of a new block. `word` is the word of its account, less the size.
+static MEMRT__INLINE void memrt__tiny_write(memrt__tiny_t *tiny, size_t word, size_t size)
 {
-    MEMRT__ASSERT(policy < MEMRT__ACCOUNTS && size - 1 < MEMRT_TINY_MAX);
+    MEMRT__ASSERT(size - 1 < MEMRT_TINY_MAX && word >> MEMRT__TINY_MARK_AT == MEMRT__TINY_LIVE);
     MEMRT__ASSERT((size_t)tiny % 32 == 0); /* so that data is never at a multiple of 64 */
-    *tiny = (memrt__tiny_t){
-        .policy = (uint16_t)policy, .size = (uint16_t)size, .mark = MEMRT__TINY_LIVE};
+    MEMRT__ASSERT(tiny->meminfo == 0 && !memrt__tiny_is_live(tiny));
+    memrt__store_relaxed(&tiny->word, word + size);
 }
 
 /// Return whether a tiny block may serve the request. The caller must have checked that no observer
@@ -87,26 +97,57 @@ static inline bool memrt__tiny_fits(const memrt_policy_t *policy, size_t size)
 /// Allocate a tiny block and return its data. NULL: no tiny block is available; nothing is counted.
 MEMRT__COLD void *memrt__tiny_alloc(memrt_policy_t *policy, size_t size);
 
+_Static_assert(sizeof(memrt__bin_t) == 32, "the place of a bin is the size of a tiny block");
+
+/// Return the bin for tiny blocks of `size` bytes.
+static MEMRT__INLINE memrt__bin_t *memrt__bin_of_tiny(memrt__thread_t *self, size_t size)
+{
+    char *first = (char *)&self->cache.bins[MEMRT__CLASS_TINY];
+    size_t last = size + MEMRT__TINY_HEADER - 1;
+    memrt__bin_t *bin = (memrt__bin_t *)(first + (last & ~(sizeof(*bin) - 1)));
+    MEMRT__ASSERT(bin == &self->cache.bins[memrt__class_of_tiny(size)]);
+    return bin;
+}
+
 /// Fast path of memrt__tiny_alloc(): take a block from the thread cache, if the counters need no
 /// update of the aggregates. NULL: the fast path does not apply.
-static inline void *memrt__tiny_alloc_fast(memrt__thread_t *self, memrt__home_t home, size_t size)
+static MEMRT__INLINE void *memrt__tiny_alloc_fast(memrt__thread_t *self, const memrt__home_t *home,
+                                                  size_t size)
 {
-    memrt__tiny_t *tiny = memrt__thread_cache_take_counted(self, home, memrt__class_of_tiny(size),
-                                                           MEMRT__KIND_TINY, size);
+    memrt__bin_t *bin = memrt__bin_of_tiny(self, size);
+    memrt__tiny_t *tiny = memrt__bin_take_counted(bin, home->shard, MEMRT__KIND_TINY, size);
     if (MEMRT__UNLIKELY(tiny == NULL)) {
         return NULL;
     }
-    memrt__tiny_write(tiny, home.account, size);
-    memrt__probe_alloc(tiny + 1, size, home.account, MEMRT_KIND_BLOCK);
+    memrt__tiny_write(tiny, home->tiny, size);
+    memrt__probe_alloc(tiny + 1, size, home->account, MEMRT_KIND_BLOCK);
     return tiny + 1;
+}
+
+/// Zero the data of a tiny block of `size` bytes, and the rest of its room up to 16, 48 or 80
+/// bytes. Fixed sizes need no loop.
+static MEMRT__INLINE void *memrt__tiny_zero(void *data, size_t size)
+{
+    char *bytes = data;
+    MEMRT__ASSERT(size - 1 < MEMRT_TINY_MAX);
+    memset(bytes, 0, 16);
+    if (size > 16) {
+        memset(bytes + 16, 0, 32);
+    }
+    if (size > 48) {
+        memset(bytes + 48, 0, 32);
+    }
+    return data;
 }
 
 /// Return a freed tiny block to the thread cache. The counters of the account stay.
 static inline void memrt__tiny_cache(memrt__tiny_t *tiny)
 {
-    uint32_t account = tiny->policy;
-    size_t size = tiny->size;
+    uint32_t account = memrt__tiny_account(tiny);
+    size_t size = memrt__tiny_size(tiny);
     MEMRT__ASSERT(memrt__tiny_is_live(tiny));
+    tiny->meminfo = 0;
+    memrt__store_relaxed(&tiny->word, 0);
     memrt__thread_cache_return(memrt__class_of_tiny(size), tiny);
     memrt__probe_free(tiny + 1, size, account, MEMRT_KIND_BLOCK);
 }

@@ -9,8 +9,7 @@
 #include "runtime/meminfo/references.h"
 #include "runtime/meminfo/tiny.h"
 
-/// Abort unless a block is live. Call this function before reading other fields: any other word of
-/// a freed block may be a free-list link.
+/// Abort unless a block is live. Call this function before reading other fields.
 static void require_live(const char *call, const memrt__tiny_t *tiny)
 {
     if (MEMRT__UNLIKELY(!memrt__tiny_is_live(tiny))) {
@@ -38,46 +37,67 @@ MEMRT__APART static void free_tiny_slow(memrt__tiny_t *tiny)
     }
 }
 
-/// Fast path of a free: a live block without a MemInfo, no update of the aggregates, and room in
-/// the bin of the thread cache. False: the fast path does not apply.
-static inline bool free_tiny_fast(memrt__tiny_t *tiny)
+/// Fast path of a free. `word` is the word of a home or an account, less the size. False, with
+/// nothing changed: the block has another account or a MemInfo or is not live, the counters need an
+/// update of the aggregates, or the bin of the thread cache is full.
+static MEMRT__INLINE bool free_tiny_at(memrt__thread_t *self, memrt__shard_t *shard, size_t word,
+                                       memrt__tiny_t *tiny)
+{
+    size_t size = memrt__load_relaxed(&tiny->word) - word;
+    if (MEMRT__UNLIKELY(size > MEMRT_TINY_MAX)) {
+        return false;
+    }
+    MEMRT__ASSERT(size != 0 && tiny->meminfo == 0);
+    memrt__bin_t *bin = memrt__bin_of_tiny(self, size);
+    if (MEMRT__UNLIKELY(!memrt__bin_give_counted(bin, shard, MEMRT__KIND_TINY, size, tiny))) {
+        return false;
+    }
+    /* Safe after the give: only the calling thread accesses blocks in its own bins. */
+    memrt__store_relaxed(&tiny->word, 0);
+    memrt__probe_free(tiny + 1, size, (uint16_t)(word >> MEMRT__TINY_ACCOUNT_AT), MEMRT_KIND_BLOCK);
+    return true;
+}
+
+/// Free a block that memrt__tiny_api_free() did not free, mostly of another account than that of
+/// the first home.
+MEMRT__APART static void free_tiny_of_account(memrt__tiny_t *tiny)
 {
     memrt__thread_t *self = memrt__self;
-    uint32_t account = tiny->policy;
-    size_t size = tiny->size;
-    if (MEMRT__UNLIKELY(!memrt__tiny_is_live(tiny) || get_tiny_meminfo(tiny) != NULL ||
-                        self == NULL)) {
-        return false;
+    const memrt__home_t *second = &self->homes[1];
+    if (MEMRT__LIKELY(free_tiny_at(self, second->shard, second->tiny, tiny))) {
+        return;
     }
-    if (!memrt__thread_cache_give_counted(self, account, memrt__class_of_tiny(size),
-                                          MEMRT__KIND_TINY, size, tiny)) {
-        return false;
+    uint32_t account = memrt__tiny_account(tiny);
+    memrt__shard_t *shard = memrt__tiny_is_live(tiny) ? memrt__thread_shard(self, account) : NULL;
+    if (shard == NULL || !free_tiny_at(self, shard, memrt__tiny_word_of(account), tiny)) {
+        free_tiny_slow(tiny);
     }
-    memrt__probe_free(tiny + 1, size, account, MEMRT_KIND_BLOCK);
-    return true;
 }
 
 void memrt__tiny_api_free(void *data)
 {
     memrt__tiny_t *tiny = memrt__tiny_of(data);
-    if (MEMRT__UNLIKELY(!free_tiny_fast(tiny))) {
-        free_tiny_slow(tiny);
+    memrt__thread_t *self = memrt__self;
+    const memrt__home_t *home = &self->homes[0];
+    if (MEMRT__UNLIKELY(!free_tiny_at(self, home->shard, home->tiny, tiny))) {
+        free_tiny_of_account(tiny);
     }
 }
 
 /// Change the size of a block within its size class.
 static void *resize_tiny_in_place(memrt__tiny_t *tiny, size_t size)
 {
-    MEMRT__ASSERT(memrt__class_of_tiny(size) == memrt__class_of_tiny(tiny->size));
+    size_t old_size = memrt__tiny_size(tiny);
+    MEMRT__ASSERT(memrt__class_of_tiny(size) == memrt__class_of_tiny(old_size));
     memrt__tally_t tally = memrt__tally(&memrt__tiny_policy(tiny)->account);
     memrt__tally_in(&tally, &tally.shard->realloc, 1);
-    if (size > tiny->size) {
-        memrt__tally_grow(&tally, size - tiny->size);
+    if (size > old_size) {
+        memrt__tally_grow(&tally, size - old_size);
     } else {
-        memrt__tally_shrink(&tally, tiny->size - size);
+        memrt__tally_shrink(&tally, old_size - size);
     }
-    memrt__probe_resize(tiny + 1, tiny + 1, tiny->size, size);
-    tiny->size = (uint16_t)size;
+    memrt__probe_resize(tiny + 1, tiny + 1, old_size, size);
+    memrt__store_relaxed(&tiny->word, tiny->word - old_size + size);
     return memrt__tiny_data(tiny);
 }
 
@@ -87,7 +107,7 @@ static void *resize_tiny_in_place(memrt__tiny_t *tiny, size_t size)
 static void *move_tiny_block(memrt__tiny_t *tiny, size_t size)
 {
     memrt_policy_t *policy = memrt__tiny_policy(tiny);
-    size_t stays = memrt__size_min(tiny->size, size);
+    size_t stays = memrt__size_min(memrt__tiny_size(tiny), size);
     MEMRT__ASSERT(get_tiny_meminfo(tiny) == NULL);
     memrt__tally_t tally = memrt__tally(&policy->account);
     memrt__tally_ungrow(&tally, stays);
@@ -100,7 +120,7 @@ static void *move_tiny_block(memrt__tiny_t *tiny, size_t size)
     memrt__tally_in(&tally, &tally.shard->realloc, 1);
     memrt__tally_in(&tally, &tally.shard->made[MEMRT__KIND_TINY], (size_t)-1);
     memrt__tally_size(&tally, size, (size_t)-1);
-    memrt__tally_shrink(&tally, tiny->size - stays);
+    memrt__tally_shrink(&tally, memrt__tiny_size(tiny) - stays);
     memrt__tiny_cache(tiny);
     return moved;
 }
@@ -128,8 +148,16 @@ void *memrt__tiny_api_realloc(void *data, size_t size)
     }
     bool stays = !memrt__is_slow(MEMRT__SLOW_ALWAYS) &&
                  memrt__tiny_fits(memrt__tiny_policy(tiny), size) &&
-                 memrt__class_of_tiny(size) == memrt__class_of_tiny(tiny->size);
+                 memrt__class_of_tiny(size) == memrt__class_of_tiny(memrt__tiny_size(tiny));
     return stays ? resize_tiny_in_place(tiny, size) : move_tiny_block(tiny, size);
+}
+
+/// Mark a block as one with a MemInfo, so that a free takes the slow path. Each thread that gets
+/// the MemInfo writes the mark, because its free may come before another thread writes the mark.
+static void mark_shared(memrt__tiny_t *tiny)
+{
+    size_t word = (uint32_t)memrt__load_relaxed(&tiny->word);
+    memrt__store_relaxed(&tiny->word, word | (size_t)MEMRT__TINY_SHARED << MEMRT__TINY_MARK_AT);
 }
 
 memrt_status_t memrt__tiny_api_meminfo(void *data, memrt_meminfo_t **out)
@@ -138,11 +166,12 @@ memrt_status_t memrt__tiny_api_meminfo(void *data, memrt_meminfo_t **out)
     require_live("block_meminfo", tiny);
     memrt_meminfo_t *mi = get_tiny_meminfo(tiny);
     if (mi == NULL) {
-        mi = memrt__block_new_tiny(memrt__tiny_policy(tiny), data, tiny->size);
+        mi = memrt__block_new_tiny(memrt__tiny_policy(tiny), data, memrt__tiny_size(tiny));
         if (mi == NULL) {
             return MEMRT_ENOMEM;
         }
         if (memrt__cas_release(&tiny->meminfo, 0, (size_t)mi)) {
+            mark_shared(tiny);
             memrt__block_notify_alloc_tiny(mi);
             *out = mi;
             return MEMRT_OK;
@@ -150,6 +179,7 @@ memrt_status_t memrt__tiny_api_meminfo(void *data, memrt_meminfo_t **out)
         memrt__block_discard_tiny(mi);
         mi = get_tiny_meminfo(tiny);
     }
+    mark_shared(tiny);
     memrt__meminfo_acquire(mi);
     *out = mi;
     return MEMRT_OK;

@@ -83,7 +83,7 @@ static bool reserve_slot(partition_t *partition)
 
 static memrt__live_entry_t make_entry(uintptr_t key, uint32_t site, double weight)
 {
-    const memrt__thread_t *self = memrt__self;
+    const memrt__thread_t *self = memrt__thread_or_null();
     return (memrt__live_entry_t){.key = key,
                                  .id = memrt__fetch_add_relaxed(&allocation_count, 1) + 1,
                                  .allocated = memrt__os_tick_ns(),

@@ -121,7 +121,8 @@ void memrt__named_refs_repair(void)
 /// record, because the system call is slow.
 static uint64_t get_thread_number(void)
 {
-    return memrt__self != NULL ? memrt__self->number : memrt__os_thread_id();
+    const memrt__thread_t *self = memrt__thread_or_null();
+    return self != NULL ? self->number : memrt__os_thread_id();
 }
 
 static record_t *create_record(uintptr_t key, memrt_holder_kind_t kind, const char *name)

@@ -43,7 +43,7 @@ MEMRT__COLD double memrt__tracking_pick(size_t size);
 /// listed allocation stands for. 0: the allocation is not listed, or sampling is off.
 static inline double memrt__tracking_sampled(size_t size)
 {
-    memrt__thread_t *self = memrt__self;
+    memrt__thread_t *self = memrt__thread_or_null();
     if (MEMRT__LIKELY(!memrt__is_slow(MEMRT__SLOW_SAMPLING))) {
         return 0;
     }

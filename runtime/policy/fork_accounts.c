@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "runtime/os/lock.h"
+#include "runtime/policy/home.h"
 #include "runtime/policy/policy_memory.h"
 #include "runtime/policy/policy_table.h"
 #include "runtime/policy/subpolicy.h"
@@ -42,9 +43,9 @@ static bool split_policy(memrt_policy_t *policy)
 void memrt__fork_accounts_forked(void)
 {
     uint32_t limit = memrt__policy_limit();
-    if (memrt__self != NULL) {
-        memrt__self->scope.subpolicy_of =
-            NULL; /* the subpolicy gets another index, and so another shard */
+    memrt__thread_t *self = memrt__thread_or_null();
+    if (self != NULL) {
+        memrt__home_clear_all(self); /* policies get other indices, and so other shards */
     }
     memrt__lock(MEMRT__RANK_POLICIES);
     for (uint32_t index = 0; index < limit; index++) {

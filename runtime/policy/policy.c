@@ -88,9 +88,8 @@ void memrt__policy_start(void)
     fill_policy(&memrt__default_policy, "default", 0);
 }
 
-/// Enter a policy at the lowest free index. Failure: returns MEMRT_ELIMIT if all indices are in
-/// use.
-static memrt_status_t enter_policy(memrt_policy_t *policy, const char *name, size_t alignment)
+/// Enter a policy at the lowest free index. Failure: returns false if all indices are in use.
+static bool enter_policy(memrt_policy_t *policy, const char *name, size_t alignment)
 {
     memrt__lock(MEMRT__RANK_POLICIES);
     uint32_t index = memrt__policy_free_index();
@@ -99,7 +98,18 @@ static memrt_status_t enter_policy(memrt_policy_t *policy, const char *name, siz
         fill_policy(policy, name, alignment);
     }
     memrt__unlock(MEMRT__RANK_POLICIES);
-    return index < MEMRT__ACCOUNTS ? MEMRT_OK : MEMRT_ELIMIT;
+    return index < MEMRT__ACCOUNTS;
+}
+
+/// Enter a policy, after a complete sweep if all indices are in use. Failure: returns MEMRT_ELIMIT.
+static memrt_status_t sweep_and_enter_policy(memrt_policy_t *policy, const char *name,
+                                             size_t alignment)
+{
+    if (enter_policy(policy, name, alignment)) {
+        return MEMRT_OK;
+    }
+    memrt__policy_sweep();
+    return enter_policy(policy, name, alignment) ? MEMRT_OK : MEMRT_ELIMIT;
 }
 
 static memrt_status_t create_policy(const memrt_policy_options_t *options,
@@ -115,7 +125,7 @@ static memrt_status_t create_policy(const memrt_policy_options_t *options,
     if (status != MEMRT_OK) {
         goto free_policy;
     }
-    status = enter_policy(policy, name, options->alignment);
+    status = sweep_and_enter_policy(policy, name, options->alignment);
     if (status != MEMRT_OK) {
         goto drop_allocator;
     }
@@ -146,7 +156,7 @@ memrt_status_t memrt__policy_new(const memrt_policy_options_t *options, memrt_po
         (all.allocator != NULL && has_limits(&limits))) {
         return MEMRT_EINVAL;
     }
-    memrt__policy_sweep();
+    memrt__policy_sweep_some();
     return create_policy(&all, &limits, out);
 }
 
@@ -162,12 +172,13 @@ static void release_base_and_scope(memrt_policy_t *base, memrt_scope_t *scope)
     memrt__scope_release(scope);
 }
 
-/// Release a reference. Another thread may destroy the policy right after the decrement, so `base`
-/// and `scope` are read before.
+/// Release a reference. Another thread may destroy the policy right after the decrement, so all
+/// fields are read before.
 void memrt__policy_release(memrt_policy_t *policy)
 {
     memrt_policy_t *base = policy->base;
     memrt_scope_t *scope = policy->scope;
+    uint32_t index = policy->account.index;
     MEMRT__ASSERT(base->base == base && (scope == NULL || base != policy));
     if (policy == &memrt__default_policy) {
         return;
@@ -184,7 +195,7 @@ void memrt__policy_release(memrt_policy_t *policy)
     if (scope != NULL) {
         release_base_and_scope(base, scope);
     }
-    memrt__policy_sweep();
+    memrt__policy_sweep_at(index);
 }
 
 memrt_policy_t *memrt__policy_at(uint32_t index)

@@ -4,11 +4,16 @@
 
 #include "runtime/base/size.h"
 #include "runtime/os/lock.h"
-#include "runtime/stats/stats.h"
+#include "runtime/stats/retire.h"
 
 memrt_policy_t *memrt__policies[MEMRT__ACCOUNTS];
 memrt_policy_t memrt__default_policy;
 uint32_t memrt__policy_table_end;
+
+/* Set of the indices in use, as bits. Under the lock of rank POLICIES. */
+#define WORD_BITS 64u
+#define WORDS ((MEMRT__ACCOUNTS + WORD_BITS - 1) / WORD_BITS)
+static uint64_t used[WORDS];
 
 bool memrt__is_name(const char *name)
 {
@@ -18,11 +23,13 @@ bool memrt__is_name(const char *name)
 uint32_t memrt__policy_free_index(void)
 {
     MEMRT__ASSERT_HELD(MEMRT__RANK_POLICIES);
-    uint32_t index = 1;
-    while (index < memrt__policy_table_end && memrt__policies[index] != NULL) {
-        index++;
+    MEMRT__ASSERT((used[0] & 1) != 0);
+    uint32_t word = 0;
+    while (word < WORDS && used[word] == UINT64_MAX) {
+        word++;
     }
-    return index;
+    return word == WORDS ? MEMRT__ACCOUNTS
+                         : word * WORD_BITS + (uint32_t)__builtin_ctzll(~used[word]);
 }
 
 void memrt__policy_put(memrt_policy_t *policy, uint32_t index)
@@ -30,7 +37,17 @@ void memrt__policy_put(memrt_policy_t *policy, uint32_t index)
     MEMRT__ASSERT(index < MEMRT__ACCOUNTS && index <= memrt__policy_table_end);
     policy->account.index = index;
     memrt__policies[index] = policy;
+    used[index / WORD_BITS] |= (uint64_t)1 << index % WORD_BITS;
     memrt__policy_table_end = (uint32_t)memrt__size_max(memrt__policy_table_end, index + 1);
+}
+
+void memrt__policy_remove(const memrt_policy_t *policy)
+{
+    uint32_t index = policy->account.index;
+    MEMRT__ASSERT_HELD(MEMRT__RANK_POLICIES);
+    MEMRT__ASSERT(memrt__policies[index] == policy);
+    memrt__policies[index] = NULL;
+    used[index / WORD_BITS] &= ~((uint64_t)1 << index % WORD_BITS);
 }
 
 const memrt_policy_t *memrt__policy_find(const memrt_policy_t *address)
@@ -67,6 +84,23 @@ static bool is_in_table(const memrt_policy_t *policy)
            memrt__policies[policy->account.index] == policy;
 }
 
+/// Return the number of subpolicies in the list of a base policy, or UINT32_MAX if a link of the
+/// list is wrong.
+static uint32_t count_linked_subpolicies(const memrt_policy_t *base)
+{
+    uint32_t count = 0;
+    memrt_policy_t *const *link = &base->first_subpolicy;
+    while (*link != NULL && count < memrt__policy_table_end) {
+        const memrt_policy_t *subpolicy = *link;
+        if (!is_in_table(subpolicy) || subpolicy->base != base || subpolicy->link_of_base != link) {
+            return UINT32_MAX;
+        }
+        link = &subpolicy->next_of_base;
+        count++;
+    }
+    return count;
+}
+
 /// Return the number of subpolicies of a base policy in the table.
 static uint32_t count_subpolicies(const memrt_policy_t *base)
 {
@@ -90,6 +124,7 @@ static bool is_base_valid(const memrt_policy_t *base)
 {
     return MEMRT__HOLDS(base->scope == NULL) && MEMRT__HOLDS(base->level.up == &memrt__process) &&
            MEMRT__HOLDS(base->subpolicies == count_subpolicies(base)) &&
+           MEMRT__HOLDS(base->subpolicies == count_linked_subpolicies(base)) &&
            MEMRT__HOLDS(base->index < memrt__policy_table_end) &&
            MEMRT__HOLDS(is_known_by_index(base));
 }
@@ -121,6 +156,11 @@ static bool is_policy_valid(const memrt_policy_t *policy)
                                                : is_base_valid(policy));
 }
 
+static bool is_index_used(uint32_t index)
+{
+    return (used[index / WORD_BITS] >> index % WORD_BITS & 1) != 0;
+}
+
 /// Check the entered accounts: exactly the accounts of the policies in the table.
 static bool are_accounts_valid(size_t policies)
 {
@@ -146,6 +186,7 @@ bool memrt__policy_table_is_valid(void)
     for (uint32_t index = 0; index < MEMRT__ACCOUNTS && valid; index++) {
         const memrt_policy_t *policy = memrt__policies[index];
         valid = MEMRT__HOLDS(policy == NULL || index < memrt__policy_table_end) &&
+                MEMRT__HOLDS(is_index_used(index) == (policy != NULL)) &&
                 MEMRT__HOLDS(policy == NULL || policy->account.index == index) &&
                 (policy == NULL || is_policy_valid(policy));
         count += policy != NULL;

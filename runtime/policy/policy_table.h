@@ -39,22 +39,25 @@ struct memrt_policy {
     struct memrt_policy *base; ///< fixed; policy with the settings and allocator; a base: itself
     memrt_scope_t *scope;      ///< fixed; NULL: no scope
     struct memrt_policy *next_in_scope; ///< under the lock of rank POLICIES; next in the scope
+    struct memrt_policy *next_of_base;  ///< under the same lock; next subpolicy of the base
+    struct memrt_policy **link_of_base; ///< under the same lock; pointer that leads here
     /* Fields of a base policy: */
-    uint32_t subpolicies; ///< under the lock of rank POLICIES; number of subpolicies
+    uint32_t subpolicies;                 ///< under the lock of rank POLICIES; their number
+    struct memrt_policy *first_subpolicy; ///< under the same lock; latest first
 };
 
 /// Policy at each index, or NULL.
 ///
 /// Threads: writers hold the lock of rank POLICIES. A thread with a reference to the policy, or
 /// with a block of the policy, reads the slot without the lock.
-extern memrt_policy_t *memrt__policies[MEMRT__ACCOUNTS];
+extern MEMRT__HIDDEN memrt_policy_t *memrt__policies[MEMRT__ACCOUNTS];
 
 static inline memrt_policy_t *memrt__policy_of(const memrt_meminfo_t *mi)
 {
     return memrt__policies[mi->policy];
 }
 
-extern memrt_policy_t memrt__default_policy;
+extern MEMRT__HIDDEN memrt_policy_t memrt__default_policy;
 
 /// Return true if a policy has references.
 static inline bool memrt__policy_has_references(const memrt_policy_t *policy)
@@ -92,6 +95,9 @@ uint32_t memrt__policy_free_index(void);
 /// Enter a policy at `index`; new blocks of the policy then name `index`. The index is free, or
 /// belonged to another policy until now. Under the lock of rank POLICIES.
 void memrt__policy_put(memrt_policy_t *policy, uint32_t index);
+
+/// Make the index of a policy free. Under the lock of rank POLICIES.
+void memrt__policy_remove(const memrt_policy_t *policy);
 
 /// Return the policy at `address`, or NULL without a policy there. `address` may be any address.
 /// Under the lock of rank POLICIES.

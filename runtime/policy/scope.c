@@ -3,6 +3,8 @@
 #include <stdlib.h>
 
 #include "runtime/os/lock.h"
+#include "runtime/policy/home.h"
+#include "runtime/policy/policy_sweep.h"
 #include "runtime/policy/subpolicy.h"
 
 /// Make room for a scope by destroying the oldest unused scope. Returns true if there was room;
@@ -46,11 +48,8 @@ memrt_status_t memrt__scope_enter(memrt_scope_t *scope, memrt_scope_t **before)
     if (before != NULL) {
         *before = self->scope.current;
     }
-    if (scope != NULL) {
-        memrt__slow_path_set(MEMRT__SLOW_SCOPES, true); /* never cleared */
-    }
     self->scope.current = scope;
-    self->scope.subpolicy_of = NULL;
+    memrt__home_clear_all(self);
     return MEMRT_OK;
 }
 
@@ -58,18 +57,19 @@ memrt_status_t memrt__scope_enter(memrt_scope_t *scope, memrt_scope_t **before)
 static void leave_scope(memrt__thread_t *thread)
 {
     thread->scope.current = NULL;
-    thread->scope.subpolicy_of = NULL;
+    memrt__home_close_all(thread);
 }
 
 void memrt__scope_start(void)
 {
-    static const memrt__thread_module_t module = {{[MEMRT__THREAD_RESET] = leave_scope}};
+    static const memrt__thread_module_t module = {
+        {[MEMRT__THREAD_NEW] = memrt__home_close_all, [MEMRT__THREAD_RESET] = leave_scope}};
     memrt__thread_add_module(&module);
 }
 
 memrt_scope_t *memrt__scope_current(void)
 {
-    return memrt__self == NULL ? NULL : memrt__self->scope.current;
+    return memrt__self->scope.current;
 }
 
 /// Return a new reference to the subpolicy of `policy` in `scope`. The first reference to a
@@ -89,24 +89,6 @@ memrt_status_t memrt__scope_policy(memrt_scope_t *scope, memrt_policy_t *policy,
     }
     *out = subpolicy;
     return MEMRT_OK;
-}
-
-/// Look up the policy for a request. Outside of scopes, and for any subpolicy, the result is
-/// `policy`.
-memrt_policy_t *memrt__scope_look(memrt_policy_t *policy)
-{
-    memrt__thread_t *self = memrt__self;
-    MEMRT__ASSERT(self != NULL && policy != NULL);
-    self->scope.subpolicies_gone = memrt__load_relaxed(&memrt__subpolicies_gone);
-    bool inside = self->scope.current != NULL && !memrt__policy_is_subpolicy(policy);
-    memrt_policy_t *subpolicy = inside ? memrt__subpolicy_get(policy, self->scope.current) : policy;
-    self->scope.subpolicy = subpolicy == NULL ? policy : subpolicy;
-    self->scope.subpolicy_of = subpolicy == NULL ? NULL : policy;
-    self->scope.subpolicy_shard = self->scope.subpolicy->fast
-                                      ? memrt__shard_make(self, &self->scope.subpolicy->account)
-                                      : NULL;
-    MEMRT__ASSERT(self->scope.subpolicy == policy || self->scope.subpolicy->base == policy);
-    return self->scope.subpolicy;
 }
 
 bool memrt__scope_is_live(const memrt_scope_t *scope)

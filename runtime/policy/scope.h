@@ -5,7 +5,6 @@
 
 #include "runtime/base/slow_path.h"
 #include "runtime/policy/policy.h"
-#include "runtime/policy/policy_sweep.h"
 #include "runtime/policy/scope_tree.h"
 #include "runtime/stats/stats.h"
 
@@ -28,55 +27,5 @@ bool memrt__scope_is_live(const memrt_scope_t *scope);
 
 /// Return true if `scope` is a scope with references or live blocks. `scope` may be any address.
 bool memrt__scope_is_known(const memrt_scope_t *scope);
-
-/// Slow path of memrt__policy_here(): look up the subpolicy and remember it in the thread record.
-MEMRT__COLD memrt_policy_t *memrt__scope_look(memrt_policy_t *policy);
-
-/// Return true if the thread record remembers the subpolicy for `policy`. The count of destroyed
-/// subpolicies must be unchanged, because another subpolicy may reuse an address.
-static inline bool memrt__scope_knows(const memrt__thread_t *self, const memrt_policy_t *policy)
-{
-    return self->scope.subpolicy_of == policy &&
-           self->scope.subpolicies_gone == memrt__load_relaxed(&memrt__subpolicies_gone);
-}
-
-/// Return the policy for a request to `policy` (NULL: the default policy) on the calling thread.
-/// The result is the subpolicy in the thread's scope, or `policy` outside of scopes.
-///
-/// Failure: returns `policy` if there is no memory or no free index for a subpolicy.
-static inline memrt_policy_t *memrt__policy_here(memrt_policy_t *policy)
-{
-    memrt__thread_t *self = memrt__self;
-    policy = memrt__policy_or_default(policy);
-    if (MEMRT__LIKELY(!memrt__is_slow(MEMRT__SLOW_SCOPES)) || self == NULL) {
-        return policy;
-    }
-    return MEMRT__LIKELY(memrt__scope_knows(self, policy)) ? self->scope.subpolicy
-                                                           : memrt__scope_look(policy);
-}
-
-/// Return the fast path's counter slot for allocations from `policy` itself, without a scope
-/// lookup. `policy` may be a subpolicy. `self` is the calling thread's record, or NULL. An empty
-/// slot disables the fast path.
-static inline memrt__home_t memrt__home_of(const memrt__thread_t *self,
-                                           const memrt_policy_t *policy)
-{
-    if (MEMRT__UNLIKELY(self == NULL || !policy->fast)) {
-        return (memrt__home_t){NULL, 0};
-    }
-    uint32_t account = policy->account.index;
-    return (memrt__home_t){memrt__thread_shard(self, account), account};
-}
-
-/// Return the counter slot for memrt__policy_here(policy). The slot is empty, and the fast path
-/// disabled, if the thread record does not remember the subpolicy.
-static inline memrt__home_t memrt__home_here(const memrt__thread_t *self,
-                                             const memrt_policy_t *policy)
-{
-    if (MEMRT__UNLIKELY(self == NULL || !memrt__scope_knows(self, policy))) {
-        return (memrt__home_t){NULL, 0};
-    }
-    return (memrt__home_t){self->scope.subpolicy_shard, self->scope.subpolicy->account.index};
-}
 
 #endif

@@ -36,6 +36,18 @@ static memrt_policy_t *find_subpolicy(const memrt_policy_t *base, const memrt_sc
     return subpolicy;
 }
 
+static void link_to_base(memrt_policy_t *subpolicy, memrt_policy_t *base)
+{
+    memrt_policy_t *next = base->first_subpolicy;
+    subpolicy->next_of_base = next;
+    subpolicy->link_of_base = &base->first_subpolicy;
+    if (next != NULL) {
+        next->link_of_base = &subpolicy->next_of_base;
+    }
+    base->first_subpolicy = subpolicy;
+    base->subpolicies++;
+}
+
 void memrt__subpolicy_put(memrt_policy_t *subpolicy, memrt_policy_t *base, memrt_scope_t *scope,
                           uint32_t index)
 {
@@ -43,7 +55,7 @@ void memrt__subpolicy_put(memrt_policy_t *subpolicy, memrt_policy_t *base, memrt
     fill_subpolicy(subpolicy, base, scope);
     memrt__policy_put(subpolicy, index);
     memrt__account_enter(&subpolicy->account);
-    base->subpolicies++;
+    link_to_base(subpolicy, base);
     if (scope != NULL) {
         subpolicy->next_in_scope = scope->subpolicies;
         scope->subpolicies = subpolicy;

@@ -11,8 +11,7 @@
 /// subpolicies are never returned.
 ///
 /// Ownership: the caller holds references to `base` and `scope`, and gets no reference to the
-/// result. The result stays valid while both references last and memrt__subpolicies_gone is
-/// unchanged. After a change, the caller must call this function again.
+/// result. The result stays valid while both references last.
 ///
 /// Failure: returns NULL when out of memory, when no index is free, or when a fork on another
 /// thread takes long.

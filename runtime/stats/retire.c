@@ -6,6 +6,51 @@
 #include "runtime/os/lock.h"
 #include "runtime/stats/shard_sums.h"
 
+size_t memrt__stats_idle_readings;
+
+static size_t count_freed_blocks(const memrt__shard_t *shard)
+{
+    size_t freed = 0;
+    for (size_t kind = 0; kind < MEMRT__KINDS; kind++) {
+        freed += memrt__load_acquire(&shard->freed[kind]);
+    }
+    return freed;
+}
+
+static size_t count_made_blocks(const memrt__shard_t *shard)
+{
+    size_t made = 0;
+    for (size_t kind = 0; kind < MEMRT__KINDS; kind++) {
+        made += memrt__load_relaxed(&shard->made[kind]);
+    }
+    return made;
+}
+
+typedef size_t (*count_fn)(const memrt__shard_t *shard);
+
+static MEMRT__INLINE size_t add_up_shards(const memrt__account_t *account, count_fn count)
+{
+    size_t sum = count(account->shared);
+    for (memrt__thread_t *t = memrt__thread_first(); t != NULL; t = t->next) {
+        const memrt__shard_t *shard = memrt__thread_shard(t, account->index);
+        if (shard != NULL) {
+            sum += count(shard);
+            memrt__stats_idle_readings++;
+        }
+    }
+    return sum;
+}
+
+/// Count frees before allocations, so that other threads may count meanwhile.
+bool memrt__stats_is_idle(const memrt__account_t *account)
+{
+    memrt__lock(MEMRT__RANK_THREADS);
+    size_t freed = add_up_shards(account, count_freed_blocks);
+    size_t made = add_up_shards(account, count_made_blocks);
+    memrt__unlock(MEMRT__RANK_THREADS);
+    return MEMRT_COUNTERS && made == freed;
+}
+
 /// Make the "out" words of an idle account equal to the "in" words. For an inherited account the
 /// words may differ: a fork may have interrupted a parent thread between the two.
 static void settle_sums(memrt__shard_t *sum)
@@ -31,22 +76,47 @@ static void move_counts_to_past(memrt__level_t *level, const memrt__shard_t *sum
     }
 }
 
-/// Bring all gauges of an idle account to rest. An idle account has no bytes in use, so its reports
-/// then sum to 0, except for bytes that a fork left over.
-static void rest_idle_gauges(memrt__account_t *account)
-{
-    for (memrt__thread_t *t = memrt__thread_first(); t != NULL; t = t->next) {
-        memrt__shard_t *shard = memrt__thread_shard(t, account->index);
-        if (shard != NULL) {
-            memrt__gauge_rest(shard, account);
-        }
-    }
-}
-
 static void clear_shard(memrt__shard_t *shard)
 {
     free(shard->sizes);
     memset(shard, 0, sizeof(*shard));
+}
+
+static bool is_untouched(const memrt__shard_t *shard)
+{
+    static const memrt__shard_t untouched;
+    return memcmp(shard, &untouched, sizeof(untouched)) == 0;
+}
+
+/// Move the counts of a shard of an idle account to `sum`. An idle account has no bytes in use, so
+/// the reports of all gauges then sum to 0, except for bytes that a fork left over.
+static void move_shard(memrt__shard_t *shard, memrt__account_t *account, memrt__shard_t *sum)
+{
+    memrt__gauge_rest(shard, account);
+    memrt__shard_sums_add_out(shard, sum);
+    memrt__shard_sums_add_in(shard, sum);
+    memrt__shard_sums_add_sizes(shard, sum);
+    clear_shard(shard);
+}
+
+/// Move the counts of all threads to `sum`. No thread changes a shard of an idle account, so a
+/// single pass reads all counters.
+static void move_thread_shards(memrt__account_t *account, memrt__shard_t *sum)
+{
+    for (memrt__thread_t *t = memrt__thread_first(); t != NULL; t = t->next) {
+        memrt__shard_t *shard = memrt__thread_shard(t, account->index);
+        if (shard != NULL && !is_untouched(shard)) {
+            move_shard(shard, account, sum);
+        }
+    }
+}
+
+static void move_shared_shard(memrt__shard_t *shared, memrt__shard_t *sum)
+{
+    memrt__shard_sums_add_out(shared, sum);
+    memrt__shard_sums_add_in(shared, sum);
+    memrt__shard_sums_add_sizes(shared, sum);
+    memset(shared, 0, sizeof(*shared));
 }
 
 void memrt__stats_retire(memrt__account_t *account)
@@ -54,23 +124,14 @@ void memrt__stats_retire(memrt__account_t *account)
     size_t sizes[MEMRT_SIZE_BINS] = {0};
     memrt__shard_t sum = {.sizes = sizes};
     memrt__lock(MEMRT__RANK_THREADS);
-    rest_idle_gauges(account);
-    memrt__shard_sums_add_account(account, memrt__shard_sums_add_out, &sum);
-    memrt__shard_sums_add_account(account, memrt__shard_sums_add_in, &sum);
-    memrt__shard_sums_add_account(account, memrt__shard_sums_add_sizes, &sum);
+    move_shared_shard(account->shared, &sum);
+    move_thread_shards(account, &sum);
     size_t left = sum.bytes_in - sum.bytes_out;
     MEMRT__ASSERT(left == 0 || account->origin != MEMRT__OWN);
     MEMRT__ASSERT(memrt__shard_sums_kinds(sum.made) == memrt__shard_sums_kinds(sum.freed));
     settle_sums(&sum);
     move_counts_to_past(account->policy, &sum, left);
     move_counts_to_past(account->scope, &sum, left);
-    memset(account->shared, 0, sizeof(*account->shared));
-    for (memrt__thread_t *t = memrt__thread_first(); t != NULL; t = t->next) {
-        memrt__shard_t *shard = memrt__thread_shard(t, account->index);
-        if (shard != NULL) {
-            clear_shard(shard);
-        }
-    }
     memrt__account_leave(account);
     memrt__unlock(MEMRT__RANK_THREADS);
 }

@@ -116,8 +116,17 @@ static inline unsigned memrt__size_bin(size_t size)
 /// Count an allocation of `size` bytes by size in an own shard, if the shard has a histogram.
 static inline void memrt__count_size(memrt__shard_t *shard, size_t size)
 {
-    if (MEMRT__UNLIKELY(shard->sizes != NULL)) {
+    if (MEMRT__UNLIKELY(!memrt__word_equals((const size_t *)&shard->sizes, 0))) {
         memrt__count_in(&shard->sizes[memrt__size_bin(size)], 1);
+    }
+}
+
+/// Count an allocation of 1 to 2^(MEMRT_SIZE_BINS - 2) bytes by size, as memrt__count_size().
+static MEMRT__INLINE void memrt__count_usual_size(memrt__shard_t *shard, size_t size)
+{
+    MEMRT__ASSERT(size != 0 && memrt__floor_log2(size) + 1 < MEMRT_SIZE_BINS);
+    if (MEMRT__UNLIKELY(!memrt__word_equals((const size_t *)&shard->sizes, 0))) {
+        memrt__count_in(&shard->sizes[memrt__floor_log2(size) + 1], 1);
     }
 }
 
@@ -132,12 +141,13 @@ static inline bool memrt__shard_serves(const memrt__shard_t *shard, const memrt_
 /// nothing changed; memrt__shard_grow() counts the bytes.
 static MEMRT__INLINE bool memrt__shard_grow_fast(memrt__shard_t *shard, size_t bytes)
 {
-    if (MEMRT_COUNTERS) {
-        if (MEMRT__UNLIKELY(!memrt__own_take(&shard->rise_left, bytes))) {
-            return false;
-        }
-        memrt__own_add(&shard->bytes_in, bytes);
+    if (!MEMRT_COUNTERS) { /* only the shard of closed homes has a negative value */
+        return (ptrdiff_t)memrt__own_load(&shard->rise_left) >= 0;
     }
+    if (MEMRT__UNLIKELY(!memrt__own_take(&shard->rise_left, bytes))) {
+        return false;
+    }
+    memrt__own_add(&shard->bytes_in, bytes);
     return true;
 }
 

@@ -247,27 +247,13 @@ void memrt__stats_reset_peak(memrt__level_t *level)
     memrt__raise_release(&level->peak, now.live);
 }
 
-/// Sum the counters of one account, "out" words first, so that other threads may count meanwhile.
-static void read_account(const memrt__account_t *account, memrt__shard_t *sum)
-{
-    memrt__lock(MEMRT__RANK_THREADS);
-    memrt__shard_sums_add_account(account, memrt__shard_sums_add_out, sum);
-    memrt__shard_sums_add_account(account, memrt__shard_sums_add_in, sum);
-    memrt__unlock(MEMRT__RANK_THREADS);
-}
-
-bool memrt__stats_is_idle(const memrt__account_t *account)
-{
-    memrt__shard_t sum = {0};
-    read_account(account, &sum);
-    return MEMRT_COUNTERS &&
-           memrt__shard_sums_kinds(sum.made) == memrt__shard_sums_kinds(sum.freed);
-}
-
 bool memrt__stats_is_settled(const memrt__account_t *account)
 {
     memrt__shard_t sum = {0};
-    read_account(account, &sum);
+    memrt__lock(MEMRT__RANK_THREADS);
+    memrt__shard_sums_add_account(account, memrt__shard_sums_add_out, &sum);
+    memrt__shard_sums_add_account(account, memrt__shard_sums_add_in, &sum);
+    memrt__unlock(MEMRT__RANK_THREADS);
     size_t left = (memrt__shard_sums_kinds(sum.made) - memrt__shard_sums_kinds(sum.freed)) |
                   (sum.bytes_in - sum.bytes_out) | (sum.promoted_in - sum.promoted_out) |
                   (sum.extra_in - sum.extra_out) | (sum.adopted_in - sum.adopted_out) |

@@ -17,10 +17,6 @@ void memrt__stats_sizes(const memrt__level_t *level, uint64_t *out);
 /// Restart the peak from the bytes that are live now.
 void memrt__stats_reset_peak(memrt__level_t *level);
 
-/// Return whether the account has no live block. A result of true is final once allocation from the
-/// account is impossible. Returns false in a build without counters.
-bool memrt__stats_is_idle(const memrt__account_t *account);
-
 /// Return whether all additions and removals of the account cancel out in every counter. Then a
 /// fork has copied nothing that is counted in the account.
 bool memrt__stats_is_settled(const memrt__account_t *account);

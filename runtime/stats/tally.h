@@ -12,13 +12,6 @@
 MEMRT__COLD memrt__shard_t *memrt__shard_make(memrt__thread_t *thread,
                                               const memrt__account_t *account);
 
-/// Shard in which the allocation fast path of the calling thread counts. A NULL shard closes the
-/// fast path.
-typedef struct memrt__home {
-    memrt__shard_t *shard;
-    uint32_t account; ///< index of the account
-} memrt__home_t;
-
 /// Shard in which the calling thread counts for one account: its own shard, or the shared shard of
 /// the account, if there was no memory for an own shard.
 typedef struct memrt__tally {

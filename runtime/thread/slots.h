@@ -16,12 +16,32 @@
 /// Slot of runtime/policy/scope.h.
 typedef struct memrt__scope_slot {
     struct memrt_scope *current; ///< own; current scope; NULL: no scope
-    struct memrt_policy
-        *subpolicy_of;               ///< own; policy that `subpolicy` was looked up for; NULL: none
-    struct memrt_policy *subpolicy;  ///< own; subpolicy of `subpolicy_of` in the current scope
-    memrt__shard_t *subpolicy_shard; ///< own; shard for `subpolicy`; NULL: the fast path is closed
-    size_t subpolicies_gone;         ///< own; memrt__subpolicies_gone at the time of that look-up
+    unsigned replaced;           ///< own; home of a policy that was last replaced by another: 0, 1
 } memrt__scope_slot_t;
+
+/// Slot of runtime/policy/home.h: what the fast paths need of a policy.
+///
+/// Only `key` changes when another thread clears the home. Blocks of the account may still be freed
+/// then: `shard` is the shard of the account that `state` and `tiny` name, in any case.
+typedef struct memrt__home {
+    size_t key; ///< written by the owner, cleared by any thread; policy that a caller names (NULL:
+                ///< the default policy), as a number; MEMRT__NO_HOME: the home is unset
+    memrt__shard_t *shard; ///< own; shard for the blocks; never NULL
+    size_t state;          ///< own; state of new blocks; MEMRT__NO_STATE: of no block
+    size_t tiny;           ///< own; word of tiny blocks, less the size; MEMRT__NO_TINY: of no block
+    size_t tiny_max;       ///< own; largest tiny block; 0: none
+    uint32_t account;      ///< own; index of the account; MEMRT__NO_ACCOUNT: none
+} memrt__home_t;
+
+#define MEMRT__NO_HOME SIZE_MAX
+#define MEMRT__NO_STATE SIZE_MAX
+#define MEMRT__NO_TINY ((size_t)PTRDIFF_MAX)
+#define MEMRT__NO_ACCOUNT UINT32_MAX
+
+/// Homes of a record: two for blocks of the policies that the thread used last, one for MemInfos of
+/// the default policy.
+#define MEMRT__HOMES 3u
+#define MEMRT__MEMINFO_HOME 2u
 
 /// Slot of runtime/observe/tracking.h.
 typedef struct memrt__sampling_slot {

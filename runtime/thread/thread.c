@@ -10,7 +10,8 @@
 #include "runtime/os/lock.h"
 #include "runtime/os/os.h"
 
-MEMRT__THREAD_LOCAL memrt__thread_t *memrt__self;
+memrt__thread_t memrt__no_thread = MEMRT__NO_THREAD;
+MEMRT__THREAD_LOCAL memrt__thread_t *memrt__self = &memrt__no_thread;
 
 static memrt__thread_t *first_thread; /* under the lock of rank THREADS */
 
@@ -79,7 +80,7 @@ static void return_record(void *record)
     (void)pthread_setspecific(record_key, record); /* cannot fail: the key already has a slot */
     update_slots(record, MEMRT__THREAD_ENDING);
     (void)pthread_setspecific(record_key, NULL);
-    memrt__self = NULL;
+    memrt__self = &memrt__no_thread;
     end_record(record);
 }
 
@@ -208,7 +209,7 @@ memrt__thread_t *memrt__thread_make(void)
         end_record(thread); /* without a destructor, the record would never be returned */
         return NULL;
     }
-    MEMRT__ASSERT(memrt__self == NULL && thread->in_use);
+    MEMRT__ASSERT(memrt__thread_or_null() == NULL && thread->in_use);
     thread->number = (uint32_t)memrt__os_thread_id();
     memrt__self = thread;
     return thread;
@@ -247,9 +248,10 @@ void memrt__thread_forked(void)
             thread->in_use = false;
         }
     }
-    if (memrt__self != NULL) {
-        claim_record(memrt__self);
-        memrt__self->number = (uint32_t)memrt__os_thread_id();
+    memrt__thread_t *self = memrt__thread_or_null();
+    if (self != NULL) {
+        claim_record(self);
+        self->number = (uint32_t)memrt__os_thread_id();
     }
 }
 
@@ -259,8 +261,7 @@ void memrt__thread_forked(void)
 static bool is_own_record_valid(const memrt__thread_t *self)
 {
     return MEMRT__HOLDS(self->in_use) && MEMRT__HOLDS(self->number != 0) &&
-           MEMRT__HOLDS(self->dtors.deferred == NULL || self->dtors.depth != 0) &&
-           MEMRT__HOLDS(self->scope.subpolicy_of == NULL || self->scope.subpolicy != NULL);
+           MEMRT__HOLDS(self->dtors.deferred == NULL || self->dtors.depth != 0);
 }
 
 /// Check a record without a thread.
@@ -268,7 +269,8 @@ static bool is_free_record_valid(const memrt__thread_t *thread)
 {
     return MEMRT__HOLDS(thread->dtors.deferred == NULL) && MEMRT__HOLDS(thread->dtors.depth == 0) &&
            MEMRT__HOLDS(thread->scope.current == NULL) &&
-           MEMRT__HOLDS(thread->scope.subpolicy_of == NULL);
+           MEMRT__HOLDS(memrt__load_relaxed(&thread->homes[0].key) == MEMRT__NO_HOME) &&
+           MEMRT__HOLDS(memrt__load_relaxed(&thread->homes[1].key) == MEMRT__NO_HOME);
 }
 
 bool memrt__thread_is_valid(void)
@@ -279,7 +281,7 @@ bool memrt__thread_is_valid(void)
         listed = listed || t == memrt__self;
         valid = t == memrt__self ? is_own_record_valid(t) : t->in_use || is_free_record_valid(t);
     }
-    valid = valid && MEMRT__HOLDS(listed == (memrt__self != NULL));
+    valid = valid && MEMRT__HOLDS(listed == (memrt__thread_or_null() != NULL));
     memrt__unlock(MEMRT__RANK_THREADS);
     return valid;
 }

@@ -27,9 +27,11 @@
 /// Record of a thread. The members that every allocation reads come first, in one cache line. "Own"
 /// marks a member that only the owner writes; "THREADS" means under the lock of that rank.
 typedef struct memrt__thread {
+    memrt__home_t homes[MEMRT__HOMES];
     memrt__scope_slot_t scope;
     memrt__sampling_slot_t sampling;
-    memrt__shard_t first; ///< own; shard of account 0
+    memrt__shard_t first;  ///< own; shard of account 0
+    memrt__shard_t closed; ///< own; shard that counts nothing: no allocation fits below its maximum
     memrt__cache_slot_t cache;
     struct memrt__thread *next; ///< fixed once linked
     pthread_mutex_t alive;      ///< robust; held by the owner of the record
@@ -42,9 +44,24 @@ typedef struct memrt__thread {
     memrt__shard_t *chunks[MEMRT__ACCOUNTS / MEMRT__CHUNK]; ///< own, written under THREADS
 } memrt__thread_t;
 
-/// Record of the calling thread; NULL before its first call.
+/// Record of the calling thread; &memrt__no_thread before its first call.
 extern MEMRT__THREAD_LOCAL memrt__thread_t *memrt__self;
 MEMRT__COLD memrt__thread_t *memrt__thread_make(void);
+
+/// Record of threads without a record, never written: no home is set, and each bin is both empty
+/// and full. So a fast path needs no test for a record, and leads to the slow path.
+extern MEMRT__HIDDEN memrt__thread_t memrt__no_thread;
+
+#define MEMRT__NO_THREAD_HOME                                                                      \
+    {.key = MEMRT__NO_HOME,                                                                        \
+     .shard = &memrt__no_thread.closed,                                                            \
+     .state = MEMRT__NO_STATE,                                                                     \
+     .tiny = MEMRT__NO_TINY,                                                                       \
+     .account = MEMRT__NO_ACCOUNT}
+#define MEMRT__NO_THREAD                                                                           \
+    {                                                                                              \
+        .homes = {MEMRT__NO_THREAD_HOME, MEMRT__NO_THREAD_HOME, MEMRT__NO_THREAD_HOME}             \
+    }
 
 /// Allocate `size` zeroed bytes and store their address in `slot`, a pointer in the record of the
 /// calling thread. Threads that walk the records see either NULL or zeroed memory. Failure: returns
@@ -89,9 +106,17 @@ bool memrt__thread_is_valid(void);
 /// caches of released records are lost.
 void memrt__thread_forked(void);
 
-static inline memrt__thread_t *memrt__thread_self(void)
+/// Return the record of the calling thread; NULL: none.
+static inline memrt__thread_t *memrt__thread_or_null(void)
 {
     memrt__thread_t *self = memrt__self;
+    return MEMRT__LIKELY(self != &memrt__no_thread) ? self : NULL;
+}
+
+/// Return the record of the calling thread, and make one if necessary. NULL: out of memory.
+static inline memrt__thread_t *memrt__thread_self(void)
+{
+    memrt__thread_t *self = memrt__thread_or_null();
     return MEMRT__LIKELY(self != NULL) ? self : memrt__thread_make();
 }
 

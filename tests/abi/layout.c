@@ -50,9 +50,9 @@ AT(memrt_meminfo_t, external_allocator, 40);
 AT(memrt_meminfo_t, policy, 48);
 AT(memrt_meminfo_t, kind, 50);
 AT(memrt_meminfo_t, align_log2, 51);
-AT(memrt_meminfo_t, trace, 52);
+AT(memrt_meminfo_t, flags, 52);
 AT(memrt_meminfo_t, lead, 56);
-AT(memrt_meminfo_t, flags, 60);
+AT(memrt_meminfo_t, bin, 60);
 
 SIZE(memrt_external_allocator_t, 32);
 AT(memrt_external_allocator_t, malloc, 0);

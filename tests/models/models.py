@@ -54,6 +54,7 @@ WEAKER = {
     "fetch_sub1_release": "fetch_sub1_relaxed",
     "cas_acquire": "cas_relaxed",
     "cas_release": "cas_relaxed",
+    "word_equals_acquire": "word_equals",
     "own_add_release": "own_add",
     "raise_release": "raise_relaxed",
 }

@@ -57,9 +57,9 @@ typedef struct memrt_meminfo {
     uint16_t policy;    ///< internal: index of the account that holds the block
     uint8_t kind;       ///< a memrt_kind_t; fixed
     uint8_t align_log2; ///< internal: log2 of the alignment requested from the allocator; fixed
-    uint32_t trace;     ///< internal: number of the allocation in an event trace; 0: in none
-    uint32_t lead;      ///< internal: bytes from the start of the block to its data; fixed
     uint32_t flags;     ///< internal: atomic by access
+    uint32_t lead;      ///< internal: bytes from the start of the block to its data; fixed
+    uint32_t bin;       ///< internal: place in a thread cache, or number in an event trace
 } memrt_meminfo_t;
 
 /// Bit in `flags`: memrt_api_t.observe was called for the MemInfo.

@@ -1,6 +1,7 @@
 #include "runtime/alloc/heap/central_list.h"
 
 #include "runtime/alloc/heap/detour.h"
+#include "runtime/alloc/heap/fast_header.h"
 #include "runtime/alloc/heap/large_cache_purge.h"
 #include "runtime/alloc/heap/pages/page_heap.h"
 #include "runtime/alloc/heap/pages/segment_rounds.h"

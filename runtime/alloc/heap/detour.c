@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "runtime/alloc/heap/fast_header.h"
 #include "runtime/alloc/heap/pages/page_heap.h"
 #include "runtime/alloc/heap/pages/segment.h"
 #include "runtime/alloc/heap/size_class.h"

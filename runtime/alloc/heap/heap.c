@@ -164,7 +164,7 @@ static size_t heap_release_unused(void *ctx)
     if (ctx != NULL) {
         return memrt__large_cache_purge(ctx, UINT64_MAX);
     }
-    memrt__thread_t *self = memrt__self;
+    memrt__thread_t *self = memrt__thread_or_null();
     memrt__thread_reap();
     memrt__thread_cache_ask_others(self);
     if (self != NULL) {

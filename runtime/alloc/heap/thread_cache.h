@@ -1,6 +1,7 @@
 #ifndef MEMRT_ALLOC_HEAP_THREAD_CACHE_H
 #define MEMRT_ALLOC_HEAP_THREAD_CACHE_H
 
+#include "runtime/alloc/heap/fast_header.h"
 #include "runtime/alloc/heap/span.h"
 #include "runtime/alloc/heap/size_class.h"
 #include "runtime/stats/tally.h"
@@ -106,44 +107,58 @@ static inline void memrt__thread_cache_give(memrt__thread_t *self, unsigned clas
     memrt__bin_push(bin, block);
 }
 
-/// Fast path of an allocation: take a block of the class from the thread's bin. The counter slot
-/// `home` counts the block as `kind` with `size` bytes.
+/// Return the bin of a thread at a place that a header or memrt__bin_of_data() gives.
+static MEMRT__INLINE memrt__bin_t *memrt__bin_at(memrt__thread_t *self, size_t place)
+{
+    MEMRT__ASSERT(place % sizeof(memrt__bin_t) == 0 && place < sizeof(self->cache.bins));
+    return (memrt__bin_t *)((char *)self->cache.bins + place);
+}
+
+/// Return whether `size` bytes of data, at least 1, are in the classes in steps of 64 bytes.
+static MEMRT__INLINE bool memrt__is_small_data(size_t size)
+{
+    return size - 1 < 1024;
+}
+
+_Static_assert(sizeof(memrt__bin_t) == 64 / 2, "the place of a bin is half of the size");
+
+/// Return the bin for `size` bytes of small data.
+static MEMRT__INLINE memrt__bin_t *memrt__bin_of_small_data(memrt__thread_t *self, size_t size)
+{
+    size_t last = size - 1;
+    MEMRT__KEEP_IN_BRANCH(last);
+    char *first = (char *)&self->cache.bins[1];
+    memrt__bin_t *bin = (memrt__bin_t *)(first + (last / 2 & ~(sizeof(*bin) - 1)));
+    MEMRT__KEEP_IN_BRANCH(bin);
+    MEMRT__ASSERT(bin == &self->cache.bins[memrt__class_of_data(size)]);
+    return bin;
+}
+
+/// Fast path of an allocation: take a block from a bin of the calling thread. `shard` counts the
+/// block as `kind` with `size` bytes.
 ///
 /// Failure: returns NULL, with nothing changed, if the fast path is not available.
-static inline void *memrt__thread_cache_take_counted(memrt__thread_t *self, memrt__home_t home,
-                                                     unsigned class, unsigned kind, size_t size)
+static MEMRT__INLINE void *memrt__bin_take_counted(memrt__bin_t *bin, memrt__shard_t *shard,
+                                                   unsigned kind, size_t size)
 {
-    memrt__shard_t *shard = home.shard;
-    if (MEMRT__UNLIKELY(shard == NULL)) {
-        return NULL; /* the thread may have no record */
-    }
-    memrt__bin_t *bin = &self->cache.bins[class];
-    MEMRT__KEEP_ADDRESS(bin);
     void *block = memrt__bin_top(bin);
     if (MEMRT__UNLIKELY(block == NULL || !memrt__shard_grow_fast(shard, size))) {
         return NULL;
     }
     memrt__count_in(&shard->made[kind], 1);
-    if (home.account != 0) {
-        memrt__count_size(shard, size);
-    }
+    memrt__count_usual_size(shard, size);
     memrt__bin_remove(bin, block);
     return block;
 }
 
-/// Fast path of a free: put a block into the thread's bin and count the free. The update of `freed`
-/// is the last access to the account.
+/// Fast path of a free: put a block into a bin of the calling thread and count the free. The update
+/// of `freed` is the last access to the account.
 ///
 /// Failure: returns false, with nothing changed, if the fast path is not available.
-static inline bool memrt__thread_cache_give_counted(memrt__thread_t *self, uint32_t account,
-                                                    unsigned class, unsigned kind, size_t size,
-                                                    void *block)
+static MEMRT__INLINE bool memrt__bin_give_counted(memrt__bin_t *bin, memrt__shard_t *shard,
+                                                  unsigned kind, size_t size, void *block)
 {
-    memrt__shard_t *shard = memrt__thread_shard(self, account);
-    memrt__bin_t *bin = &self->cache.bins[class];
-    MEMRT__KEEP_ADDRESS(bin);
-    if (MEMRT__UNLIKELY(shard == NULL || memrt__bin_is_full(bin) ||
-                        !memrt__shard_shrink_fast(shard, size))) {
+    if (MEMRT__UNLIKELY(memrt__bin_is_full(bin) || !memrt__shard_shrink_fast(shard, size))) {
         return false;
     }
     memrt__bin_push(bin, block);

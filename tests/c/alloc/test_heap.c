@@ -603,10 +603,8 @@ TEST(resized_fast_path_block_has_the_size_class_of_its_size)
             pattern_write(data, sizes[from], 8);
             data = api->block_realloc(policy, data, sizes[to]);
             ck_assert(pattern_holds(data, memrt__size_min(sizes[from], sizes[to]), 8));
-            unsigned flags = memrt__block_of(data)->flags;
-            if ((flags & MEMRT__FLAG_FAST) != 0) {
-                ck_assert_uint_eq((flags & MEMRT__FLAG_CLASS) >> MEMRT__FLAG_CLASS_AT,
-                                  memrt__class_of_data(sizes[to]));
+            if ((memrt__block_of(data)->flags & MEMRT__FLAG_FAST) != 0) {
+                ck_assert_uint_eq(memrt__block_of(data)->bin, memrt__bin_of_data(sizes[to]));
                 ck_assert_uint_eq(memrt__page_heap_span_of(memrt__block_of(data))->class,
                                   memrt__class_of_data(sizes[to]));
             }
@@ -716,7 +714,7 @@ static void use_without_record(size_t index, void *context)
         memrt__allocator_free(pool, ptr, size, 64);
     }
     memrt__fault_set(NULL);
-    REQUIRE(memrt__self == NULL);
+    REQUIRE(memrt__thread_or_null() == NULL);
 }
 
 static void reserve_thread_records(bool taken[256], bool take)

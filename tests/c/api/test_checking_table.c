@@ -811,6 +811,8 @@ static const damage_t damages[] = {
     DAMAGE(align_log2, 31, OVERWRITTEN),
     DAMAGE(lead, 0, OVERWRITTEN),
     DAMAGE(lead, UINT64_MAX, OVERWRITTEN),
+    DAMAGE(bin, 0, OVERWRITTEN),
+    DAMAGE(bin, UINT64_MAX, OVERWRITTEN),
     DAMAGE(flags, 0, OVERWRITTEN),
     DAMAGE(flags, UINT64_MAX, OVERWRITTEN),
 };

@@ -28,8 +28,9 @@ TEST(meminfo_has_allocation_and_free_events)
 {
     start_trace();
     memrt_meminfo_t *mi = api->allocate(1000);
-    ck_assert_uint_ne(mi->trace, 0);
-    uint32_t number = mi->trace;
+    ck_assert_uint_ne(mi->flags & MEMRT__FLAG_TRACED, 0);
+    uint32_t number = mi->bin;
+    ck_assert_uint_ne(number, 0);
     api->release(mi);
     const tape_t *tape = tape_stop();
     const memrt_trace_event_t *alloc_event = get_only_event(tape, MEMRT_TRACE_ALLOC);
@@ -160,14 +161,14 @@ TEST(reused_block_gets_a_new_allocation_number)
     uint32_t numbers[3];
     for (int i = 0; i < 3; i++) {
         memrt_meminfo_t *mi = api->allocate(100);
-        numbers[i] = mi->trace;
+        numbers[i] = mi->bin;
         api->release(mi);
     }
     const tape_t *tape = tape_stop();
     ck_assert_uint_eq(tape->count, 6);
     ck_assert(numbers[0] < numbers[1] && numbers[1] < numbers[2]);
     memrt_meminfo_t *after = api->allocate(100);
-    ck_assert_uint_eq(after->trace, 0);
+    ck_assert_uint_eq(after->flags & MEMRT__FLAG_TRACED, 0);
     api->release(after);
 }
 
@@ -351,7 +352,6 @@ static void use_up_block_numbers(void *context)
     memrt__trace_allocs = UINT32_MAX;
     start_trace();
     memrt_meminfo_t *mi = api->allocate(100);
-    REQUIRE(mi->trace == 0);
     REQUIRE((mi->flags & MEMRT__FLAG_TRACED) == 0);
     api->release(mi);
     const tape_t *tape = tape_stop();

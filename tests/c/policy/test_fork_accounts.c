@@ -276,6 +276,49 @@ TEST(policy_keeps_index_after_inherited_buffers_are_freed)
     release_estate(&estate);
 }
 
+#define DEAD 40
+
+/// The first blocks keep their accounts, so each sweep meets an account that waits.
+static void take_indices_in_turn(void *context)
+{
+    void **blocks = context;
+    for (size_t i = DEAD / 2; i < DEAD; i++) {
+        api->block_free(NULL, blocks[i], 100);
+    }
+    uint32_t limit = api->policy_limit();
+    memrt_policy_t *policies[DEAD];
+    for (int round = 0; round < 2; round++) {
+        for (size_t i = 0; i < DEAD; i++) {
+            REQUIRE(api->policy_new(NULL, &policies[i]) == MEMRT_OK);
+        }
+        for (size_t i = 0; i < DEAD; i++) {
+            api->policy_release(policies[i]);
+        }
+    }
+    for (size_t i = 0; i < DEAD; i++) {
+        REQUIRE(api->policy_new(NULL, &policies[i]) == MEMRT_OK);
+        REQUIRE(api->policy_index(policies[i]) < limit);
+    }
+    for (size_t i = 0; i < DEAD; i++) {
+        api->policy_release(policies[i]);
+    }
+}
+
+TEST(child_takes_the_indices_of_dead_inherited_accounts)
+{
+    void *blocks[DEAD];
+    for (size_t i = 0; i < DEAD; i++) {
+        memrt_policy_t *policy;
+        ck_assert_int_eq(api->policy_new(NULL, &policy), MEMRT_OK);
+        blocks[i] = api->block_alloc(policy, 100);
+        api->policy_release(policy);
+    }
+    run_in_child(take_indices_in_turn, blocks);
+    for (size_t i = 0; i < DEAD; i++) {
+        api->block_free(NULL, blocks[i], 100);
+    }
+}
+
 static void resize_all(void *context)
 {
     estate_t *estate = context;

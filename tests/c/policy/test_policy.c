@@ -9,6 +9,8 @@
 #include "runtime/base/atomics.h"
 #include "runtime/config/options.h"
 #include "runtime/policy/policy.h"
+#include "runtime/policy/policy_sweep.h"
+#include "runtime/stats/retire.h"
 #include "support/books.h"
 #include "support/child.h"
 #include "support/allocators/counting.h"
@@ -296,6 +298,136 @@ TEST(policy_beyond_the_index_limit_is_refused)
     api->block_free(NULL, data, 50);
     for (size_t i = 0; i < LIMIT; i++) {
         api->policy_release(policies[i]);
+    }
+}
+
+/* --- Dead policies: released, with live blocks. --- */
+
+#define DEAD 200
+
+/// Create policies, leave a block of each policy behind, and release the policies.
+static void create_dead_policies(void **blocks, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        memrt_policy_t *policy = create_policy_over(NULL, "dead");
+        blocks[i] = api->block_alloc(policy, 100);
+        ck_assert_ptr_nonnull(blocks[i]);
+        api->policy_release(policy);
+    }
+}
+
+static void free_blocks(void **blocks, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        api->block_free(NULL, blocks[i], 100);
+    }
+}
+
+TEST(new_and_released_policy_read_few_accounts_of_dead_policies)
+{
+    void *blocks[DEAD];
+    create_dead_policies(blocks, DEAD);
+    for (int i = 0; i < 3; i++) {
+        size_t before = memrt__stats_idle_readings;
+        memrt_policy_t *policy = create_policy_over(NULL, "read");
+        ck_assert_uint_le(memrt__stats_idle_readings - before, 2 * MEMRT__SWEEP_WAITS);
+        before = memrt__stats_idle_readings;
+        api->policy_release(policy);
+        ck_assert_uint_le(memrt__stats_idle_readings - before, 2);
+    }
+    free_blocks(blocks, DEAD);
+}
+
+#define CREW 64
+
+typedef struct crowd {
+    memrt_policy_t *policies[20];
+    void *blocks[CREW][20];
+} crowd_t;
+
+static void allocate_from_all(size_t index, void *context)
+{
+    crowd_t *crowd = context;
+    for (size_t i = 0; i < 20; i++) {
+        crowd->blocks[index][i] = api->block_alloc(crowd->policies[i], 100);
+        REQUIRE(crowd->blocks[index][i] != NULL);
+    }
+}
+
+TEST(new_policies_read_few_shards_of_many_threads_on_average)
+{
+    crowd_t crowd;
+    for (size_t i = 0; i < 20; i++) {
+        crowd.policies[i] = create_policy_over(NULL, "crowd");
+    }
+    crew_run(CREW, allocate_from_all, &crowd);
+    for (size_t i = 0; i < 20; i++) {
+        api->policy_release(crowd.policies[i]);
+    }
+    size_t readings = 0;
+    for (size_t i = 0; i < 100; i++) {
+        size_t before = memrt__stats_idle_readings;
+        memrt_policy_t *policy = create_policy_over(NULL, "read");
+        readings += memrt__stats_idle_readings - before;
+        api->policy_release(policy);
+    }
+    ck_assert_uint_le(readings, 104 * MEMRT__SWEEP_READINGS);
+    for (size_t i = 0; i < CREW; i++) {
+        free_blocks(crowd.blocks[i], 20);
+    }
+}
+
+/// Blocks of the first policies keep these policies, so each sweep meets a policy that waits.
+TEST(new_policies_take_the_indices_of_dead_policies_in_turn)
+{
+    void *blocks[DEAD];
+    memrt_policy_t *policies[DEAD];
+    create_dead_policies(blocks, DEAD);
+    uint32_t limit = api->policy_limit();
+    free_blocks(&blocks[DEAD / 2], DEAD / 2);
+    for (size_t i = 0; i < DEAD; i++) {
+        api->policy_release(create_policy_over(NULL, "turn"));
+    }
+    size_t before = memrt__stats_idle_readings;
+    for (size_t i = 0; i < DEAD / 2; i++) {
+        policies[i] = create_policy_over(NULL, "next");
+    }
+    ck_assert_uint_le(memrt__stats_idle_readings - before, DEAD * MEMRT__SWEEP_WAITS);
+    ck_assert_uint_le(api->policy_limit(), limit + 1);
+    for (size_t i = 0; i < DEAD / 2; i++) {
+        api->policy_release(policies[i]);
+    }
+    free_blocks(blocks, DEAD / 2);
+}
+
+TEST(policy_new_sweeps_all_policies_when_no_index_is_free)
+{
+    enum { LIMIT = 4095 };
+    static void *blocks[LIMIT];
+    create_dead_policies(blocks, LIMIT);
+    memrt_policy_t *policy = NULL;
+    ck_assert_int_eq(api->policy_new(NULL, &policy), MEMRT_ELIMIT);
+    free_blocks(&blocks[LIMIT - 1], 1);
+    policy = create_policy_over(NULL, "last");
+    ck_assert_uint_eq(api->policy_index(policy), LIMIT);
+    api->policy_release(policy);
+    free_blocks(blocks, LIMIT - 1);
+}
+
+TEST(many_policies_in_turn_count_their_own_blocks)
+{
+    void *blocks[DEAD];
+    create_dead_policies(blocks, DEAD);
+    for (size_t i = 0; i < DEAD; i++) {
+        memrt_policy_t *policy = create_policy_over(NULL, "counted");
+        api->block_free(NULL, blocks[i], 100);
+        void *data = api->block_alloc(policy, 100 + i);
+        ck_assert_uint_eq(stats_of(policy).live, 100 + i);
+        ck_assert_uint_eq(stats_of(policy).alloc, 1);
+        ck_assert_uint_eq(stats_of(policy).free, 0);
+        api->block_free(policy, data, 0);
+        ck_assert_uint_eq(stats_of(policy).live, 0);
+        api->policy_release(policy);
     }
 }
 

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "runtime/policy/policy_sweep.h"
 #include "runtime/policy/scope.h"
 #include "support/books.h"
 #include "support/chance.h"
@@ -706,4 +707,123 @@ static void release_scope_twice(void *context)
 TEST(second_release_of_a_scope_aborts_with_a_message)
 {
     child_expect_abort(release_scope_twice, NULL, "scope_release of ");
+}
+
+#define SUBPOLICIES (2 * MEMRT__SWEEP_STEPS)
+
+/// Create a policy with a block in each of `count` new scopes.
+static memrt_policy_t *create_policy_in_scopes(size_t count, memrt_scope_t **scopes, void **blocks)
+{
+    memrt_policy_t *policy;
+    ck_assert_int_eq(api->policy_new(NULL, &policy), MEMRT_OK);
+    for (size_t i = 0; i < count; i++) {
+        char name[32];
+        snprintf(name, sizeof(name), "swept %zu", i);
+        scopes[i] = open_scope(NULL, name);
+        memrt_scope_t *before = enter_scope(scopes[i]);
+        blocks[i] = api->block_alloc(policy, 100);
+        ck_assert_ptr_nonnull(blocks[i]);
+        enter_scope(before);
+    }
+    return policy;
+}
+
+static void free_blocks_in_scopes(void **blocks, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        api->block_free(NULL, blocks[i], 100);
+    }
+}
+
+static void release_scopes(memrt_scope_t **scopes, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        api->scope_release(scopes[i]);
+    }
+}
+
+/// Return the number of subpolicies in the table.
+static size_t count_subpolicies(void)
+{
+    size_t count = 0;
+    for (uint32_t index = 1; index < memrt__policy_table_end; index++) {
+        const memrt_policy_t *policy = memrt__policies[index];
+        count += policy != NULL && memrt__policy_is_subpolicy(policy);
+    }
+    return count;
+}
+
+static bool has_policy_at(uint32_t index)
+{
+    memrt_policy_t *policy = api->policy_at(index);
+    if (policy != NULL) {
+        api->policy_release(policy);
+    }
+    return policy != NULL;
+}
+
+TEST(released_policy_leaves_at_once_with_its_subpolicies)
+{
+    memrt_scope_t *scopes[MEMRT__SWEEP_STEPS];
+    void *blocks[MEMRT__SWEEP_STEPS];
+    memrt_policy_t *policy = create_policy_in_scopes(MEMRT__SWEEP_STEPS, scopes, blocks);
+    uint32_t at = api->policy_index(policy);
+    size_t before = count_subpolicies();
+    free_blocks_in_scopes(blocks, MEMRT__SWEEP_STEPS);
+    api->policy_release(policy);
+    ck_assert_uint_eq(before - count_subpolicies(), MEMRT__SWEEP_STEPS);
+    ck_assert_ptr_null(memrt__policies[at]);
+    release_scopes(scopes, MEMRT__SWEEP_STEPS);
+}
+
+TEST(released_policy_waits_for_a_sweep_of_many_subpolicies)
+{
+    memrt_scope_t *scopes[SUBPOLICIES];
+    void *blocks[SUBPOLICIES];
+    memrt_policy_t *policy = create_policy_in_scopes(SUBPOLICIES, scopes, blocks);
+    uint32_t at = api->policy_index(policy);
+    size_t before = count_subpolicies();
+    free_blocks_in_scopes(blocks, SUBPOLICIES);
+    api->policy_release(policy);
+    ck_assert_uint_eq(before - count_subpolicies(), MEMRT__SWEEP_STEPS);
+    ck_assert_ptr_eq(memrt__policies[at], policy);
+    ck_assert(has_policy_at(at));
+    ck_assert(!has_policy_at(at));
+    ck_assert_uint_eq(before - count_subpolicies(), SUBPOLICIES);
+    release_scopes(scopes, SUBPOLICIES);
+}
+
+TEST(released_policy_waits_for_the_blocks_of_a_subpolicy)
+{
+    memrt_scope_t *scopes[3];
+    void *blocks[3];
+    memrt_policy_t *policy = create_policy_in_scopes(3, scopes, blocks);
+    uint32_t at = api->policy_index(policy);
+    size_t before = count_subpolicies();
+    free_blocks_in_scopes(blocks, 1);
+    free_blocks_in_scopes(&blocks[2], 1);
+    api->policy_release(policy);
+    ck_assert_uint_eq(before - count_subpolicies(), 1); /* the latest subpolicy */
+    ck_assert(has_policy_at(at));
+    free_blocks_in_scopes(&blocks[1], 1);
+    ck_assert(has_policy_at(at));
+    ck_assert(!has_policy_at(at));
+    ck_assert_uint_eq(before - count_subpolicies(), 3);
+    release_scopes(scopes, 3);
+}
+
+TEST(last_reference_to_a_subpolicy_destroys_its_released_base)
+{
+    memrt_scope_t *scope = open_scope(NULL, "last");
+    memrt_policy_t *policy, *subpolicy;
+    ck_assert_int_eq(api->policy_new(NULL, &policy), MEMRT_OK);
+    ck_assert_int_eq(api->scope_policy(scope, policy, &subpolicy), MEMRT_OK);
+    uint32_t at = api->policy_index(policy);
+    api->policy_release(policy);
+    ck_assert(has_policy_at(at));
+    size_t before = count_subpolicies();
+    api->policy_release(subpolicy);
+    ck_assert_uint_eq(before - count_subpolicies(), 1);
+    ck_assert_ptr_null(memrt__policies[at]);
+    api->scope_release(scope);
 }

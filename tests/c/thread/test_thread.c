@@ -129,7 +129,7 @@ static void *free_in_key_destructor(void *data)
 
 static void alloc_at_exit(void *key)
 {
-    REQUIRE(memrt__self == NULL); /* another thread may have the record by now */
+    REQUIRE(memrt__thread_or_null() == NULL); /* another thread may have the record by now */
     alloc_and_free(NULL);
     pthread_key_delete(*(pthread_key_t *)key);
 }
@@ -222,7 +222,7 @@ static void alloc_without_record(size_t index, void *context)
         memrt__fault_set(&plan);
         *data = api->block_alloc(NULL, 3000);
         memrt__fault_set(NULL);
-        REQUIRE(memrt__self == NULL);
+        REQUIRE(memrt__thread_or_null() == NULL);
     }
 }
 

@@ -19,12 +19,12 @@
 #include "runtime/meminfo/meminfo.c"
 #include "runtime/meminfo/references.c"
 
-MEMRT__THREAD_LOCAL memrt__thread_t *memrt__self;
+memrt__thread_t memrt__no_thread = MEMRT__NO_THREAD;
+MEMRT__THREAD_LOCAL memrt__thread_t *memrt__self = &memrt__no_thread;
 unsigned memrt__slow_path;
 memrt__options_t memrt__options;
 memrt_policy_t *memrt__policies[MEMRT__ACCOUNTS];
 memrt_policy_t memrt__default_policy;
-size_t memrt__subpolicies_gone;
 
 static memrt_meminfo_t block; /* the data is separate, in `data` */
 static size_t data[2];

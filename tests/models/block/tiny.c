@@ -39,8 +39,7 @@ static void *ask(void *context)
 int main(void)
 {
     memrt__policies[0] = &memrt__default_policy;
-    tiny.head.size = 3;
-    tiny.head.mark = MEMRT__TINY_LIVE;
+    tiny.head.word = memrt__tiny_word_of(0) + 3;
     memrt_meminfo_t *one, *two;
     pthread_t a = model_thread(ask, &one), b = model_thread(ask, &two);
     model_join(a);

@@ -46,6 +46,8 @@ bool memrt__stats_is_idle(const memrt__account_t *account)
     return true;
 }
 
+size_t memrt__stats_idle_readings;
+
 void memrt__stats_retire(memrt__account_t *account)
 {
     (void)account;

@@ -10,7 +10,8 @@
 #include "runtime/stats/shard_sums.c"
 #include "runtime/stats/stats.c"
 
-MEMRT__THREAD_LOCAL memrt__thread_t *memrt__self;
+memrt__thread_t memrt__no_thread = MEMRT__NO_THREAD;
+MEMRT__THREAD_LOCAL memrt__thread_t *memrt__self = &memrt__no_thread;
 memrt__options_t memrt__options;
 
 void memrt__lock(memrt__rank_t rank)

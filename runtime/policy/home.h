@@ -1,0 +1,69 @@
+#ifndef MEMRT_POLICY_HOME_H
+#define MEMRT_POLICY_HOME_H
+
+#include "runtime/alloc/heap/fast_header.h"
+#include "runtime/policy/policy_table.h"
+
+/// Homes: what the fast paths of a thread need of a policy, in the record of the thread.
+///
+/// A home leads from the policy that a caller names to the shard and the state of the policy in
+/// force: in a scope, the subpolicy. All policies, subpolicies and accounts after a fork therefore
+/// cost the same. The slow path sets a home (home_setup.h). Homes are cleared
+/// - by the thread, when the thread enters or leaves a scope and after a fork;
+/// - by memrt__home_forget(), when a policy is destroyed, because another policy may get its
+/// address. A cleared home costs one slow path.
+
+/// Close all homes of a record that no other thread uses.
+void memrt__home_close_all(memrt__thread_t *thread);
+
+/// Clear all homes of the calling thread. The second home still serves frees of blocks of the
+/// policy used last.
+void memrt__home_clear_all(memrt__thread_t *self);
+
+/// Copy all of a home but the key.
+static inline void memrt__home_copy(const memrt__home_t *from, memrt__home_t *to)
+{
+    to->shard = from->shard;
+    to->state = from->state;
+    to->tiny = from->tiny;
+    to->tiny_max = from->tiny_max;
+    to->account = from->account;
+}
+
+/// Clear the homes of all threads that name `policy` or its base, when `policy` is destroyed. Under
+/// the lock of rank POLICIES.
+void memrt__home_forget(const memrt_policy_t *policy);
+
+/// Return whether a home is set for the policy that a caller names; NULL: the default policy.
+static MEMRT__INLINE bool memrt__home_is_open(const memrt__home_t *home, const void *policy)
+{
+    return memrt__word_equals(&home->key, (size_t)policy);
+}
+
+/// Return a home for `policy` itself, which may be a subpolicy, without a look at the scope. The
+/// home is closed if the thread has no shard for the account.
+static inline memrt__home_t memrt__home_of(memrt__thread_t *self, const memrt_policy_t *policy,
+                                           memrt_kind_t kind)
+{
+    uint32_t account = policy->account.index;
+    memrt__shard_t *shard = policy->fast ? memrt__thread_shard(self, account) : NULL;
+    if (MEMRT__UNLIKELY(shard == NULL)) {
+        return (memrt__home_t){.shard = &self->closed,
+                               .state = MEMRT__NO_STATE,
+                               .tiny = MEMRT__NO_TINY,
+                               .account = account};
+    }
+    bool tiny = policy->tiny && kind == MEMRT_KIND_BLOCK;
+    return (memrt__home_t){.shard = shard,
+                           .state = memrt__state_of(account, kind),
+                           .tiny = memrt__tiny_word_of(account),
+                           .tiny_max = tiny ? MEMRT_TINY_MAX : 0,
+                           .account = account};
+}
+
+#if MEMRT_DEBUG
+/// Return whether the invariants of the homes of the calling thread hold.
+bool memrt__home_is_valid(void);
+#endif
+
+#endif

@@ -1,0 +1,174 @@
+#include "support/suite.h"
+
+#include "runtime/policy/home.h"
+#include "runtime/policy/policy.h"
+#include "support/books.h"
+#include "support/crew.h"
+
+#define SIZE 1000
+
+static memrt_policy_t *create_policy(size_t alignment)
+{
+    memrt_policy_options_t options = {.struct_size = sizeof(options), .alignment = alignment};
+    memrt_policy_t *policy;
+    ck_assert_int_eq(api->policy_new(&options, &policy), MEMRT_OK);
+    return policy;
+}
+
+/// Allocate and free until the fast path of `policy` is open on the calling thread.
+static void warm_up(memrt_policy_t *policy, size_t size)
+{
+    for (int i = 0; i < 4; i++) {
+        api->block_free(policy, api->block_alloc(policy, size), size);
+    }
+}
+
+static bool has_home(const memrt_policy_t *policy)
+{
+    return memrt__home_is_open(&memrt__self->homes[0], policy) ||
+           memrt__home_is_open(&memrt__self->homes[1], policy);
+}
+
+TEST(thread_has_homes_of_the_last_two_policies)
+{
+    memrt_policy_t *policies[3];
+    for (int i = 0; i < 3; i++) {
+        policies[i] = create_policy(0);
+        warm_up(policies[i], SIZE);
+        ck_assert(has_home(policies[i]));
+        ck_assert(i == 0 || has_home(policies[i - 1]));
+    }
+    ck_assert(!has_home(policies[0]));
+    warm_up(policies[0], SIZE);
+    ck_assert(has_home(policies[0]) && has_home(policies[2]));
+    for (int i = 0; i < 3; i++) {
+        ck_assert_uint_eq(stats_of(policies[i]).alloc, i == 0 ? 8 : 4);
+        ck_assert_uint_eq(stats_of(policies[i]).free, i == 0 ? 8 : 4);
+        api->policy_release(policies[i]);
+    }
+}
+
+TEST(destroyed_policy_has_no_home_on_any_thread)
+{
+    memrt_policy_t *policy = create_policy(0);
+    warm_up(policy, SIZE);
+    ck_assert(has_home(policy));
+    api->policy_release(policy);
+    ck_assert(!has_home(policy));
+}
+
+/// Return a policy at the address of a destroyed policy. NULL: the memory went elsewhere.
+static memrt_policy_t *create_policy_at_freed_address(const memrt_policy_t *freed)
+{
+    memrt_policy_t *policy = create_policy(0);
+    if (policy != freed) {
+        api->policy_release(policy);
+    }
+    return policy == freed ? policy : NULL;
+}
+
+TEST(policy_at_the_address_of_another_counts_its_own_blocks)
+{
+    memrt_policy_t *other = create_policy(0), *policy = create_policy(0);
+    warm_up(policy, SIZE);
+    api->policy_release(policy);
+    memrt_policy_t *next = create_policy_at_freed_address(policy);
+    if (next != NULL) {
+        void *data = api->block_alloc(next, SIZE);
+        ck_assert_uint_eq(stats_of(next).live, SIZE);
+        api->block_free(next, data, SIZE);
+        ck_assert_uint_eq(stats_of(next).live, 0);
+        api->policy_release(next);
+    }
+    api->policy_release(other);
+}
+
+TEST(reacquired_policy_counts_in_the_scope_of_the_thread)
+{
+    memrt_policy_t *policy = create_policy(0);
+    uint32_t at = api->policy_index(policy);
+    void *kept = api->block_alloc(policy, SIZE);
+    memrt_scope_t *scope;
+    ck_assert_int_eq(api->scope_open(NULL, "reacquired", &scope), MEMRT_OK);
+    ck_assert_int_eq(api->scope_enter(scope, NULL), MEMRT_OK);
+    warm_up(policy, SIZE);
+    api->policy_release(policy); /* the subpolicy of the scope has no block, and leaves */
+    ck_assert_ptr_eq(api->policy_at(at), policy);
+    void *data = api->block_alloc(policy, SIZE);
+    ck_assert_uint_eq(stats_of(policy).live, 2 * SIZE);
+    memrt_stats_t stats = {.struct_size = sizeof(stats)};
+    ck_assert_int_eq(api->scope_stats(scope, &stats), MEMRT_OK);
+    ck_assert_uint_eq(stats.live, SIZE);
+    api->block_free(policy, data, SIZE);
+    ck_assert_int_eq(api->scope_enter(NULL, NULL), MEMRT_OK);
+    api->block_free(policy, kept, SIZE);
+    api->policy_release(policy);
+    api->scope_release(scope);
+}
+
+static const size_t sizes[] = {1, 16, 17, 48, 49, 64, 65, 1024, 1025, 70000, 1 << 20};
+
+/// Free the blocks of one account after the homes lead to another account.
+TEST_EACH(blocks_of_an_earlier_account_are_counted_there, sizeof(sizes) / sizeof(sizes[0]))
+{
+    size_t size = sizes[index];
+    memrt_policy_t *policies[4];
+    void *blocks[4];
+    for (int i = 0; i < 4; i++) {
+        policies[i] = create_policy(0);
+        warm_up(policies[i], size);
+        blocks[i] = api->block_alloc(policies[i], size);
+    }
+    for (int i = 0; i < 4; i++) {
+        ck_assert_uint_eq(stats_of(policies[i]).live, size);
+        api->block_free(NULL, blocks[i], size);
+        ck_assert_uint_eq(stats_of(policies[i]).live, 0);
+        ck_assert_uint_eq(stats_of(policies[i]).free, 5);
+        api->policy_release(policies[i]);
+    }
+}
+
+TEST_EACH(zeroed_blocks_are_zero_in_all_bytes, sizeof(sizes) / sizeof(sizes[0]))
+{
+    size_t size = sizes[index];
+    for (int i = 0; i < 6; i++) {
+        unsigned char *data = api->block_calloc(NULL, 1, size);
+        for (size_t at = 0; at < size; at++) {
+            ck_assert_uint_eq(data[at], 0);
+            data[at] = 0xEE;
+        }
+        api->block_free(NULL, data, size);
+    }
+}
+
+TEST(policy_with_alignment_has_a_home_without_a_fast_path)
+{
+    memrt_policy_t *policy = create_policy(4096);
+    memrt_scope_t *scope;
+    ck_assert_int_eq(api->scope_open(NULL, "aligned", &scope), MEMRT_OK);
+    ck_assert_int_eq(api->scope_enter(scope, NULL), MEMRT_OK);
+    warm_up(policy, SIZE);
+    ck_assert(has_home(policy));
+    void *data = api->block_alloc(policy, SIZE), *zeroed = api->block_calloc(policy, 1, 10);
+    ck_assert_uint_eq((uintptr_t)data % 4096 + (uintptr_t)zeroed % 4096, 0);
+    ck_assert_uint_eq(stats_of(policy).live, SIZE + 10);
+    api->block_free(policy, data, SIZE);
+    api->block_free(policy, zeroed, 10);
+    ck_assert_int_eq(api->scope_enter(NULL, NULL), MEMRT_OK);
+    api->policy_release(policy);
+    api->scope_release(scope);
+}
+
+static void release_policy(size_t index, void *context)
+{
+    (void)index;
+    api->policy_release(context);
+}
+
+TEST(policy_destroyed_by_another_thread_has_no_home)
+{
+    memrt_policy_t *policy = create_policy(0);
+    warm_up(policy, SIZE);
+    crew_run(1, release_policy, policy);
+    ck_assert(!has_home(policy));
+}
