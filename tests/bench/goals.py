@@ -191,6 +191,8 @@ GOALS = (
     Goal("P3", "two threads: NRT, statistics on, against memrt", "threads", threads.OWN, 30.0,
          ("64 B",), **peers(NRT_ON), faster=True,
          limit=CLOSE),
+    Goal("P3", "policy_new and policy_release among 4,000 dead policies", "threads",
+         threads.POLICIES, 5000.0, ("dead",), unit="ns"),
     Goal("P4", "freed by another thread: against the best peer", "threads", threads.HANDED,
          1.2, **peers(*alloc.PEERS),
          limit=LISTS),
@@ -301,6 +303,12 @@ GOALS = (
          limit=OTHERS),
     Goal("P16", "sampling: whole programs, in instructions", "observe", observe.INSTRUCTIONS,
          1.02, over=levels.SAMPLED, **peers(levels.OFF)),
+    Goal("P17", "time per segment, 16,000 segments: against 2,000 segments", "alloc",
+         alloc.SEGMENTS, 1.5, over=alloc.MANY_SEGMENTS, **peers(alloc.FEW_SEGMENTS)),
+    Goal("P17", "time per segment, 64,000 segments: against 2,000 segments", "alloc",
+         alloc.SEGMENTS, 1.5, over=alloc.MOST_SEGMENTS, **peers(alloc.FEW_SEGMENTS)),
+    Goal("P17", "worst fork during a release of many segments", "alloc", alloc.FORKS, 5.0,
+         unit="ms"),
 )  # fmt: skip
 
 

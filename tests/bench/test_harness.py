@@ -196,7 +196,7 @@ def test_every_goal_of_the_loops_names_existing_cases():
         for title in (instructions.TOTAL, instructions.ADDED)
     }
     cases[alloc.IN_TWO_THREADS] = cases[alloc.LARGE_BLOCKS]
-    cases |= {threads.OWN: list(threads.SIZES)}
+    cases |= {threads.OWN: list(threads.SIZES), threads.POLICIES: list(threads.DEAD)}
     about = [goal for goal in GOALS if goal.group in cases]
     missing = [
         (goal.text, part)

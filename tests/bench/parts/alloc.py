@@ -1,4 +1,7 @@
-"""Measure the part `alloc`: single blocks and references, through the table and malloc."""
+"""Measure the part `alloc`: single blocks and references, through the table and malloc.
+
+No library measures this: benchmarks of allocators call malloc, and neither a table nor a purge.
+"""
 
 from __future__ import annotations
 
@@ -26,6 +29,10 @@ REFERENCES = "References"
 SIZES = [size for size in (*SMALL, *LARGE) if size != "16 B"]
 HANDLER_CASES = tuple(f"{size}, {live} live" for size in SIZES for live in ("one", "64"))
 INLINED = f"{MEMRT}, inlined"
+SEGMENTS = "Many segments"
+FORKS = "Forks during a release of many segments"
+SEGMENT_COUNTS = {f"{count:,}": count for count in (2_000, 16_000, 64_000)}
+FEW_SEGMENTS, MANY_SEGMENTS, MOST_SEGMENTS = SEGMENT_COUNTS
 
 Job = dict[str, object]
 
@@ -84,6 +91,21 @@ def groups() -> dict[str, Group]:
             "ns",
             LIMIT,
         ),
+        Group(
+            SEGMENTS,
+            "Blocks of 1 MiB, three in a segment of 4 MiB. Only the headers are touched. Then two "
+            "blocks of each segment are freed, and `release_unused` releases the pages. Processor "
+            "time per segment, by the number of segments.",
+            "ns",
+            FEW_SEGMENTS,
+        ),
+        Group(
+            FORKS,
+            "The same release, while a second thread forks. Longest time of memrt's handler before "
+            "a fork.",
+            "ms",
+            None,
+        ),
     ]
     return {group.title: group for group in found}
 
@@ -127,6 +149,26 @@ def measure_references(group: Group, subjects: list[Subject], rounds: int) -> No
         group.case("acquire and release").add(subject.name, took)
 
 
+def segment_figures(count: int, forks: bool) -> dict[str, float]:
+    """Measure a heap of `count` segments in a new process."""
+    import memrt
+
+    native = compiled(WORKERS / "native" / "segments.c", f"-I{memrt.get_include()}")
+    job = {"native": str(native), "segments": count, "forks": forks}
+    subject = Subject(MEMRT, "memrt", {"library": memrt.get_library()})
+    return run_worker(WORKERS / "segments.py", job, subject, "-I")
+
+
+def measure_segments(found: dict[str, Group], rounds: int) -> None:
+    for name in in_turn(SEGMENT_COUNTS, rounds):
+        figures = segment_figures(SEGMENT_COUNTS[name], forks=False)
+        for case in ("allocation", "release_unused"):
+            found[SEGMENTS].case(case).add(name, figures[case])
+    for name in in_turn((FEW_SEGMENTS, MANY_SEGMENTS), rounds):
+        took = segment_figures(SEGMENT_COUNTS[name], forks=True)["fork"]
+        found[FORKS].case(f"{name} segments").add(MEMRT, took / 1e6)
+
+
 def measure(options: Options, progress: Progress) -> list[Group]:
     rounds = options.rounds_of(complete=9, quick=3)
     subjects = allocators(options.uncounted)
@@ -140,5 +182,7 @@ def measure(options: Options, progress: Progress) -> list[Group]:
     measure_two_threads(found[IN_TWO_THREADS], subjects, options.rounds_of(complete=5, quick=1))
     progress(REFERENCES)
     measure_references(found[REFERENCES], subjects, rounds)
+    progress(SEGMENTS)
+    measure_segments(found, options.rounds_of(complete=9, quick=3))
     progress(instructions.TOTAL)
     return [*found.values(), *instructions.count(subjects)]
