@@ -64,6 +64,16 @@ static inline bool memrt__cas_relaxed(size_t *p, size_t expected, size_t desired
     return atomic_compare_exchange_strong_explicit(MEMRT__WORD(p), &expected, desired,
                                                    memory_order_relaxed, memory_order_relaxed);
 }
+/// Keep later stores behind all earlier stores.
+static inline void memrt__fence_write(void)
+{
+    atomic_thread_fence(memory_order_release);
+}
+/// Keep later loads and stores behind all earlier loads and stores.
+static inline void memrt__fence_full(void)
+{
+    atomic_thread_fence(memory_order_seq_cst);
+}
 static inline unsigned memrt__flags_load_relaxed(const unsigned *p)
 {
     return atomic_load_explicit((const _Atomic(unsigned) *)p, memory_order_relaxed);
@@ -125,6 +135,14 @@ static inline bool memrt__cas_release(size_t *p, size_t expected, size_t desired
 static inline bool memrt__cas_relaxed(size_t *p, size_t expected, size_t desired)
 {
     return AO_compare_and_swap(MEMRT__WORD(p), expected, desired) != 0;
+}
+static inline void memrt__fence_write(void)
+{
+    AO_nop_write();
+}
+static inline void memrt__fence_full(void)
+{
+    AO_nop_full();
 }
 static inline unsigned memrt__flags_load_relaxed(const unsigned *p)
 {

@@ -61,6 +61,7 @@ static void mark_gauge_active(memrt__shard_t *shard, memrt__account_t *account)
 /// gauge can rise again.
 static void report_gauge(memrt__shard_t *shard, memrt__account_t *account)
 {
+    memrt__gauge_end_climb(shard);
     size_t net = memrt__shard_net(shard);
     size_t change = net - shard->reported, rise = shard->high - shard->reported;
     MEMRT__ASSERT(account->policy != NULL && shard != account->shared);
@@ -121,6 +122,48 @@ void memrt__gauge_report(memrt__shard_t *shard, memrt__account_t *account)
     set_low(shard, shard->reported - (size_t)MEMRT__GAUGE_FALL);
 }
 
+static void start_climb(memrt__shard_t *shard)
+{
+    MEMRT__ASSERT(!memrt__gauge_climbs(shard) && shard->high == memrt__shard_net(shard));
+    memrt__own_add_release(&shard->climbs, 1);
+    shard->rise_left = shard->reported + (size_t)MEMRT__GAUGE_RISE - shard->high;
+    shard->fall_left = 0;
+}
+
+/// Release; partner: the acquire loads of memrt__gauge_rise(). After the fence, a reader that sees
+/// a later change of bytes_in or bytes_out also sees the end of the climb.
+void memrt__gauge_end_climb(memrt__shard_t *shard)
+{
+    if (memrt__gauge_climbs(shard)) {
+        memrt__store_release(&shard->high, memrt__shard_net(shard));
+        memrt__own_add_release(&shard->climbs, 1);
+        memrt__fence_write();
+    }
+}
+
+/// Return the maximum of a gauge of another thread: the bytes in use during a climb, otherwise
+/// `high`. No free is counted during a climb, so both words belong together if the climb has not
+/// ended meanwhile.
+static size_t read_maximum(const memrt__shard_t *shard)
+{
+    size_t climb = memrt__load_acquire(&shard->climbs);
+    size_t in = memrt__load_acquire(&shard->bytes_in);
+    size_t out = memrt__load_acquire(&shard->bytes_out);
+    bool climbs = climb % 2 != 0 && memrt__load_acquire(&shard->climbs) == climb;
+    size_t high = memrt__load_acquire(&shard->high);
+    bool reports = high == MEMRT__GAUGE_TELLS;
+    return climbs && !reports && (ptrdiff_t)(in - out) > (ptrdiff_t)high ? in - out : high;
+}
+
+size_t memrt__gauge_rise(const memrt__shard_t *shard)
+{
+    size_t before = read_maximum(shard);
+    size_t reported = memrt__load_acquire(&shard->reported);
+    size_t after = memrt__load_acquire(&shard->high);
+    bool reports = before == MEMRT__GAUGE_TELLS || after == MEMRT__GAUGE_TELLS;
+    return (reports ? MEMRT__GAUGE_TELLS : before) - reported;
+}
+
 void memrt__gauge_rest(memrt__shard_t *shard, memrt__account_t *account)
 {
     bool rested = memrt__gauge_is_at_rest(shard);
@@ -133,10 +176,12 @@ void memrt__gauge_rest(memrt__shard_t *shard, memrt__account_t *account)
     }
 }
 
-/// Record a new maximum of a gauge, and report a rise of more than MEMRT__GAUGE_RISE. Release;
+/// Record a new maximum, report a rise of more than MEMRT__GAUGE_RISE, and start a climb. Release;
 /// partner: the acquire load of a reader that loads the gauge before the sums.
-void memrt__gauge_rose(memrt__shard_t *shard, memrt__account_t *account)
+void memrt__gauge_grow(memrt__shard_t *shard, memrt__account_t *account, size_t bytes)
 {
+    memrt__gauge_end_climb(shard);
+    memrt__own_add(&shard->bytes_in, bytes);
     size_t net = memrt__shard_net(shard);
     bool exact = is_peak_exact();
     MEMRT__ASSERT((ptrdiff_t)net > (ptrdiff_t)shard->high);
@@ -148,11 +193,16 @@ void memrt__gauge_rose(memrt__shard_t *shard, memrt__account_t *account)
     if (exact || (ptrdiff_t)(net - shard->reported) > MEMRT__GAUGE_RISE) {
         memrt__gauge_report(shard, account);
     }
+    if (!exact) {
+        start_climb(shard);
+    }
 }
 
-/// Report a fall below `low`, or measure anew how far the gauge is above `low`.
-void memrt__gauge_fell(memrt__shard_t *shard, memrt__account_t *account)
+/// End a climb, report a fall below `low`, or measure anew how far the gauge is above `low`.
+void memrt__gauge_shrink(memrt__shard_t *shard, memrt__account_t *account, size_t bytes)
 {
+    memrt__gauge_end_climb(shard);
+    memrt__own_add_release(&shard->bytes_out, bytes);
     memrt__gauge_measure(shard);
     if ((ptrdiff_t)shard->fall_left < 0) {
         memrt__gauge_report(shard, account);
@@ -211,11 +261,23 @@ void memrt__account_leave(memrt__account_t *account)
 
 #if MEMRT_DEBUG
 
+/// During a climb, the bytes in use are at least `high`, and any free takes the slow path.
+static bool is_climb_valid(const memrt__shard_t *shard)
+{
+    size_t net = memrt__shard_net(shard), limit = shard->reported + (size_t)MEMRT__GAUGE_RISE;
+    return MEMRT__HOLDS((ptrdiff_t)net >= (ptrdiff_t)shard->high) &&
+           MEMRT__HOLDS((ptrdiff_t)net <= (ptrdiff_t)limit) &&
+           MEMRT__HOLDS(shard->rise_left == limit - net) && MEMRT__HOLDS(shard->fall_left == 0);
+}
+
 /// The bytes in use lie between `low` and `high`; beyond, the gauge reports. The numbers are
 /// signed.
 bool memrt__shard_is_valid(const memrt__shard_t *shard)
 {
     ptrdiff_t net = (ptrdiff_t)memrt__shard_net(shard), reported = (ptrdiff_t)shard->reported;
+    if (memrt__gauge_climbs(shard)) {
+        return is_climb_valid(shard);
+    }
     return MEMRT__HOLDS(net <= (ptrdiff_t)shard->high) &&
            MEMRT__HOLDS(net >= (ptrdiff_t)shard->low) &&
            MEMRT__HOLDS((ptrdiff_t)shard->high - reported <= MEMRT__GAUGE_RISE) &&

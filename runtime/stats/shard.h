@@ -137,8 +137,8 @@ static inline bool memrt__shard_serves(const memrt__shard_t *shard, const memrt_
     return shard != NULL && (account->scope == NULL || shard->sizes != NULL || !MEMRT_COUNTERS);
 }
 
-/// Count `bytes` more in use, in a shard of the calling thread, if that is no new maximum. False:
-/// nothing changed; memrt__shard_grow() counts the bytes.
+/// Count `bytes` more in use, in a shard of the calling thread, if that is no new maximum, or if
+/// the gauge climbs. False: nothing changed; memrt__shard_grow() counts the bytes.
 static MEMRT__INLINE bool memrt__shard_grow_fast(memrt__shard_t *shard, size_t bytes)
 {
     if (!MEMRT_COUNTERS) { /* only the shard of closed homes has a negative value */
@@ -151,8 +151,8 @@ static MEMRT__INLINE bool memrt__shard_grow_fast(memrt__shard_t *shard, size_t b
     return true;
 }
 
-/// Count `bytes` less in use, in a shard of the calling thread, unless the gauge must be compared
-/// with `low`. False: nothing changed; memrt__shard_shrink() counts the bytes.
+/// Count `bytes` less in use, in a shard of the calling thread, unless the gauge climbs or must be
+/// compared with `low`. False: nothing changed; memrt__shard_shrink() counts the bytes.
 static MEMRT__INLINE bool memrt__shard_shrink_fast(memrt__shard_t *shard, size_t bytes)
 {
     if (MEMRT_COUNTERS) {
@@ -165,8 +165,12 @@ static MEMRT__INLINE bool memrt__shard_shrink_fast(memrt__shard_t *shard, size_t
     return true;
 }
 
-MEMRT__COLD void memrt__gauge_rose(memrt__shard_t *shard, memrt__account_t *account);
-MEMRT__COLD void memrt__gauge_fell(memrt__shard_t *shard, memrt__account_t *account);
+/// Slow paths of memrt__shard_grow() and memrt__shard_shrink().
+MEMRT__COLD void memrt__gauge_grow(memrt__shard_t *shard, memrt__account_t *account, size_t bytes);
+MEMRT__COLD void memrt__gauge_shrink(memrt__shard_t *shard, memrt__account_t *account,
+                                     size_t bytes);
+
+/// Report everything to the aggregates. A single gauge then proves no peak if others are active.
 MEMRT__COLD void memrt__gauge_report(memrt__shard_t *shard, memrt__account_t *account);
 
 /// Have `call` run once, on the next thread that reports a change to the aggregates. That thread
@@ -185,10 +189,23 @@ static inline bool memrt__gauge_seems_at_rest(const memrt__shard_t *shard)
     return memrt__load_relaxed(&shard->low) == memrt__load_relaxed(&shard->reported);
 }
 
-/// Set `rise_left` and `fall_left` after a change of `high`, `low` or the bytes in use.
+/// A climb: the owner allocates without a free in between. A new maximum starts a climb of at most
+/// MEMRT__GAUGE_RISE above the last report, and the next free or report ends the climb. During a
+/// climb, the bytes in use are the maximum, so that `high` needs no update for each allocation.
+static inline bool memrt__gauge_climbs(const memrt__shard_t *shard)
+{
+    return memrt__own_load(&shard->climbs) % 2 != 0;
+}
+
+/// End the climb of an own gauge, if any: record the bytes in use as the maximum.
+void memrt__gauge_end_climb(memrt__shard_t *shard);
+
+/// Set `rise_left` and `fall_left` after a change of `high`, `low` or the bytes in use. The gauge
+/// must not climb.
 static inline void memrt__gauge_measure(memrt__shard_t *shard)
 {
     if (MEMRT_COUNTERS) {
+        MEMRT__ASSERT(!memrt__gauge_climbs(shard));
         size_t net = memrt__shard_net(shard);
         shard->rise_left = shard->high - net;
         shard->fall_left = net - shard->low;
@@ -201,20 +218,13 @@ void memrt__gauge_rest(memrt__shard_t *shard, memrt__account_t *account);
 
 /// Return the signed rise of a gauge since its last report. Threads: any thread. If the owner
 /// reports meanwhile, the result is too low, and the missing rise is already in the peak.
-static inline size_t memrt__gauge_rise(const memrt__shard_t *shard)
-{
-    size_t before = memrt__load_acquire(&shard->high);
-    size_t reported = memrt__load_acquire(&shard->reported);
-    size_t after = memrt__load_acquire(&shard->high);
-    return ((ptrdiff_t)before < (ptrdiff_t)after ? before : after) - reported;
-}
+size_t memrt__gauge_rise(const memrt__shard_t *shard);
 
 /// Count `bytes` more in use, in a shard of the calling thread.
 static inline void memrt__shard_grow(memrt__shard_t *shard, memrt__account_t *account, size_t bytes)
 {
     if (MEMRT__UNLIKELY(!memrt__shard_grow_fast(shard, bytes))) {
-        memrt__own_add(&shard->bytes_in, bytes);
-        memrt__gauge_rose(shard, account);
+        memrt__gauge_grow(shard, account, bytes);
     }
 }
 
@@ -223,8 +233,7 @@ static inline void memrt__shard_shrink(memrt__shard_t *shard, memrt__account_t *
                                        size_t bytes)
 {
     if (MEMRT__UNLIKELY(!memrt__shard_shrink_fast(shard, bytes))) {
-        memrt__own_add_release(&shard->bytes_out, bytes);
-        memrt__gauge_fell(shard, account);
+        memrt__gauge_shrink(shard, account, bytes);
     }
 }
 

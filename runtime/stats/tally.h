@@ -92,6 +92,9 @@ static inline void memrt__tally_grow(const memrt__tally_t *tally, size_t bytes)
 /// Subtract `bytes` from bytes_in: bytes of a block that a resize replaces are not new.
 static inline void memrt__tally_ungrow(const memrt__tally_t *tally, size_t bytes)
 {
+    if (MEMRT__LIKELY(tally->own)) {
+        memrt__gauge_end_climb(tally->shard);
+    }
     memrt__tally_in(tally, &tally->shard->bytes_in, (size_t)0 - bytes);
     if (MEMRT__LIKELY(tally->own)) {
         memrt__gauge_measure(tally->shard);

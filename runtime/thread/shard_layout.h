@@ -24,10 +24,10 @@
 typedef struct memrt__shard {
     size_t bytes_in, bytes_out; ///< own; sizes as requested
     /* The gauge: changes of bytes_in - bytes_out, as signed numbers, since the last report. */
-    size_t high;      ///< own; maximum of bytes_in - bytes_out since that report
+    size_t high;      ///< own; maximum of bytes_in - bytes_out since that report, before a climb
     size_t low;       ///< own; bytes in use below this value are reported
-    size_t rise_left; ///< own, no other reader; `high` - (bytes_in - bytes_out), at least 0
-    size_t fall_left; ///< own, no other reader; at most (bytes_in - bytes_out) - `low`
+    size_t rise_left; ///< own, no other reader; allocated bytes up to the next slow path
+    size_t fall_left; ///< own, no other reader; freed bytes up to the next slow path
     size_t reported;  ///< own; value at the last report; equal to `low` at rest
     size_t falls;     ///< own, release; number of reports of a decrease
     size_t made[MEMRT__KINDS];        ///< own; allocated blocks by memrt_kind_t
@@ -39,7 +39,7 @@ typedef struct memrt__shard {
     size_t realloc;                   ///< own; resized blocks
     size_t failed;                    ///< own; refused requests
     size_t *sizes; ///< own; allocations by size, MEMRT_SIZE_BINS words; NULL: not counted
-    size_t unused; ///< fills the shard up to a power of two
+    size_t climbs; ///< own; starts and ends of climbs; odd while bytes in use may exceed `high`
 } memrt__shard_t;
 
 _Static_assert((sizeof(memrt__shard_t) & (sizeof(memrt__shard_t) - 1)) == 0,

@@ -1,5 +1,5 @@
-/* Model of the peak of a level, as in runtime/stats: one gauge reports every change, and another
- * thread reads. Each step of an atomic operation is one step of the model, and memory is
+/* Model of the peak of a level, as in runtime/stats: one gauge climbs and reports, and another thread
+ * reads. Each step of an atomic operation is one step of the model, and memory is
  * sequentially consistent. peak_above.c and peak_below.c check memory orders. At most one unit is
  * in use, so the peak is 1.
  *
@@ -8,16 +8,18 @@
  *   2  a fall is counted before the level has the new value
  *   3  a reader loads the peak before the gauge
  *   4  the gauge shows its rise during a report
+ *   5  a free is counted before the end of the climb
+ *   6  a reader does not check whether the climb ended during the read
  */
 #ifndef FAULT
 #define FAULT 0
 #endif
 
 #define TELLS (-100)
-#define ROUNDS 3
+#define ROUNDS 2
 #define LOOKS 2
 
-int net, high, reported;             /* the gauge */
+int in, out, high, reported, climbs; /* the gauge */
 int flushed, peak, falls;        /* the level; falls are counted beside the gauge */
 
 inline raise(value)
@@ -32,6 +34,7 @@ inline raise(value)
 
 inline tell()
 {
+    net = in - out;
     change = net - reported;
     rise = high - reported;
     before = flushed;
@@ -51,30 +54,65 @@ inline tell()
     high = net
 }
 
+inline end_climb()
+{
+    high = in - out;
+    climbs++
+}
+
 proctype worker()
 {
-    int change, rise, before;
+    int net, change, rise, before;
     byte round;
     do
     :: round < ROUNDS ->
-        net++;
-        high = net;
-        tell();
-        net--;
+        climbs++;
+        in++;
+#if FAULT == 5
+        out++;
+        end_climb();
+#else
+        end_climb();
+        if
+        :: tell()
+        :: skip
+        fi;
+        out++;
+#endif
         tell();
         round++
     :: else -> break
     od
 }
 
+inline read_maximum()
+{
+    climb = climbs;
+#if FAULT == 6
+    gone = out;
+    came = in;
+    now = climb;
+#else
+    came = in;
+    gone = out;
+    now = climbs;
+#endif
+    first = high;
+    if
+    :: climb % 2 == 1 && now == climb && first != TELLS && came - gone > first ->
+        first = came - gone
+    :: else
+    fi
+}
+
 inline look()
 {
     fallen = falls;
     sum = flushed;
-    first = high;
+    read_maximum();
     base = reported;
     second = high;
-    sum = sum + (first < second -> first : second) - base;
+    sum = sum + (first == TELLS || second == TELLS -> TELLS : first) - base;
 #if FAULT == 1
     seen = (sum > 0 -> sum : 0);
 #else
@@ -104,7 +142,7 @@ inline read_peak()
 
 proctype reader()
 {
-    int sum, first, second, base, fallen, known, seen, earlier;
+    int sum, first, second, base, fallen, known, seen, earlier, climb, now, came, gone;
     byte looks;
     read_peak();
     assert(seen <= 1);

@@ -89,6 +89,45 @@ TEST(gauge_reports_a_past_high_as_peak_not_as_live_bytes)
     destroy_setup(&setup);
 }
 
+TEST(growth_without_a_free_takes_the_fast_path_until_a_report)
+{
+    setup_t setup;
+    create_setup(&setup);
+    grow_account(&setup, 100);
+    size_t high = setup.shard.high, limit = RISE - 100;
+    ck_assert(memrt__shard_grow_fast(&setup.shard, limit - 1));
+    ck_assert_uint_eq(setup.shard.high, high);
+    ck_assert_uint_eq(memrt__gauge_rise(&setup.shard), RISE - 1);
+    ck_assert(memrt__shard_is_valid(&setup.shard));
+    ck_assert(memrt__shard_grow_fast(&setup.shard, 1));
+    ck_assert(!memrt__shard_grow_fast(&setup.shard, 1));
+    ck_assert_uint_eq(setup.policy.flushed, 0);
+    grow_account(&setup, 1);
+    ck_assert_uint_eq(setup.policy.flushed, RISE + 1);
+    shrink_account(&setup, RISE + 1);
+    destroy_setup(&setup);
+}
+
+TEST(free_after_growth_keeps_the_maximum)
+{
+    setup_t setup;
+    create_setup(&setup);
+    grow_account(&setup, 100);
+    grow_account(&setup, 1000);
+    ck_assert(!memrt__shard_shrink_fast(&setup.shard, 1));
+    shrink_account(&setup, 700);
+    ck_assert(!memrt__gauge_climbs(&setup.shard));
+    ck_assert_uint_eq(setup.shard.high, 1100);
+    ck_assert_uint_eq(memrt__gauge_rise(&setup.shard), 1100);
+    ck_assert(memrt__shard_shrink_fast(&setup.shard, 100));
+    ck_assert(memrt__shard_grow_fast(&setup.shard, 800));
+    ck_assert(!memrt__shard_grow_fast(&setup.shard, 1));
+    ck_assert(memrt__shard_is_valid(&setup.shard));
+    shrink_account(&setup, 1100);
+    destroy_setup(&setup);
+    ck_assert_uint_eq(setup.policy.peak, 1100);
+}
+
 TEST(exact_gauge_reports_every_change_at_once)
 {
     setup_t setup;
