@@ -5,6 +5,7 @@
 
 #include "runtime/alloc/heap/central_list.h"
 #include "runtime/alloc/heap/detour.h"
+#include "runtime/alloc/heap/handover.h"
 #include "runtime/alloc/heap/heap.h"
 #include "runtime/alloc/heap/large_cache.h"
 #include "runtime/alloc/heap/pages/page_heap.h"
@@ -44,12 +45,12 @@ bool memrt__runtime_is_valid(void)
 {
     return memrt__options_is_valid() && memrt__thread_is_valid() &&
            memrt__thread_cache_is_valid() && memrt__central_list_is_valid() &&
-           memrt__page_heap_is_valid() && memrt__large_cache_is_valid() &&
-           memrt__retention_budget_is_valid() && memrt__purger_is_valid() &&
-           memrt__stats_is_valid() && memrt__live_is_valid() && memrt__named_refs_is_valid() &&
-           memrt__sites_is_valid() && memrt__trace_is_valid() && memrt__policy_table_is_valid() &&
-           memrt__policy_allocators_is_valid() && memrt__scope_tree_is_valid() &&
-           memrt__home_is_valid() && memrt__symbols_is_valid();
+           memrt__handover_is_valid() && memrt__page_heap_is_valid() &&
+           memrt__large_cache_is_valid() && memrt__retention_budget_is_valid() &&
+           memrt__purger_is_valid() && memrt__stats_is_valid() && memrt__live_is_valid() &&
+           memrt__named_refs_is_valid() && memrt__sites_is_valid() && memrt__trace_is_valid() &&
+           memrt__policy_table_is_valid() && memrt__policy_allocators_is_valid() &&
+           memrt__scope_tree_is_valid() && memrt__home_is_valid() && memrt__symbols_is_valid();
 }
 
 /// Check all structures at exit. A child made without fork handlers, for example by clone(), may
@@ -104,6 +105,7 @@ static void finish_fork_in_parent(void)
 static void repair_child(void)
 {
     memrt__detour_forget();
+    memrt__handover_forked();
     memrt__live_repair();
     memrt__named_refs_repair();
     memrt__trace_forked();

@@ -25,6 +25,9 @@
 /// the branch, for both branches.
 #define MEMRT__KEEP_IN_BRANCH(value) __asm__("" : "+r"(value))
 
+/// Fetch the cache line of an address that the calling thread is about to write.
+#define MEMRT__PREFETCH(address) __builtin_prefetch(address, 1)
+
 #define MEMRT__CACHE_LINE 64 ///< bytes
 
 /// Mark a char array without a NUL at its end, so that the compiler does not warn.

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "runtime/alloc/heap/central_list.h"
+#include "runtime/alloc/heap/handover.h"
 #include "runtime/alloc/heap/large_cache.h"
 #include "runtime/alloc/heap/large_cache_purge.h"
 #include "runtime/alloc/heap/pages/page_heap.h"
@@ -170,6 +171,7 @@ static size_t heap_release_unused(void *ctx)
     if (self != NULL) {
         memrt__thread_cache_drain(self);
     }
+    memrt__handover_purge(true);
     return memrt__purge_all();
 }
 
@@ -177,8 +179,8 @@ static void heap_usage(void *ctx, memrt_allocator_usage_t *out)
 {
     out->cached = memrt__large_cache_cached(get_large_cache(ctx));
     if (ctx == NULL) {
-        out->cached +=
-            memrt__thread_cache_cached() + memrt__central_list_cached() + memrt__page_heap_cached();
+        out->cached += memrt__thread_cache_cached() + memrt__handover_cached() +
+                       memrt__central_list_cached() + memrt__page_heap_cached();
     }
 }
 

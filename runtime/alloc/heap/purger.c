@@ -85,10 +85,18 @@ static bool sleep_one_period(void)
     return is_going_on();
 }
 
+static const memrt__purged_t *upper; /* fixed after the start; NULL: none */
+
+void memrt__purger_add(const memrt__purged_t *cache)
+{
+    upper = cache;
+}
+
 /// Return true if there is cached memory that goes back after a decay.
 static bool has_aging_memory(void)
 {
-    bool pages = get_decay() != MEMRT__DECAY_NEVER && memrt__page_heap_aging() != 0;
+    bool pages = get_decay() != MEMRT__DECAY_NEVER &&
+                 (memrt__page_heap_aging() != 0 || (upper != NULL && upper->is_aging()));
     return pages || memrt__large_cache_aging() != 0;
 }
 
@@ -100,6 +108,9 @@ static uint64_t purge_pages(uint64_t now, uint64_t due)
     size_t decay = get_decay();
     if (decay == MEMRT__DECAY_NEVER || now < due) {
         return due;
+    }
+    if (upper != NULL) {
+        upper->purge();
     }
     memrt__page_heap_purge_while(false, is_going_on);
     return now + compute_period(decay);
@@ -135,6 +146,7 @@ static void run_purge_rounds(void)
 /// Either the purger sees the memory here, or the other thread saw that no purger runs.
 static bool should_serve_again(void)
 {
+    memrt__fence_full(); /* partner: the fence of a thread that cached memory without a lock */
     bool left = has_aging_memory();
     memrt__lock(MEMRT__RANK_PURGER);
     bool own = joinable && pthread_equal(thread, pthread_self());

@@ -16,6 +16,15 @@
 /// Nonzero while the thread runs. Relaxed: a missed or an extra start does no harm.
 extern size_t memrt__purger_runs;
 
+/// Cache above the page heap, which the purger empties first.
+typedef struct memrt__purged {
+    bool (*is_aging)(void); ///< return whether the cache has memory to give back
+    void (*purge)(void);    ///< give back what was cached at the previous call
+} memrt__purged_t;
+
+/// Set that cache. Called once, at the start of the runtime.
+void memrt__purger_add(const memrt__purged_t *cache);
+
 MEMRT__COLD void memrt__purger_start(void);
 
 /// Start the purger thread, unless the thread runs. Call after caching memory.

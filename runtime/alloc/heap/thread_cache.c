@@ -3,12 +3,14 @@
 #include <string.h>
 
 #include "runtime/alloc/heap/central_list.h"
+#include "runtime/alloc/heap/handover.h"
 #include "runtime/alloc/heap/pages/page_heap.h"
 #include "runtime/os/lock.h"
 #include "runtime/stats/gauges.h"
 
 #define STEP_BYTES ((size_t)16 << 10)
 #define BATCH_BYTES ((size_t)128 << 10)
+#define HANDOVER_BYTES ((size_t)128 << 10)
 #define BATCH_SHARE 32u /* a batch is at most this fraction of the allowance */
 #define BLOCKS_MIN 2u
 #define BLOCKS_MAX 32u
@@ -106,6 +108,26 @@ static void serve_drain_request(memrt__thread_t *self)
     }
 }
 
+/// Return the number of blocks that move at once to another thread.
+static size_t get_handover_size(const memrt__thread_t *self, const memrt__bin_t *bin)
+{
+    return memrt__size_max(get_batch_size(self, bin), convert_bytes_to_blocks(bin, HANDOVER_BYTES));
+}
+
+/// Take a batch that another thread freed. The batch may be larger than the limit of the bin, which
+/// a thread that frees no blocks never raises.
+static void *take_handed_over(memrt__thread_t *self, unsigned class, size_t *taken)
+{
+    memrt__bin_t *bin = &self->cache.bins[class];
+    size_t limit = get_limit(bin), batch = memrt__size_max(get_handover_size(self, bin), limit);
+    bool allowed = can_allow_blocks(self, bin, batch - limit);
+    void *list = memrt__handover_pop(class, memrt__size_max(allowed ? batch : limit, 1), taken);
+    if (list != NULL && allowed && *taken > limit) {
+        set_limit(self, bin, *taken);
+    }
+    return list;
+}
+
 void *memrt__thread_cache_refill(memrt__thread_t *self, unsigned class)
 {
     MEMRT__ASSERT(class < MEMRT__CLASSES);
@@ -120,17 +142,20 @@ void *memrt__thread_cache_refill(memrt__thread_t *self, unsigned class)
     if (limit < doubled && can_allow_blocks(self, bin, doubled - limit)) {
         set_limit(self, bin, doubled);
     }
-    size_t most = memrt__size_max(memrt__size_min(batch, get_limit(bin)), 1);
-    void *block = memrt__central_list_take(class, most, &taken);
+    void *block = take_handed_over(self, class, &taken);
+    if (block == NULL) {
+        size_t most = memrt__size_max(memrt__size_min(batch, get_limit(bin)), 1);
+        block = memrt__central_list_take(class, most, &taken);
+    }
     if (block != NULL) {
-        MEMRT__ASSERT(taken != 0 && taken <= most);
+        MEMRT__ASSERT(taken != 0);
         set_bin_list(bin, *memrt__block_next(block), taken - 1);
     }
     return block;
 }
 
-/// Give the top `count` blocks of a bin to the central list.
-static void return_blocks_to_central(memrt__bin_t *bin, unsigned class, size_t count)
+/// Cut the top `count` blocks from a bin, as a list that ends in NULL.
+static void *cut_list(memrt__bin_t *bin, size_t count)
 {
     MEMRT__ASSERT(count != 0 && count <= bin->count);
     void *list = (void *)memrt__load_relaxed(&bin->head);
@@ -142,7 +167,23 @@ static void return_blocks_to_central(memrt__bin_t *bin, unsigned class, size_t c
     MEMRT__ASSERT((rest == NULL) == (count == bin->count));
     *memrt__block_next(last) = NULL;
     set_bin_list(bin, rest, (size_t)0 - count);
-    memrt__central_list_give(class, list);
+    return list;
+}
+
+/// Give the top `count` blocks of a bin to the central list.
+static void return_blocks_to_central(memrt__bin_t *bin, unsigned class, size_t count)
+{
+    memrt__central_list_give(class, cut_list(bin, count));
+}
+
+/// Give a batch of a full bin to a thread that needs blocks of the class, or to the central list.
+static void hand_over_batch(memrt__thread_t *self, memrt__bin_t *bin, unsigned class)
+{
+    size_t count = memrt__size_min(get_handover_size(self, bin), bin->count);
+    void *list = cut_list(bin, count);
+    if (!memrt__handover_push(class, list, count)) {
+        memrt__central_list_give(class, list);
+    }
 }
 
 /// Restart the limits of all small or all large bins at the blocks that are left, half at most.
@@ -185,8 +226,7 @@ void memrt__thread_cache_overflow(memrt__thread_t *self, unsigned class)
         set_limit(self, bin, get_limit(bin) + more);
         bin->ran_empty = false;
     } else if (more == 0 || get_limit(bin) * bin->bytes >= compute_allowance(self, bin) / 2) {
-        return_blocks_to_central(bin, class,
-                                 memrt__size_min(get_batch_size(self, bin), bin->count));
+        hand_over_batch(self, bin, class);
     } else {
         restart_limits(self, has_large_blocks(bin));
         set_limit(self, bin, get_limit(bin) + 1);
@@ -264,6 +304,7 @@ void memrt__thread_cache_start(void)
                                                    [MEMRT__THREAD_ENDED] = drain_ended_thread,
                                                    [MEMRT__THREAD_LOST] = clear_bins}};
     memrt__thread_add_module(&module);
+    memrt__handover_start();
 }
 
 size_t memrt__thread_cache_cached(void)
