@@ -9,6 +9,7 @@
 
 #include "runtime/alloc/allocator.h"
 #include "runtime/alloc/heap/central_list.h"
+#include "runtime/alloc/heap/handover.h"
 #include "runtime/alloc/heap/pages/page_heap.h"
 #include "runtime/alloc/heap/thread_cache.h"
 #include "runtime/config/options.h"
@@ -232,6 +233,7 @@ TEST(thread_exit_leaves_no_cached_blocks)
     empty_caches();
     size_t kept = memrt__thread_cache_cached(), central = memrt__central_list_cached();
     crew_run(4, churn_in_thread, NULL);
+    memrt__handover_purge(true);
     ck_assert_uint_eq(memrt__thread_cache_cached(), kept);
     ck_assert_uint_eq(memrt__central_list_cached(), central);
 }
@@ -431,6 +433,7 @@ TEST(mutual_drain_requests_lose_no_block_and_no_count)
     pthread_barrier_init(&together, NULL, 4);
     crew_run(4, churn_while_drained, &together);
     pthread_barrier_destroy(&together);
+    memrt__handover_purge(true);
     ck_assert_uint_eq(memrt__thread_cache_cached(), kept);
     ck_assert_uint_eq(memrt__central_list_cached(), central);
 }
