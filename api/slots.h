@@ -30,6 +30,7 @@
 #include "runtime/report/leak_report.h"
 #include "runtime/report/oom_report.h"
 #include "runtime/runtime.h"
+#include "runtime/stats/thread_stats.h"
 #include "runtime/symbols/symbols.h"
 #include "runtime/trace/event_trace.h"
 
@@ -159,7 +160,8 @@
     PLAIN(trace_start, memrt__trace_start)                                                         \
     PLAIN(trace_stop, memrt__trace_stop)                                                           \
     PLAIN(trace_stats, memrt__trace_stats)                                                         \
-    PLAIN(trace_mark, memrt__trace_mark)
+    PLAIN(trace_mark, memrt__trace_mark)                                                           \
+    PLAIN(threads, memrt__thread_stats_read)
 
 /// Properties of both tables, except for `features`, and the features that both tables have.
 #define MEMRT__PROPERTIES                                                                          \

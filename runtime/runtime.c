@@ -34,6 +34,7 @@
 #include "runtime/report/stats_page.h"
 #include "runtime/stats/gauges.h"
 #include "runtime/stats/stats.h"
+#include "runtime/stats/thread_stats.h"
 #include "runtime/symbols/symbols.h"
 #include "runtime/trace/event_trace.h"
 
@@ -139,6 +140,7 @@ static void start_runtime(void)
     memrt__options_read();
     memrt__policy_start();
     memrt__gauges_start();
+    memrt__thread_stats_start();
     memrt__scope_start();
     memrt__dtor_start();
     memrt__tracking_start();

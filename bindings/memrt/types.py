@@ -18,6 +18,7 @@ from memrt._memrt import Tensor
 from memrt._policy.scope import Scope
 from memrt._policy.scope_tree import ScopeTree
 from memrt._stats.snapshot import AllocationStats, Stats
+from memrt._stats.threads import ThreadStats
 from memrt._support.installation import make_public
 from memrt._support.options import Option
 from memrt._trace.reader import Mark, TracePolicy
@@ -49,6 +50,7 @@ __all__ = [
     "SiteUsage",
     "Stats",
     "Tensor",
+    "ThreadStats",
     "TracePolicy",
     "TraceStats",
     "TraceUsage",

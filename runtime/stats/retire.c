@@ -5,6 +5,7 @@
 
 #include "runtime/os/lock.h"
 #include "runtime/stats/shard_sums.h"
+#include "runtime/stats/thread_stats.h"
 
 size_t memrt__stats_idle_readings;
 
@@ -90,9 +91,11 @@ static bool is_untouched(const memrt__shard_t *shard)
 
 /// Move the counts of a shard of an idle account to `sum`. An idle account has no bytes in use, so
 /// the reports of all gauges then sum to 0, except for bytes that a fork left over.
-static void move_shard(memrt__shard_t *shard, memrt__account_t *account, memrt__shard_t *sum)
+static void move_shard(memrt__thread_t *thread, memrt__shard_t *shard, memrt__account_t *account,
+                       memrt__shard_t *sum)
 {
     memrt__gauge_rest(shard, account);
+    memrt__thread_stats_retire(thread, shard);
     memrt__shard_sums_add_out(shard, sum);
     memrt__shard_sums_add_in(shard, sum);
     memrt__shard_sums_add_sizes(shard, sum);
@@ -106,7 +109,7 @@ static void move_thread_shards(memrt__account_t *account, memrt__shard_t *sum)
     for (memrt__thread_t *t = memrt__thread_first(); t != NULL; t = t->next) {
         memrt__shard_t *shard = memrt__thread_shard(t, account->index);
         if (shard != NULL && !is_untouched(shard)) {
-            move_shard(shard, account, sum);
+            move_shard(t, shard, account, sum);
         }
     }
 }

@@ -58,6 +58,18 @@ typedef struct memrt__cache_slot {
     size_t must_empty; ///< written under THREADS; not 0: the thread must empty its bins
 } memrt__cache_slot_t;
 
+/// Sums of counters of a thread, over all accounts.
+typedef struct memrt__usage {
+    size_t bytes_in, bytes_out, made, freed;
+} memrt__usage_t;
+
+/// Slot of runtime/stats/thread_stats.h.
+typedef struct memrt__usage_slot {
+    memrt__usage_t retired; ///< under THREADS; counts of accounts that no longer exist
+    memrt__usage_t before;  ///< under THREADS; counts of earlier owners of the record
+    size_t started;         ///< own, release; nanoseconds since 1970; 0: not known yet
+} memrt__usage_slot_t;
+
 /// Slot of runtime/meminfo/references.h.
 typedef struct memrt__dtor_slot {
     unsigned depth;            ///< own; nesting depth of running destructors

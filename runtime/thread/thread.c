@@ -211,6 +211,7 @@ memrt__thread_t *memrt__thread_make(void)
     }
     MEMRT__ASSERT(memrt__thread_or_null() == NULL && thread->in_use);
     thread->number = (uint32_t)memrt__os_thread_id();
+    memrt__store_release(&thread->usage.started, (size_t)memrt__os_wall_ns());
     memrt__self = thread;
     return thread;
 }
@@ -244,8 +245,10 @@ void memrt__thread_forked(void)
         init_alive_mutex(thread);
         if (thread != memrt__self) {
             update_slots(thread, MEMRT__THREAD_LOST);
+            memrt__lock(MEMRT__RANK_THREADS);
             update_slots(thread, MEMRT__THREAD_RESET);
             thread->in_use = false;
+            memrt__unlock(MEMRT__RANK_THREADS);
         }
     }
     memrt__thread_t *self = memrt__thread_or_null();

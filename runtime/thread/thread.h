@@ -37,6 +37,7 @@ typedef struct memrt__thread {
     pthread_mutex_t alive;      ///< robust; held by the owner of the record
     bool in_use;                ///< under THREADS; a thread owns the record
     uint32_t number;            ///< own; operating system's id of the owner
+    memrt__usage_slot_t usage;
     memrt__dtor_slot_t dtors;
     struct memrt__thread_site_counters
         *site_counters;                ///< own, written under THREADS; counts by site
@@ -87,7 +88,7 @@ typedef struct memrt__thread_module {
 
 /// Add a module with a slot, of MEMRT__THREAD_MODULES at most, before the first record is created.
 /// Callbacks run in the order in which the modules were added.
-#define MEMRT__THREAD_MODULES 4u
+#define MEMRT__THREAD_MODULES 5u
 void memrt__thread_add_module(const memrt__thread_module_t *module);
 
 /// Return the first record; `next` links the rest. Under the lock of rank THREADS.

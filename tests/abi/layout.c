@@ -352,6 +352,10 @@ SLOT(trace_start, 122);
 SLOT(trace_stop, 123);
 SLOT(trace_stats, 124);
 SLOT(trace_mark, 125);
+SLOT(threads, 126);
+SIZE(memrt_thread_stats_t, 56);
+AT(memrt_thread_stats_t, id, 8);
+AT(memrt_thread_stats_t, freed, 48);
 
 _Static_assert(MEMRT_KIND_INLINE == 1 && MEMRT_KIND_BLOCK == 4, "kinds have fixed numbers");
 _Static_assert(MEMRT_HEADER_SIZE == 64 && MEMRT_NAME_MAX == 63, "callers compile in the limits");

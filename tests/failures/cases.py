@@ -771,6 +771,13 @@ CASES: dict[str, Case] = {
     "memrt.types.Stats.__sub__": Case(lambda g: g.stats - g.stats),
     "memrt.types.Stats.__repr__": Case(lambda g: repr(g.stats)),
     "memrt.reset_peak": Case(lambda g: memrt.reset_peak(g.policy)),
+    "memrt.debug.threads": Case(lambda g: memrt.debug.threads()),
+    "memrt.types.ThreadStats": Case(
+        lambda g: memrt.types.ThreadStats(1, "name", 1.0, *range(4)),
+    ),
+    "memrt.types.ThreadStats.__repr__": Case(
+        lambda g: repr(memrt.stats(thread=threading.current_thread()))
+    ),
     "memrt.debug.exact_peak": Case(lambda g: memrt.debug.exact_peak()),
     "memrt.debug.exact_peak.__enter__": Case(
         lambda g: memrt.debug.exact_peak().__enter__(), after=leave_exact
@@ -1005,6 +1012,7 @@ CASES: dict[str, Case] = {
     "_memrt.policy_info": Case(lambda g: _memrt.policy_info(g.policy.handler)),
     "_memrt.policies": Case(lambda g: _memrt.policies()),
     "_memrt.stats_read": Case(lambda g: _memrt.stats_read(g.policy)),
+    "_memrt.threads": Case(lambda g: _memrt.threads()),
     "_memrt.stats_reset_peak": Case(lambda g: _memrt.stats_reset_peak(g.policy)),
     "_memrt.in_scope": scoped(lambda g: _memrt.in_scope(g.policy.handler)),
     "_memrt.set_scope_entries": scoped(

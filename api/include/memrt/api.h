@@ -201,6 +201,9 @@ typedef struct memrt_api {
     memrt_trace_stop_fn trace_stop MEMRT_MUST_CHECK;
     memrt_trace_stats_fn trace_stats MEMRT_MUST_CHECK;
     memrt_trace_mark_fn trace_mark MEMRT_MUST_CHECK;
+
+    /* --- Statistics of threads: memrt/observe/stats.h. --- */
+    memrt_threads_fn threads MEMRT_MUST_CHECK;
 } memrt_api_t;
 
 #ifdef __cplusplus

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 from operator import attrgetter, sub
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, overload
 
 from memrt import _memrt
+from memrt._stats.threads import ThreadStats, thread_stats
 from memrt._support.units import human_bytes
 
 if TYPE_CHECKING:
+    import threading
+
     from memrt._policy.policy import Policy
 
 
@@ -139,18 +142,33 @@ class AllocationStats(NamedTuple):
     mi_free: int
 
 
-def stats(policy: Policy | None = None) -> Stats:
-    """Return the current statistics of a policy or of the process.
+@overload
+def stats(policy: Policy | None = None) -> Stats: ...
+@overload
+def stats(*, thread: threading.Thread | int) -> ThreadStats: ...
+def stats(
+    policy: Policy | None = None, *, thread: threading.Thread | int | None = None
+) -> Stats | ThreadStats:
+    """Return the current statistics of the process, of a policy or of a thread.
 
     Parameters
     ----------
     policy : Policy, optional
         Policy with the account. None: the whole process.
+    thread : threading.Thread or int, optional
+        Running thread, or its native id. :func:`memrt.debug.threads` lists all threads.
 
     Returns
     -------
-    memrt.types.Stats
-        Snapshot of the account.
+    memrt.types.Stats or memrt.types.ThreadStats
+        Snapshot of the account, or work of the thread since the thread first used memrt.
+
+    Raises
+    ------
+    TypeError
+        Both a policy and a thread, or an argument of another type.
+    ValueError
+        The thread is not running, or no thread with that id uses memrt.
 
     Notes
     -----
@@ -165,7 +183,11 @@ def stats(policy: Policy | None = None) -> Stats:
     >>> memrt.stats(policy).live, memrt.stats(policy).alloc
     (1000, 1)
     """
-    return Stats(*_memrt.stats_read(policy))
+    if thread is None:
+        return Stats(*_memrt.stats_read(policy))
+    if policy is not None:
+        raise TypeError("stats() takes a policy or a thread, got both")
+    return thread_stats(thread)
 
 
 def get_allocation_stats() -> AllocationStats:

@@ -63,11 +63,60 @@ static PyObject *stats_reset_peak(PyObject *module, PyObject *object)
     Py_RETURN_NONE;
 }
 
+#define MORE_THREADS 8u /* threads that may start between two calls */
+
+/// Read the statistics of all threads into new memory. `*count` is the number of threads. NULL with
+/// MemoryError.
+static memrt_thread_stats_t *read_threads(size_t *count)
+{
+    size_t threads = 0, room;
+    memrt_status_t status = memrt__api()->threads(NULL, &threads);
+    room = threads + MORE_THREADS;
+    memrt_thread_stats_t *all = PyMem_Calloc(room, sizeof(*all));
+    if (all == NULL) {
+        PyErr_NoMemory();
+        return NULL;
+    }
+    for (size_t i = 0; i < room; i++) {
+        all[i].struct_size = sizeof(*all);
+    }
+    *count = room;
+    status = status == MEMRT_OK ? memrt__api()->threads(all, count) : status;
+    *count = status != MEMRT_OK ? 0 : *count < room ? *count : room; /* GCOV_EXCL_BR_LINE: valid */
+    return all;
+}
+
+static PyObject *read_thread_stats(PyObject *module, PyObject *unused)
+{
+    size_t count;
+    (void)module;
+    (void)unused;
+    memrt__owner_drain();
+    memrt_thread_stats_t *all = read_threads(&count);
+    PyObject *list = all == NULL ? NULL : PyList_New(0);
+    for (size_t i = 0; list != NULL && i < count; i++) {
+        const memrt_thread_stats_t *each = &all[i];
+        PyObject *row = Py_BuildValue(
+            "(KKKKKK)", (unsigned long long)each->id, (unsigned long long)each->started,
+            (unsigned long long)each->alloc, (unsigned long long)each->free,
+            (unsigned long long)each->allocated, (unsigned long long)each->freed);
+        if (row == NULL || PyList_Append(list, row) < 0) {
+            Py_CLEAR(list);
+        }
+        Py_XDECREF(row);
+    }
+    PyMem_Free(all);
+    return list;
+}
+
 PyMethodDef memrt__stats_methods[] = {
     {"stats_read", stats_read, METH_O,
      "stats_read(policy) -> tuple of int\n\n"
      "Return the account of a policy, or of the process for None, in the order of memrt_stats_t."},
     {"stats_reset_peak", stats_reset_peak, METH_O,
      "stats_reset_peak(policy)\n\nReset the peak to the live bytes."},
+    {"threads", read_thread_stats, METH_NOARGS,
+     "threads() -> list of tuple of int\n\n"
+     "Return id, start in nanoseconds, alloc, free, allocated and freed of each thread."},
     {NULL, NULL, 0, NULL},
 };

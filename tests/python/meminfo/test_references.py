@@ -6,6 +6,7 @@ import contextlib
 import ctypes
 import gc
 import sys
+import threading
 import tracemalloc
 import weakref
 
@@ -180,6 +181,7 @@ CALLS = {
     "with": lambda t: t.policy.__enter__() and t.policy.__exit__(),
     "stats": lambda t: (memrt.stats(), memrt.stats(t.policy)),
     "stats: wrong type": lambda t: memrt.stats(t.text),
+    "threads": lambda t: (_memrt.threads(), memrt.stats(thread=threading.current_thread())),
     "reset_peak": lambda t: (memrt.reset_peak(), memrt.reset_peak(t.policy)),
     "scope": lambda t: memrt.scope("references").__enter__(),
     "scope_open: parent": lambda t: _memrt.scope_open(t.text, "name"),

@@ -1,7 +1,7 @@
 #ifndef MEMRT_STATS_H
 #define MEMRT_STATS_H
 
-/// Statistics of the process and of policies.
+/// Statistics of the process, of policies and of threads.
 
 #include <stddef.h>
 #include <stdint.h>
@@ -57,6 +57,30 @@ typedef memrt_status_t (*memrt_stats_read_fn)(const memrt_policy_t *policy, memr
 
 /// Restart the peak of `policy` (NULL: the process) at the bytes that are live now.
 typedef void (*memrt_stats_reset_peak_fn)(memrt_policy_t *policy);
+
+/// Work of one thread, since the first call that needed memory of memrt. `id` and `started`
+/// together identify a thread, because the system gives the id of an ended thread to a new thread.
+typedef struct memrt_thread_stats {
+    size_t struct_size; ///< sizeof(memrt_thread_stats_t)
+    uint64_t id;        ///< the system's id of the thread: gettid() on Linux
+    uint64_t started;   ///< time of the first call, in nanoseconds since 1970
+    uint64_t alloc;     ///< blocks that the thread made
+    uint64_t free;      ///< blocks that the thread freed, whichever thread made them
+    uint64_t allocated; ///< bytes that the thread allocated, as memrt_stats_t.total
+    uint64_t freed;     ///< bytes that the thread freed
+} memrt_thread_stats_t;
+
+/// Read the statistics of all threads that use memrt, except threads that have ended and threads
+/// that found no memory for a record. `*count` is the number of elements of `out` on entry, and the
+/// number of threads on return. Without room for all threads, the call fills the elements that
+/// exist. The caller sets struct_size in each element.
+///
+/// Threads: while a thread works, its figures may lack the latest changes, and frees are never
+/// ahead
+///          of the allocations of the same blocks.
+/// Failure: MEMRT_EINVAL: `count` is NULL, `out` is NULL but `*count` is not 0, or struct_size is
+///          not set. Then `*count` is unchanged.
+typedef memrt_status_t (*memrt_threads_fn)(memrt_thread_stats_t *out, size_t *count);
 
 #ifdef __cplusplus
 }

@@ -1,0 +1,20 @@
+#ifndef MEMRT_STATS_THREAD_STATS_H
+#define MEMRT_STATS_THREAD_STATS_H
+
+#include <memrt/observe/stats.h>
+
+#include "runtime/thread/thread.h"
+
+/// Statistics of threads: the shards of a thread record, less the counts of earlier owners of the
+/// record.
+
+/// Care for the slots of records. Called once, at the start of the runtime.
+void memrt__thread_stats_start(void);
+
+/// Keep the counts of a shard that is about to be cleared. Under the lock of rank THREADS.
+void memrt__thread_stats_retire(memrt__thread_t *thread, const memrt__shard_t *shard);
+
+/// Implement memrt_api_t.threads.
+memrt_status_t memrt__thread_stats_read(memrt_thread_stats_t *out, size_t *count) MEMRT_MUST_CHECK;
+
+#endif
