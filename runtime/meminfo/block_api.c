@@ -88,14 +88,10 @@ static MEMRT__INLINE void free_block(memrt_meminfo_t *mi)
 
 void memrt__block_api_free(void *policy, void *data, size_t size)
 {
-    (void)policy;
     (void)size;
-    if (MEMRT__UNLIKELY(data == NULL)) {
-        return;
-    }
     if (memrt__is_tiny(data)) {
-        memrt__tiny_api_free(data);
-    } else {
+        memrt__tiny_api_free(policy, data);
+    } else if (MEMRT__LIKELY(data != NULL)) {
         free_block(memrt__block_of(data));
     }
 }

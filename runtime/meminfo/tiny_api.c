@@ -37,11 +37,11 @@ MEMRT__APART static void free_tiny_slow(memrt__tiny_t *tiny)
     }
 }
 
-/// Fast path of a free. `word` is the word of a home or an account, less the size. False, with
-/// nothing changed: the block has another account or a MemInfo or is not live, the counters need an
-/// update of the aggregates, or the bin of the thread cache is full.
+/// Fast path of a free. `word` is the word of tiny blocks of the account, less the size. False,
+/// with nothing changed: the block has another account or a MemInfo or is not live, the counters
+/// need an update of the aggregates, or the bin of the thread cache is full.
 static MEMRT__INLINE bool free_tiny_at(memrt__thread_t *self, memrt__shard_t *shard, size_t word,
-                                       memrt__tiny_t *tiny)
+                                       uint32_t account, memrt__tiny_t *tiny)
 {
     size_t size = memrt__load_relaxed(&tiny->word) - word;
     if (MEMRT__UNLIKELY(size > MEMRT_TINY_MAX)) {
@@ -54,7 +54,7 @@ static MEMRT__INLINE bool free_tiny_at(memrt__thread_t *self, memrt__shard_t *sh
     }
     /* Safe after the give: only the calling thread accesses blocks in its own bins. */
     memrt__store_relaxed(&tiny->word, 0);
-    memrt__probe_free(tiny + 1, size, (uint16_t)(word >> MEMRT__TINY_ACCOUNT_AT), MEMRT_KIND_BLOCK);
+    memrt__probe_free(tiny + 1, size, account, MEMRT_KIND_BLOCK);
     return true;
 }
 
@@ -64,22 +64,23 @@ MEMRT__APART static void free_tiny_of_account(memrt__tiny_t *tiny)
 {
     memrt__thread_t *self = memrt__self;
     const memrt__home_t *second = &self->homes[1];
-    if (MEMRT__LIKELY(free_tiny_at(self, second->shard, second->tiny, tiny))) {
+    if (MEMRT__LIKELY(free_tiny_at(self, second->shard, second->tiny, second->account, tiny))) {
         return;
     }
     uint32_t account = memrt__tiny_account(tiny);
     memrt__shard_t *shard = memrt__tiny_is_live(tiny) ? memrt__thread_shard(self, account) : NULL;
-    if (shard == NULL || !free_tiny_at(self, shard, memrt__tiny_word_of(account), tiny)) {
+    if (shard == NULL || !free_tiny_at(self, shard, memrt__tiny_word_of(account), account, tiny)) {
         free_tiny_slow(tiny);
     }
 }
 
-void memrt__tiny_api_free(void *data)
+void memrt__tiny_api_free(void *policy, void *data)
 {
+    (void)policy;
     memrt__tiny_t *tiny = memrt__tiny_of(data);
     memrt__thread_t *self = memrt__self;
     const memrt__home_t *home = &self->homes[0];
-    if (MEMRT__UNLIKELY(!free_tiny_at(self, home->shard, home->tiny, tiny))) {
+    if (MEMRT__UNLIKELY(!free_tiny_at(self, home->shard, home->tiny, home->account, tiny))) {
         free_tiny_of_account(tiny);
     }
 }

@@ -10,7 +10,7 @@
 /// block_meminfo. Each function aborts if the block is not live.
 
 /// Free the tiny block of the holder, or release its MemInfo if one exists.
-void memrt__tiny_api_free(void *data);
+void memrt__tiny_api_free(void *policy, void *data);
 
 /// Implement memrt__block_api_realloc() for tiny blocks.
 void *memrt__tiny_api_realloc(void *data, size_t size);

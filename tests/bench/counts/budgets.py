@@ -68,20 +68,20 @@ MEAN = "twenty operations up to 32 KiB, geometric mean"
 BUDGETS = (
     Budget("J1", "MemInfo, 64 B",                68, Pair("meminfo", 64)),
     Budget("J1", "MemInfo, 1 KiB",               68, Pair("meminfo", KIB)),
-    Budget("J2", "block, 64 B",                  76, Pair("block", 64)),
-    Budget("J2", "block, 1 KiB",                 78, Pair("block", KIB)),
-    Budget("J3", "block, policy, 64 B",          76, Pair("block", 64, "policy"), "block, 64 B"),
-    Budget("J3", "block, policy, 1 KiB",         78, Pair("block", KIB, "policy"), "block, 1 KiB"),
-    Budget("J3", "block, scope, 64 B",           81, Pair("block", 64, "scope"), "block, 64 B"),
-    Budget("J3", "block, scope, 1 KiB",          83, Pair("block", KIB, "scope"), "block, 1 KiB"),
+    Budget("J2", "block, 64 B",                  72, Pair("block", 64)),
+    Budget("J2", "block, 1 KiB",                 77, Pair("block", KIB)),
+    Budget("J3", "block, policy, 64 B",          72, Pair("block", 64, "policy"), "block, 64 B"),
+    Budget("J3", "block, policy, 1 KiB",         77, Pair("block", KIB, "policy"), "block, 1 KiB"),
+    Budget("J3", "block, scope, 64 B",           77, Pair("block", 64, "scope"), "block, 64 B"),
+    Budget("J3", "block, scope, 1 KiB",          82, Pair("block", KIB, "scope"), "block, 1 KiB"),
     Budget("J3", "MemInfo, scope, 64 B",         73, Pair("meminfo", 64, "scope"), "MemInfo, 64 B"),
-    Budget("J3", "block, forked child, 64 B",    76, Pair("block", 64, "child"), "block, 64 B"),
-    Budget("J3", "block, forked child, 1 KiB",   78, Pair("block", KIB, "child"), "block, 1 KiB"),
-    Budget("J3b", "two policies in turn, 64 B",  87, Pair("two policies", 64), "block, 64 B"),
-    Budget("J3b", "two policies in turn, 1 KiB",  88, Pair("two policies", KIB), "block, 1 KiB"),
-    Budget("J3b", "freed in a scope, 64 B",      83, Pair("older", 64), "block, 64 B"),
-    Budget("J3b", "freed in a scope, 1 KiB",     85, Pair("older", KIB), "block, 1 KiB"),
-    Budget("J4", "block of zeros, 64 B",         93, Pair("zeroed block", 64)),
+    Budget("J3", "block, forked child, 64 B",    72, Pair("block", 64, "child"), "block, 64 B"),
+    Budget("J3", "block, forked child, 1 KiB",   77, Pair("block", KIB, "child"), "block, 1 KiB"),
+    Budget("J3b", "two policies in turn, 64 B",  83, Pair("two policies", 64), "block, 64 B"),
+    Budget("J3b", "two policies in turn, 1 KiB",  87, Pair("two policies", KIB), "block, 1 KiB"),
+    Budget("J3b", "freed in a scope, 64 B",      79, Pair("older", 64), "block, 64 B"),
+    Budget("J3b", "freed in a scope, 1 KiB",     84, Pair("older", KIB), "block, 1 KiB"),
+    Budget("J4", "block of zeros, 64 B",         89, Pair("zeroed block", 64)),
     Budget("J9", CREATION,                    1.020),
     Budget("J9", OPERATIONS,                  1.025),
     Budget("J9", MEAN,                        0.993),
@@ -95,9 +95,12 @@ def goal_text(budget: Budget) -> str:
 
 
 def is_met(budget: Budget, figures: Mapping[str, float]) -> bool:
-    """Whether the figure of a row meets the goal."""
+    """Whether the figure of a row, as printed, meets the goal.
+
+    A loop has a slow path now and then, which adds a few hundredths of an instruction to a pair.
+    """
     base = figures[budget.over] if budget.over else 0
-    return figures[budget.name] - base <= GOALS[budget.goal].most
+    return round(figures[budget.name] - base, 1 if budget.pair else 3) <= GOALS[budget.goal].most
 
 
 def number(budget: Budget, figure: float) -> str:
