@@ -107,24 +107,28 @@ MEMRT__APART static void *alloc_zeroed_slow(memrt_policy_t *policy, size_t count
     return alloc_data(&request);
 }
 
+/// Once the product is known, the slow path gets the product, so that no register holds `size`.
 void *memrt__block_calloc(void *policy, size_t count, size_t size)
 {
     memrt__thread_t *self = memrt__self;
     const memrt__home_t *home = &self->homes[0];
     size_t bytes;
-    if (MEMRT__LIKELY(memrt__home_is_open(home, policy) && !memrt__is_observed() &&
-                      memrt__size_mul(count, size, &bytes))) {
-        if (bytes - 1 < home->tiny_max) {
-            void *data = memrt__tiny_alloc_fast(self, home, bytes);
-            if (MEMRT__LIKELY(data != NULL)) {
-                return memrt__tiny_zero(data, bytes);
-            }
-        } else if (bytes <= MEMRT__FAST_ZERO) {
-            memrt_meminfo_t *mi = memrt__block_new_fast(self, home, bytes, MEMRT_KIND_BLOCK);
-            if (MEMRT__LIKELY(mi != NULL)) {
-                return memset(mi + 1, 0, bytes);
-            }
+    if (MEMRT__UNLIKELY(!memrt__home_is_open(home, policy) || memrt__is_observed())) {
+        return alloc_zeroed_slow(policy, count, size);
+    }
+    if (MEMRT__UNLIKELY(!memrt__size_mul(count, size, &bytes))) {
+        return alloc_zeroed_slow(policy, SIZE_MAX, SIZE_MAX); /* a product that is too large, too */
+    }
+    if (bytes - 1 < home->tiny_max) {
+        void *data = memrt__tiny_alloc_fast(self, home, bytes);
+        if (MEMRT__LIKELY(data != NULL)) {
+            return memrt__tiny_zero(data, bytes);
+        }
+    } else if (bytes <= MEMRT__FAST_ZERO) {
+        memrt_meminfo_t *mi = memrt__block_new_fast(self, home, bytes, MEMRT_KIND_BLOCK);
+        if (MEMRT__LIKELY(mi != NULL)) {
+            return memset(mi + 1, 0, bytes);
         }
     }
-    return alloc_zeroed_slow(policy, count, size);
+    return alloc_zeroed_slow(policy, bytes, 1);
 }

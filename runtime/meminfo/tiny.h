@@ -130,12 +130,12 @@ static MEMRT__INLINE void *memrt__tiny_zero(void *data, size_t size)
 {
     char *bytes = data;
     MEMRT__ASSERT(size - 1 < MEMRT_TINY_MAX);
-    memset(bytes, 0, 16);
-    if (size > 16) {
-        memset(bytes + 16, 0, 32);
-    }
     if (size > 48) {
-        memset(bytes + 48, 0, 32);
+        memset(bytes, 0, 80);
+    } else if (size > 16) {
+        memset(bytes, 0, 48);
+    } else {
+        memset(bytes, 0, 16);
     }
     return data;
 }

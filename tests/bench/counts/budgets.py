@@ -81,7 +81,7 @@ BUDGETS = (
     Budget("J3b", "two policies in turn, 1 KiB",  87, Pair("two policies", KIB), "block, 1 KiB"),
     Budget("J3b", "freed in a scope, 64 B",      79, Pair("older", 64), "block, 64 B"),
     Budget("J3b", "freed in a scope, 1 KiB",     84, Pair("older", KIB), "block, 1 KiB"),
-    Budget("J4", "block of zeros, 64 B",         89, Pair("zeroed block", 64)),
+    Budget("J4", "block of zeros, 64 B",         85, Pair("zeroed block", 64)),
     Budget("J9", CREATION,                    1.020),
     Budget("J9", OPERATIONS,                  1.025),
     Budget("J9", MEAN,                        0.993),
