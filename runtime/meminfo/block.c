@@ -13,7 +13,8 @@ static unsigned choose_flags(const memrt__block_request_t *request,
 {
     bool data = memrt__has_data(request->kind);
     bool fast = request->policy->fast && request->external == NULL &&
-                layout->align == MEMRT_HEADER_SIZE && (!data || memrt__is_fast_size(request->size));
+                layout->align == MEMRT_HEADER_SIZE && layout->lead == MEMRT_HEADER_SIZE &&
+                (!data || memrt__is_fast_size(request->size));
     unsigned data_block = request->is_data_block ? MEMRT__FLAG_DATA_BLOCK : 0;
     if (fast) {
         return memrt__fast_flags(request->kind) | (data ? 0 : MEMRT__FLAG_BARE) | data_block;
@@ -31,7 +32,7 @@ static memrt_meminfo_t *write_header(char *start, const memrt__block_request_t *
 {
     memrt_meminfo_t *mi = (memrt_meminfo_t *)(start + layout->lead - MEMRT_HEADER_SIZE);
     MEMRT__ASSERT(layout->lead >= MEMRT_HEADER_SIZE && layout->lead <= UINT32_MAX);
-    MEMRT__ASSERT((size_t)mi % MEMRT_HEADER_SIZE == 0);
+    MEMRT__ASSERT((size_t)mi % MEMRT__ALIGN_OFFSET == 0);
     *mi = (memrt_meminfo_t){
         .refct = 0,
         .data = memrt__has_data(request->kind) ? start + layout->lead : NULL,
@@ -71,7 +72,9 @@ static memrt_meminfo_t *alloc_block(const memrt__block_request_t *request)
 {
     size_t alignment = request->alignment == 0 ? request->policy->alignment : request->alignment;
     MEMRT__ASSERT(memrt__is_power_of_two(alignment) && alignment <= MEMRT_ALIGN_MAX);
-    alignment = memrt__size_max(alignment, MEMRT_ALIGN_MIN);
+    if (request->kind != MEMRT_KIND_BLOCK || alignment != MEMRT__ALIGN_OFFSET) {
+        alignment = memrt__size_max(alignment, MEMRT_ALIGN_MIN);
+    }
     memrt__block_layout_t layout;
     char *start = NULL;
     if (memrt__block_layout_compute(request->kind, request->size, alignment, &layout)) {

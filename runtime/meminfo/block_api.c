@@ -89,7 +89,7 @@ static MEMRT__INLINE void free_block(memrt_meminfo_t *mi)
 void memrt__block_api_free(void *policy, void *data, size_t size)
 {
     (void)size;
-    if (memrt__is_tiny(data)) {
+    if (memrt__may_be_tiny(data)) {
         memrt__tiny_api_free(policy, data);
     } else if (MEMRT__LIKELY(data != NULL)) {
         free_block(memrt__block_of(data));

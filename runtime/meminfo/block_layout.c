@@ -18,6 +18,7 @@ bool memrt__block_layout_compute(memrt_kind_t kind, size_t size, size_t alignmen
                                  memrt__block_layout_t *out)
 {
     MEMRT__ASSERT(memrt__is_power_of_two(alignment));
+    bool offset = alignment == MEMRT__ALIGN_OFFSET;
     out->align = memrt__size_max(alignment, MEMRT_ALIGN_MIN);
     if (!memrt__has_data(kind)) {
         out->lead = out->bytes = MEMRT_HEADER_SIZE;
@@ -26,7 +27,8 @@ bool memrt__block_layout_compute(memrt_kind_t kind, size_t size, size_t alignmen
     if (size >= MEMRT__LARGE) {
         out->align = memrt__size_max(out->align, memrt__os_page_size());
     }
-    out->lead = out->align;
+    out->lead =
+        offset ? memrt__size_max(out->align, MEMRT__OFFSET_LEAD) + MEMRT__ALIGN_OFFSET : out->align;
     if (!memrt__size_add(out->lead, memrt__size_max(size, 1), &out->bytes)) {
         return false;
     }

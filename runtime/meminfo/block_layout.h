@@ -26,10 +26,14 @@
 #define MEMRT__FLAG_BARE (1u << 19) ///< pool block with a header alone
 #define MEMRT__FLAG_DEVICE MEMRT_FLAG_DEVICE ///< device memory; the host must not access the data
 
+/// Minimum of bytes before the offset in a block with MEMRT__ALIGN_OFFSET. The header must not
+/// overlay the first words of the block, where an unused block has the link of the free list.
+#define MEMRT__OFFSET_LEAD ((size_t)128)
+
 /// Layout of a block: offsets and sizes in bytes.
 typedef struct memrt__block_layout {
     size_t lead;  ///< bytes from the start of the block to the data
-    size_t align; ///< alignment of start and data
+    size_t align; ///< alignment of the start, and of the data, except with MEMRT__ALIGN_OFFSET
     size_t bytes; ///< size of the whole block
 } memrt__block_layout_t;
 

@@ -10,6 +10,7 @@
 
 #include "runtime/alloc/heap/thread_cache.h"
 #include "runtime/base/usdt.h"
+#include "runtime/meminfo/block_layout.h"
 #include "runtime/policy/home.h"
 #include "runtime/policy/scope.h"
 
@@ -40,14 +41,36 @@ typedef struct memrt__tiny {
 
 _Static_assert(sizeof(memrt__tiny_t) == MEMRT__TINY_HEADER, "data is at 16 modulo 32");
 
-static inline bool memrt__is_tiny(const void *data)
+/// Return whether data at an address may be of a tiny block. Blocks with MEMRT__ALIGN_OFFSET are
+/// the only others for which the result is true.
+static inline bool memrt__may_be_tiny(const void *data)
 {
     return ((uintptr_t)data & (MEMRT_ALIGN_MIN - 1)) != 0;
 }
 
+/// Return whether data that is at no multiple of 64 is of a block with MEMRT__ALIGN_OFFSET. Where
+/// the header of a tiny block has its size, the header of such a block has `lead`, which is larger.
+static inline bool memrt__is_offset_data(const void *data)
+{
+    const memrt__tiny_t *tiny = (const memrt__tiny_t *)data - 1;
+    return (uint16_t)memrt__load_relaxed(&tiny->word) > MEMRT_TINY_MAX &&
+           memrt__block_of(data)->data == data;
+}
+
+static inline bool memrt__is_tiny(const void *data)
+{
+    return memrt__may_be_tiny(data) && !memrt__is_offset_data(data);
+}
+
+_Static_assert(offsetof(memrt_meminfo_t, lead) ==
+                   MEMRT_HEADER_SIZE - sizeof(memrt__tiny_t) + offsetof(memrt__tiny_t, word),
+               "a size and a lead have the same place before the data");
+_Static_assert((uint16_t)(MEMRT__OFFSET_LEAD + MEMRT__ALIGN_OFFSET) > MEMRT_TINY_MAX,
+               "a lead is no size of a tiny block");
+
 static inline memrt__tiny_t *memrt__tiny_of(const void *data)
 {
-    MEMRT__ASSERT(memrt__is_tiny(data));
+    MEMRT__ASSERT(memrt__may_be_tiny(data));
     return (memrt__tiny_t *)((uintptr_t)data - sizeof(memrt__tiny_t));
 }
 

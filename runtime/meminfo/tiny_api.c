@@ -24,10 +24,14 @@ static memrt_meminfo_t *get_tiny_meminfo(const memrt__tiny_t *tiny)
     return (memrt_meminfo_t *)memrt__load_acquire(&tiny->meminfo);
 }
 
-/// Slow path of a free: the block has a MemInfo, the counters need an update of the aggregates, or
-/// the bin is full. Aborts if the block is not live.
+/// Slow path of a free: the block is not tiny, has a MemInfo, the counters need an update of the
+/// aggregates, or the bin is full. Aborts if the block is not live.
 MEMRT__APART static void free_tiny_slow(memrt__tiny_t *tiny)
 {
+    if (memrt__is_offset_data(tiny + 1)) {
+        memrt__meminfo_release(memrt__block_of(tiny + 1));
+        return;
+    }
     require_live("block_free", tiny);
     memrt_meminfo_t *mi = get_tiny_meminfo(tiny);
     if (mi != NULL) {

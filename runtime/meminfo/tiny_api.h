@@ -9,7 +9,8 @@
 /// Tiny blocks addressed by their data pointer: parts of the slots block_free, block_realloc and
 /// block_meminfo. Each function aborts if the block is not live.
 
-/// Free the tiny block of the holder, or release its MemInfo if one exists.
+/// Free the tiny block of the holder, or release the MemInfo if one exists. Also free a block with
+/// MEMRT__ALIGN_OFFSET: the fast path of block_free only compares the address.
 void memrt__tiny_api_free(void *policy, void *data);
 
 /// Implement memrt__block_api_realloc() for tiny blocks.

@@ -12,6 +12,12 @@
 #include "runtime/policy/policy_sweep.h"
 #include "runtime/policy/scope_tree.h"
 
+/// Return the alignment of the blocks for the alignment that a caller or an option names.
+static size_t choose_alignment(size_t named)
+{
+    return named == MEMRT__ALIGN_OFFSET ? named : memrt__size_max(named, MEMRT_ALIGN_MIN);
+}
+
 /// Fill in a policy that has its index. `alignment` 0: the caller gave no alignment.
 static void fill_policy(memrt_policy_t *policy, const char *name, size_t alignment)
 {
@@ -24,7 +30,7 @@ static void fill_policy(memrt_policy_t *policy, const char *name, size_t alignme
     policy->account.policy = &policy->level;
     policy->base = policy;
     policy->level.up = &memrt__process;
-    policy->alignment = memrt__size_max(alignment, MEMRT_ALIGN_MIN);
+    policy->alignment = choose_alignment(alignment);
     policy->refs = 1;
     policy->fast = memrt__is_heap(&policy->allocator) && policy->alignment == MEMRT_HEADER_SIZE;
     policy->tiny = policy->fast && !named;

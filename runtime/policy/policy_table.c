@@ -146,7 +146,8 @@ static bool is_policy_valid(const memrt_policy_t *policy)
     return MEMRT__HOLDS(policy->account.shared == &policy->shared) &&
            MEMRT__HOLDS(policy->account.policy == &policy->base->level) &&
            MEMRT__HOLDS(memrt__is_power_of_two(policy->alignment)) &&
-           MEMRT__HOLDS(policy->alignment >= MEMRT_ALIGN_MIN) &&
+           MEMRT__HOLDS(policy->alignment >= MEMRT_ALIGN_MIN ||
+                        policy->alignment == MEMRT__ALIGN_OFFSET) &&
            MEMRT__HOLDS(policy->allocator.alloc != NULL && policy->allocator.free != NULL) &&
            /* the fast path knows one layout: the header directly before the data */
            MEMRT__HOLDS(!policy->fast || policy->alignment == MEMRT_HEADER_SIZE) &&

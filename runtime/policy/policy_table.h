@@ -12,6 +12,10 @@
 
 /// Policy table: policies by index, with their fields.
 
+/// Alignment of a policy whose data is at 16 modulo 64, as malloc's is. Programs that treat data at
+/// a multiple of 64 in another way then behave as they do on malloc.
+#define MEMRT__ALIGN_OFFSET ((size_t)16)
+
 /// An allocator with its settings and an account. Blocks name their policy by index.
 ///
 /// A policy without references stays until its last block is freed, so a block can always find its

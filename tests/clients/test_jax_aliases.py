@@ -48,11 +48,24 @@ def test_copy_does_not_follow_later_writes(make):
     assert seen_after_a_write(memrt.full(1000, 1, "float32"), make) == 1
 
 
-@pytest.mark.parametrize(("make", "seen"), [("jax.device_put", "7.0"), ("jax.numpy.array", "1.0")])
-def test_arrays_under_run_are_aliased_by_device_put(tmp_path, make, seen):
+def test_device_put_copies_arrays_of_a_policy_with_alignment_16():
+    with memrt.Policy(alignment=16):
+        array = np.ones(1000, "float32")
+    assert seen_after_a_write(array, jax.device_put) == 1
+
+
+@pytest.mark.parametrize(
+    ("make", "options", "seen"),
+    [
+        ("jax.device_put", [], "7.0"),
+        ("jax.device_put", ["--alignment", "16"], "1.0"),
+        ("jax.numpy.array", [], "1.0"),
+    ],
+)
+def test_arrays_under_run_are_aliased_by_device_put(tmp_path, make, options, seen):
     (tmp_path / "program.py").write_text(PROGRAM.format(make=make))
     result = subprocess.run(
-        [sys.executable, "-m", "memrt", "run", "--quiet", tmp_path / "program.py"],
+        [sys.executable, "-m", "memrt", "run", "--quiet", *options, tmp_path / "program.py"],
         capture_output=True, text=True, timeout=120,
     )  # fmt: skip
     assert (result.returncode, result.stdout) == (0, f"{seen}\n"), result.stderr

@@ -73,8 +73,8 @@ typedef struct memrt_meminfo {
 /// created separately, on the first request.
 #define MEMRT_TINY_MAX 64u
 
-/// Smallest and largest alignment in bytes. All data, except tiny blocks, is aligned to at least
-/// MEMRT_ALIGN_MIN.
+/// Smallest and largest alignment in bytes. All data is aligned to at least MEMRT_ALIGN_MIN, except
+/// tiny blocks and blocks of a policy with an alignment of 16.
 #define MEMRT_ALIGN_MIN 64u
 #define MEMRT_ALIGN_MAX ((size_t)1 << 30)
 

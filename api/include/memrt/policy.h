@@ -23,7 +23,8 @@ typedef struct memrt_policy memrt_policy_t;
 typedef struct memrt_policy_options {
     size_t struct_size; ///< sizeof(memrt_policy_options_t)
     const char *name;   ///< name in reports, at most MEMRT_NAME_MAX bytes; NULL: "policy"
-    size_t alignment;   ///< alignment of every data pointer, a power of two; 0: MEMRT_ALIGNMENT. If
+    size_t alignment;   ///< alignment of every data pointer, a power of two, at least 64; 16: data
+                        ///< of blocks is at 16 modulo 64, as malloc's; 0: MEMRT_ALIGNMENT. If
                         ///< MEMRT_ALIGNMENT is 64, 0 also means an alignment of 16 for blocks of
                         ///< 1 to MEMRT_TINY_MAX bytes
     const memrt_allocator_t *allocator; ///< copied; NULL: the default allocator

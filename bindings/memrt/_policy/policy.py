@@ -38,8 +38,9 @@ class Policy(ProcessObject):
     Parameters
     ----------
     alignment : int or None, default 64
-        Alignment of every data pointer in bytes: a power of two up to 2**30, in effect at least 64.
-        None: the default of the process.
+        Alignment of every data pointer in bytes: a power of two up to 2**30, in effect at least 64,
+        except 16. 16: NumPy's arrays begin at 16 modulo 64, as large arrays of malloc do. None: the
+        default of the process.
     name : str, default 'policy'
         Name in reports, at most 63 bytes in UTF-8.
     cache_limit : int or str, optional

@@ -47,7 +47,8 @@ examples:
 
 def prepare_parser(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--alignment", type=int, default=64, metavar="N",
-                        help="array alignment in bytes, a power of two (default 64)")  # fmt: skip
+                        help="array alignment in bytes, a power of two; 16: 16 bytes above a "
+                             "multiple of 64, as malloc (default 64)")  # fmt: skip
     parser.add_argument("--name", default="run", help="name of the policy (default 'run')")
     parser.add_argument("--track", action="store_true",
                         help="list live buffers at the end, with allocation sites")  # fmt: skip

@@ -131,10 +131,14 @@ PyObject *memrt__link_next(PyObject *object)
 
 /// Return whether `data` belongs to a tiny block. The header of any other block lies directly
 /// before its data. The data of a tiny block is never at a multiple of the header size, and is the
-/// key of the buffer.
+/// key of the buffer. Blocks of a policy with an alignment of 16 are at no such multiple either,
+/// but have `lead` where the header of a tiny block has its size.
 static int is_tiny_block(const void *data)
 {
-    return (uintptr_t)data % MEMRT_HEADER_SIZE != 0;
+    const memrt_meminfo_t *mi =
+        (const memrt_meminfo_t *)(const void *)((const char *)data - MEMRT_HEADER_SIZE);
+    return (uintptr_t)data % MEMRT_HEADER_SIZE != 0 &&
+           ((uint16_t)mi->lead <= MEMRT_TINY_MAX || mi->data != data);
 }
 
 memrt_buffer_key_t memrt__meminfo_key(const memrt_meminfo_t *mi)

@@ -29,17 +29,28 @@ static memrt_policy_t *create_policy(const memrt_allocator_t *allocator, size_t 
     return policy;
 }
 
-static void expect_alignment(const void *data, size_t size, size_t align)
+/// `offset` is the distance of the data from a multiple of the alignment.
+static void expect_placement(const void *data, size_t size, size_t align, size_t offset)
 {
     size_t least = align < MEMRT_ALIGN_MIN ? MEMRT_ALIGN_MIN : align;
     ck_assert_ptr_nonnull(data);
-    ck_assert_uint_eq((uintptr_t)data % least, 0);
+    ck_assert_uint_eq((uintptr_t)data % least, offset);
     if (size >= MEMRT__LARGE) {
-        ck_assert_uint_eq((uintptr_t)data % memrt__os_page_size(), 0);
+        ck_assert_uint_eq((uintptr_t)data % memrt__os_page_size(), offset);
     }
     const memrt_meminfo_t *mi = memrt__block_of(data);
     ck_assert_ptr_eq(mi->data, data);
     ck_assert_uint_eq(mi->size, size);
+}
+
+static void expect_alignment(const void *data, size_t size, size_t align)
+{
+    expect_placement(data, size, align, 0);
+}
+
+static void expect_block(const void *data, size_t size, size_t align)
+{
+    expect_placement(data, size, align, align == 16 ? 16 : 0);
 }
 
 TEST(alloc_calloc_realloc_and_new_keep_size_and_alignment)
@@ -48,13 +59,13 @@ TEST(alloc_calloc_realloc_and_new_keep_size_and_alignment)
         memrt_policy_t *policy = create_policy(NULL, aligns[a]);
         for (size_t s = 0; s < SIZES; s++) {
             void *data = api->block_alloc(policy, sizes[s]);
-            expect_alignment(data, sizes[s], aligns[a]);
+            expect_block(data, sizes[s], aligns[a]);
             size_t next = sizes[(s + 4) % SIZES];
             data = api->block_realloc(policy, data, next);
-            expect_alignment(data, next, aligns[a]);
+            expect_block(data, next, aligns[a]);
             api->block_free(policy, data, 0);
             data = api->block_calloc(policy, 1, sizes[s]);
-            expect_alignment(data, sizes[s], aligns[a]);
+            expect_block(data, sizes[s], aligns[a]);
             ck_assert(pattern_is_zero(data, sizes[s]));
             api->block_free(policy, data, 0);
             memrt_new_options_t options = {.struct_size = sizeof(options), .alignment = aligns[a]};

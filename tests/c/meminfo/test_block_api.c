@@ -234,6 +234,55 @@ TEST_EACH(second_free_or_realloc_after_free_aborts_with_a_message, REUSED_SIZES 
     }
 }
 
+static memrt_policy_t *create_offset_policy(void)
+{
+    memrt_policy_options_t options = {.struct_size = sizeof(options), .alignment = 16};
+    memrt_policy_t *policy;
+    REQUIRE(api->policy_new(&options, &policy) == MEMRT_OK);
+    return policy;
+}
+
+static const size_t offset_sizes[] = {0, 1, 64, 1000, 200000, (size_t)3 << 20};
+#define OFFSET_SIZES (sizeof(offset_sizes) / sizeof(offset_sizes[0]))
+
+TEST_EACH(block_at_16_modulo_64_has_a_meminfo_and_copies, OFFSET_SIZES)
+{
+    size_t size = offset_sizes[index];
+    memrt_policy_t *policy = create_offset_policy();
+    char *data = api->block_alloc(policy, size);
+    memrt_meminfo_t *mi;
+    ck_assert_uint_eq((uintptr_t)data % 64, 16);
+    memset(data, 7, size);
+    ck_assert_int_eq(api->block_meminfo(data, &mi), MEMRT_OK);
+    ck_assert_ptr_eq(mi->data, data);
+    ck_assert_uint_eq(mi->size, size);
+    ck_assert_uint_eq(api->refcount(mi), 2);
+    char *copy = api->block_realloc(policy, data, size + 100); /* shared, so the data is copied */
+    ck_assert_ptr_ne(copy, data);
+    ck_assert_uint_eq((uintptr_t)copy % 64, 16);
+    ck_assert(size == 0 || (copy[0] == 7 && copy[size - 1] == 7));
+    api->release(mi);
+    api->block_free(policy, copy, 0);
+    api->policy_release(policy);
+}
+
+static void free_offset_block_twice(void *context)
+{
+    const size_t *size = context;
+    memrt_policy_t *policy = create_offset_policy();
+    void *data = api->block_alloc(policy, *size);
+    api->block_free(policy, data, 0);
+    api->block_free(policy, data, 0);
+}
+
+TEST(second_free_of_a_block_at_16_modulo_64_aborts)
+{
+    size_t small = 1000;
+    if (memrt__policy_default()->fast) { /* otherwise freed memory is malloc's or checked */
+        child_expect_abort(free_offset_block_twice, &small, "must be at least 1, got 0");
+    }
+}
+
 static void free_foreign(void *context)
 {
     (void)context;

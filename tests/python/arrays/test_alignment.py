@@ -267,3 +267,20 @@ def test_alignment_of_non_array_is_refused(thing):
 def test_alignment_of_2_to_62_is_refused():
     with pytest.raises((MemoryError, ValueError)):
         memrt.aligned(np.ones(3), 1 << 62)
+
+
+@pytest.mark.parametrize("size", [0, 1, 16, 64, 1000, 200_000, 5 << 20])
+def test_alignment_16_places_arrays_at_16_modulo_64(size):
+    with memrt.Policy(alignment=16) as policy:
+        array = np.full(size, 7, np.uint8)
+        resized = np.zeros(8, np.uint8)
+        resized.resize(size + 1, refcheck=False)
+    assert policy.alignment == 16
+    assert [each.ctypes.data % 64 for each in (array, resized)] == [16, 16]
+    assert memrt.is_managed(array)
+    assert memrt.meminfo(array).nbytes == max(size, 1)
+    assert (array == 7).all()
+    assert not resized.any()
+    assert policy.stats().live == max(size, 1) + size + 1
+    del array, resized
+    assert policy.stats().live == 0

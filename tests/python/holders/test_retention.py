@@ -462,3 +462,13 @@ def test_tracked_buffer_has_its_allocation_site(untracked):
     assert repr(known).splitlines()[1].endswith(f"policy kept, allocated in {place}")
     assert [each["holders"]["place"] for each in found().to_dict()["buffers"]] == [None, place]
     assert early.size + late.size
+
+
+def test_retention_finds_a_view_of_an_array_at_16_modulo_64():
+    with memrt.Policy(alignment=16):
+        large = np.zeros(1_000_000, "u1")
+    view = large[:10]
+    del large
+    (found,) = memrt.debug.retention().buffers
+    assert found.nbytes == 1_000_000
+    assert view.nbytes == 10
