@@ -13,8 +13,8 @@ static unsigned choose_flags(const memrt__block_request_t *request,
 {
     bool data = memrt__has_data(request->kind);
     bool fast = request->policy->fast && request->external == NULL &&
-                layout->align == MEMRT_HEADER_SIZE && layout->lead == MEMRT_HEADER_SIZE &&
-                (!data || memrt__is_fast_size(request->size));
+                layout->align == MEMRT_HEADER_SIZE && (!data || memrt__is_fast_size(request->size));
+    MEMRT__ASSERT(!fast || layout->lead == MEMRT_HEADER_SIZE);
     unsigned data_block = request->is_data_block ? MEMRT__FLAG_DATA_BLOCK : 0;
     if (fast) {
         return memrt__fast_flags(request->kind) | (data ? 0 : MEMRT__FLAG_BARE) | data_block;

@@ -70,15 +70,11 @@ static bool has_taker(const relay_t *relay)
     return taker != 0 && taker != (size_t)memrt__self && !memrt__lock_is_forking();
 }
 
-/// Start the purger after a push. By the fences here and in the purger, the purger sees the batch
-/// before its end, or this thread sees that no purger runs.
-static void notify_purger(relay_t *relay)
+static void mark_used(relay_t *relay)
 {
     if (memrt__load_relaxed(&relay->used) == 0) {
         memrt__store_relaxed(&relay->used, 1);
     }
-    memrt__fence_full();
-    memrt__purger_wake();
 }
 
 bool memrt__handover_push(unsigned class, void *list, size_t count)
@@ -89,11 +85,15 @@ bool memrt__handover_push(unsigned class, void *list, size_t count)
     if (!has_taker(relay) || count > MEMRT__HANDOVER_BLOCKS) {
         return false;
     }
+    mark_used(relay);
     for (size_t i = 0; i < MEMRT__HANDOVER_SLOTS && i < most; i++) {
         if (try_enter(&relay->slots[i], EMPTY)) {
             fill_slot(&relay->slots[i], list, count);
             leave(&relay->slots[i], FULL);
-            notify_purger(relay);
+            /* By the fences here and in the purger, the purger sees the batch before the end of the
+               purger, or this thread sees that no purger runs. */
+            memrt__fence_full();
+            memrt__purger_wake();
             return true;
         }
     }
@@ -194,8 +194,10 @@ void memrt__handover_start(void)
 void memrt__handover_forked(void)
 {
     for (unsigned class = 0; class < MEMRT__CLASSES; class++) {
-        for (size_t i = 0; i < MEMRT__HANDOVER_SLOTS; i++) {
-            slot_t *slot = &relays[class].slots[i];
+        relay_t *relay = &relays[class];
+        for (size_t i = 0; i < MEMRT__HANDOVER_SLOTS && memrt__load_relaxed(&relay->used) != 0;
+             i++) {
+            slot_t *slot = &relay->slots[i];
             if (memrt__load_relaxed(&slot->state) % STATES == BUSY) {
                 leave(slot, EMPTY);
             }

@@ -85,7 +85,7 @@ static bool sleep_one_period(void)
     return is_going_on();
 }
 
-static const memrt__purged_t *upper; /* fixed after the start; NULL: none */
+static const memrt__purged_t *upper; /* fixed after the start; NULL: no runtime was started */
 
 void memrt__purger_add(const memrt__purged_t *cache)
 {
