@@ -193,7 +193,7 @@ void memrt__gauge_grow(memrt__shard_t *shard, memrt__account_t *account, size_t 
     if (exact || (ptrdiff_t)(net - shard->reported) > MEMRT__GAUGE_RISE) {
         memrt__gauge_report(shard, account);
     }
-    if (!exact) {
+    if (!memrt__gauge_is_at_rest(shard)) { /* another thread may have requested exact peaks */
         start_climb(shard);
     }
 }
