@@ -138,10 +138,25 @@ void *memrt__handover_pop(unsigned class, size_t most, size_t *taken)
     return NULL;
 }
 
-static void purge_slot(slot_t *slot, unsigned class, bool all)
+/// Call `visit` for each slot of the classes in use.
+static void visit_slots(void (*visit)(slot_t *slot, unsigned class, void *context), void *context)
+{
+    for (unsigned class = 0; class < MEMRT__CLASSES; class++) {
+        relay_t *relay = &relays[class];
+        if (memrt__load_relaxed(&relay->used) != 0) {
+            for (size_t i = 0; i < MEMRT__HANDOVER_SLOTS; i++) {
+                visit(&relay->slots[i], class, context);
+            }
+        }
+    }
+}
+
+/// Give a batch back: each batch if `*all`, a bool, else a batch that the previous purge has seen.
+static void purge_slot(slot_t *slot, unsigned class, void *all)
 {
     size_t state = memrt__load_relaxed(&slot->state), taken;
-    if ((all || state == memrt__load_relaxed(&slot->seen)) && try_enter(slot, FULL)) {
+    if ((*(const bool *)all || state == memrt__load_relaxed(&slot->seen)) &&
+        try_enter(slot, FULL)) {
         void *list = take_blocks(slot, MEMRT__HANDOVER_BLOCKS, &taken);
         leave(slot, EMPTY);
         memrt__central_list_give(class, list);
@@ -151,27 +166,19 @@ static void purge_slot(slot_t *slot, unsigned class, bool all)
 
 void memrt__handover_purge(bool all)
 {
-    for (unsigned class = 0; class < MEMRT__CLASSES; class++) {
-        relay_t *relay = &relays[class];
-        for (size_t i = 0; i < MEMRT__HANDOVER_SLOTS && memrt__load_relaxed(&relay->used) != 0;
-             i++) {
-            purge_slot(&relay->slots[i], class, all);
-        }
-    }
+    visit_slots(purge_slot, &all);
+}
+
+static void add_slot(slot_t *slot, unsigned class, void *bytes)
+{
+    bool full = memrt__load_acquire(&slot->state) % STATES == FULL;
+    *(size_t *)bytes += full ? memrt__load_relaxed(&slot->count) * memrt__class_bytes(class) : 0;
 }
 
 size_t memrt__handover_cached(void)
 {
     size_t bytes = 0;
-    for (unsigned class = 0; class < MEMRT__CLASSES; class++) {
-        const relay_t *relay = &relays[class];
-        for (size_t i = 0; i < MEMRT__HANDOVER_SLOTS && memrt__load_relaxed(&relay->used) != 0;
-             i++) {
-            const slot_t *slot = &relay->slots[i];
-            bool full = memrt__load_acquire(&slot->state) % STATES == FULL;
-            bytes += full ? memrt__load_relaxed(&slot->count) * memrt__class_bytes(class) : 0;
-        }
-    }
+    visit_slots(add_slot, &bytes);
     return bytes;
 }
 
@@ -191,18 +198,17 @@ void memrt__handover_start(void)
     memrt__purger_add(&cache);
 }
 
+static void clear_busy_slot(slot_t *slot, unsigned class, void *unused)
+{
+    (void)class, (void)unused;
+    if (memrt__load_relaxed(&slot->state) % STATES == BUSY) {
+        leave(slot, EMPTY);
+    }
+}
+
 void memrt__handover_forked(void)
 {
-    for (unsigned class = 0; class < MEMRT__CLASSES; class++) {
-        relay_t *relay = &relays[class];
-        for (size_t i = 0; i < MEMRT__HANDOVER_SLOTS && memrt__load_relaxed(&relay->used) != 0;
-             i++) {
-            slot_t *slot = &relay->slots[i];
-            if (memrt__load_relaxed(&slot->state) % STATES == BUSY) {
-                leave(slot, EMPTY);
-            }
-        }
-    }
+    visit_slots(clear_busy_slot, NULL);
 }
 
 #if MEMRT_DEBUG

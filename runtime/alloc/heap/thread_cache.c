@@ -10,10 +10,11 @@
 
 #define STEP_BYTES ((size_t)16 << 10)
 #define BATCH_BYTES ((size_t)128 << 10)
-#define HANDOVER_BYTES ((size_t)128 << 10)
 #define BATCH_SHARE 32u /* a batch is at most this fraction of the allowance */
 #define BLOCKS_MIN 2u
 #define BLOCKS_MAX 32u
+
+_Static_assert(BLOCKS_MAX <= MEMRT__HANDOVER_BLOCKS, "each batch fits a slot of the handover");
 
 static bool has_large_blocks(const memrt__bin_t *bin)
 {
@@ -108,10 +109,10 @@ static void serve_drain_request(memrt__thread_t *self)
     }
 }
 
-/// Return the number of blocks that move at once to another thread.
-static size_t get_handover_size(const memrt__thread_t *self, const memrt__bin_t *bin)
+/// Return the number of blocks that move at once to another thread: the largest batch.
+static size_t get_handover_size(const memrt__bin_t *bin)
 {
-    return memrt__size_max(get_batch_size(self, bin), convert_bytes_to_blocks(bin, HANDOVER_BYTES));
+    return convert_bytes_to_blocks(bin, BATCH_BYTES);
 }
 
 /// Take a batch that another thread freed. The batch may be larger than the limit of the bin, which
@@ -119,7 +120,7 @@ static size_t get_handover_size(const memrt__thread_t *self, const memrt__bin_t 
 static void *take_handed_over(memrt__thread_t *self, unsigned class, size_t *taken)
 {
     memrt__bin_t *bin = &self->cache.bins[class];
-    size_t limit = get_limit(bin), batch = memrt__size_max(get_handover_size(self, bin), limit);
+    size_t limit = get_limit(bin), batch = memrt__size_max(get_handover_size(bin), limit);
     bool allowed = can_allow_blocks(self, bin, batch - limit);
     void *list = memrt__handover_pop(class, memrt__size_max(allowed ? batch : limit, 1), taken);
     if (list != NULL && allowed && *taken > limit) {
@@ -177,9 +178,9 @@ static void return_blocks_to_central(memrt__bin_t *bin, unsigned class, size_t c
 }
 
 /// Give a batch of a full bin to a thread that needs blocks of the class, or to the central list.
-static void hand_over_batch(memrt__thread_t *self, memrt__bin_t *bin, unsigned class)
+static void hand_over_batch(memrt__bin_t *bin, unsigned class)
 {
-    size_t count = memrt__size_min(get_handover_size(self, bin), bin->count);
+    size_t count = memrt__size_min(get_handover_size(bin), bin->count);
     void *list = cut_list(bin, count);
     if (!memrt__handover_push(class, list, count)) {
         memrt__central_list_give(class, list);
@@ -226,7 +227,7 @@ void memrt__thread_cache_overflow(memrt__thread_t *self, unsigned class)
         set_limit(self, bin, get_limit(bin) + more);
         bin->ran_empty = false;
     } else if (more == 0 || get_limit(bin) * bin->bytes >= compute_allowance(self, bin) / 2) {
-        hand_over_batch(self, bin, class);
+        hand_over_batch(bin, class);
     } else {
         restart_limits(self, has_large_blocks(bin));
         set_limit(self, bin, get_limit(bin) + 1);
