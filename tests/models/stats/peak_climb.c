@@ -1,5 +1,5 @@
-/// Model: one thread allocates twice without a free in between, frees and allocates again, while
-/// another thread reads. The peak that the reader gets never exceeds the true maximum.
+/// Model: one thread allocates twice, frees both bytes and allocates again. Another thread reads
+/// the peak meanwhile. The result never exceeds the true maximum.
 
 #include "tests/models/stats/peak.h"
 
