@@ -174,7 +174,9 @@ memrt_status_t memrt__plain_scope_stats(const memrt_scope_t *scope, memrt_stats_
 
 void memrt__plain_scope_sizes(const memrt_scope_t *scope, uint64_t *out)
 {
-    memrt__stats_sizes(&scope->level, out);
+    memrt_sizes_t sizes;
+    memrt__stats_sizes(&scope->level, &sizes);
+    memcpy(out, sizes.allocated, sizeof(sizes.allocated));
 }
 
 void memrt__plain_scope_reset_peak(memrt_scope_t *scope)

@@ -108,14 +108,13 @@ static void count_allocation(const memrt_meminfo_t *mi)
 {
     MEMRT__ASSERT(mi->kind < MEMRT__KINDS && memrt__policy_of(mi) != NULL);
     memrt__tally_t tally = memrt__tally(&memrt__policy_of(mi)->account);
-    memrt__tally_in(&tally, &tally.shard->made[mi->kind], 1);
+    memrt__tally_made(&tally, mi->kind, mi->size, 1);
     if ((memrt__flags_load_relaxed(&mi->flags) & MEMRT__FLAG_FAST) == 0) {
         memrt__tally_in(&tally, &tally.shard->extra_in,
                         memrt__block_extra_bytes(mi, memrt__block_layout_of(mi).bytes));
     }
     if (memrt__has_data((memrt_kind_t)mi->kind)) {
         memrt__tally_grow(&tally, mi->size);
-        memrt__tally_size(&tally, mi->size, 1);
     }
 }
 
@@ -218,7 +217,7 @@ static void count_free(const freed_block_t *freed_block)
     } else if (freed_block->kind == MEMRT_KIND_ADOPTED) {
         memrt__tally_out(&tally, &tally.shard->adopted_out, freed_block->size);
     }
-    memrt__tally_out(&tally, &tally.shard->freed[freed_block->kind], 1);
+    memrt__tally_freed(&tally, freed_block->kind, freed_block->size);
     if (freed_block->kind != MEMRT_KIND_RESIZABLE) {
         memrt__probe_free(freed_block->data, freed_block->size, freed_block->index,
                           freed_block->kind);

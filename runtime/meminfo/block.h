@@ -167,7 +167,7 @@ static inline memrt_meminfo_t *memrt__header_new_fast(memrt_policy_t *policy, me
     };
     memrt__state_write(mi, home.state);
     mi->flags |= MEMRT__FLAG_BARE;
-    memrt__count_in(&home.shard->made[kind], 1);
+    memrt__count_in(&home.shard->made[memrt__counts_of_kind(kind)], 1);
     return mi;
 }
 
@@ -176,7 +176,8 @@ static inline void memrt__header_undo_fast(memrt_meminfo_t *mi)
 {
     memrt__thread_t *self = memrt__self;
     MEMRT__ASSERT(!memrt__has_data((memrt_kind_t)mi->kind) && mi->bin == memrt__bin_of_class(0));
-    memrt__count_in(&memrt__thread_shard(self, mi->policy)->made[mi->kind], (size_t)-1);
+    memrt__shard_t *shard = memrt__thread_shard(self, mi->policy);
+    memrt__count_in(&shard->made[memrt__counts_of_kind(mi->kind)], (size_t)-1);
     memrt__bin_push(&self->cache.bins[0], mi);
 }
 

@@ -76,7 +76,7 @@ static memrt_meminfo_t *realloc_block(memrt_meminfo_t *mi, const memrt__block_la
 static void count_resize(const memrt_meminfo_t *mi, size_t old_size, size_t old_extra)
 {
     memrt__tally_t tally = memrt__tally(&memrt__policy_of(mi)->account);
-    memrt__tally_in(&tally, &tally.shard->realloc, 1);
+    memrt__tally_resized(&tally, mi->kind, old_size, mi->size);
     memrt__tally_in(&tally, &tally.shard->extra_in,
                     memrt__block_extra_bytes(mi, memrt__block_layout_of(mi).bytes));
     memrt__tally_out(&tally, &tally.shard->extra_out, old_extra);
@@ -141,7 +141,8 @@ memrt_meminfo_t *memrt__block_resize_fast(memrt_meminfo_t *mi, size_t size)
     }
     MEMRT__ASSERT(mi->bin == memrt__bin_of_class(class) && mi->data == mi + 1);
     mi->size = size;
-    memrt__count_in(&shard->realloc, 1);
+    memrt__tally_t tally = {account, shard, true};
+    memrt__tally_resized(&tally, mi->kind, old_size, size);
     if (size > old_size) {
         memrt__shard_grow(shard, account, size - old_size);
     } else {

@@ -4,7 +4,7 @@ void *memrt__tiny_alloc(memrt_policy_t *policy, size_t size)
 {
     memrt__thread_t *self = memrt__thread_or_null();
     memrt__shard_t *shard = self == NULL ? NULL : memrt__thread_shard(self, policy->account.index);
-    memrt__tiny_t *tiny = memrt__shard_serves(shard, &policy->account)
+    memrt__tiny_t *tiny = shard != NULL
                               ? memrt__thread_cache_take(self, memrt__class_of_tiny(size))
                               : NULL;
     if (tiny == NULL) {
@@ -12,8 +12,7 @@ void *memrt__tiny_alloc(memrt_policy_t *policy, size_t size)
     }
     MEMRT__ASSERT(policy->tiny && policy->fast);
     memrt__tiny_write(tiny, memrt__tiny_word_of(policy->account.index), size);
-    memrt__count_in(&shard->made[MEMRT__KIND_TINY], 1);
-    memrt__count_size(shard, size);
+    memrt__count_in(&shard->made[memrt__count_of_usual_block(MEMRT__KIND_TINY, size)], 1);
     memrt__shard_grow(shard, &policy->account, size);
     memrt__probe_alloc(tiny + 1, size, policy->account.index, MEMRT_KIND_BLOCK);
     return memrt__tiny_data(tiny);
@@ -27,5 +26,5 @@ void memrt__tiny_end(memrt__tiny_t *tiny)
     memrt__tiny_cache(tiny);
     memrt__tally_t tally = memrt__tally(&policy->account);
     memrt__tally_shrink(&tally, size);
-    memrt__tally_out(&tally, &tally.shard->freed[MEMRT__KIND_TINY], 1);
+    memrt__tally_freed(&tally, MEMRT__KIND_TINY, size);
 }

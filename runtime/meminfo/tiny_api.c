@@ -95,7 +95,7 @@ static void *resize_tiny_in_place(memrt__tiny_t *tiny, size_t size)
     size_t old_size = memrt__tiny_size(tiny);
     MEMRT__ASSERT(memrt__class_of_tiny(size) == memrt__class_of_tiny(old_size));
     memrt__tally_t tally = memrt__tally(&memrt__tiny_policy(tiny)->account);
-    memrt__tally_in(&tally, &tally.shard->realloc, 1);
+    memrt__tally_resized(&tally, MEMRT__KIND_TINY, old_size, size);
     if (size > old_size) {
         memrt__tally_grow(&tally, size - old_size);
     } else {
@@ -106,8 +106,9 @@ static void *resize_tiny_in_place(memrt__tiny_t *tiny, size_t size)
     return memrt__tiny_data(tiny);
 }
 
-/// Resize a block by moving the data to a new block. The counters and the histogram of sizes show
-/// one resize: neither the new block nor the old block counts as an allocation or a free. NULL: out
+/// Resize a block by moving the data to a new block. The counters show one resize, and one allocated
+/// block with another size: neither the new block nor the old block counts as an allocation or a
+/// free. NULL: out
 /// of memory, nothing changed.
 static void *move_tiny_block(memrt__tiny_t *tiny, size_t size)
 {
@@ -123,8 +124,7 @@ static void *move_tiny_block(memrt__tiny_t *tiny, size_t size)
     }
     memcpy(moved, memrt__tiny_data(tiny), stays);
     memrt__tally_in(&tally, &tally.shard->realloc, 1);
-    memrt__tally_in(&tally, &tally.shard->made[MEMRT__KIND_TINY], (size_t)-1);
-    memrt__tally_size(&tally, size, (size_t)-1);
+    memrt__tally_made(&tally, MEMRT__KIND_TINY, memrt__tiny_size(tiny), (size_t)-1);
     memrt__tally_shrink(&tally, memrt__tiny_size(tiny) - stays);
     memrt__tiny_cache(tiny);
     return moved;

@@ -1,7 +1,5 @@
 #include "runtime/policy/fork_accounts.h"
 
-#include <string.h>
-
 #include "runtime/os/lock.h"
 #include "runtime/policy/home.h"
 #include "runtime/policy/policy_memory.h"
@@ -13,13 +11,8 @@
 /// blocks there.
 static void move_shared_counters(memrt_policy_t *from, memrt_policy_t *to)
 {
-    size_t *own = from->shared.sizes;
-    MEMRT__ASSERT(own == NULL || own == from->shared_sizes);
     to->shared = from->shared;
-    to->shared.sizes = own == NULL ? NULL : to->shared_sizes;
-    memcpy(to->shared_sizes, from->shared_sizes, sizeof(to->shared_sizes));
-    from->shared = (memrt__shard_t){.sizes = own};
-    memset(from->shared_sizes, 0, sizeof(from->shared_sizes));
+    from->shared = MEMRT__SHARED_SHARD;
 }
 
 /// Split a policy: a fork subpolicy takes the old account, and the policy gets a fresh account.

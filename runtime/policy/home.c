@@ -2,13 +2,10 @@
 
 #include "runtime/os/lock.h"
 
-/// Bytes that a closed shard is short of before any allocation: more than the size of a block.
-#define CLOSED ((size_t)(PTRDIFF_MIN / 2))
-
-static void close_home(memrt__thread_t *thread, memrt__home_t *home)
+static void close_home(memrt__home_t *home)
 {
     memrt__store_relaxed(&home->key, MEMRT__NO_HOME);
-    home->shard = &thread->closed;
+    home->shard = &memrt__closed_shard;
     home->state = MEMRT__NO_STATE;
     home->tiny = MEMRT__NO_TINY;
     home->tiny_max = 0;
@@ -17,9 +14,8 @@ static void close_home(memrt__thread_t *thread, memrt__home_t *home)
 
 void memrt__home_close_all(memrt__thread_t *thread)
 {
-    thread->closed.rise_left = CLOSED;
     for (unsigned i = 0; i < MEMRT__HOMES; i++) {
-        close_home(thread, &thread->homes[i]);
+        close_home(&thread->homes[i]);
     }
 }
 
@@ -31,7 +27,7 @@ void memrt__home_clear_all(memrt__thread_t *self)
     if (was_set) {
         memrt__home_copy(&self->homes[0], &self->homes[1]);
     }
-    close_home(self, &self->homes[MEMRT__MEMINFO_HOME]);
+    close_home(&self->homes[MEMRT__MEMINFO_HOME]);
 }
 
 static void forget_policy(memrt__home_t *home, const memrt_policy_t *policy)
@@ -58,7 +54,7 @@ void memrt__home_forget(const memrt_policy_t *policy)
 
 static bool is_home_valid(const memrt__thread_t *self, const memrt__home_t *home)
 {
-    bool closed = home->shard == &self->closed;
+    bool closed = home->shard == &memrt__closed_shard;
     return MEMRT__HOLDS(home->shard != NULL) &&
            MEMRT__HOLDS(closed == (home->state == MEMRT__NO_STATE)) &&
            MEMRT__HOLDS(!closed || home->tiny_max == 0) &&
@@ -68,7 +64,7 @@ static bool is_home_valid(const memrt__thread_t *self, const memrt__home_t *home
 bool memrt__home_is_valid(void)
 {
     const memrt__thread_t *self = memrt__thread_or_null();
-    bool valid = self == NULL || MEMRT__HOLDS(self->closed.rise_left == CLOSED);
+    bool valid = MEMRT__HOLDS(memrt__closed_shard.alloc_left == MEMRT__CLOSED);
     for (unsigned i = 0; self != NULL && valid && i < MEMRT__HOMES; i++) {
         valid = is_home_valid(self, &self->homes[i]);
     }

@@ -48,7 +48,7 @@ static inline memrt__home_t memrt__home_of(memrt__thread_t *self, const memrt_po
     uint32_t account = policy->account.index;
     memrt__shard_t *shard = policy->fast ? memrt__thread_shard(self, account) : NULL;
     if (MEMRT__UNLIKELY(shard == NULL)) {
-        return (memrt__home_t){.shard = &self->closed,
+        return (memrt__home_t){.shard = &memrt__closed_shard,
                                .state = MEMRT__NO_STATE,
                                .tiny = MEMRT__NO_TINY,
                                .account = account};

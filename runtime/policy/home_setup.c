@@ -53,7 +53,7 @@ static memrt_policy_t *find_policy_in_force(const memrt__thread_t *self, memrt_p
 /// Return whether the thread can count for a policy without a new shard.
 static bool can_count(const memrt__thread_t *self, const memrt_policy_t *policy)
 {
-    return memrt__shard_serves(memrt__thread_shard(self, policy->account.index), &policy->account);
+    return memrt__thread_shard(self, policy->account.index) != NULL;
 }
 
 memrt_policy_t *memrt__home_make(memrt__thread_t *self, memrt_policy_t *named)

@@ -27,6 +27,7 @@ static void fill_policy(memrt_policy_t *policy, const char *name, size_t alignme
     MEMRT__ASSERT(memrt__is_name(name) && policy->allocator.alloc != NULL);
     policy->index = policy->account.index;
     policy->account.shared = &policy->shared;
+    policy->shared = MEMRT__SHARED_SHARD;
     policy->account.policy = &policy->level;
     policy->base = policy;
     policy->level.up = &memrt__process;

@@ -37,7 +37,6 @@ struct memrt_policy {
     char name[MEMRT_NAME_MAX + 1];        ///< fixed
     size_t traced;                        ///< relaxed; number in an event trace; 0: in none
     memrt__shard_t shared;                ///< see memrt__account_t.shared
-    size_t shared_sizes[MEMRT_SIZE_BINS]; ///< `shared.sizes` of a subpolicy
     struct memrt_policy *next_dead;       ///< next policy removed by the same sweep
     /* Fields of a subpolicy (of a scope or a fork account); see subpolicy.h, fork_accounts.h: */
     struct memrt_policy *base; ///< fixed; policy with the settings and allocator; a base: itself

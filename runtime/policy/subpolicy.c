@@ -14,7 +14,7 @@ static void fill_subpolicy(memrt_policy_t *subpolicy, memrt_policy_t *base, memr
         .account = {.shared = &subpolicy->shared,
                     .policy = &base->level,
                     .scope = scope == NULL ? NULL : &scope->level},
-        .shared.sizes = subpolicy->shared_sizes,
+        .shared = MEMRT__SHARED_SHARD,
         .allocator = base->allocator,
         .alignment = base->alignment,
         .tiny = base->tiny,

@@ -88,7 +88,7 @@ void memrt__stats_await_rest(void)
 /// Return whether the gauge shows a rise above the current bytes in use.
 static bool has_earlier_rise(const memrt__shard_t *shard)
 {
-    size_t net = memrt__load_relaxed(&shard->bytes_in) - memrt__load_relaxed(&shard->bytes_out);
+    size_t out = memrt__shard_bytes_out(shard), net = memrt__shard_bytes_in(shard) - out;
     size_t now = net - memrt__load_relaxed(&shard->reported);
     return (ptrdiff_t)memrt__gauge_rise(shard) > (ptrdiff_t)now;
 }

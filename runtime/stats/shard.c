@@ -7,6 +7,62 @@ memrt__level_t memrt__process;
 
 static memrt__account_t *first_account; /* under the lock of rank THREADS */
 
+/// Begin a slow path of the owner: `bytes_in` and `bytes_out` count. The releases and the fence keep
+/// the order of the stores for read_counter().
+static void open_shard(memrt__shard_t *shard)
+{
+    MEMRT__ASSERT(!memrt__shard_is_open(shard));
+    size_t in = memrt__shard_own_in(shard), out = memrt__shard_own_out(shard);
+    memrt__store_release(&shard->bytes_in, in);
+    memrt__store_release(&shard->bytes_out, out);
+    memrt__own_add_release(&shard->sequence, 1);
+    memrt__fence_write();
+}
+
+/// End a slow path: the next one begins before the bytes in use leave `low` to `most`.
+static void close_shard_within(memrt__shard_t *shard, size_t low, size_t most)
+{
+    MEMRT__ASSERT(memrt__shard_is_open(shard));
+    size_t in = memrt__own_load(&shard->bytes_in), out = memrt__own_load(&shard->bytes_out);
+    size_t fall = in - out - low, rise = most - (in - out);
+    memrt__store_relaxed(&shard->alloc_left, rise + fall);
+    memrt__store_relaxed(&shard->free_left, fall);
+    memrt__store_relaxed(&shard->in_limit, in + rise + fall);
+    memrt__store_relaxed(&shard->out_limit, out + fall);
+    memrt__own_add_release(&shard->sequence, 1);
+}
+
+static void close_shard(memrt__shard_t *shard)
+{
+    MEMRT__ASSERT(!memrt__gauge_climbs(shard));
+    close_shard_within(shard, shard->low, shard->high);
+}
+
+/// Return a counter of a shard of any thread: `slow` on the slow path of the owner, otherwise
+/// `limit` less `left`. A change of `sequence` in between begins the reading again.
+static size_t read_counter(const memrt__shard_t *shard, const size_t *slow, const size_t *limit,
+                           const size_t *left)
+{
+    size_t before, value, after = memrt__load_acquire(&shard->sequence);
+    do {
+        before = after;
+        value = before % 2 != 0 ? memrt__load_acquire(slow)
+                                : memrt__load_acquire(limit) - memrt__load_acquire(left);
+        after = memrt__load_acquire(&shard->sequence);
+    } while (before != after);
+    return value;
+}
+
+size_t memrt__shard_bytes_in(const memrt__shard_t *shard)
+{
+    return read_counter(shard, &shard->bytes_in, &shard->in_limit, &shard->alloc_left);
+}
+
+size_t memrt__shard_bytes_out(const memrt__shard_t *shard)
+{
+    return read_counter(shard, &shard->bytes_out, &shard->out_limit, &shard->free_left);
+}
+
 /// Raise the peaks of an aggregate and all outer aggregates to the reported bytes plus `rise`.
 /// Release; partner: the acquire load of a reader that loads the peak before the sums.
 static void raise_peaks(memrt__level_t *level, size_t rise)
@@ -39,7 +95,18 @@ static void count_gauges(memrt__level_t *level, size_t change)
 static void set_low(memrt__shard_t *shard, size_t low)
 {
     memrt__store_relaxed(&shard->low, low);
-    memrt__gauge_measure(shard);
+}
+
+/// End the climb of an open gauge, if any: record the bytes in use as the maximum. Release; partner:
+/// the acquire loads of memrt__gauge_rise(). After the fence, a reader that sees a later change of
+/// the limits also sees the end of the climb.
+static void end_climb(memrt__shard_t *shard)
+{
+    if (memrt__gauge_climbs(shard)) {
+        memrt__store_release(&shard->high, memrt__shard_net(shard));
+        memrt__own_add_release(&shard->climbs, 1);
+        memrt__fence_write();
+    }
 }
 
 /// Count a gauge as not at rest in all aggregates, before the gauge holds back any change.
@@ -53,7 +120,7 @@ static void mark_gauge_active(memrt__shard_t *shard, memrt__account_t *account)
     }
 }
 
-/// Report the net change and the rise of a gauge to all aggregates.
+/// Report the net change and the rise of a gauge to all aggregates. The shard is open.
 ///
 /// During the report the gauge shows no rise, even if some aggregates already have the change. The
 /// releases are partners of the acquire loads of gauge readers: when the gauge shows no rise, the
@@ -61,7 +128,7 @@ static void mark_gauge_active(memrt__shard_t *shard, memrt__account_t *account)
 /// gauge can rise again.
 static void report_gauge(memrt__shard_t *shard, memrt__account_t *account)
 {
-    memrt__gauge_end_climb(shard);
+    end_climb(shard);
     size_t net = memrt__shard_net(shard);
     size_t change = net - shard->reported, rise = shard->high - shard->reported;
     MEMRT__ASSERT(account->policy != NULL && shard != account->shared);
@@ -73,7 +140,6 @@ static void report_gauge(memrt__shard_t *shard, memrt__account_t *account)
     memrt__own_add_release(&shard->falls, (ptrdiff_t)change < 0);
     memrt__store_release(&shard->reported, net);
     memrt__store_release(&shard->high, net);
-    memrt__gauge_measure(shard);
     MEMRT__ASSERT(shard->reported == memrt__shard_net(shard) && shard->high == shard->reported);
 }
 
@@ -108,63 +174,8 @@ static bool is_peak_exact(void)
     return memrt__load_relaxed(&memrt__options.exact_peak) != 0;
 }
 
-void memrt__gauge_report(memrt__shard_t *shard, memrt__account_t *account)
-{
-    run_pending_call();
-    if (is_peak_exact()) {
-        memrt__gauge_rest(shard, account);
-        mark_several_gauges(account->policy);
-        mark_several_gauges(account->scope);
-        return;
-    }
-    mark_gauge_active(shard, account);
-    report_gauge(shard, account);
-    set_low(shard, shard->reported - (size_t)MEMRT__GAUGE_FALL);
-}
-
-static void start_climb(memrt__shard_t *shard)
-{
-    MEMRT__ASSERT(!memrt__gauge_climbs(shard) && shard->high == memrt__shard_net(shard));
-    memrt__own_add_release(&shard->climbs, 1);
-    shard->rise_left = shard->reported + (size_t)MEMRT__GAUGE_RISE - shard->high;
-    shard->fall_left = 0;
-}
-
-/// Release; partner: the acquire loads of memrt__gauge_rise(). After the fence, a reader that sees
-/// a later change of bytes_in or bytes_out also sees the end of the climb.
-void memrt__gauge_end_climb(memrt__shard_t *shard)
-{
-    if (memrt__gauge_climbs(shard)) {
-        memrt__store_release(&shard->high, memrt__shard_net(shard));
-        memrt__own_add_release(&shard->climbs, 1);
-        memrt__fence_write();
-    }
-}
-
-/// Return the maximum of a gauge of another thread: the bytes in use during a climb, otherwise
-/// `high`. No free is counted during a climb, so both words belong together if the climb has not
-/// ended meanwhile.
-static size_t read_maximum(const memrt__shard_t *shard)
-{
-    size_t climb = memrt__load_acquire(&shard->climbs);
-    size_t in = memrt__load_acquire(&shard->bytes_in);
-    size_t out = memrt__load_acquire(&shard->bytes_out);
-    bool climbs = climb % 2 != 0 && memrt__load_acquire(&shard->climbs) == climb;
-    size_t high = memrt__load_acquire(&shard->high);
-    bool reports = high == MEMRT__GAUGE_TELLS;
-    return climbs && !reports && (ptrdiff_t)(in - out) > (ptrdiff_t)high ? in - out : high;
-}
-
-size_t memrt__gauge_rise(const memrt__shard_t *shard)
-{
-    size_t before = read_maximum(shard);
-    size_t reported = memrt__load_acquire(&shard->reported);
-    size_t after = memrt__load_acquire(&shard->high);
-    bool reports = before == MEMRT__GAUGE_TELLS || after == MEMRT__GAUGE_TELLS;
-    return (reports ? MEMRT__GAUGE_TELLS : before) - reported;
-}
-
-void memrt__gauge_rest(memrt__shard_t *shard, memrt__account_t *account)
+/// Report an open gauge and bring the gauge to rest.
+static void rest_gauge(memrt__shard_t *shard, memrt__account_t *account)
 {
     bool rested = memrt__gauge_is_at_rest(shard);
     report_gauge(shard, account);
@@ -176,11 +187,73 @@ void memrt__gauge_rest(memrt__shard_t *shard, memrt__account_t *account)
     }
 }
 
+/// Report an open gauge.
+static void report_open_gauge(memrt__shard_t *shard, memrt__account_t *account)
+{
+    run_pending_call();
+    if (is_peak_exact()) {
+        rest_gauge(shard, account);
+        mark_several_gauges(account->policy);
+        mark_several_gauges(account->scope);
+        return;
+    }
+    mark_gauge_active(shard, account);
+    report_gauge(shard, account);
+    set_low(shard, shard->reported - (size_t)MEMRT__GAUGE_FALL);
+}
+
+void memrt__gauge_report(memrt__shard_t *shard, memrt__account_t *account)
+{
+    open_shard(shard);
+    report_open_gauge(shard, account);
+    close_shard(shard);
+}
+
+void memrt__gauge_rest(memrt__shard_t *shard, memrt__account_t *account)
+{
+    open_shard(shard);
+    rest_gauge(shard, account);
+    close_shard(shard);
+}
+
+/// Close a shard whose bytes in use are the maximum, and start a climb.
+static void close_to_climb(memrt__shard_t *shard)
+{
+    size_t net = memrt__shard_net(shard);
+    MEMRT__ASSERT(!memrt__gauge_climbs(shard) && shard->high == net);
+    close_shard_within(shard, net, shard->reported + (size_t)MEMRT__GAUGE_RISE);
+    memrt__own_add_release(&shard->climbs, 1);
+}
+
+/// Return the maximum of a gauge of another thread: the bytes in use during a climb, otherwise
+/// `high`. The limits belong to a climb, and no free is counted, if the climb has not ended
+/// meanwhile.
+static size_t read_maximum(const memrt__shard_t *shard)
+{
+    size_t climb = memrt__load_acquire(&shard->climbs);
+    size_t in = memrt__load_acquire(&shard->in_limit) - memrt__load_acquire(&shard->alloc_left);
+    size_t net = in - memrt__load_acquire(&shard->out_limit);
+    bool climbs = climb % 2 != 0 && memrt__load_acquire(&shard->climbs) == climb;
+    size_t high = memrt__load_acquire(&shard->high);
+    bool reports = high == MEMRT__GAUGE_TELLS;
+    return climbs && !reports && (ptrdiff_t)net > (ptrdiff_t)high ? net : high;
+}
+
+size_t memrt__gauge_rise(const memrt__shard_t *shard)
+{
+    size_t before = read_maximum(shard);
+    size_t reported = memrt__load_acquire(&shard->reported);
+    size_t after = memrt__load_acquire(&shard->high);
+    bool reports = before == MEMRT__GAUGE_TELLS || after == MEMRT__GAUGE_TELLS;
+    return (reports ? MEMRT__GAUGE_TELLS : before) - reported;
+}
+
 /// Record a new maximum, report a rise of more than MEMRT__GAUGE_RISE, and start a climb. Release;
 /// partner: the acquire load of a reader that loads the gauge before the sums.
 void memrt__gauge_grow(memrt__shard_t *shard, memrt__account_t *account, size_t bytes)
 {
-    memrt__gauge_end_climb(shard);
+    open_shard(shard);
+    end_climb(shard);
     memrt__own_add(&shard->bytes_in, bytes);
     size_t net = memrt__shard_net(shard);
     bool exact = is_peak_exact();
@@ -189,24 +262,44 @@ void memrt__gauge_grow(memrt__shard_t *shard, memrt__account_t *account, size_t 
         mark_gauge_active(shard, account);
     }
     memrt__store_release(&shard->high, net);
-    memrt__gauge_measure(shard);
     if (exact || (ptrdiff_t)(net - shard->reported) > MEMRT__GAUGE_RISE) {
-        memrt__gauge_report(shard, account);
+        report_open_gauge(shard, account);
     }
-    if (!memrt__gauge_is_at_rest(shard)) { /* another thread may have requested exact peaks */
-        start_climb(shard);
+    if (memrt__gauge_is_at_rest(shard)) { /* another thread may have requested exact peaks */
+        close_shard(shard);
+    } else {
+        close_to_climb(shard);
     }
 }
 
 /// End a climb, report a fall below `low`, or measure anew how far the gauge is above `low`.
 void memrt__gauge_shrink(memrt__shard_t *shard, memrt__account_t *account, size_t bytes)
 {
-    memrt__gauge_end_climb(shard);
+    open_shard(shard);
+    end_climb(shard);
     memrt__own_add_release(&shard->bytes_out, bytes);
-    memrt__gauge_measure(shard);
-    if ((ptrdiff_t)shard->fall_left < 0) {
-        memrt__gauge_report(shard, account);
+    if ((ptrdiff_t)(memrt__shard_net(shard) - shard->low) < 0) {
+        report_open_gauge(shard, account);
     }
+    close_shard(shard);
+}
+
+void memrt__shard_ungrow(memrt__shard_t *shard, size_t bytes)
+{
+    open_shard(shard);
+    end_climb(shard);
+    memrt__own_add(&shard->bytes_in, (size_t)0 - bytes);
+    close_shard(shard);
+}
+
+void memrt__gauge_forked(memrt__shard_t *shard)
+{
+    if (!memrt__shard_is_open(shard)) {
+        open_shard(shard);
+    }
+    end_climb(shard);
+    shard->high = shard->low = shard->reported = memrt__shard_net(shard);
+    close_shard(shard);
 }
 
 static void report_shared_change(memrt__level_t *level, size_t bytes)
@@ -262,12 +355,12 @@ void memrt__account_leave(memrt__account_t *account)
 #if MEMRT_DEBUG
 
 /// During a climb, the bytes in use are at least `high`, and any free takes the slow path.
-static bool is_climb_valid(const memrt__shard_t *shard)
+static bool is_climb_valid(const memrt__shard_t *shard, size_t rise_left)
 {
     size_t net = memrt__shard_net(shard), limit = shard->reported + (size_t)MEMRT__GAUGE_RISE;
     return MEMRT__HOLDS((ptrdiff_t)net >= (ptrdiff_t)shard->high) &&
            MEMRT__HOLDS((ptrdiff_t)net <= (ptrdiff_t)limit) &&
-           MEMRT__HOLDS(shard->rise_left == limit - net) && MEMRT__HOLDS(shard->fall_left == 0);
+           MEMRT__HOLDS(rise_left == limit - net) && MEMRT__HOLDS(shard->free_left == 0);
 }
 
 /// The bytes in use lie between `low` and `high`; beyond, the gauge reports. The numbers are
@@ -275,15 +368,19 @@ static bool is_climb_valid(const memrt__shard_t *shard)
 bool memrt__shard_is_valid(const memrt__shard_t *shard)
 {
     ptrdiff_t net = (ptrdiff_t)memrt__shard_net(shard), reported = (ptrdiff_t)shard->reported;
+    size_t rise_left = shard->alloc_left - shard->free_left;
+    if (!MEMRT__HOLDS(!memrt__shard_is_open(shard))) {
+        return false;
+    }
     if (memrt__gauge_climbs(shard)) {
-        return is_climb_valid(shard);
+        return is_climb_valid(shard, rise_left);
     }
     return MEMRT__HOLDS(net <= (ptrdiff_t)shard->high) &&
            MEMRT__HOLDS(net >= (ptrdiff_t)shard->low) &&
            MEMRT__HOLDS((ptrdiff_t)shard->high - reported <= MEMRT__GAUGE_RISE) &&
            MEMRT__HOLDS((ptrdiff_t)shard->high >= reported) &&
-           MEMRT__HOLDS(shard->rise_left == shard->high - (size_t)net) &&
-           MEMRT__HOLDS((ptrdiff_t)shard->fall_left <= net - (ptrdiff_t)shard->low) &&
+           MEMRT__HOLDS(rise_left == shard->high - (size_t)net) &&
+           MEMRT__HOLDS((ptrdiff_t)shard->free_left <= net - (ptrdiff_t)shard->low) &&
            MEMRT__HOLDS(memrt__gauge_is_at_rest(shard) ||
                         reported - (ptrdiff_t)shard->low == MEMRT__GAUGE_FALL);
 }

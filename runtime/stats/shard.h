@@ -22,11 +22,22 @@
 ///
 /// Invariants over all shards of one account, when no thread is inside memrt:
 ///     live blocks   == sum(made) - sum(freed)
-///     live bytes    == sum(bytes_in) - sum(bytes_out)
-///                   == sum(reported) + sum(bytes_in - bytes_out - reported)
+///     live bytes    == sum(bytes in) - sum(bytes out)
+///                   == sum(reported) + sum(bytes in - bytes out - reported)
 
 /// Bytes by which the header of a tiny block is smaller than MEMRT_HEADER_SIZE.
 #define MEMRT__TINY_SAVES 48u
+
+/// Sums of the counters of shards, with a counter of blocks for each kind.
+typedef struct memrt__sums {
+    size_t bytes_in, bytes_out;
+    size_t made[MEMRT__KINDS], freed[MEMRT__KINDS]; ///< by memrt_kind_t
+    size_t promoted_in, promoted_out;
+    size_t extra_in, extra_out;
+    size_t adopted_in, adopted_out;
+    size_t exported_in, exported_out;
+    size_t realloc, failed;
+} memrt__sums_t;
 
 /// Aggregate: a sum over accounts. A policy, a scope with its inner scopes, and the process are
 /// aggregates. Each account is part of several aggregates, and its gauges report to all of them.
@@ -37,8 +48,8 @@ typedef struct memrt__level {
     size_t gauges;           ///< any thread, relaxed add; gauges not at rest now
     size_t most_gauges;      ///< any thread, raise; maximum of `gauges` since the peak started
     size_t past_gauges;      ///< any thread, relaxed; not 0: a single gauge does not prove the peak
-    memrt__shard_t past;     ///< under the lock of rank THREADS; counts of retired accounts
-    size_t sizes[MEMRT_SIZE_BINS]; ///< under the same lock; their allocations by size
+    memrt__sums_t past;      ///< under the lock of rank THREADS; counts of retired accounts
+    size_t past_sizes[MEMRT_SIZE_BINS]; ///< under the same lock; their blocks by size, all freed
 } memrt__level_t;
 
 /// Origin of the blocks of an account: this process, or an ancestor before a fork.
@@ -52,7 +63,8 @@ typedef enum memrt__origin {
 /// Data of an account that all threads share.
 typedef struct memrt__account {
     uint32_t index;              ///< fixed; index of the account's shard in each thread
-    memrt__shard_t *shared;      ///< atomic adds; counters for threads that could not get a record
+    memrt__shard_t *shared;      ///< atomic adds; counters for threads that could not get a record;
+                                 ///< always as on the slow path
     memrt__level_t *policy;      ///< fixed; next level `up` is the process
     memrt__level_t *scope;       ///< fixed; scope of the allocations; NULL: no scope
     memrt__origin_t origin;      ///< written by a fork
@@ -99,12 +111,40 @@ static inline void memrt__count_out(size_t *word, size_t value)
     }
 }
 
+/// Shard that counts as on the slow path, for all threads: a shared shard.
+#define MEMRT__SHARED_SHARD ((memrt__shard_t){.sequence = 1})
+
+/// Return whether the owner of a shard of the calling thread is on the slow path.
+static inline bool memrt__shard_is_open(const memrt__shard_t *shard)
+{
+    return memrt__own_load(&shard->sequence) % 2 != 0;
+}
+
+/// Return the allocated and the freed bytes of a shard of the calling thread.
+static inline size_t memrt__shard_own_in(const memrt__shard_t *shard)
+{
+    return memrt__shard_is_open(shard)
+               ? memrt__own_load(&shard->bytes_in)
+               : memrt__own_load(&shard->in_limit) - memrt__own_load(&shard->alloc_left);
+}
+static inline size_t memrt__shard_own_out(const memrt__shard_t *shard)
+{
+    return memrt__shard_is_open(shard)
+               ? memrt__own_load(&shard->bytes_out)
+               : memrt__own_load(&shard->out_limit) - memrt__own_load(&shard->free_left);
+}
+
 /// Return the bytes in use of a shard of the calling thread, as a signed value. Frees of blocks
 /// that another thread allocated make the value negative.
 static inline size_t memrt__shard_net(const memrt__shard_t *shard)
 {
-    return memrt__own_load(&shard->bytes_in) - memrt__own_load(&shard->bytes_out);
+    return memrt__shard_own_in(shard) - memrt__shard_own_out(shard);
 }
+
+/// Return the allocated and the freed bytes of a shard of any thread. Each result is a value that
+/// the counter had during the call.
+size_t memrt__shard_bytes_in(const memrt__shard_t *shard);
+size_t memrt__shard_bytes_out(const memrt__shard_t *shard);
 
 /// Return the histogram bin of a size: its number of significant bits, at most the last bin.
 static inline unsigned memrt__size_bin(size_t size)
@@ -113,41 +153,47 @@ static inline unsigned memrt__size_bin(size_t size)
     return bits < MEMRT_SIZE_BINS ? bits : MEMRT_SIZE_BINS - 1;
 }
 
-/// Count an allocation of `size` bytes by size in an own shard, if the shard has a histogram.
-static inline void memrt__count_size(memrt__shard_t *shard, size_t size)
+/// Return the first counter in `made` and `freed` for blocks of a kind.
+static MEMRT__INLINE unsigned memrt__counts_of_kind(unsigned kind)
 {
-    if (MEMRT__UNLIKELY(!memrt__word_equals((const size_t *)&shard->sizes, 0))) {
-        memrt__count_in(&shard->sizes[memrt__size_bin(size)], 1);
-    }
+    return kind == MEMRT_KIND_BLOCK    ? MEMRT__COUNTS_BLOCK
+           : kind == MEMRT_KIND_INLINE ? MEMRT__COUNTS_INLINE
+           : kind == MEMRT__KIND_TINY  ? MEMRT__COUNTS_TINY
+           : kind == MEMRT_KIND_ADOPTED ? MEMRT__COUNTS_ADOPTED
+                                        : MEMRT__COUNTS_RESIZABLE;
 }
 
-/// Count an allocation of 1 to 2^(MEMRT_SIZE_BINS - 2) bytes by size, as memrt__count_size().
-static MEMRT__INLINE void memrt__count_usual_size(memrt__shard_t *shard, size_t size)
+/// Return the place in `made` and `freed` of the counter for a block. Kinds without data have one
+/// counter for all sizes.
+static inline unsigned memrt__count_of_block(unsigned kind, size_t size)
+{
+    unsigned first = memrt__counts_of_kind(kind);
+    bool has_data = first < MEMRT__COUNTS_ADOPTED;
+    MEMRT__ASSERT(kind != MEMRT__KIND_TINY || size - 1 < MEMRT_TINY_MAX);
+    return has_data ? first + memrt__size_bin(size) : first;
+}
+
+/// Return memrt__count_of_block() for a kind with data and 1 to 2^(MEMRT_SIZE_BINS - 2) bytes.
+static MEMRT__INLINE size_t memrt__count_of_usual_block(unsigned kind, size_t size)
 {
     MEMRT__ASSERT(size != 0 && memrt__floor_log2(size) + 1 < MEMRT_SIZE_BINS);
-    if (MEMRT__UNLIKELY(!memrt__word_equals((const size_t *)&shard->sizes, 0))) {
-        memrt__count_in(&shard->sizes[memrt__floor_log2(size) + 1], 1);
-    }
-}
-
-/// Return whether `shard` can count for `account`. A shard may come from an earlier account with
-/// the same index and lack the histogram that an account inside a scope needs.
-static inline bool memrt__shard_serves(const memrt__shard_t *shard, const memrt__account_t *account)
-{
-    return shard != NULL && (account->scope == NULL || shard->sizes != NULL || !MEMRT_COUNTERS);
+    size_t bit = memrt__floor_log2(size);
+    MEMRT__KEEP_IN_BRANCH(bit); /* so that the constant becomes part of the address */
+    return memrt__counts_of_kind(kind) + 1 + bit;
 }
 
 /// Count `bytes` more in use, in a shard of the calling thread, if that is no new maximum, or if
 /// the gauge climbs. False: nothing changed; memrt__shard_grow() counts the bytes.
 static MEMRT__INLINE bool memrt__shard_grow_fast(memrt__shard_t *shard, size_t bytes)
 {
-    if (!MEMRT_COUNTERS) { /* only the shard of closed homes has a negative value */
-        return (ptrdiff_t)memrt__own_load(&shard->rise_left) >= 0;
+    if (!MEMRT_COUNTERS) { /* only the closed shard has a negative value */
+        return (ptrdiff_t)memrt__own_load(&shard->alloc_left) >= 0;
     }
-    if (MEMRT__UNLIKELY(!memrt__own_take(&shard->rise_left, bytes))) {
+    size_t left = memrt__own_load(&shard->alloc_left) - bytes;
+    if (MEMRT__UNLIKELY((ptrdiff_t)left < (ptrdiff_t)memrt__own_load(&shard->free_left))) {
         return false;
     }
-    memrt__own_add(&shard->bytes_in, bytes);
+    memrt__store_relaxed(&shard->alloc_left, left);
     return true;
 }
 
@@ -155,20 +201,17 @@ static MEMRT__INLINE bool memrt__shard_grow_fast(memrt__shard_t *shard, size_t b
 /// compared with `low`. False: nothing changed; memrt__shard_shrink() counts the bytes.
 static MEMRT__INLINE bool memrt__shard_shrink_fast(memrt__shard_t *shard, size_t bytes)
 {
-    if (MEMRT_COUNTERS) {
-        if (MEMRT__UNLIKELY(!memrt__own_take(&shard->fall_left, bytes))) {
-            return false;
-        }
-        memrt__own_add(&shard->rise_left, bytes);
-        memrt__own_add_release(&shard->bytes_out, bytes);
-    }
-    return true;
+    return !MEMRT_COUNTERS || MEMRT__LIKELY(memrt__own_take_release(&shard->free_left, bytes));
 }
 
 /// Slow paths of memrt__shard_grow() and memrt__shard_shrink().
 MEMRT__COLD void memrt__gauge_grow(memrt__shard_t *shard, memrt__account_t *account, size_t bytes);
 MEMRT__COLD void memrt__gauge_shrink(memrt__shard_t *shard, memrt__account_t *account,
                                      size_t bytes);
+
+/// Subtract from the allocated bytes of a shard of the calling thread: bytes of a block that a
+/// resize replaces are not new.
+void memrt__shard_ungrow(memrt__shard_t *shard, size_t bytes);
 
 /// Report everything to the aggregates. A single gauge then proves no peak if others are active.
 MEMRT__COLD void memrt__gauge_report(memrt__shard_t *shard, memrt__account_t *account);
@@ -197,20 +240,9 @@ static inline bool memrt__gauge_climbs(const memrt__shard_t *shard)
     return memrt__own_load(&shard->climbs) % 2 != 0;
 }
 
-/// End the climb of an own gauge, if any: record the bytes in use as the maximum.
-void memrt__gauge_end_climb(memrt__shard_t *shard);
-
-/// Set `rise_left` and `fall_left` after a change of `high`, `low` or the bytes in use. The gauge
-/// must not climb.
-static inline void memrt__gauge_measure(memrt__shard_t *shard)
-{
-    if (MEMRT_COUNTERS) {
-        MEMRT__ASSERT(!memrt__gauge_climbs(shard));
-        size_t net = memrt__shard_net(shard);
-        shard->rise_left = shard->high - net;
-        shard->fall_left = net - shard->low;
-    }
-}
+/// In a forked child: bring a gauge to rest at its bytes in use, without a report. The owner may
+/// have stayed in the parent, at any step.
+void memrt__gauge_forked(memrt__shard_t *shard);
 
 /// Report everything to the aggregates and bring the gauge to rest until its next change. Only the
 /// owner of the gauge may call this function, or any thread while the gauge has no owner.

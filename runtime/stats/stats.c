@@ -11,7 +11,7 @@
 /// Sums over the accounts of an aggregate.
 typedef struct walk {
     const memrt__level_t *level;
-    memrt__shard_t sums[MEMRT__ORIGINS];
+    memrt__sums_t sums[MEMRT__ORIGINS];
     uint64_t peak; ///< maximum that the aggregate and its gauges recorded
 } walk_t;
 
@@ -109,9 +109,8 @@ static void read_peak(walk_t *walk)
 static size_t read_counters(const memrt__level_t *level, walk_t *walk)
 {
     walk_t after = {.level = level};
-    memrt__shard_sums_add_out(&level->past, &after.sums[MEMRT__OWN]);
+    memrt__shard_sums_add(&level->past, &after.sums[MEMRT__OWN]);
     *walk = after;
-    memrt__shard_sums_add_in(&level->past, &walk->sums[MEMRT__OWN]);
     read_peak(walk);
     add_all_accounts(memrt__shard_sums_add_out, walk);
     add_all_accounts(memrt__shard_sums_add_in, walk);
@@ -163,7 +162,7 @@ static size_t count_meminfos(const size_t *by_kind)
 
 /// Return the bytes taken from allocators for live blocks. Each block has a header and its data;
 /// `extra` counts the bytes beyond header and data.
-static size_t compute_reserved_bytes(const memrt__shard_t *sum)
+static size_t compute_reserved_bytes(const memrt__sums_t *sum)
 {
     size_t blocks = memrt__shard_sums_kinds(sum->made) - memrt__shard_sums_kinds(sum->freed);
     size_t tiny = sum->made[MEMRT__KIND_TINY] - sum->freed[MEMRT__KIND_TINY];
@@ -171,7 +170,7 @@ static size_t compute_reserved_bytes(const memrt__shard_t *sum)
            (sum->bytes_in - sum->bytes_out) + (sum->extra_in - sum->extra_out);
 }
 
-static uint64_t compute_live_bytes(const memrt__shard_t *sum)
+static uint64_t compute_live_bytes(const memrt__sums_t *sum)
 {
     return clamp_at_zero(sum->bytes_in - sum->bytes_out);
 }
@@ -181,7 +180,7 @@ static uint64_t compute_live_bytes(const memrt__shard_t *sum)
 /// part reduces another.
 static void set_origin_figures(const walk_t *walk, memrt_stats_t *out)
 {
-    const memrt__shard_t *inherited = &walk->sums[MEMRT__FORK_ACCOUNT];
+    const memrt__sums_t *inherited = &walk->sums[MEMRT__FORK_ACCOUNT];
     out->inherited = compute_live_bytes(inherited);
     out->inherited_blocks = clamp_at_zero(memrt__shard_sums_kinds(inherited->made) -
                                           memrt__shard_sums_kinds(inherited->freed));
@@ -206,12 +205,11 @@ void memrt__stats_read(const memrt__level_t *level, memrt_stats_t *out)
     walk_t walk = {.level = level};
     read_best_sums(&walk);
     set_origin_figures(&walk, out);
-    memrt__shard_t all = {0};
+    memrt__sums_t all = {0};
     for (size_t origin = 0; origin < MEMRT__ORIGINS; origin++) {
-        memrt__shard_sums_add_out(&walk.sums[origin], &all);
-        memrt__shard_sums_add_in(&walk.sums[origin], &all);
+        memrt__shard_sums_add(&walk.sums[origin], &all);
     }
-    const memrt__shard_t *sum = &all;
+    const memrt__sums_t *sum = &all;
     out->alloc = memrt__shard_sums_kinds(sum->made);
     out->free = memrt__shard_sums_kinds(sum->freed);
     out->mi_alloc = count_meminfos(sum->made) + sum->promoted_in;
@@ -249,7 +247,7 @@ void memrt__stats_reset_peak(memrt__level_t *level)
 
 bool memrt__stats_is_settled(const memrt__account_t *account)
 {
-    memrt__shard_t sum = {0};
+    memrt__sums_t sum = {0};
     memrt__lock(MEMRT__RANK_THREADS);
     memrt__shard_sums_add_account(account, memrt__shard_sums_add_out, &sum);
     memrt__shard_sums_add_account(account, memrt__shard_sums_add_in, &sum);
@@ -261,20 +259,31 @@ bool memrt__stats_is_settled(const memrt__account_t *account)
     return left == 0;
 }
 
-void memrt__stats_sizes(const memrt__level_t *level, uint64_t *out)
+/// Add the blocks by size of all accounts of an aggregate.
+static void add_all_sizes(const memrt__level_t *level, memrt__shard_add_sizes_fn add,
+                          size_t *sizes)
 {
-    size_t sizes[MEMRT_SIZE_BINS];
-    memrt__shard_t sum = {.sizes = sizes};
-    memrt__lock(MEMRT__RANK_THREADS);
-    memcpy(sizes, level->sizes, sizeof(sizes));
     for (memrt__account_t *a = memrt__account_first(); a != NULL; a = a->next) {
         if (memrt__account_is_in(a, level)) {
-            memrt__shard_sums_add_account(a, memrt__shard_sums_add_sizes, &sum);
+            memrt__shard_sums_add_account_sizes(a, add, sizes);
         }
+    }
+}
+
+void memrt__stats_sizes(const memrt__level_t *level, memrt_sizes_t *out)
+{
+    size_t made[MEMRT_SIZE_BINS] = {0}, freed[MEMRT_SIZE_BINS] = {0};
+    memrt__lock(MEMRT__RANK_THREADS);
+    add_all_sizes(level, memrt__shard_sums_add_freed_sizes, freed);
+    add_all_sizes(level, memrt__shard_sums_add_made_sizes, made);
+    for (size_t bin = 0; bin < MEMRT_SIZE_BINS; bin++) {
+        made[bin] += level->past_sizes[bin];
+        freed[bin] += level->past_sizes[bin];
     }
     memrt__unlock(MEMRT__RANK_THREADS);
     for (size_t bin = 0; bin < MEMRT_SIZE_BINS; bin++) {
-        out[bin] = sizes[bin];
+        out->allocated[bin] = made[bin];
+        out->live[bin] = clamp_at_zero(made[bin] - freed[bin]);
     }
 }
 
@@ -306,7 +315,7 @@ static bool are_shards_valid(const memrt__account_t *account)
 /// Check the sums of an account at rest. A fork may leave sums of other accounts out of order.
 static bool are_sums_valid(const memrt__account_t *account)
 {
-    memrt__shard_t sum = {0};
+    memrt__sums_t sum = {0};
     memrt__shard_sums_add_account(account, memrt__shard_sums_add_out, &sum);
     memrt__shard_sums_add_account(account, memrt__shard_sums_add_in, &sum);
     return account->origin != MEMRT__OWN ||

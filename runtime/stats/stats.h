@@ -10,9 +10,8 @@
 /// Fill every field of `out`, except `struct_size` and `cached`.
 void memrt__stats_read(const memrt__level_t *level, memrt_stats_t *out);
 
-/// Copy the allocations by size of an aggregate to `out`, of MEMRT_SIZE_BINS words. Only accounts
-/// inside scopes count allocations by size.
-void memrt__stats_sizes(const memrt__level_t *level, uint64_t *out);
+/// Fill the counts of blocks by size in `out`.
+void memrt__stats_sizes(const memrt__level_t *level, memrt_sizes_t *out);
 
 /// Restart the peak from the bytes that are live now.
 void memrt__stats_reset_peak(memrt__level_t *level);

@@ -71,9 +71,7 @@ static void rest_and_add_account(memrt__account_t *account)
     for (memrt__thread_t *t = memrt__thread_first(); t != NULL; t = t->next) {
         memrt__shard_t *shard = get_shard(t, account);
         if (shard != NULL) {
-            memrt__gauge_end_climb(shard);
-            shard->high = shard->low = shard->reported = memrt__shard_net(shard);
-            memrt__gauge_measure(shard);
+            memrt__gauge_forked(shard);
             add_shard_net(shard, account);
         }
     }

@@ -28,7 +28,7 @@ static inline memrt__tally_t memrt__tally(memrt__account_t *account)
     memrt__thread_t *thread = memrt__thread_self();
     if (MEMRT__LIKELY(thread != NULL)) {
         memrt__shard_t *shard = memrt__thread_shard(thread, account->index);
-        if (MEMRT__UNLIKELY(!memrt__shard_serves(shard, account))) {
+        if (MEMRT__UNLIKELY(shard == NULL)) {
             shard = memrt__shard_make(thread, account);
         }
         if (shard != NULL) {
@@ -58,13 +58,28 @@ static inline void memrt__tally_out(const memrt__tally_t *tally, size_t *word, s
     }
 }
 
-/// Add `count` allocations of `size` bytes to the histogram of sizes, if the shard has a histogram.
-/// A count of -1 takes back an allocation that replaces another block in a resize.
-static inline void memrt__tally_size(const memrt__tally_t *tally, size_t size, size_t count)
+/// Count an allocated block. A count of -1 takes back an allocation that replaces another block in a
+/// resize, or the old size of a resized block.
+static inline void memrt__tally_made(const memrt__tally_t *tally, unsigned kind, size_t size,
+                                     size_t count)
 {
-    size_t *sizes = tally->shard->sizes;
-    if (sizes != NULL) {
-        memrt__tally_in(tally, &sizes[memrt__size_bin(size)], count);
+    memrt__tally_in(tally, &tally->shard->made[memrt__count_of_block(kind, size)], count);
+}
+
+/// Count a freed block.
+static inline void memrt__tally_freed(const memrt__tally_t *tally, unsigned kind, size_t size)
+{
+    memrt__tally_out(tally, &tally->shard->freed[memrt__count_of_block(kind, size)], 1);
+}
+
+/// Count a resized block of a kind with data: one allocated block has another size from now on.
+static inline void memrt__tally_resized(const memrt__tally_t *tally, unsigned kind, size_t old_size,
+                                        size_t size)
+{
+    memrt__tally_in(tally, &tally->shard->realloc, 1);
+    if (memrt__size_bin(old_size) != memrt__size_bin(size)) {
+        memrt__tally_made(tally, kind, size, 1);
+        memrt__tally_made(tally, kind, old_size, (size_t)-1);
     }
 }
 
@@ -89,16 +104,16 @@ static inline void memrt__tally_grow(const memrt__tally_t *tally, size_t bytes)
     }
 }
 
-/// Subtract `bytes` from bytes_in: bytes of a block that a resize replaces are not new.
+/// Subtract from the allocated bytes: bytes of a block that a resize replaces are not new.
 static inline void memrt__tally_ungrow(const memrt__tally_t *tally, size_t bytes)
 {
-    if (MEMRT__LIKELY(tally->own)) {
-        memrt__gauge_end_climb(tally->shard);
+    if (!MEMRT_COUNTERS) {
+        return;
     }
-    memrt__tally_in(tally, &tally->shard->bytes_in, (size_t)0 - bytes);
     if (MEMRT__LIKELY(tally->own)) {
-        memrt__gauge_measure(tally->shard);
+        memrt__shard_ungrow(tally->shard, bytes);
     } else {
+        memrt__fetch_add_relaxed(&tally->shard->bytes_in, (size_t)0 - bytes);
         memrt__account_add_shared(tally->account, (size_t)0 - bytes);
     }
 }

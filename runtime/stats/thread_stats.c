@@ -5,7 +5,7 @@
 
 static void add_shard(const memrt__shard_t *shard, memrt__usage_t *sum)
 {
-    memrt__shard_t counts = {0};
+    memrt__sums_t counts = {0};
     memrt__shard_sums_add_out(shard, &counts);
     memrt__shard_sums_add_in(shard, &counts);
     sum->bytes_out += counts.bytes_out;

@@ -10,6 +10,7 @@
 #include "runtime/os/lock.h"
 #include "runtime/os/os.h"
 
+memrt__shard_t memrt__closed_shard = {.alloc_left = MEMRT__CLOSED};
 memrt__thread_t memrt__no_thread = MEMRT__NO_THREAD;
 MEMRT__THREAD_LOCAL memrt__thread_t *memrt__self = &memrt__no_thread;
 

@@ -3,6 +3,7 @@
 
 #include <pthread.h>
 #include <stdbool.h>
+#include <stdint.h>
 
 #include <memrt/meminfo.h>
 
@@ -22,7 +23,7 @@
 /// record. The robust mutex `alive` then shows that the owner is dead. A later thread that finds no
 /// free record reclaims the record.
 
-#define MEMRT__CHUNK 16u
+#define MEMRT__CHUNK 64u
 
 /// Record of a thread. The members that every allocation reads come first, in one cache line. "Own"
 /// marks a member that only the owner writes; "THREADS" means under the lock of that rank.
@@ -30,8 +31,7 @@ typedef struct memrt__thread {
     memrt__home_t homes[MEMRT__HOMES];
     memrt__scope_slot_t scope;
     memrt__sampling_slot_t sampling;
-    memrt__shard_t first;  ///< own; shard of account 0
-    memrt__shard_t closed; ///< own; shard that counts nothing: no allocation fits below its maximum
+    _Alignas(MEMRT__CACHE_LINE) memrt__shard_t first; ///< own; shard of account 0
     memrt__cache_slot_t cache;
     struct memrt__thread *next; ///< fixed once linked
     pthread_mutex_t alive;      ///< robust; held by the owner of the record
@@ -42,12 +42,18 @@ typedef struct memrt__thread {
     struct memrt__thread_site_counters
         *site_counters;                ///< own, written under THREADS; counts by site
     struct memrt__trace_buffer *trace; ///< own, written under THREADS; buffer of trace events
-    memrt__shard_t *chunks[MEMRT__ACCOUNTS / MEMRT__CHUNK]; ///< own, written under THREADS
+    memrt__shard_t **chunks[MEMRT__ACCOUNTS / MEMRT__CHUNK]; ///< own, written under THREADS; other
+                                                             ///< shards: MEMRT__CHUNK pointers
 } memrt__thread_t;
 
 /// Record of the calling thread; &memrt__no_thread before its first call.
 extern MEMRT__THREAD_LOCAL memrt__thread_t *memrt__self;
 MEMRT__COLD memrt__thread_t *memrt__thread_make(void);
+
+/// Shard that counts nothing and is never written: no allocation takes its fast path, because it is
+/// short of more bytes than a block can have.
+#define MEMRT__CLOSED ((size_t)(PTRDIFF_MIN / 2))
+extern MEMRT__HIDDEN memrt__shard_t memrt__closed_shard;
 
 /// Record of threads without a record, never written: no home is set, and each bin is both empty
 /// and full. So a fast path needs no test for a record, and leads to the slow path.
@@ -55,7 +61,7 @@ extern MEMRT__HIDDEN memrt__thread_t memrt__no_thread;
 
 #define MEMRT__NO_THREAD_HOME                                                                      \
     {.key = MEMRT__NO_HOME,                                                                        \
-     .shard = &memrt__no_thread.closed,                                                            \
+     .shard = &memrt__closed_shard,                                                            \
      .state = MEMRT__NO_STATE,                                                                     \
      .tiny = MEMRT__NO_TINY,                                                                       \
      .account = MEMRT__NO_ACCOUNT}
@@ -127,8 +133,8 @@ static inline memrt__shard_t *memrt__thread_shard(const memrt__thread_t *thread,
     if (MEMRT__LIKELY(index == 0 || !MEMRT_COUNTERS)) {
         return (memrt__shard_t *)&thread->first;
     }
-    memrt__shard_t *chunk = thread->chunks[index / MEMRT__CHUNK];
-    return chunk == NULL ? NULL : &chunk[index % MEMRT__CHUNK];
+    memrt__shard_t **chunk = thread->chunks[index / MEMRT__CHUNK];
+    return chunk == NULL ? NULL : chunk[index % MEMRT__CHUNK];
 }
 
 #endif

@@ -193,7 +193,7 @@ BYTE(shortest_decay, memrt__large_cache_shortest, 0)
 BYTE(purger_runs, memrt__purger_runs, 0)
 BYTE(shard_high, memrt__self->first.high, 4)
 BYTE(shard_low, memrt__self->first.low, 7)
-BYTE(shard_bytes_out, memrt__self->first.bytes_out, 4)
+BYTE(shard_out_limit, memrt__self->first.out_limit, 4)
 BYTE(process_flushed, memrt__process.flushed, 0)
 BYTE(process_gauges, memrt__process.gauges, 0)
 BYTE(entry_id, ground.entry->id, 7)
@@ -277,7 +277,7 @@ static const bug_t bugs[] = {
     {purger_runs, 2, memrt__purger_is_valid, "memrt__purger_runs"},
     {shard_high, 1, memrt__stats_is_valid, ""},
     {shard_low, 64, memrt__stats_is_valid, "net >="},
-    {shard_bytes_out, 1, memrt__stats_is_valid, "net >="},
+    {shard_out_limit, 1, memrt__stats_is_valid, "net >="},
     {process_flushed, 1, memrt__stats_is_valid, "memrt__process.flushed"},
     {process_gauges, 2, memrt__stats_is_valid, "memrt__process.gauges"},
     {entry_id, 128, memrt__live_is_valid, "slot->id"},

@@ -8,7 +8,7 @@
  *   2  a fall is counted before the level has the new value
  *   3  a reader loads the peak before the gauge
  *   4  the gauge shows its rise during a report
- *   5  a free is counted before the end of the climb
+ *   5  the limit changes before the end of the climb
  *   6  a reader does not check whether the climb ended during the read
  */
 #ifndef FAULT
@@ -19,7 +19,7 @@
 #define ROUNDS 2
 #define LOOKS 2
 
-int in, out, high, reported, climbs; /* the gauge */
+int limit, left, high, reported, climbs; /* the gauge; during a climb, limit - left is in use */
 int flushed, peak, falls;        /* the level; falls are counted beside the gauge */
 
 inline raise(value)
@@ -34,7 +34,6 @@ inline raise(value)
 
 inline tell()
 {
-    net = in - out;
     change = net - reported;
     rise = high - reported;
     before = flushed;
@@ -54,9 +53,16 @@ inline tell()
     high = net
 }
 
+inline start_climb()
+{
+    limit = 5 + 3 * round;
+    left = limit - net;
+    climbs++
+}
+
 inline end_climb()
 {
-    high = in - out;
+    high = net;
     climbs++
 }
 
@@ -66,19 +72,17 @@ proctype worker()
     byte round;
     do
     :: round < ROUNDS ->
-        climbs++;
-        in++;
+        start_climb();
+        d_step { net++; left-- }
 #if FAULT == 5
-        out++;
-        end_climb();
-#else
+        limit = limit + 3;
+#endif
         end_climb();
         if
         :: tell()
         :: skip
         fi;
-        out++;
-#endif
+        net--;
         tell();
         round++
     :: else -> break
@@ -88,19 +92,16 @@ proctype worker()
 inline read_maximum()
 {
     climb = climbs;
+    used = limit;
+    used = used - left;
 #if FAULT == 6
-    gone = out;
-    came = in;
     now = climb;
 #else
-    came = in;
-    gone = out;
     now = climbs;
 #endif
     first = high;
     if
-    :: climb % 2 == 1 && now == climb && first != TELLS && came - gone > first ->
-        first = came - gone
+    :: climb % 2 == 1 && now == climb && first != TELLS && used > first -> first = used
     :: else
     fi
 }
@@ -142,7 +143,7 @@ inline read_peak()
 
 proctype reader()
 {
-    int sum, first, second, base, fallen, known, seen, earlier, climb, now, came, gone;
+    int sum, first, second, base, fallen, known, seen, earlier, climb, now, used;
     byte looks;
     read_peak();
     assert(seen <= 1);

@@ -145,8 +145,7 @@ static MEMRT__INLINE void *memrt__bin_take_counted(memrt__bin_t *bin, memrt__sha
     if (MEMRT__UNLIKELY(block == NULL || !memrt__shard_grow_fast(shard, size))) {
         return NULL;
     }
-    memrt__count_in(&shard->made[kind], 1);
-    memrt__count_usual_size(shard, size);
+    memrt__count_in(&shard->made[memrt__count_of_usual_block(kind, size)], 1);
     memrt__bin_remove(bin, block);
     return block;
 }
@@ -162,7 +161,7 @@ static MEMRT__INLINE bool memrt__bin_give_counted(memrt__bin_t *bin, memrt__shar
         return false;
     }
     memrt__bin_push(bin, block);
-    memrt__count_out(&shard->freed[kind], 1);
+    memrt__count_out(&shard->freed[memrt__count_of_usual_block(kind, size)], 1);
     return true;
 }
 

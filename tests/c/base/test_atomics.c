@@ -30,11 +30,11 @@ TEST(own_words_are_added_to_and_not_taken_below_zero)
     memrt__own_add(&word, 7);
     memrt__own_add_release(&word, SIZE_MAX); /* -1 */
     ck_assert_uint_eq(memrt__own_load(&word), 6);
-    ck_assert(!memrt__own_take(&word, 7));
+    ck_assert(!memrt__own_take_release(&word, 7));
     ck_assert_uint_eq(word, 6);
-    ck_assert(memrt__own_take(&word, 6));
-    ck_assert(memrt__own_take(&word, 0));
-    ck_assert(!memrt__own_take(&word, 1));
+    ck_assert(memrt__own_take_release(&word, 6));
+    ck_assert(memrt__own_take_release(&word, 0));
+    ck_assert(!memrt__own_take_release(&word, 1));
     ck_assert_uint_eq(word, 0);
 }
 

@@ -25,7 +25,9 @@ void memrt__unlock(memrt__rank_t rank)
 }
 
 static memrt__level_t level;
-static memrt__shard_t maker, freer, nobody;
+static memrt__shard_t maker = {.alloc_left = 2, .in_limit = 2};
+static memrt__shard_t freer = {.free_left = 2, .out_limit = 2};
+static memrt__shard_t nobody = {.sequence = 1};
 static memrt__account_t account = {.policy = &level, .shared = &nobody};
 static size_t handed; /* 1 after the maker passed its blocks to the freeing thread */
 
@@ -40,9 +42,9 @@ static inline bool was_handed(void)
 }
 
 /// Add up in the runtime's order: outgoing sums before incoming sums.
-static inline memrt__shard_t add_up(void)
+static inline memrt__sums_t add_up(void)
 {
-    memrt__shard_t sum = {0};
+    memrt__sums_t sum = {0};
     memrt__shard_sums_add_out(&freer, &sum);
     memrt__shard_sums_add_in(&maker, &sum);
     return sum;

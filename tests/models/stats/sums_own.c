@@ -5,11 +5,11 @@
 
 static void *count_in(void *context)
 {
-    memrt__count_in(&maker.made[0], 1);
+    memrt__count_in(&maker.made[MEMRT__COUNTS_BLOCK], 1);
     memrt__count_in(&maker.promoted_in, 1);
     memrt__count_in(&maker.extra_in, 1);
     memrt__count_in(&maker.adopted_in, 1);
-    memrt__count_in(&maker.bytes_in, 1);
+    (void)memrt__shard_grow_fast(&maker, 1);
     hand_over();
     return context;
 }
@@ -20,8 +20,8 @@ static void *count_out(void *context)
         memrt__count_out(&freer.promoted_out, 1);
         memrt__count_out(&freer.extra_out, 1);
         memrt__count_out(&freer.adopted_out, 1);
-        memrt__count_out(&freer.bytes_out, 1);
-        memrt__count_out(&freer.freed[0], 1);
+        (void)memrt__shard_shrink_fast(&freer, 1);
+        memrt__count_out(&freer.freed[MEMRT__COUNTS_BLOCK], 1);
     }
     return context;
 }
@@ -29,8 +29,8 @@ static void *count_out(void *context)
 int main(void)
 {
     pthread_t a = model_thread(count_in, NULL), b = model_thread(count_out, NULL);
-    memrt__shard_t sum = add_up();
-    assert(sum.freed[0] <= sum.made[0]);
+    memrt__sums_t sum = add_up();
+    assert(sum.freed[MEMRT_KIND_BLOCK] <= sum.made[MEMRT_KIND_BLOCK]);
     assert(sum.promoted_out <= sum.promoted_in);
     assert(sum.extra_out <= sum.extra_in);
     assert(sum.adopted_out <= sum.adopted_in);

@@ -14,8 +14,8 @@ def shards(account):
         chunks = thread["chunks"]
         per_chunk = (symbol("memrt__policies").type.range()[1] + 1) // (chunks.type.range()[1] + 1)
         chunk = chunks[index // per_chunk]
-        if chunk:
-            yield chunk[index % per_chunk]
+        if chunk and chunk[index % per_chunk]:
+            yield chunk[index % per_chunk].dereference()
 
 
 class Sums:
@@ -28,12 +28,29 @@ class Sums:
         self.made = self.freed = 0
 
     def add(self, shard):
-        for name in self.WORDS:
-            self.words[name] += int(shard[name])
-        for kind in range(shard["made"].type.range()[1] + 1):
-            self.made += int(shard["made"][kind])
-            self.freed += int(shard["freed"][kind])
+        self._add_words(shard, ("adopted_in", "adopted_out", "realloc", "failed"))
+        if int(shard["sequence"]) % 2:  # the owner is on the slow path, or the shard is shared
+            self._add_words(shard, ("bytes_in", "bytes_out"))
+        else:
+            self.words["bytes_in"] += int(shard["in_limit"]) - int(shard["alloc_left"])
+            self.words["bytes_out"] += int(shard["out_limit"]) - int(shard["free_left"])
+        self._add_blocks(shard)
         return self
+
+    def add_past(self, sums):
+        """Add the counts of accounts that no longer exist."""
+        self._add_words(sums, self.WORDS)
+        self._add_blocks(sums)
+        return self
+
+    def _add_words(self, shard, names):
+        for name in names:
+            self.words[name] += int(shard[name])
+
+    def _add_blocks(self, shard):
+        for place in range(shard["made"].type.range()[1] + 1):
+            self.made += int(shard["made"][place])
+            self.freed += int(shard["freed"][place])
 
     def add_account(self, account):
         for shard in shards(account):
@@ -58,7 +75,7 @@ def accounts():
 
 
 def process_sums():
-    sums = Sums().add(symbol("memrt__process")["past"])
+    sums = Sums().add_past(symbol("memrt__process")["past"])
     for account in accounts():
         sums.add_account(account)
     return sums
