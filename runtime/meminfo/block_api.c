@@ -64,7 +64,8 @@ MEMRT__APART static void free_of_account(memrt_meminfo_t *mi)
     const memrt__home_t *second = &self->homes[1];
     memrt__shard_t *shard = second->shard;
     if (MEMRT__UNLIKELY(memrt__state_read(mi) != second->state)) {
-        bool is_plain = memrt__flags_equal(&mi->flags, memrt__fast_flags(MEMRT_KIND_BLOCK));
+        bool is_plain = memrt__flags_equal(&mi->flags, memrt__fast_flags(MEMRT_KIND_BLOCK)) &&
+                        memrt__thread_or_null() != NULL;
         shard = is_plain ? memrt__thread_shard(self, mi->policy) : NULL;
     }
     if (MEMRT__UNLIKELY(shard == NULL ||

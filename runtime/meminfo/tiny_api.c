@@ -72,7 +72,8 @@ MEMRT__APART static void free_tiny_of_account(memrt__tiny_t *tiny)
         return;
     }
     uint32_t account = memrt__tiny_account(tiny);
-    memrt__shard_t *shard = memrt__tiny_is_live(tiny) ? memrt__thread_shard(self, account) : NULL;
+    bool may_be_fast = memrt__tiny_is_live(tiny) && memrt__thread_or_null() != NULL;
+    memrt__shard_t *shard = may_be_fast ? memrt__thread_shard(self, account) : NULL;
     if (shard == NULL || !free_tiny_at(self, shard, memrt__tiny_word_of(account), account, tiny)) {
         free_tiny_slow(tiny);
     }

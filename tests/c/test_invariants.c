@@ -157,7 +157,7 @@ BYTE(huge_pages_option, memrt__options.huge_pages, 1)
 BYTE(peak_option, memrt__options.exact_peak, 1)
 BYTE(record_use, memrt__self->in_use, 0)
 BYTE(record_destructors, memrt__self->dtors.deferred, 0)
-BYTE(bin_count, get_bin()->count, 0)
+BYTE(bin_room, get_bin()->room, 0)
 BYTE(bin_head, get_bin()->head, 0)
 BYTE(bin_limit, get_bin()->limit, 1)
 BYTE(bin_bytes, get_bin()->bytes, 0)
@@ -241,9 +241,9 @@ static const bug_t bugs[] = {
     {peak_option, 1, memrt__options_is_valid, "exact_peak"},
     {record_use, 1, memrt__thread_is_valid, "in_use"},
     {record_destructors, 64, memrt__thread_is_valid, "dtors.depth != 0"},
-    {bin_count, 1, memrt__thread_cache_is_valid, ""},
+    {bin_room, 1, memrt__thread_cache_is_valid, ""},
     {bin_head, 64, memrt__thread_cache_is_valid, "is_block_of_class"},
-    {bin_limit, 1, memrt__thread_cache_is_valid, "limits[0] == sums[0]"},
+    {bin_limit, 1, memrt__thread_cache_is_valid, "left == 0"},
     {bin_bytes, 1, memrt__thread_cache_is_valid, "memrt__class_bytes(class)"},
     {bin_limits, 1, memrt__thread_cache_is_valid, "limits[0] == sums[0]"},
     {span_used, 1, memrt__central_list_is_valid, ""},

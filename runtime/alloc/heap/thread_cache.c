@@ -13,25 +13,17 @@
 #define BATCH_SHARE 32u /* a batch is at most this fraction of the allowance */
 #define BLOCKS_MIN 2u
 #define BLOCKS_MAX 32u
+#define DRAIN_REQUESTS 8
 
 _Static_assert(BLOCKS_MAX <= MEMRT__HANDOVER_BLOCKS, "each batch fits a slot of the handover");
-
-static bool has_large_blocks(const memrt__bin_t *bin)
-{
-    return bin->bytes > MEMRT__THREAD_CACHE_SMALL;
-}
-
-/// Return the limit of a bin. Other threads may set the limit to 0 at any time.
-static size_t get_limit(const memrt__bin_t *bin)
-{
-    return memrt__load_relaxed(&bin->limit);
-}
 
 static void set_limit(memrt__thread_t *self, memrt__bin_t *bin, size_t limit)
 {
     MEMRT__ASSERT(self == memrt__self);
-    self->cache.limits[has_large_blocks(bin)] += (limit - get_limit(bin)) * bin->bytes;
-    memrt__store_relaxed(&bin->limit, limit);
+    size_t more = limit - bin->limit;
+    self->cache.limits[memrt__bin_has_large_blocks(bin)] += more * bin->bytes;
+    memrt__own_add(&bin->room, more);
+    memrt__own_add(&bin->limit, more);
 }
 
 static size_t read_live_bytes(void)
@@ -46,7 +38,7 @@ static size_t read_live_bytes(void)
 static size_t compute_allowance(const memrt__thread_t *self, const memrt__bin_t *bin)
 {
     size_t live = memrt__size_max(self->cache.live, read_live_bytes());
-    if (!has_large_blocks(bin)) {
+    if (!memrt__bin_has_large_blocks(bin)) {
         return memrt__size_min(live,
                                MEMRT__THREAD_CACHE_SMALL_MAX - MEMRT__THREAD_CACHE_SMALL_MIN) +
                MEMRT__THREAD_CACHE_SMALL_MIN;
@@ -56,7 +48,7 @@ static size_t compute_allowance(const memrt__thread_t *self, const memrt__bin_t 
 
 static size_t convert_bytes_to_blocks(const memrt__bin_t *bin, size_t bytes)
 {
-    size_t least = has_large_blocks(bin) ? 1 : BLOCKS_MIN;
+    size_t least = memrt__bin_has_large_blocks(bin) ? 1 : BLOCKS_MIN;
     return memrt__size_max(least, memrt__size_min(bytes / bin->bytes, BLOCKS_MAX));
 }
 
@@ -79,7 +71,7 @@ static size_t get_batch_size(const memrt__thread_t *self, const memrt__bin_t *bi
 /// Return true if all limits together may allow `more` further blocks.
 static bool can_allow_blocks(const memrt__thread_t *self, const memrt__bin_t *bin, size_t more)
 {
-    return self->cache.limits[has_large_blocks(bin)] + more * bin->bytes <=
+    return self->cache.limits[memrt__bin_has_large_blocks(bin)] + more * bin->bytes <=
            compute_allowance(self, bin);
 }
 
@@ -93,11 +85,11 @@ static void prepare_bins(memrt__thread_t *thread)
 static void set_bin_list(memrt__bin_t *bin, void *list, size_t count)
 {
     memrt__store_release(&bin->head, (size_t)list);
-    memrt__own_add(&bin->count, count);
+    memrt__own_add(&bin->room, (size_t)0 - count);
 }
 
-/// Serve a request to drain the bins. The requesting thread holds the lock until all limits are 0.
-/// Taking the lock here ensures that no limit becomes 0 after its bytes were counted again.
+/// Serve a request to drain the bins. The requesting thread holds the lock until it has changed all
+/// bins. Taking the lock here ensures that the drain comes after the request.
 static void serve_drain_request(memrt__thread_t *self)
 {
     if (MEMRT__UNLIKELY(memrt__load_relaxed(&self->cache.must_empty) != 0) &&
@@ -120,7 +112,7 @@ static size_t get_handover_size(const memrt__bin_t *bin)
 static void *take_handed_over(memrt__thread_t *self, unsigned class, size_t *taken)
 {
     memrt__bin_t *bin = &self->cache.bins[class];
-    size_t limit = get_limit(bin), batch = memrt__size_max(get_handover_size(bin), limit);
+    size_t limit = bin->limit, batch = memrt__size_max(get_handover_size(bin), limit);
     bool allowed = can_allow_blocks(self, bin, batch - limit);
     void *list = memrt__handover_pop(class, memrt__size_max(allowed ? batch : limit, 1), taken);
     if (list != NULL && allowed && *taken > limit) {
@@ -134,9 +126,9 @@ void *memrt__thread_cache_refill(memrt__thread_t *self, unsigned class)
     MEMRT__ASSERT(class < MEMRT__CLASSES);
     serve_drain_request(self);
     memrt__bin_t *bin = &self->cache.bins[class];
-    MEMRT__ASSERT(bin->count == 0);
+    MEMRT__ASSERT(memrt__bin_count(bin) == 0);
     size_t taken, batch = get_batch_size(self, bin);
-    size_t limit = get_limit(bin);
+    size_t limit = bin->limit;
     size_t doubled = memrt__size_min(get_growth_step(bin), memrt__size_max(2 * limit, BLOCKS_MIN));
     bin->ran_empty = true;
     self->cache.live = read_live_bytes();
@@ -145,7 +137,7 @@ void *memrt__thread_cache_refill(memrt__thread_t *self, unsigned class)
     }
     void *block = take_handed_over(self, class, &taken);
     if (block == NULL) {
-        size_t most = memrt__size_max(memrt__size_min(batch, get_limit(bin)), 1);
+        size_t most = memrt__size_max(memrt__size_min(batch, bin->limit), 1);
         block = memrt__central_list_take(class, most, &taken);
     }
     if (block != NULL) {
@@ -158,14 +150,14 @@ void *memrt__thread_cache_refill(memrt__thread_t *self, unsigned class)
 /// Cut the top `count` blocks from a bin, as a list that ends in NULL.
 static void *cut_list(memrt__bin_t *bin, size_t count)
 {
-    MEMRT__ASSERT(count != 0 && count <= bin->count);
+    MEMRT__ASSERT(count != 0 && count <= memrt__bin_count(bin));
     void *list = (void *)memrt__load_relaxed(&bin->head);
     void *last = list;
     for (size_t i = 1; i < count; i++) {
         last = *memrt__block_next(last);
     }
     void *rest = *memrt__block_next(last);
-    MEMRT__ASSERT((rest == NULL) == (count == bin->count));
+    MEMRT__ASSERT((rest == NULL) == (count == memrt__bin_count(bin)));
     *memrt__block_next(last) = NULL;
     set_bin_list(bin, rest, (size_t)0 - count);
     return list;
@@ -180,7 +172,7 @@ static void return_blocks_to_central(memrt__bin_t *bin, unsigned class, size_t c
 /// Give a batch of a full bin to a thread that needs blocks of the class, or to the central list.
 static void hand_over_batch(memrt__bin_t *bin, unsigned class)
 {
-    size_t count = memrt__size_min(get_handover_size(bin), bin->count);
+    size_t count = memrt__size_min(get_handover_size(bin), memrt__bin_count(bin));
     void *list = cut_list(bin, count);
     if (!memrt__handover_push(class, list, count)) {
         memrt__central_list_give(class, list);
@@ -193,13 +185,13 @@ static void restart_limits(memrt__thread_t *self, bool large)
 {
     for (unsigned class = 0; class < MEMRT__CLASSES; class++) {
         memrt__bin_t *bin = &self->cache.bins[class];
-        if (has_large_blocks(bin) != large) {
+        if (memrt__bin_has_large_blocks(bin) != large) {
             continue;
         }
-        if (bin->count != 0) {
-            return_blocks_to_central(bin, class, (bin->count + 1) / 2);
+        if (memrt__bin_count(bin) != 0) {
+            return_blocks_to_central(bin, class, (memrt__bin_count(bin) + 1) / 2);
         }
-        set_limit(self, bin, bin->count);
+        set_limit(self, bin, memrt__bin_count(bin));
     }
 }
 
@@ -207,7 +199,7 @@ static void restart_limits(memrt__thread_t *self, bool large)
 /// growth keeps more blocks than its thread takes, and stays at one batch.
 static size_t compute_limit_growth(const memrt__thread_t *self, const memrt__bin_t *bin)
 {
-    size_t batch = get_batch_size(self, bin), limit = get_limit(bin);
+    size_t batch = get_batch_size(self, bin), limit = bin->limit;
     if (!bin->ran_empty) {
         return limit < batch ? memrt__size_min(get_growth_step(bin), batch - limit) : 0;
     }
@@ -219,18 +211,21 @@ void memrt__thread_cache_overflow(memrt__thread_t *self, unsigned class)
 {
     serve_drain_request(self);
     memrt__bin_t *bin = &self->cache.bins[class];
+    if (memrt__bin_count(bin) < bin->limit) {
+        return; /* a fork kept the lock away, so that the request is still open */
+    }
     size_t more = compute_limit_growth(self, bin);
     if (!can_allow_blocks(self, bin, more)) {
         more = memrt__size_min(more, get_growth_step(bin));
     }
     if (more != 0 && can_allow_blocks(self, bin, more)) {
-        set_limit(self, bin, get_limit(bin) + more);
+        set_limit(self, bin, bin->limit + more);
         bin->ran_empty = false;
-    } else if (more == 0 || get_limit(bin) * bin->bytes >= compute_allowance(self, bin) / 2) {
+    } else if (more == 0 || bin->limit * bin->bytes >= compute_allowance(self, bin) / 2) {
         hand_over_batch(bin, class);
     } else {
-        restart_limits(self, has_large_blocks(bin));
-        set_limit(self, bin, get_limit(bin) + 1);
+        restart_limits(self, memrt__bin_has_large_blocks(bin));
+        set_limit(self, bin, bin->limit + 1);
     }
     MEMRT__ASSERT(!memrt__bin_is_full(bin) || memrt__load_relaxed(&self->cache.must_empty) != 0);
 }
@@ -251,15 +246,26 @@ size_t memrt__thread_cache_drain(memrt__thread_t *self)
     size_t bytes = 0;
     for (unsigned class = 0; class < MEMRT__CLASSES; class++) {
         memrt__bin_t *bin = &self->cache.bins[class];
-        if (bin->count != 0) {
-            bytes += bin->count * bin->bytes;
-            return_blocks_to_central(bin, class, bin->count);
+        if (memrt__bin_count(bin) != 0) {
+            bytes += memrt__bin_count(bin) * bin->bytes;
+            return_blocks_to_central(bin, class, memrt__bin_count(bin));
         }
         memrt__store_relaxed(&bin->limit, 0);
+        memrt__store_relaxed(&bin->room, 0);
     }
     memset(self->cache.limits, 0, sizeof(self->cache.limits));
     self->cache.live = 0;
     return bytes;
+}
+
+/// Have the next free into a bin call the overflow function. A change of the owner at the same time
+/// may undo the request, so a lost request is repeated. If all are lost, the owner finds the request
+/// when the bin is full or empty.
+static void request_drain_of_bin(memrt__bin_t *bin)
+{
+    for (int attempt = 0; attempt < DRAIN_REQUESTS && !memrt__bin_is_full(bin); attempt++) {
+        memrt__fetch_add_relaxed(&bin->room, (size_t)0 - MEMRT__DRAIN_REQUEST);
+    }
 }
 
 static void request_drain(memrt__thread_t *thread)
@@ -267,7 +273,7 @@ static void request_drain(memrt__thread_t *thread)
     MEMRT__ASSERT_HELD(MEMRT__RANK_THREADS);
     memrt__store_relaxed(&thread->cache.must_empty, 1);
     for (unsigned class = 0; class < MEMRT__CLASSES; class++) {
-        memrt__store_relaxed(&thread->cache.bins[class].limit, 0);
+        request_drain_of_bin(&thread->cache.bins[class]);
     }
 }
 
@@ -314,83 +320,9 @@ size_t memrt__thread_cache_cached(void)
     memrt__lock(MEMRT__RANK_THREADS);
     for (memrt__thread_t *t = memrt__thread_first(); t != NULL; t = t->next) {
         for (unsigned class = 0; class < MEMRT__CLASSES; class++) {
-            bytes += memrt__load_relaxed(&t->cache.bins[class].count) * t->cache.bins[class].bytes;
+            bytes += memrt__bin_count_of_any_thread(&t->cache.bins[class]) * t->cache.bins[class].bytes;
         }
     }
     memrt__unlock(MEMRT__RANK_THREADS);
     return bytes;
 }
-
-#if MEMRT_DEBUG
-
-/// Return whether `block` is the start of a block of the class. The fields that the check reads do
-/// not change while a block of the span is outside of the central list.
-static bool is_block_of_class(void *block, unsigned class)
-{
-    const memrt__span_t *span = memrt__page_heap_span_of(block);
-    return span->class == class && (const char *)block >= span->base &&
-           (const char *)block < span->end &&
-           (size_t)((const char *)block - span->base) % span->bytes == 0;
-}
-
-/// Return whether a bin of the calling thread is a list of `count` blocks of the class.
-static bool is_bin_list_valid(const memrt__bin_t *bin, unsigned class)
-{
-    void *block = (void *)bin->head;
-    size_t left = bin->count;
-    while (block != NULL && left != 0) {
-        if (!MEMRT__HOLDS(is_block_of_class(block, class))) {
-            return false;
-        }
-        block = *memrt__block_next(block);
-        left--;
-    }
-    return MEMRT__HOLDS(block == NULL && left == 0);
-}
-
-/// Check the bins of the calling thread. After a request to drain, limits are 0 and the sums of the
-/// limits still have the old limits. Under the lock of rank THREADS, which excludes requests.
-static bool are_own_bins_valid(const memrt__thread_t *self)
-{
-    size_t sums[2] = {0};
-    bool must_empty = self->cache.must_empty != 0;
-    for (unsigned class = 0; class < MEMRT__CLASSES; class++) {
-        const memrt__bin_t *bin = &self->cache.bins[class];
-        if (!MEMRT__HOLDS(bin->count <= get_limit(bin) || must_empty) ||
-            !is_bin_list_valid(bin, class)) {
-            return false;
-        }
-        sums[has_large_blocks(bin)] += get_limit(bin) * bin->bytes;
-    }
-    return MEMRT__HOLDS(self->cache.limits[0] == sums[0] ||
-                        (must_empty && self->cache.limits[0] > sums[0])) &&
-           MEMRT__HOLDS(self->cache.limits[1] == sums[1] ||
-                        (must_empty && self->cache.limits[1] > sums[1]));
-}
-
-/// Check the bins of any record: without a thread, the bins are empty.
-static bool are_bins_valid(const memrt__thread_t *thread)
-{
-    for (unsigned class = 0; class < MEMRT__CLASSES; class++) {
-        const memrt__bin_t *bin = &thread->cache.bins[class];
-        bool empty = memrt__load_relaxed(&bin->head) == 0 && memrt__load_relaxed(&bin->count) == 0;
-        if (!MEMRT__HOLDS(bin->bytes == memrt__class_bytes(class)) ||
-            !MEMRT__HOLDS(thread->in_use || empty)) {
-            return false;
-        }
-    }
-    return true;
-}
-
-bool memrt__thread_cache_is_valid(void)
-{
-    bool valid = true;
-    memrt__lock(MEMRT__RANK_THREADS);
-    for (memrt__thread_t *t = memrt__thread_first(); valid && t != NULL; t = t->next) {
-        valid = are_bins_valid(t) && (t != memrt__self || are_own_bins_valid(t));
-    }
-    memrt__unlock(MEMRT__RANK_THREADS);
-    return valid;
-}
-
-#endif

@@ -51,11 +51,32 @@ size_t memrt__thread_cache_cached(void);
 bool memrt__thread_cache_is_valid(void);
 #endif
 
+/// Return the number of cached blocks of a bin of the calling thread.
+static inline size_t memrt__bin_count(const memrt__bin_t *bin)
+{
+    return (uint32_t)(memrt__own_load(&bin->limit) - memrt__load_relaxed(&bin->room));
+}
+
+/// Return the number of cached blocks of a bin of any thread. While the owner changes the limit, the
+/// result may be wrong by the change.
+static inline size_t memrt__bin_count_of_any_thread(const memrt__bin_t *bin)
+{
+    size_t limit = memrt__load_relaxed(&bin->limit);
+    size_t count = (uint32_t)(limit - memrt__load_relaxed(&bin->room));
+    return count <= limit ? count : 0;
+}
+
+/// Return whether a bin is for blocks of more than MEMRT__THREAD_CACHE_SMALL bytes.
+static inline bool memrt__bin_has_large_blocks(const memrt__bin_t *bin)
+{
+    return bin->bytes > MEMRT__THREAD_CACHE_SMALL;
+}
+
 /// Return the top block of a bin. NULL: the bin is empty.
 static inline void *memrt__bin_top(const memrt__bin_t *bin)
 {
     void *block = (void *)memrt__own_load(&bin->head);
-    MEMRT__ASSERT((block != NULL) == (bin->count != 0));
+    MEMRT__ASSERT((block != NULL) == (memrt__bin_count(bin) != 0));
     return block;
 }
 
@@ -64,7 +85,7 @@ static inline void memrt__bin_remove(memrt__bin_t *bin, void *top)
 {
     MEMRT__ASSERT(top != NULL && top == memrt__bin_top(bin));
     memrt__store_release(&bin->head, (size_t)*memrt__block_next(top));
-    memrt__own_add(&bin->count, (size_t)-1);
+    memrt__own_add(&bin->room, 1);
 }
 
 /// Pop the top block of a bin. Returns NULL if the bin is empty.
@@ -77,12 +98,18 @@ static inline void *memrt__bin_pop(memrt__bin_t *bin)
     return block;
 }
 
-static inline void memrt__bin_push(memrt__bin_t *bin, void *block)
+/// Link a block to a bin whose `room` is already lower by 1.
+static inline void memrt__bin_link(memrt__bin_t *bin, void *block)
 {
     MEMRT__ASSERT((size_t)block % sizeof(void *) == 0 && (size_t)block != bin->head);
     *memrt__block_next(block) = (void *)memrt__own_load(&bin->head);
     memrt__store_release(&bin->head, (size_t)block);
-    memrt__own_add(&bin->count, 1);
+}
+
+static inline void memrt__bin_push(memrt__bin_t *bin, void *block)
+{
+    memrt__own_add(&bin->room, (size_t)-1);
+    memrt__bin_link(bin, block);
 }
 
 /// Take a block of the class. Failure: returns NULL when out of memory.
@@ -94,7 +121,7 @@ static inline void *memrt__thread_cache_take(memrt__thread_t *self, unsigned cla
 
 static inline bool memrt__bin_is_full(const memrt__bin_t *bin)
 {
-    return bin->count >= memrt__load_relaxed(&bin->limit);
+    return (ptrdiff_t)memrt__load_relaxed(&bin->room) <= 0;
 }
 
 static inline void memrt__thread_cache_give(memrt__thread_t *self, unsigned class, void *block)
@@ -150,17 +177,21 @@ static MEMRT__INLINE void *memrt__bin_take_counted(memrt__bin_t *bin, memrt__sha
     return block;
 }
 
-/// Fast path of a free: put a block into a bin of the calling thread and count the free. The update
-/// of `freed` is the last access to the account.
+/// Fast path of a free: put a block into a bin of the calling thread, which has a record, and count
+/// the free. The update of `freed` is the last access to the account.
 ///
 /// Failure: returns false, with nothing changed, if the fast path is not available.
 static MEMRT__INLINE bool memrt__bin_give_counted(memrt__bin_t *bin, memrt__shard_t *shard,
                                                   unsigned kind, size_t size, void *block)
 {
-    if (MEMRT__UNLIKELY(memrt__bin_is_full(bin) || !memrt__shard_shrink_fast(shard, size))) {
+    if (MEMRT__UNLIKELY(!memrt__own_take(&bin->room, 1))) {
         return false;
     }
-    memrt__bin_push(bin, block);
+    if (MEMRT__UNLIKELY(!memrt__shard_shrink_fast(shard, size))) {
+        memrt__own_add(&bin->room, 1);
+        return false;
+    }
+    memrt__bin_link(bin, block);
     memrt__count_out(&shard->freed[memrt__count_of_usual_block(kind, size)], 1);
     return true;
 }

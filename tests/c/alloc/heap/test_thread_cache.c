@@ -41,7 +41,7 @@ static void verify_cache(const memrt__thread_t *self)
         }
         REQUIRE(bin->bytes == memrt__class_bytes(class));
         size_t limit = memrt__load_relaxed(&bin->limit);
-        REQUIRE(bin->count == length && length <= limit);
+        REQUIRE(memrt__bin_count(bin) == length && length <= limit);
         limits[bin->bytes > MEMRT__THREAD_CACHE_SMALL] += limit * bin->bytes;
     }
     REQUIRE(memcmp(self->cache.limits, limits, sizeof(limits)) == 0);
@@ -164,7 +164,7 @@ TEST(thread_cache_grows_to_hold_blocks_reused_each_round)
             memrt__thread_cache_give(self, class, blocks[i]);
         }
     }
-    ck_assert_uint_ge(self->cache.bins[class].count, MANY);
+    ck_assert_uint_ge(memrt__bin_count(&self->cache.bins[class]), MANY);
     verify_cache(self);
 }
 
@@ -187,7 +187,7 @@ TEST(blocks_reused_in_bursts_stay_in_thread_cache)
             api->release(blocks[i]);
         }
     }
-    ck_assert_uint_ge(self->cache.bins[memrt__class_of_data(SIZE)].count, MANY - 1);
+    ck_assert_uint_ge(memrt__bin_count(&self->cache.bins[memrt__class_of_data(SIZE)]), MANY - 1);
     memrt__thread_cache_drain(self);
     verify_cache(self);
 }
@@ -202,8 +202,8 @@ TEST(small_process_caches_single_large_block)
         ck_assert(a != NULL && b != NULL);
         memrt__thread_cache_give(self, first, a);
         memrt__thread_cache_give(self, second, b);
-        ck_assert_uint_eq(self->cache.bins[first].count, 0);
-        ck_assert_uint_eq(self->cache.bins[second].count, 1);
+        ck_assert_uint_eq(memrt__bin_count(&self->cache.bins[first]), 0);
+        ck_assert_uint_eq(memrt__bin_count(&self->cache.bins[second]), 1);
     }
     verify_cache(self);
 }
@@ -273,7 +273,7 @@ static void free_block(memrt__thread_t *self, void *block)
 
 static void overfill_bin(memrt__thread_t *self, void *block)
 {
-    while (self->cache.bins[VISITED].count != 0) {
+    while (memrt__bin_count(&self->cache.bins[VISITED]) != 0) {
         void *next = memrt__thread_cache_take(self, VISITED);
         *memrt__block_next(next) = block;
         block = next;
@@ -293,7 +293,7 @@ static size_t count_cached_bytes(const guest_t *guest)
     size_t bytes = 0;
     for (unsigned class = 0; class < MEMRT__CLASSES; class++) {
         const memrt__bin_t *bin = &guest->record->cache.bins[class];
-        bytes += class == VISITED ? 0 : memrt__load_relaxed(&bin->count) * bin->bytes;
+        bytes += class == VISITED ? 0 : memrt__bin_count_of_any_thread(bin) * bin->bytes;
     }
     return bytes;
 }
@@ -354,8 +354,13 @@ TEST(idle_thread_keeps_cache_within_limit_after_drain_request)
     ck_assert_uint_le(kept[1], MEMRT__THREAD_CACHE_MAX);
 }
 
+static void request_drain(memrt__bin_t *bin)
+{
+    memrt__fetch_add_relaxed(&bin->room, (size_t)0 - MEMRT__DRAIN_REQUEST);
+}
+
 /// The request to drain stops halfway. The thread must not start again with new limits before all
-/// limits are 0.
+/// bins have the request.
 TEST(thread_waits_at_free_until_drain_request_is_complete)
 {
     guest_t guest = {.act = free_block};
@@ -363,14 +368,14 @@ TEST(thread_waits_at_free_until_drain_request_is_complete)
     pthread_t thread = start_guest(&guest);
     memrt__lock(MEMRT__RANK_THREADS);
     memrt__store_relaxed(&guest.record->cache.must_empty, 1);
-    memrt__store_relaxed(&guest.record->cache.bins[VISITED].limit, 0);
+    request_drain(&guest.record->cache.bins[VISITED]);
     pthread_barrier_wait(&guest.turn);
     for (int i = 0; i < 2000 && memrt__load_acquire(&guest.acted) == 0; i++) {
         sched_yield();
     }
     size_t acted = memrt__load_acquire(&guest.acted);
     for (unsigned class = 0; class < MEMRT__CLASSES; class++) {
-        memrt__store_relaxed(&guest.record->cache.bins[class].limit, 0);
+        request_drain(&guest.record->cache.bins[class]);
     }
     memrt__unlock(MEMRT__RANK_THREADS);
     pthread_barrier_wait(&guest.turn);
@@ -450,7 +455,7 @@ TEST(failed_bin_refill_leaves_bin_empty_and_usable)
         count++;
     }
     ck_assert_uint_lt(count, MOST);
-    ck_assert_uint_eq(self->cache.bins[class].count, 0);
+    ck_assert_uint_eq(memrt__bin_count(&self->cache.bins[class]), 0);
     verify_cache(self);
     ck_assert_ptr_null(memrt__thread_cache_take(self, class));
     kernel_obey();
@@ -481,10 +486,10 @@ static void *hold_three_blocks(void *context)
         memrt__thread_cache_give(still->record, 20, blocks[i]);
     }
     memrt__bin_t *bin = &still->record->cache.bins[20];
-    bin->count -= still->short_by;
+    bin->room += still->short_by;
     pthread_barrier_wait(&still->together);
     pthread_barrier_wait(&still->together);
-    bin->count += still->short_by;
+    bin->room -= still->short_by;
     return NULL;
 }
 
