@@ -44,6 +44,12 @@ memrt_status_t memrt__checked_stats_read(const memrt_policy_t *policy, memrt_sta
     return memrt__plain_table.stats_read(policy, out);
 }
 
+memrt_status_t memrt__checked_stats_sizes(const memrt_policy_t *policy, memrt_sizes_t *out)
+{
+    memrt__verify_report_policy("stats_sizes", policy);
+    return memrt__plain_table.stats_sizes(policy, out);
+}
+
 void memrt__checked_stats_reset_peak(memrt_policy_t *policy)
 {
     memrt__verify_report_policy("stats_reset_peak", policy);

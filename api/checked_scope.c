@@ -71,6 +71,12 @@ void memrt__checked_scope_sizes(const memrt_scope_t *scope, uint64_t *out)
     memrt__plain_table.scope_sizes(scope, out);
 }
 
+memrt_status_t memrt__checked_scope_stats_sizes(const memrt_scope_t *scope, memrt_sizes_t *out)
+{
+    memrt__verify_known_scope("scope_stats_sizes", scope);
+    return memrt__plain_table.scope_stats_sizes(scope, out);
+}
+
 void memrt__checked_scope_reset_peak(memrt_scope_t *scope)
 {
     memrt__verify_known_scope("scope_reset_peak", scope);

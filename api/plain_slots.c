@@ -93,6 +93,22 @@ memrt_status_t memrt__plain_stats_read(const memrt_policy_t *policy, memrt_stats
     return read_aggregate_stats(policy == NULL ? &memrt__process : &policy->base->level, &all, out);
 }
 
+static memrt_status_t read_sizes(const memrt__level_t *level, memrt_sizes_t *out)
+{
+    memrt_sizes_t all = {.struct_size = out->struct_size};
+    if (all.struct_size < sizeof(all.struct_size)) {
+        return MEMRT_EINVAL;
+    }
+    memrt__stats_sizes(level, &all);
+    memcpy(out, &all, memrt__size_min(all.struct_size, sizeof(all)));
+    return MEMRT_OK;
+}
+
+memrt_status_t memrt__plain_stats_sizes(const memrt_policy_t *policy, memrt_sizes_t *out)
+{
+    return read_sizes(policy == NULL ? &memrt__process : &policy->base->level, out);
+}
+
 void memrt__plain_stats_reset_peak(memrt_policy_t *policy)
 {
     memrt__stats_reset_peak(policy == NULL ? &memrt__process : &policy->base->level);
@@ -177,6 +193,11 @@ void memrt__plain_scope_sizes(const memrt_scope_t *scope, uint64_t *out)
     memrt_sizes_t sizes;
     memrt__stats_sizes(&scope->level, &sizes);
     memcpy(out, sizes.allocated, sizeof(sizes.allocated));
+}
+
+memrt_status_t memrt__plain_scope_stats_sizes(const memrt_scope_t *scope, memrt_sizes_t *out)
+{
+    return read_sizes(&scope->level, out);
 }
 
 void memrt__plain_scope_reset_peak(memrt_scope_t *scope)

@@ -161,7 +161,9 @@
     PLAIN(trace_stop, memrt__trace_stop)                                                           \
     PLAIN(trace_stats, memrt__trace_stats)                                                         \
     PLAIN(trace_mark, memrt__trace_mark)                                                           \
-    PLAIN(threads, memrt__thread_stats_read)
+    PLAIN(threads, memrt__thread_stats_read)                                                       \
+    CHECKED(stats_sizes, memrt__plain_stats_sizes)                                                 \
+    CHECKED(scope_stats_sizes, memrt__plain_scope_stats_sizes)
 
 /// Properties of both tables, except for `features`, and the features that both tables have.
 #define MEMRT__PROPERTIES                                                                          \

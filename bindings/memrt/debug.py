@@ -4,7 +4,7 @@ Live buffers: tracking, live, sites.
 Leaks: assert_no_leaks, growth, suppress_leaks.
 Small views over large buffers: retention.
 Event traces: trace, mark, Trace.
-Peaks and threads: exact_peak, threads.
+Peaks, sizes and threads: exact_peak, sizes, threads.
 Policies and options in force: policies, options.
 Symbols of compiled code: unresolved_symbols, check_symbols.
 
@@ -18,6 +18,7 @@ from memrt._leaks.leaks import LeakError, assert_no_leaks, suppress_leaks
 from memrt._memrt import check_symbols, unresolved_symbols
 from memrt._policy.policy import policies
 from memrt._stats.peak import exact_peak
+from memrt._stats.sizes import sizes
 from memrt._stats.threads import threads
 from memrt._support.installation import make_public
 from memrt._support.options import options
@@ -46,6 +47,7 @@ __all__ = [
     "policies",
     "retention",
     "sites",
+    "sizes",
     "suppress_leaks",
     "threads",
     "trace",

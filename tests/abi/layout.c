@@ -356,6 +356,11 @@ SLOT(threads, 126);
 SIZE(memrt_thread_stats_t, 56);
 AT(memrt_thread_stats_t, id, 8);
 AT(memrt_thread_stats_t, freed, 48);
+SLOT(stats_sizes, 127);
+SLOT(scope_stats_sizes, 128);
+SIZE(memrt_sizes_t, 776);
+AT(memrt_sizes_t, allocated, 8);
+AT(memrt_sizes_t, live, 392);
 
 _Static_assert(MEMRT_KIND_INLINE == 1 && MEMRT_KIND_BLOCK == 4, "kinds have fixed numbers");
 _Static_assert(MEMRT_HEADER_SIZE == 64 && MEMRT_NAME_MAX == 63, "callers compile in the limits");

@@ -624,6 +624,7 @@ CASES: dict[str, Case] = {
     "memrt.Policy.options": Case(lambda g: g.policy.options),
     "memrt.Policy.handler": Case(lambda g: g.policy.handler),
     "memrt.Policy.stats": Case(lambda g: g.policy.stats()),
+    "memrt.Policy.sizes": Case(lambda g: g.policy.sizes()),
     "memrt.Policy.__enter__": Case(
         lambda g: g.policy.__enter__(), after=leave_policies, sets_context=True
     ),
@@ -771,6 +772,7 @@ CASES: dict[str, Case] = {
     "memrt.types.Stats.__sub__": Case(lambda g: g.stats - g.stats),
     "memrt.types.Stats.__repr__": Case(lambda g: repr(g.stats)),
     "memrt.reset_peak": Case(lambda g: memrt.reset_peak(g.policy)),
+    "memrt.debug.sizes": Case(lambda g: memrt.debug.sizes(g.policy)),
     "memrt.debug.threads": Case(lambda g: memrt.debug.threads()),
     "memrt.types.ThreadStats": Case(
         lambda g: memrt.types.ThreadStats(1, "name", 1.0, *range(4)),
@@ -804,7 +806,7 @@ CASES: dict[str, Case] = {
     "memrt.types.Scope.stats": scoped(lambda g: g.inside.stats()),
     "memrt.types.Scope.sizes": scoped(lambda g: g.inside.sizes()),
     "memrt.types.Scope.sizes, of 300 buffers": Case(
-        lambda g: g.inside.sizes(), enter_full_scope, leave_full_scope
+        lambda g: g.inside.sizes(live=True), enter_full_scope, leave_full_scope
     ),
     "memrt.types.Scope.reset_peak": scoped(lambda g: g.inside.reset_peak()),
     "memrt.types.Scope.__eq__": scoped(lambda g: g.inside == memrt.current_scope()),
@@ -1012,6 +1014,7 @@ CASES: dict[str, Case] = {
     "_memrt.policy_info": Case(lambda g: _memrt.policy_info(g.policy.handler)),
     "_memrt.policies": Case(lambda g: _memrt.policies()),
     "_memrt.stats_read": Case(lambda g: _memrt.stats_read(g.policy)),
+    "_memrt.stats_sizes": Case(lambda g: _memrt.stats_sizes(g.policy)),
     "_memrt.threads": Case(lambda g: _memrt.threads()),
     "_memrt.stats_reset_peak": Case(lambda g: _memrt.stats_reset_peak(g.policy)),
     "_memrt.in_scope": scoped(lambda g: _memrt.in_scope(g.policy.handler)),

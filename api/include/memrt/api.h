@@ -204,6 +204,10 @@ typedef struct memrt_api {
 
     /* --- Statistics of threads: memrt/observe/stats.h. --- */
     memrt_threads_fn threads MEMRT_MUST_CHECK;
+
+    /* --- Blocks by size: memrt/observe/stats.h and memrt/scope.h. --- */
+    memrt_stats_sizes_fn stats_sizes MEMRT_MUST_CHECK;
+    memrt_scope_stats_sizes_fn scope_stats_sizes MEMRT_MUST_CHECK;
 } memrt_api_t;
 
 #ifdef __cplusplus

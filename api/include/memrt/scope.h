@@ -86,6 +86,11 @@ typedef memrt_status_t (*memrt_scope_stats_fn)(const memrt_scope_t *scope, memrt
 /// MEMRT_SIZE_BINS counts into `out`.
 typedef void (*memrt_scope_sizes_fn)(const memrt_scope_t *scope, uint64_t *out);
 
+/// Read the blocks by size that were allocated in the scope and in scopes inside of the scope.
+/// Failure: MEMRT_EINVAL: struct_size is not set.
+typedef memrt_status_t (*memrt_scope_stats_sizes_fn)(const memrt_scope_t *scope,
+                                                     memrt_sizes_t *out);
+
 /// Restart the peak of the scope at the bytes that are live now.
 typedef void (*memrt_scope_reset_peak_fn)(memrt_scope_t *scope);
 

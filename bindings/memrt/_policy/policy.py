@@ -7,6 +7,7 @@ from weakref import ref
 
 from memrt import _memrt
 from memrt._policy import handlers
+from memrt._stats.sizes import sizes as read_sizes
 from memrt._stats.snapshot import Stats
 from memrt._stats.snapshot import stats as read_stats
 from memrt._support.leaving import end_block
@@ -163,6 +164,21 @@ class Policy(ProcessObject):
             Snapshot of the account.
         """
         return read_stats(self)
+
+    def sizes(self, *, live: bool = False) -> dict[int, int]:
+        """Return the number of blocks by size, as ``memrt.debug.sizes(policy)`` does.
+
+        Parameters
+        ----------
+        live : bool, optional
+            Count the blocks that are not freed, in place of all blocks allocated so far.
+
+        Returns
+        -------
+        dict of int to int
+            Counts by upper bound: key k counts blocks of at least k/2 and fewer than k bytes.
+        """
+        return read_sizes(self, live=live)
 
     def __enter__(self) -> Policy:
         handlers.push(self, self._handler)

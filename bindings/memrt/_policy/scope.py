@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from memrt import _memrt
+from memrt._stats.sizes import by_upper_bound
 from memrt._stats.snapshot import Stats
 from memrt._support.process_object import ProcessObject
 from memrt._support.units import human_bytes
@@ -76,26 +77,29 @@ class Scope(ProcessObject):
         """
         return Stats(*_memrt.scope_stats(self._capsule))
 
-    def sizes(self) -> dict[int, int]:
-        """Return a histogram of allocation sizes.
+    def sizes(self, *, live: bool = False) -> dict[int, int]:
+        """Return the number of blocks by size, as :func:`memrt.debug.sizes` does for a policy.
+
+        Parameters
+        ----------
+        live : bool, optional
+            Count the blocks that are not freed, in place of all blocks allocated so far.
 
         Returns
         -------
         dict of int to int
-            Counts by upper bound. The value of key k counts allocations of at least k/2 and fewer
-            than k bytes. Key 1 counts empty blocks. Ranges without allocations are left out. The
-            last possible key, 1 << 47, also counts all larger allocations.
+            Counts by upper bound: key k counts blocks of at least k/2 and fewer than k bytes.
 
         Examples
         --------
         >>> import memrt
         >>> with memrt.scope("sizes") as scope:
         ...     buffers = [memrt.alloc(size) for size in (0, 100, 120)]
-        >>> scope.sizes()
-        {1: 1, 128: 2}
+        >>> del buffers[1]
+        >>> scope.sizes(), scope.sizes(live=True)
+        ({1: 1, 128: 2}, {1: 1, 128: 1})
         """
-        counts = enumerate(_memrt.scope_sizes(self._capsule))
-        return {1 << bits: count for bits, count in counts if count != 0}
+        return by_upper_bound(_memrt.scope_sizes(self._capsule), live=live)
 
     def reset_peak(self) -> None:
         """Restart the peak at the bytes live now."""

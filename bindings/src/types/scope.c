@@ -106,23 +106,18 @@ static PyObject *get_scope_stats(PyObject *module, PyObject *capsule)
 
 static PyObject *get_scope_sizes(PyObject *module, PyObject *capsule)
 {
-    uint64_t counts[MEMRT_SIZE_BINS];
+    memrt_sizes_t sizes = {.struct_size = sizeof(sizes)};
     (void)module;
+    memrt__owner_drain();
     memrt_scope_t *scope = get_scope(capsule);
-    PyObject *list = scope != NULL ? PyList_New(MEMRT_SIZE_BINS) : NULL;
-    if (list == NULL) {
+    if (scope == NULL) {
         return NULL;
     }
-    memrt__api()->scope_sizes(scope, counts);
-    for (Py_ssize_t bin = 0; list != NULL && bin < (Py_ssize_t)MEMRT_SIZE_BINS; bin++) {
-        PyObject *count = PyLong_FromUnsignedLongLong(counts[bin]);
-        if (count == NULL) {
-            Py_CLEAR(list);
-        } else {
-            PyList_SET_ITEM(list, bin, count);
-        }
-    }
-    return list;
+    memrt_status_t status = memrt__api()->scope_stats_sizes(scope, &sizes);
+    /* GCOV_EXCL_BR_START: the struct has the size that libmemrt wants */
+    return status == MEMRT_OK ? memrt__sizes_tuple(&sizes)
+                              : memrt__raise(status, "cannot read sizes");
+    /* GCOV_EXCL_BR_STOP */
 }
 
 static PyObject *scope_reset_peak(PyObject *module, PyObject *capsule)
@@ -149,8 +144,9 @@ PyMethodDef memrt__scope_methods[] = {
      "scope_stats(scope) -> tuple of int\n\n"
      "Return the account of a scope with all inner scopes, in the order of memrt_stats_t."},
     {"scope_sizes", get_scope_sizes, METH_O,
-     "scope_sizes(scope) -> list of int\n\n"
-     "Return allocations in a scope and all inner scopes by size, one bin for each doubling."},
+     "scope_sizes(scope) -> (allocated, live)\n\n"
+     "Return the blocks of a scope and all inner scopes by size: two tuples with a count for each\n"
+     "doubling."},
     {"scope_reset_peak", scope_reset_peak, METH_O,
      "scope_reset_peak(scope)\n\nReset the peak to the live bytes."},
     {NULL, NULL, 0, NULL},

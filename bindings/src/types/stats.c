@@ -17,13 +17,11 @@ static int read_account_argument(PyObject *object, PyObject **handler)
     return *handler != NULL ? 0 : -1;
 }
 
-PyObject *memrt__stats_tuple(const memrt_stats_t *stats)
+static PyObject *create_tuple(const uint64_t *numbers, Py_ssize_t count)
 {
-    const uint64_t *fields = &stats->alloc;
-    Py_ssize_t count = (Py_ssize_t)((sizeof(*stats) - offsetof(memrt_stats_t, alloc)) / 8);
     PyObject *tuple = PyTuple_New(count);
     for (Py_ssize_t i = 0; tuple != NULL && i < count; i++) {
-        PyObject *number = PyLong_FromUnsignedLongLong(fields[i]);
+        PyObject *number = PyLong_FromUnsignedLongLong(numbers[i]);
         if (number == NULL) {
             Py_CLEAR(tuple);
         } else {
@@ -31,6 +29,22 @@ PyObject *memrt__stats_tuple(const memrt_stats_t *stats)
         }
     }
     return tuple;
+}
+
+PyObject *memrt__stats_tuple(const memrt_stats_t *stats)
+{
+    Py_ssize_t count = (Py_ssize_t)((sizeof(*stats) - offsetof(memrt_stats_t, alloc)) / 8);
+    return create_tuple(&stats->alloc, count);
+}
+
+PyObject *memrt__sizes_tuple(const memrt_sizes_t *sizes)
+{
+    PyObject *allocated = create_tuple(sizes->allocated, MEMRT_SIZE_BINS);
+    PyObject *live = allocated == NULL ? NULL : create_tuple(sizes->live, MEMRT_SIZE_BINS);
+    PyObject *both = live == NULL ? NULL : PyTuple_Pack(2, allocated, live);
+    Py_XDECREF(allocated);
+    Py_XDECREF(live);
+    return both;
 }
 
 static PyObject *stats_read(PyObject *module, PyObject *object)
@@ -48,6 +62,24 @@ static PyObject *stats_read(PyObject *module, PyObject *object)
     /* GCOV_EXCL_BR_START: the struct has the size that libmemrt wants */
     return status == MEMRT_OK ? memrt__stats_tuple(&stats)
                               : memrt__raise(status, "cannot read statistics");
+    /* GCOV_EXCL_BR_STOP */
+}
+
+static PyObject *stats_sizes(PyObject *module, PyObject *object)
+{
+    memrt_sizes_t sizes = {.struct_size = sizeof(sizes)};
+    PyObject *handler;
+    (void)module;
+    memrt__owner_drain();
+    if (read_account_argument(object, &handler) < 0) {
+        return NULL;
+    }
+    memrt_status_t status =
+        memrt__api()->stats_sizes(handler != NULL ? memrt__handler_policy(handler) : NULL, &sizes);
+    Py_XDECREF(handler);
+    /* GCOV_EXCL_BR_START: the struct has the size that libmemrt wants */
+    return status == MEMRT_OK ? memrt__sizes_tuple(&sizes)
+                              : memrt__raise(status, "cannot read sizes");
     /* GCOV_EXCL_BR_STOP */
 }
 
@@ -113,6 +145,10 @@ PyMethodDef memrt__stats_methods[] = {
     {"stats_read", stats_read, METH_O,
      "stats_read(policy) -> tuple of int\n\n"
      "Return the account of a policy, or of the process for None, in the order of memrt_stats_t."},
+    {"stats_sizes", stats_sizes, METH_O,
+     "stats_sizes(policy) -> (allocated, live)\n\n"
+     "Return the blocks of a policy, or of the process for None, by size: two tuples with a count for\n"
+     "each doubling."},
     {"stats_reset_peak", stats_reset_peak, METH_O,
      "stats_reset_peak(policy)\n\nReset the peak to the live bytes."},
     {"threads", read_thread_stats, METH_NOARGS,

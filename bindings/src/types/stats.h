@@ -7,6 +7,9 @@
 /// exception.
 PyObject *memrt__stats_tuple(const memrt_stats_t *stats);
 
+/// Return the members `allocated` and `live` as a tuple of two tuples. NULL with an exception.
+PyObject *memrt__sizes_tuple(const memrt_sizes_t *sizes);
+
 /// Read statistics of the process and of policies.
 extern PyMethodDef memrt__stats_methods[];
 

@@ -564,6 +564,7 @@ static memrt_scope_t *made_scope;
 static memrt_stats_t made_stats = {.struct_size = sizeof(made_stats)};
 static memrt_option_t made_option;
 static uint64_t made_sizes[MEMRT_SIZE_BINS];
+static memrt_sizes_t made_counts = {.struct_size = sizeof(made_counts)};
 
 #define NEW_OPTIONS                                                                                \
     (&(memrt_new_options_t){.struct_size = sizeof(memrt_new_options_t), .policy = owner})
@@ -586,6 +587,7 @@ static uint64_t made_sizes[MEMRT_SIZE_BINS];
     SLOT(policy_index, KNOWN, REQUIRE(checked->policy_index(owner) != 0))                          \
     SLOT(policy_option, KNOWN, checked->policy_option(owner, 0, &made_option))                     \
     SLOT(stats_read, KNOWN, REQUIRE(checked->stats_read(owner, &made_stats) == MEMRT_OK))          \
+    SLOT(stats_sizes, KNOWN, REQUIRE(checked->stats_sizes(owner, &made_counts) == MEMRT_OK))       \
     SLOT(stats_reset_peak, KNOWN, checked->stats_reset_peak(owner))                                \
     SLOT(explain_shortage, KNOWN, REQUIRE(checked->explain_shortage(owner, 1, NULL, 0) != 0))      \
     SLOT(scope_policy, HELD, (void)!checked->scope_policy(made_scope, owner, &made_policy))        \
@@ -611,6 +613,8 @@ static uint64_t made_sizes[MEMRT_SIZE_BINS];
     SLOT(scope_id, KNOWN, REQUIRE(checked->scope_id(owner) != 0))                                  \
     SLOT(scope_stats, KNOWN, REQUIRE(checked->scope_stats(owner, &made_stats) == MEMRT_OK))        \
     SLOT(scope_sizes, KNOWN, checked->scope_sizes(owner, made_sizes))                              \
+    SLOT(scope_stats_sizes, KNOWN,                                                                 \
+         REQUIRE(checked->scope_stats_sizes(owner, &made_counts) == MEMRT_OK))                     \
     SLOT(scope_reset_peak, KNOWN, checked->scope_reset_peak(owner))
 
 typedef enum rule {

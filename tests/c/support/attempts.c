@@ -321,6 +321,8 @@ ALWAYS(trace_stop, api->trace_stop(NULL) == MEMRT_ENOENT)
 ALWAYS(trace_stats, api->trace_stats(&(memrt_trace_stats_t){0}) == MEMRT_EINVAL)
 ALWAYS(trace_mark, api->trace_mark("nowhere") == MEMRT_OK)
 ALWAYS(threads, api->threads(NULL, &(size_t){0}) == MEMRT_OK)
+ALWAYS(stats_sizes, api->stats_sizes(NULL, &(memrt_sizes_t){0}) == MEMRT_EINVAL)
+ALWAYS(scope_stats_sizes, api->scope_stats_sizes(ground->scope, &(memrt_sizes_t){0}) == MEMRT_EINVAL)
 ALWAYS(tracking_get, api->tracking_get(&(memrt_tracking_t){0}) == MEMRT_EINVAL)
 ALWAYS(frame_text, api->frame_text(1, &(memrt_frame_text_t){0}) == MEMRT_EINVAL)
 ALWAYS(site_read, api->site_read(1, &(memrt_site_t){0}) == MEMRT_EINVAL)
@@ -859,7 +861,7 @@ const slot_t slots[] = {
     CREATOR(dlpack_adopt_unversioned), CREATOR(dlpack_new),
     CREATOR(arrow_export), CREATOR(arrow_adopt),
     CREATOR(trace_start), PLAIN(trace_stop), PLAIN(trace_stats), PLAIN(trace_mark),
-    PLAIN(threads),
+    PLAIN(threads), PLAIN(stats_sizes), PLAIN(scope_stats_sizes),
     ANOTHER("memrt_get_api", NOTHING, try_exports),
     ANOTHER("memrt_version", NOTHING, try_exports),
     ANOTHER("memrt_api_of_nrt", NOTHING, try_exports),

@@ -428,13 +428,13 @@ static PyObject *fake_table(PyObject *module, PyObject *args)
     return PyCapsule_New(&table, MEMRT_API_CAPSULE, NULL);
 }
 
-/// has_last_slot() -> whether the imported table has threads, by MEMRT_HAS
+/// has_last_slot() -> whether the imported table has its last slot, by MEMRT_HAS
 static PyObject *has_last_slot(PyObject *module, PyObject *unused)
 {
     (void)module;
     (void)unused;
     const memrt_api_t *table = memrt_import();
-    return table != NULL ? PyBool_FromLong(MEMRT_HAS(table, threads)) : NULL;
+    return table != NULL ? PyBool_FromLong(MEMRT_HAS(table, scope_stats_sizes)) : NULL;
 }
 
 static PyMethodDef methods[] = {

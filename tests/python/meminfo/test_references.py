@@ -189,6 +189,8 @@ CALLS = {
     "scopes": lambda t: [_memrt.scope_info(each) for each in _memrt.scopes()],
     "scope_info: wrong type": lambda t: _memrt.scope_info(t.mi),
     "scope figures": lambda t: (t.scope.stats(), t.scope.sizes(), t.scope.reset_peak()),
+    "sizes": lambda t: (memrt.debug.sizes(), memrt.debug.sizes(t.policy, live=True)),
+    "sizes: wrong type": lambda t: _memrt.stats_sizes(t.mi),
     "scope figures: wrong type": lambda t: _memrt.scope_sizes(t.mi),
     "in_scope": lambda t: _memrt.in_scope(t.handler),
     "in_scope: entered": lambda t: within(t, lambda: _memrt.in_scope(t.handler)),

@@ -297,9 +297,10 @@ def test_scope_is_found_only_by_its_full_path():
 
 def test_sizes_count_blocks_by_powers_of_two():
     with memrt.scope("histogram") as s:
-        for size in (0, 1, 2, 3, 1000, 1024):
-            memrt.alloc(size)
+        kept = [memrt.alloc(size) for size in (0, 1, 2, 3, 1000, 1024)]
+    del kept[2:5]
     assert s.sizes() == {1: 1, 2: 1, 4: 2, 1024: 1, 2048: 1}
+    assert s.sizes(live=True) == {1: 1, 2: 1, 2048: 1}
 
 
 def test_scopes_and_outside_sum_to_the_process(in_force):

@@ -268,3 +268,23 @@ def test_repr_shows_the_precision_of_the_peak():
     fields = dict.fromkeys(memrt.stats().to_dict(), 0)
     assert "(0 bytes) exact" in repr(memrt.types.Stats(**fields))
     assert "(0 bytes) ± 2.0 MiB" in repr(memrt.types.Stats(**{**fields, "peak_error": 2 << 20}))
+
+
+def test_sizes_of_policy_and_process_count_blocks_by_powers_of_two():
+    before = memrt.debug.sizes(live=True)
+    policy = memrt.Policy(name="sizes")
+    kept = [memrt.alloc(size, policy=policy) for size in (0, 1, 3, 1000, 1024)]
+    with policy:
+        kept.append(np.empty(40, "u1"))
+    del kept[2:4]
+    assert memrt.debug.sizes(policy) == policy.sizes() == {1: 1, 2: 1, 4: 1, 64: 1, 1024: 1, 2048: 1}
+    assert policy.sizes(live=True) == {1: 1, 2: 1, 64: 1, 2048: 1}
+    after = memrt.debug.sizes(live=True)
+    assert {k: n for k in after if (n := after[k] - before.get(k, 0))} == policy.sizes(live=True)
+    assert sum(policy.sizes().values()) == policy.stats().alloc
+
+
+@pytest.mark.parametrize("argument", [5, "policy"])
+def test_sizes_refuse_what_is_no_policy(argument):
+    with pytest.raises(TypeError, match="Policy"):
+        memrt.debug.sizes(argument)

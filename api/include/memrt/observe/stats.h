@@ -63,6 +63,10 @@ typedef struct memrt_sizes {
 /// Failure: MEMRT_EINVAL: struct_size is not set.
 typedef memrt_status_t (*memrt_stats_read_fn)(const memrt_policy_t *policy, memrt_stats_t *out);
 
+/// Read the blocks by size of `policy` (NULL: the process).
+/// Failure: MEMRT_EINVAL: struct_size is not set.
+typedef memrt_status_t (*memrt_stats_sizes_fn)(const memrt_policy_t *policy, memrt_sizes_t *out);
+
 /// Restart the peak of `policy` (NULL: the process) at the bytes that are live now.
 typedef void (*memrt_stats_reset_peak_fn)(memrt_policy_t *policy);
 
