@@ -55,6 +55,9 @@ uint64_t memrt__os_now_ns(void);
 /// milliseconds ago. Costs a quarter of memrt__os_now_ns().
 uint64_t memrt__os_tick_ns(void);
 
+/// Return random bits of the system; without these, bits that differ between processes.
+uint64_t memrt__os_random(void);
+
 /// Return nanoseconds since 1970.
 uint64_t memrt__os_wall_ns(void);
 

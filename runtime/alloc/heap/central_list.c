@@ -89,7 +89,7 @@ static void *pop_block(central_t *central, memrt__span_t *span, bool *clean)
     *clean = false;
     if (block != NULL) {
         MEMRT__ASSERT(central->unused != 0);
-        span->free = *memrt__block_next(block);
+        span->free = memrt__block_next(block);
         central->unused--;
     } else {
         block = span->fresh;
@@ -169,8 +169,7 @@ void *memrt__central_list_take_one(unsigned class, bool *clean)
 
 static void *try_take_list(unsigned class, size_t most, size_t *taken)
 {
-    void *list = NULL;
-    void **end = &list;
+    void *list = NULL, *last = NULL;
     size_t count = 0;
     bool grew = false;
     while (!memrt__lock_or_fork(get_class_lock(class))) {
@@ -184,11 +183,17 @@ static void *try_take_list(unsigned class, size_t most, size_t *taken)
         if (block == NULL) {
             break;
         }
-        *end = block;
-        end = memrt__block_next(block);
+        if (last == NULL) {
+            list = block;
+        } else {
+            memrt__block_set_next(last, block);
+        }
+        last = block;
         count++;
     }
-    *end = NULL;
+    if (last != NULL) {
+        memrt__block_set_next(last, NULL);
+    }
     memrt__unlock(get_class_lock(class));
     if (grew) {
         memrt__large_cache_make_room();
@@ -209,7 +214,7 @@ static void push_block(central_t *central, memrt__span_t *span, void *block)
     if (!has_block(span)) {
         link_span(central, span);
     }
-    *memrt__block_next(block) = span->free;
+    memrt__block_set_next(block, span->free);
     span->free = block;
     span->used--;
     central->unused++;
@@ -227,7 +232,7 @@ static bool return_block(central_t *central, void *block)
 {
     memrt__span_t *span = memrt__page_heap_span_of(block);
     if (MEMRT__UNLIKELY(span->detoured)) { /* by the forking thread; a child loses the block */
-        *memrt__block_next(block) = NULL;
+        memrt__block_set_next(block, NULL);
         (void)!memrt__detour_defer(span->class, block);
         return false;
     }
@@ -256,7 +261,7 @@ void memrt__central_list_give(unsigned class, void *list)
     }
     while (list != NULL) {
         void *block = list;
-        list = *memrt__block_next(block);
+        list = memrt__block_next(block);
         freed_pages |= return_block(central, block);
     }
     memrt__unlock(get_class_lock(class));

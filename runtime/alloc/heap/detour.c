@@ -97,14 +97,14 @@ bool memrt__detour_take(unsigned class, size_t most, void **list, size_t *taken)
     if (!lock_detour()) {
         return false;
     }
-    void **end = list, *block;
+    void *block;
+    *list = NULL;
     *taken = 0;
     while (*taken < most && (block = take_detour_block(class)) != NULL) {
-        *end = block;
-        end = memrt__block_next(block);
+        memrt__block_set_next(block, *list);
+        *list = block;
         ++*taken;
     }
-    *end = NULL;
     memrt__unlock(MEMRT__RANK_DETOUR);
     return true;
 }
@@ -116,8 +116,8 @@ bool memrt__detour_defer(unsigned class, void *list)
     }
     while (list != NULL) {
         void *block = list;
-        list = *memrt__block_next(block);
-        *memrt__block_next(block) = deferred_blocks[class];
+        list = memrt__block_next(block);
+        memrt__block_set_next(block, deferred_blocks[class]);
         deferred_blocks[class] = block;
     }
     memrt__unlock(MEMRT__RANK_DETOUR);

@@ -57,7 +57,7 @@ static void fill_slot(slot_t *slot, void *list, size_t count)
     memrt__store_relaxed(&slot->count, count);
     for (size_t i = 0; i < count; i++) {
         slot->blocks[i] = list;
-        list = *memrt__block_next(list);
+        list = memrt__block_next(list);
     }
     MEMRT__ASSERT(list == NULL);
 }
@@ -110,7 +110,7 @@ static void *take_blocks(slot_t *slot, size_t most, size_t *taken)
         MEMRT__PREFETCH(slot->blocks[i]);
     }
     if (left != 0) {
-        *memrt__block_next(slot->blocks[left - 1]) = NULL;
+        memrt__block_set_next(slot->blocks[left - 1], NULL);
     }
     *taken = count - left;
     memrt__store_relaxed(&slot->count, left);
@@ -218,10 +218,10 @@ static bool is_slot_valid(const slot_t *slot, unsigned class)
 {
     bool full = memrt__load_acquire(&slot->state) % STATES == FULL;
     bool valid = !full || (MEMRT__HOLDS(slot->count - 1 < MEMRT__HANDOVER_BLOCKS) &&
-                           MEMRT__HOLDS(*memrt__block_next(slot->blocks[slot->count - 1]) == NULL));
+                           MEMRT__HOLDS(memrt__block_next(slot->blocks[slot->count - 1]) == NULL));
     for (size_t i = 0; full && valid && i < slot->count; i++) {
         valid = MEMRT__HOLDS(memrt__page_heap_span_of(slot->blocks[i])->class == class) &&
-                MEMRT__HOLDS(i == 0 || *memrt__block_next(slot->blocks[i - 1]) == slot->blocks[i]);
+                MEMRT__HOLDS(i == 0 || memrt__block_next(slot->blocks[i - 1]) == slot->blocks[i]);
     }
     return valid;
 }

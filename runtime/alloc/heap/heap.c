@@ -19,6 +19,7 @@
 
 void memrt__heap_start(void)
 {
+    memrt__link_start();
     memrt__thread_cache_start();
 }
 

@@ -3,6 +3,23 @@
 #include "runtime/alloc/heap/size_class.h"
 #include "runtime/base/check.h"
 #include "runtime/base/size.h"
+#include "runtime/os/os.h"
+
+#define LINK_MARK ((size_t)1 << 63) /* no address has this bit */
+
+size_t memrt__link_key = LINK_MARK;
+
+void memrt__link_start(void)
+{
+    memrt__link_key = memrt__os_random() | LINK_MARK;
+}
+
+void memrt__link_refuse(const void *next)
+{
+    memrt__abort("a free block was overwritten: its link decodes to %p; a program must not write to "
+                 "memory after its free, or past the end of a block" MEMRT__CHECK_HINT,
+                 next);
+}
 
 #define SPAN_BYTES ((size_t)64 << 10) /* for small blocks */
 #define SPAN_BLOCKS 8u
@@ -44,7 +61,7 @@ static bool is_free_list_valid(const memrt__span_t *span, size_t count)
         if (!MEMRT__HOLDS(is_block_of_span(span, block))) {
             return false;
         }
-        block = *memrt__block_next(block);
+        block = memrt__block_next(block);
         count--;
     }
     return MEMRT__HOLDS(block == NULL && count == 0);

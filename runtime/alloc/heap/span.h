@@ -9,6 +9,7 @@
 
 #include "runtime/alloc/heap/size_class.h"
 #include "runtime/base/check.h"
+#include "runtime/base/compiler.h"
 
 /// Spans: runs of units of one segment, for blocks of one size class.
 
@@ -36,11 +37,45 @@ typedef struct memrt__span {
     bool clean;    ///< units unused since the system gave them, so fresh blocks are zero
 } memrt__span_t;
 
-/// Return the link word of an unused block: the third word. The two words before hold what a second
-/// free reads: the reference count of a block, which stays 0, or the header of a tiny block.
-static inline void **memrt__block_next(void *block)
+/// Links between unused blocks. The link is the third word of a block. The two words before hold
+/// what a second free reads: the reference count of a block, which stays 0, or the header of a tiny
+/// block.
+///
+/// A link is encoded by a random key with the highest bit set. No address has this bit, so a link
+/// that other code has overwritten with an address or a small number has the bit when decoded.
+extern MEMRT__HIDDEN size_t memrt__link_key;
+
+/// Choose the key. No link may exist yet.
+void memrt__link_start(void);
+
+/// Return whether a decoded link is an address or NULL.
+static inline bool memrt__link_is_valid(const void *next)
 {
-    return (void **)block + 2;
+    return (ptrdiff_t)(uintptr_t)next >= 0;
+}
+
+/// Abort: the decoded link `next` is not valid.
+MEMRT__COLD _Noreturn void memrt__link_refuse(const void *next);
+
+/// Return the decoded link of an unused block; the caller checks the link.
+static inline void *memrt__link_read(const void *block)
+{
+    return (void *)(((const size_t *)block)[2] ^ memrt__link_key);
+}
+
+/// Return the next block in the list of an unused block, or NULL. Aborts if the link is not valid.
+static inline void *memrt__block_next(const void *block)
+{
+    void *next = memrt__link_read(block);
+    if (MEMRT__UNLIKELY(!memrt__link_is_valid(next))) {
+        memrt__link_refuse(next);
+    }
+    return next;
+}
+
+static inline void memrt__block_set_next(void *block, const void *next)
+{
+    ((size_t *)block)[2] = (size_t)next ^ memrt__link_key;
 }
 
 /// Return the maximum bytes of a span for blocks of `bytes`: at least eight small blocks. A large

@@ -126,6 +126,9 @@ void *memrt__thread_cache_refill(memrt__thread_t *self, unsigned class)
     MEMRT__ASSERT(class < MEMRT__CLASSES);
     serve_drain_request(self);
     memrt__bin_t *bin = &self->cache.bins[class];
+    if (MEMRT__UNLIKELY(memrt__bin_top(bin) != NULL)) {
+        memrt__link_refuse(memrt__bin_top(bin));
+    }
     MEMRT__ASSERT(memrt__bin_count(bin) == 0);
     size_t taken, batch = get_batch_size(self, bin);
     size_t limit = bin->limit;
@@ -142,7 +145,7 @@ void *memrt__thread_cache_refill(memrt__thread_t *self, unsigned class)
     }
     if (block != NULL) {
         MEMRT__ASSERT(taken != 0);
-        set_bin_list(bin, *memrt__block_next(block), taken - 1);
+        set_bin_list(bin, memrt__block_next(block), taken - 1);
     }
     return block;
 }
@@ -154,11 +157,11 @@ static void *cut_list(memrt__bin_t *bin, size_t count)
     void *list = (void *)memrt__load_relaxed(&bin->head);
     void *last = list;
     for (size_t i = 1; i < count; i++) {
-        last = *memrt__block_next(last);
+        last = memrt__block_next(last);
     }
-    void *rest = *memrt__block_next(last);
+    void *rest = memrt__block_next(last);
     MEMRT__ASSERT((rest == NULL) == (count == memrt__bin_count(bin)));
-    *memrt__block_next(last) = NULL;
+    memrt__block_set_next(last, NULL);
     set_bin_list(bin, rest, (size_t)0 - count);
     return list;
 }
@@ -236,7 +239,7 @@ void memrt__thread_cache_return(unsigned class, void *block)
     if (self != NULL) {
         memrt__thread_cache_give(self, class, block);
     } else {
-        *memrt__block_next(block) = NULL;
+        memrt__block_set_next(block, NULL);
         memrt__central_list_give(class, block);
     }
 }

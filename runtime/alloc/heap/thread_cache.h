@@ -21,7 +21,8 @@
 /// Care for the bins of records: new records get empty bins, and bins are drained when threads end.
 void memrt__thread_cache_start(void);
 
-/// Take a block of the class after the bin was found empty. Failure: returns NULL when out of
+/// Take a block of the class after the bin was found empty. Aborts if the bin is not empty: then
+/// its top is an overwritten link. Failure: returns NULL when out of
 /// memory.
 MEMRT__COLD void *memrt__thread_cache_refill(memrt__thread_t *self, unsigned class);
 
@@ -72,7 +73,8 @@ static inline bool memrt__bin_has_large_blocks(const memrt__bin_t *bin)
     return bin->bytes > MEMRT__THREAD_CACHE_SMALL;
 }
 
-/// Return the top block of a bin. NULL: the bin is empty.
+/// Return the top block of a bin. NULL: the bin is empty. Not valid, as memrt__link_is_valid(): the
+/// link of the block that was on top before was overwritten.
 static inline void *memrt__bin_top(const memrt__bin_t *bin)
 {
     void *block = (void *)memrt__own_load(&bin->head);
@@ -80,21 +82,28 @@ static inline void *memrt__bin_top(const memrt__bin_t *bin)
     return block;
 }
 
+/// Return whether the top of a bin is a block: neither NULL nor an overwritten link.
+static MEMRT__INLINE bool memrt__is_block(const void *top)
+{
+    return (ptrdiff_t)(uintptr_t)top > 0;
+}
+
 /// Remove the top block of a bin.
 static inline void memrt__bin_remove(memrt__bin_t *bin, void *top)
 {
-    MEMRT__ASSERT(top != NULL && top == memrt__bin_top(bin));
-    memrt__store_release(&bin->head, (size_t)*memrt__block_next(top));
+    MEMRT__ASSERT(memrt__is_block(top) && top == memrt__bin_top(bin));
+    memrt__store_release(&bin->head, (size_t)memrt__link_read(top));
     memrt__own_add(&bin->room, 1);
 }
 
-/// Pop the top block of a bin. Returns NULL if the bin is empty.
+/// Pop the top block of a bin. Returns NULL if the bin is empty, or its top is not valid.
 static inline void *memrt__bin_pop(memrt__bin_t *bin)
 {
     void *block = memrt__bin_top(bin);
-    if (MEMRT__LIKELY(block != NULL)) {
-        memrt__bin_remove(bin, block);
+    if (MEMRT__UNLIKELY(!memrt__is_block(block))) {
+        return NULL;
     }
+    memrt__bin_remove(bin, block);
     return block;
 }
 
@@ -102,7 +111,7 @@ static inline void *memrt__bin_pop(memrt__bin_t *bin)
 static inline void memrt__bin_link(memrt__bin_t *bin, void *block)
 {
     MEMRT__ASSERT((size_t)block % sizeof(void *) == 0 && (size_t)block != bin->head);
-    *memrt__block_next(block) = (void *)memrt__own_load(&bin->head);
+    memrt__block_set_next(block, (const void *)memrt__own_load(&bin->head));
     memrt__store_release(&bin->head, (size_t)block);
 }
 
@@ -169,7 +178,7 @@ static MEMRT__INLINE void *memrt__bin_take_counted(memrt__bin_t *bin, memrt__sha
                                                    unsigned kind, size_t size)
 {
     void *block = memrt__bin_top(bin);
-    if (MEMRT__UNLIKELY(block == NULL || !memrt__shard_grow_fast(shard, size))) {
+    if (MEMRT__UNLIKELY(!memrt__is_block(block) || !memrt__shard_grow_fast(shard, size))) {
         return NULL;
     }
     memrt__count_in(&shard->made[memrt__count_of_usual_block(kind, size)], 1);

@@ -25,7 +25,7 @@ static bool is_bin_list_valid(const memrt__bin_t *bin, unsigned class)
         if (!MEMRT__HOLDS(is_block_of_class(block, class))) {
             return false;
         }
-        block = *memrt__block_next(block);
+        block = memrt__block_next(block);
         left--;
     }
     return MEMRT__HOLDS(block == NULL && left == 0);

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
+#include <sys/random.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -140,6 +141,15 @@ uint64_t memrt__os_now_ns(void)
 uint64_t memrt__os_tick_ns(void)
 {
     return read_clock(CLOCK_MONOTONIC_COARSE);
+}
+
+uint64_t memrt__os_random(void)
+{
+    uint64_t random;
+    if (getrandom(&random, sizeof(random), GRND_NONBLOCK) != (ssize_t)sizeof(random)) {
+        random = (memrt__os_now_ns() ^ (uint64_t)(uintptr_t)&random) * 0x9E3779B97F4A7C15u;
+    }
+    return random;
 }
 
 uint64_t memrt__os_thread_id(void)

@@ -25,7 +25,7 @@ static void empty_caches(void)
 static size_t count_list(void *list)
 {
     size_t count = 0;
-    for (; list != NULL; list = *memrt__block_next(list)) {
+    for (; list != NULL; list = memrt__block_next(list)) {
         count++;
     }
     return count;
@@ -33,7 +33,7 @@ static size_t count_list(void *list)
 
 static void give_one_block(unsigned class, void *block)
 {
-    *memrt__block_next(block) = NULL;
+    memrt__block_set_next(block, NULL);
     memrt__central_list_give(class, block);
 }
 
@@ -50,7 +50,7 @@ TEST(batch_has_requested_length_and_disjoint_blocks)
         ck_assert_uint_eq(count_list(list), MOST);
         for (unsigned i = 0; i < MOST; i++) {
             blocks[i] = list;
-            list = *memrt__block_next(list);
+            list = memrt__block_next(list);
         }
         for (unsigned i = 0; i < MOST; i++) {
             pattern_write(blocks[i], bytes, i);
@@ -304,11 +304,11 @@ static void exchange_blocks(size_t index, void *context)
         size_t taken;
         void *list = memrt__central_list_take(class, 1 + round % 30, &taken);
         REQUIRE(list != NULL && count_list(list) == taken);
-        for (void *block = list; block != NULL; block = *memrt__block_next(block)) {
+        for (void *block = list; block != NULL; block = memrt__block_next(block)) {
             REQUIRE(memrt__page_heap_span_of(block)->class == class);
             *(size_t *)block = index;
         }
-        for (void *block = list; block != NULL; block = *memrt__block_next(block)) {
+        for (void *block = list; block != NULL; block = memrt__block_next(block)) {
             REQUIRE(*(size_t *)block == index);
         }
         memrt__central_list_give(class, list);

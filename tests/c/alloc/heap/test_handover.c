@@ -63,7 +63,7 @@ static void begin(unsigned class)
 static size_t count_list(void *list)
 {
     size_t count = 0;
-    for (; list != NULL; list = *memrt__block_next(list)) {
+    for (; list != NULL; list = memrt__block_next(list)) {
         count++;
     }
     return count;
@@ -225,10 +225,10 @@ static void trade_blocks(size_t index, void *context)
             list = memrt__central_list_take(CLASS, most, &taken);
         }
         REQUIRE(list != NULL && taken <= most && count_list(list) == taken);
-        for (void *block = list; block != NULL; block = *memrt__block_next(block)) {
+        for (void *block = list; block != NULL; block = memrt__block_next(block)) {
             *(size_t *)block = index;
         }
-        for (void *block = list; block != NULL; block = *memrt__block_next(block)) {
+        for (void *block = list; block != NULL; block = memrt__block_next(block)) {
             REQUIRE(*(size_t *)block == index);
         }
         if (!memrt__handover_push(CLASS, list, taken)) {

@@ -35,7 +35,7 @@ static void verify_cache(const memrt__thread_t *self)
     for (unsigned class = 0; class < MEMRT__CLASSES; class++) {
         const memrt__bin_t *bin = &self->cache.bins[class];
         size_t length = 0;
-        for (void *block = (void *)bin->head; block != NULL; block = *memrt__block_next(block)) {
+        for (void *block = (void *)bin->head; block != NULL; block = memrt__block_next(block)) {
             REQUIRE(memrt__page_heap_span_of(block)->class == class);
             length++;
         }
@@ -254,7 +254,7 @@ static void *use_guest_cache(void *context)
     guest_t *guest = context;
     guest->record = memrt__thread_self();
     void *block = memrt__thread_cache_take(guest->record, VISITED);
-    *memrt__block_next(block) = NULL;
+    memrt__block_set_next(block, NULL);
     churn_blocks(guest->record, 7, 3000);
     pthread_barrier_wait(&guest->turn); /* the guest keeps some blocks; the test requests a drain */
     pthread_barrier_wait(&guest->turn);
@@ -275,13 +275,13 @@ static void overfill_bin(memrt__thread_t *self, void *block)
 {
     while (memrt__bin_count(&self->cache.bins[VISITED]) != 0) {
         void *next = memrt__thread_cache_take(self, VISITED);
-        *memrt__block_next(next) = block;
+        memrt__block_set_next(next, block);
         block = next;
     }
     void *more = memrt__thread_cache_take(self, VISITED);
     memrt__thread_cache_give(self, VISITED, more);
     while (block != NULL) {
-        void *next = *memrt__block_next(block);
+        void *next = memrt__block_next(block);
         memrt__thread_cache_give(self, VISITED, block);
         block = next;
     }
