@@ -61,7 +61,8 @@ static memrt_meminfo_t *take_cached_block(const memrt__block_request_t *request)
     }
     memrt_meminfo_t *mi = memrt__bin_pop(memrt__bin_at(self, memrt__bin_of_data(request->size)));
     if (mi != NULL) {
-        memrt__fast_write(mi, memrt__state_of(request->policy->account.index, request->kind),
+        memrt__fast_write(mi, request->kind,
+                          memrt__state_of(request->policy->account.index, request->kind),
                           request->size, 0);
     }
     return mi;

@@ -108,12 +108,15 @@ static inline bool memrt__is_fast_size(size_t size)
 
 /// Complete the header of a block from the thread cache, so that memrt__block_delete_fast() can
 /// free the block. `count` is the reference count.
-static MEMRT__INLINE void memrt__fast_write(memrt_meminfo_t *mi, size_t state, size_t size,
-                                            size_t count)
+static MEMRT__INLINE void memrt__fast_write(memrt_meminfo_t *mi, memrt_kind_t kind, size_t state,
+                                            size_t size, size_t count)
 {
     MEMRT__ASSERT((size_t)mi % MEMRT_HEADER_SIZE == 0);
     MEMRT__ASSERT(memrt__cached_header_is_valid(mi) && mi->bin == memrt__bin_of_data(size));
     mi->refct = count;
+    if (kind != MEMRT_KIND_BLOCK) {
+        mi->dtor = NULL; /* again, as an overrun of the block before may have written the word */
+    }
     mi->dtor_info = NULL;
     mi->size = size;
     memrt__state_write(mi, state);
@@ -134,7 +137,7 @@ static MEMRT__INLINE memrt_meminfo_t *memrt__block_new_fast(memrt__thread_t *sel
     }
     memrt_meminfo_t *mi = memrt__bin_take_counted(bin, home->shard, kind, size);
     if (MEMRT__LIKELY(mi != NULL)) {
-        memrt__fast_write(mi, home->state, size, 1);
+        memrt__fast_write(mi, kind, home->state, size, 1);
         memrt__probe_alloc(mi->data, size, home->account, kind);
     }
     return mi;
