@@ -39,9 +39,22 @@ MEMRT__APART static bool delete_fast(memrt_meminfo_t *mi)
     return memrt__block_delete_fast(mi);
 }
 
+/// A block that was handed out by its data pointer never has a destructor.
+static void require_no_dtor(const memrt_meminfo_t *mi)
+{
+    if (mi->dtor != NULL) {
+        memrt__abort("release of %p: the header of the block was overwritten, probably by a write "
+                     "past the end of the block before" MEMRT__CHECK_HINT,
+                     mi->data);
+    }
+}
+
 static void destroy_meminfo(memrt_meminfo_t *mi)
 {
     MEMRT__ASSERT(mi->kind >= MEMRT_KIND_INLINE && mi->kind <= MEMRT_KIND_BLOCK);
+    if (mi->kind == MEMRT_KIND_BLOCK) {
+        require_no_dtor(mi);
+    }
     if (mi->dtor != NULL) {
         if (memrt__load_relaxed(&shut_down) == 0) {
             mi->dtor(mi->data, mi->size, mi->dtor_info);

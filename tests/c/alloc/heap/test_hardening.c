@@ -1,14 +1,17 @@
 #include "support/suite.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "runtime/alloc/heap/span.h"
+#include "runtime/base/check.h"
 #include "runtime/policy/policy_table.h"
 #include "support/child.h"
 
-/// Attacks on the links between free blocks: memory is written after its free, or past the end of
-/// the block before. The process ends before the written word is used as an address.
+/// Attacks on free blocks and on headers: memory is written after its free, or past the end of the
+/// block before. The process ends before a written word is used as an address.
 
 static const size_t sizes[] = {8, 40, 64, 100, 1000, 32768, 500000};
 #define SIZES (sizeof(sizes) / sizeof(sizes[0]))
@@ -115,4 +118,65 @@ TEST(key_of_the_links_differs_between_processes_with_its_mark)
     ck_assert_uint_ne(memrt__link_key, key);
     ck_assert_uint_eq(memrt__link_key >> 63, 1);
     memrt__link_key = key; /* links of this process have the first key */
+}
+
+static void refuse_to_run(void *data, size_t size, void *info)
+{
+    (void)data, (void)size, (void)info;
+    fprintf(stderr, "the destructor of the attacker ran\n");
+    _exit(1);
+}
+
+/// Overrun a block by two words: the count stays right, and the destructor is the attacker's.
+static void plant_dtor(char *data)
+{
+    memrt_meminfo_t *mi = (memrt_meminfo_t *)data - 1;
+    mi->dtor = refuse_to_run;
+}
+
+static void release_meminfo_of_overrun_block(void *context)
+{
+    memrt_meminfo_t *mi;
+    api->block_free(NULL, api->block_alloc(NULL, 1000), 1000); /* the bin gets room */
+    char *data = api->block_alloc(NULL, 1000);
+    if (context != NULL) {
+        plant_dtor(data);
+    }
+    api->block_free(NULL, data, 1000);
+    data = api->block_alloc(NULL, 1000); /* the same memory */
+    if (context == NULL) {
+        plant_dtor(data);
+    }
+    REQUIRE(api->block_meminfo(data, &mi) == MEMRT_OK);
+    api->release(mi);
+    api->block_free(NULL, data, 1000);
+}
+
+TEST(planted_destructor_of_a_block_aborts_at_the_last_release)
+{
+    if (memrt__policy_default()->fast) {
+        child_expect_abort(release_meminfo_of_overrun_block, NULL, "header of the block");
+        if (!MEMRT_DEBUG) {
+            child_expect_abort(release_meminfo_of_overrun_block, target, "header of the block");
+        }
+    }
+}
+
+static void free_and_allocate_meminfo(void *context)
+{
+    (void)context;
+    api->block_free(NULL, api->block_alloc(NULL, 1000), 1000); /* the bin gets room */
+    char *data = api->block_alloc(NULL, 1000);
+    plant_dtor(data);
+    api->block_free(NULL, data, 1000);
+    memrt_meminfo_t *mi = api->allocate(1000);
+    REQUIRE(api->get_data(mi) == data);
+    api->release(mi);
+}
+
+TEST(new_meminfo_never_has_a_planted_destructor)
+{
+    if (memrt__policy_default()->fast && !MEMRT_DEBUG) { /* otherwise the invariant is reported */
+        child_expect_success(free_and_allocate_meminfo, NULL);
+    }
 }
