@@ -107,10 +107,9 @@ static void *resize_tiny_in_place(memrt__tiny_t *tiny, size_t size)
     return memrt__tiny_data(tiny);
 }
 
-/// Resize a block by moving the data to a new block. The counters show one resize, and one allocated
-/// block with another size: neither the new block nor the old block counts as an allocation or a
-/// free. NULL: out
-/// of memory, nothing changed.
+/// Resize a block by moving the data to a new block. The counters show one resize, and one
+/// allocated block with another size: neither the new block nor the old block counts as an
+/// allocation or a free. NULL: out of memory, nothing changed.
 static void *move_tiny_block(memrt__tiny_t *tiny, size_t size)
 {
     memrt_policy_t *policy = memrt__tiny_policy(tiny);

@@ -34,10 +34,10 @@ struct memrt_policy {
     bool fast;              ///< fixed; the fast path may use thread caches for blocks of the policy
     size_t refs;            ///< atomic; 0: the policy caches nothing from now on
     memrt__limits_t limits; ///< fixed; MEMRT__INHERIT for each limit not set
-    char name[MEMRT_NAME_MAX + 1];        ///< fixed
-    size_t traced;                        ///< relaxed; number in an event trace; 0: in none
-    memrt__shard_t shared;                ///< see memrt__account_t.shared
-    struct memrt_policy *next_dead;       ///< next policy removed by the same sweep
+    char name[MEMRT_NAME_MAX + 1];  ///< fixed
+    size_t traced;                  ///< relaxed; number in an event trace; 0: in none
+    memrt__shard_t shared;          ///< see memrt__account_t.shared
+    struct memrt_policy *next_dead; ///< next policy removed by the same sweep
     /* Fields of a subpolicy (of a scope or a fork account); see subpolicy.h, fork_accounts.h: */
     struct memrt_policy *base; ///< fixed; policy with the settings and allocator; a base: itself
     memrt_scope_t *scope;      ///< fixed; NULL: no scope

@@ -7,8 +7,8 @@ memrt__level_t memrt__process;
 
 static memrt__account_t *first_account; /* under the lock of rank THREADS */
 
-/// Begin a slow path of the owner: `bytes_in` and `bytes_out` count. The releases and the fence keep
-/// the order of the stores for read_counter().
+/// Begin a slow path of the owner: `bytes_in` and `bytes_out` count. The releases and the fence
+/// keep the order of the stores for read_counter().
 static void open_shard(memrt__shard_t *shard)
 {
     MEMRT__ASSERT(!memrt__shard_is_open(shard));
@@ -97,9 +97,9 @@ static void set_low(memrt__shard_t *shard, size_t low)
     memrt__store_relaxed(&shard->low, low);
 }
 
-/// End the climb of an open gauge, if any: record the bytes in use as the maximum. Release; partner:
-/// the acquire loads of memrt__gauge_rise(). After the fence, a reader that sees a later change of
-/// the limits also sees the end of the climb.
+/// End the climb of an open gauge, if any: record the bytes in use as the maximum. Release;
+/// partner: the acquire loads of memrt__gauge_rise(). After the fence, a reader that sees a later
+/// change of the limits also sees the end of the climb.
 static void end_climb(memrt__shard_t *shard)
 {
     if (memrt__gauge_climbs(shard)) {

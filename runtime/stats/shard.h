@@ -156,9 +156,9 @@ static inline unsigned memrt__size_bin(size_t size)
 /// Return the first counter in `made` and `freed` for blocks of a kind.
 static MEMRT__INLINE unsigned memrt__counts_of_kind(unsigned kind)
 {
-    return kind == MEMRT_KIND_BLOCK    ? MEMRT__COUNTS_BLOCK
-           : kind == MEMRT_KIND_INLINE ? MEMRT__COUNTS_INLINE
-           : kind == MEMRT__KIND_TINY  ? MEMRT__COUNTS_TINY
+    return kind == MEMRT_KIND_BLOCK     ? MEMRT__COUNTS_BLOCK
+           : kind == MEMRT_KIND_INLINE  ? MEMRT__COUNTS_INLINE
+           : kind == MEMRT__KIND_TINY   ? MEMRT__COUNTS_TINY
            : kind == MEMRT_KIND_ADOPTED ? MEMRT__COUNTS_ADOPTED
                                         : MEMRT__COUNTS_RESIZABLE;
 }

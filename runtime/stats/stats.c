@@ -260,8 +260,7 @@ bool memrt__stats_is_settled(const memrt__account_t *account)
 }
 
 /// Add the blocks by size of all accounts of an aggregate.
-static void add_all_sizes(const memrt__level_t *level, memrt__shard_add_sizes_fn add,
-                          size_t *sizes)
+static void add_all_sizes(const memrt__level_t *level, memrt__shard_add_sizes_fn add, size_t *sizes)
 {
     for (memrt__account_t *a = memrt__account_first(); a != NULL; a = a->next) {
         if (memrt__account_is_in(a, level)) {

@@ -58,8 +58,8 @@ static inline void memrt__tally_out(const memrt__tally_t *tally, size_t *word, s
     }
 }
 
-/// Count an allocated block. A count of -1 takes back an allocation that replaces another block in a
-/// resize, or the old size of a resized block.
+/// Count an allocated block. A count of -1 takes back an allocation that replaces another block in
+/// a resize, or the old size of a resized block.
 static inline void memrt__tally_made(const memrt__tally_t *tally, unsigned kind, size_t size,
                                      size_t count)
 {

@@ -17,8 +17,8 @@
 ///
 /// Only the owning thread writes a bin, except for `room`. Another thread subtracts
 /// MEMRT__DRAIN_REQUEST from `room` to request a drain: the next free or refill of the owner then
-/// returns all cached blocks to the central list. The owner changes `room` without a lock, so that a
-/// request may be lost, but no change of the owner.
+/// returns all cached blocks to the central list. The owner changes `room` without a lock, so that
+/// a request may be lost, but no change of the owner.
 typedef struct memrt__bin {
     size_t head;    ///< address of the top block; 0: the bin is empty
     size_t room;    ///< relaxed; blocks that a free may still add before the overflow function is

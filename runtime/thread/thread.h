@@ -61,7 +61,7 @@ extern MEMRT__HIDDEN memrt__thread_t memrt__no_thread;
 
 #define MEMRT__NO_THREAD_HOME                                                                      \
     {.key = MEMRT__NO_HOME,                                                                        \
-     .shard = &memrt__closed_shard,                                                            \
+     .shard = &memrt__closed_shard,                                                                \
      .state = MEMRT__NO_STATE,                                                                     \
      .tiny = MEMRT__NO_TINY,                                                                       \
      .account = MEMRT__NO_ACCOUNT}

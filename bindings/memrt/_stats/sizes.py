@@ -10,7 +10,9 @@ if TYPE_CHECKING:
     from memrt._policy.policy import Policy
 
 
-def by_upper_bound(counts: tuple[tuple[int, ...], tuple[int, ...]], *, live: bool) -> dict[int, int]:
+def by_upper_bound(
+    counts: tuple[tuple[int, ...], tuple[int, ...]], *, live: bool
+) -> dict[int, int]:
     """Return the allocated or the live blocks of `counts` by the upper bounds of their sizes."""
     return {1 << bits: count for bits, count in enumerate(counts[live]) if count != 0}
 

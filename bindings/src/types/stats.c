@@ -147,7 +147,8 @@ PyMethodDef memrt__stats_methods[] = {
      "Return the account of a policy, or of the process for None, in the order of memrt_stats_t."},
     {"stats_sizes", stats_sizes, METH_O,
      "stats_sizes(policy) -> (allocated, live)\n\n"
-     "Return the blocks of a policy, or of the process for None, by size: two tuples with a count for\n"
+     "Return the blocks of a policy, or of the process for None, by size: two tuples with a count "
+     "for\n"
      "each doubling."},
     {"stats_reset_peak", stats_reset_peak, METH_O,
      "stats_reset_peak(policy)\n\nReset the peak to the live bytes."},

@@ -16,9 +16,10 @@ void memrt__link_start(void)
 
 void memrt__link_refuse(const void *next)
 {
-    memrt__abort("a free block was overwritten: its link decodes to %p; a program must not write to "
-                 "memory after its free, or past the end of a block" MEMRT__CHECK_HINT,
-                 next);
+    memrt__abort(
+        "a free block was overwritten: its link decodes to %p; a program must not write to "
+        "memory after its free, or past the end of a block" MEMRT__CHECK_HINT,
+        next);
 }
 
 #define SPAN_BYTES ((size_t)64 << 10) /* for small blocks */

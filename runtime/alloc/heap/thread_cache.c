@@ -262,8 +262,8 @@ size_t memrt__thread_cache_drain(memrt__thread_t *self)
 }
 
 /// Have the next free into a bin call the overflow function. A change of the owner at the same time
-/// may undo the request, so a lost request is repeated. If all are lost, the owner finds the request
-/// when the bin is full or empty.
+/// may undo the request, so a lost request is repeated. If all are lost, the owner finds the
+/// request when the bin is full or empty.
 static void request_drain_of_bin(memrt__bin_t *bin)
 {
     for (int attempt = 0; attempt < DRAIN_REQUESTS && !memrt__bin_is_full(bin); attempt++) {
@@ -323,7 +323,8 @@ size_t memrt__thread_cache_cached(void)
     memrt__lock(MEMRT__RANK_THREADS);
     for (memrt__thread_t *t = memrt__thread_first(); t != NULL; t = t->next) {
         for (unsigned class = 0; class < MEMRT__CLASSES; class++) {
-            bytes += memrt__bin_count_of_any_thread(&t->cache.bins[class]) * t->cache.bins[class].bytes;
+            bytes +=
+                memrt__bin_count_of_any_thread(&t->cache.bins[class]) * t->cache.bins[class].bytes;
         }
     }
     memrt__unlock(MEMRT__RANK_THREADS);

@@ -58,8 +58,8 @@ static inline size_t memrt__bin_count(const memrt__bin_t *bin)
     return (uint32_t)(memrt__own_load(&bin->limit) - memrt__load_relaxed(&bin->room));
 }
 
-/// Return the number of cached blocks of a bin of any thread. While the owner changes the limit, the
-/// result may be wrong by the change.
+/// Return the number of cached blocks of a bin of any thread. While the owner changes the limit,
+/// the result may be wrong by the change.
 static inline size_t memrt__bin_count_of_any_thread(const memrt__bin_t *bin)
 {
     size_t limit = memrt__load_relaxed(&bin->limit);

@@ -39,7 +39,8 @@ static bool are_own_bins_valid(const memrt__thread_t *self)
     for (unsigned class = 0; class < MEMRT__CLASSES; class++) {
         const memrt__bin_t *bin = &self->cache.bins[class];
         if (!MEMRT__HOLDS(memrt__bin_count(bin) <= bin->limit) ||
-            !MEMRT__HOLDS(must_empty || bin->room <= bin->limit) || !is_bin_list_valid(bin, class)) {
+            !MEMRT__HOLDS(must_empty || bin->room <= bin->limit) ||
+            !is_bin_list_valid(bin, class)) {
             return false;
         }
         sums[memrt__bin_has_large_blocks(bin)] += bin->limit * bin->bytes;
@@ -53,7 +54,8 @@ static bool are_bins_valid(const memrt__thread_t *thread)
 {
     for (unsigned class = 0; class < MEMRT__CLASSES; class++) {
         const memrt__bin_t *bin = &thread->cache.bins[class];
-        bool empty = memrt__load_relaxed(&bin->head) == 0 && memrt__bin_count_of_any_thread(bin) == 0;
+        bool empty =
+            memrt__load_relaxed(&bin->head) == 0 && memrt__bin_count_of_any_thread(bin) == 0;
         if (!MEMRT__HOLDS(bin->bytes == memrt__class_bytes(class)) ||
             !MEMRT__HOLDS(thread->in_use || empty)) {
             return false;

@@ -49,9 +49,30 @@ typedef struct book {
     memrt_sizes_t expected;
 } book_t;
 
-static const size_t common_sizes[] = {0,   1,    2,    15,   16,    17,    31,      32,
-                                      33,  48,   49,   63,   64,    65,    80,      127,
-                                      128, 1023, 1024, 1025, 65536, 1 << 20, (1 << 20) + 1, 3000000};
+static const size_t common_sizes[] = {0,
+                                      1,
+                                      2,
+                                      15,
+                                      16,
+                                      17,
+                                      31,
+                                      32,
+                                      33,
+                                      48,
+                                      49,
+                                      63,
+                                      64,
+                                      65,
+                                      80,
+                                      127,
+                                      128,
+                                      1023,
+                                      1024,
+                                      1025,
+                                      65536,
+                                      1 << 20,
+                                      (1 << 20) + 1,
+                                      3000000};
 
 static size_t choose_size(unsigned *seed)
 {

@@ -277,7 +277,9 @@ def test_sizes_of_policy_and_process_count_blocks_by_powers_of_two():
     with policy:
         kept.append(np.empty(40, "u1"))
     del kept[2:4]
-    assert memrt.debug.sizes(policy) == policy.sizes() == {1: 1, 2: 1, 4: 1, 64: 1, 1024: 1, 2048: 1}
+    assert (
+        memrt.debug.sizes(policy) == policy.sizes() == {1: 1, 2: 1, 4: 1, 64: 1, 1024: 1, 2048: 1}
+    )
     assert policy.sizes(live=True) == {1: 1, 2: 1, 64: 1, 2048: 1}
     after = memrt.debug.sizes(live=True)
     assert {k: n for k in after if (n := after[k] - before.get(k, 0))} == policy.sizes(live=True)

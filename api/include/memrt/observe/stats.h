@@ -51,8 +51,8 @@ typedef struct memrt_stats {
 /// byte, 2 to 3 bytes, 4 to 7 bytes, and so on. The last bin counts all larger sizes.
 #define MEMRT_SIZE_BINS 48u
 
-/// Blocks with data by size: histograms of MEMRT_SIZE_BINS bins. A resized block counts with its new
-/// size. Adopted memory is not counted.
+/// Blocks with data by size: histograms of MEMRT_SIZE_BINS bins. A resized block counts with its
+/// new size. Adopted memory is not counted.
 typedef struct memrt_sizes {
     size_t struct_size;                  ///< sizeof(memrt_sizes_t)
     uint64_t allocated[MEMRT_SIZE_BINS]; ///< blocks allocated so far
