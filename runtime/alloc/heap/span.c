@@ -17,8 +17,8 @@ void memrt__link_start(void)
 void memrt__link_refuse(const void *next)
 {
     memrt__abort(
-        "a free block was overwritten: its link decodes to %p; a program must not write to "
-        "memory after its free, or past the end of a block" MEMRT__CHECK_HINT,
+        "a free block was overwritten: the link to the next block decodes to %p; a program "
+        "must not write to freed memory, or past the end of a block" MEMRT__CHECK_HINT,
         next);
 }
 

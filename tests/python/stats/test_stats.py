@@ -270,7 +270,7 @@ def test_repr_shows_the_precision_of_the_peak():
     assert "(0 bytes) ± 2.0 MiB" in repr(memrt.types.Stats(**{**fields, "peak_error": 2 << 20}))
 
 
-def test_sizes_of_policy_and_process_count_blocks_by_powers_of_two():
+def test_sizes_count_blocks_of_policy_and_process_by_doublings():
     before = memrt.debug.sizes(live=True)
     policy = memrt.Policy(name="sizes")
     kept = [memrt.alloc(size, policy=policy) for size in (0, 1, 3, 1000, 1024)]

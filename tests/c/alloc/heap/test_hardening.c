@@ -84,7 +84,7 @@ static const size_t words[] = {0, 1, 64, 0x4141414141414141};
 
 static void expect_abort(child_fn attack_fn, attack_t attack)
 {
-    child_expect_abort(attack_fn, &attack, "a free block was overwritten: its link decodes to 0x");
+    child_expect_abort(attack_fn, &attack, "the link to the next block decodes to 0x");
 }
 
 TEST_EACH(overwritten_link_aborts_at_an_allocation_or_drain, SIZES)
