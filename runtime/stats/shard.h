@@ -142,7 +142,7 @@ static inline size_t memrt__shard_net(const memrt__shard_t *shard)
 }
 
 /// Return the allocated and the freed bytes of a shard of any thread. Each result is a value that
-/// the counter had during the call.
+/// the counter had during the call; the freed bytes may include a block that the owner is freeing.
 size_t memrt__shard_bytes_in(const memrt__shard_t *shard);
 size_t memrt__shard_bytes_out(const memrt__shard_t *shard);
 

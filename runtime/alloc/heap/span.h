@@ -57,10 +57,12 @@ static inline bool memrt__link_is_valid(const void *next)
 /// Abort: the decoded link `next` is not valid.
 MEMRT__COLD _Noreturn void memrt__link_refuse(const void *next);
 
-/// Return the decoded link of an unused block; the caller checks the link.
+/// Return the decoded link of an unused block; the caller checks the link. The word is read and
+/// written as a pointer, like the member of a header at the same place, so that the compiler keeps
+/// the order.
 static inline void *memrt__link_read(const void *block)
 {
-    return (void *)(((const size_t *)block)[2] ^ memrt__link_key);
+    return (void *)((size_t)((void *const *)block)[2] ^ memrt__link_key);
 }
 
 /// Return the next block in the list of an unused block, or NULL. Aborts if the link is not valid.
@@ -75,7 +77,7 @@ static inline void *memrt__block_next(const void *block)
 
 static inline void memrt__block_set_next(void *block, const void *next)
 {
-    ((size_t *)block)[2] = (size_t)next ^ memrt__link_key;
+    ((void **)block)[2] = (void *)((size_t)next ^ memrt__link_key);
 }
 
 /// Return the maximum bytes of a span for blocks of `bytes`: at least eight small blocks. A large
