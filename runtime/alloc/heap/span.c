@@ -7,11 +7,11 @@
 
 #define LINK_MARK ((size_t)1 << 63) /* no address has this bit */
 
-size_t memrt__link_key = LINK_MARK;
+memrt__link_t memrt__link = {LINK_MARK};
 
 void memrt__link_start(void)
 {
-    memrt__link_key = memrt__os_random() | LINK_MARK;
+    memrt__link.key = memrt__os_random() | LINK_MARK;
 }
 
 void memrt__link_refuse(const void *next)

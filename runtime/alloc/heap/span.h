@@ -43,7 +43,12 @@ typedef struct memrt__span {
 ///
 /// A link is encoded by a random key with the highest bit set. No address has this bit, so a link
 /// that other code has overwritten with an address or a small number has the bit when decoded.
-extern MEMRT__HIDDEN size_t memrt__link_key;
+/// The key has a cache line of its own, because each allocation and free reads the key.
+typedef struct memrt__link {
+    _Alignas(MEMRT__CACHE_LINE) size_t key;
+} memrt__link_t;
+
+extern MEMRT__HIDDEN memrt__link_t memrt__link;
 
 /// Choose the key. No link may exist yet.
 void memrt__link_start(void);
@@ -62,7 +67,7 @@ MEMRT__COLD _Noreturn void memrt__link_refuse(const void *next);
 /// the order.
 static inline void *memrt__link_read(const void *block)
 {
-    return (void *)((size_t)((void *const *)block)[2] ^ memrt__link_key);
+    return (void *)((size_t)((void *const *)block)[2] ^ memrt__link.key);
 }
 
 /// Return the next block in the list of an unused block, or NULL. Aborts if the link is not valid.
@@ -77,7 +82,7 @@ static inline void *memrt__block_next(const void *block)
 
 static inline void memrt__block_set_next(void *block, const void *next)
 {
-    ((void **)block)[2] = (void *)((size_t)next ^ memrt__link_key);
+    ((void **)block)[2] = (void *)((size_t)next ^ memrt__link.key);
 }
 
 /// Return the maximum bytes of a span for blocks of `bytes`: at least eight small blocks. A large

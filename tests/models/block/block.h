@@ -19,6 +19,7 @@
 #include "runtime/meminfo/meminfo.c"
 #include "runtime/meminfo/references.c"
 
+memrt__shard_t memrt__closed_shard;
 memrt__thread_t memrt__no_thread = MEMRT__NO_THREAD;
 MEMRT__THREAD_LOCAL memrt__thread_t *memrt__self = &memrt__no_thread;
 unsigned memrt__slow_path;

@@ -8,6 +8,7 @@
 memrt__thread_t memrt__no_thread;
 MEMRT__THREAD_LOCAL memrt__thread_t *memrt__self = &memrt__no_thread;
 size_t memrt__purger_runs = 1;
+memrt__link_t memrt__link;
 
 static memrt__thread_t popper;
 static struct {
@@ -20,6 +21,12 @@ static size_t popped[2];
 bool memrt__lock_is_forking(void)
 {
     return false;
+}
+
+void memrt__link_refuse(const void *next)
+{
+    (void)next;
+    abort();
 }
 
 void memrt__purger_start(void)

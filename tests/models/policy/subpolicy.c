@@ -5,6 +5,7 @@
 
 #include "runtime/policy/scope.c"
 
+memrt__shard_t memrt__closed_shard;
 memrt__thread_t memrt__no_thread = MEMRT__NO_THREAD;
 MEMRT__THREAD_LOCAL memrt__thread_t *memrt__self = &memrt__no_thread;
 static memrt_scope_t scope;

@@ -10,6 +10,7 @@
 #include "runtime/stats/shard_sums.c"
 #include "runtime/stats/stats.c"
 
+memrt__shard_t memrt__closed_shard;
 memrt__thread_t memrt__no_thread = MEMRT__NO_THREAD;
 MEMRT__THREAD_LOCAL memrt__thread_t *memrt__self = &memrt__no_thread;
 memrt__options_t memrt__options;

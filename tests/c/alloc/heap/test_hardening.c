@@ -112,12 +112,12 @@ TEST_EACH(overrun_into_a_free_block_aborts, SIZES)
 
 TEST(key_of_the_links_differs_between_processes_with_its_mark)
 {
-    size_t key = memrt__link_key;
+    size_t key = memrt__link.key;
     ck_assert_uint_eq(key >> 63, 1);
     memrt__link_start();
-    ck_assert_uint_ne(memrt__link_key, key);
-    ck_assert_uint_eq(memrt__link_key >> 63, 1);
-    memrt__link_key = key; /* links of this process have the first key */
+    ck_assert_uint_ne(memrt__link.key, key);
+    ck_assert_uint_eq(memrt__link.key >> 63, 1);
+    memrt__link.key = key; /* links of this process have the first key */
 }
 
 static void refuse_to_run(void *data, size_t size, void *info)
