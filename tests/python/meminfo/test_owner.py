@@ -598,3 +598,34 @@ def test_more_owners_than_the_free_list_holds_are_released():
         del with_dtor, without
         assert all(owner() is None for owner in gone)
     assert len(seen) == 400
+
+
+class MallInfo(ctypes.Structure):
+    """``struct mallinfo2`` of glibc 2.33."""
+
+    _fields_ = [(name, ctypes.c_size_t) for name in ("arena", "ordblks", "smblks", "hblks")] + [
+        (name, ctypes.c_size_t)
+        for name in ("hblkhd", "usmblks", "fsmblks", "uordblks", "fordblks", "keepcost")
+    ]
+
+
+def bytes_in_use_by_malloc():
+    read = ctypes.CDLL(None).mallinfo2
+    read.restype = MallInfo
+    return read().uordblks
+
+
+@pytest.mark.skipif(not hasattr(ctypes.CDLL(None), "mallinfo2"), reason="needs glibc 2.33")
+@pytest.mark.parametrize("shared", [False, True], ids=["only owner", "owner with a reference"])
+def test_ended_owners_leave_no_memory_of_malloc(shared):
+    owner = Owner()
+
+    def wrap_many():
+        for _ in range(20_000):
+            own = owner if shared else (owner,)
+            memrt.wrap(owner.address, 64, owner=own)
+
+    wrap_many()
+    before = bytes_in_use_by_malloc()
+    wrap_many()
+    assert bytes_in_use_by_malloc() - before < 200_000
