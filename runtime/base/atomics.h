@@ -257,17 +257,17 @@ static inline bool memrt__flags_equal(const unsigned *p, unsigned value)
 
 static inline void memrt__own_add(size_t *p, size_t value)
 {
-    memrt__store_relaxed(p, memrt__own_load(p) + value);
+    memrt__store_relaxed(p, memrt__load_relaxed(p) + value);
 }
 
 static inline void memrt__own_add_release(size_t *p, size_t value)
 {
-    memrt__store_release(p, memrt__own_load(p) + value);
+    memrt__store_release(p, memrt__load_relaxed(p) + value);
 }
 
 static inline bool memrt__own_take(size_t *p, size_t value)
 {
-    size_t left = memrt__own_load(p) - value;
+    size_t left = memrt__load_relaxed(p) - value;
     if ((ptrdiff_t)left >= 0) {
         memrt__store_relaxed(p, left);
     }
@@ -276,7 +276,7 @@ static inline bool memrt__own_take(size_t *p, size_t value)
 
 static inline bool memrt__own_take_release(size_t *p, size_t value)
 {
-    size_t left = memrt__own_load(p) - value;
+    size_t left = memrt__load_relaxed(p) - value;
     if ((ptrdiff_t)left >= 0) {
         memrt__store_release(p, left);
     }

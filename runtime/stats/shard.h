@@ -156,11 +156,13 @@ static inline unsigned memrt__size_bin(size_t size)
 /// Return the first counter in `made` and `freed` for blocks of a kind.
 static MEMRT__INLINE unsigned memrt__counts_of_kind(unsigned kind)
 {
-    return kind == MEMRT_KIND_BLOCK     ? MEMRT__COUNTS_BLOCK
-           : kind == MEMRT_KIND_INLINE  ? MEMRT__COUNTS_INLINE
-           : kind == MEMRT__KIND_TINY   ? MEMRT__COUNTS_TINY
-           : kind == MEMRT_KIND_ADOPTED ? MEMRT__COUNTS_ADOPTED
-                                        : MEMRT__COUNTS_RESIZABLE;
+    static const uint8_t first[MEMRT__KINDS] = {[MEMRT_KIND_INLINE] = MEMRT__COUNTS_INLINE,
+                                                [MEMRT_KIND_BLOCK] = MEMRT__COUNTS_BLOCK,
+                                                [MEMRT__KIND_TINY] = MEMRT__COUNTS_TINY,
+                                                [MEMRT_KIND_ADOPTED] = MEMRT__COUNTS_ADOPTED,
+                                                [MEMRT_KIND_RESIZABLE] = MEMRT__COUNTS_RESIZABLE};
+    MEMRT__ASSERT(kind != 0 && kind < MEMRT__KINDS);
+    return first[kind];
 }
 
 /// Return the place in `made` and `freed` of the counter for a block. Kinds without data have one

@@ -39,7 +39,7 @@ static bool are_own_bins_valid(const memrt__thread_t *self)
     for (unsigned class = 0; class < MEMRT__CLASSES; class++) {
         const memrt__bin_t *bin = &self->cache.bins[class];
         if (!MEMRT__HOLDS(memrt__bin_count(bin) <= bin->limit) ||
-            !MEMRT__HOLDS(must_empty || bin->room <= bin->limit) ||
+            !MEMRT__HOLDS(must_empty || memrt__load_relaxed(&bin->room) <= bin->limit) ||
             !is_bin_list_valid(bin, class)) {
             return false;
         }

@@ -383,6 +383,30 @@ TEST(thread_waits_at_free_until_drain_request_is_complete)
     ck_assert_uint_eq(acted, 0);
 }
 
+/// A fork may keep the lock away while a thread finds a request to drain.
+TEST(bin_with_an_open_request_keeps_its_blocks)
+{
+    memrt__thread_t *self = empty_caches();
+    memrt__bin_t *bin = &self->cache.bins[VISITED];
+    void *blocks[2];
+    for (int i = 0; i < 2; i++) {
+        blocks[i] = memrt__thread_cache_take(self, VISITED);
+    }
+    size_t before = memrt__bin_count(bin);
+    memrt__thread_cache_give(self, VISITED, blocks[0]);
+    request_drain(bin);
+    ck_assert(memrt__bin_is_full(bin));
+    size_t limit = bin->limit;
+    ck_assert_uint_gt(limit, memrt__bin_count(bin));
+    memrt__thread_cache_give(self, VISITED, blocks[1]);
+    ck_assert_uint_eq(memrt__bin_count(bin), before + 2);
+    ck_assert_uint_eq(bin->limit, limit);
+    memrt__thread_cache_drain(self);
+    ck_assert_uint_eq(memrt__bin_count(bin), 0);
+    ck_assert(memrt__bin_is_full(bin));
+    verify_cache(self);
+}
+
 /// Verify the bins, unless a request to drain is pending.
 static void verify_drain_flag(const memrt__thread_t *self)
 {
