@@ -25,6 +25,13 @@ typedef struct attack {
     bool drains; ///< the free blocks go to the central list, in place of an allocation
 } attack_t;
 
+/// Return the start of a block. Policies without tiny blocks give small blocks a header of 64
+/// bytes.
+static size_t *get_start(char *data)
+{
+    return (size_t *)(data - ((size_t)data % MEMRT_ALIGN_MIN != 0 ? 16 : MEMRT_HEADER_SIZE));
+}
+
 static void use_class(const attack_t *attack)
 {
     if (attack->drains) {
@@ -47,8 +54,7 @@ static void write_after_free(void *context)
     for (int i = 0; i < BLOCKS; i++) {
         api->block_free(NULL, blocks[i], attack->size);
     }
-    size_t *header = (size_t *)(blocks[BLOCKS - 1] - (attack->size <= MEMRT_TINY_MAX ? 16 : 64));
-    header[2] = attack->word;
+    get_start(blocks[BLOCKS - 1])[2] = attack->word;
     use_class(attack);
 }
 
@@ -73,9 +79,7 @@ static void overrun_into_free_block(void *context)
     for (char *at = low + (attack->size + 7) / 8 * 8; at < high; at += sizeof(word)) {
         memcpy(at, &word, sizeof(word));
     }
-    if (attack->size <= MEMRT_TINY_MAX) { /* the link overlays the data */
-        memcpy(high, &word, sizeof(word));
-    }
+    get_start(high)[2] = word; /* the link of a tiny block overlays the data */
     use_class(attack);
 }
 
