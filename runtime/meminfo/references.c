@@ -39,23 +39,21 @@ MEMRT__APART static bool delete_fast(memrt_meminfo_t *mi)
     return memrt__block_delete_fast(mi);
 }
 
-/// A block that was handed out by its data pointer never has a destructor.
-static void require_no_dtor(const memrt_meminfo_t *mi)
+/// Abort: a block that was handed out by its data pointer never has a destructor.
+MEMRT__COLD _Noreturn static void refuse_dtor(const memrt_meminfo_t *mi)
 {
-    if (mi->dtor != NULL) {
-        memrt__abort("release of %p: the header of the block was overwritten, probably by a write "
-                     "past the end of the block before" MEMRT__CHECK_HINT,
-                     mi->data);
-    }
+    memrt__abort("release of %p: the header of the block was overwritten, probably by a write past "
+                 "the end of the block before" MEMRT__CHECK_HINT,
+                 mi->data);
 }
 
 static void destroy_meminfo(memrt_meminfo_t *mi)
 {
     MEMRT__ASSERT(mi->kind >= MEMRT_KIND_INLINE && mi->kind <= MEMRT_KIND_BLOCK);
-    if (mi->kind == MEMRT_KIND_BLOCK) {
-        require_no_dtor(mi);
-    }
     if (mi->dtor != NULL) {
+        if (MEMRT__UNLIKELY(mi->kind == MEMRT_KIND_BLOCK)) {
+            refuse_dtor(mi);
+        }
         if (memrt__load_relaxed(&shut_down) == 0) {
             mi->dtor(mi->data, mi->size, mi->dtor_info);
         }
@@ -210,7 +208,7 @@ MEMRT__APART static void release_slow(memrt_meminfo_t *mi)
             (void)memrt__load_acquire(&mi->refct);
             memrt__dtor_call(mi);
         }
-    } else if (MEMRT__UNLIKELY(!memrt__block_delete_fast(mi))) {
+    } else if (MEMRT__UNLIKELY(!delete_fast(mi))) {
         release_last_slow(mi);
     }
 }
