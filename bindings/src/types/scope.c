@@ -98,7 +98,7 @@ static PyObject *get_scope_stats(PyObject *module, PyObject *capsule)
         return NULL;
     }
     memrt_status_t status = memrt__api()->scope_stats(scope, &stats);
-    /* GCOV_EXCL_BR_START: the struct has the size that libmemrt wants */
+    /* GCOV_EXCL_BR_START: struct_size is valid */
     return status == MEMRT_OK ? memrt__stats_tuple(&stats)
                               : memrt__raise(status, "cannot read statistics");
     /* GCOV_EXCL_BR_STOP */
@@ -114,7 +114,7 @@ static PyObject *get_scope_sizes(PyObject *module, PyObject *capsule)
         return NULL;
     }
     memrt_status_t status = memrt__api()->scope_stats_sizes(scope, &sizes);
-    /* GCOV_EXCL_BR_START: the struct has the size that libmemrt wants */
+    /* GCOV_EXCL_BR_START: struct_size is valid */
     return status == MEMRT_OK ? memrt__sizes_tuple(&sizes)
                               : memrt__raise(status, "cannot read sizes");
     /* GCOV_EXCL_BR_STOP */

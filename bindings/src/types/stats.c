@@ -5,15 +5,17 @@
 #include "core/owner.h"
 #include "support/errors.h"
 
-/// Convert a policy argument. `*handler` gets a new reference to the handler, or NULL if the
-/// argument is None for the whole process. -1 with an exception.
-static int read_account_argument(PyObject *object, PyObject **handler)
+/// Convert a policy argument. `*handler` gets a new reference to the handler, which keeps `*policy`
+/// alive. Both are NULL if the argument is None for the whole process. -1 with an exception.
+static int read_account_argument(PyObject *object, PyObject **handler, memrt_policy_t **policy)
 {
     *handler = NULL;
+    *policy = NULL;
     if (object == Py_None) {
         return 0;
     }
     *handler = memrt__current_handler_for(object);
+    *policy = *handler != NULL ? memrt__handler_policy(*handler) : NULL;
     return *handler != NULL ? 0 : -1;
 }
 
@@ -51,15 +53,15 @@ static PyObject *stats_read(PyObject *module, PyObject *object)
 {
     memrt_stats_t stats = {.struct_size = sizeof(stats)};
     PyObject *handler;
+    memrt_policy_t *policy;
     (void)module;
     memrt__owner_drain();
-    if (read_account_argument(object, &handler) < 0) {
+    if (read_account_argument(object, &handler, &policy) < 0) {
         return NULL;
     }
-    memrt_status_t status =
-        memrt__api()->stats_read(handler != NULL ? memrt__handler_policy(handler) : NULL, &stats);
+    memrt_status_t status = memrt__api()->stats_read(policy, &stats);
     Py_XDECREF(handler);
-    /* GCOV_EXCL_BR_START: the struct has the size that libmemrt wants */
+    /* GCOV_EXCL_BR_START: struct_size is valid */
     return status == MEMRT_OK ? memrt__stats_tuple(&stats)
                               : memrt__raise(status, "cannot read statistics");
     /* GCOV_EXCL_BR_STOP */
@@ -69,15 +71,15 @@ static PyObject *stats_sizes(PyObject *module, PyObject *object)
 {
     memrt_sizes_t sizes = {.struct_size = sizeof(sizes)};
     PyObject *handler;
+    memrt_policy_t *policy;
     (void)module;
     memrt__owner_drain();
-    if (read_account_argument(object, &handler) < 0) {
+    if (read_account_argument(object, &handler, &policy) < 0) {
         return NULL;
     }
-    memrt_status_t status =
-        memrt__api()->stats_sizes(handler != NULL ? memrt__handler_policy(handler) : NULL, &sizes);
+    memrt_status_t status = memrt__api()->stats_sizes(policy, &sizes);
     Py_XDECREF(handler);
-    /* GCOV_EXCL_BR_START: the struct has the size that libmemrt wants */
+    /* GCOV_EXCL_BR_START: struct_size is valid */
     return status == MEMRT_OK ? memrt__sizes_tuple(&sizes)
                               : memrt__raise(status, "cannot read sizes");
     /* GCOV_EXCL_BR_STOP */
@@ -86,11 +88,12 @@ static PyObject *stats_sizes(PyObject *module, PyObject *object)
 static PyObject *stats_reset_peak(PyObject *module, PyObject *object)
 {
     PyObject *handler;
+    memrt_policy_t *policy;
     (void)module;
-    if (read_account_argument(object, &handler) < 0) {
+    if (read_account_argument(object, &handler, &policy) < 0) {
         return NULL;
     }
-    memrt__api()->stats_reset_peak(handler != NULL ? memrt__handler_policy(handler) : NULL);
+    memrt__api()->stats_reset_peak(policy);
     Py_XDECREF(handler);
     Py_RETURN_NONE;
 }
@@ -147,9 +150,8 @@ PyMethodDef memrt__stats_methods[] = {
      "Return the account of a policy, or of the process for None, in the order of memrt_stats_t."},
     {"stats_sizes", stats_sizes, METH_O,
      "stats_sizes(policy) -> (allocated, live)\n\n"
-     "Return the blocks of a policy, or of the process for None, by size: two tuples with a count "
-     "for\n"
-     "each doubling."},
+     "Return the blocks of a policy, or of the process for None, by size. Each tuple has a\n"
+     "count for each doubling of the size."},
     {"stats_reset_peak", stats_reset_peak, METH_O,
      "stats_reset_peak(policy)\n\nReset the peak to the live bytes."},
     {"threads", read_thread_stats, METH_NOARGS,
