@@ -104,9 +104,20 @@ static void read_peak(walk_t *walk)
     walk->peak = calm ? memrt__size_max(risen, highest) : highest;
 }
 
+/// Return the bytes freed between two readings. The earlier reading may include a block that its
+/// owner has not counted as freed yet, so the difference may be negative; then the result is 0.
+static uint64_t count_freed_between(const walk_t *earlier, const walk_t *later)
+{
+    size_t freed = 0;
+    for (size_t origin = 0; origin < MEMRT__ORIGINS; origin++) {
+        freed += later->sums[origin].bytes_out - earlier->sums[origin].bytes_out;
+    }
+    return clamp_at_zero(freed);
+}
+
 /// Read all counters once. Returns the bytes freed during the reading: the maximum by which the
 /// live bytes come out too high.
-static size_t read_counters(const memrt__level_t *level, walk_t *walk)
+static uint64_t read_counters(const memrt__level_t *level, walk_t *walk)
 {
     walk_t after = {.level = level};
     memrt__shard_sums_add(&level->past, &after.sums[MEMRT__OWN]);
@@ -115,11 +126,7 @@ static size_t read_counters(const memrt__level_t *level, walk_t *walk)
     add_all_accounts(memrt__shard_sums_add_out, walk);
     add_all_accounts(memrt__shard_sums_add_in, walk);
     add_all_accounts(memrt__shard_sums_add_out, &after);
-    size_t freed_meanwhile = 0;
-    for (size_t origin = 0; origin < MEMRT__ORIGINS; origin++) {
-        freed_meanwhile += after.sums[origin].bytes_out - walk->sums[origin].bytes_out;
-    }
-    return freed_meanwhile;
+    return count_freed_between(walk, &after);
 }
 
 #define READINGS 4
@@ -130,13 +137,12 @@ static size_t read_counters(const memrt__level_t *level, walk_t *walk)
 static void read_best_sums(walk_t *walk)
 {
     const memrt__level_t *level = walk->level;
-    size_t least = SIZE_MAX;
+    uint64_t least = UINT64_MAX;
     MEMRT__ASSERT(level != NULL);
     memrt__lock(MEMRT__RANK_THREADS);
     for (int reading = 0; reading < READINGS && least != 0; reading++) {
         walk_t now;
-        size_t freed_meanwhile = read_counters(level, &now);
-        MEMRT__ASSERT((ptrdiff_t)freed_meanwhile >= 0);
+        uint64_t freed_meanwhile = read_counters(level, &now);
         if (freed_meanwhile < least) {
             least = freed_meanwhile;
             *walk = now;
