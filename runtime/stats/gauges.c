@@ -85,19 +85,21 @@ void memrt__stats_await_rest(void)
     }
 }
 
-/// Return whether the gauge shows a rise above the current bytes in use.
-static bool has_earlier_rise(const memrt__shard_t *shard)
+/// Return whether the reported bytes and the rise of a gauge exceed its current bytes in use, or
+/// might, because the gauge reports now.
+static bool may_exceed_use(const memrt__shard_t *shard)
 {
     size_t out = memrt__shard_bytes_out(shard), net = memrt__shard_bytes_in(shard) - out;
     size_t now = net - memrt__load_relaxed(&shard->reported);
-    return (ptrdiff_t)memrt__gauge_rise(shard) > (ptrdiff_t)now;
+    bool reports = memrt__load_relaxed(&shard->high) == MEMRT__GAUGE_TELLS;
+    return reports || (ptrdiff_t)memrt__gauge_rise(shard) > (ptrdiff_t)now;
 }
 
-void memrt__gauges_mark_rises(const memrt__account_t *account, memrt__level_t *level)
+void memrt__gauges_mark_rises(memrt__account_t *account, memrt__level_t *level)
 {
     for (memrt__thread_t *t = memrt__thread_first(); t != NULL; t = t->next) {
         const memrt__shard_t *shard = memrt__thread_shard(t, account->index);
-        if (shard != NULL && !can_change_record(t) && has_earlier_rise(shard)) {
+        if (shard != NULL && !can_change_record(t) && may_exceed_use(shard)) {
             memrt__store_relaxed(&level->past_gauges, 1);
         }
     }

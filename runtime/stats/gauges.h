@@ -25,6 +25,6 @@ void memrt__gauges_rest_account(memrt__account_t *account);
 
 /// Mark an aggregate as having several gauges if a gauge of another thread shows an earlier rise.
 /// Only the owner of a gauge can erase a rise.
-void memrt__gauges_mark_rises(const memrt__account_t *account, memrt__level_t *level);
+void memrt__gauges_mark_rises(memrt__account_t *account, memrt__level_t *level);
 
 #endif

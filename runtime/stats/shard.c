@@ -3,8 +3,6 @@
 #include "runtime/config/options.h"
 #include "runtime/os/lock.h"
 
-memrt__level_t memrt__process;
-
 static memrt__account_t *first_account; /* under the lock of rank THREADS */
 
 /// Begin a slow path of the owner: `bytes_in` and `bytes_out` count. The releases and the fence
@@ -63,33 +61,19 @@ size_t memrt__shard_bytes_out(const memrt__shard_t *shard)
     return read_counter(shard, &shard->bytes_out, &shard->out_limit, &shard->free_left);
 }
 
-/// Raise the peaks of an aggregate and all outer aggregates to the reported bytes plus `rise`.
-/// Release; partner: the acquire load of a reader that loads the peak before the sums.
-static void raise_peaks(memrt__level_t *level, size_t rise)
+/// Return the bytes by which a gauge reports ahead of a rise of `rise` bytes: half of the distance
+/// to the peaks that the rise leaves. The other half is for other gauges. A fall is reported as it
+/// is.
+static size_t choose_bytes_ahead(const memrt__account_t *account, size_t rise)
 {
-    for (; level != NULL; level = level->up) {
-        memrt__raise_release(&level->peak, memrt__load_relaxed(&level->flushed) + rise);
+    if ((ptrdiff_t)rise <= 0) {
+        return 0;
     }
-}
-
-/// Add `change` to the reported bytes of an aggregate and all outer aggregates; raise their peaks.
-/// Release; partner: the acquire load of a reader of the peak. A reader that sees the change also
-/// sees that the reporting gauge shows no rise, so the reader does not add the rise twice.
-static void report_change(memrt__level_t *level, size_t change, size_t rise)
-{
-    for (; level != NULL; level = level->up) {
-        size_t before = memrt__fetch_add_release(&level->flushed, change);
-        memrt__raise_release(&level->peak, before + rise);
-    }
-}
-
-/// Add `change`, 1 or -1, to the number of gauges that are not at rest.
-static void count_gauges(memrt__level_t *level, size_t change)
-{
-    for (; level != NULL; level = level->up) {
-        size_t before = memrt__fetch_add_relaxed(&level->gauges, change);
-        memrt__raise_release(&level->most_gauges, before + change);
-    }
+    size_t of_policy = memrt__level_distance_to_peak(account->policy);
+    size_t of_scope = memrt__level_distance_to_peak(account->scope);
+    size_t least = (ptrdiff_t)of_policy < (ptrdiff_t)of_scope ? of_policy : of_scope;
+    ptrdiff_t half = (ptrdiff_t)(least - rise) / 2;
+    return half < 0 ? 0 : memrt__size_min((size_t)half, MEMRT__GAUGE_AHEAD);
 }
 
 static void set_low(memrt__shard_t *shard, size_t low)
@@ -113,45 +97,34 @@ static void end_climb(memrt__shard_t *shard)
 static void mark_gauge_active(memrt__shard_t *shard, memrt__account_t *account)
 {
     if (memrt__gauge_is_at_rest(shard)) {
-        count_gauges(account->policy, 1);
-        count_gauges(account->scope, 1);
+        memrt__level_count_gauges(account->policy, 1);
+        memrt__level_count_gauges(account->scope, 1);
         set_low(shard, shard->reported - (size_t)MEMRT__GAUGE_FALL);
         MEMRT__ASSERT(!memrt__gauge_is_at_rest(shard));
     }
 }
 
-/// Report the net change and the rise of a gauge to all aggregates. The shard is open.
+/// Report the rise of a gauge and its bytes in use plus `ahead` to all aggregates. The shard is
+/// open.
 ///
 /// During the report the gauge shows no rise, even if some aggregates already have the change. The
 /// releases are partners of the acquire loads of gauge readers: when the gauge shows no rise, the
 /// peak includes the rise. A fall is counted after the aggregates have the change, and before the
 /// gauge can rise again.
-static void report_gauge(memrt__shard_t *shard, memrt__account_t *account)
+static void report_gauge(memrt__shard_t *shard, memrt__account_t *account, size_t ahead)
 {
-    end_climb(shard);
-    size_t net = memrt__shard_net(shard);
-    size_t change = net - shard->reported, rise = shard->high - shard->reported;
+    MEMRT__ASSERT(!memrt__gauge_climbs(shard));
+    size_t now = memrt__shard_net(shard) + ahead;
+    size_t change = now - shard->reported, rise = shard->high - shard->reported;
     MEMRT__ASSERT(account->policy != NULL && shard != account->shared);
-    raise_peaks(account->policy, rise);
-    raise_peaks(account->scope, rise);
+    memrt__level_raise_peaks(account->policy, rise);
+    memrt__level_raise_peaks(account->scope, rise);
     memrt__store_release(&shard->high, MEMRT__GAUGE_TELLS);
-    report_change(account->policy, change, rise);
-    report_change(account->scope, change, rise);
+    memrt__level_report(account->policy, change, rise);
+    memrt__level_report(account->scope, change, rise);
     memrt__own_add_release(&shard->falls, (ptrdiff_t)change < 0);
-    memrt__store_release(&shard->reported, net);
-    memrt__store_release(&shard->high, net);
-    MEMRT__ASSERT(shard->reported == memrt__shard_net(shard) && shard->high == shard->reported);
-}
-
-/// Record that a single gauge no longer proves the peak: one gauge reported while another gauge was
-/// not at rest.
-static void mark_several_gauges(memrt__level_t *level)
-{
-    for (; level != NULL; level = level->up) {
-        if (memrt__load_relaxed(&level->gauges) != 0) {
-            memrt__store_relaxed(&level->past_gauges, 1);
-        }
-    }
+    memrt__store_release(&shard->reported, now);
+    memrt__store_release(&shard->high, now);
 }
 
 static void (*pending_call)(void); /* relaxed; the thread that removes the pointer makes the call */
@@ -178,12 +151,13 @@ static bool is_peak_exact(void)
 static void rest_gauge(memrt__shard_t *shard, memrt__account_t *account)
 {
     bool rested = memrt__gauge_is_at_rest(shard);
-    report_gauge(shard, account);
+    end_climb(shard);
+    report_gauge(shard, account, 0);
     set_low(shard, shard->reported);
     MEMRT__ASSERT(memrt__gauge_is_at_rest(shard));
     if (!rested) {
-        count_gauges(account->policy, (size_t)-1);
-        count_gauges(account->scope, (size_t)-1);
+        memrt__level_count_gauges(account->policy, (size_t)-1);
+        memrt__level_count_gauges(account->scope, (size_t)-1);
     }
 }
 
@@ -193,12 +167,14 @@ static void report_open_gauge(memrt__shard_t *shard, memrt__account_t *account)
     run_pending_call();
     if (is_peak_exact()) {
         rest_gauge(shard, account);
-        mark_several_gauges(account->policy);
-        mark_several_gauges(account->scope);
+        memrt__level_mark_several_gauges(account->policy);
+        memrt__level_mark_several_gauges(account->scope);
         return;
     }
     mark_gauge_active(shard, account);
-    report_gauge(shard, account);
+    end_climb(shard);
+    size_t rise = memrt__shard_net(shard) - shard->reported;
+    report_gauge(shard, account, choose_bytes_ahead(account, rise));
     set_low(shard, shard->reported - (size_t)MEMRT__GAUGE_FALL);
 }
 
@@ -265,8 +241,8 @@ void memrt__gauge_grow(memrt__shard_t *shard, memrt__account_t *account, size_t 
     if (exact || (ptrdiff_t)(net - shard->reported) > MEMRT__GAUGE_RISE) {
         report_open_gauge(shard, account);
     }
-    if (memrt__gauge_is_at_rest(shard)) { /* another thread may have requested exact peaks */
-        close_shard(shard);
+    if (memrt__gauge_is_at_rest(shard) || shard->high != net) {
+        close_shard(shard); /* another thread may have requested exact peaks; or reported ahead */
     } else {
         close_to_climb(shard);
     }
@@ -304,7 +280,7 @@ void memrt__gauge_forked(memrt__shard_t *shard)
 
 static void report_shared_change(memrt__level_t *level, size_t bytes)
 {
-    report_change(level, bytes, bytes);
+    memrt__level_report(level, bytes, bytes);
     for (; level != NULL; level = level->up) {
         memrt__store_relaxed(&level->past_gauges, 1);
     }

@@ -12,6 +12,7 @@
 #include "runtime/base/check.h"
 #include "runtime/base/compiler.h"
 #include "runtime/base/size.h"
+#include "runtime/stats/level.h"
 #include "runtime/thread/shard_layout.h"
 
 /// Per-thread counters. Each thread has one shard for every account (policy) that the thread uses.
@@ -27,30 +28,6 @@
 
 /// Bytes by which the header of a tiny block is smaller than MEMRT_HEADER_SIZE.
 #define MEMRT__TINY_SAVES 48u
-
-/// Sums of the counters of shards, with a counter of blocks for each kind.
-typedef struct memrt__sums {
-    size_t bytes_in, bytes_out;
-    size_t made[MEMRT__KINDS], freed[MEMRT__KINDS]; ///< by memrt_kind_t
-    size_t promoted_in, promoted_out;
-    size_t extra_in, extra_out;
-    size_t adopted_in, adopted_out;
-    size_t exported_in, exported_out;
-    size_t realloc, failed;
-} memrt__sums_t;
-
-/// Aggregate: a sum over accounts. A policy, a scope with its inner scopes, and the process are
-/// aggregates. Each account is part of several aggregates, and its gauges report to all of them.
-typedef struct memrt__level {
-    struct memrt__level *up; ///< fixed; enclosing aggregate
-    size_t flushed;          ///< any thread, release add; bytes in use, as reported by gauges
-    size_t peak;             ///< any thread, release raise; maximum of `flushed` plus a rise
-    size_t gauges;           ///< any thread, relaxed add; gauges not at rest now
-    size_t most_gauges;      ///< any thread, raise; maximum of `gauges` since the peak started
-    size_t past_gauges;      ///< any thread, relaxed; not 0: a single gauge does not prove the peak
-    memrt__sums_t past;      ///< under the lock of rank THREADS; counts of retired accounts
-    size_t past_sizes[MEMRT_SIZE_BINS]; ///< under the same lock; their blocks by size, all freed
-} memrt__level_t;
 
 /// Origin of the blocks of an account: this process, or an ancestor before a fork.
 typedef enum memrt__origin {
@@ -78,11 +55,12 @@ typedef struct memrt__account {
 #define MEMRT__GAUGE_FALL (MEMRT__GAUGE_ERROR - MEMRT__GAUGE_RISE)
 #define MEMRT__GAUGE_ERROR ((ptrdiff_t)1 << 20)
 
+/// Maximum of the bytes by which a gauge reports more than its bytes in use, as long as the reports
+/// stay below the peaks. The gauge then rises by as much without a report.
+#define MEMRT__GAUGE_AHEAD ((ptrdiff_t)448 << 10)
+
 /// Value of `high` while a gauge reports: below any real value.
 #define MEMRT__GAUGE_TELLS ((size_t)(PTRDIFF_MIN / 2))
-
-/// Aggregate of all accounts.
-extern memrt__level_t memrt__process;
 
 /// Return whether an account is part of an aggregate, directly or through an inner aggregate.
 bool memrt__account_is_in(const memrt__account_t *account, const memrt__level_t *level);

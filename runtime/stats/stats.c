@@ -230,20 +230,35 @@ void memrt__stats_read(const memrt__level_t *level, memrt_stats_t *out)
     out->reserved = clamp_at_zero(compute_reserved_bytes(sum));
 }
 
+typedef void (*account_fn)(memrt__account_t *account, memrt__level_t *level);
+
+/// Under the lock of rank THREADS.
+static void visit_accounts(memrt__level_t *level, account_fn act)
+{
+    for (memrt__account_t *a = memrt__account_first(); a != NULL; a = a->next) {
+        if (memrt__account_is_in(a, level)) {
+            act(a, level);
+        }
+    }
+}
+
+static void rest_account(memrt__account_t *account, memrt__level_t *level)
+{
+    (void)level;
+    memrt__gauges_rest_account(account);
+}
+
 /// Set the peak to 0 first, then raise the peak to the live bytes. So reports of other threads
-/// during the reset are not lost.
+/// during the reset are not lost. The gauges of other threads are examined after the peak is 0: a
+/// later report cannot refer to the earlier peak without a mark of its own.
 void memrt__stats_reset_peak(memrt__level_t *level)
 {
     memrt__lock(MEMRT__RANK_THREADS);
     memrt__store_relaxed(&level->past_gauges, 0);
-    for (memrt__account_t *a = memrt__account_first(); a != NULL; a = a->next) {
-        if (memrt__account_is_in(a, level)) {
-            memrt__gauges_rest_account(a);
-            memrt__gauges_mark_rises(a, level);
-        }
-    }
-    memrt__unlock(MEMRT__RANK_THREADS);
+    visit_accounts(level, rest_account);
     memrt__store_relaxed(&level->peak, 0);
+    visit_accounts(level, memrt__gauges_mark_rises);
+    memrt__unlock(MEMRT__RANK_THREADS);
     memrt__store_relaxed(&level->most_gauges, 0);
     memrt__raise_release(&level->most_gauges, memrt__load_relaxed(&level->gauges));
     memrt_stats_t now;

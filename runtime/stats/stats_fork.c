@@ -18,13 +18,6 @@ static memrt__shard_t *get_shard(const memrt__thread_t *thread, const memrt__acc
     return memrt__thread_shard(thread, account->index);
 }
 
-static void raise_peaks(memrt__level_t *level, size_t rise)
-{
-    for (; level != NULL; level = level->up) {
-        memrt__raise_release(&level->peak, level->flushed + rise);
-    }
-}
-
 /// Raise the peaks by the unreported rises of an account's gauges. A rise above MEMRT__GAUGE_RISE
 /// was being reported at the fork and is skipped.
 static void raise_peaks_by_rises(memrt__account_t *account)
@@ -33,8 +26,8 @@ static void raise_peaks_by_rises(memrt__account_t *account)
         const memrt__shard_t *shard = get_shard(t, account);
         size_t rise = shard == NULL ? 0 : memrt__gauge_rise(shard);
         if ((ptrdiff_t)rise <= MEMRT__GAUGE_RISE) {
-            raise_peaks(account->policy, rise);
-            raise_peaks(account->scope, rise);
+            memrt__level_raise_peaks(account->policy, rise);
+            memrt__level_raise_peaks(account->scope, rise);
         }
     }
 }
@@ -79,8 +72,8 @@ static void rest_and_add_account(memrt__account_t *account)
 
 static void raise_account_peaks(memrt__account_t *account)
 {
-    raise_peaks(account->policy, 0);
-    raise_peaks(account->scope, 0);
+    memrt__level_raise_peaks(account->policy, 0);
+    memrt__level_raise_peaks(account->scope, 0);
 }
 
 void memrt__stats_forked(void)

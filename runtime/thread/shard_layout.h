@@ -47,7 +47,7 @@ typedef struct memrt__shard {
     /* The gauge: changes of the bytes in use, as signed numbers, since the last report. */
     size_t high;     ///< own; maximum of the bytes in use since that report, before a climb
     size_t low;      ///< own; bytes in use below this value are reported
-    size_t reported; ///< own; bytes in use at the last report; equal to `low` at rest
+    size_t reported; ///< own; bytes in use as last reported; equal to `low` at rest
     size_t falls;    ///< own, release; number of reports of a decrease
     size_t climbs;   ///< own; starts and ends of climbs; odd while bytes in use may exceed `high`
     size_t promoted_in, promoted_out; ///< own; blocks that became MemInfos

@@ -1,7 +1,7 @@
 /* Model of the peak of a level, as in runtime/stats: one gauge climbs and reports, and another thread
  * reads. Each step of an atomic operation is one step of the model, and memory is
- * sequentially consistent. peak_above.c and peak_below.c check memory orders. At most one unit is
- * in use, so the peak is 1.
+ * sequentially consistent. peak_above.c and peak_below.c check memory orders. At most two units are
+ * in use, so the peak is 2. In the second round, the gauge reports one unit ahead.
  *
  * With FAULT set, a step is wrong, and the checker must report an error:
  *   1  a reader does not check whether a fall was reported during the read
@@ -10,13 +10,13 @@
  *   4  the gauge shows its rise during a report
  *   5  the limit changes before the end of the climb
  *   6  a reader does not check whether the climb ended during the read
+ *   7  the gauge reports ahead beyond the peak
  */
 #ifndef FAULT
 #define FAULT 0
 #endif
 
 #define TELLS (-100)
-#define ROUNDS 2
 #define LOOKS 2
 
 int limit, left, high, reported, climbs; /* the gauge; during a climb, limit - left is in use */
@@ -34,7 +34,7 @@ inline raise(value)
 
 inline tell()
 {
-    change = net - reported;
+    change = net + ahead - reported;
     rise = high - reported;
     before = flushed;
     raise(before + rise);
@@ -49,8 +49,20 @@ inline tell()
 #if FAULT != 2
     falls = falls + (change < 0 -> 1 : 0);
 #endif
-    reported = net;
-    high = net
+    reported = net + ahead;
+    high = net + ahead
+}
+
+/* The peak changes only by the worker, so one step reads it and the level. */
+inline tell_of_rise()
+{
+#if FAULT == 7
+    ahead = 1;
+#else
+    ahead = (peak - flushed - (net - reported) > 0 -> 1 : 0);
+#endif
+    tell();
+    ahead = 0
 }
 
 inline start_climb()
@@ -66,27 +78,41 @@ inline end_climb()
     climbs++
 }
 
-proctype worker()
+inline allocate(units)
 {
-    int net, change, rise, before;
-    byte round;
-    do
-    :: round < ROUNDS ->
+    if
+    :: net < high -> net = net + units /* below the bytes reported ahead */
+    :: else ->
         start_climb();
-        d_step { net++; left-- }
+        d_step { net = net + units; left = left - units }
 #if FAULT == 5
         limit = limit + 3;
 #endif
-        end_climb();
-        if
-        :: tell()
-        :: skip
-        fi;
-        net--;
-        tell();
-        round++
-    :: else -> break
-    od
+        end_climb()
+    fi
+}
+
+inline free_all()
+{
+    net = 0;
+    tell()
+}
+
+proctype worker()
+{
+    int net, change, rise, before, ahead;
+    byte round;
+    allocate(2);
+    if
+    :: tell_of_rise()
+    :: skip
+    fi;
+    free_all();
+    round++;
+    allocate(1);
+    tell_of_rise();
+    allocate(1);
+    free_all()
 }
 
 inline read_maximum()
@@ -146,10 +172,10 @@ proctype reader()
     int sum, first, second, base, fallen, known, seen, earlier, climb, now, used;
     byte looks;
     read_peak();
-    assert(seen <= 1);
+    assert(seen <= 2);
     earlier = seen;
     read_peak();
-    assert(seen <= 1 && seen >= earlier)
+    assert(seen <= 2 && seen >= earlier)
 }
 
 init {
@@ -158,5 +184,5 @@ init {
         run reader()
     }
     (_nr_pr == 1);
-    assert(peak == 1 && flushed == 0)
+    assert(peak == 2 && flushed == 0)
 }

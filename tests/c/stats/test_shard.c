@@ -3,9 +3,11 @@
 #include "runtime/config/options.h"
 #include "runtime/os/lock.h"
 #include "runtime/stats/shard.h"
+#include "support/chance.h"
 
 #define RISE ((size_t)MEMRT__GAUGE_RISE)
 #define FALL ((size_t)MEMRT__GAUGE_FALL)
+#define AHEAD ((size_t)MEMRT__GAUGE_AHEAD)
 
 /// Account separate from memrt's own, with the shard of one thread. At the end no bytes remain
 /// reported to the process, and the gauge is at rest.
@@ -77,6 +79,85 @@ TEST(gauge_reports_a_fall_beyond_its_limit)
     ck_assert_uint_eq(setup.policy.peak, 3 * FALL);
     verify_setup(&setup);
     shrink_account(&setup, 2 * FALL - 1);
+    destroy_setup(&setup);
+}
+
+/// Reach a peak and free everything, so that the gauge reports.
+static void reach_peak(setup_t *setup, size_t peak)
+{
+    grow_account(setup, peak);
+    shrink_account(setup, peak);
+    ck_assert_uint_eq(setup->policy.flushed, 0);
+    ck_assert_uint_eq(setup->policy.peak, peak);
+}
+
+TEST(gauge_reports_ahead_below_the_peak)
+{
+    setup_t setup;
+    create_setup(&setup);
+    reach_peak(&setup, 8 * FALL);
+    grow_account(&setup, RISE + 1);
+    ck_assert_uint_eq(setup.policy.flushed, RISE + 1 + AHEAD);
+    ck_assert(memrt__shard_grow_fast(&setup.shard, AHEAD));
+    verify_setup(&setup);
+    ck_assert(!memrt__shard_grow_fast(&setup.shard, 1));
+    shrink_account(&setup, FALL);
+    ck_assert_uint_eq(setup.policy.flushed, RISE + 1 + AHEAD);
+    memrt__gauge_rest(&setup.shard, &setup.account);
+    ck_assert_uint_eq(setup.policy.flushed, RISE + 1 + AHEAD - FALL);
+    ck_assert_uint_eq(setup.policy.peak, 8 * FALL);
+    shrink_account(&setup, RISE + 1 + AHEAD - FALL);
+    destroy_setup(&setup);
+}
+
+TEST(gauge_reports_ahead_by_half_of_the_least_distance)
+{
+    setup_t setup;
+    create_setup(&setup);
+    setup.account.scope = &setup.scope;
+    setup.outer.peak = 50 * FALL;
+    reach_peak(&setup, FALL + 1);
+    setup.policy.peak = 50 * FALL;
+    grow_account(&setup, 3 * RISE + 1);
+    ck_assert_uint_eq(setup.scope.flushed, 3 * RISE + 1 + (FALL - 3 * RISE) / 2);
+    memrt__gauge_rest(&setup.shard, &setup.account);
+    ck_assert_uint_eq(setup.scope.peak, FALL + 1);
+    shrink_account(&setup, 3 * RISE + 1);
+    destroy_setup(&setup);
+}
+
+TEST(report_ahead_beyond_a_peak_leaves_the_peak_unproven)
+{
+    memrt__level_t level = {.flushed = 100, .peak = 300};
+    memrt__level_report(&level, 200, 50);
+    ck_assert_uint_eq(level.past_gauges, 0);
+    memrt__level_report(&level, 2, 1);
+    ck_assert_uint_eq(level.past_gauges, 1);
+    ck_assert_uint_eq(level.peak, 302);
+}
+
+TEST(single_gauge_keeps_the_exact_peak)
+{
+    setup_t setup;
+    create_setup(&setup);
+    chance_t chance = chance_from(3);
+    size_t peak = 0;
+    for (int i = 0; i < 100000; i++) {
+        size_t net = memrt__shard_net(&setup.shard), size = 1 + chance_below(&chance, 200000);
+        if (chance_below(&chance, 4000000) < net) {
+            shrink_account(&setup, size < net ? size : net);
+        } else {
+            grow_account(&setup, size);
+        }
+        net = memrt__shard_net(&setup.shard);
+        peak = net > peak ? net : peak;
+        size_t seen = setup.policy.flushed + memrt__gauge_rise(&setup.shard);
+        seen = setup.policy.peak > seen ? setup.policy.peak : seen;
+        ck_assert_uint_eq(seen, peak);
+    }
+    verify_setup(&setup);
+    ck_assert_uint_eq(setup.policy.past_gauges, 0);
+    shrink_account(&setup, memrt__shard_net(&setup.shard));
     destroy_setup(&setup);
 }
 

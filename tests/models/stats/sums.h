@@ -6,6 +6,7 @@
 
 #include "tests/models/model.h"
 
+#include "runtime/stats/level.c"
 #include "runtime/stats/shard.c"
 #include "runtime/stats/shard_sums.c"
 #include "runtime/stats/stats.c"
