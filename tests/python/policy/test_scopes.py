@@ -337,6 +337,21 @@ def test_open_scope_keeps_no_policy_alive():
         assert len(memrt.debug.policies()) <= before + 16
 
 
+def test_policy_that_a_scope_cannot_record_raises_memory_error(call_without_memory):
+    policies = [memrt.Policy(name=f"p{number}") for number in range(6)]
+
+    def allocate():
+        memrt.alloc(10, policy=policies[5])
+
+    def fail_in_scope(number):
+        with memrt.scope("short of memory"):
+            for policy in policies[:5]:  # the dict of the scope grows for the sixth policy
+                memrt.alloc(10, policy=policy)
+            return call_without_memory(allocate, number)
+
+    assert {fail_in_scope(number) for number in range(20)} == {MemoryError, None}
+
+
 def test_copy_returns_the_same_scope_and_pickle_is_refused():
     with memrt.scope("copied") as entered:
         found = copy.deepcopy({"step": entered})

@@ -95,6 +95,12 @@ def test_arrays_outlive_the_package(run_python, probe):
     )
 
 
+def test_import_raises_the_error_of_atexit(run_python):
+    code = "import atexit\natexit.register = lambda *_: 1 / 0\nimport memrt\n"
+    result = run_python(code, check=False)
+    assert result.stderr.splitlines()[-1] == "ZeroDivisionError: division by zero"
+
+
 def test_destructor_of_a_module_global_runs_at_exit(run_python):
     result = run_python(
         "import ctypes, memrt\n"

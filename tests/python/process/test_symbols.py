@@ -55,6 +55,14 @@ def test_call_before_definition_raises_with_symbol_name(load):
     memrt.debug.check_symbols()
 
 
+def test_list_of_symbols_raises_memory_error(load, call_without_memory):
+    load("is_even", "is_odd", 1)
+    list_symbols = memrt.debug.unresolved_symbols
+    raised = [call_without_memory(list_symbols, number) for number in range(10)]
+    assert set(raised) == {MemoryError, None}
+    assert "is_odd" in list_symbols()
+
+
 def test_call_without_gil_defers_error_to_check_symbols(load):
     even = load("is_even", "is_odd", 1)
     assert even.without_gil(1) == -1
