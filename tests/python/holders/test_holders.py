@@ -383,14 +383,16 @@ def test_containers_untracked_by_the_collector_are_searched():
 
 def test_attributes_are_shown_with_class_and_name():
     array = held()
-    plain, slotted = Plain(), Slotted()
+    plain, slotted, other = Plain(), Slotted(), np.zeros(3).view(Array)
     plain.kept = array
     slotted.kept = array
+    other.kept = array
     Plain.shared = array
     found = memrt.holders(array)
     assert referrer(found, "plain.kept").kind == "attribute"
     assert referrer(found, "plain.kept").text.startswith("attribute `kept` of Plain, `plain.kept`")
     assert referrer(found, "slotted.kept").text.startswith("attribute `kept` of Slotted, ")
+    assert referrer(found, "other.kept").text.startswith("attribute `kept` of Array, ")
     shared = referrer(found, f"{__name__}.Plain.shared")
     assert shared.text == f"attribute `shared` of class Plain, {__name__}.Plain.shared"
     del Plain.shared
@@ -581,6 +583,23 @@ def test_deep_expression_is_shortened():
     assert len(text) < 300
     while type(chain) is list:
         chain = chain[0]
+
+
+def test_long_path_in_garbage_is_shortened():
+    array = held()
+    chain = [array]
+    for _ in range(20):
+        chain = [chain]
+    chain.append(chain)
+    gc.disable()
+    try:
+        del chain
+        found = memrt.holders(array)
+    finally:
+        gc.enable()
+    (text,) = [text for text in texts(found) if "[0][0]" in text]
+    assert text.startswith("<list> ... [0][0]")
+    assert text.endswith("[0], without a known path from a variable")
 
 
 def test_many_views_are_counted_and_some_are_listed():

@@ -622,8 +622,7 @@ def test_ended_owners_leave_no_memory_of_malloc(shared):
 
     def wrap_many():
         for _ in range(20_000):
-            own = owner if shared else (owner,)
-            memrt.wrap(owner.address, 64, owner=own)
+            memrt.wrap(owner.address, 64, owner=owner if shared else (owner,))
 
     wrap_many()
     before = bytes_in_use_by_malloc()
