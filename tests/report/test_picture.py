@@ -41,6 +41,15 @@ def test_empty_timeline_with_hostile_names_is_drawn(document, tmp_path):
     assert drawn(empty, tmp_path / "p.png").size > 0
 
 
+def test_scope_absent_from_a_sample_has_0_bytes(document, tmp_path):
+    line = {"t": [0, 1], "live": [8, 16], "cached": [0, 0], "resident": [16, 16], "scopes": ["a"]}
+    pictures = [
+        drawn({**document, "timeline": {**line, "scoped": [first, [[0, 8]]]}}, tmp_path / "p.png")
+        for first in ([], [[0, 0]])
+    ]
+    assert (pictures[0] == pictures[1]).all()
+
+
 def test_report_recreates_the_page_of_run(recorded, tmp_path):
     result = report(recorded, "-o", tmp_path / "again.html", "--plot", tmp_path / "p.png")
     assert (result.returncode, result.stderr) == (0, "")

@@ -172,9 +172,21 @@ def test_run_refuses_the_same_file_for_json_and_record(script, tmp_path):
 
 
 def test_run_track_lists_live_buffers_at_the_end(script):
-    result = run("--track", script("import numpy as np; kept = np.ones(5000)\n"))
-    assert "live buffers: 1\n" in result.stderr
-    assert "39.1 KiB" in result.stderr
+    code = "import numpy as np; kept = np.ones(5000)\nsmall = [np.ones(10) for _ in range(12)]\n"
+    lines = run("--track", script(code)).stderr.splitlines()
+    assert lines[-3] == "live buffers: 13"
+    assert lines[-2].startswith("  39.1 KiB   1  ")
+    assert lines[-1].startswith("     960 B  12  ")
+
+
+def test_run_numba_option_includes_child_processes():
+    """Replace install(), because Numba may be absent. tests/numba runs the option with Numba."""
+    code = (
+        "import memrt.numba\nfrom memrt.commands import main\n"
+        "memrt.numba.install = lambda children: print('children:', children)\n"
+        "main(['run', '--quiet', '--numba', '-c', ''])\n"
+    )
+    assert python("-c", code).stdout == "children: True\n"
 
 
 def facts(tmp_path, *prefix, code, cwd=None, **options):
