@@ -79,8 +79,7 @@ typedef struct memrt_thread_stats {
     uint64_t alloc;     ///< blocks that the thread made
     uint64_t free;      ///< blocks that the thread freed, whichever thread made them
     uint64_t allocated; ///< bytes that the thread allocated, as memrt_stats_t.total
-    uint64_t freed; ///< bytes that the thread freed; while the thread frees a block, a reader may
-                    ///< see the block counted, then not counted, and then counted
+    uint64_t freed;     ///< bytes that the thread freed; may fall by a block that is being freed
 } memrt_thread_stats_t;
 
 /// Read the statistics of all threads that use memrt, except threads that have ended and threads
