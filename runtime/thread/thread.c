@@ -38,14 +38,15 @@ static void update_slots(memrt__thread_t *thread, memrt__thread_moment_t moment)
     }
 }
 
-static void *alloc_zeroed_lines(size_t size)
+/// Allocate zeroed bytes. Failure: returns NULL when out of memory.
+static void *alloc_zeroed(size_t alignment, size_t size)
 {
     if (memrt__fault_is_due()) {
         return NULL;
     }
     MEMRT__ASSERT(size != 0);
-    size = (size + MEMRT__CACHE_LINE - 1) & ~(size_t)(MEMRT__CACHE_LINE - 1);
-    void *memory = aligned_alloc(MEMRT__CACHE_LINE, size);
+    size = (size + alignment - 1) & ~(alignment - 1);
+    void *memory = aligned_alloc(alignment, size);
     if (memory != NULL) {
         memset(memory, 0, size);
     }
@@ -162,30 +163,47 @@ void memrt__thread_reap(void)
     }
 }
 
-static bool link_record(memrt__thread_t *thread)
+#define PAGE ((size_t)4096) /* bytes */
+
+/// A record and its place in a page. The data of a large block begins 64 bytes into a page. While a
+/// store there is in progress, processors delay loads from the same place in other pages, because
+/// they compare the low 12 bits of addresses first. So the members of the record that every
+/// allocation reads are at another place.
+typedef struct placed_record {
+    struct placed_record *next; ///< fixed once linked; leak checkers find the memory by its start
+    _Alignas(2 * MEMRT__CACHE_LINE) memrt__thread_t thread;
+} placed_record_t;
+
+static placed_record_t *first_placed; /* under THREADS */
+
+static bool link_record(placed_record_t *placed)
 {
+    memrt__thread_t *thread = &placed->thread;
     if (!memrt__lock_or_fork(MEMRT__RANK_THREADS)) {
         pthread_mutex_unlock(&thread->alive);
         pthread_mutex_destroy(&thread->alive);
-        free(thread);
+        free(placed);
         return false;
     }
     thread->next = first_thread;
     first_thread = thread;
+    placed->next = first_placed;
+    first_placed = placed;
     memrt__unlock(MEMRT__RANK_THREADS);
     return true;
 }
 
 static memrt__thread_t *create_record(void)
 {
-    memrt__thread_t *thread = alloc_zeroed_lines(sizeof(*thread));
-    if (thread == NULL) {
+    placed_record_t *placed = alloc_zeroed(PAGE, sizeof(*placed));
+    if (placed == NULL) {
         return NULL;
     }
+    memrt__thread_t *thread = &placed->thread;
     init_alive_mutex(thread);
     claim_record(thread);
     update_slots(thread, MEMRT__THREAD_NEW);
-    return link_record(thread) ? thread : NULL;
+    return link_record(placed) ? thread : NULL;
 }
 
 static memrt__thread_t *take_or_create_record(void)
@@ -220,7 +238,7 @@ memrt__thread_t *memrt__thread_make(void)
 bool memrt__thread_extend(void *slot, size_t size)
 {
     MEMRT__KEEP_ERRNO;
-    void *more = alloc_zeroed_lines(size);
+    void *more = alloc_zeroed(MEMRT__CACHE_LINE, size);
     if (more == NULL) {
         return false;
     }

@@ -319,3 +319,21 @@ TEST(thread_without_a_shard_counts_in_the_shared_shard)
         api->policy_release(policies[i]);
     }
 }
+
+static void check_place_of_record(size_t index, void *data_of_large_block)
+{
+    (void)index;
+    REQUIRE(memrt__thread_self() != NULL);
+    size_t page_bits = ((size_t)1 << 12) - 1, at = (size_t)&memrt__self->homes[0];
+    REQUIRE((at & page_bits) / MEMRT__CACHE_LINE !=
+            ((size_t)data_of_large_block & page_bits) / MEMRT__CACHE_LINE);
+}
+
+TEST(records_and_data_of_large_blocks_have_other_page_offsets)
+{
+    void *data = api->block_alloc(NULL, 1 << 20);
+    ck_assert_ptr_nonnull(data);
+    check_place_of_record(0, data);
+    crew_run(8, check_place_of_record, data);
+    api->block_free(NULL, data, 0);
+}
