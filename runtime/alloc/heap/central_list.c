@@ -67,17 +67,20 @@ static size_t choose_span_units(const central_t *central, size_t bytes)
     return (memrt__size_min(wanted, most) + MEMRT__UNIT - 1) / MEMRT__UNIT;
 }
 
-static memrt__span_t *take_span(central_t *central, unsigned class, bool *grew)
+static memrt__span_t *use_span(central_t *central, unsigned class, memrt__span_t *span)
 {
-    size_t bytes = memrt__class_bytes(class);
-    size_t units = choose_span_units(central, bytes);
-    memrt__span_t *span = memrt__page_heap_take(units, grew);
     if (span != NULL) {
-        central->units += units;
+        central->units += span->units;
         memrt__span_init(span, class);
         link_span(central, span);
     }
     return span;
+}
+
+static memrt__span_t *take_span(central_t *central, unsigned class, bool *grew)
+{
+    size_t units = choose_span_units(central, memrt__class_bytes(class));
+    return use_span(central, class, memrt__page_heap_take(units, grew));
 }
 
 /// Take a block from a span. Blocks given back come first, because their pages are already in
@@ -113,6 +116,18 @@ static void *take_block(unsigned class, bool *clean, bool *grew)
         span = take_span(central, class, grew);
     }
     return span == NULL ? NULL : pop_block(central, span, clean);
+}
+
+/// Take a large block whose pages are in memory, or return NULL. Each large block has a span.
+static void *take_used_block(unsigned class)
+{
+    MEMRT__ASSERT_HELD(get_class_lock(class));
+    central_t *central = &centrals[class];
+    MEMRT__ASSERT(central->spans == NULL);
+    size_t units = choose_span_units(central, memrt__class_bytes(class));
+    memrt__span_t *span = use_span(central, class, memrt__page_heap_take_whole(units));
+    bool clean;
+    return span == NULL ? NULL : pop_block(central, span, &clean);
 }
 
 static void join_detour_span(memrt__span_t *span)
@@ -177,9 +192,11 @@ static void *try_take_list(unsigned class, size_t most, size_t *taken)
             return list;
         }
     }
+    bool large = memrt__class_bytes(class) > MEMRT__SMALL_CLASS_MAX;
     while (count < most) {
         bool clean;
-        void *block = take_block(class, &clean, &grew);
+        void *block =
+            count != 0 && large ? take_used_block(class) : take_block(class, &clean, &grew);
         if (block == NULL) {
             break;
         }

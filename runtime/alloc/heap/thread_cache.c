@@ -59,10 +59,19 @@ static size_t get_growth_step(const memrt__bin_t *bin)
     return convert_bytes_to_blocks(bin, STEP_BYTES);
 }
 
+/// Return the number of large blocks that move at once: half of what the bin may keep.
+static size_t get_large_batch_size(const memrt__bin_t *bin)
+{
+    return memrt__size_max(bin->limit / 2, 1);
+}
+
 /// Return the number of blocks that move at once, if the limit allows as many in the bin.
 static size_t get_batch_size(const memrt__thread_t *self, const memrt__bin_t *bin)
 {
     MEMRT__ASSERT(bin->bytes != 0);
+    if (memrt__bin_has_large_blocks(bin)) {
+        return get_large_batch_size(bin);
+    }
     size_t share = compute_allowance(self, bin) / BATCH_SHARE;
     return convert_bytes_to_blocks(
         bin, memrt__size_max(STEP_BYTES, memrt__size_min(share, BATCH_BYTES)));
@@ -104,7 +113,8 @@ static void serve_drain_request(memrt__thread_t *self)
 /// Return the number of blocks that move at once to another thread: the largest batch.
 static size_t get_handover_size(const memrt__bin_t *bin)
 {
-    return convert_bytes_to_blocks(bin, BATCH_BYTES);
+    return memrt__bin_has_large_blocks(bin) ? get_large_batch_size(bin)
+                                            : convert_bytes_to_blocks(bin, BATCH_BYTES);
 }
 
 /// Take a batch that another thread freed. The batch may be larger than the limit of the bin, which

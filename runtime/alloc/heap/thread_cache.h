@@ -10,9 +10,8 @@
 /// memory shared between threads. An empty or full bin exchanges blocks with the central list. The
 /// limit of a bin grows with the traffic of the bin, within the limits of the thread.
 
-/// Limits for the bins of one thread together, in bytes: for blocks up to MEMRT__THREAD_CACHE_SMALL
+/// Limits for the bins of one thread together, in bytes: for blocks up to MEMRT__SMALL_CLASS_MAX
 /// bytes, and for larger blocks.
-#define MEMRT__THREAD_CACHE_SMALL ((size_t)66 << 10)
 #define MEMRT__THREAD_CACHE_SMALL_MIN ((size_t)512 << 10)
 #define MEMRT__THREAD_CACHE_SMALL_MAX ((size_t)4 << 20)
 #define MEMRT__THREAD_CACHE_LARGE_MAX ((size_t)2 << 20)
@@ -67,10 +66,10 @@ static inline size_t memrt__bin_count_of_any_thread(const memrt__bin_t *bin)
     return count <= limit ? count : 0;
 }
 
-/// Return whether a bin is for blocks of more than MEMRT__THREAD_CACHE_SMALL bytes.
+/// Return whether a bin is for blocks of more than MEMRT__SMALL_CLASS_MAX bytes.
 static inline bool memrt__bin_has_large_blocks(const memrt__bin_t *bin)
 {
-    return bin->bytes > MEMRT__THREAD_CACHE_SMALL;
+    return bin->bytes > MEMRT__SMALL_CLASS_MAX;
 }
 
 /// Return the top block of a bin. NULL: the bin is empty. Not valid, as memrt__link_is_valid(): the

@@ -110,6 +110,14 @@ memrt__span_t *memrt__page_heap_take(size_t units, bool *grew)
     return span;
 }
 
+memrt__span_t *memrt__page_heap_take_whole(size_t units)
+{
+    memrt__lock(MEMRT__RANK_PAGE_HEAP);
+    memrt__span_t *span = take_whole_span(units);
+    memrt__unlock(MEMRT__RANK_PAGE_HEAP);
+    return span;
+}
+
 /* A step of a purge under the lock ends after so many segments, or after so many units. */
 #define STEP_SEGMENTS 16
 #define STEP_UNITS (4 * MEMRT__SEGMENT_UNITS)

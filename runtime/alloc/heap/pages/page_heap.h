@@ -26,6 +26,9 @@
 /// Failure: returns NULL when out of memory.
 memrt__span_t *memrt__page_heap_take(size_t units, bool *grew);
 
+/// Take a freed span of `units` units whose pages are in memory, or return NULL.
+memrt__span_t *memrt__page_heap_take_whole(size_t units);
+
 /// Add a segment from detour.h, full of spans up to its free end, to the page heap. Under the
 /// lock of rank PAGE_HEAP.
 void memrt__page_heap_adopt(memrt__segment_t *segment);

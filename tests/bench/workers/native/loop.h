@@ -11,6 +11,7 @@
 #include "subject.h"
 
 #define PAGE 4096
+#define LINE 64
 
 /// Return wall-clock time, for threads that may wait for each other.
 static inline uint64_t elapsed(void)
@@ -25,11 +26,13 @@ static inline volatile char *data_of(const subject_t *subject, char *object)
     return subject->data_at < 0 ? object : *(char **)(void *)(object + subject->data_at);
 }
 
-/// Write a byte on each page of the data, like the first use of a block.
+/// Write a byte on each page of the data, like the first use of a block. The place in the page moves
+/// by a cache line from page to page: bytes at the same place of all pages would share one set of the
+/// first-level cache, and the time would depend on what else the set holds.
 static inline void touch(const subject_t *subject, char *object, size_t size)
 {
     volatile char *data = data_of(subject, object);
-    for (size_t at = 0; at < size; at += PAGE)
+    for (size_t at = 0; at < size; at += PAGE + LINE)
         data[at] = 1;
 }
 

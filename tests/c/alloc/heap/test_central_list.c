@@ -37,31 +37,68 @@ static void give_one_block(unsigned class, void *block)
     memrt__central_list_give(class, block);
 }
 
+enum { BATCH = 20 };
+
+/// Take a batch of BATCH blocks, from pages in memory if the blocks are large.
+static void *take_batch(unsigned class)
+{
+    void *blocks[BATCH];
+    bool clean;
+    size_t taken;
+    for (unsigned i = 0; i < BATCH; i++) {
+        blocks[i] = memrt__central_list_take_one(class, &clean);
+        ck_assert_ptr_nonnull(blocks[i]);
+    }
+    for (unsigned i = 0; i < BATCH; i++) {
+        give_one_block(class, blocks[i]);
+    }
+    void *list = memrt__central_list_take(class, BATCH, &taken);
+    ck_assert_uint_eq(taken, BATCH);
+    ck_assert_uint_eq(count_list(list), BATCH);
+    return list;
+}
+
 TEST(batch_has_requested_length_and_disjoint_blocks)
 {
     empty_caches();
     size_t cached = memrt__central_list_cached();
     for (unsigned class = 0; class < MEMRT__CLASSES; class += 5) {
-        enum { MOST = 20 };
-        void *blocks[MOST];
-        size_t taken, bytes = memrt__class_bytes(class);
-        void *list = memrt__central_list_take(class, MOST, &taken);
-        ck_assert_uint_eq(taken, MOST);
-        ck_assert_uint_eq(count_list(list), MOST);
-        for (unsigned i = 0; i < MOST; i++) {
+        void *blocks[BATCH];
+        size_t bytes = memrt__class_bytes(class);
+        void *list = take_batch(class);
+        for (unsigned i = 0; i < BATCH; i++) {
             blocks[i] = list;
             list = memrt__block_next(list);
         }
-        for (unsigned i = 0; i < MOST; i++) {
+        for (unsigned i = 0; i < BATCH; i++) {
             pattern_write(blocks[i], bytes, i);
         }
-        for (unsigned i = 0; i < MOST; i++) {
+        for (unsigned i = 0; i < BATCH; i++) {
             ck_assert(pattern_holds(blocks[i], bytes, i));
             give_one_block(class, blocks[i]);
         }
     }
     ck_assert_uint_eq(memrt__central_list_cached(),
                       cached); /* all spans went back to their segments */
+}
+
+TEST(batch_has_one_large_block_of_fresh_pages_at_most)
+{
+    empty_caches();
+    size_t taken;
+    void *first = memrt__central_list_take(LARGEST, BATCH, &taken);
+    ck_assert_uint_eq(taken, 1);
+    void *second = memrt__central_list_take(LARGEST, BATCH, &taken);
+    ck_assert_uint_eq(taken, 1);
+    give_one_block(LARGEST, first);
+    void *list = memrt__central_list_take(LARGEST, BATCH, &taken);
+    ck_assert_uint_eq(taken, 1);
+    ck_assert_ptr_eq(list, first);
+    give_one_block(LARGEST, first);
+    give_one_block(LARGEST, second);
+    list = memrt__central_list_take(LARGEST, BATCH, &taken);
+    ck_assert_uint_eq(taken, 2);
+    memrt__central_list_give(LARGEST, list);
 }
 
 TEST(returned_block_is_counted_and_reused_before_fresh_blocks)
@@ -191,7 +228,7 @@ TEST(clean_block_is_zero_and_used_block_is_not_clean)
 TEST(out_of_memory_returns_short_batch_then_null)
 {
     empty_caches();
-    unsigned class = MEMRT__CLASS_TINY - 1;
+    unsigned class = memrt__class_of_bytes(MEMRT__SMALL_CLASS_MAX) - 1;
     size_t taken, more;
     bool clean;
     void *anchor = memrt__central_list_take_one(class, &clean);

@@ -42,7 +42,7 @@ static void verify_cache(const memrt__thread_t *self)
         REQUIRE(bin->bytes == memrt__class_bytes(class));
         size_t limit = memrt__load_relaxed(&bin->limit);
         REQUIRE(memrt__bin_count(bin) == length && length <= limit);
-        limits[bin->bytes > MEMRT__THREAD_CACHE_SMALL] += limit * bin->bytes;
+        limits[bin->bytes > MEMRT__SMALL_CLASS_MAX] += limit * bin->bytes;
     }
     REQUIRE(memcmp(self->cache.limits, limits, sizeof(limits)) == 0);
     REQUIRE(limits[0] <= MEMRT__THREAD_CACHE_SMALL_MAX &&
