@@ -10,7 +10,7 @@ static bool should_use_huge_pages(size_t bytes, memrt__huge_t huge)
 {
     switch (huge) {
     case MEMRT__HUGE_ADVISE:
-        return bytes > MEMRT__HUGE_PAGE; /* one huge page fits after the page of the header */
+        return bytes > MEMRT__HUGE_PAGE; /* also counts the header */
     case MEMRT__HUGE_LARGE:
         return bytes >= MEMRT__HUGE_FROM;
     case MEMRT__HUGE_OFF:
@@ -45,9 +45,8 @@ void *memrt__mapped_new(size_t bytes, size_t align, memrt__huge_t huge)
     if (!should_use_huge_pages(bytes, huge)) {
         return memrt__os_map(bytes, 0, align);
     }
-    void *mapping = align <= page
-                        ? memrt__os_map(bytes, page, MEMRT__HUGE_PAGE)
-                        : memrt__os_map(bytes, 0, memrt__size_max(align, MEMRT__HUGE_PAGE));
+    size_t lead = align == page ? page : 0; /* so that page-aligned data begins on a huge page */
+    void *mapping = memrt__os_map(bytes, lead, memrt__size_max(align, MEMRT__HUGE_PAGE));
     if (mapping != NULL) {
         memrt__mapped_advise(mapping, bytes, huge);
     }

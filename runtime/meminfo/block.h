@@ -20,9 +20,9 @@
 ///     | padding, lead - 64 bytes | header, 64 bytes | data, size bytes |
 ///     ^ start of the block                          ^ data, `lead` bytes after the start
 ///
-/// Start and data both have the alignment of the block. The data of blocks of MEMRT__LARGE bytes
-/// and more starts on a page boundary. This header allocates and frees blocks and counts blocks in
-/// their accounts. References and destructors are in references.h, resizes in block_resize.h.
+/// Start and data both have the alignment of the block. This header allocates and frees blocks and
+/// counts blocks in their accounts. References and destructors are in references.h, resizes in
+/// block_resize.h.
 ///
 /// A block is unpublished, with a reference count of 0 and in no account, until
 /// memrt__block_notify_alloc(). The fast path publishes at once. The account counts each published

@@ -2,7 +2,6 @@
 
 #include "runtime/base/check.h"
 #include "runtime/base/size.h"
-#include "runtime/os/os.h"
 #include "runtime/policy/policy.h"
 
 _Static_assert(sizeof(memrt_meminfo_t) == MEMRT_HEADER_SIZE, "the header is one line");
@@ -24,16 +23,10 @@ bool memrt__block_layout_compute(memrt_kind_t kind, size_t size, size_t alignmen
         out->lead = out->bytes = MEMRT_HEADER_SIZE;
         return true;
     }
-    if (size >= MEMRT__LARGE) {
-        out->align = memrt__size_max(out->align, memrt__os_page_size());
-    }
     out->lead =
         offset ? memrt__size_max(out->align, MEMRT__OFFSET_LEAD) + MEMRT__ALIGN_OFFSET : out->align;
-    if (!memrt__size_add(out->lead, memrt__size_max(size, 1), &out->bytes)) {
-        return false;
-    }
-    return size < MEMRT__LARGE ||
-           memrt__size_round_up(out->bytes, memrt__os_page_size(), &out->bytes);
+    return memrt__size_add(out->lead, memrt__size_max(size, 1), &out->bytes) &&
+           out->bytes <= PTRDIFF_MAX;
 }
 
 memrt__block_layout_t memrt__block_layout_of(const memrt_meminfo_t *mi)

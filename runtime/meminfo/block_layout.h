@@ -37,7 +37,7 @@ typedef struct memrt__block_layout {
     size_t bytes; ///< size of the whole block
 } memrt__block_layout_t;
 
-/// Compute the layout of a block. False: the size overflows.
+/// Compute the layout of a block. False: the block would have more than PTRDIFF_MAX bytes.
 bool memrt__block_layout_compute(memrt_kind_t kind, size_t size, size_t alignment,
                                  memrt__block_layout_t *out);
 

@@ -81,12 +81,25 @@ static memrt__large_cache_t *get_large_cache(void *ctx)
     return ctx == NULL ? &memrt__large_cache_shared : ctx;
 }
 
+/// Compute the bytes of the mapping for a large block. Without a large alignment, the block begins
+/// memrt__start_offset() bytes after the start of the mapping.
+static bool compute_mapping_bytes(size_t size, size_t align, size_t *bytes)
+{
+    size_t most = align <= MEMRT_HEADER_SIZE ? MEMRT__START_MAX : 0;
+    return memrt__size_add(size, most, bytes) && memrt__large_cache_bytes(*bytes, bytes);
+}
+
 static void *take_large_block(void *ctx, size_t size, size_t align, bool zeroed)
 {
     size_t bytes;
-    return memrt__large_cache_bytes(size, &bytes)
-               ? memrt__large_cache_take(get_large_cache(ctx), bytes, align, zeroed)
-               : NULL;
+    if (!compute_mapping_bytes(size, align, &bytes)) {
+        return NULL;
+    }
+    char *mapping = memrt__large_cache_take(get_large_cache(ctx), bytes, align, zeroed);
+    if (mapping == NULL || align > MEMRT_HEADER_SIZE) {
+        return mapping;
+    }
+    return mapping + memrt__start_offset(mapping);
 }
 
 static void *heap_alloc(void *ctx, size_t size, size_t align)
@@ -118,8 +131,8 @@ static void heap_free(void *ctx, void *ptr, size_t size, size_t align)
         MEMRT__ASSERT(memrt__page_heap_span_of(ptr)->class == class);
         memrt__cached_header_write(class, block);
         memrt__thread_cache_return(class, block);
-    } else if (memrt__large_cache_bytes(size, &bytes)) {
-        memrt__large_cache_give(get_large_cache(ctx), ptr, bytes);
+    } else if (compute_mapping_bytes(size, align, &bytes)) {
+        memrt__large_cache_give(get_large_cache(ctx), memrt__start_of_pages(ptr), bytes);
         memrt__purger_wake();
     }
 }
@@ -128,13 +141,17 @@ static void *resize_large_block(void *ctx, void *ptr, size_t old_size, size_t ne
                                 size_t align)
 {
     size_t old_bytes, new_bytes;
-    if (!memrt__large_cache_bytes(old_size, &old_bytes) ||
-        !memrt__large_cache_bytes(new_size, &new_bytes)) {
+    if (!compute_mapping_bytes(old_size, align, &old_bytes) ||
+        !compute_mapping_bytes(new_size, align, &new_bytes)) {
         return NULL;
     }
-    return old_bytes == new_bytes
-               ? ptr
-               : memrt__large_cache_resize(get_large_cache(ctx), ptr, old_bytes, new_bytes, align);
+    if (old_bytes == new_bytes) {
+        return ptr;
+    }
+    char *mapping = memrt__start_of_pages(ptr);
+    size_t offset = (size_t)((char *)ptr - mapping);
+    mapping = memrt__large_cache_resize(get_large_cache(ctx), mapping, old_bytes, new_bytes, align);
+    return mapping == NULL ? NULL : mapping + offset;
 }
 
 static void *heap_realloc(void *ctx, void *ptr, size_t old_size, size_t new_size, size_t align)

@@ -30,13 +30,20 @@ size_t memrt__span_bytes_max(size_t bytes)
     return bytes < SPAN_BYTES / 2 ? memrt__size_max(SPAN_BYTES, bytes * SPAN_BLOCKS) : bytes;
 }
 
+static bool has_single_block(size_t bytes)
+{
+    return memrt__span_bytes_max(bytes) == bytes;
+}
+
 void memrt__span_init(memrt__span_t *span, unsigned class)
 {
     size_t bytes = memrt__class_bytes(class);
+    char *start = memrt__start_of_pages(span->base);
+    size_t offset = has_single_block(bytes) ? memrt__start_offset(start) : 0;
     span->bytes = bytes;
     span->class = (uint8_t)class;
-    span->fresh = span->base;
-    span->end = span->base + span->units * MEMRT__UNIT / bytes * bytes;
+    span->base = span->fresh = start + offset;
+    span->end = span->base + (span->units * MEMRT__UNIT - offset) / bytes * bytes;
     MEMRT__ASSERT(span->end > span->base); /* room for a block at least */
 }
 
@@ -74,7 +81,7 @@ bool memrt__span_is_valid(const memrt__span_t *span)
     return MEMRT__HOLDS(span->units != 0 && bytes <= MEMRT__SPAN_MAX) &&
            MEMRT__HOLDS(span->class < MEMRT__CLASSES) &&
            MEMRT__HOLDS(span->bytes == memrt__class_bytes(span->class)) &&
-           MEMRT__HOLDS(((size_t)span->base & (MEMRT__UNIT - 1)) == 0) &&
+           MEMRT__HOLDS(((size_t)span->base & (MEMRT__UNIT - 1)) <= MEMRT__START_MAX) &&
            MEMRT__HOLDS(span->end == span->base + bytes / span->bytes * span->bytes) &&
            MEMRT__HOLDS(span->base <= span->fresh && span->fresh <= span->end) &&
            MEMRT__HOLDS(get_offset(span, span->fresh) % span->bytes == 0) &&

@@ -22,6 +22,9 @@
 ///     | handed out before: in use, cached by a thread, or in `free` | never handed out |
 ///     ^ base                                                        ^ fresh        end ^
 ///
+/// A large block has a span for itself, and begins memrt__start_offset() bytes after its first
+/// unit.
+///
 /// Between base and fresh lie `used` blocks plus the blocks in `free`. Fixed once the span is set
 /// up: base, end, bytes, class, units, clean. All other fields are under the lock of the class.
 typedef struct memrt__span {
@@ -36,6 +39,24 @@ typedef struct memrt__span {
     bool detoured; ///< made during a fork, and not yet known to the class
     bool clean;    ///< units unused since the system gave them, so fresh blocks are zero
 } memrt__span_t;
+
+/// Maximum of memrt__start_offset().
+#define MEMRT__START_MAX ((size_t)960)
+
+/// Return the bytes between the first of the pages of a large block and the block: a multiple of
+/// 64, by address. Blocks that all begin at the same place of a page compete for the same lines of
+/// the first-level cache when a program reads them side by side.
+static inline size_t memrt__start_offset(const void *pages)
+{
+    uint64_t page = (uintptr_t)pages >> 12;
+    return (size_t)(page * 0x9E3779B97F4A7C15u >> 60) * 64; /* the golden ratio spreads neighbors */
+}
+
+/// Return the first of the pages of a large block.
+static inline void *memrt__start_of_pages(const void *block)
+{
+    return (void *)((uintptr_t)block & ~(uintptr_t)4095);
+}
 
 /// Links between unused blocks. The link is the third word of a block. The two words before hold
 /// what a second free reads: the reference count of a block, which stays 0, or the header of a tiny

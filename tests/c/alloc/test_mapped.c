@@ -82,10 +82,13 @@ TEST_EACH(huge_page_mode_selects_advised_sizes_also_after_realloc, 3)
 TEST(block_is_placed_so_that_a_huge_page_fits)
 {
     size_t page = memrt__os_page_size(), bytes = 2 * MIB + page;
-    char *mapping = memrt__mapped_new(bytes, 64, MEMRT__HUGE_ADVISE);
-    ck_assert_ptr_nonnull(mapping);
-    ck_assert_uint_eq((uintptr_t)(mapping + page) % (2 * MIB), 0);
-    ck_assert(memrt__os_unmap(mapping, bytes));
+    for (size_t align = 64; align <= page; align *= page / 64) {
+        char *mapping = memrt__mapped_new(bytes, align, MEMRT__HUGE_ADVISE);
+        ck_assert_ptr_nonnull(mapping);
+        size_t lead = align == page ? page : 0;
+        ck_assert_uint_eq((uintptr_t)(mapping + lead) % (2 * MIB), 0);
+        ck_assert(memrt__os_unmap(mapping, bytes));
+    }
 }
 
 TEST(huge_page_advice_can_be_switched_on_and_off)

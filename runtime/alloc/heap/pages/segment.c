@@ -118,7 +118,7 @@ static bool is_table_entry_valid(const memrt__segment_t *segment, const memrt__s
     size_t first = (size_t)(span - segment->spans), end = first + span->units;
     bool inside = MEMRT__HOLDS(first >= MEMRT__SEGMENT_TABLE) && MEMRT__HOLDS(span->units != 0) &&
                   MEMRT__HOLDS(end <= MEMRT__SEGMENT_UNITS) &&
-                  MEMRT__HOLDS(span->base == (const char *)segment + first * MEMRT__UNIT) &&
+                  MEMRT__HOLDS(memrt__unit_of(span->base) == first) &&
                   MEMRT__HOLDS(memrt__unit_bits_find(&segment->used, first, false) >= end);
     for (size_t unit = first; inside && unit < end; unit++) {
         inside = MEMRT__HOLDS(segment->head[unit] == first);

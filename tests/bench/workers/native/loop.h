@@ -26,9 +26,9 @@ static inline volatile char *data_of(const subject_t *subject, char *object)
     return subject->data_at < 0 ? object : *(char **)(void *)(object + subject->data_at);
 }
 
-/// Write a byte on each page of the data, like the first use of a block. The place in the page moves
-/// by a cache line from page to page: bytes at the same place of all pages would share one set of the
-/// first-level cache, and the time would depend on what else the set holds.
+/// Write a byte on each page of the data, like the first use of a block. The place in the page
+/// moves by a cache line from page to page. Equal places of all pages would share one set of the
+/// first-level cache, and the time would depend on other lines in that set.
 static inline void touch(const subject_t *subject, char *object, size_t size)
 {
     volatile char *data = data_of(subject, object);

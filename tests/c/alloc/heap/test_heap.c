@@ -205,7 +205,7 @@ TEST(resize_within_size_class_or_mapping_keeps_the_address)
     size_t bytes;
     expect_resize_in_place(5000, memrt__class_bytes(memrt__class_of_bytes(5000)));
     ck_assert(memrt__large_cache_bytes((size_t)3 << 20, &bytes));
-    expect_resize_in_place((size_t)3 << 20, bytes);
+    expect_resize_in_place((size_t)3 << 20, bytes - MEMRT__START_MAX);
 }
 
 /// Allocate blocks of the largest class until the next block needs a new mapping.
@@ -460,10 +460,10 @@ TEST(mapping_refused_at_policy_end_moves_to_shared_cache)
     api->policy_release(policy);
     kernel_obey();
     ck_assert_uint_eq(memrt__large_cache_cached(&memrt__large_cache_shared), kept);
-    void *again = memrt__allocator_alloc(pool, LARGE_BLOCK + 4096, 64, true);
-    ck_assert(again != NULL && pattern_is_zero(again, LARGE_BLOCK + 4096));
+    void *again = memrt__allocator_alloc(pool, LARGE_BLOCK + 64, 64, true);
+    ck_assert(again != NULL && pattern_is_zero(again, LARGE_BLOCK + 64));
     ck_assert_uint_eq(memrt__large_cache_cached(&memrt__large_cache_shared), 0);
-    memrt__allocator_free(pool, again, LARGE_BLOCK + 4096, 64);
+    memrt__allocator_free(pool, again, LARGE_BLOCK + 64, 64);
     memrt__allocator_release_unused(pool);
 }
 
@@ -769,3 +769,33 @@ TEST(mmap_threshold_of_malloc_stays_unchanged)
     memrt__os_unmap(touched, others);
 }
 #endif
+
+/// Return the number of places, of 64 bytes each, at which blocks of `size` bytes begin in a page.
+static unsigned count_places(size_t size)
+{
+    enum { BLOCKS = 48 };
+    void *data[BLOCKS];
+    uint64_t places = 0;
+    for (size_t i = 0; i < BLOCKS; i++) {
+        data[i] = api->block_alloc(NULL, size);
+        size_t offset = (size_t)data[i] % 4096;
+        ck_assert_uint_eq(offset % 64, 0);
+        ck_assert_uint_le(offset, MEMRT_HEADER_SIZE + MEMRT__START_MAX);
+        places |= (uint64_t)1 << offset / 64;
+    }
+    for (size_t i = 0; i < BLOCKS; i++) {
+        api->block_free(NULL, data[i], size);
+    }
+    return (unsigned)__builtin_popcountll(places);
+}
+
+TEST(large_blocks_begin_at_many_places_of_their_pages)
+{
+    if (!memrt__options.cache || memrt__options.check) { /* other allocators */
+        return;
+    }
+    const size_t sizes[] = {32 << 10, 100000, 1 << 20, 3 << 20, 20 << 20};
+    for (size_t i = 0; i < sizeof(sizes) / sizeof(*sizes); i++) {
+        ck_assert_uint_ge(count_places(sizes[i]), 8);
+    }
+}
