@@ -181,10 +181,10 @@ memrt_meminfo_t *memrt__block_resize(memrt_meminfo_t *mi, size_t size)
     memrt_meminfo_t *moved = NULL;
     if (memrt__block_layout_compute((memrt_kind_t)mi->kind, size, (size_t)1 << mi->align_log2,
                                     &layout)) {
-        moved =
-            is_known_by_address(mi) || layout.lead != old.lead || is_mostly_padding(&old, old_size)
-                ? relocate_block(mi, size, &layout)
-                : realloc_block(mi, &old, &layout, size);
+        MEMRT__ASSERT(layout.lead == old.lead);
+        moved = is_known_by_address(mi) || is_mostly_padding(&old, old_size)
+                    ? relocate_block(mi, size, &layout)
+                    : realloc_block(mi, &old, &layout, size);
     }
     if (moved == NULL) {
         memrt__block_publish(mi);

@@ -89,6 +89,16 @@ static bool compute_mapping_bytes(size_t size, size_t align, size_t *bytes)
     return memrt__size_add(size, most, bytes) && memrt__large_cache_bytes(*bytes, bytes);
 }
 
+/// Return the bytes of the mapping of an existing block.
+static size_t get_mapping_bytes(size_t size, size_t align)
+{
+    size_t bytes;
+    bool fits = compute_mapping_bytes(size, align, &bytes);
+    MEMRT__ASSERT(fits);
+    (void)fits;
+    return bytes;
+}
+
 static void *take_large_block(void *ctx, size_t size, size_t align, bool zeroed)
 {
     size_t bytes;
@@ -131,7 +141,8 @@ static void heap_free(void *ctx, void *ptr, size_t size, size_t align)
         MEMRT__ASSERT(memrt__page_heap_span_of(ptr)->class == class);
         memrt__cached_header_write(class, block);
         memrt__thread_cache_return(class, block);
-    } else if (compute_mapping_bytes(size, align, &bytes)) {
+    } else {
+        bytes = get_mapping_bytes(size, align);
         memrt__large_cache_give(get_large_cache(ctx), memrt__start_of_pages(ptr), bytes);
         memrt__purger_wake();
     }
@@ -140,9 +151,8 @@ static void heap_free(void *ctx, void *ptr, size_t size, size_t align)
 static void *resize_large_block(void *ctx, void *ptr, size_t old_size, size_t new_size,
                                 size_t align)
 {
-    size_t old_bytes, new_bytes;
-    if (!compute_mapping_bytes(old_size, align, &old_bytes) ||
-        !compute_mapping_bytes(new_size, align, &new_bytes)) {
+    size_t old_bytes = get_mapping_bytes(old_size, align), new_bytes;
+    if (!compute_mapping_bytes(new_size, align, &new_bytes)) {
         return NULL;
     }
     if (old_bytes == new_bytes) {

@@ -4,6 +4,8 @@
 #include <pthread.h>
 #include <unistd.h>
 
+#include "runtime/alloc/heap/size_class.h"
+#include "runtime/alloc/heap/span.h"
 #include "runtime/config/fault_injection.h"
 #include "runtime/config/options.h"
 #include "runtime/os/lock.h"
@@ -320,20 +322,27 @@ TEST(thread_without_a_shard_counts_in_the_shared_shard)
     }
 }
 
-static void check_place_of_record(size_t index, void *data_of_large_block)
+/// Check that a member that allocations read is not at a place of a page where large blocks begin.
+static void check_place(const void *read)
 {
-    (void)index;
-    REQUIRE(memrt__thread_self() != NULL);
-    size_t page_bits = ((size_t)1 << 12) - 1, at = (size_t)&memrt__self->homes[0];
-    REQUIRE((at & page_bits) / MEMRT__CACHE_LINE !=
-            ((size_t)data_of_large_block & page_bits) / MEMRT__CACHE_LINE);
+    size_t at = (size_t)read % 4096;
+    REQUIRE(at >= MEMRT_HEADER_SIZE + MEMRT__START_MAX + MEMRT__CACHE_LINE);
 }
 
-TEST(records_and_data_of_large_blocks_have_other_page_offsets)
+static void check_places_of_record(size_t index, void *context)
 {
-    void *data = api->block_alloc(NULL, 1 << 20);
-    ck_assert_ptr_nonnull(data);
-    check_place_of_record(0, data);
-    crew_run(8, check_place_of_record, data);
-    api->block_free(NULL, data, 0);
+    (void)index;
+    (void)context;
+    REQUIRE(memrt__thread_self() != NULL);
+    check_place(&memrt__self->homes[0]);
+    check_place(&memrt__self->first.alloc_left);
+    for (unsigned class = memrt__class_of_data(32 << 10); class < MEMRT__CLASS_TINY; class++) {
+        check_place(&memrt__self->cache.bins[class]);
+    }
+}
+
+TEST(records_and_large_blocks_have_other_places_in_pages)
+{
+    check_places_of_record(0, NULL);
+    crew_run(8, check_places_of_record, NULL);
 }
