@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "runtime/base/size.h"
 #include "runtime/policy/policy_sweep.h"
 #include "runtime/policy/scope.h"
 #include "support/books.h"
@@ -565,6 +566,44 @@ TEST(cached_bytes_do_not_grow_when_policy_and_scope_end)
     api->scope_release(scope);
     api->release_unused();
     ck_assert_uint_le(stats_of(NULL).cached, cached);
+}
+
+/// Allocate blocks of several sizes in a scope and free them. Returns the cached bytes of the
+/// process.
+static uint64_t read_cached_after_work(memrt_scope_t *scope)
+{
+    enum { BLOCKS = 60 };
+    void *data[BLOCKS];
+    memrt_scope_t *before = enter_scope(scope);
+    for (size_t i = 0; i < BLOCKS; i++) {
+        data[i] = api->block_alloc(NULL, (size_t)8 << i / 4);
+        ck_assert_ptr_nonnull(data[i]);
+    }
+    for (size_t i = 0; i < BLOCKS; i++) {
+        api->block_free(NULL, data[i], 0);
+    }
+    enter_scope(before);
+    memrt_stats_t stats = {.struct_size = sizeof(stats)};
+    ck_assert_int_eq(api->stats_read(NULL, &stats), MEMRT_OK);
+    return stats.cached;
+}
+
+TEST(cached_bytes_do_not_grow_with_the_number_of_scopes)
+{
+    enum { SCOPES = 200 };
+    memrt_scope_t *scopes[SCOPES];
+    char name[20];
+    uint64_t cached = 0;
+    for (int i = 0; i < SCOPES; i++) {
+        snprintf(name, sizeof(name), "scope %d", i);
+        scopes[i] = open_scope(NULL, name);
+        uint64_t now = read_cached_after_work(scopes[i]);
+        ck_assert(i < SCOPES / 10 || now <= cached); /* the caches adapt in the first scopes */
+        cached = memrt__size_max(cached, now);
+    }
+    for (int i = 0; i < SCOPES; i++) {
+        api->scope_release(scopes[i]);
+    }
 }
 
 TEST(active_scope_keeps_counting_after_sweep_of_subpolicy)
