@@ -62,6 +62,9 @@ class Verdict:
 
 
 P1_CASE = ("64 B, one live",)
+SMALL_CASES = tuple(
+    f"{size}, {live} live" for size in alloc.SMALL if size != "16 B" for live in ("one", "64")
+)
 LARGE_OUT = ("64 KiB", "256 KiB", "1 MiB", "4 MiB", "16 MiB", "64 MiB", "256 MiB")
 LAZY = ("untouched, 64 MiB", "untouched, 256 MiB")
 KERNELS = numba_kernels.GROUP
@@ -82,8 +85,9 @@ def peers(*names: str) -> dict:
 
 
 HEADER = (
-    "a block of memrt is a MemInfo, with a header of eight words and four counter updates; a "
-    "malloc writes one or two words. The table of instructions shows the instructions of both."
+    "a block of memrt is a MemInfo: an allocation and a free write a line of the header and two "
+    "counters each; a malloc writes one or two words. The table of instructions shows the "
+    "instructions of both."
 )
 NEAR = (
     "Numba's runtime takes two to three times as long as glibc's malloc here, so a fourth of the "
@@ -98,14 +102,13 @@ NOT_TWO_WHOLE = (
     "of the machine share resources."
 )
 LISTS = (
-    "a block freed on another thread passes through shared lists, under a lock, in batches, and "
-    "the header moves from the cache of the other core; mimalloc has a lock-free list for each "
-    "page."
+    "batches of freed blocks move without a lock, but the header of each block moves from the "
+    "cache of the other core; peers have their words in the line that the program touches next."
 )
 ONE_BY_ONE = (
     "a thread cache keeps large blocks up to a quarter of the memory in use, 2 MiB at most; all "
-    "further large blocks go through the shared cache, one at a time and counted, so that the "
-    "memory can return to the system; tcmalloc and mimalloc let threads keep all large blocks."
+    "further large blocks move through shared lists in batches, each with pages of its own, so "
+    "that the memory can return to the system; tcmalloc and mimalloc let threads keep all."
 )
 KEPT_BY_NUMPY = (
     "NumPy's default keeps blocks of up to 1 KiB in lists without statistics; memrt adds about 100 "
@@ -139,10 +142,6 @@ OWN_MALLOC = (
     "malloc serves these calls, memrt does not."
 )
 
-LONGER_WAY = (
-    "a scope adds about 31 instructions to the 130 of a block: 2 to 3 ns on this machine without "
-    "other load, and more while other processes share the cores."
-)
 STEPS = (
     "libunwind takes 40 ns to start and 8 ns for each of ten calls, two of them calls of memrt; a "
     "list of blocks with its two locks takes 75 ns. The sum is 190 ns in a C program without other "
@@ -191,9 +190,9 @@ GOALS = (
     Goal("P3", "two threads: NRT, statistics on, against memrt", "threads", threads.OWN, 30.0,
          ("64 B",), **peers(NRT_ON), faster=True,
          limit=CLOSE),
-    Goal("P3", "policy_new and policy_release among 4,000 dead policies", "threads",
+    Goal("P3, J16", "policy_new and policy_release among 4,000 dead policies", "threads",
          threads.POLICIES, 5000.0, ("dead",), unit="ns"),
-    Goal("P4", "freed by another thread: against the best peer", "threads", threads.HANDED,
+    Goal("P4, J7", "freed by another thread: against the best peer", "threads", threads.HANDED,
          1.2, **peers(*alloc.PEERS),
          limit=LISTS),
     Goal("P4", "growth while another thread frees", "memory", memory.HANDED, 1024, unit="KiB"),
@@ -205,12 +204,25 @@ GOALS = (
     Goal("P6", "32 KiB to 8 MiB, one and 64 live: against the best peer", "alloc",
          alloc.LARGE_BLOCKS, 1.2, **peers(*alloc.PEERS),
          limit=ONE_BY_ONE),
-    Goal("J6", "32 KiB to 8 MiB in two threads, one and 64 live: against the best peer", "alloc",
-         alloc.IN_TWO_THREADS, 1.2, over=BLOCKS, **peers(*alloc.PEERS)),
+    Goal("J5", "NumPy's blocks of 64 B to 4 KiB, one and 64 live: against the best peer", "alloc",
+         alloc.ONE, 1.1, SMALL_CASES, over=BLOCKS, **peers(*alloc.PEERS), also=(alloc.MANY,),
+         limit=LINES),
+    Goal("J5", "MemInfos of 64 B to 4 KiB, one and 64 live: against the best peer", "alloc",
+         alloc.ONE, 1.25, SMALL_CASES, **peers(*alloc.PEERS), also=(alloc.MANY,),
+         limit=LINES),
+    Goal("J6", "NumPy's blocks of 32 KiB to 8 MiB, one and 64 live, one thread and two: against "
+         "the best peer", "alloc", alloc.LARGE_BLOCKS, 1.2, over=BLOCKS, **peers(*alloc.PEERS),
+         also=(alloc.IN_TWO_THREADS,),
+         limit=ONE_BY_ONE),
     Goal("J5, J6", "NumPy's blocks of 64 B to 8 MiB: against the best peer, geometric mean",
-         "alloc", alloc.ONE, 1.1, alloc.HANDLER_CASES, over=BLOCKS, **peers(*alloc.PEERS),
-         mean=True, also=(alloc.MANY, alloc.LARGE_BLOCKS, alloc.IN_TWO_THREADS)),
-    Goal("P7", "the expression from 64 KiB: against `out=`", "numpy", numpy_ops.EXPRESSION, 1.03,
+         "alloc", alloc.ONE, 1.0, alloc.HANDLER_CASES, over=BLOCKS, **peers(*alloc.PEERS),
+         mean=True, also=(alloc.MANY, alloc.LARGE_BLOCKS, alloc.IN_TWO_THREADS),
+         limit=LINES),
+    Goal("J10", "the expression at every size: against the best peer", "numpy",
+         numpy_ops.EXPRESSION, 1.03, **peers(DEFAULT, *numpy_ops.PEERS[:2]),
+         limit=KEPT_BY_NUMPY),
+    Goal("P7, J10", "the expression from 64 KiB: against `out=`", "numpy",
+         numpy_ops.EXPRESSION, 1.03,
          LARGE_OUT, **peers(f"{MEMRT}, out="),
          limit=CACHES),
     Goal("P7", "the expression at every size: against NumPy's default", "numpy",
@@ -219,7 +231,7 @@ GOALS = (
     Goal("P7", "twenty operations: against NumPy's default", "numpy", numpy_ops.OPERATIONS,
          NOT_SLOWER, **peers(DEFAULT),
          limit=PLACES),
-    Goal("P7", "twenty operations up to 32 KiB, in instructions: against the default", "numpy",
+    Goal("P7, J9", "twenty operations up to 32 KiB, in instructions: against the default", "numpy",
          numpy_ops.IN_INSTRUCTIONS["operations"], NOT_SLOWER, **peers(DEFAULT),
          limit=KEPT_BY_NUMPY),
     Goal("P8", "`np.zeros`: against NumPy's default", "numpy", numpy_ops.ZEROS, NOT_SLOWER,
@@ -228,10 +240,11 @@ GOALS = (
          NOT_SLOWER, LAZY, **peers("jemalloc")),
     Goal("P9", "first fill: against NumPy's default", "numpy", numpy_ops.FIRST_FILL, NOT_SLOWER,
          **peers(DEFAULT)),
-    Goal("P10", "resident peak over recorded traces: against the default", "memory",
+    Goal("P10, J12", "resident peak over recorded traces: against the default", "memory",
          memory.TRACES_PEAK, 1.1, **peers(memory.GLIBC),
          limit=CLASSES),
-    Goal("P10", "resident peak of whole programs: against the default", "programs", programs.PEAK,
+    Goal("P10, J11", "resident peak of whole programs: against the default", "programs",
+         programs.PEAK,
          1.1, **peers(DEFAULT)),
     Goal("P10", "kept one second after traces, of 5 % of the peak or 16 MiB", "memory", memory.KEPT,
          1.0),
@@ -244,16 +257,16 @@ GOALS = (
          memory.TINY, 1.25, **peers(DEFAULT)),
     Goal("P11", "growth from the 1,000th to the 10,000th short-lived thread", "memory",
          memory.THREADS, 256, unit="KiB"),
-    Goal("P12", "64 B, one live: against memrt without counters", "alloc", alloc.ONE, 1.05,
+    Goal("P12, J8", "64 B, one live: against memrt without counters", "alloc", alloc.ONE, 1.05,
          P1_CASE, **peers(UNCOUNTED),
          limit=COUNTING),
-    Goal("P12", "two threads: against memrt without counters", "threads", threads.OWN, 1.05,
+    Goal("P12, J8", "two threads: against memrt without counters", "threads", threads.OWN, 1.05,
          ("64 B",), **peers(UNCOUNTED),
          limit=COUNTING),
     Goal("P13", "`np.empty` on memrt: against NumPy's default", "numpy", numpy_ops.CREATION,
          NOT_SLOWER, **peers(DEFAULT),
          limit=KEPT_BY_NUMPY),
-    Goal("P13", "`np.empty` on memrt, in instructions: against NumPy's default", "numpy",
+    Goal("P13, J9", "`np.empty` on memrt, in instructions: against NumPy's default", "numpy",
          numpy_ops.IN_INSTRUCTIONS["creation"], NOT_SLOWER, **peers(DEFAULT),
          limit=KEPT_BY_NUMPY),
     Goal("P13", "`memrt.empty`: against `np.empty`", "numpy", numpy_ops.CREATION, 1.5,
@@ -264,7 +277,8 @@ GOALS = (
     Goal("P14", "temporaries of 256 KiB: Numba's runtime against memrt", "numba", KERNELS, 1.15,
          ("temporaries of 256 KiB",), **peers(DEFAULT), faster=True,
          limit=NOTHING_LEFT),
-    Goal("P14", "small arrays and strings: Numba's runtime against memrt", "numba", KERNELS, 1.2,
+    Goal("P14, J14", "small arrays and strings: Numba's runtime against memrt", "numba",
+         KERNELS, 1.2,
          ("arrays of", "strings"), **peers(DEFAULT), faster=True),
     Goal("P14", "lists: Numba's runtime against memrt", "numba", KERNELS, 1.6,
          ("lists",), **peers(DEFAULT), faster=True,
@@ -272,14 +286,16 @@ GOALS = (
     Goal("P14", "temporaries, arrays, strings, lists: against preloaded tcmalloc", "numba",
          KERNELS, 1.0, ("temporaries", "arrays of", "strings", "lists"), **peers("tcmalloc"),
          limit=OWN_MALLOC),
-    Goal("P14", "every kernel: against Numba's runtime", "numba", KERNELS, NOT_SLOWER,
+    Goal("P14, J14", "every kernel: against Numba's runtime", "numba", KERNELS, NOT_SLOWER,
          ALLOCATING, **peers(DEFAULT), limit=PLACES),
     Goal("P14", "every kernel, in instructions: against Numba's runtime", "numba",
          numba_kernels.INSTRUCTIONS, NOT_SLOWER, ALLOCATING, **peers(DEFAULT)),
-    Goal("P15", "whole programs: against tcmalloc, geometric mean", "programs", programs.TIME, 1.0,
+    Goal("P15, J11", "whole programs: against tcmalloc, geometric mean", "programs",
+         programs.TIME, 1.0,
          **peers("tcmalloc"), mean=True,
          limit=BOUNDS),
-    Goal("P15", "whole programs: against mimalloc, geometric mean", "programs", programs.TIME, 1.0,
+    Goal("P15, J11", "whole programs: against mimalloc, geometric mean", "programs",
+         programs.TIME, 1.0,
          **peers("mimalloc"), mean=True),
     Goal("P15", "whole programs: default against memrt, geometric mean", "programs", programs.TIME,
          1.12, **peers(DEFAULT), faster=True, mean=True,
@@ -289,13 +305,13 @@ GOALS = (
          limit=PLACES),
     Goal("P16", "a scope: added to a block of C", "observe", observe.ADDED, 5.0,
          observe.IN_C, over=levels.SCOPE, unit="ns",
-         limit=LONGER_WAY),
-    Goal("P16", "a scope: added to an array", "observe", observe.ADDED, 5.0,
+         limit=OTHERS),
+    Goal("P16, J17", "a scope: added to an array", "observe", observe.ADDED, 5.0,
          observe.IN_PYTHON, over=levels.SCOPE, unit="ns",
          limit=OTHERS),
     Goal("P16", "an allocation site in Python: added to an array", "observe", observe.ADDED,
          1000.0, observe.IN_PYTHON, over=levels.PYTHON, unit="ns"),
-    Goal("P16", "an allocation site in native code: added to a block of C", "observe",
+    Goal("P16, J17", "an allocation site in native code: added to a block of C", "observe",
          observe.ADDED, 200.0, observe.IN_C, over=levels.NATIVE, unit="ns",
          limit=STEPS),
     Goal("P16", "sampling: whole programs, against runs without sampling", "observe",
@@ -303,11 +319,11 @@ GOALS = (
          limit=OTHERS),
     Goal("P16", "sampling: whole programs, in instructions", "observe", observe.INSTRUCTIONS,
          1.02, over=levels.SAMPLED, **peers(levels.OFF)),
-    Goal("P17", "time per segment, 16,000 segments: against 2,000 segments", "alloc",
+    Goal("P17, J15", "time per segment, 16,000 segments: against 2,000 segments", "alloc",
          alloc.SEGMENTS, 1.5, over=alloc.MANY_SEGMENTS, **peers(alloc.FEW_SEGMENTS)),
-    Goal("P17", "time per segment, 64,000 segments: against 2,000 segments", "alloc",
+    Goal("P17, J15", "time per segment, 64,000 segments: against 2,000 segments", "alloc",
          alloc.SEGMENTS, 1.5, over=alloc.MOST_SEGMENTS, **peers(alloc.FEW_SEGMENTS)),
-    Goal("P17", "worst fork during a release of many segments", "alloc", alloc.FORKS, 5.0,
+    Goal("P17, J15", "worst fork during a release of many segments", "alloc", alloc.FORKS, 5.0,
          unit="ms"),
 )  # fmt: skip
 
