@@ -243,6 +243,7 @@ class Foreign:
 
 def test_foreign_stream_lives_as_long_as_memory():
     own = Stream()
+    assert own.__cuda_stream__() == (0, own.handle)
     stream = Foreign(own)
     alive = weakref.ref(stream)
     array = empty(3, stream=stream)
@@ -254,6 +255,12 @@ def test_foreign_stream_lives_as_long_as_memory():
     del view
     gc.collect()
     assert alive() is None
+
+
+def test_largest_stream_handle_is_passed_to_the_driver(fake):
+    with pytest.raises(memrt.cuda.CudaError):
+        empty(3, stream=2**64 - 1)
+    fake.reset()  # clears the fault: no such stream exists
 
 
 @pytest.mark.parametrize("handle", [-1, 2**64, "x", True, 1.5])

@@ -7,6 +7,7 @@ import sys
 import pytest
 from hostile import HOSTILE
 from matplotlib import image
+from matplotlib.figure import Figure
 from memrt._profile.picture import draw
 
 
@@ -48,6 +49,22 @@ def test_scope_absent_from_a_sample_has_0_bytes(document, tmp_path):
         for first in ([], [[0, 0]])
     ]
     assert (pictures[0] == pictures[1]).all()
+
+
+def test_size_axis_of_a_picture_begins_at_0(document, tmp_path, monkeypatch):
+    figures = []
+    save = Figure.savefig
+
+    def savefig(figure, *arguments, **options):
+        figures.append(figure)
+        save(figure, *arguments, **options)
+
+    monkeypatch.setattr(Figure, "savefig", savefig)
+    line = {name: [0, 40] for name in ("live", "cached", "resident")}
+    timeline = {**line, "t": [0, 1], "scopes": [], "scoped": [[], []]}
+    drawn({**document, "timeline": timeline}, tmp_path / "p.png")
+    labels = [label.get_text() for label in figures[0].axes[0].get_yticklabels()]
+    assert labels == ["0 B", "8 B", "16 B", "24 B", "32 B", "40 B", "48 B"]
 
 
 def test_report_recreates_the_page_of_run(recorded, tmp_path):

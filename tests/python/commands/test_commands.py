@@ -41,7 +41,7 @@ def test_run_executes_script_and_prints_summary_to_stderr(script):
     path = str(script(PROGRAM))
     assert result.stdout == f"__main__ {[path, '--its', '-m', 'x']} 100000.0\n"
     assert result.returncode == 0
-    for part in ("policy 'run'", "peak", "800,", "blocks allocated", "requests refused"):
+    for part in ("policy 'run'", "\n  peak  ", "800,", "blocks allocated", "requests refused"):
         assert part in result.stderr
 
 
@@ -343,9 +343,10 @@ def test_info_shows_versions_library_and_options():
     for option in memrt.debug.options():
         assert option.name in result.stdout
         assert option.help in result.stdout
-    facts = json.loads(python("-m", "memrt", "info", "--json").stdout)
+    tracked = {**os.environ, "MEMRT_TRACK": "1"}
+    facts = json.loads(python("-m", "memrt", "info", "--json", env=tracked).stdout)
     assert facts["memrt"] == memrt.__version__
-    assert facts["statistics"] == "on"
+    assert (facts["statistics"], facts["tracking"]) == ("on", "on")
     assert [o["name"] for o in facts["options"]] == [o.name for o in memrt.debug.options()]
 
 

@@ -114,10 +114,12 @@ def test_trace_records_the_program_and_keeps_its_exit_status(script, tmp_path):
     assert result.stderr.endswith(" in out.memtrace\n")
 
 
-def test_trace_of_a_module_is_named_after_the_module(script, tmp_path):
-    result = command("trace", "--quiet", "-m", "program", cwd=tmp_path)
+def test_trace_of_a_module_is_named_after_the_package(script, tmp_path):
+    (tmp_path / "tools").mkdir()
+    script.rename(tmp_path / "tools" / "fill.py")
+    result = command("trace", "--quiet", "-m", "tools.fill", cwd=tmp_path)
     assert (result.returncode, result.stderr) == (0, "")
-    (path,) = tmp_path.glob("program.*.memtrace")
+    (path,) = tmp_path.glob("tools.*.memtrace")
     assert len(memrt.debug.Trace(path)) > 20
 
 

@@ -217,6 +217,16 @@ def test_viewed_bytes_count_once_and_gaps_do_not_count(name):
     assert views
 
 
+def test_views_of_other_buffers_are_not_counted():
+    whole = block()
+    first, second, other = whole[0], whole[5], block((10, PLANE))[:1]
+    del whole
+    assert {each.nbytes: each.viewed for each in found()} == {
+        SIZE: first.nbytes + second.nbytes,
+        10 * 8 * PLANE: other.nbytes,
+    }
+
+
 def test_record_field_views_count_only_their_bytes():
     records = block(100, [("a", "i1"), ("b", "f8"), ("c", "i4", (2,))])
     fields = [records["a"], records["c"]]

@@ -211,6 +211,7 @@ CALLS = {
     ),
     "suppression": lambda t: _memrt.suppression_add("", t.text),
     "holders": lambda t: _memrt.find_holders(t.array, 2, 1),
+    "find_places": lambda t: _memrt.find_places([t.array], [t.array, t.text]),
     "holders: foreign": lambda t: memrt.holders(t.plain),
     "find_place": lambda t: _memrt.find_place({t.text: t.mi}, t.mi),
     "find_place: not there": lambda t: _memrt.find_place([t.mi], t.array),

@@ -88,7 +88,7 @@ def test_decorator_enters_the_scope_at_each_call():
         """Makes."""
         return memrt.alloc(size, zero=zero)
 
-    made = [make(10, zero=True), make(20)]
+    made = [make(10, zero=True), make(size=20)]
     assert make.__doc__ == "Makes."
     assert memrt.scopes()["decorated"].live == 30
     assert memrt.current_scope() is None

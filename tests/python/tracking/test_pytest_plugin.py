@@ -100,6 +100,7 @@ def test_buffer_that_outlives_its_test_is_a_leak(apart):
         """
 @pytest.mark.memrt_no_leaks
 def test_keeps():
+    assert memrt.current_scope().path == ("test 1: test_keeps",)
     kept.append(np.ones(1_000_000))
     kept.append(memrt.alloc(1000, name="lookup table"))
 
