@@ -12,7 +12,7 @@ import memrt
 import numpy as np
 import pytest
 from memrt._trace.events import ADOPTION, ALLOC, FREE, RESIZE
-from memrt.commands import replay
+from memrt.commands import check_allocator, main, replay
 from memrt.commands.workers.available import available_memory
 from memrt.commands.workers.worker import run_worker
 from trace_writer import ADOPTED, Writer
@@ -136,6 +136,12 @@ def test_table_has_a_row_for_each_allocator(traced):
     assert [line.split()[0] for line in lines[2:]] == ["malloc", "memrt"]
 
 
+def test_table_shows_the_time_per_event():
+    events = np.zeros(2000, replay.EVENT)
+    text = replay._as_text(events, [replay.Replay("malloc", 0.003, 0, 0, 0, 0, 0)], 0)
+    assert text.splitlines()[2].split()[:5] == ["malloc", "0.003", "s", "1,500", "ns"]
+
+
 def test_malloc_library_is_loaded_by_its_path(tmp_path):
     library = shared_object(tmp_path, "counting", COUNTING)
     events = [(n, ALLOC, n, 77777) for n in range(1, 11)]
@@ -187,6 +193,22 @@ def test_ctrl_c_stops_check_allocator_and_its_worker(tmp_path):
     status, said, worker = interrupted(tmp_path, "check-allocator", library)
     assert (status, said) == (130, "")
     assert not Path(f"/proc/{worker}").exists()
+
+
+def test_check_allocator_prints_a_hung_clause_as_json(tmp_path, monkeypatch, capsys):
+    def hang(command, timeout):
+        raise subprocess.TimeoutExpired(command, timeout)
+
+    monkeypatch.setattr(check_allocator, "run_worker", hang)
+    (tmp_path / "t.so").touch()
+    with pytest.raises(SystemExit) as ended:
+        main(["check-allocator", "--clause", "fork", "--json", str(tmp_path / "t.so")])
+    assert ended.value.code == 1
+    text = capsys.readouterr().out
+    (verdict,) = json.loads(text)
+    assert (verdict["clause"], verdict["verdict"]) == ("fork", "hung")
+    assert verdict["saw"] == "no answer within 60 s"
+    assert text.startswith('[\n  {\n    "clause": "fork",\n')
 
 
 def test_worker_that_exceeds_its_timeout_is_reaped():

@@ -177,6 +177,15 @@ def test_amounts_are_written_with_binary_units(count, text):
     assert human_bytes(count) == text
 
 
+@pytest.mark.parametrize(
+    ("text", "count"), [("7", 7), ("20000", 20_000), ("20K", 20_000), (" 3 m ", 3_000_000)]
+)
+def test_counts_are_read_with_decimal_units(text, count):
+    from memrt._support.units import parse_count
+
+    assert parse_count(text) == count
+
+
 def run_in_threads(work, count=4):
     threads = [threading.Thread(target=work, args=[n]) for n in range(count)]
     for thread in threads:
