@@ -296,6 +296,14 @@ def test_global_is_shown_with_its_module():
     assert f"{__name__}.GLOBAL" + "[0]" * 10 in expressions(found)
 
 
+def test_global_of_a_module_outside_sys_modules_has_no_name():
+    array = held()
+    module = types.ModuleType("unlisted")
+    module.kept = array[1:]
+    each = referrer(memrt.holders(array), "<module>.kept")
+    assert (each.kind, each.text) == ("global", "<module>.kept")
+
+
 Request = collections.namedtuple("Request", "method number")
 
 
@@ -603,6 +611,27 @@ def test_long_path_in_garbage_is_shortened():
         gc.enable()
     (text,) = [text for text in texts(found) if "[0][0]" in text]
     assert text.startswith("<list> ... [0][0]")
+    assert text.endswith("[0], without a known path from a variable")
+
+
+@pytest.mark.parametrize(("ancestors", "path"), [(64, "<list> ... [0][0]"), (65, "<list>[0],")])
+def test_garbage_object_has_a_path_of_up_to_64_ancestors(ancestors, path):
+    array = held()
+    gc.disable()
+    try:
+        last = [array]
+        first = chain = []
+        first.append(first)
+        for _ in range(ancestors - 1):
+            chain.append([])
+            chain = chain[-1]
+        chain.append(last)
+        del first, chain, last
+        found = memrt.holders(array)
+    finally:
+        gc.enable()
+    (text,) = [text for text in texts(found) if "[0]" in text]
+    assert text.startswith(path)
     assert text.endswith("[0], without a known path from a variable")
 
 

@@ -76,6 +76,11 @@ def within(things: Things, call):
         return call()
 
 
+def tracked(call):
+    with memrt.debug.tracking():
+        return call()
+
+
 CALLS = {
     # Arrays and MemInfos.
     "alloc": lambda t: memrt.alloc(100, 128, True, t.policy, t.text),
@@ -209,6 +214,7 @@ CALLS = {
         _memrt.site_frames(10**6),
         _memrt.suppression_at(10**6),
     ),
+    "sites: tracked": lambda t: tracked(lambda: (memrt.alloc(10), _memrt.site_allocations())),
     "suppression": lambda t: _memrt.suppression_add("", t.text),
     "holders": lambda t: _memrt.find_holders(t.array, 2, 1),
     "find_places": lambda t: _memrt.find_places([t.array], [t.array, t.text]),
