@@ -307,6 +307,13 @@ def hold_overlapping(ground: Ground) -> None:
     ground.left.extend((large[:20], large[10:30]))
 
 
+def hold_in_six_ways(ground: Ground) -> None:
+    """Keep six buffers by attributes of different objects: the sixth path grows a dict."""
+    buffers = [memrt.alloc(10) for _ in range(6)]
+    ground.addresses = [buffer.address for buffer in buffers]
+    ground.left.extend(types.SimpleNamespace(kept=buffer) for buffer in buffers)
+
+
 def find(ground: Ground) -> None:
     hold(ground)
     ground.found, ground.retention = memrt.holders(ground.array), memrt.debug.retention()
@@ -952,6 +959,9 @@ CASES: dict[str, Case] = {
     "_memrt.find_retention": Case(lambda g: _memrt.find_retention(1, 0.0, 10), hold, clear_left),
     "_memrt.find_retention, of overlapping views": Case(
         lambda g: _memrt.find_retention(1, 0.0, 10), hold_overlapping, clear_left
+    ),
+    "_memrt.survey, of six ways": Case(
+        lambda g: _memrt.survey(g.addresses, 10, 0), hold_in_six_ways, clear_left
     ),
     "_memrt.frame_variables": Case(lambda g: _memrt.frame_variables(sys._getframe())),
     "_memrt.find_place": Case(lambda g: _memrt.find_place([1, g], g)),

@@ -87,6 +87,13 @@ def test_calls_with_past_bugs_survive_failures_of_python(run_worker):
     assert result.returncode == 0
 
 
+def test_survey_survives_failures_of_python(run_worker):
+    result = run_worker("--faults", "python", "_memrt.survey")
+    assert result.stderr == ""
+    assert result.returncode == 0
+    assert " 0 points" not in result.stdout
+
+
 @pytest.fixture
 def run_without_coverage(built):
     """Return a function that runs a worker without coverage.py, which crashes without memory."""
