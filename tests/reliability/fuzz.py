@@ -72,8 +72,8 @@ FAULTS = {
     ),
     "sizes": Fault(
         "runtime/meminfo/block_layout.c",
-        "if (!memrt__size_add(out->lead, memrt__size_max(size, 1), &out->bytes)) {",
-        "if ((out->bytes = out->lead + memrt__size_max(size, 1)) == 0) {",
+        "return memrt__size_add(out->lead, memrt__size_max(size, 1), &out->bytes) &&",
+        "return (out->bytes = out->lead + memrt__size_max(size, 1)) != 0 &&",
     ),
     "structs": Fault(
         "runtime/meminfo/meminfo.c",
