@@ -10,7 +10,7 @@ static bool should_use_huge_pages(size_t bytes, memrt__huge_t huge)
 {
     switch (huge) {
     case MEMRT__HUGE_ADVISE:
-        return bytes > MEMRT__HUGE_PAGE; /* also counts the header */
+        return bytes > MEMRT__HUGE_PAGE; /* the bytes include the header */
     case MEMRT__HUGE_LARGE:
         return bytes >= MEMRT__HUGE_FROM;
     case MEMRT__HUGE_OFF:

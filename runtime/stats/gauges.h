@@ -23,8 +23,8 @@ void memrt__stats_await_rest(void);
 /// THREADS.
 void memrt__gauges_rest_account(memrt__account_t *account);
 
-/// Mark an aggregate as having several gauges if a gauge of another thread shows an earlier rise.
-/// Only the owner of a gauge can erase a rise.
+/// Mark an aggregate as having several gauges if a gauge of another thread shows an earlier rise,
+/// or reported more than its bytes in use. Only the owner of a gauge can bring the gauge to rest.
 void memrt__gauges_mark_rises(memrt__account_t *account, memrt__level_t *level);
 
 #endif

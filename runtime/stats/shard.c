@@ -113,7 +113,7 @@ static void mark_gauge_active(memrt__shard_t *shard, memrt__account_t *account)
 /// gauge can rise again.
 static void report_gauge(memrt__shard_t *shard, memrt__account_t *account, size_t ahead)
 {
-    MEMRT__ASSERT(!memrt__gauge_climbs(shard));
+    end_climb(shard);
     size_t now = memrt__shard_net(shard) + ahead;
     size_t change = now - shard->reported, rise = shard->high - shard->reported;
     MEMRT__ASSERT(account->policy != NULL && shard != account->shared);
@@ -151,7 +151,6 @@ static bool is_peak_exact(void)
 static void rest_gauge(memrt__shard_t *shard, memrt__account_t *account)
 {
     bool rested = memrt__gauge_is_at_rest(shard);
-    end_climb(shard);
     report_gauge(shard, account, 0);
     set_low(shard, shard->reported);
     MEMRT__ASSERT(memrt__gauge_is_at_rest(shard));
@@ -172,7 +171,6 @@ static void report_open_gauge(memrt__shard_t *shard, memrt__account_t *account)
         return;
     }
     mark_gauge_active(shard, account);
-    end_climb(shard);
     size_t rise = memrt__shard_net(shard) - shard->reported;
     report_gauge(shard, account, choose_bytes_ahead(account, rise));
     set_low(shard, shard->reported - (size_t)MEMRT__GAUGE_FALL);
@@ -242,7 +240,7 @@ void memrt__gauge_grow(memrt__shard_t *shard, memrt__account_t *account, size_t 
         report_open_gauge(shard, account);
     }
     if (memrt__gauge_is_at_rest(shard) || shard->high != net) {
-        close_shard(shard); /* another thread may have requested exact peaks; or reported ahead */
+        close_shard(shard); /* exact peaks were requested, or the gauge reported ahead */
     } else {
         close_to_climb(shard);
     }

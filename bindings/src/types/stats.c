@@ -117,8 +117,7 @@ static memrt_thread_stats_t *read_threads(size_t *count)
     }
     *count = room;
     (void)!memrt__api()->threads(all, count);
-    *count =
-        Py_MIN(*count, room); /* GCOV_EXCL_BR_LINE: many threads must start between both calls */
+    *count = Py_MIN(*count, room); /* GCOV_EXCL_BR_LINE: fewer threads start meanwhile */
     return all;
 }
 

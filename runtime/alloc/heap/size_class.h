@@ -14,7 +14,7 @@
 #define MEMRT__CLASS_DATA_MAX ((size_t)1 << 20)
 #define MEMRT__CLASS_BYTES_MAX (MEMRT_HEADER_SIZE + MEMRT__CLASS_DATA_MAX)
 
-/// Largest block that counts as small in the caches. Larger blocks are large blocks.
+/// Largest block that counts as small in thread caches and central lists, in bytes.
 #define MEMRT__SMALL_CLASS_MAX ((size_t)66 << 10)
 
 /// Return the class of the smallest block with room for `size` bytes of data, 1 to

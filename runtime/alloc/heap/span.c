@@ -38,7 +38,7 @@ static bool has_single_block(size_t bytes)
 void memrt__span_init(memrt__span_t *span, unsigned class)
 {
     size_t bytes = memrt__class_bytes(class);
-    char *start = memrt__start_of_pages(span->base);
+    char *start = memrt__start_of_pages(span->base); /* without the offset of a former block */
     size_t offset = has_single_block(bytes) ? memrt__start_offset(start) : 0;
     span->bytes = bytes;
     span->class = (uint8_t)class;

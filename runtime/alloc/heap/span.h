@@ -22,8 +22,8 @@
 ///     | handed out before: in use, cached by a thread, or in `free` | never handed out |
 ///     ^ base                                                        ^ fresh        end ^
 ///
-/// A large block has a span for itself, and begins memrt__start_offset() bytes after its first
-/// unit.
+/// A block of 32 KiB or more has a span for itself, and begins memrt__start_offset() bytes after
+/// the first unit.
 ///
 /// Between base and fresh lie `used` blocks plus the blocks in `free`. Fixed once the span is set
 /// up: base, end, bytes, class, units, clean. All other fields are under the lock of the class.
