@@ -216,24 +216,33 @@ static inline void memrt__own_add_release(size_t *p, size_t value)
     __asm__ volatile("addq %1, %0" : "+m"(*p) : "er"(value) : "cc", "memory");
 }
 
-/// Subtract from a word that only the calling thread writes. False: the result would be negative as
-/// a signed number, and the word is unchanged. In that case, another thread may see the negative
-/// number for a moment.
-static MEMRT__INLINE bool memrt__own_take(size_t *p, size_t value)
+/// Store to a word that only the calling thread writes, with release. Compilers compute the address
+/// of a volatile word before the store.
+static MEMRT__INLINE void memrt__own_store_release(size_t *p, size_t value)
+{
+    __asm__ volatile("movq %1, %0" : "=m"(*p) : "er"(value) : "memory");
+}
+
+/// Subtract from a word that only the calling thread writes. Returns whether the result is negative
+/// as a signed number.
+static MEMRT__INLINE bool memrt__own_sub_below_0(size_t *p, size_t value)
 {
     bool negative;
     __asm__ volatile("subq %2, %0" : "+m"(*p), "=@ccs"(negative) : "er"(value));
+    return negative;
+}
+
+/// Subtract from a word that only the calling thread writes, with release. False: the result would
+/// be negative as a signed number, and the word is unchanged. In that case, another thread may see
+/// the negative number for a moment.
+static MEMRT__INLINE bool memrt__own_take_release(size_t *p, size_t value)
+{
+    MEMRT__KEEP_ORDER;
+    bool negative = memrt__own_sub_below_0(p, value);
     if (MEMRT__UNLIKELY(negative)) {
         memrt__own_add(p, value);
     }
     return !negative;
-}
-
-/// Subtract as memrt__own_take(), with release.
-static MEMRT__INLINE bool memrt__own_take_release(size_t *p, size_t value)
-{
-    MEMRT__KEEP_ORDER;
-    return memrt__own_take(p, value);
 }
 
 #else
@@ -265,13 +274,16 @@ static inline void memrt__own_add_release(size_t *p, size_t value)
     memrt__store_release(p, memrt__load_relaxed(p) + value);
 }
 
-static inline bool memrt__own_take(size_t *p, size_t value)
+static inline void memrt__own_store_release(size_t *p, size_t value)
+{
+    memrt__store_release(p, value);
+}
+
+static inline bool memrt__own_sub_below_0(size_t *p, size_t value)
 {
     size_t left = memrt__load_relaxed(p) - value;
-    if ((ptrdiff_t)left >= 0) {
-        memrt__store_relaxed(p, left);
-    }
-    return (ptrdiff_t)left >= 0;
+    memrt__store_relaxed(p, left);
+    return (ptrdiff_t)left < 0;
 }
 
 static inline bool memrt__own_take_release(size_t *p, size_t value)

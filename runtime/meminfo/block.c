@@ -59,7 +59,7 @@ static memrt_meminfo_t *take_cached_block(const memrt__block_request_t *request)
         request->external != NULL || memrt__is_slow(MEMRT__SLOW_FAILURE)) {
         return NULL;
     }
-    memrt_meminfo_t *mi = memrt__bin_pop(memrt__bin_at(self, memrt__bin_of_data(request->size)));
+    memrt_meminfo_t *mi = memrt__bin_pop(self, memrt__class_of_data(request->size));
     if (mi != NULL) {
         memrt__fast_write(mi, request->kind,
                           memrt__state_of(request->policy->account.index, request->kind),
@@ -256,9 +256,9 @@ void memrt__block_delete(memrt_meminfo_t *mi)
         .extra = fast ? 0 : memrt__block_extra_bytes(mi, layout.bytes),
     };
     if (fast) {
-        MEMRT__ASSERT(mi->bin == memrt__bin_of_class(0) || memrt__cached_header_is_valid(mi));
+        MEMRT__ASSERT(mi->bin == MEMRT__CLASS_HEADER || memrt__cached_header_is_valid(mi));
         memrt__store_relaxed(&mi->refct, 0);
-        memrt__thread_cache_give(self, memrt__class_of_bin(mi->bin), mi);
+        memrt__thread_cache_give(self, mi->bin, mi);
     } else {
         memrt__block_memory_free(mi, layout.bytes, layout.align);
     }

@@ -112,7 +112,7 @@ static MEMRT__INLINE void memrt__fast_write(memrt_meminfo_t *mi, memrt_kind_t ki
                                             size_t size, size_t count)
 {
     MEMRT__ASSERT((size_t)mi % MEMRT_HEADER_SIZE == 0);
-    MEMRT__ASSERT(memrt__cached_header_is_valid(mi) && mi->bin == memrt__bin_of_data(size));
+    MEMRT__ASSERT(memrt__cached_header_is_valid(mi) && mi->bin == memrt__class_of_data(size));
     mi->refct = count;
     if (kind != MEMRT_KIND_BLOCK) {
         mi->dtor = NULL; /* again, as an overrun of the block before may have written the word */
@@ -127,15 +127,15 @@ static MEMRT__INLINE memrt_meminfo_t *memrt__block_new_fast(memrt__thread_t *sel
                                                             const memrt__home_t *home, size_t size,
                                                             memrt_kind_t kind)
 {
-    memrt__bin_t *bin;
+    size_t class;
     if (MEMRT__LIKELY(memrt__is_small_data(size))) {
-        bin = memrt__bin_of_small_data(self, size);
+        class = memrt__class_of_small_data(size);
     } else if (memrt__is_fast_size(size)) {
-        bin = memrt__bin_at(self, memrt__bin_of_data(size));
+        class = memrt__class_of_data(size);
     } else {
         return NULL;
     }
-    memrt_meminfo_t *mi = memrt__bin_take_counted(bin, home->shard, kind, size);
+    memrt_meminfo_t *mi = memrt__bin_take_counted(self, class, home->shard, kind, size);
     if (MEMRT__LIKELY(mi != NULL)) {
         memrt__fast_write(mi, kind, home->state, size, 1);
         memrt__probe_alloc(mi->data, size, home->account, kind);
@@ -159,13 +159,13 @@ static inline memrt_meminfo_t *memrt__header_new_fast(memrt_policy_t *policy, me
     memrt__thread_t *self = memrt__self;
     memrt__home_t home = memrt__home_of(self, policy, kind);
     bool is_fast = home.state != MEMRT__NO_STATE && !memrt__is_slow(MEMRT__SLOW_ALWAYS);
-    memrt_meminfo_t *mi = is_fast ? memrt__bin_pop(&self->cache.bins[0]) : NULL;
+    memrt_meminfo_t *mi = is_fast ? memrt__bin_pop(self, MEMRT__CLASS_HEADER) : NULL;
     if (MEMRT__UNLIKELY(mi == NULL)) {
         return NULL;
     }
     *mi = (memrt_meminfo_t){
         .refct = 1,
-        .bin = memrt__bin_of_class(0),
+        .bin = MEMRT__CLASS_HEADER,
         .lead = MEMRT_HEADER_SIZE,
     };
     memrt__state_write(mi, home.state);
@@ -178,19 +178,18 @@ static inline memrt_meminfo_t *memrt__header_new_fast(memrt_policy_t *policy, me
 static inline void memrt__header_undo_fast(memrt_meminfo_t *mi)
 {
     memrt__thread_t *self = memrt__self;
-    MEMRT__ASSERT(!memrt__has_data((memrt_kind_t)mi->kind) && mi->bin == memrt__bin_of_class(0));
+    MEMRT__ASSERT(!memrt__has_data((memrt_kind_t)mi->kind) && mi->bin == MEMRT__CLASS_HEADER);
     memrt__shard_t *shard = memrt__thread_shard(self, mi->policy);
     memrt__count_in(&shard->made[memrt__counts_of_kind(mi->kind)], (size_t)-1);
-    memrt__bin_push(&self->cache.bins[0], mi);
+    memrt__bin_push(self, MEMRT__CLASS_HEADER, mi);
 }
 
 static MEMRT__INLINE bool memrt__block_delete_at(memrt__thread_t *self, memrt__shard_t *shard,
                                                  memrt_meminfo_t *mi, memrt_kind_t kind)
 {
     MEMRT__ASSERT(mi->kind == kind);
-    MEMRT__ASSERT(memrt__cached_header_is_valid(mi) && mi->bin == memrt__bin_of_data(mi->size));
-    memrt__bin_t *bin = memrt__bin_at(self, mi->bin);
-    if (MEMRT__UNLIKELY(!memrt__bin_give_counted(bin, shard, kind, mi->size, mi))) {
+    MEMRT__ASSERT(memrt__cached_header_is_valid(mi) && mi->bin == memrt__class_of_data(mi->size));
+    if (MEMRT__UNLIKELY(!memrt__bin_give_counted(self, mi->bin, shard, kind, mi->size, mi))) {
         return false;
     }
     /* Safe after the give: only the calling thread accesses blocks in its own bins. */

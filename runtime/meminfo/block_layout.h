@@ -64,15 +64,15 @@ static inline memrt_meminfo_t *memrt__block_of(const void *data)
 /// Member `bin` of a block that is not for the fast path. The value shows writes before the data.
 #define MEMRT__NO_BIN 0xB10CB10Cu
 
-/// Return the member `bin` for a block in no event trace: the place of the bin for a block of the
-/// fast path, else MEMRT__NO_BIN.
+/// Return the member `bin` for a block in no event trace: the size class for a block of the fast
+/// path, else MEMRT__NO_BIN.
 static inline uint32_t memrt__block_bin(const memrt_meminfo_t *mi)
 {
     if ((memrt__flags_load_relaxed(&mi->flags) & MEMRT__FLAG_FAST) == 0) {
         return MEMRT__NO_BIN;
     }
-    return memrt__has_data((memrt_kind_t)mi->kind) ? memrt__bin_of_data(mi->size)
-                                                   : memrt__bin_of_class(0);
+    return memrt__has_data((memrt_kind_t)mi->kind) ? memrt__class_of_data(mi->size)
+                                                   : MEMRT__CLASS_HEADER;
 }
 
 /// Return whether a block is only the data of a resizable MemInfo and was never promoted to a

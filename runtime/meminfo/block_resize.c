@@ -107,13 +107,13 @@ static void update_class(memrt_meminfo_t *mi)
 static memrt_meminfo_t *move_block_fast(memrt__thread_t *self, memrt_meminfo_t *mi, unsigned class,
                                         size_t size)
 {
-    memrt_meminfo_t *moved = memrt__bin_pop(&self->cache.bins[class]);
+    memrt_meminfo_t *moved = memrt__bin_pop(self, class);
     if (moved == NULL) {
         return NULL;
     }
     memcpy(moved, mi, MEMRT_HEADER_SIZE + memrt__size_min(mi->size, size));
     moved->data = moved + 1;
-    moved->bin = memrt__bin_of_class(class);
+    moved->bin = class;
     memrt__store_relaxed(&mi->refct, 0);
     mi->dtor = NULL;
     memrt__thread_cache_give(self, memrt__class_of_data(mi->size), mi);
@@ -133,13 +133,13 @@ memrt_meminfo_t *memrt__block_resize_fast(memrt_meminfo_t *mi, size_t size)
     unsigned class = memrt__class_of_data(size);
     const void *old_data = mi->data;
     size_t old_size = mi->size;
-    if (shard != NULL && memrt__bin_of_class(class) != mi->bin) {
+    if (shard != NULL && class != mi->bin) {
         mi = move_block_fast(self, mi, class, size);
     }
     if (shard == NULL || mi == NULL) {
         return NULL;
     }
-    MEMRT__ASSERT(mi->bin == memrt__bin_of_class(class) && mi->data == mi + 1);
+    MEMRT__ASSERT(mi->bin == class && mi->data == mi + 1);
     mi->size = size;
     memrt__tally_t tally = {account, shard, true};
     memrt__tally_resized(&tally, mi->kind, old_size, size);

@@ -5,7 +5,7 @@ void *memrt__tiny_alloc(memrt_policy_t *policy, size_t size)
     memrt__thread_t *self = memrt__thread_or_null();
     memrt__shard_t *shard = self == NULL ? NULL : memrt__thread_shard(self, policy->account.index);
     memrt__tiny_t *tiny =
-        shard != NULL ? memrt__thread_cache_take(self, memrt__class_of_tiny(size)) : NULL;
+        shard != NULL ? memrt__thread_cache_take(self, (unsigned)memrt__class_of_tiny(size)) : NULL;
     if (tiny == NULL) {
         return NULL;
     }

@@ -120,25 +120,13 @@ static inline bool memrt__tiny_fits(const memrt_policy_t *policy, size_t size)
 /// Allocate a tiny block and return its data. NULL: no tiny block is available; nothing is counted.
 MEMRT__COLD void *memrt__tiny_alloc(memrt_policy_t *policy, size_t size);
 
-_Static_assert(sizeof(memrt__bin_t) == 32, "the place of a bin is the size of a tiny block");
-
-/// Return the bin for tiny blocks of `size` bytes.
-static MEMRT__INLINE memrt__bin_t *memrt__bin_of_tiny(memrt__thread_t *self, size_t size)
-{
-    char *first = (char *)&self->cache.bins[MEMRT__CLASS_TINY];
-    size_t last = size + MEMRT__TINY_HEADER - 1;
-    memrt__bin_t *bin = (memrt__bin_t *)(first + (last & ~(sizeof(*bin) - 1)));
-    MEMRT__ASSERT(bin == &self->cache.bins[memrt__class_of_tiny(size)]);
-    return bin;
-}
-
 /// Fast path of memrt__tiny_alloc(): take a block from the thread cache, if the counters need no
 /// update of the aggregates. NULL: the fast path does not apply.
 static MEMRT__INLINE void *memrt__tiny_alloc_fast(memrt__thread_t *self, const memrt__home_t *home,
                                                   size_t size)
 {
-    memrt__bin_t *bin = memrt__bin_of_tiny(self, size);
-    memrt__tiny_t *tiny = memrt__bin_take_counted(bin, home->shard, MEMRT__KIND_TINY, size);
+    memrt__tiny_t *tiny = memrt__bin_take_counted(self, memrt__class_of_tiny(size), home->shard,
+                                                  MEMRT__KIND_TINY, size);
     if (MEMRT__UNLIKELY(tiny == NULL)) {
         return NULL;
     }
@@ -171,7 +159,7 @@ static inline void memrt__tiny_cache(memrt__tiny_t *tiny)
     MEMRT__ASSERT(memrt__tiny_is_live(tiny));
     tiny->meminfo = 0;
     memrt__store_relaxed(&tiny->word, 0);
-    memrt__thread_cache_return(memrt__class_of_tiny(size), tiny);
+    memrt__thread_cache_return((unsigned)memrt__class_of_tiny(size), tiny);
     memrt__probe_free(tiny + 1, size, account, MEMRT_KIND_BLOCK);
 }
 

@@ -52,8 +52,9 @@ static MEMRT__INLINE bool free_tiny_at(memrt__thread_t *self, memrt__shard_t *sh
         return false;
     }
     MEMRT__ASSERT(size != 0 && tiny->meminfo == 0);
-    memrt__bin_t *bin = memrt__bin_of_tiny(self, size);
-    if (MEMRT__UNLIKELY(!memrt__bin_give_counted(bin, shard, MEMRT__KIND_TINY, size, tiny))) {
+    size_t class = memrt__class_of_tiny(size);
+    if (MEMRT__UNLIKELY(
+            !memrt__bin_give_counted(self, class, shard, MEMRT__KIND_TINY, size, tiny))) {
         return false;
     }
     /* Safe after the give: only the calling thread accesses blocks in its own bins. */

@@ -31,7 +31,9 @@ typedef struct memrt__thread {
     memrt__home_t homes[MEMRT__HOMES];
     memrt__scope_slot_t scope;
     memrt__sampling_slot_t sampling;
-    _Alignas(MEMRT__CACHE_LINE) memrt__shard_t first; ///< own; shard of account 0
+    _Alignas(MEMRT__CACHE_LINE) memrt__shard_t first;        ///< own; shard of account 0
+    memrt__shard_t **chunks[MEMRT__ACCOUNTS / MEMRT__CHUNK]; ///< own, written under THREADS; other
+                                                             ///< shards: MEMRT__CHUNK pointers
     memrt__cache_slot_t cache;
     struct memrt__thread *next; ///< fixed once linked
     pthread_mutex_t alive;      ///< robust; held by the owner of the record
@@ -42,8 +44,6 @@ typedef struct memrt__thread {
     struct memrt__thread_site_counters
         *site_counters;                ///< own, written under THREADS; counts by site
     struct memrt__trace_buffer *trace; ///< own, written under THREADS; buffer of trace events
-    memrt__shard_t **chunks[MEMRT__ACCOUNTS / MEMRT__CHUNK]; ///< own, written under THREADS; other
-                                                             ///< shards: MEMRT__CHUNK pointers
 } memrt__thread_t;
 
 /// Record of the calling thread; &memrt__no_thread before its first call.

@@ -126,11 +126,6 @@ static memrt__segment_t *get_segment(void)
     return memrt__segment_of(ground.small);
 }
 
-static memrt__bin_t *get_bin(void)
-{
-    return &memrt__self->cache.bins[memrt__class_of_bytes(SMALL)];
-}
-
 static uint16_t *get_head(void)
 {
     return &get_segment()->head[memrt__unit_of(ground.small)];
@@ -157,10 +152,9 @@ BYTE(huge_pages_option, memrt__options.huge_pages, 1)
 BYTE(peak_option, memrt__options.exact_peak, 1)
 BYTE(record_use, memrt__self->in_use, 0)
 BYTE(record_destructors, memrt__self->dtors.deferred, 0)
-BYTE(bin_room, get_bin()->room, 0)
-BYTE(bin_head, get_bin()->head, 0)
-BYTE(bin_limit, get_bin()->limit, 1)
-BYTE(bin_bytes, get_bin()->bytes, 0)
+BYTE(bin_room, memrt__self->cache.bins.room[memrt__class_of_bytes(SMALL)], 0)
+BYTE(bin_head, memrt__self->cache.bins.head[memrt__class_of_bytes(SMALL)], 0)
+BYTE(bin_limit, memrt__self->cache.bins.limit[memrt__class_of_bytes(SMALL)], 1)
 BYTE(bin_limits, memrt__self->cache.limits[0], 0)
 BYTE(span_used, get_span()->used, 0)
 BYTE(span_bytes, get_span()->bytes, 0)
@@ -244,7 +238,6 @@ static const bug_t bugs[] = {
     {bin_room, 1, memrt__thread_cache_is_valid, ""},
     {bin_head, 64, memrt__thread_cache_is_valid, "is_block_of_class"},
     {bin_limit, 1, memrt__thread_cache_is_valid, "left == 0"},
-    {bin_bytes, 1, memrt__thread_cache_is_valid, "memrt__class_bytes(class)"},
     {bin_limits, 1, memrt__thread_cache_is_valid, "limits[0] == sums[0]"},
     {span_used, 1, memrt__central_list_is_valid, ""},
     {span_bytes, 64, memrt__central_list_is_valid, "span->bytes =="},

@@ -27,15 +27,19 @@ typedef int pthread_cond_t; /* the checker lacks condition variables, and no mod
 #endif
 
 #include "runtime/base/atomics.h"
-#include "runtime/stats/shard.h"
-
-/* The run time of the checker grows with the size of memory. */
-#undef MEMRT__ACCOUNTS
-#define MEMRT__ACCOUNTS 16u
 
 /* Weaker operations for sources with one order removed, where the runtime itself lacks a weaker
    form. */
 #define memrt__fetch_sub1_relaxed(p) memrt__fetch_add_relaxed((p), (size_t)-1)
+
+static inline bool memrt__own_take(size_t *p, size_t value)
+{
+    size_t left = memrt__load_relaxed(p) - value;
+    if ((ptrdiff_t)left >= 0) {
+        memrt__store_relaxed(p, left);
+    }
+    return (ptrdiff_t)left >= 0;
+}
 
 static inline void memrt__raise_relaxed(size_t *p, size_t value)
 {
@@ -43,6 +47,12 @@ static inline void memrt__raise_relaxed(size_t *p, size_t value)
         memrt__store_relaxed(p, value); /* correct because a single thread raises */
     }
 }
+
+#include "runtime/stats/shard.h"
+
+/* The run time of the checker grows with the size of memory. */
+#undef MEMRT__ACCOUNTS
+#define MEMRT__ACCOUNTS 16u
 
 static inline pthread_t model_thread(void *(*act)(void *), void *context)
 {

@@ -57,6 +57,7 @@ WEAKER = {
     "cas_release": "cas_relaxed",
     "word_equals_acquire": "word_equals",
     "own_add_release": "own_add",
+    "own_store_release": "store_relaxed",
     "own_take_release": "own_take",
     "raise_release": "raise_relaxed",
 }

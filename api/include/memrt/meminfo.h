@@ -59,7 +59,7 @@ typedef struct memrt_meminfo {
     uint8_t align_log2; ///< internal: log2 of the alignment requested from the allocator; fixed
     uint32_t flags;     ///< internal: atomic by access
     uint32_t lead;      ///< internal: bytes from the start of the block to its data; fixed
-    uint32_t bin;       ///< internal: place in a thread cache, or number in an event trace
+    uint32_t bin;       ///< internal: size class in a thread cache, or number in an event trace
 } memrt_meminfo_t;
 
 /// Bit in `flags`: memrt_api_t.observe was called for the MemInfo.

@@ -70,26 +70,6 @@ static inline size_t memrt__state_read(const memrt_meminfo_t *mi)
     return state;
 }
 
-/// Return the place of the bin of a class: its distance in bytes from the first bin. The header of
-/// a block of the fast path has the place, so that a free need not compute the class.
-static inline uint32_t memrt__bin_of_class(unsigned class)
-{
-    return class * (uint32_t)sizeof(memrt__bin_t);
-}
-
-/// Return the class of the bin at a place.
-static inline unsigned memrt__class_of_bin(uint32_t place)
-{
-    MEMRT__ASSERT(place % sizeof(memrt__bin_t) == 0);
-    return place / (unsigned)sizeof(memrt__bin_t);
-}
-
-/// Return the place of the bin for blocks of `size` bytes of data, 1 to MEMRT__CLASS_DATA_MAX.
-static inline uint32_t memrt__bin_of_data(size_t size)
-{
-    return memrt__bin_of_class(memrt__class_of_data(size));
-}
-
 /// Header of an unused block with room for data. Some words of the header are equal in all blocks
 /// of the fast path. Unused blocks in the thread caches and central lists keep these words, so that
 /// an allocation on the fast path does not write them.
@@ -100,7 +80,7 @@ static inline uint32_t memrt__bin_of_data(size_t size)
 /// Return whether blocks of the class have a header followed by data at their start.
 static inline bool memrt__class_has_cached_header(unsigned class)
 {
-    return class != 0 && class < MEMRT__CLASS_TINY;
+    return class < MEMRT__CLASS_HEADER;
 }
 
 /// Write the words to the header of an unused block. The words of a tiny block are 0. No effect for
@@ -115,7 +95,7 @@ static inline void memrt__cached_header_write(unsigned class, void *block)
         mi->dtor = NULL;
         mi->data = mi + 1;
         mi->external_allocator = NULL;
-        mi->bin = memrt__bin_of_class(class);
+        mi->bin = class; /* so that a free need not compute the class */
         mi->lead = MEMRT_HEADER_SIZE;
     }
 }
@@ -124,9 +104,7 @@ static inline void memrt__cached_header_write(unsigned class, void *block)
 static inline bool memrt__cached_header_is_valid(const memrt_meminfo_t *mi)
 {
     return mi->dtor == NULL && mi->data == mi + 1 && mi->external_allocator == NULL &&
-           mi->bin % sizeof(memrt__bin_t) == 0 &&
-           memrt__class_has_cached_header(memrt__class_of_bin(mi->bin)) &&
-           mi->lead == MEMRT_HEADER_SIZE;
+           memrt__class_has_cached_header(mi->bin) && mi->lead == MEMRT_HEADER_SIZE;
 }
 
 /// Second word of the header of a tiny block: the size in the lowest 16 bits, then 16 bits of the

@@ -68,7 +68,7 @@ static void *take_zeroed_class_block(unsigned class)
     size_t bytes = memrt__class_bytes(class);
     bool clean = false;
     void *block;
-    if (self == NULL || (bytes >= CLEAN_FROM && memrt__bin_count(&self->cache.bins[class]) == 0)) {
+    if (self == NULL || (bytes >= CLEAN_FROM && memrt__bin_count(self, class) == 0)) {
         block = memrt__central_list_take_one(class, &clean);
     } else {
         block = memrt__thread_cache_take(self, class);

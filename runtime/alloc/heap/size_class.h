@@ -6,10 +6,10 @@
 #include "runtime/base/size.h"
 #include "runtime/thread/bin_layout.h"
 
-/// Size classes of blocks. Class 0 is a header alone. Every other class has a header and room for
-/// data: each multiple of 64 up to 1 KiB, then eight steps per doubling up to
-/// MEMRT__CLASS_DATA_MAX. At most an eighth of a block is lost to rounding, and powers of two lose
-/// nothing.
+/// Size classes of blocks. The first classes have a header and room for data: each multiple of 64
+/// up to 1 KiB, then eight steps per doubling up to MEMRT__CLASS_DATA_MAX. At most an eighth of a
+/// block is lost to rounding, and powers of two lose nothing. Further classes are for a header
+/// alone and for tiny blocks.
 
 #define MEMRT__CLASS_DATA_MAX ((size_t)1 << 20)
 #define MEMRT__CLASS_BYTES_MAX (MEMRT_HEADER_SIZE + MEMRT__CLASS_DATA_MAX)
@@ -24,28 +24,32 @@ static inline unsigned memrt__class_of_data(size_t size)
     MEMRT__ASSERT(size - 1 < MEMRT__CLASS_DATA_MAX);
     size_t line = (size - 1) / 64;
     if (line < 16) {
-        return (unsigned)line + 1;
+        return (unsigned)line;
     }
     unsigned shift = memrt__floor_log2(line) - 3;
-    return (unsigned)(line >> shift) + 8 * shift + 1;
+    return (unsigned)(line >> shift) + 8 * shift;
 }
+
+/// Class of a header alone.
+#define MEMRT__CLASS_HEADER 96u
 
 /// Return the class of a whole block of `bytes`, header included, at most MEMRT__CLASS_BYTES_MAX.
 static inline unsigned memrt__class_of_bytes(size_t bytes)
 {
-    return bytes <= MEMRT_HEADER_SIZE ? 0 : memrt__class_of_data(bytes - MEMRT_HEADER_SIZE);
+    return bytes <= MEMRT_HEADER_SIZE ? MEMRT__CLASS_HEADER
+                                      : memrt__class_of_data(bytes - MEMRT_HEADER_SIZE);
 }
 
 /// Tiny blocks have their own classes, in steps of 32 bytes, with a smaller header.
 #define MEMRT__TINY_HEADER 16u
-#define MEMRT__CLASS_TINY 97u
+#define MEMRT__CLASS_TINY (MEMRT__CLASS_HEADER + 1)
 
 /// Return the class of the smallest tiny block with room for `size` bytes of data, 1 to
 /// MEMRT_TINY_MAX.
-static inline unsigned memrt__class_of_tiny(size_t size)
+static MEMRT__INLINE size_t memrt__class_of_tiny(size_t size)
 {
     MEMRT__ASSERT(size - 1 < MEMRT_TINY_MAX);
-    return MEMRT__CLASS_TINY + (unsigned)(size + MEMRT__TINY_HEADER - 1) / 32;
+    return (32 * MEMRT__CLASS_TINY + size + MEMRT__TINY_HEADER - 1) / 32;
 }
 
 /// Return the bytes of a block of the class.
@@ -55,14 +59,20 @@ static inline size_t memrt__class_bytes(unsigned class)
     if (class >= MEMRT__CLASS_TINY) {
         return 32 * ((size_t)(class - MEMRT__CLASS_TINY) + 1);
     }
-    if (class <= 16) {
-        return 64 * ((size_t)class + 1);
+    if (class == MEMRT__CLASS_HEADER) {
+        return MEMRT_HEADER_SIZE;
     }
-    unsigned shift = (class - 1) / 8 - 1;
-    return MEMRT_HEADER_SIZE + 64 * (((size_t)(class - 1) % 8 + 9) << shift);
+    size_t lines = class < 16 ? class + 1 : ((size_t)class % 8 + 9) << (class / 8 - 1);
+    return MEMRT_HEADER_SIZE + 64 * lines;
 }
 
-_Static_assert(MEMRT__CLASS_TINY == 97, "1 class for the header, 16 in steps of 64, 80 in eighths");
-_Static_assert(MEMRT__CLASSES == 100, "and 3 tiny classes");
+/// Return whether the blocks of the class have more than MEMRT__SMALL_CLASS_MAX bytes.
+static inline bool memrt__class_has_large_blocks(unsigned class)
+{
+    return memrt__class_bytes(class) > MEMRT__SMALL_CLASS_MAX;
+}
+
+_Static_assert(MEMRT__CLASS_HEADER == 16 + 80, "16 classes in steps of 64, 80 in eighths");
+_Static_assert(MEMRT__CLASSES == MEMRT__CLASS_TINY + 3, "three classes of tiny blocks");
 
 #endif

@@ -52,32 +52,27 @@ bool memrt__thread_cache_is_valid(void);
 #endif
 
 /// Return the number of cached blocks of a bin of the calling thread.
-static inline size_t memrt__bin_count(const memrt__bin_t *bin)
+static inline size_t memrt__bin_count(const memrt__thread_t *self, unsigned class)
 {
-    return (uint32_t)(memrt__own_load(&bin->limit) - memrt__load_relaxed(&bin->room));
+    return (uint32_t)(memrt__own_load(&self->cache.bins.limit[class]) -
+                      memrt__load_relaxed(&self->cache.bins.room[class]));
 }
 
 /// Return the number of cached blocks of a bin of any thread. While the owner changes the limit,
 /// the result may be wrong by the change.
-static inline size_t memrt__bin_count_of_any_thread(const memrt__bin_t *bin)
+static inline size_t memrt__bin_count_of_any_thread(const memrt__thread_t *thread, unsigned class)
 {
-    size_t limit = memrt__load_relaxed(&bin->limit);
-    size_t count = (uint32_t)(limit - memrt__load_relaxed(&bin->room));
+    size_t limit = memrt__load_relaxed(&thread->cache.bins.limit[class]);
+    size_t count = (uint32_t)(limit - memrt__load_relaxed(&thread->cache.bins.room[class]));
     return count <= limit ? count : 0;
-}
-
-/// Return whether a bin is for blocks of more than MEMRT__SMALL_CLASS_MAX bytes.
-static inline bool memrt__bin_has_large_blocks(const memrt__bin_t *bin)
-{
-    return bin->bytes > MEMRT__SMALL_CLASS_MAX;
 }
 
 /// Return the top block of a bin. NULL: the bin is empty. Not valid, as memrt__link_is_valid(): the
 /// link of the block that was on top before was overwritten.
-static inline void *memrt__bin_top(const memrt__bin_t *bin)
+static MEMRT__INLINE void *memrt__bin_top(const memrt__thread_t *self, size_t class)
 {
-    void *block = (void *)memrt__own_load(&bin->head);
-    MEMRT__ASSERT((block != NULL) == (memrt__bin_count(bin) != 0));
+    void *block = (void *)memrt__own_load(&self->cache.bins.head[class]);
+    MEMRT__ASSERT((block != NULL) == (memrt__bin_count(self, (unsigned)class) != 0));
     return block;
 }
 
@@ -88,65 +83,61 @@ static MEMRT__INLINE bool memrt__is_block(const void *top)
 }
 
 /// Remove the top block of a bin.
-static inline void memrt__bin_remove(memrt__bin_t *bin, void *top)
+static MEMRT__INLINE void memrt__bin_remove(memrt__thread_t *self, size_t class, void *top)
 {
-    MEMRT__ASSERT(memrt__is_block(top) && top == memrt__bin_top(bin));
-    memrt__store_release(&bin->head, (size_t)memrt__link_read(top));
-    memrt__own_add(&bin->room, 1);
+    MEMRT__ASSERT(memrt__is_block(top) && top == memrt__bin_top(self, class));
+    MEMRT__KEEP_IN_BRANCH(class);
+    memrt__own_store_release(&self->cache.bins.head[class], (size_t)memrt__link_read(top));
+    MEMRT__KEEP_IN_BRANCH(class);
+    memrt__own_add(&self->cache.bins.room[class], 1);
 }
 
 /// Pop the top block of a bin. Returns NULL if the bin is empty, or its top is not valid.
-static inline void *memrt__bin_pop(memrt__bin_t *bin)
+static inline void *memrt__bin_pop(memrt__thread_t *self, unsigned class)
 {
-    void *block = memrt__bin_top(bin);
+    void *block = memrt__bin_top(self, class);
     if (MEMRT__UNLIKELY(!memrt__is_block(block))) {
         return NULL;
     }
-    memrt__bin_remove(bin, block);
+    memrt__bin_remove(self, class, block);
     return block;
 }
 
 /// Link a block to a bin whose `room` is already lower by 1.
-static inline void memrt__bin_link(memrt__bin_t *bin, void *block)
+static MEMRT__INLINE void memrt__bin_link(memrt__thread_t *self, size_t class, void *block)
 {
-    MEMRT__ASSERT((size_t)block % sizeof(void *) == 0 && (size_t)block != bin->head);
-    memrt__block_set_next(block, (const void *)memrt__own_load(&bin->head));
-    memrt__store_release(&bin->head, (size_t)block);
+    MEMRT__KEEP_IN_BRANCH(class);
+    size_t top = memrt__own_load(&self->cache.bins.head[class]);
+    MEMRT__ASSERT((size_t)block % sizeof(void *) == 0 && (size_t)block != top);
+    memrt__block_set_next(block, (const void *)top);
+    memrt__own_store_release(&self->cache.bins.head[class], (size_t)block);
 }
 
-static inline void memrt__bin_push(memrt__bin_t *bin, void *block)
+static inline void memrt__bin_push(memrt__thread_t *self, unsigned class, void *block)
 {
-    memrt__own_add(&bin->room, (size_t)-1);
-    memrt__bin_link(bin, block);
+    memrt__own_add(&self->cache.bins.room[class], (size_t)-1);
+    memrt__bin_link(self, class, block);
 }
 
 /// Take a block of the class. Failure: returns NULL when out of memory.
 static inline void *memrt__thread_cache_take(memrt__thread_t *self, unsigned class)
 {
-    void *block = memrt__bin_pop(&self->cache.bins[class]);
+    void *block = memrt__bin_pop(self, class);
     return MEMRT__LIKELY(block != NULL) ? block : memrt__thread_cache_refill(self, class);
 }
 
-static inline bool memrt__bin_is_full(const memrt__bin_t *bin)
+static inline bool memrt__bin_is_full(const memrt__thread_t *thread, unsigned class)
 {
-    return (ptrdiff_t)memrt__load_relaxed(&bin->room) <= 0;
+    return (ptrdiff_t)memrt__load_relaxed(&thread->cache.bins.room[class]) <= 0;
 }
 
 static inline void memrt__thread_cache_give(memrt__thread_t *self, unsigned class, void *block)
 {
     MEMRT__ASSERT(class < MEMRT__CLASSES);
-    memrt__bin_t *bin = &self->cache.bins[class];
-    if (MEMRT__UNLIKELY(memrt__bin_is_full(bin))) {
+    if (MEMRT__UNLIKELY(memrt__bin_is_full(self, class))) {
         memrt__thread_cache_overflow(self, class);
     }
-    memrt__bin_push(bin, block);
-}
-
-/// Return the bin of a thread at a place that a header or memrt__bin_of_data() gives.
-static MEMRT__INLINE memrt__bin_t *memrt__bin_at(memrt__thread_t *self, size_t place)
-{
-    MEMRT__ASSERT(place % sizeof(memrt__bin_t) == 0 && place < sizeof(self->cache.bins));
-    return (memrt__bin_t *)((char *)self->cache.bins + place);
+    memrt__bin_push(self, class, block);
 }
 
 /// Return whether `size` bytes of data, at least 1, are in the classes in steps of 64 bytes.
@@ -155,33 +146,28 @@ static MEMRT__INLINE bool memrt__is_small_data(size_t size)
     return size - 1 < 1024;
 }
 
-_Static_assert(sizeof(memrt__bin_t) == 64 / 2, "the place of a bin is half of the size");
-
-/// Return the bin for `size` bytes of small data.
-static MEMRT__INLINE memrt__bin_t *memrt__bin_of_small_data(memrt__thread_t *self, size_t size)
+/// Return the class of `size` bytes of small data.
+static MEMRT__INLINE size_t memrt__class_of_small_data(size_t size)
 {
     size_t last = size - 1;
-    MEMRT__KEEP_IN_BRANCH(last);
-    char *first = (char *)&self->cache.bins[1];
-    memrt__bin_t *bin = (memrt__bin_t *)(first + (last / 2 & ~(sizeof(*bin) - 1)));
-    MEMRT__KEEP_IN_BRANCH(bin);
-    MEMRT__ASSERT(bin == &self->cache.bins[memrt__class_of_data(size)]);
-    return bin;
+    MEMRT__ASSERT(last / 64 == memrt__class_of_data(size));
+    return last / 64;
 }
 
 /// Fast path of an allocation: take a block from a bin of the calling thread. `shard` counts the
 /// block as `kind` with `size` bytes.
 ///
 /// Failure: returns NULL, with nothing changed, if the fast path is not available.
-static MEMRT__INLINE void *memrt__bin_take_counted(memrt__bin_t *bin, memrt__shard_t *shard,
-                                                   unsigned kind, size_t size)
+static MEMRT__INLINE void *memrt__bin_take_counted(memrt__thread_t *self, size_t class,
+                                                   memrt__shard_t *shard, unsigned kind,
+                                                   size_t size)
 {
-    void *block = memrt__bin_top(bin);
+    void *block = memrt__bin_top(self, class);
     if (MEMRT__UNLIKELY(!memrt__is_block(block) || !memrt__shard_grow_fast(shard, size))) {
         return NULL;
     }
     memrt__count_in(&shard->made[memrt__count_of_usual_block(kind, size)], 1);
-    memrt__bin_remove(bin, block);
+    memrt__bin_remove(self, class, block);
     return block;
 }
 
@@ -189,17 +175,18 @@ static MEMRT__INLINE void *memrt__bin_take_counted(memrt__bin_t *bin, memrt__sha
 /// the free. The update of `freed` is the last access to the account.
 ///
 /// Failure: returns false, with nothing changed, if the fast path is not available.
-static MEMRT__INLINE bool memrt__bin_give_counted(memrt__bin_t *bin, memrt__shard_t *shard,
-                                                  unsigned kind, size_t size, void *block)
+static MEMRT__INLINE bool memrt__bin_give_counted(memrt__thread_t *self, size_t class,
+                                                  memrt__shard_t *shard, unsigned kind, size_t size,
+                                                  void *block)
 {
-    if (MEMRT__UNLIKELY(!memrt__own_take(&bin->room, 1))) {
+    MEMRT__ASSERT(class < MEMRT__CLASSES);
+    if (MEMRT__UNLIKELY(memrt__own_sub_below_0(&self->cache.bins.room[class], 1) ||
+                        !memrt__shard_shrink_fast(shard, size))) {
+        MEMRT__KEEP_IN_BRANCH(class);
+        memrt__own_add(&self->cache.bins.room[class], 1);
         return false;
     }
-    if (MEMRT__UNLIKELY(!memrt__shard_shrink_fast(shard, size))) {
-        memrt__own_add(&bin->room, 1);
-        return false;
-    }
-    memrt__bin_link(bin, block);
+    memrt__bin_link(self, class, block);
     memrt__count_out(&shard->freed[memrt__count_of_usual_block(kind, size)], 1);
     return true;
 }

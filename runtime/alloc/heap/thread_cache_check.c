@@ -17,10 +17,10 @@ static bool is_block_of_class(void *block, unsigned class)
 }
 
 /// Return whether a bin of the calling thread is a list of `count` blocks of the class.
-static bool is_bin_list_valid(const memrt__bin_t *bin, unsigned class)
+static bool is_bin_list_valid(const memrt__thread_t *self, unsigned class)
 {
-    void *block = (void *)bin->head;
-    size_t left = memrt__bin_count(bin);
+    void *block = (void *)self->cache.bins.head[class];
+    size_t left = memrt__bin_count(self, class);
     while (block != NULL && left != 0) {
         if (!MEMRT__HOLDS(is_block_of_class(block, class))) {
             return false;
@@ -36,14 +36,16 @@ static bool are_own_bins_valid(const memrt__thread_t *self)
 {
     size_t sums[2] = {0};
     bool must_empty = self->cache.must_empty != 0;
+    const memrt__bins_t *bins = &self->cache.bins;
     for (unsigned class = 0; class < MEMRT__CLASSES; class++) {
-        const memrt__bin_t *bin = &self->cache.bins[class];
-        if (!MEMRT__HOLDS(memrt__bin_count(bin) <= bin->limit) ||
-            !MEMRT__HOLDS(must_empty || memrt__load_relaxed(&bin->room) <= bin->limit) ||
-            !is_bin_list_valid(bin, class)) {
+        if (!MEMRT__HOLDS(memrt__bin_count(self, class) <= bins->limit[class]) ||
+            !MEMRT__HOLDS(must_empty ||
+                          memrt__load_relaxed(&bins->room[class]) <= bins->limit[class]) ||
+            !is_bin_list_valid(self, class)) {
             return false;
         }
-        sums[memrt__bin_has_large_blocks(bin)] += bin->limit * bin->bytes;
+        sums[memrt__class_has_large_blocks(class)] +=
+            bins->limit[class] * memrt__class_bytes(class);
     }
     return MEMRT__HOLDS(self->cache.limits[0] == sums[0]) &&
            MEMRT__HOLDS(self->cache.limits[1] == sums[1]);
@@ -52,12 +54,11 @@ static bool are_own_bins_valid(const memrt__thread_t *self)
 /// Check the bins of any record: without a thread, the bins are empty.
 static bool are_bins_valid(const memrt__thread_t *thread)
 {
+    const memrt__bins_t *bins = &thread->cache.bins;
     for (unsigned class = 0; class < MEMRT__CLASSES; class++) {
-        const memrt__bin_t *bin = &thread->cache.bins[class];
-        bool empty =
-            memrt__load_relaxed(&bin->head) == 0 && memrt__bin_count_of_any_thread(bin) == 0;
-        if (!MEMRT__HOLDS(bin->bytes == memrt__class_bytes(class)) ||
-            !MEMRT__HOLDS(thread->in_use || empty)) {
+        bool empty = memrt__load_relaxed(&bins->head[class]) == 0 &&
+                     memrt__bin_count_of_any_thread(thread, class) == 0;
+        if (!MEMRT__HOLDS(thread->in_use || empty)) {
             return false;
         }
     }

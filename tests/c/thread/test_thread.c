@@ -337,7 +337,8 @@ static void check_places_of_record(size_t index, void *context)
     check_place(&memrt__self->homes[0]);
     check_place(&memrt__self->first.alloc_left);
     for (unsigned class = memrt__class_of_data(32 << 10); class < MEMRT__CLASS_TINY; class++) {
-        check_place(&memrt__self->cache.bins[class]);
+        check_place(&memrt__self->cache.bins.head[class]);
+        check_place(&memrt__self->cache.bins.room[class]);
     }
 }
 

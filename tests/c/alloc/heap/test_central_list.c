@@ -202,7 +202,7 @@ static bool is_zero_after_header(unsigned class, const char *block)
 TEST(clean_block_is_zero_and_used_block_is_not_clean)
 {
     empty_caches();
-    for (unsigned class = 1; class < MEMRT__CLASSES; class += 7) {
+    for (unsigned class = 0; class < MEMRT__CLASSES; class += 7) {
         bool clean;
         size_t bytes = memrt__class_bytes(class);
         void *anchor = memrt__central_list_take_one(class, &clean);

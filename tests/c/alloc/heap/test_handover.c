@@ -203,10 +203,10 @@ TEST(full_bin_hands_blocks_to_the_thread_that_allocates)
     size_t batch = memrt__handover_cached() / memrt__class_bytes(CLASS);
     ck_assert_uint_gt(batch, 2);
     void *block = memrt__thread_cache_refill(self, CLASS);
-    size_t cached = memrt__bin_count(&self->cache.bins[CLASS]) + 1;
+    size_t cached = memrt__bin_count(self, CLASS) + 1;
     ck_assert_uint_gt(cached, 2); /* more than the first limit of a bin */
     ck_assert_uint_eq(memrt__handover_cached(), (batch - cached) * memrt__class_bytes(CLASS));
-    ck_assert_uint_le(memrt__bin_count(&self->cache.bins[CLASS]), self->cache.bins[CLASS].limit);
+    ck_assert_uint_le(memrt__bin_count(self, CLASS), self->cache.bins.limit[CLASS]);
     memrt__thread_cache_give(self, CLASS, block);
     memrt__handover_purge(true);
 }

@@ -166,7 +166,7 @@ TEST(release_unused_returns_all_freed_aligned_blocks)
 
 TEST(zeroed_blocks_of_every_size_class_are_zero_after_reuse)
 {
-    for (unsigned class = 1; class < MEMRT__CLASSES; class++) {
+    for (unsigned class = 0; class < MEMRT__CLASSES; class++) {
         size_t size = memrt__class_bytes(class);
         for (int round = 0; round < 4; round++) {
             void *ptr = memrt__allocator_alloc(pool, size, 64, true);
@@ -604,7 +604,7 @@ TEST(resized_fast_path_block_has_the_size_class_of_its_size)
             data = api->block_realloc(policy, data, sizes[to]);
             ck_assert(pattern_holds(data, memrt__size_min(sizes[from], sizes[to]), 8));
             if ((memrt__block_of(data)->flags & MEMRT__FLAG_FAST) != 0) {
-                ck_assert_uint_eq(memrt__block_of(data)->bin, memrt__bin_of_data(sizes[to]));
+                ck_assert_uint_eq(memrt__block_of(data)->bin, memrt__class_of_data(sizes[to]));
                 ck_assert_uint_eq(memrt__page_heap_span_of(memrt__block_of(data))->class,
                                   memrt__class_of_data(sizes[to]));
             }

@@ -33,16 +33,16 @@ static void verify_cache(const memrt__thread_t *self)
 {
     size_t limits[2] = {0, 0};
     for (unsigned class = 0; class < MEMRT__CLASSES; class++) {
-        const memrt__bin_t *bin = &self->cache.bins[class];
+        const memrt__bins_t *bins = &self->cache.bins;
         size_t length = 0;
-        for (void *block = (void *)bin->head; block != NULL; block = memrt__block_next(block)) {
+        for (void *block = (void *)bins->head[class]; block != NULL;
+             block = memrt__block_next(block)) {
             REQUIRE(memrt__page_heap_span_of(block)->class == class);
             length++;
         }
-        REQUIRE(bin->bytes == memrt__class_bytes(class));
-        size_t limit = memrt__load_relaxed(&bin->limit);
-        REQUIRE(memrt__bin_count(bin) == length && length <= limit);
-        limits[bin->bytes > MEMRT__SMALL_CLASS_MAX] += limit * bin->bytes;
+        size_t limit = memrt__load_relaxed(&bins->limit[class]), bytes = memrt__class_bytes(class);
+        REQUIRE(memrt__bin_count(self, class) == length && length <= limit);
+        limits[bytes > MEMRT__SMALL_CLASS_MAX] += limit * bytes;
     }
     REQUIRE(memcmp(self->cache.limits, limits, sizeof(limits)) == 0);
     REQUIRE(limits[0] <= MEMRT__THREAD_CACHE_SMALL_MAX &&
@@ -71,7 +71,7 @@ static void churn_blocks(memrt__thread_t *self, unsigned seed, size_t steps)
             blocks[i] = memrt__thread_cache_take(self, classes[i]);
             REQUIRE(blocks[i] != NULL);
             memset(blocks[i], 0xEE,
-                   memrt__size_min(MEMRT_HEADER_SIZE, self->cache.bins[classes[i]].bytes));
+                   memrt__size_min(MEMRT_HEADER_SIZE, memrt__class_bytes(classes[i])));
         }
         if (step % 64 == 0) {
             verify_cache(self);
@@ -133,7 +133,7 @@ TEST(last_freed_block_is_reused_first_without_central_lock)
 TEST(thread_that_only_frees_caches_at_most_64_kib)
 {
     memrt__thread_t *self = empty_caches();
-    unsigned class = 16; /* 1 KiB */
+    unsigned class = memrt__class_of_data(1024);
     enum { MANY = 1000 };
     void *blocks[MANY];
     bool clean;
@@ -152,7 +152,7 @@ TEST(thread_that_only_frees_caches_at_most_64_kib)
 TEST(thread_cache_grows_to_hold_blocks_reused_each_round)
 {
     memrt__thread_t *self = empty_caches();
-    unsigned class = 16;
+    unsigned class = memrt__class_of_data(1024);
     enum { MANY = 200 };
     void *blocks[MANY];
     for (int round = 0; round < 40; round++) {
@@ -164,7 +164,7 @@ TEST(thread_cache_grows_to_hold_blocks_reused_each_round)
             memrt__thread_cache_give(self, class, blocks[i]);
         }
     }
-    ck_assert_uint_ge(memrt__bin_count(&self->cache.bins[class]), MANY);
+    ck_assert_uint_ge(memrt__bin_count(self, class), MANY);
     verify_cache(self);
 }
 
@@ -187,7 +187,7 @@ TEST(blocks_reused_in_bursts_stay_in_thread_cache)
             api->release(blocks[i]);
         }
     }
-    ck_assert_uint_ge(memrt__bin_count(&self->cache.bins[memrt__class_of_data(SIZE)]), MANY - 1);
+    ck_assert_uint_ge(memrt__bin_count(self, memrt__class_of_data(SIZE)), MANY - 1);
     memrt__thread_cache_drain(self);
     verify_cache(self);
 }
@@ -202,8 +202,8 @@ TEST(small_process_caches_single_large_block)
         ck_assert(a != NULL && b != NULL);
         memrt__thread_cache_give(self, first, a);
         memrt__thread_cache_give(self, second, b);
-        ck_assert_uint_eq(memrt__bin_count(&self->cache.bins[first]), 0);
-        ck_assert_uint_eq(memrt__bin_count(&self->cache.bins[second]), 1);
+        ck_assert_uint_eq(memrt__bin_count(self, first), 0);
+        ck_assert_uint_eq(memrt__bin_count(self, second), 1);
     }
     verify_cache(self);
 }
@@ -273,7 +273,7 @@ static void free_block(memrt__thread_t *self, void *block)
 
 static void overfill_bin(memrt__thread_t *self, void *block)
 {
-    while (memrt__bin_count(&self->cache.bins[VISITED]) != 0) {
+    while (memrt__bin_count(self, VISITED) != 0) {
         void *next = memrt__thread_cache_take(self, VISITED);
         memrt__block_set_next(next, block);
         block = next;
@@ -292,8 +292,9 @@ static size_t count_cached_bytes(const guest_t *guest)
 {
     size_t bytes = 0;
     for (unsigned class = 0; class < MEMRT__CLASSES; class++) {
-        const memrt__bin_t *bin = &guest->record->cache.bins[class];
-        bytes += class == VISITED ? 0 : memrt__bin_count_of_any_thread(bin) * bin->bytes;
+        bytes += class == VISITED ? 0
+                                  : memrt__bin_count_of_any_thread(guest->record, class) *
+                                        memrt__class_bytes(class);
     }
     return bytes;
 }
@@ -354,9 +355,9 @@ TEST(idle_thread_keeps_cache_within_limit_after_drain_request)
     ck_assert_uint_le(kept[1], MEMRT__THREAD_CACHE_MAX);
 }
 
-static void request_drain(memrt__bin_t *bin)
+static void request_drain(memrt__thread_t *thread, unsigned class)
 {
-    memrt__fetch_add_relaxed(&bin->room, (size_t)0 - MEMRT__DRAIN_REQUEST);
+    memrt__fetch_add_relaxed(&thread->cache.bins.room[class], (size_t)0 - MEMRT__DRAIN_REQUEST);
 }
 
 /// The request to drain stops halfway. The thread must not start again with new limits before all
@@ -368,14 +369,14 @@ TEST(thread_waits_at_free_until_drain_request_is_complete)
     pthread_t thread = start_guest(&guest);
     memrt__lock(MEMRT__RANK_THREADS);
     memrt__store_relaxed(&guest.record->cache.must_empty, 1);
-    request_drain(&guest.record->cache.bins[VISITED]);
+    request_drain(guest.record, VISITED);
     pthread_barrier_wait(&guest.turn);
     for (int i = 0; i < 2000 && memrt__load_acquire(&guest.acted) == 0; i++) {
         sched_yield();
     }
     size_t acted = memrt__load_acquire(&guest.acted);
     for (unsigned class = 0; class < MEMRT__CLASSES; class++) {
-        request_drain(&guest.record->cache.bins[class]);
+        request_drain(guest.record, class);
     }
     memrt__unlock(MEMRT__RANK_THREADS);
     pthread_barrier_wait(&guest.turn);
@@ -387,23 +388,23 @@ TEST(thread_waits_at_free_until_drain_request_is_complete)
 TEST(bin_with_an_open_request_keeps_its_blocks)
 {
     memrt__thread_t *self = empty_caches();
-    memrt__bin_t *bin = &self->cache.bins[VISITED];
+    memrt__bins_t *bins = &self->cache.bins;
     void *blocks[2];
     for (int i = 0; i < 2; i++) {
         blocks[i] = memrt__thread_cache_take(self, VISITED);
     }
-    size_t before = memrt__bin_count(bin);
+    size_t before = memrt__bin_count(self, VISITED);
     memrt__thread_cache_give(self, VISITED, blocks[0]);
-    request_drain(bin);
-    ck_assert(memrt__bin_is_full(bin));
-    size_t limit = bin->limit;
-    ck_assert_uint_gt(limit, memrt__bin_count(bin));
+    request_drain(self, VISITED);
+    ck_assert(memrt__bin_is_full(self, VISITED));
+    size_t limit = bins->limit[VISITED];
+    ck_assert_uint_gt(limit, memrt__bin_count(self, VISITED));
     memrt__thread_cache_give(self, VISITED, blocks[1]);
-    ck_assert_uint_eq(memrt__bin_count(bin), before + 2);
-    ck_assert_uint_eq(bin->limit, limit);
+    ck_assert_uint_eq(memrt__bin_count(self, VISITED), before + 2);
+    ck_assert_uint_eq(bins->limit[VISITED], limit);
     memrt__thread_cache_drain(self);
-    ck_assert_uint_eq(memrt__bin_count(bin), 0);
-    ck_assert(memrt__bin_is_full(bin));
+    ck_assert_uint_eq(memrt__bin_count(self, VISITED), 0);
+    ck_assert(memrt__bin_is_full(self, VISITED));
     verify_cache(self);
 }
 
@@ -479,7 +480,7 @@ TEST(failed_bin_refill_leaves_bin_empty_and_usable)
         count++;
     }
     ck_assert_uint_lt(count, MOST);
-    ck_assert_uint_eq(memrt__bin_count(&self->cache.bins[class]), 0);
+    ck_assert_uint_eq(memrt__bin_count(self, class), 0);
     verify_cache(self);
     ck_assert_ptr_null(memrt__thread_cache_take(self, class));
     kernel_obey();
@@ -509,11 +510,11 @@ static void *hold_three_blocks(void *context)
     for (size_t i = 0; i < 3; i++) {
         memrt__thread_cache_give(still->record, 20, blocks[i]);
     }
-    memrt__bin_t *bin = &still->record->cache.bins[20];
-    bin->room += still->short_by;
+    size_t *room = &still->record->cache.bins.room[20];
+    *room += still->short_by;
     pthread_barrier_wait(&still->together);
     pthread_barrier_wait(&still->together);
-    bin->room -= still->short_by;
+    *room -= still->short_by;
     return NULL;
 }
 
