@@ -218,6 +218,24 @@ def test_worker_that_exceeds_its_timeout_is_reaped():
         os.waitpid(-1, os.WNOHANG)
 
 
+def test_ctrl_c_while_a_worker_starts_leaves_no_process(monkeypatch):
+    class Interrupted(subprocess.Popen):
+        def __init__(self, *arguments, **options):
+            super().__init__(*arguments, **options)
+            signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.setattr(subprocess, "Popen", Interrupted)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            run_worker(["sleep", "60"])
+        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    finally:
+        signal.signal(signal.SIGINT, before)
+    with pytest.raises(ChildProcessError):
+        os.waitpid(-1, os.WNOHANG)
+
+
 # --- Pages that a replay writes to. ---
 
 MIB = 1 << 20
