@@ -5,7 +5,8 @@ usage: python loading.py first|again|warnings
 Each forked child lets another request fail: of the first load in a process, of a load after a
 complete one, or of the read of option warnings after a load. A failed call must raise MemoryError
 or ImportError, and the next call must work. The worker prints the number of requests and of failed
-calls. nomemory must be importable.
+calls. nomemory must be importable. Where Python itself crashes without memory for a type, a child
+may crash.
 """
 
 from __future__ import annotations
@@ -14,8 +15,8 @@ import _imp
 import atexit  # noqa: F401 - an import of a new module may raise RuntimeError without memory
 import contextvars
 import gc
-import itertools
 import os
+import signal
 import sys
 from collections.abc import Callable
 from functools import partial
@@ -75,11 +76,21 @@ def load(spec: ModuleSpec, nth: int, mode: str) -> int:
     return status
 
 
-def run_child(spec: ModuleSpec, nth: int, mode: str) -> int:
+def make_type(nth: int) -> int:
+    """Create a type in C, of no module of memrt, while the nth request fails."""
+    try:
+        nomemory.run(nomemory.make_type, nth, False)
+    except (MemoryError, SystemError):  # PyType_FromSpec() may set no exception
+        return REFUSED
+    return BEYOND if nomemory.points() < nth else LOADED
+
+
+def run_child(work: Callable[[int], int], nth: int) -> int:
+    """Return the exit status of a child process, or its signal as a negative number."""
     child = os.fork()
     if child == 0:
         try:
-            status = load(spec, nth, mode)
+            status = work(nth)
         except BaseException as error:
             print(f"request {nth}: {error!r}", file=sys.stderr)
             status = WRONG
@@ -87,18 +98,24 @@ def run_child(spec: ModuleSpec, nth: int, mode: str) -> int:
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
 
+def run_children(work: Callable[[int], int], accepted: tuple[int, ...]) -> list[int]:
+    """Fail one request after the other. Return all statuses, the last of them not accepted."""
+    statuses: list[int] = []
+    while not statuses or statuses[-1] in accepted:
+        statuses.append(run_child(work, len(statuses) + 1))
+    return statuses
+
+
 def main() -> int:
     mode, spec = sys.argv[1], find()
     contextvars.copy_context()  # CPython 3.11 crashes if a first context gets no memory
     gc.disable()
-    statuses = []
-    for nth in itertools.count(1):
-        status = run_child(spec, nth, mode)
-        if status not in (LOADED, REFUSED):
-            break
-        statuses.append(status)
+    accepted: tuple[int, ...] = (LOADED, REFUSED)
+    if run_children(make_type, accepted)[-1] == -signal.SIGSEGV:  # CPython 3.13.5
+        accepted += (-signal.SIGSEGV,)
+    *statuses, last = run_children(lambda nth: load(spec, nth, mode), accepted)
     print(len(statuses), statuses.count(REFUSED))
-    return 0 if status == BEYOND else 1
+    return 0 if last == BEYOND else 1
 
 
 if __name__ == "__main__":

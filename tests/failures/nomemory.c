@@ -81,7 +81,37 @@ static PyObject *points(PyObject *module, PyObject *unused)
     return PyLong_FromSsize_t(requests);
 }
 
+static PyObject *get_none(PyObject *object, void *unused)
+{
+    (void)object;
+    (void)unused;
+    return Py_NewRef(Py_None);
+}
+
+/* More members than the first table of a dictionary has room for. */
+#define MEMBER(name) {name, get_none, NULL, NULL, NULL}
+static PyGetSetDef members[] = {MEMBER("a"), MEMBER("b"), MEMBER("c"), MEMBER("d"),
+                                MEMBER("e"), MEMBER("f"), MEMBER("g"), MEMBER("h"),
+                                MEMBER("i"), MEMBER("j"), MEMBER("k"), MEMBER("l"),
+                                MEMBER("m"), MEMBER("n"), MEMBER("o"), MEMBER("p"),
+                                MEMBER("q"), MEMBER("r"), MEMBER("s"), MEMBER("t"),
+                                MEMBER("u"), MEMBER("v"), MEMBER("w"), {.name = NULL}};
+
+static PyType_Slot slots[] = {{Py_tp_getset, members}, {0, NULL}};
+static PyType_Spec spec = {.name = "nomemory.Type",
+                           .basicsize = (int)sizeof(PyObject),
+                           .flags = Py_TPFLAGS_DEFAULT,
+                           .slots = slots};
+
+static PyObject *make_type(PyObject *module, PyObject *unused)
+{
+    (void)module;
+    (void)unused;
+    return PyType_FromSpec(&spec);
+}
+
 static PyMethodDef methods[] = {
+    {"make_type", make_type, METH_NOARGS, "make_type() -> type\n\nCreate a type in C."},
     {"run", run, METH_VARARGS,
      "run(function, nth, goes_on)\n\n"
      "Call function() while the nth memory request fails, or all requests from the nth on. Return "
