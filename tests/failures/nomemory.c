@@ -90,11 +90,10 @@ static PyObject *get_none(PyObject *object, void *unused)
 
 /* More members than the first table of a dictionary has room for. */
 #define MEMBER(name) {name, get_none, NULL, NULL, NULL}
-static PyGetSetDef members[] = {MEMBER("a"), MEMBER("b"), MEMBER("c"), MEMBER("d"),
-                                MEMBER("e"), MEMBER("f"), MEMBER("g"), MEMBER("h"),
-                                MEMBER("i"), MEMBER("j"), MEMBER("k"), MEMBER("l"),
-                                MEMBER("m"), MEMBER("n"), MEMBER("o"), MEMBER("p"),
-                                MEMBER("q"), MEMBER("r"), MEMBER("s"), MEMBER("t"),
+static PyGetSetDef members[] = {MEMBER("a"), MEMBER("b"), MEMBER("c"), MEMBER("d"),   MEMBER("e"),
+                                MEMBER("f"), MEMBER("g"), MEMBER("h"), MEMBER("i"),   MEMBER("j"),
+                                MEMBER("k"), MEMBER("l"), MEMBER("m"), MEMBER("n"),   MEMBER("o"),
+                                MEMBER("p"), MEMBER("q"), MEMBER("r"), MEMBER("s"),   MEMBER("t"),
                                 MEMBER("u"), MEMBER("v"), MEMBER("w"), {.name = NULL}};
 
 static PyType_Slot slots[] = {{Py_tp_getset, members}, {0, NULL}};
