@@ -68,6 +68,26 @@ static memrt_meminfo_t *take_cached_block(const memrt__block_request_t *request)
     return mi;
 }
 
+memrt_meminfo_t *memrt__block_new_cached(memrt_policy_t *policy, size_t size, memrt_kind_t kind)
+{
+    memrt__thread_t *self = memrt__thread_or_null();
+    if (self == NULL || !policy->fast || !memrt__is_fast_size(size) ||
+        memrt__is_slow(MEMRT__SLOW_ALWAYS)) {
+        return NULL;
+    }
+    memrt__account_t *account = &policy->account;
+    memrt__tally_t tally = {account, memrt__thread_shard(self, account->index), true};
+    memrt_meminfo_t *mi =
+        tally.shard == NULL ? NULL : memrt__thread_cache_take(self, memrt__class_of_data(size));
+    if (mi != NULL) {
+        memrt__fast_write(mi, kind, memrt__state_of(account->index, kind), size, 1);
+        memrt__tally_made(&tally, kind, size, 1);
+        memrt__tally_grow(&tally, size);
+        memrt__probe_alloc(mi->data, size, account->index, kind);
+    }
+    return mi;
+}
+
 /// Allocate an unpublished block from the allocator. NULL: out of memory.
 static memrt_meminfo_t *alloc_block(const memrt__block_request_t *request)
 {

@@ -46,16 +46,16 @@ static MEMRT__INLINE memrt_meminfo_t *memrt__block_new_fast(memrt__thread_t *sel
                                                             const memrt__home_t *home, size_t size,
                                                             memrt_kind_t kind);
 
-/// Fast path inside the slow path of a caller: first check for tracking, fault injection and the
-/// event trace, then continue as memrt__block_new_fast(). `policy` is a result of
-/// memrt__home_policy(). The caller must have checked for sampling. NULL: the fast path does not
-/// apply.
-static inline memrt_meminfo_t *memrt__block_new_if_fast(const memrt_policy_t *policy, size_t size,
-                                                        memrt_kind_t kind);
+/// Slow path of memrt__block_new_fast(), for the most frequent cases: the gauge must report, the
+/// bin is empty, or no home is set. Take a block with data from the thread cache, refill the cache
+/// if necessary, and count the block. The reference count is 1. The caller must have checked for
+/// sampling. NULL: the policy or the size has no thread cache, an observer is on, or the system is
+/// out of memory; call memrt__block_new().
+memrt_meminfo_t *memrt__block_new_cached(memrt_policy_t *policy, size_t size, memrt_kind_t kind);
 
 /// Fast path: take a header without data from the thread cache, for an adopted or resizable
-/// MemInfo, and count the header in the account. The reference count is 1. Checks for observers as
-/// memrt__block_new_if_fast() does. NULL: the fast path does not apply.
+/// MemInfo, and count the header in the account. The reference count is 1. NULL: the fast path does
+/// not apply, or an observer is on.
 static inline memrt_meminfo_t *memrt__header_new_fast(memrt_policy_t *policy, memrt_kind_t kind);
 
 /// Largest zeroed request that the fast path serves with memset. For larger requests, the allocator
@@ -141,17 +141,6 @@ static MEMRT__INLINE memrt_meminfo_t *memrt__block_new_fast(memrt__thread_t *sel
         memrt__probe_alloc(mi->data, size, home->account, kind);
     }
     return mi;
-}
-
-static inline memrt_meminfo_t *memrt__block_new_if_fast(const memrt_policy_t *policy, size_t size,
-                                                        memrt_kind_t kind)
-{
-    memrt__thread_t *self = memrt__self;
-    if (memrt__is_slow(MEMRT__SLOW_ALWAYS)) {
-        return NULL;
-    }
-    memrt__home_t home = memrt__home_of(self, policy, kind);
-    return memrt__block_new_fast(self, &home, size, kind);
 }
 
 static inline memrt_meminfo_t *memrt__header_new_fast(memrt_policy_t *policy, memrt_kind_t kind)

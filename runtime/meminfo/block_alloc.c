@@ -23,17 +23,16 @@ static MEMRT__INLINE void *alloc_at(memrt__thread_t *self, const memrt__home_t *
     return mi == NULL ? NULL : mi + 1;
 }
 
-/// Allocate without the allocator, from a policy in force. NULL: tracking, fault injection or the
-/// event trace is on, or no fast path applies. Refills the bin of a tiny class.
+/// Allocate from the thread cache, for a policy in force, and refill the cache if necessary. NULL:
+/// the policy or the size has no thread cache, tracking, fault injection or the event trace is on,
+/// or the system is out of memory.
 static void *alloc_from_cache(memrt_policy_t *policy, size_t size)
 {
-    memrt__thread_t *self = memrt__self;
-    if (memrt__is_slow(MEMRT__SLOW_ALWAYS)) {
-        return NULL;
+    if (memrt__tiny_fits(policy, size) && !memrt__is_slow(MEMRT__SLOW_ALWAYS)) {
+        return memrt__tiny_alloc(policy, size);
     }
-    memrt__home_t home = memrt__home_of(self, policy, MEMRT_KIND_BLOCK);
-    void *data = alloc_at(self, &home, size);
-    return data == NULL && memrt__tiny_fits(policy, size) ? memrt__tiny_alloc(policy, size) : data;
+    memrt_meminfo_t *mi = memrt__block_new_cached(policy, size, MEMRT_KIND_BLOCK);
+    return mi == NULL ? NULL : mi + 1;
 }
 
 static void *alloc_from_policy(memrt_policy_t *policy, size_t size, memrt__alloc_event_t event)

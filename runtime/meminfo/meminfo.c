@@ -91,7 +91,7 @@ MEMRT__APART static memrt_meminfo_t *allocate_slow(size_t nbytes)
     memrt_policy_t *policy = memrt__home_policy(NULL);
     memrt__alloc_event_t event = memrt__tracking_alloc(nbytes);
     memrt_meminfo_t *mi =
-        event.weight != 0 ? NULL : memrt__block_new_if_fast(policy, nbytes, MEMRT_KIND_INLINE);
+        event.weight != 0 ? NULL : memrt__block_new_cached(policy, nbytes, MEMRT_KIND_INLINE);
     return MEMRT__LIKELY(mi != NULL) ? mi : allocate_from(policy, nbytes, NULL, event);
 }
 
@@ -123,7 +123,7 @@ static memrt_meminfo_t *allocate_fast(size_t size, const memrt_new_options_t *op
         return NULL;
     }
     memrt_meminfo_t *mi =
-        memrt__block_new_if_fast(memrt__home_policy(options->policy), size, MEMRT_KIND_INLINE);
+        memrt__block_new_cached(memrt__home_policy(options->policy), size, MEMRT_KIND_INLINE);
     if (mi != NULL) {
         MEMRT__ASSERT(mi->refct == 1 && mi->size == size);
         if (options->zeroed) {

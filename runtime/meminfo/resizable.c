@@ -36,7 +36,7 @@ static memrt_meminfo_t *create_fast(size_t size, const memrt_new_options_t *opti
     if (mi == NULL) {
         return NULL;
     }
-    memrt_meminfo_t *data = memrt__block_new_if_fast(policy, size, MEMRT_KIND_BLOCK);
+    memrt_meminfo_t *data = memrt__block_new_cached(policy, size, MEMRT_KIND_BLOCK);
     if (data == NULL) {
         memrt__header_undo_fast(mi);
         return NULL;

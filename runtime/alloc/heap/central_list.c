@@ -67,20 +67,16 @@ static size_t choose_span_units(const central_t *central, size_t bytes)
     return (memrt__size_min(wanted, most) + MEMRT__UNIT - 1) / MEMRT__UNIT;
 }
 
-static memrt__span_t *use_span(central_t *central, unsigned class, memrt__span_t *span)
+static memrt__span_t *take_span(central_t *central, unsigned class, bool *grew)
 {
+    size_t units = choose_span_units(central, memrt__class_bytes(class));
+    memrt__span_t *span = memrt__page_heap_take(units, grew);
     if (span != NULL) {
         central->units += span->units;
         memrt__span_init(span, class);
         link_span(central, span);
     }
     return span;
-}
-
-static memrt__span_t *take_span(central_t *central, unsigned class, bool *grew)
-{
-    size_t units = choose_span_units(central, memrt__class_bytes(class));
-    return use_span(central, class, memrt__page_heap_take(units, grew));
 }
 
 /// Take a block from a span. Blocks given back come first, because their pages are already in
@@ -118,16 +114,65 @@ static void *take_block(unsigned class, bool *clean, bool *grew)
     return span == NULL ? NULL : pop_block(central, span, clean);
 }
 
-/// Take a large block whose pages are in memory, or return NULL. Each large block has a span.
-static void *take_used_block(unsigned class)
+/// Take the only block of a new span.
+static void *take_single_block(central_t *central, unsigned class, memrt__span_t *span)
+{
+    memrt__span_init(span, class);
+    MEMRT__ASSERT(span->end == span->base + span->bytes && span->used == 0);
+    central->units += span->units;
+    span->fresh = span->end;
+    span->used = 1;
+    memrt__cached_header_write(class, span->base);
+    return span->base;
+}
+
+/// List of blocks that grows at its end. The last block has no link yet.
+typedef struct list {
+    void *first, *last;
+    size_t count;
+} list_t;
+
+static void append(list_t *list, void *block)
+{
+    if (list->count++ == 0) {
+        list->first = block;
+    } else {
+        memrt__block_set_next(list->last, block);
+    }
+    list->last = block;
+}
+
+/// Take up to `most` large blocks. Each large block has a span. Take blocks whose pages are in
+/// memory; if there is none, take one block. `*clean` is of the last block.
+static list_t take_large_blocks(unsigned class, size_t most, bool *clean, bool *grew)
 {
     MEMRT__ASSERT_HELD(get_class_lock(class));
     central_t *central = &centrals[class];
-    MEMRT__ASSERT(central->spans == NULL);
+    MEMRT__ASSERT(central->spans == NULL && most != 0);
     size_t units = choose_span_units(central, memrt__class_bytes(class));
-    memrt__span_t *span = use_span(central, class, memrt__page_heap_take_whole(units));
-    bool clean;
-    return span == NULL ? NULL : pop_block(central, span, &clean);
+    memrt__span_t *spans = memrt__page_heap_take_whole(units, most);
+    if (spans == NULL) {
+        spans = memrt__page_heap_take(units, grew);
+    }
+    list_t list = {0};
+    while (spans != NULL) {
+        memrt__span_t *next = spans->next;
+        *clean = spans->clean;
+        append(&list, take_single_block(central, class, spans));
+        spans = next;
+    }
+    return list;
+}
+
+/// Take up to `most` blocks. `*clean` is of the last block.
+static list_t take_small_blocks(unsigned class, size_t most, bool *clean, bool *grew)
+{
+    list_t list = {0};
+    void *block;
+    while (list.count < most && (block = take_block(class, clean, grew)) != NULL) {
+        append(&list, block);
+    }
+    return list;
 }
 
 static void join_detour_span(memrt__span_t *span)
@@ -153,77 +198,50 @@ void memrt__central_list_settle(void)
     }
 }
 
-/// Take one block. System calls that reclaim memory run after the lock of the class is released.
-static void *try_take_block(unsigned class, bool *clean)
+/// Take up to `most` blocks. System calls that reclaim memory run after the lock of the class is
+/// released.
+static list_t try_take(unsigned class, size_t most, bool *clean)
 {
+    list_t list = {0};
     bool grew = false;
-    void *list;
-    size_t taken;
     while (!memrt__lock_or_fork(get_class_lock(class))) {
-        if (memrt__detour_take(class, 1, &list, &taken)) {
+        if (memrt__detour_take(class, most, &list.first, &list.count)) {
             *clean = false;
             return list;
         }
     }
-    void *block = take_block(class, clean, &grew);
+    list = memrt__class_has_large_blocks(class) ? take_large_blocks(class, most, clean, &grew)
+                                                : take_small_blocks(class, most, clean, &grew);
     memrt__unlock(get_class_lock(class));
     if (grew) {
         memrt__large_cache_make_room();
     }
-    return block;
-}
-
-/// Take one block. On failure, retry after unmapping all cached mappings, because the system may
-/// then have memory.
-void *memrt__central_list_take_one(unsigned class, bool *clean)
-{
-    void *block = try_take_block(class, clean);
-    return block == NULL && memrt__large_cache_purge_all() != 0 ? try_take_block(class, clean)
-                                                                : block;
-}
-
-static void *try_take_list(unsigned class, size_t most, size_t *taken)
-{
-    void *list = NULL, *last = NULL;
-    size_t count = 0;
-    bool grew = false;
-    while (!memrt__lock_or_fork(get_class_lock(class))) {
-        if (memrt__detour_take(class, most, &list, taken)) {
-            return list;
-        }
-    }
-    bool large = memrt__class_bytes(class) > MEMRT__SMALL_CLASS_MAX;
-    while (count < most) {
-        bool clean;
-        void *block =
-            count != 0 && large ? take_used_block(class) : take_block(class, &clean, &grew);
-        if (block == NULL) {
-            break;
-        }
-        if (last == NULL) {
-            list = block;
-        } else {
-            memrt__block_set_next(last, block);
-        }
-        last = block;
-        count++;
-    }
-    if (last != NULL) {
-        memrt__block_set_next(last, NULL);
-    }
-    memrt__unlock(get_class_lock(class));
-    if (grew) {
-        memrt__large_cache_make_room();
-    }
-    *taken = count;
     return list;
+}
+
+/// Take blocks. On failure, retry after unmapping all cached mappings, because the system may then
+/// have memory.
+static list_t take(unsigned class, size_t most, bool *clean)
+{
+    list_t list = try_take(class, most, clean);
+    return list.count == 0 && memrt__large_cache_purge_all() != 0 ? try_take(class, most, clean)
+                                                                  : list;
 }
 
 void *memrt__central_list_take(unsigned class, size_t most, size_t *taken)
 {
-    void *list = try_take_list(class, most, taken);
-    return list == NULL && memrt__large_cache_purge_all() != 0 ? try_take_list(class, most, taken)
-                                                               : list;
+    bool clean;
+    list_t list = take(class, most, &clean);
+    if (list.last != NULL) { /* a list of the detour has its end already */
+        memrt__block_set_next(list.last, NULL);
+    }
+    *taken = list.count;
+    return list.first;
+}
+
+void *memrt__central_list_take_one(unsigned class, bool *clean)
+{
+    return take(class, 1, clean).first;
 }
 
 static void push_block(central_t *central, memrt__span_t *span, void *block)
@@ -243,34 +261,36 @@ static size_t count_free_blocks(const memrt__span_t *span)
     return (size_t)(span->fresh - span->base) / span->bytes;
 }
 
-/// Give one block back. Returns true if the block was the last in use, so that the span was given
-/// back.
-static bool return_block(central_t *central, void *block)
+/// Give one block back. If the block was the last in use, add its span to `*empty`.
+static void return_block(central_t *central, void *block, memrt__span_t **empty)
 {
     memrt__span_t *span = memrt__page_heap_span_of(block);
     if (MEMRT__UNLIKELY(span->detoured)) { /* by the forking thread; a child loses the block */
         memrt__block_set_next(block, NULL);
         (void)!memrt__detour_defer(span->class, block);
-        return false;
+        return;
     }
     MEMRT__ASSERT(span->used != 0 && (size_t)((char *)block - span->base) % span->bytes == 0);
-    push_block(central, span, block);
-    if (span->used == 0) {
-        MEMRT__ASSERT(central->unused >= count_free_blocks(span));
-        MEMRT__ASSERT(central->units >= span->units);
-        central->unused -= count_free_blocks(span);
-        unlink_span(central, span);
-        central->units -= span->units;
-        memrt__page_heap_give(span);
-        return true;
+    if (span->used > 1) {
+        push_block(central, span, block);
+        return;
     }
-    return false;
+    MEMRT__ASSERT(central->unused + 1 >= count_free_blocks(span));
+    MEMRT__ASSERT(central->units >= span->units);
+    if (has_block(span)) {
+        unlink_span(central, span);
+    }
+    central->unused -= count_free_blocks(span) - 1; /* without the returned block */
+    central->units -= span->units;
+    span->used = 0;
+    span->next = *empty;
+    *empty = span;
 }
 
 void memrt__central_list_give(unsigned class, void *list)
 {
     central_t *central = &centrals[class];
-    bool freed_pages = false;
+    memrt__span_t *empty = NULL;
     while (!memrt__lock_or_fork(get_class_lock(class))) {
         if (memrt__detour_defer(class, list)) {
             return;
@@ -279,10 +299,13 @@ void memrt__central_list_give(unsigned class, void *list)
     while (list != NULL) {
         void *block = list;
         list = memrt__block_next(block);
-        freed_pages |= return_block(central, block);
+        return_block(central, block, &empty);
+    }
+    if (empty != NULL) {
+        memrt__page_heap_give(empty);
     }
     memrt__unlock(get_class_lock(class));
-    if (freed_pages) {
+    if (empty != NULL) {
         memrt__purger_wake();
     }
 }

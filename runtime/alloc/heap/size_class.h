@@ -55,15 +55,9 @@ static MEMRT__INLINE size_t memrt__class_of_tiny(size_t size)
 /// Return the bytes of a block of the class.
 static inline size_t memrt__class_bytes(unsigned class)
 {
+    extern MEMRT__HIDDEN const uint32_t memrt__bytes_of_classes[MEMRT__CLASSES];
     MEMRT__ASSERT(class < MEMRT__CLASSES);
-    if (class >= MEMRT__CLASS_TINY) {
-        return 32 * ((size_t)(class - MEMRT__CLASS_TINY) + 1);
-    }
-    if (class == MEMRT__CLASS_HEADER) {
-        return MEMRT_HEADER_SIZE;
-    }
-    size_t lines = class < 16 ? class + 1 : ((size_t)class % 8 + 9) << (class / 8 - 1);
-    return MEMRT_HEADER_SIZE + 64 * lines;
+    return memrt__bytes_of_classes[class];
 }
 
 /// Return whether the blocks of the class have more than MEMRT__SMALL_CLASS_MAX bytes.

@@ -74,10 +74,9 @@ static memrt__span_t *take_whole_span(size_t units)
     return span;
 }
 
-void memrt__page_heap_give(memrt__span_t *span)
+static void give_span(memrt__span_t *span)
 {
     memrt__segment_t *segment = memrt__segment_of(span);
-    memrt__lock(MEMRT__RANK_PAGE_HEAP);
     MEMRT__ASSERT(span->used == 0);
     memrt__page_counts_give(span->units);
     memrt__segment_note_dirty(segment);
@@ -85,6 +84,16 @@ void memrt__page_heap_give(memrt__span_t *span)
         memrt__span_dissolve(span);
     } else {
         memrt__whole_spans_push(span);
+    }
+}
+
+void memrt__page_heap_give(memrt__span_t *spans)
+{
+    memrt__lock(MEMRT__RANK_PAGE_HEAP);
+    while (spans != NULL) {
+        memrt__span_t *next = spans->next;
+        give_span(spans);
+        spans = next;
     }
     memrt__unlock(MEMRT__RANK_PAGE_HEAP);
 }
@@ -110,12 +119,15 @@ memrt__span_t *memrt__page_heap_take(size_t units, bool *grew)
     return span;
 }
 
-memrt__span_t *memrt__page_heap_take_whole(size_t units)
+memrt__span_t *memrt__page_heap_take_whole(size_t units, size_t most)
 {
+    memrt__span_t *spans = NULL, **end = &spans;
     memrt__lock(MEMRT__RANK_PAGE_HEAP);
-    memrt__span_t *span = take_whole_span(units);
+    while (most-- != 0 && (*end = take_whole_span(units)) != NULL) {
+        end = &(*end)->next;
+    }
     memrt__unlock(MEMRT__RANK_PAGE_HEAP);
-    return span;
+    return spans;
 }
 
 /* A step of a purge under the lock ends after so many segments, or after so many units. */

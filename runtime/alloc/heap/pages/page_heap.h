@@ -26,15 +26,16 @@
 /// Failure: returns NULL when out of memory.
 memrt__span_t *memrt__page_heap_take(size_t units, bool *grew);
 
-/// Take a freed span of `units` units whose pages are in memory, or return NULL.
-memrt__span_t *memrt__page_heap_take_whole(size_t units);
+/// Take up to `most` freed spans of `units` units whose pages are in memory, as a list linked by
+/// `next`. NULL: there is none.
+memrt__span_t *memrt__page_heap_take_whole(size_t units, size_t most);
 
 /// Add a segment from detour.h, full of spans up to its free end, to the page heap. Under the
 /// lock of rank PAGE_HEAP.
 void memrt__page_heap_adopt(memrt__segment_t *segment);
 
-/// Give the units of a span back for reuse.
-void memrt__page_heap_give(memrt__span_t *span);
+/// Give the units of spans back for reuse: a list linked by `next`.
+void memrt__page_heap_give(memrt__span_t *spans);
 
 /// Return the span that contains `address`, an address in a block.
 memrt__span_t *memrt__page_heap_span_of(const void *address);
