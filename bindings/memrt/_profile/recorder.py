@@ -19,7 +19,7 @@ from memrt._profile.places import MOST, Places
 from memrt._profile.recording import Document
 from memrt._profile.sampler import Sampler
 from memrt._stats.snapshot import BYTES
-from memrt._support.units import human_bytes
+from memrt._support.units import human_bytes, plural
 
 
 class Recorder:
@@ -132,12 +132,13 @@ class Recorder:
             notes.append("Tracking was off: the report has no allocation sites and no buffers.")
         if sampler.missed:
             notes.append(
-                f"{sampler.missed:,} listings of live buffers were skipped, to limit the delay of "
-                "the program. --sample makes a listing cheaper."
+                f"Of live buffers, {plural(sampler.missed, 'listing')} did not take place, to limit "
+                "the delay of the program. --sample makes a listing cheaper."
             )
         if sampler.failed:
             notes.append(
-                f"{sampler.failed:,} readings failed, for example for lack of memory or threads."
+                f"{plural(sampler.failed, 'reading')} failed, for example for lack of memory or "
+                "threads."
             )
         return notes
 

@@ -276,7 +276,7 @@ def test_failed_sampler_reading_is_noted_in_the_recording(recorded):
         "sampler._scoped = fail_once\n"
     )
     assert (result.returncode, result.stderr) == (0, "")
-    assert any(note.startswith("1 readings failed") for note in document["notes"])
+    assert any(note.startswith("1 reading failed") for note in document["notes"])
 
 
 def test_ctrl_c_at_the_end_loses_only_the_part_in_progress(recorded):
