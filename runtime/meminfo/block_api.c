@@ -56,6 +56,14 @@ void *memrt__block_api_realloc(void *policy, void *data, size_t size)
     return resized == NULL ? NULL : resized->data;
 }
 
+/// Free a block that never was a MemInfo, after its fast path did not apply: the gauge must report,
+/// or the bin is full. The caller has the only reference.
+MEMRT__APART static void free_plain_slow(memrt_meminfo_t *mi)
+{
+    memrt__store_relaxed(&mi->refct, 0);
+    memrt__block_delete(mi);
+}
+
 /// Free a block of another account than the first home's. The flags of a new block show that
 /// the block never was a MemInfo, and has no destructor.
 MEMRT__APART static void free_of_account(memrt_meminfo_t *mi)
@@ -83,7 +91,7 @@ static MEMRT__INLINE void free_block(memrt_meminfo_t *mi)
     } else if (MEMRT__UNLIKELY(memrt__state_read(mi) != home->state)) {
         free_of_account(mi);
     } else if (MEMRT__UNLIKELY(!memrt__block_delete_at(self, home->shard, mi, MEMRT_KIND_BLOCK))) {
-        memrt__meminfo_release(mi);
+        free_plain_slow(mi);
     }
 }
 
