@@ -132,7 +132,7 @@ class Recorder:
             notes.append("Tracking was off: the report has no allocation sites and no buffers.")
         if sampler.missed:
             notes.append(
-                f"Of live buffers, {plural(sampler.missed, 'listing')} did not take place, to limit "
+                f"{plural(sampler.missed, 'listing')} of live buffers did not take place, to limit "
                 "the delay of the program. --sample makes a listing cheaper."
             )
         if sampler.failed:
