@@ -28,6 +28,8 @@
 /// Record of a thread. The members that every allocation reads come first, in one cache line. "Own"
 /// marks a member that only the owner writes; "THREADS" means under the lock of that rank.
 typedef struct memrt__thread {
+    struct memrt__thread *next; ///< fixed once linked; in one line with the homes of blocks, for
+                                ///< memrt__home_forget()
     memrt__home_t homes[MEMRT__HOMES];
     memrt__scope_slot_t scope;
     memrt__sampling_slot_t sampling;
@@ -35,10 +37,9 @@ typedef struct memrt__thread {
     memrt__shard_t **chunks[MEMRT__ACCOUNTS / MEMRT__CHUNK]; ///< own, written under THREADS; other
                                                              ///< shards: MEMRT__CHUNK pointers
     memrt__cache_slot_t cache;
-    struct memrt__thread *next; ///< fixed once linked
-    pthread_mutex_t alive;      ///< robust; held by the owner of the record
-    bool in_use;                ///< under THREADS; a thread owns the record
-    uint32_t number;            ///< own; operating system's id of the owner
+    pthread_mutex_t alive; ///< robust; held by the owner of the record
+    bool in_use;           ///< under THREADS; a thread owns the record
+    uint32_t number;       ///< own; operating system's id of the owner
     memrt__usage_slot_t usage;
     memrt__dtor_slot_t dtors;
     struct memrt__thread_site_counters
