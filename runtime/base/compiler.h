@@ -21,8 +21,9 @@
 /// to print; both count from 1.
 #define MEMRT__PRINTF(text, first) __attribute__((format(printf, text, first)))
 
-/// Keep the work with a value behind the branch. The compiler would otherwise move the work before
-/// the branch, for both branches.
+/// Keep the work with a value behind this place. The compiler would otherwise move the work before
+/// a branch, for both branches, or compute an address once for several uses. Each use then
+/// addresses the word in one instruction.
 #define MEMRT__KEEP_IN_BRANCH(value) __asm__("" : "+r"(value))
 
 /// Fetch the cache line of an address that the calling thread is about to write.

@@ -82,7 +82,8 @@ static MEMRT__INLINE bool memrt__is_block(const void *top)
     return (ptrdiff_t)(uintptr_t)top > 0;
 }
 
-/// Remove the top block of a bin.
+/// Remove the top block of a bin. Head and room are addressed separately, each with the class as a
+/// scaled index.
 static MEMRT__INLINE void memrt__bin_remove(memrt__thread_t *self, size_t class, void *top)
 {
     MEMRT__ASSERT(memrt__is_block(top) && top == memrt__bin_top(self, class));
