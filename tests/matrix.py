@@ -132,7 +132,8 @@ def run_tests(name: str, python: Path, wheel: Path, arguments: list[str]) -> tup
     report = WORK / f"report-{name}.xml"
     report.unlink(missing_ok=True)
     chosen = arguments or ["tests/python"]
-    command = [python, "-m", "pytest", "-q", f"--junit-xml={report}", *chosen]
+    workers = ("-n", "auto", "--dist", "worksteal")
+    command = [python, "-m", "pytest", "-q", *workers, f"--junit-xml={report}", *chosen]
     status = run(f"pytest-{name}", *command, check=False)
     figures = count(report)
     outcome = "passed" if status == 0 and figures else "FAILED"

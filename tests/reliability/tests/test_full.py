@@ -34,7 +34,7 @@ def test_second_call_runs_only_the_failed_chore(project, monkeypatch):
     assert calls(project) == [chore.arguments for chore in full.CHORES]
     (project / "calls").unlink()
     assert call(monkeypatch) == 1
-    assert calls(project) == ["stress soak 10"]
+    assert calls(project) == ["stress soak 5"]
 
 
 def test_results_of_chores_that_changed_are_not_read(project, monkeypatch):
@@ -58,9 +58,9 @@ def test_new_commit_runs_all_chores_again(project, monkeypatch):
 def test_results_are_recorded_with_their_commit(project, monkeypatch):
     call(monkeypatch, "soak", "exits")
     text = (project / "page.md").read_text()
-    assert "| `stress exits 5` | passed | 0.0 | abc1234 |" in text
-    assert "| `stress soak 10` | failed | 0.0 | abc1234 |" in text
-    assert "| `stress churn 60` | not run |" in text
+    assert "| `stress exits 3` | passed | 0.0 | abc1234 |" in text
+    assert "| `stress soak 5` | failed | 0.0 | abc1234 |" in text
+    assert "| `stress churn 15` | not run |" in text
 
 
 def test_dirty_tree_is_refused(project, monkeypatch, capsys):
