@@ -11,6 +11,7 @@ import tracemalloc
 import weakref
 
 import arrowarray
+import capsules
 import memrt
 import numpy as np
 import pytest
@@ -237,12 +238,13 @@ CALLS = {
 
 @contextlib.contextmanager
 def nothing_left():
-    """Leave scopes and stop fault injection that a call may leave behind."""
+    """Leave scopes, stop fault injection and end loans that a call may leave behind."""
     entered = memrt.current_scope()
     try:
         yield
     finally:
         _memrt.stop_failing()
+        capsules.forget_loans()
         if memrt.current_scope() != entered:
             _memrt.scope_variable.set(())
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ctypes
 
-from capsules import address_in, capsule_of, name_of
+from capsules import address_in, capsule_of, give_back, lend, name_of
 
 CPU, CUDA, CUDA_HOST, ROCM_HOST, MANAGED = 1, 2, 3, 11, 13
 
@@ -116,13 +116,17 @@ class Producer:
             self.__arrow_c_array__ = self._export
 
     def _release(self, address: int) -> None:
+        give_back(self)
         self.released += 1
         Array.from_address(address).release = None
 
     def _release_schema(self, address: int) -> None:
+        give_back(self)
         Schema.from_address(address).release = None
 
     def _export(self, requested_schema=None):
+        lend(self)
+        lend(self)
         return capsule_of(self.schema, self.names[0]), capsule_of(self.struct, self.names[1])
 
     def end(self) -> None:
@@ -162,13 +166,17 @@ class StreamProducer:
         if self._failed():
             return 22
         self.template = Producer()
+        lend(self.template)
         ctypes.memmove(out, ctypes.addressof(self.template.schema), ctypes.sizeof(Schema))
         return 0
 
     def _next(self, _, out: int) -> int:
         if self._failed():
             return 12
-        array = self.left.pop(0).array if self.left else Array()
+        array = Array()
+        if self.left:
+            lend(self.left[0])
+            array = self.left.pop(0).array
         ctypes.memmove(out, ctypes.addressof(array), ctypes.sizeof(Array))
         return 0
 

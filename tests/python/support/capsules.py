@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ctypes
 
+_lent: list[object] = []  # an entry for each struct that a consumer has not released
+
 _new = ctypes.pythonapi.PyCapsule_New
 _new.restype = ctypes.py_object
 _new.argtypes = (ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)
@@ -33,3 +35,21 @@ def address_in(capsule: object) -> int:
 def rename(capsule: object, name: bytes) -> None:
     """Rename a capsule without copying the name. The caller keeps the name alive."""
     _rename(capsule, name)
+
+
+def lend(producer: object) -> None:
+    """Keep a producer alive until `give_back`: the collector must not free the functions in a
+    struct that a consumer still holds.
+    """
+    _lent.append(producer)
+
+
+def give_back(producer: object) -> None:
+    """End a loan, if there is one."""
+    if producer in _lent:
+        _lent.remove(producer)
+
+
+def forget_loans() -> None:
+    """End the loans of capsules without a consumer, when no consumer holds a struct."""
+    _lent.clear()

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ctypes
 import math
 
-from capsules import address_in, capsule_of, name_of, rename
+from capsules import address_in, capsule_of, give_back, lend, name_of, rename
 
 INT, UINT, FLOAT, HANDLE, BFLOAT, COMPLEX, BOOL = range(7)
 CPU, CUDA, CUDA_HOST, ROCM, ROCM_HOST, MANAGED = 1, 2, 3, 10, 11, 13
@@ -85,6 +85,7 @@ class Producer:
         self._fill(fields)
 
     def _delete(self, tensor: int) -> None:
+        give_back(self)
         assert tensor == ctypes.addressof(self.struct)
         self.deleted += 1
 
@@ -112,6 +113,7 @@ class Producer:
         return ctypes.cast(self.kept[-1], ctypes.POINTER(ctypes.c_int64))
 
     def capsule(self) -> object:
+        lend(self)
         return capsule_of(self.struct, self.name)
 
     def __dlpack__(self, **wishes) -> object:
