@@ -17,7 +17,7 @@ import environment
 from environment import ROOT
 
 EXAMPLES = [
-    f"tests/docs/test_examples.py::test_examples_work_as_written[docs/guide/{page}.md]"
+    f"tests/docs/test_examples.py::test_examples_work_as_written[docs/guide/exchange/{page}.md]"
     for page in ("arrow", "buffers")
 ]
 REQUIREMENTS = Path(__file__).with_name("requirements.txt")

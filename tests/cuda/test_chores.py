@@ -1,4 +1,6 @@
-"""The GPU chores, and the examples of docs/guide/cuda.md, with the driver of the test machine."""
+"""The GPU chores, and the examples of docs/guide/exchange/cuda.md, with the driver of the test
+machine.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,8 @@ import recording
 ROOT = Path(__file__).resolve().parents[2]
 BENCH = ROOT / "tests" / "cuda" / "gpu_bench.py"
 EXAMPLE = re.compile(r"^```python\n(.*?)^```\n\n```output\n(.*?)^```$", re.DOTALL | re.MULTILINE)
-EXAMPLES = EXAMPLE.findall((ROOT / "docs" / "guide" / "cuda.md").read_text(encoding="utf-8"))
+PAGE = ROOT / "docs" / "guide" / "exchange" / "cuda.md"
+EXAMPLES = EXAMPLE.findall(PAGE.read_text(encoding="utf-8"))
 
 
 @pytest.fixture

@@ -129,5 +129,5 @@ def test_landing_page_leads_to_each_kind_of_reader():
 
 
 def test_code_in_pages_links_to_the_reference():
-    page = (SITE / "guide" / "holders.html").read_text(encoding="utf-8")
-    assert 'href="../reference/python/memrt.html#memrt.holders"' in page
+    page = (SITE / "guide" / "leaks" / "holders.html").read_text(encoding="utf-8")
+    assert 'href="../../reference/python/memrt.html#memrt.holders"' in page
