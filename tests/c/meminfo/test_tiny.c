@@ -167,12 +167,11 @@ TEST(failed_resize_keeps_the_tiny_block)
     char *data = allocate_tiny_block(10);
     strcpy(data, "contents");
     memrt_stats_t before = stats_of(NULL);
-    memrt_failure_plan_t plan = {.struct_size = sizeof(plan), .nth = 1, .every = 1};
-    ck_assert_int_eq(api->fail_allocations(&plan), MEMRT_OK);
+    suite_fail_all_requests();
     ck_assert_ptr_null(api->block_realloc(NULL, data, 1000));
     memrt_meminfo_t *mi;
     ck_assert_int_eq(api->block_meminfo(data, &mi), MEMRT_ENOMEM);
-    ck_assert_int_eq(api->fail_allocations(NULL), MEMRT_OK);
+    suite_allow_requests();
     ck_assert_str_eq(data, "contents");
     memrt_stats_t now = stats_of(NULL);
     ck_assert_uint_eq(now.live, before.live);
@@ -237,14 +236,13 @@ TEST(concurrent_block_meminfo_calls_return_the_same_meminfo)
 TEST(failed_copy_keeps_the_shared_tiny_block)
 {
     SKIP_WITHOUT_TINY();
-    memrt_failure_plan_t plan = {.struct_size = sizeof(plan), .nth = 1, .every = 1};
     void *data = allocate_tiny_block(10);
     pattern_write(data, 10, 6);
     memrt_meminfo_t *mi;
     ck_assert_int_eq(api->block_meminfo(data, &mi), MEMRT_OK);
-    ck_assert_int_eq(api->fail_allocations(&plan), MEMRT_OK);
+    suite_fail_all_requests();
     ck_assert_ptr_null(api->block_realloc(NULL, data, 1000));
-    ck_assert_int_eq(api->fail_allocations(NULL), MEMRT_OK);
+    suite_allow_requests();
     ck_assert_uint_eq(api->refcount(mi), 2);
     ck_assert(pattern_holds(data, 10, 6));
     api->release(mi);

@@ -6,7 +6,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "runtime/config/fault_injection.h"
 #include "runtime/observe/live_set.h"
 #include "support/crew.h"
 
@@ -117,13 +116,11 @@ TEST(failed_naming_keeps_old_name_and_adds_no_key)
 TEST(failed_insert_leaves_live_set_unchanged)
 {
     size_t before = memrt__live_count(), inserted = 0;
-    memrt_failure_plan_t plan = {
-        .struct_size = sizeof(plan), .nth = 1, .every = 1, .this_thread_only = 1};
-    memrt__fault_set(&plan);
+    suite_fail_all_requests();
     while (memrt__live_insert(KEY(inserted), 0, 1)) {
         inserted++;
     }
-    memrt__fault_set(NULL);
+    suite_allow_requests();
     ck_assert(!memrt__live_contains(KEY(inserted)));
     ck_assert_uint_eq(memrt__live_count(), before + inserted);
     ck_assert(memrt__live_insert(KEY(inserted), 0, 1));

@@ -102,11 +102,10 @@ TEST(named_reference_refuses_invalid_name_or_kind)
 
 TEST(failed_named_reference_adds_no_refcount_and_no_row)
 {
-    memrt_failure_plan_t plan = {.struct_size = sizeof(plan), .nth = 1, .every = 1};
     memrt_meminfo_t *mi = api->allocate(100);
-    ck_assert_int_eq(api->fail_allocations(&plan), MEMRT_OK);
+    suite_fail_all_requests();
     ck_assert_int_eq(api->acquire_as(mi, REFERENCE, "a"), MEMRT_ENOMEM);
-    ck_assert_int_eq(api->fail_allocations(NULL), MEMRT_OK);
+    suite_allow_requests();
     ck_assert_uint_eq(api->refcount(mi), 1);
     ck_assert_uint_eq(count_holders(mi), 0);
     api->release(mi);

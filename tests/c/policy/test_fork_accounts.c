@@ -493,7 +493,7 @@ static void check_unknown_account(void *context)
     memrt_stats_t now = read_stats(NULL);
     REQUIRE(now.inherited == 0 && now.inherited_error == now.live && now.live > 0);
     kernel_obey();
-    REQUIRE(api->fail_allocations(NULL) == MEMRT_OK);
+    suite_allow_requests();
     void *more = api->block_alloc(NULL, 12345);
     REQUIRE(read_stats(NULL).live == now.live + 12345);
     REQUIRE(read_stats(NULL).inherited_error == now.live + 12345);
@@ -507,22 +507,21 @@ TEST_EACH(fork_child_without_memory_reports_inherited_error, 2)
 {
     estate_t estate;
     fill_estate(&estate);
-    memrt_failure_plan_t plan = {.struct_size = sizeof(plan), .nth = 1, .every = 1};
     if (index == 0) {
         kernel_refuse(KERNEL_MAP, 0, SIZE_MAX);
     } else {
-        ck_assert_int_eq(api->fail_allocations(&plan), MEMRT_OK);
+        suite_fail_all_requests();
     }
     run_in_child(check_unknown_account, &estate);
     kernel_obey();
-    ck_assert_int_eq(api->fail_allocations(NULL), MEMRT_OK);
+    suite_allow_requests();
     release_estate(&estate);
 }
 
 static void list_without_account(void *context)
 {
     estate_t *estate = context;
-    REQUIRE(api->fail_allocations(NULL) == MEMRT_OK);
+    suite_allow_requests();
     REQUIRE(read_stats(NULL).inherited_error != 0);
     REQUIRE(is_inherited(estate->mis[0][0]));
     memrt_meminfo_t *own = api->allocate(100);
@@ -533,12 +532,11 @@ static void list_without_account(void *context)
 TEST(tracked_buffer_is_inherited_even_without_fork_account)
 {
     estate_t estate;
-    memrt_failure_plan_t plan = {.struct_size = sizeof(plan), .nth = 1, .every = 1};
     int was = api->tracking(1);
     fill_estate(&estate);
-    ck_assert_int_eq(api->fail_allocations(&plan), MEMRT_OK);
+    suite_fail_all_requests();
     run_in_child(list_without_account, &estate);
-    ck_assert_int_eq(api->fail_allocations(NULL), MEMRT_OK);
+    suite_allow_requests();
     api->tracking(was);
     release_estate(&estate);
 }

@@ -130,3 +130,14 @@ void suite_fail_request(uint64_t nth)
     memrt_failure_plan_t plan = {.struct_size = sizeof(plan), .nth = nth, .this_thread_only = 1};
     memrt__fault_set(nth == 0 ? NULL : &plan);
 }
+
+void suite_fail_all_requests(void)
+{
+    memrt_failure_plan_t plan = {.struct_size = sizeof(plan), .nth = 1, .every = 1};
+    REQUIRE(api->fail_allocations(&plan) == MEMRT_OK);
+}
+
+void suite_allow_requests(void)
+{
+    REQUIRE(api->fail_allocations(NULL) == MEMRT_OK);
+}

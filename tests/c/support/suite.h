@@ -73,6 +73,12 @@ unsigned suite_number(const char *name, unsigned otherwise);
 /// Let the nth request for memory by this thread fail, counted from now; 0: no request.
 void suite_fail_request(uint64_t nth);
 
+/// Let every request for memory fail from now on, on all threads.
+void suite_fail_all_requests(void);
+
+/// End fault injection: requests for memory succeed again.
+void suite_allow_requests(void);
+
 /// Return true when the resident memory of the process is the program's own. Sanitizers and
 /// Valgrind keep data of their own in resident memory, so the result is false under them.
 bool suite_measures_memory(void);

@@ -230,13 +230,12 @@ static void use_up_records(void)
 static void add_without_memory(void *context)
 {
     (void)context;
-    memrt_failure_plan_t plan = {.struct_size = sizeof(plan), .nth = 1, .every = 1};
     use_up_records();
     start_trace();
-    REQUIRE(api->fail_allocations(&plan) == MEMRT_OK);
+    suite_fail_all_requests();
     add_event(1, 0); /* no record of the thread, or no buffer */
     add_event(2, 0);
-    REQUIRE(api->fail_allocations(NULL) == MEMRT_OK);
+    suite_allow_requests();
     REQUIRE(read_trace_stats().lost == 2);
     add_event(3, 0);
     const tape_t *tape = tape_stop();

@@ -18,7 +18,6 @@
 #include "runtime/alloc/heap/retention_budget.h"
 #include "runtime/alloc/heap/thread_cache.h"
 #include "runtime/base/size.h"
-#include "runtime/config/fault_injection.h"
 #include "runtime/config/options.h"
 #include "runtime/meminfo/block.h"
 #include "runtime/os/lock.h"
@@ -701,9 +700,7 @@ TEST(frees_by_other_threads_keep_policy_statistics_exact)
 static void use_without_record(size_t index, void *context)
 {
     (void)index, (void)context;
-    memrt_failure_plan_t plan = {
-        .struct_size = sizeof(plan), .nth = 1, .every = 1, .this_thread_only = 1};
-    memrt__fault_set(&plan);
+    suite_fail_all_requests();
     for (size_t size = 1; size < MEMRT__CLASS_DATA_MAX; size *= 3) {
         char *ptr = memrt__allocator_alloc(pool, size, 256, false);
         REQUIRE(ptr != NULL && (uintptr_t)ptr % 256 == 0);
@@ -713,7 +710,7 @@ static void use_without_record(size_t index, void *context)
         REQUIRE(ptr != NULL && pattern_is_zero(ptr, size));
         memrt__allocator_free(pool, ptr, size, 64);
     }
-    memrt__fault_set(NULL);
+    suite_allow_requests();
     REQUIRE(memrt__thread_or_null() == NULL);
 }
 
