@@ -53,13 +53,6 @@ static memrt_meminfo_t *allocate_in_memory(memrt_memory_t memory, unsigned *ende
     return mi;
 }
 
-/// Fail memrt's nth memory request from now on; 0: none.
-static void fail_at(uint64_t nth)
-{
-    memrt_failure_plan_t plan = {.struct_size = sizeof(plan), .nth = nth};
-    ck_assert_int_eq(api->fail_allocations(nth != 0 ? &plan : NULL), MEMRT_OK);
-}
-
 /// Return a view of the same bytes, on an explicit device.
 static memrt_dlpack_view_t describe_on_device(DLDeviceType type, int32_t number)
 {
@@ -203,9 +196,9 @@ TEST(device_tensor_adoption_fails_for_bad_input_or_no_memory)
     memrt_external_allocator_t external = {.malloc = NULL};
     memrt_new_options_t foreign = {.struct_size = sizeof(foreign), .external = &external};
     expect_adoption_refused(&tensor, &foreign, MEMRT_EINVAL);
-    fail_at(1);
+    suite_fail_request(1);
     expect_adoption_refused(&tensor, NULL, MEMRT_ENOMEM);
-    fail_at(0);
+    suite_fail_request(0);
     api->release(owner);
     cuda_expect_clean();
 }
@@ -258,9 +251,9 @@ TEST(dlpack_new_on_device_leaks_nothing_at_any_failure_point)
     DLManagedTensorVersioned *tensor = NULL;
     unsigned refused = 0;
     for (uint64_t nth = 1; nth < 20 && tensor == NULL; nth++) {
-        fail_at(nth);
+        suite_fail_request(nth);
         memrt_status_t status = api->dlpack_new(&view, NULL, &tensor, NULL);
-        fail_at(0);
+        suite_fail_request(0);
         refused += status == MEMRT_ENOMEM;
     }
     ck_assert_ptr_nonnull(tensor);

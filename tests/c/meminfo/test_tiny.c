@@ -289,11 +289,10 @@ static void resize_without_a_shard(size_t index, void *context)
 {
     (void)index;
     distant_t *distant = context;
-    memrt_failure_plan_t plan = {.struct_size = sizeof(plan), .nth = 1, .this_thread_only = 1};
     api->block_free(NULL, api->block_alloc(NULL, 1000), 0); /* makes the record */
-    REQUIRE(api->fail_allocations(&plan) == MEMRT_OK);
+    suite_fail_request(1);
     void *tiny = api->block_realloc(NULL, distant->tiny, 3000); /* counted in the shared shard */
-    REQUIRE(api->fail_allocations(NULL) == MEMRT_OK);
+    suite_fail_request(0);
     distant->tiny = tiny == NULL ? distant->tiny : tiny;
     distant->other = api->block_realloc(NULL, distant->other, 2000);
     REQUIRE(pattern_holds(distant->tiny, 5, 1) && pattern_holds(distant->other, 1000, 2));

@@ -623,22 +623,15 @@ TEST(active_scope_keeps_counting_after_sweep_of_subpolicy)
     api->scope_release(scope);
 }
 
-static void fail_at(uint64_t nth)
-{
-    memrt_failure_plan_t plan = {
-        .struct_size = sizeof(plan), .nth = nth, .this_thread_only = nth != 0};
-    REQUIRE(api->fail_allocations(nth == 0 ? NULL : &plan) == MEMRT_OK);
-}
-
 /// Allocate in a scope while the nth memory request fails. The thread has no record, or reuses the
 /// record of an earlier thread.
 static void allocate_in_scope_while_one_fails(size_t nth, void *context)
 {
     memrt_scope_t *scope = context;
-    fail_at(nth + 1);
+    suite_fail_request(nth + 1);
     memrt_status_t status = api->scope_enter(scope, NULL);
     memrt_meminfo_t *mi = api->allocate(100);
-    fail_at(0);
+    suite_fail_request(0);
     REQUIRE(status == MEMRT_OK || status == MEMRT_ENOMEM);
     if (mi != NULL) {
         REQUIRE(status != MEMRT_OK || api->scope_of(mi) == NULL || api->scope_of(mi) == scope);
@@ -654,9 +647,9 @@ TEST(failed_scope_setup_keeps_statistics_balanced)
         snprintf(name, sizeof(name), "failing %zu", nth);
         memrt_scope_t *scope = open_scope(NULL, name);
         enter_scope(scope);
-        fail_at(nth + 1);
+        suite_fail_request(nth + 1);
         memrt_meminfo_t *mi = api->allocate(100);
-        fail_at(0);
+        suite_fail_request(0);
         enter_scope(NULL);
         if (mi != NULL) {
             ck_assert(api->scope_of(mi) == NULL || api->scope_of(mi) == scope);
