@@ -230,10 +230,10 @@ void memrt__stats_read(const memrt__level_t *level, memrt_stats_t *out)
     out->reserved = clamp_at_zero(compute_reserved_bytes(sum));
 }
 
-typedef void (*account_fn)(memrt__account_t *account, memrt__level_t *level);
+typedef void (*account_in_level_fn)(memrt__account_t *account, memrt__level_t *level);
 
 /// Under the lock of rank THREADS.
-static void visit_accounts(memrt__level_t *level, account_fn act)
+static void visit_accounts_in_level(memrt__level_t *level, account_in_level_fn act)
 {
     for (memrt__account_t *a = memrt__account_first(); a != NULL; a = a->next) {
         if (memrt__account_is_in(a, level)) {
@@ -255,9 +255,9 @@ void memrt__stats_reset_peak(memrt__level_t *level)
 {
     memrt__lock(MEMRT__RANK_THREADS);
     memrt__store_relaxed(&level->past_gauges, 0);
-    visit_accounts(level, rest_account);
+    visit_accounts_in_level(level, rest_account);
     memrt__store_relaxed(&level->peak, 0);
-    visit_accounts(level, memrt__gauges_mark_rises);
+    visit_accounts_in_level(level, memrt__gauges_mark_rises);
     memrt__unlock(MEMRT__RANK_THREADS);
     memrt__store_relaxed(&level->most_gauges, 0);
     memrt__raise_release(&level->most_gauges, memrt__load_relaxed(&level->gauges));

@@ -6,7 +6,7 @@
 
 typedef void (*account_fn)(memrt__account_t *account);
 
-static void visit_accounts(account_fn act)
+static void visit_all_accounts(account_fn act)
 {
     for (memrt__account_t *a = memrt__account_first(); a != NULL; a = a->next) {
         act(a);
@@ -79,9 +79,9 @@ static void raise_account_peaks(memrt__account_t *account)
 void memrt__stats_forked(void)
 {
     memrt__lock(MEMRT__RANK_THREADS);
-    visit_accounts(raise_peaks_by_rises);
-    visit_accounts(clear_account_aggregates);
-    visit_accounts(rest_and_add_account);
-    visit_accounts(raise_account_peaks);
+    visit_all_accounts(raise_peaks_by_rises);
+    visit_all_accounts(clear_account_aggregates);
+    visit_all_accounts(rest_and_add_account);
+    visit_all_accounts(raise_account_peaks);
     memrt__unlock(MEMRT__RANK_THREADS);
 }
