@@ -104,8 +104,8 @@ def is_there(test: str) -> bool:
     return (ROOT / file).exists() and function in (ROOT / file).read_text(encoding="utf-8")
 
 
-def tests_that_mention(source: str) -> list[str]:
-    """Test files with the name of a module or C file in their text: for files not measured yet."""
+def find_tests_by_name(source: str) -> list[str]:
+    """Return the test files that mention an unmeasured source file in their name or text."""
     name = re.compile(rf"\b{re.escape(Path(source).stem.strip('_'))}\b")
     tests = (ROOT / "tests" / "python").rglob("test_*.py")
     found = [path for path in tests if name.search(path.name + path.read_text(encoding="utf-8"))]
@@ -138,11 +138,11 @@ class Reach:
     def seconds(self, tests: Iterable[str]) -> float:
         return sum(self._seconds.get(file, 20.0) for file in {t.partition("::")[0] for t in tests})
 
-    def tests_of(self, mutant: Mutant) -> list[str]:
+    def find_tests_of(self, mutant: Mutant) -> list[str]:
         """Return test files or test names, as pytest takes them."""
         if not self._measured(mutant.file):
             named = [test for test in self._by_file.get(mutant.file, []) if (ROOT / test).exists()]
-            return named or self._order(mutant.file, tests_that_mention(mutant.file))[:8]
+            return named or self._order(mutant.file, find_tests_by_name(mutant.file))[:8]
         return self._c_tests(mutant) if mutant.file.endswith((".c", ".h")) else self._python(mutant)
 
     def _measured(self, source: str) -> bool:
@@ -200,7 +200,7 @@ def is_in_function(source: str, line: int) -> bool:
     )
 
 
-def write_tests_of(reach: Reach) -> None:
+def write_test_map(reach: Reach) -> None:
     """Write which test files reach each source file, for runs without a map of lines."""
     found = {}
     for source in sources():
@@ -278,7 +278,7 @@ class Workshop:
 
     def judge(self, mutant: Mutant, reach: Reach) -> str:
         """Return the result of the tests for one fault."""
-        tests = reach.tests_of(mutant)
+        tests = reach.find_tests_of(mutant)
         if mutant.file.endswith((".c", ".h")):
             return self._judge_c(mutant, tests, reach)
         if not tests:
@@ -480,7 +480,7 @@ def main() -> int:
     parser.add_argument("--map", action="store_true", help=f"write {TESTS_OF.name} and stop")
     options = parser.parse_args()
     if options.map:
-        write_tests_of(Reach())
+        write_test_map(Reach())
         return 0
     every = mutate.all_mutants(sources())
     mutants = [m for m in every if m.file in options.files] if options.files else every

@@ -51,7 +51,7 @@ def test_c_tests_come_from_the_line_or_the_line_before(monkeypatch, tmp_path):
     mutant = mutate.Mutant(FILE, "", "", 1, ())
     for line, tests in ((7, ["slow"]), (9, ["scope", "quick", "slow"]), (20, [])):
         monkeypatch.setattr(bindings, "line_of", lambda _, line=line: line)
-        assert reach.tests_of(mutant) == [f"tests/test_{name}.py" for name in tests]
+        assert reach.find_tests_of(mutant) == [f"tests/test_{name}.py" for name in tests]
 
 
 @pytest.mark.parametrize(
@@ -82,7 +82,7 @@ def test_removed_test_is_not_there():
 def test_unmeasured_source_gets_tests_that_mention_the_module(monkeypatch, tmp_path):
     monkeypatch.setattr(bindings, "COVERAGE", tmp_path)
     monkeypatch.setattr(bindings, "TESTS_OF", tmp_path / "none")
-    found = bindings.Reach().tests_of(
+    found = bindings.Reach().find_tests_of(
         mutate.Mutant("bindings/memrt/_telemetry/metrics.py", "", "", 1, ())
     )
     assert found[0] == "tests/python/telemetry/test_metrics.py"
