@@ -8,20 +8,11 @@ import threading
 import memrt
 import numpy as np
 import pytest
+from jitted import ones, ones_without_gil
 from numba import njit, prange, types
 from numba.core.runtime import _nrt_python as nrt
 from numba.core.runtime import rtsys
 from numba.typed import Dict, List
-
-
-@njit
-def ones(n):
-    return np.ones(n)
-
-
-@njit(nogil=True)
-def ones_without_gil(n):
-    return np.ones(n)
 
 
 @njit

@@ -11,6 +11,7 @@ from pathlib import Path
 import memrt
 import numpy as np
 import pytest
+from jitted import ones
 from numba import njit
 from numba.core import types
 from numba.core.registry import cpu_target
@@ -35,11 +36,6 @@ note_table = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(tables.append)
 @njit
 def note_table_of_compiled_code():
     note_table(NRT_get_api())
-
-
-@njit
-def ones(n):
-    return np.ones(n)
 
 
 @njit
@@ -154,7 +150,7 @@ delta = counted.delta()
 assert delta["mi_alloc"] == delta["mi_free"] == 4, delta
 assert delta["alloc"] == delta["free"] == 5, delta
 """
-    run_python(code, env={"PYTHONPATH": str(Path(__file__).parent)})
+    run_python(code, env={"PYTHONPATH": str(Path(__file__).parent / "support")})
 
 
 # --- MemInfos ---

@@ -9,14 +9,10 @@ import memrt
 import numba
 import numpy as np
 import pytest
+from jitted import ones, ones_without_gil
 from numba.typed import List
 
 MADE_AT_RUN_TIME = "code made at run time"
-
-
-@numba.njit
-def ones(n):
-    return np.ones(n)
 
 
 @numba.njit
@@ -37,11 +33,6 @@ def ones_by_threads(n):
     return found
 
 
-@numba.njit(nogil=True)
-def ones_without_the_gil(n):
-    return np.ones(n)
-
-
 def into_a_list(n):
     rows = List([np.ones(1)])
     into(rows, n)
@@ -59,7 +50,7 @@ MAKERS = {
 @pytest.fixture(autouse=True, scope="module")
 def compiled():
     """Compile all functions, so that allocations of the compiler precede the tests."""
-    for maker in [*MAKERS.values(), ones_without_the_gil]:
+    for maker in [*MAKERS.values(), ones_without_gil]:
         maker(2)
 
 
@@ -116,7 +107,7 @@ def test_jitted_allocation_counts_in_the_scope_of_its_caller(name):
 
 def test_nogil_allocation_has_only_native_frames_and_no_scope():
     with memrt.scope("not asked for"):
-        made, buffer = allocated_by(ones_without_the_gil, native=8)
+        made, buffer = allocated_by(ones_without_gil, native=8)
     assert buffer.scope is None
     assert all(frame.is_native for frame in buffer.site.frames)
     assert made.size == 1000

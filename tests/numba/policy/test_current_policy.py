@@ -12,18 +12,8 @@ from concurrent.futures import ThreadPoolExecutor
 import memrt
 import numpy as np
 import pytest
+from jitted import ones, ones_without_gil
 from memrt import _memrt
-from numba import njit
-
-
-@njit
-def ones(n):
-    return np.ones(n)
-
-
-@njit(nogil=True)
-def ones_without_gil(n):
-    return np.ones(n)
 
 
 def policy_of_kernel() -> str:
