@@ -1,4 +1,5 @@
-"""Rules of all Python tests: a time limit, quick collections, listed reasons for skips in CI.
+"""Rules and fixtures of all Python tests: a time limit, quick collections, listed reasons for skips
+in CI, and calls without memory.
 
 pytest-timeout fails a test that exceeds the limit, and prints the stacks of all threads. The plugin
 needs the GIL for both. If a test holds the GIL forever, the faulthandler watchdog prints the stacks
@@ -76,6 +77,26 @@ def quick_collections():
     """
     gc.collect()
     gc.freeze()
+
+
+@pytest.fixture
+def call_without_memory():
+    """Return a function that calls a function while one request of Python's allocators fails: the
+    request after the first `number` requests. The result is the type of the exception, or None.
+    """
+    testcapi = pytest.importorskip("_testcapi", reason="this Python has no _testcapi")
+
+    def call(function, number: int) -> type[Exception] | None:
+        testcapi.set_nomemory(number, number + 1)
+        try:
+            function()
+        except Exception as error:
+            return type(error)
+        finally:
+            testcapi.remove_mem_hooks()
+        return None
+
+    return call
 
 
 class SkipGuard:

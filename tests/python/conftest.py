@@ -225,26 +225,6 @@ def run_program(ext_dir, tmp_path):
 
 
 @pytest.fixture
-def call_without_memory():
-    """Return a function that calls a function while one request of Python's allocators fails: the
-    request after the first `number` requests. The result is the type of the exception, or None.
-    """
-    testcapi = pytest.importorskip("_testcapi", reason="this Python has no _testcapi")
-
-    def call(function, number: int) -> type[Exception] | None:
-        testcapi.set_nomemory(number, number + 1)
-        try:
-            function()
-        except Exception as error:
-            return type(error)
-        finally:
-            testcapi.remove_mem_hooks()
-        return None
-
-    return call
-
-
-@pytest.fixture
 def pseudo_terminal():
     """Yield both ends of a pseudo-terminal: the controlling end and the terminal."""
     try:
