@@ -139,6 +139,7 @@ static PyObject *import_tensor_capsule(PyObject *module, PyObject *const *args, 
 /// Python objects used by each call of `__dlpack__`.
 static struct {
     PyObject *method;  ///< name of the method
+    PyObject *finish;  ///< name of the function that finishes rarer results
     PyObject *version; ///< newest version that memrt supports
     PyObject *cpu;
     PyObject *names[4]; ///< keyword names: index 1 adds dl_device, 2 adds copy
@@ -225,9 +226,10 @@ static PyObject *get_capsule(const import_request_t *request)
 static PyObject *finish_import(PyObject *view, const import_request_t *request)
 {
     PyObject *module = view != NULL ? PyImport_ImportModule("memrt._interop.dlpack") : NULL;
-    PyObject *result = module != NULL ? PyObject_CallMethod(module, "finish", "OOO", view,
-                                                            request->copy, request->policy)
-                                      : NULL;
+    PyObject *result = module != NULL
+                           ? PyObject_CallMethodObjArgs(module, constants.finish, view,
+                                                        request->copy, request->policy, NULL)
+                           : NULL;
     Py_XDECREF(module);
     Py_XDECREF(view);
     return result;
@@ -299,6 +301,7 @@ static PyObject *import_dlpack(PyObject *module, PyObject *const *args, Py_ssize
 int memrt__dlpack_import_setup(void)
 {
     constants.method = PyUnicode_InternFromString("__dlpack__");
+    constants.finish = PyUnicode_InternFromString("finish");
     constants.version = Py_BuildValue("(ii)", DLPACK_MAJOR_VERSION, DLPACK_MINOR_VERSION);
     constants.cpu = Py_BuildValue("(ii)", kDLCPU, 0);
     for (int i = 0; i < 4; i++) {
@@ -307,7 +310,10 @@ int memrt__dlpack_import_setup(void)
             return -1;
         }
     }
-    return constants.method != NULL && constants.version != NULL && constants.cpu != NULL ? 0 : -1;
+    return constants.method != NULL && constants.finish != NULL && constants.version != NULL &&
+                   constants.cpu != NULL
+               ? 0
+               : -1;
 }
 
 PyDoc_STRVAR(

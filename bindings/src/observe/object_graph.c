@@ -256,7 +256,10 @@ static int add_tracked_objects(memrt_heap_t *heap, PyObject *tracked)
 static PyObject *list_tracked_objects(void)
 {
     PyObject *gc = PyImport_ImportModule("gc");
-    PyObject *tracked = gc != NULL ? PyObject_CallMethod(gc, "get_objects", NULL) : NULL;
+    /* CPython's cache of attributes keeps the strings of its lookups, so use one string. */
+    PyObject *name = gc != NULL ? PyUnicode_InternFromString("get_objects") : NULL;
+    PyObject *tracked = name != NULL ? PyObject_CallMethodNoArgs(gc, name) : NULL;
+    Py_XDECREF(name);
     Py_XDECREF(gc);
     if (tracked != NULL && !PyList_CheckExact(tracked)) {
         PyErr_SetString(PyExc_RuntimeError,

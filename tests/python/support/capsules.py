@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 
-_lent: list[object] = []  # an entry for each struct that a consumer has not released
+_lent: list[object] = []  # an entry for each struct, until the consumer's release
 
 _new = ctypes.pythonapi.PyCapsule_New
 _new.restype = ctypes.py_object
@@ -39,7 +39,7 @@ def rename(capsule: object, name: bytes) -> None:
 
 def lend(producer: object) -> None:
     """Keep a producer alive until `give_back`: the collector must not free the functions in a
-    struct that a consumer still holds.
+    struct which a consumer holds.
     """
     _lent.append(producer)
 
