@@ -11,6 +11,8 @@ _Static_assert(offsetof(memrt_meminfo_t, dtor_info) == 16, "NRT's third word");
 _Static_assert(offsetof(memrt_meminfo_t, data) == 24, "compiled code reads data at 24");
 _Static_assert(offsetof(memrt_meminfo_t, size) == 32, "NRT's fifth word");
 _Static_assert(offsetof(memrt_meminfo_t, external_allocator) == 40, "NRT's sixth word");
+_Static_assert(((MEMRT__FLAG_FAST | MEMRT__FLAG_MEMINFO) & MEMRT__FLAG_KNOWN) == 0,
+               "no state of a fast path has the flag of an observer");
 _Static_assert(MEMRT__ACCOUNTS <= UINT16_MAX + 1u, "an index fits the header");
 
 bool memrt__block_layout_compute(memrt_kind_t kind, size_t size, size_t alignment,

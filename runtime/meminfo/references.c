@@ -218,7 +218,7 @@ void memrt__meminfo_release(memrt_meminfo_t *mi)
     memrt__thread_t *self = memrt__self;
     const memrt__home_t *home = &self->homes[MEMRT__MEMINFO_HOME];
     if (MEMRT__UNLIKELY(!memrt__word_equals_acquire(&mi->refct, 1) ||
-                        memrt__state_read(mi) != home->state || mi->dtor != NULL ||
+                        !memrt__state_equals(mi, home->state) || mi->dtor != NULL ||
                         !memrt__block_delete_at(self, home->shard, mi, MEMRT_KIND_INLINE))) {
         release_slow(mi);
     }

@@ -22,8 +22,20 @@
 #define __builtin_add_overflow(a, b, out) (*(out) = (a) + (b), false)
 #define __builtin_mul_overflow(a, b, out) (*(out) = (a) * (b), false)
 
+#define double long /* the checker cannot set a double to zero, and no model reads a time */
+
 #ifndef MODEL_HAS_CONDITIONS
 typedef int pthread_cond_t; /* the checker lacks condition variables, and no model waits */
+#endif
+
+#ifndef PTHREAD_CANCEL_DISABLE /* the checker lacks cancellation */
+#define PTHREAD_CANCEL_DISABLE 1
+
+static inline int pthread_setcancelstate(int state, int *before)
+{
+    *before = state;
+    return 0;
+}
 #endif
 
 #include "runtime/base/atomics.h"

@@ -173,6 +173,25 @@ def all_models() -> list[str]:
     return sorted(path.stem for path in HERE.glob("*/*.c"))
 
 
+def undefined_variables(model: str) -> list[str]:
+    """Return the variables without a definition. The checker needs each variable, but only the
+    functions that are called.
+    """
+    counters = f"-DMEMRT_COUNTERS={int(model in COUNTING)}"
+    flags = (*FLAGS, counters, "-DMODEL_HAS_CONDITIONS", "-S", "-emit-llvm", "-o", "-")
+    code = subprocess.check_output(["clang", *flags, source_of(model)], cwd=ROOT, text=True)
+    return re.findall(r"^@(\S+) = .*\bexternal .*\b(?:global|constant)\b", code, re.MULTILINE)
+
+
+def check_variables() -> bool:
+    """Check without the checker that it can load each model."""
+    missing = {model: undefined_variables(model) for model in all_models()}
+    for model, names in missing.items():
+        if names:
+            print(f"{source_of(model)} must define {', '.join(names)}")
+    return not any(missing.values())
+
+
 def explore_all(checker: Checker, models: list[str]) -> dict[str, Outcome]:
     outcomes = {}
     for model in models:
@@ -287,7 +306,7 @@ def main() -> int:
     parser.add_argument("--record", action="store_true", help="write the figures for the docs")
     options = parser.parse_args()
     spun = [] if options.models else [check_spin(*model) for model in SPIN.items()]
-    if not all(spun):
+    if not all(spun) or not check_variables():
         return 1
     checker = find_checker()
     if checker is None:

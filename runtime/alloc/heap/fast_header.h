@@ -9,6 +9,7 @@
 #include <memrt/meminfo.h>
 
 #include "runtime/alloc/heap/size_class.h"
+#include "runtime/base/atomics.h"
 #include "runtime/base/check.h"
 #include "runtime/base/compiler.h"
 #include "runtime/thread/bin_layout.h"
@@ -61,13 +62,13 @@ static inline void memrt__state_write(memrt_meminfo_t *mi, size_t state)
     memcpy((char *)mi + MEMRT__STATE_AT, &state, sizeof(state));
 }
 
-/// Return the state of a block with one reference, which the caller holds. No other thread writes
-/// the flags of such a block.
-static inline size_t memrt__state_read(const memrt_meminfo_t *mi)
+/// Return whether a block with one reference, which the caller holds, has a state. A thread that
+/// finds the block in the live set may write the flags, but no state of a fast path has the flag of
+/// listed blocks.
+static MEMRT__INLINE bool memrt__state_equals(const memrt_meminfo_t *mi, size_t state)
 {
-    size_t state;
-    memcpy(&state, (const char *)mi + MEMRT__STATE_AT, sizeof(state));
-    return state;
+    return memrt__word_equals((const size_t *)(const void *)((const char *)mi + MEMRT__STATE_AT),
+                              state);
 }
 
 /// Header of an unused block with room for data. Some words of the header are equal in all blocks

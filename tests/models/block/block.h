@@ -6,6 +6,24 @@
 
 #include "tests/models/model.h"
 
+#include "runtime/alloc/heap/fast_header.h"
+#include "runtime/thread/thread.h"
+
+/* The checker refuses an access to several members, so the model reads the members one by one. */
+static inline bool model_state_equals(const memrt_meminfo_t *mi, size_t state)
+{
+    return state == (mi->policy | (size_t)mi->kind << 16 | (size_t)mi->align_log2 << 24 |
+                     (size_t)memrt__flags_load_relaxed(&mi->flags) << 32);
+}
+
+#define memrt__state_equals model_state_equals
+
+/* The checker finds the first value of memrt__self only if memrt__no_thread comes before it. */
+memrt__shard_t memrt__closed_shard;
+memrt__thread_t memrt__no_thread = MEMRT__NO_THREAD;
+MEMRT__THREAD_LOCAL memrt__thread_t *memrt__self = &memrt__no_thread;
+
+#include "runtime/alloc/heap/size_class.c"
 #include "runtime/event/block_observers.c"
 #include "runtime/event/live_observer.c"
 #include "runtime/event/names_observer.c"
@@ -19,11 +37,10 @@
 #include "runtime/meminfo/meminfo.c"
 #include "runtime/meminfo/references.c"
 
-memrt__shard_t memrt__closed_shard;
-memrt__thread_t memrt__no_thread = MEMRT__NO_THREAD;
-MEMRT__THREAD_LOCAL memrt__thread_t *memrt__self = &memrt__no_thread;
 unsigned memrt__slow_path;
 memrt__options_t memrt__options;
+memrt__link_t memrt__link;
+size_t memrt__tracking_mean;
 memrt_policy_t *memrt__policies[MEMRT__ACCOUNTS];
 memrt_policy_t memrt__default_policy;
 

@@ -4,6 +4,7 @@
 #include "tests/models/model.h"
 
 #include "runtime/alloc/heap/handover.c"
+#include "runtime/alloc/heap/size_class.c"
 
 memrt__thread_t memrt__no_thread;
 MEMRT__THREAD_LOCAL memrt__thread_t *memrt__self = &memrt__no_thread;

@@ -40,6 +40,11 @@ void memrt__heap_close(const memrt_allocator_t *allocator)
     (void)allocator;
 }
 
+void memrt__home_forget(const memrt_policy_t *policy)
+{
+    (void)policy;
+}
+
 bool memrt__stats_is_idle(const memrt__account_t *account)
 {
     (void)account;
@@ -62,6 +67,7 @@ static inline memrt_policy_t *model_policy(uint32_t index)
     policy->scope = NULL;
     policy->base = policy;
     policy->subpolicies = 0;
+    policy->first_subpolicy = policy->next_of_base = NULL;
     policy->index = policy->account.index = index;
     policy->account.origin = MEMRT__OWN;
     memrt__policies[index] = policy;

@@ -28,6 +28,8 @@ static memrt_policy_t *model_subpolicy(memrt_policy_t *base)
     subpolicy->base = base;
     subpolicy->scope = &scope;
     subpolicy->next_in_scope = NULL;
+    subpolicy->link_of_base = &base->first_subpolicy;
+    base->first_subpolicy = subpolicy;
     base->subpolicies = 1;
     scope.subpolicies = subpolicy;
     return subpolicy;
