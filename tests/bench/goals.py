@@ -287,6 +287,9 @@ GOALS = (
          limit=OWN_MALLOC),
     Goal("P14, J14", "every kernel: against Numba's runtime", "numba", KERNELS, NOT_SLOWER,
          ALLOCATING, **peers(DEFAULT), limit=PLACES),
+    *(Goal("J13", f"small arrays, strings, lists: {place}, against no policy", "numba",
+           numba_kernels.WITHIN, 1.1, ("arrays of", "strings", "lists"), over=place, **peers(MEMRT))
+      for place in (numba_kernels.POLICY, numba_kernels.SCOPE, numba_kernels.RUN)),
     Goal("P14", "every kernel, in instructions: against Numba's runtime", "numba",
          numba_kernels.INSTRUCTIONS, NOT_SLOWER, ALLOCATING, **peers(DEFAULT)),
     Goal("P15, J11", "whole programs: against tcmalloc, geometric mean", "programs",

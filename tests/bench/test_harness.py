@@ -178,7 +178,7 @@ def test_every_goal_names_a_measured_group():
         "threads": set(threads.groups()),
         "patterns": {group.title for group in patterns.groups()},
         "numpy": {t.title for t in numpy_ops.TOPICS} | {*numpy_ops.IN_INSTRUCTIONS.values()},
-        "numba": {numba_kernels.GROUP, numba_kernels.INSTRUCTIONS},
+        "numba": {numba_kernels.GROUP, numba_kernels.WITHIN, numba_kernels.INSTRUCTIONS},
         "memory": set(memory.groups()),
         "limits": set(limits.groups()),
         "observe": {observe.INSTRUCTIONS, *(group.title for group in observe.groups())},

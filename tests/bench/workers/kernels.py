@@ -1,6 +1,7 @@
 """Measure jitted functions that allocate from Numba's runtime, in this process.
 
-usage: kernels.py JOB, a JSON object whose subject has a kind, default or memrt; NUMBA_CACHE_DIR set
+usage: kernels.py JOB, a JSON object whose subject has a kind, default or memrt, and may be `within`
+a policy or a scope; NUMBA_CACHE_DIR set
 
 Prints {kernel: nanoseconds per iteration} as JSON. With `counting`, the path of the compiled
 counting.c, callgrind counts the instructions of each kernel instead, and the program prints
@@ -13,6 +14,7 @@ must count.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import json
 import statistics
@@ -188,13 +190,23 @@ def count(library: ctypes.CDLL, name: str, function, *arguments: object) -> int:
     return write_down(library, name, lambda times: function(times, *arguments), iterations)
 
 
+def enter(place: str | None) -> contextlib.AbstractContextManager:
+    """Return the context of the measurement: a policy, a scope, or nothing."""
+    if place == "policy":
+        return memrt.Policy(name="bench")
+    return memrt.scope("bench") if place == "scope" else contextlib.nullcontext()
+
+
 def main() -> None:
+    job = json.loads(sys.argv[1])
     assert hasattr(_nrt_python, "memrt_version") == ("memrt.numba" in sys.modules)
-    if counting := json.loads(sys.argv[1]).get("counting"):
-        library = ctypes.CDLL(counting)
-        found = {name: count(library, name, *case) for name, case in cases().items()}
-    else:
-        found = {name: measure(*case) for name, case in cases().items()}
+    counting = job.get("counting")
+    with enter(job["subject"].get("within")):
+        if counting:
+            library = ctypes.CDLL(counting)
+            found = {name: count(library, name, *case) for name, case in cases().items()}
+        else:
+            found = {name: measure(*case) for name, case in cases().items()}
     print(json.dumps(found))
 
 
