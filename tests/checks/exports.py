@@ -2,8 +2,8 @@
 
 Usage: python tests/checks/exports.py FILE ...
 
-Each file is the static library (suffix .a), the extension module (prefix _memrt), or otherwise
-libmemrt.so.1.
+Each file is the static library (suffix .a), the extension module (prefix _memrt),
+libmemrt_nrt.so.1, or otherwise libmemrt.so.1.
 """
 
 from __future__ import annotations
@@ -15,8 +15,26 @@ from pathlib import Path
 
 LIBRARY_EXPORTS = {"memrt_get_api", "memrt_version"}
 EXTENSION_EXPORTS = {"PyInit__memrt", "PyInit__nrt_python"}
+# Names that object code of Numba refers to. tests/numba compares the names with Numba's sources.
+NRT_EXPORTS = {
+    "_nrt_get_sample_external_allocator",
+    *(
+        f"NRT_{name}"
+        for name in """Allocate Free get_api MemInfo_alloc MemInfo_alloc_aligned MemInfo_alloc_dtor
+        MemInfo_alloc_dtor_safe MemInfo_alloc_safe MemInfo_alloc_safe_aligned
+        MemInfo_alloc_safe_aligned_external MemInfo_call_dtor MemInfo_data MemInfo_new_varsize
+        MemInfo_new_varsize_dtor MemInfo_release MemInfo_varsize_alloc MemInfo_varsize_free
+        MemInfo_varsize_realloc""".split()
+    ),
+    *(
+        f"numba_{name}"
+        for name in """attempt_nocopy_reshape cpow cpowf frexp frexpf gamma gammaf ldexp ldexpf
+        nextafter nextafterf""".split()
+    ),
+}
 LIBRARY_NEEDS = re.compile(r"(libc|libm|libpthread)\.so\.\d+|ld-linux[-\w]*\.so\.\d+")
 SONAME = "libmemrt.so.1"
+NRT_SONAME = "libmemrt_nrt.so.1"
 PREFIX = re.compile("memrt_")
 SHARED_BY_ALL = {"_.stapsdt.base"}  # weak symbol that sys/sdt.h defines for probes
 
@@ -45,11 +63,26 @@ def _difference(path: Path, expected: set[str]) -> list[str]:
 def library_violations(library: Path) -> list[str]:
     """Return a sentence for each violation in the dynamic section of libmemrt."""
     found = _difference(library, LIBRARY_EXPORTS)
-    for needed in dynamic(library, "NEEDED"):
-        if not LIBRARY_NEEDS.fullmatch(needed):
-            found.append(f"{library}: needs {needed}, not only the C library")
-    if dynamic(library, "SONAME") != [SONAME]:
-        found.append(f"{library}: SONAME must be {SONAME}, got {dynamic(library, 'SONAME')}")
+    return found + _linkage_violations(library, SONAME, dynamic(library, "NEEDED"))
+
+
+def nrt_violations(library: Path) -> list[str]:
+    """Return a sentence for each violation in the dynamic section of libmemrt_nrt."""
+    found = _difference(library, NRT_EXPORTS)
+    others = [needed for needed in dynamic(library, "NEEDED") if needed != SONAME]
+    if len(others) == len(dynamic(library, "NEEDED")):
+        found.append(f"{library}: does not link {SONAME}")
+    return found + _linkage_violations(library, NRT_SONAME, others)
+
+
+def _linkage_violations(library: Path, soname: str, needs: list[str]) -> list[str]:
+    found = [
+        f"{library}: needs {needed}, not only the C library"
+        for needed in needs
+        if not LIBRARY_NEEDS.fullmatch(needed)
+    ]
+    if dynamic(library, "SONAME") != [soname]:
+        found.append(f"{library}: SONAME must be {soname}, got {dynamic(library, 'SONAME')}")
     return found
 
 
@@ -76,12 +109,12 @@ def archive_violations(archive: Path) -> list[str]:
 
 
 def violations(path: Path) -> list[str]:
-    """Return a sentence for each violation of a file of any of the three kinds."""
+    """Return a sentence for each violation of a file of any of the four kinds."""
     if path.suffix == ".a":
         return archive_violations(path)
     if path.name.startswith("_memrt"):
         return extension_violations(path)
-    return library_violations(path)
+    return nrt_violations(path) if path.name == NRT_SONAME else library_violations(path)
 
 
 def main(argv: list[str]) -> int:

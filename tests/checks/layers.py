@@ -76,6 +76,7 @@ LAYERS = [
     Layer("tests/conformance/", ("api/include/",)),
     Layer("bindings/include/", ("api/include/",)),
     Layer("bindings/memrt/", ()),
+    Layer("bindings/nrt/", ("api/include/", "bindings/src/numba/")),
     Layer("bindings/replay/", ("api/include/", "bindings/memrt/")),
     *_stack(
         ("bindings/src/support/",),

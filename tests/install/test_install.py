@@ -58,18 +58,19 @@ def prefix(request) -> Path:
 def test_program_builds_and_runs_by_pkg_config(prefix, tmp_path):
     search = {"PKG_CONFIG_PATH": str(prefix / "lib/pkgconfig")}
     assert run("pkg-config", "--modversion", "memrt", **search).strip() == VERSION
-    flags = run("pkg-config", "--cflags", "--libs", "memrt", **search).split()
-    assert f"-I{prefix}" in "".join(os.path.normpath(flag) for flag in flags)
-    program = tmp_path / "program"
     rpath = f"-Wl,-rpath,{prefix}/lib"
-    run("cc", "-std=c11", "-o", program, CONSUMER / "program.c", *flags, rpath)
-    assert run(program) == EXPECTED
+    for package, source in (("memrt", "program.c"), ("memrt-nrt", "compiled.c")):
+        flags = run("pkg-config", "--cflags", "--libs", package, **search).split()
+        assert f"-I{prefix}" in "".join(os.path.normpath(flag) for flag in flags)
+        run("cc", "-std=c11", "-o", tmp_path / "program", CONSUMER / source, *flags, rpath)
+        assert run(tmp_path / "program") == EXPECTED
 
 
 def test_program_builds_and_runs_by_find_package(prefix, tmp_path):
     run("cmake", "-S", CONSUMER, "-B", tmp_path, "-G", "Ninja", f"-Dmemrt_ROOT={prefix}")
     run("cmake", "--build", tmp_path)
     assert run(tmp_path / "program") == EXPECTED
+    assert run(tmp_path / "compiled") == EXPECTED
 
 
 @pytest.fixture

@@ -4,9 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/current_policy.h"
-#include "core/interpreter.h"
-#include "core/tracemalloc.h"
+#include "numba/host.h"
 
 /// Byte patterns that NRT's "safe" functions write into new and freed memory.
 #define FRESH 0xCB
@@ -17,19 +15,6 @@ static atomic_int shutting_down;
 void memrt__nrt_shutdown(void)
 {
     atomic_store_explicit(&shutting_down, 1, memory_order_relaxed);
-}
-
-static __attribute__((noinline)) memrt_policy_t *find_current_policy(void)
-{
-    const PyThreadState *thread = memrt__attached_thread_state();
-    return thread != NULL ? memrt__current_policy_of(thread) : NULL;
-}
-
-/// Return the policy in force, or NULL for the default policy. NumPy keeps the handler in a context
-/// variable, which requires the GIL: threads without the GIL get the default policy.
-static inline memrt_policy_t *get_current_policy(void)
-{
-    return memrt__current_policy_is_default_everywhere() ? NULL : find_current_policy();
 }
 
 /* --- Destructors. --- */
@@ -65,21 +50,21 @@ static void run_dtor_and_mark(void *data, size_t size, void *info)
 
 /* --- MemInfos with inline data. --- */
 
-/// Track a new MemInfo in tracemalloc. Returns NULL if allocation failed, or if tracemalloc has no
-/// memory and `mi` was released.
+/// Track a new MemInfo. Returns NULL if allocation failed, or if tracking failed and `mi` was
+/// released.
 static memrt_meminfo_t *track_meminfo(memrt_meminfo_t *mi)
 {
-    if (mi == NULL || memrt__tracemalloc_is_off() || memrt__tracemalloc_compiled(mi)) {
+    if (mi == NULL || memrt__host_track(mi)) {
         return mi;
     }
-    memrt__api()->release(mi);
+    memrt__host_api()->release(mi);
     return NULL;
 }
 
 /// Allocate by the fast path: default policy, default alignment, no external allocator.
 static memrt_meminfo_t *allocate_meminfo_fast(size_t size)
 {
-    return track_meminfo(memrt__api()->allocate(size));
+    return track_meminfo(memrt__host_api()->allocate(size));
 }
 
 /// Allocate by the slow path: any policy and options. The caller sets options->policy.
@@ -87,14 +72,15 @@ static memrt_meminfo_t *allocate_meminfo_slow(size_t size, memrt_new_options_t *
 {
     memrt_meminfo_t *mi;
     options->struct_size = sizeof(*options);
-    return memrt__api()->meminfo_new(size, options, &mi) == MEMRT_OK ? track_meminfo(mi) : NULL;
+    return memrt__host_api()->meminfo_new(size, options, &mi) == MEMRT_OK ? track_meminfo(mi)
+                                                                          : NULL;
 }
 
 /// Allocate, fill the data with FRESH, and fill it with DEAD on destruction.
 static memrt_meminfo_t *allocate_marked_meminfo(size_t size, memrt_new_options_t *options)
 {
     options->dtor = run_dtor_and_mark;
-    options->policy = get_current_policy();
+    options->policy = memrt__host_policy();
     memrt_meminfo_t *mi = allocate_meminfo_slow(size, options);
     if (mi != NULL) {
         memset(mi->data, FRESH, size);
@@ -115,7 +101,7 @@ static size_t round_up_alignment(unsigned align)
 
 memrt_meminfo_t *memrt__nrt_alloc(size_t size)
 {
-    memrt_policy_t *policy = get_current_policy();
+    memrt_policy_t *policy = memrt__host_policy();
     if (policy == NULL) {
         return allocate_meminfo_fast(size);
     }
@@ -128,7 +114,7 @@ memrt_meminfo_t *memrt__nrt_alloc_aligned(size_t size, unsigned align)
     if (align <= MEMRT_ALIGN_MIN) {
         return memrt__nrt_alloc(size);
     }
-    memrt_new_options_t options = {.policy = get_current_policy(),
+    memrt_new_options_t options = {.policy = memrt__host_policy(),
                                    .alignment = round_up_alignment(align)};
     return allocate_meminfo_slow(size, &options);
 }
@@ -152,7 +138,7 @@ memrt_meminfo_t *memrt__nrt_alloc_safe_aligned_external(size_t size, unsigned al
 
 memrt_meminfo_t *memrt__nrt_alloc_dtor(size_t size, memrt_dtor_fn dtor)
 {
-    memrt_policy_t *policy = get_current_policy();
+    memrt_policy_t *policy = memrt__host_policy();
     if (policy != NULL) {
         memrt_new_options_t options = {
             .policy = policy, .dtor = run_compiled_dtor, .dtor_info = convert_to_info(dtor)};
@@ -183,22 +169,23 @@ memrt_meminfo_t *memrt__nrt_new_varsize_dtor(size_t size, memrt_dtor_fn dtor)
 {
     memrt_meminfo_t *mi;
     memrt_new_options_t options = {.struct_size = sizeof(options),
-                                   .policy = get_current_policy(),
+                                   .policy = memrt__host_policy(),
                                    .dtor = dtor != NULL ? run_compiled_dtor : NULL,
                                    .dtor_info = convert_to_info(dtor)};
-    return memrt__api()->resizable_new(size, &options, &mi) == MEMRT_OK ? track_meminfo(mi) : NULL;
+    return memrt__host_api()->resizable_new(size, &options, &mi) == MEMRT_OK ? track_meminfo(mi)
+                                                                             : NULL;
 }
 
 /* --- Plain memory. --- */
 
 void *memrt__nrt_allocate(size_t size)
 {
-    return memrt__api()->block_alloc(NULL, size);
+    return memrt__host_api()->block_alloc(NULL, size);
 }
 
 void memrt__nrt_free(void *data)
 {
-    memrt__api()->block_free(NULL, data, 0);
+    memrt__host_api()->block_free(NULL, data, 0);
 }
 
 static char sample_mark;

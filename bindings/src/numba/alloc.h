@@ -1,7 +1,7 @@
 #ifndef MEMRT_BINDINGS_NUMBA_ALLOC_H
 #define MEMRT_BINDINGS_NUMBA_ALLOC_H
 
-#include "support/binding.h"
+#include <memrt/external.h>
 
 /// Implement the allocating half of Numba's `c_helpers`: compiled code calls these functions to
 /// allocate, resize and destroy MemInfos.

@@ -92,6 +92,23 @@ def test_installed_library_passes_the_export_check():
     assert exports.library_violations(Path(memrt.get_library())) == []
 
 
+def test_installed_nrt_library_passes_the_export_check():
+    import memrt
+
+    library = Path(memrt.get_library()).with_name("libmemrt_nrt.so.1")
+    assert exports.violations(library) == []
+
+
+def test_nrt_library_that_links_python_is_found(tmp_path):
+    names = "".join(f"int {name};" for name in exports.NRT_EXPORTS)
+    planted = library(
+        tmp_path, names, "-Wl,-soname,libmemrt_nrt.so.1", "-Wl,--no-as-needed", "-lgcc_s"
+    )
+    found = exports.nrt_violations(planted)
+    assert [line for line in found if "needs libgcc_s.so" in line]
+    assert f"{planted}: does not link libmemrt.so.1" in found
+
+
 def test_installed_extension_passes_the_export_check():
     from memrt import _memrt
 

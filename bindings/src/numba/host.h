@@ -1,0 +1,66 @@
+#ifndef MEMRT_BINDINGS_NUMBA_HOST_H
+#define MEMRT_BINDINGS_NUMBA_HOST_H
+
+/// Host of compiled code: the process that supplies the function table, the policy in force
+/// and the tracking of new MemInfos. Two hosts exist. In a Python process the extension module is
+/// the host. In a program without Python the library libmemrt_nrt is the host, and is compiled with
+/// MEMRT_NRT_LIBRARY. The functions are inline, because each allocation calls them.
+
+#ifdef MEMRT_NRT_LIBRARY
+
+#include <memrt/external.h>
+
+/// Table of the loaded libmemrt, set before the first allocation and never changed.
+extern const memrt_api_t *memrt__nrt_table;
+
+static inline const memrt_api_t *memrt__host_api(void)
+{
+    return memrt__nrt_table;
+}
+
+/// Return NULL, the default policy: programs without Python have no policy in force.
+static inline memrt_policy_t *memrt__host_policy(void)
+{
+    return NULL;
+}
+
+/// Return true: programs without Python have no tracemalloc.
+static inline int memrt__host_track(memrt_meminfo_t *mi)
+{
+    (void)mi;
+    return 1;
+}
+
+#else
+
+#include "core/current_policy.h"
+#include "core/interpreter.h"
+#include "core/tracemalloc.h"
+
+static inline const memrt_api_t *memrt__host_api(void)
+{
+    return memrt__api();
+}
+
+static __attribute__((noinline)) memrt_policy_t *memrt__host_find_policy(void)
+{
+    const PyThreadState *thread = memrt__attached_thread_state();
+    return thread != NULL ? memrt__current_policy_of(thread) : NULL;
+}
+
+/// Return the policy in force, or NULL for the default policy. NumPy keeps the handler in a context
+/// variable, which requires the GIL: threads without the GIL get the default policy.
+static inline memrt_policy_t *memrt__host_policy(void)
+{
+    return memrt__current_policy_is_default_everywhere() ? NULL : memrt__host_find_policy();
+}
+
+/// Track a new MemInfo in tracemalloc. Returns false if tracemalloc has no memory.
+static inline int memrt__host_track(memrt_meminfo_t *mi)
+{
+    return memrt__tracemalloc_is_off() || memrt__tracemalloc_compiled(mi);
+}
+
+#endif
+
+#endif
