@@ -12,6 +12,7 @@ text    is a picture for people
 
 Generated pages have no examples. A python block that imports Numba, JAX or pyarrow runs where the
 library is installed, as in ./dev suites numba and ./dev suites clients; elsewhere it must compile.
+If the block is a named script, the c and sh blocks after it also run only there.
 """
 
 from __future__ import annotations
@@ -97,11 +98,16 @@ def run(folder: Path, *command: object) -> str:
     return result.stdout
 
 
+def lacks_library(block: Block) -> bool:
+    """Return whether a Python block imports a library that is not installed."""
+    return any(importlib.util.find_spec(name) is None for name in IMPORTS.findall(block.text))
+
+
 def run_python(block: Block, folder: Path) -> str:
     name = PYTHON_NAME.match(block.text)
     script = folder / (name[1] if name else f"line_{block.line}.py")
     script.write_text(block.text, encoding="utf-8")
-    if any(importlib.util.find_spec(name) is None for name in IMPORTS.findall(block.text)):
+    if lacks_library(block):
         compile(block.text, script, "exec")
         return block.output
     return run(folder, sys.executable, script)
@@ -154,7 +160,12 @@ def run_pages(page: Path, folder: Path) -> None:
 
 
 def run_page(text: str, folder: Path) -> None:
+    needs_script = False
     for block in blocks(text):
+        if block.language == "python":
+            needs_script = PYTHON_NAME.match(block.text) is not None and lacks_library(block)
+        elif needs_script:
+            continue
         try:
             run_block(block, folder)
         except AssertionError as error:

@@ -21,6 +21,7 @@ from memrt.commands import (
     top,
     trace,
 )
+from memrt.commands import compile as compile_objects
 from memrt.commands.output.errors import CommandError
 from memrt.commands.programs.program import split_words
 
@@ -36,6 +37,7 @@ _VERBS = {
     "stats": stats,
     "top": top,
     "check-allocator": check_allocator,
+    "compile": compile_objects,
     "completion": completion,
 }
 
@@ -56,6 +58,7 @@ examples:
   python -m memrt stats                             explain the statistics
   python -m memrt top                               show the memory use of other processes
   python -m memrt check-allocator ./arena.so        test an allocator against its contract
+  python -m memrt compile kernels.py:f -o f.o       compile a function of Numba for C programs
 
 `memrt` is short for `python -m memrt`.
 """
