@@ -14,6 +14,7 @@ function. The installed files of Numba do not change.
 
 from __future__ import annotations
 
+import importlib
 import os
 import sys
 from pathlib import Path
@@ -25,10 +26,10 @@ __all__ = ["install", "installed", "tested_versions"]
 tested_versions = _contract.tested_versions
 
 
-def install(children: bool = False) -> None:
+def install(children: bool = False, refprune: bool = False) -> None:
     """Replace Numba's runtime by memrt in this process.
 
-    A second call has no effect.
+    A second call has no effect, except that a parameter that is now True takes effect.
 
     Parameters
     ----------
@@ -36,6 +37,9 @@ def install(children: bool = False) -> None:
         Whether to replace the runtime also in Python processes started by this process, through a
         folder at the front of their PYTHONPATH. Not reached are interpreters that ignore PYTHONPATH
         or the site module (``-I``, ``-E``, ``-S``), and programs that set PYTHONPATH themselves.
+    refprune : bool, default False
+        Whether :mod:`memrt.numba.refprune` removes refcount calls from compiled code of this
+        process, in place of the pass that Numba uses.
 
     Raises
     ------
@@ -59,6 +63,8 @@ def install(children: bool = False) -> None:
         _install_here()
     if children:
         _reach_children()
+    if refprune:
+        importlib.import_module("memrt.numba.refprune.hook").put_in_place()
 
 
 def _install_here() -> None:
