@@ -14,6 +14,7 @@ from memrt.commands import (
     diff,
     info,
     leaks,
+    refprune,
     replay,
     report,
     run,
@@ -38,6 +39,7 @@ _VERBS = {
     "top": top,
     "check-allocator": check_allocator,
     "compile": compile_objects,
+    "refprune": refprune,
     "completion": completion,
 }
 
@@ -57,6 +59,7 @@ examples:
   python -m memrt info                              show versions, library and options
   python -m memrt stats                             explain the statistics
   python -m memrt top                               show the memory use of other processes
+  python -m memrt refprune in.ll -o out.ll          remove refcount calls from LLVM IR
   python -m memrt check-allocator ./arena.so        test an allocator against its contract
   python -m memrt compile kernels.py:f -o f.o       compile a function of Numba for C programs
 

@@ -388,7 +388,7 @@ def test_convert_keeps_an_existing_file_without_force(recorded, tmp_path):
         ("link", "'link': the path is a folder"),
         ("folder", "'folder': the path is a folder"),
         ("/dev/null", "'/dev/null': the path is not a regular file"),
-        ("t", "'t' is the trace itself"),
+        ("t", "'t' is the input itself"),
     ],
 )
 def test_bad_output_of_convert_and_replay_is_refused(recorded, tmp_path, line, target, says):

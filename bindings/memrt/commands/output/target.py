@@ -102,7 +102,7 @@ def new_file(path: str, force: bool, source: str) -> Iterator[BinaryIO]:
         If `path` is the source, or if writing fails.
     """
     if os.path.realpath(path) == os.path.realpath(source):
-        raise CommandError(f"{path!r} is the trace itself: name another output file")
+        raise CommandError(f"{path!r} is the input itself: name another output file")
     target = Target(path, force)
     try:
         with target.replaced() as file:
