@@ -55,9 +55,10 @@ FAILED = re.compile(r"^(?:FAILED|ERROR) (tests/\S+?::.+?)(?: - |$)", re.MULTILIN
 PYTHON = f"python{sys.version_info[0]}.{sys.version_info[1]}"
 NOT_REACHED = "alive: not reached"
 RUNNING = re.compile(r"^(tests/[^\s:]+\.py::\S+(?: [^\s]*\])?)(?P<rest>.*)$", re.MULTILINE)
-NUMBA_ONLY = re.compile(
-    r"bindings/(memrt/numba/|src/(types/nrt_|numba/))"
-)  # tested by ./dev suites numba
+NUMBA_ONLY = re.compile(  # tested by ./dev suites numba
+    r"bindings/(memrt/numba/(?!refprune/(engine|solver|gaps|classes|flow|ir)\.py)"
+    r"|memrt/commands/refprune|src/(types/nrt_|numba/))"
+)
 
 
 def sources() -> list[str]:

@@ -1,6 +1,7 @@
 """Test the mutation of the bindings: the choice of sources, lines and tests."""
 
 import json
+import os
 
 import bindings_mutation as bindings
 import mutate
@@ -35,7 +36,9 @@ def test_statement_lines_are_of_the_innermost_statement(line, lines):
 def test_sources_are_c_and_python_without_numba():
     found = bindings.sources()
     assert {"bindings/src/types/scope.c", "bindings/memrt/_stats/snapshot.py"} <= set(found)
-    assert not [name for name in found if "numba" in name or "/nrt_" in name]
+    numba = [name for name in found if "numba" in name or "/nrt_" in name]
+    assert {os.path.dirname(name) for name in numba} == {"bindings/memrt/numba/refprune"}
+    assert not [name for name in numba if name.endswith(("hook.py", "__init__.py", "report.py"))]
 
 
 def test_c_tests_come_from_the_line_or_the_line_before(monkeypatch, tmp_path):
