@@ -5,12 +5,16 @@
     ./dev suites numba PATTERN     Numba's own tests in classes with PATTERN in their names
     ./dev suites numba --all       all of Numba's leak-checked tests; takes hours; continues after
                                    an interruption; writes the results into docs/guide/numba.md
+    ./dev suites numba --refprune  the part of Numba's own tests, or a PATTERN, with memrt's
+                                   refcount pruner in place of the pass of llvmlite
     ./dev suites numba --matrix    our tests and a small part of Numba's tests on every version in
                                    matrix.json, or on the versions that begin with the given number
 
 Numba's own tests run on Numba's runtime and on memrt, and the outcomes are compared. Results lie
 under build/numba. Results of Numba's runtime are kept per set of versions, results of memrt per
 build of memrt.
+
+No library compares two runtimes on one suite: tox and nox only make environments.
 """
 
 from __future__ import annotations
@@ -122,6 +126,7 @@ def main() -> int:
     what.add_argument("--all", action="store_true")
     what.add_argument("--matrix", nargs="?", const="", metavar="VERSION")
     what.add_argument("pattern", nargs="?")
+    parser.add_argument("--refprune", action="store_true")
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="processes at a time")
     options = parser.parse_args()
     try:
@@ -135,6 +140,10 @@ def dispatch(options: argparse.Namespace) -> bool:
     if options.matrix is not None:
         return check_matrix(options.matrix, options.jobs)
     python = newest_python()
+    if options.refprune:
+        patterns = (f"*{options.pattern}*",) if options.pattern else CI_PART
+        suite = Suite(python, WORK, refprune=True)
+        return run_numbas_tests(suite, patterns, options.jobs).is_good
     if options.all:
         return check_all(python, options.jobs)
     if options.pattern:

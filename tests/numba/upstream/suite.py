@@ -71,10 +71,13 @@ class Piece:
 
 
 class Suite:
-    """The tests of an interpreter's Numba, and the folder of the results."""
+    """The tests of an interpreter's Numba, and the folder of the results.
 
-    def __init__(self, python: Path, work: Path) -> None:
-        self.python = python
+    With `refprune`, the side memrt also runs memrt's refcount pruner.
+    """
+
+    def __init__(self, python: Path, work: Path, refprune: bool = False) -> None:
+        self.python, self.refprune = python, refprune
         self.versions = versions(python, ("numba", "numpy", "llvmlite"))
         self.folder = work / "numba-{numba}-numpy-{numpy}-python-{python}".format(**self.versions)
         self.folder.mkdir(parents=True, exist_ok=True)
@@ -101,7 +104,8 @@ class Suite:
         ]
 
     def results_of(self, side: str) -> Path:
-        name = side if side == "stock" else f"{side}-{self.versions['build']}"
+        kind = "memrt-refprune" if self.refprune else "memrt"
+        name = side if side == "stock" else f"{kind}-{self.versions['build']}"
         folder = self.folder / name
         folder.mkdir(exist_ok=True)
         return folder
@@ -129,7 +133,8 @@ def run_piece(suite: Suite, side: str, piece: Piece) -> dict:
     raw.unlink(missing_ok=True)
     began = time.monotonic()
     command = [suite.python, HERE / "run_class.py", raw.resolve(), *piece.tests]
-    end = watched(command, raw.with_suffix(".log"), LIMIT, proof, _environment(side, proof))
+    end = watched(command, raw.with_suffix(".log"), LIMIT, proof,
+                  _environment(side, proof, suite.refprune))  # fmt: skip
     result = {
         "piece": piece.name,
         "seconds": round(time.monotonic() - began, 1),
@@ -151,9 +156,10 @@ def _fresh_folder(folder: Path) -> Path:
     return folder
 
 
-def _environment(side: str, proof: Path) -> dict[str, str]:
+def _environment(side: str, proof: Path, refprune: bool) -> dict[str, str]:
     return {
         **os.environ,
+        "SUITE_REFPRUNE": str(int(refprune)),
         "PYTHONPATH": str(HERE / "site"),
         "SUITE_SIDE": side,
         "SUITE_PROOF": str(proof.resolve()),

@@ -43,3 +43,7 @@ if os.environ.get("SUITE_SIDE") == "memrt":
     # found without importing memrt.
     package = PathFinder.find_spec("memrt").submodule_search_locations[0]
     runpy.run_path(os.path.join(package, "numba", "_site", "sitecustomize.py"))
+    if os.environ.get("SUITE_REFPRUNE") == "1":
+        import memrt.numba
+
+        memrt.numba.install(refprune=True)
