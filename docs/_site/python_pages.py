@@ -16,6 +16,7 @@ import memrt
 from memrt.commands import parser
 
 GROUP = re.compile(r"^(\w[\w ]*): ([\w, \n]+)\.$", re.MULTILINE)
+INNER = ("numba.refprune",)  # public modules inside packages
 INDEX = """\
 Python reference
 ================
@@ -29,7 +30,7 @@ Python reference
 def modules() -> list[ModuleType]:
     """Return the package and its public modules."""
     names = [name for _, name, _ in pkgutil.iter_modules(memrt.__path__) if name[0] != "_"]
-    found = [importlib.import_module(f"memrt.{name}") for name in names]
+    found = [importlib.import_module(f"memrt.{name}") for name in sorted([*names, *INNER])]
     return [memrt, *(module for module in found if hasattr(module, "__all__"))]
 
 
