@@ -142,6 +142,27 @@ def test_stores_of_pointers_are_noticed(line, stores):
     assert body(line).flow.stores is stores
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        "  store ptr null, ptr %other, align 8, !numba_exception_output !0",
+        "  store ptr null, ptr %excinfo, align 8",
+    ],
+)
+def test_raise_needs_the_place_and_the_metadata(line):
+    assert Kind.RAISE not in kinds(line)
+
+
+def test_last_releases_of_a_block_do_not_move():
+    made = ir.read(FUNCTION, strict=False)
+    assert ir.edited(made, Plan(set(), {0, 1})) == (FUNCTION, 0)
+
+
+def test_pinned_block_keeps_its_releases():
+    made = body("  call void @NRT_decref(ptr %q)", "  musttail call void @g(ptr %p)")
+    assert ir.edited(made, Plan({1, 4}, {0}))[1] == 0
+
+
 def test_second_argument_of_a_refop_is_ignored():
     text = FUNCTION.replace("incref(ptr %p)", "incref(ptr %p, ptr @trace)")
     assert ir.read(text, strict=False).flow.references() == ["%p"]
@@ -170,5 +191,6 @@ def test_exception_pads_of_windows_are_not_supported():
 
 
 def test_musttail_call_pins_its_block():
-    made = body("  musttail call void @g(ptr %p)")
-    assert made.flow.blocks[0].pinned
+    call = "  musttail call void @g(ptr %p)\n  ret i32 0"
+    made = ir.read(FUNCTION.replace("  br label %end", call), strict=False)
+    assert [block.pinned for block in made.flow.blocks] == [False, True, False, True, False]
