@@ -23,14 +23,6 @@ PyObject *memrt__current_handler_for(PyObject *policy);
 /// lookup failed.
 memrt_policy_t *memrt__current_policy(void);
 
-/// Return memrt__current_policy() of `thread`, the attached thread state. Fast while the context
-/// stays the same.
-static inline memrt_policy_t *memrt__current_policy_of(const PyThreadState *thread)
-{
-    memrt_policy_t *policy;
-    return memrt__policy_record_read(thread, &policy) ? policy : memrt__current_policy();
-}
-
 /// Whether any context ever had a policy other than the default policy. Never cleared: contexts are
 /// copied, so the end of the last copy is unknown. Only for the function below.
 extern atomic_bool memrt__policy_was_entered;

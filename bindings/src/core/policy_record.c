@@ -3,28 +3,32 @@
 #include "support/errors.h"
 #include "support/ndarray.h"
 
-memrt_policy_record_t memrt__policy_record;
+MEMRT_THREAD_LOCAL memrt_policy_record_t memrt__policy_record;
+size_t memrt__policy_record_generation;
+const memrt_variable_cache_t *memrt__handler_cache, *memrt__entries_cache;
 
 void memrt__policy_record_write(PyObject *handler, PyObject *entries, memrt_policy_t *policy)
 {
-    if (memrt__policy_record.handler_cache != NULL) {
-        memrt__policy_record.handler = handler;
-        memrt__policy_record.entries = entries;
-        memrt__policy_record.policy = policy;
+    if (memrt__handler_cache != NULL) {
+        memrt__policy_record =
+            (memrt_policy_record_t){.thread = memrt__attached_thread_state(),
+                                    .generation = memrt__policy_record_generation,
+                                    .handler = handler,
+                                    .entries = entries,
+                                    .policy = policy};
     }
 }
 
 void memrt__policy_record_drop(void)
 {
-    memrt__policy_record.handler = NULL;
+    memrt__policy_record_generation++;
 }
 
 void memrt__policy_record_prepare(void)
 {
-    PyObject *handler = memrt__policy_record.handler_cache != NULL ? PyDataMem_GetHandler() : NULL;
+    PyObject *handler = memrt__handler_cache != NULL ? PyDataMem_GetHandler() : NULL;
     if (handler == PyDataMem_DefaultHandler &&
-        !memrt__policy_record_is_cached(memrt__policy_record.handler_cache, PyThreadState_Get(),
-                                        handler)) {
+        !memrt__policy_record_is_cached(memrt__handler_cache, PyThreadState_Get(), handler)) {
         Py_XDECREF(PyDataMem_SetHandler(handler));
     }
     Py_XDECREF(handler);
@@ -65,7 +69,7 @@ static PyObject *find_numpy_variable(PyObject *context)
 
 void memrt__policy_record_setup(PyObject *scopes)
 {
-    if (memrt__variable_cache_offset == 0 || memrt__policy_record.handler_cache != NULL) {
+    if (memrt__variable_cache_offset == 0 || memrt__handler_cache != NULL) {
         return;
     }
     PyObject *context = PyContext_CopyCurrent();
@@ -73,7 +77,7 @@ void memrt__policy_record_setup(PyObject *scopes)
     Py_XDECREF(context);
     PyErr_Clear();
     if (variable != NULL) { /* the reference is kept forever */
-        memrt__policy_record.entries_cache = memrt__variable_cache(scopes);
-        memrt__policy_record.handler_cache = memrt__variable_cache(variable);
+        memrt__entries_cache = memrt__variable_cache(scopes);
+        memrt__handler_cache = memrt__variable_cache(variable);
     }
 }

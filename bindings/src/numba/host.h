@@ -42,17 +42,20 @@ static inline const memrt_api_t *memrt__host_api(void)
     return memrt__api();
 }
 
-static __attribute__((noinline)) memrt_policy_t *memrt__host_find_policy(void)
+static __attribute__((noinline)) memrt_policy_t *memrt__host_look_up_policy(void)
 {
-    const PyThreadState *thread = memrt__attached_thread_state();
-    return thread != NULL ? memrt__current_policy_of(thread) : NULL;
+    return memrt__attached_thread_state() != NULL ? memrt__current_policy() : NULL;
 }
 
 /// Return the policy in force, or NULL for the default policy. NumPy keeps the handler in a context
 /// variable, which requires the GIL: threads without the GIL get the default policy.
 static inline memrt_policy_t *memrt__host_policy(void)
 {
-    return memrt__current_policy_is_default_everywhere() ? NULL : memrt__host_find_policy();
+    memrt_policy_t *policy;
+    if (memrt__current_policy_is_default_everywhere()) {
+        return NULL;
+    }
+    return memrt__policy_record_read(&policy) ? policy : memrt__host_look_up_policy();
 }
 
 /// Track a new MemInfo in tracemalloc. Returns false if tracemalloc has no memory.

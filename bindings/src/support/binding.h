@@ -26,6 +26,10 @@ static inline const memrt_api_t *memrt__api(void)
     return memrt__binding.api;
 }
 
+/// Variable of a thread. The loader places it at a fixed distance from the thread's own data, so
+/// that an access needs no call.
+#define MEMRT_THREAD_LOCAL __thread __attribute__((tls_model("initial-exec")))
+
 /// PyMethodDef entry for a function with keywords: METH_VARARGS | METH_KEYWORDS.
 #define MEMRT_KEYWORDS(function)                                                                   \
     ((PyCFunction)(void (*)(void))(function)), METH_VARARGS | METH_KEYWORDS
