@@ -48,7 +48,7 @@
     CHECKED(meminfo_new, memrt__meminfo_new)                                                       \
     CHECKED(meminfo_adopt, memrt__meminfo_adopt)                                                   \
     CHECKED(try_acquire, memrt__plain_try_acquire)                                                 \
-    CHECKED(call_dtor, memrt__dtor_call)                                                           \
+    CHECKED(call_dtor, memrt__meminfo_destroy)                                                     \
     CHECKED(refcount, memrt__meminfo_refcount)                                                     \
     CHECKED(size, memrt__plain_size)                                                               \
     CHECKED(dtor_info, memrt__plain_dtor_info)                                                     \

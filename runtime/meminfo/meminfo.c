@@ -114,16 +114,16 @@ memrt_meminfo_t *memrt__meminfo_allocate_external(size_t nbytes,
                                              memrt__tracking_alloc(nbytes));
 }
 
-/// Fast path of memrt__meminfo_new(), for options without a step after the allocation that can
-/// fail. NULL: the fast path does not apply.
-static memrt_meminfo_t *allocate_fast(size_t size, const memrt_new_options_t *options)
+/// Allocate from the thread cache for memrt__meminfo_new(), for options without a step after the
+/// allocation that can fail. NULL: the options or the cache do not allow it.
+static memrt_meminfo_t *allocate_cached(size_t size, const memrt_new_options_t *options)
 {
     if (options->name != NULL || options->external != NULL || options->alignment != 0 ||
         (options->zeroed && size > MEMRT__FAST_ZERO)) {
         return NULL;
     }
-    memrt_meminfo_t *mi =
-        memrt__block_new_cached(memrt__home_policy(options->policy), size, MEMRT_KIND_INLINE);
+    memrt_meminfo_t *mi = memrt__block_new_cached(memrt__home_meminfo_policy(options->policy), size,
+                                                  MEMRT_KIND_INLINE);
     if (mi != NULL) {
         MEMRT__ASSERT(mi->refct == 1 && mi->size == size);
         if (options->zeroed) {
@@ -157,8 +157,9 @@ memrt_status_t memrt__meminfo_withdraw(size_t size, const memrt_new_options_t *o
     return MEMRT_OK;
 }
 
-memrt_status_t memrt__meminfo_new(size_t size, const memrt_new_options_t *options,
-                                  memrt_meminfo_t **out)
+/// Slow path of memrt__meminfo_new(): any options, or no home is set for the policy.
+MEMRT__APART static memrt_status_t new_slow(size_t size, const memrt_new_options_t *options,
+                                            memrt_meminfo_t **out)
 {
     memrt_new_options_t room;
     const memrt_new_options_t *all;
@@ -167,7 +168,7 @@ memrt_status_t memrt__meminfo_new(size_t size, const memrt_new_options_t *option
         return status;
     }
     memrt__alloc_event_t event = memrt__tracking_alloc(size);
-    memrt_meminfo_t *plain = event.weight != 0 ? NULL : allocate_fast(size, all);
+    memrt_meminfo_t *plain = event.weight != 0 ? NULL : allocate_cached(size, all);
     if (plain != NULL) {
         *out = plain;
         return MEMRT_OK;
@@ -177,6 +178,33 @@ memrt_status_t memrt__meminfo_new(size_t size, const memrt_new_options_t *option
         *out = memrt__block_notify_alloc(plain, event.site);
     }
     return status;
+}
+
+/// Return whether options have no more than a policy and a destructor.
+static inline bool is_plain(const memrt_new_options_t *options)
+{
+    return has_all_options(options) &&
+           ((size_t)options->name | (size_t)options->external | options->alignment |
+            (unsigned)options->zeroed | (unsigned)options->readonly) == 0;
+}
+
+memrt_status_t memrt__meminfo_new(size_t size, const memrt_new_options_t *options,
+                                  memrt_meminfo_t **out)
+{
+    memrt__thread_t *self = memrt__self;
+    const memrt__home_t *home = &self->homes[MEMRT__NAMED_HOME];
+    memrt_meminfo_t *mi = NULL;
+    if (MEMRT__LIKELY(is_plain(options) && memrt__home_is_open(home, options->policy) &&
+                      !memrt__is_observed())) {
+        mi = memrt__block_new_fast(self, home, size, MEMRT_KIND_INLINE);
+    }
+    if (MEMRT__UNLIKELY(mi == NULL)) {
+        return new_slow(size, options, out);
+    }
+    mi->dtor = options->dtor;
+    mi->dtor_info = options->dtor_info;
+    *out = mi;
+    return MEMRT_OK;
 }
 
 /// Attach adopted data to a header, and count the data in the account as adopted.

@@ -213,14 +213,45 @@ MEMRT__APART static void release_slow(memrt_meminfo_t *mi)
     }
 }
 
-void memrt__meminfo_release(memrt_meminfo_t *mi)
+/// Free a MemInfo without a destructor if a home is set for its account, and the bin has room.
+/// Returns whether the MemInfo was freed.
+static MEMRT__INLINE bool delete_at_home(unsigned index, memrt_meminfo_t *mi)
 {
     memrt__thread_t *self = memrt__self;
-    const memrt__home_t *home = &self->homes[MEMRT__MEMINFO_HOME];
-    if (MEMRT__UNLIKELY(!memrt__word_equals_acquire(&mi->refct, 1) ||
-                        !memrt__state_equals(mi, home->state) || mi->dtor != NULL ||
-                        !memrt__block_delete_at(self, home->shard, mi, MEMRT_KIND_INLINE))) {
+    const memrt__home_t *home = &self->homes[index];
+    return memrt__state_equals(mi, home->state) && mi->dtor == NULL &&
+           memrt__block_delete_at(self, home->shard, mi, MEMRT_KIND_INLINE);
+}
+
+/// Release the last reference to a MemInfo that may be of the policy that meminfo_new() named last.
+MEMRT__APART static void release_of_policy(memrt_meminfo_t *mi)
+{
+    if (MEMRT__UNLIKELY(!delete_at_home(MEMRT__NAMED_HOME, mi))) {
         release_slow(mi);
+    }
+}
+
+void memrt__meminfo_release(memrt_meminfo_t *mi)
+{
+    if (MEMRT__UNLIKELY(!memrt__word_equals_acquire(&mi->refct, 1))) {
+        release_slow(mi);
+    } else if (MEMRT__UNLIKELY(!delete_at_home(MEMRT__MEMINFO_HOME, mi))) {
+        release_of_policy(mi);
+    }
+}
+
+/// Destroy a MemInfo that may be of the policy that meminfo_new() named last.
+MEMRT__APART static void destroy_of_policy(memrt_meminfo_t *mi)
+{
+    if (MEMRT__UNLIKELY(!delete_at_home(MEMRT__NAMED_HOME, mi))) {
+        memrt__dtor_call(mi);
+    }
+}
+
+void memrt__meminfo_destroy(memrt_meminfo_t *mi)
+{
+    if (MEMRT__UNLIKELY(!delete_at_home(MEMRT__MEMINFO_HOME, mi))) {
+        destroy_of_policy(mi);
     }
 }
 

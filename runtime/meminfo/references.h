@@ -54,6 +54,9 @@ static inline bool memrt__meminfo_try_acquire(memrt_meminfo_t *mi)
     return false;
 }
 
+/// Destroy a MemInfo whose count compiled code has brought to 0: the slot `call_dtor`.
+void memrt__meminfo_destroy(memrt_meminfo_t *mi);
+
 /// Abort with a message: `mi` was released, freed or resized with a count of 0. The count of a
 /// freed block stays 0 until the memory is used again.
 _Noreturn MEMRT__COLD void memrt__meminfo_refuse_release(const memrt_meminfo_t *mi);

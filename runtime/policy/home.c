@@ -28,6 +28,7 @@ void memrt__home_clear_all(memrt__thread_t *self)
         memrt__home_copy(&self->homes[0], &self->homes[1]);
     }
     close_home(&self->homes[MEMRT__MEMINFO_HOME]);
+    close_home(&self->homes[MEMRT__NAMED_HOME]);
 }
 
 static void forget_policy(memrt__home_t *home, const memrt_policy_t *policy)
@@ -42,7 +43,7 @@ void memrt__home_forget(const memrt_policy_t *policy)
     MEMRT__ASSERT_HELD(MEMRT__RANK_POLICIES);
     memrt__lock(MEMRT__RANK_THREADS);
     for (memrt__thread_t *t = memrt__thread_first(); t != NULL; t = t->next) {
-        for (unsigned i = 0; i < MEMRT__MEMINFO_HOME; i++) {
+        for (unsigned i = 0; i < MEMRT__HOMES; i++) {
             forget_policy(&t->homes[i], policy);
             forget_policy(&t->homes[i], policy->base);
         }

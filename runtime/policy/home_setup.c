@@ -41,6 +41,22 @@ static void set_home(memrt__thread_t *self, memrt_policy_t *named, const memrt_p
     }
 }
 
+memrt_policy_t *memrt__home_meminfo_policy(memrt_policy_t *named)
+{
+    memrt_policy_t *policy = memrt__home_policy(named);
+    memrt__thread_t *self = memrt__self;
+    /* Without a home for blocks, the policy may be a stand-in for a subpolicy that has no memory.
+     */
+    if (memrt__home_is_open(&self->homes[0], named) ||
+        memrt__home_is_open(&self->homes[1], named)) {
+        memrt__home_t *home = &self->homes[MEMRT__NAMED_HOME];
+        memrt__store_relaxed(&home->key, MEMRT__NO_HOME);
+        fill_home(self, home, policy, MEMRT_KIND_INLINE);
+        memrt__store_relaxed(&home->key, (size_t)named);
+    }
+    return policy;
+}
+
 /// Return the policy in force for the policy that a caller names. NULL: no memory, or no free
 /// index.
 static memrt_policy_t *find_policy_in_force(const memrt__thread_t *self, memrt_policy_t *named)

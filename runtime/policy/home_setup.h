@@ -29,4 +29,8 @@ static inline memrt_policy_t *memrt__home_policy(memrt_policy_t *policy)
                                                     : memrt__policy_or_default(policy);
 }
 
+/// Return memrt__home_policy() of a policy that meminfo_new() names, and set the home for its
+/// MemInfos.
+MEMRT__COLD memrt_policy_t *memrt__home_meminfo_policy(memrt_policy_t *policy);
+
 #endif

@@ -39,9 +39,10 @@ typedef struct memrt__home {
 #define MEMRT__NO_ACCOUNT UINT32_MAX
 
 /// Homes of a record: two for blocks of the policies that the thread used last, one for MemInfos of
-/// the default policy.
-#define MEMRT__HOMES 3u
+/// the default policy, and one for MemInfos of the policy that meminfo_new() named last.
+#define MEMRT__HOMES 4u
 #define MEMRT__MEMINFO_HOME 2u
+#define MEMRT__NAMED_HOME 3u
 
 /// Slot of runtime/observe/tracking.h.
 typedef struct memrt__sampling_slot {

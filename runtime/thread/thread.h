@@ -68,7 +68,8 @@ extern MEMRT__HIDDEN memrt__thread_t memrt__no_thread;
      .account = MEMRT__NO_ACCOUNT}
 #define MEMRT__NO_THREAD                                                                           \
     {                                                                                              \
-        .homes = {MEMRT__NO_THREAD_HOME, MEMRT__NO_THREAD_HOME, MEMRT__NO_THREAD_HOME}             \
+        .homes = {MEMRT__NO_THREAD_HOME, MEMRT__NO_THREAD_HOME, MEMRT__NO_THREAD_HOME,             \
+                  MEMRT__NO_THREAD_HOME}                                                           \
     }
 
 /// Allocate `size` zeroed bytes and store their address in `slot`, a pointer in the record of the

@@ -68,6 +68,7 @@ MEAN = "twenty operations up to 32 KiB, geometric mean"
 BUDGETS = (
     Budget("J1", "MemInfo, 64 B",                66, Pair("meminfo", 64)),
     Budget("J1", "MemInfo, 1 KiB",               66, Pair("meminfo", KIB)),
+    Budget("J1", "MemInfo, freed by compiled code", 66, Pair("compiled meminfo", 64)),
     Budget("J2", "block, 64 B",                  70, Pair("block", 64)),
     Budget("J2", "block, 1 KiB",                 74, Pair("block", KIB)),
     Budget("J3", "block, policy, 64 B",          70, Pair("block", 64, "policy"), "block, 64 B"),
@@ -75,6 +76,8 @@ BUDGETS = (
     Budget("J3", "block, scope, 64 B",           70, Pair("block", 64, "scope"), "block, 64 B"),
     Budget("J3", "block, scope, 1 KiB",          74, Pair("block", KIB, "scope"), "block, 1 KiB"),
     Budget("J3", "MemInfo, scope, 64 B",         66, Pair("meminfo", 64, "scope"), "MemInfo, 64 B"),
+    Budget("J3", "MemInfo, policy, 64 B",        99, Pair("named meminfo", 64, "policy"),
+           "MemInfo, 64 B"),
     Budget("J3", "block, forked child, 64 B",    70, Pair("block", 64, "child"), "block, 64 B"),
     Budget("J3", "block, forked child, 1 KiB",   74, Pair("block", KIB, "child"), "block, 1 KiB"),
     Budget("J3b", "two policies in turn, 64 B",  81, Pair("two policies", 64), "block, 64 B"),

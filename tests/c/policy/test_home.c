@@ -1,6 +1,6 @@
 #include "support/suite.h"
 
-#include "runtime/policy/home.h"
+#include "runtime/policy/home_setup.h"
 #include "runtime/policy/policy.h"
 #include "support/books.h"
 #include "support/crew.h"
@@ -171,4 +171,119 @@ TEST(policy_destroyed_by_another_thread_has_no_home)
     warm_up(policy, SIZE);
     crew_run(1, release_policy, policy);
     ck_assert(!has_home(policy));
+}
+
+static size_t destroyed;
+
+static void count_destruction(void *data, size_t size, void *info)
+{
+    (void)data, (void)size, (void)info;
+    destroyed++;
+}
+
+static memrt_meminfo_t *create_meminfo(memrt_policy_t *policy, memrt_dtor_fn dtor)
+{
+    memrt_new_options_t options = {.struct_size = sizeof(options), .policy = policy, .dtor = dtor};
+    memrt_meminfo_t *mi;
+    ck_assert_int_eq(api->meminfo_new(SIZE, &options, &mi), MEMRT_OK);
+    return mi;
+}
+
+/// Release the last reference in the way of Numba's compiled code.
+static void release_by_compiled_code(memrt_meminfo_t *mi)
+{
+    ck_assert_uint_eq(__atomic_sub_fetch(&mi->refct, 1, __ATOMIC_ACQ_REL), 0);
+    api->call_dtor(mi);
+}
+
+/// Allocate and free MemInfos of a policy in each way: 4 MemInfos, 2 with a destructor.
+static void use_meminfos(memrt_policy_t *policy)
+{
+    memrt_meminfo_t *meminfos[4];
+    for (size_t i = 0; i < 4; i++) {
+        meminfos[i] = create_meminfo(policy, i < 2 ? NULL : count_destruction);
+    }
+    api->acquire(meminfos[0]);
+    api->release(meminfos[0]);
+    ck_assert_uint_ge(stats_of(policy).live, 4 * SIZE);
+    api->release(meminfos[0]);
+    release_by_compiled_code(meminfos[1]);
+    api->release(meminfos[2]);
+    release_by_compiled_code(meminfos[3]);
+}
+
+TEST(meminfos_of_named_policies_are_counted_there)
+{
+    memrt_policy_t *policies[] = {create_policy(0), create_policy(0), create_policy(4096), NULL};
+    for (int i = 0; i < 16; i++) {
+        use_meminfos(policies[i / 2 % 4]);
+    }
+    ck_assert_uint_eq(destroyed, 32);
+    for (int i = 0; i < 3; i++) {
+        ck_assert_uint_eq(stats_of(policies[i]).mi_alloc, 16);
+        ck_assert_uint_eq(stats_of(policies[i]).mi_free, 16);
+        ck_assert_uint_eq(stats_of(policies[i]).live, 0);
+        api->policy_release(policies[i]);
+    }
+}
+
+TEST(meminfos_of_a_named_policy_overflow_the_thread_cache)
+{
+    static memrt_meminfo_t *meminfos[4000];
+    memrt_policy_t *policy = create_policy(0);
+    for (size_t i = 0; i < 4000; i++) {
+        meminfos[i] = create_meminfo(policy, NULL);
+    }
+    for (size_t i = 0; i < 4000; i++) {
+        i % 2 == 0 ? api->release(meminfos[i]) : release_by_compiled_code(meminfos[i]);
+    }
+    ck_assert_uint_eq(stats_of(policy).mi_free, 4000);
+    ck_assert_uint_eq(stats_of(policy).live, 0);
+    api->policy_release(policy);
+}
+
+TEST(tracking_lists_meminfos_of_a_named_policy)
+{
+    memrt_policy_t *policy = create_policy(0);
+    use_meminfos(policy);
+    int was = api->tracking(1);
+    memrt_meminfo_t *mi = create_meminfo(policy, NULL), *found;
+    ck_assert_int_eq(api->find(api->get_data(mi), &found), MEMRT_OK);
+    ck_assert_ptr_eq(found, mi);
+    api->release(found);
+    api->tracking(was);
+    release_by_compiled_code(mi);
+    ck_assert_uint_eq(stats_of(policy).live, 0);
+    api->policy_release(policy);
+}
+
+TEST(destroyed_policy_has_no_home_for_meminfos)
+{
+    memrt_policy_t *policy = create_policy(0);
+    warm_up(policy, SIZE);
+    ck_assert_ptr_eq(memrt__home_meminfo_policy(policy), policy);
+    ck_assert(memrt__home_is_open(&memrt__self->homes[MEMRT__NAMED_HOME], policy));
+    api->policy_release(policy);
+    ck_assert(!memrt__home_is_open(&memrt__self->homes[MEMRT__NAMED_HOME], policy));
+}
+
+TEST(meminfos_of_a_named_policy_count_in_the_scope)
+{
+    memrt_policy_t *policy = create_policy(0);
+    memrt_scope_t *scope;
+    use_meminfos(policy);
+    ck_assert_int_eq(api->scope_open(NULL, "named", &scope), MEMRT_OK);
+    ck_assert_int_eq(api->scope_enter(scope, NULL), MEMRT_OK);
+    use_meminfos(policy);
+    memrt_meminfo_t *mi = create_meminfo(policy, NULL);
+    memrt_stats_t stats = {.struct_size = sizeof(stats)};
+    ck_assert_int_eq(api->scope_stats(scope, &stats), MEMRT_OK);
+    ck_assert_uint_eq(stats.mi_alloc, 5);
+    ck_assert_uint_eq(stats.live, SIZE);
+    ck_assert_int_eq(api->scope_enter(NULL, NULL), MEMRT_OK);
+    use_meminfos(policy);
+    api->release(mi);
+    ck_assert_uint_eq(stats_of(policy).live, 0);
+    api->policy_release(policy);
+    api->scope_release(scope);
 }

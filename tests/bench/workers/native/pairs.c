@@ -3,8 +3,10 @@
 /// usage: pairs LIBRARY WORK SIZE PAIRS [policy | scope | child]
 ///
 ///   LIBRARY  path of a libmemrt
-///   WORK     meminfo, block, zeroed block, two policies, older, or malloc; see `works`
-///   policy   allocate blocks from a new policy
+///   WORK     meminfo, named meminfo, compiled meminfo, block, zeroed block, two policies, older,
+///   or
+///            malloc; see `works`
+///   policy   allocate from a new policy
 ///   scope    enter a scope before the loop
 ///   child    fork, and run the loop in the child
 ///
@@ -51,6 +53,31 @@ static void run_meminfos(const loop_t *loop)
         memrt_meminfo_t *mi = api->allocate(loop->size);
         *(volatile char *)mi->data = 1;
         api->release(mi);
+    }
+}
+
+/// Allocate by the options of a policy.
+static void run_named_meminfos(const loop_t *loop)
+{
+    const memrt_api_t *api = loop->api;
+    memrt_new_options_t options = {.struct_size = sizeof(options), .policy = loop->policies[0]};
+    for (size_t i = 0; i < loop->pairs; i++) {
+        memrt_meminfo_t *mi;
+        require(api->meminfo_new(loop->size, &options, &mi));
+        *(volatile char *)mi->data = 1;
+        api->release(mi);
+    }
+}
+
+/// Release as Numba's compiled code does.
+static void run_compiled_meminfos(const loop_t *loop)
+{
+    const memrt_api_t *api = loop->api;
+    for (size_t i = 0; i < loop->pairs; i++) {
+        memrt_meminfo_t *mi = api->allocate(loop->size);
+        *(volatile char *)mi->data = 1;
+        if (__atomic_sub_fetch(&mi->refct, 1, __ATOMIC_ACQ_REL) == 0)
+            api->call_dtor(mi);
     }
 }
 
@@ -122,9 +149,14 @@ static const struct {
     const char *name;
     work_fn run;
 } works[] = {
-    {"meminfo", run_meminfos},           {"block", run_blocks},
-    {"zeroed block", run_zeroed_blocks}, {"two policies", run_two_policies},
-    {"older", run_older_blocks},         {"malloc", run_malloc},
+    {"meminfo", run_meminfos},
+    {"named meminfo", run_named_meminfos},
+    {"compiled meminfo", run_compiled_meminfos},
+    {"block", run_blocks},
+    {"zeroed block", run_zeroed_blocks},
+    {"two policies", run_two_policies},
+    {"older", run_older_blocks},
+    {"malloc", run_malloc},
 };
 
 static work_fn find_work(const char *name)
