@@ -223,12 +223,11 @@ static MEMRT__INLINE bool delete_at_home(unsigned index, memrt_meminfo_t *mi)
            memrt__block_delete_at(self, home->shard, mi, MEMRT_KIND_INLINE);
 }
 
-/// Release the last reference to a MemInfo that may be of the policy that meminfo_new() named last.
-MEMRT__APART static void release_of_policy(memrt_meminfo_t *mi)
+/// Free a MemInfo of the policy that meminfo_new() named last. Apart, and without a call of the
+/// slow path, so that the frames of nested destructors stay small.
+MEMRT__APART static bool delete_at_named_home(memrt_meminfo_t *mi)
 {
-    if (MEMRT__UNLIKELY(!delete_at_home(MEMRT__NAMED_HOME, mi))) {
-        release_slow(mi);
-    }
+    return delete_at_home(MEMRT__NAMED_HOME, mi);
 }
 
 void memrt__meminfo_release(memrt_meminfo_t *mi)
@@ -236,22 +235,18 @@ void memrt__meminfo_release(memrt_meminfo_t *mi)
     if (MEMRT__UNLIKELY(!memrt__word_equals_acquire(&mi->refct, 1))) {
         release_slow(mi);
     } else if (MEMRT__UNLIKELY(!delete_at_home(MEMRT__MEMINFO_HOME, mi))) {
-        release_of_policy(mi);
-    }
-}
-
-/// Destroy a MemInfo that may be of the policy that meminfo_new() named last.
-MEMRT__APART static void destroy_of_policy(memrt_meminfo_t *mi)
-{
-    if (MEMRT__UNLIKELY(!delete_at_home(MEMRT__NAMED_HOME, mi))) {
-        memrt__dtor_call(mi);
+        if (!delete_at_named_home(mi)) {
+            release_slow(mi);
+        }
     }
 }
 
 void memrt__meminfo_destroy(memrt_meminfo_t *mi)
 {
     if (MEMRT__UNLIKELY(!delete_at_home(MEMRT__MEMINFO_HOME, mi))) {
-        destroy_of_policy(mi);
+        if (!delete_at_named_home(mi)) {
+            memrt__dtor_call(mi);
+        }
     }
 }
 

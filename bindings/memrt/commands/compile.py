@@ -76,7 +76,7 @@ def _compile(
         raise CommandError(f"--signature must have one function, got {', '.join(names)}")
     module = load_script(script)  # before the import of Numba, so that the script may configure it
     try:
-        from memrt.numba._objects.build import build
+        from memrt.numba._objects.object_code import build
     except ImportError as error:
         raise CommandError(f"compile needs Numba, got {error}: pip install numba") from None
     functions = [find_function(module, name, signature) for name in names]

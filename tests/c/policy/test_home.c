@@ -227,19 +227,26 @@ TEST(meminfos_of_named_policies_are_counted_there)
     }
 }
 
-TEST(meminfos_of_a_named_policy_overflow_the_thread_cache)
+TEST(meminfos_overflow_the_thread_cache)
 {
     static memrt_meminfo_t *meminfos[4000];
-    memrt_policy_t *policy = create_policy(0);
-    for (size_t i = 0; i < 4000; i++) {
-        meminfos[i] = create_meminfo(policy, NULL);
+    memrt_policy_t *policies[] = {create_policy(0), NULL};
+    for (int of = 0; of < 2; of++) {
+        uint64_t freed = stats_of(policies[of]).mi_free;
+        for (size_t i = 0; i < 4000; i++) {
+            meminfos[i] = create_meminfo(policies[of], NULL);
+        }
+        for (size_t i = 0; i < 2000; i++) {
+            api->release(meminfos[2 * i]);
+        }
+        api->release_unused(); /* the thread cache is empty again */
+        for (size_t i = 0; i < 2000; i++) {
+            release_by_compiled_code(meminfos[2 * i + 1]);
+        }
+        ck_assert_uint_eq(stats_of(policies[of]).mi_free - freed, 4000);
     }
-    for (size_t i = 0; i < 4000; i++) {
-        i % 2 == 0 ? api->release(meminfos[i]) : release_by_compiled_code(meminfos[i]);
-    }
-    ck_assert_uint_eq(stats_of(policy).mi_free, 4000);
-    ck_assert_uint_eq(stats_of(policy).live, 0);
-    api->policy_release(policy);
+    ck_assert_uint_eq(stats_of(policies[0]).live, 0);
+    api->policy_release(policies[0]);
 }
 
 TEST(tracking_lists_meminfos_of_a_named_policy)

@@ -12,7 +12,7 @@ def without_numba(monkeypatch):
         monkeypatch.delitem(sys.modules, name)
     for name in ("numba", "llvmlite"):
         monkeypatch.setitem(sys.modules, name, None)
-    monkeypatch.delitem(sys.modules, "memrt.numba._objects.build", raising=False)
+    monkeypatch.delitem(sys.modules, "memrt.numba._objects.object_code", raising=False)
 
 
 def test_missing_numba_is_named(without_numba, tmp_path, capsys):
