@@ -40,11 +40,15 @@ FLAGS = (
     *("-std=gnu11", "-w", "-I.", "-Iapi/include"),
 )
 COUNTING = (
+    "idle",
     "peak_above",
+    "peak_ahead",
     "peak_below",
     "peak_climb",
+    "peak_total",
     "sums_own",
     "sums_shared",
+    "total",
 )  # models with statistics; all further models are explored without counters
 
 # Operations with a memory order, and their weaker forms.

@@ -1,0 +1,22 @@
+/// Model: one thread reports more than its bytes in use, and the report raises the peak. Another
+/// thread that loads the raised peak also finds that the peak may be too high.
+
+#include "tests/models/stats/peak.h"
+
+static void *report_ahead(void *context)
+{
+    open_shard(&record.first);
+    report_gauge(&record.first, &account, 1);
+    close_shard(&record.first);
+    return context;
+}
+
+int main(void)
+{
+    level.most_gauges = 1;
+    pthread_t reporter = model_thread(report_ahead, NULL);
+    assert(memrt__load_acquire(&level.peak) == 0 || compute_peak_error(&level) != 0);
+    model_join(reporter);
+    assert(peak_now() == 1);
+    return 0;
+}
