@@ -65,6 +65,7 @@ WEAKER = {
     "own_take_release": "own_take",
     "raise_release": "raise_relaxed",
 }
+EVERY_ORDER = "*"  # in orders.txt, in place of a line of code: all orders of the file
 ORDERED = re.compile(rf"\bmemrt__({'|'.join(WEAKER)})\(")
 
 
@@ -260,29 +261,45 @@ def needed_by(order: Order, models: Sequence[str], checker: Checker) -> tuple[st
 
 
 def excused() -> dict[tuple[str, str], str]:
+    """Return the reasons of orders.txt by file and line of code, or by file and EVERY_ORDER."""
     text = (HERE / "orders.txt").read_text(encoding="utf-8")
     paragraphs = [p.splitlines() for p in text.split("\n\n") if not p.startswith("#")]
     return {(file, code): " ".join(reason) for file, code, *reason in paragraphs}
+
+
+def entry_of(order: Order) -> tuple[str, str]:
+    """Return the key of the entry for an order in orders.txt: the line, or else the whole file."""
+    line = (order.file, order.code)
+    return line if line in excused() else (order.file, EVERY_ORDER)
 
 
 def check_orders(checker: Checker, outcomes: dict[str, Outcome]) -> list[tuple[str, str, str]]:
     """Weaken each order in turn. Return rows of order, model that fails, and error or reason.
 
     Failure: an order that no model needs, or an unnecessary entry in orders.txt, gives an empty
-    list.
+    list. An entry for a whole file excuses only the orders of the file that no model needs.
     """
     quickest = sorted(outcomes, key=lambda model: outcomes[model].executions)
     reasons, rows, good = excused(), [], True
+    unused = set(reasons)
     for order in orders():
         model, error = needed_by(order, quickest, checker)
-        reason = reasons.get((order.file, order.code), "")
-        if bool(model) == bool(reason):
+        entry = entry_of(order)
+        reason = reasons.get(entry, "")
+        if model and entry[1] != EVERY_ORDER:
             good = False
-            print(f"{order}: {'is listed, but needed by ' + model if model else 'NOT NEEDED'}")
+            print(f"{order}: is listed, but needed by {model}")
+        elif not model and not reason:
+            good = False
+            print(f"{order}: NOT NEEDED")
         else:
             print(f"{order}: {model or 'listed'}: {error or reason}", flush=True)
+        if not model:
+            unused.discard(entry)
         rows.append((f"`{order.file}`: `{order.code}`", model or "none", error or reason))
-    return rows if good else []
+    for file, code in sorted(unused):
+        print(f"{file}: {code}: is listed, but excuses no order")
+    return rows if good and not unused else []
 
 
 def leave_figures(checker: Checker, outcomes: dict[str, Outcome], rows: list) -> None:
