@@ -40,6 +40,7 @@ FLAGS = (
     *("-std=gnu11", "-w", "-I.", "-Iapi/include"),
 )
 COUNTING = (
+    "freed",
     "idle",
     "peak_above",
     "peak_ahead",
