@@ -47,6 +47,7 @@ COUNTING = (
     "peak_below",
     "peak_climb",
     "peak_total",
+    "sizes",
     "sums_own",
     "sums_shared",
     "total",

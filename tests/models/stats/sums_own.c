@@ -9,6 +9,7 @@ static void *count_in(void *context)
     memrt__count_in(&maker.promoted_in, 1);
     memrt__count_in(&maker.extra_in, 1);
     memrt__count_in(&maker.adopted_in, 1);
+    memrt__count_in(&maker.exported_in, 1);
     (void)memrt__shard_grow_fast(&maker, 1);
     hand_over();
     return context;
@@ -20,6 +21,7 @@ static void *count_out(void *context)
         memrt__count_out(&freer.promoted_out, 1);
         memrt__count_out(&freer.extra_out, 1);
         memrt__count_out(&freer.adopted_out, 1);
+        memrt__count_out(&freer.exported_out, 1);
         (void)memrt__shard_shrink_fast(&freer, 1);
         memrt__count_out(&freer.freed[MEMRT__COUNTS_BLOCK], 1);
     }
@@ -34,6 +36,7 @@ int main(void)
     assert(sum.promoted_out <= sum.promoted_in);
     assert(sum.extra_out <= sum.extra_in);
     assert(sum.adopted_out <= sum.adopted_in);
+    assert(sum.exported_out <= sum.exported_in);
     assert(sum.bytes_out <= sum.bytes_in);
     model_join(a);
     model_join(b);
