@@ -46,10 +46,13 @@ COUNTING = (
     "peak_ahead",
     "peak_below",
     "peak_climb",
+    "peak_shared",
     "peak_total",
+    "peak_twice",
     "sizes",
     "sums_own",
     "sums_shared",
+    "sums_slow",
     "total",
 )  # models with statistics; all further models are explored without counters
 
