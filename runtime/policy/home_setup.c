@@ -45,11 +45,10 @@ memrt_policy_t *memrt__home_meminfo_policy(memrt_policy_t *named)
 {
     memrt_policy_t *policy = memrt__home_policy(named);
     memrt__thread_t *self = memrt__self;
-    /* Without a home for blocks, the policy may be a stand-in for a subpolicy that has no memory.
-     */
-    if (memrt__home_is_open(&self->homes[0], named) ||
-        memrt__home_is_open(&self->homes[1], named)) {
-        memrt__home_t *home = &self->homes[MEMRT__NAMED_HOME];
+    memrt__home_t *home = &self->homes[MEMRT__NAMED_HOME];
+    /* A policy without a home for blocks may replace a subpolicy that found no memory. */
+    if (!memrt__home_is_open(home, named) && (memrt__home_is_open(&self->homes[0], named) ||
+                                              memrt__home_is_open(&self->homes[1], named))) {
         memrt__store_relaxed(&home->key, MEMRT__NO_HOME);
         fill_home(self, home, policy, MEMRT_KIND_INLINE);
         memrt__store_relaxed(&home->key, (size_t)named);
