@@ -120,6 +120,10 @@ def source_of(model: str) -> str:
     return str(path.relative_to(ROOT))
 
 
+def flags_of(model: str) -> tuple[str, ...]:
+    return (*FLAGS, f"-DMEMRT_COUNTERS={int(model in COUNTING)}")
+
+
 @functools.cache
 def uses(model: str) -> frozenset[str]:
     """Return the source files of a model, including headers."""
@@ -160,8 +164,7 @@ class Checker:
         return outcome
 
     def run(self, model: str, root: Path) -> Outcome:
-        counters = f"-DMEMRT_COUNTERS={int(model in COUNTING)}"
-        command = [self.path, "--rc11", "--disable-estimation", "--", *FLAGS, counters]
+        command = [self.path, "--rc11", "--disable-estimation", "--", *flags_of(model)]
         command.append(source_of(model))
         done = subprocess.run(
             command, cwd=root, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=LIMIT
@@ -187,8 +190,7 @@ def undefined_variables(model: str) -> list[str]:
     """Return the variables without a definition. The checker needs each variable, but only the
     functions that are called.
     """
-    counters = f"-DMEMRT_COUNTERS={int(model in COUNTING)}"
-    flags = (*FLAGS, counters, "-DMODEL_HAS_CONDITIONS", "-S", "-emit-llvm", "-o", "-")
+    flags = (*flags_of(model), "-DMODEL_HAS_CONDITIONS", "-S", "-emit-llvm", "-o", "-")
     code = subprocess.check_output(["clang", *flags, source_of(model)], cwd=ROOT, text=True)
     return re.findall(r"^@(\S+) = .*\bexternal .*\b(?:global|constant)\b", code, re.MULTILINE)
 

@@ -9,8 +9,8 @@ import pytest
 
 @pytest.mark.parametrize("model", models.all_models())
 def test_model_compiles_with_the_sources_of_today(model):
-    flags = (*models.FLAGS, "-Werror=incompatible-pointer-types", "-DMODEL_HAS_CONDITIONS")
-    flags += (f"-DMEMRT_COUNTERS={int(model in models.COUNTING)}", "-fsyntax-only")
+    flags = (*models.flags_of(model), "-Werror=incompatible-pointer-types", "-fsyntax-only")
+    flags += ("-DMODEL_HAS_CONDITIONS",)
     source = models.source_of(model)
     result = subprocess.run(
         ["cc", *flags, source], cwd=models.ROOT, capture_output=True, text=True, check=False
