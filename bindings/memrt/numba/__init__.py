@@ -29,7 +29,7 @@ tested_versions = _contract.tested_versions
 def install(children: bool = False, refprune: bool = False) -> None:
     """Replace Numba's runtime by memrt in this process.
 
-    A second call has no effect, except that a parameter that is now True takes effect.
+    A second call only adds what its parameters request.
 
     Parameters
     ----------

@@ -10,14 +10,12 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Collection
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from memrt.numba.refprune import ir
 from memrt.numba.refprune.engine import plan
+from memrt.numba.refprune.flow import Flow
 from memrt.numba.refprune.report import Kept, PruneStats, add_result, kept_in
-
-if TYPE_CHECKING:
-    from memrt.numba.refprune.flow import Flow
 
 __all__ = ["Kept", "PruneStats", "prune"]
 
@@ -125,7 +123,7 @@ def _prune_text(
 def _prune_body(body: ir.Body, passes: Collection[str], explain: bool, stats: PruneStats) -> str:
     if "null" not in passes:
         body.nulls.clear()
-    flow: Flow = body.flow if "pairs" in passes else body.flow.empty()
+    flow = body.flow if "pairs" in passes else Flow([])
     raises = "raise" in passes
     made = plan(flow, sink="sink" in passes, raises=raises)
     pruned, moved = ir.edited(body, made)

@@ -7,7 +7,7 @@ object. The text layer translates LLVM IR to this form, and tests generate it di
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from typing import NamedTuple
 
@@ -78,26 +78,17 @@ class Flow:
         """Return a copy of the function without the given events."""
         gone = set(removed)
         blocks = [
-            Block(block.name, [event for event in block.events if event.ident not in gone],
-                  block.closing, block.successors, block.returns, block.pinned)
+            replace(block, events=[event for event in block.events if event.ident not in gone])
             for block in self.blocks
-        ]  # fmt: skip
+        ]
         return Flow(blocks, self.stores)
-
-    def empty(self) -> Flow:
-        """Return a function without blocks, and therefore without removable events."""
-        return Flow([])
 
     def sunk(self) -> Flow:
         """Return a copy with the releases of each block, in order, directly before the terminator.
 
         A later release never shortens the life of an object.
         """
-        blocks = [
-            Block(block.name, _releases_last(block), block.closing, block.successors,
-                  block.returns, block.pinned)
-            for block in self.blocks
-        ]  # fmt: skip
+        blocks = [replace(block, events=_releases_last(block)) for block in self.blocks]
         return Flow(blocks, self.stores)
 
 
