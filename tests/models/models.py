@@ -39,22 +39,7 @@ FLAGS = (
     *("-D_GNU_SOURCE", "-DMEMRT_C11_ATOMICS=1", "-DMEMRT_PROBES=0"),
     *("-std=gnu11", "-w", "-I.", "-Iapi/include"),
 )
-COUNTING = (
-    "freed",
-    "idle",
-    "peak_above",
-    "peak_ahead",
-    "peak_below",
-    "peak_climb",
-    "peak_shared",
-    "peak_total",
-    "peak_twice",
-    "sizes",
-    "sums_own",
-    "sums_shared",
-    "sums_slow",
-    "total",
-)  # models with statistics; all further models are explored without counters
+COUNTING = ("stats", "peak")  # folders of models with statistics; all others have no counters
 
 # Operations with a memory order, and their weaker forms.
 WEAKER = {
@@ -121,7 +106,8 @@ def source_of(model: str) -> str:
 
 
 def flags_of(model: str) -> tuple[str, ...]:
-    return (*FLAGS, f"-DMEMRT_COUNTERS={int(model in COUNTING)}")
+    counting = Path(source_of(model)).parent.name in COUNTING
+    return (*FLAGS, f"-DMEMRT_COUNTERS={int(counting)}")
 
 
 @functools.cache

@@ -1,7 +1,7 @@
 /// Model: one thread frees twice and allocates, while another thread reads the freed bytes twice.
 /// The freed bytes never decrease from one read to the next.
 
-#include "tests/models/stats/peak.h"
+#include "tests/models/peak/peak.h"
 
 static void *shrink_and_grow(void *context)
 {

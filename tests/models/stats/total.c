@@ -1,7 +1,7 @@
 /// Model: one thread allocates twice and frees, while another thread reads the allocated bytes
 /// twice. The allocated bytes never decrease from one read to the next.
 
-#include "tests/models/stats/peak.h"
+#include "tests/models/peak/peak.h"
 
 static void *grow_and_shrink(void *context)
 {

@@ -1,7 +1,7 @@
 /// Model: one thread reports growth, while another thread reads twice. The peak never decreases
 /// from one read to the next.
 
-#include "tests/models/stats/peak.h"
+#include "tests/models/peak/peak.h"
 
 static void *grow(void *context)
 {

@@ -2,7 +2,7 @@
 /// reads. The reader never adds the allocation to the bytes before the free: the peak stays the
 /// true maximum.
 
-#include "tests/models/stats/peak.h"
+#include "tests/models/peak/peak.h"
 
 static void *shrink_and_grow(void *context)
 {

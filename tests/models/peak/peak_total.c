@@ -1,7 +1,7 @@
 /// Model: one thread reports growth, while another thread reads the peak and then the allocated
 /// bytes. The peak never exceeds the allocated bytes.
 
-#include "tests/models/stats/peak.h"
+#include "tests/models/peak/peak.h"
 
 static void *grow(void *context)
 {

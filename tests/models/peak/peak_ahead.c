@@ -1,7 +1,7 @@
 /// Model: one thread reports more than its bytes in use, and the report raises the peak. Another
 /// thread that loads the raised peak also finds that the peak may be too high.
 
-#include "tests/models/stats/peak.h"
+#include "tests/models/peak/peak.h"
 
 static void *report_ahead(void *context)
 {

@@ -1,7 +1,7 @@
 /// Model: one thread allocates twice, frees both bytes and allocates again. Another thread reads
 /// the peak meanwhile. The result never exceeds the true maximum.
 
-#include "tests/models/stats/peak.h"
+#include "tests/models/peak/peak.h"
 
 static void *climb_fall_and_climb(void *context)
 {

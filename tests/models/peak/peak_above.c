@@ -1,7 +1,7 @@
 /// Model: one thread reports a decrease and allocates again, while another thread reads. The reader
 /// never adds the new allocation to the bytes before the decrease: the peak stays the true maximum.
 
-#include "tests/models/stats/peak.h"
+#include "tests/models/peak/peak.h"
 
 static void *shrink_and_grow(void *context)
 {

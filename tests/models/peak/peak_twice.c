@@ -1,7 +1,7 @@
 /// Model: a gauge climbs, and its thread then frees. Another thread reads the peak twice, and then
 /// the allocated bytes. The peak never decreases, and never exceeds the allocated bytes.
 
-#include "tests/models/stats/peak.h"
+#include "tests/models/peak/peak.h"
 
 static void *climb_and_shrink(void *context)
 {
