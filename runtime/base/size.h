@@ -59,4 +59,11 @@ static inline size_t memrt__size_max(size_t a, size_t b)
     return a > b ? a : b;
 }
 
+/// Return a signed difference of counters, or 0 for a negative difference. Counters that change
+/// during the reading may make the difference negative.
+static inline uint64_t memrt__size_at_least_zero(size_t difference)
+{
+    return (ptrdiff_t)difference > 0 ? difference : 0;
+}
+
 #endif

@@ -229,8 +229,15 @@ void memrt__gauge_forked(memrt__shard_t *shard);
 void memrt__gauge_rest(memrt__shard_t *shard, memrt__account_t *account);
 
 /// Return the signed rise of a gauge since its last report. Threads: any thread. If the owner
-/// reports meanwhile, the result is too low, and the missing rise is already in the peak.
+/// reports meanwhile, the result is a rise of a report, and the missing rise is already in the
+/// peak.
 size_t memrt__gauge_rise(const memrt__shard_t *shard);
+
+/// Return whether a result of memrt__gauge_rise() only states that the gauge reports.
+static inline bool memrt__is_rise_of_report(size_t rise)
+{
+    return (ptrdiff_t)rise < (ptrdiff_t)MEMRT__GAUGE_TELLS / 2;
+}
 
 /// Count `bytes` more in use, in a shard of the calling thread.
 static inline void memrt__shard_grow(memrt__shard_t *shard, memrt__account_t *account, size_t bytes)

@@ -6,13 +6,14 @@
 #include "runtime/base/size.h"
 #include "runtime/os/lock.h"
 #include "runtime/stats/gauges.h"
+#include "runtime/stats/peak.h"
 #include "runtime/stats/shard_sums.h"
 
 /// Sums over the accounts of an aggregate.
 typedef struct walk {
     const memrt__level_t *level;
     memrt__sums_t sums[MEMRT__ORIGINS];
-    uint64_t peak; ///< maximum that the aggregate and its gauges recorded
+    memrt__peak_t peak;
 } walk_t;
 
 static void add_all_accounts(memrt__shard_add_fn add, walk_t *walk)
@@ -24,86 +25,6 @@ static void add_all_accounts(memrt__shard_add_fn add, walk_t *walk)
     }
 }
 
-/// Return the maximum of `rise` and the unreported rises of all gauges of an account.
-static size_t find_higher_rise(const memrt__account_t *account, size_t rise)
-{
-    for (memrt__thread_t *t = memrt__thread_first(); t != NULL; t = t->next) {
-        const memrt__shard_t *shard = memrt__thread_shard(t, account->index);
-        size_t other = shard == NULL ? 0 : memrt__gauge_rise(shard);
-        rise = (ptrdiff_t)other > (ptrdiff_t)rise ? other : rise;
-    }
-    return rise;
-}
-
-static size_t find_highest_rise(const memrt__level_t *level)
-{
-    size_t rise = 0;
-    for (memrt__account_t *a = memrt__account_first(); a != NULL; a = a->next) {
-        if (memrt__account_is_in(a, level)) {
-            rise = find_higher_rise(a, rise);
-        }
-    }
-    return rise;
-}
-
-/// Convert a difference of counters to an unsigned value. Counters that change during the reading
-/// may make the difference negative; a negative difference becomes 0.
-static uint64_t clamp_at_zero(size_t difference)
-{
-    return (ptrdiff_t)difference > 0 ? difference : 0;
-}
-
-static size_t count_account_falls(const memrt__account_t *account)
-{
-    size_t falls = memrt__load_acquire(&account->shared->falls);
-    for (memrt__thread_t *t = memrt__thread_first(); t != NULL; t = t->next) {
-        const memrt__shard_t *shard = memrt__thread_shard(t, account->index);
-        falls += shard == NULL ? 0 : memrt__load_acquire(&shard->falls);
-    }
-    return falls;
-}
-
-/// Return the number of reports of a decrease to an aggregate.
-static size_t count_falls(const memrt__level_t *level)
-{
-    size_t falls = 0;
-    for (memrt__account_t *a = memrt__account_first(); a != NULL; a = a->next) {
-        falls += memrt__account_is_in(a, level) ? count_account_falls(a) : 0;
-    }
-    return falls;
-}
-
-/// Read the reported bytes of an aggregate plus the highest rise of a gauge. Returns false if a
-/// decrease was reported meanwhile. Then the reported bytes may include a block freed meanwhile,
-/// and the gauge a later allocation, although both were never in use together.
-static bool read_unreported_peak(const memrt__level_t *level, uint64_t *out)
-{
-    size_t falls = count_falls(level);
-    size_t flushed = memrt__load_acquire(&level->flushed);
-    *out = clamp_at_zero(flushed + find_highest_rise(level));
-    return count_falls(level) == falls;
-}
-
-#define LOOKS 8
-
-/// Read the peak of the aggregate, with rises that gauges have not reported yet.
-///
-/// The caller reads the peak before the sums. While other threads work, the sums only grow, so the
-/// peak never exceeds the total of allocated bytes. The order within this function is: reported
-/// bytes, gauges, peak. So a rise that a gauge reports meanwhile is in exactly one of the three.
-/// After LOOKS disturbed attempts, the result lacks the rises that are not reported yet.
-static void read_peak(walk_t *walk)
-{
-    const memrt__level_t *level = walk->level;
-    uint64_t risen = 0;
-    bool calm = false;
-    for (int look = 0; look < LOOKS && !calm; look++) {
-        calm = read_unreported_peak(level, &risen);
-    }
-    uint64_t highest = clamp_at_zero(memrt__load_acquire(&level->peak));
-    walk->peak = calm ? memrt__size_max(risen, highest) : highest;
-}
-
 /// Return the bytes freed between two readings. The earlier reading may include a block that its
 /// owner has not counted as freed yet, so the difference may be negative; then the result is 0.
 static uint64_t count_freed_between(const walk_t *earlier, const walk_t *later)
@@ -112,7 +33,7 @@ static uint64_t count_freed_between(const walk_t *earlier, const walk_t *later)
     for (size_t origin = 0; origin < MEMRT__ORIGINS; origin++) {
         freed += later->sums[origin].bytes_out - earlier->sums[origin].bytes_out;
     }
-    return clamp_at_zero(freed);
+    return memrt__size_at_least_zero(freed);
 }
 
 /// Read all counters once. Returns the bytes freed during the reading: the maximum by which the
@@ -122,7 +43,7 @@ static uint64_t read_counters(const memrt__level_t *level, walk_t *walk)
     walk_t after = {.level = level};
     memrt__shard_sums_add(&level->past, &after.sums[MEMRT__OWN]);
     *walk = after;
-    read_peak(walk);
+    memrt__peak_read(level, &walk->peak);
     add_all_accounts(memrt__shard_sums_add_out, walk);
     add_all_accounts(memrt__shard_sums_add_in, walk);
     add_all_accounts(memrt__shard_sums_add_out, &after);
@@ -151,15 +72,6 @@ static void read_best_sums(walk_t *walk)
     memrt__unlock(MEMRT__RANK_THREADS);
 }
 
-/// Return the error bound of the peak. A single gauge is exact. Several gauges may each hold back a
-/// rise and a fall.
-static uint64_t compute_peak_error(const memrt__level_t *level)
-{
-    uint64_t gauges = memrt__load_relaxed(&level->most_gauges);
-    bool exact = gauges == 1 && memrt__load_relaxed(&level->past_gauges) == 0;
-    return exact ? 0 : gauges * (uint64_t)MEMRT__GAUGE_ERROR;
-}
-
 /// Return the number of blocks, by kind, that were allocated as MemInfos.
 static size_t count_meminfos(const size_t *by_kind)
 {
@@ -178,7 +90,7 @@ static size_t compute_reserved_bytes(const memrt__sums_t *sum)
 
 static uint64_t compute_live_bytes(const memrt__sums_t *sum)
 {
-    return clamp_at_zero(sum->bytes_in - sum->bytes_out);
+    return memrt__size_at_least_zero(sum->bytes_in - sum->bytes_out);
 }
 
 /// Set the live and inherited figures. A fork may have interrupted a parent thread, so the child
@@ -188,8 +100,8 @@ static void set_origin_figures(const walk_t *walk, memrt_stats_t *out)
 {
     const memrt__sums_t *inherited = &walk->sums[MEMRT__FORK_ACCOUNT];
     out->inherited = compute_live_bytes(inherited);
-    out->inherited_blocks = clamp_at_zero(memrt__shard_sums_kinds(inherited->made) -
-                                          memrt__shard_sums_kinds(inherited->freed));
+    out->inherited_blocks = memrt__size_at_least_zero(memrt__shard_sums_kinds(inherited->made) -
+                                                      memrt__shard_sums_kinds(inherited->freed));
     out->inherited_error = compute_live_bytes(&walk->sums[MEMRT__MIXED]);
     out->live = compute_live_bytes(&walk->sums[MEMRT__OWN]) + out->inherited + out->inherited_error;
 }
@@ -222,12 +134,12 @@ void memrt__stats_read(const memrt__level_t *level, memrt_stats_t *out)
     out->mi_free = count_meminfos(sum->freed) + sum->promoted_out;
     out->realloc = sum->realloc;
     out->failed = sum->failed;
-    out->peak_error = compute_peak_error(level);
-    set_peak_figures(walk.peak, out);
+    out->peak_error = walk.peak.error;
+    set_peak_figures(walk.peak.bytes, out);
     out->total = sum->bytes_in;
-    out->adopted = clamp_at_zero(sum->adopted_in - sum->adopted_out);
-    out->exported = clamp_at_zero(sum->exported_in - sum->exported_out);
-    out->reserved = clamp_at_zero(compute_reserved_bytes(sum));
+    out->adopted = memrt__size_at_least_zero(sum->adopted_in - sum->adopted_out);
+    out->exported = memrt__size_at_least_zero(sum->exported_in - sum->exported_out);
+    out->reserved = memrt__size_at_least_zero(compute_reserved_bytes(sum));
 }
 
 typedef void (*account_in_level_fn)(memrt__account_t *account, memrt__level_t *level);
@@ -303,7 +215,7 @@ void memrt__stats_sizes(const memrt__level_t *level, memrt_sizes_t *out)
     memrt__unlock(MEMRT__RANK_THREADS);
     for (size_t bin = 0; bin < MEMRT_SIZE_BINS; bin++) {
         out->allocated[bin] = made[bin];
-        out->live[bin] = clamp_at_zero(made[bin] - freed[bin]);
+        out->live[bin] = memrt__size_at_least_zero(made[bin] - freed[bin]);
     }
 }
 

@@ -6,6 +6,7 @@
 #include "runtime/base/atomics.h"
 #include "runtime/config/options.h"
 #include "runtime/os/lock.h"
+#include "runtime/policy/policy_table.h"
 #include "runtime/stats/tally.h"
 #include "support/books.h"
 #include "support/crew.h"
@@ -238,6 +239,24 @@ TEST(peak_reset_starts_from_live_bytes)
     api->block_free(policy, kept, 0);
     api->stats_reset_peak(policy);
     ck_assert_uint_eq(stats_of(policy).peak, 0);
+    api->policy_release(policy);
+}
+
+TEST(bytes_reported_ahead_are_no_peak_during_the_report)
+{
+    memrt_policy_t *policy = create_policy();
+    void *held = allocate_block(policy, 1000);
+    memrt__shard_t *shard = memrt__thread_shard(memrt__self, policy->account.index);
+    size_t high = shard->high;
+    memrt__level_raise_peaks(&policy->level, 1000);
+    shard->high = MEMRT__GAUGE_TELLS; /* in the middle of a report */
+    policy->level.flushed += 5000;
+    ck_assert_uint_eq(stats_of(policy).peak, 1000);
+    ck_assert_uint_ne(stats_of(policy).peak_error, 0); /* the report does not end */
+    policy->level.flushed -= 5000;
+    shard->high = high;
+    ck_assert_uint_eq(stats_of(policy).peak_error, 0);
+    api->block_free(policy, held, 0);
     api->policy_release(policy);
 }
 

@@ -14,14 +14,14 @@ memrt__thread_t *memrt__thread_first(void)
 
 enum { MUCH = MEMRT__GAUGE_FALL + 1 };
 
-/// Read the peak in the same way as memrt__stats_read(), before any sums.
+static memrt__peak_t found;
+
+/// Read the peak of the policy into `found`, and return the bytes.
 static inline size_t peak_now(void)
 {
-    static walk_t walk; /* static, because zeroing a local variable would add steps to the model */
-    walk.level = &level;
     first_account = &account;
-    read_peak(&walk);
-    return walk.peak;
+    memrt__peak_read(&level, &found);
+    return found.bytes;
 }
 
 #endif

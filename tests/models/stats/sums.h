@@ -6,7 +6,12 @@
 
 #include "tests/models/model.h"
 
+#include "runtime/stats/peak.h"
+#undef MEMRT__PEAK_LOOKS
+#define MEMRT__PEAK_LOOKS 2 /* fewer executions to explore */
+
 #include "runtime/stats/level.c"
+#include "runtime/stats/peak.c"
 #include "runtime/stats/shard.c"
 #include "runtime/stats/shard_sums.c"
 #include "runtime/stats/stats.c"
