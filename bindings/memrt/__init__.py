@@ -25,11 +25,9 @@ has the types of results. memrt.cuda has arrays in GPU memory. memrt.numba makes
 memrt. memrt.testing injects allocation failures.
 """
 
-from memrt import _memrt, cuda, debug, telemetry, testing, types
-from memrt._arrays.alignment import aligned, alignment
-from memrt._arrays.creation import adopt, array, full
-from memrt._holders.search import holders
-from memrt._interop.arrow import from_arrow
+from typing import TYPE_CHECKING
+
+from memrt import _memrt, debug, telemetry, testing, types
 from memrt._memrt import (
     MemInfo,
     OutOfMemoryError,
@@ -44,16 +42,46 @@ from memrt._memrt import (
     wrap,
     zeros,
 )
-from memrt._policy.current_scope import current_scope
-from memrt._policy.enabling import disable, enable, enabled
-from memrt._policy.policy import Policy, default_policy
-from memrt._policy.scope_entry import bind_scope, scope
-from memrt._policy.scope_tree import scopes
-from memrt._stats.snapshot import reset_peak, stats
-from memrt._support.installation import get_cmake_dir, get_include, get_library, make_public
-from memrt._support.options import set_option, warn_about_options
-from memrt._tracking.notebook import load_ipython_extension as load_ipython_extension
-from memrt.cuda._import import from_cuda_array_interface
+from memrt._support.options import warn_about_options
+from memrt._support.public import import_at_first_use, public
+
+if TYPE_CHECKING:
+    from memrt import cuda
+    from memrt._arrays.alignment import aligned, alignment
+    from memrt._arrays.creation import adopt, array, full
+    from memrt._holders.search import holders
+    from memrt._interop.arrow import from_arrow
+    from memrt._policy.current_scope import current_scope
+    from memrt._policy.enabling import disable, enable, enabled
+    from memrt._policy.policy import Policy, default_policy
+    from memrt._policy.scope_entry import bind_scope, scope
+    from memrt._policy.scope_tree import scopes
+    from memrt._stats.snapshot import reset_peak, stats
+    from memrt._support.installation import get_cmake_dir, get_include, get_library
+    from memrt._support.options import set_option
+    from memrt._tracking.notebook import load_ipython_extension as load_ipython_extension
+    from memrt.cuda._import import from_cuda_array_interface
+else:
+    __getattr__ = import_at_first_use(
+        __name__,
+        {
+            "memrt": "cuda",
+            "memrt._arrays.alignment": "aligned alignment",
+            "memrt._arrays.creation": "adopt array full",
+            "memrt._holders.search": "holders",
+            "memrt._interop.arrow": "from_arrow",
+            "memrt._policy.current_scope": "current_scope",
+            "memrt._policy.enabling": "disable enable enabled",
+            "memrt._policy.policy": "Policy default_policy",
+            "memrt._policy.scope_entry": "bind_scope scope",
+            "memrt._policy.scope_tree": "scopes",
+            "memrt._stats.snapshot": "reset_peak stats",
+            "memrt._support.installation": "get_cmake_dir get_include get_library",
+            "memrt._support.options": "set_option",
+            "memrt._tracking.notebook": "load_ipython_extension",
+            "memrt.cuda._import": "from_cuda_array_interface",
+        },
+    )
 
 __version__: str = _memrt.features()["version"]
 
@@ -105,6 +133,10 @@ def __dir__() -> list[str]:
     return [*__all__, "__version__"]
 
 
-make_public(globals())
+for _function in (
+    *(alloc, as_array, empty, from_dlpack, handler_name, is_managed, meminfo),
+    *(release_unused, wrap, zeros),
+):
+    public(__name__)(_function)
 warn_about_options(stacklevel=2)
-del make_public, warn_about_options
+del _function, warn_about_options

@@ -11,21 +11,43 @@ Symbols of compiled code: unresolved_symbols, check_symbols.
 :func:`memrt.holders` shows the objects that keep a buffer alive.
 """
 
+from typing import TYPE_CHECKING
+
 from memrt import _memrt
-from memrt._holders.retention import retention
-from memrt._leaks.growth import growth
-from memrt._leaks.leaks import LeakError, assert_no_leaks, suppress_leaks
 from memrt._memrt import check_symbols, unresolved_symbols
-from memrt._policy.policy import policies
-from memrt._stats.peak import exact_peak
-from memrt._stats.sizes import sizes
-from memrt._stats.threads import threads
-from memrt._support.installation import make_public
-from memrt._support.options import options
-from memrt._trace.reader import Trace
-from memrt._trace.recorder import mark, trace
-from memrt._trace.trace_file import TraceError
-from memrt._tracking.live import live, sites, tracking
+from memrt._support.public import import_at_first_use, public
+
+if TYPE_CHECKING:
+    from memrt._holders.retention import retention
+    from memrt._leaks.growth import growth
+    from memrt._leaks.leaks import LeakError, assert_no_leaks, suppress_leaks
+    from memrt._policy.policy import policies
+    from memrt._stats.peak import exact_peak
+    from memrt._stats.sizes import sizes
+    from memrt._stats.threads import threads
+    from memrt._support.options import options
+    from memrt._trace.reader import Trace
+    from memrt._trace.recorder import mark, trace
+    from memrt._trace.trace_file import TraceError
+    from memrt._tracking.live import live, sites, tracking
+else:
+    __getattr__ = import_at_first_use(
+        __name__,
+        {
+            "memrt._holders.retention": "retention",
+            "memrt._leaks.growth": "growth",
+            "memrt._leaks.leaks": "LeakError assert_no_leaks suppress_leaks",
+            "memrt._policy.policy": "policies",
+            "memrt._stats.peak": "exact_peak",
+            "memrt._stats.sizes": "sizes",
+            "memrt._stats.threads": "threads",
+            "memrt._support.options": "options",
+            "memrt._trace.reader": "Trace",
+            "memrt._trace.recorder": "mark trace",
+            "memrt._trace.trace_file": "TraceError",
+            "memrt._tracking.live": "live sites tracking",
+        },
+    )
 
 tracemalloc_domain: int = _memrt.features()["tracemalloc_domain"]
 """tracemalloc domain of memory that memrt allocates itself. NumPy has a domain of its own.
@@ -61,4 +83,6 @@ def __dir__() -> list[str]:
     return list(__all__)
 
 
-make_public(globals())
+for _function in (check_symbols, unresolved_symbols):
+    public(__name__)(_function)
+del _function

@@ -18,7 +18,6 @@ from memrt._pytest_plugin.outcomes import fail_report
 from memrt._pytest_plugin.summary import figures_of, summary_lines
 from memrt._pytest_plugin.verdicts import collect_garbage, judge, judge_peak
 from memrt._stats.snapshot import Stats
-from memrt._support.installation import make_public
 from memrt._tracking.live import LiveBuffer
 from memrt._tracking.measure import Measure, spare_scope
 
@@ -242,6 +241,3 @@ def _forget_test(item: pytest.Item) -> None:
     if instance is not None and getattr(method, "__self__", None) is instance:
         for name in ("_obj", "_instance"):
             vars(item).pop(name, None)
-
-
-make_public(globals())

@@ -5,10 +5,23 @@ JSON: stats_json, stats_schema.
 Counters as in Numba: get_allocation_stats.
 """
 
-from memrt._stats.snapshot import get_allocation_stats
-from memrt._support.installation import make_public
-from memrt._telemetry.metrics import metrics, metrics_collector
-from memrt._telemetry.stats_json import stats_json, stats_schema
+from typing import TYPE_CHECKING
+
+from memrt._support.public import import_at_first_use
+
+if TYPE_CHECKING:
+    from memrt._stats.snapshot import get_allocation_stats
+    from memrt._telemetry.metrics import metrics, metrics_collector
+    from memrt._telemetry.stats_json import stats_json, stats_schema
+else:
+    __getattr__ = import_at_first_use(
+        __name__,
+        {
+            "memrt._stats.snapshot": "get_allocation_stats",
+            "memrt._telemetry.metrics": "metrics metrics_collector",
+            "memrt._telemetry.stats_json": "stats_json stats_schema",
+        },
+    )
 
 __all__ = [
     "get_allocation_stats",
@@ -21,6 +34,3 @@ __all__ = [
 
 def __dir__() -> list[str]:
     return list(__all__)
-
-
-make_public(globals())

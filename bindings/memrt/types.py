@@ -5,27 +5,54 @@ Functions of memrt return these objects. Programs need the names for annotations
 libraries.
 """
 
+from typing import TYPE_CHECKING
+
 import numpy as np  # noqa: F401 - typing.get_type_hints resolves annotations of the types here
 
-from memrt._arrays.alignment import Alignment
-from memrt._holders.naming import Referrer
-from memrt._holders.report import Holder, Holders, NamedReference
-from memrt._holders.retention import Retained, Retention
-from memrt._interop.arrow import Column
-from memrt._leaks.growth import Growth, Trend
-from memrt._leaks.leaks import LeakGroup
 from memrt._memrt import Tensor
-from memrt._policy.scope import Scope
-from memrt._policy.scope_tree import ScopeTree
-from memrt._stats.snapshot import AllocationStats, Stats
-from memrt._stats.threads import ThreadStats
-from memrt._support.installation import make_public
-from memrt._support.options import Option
-from memrt._trace.reader import Mark, TracePolicy
-from memrt._trace.recorder import TraceStats
-from memrt._trace.usage import TraceUsage
-from memrt._tracking.live import LiveBuffer, SiteUsage
-from memrt._tracking.sites import Frame, Place, Site
+from memrt._support.public import import_at_first_use
+
+if TYPE_CHECKING:
+    from memrt._arrays.alignment import Alignment
+    from memrt._holders.naming import Referrer
+    from memrt._holders.report import Holder, Holders, NamedReference
+    from memrt._holders.retention import Retained, Retention
+    from memrt._interop.arrow import Column
+    from memrt._leaks.growth import Growth, Trend
+    from memrt._leaks.leaks import LeakGroup
+    from memrt._policy.scope import Scope
+    from memrt._policy.scope_tree import ScopeTree
+    from memrt._stats.snapshot import AllocationStats, Stats
+    from memrt._stats.threads import ThreadStats
+    from memrt._support.options import Option
+    from memrt._trace.reader import Mark, TracePolicy
+    from memrt._trace.recorder import TraceStats
+    from memrt._trace.usage import TraceUsage
+    from memrt._tracking.live import LiveBuffer, SiteUsage
+    from memrt._tracking.sites import Frame, Place, Site
+else:
+    __getattr__ = import_at_first_use(
+        __name__,
+        {
+            "memrt._arrays.alignment": "Alignment",
+            "memrt._holders.naming": "Referrer",
+            "memrt._holders.report": "Holder Holders NamedReference",
+            "memrt._holders.retention": "Retained Retention",
+            "memrt._interop.arrow": "Column",
+            "memrt._leaks.growth": "Growth Trend",
+            "memrt._leaks.leaks": "LeakGroup",
+            "memrt._policy.scope": "Scope",
+            "memrt._policy.scope_tree": "ScopeTree",
+            "memrt._stats.snapshot": "AllocationStats Stats",
+            "memrt._stats.threads": "ThreadStats",
+            "memrt._support.options": "Option",
+            "memrt._trace.reader": "Mark TracePolicy",
+            "memrt._trace.recorder": "TraceStats",
+            "memrt._trace.usage": "TraceUsage",
+            "memrt._tracking.live": "LiveBuffer SiteUsage",
+            "memrt._tracking.sites": "Frame Place Site",
+        },
+    )
 
 __all__ = [
     "Alignment",
@@ -60,6 +87,3 @@ __all__ = [
 
 def __dir__() -> list[str]:
     return list(__all__)
-
-
-make_public(globals())

@@ -14,6 +14,7 @@ import numpy as np
 from memrt import _memrt
 from memrt._arrays.creation import array as copy_of
 from memrt._policy.policy import Policy
+from memrt._support.public import public
 
 SPECIAL = (16, 32, 64, 4096)  # SSE and NEON, AVX, AVX-512 and cache lines, pages
 
@@ -29,6 +30,7 @@ def uint_alignment(dtype: np.dtype) -> int:
     return _UINTS.get(dtype.itemsize, 0)
 
 
+@public("memrt.types")
 @dataclass(frozen=True, slots=True)
 class Alignment:
     """Actual and required alignment of an array, or of a field of a structured array.
@@ -210,6 +212,7 @@ def _fields(array: np.ndarray, prefix: str) -> Iterator[Alignment]:
         yield _measure_array(array[name], prefix + name)
 
 
+@public("memrt")
 def alignment(array: np.ndarray) -> Alignment:
     """Report the alignment of an array, the alignment that the dtype needs, and how NumPy copies.
 
@@ -247,6 +250,7 @@ def alignment(array: np.ndarray) -> Alignment:
     return _measure_array(array, "")
 
 
+@public("memrt")
 def aligned(array: np.ndarray, alignment: int) -> np.ndarray:
     """Return an array whose data has an alignment: the array itself, or a copy in memory of memrt.
 

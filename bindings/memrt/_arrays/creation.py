@@ -9,10 +9,12 @@ from numpy.typing import ArrayLike, DTypeLike
 
 from memrt import _memrt
 from memrt._policy.policy import Policy
+from memrt._support.public import public
 
 Shape = int | tuple[int, ...]
 
 
+@public("memrt")
 def full(
     shape: Shape,
     fill_value: ArrayLike,
@@ -65,6 +67,7 @@ def full(
     return result
 
 
+@public("memrt")
 def array(
     object: Any,
     dtype: DTypeLike | None = None,
@@ -117,6 +120,7 @@ def array(
     return result
 
 
+@public("memrt")
 def adopt(
     array: np.ndarray,
     copy: bool | None = None,

@@ -19,8 +19,10 @@ from memrt._holders.paths import Walker
 from memrt._holders.positions import Way
 from memrt._holders.roots import Root
 from memrt._holders.steps import Step
+from memrt._support.public import public
 
 
+@public("memrt.types")
 @dataclass(frozen=True)
 class Referrer:
     """Reference from the program to an object that keeps a buffer alive.

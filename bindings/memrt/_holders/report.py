@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from memrt._holders.naming import Referrer
+from memrt._support.public import public
 from memrt._support.units import human_bytes
 from memrt._tracking.sites import Place, Site, place_of, site_of
 
@@ -14,6 +15,7 @@ _PLUMBING = ("buffer", "strides", "meminfo", "jitted", "capsule")  # may only co
 _LINES = 20  # most lines below one branch of a tree
 
 
+@public("memrt.types")
 @dataclass(frozen=True)
 class NamedReference:
     """References that C code acquired under one name.
@@ -40,6 +42,7 @@ class NamedReference:
     """Seconds since the first reference was acquired."""
 
 
+@public("memrt.types")
 @dataclass(frozen=True)
 class Holder:
     """Python object that keeps a buffer alive.
@@ -75,6 +78,7 @@ class Holder:
     """Number of references found but not listed."""
 
 
+@public("memrt.types")
 @dataclass(frozen=True)
 class Holders:
     """Snapshot of the holders of a buffer. Keeps no object alive, and prints as a tree.

@@ -10,6 +10,7 @@ from typing import Any, SupportsIndex
 from memrt import _memrt
 from memrt._holders.report import Holders, as_plain
 from memrt._holders.search import build
+from memrt._support.public import public
 from memrt._support.units import human_bytes
 from memrt._tracking.sites import Place, Site
 
@@ -17,6 +18,7 @@ _MOST = 10_000  # most buffers to report
 _LARGEST = 2**62  # bytes: no buffer is larger
 
 
+@public("memrt.types")
 @dataclass(frozen=True)
 class Retained:
     """Buffer that is kept alive by views of a part of the buffer.
@@ -72,6 +74,7 @@ class Retained:
         return f"{self.why}\n{self.holders}"
 
 
+@public("memrt.types")
 @dataclass(frozen=True)
 class Retention:
     """Result of :func:`memrt.debug.retention`; iteration yields the buffers.
@@ -154,6 +157,7 @@ def _split_rows(
         yield row, (objects[end - row[4] : end], part)
 
 
+@public("memrt.debug")
 def retention(
     min_bytes: SupportsIndex = 64 * 1024, min_ratio: float = 0.5, *, limit: SupportsIndex = 100
 ) -> Retention:

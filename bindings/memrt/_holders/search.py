@@ -11,6 +11,7 @@ from memrt import _memrt
 from memrt._holders.inspection import type_name
 from memrt._holders.naming import Namer, Referrer
 from memrt._holders.report import Holder, Holders, NamedReference
+from memrt._support.public import public
 from memrt._support.units import human_bytes
 from memrt._tracking.live import LiveBuffer
 
@@ -129,6 +130,7 @@ def _references_of(object_: object, /) -> int:
 _OWN = _references_of(object())
 
 
+@public("memrt")
 def holders(buffer: object, /) -> Holders:
     """Find the holders of a buffer: the objects that keep the buffer alive.
 

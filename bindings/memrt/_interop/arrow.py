@@ -10,6 +10,7 @@ import numpy as np
 from memrt import _memrt
 from memrt._arrays.creation import array as copied
 from memrt._policy.policy import Policy
+from memrt._support.public import public
 
 _UNITS = ("s", "ms", "us", "ns")
 
@@ -53,6 +54,7 @@ def _dtype_of(format: str, is_bool8: bool) -> np.dtype:
     return np.dtype(name)
 
 
+@public("memrt.types")
 class Column:
     """Export of an array in memory of memrt to libraries that support Arrow.
 
@@ -192,6 +194,7 @@ def _nulls_of(array: np.ndarray) -> tuple[_memrt.MemInfo | None, int]:
     return _memrt.meminfo(copied(np.packbits(~mask, bitorder="little"))), nulls
 
 
+@public("memrt")
 def from_arrow(x: Any, /, *, masked: bool = False, policy: Policy | None = None) -> np.ndarray:
     """Import an Arrow array of another library as a read-only array, without a copy.
 

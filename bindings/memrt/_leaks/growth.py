@@ -11,6 +11,7 @@ from typing import Any
 
 from memrt._holders.report import Holders
 from memrt._leaks.leaks import held, run_rounds
+from memrt._support.public import public
 from memrt._support.units import human_bytes, plural
 from memrt._tracking.live import LiveBuffer
 
@@ -19,6 +20,7 @@ _HELD = 5  # growing source lines whose newest buffer is reported with its holde
 _CHANCE = 0.01  # probability of a false alarm, for each source line and scope
 
 
+@public("memrt.types")
 @dataclass(frozen=True, slots=True)
 class Trend:
     """Live bytes of one allocating source line, or of one scope, after each round.
@@ -94,6 +96,7 @@ def _trend(name: str, values: Sequence[int]) -> Trend:
     return Trend(name, tuple(values), _slope(half), _p_value(half))
 
 
+@public("memrt.types")
 @dataclass(frozen=True, slots=True)
 class Growth:
     """Result of :func:`memrt.debug.growth`; true if a source line grows.
@@ -191,6 +194,7 @@ def _scope_of(buffer: LiveBuffer) -> str | None:
     return None if buffer.scope is None else f"scope {buffer.scope}"
 
 
+@public("memrt.debug")
 def growth(
     function: Callable[..., object], *args: object, rounds: int = 24, **kwargs: object
 ) -> Growth:

@@ -19,6 +19,7 @@ from memrt import _memrt
 from memrt._holders.report import Holders
 from memrt._holders.search import holders
 from memrt._leaks.survey import Survey
+from memrt._support.public import public
 from memrt._support.units import human_bytes, human_seconds, plural
 from memrt._tracking.live import LiveBuffer, live, tracking
 from memrt._tracking.sites import Frame, Place, is_a_runners
@@ -27,6 +28,7 @@ GROUPS_SHOWN = 5
 _CALLS_SHOWN = 4
 
 
+@public("memrt.types")
 @dataclass(frozen=True, slots=True)
 class LeakGroup:
     """Live buffers allocated at one source line.
@@ -154,6 +156,7 @@ def held(buffer: LiveBuffer) -> Holders | None:
         return None
 
 
+@public("memrt.debug")
 class LeakError(AssertionError):
     """Exception for buffers that outlived a block of :class:`assert_no_leaks`.
 
@@ -189,6 +192,7 @@ class _Begin:
     outer: _Begin | None
 
 
+@public("memrt.debug")
 class assert_no_leaks(ContextDecorator):  # noqa: N801 - reads as a verb where it is used
     """Raise :class:`LeakError` if buffers allocated in the block are live at the end of the block.
 
@@ -280,6 +284,7 @@ def allocated_since(begin: int) -> list[LiveBuffer]:
     return [buffer for buffer in live() if buffer.id > begin]
 
 
+@public("memrt.debug")
 def suppress_leaks(pattern: str, description: str) -> None:
     """Add a suppression: leak reports separate buffers whose call stack matches a pattern.
 

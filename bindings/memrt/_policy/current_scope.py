@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from memrt import _memrt
 from memrt._policy import handlers
 from memrt._policy.scope import Scope
+from memrt._support.public import public
 
 if TYPE_CHECKING:
     from contextvars import ContextVar
@@ -24,6 +25,7 @@ _Entry: TypeAlias = tuple[object, Scope, Any, dict[int, Any]]
 _entries: ContextVar[tuple[_Entry, ...]] = _memrt.scope_variable
 
 
+@public("memrt")
 def current_scope() -> Scope | None:
     """Return the current scope of this context.
 

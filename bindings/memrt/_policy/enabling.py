@@ -9,6 +9,7 @@ import warnings
 from memrt._policy import handlers
 from memrt._policy.policy import Policy, default_policy
 from memrt._policy.threads import executor_patch, thread_patch
+from memrt._support.public import public
 
 _MARK = object()  # owner of the handler stack entries that enable() makes
 # Guards the policy and the patches. The lock is reentrant, because signal handlers and finalizers
@@ -18,6 +19,7 @@ _lock = threading.RLock()
 _policy: Policy | None = None
 
 
+@public("memrt")
 def enable(policy: Policy | None = None) -> None:
     """Make NumPy allocate from memrt, here and in every thread that Python starts from now on.
 
@@ -79,6 +81,7 @@ def enable(policy: Policy | None = None) -> None:
             raise
 
 
+@public("memrt")
 def disable() -> None:
     """Undo :func:`enable`. One call suffices for any number of calls of enable().
 
@@ -110,6 +113,7 @@ def disable() -> None:
         warnings.warn(problem, RuntimeWarning, stacklevel=2)
 
 
+@public("memrt")
 def enabled() -> Policy | None:
     """Return the policy that new threads start with.
 

@@ -13,6 +13,7 @@ from memrt._stats.snapshot import stats as read_stats
 from memrt._support.leaving import end_block
 from memrt._support.options import option_text
 from memrt._support.process_object import ProcessObject
+from memrt._support.public import public
 
 # One object for each live policy, so that equality means identity. An entry with a dead reference
 # stays until another policy gets the same index. The dict has at most 4096 entries.
@@ -29,6 +30,7 @@ def _own_text(option: tuple[str, str]) -> str:
     return f", {option[0].removeprefix('MEMRT_').lower()} {option[1]}"
 
 
+@public("memrt")
 class Policy(ProcessObject):
     """Allocator settings with an account of their own; a context manager.
 
@@ -203,6 +205,7 @@ class Policy(ProcessObject):
         return f"<memrt.Policy {self._name!r}, alignment {self._alignment}{own}>"
 
 
+@public("memrt")
 def default_policy() -> Policy:
     """Return the default policy, which all allocations without a policy use.
 
@@ -220,6 +223,7 @@ def default_policy() -> Policy:
     return Policy._from_handler(_memrt.default_handler())
 
 
+@public("memrt.debug")
 def policies() -> list[Policy]:
     """Return all live policies, the default policy first.
 

@@ -12,9 +12,11 @@ from memrt import _memrt
 from memrt._stats.sizes import by_upper_bound
 from memrt._stats.snapshot import Stats
 from memrt._support.process_object import ProcessObject
+from memrt._support.public import public
 from memrt._support.units import human_bytes
 
 
+@public("memrt.types")
 class Scope(ProcessObject):
     """Node in the tree of scopes, with the statistics of the allocations made in the scope.
 

@@ -12,10 +12,12 @@ from memrt._policy import handlers
 from memrt._policy.current_scope import current_scope, enter_scope, leave_scope
 from memrt._policy.scope import Scope, open_scope
 from memrt._support.leaving import end_block
+from memrt._support.public import public
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
 
+@public("memrt")
 class scope:  # noqa: N801 (a context manager that reads like a function)
     """Count the allocations of a block or function for a scope; a context manager or a decorator.
 
@@ -132,6 +134,7 @@ def _check_name(name: object) -> None:
         raise ValueError(f"name of a scope must have no zero byte, got {name!r}")
 
 
+@public("memrt")
 def bind_scope(function: _F) -> _F:
     """Bind a function to the current scope of the caller of bind_scope().
 

@@ -6,8 +6,10 @@ from collections.abc import Iterator
 
 from memrt import _memrt
 from memrt._policy.scope import Scope, figures_text
+from memrt._support.public import public
 
 
+@public("memrt.types")
 class ScopeTree:
     """Tree of the scopes that exist at construction, for iteration and lookup by path.
 
@@ -91,6 +93,7 @@ class ScopeTree:
         return "\n".join(["memrt.scopes:", *(self._lines(None, "  "))])
 
 
+@public("memrt")
 def scopes() -> ScopeTree:
     """Return the tree of scopes.
 

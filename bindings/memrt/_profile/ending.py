@@ -7,13 +7,13 @@ from collections.abc import Callable
 from time import monotonic
 from typing import Any
 
-import memrt
 from memrt import _memrt
 from memrt._holders.report import Holders
+from memrt._holders.retention import retention
 from memrt._leaks.leaks import LeakGroup, group, held, unexpected
 from memrt._leaks.survey import Survey
 from memrt._support.units import plural
-from memrt._tracking.live import LiveBuffer
+from memrt._tracking.live import LiveBuffer, live
 from memrt._tracking.sites import is_a_runners
 
 MOST_ROWS = 100_000
@@ -62,7 +62,7 @@ class Ending:
 
     def _list(self) -> None:
         gc.collect()
-        self.buffers = sorted(memrt.debug.live(), key=lambda buffer: -buffer.nbytes)
+        self.buffers = sorted(live(), key=lambda buffer: -buffer.nbytes)
 
     def _count(self) -> None:
         counts = enumerate(_memrt.site_allocations(), 1)
@@ -123,7 +123,7 @@ class Ending:
         }
 
     def _retain(self) -> None:
-        found = memrt.debug.retention()
+        found = retention()
         buffers = [
             {"why": each.why, "wasted": each.wasted, "lines": str(each.holders).splitlines()}
             for each in found.buffers

@@ -18,7 +18,8 @@ from memrt._profile.moment import Moment
 from memrt._profile.places import MOST, Places
 from memrt._profile.recording import Document
 from memrt._profile.sampler import Sampler
-from memrt._stats.snapshot import BYTES
+from memrt._stats.snapshot import BYTES, stats
+from memrt._support.options import options
 from memrt._support.units import human_bytes, plural
 
 
@@ -42,7 +43,7 @@ class Recorder:
         self._begin = perf_counter()
         self._started = time.time()
         self._sampler = Sampler(self._begin, tracked, keep)
-        self._seconds, self._stats = 0.0, memrt.stats()
+        self._seconds, self._stats = 0.0, stats()
 
     def start(self) -> None:
         """Start recording."""
@@ -51,7 +52,7 @@ class Recorder:
     def stop(self) -> None:
         """Stop recording. Live buffers are examined later, by finish()."""
         self._seconds = perf_counter() - self._begin
-        self._stats = memrt.stats()
+        self._stats = stats()
         self._sampler.stop()
 
     def finish(self, ended: str) -> Document:
@@ -76,7 +77,7 @@ class Recorder:
             How the program ended, in words.
         """
         self._seconds = perf_counter() - self._begin
-        self._stats = memrt.stats()
+        self._stats = stats()
         return self._document(Ending(), ended)
 
     def _document(self, ending: Ending, ended: str) -> Document:
@@ -98,7 +99,7 @@ class Recorder:
             "seconds": self._seconds,
             "ended": ended,
             "settings": [list(item) for item in self._settings.items()],
-            "options": [list(option) for option in memrt.debug.options()],
+            "options": [list(option) for option in options()],
             "stats": [
                 [name, "bytes" if name in BYTES else "count", number]
                 for name, number in self._stats.to_dict().items()

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from memrt._support.public import public
 from memrt._support.units import parse_bytes
 from memrt._tracking.live import LiveBuffer
 
@@ -100,6 +101,7 @@ def _check_mark(mark: pytest.Mark) -> None:
     meaning(*mark.args, **mark.kwargs)
 
 
+@public("memrt.pytest_plugin")
 def check_marks(items: Iterable[pytest.Item]) -> None:
     """Check the marks of all tests.
 

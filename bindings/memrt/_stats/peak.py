@@ -5,8 +5,10 @@ from __future__ import annotations
 from types import TracebackType
 
 from memrt import _memrt
+from memrt._support.public import public
 
 
+@public("memrt.debug")
 class exact_peak:  # noqa: N801 - reads as a noun where it is used
     """Context manager: peaks of the process, policies and scopes are exact, on all threads.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from memrt import _memrt
+from memrt._support.public import public
 
 if TYPE_CHECKING:
     from memrt._policy.policy import Policy
@@ -17,6 +18,7 @@ def by_upper_bound(
     return {1 << bits: count for bits, count in enumerate(counts[live]) if count != 0}
 
 
+@public("memrt.debug")
 def sizes(policy: Policy | None = None, *, live: bool = False) -> dict[int, int]:
     """Return the number of blocks by size, of the process or of a policy.
 

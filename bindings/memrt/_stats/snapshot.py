@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple, overload
 
 from memrt import _memrt
 from memrt._stats.threads import ThreadStats, thread_stats
+from memrt._support.public import public
 from memrt._support.units import human_bytes
 
 if TYPE_CHECKING:
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from memrt._policy.policy import Policy
 
 
+@public("memrt.types")
 @dataclass(frozen=True, slots=True)
 class Stats:
     """Snapshot of one account: of the process, a policy or a scope.
@@ -125,6 +127,7 @@ def _line(name: str, number: int) -> str:
     return f"{name:<16} {number:>12,}"
 
 
+@public("memrt.types")
 class AllocationStats(NamedTuple):
     """Numba's four counters, with Numba's meaning.
 
@@ -146,6 +149,7 @@ class AllocationStats(NamedTuple):
 def stats(policy: Policy | None = None) -> Stats: ...
 @overload
 def stats(*, thread: threading.Thread | int) -> ThreadStats: ...
+@public("memrt")
 def stats(
     policy: Policy | None = None, *, thread: threading.Thread | int | None = None
 ) -> Stats | ThreadStats:
@@ -190,6 +194,7 @@ def stats(
     return thread_stats(thread)
 
 
+@public("memrt.telemetry")
 def get_allocation_stats() -> AllocationStats:
     """Return the counters of the process that Numba's ``rtsys.get_allocation_stats()`` returns.
 
@@ -209,6 +214,7 @@ def get_allocation_stats() -> AllocationStats:
     return AllocationStats(*_memrt.stats_read(None)[:4])
 
 
+@public("memrt")
 def reset_peak(policy: Policy | None = None) -> None:
     """Restart the peak of a policy or of the process at the bytes live now.
 

@@ -6,9 +6,11 @@ import threading
 from dataclasses import dataclass
 
 from memrt import _memrt
+from memrt._support.public import public
 from memrt._support.units import human_bytes
 
 
+@public("memrt.types")
 @dataclass(frozen=True, slots=True)
 class ThreadStats:
     """Work of one thread since the thread first used memrt.
@@ -50,6 +52,7 @@ class ThreadStats:
         )
 
 
+@public("memrt.debug")
 def threads() -> list[ThreadStats]:
     """Return the statistics of the running threads that use memrt.
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
-from typing import Any
 
 from memrt import _memrt
+from memrt._support.public import public
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
 
 
+@public("memrt")
 def get_include() -> str:
     """Return the folder of the C headers, for a compiler's include path.
 
@@ -27,6 +28,7 @@ def get_include() -> str:
     return os.path.join(_PACKAGE, "include")
 
 
+@public("memrt")
 def get_library() -> str:
     """Return the path of the libmemrt that this process has loaded, to link against.
 
@@ -44,6 +46,7 @@ def get_library() -> str:
     return _memrt.library_path()
 
 
+@public("memrt")
 def get_cmake_dir() -> str:
     """Return the folder of memrtConfig.cmake, for ``find_package(memrt)`` with ``memrt_DIR``.
 
@@ -59,17 +62,3 @@ def get_cmake_dir() -> str:
     True
     """
     return os.path.join(_PACKAGE, "lib", "cmake", "memrt")
-
-
-def make_public(module: dict[str, Any]) -> None:
-    """Set ``__module__`` of the functions and classes in ``__all__`` to the public module.
-
-    Tracebacks, ``help`` and pickles then show the name that users import.
-    """
-    for name in module["__all__"]:
-        thing = module[name]
-        if getattr(thing, "__module__", "").startswith(("memrt._", "memrt.cuda._")):
-            try:
-                thing.__module__ = module["__name__"]
-            except (AttributeError, TypeError):  # functions and types of the extension
-                continue

@@ -7,8 +7,10 @@ import warnings
 from typing import NamedTuple
 
 from memrt import _memrt
+from memrt._support.public import public
 
 
+@public("memrt.types")
 class Option(NamedTuple):
     """MEMRT_* option, from the environment or set later.
 
@@ -27,6 +29,7 @@ class Option(NamedTuple):
     """Effect of the option, with unit and default."""
 
 
+@public("memrt.debug")
 def options() -> list[Option]:
     """Return the options in force. Loading the library reads options from the environment.
 
@@ -44,6 +47,7 @@ def options() -> list[Option]:
     return [Option(*row) for row in _memrt.options()]
 
 
+@public("memrt")
 def set_option(name: str, value: int | str) -> None:
     """Set an option for the process, as if the environment had contained the value.
 

@@ -11,6 +11,7 @@ from memrt._policy.scope_tree import scope_name
 from memrt._policy.scope_tree import scopes as scope_tree
 from memrt._stats.snapshot import Stats, stats
 from memrt._support.extras import expect
+from memrt._support.public import public
 
 if TYPE_CHECKING:
     from prometheus_client.core import Metric
@@ -115,6 +116,7 @@ def _lines(family: _Family) -> Iterator[str]:
         yield f"{family.name}{_SUFFIXES[family.kind]}{labels} {value}"
 
 
+@public("memrt.telemetry")
 def metrics(*, policies: bool = True, scopes: bool = False) -> str:
     """Return the statistics as OpenMetrics text, for Prometheus and compatible servers.
 
@@ -173,6 +175,7 @@ def _metric(family: _Family) -> Metric:
     return metric
 
 
+@public("memrt.telemetry")
 def metrics_collector(*, policies: bool = True, scopes: bool = False) -> Collector:
     """Return a collector of the metrics of :func:`metrics`, for a registry of prometheus_client.
 

@@ -13,8 +13,10 @@ from memrt._policy.policy import policies as live_policies
 from memrt._policy.scope import Scope
 from memrt._policy.scope_tree import scopes as scope_tree
 from memrt._stats.snapshot import stats
+from memrt._support.public import public
 
 
+@public("memrt.telemetry")
 def stats_json(*, indent: int | None = None) -> str:
     """Return the statistics of the process and of all policies and scopes as JSON text.
 
@@ -42,6 +44,7 @@ def stats_json(*, indent: int | None = None) -> str:
     return json.dumps(_document(), indent=indent)
 
 
+@public("memrt.telemetry")
 def stats_schema() -> dict[str, Any]:
     """Return the JSON schema of the text that :func:`stats_json` returns.
 

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memrt._support.computed import computed
+from memrt._support.public import public
 from memrt._support.units import human_bytes, human_seconds, plural
 from memrt._trace.buffer_events import BufferEvents
 from memrt._trace.events import EVENT_NAMES, MARK
@@ -18,6 +19,7 @@ from memrt._trace.usage import TraceUsage, sum_usage
 from memrt._tracking.sites import Frame, Place, Site
 
 
+@public("memrt.types")
 class TracePolicy(NamedTuple):
     """Policy, or subpolicy of a policy in one scope, as recorded in a trace.
 
@@ -42,6 +44,7 @@ class TracePolicy(NamedTuple):
     """Alignment in bytes."""
 
 
+@public("memrt.types")
 class Mark(NamedTuple):
     """Moment that the program named with :func:`memrt.debug.mark`.
 
@@ -64,6 +67,7 @@ class Mark(NamedTuple):
     """Operating system's number of the thread."""
 
 
+@public("memrt.debug")
 class Trace:
     """Event trace recorded by :class:`memrt.debug.trace` or ``python -m memrt trace``.
 

@@ -8,12 +8,14 @@ from typing import NamedTuple
 
 from memrt import _memrt
 from memrt._support.leaving import end_block
+from memrt._support.public import public
 from memrt._support.units import plural
 
 FRAMES_MAX = 128
 LAST_MAX = 2**28
 
 
+@public("memrt.types")
 class TraceStats(NamedTuple):
     """Progress of an event trace, or its final state.
 
@@ -50,6 +52,7 @@ class TraceStats(NamedTuple):
         return f"{plural(self.lost, 'event')} {was} lost: {why}"
 
 
+@public("memrt.debug")
 class trace:  # noqa: N801 - reads as a verb where it is used
     """Context manager: record the memory events of all threads to a file.
 
@@ -157,6 +160,7 @@ class trace:  # noqa: N801 - reads as a verb where it is used
         return None if loss is None else f"trace {self.path!r}: {loss}"
 
 
+@public("memrt.debug")
 def mark(name: str) -> None:
     """Record a named event in the current event trace, to find this moment again.
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from memrt._support.public import public
 from memrt._trace.events import EVENT, FIELDS, STORED
 
 MAGIC = b"MEMRTRC\n"
@@ -18,6 +19,7 @@ ORDER = 0x01020304
 TEXT, SITE, POLICY, EVENTS, END = 1, 2, 3, 4, 5
 
 
+@public("memrt.debug")
 class TraceError(ValueError):
     """Exception for an invalid or unsupported trace file.
 

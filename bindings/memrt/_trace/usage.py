@@ -7,9 +7,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from memrt._support.public import public
 from memrt._trace.events import ADOPTION, ALLOC
 
 
+@public("memrt.types")
 class TraceUsage(NamedTuple):
     """Memory of one source line, scope, policy or thread in a trace.
 

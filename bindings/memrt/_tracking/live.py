@@ -10,12 +10,14 @@ from typing import NamedTuple
 
 from memrt import _memrt
 from memrt._policy.scope_tree import scope_paths
+from memrt._support.public import public
 from memrt._support.units import human_bytes, human_seconds, parse_bytes
 from memrt._tracking.sites import Place, Site, place_of, site_of
 
 FRAMES_MAX = 128
 
 
+@public("memrt.types")
 class LiveBuffer(NamedTuple):
     """Buffer that was live when :func:`memrt.debug.live` was called.
 
@@ -92,6 +94,7 @@ class LiveBuffer(NamedTuple):
         )
 
 
+@public("memrt.debug")
 def live() -> list[LiveBuffer]:
     """Return the live buffers allocated while tracking was on, oldest first.
 
@@ -115,6 +118,7 @@ def live() -> list[LiveBuffer]:
     return list(map(LiveBuffer._make, _memrt.live(scope_paths)))
 
 
+@public("memrt.types")
 @dataclass(frozen=True, slots=True)
 class SiteUsage:
     """Live memory allocated at one source line.
@@ -141,6 +145,7 @@ class SiteUsage:
         return f"<{human_bytes(round(self.bytes))} in {count} of {where}>"
 
 
+@public("memrt.debug")
 def sites(buffers: Iterable[LiveBuffer] | None = None) -> list[SiteUsage]:
     """Return the live memory by source line of the allocation, most bytes first.
 
@@ -186,6 +191,7 @@ class _Opened:
         self.outer = outer
 
 
+@public("memrt.debug")
 class tracking:  # noqa: N801 - reads as a verb where it is used
     """Context manager: :func:`live` lists buffers allocated inside, on any thread.
 

@@ -12,8 +12,10 @@ from typing import NamedTuple
 import numpy
 
 from memrt import _memrt
+from memrt._support.public import public
 
 
+@public("memrt.types")
 class Frame(NamedTuple):
     """One call in the call stack of an allocation.
 
@@ -81,6 +83,7 @@ def _is_user_frame(frame: Frame) -> bool:
     return "site-packages" in frame.file or not frame.file.startswith(_STANDARD_LIBRARY)
 
 
+@public("memrt.types")
 @dataclass(frozen=True, slots=True)
 class Site:
     """Allocation site: the call stack of an allocation.
@@ -118,6 +121,7 @@ class Site:
         return str(self.place)
 
 
+@public("memrt.types")
 class Place(NamedTuple):
     """Source line, or function of native code, that allocates memory.
 

@@ -5,43 +5,32 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from collections.abc import Sequence
+from importlib import import_module
+from types import ModuleType
 
 from memrt._support.import_path import remove_first_path
-from memrt.commands import (
-    check_allocator,
-    completion,
-    convert,
-    diff,
-    info,
-    leaks,
-    refprune,
-    replay,
-    report,
-    run,
-    stats,
-    top,
-    trace,
-)
-from memrt.commands import compile as compile_objects
 from memrt.commands.output.errors import CommandError
-from memrt.commands.programs.program import split_words
 
-_VERBS = {
-    "run": run,
-    "leaks": leaks,
-    "report": report,
-    "trace": trace,
-    "replay": replay,
-    "diff": diff,
-    "convert": convert,
-    "info": info,
-    "stats": stats,
-    "top": top,
-    "check-allocator": check_allocator,
-    "compile": compile_objects,
-    "refprune": refprune,
-    "completion": completion,
-}
+_VERBS = (
+    "run",
+    "leaks",
+    "report",
+    "trace",
+    "replay",
+    "diff",
+    "convert",
+    "info",
+    "stats",
+    "top",
+    "check-allocator",
+    "compile",
+    "refprune",
+    "completion",
+)
+
+_RUNNING = ("run", "leaks", "trace")
+"""Commands that run a program. Words after the options of memrt belong to the program."""
 
 _DESCRIPTION = "memrt: reference-counted memory for NumPy and compiled code."
 
@@ -78,7 +67,7 @@ def main(arguments: list[str] | None = None) -> None:
     words = sys.argv[1:] if arguments is None else list(arguments)
     chosen = _read(words)
     try:
-        if chosen.execute in _RUNNING:
+        if words[0] in _RUNNING:
             chosen.execute(chosen)
         else:
             _print_all(chosen)
@@ -87,16 +76,14 @@ def main(arguments: list[str] | None = None) -> None:
         sys.exit(2)
 
 
-_RUNNING = (run.execute, leaks.execute, trace.execute)
-"""Commands that run a program. Words after the options of memrt belong to the program."""
-
-
 def _read(words: list[str]) -> argparse.Namespace:
     """Parse a command line. The words of a program bypass argparse, which would change some."""
-    whole = parser()
-    module = _VERBS.get(words[0]) if words else None
-    if module is None or module.execute not in _RUNNING:
+    verbs = words[:1] if words and words[0] in _VERBS else _VERBS
+    whole = parser(verbs=verbs)
+    if not words or words[0] not in _RUNNING:
         return whole.parse_args(words)
+    from memrt.commands.programs.program import split_words
+
     own, program = split_words(_verb_parser(whole, words[0]), words[1:])
     chosen = whole.parse_args([words[0], *own])
     chosen.program = program
@@ -120,23 +107,32 @@ def _print_all(chosen: argparse.Namespace) -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # lets the exit flush work
 
 
-def parser(name: str = "python -m memrt") -> argparse.ArgumentParser:
-    """Return the parser of memrt's command line, with `name` as the program name in messages."""
+def _module_of(verb: str) -> ModuleType:
+    return import_module(f"memrt.commands.{verb.replace('-', '_')}")
+
+
+def parser(name: str = "python -m memrt", verbs: Sequence[str] = _VERBS) -> argparse.ArgumentParser:
+    """Return the parser of memrt's command line, with `name` as the program name in messages.
+
+    A program that runs on memrt shares its process with the modules of commands, so the caller may
+    limit the parser to some `verbs`.
+    """
     whole = argparse.ArgumentParser(
         prog=name,
         description=_DESCRIPTION,
         epilog=_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    verbs = whole.add_subparsers(metavar="COMMAND", required=True)
-    for name, module in _VERBS.items():
-        verb = verbs.add_parser(
-            name,
+    commands = whole.add_subparsers(metavar="COMMAND", required=True)
+    for verb in verbs:
+        module = _module_of(verb)
+        command = commands.add_parser(
+            verb,
             help=module.HELP,
             description=module.HELP,
             epilog=module.EXAMPLES,
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )
-        module.prepare_parser(verb)
-        verb.set_defaults(execute=module.execute, make_parser=parser)
+        module.prepare_parser(command)
+        command.set_defaults(execute=module.execute, make_parser=parser)
     return whole

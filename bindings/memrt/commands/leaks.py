@@ -14,6 +14,7 @@ import memrt
 from memrt._leaks.leaks import GROUPS_SHOWN, LeakGroup, amount, describe, group, unexpected
 from memrt._leaks.survey import Survey
 from memrt._support.units import human_bytes, plural
+from memrt._tracking.live import live
 from memrt.commands.programs.program import (
     add_program_arguments,
     program_named,
@@ -104,7 +105,7 @@ class _Found:
 def _find() -> _Found:
     """Collect garbage, and examine all live buffers that are not suppressed."""
     gc.collect()
-    buffers = [buffer for each in unexpected(group(memrt.debug.live())) for buffer in each.buffers]
+    buffers = [buffer for each in unexpected(group(live())) for buffer in each.buffers]
     try:
         survey = Survey(buffers)
     except (KeyboardInterrupt, MemoryError, RuntimeError) as error:

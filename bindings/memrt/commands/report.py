@@ -7,7 +7,8 @@ import os
 
 from memrt._profile.recording import Document, RecordingError, loads
 from memrt.commands.output.errors import CommandError
-from memrt.commands.output.reports import Outputs, add_output_options
+from memrt.commands.output.options import add_output_options
+from memrt.commands.output.reports import Outputs
 
 HELP = "Make the HTML page of a recording."
 

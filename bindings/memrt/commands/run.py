@@ -6,16 +6,18 @@ All options, output files and required packages are checked before the program s
 from __future__ import annotations
 
 import argparse
+from typing import TYPE_CHECKING
 
 import memrt
-from memrt._profile.family import Family
-from memrt._profile.recorder import Recorder
 from memrt.commands.output.errors import CommandError
-from memrt.commands.output.reports import Outputs, add_output_options
+from memrt.commands.output.options import add_output_options
 from memrt.commands.output.target import Target
 from memrt.commands.programs.program import add_program_arguments, program_named
-from memrt.commands.programs.recording import Recording
 from memrt.commands.programs.summary import summarise_at_exit
+
+if TYPE_CHECKING:
+    from memrt.commands.output.reports import Outputs
+    from memrt.commands.programs.recording import Recording
 
 HELP = "Run a Python program with all of NumPy's arrays on memrt, and print a summary to stderr."
 
@@ -80,14 +82,8 @@ def execute(arguments: argparse.Namespace) -> None:
     program.load()
     policy = _policy(arguments)
     json_file = None if arguments.json is None else Target(arguments.json, arguments.force)
-    outputs = Outputs(
-        html=arguments.html,
-        plot=arguments.plot,
-        record=arguments.record,
-        force=arguments.force,
-        others=[] if json_file is None else [json_file],
-    )
-    if arguments.children and not outputs:
+    outputs = _outputs(arguments, json_file)
+    if arguments.children and outputs is None:
         raise CommandError(
             "--children needs a report: add --html FILE, --record FILE or --plot PNG"
         )
@@ -96,7 +92,7 @@ def execute(arguments: argparse.Namespace) -> None:
     tracked = bool(arguments.track or arguments.html or arguments.record)
     if tracked:
         requested_tracking(arguments).__enter__()  # never left: the reports at exit need tracking
-    recording = _recording(arguments, outputs, tracked) if outputs else None
+    recording = None if outputs is None else _recording(arguments, outputs, tracked)
     summarise_at_exit(policy, json_file=json_file, quiet=arguments.quiet)
     if arguments.numba:
         _put_numba_on_memrt()
@@ -109,11 +105,30 @@ def execute(arguments: argparse.Namespace) -> None:
         program.run()
 
 
+def _outputs(arguments: argparse.Namespace, json_file: Target | None) -> Outputs | None:
+    """Return the requested pages, pictures and recordings, or None if none are requested."""
+    if arguments.html is None and arguments.plot is None and arguments.record is None:
+        return None
+    from memrt.commands.output.reports import Outputs  # saves a plain run the memory
+
+    return Outputs(
+        html=arguments.html,
+        plot=arguments.plot,
+        record=arguments.record,
+        force=arguments.force,
+        others=[] if json_file is None else [json_file],
+    )
+
+
 def _recording(arguments: argparse.Namespace, outputs: Outputs, tracked: bool) -> Recording:
     """Return a recording of this process, not started.
 
     With --children, the recording includes child processes, and passes the options on to them.
     """
+    from memrt._profile.family import Family
+    from memrt._profile.recorder import Recorder
+    from memrt.commands.programs.recording import Recording
+
     settings = {
         "Policy": arguments.name,
         "Alignment": str(arguments.alignment),

@@ -15,7 +15,6 @@ Under ``memrt.Policy(pinned=True)``, NumPy allocates its own arrays in pinned me
 """
 
 from memrt._memrt import CudaError
-from memrt._support.installation import make_public
 from memrt.cuda._accounts import CudaStats, set_limit, stats
 from memrt.cuda._array import Array
 from memrt.cuda._creation import empty
@@ -37,6 +36,3 @@ __all__ = [
 
 def __dir__() -> list[str]:
     return list(__all__)
-
-
-make_public(globals())

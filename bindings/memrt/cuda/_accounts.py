@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from memrt import _memrt
+from memrt._support.public import public
 
 KINDS = ("device", "managed", "pinned")
 """Names of the kinds, in the order of the numbers of ``memrt_memory_t``, starting at 1."""
@@ -25,6 +26,7 @@ def kind_number(kind: str) -> int:
     return KINDS.index(kind) + 1
 
 
+@public("memrt.cuda")
 @dataclass(frozen=True, slots=True)
 class CudaStats:
     """Exact statistics of the memory that memrt allocated of one CUDA kind, on all devices.
@@ -56,6 +58,7 @@ class CudaStats:
     """Number of buffers in `free` whose memory the driver refused to free."""
 
 
+@public("memrt.cuda")
 def stats(kind: str = "device") -> CudaStats:
     """Return the statistics of a kind of CUDA memory. Works without a driver.
 
@@ -84,6 +87,7 @@ def stats(kind: str = "device") -> CudaStats:
     return CudaStats(live, peak, None if limit == _UNLIMITED else limit, *counts)
 
 
+@public("memrt.cuda")
 def set_limit(kind: str, nbytes: int | None) -> None:
     """Limit the memory of a kind in use.
 

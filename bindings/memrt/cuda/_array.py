@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike
 
 from memrt import _memrt
 from memrt._memrt import MemInfo
+from memrt._support.public import public
 from memrt.cuda._driver import require_driver
 from memrt.cuda._host_copy import read_elements, write_elements
 from memrt.cuda._interface import interface_of
@@ -17,6 +18,7 @@ from memrt.cuda._memory import Keep, StreamOrderedMemory
 from memrt.cuda._stream import NONE, stream_handle
 
 
+@public("memrt.cuda")
 class Array(StreamOrderedMemory):
     """Array in CUDA memory: a layout of elements over a MemInfo.
 

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from memrt import _memrt
+from memrt._support.public import public
 from memrt.cuda._accounts import kind_number
 from memrt.cuda._array import Array
 from memrt.cuda._layout import Layout, dense_strides
@@ -17,6 +18,7 @@ from memrt.cuda._memory import Keep
 from memrt.cuda._stream import device_number, stream_handle
 
 
+@public("memrt.cuda")
 def empty(
     shape: int | Sequence[int],
     dtype: DTypeLike = float,

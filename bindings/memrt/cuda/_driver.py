@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from memrt import _memrt
+from memrt._support.public import public
 
 
+@public("memrt.cuda")
 def available() -> bool:
     """Return whether CUDA can be used: the driver is installed, starts, and finds a device.
 
@@ -24,6 +26,7 @@ def available() -> bool:
     return why_not() is None
 
 
+@public("memrt.cuda")
 def why_not() -> str | None:
     """Return the reason why CUDA cannot be used.
 

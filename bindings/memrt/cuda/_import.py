@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from memrt import _memrt
+from memrt._support.public import public
 from memrt.cuda._array import Array
 from memrt.cuda._interface import read_interface
 from memrt.cuda._layout import Layout
@@ -19,6 +20,7 @@ def of_tensor(tensor: _memrt.Tensor) -> Array:
     return Array._over(meminfo, offset, Layout(shape, strides, dtype), readonly, keep)
 
 
+@public("memrt")
 def from_cuda_array_interface(obj: Any, sync: bool = True, owner: Any = ...) -> Array:
     """Import the memory of an object with ``__cuda_array_interface__``, without a copy.
 

@@ -7,6 +7,7 @@ from contextlib import suppress
 from typing import Any
 
 from memrt import _memrt
+from memrt._support.public import public
 
 NONE = 0
 LEGACY = 1
@@ -14,6 +15,7 @@ _PER_THREAD = 2
 _TOP = 2**64
 
 
+@public("memrt.cuda")
 class Stream:
     """CUDA stream of a device. The stream does not wait for the legacy stream.
 

@@ -33,6 +33,94 @@ def test_public_names_exist_and_are_sorted(module):
     assert set(dir(module)) - {"__version__"} == set(module.__all__)
 
 
+def run_python(code):
+    """Run code in a new interpreter, and return the printed text."""
+    result = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert result.stderr == ""
+    return result.stdout
+
+
+def test_import_loads_only_the_modules_of_the_public_names():
+    loaded = run_python(
+        "import sys, numpy; before = set(sys.modules); import memrt; "
+        "print(*sorted(set(sys.modules) - before))"
+    ).split()
+    public = {"memrt", "memrt.debug", "memrt.telemetry", "memrt.testing", "memrt.types"}
+    private = {"memrt._memrt", "memrt._support", "memrt._support.options", "memrt._support.public"}
+    assert {name for name in loaded if name.startswith("memrt")} == public | private
+    assert not {"concurrent.futures", "dataclasses", "html", "json", "logging"} & set(loaded)
+
+
+def test_plain_run_loads_no_module_for_reports():
+    code = "import sys; print(*sorted(sys.modules))"
+    command = [sys.executable, "-m", "memrt", "run", "--quiet", "-c", code]
+    loaded = subprocess.check_output(command, text=True, timeout=60).split()
+    memrt_loaded = {name for name in loaded if name.startswith("memrt.")}
+    assert {name for name in memrt_loaded if name.count(".") == 2 and ".commands." in name} == {
+        "memrt.commands.output", "memrt.commands.programs", "memrt.commands.run",
+    }  # fmt: skip
+    assert not memrt_loaded & {"memrt._holders", "memrt._profile", "memrt._tracking", "memrt.cuda"}
+    assert not {"email", "html", "json", "socket", "subprocess"} & set(loaded)
+
+
+def names_of(imports):
+    """Return the names that import statements bind, by module."""
+    found = {}
+    for node in imports:
+        found.setdefault(node.module, set()).update(each.name for each in node.names)
+    return found
+
+
+@pytest.mark.parametrize("file", ["__init__.py", "debug.py", "telemetry.py", "types.py"])
+def test_type_checkers_and_first_use_import_the_same_names(file):
+    tree = ast.parse((PACKAGE / file).read_text())
+    (branch,) = (node for node in tree.body if isinstance(node, ast.If))
+    table = ast.literal_eval(branch.orelse[0].value.args[1])
+    assert names_of(branch.body) == {module: set(names.split()) for module, names in table.items()}
+
+
+@pytest.mark.parametrize("module", MODULES[:-1], ids=lambda module: module.__name__)
+def test_unknown_name_is_an_attribute_error_with_a_hint(module):
+    name = module.__all__[-1]
+    with pytest.raises(AttributeError, match=f"^module '{module.__name__}' has no attribute"):
+        getattr(module, name + "x")
+    result = subprocess.run(
+        [sys.executable, "-c", f"import {module.__name__}; {module.__name__}.{name}x"],
+        capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert f"Did you mean: '{name}'?" in result.stderr
+
+
+def test_first_use_by_many_threads_at_once_gives_one_object():
+    code = """
+import threading, memrt
+start, found = threading.Barrier(16), []
+def use():
+    start.wait()
+    found.append((memrt.debug.growth, memrt.types.Holders, memrt.Policy, memrt.holders))
+threads = [threading.Thread(target=use) for _ in range(16)]
+for thread in threads: thread.start()
+for thread in threads: thread.join()
+print(len(found), len(set(found)))
+"""
+    assert run_python(code) == "16 1\n"
+
+
+def test_annotations_resolve_before_a_program_names_the_types():
+    code = """
+import typing, numpy as np, memrt
+for thing in (memrt.stats(), memrt.alignment(np.ones(3)), memrt.holders(memrt.zeros(3)),
+              memrt.debug.growth(list), memrt.debug.options()[0]):
+    print(type(thing).__module__, *typing.get_type_hints(type(thing)))
+"""
+    shown = run_python(code).splitlines()
+    assert [line.split()[:2] for line in shown] == [
+        ["memrt.types", first] for first in ("alloc", "dtype", "nbytes", "places", "name")
+    ]
+
+
 def test_top_level_has_at_most_40_names():
     assert len(memrt.__all__) <= 40
     names = [name for module, name in NAMES if module is not memrt.cuda]  # has an `empty`, too

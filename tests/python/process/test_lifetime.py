@@ -38,6 +38,7 @@ MADE = {
 
 HEAD = """
 import ctypes, memrt, numpy as np, probe
+memrt.Policy, memrt.adopt # the end of the interpreter imports nothing
 class Owner: pass
 def under():
     with memrt.Policy(): return np.ones(100)

@@ -361,6 +361,8 @@ def locks():
 
 PACKAGES = ("memrt", "pytest_memrt")
 import memrt.cuda, memrt.testing, memrt.numba, memrt.commands.run, memrt.pytest_plugin
+for public in (memrt, memrt.debug, memrt.telemetry, memrt.types):
+    for name in public.__all__: getattr(public, name)
 held, end = threading.Event(), threading.Event()
 
 def hold():

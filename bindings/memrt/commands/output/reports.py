@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Callable, Iterable
 from typing import BinaryIO
 
@@ -13,12 +12,6 @@ from memrt.commands.output.errors import CommandError
 from memrt.commands.output.target import Target, expect_distinct, written
 
 _Writer = Callable[[list[Document], BinaryIO], object]
-
-
-def add_output_options(parser: argparse.ArgumentParser) -> None:
-    """Add the options shared by all commands that write pages and pictures."""
-    parser.add_argument("--plot", metavar="PNG", help="write a picture of the timeline to PNG")
-    parser.add_argument("--force", action="store_true", help="replace existing files")
 
 
 class Outputs:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import secrets
 from collections.abc import Callable, Iterable, Iterator
 from typing import BinaryIO
 
@@ -73,7 +72,7 @@ class Target:
     def _aside(self) -> Iterator[tuple[BinaryIO, str]]:
         """Provide a new file in the same folder, and its path. Remove the file on failure."""
         folder = os.path.dirname(self._target)
-        beside = os.path.join(folder, f".memrt-{secrets.token_hex(8)}")
+        beside = os.path.join(folder, f".memrt-{os.urandom(8).hex()}")
         flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC
         file = os.fdopen(os.open(beside, flags, 0o666), "wb")
         try:

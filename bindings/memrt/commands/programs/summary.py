@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import atexit
 import contextlib
-import json
 import os
 import sys
 import time
@@ -22,6 +21,8 @@ _LISTED = 10  # allocation sites in the printed summary
 
 def summarise_at_exit(policy: memrt.Policy, json_file: Target | None, quiet: bool) -> None:
     """Register the summary for the exit of this process, after its threads and exit functions."""
+    if json_file is not None:
+        import json  # noqa: F401 - the end of a program imports nothing
     owner, begin = os.getpid(), time.perf_counter()
 
     def finish() -> None:
@@ -50,6 +51,8 @@ def _report(policy: memrt.Policy, seconds: float) -> dict[str, Any]:
 
 
 def _write(json_file: Target, report: dict[str, Any]) -> None:
+    import json
+
     failure = written(json_file, lambda file: file.write(json.dumps(report, indent=2).encode()))
     if failure is not None:
         _say(f"memrt: {failure}")
