@@ -3,8 +3,8 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-#include "runtime/alloc/heap/central_list.h"
-#include "runtime/alloc/heap/detour.h"
+#include "runtime/alloc/heap/central/central_list.h"
+#include "runtime/alloc/heap/central/detour.h"
 #include "runtime/alloc/heap/handover.h"
 #include "runtime/alloc/heap/heap.h"
 #include "runtime/alloc/heap/large_cache.h"

@@ -120,6 +120,12 @@ static memrt_meminfo_t *move_block_fast(memrt__thread_t *self, memrt_meminfo_t *
     return moved;
 }
 
+/// Return whether the heap may resize a block for another class without a copy.
+static bool may_resize_in_place(const memrt_meminfo_t *mi, unsigned class)
+{
+    return memrt__class_has_own_spans(mi->bin) && memrt__class_has_own_spans(class);
+}
+
 memrt_meminfo_t *memrt__block_resize_fast(memrt_meminfo_t *mi, size_t size)
 {
     unsigned flags = memrt__flags_load_relaxed(&mi->flags);
@@ -134,7 +140,7 @@ memrt_meminfo_t *memrt__block_resize_fast(memrt_meminfo_t *mi, size_t size)
     const void *old_data = mi->data;
     size_t old_size = mi->size;
     if (shard != NULL && class != mi->bin) {
-        mi = move_block_fast(self, mi, class, size);
+        mi = may_resize_in_place(mi, class) ? NULL : move_block_fast(self, mi, class, size);
     }
     if (shard == NULL || mi == NULL) {
         return NULL;

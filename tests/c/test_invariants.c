@@ -13,7 +13,7 @@
 #include "runtime/alloc/allocator.h"
 #include "runtime/alloc/guard/guard.h"
 #include "runtime/alloc/guard/quarantine.h"
-#include "runtime/alloc/heap/central_list.h"
+#include "runtime/alloc/heap/central/central_list.h"
 #include "runtime/alloc/heap/large_cache.h"
 #include "runtime/alloc/heap/pages/page_counts.h"
 #include "runtime/alloc/heap/pages/page_heap.h"

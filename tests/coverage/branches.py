@@ -145,8 +145,13 @@ def faults(count: Count, listing: Listing) -> Iterable[str]:
 
 
 def begin_at_zero() -> None:
+    """Remove all counter files, and the compiler's notes about sources that do not exist now."""
     for counters in BUILD.rglob("*.gcda"):
         counters.unlink()
+    objects = BUILD / "CMakeFiles" / "memrt_objects.dir"
+    for notes in objects.rglob("*.gcno"):
+        if not (ROOT / notes.relative_to(objects).with_suffix("")).is_file():
+            notes.unlink()
 
 
 def run_tests() -> bool:

@@ -1,4 +1,4 @@
-"""Public names: their module as users see it, and their import at the first use."""
+"""Public names: the module that users see, and the import at the first use."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ def public(module: str) -> Callable[[_T], _T]:
 def import_at_first_use(package: str, origins: Mapping[str, str]) -> Callable[[str], Any]:
     """Return the function ``__getattr__`` of a public module that imports names at their first use.
 
-    Most programs use few of the names, so they save the time and memory of most imports. At the end
-    of the interpreter, nothing can be imported: names that were not used before are missing.
+    Most programs use few names, and save the time and memory of most imports. At the end of the
+    interpreter, nothing can be imported: names that were not used before are missing.
 
     Parameters
     ----------

@@ -1,6 +1,6 @@
 #include "runtime/alloc/heap/handover.h"
 
-#include "runtime/alloc/heap/central_list.h"
+#include "runtime/alloc/heap/central/central_list.h"
 #include "runtime/alloc/heap/pages/page_heap.h"
 #include "runtime/alloc/heap/purger.h"
 #include "runtime/alloc/heap/size_class.h"

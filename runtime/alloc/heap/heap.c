@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "runtime/alloc/heap/central_list.h"
+#include "runtime/alloc/heap/central/central_list.h"
 #include "runtime/alloc/heap/handover.h"
 #include "runtime/alloc/heap/large_cache.h"
 #include "runtime/alloc/heap/large_cache_purge.h"
@@ -164,14 +164,22 @@ static void *resize_large_block(void *ctx, void *ptr, size_t old_size, size_t ne
     return mapping == NULL ? NULL : mapping + offset;
 }
 
+/// Let a class block of `old_bytes` serve as one of `new_bytes`, at the same address. Returns
+/// false, with nothing changed, if that is not possible.
+static bool resize_class_block(void *ptr, size_t old_bytes, size_t new_bytes, size_t align)
+{
+    unsigned before = memrt__class_of_bytes(old_bytes), after = memrt__class_of_bytes(new_bytes);
+    return before == after ||
+           (align <= MEMRT_HEADER_SIZE && memrt__central_list_resize(ptr, before, after));
+}
+
 static void *heap_realloc(void *ctx, void *ptr, size_t old_size, size_t new_size, size_t align)
 {
     size_t old_bytes, new_bytes;
     MEMRT__ASSERT(((size_t)ptr & (align - 1)) == 0);
     bool was_small = compute_class_bytes(old_size, align, &old_bytes);
     bool is_small = compute_class_bytes(new_size, align, &new_bytes);
-    if (was_small && is_small &&
-        memrt__class_of_bytes(old_bytes) == memrt__class_of_bytes(new_bytes)) {
+    if (was_small && is_small && resize_class_block(ptr, old_bytes, new_bytes, align)) {
         return ptr;
     }
     if (!was_small && !is_small) {

@@ -60,6 +60,14 @@ static inline size_t memrt__class_bytes(unsigned class)
     return memrt__bytes_of_classes[class];
 }
 
+/// Minimum bytes of a block with a span for itself.
+#define MEMRT__OWN_SPAN_FROM ((size_t)32 << 10)
+
+static inline bool memrt__class_has_own_spans(unsigned class)
+{
+    return memrt__class_bytes(class) >= MEMRT__OWN_SPAN_FROM;
+}
+
 /// Return whether the blocks of the class have more than MEMRT__SMALL_CLASS_MAX bytes.
 static inline bool memrt__class_has_large_blocks(unsigned class)
 {

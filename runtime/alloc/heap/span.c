@@ -27,24 +27,29 @@ void memrt__link_refuse(const void *next)
 
 size_t memrt__span_bytes_max(size_t bytes)
 {
-    return bytes < SPAN_BYTES / 2 ? memrt__size_max(SPAN_BYTES, bytes * SPAN_BLOCKS) : bytes;
-}
-
-static bool has_single_block(size_t bytes)
-{
-    return memrt__span_bytes_max(bytes) == bytes;
+    return bytes < MEMRT__OWN_SPAN_FROM ? memrt__size_max(SPAN_BYTES, bytes * SPAN_BLOCKS) : bytes;
 }
 
 void memrt__span_init(memrt__span_t *span, unsigned class)
 {
     size_t bytes = memrt__class_bytes(class);
     char *start = memrt__start_of_pages(span->base); /* without the offset of a former block */
-    size_t offset = has_single_block(bytes) ? memrt__start_offset(start) : 0;
+    size_t offset = memrt__class_has_own_spans(class) ? memrt__start_offset(start) : 0;
     span->bytes = bytes;
     span->class = (uint8_t)class;
     span->base = span->fresh = start + offset;
     span->end = span->base + (span->units * MEMRT__UNIT - offset) / bytes * bytes;
     MEMRT__ASSERT(span->end > span->base); /* room for a block at least */
+}
+
+void memrt__span_change_class(memrt__span_t *span, unsigned class)
+{
+    MEMRT__ASSERT(span->used == 1 && span->free == NULL && span->fresh == span->end);
+    span->bytes = memrt__class_bytes(class);
+    span->class = (uint8_t)class;
+    span->end = span->fresh = span->base + span->bytes;
+    MEMRT__ASSERT(span->end <=
+                  (char *)memrt__start_of_pages(span->base) + span->units * MEMRT__UNIT);
 }
 
 #if MEMRT_DEBUG

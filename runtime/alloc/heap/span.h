@@ -22,11 +22,12 @@
 ///     | handed out before: in use, cached by a thread, or in `free` | never handed out |
 ///     ^ base                                                        ^ fresh        end ^
 ///
-/// A block of 32 KiB or more has a span for itself, and begins memrt__start_offset() bytes after
-/// the first unit.
+/// A block of MEMRT__OWN_SPAN_FROM bytes or more has a span for itself, and begins
+/// memrt__start_offset() bytes after the first unit.
 ///
 /// Between base and fresh lie `used` blocks plus the blocks in `free`. Fixed once the span is set
-/// up: base, end, bytes, class, units, clean. All other fields are under the lock of the class.
+/// up: base, end, bytes, class, units, clean; but the span of a large block may change its length
+/// and class together. All other fields are under the lock of the class.
 typedef struct memrt__span {
     struct memrt__span *next, *prev; ///< spans of the class with a block to give
     char *base, *end;
@@ -112,6 +113,10 @@ size_t memrt__span_bytes_max(size_t bytes);
 
 /// Set up a new span with base and units for blocks of a class.
 void memrt__span_init(memrt__span_t *span, unsigned class);
+
+/// Change the class of a span with a single block in use, after a change of its units. The block
+/// keeps its address.
+void memrt__span_change_class(memrt__span_t *span, unsigned class);
 
 #if MEMRT_DEBUG
 /// Return whether the invariants of a span hold. Under the lock of the class.

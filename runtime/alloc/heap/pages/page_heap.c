@@ -49,6 +49,16 @@ static memrt__segment_t *find_segment(size_t units, size_t *first)
     return segment;
 }
 
+/// Note that a span took `units` units, of which `dirty` were dirty. Sets `*grew` if a unit was not
+/// dirty.
+static void note_taken(size_t units, size_t dirty, bool *grew)
+{
+    if (dirty < units) {
+        *grew = true;
+        memrt__segment_purge_above_budget();
+    }
+}
+
 /// Cut a span from a segment. Sets `*grew` if a unit of the span is not dirty.
 static memrt__span_t *cut_span(memrt__segment_t *segment, size_t first, size_t units, bool *grew)
 {
@@ -57,10 +67,7 @@ static memrt__span_t *cut_span(memrt__segment_t *segment, size_t first, size_t u
     memrt__page_counts_take(units, dirty);
     memrt__span_t *span = memrt__segment_mark_span(segment, first, units, dirty);
     memrt__page_counts_update_stuck(segment, before);
-    if (dirty < units) {
-        *grew = true;
-        memrt__segment_purge_above_budget();
-    }
+    note_taken(units, dirty, grew);
     return span;
 }
 
@@ -117,6 +124,44 @@ memrt__span_t *memrt__page_heap_take(size_t units, bool *grew)
     MEMRT__ASSERT(span == NULL || (span->units == units && span->used == 0));
     memrt__unlock(MEMRT__RANK_PAGE_HEAP);
     return span;
+}
+
+/// Add the `units` units after a span to the span. Returns false if some of the units are in use.
+static bool extend_span(memrt__span_t *span, size_t units, bool *grew)
+{
+    memrt__segment_t *segment = memrt__segment_of(span);
+    size_t first = memrt__unit_of(span->base) + span->units, end = first + units;
+    if (end > MEMRT__SEGMENT_UNITS || memrt__unit_bits_find(&segment->used, first, true) < end) {
+        return false;
+    }
+    size_t dirty = memrt__unit_bits_count_run(&segment->dirty, first, units),
+           before = memrt__segment_stuck_units(segment);
+    memrt__page_counts_take(units, dirty);
+    memrt__segment_extend_span(segment, span, units);
+    memrt__page_counts_update_stuck(segment, before);
+    note_taken(units, dirty, grew);
+    return true;
+}
+
+static void shorten_span(memrt__span_t *span, size_t units)
+{
+    memrt__page_counts_give(span->units - units);
+    memrt__segment_note_dirty(memrt__segment_of(span));
+    memrt__span_shorten(span, units);
+}
+
+bool memrt__page_heap_resize(memrt__span_t *span, size_t units, bool *grew)
+{
+    bool resized = true;
+    MEMRT__ASSERT(units != 0 && units <= MEMRT__SPAN_MAX / MEMRT__UNIT && span->used != 0);
+    memrt__lock(MEMRT__RANK_PAGE_HEAP);
+    if (units > span->units) {
+        resized = extend_span(span, units - span->units, grew);
+    } else if (units < span->units) {
+        shorten_span(span, units);
+    }
+    memrt__unlock(MEMRT__RANK_PAGE_HEAP);
+    return resized;
 }
 
 memrt__span_t *memrt__page_heap_take_whole(size_t units, size_t most)

@@ -30,6 +30,11 @@ memrt__span_t *memrt__page_heap_take(size_t units, bool *grew);
 /// `next`. NULL: there is none.
 memrt__span_t *memrt__page_heap_take_whole(size_t units, size_t most);
 
+/// Change the length of a span in place to `units` units, more or fewer. Sets `*grew` as
+/// memrt__page_heap_take() does. Failure: returns false, with nothing changed, if units after the
+/// span are in use.
+bool memrt__page_heap_resize(memrt__span_t *span, size_t units, bool *grew);
+
 /// Add a segment from detour.h, full of spans up to its free end, to the page heap. Under the
 /// lock of rank PAGE_HEAP.
 void memrt__page_heap_adopt(memrt__segment_t *segment);

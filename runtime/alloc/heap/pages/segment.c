@@ -73,24 +73,37 @@ bool memrt__segment_can_unmap(const memrt__segment_t *segment, bool all)
     return memcmp(&bits, &segment->dirty, sizeof(bits)) == 0;
 }
 
-memrt__span_t *memrt__segment_mark_span(memrt__segment_t *segment, size_t first, size_t units,
-                                        size_t dirty)
+/// Mark free units as units of the span that begins with the unit `head`.
+static void mark_units(memrt__segment_t *segment, size_t first, size_t units, size_t head)
 {
     MEMRT__ASSERT(first >= MEMRT__SEGMENT_TABLE && first + units <= MEMRT__SEGMENT_UNITS);
     MEMRT__ASSERT(memrt__unit_bits_count_run(&segment->used, first, units) == 0);
-    MEMRT__ASSERT(dirty <= units);
     segment->used_units += units;
     memrt__unit_bits_set_run(&segment->used, first, units);
     memrt__unit_bits_set_run(&segment->dirty, first, units);
     memrt__unit_bits_clear_run(&segment->idle, first, units);
     for (size_t unit = first; unit < first + units; unit++) {
-        segment->head[unit] = (uint16_t)first;
+        segment->head[unit] = (uint16_t)head;
     }
+}
+
+memrt__span_t *memrt__segment_mark_span(memrt__segment_t *segment, size_t first, size_t units,
+                                        size_t dirty)
+{
+    MEMRT__ASSERT(dirty <= units);
+    mark_units(segment, first, units, first);
     memrt__span_t *span = &segment->spans[first];
     *span = (memrt__span_t){.base = memrt__segment_address_of(segment, first),
                             .units = (uint16_t)units,
                             .clean = dirty == 0};
     return span;
+}
+
+void memrt__segment_extend_span(memrt__segment_t *segment, memrt__span_t *span, size_t units)
+{
+    size_t first = memrt__unit_of(span->base);
+    mark_units(segment, first + span->units, units, first);
+    span->units = (uint16_t)(span->units + units);
 }
 
 void memrt__segment_visit_spans(memrt__segment_t *segment, void (*each)(memrt__span_t *span))

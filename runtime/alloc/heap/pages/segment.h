@@ -131,6 +131,9 @@ size_t memrt__segment_stuck_units(const memrt__segment_t *segment);
 memrt__span_t *memrt__segment_mark_span(memrt__segment_t *segment, size_t first, size_t units,
                                         size_t dirty);
 
+/// Add the `units` free units after a span to the span.
+void memrt__segment_extend_span(memrt__segment_t *segment, memrt__span_t *span, size_t units);
+
 /// Call `each` with each span of a segment whose spans lie without gaps after the table.
 void memrt__segment_visit_spans(memrt__segment_t *segment, void (*each)(memrt__span_t *span));
 

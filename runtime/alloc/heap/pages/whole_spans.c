@@ -15,16 +15,28 @@ static memrt__unit_bits_t filled;     /* all lists that are not empty, and possi
 /// Maximum number of whole spans that one call dissolves under the lock.
 #define DISSOLVED_MAX 1024
 
-void memrt__span_dissolve(memrt__span_t *span)
+/// Clear the units of a span from its unit `from` on.
+static void clear_units(const memrt__span_t *span, size_t from)
 {
     MEMRT__ASSERT_HELD(MEMRT__RANK_PAGE_HEAP);
     memrt__segment_t *segment = memrt__segment_of(span);
-    size_t before = memrt__segment_stuck_units(segment), first = memrt__unit_of(span->base);
-    MEMRT__ASSERT(segment->used_units >= span->units);
-    memrt__unit_bits_clear_run(&segment->used, first, span->units);
-    segment->used_units -= span->units;
+    size_t before = memrt__segment_stuck_units(segment), first = memrt__unit_of(span->base) + from;
+    MEMRT__ASSERT(from < span->units && segment->used_units >= span->units - from);
+    memrt__unit_bits_clear_run(&segment->used, first, span->units - from);
+    segment->used_units -= span->units - from;
     memrt__segment_bins_raise(segment, first);
     memrt__page_counts_update_stuck(segment, before);
+}
+
+void memrt__span_dissolve(memrt__span_t *span)
+{
+    clear_units(span, 0);
+}
+
+void memrt__span_shorten(memrt__span_t *span, size_t units)
+{
+    clear_units(span, units);
+    span->units = (uint16_t)units;
 }
 
 static void unmark_span(memrt__span_t *span)

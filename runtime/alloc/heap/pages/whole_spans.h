@@ -17,6 +17,9 @@
 /// Clear the units of a freed span in the bitmaps, so that spans of any length can take the units.
 void memrt__span_dissolve(memrt__span_t *span);
 
+/// Shorten a span to its first `units` units. Spans of any length can take the other units.
+void memrt__span_shorten(memrt__span_t *span, size_t units);
+
 /// Take the span of `units` units that was freed last, or return NULL.
 memrt__span_t *memrt__whole_spans_pop(size_t units);
 

@@ -4,7 +4,7 @@
 
 #include "conformance/pattern.h"
 #include "runtime/alloc/allocator.h"
-#include "runtime/alloc/heap/central_list.h"
+#include "runtime/alloc/heap/central/central_list.h"
 #include "runtime/alloc/heap/fast_header.h"
 #include "runtime/alloc/heap/large_cache.h"
 #include "runtime/alloc/heap/pages/page_heap.h"

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "runtime/alloc/allocator.h"
-#include "runtime/alloc/heap/central_list.h"
+#include "runtime/alloc/heap/central/central_list.h"
 #include "runtime/alloc/heap/handover.h"
 #include "runtime/alloc/heap/heap.h"
 #include "runtime/alloc/heap/purger.h"

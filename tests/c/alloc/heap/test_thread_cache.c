@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "runtime/alloc/allocator.h"
-#include "runtime/alloc/heap/central_list.h"
+#include "runtime/alloc/heap/central/central_list.h"
 #include "runtime/alloc/heap/handover.h"
 #include "runtime/alloc/heap/pages/page_heap.h"
 #include "runtime/alloc/heap/thread_cache.h"

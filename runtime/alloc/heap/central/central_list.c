@@ -1,39 +1,21 @@
-#include "runtime/alloc/heap/central_list.h"
+#include "runtime/alloc/heap/central/central_list.h"
 
-#include "runtime/alloc/heap/detour.h"
+#include "runtime/alloc/heap/central/central_layout.h"
+#include "runtime/alloc/heap/central/detour.h"
 #include "runtime/alloc/heap/fast_header.h"
 #include "runtime/alloc/heap/large_cache_purge.h"
 #include "runtime/alloc/heap/pages/page_heap.h"
-#include "runtime/alloc/heap/pages/segment_rounds.h"
 #include "runtime/alloc/heap/purger.h"
 #include "runtime/alloc/heap/size_class.h"
 #include "runtime/base/check.h"
 #include "runtime/base/compiler.h"
 #include "runtime/os/lock.h"
 
-/// Central list of one class. Invariant: a span is in the list if and only if the span has a block
-/// to give.
-typedef struct central {
-    _Alignas(MEMRT__CACHE_LINE) memrt__span_t *spans; ///< under the class's lock
-    size_t unused; ///< under the lock; blocks in the `free` lists of spans
-    size_t units;  ///< under the lock; units in spans of the class
-} central_t;
+memrt__central_t memrt__centrals[MEMRT__CLASSES];
 
-static central_t centrals[MEMRT__CLASSES];
+static memrt__central_t *const centrals = memrt__centrals;
 
-static memrt__rank_t get_class_lock(unsigned class)
-{
-    MEMRT__ASSERT(class < MEMRT__CLASSES);
-    unsigned locks = MEMRT__RANK_CLASS_LAST - MEMRT__RANK_CLASS + 1;
-    return (memrt__rank_t)(MEMRT__RANK_CLASS + class % locks);
-}
-
-static bool has_block(const memrt__span_t *span)
-{
-    return span->free != NULL || span->fresh != span->end;
-}
-
-static void link_span(central_t *central, memrt__span_t *span)
+static void link_span(memrt__central_t *central, memrt__span_t *span)
 {
     MEMRT__ASSERT(!span->detoured);
     MEMRT__ASSERT(central->spans == NULL || central->spans->prev == NULL);
@@ -45,7 +27,7 @@ static void link_span(central_t *central, memrt__span_t *span)
     central->spans = span;
 }
 
-static void unlink_span(central_t *central, memrt__span_t *span)
+static void unlink_span(memrt__central_t *central, memrt__span_t *span)
 {
     MEMRT__ASSERT(span == (span->prev == NULL ? central->spans : span->prev->next));
     MEMRT__ASSERT(span->next == NULL || span->next->prev == span);
@@ -59,7 +41,7 @@ static void unlink_span(central_t *central, memrt__span_t *span)
 
 /// Return the units of the next span. A class starts with a small span, and each further span
 /// doubles the class, up to memrt__span_bytes_max().
-static size_t choose_span_units(const central_t *central, size_t bytes)
+static size_t choose_span_units(const memrt__central_t *central, size_t bytes)
 {
     size_t begin = memrt__size_max(bytes, SPAN_BYTES_MIN);
     size_t wanted = memrt__size_max(central->units * MEMRT__UNIT, begin);
@@ -67,7 +49,7 @@ static size_t choose_span_units(const central_t *central, size_t bytes)
     return (memrt__size_min(wanted, most) + MEMRT__UNIT - 1) / MEMRT__UNIT;
 }
 
-static memrt__span_t *take_span(central_t *central, unsigned class, bool *grew)
+static memrt__span_t *take_span(memrt__central_t *central, unsigned class, bool *grew)
 {
     size_t units = choose_span_units(central, memrt__class_bytes(class));
     memrt__span_t *span = memrt__page_heap_take(units, grew);
@@ -81,9 +63,9 @@ static memrt__span_t *take_span(central_t *central, unsigned class, bool *grew)
 
 /// Take a block from a span. Blocks given back come first, because their pages are already in
 /// memory.
-static void *pop_block(central_t *central, memrt__span_t *span, bool *clean)
+static void *pop_block(memrt__central_t *central, memrt__span_t *span, bool *clean)
 {
-    MEMRT__ASSERT(has_block(span));
+    MEMRT__ASSERT(memrt__span_has_block(span));
     void *block = span->free;
     *clean = false;
     if (block != NULL) {
@@ -97,7 +79,7 @@ static void *pop_block(central_t *central, memrt__span_t *span, bool *clean)
         memrt__cached_header_write(span->class, block);
     }
     span->used++;
-    if (!has_block(span)) {
+    if (!memrt__span_has_block(span)) {
         unlink_span(central, span);
     }
     return block;
@@ -105,8 +87,8 @@ static void *pop_block(central_t *central, memrt__span_t *span, bool *clean)
 
 static void *take_block(unsigned class, bool *clean, bool *grew)
 {
-    MEMRT__ASSERT_HELD(get_class_lock(class));
-    central_t *central = &centrals[class];
+    MEMRT__ASSERT_HELD(memrt__central_lock_of(class));
+    memrt__central_t *central = &centrals[class];
     memrt__span_t *span = central->spans;
     if (span == NULL) {
         span = take_span(central, class, grew);
@@ -115,7 +97,7 @@ static void *take_block(unsigned class, bool *clean, bool *grew)
 }
 
 /// Take the only block of a new span.
-static void *take_single_block(central_t *central, unsigned class, memrt__span_t *span)
+static void *take_single_block(memrt__central_t *central, unsigned class, memrt__span_t *span)
 {
     memrt__span_init(span, class);
     MEMRT__ASSERT(span->end == span->base + span->bytes && span->used == 0);
@@ -146,8 +128,8 @@ static void append(list_t *list, void *block)
 /// memory; if there is none, take one block. `*clean` is of the last block.
 static list_t take_large_blocks(unsigned class, size_t most, bool *clean, bool *grew)
 {
-    MEMRT__ASSERT_HELD(get_class_lock(class));
-    central_t *central = &centrals[class];
+    MEMRT__ASSERT_HELD(memrt__central_lock_of(class));
+    memrt__central_t *central = &centrals[class];
     MEMRT__ASSERT(central->spans == NULL && most != 0);
     size_t units = choose_span_units(central, memrt__class_bytes(class));
     memrt__span_t *spans = memrt__page_heap_take_whole(units, most);
@@ -177,12 +159,12 @@ static list_t take_small_blocks(unsigned class, size_t most, bool *clean, bool *
 
 static void join_detour_span(memrt__span_t *span)
 {
-    MEMRT__ASSERT_HELD(get_class_lock(span->class));
+    MEMRT__ASSERT_HELD(memrt__central_lock_of(span->class));
     MEMRT__ASSERT(span->detoured);
-    central_t *central = &centrals[span->class];
+    memrt__central_t *central = &centrals[span->class];
     span->detoured = false;
     central->units += span->units;
-    if (has_block(span)) {
+    if (memrt__span_has_block(span)) {
         link_span(central, span);
     }
 }
@@ -204,7 +186,7 @@ static list_t try_take(unsigned class, size_t most, bool *clean)
 {
     list_t list = {0};
     bool grew = false;
-    while (!memrt__lock_or_fork(get_class_lock(class))) {
+    while (!memrt__lock_or_fork(memrt__central_lock_of(class))) {
         if (memrt__detour_take(class, most, &list.first, &list.count)) {
             *clean = false;
             return list;
@@ -212,7 +194,7 @@ static list_t try_take(unsigned class, size_t most, bool *clean)
     }
     list = memrt__class_has_large_blocks(class) ? take_large_blocks(class, most, clean, &grew)
                                                 : take_small_blocks(class, most, clean, &grew);
-    memrt__unlock(get_class_lock(class));
+    memrt__unlock(memrt__central_lock_of(class));
     if (grew) {
         memrt__large_cache_make_room();
     }
@@ -244,9 +226,9 @@ void *memrt__central_list_take_one(unsigned class, bool *clean)
     return take(class, 1, clean).first;
 }
 
-static void push_block(central_t *central, memrt__span_t *span, void *block)
+static void push_block(memrt__central_t *central, memrt__span_t *span, void *block)
 {
-    if (!has_block(span)) {
+    if (!memrt__span_has_block(span)) {
         link_span(central, span);
     }
     memrt__block_set_next(block, span->free);
@@ -255,14 +237,8 @@ static void push_block(central_t *central, memrt__span_t *span, void *block)
     central->unused++;
 }
 
-/// Return the length of the `free` list of a span without used blocks.
-static size_t count_free_blocks(const memrt__span_t *span)
-{
-    return (size_t)(span->fresh - span->base) / span->bytes;
-}
-
 /// Give one block back. If the block was the last in use, add its span to `*empty`.
-static void return_block(central_t *central, void *block, memrt__span_t **empty)
+static void return_block(memrt__central_t *central, void *block, memrt__span_t **empty)
 {
     memrt__span_t *span = memrt__page_heap_span_of(block);
     if (MEMRT__UNLIKELY(span->detoured)) { /* by the forking thread; a child loses the block */
@@ -275,12 +251,12 @@ static void return_block(central_t *central, void *block, memrt__span_t **empty)
         push_block(central, span, block);
         return;
     }
-    MEMRT__ASSERT(central->unused + 1 >= count_free_blocks(span));
+    MEMRT__ASSERT(central->unused + 1 >= memrt__span_count_free(span));
     MEMRT__ASSERT(central->units >= span->units);
-    if (has_block(span)) {
+    if (memrt__span_has_block(span)) {
         unlink_span(central, span);
     }
-    central->unused -= count_free_blocks(span) - 1; /* without the returned block */
+    central->unused -= memrt__span_count_free(span) - 1; /* without the returned block */
     central->units -= span->units;
     span->used = 0;
     span->next = *empty;
@@ -289,9 +265,9 @@ static void return_block(central_t *central, void *block, memrt__span_t **empty)
 
 void memrt__central_list_give(unsigned class, void *list)
 {
-    central_t *central = &centrals[class];
+    memrt__central_t *central = &centrals[class];
     memrt__span_t *empty = NULL;
-    while (!memrt__lock_or_fork(get_class_lock(class))) {
+    while (!memrt__lock_or_fork(memrt__central_lock_of(class))) {
         if (memrt__detour_defer(class, list)) {
             return;
         }
@@ -304,93 +280,77 @@ void memrt__central_list_give(unsigned class, void *list)
     if (empty != NULL) {
         memrt__page_heap_give(empty);
     }
-    memrt__unlock(get_class_lock(class));
+    memrt__unlock(memrt__central_lock_of(class));
     if (empty != NULL) {
         memrt__purger_wake();
     }
+}
+
+/// Take the locks of two classes. Returns false, without a lock, while a fork takes long.
+static bool lock_classes(unsigned a, unsigned b)
+{
+    memrt__rank_t first = memrt__central_lock_of(a), last = memrt__central_lock_of(b);
+    if (first > last) {
+        return lock_classes(b, a);
+    }
+    if (!memrt__lock_or_fork(first)) {
+        return false;
+    }
+    bool locked = first == last || memrt__lock_or_fork(last);
+    if (!locked) {
+        memrt__unlock(first);
+    }
+    return locked;
+}
+
+static void unlock_classes(unsigned a, unsigned b)
+{
+    memrt__unlock(memrt__central_lock_of(a));
+    if (memrt__central_lock_of(b) != memrt__central_lock_of(a)) {
+        memrt__unlock(memrt__central_lock_of(b));
+    }
+}
+
+/// Resize the span of a large block for a class. Under the locks of both classes.
+static bool resize_span(memrt__span_t *span, unsigned class, bool *grew)
+{
+    size_t before = span->units,
+           units = (memrt__class_bytes(class) + MEMRT__UNIT - 1) / MEMRT__UNIT;
+    if (span->detoured || !memrt__page_heap_resize(span, units, grew)) {
+        return false;
+    }
+    centrals[span->class].units -= before;
+    centrals[class].units += units;
+    memrt__span_change_class(span, class);
+    return true;
+}
+
+bool memrt__central_list_resize(void *block, unsigned old_class, unsigned new_class)
+{
+    bool grew = false;
+    if (!memrt__class_has_own_spans(old_class) || !memrt__class_has_own_spans(new_class) ||
+        !lock_classes(old_class, new_class)) {
+        return false;
+    }
+    memrt__span_t *span = memrt__page_heap_span_of(block);
+    MEMRT__ASSERT(span->class == old_class && span->base == block);
+    bool resized = resize_span(span, new_class, &grew);
+    unlock_classes(old_class, new_class);
+    if (grew) {
+        memrt__large_cache_make_room();
+    } else if (resized) {
+        memrt__purger_wake();
+    }
+    return resized;
 }
 
 size_t memrt__central_list_cached(void)
 {
     size_t bytes = 0;
     for (unsigned class = 0; class < MEMRT__CLASSES; class++) {
-        memrt__lock(get_class_lock(class));
+        memrt__lock(memrt__central_lock_of(class));
         bytes += centrals[class].unused * memrt__class_bytes(class);
-        memrt__unlock(get_class_lock(class));
+        memrt__unlock(memrt__central_lock_of(class));
     }
     return bytes;
 }
-
-#if MEMRT_DEBUG
-
-/// Sums over the spans of one class.
-typedef struct sums {
-    size_t units, unused, linked;
-} sums_t;
-
-/// Check the spans of a segment and add up the spans in use. Spans without a block in use belong to
-/// the page heap.
-static bool add_spans(const memrt__segment_t *segment, sums_t *sums)
-{
-    size_t next = 0;
-    const memrt__span_t *span;
-    while ((span = memrt__segment_next_span(segment, next)) != NULL) {
-        if (span->used != 0) {
-            if (!memrt__span_is_valid(span) || !MEMRT__HOLDS(!span->detoured)) {
-                return false;
-            }
-            sums_t *sum = &sums[span->class];
-            sum->units += span->units;
-            sum->unused += count_free_blocks(span) - span->used;
-            sum->linked += has_block(span);
-        }
-        next = memrt__unit_of(span->base) + span->units;
-    }
-    return true;
-}
-
-static bool add_all_spans(sums_t *sums)
-{
-    bool valid = true;
-    memrt__lock(MEMRT__RANK_PAGE_HEAP);
-    for (const memrt__segment_t *s = memrt__segment_rounds_first(); valid && s != NULL;
-         s = memrt__segment_rounds_after(s)) {
-        valid = add_spans(s, sums);
-    }
-    memrt__unlock(MEMRT__RANK_PAGE_HEAP);
-    return valid;
-}
-
-/// Check the list of a class: all spans of the class with a block to give, and no further span.
-static bool is_list_valid(unsigned class, const sums_t *sum)
-{
-    const memrt__span_t *prev = NULL, *span = centrals[class].spans;
-    size_t count = 0;
-    for (; span != NULL && count < sum->linked; prev = span, span = span->next, count++) {
-        if (!MEMRT__HOLDS(span->class == class) || !MEMRT__HOLDS(span->prev == prev) ||
-            !MEMRT__HOLDS(has_block(span)) || !MEMRT__HOLDS(span->used != 0)) {
-            return false;
-        }
-    }
-    return MEMRT__HOLDS(span == NULL && count == sum->linked) &&
-           MEMRT__HOLDS(centrals[class].units == sum->units) &&
-           MEMRT__HOLDS(centrals[class].unused == sum->unused);
-}
-
-bool memrt__central_list_is_valid(void)
-{
-    sums_t sums[MEMRT__CLASSES] = {{0}};
-    for (unsigned rank = MEMRT__RANK_CLASS; rank <= MEMRT__RANK_CLASS_LAST; rank++) {
-        memrt__lock((memrt__rank_t)rank);
-    }
-    bool valid = add_all_spans(sums);
-    for (unsigned class = 0; valid && class < MEMRT__CLASSES; class++) {
-        valid = is_list_valid(class, &sums[class]);
-    }
-    for (unsigned rank = MEMRT__RANK_CLASS_LAST; rank >= MEMRT__RANK_CLASS; rank--) {
-        memrt__unlock((memrt__rank_t)rank);
-    }
-    return valid && memrt__detour_is_valid();
-}
-
-#endif

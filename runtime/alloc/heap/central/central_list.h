@@ -21,6 +21,11 @@ void *memrt__central_list_take_one(unsigned class, bool *clean);
 /// Give the blocks of a list back, with the words of memrt__cached_header_write().
 void memrt__central_list_give(unsigned class, void *list);
 
+/// Move a block in use to another class, at the same address: its span takes free units after its
+/// end, or gives units back. Failure: returns false, with nothing changed, if the units are in use,
+/// if blocks of one of the classes share spans, or while a fork takes long.
+bool memrt__central_list_resize(void *block, unsigned old_class, unsigned new_class);
+
 /// Take in the spans made, and blocks freed, by threads that did not wait for a fork. From then on
 /// all threads wait for locks again.
 ///

@@ -1,4 +1,4 @@
-#include "runtime/alloc/heap/detour.h"
+#include "runtime/alloc/heap/central/detour.h"
 
 #include <string.h>
 
