@@ -8,6 +8,12 @@
 #include "runtime/meminfo/named.h"
 #include "runtime/meminfo/references.h"
 
+memrt_meminfo_t *memrt__checked_allocate_from(size_t nbytes, memrt_policy_t *policy)
+{
+    memrt__verify_source_policy("allocate_from", policy);
+    return memrt__plain_table.allocate_from(nbytes, policy);
+}
+
 memrt_status_t memrt__checked_meminfo_new(size_t size, const memrt_new_options_t *options,
                                           memrt_meminfo_t **out)
 {

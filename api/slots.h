@@ -163,7 +163,8 @@
     PLAIN(trace_mark, memrt__trace_mark)                                                           \
     PLAIN(threads, memrt__thread_stats_read)                                                       \
     CHECKED(stats_sizes, memrt__plain_stats_sizes)                                                 \
-    CHECKED(scope_stats_sizes, memrt__plain_scope_stats_sizes)
+    CHECKED(scope_stats_sizes, memrt__plain_scope_stats_sizes)                                     \
+    CHECKED(allocate_from, memrt__meminfo_allocate_from)
 
 /// Properties of both tables, except for `features`, and the features that both tables have.
 #define MEMRT__PROPERTIES                                                                          \

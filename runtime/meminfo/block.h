@@ -40,8 +40,8 @@ void memrt__block_refused(memrt_policy_t *policy, size_t size);
 
 /// Fast path: take a block with data from the thread cache of `self`, the calling thread, count
 /// the block in the shard of `home`, and return the block with count 1. The caller must have
-/// checked that no observer needs the slow path. `home` must be for `kind`. NULL: the fast path
-/// does not apply; call memrt__block_new().
+/// checked that no observer needs the slow path. `kind` is MEMRT_KIND_BLOCK or MEMRT_KIND_INLINE.
+/// NULL: the fast path does not apply; call memrt__block_new().
 static MEMRT__INLINE memrt_meminfo_t *memrt__block_new_fast(memrt__thread_t *self,
                                                             const memrt__home_t *home, size_t size,
                                                             memrt_kind_t kind);
@@ -137,7 +137,7 @@ static MEMRT__INLINE memrt_meminfo_t *memrt__block_new_fast(memrt__thread_t *sel
     }
     memrt_meminfo_t *mi = memrt__bin_take_counted(self, class, home->shard, kind, size);
     if (MEMRT__LIKELY(mi != NULL)) {
-        memrt__fast_write(mi, kind, home->state, size, 1);
+        memrt__fast_write(mi, kind, memrt__home_state(home, kind), size, 1);
         memrt__probe_alloc(mi->data, size, home->account, kind);
     }
     return mi;
@@ -146,8 +146,8 @@ static MEMRT__INLINE memrt_meminfo_t *memrt__block_new_fast(memrt__thread_t *sel
 static inline memrt_meminfo_t *memrt__header_new_fast(memrt_policy_t *policy, memrt_kind_t kind)
 {
     memrt__thread_t *self = memrt__self;
-    memrt__home_t home = memrt__home_of(self, policy, kind);
-    bool is_fast = home.state != MEMRT__NO_STATE && !memrt__is_slow(MEMRT__SLOW_ALWAYS);
+    memrt__home_t home = memrt__home_of(self, policy);
+    bool is_fast = home.states[0] != MEMRT__NO_STATE && !memrt__is_slow(MEMRT__SLOW_ALWAYS);
     memrt_meminfo_t *mi = is_fast ? memrt__bin_pop(self, MEMRT__CLASS_HEADER) : NULL;
     if (MEMRT__UNLIKELY(mi == NULL)) {
         return NULL;
@@ -157,7 +157,7 @@ static inline memrt_meminfo_t *memrt__header_new_fast(memrt_policy_t *policy, me
         .bin = MEMRT__CLASS_HEADER,
         .lead = MEMRT_HEADER_SIZE,
     };
-    memrt__state_write(mi, home.state);
+    memrt__state_write(mi, memrt__state_of(home.account, kind));
     mi->flags |= MEMRT__FLAG_BARE;
     memrt__count_in(&home.shard->made[memrt__counts_of_kind(kind)], 1);
     return mi;

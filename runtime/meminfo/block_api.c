@@ -71,7 +71,7 @@ MEMRT__APART static void free_of_account(memrt_meminfo_t *mi)
     memrt__thread_t *self = memrt__self;
     const memrt__home_t *second = &self->homes[1];
     memrt__shard_t *shard = second->shard;
-    if (MEMRT__UNLIKELY(!memrt__state_equals(mi, second->state))) {
+    if (MEMRT__UNLIKELY(!memrt__state_equals(mi, memrt__home_state(second, MEMRT_KIND_BLOCK)))) {
         bool is_plain = memrt__flags_equal(&mi->flags, memrt__fast_flags(MEMRT_KIND_BLOCK)) &&
                         memrt__thread_or_null() != NULL;
         shard = is_plain ? memrt__thread_shard(self, mi->policy) : NULL;
@@ -88,7 +88,8 @@ static MEMRT__INLINE void free_block(memrt_meminfo_t *mi)
     const memrt__home_t *home = &self->homes[0];
     if (MEMRT__UNLIKELY(!memrt__word_equals_acquire(&mi->refct, 1))) {
         memrt__meminfo_release(mi);
-    } else if (MEMRT__UNLIKELY(!memrt__state_equals(mi, home->state))) {
+    } else if (MEMRT__UNLIKELY(
+                   !memrt__state_equals(mi, memrt__home_state(home, MEMRT_KIND_BLOCK)))) {
         free_of_account(mi);
     } else if (MEMRT__UNLIKELY(!memrt__block_delete_at(self, home->shard, mi, MEMRT_KIND_BLOCK))) {
         free_plain_slow(mi);

@@ -71,9 +71,9 @@ memrt_status_t memrt__meminfo_fill(memrt_meminfo_t *mi, const memrt_new_options_
     return MEMRT_OK;
 }
 
-static memrt_meminfo_t *allocate_from(memrt_policy_t *policy, size_t nbytes,
-                                      memrt_external_allocator_t *allocator,
-                                      memrt__alloc_event_t event)
+static memrt_meminfo_t *allocate_block(memrt_policy_t *policy, size_t nbytes,
+                                       memrt_external_allocator_t *allocator,
+                                       memrt__alloc_event_t event)
 {
     memrt__block_request_t request = {.policy = policy,
                                       .size = nbytes,
@@ -84,15 +84,15 @@ static memrt_meminfo_t *allocate_from(memrt_policy_t *policy, size_t nbytes,
     return mi == NULL ? NULL : memrt__block_notify_alloc(mi, event.site);
 }
 
-/// Slow path: no home is set, an observer is on, the request needs the allocator, or a cache is
-/// empty.
-MEMRT__APART static memrt_meminfo_t *allocate_slow(size_t nbytes)
+/// Slow path: no home is set for the policy, an observer is on, the request needs the allocator, or
+/// a cache is empty.
+MEMRT__APART static memrt_meminfo_t *allocate_slow(size_t nbytes, memrt_policy_t *named)
 {
-    memrt_policy_t *policy = memrt__home_policy(NULL);
+    memrt_policy_t *policy = memrt__home_policy(named);
     memrt__alloc_event_t event = memrt__tracking_alloc(nbytes);
     memrt_meminfo_t *mi =
         event.weight != 0 ? NULL : memrt__block_new_cached(policy, nbytes, MEMRT_KIND_INLINE);
-    return MEMRT__LIKELY(mi != NULL) ? mi : allocate_from(policy, nbytes, NULL, event);
+    return MEMRT__LIKELY(mi != NULL) ? mi : allocate_block(policy, nbytes, NULL, event);
 }
 
 memrt_meminfo_t *memrt__meminfo_allocate(size_t nbytes)
@@ -100,18 +100,42 @@ memrt_meminfo_t *memrt__meminfo_allocate(size_t nbytes)
     memrt__thread_t *self = memrt__self;
     memrt_meminfo_t *mi = NULL;
     if (MEMRT__LIKELY(!memrt__is_observed())) {
-        mi = memrt__block_new_fast(self, &self->homes[MEMRT__MEMINFO_HOME], nbytes,
+        mi = memrt__block_new_fast(self, &self->homes[MEMRT__DEFAULT_HOME], nbytes,
                                    MEMRT_KIND_INLINE);
     }
-    return MEMRT__LIKELY(mi != NULL) ? mi : allocate_slow(nbytes);
+    return MEMRT__LIKELY(mi != NULL) ? mi : allocate_slow(nbytes, NULL);
+}
+
+/// Allocate by a home. NULL: no home is set for the policy, or the fast path does not apply.
+static MEMRT__INLINE memrt_meminfo_t *allocate_at(memrt__thread_t *self, const memrt__home_t *home,
+                                                  size_t nbytes, memrt_policy_t *policy)
+{
+    return MEMRT__LIKELY(memrt__home_is_open(home, policy) && !memrt__is_observed())
+               ? memrt__block_new_fast(self, home, nbytes, MEMRT_KIND_INLINE)
+               : NULL;
+}
+
+/// Allocate by the second home; otherwise by the slow path.
+MEMRT__APART static memrt_meminfo_t *allocate_second(size_t nbytes, memrt_policy_t *policy)
+{
+    memrt__thread_t *self = memrt__self;
+    memrt_meminfo_t *mi = allocate_at(self, &self->homes[1], nbytes, policy);
+    return MEMRT__LIKELY(mi != NULL) ? mi : allocate_slow(nbytes, policy);
+}
+
+memrt_meminfo_t *memrt__meminfo_allocate_from(size_t nbytes, memrt_policy_t *policy)
+{
+    memrt__thread_t *self = memrt__self;
+    memrt_meminfo_t *mi = allocate_at(self, &self->homes[0], nbytes, policy);
+    return MEMRT__LIKELY(mi != NULL) ? mi : allocate_second(nbytes, policy);
 }
 
 memrt_meminfo_t *memrt__meminfo_allocate_external(size_t nbytes,
                                                   memrt_external_allocator_t *allocator)
 {
     return allocator == NULL ? memrt__meminfo_allocate(nbytes)
-                             : allocate_from(memrt__home_policy(NULL), nbytes, allocator,
-                                             memrt__tracking_alloc(nbytes));
+                             : allocate_block(memrt__home_policy(NULL), nbytes, allocator,
+                                              memrt__tracking_alloc(nbytes));
 }
 
 /// Allocate from the thread cache for memrt__meminfo_new(), for options without a step after the
@@ -122,8 +146,8 @@ static memrt_meminfo_t *allocate_cached(size_t size, const memrt_new_options_t *
         (options->zeroed && size > MEMRT__FAST_ZERO)) {
         return NULL;
     }
-    memrt_meminfo_t *mi = memrt__block_new_cached(memrt__home_meminfo_policy(options->policy), size,
-                                                  MEMRT_KIND_INLINE);
+    memrt_policy_t *policy = memrt__home_policy(options->policy);
+    memrt_meminfo_t *mi = memrt__block_new_cached(policy, size, MEMRT_KIND_INLINE);
     if (mi != NULL) {
         MEMRT__ASSERT(mi->refct == 1 && mi->size == size);
         if (options->zeroed) {
@@ -157,7 +181,7 @@ memrt_status_t memrt__meminfo_withdraw(size_t size, const memrt_new_options_t *o
     return MEMRT_OK;
 }
 
-/// Slow path of memrt__meminfo_new(): any options, or no home is set for the policy.
+/// Slow path of memrt__meminfo_new(): any options, or the first home is not set for the policy.
 MEMRT__APART static memrt_status_t new_slow(size_t size, const memrt_new_options_t *options,
                                             memrt_meminfo_t **out)
 {
@@ -192,11 +216,9 @@ memrt_status_t memrt__meminfo_new(size_t size, const memrt_new_options_t *option
                                   memrt_meminfo_t **out)
 {
     memrt__thread_t *self = memrt__self;
-    const memrt__home_t *home = &self->homes[MEMRT__NAMED_HOME];
     memrt_meminfo_t *mi = NULL;
-    if (MEMRT__LIKELY(is_plain(options) && memrt__home_is_open(home, options->policy) &&
-                      !memrt__is_observed())) {
-        mi = memrt__block_new_fast(self, home, size, MEMRT_KIND_INLINE);
+    if (MEMRT__LIKELY(is_plain(options))) {
+        mi = allocate_at(self, &self->homes[0], size, options->policy);
     }
     if (MEMRT__UNLIKELY(mi == NULL)) {
         return new_slow(size, options, out);

@@ -11,6 +11,7 @@
 /// with the same names; memrt/meminfo.h and memrt/meminfo/create.h document the contracts.
 
 memrt_meminfo_t *memrt__meminfo_allocate(size_t nbytes);
+memrt_meminfo_t *memrt__meminfo_allocate_from(size_t nbytes, memrt_policy_t *policy);
 memrt_meminfo_t *memrt__meminfo_allocate_external(size_t nbytes,
                                                   memrt_external_allocator_t *allocator);
 memrt_meminfo_t *memrt__meminfo_manage_memory(void *data, memrt_managed_dtor_fn dtor);

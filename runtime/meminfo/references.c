@@ -213,40 +213,36 @@ MEMRT__APART static void release_slow(memrt_meminfo_t *mi)
     }
 }
 
-/// Free a MemInfo without a destructor if a home is set for its account, and the bin has room.
+/// Free a MemInfo without a destructor if `home` is set for its account, and the bin has room.
 /// Returns whether the MemInfo was freed.
-static MEMRT__INLINE bool delete_at_home(unsigned index, memrt_meminfo_t *mi)
+static MEMRT__INLINE bool delete_at_home(memrt__thread_t *self, const memrt__home_t *home,
+                                         memrt_meminfo_t *mi)
 {
-    memrt__thread_t *self = memrt__self;
-    const memrt__home_t *home = &self->homes[index];
-    return memrt__state_equals(mi, home->state) && mi->dtor == NULL &&
-           memrt__block_delete_at(self, home->shard, mi, MEMRT_KIND_INLINE);
+    return memrt__state_equals(mi, memrt__home_state(home, MEMRT_KIND_INLINE)) &&
+           mi->dtor == NULL && memrt__block_delete_at(self, home->shard, mi, MEMRT_KIND_INLINE);
 }
 
-/// Free a MemInfo of the policy that meminfo_new() named last. Apart, and without a call of the
-/// slow path, so that the frames of nested destructors stay small.
-MEMRT__APART static bool delete_at_named_home(memrt_meminfo_t *mi)
+/// Free a MemInfo of the default policy, or of one of the policies that the thread used last.
+static MEMRT__INLINE bool delete_at_homes(memrt_meminfo_t *mi)
 {
-    return delete_at_home(MEMRT__NAMED_HOME, mi);
+    memrt__thread_t *self = memrt__self;
+    return MEMRT__LIKELY(delete_at_home(self, &self->homes[MEMRT__DEFAULT_HOME], mi)) ||
+           delete_at_home(self, &self->homes[0], mi) || delete_at_home(self, &self->homes[1], mi);
 }
 
 void memrt__meminfo_release(memrt_meminfo_t *mi)
 {
     if (MEMRT__UNLIKELY(!memrt__word_equals_acquire(&mi->refct, 1))) {
         release_slow(mi);
-    } else if (MEMRT__UNLIKELY(!delete_at_home(MEMRT__MEMINFO_HOME, mi))) {
-        if (!delete_at_named_home(mi)) {
-            release_slow(mi);
-        }
+    } else if (MEMRT__UNLIKELY(!delete_at_homes(mi))) {
+        release_slow(mi);
     }
 }
 
 void memrt__meminfo_destroy(memrt_meminfo_t *mi)
 {
-    if (MEMRT__UNLIKELY(!delete_at_home(MEMRT__MEMINFO_HOME, mi))) {
-        if (!delete_at_named_home(mi)) {
-            memrt__dtor_call(mi);
-        }
+    if (MEMRT__UNLIKELY(!delete_at_homes(mi))) {
+        memrt__dtor_call(mi);
     }
 }
 

@@ -6,7 +6,7 @@ static void close_home(memrt__home_t *home)
 {
     memrt__store_relaxed(&home->key, MEMRT__NO_HOME);
     home->shard = &memrt__closed_shard;
-    home->state = MEMRT__NO_STATE;
+    home->states[0] = home->states[1] = MEMRT__NO_STATE;
     home->tiny = MEMRT__NO_TINY;
     home->tiny_max = 0;
     home->account = MEMRT__NO_ACCOUNT;
@@ -27,8 +27,7 @@ void memrt__home_clear_all(memrt__thread_t *self)
     if (was_set) {
         memrt__home_copy(&self->homes[0], &self->homes[1]);
     }
-    close_home(&self->homes[MEMRT__MEMINFO_HOME]);
-    close_home(&self->homes[MEMRT__NAMED_HOME]);
+    close_home(&self->homes[MEMRT__DEFAULT_HOME]);
 }
 
 static void forget_policy(memrt__home_t *home, const memrt_policy_t *policy)
@@ -57,7 +56,8 @@ static bool is_home_valid(const memrt__thread_t *self, const memrt__home_t *home
 {
     bool closed = home->shard == &memrt__closed_shard;
     return MEMRT__HOLDS(home->shard != NULL) &&
-           MEMRT__HOLDS(closed == (home->state == MEMRT__NO_STATE)) &&
+           MEMRT__HOLDS(closed == (home->states[0] == MEMRT__NO_STATE)) &&
+           MEMRT__HOLDS(closed == (home->states[1] == MEMRT__NO_STATE)) &&
            MEMRT__HOLDS(!closed || home->tiny_max == 0) &&
            MEMRT__HOLDS(closed || home->shard == memrt__thread_shard(self, home->account));
 }

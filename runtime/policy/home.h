@@ -24,7 +24,8 @@ void memrt__home_clear_all(memrt__thread_t *self);
 static inline void memrt__home_copy(const memrt__home_t *from, memrt__home_t *to)
 {
     to->shard = from->shard;
-    to->state = from->state;
+    to->states[0] = from->states[0];
+    to->states[1] = from->states[1];
     to->tiny = from->tiny;
     to->tiny_max = from->tiny_max;
     to->account = from->account;
@@ -40,24 +41,29 @@ static MEMRT__INLINE bool memrt__home_is_open(const memrt__home_t *home, const v
     return memrt__word_equals(&home->key, (size_t)policy);
 }
 
+/// Return the state of new blocks of a home. `kind` is MEMRT_KIND_BLOCK or MEMRT_KIND_INLINE.
+static MEMRT__INLINE size_t memrt__home_state(const memrt__home_t *home, memrt_kind_t kind)
+{
+    return home->states[kind == MEMRT_KIND_INLINE];
+}
+
 /// Return a home for `policy` itself, which may be a subpolicy, without a look at the scope. The
 /// home is closed if the thread has no shard for the account.
-static inline memrt__home_t memrt__home_of(memrt__thread_t *self, const memrt_policy_t *policy,
-                                           memrt_kind_t kind)
+static inline memrt__home_t memrt__home_of(memrt__thread_t *self, const memrt_policy_t *policy)
 {
     uint32_t account = policy->account.index;
     memrt__shard_t *shard = policy->fast ? memrt__thread_shard(self, account) : NULL;
     if (MEMRT__UNLIKELY(shard == NULL)) {
         return (memrt__home_t){.shard = &memrt__closed_shard,
-                               .state = MEMRT__NO_STATE,
+                               .states = {MEMRT__NO_STATE, MEMRT__NO_STATE},
                                .tiny = MEMRT__NO_TINY,
                                .account = account};
     }
-    bool tiny = policy->tiny && kind == MEMRT_KIND_BLOCK;
     return (memrt__home_t){.shard = shard,
-                           .state = memrt__state_of(account, kind),
+                           .states = {memrt__state_of(account, MEMRT_KIND_BLOCK),
+                                      memrt__state_of(account, MEMRT_KIND_INLINE)},
                            .tiny = memrt__tiny_word_of(account),
-                           .tiny_max = tiny ? MEMRT_TINY_MAX : 0,
+                           .tiny_max = policy->tiny ? MEMRT_TINY_MAX : 0,
                            .account = account};
 }
 

@@ -3,13 +3,6 @@
 #include "runtime/os/lock.h"
 #include "runtime/policy/subpolicy.h"
 
-static void fill_home(memrt__thread_t *self, memrt__home_t *home, const memrt_policy_t *policy,
-                      memrt_kind_t kind)
-{
-    memrt__home_t of = memrt__home_of(self, policy, kind);
-    memrt__home_copy(&of, home);
-}
-
 /// Return the home to set next. The first home costs less than the second, so the policy used last
 /// gets the first, while the second is unset. Further policies replace both homes in turn.
 static memrt__home_t *choose_home(memrt__thread_t *self)
@@ -32,28 +25,14 @@ static memrt__home_t *choose_home(memrt__thread_t *self)
 /// Set a home for the policy that a caller names, whose policy in force is `policy`.
 static void set_home(memrt__thread_t *self, memrt_policy_t *named, const memrt_policy_t *policy)
 {
+    memrt__home_t of = memrt__home_of(self, policy);
     memrt__home_t *home = choose_home(self);
     memrt__store_relaxed(&home->key, MEMRT__NO_HOME);
-    fill_home(self, home, policy, MEMRT_KIND_BLOCK);
+    memrt__home_copy(&of, home);
     memrt__store_relaxed(&home->key, (size_t)named);
     if (memrt__policy_or_default(named) == memrt__policy_default()) {
-        fill_home(self, &self->homes[MEMRT__MEMINFO_HOME], policy, MEMRT_KIND_INLINE);
+        memrt__home_copy(&of, &self->homes[MEMRT__DEFAULT_HOME]);
     }
-}
-
-memrt_policy_t *memrt__home_meminfo_policy(memrt_policy_t *named)
-{
-    memrt_policy_t *policy = memrt__home_policy(named);
-    memrt__thread_t *self = memrt__self;
-    memrt__home_t *home = &self->homes[MEMRT__NAMED_HOME];
-    /* A policy without a home for blocks may replace a subpolicy that found no memory. */
-    if (!memrt__home_is_open(home, named) && (memrt__home_is_open(&self->homes[0], named) ||
-                                              memrt__home_is_open(&self->homes[1], named))) {
-        memrt__store_relaxed(&home->key, MEMRT__NO_HOME);
-        fill_home(self, home, policy, MEMRT_KIND_INLINE);
-        memrt__store_relaxed(&home->key, (size_t)named);
-    }
-    return policy;
 }
 
 /// Return the policy in force for the policy that a caller names. NULL: no memory, or no free

@@ -20,7 +20,7 @@ MEMRT__COLD memrt_policy_t *memrt__home_make(memrt__thread_t *self, memrt_policy
 static inline memrt_policy_t *memrt__home_policy(memrt_policy_t *policy)
 {
     memrt__thread_t *self = memrt__self;
-    for (unsigned i = 0; i < MEMRT__MEMINFO_HOME; i++) {
+    for (unsigned i = 0; i < MEMRT__DEFAULT_HOME; i++) {
         if (memrt__home_is_open(&self->homes[i], policy)) {
             return memrt__policies[self->homes[i].account];
         }
@@ -28,9 +28,5 @@ static inline memrt_policy_t *memrt__home_policy(memrt_policy_t *policy)
     return MEMRT__LIKELY(self != &memrt__no_thread) ? memrt__home_make(self, policy)
                                                     : memrt__policy_or_default(policy);
 }
-
-/// Return memrt__home_policy() of a policy that meminfo_new() names, and set the home for its
-/// MemInfos.
-MEMRT__COLD memrt_policy_t *memrt__home_meminfo_policy(memrt_policy_t *policy);
 
 #endif

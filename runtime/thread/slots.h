@@ -22,15 +22,15 @@ typedef struct memrt__scope_slot {
 /// Slot of runtime/policy/home.h: what the fast paths need of a policy.
 ///
 /// Only `key` changes when another thread clears the home. Blocks of the account may still be freed
-/// then: `shard` is the shard of the account that `state` and `tiny` name, in any case.
+/// then: `shard` is the shard of the account that `states` and `tiny` name, in any case.
 typedef struct memrt__home {
     size_t key; ///< written by the owner, cleared by any thread; policy that a caller names (NULL:
                 ///< the default policy), as a number; MEMRT__NO_HOME: the home is unset
     memrt__shard_t *shard; ///< own; shard for the blocks; never NULL
-    size_t state;          ///< own; state of new blocks; MEMRT__NO_STATE: of no block
-    size_t tiny;           ///< own; word of tiny blocks, less the size; MEMRT__NO_TINY: of no block
-    size_t tiny_max;       ///< own; largest tiny block; 0: none
-    uint32_t account;      ///< own; index of the account; MEMRT__NO_ACCOUNT: none
+    size_t states[2]; ///< own; state of new blocks, and of new MemInfos; MEMRT__NO_STATE: of none
+    size_t tiny;      ///< own; word of tiny blocks, less the size; MEMRT__NO_TINY: of no block
+    size_t tiny_max;  ///< own; largest tiny block; 0: none
+    uint32_t account; ///< own; index of the account; MEMRT__NO_ACCOUNT: none
 } memrt__home_t;
 
 #define MEMRT__NO_HOME SIZE_MAX
@@ -38,11 +38,10 @@ typedef struct memrt__home {
 #define MEMRT__NO_TINY ((size_t)PTRDIFF_MAX)
 #define MEMRT__NO_ACCOUNT UINT32_MAX
 
-/// Homes of a record: two for blocks of the policies that the thread used last, one for MemInfos of
-/// the default policy, and one for MemInfos of the policy that meminfo_new() named last.
-#define MEMRT__HOMES 4u
-#define MEMRT__MEMINFO_HOME 2u
-#define MEMRT__NAMED_HOME 3u
+/// Homes of a record: two for the policies that the thread used last, and one for MemInfos of the
+/// default policy, which allocate() serves without a look at the key.
+#define MEMRT__HOMES 3u
+#define MEMRT__DEFAULT_HOME 2u
 
 /// Slot of runtime/observe/tracking.h.
 typedef struct memrt__sampling_slot {

@@ -28,7 +28,7 @@
 /// Record of a thread. The members that every allocation reads come first, in one cache line. "Own"
 /// marks a member that only the owner writes; "THREADS" means under the lock of that rank.
 typedef struct memrt__thread {
-    struct memrt__thread *next; ///< fixed once linked; in one line with the homes of blocks, for
+    struct memrt__thread *next; ///< fixed once linked; in one line with the first home, for
                                 ///< memrt__home_forget()
     memrt__home_t homes[MEMRT__HOMES];
     memrt__scope_slot_t scope;
@@ -63,13 +63,12 @@ extern MEMRT__HIDDEN memrt__thread_t memrt__no_thread;
 #define MEMRT__NO_THREAD_HOME                                                                      \
     {.key = MEMRT__NO_HOME,                                                                        \
      .shard = &memrt__closed_shard,                                                                \
-     .state = MEMRT__NO_STATE,                                                                     \
+     .states = {MEMRT__NO_STATE, MEMRT__NO_STATE},                                                 \
      .tiny = MEMRT__NO_TINY,                                                                       \
      .account = MEMRT__NO_ACCOUNT}
 #define MEMRT__NO_THREAD                                                                           \
     {                                                                                              \
-        .homes = {MEMRT__NO_THREAD_HOME, MEMRT__NO_THREAD_HOME, MEMRT__NO_THREAD_HOME,             \
-                  MEMRT__NO_THREAD_HOME}                                                           \
+        .homes = {MEMRT__NO_THREAD_HOME, MEMRT__NO_THREAD_HOME, MEMRT__NO_THREAD_HOME}             \
     }
 
 /// Allocate `size` zeroed bytes and store their address in `slot`, a pointer in the record of the

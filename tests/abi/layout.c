@@ -361,6 +361,7 @@ SLOT(scope_stats_sizes, 128);
 SIZE(memrt_sizes_t, 776);
 AT(memrt_sizes_t, allocated, 8);
 AT(memrt_sizes_t, live, 392);
+SLOT(allocate_from, 129);
 
 _Static_assert(MEMRT_KIND_INLINE == 1 && MEMRT_KIND_BLOCK == 4, "kinds have fixed numbers");
 _Static_assert(MEMRT_HEADER_SIZE == 64 && MEMRT_NAME_MAX == 63, "callers compile in the limits");

@@ -113,6 +113,11 @@ static result_t do_allocate_external(const request_t *request)
     return of_pointer(api->allocate_external(request->size, &external), NULL, MEMRT_ALIGN_MIN);
 }
 
+static result_t do_allocate_from(const request_t *request)
+{
+    return of_pointer(api->allocate_from(request->size, aligned), NULL, 4096);
+}
+
 static result_t do_new_external(const request_t *request)
 {
     memrt_new_options_t options = options_of(request);
@@ -214,9 +219,9 @@ static memrt_stats_t stats_now(void)
 static void act(input_t *input)
 {
     static result_t (*const creators[])(const request_t *) = {
-        do_meminfo_new,   do_resizable_new,    do_allocate,     do_allocate_external,
-        do_new_external,  do_block_alloc,      do_block_calloc, do_block_of_policy,
-        do_block_realloc, do_resizable_realloc};
+        do_meminfo_new,   do_resizable_new,     do_allocate,     do_allocate_external,
+        do_new_external,  do_block_alloc,       do_block_calloc, do_block_of_policy,
+        do_block_realloc, do_resizable_realloc, do_allocate_from};
     unsigned which = input_byte(input) % (sizeof(creators) / sizeof(creators[0]));
     bool calloc_like = creators[which] == do_block_calloc;
     request_t request = {.zeroed = input_byte(input) % 2 != 0};
@@ -235,7 +240,8 @@ static void act(input_t *input)
         request.zeroed =
             calloc_like ||
             (request.zeroed && result.mi != NULL && creators[which] != do_allocate &&
-             creators[which] != do_allocate_external && creators[which] != do_resizable_realloc);
+             creators[which] != do_allocate_external && creators[which] != do_allocate_from &&
+             creators[which] != do_resizable_realloc);
         use(result.mi != NULL ? api->get_data(result.mi) : result.block, size, &request,
             result.align);
         give_back(&result, size);

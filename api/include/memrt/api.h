@@ -208,6 +208,9 @@ typedef struct memrt_api {
     /* --- Blocks by size: memrt/observe/stats.h and memrt/scope.h. --- */
     memrt_stats_sizes_fn stats_sizes MEMRT_MUST_CHECK;
     memrt_scope_stats_sizes_fn scope_stats_sizes MEMRT_MUST_CHECK;
+
+    /* --- MemInfos of a policy: memrt/meminfo/create.h. --- */
+    memrt_allocate_from_fn allocate_from;
 } memrt_api_t;
 
 #ifdef __cplusplus

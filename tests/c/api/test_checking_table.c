@@ -574,6 +574,7 @@ static memrt_sizes_t made_counts = {.struct_size = sizeof(made_counts)};
 #define POLICY_SLOTS(SLOT)                                                                         \
     SLOT(meminfo_new, HELD, (void)!checked->meminfo_new(1, NEW_OPTIONS, &made_mi))                 \
     SLOT(meminfo_adopt, HELD, (void)!checked->meminfo_adopt(NULL, 0, NEW_OPTIONS, &made_mi))       \
+    SLOT(allocate_from, HELD, checked->allocate_from(1, owner))                                    \
     SLOT(resizable_new, HELD, (void)!checked->resizable_new(1, NEW_OPTIONS, &made_mi))             \
     SLOT(block_alloc, HELD, checked->block_alloc(owner, 1))                                        \
     SLOT(block_calloc, HELD, checked->block_calloc(owner, 1, 1))                                   \

@@ -62,7 +62,7 @@ static void fill_slot(estate_t *estate, size_t place)
     memrt_new_options_t options = {.struct_size = sizeof(options), .policy = policy};
     memrt_meminfo_t **mis = estate->mis[place];
     REQUIRE(api->scope_enter(place < 2 ? NULL : estate->scope, NULL) == MEMRT_OK);
-    REQUIRE(api->meminfo_new(1000, &options, &mis[0]) == MEMRT_OK);
+    REQUIRE((mis[0] = api->allocate_from(1000, policy)) != NULL);
     REQUIRE(api->meminfo_new(3000000, &options, &mis[1]) == MEMRT_OK);
     REQUIRE(api->meminfo_adopt(foreign, sizeof(foreign), &options, &mis[2]) == MEMRT_OK);
     REQUIRE(api->resizable_new(500, &options, &mis[3]) == MEMRT_OK);

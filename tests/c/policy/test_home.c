@@ -181,8 +181,13 @@ static void count_destruction(void *data, size_t size, void *info)
     destroyed++;
 }
 
+/// Create a MemInfo by meminfo_new(), or without a destructor by allocate_from() every other time.
 static memrt_meminfo_t *create_meminfo(memrt_policy_t *policy, memrt_dtor_fn dtor)
 {
+    static unsigned calls;
+    if (dtor == NULL && calls++ % 2 == 0) {
+        return api->allocate_from(SIZE, policy);
+    }
     memrt_new_options_t options = {.struct_size = sizeof(options), .policy = policy, .dtor = dtor};
     memrt_meminfo_t *mi;
     ck_assert_int_eq(api->meminfo_new(SIZE, &options, &mi), MEMRT_OK);
@@ -267,11 +272,102 @@ TEST(tracking_lists_meminfos_of_a_named_policy)
 TEST(destroyed_policy_has_no_home_for_meminfos)
 {
     memrt_policy_t *policy = create_policy(0);
-    warm_up(policy, SIZE);
-    ck_assert_ptr_eq(memrt__home_meminfo_policy(policy), policy);
-    ck_assert(memrt__home_is_open(&memrt__self->homes[MEMRT__NAMED_HOME], policy));
+    use_meminfos(policy);
+    ck_assert(has_home(policy));
+    crew_run(1, release_policy, policy);
+    ck_assert(!has_home(policy));
+}
+
+TEST(meminfos_of_two_policies_in_turn_keep_both_homes)
+{
+    memrt_policy_t *policies[] = {create_policy(0), create_policy(0)};
+    memrt_meminfo_t *meminfos[20];
+    for (size_t i = 0; i < 20; i++) {
+        meminfos[i] = api->allocate_from(SIZE, policies[i % 2]);
+        ck_assert_ptr_eq(api->policy_of(meminfos[i]), policies[i % 2]);
+        ck_assert(i < 3 || (has_home(policies[0]) && has_home(policies[1])));
+    }
+    for (size_t i = 0; i < 20; i++) {
+        ck_assert_uint_eq(stats_of(policies[i % 2]).live, (20 - i + 1) / 2 * SIZE);
+        api->release(meminfos[i]);
+    }
+    for (int i = 0; i < 2; i++) {
+        ck_assert_uint_eq(stats_of(policies[i]).mi_free, 10);
+        ck_assert_uint_eq(stats_of(policies[i]).live, 0);
+        api->policy_release(policies[i]);
+    }
+}
+
+TEST(meminfos_after_a_change_of_homes_free_to_their_account)
+{
+    memrt_policy_t *policies[4];
+    memrt_meminfo_t *meminfos[4];
+    for (int i = 0; i < 4; i++) {
+        policies[i] = create_policy(0);
+        use_meminfos(policies[i]);
+        meminfos[i] = api->allocate_from(SIZE, policies[i]);
+    }
+    for (int i = 0; i < 4; i++) {
+        ck_assert_uint_eq(stats_of(policies[i]).live, SIZE);
+        release_by_compiled_code(meminfos[i]);
+        ck_assert_uint_eq(stats_of(policies[i]).live, 0);
+        api->policy_release(policies[i]);
+    }
+}
+
+/// Another policy may get the index and the address of a destroyed policy, which both homes of this
+/// thread named.
+TEST(meminfos_of_a_policy_with_a_reused_index_count_there)
+{
+    memrt_policy_t *other = create_policy(0);
+    for (int i = 0; i < 8; i++) {
+        memrt_policy_t *policy = create_policy(0);
+        uint32_t at = api->policy_index(policy);
+        use_meminfos(policy);
+        use_meminfos(i % 2 == 0 ? other : policy);
+        crew_run(1, release_policy, policy);
+        memrt_policy_t *next = create_policy(0);
+        ck_assert_uint_eq(api->policy_index(next), at);
+        memrt_meminfo_t *mi = api->allocate_from(SIZE, next);
+        ck_assert_ptr_eq(api->policy_of(mi), next);
+        ck_assert_uint_eq(stats_of(next).live, SIZE);
+        api->release(mi);
+        ck_assert_uint_eq(stats_of(next).mi_alloc, 1);
+        ck_assert_uint_eq(stats_of(next).mi_free, 1);
+        api->policy_release(next);
+    }
+    api->policy_release(other);
+}
+
+TEST(allocate_from_null_uses_the_default_policy)
+{
+    uint64_t before = stats_of(NULL).live;
+    for (int i = 0; i < 4; i++) {
+        memrt_meminfo_t *mi = api->allocate_from(SIZE, NULL);
+        ck_assert_ptr_eq(api->policy_of(mi), api->policy_default());
+        ck_assert_uint_eq(stats_of(NULL).live - before, SIZE);
+        api->release(mi);
+    }
+}
+
+/// Allocate and free MemInfos of a policy on a thread without a record at first.
+static void allocate_on_new_thread(size_t index, void *context)
+{
+    (void)index;
+    for (int i = 0; i < 3; i++) {
+        memrt_meminfo_t *mi = api->allocate_from(SIZE, context);
+        REQUIRE(mi != NULL && api->policy_of(mi) == context);
+        api->release(mi);
+    }
+}
+
+TEST(allocate_from_on_new_threads_counts_in_the_policy)
+{
+    memrt_policy_t *policy = create_policy(0);
+    crew_run(4, allocate_on_new_thread, policy);
+    ck_assert_uint_eq(stats_of(policy).mi_alloc, 12);
+    ck_assert_uint_eq(stats_of(policy).mi_free, 12);
     api->policy_release(policy);
-    ck_assert(!memrt__home_is_open(&memrt__self->homes[MEMRT__NAMED_HOME], policy));
 }
 
 TEST(meminfos_of_a_named_policy_count_in_the_scope)

@@ -52,6 +52,11 @@ static outcome_t try_allocate_external(ground_t *ground)
     return convert_pointer(ground->made = api->allocate_external(100, &external));
 }
 
+static outcome_t try_allocate_from(ground_t *ground)
+{
+    return convert_pointer(ground->made = api->allocate_from(100, ground->policy));
+}
+
 static outcome_t try_manage_memory(ground_t *ground)
 {
     return convert_pointer(ground->made = api->manage_memory(foreign, NULL));
@@ -862,7 +867,7 @@ const slot_t slots[] = {
     CREATOR(dlpack_adopt_unversioned), CREATOR(dlpack_new),
     CREATOR(arrow_export), CREATOR(arrow_adopt),
     CREATOR(trace_start), PLAIN(trace_stop), PLAIN(trace_stats), PLAIN(trace_mark),
-    PLAIN(threads), PLAIN(stats_sizes), PLAIN(scope_stats_sizes),
+    PLAIN(threads), PLAIN(stats_sizes), PLAIN(scope_stats_sizes), CREATOR(allocate_from),
     ANOTHER("memrt_get_api", NOTHING, try_exports),
     ANOTHER("memrt_version", NOTHING, try_exports),
     ANOTHER("memrt_api_of_nrt", NOTHING, try_exports),

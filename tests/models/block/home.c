@@ -46,7 +46,7 @@ int main(void)
     make_the_block(0);
     block.dtor = NULL;
     block.refct = 2;
-    owner.homes[0].state = owner.homes[MEMRT__MEMINFO_HOME].state = model_state(&block);
+    owner.homes[0].states[0] = owner.homes[0].states[1] = model_state(&block);
     memrt__self = &owner;
     pthread_t other = model_thread(write_and_release, NULL);
     data[1] = 1;

@@ -3,9 +3,8 @@
 /// usage: pairs LIBRARY WORK SIZE PAIRS [policy | scope | child]
 ///
 ///   LIBRARY  path of a libmemrt
-///   WORK     meminfo, named meminfo, compiled meminfo, block, zeroed block, two policies, older,
-///   or
-///            malloc; see `works`
+///   WORK     meminfo, meminfo of policy, named meminfo, compiled meminfo, block, zeroed block,
+///            two policies, meminfos of two policies, older, or malloc; see `works`
 ///   policy   allocate from a new policy
 ///   scope    enter a scope before the loop
 ///   child    fork, and run the loop in the child
@@ -14,6 +13,7 @@
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -51,6 +51,16 @@ static void run_meminfos(const loop_t *loop)
     const memrt_api_t *api = loop->api;
     for (size_t i = 0; i < loop->pairs; i++) {
         memrt_meminfo_t *mi = api->allocate(loop->size);
+        *(volatile char *)mi->data = 1;
+        api->release(mi);
+    }
+}
+
+static void run_meminfos_of_policy(const loop_t *loop)
+{
+    const memrt_api_t *api = loop->api;
+    for (size_t i = 0; i < loop->pairs; i++) {
+        memrt_meminfo_t *mi = api->allocate_from(loop->size, loop->policies[0]);
         *(volatile char *)mi->data = 1;
         api->release(mi);
     }
@@ -115,6 +125,17 @@ static void run_two_policies(const loop_t *loop)
     }
 }
 
+/// Alternate between MemInfos of two policies.
+static void run_meminfos_of_two_policies(const loop_t *loop)
+{
+    const memrt_api_t *api = loop->api;
+    for (size_t i = 0; i < loop->pairs; i++) {
+        memrt_meminfo_t *mi = api->allocate_from(loop->size, loop->policies[i % 2]);
+        *(volatile char *)mi->data = 1;
+        api->release(mi);
+    }
+}
+
 /// Allocate blocks outside of the scope, and free the blocks inside. `pairs` must be a multiple of
 /// BATCH.
 static void run_older_blocks(const loop_t *loop)
@@ -150,11 +171,13 @@ static const struct {
     work_fn run;
 } works[] = {
     {"meminfo", run_meminfos},
+    {"meminfo of policy", run_meminfos_of_policy},
     {"named meminfo", run_named_meminfos},
     {"compiled meminfo", run_compiled_meminfos},
     {"block", run_blocks},
     {"zeroed block", run_zeroed_blocks},
     {"two policies", run_two_policies},
+    {"meminfos of two policies", run_meminfos_of_two_policies},
     {"older", run_older_blocks},
     {"malloc", run_malloc},
 };
@@ -212,9 +235,10 @@ int main(int count, char **words)
                    .size = strtoul(words[3], NULL, 0),
                    .pairs = strtoul(words[4], NULL, 0)};
     require(loop.api->scope_open(NULL, "pairs", &loop.scope));
-    if (strcmp(setting, "policy") == 0 || run == run_two_policies)
+    bool two = run == run_two_policies || run == run_meminfos_of_two_policies;
+    if (strcmp(setting, "policy") == 0 || two)
         loop.policies[0] = make_policy(loop.api);
-    if (run == run_two_policies)
+    if (two)
         loop.policies[1] = make_policy(loop.api);
     if (strcmp(setting, "scope") == 0)
         require(loop.api->scope_enter(loop.scope, NULL));
