@@ -14,24 +14,23 @@
 /// Points to a constant 1 while the address of the switch is unknown.
 extern const int *memrt__tracemalloc_switch;
 
-/// Cache of a context variable: the value that the variable has in the context of a thread. Valid
-/// while the thread's state has the id and the context version. CPython writes the cache with the
-/// GIL held.
-typedef struct memrt_variable_cache {
-    PyObject *value; ///< borrowed from the context
-    uint64_t thread_id;
-    uint64_t context_version;
-} memrt_variable_cache_t;
+/// First members of a context. The variables are one immutable mapping: a change of any variable
+/// puts another mapping into the context. CPython writes the members with the GIL held.
+typedef struct memrt_context {
+    PyObject base;
+    PyObject *outer;
+    PyObject *variables;
+} memrt_context_t;
 
-/// Offset in bytes of the cache in a context variable; 0 while unknown, and in CPython without a
-/// GIL, where variables have no such cache.
-extern size_t memrt__variable_cache_offset;
+/// Whether contexts have this layout; 0 while unknown, and in CPython without a GIL.
+extern int memrt__context_is_known;
 
-/// Return the cache of a context variable. The offset must be known.
-static inline const memrt_variable_cache_t *memrt__variable_cache(PyObject *variable)
-{
-    return (const memrt_variable_cache_t *)((const char *)variable + memrt__variable_cache_offset);
-}
+#if PY_VERSION_HEX < 0x030C0000
+
+/// Address of the thread state that holds the GIL. Points to a constant 0 while unknown.
+extern const uintptr_t *memrt__attached_state;
+
+#endif
 
 /// Find the private state. Call once, at import.
 void memrt__cpython_layout_setup(void);

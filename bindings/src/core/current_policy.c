@@ -1,14 +1,10 @@
 #include "core/current_policy.h"
 
-#include <stdbool.h>
-
 #include "core/current_scope.h"
 #include "core/mem_handler.h"
 #include "core/policy_record.h"
 #include "support/errors.h"
 #include "support/ndarray.h"
-
-atomic_bool memrt__policy_was_entered;
 
 static PyObject *attribute; ///< interned name of the handler attribute of memrt.Policy
 
@@ -25,56 +21,33 @@ static PyObject *get_current_handler(void)
     return memrt__current_scope_handler(Py_NewRef(memrt__binding.default_handler));
 }
 
-/// Return the policy of a handler, borrowed; NULL for the default policy.
-static memrt_policy_t *get_special_policy(PyObject *handler)
-{
-    memrt_policy_t *policy = memrt__handler_policy(handler);
-    return policy != memrt__handler_policy(memrt__binding.default_handler) ? policy : NULL;
-}
-
-/// Return the default policy in the scope of this context, and record the result for NumPy's
-/// default handler. All objects are kept until the record is complete, because a lookup may run the
-/// garbage collector.
-static memrt_policy_t *find_scope_policy(PyObject *handler)
+/// Return the policy of the handler in force, and record the policy for the mapping `variables`.
+/// The record borrows the policy, so a handler that another extension made is not recorded.
+static memrt_policy_t *find_policy(PyObject *variables)
 {
     memrt_policy_t *policy = NULL;
-    PyObject *entries = Py_XNewRef(memrt__current_scope_entries());
-    PyObject *scoped = memrt__current_scope_handler(Py_NewRef(memrt__binding.default_handler));
-    if (scoped != NULL) {
-        policy = get_special_policy(scoped);
-        if (handler == PyDataMem_DefaultHandler) {
-            memrt__policy_record_write(handler, entries, policy);
+    PyObject *handler = get_current_handler();
+    if (handler != NULL) {
+        policy = memrt__handler_policy(handler);
+        if (memrt__handler_is_own(handler)) {
+            memrt__policy_record_write(variables, policy);
         }
     }
-    Py_XDECREF(scoped);
-    Py_XDECREF(entries);
+    Py_XDECREF(handler);
     PyErr_Clear();
     return policy;
 }
 
-static memrt_policy_t *find_policy(PyObject *handler)
-{
-    if (memrt__handler_is_own(handler)) {
-        memrt_policy_t *policy = get_special_policy(handler);
-        memrt__policy_record_write(handler, NULL, policy);
-        return policy;
-    }
-    return handler != PyDataMem_DefaultHandler && memrt__handler_is_memrt(handler)
-               ? get_special_policy(handler)
-               : find_scope_policy(handler);
-}
-
-/// The policy outlives the dropped reference: the context, or the entry of the scope, still holds
+/// The policy outlives the dropped references: the context, or the entry of the scope, still holds
 /// the handler.
 memrt_policy_t *memrt__current_policy(void)
 {
-    PyObject *handler = PyDataMem_GetHandler();
-    if (handler == NULL) { /* GCOV_EXCL_BR_LINE: NumPy's context variable has a default */
-        PyErr_Clear();
-        return NULL;
+    memrt_policy_t *policy;
+    PyObject *variables = memrt__policy_record_variables();
+    if (!memrt__policy_record_find(variables, &policy)) {
+        policy = find_policy(variables);
     }
-    memrt_policy_t *policy = find_policy(handler);
-    Py_DECREF(handler);
+    Py_XDECREF(variables);
     return policy;
 }
 
@@ -141,7 +114,7 @@ static PyObject *set_handler(PyObject *module, PyObject *handler)
     PyObject *before = replace_handler(handler);
     if (before != NULL && handler != memrt__binding.default_handler &&
         memrt__handler_is_memrt(handler)) {
-        atomic_store_explicit(&memrt__policy_was_entered, true, memory_order_relaxed);
+        memrt__policy_record_note_choice();
     }
     return before;
 }

@@ -18,6 +18,7 @@ atomic_bool memrt__scope_was_opened;
 void memrt__current_scope_note_opened(void)
 {
     atomic_store_explicit(&memrt__scope_was_opened, true, memory_order_relaxed);
+    memrt__policy_record_note_choice();
 }
 
 PyObject *memrt__current_scope_entries(void)
@@ -97,25 +98,21 @@ PyObject *memrt__current_scope_handler(PyObject *handler)
     return scoped;
 }
 
-/// The record of the current policy compares entries by address. The new entries exist already, so
-/// the dropped record cannot match the new entries by an address from the past.
 static PyObject *set_scope_entries(PyObject *module, PyObject *entries)
 {
     (void)module;
-    memrt__policy_record_drop();
     PyObject *token = PyContextVar_Set(variable, entries);
     if (token == NULL) {
         return NULL;
     }
     Py_DECREF(token);
-    memrt__policy_record_prepare();
     Py_RETURN_NONE;
 }
 
 PyMethodDef memrt__current_scope_methods[] = {
     {"set_scope_entries", set_scope_entries, METH_O,
      "set_scope_entries(entries)\n\n"
-     "Set the value of `scope_variable` in this context. Every change must use the function."},
+     "Set the value of `scope_variable` in this context."},
     {NULL, NULL, 0, NULL},
 };
 
@@ -126,8 +123,5 @@ int memrt__current_scope_setup(PyObject *module)
         variable = PyContextVar_New("memrt_scopes", none);
     }
     Py_XDECREF(none);
-    if (variable != NULL) {
-        memrt__policy_record_setup(variable);
-    }
     return variable != NULL ? PyModule_AddObjectRef(module, "scope_variable", variable) : -1;
 }

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "core/interpreter.h"
+#include "core/policy_record.h"
 #include "core/tracemalloc.h"
 #include "support/errors.h"
 #include "support/free_list.h"
@@ -241,6 +242,7 @@ static PyObject *close_queue(PyObject *module, PyObject *unused)
 static void handle_interpreter_end(void)
 {
     memrt__interpreter_note_end();
+    memrt__policy_record_drop();
     atomic_thread_fence(memory_order_seq_cst);
     drop_queued_owners();
 }

@@ -1,83 +1,93 @@
 #include "core/policy_record.h"
 
-#include "support/errors.h"
-#include "support/ndarray.h"
+#include <stdbool.h>
 
-MEMRT_THREAD_LOCAL memrt_policy_record_t memrt__policy_record;
-size_t memrt__policy_record_generation;
-const memrt_variable_cache_t *memrt__handler_cache, *memrt__entries_cache;
+/// Number of records. Each context with other variables needs a record, such as each task with its
+/// own policy.
+#define RECORDS 16
 
-void memrt__policy_record_write(PyObject *handler, PyObject *entries, memrt_policy_t *policy)
+static PyObject *const no_variables = Py_None;
+static const char no_thread; /* an address that no thread state has */
+
+static memrt_policy_record_t records[RECORDS] = {[0 ... RECORDS - 1] = {&no_variables, NULL, NULL}};
+static unsigned next_record;
+
+MEMRT_THREAD_LOCAL memrt_last_policy_t memrt__last_policy = {
+    (const PyThreadState *)(const void *)&no_thread, 0, &records[0]};
+
+atomic_bool memrt__policy_was_chosen;
+
+void memrt__policy_record_note_choice(void)
 {
-    if (memrt__handler_cache != NULL) {
-        memrt__policy_record =
-            (memrt_policy_record_t){.thread = memrt__attached_thread_state(),
-                                    .generation = memrt__policy_record_generation,
-                                    .handler = handler,
-                                    .entries = entries,
-                                    .policy = policy};
+    atomic_store_explicit(&memrt__policy_was_chosen, true, memory_order_relaxed);
+}
+
+static PyObject *get_variables(const PyThreadState *thread)
+{
+    return ((const memrt_context_t *)thread->context)->variables;
+}
+
+/// Give a thread without a context a context. Without memory nothing changes.
+static void make_context(void)
+{
+    Py_XDECREF(PyContext_CopyCurrent());
+    PyErr_Clear();
+}
+
+PyObject *memrt__policy_record_variables(void)
+{
+    PyThreadState *thread = memrt__context_is_known ? memrt__attached_thread_state() : NULL;
+    if (thread != NULL && thread->context == NULL) {
+        make_context();
     }
+    return thread != NULL && thread->context != NULL ? Py_NewRef(get_variables(thread)) : NULL;
+}
+
+static void set_last(const memrt_policy_record_t *record)
+{
+    const PyThreadState *thread = memrt__attached_thread_state();
+    memrt__last_policy = (memrt_last_policy_t){thread, thread->thread_id, record};
+}
+
+int memrt__policy_record_find(PyObject *variables, memrt_policy_t **policy)
+{
+    for (unsigned i = 0; variables != NULL && i < RECORDS; i++) {
+        if (*records[i].variables == variables) {
+            set_last(&records[i]);
+            *policy = records[i].policy;
+            return 1;
+        }
+    }
+    return 0;
+}
+
+/// Put a record into the next place, and return the weak reference of the old record.
+static PyObject *replace_record(PyObject *reference, memrt_policy_t *policy)
+{
+    memrt_policy_record_t *record = &records[next_record++ % RECORDS];
+    PyObject *before = record->reference;
+    record->variables = &((PyWeakReference *)reference)->wr_object;
+    record->reference = reference;
+    record->policy = policy;
+    set_last(record);
+    return before;
+}
+
+void memrt__policy_record_write(PyObject *variables, memrt_policy_t *policy)
+{
+    PyObject *reference = variables != NULL ? PyWeakref_NewRef(variables, NULL) : NULL;
+    PyObject *now = memrt__policy_record_variables();
+    if (reference != NULL && now == variables) {
+        reference = replace_record(reference, policy);
+    }
+    Py_XDECREF(now);
+    Py_XDECREF(reference); /* has no callback, so no Python code runs */
+    PyErr_Clear();
 }
 
 void memrt__policy_record_drop(void)
 {
-    memrt__policy_record_generation++;
-}
-
-void memrt__policy_record_prepare(void)
-{
-    PyObject *handler = memrt__handler_cache != NULL ? PyDataMem_GetHandler() : NULL;
-    if (handler == PyDataMem_DefaultHandler &&
-        !memrt__policy_record_is_cached(memrt__handler_cache, PyThreadState_Get(), handler)) {
-        Py_XDECREF(PyDataMem_SetHandler(handler));
-    }
-    Py_XDECREF(handler);
-    PyErr_Clear();
-}
-
-/// Return the variable that has `value` in a context, as a new reference, or NULL with or without
-/// an exception.
-static PyObject *find_variable_with(PyObject *context, PyObject *value)
-{
-    PyObject *variables = PySequence_List(context);
-    PyObject *found = NULL;
-    for (Py_ssize_t i = 0; variables != NULL && found == NULL && i < PyList_GET_SIZE(variables);
-         i++) {
-        PyObject *variable = PyList_GET_ITEM(variables, i);
-        PyObject *has = PyObject_GetItem(context, variable);
-        found = has == value ? Py_NewRef(variable) : NULL;
-        Py_XDECREF(has);
-    }
-    Py_XDECREF(variables);
-    return found;
-}
-
-/// Return NumPy's context variable as a new reference, or NULL with or without an exception: in a
-/// copy of the current context, the variable that a change of the handler sets.
-static PyObject *find_numpy_variable(PyObject *context)
-{
-    if (PyContext_Enter(context) < 0) { /* GCOV_EXCL_BR_LINE: the context is new */
-        return NULL;
-    }
-    PyObject *before = PyDataMem_SetHandler(memrt__binding.default_handler);
-    PyObject *variable =
-        before != NULL ? find_variable_with(context, memrt__binding.default_handler) : NULL;
-    Py_XDECREF(before);
-    (void)PyContext_Exit(context); /* cannot fail for the entered context */
-    return variable;
-}
-
-void memrt__policy_record_setup(PyObject *scopes)
-{
-    if (memrt__variable_cache_offset == 0 || memrt__handler_cache != NULL) {
-        return;
-    }
-    PyObject *context = PyContext_CopyCurrent();
-    PyObject *variable = context != NULL ? find_numpy_variable(context) : NULL;
-    Py_XDECREF(context);
-    PyErr_Clear();
-    if (variable != NULL) { /* the reference is kept forever */
-        memrt__entries_cache = memrt__variable_cache(scopes);
-        memrt__handler_cache = memrt__variable_cache(variable);
+    for (unsigned i = 0; i < RECORDS; i++) {
+        records[i].variables = &no_variables;
     }
 }

@@ -5,81 +5,97 @@
 #include "core/interpreter.h"
 #include "support/binding.h"
 
-/// Record of the last lookup of the current policy, so that allocations of compiled code skip the
-/// lookup while the context stays the same. Each thread has a record.
+#include <stdatomic.h>
+
+/// Records of the policies that contexts allocate from, so that allocations of compiled code skip
+/// the lookup.
 ///
-/// CPython caches the value of a context variable in the variable, and checks the id of the thread
-/// state and the version of its context. The record is valid while the caches of NumPy's variable
-/// and of the scope variable hold the recorded values for the calling thread. Every change of
-/// context therefore invalidates the record: ContextVar.set(), Context.run(), tasks, greenlets, and
-/// other threads.
+/// The variables of a context are one immutable mapping, so a mapping decides the policy: the
+/// mapping holds NumPy's handler and the scope entries. A record has a mapping and its policy. The
+/// records serve all threads, and each thread remembers the record used last. A record is valid for
+/// a thread whose context has the mapping. So ContextVar.set(), Context.run(), tasks, greenlets and
+/// other threads need no further check.
 ///
-/// The record borrows all objects. Values compare by address, so all records are dropped before a
-/// recorded address may be reused: when a handler of memrt dies, and before a context gets new
-/// scope entries. Other handlers are never recorded, except NumPy's default handler, which lives
-/// until the process ends.
+/// A record borrows the mapping and the policy:
+/// - A weak reference tells that the mapping died, because another mapping may get its address.
+/// - When a handler of memrt dies, all records are dropped. The scope entries of a mapping cache
+///   handlers, and the cache may lose a handler while the mapping lives.
 ///
 /// Threads: memrt__policy_record_read() needs no GIL; without the GIL no record is valid. All other
 /// functions need the GIL of the main interpreter.
 
 typedef struct memrt_policy_record {
-    const PyThreadState *thread; ///< attached state of the thread at the lookup; NULL: no record
-    size_t generation;           ///< value of memrt__policy_record_generation at the lookup
-    PyObject *handler;           ///< value of NumPy's variable
-    PyObject *entries;           ///< value of the scope variable; NULL: any
-    memrt_policy_t *policy;
+    PyObject *const *variables; ///< referent of `reference`; or a mapping that no context has
+    PyObject *reference;        ///< weak reference to the mapping, owned; NULL: never used
+    memrt_policy_t *policy;     ///< borrowed
 } memrt_policy_record_t;
 
-/// Record of the calling thread, and the number of times that all records were dropped. Only for
-/// the functions of this header.
-extern MEMRT_THREAD_LOCAL memrt_policy_record_t memrt__policy_record;
-extern size_t memrt__policy_record_generation;
+/// Record that a thread used last.
+typedef struct memrt_last_policy {
+    const PyThreadState *thread; ///< attached state of the thread at the last lookup; never NULL
+    unsigned long thread_id;     ///< member of the state, different for each thread
+    const memrt_policy_record_t *record;
+} memrt_last_policy_t;
 
-/// Cache of NumPy's variable, NULL: unknown; and cache of the scope variable. Only for the
-/// functions of this header.
-extern const memrt_variable_cache_t *memrt__handler_cache, *memrt__entries_cache;
+/// Only for the functions of this header.
+extern MEMRT_THREAD_LOCAL memrt_last_policy_t memrt__last_policy;
 
-static inline int memrt__policy_record_is_cached(const memrt_variable_cache_t *cache,
-                                                 const PyThreadState *thread, const PyObject *value)
+/// Return whether the calling thread holds the GIL with the thread state of its last lookup.
+static inline int memrt__policy_record_is_attached(const PyThreadState *thread)
 {
-    return cache->value == value && cache->thread_id == thread->id &&
-           cache->context_version == thread->context_ver;
+#if PY_VERSION_HEX < 0x030C0000
+    /* The address of a dead state may belong to the state of another thread later. */
+    return __atomic_load_n(memrt__attached_state, __ATOMIC_RELAXED) == (uintptr_t)thread &&
+           thread->thread_id == memrt__last_policy.thread_id;
+#else
+    return memrt__interpreter_thread_state() == thread;
+#endif
 }
 
-/// Return whether the calling thread has a valid record, and store the recorded policy in
-/// `*policy`: borrowed, NULL for the default policy.
+/// Return whether the record that the calling thread used last is valid, and store its policy in
+/// `*policy`, borrowed.
+///
+/// The address of a dead thread state may belong to a state of a subinterpreter later. The record
+/// is not valid for the state, because mappings with a handler or scope belong to one interpreter.
 static inline int memrt__policy_record_read(memrt_policy_t **policy)
 {
-    const memrt_policy_record_t *record = &memrt__policy_record;
-    const PyThreadState *thread = record->thread;
-    /* An attached state of this thread means that the thread holds the GIL. The address of a dead
-       state may belong to a state of a subinterpreter later. */
-    if (thread == NULL || memrt__interpreter_has_ended() ||
-        thread != memrt__interpreter_thread_state() || thread->interp != memrt__main_interpreter) {
+    const PyThreadState *thread = memrt__last_policy.thread;
+    if (!memrt__policy_record_is_attached(thread) || thread->context == NULL) {
         return 0;
     }
+    const memrt_policy_record_t *record = memrt__last_policy.record;
     *policy = record->policy;
-    return record->generation == memrt__policy_record_generation &&
-           memrt__policy_record_is_cached(memrt__handler_cache, thread, record->handler) &&
-           (record->entries == NULL ||
-            memrt__policy_record_is_cached(memrt__entries_cache, thread, record->entries));
+    return ((const memrt_context_t *)thread->context)->variables == *record->variables;
 }
 
-/// Record that a context with `handler` and the scope entries `entries` allocates from `policy`.
-/// `entries` is NULL if the scope has no influence. The caller borrows `policy` from a handler of
-/// memrt that outlives `entries`, or from `handler`.
-void memrt__policy_record_write(PyObject *handler, PyObject *entries, memrt_policy_t *policy);
+/// Whether any context ever had a policy other than the default policy, or a scope. Never cleared:
+/// contexts are copied, so the end of the last copy is unknown. Only for the functions below.
+extern atomic_bool memrt__policy_was_chosen;
 
-/// Drop the records of all threads.
+/// Note that a context gets a policy other than the default policy, or a scope.
+void memrt__policy_record_note_choice(void);
+
+/// Return whether every context has the default policy and no context is in a scope. Allocations of
+/// compiled code then skip the lookup. Needs no GIL.
+static inline int memrt__policy_is_default_everywhere(void)
+{
+    return !atomic_load_explicit(&memrt__policy_was_chosen, memory_order_relaxed);
+}
+
+/// Return the mapping of the current context, as a new reference. NULL, without an exception, where
+/// the layout of contexts is unknown, without memory, and on threads that
+/// memrt__attached_thread_state() does not know.
+PyObject *memrt__policy_record_variables(void);
+
+/// Return whether a record of `variables` exists, and store its policy in `*policy`, borrowed.
+int memrt__policy_record_find(PyObject *variables, memrt_policy_t **policy);
+
+/// Record that a context with the mapping `variables` allocates from `policy`. No effect if the
+/// current context has another mapping, because the lookup may have run Python code. The caller
+/// holds the handler that holds `policy`.
+void memrt__policy_record_write(PyObject *variables, memrt_policy_t *policy);
+
+/// Drop all records. Also called when the interpreter is deleted.
 void memrt__policy_record_drop(void);
-
-/// Put NumPy's default handler in force explicitly if no handler is set in this context, because
-/// CPython does not cache the default value of a variable. Without memory nothing changes.
-void memrt__policy_record_prepare(void);
-
-/// Find NumPy's context variable. Without memory, or where CPython's layout is unknown, no record
-/// is ever valid. Call once, at import, after memrt__cpython_layout_setup(). `scopes` is the scope
-/// variable, borrowed forever.
-void memrt__policy_record_setup(PyObject *scopes);
 
 #endif

@@ -61,14 +61,14 @@ static memrt_meminfo_t *track_meminfo(memrt_meminfo_t *mi)
     return NULL;
 }
 
-/// Allocate by the fast path: default policy, default alignment, no external allocator.
-static memrt_meminfo_t *allocate_meminfo_fast(size_t size)
+/// Slow path of memrt__nrt_alloc(): the policy in force needs a lookup, or tracemalloc is on.
+static __attribute__((noinline)) memrt_meminfo_t *allocate_slow(size_t size)
 {
-    return track_meminfo(memrt__host_api()->allocate(size));
+    return track_meminfo(memrt__host_api()->allocate_from(size, memrt__host_policy()));
 }
 
-/// Allocate by the slow path: any policy and options. The caller sets options->policy.
-static memrt_meminfo_t *allocate_meminfo_slow(size_t size, memrt_new_options_t *options)
+/// Allocate with options. The caller sets options->policy.
+static memrt_meminfo_t *allocate_with_options(size_t size, memrt_new_options_t *options)
 {
     memrt_meminfo_t *mi;
     options->struct_size = sizeof(*options);
@@ -81,7 +81,7 @@ static memrt_meminfo_t *allocate_marked_meminfo(size_t size, memrt_new_options_t
 {
     options->dtor = run_dtor_and_mark;
     options->policy = memrt__host_policy();
-    memrt_meminfo_t *mi = allocate_meminfo_slow(size, options);
+    memrt_meminfo_t *mi = allocate_with_options(size, options);
     if (mi != NULL) {
         memset(mi->data, FRESH, size);
     }
@@ -101,12 +101,15 @@ static size_t round_up_alignment(unsigned align)
 
 memrt_meminfo_t *memrt__nrt_alloc(size_t size)
 {
-    memrt_policy_t *policy = memrt__host_policy();
-    if (policy == NULL) {
-        return allocate_meminfo_fast(size);
+    memrt_policy_t *policy;
+    if (memrt__host_may_trace()) {
+        return allocate_slow(size);
     }
-    memrt_new_options_t options = {.policy = policy};
-    return allocate_meminfo_slow(size, &options);
+    if (memrt__host_has_default_policy()) {
+        return memrt__host_api()->allocate(size);
+    }
+    return memrt__host_read_policy(&policy) ? memrt__host_api()->allocate_from(size, policy)
+                                            : allocate_slow(size);
 }
 
 memrt_meminfo_t *memrt__nrt_alloc_aligned(size_t size, unsigned align)
@@ -116,7 +119,7 @@ memrt_meminfo_t *memrt__nrt_alloc_aligned(size_t size, unsigned align)
     }
     memrt_new_options_t options = {.policy = memrt__host_policy(),
                                    .alignment = round_up_alignment(align)};
-    return allocate_meminfo_slow(size, &options);
+    return allocate_with_options(size, &options);
 }
 
 memrt_meminfo_t *memrt__nrt_alloc_safe(size_t size)
@@ -138,13 +141,7 @@ memrt_meminfo_t *memrt__nrt_alloc_safe_aligned_external(size_t size, unsigned al
 
 memrt_meminfo_t *memrt__nrt_alloc_dtor(size_t size, memrt_dtor_fn dtor)
 {
-    memrt_policy_t *policy = memrt__host_policy();
-    if (policy != NULL) {
-        memrt_new_options_t options = {
-            .policy = policy, .dtor = run_compiled_dtor, .dtor_info = convert_to_info(dtor)};
-        return allocate_meminfo_slow(size, &options);
-    }
-    memrt_meminfo_t *mi = allocate_meminfo_fast(size);
+    memrt_meminfo_t *mi = memrt__nrt_alloc(size);
     if (mi != NULL) {
         mi->dtor = run_compiled_dtor;
         mi->dtor_info = convert_to_info(dtor);

@@ -18,13 +18,29 @@ static inline const memrt_api_t *memrt__host_api(void)
     return memrt__nrt_table;
 }
 
-/// Return NULL, the default policy: programs without Python have no policy in force.
+/// Return true: programs without Python have no policy in force.
+static inline int memrt__host_has_default_policy(void)
+{
+    return 1;
+}
+
+static inline int memrt__host_read_policy(memrt_policy_t **policy)
+{
+    *policy = NULL;
+    return 1;
+}
+
 static inline memrt_policy_t *memrt__host_policy(void)
 {
     return NULL;
 }
 
-/// Return true: programs without Python have no tracemalloc.
+/// Return false: programs without Python have no tracemalloc.
+static inline int memrt__host_may_trace(void)
+{
+    return 0;
+}
+
 static inline int memrt__host_track(memrt_meminfo_t *mi)
 {
     (void)mi;
@@ -42,20 +58,38 @@ static inline const memrt_api_t *memrt__host_api(void)
     return memrt__api();
 }
 
+/// Return whether the default policy is in force everywhere.
+static inline int memrt__host_has_default_policy(void)
+{
+    return memrt__policy_is_default_everywhere();
+}
+
+/// Return whether the policy in force is known without a lookup, and store the policy in `*policy`.
+static inline int memrt__host_read_policy(memrt_policy_t **policy)
+{
+    return memrt__policy_record_read(policy);
+}
+
 static __attribute__((noinline)) memrt_policy_t *memrt__host_look_up_policy(void)
 {
     return memrt__attached_thread_state() != NULL ? memrt__current_policy() : NULL;
 }
 
-/// Return the policy in force, or NULL for the default policy. NumPy keeps the handler in a context
-/// variable, which requires the GIL: threads without the GIL get the default policy.
+/// Return the policy in force. May return NULL for the default policy. NumPy keeps the handler in a
+/// context variable, which requires the GIL: threads without the GIL get the default policy.
 static inline memrt_policy_t *memrt__host_policy(void)
 {
     memrt_policy_t *policy;
-    if (memrt__current_policy_is_default_everywhere()) {
+    if (memrt__host_has_default_policy()) {
         return NULL;
     }
-    return memrt__policy_record_read(&policy) ? policy : memrt__host_look_up_policy();
+    return memrt__host_read_policy(&policy) ? policy : memrt__host_look_up_policy();
+}
+
+/// Return whether tracemalloc may be on.
+static inline int memrt__host_may_trace(void)
+{
+    return !memrt__tracemalloc_is_off();
 }
 
 /// Track a new MemInfo in tracemalloc. Returns false if tracemalloc has no memory.

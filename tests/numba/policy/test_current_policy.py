@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import gc
+import os
 import sys
 import threading
+import tracemalloc
 from concurrent.futures import ThreadPoolExecutor
 
 import memrt
@@ -114,6 +116,116 @@ def test_default_handler_of_memrt_gives_the_default_policy():
         assert policy_of_kernel() == "default"
         _memrt.set_handler(before)
         assert policy_of_kernel() == "around"
+
+
+# --- Records of mappings ---
+
+
+def run_with_handler(handler):
+    _memrt.set_handler(handler)
+    return policy_of_kernel()
+
+
+def run_with_variable(variable):
+    variable.set(object())
+    return policy_of_kernel()
+
+
+def mapping_address(context):
+    """Return the address of the immutable mapping with the variables of a context."""
+    return id(gc.get_referents(context)[-1])
+
+
+def test_mapping_at_a_reused_address_has_its_own_policy():
+    """The policies live on, so that only the mappings die."""
+    policies = [memrt.Policy(name=f"kept {number}") for number in range(3)]
+    variable = contextvars.ContextVar("other")
+    addresses = [set(), set()]
+    for number in range(100):
+        contexts = [contextvars.Context() for _ in range(4)]
+        for place, context in enumerate(contexts):
+            kind = (number + place) % 2
+            policy = policies[number % 3]
+            if kind == 0:
+                assert context.run(run_with_handler, policy.handler) == policy.name
+            else:
+                assert context.run(run_with_variable, variable) == "default"
+            addresses[kind].add(mapping_address(context))
+        del contexts, context
+    assert addresses[0] & addresses[1]
+
+
+def test_unrelated_variable_keeps_the_policy():
+    variable = contextvars.ContextVar("unrelated", default=0)
+    with memrt.scope("kept") as scope, memrt.Policy(name="kept"):
+        for number in range(40):
+            token = variable.set(number)
+            array = ones(10)
+            assert (memrt.meminfo(array).policy, scope.live) == ("kept", 80)
+            variable.reset(token)
+            del array
+
+
+def test_more_contexts_in_turn_than_records_keep_their_policies():
+    contexts = copied_contexts([f"context {number}" for number in range(50)])
+    for _ in range(3):
+        for name, context in contexts.items():
+            assert context.run(policy_of_kernel) == name
+
+
+def test_dropped_handler_of_a_scope_is_looked_up_again():
+    """The scope drops cached handlers, whose policies die, while the mapping lives."""
+    policies = [memrt.Policy(name=f"user {number}") for number in range(40)]
+    with memrt.scope("dropped") as scope:
+        inside = contextvars.copy_context()
+        for _ in range(3):
+            array = inside.run(ones, 10)
+            assert (memrt.meminfo(array).policy, scope.live) == ("default", 80)
+            del array
+            for policy in policies:  # more than a scope caches handlers
+                _memrt.in_scope(policy.handler)
+            others = [memrt.Policy(name=f"other {number}") for number in range(40)]
+            array = inside.run(ones, 10)
+            assert (memrt.meminfo(array).policy, scope.live) == ("default", 80)
+            del array, others
+
+
+def test_kernel_that_releases_the_gil_forgets_the_policy():
+    with memrt.Policy(name="held"):
+        for _ in range(5):
+            assert policy_of_kernel() == "held"
+            assert memrt.meminfo(ones_without_gil(10)).policy == "default"
+
+
+def test_child_of_a_fork_keeps_policy_and_scope():
+    with memrt.Policy(name="parent"):
+        assert policy_of_kernel() == "parent"
+        child = os.fork()
+        if child == 0:
+            try:
+                held = policy_of_kernel()
+                with memrt.Policy(name="child"):
+                    inner = policy_of_kernel()
+                os._exit(0 if (held, inner) == ("parent", "child") else 1)
+            finally:
+                os._exit(2)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+        assert policy_of_kernel() == "parent"
+
+
+def test_tracemalloc_tracks_kernels_in_a_policy():
+    with memrt.Policy(name="traced"):
+        assert policy_of_kernel() == "traced"
+        tracemalloc.start()
+        try:
+            before = tracemalloc.get_traced_memory()[0]
+            array = ones(100_000)
+            assert memrt.meminfo(array).policy == "traced"
+            assert tracemalloc.get_traced_memory()[0] - before >= array.nbytes
+        finally:
+            tracemalloc.stop()
+        del array
+        assert policy_of_kernel() == "traced"
 
 
 # --- Contexts ---
