@@ -243,12 +243,6 @@ print(memrt.meminfo(ones(10)).policy)
     assert run_python(code).stdout.split() == ["inside", "default"]
 
 
-def test_code_without_the_gil_uses_the_default_policy():
-    with memrt.Policy(name="unseen"):
-        array = ones_without_gil(10)
-    assert memrt.meminfo(array).policy == "default"
-
-
 def test_policy_applies_only_to_its_own_thread():
     ones(1)
     found = {}

@@ -12,6 +12,7 @@ import importlib
 import sys
 from importlib.machinery import ExtensionFileLoader, ModuleSpec
 from importlib.util import find_spec, spec_from_file_location
+from types import ModuleType
 
 TARGET = "numba.core.runtime._nrt_python"
 
@@ -37,7 +38,15 @@ def spec_here() -> ModuleSpec | None:
     """
     importlib.import_module("memrt.numba._contract").verify()
     extension = str(importlib.import_module("memrt._memrt").__file__)
-    return spec_from_file_location(TARGET, extension, loader=ExtensionFileLoader(TARGET, extension))
+    return spec_from_file_location(TARGET, extension, loader=_Loader(TARGET, extension))
+
+
+class _Loader(ExtensionFileLoader):
+    """Loader of the module. Connects the threads of compiled code after the load."""
+
+    def exec_module(self, module: ModuleType) -> None:
+        super().exec_module(module)
+        importlib.import_module("memrt.numba._threads").connect(module)
 
 
 def _has_memrt() -> bool:

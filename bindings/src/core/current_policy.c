@@ -1,5 +1,6 @@
 #include "core/current_policy.h"
 
+#include "core/caller_policy.h"
 #include "core/current_scope.h"
 #include "core/mem_handler.h"
 #include "core/policy_record.h"
@@ -38,8 +39,26 @@ static memrt_policy_t *find_policy(PyObject *variables)
     return policy;
 }
 
+int memrt__policy_is_default(const memrt_policy_t *policy)
+{
+    return policy == NULL || policy == memrt__handler_policy(memrt__binding.default_handler);
+}
+
+/// Return the policy to use in place of the policy of a context. In a chunk of a parallel loop, the
+/// policy of the launch stands in for the default policy. The thread then has no valid record,
+/// because records only know contexts.
+static memrt_policy_t *apply_chunk(memrt_policy_t *policy)
+{
+    memrt_policy_t *of_launch = memrt__caller_chunk_policy();
+    if (of_launch == NULL) {
+        return policy;
+    }
+    memrt__policy_record_forget();
+    return memrt__policy_is_default(policy) ? of_launch : policy;
+}
+
 /// The policy outlives the dropped references: the context, or the entry of the scope, still holds
-/// the handler.
+/// the handler; a chunk holds its policy.
 memrt_policy_t *memrt__current_policy(void)
 {
     memrt_policy_t *policy;
@@ -48,7 +67,7 @@ memrt_policy_t *memrt__current_policy(void)
         policy = find_policy(variables);
     }
     Py_XDECREF(variables);
-    return policy;
+    return apply_chunk(policy);
 }
 
 PyObject *memrt__current_handler_for(PyObject *policy)

@@ -15,8 +15,12 @@
 /// any other object.
 PyObject *memrt__current_handler_for(PyObject *policy);
 
+/// Return whether a policy is the default policy, outside of scopes. NULL is the default policy.
+int memrt__policy_is_default(const memrt_policy_t *policy);
+
 /// Return the policy for allocations of this context, borrowed: the policy of
-/// memrt__current_handler_for(None). NULL, without an exception, if the lookup failed.
+/// memrt__current_handler_for(None). In a chunk of a parallel loop, the policy of the launch stands
+/// in for the default policy. NULL, without an exception, if the lookup failed.
 memrt_policy_t *memrt__current_policy(void);
 
 /// Create the Python objects that each lookup uses. Call once, at import. -1 with an exception.

@@ -12,8 +12,9 @@ static const char no_thread; /* an address that no thread state has */
 static memrt_policy_record_t records[RECORDS] = {[0 ... RECORDS - 1] = {&no_variables, NULL, NULL}};
 static unsigned next_record;
 
-MEMRT_THREAD_LOCAL memrt_last_policy_t memrt__last_policy = {
-    (const PyThreadState *)(const void *)&no_thread, 0, &records[0]};
+#define NO_LAST_POLICY {(const PyThreadState *)(const void *)&no_thread, 0, &records[0]}
+
+MEMRT_THREAD_LOCAL memrt_last_policy_t memrt__last_policy = NO_LAST_POLICY;
 
 atomic_bool memrt__policy_was_chosen;
 
@@ -83,6 +84,11 @@ void memrt__policy_record_write(PyObject *variables, memrt_policy_t *policy)
     Py_XDECREF(now);
     Py_XDECREF(reference); /* has no callback, so no Python code runs */
     PyErr_Clear();
+}
+
+void memrt__policy_record_forget(void)
+{
+    memrt__last_policy = (memrt_last_policy_t)NO_LAST_POLICY;
 }
 
 void memrt__policy_record_drop(void)

@@ -21,8 +21,8 @@
 /// - When a handler of memrt dies, all records are dropped. The scope entries of a mapping cache
 ///   handlers, and the cache may lose a handler while the mapping lives.
 ///
-/// Threads: memrt__policy_record_read() needs no GIL; without the GIL no record is valid. All other
-/// functions need the GIL of the main interpreter.
+/// Threads: memrt__policy_record_read() and memrt__policy_record_forget() need no GIL; without the
+/// GIL no record is valid. All other functions need the GIL of the main interpreter.
 
 typedef struct memrt_policy_record {
     PyObject *const *variables; ///< referent of `reference`; or a mapping that no context has
@@ -94,6 +94,10 @@ int memrt__policy_record_find(PyObject *variables, memrt_policy_t **policy);
 /// current context has another mapping, because the lookup may have run Python code. The caller
 /// holds the handler that holds `policy`.
 void memrt__policy_record_write(PyObject *variables, memrt_policy_t *policy);
+
+/// Forget the record that the calling thread used last: no record is valid until the next lookup.
+/// Needs no GIL.
+void memrt__policy_record_forget(void);
 
 /// Drop all records. Also called when the interpreter is deleted.
 void memrt__policy_record_drop(void);

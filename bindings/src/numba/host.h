@@ -49,6 +49,7 @@ static inline int memrt__host_track(memrt_meminfo_t *mi)
 
 #else
 
+#include "core/caller_policy.h"
 #include "core/current_policy.h"
 #include "core/interpreter.h"
 #include "core/tracemalloc.h"
@@ -72,11 +73,13 @@ static inline int memrt__host_read_policy(memrt_policy_t **policy)
 
 static __attribute__((noinline)) memrt_policy_t *memrt__host_look_up_policy(void)
 {
-    return memrt__attached_thread_state() != NULL ? memrt__current_policy() : NULL;
+    return memrt__attached_thread_state() != NULL ? memrt__current_policy()
+                                                  : memrt__caller_policy();
 }
 
 /// Return the policy in force. May return NULL for the default policy. NumPy keeps the handler in a
-/// context variable, which requires the GIL: threads without the GIL get the default policy.
+/// context variable, which requires the GIL: threads without the GIL get the policy of their
+/// caller.
 static inline memrt_policy_t *memrt__host_policy(void)
 {
     memrt_policy_t *policy;

@@ -5,6 +5,7 @@
 #include "core/owner.h"
 #include "numba/alloc.h"
 #include "numba/array.h"
+#include "numba/callers.h"
 #include "support/errors.h"
 #include "types/nrt_meminfo.h"
 
@@ -148,6 +149,16 @@ static PyObject *meminfo_alloc_safe(PyObject *module, PyObject *args)
     return allocate_address(memrt__nrt_alloc_safe, args);
 }
 
+static PyObject *wrap_parallel_for(PyObject *module, PyObject *address)
+{
+    (void)module;
+    void *layer = PyLong_AsVoidPtr(address);
+    if (layer == NULL) {
+        return PyErr_Occurred() ? NULL : PyErr_Format(PyExc_ValueError, "address must not be 0");
+    }
+    return PyLong_FromVoidPtr(memrt__nrt_wrap_parallel_for(layer));
+}
+
 static PyMethodDef functions[] = {
     {"memsys_use_cpython_allocator", memsys_use_cpython_allocator, METH_NOARGS, NULL},
     {"memsys_shutdown", memsys_shutdown, METH_NOARGS, NULL},
@@ -161,6 +172,9 @@ static PyMethodDef functions[] = {
     {"meminfo_new", meminfo_new, METH_VARARGS, NULL},
     {"meminfo_alloc", meminfo_alloc, METH_VARARGS, NULL},
     {"meminfo_alloc_safe", meminfo_alloc_safe, METH_VARARGS, NULL},
+    {"wrap_parallel_for", wrap_parallel_for, METH_O,
+     "wrap_parallel_for(address) -> int\n\n"
+     "Return the function that runs parallel loops by the function of a threading layer."},
     {NULL, NULL, 0, NULL},
 };
 
@@ -229,14 +243,24 @@ static int fill_helpers(PyObject *helpers)
     return 0;
 }
 
-static int add_helpers(PyObject *module)
+/// Fill the dict of functions that replace symbols of CPython in compiled code. -1 with an
+/// exception.
+static int fill_thread_symbols(PyObject *symbols)
 {
-    PyObject *helpers = PyDict_New();
-    int result = helpers != NULL ? fill_helpers(helpers) : -1;
+    return add_helper(symbols, "PyEval_SaveThread", (any_fn)memrt__nrt_save_thread) < 0
+               ? -1
+               : add_helper(symbols, "PyEval_RestoreThread", (any_fn)memrt__nrt_restore_thread);
+}
+
+/// Add a dict of names and addresses to the module. -1 with an exception.
+static int add_dict(PyObject *module, const char *name, int (*fill)(PyObject *dict))
+{
+    PyObject *dict = PyDict_New();
+    int result = dict != NULL ? fill(dict) : -1;
     if (result == 0) {
-        result = PyModule_AddObjectRef(module, "c_helpers", helpers);
+        result = PyModule_AddObjectRef(module, name, dict);
     }
-    Py_XDECREF(helpers);
+    Py_XDECREF(dict);
     return result;
 }
 
@@ -244,7 +268,9 @@ static int module_exec(PyObject *module)
 {
     PyObject *first = PyImport_ImportModule("memrt._memrt");
     Py_XDECREF(first);
-    if (first == NULL || memrt__nrt_meminfo_setup(module) < 0 || add_helpers(module) < 0) {
+    if (first == NULL || memrt__nrt_meminfo_setup(module) < 0 ||
+        add_dict(module, "c_helpers", fill_helpers) < 0 ||
+        add_dict(module, "thread_symbols", fill_thread_symbols) < 0) {
         return -1;
     }
     return PyModule_AddStringConstant(module, "memrt_version", memrt__api()->version);
