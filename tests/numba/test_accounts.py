@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import threading
 
 import memrt
+import memrt.numba
+import numba
 import numpy as np
 import pytest
 from jitted import ones, ones_without_gil
@@ -87,6 +90,67 @@ def test_tables_of_typed_dicts_and_lists_are_not_counted(numba_stats):
     assert now.alloc - before.alloc == now_numba.alloc - before_numba.alloc == 2
     assert now.live - before.live < 100
     assert (len(made[0]), len(made[1])) == (10_000, 10_000)
+
+
+class Mallinfo(ctypes.Structure):
+    """mallinfo2 of the C library."""
+
+    _fields_ = tuple((name, ctypes.c_size_t) for name in
+                     "arena ordblks smblks hblks hblkhd usmblks fsmblks uordblks fordblks "
+                     "keepcost".split())  # fmt: skip
+
+
+def malloced() -> int:
+    """Return the bytes that the C library's malloc has handed out."""
+    mallinfo = ctypes.CDLL(None).mallinfo2
+    mallinfo.restype = Mallinfo
+    info = mallinfo()
+    return info.uordblks + info.hblkhd
+
+
+@njit
+def list_of(n):
+    numbers = List.empty_list(types.int64)
+    for i in range(n):
+        numbers.append(i)
+    return numbers
+
+
+@njit
+def dict_of(n):
+    table = Dict.empty(types.int64, types.float64)
+    for i in range(n):
+        table[i] = float(i)
+    return table
+
+
+@pytest.mark.skipif(not hasattr(ctypes.CDLL(None), "mallinfo2"), reason="needs glibc 2.33")
+@pytest.mark.parametrize(("make", "entry"), [(list_of, 8), (dict_of, 24)])
+def test_table_bytes_are_the_bytes_of_malloc(make, entry):
+    make(1)
+    for size in (1_000, 100_000):
+        before, counted = malloced(), memrt.stats().live
+        made = make(size)
+        found, given = memrt.numba.table_nbytes(made), malloced() - before
+        assert memrt.stats().live - counted == 8, "the pointer to the table"
+        assert size * entry <= found
+        assert abs(given - found) < 8192, (given, found)  # headers, pages, objects of Python
+        del made
+        assert malloced() - before < 8192
+
+
+def test_table_bytes_of_small_and_other_containers():
+    assert memrt.numba.table_nbytes(List()) == 0
+    assert memrt.numba.table_nbytes(Dict.empty(types.int64, types.float64[:])) > 0
+    if hasattr(numba.typed, "typedset"):
+        names = numba.typed.Set.empty(types.int64)
+        small = memrt.numba.table_nbytes(names)
+        for i in range(1000):
+            names.add(i)
+        assert memrt.numba.table_nbytes(names) > small + 8000
+    for other in ([], {}, np.ones(3), None):
+        with pytest.raises(TypeError, match=r"container must be a numba\.typed"):
+            memrt.numba.table_nbytes(other)
 
 
 def test_numba_counters_include_numpy_arrays_of_a_policy(numba_stats):

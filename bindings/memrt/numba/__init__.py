@@ -19,11 +19,12 @@ import os
 import sys
 from pathlib import Path
 
-from memrt.numba import _contract, _finder
+from memrt.numba import _containers, _contract, _finder
 
-__all__ = ["install", "installed", "tested_versions"]
+__all__ = ["install", "installed", "table_nbytes", "tested_versions"]
 
 tested_versions = _contract.tested_versions
+table_nbytes = _containers.table_nbytes
 
 
 def install(children: bool = False, refprune: bool = False) -> None:

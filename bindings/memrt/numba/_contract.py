@@ -14,6 +14,15 @@ _MEMINFO_WORDS = ("refct", "dtor", "dtor_info", "data", "size", "external_alloca
 _TABLE_SLOTS = ("allocate", "allocate_external", "manage_memory", "acquire", "release", "get_data")
 _ARRAY_WORDS = ("meminfo", "parent", "nitems", "itemsize", "data", "shape_and_strides")
 
+# Fields of the structs of typed containers. Numba 0.60 has no typed set.
+_CONTAINERS = {
+    ("dictobject.h", "NB_Dict"): ("used", "keys"),
+    ("setobject.h", "NB_Set"): ("used", "keys"),
+    ("listobject.h", "NB_List"): (
+        "size", "item_size", "allocated", "is_mutable", "methods", "items",
+    ),
+}  # fmt: skip
+
 _HELPERS = frozenset(
     """adapt_ndarray_from_python adapt_ndarray_to_python_acqref adapt_buffer_from_python
     meminfo_new_from_pyobject meminfo_as_pyobject meminfo_from_pyobject
@@ -79,6 +88,17 @@ def differences(folder: Path) -> list[str]:
         _differs(runtime / "nrt_external.h", r"typedef struct \{(.*?)\} NRT_api", _TABLE_SLOTS),
         _differs(folder / "_arraystruct.h", r"typedef struct \{(.*?)\} arystruct", _ARRAY_WORDS),
         _unknown_helpers(runtime / "_nrt_pythonmod.c"),
+    ]
+    return [problem for problem in found if problem]
+
+
+def container_differences() -> list[str]:
+    """Return the differences between Numba's typed containers and the contract."""
+    folder = _installation()[1] / "cext"
+    found = [
+        _differs(folder / name, rf"typedef struct \{{([^{{}}]*)\}} {struct};", fields)
+        for (name, struct), fields in _CONTAINERS.items()
+        if (folder / name).exists()
     ]
     return [problem for problem in found if problem]
 
