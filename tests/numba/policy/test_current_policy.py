@@ -190,11 +190,14 @@ def test_dropped_handler_of_a_scope_is_looked_up_again():
             del array, others
 
 
-def test_kernel_that_releases_the_gil_forgets_the_policy():
-    with memrt.Policy(name="held"):
-        for _ in range(5):
-            assert policy_of_kernel() == "held"
-            assert memrt.meminfo(ones_without_gil(10)).policy == "default"
+def test_kernels_with_and_without_the_gil_have_one_policy():
+    for policy in (memrt.Policy(name="first"), memrt.Policy(name="second")):
+        with policy:
+            for _ in range(5):
+                assert policy_of_kernel() == policy.name
+                assert memrt.meminfo(ones_without_gil(10)).policy == policy.name
+        assert policy_of_kernel() == "default"
+        assert memrt.meminfo(ones_without_gil(10)).policy == "default"
 
 
 def test_child_of_a_fork_keeps_policy_and_scope():
