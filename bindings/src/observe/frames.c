@@ -1,50 +1,25 @@
 #include "observe/frames.h"
 
-#if PY_VERSION_HEX >= 0x030B0000 && PY_VERSION_HEX < 0x030E0000
+#include "core/cpython_frame.h"
 
-#ifndef Py_BUILD_CORE
-#define Py_BUILD_CORE 1
-#endif
-#include <internal/pycore_frame.h>
-
-typedef struct _PyInterpreterFrame inner_frame_t;
-
-static inner_frame_t *get_innermost_frame(void)
-{
-#if PY_VERSION_HEX >= 0x030D0000
-    return PyThreadState_Get()->current_frame;
-#else
-    return PyThreadState_Get()->cframe->current_frame;
-#endif
-}
-
-static PyCodeObject *get_frame_code(inner_frame_t *frame)
-{
-#if PY_VERSION_HEX >= 0x030D0000
-    return _PyFrame_GetCode(frame);
-#else
-    return frame->f_code;
-#endif
-}
+#if MEMRT_CPYTHON_FRAMES && PY_VERSION_HEX >= 0x030B0000
 
 size_t memrt__frames_here(memrt_call_t *out, size_t max)
 {
     size_t count = 0;
-    for (inner_frame_t *frame = get_innermost_frame(); frame != NULL && count < max;
+    for (memrt_inner_frame_t *frame = memrt__inner_frame_here(); frame != NULL && count < max;
          frame = frame->previous) {
         /* GCOV_EXCL_BR_START: only a collection while CPython makes cells meets such a frame */
         if (!_PyFrame_IsIncomplete(frame)) {
             /* GCOV_EXCL_BR_STOP */
             int instruction = _PyInterpreterFrame_LASTI(frame) * (int)sizeof(_Py_CODEUNIT);
-            out[count++] = (memrt_call_t){get_frame_code(frame), instruction};
+            out[count++] = (memrt_call_t){memrt__inner_frame_code(frame), instruction};
         }
     }
     return count;
 }
 
 #else
-
-#include <frameobject.h>
 
 #include "support/errors.h"
 

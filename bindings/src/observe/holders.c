@@ -15,7 +15,7 @@
 typedef struct query {
     PyObject *object;
     PyObject *address;            ///< address of the first byte; NULL: `object` leads to the buffer
-    Py_ssize_t caller_references; ///< references to `object` that the query holds
+    Py_ssize_t caller_references; ///< references to `object` that the caller's own frames hold
     memrt_meminfo_t *mi;
     memrt_buffer_key_t key;
     size_t held_references; ///< references to `mi` that the query holds, 0 or 1
@@ -109,6 +109,30 @@ static int add_members(memrt_report_t *report, memrt_buffer_key_t key)
     return result;
 }
 
+/// Count a reference to the queried object. Callback of memrt__frame_visit.
+static int count_if_queried(PyObject *object, void *context)
+{
+    query_t *query = context;
+    query->caller_references += object == query->object;
+    return 0;
+}
+
+/// Count the references of the caller's own frames to the queried object. Where the interpreter
+/// hides operands, the caller's count stays.
+static void count_caller_references(const memrt_heap_t *heap, query_t *query)
+{
+    if (!memrt__frame_shows_operands) {
+        return;
+    }
+    query->caller_references = 0;
+    for (uint32_t i = 0; i < heap->roots; i++) {
+        if (heap->nodes[i].kind == MEMRT_NODE_OWN) {
+            (void)memrt__frame_visit((PyFrameObject *)heap->nodes[i].object, count_if_queried,
+                                     query);
+        }
+    }
+}
+
 static PyObject *report_holders(memrt_heap_t *heap, void *context)
 {
     query_t *query = context;
@@ -116,6 +140,7 @@ static PyObject *report_holders(memrt_heap_t *heap, void *context)
     if (memrt__holder_report_begin(&report, heap, OBJECTS_MOST) < 0) {
         return NULL;
     }
+    count_caller_references(heap, query);
     report.queried = query->object;
     report.queried_counts = query->caller_references;
     PyObject *holders =
@@ -176,8 +201,9 @@ PyMethodDef memrt__holders_methods[] = {
      "find_holders(object, own, frames[, address]) -> tuple\n\n"
      "Find the holders of the buffer behind `object`, or of the tracked buffer at an address.\n"
      "Return the MemInfo, the objects that keep the buffer alive with their referrers (see\n"
-     "holder_report.h), and the number of objects left out. The caller has `own` references to\n"
-     "`object`. The innermost `frames` frames are not searched."},
+     "holder_report.h), and the number of objects left out. The innermost `frames` frames are not\n"
+     "searched. These have `own` references to `object`; since Python 3.14, which borrows some\n"
+     "arguments, the references are counted instead."},
     {"frame_variables", list_frame_variables, METH_O,
      "frame_variables(frame) -> list of pairs\n\n"
      "Return names and values of the variables of a frame, with cells as cells. The frame\n"

@@ -45,6 +45,5 @@ int memrt__referents_visit(PyObject *object, memrt_node_kind_t kind, visitproc v
             return result;
         }
     }
-    return memrt__referents_can_traverse(object) ? Py_TYPE(object)->tp_traverse(object, visit, arg)
-                                                 : 0;
+    return memrt__referents_can_traverse(object) ? memrt__object_traverse(object, visit, arg) : 0;
 }

@@ -20,6 +20,7 @@ import memrt
 import numpy as np
 import pytest
 from memrt import _memrt
+from memrt._holders.search import build
 
 CACHE: dict = {}
 GLOBAL = None
@@ -494,6 +495,44 @@ def test_running_generator_is_shown_once():
 
     found = next(generate(array))
     assert sum("local `mine`" in text for text in texts(found)) == 1
+
+
+def count_listed(row: memrt.types.Holder) -> int:
+    """Return the number of references to a holder that the referrers make."""
+    return sum(each.count for each in row.referrers)
+
+
+def test_argument_of_a_function_adds_only_its_own_references():
+    """Since Python 3.14 an argument may borrow the reference of the calling function's variable."""
+    mine = memrt.zeros(100)
+
+    def query(argument):
+        return memrt.holders(argument)
+
+    found = query(mine)
+    assert "mine" in expressions(found)
+    assert is_explained(found)
+    assert count_listed(row_of(found, "array")) == row_of(found, "array").references
+
+
+def test_temporary_argument_is_shown_under_the_argument():
+    def query(argument):
+        return memrt.holders(argument)
+
+    found = query(memrt.zeros(100))
+    assert expressions(found) == {"argument"}
+    assert is_explained(found)
+
+
+def test_operands_of_a_running_generator_add_no_references():
+    def query():
+        mine = memrt.zeros(100)
+        yield build(*_memrt.find_holders(mine, 0, 0))  # the argument stays an operand
+
+    found = next(query())
+    row = row_of(found, "array")
+    assert [each.expression for each in row.referrers] == ["mine"]
+    assert count_listed(row) == 1
 
 
 def test_asyncio_task_locals_are_shown():
