@@ -258,13 +258,18 @@ def run_python(run_program):
 
 
 @pytest.fixture
-def run_host(run_program, host):
+def run_host(run_program, host, ext_dir):
     """Return a function that runs source codes, in order, in the embedding C program. The result is
     the C program's JSON lines and the lines that the source codes print.
+
+    The program starts the Python that the virtual environment was made from, because Python 3.14
+    finds an environment's standard library at the first start in a process only.
     """
+    packages = [path for path in sys.path if path.endswith("-packages")]
+    paths = {"PYTHONPATH": os.pathsep.join([str(ext_dir), *packages])}
 
     def run(*codes: str) -> tuple[list[dict], list[str]]:
-        result = run_program(host, sys.executable, *codes)
+        result = run_program(host, sys._base_executable, *codes, env=paths)
         assert result.stderr == ""
         lines = result.stdout.splitlines()
         shown = [json.loads(line) for line in lines if line.startswith("{")]
