@@ -586,7 +586,7 @@ def test_after():
 HEAVY = """
 @pytest.mark.parametrize("megabytes", [1, 5, 3])
 def test_parts(megabytes):
-    np.zeros((megabytes, 2**20), "u1") + memrt.zeros((megabytes, 2**20), "u1")
+    both = np.zeros((megabytes, 2**20), "u1"), memrt.zeros((megabytes, 2**20), "u1")
 
 def test_keeping():
     kept.append(np.zeros(2**20, "u1"))
