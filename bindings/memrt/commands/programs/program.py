@@ -57,10 +57,13 @@ class Program(ABC):
         sys.argv = list(self.argv)
         try:
             self.start()
-        except SystemExit:
-            raise
-        except BaseException:
-            sys.excepthook = _from_program(sys.excepthook, self.end)
+        except BaseException as error:
+            end = self.end
+            if _ENDS_BEFORE_REPORT:  # pragma: no cover - newer than the Pythons of the gate
+                end()
+                end = _do_nothing
+            if not isinstance(error, SystemExit):
+                sys.excepthook = _from_program(sys.excepthook, end)
             raise
         self.end()
 
@@ -248,6 +251,14 @@ def _forget_file() -> None:
 
 
 # --- The end of a program. ---
+
+# Whether the interpreter removes the variables of a script before the report of an exception, and
+# also before SystemExit ends the process. Earlier releases remove the variables after the report.
+_ENDS_BEFORE_REPORT = sys.version_info >= (3, 14, 7) or ((3, 13, 15) <= sys.version_info < (3, 14))
+
+
+def _do_nothing() -> None:
+    """Stand for the end of a program that has ended already."""
 
 
 def run_exit_functions() -> None:
