@@ -6,6 +6,7 @@ import argparse
 import atexit
 import builtins
 import contextlib
+import errno
 import importlib.machinery
 import importlib.util
 import linecache
@@ -125,6 +126,8 @@ class StandardInput(Program):
 
     def load(self) -> None:
         try:
+            if sys.__stdin__ is None:  # closed at the start; libraries may use the descriptor now
+                raise OSError(errno.EBADF, os.strerror(errno.EBADF))
             self._descriptor = os.dup(0)
         except OSError as error:
             raise CommandError(f"cannot run standard input: {error.strerror}") from None
