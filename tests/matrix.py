@@ -23,11 +23,12 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 WORK = ROOT / "build" / "matrix"
-PYTHONS = ("3.10", "3.11", "3.12", "3.13")
+PYTHONS = ("3.10", "3.11", "3.12", "3.13", "3.14", "3.15")
 NUMPYS = {
     "1.26.4": "numpy==1.26.4",
     "2.0": "numpy==2.0.*",
     "2.2": "numpy==2.2.*",
+    "2.4": "numpy==2.4.*",
     "newest": "numpy",
 }
 
