@@ -104,12 +104,12 @@ class Script(Program):
             self._start_bytecode(path)
         else:
             loader = importlib.machinery.SourceFileLoader("__main__", path)
-            variables = _new_main(__file__=path, __cached__=None, __loader__=loader)
+            variables = _new_main(__loader__=loader, **_file_variables(path))
             _memrt.run_file(self._descriptor, path, variables)
 
     def _start_bytecode(self, path: str) -> None:
         loader = importlib.machinery.SourcelessFileLoader("__main__", path)
-        variables = _new_main(__file__=path, __cached__=None, __loader__=loader)
+        variables = _new_main(__loader__=loader, **_file_variables(path))
         with open(self._descriptor, "rb") as file:
             code = pkgutil.read_code(file)
         if code is None:
@@ -135,7 +135,7 @@ class StandardInput(Program):
 
     def start(self) -> None:
         add_first_path("")
-        variables = _new_main(__file__="<stdin>", __cached__=None)
+        variables = _new_main(**_file_variables("<stdin>"))
         _memrt.run_file(self._descriptor, "<stdin>", variables)
 
     def end(self) -> None:
@@ -227,6 +227,13 @@ def _run_module(name: str, *, alter_argv: bool) -> None:
     if alter_argv:
         sys.argv[0] = "-m"
     _memrt.call_outermost(runpy._run_module_as_main, name, alter_argv)  # type: ignore[attr-defined]
+
+
+def _file_variables(path: str) -> dict[str, object]:
+    """Return the variables that the interpreter adds for a script."""
+    if sys.version_info >= (3, 15):  # pragma: no cover - newer than the Pythons of the gate
+        return {"__file__": path}
+    return {"__file__": path, "__cached__": None}
 
 
 def _new_main(**attributes: object) -> dict[str, Any]:
