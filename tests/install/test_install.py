@@ -12,26 +12,9 @@ from pathlib import Path
 
 import memrt
 import pytest
+from consumers import CONSUMER, EXPECTED, ROOT, VERSION, run
 
 pytestmark = pytest.mark.timeout(900)  # the first test builds the library
-
-ROOT = Path(__file__).resolve().parents[2]
-CONSUMER = Path(__file__).with_name("consumer")
-VERSION = re.search(r'"([0-9.]+)"', (ROOT / "api/include/memrt/version.h").read_text())[1]
-EXPECTED = f"memrt {VERSION}: 1000 bytes live, then 0\n"
-
-
-def run(*command: object, **environment: str) -> str:
-    """Run a command and return its output. A failure shows the output and the error text."""
-    result = subprocess.run(
-        [str(part) for part in command],
-        capture_output=True,
-        text=True,
-        check=False,
-        env={**os.environ, **environment},
-    )
-    assert result.returncode == 0, result.stdout + result.stderr
-    return result.stdout
 
 
 @pytest.fixture(scope="module")
@@ -55,14 +38,16 @@ def prefix(request) -> Path:
     return request.getfixturevalue(request.param)
 
 
-def test_program_builds_and_runs_by_pkg_config(prefix, tmp_path):
+def test_program_builds_and_runs_by_pkg_config(prefix, packaged, tmp_path):
     search = {"PKG_CONFIG_PATH": str(prefix / "lib/pkgconfig")}
     assert run("pkg-config", "--modversion", "memrt", **search).strip() == VERSION
-    rpath = f"-Wl,-rpath,{prefix}/lib"
+    in_wheel = prefix == packaged
+    # The flags of the wheel have an rpath. A prefix may be a folder that the loader searches.
+    rpath = [] if in_wheel else [f"-Wl,-rpath,{prefix}/lib"]
     for package, source in (("memrt", "program.c"), ("memrt-nrt", "compiled.c")):
         flags = run("pkg-config", "--cflags", "--libs", package, **search).split()
         assert f"-I{prefix}" in "".join(os.path.normpath(flag) for flag in flags)
-        run("cc", "-std=c11", "-o", tmp_path / "program", CONSUMER / source, *flags, rpath)
+        run("cc", "-std=c11", "-o", tmp_path / "program", CONSUMER / source, *flags, *rpath)
         assert run(tmp_path / "program") == EXPECTED
 
 

@@ -7,7 +7,9 @@ import os
 from memrt import _memrt
 from memrt._support.public import public
 
-_PACKAGE = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
+# CMake installs the extension, the headers and the libraries into one folder. In an editable
+# install, the Python files are in another folder.
+_PREFIX = os.path.dirname(os.path.realpath(_memrt.__file__))
 
 
 @public("memrt")
@@ -25,7 +27,7 @@ def get_include() -> str:
     >>> os.path.isfile(os.path.join(memrt.get_include(), "memrt", "memrt.h"))
     True
     """
-    return os.path.join(_PACKAGE, "include")
+    return os.path.join(_PREFIX, "include")
 
 
 @public("memrt")
@@ -61,4 +63,9 @@ def get_cmake_dir() -> str:
     >>> os.path.isfile(os.path.join(memrt.get_cmake_dir(), "memrtConfig.cmake"))
     True
     """
-    return os.path.join(_PACKAGE, "lib", "cmake", "memrt")
+    return os.path.join(_PREFIX, "lib", "cmake", "memrt")
+
+
+def get_pkgconfig_dir() -> str:
+    """Return the folder of memrt.pc and memrt-nrt.pc, for ``PKG_CONFIG_PATH``."""
+    return os.path.join(_PREFIX, "lib", "pkgconfig")

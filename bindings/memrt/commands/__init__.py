@@ -21,6 +21,7 @@ _VERBS = (
     "diff",
     "convert",
     "info",
+    "config",
     "stats",
     "top",
     "check-allocator",
@@ -46,6 +47,7 @@ examples:
   python -m memrt diff FILE FILE                    compare two traces
   python -m memrt convert FILE --to perfetto -o OUT convert a trace for a timeline viewer
   python -m memrt info                              show versions, library and options
+  python -m memrt config --cflags --libs            print the flags to compile against memrt
   python -m memrt stats                             explain the statistics
   python -m memrt top                               show the memory use of other processes
   python -m memrt refprune in.ll -o out.ll          remove refcount calls from LLVM IR
@@ -107,8 +109,13 @@ def _print_all(chosen: argparse.Namespace) -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # lets the exit flush work
 
 
+_INSTALLATION = ("info", "config")
+"""Commands whose modules are in the folder `installation`."""
+
+
 def _module_of(verb: str) -> ModuleType:
-    return import_module(f"memrt.commands.{verb.replace('-', '_')}")
+    folder = "memrt.commands.installation" if verb in _INSTALLATION else "memrt.commands"
+    return import_module(f"{folder}.{verb.replace('-', '_')}")
 
 
 def parser(name: str = "python -m memrt", verbs: Sequence[str] = _VERBS) -> argparse.ArgumentParser:

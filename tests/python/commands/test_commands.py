@@ -358,7 +358,7 @@ def test_stats_explains_every_number():
     assert json.loads(python("-m", "memrt", "stats", "--json").stdout)["alloc"] == 0
 
 
-@pytest.mark.parametrize("verb", ["", "run", "info", "stats"])
+@pytest.mark.parametrize("verb", ["", "run", "info", "config", "stats"])
 def test_help_shows_examples(verb):
     result = python("-m", "memrt", *verb.split(), "--help")
     assert result.returncode == 0

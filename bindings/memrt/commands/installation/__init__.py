@@ -1,0 +1,1 @@
+"""Commands about the installation of memrt: what is installed, and how to compile against memrt."""
