@@ -14,7 +14,7 @@ C reference
 ===========
 
 A C program includes :doc:`memrt/memrt.h <memrt_memrt>`, and an extension module of Python
-:doc:`memrt/import.h <memrt_import>`.
+:doc:`memrt/import.h <memrt_import>`. C++17 adds :doc:`memrt/memrt.hpp <memrt_memrt_hpp>`.
 
 .. toctree::
    :maxdepth: 1
@@ -25,6 +25,25 @@ PAGE = """\
 {line}
 
 .. doxygenfile:: {file}
+"""
+CPP_PAGE = """\
+memrt/memrt.hpp
+===============
+
+The classes and functions for C++17. ``memrt/memrt.hpp`` includes all of them; the parts are
+``memrt/meminfo.hpp`` and ``memrt/array.hpp``.
+
+.. doxygenclass:: memrt::ref
+   :members:
+
+.. doxygenclass:: memrt::array
+   :members:
+
+.. doxygenclass:: memrt::out_of_memory
+   :members:
+
+.. doxygennamespace:: memrt
+   :content-only:
 """
 
 
@@ -55,8 +74,9 @@ def write(root: Path, pages: Path, out: Path) -> None:
     pages.mkdir(parents=True)
     names = headers(root)
     stems = [name.removesuffix(".h").replace("/", "_") for name in names]
-    lines = "".join(f"   {stem}\n" for stem in stems)
+    lines = "".join(f"   {stem}\n" for stem in [*stems, "memrt_memrt_hpp"])
     (pages / "index.rst").write_text(INDEX + lines, encoding="utf-8")
     for name, stem in zip(names, stems, strict=True):
         text = PAGE.format(title=name, line="=" * len(name), file=Path(name).name)
         (pages / f"{stem}.rst").write_text(text, encoding="utf-8")
+    (pages / "memrt_memrt_hpp.rst").write_text(CPP_PAGE, encoding="utf-8")

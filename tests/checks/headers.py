@@ -1,4 +1,5 @@
-"""Check that every public header compiles alone, as C99, C11 and C++11, without a warning.
+"""Check that every public header compiles alone, without a warning: headers of C as C99, C11 and
+C++11, and headers of C++ as C++17 and C++20.
 
 Usage: python tests/checks/headers.py [ROOT]
 """
@@ -14,18 +15,25 @@ from pathlib import Path
 WARNINGS = ["-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Wundef", "-Wpedantic", "-Werror"]
 # Includes required before the bindings' headers, as the first lines of the headers state.
 PREAMBLE = "#include <Python.h>\n#include <numpy/arrayobject.h>\n"
-# Names of languages, as options of the compiler.
+# Languages of a header by its suffix, with options of the compiler.
 LANGUAGES = {
-    "c99": ["-x", "c", "-std=c99"],
-    "c11": ["-x", "c", "-std=c11"],
-    "c++11": ["-x", "c++", "-std=c++11"],
+    ".h": {
+        "c99": ["-x", "c", "-std=c99"],
+        "c11": ["-x", "c", "-std=c11"],
+        "c++11": ["-x", "c++", "-std=c++11"],
+    },
+    ".hpp": {
+        "c++17": ["-x", "c++", "-std=c++17"],
+        "c++20": ["-x", "c++", "-std=c++20"],
+    },
 }
 
 
 def public_headers(root: Path) -> Iterator[Path]:
     """Yield the headers that are installed."""
     for folder in ("api/include", "bindings/include"):
-        yield from sorted((root / folder).rglob("*.h"))
+        found = (root / folder).rglob("*.h*")
+        yield from sorted(path for path in found if path.suffix in LANGUAGES)
 
 
 def include_flags(root: Path, header: Path) -> list[str]:
@@ -44,7 +52,7 @@ def compile_alone(root: Path, header: Path, language: str) -> str:
 
     The bindings' headers are included after PREAMBLE. Returns "" if the file compiles.
     """
-    command = ["cc", "-fsyntax-only", *LANGUAGES[language], *WARNINGS]
+    command = ["cc", "-fsyntax-only", *LANGUAGES[header.suffix][language], *WARNINGS]
     preamble = PREAMBLE if header.is_relative_to(root / "bindings") else ""
     text = preamble + f'#include "{header}"\n' * 2 + "extern int not_empty;\n"
     result = subprocess.run(
@@ -61,7 +69,7 @@ def violations(root: Path) -> list[str]:
     """Return the compiler output for each header that does not compile alone."""
     found = []
     for header in public_headers(root):
-        for language in LANGUAGES:
+        for language in LANGUAGES[header.suffix]:
             if words := compile_alone(root, header, language):
                 found.append(f"{header.relative_to(root)} as {language}:\n{words}")
     return found

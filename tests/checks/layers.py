@@ -122,12 +122,22 @@ def resolve(root: Path, source: str, name: str) -> str | None:
     return None
 
 
+def is_standard(source: str, name: str) -> bool:
+    """Return whether a name is a header of C, or for a header of C++ a header of C++.
+
+    Only standard headers of C++ have no suffix.
+    """
+    return name in C_STANDARD or (
+        source.endswith(".hpp") and re.fullmatch(r"\w+", name) is not None
+    )
+
+
 def judge_foreign(source: str, name: str) -> str | None:
     """Return the violation if `source` includes a foreign or missing header, or None."""
     if name.startswith(("runtime/", "api/", "conformance/", "bindings/", "memrt/")):
         return "does not exist"
-    if source.startswith("api/include/") and name not in C_STANDARD:
-        return "public headers include C standard headers only"
+    if source.startswith("api/include/") and not is_standard(source, name):
+        return "public headers include standard headers only"
     for header, doors in DOORS.items():
         if name.startswith(header) and not source.startswith(doors):
             return f"belongs behind {doors[0]}"

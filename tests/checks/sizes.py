@@ -20,8 +20,8 @@ HEADER_LINES = 220
 SOURCE_LINES = 400
 FOLDER_MODULES = 15
 
-PUBLIC = re.compile(r"(api|bindings)/include/.*\.h")
-SOURCE = re.compile(r"(api|bindings|runtime)/.*\.(c|h|cpp|py|js|css)")
+PUBLIC = re.compile(r"(api|bindings)/include/.*\.(h|hpp)")
+SOURCE = re.compile(r"(api|bindings|runtime)/.*\.(c|h|cpp|hpp|py|js|css)")
 VENDORED = {"api/include/memrt/dlpack/dlpack.h"}
 
 # Files and folders above the limits. An entry within the limits is a violation.

@@ -116,7 +116,7 @@ ENTRY_LISTS = {
     "tests/mutation/survivors.txt": 1,
 }
 READERS = {
-    **dict.fromkeys((".c", ".h", ".cpp", ".js", ".css"), c_lines),
+    **dict.fromkeys((".c", ".h", ".cpp", ".hpp", ".js", ".css"), c_lines),
     **dict.fromkeys((".py", ".pyi"), python_lines),
     **dict.fromkeys((".txt", ".cmake", ".sh", ""), hash_lines),
     ".md": markdown_lines,

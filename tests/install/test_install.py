@@ -118,9 +118,9 @@ def test_find_package_refuses_another_major_version(prefix, tmp_path):
 
 def test_install_has_every_public_header(prefix):
     sources = [ROOT / folder for folder in ("api/include/memrt", "bindings/include/memrt")]
-    expected = {path.relative_to(folder) for folder in sources for path in folder.rglob("*.h")}
+    expected = {path.relative_to(folder) for folder in sources for path in folder.rglob("*.h*")}
     folder = prefix / "include/memrt"
-    assert {path.relative_to(folder) for path in folder.rglob("*.h")} == expected
+    assert {path.relative_to(folder) for path in folder.rglob("*.h*")} == expected
 
 
 def test_dlpack_header_is_installed_with_its_licence(prefix):

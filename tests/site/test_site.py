@@ -39,6 +39,12 @@ NAMES = (
     re.compile(r"^(?!typedef|#)[\w *]*?\b(memrt_\w+)\(", re.MULTILINE),
 )
 
+CPP_NAME = re.compile(  # classes, and functions outside of classes
+    r"^(?:template <class T> )?class (\w+)"
+    r"|^(?:inline|template <class T>) [^(\n]*?(?<![:\w])(\w+)\(",
+    re.MULTILINE,
+)
+
 
 def inventory() -> dict[str, dict[str, object]]:
     """Return the entries of the site by type and name."""
@@ -50,6 +56,7 @@ def inventory() -> dict[str, dict[str, object]]:
 
 FOUND = inventory()
 IN_C = {name for kind, entries in FOUND.items() if kind.startswith("c:") for name in entries}
+IN_CPP = {name for kind, entries in FOUND.items() if kind.startswith("cpp:") for name in entries}
 IN_PYTHON = {name for kind, entries in FOUND.items() if kind.startswith("py:") for name in entries}
 
 
@@ -101,6 +108,16 @@ def test_site_has_each_attribute_of_public_classes(name, cls):
 @pytest.mark.parametrize("header", HEADERS, ids=lambda path: path.name)
 def test_site_has_each_name_of_the_public_headers(header):
     assert names_of(header) - IN_C == set()
+
+
+def test_site_has_the_names_of_the_headers_for_cplusplus():
+    found = set()
+    for header in (ROOT / "api/include/memrt").glob("*.hpp"):
+        text = COMMENT.sub("", header.read_text(encoding="utf-8"))
+        text = re.sub(r"^namespace detail\n.*?^}", "", text, flags=re.DOTALL | re.MULTILINE)
+        found |= {first or last for first, last in CPP_NAME.findall(text)}
+    assert {"ref", "array", "out_of_memory", "set_table", "allocate", "zeros"} <= found
+    assert {f"memrt::{name}" for name in found} - IN_CPP == set()
 
 
 def test_names_of_each_kind_are_found_in_the_headers():

@@ -12,8 +12,14 @@ import pytest
 ROOT = Path(__file__).resolve().parents[3]
 
 
-@pytest.mark.parametrize("language", list(headers.LANGUAGES))
-@pytest.mark.parametrize("header", list(headers.public_headers(ROOT)), ids=lambda path: path.name)
+@pytest.mark.parametrize(
+    ("header", "language"),
+    [
+        pytest.param(header, language, id=f"{header.name}-{language}")
+        for header in headers.public_headers(ROOT)
+        for language in headers.LANGUAGES[header.suffix]
+    ],
+)
 def test_public_header_compiles_alone(header, language):
     assert headers.compile_alone(ROOT, header, language) == ""
 
@@ -39,6 +45,16 @@ def test_header_that_is_invalid_cplusplus_is_found(tmp_path):
     header.parent.mkdir(parents=True)
     header.write_text("#pragma once\nvoid f(int class);\n")
     assert len(headers.violations(tmp_path)) == 1
+
+
+def test_header_of_cplusplus_with_a_missing_include_is_found(tmp_path):
+    header = tmp_path / "api/include/memrt/planted.hpp"
+    header.parent.mkdir(parents=True)
+    header.write_text("#pragma once\ninline std::size_t f() { return 1; }\n")
+    assert [text.partition(":")[0] for text in headers.violations(tmp_path)] == [
+        "api/include/memrt/planted.hpp as c++17",
+        "api/include/memrt/planted.hpp as c++20",
+    ]
 
 
 def test_dlpack_header_matches_its_record():

@@ -91,6 +91,22 @@ def test_foreign_include_in_a_public_header_is_found(tmp_path, header):
     assert len(found) == 1
 
 
+@pytest.mark.parametrize(
+    ("suffix", "header", "violations"),
+    [
+        ("hpp", "vector", 0),
+        ("h", "vector", 1),
+        ("hpp", "boost/any.hpp", 1),
+        ("hpp", "pthread.h", 1),
+    ],
+)
+def test_only_headers_of_cplusplus_include_its_library(tmp_path, suffix, header, violations):
+    path = tmp_path / "api/include/memrt" / f"a.{suffix}"
+    path.parent.mkdir(parents=True)
+    path.write_text(f"#include <{header}>\n")
+    assert len(layers.violations(tmp_path)) == violations
+
+
 @pytest.mark.parametrize("header", ["stdatomic.h", "sys/mman.h", "Python.h", "numpy/arrayobject.h"])
 def test_restricted_include_outside_its_files_is_found(tmp_path, header):
     found = plant(tmp_path, runtime__alloc__a_c=f"#include <{header}>\n")
