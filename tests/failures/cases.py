@@ -1158,7 +1158,7 @@ def names_in(path: str, module: types.ModuleType, names: list[str]) -> set[str]:
 def header_functions() -> set[str]:
     """Return the names of the public functions in the headers for extension modules."""
     folder = Path(memrt.get_include()) / "memrt"
-    text = "".join((folder / name).read_text() for name in ("import.h", "numpy.h"))
+    text = "".join((folder / name).read_text() for name in ("import.h", "capsule.h", "numpy.h"))
     return set(re.findall(r"^static inline [\w *]+?\b(memrt_[a-z]\w*)\(", text, re.MULTILINE))
 
 

@@ -8,22 +8,12 @@
 /// call import_array() before any function here. `api` is the result of memrt_import().
 /// Threads: every function here needs the GIL.
 
+#include <memrt/capsule.h>
 #include <memrt/import.h>
 
 #ifdef __cplusplus
 extern "C" {
 #endif
-
-/// Name of a capsule that holds one reference to a MemInfo. The capsule never holds the data
-/// pointer, because a resizable MemInfo may have NULL data. The capsule's context is the table.
-#define MEMRT_MEMINFO_CAPSULE "memrt.meminfo"
-
-/// Return a new capsule that holds `mi`. The capsule's destructor releases `mi`. tracemalloc shows
-/// the data from now on, except for adopted memory.
-///
-/// Ownership: steals the caller's reference to `mi`, also on failure.
-/// Failure:   returns NULL with an exception set.
-static inline PyObject *memrt_meminfo_as_capsule(const memrt_api_t *api, memrt_meminfo_t *mi);
 
 /// Return a new array over the memory of `mi`, starting `offset` bytes into the data. The array's
 /// base is a capsule that holds the reference, so NumPy never frees the data itself.
@@ -58,11 +48,6 @@ static inline int memrt_descr_has_references(PyArray_Descr *descr);
 ///            Returns 0 on success.
 static inline int memrt_array_meminfo(const memrt_api_t *api, PyObject *object,
                                       memrt_meminfo_t **out);
-
-/// Store a new reference to the MemInfo of a capsule `memrt.meminfo` in `*out` and return 0.
-/// Failure: -1 with an exception set for any other object.
-static inline int memrt_capsule_meminfo(const memrt_api_t *api, PyObject *capsule,
-                                        memrt_meminfo_t **out);
 
 /// Return the last object of the base chain of `object` as a new reference: an array that owns its
 /// data, a capsule, an exporter of a buffer, or an array or view without a base. A cyclic chain

@@ -109,18 +109,6 @@ static inline int memrt__raise_foreign(PyObject *object)
     return -1;
 }
 
-static inline int memrt_capsule_meminfo(const memrt_api_t *api, PyObject *capsule,
-                                        memrt_meminfo_t **out)
-{
-    memrt_meminfo_t *mi = (memrt_meminfo_t *)PyCapsule_GetPointer(capsule, MEMRT_MEMINFO_CAPSULE);
-    if (mi == NULL) {
-        return -1;
-    }
-    api->acquire(mi);
-    *out = mi;
-    return 0;
-}
-
 /// Call `__memrt_meminfo__()` of `exporter` and read the capsule like memrt_capsule_meminfo().
 static inline int memrt__exporter_meminfo(const memrt_api_t *api, PyObject *exporter,
                                           memrt_meminfo_t **out)

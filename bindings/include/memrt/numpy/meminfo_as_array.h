@@ -9,40 +9,6 @@
 extern "C" {
 #endif
 
-static inline void memrt__capsule_destroy(PyObject *capsule)
-{
-    const memrt_api_t *api = (const memrt_api_t *)PyCapsule_GetContext(capsule);
-    void *mi = PyCapsule_GetPointer(capsule, MEMRT_MEMINFO_CAPSULE);
-    api->release((memrt_meminfo_t *)mi);
-}
-
-/// Register a MemInfo that C code hands to Python in tracemalloc, see memrt_tracemalloc_register().
-/// Adopted memory is skipped: only the code that adopted the buffer knows whether it is registered
-/// already.
-static inline int memrt__tracemalloc_register_allocated(const memrt_api_t *api, memrt_meminfo_t *mi)
-{
-    return mi->kind == MEMRT_KIND_ADOPTED ? 0 : memrt_tracemalloc_register(api, mi);
-}
-
-static inline PyObject *memrt_meminfo_as_capsule(const memrt_api_t *api, memrt_meminfo_t *mi)
-{
-    PyObject *capsule = memrt__tracemalloc_register_allocated(api, mi) == 0
-                            ? PyCapsule_New(mi, MEMRT_MEMINFO_CAPSULE, NULL)
-                            : NULL;
-    if (capsule == NULL) {
-        api->release(mi);
-        return NULL;
-    }
-    /* Set the destructor last: on an earlier failure this function alone releases `mi`. */
-    if (PyCapsule_SetContext(capsule, (void *)(uintptr_t)api) < 0 ||
-        PyCapsule_SetDestructor(capsule, memrt__capsule_destroy) < 0) {
-        api->release(mi);
-        Py_DECREF(capsule);
-        return NULL;
-    }
-    return capsule;
-}
-
 /// Extend the byte range [*low, *high) by one dimension. Returns 0 when the range overflows.
 static inline int memrt__layout_extend(npy_intp dim, npy_intp stride, npy_intp *low, npy_intp *high)
 {
