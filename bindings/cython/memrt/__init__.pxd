@@ -257,6 +257,9 @@ cdef extern from "memrt/import.h":
 
     ctypedef memrt_meminfo_t *(*memrt_allocate_fn)(size_t nbytes) noexcept nogil
 
+    ctypedef memrt_meminfo_t *(*memrt_allocate_from_fn)(size_t nbytes,
+        memrt_policy_t *policy) noexcept nogil
+
     ctypedef memrt_meminfo_t *(*memrt_allocate_external_fn)(size_t nbytes,
         memrt_external_allocator_t *allocator) noexcept nogil
 
@@ -727,6 +730,7 @@ cdef extern from "memrt/import.h":
         memrt_threads_fn threads
         memrt_stats_sizes_fn stats_sizes
         memrt_scope_stats_sizes_fn scope_stats_sizes
+        memrt_allocate_from_fn allocate_from
 
     ctypedef struct memrt_trace_header_t:
         char magic[8]
