@@ -44,7 +44,7 @@ def main() -> None:
     before = _reset_peak()
     count, limit = ctypes.c_size_t(job["count"]), ctypes.c_uint64(job["limit"])
     replay(events, count, blocks, limit, ctypes.byref(outcome), *more)
-    peak, now = _memory("VmHWM"), _memory("VmRSS")
+    peak, now = _memory("VmHWM", "VmRSS")
     result = {name: getattr(outcome, name) for name in NAMES}
     json.dump({**result, "peak_resident": peak - before, "resident": now - before}, sys.stdout)
 
@@ -79,14 +79,17 @@ def _reset_peak() -> int:
     """Reset the peak of resident memory to the current value, and return that value."""
     with contextlib.suppress(OSError), open("/proc/self/clear_refs", "w") as file:
         file.write("5")
-    return _memory("VmRSS")
+    return _memory("VmRSS")[0]
 
 
-def _memory(name: str) -> int:
-    """Return a field of /proc/self/status in bytes."""
+def _memory(*names: str) -> list[int]:
+    """Return fields of /proc/self/status in bytes, all from one reading.
+
+    A reading needs memory, so a second reading may find more resident memory than the first peak.
+    """
     with open("/proc/self/status") as file:
-        line = next(line for line in file if line.startswith(name))
-    return int(line.split()[1]) * 1024
+        fields = dict(line.split(":", 1) for line in file)
+    return [int(fields[name].split()[0]) * 1024 for name in names]
 
 
 if __name__ == "__main__":
