@@ -78,17 +78,22 @@ def test_parallel_loops_belong_to_policy_and_scope(results, layer, case):
     assert counted == expected
 
 
-CACHED = """
-import sys
-import memrt.numba
-if sys.argv[1] == "memrt":
-    memrt.numba.install()
-import memrt, numba, numpy as np
+LOOPS = """
+import numba, numpy as np
 
 @numba.njit(parallel=True, nogil=True, cache=True)
 def loop(out):
     for i in numba.prange(out.size):
         out[i] = np.ones(i + 1).sum()
+"""
+
+CACHED = """
+import sys
+import memrt.numba
+if sys.argv[1] == "memrt":
+    memrt.numba.install()
+import memrt, numpy as np
+from loops import loop
 
 policy = memrt.Policy(name="cached")
 with policy:
@@ -100,6 +105,7 @@ print(policy.stats().alloc - policy.stats().free, policy.stats().alloc >= 100,
 
 @pytest.mark.timeout(600)
 def test_cached_loops_of_stock_numba_use_the_policy(run_python, tmp_path):
+    (tmp_path / "loops.py").write_text(LOOPS, encoding="utf-8")
     variables = {**environment("workqueue"), "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
     found = [run_python(CACHED, name, env=variables).stdout for name in ("stock", "memrt")]
     assert [line.split()[1:] for line in found] == [["False", "0"], ["True", "1"]]

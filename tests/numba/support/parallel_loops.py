@@ -4,6 +4,8 @@ Usage: python parallel_loops.py NAME ...
 
 A process has one threading layer of Numba, which NUMBA_THREADING_LAYER names. Each case returns the
 expected figures and the figures found.
+
+No library counts the allocations of Numba's threads: the cases compare memrt's own statistics.
 """
 
 from __future__ import annotations
