@@ -32,9 +32,8 @@ typedef struct memrt_new_options {
 /// memory.
 typedef memrt_meminfo_t *(*memrt_allocate_fn)(size_t nbytes);
 
-/// Create a MemInfo as `allocate` does, from a policy. Costs less than `meminfo_new` with the
-/// policy in the options. Ownership: borrows `policy`; NULL: the default policy. Failure:   NULL:
-/// out of memory.
+/// Create a MemInfo as `allocate` does, from `policy`, borrowed; NULL: the default policy. Costs
+/// less than `meminfo_new` with the policy in the options. Returns NULL when out of memory.
 typedef memrt_meminfo_t *(*memrt_allocate_from_fn)(size_t nbytes, memrt_policy_t *policy);
 
 /// Create a MemInfo as `allocate` does, with memory from `allocator` (NULL: as `allocate`).
