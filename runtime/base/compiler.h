@@ -17,6 +17,14 @@
 /// Copy a fast path into each caller.
 #define MEMRT__INLINE inline __attribute__((always_inline))
 
+/// Copy a fast path into each caller in optimized builds. In other builds, every copy would enlarge
+/// the frame of its caller.
+#ifdef __OPTIMIZE__
+#define MEMRT__INLINE_OPTIMIZED MEMRT__INLINE
+#else
+#define MEMRT__INLINE_OPTIMIZED inline
+#endif
+
 /// Check printf formats. `text` is the position of the format parameter, `first` of the first value
 /// to print; both count from 1.
 #define MEMRT__PRINTF(text, first) __attribute__((format(printf, text, first)))

@@ -222,8 +222,9 @@ static MEMRT__INLINE bool delete_at_home(memrt__thread_t *self, const memrt__hom
            mi->dtor == NULL && memrt__block_delete_at(self, home->shard, mi, MEMRT_KIND_INLINE);
 }
 
-/// Free a MemInfo of the default policy, or of one of the policies that the thread used last.
-static MEMRT__INLINE bool delete_at_homes(memrt_meminfo_t *mi)
+/// Free a MemInfo of the default policy, or of one of the policies that the thread used last. Ends
+/// before the slow path begins, so that the frames of nested destructors stay small.
+static MEMRT__INLINE_OPTIMIZED bool delete_at_homes(memrt_meminfo_t *mi)
 {
     memrt__thread_t *self = memrt__self;
     return MEMRT__LIKELY(delete_at_home(self, &self->homes[MEMRT__DEFAULT_HOME], mi)) ||
