@@ -390,3 +390,24 @@ TEST(meminfos_of_a_named_policy_count_in_the_scope)
     api->policy_release(policy);
     api->scope_release(scope);
 }
+
+TEST(meminfos_of_two_growing_policies_have_exact_peaks)
+{
+    enum { COUNT = 300 };
+    memrt_policy_t *policies[2] = {create_policy(0), create_policy(0)};
+    memrt_meminfo_t *meminfos[2 * COUNT];
+    for (size_t round = 0; round < 2; round++) { /* the second round has no new maximum */
+        for (size_t i = 0; i < 2 * COUNT; i++) {
+            meminfos[i] = api->allocate_from(SIZE, policies[i % 2]);
+            ck_assert_ptr_nonnull(meminfos[i]);
+        }
+        for (size_t i = 0; i < 2 * COUNT; i++) {
+            api->release(meminfos[i]);
+        }
+    }
+    for (size_t i = 0; i < 2; i++) {
+        ck_assert_uint_eq(stats_of(policies[i]).peak, COUNT * SIZE);
+        ck_assert_uint_eq(stats_of(policies[i]).live, 0);
+        api->policy_release(policies[i]);
+    }
+}

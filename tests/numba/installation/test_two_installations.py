@@ -39,6 +39,7 @@ subprocess.run([sys.executable, "child.py"], env={**os.environ, "PYTHONPATH": pa
 IMPORT_BOTH = """
 import sys
 import memrt as first, memrt.numba as first_numba
+first.Policy, first.stats # a later use would find the second package
 {before}
 for name in [name for name in sys.modules if name.partition(".")[0] == "memrt"]:
     del sys.modules[name]
@@ -110,9 +111,8 @@ def test_child_with_another_memrt_uses_its_own_memrt(parent_and_child, other):
 def test_child_memrt_with_renamed_modules_works(parent_and_child, other):
     folder = other / "memrt" / "numba"
     (folder / "_contract.py").rename(folder / "_agreement.py")
-    for name in ("__init__.py", "_finder.py"):
-        text = (folder / name).read_text()
-        (folder / name).write_text(text.replace("_contract", "_agreement"))
+    for path in folder.glob("*.py"):
+        path.write_text(path.read_text().replace("_contract", "_agreement"))
     assert parent_and_child(None, other)[1].startswith(f"{OTHER} ")
 
 

@@ -15,7 +15,9 @@ import sysconfig
 import threading
 from pathlib import Path
 
+import llvmlite.binding
 import memrt
+import numba
 import numpy as np
 import pytest
 from jitted import ones, ones_without_gil
@@ -299,7 +301,10 @@ def test_call_without_memory_for_its_policy_uses_the_default(compile_library):
 
 
 def test_wrapped_function_of_a_layer_is_not_wrapped_again():
-    shim = nrt.wrap_parallel_for(id(None))
+    shim = llvmlite.binding.address_of_symbol("numba_parallel_for")
+    if shim is None:  # no loop has started a layer yet
+        numba.np.ufunc.parallel._launch_threads()
+        shim = llvmlite.binding.address_of_symbol("numba_parallel_for")
     assert nrt.wrap_parallel_for(shim) == shim
     assert set(nrt.thread_symbols) == {"PyEval_SaveThread", "PyEval_RestoreThread"}
     with pytest.raises(ValueError, match="address must not be 0"):
