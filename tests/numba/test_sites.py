@@ -105,10 +105,10 @@ def test_jitted_allocation_counts_in_the_scope_of_its_caller(name):
     assert scope.live == 0
 
 
-def test_nogil_allocation_has_only_native_frames_and_no_scope():
-    with memrt.scope("not asked for"):
+def test_nogil_allocation_has_only_native_frames_and_its_scope():
+    with memrt.scope("without the GIL"):
         made, buffer = allocated_by(ones_without_gil, native=8)
-    assert buffer.scope is None
+    assert buffer.scope == "without the GIL"
     assert all(frame.is_native for frame in buffer.site.frames)
     assert made.size == 1000
 
