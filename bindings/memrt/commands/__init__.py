@@ -5,30 +5,31 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable
 from importlib import import_module
 from types import ModuleType
 
 from memrt._support.import_path import remove_first_path
 from memrt.commands.output.errors import CommandError
 
-_VERBS = (
-    "run",
-    "leaks",
-    "report",
-    "trace",
-    "replay",
-    "diff",
-    "convert",
-    "info",
-    "config",
-    "stats",
-    "top",
-    "check-allocator",
-    "compile",
-    "refprune",
-    "completion",
-)
+_VERBS = {
+    "run": "run",
+    "leaks": "leaks",
+    "report": "report",
+    "trace": "trace",
+    "replay": "replay",
+    "diff": "diff",
+    "convert": "convert",
+    "info": "installation.info",
+    "config": "installation.config",
+    "stats": "stats",
+    "top": "top",
+    "check-allocator": "check_allocator",
+    "compile": "compile",
+    "refprune": "refprune",
+    "completion": "completion",
+}
+"""Commands, and their modules in this package."""
 
 _RUNNING = ("run", "leaks", "trace")
 """Commands that run a program. Words after the options of memrt belong to the program."""
@@ -109,16 +110,11 @@ def _print_all(chosen: argparse.Namespace) -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # lets the exit flush work
 
 
-_INSTALLATION = ("info", "config")
-"""Commands whose modules are in the folder `installation`."""
-
-
 def _module_of(verb: str) -> ModuleType:
-    folder = "memrt.commands.installation" if verb in _INSTALLATION else "memrt.commands"
-    return import_module(f"{folder}.{verb.replace('-', '_')}")
+    return import_module(f"memrt.commands.{_VERBS[verb]}")
 
 
-def parser(name: str = "python -m memrt", verbs: Sequence[str] = _VERBS) -> argparse.ArgumentParser:
+def parser(name: str = "python -m memrt", verbs: Iterable[str] = _VERBS) -> argparse.ArgumentParser:
     """Return the parser of memrt's command line, with `name` as the program name in messages.
 
     A program that runs on memrt shares its process with the modules of commands, so the caller may
