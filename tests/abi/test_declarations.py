@@ -1,4 +1,4 @@
-"""The declarations for cffi and Cython are those of the headers, and stale ones are found."""
+"""The declarations for cffi and Cython equal the headers, and a stale declaration is found."""
 
 from __future__ import annotations
 

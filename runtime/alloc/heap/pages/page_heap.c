@@ -23,7 +23,7 @@ static memrt__segment_t *add_segment(void)
 }
 
 /// Find a segment with a run of `units` dirty free units from unit `*first` on. Whole spans are
-/// dissolved as necessary. Returns NULL if there is no such run.
+/// dissolved as necessary. Failure: returns NULL.
 static memrt__segment_t *find_dirty_segment(size_t units, size_t *first)
 {
     memrt__segment_t *segment = memrt__segment_bins_find_dirty(units, first);
@@ -49,8 +49,8 @@ static memrt__segment_t *find_segment(size_t units, size_t *first)
     return segment;
 }
 
-/// Note that a span took `units` units, of which `dirty` were dirty. Sets `*grew` if a unit was not
-/// dirty.
+/// A span has taken `units` units, and `dirty` is the number of dirty units. If the numbers differ,
+/// set `*grew`, and purge above the budget.
 static void note_taken(size_t units, size_t dirty, bool *grew)
 {
     if (dirty < units) {
