@@ -89,7 +89,7 @@
     PLAIN(live_free, memrt__lookup_live_free)                                                      \
     PLAIN(set_observer, memrt__user_observer_set)                                                  \
     CHECKED(observe, memrt__meminfo_observe)                                                       \
-    PLAIN(release_unused, memrt__policy_release_unused)                                            \
+    PLAIN(release_unused, memrt__runtime_release_unused)                                           \
     PLAIN(fail_allocations, memrt__plain_fail_allocations)                                         \
     PLAIN(failure_points, memrt__fault_points)                                                     \
     PLAIN(option, memrt__plain_option)                                                             \

@@ -15,6 +15,8 @@
 #include "runtime/alloc/mapped.h"
 #include "runtime/config/options.h"
 #include "runtime/cuda/driver.h"
+#include "runtime/cuda/memory.h"
+#include "runtime/cuda/pinned_cache.h"
 #include "runtime/meminfo/references.h"
 #include "runtime/observe/live_set.h"
 #include "runtime/observe/named_refs.h"
@@ -47,11 +49,12 @@ bool memrt__runtime_is_valid(void)
     return memrt__options_is_valid() && memrt__thread_is_valid() &&
            memrt__thread_cache_is_valid() && memrt__central_list_is_valid() &&
            memrt__handover_is_valid() && memrt__page_heap_is_valid() &&
-           memrt__large_cache_is_valid() && memrt__retention_budget_is_valid() &&
-           memrt__purger_is_valid() && memrt__stats_is_valid() && memrt__live_is_valid() &&
-           memrt__named_refs_is_valid() && memrt__sites_is_valid() && memrt__trace_is_valid() &&
-           memrt__policy_table_is_valid() && memrt__policy_allocators_is_valid() &&
-           memrt__scope_tree_is_valid() && memrt__home_is_valid() && memrt__symbols_is_valid();
+           memrt__large_cache_is_valid() && memrt__pinned_cache_is_valid() &&
+           memrt__retention_budget_is_valid() && memrt__purger_is_valid() &&
+           memrt__stats_is_valid() && memrt__live_is_valid() && memrt__named_refs_is_valid() &&
+           memrt__sites_is_valid() && memrt__trace_is_valid() && memrt__policy_table_is_valid() &&
+           memrt__policy_allocators_is_valid() && memrt__scope_tree_is_valid() &&
+           memrt__home_is_valid() && memrt__symbols_is_valid();
 }
 
 /// Check all structures at exit. A child made without fork handlers, for example by clone(), may
@@ -199,4 +202,11 @@ memrt_status_t memrt__runtime_set_option(const char *name, const char *value, ch
         memrt__stats_await_rest();
     }
     return status;
+}
+
+size_t memrt__runtime_release_unused(void)
+{
+    /* Guards of policies give their blocks to the allocators, which may keep pinned memory. */
+    size_t bytes = memrt__policy_release_unused();
+    return bytes + memrt__memory_release_unused();
 }

@@ -18,6 +18,9 @@ void memrt__runtime_start(void);
 memrt_status_t memrt__runtime_set_option(const char *name, const char *value, char *why,
                                          size_t length) MEMRT_MUST_CHECK;
 
+/// See memrt_api_t.release_unused.
+size_t memrt__runtime_release_unused(void);
+
 #if MEMRT_DEBUG
 /// Return whether the invariants of all structures of the runtime hold; if not,
 /// memrt__invariant_broken() is the first broken invariant. Threads: any thread without a lock;

@@ -27,6 +27,10 @@ memrt_status_t memrt__context_enter(int32_t device, memrt__context_t *out) MEMRT
 /// Make the previous context current again.
 void memrt__context_leave(const memrt__context_t *context);
 
+/// Wait for all work of the primary contexts of all devices. Returns false if a device reports an
+/// error.
+bool memrt__context_wait_for_all(const memrt__driver_t *driver) MEMRT_MUST_CHECK;
+
 /// Return whether the device can allocate and free memory in the order of streams.
 bool memrt__context_has_pools(const memrt__context_t *context);
 

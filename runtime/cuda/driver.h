@@ -43,9 +43,12 @@ typedef struct memrt__cu *memrt__cu_handle_t; ///< CUcontext, CUstream, CUevent
          (int *value, int attribute, memrt__cu_device_t device))                                   \
     CALL(true, context_retain, cuDevicePrimaryCtxRetain,                                           \
          (memrt__cu_handle_t * context, memrt__cu_device_t device))                                \
+    CALL(true, context_state, cuDevicePrimaryCtxGetState,                                          \
+         (memrt__cu_device_t device, unsigned *flags, int *active))                                \
     CALL(true, context_push, cuCtxPushCurrent_v2, (memrt__cu_handle_t context))                    \
     CALL(true, context_pop, cuCtxPopCurrent_v2, (memrt__cu_handle_t * context))                    \
     CALL(true, context_device, cuCtxGetDevice, (memrt__cu_device_t * device))                      \
+    CALL(true, context_synchronize, cuCtxSynchronize, (void))                                      \
     CALL(true, mem_alloc, cuMemAlloc_v2, (memrt__cu_ptr_t * ptr, size_t size))                     \
     CALL(true, mem_free, cuMemFree_v2, (memrt__cu_ptr_t ptr))                                      \
     CALL(true, mem_alloc_managed, cuMemAllocManaged,                                               \

@@ -5,9 +5,11 @@
 #include "runtime/base/atomics.h"
 #include "runtime/base/size.h"
 #include "runtime/config/fault_injection.h"
+#include "runtime/cuda/pinned_cache.h"
 #include "runtime/cuda/stream.h"
 
 #define MEMORIES (MEMRT_MEMORY_PINNED + 1)
+#define CACHE_AT_LEAST ((size_t)64 << 20) ///< pinned bytes that any process may cache
 
 /// Statistics of one kind of memory. All members are atomic and relaxed, because they publish
 /// nothing.
@@ -52,14 +54,18 @@ static void unreserve_bytes(account_t *account, size_t size)
     (void)memrt__fetch_add_relaxed(&account->live, (size_t)0 - size);
 }
 
+/// Return whether a stream orders the use of the memory. A per-thread stream would be another
+/// stream in the thread that frees the memory.
+static bool has_stream(const memrt__piece_t *piece)
+{
+    return piece->stream != MEMRT_CUDA_STREAM_NONE && piece->stream != MEMRT_CUDA_STREAM_PER_THREAD;
+}
+
 static memrt_status_t alloc_device_memory(const memrt__context_t *context, memrt__piece_t *piece)
 {
     const memrt__driver_t *driver = context->driver;
     memrt__cu_ptr_t ptr = 0;
-    /* A per-thread stream would be another stream in the thread that frees the memory. */
-    bool has_order =
-        piece->stream != MEMRT_CUDA_STREAM_NONE && piece->stream != MEMRT_CUDA_STREAM_PER_THREAD;
-    piece->ordered = has_order && memrt__context_has_pools(context);
+    piece->ordered = has_stream(piece) && memrt__context_has_pools(context);
     memrt_status_t status = piece->ordered ? MEMRT__CU(driver, mem_alloc_async, &ptr, piece->size,
                                                        memrt__stream_handle(piece->stream))
                                            : MEMRT__CU(driver, mem_alloc, &ptr, piece->size);
@@ -78,8 +84,17 @@ static memrt_status_t alloc_managed_memory(const memrt__context_t *context, memr
 
 static memrt_status_t alloc_pinned_memory(const memrt__context_t *context, memrt__piece_t *piece)
 {
-    return MEMRT__CU(context->driver, mem_host_alloc, &piece->data, piece->size,
-                     MEMRT__CU_MEMHOSTALLOC_PORTABLE);
+    size_t size = memrt__pinned_cache_round(piece->size);
+    piece->data = memrt__pinned_cache_take(size);
+    if (piece->data != NULL) {
+        return MEMRT_OK;
+    }
+    memrt_status_t status = MEMRT_ENOMEM;
+    do {
+        status = MEMRT__CU(context->driver, mem_host_alloc, &piece->data, size,
+                           MEMRT__CU_MEMHOSTALLOC_PORTABLE);
+    } while (status == MEMRT_ENOMEM && memrt__pinned_cache_empty(context) != 0);
+    return status;
 }
 
 static memrt_status_t alloc_memory(const memrt__context_t *context, memrt__piece_t *piece)
@@ -114,18 +129,42 @@ memrt_status_t memrt__memory_take(const memrt__context_t *context, memrt__piece_
     return MEMRT_OK;
 }
 
-/// Wait for the stream, then free the memory with driver functions that take no stream. An error of
-/// the wait is ignored: freeing the memory is the only option left.
+/// Return the maximum of cached bytes of pinned memory: the maximum of bytes in use at once, and a
+/// quarter for the rounding of sizes.
+static size_t compute_cache_limit(const account_t *account)
+{
+    size_t peak = memrt__size_max(memrt__load_relaxed(&account->peak), CACHE_AT_LEAST);
+    return memrt__size_min(peak + peak / 4, get_limit(account));
+}
+
+/// Wait for all work that may use the memory, then add the memory to the cache or free it. The
+/// driver's own function for freeing waits for all devices, too.
+static memrt_status_t free_pinned_memory(const memrt__context_t *context,
+                                         const memrt__piece_t *piece)
+{
+    const memrt__driver_t *driver = context->driver;
+    bool done =
+        has_stream(piece)
+            ? driver->stream_synchronize(memrt__stream_handle(piece->stream)) == MEMRT__CU_SUCCESS
+            : memrt__context_wait_for_all(driver);
+    size_t size = memrt__pinned_cache_round(piece->size);
+    size_t most = compute_cache_limit(&accounts[MEMRT_MEMORY_PINNED]);
+    if (done && memrt__pinned_cache_add(context, piece->data, size, most)) {
+        return MEMRT_OK;
+    }
+    return MEMRT__CU(driver, mem_free_host, piece->data);
+}
+
+/// Wait for the stream, then free device or managed memory with the function that takes no stream.
+/// An error of the wait is ignored: freeing the memory is the only option left.
 static memrt_status_t wait_and_free_memory(const memrt__context_t *context,
                                            const memrt__piece_t *piece)
 {
     const memrt__driver_t *driver = context->driver;
-    if (piece->stream != MEMRT_CUDA_STREAM_NONE && piece->stream != MEMRT_CUDA_STREAM_PER_THREAD) {
+    if (has_stream(piece)) {
         (void)driver->stream_synchronize(memrt__stream_handle(piece->stream));
     }
-    return piece->memory == MEMRT_MEMORY_PINNED
-               ? MEMRT__CU(driver, mem_free_host, piece->data)
-               : MEMRT__CU(driver, mem_free, (memrt__cu_ptr_t)(uintptr_t)piece->data);
+    return MEMRT__CU(driver, mem_free, (memrt__cu_ptr_t)(uintptr_t)piece->data);
 }
 
 static memrt_status_t free_memory(const memrt__context_t *context, const memrt__piece_t *piece)
@@ -134,6 +173,9 @@ static memrt_status_t free_memory(const memrt__context_t *context, const memrt__
         return MEMRT_ENOTSUP;
     }
     MEMRT__ASSERT(!piece->ordered || piece->memory == MEMRT_MEMORY_DEVICE);
+    if (piece->memory == MEMRT_MEMORY_PINNED) {
+        return free_pinned_memory(context, piece);
+    }
     if (!piece->ordered) {
         return wait_and_free_memory(context, piece);
     }
@@ -150,6 +192,18 @@ void memrt__memory_give(const memrt__context_t *context, const memrt__piece_t *p
     }
     (void)memrt__fetch_add_relaxed(&account->free, 1);
     unreserve_bytes(account, piece->size);
+}
+
+size_t memrt__memory_release_unused(void)
+{
+    memrt__context_t context;
+    if (memrt__pinned_cache_bytes() == 0 ||
+        memrt__context_enter(MEMRT_CUDA_DEVICE_CURRENT, &context) != MEMRT_OK) {
+        return 0;
+    }
+    size_t bytes = memrt__pinned_cache_empty(&context);
+    memrt__context_leave(&context);
+    return bytes;
 }
 
 static memrt_policy_t *get_policy(memrt_memory_t memory)
@@ -205,6 +259,7 @@ memrt_status_t memrt__memory_stats(memrt_memory_t memory, memrt_cuda_stats_t *ou
         .free = memrt__load_relaxed(&account->free),
         .failed = memrt__load_relaxed(&account->failed),
         .lost = memrt__load_relaxed(&account->lost),
+        .cached = memory == MEMRT_MEMORY_PINNED ? memrt__pinned_cache_bytes() : 0,
     };
     memcpy(out, &all, memrt__size_min(room, sizeof(all)));
     return MEMRT_OK;

@@ -29,6 +29,9 @@ memrt_status_t memrt__memory_take(const memrt__context_t *context,
 /// statistics count the memory as lost. `context` is NULL when the driver is gone.
 void memrt__memory_give(const memrt__context_t *context, const memrt__piece_t *piece);
 
+/// Free the cached pinned memory by calls of the driver. Returns the bytes.
+size_t memrt__memory_release_unused(void);
+
 /// Return the policy that accounts for buffers of a kind of memory. MEMRT_MEMORY_HOST stands for
 /// adopted buffers, which foreign code allocated. The policy is created at the first use and kept
 /// for good. Returns NULL without memory, or without room for another policy.

@@ -5,8 +5,8 @@
 
 #include "runtime/alloc/allocator.h"
 
-/// Allocator of pinned host memory, with a call of the CUDA driver for each block. Every request
-/// fails without a driver. A forked child does not free inherited blocks.
+/// Allocator of pinned host memory, from the CUDA driver. Every request fails without a driver. A
+/// forked child does not free inherited blocks.
 extern const memrt_allocator_t memrt__pinned_allocator;
 
 /// Return whether an allocator's blocks are pinned, directly or inside the redzones of a guard.

@@ -272,7 +272,7 @@ AT(memrt_cuda_info_t, memory, 8);
 AT(memrt_cuda_info_t, device, 12);
 AT(memrt_cuda_info_t, stream, 16);
 AT(memrt_cuda_info_t, adopted, 24);
-SIZE(memrt_cuda_stats_t, 64);
+SIZE(memrt_cuda_stats_t, 72);
 AT(memrt_cuda_stats_t, live, 8);
 AT(memrt_cuda_stats_t, peak, 16);
 AT(memrt_cuda_stats_t, limit, 24);
@@ -280,6 +280,7 @@ AT(memrt_cuda_stats_t, alloc, 32);
 AT(memrt_cuda_stats_t, free, 40);
 AT(memrt_cuda_stats_t, failed, 48);
 AT(memrt_cuda_stats_t, lost, 56);
+AT(memrt_cuda_stats_t, cached, 64);
 _Static_assert(MEMRT_MEMORY_DEVICE == 1 && MEMRT_MEMORY_PINNED == 3 && MEMRT_FLAG_DEVICE == 1 << 17,
                "memory kinds have fixed numbers");
 

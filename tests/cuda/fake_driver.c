@@ -583,6 +583,14 @@ FAKE_EXPORT int cuDevicePrimaryCtxRetain(void **context, int device)
     return leave(SUCCESS);
 }
 
+FAKE_EXPORT int cuDevicePrimaryCtxGetState(int device, unsigned *flags, int *active)
+{
+    ENTER(" device=%d", device);
+    *flags = 0;
+    *active = device == 0;
+    return leave(SUCCESS);
+}
+
 FAKE_EXPORT int cuCtxPushCurrent_v2(void *context)
 {
     ENTER("%s", "");
@@ -606,6 +614,14 @@ FAKE_EXPORT int cuCtxGetDevice(int *device)
     ENTER("%s", "");
     NEED_CONTEXT();
     *device = (int)((char *)stack[depth - 1] - primary);
+    return leave(SUCCESS);
+}
+
+FAKE_EXPORT int cuCtxSynchronize(void)
+{
+    ENTER("%s", "");
+    NEED_CONTEXT();
+    run_all();
     return leave(SUCCESS);
 }
 

@@ -373,7 +373,8 @@ FREES = [
     ("device", Stream, "cuMemFreeAsync"),
     ("managed", None, "cuMemFree_v2"),
     ("managed", Stream, "cuStreamSynchronize"),
-    ("pinned", None, "cuMemFreeHost"),
+    ("pinned", None, "cuCtxSynchronize"),
+    ("pinned", Stream, "cuStreamSynchronize"),
 ]
 
 
@@ -425,6 +426,35 @@ def test_pinned_policy_aligns_memrt_array():
 def test_pinned_policy_refuses_cache_limit():
     with pytest.raises(ValueError, match="pinned"):
         memrt.Policy(pinned=True, cache_limit="1M")
+
+
+def test_dropped_pinned_array_is_kept_for_next_array(machine):
+    memrt.release_unused()
+    with memrt.Policy(pinned=True):
+        first = np.ones(100_000)
+        address = first.ctypes.data
+        del first
+        kept = memrt.cuda.stats("pinned").cached
+        second = np.zeros(100_000)
+    assert (second.ctypes.data, second.sum()) == (address, 0)
+    assert kept - memrt.cuda.stats("pinned").cached > 800_000
+    del second
+    assert memrt.release_unused() > 800_000
+    assert memrt.cuda.stats("pinned").cached == 0
+
+
+def test_kept_pinned_memory_has_no_pending_work(machine):
+    """A device may still write an array that the program drops."""
+    stream = Stream()
+    first = empty(1_000_000, "u1", kind="pinned")
+    address = first.meminfo.address
+    machine.launch(stream.handle, address, 7, 1_000_000)
+    del first
+    second = empty(1_000_000, "u1", kind="pinned")
+    assert second.meminfo.address == address
+    second.as_numpy()[:] = 1
+    stream.synchronize()
+    assert second.as_numpy().sum() == 1_000_000
 
 
 def test_pinned_limit_applies_to_numpy_arrays():

@@ -696,7 +696,7 @@ CASES: dict[str, Case] = {
     ),
     "memrt.cuda.set_limit": Case(lambda g: memrt.cuda.set_limit("device", None)),
     "memrt.cuda.stats": Case(lambda g: memrt.cuda.stats("managed")),
-    "memrt.cuda.CudaStats": Case(lambda g: memrt.cuda.CudaStats(1, 2, None, 4, 5, 6, 7)),
+    "memrt.cuda.CudaStats": Case(lambda g: memrt.cuda.CudaStats(1, 2, None, 4, 5, 6, 7, 8)),
     "memrt.cuda.CudaError": Case(lambda g: memrt.cuda.CudaError("text")),
     "memrt.cuda.Stream": Case(lambda g: memrt.cuda.Stream()),
     "memrt.cuda.Stream.handle": Case(lambda g: g.stream.handle),

@@ -85,6 +85,7 @@ typedef struct memrt_cuda_stats {
     uint64_t free;      ///< buffers ever given back
     uint64_t failed;    ///< requests that were refused, by the driver or the limit
     uint64_t lost;      ///< buffers in `free` that the driver refused to take back
+    uint64_t cached;    ///< bytes of freed pinned memory, kept for later requests
 } memrt_cuda_stats_t;
 
 /// Explain why CUDA cannot be used: write at most `length` bytes of a sentence with the closing
@@ -180,8 +181,12 @@ typedef memrt_status_t (*memrt_cuda_set_limit_fn)(memrt_memory_t memory, uint64_
 /// Failure: NULL: an unknown memory, out of memory, or 4095 policies are live.
 typedef memrt_policy_t *(*memrt_cuda_policy_fn)(memrt_memory_t memory);
 
-/// Return the allocator of pinned host memory, for policies; static. Each block is a call of
-/// the driver. Without a driver, every request is refused.
+/// Return the allocator of pinned host memory, for policies; static. Without a driver, every
+/// request is refused.
+///
+/// Freed blocks are kept for later requests of about their size, until release_unused: at most as
+/// many bytes as the program had in use at once, and a quarter; or 80 MiB, if that is more. The
+/// free of a block waits for all devices.
 typedef const memrt_allocator_t *(*memrt_allocator_pinned_fn)(void);
 
 #ifdef __cplusplus

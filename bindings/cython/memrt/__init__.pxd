@@ -186,6 +186,7 @@ cdef extern from "memrt/import.h":
         uint64_t free
         uint64_t failed
         uint64_t lost
+        uint64_t cached
 
     ctypedef size_t (*memrt_cuda_why_not_fn)(char *text, size_t length) noexcept nogil
 

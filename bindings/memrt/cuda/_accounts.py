@@ -56,6 +56,8 @@ class CudaStats:
     """Number of requests refused by the driver or the limit."""
     lost: int
     """Number of buffers in `free` whose memory the driver refused to free."""
+    cached: int
+    """Bytes of freed pinned memory, kept for later requests; 0 for the other kinds."""
 
 
 @public("memrt.cuda")

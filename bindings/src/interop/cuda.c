@@ -241,10 +241,11 @@ static PyObject *get_cuda_stats(PyObject *module, PyObject *args)
     if (status != MEMRT_OK) {
         return memrt__raise_cuda(status, MEMRT_MEMORY_HOST, 0);
     }
-    return Py_BuildValue("(KKKKKKK)", (unsigned long long)stats.live,
+    return Py_BuildValue("(KKKKKKKK)", (unsigned long long)stats.live,
                          (unsigned long long)stats.peak, (unsigned long long)stats.limit,
                          (unsigned long long)stats.alloc, (unsigned long long)stats.free,
-                         (unsigned long long)stats.failed, (unsigned long long)stats.lost);
+                         (unsigned long long)stats.failed, (unsigned long long)stats.lost,
+                         (unsigned long long)stats.cached);
 }
 
 static PyObject *cuda_set_limit(PyObject *module, PyObject *args)

@@ -72,8 +72,10 @@ TEST_EACH(failed_driver_free_counts_as_lost, REQUESTS)
     memrt_cuda_stats_t before = cuda_stats_of(request->memory);
     fake_machine(1, request->pools);
     ck_assert_int_eq(request_memory(request, MEMRT_CUDA_STREAM_LEGACY, &mi), MEMRT_OK);
+    ck_assert_int_eq(api->cuda_set_limit(request->memory, 0), MEMRT_OK); /* keeps no memory */
     fake_fail(frees[index], 1, 4, 0); /* CUDA_ERROR_DEINITIALIZED, as at the end of a process */
     api->release(mi);
+    ck_assert_int_eq(api->cuda_set_limit(request->memory, UINT64_MAX), MEMRT_OK);
     fake_machine(1, 1);
     memrt_cuda_stats_t after = cuda_stats_of(request->memory);
     ck_assert_uint_eq(after.lost - before.lost, 1);

@@ -42,7 +42,6 @@ TEST(pinned_block_is_host_memory_known_to_the_device)
     ck_assert(data[0] == 3 && memcmp(data, data + 1, 999) == 0);
     api->block_free(policy, data, 0);
     api->policy_release(policy);
-    (void)api->release_unused();
     cuda_expect_clean();
 }
 
@@ -57,7 +56,6 @@ TEST_EACH(pinned_blocks_have_the_alignment_of_their_policy, 9)
         api->block_free(policy, data, size);
     }
     api->policy_release(policy);
-    (void)api->release_unused();
     cuda_expect_clean();
 }
 

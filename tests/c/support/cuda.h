@@ -16,7 +16,7 @@ memrt_meminfo_t *cuda_buffer(memrt_memory_t memory, size_t size, uintptr_t strea
 uintptr_t cuda_stream(void);
 
 /// Fail the test if the fake driver saw a fault, or if memory or contexts of the test are left.
-/// Resets the driver's record of calls.
+/// Releases unused memory first, and resets the driver's record of calls.
 void cuda_expect_clean(void);
 
 memrt_cuda_stats_t cuda_stats_of(memrt_memory_t memory);
