@@ -135,7 +135,9 @@ def page() -> str:
     """Return the text of the whole page."""
     found, ran = tests(), record()
     lines = ["# Rules of exchange", ""]
-    where = f"{ran['device']}, with {', '.join(ran['versions'])}" if ran else "nothing is recorded"
+    where = "nothing is recorded"
+    if ran:
+        where = f"{ran['date']} on {ran['device']}, with {', '.join(ran['versions'])}"
     lines += [f"On a GPU, by `./dev gpu --record`: {where}.", ""]
     for protocol, rules in PROTOCOLS.items():
         lines += [f"## {protocol}", "", *table(rules, found, ran), ""]

@@ -66,17 +66,30 @@ def raw_allocation(size: int) -> Call:
     return call
 
 
+def pinned_numpy(size: int) -> Call:
+    policy = memrt.Policy(pinned=True)
+
+    def call() -> None:
+        with policy:
+            np.empty(size, "u1")
+
+    return call
+
+
 def allocations(size: int) -> Iterator[tuple[str, Call]]:
     stream = memrt.cuda.Stream()
     yield "memrt, in a stream", lambda: memrt.cuda.empty(size, "u1", stream=stream)
     yield "memrt, without a stream", lambda: memrt.cuda.empty(size, "u1")
     yield "memrt, pinned", lambda: memrt.cuda.empty(size, "u1", kind="pinned")
+    yield "NumPy, pinned by memrt", pinned_numpy(size)
     yield "the driver by ctypes", raw_allocation(size)
     cupy, torch = installed("cupy"), installed("torch")
     if cupy is not None:
         yield "CuPy, from its pool", lambda: cupy.empty(size, "u1")
+        yield "CuPy, pinned", lambda: importlib.import_module("cupyx").empty_pinned(size, "u1")
     if torch is not None:
         yield "PyTorch, from its pool", lambda: torch.empty(size, dtype=torch.uint8, device="cuda")
+        yield "PyTorch, pinned", lambda: torch.empty(size, dtype=torch.uint8, pin_memory=True)
 
 
 def copies(size: int) -> Iterator[tuple[str, Call]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import datetime
 import importlib.metadata
 import json
 import platform
@@ -11,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 RULE = "rule"
-LIBRARIES = ("numpy", "cupy-cuda12x", "cupy-cuda13x", "numba-cuda", "torch")
+LIBRARIES = ("numpy", "cupy-cuda12x", "cupy-cuda13x", "numba-cuda", "torch", "jax")
 
 
 def device_name() -> str:
@@ -54,5 +55,6 @@ class Recorder:
     def pytest_sessionfinish(self) -> None:
         if self.failed == 0:
             rules = {rule: {"passed": count} for rule, count in sorted(self.passed.items())}
-            found = {"device": device_name(), "versions": versions(), "rules": rules}
+            today = datetime.datetime.now(datetime.timezone.utc).date().isoformat()
+            found = {"date": today, "device": device_name(), "versions": versions(), "rules": rules}
             self.path.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
