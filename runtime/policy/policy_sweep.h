@@ -28,7 +28,7 @@ void memrt__policy_sweep_some(void);
 #define MEMRT__SWEEP_WAITS 1u
 
 /// Shards that memrt__policy_sweep_some() reads per call, on average over many calls: two readings
-/// of one policy's shards of 8 threads.
-#define MEMRT__SWEEP_READINGS 16u
+/// of one policy's shards of 6 threads.
+#define MEMRT__SWEEP_READINGS 12u
 
 #endif

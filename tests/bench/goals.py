@@ -149,16 +149,18 @@ OTHERS = (
 )
 
 
-PLACES = (
-    "the same machine code takes up to twice as long in one process as in another, on either "
-    "runtime; the sums into an existing array, without calls of a runtime, vary as much. "
-    "Instruction counts do not vary."
-)
-
-
 FRESH = (
     "the kernel clears the fresh pages of both, which takes nearly all of the time and varies by a "
     "half between rounds of the same subject."
+)
+ADOPTED = (
+    "of the 2,237 instructions for an array from Python, Numba's runtime has 114 less: an adopted "
+    "MemInfo counts its bytes in its account, and its owner is a structure of its own. Every other "
+    "kernel but sets, with 3 % more, takes fewer instructions."
+)
+MANY_TABLES = (
+    "the tables of 64,000 segments fill the second-level cache several times, so a release waits "
+    "for memory at each segment. Three runs gave 1.35, 1.44 and 1.58."
 )
 PAIR = (
     "a block of 1 KiB has a header with the size and the account, a tiny block has none; of the "
@@ -315,13 +317,13 @@ GOALS = (
          KERNELS, 1.0, ("temporaries", "arrays of", "strings", "lists"), **peers("tcmalloc"),
          limit=OWN_MALLOC),
     Goal("P14, J14", "every kernel: against Numba's runtime", "numba", KERNELS, NOT_SLOWER,
-         ALLOCATING, **peers(DEFAULT), limit=PLACES),
+         ALLOCATING, **peers(DEFAULT), limit=ADOPTED),
     *(Goal("J13", f"small arrays, strings, lists: {place}, against no policy", "numba",
            numba_kernels.WITHIN, 1.1, ("arrays of", "strings", "lists"), over=place, **peers(MEMRT),
            limit=CONTEXTS)
       for place in (numba_kernels.POLICY, numba_kernels.SCOPE, numba_kernels.RUN)),
     Goal("P14", "every kernel, in instructions: against Numba's runtime", "numba",
-         numba_kernels.INSTRUCTIONS, NOT_SLOWER, ALLOCATING, **peers(DEFAULT)),
+         numba_kernels.INSTRUCTIONS, NOT_SLOWER, ALLOCATING, **peers(DEFAULT), limit=ADOPTED),
     Goal("P15, J11", "whole programs: against tcmalloc, geometric mean", "programs",
          programs.TIME, 1.0,
          **peers("tcmalloc"), mean=True,
@@ -355,7 +357,8 @@ GOALS = (
     Goal("P17, J15", "time per segment, 16,000 segments: against 2,000 segments", "alloc",
          alloc.SEGMENTS, 1.5, over=alloc.MANY_SEGMENTS, **peers(alloc.FEW_SEGMENTS)),
     Goal("P17, J15", "time per segment, 64,000 segments: against 2,000 segments", "alloc",
-         alloc.SEGMENTS, 1.5, over=alloc.MOST_SEGMENTS, **peers(alloc.FEW_SEGMENTS)),
+         alloc.SEGMENTS, 1.5, over=alloc.MOST_SEGMENTS, **peers(alloc.FEW_SEGMENTS),
+         limit=MANY_TABLES),
     Goal("P17, J15", "worst fork during a release of many segments", "alloc", alloc.FORKS, 5.0,
          unit="ms"),
 )  # fmt: skip
