@@ -60,23 +60,24 @@ void memrt__context_leave(const memrt__context_t *context)
     (void)context->driver->context_pop(&left);
 }
 
-/// Return whether any library of the process uses the primary context of a device.
-static bool is_active(const memrt__driver_t *driver, int32_t ordinal)
+/// Wait for all work of a device, unless no library of the process uses the device.
+static bool wait_for_device(const memrt__driver_t *driver, int32_t ordinal)
 {
+    memrt__context_t context;
     memrt__cu_device_t device = 0;
     unsigned flags = 0;
     int active = 0;
-    return driver->device_get(&device, ordinal) == MEMRT__CU_SUCCESS &&
-           driver->context_state(device, &flags, &active) == MEMRT__CU_SUCCESS && active != 0;
-}
-
-static bool wait_for_device(int32_t ordinal)
-{
-    memrt__context_t context;
+    if (driver->device_get(&device, ordinal) != MEMRT__CU_SUCCESS ||
+        driver->context_state(device, &flags, &active) != MEMRT__CU_SUCCESS) {
+        return false;
+    }
+    if (active == 0) {
+        return true;
+    }
     if (memrt__context_enter(ordinal, &context) != MEMRT_OK) {
         return false;
     }
-    bool done = context.driver->context_synchronize() == MEMRT__CU_SUCCESS;
+    bool done = driver->context_synchronize() == MEMRT__CU_SUCCESS;
     memrt__context_leave(&context);
     return done;
 }
@@ -84,15 +85,12 @@ static bool wait_for_device(int32_t ordinal)
 bool memrt__context_wait_for_all(const memrt__driver_t *driver)
 {
     int devices = 0;
-    if (driver->device_count(&devices) != MEMRT__CU_SUCCESS || devices > MEMRT__DEVICES_MAX) {
-        return false;
+    bool done =
+        driver->device_count(&devices) == MEMRT__CU_SUCCESS && devices <= MEMRT__DEVICES_MAX;
+    for (int32_t ordinal = 0; done && ordinal < devices; ordinal++) {
+        done = wait_for_device(driver, ordinal);
     }
-    for (int32_t ordinal = 0; ordinal < devices; ordinal++) {
-        if (is_active(driver, ordinal) && !wait_for_device(ordinal)) {
-            return false;
-        }
-    }
-    return true;
+    return done;
 }
 
 bool memrt__context_has_pools(const memrt__context_t *context)

@@ -89,6 +89,8 @@ static const struct {
     {"cuCtxSynchronize", MEMRT_CUDA_STREAM_NONE},
     {"cuCtxSynchronize", MEMRT_CUDA_STREAM_PER_THREAD},
     {"cuDeviceGetCount", MEMRT_CUDA_STREAM_NONE},
+    {"cuDeviceGet", MEMRT_CUDA_STREAM_NONE},
+    {"cuDevicePrimaryCtxGetState", MEMRT_CUDA_STREAM_NONE},
     {"cuStreamSynchronize", MEMRT_CUDA_STREAM_LEGACY},
 };
 
@@ -109,6 +111,23 @@ TEST(wait_leaves_out_devices_that_are_not_used)
     ck_assert_uint_eq(fake_calls("cuDevicePrimaryCtxGetState"), 3);
     ck_assert_uint_eq(fake_calls("cuCtxSynchronize"), 1);
     fake_machine(1, 1);
+    cuda_expect_clean();
+}
+
+TEST(block_is_freed_with_more_devices_than_memrt_knows)
+{
+    fake_machine(65, 1);
+    (void)use_buffer(SIZE, 0);
+    fake_machine(1, 1);
+    ck_assert_uint_eq(fake_calls("cuMemFreeHost"), 1);
+    cuda_expect_clean();
+}
+
+TEST(very_large_block_is_freed)
+{
+    (void)use_buffer(1025 * MIB, 0);
+    ck_assert_uint_eq(cached(), 0);
+    ck_assert_uint_eq(fake_calls("cuMemFreeHost"), 1);
     cuda_expect_clean();
 }
 
