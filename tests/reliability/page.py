@@ -67,6 +67,7 @@ SUMMARY = {
 # Names of the sections, in the order of the page.
 SECTIONS = (
     "full",
+    "systems",
     "failure-points",
     "sanitizers",
     "numpy-suite",

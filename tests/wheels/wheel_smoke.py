@@ -1,0 +1,121 @@
+"""Use a wheel on a system without a compiler."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import debian_systems
+import wheel_builder
+from wheel_targets import ROOT, WORK, Target, step
+
+SUITE = (
+    "arrays/test_array.py",
+    "policy/test_policy.py",
+    "stats/test_stats.py",
+    "tracking/test_live.py",
+)
+"""Test files with high coverage and a short run time."""
+
+FOREIGN_SUITE = ("stats/test_stats.py", "arrays/test_array.py")
+REQUIREMENTS = ("numpy", "pytest", "pytest-timeout", "hypothesis")
+PYENV_NEEDS = (
+    "ca-certificates libbz2-1.0 libffi8 liblzma5 libncursesw6 libreadline8 libsqlite3-0 libssl3 "
+    "zlib1g"
+)
+"""Packages of a bare system that a Python of pyenv needs."""
+
+FOREIGN = {"3.11": "bookworm", "3.13": "trixie", "3.14": "forky"}
+"""Suites of Debian by version of Python, for systems of another processor."""
+
+PROGRAM = "import memrt, numpy; memrt.enable(); print(memrt.is_managed(numpy.ones(9)))"
+
+
+def for_target(version: str, target: Target) -> list[str]:
+    """Return the options by which pip chooses wheels for a Python on a processor."""
+    platforms = [f"--platform=manylinux_2_{minor}_{target.processor}" for minor in (28, 27, 17)]
+    return [
+        "--only-binary=:all:",
+        f"--python-version={version}",
+        "--implementation=cp",
+        *platforms,
+        f"--platform=manylinux2014_{target.processor}",
+    ]
+
+
+def download(version: str, target: Target) -> Path:
+    """Download what the tests need for a Python on a processor, and return the folder."""
+    folder = WORK / "packages" / f"{version}-{target.processor}"
+    if not folder.exists():
+        pip = [sys.executable, "-m", "pip", "download", "--dest", folder]
+        log = WORK / "log" / f"download-{folder.name}.log"
+        wheel_builder.run(log, [*pip, *for_target(version, target), *REQUIREMENTS])
+    return folder
+
+
+def install(wheel: Path, version: str, target: Target) -> Path:
+    """Unpack the wheel and its packages into a folder for PYTHONPATH. Any Python's pip can."""
+    site = WORK / "sites" / f"{version}-{target.processor}"
+    shutil.rmtree(site, ignore_errors=True)
+    pip = [sys.executable, "-m", "pip", "install", "--no-index", "--target", site]
+    pip += ["--find-links", download(version, target), *for_target(version, target)]
+    wheel_builder.run(WORK / "log" / f"install-{site.name}.log", [*pip, wheel, *REQUIREMENTS])
+    return site
+
+
+def commands(python: str, files: Sequence[str]) -> list[list[str]]:
+    """Return the commands of the smoke suite."""
+    tests = [str(ROOT / "tests/python" / name) for name in files]
+    pytest = [python, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-x", *tests]
+    return [[python, "-c", PROGRAM], [python, "-m", "memrt", "info"], pytest]
+
+
+def run(wheel: Path, python: wheel_builder.Python, target: Target) -> str:
+    """Run the smoke suite, and return where it ran."""
+    site = install(wheel, python.version, target)
+    if not target.is_native:
+        return run_foreign(site, python.version, target)
+    root = python.root or debian_systems.make("bookworm-bare-libraries", "bookworm", PYENV_NEEDS)
+    step(f"testing {wheel.name} in Debian {root.name}")
+    folders = [ROOT] if python.root else [ROOT, Path(python.command).resolve().parents[1]]
+    with debian_systems.mounted(root, *folders):
+        if shutil.which("cc", path=str(root / "usr/bin")):
+            raise wheel_builder.StepError(f"{root} has a compiler")
+        for number, command in enumerate(commands(python.command, SUITE)):
+            log = WORK / "log" / f"smoke-{site.name}-{number}.log"
+            wheel_builder.run(log, debian_systems.inside(root, command, PYTHONPATH=str(site)))
+    return f"Debian {root.name}"
+
+
+def run_foreign(site: Path, version: str, target: Target) -> str:
+    """Run the smoke suite under QEMU, where Debian has the Python."""
+    if version not in FOREIGN:
+        return "not run: Debian has no such Python for this processor"
+    suite = FOREIGN[version]
+    root = debian_systems.make(f"{suite}-{target.debian}", suite, "python3", target.debian)
+    step(f"testing Python {version} for {target.processor} under QEMU")
+    emulator = [f"qemu-{target.processor}-static", "-L", root]
+    inside = str(root / f"usr/bin/python{version}")
+    for number, command in enumerate(commands(inside, FOREIGN_SUITE)):
+        log = WORK / "log" / f"smoke-{site.name}-{number}.log"
+        wheel_builder.run(
+            log, [*emulator, *command], PYTHONPATH=str(site), PYTHONHOME=str(root / "usr")
+        )
+    return f"Debian {root.name} under QEMU"
+
+
+def run_here(wheel: Path) -> str:
+    """Run the first commands of the smoke suite on this machine, without a compiler in the path."""
+    version = f"{sys.version_info.major}.{sys.version_info.minor}"
+    site = WORK / "sites" / "here"
+    shutil.rmtree(site, ignore_errors=True)
+    pip = [sys.executable, "-m", "pip", "install", "--no-deps", "--target", site, wheel]
+    wheel_builder.run(WORK / "log" / "install-here.log", pip)
+    for command in commands(sys.executable, SUITE)[:2]:
+        subprocess.run(
+            command, env={"PATH": "/nowhere", "PYTHONPATH": str(site)}, check=True, cwd=WORK
+        )
+    return f"this machine, Python {version}"
