@@ -2,7 +2,7 @@
 
 Usage: python examples/tour/pictures.py CHROMIUM
 
-`./dev tour` runs the script.
+`./dev tools tour` runs the script.
 """
 
 from __future__ import annotations
