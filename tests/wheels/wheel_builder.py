@@ -42,8 +42,18 @@ class Python:
         if self.root is None:
             run(log, command, **environment)
             return
+        path = f"{install_cmake()}:{debian_systems.ENVIRONMENT['PATH']}"
         with debian_systems.mounted(self.root, ROOT):
-            run(log, debian_systems.inside(self.root, command, **environment))
+            run(log, debian_systems.inside(self.root, command, PATH=path, **environment))
+
+
+def install_cmake() -> str:
+    """Install CMake and ninja for bare systems, and return their folders as a search path."""
+    folder = WORK / "tools"
+    if not folder.exists():
+        pip = [sys.executable, "-m", "pip", "install", "--target", folder, "cmake", "ninja"]
+        run(WORK / "log" / "tools.log", pip)
+    return f"{folder}/cmake/data/bin:{folder}/bin"
 
 
 def run(log: Path, command: Sequence[object], **environment: str) -> None:

@@ -97,13 +97,16 @@ def run_foreign(site: Path, version: str, target: Target) -> str:
     suite = FOREIGN[version]
     root = debian_systems.make(f"{suite}-{target.debian}", suite, "python3", target.debian)
     step(f"testing Python {version} for {target.processor} under QEMU")
-    emulator = [f"qemu-{target.processor}-static", "-L", root]
+    emulator = [shutil.which(f"qemu-{target.processor}-static"), "-L", root]
     inside = str(root / f"usr/bin/python{version}")
+    environment = {
+        "PYTHONPATH": str(site),
+        "PYTHONHOME": str(root / "usr"),
+        "PATH": str(WORK / "nothing"),  # without the compilers of this machine
+    }
     for number, command in enumerate(commands(inside, FOREIGN_SUITE)):
         log = WORK / "log" / f"smoke-{site.name}-{number}.log"
-        wheel_builder.run(
-            log, [*emulator, *command], PYTHONPATH=str(site), PYTHONHOME=str(root / "usr")
-        )
+        wheel_builder.run(log, [*emulator, *command], **environment)
     return f"Debian {root.name} under QEMU"
 
 
