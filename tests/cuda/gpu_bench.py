@@ -4,6 +4,8 @@
 
 Each row is the minimum time of a call over many repetitions. The script writes no file. Without a
 device, MEMRT_CUDA_DRIVER may name the fake driver; the figures then cover memrt's own work only.
+
+No library replaces the script: pyperf needs minutes for each row, and a GPU is often lent for less.
 """
 
 from __future__ import annotations

@@ -1,4 +1,8 @@
-"""Build the source distribution, and wheels from it."""
+"""Build the source distribution, and wheels from it.
+
+No library replaces the module: build and pip know neither compilers for older systems nor bare
+systems with other Pythons.
+"""
 
 from __future__ import annotations
 
