@@ -22,13 +22,30 @@ static PyObject *get_current_handler(void)
     return memrt__current_scope_handler(Py_NewRef(memrt__binding.default_handler));
 }
 
+/// Keep a handler of a scope alive until the next lookup of the thread in a scope. Without a GIL
+/// another thread may drop the handler from the entry of the scope. -1 with an exception.
+static int keep_handler(PyObject *handler)
+{
+#ifdef Py_GIL_DISABLED
+    PyObject *entries = memrt__current_scope_entries();
+    if (entries == NULL || PyTuple_GET_SIZE(entries) == 0) {
+        return 0; /* the context holds the handler */
+    }
+    PyObject *dict = PyThreadState_GetDict(); /* borrowed; NULL: no memory */
+    return dict != NULL ? PyDict_SetItemString(dict, "memrt.handler", handler) : -1;
+#else
+    (void)handler;
+    return 0;
+#endif
+}
+
 /// Return the policy of the handler in force, and record the policy for the mapping `variables`.
 /// The record borrows the policy, so a handler that another extension made is not recorded.
 static memrt_policy_t *find_policy(PyObject *variables)
 {
     memrt_policy_t *policy = NULL;
     PyObject *handler = get_current_handler();
-    if (handler != NULL) {
+    if (handler != NULL && keep_handler(handler) == 0) {
         policy = memrt__handler_policy(handler);
         if (memrt__handler_is_own(handler)) {
             memrt__policy_record_write(variables, policy);
@@ -57,8 +74,8 @@ static memrt_policy_t *apply_chunk(memrt_policy_t *policy)
     return memrt__policy_is_default(policy) ? of_launch : policy;
 }
 
-/// The policy outlives the dropped references: the context, or the entry of the scope, still holds
-/// the handler; a chunk holds its policy.
+/// The policy outlives the dropped references: the context, or the entry of the scope, or without a
+/// GIL the thread, still holds the handler; a chunk holds its policy.
 memrt_policy_t *memrt__current_policy(void)
 {
     memrt_policy_t *policy;

@@ -5,6 +5,7 @@
 #include "core/mem_handler.h"
 #include "core/policy_record.h"
 #include "support/errors.h"
+#include "support/free_threading.h"
 
 /// Context variable with a tuple: the entries of the open scopes of a context, innermost last.
 static PyObject *variable;
@@ -76,10 +77,8 @@ static PyObject *get_entry_handler(PyObject *entry, memrt_policy_t *policy)
 {
     PyObject *handlers = PyTuple_GET_ITEM(entry, ENTRY_HANDLERS);
     PyObject *key = PyLong_FromUnsignedLong(memrt__api()->policy_index(policy));
-    PyObject *handler = key != NULL ? PyDict_GetItemWithError(handlers, key) : NULL;
-    if (handler != NULL) {
-        Py_INCREF(handler);
-    } else if (!PyErr_Occurred()) {
+    PyObject *handler = key != NULL ? memrt__dict_get(handlers, key) : NULL;
+    if (handler == NULL && !PyErr_Occurred()) {
         handler = create_handler(handlers, key, get_scope(entry), policy);
     }
     Py_XDECREF(key);

@@ -6,6 +6,7 @@
 #include "core/owner.h"
 #include "core/tracemalloc.h"
 #include "support/errors.h"
+#include "support/free_threading.h"
 #include "support/free_list.h"
 #include "support/ndarray.h"
 #include "support/oom_error.h"
@@ -121,7 +122,8 @@ memrt_meminfo_object_t *memrt__meminfo_from(PyObject *object)
 /// of 1 proves nothing.
 static memrt_owner_t *get_exclusive_owner(memrt_meminfo_object_t *self)
 {
-    if (self->mi == NULL || self->handed_out || memrt__api()->refcount(self->mi) != 1) {
+    if (self->mi == NULL || MEMRT_SHARED_READ(self->handed_out) ||
+        memrt__api()->refcount(self->mi) != 1) {
         return NULL;
     }
     return memrt__owner_of(self->mi);
@@ -139,7 +141,8 @@ int memrt__meminfo_traverse(memrt_meminfo_object_t *self, visitproc visit, void 
 /// tp_clear drops the references.
 void memrt__meminfo_finalize(memrt_meminfo_object_t *self)
 {
-    const memrt_owner_t *owner = self->exports == 0 ? get_exclusive_owner(self) : NULL;
+    const memrt_owner_t *owner =
+        MEMRT_SHARED_READ(self->exports) == 0 ? get_exclusive_owner(self) : NULL;
     if (owner != NULL && owner->dtor != NULL) {
         memrt_meminfo_t *mi = self->mi;
         self->mi = NULL;
@@ -149,7 +152,7 @@ void memrt__meminfo_finalize(memrt_meminfo_object_t *self)
 
 int memrt__meminfo_clear(memrt_meminfo_object_t *self)
 {
-    if (self->exports == 0 && get_exclusive_owner(self) != NULL) {
+    if (MEMRT_SHARED_READ(self->exports) == 0 && get_exclusive_owner(self) != NULL) {
         memrt_meminfo_t *mi = self->mi;
         self->mi = NULL;
         memrt__api()->release(mi);

@@ -11,9 +11,9 @@ typedef struct memrt_meminfo_object {
        object. */
     memrt_meminfo_t *mi;
     PyObject *weakrefs;
-    Py_ssize_t exports; /* buffer protocol exports in use */
-    char handed_out;    /* C code has the MemInfo, and may take references without the GIL */
-    char waits;         /* release may block on a device, whose pending work may need the GIL */
+    Py_ssize_t exports; /* buffer protocol exports in use; shared */
+    char handed_out; /* C code has the MemInfo, and may take references without the GIL; shared */
+    char waits;      /* release may block on a device, whose pending work may need the GIL */
 } memrt_meminfo_object_t;
 
 /// Create an object without a MemInfo, for memrt__meminfo_fill, which cannot fail. NULL with

@@ -10,6 +10,7 @@
 #include "core/policy_record.h"
 #include "core/tracemalloc.h"
 #include "support/errors.h"
+#include "support/free_threading.h"
 #include "support/free_list.h"
 
 /// Owners whose MemInfo was freed without the GIL, newest first. Pushed with release order, and
@@ -18,7 +19,7 @@
 static _Atomic(memrt_owner_t *) queued_owners;
 
 static atomic_ullong queued_count, dropped_count;
-static unsigned long long run_count; ///< under the GIL
+static unsigned long long run_count; ///< shared
 
 static memrt_spares_t spares;
 
@@ -57,17 +58,29 @@ static void run_owner_callbacks(memrt_owner_t *owner)
     memrt__pending_restore(&pending);
 }
 
-/// Run an owner with the GIL held. Dropping a reference that is not the last runs no code.
+/// Return whether a reference to `object` is not the last, so that dropping the reference runs no
+/// code. Without a GIL other threads may drop the other references first.
+static int has_other_references(PyObject *object)
+{
+#ifdef Py_GIL_DISABLED
+    (void)object;
+    return 0;
+#else
+    return Py_REFCNT(object) > 1;
+#endif
+}
+
+/// Run an owner with the GIL held.
 static void run_owner(memrt_owner_t *owner)
 {
     int is_callback = owner->dtor != NULL || owner->give_back != NULL;
-    if (!is_callback && owner->object != NULL && Py_REFCNT(owner->object) > 1) {
+    if (!is_callback && owner->object != NULL && has_other_references(owner->object)) {
         Py_DECREF(owner->object); /* other references remain, so no code runs */
         recycle_owner(owner);
     } else {
         run_owner_callbacks(owner);
     }
-    run_count++;
+    MEMRT_SHARED_ADD(run_count, 1);
 }
 
 /// Take all queued owners, as a list with the oldest first.
@@ -224,8 +237,8 @@ static PyObject *count_owners(PyObject *module, PyObject *unused)
     (void)module;
     (void)unused;
     memrt__owner_drain();
-    return Py_BuildValue("{sKsKsK}", "queued", atomic_load(&queued_count), "run", run_count,
-                         "dropped", atomic_load(&dropped_count));
+    return Py_BuildValue("{sKsKsK}", "queued", atomic_load(&queued_count), "run",
+                         MEMRT_SHARED_READ(run_count), "dropped", atomic_load(&dropped_count));
 }
 
 /// Close the queue, when interpreter shutdown begins.

@@ -93,7 +93,7 @@ void memrt__policy_record_forget(void)
 
 void memrt__policy_record_drop(void)
 {
-    for (unsigned i = 0; i < RECORDS; i++) {
+    for (unsigned i = 0; memrt__context_is_known && i < RECORDS; i++) {
         records[i].variables = &no_variables;
     }
 }

@@ -49,7 +49,8 @@ static void untrack_address(uintptr_t address)
 }
 
 /// Untrack all recorded addresses except `tracked`, whose trace is new. Runs no Python code, so no
-/// other thread can track a listed address in between.
+/// other thread can track a listed address in between. While the GIL is off, another thread can,
+/// and the new trace is then lost.
 static void untrack_recorded_addresses(uintptr_t tracked)
 {
     untrack_t *record = atomic_exchange_explicit(&recorded_addresses, NULL, memory_order_acquire);

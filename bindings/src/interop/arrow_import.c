@@ -8,6 +8,10 @@
 #include "core/owner.h"
 #include "interop/arrow_capsule.h"
 #include "support/errors.h"
+#include "support/free_threading.h"
+
+/// Held while a struct of a capsule moves, so that one of several threads gets the struct.
+static memrt_mutex_t mutex = MEMRT_MUTEX_INIT;
 
 static int is_host_readable(ArrowDeviceType type)
 {
@@ -58,14 +62,18 @@ static memrt_meminfo_t *adopt_array(const struct ArrowSchema *schema, struct Arr
     }
     memrt_new_options_t options = memrt__owner_options(owner, policy);
     *view = (memrt_arrow_view_t){.struct_size = sizeof(*view)};
+    MEMRT_MUTEX_LOCK(&mutex);
     memrt_status_t status = memrt__api()->arrow_adopt(schema, array, &options, view, &mi, &why);
+    if (status == MEMRT_OK) {
+        *moved = *array;
+        array->release = NULL;
+    }
+    MEMRT_MUTEX_UNLOCK(&mutex);
     if (status != MEMRT_OK) {
         memrt__owner_discard(owner);
         memrt__raise_refusal(status, "cannot take the memory of an Arrow array", why);
         return NULL;
     }
-    *moved = *array;
-    array->release = NULL;
     return mi;
 }
 
@@ -210,21 +218,32 @@ static PyObject *read_stream_capsules(struct ArrowArrayStream *stream)
     return Py_BuildValue("(NN)", first, second);
 }
 
+/// Move a stream out of its capsule, whose stream then counts as released.
+static struct ArrowArrayStream move_stream(struct ArrowArrayStream *source)
+{
+    MEMRT_MUTEX_LOCK(&mutex);
+    struct ArrowArrayStream stream = *source;
+    source->release = NULL;
+    MEMRT_MUTEX_UNLOCK(&mutex);
+    return stream;
+}
+
 static PyObject *open_stream_array(PyObject *module, PyObject *capsule)
 {
     (void)module;
-    struct ArrowArrayStream *stream = memrt__arrow_capsule_open(capsule, STREAM);
-    if (stream == NULL) {
+    struct ArrowArrayStream *source = memrt__arrow_capsule_open(capsule, STREAM);
+    if (source == NULL) {
         return NULL;
     }
-    if (stream->release == NULL) {
+    struct ArrowArrayStream stream = move_stream(source);
+    if (stream.release == NULL) {
         PyErr_SetString(PyExc_BufferError, "the stream of Arrow arrays was released");
         return NULL;
     }
-    PyObject *capsules = read_stream_capsules(stream);
+    PyObject *capsules = read_stream_capsules(&stream);
     memrt_pending_t pending;
     memrt__pending_save(&pending);
-    stream->release(stream);
+    stream.release(&stream);
     memrt__pending_restore(&pending);
     return capsules;
 }

@@ -8,6 +8,7 @@
 #include "interop/cuda_buffer.h"
 #include "support/arguments.h"
 #include "support/errors.h"
+#include "support/free_threading.h"
 
 static PyObject *decode_text_or_none(const char *text, size_t length)
 {
@@ -31,7 +32,8 @@ static PyObject *get_cuda_refusal(PyObject *module, PyObject *unused)
 /// rows never move.
 static PyObject *get_cuda_sync(PyObject *module, PyObject *unused)
 {
-    static size_t row;
+    static size_t known_row;
+    size_t row = MEMRT_SHARED_READ(known_row);
     memrt_option_t option = {.name = ""};
     (void)module;
     (void)unused;
@@ -40,6 +42,7 @@ static PyObject *get_cuda_sync(PyObject *module, PyObject *unused)
         /* GCOV_EXCL_BR_STOP */
         row++;
     }
+    MEMRT_SHARED_WRITE(known_row, row);
     return PyBool_FromLong(option.value[0] != '0');
 }
 

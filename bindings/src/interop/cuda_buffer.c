@@ -6,6 +6,7 @@
 #include "core/owner.h"
 #include "support/arguments.h"
 #include "support/errors.h"
+#include "support/free_threading.h"
 
 /// Parameters of a new or adopted buffer, with the Python object that the buffer keeps alive.
 typedef struct buffer_request {
@@ -52,26 +53,36 @@ static PyObject *create_meminfo_object(buffer_request_t *request)
     return memrt__meminfo_fill_waiting(shell, mi);
 }
 
+/// Create the handler of the policy that accounts for buffers of a memory kind. NULL with an
+/// exception.
+static PyObject *create_memory_handler(memrt_memory_t memory)
+{
+    memrt_policy_t *policy = memrt__api()->cuda_policy(memory);
+    if (policy == NULL) {
+        return PyErr_NoMemory();
+    }
+    memrt__api()->policy_acquire(policy);
+    return memrt__handler_new(policy);
+}
+
 /// Return the handler of the policy that accounts for buffers of a memory kind, in the scope of
 /// this context. MEMRT_MEMORY_HOST stands for adopted buffers. New reference, or NULL with an
 /// exception.
 static PyObject *get_memory_handler(memrt_memory_t memory)
 {
+    static memrt_mutex_t mutex = MEMRT_MUTEX_INIT;
     static PyObject *handlers[MEMRT_MEMORY_PINNED + 1];
     if (memory > MEMRT_MEMORY_PINNED) {
         return PyErr_Format(PyExc_ValueError, "memory must be a kind of CUDA memory, got %u",
                             (unsigned)memory);
     }
+    MEMRT_MUTEX_LOCK(&mutex);
     if (handlers[memory] == NULL) {
-        memrt_policy_t *policy = memrt__api()->cuda_policy(memory);
-        if (policy == NULL) {
-            return PyErr_NoMemory();
-        }
-        memrt__api()->policy_acquire(policy);
-        handlers[memory] = memrt__handler_new(policy);
+        handlers[memory] = create_memory_handler(memory);
     }
-    return handlers[memory] == NULL ? NULL
-                                    : memrt__current_scope_handler(Py_NewRef(handlers[memory]));
+    PyObject *handler = Py_XNewRef(handlers[memory]);
+    MEMRT_MUTEX_UNLOCK(&mutex);
+    return handler == NULL ? NULL : memrt__current_scope_handler(handler);
 }
 
 static PyObject *create_meminfo(buffer_request_t *request)

@@ -11,30 +11,42 @@
 #include "interop/tensor_type.h"
 #include "support/arguments.h"
 #include "support/errors.h"
+#include "support/free_threading.h"
 
 /* --- Capsules. --- */
 
-/// Get the tensor of a capsule that no consumer has used. -1 with an exception.
-static int open_capsule(PyObject *capsule, memrt_foreign_tensor_t *out)
+/// Names of unused and used capsules: unversioned, then versioned.
+static const char *const unused[] = {MEMRT_DLPACK_UNVERSIONED, MEMRT_DLPACK_VERSIONED};
+static const char *const used[] = {"used_" MEMRT_DLPACK_UNVERSIONED,
+                                   "used_" MEMRT_DLPACK_VERSIONED};
+
+/// Take the tensor of an unused capsule, and mark the capsule as used. Returns 0 for other objects.
+static int take_tensor(PyObject *capsule, memrt_foreign_tensor_t *out)
 {
     out->versioned = PyCapsule_IsValid(capsule, MEMRT_DLPACK_VERSIONED);
-    if (!out->versioned && !PyCapsule_IsValid(capsule, MEMRT_DLPACK_UNVERSIONED)) {
-        PyErr_Format(PyCapsule_CheckExact(capsule) ? PyExc_ValueError : PyExc_TypeError,
-                     "__dlpack__() must return an unused capsule \"" MEMRT_DLPACK_UNVERSIONED
-                     "\" or \"" MEMRT_DLPACK_VERSIONED "\", got %R",
-                     capsule);
-        return -1;
+    if (!PyCapsule_IsValid(capsule, unused[out->versioned])) {
+        return 0;
     }
-    out->tensor = PyCapsule_GetPointer(capsule, out->versioned ? MEMRT_DLPACK_VERSIONED
-                                                               : MEMRT_DLPACK_UNVERSIONED);
-    return 0;
+    out->tensor = PyCapsule_GetPointer(capsule, unused[out->versioned]);
+    (void)PyCapsule_SetName(capsule, used[out->versioned]);
+    return 1;
 }
 
-/// Mark a capsule as used; memrt owns the tensor from here on. Cannot fail on an opened capsule.
-static void mark_capsule_used(PyObject *capsule, memrt_foreign_tensor_t foreign)
+/// Take the tensor of a capsule, which one of several threads gets. -1 with an exception.
+static int open_capsule(PyObject *capsule, memrt_foreign_tensor_t *out)
 {
-    (void)PyCapsule_SetName(capsule, foreign.versioned ? "used_" MEMRT_DLPACK_VERSIONED
-                                                       : "used_" MEMRT_DLPACK_UNVERSIONED);
+    static memrt_mutex_t mutex = MEMRT_MUTEX_INIT;
+    MEMRT_MUTEX_LOCK(&mutex);
+    int is_taken = take_tensor(capsule, out);
+    MEMRT_MUTEX_UNLOCK(&mutex);
+    if (is_taken) {
+        return 0;
+    }
+    PyErr_Format(PyCapsule_CheckExact(capsule) ? PyExc_ValueError : PyExc_TypeError,
+                 "__dlpack__() must return an unused capsule \"" MEMRT_DLPACK_UNVERSIONED
+                 "\" or \"" MEMRT_DLPACK_VERSIONED "\", got %R",
+                 capsule);
+    return -1;
 }
 
 /// Return a Tensor over device memory, with the list of objects that live as long as the memory.
@@ -111,15 +123,14 @@ static PyObject *import_capsule(PyObject *capsule, PyObject *policy, int cpu)
         return NULL;
     }
     if (check_device(foreign, cpu) < 0 || check_driver(foreign) < 0) {
-        mark_capsule_used(capsule, foreign);
         memrt__foreign_tensor_delete(foreign);
         return NULL;
     }
     PyObject *handler = get_tensor_handler(foreign, policy);
     if (handler == NULL) {
+        (void)PyCapsule_SetName(capsule, unused[foreign.versioned]); /* gives the tensor back */
         return NULL;
     }
-    mark_capsule_used(capsule, foreign);
     PyObject *view = create_view(foreign, memrt__handler_policy(handler));
     Py_DECREF(handler);
     return view;

@@ -7,9 +7,10 @@
 #include "numba/array.h"
 #include "numba/callers.h"
 #include "support/errors.h"
+#include "support/free_threading.h"
 #include "types/nrt_meminfo.h"
 
-/// NRT's statistics switch, used under the GIL. memrt always counts. Counts made while the switch
+/// NRT's statistics switch, state of the process. memrt always counts. Counts made while the switch
 /// is off are subtracted from the figures that Numba sees.
 static int stats_on;
 static memrt_stats_t counts_while_off; ///< counts made while off, up to the last switch to on
@@ -46,36 +47,57 @@ static PyObject *memsys_stats_enabled(PyObject *module, PyObject *unused)
 {
     (void)module;
     (void)unused;
-    return PyBool_FromLong(stats_on);
+    return PyBool_FromLong(MEMRT_SHARED_READ(stats_on));
+}
+
+/// Switch the statistics on. -1 with an exception.
+static int enable_stats(void)
+{
+    memrt_stats_t now;
+    if (stats_on) {
+        return 0;
+    }
+    if (read_counters(&now) < 0) {
+        return -1;
+    }
+    counts_while_off.alloc += now.alloc - counts_at_off.alloc;
+    counts_while_off.free += now.free - counts_at_off.free;
+    counts_while_off.mi_alloc += now.mi_alloc - counts_at_off.mi_alloc;
+    counts_while_off.mi_free += now.mi_free - counts_at_off.mi_free;
+    MEMRT_SHARED_WRITE(stats_on, 1);
+    return 0;
+}
+
+/// Switch the statistics off. -1 with an exception.
+static int disable_stats(void)
+{
+    if (stats_on && read_counters(&counts_at_off) < 0) {
+        return -1;
+    }
+    MEMRT_SHARED_WRITE(stats_on, 0);
+    return 0;
 }
 
 static PyObject *memsys_enable_stats(PyObject *module, PyObject *unused)
 {
-    memrt_stats_t now;
+    int result;
     (void)module;
     (void)unused;
-    if (!stats_on) {
-        if (read_counters(&now) < 0) {
-            return NULL;
-        }
-        counts_while_off.alloc += now.alloc - counts_at_off.alloc;
-        counts_while_off.free += now.free - counts_at_off.free;
-        counts_while_off.mi_alloc += now.mi_alloc - counts_at_off.mi_alloc;
-        counts_while_off.mi_free += now.mi_free - counts_at_off.mi_free;
-        stats_on = 1;
-    }
-    Py_RETURN_NONE;
+    MEMRT_BEGIN_PROCESS_STATE();
+    result = enable_stats();
+    MEMRT_END_PROCESS_STATE();
+    return result == 0 ? Py_NewRef(Py_None) : NULL;
 }
 
 static PyObject *memsys_disable_stats(PyObject *module, PyObject *unused)
 {
+    int result;
     (void)module;
     (void)unused;
-    if (stats_on && read_counters(&counts_at_off) < 0) {
-        return NULL;
-    }
-    stats_on = 0;
-    Py_RETURN_NONE;
+    MEMRT_BEGIN_PROCESS_STATE();
+    result = disable_stats();
+    MEMRT_END_PROCESS_STATE();
+    return result == 0 ? Py_NewRef(Py_None) : NULL;
 }
 
 static uint64_t read_counter(const memrt_stats_t *stats, size_t offset)
@@ -83,19 +105,29 @@ static uint64_t read_counter(const memrt_stats_t *stats, size_t offset)
     return *(const uint64_t *)((const char *)stats + offset);
 }
 
-/// Return a counter by its offset in memrt_stats_t. RuntimeError while the switch is off.
-static PyObject *build_counter(size_t offset)
+/// Compute a counter by its offset in memrt_stats_t. -1 with RuntimeError while the switch is off.
+static int compute_counter(size_t offset, uint64_t *out)
 {
     memrt_stats_t now;
     if (!stats_on) {
         PyErr_SetString(PyExc_RuntimeError, "NRT stats are disabled.");
-        return NULL;
+        return -1;
     }
     if (read_counters(&now) < 0) {
-        return NULL;
+        return -1;
     }
-    return PyLong_FromUnsignedLongLong(read_counter(&now, offset) -
-                                       read_counter(&counts_while_off, offset));
+    *out = read_counter(&now, offset) - read_counter(&counts_while_off, offset);
+    return 0;
+}
+
+static PyObject *build_counter(size_t offset)
+{
+    uint64_t counter;
+    int result;
+    MEMRT_BEGIN_PROCESS_STATE();
+    result = compute_counter(offset, &counter);
+    MEMRT_END_PROCESS_STATE();
+    return result == 0 ? PyLong_FromUnsignedLongLong(counter) : NULL;
 }
 
 #define COUNTER(NAME)                                                                              \

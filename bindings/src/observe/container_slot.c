@@ -5,6 +5,7 @@
 
 #include <stdlib.h>
 
+#include "support/free_threading.h"
 #include "support/ndarray.h"
 
 /// Return ("value", key) or ("key", key) for an object in a dict, or None.
@@ -147,7 +148,9 @@ static PyObject *find_slots(PyObject *module, PyObject *args)
         rows[i] = (target_t){.object = PyList_GET_ITEM(objects, i), .row = i};
     }
     qsort(rows, (size_t)count, sizeof(*rows), compare_objects);
+    MEMRT_BEGIN_CRITICAL_SECTION(container);
     search_container(container, rows, count);
+    MEMRT_END_CRITICAL_SECTION();
     PyObject *slots = build_slots(rows, count);
     for (Py_ssize_t i = 0; i < count; i++) {
         Py_XDECREF(rows[i].key);
@@ -156,13 +159,8 @@ static PyObject *find_slots(PyObject *module, PyObject *args)
     return slots;
 }
 
-static PyObject *find_slot(PyObject *module, PyObject *args)
+static PyObject *find_container_slot(PyObject *container, PyObject *object)
 {
-    PyObject *container, *object;
-    (void)module;
-    if (!PyArg_ParseTuple(args, "OO:find_place", &container, &object)) {
-        return NULL;
-    }
     if (PyDict_Check(container)) {
         return find_dict_slot(container, object);
     }
@@ -174,6 +172,19 @@ static PyObject *find_slot(PyObject *module, PyObject *args)
                               object);
     }
     Py_RETURN_NONE;
+}
+
+static PyObject *find_slot(PyObject *module, PyObject *args)
+{
+    PyObject *container, *object, *slot;
+    (void)module;
+    if (!PyArg_ParseTuple(args, "OO:find_place", &container, &object)) {
+        return NULL;
+    }
+    MEMRT_BEGIN_CRITICAL_SECTION(container);
+    slot = find_container_slot(container, object);
+    MEMRT_END_CRITICAL_SECTION();
+    return slot;
 }
 
 static PyObject *get_instance_dict(PyObject *module, PyObject *object)

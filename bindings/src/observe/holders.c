@@ -6,6 +6,7 @@
 #include "observe/holder_report.h"
 #include "observe/members.h"
 #include "support/errors.h"
+#include "support/free_threading.h"
 #include "support/ndarray.h"
 
 /// Maximum number of reported objects for a buffer.
@@ -186,7 +187,7 @@ static PyObject *list_frame_variables(PyObject *module, PyObject *frame)
         PyErr_Format(PyExc_TypeError, "expected a frame, got %.200s", Py_TYPE(frame)->tp_name);
         return NULL;
     }
-    return memrt__frame_locals((PyFrameObject *)frame);
+    return memrt__need_gil() == 0 ? memrt__frame_locals((PyFrameObject *)frame) : NULL;
 }
 
 static PyObject *get_graph_steps(PyObject *module, PyObject *unused)

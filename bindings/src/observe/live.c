@@ -5,6 +5,7 @@
 #include "observe/site_recorder.h"
 #include "support/arguments.h"
 #include "support/errors.h"
+#include "support/free_threading.h"
 
 /// Objects that the rows of a listing share, created once.
 typedef struct listing {
@@ -96,12 +97,12 @@ static PyObject *get_scope_path(listing_t *listing, uint32_t number)
     if (key == NULL) {
         return NULL;
     }
-    PyObject *path = PyDict_GetItemWithError(listing->scopes, key);
+    PyObject *path = memrt__dict_get(listing->scopes, key);
     Py_DECREF(key);
-    if (path == NULL && PyErr_Occurred() != NULL) {
-        return NULL;
+    if (path == NULL && PyErr_Occurred() == NULL) {
+        Py_RETURN_NONE;
     }
-    return Py_NewRef(path == NULL ? Py_None : path);
+    return path;
 }
 
 /// Return the name of a buffer, or None. New reference.
@@ -189,7 +190,7 @@ static PyObject *tracking_get(PyObject *module, PyObject *unused)
                          (unsigned long long)now.sample);
 }
 
-/// An open `with tracking()` block. Blocks, and the variables below, are used under the GIL.
+/// An open `with tracking()` block. Blocks, and the variables below, are state of the process.
 typedef struct tracking_block {
     struct tracking_block *outer; ///< next-outer block; NULL: none
     memrt_tracking_t settings;
@@ -232,10 +233,10 @@ static int save_outer_tracking(void)
     return 0;
 }
 
-static PyObject *tracking_open(PyObject *module, PyObject *tuple)
+/// Open a block and return its number. NULL with an exception.
+static PyObject *open_block(PyObject *tuple)
 {
     memrt_tracking_t settings;
-    (void)module;
     if (read_tracking(tuple, &settings) < 0 ||
         (innermost_block == NULL && save_outer_tracking() < 0)) {
         return NULL;
@@ -249,6 +250,16 @@ static PyObject *tracking_open(PyObject *module, PyObject *tuple)
     }
     *block = (tracking_block_t){innermost_block, settings};
     innermost_block = block;
+    return number;
+}
+
+static PyObject *tracking_open(PyObject *module, PyObject *tuple)
+{
+    PyObject *number;
+    (void)module;
+    MEMRT_BEGIN_PROCESS_STATE();
+    number = open_block(tuple);
+    MEMRT_END_PROCESS_STATE();
     return number;
 }
 
@@ -266,10 +277,9 @@ static tracking_block_t *unlink_block(const void *address)
     return block;
 }
 
-/// Close a block. Allocates no memory.
-static PyObject *tracking_close(PyObject *module, PyObject *number)
+/// Close a block and return None. Allocates no memory. NULL with an exception.
+static PyObject *close_block(PyObject *number)
 {
-    (void)module;
     const void *address = PyLong_AsVoidPtr(number);
     if (address == NULL && PyErr_Occurred() != NULL) {
         return NULL;
@@ -287,6 +297,16 @@ static PyObject *tracking_close(PyObject *module, PyObject *number)
         memrt__site_recorder_forget();
     }
     Py_RETURN_NONE;
+}
+
+static PyObject *tracking_close(PyObject *module, PyObject *number)
+{
+    PyObject *result;
+    (void)module;
+    MEMRT_BEGIN_PROCESS_STATE();
+    result = close_block(number);
+    MEMRT_END_PROCESS_STATE();
+    return result;
 }
 
 static PyObject *get_last_serial(PyObject *module, PyObject *unused)

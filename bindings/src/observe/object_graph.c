@@ -5,6 +5,7 @@
 
 #include "core/owner.h"
 #include "observe/base_chain.h"
+#include "support/free_threading.h"
 
 #define FIRST_NODES 4096u
 #define STEPS_BETWEEN_SIGNALS 8192u
@@ -287,18 +288,9 @@ static int find_objects(memrt_heap_t *heap, int own_frames)
 static int open_graph(memrt_heap_t *heap, PyObject *known, int own_frames)
 {
     *heap = (memrt_heap_t){0};
-#ifdef Py_GIL_DISABLED
-    (void)known;
-    (void)own_frames;
-    PyErr_SetString(
-        PyExc_RuntimeError,
-        "holders cannot be found in a Python without the GIL: other threads cannot be stopped");
-    return -1;
-#else
     heap->collector_was_on = PyGC_Disable();
     return find_objects(heap, own_frames) < 0 || (known != NULL && add_object(heap, known) < 0) ? -1
                                                                                                 : 0;
-#endif
 }
 
 static void close_graph(memrt_heap_t *heap)
@@ -315,6 +307,9 @@ static void close_graph(memrt_heap_t *heap)
 PyObject *memrt__object_graph_ask(PyObject *known, int own_frames, memrt_heap_ask_fn ask,
                                   void *context)
 {
+    if (memrt__need_gil() < 0) {
+        return NULL;
+    }
     for (;;) {
         memrt_heap_t heap;
         PyObject *answer = open_graph(&heap, known, own_frames) == 0 ? ask(&heap, context) : NULL;

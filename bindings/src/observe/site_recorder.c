@@ -1,5 +1,7 @@
 /// Cache of frames by code object and instruction, so that a tracked allocation rarely creates a
-/// frame. The cache and its functions need the GIL.
+/// frame. The functions need the GIL. In a free-threaded build, a mutex protects the cache. Code
+/// objects are freed, and frames are created, outside of the mutex, because both may run or wait
+/// for Python code.
 
 #include "observe/site_recorder.h"
 
@@ -10,6 +12,7 @@
 #include "observe/frames.h"
 #include "support/arguments.h"
 #include "support/errors.h"
+#include "support/free_threading.h"
 
 /// An instruction of a code object, with its frame. The entry holds the code object, so the address
 /// of the code stays unique.
@@ -23,11 +26,14 @@ typedef struct cache_entry {
 /// Maximum number of slots. A program that creates code without end must be able to free the code.
 #define SLOTS_MOST 65536u
 
-/// The cache, used under the GIL: open addressing, at most half of the slots taken.
-static struct {
+/// Open addressing, at most half of the slots taken.
+typedef struct cache {
     cache_entry_t *slots; ///< `capacity` slots, a power of two, or NULL
     size_t capacity, count;
-} cache;
+} cache_t;
+
+static memrt_mutex_t mutex = MEMRT_MUTEX_INIT;
+static cache_t cache; ///< mutex
 
 static size_t hash_instruction(const PyCodeObject *code, int instruction)
 {
@@ -47,15 +53,32 @@ static cache_entry_t *find_slot(const PyCodeObject *code, int instruction)
     return &cache.slots[i];
 }
 
-/// Make room for one more entry. Returns false without memory. A cache of maximum size is emptied
-/// first.
-static int reserve_slot(void)
+/// Empty the cache and return the entries, for free_entries(). The caller holds the mutex.
+static cache_t take_entries(void)
+{
+    cache_t taken = cache;
+    cache = (cache_t){0};
+    return taken;
+}
+
+/// Free entries. Freeing code objects may run Python code, so the caller holds no mutex.
+static void free_entries(const cache_t *taken)
+{
+    for (size_t i = 0; i < taken->capacity; i++) {
+        Py_XDECREF(taken->slots[i].code);
+    }
+    free(taken->slots);
+}
+
+/// Make room for one more entry. Returns false without memory. The entries of a cache of maximum
+/// size move to `*full`.
+static int reserve_slot(cache_t *full)
 {
     if (cache.count < cache.capacity / 2) {
         return 1;
     }
     if (cache.capacity == SLOTS_MOST) {
-        memrt__site_recorder_forget();
+        *full = take_entries();
     }
     cache_entry_t *old = cache.slots;
     size_t old_capacity = cache.capacity,
@@ -103,34 +126,39 @@ static memrt_frame_t create_frame(const memrt_call_t *call)
     return frame;
 }
 
-/// Return the cached frame of a call; 0: not in the cache.
-static memrt_frame_t find_cached_frame(const memrt_call_t *call)
+/// Write the cached frames of calls to `out`; 0: not in the cache.
+static void find_cached_frames(const memrt_call_t *calls, size_t count, memrt_frame_t *out)
 {
-    return cache.capacity == 0 ? 0 : find_slot(call->code, call->instruction)->frame;
+    MEMRT_MUTEX_LOCK(&mutex);
+    for (size_t i = 0; i < count; i++) {
+        out[i] = cache.capacity == 0 ? 0 : find_slot(calls[i].code, calls[i].instruction)->frame;
+    }
+    MEMRT_MUTEX_UNLOCK(&mutex);
 }
 
 /// Put a frame into the cache, unless memory ran out or the frame is cached already.
 static void cache_frame(const memrt_call_t *call, memrt_frame_t frame)
 {
-    cache_entry_t *entry = reserve_slot() ? find_slot(call->code, call->instruction) : NULL;
+    cache_t full = {0};
+    MEMRT_MUTEX_LOCK(&mutex);
+    cache_entry_t *entry = reserve_slot(&full) ? find_slot(call->code, call->instruction) : NULL;
     if (entry != NULL && entry->code == NULL) { /* GCOV_EXCL_BR_LINE: only after a collection */
         Py_INCREF(call->code);
         *entry = (cache_entry_t){call->code, call->instruction, frame};
         cache.count++;
     }
+    MEMRT_MUTEX_UNLOCK(&mutex);
+    free_entries(&full);
 }
 
-/// Return the frame of a call; 0: no memory. create_frame() may run the collector, which may
-/// reenter this function or run memrt__site_recorder_forget(). So no slot pointer is kept across
-/// that call.
-static memrt_frame_t get_frame(const memrt_call_t *call)
+/// Create and cache the frame of a call; 0: no memory. create_frame() may run the collector, which
+/// may reenter this function or run memrt__site_recorder_forget(). So no slot pointer is kept
+/// across that call.
+static memrt_frame_t add_frame(const memrt_call_t *call)
 {
-    memrt_frame_t frame = find_cached_frame(call);
-    if (frame == 0) {
-        frame = create_frame(call);
-        if (frame != 0) {
-            cache_frame(call, frame);
-        }
+    memrt_frame_t frame = create_frame(call);
+    if (frame != 0) {
+        cache_frame(call, frame);
     }
     return frame;
 }
@@ -143,8 +171,9 @@ static size_t write_python_frames(memrt_frame_t *out, size_t max)
         return 0;
     }
     size_t count = 0, depth = memrt__frames_here(calls, Py_MIN(max, MEMRT_FRAMES_MAX));
+    find_cached_frames(calls, depth, out);
     for (size_t i = 0; i < depth; i++) {
-        memrt_frame_t frame = get_frame(&calls[i]);
+        memrt_frame_t frame = out[i] != 0 ? out[i] : add_frame(&calls[i]);
         if (frame != 0) {
             out[count++] = frame;
         }
@@ -247,15 +276,10 @@ static PyObject *find_suppression(PyObject *module, PyObject *object)
 
 void memrt__site_recorder_forget(void)
 {
-    cache_entry_t *slots = cache.slots;
-    size_t capacity = cache.capacity;
-    cache.slots = NULL;
-    cache.capacity = cache.count = 0;
-    /* Freeing code objects may run Python code, so the cache is already empty. */
-    for (size_t i = 0; i < capacity; i++) {
-        Py_XDECREF(slots[i].code);
-    }
-    free(slots);
+    MEMRT_MUTEX_LOCK(&mutex);
+    cache_t taken = take_entries();
+    MEMRT_MUTEX_UNLOCK(&mutex);
+    free_entries(&taken);
 }
 
 PyMethodDef memrt__frames_methods[] = {

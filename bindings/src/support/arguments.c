@@ -2,6 +2,7 @@
 
 #include <stdio.h>
 
+#include "support/free_threading.h"
 #include "support/ndarray.h"
 
 /// Return the digits of a number, or its length in bits where Python refuses to write the digits.
@@ -161,14 +162,16 @@ int memrt__name_argument(PyObject *object, void *name)
 }
 
 /// Intern the parameter names of a signature that are not interned yet. -1 with an exception.
+/// Several threads may store the same names at once.
 static int intern_names(memrt_signature_t *signature)
 {
-    for (int i = signature->interned; i < signature->total; i++) {
-        signature->names[i] = PyUnicode_InternFromString(signature->keywords[i]);
-        if (signature->names[i] == NULL) {
+    for (int i = MEMRT_SHARED_READ(signature->interned); i < signature->total; i++) {
+        PyObject *name = PyUnicode_InternFromString(signature->keywords[i]);
+        if (name == NULL) {
             return -1;
         }
-        signature->interned = i + 1;
+        MEMRT_SHARED_WRITE(signature->names[i], name);
+        MEMRT_SHARED_WRITE(signature->interned, i + 1);
     }
     return 0;
 }
@@ -178,7 +181,7 @@ static int intern_names(memrt_signature_t *signature)
 static int find_parameter(const memrt_signature_t *signature, PyObject *name)
 {
     for (int i = 0; i < signature->total; i++) {
-        if (signature->names[i] == name) {
+        if (MEMRT_SHARED_READ(signature->names[i]) == name) {
             return i;
         }
     }

@@ -1,5 +1,6 @@
 #include "support/oom_error.h"
 
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <structmember.h>
@@ -11,13 +12,15 @@ typedef struct shortage {
 } shortage_t;
 
 static PyObject *type;
-/// Prepared instance, used under the GIL; NULL: there was no memory.
-static shortage_t *prepared_error;
+/// Prepared instance; NULL: there was no memory. A failure takes the instance by an exchange, so
+/// each instance has one user.
+static _Atomic(shortage_t *) prepared_error;
 
 /// Prepare an instance for the next failure, if there is memory.
 static void prepare_error(void)
 {
-    if (prepared_error == NULL) {
+    shortage_t *none = NULL;
+    if (atomic_load(&prepared_error) == NULL) {
         PyObject *instance = PyObject_CallNoArgs(type);
         if (instance == NULL) {
             PyErr_Clear();
@@ -25,8 +28,10 @@ static void prepare_error(void)
         }
         /* gc.freeze() would keep a tracked instance, and later its traceback, forever. */
         PyObject_GC_UnTrack(instance);
-        /* The collector may have run and reentered this function. */
-        Py_XSETREF(prepared_error, (shortage_t *)instance);
+        /* The collector may have run and reentered this function, or another thread was first. */
+        if (!atomic_compare_exchange_strong(&prepared_error, &none, (shortage_t *)instance)) {
+            Py_DECREF(instance);
+        }
     }
 }
 
@@ -110,11 +115,10 @@ int memrt__oom_error_setup(PyObject *module)
 PyObject *memrt__raise_out_of_memory(const memrt_policy_t *policy, size_t size, const char *what)
 {
     prepare_error();
-    shortage_t *error = prepared_error;
+    shortage_t *error = atomic_exchange(&prepared_error, NULL);
     if (error == NULL) {
         return PyErr_NoMemory();
     }
-    prepared_error = NULL;
     prepare_error(); /* before the exception is set */
     size_t written = 0;
     if (what != NULL) {

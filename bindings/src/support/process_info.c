@@ -9,6 +9,7 @@
 
 #include "support/arguments.h"
 #include "support/errors.h"
+#include "support/free_threading.h"
 
 static int append_option(PyObject *list, const memrt_option_t *option)
 {
@@ -40,13 +41,12 @@ static int append_warning(PyObject *list, const char *text)
     return result;
 }
 
-static PyObject *list_new_option_warnings(PyObject *module, PyObject *unused)
+/// Return the warnings that were not returned yet. Each warning is reported once per process, also
+/// if the package is loaded again.
+static PyObject *take_option_warnings(void)
 {
-    /* Each warning is reported once per process, also if the package is loaded again. */
     static size_t reported;
     const char *text;
-    (void)module;
-    (void)unused;
     PyObject *list = PyList_New(0);
     while (list != NULL && (text = memrt__api()->option_warning(reported)) != NULL) {
         if (append_warning(list, text) < 0) {
@@ -55,6 +55,17 @@ static PyObject *list_new_option_warnings(PyObject *module, PyObject *unused)
             reported++;
         }
     }
+    return list;
+}
+
+static PyObject *list_new_option_warnings(PyObject *module, PyObject *unused)
+{
+    PyObject *list;
+    (void)module;
+    (void)unused;
+    MEMRT_BEGIN_PROCESS_STATE();
+    list = take_option_warnings();
+    MEMRT_END_PROCESS_STATE();
     return list;
 }
 

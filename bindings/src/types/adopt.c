@@ -12,6 +12,7 @@
 #include "core/meminfo_object.h"
 #include "core/owner.h"
 #include "support/errors.h"
+#include "support/free_threading.h"
 #include "support/ndarray.h"
 
 /// Return the array that owns the memory of `array`, possibly `array` itself; NULL when no array
@@ -32,8 +33,8 @@ static PyArrayObject *find_owning_array(PyArrayObject *array)
 /// freeing the data.
 static int can_move_ownership(PyArrayObject *array)
 {
-    return array != NULL && PyArray_BASE(array) == NULL &&
-           !memrt_descr_has_references(PyArray_DESCR(array));
+    return array != NULL && PyArray_CHKFLAGS(array, NPY_ARRAY_OWNDATA) &&
+           PyArray_BASE(array) == NULL && !memrt_descr_has_references(PyArray_DESCR(array));
 }
 
 /// Free the data as NumPy frees the data of an array without a handler.
@@ -70,7 +71,7 @@ static int create_donor_owner(PyArrayObject *array, memrt_new_options_t *options
 }
 
 /// Move ownership, in steps that cannot fail. From here on the MemInfo frees the data, and NumPy
-/// does not.
+/// does not. At each step the array has a base or owns its data, for other threads that look.
 static void move_ownership(PyArrayObject *array, PyArrayObject *donor, PyObject *base)
 {
     if (donor != NULL) {
@@ -78,8 +79,8 @@ static void move_ownership(PyArrayObject *array, PyArrayObject *donor, PyObject 
         PyArray_ENABLEFLAGS(donor, NPY_ARRAY_OWNDATA);
         ((PyArrayObject_fields *)array)->mem_handler = NULL;
     }
+    MEMRT_SHARED_WRITE(((PyArrayObject_fields *)array)->base, base);
     PyArray_CLEARFLAGS(array, NPY_ARRAY_OWNDATA);
-    ((PyArrayObject_fields *)array)->base = base;
 }
 
 static int adopt_into_shell(memrt_meminfo_object_t *shell, PyArrayObject *array,
@@ -105,6 +106,20 @@ static int adopt_into_shell(memrt_meminfo_object_t *shell, PyArrayObject *array,
     return 0;
 }
 
+/// Adopt an array that may have been adopted since the check. Returns 1; 0 if ownership cannot move
+/// any more; -1 with an exception.
+static int try_to_adopt(memrt_meminfo_object_t *shell, PyArrayObject *array, memrt_policy_t *policy)
+{
+    static memrt_mutex_t mutex = MEMRT_MUTEX_INIT;
+    int result = 0;
+    MEMRT_MUTEX_LOCK(&mutex);
+    if (can_move_ownership(array)) {
+        result = adopt_into_shell(shell, array, policy) < 0 ? -1 : 1;
+    }
+    MEMRT_MUTEX_UNLOCK(&mutex);
+    return result;
+}
+
 static int adopt_owning_array(PyArrayObject *array, PyObject *policy)
 {
     PyObject *handler = memrt__current_handler_for(policy);
@@ -112,9 +127,8 @@ static int adopt_owning_array(PyArrayObject *array, PyObject *policy)
         return -1;
     }
     memrt_meminfo_object_t *shell = memrt__meminfo_shell();
-    int result =
-        shell != NULL ? adopt_into_shell(shell, array, memrt__handler_policy(handler)) : -1;
-    if (result < 0) {
+    int result = shell != NULL ? try_to_adopt(shell, array, memrt__handler_policy(handler)) : -1;
+    if (result <= 0) {
         Py_XDECREF(shell);
     }
     Py_DECREF(handler);
@@ -133,13 +147,11 @@ static PyObject *take_over_array(PyObject *module, PyObject *args)
         return managed > 0 ? Py_NewRef(Py_True) : NULL;
     }
     PyArrayObject *owner = find_owning_array((PyArrayObject *)array);
-    if (!can_move_ownership(owner)) {
-        Py_RETURN_FALSE;
+    int adopted = can_move_ownership(owner) ? adopt_owning_array(owner, policy) : 0;
+    if (adopted == 0) { /* another thread may have adopted the array since the first check */
+        adopted = memrt__is_managed(array);
     }
-    if (adopt_owning_array(owner, policy) < 0) {
-        return NULL;
-    }
-    Py_RETURN_TRUE;
+    return adopted >= 0 ? PyBool_FromLong(adopted) : NULL;
 }
 
 PyMethodDef memrt__adoption_methods[] = {

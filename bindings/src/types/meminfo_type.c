@@ -10,6 +10,7 @@
 #include "interop/dlpack_export.h"
 #include "support/arguments.h"
 #include "support/errors.h"
+#include "support/free_threading.h"
 #include "support/ndarray.h"
 
 static PyObject *meminfo_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
@@ -147,7 +148,7 @@ static PyObject *export_meminfo_capsule(memrt_meminfo_object_t *self, PyObject *
     if (mi == NULL) {
         return NULL;
     }
-    self->handed_out = 1;
+    MEMRT_SHARED_WRITE(self->handed_out, 1);
     memrt__api()->acquire(mi);
     return memrt_meminfo_as_capsule(memrt__api(), mi);
 }
@@ -163,14 +164,14 @@ static int meminfo_getbuffer(memrt_meminfo_object_t *self, Py_buffer *view, int 
                           bytes.readonly, flags) < 0) {
         return -1;
     }
-    self->exports++;
+    MEMRT_SHARED_ADD(self->exports, 1);
     return 0;
 }
 
 static void meminfo_releasebuffer(memrt_meminfo_object_t *self, Py_buffer *view)
 {
     (void)view;
-    self->exports--;
+    MEMRT_SHARED_ADD(self->exports, -1);
 }
 
 static PyObject *meminfo_dlpack(memrt_meminfo_object_t *self, PyObject *const *args,

@@ -4,6 +4,7 @@
 #include "core/mem_handler.h"
 #include "support/arguments.h"
 #include "support/errors.h"
+#include "support/free_threading.h"
 
 /// Check an option value; NULL is valid. -1 with an exception that states the fault.
 static int verify_option(const char *name, const char *value)
@@ -125,8 +126,9 @@ static PyObject *list_policies(PyObject *module, PyObject *unused)
 /// only if an error occurred.
 static PyObject *find_live_object(PyObject *known, PyObject *key)
 {
-    PyObject *ref = PyDict_GetItemWithError(known, key);
+    PyObject *ref = memrt__dict_get(known, key);
     PyObject *object = ref != NULL ? PyObject_CallNoArgs(ref) : NULL;
+    Py_XDECREF(ref);
     if (object == Py_None) {
         Py_CLEAR(object);
     }
@@ -137,16 +139,19 @@ static PyObject *find_live_object(PyObject *known, PyObject *key)
 /// threads, signal handlers and finalizers get the same object.
 static PyObject *get_or_add_object(PyObject *module, PyObject *args)
 {
+    static memrt_mutex_t mutex = MEMRT_MUTEX_INIT;
     PyObject *known, *key, *candidate;
     (void)module;
     if (!PyArg_ParseTuple(args, "O!OO:one_object", &PyDict_Type, &known, &key, &candidate)) {
         return NULL;
     }
     PyObject *ref = PyWeakref_NewRef(candidate, NULL);
+    MEMRT_MUTEX_LOCK(&mutex);
     PyObject *object = ref != NULL ? find_live_object(known, key) : NULL;
     if (object == NULL && !PyErr_Occurred() && PyDict_SetItem(known, key, ref) == 0) {
         object = Py_NewRef(candidate);
     }
+    MEMRT_MUTEX_UNLOCK(&mutex);
     Py_XDECREF(ref);
     return object;
 }
@@ -161,7 +166,7 @@ PyMethodDef memrt__policy_methods[] = {
     {"one_object", get_or_add_object, METH_VARARGS,
      "one_object(known, key, candidate) -> object\n\n"
      "Return the live object of `known`, a dict of weak references, for `key`. Without a live\n"
-     "object, store and return `candidate`. Atomic under the GIL."},
+     "object, store and return `candidate`. Atomic for threads."},
     {"policies", list_policies, METH_NOARGS,
      "policies() -> list of (index, handler)\n\nReturn all live policies, each with a handler."},
     {NULL, NULL, 0, NULL},
