@@ -185,6 +185,8 @@ def retention(
     ------
     ValueError
         A number is out of range.
+    RuntimeError
+        The GIL is off, so other threads change objects during the search.
 
     Notes
     -----

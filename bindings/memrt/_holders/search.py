@@ -157,6 +157,8 @@ def holders(buffer: object, /) -> Holders:
         `buffer` is neither an array, nor a memoryview, nor a MemInfo, nor an entry of live().
     LookupError
         The buffer of an entry of live() was freed.
+    RuntimeError
+        The GIL is off, so other threads change objects during the search.
 
     Notes
     -----

@@ -177,13 +177,19 @@ def _group_trends(
 
 
 def _with_holders(trends: list[Trend], buffers: list[LiveBuffer]) -> list[Trend]:
-    """Add the holders of the newest buffer to each of the first growing trends."""
+    """Add the holders of the newest buffer to each of the first growing trends.
+
+    While the search for holders is refused, nothing is added.
+    """
     newest = {_place_of(buffer): buffer for buffer in buffers}  # oldest first
     growing = [trend.name for trend in trends if trend.is_growing][:_HELD]
-    return [
-        replace(trend, newest=held(newest[trend.name])) if trend.name in growing else trend
-        for trend in trends
-    ]
+    try:
+        return [
+            replace(trend, newest=held(newest[trend.name])) if trend.name in growing else trend
+            for trend in trends
+        ]
+    except RuntimeError:
+        return trends
 
 
 def _place_of(buffer: LiveBuffer) -> str:

@@ -109,11 +109,16 @@ def describe(groups: list[LeakGroup], survey: Survey | None = None) -> list[str]
     Parameters
     ----------
     survey : Survey or None
-        An existing survey of the buffers of the groups; None: make a survey.
+        An existing survey of the buffers of the groups; None: make a survey. If the search for
+        holders is refused, the last line has the reason.
     """
     shown = groups[:GROUPS_SHOWN]
+    refusal = []
     if survey is None:
-        survey = Survey(buffer for each in shown for buffer in each.buffers)
+        try:
+            survey = Survey(buffer for each in shown for buffer in each.buffers)
+        except RuntimeError as error:
+            refusal = [f"  {error}"]
     lines = []
     for each in shown:
         lines.append(f"  {each}")
@@ -122,13 +127,14 @@ def describe(groups: list[LeakGroup], survey: Survey | None = None) -> list[str]
         _, rest = amount(groups[GROUPS_SHOWN:])
         left = plural(len(groups) - GROUPS_SHOWN, "more source line")
         lines.append(f"  and {human_bytes(rest)} at {left}")
-    return lines
+    return lines + refusal
 
 
-def _details(each: LeakGroup, survey: Survey) -> list[str]:
+def _details(each: LeakGroup, survey: Survey | None) -> list[str]:
     largest = each.buffers[0]
     lines = [f"called from {frame}" for frame in _callers(each, largest)]
-    lines += survey.lines(each.buffers)  # the buffers of a group may have different holders
+    if survey is not None:  # the buffers of a group may have different holders
+        lines += survey.lines(each.buffers)
     what = "buffer" if len(each.buffers) == 1 else "largest buffer"
     name = "" if largest.name is None else f" {largest.name!r},"
     scope = "" if largest.scope is None else f", scope {largest.scope}"
@@ -136,7 +142,7 @@ def _details(each: LeakGroup, survey: Survey) -> list[str]:
         f"{what}:{name} {human_bytes(largest.nbytes)}, {human_seconds(largest.age)} old, "
         f"refcount {largest.refcount}, policy {largest.policy}{scope}"
     )
-    found = held(largest)
+    found = None if survey is None else held(largest)
     return lines + ([] if found is None else found.tree())
 
 

@@ -54,6 +54,28 @@ def test_leak_error_shows_site_callers_and_largest_buffer():
     assert isinstance(error, AssertionError)
 
 
+def refuse(*_):
+    raise RuntimeError("no search today: start with another option")
+
+
+def test_leak_error_states_why_holders_were_not_searched(monkeypatch):
+    monkeypatch.setattr(_memrt, "survey", refuse)
+    kept = []
+    lines = str(leaks_of(lambda: kept.append(make()))).splitlines()
+    assert any(line.startswith("      buffer: 4.9 KiB, ") for line in lines)
+    assert not any("held by" in line for line in lines)
+    assert lines[-1] == "  no search today: start with another option"
+
+
+def test_growth_without_a_search_has_no_holders(monkeypatch):
+    kept = []
+    monkeypatch.setattr(_memrt, "find_holders", refuse)
+    found = memrt.debug.growth(lambda: kept.append(make()))
+    (trend,) = found.growing
+    assert trend.newest is None
+    assert trend.slope == 5001
+
+
 def test_unreachable_cycle_is_not_a_leak():
     class Node:
         pass
