@@ -19,8 +19,11 @@ import types
 import memrt
 import numpy as np
 import pytest
+from gil import needs_gil
 from memrt import _memrt
 from memrt._holders.search import build
+
+pytestmark = needs_gil
 
 CACHE: dict = {}
 GLOBAL = None

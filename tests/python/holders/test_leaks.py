@@ -8,6 +8,7 @@ import threading
 import memrt
 import numpy as np
 import pytest
+from gil import needs_gil
 from memrt import _memrt
 from memrt._leaks import leaks
 
@@ -261,6 +262,7 @@ def test_growth_finds_the_site_and_scope_of_a_leak():
     assert found.to_dict()["places"][0]["is_growing"] is True
 
 
+@needs_gil
 def test_growth_shows_newest_buffer_of_the_top_5_sites():
     kept = []
     namespace = {"memrt": memrt, "kept": kept}
@@ -343,6 +345,7 @@ def test_growth_stops_at_and_passes_on_an_exception():
     gc.collect()
 
 
+@needs_gil
 def test_leak_error_shows_the_holder_of_a_buffer():
     global held_here
     error = leaks_of(hold_here)
@@ -356,6 +359,7 @@ def hold_here():
     held_here = make()
 
 
+@needs_gil
 def test_holders_accepts_a_listed_buffer_until_freed():
     with memrt.debug.tracking():
         mi = make()

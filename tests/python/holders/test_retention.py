@@ -12,9 +12,12 @@ from collections.abc import Callable
 import memrt
 import numpy as np
 import pytest
+from gil import needs_gil
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from memrt import _memrt
+
+pytestmark = needs_gil
 
 SHAPE = (20, 30, 5)
 SIZE = 20 * 30 * 5 * 8

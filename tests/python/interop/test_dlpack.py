@@ -35,6 +35,7 @@ from dltensor import (
     compact,
 )
 from exported import exports_of
+from gil import needs_gil
 from hypothesis import given
 from memrt import _memrt
 
@@ -271,6 +272,7 @@ def test_read_only_memory_has_no_unversioned_export():
             exporter.__dlpack__()
 
 
+@needs_gil
 @pytest.mark.rule("D12")
 @pytest.mark.parametrize("kind", KINDS)
 def test_copy_sets_copied_flag_and_shares_no_memory(kind):
@@ -1123,6 +1125,7 @@ def test_tensor_attributes_describe_array():
     np.testing.assert_array_equal(tensor.array, array)
 
 
+@needs_gil
 def test_holders_and_collector_find_tensor():
     tensor = memrt.types.Tensor(counting())
     found = memrt.holders(tensor.meminfo)

@@ -7,6 +7,7 @@ import subprocess
 import sys
 
 import pytest
+from gil import needs_gil
 from hypothesis import given
 from hypothesis import strategies as st
 from memrt._profile.moment import moment_of
@@ -105,6 +106,7 @@ def test_timeline_records_the_peak_and_exclusive_scope_bytes(recorded):
     assert min(line["resident"]) > 0
 
 
+@needs_gil
 def test_recording_lists_live_buffers_with_holders_at_the_end(recorded):
     _, document = recorded(PROGRAM)
     columns = document["live"]["columns"]
@@ -117,6 +119,7 @@ def test_recording_lists_live_buffers_with_holders_at_the_end(recorded):
     assert document["lost"] == []
 
 
+@needs_gil
 def test_lost_buffers_are_all_counted_among_larger_buffers(recorded):
     _, document = recorded(
         "import ctypes, numpy as np\n"
@@ -131,6 +134,7 @@ def test_lost_buffers_are_all_counted_among_larger_buffers(recorded):
     assert "120 x `__main__.kept[...]`" in held["lines"]
 
 
+@needs_gil
 def test_recording_has_lost_buffers_and_wasted_bytes(recorded):
     _, document = recorded(
         "import ctypes, numpy as np\n"
@@ -146,6 +150,7 @@ def test_recording_has_lost_buffers_and_wasted_bytes(recorded):
     assert document["retention"]["wasted"] == 400_000 - 80
 
 
+@needs_gil
 def test_recording_has_the_100_largest_groups_of_buffers(recorded):
     lines = [f"kept.append(np.ones({1000 - number}))\n" for number in range(102)]
     _, document = recorded("import numpy as np\nkept = []\n" + "".join(lines))
@@ -279,6 +284,7 @@ def test_failed_sampler_reading_is_noted_in_the_recording(recorded):
     assert any(note.startswith("1 reading failed") for note in document["notes"])
 
 
+@needs_gil
 def test_ctrl_c_at_the_end_loses_only_the_part_in_progress(recorded):
     result, document = recorded(
         "import numpy as np, memrt._profile.ending as ending\n"

@@ -9,6 +9,7 @@ from xml.etree import ElementTree
 
 import memrt
 import pytest
+from gil import needs_gil
 from memrt import _memrt
 
 pytest_plugins = ["pytester"]
@@ -95,6 +96,7 @@ def test_plain():
 # --- Leaks. ---
 
 
+@needs_gil
 def test_buffer_that_outlives_its_test_is_a_leak(apart):
     result = apart(
         """
@@ -124,6 +126,7 @@ def test_drops():
     )
 
 
+@needs_gil
 def test_leaks_of_a_line_are_reported_once_with_calls_and_scope(apart):
     result = apart(
         """
