@@ -42,13 +42,14 @@ def test_tracked_buffers_of_threads_have_their_own_sites():
 
 
 def test_cache_of_frames_is_dropped_while_threads_fill_it(untracked):
-    def work(number):
-        for i in range(ROUNDS):
+    source = "def make():\n    return [" + "memrt.alloc(100),\n" * 50 + "]"
+
+    def work(_):
+        for _ in range(ROUNDS):
             scope = {"memrt": memrt}
-            exec(f"def maker_{i}():\n    return memrt.alloc(100)", scope)
+            exec(source, scope)
             with memrt.debug.tracking(frames=8):
-                mi = scope[f"maker_{i}"]()
-                assert mi.nbytes == 100
+                assert len(scope["make"]()) == 50
 
     on_threads(work)
     assert not _memrt.tracking_enabled()
@@ -79,7 +80,7 @@ def test_statistics_are_read_while_threads_allocate():
                 stats = memrt.stats()
                 assert stats.alloc >= stats.free
                 assert memrt.debug.policies()
-                assert memrt.debug.threads()
+                assert all(thread.alloc >= 0 for thread in memrt.debug.threads())
                 assert len(memrt.debug.sizes()) > 0
                 assert all(buffer.nbytes >= 0 for buffer in memrt.debug.live())
                 memrt.release_unused()
