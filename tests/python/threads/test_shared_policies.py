@@ -51,15 +51,15 @@ def test_threads_use_many_policies_in_one_scope():
 def test_threads_open_scopes_of_the_same_names():
     def work(number):
         for i in range(ROUNDS):
-            with memrt.scope("outer"), memrt.scope(f"inner {i % 5}") as inner:
+            with memrt.scope("shared outer"), memrt.scope(f"inner {i % 5}") as inner:
                 mi = memrt.alloc(10)
-                assert inner.path == ("outer", f"inner {i % 5}")
+                assert inner.path == ("shared outer", f"inner {i % 5}")
                 assert mi.nbytes == 10
         assert len(memrt.scopes()) > 0
 
-    before = sum(scope.stats().alloc for scope in memrt.scopes() if scope.path == ("outer",))
+    before = sum(scope.stats().alloc for scope in memrt.scopes() if scope.path == ("shared outer",))
     on_threads(work)
-    assert memrt.scopes()["outer"].stats().alloc - before == 8 * ROUNDS
+    assert memrt.scopes()["shared outer"].stats().alloc - before == 8 * ROUNDS
 
 
 def test_threads_get_the_same_object_of_a_policy():
