@@ -3,15 +3,34 @@
 #include <pthread.h>
 #include <string.h>
 
+#include "runtime/config/options.h"
 #include "support/cuda.h"
 
 #define MIB ((size_t)1 << 20)
 #define SIZE (3 * MIB)
 
+/// Whether the tests of cached blocks can run: checking mode has no caches.
+static bool caches;
+
+/// Switch the cache on, also where a sanitizer or a setting switched all caches off at the start.
 void suite_prepare(void)
 {
     cuda_prepare();
+    caches = !memrt__options.check;
+    memrt__options.cache = caches;
 }
+
+/// Define a test of cached blocks.
+#define CACHE_TEST_EACH(name, count)                                                               \
+    static void name##_with_cache(int index);                                                      \
+    TEST_EACH(name, count)                                                                         \
+    {                                                                                              \
+        if (caches) {                                                                              \
+            name##_with_cache(index);                                                              \
+        }                                                                                          \
+    }                                                                                              \
+    static void name##_with_cache(__attribute__((unused)) int index)
+#define CACHE_TEST(name) CACHE_TEST_EACH(name, 1)
 
 static uintptr_t get_address(memrt_meminfo_t *mi)
 {
@@ -37,7 +56,7 @@ static void set_limit(uint64_t limit)
     ck_assert_int_eq(api->cuda_set_limit(MEMRT_MEMORY_PINNED, limit), MEMRT_OK);
 }
 
-TEST(next_request_gets_freed_block_without_driver_call)
+CACHE_TEST(next_request_gets_freed_block_without_driver_call)
 {
     uintptr_t first = use_buffer(SIZE, 0);
     ck_assert_uint_eq(cached(), SIZE);
@@ -51,7 +70,7 @@ TEST(next_request_gets_freed_block_without_driver_call)
     ck_assert_uint_eq(cached(), 0);
 }
 
-TEST(last_freed_block_of_the_size_is_taken_first)
+CACHE_TEST(last_freed_block_of_the_size_is_taken_first)
 {
     memrt_meminfo_t *a = cuda_buffer(MEMRT_MEMORY_PINNED, SIZE, 0);
     memrt_meminfo_t *b = cuda_buffer(MEMRT_MEMORY_PINNED, SIZE, 0);
@@ -68,7 +87,7 @@ TEST(last_freed_block_of_the_size_is_taken_first)
     cuda_expect_clean();
 }
 
-TEST_EACH(block_is_cached_after_work_of_all_streams, 2)
+CACHE_TEST_EACH(block_is_cached_after_work_of_all_streams, 2)
 {
     uintptr_t stream = cuda_stream();
     memrt_meminfo_t *mi = cuda_buffer(MEMRT_MEMORY_PINNED, SIZE, index == 0 ? 0 : stream);
@@ -94,7 +113,7 @@ static const struct {
     {"cuStreamSynchronize", MEMRT_CUDA_STREAM_LEGACY},
 };
 
-TEST_EACH(block_is_freed_after_a_failed_wait, sizeof(waits) / sizeof(waits[0]))
+CACHE_TEST_EACH(block_is_freed_after_a_failed_wait, sizeof(waits) / sizeof(waits[0]))
 {
     memrt_meminfo_t *mi = cuda_buffer(MEMRT_MEMORY_PINNED, SIZE, waits[index].stream);
     fake_fail(waits[index].call, 1, 700, 0); /* CUDA_ERROR_ILLEGAL_ADDRESS */
@@ -104,7 +123,7 @@ TEST_EACH(block_is_freed_after_a_failed_wait, sizeof(waits) / sizeof(waits[0]))
     cuda_expect_clean();
 }
 
-TEST(wait_leaves_out_devices_that_are_not_used)
+CACHE_TEST(wait_leaves_out_devices_that_are_not_used)
 {
     fake_machine(3, 1);
     (void)use_buffer(SIZE, 0);
@@ -114,7 +133,7 @@ TEST(wait_leaves_out_devices_that_are_not_used)
     cuda_expect_clean();
 }
 
-TEST(block_is_freed_with_more_devices_than_memrt_knows)
+CACHE_TEST(block_is_freed_with_more_devices_than_memrt_knows)
 {
     fake_machine(65, 1);
     (void)use_buffer(SIZE, 0);
@@ -123,7 +142,7 @@ TEST(block_is_freed_with_more_devices_than_memrt_knows)
     cuda_expect_clean();
 }
 
-TEST(very_large_block_is_freed)
+CACHE_TEST(very_large_block_is_freed)
 {
     (void)use_buffer(1025 * MIB, 0);
     ck_assert_uint_eq(cached(), 0);
@@ -131,7 +150,7 @@ TEST(very_large_block_is_freed)
     cuda_expect_clean();
 }
 
-TEST(block_is_freed_if_a_context_cannot_be_entered)
+CACHE_TEST(block_is_freed_if_a_context_cannot_be_entered)
 {
     memrt_meminfo_t *mi = cuda_buffer(MEMRT_MEMORY_PINNED, SIZE, 0);
     fake_fail("cuCtxPushCurrent_v2", 2, 201, 0); /* the first push is of the release itself */
@@ -140,7 +159,7 @@ TEST(block_is_freed_if_a_context_cannot_be_entered)
     cuda_expect_clean();
 }
 
-TEST(oldest_blocks_are_freed_beyond_the_most_bytes)
+CACHE_TEST(oldest_blocks_are_freed_beyond_the_most_bytes)
 {
     memrt_meminfo_t *buffers[6];
     set_limit(16 * MIB); /* also the most cached bytes */
@@ -158,7 +177,7 @@ TEST(oldest_blocks_are_freed_beyond_the_most_bytes)
     cuda_expect_clean();
 }
 
-TEST(cache_holds_a_bounded_number_of_blocks)
+CACHE_TEST(cache_holds_a_bounded_number_of_blocks)
 {
     memrt_meminfo_t *buffers[300];
     for (size_t i = 0; i < 300; i++) {
@@ -172,7 +191,7 @@ TEST(cache_holds_a_bounded_number_of_blocks)
     cuda_expect_clean();
 }
 
-TEST(cached_blocks_are_freed_if_the_driver_has_no_memory)
+CACHE_TEST(cached_blocks_are_freed_if_the_driver_has_no_memory)
 {
     memrt_meminfo_t *mi = NULL;
     memrt_cuda_options_t options = {.struct_size = sizeof(options), .memory = MEMRT_MEMORY_PINNED};
@@ -189,7 +208,7 @@ TEST(cached_blocks_are_freed_if_the_driver_has_no_memory)
     cuda_expect_clean();
 }
 
-TEST(release_unused_returns_the_bytes_that_the_driver_freed)
+CACHE_TEST(release_unused_returns_the_bytes_that_the_driver_freed)
 {
     (void)use_buffer(SIZE, 0);
     (void)use_buffer(MIB, 0);
@@ -200,7 +219,7 @@ TEST(release_unused_returns_the_bytes_that_the_driver_freed)
     fake_reset();
 }
 
-TEST(release_unused_keeps_blocks_without_a_context)
+CACHE_TEST(release_unused_keeps_blocks_without_a_context)
 {
     (void)use_buffer(SIZE, 0);
     fake_fail("cuCtxPushCurrent_v2", 1, 201, 0);
@@ -224,9 +243,21 @@ static const struct {
     {SIZE_MAX, SIZE_MAX},
 };
 
-TEST_EACH(size_is_rounded_to_one_of_four_between_powers_of_two, sizeof(sizes) / sizeof(sizes[0]))
+CACHE_TEST_EACH(size_is_rounded_to_one_of_four_between_powers_of_two,
+                sizeof(sizes) / sizeof(sizes[0]))
 {
     ck_assert_uint_eq(memrt__pinned_cache_round(sizes[index].size), sizes[index].rounded);
+}
+
+TEST(no_block_is_cached_if_the_cache_is_off)
+{
+    memrt__options.cache = false;
+    (void)use_buffer(SIZE, 0);
+    ck_assert_uint_eq(cached(), 0);
+    ck_assert_uint_eq(fake_calls("cuMemFreeHost"), 1);
+    ck_assert_uint_eq(memrt__pinned_cache_round(100), 100);
+    memrt__options.cache = caches;
+    cuda_expect_clean();
 }
 
 enum { THREADS = 4, TURNS = 300 };
@@ -251,7 +282,7 @@ static void *use_buffers(void *number)
     return NULL;
 }
 
-TEST(concurrent_threads_never_share_a_cached_block)
+CACHE_TEST(concurrent_threads_never_share_a_cached_block)
 {
     pthread_t threads[THREADS];
     unsigned char numbers[THREADS];

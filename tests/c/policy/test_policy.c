@@ -371,7 +371,8 @@ TEST(new_policies_read_few_shards_of_many_threads_on_average)
         readings += memrt__stats_idle_readings - before;
         api->policy_release(policy);
     }
-    ck_assert_uint_le(readings, 104 * MEMRT__SWEEP_READINGS);
+    /* The last visit may read all shards of a policy twice, beyond the average. */
+    ck_assert_uint_le(readings, 100 * MEMRT__SWEEP_READINGS + 2 * (CREW + 1));
     for (size_t i = 0; i < CREW; i++) {
         free_blocks(crowd.blocks[i], 20);
     }
