@@ -27,7 +27,7 @@ from pathlib import Path
 
 from rows import ROOT, Row, rows
 
-sys.path.insert(0, str(ROOT / "tests"))
+sys.path.insert(0, str(ROOT / "tests" / "systems"))
 sys.path.insert(0, str(ROOT / "tests" / "suites"))
 import comparison
 import environment
