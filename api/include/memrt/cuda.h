@@ -85,7 +85,7 @@ typedef struct memrt_cuda_stats {
     uint64_t free;      ///< buffers ever given back
     uint64_t failed;    ///< requests that were refused, by the driver or the limit
     uint64_t lost;      ///< buffers in `free` that the driver refused to take back
-    uint64_t cached;    ///< bytes of freed pinned memory, kept for later requests
+    uint64_t cached;    ///< bytes of freed pinned memory, cached for later requests
 } memrt_cuda_stats_t;
 
 /// Explain why CUDA cannot be used: write at most `length` bytes of a sentence with the closing
@@ -184,8 +184,8 @@ typedef memrt_policy_t *(*memrt_cuda_policy_fn)(memrt_memory_t memory);
 /// Return the allocator of pinned host memory, for policies; static. Without a driver, every
 /// request is refused.
 ///
-/// Freed blocks are kept for later requests of about their size, until release_unused: at most as
-/// many bytes as the program had in use at once, and a quarter; or 80 MiB, if that is more. The
+/// Freed blocks are cached for later requests of about the same size, until release_unused. The
+/// cache has at most 1.25 times the maximum of bytes in use at once, or 80 MiB if that is more. The
 /// free of a block waits for all devices.
 typedef const memrt_allocator_t *(*memrt_allocator_pinned_fn)(void);
 
