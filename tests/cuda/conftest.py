@@ -65,7 +65,7 @@ def _books() -> dict[str, object]:
 
 @pytest.fixture(autouse=True)
 def balanced_books(request, machine):
-    """Verify that a test leaves no memory behind, and that the fake driver saw no fault."""
+    """Verify the accounts after a test: no memory is left, and the fake driver saw no fault."""
     if isinstance(machine, Fake):
         memrt.release_unused()  # pinned memory that is kept for later requests
         machine.reset()

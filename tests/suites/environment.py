@@ -9,7 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
+from steps import ROOT, StepError, run
+
 LOGS = ROOT / "build" / "log"
 
 # Script for an interpreter: prints versions of packages, and a hash of the installed memrt.
@@ -25,20 +26,9 @@ print(json.dumps({**found, "python": platform.python_version(), "build": digest.
 """
 
 
-class StepError(Exception):
-    """A failed step. The message names the step and the path of its log, where there is a log."""
-
-
 def logged(name: str, *command: str | Path) -> None:
     """Run a command with its output in a log. Raise StepError if the command fails."""
-    LOGS.mkdir(parents=True, exist_ok=True)
-    log = LOGS / f"{name}.log"
-    with log.open("w") as output:
-        done = subprocess.run(
-            [str(part) for part in command], stdout=output, stderr=subprocess.STDOUT, check=False
-        )
-    if done.returncode != 0:
-        raise StepError(f"{name} failed: see {log.relative_to(ROOT)}")
+    run(LOGS / f"{name}.log", *command)
 
 
 def ensure(

@@ -1,7 +1,7 @@
-"""Bare Debian systems, made once by debootstrap, for tests on other systems than this machine's.
+"""Bare Debian systems, made once by debootstrap, for tests on other systems.
 
-A system for this processor is a folder for chroot, which needs root. A system for another processor
-is only unpacked, and QEMU's user emulation runs its programs.
+A system for the processor of the machine is a folder for chroot, which needs root. A system for
+another processor is only unpacked, and QEMU's user emulation runs the programs.
 """
 
 from __future__ import annotations
@@ -16,10 +16,13 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 SYSTEMS = ROOT / "build" / "systems"
 MIRROR = "http://deb.debian.org/debian"
-SCRIPT = "sid"  # of debootstrap: that of a newer release may be missing, and all are the same
+SCRIPT = "sid"
+"""Script of debootstrap for all releases: older versions of debootstrap lack newer releases."""
 CERTIFICATES = Path("etc/ssl/certs/ca-certificates.crt")
 ENVIRONMENT = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "HOME": "/root", "LANG": "C.UTF-8"}
-NATIVE = {"x86_64": "amd64", "aarch64": "arm64"}[os.uname().machine]
+NATIVE = os.uname().machine
+NAMES = {"x86_64": "amd64", "aarch64": "arm64"}
+"""Names of processors in Debian."""
 
 
 def make(name: str, suite: str, packages: str, processor: str = NATIVE) -> Path:
@@ -35,14 +38,14 @@ def make(name: str, suite: str, packages: str, processor: str = NATIVE) -> Path:
     root.parent.mkdir(parents=True, exist_ok=True)
     options = ["--variant=minbase", f"--include={','.join(packages.split())}"]
     if processor != NATIVE:
-        options += ["--foreign", f"--arch={processor}"]
+        options += ["--foreign", f"--arch={NAMES[processor]}"]
     with root.with_suffix(".log").open("w") as log:
         command = ["debootstrap", *options, suite, str(root), MIRROR, SCRIPT]
         subprocess.run(command, stdout=log, stderr=log, check=True)
         if processor != NATIVE:
             for package in (root / "var/cache/apt/archives").glob("*.deb"):
                 subprocess.run(["dpkg-deb", "-x", package, root], stderr=log, check=True)
-    if (root / CERTIFICATES).exists():  # this machine may reach the network by other certificates
+    if (root / CERTIFICATES).exists():  # the network may need certificates of the machine
         shutil.copy(Path("/") / CERTIFICATES, root / CERTIFICATES)
     (root / "ready").touch()
     return root
@@ -50,7 +53,7 @@ def make(name: str, suite: str, packages: str, processor: str = NATIVE) -> Path:
 
 @contextmanager
 def mounted(root: Path, *folders: Path) -> Iterator[None]:
-    """Show /proc, /dev and some folders of this machine inside a system, at the same paths."""
+    """Show /proc, /dev and some folders of the machine inside a system, at the same paths."""
     places = [Path("/proc"), Path("/dev"), Path("/dev/pts"), Path("/dev/shm"), *folders]
     done: list[Path] = []
     shutil.copy("/etc/resolv.conf", root / "etc/resolv.conf")

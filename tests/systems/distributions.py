@@ -46,7 +46,7 @@ def versions(root: Path) -> list[str]:
     return result.stdout.split() or ["?", "?"]
 
 
-def test(suite: str) -> system_rows.System:
+def run_release(suite: str) -> system_rows.System:
     """Make a system and run the tests in it."""
     root = debian_systems.make(f"{suite}-bare", suite, "ca-certificates git")
     with debian_systems.mounted(root):
@@ -68,7 +68,7 @@ def main() -> int:
     rows = []
     for suite in options.suites or SUITES:
         begin = time.monotonic()
-        rows.append(row := test(suite))
+        rows.append(row := run_release(suite))
         print(f"{row.system}: {row.result}, {time.monotonic() - begin:.0f} s", flush=True)
     if options.record:
         system_rows.record(rows)

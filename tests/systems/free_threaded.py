@@ -1,6 +1,6 @@
 """Run Python tests on a free-threaded CPython with the GIL off.
 
-Usage: python tests/free_threaded.py [pytest arguments]
+Usage: python tests/systems/free_threaded.py [pytest arguments]
 
 The interpreter is CPython 3.13, built once from Debian's source package with --disable-gil. apt
 downloads the source with settings of its own, so the sources of the machine stay unchanged. The
@@ -19,7 +19,11 @@ import sys
 import tarfile
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.append(str(ROOT / "tests" / "suites"))
+import steps  # noqa: E402  (a script has only its own folder in the search path)
+from steps import StepError  # noqa: E402
+
 WORK = ROOT / "build" / "free-threaded"
 PYTHON = WORK / "python" / "bin" / "python3.13t"
 INSIDE = WORK / "venv" / "bin" / "python"
@@ -31,23 +35,9 @@ TOOLS = ("pytest", "pytest-timeout", "pytest-xdist", "hypothesis", "jsonschema",
 FOLDERS = ("arrays", "holders", "interop", "policy", "refprune", "telemetry", "threads", "trace")
 
 
-class StepError(Exception):
-    """A step failed. The message names the step and the log file."""
-
-
 def run(name: str, *command: str | Path, where: Path = ROOT) -> None:
-    """Run a command with output to a log file. Raises StepError if the command fails."""
-    log = WORK / f"{name}.log"
-    with log.open("w") as output:
-        status = subprocess.run(
-            [str(part) for part in command],
-            stdout=output,
-            stderr=subprocess.STDOUT,
-            cwd=where,
-            check=False,
-        ).returncode
-    if status != 0:
-        raise StepError(f"{name} failed: see {log.relative_to(ROOT)}")
+    """Run a step with its log below WORK, as steps.run() does."""
+    steps.run(WORK / f"{name}.log", *command, where=where)
 
 
 def mirror() -> str:

@@ -25,6 +25,10 @@ from pathlib import Path
 import system_rows
 
 ROOT = Path(__file__).resolve().parents[2]
+sys.path.append(str(ROOT / "tests" / "suites"))
+import steps  # noqa: E402  (a script has only its own folder in the search path)
+from steps import StepError  # noqa: E402
+
 WORK = ROOT / "build" / "matrix"
 PYTHONS = ("3.10", "3.11", "3.12", "3.13", "3.14", "3.15")
 NUMPYS = {
@@ -34,10 +38,6 @@ NUMPYS = {
     "2.4": "numpy==2.4.*",
     "newest": "numpy",
 }
-
-
-class StepError(Exception):
-    """A step failed. The message names the step and the log file."""
 
 
 @dataclass
@@ -51,22 +51,8 @@ class Row:
 
 
 def run(name: str, *command: str | Path, check: bool = True) -> int:
-    """Run a command with output to a log file, and return the exit status.
-
-    Raises StepError if `check` is set and the command fails.
-    """
-    log = WORK / f"{name}.log"
-    with log.open("w") as output:
-        status = subprocess.run(
-            [str(part) for part in command],
-            stdout=output,
-            stderr=subprocess.STDOUT,
-            cwd=ROOT,
-            check=False,
-        ).returncode
-    if check and status != 0:
-        raise StepError(f"{name} failed: see {log.relative_to(ROOT)}")
-    return status
+    """Run a step with its log below WORK, as steps.run() does."""
+    return steps.run(WORK / f"{name}.log", *command, check=check)
 
 
 def works(python: str, version: str) -> bool:

@@ -12,29 +12,24 @@ LOADER = Path("/lib/ld-musl-x86_64.so.1")
 """Debian has musl's loader in the package musl."""
 
 
-def test_musl() -> str:
-    """Build with musl and run the tests. Returns where they ran."""
+def run_abi_tests() -> str:
+    """Build with musl and run the tests. Returns the name of the loader."""
     step("building libmemrt for musl")
     folder = WORK / "build" / "musl"
     prefix = WORK / "build" / "musl-prefix"
-    options = [f"-D{key}={value}" for key, value in cmake_options(MUSL).items()]
-    options += [f"-DCMAKE_INSTALL_PREFIX={prefix}", "-DCMAKE_INSTALL_LIBDIR=lib"]
-    log = WORK / "log" / "musl.log"
+    logs = WORK / "log"
+    options = cmake_options(MUSL)
+    settings = [f"-D{key}={value}" for key, value in options.items()]
+    settings += [f"-DCMAKE_INSTALL_PREFIX={prefix}", "-DCMAKE_INSTALL_LIBDIR=lib"]
     cmake = ["cmake", "-S", ROOT, "-B", folder, "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Release"]
-    wheel_builder.run(log, [*cmake, *options])
-    wheel_builder.run(log, ["cmake", "--build", folder])
-    wheel_builder.run(log, ["cmake", "--install", folder])
-    compiler = cmake_options(MUSL)["CMAKE_C_COMPILER"]
+    wheel_builder.run(logs / "musl-configure.log", [*cmake, *settings])
+    wheel_builder.run(logs / "musl-build.log", ["cmake", "--build", folder])
+    wheel_builder.run(logs / "musl-install.log", ["cmake", "--install", folder])
+    compile_program = [options["CMAKE_C_COMPILER"], "-O2", "-std=c11", "-D_GNU_SOURCE"]
+    library = [f"-I{prefix}/include", f"-L{prefix}/lib", "-lmemrt", f"-Wl,-rpath,{prefix}/lib"]
     for source in sorted((ROOT / "tests/abi").glob("*.c")):
         program = folder / source.stem
-        libraries = [
-            f"-I{prefix}/include",
-            f"-L{prefix}/lib",
-            "-lmemrt",
-            f"-Wl,-rpath,{prefix}/lib",
-        ]
-        wheel_builder.run(
-            log, [compiler, "-O2", "-std=c11", "-D_GNU_SOURCE", source, "-o", program, *libraries]
-        )
+        command = [*compile_program, source, "-o", program, *library]
+        wheel_builder.run(logs / f"musl-{source.stem}.log", command)
         subprocess.run([LOADER, program], check=True)
     return "musl's loader"

@@ -10,6 +10,7 @@ import zipfile
 from pathlib import Path
 
 import wheel_builder
+from steps import StepError
 from wheel_targets import GLIBC, WORK, Target
 
 LICENSES = ("LICENSE", "api/include/memrt/dlpack/LICENSE", "cmake/licenses/libatomic_ops.txt")
@@ -48,9 +49,9 @@ def expect_old_symbols(wheel: Path) -> None:
             text = archive.read(name).decode("latin-1")
             versions = re.findall(r"\bGLIBC_(\d+)\.(\d+)", text)
             if max((tuple(map(int, each)) for each in versions), default=(0, 0)) > newest:
-                raise wheel_builder.StepError(f"{name} needs a newer glibc than {GLIBC}")
+                raise StepError(f"{name} needs a newer glibc than {GLIBC}")
     if not libraries:
-        raise wheel_builder.StepError(f"{wheel} has no library")
+        raise StepError(f"{wheel} has no library")
 
 
 def faults(wheel: Path) -> list[str]:
@@ -83,4 +84,4 @@ def check(wheel: Path) -> None:
         log, [Path(sys.executable).parent / "check-wheel-contents", "--ignore", IGNORED, wheel]
     )
     if found := faults(wheel):
-        raise wheel_builder.StepError(f"{wheel.name}: " + "; ".join(found))
+        raise StepError(f"{wheel.name}: " + "; ".join(found))

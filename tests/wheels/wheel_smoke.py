@@ -10,6 +10,7 @@ from pathlib import Path
 
 import debian_systems
 import wheel_builder
+from steps import StepError
 from wheel_targets import ROOT, WORK, Target, step
 
 SUITE = (
@@ -31,6 +32,7 @@ PYENV_NEEDS = (
 FOREIGN = {"3.11": "bookworm", "3.13": "trixie", "3.14": "forky"}
 """Suites of Debian by version of Python, for systems of another processor."""
 
+THIS_VERSION = f"{sys.version_info.major}.{sys.version_info.minor}"
 PROGRAM = "import memrt, numpy; memrt.enable(); print(memrt.is_managed(numpy.ones(9)))"
 
 
@@ -73,8 +75,8 @@ def commands(python: str, files: Sequence[str]) -> list[list[str]]:
     return [[python, "-c", PROGRAM], [python, "-m", "memrt", "info"], pytest]
 
 
-def run(wheel: Path, python: wheel_builder.Python, target: Target) -> str:
-    """Run the smoke suite, and return where it ran."""
+def run(wheel: Path, python: wheel_builder.Python, target: Target) -> str | None:
+    """Run the smoke suite, and return the system; None: no system has the Python."""
     site = install(wheel, python.version, target)
     if not target.is_native:
         return run_foreign(site, python.version, target)
@@ -83,19 +85,19 @@ def run(wheel: Path, python: wheel_builder.Python, target: Target) -> str:
     folders = [ROOT] if python.root else [ROOT, Path(python.command).resolve().parents[1]]
     with debian_systems.mounted(root, *folders):
         if shutil.which("cc", path=str(root / "usr/bin")):
-            raise wheel_builder.StepError(f"{root} has a compiler")
+            raise StepError(f"{root} has a compiler")
         for number, command in enumerate(commands(python.command, SUITE)):
             log = WORK / "log" / f"smoke-{site.name}-{number}.log"
             wheel_builder.run(log, debian_systems.inside(root, command, PYTHONPATH=str(site)))
     return f"Debian {root.name}"
 
 
-def run_foreign(site: Path, version: str, target: Target) -> str:
+def run_foreign(site: Path, version: str, target: Target) -> str | None:
     """Run the smoke suite under QEMU, where Debian has the Python."""
     if version not in FOREIGN:
-        return "not run: Debian has no such Python for this processor"
+        return None
     suite = FOREIGN[version]
-    root = debian_systems.make(f"{suite}-{target.debian}", suite, "python3", target.debian)
+    root = debian_systems.make(f"{suite}-{target.processor}", suite, "python3", target.processor)
     step(f"testing Python {version} for {target.processor} under QEMU")
     emulator = [shutil.which(f"qemu-{target.processor}-static"), "-L", root]
     inside = str(root / f"usr/bin/python{version}")
@@ -112,7 +114,6 @@ def run_foreign(site: Path, version: str, target: Target) -> str:
 
 def run_here(wheel: Path) -> str:
     """Run the first commands of the smoke suite on this machine, without a compiler in the path."""
-    version = f"{sys.version_info.major}.{sys.version_info.minor}"
     site = WORK / "sites" / "here"
     shutil.rmtree(site, ignore_errors=True)
     pip = [sys.executable, "-m", "pip", "install", "--no-deps", "--target", site, wheel]
@@ -121,4 +122,4 @@ def run_here(wheel: Path) -> str:
         subprocess.run(
             command, env={"PATH": "/nowhere", "PYTHONPATH": str(site)}, check=True, cwd=WORK
         )
-    return f"this machine, Python {version}"
+    return f"this machine, Python {THIS_VERSION}"

@@ -16,8 +16,9 @@ from pathlib import Path
 import numpy
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path.append(str(ROOT / "tests" / "systems"))
+sys.path += [str(ROOT / "tests" / folder) for folder in ("systems", "suites")]
 WORK = ROOT / "build" / "wheels"
+HEADERS = WORK / "include"
 GLIBC = "2.28"
 """The oldest glibc that wheels run with, as for NumPy's wheels."""
 
@@ -29,8 +30,6 @@ class Target:
     """A processor and a C library."""
 
     processor: str
-    debian: str
-    """Debian's name of the processor."""
     libc: str = "gnu"
 
     @property
@@ -52,9 +51,9 @@ class Target:
         return f".cpython-{version.replace('.', '')}-{self.processor}-linux-gnu.so"
 
 
-X86_64 = Target("x86_64", "amd64")
-AARCH64 = Target("aarch64", "arm64")
-MUSL = Target("x86_64", "amd64", "musl")
+X86_64 = Target("x86_64")
+AARCH64 = Target("aarch64")
+MUSL = Target("x86_64", "musl")
 TARGETS = {"x86_64": X86_64, "aarch64": AARCH64}
 
 
@@ -65,13 +64,13 @@ def find_zig() -> Path:
     return Path(ziglang.__file__).parent / "zig"
 
 
-def copy_headers(folder: Path) -> Path:
-    """Copy the headers of libatomic_ops and the probes into a folder of their own.
+def copy_headers() -> Path:
+    """Copy the headers of libatomic_ops and the probes into HEADERS, and return the folder.
 
     The folder of all headers of the machine would replace the headers of the target's C library.
     """
-    if folder.exists():
-        return folder
+    if HEADERS.exists():
+        return HEADERS
     listing = subprocess.run(
         ["cc", "-M", "-x", "c", "-"],
         input="#include <atomic_ops.h>\n#include <sys/sdt.h>\n",
@@ -82,18 +81,18 @@ def copy_headers(folder: Path) -> Path:
     files = [Path(word) for word in listing.split() if word.startswith("/")]
     atomics = next(path for path in files if path.name == "atomic_ops.h")
     probes = next(path for path in files if path.parts[-2:] == ("sys", "sdt.h"))
-    (folder / "sys").mkdir(parents=True)
-    shutil.copy(atomics, folder)
-    shutil.copytree(atomics.with_suffix(""), folder / "atomic_ops")
+    (HEADERS / "sys").mkdir(parents=True)
+    shutil.copy(atomics, HEADERS)
+    shutil.copytree(atomics.with_suffix(""), HEADERS / "atomic_ops")
     for name in ("sdt.h", "sdt-config.h"):
         if (probes.parent / name).exists():
-            shutil.copy(probes.parent / name, folder / "sys")
-    return folder
+            shutil.copy(probes.parent / name, HEADERS / "sys")
+    return HEADERS
 
 
 def make_compilers(target: Target) -> Path:
     """Write the compilers and tools for a target, and return their folder."""
-    headers = copy_headers(WORK / "include")
+    headers = copy_headers()
     folder = WORK / "compilers" / target.triple
     folder.mkdir(parents=True, exist_ok=True)
     for tool in TOOLS:
@@ -115,7 +114,7 @@ def cmake_options(target: Target) -> dict[str, str]:
         "CMAKE_C_FLAGS": "-g0 -fomit-frame-pointer",
         "CMAKE_AR": str(folder / "ar"),
         "CMAKE_RANLIB": str(folder / "ranlib"),
-        "MEMRT_ATOMIC_OPS_INCLUDE_DIR": str(WORK / "include"),
+        "MEMRT_ATOMIC_OPS_INCLUDE_DIR": str(HEADERS),
     }
     if not target.is_native:  # CMake then asks Python nothing; NumPy's headers fit all processors
         options |= {"CMAKE_SYSTEM_NAME": "Linux", "CMAKE_SYSTEM_PROCESSOR": target.processor}

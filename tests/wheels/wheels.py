@@ -14,6 +14,7 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,9 +23,11 @@ import system_rows
 import wheel_audit
 import wheel_builder
 import wheel_smoke
+from matrix import PYTHONS
+from steps import StepError
 from wheel_targets import TARGETS, WORK, X86_64, Target, step
 
-PYTHONS = ("3.10", "3.11", "3.12", "3.13", "3.14", "3.15")
+FAILURES = (StepError, subprocess.CalledProcessError)
 
 
 @dataclass(frozen=True)
@@ -34,6 +37,8 @@ class Row:
     name: str
     outcome: str
     detail: str
+    system: system_rows.System | None = None
+    """Row of the record; None: nothing was tested."""
 
 
 def expect_equal_bytes(
@@ -42,75 +47,72 @@ def expect_equal_bytes(
     """Build a wheel again in another folder. Raises StepError if the bytes differ."""
     second = wheel_builder.wheel(source, python, target, turn="-again")
     if wheel_builder.digest(first) != wheel_builder.digest(second):
-        raise wheel_builder.StepError(f"two builds differ: {first} and {second}")
+        raise StepError(f"two builds differ: {first} and {second}")
 
 
-def make_wheel(version: str, target: Target, source: Path, again: bool) -> str:
-    """Build, check and use one wheel, and return a sentence for the table."""
-    python = wheel_builder.find_python(version)
-    if python is None:
-        return "skipped: no such Python here"
+def make_wheel(source: Path, python: wheel_builder.Python, target: Target, again: bool) -> Path:
+    """Build and check one wheel, and return the finished wheel."""
     made = wheel_builder.wheel(source, python, target)
     if again:
         expect_equal_bytes(made, source, python, target)
     wheel = wheel_audit.repair(made, target)
     wheel_audit.check(wheel)
-    return f"{wheel.name}, {wheel_smoke.run(wheel, python, target)}"
+    return wheel
 
 
-def make_quick_wheel(source: Path) -> str:
-    """Build the wheel of the running Python twice, check it, and use it on this machine."""
-    version = f"{sys.version_info.major}.{sys.version_info.minor}"
-    python = wheel_builder.Python(version, sys.executable)
-    made = wheel_builder.wheel(source, python, X86_64)
-    expect_equal_bytes(made, source, python, X86_64)
-    wheel = wheel_audit.repair(made, X86_64)
-    wheel_audit.check(wheel)
-    return f"{wheel.name}, {wheel_smoke.run_here(wheel)}"
-
-
-def attempt(name: str, work) -> Row:
-    """Do some work, and return the line for the table."""
+def row_of_wheel(version: str, target: Target, source: Path, again: bool) -> Row:
+    """Build, check and use one wheel."""
+    name = f"Python {version}, {target.processor}"
     try:
-        detail = work()
-    except (wheel_builder.StepError, subprocess.CalledProcessError) as error:
+        python = wheel_builder.find_python(version)
+        if python is None:
+            return Row(name, "skipped", "no such Python here")
+        wheel = make_wheel(source, python, target, again)
+        where = wheel_smoke.run(wheel, python, target)
+    except FAILURES as error:
         return Row(name, "FAILED", str(error))
-    outcome, _, reason = detail.partition(": ")
-    return Row(name, *(outcome, reason)) if outcome == "skipped" else Row(name, "passed", detail)
+    if where is None:
+        return Row(name, "built", f"{wheel.name}, not used: no such Python for this processor here")
+    system = system_rows.System(
+        f"{where}, wheel",
+        target.processor,
+        version,
+        "newest",
+        "on",
+        "smoke",
+        f"passed, {wheel.name}",
+    )
+    return Row(name, "passed", f"{wheel.name}, {where}", system)
 
 
-def rows(options: argparse.Namespace, source: Path):
+def row_of_quick_wheel(source: Path) -> Row:
+    """Build the wheel of the running Python twice, check it, and use it on this machine."""
+    python = wheel_builder.Python(wheel_smoke.THIS_VERSION, sys.executable)
+    try:
+        wheel = make_wheel(source, python, X86_64, again=True)
+        return Row("quick", "passed", f"{wheel.name}, {wheel_smoke.run_here(wheel)}")
+    except FAILURES as error:
+        return Row("quick", "FAILED", str(error))
+
+
+def row_of_musl() -> Row:
+    try:
+        return Row("C library, musl", "passed", musl_library.run_abi_tests())
+    except FAILURES as error:
+        return Row("C library, musl", "FAILED", str(error))
+
+
+def rows(options: argparse.Namespace, source: Path) -> Iterator[Row]:
     """Yield a row for each wheel and for the C library."""
     if options.quick:
-        yield attempt("quick", lambda: make_quick_wheel(source))
+        yield row_of_quick_wheel(source)
         return
     for name in options.target or TARGETS:
-        target = TARGETS[name]
         for version in options.python:
             again = version == options.python[0]
-            yield attempt(
-                f"Python {version}, {name}",
-                lambda: make_wheel(version, target, source, again),  # noqa: B023 (called at once)
-            )
+            yield row_of_wheel(version, TARGETS[name], source, again)
     if not options.target:
-        yield attempt("C library, musl", musl_library.test_musl)
-
-
-def record(table: list[Row]) -> None:
-    """Write the rows of wheels into the table of tested systems."""
-    found = []
-    for row in table:
-        name, _, processor = row.name.partition(", ")
-        if name.startswith("Python ") and row.outcome != "skipped":
-            wheel, _, where = row.detail.partition(", ")
-            python = name.removeprefix("Python ")
-            result = f"passed, {wheel}" if row.outcome == "passed" else f"FAILED: {row.detail}"
-            found.append(
-                system_rows.System(
-                    f"{where}, wheel", processor, python, "newest", "on", "smoke", result
-                )
-            )
-    system_rows.record(found)
+        yield row_of_musl()
 
 
 def main() -> int:
@@ -134,7 +136,7 @@ def main() -> int:
     for row in table:
         print(f"{row.name:{width}}  {row.outcome:8} {row.detail}")
     if options.record:
-        record(table)
+        system_rows.record([row.system for row in table if row.system is not None])
     outcomes = {row.outcome for row in table}
     return 0 if "FAILED" not in outcomes and "passed" in outcomes else 1
 

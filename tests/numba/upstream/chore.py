@@ -98,7 +98,7 @@ def check_matrix(version: str, jobs: int) -> bool:
         print(f"→ Numba {row.numba}, NumPy {row.numpy}, Python {row.python}", flush=True)
         try:
             verdicts.append(check_row(row, jobs))
-        except (StepError, matrix.StepError) as error:
+        except StepError as error:
             print(error)
             verdicts.append(False)
     for row, verdict in zip(chosen, verdicts, strict=True):
