@@ -62,3 +62,25 @@ size_t memrt__checked_explain_shortage(const memrt_policy_t *policy, size_t size
     memrt__verify_report_policy("explain_shortage", policy);
     return memrt__plain_table.explain_shortage(policy, size, text, length);
 }
+
+/// Verify the object of a limit. Both NULL: the process. Both given is a failure of the call.
+static void verify_limited(const char *call, const memrt_policy_t *policy,
+                           const memrt_scope_t *scope)
+{
+    memrt__verify_report_policy(call, policy);
+    memrt__verify_optional_scope(call, scope);
+}
+
+memrt_status_t memrt__checked_limit_set(memrt_policy_t *policy, memrt_scope_t *scope,
+                                        uint64_t bytes)
+{
+    verify_limited("limit_set", policy, scope);
+    return memrt__plain_table.limit_set(policy, scope, bytes);
+}
+
+memrt_status_t memrt__checked_limit_read(const memrt_policy_t *policy, const memrt_scope_t *scope,
+                                         memrt_limit_t *out)
+{
+    verify_limited("limit_read", policy, scope);
+    return memrt__plain_table.limit_read(policy, scope, out);
+}

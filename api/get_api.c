@@ -35,7 +35,8 @@ SLOT_AT(dlpack_new, 119);
 SLOT_AT(arrow_adopt, 121);
 SLOT_AT(scope_stats_sizes, 128);
 SLOT_AT(allocate_from, 129);
-_Static_assert(sizeof(memrt_api_t) == 130 * 8, "slots are only ever appended");
+SLOT_AT(limit_read, 131);
+_Static_assert(sizeof(memrt_api_t) == 132 * 8, "slots are only ever appended");
 
 static char refusal_text[160];
 

@@ -26,6 +26,7 @@
 #include "runtime/observe/sites.h"
 #include "runtime/observe/tracking.h"
 #include "runtime/policy/policy_allocators.h"
+#include "runtime/policy/memory_limit.h"
 #include "runtime/policy/scope.h"
 #include "runtime/report/leak_report.h"
 #include "runtime/report/oom_report.h"
@@ -164,7 +165,9 @@
     PLAIN(threads, memrt__thread_stats_read)                                                       \
     CHECKED(stats_sizes, memrt__plain_stats_sizes)                                                 \
     CHECKED(scope_stats_sizes, memrt__plain_scope_stats_sizes)                                     \
-    CHECKED(allocate_from, memrt__meminfo_allocate_from)
+    CHECKED(allocate_from, memrt__meminfo_allocate_from)                                           \
+    CHECKED(limit_set, memrt__limit_set)                                                           \
+    CHECKED(limit_read, memrt__limit_read)
 
 /// Properties of both tables, except for `features`, and the features that both tables have.
 #define MEMRT__PROPERTIES                                                                          \

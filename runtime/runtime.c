@@ -27,6 +27,7 @@
 #include "runtime/os/unwind.h"
 #include "runtime/policy/fork_accounts.h"
 #include "runtime/policy/home.h"
+#include "runtime/policy/memory_limit.h"
 #include "runtime/policy/policy.h"
 #include "runtime/policy/policy_allocators.h"
 #include "runtime/policy/policy_table.h"
@@ -138,6 +139,14 @@ static void start_stats_page(void)
     }
 }
 
+static void start_limit(void)
+{
+    if (memrt__load_relaxed(&memrt__options.limit) != SIZE_MAX &&
+        memrt__limit_follow_option() != MEMRT_OK) {
+        memrt__options_warn("MEMRT_LIMIT has no effect: this build of memrt has no counters");
+    }
+}
+
 static void start_runtime(void)
 {
     memrt__options_read();
@@ -147,6 +156,7 @@ static void start_runtime(void)
     memrt__scope_start();
     memrt__dtor_start();
     memrt__tracking_start();
+    start_limit();
     /* Fails only without memory; then a child of a threaded process may find locks held. */
     memrt__lock_at_fork(repair_child);
     (void)pthread_atfork(prepare_fork, finish_fork_in_parent, finish_fork_in_child);
@@ -185,7 +195,11 @@ memrt_status_t memrt__runtime_set_option(const char *name, const char *value, ch
     memrt__lock(MEMRT__RANK_OPTIONS);
     memrt__huge_t before = memrt__huge_of(MEMRT__INHERIT);
     bool was_exact = is_peak_exact(), requested = false;
+    size_t limit = memrt__load_relaxed(&memrt__options.limit);
     memrt_status_t status = memrt__options_set(name, value, why, length);
+    if (status == MEMRT_OK && limit != memrt__load_relaxed(&memrt__options.limit)) {
+        status = memrt__limit_follow_option();
+    }
     if (status == MEMRT_OK) {
         memrt__heap_follow(before);
         requested = is_peak_exact() && !was_exact;

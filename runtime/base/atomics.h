@@ -41,6 +41,10 @@ static inline size_t memrt__fetch_add_relaxed(size_t *p, size_t value)
 {
     return atomic_fetch_add_explicit(MEMRT__WORD(p), value, memory_order_relaxed);
 }
+static inline size_t memrt__fetch_add_acquire(size_t *p, size_t value)
+{
+    return atomic_fetch_add_explicit(MEMRT__WORD(p), value, memory_order_acquire);
+}
 static inline size_t memrt__fetch_add_release(size_t *p, size_t value)
 {
     return atomic_fetch_add_explicit(MEMRT__WORD(p), value, memory_order_release);
@@ -115,6 +119,10 @@ static inline void memrt__store_release(size_t *p, size_t value)
 static inline size_t memrt__fetch_add_relaxed(size_t *p, size_t value)
 {
     return AO_fetch_and_add(MEMRT__WORD(p), value);
+}
+static inline size_t memrt__fetch_add_acquire(size_t *p, size_t value)
+{
+    return AO_fetch_and_add_acquire(MEMRT__WORD(p), value);
 }
 static inline size_t memrt__fetch_add_release(size_t *p, size_t value)
 {

@@ -148,6 +148,33 @@ static void show_bytes(size_t value, char *text, size_t length)
     show_bound(value, "none", text, length);
 }
 
+/// Read a number of bytes, a percentage, "auto", or "none".
+static bool read_limit(const char *text, size_t *value)
+{
+    char *end;
+    if (strcasecmp(text, "auto") == 0) {
+        *value = MEMRT__LIMIT_AUTO;
+        return true;
+    }
+    if (read_digits(text, &end, value) && strcmp(end, "%") == 0) {
+        bool valid = *value - 1 < 100;
+        *value += MEMRT__LIMIT_PERCENT;
+        return valid;
+    }
+    return read_bytes(text, value) && (*value == SIZE_MAX || *value <= MEMRT__LIMIT_PERCENT);
+}
+
+static void show_limit(size_t value, char *text, size_t length)
+{
+    if (value == MEMRT__LIMIT_AUTO) {
+        snprintf(text, length, "auto");
+    } else if (value - MEMRT__LIMIT_PERCENT - 1 < 100) {
+        snprintf(text, length, "%zu%%", value - MEMRT__LIMIT_PERCENT);
+    } else {
+        show_bytes(value, text, length);
+    }
+}
+
 #define DAY_MS ((size_t)24 * 3600 * 1000)
 
 static bool read_decay(const char *text, size_t *value)
@@ -193,3 +220,6 @@ static bool read_text(const char *text, size_t *value)
 }
 
 const memrt__option_type_t memrt__option_file = {read_text, show_number, "the name of a file"};
+const memrt__option_type_t memrt__option_limit = {
+    read_limit, show_limit,
+    "a number of bytes like 268435456 or 256M, a part like 80%, auto or none"};

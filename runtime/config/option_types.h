@@ -24,6 +24,11 @@ typedef enum memrt__leaks {
     MEMRT__LEAKS_FAIL,   ///< list the memory, and let the process fail
 } memrt__leaks_t;
 
+/// Values of the option for the limit of the process: a number of bytes, or one of these. Both are
+/// resolved when the limit is set.
+#define MEMRT__LIMIT_AUTO (SIZE_MAX - 2)
+#define MEMRT__LIMIT_PERCENT (SIZE_MAX - 200) ///< plus 1 to 100
+
 /// Size of the longest text value of an option, with the terminating NUL.
 #define MEMRT__TEXT_MAX 512
 
@@ -37,6 +42,6 @@ typedef struct memrt__option_type {
 
 extern const memrt__option_type_t memrt__option_flag, memrt__option_alignment, memrt__option_huge,
     memrt__option_leaks, memrt__option_bytes, memrt__option_frames, memrt__option_sample,
-    memrt__option_decay, memrt__option_peak, memrt__option_file;
+    memrt__option_decay, memrt__option_peak, memrt__option_file, memrt__option_limit;
 
 #endif

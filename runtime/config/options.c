@@ -23,6 +23,7 @@
         .alignment = MEMRT_ALIGN_MIN,                                                              \
         .huge_pages = MEMRT__HUGE_LARGE,                                                           \
         .cache_limit = SIZE_MAX,                                                                   \
+        .limit = SIZE_MAX,                                                                         \
         .decay = 500,                                                                              \
         .exact_peak = 0,                                                                           \
         .cuda_sync = 1,                                                                            \
@@ -60,6 +61,9 @@ static const option_row_t rows[] = {
      "0: keep no freed memory for reuse; default 1, or 0 under AddressSanitizer or MEMRT_CHECK"},
     {"MEMRT_CACHE_LIMIT", &memrt__option_bytes, NULL, &memrt__options.cache_limit, true,
      "maximum bytes of freed blocks above 1 MiB to keep for reuse; K, M, G; default none"},
+    {"MEMRT_LIMIT", &memrt__option_limit, NULL, &memrt__options.limit, true,
+     "maximum bytes of live blocks: K, M, G; 80%: of the memory that the system allows; auto: 90% "
+     "less other memory of the process; default none"},
     {"MEMRT_DECAY", &memrt__option_decay, NULL, &memrt__options.decay, true,
      "milliseconds after which unused memory goes back to the system, or never; default 500"},
     {"MEMRT_HUGEPAGES", &memrt__option_huge, NULL, &memrt__options.huge_pages, true,

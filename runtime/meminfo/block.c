@@ -5,6 +5,7 @@
 #include "runtime/meminfo/block_layout.h"
 #include "runtime/meminfo/block_memory.h"
 #include "runtime/meminfo/tiny.h"
+#include "runtime/policy/memory_limit.h"
 
 /// Return the flags of a block allocated by the slow path. If the block fits a pool class, the
 /// flags permit the fast path of a free.
@@ -79,6 +80,10 @@ memrt_meminfo_t *memrt__block_new_cached(memrt_policy_t *policy, size_t size, me
     memrt__tally_t tally = {account, memrt__thread_shard(self, account->index), true};
     memrt_meminfo_t *mi =
         tally.shard == NULL ? NULL : memrt__thread_cache_take(self, memrt__class_of_data(size));
+    if (mi != NULL && !memrt__limit_ensure(tally.shard, account, size)) {
+        memrt__thread_cache_give(self, mi->bin, mi);
+        mi = NULL;
+    }
     if (mi != NULL) {
         memrt__fast_write(mi, kind, memrt__state_of(account->index, kind), size, 1);
         memrt__tally_made(&tally, kind, size, 1);
@@ -104,13 +109,25 @@ static memrt_meminfo_t *alloc_block(const memrt__block_request_t *request)
     return start == NULL ? NULL : write_header(start, request, &layout, alignment);
 }
 
-memrt_meminfo_t *memrt__block_new(const memrt__block_request_t *request)
+/// Allocate an unpublished block that the limits admitted. NULL: out of memory.
+static memrt_meminfo_t *alloc_admitted_block(const memrt__block_request_t *request)
 {
     memrt_meminfo_t *mi = take_cached_block(request);
     mi = mi == NULL ? alloc_block(request) : mi;
-    if (mi != NULL && !memrt__block_admit(mi, request->event, request->size + request->behind)) {
+    if (mi == NULL) {
+        memrt__limit_drop(&request->policy->account, request->size);
+    } else if (!memrt__block_admit(mi, request->event, request->size + request->behind)) {
         memrt__block_discard(mi);
         mi = NULL;
+    }
+    return mi;
+}
+
+memrt_meminfo_t *memrt__block_new(const memrt__block_request_t *request)
+{
+    memrt_meminfo_t *mi = NULL;
+    if (memrt__limit_admit(&request->policy->account, request->size)) {
+        mi = alloc_admitted_block(request);
     }
     if (mi == NULL) {
         memrt__block_refused(request->policy, request->size);
@@ -135,6 +152,7 @@ static void count_allocation(const memrt_meminfo_t *mi)
                         memrt__block_extra_bytes(mi, memrt__block_layout_of(mi).bytes));
     }
     if (memrt__has_data((memrt_kind_t)mi->kind)) {
+        memrt__tally_settle(&tally, mi->size);
         memrt__tally_grow(&tally, mi->size);
     }
 }
@@ -151,6 +169,9 @@ void memrt__block_discard(memrt_meminfo_t *mi)
 {
     MEMRT__ASSERT(memrt__load_relaxed(&mi->refct) == 0);
     memrt__block_emit_free(mi);
+    if (memrt__has_data((memrt_kind_t)mi->kind)) {
+        memrt__limit_drop(&memrt__policy_of(mi)->account, mi->size);
+    }
     memrt__block_layout_t layout = memrt__block_layout_of(mi);
     memrt__block_memory_free(mi, layout.bytes, layout.align);
 }

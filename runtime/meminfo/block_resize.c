@@ -10,6 +10,7 @@
 #include "runtime/meminfo/block_layout.h"
 #include "runtime/meminfo/block_memory.h"
 #include "runtime/os/os.h"
+#include "runtime/policy/memory_limit.h"
 
 /// No thread can find a block outside of the live set, so its count stays 1 without a CAS. Acquire
 /// order: the writes of former holders happen before the block moves.
@@ -81,6 +82,7 @@ static void count_resize(const memrt_meminfo_t *mi, size_t old_size, size_t old_
                     memrt__block_extra_bytes(mi, memrt__block_layout_of(mi).bytes));
     memrt__tally_out(&tally, &tally.shard->extra_out, old_extra);
     if (mi->size > old_size) {
+        memrt__tally_settle(&tally, mi->size - old_size);
         memrt__tally_grow(&tally, mi->size - old_size);
     } else {
         memrt__tally_shrink(&tally, old_size - mi->size);
@@ -131,7 +133,8 @@ memrt_meminfo_t *memrt__block_resize_fast(memrt_meminfo_t *mi, size_t size)
     unsigned flags = memrt__flags_load_relaxed(&mi->flags);
     memrt__thread_t *self = memrt__thread_or_null();
     if ((flags & (MEMRT__FLAG_FAST | MEMRT__FLAG_KNOWN)) != MEMRT__FLAG_FAST || self == NULL ||
-        !memrt__is_fast_size(size) || memrt__is_slow(MEMRT__SLOW_ALWAYS)) {
+        !memrt__is_fast_size(size) || memrt__is_slow(MEMRT__SLOW_ALWAYS) ||
+        (size > mi->size && memrt__limit_exists())) {
         return NULL;
     }
     memrt__account_t *account = &memrt__policy_of(mi)->account;
@@ -175,6 +178,38 @@ static bool is_mostly_padding(const memrt__block_layout_t *layout, size_t size)
     return layout->lead > memrt__size_max(size, memrt__os_page_size());
 }
 
+/// Resize a block in place or by a move. NULL: out of memory, nothing changed.
+static memrt_meminfo_t *resize_memory(memrt_meminfo_t *mi, const memrt__block_layout_t *old,
+                                      size_t size)
+{
+    memrt__block_layout_t layout;
+    if (!memrt__block_layout_compute((memrt_kind_t)mi->kind, size, (size_t)1 << mi->align_log2,
+                                     &layout)) {
+        return NULL;
+    }
+    MEMRT__ASSERT(layout.lead == old->lead);
+    return is_known_by_address(mi) || is_mostly_padding(old, mi->size)
+               ? relocate_block(mi, size, &layout)
+               : realloc_block(mi, old, &layout, size);
+}
+
+/// Resize a block as far as the limits admit. NULL: a limit is reached or out of memory, nothing
+/// changed.
+static memrt_meminfo_t *resize_if_admitted(memrt_meminfo_t *mi, const memrt__block_layout_t *old,
+                                           size_t size)
+{
+    memrt__account_t *account = &memrt__policy_of(mi)->account;
+    size_t rise = size > mi->size ? size - mi->size : 0;
+    if (rise != 0 && !memrt__limit_admit(account, rise)) {
+        return NULL;
+    }
+    memrt_meminfo_t *moved = resize_memory(mi, old, size);
+    if (moved == NULL && rise != 0) {
+        memrt__limit_drop(account, rise);
+    }
+    return moved;
+}
+
 memrt_meminfo_t *memrt__block_resize(memrt_meminfo_t *mi, size_t size)
 {
     MEMRT__ASSERT(mi->external_allocator == NULL && memrt__has_data((memrt_kind_t)mi->kind));
@@ -183,15 +218,7 @@ memrt_meminfo_t *memrt__block_resize(memrt_meminfo_t *mi, size_t size)
     clear_named_references(mi);
     memrt__block_layout_t old = memrt__block_layout_of(mi);
     size_t old_extra = memrt__block_extra_bytes(mi, old.bytes);
-    memrt__block_layout_t layout;
-    memrt_meminfo_t *moved = NULL;
-    if (memrt__block_layout_compute((memrt_kind_t)mi->kind, size, (size_t)1 << mi->align_log2,
-                                    &layout)) {
-        MEMRT__ASSERT(layout.lead == old.lead);
-        moved = is_known_by_address(mi) || is_mostly_padding(&old, old_size)
-                    ? relocate_block(mi, size, &layout)
-                    : realloc_block(mi, &old, &layout, size);
-    }
+    memrt_meminfo_t *moved = resize_if_admitted(mi, &old, size);
     if (moved == NULL) {
         memrt__block_publish(mi);
         memrt__block_refused(policy, size);

@@ -1,11 +1,17 @@
 #include "runtime/meminfo/tiny.h"
 
+#include "runtime/policy/memory_limit.h"
+
 void *memrt__tiny_alloc(memrt_policy_t *policy, size_t size)
 {
     memrt__thread_t *self = memrt__thread_or_null();
     memrt__shard_t *shard = self == NULL ? NULL : memrt__thread_shard(self, policy->account.index);
-    memrt__tiny_t *tiny =
-        shard != NULL ? memrt__thread_cache_take(self, (unsigned)memrt__class_of_tiny(size)) : NULL;
+    unsigned class = (unsigned)memrt__class_of_tiny(size);
+    memrt__tiny_t *tiny = shard != NULL ? memrt__thread_cache_take(self, class) : NULL;
+    if (tiny != NULL && !memrt__limit_ensure(shard, &policy->account, size)) {
+        memrt__thread_cache_return(class, tiny);
+        tiny = NULL;
+    }
     if (tiny == NULL) {
         return NULL;
     }

@@ -8,6 +8,7 @@
 #include "runtime/meminfo/block_alloc.h"
 #include "runtime/meminfo/references.h"
 #include "runtime/meminfo/tiny.h"
+#include "runtime/policy/memory_limit.h"
 
 /// Abort unless a block is live. Call this function before reading other fields.
 static void require_live(const char *call, const memrt__tiny_t *tiny)
@@ -91,14 +92,20 @@ void memrt__tiny_api_free(void *policy, void *data)
     }
 }
 
-/// Change the size of a block within its size class.
+/// Change the size of a block within its size class. NULL: a limit is reached, nothing changed.
 static void *resize_tiny_in_place(memrt__tiny_t *tiny, size_t size)
 {
     size_t old_size = memrt__tiny_size(tiny);
+    memrt_policy_t *policy = memrt__tiny_policy(tiny);
     MEMRT__ASSERT(memrt__class_of_tiny(size) == memrt__class_of_tiny(old_size));
-    memrt__tally_t tally = memrt__tally(&memrt__tiny_policy(tiny)->account);
+    if (size > old_size && !memrt__limit_admit(&policy->account, size - old_size)) {
+        memrt__block_refused(policy, size);
+        return NULL;
+    }
+    memrt__tally_t tally = memrt__tally(&policy->account);
     memrt__tally_resized(&tally, MEMRT__KIND_TINY, old_size, size);
     if (size > old_size) {
+        memrt__tally_settle(&tally, size - old_size);
         memrt__tally_grow(&tally, size - old_size);
     } else {
         memrt__tally_shrink(&tally, old_size - size);

@@ -109,10 +109,26 @@ void memrt__scope_acquire(memrt_scope_t *scope)
     memrt__fetch_add_relaxed(&scope->refs, 1);
 }
 
-/// Release a reference. Release order, partner: the acquire load of memrt__scope_is_held().
+/// Remove the limit of a scope, unless the scope was destroyed or opened again meanwhile.
+static void end_limit(memrt_scope_t *scope)
+{
+    memrt__lock(MEMRT__RANK_POLICIES);
+    if (memrt__scope_tree_has(scope) && !memrt__scope_is_held(scope)) {
+        memrt__level_set_limit(&scope->level, SIZE_MAX);
+    }
+    memrt__unlock(MEMRT__RANK_POLICIES);
+}
+
+/// Release a reference. Release order, partner: the acquire load of memrt__scope_is_held(). Another
+/// thread may destroy the scope right after the decrement.
 void memrt__scope_release(memrt_scope_t *scope)
 {
-    if (memrt__fetch_sub1_release(&scope->refs) == 0) {
+    bool limited = memrt__level_limit(&scope->level) != SIZE_MAX;
+    size_t count = memrt__fetch_sub1_release(&scope->refs);
+    if (limited && count == 1) {
+        end_limit(scope);
+    }
+    if (count == 0) {
         memrt__abort("scope_release of %p: the count of references must be at least 1, got 0: the "
                      "scope was released more often than acquired" MEMRT__CHECK_HINT,
                      (void *)scope);

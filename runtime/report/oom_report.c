@@ -15,6 +15,7 @@
 #include "runtime/os/os.h"
 #include "runtime/policy/policy.h"
 #include "runtime/policy/policy_allocators.h"
+#include "runtime/policy/scope.h"
 #include "runtime/stats/stats.h"
 
 /// Number of allocation sites, and of named buffers, in a report.
@@ -75,6 +76,51 @@ static void append_account(writing_t *writing, const char *whose, const memrt__l
     append_text(writing, " live %s", whose);
     append_amount(writing, ", peak ", stats.peak, "");
     append_amount(writing, ", kept for reuse ", cached, "\n");
+}
+
+static void append_use_of_limit(writing_t *writing, const memrt__level_t *level)
+{
+    memrt_stats_t stats = {.struct_size = sizeof(stats)};
+    memrt__stats_read(level, &stats);
+    append_amount(writing, "", memrt__level_limit(level), "");
+    append_amount(writing, ", ", stats.live, " live\n");
+}
+
+static bool has_limit(const memrt__level_t *level)
+{
+    return memrt__level_limit(level) != SIZE_MAX;
+}
+
+/// Write the names of a scope and of all outer scopes, the outermost first, with '/' in between.
+static void append_scope_path(writing_t *writing, const memrt_scope_t *scope)
+{
+    if (scope->parent != NULL) {
+        append_scope_path(writing, scope->parent);
+        append_text(writing, "/");
+    }
+    append_text(writing, "%s", scope->name);
+}
+
+/// Write the limits of memrt that apply to an allocation from `policy` on the calling thread.
+static void append_own_limits(writing_t *writing, const memrt_policy_t *policy)
+{
+    const memrt_scope_t *scope = policy->scope == NULL ? memrt__scope_current() : policy->scope;
+    if (has_limit(&memrt__process)) {
+        append_text(writing, "limit of the process: ");
+        append_use_of_limit(writing, &memrt__process);
+    }
+    if (has_limit(&policy->base->level)) {
+        append_text(writing, "limit of policy '%s': ", policy->name);
+        append_use_of_limit(writing, &policy->base->level);
+    }
+    for (; scope != NULL; scope = scope->parent) {
+        if (has_limit(&scope->level)) {
+            append_text(writing, "limit of scope '");
+            append_scope_path(writing, scope);
+            append_text(writing, "': ");
+            append_use_of_limit(writing, &scope->level);
+        }
+    }
 }
 
 static void append_limits(writing_t *writing)
@@ -258,7 +304,8 @@ static void append_request(writing_t *writing, const memrt_policy_t *policy, siz
 size_t memrt__oom_report_write(const memrt_policy_t *policy, size_t size, char *text, size_t length)
 {
     writing_t writing = {.text = text, .room = length};
-    policy = policy == NULL ? memrt__policy_default() : policy->base;
+    const memrt_policy_t *asked = policy == NULL ? memrt__policy_default() : policy;
+    policy = asked->base;
     if (size != 0) {
         append_request(&writing, policy, size);
     }
@@ -267,6 +314,7 @@ size_t memrt__oom_report_write(const memrt_policy_t *policy, size_t size, char *
     }
     append_account(&writing, "in the policy", &policy->level, memrt__policy_cached(policy));
     append_account(&writing, "in the process", &memrt__process, memrt__policy_cached(NULL));
+    append_own_limits(&writing, asked);
     append_limits(&writing);
     append_sites(&writing);
     append_named_buffers(&writing);

@@ -4,8 +4,10 @@
 #include <stdint.h>
 
 #include "runtime/base/atomics.h"
+#include "runtime/base/size.h"
 
 memrt__level_t memrt__process;
+size_t memrt__limited_levels;
 
 void memrt__level_raise_peaks(memrt__level_t *level, size_t rise)
 {
@@ -61,4 +63,77 @@ void memrt__level_mark_several_gauges(memrt__level_t *level)
             memrt__store_relaxed(&level->past_gauges, 1);
         }
     }
+}
+
+void memrt__level_set_limit(memrt__level_t *level, size_t limit)
+{
+    size_t now = limit + 1, before;
+    do {
+        before = memrt__load_relaxed(&level->limit);
+    } while (!memrt__cas_relaxed(&level->limit, before, now));
+    memrt__fetch_add_relaxed(&memrt__limited_levels, (size_t)(now != 0) - (size_t)(before != 0));
+}
+
+size_t memrt__level_limit(const memrt__level_t *level)
+{
+    return memrt__load_relaxed(&level->limit) - 1;
+}
+
+size_t memrt__level_room(const memrt__level_t *level)
+{
+    size_t limit = memrt__level_limit(level);
+    size_t used = memrt__load_relaxed(&level->promised);
+    used += memrt__load_relaxed(&level->flushed);
+    if (limit == SIZE_MAX || (ptrdiff_t)used < 0) {
+        return limit;
+    }
+    return used < limit ? limit - used : 0;
+}
+
+/// Promise in one aggregate. The addition comes before the check, so concurrent promises never miss
+/// each other. A report changes `flushed` before `promised`. The check reads the words in the other
+/// order, so the sum never misses bytes.
+static bool promise_in_one(memrt__level_t *level, size_t bytes)
+{
+    size_t limit = memrt__level_limit(level);
+    size_t promised = memrt__fetch_add_acquire(&level->promised, bytes) + bytes;
+    if (limit == SIZE_MAX) {
+        return true;
+    }
+    ptrdiff_t used = (ptrdiff_t)(promised + memrt__load_relaxed(&level->flushed));
+    if (used < 0 || (size_t)used <= limit) {
+        return true;
+    }
+    memrt__fetch_add_relaxed(&level->promised, (size_t)0 - bytes);
+    return false;
+}
+
+bool memrt__level_promise(memrt__level_t *level, size_t bytes)
+{
+    MEMRT__ASSERT((ptrdiff_t)bytes >= 0);
+    for (memrt__level_t *at = level; at != NULL; at = at->up) {
+        if (!promise_in_one(at, bytes)) {
+            for (; level != at; level = level->up) {
+                memrt__fetch_add_relaxed(&level->promised, (size_t)0 - bytes);
+            }
+            return false;
+        }
+    }
+    return true;
+}
+
+void memrt__level_end_promise(memrt__level_t *level, size_t bytes)
+{
+    for (; level != NULL; level = level->up) {
+        memrt__fetch_add_release(&level->promised, (size_t)0 - bytes);
+    }
+}
+
+size_t memrt__level_lowest_limit(const memrt__level_t *level)
+{
+    size_t lowest = SIZE_MAX;
+    for (; level != NULL; level = level->up) {
+        lowest = memrt__size_min(lowest, memrt__level_limit(level));
+    }
+    return lowest;
 }

@@ -1,6 +1,7 @@
 #ifndef MEMRT_STATS_LEVEL_H
 #define MEMRT_STATS_LEVEL_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include <memrt/meminfo.h>
@@ -31,12 +32,17 @@ typedef struct memrt__level {
     size_t gauges;           ///< any thread, relaxed add; gauges not at rest now
     size_t most_gauges;      ///< any thread, raise; maximum of `gauges` since the peak started
     size_t past_gauges;      ///< any thread, relaxed; not 0: a single gauge does not prove the peak
+    size_t promised;         ///< any thread, add; bytes that gauges may rise without a report
+    size_t limit;            ///< any thread, relaxed; maximum of live bytes, plus 1; 0: no limit
     memrt__sums_t past;      ///< under the lock of rank THREADS; counts of retired accounts
     size_t past_sizes[MEMRT_SIZE_BINS]; ///< under the same lock; their blocks by size, all freed
 } memrt__level_t;
 
 /// Aggregate of all accounts.
 extern memrt__level_t memrt__process;
+
+/// Number of aggregates with a limit. Relaxed.
+extern size_t memrt__limited_levels;
 
 /// Add `change` to the reported bytes of an aggregate and all outer aggregates, and raise their
 /// peaks by `rise` above the earlier reported bytes. A `change` above `rise` is a report ahead of
@@ -57,5 +63,29 @@ void memrt__level_count_gauges(memrt__level_t *level, size_t change);
 /// Record that a single gauge no longer proves the peak: one gauge reported while another gauge was
 /// not at rest.
 void memrt__level_mark_several_gauges(memrt__level_t *level);
+
+/// Set or remove the limit of an aggregate. `limit` SIZE_MAX: no limit.
+///
+/// Invariant: `flushed` plus `promised` stay within the limit, except for bytes that were in use
+/// before the limit was set. The sum is never less than the bytes in use of gauges that rise only
+/// by promised bytes.
+void memrt__level_set_limit(memrt__level_t *level, size_t limit);
+
+/// Return the limit of an aggregate, or SIZE_MAX.
+size_t memrt__level_limit(const memrt__level_t *level);
+
+/// Return the bytes that an aggregate has left below its limit: 0 if none, SIZE_MAX without a
+/// limit.
+size_t memrt__level_room(const memrt__level_t *level);
+
+/// Promise `bytes` to a gauge, in an aggregate and all outer aggregates. False, with nothing
+/// changed: a limit has less room.
+bool memrt__level_promise(memrt__level_t *level, size_t bytes) MEMRT_MUST_CHECK;
+
+/// Take back a promise, because the gauge reported the bytes or does not need them.
+void memrt__level_end_promise(memrt__level_t *level, size_t bytes);
+
+/// Return the lowest limit of an aggregate and all outer aggregates, or SIZE_MAX.
+size_t memrt__level_lowest_limit(const memrt__level_t *level);
 
 #endif

@@ -1,9 +1,9 @@
 #include "runtime/stats/shard.h"
 
 #include "runtime/config/options.h"
-#include "runtime/os/lock.h"
+#include "runtime/stats/promise.h"
 
-static memrt__account_t *first_account; /* under the lock of rank THREADS */
+_Static_assert(MEMRT__PROMISE_AHEAD == (size_t)MEMRT__GAUGE_RISE, "a promise lasts to a report");
 
 /// Begin a slow path of the owner: `bytes_in` and `bytes_out` count. The releases and the fence
 /// keep the order of the stores for read_counter().
@@ -17,12 +17,17 @@ static void open_shard(memrt__shard_t *shard)
     memrt__fence_write();
 }
 
-/// End a slow path: the next one begins before the bytes in use leave `low` to `most`.
+/// End a slow path: the next one begins before the bytes in use leave `low` to `most`. A limited
+/// gauge rises no further than promised, and notices a fall of `quantum` bytes.
 static void close_shard_within(memrt__shard_t *shard, size_t low, size_t most)
 {
     MEMRT__ASSERT(memrt__shard_is_open(shard));
     size_t in = memrt__own_load(&shard->bytes_in), out = memrt__own_load(&shard->bytes_out);
     size_t fall = in - out - low, rise = most - (in - out);
+    if (MEMRT__UNLIKELY(shard->quantum != 0)) {
+        rise = memrt__promise_bound_rise(shard, rise);
+        fall = (ptrdiff_t)fall < (ptrdiff_t)shard->quantum ? fall : shard->quantum;
+    }
     memrt__store_relaxed(&shard->alloc_left, rise + fall);
     memrt__store_relaxed(&shard->free_left, fall);
     memrt__store_relaxed(&shard->in_limit, in + rise + fall);
@@ -63,10 +68,11 @@ size_t memrt__shard_bytes_out(const memrt__shard_t *shard)
 
 /// Return the bytes by which a gauge reports ahead of a rise of `rise` bytes: half of the distance
 /// to the peaks that the rise leaves. The other half is for other gauges. A fall is reported as it
-/// is.
-static size_t choose_bytes_ahead(const memrt__account_t *account, size_t rise)
+/// is. A limited gauge never reports ahead: its promises allow the next rise.
+static size_t choose_bytes_ahead(const memrt__shard_t *shard, const memrt__account_t *account,
+                                 size_t rise)
 {
-    if ((ptrdiff_t)rise <= 0) {
+    if ((ptrdiff_t)rise <= 0 || shard->quantum != 0) {
         return 0;
     }
     size_t of_policy = memrt__level_distance_to_peak(account->policy);
@@ -125,6 +131,7 @@ static void report_gauge(memrt__shard_t *shard, memrt__account_t *account, size_
     memrt__own_add_release(&shard->falls, (ptrdiff_t)change < 0);
     memrt__store_release(&shard->reported, now);
     memrt__store_release(&shard->high, now);
+    memrt__promise_end_reported(shard, account, change);
 }
 
 static void (*pending_call)(void); /* relaxed; the thread that removes the pointer makes the call */
@@ -152,6 +159,7 @@ static void rest_gauge(memrt__shard_t *shard, memrt__account_t *account)
 {
     bool rested = memrt__gauge_is_at_rest(shard);
     report_gauge(shard, account, 0);
+    memrt__promise_keep(shard, account, 0);
     set_low(shard, shard->reported);
     MEMRT__ASSERT(memrt__gauge_is_at_rest(shard));
     if (!rested) {
@@ -172,7 +180,7 @@ static void report_open_gauge(memrt__shard_t *shard, memrt__account_t *account)
     }
     mark_gauge_active(shard, account);
     size_t rise = memrt__shard_net(shard) - shard->reported;
-    report_gauge(shard, account, choose_bytes_ahead(account, rise));
+    report_gauge(shard, account, choose_bytes_ahead(shard, account, rise));
     set_low(shard, shard->reported - (size_t)MEMRT__GAUGE_FALL);
 }
 
@@ -231,11 +239,12 @@ void memrt__gauge_grow(memrt__shard_t *shard, memrt__account_t *account, size_t 
     memrt__own_add(&shard->bytes_in, bytes);
     size_t net = memrt__shard_net(shard);
     bool exact = is_peak_exact();
-    MEMRT__ASSERT((ptrdiff_t)net > (ptrdiff_t)shard->high);
     if (!exact) {
         mark_gauge_active(shard, account);
     }
-    memrt__store_release(&shard->high, net);
+    if ((ptrdiff_t)net > (ptrdiff_t)shard->high) {
+        memrt__store_release(&shard->high, net);
+    }
     if (exact || (ptrdiff_t)(net - shard->reported) > MEMRT__GAUGE_RISE) {
         report_open_gauge(shard, account);
     }
@@ -252,9 +261,38 @@ void memrt__gauge_shrink(memrt__shard_t *shard, memrt__account_t *account, size_
     open_shard(shard);
     end_climb(shard);
     memrt__own_add_release(&shard->bytes_out, bytes);
-    if ((ptrdiff_t)(memrt__shard_net(shard) - shard->low) < 0) {
+    size_t net = memrt__shard_net(shard);
+    bool limited = shard->quantum != 0;
+    ptrdiff_t fall = (ptrdiff_t)(shard->reported - net), quantum = (ptrdiff_t)shard->quantum;
+    if ((ptrdiff_t)(net - shard->low) < 0 || (limited && fall > quantum)) {
         report_open_gauge(shard, account);
     }
+    if (limited) {
+        memrt__promise_follow_limits(shard, account);
+    }
+    close_shard(shard);
+}
+
+bool memrt__gauge_ensure(memrt__shard_t *shard, memrt__account_t *account, size_t bytes,
+                         bool pending)
+{
+    open_shard(shard);
+    end_climb(shard);
+    memrt__promise_follow_limits(shard, account);
+    bool fits = memrt__promise_rise(shard, account, bytes);
+    if (fits && pending && shard->quantum != 0) {
+        shard->pending += bytes;
+    }
+    close_shard(shard);
+    return fits;
+}
+
+void memrt__gauge_drop(memrt__shard_t *shard, memrt__account_t *account, size_t bytes)
+{
+    open_shard(shard);
+    end_climb(shard);
+    memrt__promise_settle(shard, bytes);
+    memrt__promise_follow_limits(shard, account);
     close_shard(shard);
 }
 
@@ -273,60 +311,17 @@ void memrt__gauge_forked(memrt__shard_t *shard)
     }
     end_climb(shard);
     shard->high = shard->low = shard->reported = memrt__shard_net(shard);
+    shard->promised = shard->pending = 0;
     close_shard(shard);
 }
 
-static void report_shared_change(memrt__level_t *level, size_t bytes)
-{
-    memrt__level_report(level, bytes, bytes);
-    for (; level != NULL; level = level->up) {
-        memrt__store_relaxed(&level->past_gauges, 1);
-    }
-}
-
-void memrt__account_add_shared(memrt__account_t *account, size_t bytes)
-{
-    report_shared_change(account->policy, bytes);
-    report_shared_change(account->scope, bytes);
-    memrt__fetch_add_release(&account->shared->falls, (ptrdiff_t)bytes < 0);
-}
-
-bool memrt__account_is_in(const memrt__account_t *account, const memrt__level_t *level)
-{
-    const memrt__level_t *at = account->scope;
-    while (at != NULL && at != level) {
-        at = at->up;
-    }
-    return at != NULL || account->policy == level || level == &memrt__process;
-}
-
-void memrt__account_enter(memrt__account_t *account)
-{
-    MEMRT__ASSERT(account->index < MEMRT__ACCOUNTS && account->shared != NULL);
-    memrt__lock(MEMRT__RANK_THREADS);
-    account->next = first_account;
-    first_account = account;
-    memrt__unlock(MEMRT__RANK_THREADS);
-}
-
-memrt__account_t *memrt__account_first(void)
-{
-    MEMRT__ASSERT_HELD(MEMRT__RANK_THREADS);
-    return first_account;
-}
-
-void memrt__account_leave(memrt__account_t *account)
-{
-    MEMRT__ASSERT_HELD(MEMRT__RANK_THREADS);
-    memrt__account_t **link = &first_account;
-    while (*link != account) {
-        MEMRT__ASSERT(*link != NULL);
-        link = &(*link)->next;
-    }
-    *link = account->next;
-}
-
 #if MEMRT_DEBUG
+
+/// Return whether a gauge may rise by `rise_left`, if it could rise by `rise` without a limit.
+static bool is_rise_left(const memrt__shard_t *shard, size_t rise_left, size_t rise)
+{
+    return shard->quantum == 0 ? rise_left == rise : rise_left <= rise;
+}
 
 /// During a climb, the bytes in use are at least `high`, and any free takes the slow path.
 static bool is_climb_valid(const memrt__shard_t *shard, size_t rise_left)
@@ -334,7 +329,8 @@ static bool is_climb_valid(const memrt__shard_t *shard, size_t rise_left)
     size_t net = memrt__shard_net(shard), limit = shard->reported + (size_t)MEMRT__GAUGE_RISE;
     return MEMRT__HOLDS((ptrdiff_t)net >= (ptrdiff_t)shard->high) &&
            MEMRT__HOLDS((ptrdiff_t)net <= (ptrdiff_t)limit) &&
-           MEMRT__HOLDS(rise_left == limit - net) && MEMRT__HOLDS(shard->free_left == 0);
+           MEMRT__HOLDS(is_rise_left(shard, rise_left, limit - net)) &&
+           MEMRT__HOLDS(shard->free_left == 0);
 }
 
 /// The bytes in use lie between `low` and `high`; beyond, the gauge reports. The numbers are
@@ -353,7 +349,8 @@ bool memrt__shard_is_valid(const memrt__shard_t *shard)
            MEMRT__HOLDS(net >= (ptrdiff_t)shard->low) &&
            MEMRT__HOLDS((ptrdiff_t)shard->high - reported <= MEMRT__GAUGE_RISE) &&
            MEMRT__HOLDS((ptrdiff_t)shard->high >= reported) &&
-           MEMRT__HOLDS(rise_left == shard->high - (size_t)net) &&
+           MEMRT__HOLDS(shard->pending <= shard->promised) &&
+           MEMRT__HOLDS(is_rise_left(shard, rise_left, shard->high - (size_t)net)) &&
            MEMRT__HOLDS((ptrdiff_t)shard->free_left <= net - (ptrdiff_t)shard->low) &&
            MEMRT__HOLDS(memrt__gauge_is_at_rest(shard) ||
                         reported - (ptrdiff_t)shard->low == MEMRT__GAUGE_FALL);

@@ -12,8 +12,7 @@
 #include "runtime/base/check.h"
 #include "runtime/base/compiler.h"
 #include "runtime/base/size.h"
-#include "runtime/stats/level.h"
-#include "runtime/thread/shard_layout.h"
+#include "runtime/stats/account.h"
 
 /// Per-thread counters. Each thread has one shard for every account (policy) that the thread uses.
 /// Only the owning thread writes a shard, so counting never contends. A reader adds up the shards.
@@ -29,25 +28,6 @@
 /// Bytes by which the header of a tiny block is smaller than MEMRT_HEADER_SIZE.
 #define MEMRT__TINY_SAVES 48u
 
-/// Origin of the blocks of an account: this process, or an ancestor before a fork.
-typedef enum memrt__origin {
-    MEMRT__OWN,
-    MEMRT__FORK_ACCOUNT,
-    MEMRT__MIXED, ///< both: no memory or free index for a separate account at the fork
-    MEMRT__ORIGINS
-} memrt__origin_t;
-
-/// Data of an account that all threads share.
-typedef struct memrt__account {
-    uint32_t index;              ///< fixed; index of the account's shard in each thread
-    memrt__shard_t *shared;      ///< atomic adds; counters for threads that could not get a record;
-                                 ///< always as on the slow path
-    memrt__level_t *policy;      ///< fixed; next level `up` is the process
-    memrt__level_t *scope;       ///< fixed; scope of the allocations; NULL: no scope
-    memrt__origin_t origin;      ///< written by a fork
-    struct memrt__account *next; ///< under the lock of rank THREADS
-} memrt__account_t;
-
 /// Bytes that a gauge may rise or fall before a report. A rise of more than 64 KiB is reported, and
 /// a fall of more than 960 KiB. A fall is often made up for at once, so its limit is larger. The
 /// sum of both limits is the contribution of one gauge to the error of the peak.
@@ -61,18 +41,6 @@ typedef struct memrt__account {
 
 /// Value of `high` while a gauge reports: below any real value.
 #define MEMRT__GAUGE_TELLS ((size_t)(PTRDIFF_MIN / 2))
-
-/// Return whether an account is part of an aggregate, directly or through an inner aggregate.
-bool memrt__account_is_in(const memrt__account_t *account, const memrt__level_t *level);
-
-/// Add `account`, with its index and shared shard set, to the accounts that sums include.
-void memrt__account_enter(memrt__account_t *account);
-
-/// Return the first entered account; `next` links the rest. Under the lock of rank THREADS.
-memrt__account_t *memrt__account_first(void);
-
-/// Remove an account from the list. Under the lock of rank THREADS.
-void memrt__account_leave(memrt__account_t *account);
 
 /// Add to an "in" or "out" word of a shard of the calling thread. In a build with MEMRT_COUNTERS 0,
 /// which exists to measure the cost of counting, both functions do nothing.
@@ -177,6 +145,13 @@ static MEMRT__INLINE bool memrt__shard_grow_fast(memrt__shard_t *shard, size_t b
     return true;
 }
 
+/// Return whether memrt__shard_grow_fast() of `bytes` would count.
+static inline bool memrt__shard_can_grow(const memrt__shard_t *shard, size_t bytes)
+{
+    size_t left = memrt__own_load(&shard->alloc_left) - bytes;
+    return (ptrdiff_t)left >= (ptrdiff_t)memrt__own_load(&shard->free_left);
+}
+
 /// Count `bytes` less in use, in a shard of the calling thread, unless the gauge climbs or must be
 /// compared with `low`. False: nothing changed; memrt__shard_shrink() counts the bytes.
 static MEMRT__INLINE bool memrt__shard_shrink_fast(memrt__shard_t *shard, size_t bytes)
@@ -262,8 +237,14 @@ static inline void memrt__shard_shrink(memrt__shard_t *shard, memrt__account_t *
 bool memrt__shard_is_valid(const memrt__shard_t *shard);
 #endif
 
-/// Report a change of `bytes`, signed, in the shared shard of an account to its aggregates. The
-/// caller changes bytes_in or bytes_out itself. Shared shards have no gauge.
-MEMRT__COLD void memrt__account_add_shared(memrt__account_t *account, size_t bytes);
+/// Make sure that the owner may count `bytes` more in use without exceeding a limit of the
+/// account's aggregates. With `pending`, no other block of the thread can use these bytes until
+/// memrt__promise_settle() or memrt__gauge_drop(). False: a limit has less room, and nothing has
+/// changed.
+MEMRT__COLD bool memrt__gauge_ensure(memrt__shard_t *shard, memrt__account_t *account, size_t bytes,
+                                     bool pending) MEMRT_MUST_CHECK;
+
+/// End the promise of a pending block that is not counted after all.
+MEMRT__COLD void memrt__gauge_drop(memrt__shard_t *shard, memrt__account_t *account, size_t bytes);
 
 #endif

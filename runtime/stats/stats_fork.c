@@ -35,7 +35,7 @@ static void raise_peaks_by_rises(memrt__account_t *account)
 static void clear_aggregates(memrt__level_t *level)
 {
     for (; level != NULL; level = level->up) {
-        level->flushed = level->gauges = 0;
+        level->flushed = level->gauges = level->promised = 0;
     }
 }
 
@@ -60,6 +60,7 @@ static void add_shard_net(const memrt__shard_t *shard, memrt__account_t *account
 
 static void rest_and_add_account(memrt__account_t *account)
 {
+    account->shared->promised = 0;
     add_shard_net(account->shared, account);
     for (memrt__thread_t *t = memrt__thread_first(); t != NULL; t = t->next) {
         memrt__shard_t *shard = get_shard(t, account);

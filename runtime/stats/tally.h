@@ -2,6 +2,7 @@
 #define MEMRT_STATS_TALLY_H
 
 #include "runtime/config/options.h"
+#include "runtime/stats/promise.h"
 #include "runtime/stats/shard.h"
 #include "runtime/thread/thread.h"
 
@@ -115,6 +116,14 @@ static inline void memrt__tally_ungrow(const memrt__tally_t *tally, size_t bytes
     } else {
         memrt__fetch_add_relaxed(&tally->shard->bytes_in, (size_t)0 - bytes);
         memrt__account_add_shared(tally->account, (size_t)0 - bytes);
+    }
+}
+
+/// End the state of a pending block of `bytes`, right before memrt__tally_grow() counts the block.
+static inline void memrt__tally_settle(const memrt__tally_t *tally, size_t bytes)
+{
+    if (MEMRT__UNLIKELY(tally->own && memrt__own_load(&tally->shard->pending) != 0)) {
+        memrt__promise_settle(tally->shard, bytes);
     }
 }
 

@@ -50,6 +50,10 @@ typedef struct memrt__shard {
     size_t reported; ///< own; bytes in use as last reported; equal to `low` at rest
     size_t falls;    ///< own, release; number of reports of a decrease
     size_t climbs;   ///< own; starts and ends of climbs; odd while bytes in use may exceed `high`
+    /* The gauge under a limit: */
+    size_t quantum;  ///< own; bytes that the gauge may hold unused; 0: no aggregate has a limit
+    size_t promised; ///< own; bytes that the gauge may rise above `reported`
+    size_t pending;  ///< own; part of `promised` for blocks that are being made
     size_t promoted_in, promoted_out; ///< own; blocks that became MemInfos
     size_t extra_in, extra_out;       ///< own; bytes from allocators beyond header and data
     size_t adopted_in, adopted_out;   ///< own; bytes of adopted buffers

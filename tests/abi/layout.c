@@ -363,6 +363,12 @@ SIZE(memrt_sizes_t, 776);
 AT(memrt_sizes_t, allocated, 8);
 AT(memrt_sizes_t, live, 392);
 SLOT(allocate_from, 129);
+SLOT(limit_set, 130);
+SLOT(limit_read, 131);
+SIZE(memrt_limit_t, 32);
+AT(memrt_limit_t, limit, 8);
+AT(memrt_limit_t, live, 16);
+AT(memrt_limit_t, held, 24);
 
 _Static_assert(MEMRT_KIND_INLINE == 1 && MEMRT_KIND_BLOCK == 4, "kinds have fixed numbers");
 _Static_assert(MEMRT_HEADER_SIZE == 64 && MEMRT_NAME_MAX == 63, "callers compile in the limits");

@@ -45,6 +45,7 @@ COUNTING = ("stats", "peak")  # folders of models with statistics; all others ha
 WEAKER = {
     "load_acquire": "load_relaxed",
     "store_release": "store_relaxed",
+    "fetch_add_acquire": "fetch_add_relaxed",
     "fetch_add_release": "fetch_add_relaxed",
     "fetch_sub1_release": "fetch_sub1_relaxed",
     "cas_acquire": "cas_relaxed",

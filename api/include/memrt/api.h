@@ -26,6 +26,7 @@
 #include <memrt/observe/observer.h>
 #include <memrt/policy.h>
 #include <memrt/process/fault_injection.h>
+#include <memrt/process/limit.h>
 #include <memrt/process/option.h>
 #include <memrt/process/process.h>
 #include <memrt/process/symbol.h>
@@ -185,14 +186,12 @@ typedef struct memrt_api {
     memrt_cuda_policy_fn cuda_policy;
     memrt_allocator_pinned_fn allocator_pinned;
 
-    /* --- DLPack: memrt/meminfo/exchange.h and memrt/dlpack.h. --- */
+    /* --- DLPack, Arrow: memrt/meminfo/exchange.h, memrt/dlpack.h and memrt/arrow.h. --- */
     memrt_dlpack_export_fn dlpack_export MEMRT_MUST_CHECK;
     memrt_dlpack_export_unversioned_fn dlpack_export_unversioned MEMRT_MUST_CHECK;
     memrt_dlpack_adopt_fn dlpack_adopt MEMRT_MUST_CHECK;
     memrt_dlpack_adopt_unversioned_fn dlpack_adopt_unversioned MEMRT_MUST_CHECK;
     memrt_dlpack_new_fn dlpack_new MEMRT_MUST_CHECK;
-
-    /* --- Arrow's C data interface: memrt/meminfo/exchange.h and memrt/arrow.h. --- */
     memrt_arrow_export_fn arrow_export MEMRT_MUST_CHECK;
     memrt_arrow_adopt_fn arrow_adopt MEMRT_MUST_CHECK;
 
@@ -202,15 +201,15 @@ typedef struct memrt_api {
     memrt_trace_stats_fn trace_stats MEMRT_MUST_CHECK;
     memrt_trace_mark_fn trace_mark MEMRT_MUST_CHECK;
 
-    /* --- Statistics of threads: memrt/observe/stats.h. --- */
+    /* --- Statistics of threads, blocks by size: memrt/observe/stats.h and memrt/scope.h. --- */
     memrt_threads_fn threads MEMRT_MUST_CHECK;
-
-    /* --- Blocks by size: memrt/observe/stats.h and memrt/scope.h. --- */
     memrt_stats_sizes_fn stats_sizes MEMRT_MUST_CHECK;
     memrt_scope_stats_sizes_fn scope_stats_sizes MEMRT_MUST_CHECK;
 
-    /* --- MemInfos of a policy: memrt/meminfo/create.h. --- */
+    /* --- MemInfos of a policy, limits: memrt/meminfo/create.h, memrt/process/limit.h. --- */
     memrt_allocate_from_fn allocate_from;
+    memrt_limit_set_fn limit_set MEMRT_MUST_CHECK;
+    memrt_limit_read_fn limit_read MEMRT_MUST_CHECK;
 } memrt_api_t;
 
 #ifdef __cplusplus

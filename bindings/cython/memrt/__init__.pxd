@@ -519,6 +519,56 @@ cdef extern from "memrt/import.h":
 
     ctypedef uint64_t (*memrt_failure_points_fn)() noexcept nogil
 
+    ctypedef struct memrt_scope_t:
+        pass
+
+    ctypedef memrt_status_t (*memrt_scope_open_fn)(memrt_scope_t *parent, const char *name,
+        memrt_scope_t **out) noexcept nogil
+
+    ctypedef void (*memrt_scope_acquire_fn)(memrt_scope_t *scope) noexcept nogil
+
+    ctypedef void (*memrt_scope_release_fn)(memrt_scope_t *scope) noexcept nogil
+
+    ctypedef memrt_status_t (*memrt_scope_enter_fn)(memrt_scope_t *scope,
+        memrt_scope_t **before) noexcept nogil
+
+    ctypedef memrt_scope_t *(*memrt_scope_current_fn)() noexcept nogil
+
+    ctypedef memrt_status_t (*memrt_scope_policy_fn)(memrt_scope_t *scope, memrt_policy_t *policy,
+        memrt_policy_t **out) noexcept nogil
+
+    ctypedef memrt_scope_t *(*memrt_scope_of_fn)(const memrt_meminfo_t *mi) noexcept nogil
+
+    ctypedef memrt_scope_t *(*memrt_scope_next_fn)(memrt_scope_t *scope) noexcept nogil
+
+    ctypedef memrt_scope_t *(*memrt_scope_parent_fn)(const memrt_scope_t *scope) noexcept nogil
+
+    ctypedef const char *(*memrt_scope_name_fn)(const memrt_scope_t *scope) noexcept nogil
+
+    ctypedef uint32_t (*memrt_scope_id_fn)(const memrt_scope_t *scope) noexcept nogil
+
+    ctypedef memrt_status_t (*memrt_scope_stats_fn)(const memrt_scope_t *scope,
+        memrt_stats_t *out) noexcept nogil
+
+    ctypedef void (*memrt_scope_sizes_fn)(const memrt_scope_t *scope, uint64_t *out) noexcept nogil
+
+    ctypedef memrt_status_t (*memrt_scope_stats_sizes_fn)(const memrt_scope_t *scope,
+        memrt_sizes_t *out) noexcept nogil
+
+    ctypedef void (*memrt_scope_reset_peak_fn)(memrt_scope_t *scope) noexcept nogil
+
+    ctypedef struct memrt_limit_t:
+        size_t struct_size
+        uint64_t limit
+        uint64_t live
+        uint64_t held
+
+    ctypedef memrt_status_t (*memrt_limit_set_fn)(memrt_policy_t *policy, memrt_scope_t *scope,
+        uint64_t bytes) noexcept nogil
+
+    ctypedef memrt_status_t (*memrt_limit_read_fn)(const memrt_policy_t *policy,
+        const memrt_scope_t *scope, memrt_limit_t *out) noexcept nogil
+
     ctypedef struct memrt_option_t:
         const char *name
         char value[32]
@@ -561,44 +611,6 @@ cdef extern from "memrt/import.h":
     ctypedef memrt_status_t (*memrt_symbol_error_fn)(const char **name) noexcept nogil
 
     ctypedef void (*memrt_set_symbol_error_fn)(memrt_undefined_symbol_fn tell) noexcept nogil
-
-    ctypedef struct memrt_scope_t:
-        pass
-
-    ctypedef memrt_status_t (*memrt_scope_open_fn)(memrt_scope_t *parent, const char *name,
-        memrt_scope_t **out) noexcept nogil
-
-    ctypedef void (*memrt_scope_acquire_fn)(memrt_scope_t *scope) noexcept nogil
-
-    ctypedef void (*memrt_scope_release_fn)(memrt_scope_t *scope) noexcept nogil
-
-    ctypedef memrt_status_t (*memrt_scope_enter_fn)(memrt_scope_t *scope,
-        memrt_scope_t **before) noexcept nogil
-
-    ctypedef memrt_scope_t *(*memrt_scope_current_fn)() noexcept nogil
-
-    ctypedef memrt_status_t (*memrt_scope_policy_fn)(memrt_scope_t *scope, memrt_policy_t *policy,
-        memrt_policy_t **out) noexcept nogil
-
-    ctypedef memrt_scope_t *(*memrt_scope_of_fn)(const memrt_meminfo_t *mi) noexcept nogil
-
-    ctypedef memrt_scope_t *(*memrt_scope_next_fn)(memrt_scope_t *scope) noexcept nogil
-
-    ctypedef memrt_scope_t *(*memrt_scope_parent_fn)(const memrt_scope_t *scope) noexcept nogil
-
-    ctypedef const char *(*memrt_scope_name_fn)(const memrt_scope_t *scope) noexcept nogil
-
-    ctypedef uint32_t (*memrt_scope_id_fn)(const memrt_scope_t *scope) noexcept nogil
-
-    ctypedef memrt_status_t (*memrt_scope_stats_fn)(const memrt_scope_t *scope,
-        memrt_stats_t *out) noexcept nogil
-
-    ctypedef void (*memrt_scope_sizes_fn)(const memrt_scope_t *scope, uint64_t *out) noexcept nogil
-
-    ctypedef memrt_status_t (*memrt_scope_stats_sizes_fn)(const memrt_scope_t *scope,
-        memrt_sizes_t *out) noexcept nogil
-
-    ctypedef void (*memrt_scope_reset_peak_fn)(memrt_scope_t *scope) noexcept nogil
 
     ctypedef struct memrt_api_t:
         memrt_allocate_fn allocate
@@ -732,6 +744,8 @@ cdef extern from "memrt/import.h":
         memrt_stats_sizes_fn stats_sizes
         memrt_scope_stats_sizes_fn scope_stats_sizes
         memrt_allocate_from_fn allocate_from
+        memrt_limit_set_fn limit_set
+        memrt_limit_read_fn limit_read
 
     ctypedef struct memrt_trace_header_t:
         char magic[8]
@@ -827,6 +841,7 @@ cdef extern from "memrt/import.h":
     const uint64_t MEMRT_FRAMES_MAX
     const uint64_t MEMRT_HEADER_SIZE
     const uint64_t MEMRT_NAME_MAX
+    const uint64_t MEMRT_NO_LIMIT
     const uint64_t MEMRT_POISON_FENCE
     const uint64_t MEMRT_POISON_FREED
     const uint64_t MEMRT_POISON_FRESH

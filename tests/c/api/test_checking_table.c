@@ -564,6 +564,7 @@ static memrt_scope_t *made_scope;
 static memrt_stats_t made_stats = {.struct_size = sizeof(made_stats)};
 static memrt_option_t made_option;
 static uint64_t made_sizes[MEMRT_SIZE_BINS];
+static memrt_limit_t made_limit = {.struct_size = sizeof(made_limit)};
 static memrt_sizes_t made_counts = {.struct_size = sizeof(made_counts)};
 
 #define NEW_OPTIONS                                                                                \
@@ -592,6 +593,8 @@ static memrt_sizes_t made_counts = {.struct_size = sizeof(made_counts)};
     SLOT(stats_reset_peak, KNOWN, checked->stats_reset_peak(owner))                                \
     SLOT(explain_shortage, KNOWN, REQUIRE(checked->explain_shortage(owner, 1, NULL, 0) != 0))      \
     SLOT(scope_policy, HELD, (void)!checked->scope_policy(made_scope, owner, &made_policy))        \
+    SLOT(limit_set, KNOWN, REQUIRE(checked->limit_set(owner, NULL, MEMRT_NO_LIMIT) == MEMRT_OK))   \
+    SLOT(limit_read, KNOWN, REQUIRE(checked->limit_read(owner, NULL, &made_limit) == MEMRT_OK))    \
     SLOT(cuda_new, HELD, (void)!checked->cuda_new(1, CUDA_OPTIONS, &made_mi))                      \
     SLOT(cuda_adopt, HELD, (void)!checked->cuda_adopt(0, 0, CUDA_OPTIONS, &made_mi))               \
     SLOT(dlpack_adopt, HELD,                                                                       \
@@ -616,7 +619,9 @@ static memrt_sizes_t made_counts = {.struct_size = sizeof(made_counts)};
     SLOT(scope_sizes, KNOWN, checked->scope_sizes(owner, made_sizes))                              \
     SLOT(scope_stats_sizes, KNOWN,                                                                 \
          REQUIRE(checked->scope_stats_sizes(owner, &made_counts) == MEMRT_OK))                     \
-    SLOT(scope_reset_peak, KNOWN, checked->scope_reset_peak(owner))
+    SLOT(scope_reset_peak, KNOWN, checked->scope_reset_peak(owner))                                \
+    SLOT(limit_set, HELD, REQUIRE(checked->limit_set(NULL, owner, MEMRT_NO_LIMIT) == MEMRT_OK))    \
+    SLOT(limit_read, HELD, REQUIRE(checked->limit_read(NULL, owner, &made_limit) == MEMRT_OK))
 
 typedef enum rule {
     HELD,

@@ -2,6 +2,7 @@
 
 #include "runtime/config/options.h"
 #include "runtime/os/lock.h"
+#include "runtime/stats/promise.h"
 #include "runtime/stats/shard.h"
 #include "support/chance.h"
 

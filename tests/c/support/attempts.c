@@ -207,6 +207,21 @@ static outcome_t try_stats_read(ground_t *ground)
     return convert_status(api->stats_read(ground->policy, &stats), stats.alloc == 0);
 }
 
+static outcome_t try_limit_set(ground_t *ground)
+{
+    memrt_status_t status = api->limit_set(ground->policy, NULL, 1 << 30);
+    if (status == MEMRT_OK) {
+        ck_assert_int_eq(api->limit_set(ground->policy, NULL, MEMRT_NO_LIMIT), MEMRT_OK);
+    }
+    return convert_status(status, true);
+}
+
+static outcome_t try_limit_read(ground_t *ground)
+{
+    memrt_limit_t limit = {.struct_size = sizeof(limit)};
+    return convert_status(api->limit_read(ground->policy, NULL, &limit), limit.limit == 0);
+}
+
 static outcome_t try_live(ground_t *ground)
 {
     size_t count = 12345;
@@ -868,6 +883,7 @@ const slot_t slots[] = {
     CREATOR(arrow_export), CREATOR(arrow_adopt),
     CREATOR(trace_start), PLAIN(trace_stop), PLAIN(trace_stats), PLAIN(trace_mark),
     PLAIN(threads), PLAIN(stats_sizes), PLAIN(scope_stats_sizes), CREATOR(allocate_from),
+    MODEST(limit_set), MODEST(limit_read),
     ANOTHER("memrt_get_api", NOTHING, try_exports),
     ANOTHER("memrt_version", NOTHING, try_exports),
     ANOTHER("memrt_api_of_nrt", NOTHING, try_exports),

@@ -10,8 +10,10 @@
 #undef MEMRT__PEAK_LOOKS
 #define MEMRT__PEAK_LOOKS 2 /* fewer executions to explore */
 
+#include "runtime/stats/account.c"
 #include "runtime/stats/level.c"
 #include "runtime/stats/peak.c"
+#include "runtime/stats/promise.c"
 #include "runtime/stats/shard.c"
 #include "runtime/stats/shard_sums.c"
 #include "runtime/stats/stats.c"

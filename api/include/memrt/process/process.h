@@ -19,7 +19,8 @@ typedef size_t (*memrt_release_unused_fn)(void);
 /// Write an out-of-memory report: likely reasons why `policy` (NULL: the default one) refused
 /// `size` bytes (0: any size), in a few lines for people.
 ///
-/// The report has live and cached bytes, and the system limits in force. As far as allocations
+/// The report has live and cached bytes, the limits of memrt that apply to the calling thread, and
+/// the system limits in force. As far as allocations
 /// were tracked, the report also has the allocation sites that hold most. Last come the largest
 /// live buffers that have a name or a named reference.
 ///

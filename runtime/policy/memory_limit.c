@@ -1,0 +1,199 @@
+#include "runtime/policy/memory_limit.h"
+
+#include <sched.h>
+#include <string.h>
+
+#include "runtime/alloc/heap/thread_cache.h"
+#include "runtime/base/size.h"
+#include "runtime/config/options.h"
+#include "runtime/os/os.h"
+#include "runtime/policy/policy_allocators.h"
+#include "runtime/policy/scope_tree.h"
+#include "runtime/stats/gauges.h"
+#include "runtime/stats/promise.h"
+#include "runtime/stats/stats.h"
+
+/// Time to wait for other threads to return promised bytes, in nanoseconds.
+#define PATIENCE ((uint64_t)1000000)
+
+/// Part of the limit of the process that cached memory may have without a release.
+#define CACHED_SHARE 64u
+
+static memrt__level_t *find_level(const memrt_policy_t *policy, const memrt_scope_t *scope)
+{
+    if (policy != NULL) {
+        return &policy->base->level;
+    }
+    return scope == NULL ? &memrt__process : (memrt__level_t *)&scope->level;
+}
+
+/// Set a limit, and have the threads that allocated before follow the limit soon.
+static memrt_status_t set_limit(memrt__level_t *level, size_t bytes)
+{
+    if (!MEMRT_COUNTERS) {
+        return MEMRT_ENOTSUP;
+    }
+    memrt__level_set_limit(level, bytes);
+    memrt__thread_reap();
+    memrt__stats_rest_gauges();
+    memrt__thread_cache_ask_others(memrt__thread_or_null());
+    return MEMRT_OK;
+}
+
+memrt_status_t memrt__limit_set(memrt_policy_t *policy, memrt_scope_t *scope, uint64_t bytes)
+{
+    if (policy != NULL && scope != NULL) {
+        return MEMRT_EINVAL;
+    }
+    memrt__level_t *level = find_level(policy, scope);
+    memrt_status_t status = set_limit(level, (size_t)bytes);
+    if (status == MEMRT_OK && level == &memrt__process) {
+        memrt__store_relaxed(&memrt__options.limit, (size_t)bytes);
+    }
+    return status;
+}
+
+/// Return the memory that the system allows the process, or SIZE_MAX.
+static size_t find_system_limit(void)
+{
+    memrt__os_limit_t limits[MEMRT__OS_LIMITS];
+    size_t count = memrt__os_limits(limits), lowest = SIZE_MAX;
+    for (size_t i = 0; i < count; i++) {
+        lowest = memrt__size_min(lowest, (size_t)limits[i].bytes);
+    }
+    return lowest;
+}
+
+/// Return 90 % of the memory that the system allows, less resident memory that is not memrt's.
+static size_t choose_automatic_limit(size_t allowed)
+{
+    memrt_stats_t stats = {.struct_size = sizeof(stats)};
+    memrt__stats_read(&memrt__process, &stats);
+    size_t own = (size_t)stats.live + memrt__policy_cached(NULL), resident = memrt__os_resident();
+    size_t other = resident > own ? resident - own : 0, most = allowed / 10 * 9;
+    return most > other ? most - other : 0;
+}
+
+memrt_status_t memrt__limit_follow_option(void)
+{
+    size_t limit = memrt__load_relaxed(&memrt__options.limit), allowed;
+    bool automatic = limit == MEMRT__LIMIT_AUTO, part = limit - MEMRT__LIMIT_PERCENT - 1 < 100;
+    if (automatic || part) {
+        allowed = find_system_limit();
+        size_t percent = limit - MEMRT__LIMIT_PERCENT;
+        limit = allowed == SIZE_MAX ? SIZE_MAX
+                : automatic         ? choose_automatic_limit(allowed)
+                                    : allowed / 100 * percent;
+    }
+    return set_limit(&memrt__process, limit);
+}
+
+/// Read the bytes that are promised or reported, but not in use. Other threads may change both.
+static uint64_t read_held(const memrt__level_t *level, uint64_t live)
+{
+    size_t used = memrt__load_relaxed(&level->promised);
+    used += memrt__load_relaxed(&level->flushed);
+    return (ptrdiff_t)(used - live) < 0 ? 0 : used - live;
+}
+
+memrt_status_t memrt__limit_read(const memrt_policy_t *policy, const memrt_scope_t *scope,
+                                 memrt_limit_t *out)
+{
+    if ((policy != NULL && scope != NULL) || out->struct_size < sizeof(out->struct_size)) {
+        return MEMRT_EINVAL;
+    }
+    const memrt__level_t *level = find_level(policy, scope);
+    memrt_stats_t stats = {.struct_size = sizeof(stats)};
+    memrt__stats_read(level, &stats);
+    memrt_limit_t limit = {.struct_size = out->struct_size,
+                           .limit = memrt__level_limit(level),
+                           .live = stats.live,
+                           .held = read_held(level, stats.live)};
+    memcpy(out, &limit, memrt__size_min(out->struct_size, sizeof(limit)));
+    return MEMRT_OK;
+}
+
+/// Release cached memory if cached and live bytes together exceed the limit of the process, and
+/// enough is cached to be worth the work.
+static void bound_cached_memory(void)
+{
+    size_t limit = memrt__level_limit(&memrt__process);
+    if (limit == SIZE_MAX) {
+        return;
+    }
+    size_t cached = memrt__policy_cached(NULL), room = memrt__level_room(&memrt__process);
+    if (cached > room && cached > limit / CACHED_SHARE) {
+        (void)memrt__policy_release_unused();
+    }
+}
+
+bool memrt__limit_ensure_slow(memrt__shard_t *shard, memrt__account_t *account, size_t bytes)
+{
+    if (memrt__shard_can_grow(shard, bytes)) {
+        return true;
+    }
+    bool fits = memrt__gauge_ensure(shard, account, bytes, false);
+    if (fits) {
+        bound_cached_memory();
+    }
+    return fits;
+}
+
+/// Admit a block if the limits have room now.
+static bool try_admit(memrt__account_t *account, size_t bytes)
+{
+    memrt__tally_t tally = memrt__tally(account);
+    return tally.own ? memrt__gauge_ensure(tally.shard, account, bytes, true)
+                     : memrt__promise_shared(account, bytes);
+}
+
+static bool has_room(const memrt__level_t *level, size_t bytes)
+{
+    while (level != NULL && memrt__level_room(level) >= bytes) {
+        level = level->up;
+    }
+    return level == NULL;
+}
+
+/// Admit a block when other threads return promised bytes. Threads that allocate and free do so at
+/// their next free of a small block.
+static bool await_room(memrt__account_t *account, size_t bytes)
+{
+    uint64_t until = memrt__os_now_ns() + PATIENCE;
+    memrt__thread_cache_ask_others(memrt__thread_or_null());
+    do {
+        sched_yield();
+        if (has_room(account->policy, bytes) && has_room(account->scope, bytes) &&
+            try_admit(account, bytes)) {
+            return true;
+        }
+    } while (memrt__os_now_ns() < until);
+    return false;
+}
+
+bool memrt__limit_admit_slow(memrt__account_t *account, size_t bytes)
+{
+    if (bytes > (size_t)PTRDIFF_MAX / 2) {
+        return false;
+    }
+    bool admitted = try_admit(account, bytes);
+    if (!admitted) {
+        memrt__thread_reap();
+        memrt__stats_rest_gauges();
+        admitted = try_admit(account, bytes) || await_room(account, bytes);
+    }
+    if (admitted) {
+        bound_cached_memory();
+    }
+    return admitted;
+}
+
+void memrt__limit_drop_slow(memrt__account_t *account, size_t bytes)
+{
+    memrt__tally_t tally = memrt__tally(account);
+    if (tally.own) {
+        memrt__gauge_drop(tally.shard, account, bytes);
+    } else {
+        memrt__promise_end_shared(account, bytes);
+    }
+}
