@@ -13,7 +13,8 @@ the MemInfo. Importing the package changes nothing: memrt manages memory only wh
 
 Allocation: alloc, wrap, adopt, empty, zeros, full, array, as_array, aligned.
 Inspection of arrays: meminfo, is_managed, handler_name, alignment.
-Policies: Policy, default_policy, enable, disable, enabled.
+Policies: Policy, enable, disable, enabled.
+Limits: limit.
 Scopes: scope, scopes, current_scope, bind_scope.
 Statistics: stats, reset_peak, holders, release_unused.
 Options: set_option.
@@ -53,7 +54,8 @@ if TYPE_CHECKING:
     from memrt._interop.arrow import from_arrow
     from memrt._policy.current_scope import current_scope
     from memrt._policy.enabling import disable, enable, enabled
-    from memrt._policy.policy import Policy, default_policy
+    from memrt._policy.limit import limit
+    from memrt._policy.policy import Policy
     from memrt._policy.scope_entry import bind_scope, scope
     from memrt._policy.scope_tree import scopes
     from memrt._stats.snapshot import reset_peak, stats
@@ -72,7 +74,8 @@ else:
             "memrt._interop.arrow": "from_arrow",
             "memrt._policy.current_scope": "current_scope",
             "memrt._policy.enabling": "disable enable enabled",
-            "memrt._policy.policy": "Policy default_policy",
+            "memrt._policy.limit": "limit",
+            "memrt._policy.policy": "Policy",
             "memrt._policy.scope_entry": "bind_scope scope",
             "memrt._policy.scope_tree": "scopes",
             "memrt._stats.snapshot": "reset_peak stats",
@@ -99,7 +102,6 @@ __all__ = [
     "cuda",
     "current_scope",
     "debug",
-    "default_policy",
     "disable",
     "empty",
     "enable",
@@ -114,6 +116,7 @@ __all__ = [
     "handler_name",
     "holders",
     "is_managed",
+    "limit",
     "meminfo",
     "release_unused",
     "reset_peak",

@@ -5,7 +5,7 @@ Leaks: assert_no_leaks, growth, suppress_leaks.
 Small views over large buffers: retention.
 Event traces: trace, mark, Trace.
 Peaks, sizes and threads: exact_peak, sizes, threads.
-Policies and options in force: policies, options.
+Policies, limits and options in force: policies, default_policy, limits, options.
 Symbols of compiled code: unresolved_symbols, check_symbols.
 
 :func:`memrt.holders` shows the objects that keep a buffer alive.
@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from memrt._holders.retention import retention
     from memrt._leaks.growth import growth
     from memrt._leaks.leaks import LeakError, assert_no_leaks, suppress_leaks
-    from memrt._policy.policy import policies
+    from memrt._policy.limit import limits
+    from memrt._policy.policy import default_policy, policies
     from memrt._stats.peak import exact_peak
     from memrt._stats.sizes import sizes
     from memrt._stats.threads import threads
@@ -37,7 +38,8 @@ else:
             "memrt._holders.retention": "retention",
             "memrt._leaks.growth": "growth",
             "memrt._leaks.leaks": "LeakError assert_no_leaks suppress_leaks",
-            "memrt._policy.policy": "policies",
+            "memrt._policy.limit": "limits",
+            "memrt._policy.policy": "default_policy policies",
             "memrt._stats.peak": "exact_peak",
             "memrt._stats.sizes": "sizes",
             "memrt._stats.threads": "threads",
@@ -61,8 +63,10 @@ __all__ = [
     "TraceError",
     "assert_no_leaks",
     "check_symbols",
+    "default_policy",
     "exact_peak",
     "growth",
+    "limits",
     "live",
     "mark",
     "options",

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from memrt._interop.arrow import Column
     from memrt._leaks.growth import Growth, Trend
     from memrt._leaks.leaks import LeakGroup
+    from memrt._policy.limit import Limit
     from memrt._policy.scope import Scope
     from memrt._policy.scope_tree import ScopeTree
     from memrt._stats.snapshot import AllocationStats, Stats
@@ -41,6 +42,7 @@ else:
             "memrt._interop.arrow": "Column",
             "memrt._leaks.growth": "Growth Trend",
             "memrt._leaks.leaks": "LeakGroup",
+            "memrt._policy.limit": "Limit",
             "memrt._policy.scope": "Scope",
             "memrt._policy.scope_tree": "ScopeTree",
             "memrt._stats.snapshot": "AllocationStats Stats",
@@ -63,6 +65,7 @@ __all__ = [
     "Holder",
     "Holders",
     "LeakGroup",
+    "Limit",
     "LiveBuffer",
     "Mark",
     "NamedReference",

@@ -39,6 +39,7 @@
 #include "types/alloc.h"
 #include "types/array.h"
 #include "types/array_view.h"
+#include "types/limit.h"
 #include "types/meminfo_type.h"
 #include "types/peak.h"
 #include "types/policy.h"
@@ -117,7 +118,7 @@ static int add_functions(PyObject *module)
         memrt__symbols_methods,        memrt__cuda_methods,          memrt__cuda_buffer_methods,
         memrt__dlpack_import_methods,  memrt__arrow_export_methods,  memrt__arrow_import_methods,
         memrt__tensor_methods,         memrt__recording_methods,     memrt__program_methods,
-        memrt__peak_methods,
+        memrt__peak_methods,           memrt__limit_methods,
     };
     for (size_t i = 0; i < sizeof(groups) / sizeof(groups[0]); i++) {
         if (PyModule_AddFunctions(module, groups[i]) < 0) {

@@ -626,6 +626,11 @@ CASES: dict[str, Case] = {
     "memrt.Policy, with limits": Case(
         lambda g: memrt.Policy(cache_limit="1M", decay=5, hugepages="off")
     ),
+    "memrt.Policy, with a limit": Case(lambda g: memrt.Policy(limit="1 GiB")),
+    "memrt.Policy.limit": Case(lambda g: g.policy.limit),
+    "memrt.limit": Case(lambda g: memrt.limit("100 GiB"), after=lambda g: memrt.limit(None)),
+    "memrt.debug.limits": Case(lambda g: memrt.debug.limits()),
+    "memrt.types.Limit": Case(lambda g: memrt.types.Limit("process", 1, 0, 0)),
     "memrt.Policy.name": Case(lambda g: g.policy.name),
     "memrt.Policy.alignment": Case(lambda g: g.policy.alignment),
     "memrt.Policy.options": Case(lambda g: g.policy.options),
@@ -643,12 +648,12 @@ CASES: dict[str, Case] = {
     ),
     "memrt.Policy.__exit__, of the lower of two": Case(
         lambda g: g.policy.__exit__(),
-        lambda g: (g.policy.__enter__(), memrt.default_policy().__enter__()),
-        lambda g: (leave_policies(g), memrt.default_policy().__exit__()),
+        lambda g: (g.policy.__enter__(), memrt.debug.default_policy().__enter__()),
+        lambda g: (leave_policies(g), memrt.debug.default_policy().__exit__()),
         sets_context=True,
     ),
     "memrt.Policy.__repr__": Case(lambda g: repr(g.policy)),
-    "memrt.default_policy": Case(lambda g: memrt.default_policy()),
+    "memrt.debug.default_policy": Case(lambda g: memrt.debug.default_policy()),
     "memrt.debug.policies": Case(lambda g: memrt.debug.policies()),
     "memrt.enable": Case(
         lambda g: memrt.enable(),
@@ -805,6 +810,7 @@ CASES: dict[str, Case] = {
     "memrt.bind_scope": scoped(lambda g: memrt.bind_scope(len)),
     "memrt.scopes": scoped(lambda g: memrt.scopes()),
     "memrt.types.Scope": scoped(lambda g: memrt.types.Scope(g.inside._capsule, ("s",))),
+    "memrt.types.Scope.limit": scoped(lambda g: g.inside.limit),
     "memrt.types.Scope.name": scoped(lambda g: g.inside.name),
     "memrt.types.Scope.path": scoped(lambda g: g.inside.path),
     "memrt.types.Scope.live": scoped(lambda g: g.inside.live),

@@ -7,6 +7,7 @@ from weakref import ref
 
 from memrt import _memrt
 from memrt._policy import handlers
+from memrt._policy.limit_amount import limit_text, parse_amount, set_limit
 from memrt._stats.sizes import sizes as read_sizes
 from memrt._stats.snapshot import Stats
 from memrt._stats.snapshot import stats as read_stats
@@ -55,17 +56,19 @@ class Policy(ProcessObject):
         Blocks above 1 MiB that get huge pages.
     pinned : bool, default False
         Whether to allocate page-locked memory, so that CUDA devices copy from and to the memory
-        directly. Each allocation calls the CUDA driver. Pinned memory is never cached, so a pinned
-        policy accepts no limits.
+        directly. A pinned policy accepts no settings for cached blocks and huge pages.
+    limit : int or str, optional
+        Maximum of live bytes: a whole number, or a text like "2 GiB" or "512M". A larger total is
+        refused with MemoryError, see :func:`memrt.limit`. None: no limit.
 
     Raises
     ------
     ValueError
-        An alignment, name or limit is bad, or a pinned policy has a limit.
+        An alignment, name, setting or limit is bad, or a pinned policy has settings.
     memrt.cuda.CudaError
         Pinned memory was requested and no CUDA driver is available.
     TypeError
-        A limit is neither a text nor a whole number.
+        A setting or limit is neither a text nor a whole number.
     MemoryError
         The allocation of the policy failed.
     RuntimeError
@@ -87,8 +90,8 @@ class Policy(ProcessObject):
     started inside inherit the policy, threads do not. For threads, give an executor
     ``initializer=policy.__enter__``, or use :func:`memrt.enable`.
 
-    A limit that is None follows the option of the process at any time: see
-    :func:`memrt.set_option`. A policy with a limit of its own caches its large blocks separately.
+    A setting that is None follows the option of the process at any time: see
+    :func:`memrt.set_option`. A policy with such settings caches its large blocks separately.
     Such a policy caches nothing after the last reference to the policy is gone.
 
     Examples
@@ -121,11 +124,15 @@ class Policy(ProcessObject):
         decay: int | str | None = None,
         hugepages: str | None = None,
         pinned: bool = False,
+        limit: int | str | None = None,
     ) -> Policy:
+        bound = None if limit is None else parse_amount(limit)
         most, time, huge = map(_limit_text, _LIMITS, (cache_limit, decay, hugepages))
         if pinned and (most, time, huge) != (None, None, None):
             raise ValueError("cache_limit, decay and hugepages must be None for a pinned policy")
-        return cls._from_handler(_memrt.policy_new(name, alignment, most, time, huge, pinned))
+        handler = _memrt.policy_new(name, alignment, most, time, huge, pinned)
+        _memrt.limit_set(handler, bound)
+        return cls._from_handler(handler)
 
     @classmethod
     def _from_handler(cls, handler: handlers.Handler) -> Policy:
@@ -151,6 +158,16 @@ class Policy(ProcessObject):
     def options(self) -> dict[str, str]:
         """Options that the policy sets for itself, by the names of ``memrt.debug.options()``."""
         return dict(self._options)
+
+    @property
+    def limit(self) -> int | None:
+        """Maximum of live bytes, or None without a limit; settable, also to a text."""
+        bound: int | None = _memrt.limit_read(self._handler)[0]
+        return bound
+
+    @limit.setter
+    def limit(self, amount: int | str | None) -> None:
+        set_limit(self._handler, amount)
 
     @property
     def handler(self) -> handlers.Handler:
@@ -202,10 +219,11 @@ class Policy(ProcessObject):
 
     def __repr__(self) -> str:
         own = "".join(map(_own_text, self._options))
-        return f"<memrt.Policy {self._name!r}, alignment {self._alignment}{own}>"
+        bound = limit_text(self._handler)
+        return f"<memrt.Policy {self._name!r}, alignment {self._alignment}{own}{bound}>"
 
 
-@public("memrt")
+@public("memrt.debug")
 def default_policy() -> Policy:
     """Return the default policy, which all allocations without a policy use.
 
@@ -217,7 +235,7 @@ def default_policy() -> Policy:
     Examples
     --------
     >>> import memrt
-    >>> memrt.default_policy()
+    >>> memrt.debug.default_policy()
     <memrt.Policy 'default', alignment 64>
     """
     return Policy._from_handler(_memrt.default_handler())

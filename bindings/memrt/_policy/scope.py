@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from memrt import _memrt
+from memrt._policy.limit_amount import limit_text, set_limit
 from memrt._stats.sizes import by_upper_bound
 from memrt._stats.snapshot import Stats
 from memrt._support.process_object import ProcessObject
@@ -53,6 +54,16 @@ class Scope(ProcessObject):
     def path(self) -> tuple[str, ...]:
         """Names from the outermost scope to this scope."""
         return self._path
+
+    @property
+    def limit(self) -> int | None:
+        """Maximum of live bytes, or None without a limit; settable, also to a text."""
+        bound: int | None = _memrt.limit_read(self._capsule)[0]
+        return bound
+
+    @limit.setter
+    def limit(self, amount: int | str | None) -> None:
+        set_limit(self._capsule, amount)
 
     @property
     def live(self) -> int:
@@ -114,7 +125,8 @@ class Scope(ProcessObject):
         return hash(self._id)
 
     def __repr__(self) -> str:
-        return f"<memrt.types.Scope {' / '.join(self._path)!r}: {figures_text(self.stats())}>"
+        figures = figures_text(self.stats()) + limit_text(self._capsule)
+        return f"<memrt.types.Scope {' / '.join(self._path)!r}: {figures}>"
 
 
 def open_scope(around: Scope | None, name: str) -> Scope:

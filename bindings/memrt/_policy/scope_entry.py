@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 from memrt._policy import handlers
 from memrt._policy.current_scope import current_scope, enter_scope, leave_scope
+from memrt._policy.limit_amount import parse_amount
 from memrt._policy.scope import Scope, open_scope
 from memrt._support.leaving import end_block
 from memrt._support.public import public
@@ -30,13 +31,18 @@ class scope:  # noqa: N801 (a context manager that reads like a function)
     ----------
     name : str
         Name of the scope, 1 to 63 bytes in UTF-8, without a zero byte.
+    limit : int or str, optional
+        Maximum of live bytes in the scope and all scopes inside of it: a whole number, or a text
+        like "2 GiB" or "512M". A larger total is refused with MemoryError, see :func:`memrt.limit`.
+        The limit is set on entry, and lasts until another limit is set, or until no
+        :class:`memrt.types.Scope` of the scope is left. None: leave the limit as it is.
 
     Raises
     ------
     ValueError
-        The name is bad.
+        The name or the limit is bad.
     TypeError
-        The name is not a text.
+        The name is not a text, or the limit is neither a text nor a whole number.
     RuntimeError
         On entry: 4096 scopes are held or have live blocks.
 
@@ -69,16 +75,19 @@ class scope:  # noqa: N801 (a context manager that reads like a function)
     (8000, 'step')
     """
 
-    __slots__ = ("_name",)
+    __slots__ = ("_limit", "_name")
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, *, limit: int | str | None = None) -> None:
         _check_name(name)
         self._name = name
+        self._limit = None if limit is None else parse_amount(limit)
 
     def __enter__(self) -> Scope:
         entered = current_scope()
         if entered is None or entered._name != self._name:
             entered = open_scope(entered, self._name)
+        if self._limit is not None:
+            entered.limit = self._limit
         enter_scope(self, entered)
         return entered
 
@@ -105,20 +114,21 @@ class scope:  # noqa: N801 (a context manager that reads like a function)
 
             @functools.wraps(function)
             async def run_later(*args: Any, **kwargs: Any) -> Any:
-                with scope(self._name):
+                with scope(self._name, limit=self._limit):
                     return await function(*args, **kwargs)
 
             return run_later  # type: ignore[return-value]
 
         @functools.wraps(function)
         def run(*args: Any, **kwargs: Any) -> Any:
-            with scope(self._name):
+            with scope(self._name, limit=self._limit):
                 return function(*args, **kwargs)
 
         return run  # type: ignore[return-value]
 
     def __repr__(self) -> str:
-        return f"memrt.scope({self._name!r})"
+        bound = "" if self._limit is None else f", limit={self._limit}"
+        return f"memrt.scope({self._name!r}{bound})"
 
 
 def _check_name(name: object) -> None:

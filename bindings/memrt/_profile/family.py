@@ -20,7 +20,7 @@ class Family:
     Parameters
     ----------
     options : dict[str, Any]
-        Recording options: tracked, tracking, alignment, name, settings.
+        Recording options: tracked, tracking, alignment, name, limit, settings.
     """
 
     def __init__(self, options: dict[str, Any]) -> None:

@@ -82,6 +82,8 @@ def record_this() -> None:
     options: dict[str, Any] = json.loads(os.environ[VARIABLE])
     if options["tracked"]:
         memrt.debug.tracking(**options["tracking"]).__enter__()
+    if options["limit"] is not None:
+        memrt.limit(options["limit"])
     memrt.enable(memrt.Policy(options["alignment"], options["name"]))
     member = Member(options["folder"], options["settings"], options["tracked"])
     member.follow_forks()

@@ -53,7 +53,7 @@ def set_option(name: str, value: int | str) -> None:
 
     Parameters
     ----------
-    name : {'cache_limit', 'cuda_sync', 'decay', 'hugepages', 'peak', 'cuda_driver'}
+    name : {'cache_limit', 'cuda_sync', 'decay', 'hugepages', 'limit', 'peak', 'cuda_driver'}
         Option, also by the name that :func:`memrt.debug.options` shows. "cuda_driver" can be set
         until a driver is loaded.
     value : int or str

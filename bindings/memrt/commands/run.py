@@ -52,6 +52,11 @@ def prepare_parser(parser: argparse.ArgumentParser) -> None:
                         help="array alignment in bytes, a power of two; 16: 16 bytes above a "
                              "multiple of 64, as malloc (default 64)")  # fmt: skip
     parser.add_argument("--name", default="run", help="name of the policy (default 'run')")
+    parser.add_argument(
+        "--limit",
+        metavar="SIZE",
+        help="maximum of live bytes, like 2G, 80%% or auto: more is MemoryError",
+    )
     parser.add_argument("--track", action="store_true",
                         help="list live buffers at the end, with allocation sites")  # fmt: skip
     add_tracking_options(parser)
@@ -81,6 +86,8 @@ def execute(arguments: argparse.Namespace) -> None:
     program = program_named(arguments.program)
     program.load()
     policy = _policy(arguments)
+    if arguments.limit is not None:
+        _set_limit(arguments.limit)
     json_file = None if arguments.json is None else Target(arguments.json, arguments.force)
     outputs = _outputs(arguments, json_file)
     if arguments.children and outputs is None:
@@ -103,6 +110,13 @@ def execute(arguments: argparse.Namespace) -> None:
     recording.start()
     with recording.program():
         program.run()
+
+
+def _set_limit(amount: str) -> None:
+    try:
+        memrt.limit(amount)
+    except (ValueError, RuntimeError) as error:
+        raise CommandError(f"--limit: {error}") from None
 
 
 def _outputs(arguments: argparse.Namespace, json_file: Target | None) -> Outputs | None:
@@ -140,6 +154,7 @@ def _recording(arguments: argparse.Namespace, outputs: Outputs, tracked: bool) -
         "tracking": {name: getattr(arguments, name) for name in ("frames", "native", "sample")},
         "alignment": arguments.alignment,
         "name": arguments.name,
+        "limit": arguments.limit,
     }
     family = Family(child_options) if arguments.children else None
     return Recording(Recorder(settings, tracked), family, outputs, arguments.quiet)

@@ -177,7 +177,7 @@ def test_enable_with_a_second_policy_raises_and_keeps_the_first():
 
 def test_enable_without_a_policy_uses_the_default_policy():
     memrt.enable()
-    assert memrt.enabled() is memrt.default_policy()
+    assert memrt.enabled() is memrt.debug.default_policy()
     assert in_force() == "memrt"
 
 

@@ -308,10 +308,10 @@ def test_handler_is_a_single_object_and_outlives_its_policy(before):
 
 
 def test_policies_lists_each_policy_object_once(before):
-    default = memrt.default_policy()
+    default = memrt.debug.default_policy()
     policy = memrt.Policy(name="listed")
     listed = memrt.debug.policies()
-    assert listed[0] is default is memrt.default_policy()
+    assert listed[0] is default is memrt.debug.default_policy()
     assert any(p is policy for p in listed)
     assert [p.name for p in listed].count("listed") == 1
 
@@ -333,7 +333,9 @@ def test_copy_of_a_policy_is_the_same_object(before):
     with memrt.scope("elsewhere"):
         assert memrt.debug.policies()[-1] is policy
         assert (
-            memrt.default_policy() is memrt.debug.policies()[0] is copy.copy(memrt.default_policy())
+            memrt.debug.default_policy()
+            is memrt.debug.policies()[0]
+            is copy.copy(memrt.debug.default_policy())
         )
 
 
@@ -392,7 +394,7 @@ def test_concurrent_policies_calls_return_the_same_objects(before):
 
 
 def test_default_policy_can_be_entered(before):
-    with memrt.default_policy():
+    with memrt.debug.default_policy():
         assert in_force() == memrt.handler_name() == "memrt"
 
 
@@ -442,7 +444,7 @@ def test_options_of_a_policy_outlive_its_object(before):
     handler = policy.handler
     del policy
     assert memrt.debug.policies()[-1].options == own
-    assert memrt.default_policy().options == {}
+    assert memrt.debug.default_policy().options == {}
     del handler
 
 

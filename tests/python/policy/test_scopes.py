@@ -22,7 +22,7 @@ def in_force(request):
     """Put NumPy on memrt, by enable() or by a policy; each test runs with both."""
     if request.param == "enabled":
         memrt.enable()
-        yield memrt.default_policy()
+        yield memrt.debug.default_policy()
         memrt.disable()
     else:
         with memrt.Policy(name="in force") as policy:
