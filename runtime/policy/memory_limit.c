@@ -132,11 +132,8 @@ bool memrt__limit_ensure_slow(memrt__shard_t *shard, memrt__account_t *account, 
     if (memrt__shard_can_grow(shard, bytes)) {
         return true;
     }
-    bool fits = memrt__gauge_ensure(shard, account, bytes, false);
-    if (fits) {
-        bound_cached_memory();
-    }
-    return fits;
+    bound_cached_memory(); /* may end promises, so the new promise comes last */
+    return memrt__gauge_ensure(shard, account, bytes, false);
 }
 
 /// Admit a block if the limits have room now.

@@ -122,6 +122,13 @@ bool memrt__level_promise(memrt__level_t *level, size_t bytes)
     return true;
 }
 
+void memrt__level_keep_promise(memrt__level_t *level, size_t bytes)
+{
+    for (; level != NULL; level = level->up) {
+        memrt__fetch_add_relaxed(&level->promised, bytes);
+    }
+}
+
 void memrt__level_end_promise(memrt__level_t *level, size_t bytes)
 {
     for (; level != NULL; level = level->up) {

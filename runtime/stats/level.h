@@ -82,6 +82,10 @@ size_t memrt__level_room(const memrt__level_t *level);
 /// changed: a limit has less room.
 bool memrt__level_promise(memrt__level_t *level, size_t bytes) MEMRT_MUST_CHECK;
 
+/// Promise bytes that a gauge reported and no longer uses, without a check. The gauge then reports
+/// the fall, so that no other gauge gets the bytes in between.
+void memrt__level_keep_promise(memrt__level_t *level, size_t bytes);
+
 /// Take back a promise, because the gauge reported the bytes or does not need them.
 void memrt__level_end_promise(memrt__level_t *level, size_t bytes);
 

@@ -50,6 +50,13 @@ void memrt__promise_end_reported(memrt__shard_t *shard, memrt__account_t *accoun
     }
 }
 
+void memrt__promise_keep_fall(memrt__shard_t *shard, memrt__account_t *account, size_t bytes)
+{
+    memrt__level_keep_promise(account->policy, bytes);
+    memrt__level_keep_promise(account->scope, bytes);
+    shard->promised += bytes;
+}
+
 /// Return the bytes that a gauge of the account may hold unused; 0: no aggregate has a limit.
 static size_t choose_quantum(const memrt__account_t *account)
 {

@@ -27,6 +27,9 @@ void memrt__promise_follow_limits(memrt__shard_t *shard, memrt__account_t *accou
 bool memrt__promise_rise(memrt__shard_t *shard, memrt__account_t *account,
                          size_t bytes) MEMRT_MUST_CHECK;
 
+/// Promise `bytes` of a fall that the gauge reports next.
+void memrt__promise_keep_fall(memrt__shard_t *shard, memrt__account_t *account, size_t bytes);
+
 /// Return a rise bounded by the promises that no pending block needs.
 size_t memrt__promise_bound_rise(const memrt__shard_t *shard, size_t rise);
 

@@ -273,12 +273,26 @@ void memrt__gauge_shrink(memrt__shard_t *shard, memrt__account_t *account, size_
     close_shard(shard);
 }
 
+/// Report a fall of the bytes in use, if any, and keep `bytes` of the fall as a promise. A pending
+/// block needs a promise, because a report would end the use of unreported bytes.
+static void report_fall(memrt__shard_t *shard, memrt__account_t *account, size_t bytes)
+{
+    size_t fall = shard->reported - memrt__shard_net(shard);
+    if (shard->quantum != 0 && (ptrdiff_t)fall > 0) {
+        memrt__promise_keep_fall(shard, account, memrt__size_min(fall, bytes));
+        report_open_gauge(shard, account);
+    }
+}
+
 bool memrt__gauge_ensure(memrt__shard_t *shard, memrt__account_t *account, size_t bytes,
                          bool pending)
 {
     open_shard(shard);
     end_climb(shard);
     memrt__promise_follow_limits(shard, account);
+    if (pending) {
+        report_fall(shard, account, bytes);
+    }
     bool fits = memrt__promise_rise(shard, account, bytes);
     if (fits && pending && shard->quantum != 0) {
         shard->pending += bytes;
