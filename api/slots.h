@@ -29,6 +29,7 @@
 #include "runtime/policy/memory_limit.h"
 #include "runtime/policy/scope.h"
 #include "runtime/report/leak_report.h"
+#include "runtime/report/mappings.h"
 #include "runtime/report/oom_report.h"
 #include "runtime/runtime.h"
 #include "runtime/stats/thread_stats.h"
@@ -167,7 +168,8 @@
     CHECKED(scope_stats_sizes, memrt__plain_scope_stats_sizes)                                     \
     CHECKED(allocate_from, memrt__meminfo_allocate_from)                                           \
     CHECKED(limit_set, memrt__limit_set)                                                           \
-    CHECKED(limit_read, memrt__limit_read)
+    CHECKED(limit_read, memrt__limit_read)                                                         \
+    PLAIN(mappings, memrt__mappings_read)
 
 /// Properties of both tables, except for `features`, and the features that both tables have.
 #define MEMRT__PROPERTIES                                                                          \

@@ -4,6 +4,7 @@
 #include "runtime/base/atomics.h"
 #include "runtime/base/size.h"
 #include "runtime/config/options.h"
+#include "runtime/os/mapping_table.h"
 #include "runtime/os/os.h"
 
 static bool should_use_huge_pages(size_t bytes, memrt__huge_t huge)
@@ -38,7 +39,7 @@ void memrt__mapped_advise_anew(void *mapping, size_t bytes, memrt__huge_t huge)
     memrt__os_advise_huge(mapping, bytes, should_use_huge_pages(bytes, huge));
 }
 
-void *memrt__mapped_new(size_t bytes, size_t align, memrt__huge_t huge)
+static void *map_placed(size_t bytes, size_t align, memrt__huge_t huge)
 {
     size_t page = memrt__os_page_size();
     MEMRT__ASSERT(bytes % page == 0 && memrt__is_power_of_two(align));
@@ -49,6 +50,15 @@ void *memrt__mapped_new(size_t bytes, size_t align, memrt__huge_t huge)
     void *mapping = memrt__os_map(bytes, lead, memrt__size_max(align, MEMRT__HUGE_PAGE));
     if (mapping != NULL) {
         memrt__mapped_advise(mapping, bytes, huge);
+    }
+    return mapping;
+}
+
+void *memrt__mapped_new(size_t bytes, size_t align, memrt__huge_t huge)
+{
+    void *mapping = map_placed(bytes, align, huge);
+    if (mapping != NULL) {
+        memrt__mapping_table_mark(mapping, MEMRT__USE_BLOCK);
     }
     return mapping;
 }

@@ -369,6 +369,9 @@ SIZE(memrt_limit_t, 32);
 AT(memrt_limit_t, limit, 8);
 AT(memrt_limit_t, live, 16);
 AT(memrt_limit_t, held, 24);
+SLOT(mappings, 132);
+SIZE(memrt_mapping_t, 32);
+AT(memrt_mapping_t, use, 24);
 
 _Static_assert(MEMRT_KIND_INLINE == 1 && MEMRT_KIND_BLOCK == 4, "kinds have fixed numbers");
 _Static_assert(MEMRT_HEADER_SIZE == 64 && MEMRT_NAME_MAX == 63, "callers compile in the limits");

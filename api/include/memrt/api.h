@@ -206,10 +206,11 @@ typedef struct memrt_api {
     memrt_stats_sizes_fn stats_sizes MEMRT_MUST_CHECK;
     memrt_scope_stats_sizes_fn scope_stats_sizes MEMRT_MUST_CHECK;
 
-    /* --- MemInfos of a policy, limits: memrt/meminfo/create.h, memrt/process/limit.h. --- */
+    /* --- MemInfos of a policy, limits, mappings: memrt/meminfo/create.h, memrt/process. --- */
     memrt_allocate_from_fn allocate_from;
     memrt_limit_set_fn limit_set MEMRT_MUST_CHECK;
     memrt_limit_read_fn limit_read MEMRT_MUST_CHECK;
+    memrt_mappings_fn mappings MEMRT_MUST_CHECK;
 } memrt_api_t;
 
 #ifdef __cplusplus

@@ -594,6 +594,20 @@ cdef extern from "memrt/import.h":
 
     ctypedef void (*memrt_shutdown_fn)() noexcept nogil
 
+    ctypedef enum memrt_mapping_use_t:
+        MEMRT_MAPPING_BLOCK
+        MEMRT_MAPPING_SPANS
+        MEMRT_MAPPING_CACHED
+        MEMRT_MAPPING_RECORDS
+
+    ctypedef struct memrt_mapping_t:
+        size_t struct_size
+        uint64_t address
+        uint64_t bytes
+        uint64_t use
+
+    ctypedef memrt_status_t (*memrt_mappings_fn)(memrt_mapping_t *out, size_t *count) noexcept nogil
+
     ctypedef void memrt_function_t() noexcept nogil
 
     ctypedef int (*memrt_undefined_symbol_fn)(const char *name) noexcept nogil
@@ -746,6 +760,7 @@ cdef extern from "memrt/import.h":
         memrt_allocate_from_fn allocate_from
         memrt_limit_set_fn limit_set
         memrt_limit_read_fn limit_read
+        memrt_mappings_fn mappings
 
     ctypedef struct memrt_trace_header_t:
         char magic[8]

@@ -15,6 +15,7 @@
 #include "runtime/config/fault_injection.h"
 #include "runtime/config/options.h"
 #include "runtime/os/lock.h"
+#include "runtime/os/mapping_table.h"
 #include "runtime/os/os.h"
 
 size_t memrt__large_cache_shortest = MEMRT__DECAY_NEVER;
@@ -118,6 +119,7 @@ static void zero_mapping(void *mapping, size_t bytes)
 static void *reuse_entry(memrt__cached_mapping_t *entry, bool zeroed, memrt__huge_t huge)
 {
     size_t bytes = entry->bytes;
+    memrt__mapping_table_mark(entry, MEMRT__USE_BLOCK);
     if (entry->mixed) {
         memrt__mapped_advise_anew(entry, bytes, huge);
     }
@@ -190,6 +192,7 @@ void memrt__large_cache_give(memrt__large_cache_t *cache, void *mapping, size_t 
         return;
     }
     MEMRT__ASSERT((size_t)mapping % memrt__os_page_size() == 0 && cache->in_use >= bytes);
+    memrt__mapping_table_mark(mapping, MEMRT__USE_CACHED);
     *entry = (memrt__cached_mapping_t){.bytes = bytes, .since = memrt__os_now_ns()};
     entry->mixed = modes_differ && cache->limits.huge_pages == MEMRT__INHERIT;
     cache->in_use -= bytes;

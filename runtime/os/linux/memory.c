@@ -14,6 +14,7 @@
 #include "runtime/base/compiler.h"
 #include "runtime/base/shield.h"
 #include "runtime/base/size.h"
+#include "runtime/os/mapping_table.h"
 
 /* Mappings, resident bytes, clocks, ids and environment of the process, on Linux. */
 
@@ -36,9 +37,8 @@ static void *map_pages(size_t size)
     return address == MAP_FAILED ? NULL : address;
 }
 
-void *memrt__os_map(size_t size, size_t lead, size_t align)
+static void *map_aligned_pages(size_t size, size_t lead, size_t align)
 {
-    MEMRT__KEEP_ERRNO;
     size_t page = memrt__os_page_size();
     MEMRT__ASSERT(size != 0 && size % page == 0 && lead % page == 0);
     MEMRT__ASSERT(memrt__is_power_of_two(align));
@@ -68,11 +68,26 @@ void *memrt__os_map(size_t size, size_t lead, size_t align)
     return start + before;
 }
 
+void *memrt__os_map(size_t size, size_t lead, size_t align)
+{
+    MEMRT__KEEP_ERRNO;
+    void *mapping = map_aligned_pages(size, lead, align);
+    if (mapping != NULL) {
+        memrt__mapping_table_add(mapping, size);
+    }
+    return mapping;
+}
+
 bool memrt__os_unmap(void *address, size_t size)
 {
     MEMRT__KEEP_ERRNO;
     MEMRT__ASSERT((size_t)address % memrt__os_page_size() == 0 && size != 0);
-    return munmap(address, size) == 0;
+    size_t word = memrt__mapping_table_remove(address);
+    if (munmap(address, size) != 0) {
+        memrt__mapping_table_restore(word, address, size);
+        return false;
+    }
+    return true;
 }
 
 #if MEMRT__THREAD_SANITIZER
@@ -89,8 +104,14 @@ void *memrt__os_remap(void *address, size_t old_size, size_t new_size, bool may_
     MEMRT__KEEP_ERRNO;
     MEMRT__ASSERT((size_t)address % memrt__os_page_size() == 0);
     MEMRT__ASSERT(old_size % memrt__os_page_size() == 0 && new_size % memrt__os_page_size() == 0);
+    size_t word = memrt__mapping_table_remove(address);
     void *moved = mremap(address, old_size, new_size, may_move ? MAY_MOVE : 0);
-    return moved == MAP_FAILED ? NULL : moved;
+    if (moved == MAP_FAILED) {
+        memrt__mapping_table_restore(word, address, old_size);
+        return NULL;
+    }
+    memrt__mapping_table_restore(word, moved, new_size);
+    return moved;
 }
 
 bool memrt__os_discard(void *address, size_t size)

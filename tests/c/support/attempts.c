@@ -341,6 +341,7 @@ ALWAYS(trace_stop, api->trace_stop(NULL) == MEMRT_ENOENT)
 ALWAYS(trace_stats, api->trace_stats(&(memrt_trace_stats_t){0}) == MEMRT_EINVAL)
 ALWAYS(trace_mark, api->trace_mark("nowhere") == MEMRT_OK)
 ALWAYS(threads, api->threads(NULL, &(size_t){0}) == MEMRT_OK)
+ALWAYS(mappings, api->mappings(NULL, &(size_t){0}) == MEMRT_OK)
 ALWAYS(stats_sizes, api->stats_sizes(NULL, &(memrt_sizes_t){0}) == MEMRT_EINVAL)
 ALWAYS(scope_stats_sizes,
        api->scope_stats_sizes(ground->scope, &(memrt_sizes_t){0}) == MEMRT_EINVAL)
@@ -883,7 +884,7 @@ const slot_t slots[] = {
     CREATOR(arrow_export), CREATOR(arrow_adopt),
     CREATOR(trace_start), PLAIN(trace_stop), PLAIN(trace_stats), PLAIN(trace_mark),
     PLAIN(threads), PLAIN(stats_sizes), PLAIN(scope_stats_sizes), CREATOR(allocate_from),
-    MODEST(limit_set), MODEST(limit_read),
+    MODEST(limit_set), MODEST(limit_read), PLAIN(mappings),
     ANOTHER("memrt_get_api", NOTHING, try_exports),
     ANOTHER("memrt_version", NOTHING, try_exports),
     ANOTHER("memrt_api_of_nrt", NOTHING, try_exports),

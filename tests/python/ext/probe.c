@@ -434,7 +434,7 @@ static PyObject *has_last_slot(PyObject *module, PyObject *unused)
     (void)module;
     (void)unused;
     const memrt_api_t *table = memrt_import();
-    return table != NULL ? PyBool_FromLong(MEMRT_HAS(table, allocate_from)) : NULL;
+    return table != NULL ? PyBool_FromLong(MEMRT_HAS(table, mappings)) : NULL;
 }
 
 static PyMethodDef methods[] = {

@@ -6,6 +6,7 @@
 #include "runtime/base/check.h"
 #include "runtime/base/size.h"
 #include "runtime/config/options.h"
+#include "runtime/os/mapping_table.h"
 #include "runtime/os/os.h"
 
 size_t memrt__segment_retries;
@@ -45,6 +46,7 @@ memrt__segment_t *memrt__segment_map(void)
     memrt__segment_t *segment = memrt__os_map(MEMRT__SEGMENT, 0, MEMRT__SEGMENT);
     if (segment != NULL) {
         MEMRT__ASSERT(memrt__segment_of(segment) == segment);
+        memrt__mapping_table_mark(segment, MEMRT__USE_SEGMENT);
         if (memrt__load_relaxed(&memrt__options.huge_pages) == MEMRT__HUGE_ADVISE) {
             memrt__os_advise_huge(segment, MEMRT__SEGMENT, true);
         }
