@@ -5,6 +5,7 @@ Leaks: assert_no_leaks, growth, suppress_leaks.
 Small views over large buffers: retention.
 Event traces: trace, mark, Trace.
 Peaks, sizes and threads: exact_peak, sizes, threads.
+Memory of the whole process: process_memory.
 Policies, limits and options in force: policies, default_policy, limits, options.
 Symbols of compiled code: unresolved_symbols, check_symbols.
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from memrt._leaks.leaks import LeakError, assert_no_leaks, suppress_leaks
     from memrt._policy.limit import limits
     from memrt._policy.policy import default_policy, policies
+    from memrt._process.account import process_memory
     from memrt._stats.peak import exact_peak
     from memrt._stats.sizes import sizes
     from memrt._stats.threads import threads
@@ -40,6 +42,7 @@ else:
             "memrt._leaks.leaks": "LeakError assert_no_leaks suppress_leaks",
             "memrt._policy.limit": "limits",
             "memrt._policy.policy": "default_policy policies",
+            "memrt._process.account": "process_memory",
             "memrt._stats.peak": "exact_peak",
             "memrt._stats.sizes": "sizes",
             "memrt._stats.threads": "threads",
@@ -71,6 +74,7 @@ __all__ = [
     "mark",
     "options",
     "policies",
+    "process_memory",
     "retention",
     "sites",
     "sizes",

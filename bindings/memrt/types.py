@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from memrt._policy.limit import Limit
     from memrt._policy.scope import Scope
     from memrt._policy.scope_tree import ScopeTree
+    from memrt._process.account import MemoryPart, ProcessMemory
     from memrt._stats.snapshot import AllocationStats, Stats
     from memrt._stats.threads import ThreadStats
     from memrt._support.options import Option
@@ -45,6 +46,7 @@ else:
             "memrt._policy.limit": "Limit",
             "memrt._policy.scope": "Scope",
             "memrt._policy.scope_tree": "ScopeTree",
+            "memrt._process.account": "MemoryPart ProcessMemory",
             "memrt._stats.snapshot": "AllocationStats Stats",
             "memrt._stats.threads": "ThreadStats",
             "memrt._support.options": "Option",
@@ -68,9 +70,11 @@ __all__ = [
     "Limit",
     "LiveBuffer",
     "Mark",
+    "MemoryPart",
     "NamedReference",
     "Option",
     "Place",
+    "ProcessMemory",
     "Referrer",
     "Retained",
     "Retention",

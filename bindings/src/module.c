@@ -33,6 +33,7 @@
 #include "support/fault_injection.h"
 #include "support/oom_error.h"
 #include "support/process_info.h"
+#include "support/process_memory.h"
 #include "support/run_program.h"
 #include "support/threads.h"
 #include "types/adopt.h"
@@ -108,17 +109,17 @@ static int import_numpy(void)
 static int add_functions(PyObject *module)
 {
     PyMethodDef *const groups[] = {
-        memrt__adoption_methods,       memrt__array_methods,         memrt__array_view_methods,
-        memrt__buffer_methods,         memrt__failure_methods,       memrt__handler_methods,
-        memrt__current_policy_methods, memrt__current_scope_methods, memrt__live_methods,
-        memrt__lookup_methods,         memrt__owner_methods,         memrt__policy_methods,
-        memrt__process_methods,        memrt__scope_methods,         memrt__stats_methods,
-        memrt__thread_methods,         memrt__holders_methods,       memrt__survey_methods,
-        memrt__container_methods,      memrt__retention_methods,     memrt__frames_methods,
-        memrt__symbols_methods,        memrt__cuda_methods,          memrt__cuda_buffer_methods,
-        memrt__dlpack_import_methods,  memrt__arrow_export_methods,  memrt__arrow_import_methods,
-        memrt__tensor_methods,         memrt__recording_methods,     memrt__program_methods,
-        memrt__peak_methods,           memrt__limit_methods,
+        memrt__adoption_methods,       memrt__array_methods,          memrt__array_view_methods,
+        memrt__buffer_methods,         memrt__failure_methods,        memrt__handler_methods,
+        memrt__current_policy_methods, memrt__current_scope_methods,  memrt__live_methods,
+        memrt__lookup_methods,         memrt__owner_methods,          memrt__policy_methods,
+        memrt__process_methods,        memrt__scope_methods,          memrt__stats_methods,
+        memrt__thread_methods,         memrt__holders_methods,        memrt__survey_methods,
+        memrt__container_methods,      memrt__retention_methods,      memrt__frames_methods,
+        memrt__symbols_methods,        memrt__cuda_methods,           memrt__cuda_buffer_methods,
+        memrt__dlpack_import_methods,  memrt__arrow_export_methods,   memrt__arrow_import_methods,
+        memrt__tensor_methods,         memrt__recording_methods,      memrt__program_methods,
+        memrt__peak_methods,           memrt__process_memory_methods, memrt__limit_methods,
     };
     for (size_t i = 0; i < sizeof(groups) / sizeof(groups[0]); i++) {
         if (PyModule_AddFunctions(module, groups[i]) < 0) {

@@ -226,6 +226,8 @@ def check_nothing(ground: Ground) -> None:
 ALIGNMENT_FIELDS = (np.dtype("D"), "", 4100, 5, 4, 16, 8, 8, ())
 ALIGNMENT = memrt.types.Alignment(*ALIGNMENT_FIELDS)
 TREND = memrt.types.Trend("what", (1, 2), 1.0, 0.5)
+MEMORY_PART = memrt.types.MemoryPart(None, None, "malloc is replaced")
+PROCESS_MEMORY = memrt.types.ProcessMemory(*range(4), *[MEMORY_PART] * 11)
 GROWTH = memrt.types.Growth((TREND,), (TREND,), TREND)
 PLACE = memrt.types.Place("f.py", "f", 3)
 SITE = memrt.types.Site(1, (memrt.types.Frame("f", "f.py", 3, 0, False),))
@@ -927,6 +929,19 @@ CASES: dict[str, Case] = {
     "_memrt.suppression_at": tracked(lambda g: _memrt.suppression_at(1)),
     "memrt.release_unused": Case(lambda g: memrt.release_unused()),
     "memrt.debug.options": Case(lambda g: memrt.debug.options()),
+    # Thousands of Python's allocations, for each line of the memory map.
+    "memrt.debug.process_memory": Case(lambda g: memrt.debug.process_memory(), faults=NOT_PYTHONS),
+    "memrt.types.ProcessMemory": Case(
+        lambda g: memrt.types.ProcessMemory(*range(4), *[MEMORY_PART] * 11)
+    ),
+    "memrt.types.ProcessMemory.parts": Case(lambda g: PROCESS_MEMORY.parts()),
+    "memrt.types.ProcessMemory.to_dict": Case(lambda g: PROCESS_MEMORY.to_dict()),
+    "memrt.types.ProcessMemory.__repr__": Case(lambda g: repr(PROCESS_MEMORY)),
+    "memrt.types.MemoryPart": Case(lambda g: memrt.types.MemoryPart(1, 2)),
+    "memrt.types.MemoryPart.to_dict": Case(lambda g: MEMORY_PART.to_dict()),
+    "_memrt.mappings": Case(lambda g: _memrt.mappings()),
+    "_memrt.malloc_figures": Case(lambda g: _memrt.malloc_figures()),
+    "_memrt.segments": Case(lambda g: _memrt.segments(), faults=NOT_PYTHONS),
     # --- Holders and retention. ---
     "memrt.holders": Case(lambda g: memrt.holders(g.array), hold, clear_left),
     "memrt.debug.retention": Case(lambda g: memrt.debug.retention(1, 0.0), hold, clear_left),

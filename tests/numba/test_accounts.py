@@ -595,3 +595,20 @@ def test_threads_without_the_gil_keep_the_counters_balanced():
     now = memrt.stats()
     assert now.alloc - before.alloc == now.free - before.free == 2000
     assert now.live == before.live
+
+
+@njit(parallel=True)
+def sum_in_parallel(values):
+    total = 0.0
+    for i in prange(values.size):
+        total += values[i]
+    return total
+
+
+def test_account_explains_a_process_with_compiled_code():
+    assert sum_in_parallel(np.ones(1_000_000)) == 1_000_000
+    kept = ones(4_000_000)
+    memory = memrt.debug.process_memory()
+    assert memory.rest.resident <= memory.resident / 20, memory
+    assert memory.arrays.resident >= kept.nbytes
+    assert memory.code.resident >= 32 << 20  # LLVM

@@ -1,0 +1,1 @@
+"""Account of the whole memory of this process."""

@@ -1,0 +1,139 @@
+"""Read the memory map of this process from /proc: mappings, resident pages, contents."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+PAGE = os.sysconf("SC_PAGE_SIZE")
+_HEX = b"0123456789abcdef"  # first characters of a line with addresses
+
+
+class Mapping(NamedTuple):
+    """Mapping of the kernel, with its bytes in memory."""
+
+    start: int
+    end: int
+    access: str
+    """Access as /proc shows it: "rw-p"."""
+    inode: int
+    """Inode of the mapped file; 0: none."""
+    name: str
+    """Path of the file, or name like "[heap]"; empty for most anonymous memory."""
+    resident: int
+    swapped: int
+
+    @property
+    def is_private(self) -> bool:
+        """Whether the mapping has neither a file nor a name, and belongs to this process alone."""
+        return self.inode == 0 and not self.name and self.access.endswith("p")
+
+
+def read_mappings(path: str = "/proc/self/smaps") -> list[Mapping]:
+    """Return the mappings of a process, in the order of addresses.
+
+    Raises
+    ------
+    OSError
+        The file cannot be read; the error names the file.
+    """
+    with open(path, "rb", buffering=0) as file:
+        return list(_parse(file.readall().splitlines()))
+
+
+def _parse(lines: list[bytes]) -> Iterator[Mapping]:
+    header: list[bytes] = []
+    resident = swapped = 0
+    for line in lines:
+        if line[0] in _HEX:
+            if header:
+                yield _mapping(header, resident, swapped)
+            header, resident, swapped = line.split(maxsplit=5), 0, 0
+        elif line.startswith(b"Rss:"):
+            resident = int(line.split()[1]) * 1024
+        elif line.startswith(b"Swap:"):
+            swapped = int(line.split()[1]) * 1024
+    if header:
+        yield _mapping(header, resident, swapped)
+
+
+def _mapping(header: list[bytes], resident: int, swapped: int) -> Mapping:
+    start, end = (int(part, 16) for part in header[0].split(b"-"))
+    name = os.fsdecode(header[5]) if len(header) > 5 else ""
+    return Mapping(start, end, header[1].decode(), int(header[4]), name, resident, swapped)
+
+
+def read_peak_resident() -> int:
+    """Return the most resident bytes of this process so far; 0: the system does not know."""
+    with open("/proc/self/status", "rb", buffering=0) as file:
+        for line in file.readall().splitlines():
+            if line.startswith(b"VmHWM:"):
+                return int(line.split()[1]) * 1024
+    return 0
+
+
+class Memory:
+    """Contents and pages of this process, read through /proc.
+
+    A read of unmapped memory gives nothing, in place of a crash. Where /proc refuses, for example
+    in some sandboxes, all reads give nothing.
+    """
+
+    def __init__(self) -> None:
+        self._contents = _open("/proc/self/mem")
+        self._pages = _open("/proc/self/pagemap")
+
+    def __enter__(self) -> Memory:
+        return self
+
+    def __exit__(self, *unused: object) -> None:
+        for file in (self._contents, self._pages):
+            if file >= 0:
+                os.close(file)
+
+    def read(self, address: int, size: int) -> bytes:
+        """Return `size` bytes at an address, or fewer bytes if the memory cannot be read."""
+        try:
+            return os.pread(self._contents, size, address) if self._contents >= 0 else b""
+        except (OSError, OverflowError):  # for example unmapped meanwhile
+            return b""
+
+    def present(self, start: int, end: int) -> npt.NDArray[np.bool_] | None:
+        """Return for each page of a range whether the page is in memory. None: not known.
+
+        The sign bit of an entry of the file says so.
+        """
+        wanted = (end - start) // PAGE * 8
+        entries = b""
+        try:
+            while self._pages >= 0 and len(entries) < wanted:
+                offset = start // PAGE * 8 + len(entries)
+                part = os.pread(self._pages, wanted - len(entries), offset)
+                if not part:
+                    break
+                entries += part
+        except OSError:
+            return None
+        if len(entries) < wanted:
+            return None
+        present: npt.NDArray[np.bool_] = np.frombuffer(entries, np.int64) < 0
+        return present
+
+    def present_pages(self, start: int, end: int) -> list[int]:
+        """Return the addresses of the pages of a range that are in memory."""
+        present = self.present(start, end)
+        if present is None:
+            return []
+        pages: list[int] = (np.flatnonzero(present) * PAGE + start).tolist()
+        return pages
+
+
+def _open(path: str) -> int:
+    try:
+        return os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return -1
