@@ -928,6 +928,7 @@ CASES: dict[str, Case] = {
     "_memrt.suppression_add": Case(lambda g: _memrt.suppression_add("nowhere", "nothing")),
     "_memrt.suppression_at": tracked(lambda g: _memrt.suppression_at(1)),
     "memrt.release_unused": Case(lambda g: memrt.release_unused()),
+    "memrt.release_unused, everything": Case(lambda g: memrt.release_unused(everything=True)),
     "memrt.debug.options": Case(lambda g: memrt.debug.options()),
     # Thousands of Python's allocations, for each line of the memory map.
     "memrt.debug.process_memory": Case(lambda g: memrt.debug.process_memory(), faults=NOT_PYTHONS),

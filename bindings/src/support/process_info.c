@@ -10,6 +10,7 @@
 #include "support/arguments.h"
 #include "support/errors.h"
 #include "support/free_threading.h"
+#include "support/process_memory.h"
 
 static int append_option(PyObject *list, const memrt_option_t *option)
 {
@@ -83,11 +84,21 @@ static PyObject *get_library_path(PyObject *module, PyObject *unused)
     return PyUnicode_DecodeFSDefault(info.dli_fname);
 }
 
-static PyObject *release_unused_memory(PyObject *module, PyObject *unused)
+static PyObject *release_unused_memory(PyObject *module, PyObject *args, PyObject *keywords)
 {
+    static char *names[] = {"everything", NULL};
+    int everything = 0;
     (void)module;
-    (void)unused;
-    return PyLong_FromSize_t(memrt__api()->release_unused());
+    if (!PyArg_ParseTupleAndKeywords(args, keywords, "|$p:release_unused", names, &everything)) {
+        return NULL;
+    }
+    size_t bytes = memrt__api()->release_unused();
+    if (everything) {
+        Py_BEGIN_ALLOW_THREADS;
+        memrt__trim_malloc();
+        Py_END_ALLOW_THREADS;
+    }
+    return PyLong_FromSize_t(bytes);
 }
 
 static PyObject *get_features(PyObject *module, PyObject *unused)
@@ -123,15 +134,22 @@ static PyObject *set_option(PyObject *module, PyObject *args)
     Py_RETURN_NONE;
 }
 
-PyDoc_STRVAR(release_unused_doc, "release_unused()\n"
+PyDoc_STRVAR(release_unused_doc, "release_unused(*, everything=False)\n"
                                  "--\n"
                                  "\n"
                                  "Give cached memory back to the system.\n"
                                  "\n"
+                                 "Parameters\n"
+                                 "----------\n"
+                                 "everything : bool, default False\n"
+                                 "    Whether also to give back the free memory of the C\n"
+                                 "    library's malloc, by ``malloc_trim``. With another malloc\n"
+                                 "    than glibc's, no effect.\n"
+                                 "\n"
                                  "Returns\n"
                                  "-------\n"
                                  "int\n"
-                                 "    Bytes given back.\n"
+                                 "    Bytes that memrt gave back. malloc does not report bytes.\n"
                                  "\n"
                                  "Notes\n"
                                  "-----\n"
@@ -155,7 +173,7 @@ PyMethodDef memrt__process_methods[] = {
      "Return the warnings about MEMRT_* variables, each warning once per process."},
     {"library_path", get_library_path, METH_NOARGS,
      "library_path() -> str\n\nReturn the path of the loaded libmemrt."},
-    {"release_unused", release_unused_memory, METH_NOARGS, release_unused_doc},
+    {"release_unused", MEMRT_KEYWORDS(release_unused_memory), release_unused_doc},
     {"features", get_features, METH_NOARGS,
      "features() -> dict\n\nReturn the version, ABI and features of the loaded library."},
     {NULL, NULL, 0, NULL},

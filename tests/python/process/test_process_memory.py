@@ -231,3 +231,20 @@ def test_table_shows_resident_and_mapped_bytes():
     assert "peak of arrays" in lines[-1]
     assert memory._repr_html_().count("<tr>") == len(lines) - 1
     assert memory.arrays.mapped >= array.nbytes
+
+
+def test_trim_gives_memory_of_malloc_back(run_reporting):
+    code = PROGRAMS["freed by malloc"][0]
+    before = run_reporting(code)["account"]
+    after = run_reporting(f"{code}\nmemrt.release_unused(everything=True)")["account"]
+    assert resident(before, "malloc_free") >= 60 * MIB
+    assert resident(after, "malloc_free") <= 8 * MIB
+    assert after["parts"]["malloc_free"]["mapped"] >= 60 * MIB
+
+
+def test_release_unused_takes_only_the_keyword():
+    assert memrt.release_unused(everything=False) >= 0
+    with pytest.raises(TypeError):
+        memrt.release_unused(True)
+    with pytest.raises(TypeError):
+        memrt.release_unused(all=True)
