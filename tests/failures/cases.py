@@ -777,6 +777,10 @@ CASES: dict[str, Case] = {
         lambda g: memrt.telemetry.metrics_collector(scopes=True).collect()
     ),
     "memrt.telemetry.stats_json": told(lambda g: memrt.telemetry.stats_json()),
+    "memrt.telemetry.stats_json, with memory": told(
+        lambda g: memrt.telemetry.stats_json(memory=True)
+    ),
+    "memrt.telemetry.metrics, with memory": told(lambda g: memrt.telemetry.metrics(memory=True)),
     "memrt.telemetry.stats_schema": told(lambda g: memrt.telemetry.stats_schema()),
     "memrt.stats, of a policy": Case(lambda g: memrt.stats(g.policy)),
     "memrt.telemetry.get_allocation_stats": Case(lambda g: memrt.telemetry.get_allocation_stats()),

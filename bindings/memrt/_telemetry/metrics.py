@@ -9,6 +9,7 @@ from memrt import _memrt
 from memrt._policy.policy import policies as live_policies
 from memrt._policy.scope_tree import scope_name
 from memrt._policy.scope_tree import scopes as scope_tree
+from memrt._process.account import process_memory
 from memrt._stats.snapshot import Stats, stats
 from memrt._support.extras import expect
 from memrt._support.public import public
@@ -56,6 +57,9 @@ _FIGURES = (
 )
 
 
+_Samples = list[tuple[tuple[str, ...], int]]
+
+
 class _Family(NamedTuple):
     """A metric with its samples, each with the values of the labels."""
 
@@ -64,7 +68,7 @@ class _Family(NamedTuple):
     unit: str
     help: str
     labels: tuple[str, ...]
-    samples: list[tuple[tuple[str, ...], int]]
+    samples: _Samples
 
 
 _Accounts = list[tuple[tuple[str, ...], Stats]]
@@ -81,7 +85,24 @@ def _level_families(
             yield _Family(name, figure.kind, figure.unit, help, labels, samples)
 
 
-def _families(policies: bool, scopes: bool) -> Iterator[_Family]:
+def _memory_families() -> Iterator[_Family]:
+    """Return the account of the memory of the process; unknown figures are left out."""
+    account = process_memory()
+    parts = account.parts().items()
+    for field, title in (("resident", "Bytes in memory"), ("mapped", "Bytes mapped")):
+        values = [(name, getattr(part, field)) for name, part in parts]
+        known: _Samples = [((name,), value) for name, value in values if value is not None]
+        help = f"{title}, by part of the process"
+        yield _Family(f"memrt_{field}_bytes", "gauge", "bytes", help, ("part",), known)
+    for field, help in (
+        ("peak_resident", "Most bytes in memory since the start of the process"),
+        ("swapped", "Bytes in swap space, of the process"),
+    ):
+        samples: _Samples = [((), getattr(account, field))]
+        yield _Family(f"memrt_{field}_bytes", "gauge", "bytes", help, (), samples)
+
+
+def _families(policies: bool, scopes: bool, memory: bool) -> Iterator[_Family]:
     release = (_memrt.features()["version"],)
     yield _Family(
         "memrt_build", "info", "", "Loaded version of memrt", ("version",), [(release, 1)]
@@ -95,6 +116,8 @@ def _families(policies: bool, scopes: bool) -> Iterator[_Family]:
         yield from _level_families(
             "scope_", "by scope, inner scopes included", ("scope",), inside, "cached"
         )
+    if memory:
+        yield from _memory_families()
 
 
 def _escaped(text: str) -> str:
@@ -117,7 +140,7 @@ def _lines(family: _Family) -> Iterator[str]:
 
 
 @public("memrt.telemetry")
-def metrics(*, policies: bool = True, scopes: bool = False) -> str:
+def metrics(*, policies: bool = True, scopes: bool = False, memory: bool = False) -> str:
     """Return the statistics as OpenMetrics text, for Prometheus and compatible servers.
 
     Parameters
@@ -127,18 +150,27 @@ def metrics(*, policies: bool = True, scopes: bool = False) -> str:
     scopes : bool, default False
         Whether to include the metrics of each scope. Leave False in programs with an unbounded
         number of scopes, because each scope is a separate time series.
+    memory : bool, default False
+        Whether to include the account of the memory of the whole process, from
+        :func:`memrt.debug.process_memory`. The account takes milliseconds.
 
     Returns
     -------
     str
         Text of type ``application/openmetrics-text; version=1.0.0; charset=utf-8``.
 
+    Raises
+    ------
+    OSError
+        A file of /proc for the account cannot be read.
+
     Notes
     -----
     Metrics of the process have names like ``memrt_live_bytes``. Metrics of policies have names like
     ``memrt_policy_live_bytes``, and the labels `policy` and `index`. Metrics of scopes have names
     like ``memrt_scope_live_bytes``, and the label `scope`, a path with slashes between the names.
-    Counters begin at 0 with the process.
+    Metrics of the account have names like ``memrt_resident_bytes``, and the label `part`. Counters
+    begin at 0 with the process.
 
     Examples
     --------
@@ -146,15 +178,15 @@ def metrics(*, policies: bool = True, scopes: bool = False) -> str:
     >>> "memrt_live_bytes" in memrt.telemetry.metrics(policies=False)
     True
     """
-    lines = (line for family in _families(policies, scopes) for line in _lines(family))
+    lines = (line for family in _families(policies, scopes, memory) for line in _lines(family))
     return "\n".join([*lines, "# EOF\n"])
 
 
 class MetricsCollector:
     """Collector of :func:`metrics_collector`; reads the statistics at each collect()."""
 
-    def __init__(self, policies: bool, scopes: bool) -> None:
-        self._chosen = (policies, scopes)
+    def __init__(self, policies: bool, scopes: bool, memory: bool) -> None:
+        self._chosen = (policies, scopes, memory)
 
     def collect(self) -> Iterable[Metric]:
         """Return the metrics with their current values."""
@@ -176,7 +208,9 @@ def _metric(family: _Family) -> Metric:
 
 
 @public("memrt.telemetry")
-def metrics_collector(*, policies: bool = True, scopes: bool = False) -> Collector:
+def metrics_collector(
+    *, policies: bool = True, scopes: bool = False, memory: bool = False
+) -> Collector:
     """Return a collector of the metrics of :func:`metrics`, for a registry of prometheus_client.
 
     Parameters
@@ -185,6 +219,8 @@ def metrics_collector(*, policies: bool = True, scopes: bool = False) -> Collect
         Whether to include the metrics of each live policy.
     scopes : bool, default False
         Whether to include the metrics of each scope.
+    memory : bool, default False
+        Whether to include the account of the memory of the whole process.
 
     Returns
     -------
@@ -206,4 +242,4 @@ def metrics_collector(*, policies: bool = True, scopes: bool = False) -> Collect
     True
     """
     expect("prometheus_client", "memrt.telemetry.metrics_collector()")
-    return MetricsCollector(policies, scopes)
+    return MetricsCollector(policies, scopes, memory)

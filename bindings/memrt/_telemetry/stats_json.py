@@ -12,12 +12,13 @@ from memrt._policy.policy import Policy
 from memrt._policy.policy import policies as live_policies
 from memrt._policy.scope import Scope
 from memrt._policy.scope_tree import scopes as scope_tree
+from memrt._process.account import process_memory
 from memrt._stats.snapshot import stats
 from memrt._support.public import public
 
 
 @public("memrt.telemetry")
-def stats_json(*, indent: int | None = None) -> str:
+def stats_json(*, indent: int | None = None, memory: bool = False) -> str:
     """Return the statistics of the process and of all policies and scopes as JSON text.
 
     The text conforms to the schema that :func:`stats_schema` returns. The member ``version`` is the
@@ -28,11 +29,19 @@ def stats_json(*, indent: int | None = None) -> str:
     ----------
     indent : int, optional
         Spaces of indentation per level. None: all in one line.
+    memory : bool, default False
+        Whether to include the account of the memory of the whole process, from
+        :func:`memrt.debug.process_memory`. The account takes milliseconds.
 
     Returns
     -------
     str
         JSON text.
+
+    Raises
+    ------
+    OSError
+        A file of /proc for the account cannot be read.
 
     Examples
     --------
@@ -41,7 +50,10 @@ def stats_json(*, indent: int | None = None) -> str:
     >>> document["format"], document["policies"][0]["name"]
     ('memrt-stats', 'default')
     """
-    return json.dumps(_document(), indent=indent)
+    document = _document()
+    if memory:
+        document["memory"] = process_memory().to_dict()
+    return json.dumps(document, indent=indent)
 
 
 @public("memrt.telemetry")
@@ -57,7 +69,7 @@ def stats_schema() -> dict[str, Any]:
     --------
     >>> import memrt
     >>> sorted(memrt.telemetry.stats_schema()["properties"])[:3]
-    ['format', 'memrt', 'pid']
+    ['format', 'memory', 'memrt']
     """
     from importlib.resources import files  # slow to import
 

@@ -8,6 +8,7 @@ import re
 import memrt
 import numpy as np
 import pytest
+from memrt._telemetry import metrics
 from prometheus_client import CollectorRegistry
 from prometheus_client.openmetrics.exposition import generate_latest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
@@ -273,3 +274,23 @@ def test_collector_without_prometheus_client_gives_install_hint(run_python):
 def test_metrics_text_does_not_import_prometheus_client(run_python):
     code = "import sys, memrt; memrt.telemetry.metrics(); print('prometheus_client' in sys.modules)"
     assert run_python(code).stdout == "False\n"
+
+
+def test_memory_metrics_need_memory_true(monkeypatch):
+    assert "part=" not in memrt.telemetry.metrics(scopes=True)
+    account = memrt.debug.process_memory()
+    unknown = memrt.types.MemoryPart(None, None, "why")
+    account = dataclasses.replace(account, malloc_used=unknown)
+    monkeypatch.setattr(metrics, "process_memory", lambda: account)
+    families = parsed(memrt.telemetry.metrics(policies=False, memory=True))
+    for field in ("resident", "mapped"):
+        samples = families[f"memrt_{field}_bytes"].samples
+        shown = {sample.labels["part"]: sample.value for sample in samples}
+        parts = {name: getattr(part, field) for name, part in account.parts().items()}
+        del parts["malloc_used"]  # not known
+        assert shown == parts
+    assert value(families, "memrt_peak_resident_bytes") == account.peak_resident
+    assert value(families, "memrt_swapped_bytes") == account.swapped
+    registry = CollectorRegistry()
+    registry.register(memrt.telemetry.metrics_collector(memory=True))
+    assert 'memrt_resident_bytes{part="code"}' in generate_latest(registry).decode()

@@ -12,6 +12,7 @@ import jsonschema
 import memrt
 import numpy as np
 import pytest
+from memrt._telemetry import stats_json
 
 VALIDATOR = jsonschema.Draft202012Validator(memrt.telemetry.stats_schema())
 
@@ -54,7 +55,7 @@ def test_document_has_the_statistics_of_policies_and_scopes():
 def test_schema_properties_match_the_statistics_fields():
     fields = {field.name for field in dataclasses.fields(memrt.types.Stats)}
     assert memrt.telemetry.stats_schema()["$defs"]["stats"]["properties"].keys() == fields
-    assert set(memrt.telemetry.stats_schema()["properties"]) == document().keys()
+    assert set(memrt.telemetry.stats_schema()["properties"]) == document(memory=True).keys()
 
 
 def test_schema_descriptions_match_the_field_meanings():
@@ -85,3 +86,22 @@ def test_json_is_a_single_line_unless_indented():
     assert "\n" not in memrt.telemetry.stats_json()
     assert len(memrt.telemetry.stats_json(indent=2).splitlines()) > 20
     assert document(indent=2).keys() == document().keys()
+
+
+def test_document_has_the_memory_of_the_process_on_request(monkeypatch):
+    assert "memory" not in document()
+    account = memrt.debug.process_memory()
+    monkeypatch.setattr(stats_json, "process_memory", lambda: account)
+    assert document(memory=True)["memory"] == account.to_dict()
+    unknown = dataclasses.replace(account, rest=memrt.types.MemoryPart(None, None, "why"))
+    monkeypatch.setattr(stats_json, "process_memory", lambda: unknown)
+    parts = document(memory=True)["memory"]["parts"]
+    assert parts["rest"] == {"resident": None, "mapped": None, "reason": "why"}
+
+
+def test_schema_has_all_parts_of_the_memory():
+    account = memrt.debug.process_memory().to_dict()
+    memory = memrt.telemetry.stats_schema()["$defs"]["memory"]
+    assert list(memory["properties"]) == memory["required"] == list(account)
+    parts = memory["properties"]["parts"]
+    assert list(parts["properties"]) == parts["required"] == list(account["parts"])
