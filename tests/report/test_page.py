@@ -12,7 +12,7 @@ from playwright.sync_api import expect
 SECTIONS = (
     *("Overview", "Timeline", "Highest observed moment, by allocation site", "Flame graph"),
     *("Live at the end", "Leaks", "Holders of the largest buffers", "Retention by small views"),
-    *("Sizes", "Settings and versions"),
+    *("Sizes", "Memory of the process at the end", "Settings and versions"),
 )
 
 
@@ -55,6 +55,22 @@ def test_figures_equal_the_recording(page, document):
     assert amount(peak) == pytest.approx(stats["peak"], rel=0.01)
     assert figures["Blocks allocated"] == f"{stats['alloc']:,}"
     assert texts(page, "#notes li") == document["notes"]
+
+
+def test_memory_of_the_process_has_all_parts(page, page_of, document):
+    rows = document["memory"]
+    assert sorted(column(page, "memory-table", 1)) == sorted(row[0] for row in rows)
+    sizes = [amount(text) for text in column(page, "memory-table", 2)]
+    assert sizes == sorted(sizes, reverse=True)
+    total = sum(row[2] for row in rows)
+    said = page.locator("#memory-about").inner_text()
+    assert amount(said.removeprefix("All ").split(" in memory")[0]) == pytest.approx(
+        total, rel=0.01
+    )
+    unknown = {**document, "memory": [["malloc_used", "why", None, None]]}
+    assert column(page_of(unknown), "memory-table", 2) == ["unknown"]
+    old = {name: value for name, value in document.items() if name != "memory"}
+    assert "no account" in page_of(old).locator("#memory-about").inner_text()
 
 
 def test_timeline_has_scopes_and_lines_that_can_be_hidden(page):

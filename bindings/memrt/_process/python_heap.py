@@ -6,7 +6,6 @@ import gc
 import itertools
 import struct
 import sys
-import sysconfig
 
 from memrt._process.pieces import Kind, Pieces
 
@@ -52,7 +51,7 @@ def join_pools(pools: list[int]) -> list[tuple[int, int]]:
 
 def uses_mimalloc() -> bool:
     """Return whether Python's own allocator is mimalloc, as in builds without the GIL."""
-    return bool(sysconfig.get_config_var("Py_GIL_DISABLED"))
+    return "t" in sys.abiflags
 
 
 def claim_mimalloc(pieces: Pieces) -> None:

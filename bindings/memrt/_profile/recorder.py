@@ -13,6 +13,7 @@ from time import perf_counter
 import numpy
 
 import memrt
+from memrt._process.account import MEANINGS, process_memory
 from memrt._profile.ending import COLUMNS, Ending
 from memrt._profile.moment import Moment
 from memrt._profile.places import MOST, Places
@@ -21,6 +22,8 @@ from memrt._profile.sampler import Sampler
 from memrt._stats.snapshot import BYTES, stats
 from memrt._support.options import options
 from memrt._support.units import human_bytes, plural
+
+_MemoryRow = tuple[str, str, int | None, int | None]
 
 
 class Recorder:
@@ -44,6 +47,7 @@ class Recorder:
         self._started = time.time()
         self._sampler = Sampler(self._begin, tracked, keep)
         self._seconds, self._stats = 0.0, stats()
+        self._memory: list[_MemoryRow] = []
 
     def start(self) -> None:
         """Start recording."""
@@ -54,6 +58,7 @@ class Recorder:
         self._seconds = perf_counter() - self._begin
         self._stats = stats()
         self._sampler.stop()
+        self._memory = _memory_rows()
 
     def finish(self, ended: str) -> Document:
         """Return the document of the recording. Requires stop() first.
@@ -104,6 +109,7 @@ class Recorder:
                 [name, "bytes" if name in BYTES else "count", number]
                 for name, number in self._stats.to_dict().items()
             ],
+            "memory": self._memory,
             "notes": [*self._notes(highest), *ending.notes],
             "timeline": self._sampler.timeline.to_dict(),
             **places.to_dict(),
@@ -154,6 +160,21 @@ def _most_important(highest: Moment, ending: Ending) -> list[int]:
         *islice((site for (site, _), _ in by_bytes), MOST // 3),
         *islice((number for number, _, _ in ending.total), MOST // 3),
         *(buffer.site_number for buffer in ending.buffers),
+    ]
+
+
+def _memory_rows() -> list[_MemoryRow]:
+    """Return name, meaning, resident and mapped bytes of each part of the memory of the process.
+
+    The list is empty where the system does not report the memory.
+    """
+    try:
+        parts = process_memory().parts()
+    except OSError:
+        return []
+    return [
+        (name, part.reason or MEANINGS[name], part.resident, part.mapped)
+        for name, part in parts.items()
     ]
 
 

@@ -43,6 +43,7 @@ def loads(data: bytes) -> list[Document]:
     documents = [_parsed(line) for line in lines[:count]]
     for document in documents:
         _check(document, _DOCUMENT, "process")
+        _check(document.get("memory", []), _MEMORY, "memory")
         _check_columns(document["timeline"])
         _check_numbers(document)
     return documents
@@ -86,6 +87,8 @@ def _refuse(constant: str) -> None:
 _Shape: TypeAlias = Any
 _TEXT_OR_NONE = frozenset((str, type(None)))
 _NUMBER = frozenset((int, float))
+_INTEGER_OR_NONE = frozenset((int, type(None)))
+_MEMORY: _Shape = [(str, str, _INTEGER_OR_NONE, _INTEGER_OR_NONE)]
 _GROUP = {"bytes": int, "buffers": int, "place": _TEXT_OR_NONE, "lines": [str]}
 _DOCUMENT: _Shape = {
     "memrt": str,

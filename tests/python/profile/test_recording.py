@@ -6,10 +6,12 @@ import signal
 import subprocess
 import sys
 
+import memrt
 import pytest
 from gil import needs_gil
 from hypothesis import given
 from hypothesis import strategies as st
+from memrt._profile import recorder
 from memrt._profile.moment import moment_of
 from memrt._profile.recording import RecordingError, dumps, loads
 from memrt._profile.timeline import MOST_SAMPLES, Sample, Timeline, largest
@@ -78,6 +80,29 @@ def test_statistics_of_a_recording_have_their_units(recorded):
         *("bytes", "bytes"),
         *("count", "count"),
     )
+
+
+def test_recording_has_the_memory_of_the_process(recorded):
+    _, document = recorded(PROGRAM)
+    names = [name for name, _, _, _ in document["memory"]]
+    assert names == list(memrt.debug.process_memory().parts())
+    parts = {name: resident for name, _, resident, _ in document["memory"]}
+    assert sum(parts.values()) >= document["timeline"]["resident"][-1] / 2
+    assert parts["code"] >= 4 << 20
+
+
+def test_recording_without_memory_of_the_process_is_read(recording):
+    (document,) = loads(recording)
+    del document["memory"]
+    assert loads(dumps([document]).encode()) == [document]
+
+
+def test_recorder_without_the_memory_map_has_no_memory(monkeypatch):
+    def refuse():
+        raise OSError("no /proc")
+
+    monkeypatch.setattr(recorder, "process_memory", refuse)
+    assert recorder._memory_rows() == []
 
 
 def test_highest_moment_has_rows_by_site_and_scope(recorded):

@@ -1,4 +1,4 @@
-/** Sections about the end of the process: live buffers, leaks, holders, retention. */
+/** Sections about the end of the process: live buffers, leaks, holders, retention, all memory. */
 
 function live(recorded, sites) {
   const at = Object.fromEntries(recorded.live.columns.map((name, i) => [name, i]));
@@ -35,4 +35,16 @@ function ends(recorded) {
   $("retention-about").textContent = `Views of a small part keep ${number(recorded.retention.count)} buffers alive; ` +
     `${bytes(recorded.retention.wasted)} of the memory are in no view.`;
   list($("retention-list"), recorded.retention.buffers.map((each) => folded(each.why, each.lines)), "");
+}
+
+function processMemory(recorded) {
+  const rows = recorded.memory || [];
+  const resident = rows.reduce((sum, row) => sum + (row[2] || 0), 0);
+  $("memory-about").textContent = rows.length ? `All ${bytes(resident)} in memory, with the memory of the recording itself.`
+    : "The recording has no account of the memory.";
+  const amount = (count) => (count === null ? "unknown" : bytes(count));
+  table($("memory-table"), [{ title: "Part", of: (row) => row[0] },
+    { title: "In memory", of: (row) => row[2], text: amount, right: true },
+    { title: "Mapped", of: (row) => row[3], text: amount, right: true },
+    { title: "Meaning", of: (row) => row[1], kind: "place" }], rows, { label: "memory of the process", sort: { column: 1, falling: true } });
 }

@@ -16,6 +16,7 @@ function show(index) {
   flame(current, sites);
   live(current, sites);
   ends(current);
+  processMemory(current);
   settings(current);
   charts();
 }
