@@ -41,8 +41,8 @@ _NAMES = {
 
 def divide_by_kind(mappings: list[Mapping], malloc: MallocFigures | str, memory: Memory) -> Pieces:
     """Return the memory of this process in pieces with one kind of content each."""
-    code = {each.inode for each in mappings if each.inode != 0 and "x" in each.access}
-    pieces = Pieces([(each, _kind_of(each, code, malloc)) for each in mappings])
+    code = code_inodes(mappings)
+    pieces = Pieces([(each, kind_of(each, code, malloc)) for each in mappings])
     for address, size, use in _memrt.mappings():
         pieces.claim(address, address + size, _USES[use])
     for start, end in _memrt.segments():
@@ -56,7 +56,21 @@ def divide_by_kind(mappings: list[Mapping], malloc: MallocFigures | str, memory:
     return pieces
 
 
-def _kind_of(mapping: Mapping, code: set[int], malloc: MallocFigures | str) -> Kind:
+def code_inodes(mappings: list[Mapping]) -> set[int]:
+    """Return the inodes of programs and libraries: of files with an executable mapping."""
+    return {each.inode for each in mappings if each.inode != 0 and "x" in each.access}
+
+
+def kind_of(mapping: Mapping, code: set[int], malloc: MallocFigures | str) -> Kind:
+    """Return the kind of a mapping by its access and name.
+
+    Parameters
+    ----------
+    code : set of int
+        Inodes of programs and libraries.
+    malloc : MallocFigures or str
+        Figures of malloc. Without figures, the kind of memory that malloc maps is not known.
+    """
     if "x" in mapping.access or mapping.inode in code:
         return Kind.CODE
     kinds = (kind for name, kind in _NAMES.items() if mapping.name.startswith(name))

@@ -17,6 +17,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from memrt._policy.scope_tree import scope_name
+from memrt._process.outside import OutsidePart, read_parts
 from memrt._stats.snapshot import Stats
 from memrt._support.extras import expect
 from memrt._support.units import human_bytes, human_seconds, plural
@@ -113,7 +114,9 @@ def _read(page: Page) -> Snapshot | str:
 
 def _document(pid: int | None) -> dict[str, Any]:
     if pid is not None:
-        found: list[dict[str, Any]] = [stats_pages.read(stats_pages.page_of(pid)).to_dict()]
+        one = stats_pages.read(stats_pages.page_of(pid))
+        memory = [part.to_dict() for part in _memory(one)]
+        found: list[dict[str, Any]] = [{**one.to_dict(), "memory": memory}]
     else:
         found = []
         for page in stats_pages.pages():
@@ -184,9 +187,18 @@ def _one_process(snapshot: Snapshot, sort: str) -> list[_Table]:
         rows = [[*_figures(stats), row] for row, stats in _sorted(found, sort)]
         if rows:
             tables.append(("", [*_KEYS, name], rows))
+    memory = [[human_bytes(part.resident), human_bytes(part.mapped), part.name]
+              for part in _memory(snapshot)]  # fmt: skip
+    if memory:
+        tables.append(("memory of the process", ["resident", "mapped", "part"], memory))
     if snapshot.left_out:
         tables.append((f"{snapshot.left_out} more are omitted: the page is full", [], []))
     return tables
+
+
+def _memory(snapshot: Snapshot) -> list[OutsidePart]:
+    """Return the parts of the memory of a running process."""
+    return read_parts(snapshot.pid) if snapshot.runs else []
 
 
 def _tables(arguments: argparse.Namespace) -> list[_Table]:
@@ -195,7 +207,7 @@ def _tables(arguments: argparse.Namespace) -> list[_Table]:
     return _one_process(stats_pages.read(stats_pages.page_of(arguments.pid)), arguments.sort)
 
 
-_LEFT = frozenset({"state", "command", "policy", "scope", "reason"})
+_LEFT = frozenset({"state", "command", "policy", "scope", "reason", "part"})
 
 
 def _text(arguments: argparse.Namespace) -> str:

@@ -9,6 +9,7 @@ import zipfile
 
 import memrt
 import pytest
+from memrt.commands.programs import summary
 
 PROGRAM = """
 import sys, numpy as np
@@ -55,6 +56,17 @@ def test_run_options_reach_the_policy_and_the_json_file(script, tmp_path):
     assert report["stats"]["live"] >= 40_000
     assert 40_000 in [buffer["nbytes"] for buffer in report["live"]]
     assert set(report["stats"]) == set(memrt.stats().to_dict())
+    memory = report["memory"]
+    assert set(memory["parts"]) == set(memrt.debug.process_memory().parts())
+    assert sum(part["resident"] for part in memory["parts"].values()) == memory["resident"]
+
+
+def test_json_file_of_a_process_without_a_memory_map_has_null(monkeypatch):
+    def refuse():
+        raise OSError("no /proc")
+
+    monkeypatch.setattr(memrt.debug, "process_memory", refuse)
+    assert summary._memory() is None
 
 
 CALLS = """

@@ -16,6 +16,7 @@ from contextlib import contextmanager
 
 import memrt
 import pytest
+from memrt._process import outside
 from memrt._telemetry import stats_pages
 
 PROGRAM = """
@@ -90,6 +91,19 @@ def test_policies_and_scopes_of_a_process_are_listed(process):
     assert any(name.startswith("mine #") for name in names)
 
 
+def test_memory_of_a_process_is_listed_by_part(process):
+    title, rows = top(process.pid, "--once").stdout.split("memory of the process\n")
+    head, *parts = rows.splitlines()
+    assert head.split() == ["resident", "mapped", "part"]
+    assert "arrays, malloc, Python and other anonymous memory" in rows
+    assert len(parts) >= 3
+    assert title.startswith(f"process {process.pid}, running")
+
+
+def test_unreadable_process_has_no_parts():
+    assert outside.read_parts(2**22 + 1) == []
+
+
 def test_output_to_a_pipe_needs_no_once_option(process):
     assert top(process.pid).stdout.startswith(f"process {process.pid}, running")
 
@@ -103,6 +117,10 @@ def test_json_has_the_statistics_of_policies_and_scopes(process):
     assert {row["name"]: row["stats"]["live"] for row in one["policies"]}["mine"] == 3_000_000
     scopes = {tuple(row["path"]): row["stats"]["live"] for row in one["scopes"]}
     assert scopes == {("outer",): 2_000_000, ("outer", "in [red]ner"): 2_000_000}
+    sizes = [part["resident"] for part in one["memory"]]
+    assert sizes == sorted(sizes, reverse=True)
+    assert sum(sizes) == pytest.approx(one["resident"], rel=0.05)
+    assert "programs and libraries" in [part["name"] for part in one["memory"]]
     every = json.loads(top("--json").stdout)["processes"]
     assert process.pid in [row["pid"] for row in every]
 
@@ -123,6 +141,7 @@ def test_killed_process_is_listed_until_clean():
         process.wait(timeout=30)
         (one,) = json.loads(top(process.pid, "--json").stdout)["processes"]
         assert one["state"] == "dead"
+        assert one["memory"] == []
         assert one["process"]["live"] >= 5_000_000
         assert one["scopes"][0]["stats"]["live"] == 2_000_000
         listed = [line.split() for line in top("--once").stdout.splitlines()]
@@ -177,6 +196,7 @@ def test_run_with_share_option_shares_statistics(tmp_path):
 def test_sharing_can_start_and_stop_in_a_running_process(run_python):
     code = """
 import memrt, time
+from memrt._process import outside
 from memrt._telemetry import stats_pages
 import os
 memrt.set_option("share", True)
@@ -215,6 +235,7 @@ print(memrt.zeros(3).sum())
 def test_forked_child_has_its_own_page(run_python):
     code = """
 import multiprocessing, os, time, memrt
+from memrt._process import outside
 from memrt._telemetry import stats_pages
 
 def work(queue):

@@ -267,7 +267,7 @@ def test_memory_with_a_stack_pointer_is_a_stack(monkeypatch):
 )
 def test_name_and_access_give_the_kind(name, access, inode, kind):
     mapping = Mapping(0, PAGE, access, inode, name, PAGE, 0)
-    assert kinds._kind_of(mapping, {5}, FIGURES) is kind
+    assert kinds.kind_of(mapping, {5}, FIGURES) is kind
 
 
 def test_account_without_figures_of_malloc_gives_the_reason(monkeypatch):

@@ -22,7 +22,10 @@ _LISTED = 10  # allocation sites in the printed summary
 def summarise_at_exit(policy: memrt.Policy, json_file: Target | None, quiet: bool) -> None:
     """Register the summary for the exit of this process, after its threads and exit functions."""
     if json_file is not None:
-        import json  # noqa: F401 - the end of a program imports nothing
+        # The end of a program imports nothing.
+        import json  # noqa: F401
+
+        import memrt._process.account  # noqa: F401
     owner, begin = os.getpid(), time.perf_counter()
 
     def finish() -> None:
@@ -30,7 +33,7 @@ def summarise_at_exit(policy: memrt.Policy, json_file: Target | None, quiet: boo
             return
         report = _report(policy, time.perf_counter() - begin)
         if json_file is not None:
-            _write(json_file, report)
+            _write(json_file, {**report, "memory": _memory()})
         if not quiet:
             _say(_as_text(report))
 
@@ -48,6 +51,14 @@ def _report(policy: memrt.Policy, seconds: float) -> dict[str, Any]:
         "process": memrt.stats().to_dict(),
         "live": None if live is None else [buffer.to_dict() for buffer in live],
     }
+
+
+def _memory() -> dict[str, Any] | None:
+    """Return the account of the memory of the process, or None where the system has none."""
+    try:
+        return memrt.debug.process_memory().to_dict()
+    except OSError:
+        return None
 
 
 def _write(json_file: Target, report: dict[str, Any]) -> None:
