@@ -13,21 +13,31 @@ import pytest
 from _pytest.runner import runtestprotocol
 
 from memrt import _memrt
-from memrt._pytest_plugin.marks import Ignore, check_marks, has_mark, is_judged_late
+from memrt._pytest_plugin.marks import Ignore, check_marks, is_judged_late, marks_of
 from memrt._pytest_plugin.outcomes import fail_report
 from memrt._pytest_plugin.summary import figures_of, summary_lines
-from memrt._pytest_plugin.verdicts import collect_garbage, judge, judge_peak
+from memrt._pytest_plugin.verdicts import judge, judge_peak
 from memrt._stats.snapshot import Stats
 from memrt._tracking.live import LiveBuffer
-from memrt._tracking.measure import Measure, spare_scope
+from memrt._tracking.measure import Measure, Measures
 
 __all__ = ["Ignore", "Measuring", "Track", "check_marks", "track_of"]
 
-_measure_key = pytest.StashKey[Measure]()
-_failed_key = pytest.StashKey[bool]()
-_verdict_key = pytest.StashKey[str | None]()  # why the test fails after its teardown
-_call_key = pytest.StashKey[pytest.TestReport | None]()  # report of the call phase
-_peak_key = pytest.StashKey[int]()  # peak of the call phase
+
+class _Record:
+    """State of one run of a measured test."""
+
+    __slots__ = ("call", "has_failed", "measure", "peak", "verdict")
+
+    def __init__(self, measure: Measure) -> None:
+        self.measure = measure
+        self.has_failed = False
+        self.verdict: str | None = None  # why the test fails after its teardown
+        self.call: pytest.TestReport | None = None  # report of the call phase
+        self.peak: int | None = None  # peak of the call phase
+
+
+_record_key = pytest.StashKey[_Record]()
 
 
 class Track:
@@ -53,13 +63,14 @@ class Track:
 
 def track_of(item: pytest.Item) -> Track:
     """Return the memory of a measured test; fail the test if it is not measured."""
-    if _measure_key not in item.stash:
+    record = item.stash.get(_record_key, None)
+    if record is None:
         pytest.fail(
             "memrt_track must be an argument of the test or of a fixture:"
             " request.getfixturevalue() requests the fixture too late",
             pytrace=False,
         )
-    return Track(item.stash[_measure_key])
+    return Track(record.measure)
 
 
 class Measuring:
@@ -71,7 +82,7 @@ class Measuring:
         self._figures: dict[str, dict[str, int]] = {}
         self._measure: Measure | None = None
         self._held: pytest.TestReport | None = None  # report of a call phase, not logged yet
-        self._spare = spare_scope()
+        self._series = Measures("tests")
         self._tracking: int | None = None
 
     def _keep_call_stacks(self) -> None:
@@ -95,7 +106,7 @@ class Measuring:
 
         The test therefore has one outcome. Other plugins that run tests, such as plugins that
         repeat tests, have precedence."""
-        if not is_judged_late(item):
+        if not is_judged_late(marks_of(item)):
             return None
         if self._run_other_hooks(item, nextitem):
             return True
@@ -122,22 +133,25 @@ class Measuring:
                 return True
         return False
 
-    def _is_measured(self, item: pytest.Item) -> bool:
-        return self._all or has_mark(item) or _wants_buffers(item)
+    def _new_measure(self, item: pytest.Item) -> Measure | None:
+        """Return a measure for a test, or None if the test is not measured.
 
-    def _new_measure(self, item: pytest.Item) -> Measure:
-        item.stash[_failed_key] = False  # an earlier run of the test may have set the keys
-        item.stash[_verdict_key] = None
-        item.stash[_call_key] = None
-        wants_buffers = _wants_buffers(item)
-        if wants_buffers:
+        The marks on leaks and growth and the fixture need tracking of live buffers. The summary of
+        --memrt and the mark on peaks do not."""
+        marks = marks_of(item)
+        has_fixture = "memrt_track" in getattr(item, "fixturenames", ())
+        if not (self._all or marks or has_fixture):
+            return None
+        is_tracked = has_fixture or is_judged_late(marks)
+        if is_tracked:
             self._keep_call_stacks()
-        return Measure(item.name, wants_buffers, self._spare)
+        return self._series.new(item.name, tracked=is_tracked)
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_setup(self, item: pytest.Item) -> Generator[None, None, None]:
-        if self._is_measured(item):
-            self._measure = item.stash[_measure_key] = self._new_measure(item)
+        self._measure = self._new_measure(item)
+        if self._measure is not None:
+            item.stash[_record_key] = _Record(self._measure)
             self._measure.enter()
         return (yield)
 
@@ -166,7 +180,7 @@ class Measuring:
             yield
         finally:
             if self._all:
-                item.stash[_peak_key] = self._measure.peak
+                item.stash[_record_key].peak = self._measure.peak
         judge_peak(item, self._measure)
         return None
 
@@ -181,9 +195,9 @@ class Measuring:
             self._measure = None
             measure.leave(is_last=True)
         _forget_test(item)
-        if not item.stash[_failed_key]:  # the traceback of a failure keeps the test's objects alive
-            is_clean = collect_garbage(item, measure)
-            item.stash[_verdict_key] = None if is_clean else judge(item, measure)
+        record = item.stash[_record_key]
+        if not record.has_failed:  # the traceback of a failure keeps the test's objects alive
+            record.verdict = judge(item, measure)
         return None
 
     @pytest.hookimpl(wrapper=True)
@@ -191,23 +205,27 @@ class Measuring:
         self, item: pytest.Item, call: pytest.CallInfo[None]
     ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
         report = yield
-        if _measure_key not in item.stash:
+        record = item.stash.get(_record_key, None)
+        if record is None:
             return report
         if call.excinfo is not None and call.when != "teardown":
-            item.stash[_failed_key] = True
+            record.has_failed = True
         if report.when == "call":
-            item.stash[_call_key] = self._held = report
+            record.call = self._held = report
         if report.when == "teardown":
-            verdict, called = item.stash[_verdict_key], item.stash[_call_key]
-            item.stash[_call_key] = item.stash[_verdict_key] = None
-            if verdict is not None:
-                held = called if called is self._held else None
-                fail_report(item, held or report, verdict)
-            if _peak_key in item.stash:
-                # xdist's workers send the figures with the report.
-                stats, peak = item.stash[_measure_key].stats, item.stash[_peak_key]
-                vars(report)["memrt"] = figures_of(stats, peak, item.stash[_failed_key])
+            del item.stash[_record_key]  # the statistics of a scope take longer with each scope
+            self._finish(item, record, report)
         return report
+
+    def _finish(self, item: pytest.Item, record: _Record, report: pytest.TestReport) -> None:
+        """Bring the verdict and the figures of a test into its reports."""
+        if record.verdict is not None:
+            held = record.call if record.call is self._held else None
+            fail_report(item, held or report, record.verdict)
+        if record.peak is not None:
+            # xdist's workers send the figures with the report.
+            figures = figures_of(record.measure.stats, record.peak, record.has_failed)
+            vars(report)["memrt"] = figures
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if report is self._held:  # the report is logged, and must not change any more
@@ -221,14 +239,6 @@ class Measuring:
             terminalreporter.section("memrt: the heaviest tests")
             for line in summary_lines(self._figures, self._top):
                 terminalreporter.line(line)
-
-
-def _wants_buffers(item: pytest.Item) -> bool:
-    """Return whether to track live buffers, for the marks on leaks and growth and the fixture.
-
-    The summary of --memrt and the mark on peaks need no tracking.
-    """
-    return is_judged_late(item) or "memrt_track" in getattr(item, "fixturenames", ())
 
 
 def _forget_test(item: pytest.Item) -> None:

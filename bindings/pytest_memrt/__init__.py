@@ -6,11 +6,15 @@ uses a mark or the fixture, or with ``--memrt``.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import sys
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from memrt.pytest_plugin import Track
 
 MARKS = {
@@ -65,9 +69,24 @@ def _asks(item: pytest.Item) -> bool:
 
 def _start_measuring(config: pytest.Config) -> None:
     if not config.pluginmanager.hasplugin(PLUGIN):
-        from memrt.pytest_plugin import Measuring
+        with _python_imports(config):
+            from memrt.pytest_plugin import Measuring
 
         config.pluginmanager.register(Measuring(config), PLUGIN)
+
+
+@contextmanager
+def _python_imports(config: pytest.Config) -> Iterator[None]:
+    """Suspend pytest's import hook, which compiles all modules of memrt to rewrite assertions."""
+    hook: Any = config.pluginmanager.rewrite_hook
+    position = sys.meta_path.index(hook) if hook in sys.meta_path else None
+    if position is not None:
+        sys.meta_path.remove(hook)
+    try:
+        yield
+    finally:
+        if position is not None:
+            sys.meta_path.insert(position, hook)
 
 
 @pytest.fixture

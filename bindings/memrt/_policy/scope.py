@@ -6,15 +6,24 @@ block counts for the scope of the allocation.
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from operator import itemgetter
+from typing import Any, TypeAlias
 
 from memrt import _memrt
 from memrt._policy.limit_amount import limit_text, set_limit
 from memrt._stats.sizes import by_upper_bound
-from memrt._stats.snapshot import Stats
+from memrt._stats.snapshot import FIELDS, Stats
 from memrt._support.process_object import ProcessObject
 from memrt._support.public import public
 from memrt._support.units import human_bytes
+
+_Reader: TypeAlias = Callable[[tuple[int, ...]], int]
+
+_live: _Reader
+_peak: _Reader
+_total: _Reader
+_live, _peak, _total = (itemgetter(FIELDS.index(name)) for name in ("live", "peak", "total"))
 
 
 @public("memrt.types")
@@ -68,17 +77,17 @@ class Scope(ProcessObject):
     @property
     def live(self) -> int:
         """Bytes in use now."""
-        return self.stats().live
+        return _live(_memrt.scope_stats(self._capsule))
 
     @property
     def peak(self) -> int:
         """Most bytes in use at once; ``stats().peak_error`` is the error bound."""
-        return self.stats().peak
+        return _peak(_memrt.scope_stats(self._capsule))
 
     @property
     def total(self) -> int:
         """Bytes allocated so far."""
-        return self.stats().total
+        return _total(_memrt.scope_stats(self._capsule))
 
     def stats(self) -> Stats:
         """Return the statistics of the scope.

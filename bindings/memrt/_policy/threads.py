@@ -44,9 +44,10 @@ class Patch:
         present = self._methods[self._name]
         wrapped = getattr(present, "__wrapped__", None)
         if self._method is None or (present is not self._method and wrapped is not self._method):
-            method = self._make(present)
-            self._original, self._method = present, method
-            setattr(self._owner, self._name, method)
+            if self._method is None or present is not self._original:
+                method = self._make(present)
+                self._original, self._method = present, method
+            setattr(self._owner, self._name, self._method)
 
     def remove(self) -> None:
         """Restore the original, unless another library's patch is above. Needs no memory."""

@@ -66,22 +66,24 @@ def _mark_text(mark: pytest.Mark) -> str:
     return f"{mark.name}({', '.join([*map(repr, mark.args), *named])})"
 
 
-def has_mark(item: pytest.Item) -> bool:
-    """Return whether a test has a mark of memrt."""
-    return any(item.get_closest_marker(name) is not None for name in _MEANINGS)
+def marks_of(item: pytest.Item) -> dict[str, pytest.Mark]:
+    """Return the marks of memrt on a test by name: of each name the mark nearest to the test."""
+    found: dict[str, pytest.Mark] = {}
+    for node in reversed(item.listchain()):
+        for mark in node.own_markers:
+            if mark.name in _MEANINGS:
+                found.setdefault(mark.name, mark)
+    return found
 
 
-def is_judged_late(item: pytest.Item) -> bool:
-    """Return whether a test has a mark that is judged after the teardown."""
-    return any(item.get_closest_marker(name) is not None for name in _LATE)
+def is_judged_late(marks: dict[str, pytest.Mark]) -> bool:
+    """Return whether a test with these marks is judged after the teardown."""
+    return not marks.keys().isdisjoint(_LATE)
 
 
-def mark_value(item: pytest.Item, name: str) -> Any:
-    """Return the meaning of the mark nearest to a test, or None without such a mark."""
-    mark = item.get_closest_marker(name)
-    if mark is None:
-        return None
-    return _MEANINGS[name](*mark.args, **mark.kwargs)
+def meaning_of(mark: pytest.Mark | None) -> Any:
+    """Return the meaning of a mark, or None without a mark."""
+    return None if mark is None else _MEANINGS[mark.name](*mark.args, **mark.kwargs)
 
 
 def _check_mark(mark: pytest.Mark) -> None:

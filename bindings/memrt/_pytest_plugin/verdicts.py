@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from memrt._leaks.leaks import LeakGroup, amount, describe, group, unexpected
-from memrt._pytest_plugin.marks import mark_value
-from memrt._support.units import human_bytes, plural
+from memrt._pytest_plugin.marks import is_judged_late, marks_of, meaning_of
+from memrt._support.units import human_bytes
 from memrt._tracking.measure import Measure
 
 _WORTH_COLLECTING = 64 * 1024  # least bytes left for a collection that only serves the summary
@@ -14,7 +13,7 @@ _WORTH_COLLECTING = 64 * 1024  # least bytes left for a collection that only ser
 
 def judge_peak(item: pytest.Item, measure: Measure) -> None:
     """Fail a test whose peak is above the limit of memrt_limit_peak."""
-    limit = mark_value(item, "memrt_limit_peak")
+    limit = meaning_of(marks_of(item).get("memrt_limit_peak"))
     if limit is None or measure.peak <= limit:
         return
     error = measure.stats.peak_error
@@ -27,52 +26,13 @@ def judge_peak(item: pytest.Item, measure: Measure) -> None:
 
 
 def judge(item: pytest.Item, measure: Measure) -> str | None:
-    """Return the reason why a test fails after its teardown, or None if the test does not fail."""
-    verdicts = [_judge_leaks(item, measure), _judge_growth(item, measure)]
-    return "\n".join(verdict for verdict in verdicts if verdict is not None) or None
+    """Collect the garbage of a test after its teardown, and judge the memory that is left.
 
-
-def collect_garbage(item: pytest.Item, measure: Measure) -> bool:
-    """Collect garbage while the verdict or the summary may change.
-
-    Returns true if no memory is left that counts."""
-    limit = mark_value(item, "memrt_limit_growth")
-
-    def is_enough() -> bool:
-        live = measure.stats.live
-        if limit is None and item.get_closest_marker("memrt_no_leaks") is None:
-            return live < _WORTH_COLLECTING
-        return (limit is None or live <= limit) and not _leaks(item, measure)
-
-    return measure.collect(is_enough)
-
-
-def _judge_growth(item: pytest.Item, measure: Measure) -> str | None:
-    limit = mark_value(item, "memrt_limit_growth")
-    if limit is None or measure.stats.live <= limit:
+    Returns the reason why the test fails, or None if the test does not fail."""
+    marks = marks_of(item)
+    if not is_judged_late(marks):
+        measure.collect(lambda: measure.left < _WORTH_COLLECTING)
         return None
-    left = group(measure.live())
-    growth = measure.stats.live - amount(each for each in left if each.suppression is not None)[1]
-    if growth <= limit:
-        return None
-    title = (
-        f"memrt: {human_bytes(growth)} left in use, "
-        f"more than memrt_limit_growth allows: {human_bytes(limit)}"
-    )
-    return "\n".join([title, *describe(unexpected(left))])
+    from memrt._pytest_plugin.leftovers import judge_leftovers
 
-
-def _leaks(item: pytest.Item, measure: Measure) -> list[LeakGroup]:
-    is_ignored = mark_value(item, "memrt_no_leaks")
-    if is_ignored is None:
-        return []
-    return unexpected(group(each for each in measure.live() if not is_ignored(each)))
-
-
-def _judge_leaks(item: pytest.Item, measure: Measure) -> str | None:
-    leaks = _leaks(item, measure)
-    if not leaks:
-        return None
-    count, size = amount(leaks)
-    title = f"memrt: {plural(count, 'buffer')} leaked by this test, {human_bytes(size)}"
-    return "\n".join([title, *describe(leaks)])
+    return judge_leftovers(marks, measure)

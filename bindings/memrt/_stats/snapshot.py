@@ -79,14 +79,14 @@ class Stats:
         dict of str to int
             All fields, in order.
         """
-        return dict(zip(_FIELDS, _values(self), strict=True))
+        return dict(zip(FIELDS, _values(self), strict=True))
 
     def __sub__(self, before: Stats) -> Stats:
         if not isinstance(before, Stats):
             return NotImplemented
         difference = list(map(sub, _values(self), _values(before)))
         for error in ("peak_error", "inherited_error"):
-            difference[_FIELDS.index(error)] = getattr(self, error) + getattr(before, error)
+            difference[FIELDS.index(error)] = getattr(self, error) + getattr(before, error)
         return Stats(*difference)
 
     def __repr__(self) -> str:
@@ -103,8 +103,9 @@ class Stats:
         return f"<table><caption>memrt.types.Stats</caption><tbody>{cells}</tbody></table>"
 
 
-_FIELDS = tuple(field.name for field in fields(Stats))
-_values = attrgetter(*_FIELDS)
+FIELDS = tuple(field.name for field in fields(Stats))
+"""Names of the figures, in the order of the extension."""
+_values = attrgetter(*FIELDS)
 
 BYTES = frozenset(
     {"live", "peak", "peak_error", "total", "adopted", "cached", "reserved"}
@@ -115,9 +116,9 @@ BYTES = frozenset(
 
 def describe(stats: Stats) -> list[str]:
     """Return one line per field: name, readable amount, exact number. The peak has its error."""
-    lines = [_line(name, number) for name, number in zip(_FIELDS, _values(stats), strict=True)]
+    lines = [_line(name, number) for name, number in zip(FIELDS, _values(stats), strict=True)]
     error = stats.peak_error
-    lines[_FIELDS.index("peak")] += f" ± {human_bytes(error)}" if error else " exact"
+    lines[FIELDS.index("peak")] += f" ± {human_bytes(error)}" if error else " exact"
     return lines
 
 

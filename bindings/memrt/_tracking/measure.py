@@ -6,13 +6,11 @@ import gc
 import itertools
 import threading
 from collections.abc import Callable
-from contextlib import ExitStack
 from typing import NamedTuple
 
 from memrt import _memrt
 from memrt._policy import handlers
 from memrt._policy.current_scope import current_scope, enter_scope, leave_scope
-from memrt._policy.policy import default_policy
 from memrt._policy.scope import Scope, open_scope
 from memrt._policy.threads import executor_patch, thread_patch
 from memrt._stats.snapshot import Stats
@@ -20,11 +18,6 @@ from memrt._tracking.live import LiveBuffer, live, tracking
 
 _serial = itertools.count(1)
 _NAME_BYTES = 63
-
-
-def spare_scope() -> Scope:
-    """Return the shared scope for measures that cannot get a scope of their own."""
-    return open_scope(None, "tests")
 
 
 def _new_scope(name: str, spare: Scope) -> Scope:
@@ -45,9 +38,7 @@ class _Seen(NamedTuple):
     """Operating system's numbers of all threads except the calling thread."""
 
     @classmethod
-    def now(cls, tracked: bool = True) -> _Seen:
-        if not tracked:
-            return cls(frozenset(), frozenset())
+    def now(cls) -> _Seen:
         threads = frozenset(thread.native_id for thread in threading.enumerate())
         buffers = frozenset(row[0] for row in _memrt.live(dict))  # dict(): no paths of scopes
         return cls(buffers, threads - {threading.get_native_id()})
@@ -59,64 +50,102 @@ class _Seen(NamedTuple):
         return _Seen(self.buffers - other.buffers, self.threads - other.threads)
 
 
+class Measures:
+    """Series of measures. At most one measure of a series is entered at a time.
+
+    Parameters
+    ----------
+    name : str
+        Name of the scope shared by measures that get no own scope, at the limit of scopes.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._spare = open_scope(None, name)
+        self._entered: Measure | None = None
+        executors = executor_patch(lambda: self._entered is not None)
+        self._patches = (thread_patch(self._enter_thread), executors)
+
+    def new(self, name: str, *, tracked: bool) -> Measure:
+        """Return a new measure.
+
+        Parameters
+        ----------
+        name : str
+            Name for the scope that counts.
+        tracked : bool
+            Whether to track the live buffers for live().
+        """
+        return Measure(self, _new_scope(name, self._spare), tracked)
+
+    def begin(self, measure: Measure) -> None:
+        """Let new threads enter `measure`."""
+        self._entered = measure
+        for patch in self._patches:
+            patch.put()
+
+    def end(self) -> None:
+        """Let new threads enter no measure. Needs no memory."""
+        self._entered = None
+        for patch in self._patches:
+            patch.remove()
+
+    def _enter_thread(self) -> None:
+        measure = self._entered
+        if measure is not None:
+            measure.enter_context()
+
+
 class Measure:
     """Count allocations between enter() and leave(), in this context and in threads started there.
 
     In between, NumPy allocates from memrt, by the default policy unless a policy of memrt is in
     force. A measure may be entered again after leave(). The figures can be read at any time.
-
-    Parameters
-    ----------
-    name : str
-        Name for the scope that counts.
-    tracked : bool
-        Whether to track the live buffers for live().
-    spare : Scope
-        Scope to use at the limit of scopes, from spare_scope().
     """
 
-    def __init__(self, name: str, tracked: bool, spare: Scope) -> None:
-        self._scope = _new_scope(name, spare)
-        self._path = "/".join(self._scope.path) + "/"
-        self._tracked = tracked
-        self._stack = ExitStack()
-        self._is_inside = False
-        self._others = _Seen(frozenset(), frozenset())
-        self._seen = self._others
-        self._before = self._scope.stats()
+    def __init__(self, series: Measures, scope: Scope, tracked: bool) -> None:
+        self._series = series
+        self._scope = scope
+        self._path = "/".join(scope.path) + "/"
+        self._tracking = tracking() if tracked else None
+        self._others = self._seen = _Seen(frozenset(), frozenset())
+        self._before = scope.stats()
         self._mark = self._before.live
 
     def enter(self) -> None:
         """Start to count."""
-        with ExitStack() as stack:
-            stack.callback(handlers.pop, self)
-            stack.callback(leave_scope, self)
-            self._enter_context()
-            stack.callback(setattr, self, "_is_inside", False)
-            self._is_inside = True
-            executors = executor_patch(lambda: self._is_inside)
-            for patch in (thread_patch(self._enter_thread), executors):
-                stack.callback(patch.remove)
-                patch.put()
-            if self._tracked:
+        try:
+            self.enter_context()
+            self._series.begin(self)
+            if self._tracking is not None:
                 self._others |= _Seen.now() - self._seen
-                stack.enter_context(tracking())
-            self._stack = stack.pop_all()
+                self._tracking.__enter__()
+        except BaseException:
+            self._undo()
+            raise
 
     def leave(self, *, is_last: bool = False) -> None:
         """Stop counting. `is_last` states that the measure is not entered again."""
-        self._stack.close()
-        if not is_last:
-            self._seen = _Seen.now(self._tracked)
+        self._undo()
+        if self._tracking is not None and not is_last:
+            self._seen = _Seen.now()
 
-    def _enter_thread(self) -> None:
-        if self._is_inside:
-            self._enter_context()
-
-    def _enter_context(self) -> None:
-        if not _is_on_memrt():
-            handlers.push(self, default_policy().handler)
+    def enter_context(self) -> None:
+        """Count the allocations of this context."""
         enter_scope(self, self._scope)
+        if not _is_on_memrt():
+            handlers.push(self, _memrt.default_handler())
+
+    def _undo(self) -> None:
+        """Undo enter(), also after a failure in the middle."""
+        try:
+            if self._tracking is not None:
+                self._tracking.__exit__()
+        finally:
+            self._series.end()
+            try:
+                handlers.pop(self)
+            finally:
+                leave_scope(self)
 
     def restart_peak(self) -> None:
         """Restart the peak at the bytes live now."""
@@ -127,6 +156,11 @@ class Measure:
     def stats(self) -> Stats:
         """Statistics of the measure."""
         return self._scope.stats() - self._before
+
+    @property
+    def left(self) -> int:
+        """Bytes of the measure in use now."""
+        return self._scope.live - self._before.live
 
     @property
     def peak(self) -> int:

@@ -8,11 +8,10 @@ from __future__ import annotations
 import html
 from typing import Any
 
-from memrt._policy.scope import open_scope
 from memrt._stats.snapshot import Stats
 from memrt._support.units import human_bytes, plural
 from memrt._tracking.live import SiteUsage, sites
-from memrt._tracking.measure import Measure
+from memrt._tracking.measure import Measure, Measures
 
 _SITES_SHOWN = 10  # maximum number of source lines in the table
 
@@ -77,7 +76,7 @@ def load_ipython_extension(shell: Any) -> None:
 
         if line.strip():
             raise UsageError(f"%%memrt takes no arguments, got {line.strip()!r}")
-        measure = Measure("cell", tracked=True, spare=open_scope(None, "cells"))
+        measure = Measures("cells").new("cell", tracked=True)
         measure.enter()
         try:
             shell.run_cell(cell)

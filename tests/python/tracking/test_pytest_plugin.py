@@ -822,6 +822,60 @@ class TestMany:
     assert int(line.split()[-1]) == 0
 
 
+ENDING = """
+import gc, sys, pytest
+import numpy as np  # NumPy's import counts for no test
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_unconfigure(config):
+    from memrt._tracking.measure import Measure
+    gc.collect()
+    print("measures:", sum(isinstance(each, Measure) for each in gc.get_objects()))
+    loaders = {type(module.__loader__).__name__ for name, module in sys.modules.items()
+               if name == "memrt" or name.startswith("memrt._tracking")}
+    print("loaders:", *sorted(loaders))
+"""
+
+
+def test_finished_tests_keep_no_scope_and_memrt_is_not_rewritten(apart):
+    text = "@pytest.mark.parametrize('number', range(20))\ndef test(number): np.ones(30)\n"
+    result = apart(text, "--memrt", "-s", conftest=ENDING)
+    result.assert_outcomes(passed=20)
+    assert "measures: 0" in result.outlines
+    assert "loaders: SourceFileLoader" in result.outlines
+
+
+CALLS = """
+import importlib.util, os, sys
+
+package = os.path.dirname(importlib.util.find_spec("memrt").origin)
+calls = 0
+
+def count(frame, event, argument):
+    global calls
+    calls += event in ("call", "c_call") and frame.f_code.co_filename.startswith(package)
+
+def pytest_collection_finish(session):
+    sys.setprofile(count)
+
+def pytest_unconfigure(config):
+    sys.setprofile(None)
+    print("calls:", calls)
+"""
+
+
+def test_measuring_a_test_takes_at_most_170_calls(apart):
+    def count_calls(tests):
+        text = f"@pytest.mark.parametrize('number', range({tests}))\ndef test(number): pass\n"
+        result = apart(text, "--memrt", "-s", conftest=CALLS)
+        result.assert_outcomes(passed=tests)
+        (line,) = [line for line in result.outlines if line.startswith("calls:")]
+        return int(line.split()[-1])
+
+    calls = (count_calls(30) - count_calls(10)) / 20
+    assert 50 < calls <= 170, calls
+
+
 def test_live_reads_scopes_only_if_a_buffer_has_a_scope():
     called = []
     with memrt.debug.tracking():
