@@ -4,17 +4,13 @@ from random import Random
 
 import llvmlite.binding as llvm
 import pytest
-from flow_text import kept_idents, stock_plan, stock_prune, text_of
+from flow_text import kept_idents, stock_plan, stock_prune, text_of, with_types
 from llvmlite.tests import refprune_proto, test_refprune
 from memrt.numba.refprune import prune
 from memrt.numba.refprune.engine import plan
 from memrt.numba.refprune.flow import Kind
 from refprune_oracle import ViolationError, check, random_flow
 from unsound_cases import CASES, outcome
-
-pytestmark = pytest.mark.skipif(
-    llvm.llvm_version_info[0] < 17, reason="this LLVM has typed pointers only"
-)
 
 FUNCTIONS = 1000  # the pass of llvmlite breaks one in 500
 
@@ -48,6 +44,8 @@ def test_case_is_pruned_as_far_as_by_llvmlite(name):
 def test_graph_is_pruned_as_far_as_by_llvmlite(name):
     nodes, edges, _ = getattr(refprune_proto, name)()
     text = str(test_refprune.TestRefPrunePass().generate_ir(nodes, edges))
+    # No branch may lead to the entry block, contrary to some graphs of llvmlite 0.43 and 0.44.
+    text = text.replace("{\nA:", '{\nentry:\n  br label %"A"\nA:')
     assert prune(text)[1].removed >= removed_by_stock(text)
 
 
@@ -65,7 +63,7 @@ def test_unsound_case_of_llvmlite_stays_correct(case):
 
 
 def test_llvmlite_moves_release_behind_call_without_return():
-    text = """
+    text = with_types("""
 declare void @NRT_incref(ptr)
 declare void @NRT_decref(ptr)
 declare void @stop() noreturn
@@ -74,10 +72,11 @@ define void @main(ptr %p, ptr %q) {
   call void @NRT_decref(ptr %q)
   call void @stop()
   unreachable
-}"""
+}""")
     last = [line.strip() for line in stock_prune(text).split("unreachable")[0].splitlines()][-2]
-    assert last == "call void @NRT_decref(ptr %q)"
-    assert "decref(ptr %q)\n  call void @stop" in prune(text)[0]
+    pointer = with_types("ptr %q")
+    assert last == f"call void @NRT_decref({pointer})"
+    assert f"decref({pointer})\n  call void @stop" in prune(text)[0]
 
 
 @pytest.mark.parametrize("seed", range(100))

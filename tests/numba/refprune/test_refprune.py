@@ -34,6 +34,25 @@ def command(*arguments, text=TEXT):
                           input=text, capture_output=True, text=True, check=False)  # fmt: skip
 
 
+class OldBinding:
+    """llvmlite.binding with an LLVM whose pointers have types."""
+
+    llvm_version_info = (15, 0, 7)
+
+    @staticmethod
+    def parse_assembly(text):
+        raise RuntimeError("expected type")
+
+
+def test_untyped_pointers_on_an_old_llvm_name_the_needed_version(monkeypatch):
+    monkeypatch.setattr("memrt.numba.refprune._binding", OldBinding)
+    message = "text must have typed pointers for LLVM 15, got 'ptr': install llvmlite 0.45"
+    with pytest.raises(ValueError, match=message):
+        prune("declare void @use(ptr)")
+    with pytest.raises(ValueError, match="text must be LLVM IR, got expected type"):
+        prune("declare void @use(pointer)")
+
+
 def test_statistics_count_each_kind_of_call():
     stats = prune(TEXT)[1]
     assert (stats.functions, stats.increfs, stats.decrefs) == (1, 1, 1)

@@ -1,4 +1,6 @@
-"""LLVM IR of a function of the refcount pruning engine, and the stock pass's result on that IR."""
+"""LLVM IR of a function of the refcount pruning engine, and the stock pass's result on that IR.
+
+Numba 0.60 and 0.61 have an LLVM before version 17, whose pointers have types."""
 
 from __future__ import annotations
 
@@ -17,6 +19,7 @@ declare void @fence()
 declare i32 @choose()
 """
 FOOT = "!0 = !{i1 true}\n"
+HAS_TYPED_POINTERS = llvm.llvm_version_info[0] < 17
 
 
 def text_of(flow: Flow) -> str:
@@ -25,7 +28,7 @@ def text_of(flow: Flow) -> str:
     last = max((event.ident for block in flow.blocks for event in block.all_events()), default=0)
     numbers = "\n".join(f"!{ident + 1} = !{{i32 {ident}}}" for ident in range(last + 1))
     head = "define i32 @main(ptr %p, ptr %q, ptr %r, ptr %excinfo, ptr %slot)"
-    return f"{HEAD}{head} {{\n{blocks}\n}}\n{FOOT}{numbers}\n"
+    return with_types(f"{HEAD}{head} {{\n{blocks}\n}}\n{FOOT}{numbers}\n")
 
 
 def _block_text(flow: Flow, block: Block) -> str:
@@ -54,6 +57,30 @@ def _terminator(flow: Flow, block: Block) -> list[str]:
             f"  switch i32 {choice}, label %{names[0]} [ {cases} ]"]  # fmt: skip
 
 
+def with_types(text: str) -> str:
+    """Return a module in the syntax of the present LLVM. Pointers become i8*, with casts.
+
+    `%excinfo` becomes i8**, since the pass of llvmlite knows stores of exceptions by this name."""
+    if not HAS_TYPED_POINTERS:
+        return text
+    name = r"@__gxx_personality_v0"
+    text = text.replace(f"personality ptr {name}",
+                        f"personality i8* bitcast (i32 (...)* {name} to i8*)")  # fmt: skip
+    text = text.replace("ptr %excinfo", "i8** %excinfo")
+    text = re.sub(r"(load|store) (\w+)([^\n]*), ptr (@\w+)", r"\1 \2\3, \2* \4", text)
+    return "\n".join(_typed_line(number, line) for number, line in enumerate(text.split("\n")))
+
+
+def _typed_line(number: int, line: str) -> str:
+    access = re.match(r"(.*\b(?:load|store) (\w+)[^\n]*, )ptr (%\w+)(.*)", line)
+    if access is None:
+        return re.sub(r"\bptr\b", "i8*", line)
+    before, kind, pointer, after = access.groups()
+    kind = kind.replace("ptr", "i8*")
+    cast = f"  %cast.{number} = bitcast i8* {pointer} to {kind}*"
+    return f"{cast}\n" + re.sub(r"\bptr\b", "i8*", before) + f"{kind}* %cast.{number}{after}"
+
+
 def kept_idents(text: str) -> set[int]:
     """Return the idents of the refops in the text of a module."""
     numbers = dict(re.findall(r"^!(\d+) = !\{i32 (\d+)\}", text, re.MULTILINE))
@@ -69,6 +96,11 @@ def stock_prune(text: str, flags: int = llvm.RefPruneSubpasses.ALL) -> str:
 
 def prune_by_stock(module, flags: int = llvm.RefPruneSubpasses.ALL) -> None:
     """Run llvmlite's pass on a module."""
+    if not hasattr(llvm, "create_new_module_pass_manager"):  # before llvmlite 0.44
+        old_manager = llvm.create_module_pass_manager()
+        old_manager.add_refprune_pass(flags)
+        old_manager.run(module)
+        return
     manager = llvm.create_new_module_pass_manager()
     manager.add_refprune_pass(flags)
     manager.run(module, _pass_builder())

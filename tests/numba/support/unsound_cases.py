@@ -11,6 +11,7 @@ import ctypes
 from dataclasses import dataclass
 
 import llvmlite.binding as llvm
+from flow_text import with_types
 
 MACHINE = """
 @faults = global i64 0
@@ -84,7 +85,7 @@ class Case:
 
     @property
     def text(self) -> str:
-        return f"{MACHINE}{HEAD} {self.body}\n!0 = !{{i1 true}}\n"
+        return with_types(f"{MACHINE}{HEAD} {self.body}\n!0 = !{{i1 true}}\n")
 
 
 CASES = (

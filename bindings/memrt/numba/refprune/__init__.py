@@ -9,6 +9,7 @@ that Numba compiles.
 from __future__ import annotations
 
 import importlib
+import re
 from collections.abc import Collection
 from typing import Any
 
@@ -23,6 +24,8 @@ PASSES = ("null", "pairs", "sink", "raise")
 """Parts of the pruner. All but `null` need `pairs`."""
 
 MODES = ("premise", "strict")
+
+_UNTYPED_POINTERS = (17,)  # first version of LLVM that reads `ptr` by default
 
 for _result in (Kept, PruneStats):
     _result.__module__ = __name__  # the public name in help texts and pickles
@@ -151,5 +154,11 @@ def _parsed(binding: Any, text: str) -> Any:
         module = binding.parse_assembly(text)
         module.verify()
     except RuntimeError as error:
+        version = binding.llvm_version_info
+        if version < _UNTYPED_POINTERS and re.search(r"\bptr\b", text):
+            raise ValueError(
+                f"text must have typed pointers for LLVM {version[0]}, got 'ptr': install"
+                " llvmlite 0.45 and Numba 0.62, or newer versions"
+            ) from None
         raise ValueError(f"text must be LLVM IR, got {str(error).strip()}") from None
     return module
