@@ -62,13 +62,33 @@ def test_example_runs_with_its_libraries_only(built, cc, tmp_path):
     assert (result.returncode, result.stdout, result.stderr) == (0, EXPECTED, "")
 
 
-def test_leak_of_the_example_is_found(built, cc):
-    """Plant a missing release, so that a clean run counts."""
+@pytest.fixture(scope="module")
+def leaking(built) -> Path:
+    """Return the source of the example without one release, so that a clean run counts."""
     source = (built / "main.c").read_text()
-    planted = built / "planted.c"
-    planted.write_text(source.replace("NRT_MemInfo_release(halved.meminfo);", ""))
-    assert planted.read_text() != source
-    cc("-o", built / "planted", planted, built / "kernels.o")
-    result = run(built / "planted", MEMRT_LEAKS="fail")
+    path = built / "leaking.c"
+    path.write_text(source.replace("NRT_MemInfo_release(halved.meminfo);", ""))
+    assert path.read_text() != source
+    return path
+
+
+def test_leak_of_the_example_is_found(built, leaking, cc):
+    cc("-o", built / "leaking", leaking, built / "kernels.o")
+    result = run(built / "leaking", MEMRT_LEAKS="fail")
     assert result.returncode != 0
     assert "48 bytes live" in result.stdout
+
+
+def test_valgrind_finds_a_seeded_leak_only(built, leaking, cc):
+    sources = {"images": built / "main.c", "leaking": leaking}
+    reports = {}
+    for name, source in sources.items():
+        cc("-g", "-o", built / name, source, built / "kernels.o")
+        # Without caches, each buffer is a block of malloc, which valgrind tracks.
+        result = run("valgrind", "-q", "--leak-check=full", built / name, MEMRT_CACHE="0",
+                     PATH=os.environ["PATH"])  # fmt: skip
+        assert result.returncode == 0
+        reports[name] = result.stderr
+    assert reports["images"] == ""
+    assert "definitely lost" in reports["leaking"]
+    assert ": halve (" in reports["leaking"]
