@@ -5,10 +5,12 @@
     ./dev suites numba PATTERN     Numba's own tests in classes with PATTERN in their names
     ./dev suites numba --all       all of Numba's leak-checked tests; takes hours; continues after
                                    an interruption; writes the results into docs/guide/numba.md
-    ./dev suites numba --refprune  the part of Numba's own tests, or a PATTERN, with memrt's
-                                   refcount pruner in place of the pass of llvmlite
     ./dev suites numba --matrix    our tests and a small part of Numba's tests on every version in
                                    matrix.json, or on the versions that begin with the given number
+    ./dev suites numba --refprune  Numba's own tests only: the part, a PATTERN, --all or --matrix,
+                                   with memrt's refcount pruner in place of the pass of llvmlite
+    ./dev suites numba --every N   each N-th piece, of at most 25 tests, of a PATTERN or of
+                                   --refprune
 
 Numba's own tests run on Numba's runtime and on memrt, and the outcomes are compared. Results lie
 under build/numba. Results of Numba's runtime are kept per set of versions, results of memrt per
@@ -47,9 +49,11 @@ def run_our_tests(python: Path) -> bool:
     return subprocess.run(command, cwd=ROOT, check=False).returncode == 0
 
 
-def run_numbas_tests(suite: Suite, patterns: tuple[str, ...], jobs: int) -> comparison.Comparison:
+def run_numbas_tests(
+    suite: Suite, patterns: tuple[str, ...], jobs: int, every: int = 1
+) -> comparison.Comparison:
     """Run the pieces without results, compare all pieces, and print the report."""
-    pieces = suite.pieces(patterns)
+    pieces = suite.pieces(patterns)[::every]
     if not pieces:
         raise StepError(f"no class of Numba's leak-checked tests matches {' or '.join(patterns)}")
     run(suite, pieces, jobs)
@@ -76,7 +80,7 @@ def check_all(python: Path, jobs: int) -> bool:
     return found.is_good
 
 
-def check_row(row: Row, jobs: int) -> bool:
+def check_row(row: Row, options: argparse.Namespace) -> bool:
     base = matrix.find_python(row.python)
     if base is None:
         raise StepError(f"Python {row.python} is not installed")
@@ -85,19 +89,20 @@ def check_row(row: Row, jobs: int) -> bool:
     python = environment.ensure(
         ROOT / "build" / f"numba-{row.numba}-venv", base, row.requirements(), wheel
     )
-    ours = run_our_tests(python)
-    return run_numbas_tests(Suite(python, WORK), SMALL_PART, jobs).is_good and ours
+    ours = options.refprune or run_our_tests(python)
+    suite = Suite(python, WORK, options.refprune)
+    return run_numbas_tests(suite, SMALL_PART, options.jobs).is_good and ours
 
 
-def check_matrix(version: str, jobs: int) -> bool:
-    chosen = [row for row in rows() if row.numba.startswith(version)]
+def check_matrix(options: argparse.Namespace) -> bool:
+    chosen = [row for row in rows() if row.numba.startswith(options.matrix)]
     if not chosen:
-        raise StepError(f"matrix.json has no Numba {version}")
+        raise StepError(f"matrix.json has no Numba {options.matrix}")
     verdicts = []
     for row in chosen:
         print(f"→ Numba {row.numba}, NumPy {row.numpy}, Python {row.python}", flush=True)
         try:
-            verdicts.append(check_row(row, jobs))
+            verdicts.append(check_row(row, options))
         except StepError as error:
             print(error)
             verdicts.append(False)
@@ -127,6 +132,7 @@ def main() -> int:
     what.add_argument("--matrix", nargs="?", const="", metavar="VERSION")
     what.add_argument("pattern", nargs="?")
     parser.add_argument("--refprune", action="store_true")
+    parser.add_argument("--every", type=int, default=1, metavar="N")
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="processes at a time")
     options = parser.parse_args()
     try:
@@ -138,17 +144,15 @@ def main() -> int:
 
 def dispatch(options: argparse.Namespace) -> bool:
     if options.matrix is not None:
-        return check_matrix(options.matrix, options.jobs)
+        return check_matrix(options)
     python = newest_python()
-    if options.refprune:
+    if options.refprune or options.pattern:
         patterns = (f"*{options.pattern}*",) if options.pattern else CI_PART
-        suite = Suite(python, WORK, refprune=True)
-        return run_numbas_tests(suite, patterns, options.jobs).is_good
+        suite = Suite(python, WORK, options.refprune)
+        chosen = ("*",) if options.all else patterns
+        return run_numbas_tests(suite, chosen, options.jobs, options.every).is_good
     if options.all:
         return check_all(python, options.jobs)
-    if options.pattern:
-        suite = Suite(python, WORK)
-        return run_numbas_tests(suite, (f"*{options.pattern}*",), options.jobs).is_good
     return check_part(python, options.jobs)
 
 
