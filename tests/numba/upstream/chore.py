@@ -11,6 +11,8 @@
                                    with memrt's refcount pruner in place of the pass of llvmlite
     ./dev suites numba --every N   each N-th piece, of at most 25 tests, of a PATTERN or of
                                    --refprune
+    ./dev suites numba --launches  count the instructions of launches of jitted functions, for
+                                   docs/decisions/0030-policies-without-the-gil.md
 
 Numba's own tests run on Numba's runtime and on memrt, and the outcomes are compared. Results lie
 under build/numba. Results of Numba's runtime are kept per set of versions, results of memrt per
@@ -80,6 +82,12 @@ def check_all(python: Path, jobs: int) -> bool:
     return found.is_good
 
 
+def count_launches(python: Path) -> bool:
+    """Count the instructions of launches by callgrind. Return whether the count succeeded."""
+    command = [python, ROOT / "tests" / "bench" / "launches.py"]
+    return subprocess.run(command, cwd=ROOT, check=False).returncode == 0
+
+
 def check_row(row: Row, options: argparse.Namespace) -> bool:
     base = matrix.find_python(row.python)
     if base is None:
@@ -130,6 +138,7 @@ def main() -> int:
     what = parser.add_mutually_exclusive_group()
     what.add_argument("--all", action="store_true")
     what.add_argument("--matrix", nargs="?", const="", metavar="VERSION")
+    what.add_argument("--launches", action="store_true")
     what.add_argument("pattern", nargs="?")
     parser.add_argument("--refprune", action="store_true")
     parser.add_argument("--every", type=int, default=1, metavar="N")
@@ -146,6 +155,8 @@ def dispatch(options: argparse.Namespace) -> bool:
     if options.matrix is not None:
         return check_matrix(options)
     python = newest_python()
+    if options.launches:
+        return count_launches(python)
     if options.refprune or options.pattern:
         patterns = (f"*{options.pattern}*",) if options.pattern else CI_PART
         suite = Suite(python, WORK, options.refprune)
