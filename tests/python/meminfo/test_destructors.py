@@ -146,8 +146,8 @@ def test_blocking_destructor_does_not_block_other_threads():
         go_on.wait()
         ended.append(nbytes)
 
-    box = [memrt.wrap(ADDRESS, 64, wait)]
-    thread = threading.Thread(target=box.clear)
+    # Without a GIL, CPython frees an object on the thread that created the object.
+    thread = threading.Thread(target=lambda: memrt.wrap(ADDRESS, 64, wait) and None)
     thread.start()
     inside.wait()
     with memrt.Policy(name="meanwhile"), memrt.debug.tracking():

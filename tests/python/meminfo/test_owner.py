@@ -12,6 +12,7 @@ import dltensor
 import memrt
 import numpy as np
 import pytest
+from elsewhere import created_elsewhere
 from memrt import _memrt
 
 
@@ -393,10 +394,15 @@ def test_dtor_in_a_cycle_runs_after_the_memoryview_is_freed():
     memory = ctypes.create_string_buffer(b"abcd", 64)
     holder = Holder()
 
-    def free(address, nbytes, kept=[holder]):  # noqa: B006
-        freed.append(nbytes)
-        ctypes.memset(memory, 0, nbytes)
+    class Free:  # not a function: the collector may clear the defaults of a function first
+        def __init__(self, kept):
+            self.kept = kept
 
+        def __call__(self, address, nbytes):
+            freed.append(nbytes)
+            ctypes.memset(memory, 0, nbytes)
+
+    free = Free(holder)
     holder.mi = memrt.wrap(ctypes.addressof(memory), 64, free)
     holder.view = memoryview(holder.mi)
     del holder, free
@@ -567,9 +573,10 @@ def test_scope_statistics_leave_out_queued_buffers(probe):
 
 def test_dtor_runs_on_the_python_thread_that_drops_the_meminfo():
     seen = []
-    mi, owner = wrapped(dtor=lambda *_: seen.append(threading.current_thread().name))
-    box = [mi]
-    del mi
+    box = created_elsewhere(
+        lambda: wrapped(dtor=lambda *_: seen.append(threading.current_thread().name))
+    )
+    owner = box[0][1]
     thread = threading.Thread(target=box.clear, name="other")
     thread.start()
     thread.join()

@@ -12,6 +12,7 @@ import memrt
 import memrt.testing
 import numpy as np
 import pytest
+from gil import needs_gil
 from memrt import _memrt
 
 PACKAGE = Path(memrt.__file__).parent
@@ -111,14 +112,23 @@ print(len(found), len(set(found)))
 def test_annotations_resolve_before_a_program_names_the_types():
     code = """
 import typing, numpy as np, memrt
-for thing in (memrt.stats(), memrt.alignment(np.ones(3)), memrt.holders(memrt.zeros(3)),
-              memrt.debug.growth(list), memrt.debug.options()[0]):
+for thing in (memrt.stats(), memrt.alignment(np.ones(3)), memrt.debug.growth(list),
+              memrt.debug.options()[0]):
     print(type(thing).__module__, *typing.get_type_hints(type(thing)))
 """
     shown = run_python(code).splitlines()
     assert [line.split()[:2] for line in shown] == [
-        ["memrt.types", first] for first in ("alloc", "dtype", "nbytes", "places", "name")
+        ["memrt.types", first] for first in ("alloc", "dtype", "places", "name")
     ]
+
+
+@needs_gil
+def test_annotations_of_holders_resolve_before_first_use():
+    code = """
+import typing, memrt
+print(*typing.get_type_hints(type(memrt.holders(memrt.zeros(3)))))
+"""
+    assert run_python(code).split()[0] == "nbytes"
 
 
 def test_top_level_has_at_most_40_names():

@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import memrt
 import pytest
+from gil import needs_safe_lists
 from memrt import _memrt
 
 
@@ -55,6 +56,7 @@ def test_call_before_definition_raises_with_symbol_name(load):
     memrt.debug.check_symbols()
 
 
+@needs_safe_lists
 def test_list_of_symbols_raises_memory_error(load, call_without_memory):
     load("is_even", "is_odd", 1)
     list_symbols = memrt.debug.unresolved_symbols

@@ -6,6 +6,7 @@ import time
 import memrt
 import numpy as np
 import pytest
+from elsewhere import created_elsewhere
 
 
 class Worker:
@@ -65,9 +66,12 @@ def test_thread_has_its_own_allocations_and_frees():
 
 
 def test_free_counts_on_the_thread_that_frees():
-    kept = [memrt.alloc(5000)]
-    with Worker("cleaner") as worker, memrt.Policy():
-        kept.append(np.empty(3000, "u1"))
+    def create():
+        with memrt.Policy():
+            return memrt.alloc(5000), np.empty(3000, "u1")
+
+    kept = created_elsewhere(create)
+    with Worker("cleaner") as worker:
         worker.run(kept.clear)
         work = memrt.stats(thread=worker.thread)
         assert (work.alloc, work.free, work.allocated, work.freed) == (0, 2, 0, 8000)

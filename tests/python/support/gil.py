@@ -1,6 +1,7 @@
-"""State of the GIL, which the search for holders needs."""
+"""State of the GIL, which the search for holders needs, and builds of CPython without a GIL."""
 
 import sys
+import sysconfig
 
 import pytest
 
@@ -8,3 +9,10 @@ GIL_IS_OFF = not getattr(sys, "_is_gil_enabled", lambda: True)()
 
 needs_gil = pytest.mark.skipif(GIL_IS_OFF, reason="the search for holders needs the GIL")
 needs_no_gil = pytest.mark.skipif(not GIL_IS_OFF, reason="the GIL is on")
+
+# Defect gh-152125 of CPython: a list that finds no memory for its items frees the items of an older
+# list.
+needs_safe_lists = pytest.mark.skipif(
+    bool(sysconfig.get_config_var("Py_GIL_DISABLED")),
+    reason="this CPython frees items of a list twice when out of memory",
+)
