@@ -1,6 +1,9 @@
 """Run Python tests on a free-threaded CPython with the GIL off.
 
-Usage: python tests/systems/free_threaded.py [pytest arguments]
+Usage: python tests/systems/free_threaded.py [--parallel] [pytest arguments]
+
+--parallel runs each test on four threads at once, by pytest-run-parallel. Tests with the marker
+thread_unsafe run on one thread.
 
 The interpreter is CPython 3.13, built once from Debian's source package with --disable-gil. apt
 downloads the source with settings of its own, so the sources of the machine stay unchanged. The
@@ -30,9 +33,11 @@ INSIDE = WORK / "venv" / "bin" / "python"
 SUITE, PACKAGE, MIRROR = "trixie", "python3.13", "http://deb.debian.org/debian/"
 KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg"
 SETTINGS = ("--disable-gil", f"--prefix={WORK / 'python'}")
-TOOLS = ("pytest", "pytest-timeout", "pytest-xdist", "hypothesis", "jsonschema", "perfetto",
-         "Jinja2", "matplotlib", "plotly", "prometheus-client", "protobuf", "rich", "shtab",
-         "scikit-build-core>=0.10")  # fmt: skip
+TOOLS = ("pytest", "pytest-run-parallel", "pytest-timeout", "pytest-xdist", "hypothesis",
+         "jsonschema", "perfetto", "Jinja2", "matplotlib", "plotly", "prometheus-client",
+         "protobuf", "rich", "shtab", "scikit-build-core>=0.10")  # fmt: skip
+# Most tests of other folders count blocks, policies or frames of the whole process.
+PARALLEL = ["tests/python/arrays", "tests/python/interop"]
 
 
 def run(name: str, *command: str | Path, where: Path = ROOT) -> None:
@@ -114,9 +119,12 @@ def install_memrt() -> None:
 
 def run_tests(arguments: list[str]) -> int:
     """Run pytest with the GIL off, and return the exit status."""
-    workers = ["-n", str(os.cpu_count()), "--dist", "worksteal"]
-    chosen = arguments or [*workers, "tests/python"]
-    command = [str(INSIDE), "-m", "pytest", "-q", *chosen]
+    if arguments[:1] == ["--parallel"]:
+        options, chosen = ["--parallel-threads=4"], arguments[1:] or PARALLEL
+    else:
+        workers = ["-n", str(os.cpu_count()), "--dist", "worksteal"]
+        options, chosen = [], arguments or [*workers, "tests/python"]
+    command = [str(INSIDE), "-m", "pytest", "-q", *options, *chosen]
     environment = os.environ | {"PYTHON_GIL": "0"}
     return subprocess.run(command, cwd=ROOT, env=environment, check=False).returncode
 

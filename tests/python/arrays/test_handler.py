@@ -85,6 +85,7 @@ GROWERS = [grown_by_fromstring, grown_by_fromiter, grown_by_fromfile, grown_by_l
 GROWERS += [grown_by_resize]
 
 
+@pytest.mark.thread_unsafe(reason="threads share the recorder")
 def test_text_parsing_reallocates_without_the_gil(recording):
     with recording:
         a = np.fromstring(number_text(5000), sep=" ")
@@ -144,6 +145,7 @@ def test_size_passed_to_free_by_numpy_is_ignored(action, policy, tmp_path):
     assert (stats.live, stats.alloc) == (0, stats.free)
 
 
+@pytest.mark.thread_unsafe(reason="threads share the recorder")
 @pytest.mark.filterwarnings("ignore:string or file could not be read:DeprecationWarning")
 def test_numpy_frees_empty_text_with_a_different_size(recording):
     """NumPy frees with a different size up to version 2.4 at least."""
@@ -154,6 +156,7 @@ def test_numpy_frees_empty_text_with_a_different_size(recording):
     ]
 
 
+@pytest.mark.thread_unsafe(reason="threads share the policy that the test counts")
 @pytest.mark.parametrize("size", [0, 1, 5, 10**9, 2**64 - 1])
 def test_free_with_a_wrong_size_frees_the_right_block(size, recorder, policy):
     data = recorder.call(policy.handler, "malloc", 1000)
@@ -168,6 +171,7 @@ def test_free_of_null_does_nothing(recorder, policy):
     assert policy.stats().free == 0
 
 
+@pytest.mark.thread_unsafe(reason="threads share the policy that the test counts")
 def test_calloc_zeroes_memory_and_overflowing_sizes_fail(recorder, policy):
     data = recorder.call(policy.handler, "calloc", 3, 7)
     assert ctypes.string_at(data, 21) == bytes(21)
@@ -232,6 +236,7 @@ def test_resize_of_a_shared_block_leaves_old_block_to_views():
     assert a.ctypes.data % 65536 == 0
 
 
+@pytest.mark.thread_unsafe(reason="threads share the recorder")
 def test_numpy_scratch_memory_comes_from_the_handler(recording):
     with recording:
         np.ones(4).sum()
@@ -243,6 +248,7 @@ def test_numpy_scratch_memory_comes_from_the_handler(recording):
     assert len(recording.ops("malloc") + recording.ops("calloc")) >= 1
 
 
+@pytest.mark.thread_unsafe(reason="threads share the recorder")
 def test_scalars_views_and_buffers_bypass_the_handler(recording):
     base, raw = np.ones(100), bytes(80)
     with recording:
@@ -252,6 +258,7 @@ def test_scalars_views_and_buffers_bypass_the_handler(recording):
     assert recording.events == []
 
 
+@pytest.mark.thread_unsafe(reason="threads share the recorder")
 def test_zeros_make_a_single_calloc_of_all_bytes(recording):
     with recording:
         a = np.zeros((10, 10))
@@ -377,6 +384,7 @@ def test_alignment_holds_for_every_size_and_way_of_allocating():
                 assert a.ctypes.data % floor == 0, (align, size)
 
 
+@pytest.mark.thread_unsafe(reason="threads share the policy that the test counts")
 def test_threads_may_free_arrays_of_other_threads(policy):
     rounds, barrier, bins = 300, threading.Barrier(4), [[] for _ in range(4)]
 

@@ -352,6 +352,7 @@ def shared() -> list[list]:
     return [[hold(mi)] for hold in HOLDERS.values()]
 
 
+@pytest.mark.thread_unsafe(reason="counts blocks of the whole process")
 def test_buffer_is_freed_with_last_holder_in_any_order():
     for order in itertools.permutations(range(len(HOLDERS))):
         holders = shared()
@@ -364,6 +365,7 @@ def test_buffer_is_freed_with_last_holder_in_any_order():
         assert before.live - memrt.stats().live == 64
 
 
+@pytest.mark.thread_unsafe(reason="counts blocks of the whole process")
 def test_concurrent_releases_free_buffer_once():
     for _ in range(100):
         holders = shared()
@@ -380,6 +382,7 @@ def test_concurrent_releases_free_buffer_once():
 # --- Import.
 
 
+@pytest.mark.thread_unsafe(reason="counts blocks of the whole process")
 def test_import_is_read_only_without_copy_and_released_once():
     producer = Producer()
     before = memrt.stats()

@@ -193,6 +193,7 @@ def test_used_capsule_leaves_deleter_to_consumer(wishes):
     assert (mi.refcount, exports_of(mi, "dlpack")) == (1, 0)
 
 
+@pytest.mark.thread_unsafe(reason="counts blocks of the whole process")
 @pytest.mark.rule("D6")
 @pytest.mark.parametrize("wishes", [{}, NEWEST], ids=str)
 def test_deleter_may_run_on_thread_unknown_to_python(wishes, dlclient):
@@ -206,6 +207,7 @@ def test_deleter_may_run_on_thread_unknown_to_python(wishes, dlclient):
     assert (memrt.stats() - before).mi_free == 1
 
 
+@pytest.mark.thread_unsafe(reason="another thread may run queued owners")
 @pytest.mark.rule("D6")
 def test_last_deleter_without_gil_queues_python_destructor(dlclient):
     ended = []
@@ -273,6 +275,7 @@ def test_read_only_memory_has_no_unversioned_export():
 
 
 @needs_gil
+@pytest.mark.thread_unsafe(reason="counts blocks of the whole process")
 @pytest.mark.rule("D12")
 @pytest.mark.parametrize("kind", KINDS)
 def test_copy_sets_copied_flag_and_shares_no_memory(kind):
@@ -888,6 +891,7 @@ MALFORMED = {
 }
 
 
+@pytest.mark.thread_unsafe(reason="counts blocks of the whole process")
 @pytest.mark.rule("D26")
 @pytest.mark.parametrize("versioned", [False, True])
 @pytest.mark.parametrize("fault", MALFORMED)
@@ -924,6 +928,7 @@ edges = st.sampled_from(EDGES)
     byte_offset=st.sampled_from([0, 0, 8, 2**63, 2**64 - 1]),
     has_deleter=st.booleans(),
 )  # fmt: skip
+@pytest.mark.thread_unsafe(reason="counts blocks of the whole process")
 def test_any_tensor_is_imported_or_refused_and_deleted_once(strides, data, device, **fields):
     """The array reports the shape and item size of the tensor; memrt reads no element."""
     shape = fields["shape"]
@@ -986,6 +991,7 @@ def test_exchange_table_is_complete_for_header_version(type_, dlclient):
     assert dlclient.stream(type_) is None
 
 
+@pytest.mark.thread_unsafe(reason="counts blocks of the whole process")
 @pytest.mark.rule("D28")
 @pytest.mark.parametrize("on_a_thread", [False, True])
 def test_exchange_table_allocates_memrt_memory(on_a_thread, dlclient):
@@ -1133,6 +1139,7 @@ def test_holders_and_collector_find_tensor():
     assert tensor.meminfo in gc.get_referents(tensor)
 
 
+@pytest.mark.thread_unsafe(reason="counts blocks of the whole process")
 def test_export_counts_in_stats_until_deleted():
     before = memrt.stats()
     kept = memrt.types.Tensor(counting()).__dlpack__(**NEWEST)
@@ -1169,6 +1176,7 @@ def shared() -> dict[str, object]:
     }
 
 
+@pytest.mark.thread_unsafe(reason="counts blocks of the whole process")
 def test_shared_buffer_is_freed_once_in_any_release_order():
     before = memrt.stats()
     for order in itertools.permutations(shared()):

@@ -12,6 +12,7 @@ import sys
 import hypothesis.strategies as st
 import memrt
 import numpy as np
+import pytest
 from hypothesis import given
 
 NEW = ctypes.pythonapi.PyCapsule_New
@@ -127,6 +128,7 @@ def account() -> tuple[int, ...]:
     return now.live, now.adopted, now.alloc - now.free, now.mi_alloc - now.mi_free
 
 
+@pytest.mark.thread_unsafe(reason="counts blocks of the whole process")
 @given(thing=things)
 def test_foreign_object_is_unmanaged_and_left_unchanged(thing):
     before, counted = account(), sys.getrefcount(thing)
@@ -138,6 +140,7 @@ def test_foreign_object_is_unmanaged_and_left_unchanged(thing):
     assert is_shared(thing) or sys.getrefcount(thing) == counted
 
 
+@pytest.mark.thread_unsafe(reason="counts blocks of the whole process")
 @given(told=things)
 def test_foreign_result_of_memrt_meminfo_method_is_refused(told):
     before = account()
@@ -179,6 +182,7 @@ def test_any_chain_of_views_finds_and_holds_meminfo(steps, by_numpy):
     assert mi.refcount == 1
 
 
+@pytest.mark.thread_unsafe(reason="counts blocks of the whole process")
 @given(thing=things)
 def test_foreign_object_is_adopted_copied_or_refused(thing):
     before = account()
