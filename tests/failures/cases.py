@@ -631,6 +631,8 @@ CASES: dict[str, Case] = {
     "memrt.Policy, with a limit": Case(lambda g: memrt.Policy(limit="1 GiB")),
     "memrt.Policy.limit": Case(lambda g: g.policy.limit),
     "memrt.limit": Case(lambda g: memrt.limit("100 GiB"), after=lambda g: memrt.limit(None)),
+    "_memrt.limit_set": Case(lambda g: _memrt.limit_set(g.policy.handler, None)),
+    "_memrt.limit_read": Case(lambda g: _memrt.limit_read(None)),
     "memrt.debug.limits": Case(lambda g: memrt.debug.limits()),
     "memrt.types.Limit": Case(lambda g: memrt.types.Limit("process", 1, 0, 0)),
     "memrt.Policy.name": Case(lambda g: g.policy.name),
