@@ -76,14 +76,12 @@ static size_t choose_automatic_limit(size_t allowed)
 
 memrt_status_t memrt__limit_follow_option(void)
 {
-    size_t limit = memrt__load_relaxed(&memrt__options.limit), allowed;
-    bool automatic = limit == MEMRT__LIMIT_AUTO, part = limit - MEMRT__LIMIT_PERCENT - 1 < 100;
-    if (automatic || part) {
-        allowed = find_system_limit();
-        size_t percent = limit - MEMRT__LIMIT_PERCENT;
-        limit = allowed == SIZE_MAX ? SIZE_MAX
-                : automatic         ? choose_automatic_limit(allowed)
-                                    : allowed / 100 * percent;
+    size_t limit = memrt__load_relaxed(&memrt__options.limit);
+    size_t percent = limit - MEMRT__LIMIT_PERCENT;
+    if (limit == MEMRT__LIMIT_AUTO) {
+        limit = choose_automatic_limit(find_system_limit());
+    } else if (percent - 1 < 100) {
+        limit = find_system_limit() / 100 * percent;
     }
     return set_limit(&memrt__process, limit);
 }

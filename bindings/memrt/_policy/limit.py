@@ -83,9 +83,18 @@ def limit(amount: int | str | None) -> int | None:
     ...
     >>> memrt.limit(None)
     """
-    _memrt.set_option("limit", _option_text(amount))
-    bound: int | None = _memrt.limit_read(None)[0]
+    text, before = _option_text(amount), _option_in_force()
+    _memrt.set_option("limit", text)
+    try:
+        bound: int | None = _memrt.limit_read(None)[0]
+    except BaseException:  # no memory for the number: nothing has changed
+        _memrt.set_option("limit", before)
+        raise
     return bound
+
+
+def _option_in_force() -> str:
+    return next(value for name, value, _ in _memrt.options() if name == "MEMRT_LIMIT")
 
 
 def _option_text(amount: int | str | None) -> str:

@@ -118,6 +118,7 @@ static const text_value_t limits[] = {
     {"MEMRT_LIMIT", "Auto", "auto"},
     {"MEMRT_LIMIT", "none", "none"},
     {"MEMRT_LIMIT", "0%", NULL},
+    {"MEMRT_LIMIT", "much", NULL},
     {"MEMRT_LIMIT", "101%", NULL},
     {"MEMRT_LIMIT", "18446744073709551415", "18446744073709551415"},
     {"MEMRT_LIMIT", "18446744073709551416", NULL},

@@ -6,6 +6,8 @@
 
 #include "runtime/base/atomics.h"
 #include "runtime/config/options.h"
+#include "runtime/stats/promise.h"
+#include "runtime/stats/shard.h"
 #include "support/chance.h"
 #include "support/child.h"
 #include "support/crew.h"
@@ -107,6 +109,7 @@ TEST_EACH(limit_refuses_block_of_one_more_byte, PLACES)
     place_t place = enter_place(index);
     set_room(&place, MIB);
     ck_assert_ptr_null(alloc(&place, MIB + 1));
+    ck_assert_ptr_null(alloc(&place, SIZE_MAX / 2));
     ck_assert_ptr_null(api->block_calloc(place.policy, MIB + 1, 1));
     memrt_new_options_t options = {.struct_size = sizeof(options), .policy = place.policy};
     memrt_meminfo_t *mi = NULL;
@@ -114,6 +117,11 @@ TEST_EACH(limit_refuses_block_of_one_more_byte, PLACES)
     ck_assert_int_eq(api->resizable_new(MIB + 1, &options, &mi), MEMRT_ENOMEM);
     void *block = alloc(&place, MIB);
     ck_assert_ptr_nonnull(block);
+    void *unlimited = api->block_alloc(NULL, 5 * MIB);
+    ck_assert((unlimited == NULL) == (index != POLICY)); /* other places have the default policy */
+    if (unlimited != NULL) {
+        api->block_free(NULL, unlimited, 5 * MIB);
+    }
     release(&place, block, MIB);
     leave_place(&place);
 }
@@ -121,6 +129,7 @@ TEST_EACH(limit_refuses_block_of_one_more_byte, PLACES)
 /// Make a request of each kind under a limit of its size, so that a single byte more is refused.
 static void expect_resizes_within(const place_t *place, size_t from, size_t to)
 {
+    release(place, alloc(place, 8), 8); /* with counters, the thread uses tiny blocks */
     set_room(place, to);
     char *block = alloc(place, from);
     ck_assert_ptr_nonnull(block);
@@ -221,6 +230,9 @@ TEST(limit_of_scope_ends_with_last_reference)
     leave_place(&place);
     place = enter_place(SCOPE);
     set_room(&place, 10);
+    api->scope_acquire(place.scope);
+    api->scope_release(place.scope);
+    ck_assert_uint_eq(read_limit(&place).limit, 10);
     ck_assert_int_eq(api->scope_enter(NULL, NULL), MEMRT_OK);
     api->scope_release(place.scope);
     ck_assert_int_eq(api->scope_open(place.outer, "inner", &place.scope), MEMRT_OK);
@@ -246,6 +258,11 @@ TEST(refusal_counts_as_failed_and_names_the_limit)
         ck_assert_uint_eq(stats.peak, 5 * MIB);
         (void)api->explain_shortage(place.policy, 4 * MIB, text, sizeof(text));
         ck_assert_ptr_nonnull(strstr(text, names[where]));
+        memrt_policy_t *inside;
+        ck_assert_int_eq(api->scope_policy(place.scope, place.policy, &inside), MEMRT_OK);
+        (void)api->explain_shortage(inside, 4 * MIB, text, sizeof(text));
+        ck_assert_ptr_nonnull(strstr(text, names[where]));
+        api->policy_release(inside);
         release(&place, block, 5 * MIB);
         leave_place(&place);
     }
@@ -409,6 +426,32 @@ TEST(invalid_limit_calls_are_refused)
     ck_assert_int_eq(api->limit_read(NULL, NULL, &limit), MEMRT_OK);
     ck_assert(limit.limit == MEMRT_NO_LIMIT);
     leave_place(&place);
+}
+
+TEST(shared_counters_stay_within_limit)
+{
+    memrt__level_t level = {0};
+    memrt__shard_t shared = MEMRT__SHARED_SHARD;
+    memrt__account_t account = {.shared = &shared, .policy = &level};
+    ck_assert(memrt__promise_shared(&account, 5));
+    ck_assert_uint_eq(level.promised, 0);
+    memrt__level_set_limit(&level, 10);
+    ck_assert(memrt__promise_shared(&account, 6));
+    ck_assert(!memrt__promise_shared(&account, 5));
+    memrt__account_add_shared(&account, 6);
+    memrt__promise_end_shared(&account, 1); /* nothing is promised any more */
+    ck_assert_uint_eq(level.flushed, 6);
+    ck_assert_uint_eq(level.promised, 0);
+    memrt__level_set_limit(&level, SIZE_MAX);
+}
+
+TEST(frees_of_other_threads_may_be_reported_first)
+{
+    memrt__level_t level = {.flushed = (size_t)-5};
+    memrt__level_set_limit(&level, 10);
+    ck_assert_uint_eq(memrt__level_room(&level), 10);
+    ck_assert(memrt__level_promise(&level, 3));
+    memrt__level_set_limit(&level, SIZE_MAX);
 }
 
 TEST(option_limits_the_process)
