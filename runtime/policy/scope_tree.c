@@ -54,6 +54,9 @@ static memrt_scope_t *remove_unused_scope(void)
         last_scope = last_scope == scope ? before : last_scope;
         MEMRT__ASSERT(scope_count != 0);
         scope_count--;
+        if (scope->parent != NULL) {
+            scope->parent->inner--;
+        }
     }
     return scope;
 }
@@ -70,6 +73,7 @@ static memrt_scope_t *find_or_add_locked(memrt_scope_t *fresh)
         last_scope = scope;
         scope_count++;
         if (scope->parent != NULL) {
+            scope->parent->inner++;
             memrt__scope_acquire(scope->parent);
         }
     }
@@ -100,6 +104,7 @@ bool memrt__scope_tree_destroy_unused(void)
     if (scope->parent != NULL) {
         memrt__scope_release(scope->parent);
     }
+    memrt__level_set_limit(&scope->level, SIZE_MAX);
     free(scope);
     return true;
 }
@@ -109,12 +114,36 @@ void memrt__scope_acquire(memrt_scope_t *scope)
     memrt__fetch_add_relaxed(&scope->refs, 1);
 }
 
-/// Remove the limit of a scope, unless the scope was destroyed or opened again meanwhile.
-static void end_limit(memrt_scope_t *scope)
+static bool is_inside(const memrt_scope_t *scope, const memrt_scope_t *outer)
+{
+    while (scope != NULL && scope != outer) {
+        scope = scope->parent;
+    }
+    return scope != NULL;
+}
+
+/// Return whether a scope, or a scope inside of the scope, has references besides those of its
+/// inner scopes.
+static bool is_in_use(const memrt_scope_t *outer)
+{
+    const memrt_scope_t *scope = first_scope;
+    while (scope != NULL &&
+           !(memrt__load_acquire(&scope->refs) > scope->inner && is_inside(scope, outer))) {
+        scope = scope->next;
+    }
+    return scope != NULL;
+}
+
+/// Remove the limits of a scope and of outer scopes that are not in use. Another thread may have
+/// destroyed the scope.
+static void end_limits(memrt_scope_t *scope)
 {
     memrt__lock(MEMRT__RANK_POLICIES);
-    if (memrt__scope_tree_has(scope) && !memrt__scope_is_held(scope)) {
-        memrt__level_set_limit(&scope->level, SIZE_MAX);
+    memrt_scope_t *at = memrt__scope_tree_has(scope) ? scope : NULL;
+    for (; at != NULL; at = at->parent) {
+        if (memrt__level_limit(&at->level) != SIZE_MAX && !is_in_use(at)) {
+            memrt__level_set_limit(&at->level, SIZE_MAX);
+        }
     }
     memrt__unlock(MEMRT__RANK_POLICIES);
 }
@@ -123,15 +152,13 @@ static void end_limit(memrt_scope_t *scope)
 /// thread may destroy the scope right after the decrement.
 void memrt__scope_release(memrt_scope_t *scope)
 {
-    bool limited = memrt__level_limit(&scope->level) != SIZE_MAX;
-    size_t count = memrt__fetch_sub1_release(&scope->refs);
-    if (limited && count == 1) {
-        end_limit(scope);
-    }
-    if (count == 0) {
+    if (memrt__fetch_sub1_release(&scope->refs) == 0) {
         memrt__abort("scope_release of %p: the count of references must be at least 1, got 0: the "
                      "scope was released more often than acquired" MEMRT__CHECK_HINT,
                      (void *)scope);
+    }
+    if (memrt__load_relaxed(&memrt__limited_levels) != 0) {
+        end_limits(scope);
     }
 }
 

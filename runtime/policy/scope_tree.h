@@ -25,6 +25,7 @@ struct memrt_scope {
     struct memrt_scope *next;      ///< under the lock of rank POLICIES; all scopes, oldest first
     memrt_policy_t *subpolicies;   ///< under the lock of rank POLICIES; linked by next_in_scope
     size_t refs;                   ///< atomic; 0: kept for reports only
+    size_t inner;                  ///< under the lock of rank POLICIES; scopes with this parent
     uint32_t id;                   ///< fixed; from 1 on, never reused
     char name[MEMRT_NAME_MAX + 1]; ///< fixed
 };

@@ -35,7 +35,8 @@ class scope:  # noqa: N801 (a context manager that reads like a function)
         Maximum of live bytes in the scope and all scopes inside of it: a whole number, or a text
         like "2 GiB" or "512M". A larger total is refused with MemoryError, see :func:`memrt.limit`.
         The limit is set on entry, and lasts until another limit is set, or until no
-        :class:`memrt.types.Scope` of the scope is left. None: leave the limit as it is.
+        :class:`memrt.types.Scope` of the scope and its inner scopes is left. None: leave the limit
+        as it is.
 
     Raises
     ------

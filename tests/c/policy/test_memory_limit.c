@@ -15,7 +15,7 @@
 #define MIB ((size_t)1 << 20)
 
 /// Object of a limit, and the policy whose blocks count under the limit.
-typedef enum where { PROCESS, POLICY, SCOPE, OUTER_SCOPE, PLACES } where_t;
+enum { PROCESS, POLICY, SCOPE, OUTER_SCOPE, PLACES };
 
 typedef struct place {
     memrt_policy_t *policy, *limited_policy;
@@ -45,7 +45,7 @@ static uint64_t read_process_live(void)
 }
 
 /// Make a policy and two scopes, and enter the inner scope. Allocations come from `place.policy`.
-static place_t enter_place(where_t where)
+static place_t enter_place(int where)
 {
     place_t place = {0};
     memrt_policy_options_t options = {.struct_size = sizeof(options), .name = "limited"};
@@ -84,7 +84,7 @@ enum { SIZES = sizeof(sizes) / sizeof(sizes[0]), FILL = 4 << 20 };
 
 TEST_EACH(last_byte_below_limit_can_be_used, PLACES *SIZES)
 {
-    place_t place = enter_place(index / SIZES);
+    place_t place = enter_place(index / (int)SIZES);
     size_t size = sizes[index % SIZES], count = FILL / size;
     void **blocks = calloc(count, sizeof(*blocks));
     set_room(&place, count * size);
@@ -241,12 +241,26 @@ TEST(limit_of_scope_ends_with_last_reference)
     leave_place(&place);
 }
 
+TEST(limit_of_outer_scope_lasts_while_an_inner_scope_is_held)
+{
+    place_t place = enter_place(OUTER_SCOPE);
+    set_room(&place, 10);
+    api->scope_release(place.outer);
+    ck_assert_ptr_null(alloc(&place, 11));
+    ck_assert_int_eq(api->scope_enter(NULL, NULL), MEMRT_OK);
+    api->scope_release(place.scope);
+    ck_assert_int_eq(api->scope_open(NULL, "outer", &place.outer), MEMRT_OK);
+    ck_assert(read_limit(&place).limit == MEMRT_NO_LIMIT);
+    ck_assert_int_eq(api->scope_open(place.outer, "inner", &place.scope), MEMRT_OK);
+    leave_place(&place);
+}
+
 TEST(refusal_counts_as_failed_and_names_the_limit)
 {
     static const char *const names[PLACES] = {
         "limit of the process: ", "limit of policy 'limited': ", "limit of scope 'outer/inner': ",
         "limit of scope 'outer': "};
-    for (where_t where = PROCESS; where < PLACES; where++) {
+    for (int where = PROCESS; where < PLACES; where++) {
         place_t place = enter_place(where);
         memrt_stats_t stats = {.struct_size = sizeof(stats)};
         char text[4000];

@@ -34,6 +34,8 @@ typedef struct memrt_limit {
 /// While the process has a limit, cached memory is released before the sum of live and cached bytes
 /// exceeds the limit.
 ///
+/// The limit of a scope ends when no reference to the scope and to its inner scopes is left.
+///
 /// A limit below the live bytes refuses new blocks until enough blocks are freed. Adopted buffers
 /// and memory of CUDA devices do not count; see cuda_set_limit.
 ///
