@@ -263,6 +263,7 @@ def test_adopt_copy_true_leaves_the_source_unchanged(way, made):
     assert is_same(result, contents)
 
 
+@pytest.mark.thread_unsafe(reason="threads share the recorder")
 def test_adoption_makes_existing_views_managed(foreign):
     for a in (np.arange(10.0), under(foreign, lambda: np.arange(10.0))):
         view = a[3:7]
@@ -281,6 +282,7 @@ def test_adopting_a_view_adopts_its_base_array():
     assert memrt.meminfo(a).nbytes == 80
 
 
+@pytest.mark.thread_unsafe(reason="threads share the recorder")
 def test_adopted_foreign_memory_is_freed_once_with_same_size(foreign, recorder):
     shapes = [(), 0, 1, 100, (3, 4), (2, 0, 2)]
     for shape in shapes:
@@ -329,6 +331,7 @@ def test_resizing_an_adopted_array_raises():
         a.resize(10, refcheck=False)
 
 
+@pytest.mark.thread_unsafe(reason="threads share the recorder")
 def test_failed_adoption_leaves_array_unchanged(probe, foreign):
     for make in (lambda: np.ones(9), lambda: probe.malloced(9),
                  lambda: under(foreign, lambda: np.ones(9))):  # fmt: skip
@@ -454,6 +457,7 @@ def test_memory_without_handler_is_freed_by_libc_once(libc_malloc, run_python, p
     assert result.stdout == "freed once\n"
 
 
+@pytest.mark.thread_unsafe(reason="counts blocks of the whole process")
 def test_arrays_created_before_import_can_be_adopted(run_python):
     run_python(
         "import numpy as np\n"

@@ -95,6 +95,7 @@ def test_text_parsing_reallocates_without_the_gil(recording):
     assert memrt.stats().realloc >= len(reallocs)
 
 
+@pytest.mark.thread_unsafe(reason="threads share the recorder")
 @pytest.mark.parametrize("alignment", ALIGNMENTS)
 @pytest.mark.parametrize("grow", GROWERS)
 def test_realloc_keeps_alignment_and_contents(grow, alignment, recorder, tmp_path):
@@ -131,6 +132,7 @@ def zero_sizes(tmp_path):
     np.empty(0), np.empty((2, 0, 2)), np.zeros((0, 5)), np.empty(0, "S"), np.array([])
 
 
+@pytest.mark.thread_unsafe(reason="threads share the policy that the test counts")
 @pytest.mark.filterwarnings("ignore:string or file could not be read:DeprecationWarning")
 @pytest.mark.filterwarnings("ignore:loadtxt. input contained no data:UserWarning")
 @pytest.mark.parametrize(
@@ -165,6 +167,7 @@ def test_free_with_a_wrong_size_frees_the_right_block(size, recorder, policy):
     assert policy.stats().live == 0
 
 
+@pytest.mark.thread_unsafe(reason="threads share the policy that the test counts")
 def test_free_of_null_does_nothing(recorder, policy):
     for size in (0, 1, 1000):
         recorder.call(policy.handler, "free", 0, size)
@@ -184,6 +187,7 @@ def test_calloc_zeroes_memory_and_overflowing_sizes_fail(recorder, policy):
     assert policy.stats().failed == 7
 
 
+@pytest.mark.thread_unsafe(reason="threads share the policy that the test counts")
 def test_realloc_of_null_allocates_and_to_0_keeps_an_address(recorder, policy):
     data = recorder.call(policy.handler, "realloc", 0, 10)
     assert data % 64 == 0
@@ -194,6 +198,7 @@ def test_realloc_of_null_allocates_and_to_0_keeps_an_address(recorder, policy):
     assert policy.stats().alloc == policy.stats().free
 
 
+@pytest.mark.thread_unsafe(reason="threads share the policy that the test counts")
 def test_realloc_failure_keeps_old_block(policy):
     with policy:
         a = np.arange(1000.0)
@@ -206,6 +211,7 @@ def test_realloc_failure_keeps_old_block(policy):
     assert np.array_equal(a, np.arange(1000.0))
 
 
+@pytest.mark.thread_unsafe(reason="threads share the policy that the test counts")
 @pytest.mark.parametrize("grow", GROWERS)
 def test_failed_numpy_allocations_leak_nothing(grow, policy, tmp_path):
     gc.collect()
@@ -314,6 +320,7 @@ def test_string_arrays_get_zeroed_memory_from_dirty_blocks(policy, dtype):
             assert set(strings.tolist()) == {text}
 
 
+@pytest.mark.thread_unsafe(reason="threads share the recorder")
 def test_array_keeps_its_handler_after_policy_is_deleted(recorder):
     policy = memrt.Policy(name="short-lived")
     with policy:
@@ -346,6 +353,7 @@ def test_copies_use_the_policy_in_force_not_of_the_source(policy):
             assert memrt.handler_name(make()) == "memrt:other"
 
 
+@pytest.mark.thread_unsafe(reason="threads share the policy that the test counts")
 def test_blocks_are_freed_by_their_own_handler_after_swaps(recorder, policy):
     foreign = recorder.new(None, "foreign")
     before = _memrt.get_handler()
@@ -423,6 +431,7 @@ def test_set_handler_refuses_invalid_handlers(probe):
             _memrt.set_handler(nonsense)
 
 
+@pytest.mark.thread_unsafe(reason="counts blocks of the whole process")
 def test_importing_memrt_leaves_numpy_unchanged(run_python):
     run_python(
         "import numpy as np, threading\n"

@@ -75,6 +75,7 @@ def test_every_view_leads_to_the_same_meminfo(view, source, probe):
     assert memrt.handler_name(seen) == memrt.handler_name(source)
 
 
+@pytest.mark.thread_unsafe(reason="counts blocks of the whole process")
 @pytest.mark.parametrize("make", SOURCES.values(), ids=SOURCES)
 @pytest.mark.parametrize("view", VIEWS)
 def test_last_view_frees_the_block_once(view, make, probe):
@@ -118,6 +119,7 @@ def test_lookup_leaves_the_refcount_unchanged(probe):
     assert a.base.refcount == 1
 
 
+@pytest.mark.thread_unsafe(reason="counts blocks of the whole process")
 def test_is_managed_creates_no_meminfo_for_a_block():
     with memrt.Policy():
         a = np.ones(10)
@@ -127,6 +129,7 @@ def test_is_managed_creates_no_meminfo_for_a_block():
     assert memrt.stats() == before
 
 
+@pytest.mark.thread_unsafe(reason="threads share the recorder")
 @pytest.mark.parametrize(
     "foreign",
     [

@@ -77,6 +77,7 @@ def test_only_array_over_meminfo_can_become_writeable_again(probe):
         by_capsule.flags.writeable = True
 
 
+@pytest.mark.thread_unsafe(reason="threads share the recorder")
 def test_handler_that_returns_null_raises_memory_error(recorder):
     handler = recorder.new(None, "failing")
     before = _memrt.set_handler(handler)

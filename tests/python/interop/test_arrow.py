@@ -87,6 +87,7 @@ def test_export_describes_memory_without_copy(kind, method):
         assert (struct.device_type, struct.device_id, struct.sync_event) == (CPU, -1, None)
 
 
+@pytest.mark.thread_unsafe(reason="counts blocks of the whole process")
 @pytest.mark.parametrize("kind", KINDS)
 def test_schema_export_holds_no_memory(kind):
     exporter = exporters()[kind]
@@ -96,6 +97,7 @@ def test_schema_export_holds_no_memory(kind):
     assert exports_of(meminfo_of(exporter), "arrow") == 0
 
 
+@pytest.mark.thread_unsafe(reason="counts blocks of the whole process")
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("method", METHODS)
 def test_deleting_unused_capsules_releases_export(kind, method):
@@ -108,6 +110,7 @@ def test_deleting_unused_capsules_releases_export(kind, method):
     assert (mi.refcount, exports_of(mi, "arrow")) == (before, 0)
 
 
+@pytest.mark.thread_unsafe(reason="counts blocks of the whole process")
 @pytest.mark.parametrize("kind", KINDS)
 def test_moved_array_outlives_capsules_and_frees_memory_once(kind):
     exporter = exporters()[kind]
@@ -312,6 +315,7 @@ def test_masked_elements_are_exported_as_nulls():
         memrt.from_arrow(column)
 
 
+@pytest.mark.thread_unsafe(reason="counts blocks of the whole process")
 def test_validity_bitmap_lives_as_long_as_export():
     before = memrt.stats()
     capsules = memrt.types.Column(
@@ -420,6 +424,7 @@ def test_offset_applies_to_elements_and_validity_bits():
     assert array.dtype == np.int64
 
 
+@pytest.mark.thread_unsafe(reason="another thread may run queued owners")
 def test_imported_array_is_released_with_gil_held(probe):
     producer = Producer()
     mi = memrt.meminfo(memrt.from_arrow(producer))

@@ -169,6 +169,7 @@ def test_capsule_outlives_exporter_with_name_and_destructor(wishes):
     assert name_of(capsule) in (b"dltensor", b"dltensor_versioned")
 
 
+@pytest.mark.thread_unsafe(reason="counts blocks of the whole process")
 @pytest.mark.rule("D4")
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("wishes", [{}, NEWEST], ids=str)
@@ -182,6 +183,7 @@ def test_deleting_unused_capsule_releases_export(kind, wishes):
     assert (mi.refcount, exports_of(mi, "dlpack")) == (before, 0)
 
 
+@pytest.mark.thread_unsafe(reason="counts blocks of the whole process")
 @pytest.mark.rule("D4")
 @pytest.mark.parametrize("wishes", [{}, NEWEST], ids=str)
 def test_used_capsule_leaves_deleter_to_consumer(wishes):
@@ -533,6 +535,7 @@ def test_tensor_needs_array_managed_by_memrt():
         memrt.types.Tensor(np.frombuffer(b"12345678", "u1"))
 
 
+@pytest.mark.thread_unsafe(reason="counts blocks of the whole process")
 @pytest.mark.rule("D27")
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("wishes", [{}, NEWEST], ids=str)
@@ -547,6 +550,7 @@ def test_export_holds_reference_until_deleter(kind, wishes):
         assert (mi.refcount, exports_of(mi, "dlpack")) == (before + rest, rest)
 
 
+@pytest.mark.thread_unsafe(reason="counts blocks of the whole process")
 @pytest.mark.rule("D27")
 def test_export_keeps_memory_after_array_is_deleted():
     array = counting()
@@ -688,6 +692,7 @@ def test_tensor_may_have_no_deleter(versioned):
         memrt.from_dlpack(Producer(versioned=versioned, has_deleter=False, ndim=-1))
 
 
+@pytest.mark.thread_unsafe(reason="another thread may run queued owners")
 @pytest.mark.rule("D6")
 @pytest.mark.parametrize("versioned", [False, True])
 def test_foreign_deleter_runs_with_gil_held(versioned, probe):
@@ -954,6 +959,7 @@ def test_any_tensor_is_imported_or_refused_and_deleted_once(strides, data, devic
     assert (change.mi_alloc, change.adopted) == (change.mi_free, 0)
 
 
+@pytest.mark.thread_unsafe(reason="counts blocks of the whole process")
 @given(
     wishes=st.fixed_dictionaries(
         {},
@@ -1039,6 +1045,7 @@ def test_failed_table_allocation_reports_single_error(
     assert len(text) > 10
 
 
+@pytest.mark.thread_unsafe(reason="counts blocks of the whole process")
 @pytest.mark.rule("D28")
 @pytest.mark.parametrize("kind", KINDS)
 def test_exchange_table_exports_and_imports_tensor(kind, dlclient):
@@ -1080,6 +1087,7 @@ def test_exchange_table_deletes_malformed_tensor_once(fault, dlclient):
     assert producer.deleted == 1
 
 
+@pytest.mark.thread_unsafe(reason="counts blocks of the whole process")
 @pytest.mark.rule("D28")
 def test_exchange_table_borrows_tensor_without_reference(dlclient):
     array = counting()
@@ -1187,6 +1195,7 @@ def test_shared_buffer_is_freed_once_in_any_release_order():
         assert (memrt.stats() - before).live == 0
 
 
+@pytest.mark.thread_unsafe(reason="counts blocks of the whole process")
 def test_shared_buffer_is_freed_by_concurrent_releases():
     def let_go(held: dict[str, object], name: str) -> None:
         start.wait()
@@ -1226,6 +1235,7 @@ def test_numpy_imports_tensor_without_copy(view):
         assert got.flags.writeable == (array.flags.writeable and NUMPY >= (2, 2))
 
 
+@pytest.mark.thread_unsafe(reason="counts blocks of the whole process")
 def test_numpy_imports_meminfo_as_bytes_and_holds_export():
     mi = memrt.alloc(100)
     got = numpy_takes(mi)
