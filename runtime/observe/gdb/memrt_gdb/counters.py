@@ -71,7 +71,7 @@ class Sums:
 
 
 def accounts():
-    return elements(symbol("first_account", "stats/shard.c"), "next")
+    return elements(symbol("first_account", "stats/account.c"), "next")
 
 
 def process_sums():
