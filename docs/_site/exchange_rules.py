@@ -1,7 +1,7 @@
 """Write the page with the rules of exchange protocols and the tests of each rule.
 
 Tests in Python name their rule by the mark `@pytest.mark.rule("C6")`, tests in C by the line
-`/// Rule C6.` directly above TEST. Test results from a GPU are in docs/reliability/gpu.json, which
+`/// Rule C6.` directly above TEST. Test results from a GPU are in docs/reference/gpu.json, which
 `./dev gpu --record` writes.
 """
 
@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
-RECORD = ROOT / "docs" / "reliability" / "gpu.json"
+RECORD = ROOT / "docs" / "reference" / "gpu.json"
 C_TEST = re.compile(r"^/// Rule (\w+)\.\n(?:///.*\n)*TEST(?:_EACH)?\((\w+)", re.MULTILINE)
 MARK = "pytest.mark.rule"
 

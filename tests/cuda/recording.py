@@ -1,4 +1,4 @@
-"""Record the rules whose tests passed on a GPU, for docs/reliability/gpu.json."""
+"""Record the rules whose tests passed on a GPU, for docs/reference/gpu.json."""
 
 from __future__ import annotations
 
