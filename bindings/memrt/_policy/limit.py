@@ -94,7 +94,8 @@ def limit(amount: int | str | None) -> int | None:
 
 
 def _option_in_force() -> str:
-    return next(value for name, value, _ in _memrt.options() if name == "MEMRT_LIMIT")
+    values = {name: value for name, value, _ in _memrt.options()}
+    return values["MEMRT_LIMIT"]
 
 
 def _option_text(amount: int | str | None) -> str:
