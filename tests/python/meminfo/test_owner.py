@@ -13,6 +13,7 @@ import memrt
 import numpy as np
 import pytest
 from elsewhere import created_elsewhere
+from gil import GIL_IS_OFF
 from memrt import _memrt
 
 
@@ -545,7 +546,8 @@ def test_queued_owners_run_before_the_call_returns(name, one_thread_at_a_time, p
     thread = threading.Thread(target=release_and_call)
     thread.start()
     thread.join()
-    assert alive == [True, False]
+    assert alive[0] or GIL_IS_OFF  # without the GIL, the main thread may run the owner earlier
+    assert not alive[1]
 
 
 def test_scope_statistics_leave_out_queued_buffers(probe):

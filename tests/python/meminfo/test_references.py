@@ -22,7 +22,8 @@ from memrt import _memrt
 ROUNDS = 128
 # Rounds of calls that visit every object of the process, and refuse to do so without the GIL.
 SLOW = {} if GIL_IS_OFF else {"holders": 16}
-WINDOWS = 8
+# Without the GIL, the interpreter's lists of memory to free later grow for more windows.
+WINDOWS = 32 if GIL_IS_OFF else 8
 NOISE = 8  # bytes in each round: less than half of the smallest object
 
 

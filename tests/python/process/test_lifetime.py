@@ -2,9 +2,9 @@
 
 import subprocess
 import sys
-import sysconfig
 
 import pytest
+from gil import CAN_LACK_GIL
 from memrt import _memrt
 
 PLACES = {
@@ -61,7 +61,7 @@ def test_process_exits_silently_wherever_memory_is_held(place, run_python, probe
 
 
 # Without a GIL, CPython has no debug hooks over the C library's malloc.
-PYTHON_CHECKER = "debug" if sysconfig.get_config_var("Py_GIL_DISABLED") else "malloc_debug"
+PYTHON_CHECKER = "debug" if CAN_LACK_GIL else "malloc_debug"
 
 
 @pytest.mark.parametrize("checker", [{"PYTHONMALLOC": PYTHON_CHECKER}, {"MEMRT_CHECK": "1"}])

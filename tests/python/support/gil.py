@@ -5,6 +5,7 @@ import sysconfig
 
 import pytest
 
+CAN_LACK_GIL = bool(sysconfig.get_config_var("Py_GIL_DISABLED"))
 GIL_IS_OFF = not getattr(sys, "_is_gil_enabled", lambda: True)()
 
 needs_gil = pytest.mark.skipif(GIL_IS_OFF, reason="the search for holders needs the GIL")
@@ -13,6 +14,6 @@ needs_no_gil = pytest.mark.skipif(not GIL_IS_OFF, reason="the GIL is on")
 # Defect gh-152125 of CPython: a list that finds no memory for its items frees the items of an older
 # list.
 needs_safe_lists = pytest.mark.skipif(
-    bool(sysconfig.get_config_var("Py_GIL_DISABLED")),
+    CAN_LACK_GIL,
     reason="this CPython frees items of a list twice when out of memory",
 )

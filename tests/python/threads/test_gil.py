@@ -1,8 +1,7 @@
 """The compiled modules work without the GIL, so CPython leaves the GIL off at their import."""
 
-import sysconfig
-
 import pytest
+from gil import CAN_LACK_GIL
 
 IMPORTS = {
     "memrt": "",
@@ -16,9 +15,7 @@ spec.loader.exec_module(module_from_spec(spec))
 }
 
 
-@pytest.mark.skipif(
-    not sysconfig.get_config_var("Py_GIL_DISABLED"), reason="this build of Python has a GIL"
-)
+@pytest.mark.skipif(not CAN_LACK_GIL, reason="this build of Python has a GIL")
 @pytest.mark.parametrize("name", IMPORTS)
 def test_import_leaves_the_gil_off(name, run_python):
     code = f"import sys, memrt\n{IMPORTS[name]}\nprint(sys._is_gil_enabled())"

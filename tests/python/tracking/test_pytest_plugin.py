@@ -72,7 +72,8 @@ def table(result: pytest.RunResult) -> dict[str, list[str]]:
 
 def test_unused_plugin_imports_neither_memrt_nor_numpy(pytester):
     pytester.makepyfile("import sys\ndef test(): assert not {'memrt', 'numpy'} & set(sys.modules)")
-    pytester.runpytest_subprocess(*WITHOUT_HYPOTHESIS).assert_outcomes(passed=1)
+    options = (*WITHOUT_HYPOTHESIS, "-p", "no:run-parallel")  # a plugin that imports NumPy
+    pytester.runpytest_subprocess(*options).assert_outcomes(passed=1)
 
 
 def test_marks_have_no_effect_on_unmarked_tests(run):
