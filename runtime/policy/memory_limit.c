@@ -33,6 +33,9 @@ static memrt_status_t set_limit(memrt__level_t *level, size_t bytes)
     if (!MEMRT_COUNTERS) {
         return MEMRT_ENOTSUP;
     }
+    if (memrt__level_limit(level) == bytes) {
+        return MEMRT_OK; /* each entry of a scope repeats its limit */
+    }
     memrt__level_set_limit(level, bytes);
     memrt__thread_reap();
     memrt__stats_rest_gauges();
@@ -89,8 +92,7 @@ memrt_status_t memrt__limit_follow_option(void)
 /// Read the bytes that are promised or reported, but not in use. Other threads may change both.
 static uint64_t read_held(const memrt__level_t *level, uint64_t live)
 {
-    size_t used = memrt__load_relaxed(&level->promised);
-    used += memrt__load_relaxed(&level->flushed);
+    size_t used = memrt__level_used(level);
     return (ptrdiff_t)(used - live) < 0 ? 0 : used - live;
 }
 

@@ -79,11 +79,15 @@ size_t memrt__level_limit(const memrt__level_t *level)
     return memrt__load_relaxed(&level->limit) - 1;
 }
 
+size_t memrt__level_used(const memrt__level_t *level)
+{
+    size_t promised = memrt__load_relaxed(&level->promised);
+    return promised + memrt__load_relaxed(&level->flushed);
+}
+
 size_t memrt__level_room(const memrt__level_t *level)
 {
-    size_t limit = memrt__level_limit(level);
-    size_t used = memrt__load_relaxed(&level->promised);
-    used += memrt__load_relaxed(&level->flushed);
+    size_t limit = memrt__level_limit(level), used = memrt__level_used(level);
     if (limit == SIZE_MAX || (ptrdiff_t)used < 0) {
         return limit;
     }

@@ -74,6 +74,9 @@ void memrt__level_set_limit(memrt__level_t *level, size_t limit);
 /// Return the limit of an aggregate, or SIZE_MAX.
 size_t memrt__level_limit(const memrt__level_t *level);
 
+/// Return the signed bytes that gauges have reported or may use by promises.
+size_t memrt__level_used(const memrt__level_t *level);
+
 /// Return the bytes that an aggregate has left below its limit: 0 if none, SIZE_MAX without a
 /// limit.
 size_t memrt__level_room(const memrt__level_t *level);

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from memrt import _memrt
-from memrt._policy.limit_amount import parse_amount
+from memrt._policy.limit_amount import parse_amount, read_limit
 from memrt._policy.policy import policies
 from memrt._policy.scope_tree import scopes
 from memrt._support.public import public
@@ -86,11 +86,10 @@ def limit(amount: int | str | None) -> int | None:
     text, before = _option_text(amount), _option_in_force()
     _memrt.set_option("limit", text)
     try:
-        bound: int | None = _memrt.limit_read(None)[0]
+        return read_limit(None)
     except BaseException:  # no memory for the number: nothing has changed
         _memrt.set_option("limit", before)
         raise
-    return bound
 
 
 def _option_in_force() -> str:

@@ -14,15 +14,15 @@ def parse_amount(amount: object) -> int:
     if isinstance(amount, str):
         return parse_bytes(amount)
     try:
-        if not isinstance(amount, bool):
-            count = operator.index(amount)  # type: ignore[arg-type]
-            if count >= 0:
-                return count
-            raise ValueError(f"limit must be at least 0, got {count:,}")
+        count = None if isinstance(amount, bool) else operator.index(amount)  # type: ignore[arg-type]
     except TypeError:
-        pass
-    kind = type(amount).__name__
-    raise TypeError(f"limit must be a whole number, a text or None, got {kind} {amount!r}")
+        count = None
+    if count is None:
+        kind = type(amount).__name__
+        raise TypeError(f"limit must be a whole number, a text or None, got {kind} {amount!r}")
+    if count < 0:
+        raise ValueError(f"limit must be at least 0, got {count:,}")
+    return count
 
 
 def set_limit(what: Any, amount: object) -> None:
@@ -30,7 +30,13 @@ def set_limit(what: Any, amount: object) -> None:
     _memrt.limit_set(what, None if amount is None else parse_amount(amount))
 
 
+def read_limit(what: Any) -> int | None:
+    """Return the limit in bytes of a policy, a scope, or the process for None."""
+    bound: int | None = _memrt.limit_read(what)[0]
+    return bound
+
+
 def limit_text(what: Any) -> str:
     """Return the limit of a policy or a scope for its repr, or an empty text without a limit."""
-    bound = _memrt.limit_read(what)[0]
+    bound = read_limit(what)
     return "" if bound is None else f", limit {human_bytes(bound)}"

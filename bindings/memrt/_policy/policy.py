@@ -7,7 +7,7 @@ from weakref import ref
 
 from memrt import _memrt
 from memrt._policy import handlers
-from memrt._policy.limit_amount import limit_text, parse_amount, set_limit
+from memrt._policy.limit_amount import limit_text, parse_amount, read_limit, set_limit
 from memrt._stats.sizes import sizes as read_sizes
 from memrt._stats.snapshot import Stats
 from memrt._stats.snapshot import stats as read_stats
@@ -131,7 +131,8 @@ class Policy(ProcessObject):
         if pinned and (most, time, huge) != (None, None, None):
             raise ValueError("cache_limit, decay and hugepages must be None for a pinned policy")
         handler = _memrt.policy_new(name, alignment, most, time, huge, pinned)
-        _memrt.limit_set(handler, bound)
+        if bound is not None:
+            set_limit(handler, bound)
         return cls._from_handler(handler)
 
     @classmethod
@@ -162,8 +163,7 @@ class Policy(ProcessObject):
     @property
     def limit(self) -> int | None:
         """Maximum of live bytes, or None without a limit; settable, also to a text."""
-        bound: int | None = _memrt.limit_read(self._handler)[0]
-        return bound
+        return read_limit(self._handler)
 
     @limit.setter
     def limit(self, amount: int | str | None) -> None:

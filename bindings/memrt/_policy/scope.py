@@ -11,7 +11,7 @@ from operator import itemgetter
 from typing import Any, TypeAlias
 
 from memrt import _memrt
-from memrt._policy.limit_amount import limit_text, set_limit
+from memrt._policy.limit_amount import limit_text, read_limit, set_limit
 from memrt._stats.sizes import by_upper_bound
 from memrt._stats.snapshot import FIELDS, Stats
 from memrt._support.process_object import ProcessObject
@@ -67,8 +67,7 @@ class Scope(ProcessObject):
     @property
     def limit(self) -> int | None:
         """Maximum of live bytes, or None without a limit; settable, also to a text."""
-        bound: int | None = _memrt.limit_read(self._capsule)[0]
-        return bound
+        return read_limit(self._capsule)
 
     @limit.setter
     def limit(self, amount: int | str | None) -> None:
