@@ -194,7 +194,7 @@ def process_memory() -> ProcessMemory:
     Python are often neighbours that look like one mapping to the system. The pages in memory
     divide such a mapping.
 
-    Arrays of policies with other allocators, and small arrays with ``MEMRT_ALLOCATOR=uncached``,
+    Arrays of policies with other allocators, and small arrays with ``MEMRT_CACHE=0``,
     are blocks of malloc. Figures of malloc need glibc 2.33 or later.
 
     The call takes milliseconds, and about 0.25 s per GiB of small Python objects. Memory that other

@@ -19,7 +19,7 @@ class Kind(Enum):
     SPANS = auto()
     """Smaller blocks of memrt, in use and cached."""
     CACHED = auto()
-    """Large block of memrt, freed and kept."""
+    """Large block of memrt, freed and cached."""
     RECORDS = auto()
     """Tables of memrt."""
     MALLOC_ARENA = auto()
@@ -133,7 +133,7 @@ def _start(piece: Piece) -> int:
 
 
 def _split(piece: Piece, start: int, end: int, kind: Kind) -> list[Piece]:
-    """Return a piece in up to three parts, of which the part in the middle has a new kind."""
+    """Split a piece at two addresses. The memory between the addresses gets another kind."""
     bounds = [(piece.start, start, piece.kind), (start, end, kind), (end, piece.end, piece.kind)]
     return [Piece(*bound, piece.mapping) for bound in bounds if bound[0] < bound[1]]
 
@@ -153,7 +153,7 @@ def _weight(part: Piece, memory: Memory) -> int:
 
 
 def _scaled(weights: list[int], total: int) -> list[int]:
-    """Divide a total in proportion to weights. The largest share gets what rounding leaves.
+    """Divide a total in proportion to weights. The largest share gets the rest after rounding.
 
     Pages that were only read, and are still zero, count as present, but not as resident. A page of
     another thread may also have changed since the sum was read.

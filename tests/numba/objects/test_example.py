@@ -64,7 +64,7 @@ def test_example_runs_with_its_libraries_only(built, cc, tmp_path):
 
 @pytest.fixture(scope="module")
 def leaking(built) -> Path:
-    """Return the source of the example without one release, so that a clean run counts."""
+    """Return a copy of the example's source that lacks one release, and so leaks."""
     source = (built / "main.c").read_text()
     path = built / "leaking.c"
     path.write_text(source.replace("NRT_MemInfo_release(halved.meminfo);", ""))
