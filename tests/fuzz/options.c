@@ -76,6 +76,17 @@ static bool reads_bytes(const char *text, size_t *value)
     return true;
 }
 
+/// Parse a maximum of live bytes. The value of `auto` and of a percentage has no meaning.
+static bool reads_limit(const char *text, size_t *value)
+{
+    size_t length = strlen(text);
+    if (length > 0 && text[length - 1] == '%') {
+        return reads_digits(text, length - 1, 100, value) && *value != 0;
+    }
+    return strcasecmp(text, "auto") == 0 ||
+           (reads_bytes(text, value) && (*value == SIZE_MAX || *value <= SIZE_MAX - 200));
+}
+
 static bool reads_decay(const char *text, size_t *value)
 {
     if (strcasecmp(text, "never") == 0) {
@@ -141,7 +152,8 @@ static const meaning_t meanings[] = {{"MEMRT_CHECK", reads_flag, false, ""},
                                      {"MEMRT_TRACK_SAMPLE", reads_sample, false, ""},
                                      {"MEMRT_SHARE", reads_flag, true, ""},
                                      {"MEMRT_CUDA_SYNC", reads_flag, true, ""},
-                                     {"MEMRT_CUDA_DRIVER", reads_file, true, ""}};
+                                     {"MEMRT_CUDA_DRIVER", reads_file, true, ""},
+                                     {"MEMRT_LIMIT", reads_limit, true, "none"}};
 #define MEANINGS (sizeof(meanings) / sizeof(meanings[0]))
 
 /// Return the meaning of an option name, or NULL. With `short_too`, the prefix MEMRT_ may be
@@ -170,6 +182,10 @@ static void show(const meaning_t *meaning, size_t value, const char *given, char
         strcpy(text, leaks[value]);
     } else if (meaning->reads == reads_peak) {
         strcpy(text, value == 0 ? "bounded" : "exact");
+    } else if (meaning->reads == reads_limit && strcasecmp(given, "auto") == 0) {
+        strcpy(text, "auto");
+    } else if (meaning->reads == reads_limit && strchr(given, '%') != NULL) {
+        snprintf(text, 32, "%zu%%", value);
     } else if (value == SIZE_MAX) {
         strcpy(text, meaning->boundless);
     } else {

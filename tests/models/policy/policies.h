@@ -20,6 +20,7 @@
 
 memrt__options_t memrt__options;
 memrt__level_t memrt__process;
+size_t memrt__limited_levels;
 unsigned memrt__slow_path;
 static pthread_mutex_t table_lock = PTHREAD_MUTEX_INITIALIZER;
 
@@ -49,6 +50,12 @@ bool memrt__stats_is_idle(const memrt__account_t *account)
 {
     (void)account;
     return true;
+}
+
+void memrt__level_set_limit(memrt__level_t *level, size_t bytes)
+{
+    assert(bytes == SIZE_MAX); /* no level of the model has a limit */
+    (void)level;
 }
 
 size_t memrt__stats_idle_readings;
