@@ -14,22 +14,10 @@
 #include <memrt/allocator.h>
 #include <memrt/cuda.h>
 #include <memrt/meminfo.h>
-#include <memrt/meminfo/block.h>
-#include <memrt/meminfo/create.h>
-#include <memrt/meminfo/exchange.h>
-#include <memrt/meminfo/holder.h>
-#include <memrt/meminfo/resizable.h>
-#include <memrt/observe/site.h>
-#include <memrt/observe/stats.h>
-#include <memrt/observe/trace.h>
-#include <memrt/observe/tracking.h>
-#include <memrt/observe/observer.h>
+#include <memrt/meminfo/functions.h>
+#include <memrt/observe/functions.h>
 #include <memrt/policy.h>
-#include <memrt/process/fault_injection.h>
-#include <memrt/process/limit.h>
-#include <memrt/process/option.h>
-#include <memrt/process/process.h>
-#include <memrt/process/symbol.h>
+#include <memrt/process/functions.h>
 #include <memrt/scope.h>
 #include <memrt/status.h>
 

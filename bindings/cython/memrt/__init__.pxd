@@ -347,6 +347,16 @@ cdef extern from "memrt/import.h":
 
     ctypedef void (*memrt_resizable_free_fn)(memrt_meminfo_t *mi, void *data) noexcept nogil
 
+    ctypedef struct memrt_observer_t:
+        size_t struct_size
+        void (*resize)(void *old_data, void *new_data, size_t new_size) noexcept nogil
+        void (*free)(void *data) noexcept nogil
+        void (*observe)(void *data) noexcept nogil
+
+    ctypedef void (*memrt_set_observer_fn)(const memrt_observer_t *observer) noexcept nogil
+
+    ctypedef void (*memrt_observe_fn)(memrt_meminfo_t *mi) noexcept nogil
+
     ctypedef uint64_t memrt_frame_t
 
     ctypedef size_t (*memrt_frames_fn)(memrt_frame_t *frames, size_t max) noexcept nogil
@@ -498,16 +508,6 @@ cdef extern from "memrt/import.h":
 
     ctypedef memrt_status_t (*memrt_buffer_read_fn)(const memrt_meminfo_t *mi, size_t row_size,
         void *out) noexcept nogil
-
-    ctypedef struct memrt_observer_t:
-        size_t struct_size
-        void (*resize)(void *old_data, void *new_data, size_t new_size) noexcept nogil
-        void (*free)(void *data) noexcept nogil
-        void (*observe)(void *data) noexcept nogil
-
-    ctypedef void (*memrt_set_observer_fn)(const memrt_observer_t *observer) noexcept nogil
-
-    ctypedef void (*memrt_observe_fn)(memrt_meminfo_t *mi) noexcept nogil
 
     ctypedef struct memrt_failure_plan_t:
         size_t struct_size

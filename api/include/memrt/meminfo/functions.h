@@ -1,0 +1,12 @@
+#ifndef MEMRT_MEMINFO_FUNCTIONS_H
+#define MEMRT_MEMINFO_FUNCTIONS_H
+
+/// Types of all functions of MemInfos in the function table.
+
+#include <memrt/meminfo/block.h>
+#include <memrt/meminfo/create.h>
+#include <memrt/meminfo/exchange.h>
+#include <memrt/meminfo/holder.h>
+#include <memrt/meminfo/resizable.h>
+
+#endif
