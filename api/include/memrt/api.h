@@ -14,10 +14,10 @@
 #include <memrt/allocator.h>
 #include <memrt/cuda.h>
 #include <memrt/meminfo.h>
-#include <memrt/meminfo/functions.h>
-#include <memrt/observe/functions.h>
+#include <memrt/meminfo/meminfo_functions.h>
+#include <memrt/observe/observe_functions.h>
 #include <memrt/policy.h>
-#include <memrt/process/functions.h>
+#include <memrt/process/process_functions.h>
 #include <memrt/scope.h>
 #include <memrt/status.h>
 
