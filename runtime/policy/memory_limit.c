@@ -19,6 +19,9 @@
 /// Part of the limit of the process that cached memory may have without a release.
 #define CACHED_SHARE 64u
 
+/// Bytes that may be admitted before cached memory is measured again, as a signed number. Relaxed.
+static size_t unmeasured;
+
 static memrt__level_t *find_level(const memrt_policy_t *policy, const memrt_scope_t *scope)
 {
     if (policy != NULL) {
@@ -37,6 +40,7 @@ static memrt_status_t set_limit(memrt__level_t *level, size_t bytes)
         return MEMRT_OK; /* each entry of a scope repeats its limit */
     }
     memrt__level_set_limit(level, bytes);
+    memrt__store_relaxed(&unmeasured, 0);
     memrt__thread_reap();
     memrt__stats_rest_gauges();
     memrt__thread_cache_ask_others(memrt__thread_or_null());
@@ -114,16 +118,25 @@ memrt_status_t memrt__limit_read(const memrt_policy_t *policy, const memrt_scope
 }
 
 /// Release cached memory if cached and live bytes together exceed the limit of the process, and
-/// enough is cached to be worth the work.
-static void bound_cached_memory(void)
+/// enough is cached to be worth the work. Allow admissions of half the rest before the next call.
+static void bound_cached_memory(size_t limit)
 {
-    size_t limit = memrt__level_limit(&memrt__process);
-    if (limit == SIZE_MAX) {
-        return;
-    }
     size_t cached = memrt__policy_cached(NULL), room = memrt__level_room(&memrt__process);
     if (cached > room && cached > limit / CACHED_SHARE) {
-        (void)memrt__policy_release_unused();
+        cached -= memrt__size_min(cached, memrt__policy_release_unused());
+    }
+    size_t rest = room > cached ? room - cached : 0;
+    memrt__store_relaxed(&unmeasured, memrt__size_max(rest / 2, limit / CACHED_SHARE / 4));
+}
+
+/// Bound cached memory before a thread uses `bytes`, if enough bytes were admitted since the last
+/// time. Live and cached bytes together grow by no more than the admitted bytes and their rounding.
+static void note_admission(size_t bytes)
+{
+    size_t limit = memrt__level_limit(&memrt__process);
+    if (limit != SIZE_MAX &&
+        (ptrdiff_t)memrt__fetch_add_relaxed(&unmeasured, (size_t)0 - bytes) < (ptrdiff_t)bytes) {
+        bound_cached_memory(limit);
     }
 }
 
@@ -132,7 +145,7 @@ bool memrt__limit_ensure_slow(memrt__shard_t *shard, memrt__account_t *account, 
     if (memrt__shard_can_grow(shard, bytes)) {
         return true;
     }
-    bound_cached_memory(); /* may end promises, so the new promise comes last */
+    note_admission(bytes + MEMRT__QUANTUM_MAX); /* may end promises, so the new one comes last */
     return memrt__gauge_ensure(shard, account, bytes, false);
 }
 
@@ -180,7 +193,7 @@ bool memrt__limit_admit_slow(memrt__account_t *account, size_t bytes)
         admitted = try_admit(account, bytes) || await_room(account, bytes);
     }
     if (admitted) {
-        bound_cached_memory();
+        note_admission(bytes);
     }
     return admitted;
 }

@@ -8,6 +8,7 @@
 
 memrt__level_t memrt__process;
 size_t memrt__limited_levels;
+size_t memrt__limit_changes;
 
 void memrt__level_raise_peaks(memrt__level_t *level, size_t rise)
 {
@@ -72,6 +73,7 @@ void memrt__level_set_limit(memrt__level_t *level, size_t limit)
         before = memrt__load_relaxed(&level->limit);
     } while (!memrt__cas_relaxed(&level->limit, before, now));
     memrt__fetch_add_relaxed(&memrt__limited_levels, (size_t)(now != 0) - (size_t)(before != 0));
+    memrt__fetch_add_release(&memrt__limit_changes, 1);
 }
 
 size_t memrt__level_limit(const memrt__level_t *level)

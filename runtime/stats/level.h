@@ -44,6 +44,10 @@ extern memrt__level_t memrt__process;
 /// Number of aggregates with a limit. Relaxed.
 extern size_t memrt__limited_levels;
 
+/// Number of changes of limits. Release, after the change; partner: the acquire load of a gauge,
+/// which then reads the changed limits.
+extern size_t memrt__limit_changes;
+
 /// Add `change` to the reported bytes of an aggregate and all outer aggregates, and raise their
 /// peaks by `rise` above the earlier reported bytes. A `change` above `rise` is a report ahead of
 /// the bytes in use. If it exceeds a peak, a single gauge no longer proves that peak.

@@ -60,9 +60,6 @@ void memrt__promise_keep_fall(memrt__shard_t *shard, memrt__account_t *account, 
 /// Return the bytes that a gauge of the account may hold unused; 0: no aggregate has a limit.
 static size_t choose_quantum(const memrt__account_t *account)
 {
-    if (MEMRT__LIKELY(memrt__load_relaxed(&memrt__limited_levels) == 0)) {
-        return 0;
-    }
     size_t limit = memrt__size_min(memrt__level_lowest_limit(account->policy),
                                    memrt__level_lowest_limit(account->scope));
     size_t share = memrt__size_min(limit / MEMRT__QUANTUM_SHARE, MEMRT__QUANTUM_MAX);
@@ -71,7 +68,11 @@ static size_t choose_quantum(const memrt__account_t *account)
 
 void memrt__promise_follow_limits(memrt__shard_t *shard, memrt__account_t *account)
 {
-    shard->quantum = choose_quantum(account);
+    size_t changes = memrt__load_acquire(&memrt__limit_changes);
+    if (MEMRT__UNLIKELY(shard->limit_changes != changes)) {
+        shard->quantum = choose_quantum(account);
+        shard->limit_changes = changes;
+    }
     memrt__promise_keep(shard, account, shard->quantum);
 }
 

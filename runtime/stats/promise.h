@@ -13,7 +13,7 @@
 /// calling thread.
 
 /// Maximum of `quantum`, and the part of the lowest limit that one gauge may hold unused.
-#define MEMRT__QUANTUM_MAX ((size_t)256 << 10)
+#define MEMRT__QUANTUM_MAX ((size_t)960 << 10)
 #define MEMRT__QUANTUM_SHARE 64u
 
 /// Maximum of the bytes that a gauge gets beyond its needs: its rise before a report.

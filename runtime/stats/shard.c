@@ -4,6 +4,7 @@
 #include "runtime/stats/promise.h"
 
 _Static_assert(MEMRT__PROMISE_AHEAD == (size_t)MEMRT__GAUGE_RISE, "a promise lasts to a report");
+_Static_assert(MEMRT__QUANTUM_MAX == (size_t)MEMRT__GAUGE_FALL, "a high limit causes no report");
 
 /// Begin a slow path of the owner: `bytes_in` and `bytes_out` count. The releases and the fence
 /// keep the order of the stores for read_counter().

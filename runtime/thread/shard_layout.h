@@ -51,6 +51,7 @@ typedef struct memrt__shard {
     size_t falls;    ///< own, release; number of reports of a decrease
     size_t climbs;   ///< own; starts and ends of climbs; odd while bytes in use may exceed `high`
     /* The gauge under a limit: */
+    size_t limit_changes; ///< own; memrt__limit_changes at the time of `quantum`
     size_t quantum;  ///< own; bytes that the gauge may hold unused; 0: no aggregate has a limit
     size_t promised; ///< own; bytes that the gauge may rise above `reported`
     size_t pending;  ///< own; part of `promised` for blocks that are being made

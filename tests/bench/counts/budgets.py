@@ -82,6 +82,8 @@ BUDGETS = (
            "MemInfo, 64 B"),
     Budget("J3", "block, forked child, 64 B",    70, Pair("block", 64, "child"), "block, 64 B"),
     Budget("J3", "block, forked child, 1 KiB",   74, Pair("block", KIB, "child"), "block, 1 KiB"),
+    Budget("J3", "block, limit, 64 B",           70, Pair("block", 64, "limit"), "block, 64 B"),
+    Budget("J3", "block, limit, 1 KiB",          74, Pair("block", KIB, "limit"), "block, 1 KiB"),
     Budget("J3b", "two policies in turn, 64 B",  81, Pair("two policies", 64), "block, 64 B"),
     Budget("J3b", "two policies in turn, 1 KiB",  84, Pair("two policies", KIB), "block, 1 KiB"),
     Budget("J3b", "MemInfos of two policies, 64 B", 80, Pair("meminfos of two policies", 64),

@@ -41,7 +41,7 @@ typedef struct memrt_limit {
 ///
 /// Exactness: live bytes never exceed a limit that was set before the first allocation. A thread
 ///            that allocated before may exceed a new limit once, by at most 1 MiB. Each thread may
-///            hold 1/64 of the limit, at most 256 KiB, for its next blocks. When a limit is
+///            hold 1/64 of the limit, at most 960 KiB, for its next blocks. When a limit is
 ///            reached, threads that use memrt return these bytes. A thread that waits keeps the
 ///            bytes until the thread uses memrt again, or ends.
 /// Ownership: borrowed; the caller holds the policy or the scope during the call.

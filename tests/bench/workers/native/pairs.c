@@ -1,6 +1,6 @@
 /// Allocate, touch and free blocks in a plain loop, for callgrind to count.
 ///
-/// usage: pairs LIBRARY WORK SIZE PAIRS [policy | scope | child]
+/// usage: pairs LIBRARY WORK SIZE PAIRS [policy | scope | child | limit]
 ///
 ///   LIBRARY  path of a libmemrt
 ///   WORK     meminfo, meminfo of policy, named meminfo, compiled meminfo, block, zeroed block,
@@ -8,6 +8,7 @@
 ///   policy   allocate from a new policy
 ///   scope    enter a scope before the loop
 ///   child    fork, and run the loop in the child
+///   limit    limit the live bytes of the process to 1 GiB
 ///
 /// No library has the loop: benchmarks such as mimalloc-bench call malloc, not a table.
 
@@ -228,7 +229,7 @@ static int run_in_child(work_fn run, const loop_t *loop)
 int main(int count, char **words)
 {
     if (count < 5)
-        stop("usage: pairs LIBRARY WORK SIZE PAIRS [policy | scope | child]");
+        stop("usage: pairs LIBRARY WORK SIZE PAIRS [policy | scope | child | limit]");
     const char *setting = count > 5 ? words[5] : "";
     work_fn run = find_work(words[2]);
     loop_t loop = {.api = open_library(words[1]),
@@ -242,6 +243,8 @@ int main(int count, char **words)
         loop.policies[1] = make_policy(loop.api);
     if (strcmp(setting, "scope") == 0)
         require(loop.api->scope_enter(loop.scope, NULL));
+    if (strcmp(setting, "limit") == 0)
+        require(loop.api->limit_set(NULL, NULL, (uint64_t)1 << 30));
     if (strcmp(setting, "child") == 0)
         return run_in_child(run, &loop);
     run(&loop);
