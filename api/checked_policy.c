@@ -63,6 +63,14 @@ size_t memrt__checked_explain_shortage(const memrt_policy_t *policy, size_t size
     return memrt__plain_table.explain_shortage(policy, size, text, length);
 }
 
+memrt_status_t memrt__checked_hook_add(const memrt_hook_t *hook, uint64_t *id)
+{
+    if (hook->struct_size >= sizeof(*hook)) {
+        memrt__verify_source_policy("hook_add", hook->policy);
+    }
+    return memrt__plain_table.hook_add(hook, id);
+}
+
 /// Verify the object of a limit. Both NULL: the process. Both given is a failure of the call.
 static void verify_limited(const char *call, const memrt_policy_t *policy,
                            const memrt_scope_t *scope)

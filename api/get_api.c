@@ -37,7 +37,8 @@ SLOT_AT(scope_stats_sizes, 128);
 SLOT_AT(allocate_from, 129);
 SLOT_AT(limit_read, 131);
 SLOT_AT(mappings, 132);
-_Static_assert(sizeof(memrt_api_t) == 133 * 8, "slots are only ever appended");
+SLOT_AT(hook_remove, 134);
+_Static_assert(sizeof(memrt_api_t) == 135 * 8, "slots are only ever appended");
 
 static char refusal_text[160];
 

@@ -11,6 +11,7 @@
 #include "runtime/cuda/buffer.h"
 #include "runtime/cuda/memory.h"
 #include "runtime/cuda/stream.h"
+#include "runtime/event/hooks.h"
 #include "runtime/event/user_observer.h"
 #include "runtime/interop/arrow_adopt.h"
 #include "runtime/interop/arrow_export.h"
@@ -169,7 +170,9 @@
     CHECKED(allocate_from, memrt__meminfo_allocate_from)                                           \
     CHECKED(limit_set, memrt__limit_set)                                                           \
     CHECKED(limit_read, memrt__limit_read)                                                         \
-    PLAIN(mappings, memrt__mappings_read)
+    PLAIN(mappings, memrt__mappings_read)                                                          \
+    CHECKED(hook_add, memrt__hook_add)                                                             \
+    PLAIN(hook_remove, memrt__hook_remove)
 
 /// Properties of both tables, except for `features`, and the features that both tables have.
 #define MEMRT__PROPERTIES                                                                          \

@@ -17,6 +17,7 @@
 #include "runtime/cuda/driver.h"
 #include "runtime/cuda/memory.h"
 #include "runtime/cuda/pinned_cache.h"
+#include "runtime/event/hooks.h"
 #include "runtime/meminfo/references.h"
 #include "runtime/observe/live_set.h"
 #include "runtime/observe/named_refs.h"
@@ -114,6 +115,7 @@ static void repair_child(void)
     memrt__live_repair();
     memrt__named_refs_repair();
     memrt__trace_forked();
+    memrt__hooks_forked();
 }
 
 static void finish_fork_in_child(void)

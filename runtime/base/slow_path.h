@@ -5,7 +5,8 @@
 
 #include "runtime/base/atomics.h"
 
-/// Observers of block events, as a set of MEMRT__SLOW_* bits: tracking, tracing, fault injection.
+/// Observers of block events, as a set of MEMRT__SLOW_* bits: tracking, tracing, fault injection,
+/// hooks.
 /// While the word is 0, allocations take the fast path. One word lets the fast path check all
 /// observers with one load. The load is relaxed: the word publishes nothing, and a thread may see a
 /// change late.
@@ -15,9 +16,11 @@ extern MEMRT__HIDDEN unsigned memrt__slow_path;
 #define MEMRT__SLOW_FAILURE 2u  ///< a fault injection plan is set
 #define MEMRT__SLOW_SAMPLING 4u ///< a sample of new blocks is listed
 #define MEMRT__SLOW_TRACING 8u  ///< an event trace is recorded
+#define MEMRT__SLOW_HOOKS 16u   ///< a hook exists
 
 /// Observers that need the slow path for each allocation.
-#define MEMRT__SLOW_ALWAYS (MEMRT__SLOW_TRACKING | MEMRT__SLOW_FAILURE | MEMRT__SLOW_TRACING)
+#define MEMRT__SLOW_ALWAYS                                                                         \
+    (MEMRT__SLOW_TRACKING | MEMRT__SLOW_FAILURE | MEMRT__SLOW_TRACING | MEMRT__SLOW_HOOKS)
 
 static inline bool memrt__is_slow(unsigned by)
 {

@@ -20,9 +20,14 @@
 #define MEMRT__FLAG_HELD 16u   ///< named references; stays set without references
 #define MEMRT__FLAG_LISTED 32u ///< live set
 
+/// Bits for hooks, one for each of MEMRT_HOOKS_MAX hooks. Hooks receive each event last.
+#define MEMRT__FLAG_FIRST_HOOK (1u << 24)
+#define MEMRT__FLAG_HOOKS (0xFFu << 24)
+
 /// Flags of a block that any observer knows.
 #define MEMRT__FLAG_KNOWN                                                                          \
-    (MEMRT_FLAG_OBSERVED | MEMRT__FLAG_TRACED | MEMRT__FLAG_HELD | MEMRT__FLAG_LISTED)
+    (MEMRT_FLAG_OBSERVED | MEMRT__FLAG_TRACED | MEMRT__FLAG_HELD | MEMRT__FLAG_LISTED |            \
+     MEMRT__FLAG_HOOKS)
 
 static inline bool memrt__block_is_listed(const memrt_meminfo_t *mi)
 {

@@ -1,6 +1,7 @@
 #include "runtime/event/block_observers.h"
 
 #include "runtime/base/size.h"
+#include "runtime/event/hooks.h"
 #include "runtime/event/names_observer.h"
 #include "runtime/event/trace_observer.h"
 #include "runtime/event/user_observer.h"
@@ -19,21 +20,29 @@ _Static_assert(MEMRT_FLAG_OBSERVED == 1u << 2 && MEMRT__FLAG_TRACED == 1u << 3 &
 
 static void notify_observers(const memrt__block_event_t *event, unsigned wanted)
 {
-    do {
-        unsigned others = wanted & (wanted - 1);
-        observers[memrt__log2(wanted ^ others)](event);
-        wanted = others;
-    } while (wanted != 0);
+    unsigned rest = wanted & ~MEMRT__FLAG_HOOKS;
+    while (rest != 0) {
+        unsigned others = rest & (rest - 1);
+        observers[memrt__log2(rest ^ others)](event);
+        rest = others;
+    }
+    if ((wanted & MEMRT__FLAG_HOOKS) != 0) {
+        memrt__hooks_notify(event, wanted);
+    }
 }
 
 /// Notify in the reverse order: the live set knows the new address before the observer's callback.
 static void notify_observers_of_resize(const memrt__block_event_t *event, unsigned wanted)
 {
-    do {
-        unsigned bit = memrt__floor_log2(wanted);
+    unsigned rest = wanted & ~MEMRT__FLAG_HOOKS;
+    while (rest != 0) {
+        unsigned bit = memrt__floor_log2(rest);
         observers[bit](event);
-        wanted &= ~(1u << bit);
-    } while (wanted != 0);
+        rest &= ~(1u << bit);
+    }
+    if ((wanted & MEMRT__FLAG_HOOKS) != 0) {
+        memrt__hooks_notify(event, wanted);
+    }
 }
 
 void memrt__observers_notify_allocate(memrt_meminfo_t *mi, uint32_t site, unsigned wanted)

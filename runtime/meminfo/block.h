@@ -190,8 +190,7 @@ static MEMRT__INLINE bool memrt__block_delete_at(memrt__thread_t *self, memrt__s
 static MEMRT__INLINE bool memrt__block_delete_fast(memrt_meminfo_t *mi)
 {
     unsigned flags = memrt__flags_load_relaxed(&mi->flags);
-    unsigned special = MEMRT__FLAG_LISTED | MEMRT_FLAG_OBSERVED | MEMRT__FLAG_PROMOTED |
-                       MEMRT__FLAG_HELD | MEMRT__FLAG_TRACED | MEMRT__FLAG_BARE;
+    unsigned special = MEMRT__FLAG_KNOWN | MEMRT__FLAG_PROMOTED | MEMRT__FLAG_BARE;
     memrt__thread_t *self = memrt__thread_or_null();
     if (MEMRT__UNLIKELY((flags & (MEMRT__FLAG_FAST | special)) != MEMRT__FLAG_FAST ||
                         mi->dtor != NULL || self == NULL)) {

@@ -66,12 +66,25 @@ static uint64_t draw_random(memrt__thread_t *self)
     return mixed ^ (mixed >> 31);
 }
 
+/// Return a random number of a thread above 0 and of at most 1.
+static double draw_uniform(memrt__thread_t *self)
+{
+    if (self->sampling.random == 0) {
+        self->sampling.random = memrt__os_now_ns() ^ (uint64_t)(uintptr_t)self;
+    }
+    return ((double)(draw_random(self) >> 11) + 1) * 0x1p-53;
+}
+
+double memrt__draw_uniform(void)
+{
+    memrt__thread_t *self = memrt__thread_self();
+    return self == NULL ? 1 : draw_uniform(self);
+}
+
 /// Draw the distance to the next sample point: at least 1 byte, so that a next point exists.
 static size_t draw_distance(memrt__thread_t *self, size_t period)
 {
-    double uniform = ((double)(draw_random(self) >> 11) + 1) * 0x1p-53; /* in (0, 1] */
-    MEMRT__ASSERT(uniform > 0 && uniform <= 1);
-    double distance = -log(uniform) * (double)period;
+    double distance = -log(draw_uniform(self)) * (double)period;
     return distance < 0x1p62 ? (size_t)distance + 1 : (size_t)1 << 62;
 }
 
@@ -82,9 +95,6 @@ static bool begin_sample(memrt__thread_t *self, size_t period)
     MEMRT__ASSERT(self == memrt__self && period != 0);
     if (self->sampling.sample == period) {
         return false;
-    }
-    if (self->sampling.random == 0) {
-        self->sampling.random = memrt__os_now_ns() ^ (uint64_t)(uintptr_t)self;
     }
     self->sampling.sample = period;
     self->sampling.until_sampled = draw_distance(self, period);

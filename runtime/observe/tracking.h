@@ -35,6 +35,9 @@ static inline bool memrt__tracking_is_on(void)
 /// Mean distance of the sample points in bytes, 0: no sampling. Relaxed.
 extern size_t memrt__tracking_mean;
 
+/// Return a random number above 0 and of at most 1; 1 for a thread without a record.
+double memrt__draw_uniform(void);
+
 /// Slow path of memrt__tracking_sampled(): the next sample point of the calling thread may lie
 /// within `size` bytes, or must be drawn. Returns the sampling weight, or 0.
 MEMRT__COLD double memrt__tracking_pick(size_t size);

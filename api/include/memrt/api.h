@@ -199,6 +199,10 @@ typedef struct memrt_api {
     memrt_limit_set_fn limit_set MEMRT_MUST_CHECK;
     memrt_limit_read_fn limit_read MEMRT_MUST_CHECK;
     memrt_mappings_fn mappings MEMRT_MUST_CHECK;
+
+    /* --- Hooks: memrt/observe/hook.h. --- */
+    memrt_hook_add_fn hook_add MEMRT_MUST_CHECK;
+    memrt_hook_remove_fn hook_remove MEMRT_MUST_CHECK;
 } memrt_api_t;
 
 #ifdef __cplusplus

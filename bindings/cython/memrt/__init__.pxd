@@ -347,6 +347,37 @@ cdef extern from "memrt/import.h":
 
     ctypedef void (*memrt_resizable_free_fn)(memrt_meminfo_t *mi, void *data) noexcept nogil
 
+    ctypedef enum memrt_hook_type_t:
+        MEMRT_HOOK_ALLOCATE
+        MEMRT_HOOK_RESIZE
+        MEMRT_HOOK_FREE
+        MEMRT_HOOK_FAILURE
+
+    ctypedef struct memrt_hook_event_t:
+        size_t struct_size
+        uint64_t type
+        memrt_policy_t *policy
+        void *data
+        uint64_t size
+        void *old_data
+        uint64_t old_size
+        double weight
+
+    ctypedef void (*memrt_hook_call_fn)(const memrt_hook_event_t *event,
+        void *context) noexcept nogil
+
+    ctypedef struct memrt_hook_t:
+        size_t struct_size
+        memrt_hook_call_fn call
+        void *context
+        memrt_policy_t *policy
+        uint64_t sample
+
+    ctypedef memrt_status_t (*memrt_hook_add_fn)(const memrt_hook_t *hook,
+        uint64_t *id) noexcept nogil
+
+    ctypedef memrt_status_t (*memrt_hook_remove_fn)(uint64_t id) noexcept nogil
+
     ctypedef struct memrt_observer_t:
         size_t struct_size
         void (*resize)(void *old_data, void *new_data, size_t new_size) noexcept nogil
@@ -761,6 +792,8 @@ cdef extern from "memrt/import.h":
         memrt_limit_set_fn limit_set
         memrt_limit_read_fn limit_read
         memrt_mappings_fn mappings
+        memrt_hook_add_fn hook_add
+        memrt_hook_remove_fn hook_remove
 
     ctypedef struct memrt_trace_header_t:
         char magic[8]
@@ -855,6 +888,7 @@ cdef extern from "memrt/import.h":
     const uint64_t MEMRT_FLAG_OBSERVED
     const uint64_t MEMRT_FRAMES_MAX
     const uint64_t MEMRT_HEADER_SIZE
+    const uint64_t MEMRT_HOOKS_MAX
     const uint64_t MEMRT_NAME_MAX
     const uint64_t MEMRT_NO_LIMIT
     const uint64_t MEMRT_POISON_FENCE

@@ -565,6 +565,20 @@ static memrt_stats_t made_stats = {.struct_size = sizeof(made_stats)};
 static memrt_option_t made_option;
 static uint64_t made_sizes[MEMRT_SIZE_BINS];
 static memrt_limit_t made_limit = {.struct_size = sizeof(made_limit)};
+
+static void ignore_event(const memrt_hook_event_t *event, void *context)
+{
+    (void)event;
+    (void)context;
+}
+
+static void add_hook(const memrt_api_t *checked, memrt_policy_t *policy)
+{
+    memrt_hook_t hook = {.struct_size = sizeof(hook), .call = ignore_event, .policy = policy};
+    uint64_t id;
+    REQUIRE(checked->hook_add(&hook, &id) == MEMRT_OK);
+    REQUIRE(checked->hook_remove(id) == MEMRT_OK);
+}
 static memrt_sizes_t made_counts = {.struct_size = sizeof(made_counts)};
 
 #define NEW_OPTIONS                                                                                \
@@ -595,6 +609,7 @@ static memrt_sizes_t made_counts = {.struct_size = sizeof(made_counts)};
     SLOT(scope_policy, HELD, (void)!checked->scope_policy(made_scope, owner, &made_policy))        \
     SLOT(limit_set, KNOWN, REQUIRE(checked->limit_set(owner, NULL, MEMRT_NO_LIMIT) == MEMRT_OK))   \
     SLOT(limit_read, KNOWN, REQUIRE(checked->limit_read(owner, NULL, &made_limit) == MEMRT_OK))    \
+    SLOT(hook_add, HELD, add_hook(checked, owner))                                                 \
     SLOT(cuda_new, HELD, (void)!checked->cuda_new(1, CUDA_OPTIONS, &made_mi))                      \
     SLOT(cuda_adopt, HELD, (void)!checked->cuda_adopt(0, 0, CUDA_OPTIONS, &made_mi))               \
     SLOT(dlpack_adopt, HELD,                                                                       \

@@ -222,6 +222,24 @@ static outcome_t try_limit_read(ground_t *ground)
     return convert_status(api->limit_read(ground->policy, NULL, &limit), limit.limit == 0);
 }
 
+static void ignore_event(const memrt_hook_event_t *event, void *context)
+{
+    (void)event;
+    (void)context;
+}
+
+static outcome_t try_hook_add(ground_t *ground)
+{
+    memrt_hook_t hook = {
+        .struct_size = sizeof(hook), .call = ignore_event, .policy = ground->policy};
+    uint64_t id = 0;
+    memrt_status_t status = api->hook_add(&hook, &id);
+    if (status == MEMRT_OK) {
+        ck_assert_int_eq(api->hook_remove(id), MEMRT_OK);
+    }
+    return convert_status(status, id == 0);
+}
+
 static outcome_t try_live(ground_t *ground)
 {
     size_t count = 12345;
@@ -342,6 +360,7 @@ ALWAYS(trace_stats, api->trace_stats(&(memrt_trace_stats_t){0}) == MEMRT_EINVAL)
 ALWAYS(trace_mark, api->trace_mark("nowhere") == MEMRT_OK)
 ALWAYS(threads, api->threads(NULL, &(size_t){0}) == MEMRT_OK)
 ALWAYS(mappings, api->mappings(NULL, &(size_t){0}) == MEMRT_OK)
+ALWAYS(hook_remove, api->hook_remove(0) == MEMRT_EINVAL)
 ALWAYS(stats_sizes, api->stats_sizes(NULL, &(memrt_sizes_t){0}) == MEMRT_EINVAL)
 ALWAYS(scope_stats_sizes,
        api->scope_stats_sizes(ground->scope, &(memrt_sizes_t){0}) == MEMRT_EINVAL)
@@ -885,6 +904,7 @@ const slot_t slots[] = {
     CREATOR(trace_start), PLAIN(trace_stop), PLAIN(trace_stats), PLAIN(trace_mark),
     PLAIN(threads), PLAIN(stats_sizes), PLAIN(scope_stats_sizes), CREATOR(allocate_from),
     MODEST(limit_set), MODEST(limit_read), PLAIN(mappings),
+    MODEST(hook_add), PLAIN(hook_remove),
     ANOTHER("memrt_get_api", NOTHING, try_exports),
     ANOTHER("memrt_version", NOTHING, try_exports),
     ANOTHER("memrt_api_of_nrt", NOTHING, try_exports),
