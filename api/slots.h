@@ -28,6 +28,7 @@
 #include "runtime/observe/tracking.h"
 #include "runtime/policy/policy_allocators.h"
 #include "runtime/policy/memory_limit.h"
+#include "runtime/policy/reclaim.h"
 #include "runtime/policy/scope.h"
 #include "runtime/report/leak_report.h"
 #include "runtime/report/mappings.h"
@@ -172,7 +173,9 @@
     CHECKED(limit_read, memrt__limit_read)                                                         \
     PLAIN(mappings, memrt__mappings_read)                                                          \
     CHECKED(hook_add, memrt__hook_add)                                                             \
-    PLAIN(hook_remove, memrt__hook_remove)
+    PLAIN(hook_remove, memrt__hook_remove)\
+    PLAIN(reclaim_add, memrt__reclaim_add)                                                         \
+    PLAIN(reclaim_remove, memrt__reclaim_remove)
 
 /// Properties of both tables, except for `features`, and the features that both tables have.
 #define MEMRT__PROPERTIES                                                                          \

@@ -32,6 +32,7 @@
 #include "runtime/policy/policy.h"
 #include "runtime/policy/policy_allocators.h"
 #include "runtime/policy/policy_table.h"
+#include "runtime/policy/reclaim.h"
 #include "runtime/policy/scope.h"
 #include "runtime/policy/scope_tree.h"
 #include "runtime/report/leak_report.h"
@@ -55,8 +56,8 @@ bool memrt__runtime_is_valid(void)
            memrt__retention_budget_is_valid() && memrt__purger_is_valid() &&
            memrt__stats_is_valid() && memrt__live_is_valid() && memrt__named_refs_is_valid() &&
            memrt__sites_is_valid() && memrt__trace_is_valid() && memrt__policy_table_is_valid() &&
-           memrt__policy_allocators_is_valid() && memrt__scope_tree_is_valid() &&
-           memrt__home_is_valid() && memrt__symbols_is_valid();
+           memrt__policy_allocators_is_valid() && memrt__reclaim_is_valid() &&
+           memrt__scope_tree_is_valid() && memrt__home_is_valid() && memrt__symbols_is_valid();
 }
 
 /// Check all structures at exit. A child made without fork handlers, for example by clone(), may
@@ -116,6 +117,7 @@ static void repair_child(void)
     memrt__named_refs_repair();
     memrt__trace_forked();
     memrt__hooks_forked();
+    memrt__reclaim_forked();
 }
 
 static void finish_fork_in_child(void)

@@ -6,6 +6,7 @@
 #include "runtime/meminfo/block_memory.h"
 #include "runtime/meminfo/tiny.h"
 #include "runtime/policy/memory_limit.h"
+#include "runtime/policy/reclaim.h"
 
 /// Return the flags of a block allocated by the slow path. If the block fits a pool class, the
 /// flags permit the fast path of a free.
@@ -123,16 +124,44 @@ static memrt_meminfo_t *alloc_admitted_block(const memrt__block_request_t *reque
     return mi;
 }
 
-memrt_meminfo_t *memrt__block_new(const memrt__block_request_t *request)
+static memrt_meminfo_t *attempt_block(const memrt__block_request_t *request)
 {
-    memrt_meminfo_t *mi = NULL;
-    if (memrt__limit_admit(&request->policy->account, request->size)) {
-        mi = alloc_admitted_block(request);
-    }
-    if (mi == NULL) {
+    return memrt__limit_admit(&request->policy->account, request->size)
+               ? alloc_admitted_block(request)
+               : NULL;
+}
+
+/// Request to repeat, and the block of the last attempt.
+typedef struct repeated_request {
+    const memrt__block_request_t *request;
+    memrt_meminfo_t *mi;
+} repeated_request_t;
+
+static bool repeat_request(void *context)
+{
+    repeated_request_t *repeated = context;
+    repeated->mi = attempt_block(repeated->request);
+    return repeated->mi != NULL;
+}
+
+/// Free memory and repeat a failed request, except for a header without data: callers do not expect
+/// other code to run inside of such a request. NULL: out of memory.
+MEMRT__COLD static memrt_meminfo_t *reclaim_block(const memrt__block_request_t *request)
+{
+    repeated_request_t repeated = {.request = request};
+    bool reclaims = !request->once && memrt__has_data(request->kind);
+    bool done = reclaims &&
+                memrt__reclaim(&request->policy->account, request->size, repeat_request, &repeated);
+    if (!done && !request->once) {
         memrt__block_refused(request->policy, request->size);
     }
-    return mi;
+    return repeated.mi;
+}
+
+memrt_meminfo_t *memrt__block_new(const memrt__block_request_t *request)
+{
+    memrt_meminfo_t *mi = attempt_block(request);
+    return MEMRT__LIKELY(mi != NULL) ? mi : reclaim_block(request);
 }
 
 void memrt__block_refused(memrt_policy_t *policy, size_t size)

@@ -32,7 +32,9 @@
 /// sampling weight. A thread that finds the block in the live set cannot acquire the block, because
 /// the reference count is 0. memrt__block_discard() frees the block and changes no account.
 ///
-/// Failure: returns NULL when out of memory, and counts a failed request.
+/// Before a block with data fails, memrt__reclaim() frees memory, unless `request->once`.
+///
+/// Failure: returns NULL when out of memory, and counts a failed request, unless `request->once`.
 memrt_meminfo_t *memrt__block_new(const memrt__block_request_t *request);
 
 /// Count and report a failed request for `size` bytes.

@@ -35,21 +35,23 @@ static void *alloc_from_cache(memrt_policy_t *policy, size_t size)
     return mi == NULL ? NULL : mi + 1;
 }
 
-static void *alloc_from_policy(memrt_policy_t *policy, size_t size, memrt__alloc_event_t event)
+/// Allocate from a policy in force. `once` as in memrt__block_request_t.
+static void *alloc_from_policy(memrt_policy_t *policy, size_t size, memrt__alloc_event_t event,
+                               bool once)
 {
     void *data = event.weight != 0 ? NULL : alloc_from_cache(policy, size);
     if (MEMRT__LIKELY(data != NULL)) {
         return data;
     }
     memrt__block_request_t request = {
-        .policy = policy, .size = size, .kind = MEMRT_KIND_BLOCK, .event = event};
+        .policy = policy, .size = size, .kind = MEMRT_KIND_BLOCK, .once = once, .event = event};
     return alloc_data(&request);
 }
 
 /// Slow path: no home is set for the policy, an observer is on, or a cache is empty.
 MEMRT__APART static void *alloc_slow(memrt_policy_t *policy, size_t size)
 {
-    return alloc_from_policy(memrt__home_policy(policy), size, memrt__tracking_alloc(size));
+    return alloc_from_policy(memrt__home_policy(policy), size, memrt__tracking_alloc(size), false);
 }
 
 /// Allocate by the second home; otherwise by the slow path.
@@ -66,13 +68,13 @@ MEMRT__APART static void *alloc_second(void *policy, size_t size)
 
 void *memrt__block_alloc_from(memrt_policy_t *policy, size_t size)
 {
-    return alloc_from_policy(policy, size, memrt__tracking_alloc(size));
+    return alloc_from_policy(policy, size, memrt__tracking_alloc(size), true);
 }
 
 void *memrt__block_alloc_moved(memrt_policy_t *policy, size_t size)
 {
-    return alloc_from_policy(policy, size,
-                             (memrt__alloc_event_t){0, memrt__tracking_traced_site()});
+    return alloc_from_policy(policy, size, (memrt__alloc_event_t){0, memrt__tracking_traced_site()},
+                             true);
 }
 
 void *memrt__block_alloc(void *policy, size_t size)

@@ -12,7 +12,8 @@ void *memrt__block_alloc(void *policy, size_t size);
 void *memrt__block_calloc(void *policy, size_t count, size_t size);
 
 /// Allocate from exactly `policy`, ignoring the calling thread's scope. A resize uses this
-/// function, so that the new block stays in the scope of the old block.
+/// function, so that the new block stays in the scope of the old block. One attempt, without
+/// reclaim and without a failure event.
 void *memrt__block_alloc_from(memrt_policy_t *policy, size_t size);
 
 /// Allocate like memrt__block_alloc_from(), for a block that replaces the block of a resize. The

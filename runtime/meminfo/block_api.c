@@ -9,11 +9,12 @@
 #include "runtime/meminfo/references.h"
 #include "runtime/meminfo/tiny.h"
 #include "runtime/meminfo/tiny_api.h"
+#include "runtime/policy/reclaim.h"
 
 /// Resize a block that has other holders: the caller gets a copy, and the other holders keep the
-/// old block unchanged. The copy of the data of a resizable MemInfo is also only data. NULL: out of
-/// memory, and the caller keeps its reference.
-static void *copy_shared_block(memrt_meminfo_t *mi, size_t size)
+/// old block unchanged. The copy of the data of a resizable MemInfo is also only data. `once`: one
+/// attempt, as in memrt__block_request_t. NULL: out of memory, and the caller keeps its reference.
+static void *copy_shared_block(memrt_meminfo_t *mi, size_t size, bool once)
 {
     if (memrt__meminfo_refcount(mi) == 0) { /* check first: the new block may reuse the memory */
         memrt__meminfo_refuse_release(mi);
@@ -27,6 +28,7 @@ static void *copy_shared_block(memrt_meminfo_t *mi, size_t size)
                                       .alignment = (size_t)1 << mi->align_log2,
                                       .kind = MEMRT_KIND_BLOCK,
                                       .is_data_block = is_data_block,
+                                      .once = once,
                                       .event = event};
     memrt_meminfo_t *own = memrt__block_new(&request);
     if (own == NULL) {
@@ -35,6 +37,42 @@ static void *copy_shared_block(memrt_meminfo_t *mi, size_t size)
     memcpy(memrt__block_notify_alloc(own, site)->data, mi->data, memrt__size_min(mi->size, size));
     memrt__meminfo_release(mi);
     return own->data;
+}
+
+/// Resize to repeat, and the data of the last attempt.
+typedef struct repeated_resize {
+    memrt_meminfo_t *mi;
+    size_t size;
+    void *data;
+} repeated_resize_t;
+
+/// Repeat a resize. Other threads may have acquired references to the block since the last attempt.
+static bool repeat_resize(void *context)
+{
+    repeated_resize_t *repeated = context;
+    if (!memrt__block_claim(repeated->mi)) {
+        repeated->data = copy_shared_block(repeated->mi, repeated->size, true);
+    } else {
+        memrt_meminfo_t *resized = memrt__block_resize(repeated->mi, repeated->size);
+        repeated->data = resized == NULL ? NULL : resized->data;
+    }
+    return repeated->data != NULL;
+}
+
+/// Resize a claimed block, and free memory before a failure. NULL: out of memory.
+static void *resize_claimed_block(memrt_meminfo_t *mi, size_t size)
+{
+    memrt_policy_t *policy = memrt__policy_of(mi);
+    memrt_meminfo_t *resized = memrt__block_resize(mi, size);
+    if (MEMRT__LIKELY(resized != NULL)) {
+        return resized->data;
+    }
+    repeated_resize_t repeated = {.mi = mi, .size = size};
+    size_t rise = size - memrt__size_min(mi->size, size);
+    if (!memrt__reclaim(&policy->account, rise, repeat_resize, &repeated)) {
+        memrt__block_refused(policy, size);
+    }
+    return repeated.data;
 }
 
 void *memrt__block_api_realloc(void *policy, void *data, size_t size)
@@ -47,13 +85,10 @@ void *memrt__block_api_realloc(void *policy, void *data, size_t size)
     }
     memrt_meminfo_t *mi = memrt__block_of(data);
     if (!memrt__block_claim(mi)) {
-        return copy_shared_block(mi, size);
+        return copy_shared_block(mi, size, false);
     }
     memrt_meminfo_t *resized = memrt__block_resize_fast(mi, size);
-    if (resized == NULL) {
-        resized = memrt__block_resize(mi, size);
-    }
-    return resized == NULL ? NULL : resized->data;
+    return resized == NULL ? resize_claimed_block(mi, size) : resized->data;
 }
 
 /// Free a block that never was a MemInfo, after its fast path did not apply: the gauge must report,

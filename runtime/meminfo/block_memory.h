@@ -21,6 +21,7 @@ typedef struct memrt__block_request {
     memrt_kind_t kind;          ///< adopted and resizable blocks have no data in the block
     bool zeroed;                ///< whether to zero the data
     bool is_data_block;         ///< whether the block is the data of a resizable MemInfo
+    bool once;                  ///< one attempt: without reclaim, and without a failure event
     size_t behind;              ///< bytes of data that belong to a header without data
     memrt__alloc_event_t event; ///< sampling weight and site for the live set
     memrt_external_allocator_t *external; ///< NULL: allocator of the policy

@@ -214,14 +214,12 @@ memrt_meminfo_t *memrt__block_resize(memrt_meminfo_t *mi, size_t size)
 {
     MEMRT__ASSERT(mi->external_allocator == NULL && memrt__has_data((memrt_kind_t)mi->kind));
     size_t old_size = mi->size;
-    memrt_policy_t *policy = memrt__policy_of(mi);
     clear_named_references(mi);
     memrt__block_layout_t old = memrt__block_layout_of(mi);
     size_t old_extra = memrt__block_extra_bytes(mi, old.bytes);
     memrt_meminfo_t *moved = resize_if_admitted(mi, &old, size);
     if (moved == NULL) {
         memrt__block_publish(mi);
-        memrt__block_refused(policy, size);
         return NULL;
     }
     MEMRT__ASSERT(moved->size == size && memrt__block_of(moved->data) == moved);

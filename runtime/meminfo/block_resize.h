@@ -14,8 +14,9 @@
 /// False: other references exist.
 bool memrt__block_claim(memrt_meminfo_t *mi);
 
-/// Resize a claimed block and end the claim. Returns the block, which may have moved.
-/// Failure: NULL when out of memory. A failed request is counted, and the block is unchanged.
+/// Resize a claimed block in one attempt, and end the claim. Returns the block, which may have
+/// moved. Failure: NULL when out of memory, and the block is unchanged. No failed request is
+/// counted.
 memrt_meminfo_t *memrt__block_resize(memrt_meminfo_t *mi, size_t size);
 
 /// Fast path: resize a claimed block unknown to the live set and to all observers. NULL: the

@@ -9,6 +9,7 @@
 #include "runtime/meminfo/references.h"
 #include "runtime/meminfo/tiny.h"
 #include "runtime/policy/memory_limit.h"
+#include "runtime/policy/reclaim.h"
 
 /// Abort unless a block is live. Call this function before reading other fields.
 static void require_live(const char *call, const memrt__tiny_t *tiny)
@@ -99,7 +100,6 @@ static void *resize_tiny_in_place(memrt__tiny_t *tiny, size_t size)
     memrt_policy_t *policy = memrt__tiny_policy(tiny);
     MEMRT__ASSERT(memrt__class_of_tiny(size) == memrt__class_of_tiny(old_size));
     if (size > old_size && !memrt__limit_admit(&policy->account, size - old_size)) {
-        memrt__block_refused(policy, size);
         return NULL;
     }
     memrt__tally_t tally = memrt__tally(&policy->account);
@@ -151,10 +151,9 @@ static void *copy_shared_block(memrt_meminfo_t *mi, size_t size)
     return own;
 }
 
-void *memrt__tiny_api_realloc(void *data, size_t size)
+/// Resize a block in one attempt. NULL: out of memory, nothing changed.
+static void *resize_tiny(memrt__tiny_t *tiny, size_t size)
 {
-    memrt__tiny_t *tiny = memrt__tiny_of(data);
-    require_live("block_realloc", tiny);
     memrt_meminfo_t *mi = get_tiny_meminfo(tiny);
     if (mi != NULL) {
         return copy_shared_block(mi, size);
@@ -163,6 +162,40 @@ void *memrt__tiny_api_realloc(void *data, size_t size)
                  memrt__tiny_fits(memrt__tiny_policy(tiny), size) &&
                  memrt__class_of_tiny(size) == memrt__class_of_tiny(memrt__tiny_size(tiny));
     return stays ? resize_tiny_in_place(tiny, size) : move_tiny_block(tiny, size);
+}
+
+/// Resize to repeat, and the data of the last attempt.
+typedef struct repeated_resize {
+    memrt__tiny_t *tiny;
+    size_t size;
+    void *data;
+} repeated_resize_t;
+
+static bool repeat_resize(void *context)
+{
+    repeated_resize_t *repeated = context;
+    repeated->data = resize_tiny(repeated->tiny, repeated->size);
+    return repeated->data != NULL;
+}
+
+/// Free memory and repeat a failed resize. NULL: out of memory.
+MEMRT__COLD static void *reclaim_and_resize(memrt__tiny_t *tiny, size_t size)
+{
+    repeated_resize_t repeated = {.tiny = tiny, .size = size};
+    memrt_policy_t *policy = memrt__tiny_policy(tiny);
+    size_t rise = size - memrt__size_min(memrt__tiny_size(tiny), size);
+    if (!memrt__reclaim(&policy->account, rise, repeat_resize, &repeated)) {
+        memrt__block_refused(policy, size);
+    }
+    return repeated.data;
+}
+
+void *memrt__tiny_api_realloc(void *data, size_t size)
+{
+    memrt__tiny_t *tiny = memrt__tiny_of(data);
+    require_live("block_realloc", tiny);
+    void *resized = resize_tiny(tiny, size);
+    return MEMRT__LIKELY(resized != NULL) ? resized : reclaim_and_resize(tiny, size);
 }
 
 /// Mark a block as one with a MemInfo, so that a free takes the slow path. Each thread that gets

@@ -15,7 +15,7 @@
 typedef enum memrt__rank {
     MEMRT__RANK_OPTIONS,    ///< setting an option, with its consequences
     MEMRT__RANK_STATS_PAGE, ///< the statistics page and its thread
-    MEMRT__RANK_POLICIES,   ///< table of policies
+    MEMRT__RANK_POLICIES,   ///< table of policies, and the reclaim callbacks
     MEMRT__RANK_THREADS,    ///< list of thread records
     MEMRT__RANK_LIVE,       ///< first lock of the live set, one lock per partition
     MEMRT__RANK_LIVE_LAST = MEMRT__RANK_LIVE + 31,

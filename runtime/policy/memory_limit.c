@@ -165,6 +165,11 @@ static bool has_room(const memrt__level_t *level, size_t bytes)
     return level == NULL;
 }
 
+bool memrt__limit_has_room(const memrt__account_t *account, size_t bytes)
+{
+    return has_room(account->policy, bytes) && has_room(account->scope, bytes);
+}
+
 /// Admit a block when other threads return promised bytes. Threads that allocate and free do so at
 /// their next free of a small block.
 static bool await_room(memrt__account_t *account, size_t bytes)
@@ -173,8 +178,7 @@ static bool await_room(memrt__account_t *account, size_t bytes)
     memrt__thread_cache_ask_others(memrt__thread_or_null());
     do {
         sched_yield();
-        if (has_room(account->policy, bytes) && has_room(account->scope, bytes) &&
-            try_admit(account, bytes)) {
+        if (memrt__limit_has_room(account, bytes) && try_admit(account, bytes)) {
             return true;
         }
     } while (memrt__os_now_ns() < until);

@@ -49,6 +49,9 @@ static inline bool memrt__limit_admit(memrt__account_t *account, size_t bytes)
     return !memrt__limit_exists() || memrt__limit_admit_slow(account, bytes);
 }
 
+/// Return whether all limits of an account have room for `bytes` at the moment, without promises.
+MEMRT__COLD bool memrt__limit_has_room(const memrt__account_t *account, size_t bytes);
+
 /// Drop an admitted block that is not counted after all.
 static inline void memrt__limit_drop(memrt__account_t *account, size_t bytes)
 {

@@ -385,6 +385,8 @@ AT(memrt_hook_event_t, size, 32);
 AT(memrt_hook_event_t, old_data, 40);
 AT(memrt_hook_event_t, old_size, 48);
 AT(memrt_hook_event_t, weight, 56);
+SLOT(reclaim_add, 135);
+SLOT(reclaim_remove, 136);
 SIZE(memrt_mapping_t, 32);
 AT(memrt_mapping_t, use, 24);
 

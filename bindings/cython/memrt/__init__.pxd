@@ -639,6 +639,14 @@ cdef extern from "memrt/import.h":
 
     ctypedef memrt_status_t (*memrt_mappings_fn)(memrt_mapping_t *out, size_t *count) noexcept nogil
 
+    ctypedef size_t (*memrt_reclaim_fn)(void *context, size_t wanted) noexcept nogil
+
+    ctypedef memrt_status_t (*memrt_reclaim_add_fn)(memrt_reclaim_fn function, void *context,
+        int priority) noexcept nogil
+
+    ctypedef memrt_status_t (*memrt_reclaim_remove_fn)(memrt_reclaim_fn function,
+        void *context) noexcept nogil
+
     ctypedef void memrt_function_t() noexcept nogil
 
     ctypedef int (*memrt_undefined_symbol_fn)(const char *name) noexcept nogil
@@ -794,6 +802,8 @@ cdef extern from "memrt/import.h":
         memrt_mappings_fn mappings
         memrt_hook_add_fn hook_add
         memrt_hook_remove_fn hook_remove
+        memrt_reclaim_add_fn reclaim_add
+        memrt_reclaim_remove_fn reclaim_remove
 
     ctypedef struct memrt_trace_header_t:
         char magic[8]
@@ -895,6 +905,7 @@ cdef extern from "memrt/import.h":
     const uint64_t MEMRT_POISON_FREED
     const uint64_t MEMRT_POISON_FRESH
     const uint64_t MEMRT_PROBE
+    const uint64_t MEMRT_RECLAIM_MAX
     const uint64_t MEMRT_SCOPES_MAX
     const uint64_t MEMRT_SIZE_BINS
     const uint64_t MEMRT_SYMBOLS_NAMED

@@ -361,6 +361,8 @@ ALWAYS(trace_mark, api->trace_mark("nowhere") == MEMRT_OK)
 ALWAYS(threads, api->threads(NULL, &(size_t){0}) == MEMRT_OK)
 ALWAYS(mappings, api->mappings(NULL, &(size_t){0}) == MEMRT_OK)
 ALWAYS(hook_remove, api->hook_remove(0) == MEMRT_EINVAL)
+ALWAYS(reclaim_add, api->reclaim_add(NULL, NULL, 0) == MEMRT_EINVAL)
+ALWAYS(reclaim_remove, api->reclaim_remove(NULL, NULL) == MEMRT_ENOENT)
 ALWAYS(stats_sizes, api->stats_sizes(NULL, &(memrt_sizes_t){0}) == MEMRT_EINVAL)
 ALWAYS(scope_stats_sizes,
        api->scope_stats_sizes(ground->scope, &(memrt_sizes_t){0}) == MEMRT_EINVAL)
@@ -905,6 +907,7 @@ const slot_t slots[] = {
     PLAIN(threads), PLAIN(stats_sizes), PLAIN(scope_stats_sizes), CREATOR(allocate_from),
     MODEST(limit_set), MODEST(limit_read), PLAIN(mappings),
     MODEST(hook_add), PLAIN(hook_remove),
+    PLAIN(reclaim_add), PLAIN(reclaim_remove),
     ANOTHER("memrt_get_api", NOTHING, try_exports),
     ANOTHER("memrt_version", NOTHING, try_exports),
     ANOTHER("memrt_api_of_nrt", NOTHING, try_exports),
