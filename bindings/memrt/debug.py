@@ -7,6 +7,7 @@ Event traces: trace, mark, Trace.
 Peaks, sizes and threads: exact_peak, sizes, threads.
 Memory of the whole process: process_memory.
 Policies, limits and options in force: policies, default_policy, limits, options.
+Memory freed before an allocation is refused: on_refusal.
 Symbols of compiled code: unresolved_symbols, check_symbols.
 
 :func:`memrt.holders` shows the objects that keep a buffer alive.
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from memrt._leaks.leaks import LeakError, assert_no_leaks, suppress_leaks
     from memrt._policy.limit import limits
     from memrt._policy.policy import default_policy, policies
+    from memrt._policy.refusal import on_refusal
     from memrt._process.account import process_memory
     from memrt._stats.peak import exact_peak
     from memrt._stats.sizes import sizes
@@ -42,6 +44,7 @@ else:
             "memrt._leaks.leaks": "LeakError assert_no_leaks suppress_leaks",
             "memrt._policy.limit": "limits",
             "memrt._policy.policy": "default_policy policies",
+            "memrt._policy.refusal": "on_refusal",
             "memrt._process.account": "process_memory",
             "memrt._stats.peak": "exact_peak",
             "memrt._stats.sizes": "sizes",
@@ -72,6 +75,7 @@ __all__ = [
     "limits",
     "live",
     "mark",
+    "on_refusal",
     "options",
     "policies",
     "process_memory",

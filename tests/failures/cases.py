@@ -162,6 +162,20 @@ def clear_left(ground: Ground) -> None:
     ground.left.clear()
 
 
+def free_nothing(wanted: int) -> None:
+    """Reclaim callback that does nothing."""
+
+
+def add_callback(ground: Ground) -> None:
+    ground.left.append(memrt.debug.on_refusal(free_nothing))
+
+
+def close_callbacks(ground: Ground) -> None:
+    for callback in ground.left:
+        callback.close()
+    ground.left.clear()
+
+
 def run_thread(ground: Ground) -> None:
     made: list[np.ndarray] = []
     thread = threading.Thread(target=lambda: made.append(np.ones(10)))
@@ -225,6 +239,8 @@ def check_nothing(ground: Ground) -> None:
 
 ALIGNMENT_FIELDS = (np.dtype("D"), "", 4100, 5, 4, 16, 8, 8, ())
 ALIGNMENT = memrt.types.Alignment(*ALIGNMENT_FIELDS)
+CALLBACK = memrt.debug.on_refusal(free_nothing)
+CALLBACK.close()
 TREND = memrt.types.Trend("what", (1, 2), 1.0, 0.5)
 MEMORY_PART = memrt.types.MemoryPart(None, None, "malloc is replaced")
 PROCESS_MEMORY = memrt.types.ProcessMemory(*range(4), *[MEMORY_PART] * 11)
@@ -634,6 +650,20 @@ CASES: dict[str, Case] = {
     "_memrt.limit_set": Case(lambda g: _memrt.limit_set(g.policy.handler, None)),
     "_memrt.limit_read": Case(lambda g: _memrt.limit_read(None)),
     "memrt.debug.limits": Case(lambda g: memrt.debug.limits()),
+    "memrt.debug.on_refusal": Case(add_callback, after=close_callbacks),
+    "memrt.debug.on_refusal.callback": Case(lambda g: CALLBACK.callback),
+    "memrt.debug.on_refusal.priority": Case(lambda g: CALLBACK.priority),
+    "memrt.debug.on_refusal.close": Case(
+        lambda g: g.left[0].close(), add_callback, close_callbacks
+    ),
+    "memrt.debug.on_refusal.__enter__": Case(lambda g: CALLBACK.__enter__()),
+    "memrt.debug.on_refusal.__exit__": Case(lambda g: CALLBACK.__exit__()),
+    "memrt.debug.on_refusal.__call__": Case(lambda g: CALLBACK(1)),
+    "memrt.debug.on_refusal.__repr__": Case(lambda g: repr(CALLBACK)),
+    "_memrt.reclaim_add": Case(
+        lambda g: _memrt.reclaim_add(len, 0), after=lambda g: _memrt.reclaim_remove(len)
+    ),
+    "_memrt.reclaim_remove": Case(lambda g: _memrt.reclaim_remove(len)),
     "memrt.types.Limit": Case(lambda g: memrt.types.Limit("process", 1, 0, 0)),
     "memrt.Policy.name": Case(lambda g: g.policy.name),
     "memrt.Policy.alignment": Case(lambda g: g.policy.alignment),

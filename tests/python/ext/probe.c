@@ -14,6 +14,7 @@
 #include <sched.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <string.h>
 
 static const memrt_api_t *api;
 
@@ -434,7 +435,39 @@ static PyObject *has_last_slot(PyObject *module, PyObject *unused)
     (void)module;
     (void)unused;
     const memrt_api_t *table = memrt_import();
-    return table != NULL ? PyBool_FromLong(MEMRT_HAS(table, mappings)) : NULL;
+    return table != NULL ? PyBool_FromLong(MEMRT_HAS(table, reclaim_remove)) : NULL;
+}
+
+static int can_allocate(size_t nbytes)
+{
+    void *data = api->block_alloc(NULL, nbytes);
+    api->block_free(NULL, data, nbytes);
+    return data != NULL;
+}
+
+/// allocates(nbytes, how) -> whether an allocation succeeds "with the GIL", "without the GIL", or
+/// "with an exception" pending
+static PyObject *allocates(PyObject *module, PyObject *args)
+{
+    Py_ssize_t nbytes;
+    const char *how;
+    int done;
+    (void)module;
+    if (!PyArg_ParseTuple(args, "ns", &nbytes, &how)) {
+        return NULL;
+    }
+    if (strcmp(how, "without the GIL") == 0) {
+        Py_BEGIN_ALLOW_THREADS done = can_allocate((size_t)nbytes);
+        Py_END_ALLOW_THREADS
+    } else if (strcmp(how, "with an exception") == 0) {
+        PyErr_SetString(PyExc_KeyError, "pending");
+        done = can_allocate((size_t)nbytes);
+        done = PyErr_ExceptionMatches(PyExc_KeyError) ? done : -1;
+        PyErr_Clear();
+    } else {
+        done = can_allocate((size_t)nbytes);
+    }
+    return PyLong_FromLong(done);
 }
 
 static PyMethodDef methods[] = {
@@ -464,6 +497,7 @@ static PyMethodDef methods[] = {
     {"adopt_counting", adopt_counting, METH_NOARGS, NULL},
     {"import_again", import_again, METH_NOARGS, NULL},
     {"fake_table", fake_table, METH_VARARGS, NULL},
+    {"allocates", allocates, METH_VARARGS, NULL},
     {"has_last_slot", has_last_slot, METH_NOARGS, NULL},
     {NULL, NULL, 0, NULL},
 };
