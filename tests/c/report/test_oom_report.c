@@ -175,3 +175,40 @@ TEST(report_lists_a_single_site)
     expect_text_part("  5.0 MiB allocated in alone at program.py:3\n");
     api->release(mi);
 }
+
+/// Open a scope and allocate a block in the scope.
+static memrt_scope_t *fill_scope(memrt_scope_t *parent, const char *name, size_t size, void **block)
+{
+    memrt_scope_t *scope;
+    ck_assert_int_eq(api->scope_open(parent, name, &scope), MEMRT_OK);
+    ck_assert_int_eq(api->scope_enter(scope, NULL), MEMRT_OK);
+    *block = size == 0 ? NULL : api->block_alloc(NULL, size);
+    ck_assert_int_eq(api->scope_enter(NULL, NULL), MEMRT_OK);
+    return scope;
+}
+
+enum { SCOPES = 5 };
+
+TEST(report_lists_the_3_scopes_with_most_live_bytes)
+{
+    void *blocks[SCOPES];
+    memrt_scope_t *outer = fill_scope(NULL, "outer", 0, &blocks[0]);
+    memrt_scope_t *scopes[SCOPES] = {outer, fill_scope(NULL, "small", 1 << 20, &blocks[1]),
+                                     fill_scope(outer, "inner", 3 << 20, &blocks[2]),
+                                     fill_scope(NULL, "less", 2 << 20, &blocks[3]),
+                                     fill_scope(outer, "other", 5 << 20, &blocks[4])};
+    explain_size(100);
+    expect_text_part("scopes with the most live bytes, with inner scopes:\n"
+                     "  8.0 MiB in scope 'outer'\n"
+                     "  5.0 MiB in scope 'outer/other'\n"
+                     "  3.0 MiB in scope 'outer/inner'\n");
+    ck_assert_ptr_null(strstr(text, "less"));
+    for (size_t i = 0; i < SCOPES; i++) {
+        api->block_free(NULL, blocks[i], 0);
+    }
+    explain_size(100); /* scopes without live bytes are not listed */
+    ck_assert_ptr_null(strstr(text, "scope"));
+    for (size_t i = 0; i < SCOPES; i++) {
+        api->scope_release(scopes[i]);
+    }
+}

@@ -22,9 +22,9 @@ typedef size_t (*memrt_release_unused_fn)(void);
 /// `size` bytes (0: any size), in a few lines for people.
 ///
 /// The report has live and cached bytes, the limits of memrt that apply to the calling thread, and
-/// the system limits in force. As far as allocations were tracked, the report also has the
-/// allocation sites that hold most. Last come the largest live buffers that have a name or a named
-/// reference.
+/// the system limits in force. The 3 scopes with the most live bytes follow, if there are any. As
+/// far as allocations were tracked, the report also has the allocation sites that hold most. Last
+/// come the largest live buffers that have a name or a named reference.
 ///
 /// Write at most `length` bytes with the closing zero; return the length of the whole text
 /// without the zero. The call allocates no memory.
