@@ -98,6 +98,10 @@ class Survey:
         """Return whether a buffer was still live at the search."""
         return self._subjects[buffer.id].is_live
 
+    def describe(self, buffer: LiveBuffer) -> str:
+        """Return the holders of a buffer as text: two at most, and whether there are more."""
+        return " and ".join(self._subjects[buffer.id].shape)
+
     def lines(self, buffers: Sequence[LiveBuffer]) -> list[str]:
         """Return the number of buffers for each kind of holder, as lines of text.
 

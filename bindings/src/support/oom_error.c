@@ -8,6 +8,7 @@
 typedef struct shortage {
     PyBaseExceptionObject base;
     Py_ssize_t nbytes; ///< requested bytes; 0: the request had no size
+    int lacks_holders; ///< allocations were tracked, and the text has no holders yet
     char text[4096];   ///< "" for an instance created by a call of the class, with arguments
 } shortage_t;
 
@@ -35,11 +36,47 @@ static void prepare_error(void)
     }
 }
 
+/// Find the holders of the largest buffers. NULL with an exception.
+static PyObject *find_holders(void)
+{
+    PyObject *module = PyImport_ImportModule("memrt._leaks.shortage");
+    PyObject *text = module != NULL ? PyObject_CallMethod(module, "describe_holders", NULL) : NULL;
+    Py_XDECREF(module);
+    return text;
+}
+
+/// Append the holders of the largest buffers to the text, at the first use of the text. Without
+/// memory for the search, or at the end of the interpreter, the text has no holders. -1 with an
+/// exception that is no Exception, for example KeyboardInterrupt.
+static int append_holders(shortage_t *error)
+{
+    if (!error->lacks_holders) {
+        return 0;
+    }
+    error->lacks_holders = 0; /* first: the search may read the text */
+    PyObject *text = find_holders();
+    const char *lines = text != NULL ? PyUnicode_AsUTF8(text) : NULL;
+    if (lines != NULL) {
+        size_t length = strlen(error->text);
+        snprintf(error->text + length, sizeof(error->text) - length, "%s", lines);
+    } else if (!PyErr_ExceptionMatches(PyExc_Exception)) {
+        error->lacks_holders = 1;
+        return -1;
+    } else {
+        PyErr_Clear();
+    }
+    Py_XDECREF(text);
+    return 0;
+}
+
 static PyObject *shortage_str(PyObject *self)
 {
     const char *text = ((shortage_t *)self)->text;
     if (text[0] == '\0') {
         return ((PyTypeObject *)PyExc_MemoryError)->tp_str(self);
+    }
+    if (append_holders((shortage_t *)self) < 0) {
+        return NULL;
     }
     /* The text may be cut within a character. */
     return PyUnicode_DecodeUTF8(text, (Py_ssize_t)strlen(text), "replace");
@@ -69,12 +106,16 @@ PyDoc_STRVAR(
     "Exception for a request that memrt refuses for lack of memory.\n"
     "\n"
     "The text states the request, the live and cached memory, and the limits of the system.\n"
-    "Further lines list the allocation sites with most live memory, if allocations were\n"
-    "tracked, and the largest named buffers.\n"
+    "Further lines list the scopes with most live memory, the allocation sites with most\n"
+    "live memory, if allocations were tracked, and the largest named buffers. While tracking\n"
+    "is on, the last lines name the Python objects that hold the largest tracked buffers.\n"
     "\n"
     "Notes\n"
     "-----\n"
     "Raising the exception allocates nothing. The class is a subclass of MemoryError.\n"
+    "\n"
+    "The first ``str(error)`` searches the objects of the program for the holders. The text\n"
+    "has no holders if the search finds no memory, and at the end of the interpreter.\n"
     "\n"
     "Examples\n"
     "--------\n"
@@ -127,6 +168,7 @@ PyObject *memrt__raise_out_of_memory(const memrt_policy_t *policy, size_t size, 
     }
     memrt__api()->explain_shortage(policy, size, error->text + written,
                                    sizeof(error->text) - written);
+    error->lacks_holders = memrt__api()->tracking_enabled() != 0;
     error->nbytes = (Py_ssize_t)Py_MIN(size, (size_t)PY_SSIZE_T_MAX);
     size_t length = strlen(error->text);
     if (error->text[length - 1] == '\n') {

@@ -10,6 +10,7 @@ import textwrap
 import memrt
 import numpy as np
 import pytest
+from gil import needs_gil
 
 
 def shortage(function, *arguments, **keywords):
@@ -52,6 +53,101 @@ def test_error_lists_the_largest_named_buffers_with_holders(probe):
         "  2.0 MiB '2 MiB of it', held by C reference 'user'"
     )
     probe.release_as(address, "user", 1)
+
+
+HOLDERS = "holders of the largest tracked buffers:"
+
+
+@needs_gil
+def test_error_names_holders_of_the_largest_buffers_if_tracked():
+    with memrt.debug.tracking():
+        tables = {"rows": memrt.empty(9 << 20, "u1"), "small": memrt.empty(5, "u1")}
+        columns = memrt.empty(7 << 20, "u1")
+        parts = [memrt.empty(8 << 20, "u1")[:100]]
+        error = shortage(memrt.alloc, 1 << 55)
+    lines = str(error).splitlines()
+    at = lines.index(HOLDERS)
+    assert [line[:11] for line in lines[at + 1 :]] == ["  9.0 MiB h", "  8.0 MiB h", "  7.0 MiB h"]
+    function = "in test_error_names_holders_of_the_largest_buffers_if_tracked()"
+    assert f"held by `tables[...]` {function}" in lines[at + 1]
+    assert f"held by `parts[...]` {function}" in lines[at + 2]
+    assert f"held by `columns` {function}" in lines[at + 3]
+    del tables, columns, parts
+    assert str(error).splitlines() == lines  # the text does not change any more
+    assert str(pickle.loads(pickle.dumps(error))) == str(error)
+
+
+def test_error_without_tracking_has_no_holders():
+    with memrt.debug.tracking():
+        kept = memrt.empty(9 << 20, "u1")
+    assert HOLDERS not in str(shortage(memrt.alloc, 1 << 55))
+    assert kept.nbytes == 9 << 20
+
+
+@needs_gil
+def test_holders_are_found_when_the_text_is_read(monkeypatch):
+    reads = []
+    monkeypatch.setattr("memrt._leaks.shortage.live", lambda: reads.append(1) or [])
+    with memrt.debug.tracking():
+        error = shortage(memrt.alloc, 1 << 55)
+    assert reads == []
+    assert HOLDERS not in str(error)
+    assert str(error) == str(error)
+    assert reads == [1]
+
+
+@pytest.mark.parametrize("reason", [MemoryError, ValueError])
+def test_text_has_no_holders_if_the_search_fails(monkeypatch, reason):
+    def fail():
+        raise reason
+
+    monkeypatch.setattr("memrt._leaks.shortage.live", fail)
+    with memrt.debug.tracking():
+        error = shortage(memrt.alloc, 1 << 55)
+    assert str(error).startswith("no memory for 32.0 PiB")
+    assert HOLDERS not in str(error)
+
+
+def test_text_states_why_holders_cannot_be_searched(monkeypatch):
+    def refuse(buffers):
+        raise RuntimeError("no GIL")
+
+    monkeypatch.setattr("memrt._leaks.shortage.Survey", refuse)
+    with memrt.debug.tracking():
+        kept = memrt.empty(1 << 20, "u1")
+        error = shortage(memrt.alloc, 1 << 55)
+    assert str(error).endswith("\nholders are not listed: no GIL")
+    assert kept.nbytes == 1 << 20
+
+
+@needs_gil
+def test_interrupted_search_leaves_the_text_for_the_next_read(monkeypatch):
+    def interrupt():
+        raise KeyboardInterrupt
+
+    with memrt.debug.tracking():
+        kept = memrt.empty(1 << 20, "u1")
+        error = shortage(memrt.alloc, 1 << 55)
+    with monkeypatch.context() as patch:
+        patch.setattr("memrt._leaks.shortage.live", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            str(error)
+    assert HOLDERS in str(error)
+    assert kept.nbytes == 1 << 20
+
+
+def test_error_lists_the_scopes_with_most_live_bytes():
+    with memrt.scope("load"):
+        table = memrt.empty(3 << 20, "u1")
+        with memrt.scope("parse"):
+            rows = memrt.empty(2 << 20, "u1")
+    text = str(shortage(memrt.alloc, 1 << 55))
+    assert (
+        "\nscopes with the most live bytes, with inner scopes:\n"
+        "  5.0 MiB in scope 'load'\n"
+        "  2.0 MiB in scope 'load/parse'\n"
+    ) in text
+    assert table.nbytes + rows.nbytes == 5 << 20
 
 
 def test_error_of_adopt_names_the_failed_operation():
@@ -114,3 +210,24 @@ def test_error_states_the_address_space_limit():
     )
     assert "limits: 2.0 GiB of address space (RLIMIT_AS), " in result.stdout
     assert resource.getrlimit(resource.RLIMIT_AS)[0] != 2 << 30
+
+
+AT_THE_END = """
+import memrt, sys
+with memrt.debug.tracking():
+    try:
+        memrt.alloc(1 << 55)
+    except MemoryError as error:
+        caught = error
+class Late:
+    def __init__(self, error, write):
+        self.error, self.write = error, write
+    def __del__(self):
+        self.write(str(self.error).splitlines()[0])
+sys.late = Late(caught, sys.stdout.write)
+"""
+
+
+def test_error_can_be_read_at_the_end_of_the_interpreter(run_python):
+    result = run_python(AT_THE_END)
+    assert result.stdout.startswith("no memory for 32.0 PiB (36028797018963968 bytes)")
