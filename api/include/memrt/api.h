@@ -194,14 +194,13 @@ typedef struct memrt_api {
     memrt_stats_sizes_fn stats_sizes MEMRT_MUST_CHECK;
     memrt_scope_stats_sizes_fn scope_stats_sizes MEMRT_MUST_CHECK;
 
-    /* --- MemInfos of a policy, limits, mappings, reclaim: memrt/meminfo/create.h,
-       memrt/process. --- */
+    /* --- MemInfos of a policy, limits, mappings: memrt/meminfo/create.h, memrt/process. --- */
     memrt_allocate_from_fn allocate_from;
     memrt_limit_set_fn limit_set MEMRT_MUST_CHECK;
     memrt_limit_read_fn limit_read MEMRT_MUST_CHECK;
     memrt_mappings_fn mappings MEMRT_MUST_CHECK;
 
-    /* --- Hooks: memrt/observe/hook.h. --- */
+    /* --- Hooks, reclaim callbacks: memrt/observe/hook.h and memrt/process/reclaim.h. --- */
     memrt_hook_add_fn hook_add MEMRT_MUST_CHECK;
     memrt_hook_remove_fn hook_remove MEMRT_MUST_CHECK;
     memrt_reclaim_add_fn reclaim_add MEMRT_MUST_CHECK;
