@@ -39,7 +39,8 @@ SLOT_AT(limit_read, 131);
 SLOT_AT(mappings, 132);
 SLOT_AT(hook_remove, 134);
 SLOT_AT(reclaim_remove, 136);
-_Static_assert(sizeof(memrt_api_t) == 137 * 8, "slots are only ever appended");
+SLOT_AT(pressure_remove, 139);
+_Static_assert(sizeof(memrt_api_t) == 140 * 8, "slots are only ever appended");
 
 static char refusal_text[160];
 

@@ -30,6 +30,7 @@
 #include "runtime/policy/memory_limit.h"
 #include "runtime/policy/reclaim.h"
 #include "runtime/policy/scope.h"
+#include "runtime/pressure/pressure.h"
 #include "runtime/report/leak_report.h"
 #include "runtime/report/mappings.h"
 #include "runtime/report/oom_report.h"
@@ -175,7 +176,10 @@
     CHECKED(hook_add, memrt__hook_add)                                                             \
     PLAIN(hook_remove, memrt__hook_remove)\
     PLAIN(reclaim_add, memrt__reclaim_add)                                                         \
-    PLAIN(reclaim_remove, memrt__reclaim_remove)
+    PLAIN(reclaim_remove, memrt__reclaim_remove)\
+    PLAIN(pressure_read, memrt__pressure_read)                                                     \
+    PLAIN(pressure_add, memrt__pressure_add)                                                       \
+    PLAIN(pressure_remove, memrt__pressure_remove)
 
 /// Properties of both tables, except for `features`, and the features that both tables have.
 #define MEMRT__PROPERTIES                                                                          \

@@ -35,6 +35,7 @@
 #include "runtime/policy/reclaim.h"
 #include "runtime/policy/scope.h"
 #include "runtime/policy/scope_tree.h"
+#include "runtime/pressure/pressure_thread.h"
 #include "runtime/report/leak_report.h"
 #include "runtime/report/stats_page.h"
 #include "runtime/stats/gauges.h"
@@ -54,9 +55,10 @@ bool memrt__runtime_is_valid(void)
            memrt__handover_is_valid() && memrt__page_heap_is_valid() &&
            memrt__large_cache_is_valid() && memrt__pinned_cache_is_valid() &&
            memrt__retention_budget_is_valid() && memrt__purger_is_valid() &&
-           memrt__stats_is_valid() && memrt__live_is_valid() && memrt__named_refs_is_valid() &&
-           memrt__sites_is_valid() && memrt__trace_is_valid() && memrt__policy_table_is_valid() &&
-           memrt__policy_allocators_is_valid() && memrt__reclaim_is_valid() &&
+           memrt__pressure_is_valid() && memrt__stats_is_valid() && memrt__live_is_valid() &&
+           memrt__named_refs_is_valid() && memrt__sites_is_valid() && memrt__trace_is_valid() &&
+           memrt__policy_table_is_valid() && memrt__policy_allocators_is_valid() &&
+           memrt__reclaim_is_valid() &&
            memrt__scope_tree_is_valid() && memrt__home_is_valid() && memrt__symbols_is_valid();
 }
 
@@ -95,9 +97,31 @@ static inline void follow_fork(void)
 static void prepare_fork(void)
 {
     memrt__stats_page_pause();
+    memrt__pressure_stop();
     memrt__purger_stop();
     memrt__lock_all();
     memrt__unwind_pause();
+}
+
+/// Start the threads that were running before a fork. Runs on an allocating thread, under unknown
+/// locks.
+static void start_threads(void)
+{
+    if (memrt__lock_is_forking()) { /* no thread of memrt may start during a fork */
+        memrt__gauge_call_once(start_threads);
+        return;
+    }
+    memrt__stats_page_start_in_child();
+    memrt__pressure_start();
+}
+
+/// Have the threads started by the next larger allocation. A child that does not allocate, for
+/// example before exec, gets no threads, and Python sees no threads right after a fork.
+static void start_threads_later(void)
+{
+    if (memrt__pressure_is_wanted() || memrt__stats_page_is_late()) {
+        memrt__gauge_call_once(start_threads);
+    }
 }
 
 static void finish_fork_in_parent(void)
@@ -106,6 +130,7 @@ static void finish_fork_in_parent(void)
     memrt__central_list_settle();
     memrt__unlock_all();
     memrt__stats_page_resume();
+    start_threads_later();
 }
 
 /// Repair a child before another library's fork handler uses memrt there.
@@ -126,12 +151,14 @@ static void finish_fork_in_child(void)
     repair_child();
     memrt__unwind_forked();
     memrt__purger_forked();
+    memrt__pressure_forked();
     memrt__thread_forked();
     memrt__stats_forked();
     memrt__fork_accounts_forked();
     memrt__live_forked();
     memrt__driver_forked();
     memrt__stats_page_forked();
+    start_threads_later();
     follow_fork();
 }
 
@@ -167,6 +194,7 @@ static void start_runtime(void)
     memrt__leak_report_start();
     register_check();
     start_stats_page();
+    memrt__pressure_start();
     /* Fails only without memory; then the last freed blocks are not verified. */
     if (memrt__options.check) {
         (void)atexit(memrt__policy_verify_dead);
@@ -216,6 +244,7 @@ memrt_status_t memrt__runtime_set_option(const char *name, const char *value, ch
         }
     }
     memrt__unlock(MEMRT__RANK_OPTIONS);
+    memrt__pressure_start();
     if (requested) { /* a joined thread may still be ending, as with joins in Python */
         memrt__stats_await_rest();
     }

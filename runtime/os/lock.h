@@ -26,7 +26,7 @@ typedef enum memrt__rank {
     MEMRT__RANK_CLASS_LAST = MEMRT__RANK_CLASS + 15,
     MEMRT__RANK_PAGE_HEAP,   ///< segments and their tables
     MEMRT__RANK_LARGE_CACHE, ///< large-object caches, and the cache of pinned memory
-    MEMRT__RANK_PURGER,      ///< whether the purger runs
+    MEMRT__RANK_PURGER,      ///< purger; pressure thread and its callbacks
     MEMRT__RANK_QUARANTINE,  ///< freed blocks that guards keep
     MEMRT__RANK_DETOUR,      ///< blocks for threads that do not wait for a fork
     MEMRT__RANK_TRACE,       ///< the event trace being recorded, and its file

@@ -6,6 +6,7 @@
 #include "runtime/alloc/heap/thread_cache.h"
 #include "runtime/base/size.h"
 #include "runtime/config/options.h"
+#include "runtime/os/lock.h"
 #include "runtime/os/os.h"
 #include "runtime/policy/policy_allocators.h"
 #include "runtime/policy/scope_tree.h"
@@ -47,17 +48,26 @@ static memrt_status_t set_limit(memrt__level_t *level, size_t bytes)
     return MEMRT_OK;
 }
 
+/// Set the limit of the process. The lock orders the call and memrt__limit_follow_system().
+static memrt_status_t set_process_limit(size_t bytes)
+{
+    memrt__lock(MEMRT__RANK_OPTIONS);
+    memrt_status_t status = set_limit(&memrt__process, bytes);
+    if (status == MEMRT_OK) {
+        memrt__store_relaxed(&memrt__options.limit, bytes);
+    }
+    memrt__unlock(MEMRT__RANK_OPTIONS);
+    return status;
+}
+
 memrt_status_t memrt__limit_set(memrt_policy_t *policy, memrt_scope_t *scope, uint64_t bytes)
 {
     if (policy != NULL && scope != NULL) {
         return MEMRT_EINVAL;
     }
     memrt__level_t *level = find_level(policy, scope);
-    memrt_status_t status = set_limit(level, (size_t)bytes);
-    if (status == MEMRT_OK && level == &memrt__process) {
-        memrt__store_relaxed(&memrt__options.limit, (size_t)bytes);
-    }
-    return status;
+    return level == &memrt__process ? set_process_limit((size_t)bytes)
+                                    : set_limit(level, (size_t)bytes);
 }
 
 /// Return the memory that the system allows the process, or SIZE_MAX.
@@ -81,16 +91,41 @@ static size_t choose_automatic_limit(size_t allowed)
     return most > other ? most - other : 0;
 }
 
+/// Limit of the system at the last computation of the limit of the process. Under the lock of rank
+/// OPTIONS, and at the start of the runtime.
+static size_t followed;
+
+static bool is_percentage(size_t option)
+{
+    return option - MEMRT__LIMIT_PERCENT - 1 < 100;
+}
+
 memrt_status_t memrt__limit_follow_option(void)
 {
     size_t limit = memrt__load_relaxed(&memrt__options.limit);
-    size_t percent = limit - MEMRT__LIMIT_PERCENT;
     if (limit == MEMRT__LIMIT_AUTO) {
-        limit = choose_automatic_limit(find_system_limit());
-    } else if (percent - 1 < 100) {
-        limit = find_system_limit() / 100 * percent;
+        followed = find_system_limit();
+        limit = choose_automatic_limit(followed);
+    } else if (is_percentage(limit)) {
+        followed = find_system_limit();
+        limit = followed / 100 * (limit - MEMRT__LIMIT_PERCENT);
     }
     return set_limit(&memrt__process, limit);
+}
+
+bool memrt__limit_follows_system(void)
+{
+    size_t limit = memrt__load_relaxed(&memrt__options.limit);
+    return MEMRT_COUNTERS && (limit == MEMRT__LIMIT_AUTO || is_percentage(limit));
+}
+
+void memrt__limit_follow_system(void)
+{
+    memrt__lock(MEMRT__RANK_OPTIONS);
+    if (memrt__limit_follows_system() && find_system_limit() != followed) {
+        (void)!memrt__limit_follow_option(); /* fails only without counters */
+    }
+    memrt__unlock(MEMRT__RANK_OPTIONS);
 }
 
 /// Read the bytes that are promised or reported, but not in use. Other threads may change both.

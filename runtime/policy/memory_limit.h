@@ -23,6 +23,13 @@ memrt_status_t memrt__limit_read(const memrt_policy_t *policy, const memrt_scope
 /// that the system allows now. Failure: MEMRT_ENOTSUP in a build without counters.
 memrt_status_t memrt__limit_follow_option(void) MEMRT_MUST_CHECK;
 
+/// Return true for a process limit of "auto" or a percentage.
+bool memrt__limit_follows_system(void);
+
+/// Compute such a limit anew if the limit of the system has changed. Takes the lock of rank
+/// OPTIONS.
+void memrt__limit_follow_system(void);
+
 static inline bool memrt__limit_exists(void)
 {
     return MEMRT_COUNTERS && MEMRT__UNLIKELY(memrt__load_relaxed(&memrt__limited_levels) != 0);

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "runtime/base/atomics.h"
 #include "runtime/base/shield.h"
 #include "runtime/base/size.h"
 #include "runtime/config/options.h"
@@ -26,6 +27,7 @@ static bool ended;
 
 /* Relaxed; written under the lock: */
 static size_t process; /* id of the process that has the page */
+static size_t late;    /* 1: a forked child starts its thread with a later allocation */
 
 static pthread_cond_t change; /* on the monotonic clock */
 static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -291,7 +293,7 @@ bool memrt__stats_page_follow(char *why, size_t length)
 {
     bool good = true;
     pthread_once(&once, make_condition);
-    memrt__gauge_call_once(NULL);
+    memrt__store_relaxed(&late, 0);
     memrt__lock(MEMRT__RANK_STATS_PAGE);
     if (memrt__load_relaxed(&memrt__options.share) == 0) {
         remove_page();
@@ -360,13 +362,14 @@ void memrt__stats_page_resume(void)
     memrt__unlock(MEMRT__RANK_STATS_PAGE);
 }
 
-/// Start the thread in a child. Runs on an allocating thread, under unknown locks. If the thread
-/// cannot start, the child has no page.
-static void start_thread_in_child(void)
+bool memrt__stats_page_is_late(void)
 {
-    if (memrt__lock_is_forking()) { /* no thread of memrt may start during a fork */
-        memrt__gauge_call_once(start_thread_in_child);
-    } else {
+    return memrt__load_relaxed(&late) != 0;
+}
+
+void memrt__stats_page_start_in_child(void)
+{
+    if (memrt__load_relaxed(&late) != 0 && memrt__cas_relaxed(&late, 1, 0)) {
         (void)start_thread();
     }
 }
@@ -378,7 +381,5 @@ void memrt__stats_page_forked(void)
     make_condition();
     shared = runs = busy = false;
     pausing = 0;
-    if (memrt__load_relaxed(&memrt__options.share) != 0) {
-        memrt__gauge_call_once(start_thread_in_child);
-    }
+    memrt__store_relaxed(&late, memrt__load_relaxed(&memrt__options.share) != 0);
 }

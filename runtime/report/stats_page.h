@@ -83,6 +83,13 @@ void memrt__stats_page_end(void);
 void memrt__stats_page_pause(void);
 void memrt__stats_page_resume(void);
 
+/// Return whether a forked child has not yet restarted sharing.
+bool memrt__stats_page_is_late(void);
+
+/// Start the thread of such a child. Runs on an allocating thread, under unknown locks. If the
+/// thread cannot start, the child has no page.
+void memrt__stats_page_start_in_child(void);
+
 /// Restart sharing in a forked child, after the locks were initialized. The child creates a page of
 /// its own when the child first allocates.
 void memrt__stats_page_forked(void);

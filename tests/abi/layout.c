@@ -389,6 +389,16 @@ SLOT(reclaim_add, 135);
 SLOT(reclaim_remove, 136);
 SIZE(memrt_mapping_t, 32);
 AT(memrt_mapping_t, use, 24);
+SLOT(pressure_read, 137);
+SLOT(pressure_add, 138);
+SLOT(pressure_remove, 139);
+SIZE(memrt_pressure_t, 56);
+AT(memrt_pressure_t, level, 8);
+AT(memrt_pressure_t, source, 16);
+AT(memrt_pressure_t, limit, 24);
+AT(memrt_pressure_t, used, 32);
+AT(memrt_pressure_t, headroom, 40);
+AT(memrt_pressure_t, of, 48);
 
 _Static_assert(MEMRT_KIND_INLINE == 1 && MEMRT_KIND_BLOCK == 4, "kinds have fixed numbers");
 _Static_assert(MEMRT_HEADER_SIZE == 64 && MEMRT_NAME_MAX == 63, "callers compile in the limits");

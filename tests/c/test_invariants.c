@@ -24,6 +24,8 @@
 #include "runtime/observe/live_set.h"
 #include "runtime/policy/policy_table.h"
 #include "runtime/policy/scope_tree.h"
+#include "runtime/pressure/pressure_callbacks.h"
+#include "runtime/pressure/pressure_thread.h"
 #include "runtime/runtime.h"
 #include "runtime/stats/stats.h"
 #include "runtime/symbols/symbols.h"
@@ -185,6 +187,8 @@ BYTE(mapping_older, memrt__large_cache_shared.lists.cached.newest->older, 0)
 BYTE(mapping_prev, memrt__large_cache_shared.lists.cached.newest->prev, 0)
 BYTE(shortest_decay, memrt__large_cache_shortest, 0)
 BYTE(purger_runs, memrt__purger_runs, 0)
+BYTE(pressure_runs, memrt__pressure_runs, 0)
+BYTE(pressure_callbacks, memrt__pressure_callbacks, 0)
 BYTE(shard_high, memrt__self->first.high, 4)
 BYTE(shard_low, memrt__self->first.low, 7)
 BYTE(shard_out_limit, memrt__self->first.out_limit, 4)
@@ -268,6 +272,8 @@ static const bug_t bugs[] = {
     {mapping_prev, 64, memrt__large_cache_is_valid, "prev"},
     {shortest_decay, 1, memrt__large_cache_is_valid, "shortest"},
     {purger_runs, 2, memrt__purger_is_valid, "memrt__purger_runs"},
+    {pressure_runs, 2, memrt__pressure_is_valid, "memrt__pressure_runs"},
+    {pressure_callbacks, 1, memrt__pressure_is_valid, "memrt__pressure_callbacks"},
     {shard_high, 1, memrt__stats_is_valid, ""},
     {shard_low, 64, memrt__stats_is_valid, "net >="},
     {shard_out_limit, 1, memrt__stats_is_valid, "net >="},

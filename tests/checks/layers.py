@@ -65,6 +65,7 @@ LAYERS = [
         ("runtime/trace/",),
         ("runtime/alloc/",),
         ("runtime/policy/",),
+        ("runtime/pressure/",),
         ("runtime/event/",),
         ("runtime/meminfo/",),
         ("runtime/cuda/",),

@@ -234,7 +234,7 @@ THREAD = OfC(  # clang's runtime models atomics more precisely than gcc's
         *("-DMEMRT_SANITIZE=thread", "-DCMAKE_C_COMPILER=clang"),
         "-DCMAKE_CXX_COMPILER=clang++",
     ),
-    part="^(stress|test_(central_list|large_cache|lock|meminfo|memory_limit|purger|reclaim|stats|symbols|thread|thread_cache))$",
+    part="^(stress|test_(central_list|hooks|large_cache|lock|meminfo|memory_limit|pressure|purger|reclaim|stats|symbols|thread|thread_cache))$",
 )
 MEMCHECK = OfC(
     name="memcheck",

@@ -618,6 +618,36 @@ cdef extern from "memrt/import.h":
     ctypedef int (*memrt_policy_option_fn)(const memrt_policy_t *policy, size_t index,
         memrt_option_t *out) noexcept nogil
 
+    ctypedef enum memrt_pressure_level_t:
+        MEMRT_PRESSURE_NONE
+        MEMRT_PRESSURE_LOW
+        MEMRT_PRESSURE_MEDIUM
+        MEMRT_PRESSURE_CRITICAL
+
+    ctypedef enum memrt_pressure_source_t:
+        MEMRT_PRESSURE_HEADROOM
+        MEMRT_PRESSURE_STALL
+        MEMRT_PRESSURE_EVENTS
+        MEMRT_PRESSURE_NOTICE
+
+    ctypedef struct memrt_pressure_t:
+        size_t struct_size
+        uint64_t level
+        uint64_t source
+        uint64_t limit
+        uint64_t used
+        uint64_t headroom
+        const char *of
+
+    ctypedef memrt_status_t (*memrt_pressure_read_fn)(memrt_pressure_t *out) noexcept nogil
+
+    ctypedef void (*memrt_pressure_callback)(void *context, uint64_t level) noexcept nogil
+
+    ctypedef memrt_status_t (*memrt_pressure_add_fn)(memrt_pressure_callback callback,
+        void *context, memrt_pressure_level_t level, uint64_t *id) noexcept nogil
+
+    ctypedef memrt_status_t (*memrt_pressure_remove_fn)(uint64_t id) noexcept nogil
+
     ctypedef size_t (*memrt_release_unused_fn)() noexcept nogil
 
     ctypedef size_t (*memrt_explain_shortage_fn)(const memrt_policy_t *policy, size_t size,
@@ -804,6 +834,9 @@ cdef extern from "memrt/import.h":
         memrt_hook_remove_fn hook_remove
         memrt_reclaim_add_fn reclaim_add
         memrt_reclaim_remove_fn reclaim_remove
+        memrt_pressure_read_fn pressure_read
+        memrt_pressure_add_fn pressure_add
+        memrt_pressure_remove_fn pressure_remove
 
     ctypedef struct memrt_trace_header_t:
         char magic[8]
@@ -904,6 +937,7 @@ cdef extern from "memrt/import.h":
     const uint64_t MEMRT_POISON_FENCE
     const uint64_t MEMRT_POISON_FREED
     const uint64_t MEMRT_POISON_FRESH
+    const uint64_t MEMRT_PRESSURE_CALLBACKS
     const uint64_t MEMRT_PROBE
     const uint64_t MEMRT_RECLAIM_MAX
     const uint64_t MEMRT_SCOPES_MAX

@@ -1,65 +1,18 @@
 #include "support/suite.h"
 
-#include <fcntl.h>
-#include <ftw.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "runtime/os/linux/control_group.h"
 #include "runtime/os/linux/text_file.h"
 #include "runtime/os/os.h"
+#include "support/system_tree.h"
 
 #define MIB ((uint64_t)1 << 20)
 #define UNLIMITED "9223372036854771712"
-
-/* --- A tree of files in the place of the system's files. --- */
-
-static char root[64];
-
-static void create_folders(char *path)
-{
-    for (char *at = strchr(path + strlen(root) + 1, '/'); at != NULL; at = strchr(at + 1, '/')) {
-        *at = '\0';
-        (void)mkdir(path, 0700);
-        *at = '/';
-    }
-}
-
-static void write_file(const char *name, const char *text)
-{
-    char path[2048];
-    snprintf(path, sizeof(path), "%s%s", root, name);
-    create_folders(path);
-    FILE *file = fopen(path, "w");
-    ck_assert_msg(file != NULL, "%s", path);
-    ck_assert_int_ge(fputs(text, file), 0);
-    fclose(file);
-}
-
-static int remove_entry(const char *path, const struct stat *about, int type, struct FTW *where)
-{
-    (void)about;
-    (void)type;
-    (void)where;
-    return remove(path);
-}
-
-static void begin_tree(void)
-{
-    strcpy(root, "/tmp/memrt-groups-XXXXXX");
-    ck_assert_ptr_nonnull(mkdtemp(root));
-    memrt__control_group_root = root;
-}
-
-static void end_tree(void)
-{
-    memrt__control_group_root = "";
-    ck_assert_int_eq(nftw(root, remove_entry, 8, FTW_DEPTH | FTW_PHYS), 0);
-}
 
 typedef struct file {
     const char *name, *text;
@@ -265,10 +218,10 @@ enum { SAMPLES = sizeof(samples) / sizeof(samples[0]) };
 
 static void write_tree(const sample_t *sample)
 {
-    write_file("/proc/self/cgroup", sample->groups);
-    write_file("/proc/self/mountinfo", sample->mounts);
+    system_tree_write("/proc/self/cgroup", sample->groups);
+    system_tree_write("/proc/self/mountinfo", sample->mounts);
     for (size_t i = 0; i < 8 && sample->files[i].name != NULL; i++) {
-        write_file(sample->files[i].name, sample->files[i].text);
+        system_tree_write(sample->files[i].name, sample->files[i].text);
     }
 }
 
@@ -288,23 +241,23 @@ static memrt__os_limit_t find_group_limit(void)
 TEST_EACH(control_group_gives_its_lowest_limit, SAMPLES)
 {
     const sample_t *sample = &samples[index];
-    begin_tree();
+    system_tree_begin();
     write_tree(sample);
     memrt__os_limit_t limit = find_group_limit();
     ck_assert_msg(limit.bytes == sample->limit * MIB && limit.used == sample->used * MIB,
                   "%s: %" PRIu64 " of %" PRIu64, sample->what, limit.used, limit.bytes);
-    end_tree();
+    system_tree_end();
 }
 
 TEST(limit_is_unknown_without_files_of_the_system)
 {
-    begin_tree();
+    system_tree_begin();
     ck_assert_ptr_null(find_group_limit().what);
-    write_file("/proc/self/cgroup", "0::/job\n4:memory:/job\n");
+    system_tree_write("/proc/self/cgroup", "0::/job\n4:memory:/job\n");
     ck_assert_ptr_null(find_group_limit().what);
-    write_file("/proc/self/mountinfo", MOUNT_1 MOUNT_2);
+    system_tree_write("/proc/self/mountinfo", MOUNT_1 MOUNT_2);
     ck_assert_ptr_null(find_group_limit().what);
-    end_tree();
+    system_tree_end();
 }
 
 /// Write a text with a part that is repeated `count` times.
@@ -318,21 +271,21 @@ static void write_long(const char *name, const char *before, const char *part, s
         at = stpcpy(at, part);
     }
     strcpy(at, after);
-    write_file(name, text);
+    system_tree_write(name, text);
     free(text);
 }
 
 TEST(long_lines_are_skipped)
 {
-    begin_tree();
-    write_file("/proc/self/cgroup", "0::/job\n");
-    write_file("/cg/job/memory.max", "104857600\n");
+    system_tree_begin();
+    system_tree_write("/proc/self/cgroup", "0::/job\n");
+    system_tree_write("/cg/job/memory.max", "104857600\n");
     write_long("/proc/self/mountinfo",
                "22 1 0:9 / / rw - overlay overlay lowerdir=", "/layer:", 3000, "\n" MOUNT_2);
     ck_assert_uint_eq(find_group_limit().bytes, 100 * MIB);
     write_long("/proc/self/mountinfo", OTHER_MOUNTS, OTHER_MOUNTS, 200, MOUNT_2);
     ck_assert_uint_eq(find_group_limit().bytes, 100 * MIB);
-    end_tree();
+    system_tree_end();
 }
 
 TEST_EACH(longest_line_is_read, 3)
@@ -340,9 +293,9 @@ TEST_EACH(longest_line_is_read, 3)
     size_t length = (size_t)(MEMRT__TEXT_LINE - 2 + index); /* without the newline */
     char name[128];
     memrt__text_lines_t lines;
-    begin_tree();
+    system_tree_begin();
     write_long("/long", "", "x", length, "\nnext\n");
-    snprintf(name, sizeof(name), "%s/long", root);
+    snprintf(name, sizeof(name), "%s/long", memrt__control_group_root);
     memrt__text_open(&lines, name);
     const char *line = memrt__text_next(&lines);
     if (index < 2) {
@@ -352,15 +305,15 @@ TEST_EACH(longest_line_is_read, 3)
     ck_assert_str_eq(line, "next");
     ck_assert_ptr_null(memrt__text_next(&lines));
     memrt__text_close(&lines);
-    end_tree();
+    system_tree_end();
 }
 
 TEST_EACH(too_long_paths_have_no_limit, 3)
 {
-    begin_tree();
-    write_file("/proc/self/cgroup", "0::/job\n");
-    write_file("/proc/self/mountinfo", MOUNT_2);
-    write_file("/cg/job/memory.max", "104857600\n");
+    system_tree_begin();
+    system_tree_write("/proc/self/cgroup", "0::/job\n");
+    system_tree_write("/proc/self/mountinfo", MOUNT_2);
+    system_tree_write("/cg/job/memory.max", "104857600\n");
     ck_assert_uint_eq(find_group_limit().bytes, 100 * MIB);
     if (index == 0) {
         write_long("/proc/self/cgroup", "0::", "/job", MEMRT__CONTROL_GROUP_PATH / 4, "\n");
@@ -371,7 +324,7 @@ TEST_EACH(too_long_paths_have_no_limit, 3)
                    " rw - cgroup2 cgroup2 rw\n");
     }
     ck_assert_ptr_null(find_group_limit().what);
-    end_tree();
+    system_tree_end();
 }
 
 TEST(path_of_a_file_that_does_not_fit_is_refused)

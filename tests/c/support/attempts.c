@@ -216,6 +216,23 @@ static outcome_t try_limit_set(ground_t *ground)
     return convert_status(status, true);
 }
 
+static void ignore_pressure(void *context, uint64_t level)
+{
+    (void)context;
+    (void)level;
+}
+
+static outcome_t try_pressure_add(ground_t *ground)
+{
+    uint64_t id = 0;
+    (void)ground;
+    memrt_status_t status = api->pressure_add(ignore_pressure, NULL, MEMRT_PRESSURE_LOW, &id);
+    if (status == MEMRT_OK) {
+        ck_assert_int_eq(api->pressure_remove(id), MEMRT_OK);
+    }
+    return convert_status(status, id == 0);
+}
+
 static outcome_t try_limit_read(ground_t *ground)
 {
     memrt_limit_t limit = {.struct_size = sizeof(limit)};
@@ -363,6 +380,8 @@ ALWAYS(mappings, api->mappings(NULL, &(size_t){0}) == MEMRT_OK)
 ALWAYS(hook_remove, api->hook_remove(0) == MEMRT_EINVAL)
 ALWAYS(reclaim_add, api->reclaim_add(NULL, NULL, 0) == MEMRT_EINVAL)
 ALWAYS(reclaim_remove, api->reclaim_remove(NULL, NULL) == MEMRT_ENOENT)
+ALWAYS(pressure_read, api->pressure_read(&(memrt_pressure_t){0}) == MEMRT_EINVAL)
+ALWAYS(pressure_remove, api->pressure_remove(UINT64_MAX) == MEMRT_ENOENT)
 ALWAYS(stats_sizes, api->stats_sizes(NULL, &(memrt_sizes_t){0}) == MEMRT_EINVAL)
 ALWAYS(scope_stats_sizes,
        api->scope_stats_sizes(ground->scope, &(memrt_sizes_t){0}) == MEMRT_EINVAL)
@@ -908,6 +927,7 @@ const slot_t slots[] = {
     MODEST(limit_set), MODEST(limit_read), PLAIN(mappings),
     MODEST(hook_add), PLAIN(hook_remove),
     PLAIN(reclaim_add), PLAIN(reclaim_remove),
+    PLAIN(pressure_read), MODEST(pressure_add), PLAIN(pressure_remove),
     ANOTHER("memrt_get_api", NOTHING, try_exports),
     ANOTHER("memrt_version", NOTHING, try_exports),
     ANOTHER("memrt_api_of_nrt", NOTHING, try_exports),

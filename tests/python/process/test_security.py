@@ -140,7 +140,7 @@ SHORTAGE = """
         raise SystemExit("2**62 bytes were allocated")
 """
 
-LIMITS = re.compile(r"/proc/self/(?:statm|cgroup)|/proc/meminfo|/sys/fs/cgroup/.*")
+LIMITS = re.compile(r"/proc/self/(?:statm|cgroup|mountinfo)|/proc/meminfo|/sys/fs/cgroup/.*")
 
 
 def test_out_of_memory_reads_only_system_limits(watch):

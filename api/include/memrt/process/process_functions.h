@@ -6,6 +6,7 @@
 #include <memrt/process/fault_injection.h>
 #include <memrt/process/limit.h>
 #include <memrt/process/option.h>
+#include <memrt/process/pressure.h>
 #include <memrt/process/process.h>
 #include <memrt/process/reclaim.h>
 #include <memrt/process/symbol.h>
