@@ -14,9 +14,9 @@ the MemInfo. Importing the package changes nothing: memrt manages memory only wh
 Allocation: alloc, wrap, adopt, empty, zeros, full, array, as_array, aligned.
 Inspection of arrays: meminfo, is_managed, handler_name, alignment.
 Policies: Policy, enable, disable, enabled.
-Limits: limit.
+Limits: limit, on_pressure.
 Scopes: scope, scopes, current_scope, bind_scope.
-Statistics: stats, reset_peak, holders, release_unused.
+Statistics: stats, holders, release_unused.
 Options: set_option.
 Exchange with other libraries: from_dlpack, from_arrow, from_cuda_array_interface.
 Compiling against memrt: get_include, get_library, get_cmake_dir.
@@ -58,7 +58,8 @@ if TYPE_CHECKING:
     from memrt._policy.policy import Policy
     from memrt._policy.scope_entry import bind_scope, scope
     from memrt._policy.scope_tree import scopes
-    from memrt._stats.snapshot import reset_peak, stats
+    from memrt._process.pressure import on_pressure
+    from memrt._stats.snapshot import stats
     from memrt._support.installation import get_cmake_dir, get_include, get_library
     from memrt._support.options import set_option
     from memrt._tracking.notebook import load_ipython_extension as load_ipython_extension
@@ -78,7 +79,8 @@ else:
             "memrt._policy.policy": "Policy",
             "memrt._policy.scope_entry": "bind_scope scope",
             "memrt._policy.scope_tree": "scopes",
-            "memrt._stats.snapshot": "reset_peak stats",
+            "memrt._process.pressure": "on_pressure",
+            "memrt._stats.snapshot": "stats",
             "memrt._support.installation": "get_cmake_dir get_include get_library",
             "memrt._support.options": "set_option",
             "memrt._tracking.notebook": "load_ipython_extension",
@@ -118,8 +120,8 @@ __all__ = [
     "is_managed",
     "limit",
     "meminfo",
+    "on_pressure",
     "release_unused",
-    "reset_peak",
     "scope",
     "scopes",
     "set_option",

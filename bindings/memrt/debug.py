@@ -4,8 +4,8 @@ Live buffers: tracking, live, sites.
 Leaks: assert_no_leaks, growth, suppress_leaks.
 Small views over large buffers: retention.
 Event traces: trace, mark, Trace.
-Peaks, sizes and threads: exact_peak, sizes, threads.
-Memory of the whole process: process_memory.
+Peaks, sizes and threads: exact_peak, reset_peak, sizes, threads.
+Memory of the whole process: process_memory, pressure.
 Policies, limits and options in force: policies, default_policy, limits, options.
 Memory freed before an allocation is refused: on_refusal.
 Symbols of compiled code: unresolved_symbols, check_symbols.
@@ -27,8 +27,10 @@ if TYPE_CHECKING:
     from memrt._policy.policy import default_policy, policies
     from memrt._policy.refusal import on_refusal
     from memrt._process.account import process_memory
+    from memrt._process.pressure import pressure
     from memrt._stats.peak import exact_peak
     from memrt._stats.sizes import sizes
+    from memrt._stats.snapshot import reset_peak
     from memrt._stats.threads import threads
     from memrt._support.options import options
     from memrt._trace.reader import Trace
@@ -46,8 +48,10 @@ else:
             "memrt._policy.policy": "default_policy policies",
             "memrt._policy.refusal": "on_refusal",
             "memrt._process.account": "process_memory",
+            "memrt._process.pressure": "pressure",
             "memrt._stats.peak": "exact_peak",
             "memrt._stats.sizes": "sizes",
+            "memrt._stats.snapshot": "reset_peak",
             "memrt._stats.threads": "threads",
             "memrt._support.options": "options",
             "memrt._trace.reader": "Trace",
@@ -78,7 +82,9 @@ __all__ = [
     "on_refusal",
     "options",
     "policies",
+    "pressure",
     "process_memory",
+    "reset_peak",
     "retention",
     "sites",
     "sizes",

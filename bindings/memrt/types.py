@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from memrt._policy.scope import Scope
     from memrt._policy.scope_tree import ScopeTree
     from memrt._process.account import MemoryPart, ProcessMemory
+    from memrt._process.pressure import Pressure, PressureCallback
     from memrt._stats.snapshot import AllocationStats, Stats
     from memrt._stats.threads import ThreadStats
     from memrt._support.options import Option
@@ -47,6 +48,7 @@ else:
             "memrt._policy.scope": "Scope",
             "memrt._policy.scope_tree": "ScopeTree",
             "memrt._process.account": "MemoryPart ProcessMemory",
+            "memrt._process.pressure": "Pressure PressureCallback",
             "memrt._stats.snapshot": "AllocationStats Stats",
             "memrt._stats.threads": "ThreadStats",
             "memrt._support.options": "Option",
@@ -74,6 +76,8 @@ __all__ = [
     "NamedReference",
     "Option",
     "Place",
+    "Pressure",
+    "PressureCallback",
     "ProcessMemory",
     "Referrer",
     "Retained",

@@ -44,6 +44,7 @@
 #include "types/meminfo_type.h"
 #include "types/peak.h"
 #include "types/policy.h"
+#include "types/pressure.h"
 #include "types/reclaim.h"
 #include "types/scope.h"
 #include "types/stats.h"
@@ -121,7 +122,7 @@ static int add_functions(PyObject *module)
         memrt__dlpack_import_methods,  memrt__arrow_export_methods,   memrt__arrow_import_methods,
         memrt__tensor_methods,         memrt__recording_methods,      memrt__program_methods,
         memrt__peak_methods,           memrt__process_memory_methods, memrt__limit_methods,
-        memrt__reclaim_methods,
+        memrt__reclaim_methods,        memrt__pressure_methods,
     };
     for (size_t i = 0; i < sizeof(groups) / sizeof(groups[0]); i++) {
         if (PyModule_AddFunctions(module, groups[i]) < 0) {

@@ -19,15 +19,15 @@ memrt_status_t memrt__limit_set(memrt_policy_t *policy, memrt_scope_t *scope,
 memrt_status_t memrt__limit_read(const memrt_policy_t *policy, const memrt_scope_t *scope,
                                  memrt_limit_t *out) MEMRT_MUST_CHECK;
 
-/// Set the limit of the process to the option's value. "auto" and percentages refer to the memory
-/// that the system allows now. Failure: MEMRT_ENOTSUP in a build without counters.
+/// Set the limit of the process to the option's value. "auto" and percentages refer to the present
+/// limit of the system. Failure: MEMRT_ENOTSUP in a build without counters.
 memrt_status_t memrt__limit_follow_option(void) MEMRT_MUST_CHECK;
 
 /// Return true for a process limit of "auto" or a percentage.
 bool memrt__limit_follows_system(void);
 
-/// Compute such a limit anew if the limit of the system has changed. Takes the lock of rank
-/// OPTIONS.
+/// Adapt a process limit of "auto" or a percentage to a changed system limit. Takes the lock of
+/// rank OPTIONS.
 void memrt__limit_follow_system(void);
 
 static inline bool memrt__limit_exists(void)

@@ -242,6 +242,8 @@ ALIGNMENT = memrt.types.Alignment(*ALIGNMENT_FIELDS)
 CALLBACK = memrt.debug.on_refusal(free_nothing)
 CALLBACK.close()
 TREND = memrt.types.Trend("what", (1, 2), 1.0, 0.5)
+CLOSED_CALLBACK = memrt.on_pressure(len)
+CLOSED_CALLBACK.close()
 MEMORY_PART = memrt.types.MemoryPart(None, None, "malloc is replaced")
 PROCESS_MEMORY = memrt.types.ProcessMemory(*range(4), *[MEMORY_PART] * 11)
 GROWTH = memrt.types.Growth((TREND,), (TREND,), TREND)
@@ -821,7 +823,7 @@ CASES: dict[str, Case] = {
     "memrt.types.Stats.to_dict": Case(lambda g: g.stats.to_dict()),
     "memrt.types.Stats.__sub__": Case(lambda g: g.stats - g.stats),
     "memrt.types.Stats.__repr__": Case(lambda g: repr(g.stats)),
-    "memrt.reset_peak": Case(lambda g: memrt.reset_peak(g.policy)),
+    "memrt.debug.reset_peak": Case(lambda g: memrt.debug.reset_peak(g.policy)),
     "memrt.debug.sizes": Case(lambda g: memrt.debug.sizes(g.policy)),
     "memrt.debug.threads": Case(lambda g: memrt.debug.threads()),
     "memrt.types.ThreadStats": Case(
@@ -976,6 +978,24 @@ CASES: dict[str, Case] = {
     "memrt.types.ProcessMemory.__repr__": Case(lambda g: repr(PROCESS_MEMORY)),
     "memrt.types.MemoryPart": Case(lambda g: memrt.types.MemoryPart(1, 2)),
     "memrt.types.MemoryPart.to_dict": Case(lambda g: MEMORY_PART.to_dict()),
+    "memrt.on_pressure": Case(lambda g: memrt.on_pressure(len).close()),
+    "memrt.types.PressureCallback": Case(
+        lambda g: memrt.types.PressureCallback(len, "critical").close()
+    ),
+    "memrt.types.PressureCallback.close": Case(lambda g: CLOSED_CALLBACK.close()),
+    "memrt.types.PressureCallback.is_open": Case(lambda g: CLOSED_CALLBACK.is_open),
+    "memrt.types.PressureCallback.__call__": Case(lambda g: CLOSED_CALLBACK("low")),
+    "memrt.types.PressureCallback.__enter__": Case(lambda g: CLOSED_CALLBACK.__enter__()),
+    "memrt.types.PressureCallback.__exit__": Case(lambda g: CLOSED_CALLBACK.__exit__()),
+    "memrt.types.PressureCallback.__repr__": Case(lambda g: repr(CLOSED_CALLBACK)),
+    "memrt.debug.pressure": Case(lambda g: memrt.debug.pressure()),
+    "memrt.types.Pressure": Case(
+        lambda g: memrt.types.Pressure("low", "headroom", 10, 8, 2, "of the process")
+    ),
+    "_memrt.pressure_read": Case(lambda g: _memrt.pressure_read()),
+    "_memrt.pressure_setup": Case(lambda g: _memrt.pressure_setup({})),
+    "_memrt.pressure_add": Case(lambda g: _memrt.pressure_remove(31, _memrt.pressure_add(31, 3))),
+    "_memrt.pressure_remove": Case(lambda g: _memrt.pressure_remove(31, 0)),
     "_memrt.mappings": Case(lambda g: _memrt.mappings()),
     "_memrt.malloc_figures": Case(lambda g: _memrt.malloc_figures()),
     "_memrt.segments": Case(lambda g: _memrt.segments(), faults=NOT_PYTHONS),

@@ -231,7 +231,7 @@ def test_live_lists_the_refcount_of_jitted_code():
 
 
 def test_peak_and_total_include_jitted_memory():
-    memrt.reset_peak()
+    memrt.debug.reset_peak()
     before = memrt.stats()
     churn(10, 100_000)
     now = memrt.stats()

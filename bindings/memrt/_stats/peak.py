@@ -13,8 +13,8 @@ class exact_peak:  # noqa: N801 - reads as a noun where it is used
     """Context manager: peaks of the process, policies and scopes are exact, on all threads.
 
     Every allocation, resize and free updates all peaks concerned, and so takes longer. A peak is
-    exact from the next start of the peak: a new scope inside, or :func:`memrt.reset_peak`. Exact
-    peaks end with the last ``with`` block.
+    exact from the next start of the peak: a new scope inside, or :func:`memrt.debug.reset_peak`.
+    Exact peaks end with the last ``with`` block.
 
     Raises
     ------

@@ -24,8 +24,8 @@ class Stats:
 
     Sizes are requested sizes, without headers and padding, unless stated otherwise. ``after -
     before`` gives a Stats of the differences, in which ``peak`` is the rise of the peak between the
-    two snapshots. After :func:`memrt.reset_peak` this rise is the most memory in use above the
-    start.
+    two snapshots. After :func:`memrt.debug.reset_peak` this rise is the most memory in use above
+    the start.
 
     Examples
     --------
@@ -215,7 +215,7 @@ def get_allocation_stats() -> AllocationStats:
     return AllocationStats(*_memrt.stats_read(None)[:4])
 
 
-@public("memrt")
+@public("memrt.debug")
 def reset_peak(policy: Policy | None = None) -> None:
     """Restart the peak of a policy or of the process at the bytes live now.
 
@@ -230,7 +230,7 @@ def reset_peak(policy: Policy | None = None) -> None:
     >>> policy = memrt.Policy(name="mine")
     >>> mi = memrt.alloc(100_000, policy=policy)
     >>> del mi
-    >>> memrt.reset_peak(policy)
+    >>> memrt.debug.reset_peak(policy)
     >>> memrt.stats(policy).peak
     0
     """

@@ -41,15 +41,19 @@ static int run_work(void *unused)
     return 0;
 }
 
+int memrt__interpreter_schedule_call(int (*call)(void *unused))
+{
+    atomic_fetch_add(&scheduling, 1);
+    int done = atomic_load(&closing) || Py_AddPendingCall(call, NULL) == 0;
+    atomic_fetch_sub(&scheduling, 1);
+    return done;
+}
+
 /// A failure of Py_AddPendingCall is harmless: the next call of the module or the end of the
 /// interpreter also drains.
 void memrt__interpreter_schedule(void)
 {
-    atomic_fetch_add(&scheduling, 1);
-    if (!atomic_load(&closing)) {
-        (void)Py_AddPendingCall(run_work, NULL);
-    }
-    atomic_fetch_sub(&scheduling, 1);
+    (void)memrt__interpreter_schedule_call(run_work);
 }
 
 void memrt__interpreter_stop_scheduling(void)

@@ -82,7 +82,12 @@ void memrt__interpreter_set_work(memrt_interpreter_work_fn work);
 /// occasion as well.
 void memrt__interpreter_schedule(void);
 
-/// Turn later calls of memrt__interpreter_schedule() into no-ops. Call when interpreter shutdown
+/// Schedule a call on the main thread, with Py_AddPendingCall(). Threads: any, with or without the
+/// GIL; never blocks on the GIL. Returns 1 if the call is scheduled, and after shutdown began, when
+/// no call is made any more. Returns 0 while the queue of calls is full.
+int memrt__interpreter_schedule_call(int (*call)(void *unused));
+
+/// Turn later calls of both functions into no-ops. Call when interpreter shutdown
 /// begins, because Py_AddPendingCall() needs an interpreter that still exists.
 ///
 /// Waits until no thread is inside memrt__interpreter_schedule(), for at most 10,000 yields of the

@@ -191,7 +191,7 @@ CALLS = {
     "stats": lambda t: (memrt.stats(), memrt.stats(t.policy)),
     "stats: wrong type": lambda t: memrt.stats(t.text),
     "threads": lambda t: (_memrt.threads(), memrt.stats(thread=threading.current_thread())),
-    "reset_peak": lambda t: (memrt.reset_peak(), memrt.reset_peak(t.policy)),
+    "reset_peak": lambda t: (memrt.debug.reset_peak(), memrt.debug.reset_peak(t.policy)),
     "scope": lambda t: memrt.scope("references").__enter__(),
     "scope_open: parent": lambda t: _memrt.scope_open(t.text, "name"),
     "scope_open: name": lambda t: _memrt.scope_open(None, ""),

@@ -9,7 +9,7 @@ from memory_group import limited_group
 
 MIB = 1 << 20
 
-# The program joins the group, so that the limit holds from its first array.
+# The program joins the group before the first array.
 PROGRAM = """
 import pathlib, sys
 pathlib.Path(sys.argv[1], "cgroup.procs").write_text("0")

@@ -148,3 +148,24 @@ def test_out_of_memory_reads_only_system_limits(watch):
     assert all(LIMITS.fullmatch(path) for path in seen.paths)
     assert seen.threads <= 1
     assert not seen.network
+
+
+PRESSURE = """
+    import time
+    with memrt.on_pressure(print, "critical"):
+        time.sleep(0.3)
+    memrt.debug.pressure()
+"""
+SIGNALS = re.compile(
+    LIMITS.pattern + r"|/proc/pressure/memory|.*/(?:cgroup.event_control|memory\.[a-z_]+)"
+)
+
+
+def test_memory_pressure_reads_only_limits_and_signals(watch):
+    seen = watch(PRESSURE)
+    assert "/proc/self/mountinfo" in seen.paths
+    named = seen.paths - {""}  # fstat of an open file has no name
+    assert all(SIGNALS.fullmatch(path) for path in named)
+    assert seen.threads <= 3  # one per round, and the thread that gives unused memory back
+    assert not seen.programs
+    assert not seen.network

@@ -26,7 +26,7 @@ def test_snapshot_converts_to_a_dict_and_is_frozen():
 
 
 def test_difference_of_two_snapshots_measures_a_block_of_code():
-    memrt.reset_peak()
+    memrt.debug.reset_peak()
     before = memrt.stats()
     a = memrt.zeros(1000, "u1")
     b = memrt.zeros(500, "u1")
@@ -85,7 +85,7 @@ def test_reset_peak_restarts_at_the_live_bytes():
     memrt.empty(9000, "u1", policy=policy)
     stats = policy.stats()
     assert abs(stats.peak - 10_000) <= stats.peak_error
-    memrt.reset_peak(policy)
+    memrt.debug.reset_peak(policy)
     stats = policy.stats()
     assert abs(stats.peak - kept.nbytes) <= stats.peak_error
 
@@ -147,7 +147,7 @@ def test_repr_shows_rounded_and_exact_numbers():
 
 @pytest.mark.parametrize("nonsense", ["default", 5, object()])
 def test_stats_of_a_non_policy_raises_type_error(nonsense):
-    for call in (memrt.stats, memrt.reset_peak):
+    for call in (memrt.stats, memrt.debug.reset_peak):
         with pytest.raises(TypeError, match=r"memrt\.Policy"):
             call(nonsense)
 
