@@ -51,7 +51,7 @@ def test_callback_gets_level_on_main_thread_within_a_second(limited):
     del kept, more
 
 
-def test_level_falls_with_free_and_calls_again_after_the_next_rise(limited):
+def test_level_falls_with_free_and_rises_again(limited):
     seen = []
     with memrt.on_pressure(seen.append, "low"):
         for round in range(1, 4):
@@ -225,7 +225,7 @@ assert os.waitstatus_to_exitcode(status) == 7
 """
 
 
-def test_callbacks_continue_after_fork_without_a_warning_of_threads():
+def test_callbacks_continue_after_fork_without_warning():
     environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
     command = [sys.executable, "-c", FORK]
     result = subprocess.run(
