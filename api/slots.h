@@ -174,9 +174,9 @@
     CHECKED(limit_read, memrt__limit_read)                                                         \
     PLAIN(mappings, memrt__mappings_read)                                                          \
     CHECKED(hook_add, memrt__hook_add)                                                             \
-    PLAIN(hook_remove, memrt__hook_remove)\
+    PLAIN(hook_remove, memrt__hook_remove)                                                         \
     PLAIN(reclaim_add, memrt__reclaim_add)                                                         \
-    PLAIN(reclaim_remove, memrt__reclaim_remove)\
+    PLAIN(reclaim_remove, memrt__reclaim_remove)                                                   \
     PLAIN(pressure_read, memrt__pressure_read)                                                     \
     PLAIN(pressure_add, memrt__pressure_add)                                                       \
     PLAIN(pressure_remove, memrt__pressure_remove)

@@ -58,8 +58,8 @@ bool memrt__runtime_is_valid(void)
            memrt__pressure_is_valid() && memrt__stats_is_valid() && memrt__live_is_valid() &&
            memrt__named_refs_is_valid() && memrt__sites_is_valid() && memrt__trace_is_valid() &&
            memrt__policy_table_is_valid() && memrt__policy_allocators_is_valid() &&
-           memrt__reclaim_is_valid() &&
-           memrt__scope_tree_is_valid() && memrt__home_is_valid() && memrt__symbols_is_valid();
+           memrt__reclaim_is_valid() && memrt__scope_tree_is_valid() && memrt__home_is_valid() &&
+           memrt__symbols_is_valid();
 }
 
 /// Check all structures at exit. A child made without fork handlers, for example by clone(), may
