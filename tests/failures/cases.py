@@ -36,6 +36,8 @@ from arrowarray import StreamProducer
 SYSTEM = ("heap", "mmap", "munmap", "mremap", "madvise", "mprotect", "thread")
 NOT_PYTHONS = ("memrt", *SYSTEM)
 NOT_MEMRTS = ("python", *SYSTEM)
+# Callbacks for memory pressure need a thread: test_refused_thread_raises_memory_error.
+NOT_THREADS = ("memrt", "python", *SYSTEM[:-1])
 # Python code that makes a closure without memory: CPython 3.11 may lose a reference, CPython 3.13
 # may crash. So failures of Python's allocators are injected before Python 3.12 only.
 WITH_CLOSURE = ("memrt", *NOT_MEMRTS) if sys.version_info < (3, 12) else NOT_PYTHONS
@@ -978,9 +980,9 @@ CASES: dict[str, Case] = {
     "memrt.types.ProcessMemory.__repr__": Case(lambda g: repr(PROCESS_MEMORY)),
     "memrt.types.MemoryPart": Case(lambda g: memrt.types.MemoryPart(1, 2)),
     "memrt.types.MemoryPart.to_dict": Case(lambda g: MEMORY_PART.to_dict()),
-    "memrt.on_pressure": Case(lambda g: memrt.on_pressure(len).close()),
+    "memrt.on_pressure": Case(lambda g: memrt.on_pressure(len).close(), faults=NOT_THREADS),
     "memrt.types.PressureCallback": Case(
-        lambda g: memrt.types.PressureCallback(len, "critical").close()
+        lambda g: memrt.types.PressureCallback(len, "critical").close(), faults=NOT_THREADS
     ),
     "memrt.types.PressureCallback.close": Case(lambda g: CLOSED_CALLBACK.close()),
     "memrt.types.PressureCallback.is_open": Case(lambda g: CLOSED_CALLBACK.is_open),
@@ -994,7 +996,9 @@ CASES: dict[str, Case] = {
     ),
     "_memrt.pressure_read": Case(lambda g: _memrt.pressure_read()),
     "_memrt.pressure_setup": Case(lambda g: _memrt.pressure_setup({})),
-    "_memrt.pressure_add": Case(lambda g: _memrt.pressure_remove(31, _memrt.pressure_add(31, 3))),
+    "_memrt.pressure_add": Case(
+        lambda g: _memrt.pressure_remove(31, _memrt.pressure_add(31, 3)), faults=NOT_THREADS
+    ),
     "_memrt.pressure_remove": Case(lambda g: _memrt.pressure_remove(31, 0)),
     "_memrt.mappings": Case(lambda g: _memrt.mappings()),
     "_memrt.malloc_figures": Case(lambda g: _memrt.malloc_figures()),

@@ -206,6 +206,26 @@ def test_program_with_a_callback_exits_cleanly(end):
     assert result.stderr == ""
 
 
+REFUSED = """
+import resource
+import memrt
+register, kept = memrt.on_pressure, memrt.debug.pressure()
+pages = int(open("/proc/self/statm").read().split()[0])
+limit = pages * resource.getpagesize() + (3 << 20)  # less than the stack of a thread
+resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+try:
+    register(print)
+except MemoryError:
+    print("refused")
+"""
+
+
+def test_refused_thread_raises_memory_error():
+    command = [sys.executable, "-c", REFUSED]
+    result = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    assert result.stdout == "refused\n", result.stderr
+
+
 FORK = """
 import os, sys, time, warnings
 import memrt
