@@ -42,18 +42,6 @@ static void note_level(void *context, uint64_t level)
     (void)memrt__fetch_add_relaxed((size_t *)context, 1);
 }
 
-static size_t get_calls(void)
-{
-    return memrt__load_relaxed(&calls);
-}
-
-static void await_calls(size_t count)
-{
-    while (get_calls() < count) {
-        usleep(1000);
-    }
-}
-
 static void await_rest(void)
 {
     while (memrt__load_relaxed(&memrt__pressure_runs) != 0) {
@@ -71,6 +59,20 @@ static uint64_t add(memrt_pressure_level_t level)
 static void remove_callback(uint64_t id)
 {
     REQUIRE(api->pressure_remove(id) == MEMRT_OK);
+}
+
+#if MEMRT_COUNTERS
+
+static size_t get_calls(void)
+{
+    return memrt__load_relaxed(&calls);
+}
+
+static void await_calls(size_t count)
+{
+    while (get_calls() < count) {
+        usleep(1000);
+    }
 }
 
 static memrt_pressure_t read_pressure(void)
@@ -105,8 +107,6 @@ static void clear(void *block, size_t percent)
 {
     api->block_free(NULL, block, LIMIT / 100 * percent);
 }
-
-#if MEMRT_COUNTERS
 
 TEST(reading_is_of_the_nearest_limit)
 {
