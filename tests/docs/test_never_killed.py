@@ -41,7 +41,7 @@ def test_command_of_page_has_its_output(command, output, tmp_path, monkeypatch):
     assert checker.check_output(output, shown, doctest.ELLIPSIS), shown
 
 
-def test_page_has_a_kill_a_traceback_and_a_rescue():
+def test_page_has_a_kill_a_traceback_and_two_rescues():
     assert [output.split()[0] for _, output in SESSION.findall(TEXT)] == [
-        *("Killed", "Traceback", "4950.0")
+        *("Killed", "Traceback", "4950.0", "4950.0")
     ]
