@@ -128,7 +128,7 @@ static bool is_in_use(const memrt_scope_t *outer)
 {
     const memrt_scope_t *scope = first_scope;
     while (scope != NULL &&
-           !(memrt__load_acquire(&scope->refs) > scope->inner && is_inside(scope, outer))) {
+           !(memrt__load_relaxed(&scope->refs) > scope->inner && is_inside(scope, outer))) {
         scope = scope->next;
     }
     return scope != NULL;

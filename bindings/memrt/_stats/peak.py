@@ -31,7 +31,7 @@ class exact_peak:  # noqa: N801 - reads as a noun where it is used
     Examples
     --------
     >>> import memrt
-    >>> with memrt.debug.exact_peak(), memrt.scope("load") as load:
+    >>> with memrt.debug.exact_peak(), memrt.scope("exact") as load:
     ...     table = memrt.zeros(1000)
     >>> load.peak, load.stats().peak_error
     (8000, 0)
