@@ -7,6 +7,7 @@
 #include "runtime/alloc/heap/purger.h"
 #include "runtime/config/fault_injection.h"
 #include "runtime/config/options.h"
+#include "runtime/pressure/pressure_thread.h"
 #include "runtime/runtime.h"
 #include "support/books.h"
 #include "support/kernel.h"
@@ -88,7 +89,8 @@ static void open_books(void)
 static void close_books(void)
 {
     kernel_obey();
-    memrt__purger_stop(); /* the purger reads the options */
+    memrt__pressure_stop(); /* may start the purger; both threads read the options */
+    memrt__purger_stop();
     memrt__options = options_before;
     ck_assert_int_eq(api->fail_allocations(NULL), MEMRT_OK);
     suite_expect_valid();
