@@ -576,6 +576,7 @@ static void add_hook(const memrt_api_t *checked, memrt_policy_t *policy)
 {
     memrt_hook_t hook = {.struct_size = sizeof(hook), .call = ignore_event, .policy = policy};
     uint64_t id;
+    REQUIRE(checked->hook_add(&(memrt_hook_t){.policy = policy}, &id) == MEMRT_EINVAL);
     REQUIRE(checked->hook_add(&hook, &id) == MEMRT_OK);
     REQUIRE(checked->hook_remove(id) == MEMRT_OK);
 }

@@ -187,6 +187,7 @@ TEST(ninth_hook_is_refused_until_one_is_removed)
     remove_hook(ids[3]);
     ck_assert_int_eq(api->hook_add(&hook, &another), MEMRT_OK);
     ck_assert_uint_ne(another, ids[3]);
+    ck_assert_int_eq(api->hook_remove(ids[3]), MEMRT_EINVAL);
     remove_hook(another);
     for (size_t i = 0; i < MEMRT_HOOKS_MAX; i++) {
         ck_assert_int_eq(api->hook_remove(ids[i]), i == 3 ? MEMRT_EINVAL : MEMRT_OK);
@@ -343,6 +344,20 @@ TEST(child_does_not_wait_for_calls_of_the_parent)
     child_expect_success(remove_in_child, &id);
     memrt__store_release(&gate.opened, 1);
     ck_assert_int_eq(pthread_join(caller, NULL), 0);
+    remove_hook(id);
+    api->block_free(NULL, data, 300);
+}
+
+static void fork_inside(const memrt_hook_event_t *event, void *context)
+{
+    (void)event;
+    child_expect_success(remove_in_child, context);
+}
+
+TEST(call_may_fork_and_remove_its_hook_in_the_child)
+{
+    uint64_t id = add_hook(fork_inside, &id);
+    void *data = api->block_alloc(NULL, 300);
     remove_hook(id);
     api->block_free(NULL, data, 300);
 }
