@@ -196,8 +196,10 @@ def count_anew(listing: Listing) -> Count | None:
         if not run_tests():
             return None
         count = count_branches()
-        if count.missed <= listing.reasons.keys() or turn == TURNS - 1:
+        unlisted = sorted(count.missed - listing.reasons.keys())
+        if not unlisted or turn == TURNS - 1:
             break
+        print("→ again, for branches that are not listed:", *unlisted, sep="\n    ", flush=True)
     return count
 
 
