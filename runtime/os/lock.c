@@ -1,7 +1,7 @@
 #include "runtime/os/lock.h"
 
 #include <sched.h>
-#include <stdint.h>
+#include <time.h>
 
 #include "runtime/base/atomics.h"
 #include "runtime/base/compiler.h"
@@ -296,11 +296,21 @@ bool memrt__lock_pass(memrt__rank_t rank)
     return memrt__lock_or_fork(rank);
 }
 
-int memrt__lock_wait(memrt__rank_t rank, pthread_cond_t *condition, const struct timespec *until)
+void memrt__lock_condition(pthread_cond_t *condition)
+{
+    pthread_condattr_t attributes;
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    pthread_cond_init(condition, &attributes);
+    pthread_condattr_destroy(&attributes);
+}
+
+int memrt__lock_wait(memrt__rank_t rank, pthread_cond_t *condition, uint64_t until)
 {
     MEMRT__SHIELD;
     MEMRT__ASSERT_HELD(rank);
-    return pthread_cond_timedwait(condition, &locks[rank].mutex, until);
+    struct timespec time = {(time_t)(until / 1000000000u), (long)(until % 1000000000u)};
+    return pthread_cond_timedwait(condition, &locks[rank].mutex, &time);
 }
 
 void memrt__lock_at_fork(void (*child)(void))

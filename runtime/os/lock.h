@@ -3,7 +3,7 @@
 
 #include <pthread.h>
 #include <stdbool.h>
-#include <time.h>
+#include <stdint.h>
 
 #include "runtime/base/check.h"
 
@@ -42,9 +42,12 @@ _Static_assert(MEMRT__RANKS < 64, "ThreadSanitizer allows fewer than 64 locks pe
 void memrt__lock(memrt__rank_t rank);
 void memrt__unlock(memrt__rank_t rank);
 
-/// Wait for `condition`, on the monotonic clock, until the time `until`. The lock is released
-/// during the wait. Returns 0, or ETIMEDOUT after that time.
-int memrt__lock_wait(memrt__rank_t rank, pthread_cond_t *condition, const struct timespec *until);
+/// Make a condition for memrt__lock_wait().
+void memrt__lock_condition(pthread_cond_t *condition);
+
+/// Wait for `condition` until the time `until` of memrt__os_now_ns(). The lock is released during
+/// the wait. Returns 0, or ETIMEDOUT after that time.
+int memrt__lock_wait(memrt__rank_t rank, pthread_cond_t *condition, uint64_t until);
 
 /// Take a lock that each allocation and free may need. Returns false when another thread forks and
 /// the fork takes long, for example because a handler of another library waits for the calling

@@ -3,7 +3,6 @@
 #include <limits.h>
 #include <pthread.h>
 #include <stdint.h>
-#include <time.h>
 
 #include "runtime/base/shield.h"
 #include "runtime/base/slow_path.h"
@@ -25,7 +24,9 @@ typedef struct entry {
 static entry_t entries[MEMRT_RECLAIM_MAX];
 static uint64_t last_number;
 
-static pthread_cond_t run_ended; /* on CLOCK_MONOTONIC */
+#define PATIENCE ((uint64_t)1000000000) /* nanoseconds of one wait */
+
+static pthread_cond_t run_ended;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 static MEMRT__THREAD_LOCAL bool in_round;     /* the thread reclaims memory */
@@ -33,11 +34,7 @@ static MEMRT__THREAD_LOCAL entry_t *run_here; /* callback that the thread runs; 
 
 static void make_condition(void)
 {
-    pthread_condattr_t attributes;
-    pthread_condattr_init(&attributes);
-    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    pthread_cond_init(&run_ended, &attributes);
-    pthread_condattr_destroy(&attributes);
+    memrt__lock_condition(&run_ended);
 }
 
 static entry_t *find_entry(memrt_reclaim_fn function, const void *context)
@@ -93,10 +90,7 @@ memrt_status_t memrt__reclaim_add(memrt_reclaim_fn function, void *context, int 
 static void await_runs(const entry_t *entry, uint64_t number)
 {
     while (entry->number == number && entry->runs != 0) {
-        struct timespec until;
-        clock_gettime(CLOCK_MONOTONIC, &until);
-        until.tv_sec += 1;
-        (void)memrt__lock_wait(MEMRT__RANK_POLICIES, &run_ended, &until);
+        (void)memrt__lock_wait(MEMRT__RANK_POLICIES, &run_ended, memrt__os_now_ns() + PATIENCE);
     }
 }
 

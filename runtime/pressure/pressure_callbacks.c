@@ -1,7 +1,5 @@
 #include "runtime/pressure/pressure_callbacks.h"
 
-#include <time.h>
-
 #include "runtime/base/atomics.h"
 #include "runtime/base/check.h"
 #include "runtime/os/lock.h"
@@ -29,11 +27,7 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 static void make_condition(void)
 {
-    pthread_condattr_t attributes;
-    pthread_condattr_init(&attributes);
-    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    pthread_cond_init(&memrt__pressure_change, &attributes);
-    pthread_condattr_destroy(&attributes);
+    memrt__lock_condition(&memrt__pressure_change);
 }
 
 void memrt__pressure_callbacks_start(void)
@@ -78,9 +72,8 @@ static void await_call(const entry_t *entry)
 {
     uint64_t call = entry->call;
     while (call != 0 && entry->call == call && !pthread_equal(entry->caller, pthread_self())) {
-        uint64_t until = memrt__os_now_ns() + PATIENCE;
-        struct timespec time = {(time_t)(until / 1000000000u), (long)(until % 1000000000u)};
-        (void)memrt__lock_wait(MEMRT__RANK_PRESSURE, &memrt__pressure_change, &time);
+        (void)memrt__lock_wait(MEMRT__RANK_PRESSURE, &memrt__pressure_change,
+                               memrt__os_now_ns() + PATIENCE);
     }
 }
 

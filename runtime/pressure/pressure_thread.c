@@ -4,7 +4,6 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdint.h>
-#include <time.h>
 
 #include "runtime/base/atomics.h"
 #include "runtime/base/check.h"
@@ -63,10 +62,9 @@ static void sleep_one_period(uint64_t mine, uint32_t permille)
 {
     uint64_t period = permille >= NEAR ? PERIOD_NEAR : PERIOD;
     uint64_t until = memrt__os_now_ns() + period;
-    struct timespec time = {(time_t)(until / 1000000000u), (long)(until % 1000000000u)};
     int status = 0;
     while (turn == mine && !hurried && status != ETIMEDOUT) {
-        status = memrt__lock_wait(MEMRT__RANK_PRESSURE, &memrt__pressure_change, &time);
+        status = memrt__lock_wait(MEMRT__RANK_PRESSURE, &memrt__pressure_change, until);
     }
     hurried = false;
 }

@@ -4,7 +4,6 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 #include "runtime/base/atomics.h"
 #include "runtime/base/shield.h"
@@ -29,16 +28,12 @@ static bool ended;
 static size_t process; /* id of the process that has the page */
 static size_t late;    /* 1: a forked child starts its thread with a later allocation */
 
-static pthread_cond_t change; /* on the monotonic clock */
+static pthread_cond_t change;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 static void make_condition(void)
 {
-    pthread_condattr_t attributes;
-    pthread_condattr_init(&attributes);
-    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    pthread_cond_init(&change, &attributes);
-    pthread_condattr_destroy(&attributes);
+    memrt__lock_condition(&change);
 }
 
 /* --- Content of a slot. --- */
@@ -180,10 +175,9 @@ static void wait_for_next_snapshot(uint64_t begun)
 {
     uint64_t now = memrt__os_now_ns();
     uint64_t until = now + memrt__size_max(PERIOD, (now - begun) * SHARE);
-    struct timespec time = {(time_t)(until / 1000000000u), (long)(until % 1000000000u)};
     int status = 0;
     while (shared && status == 0) {
-        status = memrt__lock_wait(MEMRT__RANK_STATS_PAGE, &change, &time);
+        status = memrt__lock_wait(MEMRT__RANK_STATS_PAGE, &change, until);
     }
 }
 
@@ -343,13 +337,13 @@ __attribute__((destructor)) static void remove_page_at_exit(void)
 /// libraries, and these may wait for any length of time.
 void memrt__stats_page_pause(void)
 {
-    struct timespec until = {.tv_sec = (time_t)(memrt__os_now_ns() / 1000000000u) + 2};
+    uint64_t until = memrt__os_now_ns() + 2000 * MS;
     int status = 0;
     pthread_once(&once, make_condition);
     memrt__lock(MEMRT__RANK_STATS_PAGE);
     pausing++;
     while (busy && status == 0) {
-        status = memrt__lock_wait(MEMRT__RANK_STATS_PAGE, &change, &until);
+        status = memrt__lock_wait(MEMRT__RANK_STATS_PAGE, &change, until);
     }
     memrt__unlock(MEMRT__RANK_STATS_PAGE);
 }

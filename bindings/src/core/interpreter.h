@@ -87,10 +87,10 @@ void memrt__interpreter_schedule(void);
 /// no call is made any more. Returns 0 while the queue of calls is full.
 int memrt__interpreter_schedule_call(int (*call)(void *unused));
 
-/// Turn later calls of both functions into no-ops. Call when interpreter shutdown
-/// begins, because Py_AddPendingCall() needs an interpreter that still exists.
+/// Turn later calls of both functions into no-ops. Call when interpreter shutdown begins, because
+/// Py_AddPendingCall() needs an interpreter that still exists.
 ///
-/// Waits until no thread is inside memrt__interpreter_schedule(), for at most 10,000 yields of the
+/// Waits until no thread is inside one of the functions, for at most 10,000 yields of the
 /// processor. In a forked child, the count of such threads may include a thread that exists in the
 /// parent alone.
 void memrt__interpreter_stop_scheduling(void);

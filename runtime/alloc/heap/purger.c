@@ -5,7 +5,6 @@
 #include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
-#include <time.h>
 
 #include "runtime/alloc/heap/large_cache.h"
 #include "runtime/alloc/heap/large_cache_purge.h"
@@ -30,16 +29,12 @@ static unsigned refusals; /* consecutive starts that the system refused */
 static size_t skips;      /* coming calls that start no thread */
 static bool ended;        /* the process ends: no further starts */
 
-static pthread_cond_t stop; /* on CLOCK_MONOTONIC */
+static pthread_cond_t stop;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 static void make_condition(void)
 {
-    pthread_condattr_t attributes;
-    pthread_condattr_init(&attributes);
-    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    pthread_cond_init(&stop, &attributes);
-    pthread_condattr_destroy(&attributes);
+    memrt__lock_condition(&stop);
 }
 
 #define MS ((uint64_t)1000000) /* nanoseconds */
@@ -75,12 +70,11 @@ static bool is_going_on(void)
 static bool sleep_one_period(void)
 {
     uint64_t until = memrt__os_now_ns() + compute_period(get_shortest_decay());
-    struct timespec time = {(time_t)(until / 1000000000u), (long)(until % 1000000000u)};
     int status = 0;
     MEMRT__ASSERT_HELD(MEMRT__RANK_PURGER);
     hurried = false;
     while (is_going_on() && !hurried && status != ETIMEDOUT) {
-        status = memrt__lock_wait(MEMRT__RANK_PURGER, &stop, &time);
+        status = memrt__lock_wait(MEMRT__RANK_PURGER, &stop, until);
     }
     return is_going_on();
 }

@@ -108,10 +108,8 @@ int __real_pthread_create(pthread_t *thread, const pthread_attr_t *attributes,
                           void *(*start)(void *), void *context);
 int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attributes,
                           void *(*start)(void *), void *context);
-int __real_memrt__lock_wait(memrt__rank_t rank, pthread_cond_t *condition,
-                            const struct timespec *until);
-int __wrap_memrt__lock_wait(memrt__rank_t rank, pthread_cond_t *condition,
-                            const struct timespec *until);
+int __real_memrt__lock_wait(memrt__rank_t rank, pthread_cond_t *condition, uint64_t until);
+int __wrap_memrt__lock_wait(memrt__rank_t rank, pthread_cond_t *condition, uint64_t until);
 int __real_sched_yield(void);
 int __wrap_sched_yield(void);
 ssize_t __real_pwrite(int file, const void *bytes, size_t size, off_t at);
@@ -238,10 +236,9 @@ size_t __wrap_memrt__os_page_size(void)
     return page != 0 ? page : __real_memrt__os_page_size();
 }
 
-int __wrap_memrt__lock_wait(memrt__rank_t rank, pthread_cond_t *condition,
-                            const struct timespec *until)
+int __wrap_memrt__lock_wait(memrt__rank_t rank, pthread_cond_t *condition, uint64_t until)
 {
-    memrt__store_relaxed(&sleep_end, (size_t)until->tv_sec);
+    memrt__store_relaxed(&sleep_end, (size_t)(until / 1000000000u));
     return __real_memrt__lock_wait(rank, condition, until);
 }
 
