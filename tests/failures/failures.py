@@ -15,7 +15,8 @@ import os
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import memrt
@@ -41,9 +42,9 @@ documented error. Statistics, live blocks and references were unchanged, and the
 worked. Calls without a failure point ran while all requests fail."""
 
 
-def succeeded(*command: object, env: dict[str, str] | None = None) -> bool:
-    environment = {**(env or os.environ), points.VARIABLE: str(FILE)}
-    print("→", *command[:1], *command[-1:], flush=True)
+def succeeded(*command: object, env: Mapping[str, str] = os.environ) -> bool:
+    environment = {**env, points.VARIABLE: str(FILE)}
+    print("→", *command, flush=True)
     return subprocess.run(list(map(str, command)), cwd=ROOT, env=environment).returncode == 0
 
 
@@ -51,16 +52,27 @@ def meet_in_c() -> bool:
     return succeeded(ROOT / "build" / "dev" / "test_creators")
 
 
-def meet_in_python() -> bool:
-    refusal.build(WORK)
+def meet_in_python(part: str) -> bool:
     worker = Path(__file__).with_name("meet.py")
-    return succeeded(sys.executable, worker, env=refusal.environment(WORK))
+    return succeeded(sys.executable, worker, "--part", part, env=refusal.environment(WORK))
 
 
 def meet_in_numba() -> bool:
     from chore import newest_python
 
     return succeeded(newest_python(), "-m", "pytest", "-q", *NUMBA)
+
+
+def meet(numba: bool) -> bool:
+    """Run the cases of all languages, a process for each processor."""
+    refusal.build(WORK)
+    processes = os.cpu_count() or 1
+    with ThreadPoolExecutor(processes) as pool:
+        runs = [pool.submit(meet_in_python, f"{k}/{processes}") for k in range(1, processes + 1)]
+        runs.append(pool.submit(meet_in_c))
+        if numba:
+            runs.append(pool.submit(meet_in_numba))
+    return all([run.result() for run in runs])
 
 
 def exported() -> set[str]:
@@ -104,9 +116,7 @@ def main() -> int:
     options = parser.parse_args()
     WORK.mkdir(parents=True, exist_ok=True)
     FILE.unlink(missing_ok=True)
-    outcomes = [meet_in_c(), meet_in_python()]
-    if not options.quick:
-        outcomes.append(meet_in_numba())
+    is_good = meet(numba=not options.quick)
     functions = by_function(points.read(FILE))
     unmet = exported() - set(functions)
     print(
@@ -114,7 +124,7 @@ def main() -> int:
     )
     if unmet:
         print("no case for", ", ".join(sorted(unmet)), file=sys.stderr)
-    if not all(outcomes) or unmet:
+    if not is_good or unmet:
         return 1
     if not options.quick:
         write_section(functions)

@@ -1,6 +1,6 @@
 """Run the cases with faults and print the number of failure points (worker process).
 
-usage: python meet.py [--faults NAME,...] [PATTERN ...]
+usage: python meet.py [--faults NAME,...] [--part K/N] [PATTERN ...]
 
 The library of refusing.c must be preloaded, and nomemory and probe must be importable. The exit
 status is 1 if a case went wrong or a public name has no case.
@@ -20,11 +20,19 @@ from faults import Fault, all_faults, keep_what_makes_calls
 from variables import begin_with_places_apart
 
 
-def meet_fault(fault: Fault, patterns: list[str], wrong: list[str]) -> list[driver.Count]:
+def chosen_cases(patterns: list[str], part: str) -> list[str]:
+    """Return the names with one of the patterns: all, or each N-th from the K-th for part "K/N"."""
+    names = [name for name in CASES if any(p in name for p in patterns)]
+    which, _, number = part.partition("/")
+    return names[int(which) - 1 :: int(number)]
+
+
+def meet_fault(fault: Fault, names: list[str], wrong: list[str]) -> list[driver.Count]:
     counts = []
     keep_what_makes_calls(fault)
-    for name, case in CASES.items():
-        if any(p in name for p in patterns) and fault.name in case.faults:
+    for name in names:
+        case = CASES[name]
+        if fault.name in case.faults:
             try:
                 counts.extend(driver.both(name, case, fault))
             except driver.WrongError as error:
@@ -38,6 +46,7 @@ def main() -> int:
     parser.add_argument(
         "--faults", default="", help="comma-separated kinds of faults; default: all"
     )
+    parser.add_argument("--part", default="1/1", metavar="K/N", help="one of N parts of the cases")
     parser.add_argument(
         "patterns", nargs="*", default=[""], help="parts of case names; default: all"
     )
@@ -52,9 +61,10 @@ def main() -> int:
     make_cuda_policies()
     gc.collect()
     gc.freeze()
+    names = chosen_cases(options.patterns, options.part)
     for name in chosen:
         begin = time.monotonic()
-        counts = meet_fault(faults[name], options.patterns, wrong)
+        counts = meet_fault(faults[name], names, wrong)
         met, refused = sum(c.points for c in counts), sum(c.refused for c in counts)
         seconds = time.monotonic() - begin
         print(f"{name:8} {met:7,} points, {refused:7,} refused, in {seconds:.1f} s", flush=True)
