@@ -72,7 +72,7 @@ def meet(numba: bool) -> bool:
         runs.append(pool.submit(meet_in_c))
         if numba:
             runs.append(pool.submit(meet_in_numba))
-    return all([run.result() for run in runs])
+    return all(run.result() for run in runs)
 
 
 def exported() -> set[str]:

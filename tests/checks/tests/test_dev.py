@@ -25,7 +25,7 @@ def test_second_dev_command_waits_for_the_first(tmp_path: Path):
     shutil.copy(ROOT / "dev", tmp_path)
     probe = (
         'cd "$1"; source ./dev help >/dev/null; exec 9<dev; acquire; acquire; release;'
-        ' echo begin >>order; sleep 0.2; echo end >>order; release'
+        " echo begin >>order; sleep 0.2; echo end >>order; release"
     )
     runs = [subprocess.Popen(["bash", "-c", probe, "bash", tmp_path]) for _ in range(4)]
     assert [run.wait() for run in runs] == [0] * 4
