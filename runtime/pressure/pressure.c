@@ -19,7 +19,7 @@ memrt_status_t memrt__pressure_read(memrt_pressure_t *out)
     memrt__pressure_state_t state;
     memrt__headroom_t room = memrt__headroom_read();
     memrt__lock(MEMRT__RANK_PRESSURE);
-    memrt_pressure_source_t source = memrt__pressure_watched(&state);
+    memrt_pressure_source_t source = memrt__pressure_last_state(&state);
     memrt__unlock(MEMRT__RANK_PRESSURE);
     memrt_pressure_level_t level =
         memrt__pressure_update(&state, room.permille, MEMRT_PRESSURE_NONE, memrt__os_now_ns());

@@ -222,7 +222,7 @@ void memrt__pressure_start(void)
     }
 }
 
-memrt_pressure_source_t memrt__pressure_watched(memrt__pressure_state_t *out)
+memrt_pressure_source_t memrt__pressure_last_state(memrt__pressure_state_t *out)
 {
     MEMRT__ASSERT_HELD(MEMRT__RANK_PRESSURE);
     *out = state;

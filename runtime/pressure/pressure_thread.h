@@ -8,33 +8,41 @@
 
 #include "runtime/pressure/pressure_level.h"
 
-/// Pressure thread: reads the limits of the process, calls callbacks for memory pressure, and
-/// adapts the limit "auto" to the limits of the system. The thread is separate from the purger,
-/// because callbacks may take long, and memory must go back meanwhile. The thread exists only while
-/// there is work. A fork and process exit stop the thread first, except in a callback.
+/// Pressure thread: computes the level of memory pressure, calls the callbacks of the program at a
+/// change of the level, and adapts the memory limit "auto" to the limits of the system. The thread
+/// is separate from the purger, because a callback may take long, and the purger must return memory
+/// to the system meanwhile.
+///
+/// Invariant: at most one pressure thread serves, and only while there is work: a callback, or the
+/// limit "auto". A fork and process exit end the thread first. Neither waits for a running
+/// callback.
 
-/// Nonzero while a thread serves. Relaxed; written under the lock of rank PRESSURE.
+/// 1 while a thread serves, otherwise 0. Relaxed; written under the lock of rank PRESSURE.
 extern size_t memrt__pressure_runs;
 
 /// Return whether the thread has work: callbacks, or a limit that follows the system.
 bool memrt__pressure_is_wanted(void);
 
-/// Start the thread if there is work. The caller may hold any lock of a lower rank. No effect
-/// during a fork, and where the system refuses a thread.
+/// Start the thread if there is work. Takes the lock of rank PRESSURE. No effect during a fork, and
+/// if the system refuses a thread.
 void memrt__pressure_start(void);
 
-/// Start the thread unless a thread serves, and have the thread check its work now. Returns false
-/// if the system refuses a thread. No effect during a fork and after the end of the process began.
-/// Under the lock of rank PRESSURE.
+/// Wake the thread for an immediate check. Start the thread if there is work and no thread serves,
+/// except during a fork and after process exit began. Under the lock of rank PRESSURE.
+///
+/// Failure: returns false if the system refuses a thread.
 bool memrt__pressure_hurry(void);
 
-/// Read the state of the level, and the source of signals. Under the lock of rank PRESSURE.
-memrt_pressure_source_t memrt__pressure_watched(memrt__pressure_state_t *out);
+/// Copy the state at the last check to `*out`, and return the source of signals. All zero and
+/// MEMRT_PRESSURE_HEADROOM while no thread serves. Under the lock of rank PRESSURE.
+memrt_pressure_source_t memrt__pressure_last_state(memrt__pressure_state_t *out);
 
-/// Stop the thread before a fork, and wait for its end, except in a callback.
+/// Stop the thread before a fork, and wait for the end of the thread, unless a callback runs. The
+/// thread of a running callback ends after the callback.
 void memrt__pressure_stop(void);
 
-/// Reset the state in a forked child, with locks made anew: no thread runs, and all callbacks stay.
+/// Reset the state in a forked child, whose locks are already reset: no thread serves, and all
+/// callbacks stay.
 void memrt__pressure_forked(void);
 
 #if MEMRT_DEBUG
