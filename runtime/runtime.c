@@ -218,7 +218,7 @@ static void rest_gauges(void)
 {
     memrt__thread_reap();
     memrt__stats_rest_gauges();
-    memrt__thread_cache_ask_others(memrt__self);
+    memrt__thread_cache_drain_others(memrt__self);
 }
 
 memrt_status_t memrt__runtime_set_option(const char *name, const char *value, char *why,

@@ -36,8 +36,8 @@ size_t memrt__allocator_release_unused(const memrt_allocator_t *allocator);
 size_t memrt__allocator_cached(const memrt_allocator_t *allocator);
 void memrt__allocator_destroy(const memrt_allocator_t *allocator);
 
-/// Minimum bytes of a large block. The uncached allocator maps large blocks, with page-aligned
-/// data.
+/// Minimum bytes of a large block: more than the data of any size class. The uncached allocator
+/// maps large blocks, with page-aligned data.
 #define MEMRT__LARGE (((size_t)1 << 20) + 1)
 
 /// The C library's malloc, with the requested alignment.
@@ -46,12 +46,12 @@ extern const memrt_allocator_t memrt__system_allocator;
 /// Pages from the operating system, lazily zero; with huge pages from 4 MiB on.
 extern const memrt_allocator_t memrt__mapped_allocator;
 
-/// The uncached allocator: small blocks from the system allocator, large blocks mapped. Keeps
-/// nothing for reuse.
+/// The uncached allocator: large blocks are mapped, and all other blocks come from the system
+/// allocator. Keeps nothing for reuse.
 extern const memrt_allocator_t memrt__uncached_allocator;
 
-/// The heap: blocks by size class from the calling thread's cache, large blocks from the
-/// large-object cache.
+/// The heap: small and medium blocks by size class from the calling thread's cache, large blocks
+/// from the large-object cache.
 extern const memrt_allocator_t memrt__heap_allocator;
 
 /// Return the allocator of policies without an explicit allocator: the heap, or the uncached

@@ -8,8 +8,8 @@
 #include "runtime/policy/memory_limit.h"
 #include "runtime/policy/reclaim.h"
 
-/// Return the flags of a block allocated by the slow path. If the block fits a pool class, the
-/// flags permit the fast path of a free.
+/// Return the flags of a block allocated by the slow path. If the layout is the
+/// layout of a size class, the flags permit the fast path of a free.
 static unsigned choose_flags(const memrt__block_request_t *request,
                              const memrt__block_layout_t *layout)
 {

@@ -130,8 +130,8 @@ static MEMRT__INLINE memrt_meminfo_t *memrt__block_new_fast(memrt__thread_t *sel
                                                             memrt_kind_t kind)
 {
     size_t class;
-    if (MEMRT__LIKELY(memrt__is_small_data(size))) {
-        class = memrt__class_of_small_data(size);
+    if (MEMRT__LIKELY(memrt__is_linear_data(size))) {
+        class = memrt__class_of_linear_data(size);
     } else if (memrt__is_fast_size(size)) {
         class = memrt__class_of_data(size);
     } else {

@@ -23,7 +23,7 @@
 #define MEMRT__FLAG_TINY 128u    ///< MemInfo of a tiny block: a separate header without data
 #define MEMRT__FLAG_DATA_BLOCK                                                                     \
     (1u << 16)                      ///< data of a resizable MemInfo, which reports list instead
-#define MEMRT__FLAG_BARE (1u << 19) ///< pool block with a header alone
+#define MEMRT__FLAG_BARE (1u << 19) ///< block of the heap with a header alone
 #define MEMRT__FLAG_DEVICE MEMRT_FLAG_DEVICE ///< device memory; the host must not access the data
 
 /// Minimum of bytes before the offset in a block with MEMRT__ALIGN_OFFSET. The header must not
@@ -46,7 +46,7 @@ bool memrt__block_layout_compute(memrt_kind_t kind, size_t size, size_t alignmen
 memrt__block_layout_t memrt__block_layout_of(const memrt_meminfo_t *mi);
 
 /// Return the bytes requested from the allocator beyond header and data, for a block of `bytes`.
-/// Rounding inside of the pool is not included.
+/// Rounding to a size class is not included.
 size_t memrt__block_extra_bytes(const memrt_meminfo_t *mi, size_t bytes);
 
 static inline bool memrt__has_data(memrt_kind_t kind)

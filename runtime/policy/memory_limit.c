@@ -44,7 +44,7 @@ static memrt_status_t set_limit(memrt__level_t *level, size_t bytes)
     memrt__store_relaxed(&unmeasured, 0);
     memrt__thread_reap();
     memrt__stats_rest_gauges();
-    memrt__thread_cache_ask_others(memrt__thread_or_null());
+    memrt__thread_cache_drain_others(memrt__thread_or_null());
     return MEMRT_OK;
 }
 
@@ -210,7 +210,7 @@ bool memrt__limit_has_room(const memrt__account_t *account, size_t bytes)
 static bool await_room(memrt__account_t *account, size_t bytes)
 {
     uint64_t until = memrt__os_now_ns() + PATIENCE;
-    memrt__thread_cache_ask_others(memrt__thread_or_null());
+    memrt__thread_cache_drain_others(memrt__thread_or_null());
     do {
         sched_yield();
         if (memrt__limit_has_room(account, bytes) && try_admit(account, bytes)) {

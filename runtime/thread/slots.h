@@ -53,7 +53,7 @@ typedef struct memrt__sampling_slot {
 /// Slot of runtime/alloc/heap/thread_cache.h.
 typedef struct memrt__cache_slot {
     memrt__bins_t bins;
-    size_t limits[2];  ///< own; bytes that all bin limits allow: small blocks, large blocks
+    size_t limits[2];  ///< own; bytes that all bin limits allow: small blocks, medium blocks
     size_t live;       ///< own; bytes in use in the process when a bin last ran empty
     size_t must_empty; ///< written under THREADS; not 0: the thread must empty its bins
 } memrt__cache_slot_t;

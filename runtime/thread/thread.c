@@ -166,10 +166,11 @@ void memrt__thread_reap(void)
 #define PAGE ((size_t)4096) /* bytes */
 #define PLACE 1344u         /* bytes between the start of a page and a record */
 
-/// A record and its place in a page. The data of a large block begins in the first 1,088 bytes of a
-/// page. While a store there is in progress, processors delay loads from the same place in other
-/// pages, because they compare the low 12 bits of addresses first. So the members of the record
-/// that every allocation reads, and the bins of large blocks, are at other places.
+/// A record and its place in a page. The data of a block with a span for itself, and of a
+/// mapping, begins in the first 1,088 bytes of a page. While a store there is in progress,
+/// processors delay loads from the same place in other pages, because they compare the low 12 bits
+/// of addresses first. So the members of the record that every allocation reads, and the bins of
+/// medium blocks, are at other places.
 typedef struct placed_record {
     struct placed_record *next; ///< fixed once linked; leak checkers find the memory by its start
     char unused[PLACE - sizeof(void *)];

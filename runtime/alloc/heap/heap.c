@@ -13,9 +13,10 @@
 #include "runtime/config/options.h"
 #include "runtime/os/os.h"
 
-/// The heap, the default allocator: blocks by size class from the calling thread's cache, large
-/// blocks from a large-object cache. Size and alignment alone determine the path of a block. The
-/// context is the large-object cache of a policy; NULL: the cache shared by all policies.
+/// The heap, the default allocator: small and medium blocks by size class from the calling thread's
+/// cache, large blocks from a large-object cache. Size and alignment alone determine the path of a
+/// block. The context is the large-object cache of a policy; NULL: the cache shared by all
+/// policies.
 
 void memrt__heap_start(void)
 {
@@ -203,7 +204,7 @@ static size_t heap_release_unused(void *ctx)
     }
     memrt__thread_t *self = memrt__thread_or_null();
     memrt__thread_reap();
-    memrt__thread_cache_ask_others(self);
+    memrt__thread_cache_drain_others(self);
     if (self != NULL) {
         memrt__thread_cache_drain(self);
     }

@@ -7,14 +7,20 @@
 #include "runtime/thread/bin_layout.h"
 
 /// Size classes of blocks. The first classes have a header and room for data: each multiple of 64
-/// up to 1 KiB, then eight steps per doubling up to MEMRT__CLASS_DATA_MAX. At most an eighth of a
-/// block is lost to rounding, and powers of two lose nothing. Further classes are for a header
-/// alone and for tiny blocks.
+/// up to 1 KiB, the linear classes, then eight steps per doubling up to MEMRT__CLASS_DATA_MAX. At
+/// most an eighth of a block is lost to rounding, and powers of two lose nothing. Further classes
+/// are for a header alone and for tiny blocks.
+///
+/// A block is small up to MEMRT__SMALL_CLASS_MAX bytes, medium up to MEMRT__CLASS_BYTES_MAX bytes,
+/// and large above. A large block is a mapping and has no class. Blocks of MEMRT__OWN_SPAN_FROM
+/// bytes or more, small or medium, have a span for one block.
 
+/// Largest data of a class, of a linear class, and largest block of a class, in bytes.
 #define MEMRT__CLASS_DATA_MAX ((size_t)1 << 20)
+#define MEMRT__LINEAR_DATA_MAX ((size_t)1 << 10)
 #define MEMRT__CLASS_BYTES_MAX (MEMRT_HEADER_SIZE + MEMRT__CLASS_DATA_MAX)
 
-/// Largest block that counts as small in thread caches and central lists, in bytes.
+/// Largest small block, in bytes. A thread cache limits its small and its medium blocks separately.
 #define MEMRT__SMALL_CLASS_MAX ((size_t)66 << 10)
 
 /// Return the class of the smallest block with room for `size` bytes of data, 1 to
@@ -60,16 +66,17 @@ static inline size_t memrt__class_bytes(unsigned class)
     return memrt__bytes_of_classes[class];
 }
 
-/// Minimum bytes of a block with a span for itself.
+/// Minimum bytes of a block with a span for one block.
 #define MEMRT__OWN_SPAN_FROM ((size_t)32 << 10)
 
+/// Return whether each block of the class has a span for itself.
 static inline bool memrt__class_has_own_spans(unsigned class)
 {
     return memrt__class_bytes(class) >= MEMRT__OWN_SPAN_FROM;
 }
 
-/// Return whether the blocks of the class have more than MEMRT__SMALL_CLASS_MAX bytes.
-static inline bool memrt__class_has_large_blocks(unsigned class)
+/// Return whether the blocks of the class are medium.
+static inline bool memrt__class_has_medium_blocks(unsigned class)
 {
     return memrt__class_bytes(class) > MEMRT__SMALL_CLASS_MAX;
 }

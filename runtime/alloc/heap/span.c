@@ -22,7 +22,8 @@ void memrt__link_refuse(const void *next)
         next);
 }
 
-#define SPAN_BYTES ((size_t)64 << 10) /* for small blocks */
+/* Minimum bytes and blocks of a full-length span that several blocks share. */
+#define SPAN_BYTES ((size_t)64 << 10)
 #define SPAN_BLOCKS 8u
 
 size_t memrt__span_bytes_max(size_t bytes)

@@ -26,8 +26,8 @@
 /// memrt__start_offset() bytes after the first unit.
 ///
 /// Between base and fresh lie `used` blocks plus the blocks in `free`. Fixed once the span is set
-/// up: base, end, bytes, class, units, clean; but the span of a large block may change its length
-/// and class together. All other fields are under the lock of the class.
+/// up: base, end, bytes, class, units, clean; but a span for one block may change its length and
+/// class together. All other fields are under the lock of the class.
 typedef struct memrt__span {
     struct memrt__span *next, *prev; ///< spans of the class with a block to give
     char *base, *end;
@@ -44,16 +44,16 @@ typedef struct memrt__span {
 /// Maximum of memrt__start_offset().
 #define MEMRT__START_MAX ((size_t)960)
 
-/// Return the bytes between the first of the pages of a large block and the block: a multiple of
-/// 64, by address. Blocks that all begin at the same place of a page compete for the same lines of
-/// the first-level cache when a program reads them side by side.
+/// Return the bytes between the first page of a span for one block, or of a mapping, and the block:
+/// a multiple of 64, by address. Blocks that all begin at the same place of a page compete for the
+/// same lines of the first-level cache when a program reads them side by side.
 static inline size_t memrt__start_offset(const void *pages)
 {
     uint64_t page = (uintptr_t)pages >> 12;
     return (size_t)(page * 0x9E3779B97F4A7C15u >> 60) * 64; /* the golden ratio spreads neighbors */
 }
 
-/// Return the first of the pages of a large block.
+/// Return the first page of the span for one block, or of the mapping, that has the block.
 static inline void *memrt__start_of_pages(const void *block)
 {
     return (void *)((uintptr_t)block & ~(uintptr_t)4095);
@@ -107,8 +107,8 @@ static inline void memrt__block_set_next(void *block, const void *next)
     ((void **)block)[2] = (void *)((size_t)next ^ memrt__link.key);
 }
 
-/// Return the maximum bytes of a span for blocks of `bytes`: at least eight small blocks. A large
-/// block has its own span, so that each large block goes back alone.
+/// Return the maximum bytes of a span for blocks of `bytes`: at least eight blocks, or one block of
+/// MEMRT__OWN_SPAN_FROM bytes or more. Each of these blocks goes back to the page heap alone.
 size_t memrt__span_bytes_max(size_t bytes);
 
 /// Set up a new span with base and units for blocks of a class.

@@ -21,7 +21,7 @@ static void set_limit(memrt__thread_t *self, unsigned class, size_t limit)
 {
     MEMRT__ASSERT(self == memrt__self);
     size_t more = limit - self->cache.bins.limit[class];
-    self->cache.limits[memrt__class_has_large_blocks(class)] += more * memrt__class_bytes(class);
+    self->cache.limits[memrt__class_has_medium_blocks(class)] += more * memrt__class_bytes(class);
     memrt__own_add(&self->cache.bins.room[class], more);
     memrt__own_add(&self->cache.bins.limit[class], more);
 }
@@ -33,23 +33,23 @@ static size_t read_live_bytes(void)
 
 /// Return the bytes that the limits of all bins of the same kind may allow together. The result
 /// depends on the bytes in use by the process: now, or when a bin last ran empty, whichever is
-/// larger. Blocks freed all at once are likely to be needed again. A single large block is always
+/// larger. Blocks freed all at once are likely to be needed again. A single medium block is always
 /// allowed.
 static size_t compute_allowance(const memrt__thread_t *self, unsigned class)
 {
     size_t live = memrt__size_max(self->cache.live, read_live_bytes());
-    if (!memrt__class_has_large_blocks(class)) {
+    if (!memrt__class_has_medium_blocks(class)) {
         return memrt__size_min(live,
                                MEMRT__THREAD_CACHE_SMALL_MAX - MEMRT__THREAD_CACHE_SMALL_MIN) +
                MEMRT__THREAD_CACHE_SMALL_MIN;
     }
     return memrt__size_max(memrt__class_bytes(class),
-                           memrt__size_min(live / 4, MEMRT__THREAD_CACHE_LARGE_MAX));
+                           memrt__size_min(live / 4, MEMRT__THREAD_CACHE_MEDIUM_MAX));
 }
 
 static size_t convert_bytes_to_blocks(unsigned class, size_t bytes)
 {
-    size_t least = memrt__class_has_large_blocks(class) ? 1 : BLOCKS_MIN;
+    size_t least = memrt__class_has_medium_blocks(class) ? 1 : BLOCKS_MIN;
     return memrt__size_max(least, memrt__size_min(bytes / memrt__class_bytes(class), BLOCKS_MAX));
 }
 
@@ -60,8 +60,8 @@ static size_t get_growth_step(unsigned class)
     return convert_bytes_to_blocks(class, STEP_BYTES);
 }
 
-/// Return the number of large blocks that move at once: half of what the bin may keep.
-static size_t get_large_batch_size(const memrt__thread_t *self, unsigned class)
+/// Return the number of medium blocks that move at once: half of what the bin may keep.
+static size_t get_medium_batch_size(const memrt__thread_t *self, unsigned class)
 {
     return memrt__size_max(self->cache.bins.limit[class] / 2, 1);
 }
@@ -69,8 +69,8 @@ static size_t get_large_batch_size(const memrt__thread_t *self, unsigned class)
 /// Return the number of blocks that move at once, if the limit allows as many in the bin.
 static size_t get_batch_size(const memrt__thread_t *self, unsigned class)
 {
-    if (memrt__class_has_large_blocks(class)) {
-        return get_large_batch_size(self, class);
+    if (memrt__class_has_medium_blocks(class)) {
+        return get_medium_batch_size(self, class);
     }
     size_t share = compute_allowance(self, class) / BATCH_SHARE;
     return convert_bytes_to_blocks(
@@ -80,7 +80,7 @@ static size_t get_batch_size(const memrt__thread_t *self, unsigned class)
 /// Return true if all limits together may allow `more` further blocks.
 static bool can_allow_blocks(const memrt__thread_t *self, unsigned class, size_t more)
 {
-    return self->cache.limits[memrt__class_has_large_blocks(class)] +
+    return self->cache.limits[memrt__class_has_medium_blocks(class)] +
                more * memrt__class_bytes(class) <=
            compute_allowance(self, class);
 }
@@ -107,8 +107,8 @@ static void serve_drain_request(memrt__thread_t *self)
 /// Return the number of blocks that move at once to another thread: the largest batch.
 static size_t get_handover_size(const memrt__thread_t *self, unsigned class)
 {
-    return memrt__class_has_large_blocks(class) ? get_large_batch_size(self, class)
-                                                : convert_bytes_to_blocks(class, BATCH_BYTES);
+    return memrt__class_has_medium_blocks(class) ? get_medium_batch_size(self, class)
+                                                 : convert_bytes_to_blocks(class, BATCH_BYTES);
 }
 
 /// Take a batch that another thread freed. The batch may be larger than the limit of the bin, which
@@ -186,12 +186,12 @@ static void hand_over_batch(memrt__thread_t *self, unsigned class)
     }
 }
 
-/// Restart the limits of all small or all large bins at the blocks that are left, half at most.
-/// Classes in use grow back.
-static void restart_limits(memrt__thread_t *self, bool large)
+/// Restart the limits of the bins of all small, or of all medium, blocks at the blocks that are
+/// left, half at most. Classes in use grow back.
+static void restart_limits(memrt__thread_t *self, bool medium)
 {
     for (unsigned class = 0; class < MEMRT__CLASSES; class++) {
-        if (memrt__class_has_large_blocks(class) != large) {
+        if (memrt__class_has_medium_blocks(class) != medium) {
             continue;
         }
         if (memrt__bin_count(self, class) != 0) {
@@ -232,7 +232,7 @@ void memrt__thread_cache_overflow(memrt__thread_t *self, unsigned class)
                                 compute_allowance(self, class) / 2) {
         hand_over_batch(self, class);
     } else {
-        restart_limits(self, memrt__class_has_large_blocks(class));
+        restart_limits(self, memrt__class_has_medium_blocks(class));
         set_limit(self, class, self->cache.bins.limit[class] + 1);
     }
     MEMRT__ASSERT(!memrt__bin_is_full(self, class) ||
@@ -286,7 +286,7 @@ static void request_drain(memrt__thread_t *thread)
     }
 }
 
-void memrt__thread_cache_ask_others(const memrt__thread_t *self)
+void memrt__thread_cache_drain_others(const memrt__thread_t *self)
 {
     memrt__lock(MEMRT__RANK_THREADS);
     for (memrt__thread_t *t = memrt__thread_first(); t != NULL; t = t->next) {

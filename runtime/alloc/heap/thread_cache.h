@@ -6,41 +6,47 @@
 #include "runtime/alloc/heap/size_class.h"
 #include "runtime/stats/tally.h"
 
-/// Thread cache: free blocks that a thread keeps for itself. Taking or giving a block touches no
-/// memory shared between threads. An empty or full bin exchanges blocks with the central list. The
+/// Thread cache: free blocks that a thread keeps for its next allocations, in one bin for each size
+/// class. Taking or giving a block accesses no memory that is shared between threads. An empty bin
+/// takes blocks from other threads or the central list, and a full bin gives blocks to them. The
 /// limit of a bin grows with the traffic of the bin, within the limits of the thread.
+///
+/// Invariant: a bin is a linked stack of `limit - room` free blocks of one class. The owner of the
+/// record alone takes and gives blocks, without a lock. Another thread only subtracts from `room`:
+/// the bin then counts as full, and the owner drains the bins (bin_layout.h).
 
-/// Limits for the bins of one thread together, in bytes: for blocks up to MEMRT__SMALL_CLASS_MAX
-/// bytes, and for larger blocks.
+/// Limits for the bins of one thread together, in bytes: minimum and maximum for small blocks, and
+/// maximum for medium blocks.
 #define MEMRT__THREAD_CACHE_SMALL_MIN ((size_t)512 << 10)
 #define MEMRT__THREAD_CACHE_SMALL_MAX ((size_t)4 << 20)
-#define MEMRT__THREAD_CACHE_LARGE_MAX ((size_t)2 << 20)
-#define MEMRT__THREAD_CACHE_MAX (MEMRT__THREAD_CACHE_SMALL_MAX + MEMRT__THREAD_CACHE_LARGE_MAX)
+#define MEMRT__THREAD_CACHE_MEDIUM_MAX ((size_t)2 << 20)
+#define MEMRT__THREAD_CACHE_MAX (MEMRT__THREAD_CACHE_SMALL_MAX + MEMRT__THREAD_CACHE_MEDIUM_MAX)
 
-/// Care for the bins of records: new records get empty bins, and bins are drained when threads end.
+/// Register the module of thread records: bins are drained when a thread ends, and are emptied in a
+/// forked child for threads that the fork did not copy.
 void memrt__thread_cache_start(void);
 
-/// Take a block of the class after the bin was found empty. Aborts if the bin is not empty: then
-/// its top is an overwritten link. Failure: returns NULL when out of
-/// memory.
+/// Slow path of memrt__thread_cache_take(): fill the empty bin with a batch, and return a block of
+/// the batch. Aborts if the bin is not empty, because the top of the bin is then an overwritten
+/// link. Failure: returns NULL when out of memory.
 MEMRT__COLD void *memrt__thread_cache_refill(memrt__thread_t *self, unsigned class);
 
 /// Give a block back to the calling thread's bin, or to the central list if there was no memory for
 /// a thread record.
 void memrt__thread_cache_return(unsigned class, void *block);
 
-/// Make room in a full bin.
+/// Slow path of memrt__thread_cache_give(): make room in a full bin. Raises the limit of the bin,
+/// or gives blocks away.
 MEMRT__COLD void memrt__thread_cache_overflow(memrt__thread_t *self, unsigned class);
 
-/// Give all blocks in the bins of a record to the central list; returns bytes. Threads: the thread
-/// that has the record.
+/// Give all blocks in the bins of a record to the central list. Returns the bytes of the blocks.
+/// Threads: the owner of the record.
 size_t memrt__thread_cache_drain(memrt__thread_t *self);
 
-/// Request that all threads but `self` drain their bins. Each thread does so when it next frees a
-/// block or finds a bin empty. Only the owner takes from a bin, because the owner uses the bin
-/// without a lock. A thread that does neither keeps its blocks, at most MEMRT__THREAD_CACHE_MAX
-/// bytes.
-void memrt__thread_cache_ask_others(const memrt__thread_t *self);
+/// Request a drain from all threads but `self`. A thread drains its bins at its next free of a
+/// block, or when a bin is empty. A thread without frees and allocations keeps its blocks, at most
+/// MEMRT__THREAD_CACHE_MAX bytes.
+void memrt__thread_cache_drain_others(const memrt__thread_t *self);
 
 /// Return the bytes in the bins of all threads.
 size_t memrt__thread_cache_cached(void);
@@ -67,8 +73,9 @@ static inline size_t memrt__bin_count_of_any_thread(const memrt__thread_t *threa
     return count <= limit ? count : 0;
 }
 
-/// Return the top block of a bin. NULL: the bin is empty. Not valid, as memrt__link_is_valid(): the
-/// link of the block that was on top before was overwritten.
+/// Return the top of a bin: a block, NULL for an empty bin, or an overwritten link. A link is
+/// decoded when its block is taken, so an overwritten link becomes the top
+/// (memrt__link_is_valid()).
 static MEMRT__INLINE void *memrt__bin_top(const memrt__thread_t *self, size_t class)
 {
     void *block = (void *)memrt__own_load(&self->cache.bins.head[class]);
@@ -76,14 +83,14 @@ static MEMRT__INLINE void *memrt__bin_top(const memrt__thread_t *self, size_t cl
     return block;
 }
 
-/// Return whether the top of a bin is a block: neither NULL nor an overwritten link.
+/// Return whether the top of a bin is a block. NULL is 0, and an overwritten link is negative.
 static MEMRT__INLINE bool memrt__is_block(const void *top)
 {
     return (ptrdiff_t)(uintptr_t)top > 0;
 }
 
-/// Remove the top block of a bin. Head and room are addressed separately, each with the class as a
-/// scaled index.
+/// Remove the top block of a bin. MEMRT__KEEP_IN_BRANCH has the compiler address head and room
+/// separately, each with the class as a scaled index.
 static MEMRT__INLINE void memrt__bin_remove(memrt__thread_t *self, size_t class, void *top)
 {
     MEMRT__ASSERT(memrt__is_block(top) && top == memrt__bin_top(self, class));
@@ -93,7 +100,7 @@ static MEMRT__INLINE void memrt__bin_remove(memrt__thread_t *self, size_t class,
     memrt__own_add(&self->cache.bins.room[class], 1);
 }
 
-/// Pop the top block of a bin. Returns NULL if the bin is empty, or its top is not valid.
+/// Pop the top block of a bin. Returns NULL if the top is no block.
 static inline void *memrt__bin_pop(memrt__thread_t *self, unsigned class)
 {
     void *block = memrt__bin_top(self, class);
@@ -114,6 +121,7 @@ static MEMRT__INLINE void memrt__bin_link(memrt__thread_t *self, size_t class, v
     memrt__own_store_release(&self->cache.bins.head[class], (size_t)block);
 }
 
+/// Push a block onto a bin, which may be full.
 static inline void memrt__bin_push(memrt__thread_t *self, unsigned class, void *block)
 {
     memrt__own_add(&self->cache.bins.room[class], (size_t)-1);
@@ -127,11 +135,13 @@ static inline void *memrt__thread_cache_take(memrt__thread_t *self, unsigned cla
     return MEMRT__LIKELY(block != NULL) ? block : memrt__thread_cache_refill(self, class);
 }
 
+/// Return whether a bin has no room, or another thread requested a drain.
 static inline bool memrt__bin_is_full(const memrt__thread_t *thread, unsigned class)
 {
     return (ptrdiff_t)memrt__load_relaxed(&thread->cache.bins.room[class]) <= 0;
 }
 
+/// Give a block of the class back to the bin.
 static inline void memrt__thread_cache_give(memrt__thread_t *self, unsigned class, void *block)
 {
     MEMRT__ASSERT(class < MEMRT__CLASSES);
@@ -141,14 +151,15 @@ static inline void memrt__thread_cache_give(memrt__thread_t *self, unsigned clas
     memrt__bin_push(self, class, block);
 }
 
-/// Return whether `size` bytes of data, at least 1, are in the classes in steps of 64 bytes.
-static MEMRT__INLINE bool memrt__is_small_data(size_t size)
+/// Return whether data of `size` bytes belongs to a linear class. False for size 0, which wraps
+/// around.
+static MEMRT__INLINE bool memrt__is_linear_data(size_t size)
 {
-    return size - 1 < 1024;
+    return size - 1 < MEMRT__LINEAR_DATA_MAX;
 }
 
-/// Return the class of `size` bytes of small data.
-static MEMRT__INLINE size_t memrt__class_of_small_data(size_t size)
+/// Return the linear class of data of `size` bytes.
+static MEMRT__INLINE size_t memrt__class_of_linear_data(size_t size)
 {
     size_t last = size - 1;
     MEMRT__ASSERT(last / 64 == memrt__class_of_data(size));
@@ -158,7 +169,8 @@ static MEMRT__INLINE size_t memrt__class_of_small_data(size_t size)
 /// Fast path of an allocation: take a block from a bin of the calling thread. `shard` counts the
 /// block as `kind` with `size` bytes.
 ///
-/// Failure: returns NULL, with nothing changed, if the fast path is not available.
+/// Failure: returns NULL, with nothing changed, if the top of the bin is no block or `shard` must
+/// report to its aggregates. The slow path follows.
 static MEMRT__INLINE void *memrt__bin_take_counted(memrt__thread_t *self, size_t class,
                                                    memrt__shard_t *shard, unsigned kind,
                                                    size_t size)
@@ -175,7 +187,8 @@ static MEMRT__INLINE void *memrt__bin_take_counted(memrt__thread_t *self, size_t
 /// Fast path of a free: put a block into a bin of the calling thread, which has a record, and count
 /// the free. The update of `freed` is the last access to the account.
 ///
-/// Failure: returns false, with nothing changed, if the fast path is not available.
+/// Failure: returns false, with nothing changed, if the bin is full or `shard` must report to its
+/// aggregates. The slow path follows.
 static MEMRT__INLINE bool memrt__bin_give_counted(memrt__thread_t *self, size_t class,
                                                   memrt__shard_t *shard, unsigned kind, size_t size,
                                                   void *block)

@@ -44,7 +44,7 @@ static bool are_own_bins_valid(const memrt__thread_t *self)
             !is_bin_list_valid(self, class)) {
             return false;
         }
-        sums[memrt__class_has_large_blocks(class)] +=
+        sums[memrt__class_has_medium_blocks(class)] +=
             bins->limit[class] * memrt__class_bytes(class);
     }
     return MEMRT__HOLDS(self->cache.limits[0] == sums[0]) &&

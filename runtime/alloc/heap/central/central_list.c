@@ -124,9 +124,9 @@ static void append(list_t *list, void *block)
     list->last = block;
 }
 
-/// Take up to `most` large blocks. Each large block has a span. Take blocks whose pages are in
-/// memory; if there is none, take one block. `*clean` is of the last block.
-static list_t take_large_blocks(unsigned class, size_t most, bool *clean, bool *grew)
+/// Take up to `most` medium blocks, each with a span for itself. Take blocks whose pages are in
+/// memory; without such a block, take one block. `*clean` is of the last block.
+static list_t take_medium_blocks(unsigned class, size_t most, bool *clean, bool *grew)
 {
     MEMRT__ASSERT_HELD(memrt__central_lock_of(class));
     memrt__central_t *central = &centrals[class];
@@ -192,8 +192,8 @@ static list_t try_take(unsigned class, size_t most, bool *clean)
             return list;
         }
     }
-    list = memrt__class_has_large_blocks(class) ? take_large_blocks(class, most, clean, &grew)
-                                                : take_small_blocks(class, most, clean, &grew);
+    list = memrt__class_has_medium_blocks(class) ? take_medium_blocks(class, most, clean, &grew)
+                                                 : take_small_blocks(class, most, clean, &grew);
     memrt__unlock(memrt__central_lock_of(class));
     if (grew) {
         memrt__large_cache_make_room();
@@ -311,7 +311,7 @@ static void unlock_classes(unsigned a, unsigned b)
     }
 }
 
-/// Resize the span of a large block for a class. Under the locks of both classes.
+/// Resize a span for one block, for another class. Under the locks of both classes.
 static bool resize_span(memrt__span_t *span, unsigned class, bool *grew)
 {
     size_t before = span->units,

@@ -9,8 +9,8 @@
 /// Central lists: blocks of each size class for all threads. Blocks are cut from spans, and are
 /// taken and given back in linked lists. Each lock guards a few classes.
 
-/// Take up to `most` blocks as a list linked by memrt__block_next() and ending in NULL. Of blocks
-/// of more than MEMRT__SMALL_CLASS_MAX bytes, only the first may take pages that are not in memory.
+/// Take up to `most` blocks as a list linked by memrt__block_next() and ending in NULL. Of
+/// medium blocks, only the first may take pages that are not in memory.
 /// `*taken` is the number of blocks. Failure: returns NULL when out of memory.
 void *memrt__central_list_take(unsigned class, size_t most, size_t *taken);
 

@@ -11,7 +11,8 @@
 /// of the segment shows the units as used, but memrt__page_counts.dirty_free counts the units.
 /// Under the lock of rank PAGE_HEAP.
 
-/// Minimum units of a long span: mostly one large block, so often freed and requested again.
+/// Minimum units of a long span. The span of a medium block is long, and is often freed and
+/// requested again.
 #define MEMRT__WHOLE_SPAN_MIN 9u
 
 /// Clear the units of a freed span in the bitmaps, so that spans of any length can take the units.

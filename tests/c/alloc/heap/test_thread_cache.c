@@ -46,7 +46,7 @@ static void verify_cache(const memrt__thread_t *self)
     }
     REQUIRE(memcmp(self->cache.limits, limits, sizeof(limits)) == 0);
     REQUIRE(limits[0] <= MEMRT__THREAD_CACHE_SMALL_MAX &&
-            limits[1] <= MEMRT__THREAD_CACHE_LARGE_MAX);
+            limits[1] <= MEMRT__THREAD_CACHE_MEDIUM_MAX);
 }
 
 static unsigned choose_class(unsigned *seed)
@@ -323,7 +323,7 @@ static void drain_guest(void (*act)(memrt__thread_t *, void *), size_t kept[3])
     memrt__thread_t *self = empty_caches();
     pthread_t thread = start_guest(&guest);
     kept[0] = count_cached_bytes(&guest);
-    memrt__thread_cache_ask_others(self);
+    memrt__thread_cache_drain_others(self);
     kept[1] = count_cached_bytes(&guest);
     pthread_barrier_wait(&guest.turn);
     pthread_barrier_wait(&guest.turn);
@@ -428,7 +428,7 @@ static void churn_while_drained(size_t index, void *context)
     for (size_t step = 0; step < STEPS; step++) {
         size_t i = (size_t)rand_r(&seed) % OWN;
         if (step % 100 == index) {
-            memrt__thread_cache_ask_others(self);
+            memrt__thread_cache_drain_others(self);
         }
         if (step % 10 == 0) {
             verify_drain_flag(self);
