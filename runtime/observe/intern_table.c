@@ -9,16 +9,19 @@
 #include "runtime/os/lock.h"
 
 #define FIRST_SLOTS 1024u
+#define HASH_FACTOR 0x9E3779B97F4A7C15u /* 2^64 divided by the golden ratio, odd */
 
 /// Hash table with open addressing and linear probing. At most half of the slots are taken, and a
-/// taken slot stays taken, so each search ends at an empty slot.
+/// taken slot stays taken, so each search ends at an empty slot. A full table is replaced by a
+/// table of twice the size. Old tables are never freed, because other threads may search them.
 typedef struct table {
-    struct table *older; ///< previous table, which readers may still use
-    size_t mask;
-    size_t slots[]; ///< address of a string, or 0; release in insert_string(), acquire in
-                    ///< find_string()
+    struct table *older; ///< previous table; keeps the memory reachable for leak checkers
+    size_t mask;         ///< number of slots, a power of two, minus 1
+    size_t slots[];      ///< address of a string, or 0; release in insert_string(), acquire in
+                         ///< find_string()
 } table_t;
 
+/// Return up to 8 bytes as a word, padded with zeros.
 static uint64_t read_word(const char *bytes, size_t length)
 {
     uint64_t word = 0;
@@ -29,7 +32,7 @@ static uint64_t read_word(const char *bytes, size_t length)
 
 static uint64_t mix_hash(uint64_t hash, uint64_t word)
 {
-    return (hash ^ word) * 0x9E3779B97F4A7C15u;
+    return (hash ^ word) * HASH_FACTOR;
 }
 
 /// Hash a string. Even and odd words use two independent chains, so that the processor can overlap
@@ -54,6 +57,7 @@ static uint64_t hash_bytes(const void *bytes, size_t length)
     return hash ^ hash >> 29;
 }
 
+/// Return the string that equals `length` bytes, or NULL. Takes no lock.
 static memrt__interned_t *find_string(const memrt__interns_t *set, uint64_t hash, const void *bytes,
                                       size_t length)
 {
@@ -70,6 +74,7 @@ static memrt__interned_t *find_string(const memrt__interns_t *set, uint64_t hash
     }
 }
 
+/// Publish a complete string in an empty slot of a table. Under the lock of rank INTERNED.
 static void insert_string(table_t *table, memrt__interned_t *fresh)
 {
     MEMRT__ASSERT(memrt__is_power_of_two(table->mask + 1));
@@ -80,7 +85,7 @@ static void insert_string(table_t *table, memrt__interned_t *fresh)
     memrt__store_release(&table->slots[i], (size_t)fresh);
 }
 
-/// Make room for one more string in the table. Returns false when out of memory.
+/// Ensure that the table has a slot for one more string. Returns false when out of memory.
 static bool reserve_slot(memrt__interns_t *set, size_t count)
 {
     table_t *old = (table_t *)memrt__load_relaxed(&set->table);
@@ -102,7 +107,8 @@ static bool reserve_slot(memrt__interns_t *set, size_t count)
     return true;
 }
 
-/// Make room for one more number. Returns false when out of memory or numbers.
+/// Ensure that a chunk has an entry for one more string. Returns false when out of memory or
+/// numbers.
 static bool reserve_number(memrt__interns_t *set, size_t count)
 {
     if (count >= MEMRT__INTERNED_MAX) {
@@ -115,6 +121,8 @@ static bool reserve_number(memrt__interns_t *set, size_t count)
     return *chunk != 0;
 }
 
+/// Add a string, in this order: room in chunk and table, the complete string, its number, its slot.
+/// A failure therefore leaves the set unchanged. Returns NULL when out of memory or numbers.
 static memrt__interned_t *add_string(memrt__interns_t *set, uint64_t hash, const void *bytes,
                                      size_t length)
 {
@@ -180,6 +188,7 @@ static bool is_string_valid(const memrt__interns_t *set, size_t number)
            MEMRT__HOLDS(find_string(set, at->hash, at->words, at->length) == at);
 }
 
+/// Return the number of slots with a string.
 static size_t count_taken_slots(const table_t *table)
 {
     size_t taken = 0;

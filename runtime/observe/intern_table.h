@@ -7,34 +7,41 @@
 
 #include "runtime/base/check.h"
 
-/// Intern tables: sets of byte strings that only grow. Equal strings are stored once, under one
-/// number. Any thread may look up without a lock, and a found string never moves.
+/// Intern table: a set of byte strings that only grows. Equal strings are stored once, under one
+/// number, from 1 on without gaps. The lock of rank INTERNED guards additions; look-ups take no
+/// lock.
+///
+/// Invariant: a string that a look-up returns is complete, and never moves, changes or ends.
 
-/// Interned string.
+/// Interned string. Counts and bytes are for the user of the table.
 typedef struct memrt__interned {
     uint64_t hash;
     uint32_t number;    ///< from 1 on
     uint32_t length;    ///< bytes
-    size_t allocations; ///< relaxed adds; for sites: allocations that had no memory for a counter
-                        ///< of their thread
-    size_t bytes;       ///< relaxed adds; for sites: bytes of such allocations
+    size_t allocations; ///< relaxed adds; of a site: allocations that are in no counter of a
+                        ///< thread, because there was no memory for the counter
+    size_t bytes;       ///< relaxed adds; of a site: bytes of these allocations
     uint64_t words[];   ///< the string, padded to whole words
 } memrt__interned_t;
 
+/// Strings in a chunk, and maximum number of strings in a set.
 #define MEMRT__INTERNED_CHUNK 1024u
 #define MEMRT__INTERNED_MAX (MEMRT__INTERNED_CHUNK * 1024u)
 
 /// Set of strings; all zero is the empty set. A set is never destroyed.
 typedef struct memrt__interns {
-    size_t table; ///< hash table; release when replaced, acquire in look-ups
-    size_t count; ///< release when a string is added, acquire in look-ups
-    size_t chunks[MEMRT__INTERNED_MAX / MEMRT__INTERNED_CHUNK]; ///< by number; written before
+    size_t table; ///< address of the hash table; release when replaced, acquire in look-ups
+    size_t count; ///< number of strings; release when a string is added, acquire in look-ups
+    size_t chunks[MEMRT__INTERNED_MAX / MEMRT__INTERNED_CHUNK]; ///< addresses of arrays of strings
+                                                                ///< by number; written before
                                                                 ///< `count`
 } memrt__interns_t;
 
-/// Return the string that equals `length` bytes, and add the string if necessary. Returns NULL when
-/// out of memory, when the set has MEMRT__INTERNED_MAX strings, or when a fork keeps the lock away.
-/// Fault injection does not count this request, because every caller goes on without a string.
+/// Return the string that equals `length` bytes, and add the string if necessary. Fault injection
+/// does not count the memory requests, because every caller continues without a string.
+///
+/// Failure: returns NULL when out of memory, when the set has MEMRT__INTERNED_MAX strings, and
+/// while a fork takes long.
 memrt__interned_t *memrt__intern(memrt__interns_t *set, const void *bytes, size_t length);
 
 /// Return the string that equals `length` bytes, or NULL.

@@ -1,7 +1,5 @@
 #include "runtime/os/frame_program.h"
 
-#define STATES 4 /* of DW_CFA_remember_state; compilers nest at most one state */
-
 /// Effect of an instruction.
 typedef enum effect {
     REFUSE,
@@ -81,7 +79,7 @@ typedef struct machine {
     const memrt__frame_constants_t *constants;
     uintptr_t at; ///< address of the code
     memrt__frame_rules_t rules, initial;
-    memrt__frame_rules_t states[STATES];
+    memrt__frame_rules_t states[MEMRT__FRAME_STATES_MAX];
     unsigned depth; ///< number of states
 } machine_t;
 
@@ -142,7 +140,7 @@ static void restore_rule(machine_t *machine, uint64_t number)
 
 static bool remember_rules(machine_t *machine)
 {
-    if (machine->depth == STATES) {
+    if (machine->depth == MEMRT__FRAME_STATES_MAX) {
         return false;
     }
     machine->states[machine->depth++] = machine->rules;

@@ -6,14 +6,18 @@
 #include "runtime/os/lock.h"
 #include "runtime/stats/retire.h"
 
+/* The table has a policy for each used index, and NULL for each other index. A set of bits finds
+   the lowest free index. The lock of rank POLICIES guards all changes. */
+
 memrt_policy_t *memrt__policies[MEMRT__ACCOUNTS];
 memrt_policy_t memrt__default_policy;
 uint32_t memrt__policy_table_end;
 
-/* Set of the indices in use, as bits. Under the lock of rank POLICIES. */
 #define WORD_BITS 64u
 #define WORDS ((MEMRT__ACCOUNTS + WORD_BITS - 1) / WORD_BITS)
-static uint64_t used[WORDS];
+
+/* Bit of each used index. Under the lock of rank POLICIES. */
+static uint64_t used_indices[WORDS];
 
 bool memrt__is_name(const char *name)
 {
@@ -23,13 +27,13 @@ bool memrt__is_name(const char *name)
 uint32_t memrt__policy_free_index(void)
 {
     MEMRT__ASSERT_HELD(MEMRT__RANK_POLICIES);
-    MEMRT__ASSERT((used[0] & 1) != 0);
+    MEMRT__ASSERT((used_indices[0] & 1) != 0); /* of the default policy */
     uint32_t word = 0;
-    while (word < WORDS && used[word] == UINT64_MAX) {
+    while (word < WORDS && used_indices[word] == UINT64_MAX) {
         word++;
     }
     return word == WORDS ? MEMRT__ACCOUNTS
-                         : word * WORD_BITS + (uint32_t)__builtin_ctzll(~used[word]);
+                         : word * WORD_BITS + (uint32_t)__builtin_ctzll(~used_indices[word]);
 }
 
 void memrt__policy_put(memrt_policy_t *policy, uint32_t index)
@@ -37,7 +41,7 @@ void memrt__policy_put(memrt_policy_t *policy, uint32_t index)
     MEMRT__ASSERT(index < MEMRT__ACCOUNTS && index <= memrt__policy_table_end);
     policy->account.index = index;
     memrt__policies[index] = policy;
-    used[index / WORD_BITS] |= (uint64_t)1 << index % WORD_BITS;
+    used_indices[index / WORD_BITS] |= (uint64_t)1 << index % WORD_BITS;
     memrt__policy_table_end = (uint32_t)memrt__size_max(memrt__policy_table_end, index + 1);
 }
 
@@ -47,7 +51,7 @@ void memrt__policy_remove(const memrt_policy_t *policy)
     MEMRT__ASSERT_HELD(MEMRT__RANK_POLICIES);
     MEMRT__ASSERT(memrt__policies[index] == policy);
     memrt__policies[index] = NULL;
-    used[index / WORD_BITS] &= ~((uint64_t)1 << index % WORD_BITS);
+    used_indices[index / WORD_BITS] &= ~((uint64_t)1 << index % WORD_BITS);
 }
 
 const memrt_policy_t *memrt__policy_find(const memrt_policy_t *address)
@@ -64,9 +68,9 @@ const memrt_policy_t *memrt__policy_find(const memrt_policy_t *address)
 uint32_t memrt__policy_limit(void)
 {
     memrt__lock(MEMRT__RANK_POLICIES);
-    uint32_t now = memrt__policy_table_end;
+    uint32_t end = memrt__policy_table_end;
     memrt__unlock(MEMRT__RANK_POLICIES);
-    return now;
+    return end;
 }
 
 bool memrt__policy_is_used(const memrt_policy_t *policy)
@@ -90,7 +94,7 @@ static uint32_t count_linked_subpolicies(const memrt_policy_t *base)
 {
     uint32_t count = 0;
     memrt_policy_t *const *link = &base->first_subpolicy;
-    while (*link != NULL && count < memrt__policy_table_end) {
+    while (*link != NULL && count < memrt__policy_table_end) { /* ends for a cycle, too */
         const memrt_policy_t *subpolicy = *link;
         if (!is_in_table(subpolicy) || subpolicy->base != base || subpolicy->link_of_base != link) {
             return UINT32_MAX;
@@ -112,24 +116,26 @@ static uint32_t count_subpolicies(const memrt_policy_t *base)
     return count;
 }
 
-/// Return whether callers find a referenced base policy by its fixed index. After a fork, the entry
-/// may be a fork subpolicy.
-static bool is_known_by_index(const memrt_policy_t *base)
+/// Return whether the public index of a referenced base policy leads to the policy: to the base, or
+/// after a fork to a subpolicy of the base.
+static bool is_found_by_public_index(const memrt_policy_t *base)
 {
     const memrt_policy_t *at = memrt__policies[base->index];
     return !memrt__policy_has_references(base) || (at != NULL && at->base == base);
 }
 
+/// Check a base policy: in no scope, directly inside the process, with all its subpolicies linked.
 static bool is_base_valid(const memrt_policy_t *base)
 {
     return MEMRT__HOLDS(base->scope == NULL) && MEMRT__HOLDS(base->level.up == &memrt__process) &&
            MEMRT__HOLDS(base->subpolicies == count_subpolicies(base)) &&
            MEMRT__HOLDS(base->subpolicies == count_linked_subpolicies(base)) &&
            MEMRT__HOLDS(base->index < memrt__policy_table_end) &&
-           MEMRT__HOLDS(is_known_by_index(base));
+           MEMRT__HOLDS(is_found_by_public_index(base));
 }
 
-/// A base outlives its subpolicies, and has the same settings.
+/// Check a subpolicy: the base is in the table and has the same settings; the subpolicy is of a
+/// scope or of a fork.
 static bool is_subpolicy_valid(const memrt_policy_t *subpolicy)
 {
     return MEMRT__HOLDS(is_in_table(subpolicy->base)) &&
@@ -141,6 +147,7 @@ static bool is_subpolicy_valid(const memrt_policy_t *subpolicy)
            MEMRT__HOLDS(subpolicy->scope != NULL || memrt__is_fork_account(subpolicy));
 }
 
+/// Check a policy in the table.
 static bool is_policy_valid(const memrt_policy_t *policy)
 {
     return MEMRT__HOLDS(policy->account.shared == &policy->shared) &&
@@ -159,7 +166,7 @@ static bool is_policy_valid(const memrt_policy_t *policy)
 
 static bool is_index_used(uint32_t index)
 {
-    return (used[index / WORD_BITS] >> index % WORD_BITS & 1) != 0;
+    return (used_indices[index / WORD_BITS] >> index % WORD_BITS & 1) != 0;
 }
 
 /// Check the entered accounts: exactly the accounts of the policies in the table.
