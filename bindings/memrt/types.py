@@ -2,7 +2,7 @@
 
 Functions of memrt return these objects. Programs need the names for annotations and
 ``isinstance``. Only :class:`Column` and :class:`Tensor` are made by users, to pass arrays to other
-libraries.
+libraries. Each name is imported at its first use, so ``import memrt.types`` loads no other module.
 """
 
 from typing import TYPE_CHECKING

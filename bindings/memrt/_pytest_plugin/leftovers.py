@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from memrt._leaks.leaks import LeakGroup, amount, describe, group, unexpected
-from memrt._pytest_plugin.marks import meaning_of
+from memrt._pytest_plugin.marks import argument_of
 from memrt._support.units import human_bytes, plural
 from memrt._tracking.live import LiveBuffer
 from memrt._tracking.measure import Measure
@@ -19,8 +19,8 @@ def judge_leftovers(marks: dict[str, pytest.Mark], measure: Measure) -> str | No
     """Collect the garbage of a test after teardown, and judge leftover memory.
 
     Returns the reason of a failure, or None for a test that passes."""
-    limit = meaning_of(marks.get("memrt_limit_growth"))
-    is_ignored = meaning_of(marks.get("memrt_no_leaks"))
+    limit = argument_of(marks.get("memrt_limit_growth"))
+    is_ignored = argument_of(marks.get("memrt_no_leaks"))
     if _collect_garbage(measure, limit, is_ignored):
         return None
     verdicts = [_judge_leaks(measure, is_ignored), _judge_growth(measure, limit)]

@@ -1,4 +1,7 @@
-"""Read and check the marks of tests."""
+"""The marks that limit the memory of tests: arguments, the nearest mark of each name, checks.
+
+All marks are checked at collection, so that :func:`argument_of` cannot fail while a test runs.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,7 @@ from memrt._tracking.live import LiveBuffer
 Ignore = str | Sequence[str] | Callable[[LiveBuffer], bool]
 
 
-def _limit(limit: int | str) -> int:
+def _bytes_argument(limit: int | str) -> int:
     """Return the argument of memrt_limit_peak or memrt_limit_growth in bytes."""
     if isinstance(limit, bool) or not isinstance(limit, (int, str)):
         raise TypeError(f"limit must be a number of bytes or a text like '20 MB', got {limit!r}")
@@ -26,7 +29,7 @@ def _limit(limit: int | str) -> int:
     return count
 
 
-def _ignore_filter(ignore: Ignore = ()) -> Callable[[LiveBuffer], bool]:
+def _ignore_argument(ignore: Ignore = ()) -> Callable[[LiveBuffer], bool]:
     """Return the argument of memrt_no_leaks as a function that selects buffers to ignore."""
     if callable(ignore):
         return ignore
@@ -46,13 +49,14 @@ def _texts(buffer: LiveBuffer) -> list[str]:
     return [buffer.name or "", buffer.policy, str(buffer.place or "")]
 
 
-_MEANINGS: dict[str, Callable[..., Any]] = {
-    "memrt_no_leaks": _ignore_filter,
-    "memrt_limit_peak": _limit,
-    "memrt_limit_growth": _limit,
+# For each mark, a function with the parameters of the mark that checks and converts the arguments.
+_CONVERTERS: dict[str, Callable[..., Any]] = {
+    "memrt_no_leaks": _ignore_argument,
+    "memrt_limit_peak": _bytes_argument,
+    "memrt_limit_growth": _bytes_argument,
 }
 
-_FORMS = {
+_FORMS = {  # for messages
     "memrt_no_leaks": "memrt_no_leaks(ignore=...)",
     "memrt_limit_peak": "memrt_limit_peak(limit)",
     "memrt_limit_growth": "memrt_limit_growth(limit)",
@@ -62,16 +66,20 @@ _LATE = ("memrt_no_leaks", "memrt_limit_growth")  # judged after the teardown of
 
 
 def _mark_text(mark: pytest.Mark) -> str:
+    """Return a mark as in the source of a test."""
     named = [f"{name}={value!r}" for name, value in mark.kwargs.items()]
     return f"{mark.name}({', '.join([*map(repr, mark.args), *named])})"
 
 
 def marks_of(item: pytest.Item) -> dict[str, pytest.Mark]:
-    """Return the marks of memrt on a test by name: of each name the mark nearest to the test."""
+    """Return the marks of memrt on a test by name.
+
+    A mark of the test replaces a mark of the same name of the class, and this a mark of the module.
+    """
     found: dict[str, pytest.Mark] = {}
-    for node in reversed(item.listchain()):
+    for node in reversed(item.listchain()):  # from the test to the session
         for mark in node.own_markers:
-            if mark.name in _MEANINGS:
+            if mark.name in _CONVERTERS:
                 found.setdefault(mark.name, mark)
     return found
 
@@ -81,9 +89,12 @@ def is_judged_late(marks: dict[str, pytest.Mark]) -> bool:
     return not marks.keys().isdisjoint(_LATE)
 
 
-def meaning_of(mark: pytest.Mark | None) -> Any:
-    """Return the meaning of a mark, or None without a mark."""
-    return None if mark is None else _MEANINGS[mark.name](*mark.args, **mark.kwargs)
+def argument_of(mark: pytest.Mark | None) -> Any:
+    """Return the argument of a checked mark, or None without a mark.
+
+    The argument is a filter of buffers for memrt_no_leaks, and a number of bytes for limits.
+    """
+    return None if mark is None else _CONVERTERS[mark.name](*mark.args, **mark.kwargs)
 
 
 def _check_mark(mark: pytest.Mark) -> None:
@@ -94,13 +105,13 @@ def _check_mark(mark: pytest.Mark) -> None:
     TypeError, ValueError
         The arguments are invalid.
     """
-    meaning = _MEANINGS[mark.name]
+    converter = _CONVERTERS[mark.name]
     try:
-        inspect.signature(meaning).bind(*mark.args, **mark.kwargs)
+        inspect.signature(converter).bind(*mark.args, **mark.kwargs)
     except TypeError:
         text = f"the mark must have the form {_FORMS[mark.name]}, got {_mark_text(mark)}"
         raise TypeError(text) from None
-    meaning(*mark.args, **mark.kwargs)
+    converter(*mark.args, **mark.kwargs)
 
 
 @public("memrt.pytest_plugin")
@@ -115,7 +126,7 @@ def check_marks(items: Iterable[pytest.Item]) -> None:
     checked = set()  # all tests of a module share the object of a mark of the module
     for item in items:
         for mark in item.iter_markers():
-            if mark.name not in _MEANINGS or id(mark) in checked:
+            if mark.name not in _CONVERTERS or id(mark) in checked:
                 continue
             checked.add(id(mark))
             try:

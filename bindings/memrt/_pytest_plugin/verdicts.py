@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from memrt._pytest_plugin.marks import is_judged_late, marks_of, meaning_of
+from memrt._pytest_plugin.marks import argument_of, is_judged_late, marks_of
 from memrt._support.units import human_bytes
 from memrt._tracking.measure import Measure
 
@@ -13,7 +13,7 @@ _WORTH_COLLECTING = 64 * 1024  # least bytes left for a collection that only ser
 
 def judge_peak(item: pytest.Item, measure: Measure) -> None:
     """Fail a test whose peak is above the limit of memrt_limit_peak."""
-    limit = meaning_of(marks_of(item).get("memrt_limit_peak"))
+    limit = argument_of(marks_of(item).get("memrt_limit_peak"))
     if limit is None or measure.peak <= limit:
         return
     error = measure.stats.peak_error

@@ -1,5 +1,9 @@
-/* Replay the allocations of an event trace through the allocator in `table`. The code needs only
-   the C library. */
+/* Replay the allocations of an event trace through an allocator, and measure time and bytes. The
+   code needs only the C library: workers include the file, and exported C programs contain a copy.
+
+   A trace numbers its blocks; a slot is the number of a block. Invariant: a slot without a block
+   has address NULL, size 0 and 0 written bytes, so a refused allocation and the later free change
+   no sum. */
 
 #include <stdint.h>
 #include <stdio.h>
@@ -7,6 +11,7 @@
 #include <string.h>
 #include <time.h>
 
+/* Values of replay_event_t.type. */
 enum { REPLAY_ALLOC = 1, REPLAY_RESIZE = 2, REPLAY_FREE = 3 };
 
 /* One event: the block gets `size` bytes, or is freed. */
@@ -15,7 +20,7 @@ typedef struct replay_event {
     uint32_t slot; /* number of the block, starting at 0 */
     uint8_t type;
     uint8_t align_log2; /* binary logarithm of the alignment */
-    uint16_t reserved;
+    uint16_t reserved;  /* 0 */
 } replay_event_t;
 
 /* Functions of an allocator. `alloc` and `resize` return NULL when out of memory, and leave the old
@@ -30,22 +35,23 @@ typedef struct replay_table {
 /* Result of a replay. */
 typedef struct replay_outcome {
     uint64_t nanoseconds;
-    uint64_t refused;
-    uint64_t live, peak; /* bytes */
+    uint64_t refused;    /* requests for which the allocator returned NULL */
+    uint64_t live, peak; /* bytes in use, now and at most */
     uint64_t written;    /* live bytes whose pages were written to */
     uint64_t unwritten;  /* maximum of live bytes left unwritten because of the limit */
 } replay_outcome_t;
 
+/* Block in a slot. */
 typedef struct replay_block {
     void *address; /* NULL while the slot has no block */
     size_t size;
     size_t written; /* length of the first part, whose pages were written to */
 } replay_block_t;
 
-#define REPLAY_PAGE 4096u
+#define REPLAY_PAGE 4096u /* bytes */
 
-/* Write to each page of a block between offset `from` and `size`, like a program that uses the
-   memory. */
+/* Write to each page of a block between offset `from` and `size`, as a program that uses the memory
+   does. */
 static void replay_touch(void *block, size_t from, size_t size)
 {
     volatile unsigned char *bytes = (volatile unsigned char *)block;
@@ -57,6 +63,7 @@ static void replay_touch(void *block, size_t from, size_t size)
     }
 }
 
+/* Return the time in nanoseconds. */
 static uint64_t replay_now(void)
 {
     struct timespec now;
@@ -64,6 +71,7 @@ static uint64_t replay_now(void)
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
+/* Update the bytes in use after a block of `before` bytes got `after` bytes. */
 static void replay_count(replay_outcome_t *outcome, size_t before, size_t after)
 {
     outcome->live += (uint64_t)after - (uint64_t)before;
@@ -94,8 +102,10 @@ static void replay_shrink(replay_block_t *block, size_t size, replay_outcome_t *
     }
 }
 
-static void replay_give(const replay_event_t *event, replay_block_t *block, uint64_t limit,
-                        const replay_table_t *table, replay_outcome_t *outcome)
+/* Serve an event that allocates the block of a slot, or resizes the block. */
+static void replay_alloc_or_resize(const replay_event_t *event, replay_block_t *block,
+                                   uint64_t limit, const replay_table_t *table,
+                                   replay_outcome_t *outcome)
 {
     size_t size = (size_t)event->size;
     void *address = block->address == NULL ? table->alloc(table->context, size, event->align_log2)
@@ -112,8 +122,9 @@ static void replay_give(const replay_event_t *event, replay_block_t *block, uint
     replay_write(block, limit, outcome);
 }
 
-static void replay_take(replay_block_t *block, const replay_table_t *table,
-                        replay_outcome_t *outcome)
+/* Free the block of a slot. No effect if the allocation was refused. */
+static void replay_free_block(replay_block_t *block, const replay_table_t *table,
+                              replay_outcome_t *outcome)
 {
     if (block->address != NULL) {
         table->free(table->context, block->address, block->size);
@@ -134,9 +145,9 @@ static void replay_all(const replay_event_t *events, size_t count, replay_block_
     for (size_t i = 0; i < count; i++) {
         replay_block_t *block = &blocks[events[i].slot];
         if (events[i].type == REPLAY_FREE) {
-            replay_take(block, table, outcome);
+            replay_free_block(block, table, outcome);
         } else {
-            replay_give(&events[i], block, limit, table, outcome);
+            replay_alloc_or_resize(&events[i], block, limit, table, outcome);
         }
     }
     outcome->nanoseconds = replay_now() - begin;

@@ -7,7 +7,9 @@
 #include "support/errors.h"
 #include "support/ndarray.h"
 
-static PyObject *attribute; ///< interned name of the handler attribute of memrt.Policy
+#define KEPT_HANDLER_KEY "memrt.handler" /* in the dictionary of a thread state */
+
+static PyObject *handler_name; ///< interned name of the handler attribute of memrt.Policy
 
 /// Return the handler in force in this context if it leads to memrt, otherwise the default policy's
 /// handler in the scope of this context. New reference, or NULL with an exception.
@@ -22,8 +24,9 @@ static PyObject *get_current_handler(void)
     return memrt__current_scope_handler(Py_NewRef(memrt__binding.default_handler));
 }
 
-/// Keep a handler of a scope alive until the next lookup of the thread in a scope. Without a GIL
-/// another thread may drop the handler from the entry of the scope. -1 with an exception.
+/// Keep a handler of a scope alive until the next lookup of the thread in a scope, in CPython
+/// without a GIL, where another thread may drop the handler from the entry of the scope. -1 with an
+/// exception.
 static int keep_handler(PyObject *handler)
 {
 #ifdef Py_GIL_DISABLED
@@ -32,15 +35,16 @@ static int keep_handler(PyObject *handler)
         return 0; /* the context holds the handler */
     }
     PyObject *dict = PyThreadState_GetDict(); /* borrowed; NULL: no memory */
-    return dict != NULL ? PyDict_SetItemString(dict, "memrt.handler", handler) : -1;
+    return dict != NULL ? PyDict_SetItemString(dict, KEPT_HANDLER_KEY, handler) : -1;
 #else
     (void)handler;
     return 0;
 #endif
 }
 
-/// Return the policy of the handler in force, and record the policy for the mapping `variables`.
-/// The record borrows the policy, so a handler that another extension made is not recorded.
+/// Return the policy of the handler in force, borrowed, and record the policy for the mapping
+/// `variables`. The record borrows the policy, so the policy of a handler that another extension
+/// made is not recorded. NULL, without an exception, on failure.
 static memrt_policy_t *find_policy(PyObject *variables)
 {
     memrt_policy_t *policy = NULL;
@@ -61,10 +65,9 @@ int memrt__policy_is_default(const memrt_policy_t *policy)
     return policy == NULL || policy == memrt__handler_policy(memrt__binding.default_handler);
 }
 
-/// Return the policy to use in place of the policy of a context. In a chunk of a parallel loop, the
-/// policy of the launch stands in for the default policy. The thread then has no valid record,
-/// because records only know contexts.
-static memrt_policy_t *apply_chunk(memrt_policy_t *policy)
+/// Replace the default policy of a context in a chunk of a parallel loop by the policy of the
+/// launch. The thread then has no valid record, because records only know contexts.
+static memrt_policy_t *apply_policy_of_launch(memrt_policy_t *policy)
 {
     memrt_policy_t *of_launch = memrt__caller_chunk_policy();
     if (of_launch == NULL) {
@@ -74,8 +77,9 @@ static memrt_policy_t *apply_chunk(memrt_policy_t *policy)
     return memrt__policy_is_default(policy) ? of_launch : policy;
 }
 
-/// The policy outlives the dropped references: the context, or the entry of the scope, or without a
-/// GIL the thread, still holds the handler; a chunk holds its policy.
+/// The result is borrowed. The handler, and with it the policy, is still held by the context or the
+/// entry of the scope, in CPython without a GIL by the thread. A chunk holds the policy of its
+/// launch.
 memrt_policy_t *memrt__current_policy(void)
 {
     memrt_policy_t *policy;
@@ -84,7 +88,7 @@ memrt_policy_t *memrt__current_policy(void)
         policy = find_policy(variables);
     }
     Py_XDECREF(variables);
-    return apply_chunk(policy);
+    return apply_policy_of_launch(policy);
 }
 
 PyObject *memrt__current_handler_for(PyObject *policy)
@@ -93,7 +97,7 @@ PyObject *memrt__current_handler_for(PyObject *policy)
         return get_current_handler();
     }
     PyObject *handler =
-        PyCapsule_CheckExact(policy) ? Py_NewRef(policy) : PyObject_GetAttr(policy, attribute);
+        PyCapsule_CheckExact(policy) ? Py_NewRef(policy) : PyObject_GetAttr(policy, handler_name);
     if (handler != NULL && memrt__handler_is_memrt(handler)) {
         return memrt__current_scope_handler(handler);
     }
@@ -105,16 +109,8 @@ PyObject *memrt__current_handler_for(PyObject *policy)
     return NULL;
 }
 
-int memrt__current_policy_setup(void)
-{
-    if (attribute == NULL) {
-        attribute = PyUnicode_InternFromString("_handler");
-    }
-    return attribute != NULL ? 0 : -1;
-}
-
-/// Restore the previous handler after a failed change. If memory for the token runs out, CPython
-/// has set the context variable already.
+/// Restore the previous handler after a failed change, and keep the pending exception. If memory
+/// for the token runs out, CPython has set the context variable already.
 static void restore_handler(PyObject *before)
 {
     memrt_pending_t pending;
@@ -180,3 +176,11 @@ PyMethodDef memrt__current_policy_methods[] = {
      "return `handler`."},
     {NULL, NULL, 0, NULL},
 };
+
+int memrt__current_policy_setup(void)
+{
+    if (handler_name == NULL) {
+        handler_name = PyUnicode_InternFromString("_handler");
+    }
+    return handler_name != NULL ? 0 : -1;
+}

@@ -3,28 +3,29 @@
 
 #include "support/binding.h"
 
-/// Python object memrt.MemInfo, which holds one reference to a MemInfo. Several objects may hold
-/// the same MemInfo.
+/// Python object memrt.MemInfo. Several objects may exist for the same MemInfo.
+///
+/// Invariant: an object holds exactly one reference to its MemInfo, from the fill of the shell
+/// until the cycle collector clears the object or the object ends. "Shared" marks members that
+/// several threads use at once in CPython without a GIL.
 typedef struct memrt_meminfo_object {
     PyObject ob_base;
-    /* One reference. NULL before the shell is filled and after the cycle collector cleared the
-       object. */
-    memrt_meminfo_t *mi;
+    memrt_meminfo_t *mi; /* one reference; NULL: a shell, or cleared by the cycle collector */
     PyObject *weakrefs;
-    Py_ssize_t exports; /* buffer protocol exports in use; shared */
-    char handed_out; /* C code has the MemInfo, and may take references without the GIL; shared */
-    char waits;      /* release may block on a device, whose pending work may need the GIL */
+    Py_ssize_t exports; /* shared; exports of the buffer protocol that are not released */
+    char handed_out; /* shared; C code has the MemInfo, and may take references without the GIL */
+    char waits;      /* a release may block on a device, whose pending work may need the GIL */
 } memrt_meminfo_object_t;
 
-/// Create an object without a MemInfo, for memrt__meminfo_fill, which cannot fail. NULL with
-/// MemoryError.
+/// Create a shell: an object without a MemInfo. A caller creates the shell before the MemInfo,
+/// because the fill of a shell cannot fail. NULL with MemoryError.
 memrt_meminfo_object_t *memrt__meminfo_shell(void);
 
 /// Store `mi` in a shell and return the shell. Steals the reference to `mi`.
 PyObject *memrt__meminfo_fill(memrt_meminfo_object_t *shell, memrt_meminfo_t *mi);
 
-/// Store a CUDA buffer in a shell, as memrt__meminfo_fill. The release may block, so the object
-/// releases the GIL for it.
+/// Store a CUDA buffer in a shell, as memrt__meminfo_fill. The release of the buffer may block, so
+/// the object gives up the GIL for the release.
 PyObject *memrt__meminfo_fill_waiting(memrt_meminfo_object_t *shell, memrt_meminfo_t *mi);
 
 /// Store a MemInfo that C code or another Python object may also know, as memrt__meminfo_fill.
@@ -48,7 +49,7 @@ static inline int memrt__meminfo_check(PyObject *object)
     return Py_IS_TYPE(object, memrt__binding.meminfo_type);
 }
 
-/// Functions of the type's slots, which types/meminfo_type.c puts into the type.
+/* --- Functions for the slots of the type, which types/meminfo_type.c defines. --- */
 
 /// Visit the references of the type and of an owner that the object alone keeps alive.
 int memrt__meminfo_traverse(memrt_meminfo_object_t *self, visitproc visit, void *arg);

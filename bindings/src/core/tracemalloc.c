@@ -109,7 +109,7 @@ void memrt__tracemalloc_setup(void)
     memrt__api()->set_observer(&observer);
 }
 
-int memrt__tracemalloc_compiled(memrt_meminfo_t *mi)
+int memrt__tracemalloc_track_compiled(memrt_meminfo_t *mi)
 {
     if (!memrt__holds_python()) {
         return 1;
@@ -123,7 +123,7 @@ int memrt__tracemalloc_compiled(memrt_meminfo_t *mi)
     return 1;
 }
 
-void memrt__tracemalloc_adopted(memrt_meminfo_t *mi)
+void memrt__tracemalloc_track_adopted(memrt_meminfo_t *mi)
 {
     /* GCOV_EXCL_BR_START: tracemalloc takes its memory from malloc() itself */
     if (memrt_tracemalloc_register(memrt__api(), mi) < 0) {

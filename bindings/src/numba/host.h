@@ -98,7 +98,7 @@ static inline int memrt__host_may_trace(void)
 /// Track a new MemInfo in tracemalloc. Returns false if tracemalloc has no memory.
 static inline int memrt__host_track(memrt_meminfo_t *mi)
 {
-    return memrt__tracemalloc_is_off() || memrt__tracemalloc_compiled(mi);
+    return memrt__tracemalloc_is_off() || memrt__tracemalloc_track_compiled(mi);
 }
 
 #endif

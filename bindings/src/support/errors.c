@@ -5,6 +5,9 @@
 
 #include "support/oom_error.h"
 
+#define OOM_SUBJECT_MAX 256 /* bytes of the subject in the text of an OutOfMemoryError */
+
+/// Return the class of the exception for a failed call of the function table.
 static PyObject *get_exception_type(memrt_status_t status)
 {
     switch (status) {
@@ -34,7 +37,7 @@ PyObject *memrt__raise(memrt_status_t status, const char *what, ...)
     va_list arguments;
     va_start(arguments, what);
     if (status == MEMRT_ENOMEM) {
-        char text[256];
+        char text[OOM_SUBJECT_MAX];
         vsnprintf(text, sizeof(text), what, arguments);
         va_end(arguments);
         return memrt__raise_out_of_memory(NULL, 0, text);
@@ -76,12 +79,13 @@ int memrt__need_cuda(void)
     return -1;
 }
 
-/// Raise MemoryError with the bytes in use and the limit of a CUDA memory kind.
+/// Raise MemoryError with the bytes in use and the limit of a CUDA memory kind. A call that
+/// requested no memory shows the figures of device memory.
 static PyObject *raise_cuda_shortage(uint32_t memory, size_t size)
 {
     memrt_cuda_stats_t stats = {.struct_size = sizeof(stats)};
     memory = memory == MEMRT_MEMORY_HOST ? MEMRT_MEMORY_DEVICE : memory;
-    (void)!memrt__api()->cuda_stats((memrt_memory_t)memory, &stats);
+    (void)!memrt__api()->cuda_stats((memrt_memory_t)memory, &stats); /* on failure: zeros */
     return PyErr_Format(
         PyExc_MemoryError,
         "no CUDA memory for %zu bytes: %llu bytes are in use, and the limit is %llu bytes", size,
@@ -120,6 +124,7 @@ PyDoc_STRVAR(
 
 int memrt__errors_setup(PyObject *module)
 {
+    /* A second module object, after a repeated import, gets the same class. */
     if (memrt__binding.cuda_error == NULL) {
         memrt__binding.cuda_error = PyErr_NewExceptionWithDoc(
             "memrt.cuda.CudaError", cuda_error_doc, PyExc_RuntimeError, NULL);
@@ -129,7 +134,7 @@ int memrt__errors_setup(PyObject *module)
                : PyModule_AddObjectRef(module, "CudaError", memrt__binding.cuda_error);
 }
 
-#if PY_VERSION_HEX >= 0x030C0000
+#if PY_VERSION_HEX >= 0x030C0000 /* one object: CPython normalizes exceptions at once */
 
 void memrt__pending_save(memrt_pending_t *pending)
 {
@@ -145,7 +150,7 @@ void memrt__pending_restore(memrt_pending_t *pending)
     }
 }
 
-#else
+#else /* three objects */
 
 void memrt__pending_save(memrt_pending_t *pending)
 {

@@ -3,10 +3,14 @@
 
 #include "support/binding.h"
 
-/// Return free memory of the C library's malloc to the system. No effect with another malloc.
+/// Parts of the memory of the process that are not NumPy's: the malloc of the C library, mappings
+/// of memrt, and segments of programs and libraries. The functions only read, except for the trim.
+
+/// Give free memory of the C library's malloc back to the system. No effect if another library
+/// replaces malloc.
 void memrt__trim_malloc(void);
 
-/// Expose the parts of a process's memory: mappings of memrt, malloc, programs and libraries.
+/// Functions of the extension that list mappings of memrt, figures of malloc, and segments.
 extern PyMethodDef memrt__process_memory_methods[];
 
 #endif

@@ -82,7 +82,8 @@ static PyObject *adopt_memory(memrt_meminfo_object_t *shell, memrt_owner_t *owne
         return memrt__raise(status, "cannot wrap %zu bytes", wrapped->size);
     }
     if (wrapped->owner == Py_None && wrapped->dtor != Py_None) {
-        memrt__tracemalloc_adopted(mi); /* memory with an owner is tracked by the owner's library */
+        memrt__tracemalloc_track_adopted(
+            mi); /* memory with an owner is tracked by the owner's library */
     }
     return memrt__meminfo_fill(shell, mi);
 }
