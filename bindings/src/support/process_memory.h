@@ -3,8 +3,8 @@
 
 #include "support/binding.h"
 
-/// Parts of the memory of the process that are not NumPy's: the malloc of the C library, mappings
-/// of memrt, and segments of programs and libraries. The functions only read, except for the trim.
+/// Parts of the memory of the process: mappings of memrt, the malloc of the C library, and segments
+/// of programs and libraries. Only the trim changes memory.
 
 /// Give free memory of the C library's malloc back to the system. No effect if another library
 /// replaces malloc.
