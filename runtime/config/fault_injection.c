@@ -5,7 +5,7 @@
 
 unsigned memrt__slow_path;
 
-/* Under the lock of rank FAILURE: */
+/* Under the lock of rank FAULT: */
 static memrt_failure_plan_t current_plan;
 static uint64_t plan_thread;
 static uint64_t request_count;

@@ -12,8 +12,8 @@
 
 typedef struct memrt__large_cache memrt__large_cache_t;
 
-/// Large-object cache. Under the lock of rank WARM, except for `limits` and the fields of late
-/// changes.
+/// Large-object cache. Under the lock of rank LARGE_CACHE, except for `limits` and the fields of
+/// late changes.
 struct memrt__large_cache {
     memrt__mapping_lists_t lists;
     size_t in_use,
@@ -34,7 +34,7 @@ size_t memrt__cache_room_decay(const memrt__large_cache_t *cache);
 /// Record a change while a fork takes long. The next thread with the lock applies the change.
 void memrt__cache_room_change_late(memrt__large_cache_t *cache, size_t in_use, size_t requested);
 
-/// Apply recorded changes. Under the lock of rank WARM.
+/// Apply recorded changes. Under the lock of rank LARGE_CACHE.
 void memrt__cache_room_apply_late(memrt__large_cache_t *cache);
 
 /// Take the lock and apply recorded changes. Returns false, without the lock, while a fork takes

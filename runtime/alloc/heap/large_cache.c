@@ -36,7 +36,7 @@ bool memrt__large_cache_bytes(size_t size, size_t *bytes)
 /// program that touches all pages.
 #define LAZY_FROM ((size_t)32 << 20)
 
-/* Under the lock of rank WARM: */
+/* Under the lock of rank LARGE_CACHE: */
 static bool modes_differ; /* the mode of the process changed, so mappings may differ in advice */
 
 static void update_shortest_decay(void)

@@ -58,7 +58,7 @@ size_t memrt__large_cache_cached(const memrt__large_cache_t *cache);
 extern size_t memrt__large_cache_shortest;
 
 #if MEMRT_DEBUG
-/// Return whether the invariants of all caches hold. Takes the lock of rank WARM.
+/// Return whether the invariants of all caches hold. Takes the lock of rank LARGE_CACHE.
 bool memrt__large_cache_is_valid(void);
 #endif
 

@@ -8,7 +8,7 @@
 #include "runtime/base/check.h"
 
 /// Mapping lists: the cached mappings of one large-object cache, by size and by age. All functions
-/// run under the lock of rank WARM, and call the system for no mapping.
+/// run under the lock of rank LARGE_CACHE, and call the system for no mapping.
 
 /// Sizes of mappings from one power of two to the next.
 #define MEMRT__MAPPING_STEPS 8u

@@ -37,7 +37,7 @@ size_t memrt__central_list_cached(void);
 
 #if MEMRT_DEBUG
 /// Return whether the invariants of the central lists and of all spans hold. Takes the locks of all
-/// classes and the locks of ranks PAGES and DETOUR.
+/// classes and the locks of ranks PAGE_HEAP and DETOUR.
 bool memrt__central_list_is_valid(void);
 #endif
 

@@ -73,7 +73,7 @@ size_t memrt__page_heap_aging(void);
 
 #if MEMRT_DEBUG
 /// Return whether the invariants of the page heap and of all segments hold. Takes the lock of rank
-/// PAGES.
+/// PAGE_HEAP.
 bool memrt__page_heap_is_valid(void);
 #endif
 

@@ -48,7 +48,7 @@ typedef struct memrt__segment_link {
 } memrt__segment_link_t;
 
 /// Table at the start of a segment. All fields except `head` and `spans` are under the lock of rank
-/// PAGES. Each entry of `head` and `spans` belongs to the span that contains the unit.
+/// PAGE_HEAP. Each entry of `head` and `spans` belongs to the span that contains the unit.
 typedef struct memrt__segment {
     memrt__segment_link_t links[MEMRT__LINKS];
     size_t longest[MEMRT__RUNS]; ///< upper bounds for the length of runs, in units
