@@ -36,6 +36,10 @@ static inline bool memrt__size_round_up(size_t n, size_t align, size_t *out)
     return true;
 }
 
+/// Factor of Fibonacci hashing: 2 to the power of 64 divided by the golden ratio, odd. The product
+/// with the factor spreads near numbers over the high bits.
+#define MEMRT__HASH_FACTOR ((uint64_t)0x9E3779B97F4A7C15u)
+
 static inline unsigned memrt__log2(size_t power_of_two)
 {
     MEMRT__ASSERT(memrt__is_power_of_two(power_of_two));

@@ -9,7 +9,6 @@
 #include "runtime/os/lock.h"
 
 #define FIRST_SLOTS 1024u
-#define HASH_FACTOR 0x9E3779B97F4A7C15u /* 2^64 divided by the golden ratio, odd */
 
 /// Hash table with open addressing and linear probing. At most half of the slots are taken, and a
 /// taken slot stays taken, so each search ends at an empty slot. A full table is replaced by a
@@ -32,7 +31,7 @@ static uint64_t read_word(const char *bytes, size_t length)
 
 static uint64_t mix_hash(uint64_t hash, uint64_t word)
 {
-    return (hash ^ word) * HASH_FACTOR;
+    return (hash ^ word) * MEMRT__HASH_FACTOR;
 }
 
 /// Hash a string. Even and odd words use two independent chains, so that the processor can overlap

@@ -4,6 +4,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "runtime/base/size.h"
+
 /// Hash table of a partition of the live set, with open addressing and linear probing. The caller
 /// holds the lock of the partition. Invariants: no slot between the home slot of a key and the slot
 /// of the key is empty (key 0). At most half of the slots are taken.
@@ -29,7 +31,7 @@ typedef struct memrt__live_table {
 
 static inline size_t memrt__live_hash(uintptr_t key)
 {
-    return (size_t)((uint64_t)key * 0x9E3779B97F4A7C15u);
+    return (size_t)((uint64_t)key * MEMRT__HASH_FACTOR);
 }
 
 /// Create a table with all entries of `old`, each entry once. `old` may be NULL. Sets `*count` to

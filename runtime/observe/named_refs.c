@@ -43,7 +43,7 @@ static record_t **get_bucket(uintptr_t key)
 {
     MEMRT__ASSERT_HELD(MEMRT__RANK_NAMED_REFS);
     MEMRT__ASSERT(memrt__is_power_of_two(capacity));
-    return &buckets[((uint64_t)key * 0x9E3779B97F4A7C15u >> 20) & (capacity - 1)];
+    return &buckets[((uint64_t)key * MEMRT__HASH_FACTOR >> 20) & (capacity - 1)];
 }
 
 /// Return the link that points to a record, or the last link of the bucket if no record matches.

@@ -60,7 +60,7 @@ memrt_status_t memrt__tracking_get(memrt_tracking_t *out)
 /// Return the next random number of a thread (SplitMix64).
 static uint64_t draw_random(memrt__thread_t *self)
 {
-    uint64_t mixed = self->sampling.random += 0x9E3779B97F4A7C15u;
+    uint64_t mixed = self->sampling.random += MEMRT__HASH_FACTOR;
     mixed = (mixed ^ (mixed >> 30)) * 0xBF58476D1CE4E5B9u;
     mixed = (mixed ^ (mixed >> 27)) * 0x94D049BB133111EBu;
     return mixed ^ (mixed >> 31);

@@ -41,7 +41,7 @@ static void (*on_child)(void); ///< set once
 
 /// Time that a thread waits for a fork: longer than a fork takes, unless a handler of another
 /// library blocks.
-#define PATIENCE ((uint64_t)20000000) /* nanoseconds */
+#define PATIENCE (20 * MEMRT__MS)
 
 /// Return whether a fork leaves the lock free. A child can repair the data under these locks.
 static bool is_free_in_forks(memrt__rank_t rank)
@@ -237,9 +237,9 @@ static bool try_lock_briefly(memrt__rank_t rank)
 {
     struct timespec until;
     clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_nsec += 1000000;
-    until.tv_sec += until.tv_nsec / 1000000000;
-    until.tv_nsec %= 1000000000;
+    until.tv_nsec += (long)MEMRT__MS;
+    until.tv_sec += until.tv_nsec / (long)MEMRT__SECOND;
+    until.tv_nsec %= (long)MEMRT__SECOND;
     return pthread_mutex_timedlock(&locks[rank].mutex, &until) == 0;
 }
 
@@ -309,7 +309,7 @@ int memrt__lock_wait(memrt__rank_t rank, pthread_cond_t *condition, uint64_t unt
 {
     MEMRT__SHIELD;
     MEMRT__ASSERT_HELD(rank);
-    struct timespec time = {(time_t)(until / 1000000000u), (long)(until % 1000000000u)};
+    struct timespec time = {(time_t)(until / MEMRT__SECOND), (long)(until % MEMRT__SECOND)};
     return pthread_cond_timedwait(condition, &locks[rank].mutex, &time);
 }
 

@@ -48,6 +48,10 @@ typedef struct memrt__os_limit {
 size_t memrt__os_limits(memrt__os_limit_t *out);
 #define MEMRT__OS_LIMITS 3u
 
+/// Nanoseconds of a millisecond and of a second.
+#define MEMRT__MS ((uint64_t)1000000)
+#define MEMRT__SECOND (1000 * MEMRT__MS)
+
 /// Return nanoseconds of the monotonic clock.
 uint64_t memrt__os_now_ns(void);
 

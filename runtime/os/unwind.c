@@ -61,7 +61,7 @@ static MEMRT__THREAD_LOCAL size_t depth;
 /// thread; Fibonacci hashing spreads the addresses over the gates.
 static gate_t *get_own_gate(void)
 {
-    uint64_t spread = (uint64_t)(uintptr_t)&depth * UINT64_C(0x9e3779b97f4a7c15);
+    uint64_t spread = (uint64_t)(uintptr_t)&depth * MEMRT__HASH_FACTOR;
     return &gates[spread >> (64 - GATE_BITS)];
 }
 
@@ -254,7 +254,7 @@ int memrt__unwind(void **frames, int max)
 
 /* Limit of the wait in memrt__unwind_pause(): a call that a signal handler left by longjmp never
    leaves its gate. */
-#define PATIENCE ((uint64_t)1000000000) /* nanoseconds */
+#define PATIENCE MEMRT__SECOND
 
 /// Wait until no other thread is inside the gate. This thread may be inside, where a signal handler
 /// forks.

@@ -14,8 +14,8 @@
 #include "runtime/stats/promise.h"
 #include "runtime/stats/stats.h"
 
-/// Time to wait for other threads to return promised bytes, in nanoseconds.
-#define PATIENCE ((uint64_t)1000000)
+/// Time to wait for other threads to return promised bytes.
+#define PATIENCE MEMRT__MS
 
 /// Part of the limit of the process that cached memory may have without a release.
 #define CACHED_SHARE 64u

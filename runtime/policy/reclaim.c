@@ -24,7 +24,7 @@ typedef struct entry {
 static entry_t entries[MEMRT_RECLAIM_MAX];
 static uint64_t last_number;
 
-#define PATIENCE ((uint64_t)1000000000) /* nanoseconds of one wait */
+#define PATIENCE MEMRT__SECOND /* maximum of one wait */
 
 static pthread_cond_t run_ended;
 static pthread_once_t once = PTHREAD_ONCE_INIT;

@@ -65,7 +65,7 @@ uint64_t memrt__pressure_callbacks_add(memrt_pressure_callback callback, void *c
     return entry->id;
 }
 
-#define PATIENCE ((uint64_t)1000000000) /* nanoseconds of one wait */
+#define PATIENCE MEMRT__SECOND /* maximum of one wait */
 
 /// Wait for the end of a running call, except on the thread of the call.
 static void await_call(const entry_t *entry)

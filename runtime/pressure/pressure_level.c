@@ -1,5 +1,7 @@
 #include "runtime/pressure/pressure_level.h"
 
+#include "runtime/os/os.h"
+
 /// Thousandths of the limit at which each level begins.
 static const uint32_t begin[] = {
     [MEMRT_PRESSURE_LOW] = 800,
@@ -14,11 +16,13 @@ static const uint32_t begin[] = {
 /// or the memory of other groups.
 #define SIGNAL_MIN 500u
 
-#define SIGNAL_TIME ((uint64_t)5000000000u) /* nanoseconds for which a signal lasts */
+#define SIGNAL_TIME (5 * MEMRT__SECOND) /* for which a signal lasts */
+
+#define WHOLE 1000u /* thousandths */
 
 uint32_t memrt__pressure_permille(uint64_t used, uint64_t limit)
 {
-    return used >= limit ? 1000 : (uint32_t)((double)used / (double)limit * 1000);
+    return used >= limit ? WHOLE : (uint32_t)((double)used / (double)limit * WHOLE);
 }
 
 static memrt_pressure_level_t find_level(memrt_pressure_level_t before, uint32_t permille)

@@ -45,9 +45,8 @@ static void forget_findings(void)
 
 /* --- The thread. --- */
 
-#define MS ((uint64_t)1000000) /* nanoseconds */
-#define PERIOD (500 * MS)
-#define PERIOD_NEAR (100 * MS)
+#define PERIOD (500 * MEMRT__MS)
+#define PERIOD_NEAR (100 * MEMRT__MS)
 #define NEAR 700u /* thousandths of the limit from which PERIOD_NEAR holds */
 
 /// Return whether the thread of turn `mine` goes on. Under the lock.

@@ -15,7 +15,7 @@
 #include "runtime/policy/scope.h"
 #include "runtime/stats/stats.h"
 
-/* Under the lock of rank SHARE: */
+/* Under the lock of rank STATS_PAGE: */
 static memrt__os_shared_file_t page;
 static uint64_t serial;  /* of the last snapshot written */
 static bool shared;      /* this process has a page */
@@ -105,13 +105,15 @@ static void write_scope_rows(memrt__stats_slot_t *slot)
     }
 }
 
+#define ADLER_MODULUS 65521u /* largest prime below 65536 */
+
 /// Return the Adler-32 checksum of RFC 1950.
 static uint32_t compute_adler32(const unsigned char *bytes, size_t count)
 {
     uint32_t low = 1, high = 0;
     for (size_t i = 0; i < count; i++) {
-        low = (low + bytes[i]) % 65521u;
-        high = (high + low) % 65521u;
+        low = (low + bytes[i]) % ADLER_MODULUS;
+        high = (high + low) % ADLER_MODULUS;
     }
     return high << 16 | low;
 }
@@ -166,8 +168,7 @@ static void write_slot(const memrt__os_shared_file_t *to, uint64_t turn)
                                       MEMRT__STATS_PAGE_HEAD + turn % 2 * MEMRT__STATS_PAGE_SLOT);
 }
 
-#define MS ((uint64_t)1000000) /* nanoseconds */
-#define PERIOD (100 * MS)
+#define PERIOD (100 * MEMRT__MS)
 #define SHARE 50 /* the thread works for at most 1/SHARE of the time */
 
 /// Sleep until the next snapshot. A snapshot that took long makes the pause longer. Under the lock.
@@ -333,11 +334,13 @@ __attribute__((destructor)) static void remove_page_at_exit(void)
 
 /* --- Forks. --- */
 
-/// Wait for the thread for at most two seconds. Reading statistics also calls allocators of other
+#define PATIENCE (2 * MEMRT__SECOND)
+
+/// Wait for the thread for at most PATIENCE. Reading statistics also calls allocators of other
 /// libraries, and these may wait for any length of time.
 void memrt__stats_page_pause(void)
 {
-    uint64_t until = memrt__os_now_ns() + 2000 * MS;
+    uint64_t until = memrt__os_now_ns() + PATIENCE;
     int status = 0;
     pthread_once(&once, make_condition);
     memrt__lock(MEMRT__RANK_STATS_PAGE);

@@ -3,6 +3,7 @@
 
 #include <stdint.h>
 
+#include "runtime/os/os.h"
 #include "runtime/stats/tally.h"
 
 /// Gauges of all threads: bring gauges to rest, and find rises. A gauge is a rise of bytes in use
@@ -17,7 +18,7 @@ void memrt__gauges_start(void);
 /// Wait until all gauges of other threads are at rest, for MEMRT__STATS_PATIENCE at most. A thread
 /// brings its gauges to rest when it next frees a block, or ends.
 void memrt__stats_await_rest(void);
-#define MEMRT__STATS_PATIENCE ((uint64_t)50000000) /* nanoseconds */
+#define MEMRT__STATS_PATIENCE (50 * MEMRT__MS)
 
 /// Bring the gauges of one account to rest, as memrt__stats_rest_gauges(). Under the lock of rank
 /// THREADS.

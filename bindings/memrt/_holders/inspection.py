@@ -21,6 +21,8 @@ _C_ATTRIBUTES = (
 )
 _REPR_TYPES = (str, bytes, int, float, complex, bool, type(None))  # repr() runs no user code
 _KEY_MOST = 60  # maximum number of characters of a key
+_BITS_MOST = 128  # of an int
+_ITEMS_MOST = 4  # of a tuple
 
 
 def type_name(kind: type) -> str:
@@ -49,7 +51,7 @@ def key_text(key: object, depth: int = 2) -> str:
     than `depth` levels deep, also become the name of the type.
     """
     kind = type(key)
-    if kind is int and key.bit_length() > 128:  # type: ignore[attr-defined]
+    if kind is int and key.bit_length() > _BITS_MOST:  # type: ignore[attr-defined]
         return "<int>"
     if is_among(kind, _REPR_TYPES):
         text = repr(key if kind not in (str, bytes) else key[:_KEY_MOST])  # type: ignore[index]
@@ -61,9 +63,9 @@ def key_text(key: object, depth: int = 2) -> str:
 
 
 def _tuple_text(key: tuple[object, ...], depth: int) -> str:
-    first = tuple.__getitem__(key, slice(4))
+    first = tuple.__getitem__(key, slice(_ITEMS_MOST))
     items = [key_text(item, depth - 1) for item in first]
-    more = ["..."] if tuple.__len__(key) > 4 else []
+    more = ["..."] if tuple.__len__(key) > _ITEMS_MOST else []
     return f"({', '.join([*items, *more])}{',' if len(items) == 1 else ''})"
 
 

@@ -11,6 +11,7 @@ from memrt._process.smaps import PAGE, Memory
 
 _HEAP = 64 << 20  # bytes, and alignment, of the heaps of which glibc makes further arenas
 _HEAP_HEAD = struct.Struct("=4Q")  # arena, previous heap, size, accessible bytes
+_ARENA_MOST = 256  # bytes from the beginning of a heap to its arena, at most
 _BLOCK_HEAD = struct.Struct("=2Q")  # size of the block before, size with flags
 _FLAGS, _IS_MAPPED = 7, 2
 
@@ -58,7 +59,8 @@ def _heap_size(heap: int, memory: Memory) -> int:
     first = arena // _HEAP * _HEAP
     is_chain = first == heap if previous == 0 else previous % _HEAP == 0 and first != heap
     is_sized = 0 < size <= accessible <= _HEAP and size % PAGE == accessible % PAGE == 0
-    return accessible if is_chain and is_sized and _HEAP_HEAD.size <= arena - first < 256 else 0
+    is_arena = _HEAP_HEAD.size <= arena - first < _ARENA_MOST
+    return accessible if is_chain and is_sized and is_arena else 0
 
 
 def block_size(head: bytes) -> int:

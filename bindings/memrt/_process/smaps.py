@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 PAGE = os.sysconf("SC_PAGE_SIZE")
+_KB = 1024  # bytes of a "kB" in /proc
 _HEX = b"0123456789abcdef"  # first characters of a line with addresses
 
 
@@ -54,9 +55,9 @@ def _parse(lines: list[bytes]) -> Iterator[Mapping]:
                 yield _mapping(header, resident, swapped)
             header, resident, swapped = line.split(maxsplit=5), 0, 0
         elif line.startswith(b"Rss:"):
-            resident = int(line.split()[1]) * 1024
+            resident = int(line.split()[1]) * _KB
         elif line.startswith(b"Swap:"):
-            swapped = int(line.split()[1]) * 1024
+            swapped = int(line.split()[1]) * _KB
     if header:
         yield _mapping(header, resident, swapped)
 
@@ -72,7 +73,7 @@ def read_peak_resident() -> int:
     with open("/proc/self/status", "rb", buffering=0) as file:
         for line in file.readall().splitlines():
             if line.startswith(b"VmHWM:"):
-                return int(line.split()[1]) * 1024
+                return int(line.split()[1]) * _KB
     return 0
 
 

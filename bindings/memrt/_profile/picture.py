@@ -9,6 +9,8 @@ from memrt._support.extras import expect, needed
 from memrt._support.units import human_bytes
 
 SERIES = 10
+_TITLE_MOST = 100  # characters
+_DPI = 120
 _WHY = "a picture"
 
 
@@ -35,9 +37,11 @@ def draw(document: Document, file: BinaryIO) -> None:
     ticks = _ticks(max([*line["live"], *line["cached"], *line["resident"], 1]))
     axes.set_ylim(0, ticks[-1])
     axes.set_yticks(ticks, [human_bytes(size) for size in ticks])
-    axes.set_title(_plain(" ".join(document["program"]))[:100], loc="left", fontsize="medium")
+    axes.set_title(
+        _plain(" ".join(document["program"]))[:_TITLE_MOST], loc="left", fontsize="medium"
+    )
     axes.legend(loc="center left", bbox_to_anchor=(1, 0.5), fontsize="small", frameon=False)
-    figure.savefig(file, format="png", dpi=120)
+    figure.savefig(file, format="png", dpi=_DPI)
 
 
 def _ticks(most: int) -> list[int]:

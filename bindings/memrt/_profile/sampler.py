@@ -23,6 +23,7 @@ MOST_SCOPES = 3500  # scopes read at once; a read holds each scope, of at most 4
 FIRST_KEEPING = 0.05  # seconds until the first save; later saves follow after the elapsed time
 KEEPING = 0.5  # upper limit of the elapsed time as the pause between two saves, in seconds
 _PAGE = os.sysconf("SC_PAGE_SIZE")
+_STATM_MOST = 256  # bytes of /proc/self/statm
 _LIVE = tuple(Stats.__dataclass_fields__).index("live")
 
 
@@ -157,7 +158,7 @@ def resident() -> int:
     except OSError:  # for example at the limit of open files
         return -1
     try:
-        return int(os.read(file, 256).split()[1]) * _PAGE
+        return int(os.read(file, _STATM_MOST).split()[1]) * _PAGE
     finally:
         os.close(file)
 

@@ -56,11 +56,13 @@ void memrt__interpreter_schedule(void)
     (void)memrt__interpreter_schedule_call(run_work);
 }
 
+#define YIELDS_MAX 10000
+
 void memrt__interpreter_stop_scheduling(void)
 {
     atomic_store(&closing, 1);
     /* GCOV_EXCL_BR_START: only while a thread is inside Py_AddPendingCall() */
-    for (int i = 0; i < 10000 && atomic_load(&scheduling) != 0; i++) {
+    for (int i = 0; i < YIELDS_MAX && atomic_load(&scheduling) != 0; i++) {
         /* GCOV_EXCL_BR_STOP */
         sched_yield();
     }

@@ -131,7 +131,7 @@ static void drop_other_buffers(memrt_members_t *members, memrt_buffer_key_t only
 /// Return the slot of a key, or the empty slot for it.
 static uint32_t *find_slot(const memrt_members_t *members, memrt_buffer_key_t key)
 {
-    uint64_t hash = (uint64_t)key * 0x9E3779B97F4A7C15u;
+    uint64_t hash = (uint64_t)key * MEMRT_HASH_FACTOR;
     size_t slot = (size_t)(hash >> 20) & (members->slot_count - 1);
     while (members->slots[slot] != 0 && members->groups[members->slots[slot] - 1].key != key) {
         slot = (slot + 1) & (members->slot_count - 1);

@@ -29,7 +29,7 @@ int memrt__object_graph_step(memrt_heap_t *heap)
 
 static size_t hash_pointer(const memrt_heap_t *heap, const void *pointer)
 {
-    uint64_t hash = (uint64_t)(uintptr_t)pointer * 0x9E3779B97F4A7C15u;
+    uint64_t hash = (uint64_t)(uintptr_t)pointer * MEMRT_HASH_FACTOR;
     return (size_t)(hash >> 20) & (heap->slot_count - 1);
 }
 

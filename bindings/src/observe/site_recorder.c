@@ -37,8 +37,7 @@ static cache_t cache; ///< mutex
 
 static size_t hash_instruction(const PyCodeObject *code, int instruction)
 {
-    uint64_t mixed =
-        ((uint64_t)(uintptr_t)code ^ (uint64_t)instruction << 48) * 0x9E3779B97F4A7C15u;
+    uint64_t mixed = ((uint64_t)(uintptr_t)code ^ (uint64_t)instruction << 48) * MEMRT_HASH_FACTOR;
     return (size_t)(mixed >> 20) & (cache.capacity - 1);
 }
 

@@ -26,6 +26,10 @@ static inline const memrt_api_t *memrt__api(void)
     return memrt__binding.api;
 }
 
+/// Factor of Fibonacci hashing: 2 to the power of 64 divided by the golden ratio, odd. The product
+/// with the factor spreads near numbers over the high bits.
+#define MEMRT_HASH_FACTOR ((uint64_t)0x9E3779B97F4A7C15u)
+
 /// Variable of a thread. The loader places it at a fixed distance from the thread's own data, so
 /// that an access needs no call.
 #define MEMRT_THREAD_LOCAL __thread __attribute__((tls_model("initial-exec")))

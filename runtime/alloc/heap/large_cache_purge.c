@@ -95,7 +95,7 @@ void memrt__large_cache_retry(void)
 static uint64_t get_oldest_allowed(const memrt__large_cache_t *cache, uint64_t now)
 {
     size_t decay = memrt__cache_room_decay(cache);
-    uint64_t ns = (uint64_t)decay * 1000000u;
+    uint64_t ns = (uint64_t)decay * MEMRT__MS;
     return decay != MEMRT__DECAY_NEVER && now > ns ? now - ns : 0;
 }
 

@@ -37,9 +37,7 @@ static void make_condition(void)
     memrt__lock_condition(&stop);
 }
 
-#define MS ((uint64_t)1000000) /* nanoseconds */
-
-#define PERIOD_MIN (5 * MS)
+#define PERIOD_MIN (5 * MEMRT__MS)
 
 static size_t get_decay(void)
 {
@@ -57,7 +55,8 @@ static size_t get_shortest_decay(void)
 /// The minimum is PERIOD_MIN.
 static uint64_t compute_period(size_t decay)
 {
-    return decay == MEMRT__DECAY_NEVER ? PERIOD_MIN : memrt__size_max(decay * MS / 2, PERIOD_MIN);
+    return decay == MEMRT__DECAY_NEVER ? PERIOD_MIN
+                                       : memrt__size_max(decay * MEMRT__MS / 2, PERIOD_MIN);
 }
 
 /// Return false if the thread must end. A fork waits for the end.

@@ -41,22 +41,23 @@ typedef struct memrt__span {
     bool clean;    ///< units unused since the system gave them, so fresh blocks are zero
 } memrt__span_t;
 
-/// Maximum of memrt__start_offset().
+/// Maximum of memrt__start_offset(), and log2 of the bytes of a page.
 #define MEMRT__START_MAX ((size_t)960)
+#define MEMRT__PAGE_LOG2 12
 
 /// Return the bytes between the first page of a span for one block, or of a mapping, and the block:
 /// a multiple of 64, by address. Blocks that all begin at the same place of a page compete for the
 /// same lines of the first-level cache when a program reads them side by side.
 static inline size_t memrt__start_offset(const void *pages)
 {
-    uint64_t page = (uintptr_t)pages >> 12;
-    return (size_t)(page * 0x9E3779B97F4A7C15u >> 60) * 64; /* the golden ratio spreads neighbors */
+    uint64_t page = (uintptr_t)pages >> MEMRT__PAGE_LOG2;
+    return (size_t)(page * MEMRT__HASH_FACTOR >> 60) * 64; /* spreads near pages */
 }
 
 /// Return the first page of the span for one block, or of the mapping, that has the block.
 static inline void *memrt__start_of_pages(const void *block)
 {
-    return (void *)((uintptr_t)block & ~(uintptr_t)4095);
+    return (void *)((uintptr_t)block & ~(((uintptr_t)1 << MEMRT__PAGE_LOG2) - 1));
 }
 
 /// Links between unused blocks. The link is the third word of a block. The two words before hold

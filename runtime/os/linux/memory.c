@@ -146,7 +146,7 @@ static uint64_t read_clock(clockid_t clock)
 {
     struct timespec now;
     clock_gettime(clock, &now);
-    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+    return (uint64_t)now.tv_sec * MEMRT__SECOND + (uint64_t)now.tv_nsec;
 }
 
 uint64_t memrt__os_wall_ns(void)
@@ -168,7 +168,7 @@ uint64_t memrt__os_random(void)
 {
     uint64_t random;
     if (getrandom(&random, sizeof(random), GRND_NONBLOCK) != (ssize_t)sizeof(random)) {
-        random = (memrt__os_now_ns() ^ (uint64_t)(uintptr_t)&random) * 0x9E3779B97F4A7C15u;
+        random = (memrt__os_now_ns() ^ (uint64_t)(uintptr_t)&random) * MEMRT__HASH_FACTOR;
     }
     return random;
 }
