@@ -11,7 +11,7 @@
 #include "support/ndarray.h"
 #include "support/oom_error.h"
 
-static memrt_spares_t spares;
+static memrt_free_list_t free_list;
 
 memrt_meminfo_t *memrt__meminfo_get(memrt_meminfo_object_t *self)
 {
@@ -25,10 +25,10 @@ memrt_meminfo_t *memrt__meminfo_get(memrt_meminfo_object_t *self)
 
 static memrt_meminfo_object_t *allocate_object(void)
 {
-    PyObject *spare = memrt__free_list_take(&spares);
+    PyObject *recycled = memrt__free_list_take(&free_list);
     PyTypeObject *type = memrt__binding.meminfo_type;
-    return spare != NULL ? (memrt_meminfo_object_t *)PyObject_Init(spare, type)
-                         : PyObject_GC_New(memrt_meminfo_object_t, type);
+    return recycled != NULL ? (memrt_meminfo_object_t *)PyObject_Init(recycled, type)
+                            : PyObject_GC_New(memrt_meminfo_object_t, type);
 }
 
 memrt_meminfo_object_t *memrt__meminfo_shell(void)
@@ -185,7 +185,7 @@ void memrt__meminfo_dealloc(memrt_meminfo_object_t *self)
     }
     /* The collector finalizes an object only once, and would skip a new object that reuses
        finalized memory. */
-    if (PyObject_GC_IsFinalized((PyObject *)self) || !memrt__free_list_put(&spares, self)) {
+    if (PyObject_GC_IsFinalized((PyObject *)self) || !memrt__free_list_put(&free_list, self)) {
         PyObject_GC_Del(self);
     }
     Py_DECREF(type);

@@ -21,11 +21,11 @@ static _Atomic(memrt_owner_t *) queued_owners;
 static atomic_ullong queued_count, dropped_count;
 static unsigned long long run_count; ///< shared
 
-static memrt_spares_t spares;
+static memrt_free_list_t free_list;
 
 static void recycle_owner(memrt_owner_t *owner)
 {
-    if (!memrt__free_list_put(&spares, owner)) {
+    if (!memrt__free_list_put(&free_list, owner)) {
         free(owner);
     }
 }
@@ -173,8 +173,8 @@ static PyObject *build_arguments(uintptr_t data, size_t size)
 
 static memrt_owner_t *allocate_owner(void)
 {
-    memrt_owner_t *spare = memrt__free_list_take(&spares);
-    memrt_owner_t *owner = spare != NULL ? spare : malloc(sizeof(*owner));
+    memrt_owner_t *recycled = memrt__free_list_take(&free_list);
+    memrt_owner_t *owner = recycled != NULL ? recycled : malloc(sizeof(*owner));
     if (owner == NULL) {
         PyErr_NoMemory();
     }

@@ -10,7 +10,7 @@ typedef struct nrt_meminfo {
 } nrt_meminfo_t;
 
 static PyTypeObject *nrt_meminfo_type;
-static memrt_spares_t spares; ///< free list for objects of exactly this type
+static memrt_free_list_t free_list; ///< free list for objects of exactly this type
 
 static memrt_meminfo_t *get_mi(PyObject *self)
 {
@@ -19,9 +19,9 @@ static memrt_meminfo_t *get_mi(PyObject *self)
 
 static PyObject *allocate_object(void)
 {
-    PyObject *spare = memrt__free_list_take(&spares);
-    return spare != NULL ? PyObject_Init(spare, nrt_meminfo_type)
-                         : nrt_meminfo_type->tp_alloc(nrt_meminfo_type, 0);
+    PyObject *recycled = memrt__free_list_take(&free_list);
+    return recycled != NULL ? PyObject_Init(recycled, nrt_meminfo_type)
+                            : nrt_meminfo_type->tp_alloc(nrt_meminfo_type, 0);
 }
 
 PyObject *memrt__nrt_meminfo_object(memrt_meminfo_t *mi)
@@ -79,7 +79,7 @@ static void nrt_meminfo_dealloc(PyObject *self)
     if (get_mi(self) != NULL) {
         memrt__api()->release(get_mi(self));
     }
-    if (type != nrt_meminfo_type || !memrt__free_list_put(&spares, self)) {
+    if (type != nrt_meminfo_type || !memrt__free_list_put(&free_list, self)) {
         type->tp_free(self);
     }
     Py_DECREF(type);
