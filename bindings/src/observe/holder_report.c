@@ -38,9 +38,9 @@ typedef struct references {
     size_t count, capacity;
 } references_t;
 
-int memrt__holder_report_begin(memrt_report_t *report, memrt_heap_t *heap, uint32_t room)
+int memrt__holder_report_begin(memrt_report_t *report, memrt_graph_t *graph, uint32_t room)
 {
-    *report = (memrt_report_t){.heap = heap, .room = room};
+    *report = (memrt_report_t){.graph = graph, .room = room};
     report->nodes = PyMem_RawCalloc((size_t)room + 1, sizeof(*report->nodes));
     report->levels = PyMem_RawCalloc((size_t)room + 1, sizeof(*report->levels));
     if (report->nodes == NULL || report->levels == NULL) {
@@ -73,36 +73,36 @@ static int push_node(memrt_report_t *report, size_t depth, uint32_t node)
         report->stack_size = size;
     }
     report->stack[depth] = node;
-    return memrt__object_graph_step(report->heap) ? -1 : 0;
+    return memrt__object_graph_step(report->graph) ? -1 : 0;
 }
 
-/// Return the node of the next link of a chain, or MEMRT_HEAP_NONE.
-static uint32_t find_next_link(const memrt_heap_t *heap, uint32_t node)
+/// Return the node of the next link of a chain, or MEMRT_GRAPH_NONE.
+static uint32_t find_next_link(const memrt_graph_t *graph, uint32_t node)
 {
-    PyObject *next = memrt__link_next(heap->nodes[node].object);
-    return next != NULL ? memrt__object_graph_find(heap, next) : MEMRT_HEAP_NONE;
+    PyObject *next = memrt__link_next(graph->nodes[node].object);
+    return next != NULL ? memrt__object_graph_find(graph, next) : MEMRT_GRAPH_NONE;
 }
 
 /// Return the number of links from a labelled node to the end of its chain.
 static uint32_t get_level(const memrt_report_t *report, uint32_t node)
 {
-    uint32_t label = report->heap->nodes[node].label;
+    uint32_t label = report->graph->nodes[node].label;
     return label != LEFT_OUT ? report->levels[label] : LEVELS_MAX;
 }
 
 int memrt__holder_report_add(memrt_report_t *report, uint32_t node)
 {
-    memrt_heap_t *heap = report->heap;
+    memrt_graph_t *graph = report->graph;
     size_t depth = 0;
     /* The label set here also ends a circular chain. */
-    for (; node != MEMRT_HEAP_NONE && heap->nodes[node].label == 0;
-         node = find_next_link(heap, node)) {
+    for (; node != MEMRT_GRAPH_NONE && graph->nodes[node].label == 0;
+         node = find_next_link(graph, node)) {
         if (push_node(report, depth++, node) < 0) {
             return -1;
         }
-        heap->nodes[node].label = LEFT_OUT;
+        graph->nodes[node].label = LEFT_OUT;
     }
-    uint32_t level = node != MEMRT_HEAP_NONE ? get_level(report, node) : 0;
+    uint32_t level = node != MEMRT_GRAPH_NONE ? get_level(report, node) : 0;
     while (depth-- > 0) {
         if (level >= LEVELS_MAX || report->count >= report->room) {
             level = LEVELS_MAX;
@@ -111,7 +111,7 @@ int memrt__holder_report_add(memrt_report_t *report, uint32_t node)
         }
         report->nodes[++report->count] = report->stack[depth];
         report->levels[report->count] = ++level;
-        heap->nodes[report->stack[depth]].label = report->count & MEMRT_LABEL_MOST;
+        graph->nodes[report->stack[depth]].label = report->count & MEMRT_LABEL_MOST;
     }
     return 0;
 }
@@ -153,16 +153,16 @@ static reference_t *find_row(const references_t *references, uint32_t from, uint
 static int count_reference(uint32_t from, uint32_t to, void *context)
 {
     references_t *references = context;
-    const memrt_heap_t *heap = references->report->heap;
-    uint32_t label = heap->nodes[to].label;
+    const memrt_graph_t *graph = references->report->graph;
+    uint32_t label = graph->nodes[to].label;
     if (label == LEFT_OUT) {
         return 0;
     }
-    from = memrt__reference_source(heap, from);
+    from = memrt__reference_source(graph, from);
     tally_t *tally = &references->tallies[label];
-    int is_link = memrt__reference_is_link(heap, from, to);
+    int is_link = memrt__reference_is_link(graph, from, to);
     tally->found++;
-    if (is_link && heap->nodes[from].label == LEFT_OUT) {
+    if (is_link && graph->nodes[from].label == LEFT_OUT) {
         tally->left_out++;
         return 0;
     }
@@ -182,10 +182,10 @@ static int count_reference(uint32_t from, uint32_t to, void *context)
 
 static PyObject *build_reference_row(references_t *references, const reference_t *row)
 {
-    const memrt_heap_t *heap = references->report->heap;
+    const memrt_graph_t *graph = references->report->graph;
     Py_ssize_t to = (Py_ssize_t)row->to, steps;
     if (row->is_link) {
-        return Py_BuildValue("(nnnOn)", to - 1, (Py_ssize_t)heap->nodes[row->from].label - 1,
+        return Py_BuildValue("(nnnOn)", to - 1, (Py_ssize_t)graph->nodes[row->from].label - 1,
                              (Py_ssize_t)row->count, Py_None, (Py_ssize_t)0);
     }
     PyObject *path = memrt__path_up(&references->paths, row->from, &steps);
@@ -228,7 +228,7 @@ static PyObject *build_object_rows(const references_t *references)
     const memrt_report_t *report = references->report;
     PyObject *list = PyList_New(0);
     for (uint32_t label = 1; list != NULL && label <= report->count; label++) {
-        PyObject *object = report->heap->nodes[report->nodes[label]].object;
+        PyObject *object = report->graph->nodes[report->nodes[label]].object;
         PyObject *row =
             build_object_row(report, object, Py_REFCNT(object), &references->tallies[label]);
         if (row == NULL || PyList_Append(list, row) < 0) {
@@ -257,11 +257,11 @@ PyObject *memrt__holder_report_make(memrt_report_t *report)
     references_t references = {.report = report};
     PyObject *result = NULL;
     references.tallies = PyMem_RawCalloc((size_t)report->count + 1, sizeof(tally_t));
-    int begun = memrt__paths_begin(&references.paths, report->heap);
+    int begun = memrt__paths_begin(&references.paths, report->graph);
     if (references.tallies == NULL) {
         PyErr_NoMemory();
     } else if (begun == 0 &&
-               memrt__object_graph_edges(report->heap, count_reference, &references) == 0) {
+               memrt__object_graph_edges(report->graph, count_reference, &references) == 0) {
         result = build_report(&references);
     }
     PyMem_RawFree(references.tallies);

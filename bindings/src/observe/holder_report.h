@@ -9,7 +9,7 @@
 
 /// Objects to report. The label of an object is its index in `nodes`, from 1.
 typedef struct memrt_report {
-    memrt_heap_t *heap;
+    memrt_graph_t *graph;
     uint32_t *nodes;
     uint32_t *levels; ///< links from each object to the end of its chain
     uint32_t count;
@@ -22,7 +22,7 @@ typedef struct memrt_report {
 } memrt_report_t;
 
 /// Begin a report with room for `room` objects. -1 with MemoryError.
-int memrt__holder_report_begin(memrt_report_t *report, memrt_heap_t *heap, uint32_t room);
+int memrt__holder_report_begin(memrt_report_t *report, memrt_graph_t *graph, uint32_t room);
 void memrt__holder_report_end(memrt_report_t *report);
 
 /// Add an object and the rest of its chain to the report. Objects are left out if they exceed the
@@ -35,7 +35,7 @@ int memrt__holder_report_add(memrt_report_t *report, uint32_t node);
 /// index of the referring object or -1, count, path or None, steps).
 ///
 /// A path runs from the referring object up to a root. A long path has as many of the first objects
-/// as fit, and the last object. NULL with an exception, or without one as in memrt_heap_ask_fn.
+/// as fit, and the last object. NULL with an exception, or without one as in memrt_graph_query_fn.
 PyObject *memrt__holder_report_make(memrt_report_t *report);
 
 /// Return a new tuple of a MemInfo tuple and a list of its named references. The MemInfo tuple is

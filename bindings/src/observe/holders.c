@@ -102,7 +102,7 @@ static int resolve_query(query_t *query)
 static int add_members(memrt_report_t *report, memrt_buffer_key_t key)
 {
     memrt_members_t members;
-    int result = memrt__members_find(report->heap, key, &members);
+    int result = memrt__members_find(report->graph, key, &members);
     for (size_t i = 0; result == 0 && i < members.count; i++) {
         result = memrt__holder_report_add(report, members.rows[i].node);
     }
@@ -120,28 +120,28 @@ static int count_if_queried(PyObject *object, void *context)
 
 /// Count the references of the caller's own frames to the queried object. Where the interpreter
 /// hides operands, the caller's count stays.
-static void count_caller_references(const memrt_heap_t *heap, query_t *query)
+static void count_caller_references(const memrt_graph_t *graph, query_t *query)
 {
     if (!memrt__frame_shows_operands) {
         return;
     }
     query->caller_references = 0;
-    for (uint32_t i = 0; i < heap->roots; i++) {
-        if (heap->nodes[i].kind == MEMRT_NODE_OWN) {
-            (void)memrt__frame_visit((PyFrameObject *)heap->nodes[i].object, count_if_queried,
+    for (uint32_t i = 0; i < graph->roots; i++) {
+        if (graph->nodes[i].kind == MEMRT_NODE_OWN) {
+            (void)memrt__frame_visit((PyFrameObject *)graph->nodes[i].object, count_if_queried,
                                      query);
         }
     }
 }
 
-static PyObject *report_holders(memrt_heap_t *heap, void *context)
+static PyObject *report_holders(memrt_graph_t *graph, void *context)
 {
     query_t *query = context;
     memrt_report_t report;
-    if (memrt__holder_report_begin(&report, heap, OBJECTS_MOST) < 0) {
+    if (memrt__holder_report_begin(&report, graph, OBJECTS_MOST) < 0) {
         return NULL;
     }
-    count_caller_references(heap, query);
+    count_caller_references(graph, query);
     report.queried = query->object;
     report.queried_counts = query->caller_references;
     PyObject *holders =
@@ -173,7 +173,7 @@ static PyObject *find_holders(PyObject *module, PyObject *const *args, Py_ssize_
     if (PyErr_Occurred() || resolve_query(&query) < 0) {
         return NULL;
     }
-    PyObject *result = memrt__object_graph_ask(query.object, frames, report_holders, &query);
+    PyObject *result = memrt__object_graph_query(query.object, frames, report_holders, &query);
     if (query.held_references) {
         memrt__api()->release(query.mi);
     }

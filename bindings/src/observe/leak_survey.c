@@ -37,7 +37,7 @@ typedef struct survey {
     subject_t *subjects;
     size_t count;
     size_t path_limit;
-    memrt_heap_t *heap;
+    memrt_graph_t *graph;
     memrt_members_t members;
     tally_t *tallies; ///< indexed by group
     reference_t *references;
@@ -123,10 +123,10 @@ static int label_members(survey_t *survey)
     for (size_t i = 0; i < members->count; i++) {
         const memrt_member_t *row = &members->rows[i];
         if (survey->tallies[row->group].is_wanted) {
-            survey->heap->nodes[row->node].label = (unsigned)(i + 1) & MEMRT_LABEL_MOST;
+            survey->graph->nodes[row->node].label = (unsigned)(i + 1) & MEMRT_LABEL_MOST;
             survey->tallies[row->group].last += (size_t)memrt__link_is_last(row->link);
         }
-        if (memrt__object_graph_step(survey->heap)) {
+        if (memrt__object_graph_step(survey->graph)) {
             return -1;
         }
     }
@@ -155,9 +155,9 @@ static int append_reference(survey_t *survey, const reference_t *reference)
 static int count_reference(uint32_t from, uint32_t to, void *context)
 {
     survey_t *survey = context;
-    uint32_t row = survey->heap->nodes[to].label - 1;
-    from = memrt__reference_source(survey->heap, from);
-    if (memrt__reference_is_link(survey->heap, from, to)) {
+    uint32_t row = survey->graph->nodes[to].label - 1;
+    from = memrt__reference_source(survey->graph, from);
+    if (memrt__reference_is_link(survey->graph, from, to)) {
         return 0;
     }
     tally_t *tally = &survey->tallies[survey->members.rows[row].group];
@@ -181,17 +181,17 @@ static int is_sequence(PyObject *object)
 /// Return whether the references of an object differ only in index or key for a reader. The dict of
 /// an object's attributes is not such a container. A plain dict is certainly not an attribute dict
 /// only if a container or a frame refers to the dict.
-static int is_container(const memrt_heap_t *heap, uint32_t node)
+static int is_container(const memrt_graph_t *graph, uint32_t node)
 {
-    const memrt_heap_node_t *source = &heap->nodes[node];
+    const memrt_graph_node_t *source = &graph->nodes[node];
     if (source->kind != MEMRT_NODE_OBJECT || !PyDict_Check(source->object)) {
         return source->kind == MEMRT_NODE_OBJECT && is_sequence(source->object);
     }
     if (!PyDict_CheckExact(source->object)) {
         return 1;
     }
-    const memrt_heap_node_t *parent =
-        source->parent != MEMRT_HEAP_NONE ? &heap->nodes[source->parent] : NULL;
+    const memrt_graph_node_t *parent =
+        source->parent != MEMRT_GRAPH_NONE ? &graph->nodes[source->parent] : NULL;
     return parent != NULL && (parent->kind == MEMRT_NODE_FRAME ||
                               (parent->kind == MEMRT_NODE_OBJECT &&
                                (PyDict_Check(parent->object) || is_sequence(parent->object))));
@@ -201,18 +201,18 @@ static int is_container(const memrt_heap_t *heap, uint32_t node)
 /// containers, and the types of the inner containers. New reference.
 static PyObject *build_path_key(const survey_t *survey, const reference_t *reference)
 {
-    const memrt_heap_t *heap = survey->heap;
+    const memrt_graph_t *graph = survey->graph;
     uint32_t node = reference->from, parent;
     uintptr_t types = 0;
-    if (!is_container(heap, node)) {
+    if (!is_container(graph, node)) {
         return Py_BuildValue("(II)", (unsigned)node, (unsigned)reference->row);
     }
     for (int i = 0; i < CLIMB_MOST; i++, node = parent) {
-        parent = heap->nodes[node].parent;
-        if (parent == MEMRT_HEAP_NONE || !is_container(heap, parent)) {
+        parent = graph->nodes[node].parent;
+        if (parent == MEMRT_GRAPH_NONE || !is_container(graph, parent)) {
             break;
         }
-        types = types * 31 + (uintptr_t)Py_TYPE(heap->nodes[node].object);
+        types = types * 31 + (uintptr_t)Py_TYPE(graph->nodes[node].object);
     }
     return Py_BuildValue("(InK)", (unsigned)node, (Py_ssize_t)-1, (unsigned long long)types);
 }
@@ -236,7 +236,7 @@ static int assign_path_number(survey_t *survey, reference_t *reference, PyObject
         PyObject *path = memrt__path_up(paths, reference->from, &steps);
         uint32_t node = survey->members.rows[reference->row].node;
         PyObject *way = path != NULL
-                            ? Py_BuildValue("(ONn)", survey->heap->nodes[node].object, path, steps)
+                            ? Py_BuildValue("(ONn)", survey->graph->nodes[node].object, path, steps)
                             : NULL;
         PyObject *place = PyLong_FromSsize_t(number);
         reference->path_number = (uint32_t)number;
@@ -255,10 +255,10 @@ static PyObject *number_paths(survey_t *survey)
 {
     memrt_paths_t paths;
     PyObject *numbers = PyDict_New(), *ways = PyList_New(0);
-    int result = memrt__paths_begin(&paths, survey->heap);
+    int result = memrt__paths_begin(&paths, survey->graph);
     result = numbers != NULL && ways != NULL ? result : -1;
     for (size_t i = 0; result == 0 && i < survey->reference_count; i++) {
-        result = memrt__object_graph_step(survey->heap)
+        result = memrt__object_graph_step(survey->graph)
                      ? -1
                      : assign_path_number(survey, &survey->references[i], numbers, ways, &paths);
     }
@@ -307,7 +307,7 @@ static PyObject *build_reference_row(const survey_t *survey, const reference_t *
 {
     const memrt_member_t *row = &survey->members.rows[reference->row];
     memrt_extent_t extent;
-    Py_ssize_t bytes = memrt__byte_ranges_of(survey->heap->nodes[row->node].object, &extent)
+    Py_ssize_t bytes = memrt__byte_ranges_of(survey->graph->nodes[row->node].object, &extent)
                            ? (Py_ssize_t)memrt__byte_ranges_bytes(&extent)
                            : -1;
     Py_ssize_t way = reference->path_number == UINT32_MAX ? -1 : (Py_ssize_t)reference->path_number;
@@ -326,13 +326,13 @@ static PyObject *build_reference_rows(const survey_t *survey)
     return list;
 }
 
-static PyObject *report_survey(memrt_heap_t *heap, void *context)
+static PyObject *report_survey(memrt_graph_t *graph, void *context)
 {
     survey_t *survey = context;
     PyObject *ways = NULL, *subjects = NULL, *references = NULL;
-    survey->heap = heap;
-    if (memrt__members_find(heap, 0, &survey->members) == 0 && label_members(survey) == 0 &&
-        memrt__object_graph_edges(heap, count_reference, survey) == 0) {
+    survey->graph = graph;
+    if (memrt__members_find(graph, 0, &survey->members) == 0 && label_members(survey) == 0 &&
+        memrt__object_graph_edges(graph, count_reference, survey) == 0) {
         ways = number_paths(survey);
     }
     subjects = ways != NULL ? build_subject_rows(survey) : NULL;
@@ -363,7 +363,7 @@ static PyObject *survey_holders(PyObject *module, PyObject *args)
     }
     survey.path_limit = path_limit > 0 ? (size_t)path_limit : 0;
     if (read_subjects(addresses, &survey) == 0) {
-        result = memrt__object_graph_ask(NULL, frames, report_survey, &survey);
+        result = memrt__object_graph_query(NULL, frames, report_survey, &survey);
     }
     PyMem_RawFree(survey.subjects);
     return result;

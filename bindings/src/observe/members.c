@@ -29,12 +29,12 @@ static int append_row(memrt_members_t *members, size_t *capacity, const memrt_me
 }
 
 /// List one row per link. The label of a node is the number of its row, from 1.
-static int list_links(memrt_heap_t *heap, memrt_members_t *members)
+static int list_links(memrt_graph_t *graph, memrt_members_t *members)
 {
     size_t capacity = 0;
-    for (uint32_t i = 0; i < heap->count; i++) {
-        memrt_heap_node_t *node = &heap->nodes[i];
-        if (memrt__object_graph_step(heap)) {
+    for (uint32_t i = 0; i < graph->count; i++) {
+        memrt_graph_node_t *node = &graph->nodes[i];
+        if (memrt__object_graph_step(graph)) {
             return -1;
         }
         if (node->kind != MEMRT_NODE_OBJECT || !memrt__link_maybe(node->object)) {
@@ -51,16 +51,16 @@ static int list_links(memrt_heap_t *heap, memrt_members_t *members)
 
 /// Connect each row to the next row of its chain. Until rows have groups, `group` is the number of
 /// the next row, from 1, or 0 at the end of a chain. The last row of a chain gets its key at once.
-static int connect_rows(memrt_heap_t *heap, memrt_members_t *members)
+static int connect_rows(memrt_graph_t *graph, memrt_members_t *members)
 {
     for (size_t i = 0; i < members->count; i++) {
         memrt_member_t *row = &members->rows[i];
-        PyObject *object = heap->nodes[row->node].object, *next = memrt__link_next(object);
-        uint32_t to = next != NULL ? memrt__object_graph_find(heap, next) : MEMRT_HEAP_NONE;
-        if (memrt__object_graph_step(heap)) {
+        PyObject *object = graph->nodes[row->node].object, *next = memrt__link_next(object);
+        uint32_t to = next != NULL ? memrt__object_graph_find(graph, next) : MEMRT_GRAPH_NONE;
+        if (memrt__object_graph_step(graph)) {
             return -1;
         }
-        row->group = to != MEMRT_HEAP_NONE ? heap->nodes[to].label : 0;
+        row->group = to != MEMRT_GRAPH_NONE ? graph->nodes[to].label : 0;
         if (row->group != 0) {
             members->rows[row->group - 1].links++;
         } else {
@@ -70,11 +70,11 @@ static int connect_rows(memrt_heap_t *heap, memrt_members_t *members)
     return 0;
 }
 
-static int clear_labels(memrt_heap_t *heap, const memrt_members_t *members)
+static int clear_labels(memrt_graph_t *graph, const memrt_members_t *members)
 {
     for (size_t i = 0; i < members->count; i++) {
-        heap->nodes[members->rows[i].node].label = 0;
-        if (memrt__object_graph_step(heap)) {
+        graph->nodes[members->rows[i].node].label = 0;
+        if (memrt__object_graph_step(graph)) {
             return -1;
         }
     }
@@ -85,13 +85,13 @@ static int clear_labels(memrt_heap_t *heap, const memrt_members_t *members)
 
 /// Find the key at the end of a chain and store the key in all rows of the chain. A circular chain
 /// has no end and gets key 0.
-static int follow_chain(memrt_heap_t *heap, memrt_members_t *members, size_t row)
+static int follow_chain(memrt_graph_t *graph, memrt_members_t *members, size_t row)
 {
     memrt_member_t *rows = members->rows;
     size_t end = row, steps = 0;
     while (rows[end].key == UNKNOWN && steps++ <= members->count) {
         end = rows[end].group - 1;
-        if (memrt__object_graph_step(heap)) {
+        if (memrt__object_graph_step(graph)) {
             return -1;
         }
     }
@@ -103,10 +103,10 @@ static int follow_chain(memrt_heap_t *heap, memrt_members_t *members, size_t row
     return 0;
 }
 
-static int find_keys(memrt_heap_t *heap, memrt_members_t *members)
+static int find_keys(memrt_graph_t *graph, memrt_members_t *members)
 {
     for (size_t i = 0; i < members->count; i++) {
-        if (memrt__object_graph_step(heap) || follow_chain(heap, members, i) < 0) {
+        if (memrt__object_graph_step(graph) || follow_chain(graph, members, i) < 0) {
             return -1;
         }
     }
@@ -155,7 +155,7 @@ static int allocate_tables(memrt_members_t *members)
 }
 
 /// Assign each row to a group, and count the members of each group.
-static int assign_groups(memrt_heap_t *heap, memrt_members_t *members)
+static int assign_groups(memrt_graph_t *graph, memrt_members_t *members)
 {
     for (size_t i = 0; i < members->count; i++) {
         memrt_member_t *row = &members->rows[i];
@@ -166,7 +166,7 @@ static int assign_groups(memrt_heap_t *heap, memrt_members_t *members)
         }
         row->group = *slot - 1;
         members->groups[row->group].count++;
-        if (memrt__object_graph_step(heap)) {
+        if (memrt__object_graph_step(graph)) {
             return -1;
         }
     }
@@ -174,7 +174,7 @@ static int assign_groups(memrt_heap_t *heap, memrt_members_t *members)
 }
 
 /// Sort the rows by group, with stable order within each group.
-static int sort_rows(memrt_heap_t *heap, memrt_members_t *members)
+static int sort_rows(memrt_graph_t *graph, memrt_members_t *members)
 {
     memrt_member_t *sorted = PyMem_RawCalloc(members->count + 1, sizeof(*sorted));
     if (sorted == NULL) {
@@ -187,24 +187,24 @@ static int sort_rows(memrt_heap_t *heap, memrt_members_t *members)
         first += members->groups[i].count;
         members->groups[i].count = 0;
     }
-    for (size_t i = 0; i < members->count && !memrt__object_graph_step(heap); i++) {
+    for (size_t i = 0; i < members->count && !memrt__object_graph_step(graph); i++) {
         memrt_buffer_group_t *group = &members->groups[members->rows[i].group];
         sorted[group->first + group->count++] = members->rows[i];
     }
     PyMem_RawFree(members->rows);
     members->rows = sorted;
-    return heap->interrupted ? -1 : 0;
+    return graph->interrupted ? -1 : 0;
 }
 
-int memrt__members_find(memrt_heap_t *heap, memrt_buffer_key_t only, memrt_members_t *out)
+int memrt__members_find(memrt_graph_t *graph, memrt_buffer_key_t only, memrt_members_t *out)
 {
     *out = (memrt_members_t){0};
-    if (list_links(heap, out) < 0 || connect_rows(heap, out) < 0 || clear_labels(heap, out) < 0 ||
-        find_keys(heap, out) < 0) {
+    if (list_links(graph, out) < 0 || connect_rows(graph, out) < 0 ||
+        clear_labels(graph, out) < 0 || find_keys(graph, out) < 0) {
         return -1;
     }
     drop_other_buffers(out, only);
-    return allocate_tables(out) < 0 || assign_groups(heap, out) < 0 ? -1 : sort_rows(heap, out);
+    return allocate_tables(out) < 0 || assign_groups(graph, out) < 0 ? -1 : sort_rows(graph, out);
 }
 
 void memrt__members_end(memrt_members_t *members)

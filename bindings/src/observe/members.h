@@ -33,7 +33,7 @@ typedef struct memrt_members {
 /// Find the members of the buffer `only`, or of all buffers for 0. Labels of the graph must be 0
 /// before, and are 0 after success. Call memrt__members_end() in each case.
 /// Failure: -1 with an exception, or without one if interrupted.
-int memrt__members_find(memrt_heap_t *heap, memrt_buffer_key_t only, memrt_members_t *out);
+int memrt__members_find(memrt_graph_t *graph, memrt_buffer_key_t only, memrt_members_t *out);
 void memrt__members_end(memrt_members_t *members);
 
 /// Return the group of a buffer, or NULL.

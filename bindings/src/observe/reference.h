@@ -8,11 +8,11 @@
 
 /// Return the node that a reference belongs to. A DummyArray of as_strided may keep its attributes
 /// in a dict. References from that dict count as references of the DummyArray.
-uint32_t memrt__reference_source(const memrt_heap_t *heap, uint32_t from);
+uint32_t memrt__reference_source(const memrt_graph_t *graph, uint32_t from);
 
 /// Return whether a reference is the link of a chain of labelled nodes, not a reference of the
 /// program. An array of objects may be in a chain and contain a view of itself.
-int memrt__reference_is_link(const memrt_heap_t *heap, uint32_t from, uint32_t to);
+int memrt__reference_is_link(const memrt_graph_t *graph, uint32_t from, uint32_t to);
 
 /// Path from a node up to a root.
 typedef struct memrt_way {
@@ -21,12 +21,12 @@ typedef struct memrt_way {
 } memrt_way_t;
 
 typedef struct memrt_paths {
-    memrt_heap_t *heap;
+    memrt_graph_t *graph;
     memrt_way_t *ways; ///< indexed by node
 } memrt_paths_t;
 
 /// Begin path lookups over a graph. Call memrt__paths_end() in each case. -1 with MemoryError.
-int memrt__paths_begin(memrt_paths_t *paths, memrt_heap_t *heap);
+int memrt__paths_begin(memrt_paths_t *paths, memrt_graph_t *graph);
 void memrt__paths_end(memrt_paths_t *paths);
 
 /// Return a new tuple of the objects from a node up to a root: at most 12, the last of which is the

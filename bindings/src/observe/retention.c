@@ -40,21 +40,21 @@ typedef struct wastes {
 /* --- The viewed bytes of a buffer. --- */
 
 /// Return the references to a member, without references from links of chains.
-static Py_ssize_t count_free_references(const memrt_heap_t *heap, const memrt_member_t *member)
+static Py_ssize_t count_free_references(const memrt_graph_t *graph, const memrt_member_t *member)
 {
-    return Py_REFCNT(heap->nodes[member->node].object) - (Py_ssize_t)member->links;
+    return Py_REFCNT(graph->nodes[member->node].object) - (Py_ssize_t)member->links;
 }
 
 /// Return the MemInfo of a group. NULL for a tiny block, and if a reference exists outside of the
 /// group.
-static memrt_meminfo_t *find_group_meminfo(const memrt_heap_t *heap, const group_t *group)
+static memrt_meminfo_t *find_group_meminfo(const memrt_graph_t *graph, const group_t *group)
 {
     memrt_meminfo_t *mi = NULL;
     size_t known = 0;
     for (size_t i = 0; i < group->count; i++) {
         const memrt_member_t *member = &group->members[i];
         if (memrt__link_is_last(member->link)) {
-            mi = memrt__link_meminfo(heap->nodes[member->node].object);
+            mi = memrt__link_meminfo(graph->nodes[member->node].object);
             known++;
         }
     }
@@ -80,16 +80,16 @@ static void add_view(const memrt_extent_t *extent, waste_t *waste, sum_t *sum)
 
 /// Sum up the views. Returns 0 if a single view covers the whole buffer, or if a referenced member
 /// is not a view.
-static int sum_views(const memrt_heap_t *heap, const group_t *group, size_t size, waste_t *waste,
+static int sum_views(const memrt_graph_t *graph, const group_t *group, size_t size, waste_t *waste,
                      sum_t *sum)
 {
     memrt_extent_t extent;
     for (size_t i = 0; i < group->count; i++) {
         const memrt_member_t *member = &group->members[i];
-        if (count_free_references(heap, member) <= 0) {
+        if (count_free_references(graph, member) <= 0) {
             continue;
         }
-        if (!memrt__byte_ranges_of(heap->nodes[member->node].object, &extent)) {
+        if (!memrt__byte_ranges_of(graph->nodes[member->node].object, &extent)) {
             return 0;
         }
         if (extent.nd == 0 && extent.run >= size) {
@@ -101,7 +101,7 @@ static int sum_views(const memrt_heap_t *heap, const group_t *group, size_t size
 }
 
 /// Compute the bytes covered by at least one view. -1 with MemoryError.
-static int count_covered_bytes(const memrt_heap_t *heap, const group_t *group, size_t runs,
+static int count_covered_bytes(const memrt_graph_t *graph, const group_t *group, size_t runs,
                                size_t *bytes)
 {
     memrt_range_t *ranges = PyMem_RawCalloc(runs + 1, sizeof(*ranges));
@@ -113,8 +113,8 @@ static int count_covered_bytes(const memrt_heap_t *heap, const group_t *group, s
     }
     for (size_t i = 0; i < group->count; i++) {
         const memrt_member_t *member = &group->members[i];
-        if (count_free_references(heap, member) > 0 &&
-            memrt__byte_ranges_of(heap->nodes[member->node].object, &extent)) {
+        if (count_free_references(graph, member) > 0 &&
+            memrt__byte_ranges_of(graph->nodes[member->node].object, &extent)) {
             count += memrt__byte_ranges_ranges(&extent, ranges + count);
         }
     }
@@ -130,19 +130,20 @@ static int is_reportable(const criteria_t *criteria, size_t wasted, size_t size)
 }
 
 /// Compute the waste of a buffer. Returns whether the criteria are met; -1 with MemoryError.
-static int compute_waste(const memrt_heap_t *heap, const criteria_t *criteria, const group_t *group,
-                         waste_t *out)
+static int compute_waste(const memrt_graph_t *graph, const criteria_t *criteria,
+                         const group_t *group, waste_t *out)
 {
     sum_t sum = {0};
-    *out = (waste_t){.group = *group, .mi = find_group_meminfo(heap, group), .exact = 1};
+    *out = (waste_t){.group = *group, .mi = find_group_meminfo(graph, group), .exact = 1};
     size_t size = out->mi != NULL ? memrt__api()->size(out->mi) : 0;
-    if (size < criteria->min_bytes || !sum_views(heap, group, size, out, &sum) || out->views == 0) {
+    if (size < criteria->min_bytes || !sum_views(graph, group, size, out, &sum) ||
+        out->views == 0) {
         return 0;
     }
     if (sum.overlap && sum.runs > RUNS_MOST) {
         out->exact = 0;
         out->viewed = out->viewed < size ? out->viewed : size;
-    } else if (sum.overlap && count_covered_bytes(heap, group, sum.runs, &out->viewed) < 0) {
+    } else if (sum.overlap && count_covered_bytes(graph, group, sum.runs, &out->viewed) < 0) {
         return -1;
     }
     out->wasted = size - out->viewed;
@@ -178,7 +179,7 @@ static int compare_wastes(const void *a, const void *b)
     return (first > second) - (first < second); /* ties keep the order of the object graph */
 }
 
-static int compute_wastes(memrt_heap_t *heap, const criteria_t *criteria,
+static int compute_wastes(memrt_graph_t *graph, const criteria_t *criteria,
                           const memrt_members_t *members, wastes_t *out)
 {
     for (uint32_t i = 0; i < members->group_count; i++) {
@@ -186,7 +187,7 @@ static int compute_wastes(memrt_heap_t *heap, const criteria_t *criteria,
         group_t group = {members->rows + found->first, found->count};
         waste_t waste;
         int result =
-            memrt__object_graph_step(heap) ? -1 : compute_waste(heap, criteria, &group, &waste);
+            memrt__object_graph_step(graph) ? -1 : compute_waste(graph, criteria, &group, &waste);
         if (result < 0 || (result > 0 && append_waste(out, &waste) < 0)) {
             return -1;
         }
@@ -232,10 +233,10 @@ static PyObject *build_waste_rows(memrt_report_t *report, const wastes_t *wastes
     return list;
 }
 
-static PyObject *build_result(memrt_heap_t *heap, const wastes_t *wastes, size_t count)
+static PyObject *build_result(memrt_graph_t *graph, const wastes_t *wastes, size_t count)
 {
     memrt_report_t report;
-    if (memrt__holder_report_begin(&report, heap, (uint32_t)count * OBJECTS_MOST) < 0) {
+    if (memrt__holder_report_begin(&report, graph, (uint32_t)count * OBJECTS_MOST) < 0) {
         return NULL;
     }
     PyObject *rows = build_waste_rows(&report, wastes, count);
@@ -249,16 +250,16 @@ static PyObject *build_result(memrt_heap_t *heap, const wastes_t *wastes, size_t
                          (Py_ssize_t)wastes->bytes);
 }
 
-static PyObject *report_retention(memrt_heap_t *heap, void *context)
+static PyObject *report_retention(memrt_graph_t *graph, void *context)
 {
     const criteria_t *criteria = context;
     wastes_t wastes = {0};
     memrt_members_t members;
     PyObject *result = NULL;
-    if (memrt__members_find(heap, 0, &members) == 0 &&
-        compute_wastes(heap, criteria, &members, &wastes) == 0) {
+    if (memrt__members_find(graph, 0, &members) == 0 &&
+        compute_wastes(graph, criteria, &members, &wastes) == 0) {
         size_t limit = (size_t)criteria->limit;
-        result = build_result(heap, &wastes, wastes.count < limit ? wastes.count : limit);
+        result = build_result(graph, &wastes, wastes.count < limit ? wastes.count : limit);
     }
     memrt__members_end(&members);
     PyMem_RawFree(wastes.rows);
@@ -280,7 +281,7 @@ static PyObject *find_retention(PyObject *module, PyObject *args)
                             BUFFERS_MOST, min_bytes, criteria.limit);
     }
     criteria.min_bytes = (size_t)min_bytes;
-    return memrt__object_graph_ask(NULL, 0, report_retention, &criteria);
+    return memrt__object_graph_query(NULL, 0, report_retention, &criteria);
 }
 
 PyMethodDef memrt__retention_methods[] = {
