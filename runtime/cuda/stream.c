@@ -1,5 +1,8 @@
 #include "runtime/cuda/stream.h"
 
+/* Each function enters the context of a device for its driver calls, and leaves the context before
+   it returns, or runs in the context that the caller entered. */
+
 /// Order two streams by an event. The event may be destroyed at once: the driver keeps the state
 /// until the wait is over.
 memrt_status_t memrt__stream_follow(const memrt__context_t *context, uintptr_t stream,

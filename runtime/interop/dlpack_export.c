@@ -168,7 +168,7 @@ static memrt_meminfo_t *create_exported_meminfo(size_t size, const memrt_new_opt
 {
     memrt_meminfo_t *mi;
     memrt__alloc_event_t event = memrt__tracking_alloc(size);
-    if (memrt__meminfo_withdraw(size, options, event, &mi) != MEMRT_OK) {
+    if (memrt__meminfo_prepare(size, options, event, &mi) != MEMRT_OK) {
         return NULL;
     }
     if (!memrt__named_note(mi, MEMRT_HOLDER_EXPORT, MEMRT_DLPACK_HOLDER)) {

@@ -13,11 +13,13 @@ static bool is_valid_alignment(size_t alignment)
     return alignment == 0 || (memrt__is_power_of_two(alignment) && alignment <= MEMRT_ALIGN_MAX);
 }
 
+/// Return whether a caller's struct has all members of this version.
 static bool has_all_options(const memrt_new_options_t *options)
 {
     return options != NULL && options->struct_size >= sizeof(*options);
 }
 
+/// Copy the options of a caller, and set members that the caller's struct lacks to 0.
 static memrt_status_t complete_options(const memrt_new_options_t *options, memrt_new_options_t *out)
 {
     *out = (memrt_new_options_t){0};
@@ -71,6 +73,8 @@ memrt_status_t memrt__meminfo_fill(memrt_meminfo_t *mi, const memrt_new_options_
     return MEMRT_OK;
 }
 
+/// Allocate a block as a MemInfo, and notify observers. The way for all requests that a cache
+/// cannot serve. Returns NULL when out of memory.
 static memrt_meminfo_t *allocate_block(memrt_policy_t *policy, size_t nbytes,
                                        memrt_external_allocator_t *allocator,
                                        memrt__alloc_event_t event)
@@ -158,8 +162,8 @@ static memrt_meminfo_t *allocate_cached(size_t size, const memrt_new_options_t *
     return mi;
 }
 
-memrt_status_t memrt__meminfo_withdraw(size_t size, const memrt_new_options_t *options,
-                                       memrt__alloc_event_t event, memrt_meminfo_t **out)
+memrt_status_t memrt__meminfo_prepare(size_t size, const memrt_new_options_t *options,
+                                      memrt__alloc_event_t event, memrt_meminfo_t **out)
 {
     memrt__block_request_t request = {.policy = memrt__home_policy(options->policy),
                                       .size = size,
@@ -192,20 +196,20 @@ MEMRT__APART static memrt_status_t new_slow(size_t size, const memrt_new_options
         return status;
     }
     memrt__alloc_event_t event = memrt__tracking_alloc(size);
-    memrt_meminfo_t *plain = event.weight != 0 ? NULL : allocate_cached(size, all);
-    if (plain != NULL) {
-        *out = plain;
+    memrt_meminfo_t *mi = event.weight != 0 ? NULL : allocate_cached(size, all);
+    if (mi != NULL) {
+        *out = mi;
         return MEMRT_OK;
     }
-    status = memrt__meminfo_withdraw(size, all, event, &plain);
+    status = memrt__meminfo_prepare(size, all, event, &mi);
     if (status == MEMRT_OK) {
-        *out = memrt__block_notify_alloc(plain, event.site);
+        *out = memrt__block_notify_alloc(mi, event.site);
     }
     return status;
 }
 
 /// Return whether options have no more than a policy and a destructor.
-static inline bool is_plain(const memrt_new_options_t *options)
+static inline bool allows_fast_path(const memrt_new_options_t *options)
 {
     return has_all_options(options) &&
            ((size_t)options->name | (size_t)options->external | options->alignment |
@@ -217,7 +221,7 @@ memrt_status_t memrt__meminfo_new(size_t size, const memrt_new_options_t *option
 {
     memrt__thread_t *self = memrt__self;
     memrt_meminfo_t *mi = NULL;
-    if (MEMRT__LIKELY(is_plain(options))) {
+    if (MEMRT__LIKELY(allows_fast_path(options))) {
         mi = allocate_at(self, &self->homes[0], size, options->policy);
     }
     if (MEMRT__UNLIKELY(mi == NULL)) {

@@ -35,12 +35,12 @@ memrt_status_t memrt__meminfo_fill(memrt_meminfo_t *mi,
 /// Apply the destructor and read-only flag of the options. Cannot fail; ignores the name.
 void memrt__meminfo_fill_default(memrt_meminfo_t *mi, const memrt_new_options_t *options);
 
-/// Slow path of memrt__meminfo_new(), up to and including every step that can fail. The caller then
-/// calls memrt__block_notify_alloc() or memrt__block_discard(). `options` must be complete. `event`
-/// comes from memrt__tracking_alloc().
-memrt_status_t memrt__meminfo_withdraw(size_t size, const memrt_new_options_t *options,
-                                       memrt__alloc_event_t event,
-                                       memrt_meminfo_t **out) MEMRT_MUST_CHECK;
+/// Prepare a new MemInfo on the slow path: run all steps that can fail, but notify no observer. The
+/// caller then calls memrt__block_notify_alloc() or memrt__block_discard(). `options` must be
+/// complete. `event` comes from memrt__tracking_alloc().
+memrt_status_t memrt__meminfo_prepare(size_t size, const memrt_new_options_t *options,
+                                      memrt__alloc_event_t event,
+                                      memrt_meminfo_t **out) MEMRT_MUST_CHECK;
 
 memrt_status_t memrt__meminfo_set_name(memrt_meminfo_t *mi, const char *name) MEMRT_MUST_CHECK;
 void memrt__meminfo_observe(memrt_meminfo_t *mi);

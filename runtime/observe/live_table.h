@@ -7,15 +7,17 @@
 #include "runtime/base/size.h"
 
 /// Hash table of a partition of the live set, with open addressing and linear probing. The caller
-/// holds the lock of the partition. Invariants: no slot between the home slot of a key and the slot
-/// of the key is empty (key 0). At most half of the slots are taken.
+/// holds the lock of the partition.
 ///
-/// A fork may find another thread at any step of a change. So a filled slot gets its key last, and
-/// an emptied or overwritten slot loses its key first. An entry that moves is in its new slot
-/// before it leaves the old slot. A child therefore finds each entry whole, some entries twice.
+/// Invariants: no slot between the home slot of a key and the slot of the key is empty (key 0). At
+/// most half of the slots are taken. At each step of a change, each entry is complete in a slot: a
+/// filled slot gets its key last, an emptied or overwritten slot loses its key first, and an entry
+/// that moves is in its new slot before it leaves the old slot. A forked child, where a change of
+/// another thread stops at any step, therefore finds each entry complete, and some entries twice.
 
+/// Entry: a tracked or named buffer.
 typedef struct memrt__live_entry {
-    uintptr_t key;
+    uintptr_t key;      ///< address that identifies the buffer; 0: the slot is empty
     uint64_t id;        ///< serial number of the allocation
     uint64_t allocated; ///< time of the allocation, nanoseconds, memrt__os_tick_ns()
     char *name;         ///< owned; NULL for none
@@ -29,6 +31,7 @@ typedef struct memrt__live_table {
     memrt__live_entry_t slots[];
 } memrt__live_table_t;
 
+/// Return the hash of a key, with the entropy in the high bits.
 static inline size_t memrt__live_hash(uintptr_t key)
 {
     return (size_t)((uint64_t)key * MEMRT__HASH_FACTOR);

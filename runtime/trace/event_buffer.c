@@ -89,12 +89,12 @@ memrt_status_t memrt__event_buffer_open(memrt__event_buffer_t *recording,
                                         const memrt_trace_options_t *options, int *error)
 {
     memrt__event_ring_t ring = {0};
-    if (options->last != 0 && !memrt__event_ring_make(&ring, (size_t)options->last)) {
+    if (options->last != 0 && !memrt__event_ring_allocate(&ring, (size_t)options->last)) {
         return MEMRT_ENOMEM;
     }
     int file = create_file(options, error);
     if (file < 0) {
-        memrt__event_ring_drop(&ring);
+        memrt__event_ring_free(&ring);
         return MEMRT_EIO;
     }
     memrt__event_buffer_forget(recording);
@@ -210,7 +210,7 @@ void memrt__event_buffer_close(memrt__event_buffer_t *recording)
 
 void memrt__event_buffer_abandon(memrt__event_buffer_t *recording)
 {
-    memrt__event_ring_drop(&recording->ring);
+    memrt__event_ring_free(&recording->ring);
     memrt__os_file_close(recording->file);
     recording->file = -1;
 }

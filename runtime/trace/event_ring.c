@@ -6,7 +6,7 @@
 #include "runtime/config/fault_injection.h"
 #include "runtime/os/os.h"
 
-bool memrt__event_ring_make(memrt__event_ring_t *ring, size_t capacity)
+bool memrt__event_ring_allocate(memrt__event_ring_t *ring, size_t capacity)
 {
     MEMRT__ASSERT(capacity != 0 && capacity <= MEMRT_TRACE_LAST_MAX);
     size_t page = memrt__os_page_size();
@@ -25,7 +25,7 @@ bool memrt__event_ring_make(memrt__event_ring_t *ring, size_t capacity)
     return true;
 }
 
-void memrt__event_ring_drop(memrt__event_ring_t *ring)
+void memrt__event_ring_free(memrt__event_ring_t *ring)
 {
     if (ring->capacity != 0) {
         memrt__os_unmap(ring->events, ring->bytes);

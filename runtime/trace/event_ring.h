@@ -10,6 +10,9 @@
 
 /// Event ring: keeps the last events of a trace in memory that is mapped from the system. Threads:
 /// one thread at a time.
+///
+/// Events are numbered from 0 in the order of addition. Invariant: the ring has the last `capacity`
+/// events, or all events if fewer were added.
 
 typedef struct memrt__event_ring {
     memrt_trace_event_t *events; ///< array of `capacity` events; event n is at n % capacity
@@ -21,8 +24,10 @@ typedef struct memrt__event_ring {
 
 /// Allocate a ring for `capacity` events, 1 to MEMRT_TRACE_LAST_MAX. Returns false when out of
 /// memory.
-bool memrt__event_ring_make(memrt__event_ring_t *ring, size_t capacity);
-void memrt__event_ring_drop(memrt__event_ring_t *ring);
+bool memrt__event_ring_allocate(memrt__event_ring_t *ring, size_t capacity);
+
+/// Unmap the memory of a ring. No effect without a ring.
+void memrt__event_ring_free(memrt__event_ring_t *ring);
 
 /// Add events of one thread. When the ring is full, new events overwrite the oldest events.
 void memrt__event_ring_put(memrt__event_ring_t *ring, uint32_t thread,
@@ -38,9 +43,9 @@ typedef struct memrt__event_ring_run {
     uint32_t thread;
 } memrt__event_ring_run_t;
 
-/// Return the run of at most `most` events that begins with event `*at`, and move `*at` to the end
-/// of the run. Events are counted from the first event ever added; start with
-/// memrt__event_ring_overwritten(). Returns false if there are no more events.
+/// Return the run of at most `most` events that begins with event number `*at`, and move `*at` to
+/// the end of the run. The first number is memrt__event_ring_overwritten(). Returns false if no
+/// event has the number `*at`.
 bool memrt__event_ring_next(const memrt__event_ring_t *ring, uint64_t *at, size_t most,
                             memrt__event_ring_run_t *out);
 

@@ -8,7 +8,7 @@
 static memrt__event_ring_t create_ring(size_t capacity)
 {
     memrt__event_ring_t ring = {0};
-    ck_assert(memrt__event_ring_make(&ring, capacity));
+    ck_assert(memrt__event_ring_allocate(&ring, capacity));
     return ring;
 }
 
@@ -53,7 +53,7 @@ TEST(ring_keeps_all_events_up_to_its_capacity)
     ck_assert_uint_eq(expect_events(&ring, 0, 7, 100), 3);
     put_events(&ring, 7, 3);
     ck_assert_uint_eq(expect_events(&ring, 0, 10, 100), 4);
-    memrt__event_ring_drop(&ring);
+    memrt__event_ring_free(&ring);
 }
 
 TEST(full_ring_keeps_the_last_events)
@@ -66,7 +66,7 @@ TEST(full_ring_keeps_the_last_events)
     ck_assert_uint_eq(expect_events(&ring, 3, 10, 1), 10);
     put_events(&ring, 13, 100);
     expect_events(&ring, 103, 10, 100);
-    memrt__event_ring_drop(&ring);
+    memrt__event_ring_free(&ring);
 }
 
 TEST(ring_of_capacity_1_keeps_the_last_event)
@@ -74,7 +74,7 @@ TEST(ring_of_capacity_1_keeps_the_last_event)
     memrt__event_ring_t ring = create_ring(1);
     put_events(&ring, 0, 5);
     expect_events(&ring, 4, 1, 100);
-    memrt__event_ring_drop(&ring);
+    memrt__event_ring_free(&ring);
 }
 
 TEST(batch_larger_than_the_ring_keeps_its_last_events)
@@ -96,7 +96,7 @@ TEST(batch_larger_than_the_ring_keeps_its_last_events)
     ck_assert_uint_eq(run.events[4].block, 24);
     ck_assert_uint_eq(run.thread, 7);
     ck_assert(!memrt__event_ring_next(&ring, &at, 100, &run));
-    memrt__event_ring_drop(&ring);
+    memrt__event_ring_free(&ring);
 }
 
 TEST(ring_creation_fails_without_memory)
@@ -104,12 +104,12 @@ TEST(ring_creation_fails_without_memory)
     memrt__event_ring_t ring = {0};
     memrt_failure_plan_t plan = {.struct_size = sizeof(plan), .nth = 1};
     ck_assert_int_eq(api->fail_allocations(&plan), MEMRT_OK);
-    ck_assert(!memrt__event_ring_make(&ring, CAPACITY));
+    ck_assert(!memrt__event_ring_allocate(&ring, CAPACITY));
     ck_assert_int_eq(api->fail_allocations(NULL), MEMRT_OK);
     kernel_refuse(KERNEL_MAP, 0, 1);
-    ck_assert(!memrt__event_ring_make(&ring, CAPACITY));
+    ck_assert(!memrt__event_ring_allocate(&ring, CAPACITY));
     ck_assert_uint_eq(ring.capacity, 0);
-    memrt__event_ring_drop(&ring); /* an empty ring has nothing to free */
+    memrt__event_ring_free(&ring); /* an empty ring has nothing to free */
 }
 
 TEST(dropped_ring_unmaps_its_memory)
@@ -119,7 +119,7 @@ TEST(dropped_ring_unmaps_its_memory)
     ck_assert_uint_ge(ring.bytes, ring.capacity * 36);
     ck_assert_uint_lt(ring.bytes, ring.capacity * 36 + 65536);
     ring.threads[ring.capacity - 1] = 1;
-    memrt__event_ring_drop(&ring);
+    memrt__event_ring_free(&ring);
     ck_assert_uint_eq(kernel_calls(KERNEL_UNMAP), before + 1);
     ck_assert_uint_eq(ring.capacity, 0);
 }
