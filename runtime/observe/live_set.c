@@ -11,11 +11,13 @@
 #include "runtime/os/os.h"
 #include "runtime/thread/thread.h"
 
-#define PARTS 32u
+#define PARTITIONS_LOG2 5u
+#define PARTITIONS (1u << PARTITIONS_LOG2)
 #define FIRST_CAPACITY 64u
-#define LEFT 64u
+#define LEFT 64u /* removed keys that a partition remembers */
 
-_Static_assert(PARTS == MEMRT__RANK_LIVE_LAST - MEMRT__RANK_LIVE + 1, "each part has a lock");
+_Static_assert(PARTITIONS == MEMRT__RANK_LIVE_LAST - MEMRT__RANK_LIVE + 1,
+               "each partition has a lock");
 
 /// Partition of the live set. live_table.h states the contents of the table after a fork.
 /// Exception: a fork inside of memrt__live_inherit() may lose the entry of the heir, whose block
@@ -28,14 +30,14 @@ typedef struct partition {
     size_t removals;                  ///< number of keys ever remembered in `removed`
 } partition_t;
 
-static partition_t partitions[PARTS];  /* each under the lock of its rank */
+static partition_t partitions[PARTITIONS]; /* each under the lock of its rank */
 static size_t allocation_count;        /* last serial number; relaxed add; publishes nothing else */
 static size_t allocations_before_fork; /* `allocation_count` at the fork; written while the process
                                           has one thread */
 
 static size_t get_partition_index(uintptr_t key)
 {
-    return memrt__live_hash(key) >> 59;
+    return memrt__live_hash(key) >> (64 - PARTITIONS_LOG2);
 }
 
 static partition_t *lock_partition(size_t index)
@@ -161,7 +163,7 @@ bool memrt__live_left(uintptr_t key, memrt__live_left_t *out)
 bool memrt__live_left_within(uintptr_t start, size_t size, memrt__live_left_t *out)
 {
     bool found = false;
-    for (size_t index = 0; index < PARTS && !found; index++) {
+    for (size_t index = 0; index < PARTITIONS && !found; index++) {
         found = find_removed(index, start, size, out);
     }
     return found;
@@ -268,7 +270,7 @@ static void visit_partition(const partition_t *partition, memrt__live_visit_fn v
 
 void memrt__live_visit_all(memrt__live_visit_fn visit, void *context)
 {
-    for (size_t index = 0; index < PARTS; index++) {
+    for (size_t index = 0; index < PARTITIONS; index++) {
         partition_t *partition = lock_partition(index);
         visit_partition(partition, visit, context);
         unlock_partition(index);
@@ -278,7 +280,7 @@ void memrt__live_visit_all(memrt__live_visit_fn visit, void *context)
 size_t memrt__live_count(void)
 {
     size_t count = 0;
-    for (size_t index = 0; index < PARTS; index++) {
+    for (size_t index = 0; index < PARTITIONS; index++) {
         count += lock_partition(index)->count;
         unlock_partition(index);
     }
@@ -315,7 +317,7 @@ static void repair_partition(partition_t *partition)
 
 void memrt__live_repair(void)
 {
-    for (size_t index = 0; index < PARTS; index++) {
+    for (size_t index = 0; index < PARTITIONS; index++) {
         if (memrt__load_relaxed(&partitions[index].changing) != 0) {
             repair_partition(&partitions[index]);
             memrt__store_relaxed(&partitions[index].changing, 0);
@@ -352,7 +354,7 @@ static bool is_table_valid(size_t index, memrt__live_table_t *table, size_t coun
 bool memrt__live_is_valid(void)
 {
     bool valid = true;
-    for (size_t index = 0; index < PARTS && valid; index++) {
+    for (size_t index = 0; index < PARTITIONS && valid; index++) {
         const partition_t *partition = lock_partition(index);
         memrt__live_table_t *table = partition->table;
         valid = table == NULL ? MEMRT__HOLDS(partition->count == 0)
