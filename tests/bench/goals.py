@@ -175,8 +175,8 @@ MALLOC_WORK = (
     "the Fourier transform takes its work space from glibc's malloc. glibc keeps blocks of that "
     "size after arrays of glibc were freed, and memrt's arrays are not glibc's: each transform of "
     "1 MiB then has 480 page faults. With the thresholds of [cached memory]"
-    "(guide/cached-memory.md) in the environment, the transform takes 0.72 ms on memrt and 0.79 ms "
-    "on the default."
+    "(guide/services/cached-memory.md) in the environment, the transform takes 0.72 ms on memrt "
+    "and 0.79 ms on the default."
 )
 KEPT_BLOCKS = (
     "cross-validation has 5 MiB in use. A thread cache keeps freed blocks of 32 to 64 KiB, as much "

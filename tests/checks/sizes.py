@@ -29,7 +29,6 @@ LONG_FILES: set[str] = set()
 LARGE_FOLDERS = {
     "docs/benchmarks",
     "docs/decisions",
-    "docs/guide",
 }
 
 

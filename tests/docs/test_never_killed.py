@@ -12,7 +12,7 @@ from pathlib import Path
 import limited_group
 import pytest
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "guide" / "never-killed.md"
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "guide" / "limits" / "never-killed.md"
 TEXT = PAGE.read_text(encoding="utf-8")
 SCRIPT = re.compile(r"^```python\n# (\w+\.py)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 SESSION = re.compile(r"^```text\n\$ (.*?)\n(.*?)^```$", re.DOTALL | re.MULTILINE)

@@ -1,6 +1,7 @@
 /// Set options to random texts, by environment variables and by calls, and compare with an
-/// independent parser after docs/guide/options.md. Valid values take effect, and are shown in the
-/// option list. Invalid values and unknown names change nothing, and cause a warning or an error.
+/// independent parser after docs/guide/services/options.md. Valid values take effect, and are shown
+/// in the option list. Invalid values and unknown names change nothing, and cause a warning or an
+/// error.
 ///
 /// No library replaces the parser: libFuzzer makes the texts, and the options are memrt's own.
 

@@ -3,7 +3,7 @@
     ./dev verify refprune                  explore all paths of 100,000 random functions
     ./dev verify refprune --functions N    the same, of N functions
     ./dev verify refprune --figures        also measure the pruner on Numba, and write the figures
-                                           into docs/guide/refprune.md; takes ten minutes
+                                           into docs/guide/numba/refprune.md; takes ten minutes
 
 `./dev suites numba --refprune` runs Numba's own tests with the pruner, and
 `./dev mutate --bindings` seeds bugs in the engine.
@@ -23,7 +23,7 @@ import chore as numba_chore  # noqa: E402
 import oracle_run  # noqa: E402
 from refprune_oracle import ViolationError  # noqa: E402
 
-PAGE = ROOT / "docs" / "guide" / "refprune.md"
+PAGE = ROOT / "docs" / "guide" / "numba" / "refprune.md"
 BEGIN = "<!-- figures: begin, written by ./dev verify refprune --figures -->"
 END = "<!-- figures: end -->"
 

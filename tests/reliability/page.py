@@ -45,7 +45,7 @@ TABLE_MOST = 30  # rows of a table that is not folded
 # Files of results. A commit that changes only files of results leaves recorded figures valid.
 RECORDS = (
     *("docs/reliability", "docs/reliability.md", "docs/benchmarks", "docs/benchmarks.md"),
-    "docs/guide/numba.md",
+    "docs/guide/numba/overview.md",
 )
 
 # Facts of each section that the summary shows.

@@ -4,7 +4,8 @@
                                    helper
     ./dev suites numba PATTERN     Numba's own tests in classes with PATTERN in their names
     ./dev suites numba --all       all of Numba's leak-checked tests; takes hours; continues after
-                                   an interruption; writes the results into docs/guide/numba.md
+                                   an interruption; writes the results into
+                                   docs/guide/numba/overview.md
     ./dev suites numba --matrix    our tests and a small part of Numba's tests on every version in
                                    matrix.json, or on the versions that begin with the given number
     ./dev suites numba --refprune  Numba's own tests only: the part, a PATTERN, --all or --matrix,
@@ -40,7 +41,7 @@ from environment import StepError
 from suite import CI_PART, Suite, run
 
 WORK = ROOT / "build" / "numba"
-PAGE = ROOT / "docs" / "guide" / "numba.md"
+PAGE = ROOT / "docs" / "guide" / "numba" / "overview.md"
 SMALL_PART = ("test_nrt.*", "test_nrt_refct.*", "test_buffer_protocol.TestMemoryView")
 
 

@@ -169,7 +169,7 @@ def test_bpftrace_counts_allocations_frees_resizes_and_failures(bpftrace, progra
 
 
 def lines_of_the_page() -> list[str]:
-    text = (ROOT / "docs" / "guide" / "telemetry.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs" / "guide" / "services" / "telemetry.md").read_text(encoding="utf-8")
     blocks = re.findall(r"^```text\n(bpftrace .*?)^```$", text, re.DOTALL | re.MULTILINE)
     return [re.fullmatch(r"bpftrace -e '(.*)'\n", block, re.DOTALL)[1] for block in blocks]
 
