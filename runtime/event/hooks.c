@@ -50,15 +50,22 @@ static void follow_slots(void)
     memrt__slow_path_set(MEMRT__SLOW_HOOKS, any);
 }
 
-/// Release order, partner: the acquire addition of begin_call(), which then reads the hook.
+/// Fill a slot, and take a reference to the policy. A subpolicy stands for its base, since events
+/// name the base. Release order, partner: the acquire addition of begin_call(), which then reads
+/// the hook.
 static void fill_slot(slot_t *slot, const memrt_hook_t *hook)
 {
+    memrt_policy_t *base = hook->policy == NULL ? NULL : hook->policy->base;
+    if (base != NULL) {
+        memrt__policy_acquire(base);
+    }
     last = (size_t)(slot - slots);
     slot->id += slot->id == 0 ? last + MEMRT_HOOKS_MAX : MEMRT_HOOKS_MAX;
     slot->hook.call = hook->call;
     slot->hook.context = hook->context;
-    slot->hook.policy = hook->policy;
+    slot->hook.policy = base;
     slot->hook.sample = hook->sample;
+    slot->hook.wants = hook->wants;
     memrt__fetch_add_release(&slot->state, IN_USE);
 }
 
@@ -70,9 +77,6 @@ memrt_status_t memrt__hook_add(const memrt_hook_t *hook, uint64_t *id)
     memrt__lock(MEMRT__RANK_OPTIONS);
     slot_t *slot = find_free_slot();
     if (slot != NULL) {
-        if (hook->policy != NULL) {
-            memrt__policy_acquire(hook->policy);
-        }
         fill_slot(slot, hook);
         follow_slots();
         *id = slot->id;
@@ -150,6 +154,18 @@ static const uint8_t types[] = {[MEMRT__EVENT_ALLOCATE] = MEMRT_HOOK_ALLOCATE,
                                 [MEMRT__EVENT_FREE] = MEMRT_HOOK_FREE,
                                 [MEMRT__EVENT_FAILURE] = MEMRT_HOOK_FAILURE};
 
+/// Draw whether a hook gets a new block, and mark the block. False: the hook never gets the block.
+static bool take_block(const slot_t *slot, memrt_meminfo_t *mi, memrt_hook_event_t *out)
+{
+    const memrt_hook_t *hook = &slot->hook;
+    out->weight = draw_weight(out->size, hook->sample);
+    if (out->weight == 0 || (hook->wants != NULL && !hook->wants(out, hook->context))) {
+        return false;
+    }
+    memrt__flags_set_relaxed(&mi->flags, MEMRT__FLAG_FIRST_HOOK << (slot - slots));
+    return true;
+}
+
 /// Call the hook of a slot if the event belongs to the hook.
 static void call_hook(slot_t *slot, const memrt__block_event_t *event, memrt_hook_event_t *out)
 {
@@ -157,15 +173,10 @@ static void call_hook(slot_t *slot, const memrt__block_event_t *event, memrt_hoo
     if (hook->policy != NULL && hook->policy != out->policy) {
         return;
     }
-    if (event->type == MEMRT__EVENT_ALLOCATE) {
-        out->weight = draw_weight(event->size, hook->sample);
-        if (out->weight == 0) {
-            return;
-        }
-        memrt__flags_set_relaxed(&event->mi->flags, MEMRT__FLAG_FIRST_HOOK << (slot - slots));
-    }
     current = slot;
-    hook->call(out, hook->context);
+    if (event->type != MEMRT__EVENT_ALLOCATE || take_block(slot, event->mi, out)) {
+        hook->call(out, hook->context);
+    }
     current = NULL;
 }
 
@@ -184,6 +195,8 @@ void memrt__hooks_notify(const memrt__block_event_t *event, unsigned wanted)
         .size = event->size,
         .old_data = before == NULL ? NULL : (void *)(uintptr_t)before->data,
         .old_size = before == NULL ? 0 : before->size,
+        .scope = event->policy->scope,
+        .site = event->site,
     };
     for (size_t i = 0; i < MEMRT_HOOKS_MAX; i++) {
         bool is_wanted = (wanted & MEMRT__FLAG_FIRST_HOOK << i) != 0;

@@ -347,6 +347,89 @@ cdef extern from "memrt/import.h":
 
     ctypedef void (*memrt_resizable_free_fn)(memrt_meminfo_t *mi, void *data) noexcept nogil
 
+    ctypedef struct memrt_stats_t:
+        size_t struct_size
+        uint64_t alloc
+        uint64_t free
+        uint64_t mi_alloc
+        uint64_t mi_free
+        uint64_t realloc
+        uint64_t failed
+        uint64_t live
+        uint64_t peak
+        uint64_t peak_error
+        uint64_t total
+        uint64_t adopted
+        uint64_t cached
+        uint64_t reserved
+        uint64_t inherited
+        uint64_t inherited_blocks
+        uint64_t inherited_error
+        uint64_t exported
+
+    ctypedef struct memrt_sizes_t:
+        size_t struct_size
+        uint64_t allocated[48]
+        uint64_t live[48]
+
+    ctypedef memrt_status_t (*memrt_stats_read_fn)(const memrt_policy_t *policy,
+        memrt_stats_t *out) noexcept nogil
+
+    ctypedef memrt_status_t (*memrt_stats_sizes_fn)(const memrt_policy_t *policy,
+        memrt_sizes_t *out) noexcept nogil
+
+    ctypedef void (*memrt_stats_reset_peak_fn)(memrt_policy_t *policy) noexcept nogil
+
+    ctypedef struct memrt_thread_stats_t:
+        size_t struct_size
+        uint64_t id
+        uint64_t started
+        uint64_t alloc
+        uint64_t free
+        uint64_t allocated
+        uint64_t freed
+
+    ctypedef memrt_status_t (*memrt_threads_fn)(memrt_thread_stats_t *out,
+        size_t *count) noexcept nogil
+
+    ctypedef struct memrt_scope_t:
+        pass
+
+    ctypedef memrt_status_t (*memrt_scope_open_fn)(memrt_scope_t *parent, const char *name,
+        memrt_scope_t **out) noexcept nogil
+
+    ctypedef void (*memrt_scope_acquire_fn)(memrt_scope_t *scope) noexcept nogil
+
+    ctypedef void (*memrt_scope_release_fn)(memrt_scope_t *scope) noexcept nogil
+
+    ctypedef memrt_status_t (*memrt_scope_enter_fn)(memrt_scope_t *scope,
+        memrt_scope_t **before) noexcept nogil
+
+    ctypedef memrt_scope_t *(*memrt_scope_current_fn)() noexcept nogil
+
+    ctypedef memrt_status_t (*memrt_scope_policy_fn)(memrt_scope_t *scope, memrt_policy_t *policy,
+        memrt_policy_t **out) noexcept nogil
+
+    ctypedef memrt_scope_t *(*memrt_scope_of_fn)(const memrt_meminfo_t *mi) noexcept nogil
+
+    ctypedef memrt_scope_t *(*memrt_scope_next_fn)(memrt_scope_t *scope) noexcept nogil
+
+    ctypedef memrt_scope_t *(*memrt_scope_parent_fn)(const memrt_scope_t *scope) noexcept nogil
+
+    ctypedef const char *(*memrt_scope_name_fn)(const memrt_scope_t *scope) noexcept nogil
+
+    ctypedef uint32_t (*memrt_scope_id_fn)(const memrt_scope_t *scope) noexcept nogil
+
+    ctypedef memrt_status_t (*memrt_scope_stats_fn)(const memrt_scope_t *scope,
+        memrt_stats_t *out) noexcept nogil
+
+    ctypedef void (*memrt_scope_sizes_fn)(const memrt_scope_t *scope, uint64_t *out) noexcept nogil
+
+    ctypedef memrt_status_t (*memrt_scope_stats_sizes_fn)(const memrt_scope_t *scope,
+        memrt_sizes_t *out) noexcept nogil
+
+    ctypedef void (*memrt_scope_reset_peak_fn)(memrt_scope_t *scope) noexcept nogil
+
     ctypedef enum memrt_hook_type_t:
         MEMRT_HOOK_ALLOCATE
         MEMRT_HOOK_RESIZE
@@ -362,8 +445,13 @@ cdef extern from "memrt/import.h":
         void *old_data
         uint64_t old_size
         double weight
+        memrt_scope_t *scope
+        uint64_t site
 
     ctypedef void (*memrt_hook_call_fn)(const memrt_hook_event_t *event,
+        void *context) noexcept nogil
+
+    ctypedef int (*memrt_hook_wants_fn)(const memrt_hook_event_t *event,
         void *context) noexcept nogil
 
     ctypedef struct memrt_hook_t:
@@ -372,6 +460,7 @@ cdef extern from "memrt/import.h":
         void *context
         memrt_policy_t *policy
         uint64_t sample
+        memrt_hook_wants_fn wants
 
     ctypedef memrt_status_t (*memrt_hook_add_fn)(const memrt_hook_t *hook,
         uint64_t *id) noexcept nogil
@@ -423,51 +512,6 @@ cdef extern from "memrt/import.h":
         const char *description) noexcept nogil
 
     ctypedef const char *(*memrt_suppression_at_fn)(uint32_t site) noexcept nogil
-
-    ctypedef struct memrt_stats_t:
-        size_t struct_size
-        uint64_t alloc
-        uint64_t free
-        uint64_t mi_alloc
-        uint64_t mi_free
-        uint64_t realloc
-        uint64_t failed
-        uint64_t live
-        uint64_t peak
-        uint64_t peak_error
-        uint64_t total
-        uint64_t adopted
-        uint64_t cached
-        uint64_t reserved
-        uint64_t inherited
-        uint64_t inherited_blocks
-        uint64_t inherited_error
-        uint64_t exported
-
-    ctypedef struct memrt_sizes_t:
-        size_t struct_size
-        uint64_t allocated[48]
-        uint64_t live[48]
-
-    ctypedef memrt_status_t (*memrt_stats_read_fn)(const memrt_policy_t *policy,
-        memrt_stats_t *out) noexcept nogil
-
-    ctypedef memrt_status_t (*memrt_stats_sizes_fn)(const memrt_policy_t *policy,
-        memrt_sizes_t *out) noexcept nogil
-
-    ctypedef void (*memrt_stats_reset_peak_fn)(memrt_policy_t *policy) noexcept nogil
-
-    ctypedef struct memrt_thread_stats_t:
-        size_t struct_size
-        uint64_t id
-        uint64_t started
-        uint64_t alloc
-        uint64_t free
-        uint64_t allocated
-        uint64_t freed
-
-    ctypedef memrt_status_t (*memrt_threads_fn)(memrt_thread_stats_t *out,
-        size_t *count) noexcept nogil
 
     ctypedef struct memrt_trace_options_t:
         size_t struct_size
@@ -549,44 +593,6 @@ cdef extern from "memrt/import.h":
     ctypedef memrt_status_t (*memrt_fail_allocations_fn)(const memrt_failure_plan_t *plan) noexcept nogil
 
     ctypedef uint64_t (*memrt_failure_points_fn)() noexcept nogil
-
-    ctypedef struct memrt_scope_t:
-        pass
-
-    ctypedef memrt_status_t (*memrt_scope_open_fn)(memrt_scope_t *parent, const char *name,
-        memrt_scope_t **out) noexcept nogil
-
-    ctypedef void (*memrt_scope_acquire_fn)(memrt_scope_t *scope) noexcept nogil
-
-    ctypedef void (*memrt_scope_release_fn)(memrt_scope_t *scope) noexcept nogil
-
-    ctypedef memrt_status_t (*memrt_scope_enter_fn)(memrt_scope_t *scope,
-        memrt_scope_t **before) noexcept nogil
-
-    ctypedef memrt_scope_t *(*memrt_scope_current_fn)() noexcept nogil
-
-    ctypedef memrt_status_t (*memrt_scope_policy_fn)(memrt_scope_t *scope, memrt_policy_t *policy,
-        memrt_policy_t **out) noexcept nogil
-
-    ctypedef memrt_scope_t *(*memrt_scope_of_fn)(const memrt_meminfo_t *mi) noexcept nogil
-
-    ctypedef memrt_scope_t *(*memrt_scope_next_fn)(memrt_scope_t *scope) noexcept nogil
-
-    ctypedef memrt_scope_t *(*memrt_scope_parent_fn)(const memrt_scope_t *scope) noexcept nogil
-
-    ctypedef const char *(*memrt_scope_name_fn)(const memrt_scope_t *scope) noexcept nogil
-
-    ctypedef uint32_t (*memrt_scope_id_fn)(const memrt_scope_t *scope) noexcept nogil
-
-    ctypedef memrt_status_t (*memrt_scope_stats_fn)(const memrt_scope_t *scope,
-        memrt_stats_t *out) noexcept nogil
-
-    ctypedef void (*memrt_scope_sizes_fn)(const memrt_scope_t *scope, uint64_t *out) noexcept nogil
-
-    ctypedef memrt_status_t (*memrt_scope_stats_sizes_fn)(const memrt_scope_t *scope,
-        memrt_sizes_t *out) noexcept nogil
-
-    ctypedef void (*memrt_scope_reset_peak_fn)(memrt_scope_t *scope) noexcept nogil
 
     ctypedef struct memrt_limit_t:
         size_t struct_size

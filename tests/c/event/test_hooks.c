@@ -125,6 +125,12 @@ TEST(hook_of_a_policy_gets_its_events_only)
     memrt_scope_t *scope;
     ck_assert_int_eq(api->scope_open(NULL, "inside", &scope), MEMRT_OK);
     ck_assert_int_eq(api->scope_enter(scope, NULL), MEMRT_OK);
+    memrt_policy_t *subpolicy;
+    ck_assert_int_eq(api->scope_policy(scope, policy, &subpolicy), MEMRT_OK);
+    remove_hook(id);
+    hook.policy = subpolicy; /* stands for the policy */
+    ck_assert_int_eq(api->hook_add(&hook, &id), MEMRT_OK);
+    api->policy_release(subpolicy);
     void *data = api->block_alloc(policy, 100), *unseen = api->block_alloc(other, 100);
     ck_assert_int_eq(api->scope_enter(NULL, NULL), MEMRT_OK);
     ck_assert_ptr_null(api->block_alloc(other, (size_t)1 << 60));
@@ -134,6 +140,8 @@ TEST(hook_of_a_policy_gets_its_events_only)
     expect_event(&record, 0, MEMRT_HOOK_ALLOCATE, data, 100);
     expect_event(&record, 1, MEMRT_HOOK_FREE, data, 100);
     ck_assert_ptr_eq(record.events[0].policy, policy);
+    ck_assert_ptr_eq(record.events[0].scope, scope);
+    ck_assert_ptr_eq(record.events[1].scope, scope);
     ck_assert_uint_eq(record.count, 2);
     remove_hook(id);
     api->scope_release(scope);
@@ -239,6 +247,66 @@ TEST(sample_estimates_the_allocated_bytes)
     ck_assert(fabs(blocks - n) < 6 * sqrt(n * (1 - p) / p));
     ck_assert_uint_eq(sample.allocations, sample.frees);
     ck_assert_uint_lt(sample.allocations, count / 5);
+}
+
+/// Take blocks of at least 1000 bytes.
+static int is_large(const memrt_hook_event_t *event, void *context)
+{
+    size_t *asked = context;
+    REQUIRE(event->type == MEMRT_HOOK_ALLOCATE && event->weight == 1);
+    api->block_free(NULL, api->block_alloc(NULL, 2000), 2000); /* without events */
+    ++*asked;
+    return event->size >= 1000;
+}
+
+static void count_one(const memrt_hook_event_t *event, void *context)
+{
+    size_t *counts = context;
+    counts[event->type]++;
+}
+
+TEST(unwanted_block_has_no_events)
+{
+    size_t counts[5] = {0};
+    memrt_hook_t hook = {
+        .struct_size = sizeof(hook), .call = count_one, .context = counts, .wants = is_large};
+    uint64_t id;
+    ck_assert_int_eq(api->hook_add(&hook, &id), MEMRT_OK);
+    void *small = api->block_alloc(NULL, 100), *large = api->block_alloc(NULL, 1000);
+    small = api->block_realloc(NULL, small, 3000);
+    api->block_free(NULL, small, 0);
+    api->block_free(NULL, large, 0);
+    remove_hook(id);
+    ck_assert_uint_eq(counts[0], 2); /* calls of is_large() */
+    ck_assert_uint_eq(counts[MEMRT_HOOK_ALLOCATE], 1);
+    ck_assert_uint_eq(counts[MEMRT_HOOK_RESIZE], 0);
+    ck_assert_uint_eq(counts[MEMRT_HOOK_FREE], 1);
+}
+
+static size_t write_one_frame(memrt_frame_t *frames, size_t max)
+{
+    frames[0] = api->frame_new("function", "program.py", 3);
+    return max > 0;
+}
+
+TEST(tracked_allocation_has_its_site)
+{
+    record_t record = {.count = 0};
+    memrt_tracking_t before = {.struct_size = sizeof(before)};
+    memrt_tracking_t on = {.struct_size = sizeof(on), .on = 1, .frames = 4};
+    ck_assert_int_eq(api->tracking_get(&before), MEMRT_OK);
+    uint64_t id = add_hook(add_to_record, &record);
+    api->block_free(NULL, api->block_alloc(NULL, 300), 300);
+    api->set_frames(write_one_frame);
+    ck_assert_int_eq(api->tracking_set(&on), MEMRT_OK);
+    api->block_free(NULL, api->block_alloc(NULL, 300), 300);
+    ck_assert_int_eq(api->tracking_set(&before), MEMRT_OK);
+    api->set_frames(NULL);
+    remove_hook(id);
+    ck_assert_uint_eq(record.count, 4);
+    ck_assert_uint_eq(record.events[0].site, 0);
+    ck_assert_uint_ne(record.events[2].site, 0);
+    ck_assert_uint_eq(record.events[3].site, 0);
 }
 
 /// Allocate, free and resize inside of the call.

@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include <memrt/policy.h>
+#include <memrt/scope.h>
 #include <memrt/status.h>
 
 #ifdef __cplusplus
@@ -35,18 +36,26 @@ typedef struct memrt_hook_event {
     uint64_t old_size;      ///< of a resize: bytes before
     double weight;          ///< of an allocation: number of allocations of this size that the event
                             ///< stands for; 1 without a sample
+    memrt_scope_t *scope; ///< scope of the block or of the request, or NULL; borrowed for the call
+    uint64_t site;        ///< of an allocation that is tracked: allocation site, or 0
 } memrt_hook_event_t;
 
 typedef void (*memrt_hook_call_fn)(const memrt_hook_event_t *event, void *context);
+
+/// Return whether a hook takes the new block of an event. The rules of memrt_hook_call_fn apply.
+typedef int (*memrt_hook_wants_fn)(const memrt_hook_event_t *event, void *context);
 
 /// Hook, with the blocks of interest. Set `struct_size`; 0 is a valid value for each member but
 /// `call`.
 typedef struct memrt_hook {
     size_t struct_size; ///< sizeof(memrt_hook_t)
     memrt_hook_call_fn call;
-    void *context;          ///< second argument of `call`
-    memrt_policy_t *policy; ///< only blocks and requests of this policy; NULL: of all policies
+    void *context;          ///< second argument of `call` and `wants`
+    memrt_policy_t *policy; ///< only blocks and requests of this policy, in any scope; NULL: of all
+                            ///< policies
     uint64_t sample; ///< average bytes between allocations with an event, for a sample; 0: all
+    memrt_hook_wants_fn wants; ///< called for each allocation of the sample, before `call`. The
+                               ///< result 0 leaves out the block with all its events; NULL: none
 } memrt_hook_t;
 
 /// Add a hook, which is called for new blocks from now on, and for the resizes and the free of
