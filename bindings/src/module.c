@@ -6,6 +6,8 @@
 
 #include <memrt/import.h>
 
+#include "callbacks/pressure.h"
+#include "callbacks/reclaim.h"
 #include "core/base_lookup.h"
 #include "core/cpython_layout.h"
 #include "core/current_policy.h"
@@ -44,8 +46,6 @@
 #include "types/meminfo_type.h"
 #include "types/peak.h"
 #include "types/policy.h"
-#include "types/pressure.h"
-#include "types/reclaim.h"
 #include "types/scope.h"
 #include "types/stats.h"
 #include "types/symbols.h"

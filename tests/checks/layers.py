@@ -84,7 +84,7 @@ LAYERS = [
         ("bindings/src/core/",),
         ("bindings/src/interop/",),
         ("bindings/src/types/",),
-        ("bindings/src/observe/", "bindings/src/numba/"),
+        ("bindings/src/callbacks/", "bindings/src/observe/", "bindings/src/numba/"),
         ("bindings/src/",),
         below=("api/include/", "bindings/include/"),
     ),

@@ -1,4 +1,4 @@
-#include "types/pressure.h"
+#include "callbacks/pressure.h"
 
 #include <stdatomic.h>
 #include <unistd.h>

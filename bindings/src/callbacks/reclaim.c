@@ -1,4 +1,4 @@
-#include "types/reclaim.h"
+#include "callbacks/reclaim.h"
 
 #include "core/interpreter.h"
 #include "support/errors.h"
