@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Callable
-from types import TracebackType
 
 from memrt import _memrt
+from memrt._support.closable import Closable
 from memrt._support.public import public
 
 
 @public("memrt.debug")
-class on_refusal:  # noqa: N801 - used like a function
+class on_refusal(Closable):  # noqa: N801 - used like a function
     """Call a function before an allocation is refused, so that the function can free memory.
 
     memrt refuses an allocation because of a limit, or because the system has no memory. Before,
@@ -108,17 +108,6 @@ class on_refusal:  # noqa: N801 - used like a function
         finally:
             if self._closed:  # inside of a callback, while another thread was in this function
                 _memrt.reclaim_remove(self)
-
-    def __enter__(self) -> on_refusal:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None = None,
-        value: BaseException | None = None,
-        traceback: TracebackType | None = None,
-    ) -> None:
-        self.close()
 
     def __repr__(self) -> str:
         state = ", closed" if self._closed else ""

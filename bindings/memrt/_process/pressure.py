@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from types import TracebackType
 from typing import Any, NamedTuple, overload
 
 from memrt import _memrt
+from memrt._support.closable import Closable
 from memrt._support.public import public
 
 _LEVELS = {"low": 1, "medium": 2, "critical": 3}
@@ -71,7 +71,7 @@ def pressure() -> Pressure:
 
 
 @public("memrt.types")
-class PressureCallback:
+class PressureCallback(Closable):
     """Registered callback for memory pressure: the result of :func:`memrt.on_pressure`.
 
     The registration lasts until :meth:`close`, also without references to this object. As a context
@@ -132,17 +132,6 @@ class PressureCallback:
 
     def __call__(self, level: str) -> Any:
         return self.callback(level)
-
-    def __enter__(self) -> PressureCallback:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None = None,
-        error: BaseException | None = None,
-        traceback: TracebackType | None = None,
-    ) -> None:
-        self.close()
 
     def __repr__(self) -> str:
         state = "open" if self.is_open else "closed"
