@@ -4,6 +4,7 @@ Live buffers: tracking, live, sites.
 Leaks: assert_no_leaks, growth, suppress_leaks.
 Small views over large buffers: retention.
 Event traces: trace, mark, Trace.
+A function that is called with allocations, resizes and frees: hook.
 Peaks, sizes and threads: exact_peak, reset_peak, sizes, threads.
 Memory of the whole process: process_memory, pressure.
 Policies, limits and options in force: policies, default_policy, limits, options.
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from memrt._trace.reader import Trace
     from memrt._trace.recorder import mark, trace
     from memrt._trace.trace_file import TraceError
+    from memrt._tracking.hooks import hook
     from memrt._tracking.live import live, sites, tracking
 else:
     __getattr__ = import_at_first_use(
@@ -57,6 +59,7 @@ else:
             "memrt._trace.reader": "Trace",
             "memrt._trace.recorder": "mark trace",
             "memrt._trace.trace_file": "TraceError",
+            "memrt._tracking.hooks": "hook",
             "memrt._tracking.live": "live sites tracking",
         },
     )
@@ -76,6 +79,7 @@ __all__ = [
     "default_policy",
     "exact_peak",
     "growth",
+    "hook",
     "limits",
     "live",
     "mark",

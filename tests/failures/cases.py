@@ -172,6 +172,10 @@ def add_callback(ground: Ground) -> None:
     ground.left.append(memrt.debug.on_refusal(free_nothing))
 
 
+def add_hook(ground: Ground) -> None:
+    ground.left.append(memrt.debug.hook(free_nothing))
+
+
 def close_callbacks(ground: Ground) -> None:
     for callback in ground.left:
         callback.close()
@@ -243,6 +247,10 @@ ALIGNMENT_FIELDS = (np.dtype("D"), "", 4100, 5, 4, 16, 8, 8, ())
 ALIGNMENT = memrt.types.Alignment(*ALIGNMENT_FIELDS)
 CALLBACK = memrt.debug.on_refusal(free_nothing)
 CALLBACK.close()
+HOOK = memrt.debug.hook(free_nothing, policy=memrt.debug.default_policy())
+HOOK.close()
+EVENT_FIELDS = ("free", 8, 0.0, "default", None, 64, 1, 1.0, 0, 0, 0)
+BLOCK_EVENT = memrt.types.BlockEvent(*EVENT_FIELDS)
 TREND = memrt.types.Trend("what", (1, 2), 1.0, 0.5)
 CLOSED_CALLBACK = memrt.on_pressure(len)
 CLOSED_CALLBACK.close()
@@ -668,6 +676,33 @@ CASES: dict[str, Case] = {
         lambda g: _memrt.reclaim_add(len, 0), after=lambda g: _memrt.reclaim_remove(len)
     ),
     "_memrt.reclaim_remove": Case(lambda g: _memrt.reclaim_remove(len)),
+    "memrt.debug.hook": Case(add_hook, after=close_callbacks),
+    "memrt.debug.hook, with a first queue": Case(
+        add_hook, add_hook, close_callbacks, faults=("heap",)
+    ),
+    "memrt.debug.hook.callback": Case(lambda g: HOOK.callback),
+    "memrt.debug.hook.sample": Case(lambda g: HOOK.sample),
+    "memrt.debug.hook.policy": Case(lambda g: HOOK.policy),
+    "memrt.debug.hook.dropped": Case(lambda g: HOOK.dropped),
+    "memrt.debug.hook.is_open": Case(lambda g: HOOK.is_open),
+    "memrt.debug.hook.deliver": Case(lambda g: g.left[0].deliver(), add_hook, close_callbacks),
+    "memrt.debug.hook.close": Case(lambda g: g.left[0].close(), add_hook, close_callbacks),
+    "memrt.debug.hook.__enter__": Case(lambda g: HOOK.__enter__()),
+    "memrt.debug.hook.__exit__": Case(lambda g: HOOK.__exit__()),
+    "memrt.debug.hook.__call__": Case(
+        lambda g: HOOK("free", 8, 0.0, "default", 0, *EVENT_FIELDS[5:])
+    ),
+    "memrt.debug.hook.__repr__": Case(lambda g: repr(HOOK)),
+    "memrt.types.BlockEvent": Case(lambda g: memrt.types.BlockEvent(*EVENT_FIELDS)),
+    "memrt.types.BlockEvent.site": Case(lambda g: BLOCK_EVENT.site),
+    "memrt.types.BlockEvent.place": Case(lambda g: BLOCK_EVENT.place),
+    "_memrt.hook_add": Case(
+        lambda g: g.left.append(_memrt.hook_add(free_nothing, 1 << 40, None)),
+        after=lambda g: [_memrt.hook_remove(g.left.pop()) for _ in g.left[:]],
+    ),
+    "_memrt.hook_remove": Case(lambda g: _memrt.hook_remove(0)),
+    "_memrt.hook_deliver": Case(lambda g: _memrt.hook_deliver(0)),
+    "_memrt.hook_dropped": Case(lambda g: _memrt.hook_dropped(0)),
     "memrt.types.Limit": Case(lambda g: memrt.types.Limit("process", 1, 0, 0)),
     "memrt.Policy.name": Case(lambda g: g.policy.name),
     "memrt.Policy.alignment": Case(lambda g: g.policy.alignment),
