@@ -14,6 +14,7 @@
 #include "runtime/policy/policy.h"
 #include "runtime/stats/shard.h"
 #include "support/child.h"
+#include "support/silent_hook.h"
 
 /* Each misuse happens in a child that turns checking on. The parent's state does not change. */
 
@@ -566,15 +567,9 @@ static memrt_option_t made_option;
 static uint64_t made_sizes[MEMRT_SIZE_BINS];
 static memrt_limit_t made_limit = {.struct_size = sizeof(made_limit)};
 
-static void ignore_event(const memrt_hook_event_t *event, void *context)
-{
-    (void)event;
-    (void)context;
-}
-
 static void add_hook(const memrt_api_t *checked, memrt_policy_t *policy)
 {
-    memrt_hook_t hook = {.struct_size = sizeof(hook), .call = ignore_event, .policy = policy};
+    memrt_hook_t hook = silent_hook(policy);
     uint64_t id;
     REQUIRE(checked->hook_add(&(memrt_hook_t){.policy = policy}, &id) == MEMRT_EINVAL);
     REQUIRE(checked->hook_add(&hook, &id) == MEMRT_OK);

@@ -12,6 +12,7 @@
 #include "support/books.h"
 #include "support/child.h"
 #include "support/cuda.h"
+#include "support/silent_hook.h"
 #include "support/tape.h"
 
 static char foreign[64];
@@ -239,16 +240,9 @@ static outcome_t try_limit_read(ground_t *ground)
     return convert_status(api->limit_read(ground->policy, NULL, &limit), limit.limit == 0);
 }
 
-static void ignore_event(const memrt_hook_event_t *event, void *context)
-{
-    (void)event;
-    (void)context;
-}
-
 static outcome_t try_hook_add(ground_t *ground)
 {
-    memrt_hook_t hook = {
-        .struct_size = sizeof(hook), .call = ignore_event, .policy = ground->policy};
+    memrt_hook_t hook = silent_hook(ground->policy);
     uint64_t id = 0;
     memrt_status_t status = api->hook_add(&hook, &id);
     if (status == MEMRT_OK) {
