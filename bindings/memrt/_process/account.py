@@ -222,28 +222,21 @@ def process_memory() -> ProcessMemory:
     def whole(kind: Kind) -> MemoryPart:
         return MemoryPart(residents.get(kind, 0), sizes.get(kind, 0))
 
-    arrays, cached, headers = _parts_of_memrt(whole, now)
-    malloc_used, malloc_free = _parts_of_malloc(whole, malloc)
     return ProcessMemory(
-        resident=resident,
-        peak_resident=max(read_peak_resident(), resident),
-        peak_arrays=now.peak,
-        swapped=sum(each.swapped for each in mappings),
-        arrays=arrays,
-        cached=cached,
-        headers=headers,
-        malloc_used=malloc_used,
-        malloc_free=malloc_free,
-        python=whole(Kind.PYTHON),
-        stacks=whole(Kind.STACK),
-        files=whole(Kind.FILE),
-        shared=whole(Kind.SHARED),
-        code=whole(Kind.CODE),
-        rest=whole(Kind.UNKNOWN),
+        resident,
+        max(read_peak_resident(), resident),
+        now.peak,
+        sum(each.swapped for each in mappings),
+        *_parts_of_memrt(whole, now),
+        *_parts_of_malloc(whole, malloc),
+        *map(whole, _OTHER_KINDS),
     )
 
 
 _Whole = Callable[[Kind], MemoryPart]
+
+# Kinds whose mappings belong to one part, in the order of the fields of ProcessMemory.
+_OTHER_KINDS = (Kind.PYTHON, Kind.STACK, Kind.FILE, Kind.SHARED, Kind.CODE, Kind.UNKNOWN)
 
 
 def _figures(part: MemoryPart) -> tuple[int, int]:
