@@ -74,6 +74,9 @@ def main() -> int:
     if not cases:
         list_cases()
         return 0
+    if options.kvm and not qemu.can_create_machine():
+        print(NO_KVM)
+        return 0
     guest = guest_image.make()
     has_kvm = not options.tcg and qemu.has_kvm(guest.kernel)
     if options.kvm and not has_kvm:

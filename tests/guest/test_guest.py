@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import stat
 from pathlib import Path
 
@@ -112,6 +113,7 @@ def test_image_has_another_name_for_another_numpy(monkeypatch):
 def test_kvm_is_probed_once_per_start_of_the_machine(tmp_path, monkeypatch):
     boot, calls = tmp_path / "boot_id", []
     monkeypatch.setattr(qemu, "BOOT_ID", boot)
+    monkeypatch.setattr(qemu, "can_create_machine", lambda: True)
     monkeypatch.setattr(qemu, "probe_kvm", lambda kernel: calls.append(kernel) or len(calls) > 1)
     for start, answer in (("a", False), ("a", False), ("b", True), ("b", True)):
         boot.write_text(f"{start}\n")
@@ -127,6 +129,102 @@ def test_kvm_without_guests_does_not_work(tmp_path, monkeypatch):
     monkeypatch.setattr(qemu, "PROBE_TIMEOUT", 0.1)
     monkeypatch.setattr(qemu, "command", lambda *arguments: ["sleep", "60"])
     assert not qemu.probe_kvm(tmp_path)
+
+
+@pytest.mark.parametrize("kind", ["missing", "a file", "a folder", "another device"])
+def test_device_without_kvm_creates_no_machine(tmp_path, monkeypatch, kind):
+    device = tmp_path / "kvm"
+    if kind == "a file":
+        device.write_bytes(b"")
+    if kind == "a folder":
+        device.mkdir()
+    monkeypatch.setattr(qemu, "KVM", Path("/dev/null") if kind == "another device" else device)
+    monkeypatch.setattr(qemu, "probe_kvm", lambda kernel: pytest.fail("the probe must not run"))
+    assert not qemu.can_create_machine()
+    assert not qemu.has_kvm(tmp_path / "kernel")
+
+
+FAKE = """#!/bin/sh
+echo "$@" >> "$(dirname "$0")/calls"
+case "$*" in *"-accel kvm"*) {kvm} ;; esac
+for each in "$@"; do
+    case "$each" in file:*) echo kill > "${{each#file:}}" ;; esac
+done
+"""
+WORKING = "echo 'Kernel panic - not syncing: VFS'"
+DENIED = "echo 'Could not access KVM kernel module: Permission denied' >&2; exit 1"
+HANGING = "exec sleep 60"
+
+
+@pytest.fixture
+def fake_qemu(tmp_path, monkeypatch):
+    """Return a function that puts a QEMU with a given KVM on the path and returns its calls."""
+
+    def put(kvm):
+        program = tmp_path / "bin" / "qemu-system-x86_64"
+        program.parent.mkdir()
+        program.write_text(FAKE.format(kvm=kvm))
+        program.chmod(0o755)
+        monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
+        return program.with_name("calls")
+
+    image = guest_image.Image(tmp_path / "kernel", tmp_path / "base.cpio")
+    monkeypatch.setattr(guest_image, "GUEST", tmp_path)
+    monkeypatch.setattr(guest_image, "make", lambda: image)
+    monkeypatch.setattr(guest_image, "write_run", lambda *arguments: None)
+    monkeypatch.setattr(qemu, "can_create_machine", lambda: True)
+    monkeypatch.setattr(qemu, "PROBE_TIMEOUT", 5)
+    return put
+
+
+@pytest.mark.parametrize(
+    ("kvm", "option", "accelerators"),
+    [
+        (WORKING, None, ["kvm", "kvm"]),
+        (WORKING, "--kvm", ["kvm", "kvm"]),
+        (WORKING, "--tcg", ["tcg"]),
+        (DENIED, None, ["kvm", "tcg"]),
+        (DENIED, "--kvm", ["kvm"]),
+        (DENIED, "--tcg", ["tcg"]),
+    ],
+)
+def test_guest_runs_under_kvm_only_after_a_good_probe(
+    fake_qemu, monkeypatch, capsys, kvm, option, accelerators
+):
+    calls = fake_qemu(kvm)
+    monkeypatch.setattr("sys.argv", ["guest", *([option] if option else []), "kill"])
+    assert guest.main() == 0
+    lines = calls.read_text().splitlines()
+    assert [line.partition("-accel ")[2].split()[0] for line in lines] == accelerators
+    assert [line.partition("-cpu ")[2].split()[0] for line in lines] == [
+        {"kvm": "host", "tcg": "max"}[each] for each in accelerators
+    ]
+    skipped = option == "--kvm" and kvm is DENIED
+    assert (guest.NO_KVM if skipped else "1 passed") in capsys.readouterr().out
+
+
+def test_guest_that_hangs_under_kvm_runs_under_emulation(fake_qemu, monkeypatch, capsys):
+    calls = fake_qemu(HANGING)
+    monkeypatch.setattr(qemu, "PROBE_TIMEOUT", 0.3)
+    monkeypatch.setattr("sys.argv", ["guest", "kill"])
+    assert guest.main() == 0
+    assert "-accel tcg" in calls.read_text().splitlines()[1]
+
+
+def test_guest_that_hangs_after_the_probe_fails(fake_qemu, monkeypatch, capsys):
+    fake_qemu('case "$*" in *-initrd*) exec sleep 60 ;; *) echo "Kernel panic"; exit ;; esac')
+    monkeypatch.setattr(qemu, "RUN_TIMEOUT", {"kvm": 0.3})
+    monkeypatch.setattr("sys.argv", ["guest", "kill"])
+    assert guest.main() == 1
+    assert "the guest did not end within 0.3 s" in capsys.readouterr().out
+
+
+def test_no_image_is_made_where_no_machine_can_be_created(fake_qemu, monkeypatch, capsys):
+    monkeypatch.setattr(qemu, "can_create_machine", lambda: False)
+    monkeypatch.setattr(guest_image, "make", lambda: pytest.fail("an image was made"))
+    monkeypatch.setattr("sys.argv", ["guest", "--kvm", "kill"])
+    assert guest.main() == 0
+    assert guest.NO_KVM in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
