@@ -55,6 +55,15 @@ class BufferEvents:
         return changes
 
     @computed
+    def count_changes(self) -> NDArray[np.int64]:
+        """Change of the number of live buffers by each event, without adopted buffers."""
+        ordered = self._events[self._order]
+        counts = self._is_first.astype(np.int64) - (ordered["type"] == FREE)
+        changes = np.zeros(len(self._events), np.int64)
+        changes[self._order] = np.where(ordered["kind"] == ADOPTED, 0, counts)
+        return changes
+
+    @computed
     def live(self) -> NDArray[np.int64]:
         """Bytes live after each event, without adopted buffers."""
         live: NDArray[np.int64] = self._live_at_start() + np.cumsum(self.changes)

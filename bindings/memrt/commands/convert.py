@@ -1,32 +1,37 @@
-"""``python -m memrt convert``: write an event trace in a format of other programs."""
+"""``python -m memrt convert``: write a trace or a recording in a format of other programs."""
 
 from __future__ import annotations
 
 import argparse
+import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import IO
 
 import memrt
+from memrt._profile.recording import Document, RecordingError, loads
 from memrt._trace.reader import Trace
 from memrt._trace.trace_file import TraceError
-from memrt.commands.formats import csv_file, perfetto, speedscope
+from memrt.commands.formats import csv_file, perfetto, pprof, speedscope
 from memrt.commands.output.errors import CommandError
 from memrt.commands.output.target import new_file
 
-HELP = "Convert a trace to a format of other programs."
+HELP = "Convert a trace or a recording to a format of other programs."
 
 EXAMPLES = """\
 formats:
   csv         a row for each event, for spreadsheets and data frames
   perfetto    live bytes by scope, marks and refused requests, for https://ui.perfetto.dev
+  pprof       live bytes at the peak and total bytes by call stack and scope, for
+              `go tool pprof`, Pyroscope and Parca; also of a recording of `run --record`
   speedscope  live and total bytes by call stack, for https://www.speedscope.app
 
-exit status: 0; 2 if the trace cannot be read or the output cannot be written
+exit status: 0; 2 if the file cannot be read or the output cannot be written
 
 examples:
   python -m memrt convert run.memtrace --to csv -o run.csv
   python -m memrt convert run.memtrace --to perfetto -o run.pftrace
+  python -m memrt convert run.memrt --to pprof -o run.pb.gz
   python -m memrt convert run.memtrace --to speedscope -o run.speedscope.json
   python -m memrt convert run.memtrace --to csv | head
 """
@@ -34,12 +39,18 @@ examples:
 _FORMATS: dict[str, Callable[[Trace, IO[bytes]], None]] = {
     "csv": csv_file.write,
     "perfetto": perfetto.write,
+    "pprof": pprof.write,
     "speedscope": speedscope.write,
 }
+_FORMATS_OF_RECORDINGS: dict[str, Callable[[Sequence[Document], IO[bytes]], None]] = {
+    "pprof": pprof.write_recording,
+}
+_START_OF_RECORDING = b'{"format": "memrt recording"'
 
 
 def prepare_parser(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("trace", metavar="FILE", help="file that `python -m memrt trace` wrote")
+    parser.add_argument("trace", metavar="FILE",
+                        help="file that `trace` or `run --record` wrote")  # fmt: skip
     parser.add_argument("--to", choices=sorted(_FORMATS), required=True, help="output format")
     parser.add_argument("-o", "--output", metavar="OUT",
                         help="file to write (default: standard output)")  # fmt: skip
@@ -47,14 +58,41 @@ def prepare_parser(parser: argparse.ArgumentParser) -> None:
 
 
 def execute(arguments: argparse.Namespace) -> None:
-    trace = opened(arguments.trace)
-    write = _FORMATS[arguments.to]
+    write = _writer(arguments.trace, arguments.to)
     if arguments.output is None:
-        write(trace, sys.stdout.buffer)
+        write(sys.stdout.buffer)
         sys.stdout.buffer.flush()
         return
     with new_file(arguments.output, arguments.force, arguments.trace) as file:
-        write(trace, file)
+        write(file)
+
+
+def _writer(path: str, form: str) -> Callable[[IO[bytes]], None]:
+    """Read the input, and return the function that writes the output."""
+    if not _is_recording(path):
+        trace = opened(path)
+        return lambda file: _FORMATS[form](trace, file)
+    if form not in _FORMATS_OF_RECORDINGS:
+        raise CommandError(
+            f"{path!r} is a recording, and --to {form} needs an event trace: record a trace with "
+            "`python -m memrt trace SCRIPT`"
+        )
+    try:
+        with open(path, "rb") as file:
+            documents = loads(file.read())
+    except RecordingError as error:
+        raise CommandError(f"cannot read {path!r}: {error}") from None
+    return lambda file: _FORMATS_OF_RECORDINGS[form](documents, file)
+
+
+def _is_recording(path: str) -> bool:
+    try:
+        if not os.path.isfile(path):
+            return False
+        with open(path, "rb") as file:
+            return file.read(len(_START_OF_RECORDING)) == _START_OF_RECORDING
+    except OSError:  # the reader of traces reports the error
+        return False
 
 
 def opened(path: str) -> memrt.debug.Trace:

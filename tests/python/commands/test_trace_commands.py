@@ -1,6 +1,7 @@
 """The commands trace and convert, for event traces."""
 
 import csv
+import gzip
 import io
 import json
 import os
@@ -13,9 +14,12 @@ import jsonschema
 import memrt
 import numpy as np
 import pytest
+from memrt._profile.recording import loads
 from memrt.commands.formats import perfetto as perfetto_format
+from memrt.commands.formats import pprof as pprof_format
 from memrt.commands.output.progress import with_progress
 from perfetto.protos.perfetto.trace import perfetto_trace_pb2
+from profile_proto import Profile
 
 PROGRAM = """
 import sys, memrt, numpy as np
@@ -341,6 +345,141 @@ def test_speedscope_output_matches_its_schema(recorded, tmp_path):
     assert frames[largest[0]]["name"] == "<module>", "frames of the program runner must be left out"
 
 
+def decoded_profile(path):
+    """Return a pprof file as its parsed message, and rows of calls, labels and values."""
+    content = gzip.decompress(path.read_bytes())
+    profile = Profile()
+    assert profile.ParseFromString(content) == len(content)
+    assert not unknown_fields(profile)
+    texts = profile.string_table
+    assert texts[0] == ""
+    functions = {each.id: each for each in profile.function}
+    locations = {each.id: each for each in profile.location}
+    assert len(functions) == len(profile.function)
+    assert {each.mapping_id for each in profile.location} <= {each.id for each in profile.mapping}
+
+    def call(number):
+        (line,) = locations[number].line
+        function = functions[line.function_id]
+        return texts[function.name], os.path.basename(texts[function.filename]), line.line
+
+    rows = [
+        (
+            [call(number) for number in sample.location_id],
+            {texts[label.key]: texts[label.str] for label in sample.label},
+            dict(zip(TYPES, sample.value, strict=True)),
+        )
+        for sample in profile.sample
+    ]
+    types = [(texts[each.type], texts[each.unit]) for each in profile.sample_type]
+    assert types == [(name, "bytes" if "space" in name else "count") for name in TYPES]
+    assert texts[profile.default_sample_type] == "inuse_space"
+    return profile, rows
+
+
+TYPES = ("inuse_space", "inuse_objects", "alloc_space", "alloc_objects")
+
+
+def total(rows, type):
+    return sum(values[type] for _, _, values in rows)
+
+
+def test_pprof_output_of_a_trace_has_its_sums_by_stack_and_scope(recorded, tmp_path):
+    result = command("convert", recorded, "--to", "pprof", "-o", tmp_path / "t.pb.gz")
+    assert (result.returncode, result.stderr) == (0, "")
+    profile, rows = decoded_profile(tmp_path / "t.pb.gz")
+    trace = memrt.debug.Trace(recorded)
+    usage = trace.usage()
+    assert total(rows, "inuse_space") == trace.peak
+    assert total(rows, "alloc_space") == sum(each.total for each in usage)
+    assert total(rows, "alloc_objects") == sum(each.allocations for each in usage)
+    calls, labels, values = max(rows, key=lambda row: row[2]["inuse_space"])
+    assert calls == [("<module>", "program.py", 3)]
+    assert (labels["policy"], "scope" in labels) == ("default", False)
+    assert values == {"inuse_space": 800_000, "inuse_objects": 1,
+                      "alloc_space": 800_000, "alloc_objects": 1}  # fmt: skip
+    (inner,) = [values for _, labels, values in rows if labels.get("scope") == "inner"]
+    assert (inner["inuse_space"], inner["inuse_objects"]) == (160_000, 20)
+    assert abs(profile.time_nanos / 1e9 - trace.began.timestamp()) < 1e-3
+    assert profile.duration_nanos == round(trace.duration * 1e9)
+
+
+def test_pprof_output_counts_frees_and_resizes_before_the_peak(tmp_path):
+    with memrt.debug.trace(tmp_path / "t"), memrt.Policy(name="resized"):
+        array = np.empty(1000)
+        array.resize(3000, refcheck=False)
+        array.resize(2000, refcheck=False)
+        del array
+        for _ in range(3):
+            kept = np.empty(5000)
+        del kept
+    trace = memrt.debug.Trace(tmp_path / "t")
+    with open(tmp_path / "p", "wb") as file:
+        pprof_format.write(trace, file)
+    _, rows = decoded_profile(tmp_path / "p")
+    assert total(rows, "inuse_space") == trace.peak == 80_000
+    assert total(rows, "inuse_objects") == 2
+    assert total(rows, "alloc_objects") == 4
+    assert total(rows, "alloc_space") == 24_000 + 3 * 40_000
+
+
+def test_pprof_output_of_last_events_has_no_negative_values(script, tmp_path):
+    command("trace", "--last", "15", "-o", "t", script, cwd=tmp_path)
+    assert command("convert", "t", "--to", "pprof", "-o", "p", cwd=tmp_path).returncode == 0
+    _, rows = decoded_profile(tmp_path / "p")
+    assert all(value >= 0 for _, _, values in rows for value in values.values())
+
+
+def test_pprof_output_of_a_recording_has_its_peak_and_total(script, tmp_path):
+    script.write_text("import os\nos.fork() and os.wait()\n" + PROGRAM)
+    options = ["--quiet", "--children", "--native", "2", "--record", "r"]
+    assert command("run", *options, script, cwd=tmp_path).returncode == 0
+    assert command("convert", "r", "--to", "pprof", "-o", "p", cwd=tmp_path).returncode == 0
+    _, rows = decoded_profile(tmp_path / "p")
+    documents = loads((tmp_path / "r").read_bytes())
+    assert len(documents) == 2
+    assert {labels["process"] for _, labels, _ in rows} == {str(each["pid"]) for each in documents}
+    for type, column in (("inuse_objects", 2), ("inuse_space", 3)):
+        peaks = [row[column] for each in documents for row in each["highest"]["rows"]]
+        assert total(rows, type) == sum(peaks)
+    for type, column in (("alloc_objects", 1), ("alloc_space", 2)):
+        totals = [row[column] for each in documents for row in each["total"]]
+        assert total(rows, type) == sum(totals)
+    calls, _, values = max(rows, key=lambda row: row[2]["inuse_space"])
+    assert values["inuse_space"] == 800_000
+    assert calls[-1] == ("<module>", "program.py", 5)
+    assert len(calls) == 3
+    assert calls[0][1:] != ("", 0), "native calls must name their shared object"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("load at /a b/c.py:12", ("load", "/a b/c.py", 12)),
+        ("f at a at b.py:1", ("f", "a at b.py", 1)),
+        ("PyObject_Call+0x1f in libpython3.so", ("PyObject_Call", "libpython3.so", 0)),
+        ("+0x1f in code", ("+0x1f in code", "code", 0)),
+        ("something", ("something", "", 0)),
+    ],
+)
+def test_calls_of_recordings_are_split_into_their_parts(text, expected):
+    assert pprof_format._parsed(text) == expected
+
+
+def test_recording_is_refused_by_formats_of_events(script, tmp_path):
+    assert command("run", "--quiet", "--record", "r", script, cwd=tmp_path).returncode == 0
+    result = command("convert", "r", "--to", "csv", cwd=tmp_path)
+    assert (result.returncode, result.stdout) == (2, "")
+    assert result.stderr == (
+        "memrt: 'r' is a recording, and --to csv needs an event trace: record a trace with "
+        "`python -m memrt trace SCRIPT`\n"
+    )
+    (tmp_path / "r").write_bytes((tmp_path / "r").read_bytes()[:-20])
+    result = command("convert", "r", "--to", "pprof", cwd=tmp_path)
+    assert (result.returncode, result.stdout) == (2, "")
+    assert result.stderr.startswith("memrt: cannot read 'r': the recording is truncated")
+
+
 @pytest.mark.parametrize(
     ("content", "says"),
     [
@@ -422,7 +561,7 @@ def test_unwritable_output_is_reported(recorded):
     assert result.stderr.startswith("memrt: cannot write '/no/such/folder/t.csv': No such file")
 
 
-@pytest.mark.parametrize("form", ["csv", "perfetto", "speedscope"])
+@pytest.mark.parametrize("form", ["csv", "perfetto", "pprof", "speedscope"])
 @pytest.mark.parametrize("previous", [None, "precious"])
 def test_failed_convert_leaves_the_folder_unchanged(recorded, tmp_path, form, previous):
     def limit():

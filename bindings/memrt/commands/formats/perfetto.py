@@ -6,7 +6,7 @@ The file is a `Trace` message of Perfetto's protobuf schema. Only a few fields a
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import IO, Any
+from typing import IO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from memrt._support.units import human_bytes
 from memrt._trace.events import FAILURE
 from memrt._trace.reader import Trace
+from memrt.commands.formats.protobuf import field
 from memrt.commands.output.progress import with_progress
 
 MOST_POINTS = 100_000
@@ -36,12 +37,12 @@ _PROCESS_TRACK, _LIVE_TRACK, _REFUSED_TRACK, _FIRST_SCOPE = 1, 2, 3, 10
 def write(trace: Trace, file: IO[bytes]) -> None:
     base = round(trace.began.timestamp() * 1e9)
     for packet in _packets(trace, base):
-        file.write(_field(_PACKET, packet))
+        file.write(field(_PACKET, packet))
 
 
 def _packets(trace: Trace, base: int) -> Iterator[bytes]:
-    process = _field(_PID, trace.process) + _field(_PROCESS_NAME, f"memrt {trace.library}")
-    yield _track(_PROCESS_TRACK, "marks", _field(_PROCESS, process))
+    process = field(_PID, trace.process) + field(_PROCESS_NAME, f"memrt {trace.library}")
+    yield _track(_PROCESS_TRACK, "marks", field(_PROCESS, process))
     yield from _counter(trace, base, _LIVE_TRACK, "live bytes", np.arange(len(trace)), trace.live)
     yield from _scopes(trace, base)
     for mark in trace.marks:
@@ -62,7 +63,7 @@ def _scopes(trace: Trace, base: int) -> Iterator[bytes]:
 def _refusals(trace: Trace, base: int) -> Iterator[bytes]:
     refused = trace.events[trace.events["type"] == FAILURE][:MOST_POINTS]
     if len(refused):
-        yield _track(_REFUSED_TRACK, "refused requests", _field(_PARENT, _PROCESS_TRACK))
+        yield _track(_REFUSED_TRACK, "refused requests", field(_PARENT, _PROCESS_TRACK))
     for event in refused:
         name = f"refused: {human_bytes(int(event['nbytes']))}"
         yield _moment(base + int(event["time"]), _REFUSED_TRACK, name)
@@ -76,13 +77,13 @@ def _counter(
     events: NDArray[np.intp],
     values: NDArray[np.int64],
 ) -> Iterator[bytes]:
-    counter = _field(_COUNTER, _field(_UNIT, _UNIT_BYTES))
-    yield _track(uuid, name, _field(_PARENT, _PROCESS_TRACK) + counter)
+    counter = field(_COUNTER, field(_UNIT, _UNIT_BYTES))
+    yield _track(uuid, name, field(_PARENT, _PROCESS_TRACK) + counter)
     points = thinned(values, MOST_POINTS)
     times = trace.events["time"][events[points]].tolist()
     for time, value in zip(times, values[points].tolist(), strict=True):
-        sample = _field(_TYPE, _COUNTER_EVENT) + _field(_TRACK, uuid) + _field(_VALUE, value)
-        yield _packet(base + time, _field(_TRACK_EVENT, sample))
+        sample = field(_TYPE, _COUNTER_EVENT) + field(_TRACK, uuid) + field(_VALUE, value)
+        yield _packet(base + time, field(_TRACK_EVENT, sample))
 
 
 def thinned(values: NDArray[np.int64], most: int) -> NDArray[np.intp]:
@@ -101,32 +102,14 @@ def thinned(values: NDArray[np.int64], most: int) -> NDArray[np.intp]:
 
 
 def _track(uuid: int, name: str, more: bytes) -> bytes:
-    descriptor = _field(_UUID, uuid) + _field(_NAME, name) + more
-    return _field(_TRACK_DESCRIPTOR, descriptor) + _field(_SEQUENCE, 1)
+    descriptor = field(_UUID, uuid) + field(_NAME, name) + more
+    return field(_TRACK_DESCRIPTOR, descriptor) + field(_SEQUENCE, 1)
 
 
 def _moment(time: int, track: int, name: str) -> bytes:
-    event = _field(_TYPE, _INSTANT) + _field(_TRACK, track) + _field(_EVENT_NAME, name)
-    return _packet(time, _field(_TRACK_EVENT, event))
+    event = field(_TYPE, _INSTANT) + field(_TRACK, track) + field(_EVENT_NAME, name)
+    return _packet(time, field(_TRACK_EVENT, event))
 
 
 def _packet(time: int, content: bytes) -> bytes:
-    return _field(_TIMESTAMP, time) + content + _field(_SEQUENCE, 1)
-
-
-def _field(number: int, value: int | str | bytes) -> bytes:
-    """Encode a field of a protobuf message: a number, a text, or a nested message."""
-    if isinstance(value, int):
-        return _varint(number << 3) + _varint(value)
-    content = value.encode() if isinstance(value, str) else value
-    return _varint(number << 3 | 2) + _varint(len(content)) + content
-
-
-def _varint(value: Any) -> bytes:
-    value &= 2**64 - 1  # as two's complement
-    parts = bytearray()
-    while value > 127:
-        parts.append(value & 127 | 128)
-        value >>= 7
-    parts.append(value)
-    return bytes(parts)
+    return field(_TIMESTAMP, time) + content + field(_SEQUENCE, 1)
