@@ -28,6 +28,7 @@
         .exact_peak = 0,                                                                           \
         .cuda_sync = 1,                                                                            \
         .cuda_driver = "libcuda.so.1",                                                             \
+        .dump_folder = "none",                                                                     \
     }
 
 memrt__options_t memrt__options = DEFAULTS;
@@ -40,6 +41,8 @@ typedef struct option_row {
     bool settable;  ///< may be set after the start
     const char *help;
 } option_row_t;
+
+typedef char option_text_t[MEMRT__TEXT_MAX];
 
 static const option_row_t rows[] = {
     {"MEMRT_CHECK", &memrt__option_flag, &memrt__options.check, NULL, false,
@@ -77,6 +80,8 @@ static const option_row_t rows[] = {
      "0: exchange arrays with CUDA libraries without stream synchronization; default 1"},
     {"MEMRT_CUDA_DRIVER", &memrt__option_file, NULL, NULL, true,
      "library to load as the CUDA driver at first use; default libcuda.so.1"},
+    {"MEMRT_DUMP_ON_OOM", &memrt__option_folder, NULL, NULL, false,
+     "folder for dumps of live buffers when Python code runs out of memory; default none"},
 };
 #define ROWS (sizeof(rows) / sizeof(rows[0]))
 
@@ -96,16 +101,19 @@ static const option_row_t *find_row(const char *name)
     return NULL;
 }
 
-/// Return whether the option is a text. The only text option is written under the lock of rank
-/// OPTIONS.
-static bool is_text_option(const option_row_t *row)
+/// Return the location of a text option, or NULL for other options. A text that can be set later is
+/// written under the lock of rank OPTIONS.
+static option_text_t *text_of(const option_row_t *row)
 {
-    return row->type == &memrt__option_file;
+    if (row->type == &memrt__option_file) {
+        return &memrt__options.cuda_driver;
+    }
+    return row->type == &memrt__option_folder ? &memrt__options.dump_folder : NULL;
 }
 
 static size_t get_value(const option_row_t *row)
 {
-    if (is_text_option(row)) {
+    if (text_of(row) != NULL) {
         return 0;
     }
     return row->flag != NULL ? *row->flag : memrt__load_relaxed(row->number);
@@ -114,10 +122,11 @@ static size_t get_value(const option_row_t *row)
 /// Store a value that was read from `text`.
 static void store_value(const option_row_t *row, size_t value, const char *text)
 {
-    MEMRT__ASSERT(is_text_option(row) || (row->flag == NULL) != (row->number == NULL));
-    if (is_text_option(row)) {
+    option_text_t *place = text_of(row);
+    MEMRT__ASSERT(place != NULL || (row->flag == NULL) != (row->number == NULL));
+    if (place != NULL) {
         MEMRT__ASSERT(value < MEMRT__TEXT_MAX && text[value] == '\0');
-        memcpy(memrt__options.cuda_driver, text, value + 1);
+        memcpy(*place, text, value + 1);
     } else if (row->flag != NULL) {
         *row->flag = value != 0;
     } else {
@@ -215,9 +224,10 @@ static void fill_row(const option_row_t *row, size_t value, memrt_option_t *out)
 {
     out->name = row->name;
     out->help = row->help;
-    if (is_text_option(row)) {
+    const option_text_t *place = (const option_text_t *)text_of(row);
+    if (place != NULL) {
         char text[MEMRT__TEXT_MAX];
-        memrt__options_text(&memrt__options.cuda_driver, text);
+        memrt__options_text(place, text);
         snprintf(out->value, sizeof(out->value), "%.31s", text); /* cut to fit */
     } else {
         row->type->show(value, out->value, sizeof(out->value));
@@ -340,6 +350,7 @@ bool memrt__options_is_valid(void)
                  /* freed memory must not be reused at once */
                  MEMRT__HOLDS(!now->check || !now->cache) &&
                  MEMRT__HOLDS(strnlen(now->cuda_driver, MEMRT__TEXT_MAX) < MEMRT__TEXT_MAX) &&
+                 MEMRT__HOLDS(strnlen(now->dump_folder, MEMRT__TEXT_MAX) < MEMRT__TEXT_MAX) &&
                  MEMRT__HOLDS(warning_count <= WARNINGS_MAX);
     memrt__unlock(MEMRT__RANK_OPTIONS);
     return valid;

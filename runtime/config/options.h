@@ -30,6 +30,7 @@ typedef struct memrt__options {
     size_t share;        ///< atomic; not 0: other processes may read the statistics page
     size_t cuda_sync;    ///< atomic; 0: ignore the streams of other libraries' arrays
     char cuda_driver[MEMRT__TEXT_MAX]; ///< file name of the driver; read with memrt__options_text()
+    char dump_folder[MEMRT__TEXT_MAX]; ///< "none", or where Python code writes dumps; fixed
 } memrt__options_t;
 
 /// Options that a policy sets for itself, each as in memrt__options_t or MEMRT__INHERIT.

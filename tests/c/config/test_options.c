@@ -167,6 +167,9 @@ static const text_value_t at_start[] = {
     {"MEMRT_TRACK_SAMPLE", "512K", "524288"},
     {"MEMRT_TRACK_SAMPLE", "none", NULL},
     {"MEMRT_TRACK_SAMPLE", "half", NULL},
+    {"MEMRT_DUMP_ON_OOM", "/var/dumps", "/var/dumps"},
+    {"MEMRT_DUMP_ON_OOM", "none", "none"},
+    {"MEMRT_DUMP_ON_OOM", "", NULL},
 };
 
 TEST_EACH(environment_sets_startup_options_or_warns, sizeof(at_start) / sizeof(at_start[0]))
