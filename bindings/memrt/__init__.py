@@ -144,4 +144,16 @@ for _function in (
 ):
     public(__name__)(_function)
 warn_about_options(stacklevel=2)
-del _function, warn_about_options
+
+
+def _start_dumps() -> None:
+    import os
+
+    if "MEMRT_DUMP_ON_OOM" in os.environ:
+        from memrt._profile.dump import dump_as_environment_says
+
+        dump_as_environment_says(stacklevel=3)
+
+
+_start_dumps()
+del _function, _start_dumps, warn_about_options

@@ -3,6 +3,7 @@
 Live buffers: tracking, live, sites.
 Leaks: assert_no_leaks, growth, suppress_leaks.
 Small views over large buffers: retention.
+Dumps of live buffers: dump, dump_on_refusal, dump_on_signal.
 Event traces: trace, mark, Trace.
 A function that is called with allocations, resizes and frees: hook.
 Peaks, sizes and threads: exact_peak, reset_peak, sizes, threads.
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from memrt._policy.refusal import on_refusal
     from memrt._process.account import process_memory
     from memrt._process.pressure import pressure
+    from memrt._profile.dump import dump, dump_on_refusal, dump_on_signal
     from memrt._stats.peak import exact_peak
     from memrt._stats.sizes import sizes
     from memrt._stats.snapshot import reset_peak
@@ -51,6 +53,7 @@ else:
             "memrt._policy.refusal": "on_refusal",
             "memrt._process.account": "process_memory",
             "memrt._process.pressure": "pressure",
+            "memrt._profile.dump": "dump dump_on_refusal dump_on_signal",
             "memrt._stats.peak": "exact_peak",
             "memrt._stats.sizes": "sizes",
             "memrt._stats.snapshot": "reset_peak",
@@ -77,6 +80,9 @@ __all__ = [
     "assert_no_leaks",
     "check_symbols",
     "default_policy",
+    "dump",
+    "dump_on_refusal",
+    "dump_on_signal",
     "exact_peak",
     "growth",
     "hook",

@@ -8,6 +8,7 @@ No library lists the calls: arguments, preparation and cleanup are specific to m
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import ctypes
 import inspect
@@ -15,6 +16,7 @@ import io
 import os
 import pickle
 import re
+import shutil
 import sys
 import tempfile
 import threading
@@ -174,6 +176,17 @@ def add_callback(ground: Ground) -> None:
 
 def add_hook(ground: Ground) -> None:
     ground.left.append(memrt.debug.hook(free_nothing))
+def dump_on_refusal(ground: Ground) -> None:
+    ground.left.append(memrt.debug.dump_on_refusal(DUMPS))
+
+
+def dump_on_signal(ground: Ground) -> None:
+    ground.left.append(memrt.debug.dump_on_signal(DUMPS))
+
+
+def remove_dump(ground: Ground) -> None:
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(f"{DUMPS}/dump")
 
 
 def close_callbacks(ground: Ground) -> None:
@@ -251,6 +264,12 @@ HOOK = memrt.debug.hook(free_nothing, policy=memrt.debug.default_policy())
 HOOK.close()
 EVENT_FIELDS = ("free", 8, 0.0, "default", None, 64, 1, 1.0, 0, 0, 0)
 BLOCK_EVENT = memrt.types.BlockEvent(*EVENT_FIELDS)
+DUMPS = tempfile.mkdtemp()
+atexit.register(shutil.rmtree, DUMPS, ignore_errors=True)
+REFUSAL_DUMPS = memrt.debug.dump_on_refusal(DUMPS)
+REFUSAL_DUMPS.close()
+SIGNAL_DUMPS = memrt.debug.dump_on_signal(DUMPS)
+SIGNAL_DUMPS.close()
 TREND = memrt.types.Trend("what", (1, 2), 1.0, 0.5)
 CLOSED_CALLBACK = memrt.on_pressure(len)
 CLOSED_CALLBACK.close()
@@ -662,6 +681,21 @@ CASES: dict[str, Case] = {
     "_memrt.limit_set": Case(lambda g: _memrt.limit_set(g.policy.handler, None)),
     "_memrt.limit_read": Case(lambda g: _memrt.limit_read(None)),
     "memrt.debug.limits": Case(lambda g: memrt.debug.limits()),
+    # Thousands of Python's allocations, as in process_memory.
+    "memrt.debug.dump": Case(
+        lambda g: memrt.debug.dump(f"{DUMPS}/dump"), remove_dump, remove_dump, NOT_PYTHONS
+    ),
+    "memrt.debug.dump_on_refusal": Case(dump_on_refusal, after=close_callbacks),
+    "memrt.debug.dump_on_refusal.close": Case(lambda g: REFUSAL_DUMPS.close()),
+    "memrt.debug.dump_on_refusal.__enter__": Case(lambda g: REFUSAL_DUMPS.__enter__()),
+    "memrt.debug.dump_on_refusal.__exit__": Case(lambda g: REFUSAL_DUMPS.__exit__()),
+    # signal.signal and signal.getsignal of CPython may fail without an exception.
+    "memrt.debug.dump_on_signal": Case(dump_on_signal, nothing, close_callbacks, NOT_PYTHONS),
+    "memrt.debug.dump_on_signal.close": Case(lambda g: SIGNAL_DUMPS.close(), faults=NOT_PYTHONS),
+    "memrt.debug.dump_on_signal.__enter__": Case(lambda g: SIGNAL_DUMPS.__enter__()),
+    "memrt.debug.dump_on_signal.__exit__": Case(
+        lambda g: SIGNAL_DUMPS.__exit__(), faults=NOT_PYTHONS
+    ),
     "memrt.debug.on_refusal": Case(add_callback, after=close_callbacks),
     "memrt.debug.on_refusal.callback": Case(lambda g: CALLBACK.callback),
     "memrt.debug.on_refusal.priority": Case(lambda g: CALLBACK.priority),

@@ -44,9 +44,9 @@ class Ending:
         self.kept: list[dict[str, Any]] = []
         self.retention: dict[str, Any] = {"count": 0, "wasted": 0, "buffers": []}
 
-    def look(self) -> None:
-        """Collect garbage, then fill all attributes."""
-        self._attempt("live buffers", self._list)
+    def look(self, collect: bool = True) -> None:
+        """Collect garbage if `collect` is True, then fill all attributes."""
+        self._attempt("live buffers", lambda: self._list(collect))
         self._attempt("all allocations", self._count)
         self._attempt("holders", self._hold)
         self._attempt("lost and held buffers", self._sort_out)
@@ -60,8 +60,9 @@ class Ending:
         except Exception as error:
             self.notes.append(f"The list of {what} is incomplete: {type(error).__name__}.")
 
-    def _list(self) -> None:
-        gc.collect()
+    def _list(self, collect: bool) -> None:
+        if collect:
+            gc.collect()
         self.buffers = sorted(live(), key=lambda buffer: -buffer.nbytes)
 
     def _count(self) -> None:

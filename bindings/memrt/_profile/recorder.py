@@ -60,17 +60,19 @@ class Recorder:
         self._sampler.stop()
         self._memory = _memory_rows()
 
-    def finish(self, ended: str) -> Document:
+    def finish(self, ended: str, collect: bool = True) -> Document:
         """Return the document of the recording. Requires stop() first.
 
         Parameters
         ----------
         ended : str
             How the program ended, in words.
+        collect : bool
+            Whether to collect garbage before live buffers are examined.
         """
         ending = Ending()
         if self._tracked:
-            ending.look()
+            ending.look(collect)
         return self._document(ending, ended)
 
     def so_far(self, ended: str) -> Document:
