@@ -1,7 +1,8 @@
-"""Statistics for other programs: Prometheus and OpenMetrics text, JSON, Numba's counters.
+"""Statistics for other programs: OpenMetrics text, JSON, log records, Numba's counters.
 
 Metrics: metrics, metrics_collector.
 JSON: stats_json, stats_schema.
+Log records of refused allocations: log_refusals.
 Counters as in Numba: get_allocation_stats.
 """
 
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING
 from memrt._support.public import import_at_first_use
 
 if TYPE_CHECKING:
+    from memrt._leaks.refusal_log import log_refusals
     from memrt._stats.snapshot import get_allocation_stats
     from memrt._telemetry.metrics import metrics, metrics_collector
     from memrt._telemetry.stats_json import stats_json, stats_schema
@@ -17,6 +19,7 @@ else:
     __getattr__ = import_at_first_use(
         __name__,
         {
+            "memrt._leaks.refusal_log": "log_refusals",
             "memrt._stats.snapshot": "get_allocation_stats",
             "memrt._telemetry.metrics": "metrics metrics_collector",
             "memrt._telemetry.stats_json": "stats_json stats_schema",
@@ -25,6 +28,7 @@ else:
 
 __all__ = [
     "get_allocation_stats",
+    "log_refusals",
     "metrics",
     "metrics_collector",
     "stats_json",

@@ -176,6 +176,10 @@ def add_callback(ground: Ground) -> None:
 
 def add_hook(ground: Ground) -> None:
     ground.left.append(memrt.debug.hook(free_nothing))
+def log_refusals(ground: Ground) -> None:
+    ground.left.append(memrt.telemetry.log_refusals())
+
+
 def dump_on_refusal(ground: Ground) -> None:
     ground.left.append(memrt.debug.dump_on_refusal(DUMPS))
 
@@ -264,6 +268,8 @@ HOOK = memrt.debug.hook(free_nothing, policy=memrt.debug.default_policy())
 HOOK.close()
 EVENT_FIELDS = ("free", 8, 0.0, "default", None, 64, 1, 1.0, 0, 0, 0)
 BLOCK_EVENT = memrt.types.BlockEvent(*EVENT_FIELDS)
+CLOSED_LOG = memrt.telemetry.log_refusals()
+CLOSED_LOG.close()
 DUMPS = tempfile.mkdtemp()
 atexit.register(shutil.rmtree, DUMPS, ignore_errors=True)
 REFUSAL_DUMPS = memrt.debug.dump_on_refusal(DUMPS)
@@ -877,6 +883,10 @@ CASES: dict[str, Case] = {
     "_memrt.cuda_set_limit": Case(lambda g: _memrt.cuda_set_limit(1, 2**64 - 1)),
     # --- Statistics, scopes, tracking and traces. ---
     "memrt.stats": Case(lambda g: memrt.stats()),
+    "memrt.telemetry.log_refusals": Case(log_refusals, after=close_callbacks),
+    "memrt.telemetry.log_refusals.close": Case(lambda g: CLOSED_LOG.close()),
+    "memrt.telemetry.log_refusals.__enter__": Case(lambda g: CLOSED_LOG.__enter__()),
+    "memrt.telemetry.log_refusals.__exit__": Case(lambda g: CLOSED_LOG.__exit__()),
     "memrt.telemetry.metrics": told(lambda g: memrt.telemetry.metrics(scopes=True)),
     "memrt.telemetry.metrics_collector": told(
         lambda g: memrt.telemetry.metrics_collector(scopes=True).collect()
