@@ -1,6 +1,6 @@
-"""Statistics for other programs: OpenMetrics text, JSON, log records, Numba's counters.
+"""Statistics for other programs: metrics, JSON, log records, Numba's counters.
 
-Metrics: metrics, metrics_collector.
+Metrics: metrics, metrics_collector, register_instruments.
 JSON: stats_json, stats_schema.
 Log records of refused allocations: log_refusals.
 Counters as in Numba: get_allocation_stats.
@@ -13,6 +13,7 @@ from memrt._support.public import import_at_first_use
 if TYPE_CHECKING:
     from memrt._leaks.refusal_log import log_refusals
     from memrt._stats.snapshot import get_allocation_stats
+    from memrt._telemetry.instruments import register_instruments
     from memrt._telemetry.metrics import metrics, metrics_collector
     from memrt._telemetry.stats_json import stats_json, stats_schema
 else:
@@ -21,6 +22,7 @@ else:
         {
             "memrt._leaks.refusal_log": "log_refusals",
             "memrt._stats.snapshot": "get_allocation_stats",
+            "memrt._telemetry.instruments": "register_instruments",
             "memrt._telemetry.metrics": "metrics metrics_collector",
             "memrt._telemetry.stats_json": "stats_json stats_schema",
         },
@@ -31,6 +33,7 @@ __all__ = [
     "log_refusals",
     "metrics",
     "metrics_collector",
+    "register_instruments",
     "stats_json",
     "stats_schema",
 ]

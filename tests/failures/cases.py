@@ -31,6 +31,7 @@ import numpy as np
 import probe
 from memrt import _memrt
 from memrt.testing import fail_allocations
+from opentelemetry.metrics import NoOpMeterProvider
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "python" / "support"))
 from arrowarray import StreamProducer
@@ -890,6 +891,10 @@ CASES: dict[str, Case] = {
     "memrt.telemetry.metrics": told(lambda g: memrt.telemetry.metrics(scopes=True)),
     "memrt.telemetry.metrics_collector": told(
         lambda g: memrt.telemetry.metrics_collector(scopes=True).collect()
+    ),
+    "memrt.telemetry.register_instruments": Case(
+        lambda g: memrt.telemetry.register_instruments(NoOpMeterProvider(), scopes=True),
+        faults=NOT_PYTHONS,
     ),
     "memrt.telemetry.stats_json": told(lambda g: memrt.telemetry.stats_json()),
     "memrt.telemetry.stats_json, with memory": told(

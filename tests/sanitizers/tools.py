@@ -26,7 +26,7 @@ HERE = Path(__file__).resolve().parent
 WORK = ROOT / "build" / "sanitize"
 LIMIT = 3600  # seconds for all Python tests
 PACKAGES = ("pytest", "pytest-timeout", "pytest-xdist", "hypothesis", "jsonschema", "perfetto",
-            "prometheus-client", "protobuf")  # fmt: skip
+            "opentelemetry-sdk", "prometheus-client", "protobuf")  # fmt: skip
 TEST_LIMIT = 1800  # seconds for one Python test, which is slower under a sanitizer
 
 

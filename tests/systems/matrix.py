@@ -117,7 +117,7 @@ def count(report: Path) -> str:
 def run_tests(name: str, python: Path, wheel: Path, arguments: list[str]) -> tuple[str, str]:
     """Run the Python tests in an environment, and return outcome and figures."""
     tools = ("pytest", "pytest-timeout", "pytest-xdist", "hypothesis", "jsonschema", "perfetto",
-             "prometheus-client", "protobuf")  # fmt: skip
+             "opentelemetry-sdk", "prometheus-client", "protobuf")  # fmt: skip
     run(f"install-{name}", python, "-m", "pip", "install", wheel, *tools)
     report = WORK / f"report-{name}.xml"
     report.unlink(missing_ok=True)

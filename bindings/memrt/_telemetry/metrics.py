@@ -60,7 +60,7 @@ _FIGURES = (
 _Samples = list[tuple[tuple[str, ...], int]]
 
 
-class _Family(NamedTuple):
+class Family(NamedTuple):
     """A metric with its samples, each with the values of the labels."""
 
     name: str
@@ -76,16 +76,16 @@ _Accounts = list[tuple[tuple[str, ...], Stats]]
 
 def _level_families(
     prefix: str, whose: str, labels: tuple[str, ...], accounts: _Accounts, leave_out: str = ""
-) -> Iterator[_Family]:
+) -> Iterator[Family]:
     for figure in _FIGURES:
         if figure.field != leave_out:
             samples = [(values, getattr(account, figure.field)) for values, account in accounts]
             name = f"memrt_{prefix}{figure.name}"
             help = f"{figure.help}, {whose}"
-            yield _Family(name, figure.kind, figure.unit, help, labels, samples)
+            yield Family(name, figure.kind, figure.unit, help, labels, samples)
 
 
-def _memory_families() -> Iterator[_Family]:
+def _memory_families() -> Iterator[Family]:
     """Return the account of the memory of the process; unknown figures are left out."""
     account = process_memory()
     parts = account.parts().items()
@@ -93,20 +93,19 @@ def _memory_families() -> Iterator[_Family]:
         values = [(name, getattr(part, field)) for name, part in parts]
         known: _Samples = [((name,), value) for name, value in values if value is not None]
         help = f"{title}, by part of the process"
-        yield _Family(f"memrt_{field}_bytes", "gauge", "bytes", help, ("part",), known)
+        yield Family(f"memrt_{field}_bytes", "gauge", "bytes", help, ("part",), known)
     for field, help in (
         ("peak_resident", "Most bytes in memory since the start of the process"),
         ("swapped", "Bytes in swap space, of the process"),
     ):
         samples: _Samples = [((), getattr(account, field))]
-        yield _Family(f"memrt_{field}_bytes", "gauge", "bytes", help, (), samples)
+        yield Family(f"memrt_{field}_bytes", "gauge", "bytes", help, (), samples)
 
 
-def _families(policies: bool, scopes: bool, memory: bool) -> Iterator[_Family]:
+def read_families(policies: bool, scopes: bool, memory: bool) -> Iterator[Family]:
+    """Read the chosen metrics, those of the process first."""
     release = (_memrt.features()["version"],)
-    yield _Family(
-        "memrt_build", "info", "", "Loaded version of memrt", ("version",), [(release, 1)]
-    )
+    yield Family("memrt_build", "info", "", "Loaded version of memrt", ("version",), [(release, 1)])
     yield from _level_families("", "by the process", (), [((), stats())])
     if policies:
         owned: _Accounts = [((p.name, str(p._index)), stats(p)) for p in live_policies()]
@@ -127,7 +126,7 @@ def _escaped(text: str) -> str:
 _SUFFIXES = {"counter": "_total", "info": "_info", "gauge": ""}
 
 
-def _lines(family: _Family) -> Iterator[str]:
+def _lines(family: Family) -> Iterator[str]:
     yield f"# TYPE {family.name} {family.kind}"
     if family.unit:
         yield f"# UNIT {family.name} {family.unit}"
@@ -178,7 +177,7 @@ def metrics(*, policies: bool = True, scopes: bool = False, memory: bool = False
     >>> "memrt_live_bytes" in memrt.telemetry.metrics(policies=False)
     True
     """
-    lines = (line for family in _families(policies, scopes, memory) for line in _lines(family))
+    lines = (line for family in read_families(policies, scopes, memory) for line in _lines(family))
     return "\n".join([*lines, "# EOF\n"])
 
 
@@ -190,14 +189,14 @@ class MetricsCollector:
 
     def collect(self) -> Iterable[Metric]:
         """Return the metrics with their current values."""
-        return list(map(_metric, _families(*self._chosen)))
+        return list(map(_metric, read_families(*self._chosen)))
 
     def describe(self) -> Iterable[Metric]:
         """Return the metrics for a registry that reads their names, which do not change."""
         return self.collect()
 
 
-def _metric(family: _Family) -> Metric:
+def _metric(family: Family) -> Metric:
     from prometheus_client.core import Metric
 
     metric = Metric(family.name, family.help, family.kind, family.unit)
