@@ -13,15 +13,22 @@ import pytest
 from _pytest.runner import runtestprotocol
 
 from memrt import _memrt
-from memrt._pytest_plugin.marks import Ignore, check_marks, is_judged_late, marks_of
+from memrt._pytest_plugin.marks import (
+    Ignore,
+    check_marks,
+    is_judged_late,
+    marks_of,
+    set_default_marks,
+)
 from memrt._pytest_plugin.outcomes import fail_report
+from memrt._pytest_plugin.report import Report, append_step_summary
 from memrt._pytest_plugin.summary import figures_of, summary_lines
 from memrt._pytest_plugin.verdicts import judge, judge_peak
 from memrt._stats.snapshot import Stats
 from memrt._tracking.live import LiveBuffer
 from memrt._tracking.measure import Measure, Measures
 
-__all__ = ["Ignore", "Measuring", "Track", "check_marks", "track_of"]
+__all__ = ["Ignore", "Measuring", "Track", "check_marks", "set_default_marks", "track_of"]
 
 
 class _Record:
@@ -77,7 +84,9 @@ class Measuring:
     """Plugin that measures tests, and with --memrt shows the tests that use most memory."""
 
     def __init__(self, config: pytest.Config) -> None:
-        self._all: bool = config.getoption("memrt")
+        folder: str | None = config.getoption("memrt_report")
+        self._report = None if folder is None else Report(folder)
+        self._all: bool = config.getoption("memrt") or self._report is not None
         self._top: int = config.getoption("memrt_top")
         self._figures: dict[str, dict[str, int]] = {}
         self._measure: Measure | None = None
@@ -198,6 +207,8 @@ class Measuring:
         record = item.stash[_record_key]
         if not record.has_failed:  # the traceback of a failure keeps the test's objects alive
             record.verdict = judge(item, measure)
+        if record.verdict is not None and self._report is not None:
+            record.verdict += f"\n{self._report.dump(item.nodeid)}"
         return None
 
     @pytest.hookimpl(wrapper=True)
@@ -237,7 +248,11 @@ class Measuring:
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         if self._all and self._figures:
             terminalreporter.section("memrt: the heaviest tests")
-            for line in summary_lines(self._figures, self._top):
+            lines = summary_lines(self._figures, self._top)
+            if self._report is not None:
+                lines.append(self._report.write(self._figures))
+            failure = append_step_summary(self._figures, self._top)
+            for line in [*lines, *([] if failure is None else [failure])]:
                 terminalreporter.line(line)
 
 

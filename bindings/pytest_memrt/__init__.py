@@ -25,6 +25,12 @@ MARKS = {
     "memrt_limit_growth": "memrt_limit_growth(limit): fail if the test leaves more memory of memrt"
     " in use; limit: bytes, or a text like '1 MB'",
 }
+LIMITS = {
+    "memrt_limit_peak": "limit of memory in use at once, for tests without the mark, like '20 MB'",
+    "memrt_limit_growth": "limit of memory left in use, for tests without the mark, like '1 MB'",
+}
+NO_LEAKS = "memrt_no_leaks"
+NO_LEAKS_HELP = "fail each test that leaks a buffer, unless the test has the mark"
 FIXTURE = "memrt_track"
 PLUGIN = "memrt measuring"
 
@@ -43,13 +49,39 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         metavar="N",
         help="number of tests that --memrt lists; 0: all (default: 10)",
     )
+    group.addoption(
+        "--memrt-report",
+        metavar="DIR",
+        help="as --memrt; also write the figures of all tests, and a recording for each test that"
+        " leaks or grows, to DIR",
+    )
+    for name, text in LIMITS.items():
+        group.addoption(_option(name), metavar="SIZE", help=text)
+        parser.addini(name, text, type="string", default="")
+    group.addoption(_option(NO_LEAKS), action="store_true", help=NO_LEAKS_HELP)
+    parser.addini(NO_LEAKS, NO_LEAKS_HELP, type="bool", default=False)
+
+
+def _option(name: str) -> str:
+    return f"--{name.replace('_', '-')}"
+
+
+def _default_marks(config: pytest.Config) -> dict[str, Any]:
+    """Return the arguments of marks for all tests; the command line precedes the configuration."""
+    chosen = {name: config.getoption(name) or config.getini(name) for name in (*LIMITS, NO_LEAKS)}
+    return {name: value for name, value in chosen.items() if value}
 
 
 def pytest_configure(config: pytest.Config) -> None:
     for line in MARKS.values():
         config.addinivalue_line("markers", line)
-    if config.getoption("memrt"):
+    defaults = _default_marks(config)
+    if config.getoption("memrt") or config.getoption("memrt_report") or defaults:
         _start_measuring(config)
+    if defaults:
+        from memrt.pytest_plugin import set_default_marks
+
+        set_default_marks(config, defaults)
 
 
 @pytest.hookimpl(trylast=True)

@@ -71,17 +71,48 @@ def _mark_text(mark: pytest.Mark) -> str:
     return f"{mark.name}({', '.join([*map(repr, mark.args), *named])})"
 
 
+_default_key = pytest.StashKey[dict[str, pytest.Mark]]()
+
+
+@public("memrt.pytest_plugin")
+def set_default_marks(config: pytest.Config, chosen: dict[str, Any]) -> None:
+    """Set marks for tests without a mark of the same name.
+
+    Parameters
+    ----------
+    config : pytest.Config
+        Configuration of the run.
+    chosen : dict
+        Argument of each mark, by the name of the mark; True: no argument.
+
+    Raises
+    ------
+    pytest.UsageError
+        An argument is invalid.
+    """
+    marks = config.stash.setdefault(_default_key, {})
+    for name, value in chosen.items():
+        mark = getattr(pytest.mark, name)(*(() if value is True else (value,))).mark
+        try:
+            _check_mark(mark)
+        except (TypeError, ValueError) as error:
+            raise pytest.UsageError(f"{name}: {error}") from None
+        marks[name] = mark
+
+
 def marks_of(item: pytest.Item) -> dict[str, pytest.Mark]:
     """Return the marks of memrt on a test by name.
 
     A mark of the test replaces a mark of the same name of the class, and this a mark of the module.
+    A mark replaces the same mark of the configuration.
     """
     found: dict[str, pytest.Mark] = {}
     for node in reversed(item.listchain()):  # from the test to the session
         for mark in node.own_markers:
             if mark.name in _CONVERTERS:
                 found.setdefault(mark.name, mark)
-    return found
+    defaults: dict[str, pytest.Mark] = item.config.stash.get(_default_key, {})
+    return {**defaults, **found}
 
 
 def is_judged_late(marks: dict[str, pytest.Mark]) -> bool:

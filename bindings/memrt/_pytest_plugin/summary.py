@@ -15,16 +15,20 @@ def figures_of(stats: Stats, peak: int, failed: bool) -> dict[str, int]:
     return figures if failed else {**figures, "left": stats.live}
 
 
+def heaviest(figures: dict[str, dict[str, int]], top: int) -> list[tuple[str, dict[str, int]]]:
+    """Return the tests with the highest peaks, and their figures. `top` 0 returns all tests."""
+    return sorted(figures.items(), key=lambda entry: -entry[1]["peak"])[: top or None]
+
+
 def summary_lines(figures: dict[str, dict[str, int]], top: int) -> list[str]:
     """Return the lines of a table of the tests with the highest peaks, and a line of totals.
 
     `top` is the most tests to list; 0 lists all tests.
     """
-    heaviest = sorted(figures.items(), key=lambda entry: -entry[1]["peak"])
     leaving = [numbers["left"] for numbers in figures.values() if numbers.get("left", 0) > 0]
     return [
         f"{'peak':>11} {'total':>11} {'blocks':>9} {'left':>11}  test",
-        *(_row(test, numbers) for test, numbers in heaviest[: top or None]),
+        *(_row(test, numbers) for test, numbers in heaviest(figures, top)),
         f"{len(figures)} tests measured; {len(leaving)} left {human_bytes(sum(leaving))} in use",
     ]
 

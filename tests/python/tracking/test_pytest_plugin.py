@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import sys
@@ -11,6 +12,7 @@ import memrt
 import pytest
 from gil import needs_gil
 from memrt import _memrt
+from memrt._profile.recording import loads
 
 pytest_plugins = ["pytester"]
 
@@ -918,3 +920,149 @@ def test_live_passes_on_errors_of_the_scope_lookup():
         with pytest.raises(KeyError, match="eq"):
             _memrt.live(lambda: {Number(number): "path"})
     assert inside.nbytes == 20
+
+
+# --- Limits for all tests, and reports. ---
+
+THREE = """
+def test_small():
+    np.ones(1000)
+
+def test_large():
+    np.ones(1_000_000)
+
+@pytest.mark.memrt_limit_peak("10 MB")
+def test_marked():
+    np.ones(1_000_000)
+"""
+
+
+@pytest.mark.parametrize("by", ["option", "ini"])
+def test_configured_peak_applies_to_tests_without_the_mark(run, pytester, by):
+    if by == "ini":
+        pytester.makepyprojecttoml("[tool.pytest.ini_options]\nmemrt_limit_peak = '1 MB'")
+        result = run(THREE)
+    else:
+        result = run(THREE, "--memrt-limit-peak", "1 MB")
+    result.assert_outcomes(passed=2, failed=1)
+    result.stdout.fnmatch_lines("memrt: 7.6 MiB in use at once, more than memrt_limit_peak *")
+
+
+def test_option_precedes_the_configured_limit(run, pytester):
+    pytester.makepyprojecttoml("[tool.pytest.ini_options]\nmemrt_limit_peak = '1 MB'")
+    run(THREE, "--memrt-limit-peak", "20 MB").assert_outcomes(passed=3)
+
+
+LEAKING = """
+def test_leak():
+    kept.append(np.ones(50_000))
+
+def test_clean():
+    np.ones(1000)
+
+@pytest.mark.memrt_no_leaks(ignore="*")
+@pytest.mark.memrt_limit_growth("1 MB")
+def test_ignored():
+    kept.append(np.ones(50_000))
+"""
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("--memrt-no-leaks",),
+        ("-o", "memrt_no_leaks=true"),
+        ("--memrt-limit-growth", "1 KiB"),
+        ("-o", "memrt_limit_growth=1 KiB"),
+    ],
+    ids=" ".join,
+)
+def test_configured_leaks_and_growth_apply_to_all_tests(apart, options):
+    result = apart(LEAKING, *options)
+    result.assert_outcomes(passed=2, failed=1)
+    result.stdout.fnmatch_lines(["memrt: *390.6 KiB*", "FAILED *::test_leak - *"])
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        (["--memrt-limit-peak", "much"], "memrt_limit_peak: size must be a number of bytes *"),
+        (["-o", "memrt_limit_growth=-1"], "memrt_limit_growth: size must be a number of bytes *"),
+        (
+            ["--memrt-report", "/dev/null/d"],
+            "--memrt-report must be a folder, got '/dev/null/d': *",
+        ),
+    ],
+)
+def test_bad_configuration_ends_the_run_with_its_name(apart, options, says):
+    result = apart(THREE, *options)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(f"ERROR: {says}")
+
+
+@pytest.mark.parametrize("workers", [(), ("-n", "2")], ids=["alone", "xdist"])
+def test_report_has_all_figures_and_a_recording_of_a_leak(apart, pytester, workers):
+    result = apart(LEAKING, "--memrt-report", "out", "--memrt-no-leaks", *workers)
+    result.assert_outcomes(passed=2, failed=1)
+    folder = pytester.path / "out"
+    (leak,) = folder.glob("*.memrt")
+    assert leak.name.endswith(".py_test_leak.memrt")
+    result.stdout.fnmatch_lines([f"recording of the live buffers: {leak}",
+                                 f"figures of 3 tests: {folder}/tests.json"])  # fmt: skip
+    (document,) = loads(leak.read_bytes())
+    assert 400_000 in [row[1] for row in document["live"]["rows"]]
+    content = json.loads((folder / "tests.json").read_text())
+    assert (content["format"], content["version"]) == ("memrt tests", 1)
+    figures = {row["test"].partition("::")[2]: row for row in content["tests"]}
+    assert set(figures) == {"test_leak", "test_clean", "test_ignored"}
+    assert figures["test_leak"]["peak"] >= figures["test_leak"]["left"] == 400_000
+    assert sorted(path.name for path in folder.iterdir()) == [leak.name, "tests.json"]
+    apart(THREE, "--memrt-report", "out", *workers).assert_outcomes(passed=3)
+    assert "test_large" in (folder / "tests.json").read_text()
+
+
+def test_report_that_cannot_be_written_keeps_the_outcomes(apart, pytester):
+    spoil = """
+import pytest
+@pytest.fixture(autouse=True)
+def spoil(request):
+    yield
+    folder = request.config.rootpath / "out"
+    if folder.is_dir():
+        folder.rmdir()
+"""
+    result = apart(LEAKING, "--memrt-report", "out", "--memrt-no-leaks", conftest=spoil)
+    result.assert_outcomes(passed=2, failed=1)
+    result.stdout.fnmatch_lines(["memrt: no recording was written: No such file or directory",
+                                 "memrt: no figures were written: No such file*"])  # fmt: skip
+
+
+def test_step_summary_has_the_heaviest_tests(run, pytester, monkeypatch):
+    path = pytester.path / "summary.md"
+    path.write_text("before\n")
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(path))
+    names = THREE + "\n@pytest.mark.parametrize('text', ['<b>|`\\n'])\ndef test_named(text): pass\n"
+    run(names, "--memrt", "--memrt-top", "3").assert_outcomes(passed=4)
+    lines = path.read_text().splitlines()
+    assert lines[:3] == ["before", "", "### memrt: the heaviest tests"]
+    rows = [line for line in lines if line.startswith("| 7.6 MiB | 7.6 MiB | ")]
+    assert len(rows) == 2
+    assert rows[0].endswith(("::test_large</code> |", "::test_marked</code> |"))
+    assert lines[-1] == "4 tests measured"
+    run(names, "--memrt", "--memrt-top", "0")
+    (named,) = [line for line in path.read_text().splitlines() if "test_named" in line]
+    assert "&lt;b&gt;&#124;`" in named
+    assert named.count("|") == 6
+
+
+def test_step_summary_that_cannot_be_written_is_reported(run, monkeypatch):
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", "/no/such/folder/summary")
+    result = run(THREE, "--memrt")
+    result.assert_outcomes(passed=3)
+    result.stdout.fnmatch_lines("memrt: cannot append to GITHUB_STEP_SUMMARY: No such file *")
+
+
+def test_runs_without_the_option_leave_the_step_summary_alone(run, pytester, monkeypatch):
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(pytester.path / "summary.md"))
+    run(THREE)
+    assert not (pytester.path / "summary.md").exists()
