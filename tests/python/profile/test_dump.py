@@ -79,6 +79,13 @@ def test_dump_keeps_an_existing_file(tmp_path):
     assert (tmp_path / "d").read_text() == "precious"
 
 
+def test_dump_follows_no_link(tmp_path):
+    (tmp_path / "link").symlink_to("target")
+    with pytest.raises(FileExistsError):
+        memrt.debug.dump(tmp_path / "link")
+    assert not (tmp_path / "target").exists()
+
+
 @pytest.fixture
 def small_files():
     """Limit the size of new files to 100 bytes."""
