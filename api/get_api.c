@@ -40,7 +40,8 @@ SLOT_AT(mappings, 132);
 SLOT_AT(hook_remove, 134);
 SLOT_AT(reclaim_remove, 136);
 SLOT_AT(pressure_remove, 139);
-_Static_assert(sizeof(memrt_api_t) == 140 * 8, "slots are only ever appended");
+SLOT_AT(memory_stats, 140);
+_Static_assert(sizeof(memrt_api_t) == 141 * 8, "slots are only ever appended");
 
 static char refusal_text[160];
 

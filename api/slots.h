@@ -33,6 +33,7 @@
 #include "runtime/pressure/pressure.h"
 #include "runtime/report/leak_report.h"
 #include "runtime/report/mappings.h"
+#include "runtime/report/memory_stats.h"
 #include "runtime/report/oom_report.h"
 #include "runtime/runtime.h"
 #include "runtime/stats/thread_stats.h"
@@ -179,7 +180,8 @@
     PLAIN(reclaim_remove, memrt__reclaim_remove)                                                   \
     PLAIN(pressure_read, memrt__pressure_read)                                                     \
     PLAIN(pressure_add, memrt__pressure_add)                                                       \
-    PLAIN(pressure_remove, memrt__pressure_remove)
+    PLAIN(pressure_remove, memrt__pressure_remove)                                                 \
+    PLAIN(memory_stats, memrt__memory_stats_read)
 
 /// Properties of both tables, except for `features`, and the features that both tables have.
 #define MEMRT__PROPERTIES                                                                          \

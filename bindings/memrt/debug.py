@@ -6,7 +6,7 @@ Small views over large buffers: retention.
 Dumps of live buffers: dump, dump_on_refusal, dump_on_signal.
 Event traces: trace, mark, Trace.
 A function that is called with allocations, resizes and frees: hook.
-Peaks, sizes and threads: exact_peak, reset_peak, sizes, threads.
+Peaks, sizes, pages and threads: exact_peak, reset_peak, sizes, memory_stats, threads.
 Memory of the whole process: process_memory, pressure.
 Policies, limits and options in force: policies, default_policy, limits, options.
 Memory freed before an allocation is refused: on_refusal.
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from memrt._process.account import process_memory
     from memrt._process.pressure import pressure
     from memrt._profile.dump import dump, dump_on_refusal, dump_on_signal
+    from memrt._stats.memory import memory_stats
     from memrt._stats.peak import exact_peak
     from memrt._stats.sizes import sizes
     from memrt._stats.snapshot import reset_peak
@@ -54,6 +55,7 @@ else:
             "memrt._process.account": "process_memory",
             "memrt._process.pressure": "pressure",
             "memrt._profile.dump": "dump dump_on_refusal dump_on_signal",
+            "memrt._stats.memory": "memory_stats",
             "memrt._stats.peak": "exact_peak",
             "memrt._stats.sizes": "sizes",
             "memrt._stats.snapshot": "reset_peak",
@@ -89,6 +91,7 @@ __all__ = [
     "limits",
     "live",
     "mark",
+    "memory_stats",
     "on_refusal",
     "options",
     "policies",

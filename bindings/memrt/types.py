@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from memrt._policy.scope_tree import ScopeTree
     from memrt._process.account import MemoryPart, ProcessMemory
     from memrt._process.pressure import Pressure, PressureCallback
+    from memrt._stats.memory import MemoryStats
     from memrt._stats.snapshot import AllocationStats, Stats
     from memrt._stats.threads import ThreadStats
     from memrt._support.options import Option
@@ -50,6 +51,7 @@ else:
             "memrt._policy.scope_tree": "ScopeTree",
             "memrt._process.account": "MemoryPart ProcessMemory",
             "memrt._process.pressure": "Pressure PressureCallback",
+            "memrt._stats.memory": "MemoryStats",
             "memrt._stats.snapshot": "AllocationStats Stats",
             "memrt._stats.threads": "ThreadStats",
             "memrt._support.options": "Option",
@@ -76,6 +78,7 @@ __all__ = [
     "LiveBuffer",
     "Mark",
     "MemoryPart",
+    "MemoryStats",
     "NamedReference",
     "Option",
     "Place",

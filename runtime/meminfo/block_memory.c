@@ -3,8 +3,16 @@
 #include <string.h>
 
 #include "runtime/alloc/guard/guard.h"
+#include "runtime/base/atomics.h"
 #include "runtime/base/size.h"
 #include "runtime/config/fault_injection.h"
+
+static size_t external_bytes; /* any thread, relaxed add */
+
+size_t memrt__block_memory_external(void)
+{
+    return memrt__load_relaxed(&external_bytes);
+}
 
 /// Allocate from an external allocator, which guarantees no alignment. Requests extra bytes and
 /// aligns the data inside of the result.
@@ -22,6 +30,7 @@ static char *alloc_external(const memrt__block_request_t *request, memrt__block_
     MEMRT__ASSERT(shift < layout->align);
     layout->lead += shift;
     layout->bytes = bytes;
+    memrt__fetch_add_relaxed(&external_bytes, bytes);
     if (request->zeroed) {
         memset(start + layout->lead, 0, request->size);
     }
@@ -51,6 +60,7 @@ void memrt__block_memory_free(memrt_meminfo_t *mi, size_t bytes, size_t align)
     char *start = (char *)mi + MEMRT_HEADER_SIZE - mi->lead;
     MEMRT__ASSERT(mi->lead >= MEMRT_HEADER_SIZE && memrt__policy_of(mi) != NULL);
     if (mi->external_allocator != NULL) {
+        memrt__fetch_add_relaxed(&external_bytes, (size_t)0 - bytes);
         mi->external_allocator->free(start, mi->external_allocator->opaque_data);
     } else {
         memrt__allocator_free(&memrt__policy_of(mi)->allocator, start, bytes, align);

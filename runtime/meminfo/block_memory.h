@@ -37,4 +37,7 @@ char *memrt__block_memory_alloc(const memrt__block_request_t *request,
 /// Free the memory of a block. `bytes` and `align` come from its layout.
 void memrt__block_memory_free(memrt_meminfo_t *mi, size_t bytes, size_t align);
 
+/// Return the bytes of all blocks from external allocators.
+size_t memrt__block_memory_external(void);
+
 #endif

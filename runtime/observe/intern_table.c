@@ -10,6 +10,18 @@
 
 #define FIRST_SLOTS 1024u
 
+static size_t bytes_of_all; /* written under the lock of rank INTERNED; memory of all sets */
+
+/// Allocate zeroed memory for a set. Failure: returns NULL when out of memory.
+static void *alloc_zeroed(size_t bytes)
+{
+    void *memory = calloc(1, bytes);
+    if (memory != NULL) {
+        memrt__own_add(&bytes_of_all, bytes);
+    }
+    return memory;
+}
+
 /// Hash table with open addressing and linear probing. At most half of the slots are taken, and a
 /// taken slot stays taken, so each search ends at an empty slot. A full table is replaced by a
 /// table of twice the size. Old tables are never freed, because other threads may search them.
@@ -92,7 +104,7 @@ static bool reserve_slot(memrt__interns_t *set, size_t count)
         return true;
     }
     size_t slots = old == NULL ? FIRST_SLOTS : (old->mask + 1) * 2;
-    table_t *table = calloc(1, sizeof(*table) + slots * sizeof(table->slots[0]));
+    table_t *table = alloc_zeroed(sizeof(*table) + slots * sizeof(table->slots[0]));
     if (table == NULL) {
         return false;
     }
@@ -115,7 +127,7 @@ static bool reserve_number(memrt__interns_t *set, size_t count)
     }
     size_t *chunk = &set->chunks[count / MEMRT__INTERNED_CHUNK];
     if (*chunk == 0) {
-        *chunk = (size_t)calloc(MEMRT__INTERNED_CHUNK, sizeof(memrt__interned_t *));
+        *chunk = (size_t)alloc_zeroed(MEMRT__INTERNED_CHUNK * sizeof(memrt__interned_t *));
     }
     return *chunk != 0;
 }
@@ -131,7 +143,7 @@ static memrt__interned_t *add_string(memrt__interns_t *set, uint64_t hash, const
     if (!reserve_number(set, count) || !reserve_slot(set, count)) {
         return NULL;
     }
-    memrt__interned_t *fresh = calloc(1, sizeof(*fresh) + length + sizeof(uint64_t));
+    memrt__interned_t *fresh = alloc_zeroed(sizeof(*fresh) + length + sizeof(uint64_t));
     if (fresh == NULL) {
         return NULL;
     }
@@ -174,6 +186,11 @@ memrt__interned_t *memrt__interned_at(const memrt__interns_t *set, uint64_t numb
     memrt__interned_t *const *chunk =
         (memrt__interned_t *const *)set->chunks[index / MEMRT__INTERNED_CHUNK];
     return chunk[index % MEMRT__INTERNED_CHUNK];
+}
+
+size_t memrt__interned_bytes(void)
+{
+    return memrt__load_relaxed(&bytes_of_all);
 }
 
 #if MEMRT_DEBUG

@@ -51,6 +51,9 @@ memrt__interned_t *memrt__interned_find(const memrt__interns_t *set, const void 
 /// Return the string with a number, or NULL. Any value of `number` is allowed.
 memrt__interned_t *memrt__interned_at(const memrt__interns_t *set, uint64_t number);
 
+/// Return the memory of all sets in bytes.
+size_t memrt__interned_bytes(void);
+
 #if MEMRT_DEBUG
 /// Return whether the invariants of a set hold. Takes the lock of rank INTERNED.
 bool memrt__interns_is_valid(const memrt__interns_t *set);

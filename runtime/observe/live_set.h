@@ -71,6 +71,9 @@ void memrt__live_visit_all(memrt__live_visit_fn visit, void *context);
 /// Return the number of keys.
 size_t memrt__live_count(void);
 
+/// Return the memory of the set in bytes, without names.
+size_t memrt__live_bytes(void);
+
 /// Return the serial number of the last allocation.
 uint64_t memrt__live_allocs(void);
 

@@ -36,6 +36,11 @@ void memrt__os_advise_huge(void *address, size_t size, bool huge);
 /// Return the resident bytes of the process, or 0 where the system does not report the value.
 size_t memrt__os_resident(void);
 
+/// Return the bytes of a range whose pages are in memory. Unlike memrt__os_resident(), zero pages
+/// that were only read count. Addresses that are not mapped count as not in memory. Threads: other
+/// threads may change mappings meanwhile.
+size_t memrt__os_resident_part(uintptr_t address, size_t bytes);
+
 /// A limit that the system sets on the memory of the process.
 typedef struct memrt__os_limit {
     const char *what; ///< description for reports: "of address space (RLIMIT_AS)"

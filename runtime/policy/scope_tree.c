@@ -109,6 +109,12 @@ bool memrt__scope_tree_destroy_unused(void)
     return true;
 }
 
+size_t memrt__scope_tree_count(void)
+{
+    MEMRT__ASSERT_HELD(MEMRT__RANK_POLICIES);
+    return scope_count;
+}
+
 void memrt__scope_acquire(memrt_scope_t *scope)
 {
     memrt__fetch_add_relaxed(&scope->refs, 1);

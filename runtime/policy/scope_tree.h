@@ -51,6 +51,9 @@ memrt_scope_t *memrt__scope_tree_find_or_add(memrt_scope_t *fresh);
 /// there was room; another thread may have used the room since.
 bool memrt__scope_tree_destroy_unused(void);
 
+/// Return the number of scopes. Under the lock of rank POLICIES.
+size_t memrt__scope_tree_count(void);
+
 /// Return true if `scope` is in the list. `scope` may be any address. Under the lock of rank
 /// POLICIES.
 bool memrt__scope_tree_has(const memrt_scope_t *scope);

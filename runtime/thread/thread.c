@@ -15,6 +15,7 @@ memrt__thread_t memrt__no_thread = MEMRT__NO_THREAD;
 MEMRT__THREAD_LOCAL memrt__thread_t *memrt__self = &memrt__no_thread;
 
 static memrt__thread_t *first_thread; /* under the lock of rank THREADS */
+static size_t record_bytes;           /* written under the same lock; memory of all records */
 
 static pthread_key_t record_key;
 static pthread_once_t record_key_once = PTHREAD_ONCE_INIT;
@@ -194,6 +195,7 @@ static bool link_record(placed_record_t *placed)
     first_thread = thread;
     placed->next = first_placed;
     first_placed = placed;
+    memrt__own_add(&record_bytes, sizeof(*placed));
     memrt__unlock(MEMRT__RANK_THREADS);
     return true;
 }
@@ -252,8 +254,14 @@ bool memrt__thread_extend(void *slot, size_t size)
         return false;
     }
     memcpy(slot, &more, sizeof(more));
+    memrt__own_add(&record_bytes, size);
     memrt__unlock(MEMRT__RANK_THREADS);
     return true;
+}
+
+size_t memrt__thread_record_bytes(void)
+{
+    return memrt__load_relaxed(&record_bytes);
 }
 
 memrt__thread_t *memrt__thread_first(void)

@@ -76,6 +76,9 @@ extern MEMRT__HIDDEN memrt__thread_t memrt__no_thread;
 /// false when out of memory, or when the lock is not available during a fork.
 MEMRT__COLD bool memrt__thread_extend(void *slot, size_t size);
 
+/// Return the bytes of all records, with the memory of memrt__thread_extend().
+size_t memrt__thread_record_bytes(void);
+
 /// Moments in the life of a record at which the modules care for their slots.
 typedef enum memrt__thread_moment {
     MEMRT__THREAD_NEW,    ///< a record was created, and is not linked yet

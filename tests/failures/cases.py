@@ -281,6 +281,7 @@ TREND = memrt.types.Trend("what", (1, 2), 1.0, 0.5)
 CLOSED_CALLBACK = memrt.on_pressure(len)
 CLOSED_CALLBACK.close()
 MEMORY_PART = memrt.types.MemoryPart(None, None, "malloc is replaced")
+MEMORY_STATS = memrt.types.MemoryStats(*range(12))
 PROCESS_MEMORY = memrt.types.ProcessMemory(*range(4), *[MEMORY_PART] * 11)
 GROWTH = memrt.types.Growth((TREND,), (TREND,), TREND)
 PLACE = memrt.types.Place("f.py", "f", 3)
@@ -1078,6 +1079,12 @@ CASES: dict[str, Case] = {
     "memrt.types.Pressure": Case(
         lambda g: memrt.types.Pressure("low", "headroom", 10, 8, 2, "of the process")
     ),
+    "memrt.debug.memory_stats": Case(lambda g: memrt.debug.memory_stats()),
+    "memrt.types.MemoryStats": Case(lambda g: memrt.types.MemoryStats(*range(12))),
+    "memrt.types.MemoryStats.rounding": Case(lambda g: MEMORY_STATS.rounding),
+    "memrt.types.MemoryStats.to_dict": Case(lambda g: MEMORY_STATS.to_dict()),
+    "memrt.types.MemoryStats.__repr__": Case(lambda g: repr(MEMORY_STATS)),
+    "_memrt.memory_stats": Case(lambda g: _memrt.memory_stats()),
     "_memrt.pressure_read": Case(lambda g: _memrt.pressure_read()),
     "_memrt.pressure_setup": Case(lambda g: _memrt.pressure_setup({})),
     "_memrt.pressure_add": Case(

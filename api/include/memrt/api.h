@@ -194,15 +194,11 @@ typedef struct memrt_api {
     memrt_stats_sizes_fn stats_sizes MEMRT_MUST_CHECK;
     memrt_scope_stats_sizes_fn scope_stats_sizes MEMRT_MUST_CHECK;
 
-    /* --- MemInfos of a policy, limits, mappings, memory pressure: memrt/meminfo/create.h and
-       memrt/process. --- */
+    /* --- Limits, memory of the process, callbacks: meminfo/create.h, observe, process. --- */
     memrt_allocate_from_fn allocate_from;
     memrt_limit_set_fn limit_set MEMRT_MUST_CHECK;
     memrt_limit_read_fn limit_read MEMRT_MUST_CHECK;
     memrt_mappings_fn mappings MEMRT_MUST_CHECK;
-
-    /* --- Hooks, reclaim callbacks, memory pressure: memrt/observe/hook.h, memrt/process/reclaim.h
-       and memrt/process/pressure.h. --- */
     memrt_hook_add_fn hook_add MEMRT_MUST_CHECK;
     memrt_hook_remove_fn hook_remove MEMRT_MUST_CHECK;
     memrt_reclaim_add_fn reclaim_add MEMRT_MUST_CHECK;
@@ -210,6 +206,7 @@ typedef struct memrt_api {
     memrt_pressure_read_fn pressure_read MEMRT_MUST_CHECK;
     memrt_pressure_add_fn pressure_add MEMRT_MUST_CHECK;
     memrt_pressure_remove_fn pressure_remove MEMRT_MUST_CHECK;
+    memrt_memory_stats_fn memory_stats MEMRT_MUST_CHECK;
 } memrt_api_t;
 
 #ifdef __cplusplus

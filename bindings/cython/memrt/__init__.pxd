@@ -467,6 +467,23 @@ cdef extern from "memrt/import.h":
 
     ctypedef memrt_status_t (*memrt_hook_remove_fn)(uint64_t id) noexcept nogil
 
+    ctypedef struct memrt_memory_stats_t:
+        size_t struct_size
+        uint64_t requested
+        uint64_t headers
+        uint64_t allocated
+        uint64_t active
+        uint64_t cached
+        uint64_t tables
+        uint64_t mapped
+        uint64_t retained
+        uint64_t resident
+        uint64_t records
+        uint64_t metadata
+        uint64_t outside
+
+    ctypedef memrt_status_t (*memrt_memory_stats_fn)(memrt_memory_stats_t *out) noexcept nogil
+
     ctypedef struct memrt_observer_t:
         size_t struct_size
         void (*resize)(void *old_data, void *new_data, size_t new_size) noexcept nogil
@@ -843,6 +860,7 @@ cdef extern from "memrt/import.h":
         memrt_pressure_read_fn pressure_read
         memrt_pressure_add_fn pressure_add
         memrt_pressure_remove_fn pressure_remove
+        memrt_memory_stats_fn memory_stats
 
     ctypedef struct memrt_trace_header_t:
         char magic[8]

@@ -98,6 +98,18 @@ static PyObject *stats_reset_peak(PyObject *module, PyObject *object)
     Py_RETURN_NONE;
 }
 
+static PyObject *read_memory_stats(PyObject *module, PyObject *unused)
+{
+    memrt_memory_stats_t stats = {.struct_size = sizeof(stats)};
+    (void)module;
+    (void)unused;
+    memrt__owner_drain();
+    (void)!memrt__api()->memory_stats(&stats); /* struct_size is valid */
+    Py_ssize_t count =
+        (Py_ssize_t)((sizeof(stats) - offsetof(memrt_memory_stats_t, requested)) / 8);
+    return create_tuple(&stats.requested, count);
+}
+
 #define MORE_THREADS 8u /* threads that may start between two calls */
 
 /// Read the statistics of all threads into new memory. `*count` is the number of threads. NULL with
@@ -154,6 +166,9 @@ PyMethodDef memrt__stats_methods[] = {
      "count for each doubling of the size."},
     {"stats_reset_peak", stats_reset_peak, METH_O,
      "stats_reset_peak(policy)\n\nReset the peak to the live bytes."},
+    {"memory_stats", read_memory_stats, METH_NOARGS,
+     "memory_stats() -> tuple of int\n\n"
+     "Return the memory behind all blocks, in the order of memrt_memory_stats_t."},
     {"threads", read_thread_stats, METH_NOARGS,
      "threads() -> list of tuple of int\n\n"
      "Return id, start in nanoseconds, alloc, free, allocated and freed of each thread."},

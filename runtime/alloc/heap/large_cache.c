@@ -251,6 +251,19 @@ size_t memrt__large_cache_cached(const memrt__large_cache_t *cache)
     return bytes;
 }
 
+void memrt__large_cache_sums(size_t *in_use, size_t *cached)
+{
+    *in_use = *cached = 0;
+    memrt__lock(MEMRT__RANK_LARGE_CACHE);
+    for (memrt__large_cache_t *cache = &memrt__large_cache_shared; cache != NULL;
+         cache = cache->next_other) {
+        memrt__cache_room_apply_late(cache);
+        *in_use += cache->in_use - cache->requested;
+        *cached += cache->lists.cached.bytes + cache->lists.stuck.bytes;
+    }
+    memrt__unlock(MEMRT__RANK_LARGE_CACHE);
+}
+
 #if MEMRT_DEBUG
 
 static bool has_late_changes(const memrt__large_cache_t *cache)

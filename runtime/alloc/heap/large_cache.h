@@ -53,6 +53,9 @@ void memrt__large_cache_readvise(void);
 /// Return the bytes in a cache, including mappings that the system refused to unmap.
 size_t memrt__large_cache_cached(const memrt__large_cache_t *cache);
 
+/// Add up the bytes of mappings in use, and the bytes in all caches of the process.
+void memrt__large_cache_sums(size_t *in_use, size_t *cached);
+
 /// Shortest decay that a policy has set for itself, in milliseconds, without decays of 0.
 /// MEMRT__DECAY_NEVER: no policy has set a decay. Relaxed.
 extern size_t memrt__large_cache_shortest;

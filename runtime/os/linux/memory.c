@@ -142,6 +142,25 @@ size_t memrt__os_resident(void)
     return second == NULL ? 0 : strtoul(second, NULL, 10) * memrt__os_page_size();
 }
 
+#define RESIDENT_STEP 2048u /* pages for each call of the system */
+
+size_t memrt__os_resident_part(uintptr_t address, size_t bytes)
+{
+    MEMRT__KEEP_ERRNO;
+    unsigned char in_memory[RESIDENT_STEP];
+    size_t page = memrt__os_page_size(), pages = 0;
+    MEMRT__ASSERT(address % page == 0 && bytes % page == 0);
+    for (size_t done = 0; done < bytes; done += RESIDENT_STEP * page) {
+        size_t length = memrt__size_min(bytes - done, RESIDENT_STEP * page);
+        if (mincore((void *)(address + done), length, in_memory) == 0) {
+            for (size_t i = 0; i < length / page; i++) {
+                pages += in_memory[i] & 1;
+            }
+        }
+    }
+    return pages * page;
+}
+
 static uint64_t read_clock(clockid_t clock)
 {
     struct timespec now;

@@ -169,6 +169,23 @@ TEST(discarded_pages_are_zero_and_writable)
     memrt__os_unmap(ptr, compute_page_bytes(2));
 }
 
+TEST(resident_part_counts_pages_in_memory)
+{
+    enum { PAGES = 5000 };
+    size_t page = memrt__os_page_size();
+    char *ptr = memrt__os_map(compute_page_bytes(PAGES), 0, 1);
+    ck_assert_ptr_nonnull(ptr);
+    memrt__os_advise_huge(ptr, compute_page_bytes(PAGES), false);
+    for (size_t i = 0; i < PAGES; i += 2) {
+        ptr[i * page] = 1;
+    }
+    size_t resident = memrt__os_resident_part((uintptr_t)ptr, compute_page_bytes(PAGES));
+    ck_assert_uint_le(resident, compute_page_bytes(PAGES) / 2);
+    ck_assert_uint_ge(resident, compute_page_bytes(PAGES) / 2 - 100 * page); /* some in swap */
+    memrt__os_unmap(ptr, compute_page_bytes(PAGES));
+    ck_assert_uint_eq(memrt__os_resident_part((uintptr_t)ptr, page), 0);
+}
+
 static void expect_no_environment(void *context)
 {
     REQUIRE(memrt__os_environment_row(0) != NULL);

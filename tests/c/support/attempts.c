@@ -376,6 +376,7 @@ ALWAYS(reclaim_add, api->reclaim_add(NULL, NULL, 0) == MEMRT_EINVAL)
 ALWAYS(reclaim_remove, api->reclaim_remove(NULL, NULL) == MEMRT_ENOENT)
 ALWAYS(pressure_read, api->pressure_read(&(memrt_pressure_t){0}) == MEMRT_EINVAL)
 ALWAYS(pressure_remove, api->pressure_remove(UINT64_MAX) == MEMRT_ENOENT)
+ALWAYS(memory_stats, api->memory_stats(&(memrt_memory_stats_t){0}) == MEMRT_EINVAL)
 ALWAYS(stats_sizes, api->stats_sizes(NULL, &(memrt_sizes_t){0}) == MEMRT_EINVAL)
 ALWAYS(scope_stats_sizes,
        api->scope_stats_sizes(ground->scope, &(memrt_sizes_t){0}) == MEMRT_EINVAL)
@@ -922,6 +923,7 @@ const slot_t slots[] = {
     MODEST(hook_add), PLAIN(hook_remove),
     PLAIN(reclaim_add), PLAIN(reclaim_remove),
     PLAIN(pressure_read), MODEST(pressure_add), PLAIN(pressure_remove),
+    PLAIN(memory_stats),
     ANOTHER("memrt_get_api", NOTHING, try_exports),
     ANOTHER("memrt_version", NOTHING, try_exports),
     ANOTHER("memrt_api_of_nrt", NOTHING, try_exports),

@@ -17,6 +17,7 @@ typedef struct memrt__central {
     _Alignas(MEMRT__CACHE_LINE) memrt__span_t *spans; ///< under the class's lock
     size_t unused; ///< under the lock; blocks in the `free` lists of spans
     size_t units;  ///< under the lock; units in spans of the class
+    size_t taken;  ///< under the lock; blocks in use or cached by threads
 } memrt__central_t;
 
 extern memrt__central_t memrt__centrals[MEMRT__CLASSES];

@@ -157,6 +157,16 @@ static list_t take_small_blocks(unsigned class, size_t most, bool *clean, bool *
     return list;
 }
 
+/// Take up to `most` blocks. `*clean` is of the last block.
+static list_t take_blocks(unsigned class, size_t most, bool *clean, bool *grew)
+{
+    list_t list = memrt__class_has_medium_blocks(class)
+                      ? take_medium_blocks(class, most, clean, grew)
+                      : take_small_blocks(class, most, clean, grew);
+    centrals[class].taken += list.count;
+    return list;
+}
+
 static void join_detour_span(memrt__span_t *span)
 {
     MEMRT__ASSERT_HELD(memrt__central_lock_of(span->class));
@@ -164,6 +174,7 @@ static void join_detour_span(memrt__span_t *span)
     memrt__central_t *central = &centrals[span->class];
     span->detoured = false;
     central->units += span->units;
+    central->taken += span->used;
     if (memrt__span_has_block(span)) {
         link_span(central, span);
     }
@@ -192,8 +203,7 @@ static list_t try_take(unsigned class, size_t most, bool *clean)
             return list;
         }
     }
-    list = memrt__class_has_medium_blocks(class) ? take_medium_blocks(class, most, clean, &grew)
-                                                 : take_small_blocks(class, most, clean, &grew);
+    list = take_blocks(class, most, clean, &grew);
     memrt__unlock(memrt__central_lock_of(class));
     if (grew) {
         memrt__large_cache_make_room();
@@ -247,6 +257,8 @@ static void return_block(memrt__central_t *central, void *block, memrt__span_t *
         return;
     }
     MEMRT__ASSERT(span->used != 0 && (size_t)((char *)block - span->base) % span->bytes == 0);
+    MEMRT__ASSERT(central->taken != 0);
+    central->taken--;
     if (span->used > 1) {
         push_block(central, span, block);
         return;
@@ -321,6 +333,8 @@ static bool resize_span(memrt__span_t *span, unsigned class, bool *grew)
     }
     centrals[span->class].units -= before;
     centrals[class].units += units;
+    centrals[span->class].taken--;
+    centrals[class].taken++;
     memrt__span_change_class(span, class);
     return true;
 }
@@ -350,6 +364,17 @@ size_t memrt__central_list_cached(void)
     for (unsigned class = 0; class < MEMRT__CLASSES; class++) {
         memrt__lock(memrt__central_lock_of(class));
         bytes += centrals[class].unused * memrt__class_bytes(class);
+        memrt__unlock(memrt__central_lock_of(class));
+    }
+    return bytes;
+}
+
+size_t memrt__central_list_taken(void)
+{
+    size_t bytes = 0;
+    for (unsigned class = 0; class < MEMRT__CLASSES; class++) {
+        memrt__lock(memrt__central_lock_of(class));
+        bytes += centrals[class].taken * memrt__class_bytes(class);
         memrt__unlock(memrt__central_lock_of(class));
     }
     return bytes;

@@ -35,6 +35,10 @@ void memrt__central_list_settle(void);
 /// Return the bytes of blocks given back to the central lists, for all classes.
 size_t memrt__central_list_cached(void);
 
+/// Return the bytes of blocks in use or cached by threads, for all classes. Blocks that threads
+/// took during a slow fork are missing until the end of the fork.
+size_t memrt__central_list_taken(void);
+
 #if MEMRT_DEBUG
 /// Return whether the invariants of the central lists and of all spans hold. Takes the locks of all
 /// classes and the locks of ranks PAGE_HEAP and DETOUR.

@@ -9,7 +9,7 @@
 
 /// Sums over the spans of one class.
 typedef struct sums {
-    size_t units, unused, linked;
+    size_t units, unused, taken, linked;
 } sums_t;
 
 /// Check the spans of a segment and add up the spans in use. Spans without a block in use belong to
@@ -26,6 +26,7 @@ static bool add_spans(const memrt__segment_t *segment, sums_t *sums)
             sums_t *sum = &sums[span->class];
             sum->units += span->units;
             sum->unused += memrt__span_count_free(span) - span->used;
+            sum->taken += span->used;
             sum->linked += memrt__span_has_block(span);
         }
         next = memrt__unit_of(span->base) + span->units;
@@ -58,7 +59,8 @@ static bool is_list_valid(unsigned class, const sums_t *sum)
     }
     return MEMRT__HOLDS(span == NULL && count == sum->linked) &&
            MEMRT__HOLDS(memrt__centrals[class].units == sum->units) &&
-           MEMRT__HOLDS(memrt__centrals[class].unused == sum->unused);
+           MEMRT__HOLDS(memrt__centrals[class].unused == sum->unused) &&
+           MEMRT__HOLDS(memrt__centrals[class].taken == sum->taken);
 }
 
 bool memrt__central_list_is_valid(void)
