@@ -44,6 +44,13 @@ memrt_status_t memrt__checked_stats_read(const memrt_policy_t *policy, memrt_sta
     return memrt__plain_table.stats_read(policy, out);
 }
 
+memrt_status_t memrt__checked_reference_counts(const memrt_policy_t *policy,
+                                               memrt_reference_counts_t *out)
+{
+    memrt__verify_report_policy("reference_counts", policy);
+    return memrt__plain_table.reference_counts(policy, out);
+}
+
 memrt_status_t memrt__checked_stats_sizes(const memrt_policy_t *policy, memrt_sizes_t *out)
 {
     memrt__verify_report_policy("stats_sizes", policy);

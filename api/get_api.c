@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "api/checking_table.h"
+#include "api/counting_table.h"
 #include "api/plain_table.h"
 #include "runtime/config/options.h"
 #include "runtime/runtime.h"
@@ -41,7 +42,8 @@ SLOT_AT(hook_remove, 134);
 SLOT_AT(reclaim_remove, 136);
 SLOT_AT(pressure_remove, 139);
 SLOT_AT(memory_stats, 140);
-_Static_assert(sizeof(memrt_api_t) == 141 * 8, "slots are only ever appended");
+SLOT_AT(reference_counts, 141);
+_Static_assert(sizeof(memrt_api_t) == 142 * 8, "slots are only ever appended");
 
 static char refusal_text[160];
 
@@ -64,7 +66,8 @@ const memrt_api_t *memrt_get_api(uint32_t abi_major, const char **why)
         return NULL;
     }
     memrt__runtime_start();
-    return memrt__options.check ? &memrt__checking_table : &memrt__plain_table;
+    const memrt_api_t *table = memrt__options.check ? &memrt__checking_table : &memrt__plain_table;
+    return memrt__options.references ? memrt__counting_table(table) : table;
 }
 
 const char *memrt_version(void)

@@ -29,6 +29,7 @@
 #include "runtime/policy/policy_allocators.h"
 #include "runtime/policy/memory_limit.h"
 #include "runtime/policy/reclaim.h"
+#include "runtime/policy/reference_counts.h"
 #include "runtime/policy/scope.h"
 #include "runtime/pressure/pressure.h"
 #include "runtime/report/leak_report.h"
@@ -181,7 +182,8 @@
     PLAIN(pressure_read, memrt__pressure_read)                                                     \
     PLAIN(pressure_add, memrt__pressure_add)                                                       \
     PLAIN(pressure_remove, memrt__pressure_remove)                                                 \
-    PLAIN(memory_stats, memrt__memory_stats_read)
+    PLAIN(memory_stats, memrt__memory_stats_read)                                                  \
+    CHECKED(reference_counts, memrt__reference_counts_read)
 
 /// Properties of both tables, except for `features`, and the features that both tables have.
 #define MEMRT__PROPERTIES                                                                          \

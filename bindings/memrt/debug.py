@@ -7,6 +7,7 @@ Dumps of live buffers: dump, dump_on_refusal, dump_on_signal.
 Event traces: trace, mark, Trace.
 A function that is called with allocations, resizes and frees: hook.
 Peaks, sizes, pages and threads: exact_peak, reset_peak, sizes, memory_stats, threads.
+Reference operations through the function table: reference_counts.
 Memory of the whole process: process_memory, pressure.
 Policies, limits and options in force: policies, default_policy, limits, options.
 Memory freed before an allocation is refused: on_refusal.
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from memrt._profile.dump import dump, dump_on_refusal, dump_on_signal
     from memrt._stats.memory import memory_stats
     from memrt._stats.peak import exact_peak
+    from memrt._stats.references import reference_counts
     from memrt._stats.sizes import sizes
     from memrt._stats.snapshot import reset_peak
     from memrt._stats.threads import threads
@@ -57,6 +59,7 @@ else:
             "memrt._profile.dump": "dump dump_on_refusal dump_on_signal",
             "memrt._stats.memory": "memory_stats",
             "memrt._stats.peak": "exact_peak",
+            "memrt._stats.references": "reference_counts",
             "memrt._stats.sizes": "sizes",
             "memrt._stats.snapshot": "reset_peak",
             "memrt._stats.threads": "threads",
@@ -97,6 +100,7 @@ __all__ = [
     "policies",
     "pressure",
     "process_memory",
+    "reference_counts",
     "reset_peak",
     "retention",
     "sites",

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from memrt._process.account import MemoryPart, ProcessMemory
     from memrt._process.pressure import Pressure, PressureCallback
     from memrt._stats.memory import MemoryStats
+    from memrt._stats.references import ReferenceCounts
     from memrt._stats.snapshot import AllocationStats, Stats
     from memrt._stats.threads import ThreadStats
     from memrt._support.options import Option
@@ -52,6 +53,7 @@ else:
             "memrt._process.account": "MemoryPart ProcessMemory",
             "memrt._process.pressure": "Pressure PressureCallback",
             "memrt._stats.memory": "MemoryStats",
+            "memrt._stats.references": "ReferenceCounts",
             "memrt._stats.snapshot": "AllocationStats Stats",
             "memrt._stats.threads": "ThreadStats",
             "memrt._support.options": "Option",
@@ -85,6 +87,7 @@ __all__ = [
     "Pressure",
     "PressureCallback",
     "ProcessMemory",
+    "ReferenceCounts",
     "Referrer",
     "Retained",
     "Retention",

@@ -17,6 +17,7 @@
 #define DEFAULTS                                                                                   \
     {                                                                                              \
         .check = false,                                                                            \
+        .references = false,                                                                       \
         .track = false,                                                                            \
         .track_frames = 16,                                                                        \
         .cache = !MEMRT__ADDRESS_SANITIZER,                                                        \
@@ -76,6 +77,8 @@ static const option_row_t rows[] = {
      "bounded"},
     {"MEMRT_SHARE", &memrt__option_flag, NULL, &memrt__options.share, true,
      "1: other processes of the user may read the statistics (`python -m memrt top`); default 0"},
+    {"MEMRT_REFERENCES", &memrt__option_flag, &memrt__options.references, NULL, false,
+     "1: count references that are acquired and released through the function table; default 0"},
     {"MEMRT_CUDA_SYNC", &memrt__option_flag, NULL, &memrt__options.cuda_sync, true,
      "0: exchange arrays with CUDA libraries without stream synchronization; default 1"},
     {"MEMRT_CUDA_DRIVER", &memrt__option_file, NULL, NULL, true,

@@ -16,6 +16,7 @@
 typedef struct memrt__options {
     bool check;          ///< verify every reference and put redzones around every block
     bool track;          ///< track from the start of the process
+    bool references;     ///< count reference operations through the table
     bool cache;          ///< keep freed memory for reuse
     size_t leaks;        ///< a memrt__leaks_t; any value but off tracks from the start
     size_t track_frames; ///< interpreter frames recorded for each tracked allocation

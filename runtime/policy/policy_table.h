@@ -16,6 +16,11 @@
 /// a multiple of 64 in another way then behave as they do on malloc.
 #define MEMRT__ALIGN_OFFSET ((size_t)16)
 
+/// Reference operations through a table that counts. Any thread, relaxed add.
+typedef struct memrt__reference_words {
+    size_t acquired, released;
+} memrt__reference_words_t;
+
 /// An allocator with its settings and an account. Blocks name their policy by index.
 ///
 /// A policy without references stays until its last block is freed, so a block can always find its
@@ -45,6 +50,7 @@ struct memrt_policy {
     struct memrt_policy *next_of_base;  ///< under the same lock; next subpolicy of the base
     struct memrt_policy **link_of_base; ///< under the same lock; pointer that leads here
     /* Fields of a base policy: */
+    memrt__reference_words_t references;
     uint32_t subpolicies;                 ///< under the lock of rank POLICIES; their number
     struct memrt_policy *first_subpolicy; ///< under the same lock; latest first
 };

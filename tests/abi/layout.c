@@ -416,6 +416,11 @@ AT(memrt_memory_stats_t, resident, 72);
 AT(memrt_memory_stats_t, records, 80);
 AT(memrt_memory_stats_t, metadata, 88);
 AT(memrt_memory_stats_t, outside, 96);
+SLOT(reference_counts, 141);
+SIZE(memrt_reference_counts_t, 32);
+AT(memrt_reference_counts_t, counting, 8);
+AT(memrt_reference_counts_t, acquired, 16);
+AT(memrt_reference_counts_t, released, 24);
 
 _Static_assert(MEMRT_KIND_INLINE == 1 && MEMRT_KIND_BLOCK == 4, "kinds have fixed numbers");
 _Static_assert(MEMRT_HEADER_SIZE == 64 && MEMRT_NAME_MAX == 63, "callers compile in the limits");

@@ -494,6 +494,15 @@ cdef extern from "memrt/import.h":
 
     ctypedef void (*memrt_observe_fn)(memrt_meminfo_t *mi) noexcept nogil
 
+    ctypedef struct memrt_reference_counts_t:
+        size_t struct_size
+        uint64_t counting
+        uint64_t acquired
+        uint64_t released
+
+    ctypedef memrt_status_t (*memrt_reference_counts_fn)(const memrt_policy_t *policy,
+        memrt_reference_counts_t *out) noexcept nogil
+
     ctypedef uint64_t memrt_frame_t
 
     ctypedef size_t (*memrt_frames_fn)(memrt_frame_t *frames, size_t max) noexcept nogil
@@ -861,6 +870,7 @@ cdef extern from "memrt/import.h":
         memrt_pressure_add_fn pressure_add
         memrt_pressure_remove_fn pressure_remove
         memrt_memory_stats_fn memory_stats
+        memrt_reference_counts_fn reference_counts
 
     ctypedef struct memrt_trace_header_t:
         char magic[8]

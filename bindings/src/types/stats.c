@@ -98,6 +98,24 @@ static PyObject *stats_reset_peak(PyObject *module, PyObject *object)
     Py_RETURN_NONE;
 }
 
+static PyObject *read_reference_counts(PyObject *module, PyObject *object)
+{
+    memrt_reference_counts_t counts = {.struct_size = sizeof(counts)};
+    PyObject *handler;
+    memrt_policy_t *policy;
+    (void)module;
+    memrt__owner_drain();
+    if (read_account_argument(object, &handler, &policy) < 0) {
+        return NULL;
+    }
+    (void)!memrt__api()->reference_counts(policy, &counts); /* struct_size is valid */
+    Py_XDECREF(handler);
+    if (!counts.counting) {
+        Py_RETURN_NONE;
+    }
+    return create_tuple(&counts.acquired, 2);
+}
+
 static PyObject *read_memory_stats(PyObject *module, PyObject *unused)
 {
     memrt_memory_stats_t stats = {.struct_size = sizeof(stats)};
@@ -169,6 +187,10 @@ PyMethodDef memrt__stats_methods[] = {
     {"memory_stats", read_memory_stats, METH_NOARGS,
      "memory_stats() -> tuple of int\n\n"
      "Return the memory behind all blocks, in the order of memrt_memory_stats_t."},
+    {"reference_counts", read_reference_counts, METH_O,
+     "reference_counts(policy) -> (acquired, released) or None\n\n"
+     "Return the reference operations through the table for a policy, or for the process for\n"
+     "None. The result is None if MEMRT_REFERENCES is 0."},
     {"threads", read_thread_stats, METH_NOARGS,
      "threads() -> list of tuple of int\n\n"
      "Return id, start in nanoseconds, alloc, free, allocated and freed of each thread."},

@@ -376,6 +376,8 @@ ALWAYS(reclaim_add, api->reclaim_add(NULL, NULL, 0) == MEMRT_EINVAL)
 ALWAYS(reclaim_remove, api->reclaim_remove(NULL, NULL) == MEMRT_ENOENT)
 ALWAYS(pressure_read, api->pressure_read(&(memrt_pressure_t){0}) == MEMRT_EINVAL)
 ALWAYS(pressure_remove, api->pressure_remove(UINT64_MAX) == MEMRT_ENOENT)
+ALWAYS(reference_counts,
+       api->reference_counts(NULL, &(memrt_reference_counts_t){0}) == MEMRT_EINVAL)
 ALWAYS(memory_stats, api->memory_stats(&(memrt_memory_stats_t){0}) == MEMRT_EINVAL)
 ALWAYS(stats_sizes, api->stats_sizes(NULL, &(memrt_sizes_t){0}) == MEMRT_EINVAL)
 ALWAYS(scope_stats_sizes,
@@ -923,7 +925,7 @@ const slot_t slots[] = {
     MODEST(hook_add), PLAIN(hook_remove),
     PLAIN(reclaim_add), PLAIN(reclaim_remove),
     PLAIN(pressure_read), MODEST(pressure_add), PLAIN(pressure_remove),
-    PLAIN(memory_stats),
+    PLAIN(memory_stats), PLAIN(reference_counts),
     ANOTHER("memrt_get_api", NOTHING, try_exports),
     ANOTHER("memrt_version", NOTHING, try_exports),
     ANOTHER("memrt_api_of_nrt", NOTHING, try_exports),

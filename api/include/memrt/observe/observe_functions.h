@@ -6,6 +6,7 @@
 #include <memrt/observe/hook.h>
 #include <memrt/observe/memory_stats.h>
 #include <memrt/observe/observer.h>
+#include <memrt/observe/reference_counts.h>
 #include <memrt/observe/site.h>
 #include <memrt/observe/stats.h>
 #include <memrt/observe/trace.h>
