@@ -26,6 +26,7 @@
 #include "runtime/meminfo/resizable.h"
 #include "runtime/observe/sites.h"
 #include "runtime/observe/tracking.h"
+#include "runtime/os/latency.h"
 #include "runtime/policy/policy_allocators.h"
 #include "runtime/policy/memory_limit.h"
 #include "runtime/policy/reclaim.h"
@@ -183,7 +184,8 @@
     PLAIN(pressure_add, memrt__pressure_add)                                                       \
     PLAIN(pressure_remove, memrt__pressure_remove)                                                 \
     PLAIN(memory_stats, memrt__memory_stats_read)                                                  \
-    CHECKED(reference_counts, memrt__reference_counts_read)
+    CHECKED(reference_counts, memrt__reference_counts_read)                                        \
+    PLAIN(latency, memrt__latency_read)
 
 /// Properties of both tables, except for `features`, and the features that both tables have.
 #define MEMRT__PROPERTIES                                                                          \

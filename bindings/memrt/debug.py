@@ -8,6 +8,7 @@ Event traces: trace, mark, Trace.
 A function that is called with allocations, resizes and frees: hook.
 Peaks, sizes, pages and threads: exact_peak, reset_peak, sizes, memory_stats, threads.
 Reference operations through the function table: reference_counts.
+Times of slow paths and system calls: latency.
 Memory of the whole process: process_memory, pressure.
 Policies, limits and options in force: policies, default_policy, limits, options.
 Memory freed before an allocation is refused: on_refusal.
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from memrt._process.account import process_memory
     from memrt._process.pressure import pressure
     from memrt._profile.dump import dump, dump_on_refusal, dump_on_signal
+    from memrt._stats.latency import latency
     from memrt._stats.memory import memory_stats
     from memrt._stats.peak import exact_peak
     from memrt._stats.references import reference_counts
@@ -57,6 +59,7 @@ else:
             "memrt._process.account": "process_memory",
             "memrt._process.pressure": "pressure",
             "memrt._profile.dump": "dump dump_on_refusal dump_on_signal",
+            "memrt._stats.latency": "latency",
             "memrt._stats.memory": "memory_stats",
             "memrt._stats.peak": "exact_peak",
             "memrt._stats.references": "reference_counts",
@@ -91,6 +94,7 @@ __all__ = [
     "exact_peak",
     "growth",
     "hook",
+    "latency",
     "limits",
     "live",
     "mark",

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from memrt._policy.scope_tree import ScopeTree
     from memrt._process.account import MemoryPart, ProcessMemory
     from memrt._process.pressure import Pressure, PressureCallback
+    from memrt._stats.latency import Latency
     from memrt._stats.memory import MemoryStats
     from memrt._stats.references import ReferenceCounts
     from memrt._stats.snapshot import AllocationStats, Stats
@@ -52,6 +53,7 @@ else:
             "memrt._policy.scope_tree": "ScopeTree",
             "memrt._process.account": "MemoryPart ProcessMemory",
             "memrt._process.pressure": "Pressure PressureCallback",
+            "memrt._stats.latency": "Latency",
             "memrt._stats.memory": "MemoryStats",
             "memrt._stats.references": "ReferenceCounts",
             "memrt._stats.snapshot": "AllocationStats Stats",
@@ -75,6 +77,7 @@ __all__ = [
     "Growth",
     "Holder",
     "Holders",
+    "Latency",
     "LeakGroup",
     "Limit",
     "LiveBuffer",

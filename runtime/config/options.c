@@ -11,6 +11,7 @@
 #include "runtime/base/atomics.h"
 #include "runtime/base/compiler.h"
 #include "runtime/base/size.h"
+#include "runtime/os/latency.h"
 #include "runtime/os/lock.h"
 #include "runtime/os/os.h"
 
@@ -77,6 +78,8 @@ static const option_row_t rows[] = {
      "bounded"},
     {"MEMRT_SHARE", &memrt__option_flag, NULL, &memrt__options.share, true,
      "1: other processes of the user may read the statistics (`python -m memrt top`); default 0"},
+    {"MEMRT_LATENCY", &memrt__option_flag, NULL, &memrt__latency_is_on, true,
+     "1: measure the time of system calls and slow paths; default 0"},
     {"MEMRT_REFERENCES", &memrt__option_flag, &memrt__options.references, NULL, false,
      "1: count references that are acquired and released through the function table; default 0"},
     {"MEMRT_CUDA_SYNC", &memrt__option_flag, NULL, &memrt__options.cuda_sync, true,

@@ -6,6 +6,7 @@
 #include "runtime/alloc/heap/thread_cache.h"
 #include "runtime/base/size.h"
 #include "runtime/config/options.h"
+#include "runtime/os/latency.h"
 #include "runtime/os/lock.h"
 #include "runtime/os/os.h"
 #include "runtime/policy/policy_allocators.h"
@@ -220,17 +221,21 @@ static bool await_room(memrt__account_t *account, size_t bytes)
     return false;
 }
 
+/// Admit a block after unused bytes were recalled, from own gauges and from other threads.
+static bool recall_and_admit(memrt__account_t *account, size_t bytes)
+{
+    MEMRT__TIMED(MEMRT_LATENCY_RECALL);
+    memrt__thread_reap();
+    memrt__stats_rest_gauges();
+    return try_admit(account, bytes) || await_room(account, bytes);
+}
+
 bool memrt__limit_admit_slow(memrt__account_t *account, size_t bytes)
 {
     if (bytes > (size_t)PTRDIFF_MAX / 2) {
         return false;
     }
-    bool admitted = try_admit(account, bytes);
-    if (!admitted) {
-        memrt__thread_reap();
-        memrt__stats_rest_gauges();
-        admitted = try_admit(account, bytes) || await_room(account, bytes);
-    }
+    bool admitted = try_admit(account, bytes) || recall_and_admit(account, bytes);
     if (admitted) {
         note_admission(bytes);
     }

@@ -6,6 +6,7 @@
 
 #include "runtime/base/shield.h"
 #include "runtime/base/slow_path.h"
+#include "runtime/os/latency.h"
 #include "runtime/os/lock.h"
 #include "runtime/os/os.h"
 #include "runtime/policy/memory_limit.h"
@@ -151,6 +152,7 @@ static entry_t *find_next(const round_t *round)
 static void call_back(entry_t *entry, memrt_reclaim_fn function, void *context, size_t wanted)
 {
     MEMRT__SHIELD;
+    MEMRT__TIMED(MEMRT_LATENCY_RECLAIM);
     run_here = entry;
     (void)function(context, wanted);
     run_here = NULL;

@@ -421,6 +421,11 @@ SIZE(memrt_reference_counts_t, 32);
 AT(memrt_reference_counts_t, counting, 8);
 AT(memrt_reference_counts_t, acquired, 16);
 AT(memrt_reference_counts_t, released, 24);
+SLOT(latency, 142);
+SIZE(memrt_latency_t, 352);
+AT(memrt_latency_t, count, 8);
+AT(memrt_latency_t, nanoseconds, 16);
+AT(memrt_latency_t, bins, 24);
 
 _Static_assert(MEMRT_KIND_INLINE == 1 && MEMRT_KIND_BLOCK == 4, "kinds have fixed numbers");
 _Static_assert(MEMRT_HEADER_SIZE == 64 && MEMRT_NAME_MAX == 63, "callers compile in the limits");

@@ -281,6 +281,7 @@ TREND = memrt.types.Trend("what", (1, 2), 1.0, 0.5)
 CLOSED_CALLBACK = memrt.on_pressure(len)
 CLOSED_CALLBACK.close()
 MEMORY_PART = memrt.types.MemoryPart(None, None, "malloc is replaced")
+LATENCY = memrt.types.Latency(1, 600, {1024: 1})
 MEMORY_STATS = memrt.types.MemoryStats(*range(12))
 PROCESS_MEMORY = memrt.types.ProcessMemory(*range(4), *[MEMORY_PART] * 11)
 GROWTH = memrt.types.Growth((TREND,), (TREND,), TREND)
@@ -1084,6 +1085,10 @@ CASES: dict[str, Case] = {
     "memrt.types.MemoryStats.rounding": Case(lambda g: MEMORY_STATS.rounding),
     "memrt.types.MemoryStats.to_dict": Case(lambda g: MEMORY_STATS.to_dict()),
     "memrt.types.MemoryStats.__repr__": Case(lambda g: repr(MEMORY_STATS)),
+    "memrt.debug.latency": Case(lambda g: memrt.debug.latency()),
+    "memrt.types.Latency": Case(lambda g: memrt.types.Latency(1, 600, {1024: 1})),
+    "memrt.types.Latency.to_dict": Case(lambda g: LATENCY.to_dict()),
+    "_memrt.latency": Case(lambda g: _memrt.latency()),
     "memrt.debug.reference_counts": Case(lambda g: memrt.debug.reference_counts(g.policy)),
     "memrt.types.ReferenceCounts": Case(lambda g: memrt.types.ReferenceCounts(2, 1)),
     "_memrt.reference_counts": Case(lambda g: _memrt.reference_counts(g.policy)),

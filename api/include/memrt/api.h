@@ -208,6 +208,7 @@ typedef struct memrt_api {
     memrt_pressure_remove_fn pressure_remove MEMRT_MUST_CHECK;
     memrt_memory_stats_fn memory_stats MEMRT_MUST_CHECK;
     memrt_reference_counts_fn reference_counts MEMRT_MUST_CHECK;
+    memrt_latency_fn latency MEMRT_MUST_CHECK;
 } memrt_api_t;
 
 #ifdef __cplusplus

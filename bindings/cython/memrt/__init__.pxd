@@ -467,6 +467,28 @@ cdef extern from "memrt/import.h":
 
     ctypedef memrt_status_t (*memrt_hook_remove_fn)(uint64_t id) noexcept nogil
 
+    ctypedef enum memrt_latency_path_t:
+        MEMRT_LATENCY_MAP
+        MEMRT_LATENCY_UNMAP
+        MEMRT_LATENCY_REMAP
+        MEMRT_LATENCY_DISCARD
+        MEMRT_LATENCY_ADVISE
+        MEMRT_LATENCY_GROW
+        MEMRT_LATENCY_REFILL
+        MEMRT_LATENCY_OVERFLOW
+        MEMRT_LATENCY_DRAIN
+        MEMRT_LATENCY_RECALL
+        MEMRT_LATENCY_RECLAIM
+
+    ctypedef struct memrt_latency_t:
+        size_t struct_size
+        uint64_t count
+        uint64_t nanoseconds
+        uint64_t bins[41]
+
+    ctypedef memrt_status_t (*memrt_latency_fn)(memrt_latency_path_t path,
+        memrt_latency_t *out) noexcept nogil
+
     ctypedef struct memrt_memory_stats_t:
         size_t struct_size
         uint64_t requested
@@ -871,6 +893,7 @@ cdef extern from "memrt/import.h":
         memrt_pressure_remove_fn pressure_remove
         memrt_memory_stats_fn memory_stats
         memrt_reference_counts_fn reference_counts
+        memrt_latency_fn latency
 
     ctypedef struct memrt_trace_header_t:
         char magic[8]
@@ -966,6 +989,8 @@ cdef extern from "memrt/import.h":
     const uint64_t MEMRT_FRAMES_MAX
     const uint64_t MEMRT_HEADER_SIZE
     const uint64_t MEMRT_HOOKS_MAX
+    const uint64_t MEMRT_LATENCY_BINS
+    const uint64_t MEMRT_LATENCY_PATHS
     const uint64_t MEMRT_NAME_MAX
     const uint64_t MEMRT_NO_LIMIT
     const uint64_t MEMRT_POISON_FENCE

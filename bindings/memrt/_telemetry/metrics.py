@@ -10,6 +10,7 @@ from memrt._policy.policy import policies as live_policies
 from memrt._policy.scope_tree import scope_name
 from memrt._policy.scope_tree import scopes as scope_tree
 from memrt._process.account import process_memory
+from memrt._stats.latency import BOUNDS, Latency, count_below, latency
 from memrt._stats.snapshot import Stats, stats
 from memrt._support.extras import expect
 from memrt._support.public import public
@@ -58,6 +59,7 @@ _FIGURES = (
 
 
 _Samples = list[tuple[tuple[str, ...], int]]
+_Histograms = list[tuple[tuple[str, ...], Latency]]
 
 
 class Family(NamedTuple):
@@ -68,7 +70,7 @@ class Family(NamedTuple):
     unit: str
     help: str
     labels: tuple[str, ...]
-    samples: _Samples
+    samples: _Samples | _Histograms
 
 
 _Accounts = list[tuple[tuple[str, ...], Stats]]
@@ -115,6 +117,10 @@ def read_families(policies: bool, scopes: bool, memory: bool) -> Iterator[Family
         yield from _level_families(
             "scope_", "by scope, inner scopes included", ("scope",), inside, "cached"
         )
+    if times := latency():
+        histograms: _Histograms = [((path,), time) for path, time in times.items()]
+        help = "Time of slow paths and system calls of memrt, by path"
+        yield Family("memrt_path_seconds", "histogram", "seconds", help, ("path",), histograms)
     if memory:
         yield from _memory_families()
 
@@ -126,16 +132,29 @@ def _escaped(text: str) -> str:
 _SUFFIXES = {"counter": "_total", "info": "_info", "gauge": ""}
 
 
+def _points(family: Family) -> Iterator[tuple[str, dict[str, str], float]]:
+    """Return suffix, labels and value of each line of a metric."""
+    for values, value in family.samples:
+        labels = dict(zip(family.labels, values, strict=True))
+        if isinstance(value, Latency):
+            for bound, runs in zip(BOUNDS, count_below(value), strict=True):
+                yield "_bucket", {**labels, "le": repr(bound / 1e9)}, runs
+            yield "_bucket", {**labels, "le": "+Inf"}, value.count
+            yield "_count", labels, value.count
+            yield "_sum", labels, value.nanoseconds / 1e9
+        else:
+            yield _SUFFIXES[family.kind], labels, value
+
+
 def _lines(family: Family) -> Iterator[str]:
     yield f"# TYPE {family.name} {family.kind}"
     if family.unit:
         yield f"# UNIT {family.name} {family.unit}"
     yield f"# HELP {family.name} {_escaped(family.help)}"
-    for values, value in family.samples:
-        pairs = zip(family.labels, values, strict=True)
-        labels = ",".join(f'{label}="{_escaped(text)}"' for label, text in pairs)
+    for suffix, pairs, value in _points(family):
+        labels = ",".join(f'{label}="{_escaped(text)}"' for label, text in pairs.items())
         labels = f"{{{labels}}}" if labels else ""
-        yield f"{family.name}{_SUFFIXES[family.kind]}{labels} {value}"
+        yield f"{family.name}{suffix}{labels} {value}"
 
 
 @public("memrt.telemetry")
@@ -169,7 +188,8 @@ def metrics(*, policies: bool = True, scopes: bool = False, memory: bool = False
     ``memrt_policy_live_bytes``, and the labels `policy` and `index`. Metrics of scopes have names
     like ``memrt_scope_live_bytes``, and the label `scope`, a path with slashes between the names.
     Metrics of the account have names like ``memrt_resident_bytes``, and the label `part`. Counters
-    begin at 0 with the process.
+    begin at 0 with the process. If the option ``MEMRT_LATENCY`` was 1, the histogram
+    ``memrt_path_seconds`` has the times of slow paths, with the label `path`.
 
     Examples
     --------
@@ -200,9 +220,8 @@ def _metric(family: Family) -> Metric:
     from prometheus_client.core import Metric
 
     metric = Metric(family.name, family.help, family.kind, family.unit)
-    for values, value in family.samples:
-        labels = dict(zip(family.labels, values, strict=True))
-        metric.add_sample(family.name + _SUFFIXES[family.kind], labels, value)
+    for suffix, labels, value in _points(family):
+        metric.add_sample(family.name + suffix, labels, value)
     return metric
 
 

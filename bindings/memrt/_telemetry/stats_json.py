@@ -13,6 +13,7 @@ from memrt._policy.policy import policies as live_policies
 from memrt._policy.scope import Scope
 from memrt._policy.scope_tree import scopes as scope_tree
 from memrt._process.account import process_memory
+from memrt._stats.latency import latency
 from memrt._stats.snapshot import stats
 from memrt._support.public import public
 
@@ -23,7 +24,7 @@ def stats_json(*, indent: int | None = None, memory: bool = False) -> str:
 
     The text conforms to the schema that :func:`stats_schema` returns. The member ``version`` is the
     version of the schema. The version changes when a member is removed or gets another meaning. A
-    new member does not change the version.
+    new member does not change the version. The member ``latency`` exists if a path was measured.
 
     Parameters
     ----------
@@ -51,6 +52,8 @@ def stats_json(*, indent: int | None = None, memory: bool = False) -> str:
     ('memrt-stats', 'default')
     """
     document = _document()
+    if times := latency():
+        document["latency"] = {path: time.to_dict() for path, time in times.items()}
     if memory:
         document["memory"] = process_memory().to_dict()
     return json.dumps(document, indent=indent)
@@ -69,7 +72,7 @@ def stats_schema() -> dict[str, Any]:
     --------
     >>> import memrt
     >>> sorted(memrt.telemetry.stats_schema()["properties"])[:3]
-    ['format', 'memory', 'memrt']
+    ['format', 'latency', 'memory']
     """
     from importlib.resources import files  # slow to import
 

@@ -98,6 +98,32 @@ static PyObject *stats_reset_peak(PyObject *module, PyObject *object)
     Py_RETURN_NONE;
 }
 
+/// Return the times of a path as (count, nanoseconds, bins).
+static PyObject *read_path(memrt_latency_path_t path)
+{
+    memrt_latency_t latency = {.struct_size = sizeof(latency)};
+    (void)!memrt__api()->latency(path, &latency); /* the arguments are valid */
+    PyObject *bins = create_tuple(latency.bins, MEMRT_LATENCY_BINS);
+    return bins == NULL ? NULL
+                        : Py_BuildValue("(KKN)", (unsigned long long)latency.count,
+                                        (unsigned long long)latency.nanoseconds, bins);
+}
+
+static PyObject *read_latency(PyObject *module, PyObject *unused)
+{
+    PyObject *list = PyList_New(0);
+    (void)module;
+    (void)unused;
+    for (unsigned path = 1; list != NULL && path <= MEMRT_LATENCY_PATHS; path++) {
+        PyObject *row = read_path((memrt_latency_path_t)path);
+        if (row == NULL || PyList_Append(list, row) < 0) {
+            Py_CLEAR(list);
+        }
+        Py_XDECREF(row);
+    }
+    return list;
+}
+
 static PyObject *read_reference_counts(PyObject *module, PyObject *object)
 {
     memrt_reference_counts_t counts = {.struct_size = sizeof(counts)};
@@ -187,6 +213,9 @@ PyMethodDef memrt__stats_methods[] = {
     {"memory_stats", read_memory_stats, METH_NOARGS,
      "memory_stats() -> tuple of int\n\n"
      "Return the memory behind all blocks, in the order of memrt_memory_stats_t."},
+    {"latency", read_latency, METH_NOARGS,
+     "latency() -> list of (count, nanoseconds, bins)\n\n"
+     "Return the times of slow paths, in the order of memrt_latency_path_t."},
     {"reference_counts", read_reference_counts, METH_O,
      "reference_counts(policy) -> (acquired, released) or None\n\n"
      "Return the reference operations through the table for a policy, or for the process for\n"

@@ -5,6 +5,7 @@
 #include "runtime/alloc/heap/central/central_list.h"
 #include "runtime/alloc/heap/handover.h"
 #include "runtime/alloc/heap/pages/page_heap.h"
+#include "runtime/os/latency.h"
 #include "runtime/os/lock.h"
 #include "runtime/stats/gauges.h"
 
@@ -128,6 +129,7 @@ static void *take_handed_over(memrt__thread_t *self, unsigned class, size_t *tak
 void *memrt__thread_cache_refill(memrt__thread_t *self, unsigned class)
 {
     MEMRT__ASSERT(class < MEMRT__CLASSES);
+    MEMRT__TIMED(MEMRT_LATENCY_REFILL);
     serve_drain_request(self);
     if (MEMRT__UNLIKELY(memrt__bin_top(self, class) != NULL)) {
         memrt__link_refuse(memrt__bin_top(self, class));
@@ -217,6 +219,7 @@ static size_t compute_limit_growth(const memrt__thread_t *self, unsigned class)
 
 void memrt__thread_cache_overflow(memrt__thread_t *self, unsigned class)
 {
+    MEMRT__TIMED(MEMRT_LATENCY_OVERFLOW);
     serve_drain_request(self);
     if (memrt__bin_count(self, class) < self->cache.bins.limit[class]) {
         return; /* a fork kept the lock away, so that the request is still open */
@@ -252,6 +255,7 @@ void memrt__thread_cache_return(unsigned class, void *block)
 
 size_t memrt__thread_cache_drain(memrt__thread_t *self)
 {
+    MEMRT__TIMED(MEMRT_LATENCY_DRAIN);
     size_t bytes = 0;
     for (unsigned class = 0; class < MEMRT__CLASSES; class++) {
         if (memrt__bin_count(self, class) != 0) {

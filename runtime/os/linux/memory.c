@@ -14,6 +14,7 @@
 #include "runtime/base/compiler.h"
 #include "runtime/base/shield.h"
 #include "runtime/base/size.h"
+#include "runtime/os/latency.h"
 #include "runtime/os/mapping_table.h"
 
 /* Mappings, resident bytes, clocks, ids and environment of the process, on Linux. */
@@ -71,6 +72,7 @@ static void *map_aligned_pages(size_t size, size_t lead, size_t align)
 void *memrt__os_map(size_t size, size_t lead, size_t align)
 {
     MEMRT__KEEP_ERRNO;
+    MEMRT__TIMED(MEMRT_LATENCY_MAP);
     void *mapping = map_aligned_pages(size, lead, align);
     if (mapping != NULL) {
         memrt__mapping_table_add(mapping, size);
@@ -81,6 +83,7 @@ void *memrt__os_map(size_t size, size_t lead, size_t align)
 bool memrt__os_unmap(void *address, size_t size)
 {
     MEMRT__KEEP_ERRNO;
+    MEMRT__TIMED(MEMRT_LATENCY_UNMAP);
     MEMRT__ASSERT((size_t)address % memrt__os_page_size() == 0 && size != 0);
     size_t word = memrt__mapping_table_remove(address);
     if (munmap(address, size) != 0) {
@@ -102,6 +105,7 @@ bool memrt__os_unmap(void *address, size_t size)
 void *memrt__os_remap(void *address, size_t old_size, size_t new_size, bool may_move)
 {
     MEMRT__KEEP_ERRNO;
+    MEMRT__TIMED(MEMRT_LATENCY_REMAP);
     MEMRT__ASSERT((size_t)address % memrt__os_page_size() == 0);
     MEMRT__ASSERT(old_size % memrt__os_page_size() == 0 && new_size % memrt__os_page_size() == 0);
     size_t word = memrt__mapping_table_remove(address);
@@ -117,6 +121,7 @@ void *memrt__os_remap(void *address, size_t old_size, size_t new_size, bool may_
 bool memrt__os_discard(void *address, size_t size)
 {
     MEMRT__KEEP_ERRNO;
+    MEMRT__TIMED(MEMRT_LATENCY_DISCARD);
     MEMRT__ASSERT((size_t)address % memrt__os_page_size() == 0);
     return madvise(address, size, MADV_DONTNEED) == 0;
 }
@@ -124,6 +129,7 @@ bool memrt__os_discard(void *address, size_t size)
 void memrt__os_advise_huge(void *address, size_t size, bool huge)
 {
     MEMRT__KEEP_ERRNO;
+    MEMRT__TIMED(MEMRT_LATENCY_ADVISE);
     madvise(address, size, huge ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
 }
 

@@ -4,6 +4,7 @@
 /// Types of all functions of observation in the function table.
 
 #include <memrt/observe/hook.h>
+#include <memrt/observe/latency.h>
 #include <memrt/observe/memory_stats.h>
 #include <memrt/observe/observer.h>
 #include <memrt/observe/reference_counts.h>

@@ -8,6 +8,7 @@
 #include "runtime/alloc/heap/pages/whole_spans.h"
 #include "runtime/base/atomics.h"
 #include "runtime/base/check.h"
+#include "runtime/os/latency.h"
 #include "runtime/os/lock.h"
 #include "runtime/os/os.h"
 
@@ -15,6 +16,7 @@
 
 static memrt__segment_t *add_segment(void)
 {
+    MEMRT__TIMED(MEMRT_LATENCY_GROW);
     memrt__segment_t *segment = memrt__segment_map();
     if (segment != NULL) {
         memrt__segment_link(segment);
