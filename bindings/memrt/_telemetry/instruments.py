@@ -29,7 +29,8 @@ class _Reader:
         self._unused: dict[str, Family] = {}
 
     def families(self) -> Iterable[Family]:
-        return [family for family in read_families(*self._chosen) if family.kind != "info"]
+        families = read_families(*self._chosen)
+        return [family for family in families if family.kind in ("counter", "gauge")]
 
     def take(self, name: str) -> Family:
         found = self._unused.pop(name, None)
@@ -70,7 +71,8 @@ def register_instruments(
     Names have dots, like ``memrt.live`` and ``memrt.policy.live``, and the unit ``By`` for bytes.
     An exporter for Prometheus gives them the names of :func:`metrics`, like ``memrt_live_bytes``.
     Attributes are the labels of the metrics. Sums over processes make sense for up-down counters,
-    like live bytes, and not for gauges, like peaks.
+    like live bytes, and not for gauges, like peaks. The histogram ``memrt_path_seconds`` is left
+    out, because OpenTelemetry has no observable histograms.
 
     Call the function once for a provider. OpenTelemetry cannot remove instruments. Each collection
     reads the statistics once. A forked child needs a provider of its own, as for other instruments.
