@@ -22,7 +22,7 @@ SUITE = (
 """Test files with high coverage and a short run time."""
 
 FOREIGN_SUITE = ("stats/test_stats.py", "arrays/test_array.py")
-REQUIREMENTS = ("numpy", "pytest", "pytest-timeout", "hypothesis")
+REQUIREMENTS = ("numpy", "rich", "pytest", "pytest-timeout", "hypothesis")
 PYENV_NEEDS = (
     "ca-certificates libbz2-1.0 libffi8 liblzma5 libncursesw6 libreadline8 libsqlite3-0 libssl3 "
     "zlib1g"

@@ -281,11 +281,15 @@ def _rows(rows: bytes) -> Iterator[tuple[int, int, str, int, Stats]]:
 
 
 def _text(field: bytes) -> str:
-    return "".join(map(_printable, field.partition(b"\0")[0].decode("utf-8", "replace")))
+    return printable(field.partition(b"\0")[0].decode("utf-8", "replace"))
 
 
-def _printable(letter: str) -> str:
-    """Return a character that is safe to print: no control character reaches the terminal."""
+def printable(text: str) -> str:
+    """Return a text that is safe to print: no control character reaches the terminal."""
+    return "".join(map(_printable_letter, text))
+
+
+def _printable_letter(letter: str) -> str:
     if letter.isspace():
         return " "
     return letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}"

@@ -23,7 +23,7 @@ _VERBS = {
     "info": "installation.info",
     "config": "installation.config",
     "stats": "stats",
-    "top": "top",
+    "top": "live_view.top",
     "check-allocator": "check_allocator",
     "compile": "compile",
     "refprune": "refprune",

@@ -76,17 +76,17 @@ def test_process_is_listed_once_as_running(process):
     result = top("--once")
     assert (result.returncode, result.stderr) == (0, "")
     rows = [line.split() for line in result.stdout.splitlines()]
-    mine = [row for row in rows if row[0] == str(process.pid)]
-    assert [row[1] for row in mine] == ["running"]
-    assert rows[1][:5] == ["PID", "state", "live", "peak", "total"]
+    assert rows[1][:6] == ["program", "PID", "state", "live", "peak", "total"]
+    mine = [line for line in result.stdout.splitlines() if f" {process.pid}  running " in line]
+    assert len(mine) == 1
+    assert mine[0].startswith("-c ")
     assert "\x1b" not in result.stdout
 
 
 def test_policies_and_scopes_of_a_process_are_listed(process):
     result = top(process.pid, "--once", "--sort", "name")
     assert (result.returncode, result.stderr) == (0, "")
-    last = [line.split("  ")[-1].strip() for line in result.stdout.splitlines()]
-    names = [name for name in last if name]
+    names = [line.partition("  ")[0] for line in result.stdout.splitlines()]
     assert names.index("default #0") < names.index("outer") < names.index("outer/in [red]ner")
     assert any(name.startswith("mine #") for name in names)
 
@@ -94,10 +94,10 @@ def test_policies_and_scopes_of_a_process_are_listed(process):
 def test_memory_of_a_process_is_listed_by_part(process):
     title, rows = top(process.pid, "--once").stdout.split("memory of the process\n")
     head, *parts = rows.splitlines()
-    assert head.split() == ["resident", "mapped", "part"]
+    assert head.split() == ["part", "resident", "mapped"]
     assert "arrays, malloc, Python and other anonymous memory" in rows
     assert len(parts) >= 3
-    assert title.startswith(f"process {process.pid}, running")
+    assert f"process {process.pid}, running" in title
 
 
 def test_unreadable_process_has_no_parts():
@@ -105,7 +105,11 @@ def test_unreadable_process_has_no_parts():
 
 
 def test_output_to_a_pipe_needs_no_once_option(process):
-    assert top(process.pid).stdout.startswith(f"process {process.pid}, running")
+    shown = top(process.pid).stdout
+    assert shown.startswith("-c ")
+    assert f"\nprocess {process.pid}, running, updated " in shown
+    assert f" ago, child of {os.getpid()}\n" in shown
+    assert "allocation sites are not shared" in shown
 
 
 def test_json_has_the_statistics_of_policies_and_scopes(process):
@@ -125,14 +129,72 @@ def test_json_has_the_statistics_of_policies_and_scopes(process):
     assert process.pid in [row["pid"] for row in every]
 
 
+def test_filter_and_tree_options_choose_and_order_the_rows(process):
+    shown = top("--once", "--filter", "NP.ONES").stdout
+    assert f" {process.pid} " in shown
+    assert "contain 'NP.ONES'" in shown
+    none = top("--once", "--filter", "no such program").stdout
+    assert f" {process.pid} " not in none
+    assert "; 0 of " in none
+    assert f" {process.pid} " in top("--once", "--tree").stdout
+
+
+def test_recording_without_a_terminal_ends_with_its_time(process, tmp_path):
+    path = tmp_path / "load.jsonl"
+    options = ("--record", str(path), "--interval", "0.2", "--seconds", "1")
+    result = top(process.pid, *options)
+    rows = [json.loads(line) for line in path.read_text().splitlines()]
+    assert result.stdout == f"recorded {len(rows)} rows\n"
+    assert len({row["time"] for row in rows}) >= 2
+    assert {(row["kind"], row["name"]) for row in rows} >= {("process", ""), ("scope", "outer")}
+    assert {row["live"] for row in rows if row["name"] == "outer"} == {2_000_000}
+    refused = top(process.pid, *options)
+    assert (refused.returncode, refused.stdout) == (2, "")
+    assert "exists already: name another file, or add --force" in refused.stderr
+    assert top("--once", *options, "--force").returncode == 0
+    assert str(process.pid) in path.read_text()
+
+
+def test_recording_ends_with_its_process_and_by_signal(tmp_path):
+    path = tmp_path / "load.csv"
+    for end in (True, False):
+        with sharing() as process:
+            command = [
+                sys.executable,
+                "-m",
+                "memrt",
+                "top",
+                str(process.pid),
+                "--record",
+                str(path),
+            ]
+            with subprocess.Popen(
+                [*command, "--force", "--interval", "0.1"], stdout=subprocess.PIPE, text=True
+            ) as recording:
+                until = time.monotonic() + 30
+                while not path.exists() or path.read_text().count("\n") < 3:
+                    assert time.monotonic() < until
+                    time.sleep(0.05)
+                if end:
+                    process.kill()
+                    process.wait(timeout=30)
+                else:
+                    recording.terminate()
+                said = recording.communicate(timeout=60)[0]
+        assert recording.returncode == 0
+        assert said.startswith("recorded ")
+        assert ("no longer runs" in said) == end
+        path.unlink()
+
+
 def test_sort_option_orders_the_rows(process):
     by_live = top(process.pid, "--once").stdout
     assert by_live.index("mine #") < by_live.index("default #0")
     by_name = top(process.pid, "--once", "--sort", "name").stdout
     assert by_name.index("default #0") < by_name.index("mine #")
     with sharing(code=PROGRAM.replace("3_000_000", "30_000_000")) as larger:
-        order = [line.split()[0] for line in top("--once", "--sort", "peak").stdout.splitlines()]
-        assert order.index(str(larger.pid)) < order.index(str(process.pid))
+        order = top("--once", "--sort", "peak").stdout
+        assert order.index(f" {larger.pid} ") < order.index(f" {process.pid} ")
 
 
 def test_killed_process_is_listed_until_clean():
@@ -144,8 +206,7 @@ def test_killed_process_is_listed_until_clean():
         assert one["memory"] == []
         assert one["process"]["live"] >= 5_000_000
         assert one["scopes"][0]["stats"]["live"] == 2_000_000
-        listed = [line.split() for line in top("--once").stdout.splitlines()]
-        assert "dead" in next(row for row in listed if row[0] == str(process.pid))
+        assert f" {process.pid}  dead " in top("--once").stdout
         cleaned = top("--clean")
         assert cleaned.returncode == 0
         assert cleaned.stdout.startswith("removed ")
@@ -174,7 +235,14 @@ def test_process_that_does_not_share_gives_a_hint():
 
 @pytest.mark.parametrize(
     "arguments",
-    [("x",), ("--sort", "age"), ("--interval", "0"), ("--interval", "soon"), ("1", "2")],
+    [
+        ("x",),
+        ("--sort", "age"),
+        ("--seconds", "0"),
+        ("--interval", "0"),
+        ("--interval", "soon"),
+        ("1", "2"),
+    ],
 )
 def test_bad_arguments_exit_with_status_2(arguments):
     result = top(*arguments)
@@ -337,6 +405,48 @@ def test_keys_sort_by_another_column(process):
 
 
 @pytest.mark.usefixtures("pseudo_terminal")
+def test_keys_filter_open_and_leave_a_process(process, tmp_path):
+    path = tmp_path / "load.jsonl"
+    terminal = Terminal("--interval", "3600", "--record", path)
+    terminal.read_until(ALTERNATE, "by live")
+    for keys, seen in [
+        (b"/", "filter: _"), (b"no such", "filter: no such_"), (b"\x7f" * 7, "filter: _"),
+        (f"{process.pid}".encode(), f"filter: {process.pid}_"), (b"\r", f"contain '{process.pid}'"),
+        (b"t", "by live"), (b"\x1b[B", "by live"), (b"\r", "whole process"),
+        (b"\x1b[B", "Esc: all processes"), (b"\x1b", f"contain '{process.pid}'"),
+        (b"\x1b", "running, "),
+    ]:  # fmt: skip
+        terminal.text = ""
+        terminal.send(keys)
+        terminal.read_until(seen)
+    assert "contain" not in terminal.text
+    terminal.send(b"q")
+    assert terminal.status() == 0
+    assert str(process.pid) in path.read_text()
+
+
+@pytest.mark.usefixtures("pseudo_terminal")
+def test_opened_process_that_leaves_gives_the_list(process):
+    with sharing(code=PROGRAM.replace("mine", "other")) as other:
+        terminal = Terminal("--interval", "0.1", "--filter", other.pid)
+        terminal.read_until(ALTERNATE, f"contain '{other.pid}'")
+        terminal.send(b"\r")
+        terminal.read_until("other #")
+        other.stdin.close()
+        assert other.wait(timeout=30) == 0
+        terminal.read_until(f"process {other.pid} has ended; by live")
+        terminal.send(b"q")
+        assert terminal.status() == 0
+
+
+@pytest.mark.usefixtures("pseudo_terminal")
+def test_seconds_option_ends_the_view(process):
+    terminal = Terminal("--interval", "0.1", "--seconds", "1")
+    terminal.read_until(ALTERNATE, "by live")
+    assert terminal.status() == 0
+
+
+@pytest.mark.usefixtures("pseudo_terminal")
 def test_view_is_drawn_without_a_keyboard(process):
     terminal = Terminal("--interval", "0.1", stdin=os.devnull)
     terminal.read_until(ALTERNATE, str(process.pid), "Ctrl-C ends")
@@ -349,7 +459,7 @@ def test_view_is_drawn_without_a_keyboard(process):
 def test_view_ends_with_last_values_if_its_process_is_killed():
     with sharing() as process:
         terminal = Terminal(process.pid, "--interval", "0.1")
-        terminal.read_until(ALTERNATE, "in [red]ner", "running")
+        terminal.read_until(ALTERNATE, "in [red]ner", "running", "whole process")
         process.kill()
         process.wait(timeout=30)
         assert terminal.status() == 0
@@ -361,11 +471,11 @@ def test_view_ends_with_last_values_if_its_process_is_killed():
 @pytest.mark.usefixtures("pseudo_terminal")
 def test_narrow_window_shows_fewer_columns(process):
     terminal = Terminal("--interval", "0.1", COLUMNS="60", NO_COLOR="1")
-    terminal.read_until(ALTERNATE, str(process.pid), "command", "Ctrl-C ends")
+    terminal.read_until(ALTERNATE, str(process.pid), "program", "q ends")
     terminal.send(b"\x03")
     assert terminal.status() == 0
     last = terminal.text.partition(NORMAL)[0]
-    assert re.search(rf"{process.pid} +running +4\.8 MiB +4\.8 MiB +\S", last)
+    assert re.search(rf"-c .+… +{process.pid} +running +4\.8 MiB", last)
     assert "failed" not in last
 
 

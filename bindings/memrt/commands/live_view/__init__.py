@@ -1,0 +1,1 @@
+"""Live view of processes that share statistics: tables, keys, recordings."""
