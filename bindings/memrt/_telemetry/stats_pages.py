@@ -174,7 +174,7 @@ def page_of(pid: int, folder: Path | None = None) -> Page:
         )
     raise PageError(
         f"process {pid} does not share statistics: start the program with MEMRT_SHARE=1 or by "
-        "'python -m memrt run --share'"
+        f"'python -m memrt run --share', or use 'python -m memrt attach {pid}'"
     )
 
 

@@ -24,6 +24,7 @@ _VERBS = {
     "config": "installation.config",
     "stats": "stats",
     "top": "live_view.top",
+    "attach": "attaching.attach",
     "check-allocator": "check_allocator",
     "compile": "compile",
     "refprune": "refprune",
@@ -51,6 +52,7 @@ examples:
   python -m memrt config --cflags --libs            print the flags to compile against memrt
   python -m memrt stats                             explain the statistics
   python -m memrt top                               show the memory use of other processes
+  python -m memrt attach 4711                       put a running process on memrt
   python -m memrt refprune in.ll -o out.ll          remove refcount calls from LLVM IR
   python -m memrt check-allocator ./arena.so        test an allocator against its contract
   python -m memrt compile kernels.py:f -o f.o       compile a function of Numba for C programs

@@ -109,7 +109,7 @@ def test_output_to_a_pipe_needs_no_once_option(process):
     assert shown.startswith("-c ")
     assert f"\nprocess {process.pid}, running, updated " in shown
     assert f" ago, child of {os.getpid()}\n" in shown
-    assert "allocation sites are not shared" in shown
+    assert f"allocation sites: python -m memrt attach {process.pid} --report" in shown
 
 
 def test_json_has_the_statistics_of_policies_and_scopes(process):

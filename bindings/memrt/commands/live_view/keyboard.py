@@ -26,7 +26,7 @@ def keys_in(text: str) -> list[str]:
 
 
 class Keyboard:
-    """Keys of a terminal in cbreak mode; no keys if there is no terminal.
+    """Keys of a terminal in cbreak mode, or no keys without a terminal.
 
     Parameters
     ----------

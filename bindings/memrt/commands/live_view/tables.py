@@ -198,11 +198,11 @@ def one_process(snapshot: Snapshot, choice: Choice, figures: Figures) -> list[Ta
         tables.append(Table("memory of the process", ["part", "resident", "mapped"], memory))
     if snapshot.left_out:
         tables.append(Table(f"{snapshot.left_out} more are omitted: the page is full"))
-    tables.append(Table(_NO_SITES))
+    tables.append(Table(_NO_SITES.format(snapshot.pid)))
     return tables
 
 
-_NO_SITES = "allocation sites are not shared: python -m memrt run --record FILE records sites"
+_NO_SITES = "allocation sites: python -m memrt attach {} --report FILE.html"
 
 
 def parts_of(snapshot: Snapshot) -> list[OutsidePart]:

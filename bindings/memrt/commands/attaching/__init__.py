@@ -1,0 +1,1 @@
+"""Attach to a running process: check the process, run a request in it, read the answer."""
