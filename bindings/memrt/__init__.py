@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from memrt._arrays.creation import adopt, array, full
     from memrt._holders.search import holders
     from memrt._interop.arrow import from_arrow
+    from memrt._notebook.magics import load_ipython_extension as load_ipython_extension
     from memrt._policy.current_scope import current_scope
     from memrt._policy.enabling import disable, enable, enabled
     from memrt._policy.limit import limit
@@ -62,7 +63,6 @@ if TYPE_CHECKING:
     from memrt._stats.snapshot import stats
     from memrt._support.installation import get_cmake_dir, get_include, get_library
     from memrt._support.options import set_option
-    from memrt._tracking.notebook import load_ipython_extension as load_ipython_extension
     from memrt.cuda._import import from_cuda_array_interface
 else:
     __getattr__ = import_at_first_use(
@@ -83,7 +83,7 @@ else:
             "memrt._stats.snapshot": "stats",
             "memrt._support.installation": "get_cmake_dir get_include get_library",
             "memrt._support.options": "set_option",
-            "memrt._tracking.notebook": "load_ipython_extension",
+            "memrt._notebook.magics": "load_ipython_extension",
             "memrt.cuda._import": "from_cuda_array_interface",
         },
     )

@@ -4,6 +4,7 @@ import subprocess
 import sys
 
 import memrt
+import pytest
 
 CELLS = """\
 from IPython.core.interactiveshell import InteractiveShell
@@ -12,7 +13,8 @@ shell = InteractiveShell.instance(colors="nocolor")
 shell.display_pub = CapturingDisplayPublisher()
 shell.run_cell("%load_ext memrt")
 shell.run_cell("import numpy as np, memrt")
-assert shell.run_cell({cell!r}).success
+for cell in {cells!r}:
+    assert shell.run_cell(cell, store_history=True).success
 for output in shell.display_pub.outputs:
     print(output["data"]["text/html"])
     print(output["data"]["text/plain"])
@@ -21,8 +23,8 @@ print("after:", memrt.handler_name())
 """
 
 
-def run_cell(cell):
-    code = "import memrt, numpy as np\n" + CELLS.format(cell=cell)
+def run_cell(*cells):
+    code = "import memrt, numpy as np\n" + CELLS.format(cells=cells)
     result = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=120
     )
@@ -50,13 +52,103 @@ def test_file_names_are_escaped_in_the_table():
     assert "&lt;img src=x&gt;" in said
 
 
-def test_cell_magic_refuses_arguments():
+REFUSED = [
+    ("%%memrt 5\\nprint(12345)", "'5'"),
+    ("%memrt --of", "'--of'"),
+    ("%memrt --on x", "'--on x'"),
+]
+
+
+@pytest.mark.parametrize(("cell", "got"), REFUSED)
+def test_magics_refuse_unknown_arguments(cell, got):
     code = "from IPython.core.interactiveshell import InteractiveShell as S\n"
     code += "s = S.instance(colors='nocolor'); s.run_cell('%load_ext memrt')\n"
-    code += "r = s.run_cell('%%memrt 5\\nprint(12345)')\nprint(r.error_in_exec)"
+    code += f"r = s.run_cell('{cell}')\nprint(r.error_in_exec)"
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert "takes no arguments, got '5'" in result.stdout + result.stderr
+    assert f"are the forms of the magic, got {got}" in result.stdout + result.stderr
     assert "12345\n" not in result.stdout
+
+
+def test_lines_of_cells_are_named_like_in_tracebacks():
+    said = run_cell(
+        "def make(size):\n    return np.ones(size)\n",
+        "%%memrt\nkept = make(50_000)\nmore = np.ones(30_000)\n",
+    )
+    assert "390.6 KiB in 1 buffer  make in In[1], line 2" in said
+    assert "234.4 KiB in 1 buffer  In[2], line 3" in said
+
+
+def test_line_magic_measures_a_statement():
+    said = run_cell("size = 2", "%memrt kept = {1: np.ones(100_000 * size), '$size': 1}")
+    assert "<caption>memrt: this cell</caption>" in said
+    assert "1.5 MiB in 1 buffer  In[2], line 1" in said
+
+
+def test_line_magic_shows_the_session_by_line_while_on():
+    said = run_cell(
+        "%memrt", "%memrt --on", "%memrt --on", "kept = np.ones(100_000)", "%memrt", "%memrt --off",
+        "%memrt --off", "%memrt",
+    )  # fmt: skip
+    first, second, third = said.split("<caption>memrt: this session</caption>")[1:]
+    assert "unknown: %memrt --on tracks from then on" in first
+    assert "live  781.2 KiB" in second
+    assert "781.2 KiB in 1 buffer  In[4], line 1" in second
+    assert "live  781.2 KiB" in third
+    assert "unknown: %memrt --on tracks from then on" in third
+    assert "kept on memrt: memrt" in said
+    assert "after: None" in said or "after: default_allocator" in said
+
+
+def test_report_option_shows_the_page_in_a_frame():
+    said = run_cell("%%memrt --report\nkept = np.ones(100_000)\n")
+    assert "781.2 KiB in 1" in said
+    assert '<iframe srcdoc="&lt;!DOCTYPE html&gt;' in said
+    assert said.count("<script") == said.count("<iframe ") - 1 == 0
+    assert "memrt: report of In[1], shown in notebooks" in said
+    assert "after: None" in said or "after: default_allocator" in said
+
+
+def test_report_option_names_a_missing_package():
+    hidden = "import importlib.util; importlib.util.find_spec = lambda name: None\n"
+    code = "import memrt, numpy as np\n" + hidden + CELLS.format(cells=("%%memrt --report\n12345",))
+    code = code.replace("assert shell.run_cell(cell, store_history=True).success", "run(cell)")
+    code = code.replace("shell.display_pub", "run = shell.run_cell\nshell.display_pub", 1)
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert "a page needs the missing package jinja2" in result.stdout + result.stderr
+    assert "after: None" in result.stdout or "after: default_allocator" in result.stdout
+
+
+def test_policies_and_scopes_are_tables():
+    policy = memrt.Policy(4096, "a<b", decay=0, limit="1 GiB")
+    with policy, memrt.scope("notebook<") as scope, memrt.scope("in", limit="2 GiB") as inner:
+        kept = memrt.zeros(1000)
+    for each, name, rows in [
+        (policy, "memrt.Policy &#x27;a&lt;b&#x27;", [("alignment", "4096"), ("limit", "1.0 GiB")]),
+        (scope, "memrt.types.Scope &#x27;notebook&lt;&#x27;", [("live", "7.8 KiB")]),
+        (inner, "memrt.types.Scope &#x27;notebook&lt; / in&#x27;", [("limit", "2.0 GiB")]),
+    ]:
+        table = each._repr_html_()
+        assert f"<caption>{name}</caption>" in table
+        for row, value in [*rows, ("live", "7.8 KiB"), ("blocks", "1")]:
+            assert f'>{row}</th><td style="text-align:right">{value}</td>' in table
+    tree = memrt.scopes()._repr_html_()
+    assert "<th>scope</th><th>live</th><th>peak</th>" in tree
+    assert ">notebook&lt;/in</th>" in tree
+    del kept
+
+
+def test_rich_shows_figures_of_policies_and_scopes():
+    from rich.pretty import pretty_repr
+
+    policy = memrt.Policy(name="rich one")
+    with policy, memrt.scope("rich") as scope:
+        kept = memrt.zeros(1000)
+    assert pretty_repr(policy, max_width=200) == (
+        "Policy('rich one', alignment=64, live='7.8 KiB', peak='7.8 KiB', total='7.8 KiB', "
+        "blocks='1')"
+    )
+    assert pretty_repr(scope, max_width=200).startswith("Scope('rich', live='7.8 KiB'")
+    del kept
 
 
 def test_statistics_table_has_all_fields():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from types import TracebackType
 from weakref import ref
 
@@ -9,12 +10,14 @@ from memrt import _memrt
 from memrt._policy import handlers
 from memrt._policy.limit_amount import limit_text, parse_amount, read_limit, set_limit
 from memrt._stats.sizes import sizes as read_sizes
-from memrt._stats.snapshot import Stats
+from memrt._stats.snapshot import Stats, main_figures
 from memrt._stats.snapshot import stats as read_stats
+from memrt._support.html_table import html_table
 from memrt._support.leaving import end_block
 from memrt._support.options import option_text
 from memrt._support.process_object import ProcessObject
 from memrt._support.public import public
+from memrt._support.units import human_bytes
 
 # One object for each live policy, so that equality means identity. An entry with a dead reference
 # stays until another policy gets the same index. The dict has at most 4096 entries.
@@ -221,6 +224,20 @@ class Policy(ProcessObject):
         own = "".join(map(_own_text, self._options))
         bound = limit_text(self._handler)
         return f"<memrt.Policy {self._name!r}, alignment {self._alignment}{own}{bound}>"
+
+    def _repr_html_(self) -> str:
+        """Return settings and main figures as an HTML table, for notebooks."""
+        limit = self.limit
+        rows = [("alignment", str(self._alignment)), *self._options]
+        rows += [] if limit is None else [("limit", human_bytes(limit))]
+        figures = main_figures(self.stats()).items()
+        return html_table(f"memrt.Policy {self._name!r}", [*rows, *figures], align="right")
+
+    def __rich_repr__(self) -> Iterator[tuple[str, object] | object]:
+        """Yield the fields of the representation in rich and Textual."""
+        yield self._name
+        yield "alignment", self._alignment
+        yield from main_figures(self.stats()).items()
 
 
 @public("memrt.debug")

@@ -6,14 +6,15 @@ block counts for the scope of the allocation.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from operator import itemgetter
 from typing import Any, TypeAlias
 
 from memrt import _memrt
 from memrt._policy.limit_amount import limit_text, read_limit, set_limit
 from memrt._stats.sizes import by_upper_bound
-from memrt._stats.snapshot import FIELDS, Stats
+from memrt._stats.snapshot import FIELDS, Stats, main_figures
+from memrt._support.html_table import html_table
 from memrt._support.process_object import ProcessObject
 from memrt._support.public import public
 from memrt._support.units import human_bytes
@@ -135,6 +136,18 @@ class Scope(ProcessObject):
     def __repr__(self) -> str:
         figures = figures_text(self.stats()) + limit_text(self._capsule)
         return f"<memrt.types.Scope {' / '.join(self._path)!r}: {figures}>"
+
+    def _repr_html_(self) -> str:
+        """Return limit and main figures as an HTML table, for notebooks."""
+        limit = self.limit
+        rows = [*main_figures(self.stats()).items()]
+        rows += [] if limit is None else [("limit", human_bytes(limit))]
+        return html_table(f"memrt.types.Scope {' / '.join(self._path)!r}", rows, align="right")
+
+    def __rich_repr__(self) -> Iterator[tuple[str, object] | object]:
+        """Yield the fields of the representation in rich and Textual."""
+        yield "/".join(self._path)
+        yield from main_figures(self.stats()).items()
 
 
 def open_scope(around: Scope | None, name: str) -> Scope:

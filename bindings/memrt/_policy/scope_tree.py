@@ -6,6 +6,8 @@ from collections.abc import Iterator
 
 from memrt import _memrt
 from memrt._policy.scope import Scope, figures_text
+from memrt._stats.snapshot import main_figures
+from memrt._support.html_table import html_table
 from memrt._support.public import public
 
 
@@ -91,6 +93,15 @@ class ScopeTree:
 
     def __repr__(self) -> str:
         return "\n".join(["memrt.scopes:", *(self._lines(None, "  "))])
+
+    def _repr_html_(self) -> str:
+        """Return the scopes with their main figures as an HTML table, for notebooks."""
+        header, rows = ["scope"], []
+        for scope in self._scopes:
+            figures = main_figures(scope.stats())
+            header = ["scope", *figures]
+            rows.append([scope_name(scope.path), *figures.values()])
+        return html_table("memrt.scopes", rows, header, align="right")
 
 
 @public("memrt")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple, overload
 
 from memrt import _memrt
 from memrt._stats.threads import ThreadStats, thread_stats
+from memrt._support.html_table import html_table
 from memrt._support.public import public
 from memrt._support.units import human_bytes
 
@@ -94,13 +95,8 @@ class Stats:
 
     def _repr_html_(self) -> str:
         """Return the lines of repr() as an HTML table, for notebooks."""
-        rows = (line.split(maxsplit=1) for line in describe(self))
-        cells = "".join(
-            f'<tr><th style="text-align:left">{name}</th>'
-            f'<td style="text-align:right">{amount.strip()}</td></tr>'
-            for name, amount in rows
-        )
-        return f"<table><caption>memrt.types.Stats</caption><tbody>{cells}</tbody></table>"
+        rows = [line.split(maxsplit=1) for line in describe(self)]
+        return html_table("memrt.types.Stats", rows, align="right")
 
 
 FIELDS = tuple(field.name for field in fields(Stats))
@@ -112,6 +108,16 @@ BYTES = frozenset(
     | {"inherited", "inherited_error"}
 )
 """Fields that count bytes. All other fields count events, blocks or references."""
+
+
+def main_figures(stats: Stats) -> dict[str, str]:
+    """Return the main figures of an account as readable amounts."""
+    return {
+        "live": human_bytes(stats.live),
+        "peak": human_bytes(stats.peak),
+        "total": human_bytes(stats.total),
+        "blocks": f"{stats.alloc - stats.free:,}",
+    }
 
 
 def describe(stats: Stats) -> list[str]:

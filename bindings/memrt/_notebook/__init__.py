@@ -1,0 +1,1 @@
+"""Magics of IPython and Jupyter."""
