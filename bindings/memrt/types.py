@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from memrt._tracking.hooks import BlockEvent
     from memrt._tracking.live import LiveBuffer, SiteUsage
     from memrt._tracking.sites import Frame, Place, Site
+    from memrt._workers.results import WorkersStats, WorkerStats
 else:
     __getattr__ = import_at_first_use(
         __name__,
@@ -65,6 +66,7 @@ else:
             "memrt._tracking.hooks": "BlockEvent",
             "memrt._tracking.live": "LiveBuffer SiteUsage",
             "memrt._tracking.sites": "Frame Place Site",
+            "memrt._workers.results": "WorkerStats WorkersStats",
         },
     )
 
@@ -105,6 +107,8 @@ __all__ = [
     "TraceStats",
     "TraceUsage",
     "Trend",
+    "WorkerStats",
+    "WorkersStats",
 ]
 
 

@@ -285,6 +285,9 @@ LATENCY = memrt.types.Latency(1, 600, {1024: 1})
 MEMORY_STATS = memrt.types.MemoryStats(*range(12))
 PROCESS_MEMORY = memrt.types.ProcessMemory(*range(4), *[MEMORY_PART] * 11)
 GROWTH = memrt.types.Growth((TREND,), (TREND,), TREND)
+ZERO = memrt.stats() - memrt.stats()
+WORKER = memrt.types.WorkerStats(1, 0, "ended", "", ZERO, {}, {"load": ZERO}, ())
+WORKERS = memrt.types.WorkersStats((WORKER,), 1)
 PLACE = memrt.types.Place("f.py", "f", 3)
 SITE = memrt.types.Site(1, (memrt.types.Frame("f", "f.py", 3, 0, False),))
 
@@ -746,6 +749,13 @@ CASES: dict[str, Case] = {
     "_memrt.hook_remove": Case(lambda g: _memrt.hook_remove(0)),
     "_memrt.hook_deliver": Case(lambda g: _memrt.hook_deliver(0)),
     "_memrt.hook_dropped": Case(lambda g: _memrt.hook_dropped(0)),
+    "memrt.types.WorkerStats": Case(
+        lambda g: memrt.types.WorkerStats(1, 0, "ended", "", g.stats, {}, {}, ())
+    ),
+    "memrt.types.WorkersStats": Case(lambda g: memrt.types.WorkersStats((WORKER,), 1)),
+    "memrt.types.WorkersStats.total": Case(lambda g: WORKERS.total),
+    "memrt.types.WorkersStats.scopes": Case(lambda g: WORKERS.scopes),
+    "memrt.types.WorkersStats.__repr__": Case(lambda g: repr(WORKERS)),
     "memrt.types.Limit": Case(lambda g: memrt.types.Limit("process", 1, 0, 0)),
     "memrt.Policy.name": Case(lambda g: g.policy.name),
     "memrt.Policy.alignment": Case(lambda g: g.policy.alignment),

@@ -83,7 +83,7 @@ def limit(amount: int | str | None) -> int | None:
     ...
     >>> memrt.limit(None)
     """
-    text, before = _option_text(amount), _option_in_force()
+    text, before = limit_option_text(amount), _option_in_force()
     _memrt.set_option("limit", text)
     try:
         return read_limit(None)
@@ -97,7 +97,8 @@ def _option_in_force() -> str:
     return values["MEMRT_LIMIT"]
 
 
-def _option_text(amount: int | str | None) -> str:
+def limit_option_text(amount: int | str | None) -> str:
+    """Return an amount of the process limit as the option MEMRT_LIMIT would contain."""
     if amount is None:
         return "none"
     if isinstance(amount, str) and (amount.lower() in ("auto", "none") or amount.endswith("%")):

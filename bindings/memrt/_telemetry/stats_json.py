@@ -51,7 +51,7 @@ def stats_json(*, indent: int | None = None, memory: bool = False) -> str:
     >>> document["format"], document["policies"][0]["name"]
     ('memrt-stats', 'default')
     """
-    document = _document()
+    document = stats_document()
     if times := latency():
         document["latency"] = {path: time.to_dict() for path, time in times.items()}
     if memory:
@@ -81,7 +81,7 @@ def stats_schema() -> dict[str, Any]:
     return schema
 
 
-def _document() -> dict[str, Any]:
+def stats_document() -> dict[str, Any]:
     return {
         "format": "memrt-stats",
         "version": 1,

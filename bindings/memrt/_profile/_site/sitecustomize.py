@@ -1,8 +1,8 @@
-"""Record each Python process that starts below ``python -m memrt run --children``.
+"""Start memrt in each Python process below ``memrt run --children`` or ``memrt.workers.share``.
 
 The folder of this module stands first on PYTHONPATH. The module therefore also runs the next
 sitecustomize on the path. Failure: any exception, for example where memrt is not installed, is
-suppressed, and the program runs unrecorded. Any Python 3 can parse this file.
+suppressed, and the program runs without memrt. Any Python 3 can parse this file.
 """
 
 import contextlib
@@ -15,9 +15,17 @@ _HERE = os.path.dirname(os.path.abspath(__file__))
 
 
 def _record() -> None:
-    from memrt._profile.member import record_this
+    if "_MEMRT_FAMILY" in os.environ:
+        from memrt._profile.member import record_this
 
-    record_this()
+        record_this()
+
+
+def _join() -> None:
+    if "_MEMRT_WORKERS" in os.environ:
+        from memrt._workers.member import join_at_start
+
+        join_at_start()
 
 
 def _run_the_next() -> None:
@@ -28,7 +36,8 @@ def _run_the_next() -> None:
         spec.loader.exec_module(module_from_spec(spec))
 
 
-with contextlib.suppress(Exception):
-    _record()
+for _start in (_record, _join):
+    with contextlib.suppress(Exception):
+        _start()
 if __name__ == "sitecustomize":
     _run_the_next()

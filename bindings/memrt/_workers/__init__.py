@@ -1,0 +1,1 @@
+"""Memory of worker processes: settings for the workers, and their statistics."""
