@@ -177,7 +177,8 @@ def collect(records: Iterable[dict[str, Any]]) -> WorkersStats:
             unknown += record["state"] == "killed"
             continue
         worker = _worker(record)
-        if worker.stats.alloc or worker.problems or worker.state == "killed":
+        stats = worker.stats
+        if stats.alloc or stats.failed or worker.problems or worker.state == "killed":
             workers.append(worker)
     return WorkersStats(tuple(workers), unknown)
 
