@@ -5,13 +5,15 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import secrets
 import shutil
-import tempfile
 from pathlib import Path
 from typing import Any
 
-from memrt._profile.member import VARIABLE, Member
+from memrt._profile.member import VARIABLE, Member, write_document
 from memrt._profile.recording import Document, RecordingError, loads
+from memrt._support.child_site import add_site
+from memrt._support.process_folder import make_folder, remove_folder
 
 
 class Family:
@@ -20,7 +22,7 @@ class Family:
     Parameters
     ----------
     options : dict[str, Any]
-        Recording options: tracked, tracking, alignment, name, limit, settings.
+        Recording options: tracked, tracking, alignment, name, limit, settings, outputs.
     """
 
     def __init__(self, options: dict[str, Any]) -> None:
@@ -30,14 +32,30 @@ class Family:
     def follow(self) -> None:
         """Record children that start from now on.
 
-        Creates a temporary folder for the recordings. Sets the environment for new interpreters.
+        Creates a temporary folder for the recordings. Sets the environment for new interpreters,
+        and for a program that replaces this program by ``os.exec*``.
         """
-        self._folder = tempfile.mkdtemp(prefix="memrt-")
-        os.environ[VARIABLE] = json.dumps({**self._options, "folder": self._folder})
-        site = os.path.join(os.path.dirname(os.path.abspath(__file__)), "_site")
-        paths = os.environ.get("PYTHONPATH", "")
-        os.environ["PYTHONPATH"] = f"{site}{os.pathsep}{paths}" if paths else site
+        self._folder = folder_before_exec() or make_folder()
+        self._own = os.path.join(self._folder, f"{os.getpid()}-own{secrets.token_hex(4)}")
+        os.environ[VARIABLE] = json.dumps(
+            {**self._options, "folder": self._folder, "main": os.getpid()}
+        )
+        add_site()
         Member(self._folder, self._options["settings"], self._options["tracked"]).follow_forks()
+
+    def keep(self, document: Document) -> list[Document]:
+        """Store the recording of this process for the program after ``os.exec*``.
+
+        Returns all recordings so far.
+        """
+        self._forget_own()  # os.execvp tries one folder after another
+        others, _ = load_documents(Path(self._folder))
+        write_document(self._own, document)
+        return [document, *others]
+
+    def _forget_own(self) -> None:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(self._own)
 
     def collect(self) -> tuple[list[Document], str | None]:
         """Return the recordings of the children, ordered by start time, and an optional note.
@@ -45,24 +63,42 @@ class Family:
         Children without allocations are left out. The note counts the children that recorded
         nothing. Removes the folder.
         """
-        documents: list[Document] = []
-        silent = 0
-        # The rename hides the folder from children that end later than their parent. Without the
-        # rename, a child could write into the folder while rmtree removes it.
-        ended = f"{self._folder}.ended"
-        with contextlib.suppress(FileNotFoundError):
-            os.rename(self._folder, ended)
-        for path in Path(ended).glob("*-*"):
-            if path.suffix != ".new":
-                try:
-                    documents += loads(path.read_bytes())
-                except (OSError, RecordingError):
-                    silent += 1
-        shutil.rmtree(ended, ignore_errors=True)
-        made = [each for each in documents if _allocations(each)]
-        made.sort(key=lambda each: float(each["started"]))
-        note = f"{silent:,} of the child processes wrote no recording."
-        return made, note if silent else None
+        self._forget_own()  # os.exec* failed
+        return collect_folder(self._folder)
+
+
+def folder_before_exec() -> str | None:
+    """Return the folder of this process before ``os.exec*``, or None."""
+    try:
+        options: dict[str, Any] = json.loads(os.environ[VARIABLE])
+        folder = str(options["folder"])
+    except (KeyError, ValueError):
+        return None
+    return folder if options.get("main") == os.getpid() and os.path.isdir(folder) else None
+
+
+def collect_folder(folder: str) -> tuple[list[Document], str | None]:
+    """Return the recordings of a folder by start time, and an optional note. Remove the folder."""
+    ended = remove_folder(folder)
+    documents, silent = load_documents(ended)
+    shutil.rmtree(ended, ignore_errors=True)
+    note = f"{silent:,} of the child processes wrote no recording."
+    return documents, note if silent else None
+
+
+def load_documents(folder: Path) -> tuple[list[Document], int]:
+    """Return the recordings with allocations by start time, and the number of processes without."""
+    documents: list[Document] = []
+    silent = 0
+    for path in folder.glob("*-*"):
+        if path.suffix != ".new":
+            try:
+                documents += loads(path.read_bytes())
+            except (OSError, RecordingError):
+                silent += 1
+    made = [each for each in documents if _allocations(each)]
+    made.sort(key=lambda each: float(each["started"]))
+    return made, silent
 
 
 def _allocations(document: Document) -> int:

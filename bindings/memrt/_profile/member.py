@@ -12,6 +12,7 @@ from typing import Any
 
 from memrt._profile.recorder import Recorder
 from memrt._profile.recording import Document, dumps
+from memrt._support.executing import before_exec
 
 VARIABLE = "_MEMRT_FAMILY"
 """Environment variable with the recording options for a new interpreter, as JSON."""
@@ -28,6 +29,7 @@ class Member:
         self._folder, self._settings, self._tracked = folder, settings, tracked
         self._owner = 0
         self._done = True
+        before_exec(self._replace)
 
     def follow_forks(self) -> None:
         """Record children forked from now on."""
@@ -55,6 +57,10 @@ class Member:
 
         Finalize(None, self._finish, exitpriority=-1000)
 
+    def _replace(self) -> None:
+        if os.getpid() == self._owner and not self._done:
+            self._write(self._recorder.before_exec())
+
     def _keep(self) -> None:
         self._write(self._recorder.so_far("killed, ended by os._exit, or outlived its parent"))
 
@@ -69,17 +75,32 @@ class Member:
             self._write(self._recorder.finish(ended))
 
     def _write(self, document: Document) -> None:
-        beside = f"{self._path}.new"
-        with open(beside, "wb") as file:
-            file.write(dumps([document]).encode("ascii"))
-        os.replace(beside, self._path)
+        write_document(self._path, document)
+
+
+def write_document(path: str, document: Document) -> None:
+    """Write the recording of a process in one step."""
+    beside = f"{path}.new"
+    with open(beside, "wb") as file:
+        file.write(dumps([document]).encode("ascii"))
+    os.replace(beside, path)
 
 
 def record_this() -> None:
-    """Record the new interpreter with the options in VARIABLE. Called by sitecustomize."""
+    """Record the new interpreter with the options in VARIABLE. Called by sitecustomize.
+
+    After ``os.exec*`` in the main process, the new interpreter also writes the outputs at its end.
+    If the program restarts ``memrt run`` itself, memrt run records and writes.
+    """
     import memrt
 
     options: dict[str, Any] = json.loads(os.environ[VARIABLE])
+    if options.get("main") == os.getpid():
+        from memrt.commands.programs.continuation import is_run, write_at_exit
+
+        if is_run(sys.orig_argv):
+            return
+        write_at_exit(options)
     if options["tracked"]:
         memrt.debug.tracking(**options["tracking"]).__enter__()
     if options["limit"] is not None:

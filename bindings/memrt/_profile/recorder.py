@@ -87,6 +87,11 @@ class Recorder:
         self._stats = stats()
         return self._document(Ending(), ended)
 
+    def before_exec(self) -> Document:
+        """Read once more, and return the document of a program that ``os.exec*`` replaces."""
+        self._sampler.read_now()
+        return self.so_far("replaced by os.exec*")
+
     def _document(self, ending: Ending, ended: str) -> Document:
         highest = self._sampler.moment or Moment(0.0, {}, {})
         places = Places(_most_important(highest, ending))

@@ -81,6 +81,13 @@ class Sampler:
         self._keep = None  # the caller takes the complete recording now
         self._read()
 
+    def read_now(self) -> None:
+        """Read once, with a moment of any duration."""
+        with self._reading:
+            spent, self._spent = self._spent, float("-inf")
+            self._read()
+            self._spent = spent
+
     def _forget(self) -> None:
         """Reset the sampler in a forked child, which has no sampler thread."""
         self._reading.release()

@@ -6,6 +6,7 @@ All options, output files and required packages are checked before the program s
 from __future__ import annotations
 
 import argparse
+import os
 from typing import TYPE_CHECKING
 
 import memrt
@@ -129,9 +130,18 @@ def _outputs(arguments: argparse.Namespace, json_file: Target | None) -> Outputs
         html=arguments.html,
         plot=arguments.plot,
         record=arguments.record,
-        force=arguments.force,
+        force=arguments.force or _continues(arguments),
         others=[] if json_file is None else [json_file],
     )
+
+
+def _continues(arguments: argparse.Namespace) -> bool:
+    """Return whether the program replaced itself by this command, after it wrote the outputs."""
+    if not arguments.children:
+        return False
+    from memrt._profile.family import folder_before_exec
+
+    return folder_before_exec() is not None
 
 
 def _recording(arguments: argparse.Namespace, outputs: Outputs, tracked: bool) -> Recording:
@@ -155,9 +165,17 @@ def _recording(arguments: argparse.Namespace, outputs: Outputs, tracked: bool) -
         "alignment": arguments.alignment,
         "name": arguments.name,
         "limit": arguments.limit,
+        "outputs": {name: _absolute(getattr(arguments, name)) for name in _OUTPUTS},
     }
     family = Family(child_options) if arguments.children else None
     return Recording(Recorder(settings, tracked), family, outputs, arguments.quiet)
+
+
+_OUTPUTS = ("html", "plot", "record")
+
+
+def _absolute(path: str | None) -> str | None:
+    return None if path is None else os.path.abspath(path)
 
 
 def _tracking_text(arguments: argparse.Namespace) -> str:

@@ -213,6 +213,79 @@ print(os.listdir(os.environ["TMPDIR"]))
     assert result.stdout == "[]\n"
 
 
+EXEC = """\
+import os, sys, numpy as np
+if len(sys.argv) == 1:
+    kept = np.ones(1000)
+    {code}
+kept = np.ones(2000)
+"""
+EXECS = {
+    "child": "os.fork() and (os.wait(), sys.exit()) or os.execv({0})",
+    "main": "os.execv({0})",
+    "path": "os.execlp(sys.executable, *[{0}][1])",
+    "environment": "os.execve({0}, os.environ)",
+}
+
+
+@pytest.mark.parametrize("kind", EXECS)
+def test_recording_continues_after_exec(family, kind):
+    again = "sys.executable, [sys.executable, __file__, 'again']"
+    result, documents = family(EXEC.format(code=EXECS[kind].format(again)))
+    assert (result.returncode, result.stderr) == (0, "")
+    before, after = documents[-2:]
+    assert (before["ended"], after["ended"]) == ("replaced by os.exec*", "ended")
+    assert before["pid"] == after["pid"]
+    assert peak(before) >= 8000
+    assert has_live(after, 16_000)
+    assert len(documents) == (3 if kind == "child" else 2)
+
+
+def test_recording_is_complete_when_exec_fails(family):
+    code = "try: os.execv('/no/program', ['x'])\n    except OSError: pass"
+    result, (document,) = family(EXEC.format(code=code))
+    assert (result.returncode, result.stderr) == (0, "")
+    assert document["ended"] == "ended"
+    assert has_live(document, 16_000)
+
+
+def test_program_that_restarts_its_own_command_is_recorded_once(family):
+    code = """\
+import os, sys, numpy as np
+kept = np.ones(1000)
+if "AGAIN" not in os.environ:
+    os.environ["AGAIN"] = "1"
+    os.execv(sys.executable, sys.orig_argv)
+"""
+    result, documents = family(code)
+    assert (result.returncode, result.stderr) == (0, "")
+    assert [each["ended"] for each in documents] == ["ended", "replaced by os.exec*"]
+
+
+def test_exec_of_another_program_keeps_the_recording(tmp_path):
+    code = "import os, numpy as np; kept = np.ones(1000); os.execlp('true', 'true')"
+    command = [sys.executable, "-m", "memrt", "run", "--quiet", "--children"]
+    for _ in range(2):  # the second run removes the folder of the first
+        subprocess.run(
+            [*command, "--record", "out", "--force", "-c", code], cwd=tmp_path, check=True,
+            env={**os.environ, "TMPDIR": str(tmp_path)}, timeout=120,
+        )  # fmt: skip
+        assert len(list(tmp_path.glob("memrt-*"))) == 1
+        (document,) = loads((tmp_path / "out").read_bytes())
+        assert document["ended"] == "replaced by os.exec*"
+        assert peak(document) >= 8000
+
+
+def test_folder_of_a_killed_program_is_removed_by_the_next(tmp_path, family):
+    code = "import os, signal; os.kill(os.getpid(), signal.SIGKILL)"
+    command = [sys.executable, "-m", "memrt", "run", "--children", "--record", "out", "-c", code]
+    subprocess.run(
+        command, cwd=tmp_path, env={**os.environ, "TMPDIR": str(tmp_path)}, timeout=120, check=False
+    )
+    assert len(list(tmp_path.glob("memrt-*"))) == 1
+    family("pass")  # verifies that no folder is left
+
+
 def test_children_without_a_recording_are_counted_in_a_note(family):
     code = "import os\nif os.fork() == 0: os._exit(3)\nos.wait()\n"
     result, (parent,) = family(code)

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from memrt._profile.family import Family
 from memrt._profile.recorder import Recorder
 from memrt._profile.recording import Document
+from memrt._support.executing import before_exec
 from memrt.commands.output.reports import Outputs
 
 
@@ -36,6 +37,7 @@ class Recording:
         atexit.register(self._stop)
         if self._family is not None:
             self._family.follow()
+            before_exec(self._replace)
         self._recorder.start()
 
     @contextlib.contextmanager
@@ -55,6 +57,11 @@ class Recording:
         if os.getpid() == self._owner:
             with contextlib.suppress(KeyboardInterrupt):
                 self._recorder.stop()
+
+    def _replace(self) -> None:
+        """Write the outputs so far, before ``os.exec*``. A Python program then continues them."""
+        if self._family is not None and os.getpid() == self._owner:
+            self._outputs.write(self._family.keep(self._recorder.before_exec()))
 
     def _documents(self) -> list[Document]:
         """Return the document of the current process, then the documents of child processes."""
