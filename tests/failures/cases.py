@@ -1027,6 +1027,7 @@ CASES: dict[str, Case] = {
     "memrt.types.Place": Case(lambda g: str(memrt.types.Place("f.py", "f", 3))),
     "memrt.types.Site": Case(lambda g: memrt.types.Site(1, ())),
     "memrt.types.Site.place": Case(lambda g: SITE.place),
+    "memrt.types.Site.through": Case(lambda g: SITE.through),
     "memrt.types.SiteUsage": Case(lambda g: memrt.types.SiteUsage(PLACE, 1, 2)),
     "memrt.types.SiteUsage.__repr__": Case(lambda g: repr(memrt.types.SiteUsage(PLACE, 1, 2))),
     "memrt.types.LeakGroup": tracked(leak_group),

@@ -154,6 +154,14 @@ def test_site_expands_to_its_call_stack(page):
     assert "<module>" in calls[-1]
 
 
+def test_sites_show_the_library_and_on_request_all_calls(page):
+    place = page.locator("#highest-table tbody tr td.place", has_text="load at").first
+    assert "through numpy/_core/numeric.py:" in place.inner_text()
+    page.locator("#all-frames").check()
+    expect(page.locator("#highest-table tbody")).to_contain_text("site-packages/numpy")
+    expect(page.locator("#highest-table tbody")).not_to_contain_text("through")
+
+
 def test_page_shows_leaks_holders_and_retention(page):
     assert "234.4 KiB in 1 buffer allocated in" in texts(page, "#lost summary")[0]
     page.locator("#holders-list summary").first.press("Enter")

@@ -9,7 +9,7 @@ from typing import Any
 from memrt._holders.naming import Referrer
 from memrt._support.public import public
 from memrt._support.units import human_bytes
-from memrt._tracking.sites import Place, Site, place_of, site_of
+from memrt._tracking.sites import Place, Site, full_place, place_of, site_of
 
 _PLUMBING = ("buffer", "strides", "meminfo", "jitted", "capsule")  # may only connect holders
 _LINES = 20  # most lines below one branch of a tree
@@ -141,8 +141,7 @@ class Holders:
         dict
             Fields by name, as dicts, lists, texts and numbers.
         """
-        place = None if self.place is None else str(self.place)
-        return dict(as_plain({**asdict(self), "place": place}))
+        return dict(as_plain({**asdict(self), "place": full_place(self.site)}))
 
     def tree(self) -> list[str]:
         """Return the tree of holders as text.

@@ -22,7 +22,8 @@ from memrt._leaks.survey import Survey
 from memrt._support.public import public
 from memrt._support.units import human_bytes, human_seconds, plural
 from memrt._tracking.live import LiveBuffer, live, tracking
-from memrt._tracking.sites import Frame, Place, is_a_runners
+from memrt._tracking.sites import Place
+from memrt._tracking.user_code import is_a_runners, shows_all_frames
 
 GROUPS_SHOWN = 5
 _CALLS_SHOWN = 4
@@ -132,7 +133,7 @@ def describe(groups: list[LeakGroup], survey: Survey | None = None) -> list[str]
 
 def _details(each: LeakGroup, survey: Survey | None) -> list[str]:
     largest = each.buffers[0]
-    lines = [f"called from {frame}" for frame in _callers(each, largest)]
+    lines = call_lines(each, None if shows_all_frames() else _CALLS_SHOWN)
     if survey is not None:  # the buffers of a group may have different holders
         lines += survey.lines(each.buffers)
     what = "buffer" if len(each.buffers) == 1 else "largest buffer"
@@ -146,12 +147,21 @@ def _details(each: LeakGroup, survey: Survey | None) -> list[str]:
     return lines + ([] if found is None else found.tree())
 
 
-def _callers(each: LeakGroup, buffer: LiveBuffer) -> list[Frame]:
-    """Return the callers of the source line of a group, without the calls of the runner."""
-    frames = [] if buffer.site is None else list(buffer.site.frames)
+def call_lines(each: LeakGroup, most: int | None) -> list[str]:
+    """Return the calls of a group as lines: the line of a library, then the callers.
+
+    The calls are of the largest buffer, without the calls of the runner. `most` is the most
+    callers; None: all.
+    """
+    site = each.buffers[0].site
+    if site is None:
+        return []
+    through, frames = site.through, site.frames
     places = [Place(frame.file, frame.function, frame.line) for frame in frames]
     below = places.index(each.place) + 1 if each.place in places else 0
-    return [frame for frame in frames[below:] if not is_a_runners(frame)][:_CALLS_SHOWN]
+    callers = [frame for frame in frames[below:] if not is_a_runners(frame)][:most]
+    lines = [] if through is None else [f"through {through}"]
+    return lines + [f"called from {frame}" for frame in callers]
 
 
 def held(buffer: LiveBuffer) -> Holders | None:

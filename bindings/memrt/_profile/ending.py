@@ -10,11 +10,10 @@ from typing import Any
 from memrt import _memrt
 from memrt._holders.report import Holders
 from memrt._holders.retention import retention
-from memrt._leaks.leaks import LeakGroup, group, held, unexpected
+from memrt._leaks.leaks import LeakGroup, call_lines, group, held, unexpected
 from memrt._leaks.survey import Survey
 from memrt._support.units import plural
 from memrt._tracking.live import LiveBuffer, live
-from memrt._tracking.sites import is_a_runners
 
 MOST_ROWS = 100_000
 MOST_HOLDERS = 100
@@ -112,8 +111,7 @@ class Ending:
     def _plain(self, each: LeakGroup) -> dict[str, Any]:
         """Return a group as a dict: the calls, the kinds of holders, the largest's holder tree."""
         largest = each.buffers[0]
-        calls = [] if largest.site is None else largest.site.frames
-        lines = [f"called from {frame}" for frame in calls if not is_a_runners(frame)][1:]
+        lines = call_lines(each, None)
         lines += [] if self._survey is None else self._survey.lines(each.buffers)
         found = self._looked.get(largest.id)
         return {

@@ -22,7 +22,7 @@ class Family:
     Parameters
     ----------
     options : dict[str, Any]
-        Recording options: tracked, tracking, alignment, name, limit, settings, outputs.
+        Recording options: tracked, tracking, alignment, name, limit, all_frames, settings, outputs.
     """
 
     def __init__(self, options: dict[str, Any]) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 from memrt._profile.recorder import Recorder
 from memrt._profile.recording import Document, dumps
 from memrt._support.executing import before_exec
+from memrt._tracking.user_code import show_all_frames
 
 VARIABLE = "_MEMRT_FAMILY"
 """Environment variable with the recording options for a new interpreter, as JSON."""
@@ -101,6 +102,7 @@ def record_this() -> None:
         if is_run(sys.orig_argv):
             return
         write_at_exit(options)
+    show_all_frames(options["all_frames"])
     if options["tracked"]:
         memrt.debug.tracking(**options["tracking"]).__enter__()
     if options["limit"] is not None:

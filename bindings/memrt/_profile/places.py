@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from memrt._tracking.sites import Site, program_frames, site_of
+from memrt._tracking.sites import Frame, Site, full_text, site_of
+from memrt._tracking.user_code import library_call, program_frames, roots, user_call
 
 MOST = 3000  # distinct sites in one recording
 
@@ -17,22 +18,33 @@ class Places:
         """Take sites from `wanted`, most important first, until there are MOST sites."""
         self._frames: dict[str, int] = {}
         self._rows: dict[int, list[Any]] = {}
+        self._user: list[list[int]] = []
         for number in wanted:
             if len(self._rows) >= MOST:
                 break
             site = site_of(number)
             if site is not None and number not in self._rows:
                 self._rows[number] = [number, str(site.place), self._calls(site)]
+                user, library = user_call(site.frames), library_call(site.frames)
+                self._user.append([number, self._number(user), self._number(library)])
 
     def _calls(self, site: Site) -> list[int]:
         """Return frame numbers of the program's calls, outermost call first."""
-        frames = reversed(program_frames(site.frames))
-        return [self._frames.setdefault(str(f), len(self._frames)) for f in frames]
+        return [self._number(frame) for frame in reversed(program_frames(site.frames))]
+
+    def _number(self, frame: Frame | None) -> int:
+        """Return the number of a frame's text, which has the whole path; -1 for None."""
+        return -1 if frame is None else self._frames.setdefault(full_text(frame), len(self._frames))
 
     def number(self, site: int) -> int:
         """Return the site's number in the recording, or 0 if the recording lacks the site."""
         return site if site in self._rows else 0
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the frames and sites in the format of a recording."""
-        return {"frames": list(self._frames), "sites": list(self._rows.values())}
+        """Return frames, sites, user calls and folders in the format of a recording."""
+        return {
+            "frames": list(self._frames),
+            "sites": list(self._rows.values()),
+            "user_calls": self._user,
+            "roots": roots(),
+        }

@@ -43,7 +43,8 @@ def loads(data: bytes) -> list[Document]:
     documents = [_parsed(line) for line in lines[:count]]
     for document in documents:
         _check(document, _DOCUMENT, "process")
-        _check(document.get("memory", []), _MEMORY, "memory")
+        for name, (shape, default) in _OPTIONAL.items():
+            _check(document.get(name, default), shape, name)
         _check_columns(document["timeline"])
         _check_numbers(document)
     return documents
@@ -89,6 +90,8 @@ _TEXT_OR_NONE = frozenset((str, type(None)))
 _NUMBER = frozenset((int, float))
 _INTEGER_OR_NONE = frozenset((int, type(None)))
 _MEMORY: _Shape = [(str, str, _INTEGER_OR_NONE, _INTEGER_OR_NONE)]
+_USER_CALLS: _Shape = [(int, int, int)]
+_ROOTS: _Shape = {"project": [str], "library": [str]}
 _GROUP = {"bytes": int, "buffers": int, "place": _TEXT_OR_NONE, "lines": [str]}
 _DOCUMENT: _Shape = {
     "memrt": str,
@@ -140,6 +143,13 @@ _DOCUMENT: _Shape = {
     },
 }
 
+_OPTIONAL: dict[str, tuple[_Shape, Any]] = {
+    "memory": (_MEMORY, []),
+    "user_calls": (_USER_CALLS, []),
+    "roots": (_ROOTS, {"project": [], "library": []}),
+}
+"""Fields that recordings of earlier releases lack, with the value that stands for their absence."""
+
 
 def _check(value: Any, shape: _Shape, where: str) -> None:
     """Raise RecordingError unless `value` has the given shape."""
@@ -180,5 +190,7 @@ def _check_columns(timeline: dict[str, list[Any]]) -> None:
 def _check_numbers(document: Document) -> None:
     frames = range(len(document["frames"]))
     _expect(all(i in frames for site in document["sites"] for i in site[2]), "sites")
+    calls = (i for row in document.get("user_calls", []) for i in row[1:])
+    _expect(all(i == -1 or i in frames for i in calls), "user_calls")
     sizes = (row[0] for row in document["highest"]["sizes"])
     _expect(all(bits in range(65) for bits in sizes), "sizes")

@@ -15,6 +15,7 @@ import pytest
 from memrt._support.public import public
 from memrt._support.units import parse_bytes
 from memrt._tracking.live import LiveBuffer
+from memrt._tracking.sites import full_place
 
 Ignore = str | Sequence[str] | Callable[[LiveBuffer], bool]
 
@@ -46,7 +47,8 @@ def _ignore_argument(ignore: Ignore = ()) -> Callable[[LiveBuffer], bool]:
 
 def _texts(buffer: LiveBuffer) -> list[str]:
     """Return the texts of a buffer that patterns of memrt_no_leaks may match."""
-    return [buffer.name or "", buffer.policy, str(buffer.place or "")]
+    places = [str(buffer.place or ""), full_place(buffer.site) or ""]
+    return [buffer.name or "", buffer.policy, *places]
 
 
 # For each mark, a function with the parameters of the mark that checks and converts the arguments.

@@ -12,7 +12,7 @@ from memrt import _memrt
 from memrt._policy.scope_tree import scope_paths
 from memrt._support.public import public
 from memrt._support.units import human_bytes, human_seconds, parse_bytes
-from memrt._tracking.sites import Place, Site, place_of, site_of
+from memrt._tracking.sites import Place, Site, full_place, full_text, place_of, site_of
 
 FRAMES_MAX = 128
 
@@ -73,14 +73,15 @@ class LiveBuffer(NamedTuple):
     def to_dict(self) -> dict[str, object]:
         """Return the fields by name, with the source line and the call stack as texts.
 
+        The texts have the whole paths of files.
+
         Returns
         -------
         dict
             Fields, ``place`` and ``calls``, for JSON.
         """
-        calls = [] if self.site is None else [str(frame) for frame in self.site.frames]
-        place = None if self.place is None else str(self.place)
-        return {**self._asdict(), "place": place, "calls": calls}
+        calls = [] if self.site is None else [full_text(frame) for frame in self.site.frames]
+        return {**self._asdict(), "place": full_place(self.site), "calls": calls}
 
     def __repr__(self) -> str:
         name = f" {self.name!r}" if self.name is not None else ""

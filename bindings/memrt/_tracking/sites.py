@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import os
-import sysconfig
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import NamedTuple
 
-import numpy
-
 from memrt import _memrt
 from memrt._support.public import public
+from memrt._tracking.user_code import library_call, user_call, where
 
 
 @public("memrt.types")
@@ -44,43 +41,14 @@ class Frame(NamedTuple):
 
     def __str__(self) -> str:
         if self.is_native:
-            where = os.path.basename(self.file or "code made at run time")
-            return f"{self.function or ''}+{self.offset:#x} in {where}"
-        return f"{self.function} at {self.file}:{self.line}"
+            object_name = os.path.basename(self.file or "code made at run time")
+            return f"{self.function or ''}+{self.offset:#x} in {object_name}"
+        return f"{self.function} at {where(str(self.file), self.line)}"
 
 
-_PACKAGES = tuple(
-    os.path.dirname(path) + os.sep for path in (os.path.dirname(__file__), numpy.__file__)
-)
-_STANDARD_LIBRARY = os.path.dirname(sysconfig.__file__) + os.sep
-
-
-_TEST_RUNNERS = tuple(f"{os.sep}{package}{os.sep}" for package in ("_pytest", "pluggy"))
-_RUNPY = f"{_STANDARD_LIBRARY}runpy.py"  # CPython 3.11 and later have a frozen runpy instead
-
-
-def is_a_runners(frame: Frame) -> bool:
-    """Return whether a call is Python code of memrt, of pytest, or of the program launcher."""
-    file = frame.file or ""
-    is_tests = any(package in file for package in _TEST_RUNNERS)
-    return is_tests or file.startswith((_PACKAGES[0], "<frozen", _RUNPY))
-
-
-def program_frames(frames: Sequence[Frame]) -> Sequence[Frame]:
-    """Return the calls of the program, without the calls of the runner.
-
-    If all calls belong to the runner, all calls are returned.
-    """
-    return [frame for frame in frames if not is_a_runners(frame)] or frames
-
-
-def _is_user_frame(frame: Frame) -> bool:
-    """Return whether a call is Python code outside of memrt, NumPy and the standard library."""
-    if frame.is_native or frame.file is None or frame.file.startswith("<frozen"):
-        return False
-    if frame.file.startswith(_PACKAGES):
-        return False
-    return "site-packages" in frame.file or not frame.file.startswith(_STANDARD_LIBRARY)
+def full_text(frame: Frame) -> str:
+    """Return the text of a call with the whole path of its file."""
+    return str(frame) if frame.is_native else f"{frame.function} at {frame.file}:{frame.line}"
 
 
 @public("memrt.types")
@@ -107,15 +75,21 @@ class Site:
     def place(self) -> Place:
         """Source line of the allocation.
 
-        The line of the innermost call in user code, outside of memrt, NumPy and the standard
-        library. Without such a call, the line of the innermost call.
+        The line of the innermost call in user code: outside of installed packages, the standard
+        library and memrt. Without such a call, the innermost line of a package other than NumPy.
+        Without both, the line of the innermost call.
         """
-        found = self.frames[0]
-        for frame in self.frames:
-            if _is_user_frame(frame):
-                found = frame
-                break
+        found = user_call(self.frames)
         return Place(found.file, found.function, found.line)
+
+    @property
+    def through(self) -> Place | None:
+        """Innermost source line of a library that the user's line calls.
+
+        None if the user's line allocates by itself, or through memrt alone.
+        """
+        found = library_call(self.frames)
+        return None if found is None else Place(found.file, found.function, found.line)
 
     def __str__(self) -> str:
         return str(self.place)
@@ -140,8 +114,29 @@ class Place(NamedTuple):
     line: int
 
     def __str__(self) -> str:
-        line = f":{self.line}" if self.line else ""
-        return f"{self.function or 'code'} at {self.file or 'an unknown file'}{line}"
+        return f"{self.function or 'code'} at {where(self.file or 'an unknown file', self.line)}"
+
+
+def full_place(site: Site | None) -> str | None:
+    """Return the source line of a site with the whole path of its file; None for None."""
+    if site is None:
+        return None
+    file, function, line = site.place
+    end = f":{line}" if line else ""
+    return f"{function or 'code'} at {file or 'an unknown file'}{end}"
+
+
+def site_text(site: Site | None) -> str:
+    """Return the source line of a site, and the line of the library that allocates, if any.
+
+    Such as ``load at app.py:3, through numpy/lib/_npyio_impl.py:400``.
+    """
+    if site is None:
+        return "unknown source line"
+    through = site.through
+    if through is None:
+        return str(site)
+    return f"{site}, through {where(through.file or 'an unknown file', through.line)}"
 
 
 _sites: dict[int, Site] = {}

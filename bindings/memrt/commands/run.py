@@ -10,6 +10,7 @@ import os
 from typing import TYPE_CHECKING
 
 import memrt
+from memrt._tracking.user_code import show_all_frames
 from memrt.commands.output.errors import CommandError
 from memrt.commands.output.options import add_output_options
 from memrt.commands.output.target import Target
@@ -166,6 +167,7 @@ def _recording(arguments: argparse.Namespace, outputs: Outputs, tracked: bool) -
         "name": arguments.name,
         "limit": arguments.limit,
         "outputs": {name: _absolute(getattr(arguments, name)) for name in _OUTPUTS},
+        "all_frames": arguments.all_frames,
     }
     family = Family(child_options) if arguments.children else None
     return Recording(Recorder(settings, tracked), family, outputs, arguments.quiet)
@@ -192,16 +194,22 @@ def add_tracking_options(parser: argparse.ArgumentParser) -> None:
                         help="native calls to record per allocation (default 0)")  # fmt: skip
     parser.add_argument("--sample", metavar="SIZE",
                         help="track about one allocation per SIZE bytes, like 512K")  # fmt: skip
+    parser.add_argument("--all-frames", action="store_true",
+                        help="name the innermost calls, also in libraries, with whole "
+                             "paths")  # fmt: skip
 
 
 def requested_tracking(arguments: argparse.Namespace) -> memrt.debug.tracking:
     """Return a tracking context, not entered, with the settings of the options.
+
+    Sets the form of call stacks for this process.
 
     Raises
     ------
     CommandError
         For an invalid setting.
     """
+    show_all_frames(arguments.all_frames)
     try:
         return memrt.debug.tracking(
             frames=arguments.frames, native=arguments.native, sample=arguments.sample

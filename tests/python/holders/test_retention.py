@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import json
+import os
 import pickle
 import sys
 import threading
@@ -468,12 +469,14 @@ def test_tracked_buffer_has_its_allocation_site(untracked):
     known, unknown = sorted(found(), key=lambda each: each.nbytes)
     assert (unknown.site, unknown.place) == (None, None)
     assert "allocated in" not in repr(unknown)
-    place = f"block at {__file__}:{block.__code__.co_firstlineno + 3}"
+    line = block.__code__.co_firstlineno + 3
+    place = f"block at {os.path.relpath(__file__)}:{line}"
     assert [str(known.place), str(known.holders.place)] == [place] * 2
     assert known.site is not None
     assert known.site.frames[0].function == "block"
     assert repr(known).splitlines()[1].endswith(f"policy kept, allocated in {place}")
-    assert [each["holders"]["place"] for each in found().to_dict()["buffers"]] == [None, place]
+    whole = f"block at {__file__}:{line}"
+    assert [each["holders"]["place"] for each in found().to_dict()["buffers"]] == [None, whole]
     assert early.size + late.size
 
 

@@ -1,24 +1,48 @@
 /** Allocation sites of a recording, with their call stacks. */
 
+const PACKAGES = /^.*\/(?:site|dist)-packages\//;
+
 class Sites {
-  constructor(recorded) {
+  /** With `all`, places are the innermost calls, also in libraries, with whole paths. */
+  constructor(recorded, all) {
+    this.all = all;
     this.frames = recorded.frames;
     this.found = new Map(recorded.sites.map(([site, place, calls]) => [site, { place, calls }]));
+    this.libraries = new Map((recorded.user_calls || []).map(([site, , library]) => [site, library]));
+    const roots = recorded.roots || { project: [], library: [] };
+    this.roots = [...roots.project, ...roots.library];
   }
   place(site) {
+    const calls = this.calls(site);
+    if (this.all) return calls[calls.length - 1];
     const found = this.found.get(site);
     return (found && found.place) || "unknown source line";
   }
+  /** Return the line of a library that allocates for the user's line, or an empty text. */
+  through(site) {
+    const library = this.all ? -1 : this.libraries.get(site) ?? -1;
+    return library < 0 ? "" : this.short(this.frames[library]).replace(/^.* at /, "");
+  }
   calls(site) {
     const found = this.found.get(site);
-    return found ? found.calls.map((i) => this.frames[i]) : ["unknown source line"];
+    return found ? found.calls.map((i) => this.short(this.frames[i])) : ["unknown source line"];
+  }
+  /** Return the text of a call, with a path relative to the project or to a library. */
+  short(call) {
+    const at = call.lastIndexOf(" at ") + 4;
+    if (this.all || at < 4) return call;
+    const file = call.slice(at).replace(PACKAGES, "");
+    const root = this.roots.find((folder) => file.startsWith(folder));
+    return call.slice(0, at) + (root === undefined ? file : file.slice(root.length));
   }
 }
 
 /** Return an allocation site as an element that opens to show its call stack. */
 function siteLink(sites, site) {
   const calls = sites.calls(site).slice().reverse();
-  if (calls.length < 2) return document.createTextNode(sites.place(site));
-  return make("details", {}, make("summary", {}, sites.place(site)),
+  const through = sites.through(site);
+  const text = [sites.place(site), ...(through ? [make("span", { class: "about" }, ` through ${through}`)] : [])];
+  if (calls.length < 2) return make("span", {}, ...text);
+  return make("details", {}, make("summary", {}, ...text),
     make("ol", {}, ...calls.map((call) => make("li", {}, call))));
 }

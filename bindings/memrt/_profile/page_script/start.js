@@ -10,7 +10,7 @@ function charts() {
 
 function show(index) {
   current = documents[index];
-  const sites = new Sites(current);
+  const sites = new Sites(current, $("all-frames").checked);
   overview(current);
   highest(current, sites);
   flame(current, sites);
@@ -21,6 +21,7 @@ function show(index) {
   charts();
 }
 
+$("all-frames").addEventListener("change", () => show(documents.indexOf(current)));
 $("sizes-of").addEventListener("change", () => sizes(current));
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", charts);
 processes();

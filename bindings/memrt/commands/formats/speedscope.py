@@ -11,7 +11,8 @@ import numpy as np
 
 from memrt import __version__
 from memrt._trace.reader import Trace
-from memrt._tracking.sites import Frame, program_frames
+from memrt._tracking.sites import Frame
+from memrt._tracking.user_code import program_frames
 
 SCHEMA = "https://www.speedscope.app/file-format-schema.json"
 _UNKNOWN = Frame("unknown source line", None, 0, 0, False)

@@ -7,12 +7,14 @@ import contextlib
 import os
 import sys
 import time
-from collections import Counter
 from typing import Any
 
 import memrt
 from memrt import _memrt
 from memrt._support.units import human_bytes, human_seconds
+from memrt._tracking.live import LiveBuffer, sites
+from memrt._tracking.live import live as live_buffers
+from memrt._tracking.sites import Place, site_text
 from memrt.commands.output.table import text_table
 from memrt.commands.output.target import Target, written
 
@@ -31,17 +33,17 @@ def summarise_at_exit(policy: memrt.Policy, json_file: Target | None, quiet: boo
     def finish() -> None:
         if os.getpid() != owner:  # a forked child is not the program
             return
-        report = _report(policy, time.perf_counter() - begin)
+        live = live_buffers() if _memrt.tracking_enabled() else None
+        report = _report(policy, time.perf_counter() - begin, live)
         if json_file is not None:
             _write(json_file, {**report, "memory": _memory()})
         if not quiet:
-            _say(_as_text(report))
+            _say(_as_text(report, live))
 
     atexit.register(finish)
 
 
-def _report(policy: memrt.Policy, seconds: float) -> dict[str, Any]:
-    live = memrt.debug.live() if _memrt.tracking_enabled() else None
+def _report(policy: memrt.Policy, seconds: float, live: list[LiveBuffer] | None) -> dict[str, Any]:
     return {
         "program": sys.argv,
         "seconds": seconds,
@@ -74,15 +76,15 @@ def _say(text: str) -> None:
         print(text, file=sys.stderr, flush=True)
 
 
-def _as_text(report: dict[str, Any]) -> str:
+def _as_text(report: dict[str, Any], live: list[LiveBuffer] | None) -> str:
     policy, stats = report["policy"], report["stats"]
     lines = [
         f"memrt {report['memrt']}: policy {policy['name']!r}, alignment {policy['alignment']}, "
         f"{human_seconds(report['seconds'])}",
         text_table(_rows(stats), right=[1]),
     ]
-    if report["live"] is not None:
-        lines += [_live_title(report["live"]), text_table(_live_rows(report["live"]), right=[0, 1])]
+    if live is not None:
+        lines += [_live_title(live), text_table(_live_rows(live), right=[0, 1])]
     return "\n".join(lines)
 
 
@@ -105,21 +107,21 @@ def _precision(error: int) -> str:
     return "exact" if error == 0 else f"within {human_bytes(error)}"
 
 
-def _live_title(live: list[dict[str, Any]]) -> str:
-    places = len({buffer["place"] for buffer in live})
+def _live_title(live: list[LiveBuffer]) -> str:
+    places = len({buffer.place for buffer in live})
     shown = f"; the {_LISTED} allocation sites with most bytes" if places > _LISTED else ""
     return f"live buffers: {len(live):,}{shown}"
 
 
-def _live_rows(live: list[dict[str, Any]]) -> list[tuple[str, ...]]:
-    """Return rows by allocation site, largest sum of bytes first."""
-    sizes: Counter[str] = Counter()
-    blocks: Counter[str] = Counter()
-    for buffer in live:
-        place = buffer["place"] or "unknown source line"
-        sizes[place] += buffer["nbytes"]
-        blocks[place] += 1
+def _live_rows(live: list[LiveBuffer]) -> list[tuple[str, ...]]:
+    """Return rows by source line, largest sum of bytes first.
+
+    The text has the line of a library that allocated the largest buffer of the source line.
+    """
+    texts: dict[Place | None, str] = {}
+    for buffer in sorted(live, key=lambda each: -each.nbytes):
+        texts.setdefault(buffer.place, site_text(buffer.site))
     return [
-        (human_bytes(size), f"{blocks[place]:,}", place)
-        for place, size in sizes.most_common(_LISTED)
+        (human_bytes(round(usage.bytes)), f"{usage.blocks:,.0f}", texts[usage.place])
+        for usage in sites(live)[:_LISTED]
     ]
