@@ -10,9 +10,10 @@ from hostile import HOSTILE
 from playwright.sync_api import expect
 
 SECTIONS = (
-    *("Overview", "Timeline", "Highest observed moment, by allocation site", "Flame graph"),
-    *("Live at the end", "Leaks", "Holders of the largest buffers", "Retention by small views"),
-    *("Sizes", "Memory of the process at the end", "Settings and versions"),
+    *("Findings", "Overview", "Timeline", "Highest observed moment, by allocation site"),
+    *("Flame graph", "Live at the end", "Leaks", "Holders of the largest buffers"),
+    *("Retention by small views", "Sizes", "Memory of the process at the end"),
+    "Settings and versions",
 )
 
 
@@ -160,6 +161,16 @@ def test_sites_show_the_library_and_on_request_all_calls(page):
     page.locator("#all-frames").check()
     expect(page.locator("#highest-table tbody")).to_contain_text("site-packages/numpy")
     expect(page.locator("#highest-table tbody")).not_to_contain_text("through")
+
+
+def test_findings_come_first_with_the_next_step(page, page_of, document):
+    first = page.locator("main section").first
+    assert "lost: 234.4 KiB of " in first.inner_text()
+    assert "retained: " in first.inner_text()
+    assert first.locator("li").count() == len(document["findings"])
+    assert "Next step: " in first.locator("li").first.inner_text()
+    healthy = page_of({**document, "findings": []})
+    assert "No rule found a problem." in healthy.locator("#findings").inner_text()
 
 
 def test_page_shows_leaks_holders_and_retention(page):

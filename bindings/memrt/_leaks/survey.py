@@ -90,6 +90,10 @@ class Survey:
             for subject in by_group.get(group, ()):
                 subject.uses.append(_use(subject, texts[way] if way >= 0 else None, link, nbytes))
 
+    def knows(self, buffer: LiveBuffer) -> bool:
+        """Return whether the search included a buffer."""
+        return buffer.id in self._subjects
+
     def is_lost(self, buffer: LiveBuffer) -> bool:
         """Return whether a live buffer has neither a Python holder nor a named reference of C."""
         return self._subjects[buffer.id].is_lost
@@ -101,6 +105,11 @@ class Survey:
     def describe(self, buffer: LiveBuffer) -> str:
         """Return the holders of a buffer as text: two at most, and whether there are more."""
         return " and ".join(self._subjects[buffer.id].shape)
+
+    def main_holder(self, buffer: LiveBuffer) -> str:
+        """Return the first holder of a buffer as text, and whether there are others."""
+        first, *others = self._subjects[buffer.id].shape
+        return f"{first} and others" if others else first
 
     def lines(self, buffers: Sequence[LiveBuffer]) -> list[str]:
         """Return the number of buffers for each kind of holder, as lines of text.

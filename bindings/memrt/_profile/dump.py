@@ -75,7 +75,7 @@ def _record(why: str) -> Document:
     tracked = _memrt.tracking_enabled() or bool(live())
     recorder = Recorder({"Dump": why}, tracked)
     recorder.stop()
-    return recorder.finish(f"still running: dump {why}", collect=False)
+    return recorder.finish(f"still running: dump {why}", at_end=False)
 
 
 def _write(path: str, document: Document) -> None:

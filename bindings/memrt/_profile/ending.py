@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Callable
-from time import monotonic
+from time import monotonic, perf_counter
 from typing import Any
 
 from memrt import _memrt
 from memrt._holders.report import Holders
-from memrt._holders.retention import retention
+from memrt._holders.retention import Retention, retention
 from memrt._leaks.leaks import LeakGroup, call_lines, group, held, unexpected
 from memrt._leaks.survey import Survey
+from memrt._profile.findings.contents import MOST_BUFFERS, Content, sample_contents
+from memrt._profile.findings.finding import Evidence, Finding
+from memrt._profile.findings.verdict import find_all
 from memrt._support.units import plural
 from memrt._tracking.live import LiveBuffer, live
 
@@ -20,6 +23,8 @@ MOST_HOLDERS = 100
 HOLDERS_SECONDS = 2.0
 SHOWN_HOLDERS = 20
 SHOWN_GROUPS = 100
+MOST_RETAINED = 1000  # buffers that the findings examine
+SHOWN_RETAINED = 100
 
 COLUMNS = (
     *("id", "nbytes", "weight", "refcount", "name", "age", "thread", "policy", "kind"),
@@ -35,21 +40,42 @@ class Ending:
 
     def __init__(self) -> None:
         self.notes: list[str] = []
+        self.listed = perf_counter()
         self.buffers: list[LiveBuffer] = []
         self.total: list[tuple[int, int, int]] = []
         self._looked: dict[int, Holders] = {}
-        self._survey: Survey | None = None
-        self.lost: list[dict[str, Any]] = []
-        self.kept: list[dict[str, Any]] = []
-        self.retention: dict[str, Any] = {"count": 0, "wasted": 0, "buffers": []}
+        self.survey: Survey | None = None
+        self.lost: list[LeakGroup] = []
+        self.kept: list[LeakGroup] = []
+        self.retained = Retention((), 0, 0)
+        self.contents: list[Content] = []
+        self.findings: list[Finding] = []
 
     def look(self, collect: bool = True) -> None:
-        """Collect garbage if `collect` is True, then fill all attributes."""
+        """Collect garbage if `collect` is True, then fill all attributes except `findings`."""
         self._attempt("live buffers", lambda: self._list(collect))
         self._attempt("all allocations", self._count)
         self._attempt("holders", self._hold)
         self._attempt("lost and held buffers", self._sort_out)
         self._attempt("buffers with small views", self._retain)
+        self._attempt("contents of buffers", self._sample)
+
+    def judge(self, evidence: Evidence) -> None:
+        """Fill `findings`: complete the evidence with the end of the program, and apply the rules.
+
+        Parameters
+        ----------
+        evidence : Evidence
+            Figures of the run.
+        """
+        evidence.buffers, evidence.lost, evidence.held = self.buffers, self.lost, self.kept
+        evidence.survey, evidence.retained = self.survey, self.retained.buffers
+        evidence.at_end, evidence.total = self.contents, self.total
+
+        def find() -> None:
+            self.findings = find_all(evidence)
+
+        self._attempt("findings", find)
 
     def _attempt(self, what: str, find: Callable[[], None]) -> None:
         try:
@@ -62,6 +88,7 @@ class Ending:
     def _list(self, collect: bool) -> None:
         if collect:
             gc.collect()
+        self.listed = perf_counter()
         self.buffers = sorted(live(), key=lambda buffer: -buffer.nbytes)
 
     def _count(self) -> None:
@@ -96,7 +123,7 @@ class Ending:
         expected = unexpected(group(self.buffers))
         buffers = [buffer for each in expected for buffer in each.buffers]
         try:
-            survey = self._survey = Survey(buffers)
+            survey = self.survey = Survey(buffers)
         except BaseException:
             self.notes.append(
                 f"{plural(len(buffers), 'buffer')} were not examined, and may be lost."
@@ -104,15 +131,36 @@ class Ending:
             raise
         lost = [buffer for buffer in buffers if survey.is_lost(buffer)]
         ids = {buffer.id for buffer in lost}
-        self.lost = [self._plain(each) for each in group(lost)[:SHOWN_GROUPS]]
-        kept = group(each for each in buffers if each.id not in ids and survey.is_live(each))
-        self.kept = [self._plain(each) for each in kept[:SHOWN_GROUPS]]
+        self.lost = group(lost)
+        self.kept = group(each for each in buffers if each.id not in ids and survey.is_live(each))
+
+    def _retain(self) -> None:
+        self.retained = retention(limit=MOST_RETAINED)
+
+    def _sample(self) -> None:
+        rows = ((each.nbytes, each.address, each.site_number) for each in self.buffers)
+        self.contents = sample_contents(rows, MOST_BUFFERS)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return leaks, holders, retention and findings in the format of a recording."""
+        buffers = [
+            {"why": each.why, "wasted": each.wasted, "lines": str(each.holders).splitlines()}
+            for each in self.retained.buffers[:SHOWN_RETAINED]
+        ]
+        found = self.retained
+        return {
+            "findings": [each.to_dict() for each in self.findings],
+            "lost": [self._plain(each) for each in self.lost[:SHOWN_GROUPS]],
+            "held": [self._plain(each) for each in self.kept[:SHOWN_GROUPS]],
+            "holders": self._holders(),
+            "retention": {"count": found.count, "wasted": found.wasted, "buffers": buffers},
+        }
 
     def _plain(self, each: LeakGroup) -> dict[str, Any]:
         """Return a group as a dict: the calls, the kinds of holders, the largest's holder tree."""
         largest = each.buffers[0]
         lines = call_lines(each, None)
-        lines += [] if self._survey is None else self._survey.lines(each.buffers)
+        lines += [] if self.survey is None else self.survey.lines(each.buffers)
         found = self._looked.get(largest.id)
         return {
             "bytes": each.nbytes,
@@ -121,15 +169,7 @@ class Ending:
             "lines": lines + ([] if found is None else found.tree()),
         }
 
-    def _retain(self) -> None:
-        found = retention()
-        buffers = [
-            {"why": each.why, "wasted": each.wasted, "lines": str(each.holders).splitlines()}
-            for each in found.buffers
-        ]
-        self.retention = {"count": found.count, "wasted": found.wasted, "buffers": buffers}
-
-    def holders(self) -> list[dict[str, Any]]:
+    def _holders(self) -> list[dict[str, Any]]:
         """Return the holder trees of the largest buffers, in the format of a recording."""
         shown = list(self._looked.values())[:SHOWN_HOLDERS]
         return [

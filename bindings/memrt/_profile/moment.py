@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from memrt import _memrt
 from memrt._tracking.live import LiveBuffer
+
+LARGE = 64 * 1024
 
 
 class Moment(NamedTuple):
@@ -19,6 +22,8 @@ class Moment(NamedTuple):
     """Buffers and bytes, by number of the allocation site and path of the scope."""
     by_size: dict[int, tuple[float, float]]
     """Buffers and bytes, by the power of two above the size; 0 for empty ones."""
+    large: Mapping[int, tuple[float, float]] = MappingProxyType({})
+    """Buffers and bytes of buffers of at least LARGE bytes, by number of the site."""
 
     @property
     def blocks(self) -> float:
@@ -57,18 +62,28 @@ def moment_of(t: float, rows: Iterable[tuple[Any, ...]]) -> Moment:
     """Return the sums over rows of `_memrt.live()`, each row multiplied by its sampling weight."""
     places: defaultdict[tuple[int, str | None], list[float]] = defaultdict(lambda: [0.0, 0.0])
     sizes: defaultdict[int, list[float]] = defaultdict(lambda: [0.0, 0.0])
+    large: dict[int, tuple[float, float]] = {}
     for row in rows:
         size, weight = row[_SIZE], row[_WEIGHT]
         for sums in (places[row[_SITE], row[_SCOPE]], sizes[size.bit_length()]):
             sums[0] += weight
             sums[1] += weight * size
+        if size >= LARGE:
+            blocks, nbytes = large.get(row[_SITE], (0.0, 0.0))
+            large[row[_SITE]] = (blocks + weight, nbytes + weight * size)
     return Moment(
         t,
         {key: (blocks, size) for key, (blocks, size) in places.items() if blocks},
         {bits: (blocks, size) for bits, (blocks, size) in sizes.items() if blocks},
+        large,
     )
 
 
-_SIZE, _SCOPE, _SITE, _WEIGHT = map(
-    LiveBuffer._fields.index, ("nbytes", "scope", "site_number", "weight")
+def content_rows(rows: Iterable[tuple[Any, ...]]) -> Iterator[tuple[int, int, int]]:
+    """Return bytes, address and number of the site of rows of `_memrt.live()`."""
+    return ((row[_SIZE], row[_ADDRESS], row[_SITE]) for row in rows)
+
+
+_SIZE, _SCOPE, _SITE, _WEIGHT, _ADDRESS = map(
+    LiveBuffer._fields.index, ("nbytes", "scope", "site_number", "weight", "address")
 )

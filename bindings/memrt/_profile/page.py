@@ -23,6 +23,7 @@ _SCRIPT_PARTS = (
     "elements",
     "table",
     "sites",
+    "findings",
     "charts",
     "overview",
     "timeline",

@@ -13,8 +13,10 @@ from time import perf_counter
 import numpy
 
 import memrt
+from memrt import _memrt
 from memrt._process.account import MEANINGS, process_memory
 from memrt._profile.ending import COLUMNS, Ending
+from memrt._profile.findings.finding import Evidence
 from memrt._profile.moment import Moment
 from memrt._profile.places import MOST, Places
 from memrt._profile.recording import Document
@@ -48,6 +50,7 @@ class Recorder:
         self._sampler = Sampler(self._begin, tracked, keep)
         self._seconds, self._stats = 0.0, stats()
         self._memory: list[_MemoryRow] = []
+        self._last = 0
 
     def start(self) -> None:
         """Start recording."""
@@ -57,22 +60,25 @@ class Recorder:
         """Stop recording. Live buffers are examined later, by finish()."""
         self._seconds = perf_counter() - self._begin
         self._stats = stats()
+        self._last = _memrt.tracking_allocations()
         self._sampler.stop()
         self._memory = _memory_rows()
 
-    def finish(self, ended: str, collect: bool = True) -> Document:
+    def finish(self, ended: str, at_end: bool = True) -> Document:
         """Return the document of the recording. Requires stop() first.
 
         Parameters
         ----------
         ended : str
             How the program ended, in words.
-        collect : bool
-            Whether to collect garbage before live buffers are examined.
+        at_end : bool
+            Whether the program has ended: garbage is collected first, and rules find what to change.
         """
         ending = Ending()
         if self._tracked:
-            ending.look(collect)
+            ending.look(collect=at_end)
+            if at_end:
+                ending.judge(self._evidence(ending.listed))
         return self._document(ending, ended)
 
     def so_far(self, ended: str) -> Document:
@@ -91,6 +97,23 @@ class Recorder:
         """Read once more, and return the document of a program that ``os.exec*`` replaces."""
         self._sampler.read_now()
         return self.so_far("replaced by os.exec*")
+
+    def _evidence(self, listed: float) -> Evidence:
+        """Return the figures of the run; `listed` is the time of the listing at the end."""
+        now, readings = self._stats, self._sampler.timeline.samples
+        later = sorted(each.cached for each in readings[len(readings) // 2 :])
+        delay = listed - self._begin - self._seconds
+        return Evidence(
+            peak=now.peak,
+            live=now.live,
+            last=self._last,
+            delay=delay,
+            moment=self._sampler.moment or Moment(0.0, {}, {}),
+            at_peak=self._sampler.contents,
+            cached=later[len(later) // 2] if later else 0,
+            memory={name: resident or 0 for name, _, resident, _ in self._memory},
+            is_sampled=_memrt.tracking_get()[3] != 0,
+        )
 
     def _document(self, ending: Ending, ended: str) -> Document:
         highest = self._sampler.moment or Moment(0.0, {}, {})
@@ -127,10 +150,7 @@ class Recorder:
                 "rows": rows,
                 "more": len(ending.buffers) - len(rows),
             },
-            "lost": ending.lost,
-            "held": ending.kept,
-            "holders": ending.holders(),
-            "retention": ending.retention,
+            **ending.to_dict(),
         }
 
     def _notes(self, highest: Moment) -> list[str]:

@@ -92,6 +92,16 @@ _INTEGER_OR_NONE = frozenset((int, type(None)))
 _MEMORY: _Shape = [(str, str, _INTEGER_OR_NONE, _INTEGER_OR_NONE)]
 _USER_CALLS: _Shape = [(int, int, int)]
 _ROOTS: _Shape = {"project": [str], "library": [str]}
+_FINDINGS: _Shape = [
+    {
+        "rule": str,
+        "bytes": int,
+        "text": str,
+        "fix": str,
+        "place": _TEXT_OR_NONE,
+        "holder": _TEXT_OR_NONE,
+    }
+]
 _GROUP = {"bytes": int, "buffers": int, "place": _TEXT_OR_NONE, "lines": [str]}
 _DOCUMENT: _Shape = {
     "memrt": str,
@@ -146,6 +156,7 @@ _DOCUMENT: _Shape = {
 _OPTIONAL: dict[str, tuple[_Shape, Any]] = {
     "memory": (_MEMORY, []),
     "user_calls": (_USER_CALLS, []),
+    "findings": (_FINDINGS, []),
     "roots": (_ROOTS, {"project": [], "library": []}),
 }
 """Fields that recordings of earlier releases lack, with the value that stands for their absence."""

@@ -10,7 +10,8 @@ from collections.abc import Callable
 from time import perf_counter, thread_time
 
 from memrt import _memrt
-from memrt._profile.moment import Moment, moment_of, scope_paths
+from memrt._profile.findings.contents import Content, sample_contents
+from memrt._profile.moment import Moment, content_rows, moment_of, scope_paths
 from memrt._profile.timeline import Sample, Scoped, Timeline, largest
 from memrt._stats.snapshot import Stats, stats
 
@@ -19,6 +20,8 @@ REST = 50  # minimum pause after a reading or save, as a multiple of its CPU tim
 MOMENTS_PART = 0.05  # fraction of the program's run time that moments may take
 MOMENTS_GRACE = 0.1  # seconds that moments may take in addition to MOMENTS_PART
 RISE = 1.02  # growth of live bytes since the last moment that triggers another moment
+REVIEW = 0.1  # seconds between moments while live bytes stay at the highest value
+MOST_CONTENTS = 64  # buffers whose contents are sampled at a moment: 1 MiB is read at most
 MOST_SCOPES = 3500  # scopes read at once; a read holds each scope, of at most 4096 scopes
 FIRST_KEEPING = 0.05  # seconds until the first save; later saves follow after the elapsed time
 KEEPING = 0.5  # upper limit of the elapsed time as the pause between two saves, in seconds
@@ -41,6 +44,8 @@ class Sampler:
         self.timeline = Timeline()
         self.moment: Moment | None = None
         """The recorded moment with the most live bytes."""
+        self.contents: list[Content] = []
+        """Sampled contents of the largest buffers of `moment`."""
         self.moments = 0
         """The number of moments taken."""
         self.missed = 0
@@ -50,6 +55,7 @@ class Sampler:
         self._begin, self._tracked, self._keep = begin, tracked, keep
         self._next_keeping = begin + FIRST_KEEPING
         self._highest = 0
+        self._next_review = 0.0
         self._spent = 0.0
         self._cost = 1e-6  # seconds per live block, measured at the last moment
         self._reading = _thread.RLock()  # recursive: a signal handler or finalizer may fork
@@ -134,9 +140,15 @@ class Sampler:
 
     def _take(self, t: float) -> None:
         now = stats()
-        if self._tracked and now.live > self._highest * RISE:
+        if self._tracked and self._is_worth_a_moment(t, now.live):
             self._look(t, now)
         self.timeline.add(Sample(t, now.live, now.cached, resident(), _scoped()))
+
+    def _is_worth_a_moment(self, t: float, live: int) -> bool:
+        """Return whether live bytes rose, or stay at the highest value since the last moment."""
+        if live > self._highest * RISE:
+            return True
+        return live * RISE > self._highest > 0 and t > self._next_review
 
     def _look(self, t: float, now: Stats) -> None:
         """Take a moment, unless the time for moments is used up."""
@@ -144,18 +156,28 @@ class Sampler:
         if self._spent + self._cost * blocks > MOMENTS_PART * t + MOMENTS_GRACE:
             self.missed += 1
             return
+        self._next_review = t + REVIEW
         begin = thread_time()
-        self.consider(moment_of(t, _memrt.live(lambda: scope_paths(_scopes()))))
-        self._highest = now.live
+        rows = _memrt.live(lambda: scope_paths(_scopes()))
+        is_highest = self.consider(moment_of(t, rows))
+        self._highest = max(now.live, self._highest)
         took = thread_time() - begin
-        self._spent += took
         self._cost = took / blocks
+        if is_highest:
+            self.contents = sample_contents(content_rows(rows), MOST_CONTENTS)
+        self._spent += thread_time() - begin
 
-    def consider(self, moment: Moment) -> None:
-        """Count a moment, and keep the moment if it has the most live bytes so far."""
+    def consider(self, moment: Moment) -> bool:
+        """Count a moment, and keep the moment if it has the most live bytes so far, or almost.
+
+        Of two moments with a similar number of bytes, the contents of buffers are complete in the
+        later one. Returns whether the moment is kept.
+        """
         self.moments += 1
-        if self.moment is None or moment.nbytes > self.moment.nbytes:
-            self.moment = moment
+        if self.moment is not None and moment.nbytes * RISE <= self.moment.nbytes:
+            return False
+        self.moment = moment
+        return True
 
 
 def resident() -> int:

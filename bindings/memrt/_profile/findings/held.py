@@ -1,0 +1,117 @@
+"""Rules about memory that is live at the end: lost, growing, or kept by small views."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from typing import Any
+
+from memrt._leaks.advice import COPY, LOST, VIEW, fix_for
+from memrt._leaks.leaks import LeakGroup
+from memrt._profile.findings.finding import Evidence, Finding
+from memrt._support.units import human_bytes, plural
+from memrt._tracking.live import LiveBuffer
+from memrt._tracking.sites import Place, site_text
+
+_LEAST_LOST = 64 * 1024  # bytes
+_LEAST_BUFFERS = 10  # of a growing line
+_LEAST_IN_A_THIRD = 0.15  # part of the buffers that each third of the run must have allocated
+
+
+def find_lost(evidence: Evidence) -> Iterator[Finding]:
+    """Find buffers without any known holder."""
+    for each in evidence.lost:
+        if each.nbytes >= _LEAST_LOST:
+            text = (
+                f"{_part(each.nbytes, evidence.live)} live at the end are lost: no Python object "
+                f"holds {plural(len(each.buffers), 'buffer')} from {_place(each.buffers[0])}"
+            )
+            yield Finding("lost", each.nbytes, text, LOST, _short(each), "no Python object")
+
+
+def find_retained(evidence: Evidence) -> Iterator[Finding]:
+    """Find buffers that only views of a part keep, grouped by line."""
+    groups: defaultdict[Place | None, list[Any]] = defaultdict(list)
+    for each in evidence.retained:
+        groups[each.place].append(each)
+    by_address = {buffer.address: buffer for buffer in evidence.buffers}
+    for place, found in groups.items():
+        wasted = sum(each.wasted for each in found)
+        if not evidence.is_large(wasted):
+            continue
+        kept = sum(each.nbytes for each in found)
+        buffers = [b for each in found if (b := by_address.get(each.holders.address)) is not None]
+        holder = holder_text(evidence, buffers)
+        where = "an unknown source line" if not buffers else _place(buffers[0])
+        text = (
+            f"{_part(kept, evidence.live)} live at the end come from {where}: small views keep "
+            f"{plural(len(found), 'buffer')}{held_by(holder)}; {human_bytes(wasted)} would go if "
+            "the views were copied"
+        )
+        yield Finding("retained", wasted, text, COPY, None if place is None else str(place), holder)
+
+
+def find_growth(evidence: Evidence) -> Iterator[Finding]:
+    """Find lines whose held buffers were allocated until the end of the run."""
+    retained = {each.holders.address for each in evidence.retained}
+    for each in evidence.held:
+        buffers = [buffer for buffer in each.buffers if buffer.address not in retained]
+        nbytes = round(sum(buffer.nbytes * buffer.weight for buffer in buffers))
+        if not evidence.is_large(nbytes) or not _grows(evidence, buffers):
+            continue
+        holder = holder_text(evidence, buffers)
+        text = (
+            f"{_part(nbytes, evidence.live)} live at the end grew until the end: "
+            f"{plural(len(buffers), 'buffer')} from {_place(buffers[0])}{held_by(holder)}"
+        )
+        fix = fix_for((holder or "").replace(VIEW, ""))  # no small views: see find_retained()
+        yield Finding("growth", nbytes, text, fix, _short(each), holder)
+
+
+def _grows(evidence: Evidence, buffers: list[LiveBuffer]) -> bool:
+    """Return whether buffers were allocated until the end, between other allocations.
+
+    Each third of the time from the first of the buffers to the end must have a part of the buffers,
+    by time and by number of allocations. Other allocations must be at least as many, and a quarter
+    of all must be freed. A program that loads data first, or only loads data, does not count.
+    """
+    first = min(buffer.id for buffer in buffers) - 1
+    allocated = evidence.last - first
+    later = sum(buffer.id > first for buffer in evidence.buffers)
+    if len(buffers) < _LEAST_BUFFERS or allocated < 2 * len(buffers) or later > allocated * 0.75:
+        return False
+    ages = [max(buffer.age - evidence.delay, 0.0) for buffer in buffers]
+    numbers = [(buffer.id - first) / allocated for buffer in buffers]
+    return _spread(numbers) and _spread([1 - age / max(*ages, 1e-9) for age in ages])
+
+
+def _spread(parts: list[float]) -> bool:
+    """Return whether numbers from 0 to 1 are in each third of the range."""
+    thirds = Counter(min(max(int(part * 3), 0), 2) for part in parts)
+    return all(thirds[third] >= _LEAST_IN_A_THIRD * len(parts) for third in range(3))
+
+
+def holder_text(evidence: Evidence, buffers: list[LiveBuffer]) -> str | None:
+    """Return the most frequent kind of holder of buffers, or None without a survey."""
+    if evidence.survey is None:
+        return None
+    survey = evidence.survey
+    kinds = Counter(survey.main_holder(buffer) for buffer in buffers if survey.knows(buffer))
+    return kinds.most_common(1)[0][0] if kinds else None
+
+
+def held_by(holder: str | None) -> str:
+    """Return the end of a sentence that names a holder; '' for None."""
+    return "" if holder is None else f", held by {holder}"
+
+
+def _part(nbytes: int, live: int) -> str:
+    return f"{human_bytes(nbytes)} of {human_bytes(max(live, nbytes))}"
+
+
+def _place(buffer: LiveBuffer) -> str:
+    return site_text(buffer.site)
+
+
+def _short(each: LeakGroup) -> str | None:
+    return None if each.place is None else str(each.place)

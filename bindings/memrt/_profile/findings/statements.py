@@ -1,0 +1,65 @@
+"""Read source code: operations and results of the statement at a line."""
+
+from __future__ import annotations
+
+import ast
+import linecache
+from functools import cache
+from typing import NamedTuple
+
+_OPERATIONS = (ast.BinOp, ast.UnaryOp, ast.Compare, ast.Call)
+_DISPLAYS = (ast.Tuple, ast.List, ast.Set)
+_LOOPS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+
+
+class Statement(NamedTuple):
+    """A simple statement of the user's code."""
+
+    line: int
+    """First line."""
+    operations: int
+    """Number of operators and calls, each of which may allocate an array."""
+    results: int
+    """Number of values that the statement keeps."""
+    has_operator: bool
+    """Whether an operator computes a value."""
+    has_loop: bool
+    """Whether a comprehension evaluates parts repeatedly."""
+
+
+@cache
+def _statements(file: str) -> tuple[ast.stmt, ...]:
+    """Return the simple statements of a file; none if the source cannot be read."""
+    try:
+        tree = ast.parse("".join(linecache.getlines(file)))
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return ()
+    return tuple(
+        node for node in ast.walk(tree) if isinstance(node, ast.stmt) and not hasattr(node, "body")
+    )
+
+
+def statement_at(file: str, line: int) -> Statement | None:
+    """Return the simple statement at a line, or None if the source does not show one."""
+    for node in _statements(file):
+        if node.lineno <= line <= (node.end_lineno or node.lineno):
+            return _examined(node)
+    return None
+
+
+def _examined(node: ast.stmt) -> Statement:
+    nodes = list(ast.walk(node))
+    operations = sum(isinstance(each, _OPERATIONS) for each in nodes)
+    value = getattr(node, "value", None)
+    if isinstance(node, ast.Expr) and isinstance(value, ast.Call):
+        operations -= 1  # nothing uses the value of the outermost call
+    results = len(value.elts) if isinstance(value, _DISPLAYS) else 1
+    for target in getattr(node, "targets", []):
+        results = max(results, len(target.elts) if isinstance(target, _DISPLAYS) else 1)
+    return Statement(
+        node.lineno,
+        operations,
+        results,
+        any(isinstance(each, ast.BinOp | ast.UnaryOp) for each in nodes),
+        any(isinstance(each, _LOOPS) for each in nodes),
+    )

@@ -1,0 +1,338 @@
+"""Findings: programs with planted problems, healthy programs, and the limits of each rule."""
+
+import importlib.util
+import subprocess
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+
+import memrt
+import numpy as np
+import pytest
+from gil import needs_gil
+from memrt._leaks.advice import fix_for
+from memrt._profile.findings import contents, usage
+from memrt._profile.findings.contents import Content, sample_contents
+from memrt._profile.findings.finding import Evidence, Finding
+from memrt._profile.findings.held import find_growth, find_lost
+from memrt._profile.findings.statements import statement_at
+from memrt._profile.findings.verdict import find_all
+from memrt._profile.moment import Moment
+from memrt._profile.recording import RecordingError, dumps, loads
+from memrt._tracking import sites
+
+HERE = Path(__file__).parent
+MIB = 1024 * 1024
+
+pytestmark = needs_gil
+
+PLANTED = {
+    "cached_method": ("growth", "(a cached result)"),
+    "callbacks": ("growth", "(closure variable `baseline`)"),
+    "kept_errors": ("growth", "kept by a traceback"),
+    "long_formula": ("temporaries", None),
+    "lost_by_extension": ("lost", "no Python object"),
+    "new_array_each_step": ("repeated", None),
+    "open_figures": ("growth", "pages[...]"),
+    "tables_per_worker": ("duplicates", "workers[...].table"),
+    "thumbnails_of_images": ("retained", "thumbnails[...]"),
+    "unbounded_cache": ("growth", "RESULTS[...]"),
+    "views_in_index": ("retained", "index.tiles[...]"),
+    "wide_image": ("wide", "images"),
+}
+PACKAGES = {"open_figures": "matplotlib", "thumbnails_of_images": "PIL"}
+
+
+def findings_of(script: Path, folder: Path) -> list[dict[str, object]]:
+    """Run a program and return the findings of its recording."""
+    file = folder / "recording"
+    command = [sys.executable, "-m", "memrt", "run", "--quiet", "--record", file, script]
+    subprocess.run(command, check=True, capture_output=True, timeout=120)
+    (document,) = loads(file.read_bytes())
+    assert [note for note in document["notes"] if "incomplete" in note] == []
+    findings: list[dict[str, object]] = document["findings"]
+    return findings
+
+
+def names(folder: str) -> Iterable[str]:
+    return sorted(path.stem for path in (HERE / folder).glob("*.py"))
+
+
+def test_each_planted_program_has_an_expectation():
+    assert list(names("planted")) == sorted(PLANTED)
+
+
+@pytest.mark.parametrize("name", names("planted"))
+def test_first_finding_names_the_planted_line_and_holder(name, tmp_path):
+    package = PACKAGES.get(name)
+    if package is not None and importlib.util.find_spec(package) is None:
+        pytest.skip(f"needs {package}")
+    script = HERE / "planted" / f"{name}.py"
+    lines = script.read_text().splitlines()
+    line = next(number for number, text in enumerate(lines, 1) if text.endswith("# planted"))
+    first = findings_of(script, tmp_path)[0]
+    rule, holder = PLANTED[name]
+    assert first["rule"] == rule
+    assert str(first["place"]).endswith(f"{name}.py:{line}")
+    assert f"{name}.py:{line}" in str(first["text"])
+    assert first["fix"]
+    if holder is None:
+        assert first["holder"] is None
+    else:
+        assert holder in str(first["holder"])
+
+
+@pytest.mark.parametrize("name", names("healthy"))
+def test_healthy_program_has_no_finding(name, tmp_path):
+    assert findings_of(HERE / "healthy" / f"{name}.py", tmp_path) == []
+
+
+# --- The rules, at their limits. ---
+
+
+def evidence(**fields):
+    return Evidence(**{"peak": 10 * MIB, "live": 10 * MIB, "last": 1000, **fields})
+
+
+def rules(found):
+    return [each.rule for each in found]
+
+
+def test_at_most_five_findings_with_most_bytes_first(monkeypatch):
+    found = [Finding("wide", size, "", "") for size in (1, 5, 3, 2, 6, 4)]
+    found.append(Finding("growth", 4, "", ""))
+    monkeypatch.setattr("memrt._profile.findings.verdict._RULES", (lambda _: found,))
+    chosen = [(each.rule, each.bytes) for each in find_all(evidence())]
+    assert chosen == [("growth", 4), ("wide", 6), ("wide", 5), ("wide", 4), ("wide", 3)]
+
+
+def content(address, digest=b"x", narrow="", nbytes=MIB):
+    return Content(address, nbytes, 0, digest, narrow)
+
+
+def test_duplicates_are_of_one_size_and_not_constant():
+    same = [content(1), content(2), content(3)]
+    assert rules(find_all(evidence(at_end=same))) == ["duplicates"]
+    assert find_all(evidence(at_end=same))[0].bytes == 2 * MIB
+    assert find_all(evidence(at_end=[content(1), content(2, nbytes=MIB + 8)])) == []
+    assert find_all(evidence(at_end=[content(1), content(2, b"y")])) == []
+    assert find_all(evidence(at_end=[content(1, b""), content(2, b"")])) == []
+
+
+def test_duplicates_at_peak_and_end_are_one_finding():
+    same = [content(1), content(2)]
+    (found,) = find_all(evidence(at_end=same, at_peak=same))
+    assert "at the end" in found.text
+
+
+def test_small_part_of_the_peak_is_no_finding():
+    same = [content(1), content(2)]
+    assert find_all(evidence(at_end=same, peak=11 * MIB)) == []
+
+
+@pytest.mark.parametrize(("narrow", "part"), [("float32", 0.5), ("int16", 0.75)])
+def test_wide_arrays_state_the_saved_bytes(narrow, part):
+    wide = [content(1, b"a", narrow, 8 * MIB)]
+    (found,) = find_all(evidence(at_end=wide, at_peak=wide))
+    assert (found.rule, found.bytes) == ("wide", part * 8 * MIB)
+    assert narrow in found.fix
+
+
+@pytest.mark.parametrize(
+    ("part", "owner"), [("cached", "memrt keeps"), ("malloc_free", "malloc keeps")]
+)
+def test_fragmentation_counts_free_memory_above_memory_in_use(part, owner):
+    memory = {"arrays": 10 * MIB, "malloc_used": 90 * MIB, part: 100 * MIB}
+    (found,) = find_all(evidence(memory=memory, cached=100 * MIB))
+    assert (found.rule, found.bytes) == ("fragmentation", 100 * MIB)
+    assert owner in found.text
+    assert find_all(evidence(memory={**memory, part: 99 * MIB}, cached=100 * MIB)) == []
+
+
+def test_short_time_of_cached_memory_is_no_fragmentation():
+    assert find_all(evidence(memory={"cached": 100 * MIB}, cached=MIB)) == []
+
+
+@pytest.fixture
+def place(monkeypatch, tmp_path):
+    """Return a function that writes a statement as the source of every site."""
+
+    def write(text):
+        file = tmp_path / f"source{len(list(tmp_path.iterdir()))}.py"
+        file.write_text(text)
+        where = memrt.types.Place(str(file), "f", 1)
+        monkeypatch.setattr(usage, "place_of", lambda site: where if site else None)
+
+    return write
+
+
+@pytest.mark.parametrize(
+    ("statement", "buffers", "expected"),
+    [
+        ("y = a * b + c", 2, True),
+        ("y = a * b + c", 3, True),  # also the old value of y
+        ("y = a * b + c", 4, False),  # more than the operations explain
+        ("y = a * b", 2, False),
+        ("x, y = f(a), f(b)", 2, False),
+        ("kept = [f(a), f(b)]", 2, False),
+        ("kept.append(f(a))", 2, False),
+        ("kept = [a * 2 + b for b in c]", 2, False),
+        ("y = (a * b +", 2, False),  # no valid source
+    ],
+)
+def test_temporaries_are_more_than_the_results_of_a_statement(place, statement, buffers, expected):
+    place(statement)
+    moment = Moment(0.0, {}, {}, {1: (buffers, 8 * MIB)})
+    found = list(usage.find_temporaries(evidence(moment=moment)))
+    assert bool(found) == expected
+    assert list(usage.find_temporaries(evidence(moment=moment, is_sampled=True))) == []
+
+
+@pytest.mark.parametrize(
+    ("statement", "count", "nbytes", "expected"),
+    [
+        ("x = x * 2", 1000, 1000 * MIB, True),
+        ("x = x * 2", 999, 999 * MIB, False),
+        ("x = x * 2", 1000, 1000 * MIB + 1, False),  # not of one size
+        ("x = f(x)", 1000, 1000 * MIB, False),  # no operator
+    ],
+)
+def test_repeated_allocations_have_one_size_and_an_operator(
+    place, statement, count, nbytes, expected
+):
+    place(statement)
+    found = list(usage.find_repeated(evidence(total=[(1, count, nbytes), (0, 5, 5 * MIB)])))
+    assert bool(found) == expected
+
+
+def test_statement_over_lines_has_one_first_line(tmp_path):
+    file = tmp_path / "source.py"
+    file.write_text("def f(a):\n    return (\n        a * 2\n        + a\n    )\n")
+    assert statement_at(str(file), 4).line == 2
+    assert statement_at(str(file), 9) is None
+    assert statement_at("<string>", 1) is None
+
+
+def group(ages, numbers):
+    buffers = tuple(
+        memrt.types.LiveBuffer(
+            number, MIB, 1, None, age, 0, "default", "block", number, None, 0, 1.0, False
+        )
+        for age, number in zip(ages, numbers, strict=True)
+    )
+    return memrt.types.LeakGroup(None, buffers, None)
+
+
+@pytest.mark.parametrize(
+    ("ages", "numbers", "expected"),
+    [
+        (range(12, 0, -1), range(1, 37, 3), True),
+        (range(120, 108, -1), range(1, 37, 3), False),  # loaded at the start
+        (range(12, 0, -1), range(1, 13), False),  # other allocations came later
+        (range(9, 0, -1), range(1, 28, 3), False),  # too few
+    ],
+)
+def test_growth_lasts_until_the_end_between_other_allocations(ages, numbers, expected):
+    held = [group(ages, numbers)]
+    seen = evidence(held=held, last=36, buffers=held[0].buffers)
+    assert bool(list(find_growth(seen))) == expected
+
+
+def test_growth_needs_freed_allocations_between():
+    held = [group(range(12, 0, -1), range(1, 37, 3))]
+    others = group([0] * 24, [n for n in range(1, 37) if n % 3 != 1])
+    seen = evidence(held=held, last=36, buffers=[*held[0].buffers, *others.buffers])
+    assert list(find_growth(seen)) == []
+
+
+def test_small_lost_buffers_are_no_finding():
+    small = memrt.types.LeakGroup(None, group([1], [1]).buffers, None)
+    small = memrt.types.LeakGroup(None, (small.buffers[0]._replace(nbytes=1000),), None)
+    assert list(find_lost(evidence(lost=[small]))) == []
+
+
+# --- Sampled contents. ---
+
+
+def sampled(array):
+    (found,) = sample_contents([(array.nbytes, array.ctypes.data, 7)], 1)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("array", "narrow"),
+    [
+        (np.random.default_rng(0).random(100_000), ""),
+        (np.random.default_rng(0).random(100_000, np.float32).astype(np.float64), "float32"),
+        (np.random.default_rng(0).integers(1, 1000, 100_000), "int16"),
+        (np.random.default_rng(0).integers(1, 2**40, 100_000), ""),
+        (np.random.default_rng(0).random(200_000, np.float32), ""),
+        (np.random.default_rng(0).integers(0, 255, 800_000, np.uint8), ""),
+        (np.arange(100_000) % 2, ""),  # flags
+        (np.where(np.arange(100_000) % 9, 0, np.arange(100_000)), ""),  # mostly zeros
+    ],
+)
+def test_narrow_type_holds_all_sampled_values(array, narrow):
+    found = sampled(array)
+    assert (found.narrow, found.site) == (narrow, 7)
+    assert found.digest == sampled(array.copy()).digest
+
+
+def test_constant_content_has_no_digest():
+    assert sampled(np.ones(100_000)).digest == b""
+    assert sampled(np.zeros(100_000)).digest == b""
+
+
+def test_small_and_unreadable_buffers_have_no_content(monkeypatch):
+    array = np.ones(100_000)
+    assert sample_contents([(1000, array.ctypes.data, 1)], 9) == []
+    assert sample_contents([(MIB, 4096, 1), (MIB, 2**64, 1)], 9) == []
+    monkeypatch.setattr("memrt._process.smaps._open", lambda path: -1)
+    assert sample_contents([(array.nbytes, array.ctypes.data, 1)], 9) == []
+
+
+def test_only_the_largest_buffers_are_read():
+    arrays = [np.ones(40_000 + 8 * i) for i in range(5)]
+    rows = [(each.nbytes, each.ctypes.data, i) for i, each in enumerate(arrays)]
+    assert [each.site for each in sample_contents(rows, 2)] == [4, 3]
+    assert contents.MOST_BUFFERS * 8 * 2048 == 4 * MIB
+
+
+# --- Advice, and the format. ---
+
+
+@pytest.mark.parametrize(
+    ("holder", "part"),
+    [
+        ("`app.tiles[...]`, through a view", ".copy()"),
+        ("`x` in f() a.py:1, kept by a traceback", "__traceback__"),
+        ("`app.f (a cached result)`", "maxsize"),
+        ("`app.g (closure variable `x`)`", "drop the function"),
+        ("a named reference of C code", "release the reference"),
+        ("`app.CACHE[...]`", "weak references"),
+        ("`app.TABLE`", "`del`"),
+        ("an unnamed Python object and an unexplained reference", "leaks --native"),
+        ("no Python object", "leaks --native"),
+    ],
+)
+def test_advice_fits_the_holder(holder, part):
+    assert part in fix_for(holder)
+
+
+def test_invalid_findings_of_a_recording_are_refused(tmp_path):
+    script = tmp_path / "program.py"
+    script.write_text("import numpy as np; a = np.ones(10)")
+    assert findings_of(script, tmp_path) == []
+    (document,) = loads((tmp_path / "recording").read_bytes())
+    del document["findings"]  # as in recordings of earlier releases
+    assert loads(dumps([document]).encode()) == [document]
+    with pytest.raises(RecordingError, match="'text' has an invalid value"):
+        loads(
+            dumps(
+                [{**document, "findings": [{**Finding("x", 1, "", "").to_dict(), "text": 1}]}]
+            ).encode()
+        )
+
+
+def test_place_of_an_unknown_site_is_left_out():
+    assert sites.place_of(0) is None
