@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import glob
 import os
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable
 from contextlib import ContextDecorator
 from dataclasses import dataclass
@@ -18,6 +18,7 @@ import numpy
 from memrt import _memrt
 from memrt._holders.report import Holders
 from memrt._holders.search import holders
+from memrt._leaks.advice import fix_for
 from memrt._leaks.survey import Survey
 from memrt._support.public import public
 from memrt._support.units import human_bytes, human_seconds, plural
@@ -101,7 +102,9 @@ def amount(groups: Iterable[LeakGroup]) -> tuple[int, int]:
     return sum(len(each.buffers) for each in found), sum(each.nbytes for each in found)
 
 
-def describe(groups: list[LeakGroup], survey: Survey | None = None) -> list[str]:
+def describe(
+    groups: list[LeakGroup], survey: Survey | None = None, *, advise: bool = False
+) -> list[str]:
     """Return groups as lines of text.
 
     Each group has the allocation site, the callers, the number of buffers by kind of holder, and
@@ -112,6 +115,8 @@ def describe(groups: list[LeakGroup], survey: Survey | None = None) -> list[str]
     survey : Survey or None
         An existing survey of the buffers of the groups; None: make a survey. If the search for
         holders is refused, the last line has the reason.
+    advise : bool, default False
+        Add a line with the change of the program that frees the buffers.
     """
     shown = groups[:GROUPS_SHOWN]
     refusal = []
@@ -124,6 +129,9 @@ def describe(groups: list[LeakGroup], survey: Survey | None = None) -> list[str]
     for each in shown:
         lines.append(f"  {each}")
         lines += [f"      {line}" for line in _details(each, survey)]
+        if advise and survey is not None:
+            kinds = Counter(map(survey.main_holder, each.buffers))
+            lines.append(f"      fix: {fix_for(kinds.most_common(1)[0][0])}")
     if len(groups) > GROUPS_SHOWN:
         _, rest = amount(groups[GROUPS_SHOWN:])
         left = plural(len(groups) - GROUPS_SHOWN, "more source line")

@@ -18,6 +18,8 @@ ORDER = 0x01020304
 
 TEXT, SITE, POLICY, EVENTS, END = 1, 2, 3, 4, 5
 
+_RECORDING = b'{"format": "memrt recording"'  # start of the files of `run --record`
+
 
 @public("memrt.debug")
 class TraceError(ValueError):
@@ -96,6 +98,10 @@ def collect_events(tables: Tables, order: str) -> NDArray[Any]:
 
 
 def _read_header(path: str, data: bytes) -> Header:
+    if data.startswith(_RECORDING):
+        raise TraceError(
+            f"{path!r} is a recording, not a trace: use `python -m memrt report` for recordings"
+        )
     if data[: len(MAGIC)] != MAGIC:
         what = "is empty" if not data else "is not a trace of memrt"
         raise TraceError(f"{path!r} {what}: record a trace with `python -m memrt trace SCRIPT`")

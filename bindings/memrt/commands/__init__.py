@@ -11,10 +11,12 @@ from types import ModuleType
 
 from memrt._support.import_path import remove_first_path
 from memrt.commands.output.errors import CommandError
+from memrt.commands.programs.hints import Parser, misplaced_hint
 
 _VERBS = {
     "run": "run",
     "leaks": "leaks",
+    "retention": "retention",
     "report": "report",
     "trace": "trace",
     "replay": "replay",
@@ -32,7 +34,7 @@ _VERBS = {
 }
 """Commands, and their modules in this package."""
 
-_RUNNING = ("run", "leaks", "trace")
+_RUNNING = ("run", "leaks", "retention", "trace")
 """Commands that run a program. Words after the options of memrt belong to the program."""
 
 _DESCRIPTION = "memrt: reference-counted memory for NumPy and compiled code."
@@ -44,6 +46,7 @@ examples:
   python -m memrt run --html report.html script.py  write a report about the memory use
   python -m memrt report run.memrt                  make the report of a recording
   python -m memrt leaks script.py                   list live buffers at the end, with holders
+  python -m memrt retention script.py               list large buffers that small views keep
   python -m memrt trace -o FILE script.py           record every allocation in a file
   python -m memrt replay FILE --allocator malloc    repeat the allocations with malloc
   python -m memrt diff FILE FILE                    compare two traces
@@ -86,12 +89,15 @@ def _read(words: list[str]) -> argparse.Namespace:
     verbs = words[:1] if words and words[0] in _VERBS else _VERBS
     whole = parser(verbs=verbs)
     if not words or words[0] not in _RUNNING:
-        return whole.parse_args(words)
+        command = _verb_parser(whole, words[0]) if words and words[0] in _VERBS else None
+        return whole.parse_command(words, command)
     from memrt.commands.programs.program import split_words
 
-    own, program = split_words(_verb_parser(whole, words[0]), words[1:])
-    chosen = whole.parse_args([words[0], *own])
+    command = _verb_parser(whole, words[0])
+    own, program = split_words(command, words[1:])
+    chosen = whole.parse_command([words[0], *own], command)
     chosen.program = program
+    chosen.hints = misplaced_hint(command, program)
     return chosen
 
 
@@ -116,18 +122,19 @@ def _module_of(verb: str) -> ModuleType:
     return import_module(f"memrt.commands.{_VERBS[verb]}")
 
 
-def parser(name: str = "python -m memrt", verbs: Iterable[str] = _VERBS) -> argparse.ArgumentParser:
+def parser(name: str = "python -m memrt", verbs: Iterable[str] = _VERBS) -> Parser:
     """Return the parser of memrt's command line, with `name` as the program name in messages.
 
     A program that runs on memrt shares its process with the modules of commands, so the caller may
     limit the parser to some `verbs`.
     """
-    whole = argparse.ArgumentParser(
+    whole = Parser(
         prog=name,
         description=_DESCRIPTION,
         epilog=_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
+    whole.commands = _VERBS
     commands = whole.add_subparsers(metavar="COMMAND", required=True)
     for verb in verbs:
         module = _module_of(verb)

@@ -53,7 +53,7 @@ def prepare_parser(parser: argparse.ArgumentParser) -> None:
 def execute(arguments: argparse.Namespace) -> None:
     program = program_named(arguments.program)
     program.load()
-    verdict = _Verdict()
+    verdict = _Verdict(arguments.hints)
     requested_tracking(arguments).__enter__()
     memrt.enable()
     try:
@@ -70,8 +70,9 @@ def execute(arguments: argparse.Namespace) -> None:
 class _Verdict:
     """The report at the exit of this process, after the exit functions of the program."""
 
-    def __init__(self) -> None:
+    def __init__(self, hints: list[str]) -> None:
         self.fails = False
+        self._hints = hints
         self._owner = os.getpid()
         atexit.register(self._finish)
 
@@ -81,7 +82,7 @@ class _Verdict:
         found = _find()
         self.fails = found.fails
         with contextlib.suppress(OSError, ValueError, AttributeError):  # stderr may be gone
-            print("\n".join(_lines(found)), file=sys.stderr, flush=True)
+            print("\n".join([*_lines(found), *self._hints]), file=sys.stderr, flush=True)
 
 
 @dataclass(frozen=True)
@@ -120,10 +121,10 @@ def _lines(found: _Found) -> list[str]:
     lines = []
     if found.lost:
         title = f"memrt: lost: {_amount(found.lost)}, held by no Python object"
-        lines += [title, *describe(found.lost, found.survey)]
+        lines += [title, *describe(found.lost, found.survey, advise=True)]
     if found.held:
         title = f"memrt: held at the end: {_amount(found.held)}"
-        lines += [title, *describe(found.held, found.survey)]
+        lines += [title, *describe(found.held, found.survey, advise=True)]
     if found.unexamined:
         title = f"memrt: not examined, may be lost: {_amount(found.unexamined)} ({found.why})"
         lines += [title, *(f"  {each}" for each in found.unexamined[:GROUPS_SHOWN])]

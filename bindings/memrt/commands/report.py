@@ -6,6 +6,7 @@ import argparse
 import os
 
 from memrt._profile.recording import Document, RecordingError, loads
+from memrt._trace.trace_file import MAGIC
 from memrt.commands.output.errors import CommandError
 from memrt.commands.output.options import add_output_options
 from memrt.commands.output.reports import Outputs
@@ -50,7 +51,13 @@ def execute(arguments: argparse.Namespace) -> None:
 def _read(path: str) -> list[Document]:
     try:
         with open(path, "rb") as file:
-            return loads(file.read())
+            data = file.read()
+        if data.startswith(MAGIC):
+            raise CommandError(
+                f"{path!r} is a trace, not a recording: use `python -m memrt replay`, `diff` or "
+                "`convert` for traces"
+            )
+        return loads(data)
     except OSError as error:
         raise CommandError(f"cannot read {path!r}: {error.strerror}") from None
     except RecordingError as error:

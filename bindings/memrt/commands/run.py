@@ -15,7 +15,7 @@ from memrt.commands.output.errors import CommandError
 from memrt.commands.output.options import add_output_options
 from memrt.commands.output.target import Target
 from memrt.commands.programs.program import add_program_arguments, program_named
-from memrt.commands.programs.summary import summarise_at_exit
+from memrt.commands.programs.summary import Summary, summarise_at_exit
 
 if TYPE_CHECKING:
     from memrt.commands.output.reports import Outputs
@@ -99,10 +99,14 @@ def execute(arguments: argparse.Namespace) -> None:
     if arguments.share:
         _share()
     tracked = bool(arguments.track or arguments.html or arguments.record)
+    if not tracked and (arguments.sample is not None or arguments.native):
+        raise CommandError("--sample and --native need tracking: add --track, --html or --record")
     if tracked:
         requested_tracking(arguments).__enter__()  # never left: the reports at exit need tracking
-    recording = None if outputs is None else _recording(arguments, outputs, tracked)
-    summarise_at_exit(policy, json_file=json_file, quiet=arguments.quiet)
+    recording = None
+    if outputs is not None or (tracked and not arguments.quiet):
+        recording = _recording(arguments, outputs, tracked)
+    _summarise(arguments, policy, json_file, recording)
     if arguments.numba:
         _put_numba_on_memrt()
     memrt.enable(policy)
@@ -112,6 +116,26 @@ def execute(arguments: argparse.Namespace) -> None:
     recording.start()
     with recording.program():
         program.run()
+
+
+def _summarise(
+    arguments: argparse.Namespace,
+    policy: memrt.Policy,
+    json_file: Target | None,
+    recording: Recording | None,
+) -> None:
+    """Register the summary. Without a report, the summary names the command that shows more."""
+    has_report = arguments.html is not None or arguments.record is not None
+    summarise_at_exit(
+        Summary(
+            policy,
+            json_file=json_file,
+            quiet=arguments.quiet,
+            findings=None if recording is None else recording.findings,
+            program=[] if has_report else arguments.program,
+            hints=arguments.hints,
+        )
+    )
 
 
 def _set_limit(amount: str) -> None:
@@ -145,7 +169,7 @@ def _continues(arguments: argparse.Namespace) -> bool:
     return folder_before_exec() is not None
 
 
-def _recording(arguments: argparse.Namespace, outputs: Outputs, tracked: bool) -> Recording:
+def _recording(arguments: argparse.Namespace, outputs: Outputs | None, tracked: bool) -> Recording:
     """Return a recording of this process, not started.
 
     With --children, the recording includes child processes, and passes the options on to them.

@@ -52,7 +52,8 @@ def execute(arguments: argparse.Namespace) -> None:
     program.load()
     output = arguments.output or f"{program.name}.{os.getpid()}.memtrace"
     trace = _begin(arguments, output)
-    atexit.register(_finish, trace, os.getpid(), arguments.quiet)
+    hints = [] if arguments.quiet else arguments.hints
+    atexit.register(_finish, trace, os.getpid(), arguments.quiet, hints)
     memrt.enable()
     program.run()
 
@@ -83,7 +84,7 @@ def reason_of(error: Exception) -> str:
     return (error.strerror if isinstance(error, OSError) else None) or str(error)
 
 
-def _finish(trace: memrt.debug.trace, owner: int, quiet: bool) -> None:
+def _finish(trace: memrt.debug.trace, owner: int, quiet: bool, hints: list[str]) -> None:
     """End the trace at exit, after the program's exit functions and before module finalization."""
     if os.getpid() != owner:  # a forked child is not the program
         return
@@ -94,7 +95,7 @@ def _finish(trace: memrt.debug.trace, owner: int, quiet: bool) -> None:
     if stats.recording or (quiet and not stats.lost):
         return
     with contextlib.suppress(OSError, ValueError, AttributeError):  # stderr may be gone
-        print(_summary(trace.path, stats), file=sys.stderr, flush=True)
+        print("\n".join([_summary(trace.path, stats), *hints]), file=sys.stderr, flush=True)
 
 
 def _summary(path: str, stats: TraceStats) -> str:

@@ -43,8 +43,11 @@ def test_run_executes_script_and_prints_summary_to_stderr(script):
     path = str(script(PROGRAM))
     assert result.stdout == f"__main__ {[path, '--its', '-m', 'x']} 100000.0\n"
     assert result.returncode == 0
-    for part in ("policy 'run'", "\n  peak  ", "800,", "blocks allocated", "requests refused"):
+    for part in ("policy 'run'", "\n  peak  ", "800,", "blocks allocated", " freed, 0 resized\n"):
         assert part in result.stderr
+    assert "requests refused" not in result.stderr
+    more = f"more: python -m memrt run --html report.html {path} --its -m x"
+    assert result.stderr.splitlines()[-1] == more
 
 
 def test_run_options_reach_the_policy_and_the_json_file(script, tmp_path):
@@ -188,9 +191,140 @@ def test_run_refuses_the_same_file_for_json_and_record(script, tmp_path):
 def test_run_track_lists_live_buffers_at_the_end(script):
     code = "import numpy as np; kept = np.ones(5000)\nsmall = [np.ones(10) for _ in range(12)]\n"
     lines = run("--track", script(code)).stderr.splitlines()
-    assert lines[-3] == "live buffers: 13"
-    assert lines[-2].startswith("  39.1 KiB   1  ")
-    assert lines[-1].startswith("     960 B  12  ")
+    assert lines[-4] == "live buffers: 13"
+    assert lines[-3].startswith("  39.1 KiB   1  ")
+    assert lines[-2].startswith("     960 B  12  ")
+    assert lines[-1].startswith("more: python -m memrt run --html report.html ")
+
+
+def test_summary_has_the_first_finding_in_at_most_12_lines(script):
+    code = (
+        "import numpy as np\nkept = [np.arange(1e6)[:3] for _ in range(5)]\n"
+        "a = np.ones(9)\nb = np.ones(9)\nc = np.ones(9)\nd = np.ones(9)\n"
+        "try:\n    np.empty(2**45)\nexcept MemoryError:\n    pass\n"
+    )
+    lines = run("--track", script(code), "--html=x").stderr.splitlines()
+    assert len(lines) <= 12
+    assert lines[0].startswith("memrt: retained (1 of 3): 38.1 MiB of 38.1 MiB live at the end ")
+    assert "program.py:2" in lines[0]
+    assert lines[1].startswith("  next step: copy the part ")
+    assert any("1 requests refused" in line for line in lines)
+    assert "the 2 allocation sites with most bytes" in "".join(lines)
+    assert lines[-2].startswith("more: python -m memrt retention ")
+    assert lines[-1] == (
+        "memrt: --html behind the program went to the program: options of memrt precede the program"
+    )
+
+
+def test_report_needs_no_hint_for_more(script, tmp_path):
+    result = run("--record", tmp_path / "file", script("print(1)"))
+    assert "more:" not in result.stderr
+
+
+def test_long_program_is_not_repeated_in_the_hint():
+    lines = run("-c", "print(1)\n").stderr.splitlines()
+    assert lines[-1] == "more: python -m memrt run --html report.html ..."
+
+
+def test_unknown_command_and_option_get_similar_names():
+    for arguments, said in (
+        (["repot", "x"], "unknown command 'repot': did you mean report?\n"),
+        (["zzz"], "unknown command 'zzz'\n"),
+        (["run", "--trakc", "x.py"], "unrecognized arguments: --trakc: did you mean --track?\n"),
+        (["info", "--jsn=3"], "unrecognized arguments: --jsn=3: did you mean --json?\n"),
+        (["info", "x", "y z"], "unrecognized arguments: x 'y z'\n"),
+        (["--hlp"], "unknown command"),
+    ):
+        result = python("-m", "memrt", *arguments)
+        assert (result.returncode, result.stdout) == (2, "")
+        if arguments != ["--hlp"]:
+            assert result.stderr.endswith(said)
+
+
+def test_trace_and_recording_are_told_apart(script, tmp_path):
+    program = script("import numpy as np; np.ones(10)")
+    run("--quiet", "--record", tmp_path / "recording", program)
+    python("-m", "memrt", "trace", "--quiet", "-o", tmp_path / "trace", program)
+    result = python("-m", "memrt", "report", tmp_path / "trace")
+    assert result.returncode == 2
+    assert "is a trace, not a recording: use `python -m memrt replay`" in result.stderr
+    for verb in ("replay", "diff"):
+        files = [tmp_path / "recording"] * (2 if verb == "diff" else 1)
+        result = python("-m", "memrt", verb, *files)
+        assert result.returncode == 2
+        assert "is a recording, not a trace: use `python -m memrt report`" in result.stderr
+
+
+RETAINING = """
+import numpy as np
+class Index:
+    tiles = {}
+def load(number):
+    return np.ones((200, 100)) * number
+for number in range(20):
+    Index.tiles[number] = load(number)[:, :2]
+other = np.ones(50_000)[:10]
+"""
+
+
+def retention(*arguments, **options):
+    return python("-m", "memrt", "retention", *arguments, **options)
+
+
+def test_trace_has_a_hint_for_misplaced_options(script, tmp_path):
+    command = ("-m", "memrt", "trace", "-o", tmp_path / "t", "--force")
+    said = python(*command, script("print(1)"), "--last", "--last", "--other").stderr
+    assert said.endswith("--last behind the program went to the program: options of memrt precede "
+                         "the program\n")  # fmt: skip
+    assert python(*command, "--quiet", script("print(1)"), "--last").stderr == ""
+
+
+@needs_gil
+def test_retention_groups_buffers_by_place_and_holder(script):
+    result = retention(script(RETAINING), "--track")
+    path = script(RETAINING)
+    assert result.stderr.splitlines() == [
+        "memrt: small views keep 21 buffers at the end: 3.4 MiB would go if the views were copied",
+        f"  3.1 MiB in 20 buffers allocated in load at {path}:6",
+        "      kept for views of 62.5 KiB",
+        "      20 x `__main__.Index.tiles[...]`, through a view",
+        "      fix: copy the part where the view is stored, by `.copy()` of the view",
+        result.stderr.splitlines()[5],
+        "      kept for views of 80 B",
+        "      1 x `__main__.other`, through a view",
+        "      fix: copy the part where the view is stored, by `.copy()` of the view",
+    ]
+    assert "through numpy/_core/numeric.py:" in result.stderr.splitlines()[5]
+
+
+@needs_gil
+def test_retention_reports_when_no_view_keeps_a_buffer(script):
+    result = retention(script("import numpy as np, sys\nkept = np.ones(100_000)\nsys.exit(3)"))
+    said = "memrt: no small view keeps a large buffer at the end\n"
+    assert (result.returncode, result.stderr) == (3, said)
+
+
+@needs_gil
+def test_retention_shows_only_the_largest_groups(script):
+    code = "import numpy as np\n" + "".join(
+        f"v{i} = np.empty({20_000 + i})[:1]\n" for i in range(7)
+    )
+    result = retention(script(code))
+    assert result.stderr.splitlines()[-1] == "  and 312.5 KiB in 2 more groups"
+
+
+def test_retention_states_why_views_were_not_examined(script):
+    code = (
+        "import memrt.commands.retention as module\n"
+        "def refuse(**_): raise RuntimeError('no search today')\nmodule.retention = refuse\n"
+    )
+    result = retention(script(code))
+    assert result.stderr == "memrt: views were not examined: no search today\n"
+
+
+def test_forked_child_prints_no_retention(script):
+    code = "import os\nif os.fork() == 0:\n    raise SystemExit\nos.wait()\n"
+    assert retention(script(code)).stderr.count("memrt:") == 1
 
 
 def test_run_numba_option_includes_child_processes():
@@ -339,6 +473,8 @@ def test_unreadable_script_prints_a_single_line_and_exits_2(prepare, tmp_path):
         (["--name", "x" * 64, "-m", "this"], "63 bytes"),
         (["--json", "/no/such/folder/file", "-m", "this"], "/no/such/folder/file"),
         (["--alignment", "many", "-m", "this"], "invalid int"),
+        (["--sample", "1K", "-m", "this"], "add --track"),
+        (["--native", "8", "-m", "this"], "add --track"),
         (["--no-such-option", "x.py"], "--no-such-option"),
     ],
 )
@@ -427,7 +563,9 @@ def test_leaks_prints_lost_buffers_and_holders_of_the_rest(script):
     assert lines[0] == "memrt: lost: 1 buffer, 15.6 KiB, held by no Python object"
     assert lines[1] == f"  15.6 KiB in 1 buffer allocated in <module> at {path}:6"
     assert "memrt: held at the end: 1 buffer, 7.8 KiB" in lines
-    assert lines[-1].endswith("__main__.CACHE['x']")
+    assert lines[-2].endswith("__main__.CACHE['x']")
+    assert lines[-1].startswith("      fix: remove unused entries, ")
+    assert sum(line.startswith("      fix: find the missing release") for line in lines) == 1
     assert "commands" not in result.stderr  # no frame shows how memrt started the program
 
 
@@ -448,7 +586,8 @@ def test_leaks_counts_named_c_references_as_holders(run_program, probe, script):
     assert "memrt: lost" not in result.stderr
     lines = result.stderr.splitlines()
     assert lines[0] == "memrt: held at the end: 1 buffer, 2.9 KiB"
-    assert lines[-1].endswith("C reference 'loader'")
+    assert lines[-2].endswith("C reference 'loader'")
+    assert lines[-1] == "      fix: release the named reference in the C code"
     two = NAMED.replace(
         "buffer = memrt.alloc(3000)\n", "for buffer in memrt.alloc(3000), memrt.alloc(3000):\n"
     )

@@ -100,7 +100,7 @@ def rules(found):
 
 def test_at_most_five_findings_with_most_bytes_first(monkeypatch):
     found = [Finding("wide", size, "", "") for size in (1, 5, 3, 2, 6, 4)]
-    found.append(Finding("growth", 4, "", ""))
+    found.append(Finding("growth", 4, "", "", is_rising=True))
     monkeypatch.setattr("memrt._profile.findings.verdict._RULES", (lambda _: found,))
     chosen = [(each.rule, each.bytes) for each in find_all(evidence())]
     assert chosen == [("growth", 4), ("wide", 6), ("wide", 5), ("wide", 4), ("wide", 3)]
@@ -307,8 +307,8 @@ def test_only_the_largest_buffers_are_read():
         ("`app.tiles[...]`, through a view", ".copy()"),
         ("`x` in f() a.py:1, kept by a traceback", "__traceback__"),
         ("`app.f (a cached result)`", "maxsize"),
-        ("`app.g (closure variable `x`)`", "drop the function"),
-        ("a named reference of C code", "release the reference"),
+        ("`app.g (closure variable `x`)`", "drop the function with"),
+        ("a named reference of C code", "release the named reference"),
         ("`app.CACHE[...]`", "weak references"),
         ("`app.TABLE`", "`del`"),
         ("an unnamed Python object and an unexplained reference", "leaks --native"),

@@ -1,7 +1,7 @@
 """Sample the contents of large buffers: equal contents, and values that fit a narrower type.
 
-At most MOST_BUFFERS buffers are read, 16 KiB of each, so at most 4 MiB. Reads go through /proc, so
-that a free by another thread meanwhile is harmless. Without /proc there are no contents.
+A sample is 16 KiB of a buffer, and MOST_BUFFERS buffers are read at most: 4 MiB. Reads go through
+/proc, so a free by another thread meanwhile is harmless. Systems without /proc give no contents.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def _content(memory: Memory, nbytes: int, address: int, site: int) -> Content | 
 def _narrow_type(sample: bytes) -> str:
     """Return the narrower type for all 8-byte values of a sample, or ''.
 
-    Most zeros, or fewer than three distinct values, are no evidence.
+    Samples with mostly zeros, or with fewer than three distinct values, give ''.
     """
     bits = int.from_bytes(sample, "little")
     is_float, is_integer = bits & _NO_FLOAT32 == 0, bits & _NO_INT16 == 0

@@ -34,10 +34,14 @@ class Finding:
     """Source line in the user's code; None if not known."""
     holder: str | None = None
     """Description of the holders; None if not known."""
+    is_rising: bool = False
+    """Whether a longer run needs more bytes. Such bytes count twice in the order."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields by name, in the format of a recording."""
-        return asdict(self)
+        fields = asdict(self)
+        del fields["is_rising"]
+        return fields
 
 
 @dataclass

@@ -14,6 +14,7 @@ from memrt._tracking.live import LiveBuffer
 from memrt._tracking.sites import Place, site_text
 
 _LEAST_LOST = 64 * 1024  # bytes
+_GROWING_PART = 0.05  # least part of the peak of a growing line
 _LEAST_BUFFERS = 10  # of a growing line
 _LEAST_IN_A_THIRD = 0.15  # part of the buffers that each third of the run must have allocated
 
@@ -26,7 +27,7 @@ def find_lost(evidence: Evidence) -> Iterator[Finding]:
                 f"{_part(each.nbytes, evidence.live)} live at the end are lost: no Python object "
                 f"holds {plural(len(each.buffers), 'buffer')} from {_place(each.buffers[0])}"
             )
-            yield Finding("lost", each.nbytes, text, LOST, _short(each), "no Python object")
+            yield Finding("lost", each.nbytes, text, LOST, _short(each), "no Python object", True)
 
 
 def find_retained(evidence: Evidence) -> Iterator[Finding]:
@@ -48,7 +49,9 @@ def find_retained(evidence: Evidence) -> Iterator[Finding]:
             f"{plural(len(found), 'buffer')}{held_by(holder)}; {human_bytes(wasted)} would go if "
             "the views were copied"
         )
-        yield Finding("retained", wasted, text, COPY, None if place is None else str(place), holder)
+        line = None if place is None else str(place)
+        is_rising = bool(buffers) and _grows(evidence, buffers)
+        yield Finding("retained", wasted, text, COPY, line, holder, is_rising)
 
 
 def find_growth(evidence: Evidence) -> Iterator[Finding]:
@@ -57,7 +60,7 @@ def find_growth(evidence: Evidence) -> Iterator[Finding]:
     for each in evidence.held:
         buffers = [buffer for buffer in each.buffers if buffer.address not in retained]
         nbytes = round(sum(buffer.nbytes * buffer.weight for buffer in buffers))
-        if not evidence.is_large(nbytes) or not _grows(evidence, buffers):
+        if not evidence.is_large(nbytes, _GROWING_PART) or not _grows(evidence, buffers):
             continue
         holder = holder_text(evidence, buffers)
         text = (
@@ -65,7 +68,7 @@ def find_growth(evidence: Evidence) -> Iterator[Finding]:
             f"{plural(len(buffers), 'buffer')} from {_place(buffers[0])}{held_by(holder)}"
         )
         fix = fix_for((holder or "").replace(VIEW, ""))  # no small views: see find_retained()
-        yield Finding("growth", nbytes, text, fix, _short(each), holder)
+        yield Finding("growth", nbytes, text, fix, _short(each), holder, True)
 
 
 def _grows(evidence: Evidence, buffers: list[LiveBuffer]) -> bool:

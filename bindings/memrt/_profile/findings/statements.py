@@ -18,7 +18,7 @@ class Statement(NamedTuple):
     line: int
     """First line."""
     operations: int
-    """Number of operators and calls, each of which may allocate an array."""
+    """Number of operators and calls. Each operator or call may allocate an array."""
     results: int
     """Number of values that the statement keeps."""
     has_operator: bool
@@ -29,7 +29,7 @@ class Statement(NamedTuple):
 
 @cache
 def _statements(file: str) -> tuple[ast.stmt, ...]:
-    """Return the simple statements of a file; none if the source cannot be read."""
+    """Return the simple statements of a file; an empty tuple if the source is unreadable."""
     try:
         tree = ast.parse("".join(linecache.getlines(file)))
     except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -40,7 +40,7 @@ def _statements(file: str) -> tuple[ast.stmt, ...]:
 
 
 def statement_at(file: str, line: int) -> Statement | None:
-    """Return the simple statement at a line, or None if the source does not show one."""
+    """Return the simple statement at a line, or None if the source has no statement there."""
     for node in _statements(file):
         if node.lineno <= line <= (node.end_lineno or node.lineno):
             return _examined(node)
@@ -52,7 +52,7 @@ def _examined(node: ast.stmt) -> Statement:
     operations = sum(isinstance(each, _OPERATIONS) for each in nodes)
     value = getattr(node, "value", None)
     if isinstance(node, ast.Expr) and isinstance(value, ast.Call):
-        operations -= 1  # nothing uses the value of the outermost call
+        operations -= 1  # the statement drops the value of the outermost call
     results = len(value.elts) if isinstance(value, _DISPLAYS) else 1
     for target in getattr(node, "targets", []):
         results = max(results, len(target.elts) if isinstance(target, _DISPLAYS) else 1)

@@ -21,11 +21,10 @@ _RULES: tuple[Callable[[Evidence], Iterable[Finding]], ...] = (
     find_fragmentation,
     find_repeated,
 )
-_RISING = ("lost", "growth")  # memory that a longer run needs more of counts twice
 
 
 def find_all(evidence: Evidence) -> list[Finding]:
     """Return the findings with the most bytes first, at most MOST_FINDINGS."""
     found = [finding for rule in _RULES for finding in rule(evidence)]
-    found.sort(key=lambda each: -each.bytes * (2 if each.rule in _RISING else 1))
+    found.sort(key=lambda each: -each.bytes * (2 if each.is_rising else 1))
     return found[:MOST_FINDINGS]

@@ -1,4 +1,4 @@
-"""Record the program of ``python -m memrt run``, and write reports at the program's end."""
+"""Record the program of ``python -m memrt run``: findings and reports at the program's end."""
 
 from __future__ import annotations
 
@@ -7,24 +7,28 @@ import contextlib
 import os
 import sys
 from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
 
 from memrt._profile.family import Family
 from memrt._profile.recorder import Recorder
 from memrt._profile.recording import Document
 from memrt._support.executing import before_exec
-from memrt.commands.output.reports import Outputs
+
+if TYPE_CHECKING:
+    from memrt.commands.output.reports import Outputs  # pages and pictures need more memory
 
 
 class Recording:
     """Recording of the program in the current process, written after threads and exit functions."""
 
     def __init__(
-        self, recorder: Recorder, family: Family | None, outputs: Outputs, quiet: bool
+        self, recorder: Recorder, family: Family | None, outputs: Outputs | None, quiet: bool
     ) -> None:
         self._recorder, self._family = recorder, family
         self._outputs, self._quiet = outputs, quiet
         self._ended = "ended"
         self._begun = False
+        self._own: Document | None = None
         self._owner = os.getpid()
         atexit.register(self._finish)
 
@@ -60,23 +64,40 @@ class Recording:
 
     def _replace(self) -> None:
         """Write the outputs so far, before ``os.exec*``. A Python program then continues them."""
-        if self._family is not None and os.getpid() == self._owner:
+        if self._family is None or self._outputs is None:
+            return
+        if os.getpid() == self._owner:
             self._outputs.write(self._family.keep(self._recorder.before_exec()))
 
     def _documents(self) -> list[Document]:
         """Return the document of the current process, then the documents of child processes."""
-        own = self._recorder.finish(self._ended)
+        own = self._own_document()
         if self._family is None:
             return [own]
         children, note = self._family.collect()
         own["notes"] += [] if note is None else [note]
         return [own, *children]
 
+    def findings(self) -> list[dict[str, Any]]:
+        """Return the findings after the end of the program; none after a failure."""
+        with contextlib.suppress(Exception, KeyboardInterrupt):
+            findings: list[dict[str, Any]] = self._own_document()["findings"]
+            return findings
+        return []
+
+    def _own_document(self) -> Document:
+        """Return the document of the current process. The first call examines the live buffers."""
+        if self._own is None:
+            if not self._quiet and _is_a_terminal():
+                self._say(["memrt: examining live buffers"])
+            self._own = self._recorder.finish(self._ended)
+        return self._own
+
     def _finish(self) -> None:
         if not self._begun or os.getpid() != self._owner:  # a forked child is not the program
             return
-        if not self._quiet and _is_a_terminal():
-            self._say(["memrt: examining live buffers, and writing the outputs"])
+        if self._outputs is None:
+            return
         try:
             failures = self._outputs.write(self._documents())
         except KeyboardInterrupt:

@@ -1,4 +1,7 @@
-"""Write the summary at the end of ``python -m memrt run``."""
+"""Write the summary at the end of ``python -m memrt run``: the first finding, then the figures.
+
+The summary has at most 12 lines.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,8 @@ import contextlib
 import os
 import sys
 import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any
 
 import memrt
@@ -17,12 +22,31 @@ from memrt._tracking.live import live as live_buffers
 from memrt._tracking.sites import Place, site_text
 from memrt.commands.output.table import text_table
 from memrt.commands.output.target import Target, written
+from memrt.commands.programs.hints import more_line
 
-_LISTED = 10  # allocation sites in the printed summary
+_LISTED = 3  # allocation sites in the printed summary, one fewer for each hint
+
+Findings = list[dict[str, Any]]
 
 
-def summarise_at_exit(policy: memrt.Policy, json_file: Target | None, quiet: bool) -> None:
+@dataclass
+class Summary:
+    """Contents of the summary."""
+
+    policy: memrt.Policy
+    json_file: Target | None = None
+    quiet: bool = False
+    findings: Callable[[], Findings] | None = None
+    """Returns the findings of the recording, at the end; None without tracking."""
+    program: list[str] = field(default_factory=list)
+    """Words of the program for the command that shows more; empty: no such line."""
+    hints: list[str] = field(default_factory=list)
+    """Lines at the end of the summary."""
+
+
+def summarise_at_exit(wanted: Summary) -> None:
     """Register the summary for the exit of this process, after its threads and exit functions."""
+    json_file = wanted.json_file
     if json_file is not None:
         # The end of a program imports nothing.
         import json  # noqa: F401
@@ -34,11 +58,14 @@ def summarise_at_exit(policy: memrt.Policy, json_file: Target | None, quiet: boo
         if os.getpid() != owner:  # a forked child is not the program
             return
         live = live_buffers() if _memrt.tracking_enabled() else None
-        report = _report(policy, time.perf_counter() - begin, live)
+        report = _report(wanted.policy, time.perf_counter() - begin, live)
         if json_file is not None:
             _write(json_file, {**report, "memory": _memory()})
-        if not quiet:
-            _say(_as_text(report, live))
+        if not wanted.quiet:
+            found = [] if wanted.findings is None else wanted.findings()
+            more = [more_line(wanted.program, found)] if wanted.program else []
+            lines = _as_lines(report, live, found, _LISTED - len(wanted.hints))
+            _say("\n".join([*lines, *more, *wanted.hints]))
 
     atexit.register(finish)
 
@@ -76,30 +103,43 @@ def _say(text: str) -> None:
         print(text, file=sys.stderr, flush=True)
 
 
-def _as_text(report: dict[str, Any], live: list[LiveBuffer] | None) -> str:
+def _as_lines(
+    report: dict[str, Any], live: list[LiveBuffer] | None, findings: Findings, listed: int
+) -> list[str]:
     policy, stats = report["policy"], report["stats"]
     lines = [
+        *finding_lines(findings),
         f"memrt {report['memrt']}: policy {policy['name']!r}, alignment {policy['alignment']}, "
         f"{human_seconds(report['seconds'])}",
         text_table(_rows(stats), right=[1]),
     ]
-    if live is not None:
-        lines += [_live_title(live), text_table(_live_rows(live), right=[0, 1])]
-    return "\n".join(lines)
+    if live:
+        rows = _live_rows(live)[:listed]
+        lines += [_live_title(live, listed), text_table(rows, right=[0, 1])]
+    return lines
+
+
+def finding_lines(findings: Findings) -> list[str]:
+    """Return the first finding as lines: the sentence, and the next step."""
+    if not findings:
+        return []
+    first = findings[0]
+    count = "" if len(findings) == 1 else f" (1 of {len(findings)})"
+    return [f"memrt: {first['rule']}{count}: {first['text']}", f"  next step: {first['fix']}"]
 
 
 def _rows(stats: dict[str, int]) -> list[tuple[str, str, str]]:
     def row(label: str, name: str, note: str = "") -> tuple[str, str, str]:
         return (label, human_bytes(stats[name]), note or f"{stats[name]:,} bytes")
 
-    error = stats["peak_error"]
+    blocks = f"{stats['free']:,} freed, {stats['realloc']:,} resized"
+    if stats["failed"]:
+        blocks += f", {stats['failed']:,} requests refused"
     return [
-        row("peak", "peak", f"{stats['peak']:,} bytes, " + _precision(error)),
+        row("peak", "peak", f"{stats['peak']:,} bytes, " + _precision(stats["peak_error"])),
         row("live at the end", "live"),
         row("allocated in total", "total"),
-        ("blocks allocated", f"{stats['alloc']:,}", f"{stats['free']:,} freed"),
-        ("blocks resized", f"{stats['realloc']:,}", ""),
-        ("requests refused", f"{stats['failed']:,}", ""),
+        ("blocks allocated", f"{stats['alloc']:,}", blocks),
     ]
 
 
@@ -107,21 +147,21 @@ def _precision(error: int) -> str:
     return "exact" if error == 0 else f"within {human_bytes(error)}"
 
 
-def _live_title(live: list[LiveBuffer]) -> str:
+def _live_title(live: list[LiveBuffer], listed: int) -> str:
     places = len({buffer.place for buffer in live})
-    shown = f"; the {_LISTED} allocation sites with most bytes" if places > _LISTED else ""
+    shown = f"; the {listed} allocation sites with most bytes" if places > listed else ""
     return f"live buffers: {len(live):,}{shown}"
 
 
 def _live_rows(live: list[LiveBuffer]) -> list[tuple[str, ...]]:
     """Return rows by source line, largest sum of bytes first.
 
-    The text has the line of a library that allocated the largest buffer of the source line.
+    A line of a library is that of the largest buffer of the source line.
     """
     texts: dict[Place | None, str] = {}
     for buffer in sorted(live, key=lambda each: -each.nbytes):
         texts.setdefault(buffer.place, site_text(buffer.site))
     return [
         (human_bytes(round(usage.bytes)), f"{usage.blocks:,.0f}", texts[usage.place])
-        for usage in sites(live)[:_LISTED]
+        for usage in sites(live)
     ]
