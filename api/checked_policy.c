@@ -93,6 +93,13 @@ memrt_status_t memrt__checked_limit_set(memrt_policy_t *policy, memrt_scope_t *s
     return memrt__plain_table.limit_set(policy, scope, bytes);
 }
 
+memrt_status_t memrt__checked_limit_set_soft(memrt_policy_t *policy, memrt_scope_t *scope,
+                                             uint64_t bytes)
+{
+    verify_limited("limit_set_soft", policy, scope);
+    return memrt__plain_table.limit_set_soft(policy, scope, bytes);
+}
+
 memrt_status_t memrt__checked_limit_read(const memrt_policy_t *policy, const memrt_scope_t *scope,
                                          memrt_limit_t *out)
 {

@@ -32,6 +32,7 @@
 #include "runtime/policy/reclaim.h"
 #include "runtime/policy/reference_counts.h"
 #include "runtime/policy/scope.h"
+#include "runtime/policy/soft_limit.h"
 #include "runtime/pressure/pressure.h"
 #include "runtime/report/leak_report.h"
 #include "runtime/report/mappings.h"
@@ -185,7 +186,8 @@
     PLAIN(pressure_remove, memrt__pressure_remove)                                                 \
     PLAIN(memory_stats, memrt__memory_stats_read)                                                  \
     CHECKED(reference_counts, memrt__reference_counts_read)                                        \
-    PLAIN(latency, memrt__latency_read)
+    PLAIN(latency, memrt__latency_read) \
+    CHECKED(limit_set_soft, memrt__soft_limit_set)
 
 /// Properties of both tables, except for `features`, and the features that both tables have.
 #define MEMRT__PROPERTIES                                                                          \

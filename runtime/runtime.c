@@ -1,6 +1,7 @@
 #include "runtime/runtime.h"
 
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "runtime/alloc/heap/central/central_list.h"
@@ -35,6 +36,7 @@
 #include "runtime/policy/reclaim.h"
 #include "runtime/policy/scope.h"
 #include "runtime/policy/scope_tree.h"
+#include "runtime/policy/soft_limit.h"
 #include "runtime/pressure/pressure_thread.h"
 #include "runtime/report/leak_report.h"
 #include "runtime/report/stats_page.h"
@@ -170,11 +172,20 @@ static void start_stats_page(void)
     }
 }
 
-static void start_limit(void)
+/// Set the limit and the soft limit of the process by the environment.
+static void start_limits(void)
 {
+    memrt__limit_start(memrt__pressure_start);
     if (memrt__load_relaxed(&memrt__options.limit) != SIZE_MAX &&
         memrt__limit_follow_option() != MEMRT_OK) {
         memrt__options_warn("MEMRT_LIMIT has no effect: this build of memrt has no counters");
+    }
+    if (memrt__load_relaxed(&memrt__options.soft_limit) != SIZE_MAX &&
+        memrt__soft_limit_follow_option() != MEMRT_OK) {
+        memrt__store_relaxed(&memrt__options.soft_limit, SIZE_MAX);
+        memrt__options_warn(
+            "MEMRT_SOFT_LIMIT must be at most MEMRT_LIMIT, in a build with counters: "
+            "the value is ignored");
     }
 }
 
@@ -187,7 +198,7 @@ static void start_runtime(void)
     memrt__scope_start();
     memrt__dtor_start();
     memrt__tracking_start();
-    start_limit();
+    start_limits();
     /* Fails only without memory; then a child of a threaded process may find locks held. */
     memrt__lock_at_fork(repair_child);
     (void)pthread_atfork(prepare_fork, finish_fork_in_parent, finish_fork_in_child);
@@ -221,6 +232,18 @@ static void rest_gauges(void)
     memrt__thread_cache_drain_others(memrt__self);
 }
 
+/// Set the soft limit of the process to the option's value, or the option back to `before`.
+static memrt_status_t follow_soft_limit(size_t before, const char *value, char *why, size_t length)
+{
+    memrt_status_t status = memrt__soft_limit_follow_option();
+    if (status != MEMRT_OK) {
+        memrt__store_relaxed(&memrt__options.soft_limit, before);
+        snprintf(why, length, "soft_limit must be at most the limit of %zu bytes, got '%.60s'",
+                 memrt__level_limit(&memrt__process), value);
+    }
+    return status;
+}
+
 memrt_status_t memrt__runtime_set_option(const char *name, const char *value, char *why,
                                          size_t length)
 {
@@ -228,9 +251,13 @@ memrt_status_t memrt__runtime_set_option(const char *name, const char *value, ch
     memrt__huge_t before = memrt__huge_of(MEMRT__INHERIT);
     bool was_exact = is_peak_exact(), requested = false;
     size_t limit = memrt__load_relaxed(&memrt__options.limit);
+    size_t soft = memrt__load_relaxed(&memrt__options.soft_limit);
     memrt_status_t status = memrt__options_set(name, value, why, length);
     if (status == MEMRT_OK && limit != memrt__load_relaxed(&memrt__options.limit)) {
         status = memrt__limit_follow_option();
+    }
+    if (status == MEMRT_OK && soft != memrt__load_relaxed(&memrt__options.soft_limit)) {
+        status = follow_soft_limit(soft, value, why, length);
     }
     if (status == MEMRT_OK) {
         memrt__heap_follow(before);

@@ -26,6 +26,7 @@
         .huge_pages = MEMRT__HUGE_LARGE,                                                           \
         .cache_limit = SIZE_MAX,                                                                   \
         .limit = SIZE_MAX,                                                                         \
+        .soft_limit = SIZE_MAX,                                                                    \
         .decay = 500,                                                                              \
         .exact_peak = 0,                                                                           \
         .cuda_sync = 1,                                                                            \
@@ -69,6 +70,10 @@ static const option_row_t rows[] = {
     {"MEMRT_LIMIT", &memrt__option_limit, NULL, &memrt__options.limit, true,
      "maximum bytes of live blocks: K, M, G; 80%: of the memory that the system allows; auto: 90% "
      "less other memory of the process; default none"},
+    {"MEMRT_SOFT_LIMIT", &memrt__option_limit, NULL, &memrt__options.soft_limit, true,
+     "bytes of live blocks from which memory is freed without refusals: K, M, G; 80%: of the "
+     "memory "
+     "that the system allows; auto: 90% of the limit; default none"},
     {"MEMRT_DECAY", &memrt__option_decay, NULL, &memrt__options.decay, true,
      "milliseconds after which unused memory goes back to the system, or never; default 500"},
     {"MEMRT_HUGEPAGES", &memrt__option_huge, NULL, &memrt__options.huge_pages, true,

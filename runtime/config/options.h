@@ -26,6 +26,7 @@ typedef struct memrt__options {
     size_t huge_pages;   ///< atomic; a memrt__huge_t
     size_t cache_limit;  ///< atomic; most bytes of freed large blocks to keep
     size_t limit;        ///< atomic; maximum of live bytes in the process, see MEMRT__LIMIT_AUTO
+    size_t soft_limit;   ///< atomic; soft limit of live bytes in the process, as `limit`
     size_t decay;        ///< atomic; milliseconds that memory is kept unused, or MEMRT__DECAY_NEVER
     size_t exact_peak;   ///< atomic; not 0: peaks see every change, from the time of setting
     size_t share;        ///< atomic; not 0: other processes may read the statistics page

@@ -24,7 +24,20 @@
 /// Bytes that may be admitted before cached memory is measured again, as a signed number. Relaxed.
 static size_t unmeasured;
 
-static memrt__level_t *find_level(const memrt_policy_t *policy, const memrt_scope_t *scope)
+/// Function of memrt__limit_start().
+static void (*wake_thread)(void);
+
+void memrt__limit_start(void (*wake)(void))
+{
+    wake_thread = wake;
+}
+
+void memrt__limit_wake(void)
+{
+    wake_thread();
+}
+
+memrt__level_t *memrt__limit_level(const memrt_policy_t *policy, const memrt_scope_t *scope)
 {
     if (policy != NULL) {
         return &policy->base->level;
@@ -32,21 +45,26 @@ static memrt__level_t *find_level(const memrt_policy_t *policy, const memrt_scop
     return scope == NULL ? &memrt__process : (memrt__level_t *)&scope->level;
 }
 
-/// Set a limit, and have the threads that allocated before follow the limit soon.
-static memrt_status_t set_limit(memrt__level_t *level, size_t bytes)
+memrt_status_t memrt__limit_change(memrt__level_t *level, size_t before, size_t bytes,
+                                   void (*set)(memrt__level_t *level, size_t bytes))
 {
     if (!MEMRT_COUNTERS) {
         return MEMRT_ENOTSUP;
     }
-    if (memrt__level_limit(level) == bytes) {
+    if (before == bytes) {
         return MEMRT_OK; /* each entry of a scope repeats its limit */
     }
-    memrt__level_set_limit(level, bytes);
+    set(level, bytes);
     memrt__store_relaxed(&unmeasured, 0);
     memrt__thread_reap();
     memrt__stats_rest_gauges();
     memrt__thread_cache_drain_others(memrt__thread_or_null());
     return MEMRT_OK;
+}
+
+static memrt_status_t set_limit(memrt__level_t *level, size_t bytes)
+{
+    return memrt__limit_change(level, memrt__level_limit(level), bytes, memrt__level_set_limit);
 }
 
 /// Set the limit of the process. The lock orders the call and memrt__limit_follow_system().
@@ -66,13 +84,12 @@ memrt_status_t memrt__limit_set(memrt_policy_t *policy, memrt_scope_t *scope, ui
     if (policy != NULL && scope != NULL) {
         return MEMRT_EINVAL;
     }
-    memrt__level_t *level = find_level(policy, scope);
+    memrt__level_t *level = memrt__limit_level(policy, scope);
     return level == &memrt__process ? set_process_limit((size_t)bytes)
                                     : set_limit(level, (size_t)bytes);
 }
 
-/// Return the memory that the system allows the process, or SIZE_MAX.
-static size_t find_system_limit(void)
+size_t memrt__limit_of_system(void)
 {
     memrt__os_limit_t limits[MEMRT__OS_LIMITS];
     size_t count = memrt__os_limits(limits), lowest = SIZE_MAX;
@@ -96,34 +113,36 @@ static size_t choose_automatic_limit(size_t allowed)
 /// OPTIONS, and at the start of the runtime.
 static size_t followed;
 
-static bool is_percentage(size_t option)
+bool memrt__limit_is_relative(size_t option)
 {
-    return option - MEMRT__LIMIT_PERCENT - 1 < 100;
+    return option == MEMRT__LIMIT_AUTO || option - MEMRT__LIMIT_PERCENT - 1 < 100;
+}
+
+size_t memrt__limit_choose(size_t option, size_t allowed)
+{
+    return option == MEMRT__LIMIT_AUTO ? choose_automatic_limit(allowed)
+                                       : allowed / 100 * (option - MEMRT__LIMIT_PERCENT);
 }
 
 memrt_status_t memrt__limit_follow_option(void)
 {
     size_t limit = memrt__load_relaxed(&memrt__options.limit);
-    if (limit == MEMRT__LIMIT_AUTO) {
-        followed = find_system_limit();
-        limit = choose_automatic_limit(followed);
-    } else if (is_percentage(limit)) {
-        followed = find_system_limit();
-        limit = followed / 100 * (limit - MEMRT__LIMIT_PERCENT);
+    if (memrt__limit_is_relative(limit)) {
+        followed = memrt__limit_of_system();
+        limit = memrt__limit_choose(limit, followed);
     }
     return set_limit(&memrt__process, limit);
 }
 
 bool memrt__limit_follows_system(void)
 {
-    size_t limit = memrt__load_relaxed(&memrt__options.limit);
-    return MEMRT_COUNTERS && (limit == MEMRT__LIMIT_AUTO || is_percentage(limit));
+    return MEMRT_COUNTERS && memrt__limit_is_relative(memrt__load_relaxed(&memrt__options.limit));
 }
 
 void memrt__limit_follow_system(void)
 {
     memrt__lock(MEMRT__RANK_OPTIONS);
-    if (memrt__limit_follows_system() && find_system_limit() != followed) {
+    if (memrt__limit_follows_system() && memrt__limit_of_system() != followed) {
         (void)!memrt__limit_follow_option(); /* fails only without counters */
     }
     memrt__unlock(MEMRT__RANK_OPTIONS);
@@ -142,22 +161,26 @@ memrt_status_t memrt__limit_read(const memrt_policy_t *policy, const memrt_scope
     if ((policy != NULL && scope != NULL) || out->struct_size < sizeof(out->struct_size)) {
         return MEMRT_EINVAL;
     }
-    const memrt__level_t *level = find_level(policy, scope);
+    const memrt__level_t *level = memrt__limit_level(policy, scope);
     memrt_stats_t stats = {.struct_size = sizeof(stats)};
     memrt__stats_read(level, &stats);
     memrt_limit_t limit = {.struct_size = out->struct_size,
                            .limit = memrt__level_limit(level),
                            .live = stats.live,
-                           .held = read_held(level, stats.live)};
+                           .held = read_held(level, stats.live),
+                           .soft = memrt__level_soft(level),
+                           .rises = memrt__load_relaxed(&level->soft_rises)};
     memcpy(out, &limit, memrt__size_min(out->struct_size, sizeof(limit)));
     return MEMRT_OK;
 }
 
-/// Release cached memory if cached and live bytes together exceed the limit of the process, and
-/// enough is cached to be worth the work. Allow admissions of half the rest before the next call.
+/// Release cached memory if cached and live bytes together exceed the limit or soft limit of the
+/// process, and enough is cached to be worth the work. Allow admissions of half the rest before the
+/// next call.
 static void bound_cached_memory(size_t limit)
 {
-    size_t cached = memrt__policy_cached(NULL), room = memrt__level_room(&memrt__process);
+    size_t cached = memrt__policy_cached(NULL), used = memrt__level_used(&memrt__process);
+    size_t room = (ptrdiff_t)used < 0 ? limit : limit - memrt__size_min(used, limit);
     if (cached > room && cached > limit / CACHED_SHARE) {
         cached -= memrt__size_min(cached, memrt__policy_release_unused());
     }
@@ -169,10 +192,19 @@ static void bound_cached_memory(size_t limit)
 /// time. Live and cached bytes together grow by no more than the admitted bytes and their rounding.
 static void note_admission(size_t bytes)
 {
-    size_t limit = memrt__level_limit(&memrt__process);
+    size_t limit = memrt__level_lowest_limit(&memrt__process);
     if (limit != SIZE_MAX &&
         (ptrdiff_t)memrt__fetch_add_relaxed(&unmeasured, (size_t)0 - bytes) < (ptrdiff_t)bytes) {
         bound_cached_memory(limit);
+    }
+}
+
+/// Wake the pressure thread if a promise exceeded a soft limit.
+static void wake_at_rise(void)
+{
+    if (MEMRT__UNLIKELY(memrt__load_relaxed(&memrt__soft_noted) != 0) &&
+        memrt__cas_relaxed(&memrt__soft_noted, 1, 0)) {
+        memrt__limit_wake();
     }
 }
 
@@ -182,7 +214,9 @@ bool memrt__limit_ensure_slow(memrt__shard_t *shard, memrt__account_t *account, 
         return true;
     }
     note_admission(bytes + MEMRT__QUANTUM_MAX); /* may end promises, so the new one comes last */
-    return memrt__gauge_ensure(shard, account, bytes, false);
+    bool fits = memrt__gauge_ensure(shard, account, bytes, false);
+    wake_at_rise();
+    return fits;
 }
 
 /// Admit a block if the limits have room now.
@@ -238,6 +272,7 @@ bool memrt__limit_admit_slow(memrt__account_t *account, size_t bytes)
     bool admitted = try_admit(account, bytes) || recall_and_admit(account, bytes);
     if (admitted) {
         note_admission(bytes);
+        wake_at_rise();
     }
     return admitted;
 }

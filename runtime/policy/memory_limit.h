@@ -19,11 +19,36 @@ memrt_status_t memrt__limit_set(memrt_policy_t *policy, memrt_scope_t *scope,
 memrt_status_t memrt__limit_read(const memrt_policy_t *policy, const memrt_scope_t *scope,
                                  memrt_limit_t *out) MEMRT_MUST_CHECK;
 
+/// Have `wake` called after a promise above a soft limit, and after a soft limit was set. Before
+/// the first limit is set.
+void memrt__limit_start(void (*wake)(void));
+
+/// Call the function of memrt__limit_start().
+void memrt__limit_wake(void);
+
+/// Return the aggregate of a policy, of a scope, or of the process if both are NULL.
+memrt__level_t *memrt__limit_level(const memrt_policy_t *policy, const memrt_scope_t *scope);
+
+/// Change a limit or soft limit from `before` to `bytes` by `set`, and have the threads that
+/// allocated before follow soon.
+memrt_status_t memrt__limit_change(memrt__level_t *level, size_t before, size_t bytes,
+                                   void (*set)(memrt__level_t *level, size_t bytes));
+
+/// Return the memory that the system allows the process, or SIZE_MAX.
+size_t memrt__limit_of_system(void);
+
+/// Return whether an option value is "auto" or a percentage.
+bool memrt__limit_is_relative(size_t option);
+
+/// Return the bytes of an option value that is "auto" or a percentage, if the system allows
+/// `allowed` bytes.
+size_t memrt__limit_choose(size_t option, size_t allowed);
+
 /// Set the limit of the process to the option's value. "auto" and percentages refer to the present
 /// limit of the system. Failure: MEMRT_ENOTSUP in a build without counters.
 memrt_status_t memrt__limit_follow_option(void) MEMRT_MUST_CHECK;
 
-/// Return true for a process limit of "auto" or a percentage.
+/// Return true for a process limit or soft limit of "auto" or a percentage.
 bool memrt__limit_follows_system(void);
 
 /// Adapt a process limit of "auto" or a percentage to a changed system limit. Takes the lock of

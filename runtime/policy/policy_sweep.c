@@ -115,7 +115,7 @@ static void collect_dead_subpolicies(const memrt_policy_t *base, memrt_policy_t 
 static void destroy_policy(memrt_policy_t *policy)
 {
     MEMRT__KEEP_ERRNO;
-    memrt__level_set_limit(&policy->level, SIZE_MAX);
+    memrt__level_end_limits(&policy->level);
     if (!memrt__policy_is_subpolicy(policy)) {
         memrt__allocator_destroy(&policy->allocator);
     }

@@ -229,6 +229,15 @@ bool memrt__reclaim(const memrt__account_t *account, size_t wanted, memrt__attem
     return done;
 }
 
+void memrt__reclaim_until(size_t wanted, memrt__attempt_fn attempt, void *context)
+{
+    if (!in_round) {
+        in_round = true;
+        (void)run_round(wanted, attempt, context);
+        in_round = false;
+    }
+}
+
 void memrt__reclaim_forked(void)
 {
     for (size_t i = 0; i < MEMRT_RECLAIM_MAX; i++) {

@@ -104,7 +104,7 @@ bool memrt__scope_tree_destroy_unused(void)
     if (scope->parent != NULL) {
         memrt__scope_release(scope->parent);
     }
-    memrt__level_set_limit(&scope->level, SIZE_MAX);
+    memrt__level_end_limits(&scope->level);
     free(scope);
     return true;
 }
@@ -147,8 +147,8 @@ static void end_limits(memrt_scope_t *scope)
     memrt__lock(MEMRT__RANK_POLICIES);
     memrt_scope_t *at = memrt__scope_tree_has(scope) ? scope : NULL;
     for (; at != NULL; at = at->parent) {
-        if (memrt__level_limit(&at->level) != SIZE_MAX && !is_in_use(at)) {
-            memrt__level_set_limit(&at->level, SIZE_MAX);
+        if (memrt__level_has_limits(&at->level) && !is_in_use(at)) {
+            memrt__level_end_limits(&at->level);
         }
     }
     memrt__unlock(MEMRT__RANK_POLICIES);

@@ -7,6 +7,7 @@
 #include "runtime/base/size.h"
 #include "runtime/os/lock.h"
 #include "runtime/os/os.h"
+#include "runtime/policy/soft_limit.h"
 #include "runtime/pressure/headroom.h"
 #include "runtime/pressure/pressure_callbacks.h"
 #include "runtime/pressure/pressure_thread.h"
@@ -23,13 +24,15 @@ memrt_status_t memrt__pressure_read(memrt_pressure_t *out)
     memrt__unlock(MEMRT__RANK_PRESSURE);
     memrt_pressure_level_t level =
         memrt__pressure_update(&state, room.permille, MEMRT_PRESSURE_NONE, memrt__os_now_ns());
+    size_t above = memrt__load_relaxed(&memrt__soft_limits_above);
     memrt_pressure_t pressure = {.struct_size = out->struct_size,
-                                 .level = level,
+                                 .level = memrt__pressure_raise(level, above),
                                  .source = source,
                                  .limit = room.limit,
                                  .used = room.used,
                                  .headroom = room.limit > room.used ? room.limit - room.used : 0,
-                                 .of = room.of};
+                                 .of = room.of,
+                                 .above_soft = above};
     memcpy(out, &pressure, memrt__size_min(out->struct_size, sizeof(pressure)));
     return MEMRT_OK;
 }

@@ -91,6 +91,14 @@ bool memrt__pressure_callbacks_remove(uint64_t id, bool wait)
     return true;
 }
 
+void memrt__pressure_callbacks_renew(void)
+{
+    MEMRT__ASSERT_HELD(MEMRT__RANK_PRESSURE);
+    for (size_t i = 0; i < MEMRT_PRESSURE_CALLBACKS; i++) {
+        entries[i].seen = MEMRT_PRESSURE_NONE;
+    }
+}
+
 bool memrt__pressure_callbacks_begin(size_t *at, memrt_pressure_level_t level,
                                      memrt__pressure_call_t *out)
 {

@@ -33,6 +33,9 @@ uint64_t memrt__pressure_callbacks_add(memrt_pressure_callback callback, void *c
 /// running call, except on the thread of the call; the wait releases the lock.
 bool memrt__pressure_callbacks_remove(uint64_t id, bool wait);
 
+/// Have callbacks called again for the level in force: there is a new reason.
+void memrt__pressure_callbacks_renew(void);
+
 /// Call of a callback.
 typedef struct memrt__pressure_call {
     memrt_pressure_callback callback;

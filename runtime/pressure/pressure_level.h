@@ -1,6 +1,7 @@
 #ifndef MEMRT_PRESSURE_PRESSURE_LEVEL_H
 #define MEMRT_PRESSURE_PRESSURE_LEVEL_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 #include <memrt/process/pressure.h>
@@ -21,5 +22,12 @@ uint32_t memrt__pressure_permille(uint64_t used, uint64_t limit);
 /// the level in force.
 memrt_pressure_level_t memrt__pressure_update(memrt__pressure_state_t *state, uint32_t permille,
                                               memrt_pressure_level_t signal, uint64_t now);
+
+/// Return `level`, raised to medium if `above` soft limits are exceeded.
+static inline memrt_pressure_level_t memrt__pressure_raise(memrt_pressure_level_t level,
+                                                           size_t above)
+{
+    return above != 0 && level < MEMRT_PRESSURE_MEDIUM ? MEMRT_PRESSURE_MEDIUM : level;
+}
 
 #endif

@@ -13,6 +13,7 @@
 #include "runtime/os/pressure_source.h"
 #include "runtime/policy/memory_limit.h"
 #include "runtime/policy/policy_allocators.h"
+#include "runtime/policy/soft_limit.h"
 #include "runtime/pressure/headroom.h"
 #include "runtime/pressure/pressure_callbacks.h"
 
@@ -32,13 +33,15 @@ static memrt_pressure_source_t source_kind;
 
 bool memrt__pressure_is_wanted(void)
 {
-    return memrt__load_relaxed(&memrt__pressure_callbacks) != 0 || memrt__limit_follows_system();
+    return memrt__load_relaxed(&memrt__pressure_callbacks) != 0 || memrt__limit_follows_system() ||
+           memrt__soft_limit_exists();
 }
 
 /// Reset what the thread found, when no thread serves.
 static void forget_findings(void)
 {
     memrt__store_relaxed(&memrt__pressure_runs, 0);
+    memrt__store_relaxed(&memrt__soft_limits_above, 0);
     source_kind = MEMRT_PRESSURE_HEADROOM;
     state = (memrt__pressure_state_t){0};
 }
@@ -56,10 +59,16 @@ static bool is_serving(uint64_t mine)
     return turn == mine && memrt__pressure_is_wanted();
 }
 
+/// Return the number of exceeded soft limits.
+static size_t get_above(void)
+{
+    return memrt__load_relaxed(&memrt__soft_limits_above);
+}
+
 /// Sleep until the next check. Under the lock.
 static void sleep_one_period(uint64_t mine, uint32_t permille)
 {
-    uint64_t period = permille >= NEAR ? PERIOD_NEAR : PERIOD;
+    uint64_t period = permille >= NEAR || get_above() != 0 ? PERIOD_NEAR : PERIOD;
     uint64_t until = memrt__os_now_ns() + period;
     int status = 0;
     while (turn == mine && !hurried && status != ETIMEDOUT) {
@@ -136,25 +145,41 @@ static uint32_t check_level(service_t *service)
     }
     source_kind = service->source.kind;
     memrt_pressure_level_t before = service->level;
-    service->level = memrt__pressure_update(&state, room.permille, signal, memrt__os_now_ns());
+    service->level = memrt__pressure_raise(
+        memrt__pressure_update(&state, room.permille, signal, memrt__os_now_ns()), get_above());
     release_memory(service->turn, before, service->level);
     call_callbacks(service->turn, service->level);
     return room.permille;
 }
 
-static void follow_limit(void)
+static void follow_limits(void)
 {
     memrt__unlock(MEMRT__RANK_PRESSURE);
     memrt__limit_follow_system();
+    memrt__soft_limit_follow();
     memrt__lock(MEMRT__RANK_PRESSURE);
+}
+
+/// Handle rises above soft limits. Reclaim callbacks run, so a fork does not wait meanwhile.
+static void handle_soft_limits(uint64_t mine)
+{
+    begin_away();
+    bool risen = memrt__soft_limits_handle();
+    end_away(mine);
+    if (turn == mine && risen) {
+        memrt__pressure_callbacks_renew();
+    }
 }
 
 /// Serve until there is no work, or another thread stops this thread. Under the lock.
 static void serve(service_t *service)
 {
     while (is_serving(service->turn)) {
-        follow_limit();
+        follow_limits();
         uint32_t permille = 0;
+        if (turn == service->turn) {
+            handle_soft_limits(service->turn);
+        }
         if (memrt__load_relaxed(&memrt__pressure_callbacks) != 0 && turn == service->turn) {
             permille = check_level(service);
         }

@@ -9,18 +9,18 @@
 #include "runtime/pressure/pressure_level.h"
 
 /// Pressure thread: computes the level of memory pressure, calls the callbacks of the program at a
-/// change of the level, and adapts the memory limit "auto" to the limits of the system. The thread
-/// is separate from the purger, because a callback may take long, and the purger must return memory
-/// to the system meanwhile.
+/// change of the level, frees memory above soft limits, and adapts the memory limit "auto" to the
+/// limits of the system. The thread is separate from the purger, because a callback may take long,
+/// and the purger must return memory to the system meanwhile.
 ///
-/// Invariant: at most one pressure thread serves, and only while there is work: a callback, or the
-/// limit "auto". A fork and process exit end the thread first. Neither waits for a running
-/// callback.
+/// Invariant: at most one pressure thread serves, and only while there is work: a callback, a soft
+/// limit, or the limit "auto". A fork and process exit end the thread first. Neither waits for a
+/// running callback.
 
 /// 1 while a thread serves, otherwise 0. Relaxed; written under the lock of rank PRESSURE.
 extern size_t memrt__pressure_runs;
 
-/// Return whether the thread has work: callbacks, or a limit that follows the system.
+/// Return whether the thread has work: callbacks, soft limits, or a limit that follows the system.
 bool memrt__pressure_is_wanted(void);
 
 /// Start the thread if there is work. Takes the lock of rank PRESSURE. No effect during a fork, and

@@ -9,6 +9,8 @@
 memrt__level_t memrt__process;
 size_t memrt__limited_levels;
 size_t memrt__limit_changes;
+size_t memrt__soft_limits;
+size_t memrt__soft_noted;
 
 void memrt__level_raise_peaks(memrt__level_t *level, size_t rise)
 {
@@ -66,19 +68,50 @@ void memrt__level_mark_several_gauges(memrt__level_t *level)
     }
 }
 
+/// Store a limit plus 1. Returns the change of the number of limits: 1, 0 or -1.
+static size_t store_bound(size_t *bound, size_t now)
+{
+    size_t before;
+    do {
+        before = memrt__load_relaxed(bound);
+    } while (!memrt__cas_relaxed(bound, before, now));
+    return (size_t)(now != 0) - (size_t)(before != 0);
+}
+
 void memrt__level_set_limit(memrt__level_t *level, size_t limit)
 {
-    size_t now = limit + 1, before;
-    do {
-        before = memrt__load_relaxed(&level->limit);
-    } while (!memrt__cas_relaxed(&level->limit, before, now));
-    memrt__fetch_add_relaxed(&memrt__limited_levels, (size_t)(now != 0) - (size_t)(before != 0));
+    memrt__fetch_add_relaxed(&memrt__limited_levels, store_bound(&level->limit, limit + 1));
     memrt__fetch_add_release(&memrt__limit_changes, 1);
+}
+
+void memrt__level_set_soft(memrt__level_t *level, size_t soft)
+{
+    size_t change = store_bound(&level->soft, soft + 1);
+    memrt__fetch_add_relaxed(&memrt__limited_levels, change);
+    memrt__fetch_add_relaxed(&memrt__soft_limits, change);
+    memrt__store_relaxed(&level->soft_state, MEMRT__SOFT_BELOW);
+    memrt__fetch_add_release(&memrt__limit_changes, 1);
+}
+
+bool memrt__level_has_limits(const memrt__level_t *level)
+{
+    return memrt__load_relaxed(&level->limit) != 0 || memrt__load_relaxed(&level->soft) != 0;
+}
+
+void memrt__level_end_limits(memrt__level_t *level)
+{
+    memrt__level_set_limit(level, SIZE_MAX);
+    memrt__level_set_soft(level, SIZE_MAX);
 }
 
 size_t memrt__level_limit(const memrt__level_t *level)
 {
     return memrt__load_relaxed(&level->limit) - 1;
+}
+
+size_t memrt__level_soft(const memrt__level_t *level)
+{
+    return memrt__load_relaxed(&level->soft) - 1;
 }
 
 size_t memrt__level_used(const memrt__level_t *level)
@@ -128,6 +161,62 @@ bool memrt__level_promise(memrt__level_t *level, size_t bytes)
     return true;
 }
 
+static bool exceeds(size_t used, size_t bound)
+{
+    return (ptrdiff_t)used > 0 && used > bound;
+}
+
+/// Note a use above the soft limit, unless a rise is noted or counted already. The acquire load of
+/// `promised` partners with a report, which changes `flushed` first. So the sum misses no bytes.
+static void note_soft_in_one(memrt__level_t *level)
+{
+    size_t promised = memrt__load_acquire(&level->promised);
+    if (exceeds(promised + memrt__load_relaxed(&level->flushed), memrt__level_soft(level)) &&
+        memrt__load_relaxed(&level->soft_state) == MEMRT__SOFT_BELOW &&
+        memrt__cas_relaxed(&level->soft_state, MEMRT__SOFT_BELOW, MEMRT__SOFT_NOTED)) {
+        memrt__store_relaxed(&memrt__soft_noted, 1);
+    }
+}
+
+void memrt__level_note_soft(memrt__level_t *level)
+{
+    for (; level != NULL; level = level->up) {
+        note_soft_in_one(level);
+    }
+}
+
+/// Return the use after the caller changed `soft_state`. A promise either comes later than the
+/// first addition and finds the new state, by its own acquire addition, or is part of the result.
+static size_t read_use_after_change(memrt__level_t *level)
+{
+    memrt__fetch_add_release(&level->promised, 0);
+    size_t promised = memrt__fetch_add_acquire(&level->promised, 0);
+    return promised + memrt__load_relaxed(&level->flushed);
+}
+
+bool memrt__level_is_low(const memrt__level_t *level)
+{
+    size_t soft = memrt__level_soft(level);
+    return !exceeds(memrt__level_used(level), soft - soft / 20);
+}
+
+bool memrt__level_update_soft(memrt__level_t *level)
+{
+    size_t soft = memrt__level_soft(level), state = memrt__load_relaxed(&level->soft_state);
+    if (soft == SIZE_MAX || (state == MEMRT__SOFT_ABOVE && !memrt__level_is_low(level))) {
+        return false;
+    }
+    if (state != MEMRT__SOFT_NOTED) {
+        memrt__store_relaxed(&level->soft_state, MEMRT__SOFT_BELOW);
+        if (!exceeds(read_use_after_change(level), soft)) {
+            return false;
+        }
+    }
+    memrt__store_relaxed(&level->soft_state, MEMRT__SOFT_ABOVE);
+    memrt__fetch_add_relaxed(&level->soft_rises, 1);
+    return true;
+}
+
 void memrt__level_keep_promise(memrt__level_t *level, size_t bytes)
 {
     for (; level != NULL; level = level->up) {
@@ -147,6 +236,7 @@ size_t memrt__level_lowest_limit(const memrt__level_t *level)
     size_t lowest = SIZE_MAX;
     for (; level != NULL; level = level->up) {
         lowest = memrt__size_min(lowest, memrt__level_limit(level));
+        lowest = memrt__size_min(lowest, memrt__level_soft(level));
     }
     return lowest;
 }

@@ -22,6 +22,13 @@ typedef struct memrt__sums {
     size_t realloc, failed;
 } memrt__sums_t;
 
+/// Use of an aggregate, compared with its soft limit.
+typedef enum memrt__soft_state {
+    MEMRT__SOFT_BELOW, ///< the next promise above the soft limit is noted
+    MEMRT__SOFT_NOTED, ///< a promise exceeded the soft limit
+    MEMRT__SOFT_ABOVE, ///< a rise was counted; lasts until memrt__level_is_low()
+} memrt__soft_state_t;
+
 /// Aggregate: a sum over accounts. A policy, a scope with its inner scopes, and the process are
 /// aggregates. Each account is part of several aggregates, and its gauges report to all of them.
 typedef struct memrt__level {
@@ -34,6 +41,9 @@ typedef struct memrt__level {
     size_t past_gauges;      ///< any thread, relaxed; not 0: a single gauge does not prove the peak
     size_t promised;         ///< any thread, add; bytes that gauges may rise without a report
     size_t limit;            ///< any thread, relaxed; maximum of live bytes, plus 1; 0: no limit
+    size_t soft;             ///< any thread, relaxed; soft limit, plus 1; 0: none
+    size_t soft_state;       ///< any thread; a memrt__soft_state_t
+    size_t soft_rises;       ///< any thread, relaxed add; rises above the soft limit
     memrt__sums_t past;      ///< under the lock of rank THREADS; counts of retired accounts
     size_t past_sizes[MEMRT_SIZE_BINS]; ///< under the same lock; their blocks by size, all freed
 } memrt__level_t;
@@ -41,8 +51,14 @@ typedef struct memrt__level {
 /// Aggregate of all accounts.
 extern memrt__level_t memrt__process;
 
-/// Number of aggregates with a limit. Relaxed.
+/// Number of limits and soft limits of aggregates. Relaxed.
 extern size_t memrt__limited_levels;
+
+/// Number of soft limits of aggregates. Relaxed.
+extern size_t memrt__soft_limits;
+
+/// 1: a promise exceeded a soft limit, and the pressure thread does not know yet. Relaxed.
+extern size_t memrt__soft_noted;
 
 /// Number of changes of limits. Release, after the change; partner: the acquire load of a gauge,
 /// which then reads the changed limits.
@@ -75,6 +91,32 @@ void memrt__level_mark_several_gauges(memrt__level_t *level);
 /// by promised bytes.
 void memrt__level_set_limit(memrt__level_t *level, size_t limit);
 
+/// Set or remove the soft limit of an aggregate. `soft` SIZE_MAX: none. A use above the soft limit
+/// is a rise at the next memrt__level_update_soft().
+void memrt__level_set_soft(memrt__level_t *level, size_t soft);
+
+/// Return whether an aggregate has a limit or a soft limit.
+bool memrt__level_has_limits(const memrt__level_t *level);
+
+/// Remove the limit and the soft limit of an aggregate.
+void memrt__level_end_limits(memrt__level_t *level);
+
+/// Return the soft limit of an aggregate, or SIZE_MAX.
+size_t memrt__level_soft(const memrt__level_t *level);
+
+/// Note, in an aggregate and all outer aggregates, that a promise may have exceeded a soft limit.
+void memrt__level_note_soft(memrt__level_t *level);
+
+/// Update the state of the soft limit, by one thread at a time. Returns whether the use rose above
+/// the soft limit since the last update.
+///
+/// Invariant: a promise that exceeds the soft limit either finds MEMRT__SOFT_BELOW and is noted, or
+/// its bytes are part of the use that this function compares.
+bool memrt__level_update_soft(memrt__level_t *level) MEMRT_MUST_CHECK;
+
+/// Return whether the use is at most 95 % of the soft limit.
+bool memrt__level_is_low(const memrt__level_t *level);
+
 /// Return the limit of an aggregate, or SIZE_MAX.
 size_t memrt__level_limit(const memrt__level_t *level);
 
@@ -96,7 +138,7 @@ void memrt__level_keep_promise(memrt__level_t *level, size_t bytes);
 /// Take back a promise, because the gauge reported the bytes or does not need them.
 void memrt__level_end_promise(memrt__level_t *level, size_t bytes);
 
-/// Return the lowest limit of an aggregate and all outer aggregates, or SIZE_MAX.
+/// Return the lowest limit or soft limit of an aggregate and all outer aggregates, or SIZE_MAX.
 size_t memrt__level_lowest_limit(const memrt__level_t *level);
 
 #endif

@@ -22,6 +22,10 @@ static bool promise(memrt__account_t *account, size_t bytes)
         memrt__level_end_promise(account->policy, bytes);
         return false;
     }
+    if (memrt__load_relaxed(&memrt__soft_limits) != 0) {
+        memrt__level_note_soft(account->policy);
+        memrt__level_note_soft(account->scope);
+    }
     return true;
 }
 

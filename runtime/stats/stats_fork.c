@@ -32,10 +32,13 @@ static void raise_peaks_by_rises(memrt__account_t *account)
     }
 }
 
+/// Clear the sums. A use above a soft limit is a new rise in the child, because callbacks of the
+/// parent had no effect there.
 static void clear_aggregates(memrt__level_t *level)
 {
     for (; level != NULL; level = level->up) {
         level->flushed = level->gauges = level->promised = 0;
+        level->soft_state = MEMRT__SOFT_BELOW;
     }
 }
 

@@ -688,8 +688,14 @@ CASES: dict[str, Case] = {
         lambda g: memrt.Policy(cache_limit="1M", decay=5, hugepages="off")
     ),
     "memrt.Policy, with a limit": Case(lambda g: memrt.Policy(limit="1 GiB")),
+    "memrt.Policy, with a soft limit": Case(lambda g: memrt.Policy(soft="1 GiB")),
     "memrt.Policy.limit": Case(lambda g: g.policy.limit),
+    "memrt.Policy.soft_limit": Case(lambda g: g.policy.soft_limit),
     "memrt.limit": Case(lambda g: memrt.limit("100 GiB"), after=lambda g: memrt.limit(None)),
+    "memrt.limit, with a soft limit": Case(
+        lambda g: memrt.limit("100 GiB", soft="auto"), after=lambda g: memrt.limit(None)
+    ),
+    "_memrt.limit_set_soft": Case(lambda g: _memrt.limit_set_soft(g.policy.handler, None)),
     "_memrt.limit_set": Case(lambda g: _memrt.limit_set(g.policy.handler, None)),
     "_memrt.limit_read": Case(lambda g: _memrt.limit_read(None)),
     "memrt.debug.limits": Case(lambda g: memrt.debug.limits()),
@@ -949,6 +955,7 @@ CASES: dict[str, Case] = {
     "memrt.scopes": scoped(lambda g: memrt.scopes()),
     "memrt.types.Scope": scoped(lambda g: memrt.types.Scope(g.inside._capsule, ("s",))),
     "memrt.types.Scope.limit": scoped(lambda g: g.inside.limit),
+    "memrt.types.Scope.soft_limit": scoped(lambda g: g.inside.soft_limit),
     "memrt.types.Scope.name": scoped(lambda g: g.inside.name),
     "memrt.types.Scope.path": scoped(lambda g: g.inside.path),
     "memrt.types.Scope.live": scoped(lambda g: g.inside.live),

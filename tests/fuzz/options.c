@@ -157,7 +157,8 @@ static const meaning_t meanings[] = {{"MEMRT_CHECK", reads_flag, false, ""},
                                      {"MEMRT_CUDA_SYNC", reads_flag, true, ""},
                                      {"MEMRT_CUDA_DRIVER", reads_file, true, ""},
                                      {"MEMRT_DUMP_ON_OOM", reads_file, false, ""},
-                                     {"MEMRT_LIMIT", reads_limit, true, "none"}};
+                                     {"MEMRT_LIMIT", reads_limit, true, "none"},
+                                     {"MEMRT_SOFT_LIMIT", reads_limit, true, "none"}};
 #define MEANINGS (sizeof(meanings) / sizeof(meanings[0]))
 
 /// Return the meaning of an option name, or NULL. With `short_too`, the prefix MEMRT_ may be
@@ -222,6 +223,16 @@ static void expect_sentence(const char *why, size_t room)
     HOLDS(length > 0 && length < room);
 }
 
+/// Return whether a text is a soft limit above the limit of the process.
+static bool is_above_limit(const meaning_t *meaning, const char *text)
+{
+    size_t bytes;
+    memrt_limit_t limit = {.struct_size = sizeof(limit)};
+    HOLDS(api->limit_read(NULL, NULL, &limit) == MEMRT_OK);
+    return strcmp(meaning->name, "MEMRT_SOFT_LIMIT") == 0 && reads_bytes(text, &bytes) &&
+           bytes != SIZE_MAX && bytes > limit.limit;
+}
+
 static void try_call(const char *name, const char *text)
 {
     char why[ROOM];
@@ -235,7 +246,8 @@ static void try_call(const char *name, const char *text)
     }
     memrt_option_t before = meaning == NULL ? (memrt_option_t){0} : row_of(meaning->name);
     memrt_status_t status = api->option_set(name, text, why, room);
-    HOLDS(status == (good && meaning->settable ? MEMRT_OK : MEMRT_EINVAL));
+    bool above = good && is_above_limit(meaning, text);
+    HOLDS(status == (good && meaning->settable && !above ? MEMRT_OK : MEMRT_EINVAL));
     if (status == MEMRT_OK) {
         expect_in_force(meaning, value, text);
     } else {

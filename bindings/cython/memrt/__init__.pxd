@@ -647,9 +647,14 @@ cdef extern from "memrt/import.h":
         uint64_t limit
         uint64_t live
         uint64_t held
+        uint64_t soft
+        uint64_t rises
 
     ctypedef memrt_status_t (*memrt_limit_set_fn)(memrt_policy_t *policy, memrt_scope_t *scope,
         uint64_t bytes) noexcept nogil
+
+    ctypedef memrt_status_t (*memrt_limit_set_soft_fn)(memrt_policy_t *policy,
+        memrt_scope_t *scope, uint64_t bytes) noexcept nogil
 
     ctypedef memrt_status_t (*memrt_limit_read_fn)(const memrt_policy_t *policy,
         const memrt_scope_t *scope, memrt_limit_t *out) noexcept nogil
@@ -692,6 +697,7 @@ cdef extern from "memrt/import.h":
         uint64_t used
         uint64_t headroom
         const char *of
+        uint64_t above_soft
 
     ctypedef memrt_status_t (*memrt_pressure_read_fn)(memrt_pressure_t *out) noexcept nogil
 
@@ -894,6 +900,7 @@ cdef extern from "memrt/import.h":
         memrt_memory_stats_fn memory_stats
         memrt_reference_counts_fn reference_counts
         memrt_latency_fn latency
+        memrt_limit_set_soft_fn limit_set_soft
 
     ctypedef struct memrt_trace_header_t:
         char magic[8]

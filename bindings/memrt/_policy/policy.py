@@ -8,7 +8,15 @@ from weakref import ref
 
 from memrt import _memrt
 from memrt._policy import handlers
-from memrt._policy.limit_amount import limit_text, parse_amount, read_limit, set_limit
+from memrt._policy.limit_amount import (
+    check_limits,
+    limit_text,
+    parse_amount,
+    read_limit,
+    read_soft_limit,
+    set_limit,
+    set_soft_limit,
+)
 from memrt._stats.sizes import sizes as read_sizes
 from memrt._stats.snapshot import Stats, main_figures
 from memrt._stats.snapshot import stats as read_stats
@@ -63,6 +71,9 @@ class Policy(ProcessObject):
     limit : int or str, optional
         Maximum of live bytes: a whole number, or a text like "2 GiB" or "512M". A larger total is
         refused with MemoryError, see :func:`memrt.limit`. None: no limit.
+    soft : int or str, optional
+        Live bytes from which memrt frees memory without refusals: a number or text like `limit`, at
+        most the limit. None: no soft limit.
 
     Raises
     ------
@@ -128,14 +139,19 @@ class Policy(ProcessObject):
         hugepages: str | None = None,
         pinned: bool = False,
         limit: int | str | None = None,
+        soft: int | str | None = None,
     ) -> Policy:
         bound = None if limit is None else parse_amount(limit)
+        low = None if soft is None else parse_amount(soft, "soft limit")
+        check_limits(bound, low)
         most, time, huge = map(_limit_text, _LIMITS, (cache_limit, decay, hugepages))
         if pinned and (most, time, huge) != (None, None, None):
             raise ValueError("cache_limit, decay and hugepages must be None for a pinned policy")
         handler = _memrt.policy_new(name, alignment, most, time, huge, pinned)
         if bound is not None:
             set_limit(handler, bound)
+        if low is not None:
+            set_soft_limit(handler, low)
         return cls._from_handler(handler)
 
     @classmethod
@@ -171,6 +187,15 @@ class Policy(ProcessObject):
     @limit.setter
     def limit(self, amount: int | str | None) -> None:
         set_limit(self._handler, amount)
+
+    @property
+    def soft_limit(self) -> int | None:
+        """Live bytes from which memrt frees memory, or None; settable, also to a text."""
+        return read_soft_limit(self._handler)
+
+    @soft_limit.setter
+    def soft_limit(self, amount: int | str | None) -> None:
+        set_soft_limit(self._handler, amount)
 
     @property
     def handler(self) -> handlers.Handler:

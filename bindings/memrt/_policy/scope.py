@@ -11,7 +11,13 @@ from operator import itemgetter
 from typing import Any, TypeAlias
 
 from memrt import _memrt
-from memrt._policy.limit_amount import limit_text, read_limit, set_limit
+from memrt._policy.limit_amount import (
+    limit_text,
+    read_limit,
+    read_soft_limit,
+    set_limit,
+    set_soft_limit,
+)
 from memrt._stats.sizes import by_upper_bound
 from memrt._stats.snapshot import FIELDS, Stats, main_figures
 from memrt._support.html_table import html_table
@@ -73,6 +79,15 @@ class Scope(ProcessObject):
     @limit.setter
     def limit(self, amount: int | str | None) -> None:
         set_limit(self._capsule, amount)
+
+    @property
+    def soft_limit(self) -> int | None:
+        """Live bytes from which memrt frees memory, or None; settable, also to a text."""
+        return read_soft_limit(self._capsule)
+
+    @soft_limit.setter
+    def soft_limit(self, amount: int | str | None) -> None:
+        set_soft_limit(self._capsule, amount)
 
     @property
     def live(self) -> int:

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from memrt._policy import handlers
 from memrt._policy.current_scope import current_scope, enter_scope, leave_scope
-from memrt._policy.limit_amount import parse_amount
+from memrt._policy.limit_amount import check_limits, parse_amount
 from memrt._policy.scope import Scope, open_scope
 from memrt._support.leaving import end_block
 from memrt._support.public import public
@@ -37,6 +37,9 @@ class scope:  # noqa: N801 (a context manager that reads like a function)
         The limit is set on entry, and lasts until another limit is set, or until no
         :class:`memrt.types.Scope` of the scope and its inner scopes is left. None: leave the limit
         as it is.
+    soft : int or str, optional
+        Live bytes from which memrt frees memory without refusals: a number or text like `limit`, at
+        most the limit. None: leave the soft limit as it is.
 
     Raises
     ------
@@ -76,12 +79,16 @@ class scope:  # noqa: N801 (a context manager that reads like a function)
     (8000, 'step')
     """
 
-    __slots__ = ("_limit", "_name")
+    __slots__ = ("_limit", "_name", "_soft")
 
-    def __init__(self, name: str, *, limit: int | str | None = None) -> None:
+    def __init__(
+        self, name: str, *, limit: int | str | None = None, soft: int | str | None = None
+    ) -> None:
         _check_name(name)
         self._name = name
         self._limit = None if limit is None else parse_amount(limit)
+        self._soft = None if soft is None else parse_amount(soft, "soft limit")
+        check_limits(self._limit, self._soft)
 
     def __enter__(self) -> Scope:
         entered = current_scope()
@@ -89,6 +96,8 @@ class scope:  # noqa: N801 (a context manager that reads like a function)
             entered = open_scope(entered, self._name)
         if self._limit is not None:
             entered.limit = self._limit
+        if self._soft is not None:
+            entered.soft_limit = self._soft
         enter_scope(self, entered)
         return entered
 
@@ -115,21 +124,22 @@ class scope:  # noqa: N801 (a context manager that reads like a function)
 
             @functools.wraps(function)
             async def run_later(*args: Any, **kwargs: Any) -> Any:
-                with scope(self._name, limit=self._limit):
+                with scope(self._name, limit=self._limit, soft=self._soft):
                     return await function(*args, **kwargs)
 
             return run_later  # type: ignore[return-value]
 
         @functools.wraps(function)
         def run(*args: Any, **kwargs: Any) -> Any:
-            with scope(self._name, limit=self._limit):
+            with scope(self._name, limit=self._limit, soft=self._soft):
                 return function(*args, **kwargs)
 
         return run  # type: ignore[return-value]
 
     def __repr__(self) -> str:
         bound = "" if self._limit is None else f", limit={self._limit}"
-        return f"memrt.scope({self._name!r}{bound})"
+        soft = "" if self._soft is None else f", soft={self._soft}"
+        return f"memrt.scope({self._name!r}{bound}{soft})"
 
 
 def _check_name(name: object) -> None:

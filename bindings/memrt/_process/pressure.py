@@ -47,6 +47,8 @@ class Pressure(NamedTuple):
     """Bytes below this limit; None: no limit is known."""
     of: str
     """Owner of this limit, such as "of the process" or "for the control group"."""
+    above_soft: int
+    """Number of soft limits that are exceeded. One raises the level to "medium"."""
 
 
 @public("memrt.debug")
@@ -64,10 +66,10 @@ def pressure() -> Pressure:
     >>> memrt.debug.pressure().used > 0
     True
     """
-    level, source, limit, used, headroom, of = _memrt.pressure_read()
+    level, source, limit, used, headroom, of, above_soft = _memrt.pressure_read()
     if limit == _NO_LIMIT:
-        return Pressure(level, source, None, used, None, of)
-    return Pressure(level, source, limit, used, headroom, of)
+        return Pressure(level, source, None, used, None, of, above_soft)
+    return Pressure(level, source, limit, used, headroom, of, above_soft)
 
 
 @public("memrt.types")
@@ -153,7 +155,8 @@ def on_pressure(callback: Callable[[str], Any] | None = None, level: str = "medi
     The function is called with the level, when the level rises to `level` or above, and at each
     further rise. If the level is reached already, the first call follows at once. A level begins at
     80 % (low), 90 % (medium) and 95 % (critical) of the nearest limit, and ends 5 percentage points
-    below. Stalls and events of the system that reclaims memory raise the level, too.
+    below. Stalls and events of the system that reclaims memory raise the level, too. A rise above a
+    soft limit (:func:`memrt.limit`) raises the level to medium, and calls the function in any case.
 
     Parameters
     ----------
@@ -187,9 +190,9 @@ def on_pressure(callback: Callable[[str], Any] | None = None, level: str = "medi
     the interpreter, no call is made. A forked child keeps the registrations.
 
     A thread of the C library reads the limits each 500 ms, and each 100 ms from 70 % of the nearest
-    limit on. The thread exists only while callbacks are registered, or the limit of the process is
-    "auto" or a percentage. When the level rises to medium or above, memrt first releases cached
-    memory.
+    limit on. The thread exists only while callbacks are registered, a soft limit exists, or the
+    limit of the process is "auto" or a percentage. When the level rises to medium or above, memrt
+    first releases cached memory.
 
     Examples
     --------

@@ -105,8 +105,8 @@ def record_this() -> None:
     show_all_frames(options["all_frames"])
     if options["tracked"]:
         memrt.debug.tracking(**options["tracking"]).__enter__()
-    if options["limit"] is not None:
-        memrt.limit(options["limit"])
+    if (options["limit"], options["soft_limit"]) != (None, None):
+        memrt.limit(options["limit"], soft=options["soft_limit"])
     memrt.enable(memrt.Policy(options["alignment"], options["name"]))
     member = Member(options["folder"], options["settings"], options["tracked"])
     member.follow_forks()

@@ -53,9 +53,10 @@ def set_option(name: str, value: int | str) -> None:
 
     Parameters
     ----------
-    name : {'cache_limit', 'cuda_sync', 'decay', 'hugepages', 'limit', 'peak', 'cuda_driver'}
-        Option, also by the name that :func:`memrt.debug.options` shows. "cuda_driver" can be set
-        until a driver is loaded.
+    name : str
+        Option that can be set: "cache_limit", "cuda_sync", "decay", "hugepages", "limit",
+        "soft_limit", "peak", "share" or "cuda_driver"; also by the name that
+        :func:`memrt.debug.options` shows. "cuda_driver" can be set until a driver is loaded.
     value : int or str
         New value. A new limit applies to cached memory at once. A new value of "peak" applies to
         each peak when the peak next starts (:class:`memrt.debug.exact_peak`).

@@ -59,6 +59,11 @@ def prepare_parser(parser: argparse.ArgumentParser) -> None:
         metavar="SIZE",
         help="maximum of live bytes, like 2G, 80%% or auto: more is MemoryError",
     )
+    parser.add_argument(
+        "--soft-limit",
+        metavar="SIZE",
+        help="live bytes from which memrt frees memory, like 1G, 70%% or auto: 90%% of the limit",
+    )
     parser.add_argument("--track", action="store_true",
                         help="list live buffers at the end, with allocation sites")  # fmt: skip
     add_tracking_options(parser)
@@ -88,8 +93,8 @@ def execute(arguments: argparse.Namespace) -> None:
     program = program_named(arguments.program)
     program.load()
     policy = _policy(arguments)
-    if arguments.limit is not None:
-        _set_limit(arguments.limit)
+    if (arguments.limit, arguments.soft_limit) != (None, None):
+        _set_limits(arguments.limit, arguments.soft_limit)
     json_file = None if arguments.json is None else Target(arguments.json, arguments.force)
     outputs = _outputs(arguments, json_file)
     if arguments.children and outputs is None:
@@ -138,11 +143,14 @@ def _summarise(
     )
 
 
-def _set_limit(amount: str) -> None:
+def _set_limits(limit: str | None, soft: str | None) -> None:
+    """Set the limits. For None, the limit of the environment stays in force."""
+    values = {option.name: option.value for option in memrt.debug.options()}
+    given = "--soft-limit" if limit is None else "--limit"
     try:
-        memrt.limit(amount)
+        memrt.limit(limit or values["MEMRT_LIMIT"], soft=soft or values["MEMRT_SOFT_LIMIT"])
     except (ValueError, RuntimeError) as error:
-        raise CommandError(f"--limit: {error}") from None
+        raise CommandError(f"{given}: {error}") from None
 
 
 def _outputs(arguments: argparse.Namespace, json_file: Target | None) -> Outputs | None:
@@ -192,6 +200,7 @@ def _recording(arguments: argparse.Namespace, outputs: Outputs | None, tracked: 
         "limit": arguments.limit,
         "outputs": {name: _absolute(getattr(arguments, name)) for name in _OUTPUTS},
         "all_frames": arguments.all_frames,
+        "soft_limit": arguments.soft_limit,
     }
     family = Family(child_options) if arguments.children else None
     return Recording(Recorder(settings, tracked), family, outputs, arguments.quiet)

@@ -137,15 +137,17 @@ static PyObject *pressure_read(PyObject *module, PyObject *unused)
     (void)module;
     (void)unused;
     (void)!memrt__api()->pressure_read(&pressure); /* the argument is valid */
-    return Py_BuildValue("ssKKKs", level_names[pressure.level], source_names[pressure.source],
+    return Py_BuildValue("ssKKKsK", level_names[pressure.level], source_names[pressure.source],
                          (unsigned long long)pressure.limit, (unsigned long long)pressure.used,
-                         (unsigned long long)pressure.headroom, pressure.of);
+                         (unsigned long long)pressure.headroom, pressure.of,
+                         (unsigned long long)pressure.above_soft);
 }
 
 PyMethodDef memrt__pressure_methods[] = {
     {"pressure_read", pressure_read, METH_NOARGS,
      "pressure_read() -> tuple\n\n"
-     "Return level, source, nearest limit, bytes in use, bytes left, and the owner of the limit."},
+     "Return level, source, nearest limit, bytes in use, bytes left, the owner of the limit, and\n"
+     "the number of exceeded soft limits."},
     {"pressure_setup", pressure_setup, METH_O,
      "pressure_setup(callbacks, /) -> None\n\n"
      "Set the dict of callbacks by token."},

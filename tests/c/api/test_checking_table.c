@@ -605,6 +605,8 @@ static memrt_sizes_t made_counts = {.struct_size = sizeof(made_counts)};
     SLOT(scope_policy, HELD, (void)!checked->scope_policy(made_scope, owner, &made_policy))        \
     SLOT(limit_set, KNOWN, REQUIRE(checked->limit_set(owner, NULL, MEMRT_NO_LIMIT) == MEMRT_OK))   \
     SLOT(limit_read, KNOWN, REQUIRE(checked->limit_read(owner, NULL, &made_limit) == MEMRT_OK))    \
+    SLOT(limit_set_soft, KNOWN,                                                                    \
+         REQUIRE(checked->limit_set_soft(owner, NULL, MEMRT_NO_LIMIT) == MEMRT_OK))                \
     SLOT(hook_add, HELD, add_hook(checked, owner))                                                 \
     SLOT(cuda_new, HELD, (void)!checked->cuda_new(1, CUDA_OPTIONS, &made_mi))                      \
     SLOT(cuda_adopt, HELD, (void)!checked->cuda_adopt(0, 0, CUDA_OPTIONS, &made_mi))               \
@@ -632,7 +634,9 @@ static memrt_sizes_t made_counts = {.struct_size = sizeof(made_counts)};
          REQUIRE(checked->scope_stats_sizes(owner, &made_counts) == MEMRT_OK))                     \
     SLOT(scope_reset_peak, KNOWN, checked->scope_reset_peak(owner))                                \
     SLOT(limit_set, HELD, REQUIRE(checked->limit_set(NULL, owner, MEMRT_NO_LIMIT) == MEMRT_OK))    \
-    SLOT(limit_read, HELD, REQUIRE(checked->limit_read(NULL, owner, &made_limit) == MEMRT_OK))
+    SLOT(limit_read, HELD, REQUIRE(checked->limit_read(NULL, owner, &made_limit) == MEMRT_OK))     \
+    SLOT(limit_set_soft, HELD,                                                                     \
+         REQUIRE(checked->limit_set_soft(NULL, owner, MEMRT_NO_LIMIT) == MEMRT_OK))
 
 typedef enum rule {
     HELD,

@@ -217,6 +217,15 @@ static outcome_t try_limit_set(ground_t *ground)
     return convert_status(status, true);
 }
 
+static outcome_t try_limit_set_soft(ground_t *ground)
+{
+    memrt_status_t status = api->limit_set_soft(ground->policy, NULL, 1 << 30);
+    if (status == MEMRT_OK) {
+        ck_assert_int_eq(api->limit_set_soft(ground->policy, NULL, MEMRT_NO_LIMIT), MEMRT_OK);
+    }
+    return convert_status(status, true);
+}
+
 static void ignore_pressure(void *context, uint64_t level)
 {
     (void)context;
@@ -922,7 +931,7 @@ const slot_t slots[] = {
     CREATOR(arrow_export), CREATOR(arrow_adopt),
     CREATOR(trace_start), PLAIN(trace_stop), PLAIN(trace_stats), PLAIN(trace_mark),
     PLAIN(threads), PLAIN(stats_sizes), PLAIN(scope_stats_sizes), CREATOR(allocate_from),
-    MODEST(limit_set), MODEST(limit_read), PLAIN(mappings),
+    MODEST(limit_set), MODEST(limit_set_soft), MODEST(limit_read), PLAIN(mappings),
     MODEST(hook_add), PLAIN(hook_remove),
     PLAIN(reclaim_add), PLAIN(reclaim_remove),
     PLAIN(pressure_read), MODEST(pressure_add), PLAIN(pressure_remove),

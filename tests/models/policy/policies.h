@@ -52,9 +52,14 @@ bool memrt__stats_is_idle(const memrt__account_t *account)
     return true;
 }
 
-void memrt__level_set_limit(memrt__level_t *level, size_t bytes)
+bool memrt__level_has_limits(const memrt__level_t *level)
 {
-    assert(bytes == SIZE_MAX); /* no level of the model has a limit */
+    (void)level;
+    return false; /* no level of the model has a limit */
+}
+
+void memrt__level_end_limits(memrt__level_t *level)
+{
     (void)level;
 }
 

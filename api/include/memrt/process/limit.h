@@ -1,7 +1,7 @@
 #ifndef MEMRT_LIMIT_H
 #define MEMRT_LIMIT_H
 
-/// Limits of live bytes, for the process, a policy, or a scope.
+/// Limits and soft limits of live bytes, for the process, a policy, or a scope.
 
 #include <stddef.h>
 #include <stdint.h>
@@ -23,6 +23,8 @@ typedef struct memrt_limit {
     uint64_t limit;     ///< maximum of live bytes; MEMRT_NO_LIMIT: none
     uint64_t live;      ///< live bytes
     uint64_t held;      ///< bytes that threads hold for their next blocks
+    uint64_t soft;      ///< soft limit; MEMRT_NO_LIMIT: none
+    uint64_t rises;     ///< rises above the soft limit so far
 } memrt_limit_t;
 
 /// Limit the live bytes: of `policy`, of `scope` with its inner scopes, or of the process if both
@@ -51,7 +53,38 @@ typedef struct memrt_limit {
 typedef memrt_status_t (*memrt_limit_set_fn)(memrt_policy_t *policy, memrt_scope_t *scope,
                                              uint64_t bytes);
 
-/// Read the limit and the live bytes: of `policy`, of `scope`, or of the process if both are NULL.
+/// Set a soft limit of `policy`, of `scope` with its inner scopes, or of the process if both are
+/// NULL. MEMRT_NO_LIMIT removes the soft limit.
+///
+/// A soft limit refuses no allocation. The use of a soft limit is `live` plus `held` of
+/// memrt_limit_t. When the use rises above the soft limit, memrt frees memory on a thread of its
+/// own, in this order:
+///   1. Cached memory of all policies goes back to the system.
+///   2. Reclaim callbacks run, see reclaim_add, until the use is at most 95 % of the soft limit.
+///   3. If the use is still higher, callbacks of pressure_add run as for MEMRT_PRESSURE_MEDIUM,
+///      also if that level was reached before.
+/// The rise ends when the use is at most 95 % of the soft limit. The next rise is handled again.
+/// While the process has a soft limit, cached memory is also released before live and cached bytes
+/// exceed the soft limit, as for a limit.
+///
+/// A soft limit below the use counts as a rise at once. A limit that is set below the soft limit
+/// later leaves the soft limit as it is, without effect. The soft limit of a scope ends as its
+/// limit does.
+///
+/// Exactness: the allocation that makes the use exceed the soft limit wakes the thread before the
+///            allocation returns. A rise is noted at the latest when the live bytes exceed the soft
+///            limit, and at the earliest when they are `held` bytes below. A fall is noted within
+///            100 ms, so at most ten rises per second are handled.
+/// Fork:      soft limits continue in the child, where the thread starts again once the child
+///            allocates. A use above the soft limit is a new rise there.
+/// Ownership: borrowed; the caller holds the policy or the scope during the call.
+/// Threads:   any.
+/// Failure:   MEMRT_EINVAL if both `policy` and `scope` are given, or `bytes` exceeds the limit;
+///            MEMRT_ENOTSUP in a build without counters.
+typedef memrt_status_t (*memrt_limit_set_soft_fn)(memrt_policy_t *policy, memrt_scope_t *scope,
+                                                  uint64_t bytes);
+
+/// Read the limits and the live bytes: of `policy`, of `scope`, or of the process if both are NULL.
 /// Failure: MEMRT_EINVAL if both are given, or struct_size is not set.
 typedef memrt_status_t (*memrt_limit_read_fn)(const memrt_policy_t *policy,
                                               const memrt_scope_t *scope, memrt_limit_t *out);

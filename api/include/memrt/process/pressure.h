@@ -23,6 +23,8 @@ extern "C" {
 ///
 /// A signal of the system that reclaims memory raises the level to MEMRT_PRESSURE_MEDIUM or
 /// MEMRT_PRESSURE_CRITICAL for 5 seconds, if at least 50 % of the nearest limit is in use.
+///
+/// A use above a soft limit (limit_set_soft) raises the level to MEMRT_PRESSURE_MEDIUM.
 typedef enum memrt_pressure_level {
     MEMRT_PRESSURE_NONE = 0,
     MEMRT_PRESSURE_LOW = 1,     ///< from 80 %
@@ -42,13 +44,14 @@ typedef enum memrt_pressure_source {
 
 /// Memory pressure now. Set `struct_size` before a read.
 typedef struct memrt_pressure {
-    size_t struct_size; ///< sizeof(memrt_pressure_t)
-    uint64_t level;     ///< memrt_pressure_level_t
-    uint64_t source;    ///< memrt_pressure_source_t; MEMRT_PRESSURE_HEADROOM without callbacks
-    uint64_t limit;     ///< nearest limit in bytes; UINT64_MAX: no limit is known
-    uint64_t used;      ///< bytes in use under this limit
-    uint64_t headroom;  ///< bytes below this limit
-    const char *of;     ///< owner of this limit, such as "for the control group"; static text
+    size_t struct_size;  ///< sizeof(memrt_pressure_t)
+    uint64_t level;      ///< memrt_pressure_level_t
+    uint64_t source;     ///< memrt_pressure_source_t; MEMRT_PRESSURE_HEADROOM without callbacks
+    uint64_t limit;      ///< nearest limit in bytes; UINT64_MAX: no limit is known
+    uint64_t used;       ///< bytes in use under this limit
+    uint64_t headroom;   ///< bytes below this limit
+    const char *of;      ///< owner of this limit, such as "for the control group"; static text
+    uint64_t above_soft; ///< soft limits that are exceeded
 } memrt_pressure_t;
 
 /// Read the memory pressure. Reads files of the system; allocates nothing.
@@ -63,15 +66,15 @@ typedef void (*memrt_pressure_callback)(void *context, uint64_t level);
 #define MEMRT_PRESSURE_CALLBACKS 32
 
 /// Have `callback` called when the level rises to `level` or above, and at each further rise. If
-/// the level is reached at the registration, the first call follows at once. `*id` identifies the
-/// registration.
+/// the level is reached at the registration, the first call follows at once. Each rise above a soft
+/// limit also calls the callbacks of the levels in force. `*id` identifies the registration.
 ///
 /// Callbacks run on a thread of memrt, one after the other, and no lock of memrt is held: a
 /// callback may allocate, free, set limits, and add or remove callbacks. The thread exists only
-/// while callbacks are registered, or the limit of the process is "auto" or a percentage. The
-/// thread has all signals blocked. The thread reads the limits each 500 ms, and each 100 ms from 70
-/// % of the nearest limit on. When the level rises to MEMRT_PRESSURE_MEDIUM or above, memrt first
-/// releases cached memory.
+/// while callbacks are registered, a soft limit exists, or the limit of the process is "auto" or a
+/// percentage. The thread has all signals blocked. The thread reads the limits each 500 ms, and
+/// each 100 ms from 70 % of the nearest limit on, or above a soft limit. When the level rises to
+/// MEMRT_PRESSURE_MEDIUM or above, memrt first releases cached memory.
 ///
 /// Fork:    registrations continue in the child, where the thread starts again once the child
 ///          allocates. A fork waits for the thread, but not for a callback. A child that is forked

@@ -18,10 +18,13 @@ extern "C" {
 /// be refused. Returns the freed bytes as far as known. The number is a hint: memrt repeats the
 /// allocation in any case.
 ///
-/// A callback runs on the thread of the allocation, inside of the allocation, without a lock of
-/// memrt. Several threads may run the same callback at once. A callback may allocate, free, resize
-/// other blocks, set limits, add and remove callbacks, and fork. An allocation that is refused
-/// inside of a callback is refused at once, without further callbacks.
+/// Callbacks also run when the use of a soft limit rises above the soft limit (limit_set_soft), on
+/// a thread of memrt. `wanted` then is the excess over 95 % of the soft limit.
+///
+/// For an allocation, a callback runs on the thread of the allocation, inside of the allocation,
+/// without a lock of memrt. Several threads may run the same callback at once. A callback may
+/// allocate, free, resize other blocks, set limits, add and remove callbacks, and fork. An
+/// allocation that is refused inside of a callback is refused at once, without further callbacks.
 ///
 /// A callback must return, and leaves the thread in the scope of the call. A callback must not free
 /// or resize a block that the thread is resizing. `errno` is kept, and the thread cannot be
