@@ -179,8 +179,8 @@ memrt_status_t memrt__limit_read(const memrt_policy_t *policy, const memrt_scope
 /// next call.
 static void bound_cached_memory(size_t limit)
 {
-    size_t cached = memrt__policy_cached(NULL), used = memrt__level_used(&memrt__process);
-    size_t room = (ptrdiff_t)used < 0 ? limit : limit - memrt__size_min(used, limit);
+    size_t cached = memrt__policy_cached(NULL);
+    size_t room = memrt__level_room_below(&memrt__process, limit);
     if (cached > room && cached > limit / CACHED_SHARE) {
         cached -= memrt__size_min(cached, memrt__policy_release_unused());
     }

@@ -231,11 +231,10 @@ bool memrt__reclaim(const memrt__account_t *account, size_t wanted, memrt__attem
 
 void memrt__reclaim_until(size_t wanted, memrt__attempt_fn attempt, void *context)
 {
-    if (!in_round) {
-        in_round = true;
-        (void)run_round(wanted, attempt, context);
-        in_round = false;
-    }
+    MEMRT__ASSERT(!in_round);
+    in_round = true;
+    (void)run_round(wanted, attempt, context);
+    in_round = false;
 }
 
 void memrt__reclaim_forked(void)

@@ -28,7 +28,7 @@ MEMRT__COLD bool memrt__reclaim(const memrt__account_t *account, size_t wanted,
                                 memrt__attempt_fn attempt, void *context);
 
 /// Run one callback after the other, as before a refusal of `wanted` bytes, until `attempt` returns
-/// true. No effect inside of a callback. No lock is held while `attempt` and callbacks run.
+/// true. Not inside of a callback. No lock is held while `attempt` and callbacks run.
 void memrt__reclaim_until(size_t wanted, memrt__attempt_fn attempt, void *context);
 
 /// Forget the runs of threads that do not exist in a forked child. May be repeated.

@@ -103,13 +103,16 @@ static bool free_memory(memrt__level_t *level)
     return became_low(level);
 }
 
+/// Handle a rise of one level, if any. A rise that reclaim callbacks end is over at once, unless
+/// other threads made the use rise again.
 static void handle_level(memrt__level_t *level, findings_t *findings)
 {
     bool risen = memrt__level_update_soft(level);
-    bool above = memrt__load_relaxed(&level->soft_state) == MEMRT__SOFT_ABOVE;
-    bool low = risen && free_memory(level);
-    findings->above += above && !low;
-    findings->risen |= risen && !low;
+    if (risen && free_memory(level)) {
+        risen = memrt__level_update_soft(level);
+    }
+    findings->above += memrt__load_relaxed(&level->soft_state) == MEMRT__SOFT_ABOVE;
+    findings->risen |= risen;
 }
 
 static void handle_policies(findings_t *findings)

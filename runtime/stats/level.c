@@ -122,7 +122,12 @@ size_t memrt__level_used(const memrt__level_t *level)
 
 size_t memrt__level_room(const memrt__level_t *level)
 {
-    size_t limit = memrt__level_limit(level), used = memrt__level_used(level);
+    return memrt__level_room_below(level, memrt__level_limit(level));
+}
+
+size_t memrt__level_room_below(const memrt__level_t *level, size_t limit)
+{
+    size_t used = memrt__level_used(level);
     if (limit == SIZE_MAX || (ptrdiff_t)used < 0) {
         return limit;
     }

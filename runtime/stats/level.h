@@ -127,6 +127,9 @@ size_t memrt__level_used(const memrt__level_t *level);
 /// limit.
 size_t memrt__level_room(const memrt__level_t *level);
 
+/// Return the bytes that an aggregate has left below `limit`, in place of its own limit.
+size_t memrt__level_room_below(const memrt__level_t *level, size_t limit);
+
 /// Promise `bytes` to a gauge, in an aggregate and all outer aggregates. False, with nothing
 /// changed: a limit has less room.
 bool memrt__level_promise(memrt__level_t *level, size_t bytes) MEMRT_MUST_CHECK;

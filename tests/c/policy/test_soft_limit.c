@@ -16,6 +16,7 @@
 #include "support/child.h"
 #include "support/crew.h"
 #include "support/kernel.h"
+#include "support/system_tree.h"
 
 #define MIB ((size_t)1 << 20)
 
@@ -142,10 +143,15 @@ static void await_rises(const place_t *place, uint64_t rises)
     }
 }
 
-/// Wait until the thread has noted a use below the soft limits.
-static void await_fall(void)
+static memrt__level_t *get_level(const place_t *place)
 {
-    while (memrt__load_relaxed(&memrt__soft_limits_above) != 0) {
+    return memrt__limit_level(place->limited_policy, place->limited_scope);
+}
+
+/// Wait until the thread has noted a use below the soft limit.
+static void await_fall(const place_t *place)
+{
+    while (memrt__load_relaxed(&get_level(place)->soft_state) != MEMRT__SOFT_BELOW) {
         usleep(1000);
     }
 }
@@ -193,7 +199,7 @@ TEST_EACH(rise_is_noted_within_the_stated_bounds, PLACES *SIZES)
     release(&place, alloc(&place, size), size); /* the thread has its counters from now on */
     set_room(&place, FILL);
     size_t soft = place.before + FILL, early = MEMRT__PROMISE_AHEAD;
-    memrt__level_t *level = memrt__limit_level(place.limited_policy, place.limited_scope);
+    memrt__level_t *level = get_level(&place);
     while (made <= count && memrt__load_relaxed(&level->soft_state) == MEMRT__SOFT_BELOW) {
         blocks[made++] = alloc(&place, size);
     }
@@ -219,7 +225,7 @@ TEST_EACH(use_around_the_soft_limit_is_one_rise, PLACES)
     }
     ck_assert_uint_eq(read_limit(&place).rises, 1);
     release(&place, block, 97 * MIB);
-    await_fall();
+    await_fall(&place);
     block = alloc(&place, 101 * MIB);
     await_rises(&place, 2);
     release(&place, block, 101 * MIB);
@@ -297,7 +303,7 @@ TEST_EACH(reclaim_callbacks_run_until_the_use_is_low, PLACES)
     void *block = alloc(&place, 4 * MIB);
     await_word(&reclaimed, 1);
     await_rises(&place, 1);
-    await_fall();
+    await_fall(&place);
     ck_assert_uint_ge(memrt__load_relaxed(&last_wanted), MIB);
     remove_callback(id); /* waits for a running call */
     ck_assert_uint_eq(memrt__load_relaxed(&second), 0);
@@ -337,7 +343,7 @@ TEST_EACH(soft_limit_changes_while_exceeded, PLACES)
     await_rises(&place, 1);
     set_room(&place, 8 * MIB); /* the same again changes nothing */
     set_room(&place, 20 * MIB);
-    await_fall();
+    await_fall(&place);
     set_room(&place, 9 * MIB);
     await_rises(&place, 2);
     set_room(&place, 5 * MIB); /* lower, and still exceeded: a rise of its own */
@@ -443,7 +449,7 @@ TEST_EACH(threads_across_soft_limit_leave_no_rise_behind, PLACES)
     set_room(&place, MIB);
     crew_run(THREADS, rise_and_fall, &place);
     uint64_t rises = read_limit(&place).rises;
-    await_fall();
+    await_fall(&place);
     void *block = alloc(&place, 2 * MIB); /* the next rise is seen in any case */
     await_rises(&place, rises + 1);
     release(&place, block, 2 * MIB);
@@ -497,6 +503,24 @@ TEST_EACH(soft_limit_continues_in_parent_and_child_after_fork, PLACES)
     release(&place, block, 9 * MIB);
     remove_callback(id);
     leave_place(&place);
+}
+
+TEST(percentage_follows_the_limit_of_the_system)
+{
+    place_t place = enter_place(PROCESS);
+    system_tree_begin();
+    system_tree_write("/proc/self/cgroup", "0::/job\n");
+    system_tree_write("/proc/self/mountinfo", "41 31 0:38 / /cg rw - cgroup2 cgroup2 rw\n");
+    system_tree_write("/cg/job/memory.current", "0\n");
+    system_tree_write("/cg/job/memory.max", "104857600\n");
+    ck_assert_int_eq(api->option_set("soft_limit", "80%", NULL, 0), MEMRT_OK);
+    ck_assert_uint_eq(read_limit(&place).soft, 80 * MIB);
+    system_tree_write("/cg/job/memory.max", "209715200\n");
+    while (read_limit(&place).soft != 160 * MIB) {
+        usleep(1000);
+    }
+    leave_place(&place);
+    system_tree_end();
 }
 
 TEST(option_sets_soft_limit_of_process)
