@@ -186,7 +186,7 @@
     PLAIN(pressure_remove, memrt__pressure_remove)                                                 \
     PLAIN(memory_stats, memrt__memory_stats_read)                                                  \
     CHECKED(reference_counts, memrt__reference_counts_read)                                        \
-    PLAIN(latency, memrt__latency_read) \
+    PLAIN(latency, memrt__latency_read)                                                            \
     CHECKED(limit_set_soft, memrt__soft_limit_set)
 
 /// Properties of both tables, except for `features`, and the features that both tables have.

@@ -177,6 +177,8 @@ def add_callback(ground: Ground) -> None:
 
 def add_hook(ground: Ground) -> None:
     ground.left.append(memrt.debug.hook(free_nothing))
+
+
 def log_refusals(ground: Ground) -> None:
     ground.left.append(memrt.telemetry.log_refusals())
 

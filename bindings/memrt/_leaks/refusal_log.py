@@ -148,7 +148,8 @@ class log_refusals:  # noqa: N801 - used like a function
 
 def _fields(wanted: int, left_out: int) -> dict[str, Any]:
     process = stats()
-    nearest = sorted(limits(), key=lambda limit: limit.limit - limit.live)[:_SHOWN]
+    hard = [(each.limit - each.live, each) for each in limits() if each.limit is not None]
+    nearest = [each for _, each in sorted(hard, key=lambda pair: pair[0])[:_SHOWN]]
     inside = [(scope_name(scope.path), scope.stats().live) for scope in scopes()]
     largest = sorted(inside, key=lambda row: -row[1])[:_SHOWN]
     return {

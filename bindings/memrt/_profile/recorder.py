@@ -72,7 +72,7 @@ class Recorder:
         ended : str
             How the program ended, in words.
         at_end : bool
-            Whether the program has ended: garbage is collected first, and rules find what to change.
+            Whether the program has ended: garbage is collected, and findings are searched.
         """
         ending = Ending()
         if self._tracked:

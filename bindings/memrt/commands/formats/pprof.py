@@ -17,7 +17,8 @@ import numpy as np
 from memrt import __version__
 from memrt._profile.recording import Document
 from memrt._trace.reader import Trace
-from memrt._tracking.sites import Frame, program_frames
+from memrt._tracking.sites import Frame
+from memrt._tracking.user_code import program_frames
 from memrt.commands.formats.protobuf import field, packed
 
 SAMPLE_TYPES = (
