@@ -13,7 +13,7 @@ the MemInfo. Importing the package changes nothing: memrt manages memory only wh
 
 Allocation: alloc, wrap, adopt, empty, zeros, full, array, as_array, aligned.
 Inspection of arrays: meminfo, is_managed, handler_name, alignment.
-Policies: Policy, enable, disable, enabled.
+Policies: Policy, enable, disable.
 Limits: limit, on_pressure.
 Scopes: scope, scopes, current_scope, bind_scope.
 Statistics: stats, holders, release_unused.
@@ -55,7 +55,7 @@ if TYPE_CHECKING:
     from memrt._interop.arrow import from_arrow
     from memrt._notebook.magics import load_ipython_extension as load_ipython_extension
     from memrt._policy.current_scope import current_scope
-    from memrt._policy.enabling import disable, enable, enabled
+    from memrt._policy.enabling import disable, enable
     from memrt._policy.limit import limit
     from memrt._policy.policy import Policy
     from memrt._policy.scope_entry import bind_scope, scope
@@ -75,7 +75,7 @@ else:
             "memrt._holders.search": "holders",
             "memrt._interop.arrow": "from_arrow",
             "memrt._policy.current_scope": "current_scope",
-            "memrt._policy.enabling": "disable enable enabled",
+            "memrt._policy.enabling": "disable enable",
             "memrt._policy.limit": "limit",
             "memrt._policy.policy": "Policy",
             "memrt._policy.scope_entry": "bind_scope scope",
@@ -108,7 +108,6 @@ __all__ = [
     "disable",
     "empty",
     "enable",
-    "enabled",
     "from_arrow",
     "from_cuda_array_interface",
     "from_dlpack",

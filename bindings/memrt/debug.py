@@ -10,7 +10,7 @@ Peaks, sizes, pages and threads: exact_peak, reset_peak, sizes, memory_stats, th
 Reference operations through the function table: reference_counts.
 Times of slow paths and system calls: latency.
 Memory of the whole process: process_memory, pressure.
-Policies, limits and options in force: policies, default_policy, limits, options.
+Policies, limits and options in force: enabled, policies, default_policy, limits, options.
 Memory freed before an allocation is refused: on_refusal.
 Symbols of compiled code: unresolved_symbols, check_symbols.
 
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from memrt._holders.retention import retention
     from memrt._leaks.growth import growth
     from memrt._leaks.leaks import LeakError, assert_no_leaks, suppress_leaks
+    from memrt._policy.enabling import enabled
     from memrt._policy.limit import limits
     from memrt._policy.policy import default_policy, policies
     from memrt._policy.refusal import on_refusal
@@ -53,6 +54,7 @@ else:
             "memrt._holders.retention": "retention",
             "memrt._leaks.growth": "growth",
             "memrt._leaks.leaks": "LeakError assert_no_leaks suppress_leaks",
+            "memrt._policy.enabling": "enabled",
             "memrt._policy.limit": "limits",
             "memrt._policy.policy": "default_policy policies",
             "memrt._policy.refusal": "on_refusal",
@@ -91,6 +93,7 @@ __all__ = [
     "dump",
     "dump_on_refusal",
     "dump_on_signal",
+    "enabled",
     "exact_peak",
     "growth",
     "hook",

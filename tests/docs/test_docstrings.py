@@ -46,7 +46,7 @@ def test_examples_of_docstring_run_and_free_their_memory(thing):
     before = live_blocks()
     assert run_examples(thing) > 0
     assert live_blocks() == before
-    assert memrt.enabled() is None
+    assert memrt.debug.enabled() is None
 
 
 def test_attributes_of_extension_types_are_checked():

@@ -813,7 +813,7 @@ CASES: dict[str, Case] = {
         lambda g: memrt.disable(),
         sets_context=True,
     ),
-    "memrt.enabled": Case(lambda g: memrt.enabled()),
+    "memrt.debug.enabled": Case(lambda g: memrt.debug.enabled()),
     "memrt.set_option": Case(lambda g: memrt.set_option("cache_limit", "none")),
     # --- CUDA. ---
     "memrt.Policy, pinned": Case(lambda g: memrt.Policy(pinned=True)),

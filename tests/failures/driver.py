@@ -52,7 +52,7 @@ def state() -> dict[str, object]:
         "policies": sorted(policy.name for policy in memrt.debug.policies()),
         "handler": memrt.handler_name(),
         "handlers entered": len(handlers._stack.get()),
-        "enabled": memrt.enabled(),
+        "enabled": memrt.debug.enabled(),
         "thread bootstrap": vars(threading.Thread)["_bootstrap_inner"],
         "tracking": _memrt.tracking_enabled(),
         "fault injection": fail_allocations._active,

@@ -41,7 +41,7 @@ def _books() -> dict[str, object]:
         "exports": stats.exported,
         "policies": sorted(policy.name for policy in memrt.debug.policies()),
         "handler": memrt.handler_name(),
-        "enabled": memrt.enabled(),
+        "enabled": memrt.debug.enabled(),
     }
 
 

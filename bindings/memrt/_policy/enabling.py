@@ -113,7 +113,7 @@ def disable() -> None:
         warnings.warn(problem, RuntimeWarning, stacklevel=2)
 
 
-@public("memrt")
+@public("memrt.debug")
 def enabled() -> Policy | None:
     """Return the policy that new threads start with.
 
@@ -125,7 +125,7 @@ def enabled() -> Policy | None:
     Examples
     --------
     >>> import memrt
-    >>> memrt.enabled() is None
+    >>> memrt.debug.enabled() is None
     True
     """
     return _policy

@@ -162,7 +162,7 @@ def creation(size: int) -> dict:
         from pyarrow import allocate_buffer
 
         ways["pyarrow"] = lambda: np.frombuffer(allocate_buffer(size))
-    if memrt.enabled():
+    if memrt.debug.enabled():
         ways["memrt.empty"] = lambda: memrt.empty(count)
         ways["memrt.zeros"] = lambda: memrt.zeros(count)
     return {"": ways}

@@ -149,9 +149,9 @@ def test_single_disable_undoes_repeated_enable():
     memrt.enable(policy)
     memrt.enable(policy)
     memrt.enable()
-    assert memrt.enabled() is policy
+    assert memrt.debug.enabled() is policy
     memrt.disable()
-    assert memrt.enabled() is None
+    assert memrt.debug.enabled() is None
     assert _memrt.get_handler() is before
     memrt.disable()
 
@@ -177,7 +177,7 @@ def test_enable_with_a_second_policy_raises_and_keeps_the_first():
 
 def test_enable_without_a_policy_uses_the_default_policy():
     memrt.enable()
-    assert memrt.enabled() is memrt.debug.default_policy()
+    assert memrt.debug.enabled() is memrt.debug.default_policy()
     assert in_force() == "memrt"
 
 
@@ -201,7 +201,7 @@ def test_enable_and_policies_may_be_undone_in_any_order():
 def test_disable_in_other_thread_keeps_handler_of_this_thread():
     memrt.enable(memrt.Policy(name="mine"))
     by_thread(memrt.disable)
-    assert memrt.enabled() is None
+    assert memrt.debug.enabled() is None
     assert in_force() == "memrt:mine"
     memrt.enable(memrt.Policy(name="new"))
     assert in_force() == "memrt:new"
@@ -315,7 +315,7 @@ def test_disable_keeps_a_foreign_handler_and_warns(recorder):
         memrt.disable()
     assert caught[0].filename == __file__
     assert _memrt.get_handler() is foreign
-    assert memrt.enabled() is None
+    assert memrt.debug.enabled() is None
     _memrt.set_handler(before)
 
 

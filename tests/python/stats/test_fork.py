@@ -220,7 +220,7 @@ def run_to_step(call, step, act):
     return left <= 0
 
 def expect_working_calls():
-    wanted = memrt.enabled()
+    wanted = memrt.debug.enabled()
     names = {None: "default_allocator", policy: "memrt:everywhere"}
     assert by_thread(in_force) == names.get(wanted, "memrt")
     assert is_carried() == (wanted is not None)
@@ -230,7 +230,7 @@ def expect_working_calls():
     assert by_thread(in_force) == in_force() != "default_allocator"
     assert is_carried()
     memrt.disable()
-    assert memrt.enabled() is None
+    assert memrt.debug.enabled() is None
     assert by_thread(in_force) == "default_allocator"
     assert not is_carried()
 """

@@ -85,5 +85,5 @@ def test_threads_enable_and_disable_memrt():
             memrt.disable()
 
     on_threads(work)
-    assert memrt.enabled() is None
+    assert memrt.debug.enabled() is None
     assert vars(threading.Thread)["_bootstrap_inner"] is before
