@@ -11,7 +11,7 @@ the MemInfo. Importing the package changes nothing: memrt manages memory only wh
     memrt.enable()                        # all arrays from now on, also in new threads
     print(memrt.stats())
 
-Allocation: alloc, wrap, adopt, empty, zeros, full, array, as_array, aligned.
+Allocation: alloc, wrap, adopt, empty, zeros, full, array, as_array, aligned, volatile.
 Inspection of arrays: meminfo, is_managed, handler_name, alignment.
 Policies: Policy, enable, disable.
 Limits: limit, on_pressure.
@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from memrt import cuda
     from memrt._arrays.alignment import aligned, alignment
     from memrt._arrays.creation import adopt, array, full
+    from memrt._arrays.volatile_array import volatile
     from memrt._holders.search import holders
     from memrt._interop.arrow import from_arrow
     from memrt._notebook.magics import load_ipython_extension as load_ipython_extension
@@ -72,6 +73,7 @@ else:
             "memrt": "cuda",
             "memrt._arrays.alignment": "aligned alignment",
             "memrt._arrays.creation": "adopt array full",
+            "memrt._arrays.volatile_array": "volatile",
             "memrt._holders.search": "holders",
             "memrt._interop.arrow": "from_arrow",
             "memrt._policy.current_scope": "current_scope",
@@ -129,6 +131,7 @@ __all__ = [
     "telemetry",
     "testing",
     "types",
+    "volatile",
     "wrap",
     "zeros",
 ]

@@ -29,7 +29,7 @@ C_STANDARD = {
 DOORS = {
     "atomic_ops.h": ("runtime/base/atomics.h",),
     "stdatomic.h": ("runtime/base/atomics.h", "bindings/src/"),
-    "sys/mman.h": ("runtime/os/",),
+    "sys/mman.h": ("runtime/os/", "bindings/src/core/volatile_content.c"),
     "sys/sdt.h": ("runtime/base/usdt.h",),
     "Python.h": ("bindings/",),
     "numpy/": ("bindings/",),

@@ -202,6 +202,23 @@ def close_callbacks(ground: Ground) -> None:
     ground.left.clear()
 
 
+def clear_array(array: np.ndarray) -> None:
+    array.fill(0)
+
+
+VOLATILE = memrt.volatile(clear_array, 3)
+
+
+def new_volatile() -> memrt.volatile:
+    return memrt.volatile(clear_array, 3)
+
+
+def leave_volatile() -> None:
+    array = new_volatile()
+    array.__enter__()
+    array.__exit__()
+
+
 def run_thread(ground: Ground) -> None:
     made: list[np.ndarray] = []
     thread = threading.Thread(target=lambda: made.append(np.ones(10)))
@@ -684,6 +701,23 @@ CASES: dict[str, Case] = {
         clear_left,
         sets_context=True,
     ),
+    # --- Volatile arrays. ---
+    "memrt.volatile": Case(lambda g: new_volatile()),
+    "memrt.volatile.use": Case(lambda g: new_volatile().use()),
+    "memrt.volatile.__enter__": Case(lambda g: new_volatile().__enter__()),
+    "memrt.volatile.__exit__": Case(lambda g: leave_volatile()),
+    "memrt.volatile.drop": Case(lambda g: VOLATILE.drop()),
+    "memrt.volatile.__repr__": Case(lambda g: repr(VOLATILE)),
+    "memrt.volatile.shape": Case(lambda g: VOLATILE.shape),
+    "memrt.volatile.dtype": Case(lambda g: VOLATILE.dtype),
+    "memrt.volatile.nbytes": Case(lambda g: VOLATILE.nbytes),
+    "memrt.volatile.makes": Case(lambda g: VOLATILE.makes),
+    "memrt.volatile.state": Case(lambda g: VOLATILE.state),
+    "_memrt.volatile_new": Case(lambda g: _memrt.volatile_new(5)),
+    "_memrt.volatile_pin": Case(lambda g: _memrt.volatile_pin(_memrt.volatile_new(5))),
+    "_memrt.volatile_made": Case(lambda g: _memrt.volatile_made(VOLATILE._content)),
+    "_memrt.volatile_drop": Case(lambda g: _memrt.volatile_drop(VOLATILE._content)),
+    "_memrt.volatile_read": Case(lambda g: _memrt.volatile_read(VOLATILE._content)),
     # --- Policies. ---
     "memrt.Policy": Case(lambda g: memrt.Policy(128, "p")),
     "memrt.Policy, with limits": Case(
