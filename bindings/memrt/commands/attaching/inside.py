@@ -30,7 +30,7 @@ class _Attachment:
         if options["MEMRT_SHARE"] == "0":
             memrt.set_option("share", True)
             self.shared = True
-        self.enabled |= memrt.enabled() is None
+        self.enabled |= memrt.debug.enabled() is None
         memrt.enable()
         if track and self.tracking is None:
             self.tracking = memrt.debug.tracking(sample=sample)
