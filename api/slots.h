@@ -38,6 +38,7 @@
 #include "runtime/report/mappings.h"
 #include "runtime/report/memory_stats.h"
 #include "runtime/report/oom_report.h"
+#include "runtime/report/snapshot.h"
 #include "runtime/runtime.h"
 #include "runtime/stats/thread_stats.h"
 #include "runtime/symbols/symbols.h"
@@ -187,7 +188,8 @@
     PLAIN(memory_stats, memrt__memory_stats_read)                                                  \
     CHECKED(reference_counts, memrt__reference_counts_read)                                        \
     PLAIN(latency, memrt__latency_read)                                                            \
-    CHECKED(limit_set_soft, memrt__soft_limit_set)
+    CHECKED(limit_set_soft, memrt__soft_limit_set)                                                 \
+    PLAIN(snapshot, memrt__snapshot_read)
 
 /// Properties of both tables, except for `features`, and the features that both tables have.
 #define MEMRT__PROPERTIES                                                                          \

@@ -9,6 +9,7 @@ A function that is called with allocations, resizes and frees: hook.
 Peaks, sizes, pages and threads: exact_peak, reset_peak, sizes, memory_stats, threads.
 Reference operations through the function table: reference_counts.
 Times of slow paths and system calls: latency.
+Statistics of all levels at one moment: snapshot.
 Memory of the whole process: process_memory, pressure.
 Policies, limits and options in force: enabled, policies, default_policy, limits, options.
 Memory freed before an allocation is refused: on_refusal.
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from memrt._profile.dump import dump, dump_on_refusal, dump_on_signal
     from memrt._stats.latency import latency
     from memrt._stats.memory import memory_stats
+    from memrt._stats.moment import snapshot
     from memrt._stats.peak import exact_peak
     from memrt._stats.references import reference_counts
     from memrt._stats.sizes import sizes
@@ -63,6 +65,7 @@ else:
             "memrt._profile.dump": "dump dump_on_refusal dump_on_signal",
             "memrt._stats.latency": "latency",
             "memrt._stats.memory": "memory_stats",
+            "memrt._stats.moment": "snapshot",
             "memrt._stats.peak": "exact_peak",
             "memrt._stats.references": "reference_counts",
             "memrt._stats.sizes": "sizes",
@@ -112,6 +115,7 @@ __all__ = [
     "retention",
     "sites",
     "sizes",
+    "snapshot",
     "suppress_leaks",
     "threads",
     "trace",

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from memrt._process.pressure import Pressure, PressureCallback
     from memrt._stats.latency import Latency
     from memrt._stats.memory import MemoryStats
+    from memrt._stats.moment import Snapshot
     from memrt._stats.references import ReferenceCounts
     from memrt._stats.snapshot import AllocationStats, Stats
     from memrt._stats.threads import ThreadStats
@@ -56,6 +57,7 @@ else:
             "memrt._process.pressure": "Pressure PressureCallback",
             "memrt._stats.latency": "Latency",
             "memrt._stats.memory": "MemoryStats",
+            "memrt._stats.moment": "Snapshot",
             "memrt._stats.references": "ReferenceCounts",
             "memrt._stats.snapshot": "AllocationStats Stats",
             "memrt._stats.threads": "ThreadStats",
@@ -100,6 +102,7 @@ __all__ = [
     "ScopeTree",
     "Site",
     "SiteUsage",
+    "Snapshot",
     "Stats",
     "Tensor",
     "ThreadStats",

@@ -48,6 +48,7 @@
 #include "types/peak.h"
 #include "types/policy.h"
 #include "types/scope.h"
+#include "types/snapshot.h"
 #include "types/stats.h"
 #include "types/symbols.h"
 #include "types/volatile.h"
@@ -126,6 +127,7 @@ static int add_functions(PyObject *module)
         memrt__peak_methods,           memrt__process_memory_methods, memrt__limit_methods,
         memrt__reclaim_methods,        memrt__pressure_methods,       memrt__block_hook_methods,
         memrt__volatile_methods,
+        memrt__snapshot_methods,
     };
     for (size_t i = 0; i < sizeof(groups) / sizeof(groups[0]); i++) {
         if (PyModule_AddFunctions(module, groups[i]) < 0) {

@@ -11,6 +11,7 @@
 #include "runtime/meminfo/block_memory.h"
 #include "runtime/os/os.h"
 #include "runtime/policy/memory_limit.h"
+#include "runtime/stats/pause.h"
 
 /// No thread can find a block outside of the live set, so its count stays 1 without a CAS. Acquire
 /// order: the writes of former holders happen before the block moves.
@@ -213,6 +214,7 @@ static memrt_meminfo_t *resize_if_admitted(memrt_meminfo_t *mi, const memrt__blo
 memrt_meminfo_t *memrt__block_resize(memrt_meminfo_t *mi, size_t size)
 {
     MEMRT__ASSERT(mi->external_allocator == NULL && memrt__has_data((memrt_kind_t)mi->kind));
+    memrt__stats_await_pause();
     size_t old_size = mi->size;
     clear_named_references(mi);
     memrt__block_layout_t old = memrt__block_layout_of(mi);

@@ -2,6 +2,7 @@
 #define MEMRT_POLICY_HOME_SETUP_H
 
 #include "runtime/policy/home.h"
+#include "runtime/stats/pause.h"
 
 /// Slow path of homes: find the policy in force and set the home for it.
 
@@ -19,6 +20,7 @@ MEMRT__COLD memrt_policy_t *memrt__home_make(memrt__thread_t *self, memrt_policy
 /// Failure: as memrt__home_make().
 static inline memrt_policy_t *memrt__home_policy(memrt_policy_t *policy)
 {
+    memrt__stats_await_pause();
     memrt__thread_t *self = memrt__self;
     for (unsigned i = 0; i < MEMRT__DEFAULT_HOME; i++) {
         if (memrt__home_is_open(&self->homes[i], policy)) {

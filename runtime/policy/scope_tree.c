@@ -109,6 +109,12 @@ bool memrt__scope_tree_destroy_unused(void)
     return true;
 }
 
+const memrt_scope_t *memrt__scope_tree_first(void)
+{
+    MEMRT__ASSERT_HELD(MEMRT__RANK_POLICIES);
+    return first_scope;
+}
+
 size_t memrt__scope_tree_count(void)
 {
     MEMRT__ASSERT_HELD(MEMRT__RANK_POLICIES);

@@ -51,6 +51,9 @@ memrt_scope_t *memrt__scope_tree_find_or_add(memrt_scope_t *fresh);
 /// there was room; another thread may have used the room since.
 bool memrt__scope_tree_destroy_unused(void);
 
+/// Return the first scope; `next` links the rest. Under the lock of rank POLICIES.
+const memrt_scope_t *memrt__scope_tree_first(void);
+
 /// Return the number of scopes. Under the lock of rank POLICIES.
 size_t memrt__scope_tree_count(void);
 

@@ -60,7 +60,7 @@ static void read_best_sums(walk_t *walk)
     const memrt__level_t *level = walk->level;
     uint64_t least = UINT64_MAX;
     MEMRT__ASSERT(level != NULL);
-    memrt__lock(MEMRT__RANK_THREADS);
+    MEMRT__ASSERT_HELD(MEMRT__RANK_THREADS);
     for (int reading = 0; reading < READINGS && least != 0; reading++) {
         walk_t now;
         uint64_t freed_meanwhile = read_counters(level, &now);
@@ -69,7 +69,6 @@ static void read_best_sums(walk_t *walk)
             *walk = now;
         }
     }
-    memrt__unlock(MEMRT__RANK_THREADS);
 }
 
 /// Return the number of blocks, by kind, that were allocated as MemInfos.
@@ -119,6 +118,13 @@ static void set_peak_figures(uint64_t peak, memrt_stats_t *out)
 }
 
 void memrt__stats_read(const memrt__level_t *level, memrt_stats_t *out)
+{
+    memrt__lock(MEMRT__RANK_THREADS);
+    memrt__stats_read_locked(level, out);
+    memrt__unlock(MEMRT__RANK_THREADS);
+}
+
+void memrt__stats_read_locked(const memrt__level_t *level, memrt_stats_t *out)
 {
     walk_t walk = {.level = level};
     read_best_sums(&walk);

@@ -10,6 +10,9 @@
 /// Fill every field of `out`, except `struct_size` and `cached`.
 void memrt__stats_read(const memrt__level_t *level, memrt_stats_t *out);
 
+/// Do the same under the lock of rank THREADS.
+void memrt__stats_read_locked(const memrt__level_t *level, memrt_stats_t *out);
+
 /// Fill the counts of blocks by size in `out`.
 void memrt__stats_sizes(const memrt__level_t *level, memrt_sizes_t *out);
 

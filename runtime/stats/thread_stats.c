@@ -58,32 +58,40 @@ static void write_stats(const memrt__thread_t *thread, size_t started, memrt_thr
     out->freed = now.bytes_out - before.bytes_out;
 }
 
-static bool has_sizes(const memrt_thread_stats_t *out, size_t count)
+bool memrt__thread_stats_have_sizes(const memrt_thread_stats_t *out, size_t count)
 {
     size_t i = 0;
+    if (out == NULL) {
+        return count == 0;
+    }
     while (i < count && out[i].struct_size == sizeof(*out)) {
         i++;
     }
     return i == count;
 }
 
-memrt_status_t memrt__thread_stats_read(memrt_thread_stats_t *out, size_t *count)
+size_t memrt__thread_stats_read_locked(memrt_thread_stats_t *out, size_t room)
 {
-    if (count == NULL || (out == NULL && *count != 0) || !has_sizes(out, *count)) {
-        return MEMRT_EINVAL;
-    }
     size_t threads = 0;
-    memrt__lock(MEMRT__RANK_THREADS);
     for (memrt__thread_t *t = memrt__thread_first(); t != NULL; t = t->next) {
         size_t started = t->in_use ? memrt__load_acquire(&t->usage.started) : 0;
         if (started != 0) {
-            if (threads < *count) {
+            if (threads < room) {
                 write_stats(t, started, &out[threads]);
             }
             threads++;
         }
     }
+    return threads;
+}
+
+memrt_status_t memrt__thread_stats_read(memrt_thread_stats_t *out, size_t *count)
+{
+    if (count == NULL || !memrt__thread_stats_have_sizes(out, *count)) {
+        return MEMRT_EINVAL;
+    }
+    memrt__lock(MEMRT__RANK_THREADS);
+    *count = memrt__thread_stats_read_locked(out, *count);
     memrt__unlock(MEMRT__RANK_THREADS);
-    *count = threads;
     return MEMRT_OK;
 }

@@ -14,6 +14,12 @@ void memrt__thread_stats_start(void);
 /// Keep the counts of a shard that is about to be cleared. Under the lock of rank THREADS.
 void memrt__thread_stats_retire(memrt__thread_t *thread, const memrt__shard_t *shard);
 
+/// Return whether an array of statistics exists, if it has elements, and has all sizes set.
+bool memrt__thread_stats_have_sizes(const memrt_thread_stats_t *out, size_t count);
+
+/// Fill at most `room` elements, and return the number of threads. Under the lock of rank THREADS.
+size_t memrt__thread_stats_read_locked(memrt_thread_stats_t *out, size_t room);
+
 /// Implement memrt_api_t.threads.
 memrt_status_t memrt__thread_stats_read(memrt_thread_stats_t *out, size_t *count) MEMRT_MUST_CHECK;
 

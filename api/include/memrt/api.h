@@ -210,6 +210,7 @@ typedef struct memrt_api {
     memrt_reference_counts_fn reference_counts MEMRT_MUST_CHECK;
     memrt_latency_fn latency MEMRT_MUST_CHECK;
     memrt_limit_set_soft_fn limit_set_soft MEMRT_MUST_CHECK;
+    memrt_snapshot_fn snapshot MEMRT_MUST_CHECK;
 } memrt_api_t;
 
 #ifdef __cplusplus

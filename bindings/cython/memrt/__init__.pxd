@@ -561,6 +561,30 @@ cdef extern from "memrt/import.h":
 
     ctypedef const char *(*memrt_suppression_at_fn)(uint32_t site) noexcept nogil
 
+    ctypedef enum memrt_level_kind_t:
+        MEMRT_LEVEL_PROCESS
+        MEMRT_LEVEL_POLICY
+        MEMRT_LEVEL_SCOPE
+
+    ctypedef struct memrt_level_stats_t:
+        size_t struct_size
+        uint64_t kind
+        uint64_t id
+        uint64_t parent
+        char name[64]
+        memrt_stats_t stats
+
+    ctypedef struct memrt_snapshot_t:
+        size_t struct_size
+        memrt_level_stats_t *levels
+        size_t level_count
+        memrt_thread_stats_t *threads
+        size_t thread_count
+        uint64_t readings
+        uint64_t nanoseconds
+
+    ctypedef memrt_status_t (*memrt_snapshot_fn)(memrt_snapshot_t *snapshot) noexcept nogil
+
     ctypedef struct memrt_trace_options_t:
         size_t struct_size
         const char *path
@@ -901,6 +925,7 @@ cdef extern from "memrt/import.h":
         memrt_reference_counts_fn reference_counts
         memrt_latency_fn latency
         memrt_limit_set_soft_fn limit_set_soft
+        memrt_snapshot_fn snapshot
 
     ctypedef struct memrt_trace_header_t:
         char magic[8]

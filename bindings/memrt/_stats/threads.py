@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from memrt import _memrt
@@ -73,11 +74,15 @@ def threads() -> list[ThreadStats]:
     >>> threading.get_native_id() in [thread.id for thread in memrt.debug.threads()]
     True
     """
+    return from_rows(_memrt.threads())
+
+
+def from_rows(rows: Iterable[tuple[int, ...]]) -> list[ThreadStats]:
+    """Return the statistics of threads in the order of their first use of memrt."""
     names = {thread.native_id: thread.name for thread in threading.enumerate()}
-    rows = sorted(_memrt.threads(), key=lambda row: row[1])
     return [
         ThreadStats(number, names.get(number, ""), started / 1e9, *counts)
-        for number, started, *counts in rows
+        for number, started, *counts in sorted(rows, key=lambda row: row[1])
     ]
 
 

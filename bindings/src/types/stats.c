@@ -177,14 +177,9 @@ static memrt_thread_stats_t *read_threads(size_t *count)
     return all;
 }
 
-static PyObject *read_thread_stats(PyObject *module, PyObject *unused)
+PyObject *memrt__threads_list(const memrt_thread_stats_t *all, size_t count)
 {
-    size_t count;
-    (void)module;
-    (void)unused;
-    memrt__owner_drain();
-    memrt_thread_stats_t *all = read_threads(&count);
-    PyObject *list = all == NULL ? NULL : PyList_New(0);
+    PyObject *list = PyList_New(0);
     for (size_t i = 0; list != NULL && i < count; i++) {
         const memrt_thread_stats_t *each = &all[i];
         PyObject *row = Py_BuildValue(
@@ -196,6 +191,17 @@ static PyObject *read_thread_stats(PyObject *module, PyObject *unused)
         }
         Py_XDECREF(row);
     }
+    return list;
+}
+
+static PyObject *read_thread_stats(PyObject *module, PyObject *unused)
+{
+    size_t count;
+    (void)module;
+    (void)unused;
+    memrt__owner_drain();
+    memrt_thread_stats_t *all = read_threads(&count);
+    PyObject *list = all == NULL ? NULL : memrt__threads_list(all, count);
     PyMem_Free(all);
     return list;
 }

@@ -10,6 +10,9 @@ PyObject *memrt__stats_tuple(const memrt_stats_t *stats);
 /// Return the members `allocated` and `live` as a tuple of two tuples. NULL with an exception.
 PyObject *memrt__sizes_tuple(const memrt_sizes_t *sizes);
 
+/// Return a list with a tuple of all fields for each thread. NULL with an exception.
+PyObject *memrt__threads_list(const memrt_thread_stats_t *all, size_t count);
+
 /// Read statistics of the process and of policies.
 extern PyMethodDef memrt__stats_methods[];
 

@@ -385,6 +385,7 @@ ALWAYS(reclaim_add, api->reclaim_add(NULL, NULL, 0) == MEMRT_EINVAL)
 ALWAYS(reclaim_remove, api->reclaim_remove(NULL, NULL) == MEMRT_ENOENT)
 ALWAYS(pressure_read, api->pressure_read(&(memrt_pressure_t){0}) == MEMRT_EINVAL)
 ALWAYS(pressure_remove, api->pressure_remove(UINT64_MAX) == MEMRT_ENOENT)
+ALWAYS(snapshot, api->snapshot(&(memrt_snapshot_t){0}) == MEMRT_EINVAL)
 ALWAYS(latency, api->latency(MEMRT_LATENCY_MAP, &(memrt_latency_t){0}) == MEMRT_EINVAL)
 ALWAYS(reference_counts,
        api->reference_counts(NULL, &(memrt_reference_counts_t){0}) == MEMRT_EINVAL)
@@ -935,7 +936,7 @@ const slot_t slots[] = {
     MODEST(hook_add), PLAIN(hook_remove),
     PLAIN(reclaim_add), PLAIN(reclaim_remove),
     PLAIN(pressure_read), MODEST(pressure_add), PLAIN(pressure_remove),
-    PLAIN(memory_stats), PLAIN(reference_counts), PLAIN(latency),
+    PLAIN(memory_stats), PLAIN(reference_counts), PLAIN(latency), PLAIN(snapshot),
     ANOTHER("memrt_get_api", NOTHING, try_exports),
     ANOTHER("memrt_version", NOTHING, try_exports),
     ANOTHER("memrt_api_of_nrt", NOTHING, try_exports),

@@ -9,6 +9,7 @@
 #include <memrt/observe/observer.h>
 #include <memrt/observe/reference_counts.h>
 #include <memrt/observe/site.h>
+#include <memrt/observe/snapshot.h>
 #include <memrt/observe/stats.h>
 #include <memrt/observe/trace.h>
 #include <memrt/observe/tracking.h>

@@ -1,0 +1,84 @@
+"""Read the statistics of all levels at one moment."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from memrt import _memrt
+from memrt._stats.snapshot import Stats
+from memrt._stats.threads import ThreadStats, from_rows
+from memrt._support.public import public
+
+_POLICY, _SCOPE = 2, 3
+
+
+@public("memrt.types")
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """Statistics of the process, all policies, scopes and threads at one moment.
+
+    In each Stats, ``cached`` is 0, and ``reserved`` is without cached bytes.
+
+    Examples
+    --------
+    >>> import memrt
+    >>> snapshot = memrt.debug.snapshot()
+    >>> sum(stats.live for stats in snapshot.policies.values()) == snapshot.process.live
+    True
+    """
+
+    process: Stats
+    """Account of the process."""
+    policies: dict[tuple[str, int], Stats]
+    """Accounts of policies by name and number, as the labels of the metrics."""
+    scopes: dict[tuple[str, ...], Stats]
+    """Accounts of scopes by path, with their inner scopes."""
+    threads: list[ThreadStats]
+    """Work of the running threads, in the order of their first use of memrt."""
+    nanoseconds: int
+    """Time for which allocations of other threads may have waited."""
+
+
+@public("memrt.debug")
+def snapshot() -> Snapshot:
+    """Return the statistics of all levels at one moment.
+
+    Returns
+    -------
+    memrt.types.Snapshot
+        Statistics of the process, of policies, of scopes and of threads.
+
+    Raises
+    ------
+    RuntimeError
+        Other threads changed counters for 50 ms, by frees or by operations on references.
+
+    Notes
+    -----
+    Threads: allocations and resizes that other threads begin during the call wait for its end. A
+    thread in the middle of an operation may have counted the bytes of one block, and not yet the
+    block.
+
+    Examples
+    --------
+    >>> import memrt
+    >>> with memrt.scope("moment") as scope:
+    ...     table = memrt.empty(1000, "u1")
+    >>> memrt.debug.snapshot().scopes["moment",].live
+    1000
+    """
+    found = _memrt.snapshot()
+    if found is None:
+        raise RuntimeError(
+            "counters must come to rest within 50 ms, got changes by other threads: call again"
+        )
+    levels, threads, _, nanoseconds = found
+    paths: dict[int, tuple[str, ...]] = {0: ()}
+    policies, scopes = {}, {}
+    for kind, number, parent, name, figures in levels:
+        if kind == _POLICY:
+            policies[name, number] = Stats(*figures)
+        elif kind == _SCOPE:
+            paths[number] = (*paths[parent], name)
+            scopes[paths[number]] = Stats(*figures)
+    return Snapshot(Stats(*levels[0][4]), policies, scopes, from_rows(threads), nanoseconds)
