@@ -24,7 +24,7 @@ Compiling against memrt: get_include, get_library, get_cmake_dir.
 memrt.debug finds leaks and the code that allocates. memrt.telemetry exports statistics. memrt.types
 has the types of results. memrt.cuda has arrays in GPU memory. memrt.numba makes Numba allocate from
 memrt. memrt.testing injects allocation failures. memrt.workers gives settings to worker processes
-and collects their statistics.
+and collects their statistics. memrt.dask accounts for the tasks of a Dask cluster.
 """
 
 from typing import TYPE_CHECKING

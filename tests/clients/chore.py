@@ -1,4 +1,4 @@
-"""Tests with libraries that share memory with memrt or switch greenlets: `./dev suites clients`.
+"""Tests with libraries that share memory, switch greenlets, start workers: `./dev suites clients`.
 
     ./dev suites clients [ARGUMENT ...]    the tests in tests/clients, with any arguments of pytest
 
@@ -17,8 +17,8 @@ import environment
 from environment import ROOT
 
 EXAMPLES = [
-    f"tests/docs/test_examples.py::test_examples_work_as_written[docs/guide/exchange/{page}.md]"
-    for page in ("arrow", "buffers")
+    f"tests/docs/test_examples.py::test_examples_work_as_written[docs/guide/{page}.md]"
+    for page in ("exchange/arrow", "exchange/buffers", "clusters")
 ]
 REQUIREMENTS = Path(__file__).with_name("requirements.txt")
 

@@ -10,9 +10,9 @@ output  is the standard output of the block before; a block without output must 
 text    is a picture for people
 {...}   is a directive of the site
 
-Generated pages have no examples. A python block that imports Numba, JAX or pyarrow runs where the
-library is installed, as in ./dev suites numba and ./dev suites clients; elsewhere it must compile.
-If the block is a named script, the c and sh blocks after it also run only there.
+Generated pages have no examples. A python block that imports Numba, JAX, Dask or pyarrow runs
+where the library is installed, as in ./dev suites numba and ./dev suites clients; elsewhere it must
+compile. If the block is a named script, the c and sh blocks after it also run only there.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ FILE_NAME = re.compile(r"/\* (\w+\.c) \*/\n")
 PYTHON_NAME = re.compile(r"# (\w+\.py)\n")
 CHORE = re.compile(r"^\./dev *([\w-]*)", re.MULTILINE)
 GENERATED = re.compile(r"\A# .*\n\n.*\b[Ww]ritten (from|by)\b.*\bdo not edit\b")
-IMPORTS = re.compile(r"^import (numba|jax|pyarrow)$", re.MULTILINE)
+IMPORTS = re.compile(r"^import (dask|jax|numba|pyarrow)$", re.MULTILINE)
 CONTINUES = re.compile(r"^<!-- continues: ([\w-]+\.md) -->$", re.MULTILINE)
 TIMEOUT = 60
 

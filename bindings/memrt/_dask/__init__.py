@@ -1,0 +1,1 @@
+"""Memory of Dask workers: the plugin of a worker, and the accounts of its tasks."""

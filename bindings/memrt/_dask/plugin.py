@@ -1,0 +1,114 @@
+"""Plugin of a Dask worker: memrt around each task. Imports distributed."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import os
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import distributed.worker
+from dask.utils import key_split
+from distributed.diagnostics.plugin import WorkerPlugin
+
+from memrt._dask.tasks import run_task, task_rows
+from memrt._policy.enabling import enable, enabled
+from memrt._policy.limit import limit as set_limit
+from memrt._policy.policy import Policy, default_policy
+from memrt._profile.sampler import resident
+from memrt._stats.snapshot import stats
+
+NAME = "memrt"
+"""Name of the plugin in distributed."""
+PART = 0.9
+"""Part of the memory limit of a worker that "auto" uses."""
+_HOOK = "_run_task"
+
+
+class MemrtPlugin(WorkerPlugin):  # type: ignore[misc]
+    """Plugin that runs the tasks of a worker on memrt."""
+
+    def __init__(self, limit: int | str | None) -> None:
+        self.limit = limit
+
+    def setup(self, worker: Any) -> None:
+        """Put memrt in force for tasks from now on, and set the limit."""
+        _put_hook(worker)
+        if enabled() is None:
+            enable()
+        if self.limit is not None:
+            set_limit(_amount(self.limit, worker))
+
+    def teardown(self, worker: Any) -> None:
+        """Leave further tasks to NumPy's own allocator. Memory stays valid."""
+        _remove_hook(worker)
+
+
+def _amount(limit: int | str, worker: Any) -> int | str:
+    """Return the limit of live bytes. "auto" is a part of the worker's memory limit."""
+    most = getattr(getattr(worker, "memory_manager", None), "memory_limit", None)
+    if limit != "auto" or not most:
+        return limit
+    others = max(resident() - stats().reserved, 0)
+    return max(int(PART * most) - others, int(most) // 10)
+
+
+# --- The hook: distributed copies a context for each task, so no setting of a thread reaches the
+# task. There is no public place to enter a policy around a task. ---
+
+_lock = threading.Lock()
+_workers: set[int] = set()
+_original: Callable[..., Any] | None = None
+
+
+def _put_hook(worker: Any) -> None:
+    global _original
+    with _lock:
+        _workers.add(id(worker))
+        if _original is None:
+            original = getattr(distributed.worker, _HOOK, None)
+            _check_hook(original)
+            _original = original
+            setattr(distributed.worker, _HOOK, _hooked(original))
+
+
+def _check_hook(original: Any) -> None:
+    names = [] if original is None else list(inspect.signature(original).parameters)
+    if names[:4] != ["task", "data", "execution_state", "key"]:
+        raise RuntimeError(
+            f"distributed must run tasks by worker.{_HOOK}(task, data, execution_state, key, ...), "
+            f"got distributed {distributed.__version__}: use another version of distributed"
+        )
+
+
+def _remove_hook(worker: Any) -> None:
+    global _original
+    with _lock:
+        _workers.discard(id(worker))
+        if not _workers and _original is not None:
+            present = getattr(distributed.worker, _HOOK)
+            if getattr(present, "__wrapped__", None) is _original:
+                setattr(distributed.worker, _HOOK, _original)
+                _original = None
+
+
+def _hooked(original: Any) -> Callable[..., Any]:
+    @functools.wraps(original)
+    def run(task: Any, data: Any, execution_state: Any, key: Any, *rest: Any) -> Any:
+        if not _workers:
+            return original(task, data, execution_state, key, *rest)
+        call = functools.partial(original, task, data, execution_state, key, *rest)
+        return run_task(key_split(key), _policy(), call)
+
+    return run
+
+
+def _policy() -> Policy:
+    return enabled() or default_policy()
+
+
+def read_tasks() -> tuple[int, list[dict[str, Any]]]:
+    """Return the process id and the accounts of a worker. Workers of one process share them."""
+    return os.getpid(), task_rows()

@@ -1,0 +1,193 @@
+"""Accounts of Dask tasks by prefix, in one worker process."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable
+from contextvars import copy_context
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from memrt import _memrt
+from memrt._policy.current_scope import enter_scope
+from memrt._policy.policy import Policy
+from memrt._policy.scope import Scope, open_scope
+from memrt._stats.snapshot import FIELDS
+from memrt._support.public import public
+from memrt._support.units import human_bytes, plural
+
+MOST_SLOTS = 64
+"""Inner scopes of a prefix: threads above this number share scopes."""
+
+_Figures: TypeAlias = tuple[int, ...]
+_TOTAL, _LIVE, _PEAK, _ERROR, _FAILED = map(
+    FIELDS.index, ("total", "live", "peak", "peak_error", "failed")
+)
+
+
+@public("memrt.dask")
+@dataclass(slots=True)
+class TaskStats:
+    """Memory of all tasks with one prefix. Sizes are in bytes.
+
+    Examples
+    --------
+    >>> import memrt.dask
+    >>> memrt.dask.TaskStats("sum", tasks=2, peak=300, result=100).ratio
+    3.0
+    """
+
+    prefix: str
+    """Start of the keys of the tasks, as in the dashboard of Dask."""
+    tasks: int = 0
+    """Tasks that ended."""
+    errors: int = 0
+    """Tasks that ended by an exception."""
+    failed: int = 0
+    """Requests for memory that were refused."""
+    live: int = 0
+    """Bytes allocated by the tasks and in use now, mostly results."""
+    peak: int = 0
+    """Highest bytes in use by one task, without the inputs of the task."""
+    peak_error: int = 0
+    """Error bound of `peak`, if several threads free memory of the task; 0: exact."""
+    result: int = 0
+    """Size of the result of the task with the highest peak, an estimate of Dask."""
+    kept: int = 0
+    """Bytes in use at the ends of the tasks, summed over all tasks."""
+    temporary: int = 0
+    """Bytes freed before the end of the allocating task, summed over all tasks."""
+
+    @property
+    def ratio(self) -> float:
+        """Highest peak of a task, divided by the size of the result; 0 without a result."""
+        return self.peak / self.result if self.result else 0.0
+
+    def add(self, other: TaskStats) -> None:
+        """Add the tasks of another worker.
+
+        Parameters
+        ----------
+        other : TaskStats
+            Figures of the same prefix.
+        """
+        if other.peak > self.peak:
+            self.peak, self.peak_error = other.peak, other.peak_error
+            self.result = other.result
+        for name in ("tasks", "errors", "failed", "live", "kept", "temporary"):
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+
+    def __repr__(self) -> str:
+        ratio = f", {self.ratio:.1f} times its result" if self.result else ""
+        return (
+            f"<memrt.dask.TaskStats {self.prefix!r}: {plural(self.tasks, 'task')}, "
+            f"{human_bytes(self.live)} live, peak {human_bytes(self.peak)}{ratio}, "
+            f"kept {human_bytes(self.kept)}, temporary {human_bytes(self.temporary)}, "
+            f"{plural(self.failed, 'refused request')}>"
+        )
+
+
+class _Prefix:
+    """Account of a prefix: one scope, and an inner scope for each thread that runs tasks.
+
+    A thread runs one task at a time, so the rise of the scope's peak is the peak of the task. The
+    peak of a scope is exact while one thread allocates.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.stats = TaskStats(name)
+        self.scope = open_scope(None, _scope_name(name))
+        self.idle: dict[int, Scope] = {}
+        self.slots = 0
+
+    def take_slot(self) -> Scope:
+        slot = self.idle.pop(threading.get_ident(), None)
+        if slot is not None:
+            return slot
+        if self.idle and self.slots >= MOST_SLOTS:
+            return self.idle.popitem()[1]
+        self.slots += 1
+        return open_scope(self.scope, f"slot {self.slots}")
+
+
+def _scope_name(prefix: str) -> str:
+    """Return a prefix as the name of a scope: 1 to 63 bytes of UTF-8, without a zero byte."""
+    name = prefix.replace("\0", "").encode("utf-8", "replace")[:63].decode("utf-8", "ignore")
+    return name or "task"
+
+
+_lock = threading.Lock()
+_prefixes: dict[str, _Prefix] = {}
+
+
+def _recover_after_fork() -> None:
+    global _lock
+    _lock = threading.Lock()
+
+
+os.register_at_fork(after_in_child=_recover_after_fork)
+
+
+def run_task(prefix: str, policy: Policy, task: Callable[[], Any]) -> Any:
+    """Call `task` on the policy, in the scope of the thread, and count the task.
+
+    Returns
+    -------
+    dict
+        Result of the call: "op" is "task-finished" for a success, "nbytes" the size of the result.
+    """
+    entry = _find(prefix)
+    with _lock:
+        slot = entry.take_slot()
+    before = _memrt.scope_stats(slot._capsule)
+    slot.reset_peak()
+    message: dict[str, Any] = {}
+    try:
+        # Scope and policy end with the copy of the context.
+        message = copy_context().run(_call, slot, policy, task)
+        return message
+    finally:
+        _count(entry, slot, before, message)
+
+
+def _call(slot: Scope, policy: Policy, task: Callable[[], Any]) -> Any:
+    enter_scope(slot, slot)
+    policy.__enter__()
+    return task()
+
+
+def _find(prefix: str) -> _Prefix:
+    entry = _prefixes.get(prefix)
+    if entry is None:
+        with _lock:
+            entry = _prefixes.get(prefix) or _prefixes.setdefault(prefix, _Prefix(prefix))
+    return entry
+
+
+def _count(entry: _Prefix, slot: Scope, before: _Figures, message: dict[str, Any]) -> None:
+    after, stats = _memrt.scope_stats(slot._capsule), entry.stats
+    total = after[_TOTAL] - before[_TOTAL]
+    kept = max(after[_LIVE] - before[_LIVE], 0)
+    peak = min(after[_PEAK] - before[_LIVE], total)
+    finished = message.get("op") == "task-finished"
+    with _lock:
+        entry.idle[threading.get_ident()] = slot
+        stats.tasks += 1
+        stats.errors += not finished
+        stats.failed += after[_FAILED] - before[_FAILED]
+        stats.kept += kept
+        stats.temporary += max(total - kept, 0)
+        if peak > stats.peak:
+            stats.peak, stats.peak_error = peak, after[_ERROR]
+            stats.result = int(message["nbytes"]) if finished else 0
+
+
+def task_rows() -> list[dict[str, Any]]:
+    """Return the accounts of this process, as fields of TaskStats by name."""
+    with _lock:
+        entries = list(_prefixes.values())
+    names = TaskStats.__slots__
+    for entry in entries:
+        entry.stats.live = entry.scope.live
+    return [{name: getattr(entry.stats, name) for name in names} for entry in entries]

@@ -1,0 +1,211 @@
+"""memrt.dask on a LocalCluster: limits, figures by prefix, restarts, preload, other versions."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import threading
+
+import memrt
+import memrt.dask
+import numpy as np
+import pytest
+from memrt._dask import tasks
+from memrt._policy.policy import default_policy
+
+CLUSTER = """\
+import json, logging, sys, time
+import memrt.dask
+import numpy as np
+from distributed import Client, LocalCluster, wait
+def load(size):
+    return np.zeros(size)
+def double(array):
+    once = np.zeros(len(array))
+    return np.add(once, array)
+def managed(size):
+    import memrt
+    return memrt.is_managed(np.zeros(size)), memrt.current_scope() is not None
+async def later(size):
+    return size
+def fields(client):
+    return {prefix: (each.tasks, each.errors, each.failed, each.live, each.peak, each.result,
+                     each.kept, each.temporary)
+            for prefix, each in memrt.dask.stats(client).items()}
+if __name__ == "__main__":
+    logging.disable(logging.CRITICAL)
+    with LocalCluster(n_workers=2, threads_per_worker=2, memory_limit="1 GiB",
+                      dashboard_address=None, {options}) as cluster, Client(cluster) as client:
+        {code}
+"""
+TWICE = """
+        before = client.submit(managed, 10).result()
+        memrt.dask.install(client)
+        memrt.dask.install(client, limit="auto")
+        arrays = client.map(load, [100_000 + i for i in range(4)])
+        doubled = client.map(double, arrays)
+        wait(doubled)
+        after = fields(client)
+        del arrays, doubled
+        while fields(client)["load"][3] or fields(client)["double"][3]:
+            time.sleep(0.01)
+        print(json.dumps([before, client.submit(managed, 11).result(), after,
+                          client.submit(later, 3).result()]))
+"""
+HOG = """
+        memrt.dask.install(client)
+        future = client.submit(load, 200_000_000)
+        names = {type(future.exception()).__name__, type(client.submit(load, 10).result()).__name__}
+        limits = client.run(lambda: memrt.debug.limits()[0].limit)
+        print(json.dumps([sorted(names), fields(client)["load"], sorted(limits.values())]))
+"""
+RESTART = """
+        memrt.dask.install(client, limit="300 MB")
+        client.restart()
+        cluster.scale(3)
+        client.wait_for_workers(3)
+        each = client.run(lambda: memrt.limit("300 MB"))
+        found = [client.submit(managed, size, workers=[worker]).result()
+                 for size, worker in enumerate(each)]
+        print(json.dumps([found, list(each.values())]))
+"""
+REMOVED = """
+        memrt.dask.install(client, limit=None)
+        on = client.submit(managed, 10).result()
+        client.unregister_worker_plugin("memrt")
+        print(json.dumps([on, client.submit(managed, 11).result()]))
+"""
+
+
+@pytest.fixture
+def cluster(tmp_path):
+    """Return a function that runs code with a cluster of two workers, and returns its result."""
+
+    def run(code, options="processes=True"):
+        script = tmp_path / "program.py"
+        script.write_text(CLUSTER.replace("{code}", code.strip()).replace("{options}", options))
+        output = subprocess.check_output(
+            [sys.executable, script], text=True, timeout=200, cwd=tmp_path,
+            env={**os.environ, "DASK_TEMPORARY_DIRECTORY": str(tmp_path),
+                 # The profiler may hold the frame of a task, with its variables, after the end.
+                 "DASK_DISTRIBUTED__WORKER__PROFILE__ENABLED": "False"},
+        )  # fmt: skip
+        return json.loads(output.splitlines()[-1])
+
+    return run
+
+
+@pytest.mark.parametrize("processes", [True, False])
+def test_tasks_count_by_prefix(cluster, processes):
+    before, installed, figures, later = cluster(TWICE, f"processes={processes}")
+    assert (before, installed, later) == ([False, False], [True, True], 3)
+    tasks, errors, failed, live, peak, result, kept, temporary = figures["load"]
+    assert (tasks, errors, failed) == (4, 0, 0)
+    assert live == kept == 8 * (400_000 + 6)
+    assert result <= peak <= result + 1000
+    assert temporary < 4000
+    tasks, errors, failed, live, peak, result, kept, temporary = figures["double"]
+    assert (tasks, errors, live) == (4, 0, 8 * (400_000 + 6))
+    assert 1.9 < peak / result < 2.1
+    assert temporary >= 8 * 400_000
+
+
+def test_task_above_the_limit_fails_alone(cluster):
+    names, (tasks, errors, failed, *_), limits = cluster(HOG)
+    assert names == ["MemoryError", "ndarray"]
+    assert (tasks, errors, failed) == (2, 1, 1)
+    assert all(0.5 * 2**30 < limit < 0.9 * 2**30 for limit in limits)
+
+
+def test_restarted_and_new_workers_are_reached(cluster):
+    found, limits = cluster(RESTART)
+    assert found == [[True, True]] * 3
+    assert limits == [300_000_000] * 3
+
+
+def test_removed_plugin_leaves_further_tasks_alone(cluster):
+    on, off = cluster(REMOVED)
+    assert (on, off[1]) == ([True, True], False)
+
+
+def test_preload_reaches_worker_of_the_command_line(tmp_path):
+    code = """
+import json, subprocess, sys
+import memrt.dask
+import numpy as np
+from distributed import Client, LocalCluster
+def total(size):
+    return float(np.zeros(size).sum())
+with LocalCluster(n_workers=0, dashboard_address=None) as cluster, Client(cluster) as client:
+    command = [sys.executable, "-m", "distributed.cli.dask_worker", cluster.scheduler_address]
+    worker = subprocess.Popen([*command, "--preload", "memrt.dask", "--no-dashboard"],
+                              stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        client.submit(total, 1000).result(timeout=100)
+        print(memrt.dask.stats(client)["total"].tasks)
+    finally:
+        worker.terminate()
+        worker.wait()
+"""
+    output = subprocess.check_output(
+        [sys.executable, "-c", code], text=True, timeout=200, cwd=tmp_path
+    )
+    assert output.splitlines()[-1] == "1"
+
+
+def test_unknown_version_of_distributed_is_refused(monkeypatch):
+    import distributed.worker
+    from memrt._dask import plugin
+
+    def other(function, key):
+        """Have other parameters than the function of distributed."""
+
+    monkeypatch.setattr(distributed.worker, "_run_task", other)
+    with pytest.raises(RuntimeError, match="distributed must run tasks by"):
+        plugin.MemrtPlugin(None).setup(object())
+    assert not hasattr(distributed.worker._run_task, "__wrapped__")
+    plugin._workers.clear()
+
+
+def test_exception_and_threads_end_the_account():
+    def fail():
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        tasks.run_task("erred-task", default_policy(), fail)
+    start = threading.Barrier(4)
+
+    def allocate():
+        start.wait()
+        np.zeros(1000)
+        return {"op": "task-finished", "nbytes": 4000}
+
+    arguments = ("erred-task", default_policy(), allocate)
+    threads = [threading.Thread(target=tasks.run_task, args=arguments) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    (row,) = [row for row in tasks.task_rows() if row["prefix"] == "erred-task"]
+    assert (row["tasks"], row["errors"], row["live"], row["peak"]) == (5, 1, 0, 8000)
+    assert memrt.dask.TaskStats(**row).ratio == 2.0
+    assert len(memrt.scopes().children(memrt.scopes()["erred-task"])) in (4, 5)
+    assert memrt.current_scope() is None
+    assert memrt.handler_name() == "default_allocator"
+    assert "5 tasks" in repr(memrt.dask.TaskStats(**row))
+
+
+def test_missing_dask_is_named(tmp_path):
+    code = """
+import sys
+sys.modules["dask"] = None
+import memrt.dask
+try:
+    memrt.dask.install(None)
+except ImportError as error:
+    print(error)
+"""
+    output = subprocess.check_output([sys.executable, "-c", code], text=True, timeout=60)
+    assert output == "memrt.dask needs the missing package dask: pip install 'memrt[dask]'\n"
