@@ -31,4 +31,6 @@ def _announced(original: Callable[..., Any]) -> Callable[..., Any]:
                 function()
         return original(*args, **kwargs)
 
+    if original in os.supports_fd:
+        os.supports_fd.add(execute)
     return execute
