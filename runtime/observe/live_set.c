@@ -290,7 +290,7 @@ size_t memrt__live_count(void)
 size_t memrt__live_bytes(void)
 {
     size_t bytes = 0;
-    for (size_t index = 0; index < PARTS; index++) {
+    for (size_t index = 0; index < PARTITIONS; index++) {
         const memrt__live_table_t *table = lock_partition(index)->table;
         bytes += table == NULL ? 0 : sizeof(*table) + table->capacity * sizeof(table->slots[0]);
         unlock_partition(index);

@@ -25,8 +25,8 @@ MIB = 1024 * 1024
 
 pytestmark = needs_gil
 
-# Programs in the folder `planted` are synthetic. Programs in `reported` follow public issues, and were
-# written after the rules. Each program has a comment `# planted` at the expected line.
+# Programs in the folder `planted` are synthetic. Programs in `reported` follow public issues, and
+# were written after the rules. Each program has a comment `# planted` at the expected line.
 PLANTED = {
     "cached_errors": ("growth", "kept by a traceback"),
     "cached_method": ("growth", "(a cached result)"),

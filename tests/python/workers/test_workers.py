@@ -52,8 +52,8 @@ from concurrent.futures import ProcessPoolExecutor
 import numpy as np, memrt, memrt.workers
 def work(size):
     array = np.zeros(size)
-    alignment = memrt.debug.enabled().alignment
-    return memrt.is_managed(array), memrt.debug.enabled().name, alignment, memrt.current_scope().path
+    policy = memrt.debug.enabled()
+    return memrt.is_managed(array), policy.name, policy.alignment, memrt.current_scope().path
 def ask_too_much(size):
     try:
         np.zeros(size)
