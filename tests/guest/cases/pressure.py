@@ -1,4 +1,4 @@
-"""The kernel has pressure files of memory, and notifies the owner of a trigger."""
+"""Stalls of memory notify the owner of a trigger, and call a callback of memrt.on_pressure."""
 
 import select
 import sys
@@ -17,6 +17,31 @@ for _ in range(200):
         table += 1
 """
 PATIENCE = 60_000  # ms
+MIB = limited_group.MIB
+
+# The limits in sight are those of the inner group. Without a signal, the level would stay "none"
+# until the program uses 80 % of the limit.
+HIGH = 160 * MIB  # of the outer group
+LIMIT = 256 * MIB  # of the inner group
+REMOUNT = 'umount /sys/fs/cgroup && mount -t cgroup2 cgroup2 /sys/fs/cgroup && exec "$@"'
+CONTAINER = ("unshare", "--cgroup", "--mount", "sh", "-c", REMOUNT, "sh")
+CALL = """
+import memrt
+import numpy as np
+
+memrt.enable()
+calls, tables = [], []
+
+def drop(level):
+    pressure = memrt.debug.pressure()
+    calls.append((level, pressure.source, pressure.used / pressure.limit, pressure.of))
+    tables.clear()
+
+with memrt.on_pressure(drop, level="low"):
+    while not calls:
+        tables.append(np.ones(500_000))
+print(*calls[0], sep=", ")
+"""
 
 
 def lines(path):
@@ -25,7 +50,7 @@ def lines(path):
 
 assert lines(Path("/proc/pressure/memory")) == ["some", "full"]
 with limited_group.limited_group() as group:
-    (group / "memory.high").write_text(str(48 * limited_group.MIB))
+    (group / "memory.high").write_text(str(48 * MIB))
     assert lines(group / "memory.pressure") == ["some", "full"]
     with (group / "memory.pressure").open("r+b", buffering=0) as file:
         file.write(TRIGGER)
@@ -39,3 +64,20 @@ with limited_group.limited_group() as group:
         child.kill()
         child.wait()
         assert [event for _, event in events] == [select.POLLPRI]
+
+with limited_group.limited_group() as outer:
+    (outer / "memory.high").write_text(str(HIGH))
+    (outer / "cgroup.subtree_control").write_text("+memory")
+    inner = outer / "inner"
+    inner.mkdir()
+    (inner / "memory.max").write_text(str(LIMIT))
+    begin = time.monotonic()
+    result = limited_group.run_inside(inner, *CONTAINER, sys.executable, "-c", CALL)
+    inner.rmdir()
+    print(
+        f"memrt.on_pressure called after {time.monotonic() - begin:.1f} s: {result.stdout}", end=""
+    )
+    assert result.returncode == 0, result
+    level, source, part, of = result.stdout.strip().split(", ")
+    assert (level, source, of) == ("medium", "stalls", "for the control group"), result
+    assert 0.5 < float(part) < 0.8, result
