@@ -15,6 +15,7 @@ Workers: share.
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
 import multiprocessing.process
 import os
@@ -26,6 +27,7 @@ from typing import Any
 from memrt._policy.limit import limit_option_text
 from memrt._policy.policy import Policy
 from memrt._support.child_site import add_site, remove_site
+from memrt._support.leaving import end_block
 from memrt._support.process_folder import make_folder, remove_folder
 from memrt._workers import member, setup
 from memrt._workers.results import WorkersStats, collect, load_record
@@ -128,11 +130,17 @@ class share:  # noqa: N801 - a context manager that reads like a function
         settings["folders"] = [folder, *self._outer]
         self._owner = os.getpid()
         self._before = os.environ.get(member.VARIABLE)
-        self._added = add_site()
-        text = os.environ[member.VARIABLE] = json.dumps(settings)
         self._ticket = _configuration().get(_TICKET)
-        _configuration()[_TICKET] = member.Ticket(text)
+        self._added = False
         self._settings = member.lead(settings)
+        try:
+            self._added = add_site()
+            text = os.environ[member.VARIABLE] = json.dumps(settings)
+            _configuration()[_TICKET] = member.Ticket(text)
+        except BaseException:
+            self._stop_sharing()
+            shutil.rmtree(folder, ignore_errors=True)
+            raise
         self._folder, share._active = folder, self
         return self
 
@@ -143,18 +151,23 @@ class share:  # noqa: N801 - a context manager that reads like a function
         traceback: TracebackType | None = None,
     ) -> None:
         folder, self._folder = self._folder, None
-        if folder is None or os.getpid() != self._owner:  # a forked child has left the block
-            return
-        share._active = None
-        member.lead(self._settings)
-        self._restore_environment()
-        ended = remove_folder(folder)
-        records = self._records(ended)
-        self._result = collect(records.values())
-        self._pass_on(records)
-        shutil.rmtree(ended, ignore_errors=True)
+        if folder is not None and os.getpid() == self._owner:  # a forked child has left the block
+            share._active = None
+            self._stop_sharing()
+            end_block(kind, functools.partial(self._collect, folder))
 
-    def _restore_environment(self) -> None:
+    def _collect(self, folder: str) -> None:
+        ended = remove_folder(folder)
+        try:
+            records = self._records(ended)
+            self._result = collect(records.values())
+            self._pass_on(records)
+        finally:
+            shutil.rmtree(ended, ignore_errors=True)
+
+    def _stop_sharing(self) -> None:
+        """Restore the settings for children, the environment and multiprocessing."""
+        member.lead(self._settings)
         if self._added:
             remove_site()
         if self._before is None:

@@ -11,6 +11,7 @@ import memrt
 import memrt.workers
 import pytest
 from memrt._support.process_folder import make_folder, start_time
+from memrt._workers import member
 from memrt._workers.results import own_figures
 
 FIGURES = """\
@@ -240,6 +241,29 @@ def test_bad_use_is_refused():
     assert repr(shared) == "<memrt.workers.share, inactive: 0 workers>"
     shared.__exit__()
     assert repr(shared.stats()) == ("memrt.types.WorkersStats: 0 workers, 0 B live, 0 B in total")
+
+
+def test_failed_entry_and_exit_restore_the_process(tmp_path, monkeypatch):
+    def fail(*_):
+        raise MemoryError
+
+    def state():
+        return os.environ.get("PYTHONPATH"), os.environ.get("_MEMRT_WORKERS"), member._for_children
+
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    before = state()
+    monkeypatch.setattr(member, "Ticket", fail)
+    with pytest.raises(MemoryError):
+        memrt.workers.share().__enter__()
+    monkeypatch.undo()
+    assert (state(), list(tmp_path.iterdir())) == (before, [])
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(memrt.workers, "collect", fail)
+    with pytest.raises(MemoryError), memrt.workers.share():
+        pass
+    with pytest.raises(KeyError), memrt.workers.share():  # the first exception stays
+        raise KeyError
+    assert (state(), list(tmp_path.iterdir())) == (before, [])
 
 
 def test_damaged_records_are_left_out(tmp_path, monkeypatch):
