@@ -80,11 +80,12 @@ class WorkersStats:
     @property
     def scopes(self) -> dict[str, Stats]:
         """Sum of the statistics by path of the scope."""
-        by_path: dict[str, list[Stats]] = {}
+        sums: dict[str, Stats] = {}
         for worker in self.workers:
-            for path, stats in worker.scopes.items():
-                by_path.setdefault(path, []).append(stats)
-        return {path: _sum(each) for path, each in by_path.items()}
+            for path in worker.scopes:  # items() of CPython 3.11 crashes without memory
+                stats = worker.scopes[path]
+                sums[path] = _sum([sums[path], stats]) if path in sums else stats
+        return sums
 
     def __repr__(self) -> str:
         total = self.total
