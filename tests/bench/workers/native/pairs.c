@@ -1,6 +1,6 @@
 /// Allocate, touch and free blocks in a plain loop, for callgrind to count.
 ///
-/// usage: pairs LIBRARY WORK SIZE PAIRS [policy | scope | child | limit]
+/// usage: pairs LIBRARY WORK SIZE PAIRS [policy | scope | child | limit | soft]
 ///
 ///   LIBRARY  path of a libmemrt
 ///   WORK     meminfo, meminfo of policy, named meminfo, compiled meminfo, block, zeroed block,
@@ -229,7 +229,7 @@ static int run_in_child(work_fn run, const loop_t *loop)
 int main(int count, char **words)
 {
     if (count < 5)
-        stop("usage: pairs LIBRARY WORK SIZE PAIRS [policy | scope | child | limit]");
+        stop("usage: pairs LIBRARY WORK SIZE PAIRS [policy | scope | child | limit | soft]");
     const char *setting = count > 5 ? words[5] : "";
     work_fn run = find_work(words[2]);
     loop_t loop = {.api = open_library(words[1]),
@@ -245,6 +245,8 @@ int main(int count, char **words)
         require(loop.api->scope_enter(loop.scope, NULL));
     if (strcmp(setting, "limit") == 0)
         require(loop.api->limit_set(NULL, NULL, (uint64_t)1 << 30));
+    if (strcmp(setting, "soft") == 0)
+        require(loop.api->limit_set_soft(NULL, NULL, (uint64_t)1 << 30));
     if (strcmp(setting, "child") == 0)
         return run_in_child(run, &loop);
     run(&loop);
