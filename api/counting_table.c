@@ -2,7 +2,10 @@
 
 #include <pthread.h>
 
+#include "api/checking_table.h"
+#include "api/plain_table.h"
 #include "api/verify_meminfo.h"
+#include "runtime/config/options.h"
 #include "runtime/policy/reference_counts.h"
 
 /// Table of a process with MEMRT_REFERENCES=1: a copy of the plain or the checking table, with
@@ -83,6 +86,7 @@ static void count_release_as(memrt_meminfo_t *mi, memrt_holder_kind_t kind, cons
 
 static void copy_table(void)
 {
+    counted = memrt__options.check ? &memrt__checking_table : &memrt__plain_table;
     counting_table = *counted;
     counting_table.get_data = find_data;
     counting_table.acquire = count_acquire;
@@ -94,10 +98,9 @@ static void copy_table(void)
     counting_table.release_as = count_release_as;
 }
 
-const memrt_api_t *memrt__counting_table(const memrt_api_t *base)
+const memrt_api_t *memrt__counting_table(void)
 {
     static pthread_once_t copied = PTHREAD_ONCE_INIT;
-    counted = base;
     pthread_once(&copied, copy_table);
     return &counting_table;
 }

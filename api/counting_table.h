@@ -3,8 +3,8 @@
 
 #include <memrt/external.h>
 
-/// Return the table that counts reference operations and then calls `base`, the plain or the
-/// checking table. All calls in a process have the same `base`.
-const memrt_api_t *memrt__counting_table(const memrt_api_t *base);
+/// Return the table that counts reference operations, and then calls the checking table in checking
+/// mode, or the plain table.
+const memrt_api_t *memrt__counting_table(void);
 
 #endif

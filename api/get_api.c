@@ -69,8 +69,10 @@ const memrt_api_t *memrt_get_api(uint32_t abi_major, const char **why)
         return NULL;
     }
     memrt__runtime_start();
-    const memrt_api_t *table = memrt__options.check ? &memrt__checking_table : &memrt__plain_table;
-    return memrt__options.references ? memrt__counting_table(table) : table;
+    if (memrt__options.references) {
+        return memrt__counting_table();
+    }
+    return memrt__options.check ? &memrt__checking_table : &memrt__plain_table;
 }
 
 const char *memrt_version(void)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict, dataclass
 from itertools import accumulate
-from typing import Any, NamedTuple
+from typing import Any
 
 from memrt import _memrt
 from memrt._support.public import public
@@ -15,7 +16,8 @@ _PATHS = (
 
 
 @public("memrt.types")
-class Latency(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Latency:
     """Times of a slow path, or of a system call of memrt.
 
     Examples
@@ -42,7 +44,7 @@ class Latency(NamedTuple):
         dict
             All fields, in order.
         """
-        return self._asdict()
+        return asdict(self)
 
 
 @public("memrt.debug")

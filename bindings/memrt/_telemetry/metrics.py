@@ -107,7 +107,8 @@ def _memory_families() -> Iterator[Family]:
 def read_families(policies: bool, scopes: bool, memory: bool) -> Iterator[Family]:
     """Read the chosen metrics, those of the process first."""
     release = (_memrt.features()["version"],)
-    yield Family("memrt_build", "info", "", "Loaded version of memrt", ("version",), [(release, 1)])
+    version: _Samples = [(release, 1)]
+    yield Family("memrt_build", "info", "", "Loaded version of memrt", ("version",), version)
     yield from _level_families("", "by the process", (), [((), stats())])
     if policies:
         owned: _Accounts = [((p.name, str(p._index)), stats(p)) for p in live_policies()]

@@ -92,10 +92,10 @@ TEST(snapshot_has_process_policies_scopes_and_threads)
     api->scope_release(outer);
 }
 
-/// Threads that move blocks from one policy to another. Each thread has HELD blocks, or one more.
+/// Movers: threads with HELD blocks each, or one more, in two policies.
 typedef struct movers {
     memrt_policy_t *policies[2];
-    size_t started; ///< relaxed; movers that have allocated all blocks
+    size_t started; ///< relaxed; movers with HELD blocks
     size_t stop;    ///< relaxed
     size_t taken;   ///< consistent snapshots
 } movers_t;
@@ -183,7 +183,7 @@ TEST(snapshot_at_rest_needs_one_reading)
     ck_assert_uint_eq(snapshot.readings, 1);
 }
 
-/// Blocks that one thread frees while another thread takes snapshots.
+/// One thread frees blocks, and another thread takes snapshots.
 typedef struct frees {
     size_t done; ///< relaxed
 } frees_t;
@@ -272,7 +272,7 @@ TEST(snapshot_refuses_missing_sizes_and_arrays)
     ck_assert_int_eq(api->snapshot(&snapshot), MEMRT_EINVAL);
 }
 
-/// Threads that take snapshots and threads that allocate do not wait for each other for ever.
+/// Threads allocate, resize and take snapshots, without a deadlock.
 static void snap_and_allocate(size_t index, void *context)
 {
     (void)context;
