@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from memrt import _memrt
+from memrt._stats.latency import Latency
 from memrt._support.extras import needed
 from memrt._support.public import public
 from memrt._telemetry.metrics import Family, read_families
@@ -113,6 +114,7 @@ def _callback(
         return [
             observation(value, dict(zip(family.labels, values, strict=True)))
             for values, value in family.samples
+            if not isinstance(value, Latency)
         ]
 
     return observe
