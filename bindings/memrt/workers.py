@@ -51,8 +51,8 @@ class share:  # noqa: N801 - a context manager that reads like a function
     policy : Policy, optional
         Policy for the workers. None: the enabled policy, or the default policy.
     limit : int or str, optional
-        Maximum of live bytes in each worker, as for :func:`memrt.limit`. None: the limit of this
-        process.
+        Maximum of live bytes in each worker, as for :func:`memrt.limit`. None: the limit and the
+        soft limit of this process.
 
     Raises
     ------

@@ -30,15 +30,17 @@ def capture(policy: Policy | None, limit: str | None) -> Setup:
         "policy": _policy(wanted),
         "options": {name: values[name] for name in _OPTIONS},
         "limit": values["MEMRT_LIMIT"] if limit is None else limit,
+        "soft": values["MEMRT_SOFT_LIMIT"] if limit is None else "none",
         "scope": _scope(current_scope()),
     }
 
 
 def _policy(policy: Policy) -> dict[str, Any] | None:
+    limits = {"limit": policy.limit, "soft": policy.soft_limit}
     if policy is default_policy():
-        return None if policy.limit is None else {"limit": policy.limit}
+        return None if limits == {"limit": None, "soft": None} else limits
     own = {name.removeprefix("MEMRT_").lower(): value for name, value in policy.options.items()}
-    return {"name": policy.name, "alignment": policy.alignment, "limit": policy.limit, **own}
+    return {"name": policy.name, "alignment": policy.alignment, **limits, **own}
 
 
 def _scope(innermost: Scope | None) -> list[dict[str, Any]]:
@@ -46,7 +48,10 @@ def _scope(innermost: Scope | None) -> list[dict[str, Any]]:
         return []
     tree = scopes()
     paths = [innermost.path[: depth + 1] for depth in range(len(innermost.path))]
-    return [{"name": path[-1], "limit": tree[path].limit} for path in paths]
+    return [
+        {"name": path[-1], "limit": tree[path].limit, "soft": tree[path].soft_limit}
+        for path in paths
+    ]
 
 
 def apply(setup: Setup) -> list[str]:
@@ -66,8 +71,8 @@ def apply(setup: Setup) -> list[str]:
     for name, value in setup["options"].items():
         if values.get(name) != value:
             attempt(lambda name=name, value=value: set_option(name, value))  # type: ignore[misc]
-    if values["MEMRT_LIMIT"] != setup["limit"]:
-        attempt(lambda: set_process_limit(setup["limit"]))
+    if (values["MEMRT_LIMIT"], values["MEMRT_SOFT_LIMIT"]) != (setup["limit"], setup["soft"]):
+        attempt(lambda: set_process_limit(setup["limit"], soft=setup["soft"]))
     if enabled() is None:
         attempt(lambda: enable(_make_policy(setup["policy"])))
     if current_scope() is None:
@@ -83,11 +88,12 @@ def _make_policy(settings: dict[str, Any] | None) -> Policy:
     else:
         policy = default_policy()
         policy.limit = settings["limit"]
+        policy.soft_limit = settings["soft"]
     _kept.append(policy)
     return policy
 
 
 def _enter(path: list[dict[str, Any]]) -> None:
     for each in path:
-        entry = scope(each["name"], limit=each["limit"])
+        entry = scope(**each)
         _kept.append((entry, entry.__enter__()))

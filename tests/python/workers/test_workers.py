@@ -54,7 +54,9 @@ import numpy as np, memrt, memrt.workers
 def work(size):
     array = np.zeros(size)
     policy = memrt.debug.enabled()
-    return memrt.is_managed(array), policy.name, policy.alignment, memrt.current_scope().path
+    soft = [each.soft for each in memrt.debug.limits() if each.soft]
+    scope = memrt.current_scope()
+    return memrt.is_managed(array), policy.name, policy.alignment, scope.path, soft
 def ask_too_much(size):
     try:
         np.zeros(size)
@@ -74,7 +76,8 @@ if __name__ == "__main__":
     context = multiprocessing.get_context({method!r})
     {before}
     memrt.enable(memrt.Policy(128, "mine"))
-    with memrt.scope("outer"), memrt.scope("inner", limit="16 MiB"):
+    memrt.limit("1 GiB", soft="512 MiB")
+    with memrt.scope("outer"), memrt.scope("inner", limit="16 MiB", soft="8 MiB"):
         with memrt.workers.share() as shared:
             found, refused = {kind}(context)
     print(json.dumps([found, refused, figures(shared), os.environ.get("PYTHONPATH")]))
@@ -87,7 +90,7 @@ METHODS = ["fork", "spawn", "forkserver"]
 def test_pool_has_policy_limit_and_scope_and_reports_statistics(program, kind, method):
     code = POOL.format(method=method, kind=kind, before="")
     found, refused, figures, path = program(code, PYTHONPATH="/nowhere")
-    assert found == [[True, "mine", 128, ["outer", "inner"]]] * 4
+    assert found == [[True, "mine", 128, ["outer", "inner"], [512 << 20, 8 << 20]]] * 4
     assert refused == "refused"
     assert set(figures["states"]) == {"ended"}
     assert (figures["live"], figures["failed"], figures["problems"]) == (0, 1, [])
@@ -98,7 +101,7 @@ def test_pool_has_policy_limit_and_scope_and_reports_statistics(program, kind, m
 def test_fork_server_older_than_the_block_is_reached(program):
     before = "context.Process(target=len, args=([],)).start()"
     found, _, figures, _ = program(POOL.format(method="forkserver", kind="pool", before=before))
-    assert found == [[True, "mine", 128, ["outer", "inner"]]] * 4
+    assert found == [[True, "mine", 128, ["outer", "inner"], [512 << 20, 8 << 20]]] * 4
     assert figures["total"] == 4 * 800_000
 
 
