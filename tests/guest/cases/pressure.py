@@ -19,7 +19,7 @@ for _ in range(200):
 PATIENCE = 60_000  # ms
 MIB = limited_group.MIB
 
-# The limits in sight are those of the inner group. Without a signal, the level would stay "none"
+# The program reads the limits of the inner group only. Without a signal, the level would stay "none"
 # until the program uses 80 % of the limit.
 HIGH = 160 * MIB  # of the outer group
 LIMIT = 256 * MIB  # of the inner group
