@@ -19,8 +19,8 @@ for _ in range(200):
 PATIENCE = 60_000  # ms
 MIB = limited_group.MIB
 
-# The program reads the limits of the inner group only. Without a signal, the level would stay "none"
-# until the program uses 80 % of the limit.
+# The program reads the limits of the inner group only. Without a signal, the level would stay
+# "none" until the program uses 80 % of the limit.
 HIGH = 160 * MIB  # of the outer group
 LIMIT = 256 * MIB  # of the inner group
 REMOUNT = 'umount /sys/fs/cgroup && mount -t cgroup2 cgroup2 /sys/fs/cgroup && exec "$@"'
