@@ -1,5 +1,6 @@
 """Memory in notebooks: statistics as a table, and the memory of a cell."""
 
+import re
 import subprocess
 import sys
 
@@ -102,7 +103,10 @@ def test_line_magic_shows_the_session_by_line_while_on():
 def test_report_option_shows_the_page_in_a_frame():
     said = run_cell("%%memrt --report\nkept = np.ones(100_000)\n")
     assert "781.2 KiB in 1" in said
+    blocks = re.search(r"blocks allocated  (\d+)", said)
+    assert int(blocks[1]) < 50, "the blocks of the recorder count for the cell"
     assert '<iframe srcdoc="&lt;!DOCTYPE html&gt;' in said
+    assert "In[1], line 2" in said.partition("<iframe ")[0]
     assert said.count("<script") == said.count("<iframe ") - 1 == 0
     assert "memrt: report of In[1], shown in notebooks" in said
     assert "after: None" in said or "after: default_allocator" in said

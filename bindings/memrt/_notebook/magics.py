@@ -84,13 +84,14 @@ class _Magics:
         try:
             frame = _report_frame(self._cell()) if with_page else None
             self._shell.run_cell(code)
-            if frame is not None:
-                frame.end()
         finally:
             measure.leave()
-        for each in (CellMemory(measure, self._name), frame):
-            if each is not None:
-                display(each)  # type: ignore[no-untyped-call]
+        if frame is not None:
+            frame.stop()
+        display(CellMemory(measure, self._name))  # type: ignore[no-untyped-call]
+        if frame is not None:
+            frame.render()
+            display(frame)  # type: ignore[no-untyped-call]
 
     def _cell(self) -> str:
         """Return the name of the cell that runs."""

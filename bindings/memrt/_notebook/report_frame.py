@@ -11,7 +11,7 @@ _FRAME = '<iframe srcdoc="{}" style="width:100%;height:640px;border:0" sandbox="
 
 
 class ReportFrame:
-    """Recording of a cell, from the creation to end(), then the page of the recording.
+    """Recording of a cell, from the creation to stop(), then the page of the recording.
 
     Parameters
     ----------
@@ -30,9 +30,12 @@ class ReportFrame:
         self._recorder = Recorder({"Cell": cell}, tracked=True)
         self._recorder.start()
 
-    def end(self) -> None:
-        """End the recording, and render the page. Tracking must be on."""
+    def stop(self) -> None:
+        """End the recording."""
         self._recorder.stop()
+
+    def render(self) -> None:
+        """Render the page, after stop(). The allocations do not belong to the cell."""
         document = {**self._recorder.finish("end of the cell"), "program": [self._cell]}
         self._text = page.render([document]).decode("utf-8")
 

@@ -205,19 +205,21 @@ print("memrt" in sys.modules, flush=True)
     assert leftovers(process.pid) == []
 
 
-def test_process_that_exits_meanwhile_is_named():
-    code = "import ctypes, os\nprint('ready', flush=True)\nctypes.CDLL(None).usleep(3_000_000)\n"
-    with running(code + "os._exit(0)") as process:
-        # The zombie counts as ended. _exit follows before Python runs the pending call.
-        result = attach(process.pid, "--wait", "60")
-    assert result.returncode in (0, 2)
-    if result.returncode == 2:
-        assert result.stderr == f"memrt: process {process.pid} has ended\n"
-    with running("import os, sys\nprint('ready', flush=True)\nsys.stdin.read()") as process:
-        ending = threading.Timer(3, process.kill)
-        ending.start()
-        assert refused(process.pid, "--wait", "60") == f"process {process.pid} has ended"
-        ending.join()
+def test_process_that_ends_meanwhile_is_named():
+    with running("import sys\nprint('ready', flush=True)\nsys.stdin.read()") as process:
+        words = [sys.executable, "-m", "memrt", "attach", str(process.pid), "--wait", "60"]
+        with subprocess.Popen(words, stderr=subprocess.PIPE, text=True) as attaching:
+            until = time.monotonic() + 60
+            while not leftovers(process.pid):
+                assert time.monotonic() < until
+                time.sleep(0.02)
+            time.sleep(1)
+            process.kill()
+            process.wait(timeout=30)
+            said = attaching.communicate(timeout=60)[1]
+        assert attaching.returncode == 2
+        assert said == f"memrt: process {process.pid} has ended\n"
+    assert leftovers(process.pid) == []
 
 
 def test_environment_without_memrt_is_named(tmp_path):
@@ -407,18 +409,19 @@ def test_answers_that_are_links_or_no_json_are_refused(tmp_path):
             command._parsed(own, text)
 
 
-def test_remote_exec_is_used_where_python_has_it(monkeypatch, tmp_path):
-    calls = []
+def test_remote_exec_is_used_where_python_has_it(monkeypatch):
+    calls, box = [], mailbox({})
     monkeypatch.setattr(sys, "remote_exec", lambda *call: calls.append(call), raising=False)
-    assert command._ran_by_remote_exec(7, "pass", tmp_path)
-    assert calls == [(7, str(tmp_path / "script.py"))]
-    assert (tmp_path / "script.py").read_text() == "pass"
+    assert command._ran_by_remote_exec(7, "pass", box)
+    assert calls == [(7, str(box.folder / "script.py"))]
+    assert (box.folder / "script.py").read_text() == "pass"
 
     def other_version(pid, path):
         raise RuntimeError("another version")
 
     monkeypatch.setattr(sys, "remote_exec", other_version)
-    assert not command._ran_by_remote_exec(7, "pass", tmp_path)
+    assert not command._ran_by_remote_exec(7, "pass", box)
+    box.remove()
 
 
 def test_symbols_of_this_process_are_found(tmp_path):

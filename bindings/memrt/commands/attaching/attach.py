@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from pathlib import Path
 from typing import Any
 
 import memrt
@@ -141,7 +140,7 @@ def _ask(target: Target, request: dict[str, Any], seconds: float) -> _Answered:
     """
     box = _Answered(target, {**request, "version": memrt.__version__})
     try:
-        _inject(target, box.folder)
+        _inject(target, box)
         text = box.wait(ANSWER, seconds)
         if text is None and not box.withdraw():
             text = box.wait(ANSWER, 60.0)
@@ -170,11 +169,11 @@ def _parsed(target: Target, text: bytes) -> dict[str, Any]:
     return answer
 
 
-def _inject(target: Target, folder: Path) -> None:
+def _inject(target: Target, box: Mailbox) -> None:
     """Let the main thread of the process run the payload soon."""
-    code = payload(str(folder))
+    code = payload(str(box.folder))
     try:
-        if not _ran_by_remote_exec(target.pid, code, folder):
+        if not _ran_by_remote_exec(target.pid, code, box):
             functions = target.symbols
             added = call_in_main_thread(
                 target.pid,
@@ -190,7 +189,7 @@ def _inject(target: Target, folder: Path) -> None:
         raise CommandError(f"process {target.pid} {refusal(error)}") from None
 
 
-def _ran_by_remote_exec(pid: int, code: str, folder: Path) -> bool:
+def _ran_by_remote_exec(pid: int, code: str, box: Mailbox) -> bool:
     """Return whether sys.remote_exec of Python 3.14 accepted the code.
 
     The function raises RuntimeError for a process with another version of Python, and for a process
@@ -199,11 +198,8 @@ def _ran_by_remote_exec(pid: int, code: str, folder: Path) -> bool:
     remote_exec = getattr(sys, "remote_exec", None)
     if remote_exec is None:
         return False
-    script = folder / "script.py"
-    script.write_text(code, encoding="ascii")
-    script.chmod(0o644)
     try:
-        remote_exec(pid, str(script))
+        remote_exec(pid, str(box.add("script.py", code)))
     except RuntimeError:
         return False
     return True

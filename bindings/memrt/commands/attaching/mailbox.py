@@ -13,6 +13,7 @@ import shutil
 import stat
 import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,10 @@ _PERIOD = 0.02
 
 
 class Mailbox:
-    """Folder with mode 0700 that belongs to the user of a process."""
+    """Folder with mode 0700 that belongs to the user of a process.
+
+    Root works on the files with the rights of that user, who controls the folder.
+    """
 
     def __init__(self, target: Target, request: dict[str, Any]) -> None:
         """Create the folder with the request.
@@ -36,20 +40,27 @@ class Mailbox:
         """
         self._target = target
         try:
-            self.folder = Path(tempfile.mkdtemp("", f"attach-{target.pid}-", _user_folder(target)))
-            file = self.folder / REQUEST
-            file.write_text(json.dumps(request), encoding="ascii")
-            for path in (file, self.folder):
-                os.chown(path, target.user, target.group, follow_symlinks=False)
+            with _rights_of(target):
+                folder = tempfile.mkdtemp("", f"attach-{target.pid}-", _user_folder(target))
+                self.folder = Path(folder)
+                self.add(REQUEST, json.dumps(request))
         except OSError as error:
             raise CommandError(
                 f"cannot exchange files with process {target.pid}: {error.strerror}"
             ) from None
 
+    def add(self, name: str, text: str) -> Path:
+        """Write a file, and return its path."""
+        path = self.folder / name
+        with _rights_of(self._target):
+            path.write_bytes(text.encode())
+        return path
+
     def withdraw(self) -> bool:
         """Withdraw the request. Return false if the process has taken the request."""
         try:
-            (self.folder / REQUEST).rename(self.folder / "withdrawn")
+            with _rights_of(self._target):
+                (self.folder / REQUEST).rename(self.folder / "withdrawn")
         except OSError:
             return False
         return True
@@ -65,7 +76,8 @@ class Mailbox:
         until = time.monotonic() + seconds
         while time.monotonic() < until:
             runs = self._target.runs
-            found = self._read(name)
+            with _rights_of(self._target):
+                found = self._read(name)
             if found is not None:
                 return found
             if not runs:
@@ -89,7 +101,29 @@ class Mailbox:
 
     def remove(self) -> None:
         """Remove the folder."""
-        shutil.rmtree(self.folder, ignore_errors=True)
+        with _rights_of(self._target):
+            shutil.rmtree(self.folder, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def _rights_of(target: Target) -> Iterator[None]:
+    """Give root the rights of the user of the process, and no rights of root.
+
+    Imports can fail meanwhile, because the user may not be allowed to read Python's files.
+    """
+    if target.user == os.geteuid():
+        yield
+        return
+    groups, group, user = os.getgroups(), os.getegid(), os.geteuid()
+    os.setgroups([])
+    os.setegid(target.group)
+    os.seteuid(target.user)
+    try:
+        yield
+    finally:
+        os.seteuid(user)
+        os.setegid(group)
+        os.setgroups(groups)
 
 
 def _user_folder(target: Target) -> str:
@@ -97,7 +131,6 @@ def _user_folder(target: Target) -> str:
     folder = f"/dev/shm/memrt-{target.user}"
     with contextlib.suppress(FileExistsError):
         os.mkdir(folder, 0o700)
-        os.chown(folder, target.user, target.group)
     about = os.lstat(folder)
     if not stat.S_ISDIR(about.st_mode) or about.st_uid != target.user or about.st_mode & 0o077:
         raise CommandError(f"{folder} must be a folder of user {target.user}, with mode 0700")

@@ -3,6 +3,10 @@
 Only the main thread stops, for about a millisecond. All registers and the signal mask are restored
 at the end. The injected call allocates nothing, so the call is safe wherever the thread was
 stopped, with one exception: the thread must not hold the lock of Python's pending calls.
+
+gdb is not used: gdb 13 cannot write the extended registers of processors with AMX, and the process
+ends with an error after a call by gdb. A call by gdb also stops all threads, and allocates memory
+for texts.
 """
 
 from __future__ import annotations
