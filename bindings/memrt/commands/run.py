@@ -10,7 +10,6 @@ import os
 from typing import TYPE_CHECKING
 
 import memrt
-from memrt._tracking.user_code import show_all_frames
 from memrt.commands.output.errors import CommandError
 from memrt.commands.output.options import add_output_options
 from memrt.commands.output.target import Target
@@ -242,6 +241,8 @@ def requested_tracking(arguments: argparse.Namespace) -> memrt.debug.tracking:
     CommandError
         For an invalid setting.
     """
+    from memrt._tracking.user_code import show_all_frames  # a plain run has no call stacks
+
     show_all_frames(arguments.all_frames)
     try:
         return memrt.debug.tracking(

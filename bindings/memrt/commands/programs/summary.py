@@ -7,22 +7,23 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import importlib
 import os
 import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import memrt
 from memrt import _memrt
 from memrt._support.units import human_bytes, human_seconds
-from memrt._tracking.live import LiveBuffer, sites
-from memrt._tracking.live import live as live_buffers
-from memrt._tracking.sites import Place, site_text
 from memrt.commands.output.table import text_table
 from memrt.commands.output.target import Target, written
 from memrt.commands.programs.hints import more_line
+
+if TYPE_CHECKING:
+    from memrt._tracking.live import LiveBuffer
 
 _LISTED = 3  # allocation sites in the printed summary, one fewer for each hint
 
@@ -49,15 +50,16 @@ def summarise_at_exit(wanted: Summary) -> None:
     json_file = wanted.json_file
     if json_file is not None:
         # The end of a program imports nothing.
-        import json  # noqa: F401
-
-        import memrt._process.account  # noqa: F401
+        importlib.import_module("json")
+        importlib.import_module("memrt._process.account")
+    if _memrt.tracking_enabled():
+        importlib.import_module("memrt.commands.programs.live_rows")
     owner, begin = os.getpid(), time.perf_counter()
 
     def finish() -> None:
         if os.getpid() != owner:  # a forked child is not the program
             return
-        live = live_buffers() if _memrt.tracking_enabled() else None
+        live = memrt.debug.live() if _memrt.tracking_enabled() else None
         report = _report(wanted.policy, time.perf_counter() - begin, live)
         if json_file is not None:
             _write(json_file, {**report, "memory": _memory()})
@@ -114,8 +116,9 @@ def _as_lines(
         text_table(_rows(stats), right=[1]),
     ]
     if live:
-        rows = _live_rows(live)[:listed]
-        lines += [_live_title(live, listed), text_table(rows, right=[0, 1])]
+        from memrt.commands.programs.live_rows import live_lines  # a plain run does not need sites
+
+        lines += live_lines(live, listed)
     return lines
 
 
@@ -145,23 +148,3 @@ def _rows(stats: dict[str, int]) -> list[tuple[str, str, str]]:
 
 def _precision(error: int) -> str:
     return "exact" if error == 0 else f"within {human_bytes(error)}"
-
-
-def _live_title(live: list[LiveBuffer], listed: int) -> str:
-    places = len({buffer.place for buffer in live})
-    shown = f"; the {listed} allocation sites with most bytes" if places > listed else ""
-    return f"live buffers: {len(live):,}{shown}"
-
-
-def _live_rows(live: list[LiveBuffer]) -> list[tuple[str, ...]]:
-    """Return rows by source line, largest sum of bytes first.
-
-    A line of a library is that of the largest buffer of the source line.
-    """
-    texts: dict[Place | None, str] = {}
-    for buffer in sorted(live, key=lambda each: -each.nbytes):
-        texts.setdefault(buffer.place, site_text(buffer.site))
-    return [
-        (human_bytes(round(usage.bytes)), f"{usage.blocks:,.0f}", texts[usage.place])
-        for usage in sites(live)
-    ]
