@@ -149,13 +149,15 @@ static entry_t *find_next(const round_t *round)
     return next;
 }
 
-static void call_back(entry_t *entry, memrt_reclaim_fn function, void *context, size_t wanted)
+/// Return whether the callback may have freed memory.
+static bool call_back(entry_t *entry, memrt_reclaim_fn function, void *context, size_t wanted)
 {
     MEMRT__SHIELD;
     MEMRT__TIMED(MEMRT_LATENCY_RECLAIM);
     run_here = entry;
-    (void)function(context, wanted);
+    size_t freed = function(context, wanted);
     run_here = NULL;
+    return freed != MEMRT_RECLAIM_NOTHING;
 }
 
 static void end_run(entry_t *entry)
@@ -168,8 +170,9 @@ static void end_run(entry_t *entry)
     memrt__unlock(MEMRT__RANK_POLICIES);
 }
 
-/// Run the next callback of a round. Returns false without a further callback.
-static bool run_next(round_t *round)
+/// Run the next callback of a round. `*helped`: whether the callback may have freed memory. Returns
+/// false without a further callback.
+static bool run_next(round_t *round, bool *helped)
 {
     memrt__lock(MEMRT__RANK_POLICIES);
     entry_t *entry = find_next(round);
@@ -183,7 +186,7 @@ static bool run_next(round_t *round)
     round->number = entry->number;
     entry->runs++;
     memrt__unlock(MEMRT__RANK_POLICIES);
-    call_back(entry, function, context, round->wanted);
+    *helped = call_back(entry, function, context, round->wanted);
     end_run(entry);
     return true;
 }
@@ -191,13 +194,13 @@ static bool run_next(round_t *round)
 static bool run_round(size_t wanted, memrt__attempt_fn attempt, void *context)
 {
     round_t round = {.wanted = wanted, .priority = INT_MIN};
-    bool done = false;
+    bool done = false, helped;
     pthread_once(&once, make_condition);
     memrt__lock(MEMRT__RANK_POLICIES);
     round.newest = last_number;
     memrt__unlock(MEMRT__RANK_POLICIES);
-    while (!done && run_next(&round)) {
-        done = attempt(context);
+    while (!done && run_next(&round, &helped)) {
+        done = helped && attempt(context);
     }
     return done;
 }

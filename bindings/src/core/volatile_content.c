@@ -125,8 +125,12 @@ static void add_to_chain(chain_t *chain, memrt_content_t *content)
     chain->bytes += content->pages * content->page_size;
 }
 
+/// Release the blocks and return the result of a reclaim callback.
 static size_t release_chain(const chain_t *chain)
 {
+    if (chain->first == NULL) {
+        return MEMRT_RECLAIM_NOTHING;
+    }
     for (memrt_meminfo_t *mi = chain->first, *next; mi != NULL; mi = next) {
         next = *(memrt_meminfo_t **)mi->data;
         memrt__api()->release(mi);

@@ -93,7 +93,7 @@ static size_t run_named(void *context, size_t wanted)
     if (self->act != NULL) {
         self->act(self);
     }
-    return 0; /* only a hint: the allocation is repeated in any case */
+    return 0; /* only a hint: the allocation is repeated nevertheless */
 }
 
 static void add(named_t *named, int priority)
@@ -152,6 +152,35 @@ TEST(refusal_runs_each_callback_once_and_counts_once)
     }
     drop(&a);
     drop(&b);
+    empty_limit();
+}
+
+/// Free a part of the limit, but claim that nothing was freed.
+static size_t free_secretly(void *context, size_t wanted)
+{
+    note_run('s', wanted);
+    free_part(*(size_t *)context);
+    return MEMRT_RECLAIM_NOTHING;
+}
+
+TEST(allocation_is_not_repeated_after_callback_that_freed_nothing)
+{
+    size_t part = 0;
+    named_t next = {'n', NULL, 0};
+    fill_limit();
+    ck_assert_int_eq(api->reclaim_add(free_secretly, &part, 0), MEMRT_OK);
+    ck_assert_ptr_null(api->block_alloc(limited, MIB / PARTS));
+    ck_assert_str_eq(ran, "s");
+    parts[part] = api->block_alloc(limited, MIB / PARTS);
+    ck_assert_ptr_nonnull(parts[part]);
+    forget_runs();
+    add(&next, 1);
+    void *block = api->block_alloc(limited, MIB / PARTS); /* repeated after the next callback */
+    ck_assert_ptr_nonnull(block);
+    ck_assert_str_eq(ran, "sn");
+    api->block_free(limited, block, 0);
+    drop(&next);
+    ck_assert_int_eq(api->reclaim_remove(free_secretly, &part), MEMRT_OK);
     empty_limit();
 }
 

@@ -4,6 +4,7 @@
 /// Reclaim callbacks, which free memory before memrt refuses an allocation.
 
 #include <stddef.h>
+#include <stdint.h>
 
 #include <memrt/status.h>
 
@@ -14,9 +15,12 @@ extern "C" {
 /// Maximum of registered callbacks.
 #define MEMRT_RECLAIM_MAX 64
 
+/// Result of a callback that freed nothing.
+#define MEMRT_RECLAIM_NOTHING SIZE_MAX
+
 /// Free memory, because an allocation of `wanted` bytes, or a resize by `wanted` bytes, is about to
-/// be refused. Returns the freed bytes as far as known. The number is a hint: memrt repeats the
-/// allocation in any case.
+/// be refused. Returns the freed bytes as far as known, or MEMRT_RECLAIM_NOTHING. The number is a
+/// hint: memrt repeats the allocation after any result but MEMRT_RECLAIM_NOTHING.
 ///
 /// Callbacks also run when the use of a soft limit rises above the soft limit (limit_set_soft), on
 /// a thread of memrt. `wanted` then is the excess over 95 % of the soft limit.
@@ -33,7 +37,7 @@ typedef size_t (*memrt_reclaim_fn)(void *context, size_t wanted);
 
 /// Add a callback. Before an allocation or a resize is refused because of a limit or for lack of
 /// memory, memrt runs one round of callbacks: each callback at most once, lower priorities first,
-/// callbacks of equal priority in the order of addition. After each callback memrt repeats the
+/// callbacks of equal priority in the order of addition. After a callback memrt repeats the
 /// allocation, and the round ends when the allocation succeeds. A round leaves out callbacks that
 /// are added during the round. For lack of memory, memrt gives cached memory back first.
 ///
