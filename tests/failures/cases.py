@@ -798,7 +798,7 @@ CASES: dict[str, Case] = {
     "memrt.types.WorkersStats.total": Case(lambda g: WORKERS.total),
     "memrt.types.WorkersStats.scopes": Case(lambda g: WORKERS.scopes),
     "memrt.types.WorkersStats.__repr__": Case(lambda g: repr(WORKERS)),
-    "memrt.types.Limit": Case(lambda g: memrt.types.Limit("process", 1, 0, 0)),
+    "memrt.types.Limit": Case(lambda g: memrt.types.Limit("process", 1, 0, 0, None, 0)),
     "memrt.Policy.name": Case(lambda g: g.policy.name),
     "memrt.Policy.alignment": Case(lambda g: g.policy.alignment),
     "memrt.Policy.options": Case(lambda g: g.policy.options),
@@ -1132,7 +1132,7 @@ CASES: dict[str, Case] = {
     "memrt.types.PressureCallback.__repr__": Case(lambda g: repr(CLOSED_CALLBACK)),
     "memrt.debug.pressure": Case(lambda g: memrt.debug.pressure()),
     "memrt.types.Pressure": Case(
-        lambda g: memrt.types.Pressure("low", "headroom", 10, 8, 2, "of the process")
+        lambda g: memrt.types.Pressure("low", "headroom", 10, 8, 2, "of the process", False)
     ),
     "memrt.debug.memory_stats": Case(lambda g: memrt.debug.memory_stats()),
     "memrt.types.MemoryStats": Case(lambda g: memrt.types.MemoryStats(*range(12))),

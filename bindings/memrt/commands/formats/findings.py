@@ -80,31 +80,38 @@ def find(documents: Iterable[Document], root: str) -> list[Finding]:
 
 
 def _findings_of(document: Document, root: str) -> Iterator[Finding]:
+    folders: list[str] = document["roots"]["project"]
     for group in document["lost"]:
-        yield _of_group(LOST, group, "is lost: no Python object holds {}", root)
-    yield from _retained(document["retention"]["buffers"], root)
+        yield _of_group(LOST, group, "is lost: no Python object holds {}", root, folders)
+    yield from _retained(document["retention"]["buffers"], root, folders)
     for group in document["held"]:
-        yield _of_group(HELD, group, "is live at the end", root)
+        yield _of_group(HELD, group, "is live at the end", root, folders)
 
 
 _LINE = re.compile(r"(?:called from )?(.*?) at (.*):(\d+)", re.DOTALL)
 _CALLED, _BRANCH = "called from ", "└"
+_CALLS = (_CALLED, "through ")
 
 
-def _of_group(rule: Rule, group: dict[str, Any], what: str, root: str) -> Finding:
+def _of_group(
+    rule: Rule, group: dict[str, Any], what: str, root: str, folders: Sequence[str]
+) -> Finding:
     lines: list[str] = group["lines"]
     one = group["buffers"] == 1
     what = what.format("it" if one else "them")
     amount = f"{plural(group['buffers'], 'buffer')} of {human_bytes(group['bytes'])}"
-    holders = [x for x in lines if not x.startswith(_CALLED) and _BRANCH not in x][:1]
+    holders = [x for x in lines if not x.startswith(_CALLS) and _BRANCH not in x][:1]
     message = ": ".join([f"{amount} {what if one else what.replace('is ', 'are ', 1)}", *holders])
-    calls = _lines([group["place"] or "", *(x for x in lines if x.startswith(_CALLED))])
+    places = [group["place"] or "", *(x for x in lines if x.startswith(_CALLED))]
+    calls = _lines(places, folders)
     return Finding(
         *(rule, message, group["bytes"], group["buffers"], _in_project(calls, root), calls)
     )
 
 
-def _retained(buffers: Sequence[dict[str, Any]], root: str) -> Iterator[Finding]:
+def _retained(
+    buffers: Sequence[dict[str, Any]], root: str, folders: Sequence[str]
+) -> Iterator[Finding]:
     """Yield one finding for each allocation site."""
     by_place = defaultdict(list)
     for each in buffers:
@@ -112,22 +119,30 @@ def _retained(buffers: Sequence[dict[str, Any]], root: str) -> Iterator[Finding]
             each
         )
     for place, group in by_place.items():
-        wasted, calls = sum(each["wasted"] for each in group), _lines([place])
+        wasted, calls = sum(each["wasted"] for each in group), _lines([place], folders)
         amount = f"{human_bytes(wasted)} in {plural(len(group), 'buffer')}"
         message = f"small views keep {amount} alive: store copies of the parts"
         place_in = _in_project(calls, root)
         yield Finding(RETAINED, message, wasted, len(group), place_in, calls)
 
 
-def _lines(texts: Iterable[str]) -> tuple[Line, ...]:
-    """Return the source lines in texts, without equal neighbours."""
+def _lines(texts: Iterable[str], folders: Sequence[str]) -> tuple[Line, ...]:
+    """Return the source lines in texts, without equal neighbours. `folders` are of the project."""
     found: list[Line] = []
     for text in texts:
         match = _LINE.fullmatch(text)
-        line = None if match is None else Line(match[1], match[2], int(match[3]))
+        line = None
+        if match is not None:
+            line = Line(match[1], _whole_path(match[2], folders), int(match[3]))
         if line is not None and line not in found[-1:]:
             found.append(line)
     return tuple(found)
+
+
+def _whole_path(file: str, folders: Sequence[str]) -> str:
+    """Return the path of a file that a text names by its path in a folder of the project."""
+    paths = [os.path.join(folder, file) for folder in folders]
+    return next((path for path in paths if os.path.exists(path)), file)
 
 
 def _in_project(calls: Sequence[Line], root: str) -> Line | None:
