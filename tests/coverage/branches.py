@@ -35,7 +35,8 @@ RUNS = (
     ({}, "."),
     (
         {"MEMRT_CHECK": "1"},
-        "test_(block_api|checking_table|creators|guard|live_set|lookup|plain_table|policy)$",
+        "test_(block_api|checking_table|counting_table|creators|guard|live_set|lookup|plain_table"
+        "|policy)$",
     ),
     (
         {"MEMRT_CACHE": "0"},

@@ -1031,6 +1031,7 @@ cdef extern from "memrt/import.h":
     const uint64_t MEMRT_PRESSURE_CALLBACKS
     const uint64_t MEMRT_PROBE
     const uint64_t MEMRT_RECLAIM_MAX
+    const uint64_t MEMRT_RECLAIM_NOTHING
     const uint64_t MEMRT_SCOPES_MAX
     const uint64_t MEMRT_SIZE_BINS
     const uint64_t MEMRT_SYMBOLS_NAMED

@@ -40,6 +40,32 @@ static memrt_policy_t *make_policy(void)
     return policy;
 }
 
+/// Destructor. The count is 0 by now, so nobody gets a reference.
+static void try_acquire_dying(void *data, size_t size, void *context)
+{
+    const memrt_api_t *counting = memrt_get_api(MEMRT_ABI_MAJOR, NULL);
+    (void)data;
+    (void)size;
+    REQUIRE(!counting->try_acquire(*(memrt_meminfo_t **)context));
+}
+
+static void refuse_reference_of_dying(void *context)
+{
+    (void)context;
+    const memrt_api_t *counting = turn_counting_on();
+    memrt_policy_t *policy = make_policy();
+    memrt_meminfo_t *mi;
+    memrt_new_options_t options = {.struct_size = sizeof(options),
+                                   .policy = policy,
+                                   .dtor = try_acquire_dying,
+                                   .dtor_info = &mi};
+    REQUIRE(counting->meminfo_new(100, &options, &mi) == MEMRT_OK);
+    memrt_reference_counts_t before = read_counts(policy);
+    counting->release(mi);
+    expect_change(&before, policy, 0, 1);
+    counting->policy_release(policy);
+}
+
 static void count_operations(void *context)
 {
     (void)context;
@@ -84,6 +110,11 @@ static void count_returned_references(void *context)
 TEST(returned_references_count_as_acquired)
 {
     child_expect_success(count_returned_references, NULL);
+}
+
+TEST(refused_reference_of_a_dying_meminfo_is_not_counted)
+{
+    child_expect_success(refuse_reference_of_dying, NULL);
 }
 
 TEST(table_counts_acquires_and_releases)

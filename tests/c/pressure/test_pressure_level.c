@@ -61,6 +61,13 @@ TEST(signal_raises_the_level_for_five_seconds)
     ck_assert_int_eq(memrt__pressure_update(&state, 600, NONE, 6 * SECOND), NONE);
 }
 
+TEST(excess_over_soft_limits_raises_the_level_to_medium)
+{
+    ck_assert_int_eq(memrt__pressure_raise(MEMRT_PRESSURE_LOW, 0), LOW);
+    ck_assert_int_eq(memrt__pressure_raise(MEMRT_PRESSURE_LOW, 1), MEDIUM);
+    ck_assert_int_eq(memrt__pressure_raise(MEMRT_PRESSURE_CRITICAL, 1), CRITICAL);
+}
+
 TEST(higher_signal_wins_and_lower_signal_prolongs)
 {
     memrt__pressure_state_t state = {0};

@@ -62,8 +62,9 @@ static memrt_policy_t *make_policy(const char *name)
 
 TEST(snapshot_has_process_policies_scopes_and_threads)
 {
-    memrt_policy_t *policy = make_policy("snapshot");
+    memrt_policy_t *gone = make_policy("gone"), *policy = make_policy("snapshot");
     memrt_scope_t *outer, *inner, *before;
+    api->policy_release(gone);
     REQUIRE(api->scope_open(NULL, "outer", &outer) == MEMRT_OK);
     REQUIRE(api->scope_open(outer, "inner", &inner) == MEMRT_OK);
     REQUIRE(api->scope_enter(inner, &before) == MEMRT_OK);
@@ -83,6 +84,7 @@ TEST(snapshot_has_process_policies_scopes_and_threads)
         found += levels[i].kind == MEMRT_LEVEL_SCOPE && levels[i].parent == api->scope_id(outer) &&
                  strcmp(levels[i].name, "inner") == 0;
         found += levels[i].kind == MEMRT_LEVEL_POLICY && strcmp(levels[i].name, "snapshot") == 0;
+        ck_assert_str_ne(levels[i].name, "gone");
     }
     ck_assert_uint_eq(found, 2);
     ck_assert_uint_eq(threads[0].id, memrt__os_thread_id());
