@@ -48,3 +48,8 @@ memrt_pressure_level_t memrt__pressure_update(memrt__pressure_state_t *state, ui
     }
     return state->signal > state->level ? state->signal : state->level;
 }
+
+memrt_pressure_level_t memrt__pressure_raise(memrt_pressure_level_t level, size_t above)
+{
+    return above != 0 && level < MEMRT_PRESSURE_MEDIUM ? MEMRT_PRESSURE_MEDIUM : level;
+}

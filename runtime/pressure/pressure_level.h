@@ -24,10 +24,6 @@ memrt_pressure_level_t memrt__pressure_update(memrt__pressure_state_t *state, ui
                                               memrt_pressure_level_t signal, uint64_t now);
 
 /// Return `level`, raised to medium if `above` soft limits are exceeded.
-static inline memrt_pressure_level_t memrt__pressure_raise(memrt_pressure_level_t level,
-                                                           size_t above)
-{
-    return above != 0 && level < MEMRT_PRESSURE_MEDIUM ? MEMRT_PRESSURE_MEDIUM : level;
-}
+memrt_pressure_level_t memrt__pressure_raise(memrt_pressure_level_t level, size_t above);
 
 #endif
