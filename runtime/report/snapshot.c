@@ -14,7 +14,7 @@
 _Static_assert(sizeof(((memrt_level_stats_t *)NULL)->name) == MEMRT_NAME_MAX + 1, "names fit");
 
 /// Time for which other threads may wait.
-#define PATIENCE ((uint64_t)50000000) /* nanoseconds */
+#define PATIENCE (50 * MEMRT__MS)
 
 /// Elements of the caller, and the number of levels so far.
 typedef struct writer {

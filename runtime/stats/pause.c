@@ -1,5 +1,6 @@
 #include "runtime/stats/pause.h"
 
+#include "runtime/base/size.h"
 #include "runtime/os/lock.h"
 #include "runtime/stats/shard_sums.h"
 #include "runtime/thread/thread.h"
@@ -26,7 +27,7 @@ void memrt__stats_await_pause_slow(void)
 
 static uint64_t mix(uint64_t hash, uint64_t word)
 {
-    hash = (hash ^ word) * 0x9E3779B97F4A7C15u;
+    hash = (hash ^ word) * MEMRT__HASH_FACTOR;
     return hash ^ hash >> 29;
 }
 
