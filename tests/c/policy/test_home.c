@@ -133,10 +133,12 @@ TEST_EACH(zeroed_blocks_are_zero_in_all_bytes, sizeof(sizes) / sizeof(sizes[0]))
     size_t size = sizes[index];
     for (int i = 0; i < 6; i++) {
         unsigned char *data = api->block_calloc(NULL, 1, size);
+        size_t dirty = 0;
         for (size_t at = 0; at < size; at++) {
-            ck_assert_uint_eq(data[at], 0);
+            dirty += data[at] != 0;
             data[at] = 0xEE;
         }
+        ck_assert_uint_eq(dirty, 0);
         api->block_free(NULL, data, size);
     }
 }

@@ -228,7 +228,7 @@ TEST_EACH(use_around_the_soft_limit_is_one_rise, PLACES)
     place_t place = enter_place(index);
     set_room(&place, 100 * MIB);
     void *block = alloc(&place, 97 * MIB);
-    for (int round = 0; round < 4; round++) {
+    for (int round = 0; round < 2; round++) {
         void *more = alloc(&place, 5 * MIB);
         usleep(120000);
         release(&place, more, 5 * MIB);
