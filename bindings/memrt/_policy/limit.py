@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from memrt import _memrt
-from memrt._policy.limit_amount import parse_amount, read_limit
+from memrt._policy.limit_amount import check_limits, parse_amount, read_limit
 from memrt._policy.policy import policies
 from memrt._policy.scope_tree import scopes
 from memrt._support.public import public
@@ -97,6 +97,7 @@ def limit(amount: int | str | None, *, soft: int | str | None = None) -> int | N
     >>> memrt.limit(None)
     """
     texts = limit_option_text(amount, "limit"), limit_option_text(soft, "soft limit")
+    check_limits(*(int(text) if text.isdigit() else None for text in texts))
     before = _options_in_force()
     try:
         _set_options(*texts)

@@ -12,7 +12,7 @@ from memrt._support.units import human_bytes, parse_bytes
 def parse_amount(amount: object, name: str = "limit") -> int:
     """Return a limit in bytes, from a whole number or a text like "2 GiB"."""
     if isinstance(amount, str):
-        return parse_bytes(amount)
+        return parse_bytes(amount, name)
     try:
         count = None if isinstance(amount, bool) else operator.index(amount)  # type: ignore[arg-type]
     except TypeError:

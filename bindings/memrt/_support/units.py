@@ -30,7 +30,7 @@ def human_seconds(seconds: float) -> str:
 _AMOUNT = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]?)(b|ib)?", re.IGNORECASE)
 
 
-def parse_bytes(amount: int | str) -> int:
+def parse_bytes(amount: int | str, name: str = "size") -> int:
     """Return the bytes of a number, or of a text like "512K", "20 MB" or "1.5 GiB".
 
     K, M, G, T and KiB, MiB, GiB, TiB are powers of 1024, as in memrt's options. kB, MB, GB, TB are
@@ -46,7 +46,7 @@ def parse_bytes(amount: int | str) -> int:
     found = _AMOUNT.fullmatch(amount.strip())
     if found is None:
         raise ValueError(
-            f"size must be a number of bytes like 20000000, 20 MB or 512K, got {amount!r}"
+            f"{name} must be a number of bytes like 20000000, 20 MB or 512K, got {amount!r}"
         )
     number, unit, ending = found.groups()
     base = 1000 if (ending or "").lower() == "b" else 1024

@@ -103,8 +103,10 @@ def test_soft_limit_set_above_limit_changes_nothing():
 def test_failed_limits_of_process_leave_earlier_limits(limited_process):
     before = memrt.stats().live
     memrt.limit(before + 8 * MIB, soft=before + 4 * MIB)
-    with pytest.raises(ValueError, match="soft_limit must be at most the limit of"):
+    with pytest.raises(ValueError, match="soft limit must be at most the limit of"):
         memrt.limit(before + 16 * MIB, soft=before + 17 * MIB)
+    with pytest.raises(ValueError, match="soft limit must be at most the limit of"):
+        memrt.limit(before + 2 * MIB, soft=before + 4 * MIB)  # a soft limit that is in force
     row = row_of("process")
     assert (row.limit, row.soft) == (before + 8 * MIB, before + 4 * MIB)
     with pytest.raises(ValueError, match="got 'much'"):
@@ -192,4 +194,4 @@ def test_run_command_sets_soft_limit(run_program, tmp_path):
     soft = run_program(*command, "--soft-limit", "auto", str(program))
     assert soft.stdout == f"{64 * MIB // 10 * 9}\n"
     refused = run_program(*command, "--soft-limit", "65M", str(program), check=False)
-    assert "--limit: soft_limit must be at most the limit" in refused.stderr
+    assert "--limit: soft limit must be at most the limit" in refused.stderr
