@@ -1141,6 +1141,9 @@ CASES: dict[str, Case] = {
     "memrt.types.MemoryStats.__repr__": Case(lambda g: repr(MEMORY_STATS)),
     "memrt.debug.snapshot": Case(lambda g: memrt.debug.snapshot()),
     "memrt.types.Snapshot": Case(lambda g: memrt.types.Snapshot(memrt.stats(), {}, {}, [], 0)),
+    "memrt.types.Snapshot.__repr__": Case(
+        lambda g: repr(memrt.types.Snapshot(memrt.stats(), {}, {}, [], 0))
+    ),
     "_memrt.snapshot": Case(lambda g: _memrt.snapshot()),
     "memrt.debug.latency": Case(lambda g: memrt.debug.latency()),
     "memrt.types.Latency": Case(lambda g: memrt.types.Latency(1, 600, {1024: 1})),

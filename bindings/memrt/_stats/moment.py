@@ -8,6 +8,7 @@ from memrt import _memrt
 from memrt._stats.snapshot import Stats
 from memrt._stats.threads import ThreadStats, from_rows
 from memrt._support.public import public
+from memrt._support.units import human_bytes, plural
 
 _POLICY, _SCOPE = 2, 3
 
@@ -37,6 +38,12 @@ class Snapshot:
     """Work of the running threads, in the order of their first use of memrt."""
     nanoseconds: int
     """Time for which allocations of other threads may have waited."""
+
+    def __repr__(self) -> str:
+        policies = f"{len(self.policies)} {'policy' if len(self.policies) == 1 else 'policies'}"
+        counts = (plural(len(self.scopes), "scope"), plural(len(self.threads), "thread"))
+        live = human_bytes(self.process.live)
+        return f"<Snapshot: {live} live, {', '.join((policies, *counts))}>"
 
 
 @public("memrt.debug")
