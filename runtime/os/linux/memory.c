@@ -7,7 +7,6 @@
 #include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "runtime/base/atomics.h"
@@ -17,7 +16,7 @@
 #include "runtime/os/latency.h"
 #include "runtime/os/mapping_table.h"
 
-/* Mappings, resident bytes, clocks, ids and environment of the process, on Linux. */
+/* Mappings, resident bytes, ids and environment of the process, on Linux. */
 
 extern char **environ;
 
@@ -165,28 +164,6 @@ size_t memrt__os_resident_part(uintptr_t address, size_t bytes)
         }
     }
     return pages * page;
-}
-
-static uint64_t read_clock(clockid_t clock)
-{
-    struct timespec now;
-    clock_gettime(clock, &now);
-    return (uint64_t)now.tv_sec * MEMRT__SECOND + (uint64_t)now.tv_nsec;
-}
-
-uint64_t memrt__os_wall_ns(void)
-{
-    return read_clock(CLOCK_REALTIME);
-}
-
-uint64_t memrt__os_now_ns(void)
-{
-    return read_clock(CLOCK_MONOTONIC);
-}
-
-uint64_t memrt__os_tick_ns(void)
-{
-    return read_clock(CLOCK_MONOTONIC_COARSE);
 }
 
 uint64_t memrt__os_random(void)
