@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import atexit
 import contextlib
-import json
 import os
 import secrets
 import sys
@@ -87,21 +86,10 @@ def write_document(path: str, document: Document) -> None:
     os.replace(beside, path)
 
 
-def record_this() -> None:
-    """Record the new interpreter with the options in VARIABLE. Called by sitecustomize.
-
-    After ``os.exec*`` in the main process, the new interpreter also writes the outputs at its end.
-    If the program restarts ``memrt run`` itself, memrt run records and writes.
-    """
+def record_this(options: dict[str, Any]) -> None:
+    """Record the current interpreter, with the options that VARIABLE has as JSON."""
     import memrt
 
-    options: dict[str, Any] = json.loads(os.environ[VARIABLE])
-    if options.get("main") == os.getpid():
-        from memrt.commands.programs.continuation import is_run, write_at_exit
-
-        if is_run(sys.orig_argv):
-            return
-        write_at_exit(options)
     show_all_frames(options["all_frames"])
     if options["tracked"]:
         memrt.debug.tracking(**options["tracking"]).__enter__()

@@ -16,9 +16,9 @@ _HERE = os.path.dirname(os.path.abspath(__file__))
 
 def _record() -> None:
     if "_MEMRT_FAMILY" in os.environ:
-        from memrt._profile.member import record_this
+        from memrt.commands.programs.continuation import record_new_interpreter
 
-        record_this()
+        record_new_interpreter()
 
 
 def _join() -> None:
