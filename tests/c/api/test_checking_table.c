@@ -566,6 +566,7 @@ static memrt_stats_t made_stats = {.struct_size = sizeof(made_stats)};
 static memrt_option_t made_option;
 static uint64_t made_sizes[MEMRT_SIZE_BINS];
 static memrt_limit_t made_limit = {.struct_size = sizeof(made_limit)};
+static memrt_reference_counts_t made_references = {.struct_size = sizeof(made_references)};
 
 static void add_hook(const memrt_api_t *checked, memrt_policy_t *policy)
 {
@@ -601,6 +602,8 @@ static memrt_sizes_t made_counts = {.struct_size = sizeof(made_counts)};
     SLOT(stats_read, KNOWN, REQUIRE(checked->stats_read(owner, &made_stats) == MEMRT_OK))          \
     SLOT(stats_sizes, KNOWN, REQUIRE(checked->stats_sizes(owner, &made_counts) == MEMRT_OK))       \
     SLOT(stats_reset_peak, KNOWN, checked->stats_reset_peak(owner))                                \
+    SLOT(reference_counts, KNOWN,                                                                  \
+         REQUIRE(checked->reference_counts(owner, &made_references) == MEMRT_OK))                  \
     SLOT(explain_shortage, KNOWN, REQUIRE(checked->explain_shortage(owner, 1, NULL, 0) != 0))      \
     SLOT(scope_policy, HELD, (void)!checked->scope_policy(made_scope, owner, &made_policy))        \
     SLOT(limit_set, KNOWN, REQUIRE(checked->limit_set(owner, NULL, MEMRT_NO_LIMIT) == MEMRT_OK))   \
