@@ -22,7 +22,8 @@ def _title(live: list[LiveBuffer], listed: int) -> str:
 def _rows(live: list[LiveBuffer]) -> list[tuple[str, ...]]:
     """Return rows by source line, largest sum of bytes first.
 
-    A line of a library is that of the largest buffer of the source line.
+    Where a source line calls several lines of a library, the row names the line of its largest
+    buffer.
     """
     texts: dict[Place | None, str] = {}
     for buffer in sorted(live, key=lambda each: -each.nbytes):
