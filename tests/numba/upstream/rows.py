@@ -9,10 +9,10 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[3]
 MATRIX = ROOT / "bindings" / "memrt" / "numba" / "matrix.json"
 
-# Packages besides Numba and memrt: pytest, and requirements of Numba's tests and of our tests. TBB
-# is one of Numba's threading layers.
-TOOLS = ("pytest==9.2.0", "cffi", "prometheus-client", "setuptools<81", "scipy",
-         "tbb; platform_machine == 'x86_64'")  # fmt: skip
+# Packages besides Numba and memrt: pytest, and requirements of Numba's tests and of our tests and
+# examples. TBB is one of Numba's threading layers.
+TOOLS = ("pytest==9.2.0", "cffi", "Jinja2", "opentelemetry-sdk", "plotly", "prometheus-client",
+         "setuptools<81", "scipy", "tbb; platform_machine == 'x86_64'")  # fmt: skip
 
 
 @dataclass(frozen=True)
