@@ -171,24 +171,32 @@ def free_nothing(wanted: int) -> None:
     """Reclaim callback that does nothing."""
 
 
+# With room, so that nothing needs memory after a registration.
+registered: list = [None] * 4
+
+
+def keep(register: Callable[[], object]) -> None:
+    registered[registered.index(None)] = register()
+
+
 def add_callback(ground: Ground) -> None:
-    ground.left.append(memrt.debug.on_refusal(free_nothing))
+    keep(lambda: memrt.debug.on_refusal(free_nothing))
 
 
 def add_hook(ground: Ground) -> None:
-    ground.left.append(memrt.debug.hook(free_nothing))
+    keep(lambda: memrt.debug.hook(free_nothing))
 
 
 def log_refusals(ground: Ground) -> None:
-    ground.left.append(memrt.telemetry.log_refusals())
+    keep(lambda: memrt.telemetry.log_refusals())
 
 
 def dump_on_refusal(ground: Ground) -> None:
-    ground.left.append(memrt.debug.dump_on_refusal(DUMPS))
+    keep(lambda: memrt.debug.dump_on_refusal(DUMPS))
 
 
 def dump_on_signal(ground: Ground) -> None:
-    ground.left.append(memrt.debug.dump_on_signal(DUMPS))
+    keep(lambda: memrt.debug.dump_on_signal(DUMPS))
 
 
 def remove_dump(ground: Ground) -> None:
@@ -197,9 +205,10 @@ def remove_dump(ground: Ground) -> None:
 
 
 def close_callbacks(ground: Ground) -> None:
-    for callback in ground.left:
-        callback.close()
-    ground.left.clear()
+    for index, callback in enumerate(registered):
+        if callback is not None:
+            callback.close()
+            registered[index] = None
 
 
 def clear_array(array: np.ndarray) -> None:
@@ -754,7 +763,7 @@ CASES: dict[str, Case] = {
     "memrt.debug.on_refusal.callback": Case(lambda g: CALLBACK.callback),
     "memrt.debug.on_refusal.priority": Case(lambda g: CALLBACK.priority),
     "memrt.debug.on_refusal.close": Case(
-        lambda g: g.left[0].close(), add_callback, close_callbacks
+        lambda g: registered[0].close(), add_callback, close_callbacks
     ),
     "memrt.debug.on_refusal.__enter__": Case(lambda g: CALLBACK.__enter__()),
     "memrt.debug.on_refusal.__exit__": Case(lambda g: CALLBACK.__exit__()),
@@ -773,8 +782,8 @@ CASES: dict[str, Case] = {
     "memrt.debug.hook.policy": Case(lambda g: HOOK.policy),
     "memrt.debug.hook.dropped": Case(lambda g: HOOK.dropped),
     "memrt.debug.hook.is_open": Case(lambda g: HOOK.is_open),
-    "memrt.debug.hook.deliver": Case(lambda g: g.left[0].deliver(), add_hook, close_callbacks),
-    "memrt.debug.hook.close": Case(lambda g: g.left[0].close(), add_hook, close_callbacks),
+    "memrt.debug.hook.deliver": Case(lambda g: registered[0].deliver(), add_hook, close_callbacks),
+    "memrt.debug.hook.close": Case(lambda g: registered[0].close(), add_hook, close_callbacks),
     "memrt.debug.hook.__enter__": Case(lambda g: HOOK.__enter__()),
     "memrt.debug.hook.__exit__": Case(lambda g: HOOK.__exit__()),
     "memrt.debug.hook.__call__": Case(
