@@ -307,7 +307,7 @@ def test_child_after_fork_can_use_the_function(run_python):
         "try:\n"
         "    memrt.empty(9 << 20, 'u1')\n"
         "except MemoryError:\n"
-        "    print('refused', flush=True)\n"
+        "    os.write(1, b'refused\\n')\n"
         "if children[0] != 0:\n"
         "    print('status', os.waitpid(children[0], 0)[1])\n",
         flags=("-W", "ignore::DeprecationWarning"),
