@@ -28,7 +28,8 @@ def test_levels_have_the_figures_of_their_own_functions():
     assert snapshot.process.live == sum(each.live for each in snapshot.policies.values())
     assert threading.get_native_id() in [thread.id for thread in snapshot.threads]
     assert (snapshot.process.cached, snapshot.nanoseconds > 0) == (0, True)
-    assert repr(snapshot).startswith("<Snapshot: ") and "B live, " in repr(snapshot)
+    assert repr(snapshot).startswith("<Snapshot: ")
+    assert "B live, " in repr(snapshot)
     del kept
 
 
