@@ -18,7 +18,7 @@ from environment import ROOT
 
 EXAMPLES = [
     f"tests/docs/test_examples.py::test_examples_work_as_written[docs/guide/{page}.md]"
-    for page in ("exchange/arrow", "exchange/buffers", "clusters")
+    for page in ("exchange/arrow", "exchange/buffers", "services/clusters")
 ]
 REQUIREMENTS = Path(__file__).with_name("requirements.txt")
 
