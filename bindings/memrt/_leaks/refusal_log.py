@@ -7,18 +7,17 @@ import os
 import threading
 from contextvars import Context
 from time import monotonic
-from types import TracebackType
 from typing import Any
 
 from memrt._policy.limit import limits
-from memrt._policy.refusal import on_refusal
+from memrt._policy.refusal import LAST, on_refusal
 from memrt._policy.scope_tree import scope_name, scopes
 from memrt._stats.snapshot import stats
+from memrt._support.closable import Closable
 from memrt._support.public import public
 from memrt._support.units import human_bytes
 from memrt._tracking.live import sites
 
-_LAST = 2**31 - 1  # priority: after all functions that may free memory
 _SHOWN = 5
 
 
@@ -50,7 +49,7 @@ class _Interval:
 
 
 @public("memrt.telemetry")
-class log_refusals:  # noqa: N801 - used like a function
+class log_refusals(Closable):  # noqa: N801 - used like a function
     """Log a record before an allocation is refused for lack of memory.
 
     The record has the level ERROR, a text of one line, and the attribute ``memrt``: a dict for JSON
@@ -116,7 +115,7 @@ class log_refusals:  # noqa: N801 - used like a function
     def __init__(self, logger: str | logging.Logger = "memrt", *, interval: float = 10.0) -> None:
         self._logger = logging.getLogger(logger) if isinstance(logger, str) else logger
         self._interval = _Interval(interval)
-        self._callback = on_refusal(self._log, _LAST)
+        self._callback = on_refusal(self._log, LAST)
 
     def _log(self, wanted: int) -> None:
         if not self._logger.isEnabledFor(logging.ERROR):
@@ -133,17 +132,6 @@ class log_refusals:  # noqa: N801 - used like a function
     def close(self) -> None:
         """End the records. A second call has no effect."""
         self._callback.close()
-
-    def __enter__(self) -> log_refusals:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None = None,
-        value: BaseException | None = None,
-        traceback: TracebackType | None = None,
-    ) -> None:
-        self.close()
 
 
 def _fields(wanted: int, left_out: int) -> dict[str, Any]:

@@ -9,6 +9,8 @@ from memrt import _memrt
 from memrt._support.closable import Closable
 from memrt._support.public import public
 
+LAST = 2**31 - 1  # priority: after all functions that may free memory
+
 
 @public("memrt.debug")
 class on_refusal(Closable):  # noqa: N801 - used like a function

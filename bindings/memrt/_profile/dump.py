@@ -10,17 +10,17 @@ import sys
 import time
 import warnings
 from contextvars import Context
-from types import FrameType, TracebackType
+from types import FrameType
 
 from memrt import _memrt
-from memrt._policy.refusal import on_refusal
+from memrt._policy.refusal import LAST, on_refusal
 from memrt._profile.recorder import Recorder
 from memrt._profile.recording import Document, dumps
+from memrt._support.closable import Closable
 from memrt._support.public import public
 from memrt._support.units import human_bytes
 from memrt._tracking.live import live
 
-_LAST = 2**31 - 1  # priority: after all functions that may free memory
 _VARIABLE = "MEMRT_DUMP_ON_OOM"
 _NAME = re.compile(r"memrt-.*\.memrt")
 
@@ -134,7 +134,7 @@ class _Folder:
 
 
 @public("memrt.debug")
-class dump_on_refusal:  # noqa: N801 - used like a function
+class dump_on_refusal(Closable):  # noqa: N801 - used like a function
     """Write a dump before an allocation is refused for lack of memory.
 
     A dump is a recording of the moment, as :func:`memrt.debug.dump` writes. The dump begins after
@@ -186,7 +186,7 @@ class dump_on_refusal:  # noqa: N801 - used like a function
 
     def __init__(self, folder: str | os.PathLike[str], *, most: int = 10) -> None:
         self._folder = _Folder(folder, most)
-        self._callback = on_refusal(self._dump, _LAST)
+        self._callback = on_refusal(self._dump, LAST)
 
     def _dump(self, wanted: int) -> None:
         self._folder.write(f"before a refused request of {human_bytes(wanted)} ({wanted} bytes)")
@@ -195,20 +195,9 @@ class dump_on_refusal:  # noqa: N801 - used like a function
         """End the dumps. A second call has no effect."""
         self._callback.close()
 
-    def __enter__(self) -> dump_on_refusal:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None = None,
-        value: BaseException | None = None,
-        traceback: TracebackType | None = None,
-    ) -> None:
-        self.close()
-
 
 @public("memrt.debug")
-class dump_on_signal:  # noqa: N801 - used like a function
+class dump_on_signal(Closable):  # noqa: N801 - used like a function
     """Write a dump when the process gets a signal.
 
     A dump is a recording of the moment, as :func:`memrt.debug.dump` writes.
@@ -274,17 +263,6 @@ class dump_on_signal:  # noqa: N801 - used like a function
         if signal.getsignal(self._signum) == self._dump:
             before = signal.SIG_DFL if self._before is None else self._before
             signal.signal(self._signum, before)
-
-    def __enter__(self) -> dump_on_signal:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None = None,
-        value: BaseException | None = None,
-        traceback: TracebackType | None = None,
-    ) -> None:
-        self.close()
 
 
 def dump_as_environment_says(stacklevel: int) -> None:
