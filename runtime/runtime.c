@@ -256,7 +256,7 @@ memrt_status_t memrt__runtime_set_option(const char *name, const char *value, ch
     if (status == MEMRT_OK && limit != memrt__load_relaxed(&memrt__options.limit)) {
         status = memrt__limit_follow_option();
     }
-    if (status == MEMRT_OK && soft != memrt__load_relaxed(&memrt__options.soft_limit)) {
+    if (status == MEMRT_OK && memrt__options_is_named(name, &memrt__options.soft_limit)) {
         status = follow_soft_limit(soft, value, why, length);
     }
     if (status == MEMRT_OK) {

@@ -302,6 +302,11 @@ memrt_status_t memrt__options_set(const char *name, const char *value, char *why
     return status;
 }
 
+bool memrt__options_is_named(const char *name, const size_t *value)
+{
+    return find_row(name)->number == value;
+}
+
 /// An option that a policy may set for itself, and its offset in memrt__limits_t.
 typedef struct limit {
     const char *name;

@@ -72,6 +72,10 @@ memrt_status_t memrt__options_check(const char *name, const char *value, char *w
 memrt_status_t memrt__options_set(const char *name, const char *value, char *why,
                                   size_t length) MEMRT_MUST_CHECK;
 
+/// Return whether the name of an option denotes the option with the value at `value`, a member of
+/// memrt__options.
+bool memrt__options_is_named(const char *name, const size_t *value);
+
 /// Record a warning that an option value from the environment cannot take effect.
 void memrt__options_warn(const char *why);
 

@@ -233,15 +233,6 @@ static bool is_above_limit(const meaning_t *meaning, const char *text)
            bytes != SIZE_MAX && bytes > limit.limit;
 }
 
-/// Return whether a value is in force already. Setting the value again has no effect then.
-static bool is_shown(const meaning_t *meaning, size_t value, const char *given,
-                     const memrt_option_t *row)
-{
-    char text[32];
-    show(meaning, value, given, text);
-    return strcmp(row->value, text) == 0;
-}
-
 static void try_call(const char *name, const char *text)
 {
     char why[ROOM];
@@ -255,7 +246,7 @@ static void try_call(const char *name, const char *text)
     }
     memrt_option_t before = meaning == NULL ? (memrt_option_t){0} : row_of(meaning->name);
     memrt_status_t status = api->option_set(name, text, why, room);
-    bool above = good && is_above_limit(meaning, text) && !is_shown(meaning, value, text, &before);
+    bool above = good && is_above_limit(meaning, text);
     HOLDS(status == (good && meaning->settable && !above ? MEMRT_OK : MEMRT_EINVAL));
     if (status == MEMRT_OK) {
         expect_in_force(meaning, value, text);

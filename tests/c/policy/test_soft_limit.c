@@ -546,6 +546,9 @@ TEST(option_sets_soft_limit_of_process)
     ck_assert_str_eq(why, "soft_limit must be at most the limit of 67108864 bytes, got '65M'");
     ck_assert_uint_eq(read_limit(&place).soft, 48 * MIB);
     ck_assert_uint_eq(memrt__options.soft_limit, 48 * MIB);
+    ck_assert_int_eq(api->option_set("limit", "32M", NULL, 0), MEMRT_OK);
+    ck_assert_int_eq(api->option_set("soft_limit", "48M", NULL, 0), MEMRT_EINVAL); /* in force */
+    ck_assert_int_eq(api->option_set("limit", "64M", NULL, 0), MEMRT_OK);
     ck_assert_int_eq(api->option_set("soft_limit", "auto", NULL, 0), MEMRT_OK);
     ck_assert_uint_eq(read_limit(&place).soft, 64 * MIB / 10 * 9);
     ck_assert_int_eq(api->option_set("soft_limit", "100%", NULL, 0), MEMRT_OK);
