@@ -9,7 +9,7 @@ static const uint32_t begin[] = {
     [MEMRT_PRESSURE_CRITICAL] = 950,
 };
 
-/// A level ends at that many thousandths below its beginning.
+/// A level ends this number of thousandths below the threshold of its beginning.
 #define HYSTERESIS 50u
 
 /// Signals count from that many thousandths of the limit on. Below, the system reclaims file pages,

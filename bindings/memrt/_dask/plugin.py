@@ -55,8 +55,8 @@ def _amount(limit: int | str, worker: Any) -> int | str:
     return max(int(PART * most) - others, int(most) // 10)
 
 
-# --- The hook: distributed copies a context for each task, so no setting of a thread reaches the
-# task. There is no public place to enter a policy around a task. ---
+# --- The hook: distributed runs each task in a copied context, which no setting of a thread
+# changes. Its public interface has no call around a task. ---
 
 _lock = threading.Lock()
 _workers: set[int] = set()

@@ -28,8 +28,8 @@ typedef struct memrt_queued_event {
     char policy[MEMRT_NAME_MAX + 1]; ///< name of the policy
 } memrt_queued_event_t;
 
-/// Place of an event. `turn` says whose turn it is: position p of the put while the place is free,
-/// p + 1 while the place has the event of position p.
+/// Place of an event. `turn` is p while the place is free for the put at position p, and p + 1
+/// while the place has the event of position p.
 typedef struct memrt_queue_place {
     atomic_size_t turn;
     memrt_queued_event_t event;

@@ -1,4 +1,4 @@
-"""Check that memrt can attach to a process, and name the reason if memrt cannot."""
+"""Check that memrt can attach to a process. Errors name the reason."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def target_of(pid: int) -> Target:
 
 
 def _status(pid: int) -> dict[str, str]:
-    """Return the fields of /proc/PID/status; none if there is no process."""
+    """Return the fields of /proc/PID/status; an empty result without such a process."""
     try:
         text = Path(f"/proc/{pid}/status").read_text(encoding="utf-8", errors="replace")
     except OSError:
