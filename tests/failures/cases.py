@@ -211,6 +211,13 @@ def close_callbacks(ground: Ground) -> None:
             registered[index] = None
 
 
+def remove_hooks(ground: Ground) -> None:
+    for index, hook in enumerate(registered):
+        if hook is not None:
+            _memrt.hook_remove(hook)
+            registered[index] = None
+
+
 def clear_array(array: np.ndarray) -> None:
     array.fill(0)
 
@@ -794,8 +801,7 @@ CASES: dict[str, Case] = {
     "memrt.types.BlockEvent.site": Case(lambda g: BLOCK_EVENT.site),
     "memrt.types.BlockEvent.place": Case(lambda g: BLOCK_EVENT.place),
     "_memrt.hook_add": Case(
-        lambda g: g.left.append(_memrt.hook_add(free_nothing, 1 << 40, None)),
-        after=lambda g: [_memrt.hook_remove(g.left.pop()) for _ in g.left[:]],
+        lambda g: keep(lambda: _memrt.hook_add(free_nothing, 1 << 40, None)), after=remove_hooks
     ),
     "_memrt.hook_remove": Case(lambda g: _memrt.hook_remove(0)),
     "_memrt.hook_deliver": Case(lambda g: _memrt.hook_deliver(0)),
