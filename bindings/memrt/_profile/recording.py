@@ -100,6 +100,7 @@ _FINDINGS: _Shape = [
         "fix": str,
         "place": _TEXT_OR_NONE,
         "holder": _TEXT_OR_NONE,
+        "calls": [(str, str, int)],
     }
 ]
 _GROUP = {"bytes": int, "buffers": int, "place": _TEXT_OR_NONE, "lines": [str]}

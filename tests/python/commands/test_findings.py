@@ -11,8 +11,9 @@ import jsonschema
 import memrt
 import pytest
 from gil import needs_gil
+from memrt._profile.findings.verdict import _RULES
 from memrt._profile.recording import dumps, loads
-from memrt.commands.formats.findings import HELD, LOST, RETAINED, Line, find
+from memrt.commands.formats.findings import RULES, Line, read_findings
 
 PROGRAM = """\
 import ctypes
@@ -33,7 +34,6 @@ def lose():
 for n in range(3):
     cache[n] = head()
 lose()
-kept = [np.ones(1000) for _ in range(4)]
 """
 
 # Requirements of sarif-schema-2.1.0.json for the objects that memrt writes.
@@ -173,22 +173,16 @@ def test_sarif_output_matches_its_schema_and_names_the_lines(recorded):
         assert physical["artifactLocation"] == {"uri": "my%20code/tiles.py", "uriBaseId": "SRCROOT"}
         assert rules[each["ruleIndex"]] == each["ruleId"]
         found.append((each["ruleId"], each["level"], physical["region"]["startLine"]))
-    assert found == [
-        ("lost-buffer", "error", 13),
-        ("view-keeps-buffer", "warning", 7),
-        ("held-at-end", "note", 7),
-        ("held-at-end", "note", 19),
-    ]
+    assert found == [("lost", "error", 13), ("retained", "warning", 7)]
     assert run["originalUriBaseIds"]["SRCROOT"]["uri"] == f"{recorded.as_uri()}/"
-    lost, retained, held, _ = run["results"]
-    assert lost["message"]["text"] == "1 buffer of 390.6 KiB is lost: no Python object holds it"
-    assert retained["message"]["text"].startswith("small views keep 2.3 MiB in 3 buffers alive")
-    assert "3 x `__main__.cache[...]`" in held["message"]["text"]
-    assert held["properties"] == {"bytes": 2_400_000, "buffers": 3}
-    lines = [each["physicalLocation"]["region"]["startLine"] for each in held["relatedLocations"]]
-    assert lines == [10, 17]
+    lost, retained = run["results"]
+    assert "are lost: no Python object holds 1 buffer" in lost["message"]["text"]
+    assert "Next step: copy the part" in retained["message"]["text"]
+    assert retained["properties"] == {"bytes": 2_395_200}
+    calls = [each["message"]["text"] for each in retained["relatedLocations"]]
+    assert calls == ["ones", "head", "<module>"]
     prints = [each["partialFingerprints"]["memrtPlace/v1"] for each in run["results"]]
-    assert len(set(prints)) == 4
+    assert len(set(prints)) == 2
 
 
 @needs_gil
@@ -196,20 +190,16 @@ def test_problems_are_lines_that_the_matcher_of_the_guide_reads(recorded):
     result = command("convert", "r", "--to", "problems", cwd=recorded)
     assert (result.returncode, result.stderr) == (0, "")
     lines = result.stdout.splitlines()
-    assert lines[0] == (
-        "my code/tiles.py:13: error: 1 buffer of 390.6 KiB is lost: no Python object holds it "
-        "[lost-buffer]"
-    )
     guide = (Path(__file__).parents[3] / "docs" / "guide" / "reports.md").read_text()
     matcher = json.loads(re.search(r"```text\n(\{.*?)```", guide, re.DOTALL)[1])
     pattern = matcher["tasks"][0]["problemMatcher"]["pattern"]
-    assert len(lines) == 4
-    for line in lines:
-        found = re.fullmatch(pattern["regexp"], line)
-        assert found[pattern["file"]] == "my code/tiles.py"
-        assert found[pattern["severity"]] in ("error", "warning", "info")
-        assert int(found[pattern["line"]]) in (7, 13, 19)
-        assert found[pattern["message"]].endswith("]")
+    names = ("file", "line", "severity")
+    matches = [re.fullmatch(pattern["regexp"], line) for line in lines]
+    assert [tuple(found[pattern[name]] for name in names) for found in matches] == [
+        ("my code/tiles.py", "13", "error"),
+        ("my code/tiles.py", "7", "warning"),
+    ]
+    assert matches[1][pattern["message"]].endswith(" [retained]")
 
 
 def test_findings_need_a_recording(tmp_path):
@@ -228,57 +218,38 @@ def document(tmp_path):
     """Return the document of a recording without findings."""
     memrt.debug.dump(tmp_path / "d")
     (found,) = loads((tmp_path / "d").read_bytes())
-    return {**found, "lost": [], "held": [], "retention": {"count": 0, "wasted": 0, "buffers": []}}
+    return {**found, "findings": []}
 
 
-def group(place, *lines, buffers=1):
-    return {"bytes": 2048 * buffers, "buffers": buffers, "place": place, "lines": list(lines)}
+def finding(rule, nbytes, *calls):
+    return {"rule": rule, "bytes": nbytes, "text": "5 bytes", "fix": "copy", "place": None,
+            "holder": None, "calls": list(calls)}  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("place", "calls", "expected"),
-    [
-        ("f at /p/a.py:1", [], Line("f", "/p/a.py", 1)),
-        ("f at /lib/a.py:1", ["g at /p/b.py:2"], Line("g", "/p/b.py", 2)),
-        ("f at /p/.venv/lib/site-packages/a.py:1", ["g at /p/b.py:2"], Line("g", "/p/b.py", 2)),
-        ("f at /lib/a.py:1", ["g at /lib/b.py:2"], Line("f", "/lib/a.py", 1)),
-        ("f at <string>:1", [], Line("f", "<string>", 1)),
-        ("malloc+0x1f in libc.so", [], None),
-        (None, [], None),
-    ],
-)
-def test_place_of_a_finding_is_the_innermost_call_in_the_project(document, place, calls, expected):
-    lines = [f"called from {call}" for call in calls]
-    document["held"] = [group(place, *lines, "2 x `a.b`", "└─ c")]
-    (found,) = find([document], "/p")
-    assert (found.rule, found.place) == (HELD, expected)
-    assert found.message == "1 buffer of 2.0 KiB is live at the end: 2 x `a.b`"
+def test_every_rule_of_the_verdict_has_a_level():
+    assert list(RULES) == [rule.__name__.removeprefix("find_") for rule in _RULES]
 
 
-def test_findings_of_all_processes_are_sorted_by_level_and_size(document):
-    other = {**document, "lost": [group("f at /p/a.py:1"), group("f at /p/b.py:1", buffers=2)]}
-    document["held"] = [group("f at /p/c.py:1", buffers=9)]
-    views = [{"why": "", "wasted": n, "lines": ["1 B MemInfo, allocated in f at /p/d.py:1"]}
-             for n in (1, 2)]  # fmt: skip
-    views.append({"why": "", "wasted": 5, "lines": []})
-    document["retention"] = {**document["retention"], "buffers": views}
-    found = find([document, other], "/p")
-    assert [(each.rule, each.nbytes, each.buffers) for each in found] == [
-        (LOST, 4096, 2), (LOST, 2048, 1), (RETAINED, 5, 1), (RETAINED, 3, 2), (HELD, 18432, 9),
+def test_findings_of_all_processes_are_sorted_by_rule_and_size(document):
+    found = [finding("wide", 9), finding("lost", 1, ["f", "/p/a.py", 3]), finding("of 2030", 7)]
+    first, second = {**document, "findings": found}, {**document, "findings": [finding("lost", 2)]}
+    read = read_findings([first, second])
+    assert [(each.rule, each.nbytes, each.calls) for each in read] == [
+        ("lost", 2, ()), ("lost", 1, (Line("f", "/p/a.py", 3),)), ("wide", 9, ()),
     ]  # fmt: skip
-    assert found[0].message == "2 buffers of 4.0 KiB are lost: no Python object holds them"
-    assert (found[2].place, found[3].place) == (None, Line("f", "/p/d.py", 1))
 
 
 def test_strange_names_stay_one_line_and_one_uri(document, tmp_path):
-    strange = "f\n\x1b[31m at /p/a b\n\udcff#.py:0"
-    document["held"] = [group(strange), group(None)]
-    document["lost"] = [group("f at <string>:3")]
+    document["findings"] = [
+        finding("lost", 3, ["f", "<string>", 3]),
+        finding("lost", 2, ["f\n\x1b[31m", "/p/a b\n\udcff#.py", 0]),
+        finding("lost", 1),
+    ]
     (tmp_path / "r").write_text(dumps([document]))
     result = command("convert", "r", "--to", "problems", cwd=tmp_path)
     assert result.stdout.splitlines() == [
-        "<string>:3: error: 1 buffer of 2.0 KiB is lost: no Python object holds it [lost-buffer]",
-        "/p/a b??#.py:0: info: 1 buffer of 2.0 KiB is live at the end [held-at-end]",
+        "<string>:3: error: 5 bytes. Next step: copy [lost]",
+        "/p/a b??#.py:0: error: 5 bytes. Next step: copy [lost]",
     ]
     result = command("convert", "r", "--to", "sarif", cwd=tmp_path)
     content = json.loads(result.stdout)

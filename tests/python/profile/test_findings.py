@@ -178,8 +178,8 @@ def place(monkeypatch, tmp_path):
     def write(text):
         file = tmp_path / f"source{len(list(tmp_path.iterdir()))}.py"
         file.write_text(text)
-        where = memrt.types.Place(str(file), "f", 1)
-        monkeypatch.setattr(usage, "place_of", lambda site: where if site else None)
+        site = memrt.types.Site(1, (memrt.types.Frame("f", str(file), 1, 0, False),))
+        monkeypatch.setattr(usage, "site_of", lambda number: site if number else None)
 
     return write
 

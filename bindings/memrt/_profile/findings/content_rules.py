@@ -9,7 +9,7 @@ from memrt._profile.findings.contents import Content
 from memrt._profile.findings.finding import Evidence, Finding
 from memrt._profile.findings.held import held_by, holder_text
 from memrt._support.units import human_bytes, plural
-from memrt._tracking.sites import place_of, site_of, site_text
+from memrt._tracking.sites import site_of, site_text
 
 _WIDE = {"float32": ("float64", 0.5), "int16": ("int64", 0.75)}
 _LEAST_PART = 0.2  # of the peak
@@ -46,7 +46,7 @@ def _duplicate(evidence: Evidence, when: str, copies: list[list[Content]], saved
         f"sampled{held_by(holder)}"
     )
     fix = "keep one array, and share the array or views of the array"
-    return Finding("duplicates", saved, text, fix, _place(members[0]), holder)
+    return Finding("duplicates", saved, text, fix, holder, site_of(members[0].site))
 
 
 def find_wide(evidence: Evidence) -> Iterator[Finding]:
@@ -70,7 +70,7 @@ def find_wide(evidence: Evidence) -> Iterator[Finding]:
                 f"{_line(members[0])} fit {key[1]}{held_by(holder)}"
             )
             fix = f"create the array with `dtype=np.{key[1]}`, if all values fit"
-            yield Finding("wide", saved, text, fix, _place(members[0]), holder)
+            yield Finding("wide", saved, text, fix, holder, site_of(members[0].site))
 
 
 def _holder(evidence: Evidence, members: Sequence[Content]) -> str | None:
@@ -80,8 +80,3 @@ def _holder(evidence: Evidence, members: Sequence[Content]) -> str | None:
 
 def _line(content: Content) -> str:
     return site_text(site_of(content.site))
-
-
-def _place(content: Content) -> str | None:
-    place = place_of(content.site)
-    return None if place is None else str(place)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any
 
 from memrt._leaks.leaks import LeakGroup
@@ -11,6 +11,8 @@ from memrt._leaks.survey import Survey
 from memrt._profile.findings.contents import Content
 from memrt._profile.moment import Moment
 from memrt._tracking.live import LiveBuffer
+from memrt._tracking.sites import Site
+from memrt._tracking.user_code import program_frames, user_call
 
 LEAST_BYTES = 1024 * 1024
 """Findings about fewer bytes are left out."""
@@ -30,18 +32,37 @@ class Finding:
     """One sentence: number, place and holder."""
     fix: str
     """The next step, as an imperative sentence."""
-    place: str | None = None
-    """Source line in the user's code; None if not known."""
     holder: str | None = None
     """Description of the holders; None if not known."""
+    site: Site | None = None
+    """Allocation site, or the most important one of several; None if not known."""
     is_rising: bool = False
     """Whether a longer run needs more bytes. Such bytes count twice in the order."""
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the fields by name, in the format of a recording."""
-        fields = asdict(self)
-        del fields["is_rising"]
-        return fields
+        """Return the finding in the format of a recording."""
+        return {
+            "rule": self.rule,
+            "bytes": self.bytes,
+            "text": self.text,
+            "fix": self.fix,
+            "place": None if self.site is None else str(self.site.place),
+            "holder": self.holder,
+            "calls": _calls(self.site),
+        }
+
+
+def _calls(site: Site | None) -> list[list[Any]]:
+    """Return function, path and line of the Python calls: the user's, then innermost first."""
+    if site is None:
+        return []
+    user = user_call(site.frames)
+    frames = [user, *(frame for frame in program_frames(site.frames) if frame is not user)]
+    return [
+        [frame.function or "code", frame.file, frame.line]
+        for frame in frames
+        if frame.file is not None and not frame.is_native
+    ]
 
 
 @dataclass

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from typing import Any
 
 from memrt._leaks.advice import COPY, LOST, VIEW, fix_for
-from memrt._leaks.leaks import LeakGroup
 from memrt._profile.findings.finding import Evidence, Finding
 from memrt._support.units import human_bytes, plural
 from memrt._tracking.live import LiveBuffer
@@ -27,7 +26,8 @@ def find_lost(evidence: Evidence) -> Iterator[Finding]:
                 f"{_part(each.nbytes, evidence.live)} live at the end are lost: no Python object "
                 f"holds {plural(len(each.buffers), 'buffer')} from {_place(each.buffers[0])}"
             )
-            yield Finding("lost", each.nbytes, text, LOST, _short(each), "no Python object", True)
+            site = each.buffers[0].site
+            yield Finding("lost", each.nbytes, text, LOST, "no Python object", site, True)
 
 
 def find_retained(evidence: Evidence) -> Iterator[Finding]:
@@ -36,22 +36,22 @@ def find_retained(evidence: Evidence) -> Iterator[Finding]:
     for each in evidence.retained:
         groups[each.place].append(each)
     by_address = {buffer.address: buffer for buffer in evidence.buffers}
-    for place, found in groups.items():
+    for found in groups.values():
         wasted = sum(each.wasted for each in found)
         if not evidence.is_large(wasted):
             continue
         kept = sum(each.nbytes for each in found)
         buffers = [b for each in found if (b := by_address.get(each.holders.address)) is not None]
         holder = holder_text(evidence, buffers)
-        where = "an unknown source line" if not buffers else _place(buffers[0])
+        site = buffers[0].site if buffers else None
+        where = "an unknown source line" if site is None else site_text(site)
         text = (
             f"{_part(kept, evidence.live)} live at the end come from {where}: small views keep "
             f"{plural(len(found), 'buffer')}{held_by(holder)}; {human_bytes(wasted)} would go if "
             "the views were copied"
         )
-        line = None if place is None else str(place)
         is_rising = bool(buffers) and _grows(evidence, buffers)
-        yield Finding("retained", wasted, text, COPY, line, holder, is_rising)
+        yield Finding("retained", wasted, text, COPY, holder, site, is_rising)
 
 
 def find_growth(evidence: Evidence) -> Iterator[Finding]:
@@ -68,7 +68,7 @@ def find_growth(evidence: Evidence) -> Iterator[Finding]:
             f"{plural(len(buffers), 'buffer')} from {_place(buffers[0])}{held_by(holder)}"
         )
         fix = fix_for((holder or "").replace(VIEW, ""))  # no small views: see find_retained()
-        yield Finding("growth", nbytes, text, fix, _short(each), holder, True)
+        yield Finding("growth", nbytes, text, fix, holder, buffers[0].site, True)
 
 
 def _grows(evidence: Evidence, buffers: list[LiveBuffer]) -> bool:
@@ -114,7 +114,3 @@ def _part(nbytes: int, live: int) -> str:
 
 def _place(buffer: LiveBuffer) -> str:
     return site_text(buffer.site)
-
-
-def _short(each: LeakGroup) -> str | None:
-    return None if each.place is None else str(each.place)

@@ -9,7 +9,7 @@ from memrt._profile.findings.finding import Evidence, Finding
 from memrt._profile.findings.statements import Statement, statement_at
 from memrt._profile.moment import LARGE
 from memrt._support.units import human_bytes
-from memrt._tracking.sites import Place, place_of
+from memrt._tracking.sites import Site, site_of
 
 _PEAK_PART = 0.2  # least part of the peak that temporaries take
 _SITE_PART = 0.01  # least part of the peak of a site whose source is read
@@ -20,7 +20,7 @@ _SIMILAR = 0.25  # least mean size of a site, as a part of the largest of the st
 _FREE_BYTES = 64 * 1024 * 1024  # least free bytes in memory
 
 _Key = tuple[str, int]  # file and first line of a statement
-_Sum = tuple[Statement, Place, float, float]  # statement, place, buffers, bytes
+_Sum = tuple[Statement, Site, float, float]  # statement, largest site, buffers, bytes
 
 
 def _by_statement(rows: Iterable[tuple[int, float, float]]) -> dict[_Key, _Sum]:
@@ -28,19 +28,20 @@ def _by_statement(rows: Iterable[tuple[int, float, float]]) -> dict[_Key, _Sum]:
 
     Sites whose buffers are small beside the largest of the statement are left out.
     """
-    groups: defaultdict[_Key, list[tuple[Statement, Place, float, float]]] = defaultdict(list)
-    for site, count, nbytes in rows:
-        place = place_of(site)
-        statement = None if place is None else statement_at(place.file or "", place.line)
-        if place is not None and statement is not None and count:
-            groups[place.file or "", statement.line].append((statement, place, count, nbytes))
+    groups: defaultdict[_Key, list[_Sum]] = defaultdict(list)
+    for number, count, nbytes in rows:
+        site = site_of(number)
+        file = "" if site is None else site.place.file or ""
+        statement = None if site is None else statement_at(file, site.place.line)
+        if site is not None and statement is not None and count:
+            groups[file, statement.line].append((statement, site, count, nbytes))
     found: dict[_Key, _Sum] = {}
     for key, members in groups.items():
         least = _SIMILAR * max(nbytes / count for _, _, count, nbytes in members)
         large = [each for each in members if each[3] / each[2] >= least]
-        statement, place, _, _ = max(large, key=lambda each: each[3])
+        statement, site, _, _ = max(large, key=lambda each: each[3])
         counts, sizes = sum(each[2] for each in large), sum(each[3] for each in large)
-        found[key] = (statement, place, counts, sizes)
+        found[key] = (statement, site, counts, sizes)
     return found
 
 
@@ -57,7 +58,7 @@ def find_temporaries(evidence: Evidence) -> Iterator[Finding]:
     rows = ((site, n, size) for site, (n, size) in at_peak if size >= least)
     large = (buffer for buffer in evidence.buffers if buffer.nbytes >= LARGE)
     at_end = _by_statement((buffer.site_number, 1, buffer.nbytes) for buffer in large)
-    for key, (statement, place, count, nbytes) in _by_statement(rows).items():
+    for key, (statement, site, count, nbytes) in _by_statement(rows).items():
         extra = count - statement.results
         is_possible = extra > 0 and count <= statement.operations + 1 and not statement.has_loop
         if statement.operations < 2 or not is_possible:
@@ -68,26 +69,26 @@ def find_temporaries(evidence: Evidence) -> Iterator[Finding]:
         if evidence.is_large(part, _PEAK_PART):
             text = (
                 f"{human_bytes(part)} of {human_bytes(evidence.peak)} at the peak are temporaries "
-                f"of {place}: {count:.0f} arrays of the statement exist at once"
+                f"of {site}: {count:.0f} arrays of the statement exist at once"
             )
             fix = "compute in place (`out=`, `+=`), or in parts of the array"
-            yield Finding("temporaries", part, text, fix, str(place))
+            yield Finding("temporaries", part, text, fix, site=site)
 
 
 def find_repeated(evidence: Evidence) -> Iterator[Finding]:
     """Find statements that allocate large arrays of one size again and again."""
     least = _SIMILAR * _REPEATED_BYTES
     rows = ((site, n, size) for site, n, size in evidence.total if size >= n * least)
-    for statement, place, count, nbytes in _by_statement(rows).values():
+    for statement, site, count, nbytes in _by_statement(rows).values():
         mean = nbytes / count
         if count < _REPEATED or mean < _REPEATED_BYTES or not statement.has_operator:
             continue
         if nbytes >= _REPEATED_PEAKS * evidence.peak and nbytes % count == 0:
             text = (
-                f"{place} allocates {human_bytes(round(mean))} {count:,.0f} times, "
+                f"{site} allocates {human_bytes(round(mean))} {count:,.0f} times, "
                 f"{human_bytes(round(nbytes))} in total"
             )
-            yield Finding("repeated", 0, text, "reuse one array, by `out=` or `+=`", str(place))
+            yield Finding("repeated", 0, text, "reuse one array, by `out=` or `+=`", site=site)
 
 
 def find_fragmentation(evidence: Evidence) -> Iterator[Finding]:

@@ -13,7 +13,7 @@ from urllib.parse import quote
 
 from memrt import __version__
 from memrt._profile.recording import Document
-from memrt.commands.formats.findings import RULES, Finding, Line, Rule, find, relative
+from memrt.commands.formats.findings import RULES, Finding, Line, Rule, read_findings, relative
 
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 _ROOT = "SRCROOT"
@@ -26,11 +26,11 @@ def write(documents: Sequence[Document], file: IO[bytes]) -> None:
             "driver": {
                 "name": "memrt",
                 "semanticVersion": __version__,
-                "rules": [_rule(each) for each in RULES],
+                "rules": [_rule(*each) for each in RULES.items()],
             }
         },
         "originalUriBaseIds": {_ROOT: {"uri": Path(root).as_uri().rstrip("/") + "/"}},
-        "results": [_result(each, root) for each in find(documents, root)],
+        "results": [_result(each, root) for each in read_findings(documents)],
         "columnKind": "unicodeCodePoints",
     }
     text = io.TextIOWrapper(file, "utf-8", errors="replace", write_through=True)
@@ -39,31 +39,31 @@ def write(documents: Sequence[Document], file: IO[bytes]) -> None:
     text.detach()
 
 
-def _rule(rule: Rule) -> dict[str, Any]:
+def _rule(name: str, rule: Rule) -> dict[str, Any]:
     return {
-        "id": rule.id,
+        "id": name,
         "shortDescription": {"text": rule.about},
-        "help": {"text": rule.help},
         "defaultConfiguration": {"level": rule.level},
     }
 
 
 def _result(finding: Finding, root: str) -> dict[str, Any]:
     result: dict[str, Any] = {
-        "ruleId": finding.rule.id,
-        "ruleIndex": RULES.index(finding.rule),
-        "level": finding.rule.level,
+        "ruleId": finding.rule,
+        "ruleIndex": list(RULES).index(finding.rule),
+        "level": RULES[finding.rule].level,
         "message": {"text": finding.message},
-        "properties": {"bytes": finding.nbytes, "buffers": finding.buffers},
+        "properties": {"bytes": finding.nbytes},
     }
-    if finding.place is not None:
-        result["locations"] = [_location(finding.place, root)]
-        known = f"{_artifact(finding.place, root)['uri']} {finding.place.function}"
-        digest = hashlib.sha256(f"{finding.rule.id} {known}".encode("utf-8", "replace"))
+    if finding.calls:
+        place, *others = finding.calls
+        result["locations"] = [_location(place, root)]
+        known = f"{_artifact(place, root)['uri']} {place.function}"
+        digest = hashlib.sha256(f"{finding.rule} {known}".encode("utf-8", "replace"))
         result["partialFingerprints"] = {"memrtPlace/v1": digest.hexdigest()[:16]}
-    calls = [_location(call, root) for call in finding.calls if call != finding.place]
-    if calls:
-        result["relatedLocations"] = [{"id": n, **call} for n, call in enumerate(calls, 1)]
+        result["relatedLocations"] = [
+            {"id": number, **_location(call, root)} for number, call in enumerate(others, 1)
+        ]
     return result
 
 
