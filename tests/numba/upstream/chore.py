@@ -26,6 +26,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -42,13 +43,21 @@ from suite import CI_PART, Suite, run
 
 WORK = ROOT / "build" / "numba"
 PAGE = ROOT / "docs" / "guide" / "numba" / "overview.md"
+IMPORT = re.compile(r"^import numba$", re.MULTILINE)
 SMALL_PART = ("test_nrt.*", "test_nrt_refct.*", "test_buffer_protocol.TestMemoryView")
 
 
-def run_our_tests(python: Path) -> bool:
+def numba_examples() -> list[str]:
+    """Return the tests of the pages that need Numba. ./dev test runs the other pages."""
+    pages = [page for page in sorted(ROOT.glob("docs/**/*.md")) if IMPORT.search(page.read_text())]
+    test = "tests/docs/test_examples.py::test_examples_work_as_written"
+    return [f"{test}[{page.relative_to(ROOT)}]" for page in pages]
+
+
+def run_our_tests(python: Path, jobs: int) -> bool:
     limit = "timeout=900"  # a test may wait 300 s for each child process
-    tests = ("tests/numba", "tests/docs/test_examples.py")
-    command = [python, "-m", "pytest", "-q", "-o", limit, *tests]
+    options = ("-q", "-n", str(jobs), "--dist", "worksteal", "-o", limit)
+    command = [python, "-m", "pytest", *options, "tests/numba", *numba_examples()]
     return subprocess.run(command, cwd=ROOT, check=False).returncode == 0
 
 
@@ -67,7 +76,7 @@ def run_numbas_tests(
 
 def check_part(python: Path, jobs: int) -> bool:
     """Run our tests, and the part of Numba's tests that uses every helper."""
-    ours = run_our_tests(python)
+    ours = run_our_tests(python, jobs)
     suite = Suite(python, WORK)
     found = run_numbas_tests(suite, CI_PART, jobs)
     missing = comparison.missing_helpers(suite, found)
@@ -98,7 +107,7 @@ def check_row(row: Row, options: argparse.Namespace) -> bool:
     python = environment.ensure(
         ROOT / "build" / f"numba-{row.numba}-venv", base, row.requirements(), wheel
     )
-    ours = options.refprune or run_our_tests(python)
+    ours = options.refprune or run_our_tests(python, options.jobs)
     suite = Suite(python, WORK, options.refprune)
     return run_numbas_tests(suite, SMALL_PART, options.jobs).is_good and ours
 

@@ -11,8 +11,8 @@ MATRIX = ROOT / "bindings" / "memrt" / "numba" / "matrix.json"
 
 # Packages besides Numba and memrt: pytest, and requirements of Numba's tests and of our tests and
 # examples. TBB is one of Numba's threading layers.
-TOOLS = ("pytest==9.2.0", "cffi", "Jinja2", "opentelemetry-sdk", "plotly", "prometheus-client",
-         "setuptools<81", "scipy", "tbb; platform_machine == 'x86_64'")  # fmt: skip
+TOOLS = ("pytest==9.2.0", "pytest-xdist==3.8.0", "cffi", "Jinja2", "setuptools<81", "scipy",
+         "tbb; platform_machine == 'x86_64'")  # fmt: skip
 
 
 @dataclass(frozen=True)
