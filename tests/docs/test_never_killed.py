@@ -12,6 +12,8 @@ from pathlib import Path
 import limited_group
 import pytest
 
+pytestmark = pytest.mark.slow
+
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "guide" / "limits" / "never-killed.md"
 TEXT = PAGE.read_text(encoding="utf-8")
 SCRIPT = re.compile(r"^```python\n# (\w+\.py)\n(.*?)^```$", re.DOTALL | re.MULTILINE)

@@ -35,6 +35,7 @@ def run_worker(built):
 
 
 # The gate makes the same calls with failures of every source: ./dev verify failures --quick.
+@pytest.mark.slow
 def test_public_calls_survive_failures_of_memrt_and_mmap(run_worker):
     result = run_worker("--faults", "memrt,mmap")
     assert result.stderr == ""
@@ -44,6 +45,7 @@ def test_public_calls_survive_failures_of_memrt_and_mmap(run_worker):
     assert all(points)
 
 
+@pytest.mark.slow
 def test_large_calls_survive_failures_of_python_and_the_system(run_worker):
     result = run_worker("--faults", "python,munmap,mremap,madvise,thread", "large")
     assert result.stderr == ""
@@ -81,12 +83,14 @@ ONCE_WRONG = (
 )
 
 
+@pytest.mark.slow
 def test_calls_with_past_bugs_survive_failures_of_python(run_worker):
     result = run_worker("--faults", "python", *ONCE_WRONG)
     assert result.stderr == ""
     assert result.returncode == 0
 
 
+@pytest.mark.slow
 def test_survey_survives_failures_of_python(run_worker):
     result = run_worker("--faults", "python", "_memrt.survey")
     assert result.stderr == ""
@@ -107,6 +111,7 @@ def run_without_coverage(built):
     return run
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("load", ["first", "again"])
 def test_failed_load_of_the_extension_can_be_repeated(load, run_without_coverage):
     result = run_without_coverage(LOADING, load)

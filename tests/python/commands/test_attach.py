@@ -32,6 +32,7 @@ def may_trace() -> bool:
 
 
 pytestmark = [
+    pytest.mark.slow,
     pytest.mark.skipif(platform.machine() != "x86_64", reason="attach needs x86-64"),
     pytest.mark.skipif(not may_trace(), reason="the kernel refuses to trace programs"),
 ]

@@ -16,6 +16,8 @@ from memrt import _memrt
 from memrt.commands import run
 from memrt.commands.programs.program import split_words
 
+pytestmark = pytest.mark.slow
+
 SHOW = """
 import atexit, inspect, sys, threading, traceback, warnings
 

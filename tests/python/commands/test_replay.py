@@ -17,6 +17,8 @@ from memrt.commands.workers.available import available_memory
 from memrt.commands.workers.worker import run_worker
 from trace_writer import ADOPTED, Writer
 
+pytestmark = pytest.mark.slow
+
 RESIZABLE = 3
 COUNTING = """
 #define _GNU_SOURCE

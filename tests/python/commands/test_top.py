@@ -19,6 +19,8 @@ import pytest
 from memrt._process import outside
 from memrt._telemetry import stats_pages
 
+pytestmark = pytest.mark.slow
+
 PROGRAM = """
 import os, sys, memrt, numpy as np
 with memrt.scope("outer"), memrt.scope("in [red]ner"):

@@ -21,6 +21,8 @@ from memrt.commands.output.progress import with_progress
 from perfetto.protos.perfetto.trace import perfetto_trace_pb2
 from profile_proto import Profile
 
+pytestmark = pytest.mark.slow
+
 PROGRAM = """
 import sys, memrt, numpy as np
 kept = np.empty(100_000)

@@ -18,6 +18,18 @@ def limited_process():
     memrt.limit(None)
 
 
+def policy_names():
+    return sorted(policy.name for policy in memrt.debug.policies())
+
+
+@pytest.fixture(autouse=True)
+def no_policy_in_use():
+    """Wait until the pressure thread has released the policies of the test."""
+    before = policy_names()
+    yield
+    wait_for(lambda: policy_names() == before)
+
+
 def wait_for(condition, seconds=10.0):
     """Run bytecode until the condition holds, so that pending calls run."""
     end = time.monotonic() + seconds

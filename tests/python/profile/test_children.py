@@ -9,6 +9,8 @@ import memrt
 import pytest
 from memrt._profile.recording import loads
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def family(tmp_path):

@@ -14,6 +14,8 @@ import pytest
 from gil import needs_gil
 from memrt._profile.recording import loads
 
+pytestmark = pytest.mark.slow
+
 MIB = 1 << 20
 
 

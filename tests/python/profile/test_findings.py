@@ -23,7 +23,7 @@ from memrt._tracking import sites
 HERE = Path(__file__).parent
 MIB = 1024 * 1024
 
-pytestmark = needs_gil
+pytestmark = [needs_gil, pytest.mark.slow]
 
 # Programs in the folder `planted` are synthetic. Programs in `reported` follow public issues, and
 # were written after the rules. Each program has a comment `# planted` at the expected line.

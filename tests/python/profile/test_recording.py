@@ -18,6 +18,8 @@ from memrt._profile.timeline import MOST_SAMPLES, Sample, Timeline, largest
 from memrt.commands.output.errors import CommandError
 from memrt.commands.output.target import Target
 
+pytestmark = pytest.mark.slow
+
 PROGRAM = """\
 import numpy as np, memrt, time
 def load():

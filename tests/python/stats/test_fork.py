@@ -4,6 +4,8 @@ import sys
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 IGNORED = ("-W", "ignore::DeprecationWarning")  # Python 3.12 and later warn of a fork with threads
 
 HEAD = """

@@ -14,6 +14,8 @@ from gil import needs_gil
 from memrt import _memrt
 from memrt._profile.recording import loads
 
+pytestmark = pytest.mark.slow
+
 pytest_plugins = ["pytester"]
 
 HEAD = """
