@@ -60,7 +60,7 @@ MEMRT__APART static void *alloc_second(void *policy, size_t size)
     memrt__thread_t *self = memrt__self;
     const memrt__home_t *home = &self->homes[1];
     void *data = NULL;
-    if (MEMRT__LIKELY(memrt__home_is_open(home, policy) && !memrt__is_observed())) {
+    if (MEMRT__LIKELY(memrt__home_is_set_for(home, policy) && !memrt__is_observed())) {
         data = alloc_at(self, home, size);
     }
     return MEMRT__LIKELY(data != NULL) ? data : alloc_slow(policy, size);
@@ -82,7 +82,7 @@ void *memrt__block_alloc(void *policy, size_t size)
     memrt__thread_t *self = memrt__self;
     const memrt__home_t *home = &self->homes[0];
     void *data = NULL;
-    if (MEMRT__LIKELY(memrt__home_is_open(home, policy) && !memrt__is_observed())) {
+    if (MEMRT__LIKELY(memrt__home_is_set_for(home, policy) && !memrt__is_observed())) {
         data = alloc_at(self, home, size);
     }
     return MEMRT__LIKELY(data != NULL) ? data : alloc_second(policy, size);
@@ -114,7 +114,7 @@ void *memrt__block_calloc(void *policy, size_t count, size_t size)
     memrt__thread_t *self = memrt__self;
     const memrt__home_t *home = &self->homes[0];
     size_t bytes;
-    if (MEMRT__UNLIKELY(!memrt__home_is_open(home, policy) || memrt__is_observed())) {
+    if (MEMRT__UNLIKELY(!memrt__home_is_set_for(home, policy) || memrt__is_observed())) {
         return alloc_zeroed_slow(policy, count, size);
     }
     if (MEMRT__UNLIKELY(!memrt__size_mul(count, size, &bytes))) {

@@ -114,7 +114,7 @@ memrt_meminfo_t *memrt__meminfo_allocate(size_t nbytes)
 static MEMRT__INLINE memrt_meminfo_t *allocate_at(memrt__thread_t *self, const memrt__home_t *home,
                                                   size_t nbytes, memrt_policy_t *policy)
 {
-    return MEMRT__LIKELY(memrt__home_is_open(home, policy) && !memrt__is_observed())
+    return MEMRT__LIKELY(memrt__home_is_set_for(home, policy) && !memrt__is_observed())
                ? memrt__block_new_fast(self, home, nbytes, MEMRT_KIND_INLINE)
                : NULL;
 }

@@ -32,7 +32,7 @@ void memrt__home_clear_all(memrt__thread_t *self)
 
 static void forget_policy(memrt__home_t *home, const memrt_policy_t *policy)
 {
-    if (memrt__home_is_open(home, policy)) {
+    if (memrt__home_is_set_for(home, policy)) {
         (void)memrt__cas_relaxed(&home->key, (size_t)policy, MEMRT__NO_HOME);
     }
 }

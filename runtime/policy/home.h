@@ -4,20 +4,27 @@
 #include "runtime/alloc/heap/fast_header.h"
 #include "runtime/policy/policy_table.h"
 
-/// Homes: what the fast paths of a thread need of a policy, in the record of the thread.
+/// Homes: data of policies for the fast paths of a thread, in the record of the thread.
 ///
-/// A home leads from the policy that a caller names to the shard and the state of the policy in
-/// force: in a scope, the subpolicy. All policies, subpolicies and accounts after a fork therefore
-/// cost the same. The slow path sets a home (home_setup.h). Homes are cleared
-/// - by the thread, when the thread enters or leaves a scope and after a fork;
-/// - by memrt__home_forget(), when a policy is destroyed, because another policy may get its
-/// address. A cleared home costs one slow path.
+/// The key of a home is the policy that a caller names. The data of the home is the shard, the
+/// state of new blocks and the tiny word of the policy in force: in a scope, the subpolicy. All
+/// policies, subpolicies and accounts after a fork therefore cost the same.
+///
+/// The slow path sets a home (home_setup.h): key and data. Allocations for the key, and frees of
+/// blocks of the account, then take the fast path. A cleared home has no key, so only frees take
+/// the fast path, and the next allocation for the policy takes the slow path once. A closed home
+/// has a shard that never counts, so no fast path uses its data. The home of a policy without a
+/// fast path is closed, too.
+///
+/// The thread clears homes when it enters or leaves a scope, and after a fork. memrt__home_forget()
+/// clears homes when a policy is destroyed, because another policy may get its address.
 
-/// Close all homes of a record that no other thread uses.
+/// Close all homes of a record that no other thread uses, and remove their keys.
 void memrt__home_close_all(memrt__thread_t *thread);
 
-/// Clear all homes of the calling thread. The second home still serves frees of blocks of the
-/// policy used last.
+/// Clear the homes of the calling thread, and close the home of the default policy, which is used
+/// without a look at the key. The data of the first home moves to the second, so that frees still
+/// find the data when the slow path sets the first home again.
 void memrt__home_clear_all(memrt__thread_t *self);
 
 /// Copy all of a home but the key.
@@ -36,9 +43,15 @@ static inline void memrt__home_copy(const memrt__home_t *from, memrt__home_t *to
 void memrt__home_forget(const memrt_policy_t *policy);
 
 /// Return whether a home is set for the policy that a caller names; NULL: the default policy.
-static MEMRT__INLINE bool memrt__home_is_open(const memrt__home_t *home, const void *policy)
+static MEMRT__INLINE bool memrt__home_is_set_for(const memrt__home_t *home, const void *policy)
 {
     return memrt__word_equals(&home->key, (size_t)policy);
+}
+
+/// Return whether a home has no key.
+static inline bool memrt__home_is_unset(const memrt__home_t *home)
+{
+    return memrt__home_is_set_for(home, (const void *)MEMRT__NO_HOME);
 }
 
 /// Return the state of new blocks of a home. `kind` is MEMRT_KIND_BLOCK or MEMRT_KIND_INLINE.
@@ -47,8 +60,8 @@ static MEMRT__INLINE size_t memrt__home_state(const memrt__home_t *home, memrt_k
     return home->states[kind == MEMRT_KIND_INLINE];
 }
 
-/// Return a home for `policy` itself, which may be a subpolicy, without a look at the scope. The
-/// home is closed if the thread has no shard for the account.
+/// Return a home without a key for `policy` itself, which may be a subpolicy: the scope of the
+/// thread plays no part. The home is closed if the thread has no shard for the account.
 static inline memrt__home_t memrt__home_of(memrt__thread_t *self, const memrt_policy_t *policy)
 {
     uint32_t account = policy->account.index;

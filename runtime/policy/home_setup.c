@@ -3,14 +3,15 @@
 #include "runtime/os/lock.h"
 #include "runtime/policy/subpolicy.h"
 
-/// Return the home to set next. The first home costs less than the second, so the policy used last
-/// gets the first, while the second is unset. Further policies replace both homes in turn.
+/// Return the home to set next. The fast path compares with the first home first. As long as the
+/// second home is unset, the policy of the first home moves to the second, and the policy used last
+/// gets the first home. Further policies replace both homes in turn.
 static memrt__home_t *choose_home(memrt__thread_t *self)
 {
-    if (memrt__home_is_open(&self->homes[0], (void *)MEMRT__NO_HOME)) {
+    if (memrt__home_is_unset(&self->homes[0])) {
         return &self->homes[0];
     }
-    bool unset = memrt__home_is_open(&self->homes[1], (void *)MEMRT__NO_HOME);
+    bool unset = memrt__home_is_unset(&self->homes[1]);
     /* Under the lock, memrt__home_forget() finds the policy in the one home or in the other. */
     if (unset && memrt__lock_or_fork(MEMRT__RANK_THREADS)) {
         memrt__store_relaxed(&self->homes[1].key, memrt__load_relaxed(&self->homes[0].key));
@@ -22,7 +23,7 @@ static memrt__home_t *choose_home(memrt__thread_t *self)
     return &self->homes[self->scope.replaced];
 }
 
-/// Set a home for the policy that a caller names, whose policy in force is `policy`.
+/// Set a home with the key `named` and the data of `policy`, the policy in force for `named`.
 static void set_home(memrt__thread_t *self, memrt_policy_t *named, const memrt_policy_t *policy)
 {
     memrt__home_t of = memrt__home_of(self, policy);

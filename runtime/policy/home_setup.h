@@ -23,7 +23,7 @@ static inline memrt_policy_t *memrt__home_policy(memrt_policy_t *policy)
     memrt__stats_await_pause();
     memrt__thread_t *self = memrt__self;
     for (unsigned i = 0; i < MEMRT__DEFAULT_HOME; i++) {
-        if (memrt__home_is_open(&self->homes[i], policy)) {
+        if (memrt__home_is_set_for(&self->homes[i], policy)) {
             return memrt__policies[self->homes[i].account];
         }
     }

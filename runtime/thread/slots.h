@@ -19,10 +19,10 @@ typedef struct memrt__scope_slot {
     unsigned replaced;           ///< own; home of a policy that was last replaced by another: 0, 1
 } memrt__scope_slot_t;
 
-/// Slot of runtime/policy/home.h: what the fast paths need of a policy.
+/// Slot of runtime/policy/home.h: data of a policy for the fast paths.
 ///
-/// Only `key` changes when another thread clears the home. Blocks of the account may still be freed
-/// then: `shard` is the shard of the account that `states` and `tiny` name, in any case.
+/// Only `key` changes when another thread clears the home. Frees of blocks of the account still use
+/// the home: `shard` is always the shard of the account that `states` and `tiny` name.
 typedef struct memrt__home {
     size_t key; ///< written by the owner, cleared by any thread; policy that a caller names (NULL:
                 ///< the default policy), as a number; MEMRT__NO_HOME: the home is unset

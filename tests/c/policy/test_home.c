@@ -25,8 +25,8 @@ static void warm_up(memrt_policy_t *policy, size_t size)
 
 static bool has_home(const memrt_policy_t *policy)
 {
-    return memrt__home_is_open(&memrt__self->homes[0], policy) ||
-           memrt__home_is_open(&memrt__self->homes[1], policy);
+    return memrt__home_is_set_for(&memrt__self->homes[0], policy) ||
+           memrt__home_is_set_for(&memrt__self->homes[1], policy);
 }
 
 TEST(thread_has_homes_of_the_last_two_policies)
