@@ -37,8 +37,8 @@ bool memrt__pressure_is_wanted(void)
            memrt__soft_limit_exists();
 }
 
-/// Reset what the thread found, when no thread serves.
-static void forget_findings(void)
+/// Reset the results of the last check, because no thread serves.
+static void reset_results(void)
 {
     memrt__store_relaxed(&memrt__pressure_runs, 0);
     memrt__store_relaxed(&memrt__soft_limits_above, 0);
@@ -52,15 +52,14 @@ static void forget_findings(void)
 #define PERIOD_NEAR (100 * MEMRT__MS)
 #define NEAR 700u /* thousandths of the limit from which PERIOD_NEAR holds */
 
-/// Return whether the thread of turn `mine` goes on. Under the lock.
+/// Return whether the thread of turn `mine` may go on, and still has work. Under the lock.
 static bool is_serving(uint64_t mine)
 {
     MEMRT__ASSERT_HELD(MEMRT__RANK_PRESSURE);
     return turn == mine && memrt__pressure_is_wanted();
 }
 
-/// Return the number of exceeded soft limits.
-static size_t get_above(void)
+static size_t count_exceeded_soft_limits(void)
 {
     return memrt__load_relaxed(&memrt__soft_limits_above);
 }
@@ -68,7 +67,8 @@ static size_t get_above(void)
 /// Sleep until the next check. Under the lock.
 static void sleep_one_period(uint64_t mine, uint32_t permille)
 {
-    uint64_t period = permille >= NEAR || get_above() != 0 ? PERIOD_NEAR : PERIOD;
+    bool is_near = permille >= NEAR || count_exceeded_soft_limits() != 0;
+    uint64_t period = is_near ? PERIOD_NEAR : PERIOD;
     uint64_t until = memrt__os_now_ns() + period;
     int status = 0;
     while (turn == mine && !hurried && status != ETIMEDOUT) {
@@ -77,7 +77,8 @@ static void sleep_one_period(uint64_t mine, uint32_t permille)
     hurried = false;
 }
 
-/// Release the lock for code that may wait for other threads. A fork does not wait meanwhile.
+/// Release the lock for code that may wait for other threads. A fork does not wait for the end of
+/// the code, but ends the turn. After end_away(), the caller must therefore check the turn.
 static void begin_away(void)
 {
     away = true;
@@ -123,7 +124,7 @@ typedef struct service {
     memrt_pressure_level_t level; ///< at the last check
 } service_t;
 
-/// Open the source at the first callback, with the lock released meanwhile.
+/// Open the source at the first check of the level. Without the lock.
 static void ensure_source(service_t *service)
 {
     if (!service->has_source) {
@@ -132,7 +133,8 @@ static void ensure_source(service_t *service)
     }
 }
 
-/// Check the level and call callbacks. Returns the thousandths of the limit in use.
+/// Compute the level and call callbacks. Returns the thousandths of the limit in use. Under the
+/// lock, which is released during readings and calls.
 static uint32_t check_level(service_t *service)
 {
     memrt__unlock(MEMRT__RANK_PRESSURE);
@@ -146,12 +148,14 @@ static uint32_t check_level(service_t *service)
     source_kind = service->source.kind;
     memrt_pressure_level_t before = service->level;
     service->level = memrt__pressure_raise(
-        memrt__pressure_update(&state, room.permille, signal, memrt__os_now_ns()), get_above());
+        memrt__pressure_update(&state, room.permille, signal, memrt__os_now_ns()),
+        count_exceeded_soft_limits());
     release_memory(service->turn, before, service->level);
     call_callbacks(service->turn, service->level);
     return room.permille;
 }
 
+/// Adapt the limits "auto" to the limits of the system, with the lock released meanwhile.
 static void follow_limits(void)
 {
     memrt__unlock(MEMRT__RANK_PRESSURE);
@@ -186,7 +190,7 @@ static void serve(service_t *service)
         sleep_one_period(service->turn, permille);
     }
     if (turn == service->turn) {
-        forget_findings();
+        reset_results();
     }
 }
 
@@ -269,7 +273,7 @@ static void stop_thread(bool for_good)
     joinable = false;
     ended |= for_good;
     turn++;
-    forget_findings();
+    reset_results();
     pthread_cond_broadcast(&memrt__pressure_change);
     memrt__unlock(MEMRT__RANK_PRESSURE);
     if (waits) {
@@ -297,7 +301,7 @@ void memrt__pressure_forked(void)
 {
     joinable = false;
     turn++;
-    forget_findings();
+    reset_results();
     memrt__pressure_callbacks_forked();
 }
 
