@@ -12,14 +12,16 @@
 /// lies on its own page before the first huge page. Writing the header of an otherwise unused block
 /// does not bring in 2 MiB.
 
-/// Mapping size from which every mode but `off` uses huge pages: at least two huge pages.
+/// Mapping size from which the mode `large` uses huge pages: two huge pages. The mode `advise` uses
+/// huge pages for each mapping above one huge page.
 #define MEMRT__HUGE_FROM (2 * MEMRT__HUGE_PAGE)
 
 /// Return the huge page mode `chosen`, or the mode of the process for MEMRT__INHERIT.
 memrt__huge_t memrt__huge_of(size_t chosen);
 
-/// Map whole pages at a multiple of `align`, placed and advised according to `huge`. Failure:
-/// returns NULL when out of memory.
+/// Map whole pages at a multiple of `align`. If `huge` asks for huge pages at this size, the kernel
+/// is advised to use them. The first huge page then begins at the second page for an `align` of one
+/// page, and at the start for a larger `align`. Failure: returns NULL when out of memory.
 void *memrt__mapped_new(size_t bytes, size_t align, memrt__huge_t huge);
 
 /// Advise huge pages for a mapping if `huge` asks for huge pages at its size.
