@@ -44,7 +44,7 @@ bool memrt__redzone_dead_fault(const unsigned char *ptr, char *text, size_t leng
 size_t memrt__redzone_size(const unsigned char *ptr);
 size_t memrt__redzone_align(const unsigned char *ptr);
 
-/// Return the padding bytes at the start of a block without a fault.
+/// Return the `unused` of memrt__redzone_write(). The redzones of the block must be intact.
 size_t memrt__redzone_unused(const unsigned char *ptr);
 
 /// Write the call stacks of the allocation and free of a block. Each line begins with a newline.

@@ -4,9 +4,9 @@
 #include "runtime/base/size.h"
 #include "runtime/os/os.h"
 
-/* Relaxed; concurrent readings of RSS store the same result. */
+/* Relaxed; of concurrent readings of RSS, either result serves. */
 static size_t budget = MEMRT__RETENTION_MIN;
-static size_t next_reading;
+static size_t next_reading; /* time at which the budget is out of date, in nanoseconds */
 
 void memrt__retention_budget_update(uint64_t now)
 {
