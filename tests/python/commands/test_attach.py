@@ -385,6 +385,18 @@ def test_payload_ignores_withdrawn_requests_and_open_folders():
     exec(payload(str(box.folder)), {})
 
 
+def test_taken_request_without_answer_may_have_attached(monkeypatch):
+    def take(target, box):
+        (box.folder / "request").rename(box.folder / "taken")
+
+    monkeypatch.setattr(command, "_inject", take)
+    monkeypatch.setattr(command, "_SECONDS_AFTER_TAKING", 0.1)
+    own = target.Target(os.getpid(), os.geteuid(), os.getegid(), {})
+    with pytest.raises(CommandError, match="took the request, but did not answer for 0.1 s: "):
+        command._ask(own, {"action": "detach"}, 0.1)
+    assert leftovers(os.getpid()) == []
+
+
 def test_payload_delivers_ctrl_c_after_the_answer(monkeypatch):
     def interrupt(request, folder):
         raise KeyboardInterrupt

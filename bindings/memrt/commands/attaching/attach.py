@@ -76,7 +76,7 @@ def execute(arguments: argparse.Namespace) -> None:
     Raises
     ------
     CommandError
-        The process refuses, has ended, or ran no Python code.
+        The process refuses, has ended, ran no Python code, or does not answer.
     """
     if arguments.detach and (arguments.report or arguments.track):
         raise CommandError("--detach must stand alone: leave out --track and --report")
@@ -124,6 +124,9 @@ def _said(pid: int, answer: dict[str, Any]) -> str:
     )
 
 
+_SECONDS_AFTER_TAKING = 60.0  # the process imports memrt and NumPy before the answer
+
+
 class _Answered(Mailbox):
     """Mailbox with the answer of the process."""
 
@@ -136,20 +139,12 @@ def _ask(target: Target, request: dict[str, Any], seconds: float) -> _Answered:
     Raises
     ------
     CommandError
-        The process ran no Python code, has ended, or refuses.
+        The process ran no Python code, does not answer, has ended, or refuses.
     """
     box = _Answered(target, {**request, "version": memrt.__version__})
     try:
         _inject(target, box)
-        text = box.wait(ANSWER, seconds)
-        if text is None and not box.withdraw():
-            text = box.wait(ANSWER, 60.0)
-        if text is None:
-            raise CommandError(
-                f"the main thread of process {target.pid} ran no Python code for {seconds:g} s, so "
-                "nothing was changed: try again, or add --wait SECONDS"
-            )
-        box.answer = _parsed(target, text)
+        box.answer = _parsed(target, _wait_for_answer(target, box, seconds))
         if "error" in box.answer:
             raise CommandError(f"process {target.pid} {box.answer['error']}")
     except BaseException:
@@ -157,6 +152,24 @@ def _ask(target: Target, request: dict[str, Any], seconds: float) -> _Answered:
         box.remove()
         raise
     return box
+
+
+def _wait_for_answer(target: Target, box: Mailbox, seconds: float) -> bytes:
+    """Return the answer. A request that the process has not taken after `seconds` is withdrawn."""
+    text = box.wait(ANSWER, seconds)
+    if text is None and box.withdraw():
+        raise CommandError(
+            f"the main thread of process {target.pid} ran no Python code for {seconds:g} s, so "
+            "nothing was changed: try again, or add --wait SECONDS"
+        )
+    if text is None:
+        text = box.wait(ANSWER, _SECONDS_AFTER_TAKING)
+    if text is None:
+        raise CommandError(
+            f"process {target.pid} took the request, but did not answer for "
+            f"{_SECONDS_AFTER_TAKING:g} s: the process may be attached, see `python -m memrt top`"
+        )
+    return text
 
 
 def _parsed(target: Target, text: bytes) -> dict[str, Any]:
