@@ -1,4 +1,4 @@
-"""Patch Thread and ThreadPoolExecutor, so new threads get a policy and submitted calls a scope."""
+"""Patches of Thread and ThreadPoolExecutor: new threads get a policy, submitted calls a scope."""
 
 from __future__ import annotations
 
@@ -15,7 +15,11 @@ from memrt._policy.scope_entry import bind_scope
 
 
 class Patch:
-    """Replacement of a method of a class, from put() to remove(). Signal handlers may call both."""
+    """Replacement of a method of a class, from put() to remove().
+
+    The replacement is made once for each original, so put() after remove() needs no memory. Signal
+    handlers may call both.
+    """
 
     def __init__(self, owner: type, name: str, make: Callable[[Any], Any]) -> None:
         """Prepare the replacement of `name`, without putting the replacement in place.
@@ -43,11 +47,12 @@ class Patch:
         """
         present = self._methods[self._name]
         wrapped = getattr(present, "__wrapped__", None)
-        if self._method is None or (present is not self._method and wrapped is not self._method):
-            if self._method is None or present is not self._original:
-                method = self._make(present)
-                self._original, self._method = present, method
-            setattr(self._owner, self._name, self._method)
+        if self._method is not None and (present is self._method or wrapped is self._method):
+            return
+        if present is not self._original:  # after remove(), the present method is the original
+            method = self._make(present)
+            self._original, self._method = present, method
+        setattr(self._owner, self._name, self._method)
 
     def remove(self) -> None:
         """Restore the original, unless another library's patch is above. Needs no memory."""
@@ -98,8 +103,8 @@ def executor_patch(wanted: Callable[[], bool]) -> Patch:
     def make(original: Any) -> Any:
         @functools.wraps(original)
         def submit(executor: Any, function: Any, /, *args: Any, **kwargs: Any) -> Any:
-            carried = bind_scope(function) if wanted() else function
-            return original(executor, carried, *args, **kwargs)
+            call = bind_scope(function) if wanted() else function
+            return original(executor, call, *args, **kwargs)
 
         return submit
 
