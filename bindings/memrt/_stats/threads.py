@@ -78,7 +78,10 @@ def threads() -> list[ThreadStats]:
 
 
 def from_rows(rows: Iterable[tuple[int, ...]]) -> list[ThreadStats]:
-    """Return the statistics of threads in the order of their first use of memrt."""
+    """Return the statistics of threads in the order of their first use of memrt.
+
+    A row has the id, the start in nanoseconds, and the four counts of ThreadStats in their order.
+    """
     names = {thread.native_id: thread.name for thread in threading.enumerate()}
     return [
         ThreadStats(number, names.get(number, ""), started / 1e9, *counts)

@@ -262,7 +262,7 @@ def _forget_file() -> None:
 
 # --- The end of a program. ---
 
-# Whether the interpreter removes the variables of a script before the report of an exception, and
+# True: the interpreter removes the variables of a script before the report of an exception, and
 # also before SystemExit ends the process. Earlier releases remove the variables after the report.
 _ENDS_BEFORE_REPORT = sys.version_info >= (3, 14, 7) or ((3, 13, 15) <= sys.version_info < (3, 14))
 
@@ -315,7 +315,7 @@ def _is_here(traceback: types.TracebackType) -> bool:
 
 
 def add_program_arguments(parser: argparse.ArgumentParser) -> None:
-    """Describe the words that :func:`split_words` takes from the command line before `parser`."""
+    """Add the help of the program's words. `parser` never sees them: split_words() takes them."""
     parser.usage = "%(prog)s [options] (SCRIPT | -m MODULE | -c CODE | -) [argument ...]"
     parser.add_argument("-m", metavar="MODULE", dest=argparse.SUPPRESS,
                         help="run a module with the following arguments")  # fmt: skip

@@ -41,7 +41,7 @@ class Recording:
         atexit.register(self._stop)
         if self._family is not None:
             self._family.follow()
-            before_exec(self._replace)
+            before_exec(self._write_before_exec)
         self._recorder.start()
 
     @contextlib.contextmanager
@@ -62,8 +62,8 @@ class Recording:
             with contextlib.suppress(KeyboardInterrupt):
                 self._recorder.stop()
 
-    def _replace(self) -> None:
-        """Write the outputs so far, before ``os.exec*``. A Python program then continues them."""
+    def _write_before_exec(self) -> None:
+        """Write the outputs so far. A Python program after ``os.exec*`` adds its own recording."""
         if self._family is None or self._outputs is None:
             return
         if os.getpid() == self._owner:
