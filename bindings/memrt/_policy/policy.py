@@ -31,14 +31,14 @@ from memrt._support.units import human_bytes
 # stays until another policy gets the same index. The dict has at most 4096 entries.
 _known: dict[int, ref[Policy]] = {}
 
-_LIMITS = ("cache_limit", "decay", "hugepages")
+_SETTINGS = ("cache_limit", "decay", "hugepages")
 
 
-def _limit_text(option: str, value: int | str | None) -> str | None:
-    return None if value is None else option_text(option, value)
+def _setting_text(setting: str, value: int | str | None) -> str | None:
+    return None if value is None else option_text(setting, value)
 
 
-def _own_text(option: tuple[str, str]) -> str:
+def _described(option: tuple[str, str]) -> str:
     return f", {option[0].removeprefix('MEMRT_').lower()} {option[1]}"
 
 
@@ -141,17 +141,17 @@ class Policy(ProcessObject):
         limit: int | str | None = None,
         soft: int | str | None = None,
     ) -> Policy:
-        bound = None if limit is None else parse_amount(limit)
-        low = None if soft is None else parse_amount(soft, "soft limit")
-        check_limits(bound, low)
-        most, time, huge = map(_limit_text, _LIMITS, (cache_limit, decay, hugepages))
-        if pinned and (most, time, huge) != (None, None, None):
+        limit_bytes = None if limit is None else parse_amount(limit)
+        soft_bytes = None if soft is None else parse_amount(soft, "soft limit")
+        check_limits(limit_bytes, soft_bytes)
+        settings = tuple(map(_setting_text, _SETTINGS, (cache_limit, decay, hugepages)))
+        if pinned and settings != (None, None, None):
             raise ValueError("cache_limit, decay and hugepages must be None for a pinned policy")
-        handler = _memrt.policy_new(name, alignment, most, time, huge, pinned)
-        if bound is not None:
-            set_limit(handler, bound)
-        if low is not None:
-            set_soft_limit(handler, low)
+        handler = _memrt.policy_new(name, alignment, *settings, pinned)
+        if limit_bytes is not None:
+            set_limit(handler, limit_bytes)
+        if soft_bytes is not None:
+            set_soft_limit(handler, soft_bytes)
         return cls._from_handler(handler)
 
     @classmethod
@@ -246,9 +246,9 @@ class Policy(ProcessObject):
         return handlers.problem_of(left, f"policy {self._name!r}")
 
     def __repr__(self) -> str:
-        own = "".join(map(_own_text, self._options))
-        bound = limit_text(self._handler)
-        return f"<memrt.Policy {self._name!r}, alignment {self._alignment}{own}{bound}>"
+        settings = "".join(map(_described, self._options))
+        limits = limit_text(self._handler)
+        return f"<memrt.Policy {self._name!r}, alignment {self._alignment}{settings}{limits}>"
 
     def _repr_html_(self) -> str:
         """Return settings and main figures as an HTML table, for notebooks."""
