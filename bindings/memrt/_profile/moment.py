@@ -18,27 +18,27 @@ class Moment(NamedTuple):
 
     t: float
     """Seconds since the start."""
-    by_place: dict[tuple[int, str | None], tuple[float, float]]
+    by_site: dict[tuple[int, str | None], tuple[float, float]]
     """Buffers and bytes, by number of the allocation site and path of the scope."""
     by_size: dict[int, tuple[float, float]]
-    """Buffers and bytes, by the power of two above the size; 0 for empty ones."""
+    """Buffers and bytes, by number of bits of the size: 0 for an empty buffer."""
     large: Mapping[int, tuple[float, float]] = MappingProxyType({})
     """Buffers and bytes of buffers of at least LARGE bytes, by number of the site."""
 
     @property
     def blocks(self) -> float:
         """Return the number of buffers. With sampled tracking the number is an estimate."""
-        return sum(blocks for blocks, _ in self.by_place.values())
+        return sum(blocks for blocks, _ in self.by_site.values())
 
     @property
     def nbytes(self) -> float:
         """Return the number of bytes. With sampled tracking the number is an estimate."""
-        return sum(size for _, size in self.by_place.values())
+        return sum(size for _, size in self.by_site.values())
 
     def to_dict(self) -> dict[str, Any]:
         """Return the moment in the format of a recording, with the largest rows first."""
-        by_place = sorted(self.by_place.items(), key=lambda item: -item[1][1])
-        rows = [[site, scope, round(n), round(size)] for (site, scope), (n, size) in by_place]
+        by_site = sorted(self.by_site.items(), key=lambda item: -item[1][1])
+        rows = [[site, scope, round(n), round(size)] for (site, scope), (n, size) in by_site]
         sizes = [[bits, round(n), round(size)] for bits, (n, size) in sorted(self.by_size.items())]
         return {"t": self.t, "bytes": round(self.nbytes), "rows": rows, "sizes": sizes}
 
@@ -60,12 +60,12 @@ def scope_paths(capsules: Iterable[Any]) -> dict[int, str]:
 
 def moment_of(t: float, rows: Iterable[tuple[Any, ...]]) -> Moment:
     """Return the sums over rows of `_memrt.live()`, each row multiplied by its sampling weight."""
-    places: defaultdict[tuple[int, str | None], list[float]] = defaultdict(lambda: [0.0, 0.0])
+    sites: defaultdict[tuple[int, str | None], list[float]] = defaultdict(lambda: [0.0, 0.0])
     sizes: defaultdict[int, list[float]] = defaultdict(lambda: [0.0, 0.0])
     large: dict[int, tuple[float, float]] = {}
     for row in rows:
         size, weight = row[_SIZE], row[_WEIGHT]
-        for sums in (places[row[_SITE], row[_SCOPE]], sizes[size.bit_length()]):
+        for sums in (sites[row[_SITE], row[_SCOPE]], sizes[size.bit_length()]):
             sums[0] += weight
             sums[1] += weight * size
         if size >= LARGE:
@@ -73,7 +73,7 @@ def moment_of(t: float, rows: Iterable[tuple[Any, ...]]) -> Moment:
             large[row[_SITE]] = (blocks + weight, nbytes + weight * size)
     return Moment(
         t,
-        {key: (blocks, size) for key, (blocks, size) in places.items() if blocks},
+        {key: (blocks, size) for key, (blocks, size) in sites.items() if blocks},
         {bits: (blocks, size) for bits, (blocks, size) in sizes.items() if blocks},
         large,
     )

@@ -182,7 +182,7 @@ def _most_important(highest: Moment, ending: Ending) -> list[int]:
 
     The first two groups get at most MOST // 3 sites each.
     """
-    by_bytes = sorted(highest.by_place.items(), key=lambda item: -item[1][1])
+    by_bytes = sorted(highest.by_site.items(), key=lambda item: -item[1][1])
     return [
         *islice((site for (site, _), _ in by_bytes), MOST // 3),
         *islice((number for number, _, _ in ending.total), MOST // 3),

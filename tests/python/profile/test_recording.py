@@ -224,7 +224,7 @@ def test_moment_multiplies_samples_by_sampling_weight():
     row = [1, 100, 1, None, 0.1, 1, "p", "block", 0, "s", 7, 2.5, False]
     named = [2, 10, 1, "n", 0.1, 1, "p", "block", 0, None, 8, 0, False]
     moment = moment_of(1.5, [row, row, named])
-    assert moment.by_place == {(7, "s"): (5.0, 500.0)}
+    assert moment.by_site == {(7, "s"): (5.0, 500.0)}
     assert moment.by_size == {7: (5.0, 500.0)}
     assert moment.to_dict()["rows"] == [[7, "s", 5, 500]]
 
