@@ -31,7 +31,7 @@ PyObject *memrt__current_scope_entries(void)
         PyErr_Clear();
         return NULL;
     }
-    Py_DECREF(entries);
+    Py_DECREF(entries); /* borrowed from now on: the context holds the tuple */
     return entries;
 }
 

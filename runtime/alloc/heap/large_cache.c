@@ -43,10 +43,10 @@ static void update_shortest_decay(void)
 {
     MEMRT__ASSERT_HELD(MEMRT__RANK_LARGE_CACHE);
     size_t shortest = MEMRT__DECAY_NEVER;
-    for (memrt__large_cache_t *w = memrt__large_cache_shared.next_other; w != NULL;
-         w = w->next_other) {
-        if (w->limits.decay != MEMRT__INHERIT && w->limits.decay != 0) {
-            shortest = memrt__size_min(shortest, w->limits.decay);
+    for (memrt__large_cache_t *cache = memrt__large_cache_shared.next_other; cache != NULL;
+         cache = cache->next_other) {
+        if (cache->limits.decay != MEMRT__INHERIT && cache->limits.decay != 0) {
+            shortest = memrt__size_min(shortest, cache->limits.decay);
         }
     }
     memrt__store_relaxed(&memrt__large_cache_shortest, shortest);

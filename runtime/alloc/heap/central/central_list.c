@@ -251,7 +251,9 @@ static void push_block(memrt__central_t *central, memrt__span_t *span, void *blo
 static void return_block(memrt__central_t *central, void *block, memrt__span_t **empty)
 {
     memrt__span_t *span = memrt__page_heap_span_of(block);
-    if (MEMRT__UNLIKELY(span->detoured)) { /* by the forking thread; a child loses the block */
+    if (MEMRT__UNLIKELY(span->detoured)) {
+        /* The forking thread keeps the block until the fork ends. A forked child loses the block.
+         */
         memrt__block_set_next(block, NULL);
         (void)!memrt__detour_defer(span->class, block);
         return;
