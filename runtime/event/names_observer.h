@@ -3,11 +3,11 @@
 
 #include "runtime/event/block_event.h"
 
-/// Named references as an observer: a free forgets the names of the block.
+/// Observer of named references: a free drops the names of the block.
 void memrt__names_observe(const memrt__block_event_t *event);
 
-/// Forget the named references that are still recorded. The references themselves were released
-/// without their names.
+/// Drop the named references that are still recorded for a block without other references, and
+/// count the exports among them as ended. The holders released these references without the name.
 void memrt__block_drop_names(const memrt_meminfo_t *mi);
 
 #endif
