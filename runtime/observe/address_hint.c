@@ -12,7 +12,7 @@ typedef struct poison {
 static const poison_t poisons[] = {
     {MEMRT_POISON_FRESH, "0xCD..: read from uninitialized memory"},
     {MEMRT_POISON_FREED, "0xDD..: read from a freed block"},
-    {MEMRT_POISON_FENCE, "0xFD..: read from a redzone, outside of a block"},
+    {MEMRT_POISON_REDZONE, "0xFD..: read from a redzone, outside of a block"},
 };
 
 /// Drop the low 16 bits, which differ where an offset was added to a poisoned pointer.

@@ -58,9 +58,9 @@ typedef struct memrt_allocator {
 
 /// Bytes with which checking mode and guards fill memory. The bytes are recognizable in a value
 /// that was read, and in a debugger. Reports point out an address that consists of these bytes.
-#define MEMRT_POISON_FRESH 0xCD ///< new block that was not written yet
-#define MEMRT_POISON_FREED 0xDD ///< block that was freed
-#define MEMRT_POISON_FENCE 0xFD ///< redzone before the start and past the end of a block
+#define MEMRT_POISON_FRESH 0xCD   ///< new block that was not written yet
+#define MEMRT_POISON_FREED 0xDD   ///< block that was freed
+#define MEMRT_POISON_REDZONE 0xFD ///< redzone before the start and past the end of a block
 
 /// Return the default allocator; static.
 ///

@@ -1025,9 +1025,9 @@ cdef extern from "memrt/import.h":
     const uint64_t MEMRT_LATENCY_PATHS
     const uint64_t MEMRT_NAME_MAX
     const uint64_t MEMRT_NO_LIMIT
-    const uint64_t MEMRT_POISON_FENCE
     const uint64_t MEMRT_POISON_FREED
     const uint64_t MEMRT_POISON_FRESH
+    const uint64_t MEMRT_POISON_REDZONE
     const uint64_t MEMRT_PRESSURE_CALLBACKS
     const uint64_t MEMRT_PROBE
     const uint64_t MEMRT_RECLAIM_MAX

@@ -64,8 +64,8 @@ void memrt__redzone_write(unsigned char *ptr, size_t unused, size_t size, size_t
 {
     MEMRT__ASSERT(unused <= size && ((size_t)ptr & (align - 1)) == 0);
     size_t front = get_filled_front(align);
-    memset(ptr - front, MEMRT_POISON_FENCE, front);
-    memset(ptr + size, MEMRT_POISON_FENCE, REAR);
+    memset(ptr - front, MEMRT_POISON_REDZONE, front);
+    memset(ptr + size, MEMRT_POISON_REDZONE, REAR);
     record_t *record = get_record(ptr);
     *record = (record_t){.size = size, .align = align, .unused = unused};
     memrt__call_stack_record(&record->alloc_stack);
@@ -119,21 +119,21 @@ static bool find_underrun(const unsigned char *ptr, size_t align, char *text, si
 {
     size_t front = get_filled_front(align);
     size_t far = front - NEAR - sizeof(record_t);
-    size_t intact = find_other_byte(ptr - front, far, MEMRT_POISON_FENCE);
+    size_t intact = find_other_byte(ptr - front, far, MEMRT_POISON_REDZONE);
     if (intact == far && !is_sealed(get_record(ptr))) {
         snprintf(text, length, "a write %u to %zu bytes before the start of the block was found",
                  NEAR + 1, NEAR + sizeof(record_t));
         return true;
     }
     size_t before = intact < far ? front - intact
-                                 : NEAR - find_other_byte(ptr - NEAR, NEAR, MEMRT_POISON_FENCE);
+                                 : NEAR - find_other_byte(ptr - NEAR, NEAR, MEMRT_POISON_REDZONE);
     snprintf(text, length, "a write %zu bytes before the start of the block was found", before);
     return before != 0;
 }
 
 static bool find_overrun(const unsigned char *ptr, size_t size, char *text, size_t length)
 {
-    size_t intact = find_other_byte(ptr + size, REAR, MEMRT_POISON_FENCE);
+    size_t intact = find_other_byte(ptr + size, REAR, MEMRT_POISON_REDZONE);
     snprintf(text, length, "a write %zu bytes past the end of the block was found", intact + 1);
     return intact != REAR;
 }

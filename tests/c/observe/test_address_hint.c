@@ -19,7 +19,7 @@ TEST(poison_text_names_the_kind_of_memory_read)
                      "0xDD..: read from a freed block");
     ck_assert_str_eq(memrt__address_hint(create_address(MEMRT_POISON_FRESH)),
                      "0xCD..: read from uninitialized memory");
-    ck_assert_str_eq(memrt__address_hint(create_address(MEMRT_POISON_FENCE)),
+    ck_assert_str_eq(memrt__address_hint(create_address(MEMRT_POISON_REDZONE)),
                      "0xFD..: read from a redzone, outside of a block");
 }
 
