@@ -11,8 +11,9 @@
 /// address is not live, was not freed lately, and does not consist of poison bytes.
 static bool is_probe(const memrt_meminfo_t *mi)
 {
-    memrt__live_left_t left;
-    return !memrt__live_contains((uintptr_t)mi) && !memrt__live_left((uintptr_t)mi, &left) &&
+    memrt__live_removed_t removed;
+    return !memrt__live_contains((uintptr_t)mi) &&
+           !memrt__live_find_removed((uintptr_t)mi, &removed) &&
            memrt__address_hint((uintptr_t)mi) == NULL && memrt__is_probe(mi);
 }
 

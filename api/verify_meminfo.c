@@ -16,17 +16,17 @@
 #define NAME_OF(name, then)                                                                        \
     (name)[0] == '\0' ? "" : "\"", (name), (name)[0] == '\0' ? "" : "\"" then
 
-/// Abort: the object at `what` was freed already. `left` describes the object.
+/// Abort: the object at `what` was freed already. `removed` describes the object.
 static _Noreturn void refuse_freed_object(const char *call, const void *what,
-                                          const memrt__live_left_t *left)
+                                          const memrt__live_removed_t *removed)
 {
     char places[MEMRT__CALL_STACKS_TEXT];
-    memrt__policy_explain_dead(left->key, places, sizeof(places));
+    memrt__policy_explain_dead(removed->key, places, sizeof(places));
     memrt__abort("%s of %p (" NAMED
                  "%zu bytes at %p, policy %s): the buffer must be live, but was freed: "
                  "released more often than acquired, or used after the last release%s",
-                 call, what, NAME_OF(left->name, ", "), left->size, (void *)left->data,
-                 left->policy, places);
+                 call, what, NAME_OF(removed->name, ", "), removed->size, (void *)removed->data,
+                 removed->policy, places);
 }
 
 /// Abort: no live object is at `what`. The message describes a freed object or poison bytes, where
@@ -34,10 +34,10 @@ static _Noreturn void refuse_freed_object(const char *call, const void *what,
 static _Noreturn void refuse_unknown_address(const char *call, const void *what, uintptr_t key)
 {
     char places[MEMRT__CALL_STACKS_TEXT];
-    memrt__live_left_t left;
+    memrt__live_removed_t removed;
     const char *poison = memrt__address_hint((uintptr_t)what);
-    if (poison == NULL && memrt__live_left(key, &left)) {
-        refuse_freed_object(call, what, &left);
+    if (poison == NULL && memrt__live_find_removed(key, &removed)) {
+        refuse_freed_object(call, what, &removed);
     }
     bool freed =
         poison == NULL && memrt__policy_explain_dead((uintptr_t)what, places, sizeof(places));

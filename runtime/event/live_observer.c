@@ -26,15 +26,15 @@ bool memrt__live_admit_moved(const memrt_meminfo_t *moved)
 /// policy, to explain pointers to freed blocks.
 static void unlist_block(const memrt_meminfo_t *mi)
 {
-    memrt__live_trace_t trace = {
+    memrt__live_details_t details = {
         .data = (uintptr_t)mi->data, .size = mi->size, .policy = memrt__policy_of(mi)->name};
-    memrt__live_remove((uintptr_t)mi, memrt__options.check ? &trace : NULL);
+    memrt__live_remove((uintptr_t)mi, memrt__options.check ? &details : NULL);
 }
 
 void memrt__live_observe(const memrt__block_event_t *event)
 {
     if (event->type == MEMRT__EVENT_RESIZE) {
-        memrt__live_inherit((uintptr_t)event->before->mi, (uintptr_t)event->mi);
+        memrt__live_move((uintptr_t)event->before->mi, (uintptr_t)event->mi);
         unlist_block(event->before->mi);
     } else {
         unlist_block(event->mi);

@@ -14,20 +14,20 @@
 #define PARTITIONS_LOG2 5u
 #define PARTITIONS (1u << PARTITIONS_LOG2)
 #define FIRST_CAPACITY 64u
-#define LEFT 64u /* removed keys that a partition remembers */
+#define REMOVED_MAX 64u /* removed keys that a partition remembers */
 
 _Static_assert(PARTITIONS == MEMRT__RANK_LIVE_LAST - MEMRT__RANK_LIVE + 1,
                "each partition has a lock");
 
 /// Partition of the live set. live_table.h states the contents of the table after a fork.
-/// Exception: a fork inside of memrt__live_inherit() may lose the entry of the heir, whose block
-/// only a thread of the parent knows.
+/// Exception: a fork inside of memrt__live_move() may lose the entry of `to`, whose block only a
+/// thread of the parent knows.
 typedef struct partition {
     memrt__live_table_t *table; ///< NULL: no table yet
     size_t count;
-    size_t changing;                  ///< not 0: a thread holds the lock
-    memrt__live_left_t removed[LEFT]; ///< ring of removed keys
-    size_t removals;                  ///< number of keys ever remembered in `removed`
+    size_t changing;                            ///< not 0: a thread holds the lock
+    memrt__live_removed_t removed[REMOVED_MAX]; ///< ring of removed keys
+    size_t removals;                            ///< number of keys ever remembered in `removed`
 } partition_t;
 
 static partition_t partitions[PARTITIONS]; /* each under the lock of its rank */
@@ -110,25 +110,25 @@ bool memrt__live_insert(uintptr_t key, uint32_t site, double weight)
 }
 
 static void record_removal(partition_t *partition, const memrt__live_entry_t *entry,
-                           const memrt__live_trace_t *trace)
+                           const memrt__live_details_t *details)
 {
-    MEMRT__ASSERT(strlen(trace->policy) <= MEMRT_NAME_MAX);
-    memrt__live_left_t *left = &partition->removed[partition->removals++ % LEFT];
-    left->key = entry->key;
-    left->data = trace->data;
-    left->size = trace->size;
-    strcpy(left->name, entry->name == NULL ? "" : entry->name);
-    strcpy(left->policy, trace->policy);
+    MEMRT__ASSERT(strlen(details->policy) <= MEMRT_NAME_MAX);
+    memrt__live_removed_t *removed = &partition->removed[partition->removals++ % REMOVED_MAX];
+    removed->key = entry->key;
+    removed->data = details->data;
+    removed->size = details->size;
+    strcpy(removed->name, entry->name == NULL ? "" : entry->name);
+    strcpy(removed->policy, details->policy);
 }
 
-bool memrt__live_remove(uintptr_t key, const memrt__live_trace_t *trace)
+bool memrt__live_remove(uintptr_t key, const memrt__live_details_t *details)
 {
     partition_t *partition = lock_partition(get_partition_index(key));
     memrt__live_entry_t *entry = find_entry(partition, key);
     char *name = NULL;
     if (entry != NULL) {
-        if (trace != NULL) {
-            record_removal(partition, entry, trace);
+        if (details != NULL) {
+            record_removal(partition, entry, details);
         }
         name = entry->name;
         memrt__live_table_remove(partition->table, entry);
@@ -140,31 +140,32 @@ bool memrt__live_remove(uintptr_t key, const memrt__live_trace_t *trace)
 }
 
 /// Find the most recently removed key of a partition within a range.
-static bool find_removed(size_t index, uintptr_t start, size_t size, memrt__live_left_t *out)
+static bool find_removed_in(size_t index, uintptr_t start, size_t size, memrt__live_removed_t *out)
 {
     bool found = false;
     partition_t *partition = lock_partition(index);
-    for (size_t i = 1; i <= LEFT && i <= partition->removals && !found; i++) {
-        const memrt__live_left_t *left = &partition->removed[(partition->removals - i) % LEFT];
-        found = left->key - start < size;
+    for (size_t i = 1; i <= REMOVED_MAX && i <= partition->removals && !found; i++) {
+        const memrt__live_removed_t *removed =
+            &partition->removed[(partition->removals - i) % REMOVED_MAX];
+        found = removed->key - start < size;
         if (found) {
-            *out = *left;
+            *out = *removed;
         }
     }
     unlock_partition(index);
     return found;
 }
 
-bool memrt__live_left(uintptr_t key, memrt__live_left_t *out)
+bool memrt__live_find_removed(uintptr_t key, memrt__live_removed_t *out)
 {
-    return find_removed(get_partition_index(key), key, 1, out);
+    return find_removed_in(get_partition_index(key), key, 1, out);
 }
 
-bool memrt__live_left_within(uintptr_t start, size_t size, memrt__live_left_t *out)
+bool memrt__live_find_removed_within(uintptr_t start, size_t size, memrt__live_removed_t *out)
 {
     bool found = false;
     for (size_t index = 0; index < PARTITIONS && !found; index++) {
-        found = find_removed(index, start, size, out);
+        found = find_removed_in(index, start, size, out);
     }
     return found;
 }
@@ -188,7 +189,7 @@ static memrt__live_entry_t take_identity(uintptr_t key)
     return identity;
 }
 
-void memrt__live_inherit(uintptr_t from, uintptr_t to)
+void memrt__live_move(uintptr_t from, uintptr_t to)
 {
     memrt__live_entry_t identity = take_identity(from);
     identity.key = to;

@@ -17,38 +17,38 @@
 /// when out of memory; nothing has changed.
 bool memrt__live_insert(uintptr_t key, uint32_t site, double weight);
 
-/// Data to remember of a removed key.
-typedef struct memrt__live_trace {
+/// Data of a removed key that the set does not store.
+typedef struct memrt__live_details {
     uintptr_t data;     ///< address of the data that belonged to the key
     size_t size;        ///< bytes of data
     const char *policy; ///< name of the policy, at most MEMRT_NAME_MAX bytes
-} memrt__live_trace_t;
+} memrt__live_details_t;
 
-/// Remove a key. Returns whether the key was in the set. `trace` is remembered for
-/// memrt__live_left(); NULL: nothing is remembered.
-bool memrt__live_remove(uintptr_t key, const memrt__live_trace_t *trace);
+/// Remove a key. Returns whether the key was in the set. The key is remembered with `details` for
+/// memrt__live_find_removed(); NULL: the key is not remembered.
+bool memrt__live_remove(uintptr_t key, const memrt__live_details_t *details);
 
 bool memrt__live_contains(uintptr_t key);
 
-/// Remembered data of a removed key.
-typedef struct memrt__live_left {
+/// A removed key, with its name and details.
+typedef struct memrt__live_removed {
     uintptr_t key, data;
     size_t size;
     char name[MEMRT_NAME_MAX + 1]; ///< "" for none
     char policy[MEMRT_NAME_MAX + 1];
-} memrt__live_left_t;
+} memrt__live_removed_t;
 
 /// Look up a removed key that is not in the set now. Each partition remembers its last 64 removed
 /// keys. Returns whether the key was found.
-bool memrt__live_left(uintptr_t key, memrt__live_left_t *out);
+bool memrt__live_find_removed(uintptr_t key, memrt__live_removed_t *out);
 
 /// Look up a removed key from `start` on, below `start + size`. If several keys match in a
 /// partition, the key that was removed last counts.
-bool memrt__live_left_within(uintptr_t start, size_t size, memrt__live_left_t *out);
+bool memrt__live_find_removed_within(uintptr_t start, size_t size, memrt__live_removed_t *out);
 
-/// Give `to` everything that the set stores for `from`, except the key. Both keys must be in the
-/// set. The data of `from` is of no further use, and `from` loses its name.
-void memrt__live_inherit(uintptr_t from, uintptr_t to);
+/// Move the data of `from` in the set, with its serial number and name, to `to`. Both keys must be
+/// in the set, and both stay in the set. The caller then removes `from`, which has no valid data.
+void memrt__live_move(uintptr_t from, uintptr_t to);
 
 /// Name a key, and add the key if it is not in the set. A NULL name removes the name. Failure:
 /// returns false when out of memory; nothing has changed.

@@ -35,12 +35,13 @@ static void verify_live_block(const char *call, const void *ptr, size_t size, si
 /// the text is empty.
 static void describe_last_buffer(const void *ptr, size_t size, char *text, size_t length)
 {
-    memrt__live_left_t left;
+    memrt__live_removed_t removed;
     text[0] = '\0';
-    if (memrt__live_left_within((uintptr_t)ptr, size, &left)) {
+    if (memrt__live_find_removed_within((uintptr_t)ptr, size, &removed)) {
         snprintf(text, length, " (%s%s%s%zu bytes at %#zx, policy %s)",
-                 left.name[0] == '\0' ? "" : "\"", left.name, left.name[0] == '\0' ? "" : "\", ",
-                 left.size, (size_t)left.data, left.policy);
+                 removed.name[0] == '\0' ? "" : "\"", removed.name,
+                 removed.name[0] == '\0' ? "" : "\", ", removed.size, (size_t)removed.data,
+                 removed.policy);
     }
 }
 

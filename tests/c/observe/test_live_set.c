@@ -13,7 +13,7 @@
 #define KEY(i) ((uintptr_t)0x1000 + (uintptr_t)(i) * 64)
 #define MANY 5000
 
-static const memrt__live_trace_t trace = {.data = 0x5000, .size = 77, .policy = "of a trace"};
+static const memrt__live_details_t details = {.data = 0x5000, .size = 77, .policy = "of details"};
 
 static void insert_all(size_t count)
 {
@@ -25,7 +25,7 @@ static void insert_all(size_t count)
 static void remove_all(size_t count)
 {
     for (size_t i = 0; i < count; i++) {
-        ck_assert(memrt__live_remove(KEY(i), &trace));
+        ck_assert(memrt__live_remove(KEY(i), &details));
     }
 }
 
@@ -46,9 +46,9 @@ TEST(key_is_in_live_set_between_insert_and_remove)
     ck_assert(!memrt__live_contains(KEY(0)));
     insert_all(1);
     ck_assert(memrt__live_contains(KEY(0)));
-    ck_assert(memrt__live_remove(KEY(0), &trace));
+    ck_assert(memrt__live_remove(KEY(0), &details));
     ck_assert(!memrt__live_contains(KEY(0)));
-    ck_assert(!memrt__live_remove(KEY(0), &trace));
+    ck_assert(!memrt__live_remove(KEY(0), &details));
 }
 
 TEST(live_set_keeps_keys_through_growth_and_removal)
@@ -57,13 +57,13 @@ TEST(live_set_keeps_keys_through_growth_and_removal)
     insert_all(MANY);
     ck_assert_uint_eq(memrt__live_count(), before + MANY);
     for (size_t i = 0; i < MANY; i += 3) {
-        ck_assert(memrt__live_remove(KEY(i), &trace));
+        ck_assert(memrt__live_remove(KEY(i), &details));
     }
     for (size_t i = 0; i < MANY; i++) {
         ck_assert_int_eq(memrt__live_contains(KEY(i)), i % 3 != 0);
     }
     for (size_t i = MANY; i-- > 0;) {
-        ck_assert_int_eq(memrt__live_remove(KEY(i), &trace), i % 3 != 0);
+        ck_assert_int_eq(memrt__live_remove(KEY(i), &details), i % 3 != 0);
     }
     ck_assert_uint_eq(memrt__live_count(), before);
 }
@@ -95,7 +95,7 @@ TEST(naming_unknown_key_adds_key)
 {
     ck_assert(memrt__live_set_name(KEY(0), "new"));
     ck_assert_str_eq(read_entry(KEY(0)).name, "new");
-    ck_assert(memrt__live_remove(KEY(0), &trace));
+    ck_assert(memrt__live_remove(KEY(0), &details));
     ck_assert(!memrt__live_contains(KEY(0)));
 }
 
@@ -129,68 +129,68 @@ TEST(failed_insert_leaves_live_set_unchanged)
 
 TEST(removed_key_is_remembered_with_name_data_and_policy)
 {
-    memrt__live_left_t left;
-    ck_assert(!memrt__live_left(KEY(0), &left));
+    memrt__live_removed_t removed;
+    ck_assert(!memrt__live_find_removed(KEY(0), &removed));
     insert_all(2);
     ck_assert(memrt__live_set_name(KEY(0), "gone"));
     remove_all(2);
-    ck_assert(memrt__live_left(KEY(0), &left));
-    ck_assert_str_eq(left.name, "gone");
-    ck_assert_str_eq(left.policy, trace.policy);
-    ck_assert_uint_eq(left.data, trace.data);
-    ck_assert_uint_eq(left.size, trace.size);
-    ck_assert(memrt__live_left(KEY(1), &left));
-    ck_assert_str_eq(left.name, "");
+    ck_assert(memrt__live_find_removed(KEY(0), &removed));
+    ck_assert_str_eq(removed.name, "gone");
+    ck_assert_str_eq(removed.policy, details.policy);
+    ck_assert_uint_eq(removed.data, details.data);
+    ck_assert_uint_eq(removed.size, details.size);
+    ck_assert(memrt__live_find_removed(KEY(1), &removed));
+    ck_assert_str_eq(removed.name, "");
 }
 
 TEST(removed_key_is_found_by_address_range)
 {
-    memrt__live_left_t left;
+    memrt__live_removed_t removed;
     uintptr_t key = KEY(2 * MANY); /* a key that no other test uses */
-    ck_assert(!memrt__live_left_within(key, 1, &left));
+    ck_assert(!memrt__live_find_removed_within(key, 1, &removed));
     ck_assert(memrt__live_insert(key, 0, 1));
-    ck_assert(memrt__live_remove(key, &trace));
-    ck_assert(memrt__live_left_within(key - 10, 11, &left));
-    ck_assert_uint_eq(left.key, key);
-    ck_assert(!memrt__live_left_within(key - 10, 10, &left));
-    ck_assert(!memrt__live_left_within(key + 1, 10, &left));
+    ck_assert(memrt__live_remove(key, &details));
+    ck_assert(memrt__live_find_removed_within(key - 10, 11, &removed));
+    ck_assert_uint_eq(removed.key, key);
+    ck_assert(!memrt__live_find_removed_within(key - 10, 10, &removed));
+    ck_assert(!memrt__live_find_removed_within(key + 1, 10, &removed));
 }
 
 TEST(each_removed_key_is_found_right_after_removal)
 {
-    memrt__live_left_t left;
+    memrt__live_removed_t removed;
     for (size_t i = 0; i < 1000; i++) { /* enough keys for each partition of the set */
         uintptr_t key = KEY(3 * MANY + i);
         ck_assert(memrt__live_insert(key, 0, 1));
-        ck_assert(memrt__live_remove(key, &trace));
-        ck_assert(memrt__live_left_within(key, 1, &left));
-        ck_assert_uint_eq(left.key, key);
+        ck_assert(memrt__live_remove(key, &details));
+        ck_assert(memrt__live_find_removed_within(key, 1, &removed));
+        ck_assert_uint_eq(removed.key, key);
     }
 }
 
 TEST(last_removal_of_repeated_key_is_remembered)
 {
-    memrt__live_left_t left;
+    memrt__live_removed_t removed;
     uintptr_t key = KEY(2 * MANY + 1);
     for (size_t i = 1; i <= 300; i++) {
-        memrt__live_trace_t last = {.data = 0x5000, .size = i, .policy = "p"};
+        memrt__live_details_t last = {.data = 0x5000, .size = i, .policy = "p"};
         ck_assert(memrt__live_insert(key, 0, 1));
         ck_assert(memrt__live_remove(key, &last));
-        ck_assert(memrt__live_left_within(key, 1, &left));
-        ck_assert_uint_eq(left.size, i);
+        ck_assert(memrt__live_find_removed_within(key, 1, &removed));
+        ck_assert_uint_eq(removed.size, i);
     }
 }
 
 TEST(removed_key_is_forgotten_after_many_removals)
 {
-    memrt__live_left_t left;
+    memrt__live_removed_t removed;
     ck_assert(memrt__live_set_name(KEY(0), "gone"));
-    ck_assert(memrt__live_remove(KEY(0), &trace));
+    ck_assert(memrt__live_remove(KEY(0), &details));
     for (size_t i = 1; i < MANY; i++) {
         ck_assert(memrt__live_insert(KEY(i), 0, 1));
-        ck_assert(memrt__live_remove(KEY(i), &trace));
+        ck_assert(memrt__live_remove(KEY(i), &details));
     }
-    ck_assert(!memrt__live_left(KEY(0), &left));
+    ck_assert(!memrt__live_find_removed(KEY(0), &removed));
 }
 
 TEST(replacing_key_inherits_id_time_thread_and_name)
@@ -198,14 +198,14 @@ TEST(replacing_key_inherits_id_time_thread_and_name)
     ck_assert(memrt__live_set_name(KEY(0), "heirloom"));
     memrt__live_entry_t old = read_entry(KEY(0));
     ck_assert(memrt__live_insert(KEY(1), 0, 1));
-    memrt__live_inherit(KEY(0), KEY(1));
-    ck_assert(memrt__live_remove(KEY(0), &trace));
+    memrt__live_move(KEY(0), KEY(1));
+    ck_assert(memrt__live_remove(KEY(0), &details));
     memrt__live_entry_t heir = read_entry(KEY(1));
     ck_assert_uint_eq(heir.id, old.id);
     ck_assert_uint_eq(heir.allocated, old.allocated);
     ck_assert_uint_eq(heir.thread, old.thread);
     ck_assert_str_eq(heir.name, "heirloom");
-    ck_assert(memrt__live_remove(KEY(1), &trace));
+    ck_assert(memrt__live_remove(KEY(1), &details));
 }
 
 #if defined(__x86_64__) /* single steps inside of a lock may not end on other processors */
@@ -236,7 +236,7 @@ static void inherit_in_steps(void)
 {
     REQUIRE(ptrace(PTRACE_TRACEME, 0, NULL, NULL) == 0);
     raise(SIGSTOP);
-    memrt__live_inherit(KEY(0), KEY(1));
+    memrt__live_move(KEY(0), KEY(1));
     raise(SIGSTOP); /* the exit has many steps in a build that counts branches */
     _exit(1);
 }
@@ -307,7 +307,7 @@ static void insert_and_remove(size_t index, void *context)
         REQUIRE(memrt__live_set_name(KEY(index * 100), "mine"));
         REQUIRE(memrt__live_count() >= 100);
         for (size_t i = 0; i < 100; i++) {
-            REQUIRE(memrt__live_remove(KEY(index * 100 + i), &trace));
+            REQUIRE(memrt__live_remove(KEY(index * 100 + i), &details));
         }
     }
 }
@@ -329,7 +329,7 @@ TEST(concurrent_naming_adds_key_once)
         size_t before = memrt__live_count();
         crew_run(3, name_same_block, NULL);
         ck_assert_uint_eq(memrt__live_count(), before + 1);
-        ck_assert(memrt__live_remove(KEY(0), &trace));
+        ck_assert(memrt__live_remove(KEY(0), &details));
         ck_assert(!memrt__live_contains(KEY(0)));
     }
 }

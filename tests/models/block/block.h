@@ -59,9 +59,9 @@ static inline void enter_live(void)
     pthread_mutex_unlock(&live_lock);
 }
 
-bool memrt__live_remove(uintptr_t key, const memrt__live_trace_t *trace)
+bool memrt__live_remove(uintptr_t key, const memrt__live_details_t *details)
 {
-    (void)trace;
+    (void)details;
     pthread_mutex_lock(&live_lock);
     assert(live == key);
     live = 0;
