@@ -23,8 +23,8 @@ static size_t stopping; /* 1: the thread must end */
 
 /* Under the lock of rank PURGER: */
 static pthread_t thread;
-static bool joinable; /* `thread` was started and is not joined yet */
-static bool hurried;
+static bool joinable;     /* `thread` was started and is not joined yet */
+static bool hurried;      /* the thread must not sleep */
 static unsigned refusals; /* consecutive starts that the system refused */
 static size_t skips;      /* coming calls that start no thread */
 static bool ended;        /* the process ends: no further starts */
@@ -59,7 +59,7 @@ static uint64_t compute_period(size_t decay)
                                        : memrt__size_max(decay * MEMRT__MS / 2, PERIOD_MIN);
 }
 
-/// Return false if the thread must end. A fork waits for the end.
+/// Return false if the thread must end, because a fork or the end of the process waits for the end.
 static bool is_going_on(void)
 {
     return memrt__load_relaxed(&stopping) == 0;
@@ -78,7 +78,8 @@ static bool sleep_one_period(void)
     return is_going_on();
 }
 
-static const memrt__purged_t *upper; /* fixed after the start; NULL: no runtime was started */
+/* Cache above the page heap; fixed after the start of the runtime, NULL before. */
+static const memrt__purged_t *upper;
 
 void memrt__purger_add(const memrt__purged_t *cache)
 {
@@ -173,9 +174,8 @@ static bool start_thread(void)
 
 #define REFUSALS_MAX 10u
 
-/// Try to start the thread. After the n-th refusal, 2^(n-1) - 1 calls pass without an attempt. A
-/// program that may not start threads frees blocks as often as any other. Under the lock of rank
-/// PURGER.
+/// Try to start the thread. After the n-th refusal, 2^(n-1) - 1 calls pass without an attempt, so
+/// that frees stay cheap in a program that may not start threads. Under the lock of rank PURGER.
 static bool try_start_thread(void)
 {
     MEMRT__ASSERT_HELD(MEMRT__RANK_PURGER);

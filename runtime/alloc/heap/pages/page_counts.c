@@ -25,7 +25,7 @@ void memrt__page_counts_update_stuck(const memrt__segment_t *segment, size_t bef
 void memrt__page_counts_restart_mark(void)
 {
     MEMRT__ASSERT_HELD(MEMRT__RANK_PAGE_HEAP);
-    if (counts->dirty_free == counts->stuck) {
+    if (counts->dirty_free == counts->stuck) { /* a purge could give nothing back */
         counts->most_in_spans = counts->in_spans;
     }
 }
