@@ -68,6 +68,21 @@ static void show_huge(size_t value, char *text, size_t length)
     snprintf(text, length, "%s", huge_words[value]);
 }
 
+static const char *const peak_words[] = {"bounded", "exact"};
+#define PEAK_WORDS (sizeof(peak_words) / sizeof(peak_words[0]))
+
+static bool read_peak(const char *text, size_t *value)
+{
+    *value = find_word(peak_words, PEAK_WORDS, text);
+    return *value < PEAK_WORDS;
+}
+
+static void show_peak(size_t value, char *text, size_t length)
+{
+    MEMRT__ASSERT(value < PEAK_WORDS);
+    snprintf(text, length, "%s", peak_words[value]);
+}
+
 /// Read a whole number in decimal digits. `*end` points behind the last digit.
 static bool read_digits(const char *text, char **end, size_t *value)
 {
@@ -84,21 +99,6 @@ static bool read_number(const char *text, size_t most, size_t *value)
 {
     char *end;
     return read_digits(text, &end, value) && *end == '\0' && *value <= most;
-}
-
-static const char *const peak_words[] = {"bounded", "exact"};
-#define PEAK_WORDS (sizeof(peak_words) / sizeof(peak_words[0]))
-
-static bool read_peak(const char *text, size_t *value)
-{
-    *value = find_word(peak_words, PEAK_WORDS, text);
-    return *value < PEAK_WORDS;
-}
-
-static void show_peak(size_t value, char *text, size_t length)
-{
-    MEMRT__ASSERT(value < PEAK_WORDS);
-    snprintf(text, length, "%s", peak_words[value]);
 }
 
 static bool read_alignment(const char *text, size_t *value)
@@ -161,6 +161,7 @@ static bool read_limit(const char *text, size_t *value)
         *value += MEMRT__LIMIT_PERCENT;
         return valid;
     }
+    /* Numbers between MEMRT__LIMIT_PERCENT and SIZE_MAX stand for percentages and "auto". */
     return read_bytes(text, value) && (*value == SIZE_MAX || *value <= MEMRT__LIMIT_PERCENT);
 }
 
@@ -187,13 +188,6 @@ static void show_decay(size_t value, char *text, size_t length)
     show_bound(value, "never", text, length);
 }
 
-const memrt__option_type_t memrt__option_flag = {read_flag, show_number, "0 or 1"};
-const memrt__option_type_t memrt__option_alignment = {read_alignment, show_number,
-                                                      "a power of two from 1 to 1073741824"};
-const memrt__option_type_t memrt__option_huge = {read_huge, show_huge, "off, advise or large"};
-const memrt__option_type_t memrt__option_leaks = {read_leaks, show_leaks, "off, report or fail"};
-const memrt__option_type_t memrt__option_bytes = {
-    read_bytes, show_bytes, "a number of bytes like 268435456 or 256M, or none"};
 static bool read_frames(const char *text, size_t *value)
 {
     return read_number(text, MEMRT_FRAMES_MAX, value);
@@ -204,6 +198,21 @@ static bool read_sample(const char *text, size_t *value)
     return read_bytes(text, value) && *value != SIZE_MAX;
 }
 
+/// Check the text of a file or folder. The numeric value of such an option is the length of the
+/// text.
+static bool read_text(const char *text, size_t *value)
+{
+    *value = strnlen(text, MEMRT__TEXT_MAX);
+    return *value != 0 && *value < MEMRT__TEXT_MAX;
+}
+
+const memrt__option_type_t memrt__option_flag = {read_flag, show_number, "0 or 1"};
+const memrt__option_type_t memrt__option_alignment = {read_alignment, show_number,
+                                                      "a power of two from 1 to 1073741824"};
+const memrt__option_type_t memrt__option_huge = {read_huge, show_huge, "off, advise or large"};
+const memrt__option_type_t memrt__option_leaks = {read_leaks, show_leaks, "off, report or fail"};
+const memrt__option_type_t memrt__option_bytes = {
+    read_bytes, show_bytes, "a number of bytes like 268435456 or 256M, or none"};
 const memrt__option_type_t memrt__option_frames = {read_frames, show_number,
                                                    "a number from 0 to 128"};
 const memrt__option_type_t memrt__option_sample = {read_sample, show_number,
@@ -211,13 +220,6 @@ const memrt__option_type_t memrt__option_sample = {read_sample, show_number,
 const memrt__option_type_t memrt__option_decay = {read_decay, show_decay,
                                                   "milliseconds from 0 to 86400000, or never"};
 const memrt__option_type_t memrt__option_peak = {read_peak, show_peak, "bounded or exact"};
-
-/// Check a text option. Its numeric value is the length of the text.
-static bool read_text(const char *text, size_t *value)
-{
-    *value = strnlen(text, MEMRT__TEXT_MAX);
-    return *value != 0 && *value < MEMRT__TEXT_MAX;
-}
 
 const memrt__option_type_t memrt__option_file = {read_text, show_number, "the name of a file"};
 const memrt__option_type_t memrt__option_folder = {read_text, show_number,
