@@ -15,7 +15,8 @@ EVENT_NAMES = {
     MARK: "mark",
 }
 KIND_NAMES = ("", "inline", "adopted", "resizable", "block")
-ADOPTED = 2
+"""Names of the kinds of blocks, by the column `kind`."""
+ADOPTED = KIND_NAMES.index("adopted")
 
 STORED = np.dtype(
     [
