@@ -91,7 +91,7 @@ static bool may_exceed_use(const memrt__shard_t *shard)
 {
     size_t out = memrt__shard_bytes_out(shard), net = memrt__shard_bytes_in(shard) - out;
     size_t now = net - memrt__load_relaxed(&shard->reported);
-    bool reports = memrt__load_relaxed(&shard->high) == MEMRT__GAUGE_TELLS;
+    bool reports = memrt__load_relaxed(&shard->high) == MEMRT__GAUGE_REPORTS;
     return reports || (ptrdiff_t)memrt__gauge_rise(shard) > (ptrdiff_t)now;
 }
 

@@ -12,7 +12,8 @@
 /// Bring gauges to rest: all gauges of the calling thread and of records that no thread uses.
 void memrt__stats_rest_gauges(void);
 
-/// Care for the shards of records: gauges come to rest when threads end.
+/// Register the shards of thread records: gauges come to rest when threads end. Called once, at the
+/// start of the runtime.
 void memrt__gauges_start(void);
 
 /// Wait until all gauges of other threads are at rest, for MEMRT__STATS_PATIENCE at most. A thread

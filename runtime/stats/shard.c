@@ -126,7 +126,7 @@ static void report_gauge(memrt__shard_t *shard, memrt__account_t *account, size_
     MEMRT__ASSERT(account->policy != NULL && shard != account->shared);
     memrt__level_raise_peaks(account->policy, rise);
     memrt__level_raise_peaks(account->scope, rise);
-    memrt__store_release(&shard->high, MEMRT__GAUGE_TELLS);
+    memrt__store_release(&shard->high, MEMRT__GAUGE_REPORTS);
     memrt__level_report(account->policy, change, rise);
     memrt__level_report(account->scope, change, rise);
     memrt__own_add_release(&shard->falls, (ptrdiff_t)change < 0);
@@ -218,7 +218,7 @@ static size_t read_maximum(const memrt__shard_t *shard)
     size_t net = in - memrt__load_acquire(&shard->out_limit);
     bool climbs = climb % 2 != 0 && memrt__load_acquire(&shard->climbs) == climb;
     size_t high = memrt__load_acquire(&shard->high);
-    bool reports = high == MEMRT__GAUGE_TELLS;
+    bool reports = high == MEMRT__GAUGE_REPORTS;
     return climbs && !reports && (ptrdiff_t)net > (ptrdiff_t)high ? net : high;
 }
 
@@ -227,8 +227,8 @@ size_t memrt__gauge_rise(const memrt__shard_t *shard)
     size_t before = read_maximum(shard);
     size_t reported = memrt__load_acquire(&shard->reported);
     size_t after = memrt__load_acquire(&shard->high);
-    bool reports = before == MEMRT__GAUGE_TELLS || after == MEMRT__GAUGE_TELLS;
-    return (reports ? MEMRT__GAUGE_TELLS : before) - reported;
+    bool reports = before == MEMRT__GAUGE_REPORTS || after == MEMRT__GAUGE_REPORTS;
+    return (reports ? MEMRT__GAUGE_REPORTS : before) - reported;
 }
 
 /// Record a new maximum, report a rise of more than MEMRT__GAUGE_RISE, and start a climb. Release;

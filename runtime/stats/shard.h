@@ -40,7 +40,7 @@
 #define MEMRT__GAUGE_AHEAD ((ptrdiff_t)448 << 10)
 
 /// Value of `high` while a gauge reports: below any real value.
-#define MEMRT__GAUGE_TELLS ((size_t)(PTRDIFF_MIN / 2))
+#define MEMRT__GAUGE_REPORTS ((size_t)(PTRDIFF_MIN / 2))
 
 /// Add to an "in" or "out" word of a shard of the calling thread. In a build with MEMRT_COUNTERS 0,
 /// which exists to measure the cost of counting, both functions do nothing.
@@ -211,7 +211,7 @@ size_t memrt__gauge_rise(const memrt__shard_t *shard);
 /// Return whether a result of memrt__gauge_rise() only states that the gauge reports.
 static inline bool memrt__is_rise_of_report(size_t rise)
 {
-    return (ptrdiff_t)rise < (ptrdiff_t)MEMRT__GAUGE_TELLS / 2;
+    return (ptrdiff_t)rise < (ptrdiff_t)MEMRT__GAUGE_REPORTS / 2;
 }
 
 /// Count `bytes` more in use, in a shard of the calling thread.

@@ -8,7 +8,8 @@
 /// Statistics of threads: the shards of a thread record, less the counts of earlier owners of the
 /// record.
 
-/// Care for the slots of records. Called once, at the start of the runtime.
+/// Register the usage slot of thread records: a new owner of a record starts at zero. Called once,
+/// at the start of the runtime.
 void memrt__thread_stats_start(void);
 
 /// Keep the counts of a shard that is about to be cleared. Under the lock of rank THREADS.

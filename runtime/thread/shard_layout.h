@@ -36,6 +36,10 @@
 /// the next slow path are counters at the same time. While `sequence` is odd, the owner is on the
 /// slow path, and `bytes_in` and `bytes_out` count.
 ///
+/// The gauge of a shard has the change of its bytes in use since the last report to the aggregates
+/// of the account. During a climb, each allocation sets a new maximum of the bytes in use, so that
+/// the maximum needs no word: any free takes the slow path, which ends the climb and writes `high`.
+///
 /// "Own" marks a member that only the owning thread writes.
 typedef struct memrt__shard {
     size_t alloc_left; ///< own; an allocation that leaves less than free_left takes the slow path
@@ -44,8 +48,8 @@ typedef struct memrt__shard {
     size_t out_limit;  ///< own; freed bytes when free_left is 0
     size_t sequence;   ///< own; number of starts and ends of slow paths
     size_t bytes_in, bytes_out; ///< own; sizes as requested, while `sequence` is odd
-    /* The gauge: changes of the bytes in use, as signed numbers, since the last report. */
-    size_t high;     ///< own; maximum of the bytes in use since that report, before a climb
+    /* The gauge, in signed numbers: */
+    size_t high;     ///< own; maximum of the bytes in use since the last report, before a climb
     size_t low;      ///< own; bytes in use below this value are reported
     size_t reported; ///< own; bytes in use as last reported; equal to `low` at rest
     size_t falls;    ///< own, release; number of reports of a decrease

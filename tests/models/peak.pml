@@ -16,7 +16,7 @@
 #define FAULT 0
 #endif
 
-#define TELLS (-100)
+#define REPORTS (-100)
 #define LOOKS 2
 
 int limit, left, high, reported, climbs; /* the gauge; during a climb, limit - left is in use */
@@ -39,7 +39,7 @@ inline tell()
     before = flushed;
     raise(before + rise);
 #if FAULT != 4
-    high = TELLS;
+    high = REPORTS;
 #endif
 #if FAULT == 2
     falls = falls + (change < 0 -> 1 : 0);
@@ -127,7 +127,7 @@ inline read_maximum()
 #endif
     first = high;
     if
-    :: climb % 2 == 1 && now == climb && first != TELLS && used > first -> first = used
+    :: climb % 2 == 1 && now == climb && first != REPORTS && used > first -> first = used
     :: else
     fi
 }
@@ -139,7 +139,7 @@ inline look()
     read_maximum();
     base = reported;
     second = high;
-    sum = sum + (first == TELLS || second == TELLS -> TELLS : first) - base;
+    sum = sum + (first == REPORTS || second == REPORTS -> REPORTS : first) - base;
 #if FAULT == 1
     seen = (sum > 0 -> sum : 0);
 #else

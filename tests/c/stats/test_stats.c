@@ -250,7 +250,7 @@ TEST(bytes_reported_ahead_are_no_peak_during_the_report)
     memrt__shard_t *shard = memrt__thread_shard(memrt__self, policy->account.index);
     size_t high = shard->high;
     memrt__level_raise_peaks(&policy->level, 1000);
-    shard->high = MEMRT__GAUGE_TELLS; /* in the middle of a report */
+    shard->high = MEMRT__GAUGE_REPORTS; /* in the middle of a report */
     policy->level.flushed += 5000;
     ck_assert_uint_eq(stats_of(policy).peak, 1000);
     ck_assert_uint_ne(stats_of(policy).peak_error, 0); /* the report does not end */
