@@ -59,7 +59,7 @@ static uint32_t get_policy_number(memrt_policy_t *policy)
 static bool number_block(memrt_meminfo_t *mi)
 {
     MEMRT__ASSERT(memrt__load_relaxed(&mi->refct) == 0); /* not published yet */
-    uint32_t number = memrt__trace_alloc();
+    uint32_t number = memrt__trace_new_number();
     if (number != 0) {
         mi->bin = number;
         memrt__flags_set_relaxed(&mi->flags, MEMRT__FLAG_TRACED);

@@ -35,7 +35,7 @@ static size_t first_allocation = 1, first_policy = 1;
 
 static size_t policy_count; /* policies numbered so far; under the lock of rank TRACE */
 static size_t lost_events;  /* relaxed adds; events that were not recorded */
-size_t memrt__trace_allocs;
+size_t memrt__trace_last_number;
 
 static bool is_recording(void)
 {
@@ -182,9 +182,9 @@ void memrt__trace_add(memrt_trace_event_t *event)
     memrt__store_release(&buffer->used, used + 1);
 }
 
-uint32_t memrt__trace_alloc(void)
+uint32_t memrt__trace_new_number(void)
 {
-    size_t allocation = memrt__fetch_add_relaxed(&memrt__trace_allocs, 1) + 1;
+    size_t allocation = memrt__fetch_add_relaxed(&memrt__trace_last_number, 1) + 1;
     if (allocation > UINT32_MAX) {
         memrt__fetch_add_relaxed(&lost_events, 1);
         return 0;
@@ -327,7 +327,7 @@ static void begin_trace(const memrt_trace_options_t *options)
     MEMRT__ASSERT_HELD(MEMRT__RANK_TRACE);
     MEMRT__ASSERT(is_recording());
     memrt__store_relaxed(&current_trace, current_trace + 1);
-    memrt__store_relaxed(&first_allocation, memrt__load_relaxed(&memrt__trace_allocs) + 1);
+    memrt__store_relaxed(&first_allocation, memrt__load_relaxed(&memrt__trace_last_number) + 1);
     memrt__store_relaxed(&first_policy, policy_count + 1);
     memrt__store_relaxed(&lost_events, 0);
     memrt__tracking_trace(options->frames, options->native);

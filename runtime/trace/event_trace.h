@@ -31,11 +31,12 @@ memrt_status_t memrt__trace_mark(const char *name) MEMRT_MUST_CHECK;
 /// site in the file. An event without room in a buffer counts as lost.
 void memrt__trace_add(memrt_trace_event_t *event);
 
-/// Return the next allocation number, larger than all earlier numbers. 0: the numbers are used up,
-/// which counts as a lost event.
-uint32_t memrt__trace_alloc(void);
+/// Return a new number for an allocation, larger than all earlier numbers. 0: the numbers are used
+/// up, which counts as a lost event.
+uint32_t memrt__trace_new_number(void);
 
-/// Return whether the allocation with that number is in the current trace.
+/// Return whether the allocation with a number of memrt__trace_new_number() is in the current
+/// trace.
 bool memrt__trace_has(uint32_t allocation);
 
 /// Return whether the current trace describes a policy under a number of memrt__trace_policy().
@@ -51,8 +52,8 @@ void memrt__trace_forked(void);
 /// Maximum bytes of the name of a mark, and of a scope path that is kept whole.
 #define MEMRT__TRACE_TEXT_MAX 1023u
 
-/// Number of allocations numbered so far, in all traces. Relaxed add.
-extern size_t memrt__trace_allocs;
+/// Last number of memrt__trace_new_number(), in all traces. Relaxed add.
+extern size_t memrt__trace_last_number;
 
 #if MEMRT_DEBUG
 /// Return whether the invariants of the event trace and of the buffers of all threads hold. Takes

@@ -349,7 +349,7 @@ TEST(free_events_of_threads_have_the_last_size)
 static void use_up_block_numbers(void *context)
 {
     (void)context;
-    memrt__trace_allocs = UINT32_MAX;
+    memrt__trace_last_number = UINT32_MAX;
     start_trace();
     memrt_meminfo_t *mi = api->allocate(100);
     REQUIRE((mi->flags & MEMRT__FLAG_TRACED) == 0);

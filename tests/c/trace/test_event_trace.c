@@ -451,13 +451,13 @@ TEST(concurrent_events_of_a_site_write_the_site_once)
 TEST(allocation_numbers_continue_across_traces)
 {
     start_trace();
-    uint32_t first = memrt__trace_alloc();
+    uint32_t first = memrt__trace_new_number();
     ck_assert(memrt__trace_has(first));
     tape_stop();
     start_trace();
-    uint32_t next = memrt__trace_alloc();
+    uint32_t next = memrt__trace_new_number();
     ck_assert_uint_eq(next, first + 1);
-    ck_assert_uint_eq(memrt__trace_allocs, next);
+    ck_assert_uint_eq(memrt__trace_last_number, next);
     ck_assert(memrt__trace_has(next));
     ck_assert(!memrt__trace_has(first)); /* belongs to the previous trace */
     tape_stop();
@@ -466,11 +466,11 @@ TEST(allocation_numbers_continue_across_traces)
 static void use_up_block_numbers(void *context)
 {
     (void)context;
-    memrt__trace_allocs = UINT32_MAX - 1;
+    memrt__trace_last_number = UINT32_MAX - 1;
     start_trace();
-    REQUIRE(memrt__trace_alloc() == UINT32_MAX);
-    REQUIRE(memrt__trace_alloc() == 0);
-    REQUIRE(memrt__trace_alloc() == 0);
+    REQUIRE(memrt__trace_new_number() == UINT32_MAX);
+    REQUIRE(memrt__trace_new_number() == 0);
+    REQUIRE(memrt__trace_new_number() == 0);
     REQUIRE(memrt__trace_has(UINT32_MAX));
     REQUIRE(read_trace_stats().lost == 2);
     tape_stop();
