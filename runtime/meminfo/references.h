@@ -20,8 +20,8 @@
 /// returned, so a long chain cannot overflow the stack.
 void memrt__dtor_call(memrt_meminfo_t *mi);
 
-/// Care for the deferred destructors of records: they run when their thread ends, or on another
-/// thread after the thread ended.
+/// Register the slot of deferred destructors: the destructors run when their thread ends, or on
+/// another thread after the thread ended. Called once, at the start of the runtime.
 void memrt__dtor_start(void);
 
 /// Disable destructors from now on. A release only frees memory.

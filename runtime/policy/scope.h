@@ -11,7 +11,8 @@
 /// Scopes of threads: open, enter and leave, and the policy for a request in a scope. scope_tree.h
 /// has the scopes themselves.
 
-/// Care for the scopes of records: a thread that ends leaves its scope.
+/// Register the scope slot of thread records: a new record has closed homes, and a thread that ends
+/// leaves its scope. Called once, at the start of the runtime.
 void memrt__scope_start(void);
 
 /// Implementations of the memrt_api_t functions with the same names.

@@ -79,7 +79,7 @@ MEMRT__COLD bool memrt__thread_extend(void *slot, size_t size);
 /// Return the bytes of all records, with the memory of memrt__thread_extend().
 size_t memrt__thread_record_bytes(void);
 
-/// Moments in the life of a record at which the modules care for their slots.
+/// Moments in the life of a record at which modules set or clear their slots.
 typedef enum memrt__thread_moment {
     MEMRT__THREAD_NEW,    ///< a record was created, and is not linked yet
     MEMRT__THREAD_ENDING, ///< the calling thread ends, still has the record, and may allocate
