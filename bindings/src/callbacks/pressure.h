@@ -3,7 +3,7 @@
 
 #include "support/binding.h"
 
-/// Expose the memory pressure, and calls of Python callbacks on the main thread.
+/// Memory pressure for Python: read the pressure, and add callbacks, which run on the main thread.
 extern PyMethodDef memrt__pressure_methods[];
 
 #endif
