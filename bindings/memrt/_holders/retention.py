@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import operator
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
@@ -16,6 +17,7 @@ from memrt._tracking.sites import Place, Site
 
 _MOST = 10_000  # most buffers to report
 _LARGEST = 2**62  # bytes: no buffer is larger
+_OBJECTS = 4  # index in a row of find_retention(): number of objects of the buffer
 
 
 @public("memrt.types")
@@ -142,19 +144,19 @@ def _split_rows(
 ) -> Iterator[tuple[tuple[Any, ...], tuple[list[Any], list[Any]]]]:
     """Yield each row with the objects and references of the row's buffer.
 
-    Indexes in the references are made relative to the row.
+    The objects of all rows follow each other. A reference begins with two indexes of objects, which
+    are made relative to the row; the second is -1 for none.
     """
     objects, references = found
-    ends: list[int] = []
-    for row in rows:
-        ends.append((ends[-1] if ends else 0) + row[4])
-    owners = [index for index, row in enumerate(rows) for _ in range(row[4])]
+    counts = [row[_OBJECTS] for row in rows]
+    ends = list(itertools.accumulate(counts))
+    row_of = [index for index, count in enumerate(counts) for _ in range(count)]
     parts: list[list[Any]] = [[] for _ in rows]
     for to, link, *rest in references:
-        start = ends[owners[to]] - rows[owners[to]][4]
-        parts[owners[to]].append((to - start, max(-1, link - start), *rest))
-    for row, end, part in zip(rows, ends, parts, strict=True):
-        yield row, (objects[end - row[4] : end], part)
+        start = ends[row_of[to]] - counts[row_of[to]]
+        parts[row_of[to]].append((to - start, max(-1, link - start), *rest))
+    for row, count, end, part in zip(rows, counts, ends, parts, strict=True):
+        yield row, (objects[end - count : end], part)
 
 
 @public("memrt.debug")
