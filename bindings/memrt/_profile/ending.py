@@ -1,4 +1,4 @@
-"""Examine live buffers at the end of a program: which are lost, and which objects hold the rest."""
+"""Examine live buffers at the end of a program: lost buffers, and the holders of the others."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Ending:
         self.listed = perf_counter()
         self.buffers: list[LiveBuffer] = []
         self.total: list[tuple[int, int, int]] = []
-        self._looked: dict[int, Holders] = {}
+        self._holders_of: dict[int, Holders] = {}  # by serial number of the buffer
         self.survey: Survey | None = None
         self.lost: list[LeakGroup] = []
         self.kept: list[LeakGroup] = []
@@ -51,16 +51,16 @@ class Ending:
         self.contents: list[Content] = []
         self.findings: list[Finding] = []
 
-    def look(self, collect: bool = True) -> None:
+    def examine(self, collect: bool = True) -> None:
         """Collect garbage if `collect` is True, then fill all attributes except `findings`."""
-        self._attempt("live buffers", lambda: self._list(collect))
-        self._attempt("all allocations", self._count)
-        self._attempt("holders", self._hold)
-        self._attempt("lost and held buffers", self._sort_out)
-        self._attempt("buffers with small views", self._retain)
-        self._attempt("contents of buffers", self._sample)
+        self._attempt("live buffers", lambda: self._list_buffers(collect))
+        self._attempt("all allocations", self._count_allocations)
+        self._attempt("holders", self._find_holders)
+        self._attempt("lost and held buffers", self._divide_buffers)
+        self._attempt("buffers with small views", self._find_retention)
+        self._attempt("contents of buffers", self._sample_contents)
 
-    def judge(self, evidence: Evidence) -> None:
+    def find_problems(self, evidence: Evidence) -> None:
         """Fill `findings`: complete the evidence with the end of the program, and apply the rules.
 
         Parameters
@@ -77,26 +77,27 @@ class Ending:
 
         self._attempt("findings", find)
 
-    def _attempt(self, what: str, find: Callable[[], None]) -> None:
+    def _attempt(self, part: str, find: Callable[[], None]) -> None:
+        """Call `find`, and note an exception as an incomplete list of `part`."""
         try:
             find()
         except KeyboardInterrupt:
-            self.notes.append(f"The list of {what} is incomplete: interrupted by Ctrl-C.")
+            self.notes.append(f"The list of {part} is incomplete: interrupted by Ctrl-C.")
         except Exception as error:
-            self.notes.append(f"The list of {what} is incomplete: {type(error).__name__}.")
+            self.notes.append(f"The list of {part} is incomplete: {type(error).__name__}.")
 
-    def _list(self, collect: bool) -> None:
+    def _list_buffers(self, collect: bool) -> None:
         if collect:
             gc.collect()
         self.listed = perf_counter()
         self.buffers = sorted(live(), key=lambda buffer: -buffer.nbytes)
 
-    def _count(self) -> None:
+    def _count_allocations(self) -> None:
         counts = enumerate(_memrt.site_allocations(), 1)
         self.total = [(number, count, size) for number, (count, size) in counts if count]
         self.total.sort(key=lambda row: -row[2])
 
-    def _hold(self) -> None:
+    def _find_holders(self) -> None:
         """Find the holders of the largest buffers, for at most HOLDERS_SECONDS.
 
         The search for one buffer takes a pass over all Python objects.
@@ -108,14 +109,14 @@ class Ending:
                 break
             found = held(buffer)
             if found is not None:
-                self._looked[buffer.id] = found
-        if len(self._looked) < len(self.buffers):
+                self._holders_of[buffer.id] = found
+        if len(self._holders_of) < len(self.buffers):
             self.notes.append(
-                f"Trees show the holders of the {plural(len(self._looked), 'largest buffer')} of "
+                f"Trees show the holders of the {plural(len(self._holders_of), 'largest buffer')} of "
                 f"{len(self.buffers):,} live at the end."
             )
 
-    def _sort_out(self) -> None:
+    def _divide_buffers(self) -> None:
         """Divide all unsuppressed buffers into lost and held ones, by one search.
 
         Failure: if the search raises an exception, both lists stay empty.
@@ -134,10 +135,10 @@ class Ending:
         self.lost = group(lost)
         self.kept = group(each for each in buffers if each.id not in ids and survey.is_live(each))
 
-    def _retain(self) -> None:
+    def _find_retention(self) -> None:
         self.retained = retention(limit=MOST_RETAINED)
 
-    def _sample(self) -> None:
+    def _sample_contents(self) -> None:
         rows = ((each.nbytes, each.address, each.site_number) for each in self.buffers)
         self.contents = sample_contents(rows, MOST_BUFFERS)
 
@@ -150,18 +151,18 @@ class Ending:
         found = self.retained
         return {
             "findings": [each.to_dict() for each in self.findings],
-            "lost": [self._plain(each) for each in self.lost[:SHOWN_GROUPS]],
-            "held": [self._plain(each) for each in self.kept[:SHOWN_GROUPS]],
-            "holders": self._holders(),
+            "lost": [self._group_row(each) for each in self.lost[:SHOWN_GROUPS]],
+            "held": [self._group_row(each) for each in self.kept[:SHOWN_GROUPS]],
+            "holders": self._holder_trees(),
             "retention": {"count": found.count, "wasted": found.wasted, "buffers": buffers},
         }
 
-    def _plain(self, each: LeakGroup) -> dict[str, Any]:
+    def _group_row(self, each: LeakGroup) -> dict[str, Any]:
         """Return a group as a dict: the calls, the kinds of holders, the largest's holder tree."""
         largest = each.buffers[0]
         lines = call_lines(each, None)
         lines += [] if self.survey is None else self.survey.lines(each.buffers)
-        found = self._looked.get(largest.id)
+        found = self._holders_of.get(largest.id)
         return {
             "bytes": each.nbytes,
             "buffers": len(each.buffers),
@@ -169,9 +170,9 @@ class Ending:
             "lines": lines + ([] if found is None else found.tree()),
         }
 
-    def _holders(self) -> list[dict[str, Any]]:
+    def _holder_trees(self) -> list[dict[str, Any]]:
         """Return the holder trees of the largest buffers, in the format of a recording."""
-        shown = list(self._looked.values())[:SHOWN_HOLDERS]
+        shown = list(self._holders_of.values())[:SHOWN_HOLDERS]
         return [
             {
                 "title": str(each).splitlines()[0],

@@ -76,9 +76,9 @@ class Recorder:
         """
         ending = Ending()
         if self._tracked:
-            ending.look(collect=at_end)
+            ending.examine(collect=at_end)
             if at_end:
-                ending.judge(self._evidence(ending.listed))
+                ending.find_problems(self._evidence(ending.listed))
         return self._document(ending, ended)
 
     def so_far(self, ended: str) -> Document:
