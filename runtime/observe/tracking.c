@@ -8,8 +8,8 @@
 #include "runtime/observe/sites.h"
 #include "runtime/os/os.h"
 
-/// Settings of the last call. Relaxed: a thread that allocates during a change may see a mix of old
-/// and new settings.
+/// Settings of tracking, then the maxima of frames for the event trace. Relaxed: a thread that
+/// allocates during a change may see a mix of old and new settings.
 size_t memrt__tracking_mean;
 static size_t most_frames, most_native;
 static size_t most_traced_frames, most_traced_native;
@@ -114,6 +114,7 @@ double memrt__tracking_pick(size_t size)
     }
     self->sampling.until_sampled = draw_distance(self, period);
     MEMRT__ASSERT(self->sampling.until_sampled != 0);
+    /* the inverse of the probability that a sample point lies within `size` bytes */
     return -1 / expm1(-(double)size / (double)period);
 }
 

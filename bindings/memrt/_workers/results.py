@@ -23,8 +23,7 @@ _ABSENT = dict.fromkeys(FIELDS, 0)
 class WorkerStats:
     """Statistics of one worker process.
 
-    All figures are those of the worker itself. A forked worker starts with the memory of its
-    parent, and this memory does not count here.
+    A forked worker starts with the memory of its parent. The figures do not count this memory.
 
     Examples
     --------
