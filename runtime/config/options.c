@@ -133,11 +133,11 @@ static size_t get_value(const option_row_t *row)
 /// Store a value that was read from `text`.
 static void store_value(const option_row_t *row, size_t value, const char *text)
 {
-    option_text_t *place = text_of(row);
-    MEMRT__ASSERT(place != NULL || (row->flag == NULL) != (row->number == NULL));
-    if (place != NULL) {
+    option_text_t *location = text_of(row);
+    MEMRT__ASSERT(location != NULL || (row->flag == NULL) != (row->number == NULL));
+    if (location != NULL) {
         MEMRT__ASSERT(value < MEMRT__TEXT_MAX && text[value] == '\0');
-        memcpy(*place, text, value + 1);
+        memcpy(*location, text, value + 1);
     } else if (row->flag != NULL) {
         *row->flag = value != 0;
     } else {
@@ -235,10 +235,10 @@ static void fill_row(const option_row_t *row, size_t value, memrt_option_t *out)
 {
     out->name = row->name;
     out->help = row->help;
-    const option_text_t *place = (const option_text_t *)text_of(row);
-    if (place != NULL) {
+    const option_text_t *location = (const option_text_t *)text_of(row);
+    if (location != NULL) {
         char text[MEMRT__TEXT_MAX];
-        memrt__options_text(place, text);
+        memrt__options_text(location, text);
         snprintf(out->value, sizeof(out->value), "%.31s", text); /* cut to fit */
     } else {
         row->type->show(value, out->value, sizeof(out->value));

@@ -47,7 +47,8 @@ static inline set_t *get_set(uintptr_t pc)
     return &sets[pc & ((1u << SET_BITS) - 1)];
 }
 
-static inline bool is_of(size_t entry, uintptr_t pc)
+/// Return whether the value of a slot is for an address of the same set.
+static inline bool is_entry_of(size_t entry, uintptr_t pc)
 {
     return entry >> TAG_SHIFT == pc >> SET_BITS;
 }
@@ -57,7 +58,7 @@ static inline size_t find_slot(uintptr_t pc)
 {
     const set_t *set = get_set(pc);
     size_t entry = memrt__load_acquire(&set->slots[0]);
-    return MEMRT__LIKELY(is_of(entry, pc)) ? entry : memrt__load_acquire(&set->slots[1]);
+    return MEMRT__LIKELY(is_entry_of(entry, pc)) ? entry : memrt__load_acquire(&set->slots[1]);
 }
 
 /// Return the bits of a slot that describe a layout of an object's code.
@@ -131,7 +132,7 @@ static inline bool is_current(walk_t *walk, size_t entry)
 static inline size_t get_layout(walk_t *walk)
 {
     size_t entry = find_slot(walk->pc);
-    if (MEMRT__UNLIKELY(!is_of(entry, walk->pc) || (entry & LAYOUT_MASK) == 0 ||
+    if (MEMRT__UNLIKELY(!is_entry_of(entry, walk->pc) || (entry & LAYOUT_MASK) == 0 ||
                         !is_current(walk, entry))) {
         entry = walk->may_find ? find_entry(walk->pc) : UNKNOWN;
     }
