@@ -1,4 +1,4 @@
-# List the third-party code that is compiled into the libraries, in CycloneDX format. Installers keep
+# List the third-party code of the wheel, compiled into the libraries or in report pages, in CycloneDX format. Installers keep
 # the file in the wheel's metadata, where PEP 770 puts it. Without date and serial number, two builds
 # give the same bytes.
 
@@ -43,6 +43,9 @@ endif()
 if(memrt_probes)
     memrt_sbom_component(components sys-sdt.h "" CC0-1.0 "https://sourceware.org/systemtap/")
 endif()
+file(READ "${PROJECT_SOURCE_DIR}/bindings/memrt/_profile/vendor/LICENSE" text LIMIT 100)
+string(REGEX MATCH "uPlot ([0-9.]+)," _ "${text}")
+memrt_sbom_component(components uPlot "${CMAKE_MATCH_1}" MIT "https://github.com/leeoniya/uPlot")
 list(JOIN components ",\n" memrt_sbom_components)
 configure_file(cmake/memrt.cdx.json.in memrt.cdx.json @ONLY)
 install(FILES "${PROJECT_BINARY_DIR}/memrt.cdx.json" DESTINATION "${SKBUILD_METADATA_DIR}/sboms")

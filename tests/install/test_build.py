@@ -68,7 +68,14 @@ def test_wheel_lists_third_party_code_with_licences():
     versions = {each["name"]: each.get("version", "") for each in sbom["components"]}
     assert versions["dlpack"].startswith("1.")
     assert versions["libatomic_ops"].startswith("7.")
-    for name in ("LICENSE", "api/include/memrt/dlpack/LICENSE", "cmake/licenses/libatomic_ops.txt"):
+    assert versions["uPlot"].startswith("1.6.")
+    vendored = "bindings/memrt/_profile/vendor/LICENSE"
+    for name in (
+        "LICENSE",
+        "api/include/memrt/dlpack/LICENSE",
+        "cmake/licenses/libatomic_ops.txt",
+        vendored,
+    ):
         assert len(found[f"licenses/{name}"].read_text()) > 500
 
 

@@ -23,7 +23,12 @@ def texts(page, selector):
 
 def legend(page):
     """Return the names in the timeline's legend."""
-    return page.locator("#timeline-chart .legendtext").all_text_contents()
+    return page.locator("#timeline-chart .u-label").all_text_contents()
+
+
+def columns(page, chart):
+    """Return the columns of a chart: horizontal positions, then one column for each series."""
+    return page.evaluate(f"document.getElementById('{chart}').plot.data")
 
 
 def column(page, table, index):
@@ -78,7 +83,7 @@ def test_timeline_has_scopes_and_lines_that_can_be_hidden(page):
     names = legend(page)
     for name in ("resident", "kept for reuse", "live, in load", "live, in no scope"):
         assert name in names
-    assert page.locator("#timeline-chart .scatterlayer .trace").count() == len(names)
+    assert len(columns(page, "timeline-chart")) == 1 + len(names)
     page.get_by_label("resident").uncheck()
     assert "resident" not in legend(page)
 
@@ -90,7 +95,8 @@ def test_timeline_values_are_read_by_the_arrow_keys(page, document):
     assert texts(page, "#timeline-reading")[0].startswith(f"At {line['t'][-1]:.3f} s: live ")
     page.keyboard.press("ArrowLeft")
     assert texts(page, "#timeline-reading")[0].startswith(f"At {line['t'][-2]:.3f} s: live ")
-    assert page.locator("#timeline-chart .shapelayer path").count() == 1
+    cursor = page.locator("#timeline-chart .u-cursor-x")
+    assert "translate(0px" not in cursor.get_attribute("style")
 
 
 def test_peak_table_lists_sites_largest_first(page, document):
@@ -181,11 +187,13 @@ def test_page_shows_leaks_holders_and_retention(page):
 
 
 def test_size_histogram_switches_from_bytes_to_buffers(page, document):
-    bars = page.locator("#sizes-chart .bars .point")
-    assert bars.count() == len(document["highest"]["sizes"])
-    before = page.locator("#sizes-chart .yaxislayer-above").text_content()
+    rows = document["highest"]["sizes"]
+    assert columns(page, "sizes-chart")[1] == [size for _, _, size in rows]
     page.locator("#sizes-of").select_option("buffers")
-    assert page.locator("#sizes-chart .yaxislayer-above").text_content() != before
+    assert columns(page, "sizes-chart")[1] == [buffers for _, buffers, _ in rows]
+    page.locator("#sizes-chart").press("End")
+    said = page.locator("#sizes-reading").inner_text()
+    assert said.endswith(f"in {rows[-1][1]:,} buffers")
 
 
 def test_page_shows_settings_versions_and_options(page, document):
@@ -226,11 +234,8 @@ def test_text_contrast_is_high_in_light_and_dark_mode(visit, recorded, scheme):
     )
     assert contrast(back, front) >= 7
     assert (sum(back) < sum(front)) == (scheme == "dark")
-    chart = page.locator("#timeline-chart .main-svg").first.evaluate(
-        "(element) => getComputedStyle(element).backgroundColor"
-        ".match(/\\d+/g).slice(0, 3).map(Number)"
-    )
-    assert chart == back
+    axis = page.evaluate("document.getElementById('timeline-chart').plot.axes[0].stroke()")
+    assert contrast(back, [int(axis[i : i + 2], 16) for i in (1, 3, 5)]) >= 7
     for call in page.locator("#flame-graph button").all()[:5]:
         colors = call.evaluate(
             "(element) => ['backgroundColor', 'color'].map((name) => "
@@ -254,8 +259,22 @@ def contrast(one, other):
 def test_narrow_window_needs_no_horizontal_scrolling(visit, recorded):
     page = visit(recorded.with_name("run.html"), viewport={"width": 400, "height": 800})
     assert page.evaluate("document.documentElement.scrollWidth") <= 400
-    chart = page.locator("#timeline-chart svg").first
+    chart = page.locator("#timeline-chart canvas")
     assert 200 < chart.bounding_box()["width"] <= 400
+    page.set_viewport_size({"width": 700, "height": 800})
+    page.wait_for_function("document.querySelector('#timeline-chart canvas').clientWidth > 400")
+    assert page.evaluate("document.documentElement.scrollWidth") <= 700
+
+
+def test_charts_are_printed_in_light_colors_and_fit_the_paper(visit, recorded):
+    page = visit(recorded.with_name("run.html"), color_scheme="dark")
+    dark = page.evaluate("document.getElementById('timeline-chart').plot.axes[0].stroke()")
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    paper = page.evaluate("document.getElementById('timeline-chart').plot.axes[0].stroke()")
+    assert (dark, paper) == ("#e7eaee", "#1a1d21")
+    assert page.locator("#timeline-chart canvas").bounding_box()["width"] == 640
+    page.evaluate("dispatchEvent(new Event('afterprint'))")
+    assert page.locator("#timeline-chart canvas").bounding_box()["width"] > 640
 
 
 def many(document, count):
@@ -287,11 +306,9 @@ def test_page_of_100_000_buffers_and_samples_is_fast(page_of, document):
     assert page.locator("#live-table tbody tr").count() == 25
     assert page.locator("#live-table .count").inner_text() == "1 to 25 of 100,000"
     assert page.evaluate("document.querySelectorAll('*').length") < 10_000
-    points = page.evaluate("document.getElementById('timeline-chart').data[0].x.length")
-    assert points <= 4000
-    assert page.evaluate(  # the peak is among the points
-        "Math.max(...document.getElementById('timeline-chart').data[0].y)"
-    ) > 900_000_000  # fmt: skip
+    readings = columns(page, "timeline-chart")
+    assert len(readings[0]) <= 4000
+    assert max(readings[1]) > 900_000_000  # the peak is among the readings
 
 
 def test_recording_without_allocations_has_a_page(page_of, document):
@@ -315,7 +332,7 @@ def test_page_of_two_processes_has_each_process_and_the_sum(page_of, document):
     child["started"] += document["seconds"] / 2
     child["stats"] = [[name, unit, 4096] for name, unit, _ in child["stats"]]
     page = page_of(document, child)
-    assert page.locator("#together-chart .scatterlayer .trace").count() == 2
+    assert len(columns(page, "together-chart")) == 3
     assert column(page, "processes", 1) == [str(document["pid"]), str(child["pid"])]
     summit = max(document["timeline"]["live"])
     said = page.locator("#together-about").inner_text()

@@ -34,7 +34,7 @@ SUITE, PACKAGE, MIRROR = "trixie", "python3.13", "http://deb.debian.org/debian/"
 KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg"
 SETTINGS = ("--disable-gil", f"--prefix={WORK / 'python'}")
 TOOLS = ("pytest", "pytest-run-parallel", "pytest-timeout", "pytest-xdist", "hypothesis",
-         "jsonschema", "perfetto", "Jinja2", "matplotlib", "opentelemetry-sdk", "plotly",
+         "jsonschema", "perfetto", "Jinja2", "matplotlib", "opentelemetry-sdk",
          "prometheus-client", "protobuf", "rich", "shtab", "scikit-build-core>=0.10")  # fmt: skip
 # Most tests of other folders count blocks, policies or frames of the whole process.
 PARALLEL = ["tests/python/arrays", "tests/python/interop"]

@@ -13,12 +13,15 @@ import wheel_builder
 from steps import StepError
 from wheel_targets import GLIBC, WORK, Target
 
-LICENSES = ("LICENSE", "api/include/memrt/dlpack/LICENSE", "cmake/licenses/libatomic_ops.txt")
+LICENSES = (
+    *("LICENSE", "api/include/memrt/dlpack/LICENSE", "cmake/licenses/libatomic_ops.txt"),
+    "bindings/memrt/_profile/vendor/LICENSE",
+)
 IGNORED = "W002,W004,W009"
 """The licence of dlpack.h is in the metadata and beside the header; gdb finds the script beside the
 library, by a file name that is no module name; and pytest loads the plugin from another package."""
 
-COMPONENTS = {"dlpack", "libatomic_ops", "sys-sdt.h"}
+COMPONENTS = {"dlpack", "libatomic_ops", "sys-sdt.h", "uPlot"}
 
 
 def repair(wheel: Path, target: Target) -> Path:

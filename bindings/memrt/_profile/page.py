@@ -7,7 +7,6 @@ script element: the template escapes the title, and as_script() escapes the data
 from __future__ import annotations
 
 import json
-import re
 from importlib import resources
 
 from memrt._profile.recording import Document
@@ -37,9 +36,8 @@ _SCRIPT_PARTS = (
 
 
 def expect_packages() -> None:
-    """Raise MissingPackageError if jinja2 or plotly is not installed."""
+    """Raise MissingPackageError if jinja2 is not installed."""
     expect("jinja2", _WHY)
-    expect("plotly", _WHY)
 
 
 def render(documents: list[Document]) -> bytes:
@@ -52,14 +50,15 @@ def render(documents: list[Document]) -> bytes:
     documents : list[Document]
         Document of the recorded process, then the documents of child processes.
     """
-    jinja2, plotly = needed("jinja2", _WHY), needed("plotly.offline", _WHY)
+    jinja2 = needed("jinja2", _WHY)
     template = jinja2.Environment(autoescape=True).from_string(_read_asset("page.html"))
     text: str = template.render(
         title=" ".join(documents[0]["program"]),
         version=documents[0]["memrt"],
+        chart_style=jinja2.utils.markupsafe.Markup(_read_asset("vendor/uPlot.min.css")),
         style=jinja2.utils.markupsafe.Markup(_read_asset("page.css")),
         data=jinja2.utils.markupsafe.Markup(as_script(documents)),
-        charts=jinja2.utils.markupsafe.Markup(_escape_end_tags(plotly.get_plotlyjs())),
+        charts=jinja2.utils.markupsafe.Markup(_read_chart_library()),
         script=jinja2.utils.markupsafe.Markup(_join_script()),
     )
     return text.encode("utf-8", "backslashreplace")
@@ -76,9 +75,10 @@ def as_script(value: object) -> str:
     return text
 
 
-def _escape_end_tags(script: str) -> str:
-    """Return JavaScript code with ``<\\/script`` for ``</script``, which would end the element."""
-    return re.sub(r"</(?=script)", r"<\\/", script, flags=re.IGNORECASE)
+def _read_chart_library() -> str:
+    """Return the script of uPlot with its licence, as the licence requires of copies."""
+    licence = _read_asset("vendor/LICENSE")
+    return f"/*!\n{licence}*/\n{_read_asset('vendor/uPlot.iife.min.js')}"
 
 
 def _join_script() -> str:

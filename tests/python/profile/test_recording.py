@@ -260,7 +260,7 @@ def test_sampler_is_invisible_to_the_program(recorded):
         "threading.settrace(lambda *a: print('traced'))\n"
         "time.sleep(0.1)\n"
         "print(threading.active_count(), threading.enumerate())\n"
-        "print([name for name in sys.modules if name in ('jinja2', 'plotly', 'matplotlib')])\n"
+        "print([name for name in sys.modules if name in ('jinja2', 'matplotlib')])\n"
     )
     assert result.stdout.startswith("1 [<_MainThread")
     assert result.stdout.endswith("[]\n")
@@ -399,15 +399,13 @@ def test_two_outputs_with_the_same_path_are_refused(tmp_path):
     assert "choose different paths" in result.stderr or "pip install" in result.stderr
 
 
-@pytest.mark.parametrize(
-    ("package", "option"), [("jinja2", "--html"), ("plotly", "--html"), ("matplotlib", "--plot")]
-)
+@pytest.mark.parametrize(("package", "option"), [("jinja2", "--html"), ("matplotlib", "--plot")])
 def test_missing_package_is_reported_before_the_program_starts(tmp_path, package, option):
     code = (
         f"import sys; sys.modules['{package}'] = None; "
         "from memrt.commands import main; main(sys.argv[1:])"
     )
-    others = [name for name in ("jinja2", "plotly", "matplotlib") if name != package]
+    others = [name for name in ("jinja2", "matplotlib") if name != package]
     for name in others:  # the packages may not be installed
         (tmp_path / name).mkdir(exist_ok=True)
         (tmp_path / name / "__init__.py").write_text("")

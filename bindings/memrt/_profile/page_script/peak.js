@@ -32,10 +32,8 @@ function sizes(recorded) {
   const of = $("sizes-of").value === "bytes" ? 2 : 1;
   const y = rows.map((row) => row[of]);
   const say = of === 2 ? bytes : number;
-  const axis = of === 2 ? byteAxis(y.reduce((a, b) => Math.max(a, b), 0)) : { fixedrange: true };
-  Plotly.react($("sizes-chart"), [{ type: "bar", x: rows.map((row) => title(row[0])), y,
-    marker: { color: color("--bar") }, customdata: y.map(say), hovertemplate: "%{x}: %{customdata}<extra></extra>" }],
-  layout({ xaxis: { type: "category", fixedrange: true }, yaxis: axis }), CHART);
+  barChart($("sizes-chart"), { titles: rows.map((row) => title(row[0])), y, label: say, ticks: of === 2 ? byteTicks : null,
+    say: (i) => `${title(rows[i][0])}: ${bytes(rows[i][2])} in ${number(rows[i][1])} buffers` });
   table($("sizes-table"), [
     { title: "Size", of: (row) => row[0], text: title, right: true },
     { title: "Buffers", of: (row) => row[1], text: number, right: true },

@@ -37,10 +37,9 @@ function together() {
   if (order.length > SERIES) series.push(["other processes", others]);
   $("together-about").textContent = `${number(documents.length)} processes. The highest observed sum of live bytes ` +
     `is ${bytes(most)}; memory that a forked child shares with its parent counts in both processes.`;
-  Plotly.react($("together-chart"), series.map(([name, y], i) => ({
-    x: t, y, name, stackgroup: "all", mode: "lines", line: { width: 0.5, shape: "hv", color: HUES[i % HUES.length] },
-    customdata: y.map(bytes), hovertemplate: "%{customdata}",
-  })), layout({ hovermode: "x unified", xaxis: { title: { text: "seconds" } }, yaxis: byteAxis(most), showlegend: true }), CHART);
+  timeChart($("together-chart"), { x: t, most,
+    rows: series.map(([title, y], i) => ({ title, y, stacked: true, color: HUES[i % HUES.length] })),
+    say: (k) => `At ${t[k].toFixed(3)} s: ${bytes(sums[k])}; in ${series.map(([title, y]) => `${title} ${bytes(y[k])}`).join(", ")}` });
 }
 
 function processes() {

@@ -22,9 +22,20 @@ function show(index) {
   charts();
 }
 
+/** Draw the charts in light colors and the width of paper, or as before. */
+function drawFor(medium) {
+  if (medium) document.documentElement.dataset.medium = medium;
+  else delete document.documentElement.dataset.medium;
+  charts();
+  fit(medium ? PRINT_WIDTH : null);
+}
+
 $("all-frames").addEventListener("change", () => show(documents.indexOf(current)));
 $("sizes-of").addEventListener("change", () => sizes(current));
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", charts);
+addEventListener("resize", () => fit());
+addEventListener("beforeprint", () => drawFor("paper"));
+addEventListener("afterprint", () => drawFor(null));
 processes();
 show(0);
 document.documentElement.dataset.ready = "yes";

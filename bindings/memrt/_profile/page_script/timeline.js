@@ -39,32 +39,27 @@ function stacked(line, kept) {
 function timeline(recorded) {
   const line = recorded.timeline;
   const kept = thinned(line.live);
-  const t = kept.map((i) => line.t[i]);
-  const texts = (values) => values.map(bytes);
-  const clean = (name) => name.replace(/[<>&]/g, (mark) => `&#${mark.charCodeAt(0)};`);
-  const traces = stacked(line, kept).map(([name, y], i) => ({
-    x: t, y, name: clean(name), stackgroup: "live", mode: "lines", line: { width: 0.5, color: HUES[i % HUES.length] },
-    customdata: texts(y), hovertemplate: "%{customdata}",
-  }));
-  const lines = { cached: ["kept for reuse", "dot"], resident: ["resident", "solid"] };
+  const rows = stacked(line, kept).map(([title, y], i) => ({ title, y, stacked: true, color: HUES[i % HUES.length] }));
+  const lines = { cached: ["kept for reuse", [2, 3]], resident: ["resident", null] };
   for (const [name, [title, dash]] of Object.entries(lines)) {
     const y = kept.map((i) => (line[name][i] < 0 ? null : line[name][i]));
-    if (shows[name]) {
-      traces.push({ x: t, y, name: title, mode: "lines", line: { width: 1.5, dash, color: color("--faint") },
-        customdata: texts(y), hovertemplate: "%{customdata}" });
-    }
+    if (shows[name]) rows.push({ title, y, dash, color: color("--faint") });
   }
   const visible = [line.live, ...Object.keys(lines).filter((name) => shows[name]).map((name) => line[name])];
-  const most = visible.reduce((a, values) => values.reduce((b, value) => Math.max(b, value), a), 0);
-  Plotly.react($("timeline-chart"), traces, layout({
-    hovermode: "x unified", xaxis: { title: { text: "seconds" } }, yaxis: byteAxis(most), showlegend: true,
-  }), CHART);
+  timeChart($("timeline-chart"), { x: kept.map((i) => line.t[i]), rows, most: highestOf(visible.map(highestOf)),
+    say: (k) => readingText(line, kept[k]) });
   controls(recorded);
-  cursor(recorded, kept);
   table($("timeline-table"), [
     { title: "Seconds", of: (i) => line.t[i], text: (t) => t.toFixed(3), right: true },
     ...["live", "cached", "resident"].map((name) => ({ title: name, of: (i) => line[name][i], text: bytes, right: true })),
   ], line.t.map((_, i) => i), { label: "readings", sort: { column: 0, falling: false } });
+}
+
+function readingText(line, i) {
+  const scopes = line.scoped[i].map(([scope, size]) => `${line.scopes[scope] || "other scopes"} ${bytes(size)}`);
+  return `At ${line.t[i].toFixed(3)} s: live ${bytes(line.live[i])}, kept for reuse ${bytes(line.cached[i])}` +
+    (line.resident[i] < 0 ? "" : `, resident ${bytes(line.resident[i])}`) +
+    (scopes.length ? `; in ${scopes.join(", ")}` : "");
 }
 
 function controls(recorded) {
@@ -78,26 +73,4 @@ function controls(recorded) {
     });
     return make("label", {}, box, ` ${name}`);
   }));
-}
-
-/** Let arrow keys select a reading: mark its time in the chart, and write its values as text. */
-function cursor(recorded, kept) {
-  const line = recorded.timeline;
-  let at = -1;
-  $("timeline-reading").textContent = "";
-  $("timeline-chart").onkeydown = (event) => {
-    const steps = { ArrowLeft: -1, ArrowRight: 1, PageUp: -50, PageDown: 50, Home: -kept.length, End: kept.length };
-    if (!(event.key in steps) || !kept.length) return;
-    event.preventDefault();
-    at = Math.min(kept.length - 1, Math.max(0, at + steps[event.key]));
-    const i = kept[at];
-    const scopes = line.scoped[i].map(([scope, size]) => `${line.scopes[scope] || "other scopes"} ${bytes(size)}`);
-    $("timeline-reading").textContent = `At ${line.t[i].toFixed(3)} s: live ${bytes(line.live[i])}, ` +
-      `kept for reuse ${bytes(line.cached[i])}` +
-      (line.resident[i] < 0 ? "" : `, resident ${bytes(line.resident[i])}`) +
-      (scopes.length ? `; in ${scopes.join(", ")}` : "");
-    const x = line.t[i];
-    Plotly.relayout($("timeline-chart"), { shapes: [{ type: "line", x0: x, x1: x, y0: 0, y1: 1, yref: "paper",
-      line: { color: color("--accent"), width: 2 } }] });
-  };
 }
