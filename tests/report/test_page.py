@@ -169,6 +169,17 @@ def test_sites_show_the_library_and_on_request_all_calls(page):
     expect(page.locator("#highest-table tbody")).not_to_contain_text("through")
 
 
+def test_sites_show_their_source_text(page):
+    row = page.locator("#highest-table tr", has_text="load at").first
+    assert row.locator("code.line").inner_text() == "return [np.ones(100_000) for _ in range(20)]"
+    row.locator("summary").press("Enter")
+    lines = row.locator("pre.source span").all_text_contents()
+    assert len(lines) == 5
+    assert "def load():" in lines[1]
+    assert row.locator("pre.source .current").inner_text().lstrip().startswith("5 ")
+    assert page.locator("#findings pre.source").count() >= 1
+
+
 def test_findings_come_first_with_the_next_step(page, page_of, document):
     first = page.locator("main section").first
     assert "lost: 234.4 KiB of " in first.inner_text()

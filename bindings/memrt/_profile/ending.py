@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from time import monotonic, perf_counter
 from typing import Any
 
@@ -15,6 +15,7 @@ from memrt._leaks.survey import Survey
 from memrt._profile.findings.contents import MOST_BUFFERS, Content, sample_contents
 from memrt._profile.findings.finding import Evidence, Finding
 from memrt._profile.findings.verdict import find_all
+from memrt._profile.source import Excerpt, excerpts
 from memrt._support.units import plural
 from memrt._tracking.live import LiveBuffer, live
 
@@ -50,9 +51,10 @@ class Ending:
         self.retained = Retention((), 0, 0)
         self.contents: list[Content] = []
         self.findings: list[Finding] = []
+        self.excerpts: list[Excerpt] = []
 
     def examine(self, collect: bool = True) -> None:
-        """Collect garbage if `collect` is True, then fill all attributes except `findings`."""
+        """Collect garbage if `collect` is True, then list buffers, holders and contents."""
         self._attempt("live buffers", lambda: self._list_buffers(collect))
         self._attempt("all allocations", self._count_allocations)
         self._attempt("holders", self._find_holders)
@@ -76,6 +78,14 @@ class Ending:
             self.findings = find_all(evidence)
 
         self._attempt("findings", find)
+
+    def read_source(self, sites: Iterable[int]) -> None:
+        """Fill `excerpts`: the source text at the user's lines of sites, most important first."""
+
+        def read() -> None:
+            self.excerpts = excerpts(sites)
+
+        self._attempt("source lines", read)
 
     def _attempt(self, part: str, find: Callable[[], None]) -> None:
         """Call `find`, and note an exception as an incomplete list of `part`."""

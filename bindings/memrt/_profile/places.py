@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from memrt._profile.source import Excerpt
 from memrt._tracking.sites import Frame, Site, full_text, site_of
 from memrt._tracking.user_code import library_call, program_frames, roots, user_call
 
@@ -14,8 +15,11 @@ MOST = 3000  # distinct sites in one recording
 class Places:
     """Allocation sites and their call stacks. Each distinct frame text is stored once."""
 
-    def __init__(self, wanted: Iterable[int]) -> None:
-        """Take sites from `wanted`, most important first, until there are MOST sites."""
+    def __init__(self, wanted: Iterable[int], excerpts: Iterable[Excerpt] = ()) -> None:
+        """Take sites from `wanted`, most important first, until there are MOST sites.
+
+        The excerpts are source text at calls of the sites.
+        """
         self._frames: dict[str, int] = {}
         self._rows: dict[int, list[Any]] = {}
         self._user: list[list[int]] = []
@@ -27,6 +31,9 @@ class Places:
                 self._rows[number] = [number, str(site.place), self._calls(site)]
                 user, library = user_call(site.frames), library_call(site.frames)
                 self._user.append([number, self._number(user), self._number(library)])
+        self._sources = [
+            [self._number(each.frame), each.frame.line, each.first, each.lines] for each in excerpts
+        ]
 
     def _calls(self, site: Site) -> list[int]:
         """Return frame numbers of the program's calls, outermost call first."""
@@ -41,10 +48,11 @@ class Places:
         return site if site in self._rows else 0
 
     def to_dict(self) -> dict[str, Any]:
-        """Return frames, sites, user calls and folders in the format of a recording."""
+        """Return frames, sites, source text and folders in the format of a recording."""
         return {
             "frames": list(self._frames),
             "sites": list(self._rows.values()),
             "user_calls": self._user,
+            "sources": self._sources,
             "roots": roots(),
         }

@@ -7,7 +7,7 @@ import platform
 import sys
 import time
 from collections.abc import Callable
-from itertools import islice
+from itertools import chain, islice, zip_longest
 from time import perf_counter
 
 import numpy
@@ -77,6 +77,9 @@ class Recorder:
         ending = Ending()
         if self._tracked:
             ending.examine(collect=at_end)
+            highest = self._sampler.moment or Moment(0.0, {}, {})
+            by_turns = zip_longest(*_most_important(highest, ending), fillvalue=0)
+            ending.read_source(chain.from_iterable(by_turns))
             if at_end:
                 ending.find_problems(self._evidence(ending.listed))
         return self._document(ending, ended)
@@ -117,7 +120,8 @@ class Recorder:
 
     def _document(self, ending: Ending, ended: str) -> Document:
         highest = self._sampler.moment or Moment(0.0, {}, {})
-        places = Places(_most_important(highest, ending))
+        sites = chain.from_iterable(_most_important(highest, ending))
+        places = Places(sites, ending.excerpts)
         moment = highest.to_dict()
         for row in moment["rows"]:
             row[0] = places.number(row[0])
@@ -177,17 +181,17 @@ class Recorder:
         return notes
 
 
-def _most_important(highest: Moment, ending: Ending) -> list[int]:
-    """Return site numbers, most important first: at the peak, by total bytes, then of live buffers.
+def _most_important(highest: Moment, ending: Ending) -> tuple[list[int], list[int], list[int]]:
+    """Return site numbers, most important first: at the peak, by total bytes, of live buffers.
 
-    The first two groups get at most MOST // 3 sites each.
+    The first two groups have at most MOST // 3 sites each.
     """
     by_bytes = sorted(highest.by_site.items(), key=lambda item: -item[1][1])
-    return [
-        *islice((site for (site, _), _ in by_bytes), MOST // 3),
-        *islice((number for number, _, _ in ending.total), MOST // 3),
-        *(buffer.site_number for buffer in ending.buffers),
-    ]
+    return (
+        list(islice((site for (site, _), _ in by_bytes), MOST // 3)),
+        list(islice((number for number, _, _ in ending.total), MOST // 3)),
+        [buffer.site_number for buffer in ending.buffers],
+    )
 
 
 def _memory_rows() -> list[_MemoryRow]:

@@ -91,6 +91,7 @@ _NUMBER = frozenset((int, float))
 _INTEGER_OR_NONE = frozenset((int, type(None)))
 _MEMORY: _Shape = [(str, str, _INTEGER_OR_NONE, _INTEGER_OR_NONE)]
 _USER_CALLS: _Shape = [(int, int, int)]
+_SOURCES: _Shape = [(int, int, int, [str])]
 _ROOTS: _Shape = {"project": [str], "library": [str]}
 _FINDINGS: _Shape = [
     {
@@ -157,6 +158,7 @@ _DOCUMENT: _Shape = {
 _OPTIONAL: dict[str, tuple[_Shape, Any]] = {
     "memory": (_MEMORY, []),
     "user_calls": (_USER_CALLS, []),
+    "sources": (_SOURCES, []),
     "findings": (_FINDINGS, []),
     "roots": (_ROOTS, {"project": [], "library": []}),
 }
@@ -204,5 +206,6 @@ def _check_numbers(document: Document) -> None:
     _expect(all(i in frames for site in document["sites"] for i in site[2]), "sites")
     calls = (i for row in document.get("user_calls", []) for i in row[1:])
     _expect(all(i == -1 or i in frames for i in calls), "user_calls")
+    _expect(all(row[0] in frames for row in document.get("sources", [])), "sources")
     sizes = (row[0] for row in document["highest"]["sizes"])
     _expect(all(bits in range(65) for bits in sizes), "sizes")

@@ -1,4 +1,4 @@
-/** Allocation sites of a recording, with their call stacks. */
+/** Allocation sites of a recording, with their call stacks and source text. */
 
 const PACKAGES = /^.*\/(?:site|dist)-packages\//;
 
@@ -9,6 +9,9 @@ class Sites {
     this.frames = recorded.frames;
     this.found = new Map(recorded.sites.map(([site, place, calls]) => [site, { place, calls }]));
     this.libraries = new Map((recorded.user_calls || []).map(([site, , library]) => [site, library]));
+    const texts = new Map((recorded.sources || []).map(([call, line, first, lines]) => [call, { line, first, lines }]));
+    this.sources = new Map((recorded.user_calls || []).map(([site, call]) => [site, texts.get(call)]));
+    this.bySource = new Map(recorded.sites.map(([site, place]) => [place, this.sources.get(site)]));
     const roots = recorded.roots || { project: [], library: [] };
     this.roots = [...roots.project, ...roots.library];
   }
@@ -37,12 +40,26 @@ class Sites {
   }
 }
 
+/** Return the source text around a line, in a list of elements; empty without source text. */
+function sourceText(source) {
+  if (!source) return [];
+  const digits = String(source.first + source.lines.length).length;
+  return [make("pre", { class: "source" }, ...source.lines.map((text, i) => make("span",
+    { class: source.first + i === source.line ? "current" : null }, `${String(source.first + i).padStart(digits)}  ${text}\n`)))];
+}
+
+/** Return the text of the line itself, in a list of elements; empty without source text. */
+function sourceLine(source) {
+  return source ? [make("code", { class: "line" }, source.lines[source.line - source.first].trim())] : [];
+}
+
 /** Return an allocation site as an element that opens to show its call stack. */
 function siteLink(sites, site) {
   const calls = sites.calls(site).slice().reverse();
   const through = sites.through(site);
   const text = [sites.place(site), ...(through ? [make("span", { class: "about" }, ` through ${through}`)] : [])];
-  if (calls.length < 2) return make("span", {}, ...text);
-  return make("details", {}, make("summary", {}, ...text),
+  const source = sites.sources.get(site);
+  if (calls.length < 2 && !source) return make("span", {}, ...text);
+  return make("details", {}, make("summary", {}, ...text, ...sourceLine(source)), ...sourceText(source),
     make("ol", {}, ...calls.map((call) => make("li", {}, call))));
 }

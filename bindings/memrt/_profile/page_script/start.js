@@ -11,7 +11,7 @@ function charts() {
 function show(index) {
   current = documents[index];
   const sites = new Sites(current, $("all-frames").checked);
-  findings(current);
+  findings(current, sites);
   overview(current);
   highest(current, sites);
   flame(current, sites);
