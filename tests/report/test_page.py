@@ -11,7 +11,7 @@ from playwright.sync_api import expect
 
 SECTIONS = (
     *("Findings", "Overview", "Timeline", "Highest observed moment, by allocation site"),
-    *("Flame graph", "Live at the end", "Leaks", "Holders of the largest buffers"),
+    *("Flame graph", "Live at the end", "Leaks", "Holders of buffers live at the end"),
     *("Retention by small views", "Sizes", "Memory of the process at the end"),
     "Settings and versions",
 )
@@ -194,7 +194,29 @@ def test_page_shows_leaks_holders_and_retention(page):
     assert "234.4 KiB in 1 buffer allocated in" in texts(page, "#lost summary")[0]
     page.locator("#holders-list summary").first.press("Enter")
     assert "__main__." in texts(page, "#holders-list details[open] pre")[0]
+
+
+def test_holders_and_retention_are_grouped_by_site_and_holder(page, page_of, document):
+    rows = texts(page, "#holders-list tbody tr")
+    assert len(rows) < 20
+    assert any("20 x `__main__.kept[...]`" in row and "load." in row for row in rows)
+    assert column(page, "retention-list", 2) == ["3.8 MiB"]
+    assert "1 x `__main__.head`, through a view" in texts(page, "#retention-list tbody tr")[0]
+    old = {name: value for name, value in document.items() if name != "groups"}
+    page = page_of(old)
+    assert "MemInfo, refcount 1" in texts(page, "#holders-list summary")[0]
     assert "wasted: 3.8 MiB kept for" in texts(page, "#retention-list summary")[0]
+
+
+def test_columns_without_content_are_hidden(page, document):
+    heads = texts(page, "#live-table th")
+    assert {"Size", "Name", "Scope"} <= {
+        head.strip(" ▾▴") for head in heads
+    }  # a few rows have some
+    assert "Policy" not in heads
+    said = page.locator("#live-table > .about").inner_text()
+    assert said.startswith("All rows: ")
+    assert "Policy run" in said
 
 
 def test_size_histogram_switches_from_bytes_to_buffers(page, document):
@@ -332,6 +354,8 @@ def test_recording_without_allocations_has_a_page(page_of, document):
     empty["live"]["rows"] = []
     for name in ("total", "lost", "held", "holders", "sites", "frames", "notes"):
         empty[name] = []
+    for name in ("groups", "sources", "user_calls"):
+        del empty[name]
     page = page_of(empty)
     assert "No moment was observed." in page.locator("#highest").inner_text()
     assert "Nothing is lost." in page.locator("#leaks").inner_text()

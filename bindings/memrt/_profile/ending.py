@@ -10,6 +10,7 @@ from typing import Any
 from memrt import _memrt
 from memrt._holders.report import Holders
 from memrt._holders.retention import Retention, retention
+from memrt._leaks.by_holder import HolderGroup, by_holder
 from memrt._leaks.leaks import LeakGroup, call_lines, group, held, unexpected
 from memrt._leaks.survey import Survey
 from memrt._profile.findings.contents import MOST_BUFFERS, Content, sample_contents
@@ -151,6 +152,36 @@ class Ending:
     def _sample_contents(self) -> None:
         rows = ((each.nbytes, each.address, each.site_number) for each in self.buffers)
         self.contents = sample_contents(rows, MOST_BUFFERS)
+
+    def groups(self, number: Callable[[int], int]) -> dict[str, list[dict[str, Any]]]:
+        """Return holders and retention by site and kind of holder, in the format of a recording.
+
+        `number` returns the number of a site in the recording. Without a survey, both are empty.
+        """
+        if self.survey is None:
+            return {"holders": [], "retention": []}
+        kept = {each.holders.address: each for each in self.retained.buffers}
+        trees = {each.address: each for each in [*self._looked.values()]}
+        trees.update({address: each.holders for address, each in kept.items()})
+
+        def plain(each: HolderGroup) -> dict[str, Any]:
+            largest = next((b for b in each.buffers if b.address in trees), None)
+            return {
+                "site": number(each.buffers[0].site_number),
+                "holder": each.holder,
+                "buffers": len(each.buffers),
+                "bytes": each.nbytes,
+                "wasted": sum(kept[b.address].wasted for b in each.buffers if b.address in kept),
+                "lines": [] if largest is None else trees[largest.address].tree(),
+            }
+
+        live_at_end = by_holder(self.buffers, self.survey)
+        retained = by_holder((b for b in self.buffers if b.address in kept), self.survey)
+        retained.sort(key=lambda group: -sum(kept[b.address].wasted for b in group.buffers))
+        return {
+            "holders": [plain(each) for each in live_at_end[:SHOWN_GROUPS]],
+            "retention": [plain(each) for each in retained[:SHOWN_GROUPS]],
+        }
 
     def to_dict(self) -> dict[str, Any]:
         """Return leaks, holders, retention and findings in the format of a recording."""

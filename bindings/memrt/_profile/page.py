@@ -22,7 +22,6 @@ _SCRIPT_PARTS = (
     "elements",
     "table",
     "sites",
-    "findings",
     "charts",
     "overview",
     "timeline",

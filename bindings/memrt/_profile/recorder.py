@@ -155,6 +155,7 @@ class Recorder:
                 "more": len(ending.buffers) - len(rows),
             },
             **ending.to_dict(),
+            "groups": ending.groups(places.number),
         }
 
     def _notes(self, highest: Moment) -> list[str]:

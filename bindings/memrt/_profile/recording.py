@@ -105,6 +105,15 @@ _FINDINGS: _Shape = [
     }
 ]
 _GROUP = {"bytes": int, "buffers": int, "place": _TEXT_OR_NONE, "lines": [str]}
+_HOLDER_GROUP: _Shape = {
+    "site": int,
+    "holder": str,
+    "buffers": int,
+    "bytes": int,
+    "wasted": int,
+    "lines": [str],
+}
+_GROUPS: _Shape = {"holders": [_HOLDER_GROUP], "retention": [_HOLDER_GROUP]}
 _DOCUMENT: _Shape = {
     "memrt": str,
     "python": str,
@@ -159,6 +168,7 @@ _OPTIONAL: dict[str, tuple[_Shape, Any]] = {
     "memory": (_MEMORY, []),
     "user_calls": (_USER_CALLS, []),
     "sources": (_SOURCES, []),
+    "groups": (_GROUPS, {"holders": [], "retention": []}),
     "findings": (_FINDINGS, []),
     "roots": (_ROOTS, {"project": [], "library": []}),
 }

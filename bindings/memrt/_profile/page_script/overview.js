@@ -1,4 +1,10 @@
-/** Section "Overview": the main figures of a recording. */
+/** Sections "Findings" and "Overview": the verdict, and the main figures of a recording. */
+
+function findings(recorded, sites) {
+  const rows = (recorded.findings || []).map((each) => make("li", {}, make("strong", {}, `${each.rule}: `),
+    `${each.text}.`, make("span", { class: "fix" }, `Next step: ${each.fix}.`), ...sourceText(sites.bySource.get(each.place))));
+  list($("findings-list"), rows.length ? [make("ol", {}, ...rows)] : [], "No rule found a problem.");
+}
 
 function overview(recorded) {
   $("subtitle").textContent = `${recorded.ended} after ${seconds(recorded.seconds)}, ` +

@@ -14,13 +14,13 @@ function highest(recorded, sites) {
     sum.size += size;
     sums.set(key, sum);
   }
-  const bar = (size) => make("span", { class: "bar" }, width(make("span"), all ? size / all : 0));
+  const part = (size) => (all ? size / all : 0);
+  const bar = (size) => make("span", {}, percent(part(size)), make("span", { class: "bar" }, width(make("span"), part(size))));
   table($("highest-table"), [
     { title: "Allocation site", of: (row) => row.place, text: (_, row) => siteLink(sites, row.site), kind: "place" },
     { title: "Scope", of: (row) => row.scope },
     { title: "Bytes", of: (row) => row.size, text: bytes, right: true },
-    { title: "Percentage", of: (row) => row.size, text: (size) => percent(all ? size / all : 0), right: true },
-    { title: "", of: (row) => row.size, text: bar },
+    { title: "Percentage", of: (row) => row.size, text: bar, right: true },
     { title: "Buffers", of: (row) => row.buffers, text: number, right: true },
   ], [...sums.values()], { label: "allocation sites", sort: { column: 2, falling: true },
     search: (row) => `${row.place} ${row.scope || ""}` });

@@ -12,29 +12,49 @@ function live(recorded, sites) {
     { title: "Scope", of: field("scope") },
     { title: "Name", of: field("name") },
     { title: "Age", of: field("age"), text: seconds, right: true },
-    { title: "References", of: field("refcount"), text: number, right: true },
-    { title: "Sampling weight", of: field("weight"), text: number, right: true },
-    { title: "Kind", of: field("kind") },
-    { title: "Policy", of: field("policy") },
-    { title: "Thread", of: field("thread"), text: String, right: true },
+    { title: "References", of: field("refcount"), text: number, right: true, common: true },
+    { title: "Sampling weight", of: field("weight"), text: number, right: true, common: true },
+    { title: "Kind", of: field("kind"), common: true },
+    { title: "Policy", of: field("policy"), common: true },
+    { title: "Thread", of: field("thread"), text: String, right: true, common: true },
     { title: "Serial number", of: field("id"), text: number, right: true },
     { title: "Address", of: field("address"), text: (address) => `0x${address.toString(16)}`, kind: "code" },
   ], rows, { label: "live buffers", sort: { column: 0, falling: true },
     search: (row) => [sites.place(field("site")(row)), ...["scope", "name", "kind", "policy"].map((name) => field(name)(row) || "")].join(" ") });
 }
 
-function groups(place, found, none) {
-  list(place, found.map((each) => folded(`${bytes(each.bytes)} in ${number(each.buffers)} ` +
-    `buffer${each.buffers === 1 ? "" : "s"} allocated ${each.place ? `in ${each.place}` : "at an unknown source line"}`, each.lines)), none);
+/** List lost or held buffers, a line for each allocation site. */
+function leakGroups(place, found, sites, none) {
+  list(place, found.map((each) => {
+    const group = folded(`${bytes(each.bytes)} in ${number(each.buffers)} buffer${each.buffers === 1 ? "" : "s"} ` +
+      `allocated ${each.place ? `in ${each.place}` : "at an unknown source line"}`, each.lines);
+    group.querySelector("summary").after(...sourceText(sites.bySource.get(each.place)));
+    return group;
+  }), none);
 }
 
-function ends(recorded) {
-  groups($("lost"), recorded.lost, "Nothing is lost.");
-  groups($("held"), recorded.held, "Nothing is live.");
-  list($("holders-list"), recorded.holders.map((each) => folded(each.title, each.lines)), "Nothing is live.");
+/** Show groups of buffers by allocation site and kind of holder. */
+function holderGroups(place, rows, sites, label) {
+  const held = (_, row) => folded(`${number(row.buffers)} x ${row.holder}`, row.lines);
+  table(place, [
+    { title: "Bytes", of: (row) => row.bytes, text: bytes, right: true },
+    { title: "In no view", of: (row) => row.wasted || null, text: (size) => (size ? bytes(size) : ""), right: true },
+    { title: "Held by", of: (row) => row.holder, text: held, kind: "place" },
+    { title: "Allocation site", of: (row) => sites.place(row.site), text: (_, row) => siteLink(sites, row.site), kind: "place" },
+  ], rows, { label, sort: { column: label === "retention" ? 1 : 0, falling: true },
+    search: (row) => `${row.holder} ${sites.place(row.site)}` });
+}
+
+function ends(recorded, sites) {
+  leakGroups($("lost"), recorded.lost, sites, "Nothing is lost.");
+  leakGroups($("held"), recorded.held, sites, "Nothing is live.");
+  const groups = recorded.groups || { holders: [], retention: [] };
+  if (groups.holders.length) holderGroups($("holders-list"), groups.holders, sites, "holders");
+  else list($("holders-list"), recorded.holders.map((each) => folded(each.title, each.lines)), "Nothing is live.");
   $("retention-about").textContent = `Views of a small part keep ${number(recorded.retention.count)} buffers alive; ` +
     `${bytes(recorded.retention.wasted)} of the memory are in no view.`;
-  list($("retention-list"), recorded.retention.buffers.map((each) => folded(each.why, each.lines)), "");
+  if (groups.retention.length) holderGroups($("retention-list"), groups.retention, sites, "retention");
+  else list($("retention-list"), recorded.retention.buffers.map((each) => folded(each.why, each.lines)), "");
 }
 
 function processMemory(recorded) {

@@ -16,7 +16,7 @@ function show(index) {
   highest(current, sites);
   flame(current, sites);
   live(current, sites);
-  ends(current);
+  ends(current, sites);
   processMemory(current);
   settings(current);
   charts();

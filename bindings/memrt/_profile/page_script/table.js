@@ -2,8 +2,19 @@
 
 const PAGE = 25; // rows on one page of a table
 
-/** Show a table. Columns: {title, of: row => value, text: (value, row) => text or node, right, kind}. */
-function table(place, columns, rows, { search = null, sort = null, label }) {
+const isEmpty = (value) => value === null || value === "";
+
+/** Return whether to show a column: not without content, and not where a `common` value is equal in all rows. */
+function shownColumn({ of, common }, rows) {
+  if (common && rows.length > 1 && rows.every((row) => of(row) === of(rows[0]))) return false;
+  return !rows.length || rows.some((row) => !isEmpty(of(row)));
+}
+
+/** Show a table. Columns: {title, of: row => value, text: (value, row) => text or node, right, kind, common}.
+    A sentence has the values of `common` columns that are equal in all rows. */
+function table(place, allColumns, rows, { search = null, sort = null, label }) {
+  const columns = allColumns.filter((column) => shownColumn(column, rows));
+  const equal = allColumns.filter((column) => column.common && rows.length > 1 && !columns.includes(column));
   let order = rows.map((_, i) => i);
   let shown = order;
   let page = 0;
@@ -28,7 +39,11 @@ function table(place, columns, rows, { search = null, sort = null, label }) {
   place.replaceChildren(controls, make("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": label },
     make("table", {}, make("caption", { hidden: true }, label), make("thead", {}, make("tr", {}, ...heads)), body)));
 
-  let sorted = sort ? sort.column : -1;
+  const same = equal.filter((column) => !isEmpty(column.of(rows[0]))).map(({ title, of, text }) =>
+    `${title} ${text ? text(of(rows[0]), rows[0]) : of(rows[0])}`);
+  if (same.length) place.append(make("p", { class: "about" }, `All rows: ${same.join("; ")}.`));
+
+  let sorted = sort ? columns.indexOf(allColumns[sort.column]) : -1;
   let falling = sort ? sort.falling : false;
   const texts = search ? rows.map((row) => search(row).toLowerCase()) : null;
   let words = "";
