@@ -7,6 +7,7 @@ import time
 
 import pytest
 from hostile import HOSTILE
+from memrt._profile.findings.comparison import compare
 from playwright.sync_api import expect
 
 SECTIONS = (
@@ -47,8 +48,8 @@ def amount(text):
 
 
 def test_each_section_is_present_and_not_empty(page):
-    assert texts(page, "h2") == list(SECTIONS)
-    for section in page.locator("main section").all():
+    assert texts(page, "h2:visible") == list(SECTIONS)
+    for section in page.locator("main section:visible").all():
         assert len(section.inner_text()) > 20
     for link in page.locator("nav a").all():
         assert page.locator(link.get_attribute("href")).count() == 1
@@ -181,7 +182,7 @@ def test_sites_show_their_source_text(page):
 
 
 def test_findings_come_first_with_the_next_step(page, page_of, document):
-    first = page.locator("main section").first
+    first = page.locator("main section:visible").first
     assert "lost: 234.4 KiB of " in first.inner_text()
     assert "retained: " in first.inner_text()
     assert first.locator("li").count() == len(document["findings"])
@@ -379,6 +380,22 @@ def test_page_of_two_processes_has_each_process_and_the_sum(page_of, document):
     assert page.locator("#figures dd").first.inner_text() == "4.0 KiB"
     page.locator("#process").select_option("0")
     assert "ended with status 9" not in page.locator("#subtitle").inner_text()
+
+
+def test_page_compares_two_recordings(page, page_of, document):
+    assert not page.locator("#comparison").is_visible()
+    fixed = copy.deepcopy(document)
+    for row in fixed["live"]["rows"]:
+        row[1] //= 2
+    fixed["timeline"]["t"] = [t + 0.0001 for t in fixed["timeline"]["t"]]
+    fixed["comparison"] = compare([document], [fixed])
+    page = page_of(fixed)
+    assert texts(page, "h2")[0] == "Comparison"
+    assert "Smaller at the end: load." in page.locator("#comparison-verdict").inner_text()
+    assert column(page, "comparison-table", 3)[0] == "\u22127.6 MiB"
+    assert len(columns(page, "comparison-chart")) == 3
+    page.locator("#comparison-chart").press("Home")
+    assert page.locator("#comparison-reading").inner_text().endswith(" before")
 
 
 def test_page_of_a_single_process_has_no_process_choice(page):

@@ -14,10 +14,9 @@ from memrt._support.extras import expect, needed
 
 _WHY = "a page"  # subject of the message for a missing package
 
-# Files of the script, in the order of their code in the page. The last file draws the page, and so
-# needs the constants of all other files.
+# Files of the script, in the order of their code in the page. The last file reads the recordings
+# and draws the page, and so needs the constants of all other files.
 _SCRIPT_PARTS = (
-    "recording",
     "format",
     "elements",
     "table",
@@ -30,6 +29,7 @@ _SCRIPT_PARTS = (
     "process_end",
     "settings",
     "processes",
+    "comparison",
     "start",
 )
 

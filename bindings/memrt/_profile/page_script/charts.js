@@ -10,7 +10,7 @@ const PRINT_WIDTH = 640; // width of charts on paper, in pixels
 const FONT = "12px system-ui, sans-serif";
 
 const color = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
-const highestOf = (values) => values.reduce((a, b) => Math.max(a, b), 0);
+const highestOf = (values) => values.reduce((a, b) => Math.max(a, b || 0), 0);
 
 /** Return ticks at multiples of a power of two, at most nine. */
 function byteTicks(most) {

@@ -1,4 +1,11 @@
-/** Show the first process, and redraw when the user changes process, theme or unit. */
+/** Read the recordings, show the first process, and redraw when the user changes process, theme or unit. */
+
+const documents = JSON.parse(document.getElementById("recording").textContent);
+
+function stat(recorded, name) {
+  const row = recorded.stats.find((each) => each[0] === name);
+  return row ? row[2] : 0;
+}
 
 let current = null;
 
@@ -6,6 +13,7 @@ function charts() {
   timeline(current);
   sizes(current);
   if (documents.length > 1) together();
+  comparisonChart();
 }
 
 function show(index) {
@@ -37,5 +45,6 @@ addEventListener("resize", () => fit());
 addEventListener("beforeprint", () => drawFor("paper"));
 addEventListener("afterprint", () => drawFor(null));
 processes();
+comparison();
 show(0);
 document.documentElement.dataset.ready = "yes";
