@@ -11,9 +11,9 @@ from memrt._profile.findings.comparison import compare
 from playwright.sync_api import expect
 
 SECTIONS = (
-    *("Findings", "Overview", "Timeline", "Highest observed moment, by allocation site"),
-    *("Flame graph", "Live at the end", "Leaks", "Holders of buffers live at the end"),
-    *("Retention by small views", "Sizes", "Memory of the process at the end"),
+    *("Findings", "Overview", "Timeline", "Memory of the process"),
+    *("Highest observed moment, by allocation site", "Flame graph", "Live at the end", "Leaks"),
+    *("Holders of buffers live at the end", "Retention by small views", "Sizes"),
     "Settings and versions",
 )
 
@@ -74,10 +74,23 @@ def test_memory_of_the_process_has_all_parts(page, page_of, document):
     assert amount(said.removeprefix("All ").split(" in memory")[0]) == pytest.approx(
         total, rel=0.01
     )
-    unknown = {**document, "memory": [["malloc_used", "why", None, None]]}
-    assert column(page_of(unknown), "memory-table", 2) == ["unknown"]
+    unknown = {**document, "memory": [["a", "why", None, None], ["b", "b", 5, 5]]}
+    assert column(page_of(unknown), "memory-table", 2) == ["5 B", "unknown"]
     old = {name: value for name, value in document.items() if name != "memory"}
     assert "no account" in page_of(old).locator("#memory-about").inner_text()
+
+
+def test_memory_over_time_is_stacked_up_to_the_resident_bytes(page, page_of, document):
+    line = document["timeline"]
+    _, everything, _, arrays, resident = columns(page, "memory-chart")
+    assert arrays == line["live"]
+    assert resident == line["resident"]
+    assert all(total >= size for total, size in zip(everything, resident, strict=True))
+    page.locator("#memory-chart").press("Home")
+    assert page.locator("#memory-reading").inner_text().startswith(f"At {line['t'][0]:.3f} s: ")
+    unknown = copy.deepcopy(document)
+    unknown["timeline"]["resident"] = [-1 for _ in line["t"]]
+    assert not page_of(unknown).locator("#memory-chart").is_visible()
 
 
 def test_timeline_has_scopes_and_lines_that_can_be_hidden(page):

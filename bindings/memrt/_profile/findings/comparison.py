@@ -14,7 +14,7 @@ _AMOUNTS = ("peak", "end", "total")  # live at the highest moment, live at the e
 _MOST_ROWS = 1000
 _MOST_NAMED = 3  # lines in one sentence of the verdict
 _LEAST = 64 * 1024
-"""Smaller differences count as equal."""
+"""Smaller differences count as equal, and lines with fewer bytes are left out."""
 _LEAST_PART = 0.01
 """Differences of a smaller part count as equal."""
 
@@ -59,7 +59,12 @@ def compare(before: list[Document], after: list[Document]) -> dict[str, Any]:
         ``source``, and before and after in ``peak``, ``end`` and ``total``; ``timelines`` of the
         two recorded processes, pairs of times and live bytes.
     """
-    rows = sorted(_rows(_lines(before), _lines(after)), key=_weight, reverse=True)
+    rows = [
+        row
+        for row in _rows(_lines(before), _lines(after))
+        if any(max(row[name]) >= _LEAST for name in _AMOUNTS)
+    ]
+    rows.sort(key=_weight, reverse=True)
     return {
         "verdict": list(_verdict(before, after, rows)),
         "rows": rows[:_MOST_ROWS],

@@ -61,12 +61,14 @@ function draw(place, { x, rows, options, say }) {
   place.selected = null;
   const stack = rows.filter((row) => row.stacked);
   const lines = rows.filter((row) => !row.stacked);
+  const columns = [...stackedColumns(stack), ...lines.map((row) => row.y)];
+  const isShort = (y) => y.filter((value) => value != null).length < 2; // no line is visible
   const series = [...stack.slice().reverse().map((row) => ({ label: row.title, stroke: row.color, fill: row.color, width: 0 })),
     ...lines.map((row) => ({ label: row.title, stroke: row.color, dash: row.dash, width: 1.5, spanGaps: false, ...row.more }))];
   place.plot = new uPlot({
     width: place.clientWidth, height: PLOT_HEIGHT, legend: { live: false },
-    ...options, series: [{}, ...series.map((each) => ({ points: { show: false }, ...each }))],
-  }, [x, ...stackedColumns(stack), ...lines.map((row) => row.y)], place);
+    ...options, series: [{}, ...series.map((each, i) => ({ points: { show: isShort(columns[i]), size: 6 }, ...each }))],
+  }, [x, ...columns], place);
   selectable(place, place.plot, say);
 }
 

@@ -1,4 +1,4 @@
-/** Sections about the end of the process: live buffers, leaks, holders, retention, all memory. */
+/** Sections about the end of the process: live buffers, leaks, holders, retention; and all its memory. */
 
 function live(recorded, sites) {
   const at = Object.fromEntries(recorded.live.columns.map((name, i) => [name, i]));
@@ -67,4 +67,21 @@ function processMemory(recorded) {
     { title: "In memory", of: (row) => row[2], text: amount, right: true },
     { title: "Mapped", of: (row) => row[3], text: amount, right: true },
     { title: "Meaning", of: (row) => row[1], kind: "place" }], rows, { label: "memory of the process", sort: { column: 1, falling: true } });
+}
+
+/** Draw resident bytes over time, stacked: arrays, bytes kept for reuse, and the rest. */
+function memoryChart(recorded) {
+  const line = recorded.timeline;
+  const kept = thinned(line.resident).filter((i) => line.resident[i] >= 0);
+  $("memory-over-time").hidden = !kept.length;
+  if (!kept.length) return;
+  const pick = (name) => kept.map((i) => line[name][i]);
+  const rest = kept.map((i) => Math.max(0, line.resident[i] - line.live[i] - line.cached[i]));
+  const parts = [["arrays", pick("live")], ["kept for reuse", pick("cached")], ["rest of the process", rest]];
+  timeChart($("memory-chart"), { x: kept.map((i) => line.t[i]),
+    most: highestOf(kept.map((i) => Math.max(line.resident[i], line.live[i] + line.cached[i]))),
+    rows: [...parts.map(([title, y], i) => ({ title, y, stacked: true, color: HUES[i] })),
+      { title: "resident", y: pick("resident"), color: color("--front") }],
+    say: (k) => `At ${line.t[kept[k]].toFixed(3)} s: resident ${bytes(line.resident[kept[k]])}; ` +
+      parts.map(([title, y]) => `${title} ${bytes(y[k])}`).join(", ") });
 }

@@ -11,6 +11,7 @@ let current = null;
 
 function charts() {
   timeline(current);
+  memoryChart(current);
   sizes(current);
   if (documents.length > 1) together();
   comparisonChart();
