@@ -36,7 +36,7 @@ function table(place, allColumns, rows, { search = null, sort = null, label }) {
   }
   controls.append(says);
   if (rows.length > PAGE) controls.append(back, on);
-  place.replaceChildren(controls, make("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": label },
+  place.replaceChildren(controls, make("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": `Table of ${label}` },
     make("table", {}, make("caption", { hidden: true }, label), make("thead", {}, make("tr", {}, ...heads)), body)));
 
   const same = equal.filter((column) => !isEmpty(column.of(rows[0]))).map(({ title, of, text }) =>
@@ -45,7 +45,7 @@ function table(place, allColumns, rows, { search = null, sort = null, label }) {
 
   let sorted = sort ? columns.indexOf(allColumns[sort.column]) : -1;
   let falling = sort ? sort.falling : false;
-  const texts = search ? rows.map((row) => search(row).toLowerCase()) : null;
+  let texts = null; // of the first search on
   let words = "";
 
   function sortBy(i) {
@@ -55,6 +55,7 @@ function table(place, allColumns, rows, { search = null, sort = null, label }) {
   }
   function filter(text) {
     words = text.trim().toLowerCase();
+    texts = texts || rows.map((row) => search(row).toLowerCase());
     arrange();
   }
   function arrange() {
