@@ -218,11 +218,6 @@ void memrt__runtime_start(void)
     pthread_once(&once, start_runtime);
 }
 
-static bool is_peak_exact(void)
-{
-    return memrt__load_relaxed(&memrt__options.exact_peak) != 0;
-}
-
 /// Make all gauges publish their counts. Gauges of other threads publish when these threads next
 /// return small blocks, or end.
 static void rest_gauges(void)
@@ -249,7 +244,7 @@ memrt_status_t memrt__runtime_set_option(const char *name, const char *value, ch
 {
     memrt__lock(MEMRT__RANK_OPTIONS);
     memrt__huge_t before = memrt__huge_of(MEMRT__INHERIT);
-    bool was_exact = is_peak_exact(), requested = false;
+    size_t mode_before = memrt__load_relaxed(&memrt__options.peak_mode), mode = mode_before;
     size_t limit = memrt__load_relaxed(&memrt__options.limit);
     size_t soft = memrt__load_relaxed(&memrt__options.soft_limit);
     memrt_status_t status = memrt__options_set(name, value, why, length);
@@ -261,8 +256,8 @@ memrt_status_t memrt__runtime_set_option(const char *name, const char *value, ch
     }
     if (status == MEMRT_OK) {
         memrt__heap_follow(before);
-        requested = is_peak_exact() && !was_exact;
-        if (requested) {
+        mode = memrt__load_relaxed(&memrt__options.peak_mode);
+        if (mode != mode_before && mode != MEMRT__PEAK_BOUNDED) {
             rest_gauges();
         }
         if (!memrt__stats_page_follow(why, length)) {
@@ -272,7 +267,8 @@ memrt_status_t memrt__runtime_set_option(const char *name, const char *value, ch
     }
     memrt__unlock(MEMRT__RANK_OPTIONS);
     memrt__pressure_start();
-    if (requested) { /* a joined thread may still be ending, as with joins in Python */
+    /* A joined thread may still be ending, as with joins in Python. */
+    if (mode != mode_before && mode == MEMRT__PEAK_EXACT) {
         memrt__stats_await_rest();
     }
     return status;

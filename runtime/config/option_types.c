@@ -68,7 +68,7 @@ static void show_huge(size_t value, char *text, size_t length)
     snprintf(text, length, "%s", huge_words[value]);
 }
 
-static const char *const peak_words[] = {"bounded", "exact"};
+static const char *const peak_words[] = {"bounded", "exact", "close"};
 #define PEAK_WORDS (sizeof(peak_words) / sizeof(peak_words[0]))
 
 static bool read_peak(const char *text, size_t *value)
@@ -219,7 +219,7 @@ const memrt__option_type_t memrt__option_sample = {read_sample, show_number,
                                                    "a number of bytes like 524288 or 512K"};
 const memrt__option_type_t memrt__option_decay = {read_decay, show_decay,
                                                   "milliseconds from 0 to 86400000, or never"};
-const memrt__option_type_t memrt__option_peak = {read_peak, show_peak, "bounded or exact"};
+const memrt__option_type_t memrt__option_peak = {read_peak, show_peak, "bounded, close or exact"};
 
 const memrt__option_type_t memrt__option_file = {read_text, show_number, "the name of a file"};
 const memrt__option_type_t memrt__option_folder = {read_text, show_number,

@@ -24,6 +24,13 @@ typedef enum memrt__leaks {
     MEMRT__LEAKS_FAIL,   ///< list the memory, and let the process fail
 } memrt__leaks_t;
 
+/// Precision of peaks.
+typedef enum memrt__peak_mode {
+    MEMRT__PEAK_BOUNDED, ///< off by at most `peak_error`
+    MEMRT__PEAK_EXACT,   ///< peaks see every change, from the time of setting
+    MEMRT__PEAK_CLOSE,   ///< off by at most 2 % of the peak, from the next start of the peak
+} memrt__peak_mode_t;
+
 /// Values of the option for the limit of the process: a number of bytes, or one of these. Both are
 /// resolved when the limit is set.
 #define MEMRT__LIMIT_AUTO (SIZE_MAX - 2)

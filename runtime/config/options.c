@@ -28,7 +28,7 @@
         .limit = SIZE_MAX,                                                                         \
         .soft_limit = SIZE_MAX,                                                                    \
         .decay = 500,                                                                              \
-        .exact_peak = 0,                                                                           \
+        .peak_mode = 0,                                                                            \
         .cuda_sync = 1,                                                                            \
         .cuda_driver = "libcuda.so.1",                                                             \
         .dump_folder = "none",                                                                     \
@@ -78,9 +78,9 @@ static const option_row_t rows[] = {
      "milliseconds after which unused memory goes back to the system, or never; default 500"},
     {"MEMRT_HUGEPAGES", &memrt__option_huge, NULL, &memrt__options.huge_pages, true,
      "off; advise: wherever a huge page fits; large: for blocks of at least 4 MiB; default large"},
-    {"MEMRT_PEAK", &memrt__option_peak, NULL, &memrt__options.exact_peak, true,
-     "bounded: the peak is off by at most peak_error; exact: threads publish each block; default "
-     "bounded"},
+    {"MEMRT_PEAK", &memrt__option_peak, NULL, &memrt__options.peak_mode, true,
+     "bounded: the peak is off by at most peak_error; close: by at most 2% of the peak; exact: "
+     "threads publish each block; default bounded"},
     {"MEMRT_SHARE", &memrt__option_flag, NULL, &memrt__options.share, true,
      "1: other processes of the user may read the statistics (`python -m memrt top`); default 0"},
     {"MEMRT_LATENCY", &memrt__option_flag, NULL, &memrt__latency_is_on, true,
@@ -362,7 +362,7 @@ bool memrt__options_is_valid(void)
                  MEMRT__HOLDS(now->track_native <= MEMRT_FRAMES_MAX) &&
                  MEMRT__HOLDS(memrt__load_relaxed(&now->decay) != MEMRT__INHERIT) &&
                  MEMRT__HOLDS(memrt__load_relaxed(&now->cache_limit) != MEMRT__INHERIT) &&
-                 MEMRT__HOLDS(memrt__load_relaxed(&now->exact_peak) <= 1) &&
+                 MEMRT__HOLDS(memrt__load_relaxed(&now->peak_mode) <= MEMRT__PEAK_CLOSE) &&
                  /* freed memory must not be reused at once */
                  MEMRT__HOLDS(!now->check || !now->cache) &&
                  MEMRT__HOLDS(strnlen(now->cuda_driver, MEMRT__TEXT_MAX) < MEMRT__TEXT_MAX) &&

@@ -28,7 +28,7 @@ typedef struct memrt__options {
     size_t limit;        ///< atomic; maximum of live bytes in the process, see MEMRT__LIMIT_AUTO
     size_t soft_limit;   ///< atomic; soft limit of live bytes in the process, as `limit`
     size_t decay;        ///< atomic; milliseconds that memory is kept unused, or MEMRT__DECAY_NEVER
-    size_t exact_peak;   ///< atomic; not 0: peaks see every change, from the time of setting
+    size_t peak_mode;    ///< atomic; a memrt__peak_mode_t
     size_t share;        ///< atomic; not 0: other processes may read the statistics page
     size_t cuda_sync;    ///< atomic; 0: ignore the streams of other libraries' arrays
     char cuda_driver[MEMRT__TEXT_MAX]; ///< file name of the driver; read with memrt__options_text()

@@ -59,6 +59,51 @@ void memrt__level_count_gauges(memrt__level_t *level, size_t change)
     }
 }
 
+/// Hide in one aggregate. The addition comes before the check, so concurrent additions never miss
+/// each other.
+static bool hide_in_one(memrt__level_t *level, size_t more, bool close)
+{
+    size_t hidden = memrt__fetch_add_relaxed(&level->hidden, more) + more;
+    if (close && hidden > memrt__load_relaxed(&level->peak) / MEMRT__CLOSE_PARTS) {
+        memrt__fetch_add_relaxed(&level->hidden, (size_t)0 - more);
+        return false;
+    }
+    memrt__raise_release(&level->most_hidden, hidden);
+    return true;
+}
+
+bool memrt__level_hide(memrt__level_t *level, size_t more, bool close)
+{
+    for (memrt__level_t *at = level; at != NULL; at = at->up) {
+        if (!hide_in_one(at, more, close)) {
+            for (; level != at; level = level->up) {
+                memrt__fetch_add_relaxed(&level->hidden, (size_t)0 - more);
+            }
+            return false;
+        }
+    }
+    return true;
+}
+
+void memrt__level_unhide(memrt__level_t *level, size_t less)
+{
+    for (; level != NULL; level = level->up) {
+        memrt__fetch_add_relaxed(&level->hidden, (size_t)0 - less);
+    }
+}
+
+size_t memrt__level_close_allowance(const memrt__level_t *level, size_t own)
+{
+    size_t least = SIZE_MAX;
+    for (; level != NULL; level = level->up) {
+        size_t peak = memrt__size_at_least_zero(memrt__load_relaxed(&level->peak));
+        size_t others = memrt__load_relaxed(&level->hidden) - own;
+        size_t room = memrt__size_at_least_zero(peak / MEMRT__CLOSE_PARTS - others);
+        least = memrt__size_min(least, room / 2);
+    }
+    return least;
+}
+
 void memrt__level_mark_several_gauges(memrt__level_t *level)
 {
     for (; level != NULL; level = level->up) {

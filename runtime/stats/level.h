@@ -38,6 +38,8 @@ typedef struct memrt__level {
                              ///< less than `flushed`, except during a report
     size_t gauges;           ///< any thread, relaxed add; gauges not at rest now
     size_t most_gauges;      ///< any thread, raise; maximum of `gauges` since the peak started
+    size_t hidden;           ///< any thread, relaxed add; allowances of all gauges
+    size_t most_hidden;      ///< any thread, raise; maximum of `hidden` since the peak started
     size_t past_gauges;      ///< any thread, relaxed; not 0: a single gauge does not prove the peak
     size_t promised;         ///< any thread, add; bytes that gauges may rise without a report
     size_t limit;            ///< any thread, relaxed; maximum of live bytes, plus 1; 0: no limit
@@ -79,6 +81,20 @@ size_t memrt__level_distance_to_peak(const memrt__level_t *level);
 
 /// Add `change`, 1 or -1, to the number of gauges that are not at rest.
 void memrt__level_count_gauges(memrt__level_t *level, size_t change);
+
+/// A peak in the mode "close" is off by at most 1/50: 2 %.
+#define MEMRT__CLOSE_PARTS 50u
+
+/// Add `more` to the allowances in an aggregate and all outer aggregates. With `close`, the
+/// allowances stay within 1/MEMRT__CLOSE_PARTS of each peak. False: nothing changed.
+bool memrt__level_hide(memrt__level_t *level, size_t more, bool close) MEMRT_MUST_CHECK;
+
+/// Take back a part of the allowances, after the gauge reported its changes.
+void memrt__level_unhide(memrt__level_t *level, size_t less);
+
+/// Return an allowance that leaves room for other gauges: half of the bytes that an aggregate and
+/// all outer aggregates may hide, without `own`, the current allowance. SIZE_MAX for NULL.
+size_t memrt__level_close_allowance(const memrt__level_t *level, size_t own);
 
 /// Record that a single gauge no longer proves the peak: one gauge reported while another gauge was
 /// not at rest.

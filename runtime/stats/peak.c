@@ -73,9 +73,9 @@ static bool read_unreported_peak(const memrt__level_t *level, uint64_t *out)
 /// hold back a rise and a fall.
 static uint64_t compute_error(const memrt__level_t *level, bool complete)
 {
-    uint64_t gauges = memrt__load_relaxed(&level->most_gauges);
-    bool several = gauges != 1 || memrt__load_relaxed(&level->past_gauges) != 0;
-    return complete && !several ? 0 : gauges * (uint64_t)MEMRT__GAUGE_ERROR;
+    bool several = memrt__load_relaxed(&level->most_gauges) != 1 ||
+                   memrt__load_relaxed(&level->past_gauges) != 0;
+    return complete && !several ? 0 : memrt__load_relaxed(&level->most_hidden);
 }
 
 /// The order of the loads is: reported bytes, gauges, peak. So a rise that a gauge reports

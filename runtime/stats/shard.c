@@ -67,6 +67,12 @@ size_t memrt__shard_bytes_out(const memrt__shard_t *shard)
     return read_counter(shard, &shard->bytes_out, &shard->out_limit, &shard->free_left);
 }
 
+/// Return the bytes that a gauge with an allowance may rise above the last report.
+static size_t get_rise_limit(const memrt__shard_t *shard)
+{
+    return shard->allowance / MEMRT__GAUGE_PARTS;
+}
+
 /// Return the bytes by which a gauge reports ahead of a rise of `rise` bytes: half of the distance
 /// to the peaks that the rise leaves. The other half is for other gauges. A fall is reported as it
 /// is. A limited gauge never reports ahead: its promises allow the next rise.
@@ -80,12 +86,14 @@ static size_t choose_bytes_ahead(const memrt__shard_t *shard, const memrt__accou
     size_t of_scope = memrt__level_distance_to_peak(account->scope);
     size_t least = (ptrdiff_t)of_policy < (ptrdiff_t)of_scope ? of_policy : of_scope;
     ptrdiff_t half = (ptrdiff_t)(least - rise) / 2;
-    return half < 0 ? 0 : memrt__size_min((size_t)half, MEMRT__GAUGE_AHEAD);
+    return half < 0 ? 0 : memrt__size_min((size_t)half, 7 * get_rise_limit(shard));
 }
 
-static void set_low(memrt__shard_t *shard, size_t low)
+/// Set the use from which a fall is reported. At rest, the allowance is 0.
+static void set_low(memrt__shard_t *shard)
 {
-    memrt__store_relaxed(&shard->low, low);
+    size_t fall = shard->allowance - get_rise_limit(shard);
+    memrt__store_relaxed(&shard->low, shard->reported - fall);
 }
 
 /// End the climb of an open gauge, if any: record the bytes in use as the maximum. Release;
@@ -100,15 +108,73 @@ static void end_climb(memrt__shard_t *shard)
     }
 }
 
-/// Count a gauge as not at rest in all aggregates, before the gauge holds back any change.
-static void mark_gauge_active(memrt__shard_t *shard, memrt__account_t *account)
+static size_t get_peak_mode(void)
 {
-    if (memrt__gauge_is_at_rest(shard)) {
-        memrt__level_count_gauges(account->policy, 1);
-        memrt__level_count_gauges(account->scope, 1);
-        set_low(shard, shard->reported - (size_t)MEMRT__GAUGE_FALL);
-        MEMRT__ASSERT(!memrt__gauge_is_at_rest(shard));
+    return memrt__load_relaxed(&memrt__options.peak_mode);
+}
+
+/// Return the allowance that the mode of peaks gives to a gauge; 0: every change is reported.
+static size_t choose_allowance(const memrt__shard_t *shard, const memrt__account_t *account)
+{
+    size_t mode = get_peak_mode();
+    if (MEMRT__LIKELY(mode == MEMRT__PEAK_BOUNDED)) {
+        return (size_t)MEMRT__GAUGE_ERROR;
     }
+    if (mode == MEMRT__PEAK_EXACT) {
+        return 0;
+    }
+    size_t of_policy = memrt__level_close_allowance(account->policy, shard->allowance);
+    size_t of_scope = memrt__level_close_allowance(account->scope, shard->allowance);
+    return memrt__size_min(memrt__size_min(of_policy, of_scope), (size_t)MEMRT__GAUGE_ERROR);
+}
+
+/// Raise the allowance of a gauge to `allowance` in all aggregates, before the gauge holds back
+/// more. The allowance stays as it is where close peaks leave no room.
+static void raise_allowance(memrt__shard_t *shard, memrt__account_t *account, size_t allowance)
+{
+    size_t more = allowance - shard->allowance;
+    bool close = get_peak_mode() == MEMRT__PEAK_CLOSE;
+    if (!memrt__level_hide(account->policy, more, close)) {
+        return;
+    }
+    if (!memrt__level_hide(account->scope, more, close)) {
+        memrt__level_unhide(account->policy, more);
+        return;
+    }
+    shard->allowance = allowance;
+}
+
+static void unhide(memrt__account_t *account, size_t bytes)
+{
+    memrt__level_unhide(account->policy, bytes);
+    memrt__level_unhide(account->scope, bytes);
+}
+
+/// Lower the allowance of a gauge to `allowance`, after the gauge reported its changes.
+static void lower_allowance(memrt__shard_t *shard, memrt__account_t *account, size_t allowance)
+{
+    size_t less = shard->allowance - allowance;
+    shard->allowance = allowance;
+    unhide(account, less);
+}
+
+/// Give a gauge at rest an allowance, and count the gauge as not at rest in all aggregates, before
+/// the gauge holds back any change. False: the gauge stays at rest.
+static bool leave_rest(memrt__shard_t *shard, memrt__account_t *account)
+{
+    MEMRT__ASSERT(memrt__gauge_is_at_rest(shard));
+    size_t allowance = choose_allowance(shard, account);
+    if (allowance != 0) {
+        raise_allowance(shard, account, allowance);
+    }
+    if (shard->allowance == 0) {
+        return false;
+    }
+    memrt__level_count_gauges(account->policy, 1);
+    memrt__level_count_gauges(account->scope, 1);
+    set_low(shard);
+    MEMRT__ASSERT(!memrt__gauge_is_at_rest(shard));
+    return true;
 }
 
 /// Report the rise of a gauge and its bytes in use plus `ahead` to all aggregates. The shard is
@@ -150,39 +216,56 @@ static void run_pending_call(void)
     }
 }
 
-static bool is_peak_exact(void)
-{
-    return memrt__load_relaxed(&memrt__options.exact_peak) != 0;
-}
-
 /// Report an open gauge and bring the gauge to rest.
 static void rest_gauge(memrt__shard_t *shard, memrt__account_t *account)
 {
     bool rested = memrt__gauge_is_at_rest(shard);
     report_gauge(shard, account, 0);
     memrt__promise_keep(shard, account, 0);
-    set_low(shard, shard->reported);
+    size_t hidden = shard->allowance;
+    shard->allowance = 0;
+    set_low(shard);
     MEMRT__ASSERT(memrt__gauge_is_at_rest(shard));
     if (!rested) {
+        unhide(account, hidden);
         memrt__level_count_gauges(account->policy, (size_t)-1);
         memrt__level_count_gauges(account->scope, (size_t)-1);
     }
+}
+
+/// Return the allowance of a gauge after its report; 0: the gauge comes to rest. A raise takes
+/// effect now. Changes of up to an eighth are not worth the additions.
+static size_t follow_allowance(memrt__shard_t *shard, memrt__account_t *account)
+{
+    if (memrt__gauge_is_at_rest(shard)) {
+        (void)leave_rest(shard, account);
+        return shard->allowance;
+    }
+    size_t allowance = choose_allowance(shard, account), eighth = shard->allowance / 8;
+    if (allowance > shard->allowance + eighth) {
+        raise_allowance(shard, account, allowance);
+    }
+    return allowance < shard->allowance - eighth ? allowance : shard->allowance;
 }
 
 /// Report an open gauge.
 static void report_open_gauge(memrt__shard_t *shard, memrt__account_t *account)
 {
     run_pending_call();
-    if (is_peak_exact()) {
+    size_t allowance = follow_allowance(shard, account);
+    if (allowance == 0) {
         rest_gauge(shard, account);
         memrt__level_mark_several_gauges(account->policy);
         memrt__level_mark_several_gauges(account->scope);
         return;
     }
-    mark_gauge_active(shard, account);
     size_t rise = memrt__shard_net(shard) - shard->reported;
-    report_gauge(shard, account, choose_bytes_ahead(shard, account, rise));
-    set_low(shard, shard->reported - (size_t)MEMRT__GAUGE_FALL);
+    bool lowers = allowance < shard->allowance;
+    report_gauge(shard, account, lowers ? 0 : choose_bytes_ahead(shard, account, rise));
+    if (lowers) {
+        lower_allowance(shard, account, allowance);
+    }
+    set_low(shard);
 }
 
 void memrt__gauge_report(memrt__shard_t *shard, memrt__account_t *account)
@@ -204,7 +287,7 @@ static void close_to_climb(memrt__shard_t *shard)
 {
     size_t net = memrt__shard_net(shard);
     MEMRT__ASSERT(!memrt__gauge_climbs(shard) && shard->high == net);
-    close_shard_within(shard, net, shard->reported + (size_t)MEMRT__GAUGE_RISE);
+    close_shard_within(shard, net, shard->reported + get_rise_limit(shard));
     memrt__own_add_release(&shard->climbs, 1);
 }
 
@@ -231,7 +314,7 @@ size_t memrt__gauge_rise(const memrt__shard_t *shard)
     return (reports ? MEMRT__GAUGE_REPORTS : before) - reported;
 }
 
-/// Record a new maximum, report a rise of more than MEMRT__GAUGE_RISE, and start a climb. Release;
+/// Record a new maximum, report a rise beyond the allowance, and start a climb. Release;
 /// partner: the acquire load of a reader that loads the gauge before the sums.
 void memrt__gauge_grow(memrt__shard_t *shard, memrt__account_t *account, size_t bytes)
 {
@@ -239,14 +322,12 @@ void memrt__gauge_grow(memrt__shard_t *shard, memrt__account_t *account, size_t 
     end_climb(shard);
     memrt__own_add(&shard->bytes_in, bytes);
     size_t net = memrt__shard_net(shard);
-    bool exact = is_peak_exact();
-    if (!exact) {
-        mark_gauge_active(shard, account);
-    }
+    bool rests = memrt__gauge_is_at_rest(shard) && !leave_rest(shard, account);
+    bool exact = get_peak_mode() == MEMRT__PEAK_EXACT;
     if ((ptrdiff_t)net > (ptrdiff_t)shard->high) {
         memrt__store_release(&shard->high, net);
     }
-    if (exact || (ptrdiff_t)(net - shard->reported) > MEMRT__GAUGE_RISE) {
+    if (rests || exact || (ptrdiff_t)(net - shard->reported) > (ptrdiff_t)get_rise_limit(shard)) {
         report_open_gauge(shard, account);
     }
     if (memrt__gauge_is_at_rest(shard) || shard->high != net) {
@@ -326,7 +407,7 @@ void memrt__gauge_forked(memrt__shard_t *shard)
     }
     end_climb(shard);
     shard->high = shard->low = shard->reported = memrt__shard_net(shard);
-    shard->promised = shard->pending = 0;
+    shard->promised = shard->pending = shard->allowance = 0;
     close_shard(shard);
 }
 
@@ -341,7 +422,7 @@ static bool is_rise_left(const memrt__shard_t *shard, size_t rise_left, size_t r
 /// During a climb, the bytes in use are at least `high`, and any free takes the slow path.
 static bool is_climb_valid(const memrt__shard_t *shard, size_t rise_left)
 {
-    size_t net = memrt__shard_net(shard), limit = shard->reported + (size_t)MEMRT__GAUGE_RISE;
+    size_t net = memrt__shard_net(shard), limit = shard->reported + get_rise_limit(shard);
     return MEMRT__HOLDS((ptrdiff_t)net >= (ptrdiff_t)shard->high) &&
            MEMRT__HOLDS((ptrdiff_t)net <= (ptrdiff_t)limit) &&
            MEMRT__HOLDS(is_rise_left(shard, rise_left, limit - net)) &&
@@ -362,13 +443,13 @@ bool memrt__shard_is_valid(const memrt__shard_t *shard)
     }
     return MEMRT__HOLDS(net <= (ptrdiff_t)shard->high) &&
            MEMRT__HOLDS(net >= (ptrdiff_t)shard->low) &&
-           MEMRT__HOLDS((ptrdiff_t)shard->high - reported <= MEMRT__GAUGE_RISE) &&
+           MEMRT__HOLDS(shard->high - shard->reported <= get_rise_limit(shard)) &&
            MEMRT__HOLDS((ptrdiff_t)shard->high >= reported) &&
            MEMRT__HOLDS(shard->pending <= shard->promised) &&
            MEMRT__HOLDS(is_rise_left(shard, rise_left, shard->high - (size_t)net)) &&
            MEMRT__HOLDS((ptrdiff_t)shard->free_left <= net - (ptrdiff_t)shard->low) &&
-           MEMRT__HOLDS(memrt__gauge_is_at_rest(shard) ||
-                        reported - (ptrdiff_t)shard->low == MEMRT__GAUGE_FALL);
+           MEMRT__HOLDS(memrt__gauge_is_at_rest(shard) == (shard->allowance == 0)) &&
+           MEMRT__HOLDS(shard->reported - shard->low == shard->allowance - get_rise_limit(shard));
 }
 
 #endif

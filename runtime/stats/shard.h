@@ -30,14 +30,17 @@
 
 /// Bytes that a gauge may rise or fall before a report. A rise of more than 64 KiB is reported, and
 /// a fall of more than 960 KiB. A fall is often made up for at once, so its limit is larger. The
-/// sum of both limits is the contribution of one gauge to the error of the peak.
-#define MEMRT__GAUGE_RISE ((ptrdiff_t)64 << 10)
+/// sum of both limits is the allowance of a gauge, its contribution to the error of the peak.
+/// Gauges of close peaks have a smaller allowance, with the same parts.
+#define MEMRT__GAUGE_RISE (MEMRT__GAUGE_ERROR / MEMRT__GAUGE_PARTS)
 #define MEMRT__GAUGE_FALL (MEMRT__GAUGE_ERROR - MEMRT__GAUGE_RISE)
 #define MEMRT__GAUGE_ERROR ((ptrdiff_t)1 << 20)
+#define MEMRT__GAUGE_PARTS 16
 
 /// Maximum of the bytes by which a gauge reports more than its bytes in use, as long as the reports
-/// stay below the peaks. The gauge then rises by as much without a report.
-#define MEMRT__GAUGE_AHEAD ((ptrdiff_t)448 << 10)
+/// stay below the peaks. The gauge then rises by as much without a report. In parts of the
+/// allowance.
+#define MEMRT__GAUGE_AHEAD (7 * MEMRT__GAUGE_RISE)
 
 /// Value of `high` while a gauge reports: below any real value.
 #define MEMRT__GAUGE_REPORTS ((size_t)(PTRDIFF_MIN / 2))
@@ -188,8 +191,9 @@ static inline bool memrt__gauge_seems_at_rest(const memrt__shard_t *shard)
 }
 
 /// A climb: the owner allocates without a free in between. A new maximum starts a climb of at most
-/// MEMRT__GAUGE_RISE above the last report, and the next free or report ends the climb. During a
-/// climb, the bytes in use are the maximum, so that `high` needs no update for each allocation.
+/// 1/MEMRT__GAUGE_PARTS of the allowance above the last report, and the next free or report ends
+/// the climb. During a climb, the bytes in use are the maximum, so that `high` needs no update for
+/// each allocation.
 static inline bool memrt__gauge_climbs(const memrt__shard_t *shard)
 {
     return memrt__own_load(&shard->climbs) % 2 != 0;

@@ -179,6 +179,8 @@ void memrt__stats_reset_peak(memrt__level_t *level)
     memrt__unlock(MEMRT__RANK_THREADS);
     memrt__store_relaxed(&level->most_gauges, 0);
     memrt__raise_release(&level->most_gauges, memrt__load_relaxed(&level->gauges));
+    memrt__store_relaxed(&level->most_hidden, 0);
+    memrt__raise_release(&level->most_hidden, memrt__load_relaxed(&level->hidden));
     memrt_stats_t now;
     memrt__stats_read(level, &now);
     memrt__raise_release(&level->peak, now.live);
@@ -267,7 +269,7 @@ static bool are_sums_valid(const memrt__account_t *account)
 
 /// Sums over the gauges of the accounts of an aggregate.
 typedef struct gauge_sums {
-    size_t reported, active;
+    size_t reported, active, hidden;
 } gauge_sums_t;
 
 static void add_gauges(const memrt__account_t *account, gauge_sums_t *sums)
@@ -277,6 +279,7 @@ static void add_gauges(const memrt__account_t *account, gauge_sums_t *sums)
         const memrt__shard_t *shard = memrt__thread_shard(t, account->index);
         sums->reported += shard == NULL ? 0 : shard->reported;
         sums->active += shard != NULL && !memrt__gauge_is_at_rest(shard);
+        sums->hidden += shard == NULL ? 0 : shard->allowance;
     }
 }
 
@@ -290,6 +293,8 @@ static bool is_process_valid(void)
     }
     return MEMRT__HOLDS(memrt__process.flushed == sums.reported) &&
            MEMRT__HOLDS(memrt__process.gauges == sums.active) &&
+           MEMRT__HOLDS(memrt__process.hidden == sums.hidden) &&
+           MEMRT__HOLDS(memrt__process.most_hidden >= memrt__process.hidden) &&
            MEMRT__HOLDS(memrt__process.most_gauges >= memrt__process.gauges);
 }
 

@@ -37,7 +37,7 @@ static void raise_peaks_by_rises(memrt__account_t *account)
 static void clear_aggregates(memrt__level_t *level)
 {
     for (; level != NULL; level = level->up) {
-        level->flushed = level->gauges = level->promised = 0;
+        level->flushed = level->gauges = level->hidden = level->promised = 0;
         level->soft_state = MEMRT__SOFT_BELOW;
     }
 }

@@ -84,10 +84,10 @@ static inline void memrt__tally_resized(const memrt__tally_t *tally, unsigned ki
     }
 }
 
-/// Report a gauge that is not at rest, if the option exact_peak is on.
+/// Report a gauge that is not at rest, if peaks are exact.
 static inline void memrt__tally_observe(const memrt__tally_t *tally)
 {
-    if (MEMRT__UNLIKELY(memrt__load_relaxed(&memrt__options.exact_peak) != 0) &&
+    if (MEMRT__UNLIKELY(memrt__load_relaxed(&memrt__options.peak_mode) == MEMRT__PEAK_EXACT) &&
         !memrt__gauge_is_at_rest(tally->shard)) {
         memrt__gauge_report(tally->shard, tally->account);
     }

@@ -49,11 +49,12 @@ typedef struct memrt__shard {
     size_t sequence;   ///< own; number of starts and ends of slow paths
     size_t bytes_in, bytes_out; ///< own; sizes as requested, while `sequence` is odd
     /* The gauge, in signed numbers: */
-    size_t high;     ///< own; maximum of the bytes in use since the last report, before a climb
-    size_t low;      ///< own; bytes in use below this value are reported
-    size_t reported; ///< own; bytes in use as last reported; equal to `low` at rest
-    size_t falls;    ///< own, release; number of reports of a decrease
-    size_t climbs;   ///< own; starts and ends of climbs; odd while bytes in use may exceed `high`
+    size_t high;      ///< own; maximum of the bytes in use since the last report, before a climb
+    size_t low;       ///< own; bytes in use below this value are reported
+    size_t reported;  ///< own; bytes in use as last reported; equal to `low` at rest
+    size_t allowance; ///< own; bytes that the gauge may hide, by a rise or a fall; 0 at rest
+    size_t falls;     ///< own, release; number of reports of a decrease
+    size_t climbs;    ///< own; starts and ends of climbs; odd while bytes in use may exceed `high`
     /* The gauge under a limit: */
     size_t limit_changes; ///< own; memrt__limit_changes at the time of `quantum`
     size_t quantum;  ///< own; bytes that the gauge may hold unused; 0: no aggregate has a limit

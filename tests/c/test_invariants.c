@@ -151,7 +151,7 @@ typedef struct bug {
 
 BYTE(alignment_option, memrt__options.alignment, 0)
 BYTE(huge_pages_option, memrt__options.huge_pages, 1)
-BYTE(peak_option, memrt__options.exact_peak, 1)
+BYTE(peak_option, memrt__options.peak_mode, 1)
 BYTE(record_use, memrt__self->in_use, 0)
 BYTE(record_destructors, memrt__self->dtors.deferred, 0)
 BYTE(bin_room, memrt__self->cache.bins.room[memrt__class_of_bytes(SMALL)], 0)
@@ -236,7 +236,7 @@ static void *scope_name(void)
 static const bug_t bugs[] = {
     {alignment_option, 3, memrt__options_is_valid, "power_of_two(now->alignment)"},
     {huge_pages_option, 1, memrt__options_is_valid, "MEMRT__HUGE_LARGE"},
-    {peak_option, 1, memrt__options_is_valid, "exact_peak"},
+    {peak_option, 1, memrt__options_is_valid, "peak_mode"},
     {record_use, 1, memrt__thread_is_valid, "in_use"},
     {record_destructors, 64, memrt__thread_is_valid, "dtors.depth != 0"},
     {bin_room, 1, memrt__thread_cache_is_valid, ""},

@@ -105,8 +105,8 @@ static bool reads_huge(const char *text, size_t *value)
 
 static bool reads_peak(const char *text, size_t *value)
 {
-    *value = strcasecmp(text, "exact") == 0;
-    return *value == 1 || strcasecmp(text, "bounded") == 0;
+    *value = strcasecmp(text, "exact") == 0 ? 1 : strcasecmp(text, "close") == 0 ? 2 : 0;
+    return *value != 0 || strcasecmp(text, "bounded") == 0;
 }
 
 static bool reads_leaks(const char *text, size_t *value)
@@ -179,6 +179,7 @@ static void show(const meaning_t *meaning, size_t value, const char *given, char
 {
     static const char *const huge[] = {"off", "advise", "large"};
     static const char *const leaks[] = {"off", "report", "fail"};
+    static const char *const peak[] = {"bounded", "exact", "close"};
     if (meaning->reads == reads_file) {
         snprintf(text, 32, "%.31s", given);
     } else if (meaning->reads == reads_huge) {
@@ -186,7 +187,7 @@ static void show(const meaning_t *meaning, size_t value, const char *given, char
     } else if (meaning->reads == reads_leaks) {
         strcpy(text, leaks[value]);
     } else if (meaning->reads == reads_peak) {
-        strcpy(text, value == 0 ? "bounded" : "exact");
+        strcpy(text, peak[value]);
     } else if (meaning->reads == reads_limit && strcasecmp(given, "auto") == 0) {
         strcpy(text, "auto");
     } else if (meaning->reads == reads_limit && strchr(given, '%') != NULL) {

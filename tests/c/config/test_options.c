@@ -94,6 +94,7 @@ static const text_value_t limits[] = {
     {"MEMRT_HUGEPAGES", "1", NULL},
     {"MEMRT_PEAK", "exact", "exact"},
     {"MEMRT_PEAK", "Bounded", "bounded"},
+    {"MEMRT_PEAK", "close", "close"},
     {"MEMRT_PEAK", "1", NULL},
     {"MEMRT_PEAK", "", NULL},
     {"MEMRT_CACHE_LIMIT", "0", "0"},

@@ -23,6 +23,7 @@ typedef struct oracle {
     memrt_policy_t *policy;
     memrt_scope_t *outer, *inner;
     bool switches; ///< threads also change the option
+    bool is_close; ///< the error is checked, and no thread resets a peak
     unsigned seed;
     pthread_mutex_t lock;
     uint64_t live[LEVELS], peak[LEVELS]; ///< under the lock
@@ -150,6 +151,7 @@ static void verify_level(const oracle_t *oracle, int level)
     REQUIRE(stats.live == oracle->live[level]);
     REQUIRE(stats.peak <= oracle->peak[level] + stats.peak_error);
     REQUIRE(stats.peak + stats.peak_error >= oracle->peak[level]);
+    REQUIRE(!oracle->is_close || stats.peak_error <= stats.peak / 50);
 }
 
 static void run_step(oracle_t *oracle, own_t *own, chance_t *chance)
@@ -164,10 +166,11 @@ static void run_step(oracle_t *oracle, own_t *own, chance_t *chance)
     }
     if (what < 2) {
         use_short_lived_policy(oracle, chance);
-    } else if (what < 4) {
+    } else if (what < 4 && !oracle->is_close) {
         reset_level(oracle, (int)chance_below(chance, LEVELS));
     } else if (what < 6 && oracle->switches) {
-        set_peak(what == 4 ? "exact" : "bounded");
+        const char *const modes[] = {"exact", "bounded", "close"};
+        set_peak(modes[chance_below(chance, 3)]);
     }
     verify_level(oracle, (int)chance_below(chance, LEVELS));
 }
@@ -215,6 +218,77 @@ TEST(bounded_peak_is_always_within_its_error_on_every_level)
     crew_run(THREADS, run_steps, &oracle);
     ck_assert_uint_gt(read_level_stats(&oracle, PROCESS).peak_error, 0);
     destroy_oracle(&oracle);
+}
+
+TEST(close_peak_has_two_percent_of_error_on_every_level)
+{
+    oracle_t oracle;
+    set_peak("close");
+    create_oracle(&oracle);
+    oracle.is_close = true;
+    crew_run(THREADS, run_steps, &oracle);
+    ck_assert_uint_gt(read_level_stats(&oracle, PROCESS).peak_error, 0);
+    destroy_oracle(&oracle);
+}
+
+/// Program whose threads allocate `blocks` blocks each, with temporary blocks in between, and free
+/// all blocks after a meeting. `peak` is the maximum by construction: no thread frees a block
+/// before the meeting, except for the temporary blocks, which are smaller than the last block.
+typedef struct program {
+    size_t threads, blocks, size;
+} program_t;
+
+typedef struct run {
+    program_t program;
+    memrt_policy_t *policy;
+    pthread_barrier_t meeting;
+} run_t;
+
+static void allocate_to_peak(size_t index, void *context)
+{
+    enum { MOST = 1000 };
+    run_t *run = context;
+    void *blocks[MOST];
+    (void)index;
+    for (size_t i = 0; i < run->program.blocks; i++) {
+        void *temporary = api->block_alloc(run->policy, run->program.size / 2);
+        api->block_free(run->policy, temporary, 0);
+        blocks[i] = api->block_alloc(run->policy, run->program.size);
+    }
+    pthread_barrier_wait(&run->meeting);
+    for (size_t i = 0; i < run->program.blocks; i++) {
+        api->block_free(run->policy, blocks[i], 0);
+    }
+}
+
+static memrt_stats_t run_program(const program_t *program)
+{
+    run_t run = {.program = *program};
+    ck_assert_int_eq(api->policy_new(NULL, &run.policy), MEMRT_OK);
+    pthread_barrier_init(&run.meeting, NULL, (unsigned)program->threads);
+    crew_run(program->threads, allocate_to_peak, &run);
+    pthread_barrier_destroy(&run.meeting);
+    memrt_stats_t stats = {.struct_size = sizeof(stats)};
+    ck_assert_int_eq(api->stats_read(run.policy, &stats), MEMRT_OK);
+    api->policy_release(run.policy);
+    return stats;
+}
+
+TEST(close_peak_of_programs_is_within_two_percent)
+{
+    static const program_t programs[] = {{1, 10, 100},  {1, 500, 100000}, {2, 10, 100},
+                                         {2, 1000, 16}, {2, 500, 100000}, {8, 10, 100},
+                                         {8, 500, 500}, {8, 40, 3000000}};
+    set_peak("close");
+    for (size_t i = 0; i < sizeof(programs) / sizeof(programs[0]); i++) {
+        const program_t *program = &programs[i];
+        size_t peak = program->threads * program->blocks * program->size;
+        memrt_stats_t stats = run_program(program);
+        ck_assert_uint_le(stats.peak_error, stats.peak / 50);
+        ck_assert_uint_le(stats.peak, peak + stats.peak_error);
+        ck_assert_uint_ge(stats.peak + stats.peak_error, peak);
+        ck_assert(program->threads > 1 || stats.peak_error == 0);
+    }
 }
 
 TEST(peak_error_stays_correct_while_the_peak_mode_changes)

@@ -20,7 +20,7 @@ typedef struct setup {
 
 static void create_setup(setup_t *setup)
 {
-    memrt__options.exact_peak = 0;
+    memrt__options.peak_mode = 0;
     *setup = (setup_t){
         .account = {.index = 7, .policy = &setup->policy, .shared = &setup->shared},
         .policy.up = &memrt__process,
@@ -217,7 +217,7 @@ TEST(exact_gauge_reports_every_change_at_once)
 {
     setup_t setup;
     create_setup(&setup);
-    memrt__options.exact_peak = 1;
+    memrt__options.peak_mode = 1;
     setup.account.scope = &setup.scope;
     const memrt__level_t *levels[] = {&setup.policy, &setup.scope, &setup.outer};
     const size_t steps[] = {10, 3 * FALL, 10};
@@ -320,6 +320,55 @@ TEST(gauge_reports_reach_the_process)
     shrink_account(&setup, 5 * FALL);
     destroy_setup(&setup);
     ck_assert_uint_eq(memrt__load_relaxed(&memrt__process.flushed), before);
+}
+
+TEST(close_gauge_hides_half_of_two_percent_of_the_least_peak)
+{
+    setup_t setup;
+    create_setup(&setup);
+    memrt__options.peak_mode = MEMRT__PEAK_CLOSE;
+    setup.account.scope = &setup.scope;
+    memrt__process.peak += 100 * FALL;
+    setup.outer.peak = 100 * FALL;
+    grow_account(&setup, 40); /* the peaks are too low: the gauge stays at rest */
+    ck_assert_uint_eq(setup.scope.most_hidden, 0);
+    grow_account(&setup, 99960);
+    shrink_account(&setup, 1);
+    ck_assert_uint_eq(setup.shard.allowance, 1000);
+    ck_assert_uint_eq(setup.outer.hidden, 1000);
+    verify_setup(&setup);
+    grow_account(&setup, 300001);
+    ck_assert_uint_eq(setup.shard.allowance, 1000);
+    shrink_account(&setup, 5000);
+    ck_assert_uint_eq(setup.shard.allowance, 4000);
+    setup.outer.hidden += setup.outer.peak / MEMRT__CLOSE_PARTS - 3 * 1000;
+    shrink_account(&setup, 5000); /* other gauges hide much now */
+    ck_assert_uint_eq(setup.shard.allowance, 1500);
+    verify_setup(&setup);
+    setup.outer.hidden += FALL;
+    shrink_account(&setup, 5000);
+    ck_assert_uint_eq(setup.shard.allowance, 0);
+    ck_assert_uint_eq(setup.scope.hidden, 0);
+    ck_assert_uint_eq(setup.scope.most_hidden, 4000);
+    verify_setup(&setup);
+    memrt__process.peak -= 100 * FALL;
+    shrink_account(&setup, 385000);
+    destroy_setup(&setup);
+}
+
+TEST(level_hides_no_more_than_two_percent_of_each_close_peak)
+{
+    memrt__level_t outer = {.peak = 1000}, inner = {.up = &outer, .peak = 5000};
+    ck_assert(memrt__level_hide(&inner, 20, true));
+    ck_assert(!memrt__level_hide(&inner, 1, true));
+    ck_assert_uint_eq(inner.hidden, 20);
+    ck_assert(memrt__level_hide(&inner, 100, false));
+    ck_assert(!memrt__level_hide(&inner, 1, true));
+    memrt__level_unhide(&inner, 120);
+    ck_assert_uint_eq(inner.hidden + outer.hidden, 0);
+    ck_assert_uint_eq(outer.most_hidden, 120);
+    ck_assert_uint_eq(memrt__level_close_allowance(&inner, 0), 10);
+    ck_assert_uint_eq(memrt__level_close_allowance(NULL, 0), SIZE_MAX);
 }
 
 TEST(gauge_reports_reach_the_scope_and_outer_scopes)

@@ -244,7 +244,7 @@ TEST(peak_reset_starts_from_live_bytes)
 
 TEST(bytes_reported_ahead_are_no_peak_during_the_report)
 {
-    memrt__options.exact_peak = 0;
+    memrt__options.peak_mode = 0;
     memrt_policy_t *policy = create_policy();
     void *held = allocate_block(policy, 1000);
     memrt__shard_t *shard = memrt__thread_shard(memrt__self, policy->account.index);
@@ -463,7 +463,7 @@ static void grow_and_shrink(size_t index, void *context)
 TEST(peak_of_several_threads_is_within_its_error)
 {
     oracle_t oracle = {.policy = create_policy()};
-    memrt__options.exact_peak = 0;
+    memrt__options.peak_mode = 0;
     pthread_mutex_init(&oracle.lock, NULL);
     pthread_barrier_init(&oracle.together, NULL, 4);
     crew_run(4, grow_and_shrink, &oracle);
@@ -537,7 +537,7 @@ static void produce_consume_or_watch(size_t index, void *context)
 static void check_handover(size_t exact_peak)
 {
     handover_t handover = {.policy = create_policy()};
-    memrt__options.exact_peak = exact_peak;
+    memrt__options.peak_mode = exact_peak;
     crew_run(3, produce_consume_or_watch, &handover);
     memrt_stats_t stats = stats_of(handover.policy);
     ck_assert_uint_eq(stats.alloc, HANDED);

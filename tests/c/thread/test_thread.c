@@ -281,7 +281,7 @@ TEST(bytes_past_the_gauges_cause_a_peak_error)
     if (api->tracking_enabled()) { /* the live set would get no memory either */
         return;
     }
-    memrt__options.exact_peak = 0;
+    memrt__options.peak_mode = 0;
     alloc_and_free(NULL);
     void *data = alloc_while_records_are_refused();
     ck_assert_uint_gt(stats_of(NULL).peak_error, 0);

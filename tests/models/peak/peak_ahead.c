@@ -13,7 +13,7 @@ static void *report_ahead(void *context)
 
 int main(void)
 {
-    level.most_gauges = 1;
+    level.most_gauges = level.most_hidden = 1;
     pthread_t reporter = model_thread(report_ahead, NULL);
     assert(peak_now() == 0 || found.error != 0);
     model_join(reporter);
