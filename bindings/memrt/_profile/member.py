@@ -11,6 +11,7 @@ from typing import Any
 
 from memrt._profile.recorder import Recorder
 from memrt._profile.recording import Document, dumps
+from memrt._stats.peak import set_precision_of_peaks
 from memrt._support.executing import before_exec
 from memrt._tracking.user_code import show_all_frames
 
@@ -95,6 +96,7 @@ def record_this(options: dict[str, Any]) -> None:
         memrt.debug.tracking(**options["tracking"]).__enter__()
     if (options["limit"], options["soft_limit"]) != (None, None):
         memrt.limit(options["limit"], soft=options["soft_limit"])
+    set_precision_of_peaks(options["exact_peak"])
     memrt.enable(memrt.Policy(options["alignment"], options["name"]))
     member = Member(options["folder"], options["settings"], options["tracked"])
     member.follow_forks()

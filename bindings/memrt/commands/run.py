@@ -10,6 +10,7 @@ import os
 from typing import TYPE_CHECKING
 
 import memrt
+from memrt._stats.peak import set_precision_of_peaks
 from memrt.commands.output.errors import CommandError
 from memrt.commands.output.options import add_output_options
 from memrt.commands.output.target import Target
@@ -63,6 +64,9 @@ def prepare_parser(parser: argparse.ArgumentParser) -> None:
         metavar="SIZE",
         help="live bytes from which memrt frees memory, like 1G, 70%% or auto: 90%% of the limit",
     )
+    parser.add_argument("--exact-peak", action="store_true",
+                        help="measure the exact peak of all threads; slows allocations "
+                             "(default: within 2%% of the peak)")  # fmt: skip
     parser.add_argument("--track", action="store_true",
                         help="list live buffers at the end, with allocation sites")  # fmt: skip
     add_tracking_options(parser)
@@ -107,6 +111,7 @@ def execute(arguments: argparse.Namespace) -> None:
         raise CommandError("--sample and --native need tracking: add --track, --html or --record")
     if tracked:
         requested_tracking(arguments).__enter__()  # never left: the reports at exit need tracking
+    set_precision_of_peaks(arguments.exact_peak)
     recording = None
     if outputs is not None or (tracked and not arguments.quiet):
         recording = _recording(arguments, outputs, tracked)
@@ -200,6 +205,7 @@ def _recording(arguments: argparse.Namespace, outputs: Outputs | None, tracked: 
         "outputs": {name: _absolute(getattr(arguments, name)) for name in _OUTPUTS},
         "all_frames": arguments.all_frames,
         "soft_limit": arguments.soft_limit,
+        "exact_peak": arguments.exact_peak,
     }
     family = Family(child_options) if arguments.children else None
     return Recording(Recorder(settings, tracked), family, outputs, arguments.quiet)

@@ -221,18 +221,60 @@ def test_report_needs_no_hint_for_more(script, tmp_path):
     assert "more:" not in result.stderr
 
 
+PEAKING = """
+import sys, threading
+import numpy as np
+threads, size = map(int, sys.argv[1:])
+meeting = threading.Barrier(threads)
+def work():
+    kept = []
+    for _ in range(40):
+        np.empty(size // 2, "u1")
+        kept.append(np.empty(size, "u1"))
+    meeting.wait()
+workers = [threading.Thread(target=work) for _ in range(threads)]
+[worker.start() for worker in workers]
+[worker.join() for worker in workers]
+"""
+
+
+@pytest.mark.parametrize(
+    ("threads", "size", "options", "mode"),
+    [
+        (1, 1000, [], None),
+        (2, 3000, [], None),
+        (8, 1_000_000, [], None),
+        (8, 3000, ["--exact-peak"], "bounded"),
+        (2, 3000, [], "bounded"),
+    ],
+)
+def test_peak_of_run_is_within_two_percent(script, tmp_path, threads, size, options, mode):
+    env = {**os.environ, **({} if mode is None else {"MEMRT_PEAK": mode})}
+    file, words = tmp_path / "stats.json", [script(PEAKING), str(threads), str(size)]
+    result = run("--json", file, *options, *words, env=env)
+    stats = json.loads(file.read_text())["stats"]
+    peak, error = stats["peak"], stats["peak_error"]
+    assert abs(peak - threads * 40 * size) <= error + 20_000, result.stderr
+    if mode is None or options:
+        assert error <= (0 if options else peak // 50)
+    else:
+        assert error >= 2**20
+
+
 def test_long_program_is_not_repeated_in_the_hint():
     lines = run("-c", "print(1)\n").stderr.splitlines()
     assert lines[-1] == "more: python -m memrt run --html report.html ..."
 
 
-def test_unknown_command_and_option_get_similar_names():
+def test_unknown_and_lonely_options_are_refused_with_a_remedy():
     for arguments, said in (
         (["repot", "x"], "unknown command 'repot': did you mean report?\n"),
         (["zzz"], "unknown command 'zzz'\n"),
         (["run", "--trakc", "x.py"], "unrecognized arguments: --trakc: did you mean --track?\n"),
         (["info", "--jsn=3"], "unrecognized arguments: --jsn=3: did you mean --json?\n"),
         (["info", "x", "y z"], "unrecognized arguments: x 'y z'\n"),
+        (["run", "--native", "2", "-c", "1"], "add --track, --html or --record\n"),
+        (["run", "--sample", "1K", "-c", "1"], "add --track, --html or --record\n"),
         (["--hlp"], "unknown command"),
     ):
         result = python("-m", "memrt", *arguments)
