@@ -17,6 +17,7 @@ from memrt import _memrt
 from memrt._process.account import MEANINGS, process_memory
 from memrt._profile.ending import COLUMNS, Ending
 from memrt._profile.findings.finding import Evidence
+from memrt._profile.listings import Listings
 from memrt._profile.moment import Moment
 from memrt._profile.places import MOST, Places
 from memrt._profile.recording import Document
@@ -78,7 +79,8 @@ class Recorder:
         if self._tracked:
             ending.examine(collect=at_end)
             highest = self._sampler.moment or Moment(0.0, {}, {})
-            by_turns = zip_longest(*_most_important(highest, ending), fillvalue=0)
+            sites = _most_important(highest, ending, self._sampler.listings)
+            by_turns = zip_longest(*sites, fillvalue=0)
             ending.read_source(chain.from_iterable(by_turns))
             if at_end:
                 ending.find_problems(self._evidence(ending.listed))
@@ -120,7 +122,8 @@ class Recorder:
 
     def _document(self, ending: Ending, ended: str) -> Document:
         highest = self._sampler.moment or Moment(0.0, {}, {})
-        sites = chain.from_iterable(_most_important(highest, ending))
+        listings = self._sampler.listings
+        sites = chain.from_iterable(_most_important(highest, ending, listings))
         places = Places(sites, ending.excerpts)
         moment = highest.to_dict()
         for row in moment["rows"]:
@@ -148,6 +151,7 @@ class Recorder:
             "timeline": self._sampler.timeline.to_dict(),
             **places.to_dict(),
             "highest": moment,
+            "listings": listings.to_dict(places.number),
             "total": [[places.number(number), n, size] for number, n, size in ending.total],
             "live": {
                 "columns": list(COLUMNS),
@@ -182,8 +186,8 @@ class Recorder:
         return notes
 
 
-def _most_important(highest: Moment, ending: Ending) -> tuple[list[int], list[int], list[int]]:
-    """Return site numbers, most important first: at the peak, by total bytes, of live buffers.
+def _most_important(highest: Moment, ending: Ending, listings: Listings) -> tuple[list[int], ...]:
+    """Return site numbers, most important first: at the peak, by total bytes, of listings, live.
 
     The first two groups have at most MOST // 3 sites each.
     """
@@ -191,6 +195,7 @@ def _most_important(highest: Moment, ending: Ending) -> tuple[list[int], list[in
     return (
         list(islice((site for (site, _), _ in by_bytes), MOST // 3)),
         list(islice((number for number, _, _ in ending.total), MOST // 3)),
+        list(listings.sites()),
         [buffer.site_number for buffer in ending.buffers],
     )
 

@@ -93,6 +93,14 @@ _MEMORY: _Shape = [(str, str, _INTEGER_OR_NONE, _INTEGER_OR_NONE)]
 _USER_CALLS: _Shape = [(int, int, int)]
 _SOURCES: _Shape = [(int, int, int, [str])]
 _ROOTS: _Shape = {"project": [str], "library": [str]}
+_LISTINGS: _Shape = [
+    {
+        "t": _NUMBER,
+        "bytes": int,
+        "rows": [(int, _TEXT_OR_NONE, int, int)],
+        "came": [(int, int, int)],
+    }
+]
 _FINDINGS: _Shape = [
     {
         "rule": str,
@@ -170,6 +178,7 @@ _OPTIONAL: dict[str, tuple[_Shape, Any]] = {
     "sources": (_SOURCES, []),
     "groups": (_GROUPS, {"holders": [], "retention": []}),
     "findings": (_FINDINGS, []),
+    "listings": (_LISTINGS, []),
     "roots": (_ROOTS, {"project": [], "library": []}),
 }
 """Fields that recordings of earlier releases lack, with the value that stands for their absence."""

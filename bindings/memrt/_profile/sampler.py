@@ -8,9 +8,11 @@ import signal
 from collections import defaultdict
 from collections.abc import Callable
 from time import perf_counter, thread_time
+from typing import Any
 
 from memrt import _memrt
 from memrt._profile.findings.contents import Content, sample_contents
+from memrt._profile.listings import Listings
 from memrt._profile.moment import Moment, content_rows, moment_of, scope_paths
 from memrt._profile.timeline import Sample, Scoped, Timeline, largest
 from memrt._stats.snapshot import Stats, stats
@@ -20,6 +22,7 @@ REST = 50  # minimum pause after a reading or save, as a multiple of its CPU tim
 MOMENTS_PART = 0.05  # fraction of the program's run time that moments may take
 MOMENTS_GRACE = 0.1  # seconds that moments may take in addition to MOMENTS_PART
 RISE = 1.02  # growth of live bytes since the last moment that triggers another moment
+LISTINGS_PART = 0.5  # fraction of the time for moments that listings without a rise may take
 REVIEW = 0.1  # seconds between moments while live bytes stay at the highest value
 MOST_CONTENTS = 64  # buffers whose contents are sampled at a moment: 1 MiB is read at most
 MOST_SCOPES = 3500  # scopes read at once; a read holds each scope, of at most 4096 scopes
@@ -44,6 +47,8 @@ class Sampler:
         self.timeline = Timeline()
         self.moment: Moment | None = None
         """The recorded moment with the most live bytes."""
+        self.listings = Listings()
+        """Moments over the whole time, in bounded number."""
         self.contents: list[Content] = []
         """Sampled contents of the largest buffers of `moment`."""
         self.moments = 0
@@ -55,6 +60,7 @@ class Sampler:
         self._begin, self._tracked, self._keep = begin, tracked, keep
         self._next_keeping = begin + FIRST_KEEPING
         self._highest = 0
+        self._listed = (-1, -1)  # blocks allocated and freed until the last moment
         self._next_review = 0.0
         self._spent = 0.0
         self._cost = 1e-6  # seconds per live block, measured at the last moment
@@ -85,6 +91,7 @@ class Sampler:
         self._running.release()
         self._spent = float("-inf")  # the program has ended: no time limit for moments
         self._keep = None  # the caller takes the complete recording now
+        self.listings.gap = 0.0  # ranges reach to the end
         self._read()
 
     def read_now(self) -> None:
@@ -140,8 +147,11 @@ class Sampler:
 
     def _take(self, t: float) -> None:
         now = stats()
-        if self._tracked and self._is_worth_a_moment(t, now.live):
-            self._look(t, now)
+        if self._tracked:
+            if self._is_worth_a_moment(t, now.live):
+                self._look(t, now)
+            elif self.listings.is_due(t) and self._listed != (now.alloc, now.free):
+                self._look_between(t, now)
         self.timeline.add(Sample(t, now.live, now.cached, resident(), _scoped()))
 
     def _is_worth_a_moment(self, t: float, live: int) -> bool:
@@ -152,20 +162,37 @@ class Sampler:
 
     def _look(self, t: float, now: Stats) -> None:
         """Take a moment, unless the time for moments is used up."""
-        blocks = max(now.alloc - now.free, 1)
-        if self._spent + self._cost * blocks > MOMENTS_PART * t + MOMENTS_GRACE:
+        if self._is_too_expensive(t, now, 1):
             self.missed += 1
             return
         self._next_review = t + REVIEW
         begin = thread_time()
-        rows = _memrt.live(lambda: scope_paths(_scopes()))
-        is_highest = self.consider(moment_of(t, rows))
-        self._highest = max(now.live, self._highest)
-        took = thread_time() - begin
-        self._cost = took / blocks
-        if is_highest:
+        rows = self._list(t, now)
+        if rows is not None:
             self.contents = sample_contents(content_rows(rows), MOST_CONTENTS)
+        self._highest = max(now.live, self._highest)
         self._spent += thread_time() - begin
+
+    def _look_between(self, t: float, now: Stats) -> None:
+        """Take a moment below the highest, which leaves time for higher moments."""
+        if not self._is_too_expensive(t, now, LISTINGS_PART):
+            begin = thread_time()
+            self._list(t, now)
+            self._spent += thread_time() - begin
+
+    def _is_too_expensive(self, t: float, now: Stats, part: float) -> bool:
+        cost = self._cost * max(now.alloc - now.free, 1)
+        return self._spent + cost > part * (MOMENTS_PART * t + MOMENTS_GRACE)
+
+    def _list(self, t: float, now: Stats) -> list[tuple[Any, ...]] | None:
+        """List live buffers. Returns the rows if the moment is kept as the highest."""
+        begin = thread_time()
+        rows = _memrt.live(lambda: scope_paths(_scopes()))
+        moment = moment_of(t, rows)
+        self.listings.add(t, moment.by_place, _memrt.site_allocations())
+        self._listed = (now.alloc, now.free)
+        self._cost = (thread_time() - begin) / max(now.alloc - now.free, 1)
+        return rows if self.consider(moment) else None
 
     def consider(self, moment: Moment) -> bool:
         """Count a moment, and keep the moment if it has the most live bytes so far, or almost.

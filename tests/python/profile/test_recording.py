@@ -11,7 +11,8 @@ import pytest
 from gil import needs_gil
 from hypothesis import given
 from hypothesis import strategies as st
-from memrt._profile import recorder
+from memrt._profile import listings, recorder
+from memrt._profile.listings import MOST_LISTINGS, MOST_ROWS, Listings
 from memrt._profile.moment import moment_of
 from memrt._profile.recording import RecordingError, dumps, loads
 from memrt._profile.timeline import MOST_SAMPLES, Sample, Timeline, largest
@@ -220,6 +221,74 @@ def test_timeline_is_bounded_and_keeps_its_maximum(lives, times):
     assert all(every[int(each.t)] == each.live for each in kept)
 
 
+@given(st.lists(st.tuples(st.integers(0, 99), st.integers(0, 3)), max_size=400), st.booleans())
+def test_listings_are_bounded_and_keep_maximum_and_allocations(steps, close):
+    kept, total = Listings(), []
+    for i, (live, site) in enumerate(steps):
+        total = [*total, *[(0, 0)] * (site + 1 - len(total))]
+        total[site] = (total[site][0] + 1, total[site][1] + 10)
+        if close and i == len(steps) - 1:
+            kept.gap = 0.0
+        kept.add(0.01 * i, {(1, None): (1, live)}, total)
+    assert len(kept.kept) <= MOST_LISTINGS
+    times = [each.t for each in kept.kept]
+    assert times == sorted(set(times))
+    lives = [live for live, _ in steps]
+    assert max((each.nbytes for each in kept.kept), default=0) == max(lives, default=0)
+    came = {}
+    for each in kept.kept:
+        came = listings.added(came, each.came)
+    if close and steps:
+        assert came == {site: row for site, row in enumerate(total, 1) if row[0]}
+        assert times[-1] == 0.01 * (len(steps) - 1)
+    assert all(came[site][1] <= total[site - 1][1] for site in came)
+
+
+def test_listing_sums_small_rows_under_site_0():
+    by_place = {(site, "s"): (1, site) for site in range(1, 1001)}
+    kept = Listings()
+    kept.add(0.0, by_place, [(2, 2 * site) for site in range(1, 1001)])
+    (document,) = kept.to_dict(lambda site: site)
+    assert (document["bytes"], len(document["rows"])) == (500_500, MOST_ROWS)
+    assert document["rows"][0] == [1000, "s", 1, 1000]
+    assert document["rows"][-1] == [0, None, 801, sum(range(802))]
+    assert document["came"][-1] == [0, 1602, 2 * sum(range(802))]
+    assert set(kept.sites()) == {0, *range(802, 1001)}
+
+
+def test_listings_show_what_was_live_and_what_came_between(recorded):
+    _, document = recorded(
+        "import numpy as np, time\n"
+        "kept = np.empty(100_000)\n"
+        "time.sleep(0.1)\n"
+        "for _ in range(50):\n"
+        "    np.empty(200_000, 'u1')\n"
+        "    time.sleep(0.002)\n"
+        "high = np.empty(300_000)\n"
+        "time.sleep(0.1)\n"
+        "del high\n"
+    )
+    path, found = document["program"][0], document["listings"]
+    highest = max(found, key=lambda each: each["bytes"])
+    assert highest["bytes"] >= 3_200_000
+    (last,) = found[-1]["rows"]
+    assert (place(document, last[0]), last[3]) == (f"<module> at {path}:2", 800_000)
+    came = {}
+    for each in found:
+        for site, count, size in each["came"]:
+            before = came.get(place(document, site), (0, 0))
+            came[place(document, site)] = (before[0] + count, before[1] + size)
+    assert came[f"<module> at {path}:5"] == (50, 10_000_000)
+    assert came[f"<module> at {path}:7"] == (1, 2_400_000)
+
+
+def test_recording_without_listings_is_read(recording):
+    (document,) = loads(recording)
+    assert document["listings"]
+    del document["listings"]
+    assert loads(dumps([document]).encode()) == [document]
+
+
 def test_moment_multiplies_samples_by_sampling_weight():
     row = [1, 100, 1, None, 0.1, 1, "p", "block", 0, "s", 7, 2.5, False]
     named = [2, 10, 1, "n", 0.1, 1, "p", "block", 0, None, 8, 0, False]
@@ -275,7 +344,7 @@ def test_recording_continues_in_the_parent_after_forks(recorded):
         "        kept = np.ones(1000)\n"
         "        raise SystemExit(5)\n"
         "    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 5\n"
-        "kept = np.ones(100_000)\n"
+        "kept = np.empty(100_000)\n"
         "time.sleep(0.05)\n",
         env={**os.environ, "PYTHONWARNINGS": "ignore"},
     )
