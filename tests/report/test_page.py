@@ -414,3 +414,129 @@ def test_page_compares_two_recordings(page, page_of, document):
 def test_page_of_a_single_process_has_no_process_choice(page):
     assert not page.locator("#together").is_visible()
     assert not page.locator("#process").is_visible()
+
+
+# --- Choose a moment. ---
+
+
+def listed(document):
+    """Return the document with three listings, at the start, in the middle and at the end."""
+    line = document["timeline"]["t"]
+    one, two = (site for site, _, _ in document["sites"][:2])
+    first = {"t": 0.0, "bytes": 0, "rows": [], "came": []}
+    middle = {
+        "t": line[-1] / 2,
+        "bytes": 3072,
+        "rows": [[one, "load", 2, 2048], [two, None, 1, 1024]],
+        "came": [[one, 2, 2048], [two, 11, 11_264]],
+    }
+    last = {
+        "t": line[-1],
+        "bytes": 4096,
+        "rows": [[one, "load", 4, 4096]],
+        "came": [[one, 2, 2048], [two, 4, 4096]],
+    }
+    return {**document, "listings": [first, middle, last]}
+
+
+def chosen_rows(page):
+    """Return bytes and buffers of the table of sites."""
+    heads = texts(page, "#highest-table th")
+    sizes, buffers = (
+        column(page, "highest-table", heads.index(name) + 1) for name in ("Bytes", "Buffers")
+    )
+    return list(zip(sizes, buffers, strict=True))
+
+
+def point_of(page, part):
+    """Return the point in the timeline after a part of the time from the first to last reading."""
+    return page.evaluate(
+        """part => {
+            const chart = document.getElementById("timeline-chart");
+            chart.scrollIntoView();
+            const { plot } = chart, { left, top } = plot.over.getBoundingClientRect();
+            const t = plot.data[0].at(-1) * part;
+            return [left + plot.valToPos(t, "x"), top + 100];
+        }""",
+        part,
+    )
+
+
+def title_of_flame(page):
+    return page.locator("#flame-graph button").first.get_attribute("title")
+
+
+def test_click_on_the_timeline_shows_what_was_live(page_of, document):
+    page = page_of(listed(document))
+    before = chosen_rows(page)
+    x, y = point_of(page, 0.55)
+    page.mouse.click(x, y)
+    assert chosen_rows(page) == [("2.0 KiB", "2"), ("1.0 KiB", "1")]
+    assert title_of_flame(page).endswith("3.0 KiB, 100.0 %")
+    half = document["timeline"]["t"][-1] / 2
+    said = page.locator("#highest-about").inner_text()
+    assert said.startswith(f"Live at {half:.3f} s, ")
+    assert " before the chosen time: 3.0 KiB in tracked buffers." in said
+    assert page.locator("#moment-about").inner_text() == said
+    assert page.locator("#moment-range").is_hidden()
+    page.get_by_role("button", name="Show the peak").click()
+    assert chosen_rows(page) == before
+    assert page.locator("#moment-controls").is_hidden()
+
+
+def test_drag_on_the_timeline_shows_what_came_and_went(page_of, document):
+    page = page_of(listed(document))
+    (x, y), (to, _) = point_of(page, 0.45), point_of(page, 0.97)
+    page.mouse.move(x, y)
+    page.mouse.down()
+    page.mouse.move(to, y, steps=5)
+    page.mouse.up()
+    assert chosen_rows(page) == [("4.0 KiB", "4"), ("2.0 KiB", "2")]
+    for mode, rows in {
+        "freed": [("5.0 KiB", "5"), ("0 B", "0")],
+        "temporary, at most": [("4.0 KiB", "4"), ("0 B", "0")],
+        "change of live buffers": [("2.0 KiB", "2"), ("-1.0 KiB", "-1")],
+    }.items():
+        page.get_by_label("In the range").select_option(mode)
+        assert [row for row in chosen_rows(page) if row != ("0 B", "0")] == [
+            row for row in rows if row != ("0 B", "0")
+        ]
+        assert mode in page.locator("#h-highest").inner_text()
+    assert title_of_flame(page).endswith("2.0 KiB, 100.0 %")
+    said = page.locator("#moment-about").inner_text()
+    assert "6.0 KiB allocated and 5.0 KiB freed, at most 4.0 KiB of both in the range." in said
+
+
+def test_moment_and_range_are_chosen_by_keys(page_of, document):
+    page = page_of(listed(document))
+    before = chosen_rows(page)
+    page.locator("#timeline-chart").focus()
+    page.keyboard.press("Enter")
+    assert chosen_rows(page) == before
+    page.keyboard.press("End")
+    page.keyboard.press("Enter")
+    assert chosen_rows(page) == [("4.0 KiB", "4")]
+    assert "at the chosen time" in page.locator("#moment-about").inner_text()
+    page.keyboard.press("Home")
+    page.keyboard.press("Shift+Enter")
+    assert chosen_rows(page) == [("15.0 KiB", "15"), ("4.0 KiB", "4")]
+    page.keyboard.press("Escape")
+    assert chosen_rows(page) == before
+    assert page.locator("#moment-about").inner_text() == ""
+
+
+def test_page_says_how_far_the_highest_moment_is_from_the_peak(page_of, document):
+    stats = [["peak", "bytes", 3 << 20], ["peak_error", "bytes", 1 << 20]]
+    highest = {**document["highest"], "bytes": 2 << 20}
+    page = page_of({**document, "stats": stats, "highest": highest})
+    said = page.locator("#highest-about").inner_text()
+    assert said.endswith("The peak is 3.0 MiB, within 2.0 MiB of this moment.")
+
+
+def test_recording_without_listings_shows_the_peak_only(page_of, document):
+    old = {name: value for name, value in document.items() if name != "listings"}
+    page = page_of(old)
+    before = chosen_rows(page)
+    page.mouse.click(*point_of(page, 0.5))
+    assert chosen_rows(page) == before
+    assert page.locator("#moment-controls").is_hidden()

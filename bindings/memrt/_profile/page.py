@@ -22,6 +22,7 @@ _SCRIPT_PARTS = (
     "table",
     "sites",
     "charts",
+    "moments",
     "overview",
     "timeline",
     "peak",

@@ -37,14 +37,18 @@ function axis(more) {
   return { stroke: color("--front"), font: FONT, labelFont: FONT, grid, ticks: grid, ...more };
 }
 
-/** Let the pointer and the arrow keys select a point, and write the point as text below the chart. */
-function selectable(place, plot, say) {
+/** Let the pointer and the arrow keys select a point, and write the point as text below the chart. `keys` handles other keys. */
+function selectable(place, plot, say, keys) {
   const reading = $(place.getAttribute("aria-describedby"));
   const x = plot.data[0];
   const write = () => { if (plot.cursor.idx !== null) reading.textContent = say(plot.cursor.idx); };
   plot.over.addEventListener("pointermove", write);
   reading.textContent = "";
   place.onkeydown = (event) => {
+    if (keys && keys(event, place.selected ?? null)) {
+      event.preventDefault();
+      return;
+    }
     const steps = { ArrowLeft: -1, ArrowRight: 1, PageUp: -50, PageDown: 50, Home: -x.length, End: x.length };
     if (!(event.key in steps) || !x.length) return;
     event.preventDefault();
@@ -56,7 +60,7 @@ function selectable(place, plot, say) {
 }
 
 /** Draw a chart in place of the old one. `rows`: {title, y, color, stacked, dash}, stacked rows first. */
-function draw(place, { x, rows, options, say }) {
+function draw(place, { x, rows, options, say, keys }) {
   if (place.plot) place.plot.destroy();
   place.selected = null;
   const stack = rows.filter((row) => row.stacked);
@@ -69,13 +73,17 @@ function draw(place, { x, rows, options, say }) {
     width: place.clientWidth, height: PLOT_HEIGHT, legend: { live: false },
     ...options, series: [{}, ...series.map((each, i) => ({ points: { show: isShort(columns[i]), size: 6 }, ...each }))],
   }, [x, ...columns], place);
-  selectable(place, place.plot, say);
+  selectable(place, place.plot, say, keys);
 }
 
-/** Draw bytes over seconds. */
-function timeChart(place, { x, rows, most, say }) {
+/** Remove the box of a drag; the marks of a chart show what was chosen. */
+const unselect = (plot) => plot.setSelect({ left: 0, top: 0, width: 0, height: 0 }, false);
+
+/** Draw bytes over seconds. A chart with `paint`, for marks on the canvas, does not zoom. */
+function timeChart(place, { x, rows, most, say, keys, paint }) {
   const top = Math.max(most * 1.05, 1);
-  draw(place, { x, rows, say, options: {
+  draw(place, { x, rows, say, keys, options: {
+    ...(paint && { hooks: { draw: [paint], setSelect: [unselect] }, cursor: { drag: { x: true, setScale: false } } }),
     scales: { x: { time: false }, y: { range: [0, top] } },
     axes: [axis({ label: "seconds" }),
       axis({ size: 76, splits: () => byteTicks(top), values: (_, ticks) => ticks.map(bytes) })],

@@ -33,7 +33,8 @@ function hue(name) {
 function flame(recorded, sites) {
   const weights = $("flame-of").value === "total"
     ? recorded.total.map(([site, , size]) => [site, size])
-    : recorded.highest.rows.map(([site, , , size]) => [site, size]);
+    : view(recorded).rows.filter((row) => row.size > 0).map(({ site, size }) => [site, size]);
+  $("flame-of").options[0].textContent = view(recorded).title;
   const root = grown(sites, weights);
   const graph = $("flame-graph");
   const buttons = new Map();

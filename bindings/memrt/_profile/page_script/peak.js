@@ -1,20 +1,18 @@
-/** Sections "Peak" and "Sizes": the buffers of the highest observed moment. */
+/** Sections "Peak" and "Sizes": the buffers of the highest observed moment; the first also of a chosen moment. */
 
 function highest(recorded, sites) {
-  const all = recorded.highest.bytes;
-  $("highest-about").textContent = recorded.highest.rows.length
-    ? `Highest observed moment, ${seconds(recorded.highest.t)} after the start: ` +
-      `${bytes(all)} in tracked buffers. The peak is ${bytes(stat(recorded, "peak"))}.`
-    : "No moment was observed.";
+  const { title, about, rows, all } = view(recorded);
+  $("h-highest").textContent = `${title}, by allocation site`;
+  $("highest-about").textContent = about;
   const sums = new Map();
-  for (const [site, scope, buffers, size] of recorded.highest.rows) {
+  for (const { site, scope, buffers, size } of rows) {
     const key = JSON.stringify([sites.place(site), scope]);
     const sum = sums.get(key) || { place: sites.place(site), scope, site, buffers: 0, size: 0 };
     sum.buffers += buffers;
     sum.size += size;
     sums.set(key, sum);
   }
-  const part = (size) => (all ? size / all : 0);
+  const part = (size) => (all ? Math.max(0, size) / all : 0);
   const bar = (size) => make("span", {}, percent(part(size)), make("span", { class: "bar" }, width(make("span"), part(size))));
   table($("highest-table"), [
     { title: "Allocation site", of: (row) => row.place, text: (_, row) => siteLink(sites, row.site), kind: "place" },

@@ -18,12 +18,12 @@ function charts() {
 }
 
 function show(index) {
+  if (current !== documents[index]) chosen = null;
   current = documents[index];
   const sites = new Sites(current, $("all-frames").checked);
   findings(current, sites);
   overview(current);
-  highest(current, sites);
-  flame(current, sites);
+  showChosen(current);
   live(current, sites);
   ends(current, sites);
   processMemory(current);
@@ -40,6 +40,8 @@ function drawFor(medium) {
 }
 
 $("all-frames").addEventListener("change", () => show(documents.indexOf(current)));
+$("moment-of").addEventListener("change", () => showChosen(current));
+$("moment-reset").addEventListener("click", () => choose(current, null));
 $("sizes-of").addEventListener("change", () => sizes(current));
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", charts);
 addEventListener("resize", () => fit());

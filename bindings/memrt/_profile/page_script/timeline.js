@@ -47,7 +47,9 @@ function timeline(recorded) {
   }
   const visible = [line.live, ...Object.keys(lines).filter((name) => shows[name]).map((name) => line[name])];
   timeChart($("timeline-chart"), { x: kept.map((i) => line.t[i]), rows, most: highestOf(visible.map(highestOf)),
-    say: (k) => readingText(line, kept[k]) });
+    say: (k) => readingText(line, kept[k]), paint: (plot) => paintMoments(recorded, plot),
+    keys: (event, k) => chooseByKey(recorded, event, k === null ? null : line.t[kept[k]]) });
+  chooseByPointer(recorded, $("timeline-chart").plot);
   controls(recorded);
   table($("timeline-table"), [
     { title: "Seconds", of: (i) => line.t[i], text: (t) => t.toFixed(3), right: true },
