@@ -43,6 +43,10 @@ class Family:
         add_site()
         Member(self._folder, self._options["settings"], self._options["tracked"]).follow_forks()
 
+    def save(self, document: Document) -> None:
+        """Store the recording of this process so far, in case the process is killed."""
+        write_document(self._own, document)
+
     def keep(self, document: Document) -> list[Document]:
         """Store the recording of this process for the program after ``os.exec*``.
 
@@ -50,7 +54,7 @@ class Family:
         """
         self._forget_own()  # os.execvp tries one folder after another
         others, _ = load_documents(Path(self._folder))
-        write_document(self._own, document)
+        self.save(document)
         return [document, *others]
 
     def _forget_own(self) -> None:
@@ -63,7 +67,7 @@ class Family:
         Children without allocations are left out. The note counts the children that recorded
         nothing. Removes the folder.
         """
-        self._forget_own()  # os.exec* failed
+        self._forget_own()  # the complete recording replaces the saved one
         return collect_folder(self._folder)
 
 
@@ -77,16 +81,19 @@ def folder_before_exec() -> str | None:
     return folder if options.get("main") == os.getpid() and os.path.isdir(folder) else None
 
 
-def collect_folder(folder: str) -> tuple[list[Document], str | None]:
-    """Return the recordings of a folder by start time, and an optional note. Remove the folder."""
+def collect_folder(folder: str, main: int = 0) -> tuple[list[Document], str | None]:
+    """Return the recordings of a folder by start time, and an optional note. Remove the folder.
+
+    The process with the id `main` is included without allocations, too.
+    """
     ended = remove_folder(folder)
-    documents, silent = load_documents(ended)
+    documents, silent = load_documents(ended, main)
     shutil.rmtree(ended, ignore_errors=True)
     note = f"{silent:,} of the child processes wrote no recording."
     return documents, note if silent else None
 
 
-def load_documents(folder: Path) -> tuple[list[Document], int]:
+def load_documents(folder: Path, main: int = 0) -> tuple[list[Document], int]:
     """Return the recordings with allocations by start time, and the number of processes without."""
     documents: list[Document] = []
     silent = 0
@@ -96,7 +103,7 @@ def load_documents(folder: Path) -> tuple[list[Document], int]:
                 documents += loads(path.read_bytes())
             except (OSError, RecordingError):
                 silent += 1
-    made = [each for each in documents if _allocations(each)]
+    made = [each for each in documents if _allocations(each) or each["pid"] == main]
     made.sort(key=lambda each: float(each["started"]))
     return made, silent
 

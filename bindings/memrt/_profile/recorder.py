@@ -53,6 +53,10 @@ class Recorder:
         self._memory: list[_MemoryRow] = []
         self._last = 0
 
+    def save_by(self, keep: Callable[[], None]) -> None:
+        """Call `keep` periodically, as for the constructor. Requires that start() follows."""
+        self._sampler.save_by(keep)
+
     def start(self) -> None:
         """Start recording."""
         self._sampler.start()

@@ -68,6 +68,10 @@ class Sampler:
         self._going = _thread.allocate_lock()  # held until the thread should end
         self._running = _thread.allocate_lock()  # held while the thread runs
 
+    def save_by(self, keep: Callable[[], None]) -> None:
+        """Call `keep` periodically, from start() on."""
+        self._keep = keep
+
     def start(self) -> None:
         """Start the sampler thread, and register the fork handlers."""
         self._going.acquire()
@@ -95,9 +99,10 @@ class Sampler:
         self._read()
 
     def read_now(self) -> None:
-        """Read once, with a moment of any duration."""
+        """Read once, with a moment of any duration, and no save for the next KEEPING seconds."""
         with self._reading:
             spent, self._spent = self._spent, float("-inf")
+            self._next_keeping = perf_counter() + KEEPING  # the caller saves now
             self._read()
             self._spent = spent
 

@@ -35,7 +35,7 @@ the report.
 
 With --html, --record or --plot, memrt reads statistics while the program runs, and writes the
 outputs at the end of the program. If the program calls os._exit or a signal kills the program,
-memrt writes no outputs. Unwritable files are refused before the program starts.
+memrt writes outputs only with --children. Unwritable files are refused before the program starts.
 
 exit status: the status of the program; 2 if the program could not start
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import memrt
 import pytest
 from memrt._profile.recording import loads
+from memrt.commands.programs.supervisor import write_outputs
 
 pytestmark = pytest.mark.slow
 
@@ -267,22 +268,77 @@ if "AGAIN" not in os.environ:
 def test_exec_of_another_program_keeps_the_recording(tmp_path):
     code = "import os, numpy as np; kept = np.ones(1000); os.execlp('true', 'true')"
     command = [sys.executable, "-m", "memrt", "run", "--quiet", "--children"]
-    for _ in range(2):  # the second run removes the folder of the first
-        subprocess.run(
-            [*command, "--record", "out", "--force", "-c", code], cwd=tmp_path, check=True,
-            env={**os.environ, "TMPDIR": str(tmp_path)}, timeout=120,
-        )  # fmt: skip
-        assert len(list(tmp_path.glob("memrt-*"))) == 1
-        (document,) = loads((tmp_path / "out").read_bytes())
-        assert document["ended"] == "replaced by os.exec*"
-        assert peak(document) >= 8000
-
-
-def test_folder_of_a_killed_program_is_removed_by_the_next(tmp_path, family):
-    code = "import os, signal; os.kill(os.getpid(), signal.SIGKILL)"
-    command = [sys.executable, "-m", "memrt", "run", "--children", "--record", "out", "-c", code]
     subprocess.run(
-        command, cwd=tmp_path, env={**os.environ, "TMPDIR": str(tmp_path)}, timeout=120, check=False
+        [*command, "--record", "out", "-c", code], cwd=tmp_path, check=True,
+        env={**os.environ, "TMPDIR": str(tmp_path)}, timeout=120, stderr=subprocess.PIPE,
+    )  # fmt: skip
+    assert list(tmp_path.glob("memrt-*")) == []
+    (document,) = loads((tmp_path / "out").read_bytes())
+    assert document["ended"] == "replaced by os.exec*"
+    assert peak(document) >= 8000
+
+
+KILLED = """\
+import multiprocessing, os, signal, sys, time, numpy as np
+def work(end):
+    kept = np.ones(200_000)
+    ready.set()
+    time.sleep(end)
+kept = np.ones(300_000)
+ready = multiprocessing.Event()
+workers = [multiprocessing.get_context("fork").Process(target=work, args=(end,)) for end in (0, 9)]
+for worker in workers:
+    ready.clear()
+    worker.start()
+    ready.wait()
+workers[0].join()
+time.sleep(0.5)
+os.kill(workers[1].pid, signal.SIGKILL)
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_killed_program_leaves_outputs_with_its_children(family, tmp_path):
+    page = tmp_path / "out.html"
+    result, documents = family(KILLED, "--html", page)
+    assert (result.returncode, result.stderr) == (-9, "")
+    assert [each["ended"] for each in documents] == [
+        "killed, or ended by os._exit",
+        "ended",
+        "killed, ended by os._exit, or outlived its parent",
+    ]
+    assert (peak(documents[0]), peak(documents[2]) // 100) == (2_400_000, 40_000)
+    assert b"killed, or ended by os._exit" in page.read_bytes()
+
+
+def test_program_that_leaves_at_once_names_its_outputs(tmp_path):
+    code = "import os; os._exit(3)"
+    command = [sys.executable, "-m", "memrt", "run", "--children", "--record", "out", "-c", code]
+    result = subprocess.run(
+        command, cwd=tmp_path, env={**os.environ, "TMPDIR": str(tmp_path)}, timeout=120,
+        check=False, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    assert (result.returncode, result.stderr.splitlines()) == (
+        3,
+        [
+            "memrt: the program was killed, or ended by os._exit",
+            f"memrt: recording in {tmp_path}/out",
+        ],
+    )
+
+
+def test_supervisor_reports_missing_recordings(tmp_path, capsys):
+    (tmp_path / "memrt-1").mkdir()
+    options = {"folder": str(tmp_path / "memrt-1"), "main": 1, "outputs": {}}
+    write_outputs(options, quiet=True)
+    assert "no report was written: the program was killed" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_folder_of_a_killed_supervisor_is_removed_by_the_next(tmp_path, family):
+    code = "import os; from memrt._support.process_folder import make_folder; make_folder()"
+    subprocess.run(
+        [sys.executable, "-c", code], env={**os.environ, "TMPDIR": str(tmp_path)}, check=True
     )
     assert len(list(tmp_path.glob("memrt-*"))) == 1
     family("pass")  # verifies that no folder is left

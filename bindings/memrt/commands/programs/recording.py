@@ -9,10 +9,12 @@ import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from memrt._profile.family import Family
+from memrt._profile.family import Family, folder_before_exec
+from memrt._profile.member import VARIABLE
 from memrt._profile.recorder import Recorder
 from memrt._profile.recording import Document
 from memrt._support.executing import before_exec
+from memrt.commands.programs.supervisor import supervise
 
 if TYPE_CHECKING:
     from memrt.commands.output.reports import Outputs  # pages and pictures need more memory
@@ -28,6 +30,8 @@ class Recording:
         self._outputs, self._quiet = outputs, quiet
         self._ended = "ended"
         self._begun = False
+        if family is not None:
+            recorder.save_by(self._keep)
         self._own: Document | None = None
         self._owner = os.getpid()
         atexit.register(self._finish)
@@ -40,7 +44,12 @@ class Recording:
         self._begun = True
         atexit.register(self._stop)
         if self._family is not None:
+            continues = folder_before_exec() is not None
             self._family.follow()
+            with contextlib.suppress(OSError):
+                self._keep()
+            if not continues:
+                supervise(os.environ[VARIABLE], self._quiet)
             before_exec(self._write_before_exec)
         self._recorder.start()
 
@@ -61,6 +70,11 @@ class Recording:
         if os.getpid() == self._owner:
             with contextlib.suppress(KeyboardInterrupt):
                 self._recorder.stop()
+
+    def _keep(self) -> None:
+        """Save the recording so far, for the supervising process."""
+        if self._family is not None:
+            self._family.save(self._recorder.so_far("killed, or ended by os._exit"))
 
     def _write_before_exec(self) -> None:
         """Write the outputs so far. A Python program after ``os.exec*`` adds its own recording."""
