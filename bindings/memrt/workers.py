@@ -14,27 +14,18 @@ Workers: share.
 
 from __future__ import annotations
 
-import contextlib
 import functools
-import json
-import multiprocessing.process
 import os
-import shutil
-from pathlib import Path
 from types import TracebackType
-from typing import Any
 
 from memrt._policy.limit import limit_option_text
 from memrt._policy.policy import Policy
-from memrt._support.child_site import add_site, remove_site
 from memrt._support.leaving import end_block
-from memrt._support.process_folder import make_folder, remove_folder
-from memrt._workers import member, setup
-from memrt._workers.results import WorkersStats, collect, load_record
+from memrt._workers.results import WorkersStats
+from memrt._workers.setup import capture
+from memrt._workers.sharing import Sharing
 
 __all__ = ["share"]
-
-_TICKET = "_memrt_workers"
 
 
 class share:  # noqa: N801 - a context manager that reads like a function
@@ -100,7 +91,7 @@ class share:  # noqa: N801 - a context manager that reads like a function
             raise TypeError(f"policy must be a memrt.Policy or None, got {type(policy).__name__}")
         self._policy = policy
         self._limit = None if limit is None else limit_option_text(limit)
-        self._folder: str | None = None
+        self._sharing: Sharing | None = None
         self._result = WorkersStats((), 0)
 
     def stats(self) -> WorkersStats:
@@ -117,31 +108,14 @@ class share:  # noqa: N801 - a context manager that reads like a function
         >>> memrt.workers.share().stats().total.live
         0
         """
-        if self._folder is None:
-            return self._result
-        return collect(self._records(Path(self._folder)).values())
+        return self._result if self._sharing is None else self._sharing.stats()
 
     def __enter__(self) -> share:
         if share._active is not None:
             raise RuntimeError("memrt.workers.share is already active: leave the other block first")
-        settings = setup.capture(self._policy, self._limit)
-        folder = make_folder()
-        self._outer = member.outer_folders()
-        settings["folders"] = [folder, *self._outer]
+        self._sharing = Sharing(capture(self._policy, self._limit))
         self._owner = os.getpid()
-        self._before = os.environ.get(member.VARIABLE)
-        self._ticket = _configuration().get(_TICKET)
-        self._added = False
-        self._settings = member.lead(settings)
-        try:
-            self._added = add_site()
-            text = os.environ[member.VARIABLE] = json.dumps(settings)
-            _configuration()[_TICKET] = member.Ticket(text)
-        except BaseException:
-            self._stop_sharing()
-            shutil.rmtree(folder, ignore_errors=True)
-            raise
-        self._folder, share._active = folder, self
+        share._active = self
         return self
 
     def __exit__(
@@ -150,71 +124,25 @@ class share:  # noqa: N801 - a context manager that reads like a function
         error: BaseException | None = None,
         traceback: TracebackType | None = None,
     ) -> None:
-        folder, self._folder = self._folder, None
-        if folder is not None and os.getpid() == self._owner:  # a forked child has left the block
+        sharing, self._sharing = self._sharing, None
+        if sharing is not None and os.getpid() == self._owner:  # a forked child has left the block
             share._active = None
-            self._stop_sharing()
-            end_block(kind, functools.partial(self._collect, folder))
+            sharing.stop()
+            end_block(kind, functools.partial(self._collect, sharing))
 
-    def _collect(self, folder: str) -> None:
-        ended = remove_folder(folder)
-        try:
-            records = self._records(ended)
-            self._result = collect(records.values())
-            self._pass_on(records)
-        finally:
-            shutil.rmtree(ended, ignore_errors=True)
-
-    def _stop_sharing(self) -> None:
-        """Restore the settings for children, the environment and multiprocessing."""
-        member.lead(self._settings)
-        if self._added:
-            remove_site()
-        if self._before is None:
-            os.environ.pop(member.VARIABLE, None)
-        else:
-            os.environ[member.VARIABLE] = self._before
-        if self._ticket is None:
-            _configuration().pop(_TICKET, None)
-        else:
-            _configuration()[_TICKET] = self._ticket
-
-    def _records(self, folder: Path) -> dict[str, dict[str, Any]]:
-        try:
-            names = [name for name in os.listdir(folder) if not name.startswith(".")]
-        except FileNotFoundError:
-            return {}
-        found = {name: load_record(folder / name) for name in names}
-        return {name: record for name, record in found.items() if record is not None}
-
-    def _pass_on(self, records: dict[str, dict[str, Any]]) -> None:
-        """Remove the pages of ended workers. Blocks around this worker get the killed workers."""
-        for name, record in records.items():
-            path = record.pop("page").path
-            if record["state"] == "running":
-                continue
-            if record["state"] == "killed":
-                for folder in self._outer:
-                    member.write_record(folder, name, record)
-            with contextlib.suppress(OSError):
-                path.unlink(missing_ok=True)
+    def _collect(self, sharing: Sharing) -> None:
+        self._result = sharing.collect()
 
     def __repr__(self) -> str:
-        state = "inactive" if self._folder is None else "active"
+        state = "inactive" if self._sharing is None else "active"
         return f"<memrt.workers.share, {state}: {len(self.stats().workers)} workers>"
-
-
-def _configuration() -> dict[str, Any]:
-    """Return the configuration that multiprocessing copies to its child processes."""
-    found: dict[str, Any] = multiprocessing.process.current_process()._config  # type: ignore[attr-defined]
-    return found
 
 
 def _leave_in_child() -> None:
     """Make the block of the parent inactive in a forked child, so that the child can enter one."""
     active, share._active = share._active, None
     if active is not None:
-        active._folder = None
+        active._sharing = None
 
 
 os.register_at_fork(after_in_child=_leave_in_child)

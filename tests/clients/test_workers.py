@@ -41,13 +41,30 @@ if __name__ == "__main__":
 """
 
 
+COMMAND = """\
+import json
+import numpy as np
+import memrt
+from joblib import Parallel, delayed
+from joblib.externals.loky import get_reusable_executor
+def work(size):
+    array = np.zeros(size)
+    return memrt.is_managed(array), memrt.current_scope().path, memrt.debug.limits()[0].limit
+memrt.limit("300 MB")
+with memrt.scope("fit"):
+    found = Parallel(n_jobs=2)(delayed(work)(100_000) for _ in range(4))
+get_reusable_executor().shutdown(wait=True)
+print(json.dumps(found))
+"""
+
+
 @pytest.fixture
 def program(tmp_path):
-    def run(code):
+    def run(code, *command):
         script = tmp_path / "program.py"
         script.write_text(code)
         output = subprocess.check_output(
-            [sys.executable, script], text=True, timeout=120,
+            [sys.executable, *command, script], text=True, timeout=120,
             env={**os.environ, "TMPDIR": str(tmp_path)},
         )  # fmt: skip
         assert list(tmp_path.glob("memrt-*")) == []
@@ -65,3 +82,10 @@ def test_joblib_workers_have_policy_and_scope(program):
 
 def test_scikit_learn_workers_allocate_in_the_scope(program):
     assert program(SKLEARN) == [5, True]
+
+
+def test_command_shares_limit_and_scope_with_joblib(program, tmp_path):
+    command = ("-m", "memrt", "run", "--workers", "--quiet", "--json", tmp_path / "out")
+    assert program(COMMAND, *command) == [[True, ["fit"], 300_000_000]] * 4
+    workers = json.loads((tmp_path / "out").read_text())["workers"]
+    assert workers["scopes"]["fit"]["total"] >= 4 * 800_000

@@ -22,7 +22,7 @@ from memrt._support.executing import before_exec
 from memrt._support.options import set_option
 from memrt._support.process_folder import start_time
 from memrt._telemetry.stats_json import stats_document
-from memrt._workers.setup import Setup, apply
+from memrt._workers.setup import Setup, apply, capture
 
 VARIABLE = "_MEMRT_WORKERS"
 """Environment variable with the settings for new interpreters, as JSON."""
@@ -41,7 +41,8 @@ class _Membership:
             "parent": os.getppid(),
             "started": started,
             "command": _command(),
-            "problems": apply(setup),
+            # After a fork, settings that follow the parent are in force already.
+            "problems": [] if forked and setup["follows"] else apply(setup),
             "base": _restart_peaks() if forked else None,
             "last": None,
         }
@@ -53,6 +54,12 @@ class _Membership:
 
     def is_of(self, folders: list[str]) -> bool:
         return self._pid == os.getpid() and self.setup["folders"] == folders
+
+    def update(self, setup: Setup) -> None:
+        """Put the settings of the parent in force, read at the start of the worker."""
+        self.setup = setup
+        self._record["problems"] += apply(setup)
+        self._write()
 
     def finish(self) -> None:
         if self._pid == os.getpid():
@@ -92,6 +99,7 @@ def _restart_peaks() -> dict[str, Any]:
 
 _membership: _Membership | None = None
 _for_children: Setup | None = None  # settings for children of this process
+_program_folders: list[str] = []  # of `run --workers`, in the process of the program
 _prepared = False
 
 
@@ -109,6 +117,9 @@ def join(setup: Setup, forked: bool = False) -> None:
     """
     global _membership
     if _membership is not None and _membership.is_of(setup["folders"]):
+        if setup["follows"]:
+            _membership.update(setup)
+            lead(setup)
         return
     if any(map(os.path.isdir, setup["folders"])):
         _prepare()
@@ -118,7 +129,15 @@ def join(setup: Setup, forked: bool = False) -> None:
 
 def outer_folders() -> list[str]:
     """Return the folders that this process reports to as a worker."""
-    return [] if _membership is None else list(_membership.setup["folders"])
+    if _membership is None:
+        return list(_program_folders)
+    return list(_membership.setup["folders"])
+
+
+def lead_program(folders: list[str]) -> None:
+    """Set the folders for the records of blocks in the process of the program."""
+    global _program_folders
+    _program_folders = folders
 
 
 def join_at_start() -> None:
@@ -176,7 +195,12 @@ class Ticket:
         self._text = text
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _take_ticket, (self._text,)
+        text = self._text
+        with contextlib.suppress(Exception):
+            settings = json.loads(text)
+            if settings["follows"]:
+                text = json.dumps({**settings, **capture(None, None, follows=True)})
+        return _take_ticket, (text,)
 
 
 def _take_ticket(text: str) -> Ticket:

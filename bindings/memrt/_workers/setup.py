@@ -22,8 +22,12 @@ Setup: TypeAlias = dict[str, Any]
 _kept: list[object] = []  # policies and scopes of this process, whose limits end with the objects
 
 
-def capture(policy: Policy | None, limit: str | None) -> Setup:
-    """Return the settings in force, without folders. None: the policy and limit in force."""
+def capture(policy: Policy | None, limit: str | None, follows: bool = False) -> Setup:
+    """Return the settings in force, without folders. None: the policy and limit in force.
+
+    With `follows`, a forked worker keeps the inherited settings. A worker of multiprocessing gets
+    the limits and the scope in force at the start of the worker.
+    """
     wanted = policy or enabled() or default_policy()
     values = {option.name: option.value for option in options()}
     return {
@@ -32,6 +36,7 @@ def capture(policy: Policy | None, limit: str | None) -> Setup:
         "limit": values["MEMRT_LIMIT"] if limit is None else limit,
         "soft": values["MEMRT_SOFT_LIMIT"] if limit is None else "none",
         "scope": _scope(current_scope()),
+        "follows": follows,
     }
 
 

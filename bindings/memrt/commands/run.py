@@ -19,6 +19,7 @@ from memrt.commands.programs.summary import Summary, summarise_at_exit
 
 if TYPE_CHECKING:
     from memrt.commands.output.reports import Outputs
+    from memrt.commands.programs.pools import Pools
     from memrt.commands.programs.recording import Recording
 
 HELP = "Run a Python program with all of NumPy's arrays on memrt, and print a summary to stderr."
@@ -29,9 +30,9 @@ after -m, code after -c, or - for source on standard input. All words after the 
 the program, including --. Arguments, standard input, __main__ module, call stack, tracebacks and
 exit status are the same as in plain Python. Only sys.orig_argv and sys.modules show memrt.
 
-Forked children stay on memrt. Other child processes do not use memrt, with two exceptions: --numba
-puts Numba on memrt in child processes, and --children puts Python child processes on memrt and in
-the report.
+Forked children stay on memrt. Other child processes do not use memrt, with three exceptions:
+--numba puts Numba on memrt in child processes. --children puts Python child processes on memrt and
+in the report, --workers puts these processes on memrt and in the summary.
 
 With --html, --record or --plot, memrt reads statistics while the program runs, and writes the
 outputs at the end of the program. If the program calls os._exit or a signal kills the program,
@@ -46,6 +47,7 @@ examples:
   python -m memrt run --alignment 4096 --track --json out.json script.py
   python -m memrt run --track --sample 512K script.py    track a sample, at low cost
   python -m memrt run --html report.html script.py       write a report about the memory use
+  python -m memrt run --workers --limit 2G script.py     limit each worker of pools, too
 """
 
 
@@ -78,6 +80,9 @@ def prepare_parser(parser: argparse.ArgumentParser) -> None:
     add_output_options(parser)
     parser.add_argument("--children", action="store_true",
                         help="also report child processes")  # fmt: skip
+    parser.add_argument("--workers", action="store_true",
+                        help="put worker processes on memrt, with limits and scope, and show "
+                             "their memory")  # fmt: skip
     parser.add_argument("--share", action="store_true",
                         help="let `python -m memrt top` read the statistics")  # fmt: skip
     parser.add_argument("--json", metavar="FILE", help="write statistics to FILE as JSON")
@@ -115,10 +120,13 @@ def execute(arguments: argparse.Namespace) -> None:
     recording = None
     if outputs is not None or (tracked and not arguments.quiet):
         recording = _recording(arguments, outputs, tracked)
-    _summarise(arguments, policy, json_file, recording)
+    pools = _pools() if arguments.workers else None
+    _summarise(arguments, policy, json_file, recording, pools)
     if arguments.numba:
         _put_numba_on_memrt()
     memrt.enable(policy)
+    if pools is not None:
+        pools.start()
     if recording is None:
         program.run()
         return
@@ -132,6 +140,7 @@ def _summarise(
     policy: memrt.Policy,
     json_file: Target | None,
     recording: Recording | None,
+    pools: Pools | None,
 ) -> None:
     """Register the summary. Without a report, the summary names the command that shows more."""
     has_report = arguments.html is not None or arguments.record is not None
@@ -143,8 +152,15 @@ def _summarise(
             findings=None if recording is None else recording.findings,
             program=[] if has_report else arguments.program,
             hints=arguments.hints,
+            pools=pools,
         )
     )
+
+
+def _pools() -> Pools:
+    from memrt.commands.programs.pools import Pools  # saves a plain run the memory
+
+    return Pools()
 
 
 def _set_limits(limit: str | None, soft: str | None) -> None:

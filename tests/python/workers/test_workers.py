@@ -11,7 +11,7 @@ import memrt
 import memrt.workers
 import pytest
 from memrt._support.process_folder import make_folder, start_time
-from memrt._workers import member
+from memrt._workers import member, sharing
 from memrt._workers.results import own_figures
 
 FIGURES = """\
@@ -216,9 +216,8 @@ print(json.dumps([figures(shared), "libmemrt" in maps]))
 def test_setting_that_fails_in_a_worker_is_a_problem(program):
     code = """\
 import json, os, time, memrt, memrt.workers
-from memrt._workers import setup
-capture = setup.capture
-setup.capture = lambda policy, limit: {**capture(policy, limit), "limit": "lots"}
+capture = memrt.workers.capture
+memrt.workers.capture = lambda policy, limit: {**capture(policy, limit), "limit": "lots"}
 with memrt.workers.share() as shared:
     if os.fork() == 0:
         os._exit(0)
@@ -261,7 +260,7 @@ def test_failed_entry_and_exit_restore_the_process(tmp_path, monkeypatch):
     monkeypatch.undo()
     assert (state(), list(tmp_path.iterdir())) == (before, [])
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    monkeypatch.setattr(memrt.workers, "collect", fail)
+    monkeypatch.setattr(sharing, "collect", fail)
     with pytest.raises(MemoryError), memrt.workers.share():
         pass
     with pytest.raises(KeyError), memrt.workers.share():  # the first exception stays
@@ -272,7 +271,7 @@ def test_failed_entry_and_exit_restore_the_process(tmp_path, monkeypatch):
 def test_damaged_records_are_left_out(tmp_path, monkeypatch):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     with memrt.workers.share() as shared:
-        folder = Path(shared._folder)
+        folder = Path(shared._sharing.folder)
         (folder / "1-1-a").write_text("{")
         (folder / "1-1-b").write_text(json.dumps({"pid": 1}))
         record = {"pid": 1, "parent": 0, "started": 1, "last": None, "base": None}
@@ -308,3 +307,56 @@ def test_folders_of_dead_processes_are_removed(tmp_path, monkeypatch):
     again = Path(make_folder())
     assert sorted(tmp_path.iterdir()) == sorted([mine, again, other, link, foreign])
     assert (mine.stat().st_mode & 0o777, start_time(0)) == (0o700, -1)
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+def test_command_shares_limits_and_scope_with_workers(tmp_path, method):
+    script = tmp_path / "program.py"
+    script.write_text("""\
+import json, multiprocessing, os, signal, sys, time
+import numpy as np, memrt, memrt.workers
+def work(results, die):
+    kept = np.zeros(500_000)
+    policy, scope = memrt.debug.enabled(), memrt.current_scope()
+    limits = [each.limit for each in memrt.debug.limits()]
+    results.put([memrt.is_managed(kept), policy.name, policy.alignment, scope.path, limits])
+    if die:
+        time.sleep(0.4)
+        os.kill(os.getpid(), signal.SIGKILL)
+if __name__ == "__main__":
+    context = multiprocessing.get_context(sys.argv[1])
+    results = context.SimpleQueue()
+    memrt.limit("300 MB")
+    with memrt.scope("fit", limit="100 MB"), memrt.workers.share() as inner:
+        workers = [context.Process(target=work, args=(results, die)) for die in (False, True)]
+        for worker in workers:
+            worker.start()
+        found = [results.get() for _ in workers]
+        for worker in workers:
+            worker.join()
+    with memrt.scope("later"):
+        worker = context.Process(target=work, args=(results, False))
+        worker.start()
+        found.append(results.get())
+        worker.join()
+    print(json.dumps([found, sorted(each.state for each in inner.stats().workers)]))
+""")
+    result = subprocess.run(
+        [sys.executable, "-m", "memrt", "run", "--workers", "--alignment", "128", "--json", "out",
+         script, method], cwd=tmp_path, capture_output=True, text=True, timeout=240, check=True,
+        env={**os.environ, "TMPDIR": str(tmp_path), "PYTHONWARNINGS": "ignore"},
+    )  # fmt: skip
+    assert list(tmp_path.glob("memrt-*")) == []
+    found, inner = json.loads(result.stdout)
+    limits = [300_000_000, 100_000_000]
+    assert found[:2] == [[True, "run", 128, ["fit"], limits]] * 2
+    assert found[2] == [True, "run", 128, ["later"], limits[:1]]
+    assert inner == ["ended", "killed"]
+    workers = json.loads((tmp_path / "out").read_text())["workers"]
+    assert sorted(each["state"] for each in workers["processes"]) == ["ended", "ended", "killed"]
+    assert {path: stats["total"] for path, stats in workers["scopes"].items()} == {
+        "fit": 8_000_000,
+        "later": 4_000_000,
+    }
+    assert workers["total"]["total"] == 12_000_000
+    assert "3 workers, 1 killed: sum of peaks 11.4 MiB" in result.stderr

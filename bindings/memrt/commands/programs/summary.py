@@ -24,6 +24,7 @@ from memrt.commands.programs.hints import more_line
 
 if TYPE_CHECKING:
     from memrt._tracking.live import LiveBuffer
+    from memrt.commands.programs.pools import Pools
 
 _LISTED = 3  # allocation sites in the printed summary, one fewer for each hint
 
@@ -43,6 +44,8 @@ class Summary:
     """Words of the program for the command that shows more; empty: no such line."""
     hints: list[str] = field(default_factory=list)
     """Lines at the end of the summary."""
+    pools: Pools | None = None
+    """Worker processes; None: without --workers."""
 
 
 def summarise_at_exit(wanted: Summary) -> None:
@@ -61,12 +64,19 @@ def summarise_at_exit(wanted: Summary) -> None:
             return
         live = memrt.debug.live() if _memrt.tracking_enabled() else None
         report = _report(wanted.policy, time.perf_counter() - begin, live)
+        workers = None if wanted.pools is None else wanted.pools.collect()
+        if workers is not None:
+            from memrt.commands.programs.pools import worker_lines, worker_rows
+
+            report["workers"] = worker_rows(workers)
         if json_file is not None:
             _write(json_file, {**report, "memory": _memory()})
         if not wanted.quiet:
             found = [] if wanted.findings is None else wanted.findings()
             more = [more_line(wanted.program, found)] if wanted.program else []
-            lines = _as_lines(report, live, found, _LISTED - len(wanted.hints))
+            listed = _LISTED - len(wanted.hints)
+            lines = _as_lines(report, live, found, listed - (workers is not None))
+            lines += [] if workers is None else worker_lines(workers, 0 if live else listed)
             _say("\n".join([*lines, *more, *wanted.hints]))
 
     atexit.register(finish)
