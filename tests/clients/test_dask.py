@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import pickle
 import subprocess
 import sys
 import threading
@@ -12,7 +13,7 @@ import memrt
 import memrt.dask
 import numpy as np
 import pytest
-from memrt._dask import tasks
+from memrt._dask import plugin, tasks
 from memrt._policy.policy import default_policy
 
 CLUSTER = """\
@@ -155,9 +156,15 @@ with LocalCluster(n_workers=0, dashboard_address=None) as cluster, Client(cluste
     assert output.splitlines()[-1] == "1"
 
 
+def test_worker_without_an_import_of_memrt_unpickles_the_plugin():
+    code = "import pickle; print(pickle.loads({!r}).limit)"
+    text = code.format(pickle.dumps(plugin.MemrtPlugin("1 GiB")))
+    output = subprocess.check_output([sys.executable, "-c", text], text=True, timeout=60)
+    assert output == "1 GiB\n"
+
+
 def test_unknown_version_of_distributed_is_refused(monkeypatch):
     import distributed.worker
-    from memrt._dask import plugin
 
     def other(function, key):
         """Have other parameters than the function of distributed."""

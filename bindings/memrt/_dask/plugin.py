@@ -13,6 +13,7 @@ import distributed.worker
 from dask.utils import key_split
 from distributed.diagnostics.plugin import WorkerPlugin
 
+import memrt.dask  # noqa: F401 - a worker may unpickle the plugin before any import of memrt.dask
 from memrt._dask.tasks import run_task, task_rows
 from memrt._policy.enabling import enable, enabled
 from memrt._policy.limit import limit as set_limit
