@@ -23,7 +23,12 @@ from memrt._pytest_plugin.marks import (
 from memrt._pytest_plugin.outcomes import fail_report
 from memrt._pytest_plugin.report import Report, append_step_summary
 from memrt._pytest_plugin.summary import figures_of, summary_lines
-from memrt._pytest_plugin.verdicts import judge, judge_peak
+from memrt._pytest_plugin.verdicts import (
+    judge,
+    judge_peak,
+    judge_process_peak,
+    start_process_peak,
+)
 from memrt._stats.snapshot import Stats
 from memrt._tracking.live import LiveBuffer
 from memrt._tracking.measure import Measure, Measures
@@ -185,12 +190,14 @@ class Measuring:
         if self._measure is None:
             return (yield)
         self._measure.restart_peak()
+        process = start_process_peak(item)
         try:
             yield
         finally:
             if self._all:
                 item.stash[_record_key].peak = self._measure.peak
         judge_peak(item, self._measure)
+        judge_process_peak(item, self._measure, process)
         return None
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)

@@ -24,10 +24,15 @@ MARKS = {
     " use at once, above the use at the start; limit: bytes, or a text like '20 MB'",
     "memrt_limit_growth": "memrt_limit_growth(limit): fail if the test leaves more memory of memrt"
     " in use; limit: bytes, or a text like '1 MB'",
+    "memrt_limit_process": "memrt_limit_process(limit): fail if the test body makes the whole"
+    " process larger in memory, with Python's objects and native memory; limit: bytes, or a text"
+    " like '50 MB'",
 }
 LIMITS = {
     "memrt_limit_peak": "limit of memory in use at once, for tests without the mark, like '20 MB'",
     "memrt_limit_growth": "limit of memory left in use, for tests without the mark, like '1 MB'",
+    "memrt_limit_process": "limit of the rise of the process's memory, for tests without the mark,"
+    " like '50 MB'",
 }
 NO_LEAKS = "memrt_no_leaks"
 NO_LEAKS_HELP = "fail each test that leaks a buffer, unless the test has the mark"

@@ -10,6 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 PAGE = os.sysconf("SC_PAGE_SIZE")
+CLEAR_REFS = "/proc/self/clear_refs"
+_RESTART_PEAK = b"5"  # command of CLEAR_REFS
 _KB = 1024  # bytes of a "kB" in /proc
 _HEX = b"0123456789abcdef"  # first characters of a line with addresses
 
@@ -75,6 +77,21 @@ def read_peak_resident() -> int:
             if line.startswith(b"VmHWM:"):
                 return int(line.split()[1]) * _KB
     return 0
+
+
+def restart_peak_resident() -> int:
+    """Restart the peak of resident bytes at the resident bytes of now, and return the latter.
+
+    The kernel keeps the peak of a process, so no sample can miss a short peak.
+
+    Raises
+    ------
+    OSError
+        The system cannot restart the peak, for example in a sandbox.
+    """
+    with open(CLEAR_REFS, "wb", buffering=0) as file:
+        file.write(_RESTART_PEAK)
+    return read_peak_resident()
 
 
 class Memory:

@@ -21,7 +21,7 @@ Ignore = str | Sequence[str] | Callable[[LiveBuffer], bool]
 
 
 def _bytes_argument(limit: int | str) -> int:
-    """Return the argument of memrt_limit_peak or memrt_limit_growth in bytes."""
+    """Return the argument of a limit in bytes."""
     if isinstance(limit, bool) or not isinstance(limit, (int, str)):
         raise TypeError(f"limit must be a number of bytes or a text like '20 MB', got {limit!r}")
     count = parse_bytes(limit)
@@ -56,12 +56,14 @@ _CONVERTERS: dict[str, Callable[..., Any]] = {
     "memrt_no_leaks": _ignore_argument,
     "memrt_limit_peak": _bytes_argument,
     "memrt_limit_growth": _bytes_argument,
+    "memrt_limit_process": _bytes_argument,
 }
 
 _FORMS = {  # for messages
     "memrt_no_leaks": "memrt_no_leaks(ignore=...)",
     "memrt_limit_peak": "memrt_limit_peak(limit)",
     "memrt_limit_growth": "memrt_limit_growth(limit)",
+    "memrt_limit_process": "memrt_limit_process(limit)",
 }
 
 _LATE = ("memrt_no_leaks", "memrt_limit_growth")  # judged after the teardown of a test
@@ -136,7 +138,7 @@ def _check_mark(mark: pytest.Mark) -> None:
     Raises
     ------
     TypeError, ValueError
-        The arguments are invalid.
+        The arguments are invalid, or the system lacks the figure that the mark needs.
     """
     converter = _CONVERTERS[mark.name]
     try:
@@ -145,6 +147,10 @@ def _check_mark(mark: pytest.Mark) -> None:
         text = f"the mark must have the form {_FORMS[mark.name]}, got {_mark_text(mark)}"
         raise TypeError(text) from None
     converter(*mark.args, **mark.kwargs)
+    if mark.name == "memrt_limit_process":
+        from memrt._pytest_plugin.process_peak import require_process_peak
+
+        require_process_peak()
 
 
 @public("memrt.pytest_plugin")

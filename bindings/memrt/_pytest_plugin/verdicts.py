@@ -2,13 +2,33 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 
 from memrt._pytest_plugin.marks import argument_of, is_judged_late, marks_of
 from memrt._support.units import human_bytes
 from memrt._tracking.measure import Measure
 
+if TYPE_CHECKING:
+    from memrt._pytest_plugin.process_peak import ProcessPeak
+
 _WORTH_COLLECTING = 64 * 1024  # least bytes left for a collection that only serves the summary
+
+
+def start_process_peak(item: pytest.Item) -> ProcessPeak | None:
+    """Restart the peak of the process for a test with memrt_limit_process."""
+    if "memrt_limit_process" not in marks_of(item):
+        return None
+    from memrt._pytest_plugin.process_peak import ProcessPeak
+
+    return ProcessPeak()
+
+
+def judge_process_peak(item: pytest.Item, measure: Measure, peak: ProcessPeak | None) -> None:
+    """Fail a test with a peak of the process above the limit of memrt_limit_process."""
+    if peak is not None:
+        peak.judge(argument_of(marks_of(item)["memrt_limit_process"]), measure)
 
 
 def judge_peak(item: pytest.Item, measure: Measure) -> None:

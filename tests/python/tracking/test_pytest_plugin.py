@@ -12,6 +12,7 @@ import memrt
 import pytest
 from gil import needs_gil
 from memrt import _memrt
+from memrt._process import smaps
 from memrt._profile.recording import loads
 
 pytestmark = pytest.mark.slow
@@ -458,6 +459,7 @@ class TestCase(unittest.TestCase):
         ),
         ("memrt_limit_peak(-1)", "limit must be 0 or more bytes, got -1"),
         ("memrt_limit_peak", "must have the form memrt_limit_peak(limit), got memrt_limit_peak()"),
+        ("memrt_limit_process([])", "a text like '20 MB', got []"),
         ("memrt_limit_growth(1.5)", "a text like '20 MB', got 1.5"),
         ("memrt_limit_growth(True)", "a text like '20 MB', got True"),
         ("memrt_limit_growth(1, 2)", "(limit), got memrt_limit_growth(1, 2)"),
@@ -668,7 +670,7 @@ def many():
 def test_pytest_markers_lists_the_memrt_marks():
     command = [sys.executable, "-m", "pytest", "--markers", *OPTIONS]
     shown = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    for mark in ("memrt_no_leaks(ignore=())", "memrt_limit_peak(limit)", "memrt_limit_growth(limi"):
+    for mark in ("memrt_no_leaks(ignore=())", "memrt_limit_peak(limit)", "memrt_limit_growth(limi", "memrt_limit_process(limit)"):
         assert f"@pytest.mark.{mark}" in shown
 
 
@@ -986,10 +988,82 @@ def test_configured_leaks_and_growth_apply_to_all_tests(apart, options):
     result.stdout.fnmatch_lines(["memrt: *390.6 KiB*", "FAILED *::test_leak - *"])
 
 
+NATIVE = """
+@pytest.fixture
+def large():
+    return b"x" * 40_000_000
+
+def test_python_objects(large):
+    b"y" * 40_000_000
+
+def test_arrays():
+    np.ones(5_000_000)
+
+def test_large_arguments(large):
+    np.ones(100_000)
+
+@pytest.mark.memrt_limit_process("100 MB")
+def test_of_its_own_limit():
+    bytearray(40_000_000)
+"""
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("--memrt-limit-process", "20 MB"),
+        ("--memrt-limit-process", "20 MB", "-n", "2"),
+        ("-o", "memrt_limit_process=20 MB"),
+    ],
+    ids=" ".join,
+)
+def test_process_above_the_limit_fails_with_its_largest_parts(run, apart, options):
+    result = (apart if "-n" in options else run)(NATIVE, *options)
+    result.assert_outcomes(passed=2, failed=2)
+    head = "memrt: the process had ??.? MiB more in memory at once, more than memrt_limit_process"
+    parts = "  the process after the test body: * MiB, most in * MiB, * MiB, * MiB"
+    for name, peak in (("python_objects", "0 B"), ("arrays", "38.1 MiB")):
+        arrays = f"  peak of memrt's arrays of the test: {peak}"
+        lines = [f"*_ test_{name} _*", f"{head} allows: 19.1 MiB", arrays, parts]
+        result.stdout.fnmatch_lines(lines)
+
+
+def test_free_memory_of_the_process_does_not_hide_a_rise(run):
+    result = run(
+        """
+@pytest.fixture
+def free():
+    parts = [bytearray(100_000) for _ in range(400)]  # of malloc, below its size for mappings
+    table = np.ones(5_000_000)
+
+pytestmark = pytest.mark.memrt_limit_process("20 MB")
+
+def test_arrays(free):
+    np.ones(5_000_000)
+
+def test_malloc(free):
+    [bytearray(100_000) for _ in range(400)]
+"""
+    )
+    result.assert_outcomes(failed=2)
+
+
+@pytest.mark.parametrize("file", ["/no/such/file", "/dev/null"])
+def test_process_limit_needs_a_system_that_restarts_peaks(run, monkeypatch, file):
+    monkeypatch.setattr(smaps, "CLEAR_REFS", file)
+    if file == "/dev/null":
+        monkeypatch.setattr(smaps, "read_peak_resident", lambda: 0)
+    result = run(NATIVE)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    said = f"mark memrt_limit_process: {file} must restart the peak of the process, got *"
+    result.stderr.fnmatch_lines(f"*::test_of_its_own_limit: {said}")
+
+
 @pytest.mark.parametrize(
     ("options", "says"),
     [
         (["--memrt-limit-peak", "much"], "memrt_limit_peak: size must be a number of bytes *"),
+        (["--memrt-limit-process", "-1 MB"], "memrt_limit_process: size must be a number of *"),
         (["-o", "memrt_limit_growth=-1"], "memrt_limit_growth: size must be a number of bytes *"),
         (
             ["--memrt-report", "/dev/null/d"],
