@@ -1,6 +1,7 @@
 """Tests with libraries that share memory, switch greenlets, start workers: `./dev suites clients`.
 
     ./dev suites clients [ARGUMENT ...]    the tests in tests/clients, with any arguments of pytest
+    ./dev suites clients --record          only the table of memrt, memray and tracemalloc
 
 The tests run in the environment build/clients-venv with the libraries of requirements.txt.
 """
@@ -29,7 +30,10 @@ def main() -> int:
         description=__doc__,
         formatter_class=argparse.RawTextHelpFormatter,
     )
-    _, arguments = parser.parse_known_args()
+    parser.add_argument(
+        "--record", action="store_true", help="record what profilers say about planted problems"
+    )
+    options, arguments = parser.parse_known_args()
     try:
         python = environment.ensure(
             ROOT / "build" / "clients-venv",
@@ -40,6 +44,9 @@ def main() -> int:
     except environment.StepError as error:
         print(f"clients: {error}", file=sys.stderr)
         return 1
+    if options.record:
+        table = [python, "tests/clients/verdicts/profilers.py"]
+        return subprocess.run(table, cwd=ROOT, check=False).returncode
     command = [python, "-m", "pytest", "-q", "tests/clients", *EXAMPLES, *arguments]
     return subprocess.run(command, cwd=ROOT, check=False).returncode
 

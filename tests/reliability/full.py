@@ -52,6 +52,7 @@ CHORES = (
     Chore("verify conformance", 2),
     Chore("verify checking", 3),
     Chore("verify refprune", 2),
+    Chore("suites clients --record", 3),
     Chore("guest --all", 5),
     Chore("verify fuzz 5", 6),
     Chore("stress soak 5", 6),

@@ -62,6 +62,7 @@ SUMMARY = {
     "checking": ("overrun, planted and found",),
     "conformance": ("subjects", "clauses tried"),
     "findings": ("found and fixed",),
+    "profilers": ("memrt, of 10", "memray, of 10", "tracemalloc, of 10"),
 }
 
 # Names of the sections, in the order of the page.
@@ -82,6 +83,7 @@ SECTIONS = (
     "checking",
     "conformance",
     "findings",
+    "profilers",
 )
 
 
