@@ -204,6 +204,26 @@ def test_exception_and_threads_end_the_account():
     assert "5 tasks" in repr(memrt.dask.TaskStats(**row))
 
 
+def test_failed_task_frees_its_variables():
+    def fail():
+        kept = memrt.zeros(1 << 20, "u1")
+        try:
+            raise MemoryError(len(kept))
+        except MemoryError as error:
+            raise MemoryError from error
+
+    def run():
+        try:
+            fail()
+        except MemoryError as error:
+            return {"op": "task-erred", "actual_exception": error}
+
+    message = tasks.run_task("freed-task", default_policy(), run)
+    (row,) = [row for row in tasks.task_rows() if row["prefix"] == "freed-task"]
+    assert (row["errors"], row["live"], row["peak"]) == (1, 0, 1 << 20)
+    assert isinstance(message["actual_exception"], MemoryError)
+
+
 def test_missing_dask_is_named(tmp_path):
     code = """
 import sys

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+import traceback
 from collections.abc import Callable
 from contextvars import copy_context
 from dataclasses import dataclass
@@ -146,6 +147,7 @@ def run_task(prefix: str, policy: Policy, task: Callable[[], Any]) -> Any:
     try:
         # Scope and policy end with the copy of the context.
         message = copy_context().run(_call, slot, policy, task)
+        _free_frames(message)
         return message
     finally:
         _count(entry, slot, before, message)
@@ -155,6 +157,17 @@ def _call(slot: Scope, policy: Policy, task: Callable[[], Any]) -> Any:
     enter_scope(slot, slot)
     policy.__enter__()
     return task()
+
+
+def _free_frames(message: dict[str, Any]) -> None:
+    """Free the variables of a task that failed for lack of memory. The message has texts of them.
+
+    The frames of the task are in reference cycles, which last until a collection of garbage.
+    """
+    error = message.get("actual_exception")
+    while isinstance(error, MemoryError):
+        traceback.clear_frames(error.__traceback__)
+        error = error.__context__
 
 
 def _find(prefix: str) -> _Prefix:
