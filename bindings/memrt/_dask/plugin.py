@@ -15,16 +15,12 @@ from distributed.diagnostics.plugin import WorkerPlugin
 
 import memrt.dask  # noqa: F401 - a worker may unpickle the plugin before any import of memrt.dask
 from memrt._dask.tasks import run_task, task_rows
+from memrt._dask.worker_memory import WorkerMemory
 from memrt._policy.enabling import enable, enabled
-from memrt._policy.limit import limit as set_limit
 from memrt._policy.policy import Policy, default_policy
-from memrt._profile.sampler import resident
-from memrt._stats.snapshot import stats
 
 NAME = "memrt"
 """Name of the plugin in distributed."""
-PART = 0.9
-"""Part of the memory limit of a worker that "auto" uses."""
 _HOOK = "_run_task"
 
 
@@ -39,21 +35,15 @@ class MemrtPlugin(WorkerPlugin):  # type: ignore[misc]
         _put_hook(worker)
         if enabled() is None:
             enable()
-        if self.limit is not None:
-            set_limit(_amount(self.limit, worker))
+        _memories[id(worker)] = WorkerMemory(worker, self.limit)
+        _memories[id(worker)].start()
 
     def teardown(self, worker: Any) -> None:
         """Leave further tasks to NumPy's own allocator. Memory stays valid."""
         _remove_hook(worker)
-
-
-def _amount(limit: int | str, worker: Any) -> int | str:
-    """Return the limit of live bytes. "auto" is a part of the worker's memory limit."""
-    most = getattr(getattr(worker, "memory_manager", None), "memory_limit", None)
-    if limit != "auto" or not most:
-        return limit
-    others = max(resident() - stats().reserved, 0)
-    return max(int(PART * most) - others, int(most) // 10)
+        memory = _memories.pop(id(worker), None)
+        if memory is not None:
+            memory.stop()
 
 
 # --- The hook: distributed runs each task in a copied context, which no setting of a thread
@@ -61,6 +51,7 @@ def _amount(limit: int | str, worker: Any) -> int | str:
 
 _lock = threading.Lock()
 _workers: set[int] = set()
+_memories: dict[int, WorkerMemory] = {}
 _original: Callable[..., Any] | None = None
 
 
