@@ -11,20 +11,22 @@ Needs dask and distributed, ``pip install 'memrt[dask]'``::
 Workers on the command line: ``dask worker --preload memrt.dask``.
 
 Workers: install, dask_setup.
-Statistics: stats, TaskStats.
+Statistics: report, stats, TaskStats.
 """
 
 from __future__ import annotations
 
+import importlib
+import os
 import sys
 from typing import Any
 
 from memrt._dask.tasks import TaskStats
 
-__all__ = ["TaskStats", "dask_setup", "install", "stats"]
+__all__ = ["TaskStats", "dask_setup", "install", "report", "stats"]
 
 
-def install(client: Any, limit: int | str | None = "auto") -> None:
+def install(client: Any, limit: int | str | None = "auto", *, record: bool = False) -> Any:
     """Run the tasks of all workers on memrt: present ones, restarted ones, and ones that join.
 
     A second call replaces the settings of the first call.
@@ -37,13 +39,22 @@ def install(client: Any, limit: int | str | None = "auto") -> None:
         Maximum of live bytes in each worker process, as for :func:`memrt.limit`. "auto": 90 % of
         the memory limit of the worker, less resident memory that is not memrt's; without a memory
         limit as for ``memrt.limit("auto")``. None: no new limit.
+    record : bool, default False
+        Whether workers record their memory for :func:`report`: a timeline, and the allocation sites
+        of about one allocation per 512 KiB.
+
+    Returns
+    -------
+    None or Future
+        Nothing; a future to await for a client with ``asynchronous=True``.
 
     Raises
     ------
     ImportError
         dask or distributed is missing.
     RuntimeError
-        A worker has a version of distributed that memrt does not know.
+        A worker has no memrt or another version of memrt, or a version of distributed that memrt
+        does not know.
 
     Notes
     -----
@@ -57,11 +68,10 @@ def install(client: Any, limit: int | str | None = "auto") -> None:
     >>> from distributed import Client  # doctest: +SKIP
     >>> memrt.dask.install(Client(), limit="auto")  # doctest: +SKIP
     """
-    plugin = _plugin()
-    client.register_plugin(plugin.MemrtPlugin(limit), name=plugin.NAME)
+    return client.sync(_private("cluster").install, client, limit, record)
 
 
-def stats(client: Any) -> dict[str, TaskStats]:
+def stats(client: Any) -> Any:
     """Return the memory of all tasks so far, by prefix, highest peak first.
 
     Parameters
@@ -72,12 +82,15 @@ def stats(client: Any) -> dict[str, TaskStats]:
     Returns
     -------
     dict of str to TaskStats
-        Figures by prefix, summed over the workers. Workers that ended are missing.
+        Figures by prefix, summed over the workers. Workers that ended are missing. A future of the
+        dict for a client with ``asynchronous=True``.
 
     Raises
     ------
     ImportError
         dask or distributed is missing.
+    RuntimeError
+        A worker has no memrt, or another version of memrt.
 
     Examples
     --------
@@ -85,12 +98,52 @@ def stats(client: Any) -> dict[str, TaskStats]:
     >>> memrt.dask.stats(client)["rechunk-merge"].ratio  # doctest: +SKIP
     2.3
     """
-    by_process = dict(client.run(_plugin().read_tasks).values())
-    found: dict[str, TaskStats] = {}
-    for rows in by_process.values():
-        for row in rows:
-            found.setdefault(row["prefix"], TaskStats(row["prefix"])).add(TaskStats(**row))
-    return dict(sorted(found.items(), key=lambda item: -item[1].peak))
+    return client.sync(_private("cluster").read_stats, client)
+
+
+def report(client: Any, path: str | os.PathLike[str], *, force: bool = False) -> Any:
+    """Write an HTML page on the memory of all workers, after or during a computation.
+
+    Parameters
+    ----------
+    client : distributed.Client
+        Client of a cluster with memrt installed. With ``install(client, record=True)`` the page has
+        the timeline since then and allocation sites; otherwise the state now.
+    path : str or os.PathLike
+        File to write.
+    force : bool, default False
+        Whether an existing file is replaced.
+
+    Returns
+    -------
+    None or Future
+        Nothing; a future to await for a client with ``asynchronous=True``.
+
+    Raises
+    ------
+    ImportError
+        dask, distributed, or a package for pages is missing.
+    FileExistsError
+        The file exists, and `force` is False.
+    OSError
+        The file cannot be written.
+    RuntimeError
+        A worker has no memrt or another version of memrt, or the cluster has no workers.
+
+    Notes
+    -----
+    Each worker searches the holders of its largest buffers for up to two seconds, beside its tasks.
+    Workers that ended are missing.
+
+    Examples
+    --------
+    >>> import memrt.dask
+    >>> from distributed import Client  # doctest: +SKIP
+    >>> client = Client()  # doctest: +SKIP
+    >>> memrt.dask.install(client, record=True)  # doctest: +SKIP
+    >>> memrt.dask.report(client, "page.html")  # doctest: +SKIP
+    """
+    return client.sync(_private("cluster").write_report, client, path, force)
 
 
 async def dask_setup(worker: Any) -> None:
@@ -110,14 +163,14 @@ async def dask_setup(worker: Any) -> None:
     'dask_setup'
     """
     if hasattr(worker, "plugin_add"):
-        plugin = _plugin()
+        plugin = _private("plugin")
         await worker.plugin_add(plugin=plugin.MemrtPlugin("auto"), name=plugin.NAME)
 
 
-def _plugin() -> Any:
-    """Return the module of the plugin, which imports distributed."""
+def _private(name: str) -> Any:
+    """Return a module that imports distributed."""
     try:
-        from memrt._dask import plugin
+        return importlib.import_module(f"memrt._dask.{name}")
     except ModuleNotFoundError as error:
         missing = (error.name or "").partition(".")[0]
         if missing == "memrt" or sys.modules.get(missing) is not None:
@@ -126,4 +179,3 @@ def _plugin() -> Any:
             f"memrt.dask needs the missing package {missing}: pip install 'memrt[dask]'",
             name=missing,
         ) from None
-    return plugin

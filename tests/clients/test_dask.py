@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import pickle
@@ -17,10 +18,10 @@ from memrt._dask import plugin, tasks
 from memrt._policy.policy import default_policy
 
 CLUSTER = """\
-import json, logging, sys, time
+import asyncio, json, logging, sys, time
 import memrt.dask
 import numpy as np
-from distributed import Client, LocalCluster, wait
+from distributed import Client, LocalCluster, WorkerPlugin, wait
 def load(size):
     return np.zeros(size)
 def double(array):
@@ -78,6 +79,72 @@ REMOVED = """
         client.unregister_worker_plugin("memrt")
         print(json.dumps([on, client.submit(managed, 11).result()]))
 """
+REPORT = """
+        memrt.dask.install(client, record=True)
+        tables = client.map(load, [500_000 + i for i in range(4)])
+        wait(tables)
+        memrt.dask.report(client, "page.html")
+        try:
+            memrt.dask.report(client, "page.html")
+        except FileExistsError as error:
+            refused = str(error)
+        memrt.dask.install(client)
+        memrt.dask.report(client, "page.html", force=True)
+        async def call():
+            address = cluster.scheduler_address
+            async with Client(address, asynchronous=True) as other:
+                await memrt.dask.install(other, limit=None)
+                await memrt.dask.report(other, "now.html")
+                return await memrt.dask.stats(other)
+        print(json.dumps([refused, list(asyncio.run(call()))]))
+"""
+UNUSUAL = """
+        class Other(WorkerPlugin):
+            def setup(self, worker):
+                import memrt
+                memrt._memrt.set_handler(memrt.Policy(name="other").handler)
+        class Table:
+            def fill(self, size):
+                self.array = np.zeros(size)
+                return self.array.size
+        def threads(size):
+            import memrt, threading
+            found = []
+            def run():
+                found.append(memrt.is_managed(np.zeros(size)))
+            each = threading.Thread(target=run)
+            each.start()
+            each.join()
+            return found
+        def processes(size):
+            import memrt, os, subprocess
+            child = os.fork()
+            if child == 0:
+                os._exit(int(not memrt.is_managed(np.ones(size))))
+            script = f"import numpy; print(numpy.zeros({size}).nbytes)"
+            output = subprocess.check_output([sys.executable, "-c", script], text=True)
+            return os.waitpid(child, 0)[1], int(output)
+        def slow(size):
+            array = np.zeros(size)
+            time.sleep(1)
+            return array
+        def name():
+            import memrt
+            return memrt.handler_name()
+        client.register_plugin(Other(), name="other")
+        memrt.dask.install(client)
+        cancelled = client.map(slow, [1000, 1001, 1002, 1003, 1004, 1005, 1006, 1007])
+        time.sleep(0.5)
+        client.cancel(cancelled)
+        actor = client.submit(Table, actor=True).result()
+        filled = actor.fill(1000).result()
+        found = [client.submit(threads, 1000).result(), client.submit(processes, 1000).result()]
+        handler = client.submit(name).result()
+        del cancelled
+        while "slow" not in memrt.dask.stats(client) or memrt.dask.stats(client)["slow"].live:
+            time.sleep(0.01)
+        print(json.dumps([filled, found, handler, memrt.dask.stats(client)["threads"].live]))
+"""
 
 
 @pytest.fixture
@@ -129,6 +196,85 @@ def test_restarted_and_new_workers_are_reached(cluster):
 def test_removed_plugin_leaves_further_tasks_alone(cluster):
     on, off = cluster(REMOVED)
     assert (on, off[1]) == ([True, True], False)
+
+
+def test_report_shows_all_workers(cluster, tmp_path):
+    refused, prefixes = cluster(REPORT)
+    assert refused == "path must be a new file, got 'page.html': use force=True"
+    assert prefixes == ["load"]
+    for name in ("page.html", "now.html"):
+        page = (tmp_path / name).read_text()
+        assert page.count('"program":["dask worker","tcp://') == 2
+        assert '"load/slot 1"' in page
+
+
+def test_unusual_tasks_run(cluster):
+    filled, (threads, processes), handler, live = cluster(UNUSUAL)
+    assert filled == 1000
+    assert threads == [True]
+    assert processes == [0, 8000]
+    assert handler == "memrt"
+    assert live == 0
+
+
+class Client:
+    """Client of a cluster whose workers return given results."""
+
+    def __init__(self, **results):
+        self.results = results
+
+    def sync(self, function, *arguments):
+        """Run a coroutine function."""
+        return asyncio.run(function(*arguments))
+
+    async def run(self, function, *arguments, on_error):
+        """Return the results by address."""
+        assert on_error == "return"
+        return {f"tcp://{name}": each for name, each in self.results[function.__name__].items()}
+
+
+@pytest.mark.parametrize("version", ["0.0.1", ModuleNotFoundError("memrt")])
+def test_workers_with_another_memrt_are_refused(version, tmp_path):
+    client = Client(
+        version={"a:1": memrt.__version__, "b:2": version},
+        read_tasks={"a:1": ("1", []), "b:2": ModuleNotFoundError("memrt")},
+        read_recording={"b:2": ModuleNotFoundError("memrt")},
+    )
+    got = "none" if isinstance(version, Exception) else version
+    message = f"workers must have memrt {memrt.__version__} like the client, got {got} on tcp://b:2"
+    for call in (
+        lambda: memrt.dask.install(client),
+        lambda: memrt.dask.stats(client),
+        lambda: memrt.dask.report(client, tmp_path / "page.html"),
+    ):
+        with pytest.raises(RuntimeError, match=message):
+            call()
+
+
+def test_report_without_workers_is_refused(tmp_path):
+    with pytest.raises(RuntimeError, match="a cluster must have workers for a report, got none"):
+        memrt.dask.report(Client(read_recording={}), tmp_path / "page.html")
+    failed = Client(version={"a": memrt.__version__}, read_tasks={"a": ValueError("other")})
+    with pytest.raises(ValueError, match="other"):
+        memrt.dask.stats(failed)
+
+
+def test_function_of_another_library_stays(monkeypatch):
+    import distributed.worker
+    from memrt._dask import plugin
+
+    own = distributed.worker._run_task
+    plugin._put_hook(1)
+    ours = distributed.worker._run_task
+    monkeypatch.setattr(distributed.worker, "_run_task", lambda *arguments: ours(*arguments))
+    theirs = distributed.worker._run_task
+    plugin._remove_hook(1)
+    assert distributed.worker._run_task is theirs
+    plugin._put_hook(1)
+    assert distributed.worker._run_task is theirs
+    monkeypatch.setattr(distributed.worker, "_run_task", ours)
+    plugin._remove_hook(1)
+    assert distributed.worker._run_task is own
 
 
 def test_preload_reaches_worker_of_the_command_line(tmp_path):
@@ -202,6 +348,18 @@ def test_exception_and_threads_end_the_account():
     assert memrt.current_scope() is None
     assert memrt.handler_name() == "default_allocator"
     assert "5 tasks" in repr(memrt.dask.TaskStats(**row))
+
+
+def test_handler_of_another_library_stays_outside_of_tasks():
+    other = memrt.Policy(name="other")
+    before = memrt._memrt.set_handler(other.handler)
+    try:
+        message = tasks.run_task(
+            "handled-task", default_policy(), lambda: {"name": memrt.handler_name()}
+        )
+        assert (message["name"], memrt.handler_name()) == ("memrt", "memrt:other")
+    finally:
+        memrt._memrt.set_handler(before)
 
 
 def test_failed_task_frees_its_variables():

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import inspect
-import os
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -14,7 +13,8 @@ from dask.utils import key_split
 from distributed.diagnostics.plugin import WorkerPlugin
 
 import memrt.dask  # noqa: F401 - a worker may unpickle the plugin before any import of memrt.dask
-from memrt._dask.tasks import run_task, task_rows
+from memrt._dask.recording import start_recording, stop_recording
+from memrt._dask.tasks import PROCESS, run_task, task_rows
 from memrt._dask.worker_memory import WorkerMemory
 from memrt._policy.enabling import enable, enabled
 from memrt._policy.policy import Policy, default_policy
@@ -27,8 +27,9 @@ _HOOK = "_run_task"
 class MemrtPlugin(WorkerPlugin):  # type: ignore[misc]
     """Plugin that runs the tasks of a worker on memrt."""
 
-    def __init__(self, limit: int | str | None) -> None:
+    def __init__(self, limit: int | str | None, record: bool = False) -> None:
         self.limit = limit
+        self.record = record
 
     def setup(self, worker: Any) -> None:
         """Put memrt in force for tasks from now on, and set the limit."""
@@ -37,6 +38,8 @@ class MemrtPlugin(WorkerPlugin):  # type: ignore[misc]
             enable()
         _memories[id(worker)] = WorkerMemory(worker, self.limit)
         _memories[id(worker)].start()
+        if self.record:
+            start_recording()
 
     def teardown(self, worker: Any) -> None:
         """Leave further tasks to NumPy's own allocator. Memory stays valid."""
@@ -44,6 +47,8 @@ class MemrtPlugin(WorkerPlugin):  # type: ignore[misc]
         memory = _memories.pop(id(worker), None)
         if memory is not None:
             memory.stop()
+        if not _workers:
+            stop_recording()
 
 
 # --- The hook: distributed runs each task in a copied context, which no setting of a thread
@@ -101,6 +106,6 @@ def _policy() -> Policy:
     return enabled() or default_policy()
 
 
-def read_tasks() -> tuple[int, list[dict[str, Any]]]:
-    """Return the process id and the accounts of a worker. Workers of one process share them."""
-    return os.getpid(), task_rows()
+def read_tasks() -> tuple[str, list[dict[str, Any]]]:
+    """Return the process and the accounts of a worker. Workers of one process share both."""
+    return PROCESS, task_rows()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 import threading
 import traceback
 from collections.abc import Callable
@@ -18,6 +19,8 @@ from memrt._stats.snapshot import FIELDS
 from memrt._support.public import public
 from memrt._support.units import human_bytes, plural
 
+PROCESS = secrets.token_hex(8)
+"""Name of this process. Process ids of several machines may be equal."""
 MOST_SLOTS = 64
 """Inner scopes of a prefix: threads above this number share scopes."""
 

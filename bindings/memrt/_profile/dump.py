@@ -59,10 +59,10 @@ def dump(path: str | os.PathLike[str]) -> None:
     >>> oct(os.stat(path).st_mode & 0o777)
     '0o600'
     """
-    _write(os.fspath(path), _document("on request"))
+    _write(os.fspath(path), document_now("on request"))
 
 
-def _document(why: str) -> Document:
+def document_now(why: str) -> Document:
     """Return a recording of this moment.
 
     In an empty context, NumPy allocates from its own allocator. So arrays of the recorder need no
@@ -115,7 +115,7 @@ class _Folder:
         try:
             if self._is_full():
                 return False
-            self._write_new(_document(why))
+            self._write_new(document_now(why))
             return True
         finally:
             del self._running[process]

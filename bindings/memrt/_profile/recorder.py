@@ -102,6 +102,24 @@ class Recorder:
         self._stats = stats()
         return self._document(Ending(), ended)
 
+    def still_running(self, ended: str) -> Document:
+        """Read once more, and return the document so far, with live buffers and their holders.
+
+        Parameters
+        ----------
+        ended : str
+            State of the program, in words.
+        """
+        self._sampler.read_now()
+        self._seconds = perf_counter() - self._begin
+        self._stats = stats()
+        self._last = _memrt.tracking_allocations()
+        self._memory = _memory_rows()
+        ending = Ending()
+        if self._tracked:
+            ending.look(collect=False)
+        return self._document(ending, ended)
+
     def before_exec(self) -> Document:
         """Read once more, and return the document of a program that ``os.exec*`` replaces."""
         self._sampler.read_now()

@@ -1,0 +1,68 @@
+"""Calls of a client to all workers of a cluster. Each function runs on the client's event loop."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+from collections.abc import Callable
+from typing import Any
+
+import memrt
+from memrt._dask import plugin
+from memrt._dask.recording import read_recording
+from memrt._dask.tasks import TaskStats
+from memrt._profile import page
+from memrt._profile.recording import Document, loads
+
+
+async def install(client: Any, limit: int | str | None, record: bool) -> None:
+    """Register the plugin, after a check of the workers' versions of memrt."""
+    await expect_memrt(client)
+    await client.register_plugin(plugin.MemrtPlugin(limit, record), name=plugin.NAME)
+
+
+async def expect_memrt(client: Any) -> None:
+    """Raise RuntimeError if a worker has no memrt, or another version than the client."""
+    found = await client.run(importlib.metadata.version, "memrt", on_error="return")
+    for address, version in found.items():
+        if version != memrt.__version__:
+            got = "none" if isinstance(version, Exception) else version
+            raise RuntimeError(
+                f"workers must have memrt {memrt.__version__} like the client, got {got} on "
+                f"{address}: pip install 'memrt[dask]=={memrt.__version__}' there"
+            )
+
+
+async def read_stats(client: Any) -> dict[str, TaskStats]:
+    """Return the figures by prefix, highest peak first."""
+    found: dict[str, TaskStats] = {}
+    for rows in await _read_processes(client, plugin.read_tasks):
+        for row in rows:
+            found.setdefault(row["prefix"], TaskStats(row["prefix"])).add(TaskStats(**row))
+    return dict(sorted(found.items(), key=lambda item: -item[1].peak))
+
+
+async def write_report(client: Any, path: str | os.PathLike[str], force: bool) -> None:
+    """Write a page on all workers."""
+    page.expect_packages()
+    if not force and os.path.lexists(path):
+        raise FileExistsError(f"path must be a new file, got {os.fspath(path)!r}: use force=True")
+    documents: list[Document] = []
+    for data in await _read_processes(client, read_recording):
+        documents += loads(data)
+    if not documents:
+        raise RuntimeError("a cluster must have workers for a report, got none")
+    documents.sort(key=lambda document: float(document["started"]))
+    data = page.render(documents)
+    with open(path, "wb" if force else "xb") as file:
+        file.write(data)
+
+
+async def _read_processes(client: Any, function: Callable[..., Any]) -> list[Any]:
+    """Return the results of a function for all worker processes, without their names."""
+    found = await client.run(function, on_error="return")
+    for result in found.values():
+        if isinstance(result, Exception):
+            await expect_memrt(client)  # a clear message for another version
+            raise result
+    return list(dict(found.values()).values())
