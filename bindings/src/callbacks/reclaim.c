@@ -3,19 +3,10 @@
 #include "core/interpreter.h"
 #include "support/errors.h"
 
-static int is_finalizing(void)
-{
-#if PY_VERSION_HEX >= 0x030D0000
-    return Py_IsFinalizing();
-#else
-    return _Py_IsFinalizing();
-#endif
-}
-
 /// Return whether a callback may run in the middle of an allocation on the calling thread.
 static int may_call_python(void)
 {
-    return memrt__holds_python() && !is_finalizing() && PyErr_Occurred() == NULL;
+    return memrt__holds_python() && !memrt__interpreter_is_finalizing() && PyErr_Occurred() == NULL;
 }
 
 /// Call a Python object with the wanted bytes. The registration holds a reference to the object,

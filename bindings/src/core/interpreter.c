@@ -27,6 +27,56 @@ int memrt__holds_python(void)
     return memrt__attached_thread_state() != NULL;
 }
 
+int memrt__interpreter_is_finalizing(void)
+{
+#if PY_VERSION_HEX >= 0x030D0000
+    return Py_IsFinalizing();
+#else
+    return _Py_IsFinalizing();
+#endif
+}
+
+/// Return whether the calling thread, which does not hold the GIL of the main interpreter, may
+/// belong to a subinterpreter. PyGILState_Ensure() would wait for ever, or attach the thread to the
+/// subinterpreter.
+static int may_be_in_subinterpreter(void)
+{
+    PyThreadState *mine = PyGILState_GetThisThreadState();
+    if (mine != NULL && mine->interp != memrt__main_interpreter) {
+        return 1;
+    }
+#if PY_VERSION_HEX >= 0x030C0000
+    return memrt__interpreter_thread_state() != NULL;
+#else /* the attached state may be the state of another thread */
+    return PyInterpreterState_Next(PyInterpreterState_Head()) != NULL;
+#endif
+}
+
+#define HELD (-1) /* state of a thread that held the GIL before */
+
+int memrt__interpreter_enter(int *state)
+{
+    *state = HELD;
+    if (memrt__interpreter_has_ended() || memrt__interpreter_is_finalizing()) {
+        return 0;
+    }
+    if (memrt__holds_python()) {
+        return 1;
+    }
+    if (atomic_load(&closing) || may_be_in_subinterpreter()) {
+        return 0;
+    }
+    *state = (int)PyGILState_Ensure();
+    return 1;
+}
+
+void memrt__interpreter_leave(int state)
+{
+    if (state != HELD) {
+        PyGILState_Release((PyGILState_STATE)state);
+    }
+}
+
 void memrt__interpreter_set_work(memrt_interpreter_work_fn work)
 {
     atomic_store(&scheduled_work, work);

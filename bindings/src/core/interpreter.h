@@ -10,7 +10,7 @@
 ///
 /// Order: setup and set_work at import, then schedule; stop_scheduling when shutdown begins;
 /// note_end when the interpreter is deleted. Threads: any thread, with or without the GIL, may call
-/// holds_python, has_ended and schedule. The three functions never wait for the GIL.
+/// holds_python, has_ended, schedule and enter. Only enter waits for the GIL.
 
 /// Set by memrt__interpreter_note_end(). Only for memrt__interpreter_has_ended().
 extern atomic_int memrt__interpreter_is_gone;
@@ -63,6 +63,20 @@ static inline PyThreadState *memrt__attached_thread_state(void)
 /// after a subinterpreter has existed. During finalization, the finalizing thread still gets 1,
 /// although the module globals may already be destroyed.
 int memrt__holds_python(void);
+
+/// Return whether finalization of Python began. Modules may lack their globals from then on.
+int memrt__interpreter_is_finalizing(void);
+
+/// Let the calling thread run Python code in the main interpreter. A thread without the GIL waits
+/// for the GIL. `*state` is for memrt__interpreter_leave().
+///
+/// Failure: returns 0 where Python code must not run: during finalization and afterwards; without
+/// the GIL, once shutdown begins; and on threads of a subinterpreter. Before Python 3.12, also on
+/// all threads without the GIL while a subinterpreter exists.
+int memrt__interpreter_enter(int *state);
+
+/// Undo a successful memrt__interpreter_enter().
+void memrt__interpreter_leave(int state);
 
 /// Record the end of the interpreter for memrt__interpreter_has_ended(). Call once, when the
 /// interpreter is deleted.

@@ -112,9 +112,9 @@ void memrt__owner_drain(void)
     }
 }
 
-static void drop_owner(memrt_owner_t *owner)
+void memrt__owner_drop(memrt_owner_t *owner)
 {
-    free(owner); /* the Python objects are leaked on purpose: the interpreter is deleted */
+    free(owner); /* the Python objects are leaked on purpose */
     atomic_fetch_add_explicit(&dropped_count, 1, memory_order_relaxed);
 }
 
@@ -123,7 +123,7 @@ static void drop_queued_owners(void)
     memrt_owner_t *owner = dequeue_owners();
     while (owner != NULL) {
         memrt_owner_t *next = owner->next;
-        drop_owner(owner);
+        memrt__owner_drop(owner);
         owner = next;
     }
 }
@@ -160,7 +160,7 @@ void memrt__owner_dtor(void *data, size_t size, void *info)
     if (memrt__holds_python()) {
         run_owner(info);
     } else if (memrt__interpreter_has_ended()) {
-        drop_owner(info);
+        memrt__owner_drop(info);
     } else {
         enqueue_owner(info);
     }

@@ -38,6 +38,11 @@ void memrt__owner_discard(memrt_owner_t *owner);
 /// After finalization the references are leaked on purpose.
 void memrt__owner_dtor(void *data, size_t size, void *info);
 
+/// Leak an owner on purpose, without a call of Python code, and count the owner as dropped.
+///
+/// Threads: any, with or without the GIL.
+void memrt__owner_drop(memrt_owner_t *owner);
+
 /// Return the options for a MemInfo of `policy` with `owner`. `policy` may be NULL.
 static inline memrt_new_options_t memrt__owner_options(memrt_owner_t *owner, memrt_policy_t *policy)
 {
