@@ -150,6 +150,13 @@ void memrt__pending_restore(memrt_pending_t *pending)
     }
 }
 
+PyObject *memrt__pending_exception(void)
+{
+    PyObject *exception = PyErr_GetRaisedException();
+    PyErr_SetRaisedException(Py_XNewRef(exception));
+    return exception;
+}
+
 #else /* three objects */
 
 void memrt__pending_save(memrt_pending_t *pending)
@@ -162,6 +169,19 @@ void memrt__pending_restore(memrt_pending_t *pending)
     if (pending->type != NULL) {
         PyErr_Restore(pending->type, pending->value, pending->traceback);
     }
+}
+
+PyObject *memrt__pending_exception(void)
+{
+    PyObject *type, *value, *traceback;
+    PyErr_Fetch(&type, &value, &traceback);
+    PyErr_NormalizeException(&type, &value, &traceback);
+    if (traceback != NULL) {
+        (void)PyException_SetTraceback(value, traceback); /* cannot fail for a traceback */
+    }
+    PyObject *exception = Py_XNewRef(value);
+    PyErr_Restore(type, value, traceback);
+    return exception;
 }
 
 #endif

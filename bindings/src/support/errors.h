@@ -40,4 +40,8 @@ void memrt__pending_save(memrt_pending_t *pending);
 /// Restore the saved exception, if any; it replaces an exception raised in the meantime.
 void memrt__pending_restore(memrt_pending_t *pending);
 
+/// Return the pending exception, with its traceback, as a new reference. The exception stays
+/// pending.
+PyObject *memrt__pending_exception(void);
+
 #endif

@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <structmember.h>
 
+#include "support/refusal_cause.h"
+
 typedef struct shortage {
     PyBaseExceptionObject base;
     Py_ssize_t nbytes; ///< requested bytes; 0: the request had no size
@@ -175,6 +177,10 @@ PyObject *memrt__raise_out_of_memory(const memrt_policy_t *policy, size_t size, 
         error->text[length - 1] = '\0';
     }
     PyObject_GC_Track(error);
+    PyObject *cause = memrt__refusal_cause_take();
+    if (cause != NULL) {
+        PyException_SetCause((PyObject *)error, cause); /* steals */
+    }
     PyErr_SetObject(type, (PyObject *)error);
     Py_DECREF(error);
     return NULL;

@@ -11,7 +11,8 @@ int memrt__oom_error_setup(PyObject *module);
 
 /// Raise OutOfMemoryError for `size` bytes of a policy. NULL means the default policy, and 0 bytes
 /// is described at memrt_api_t.explain_shortage. `what`, or NULL, becomes the first line. Without a
-/// prepared instance, raise a MemoryError without a text. Returns NULL.
+/// prepared instance, raise a MemoryError without a text. The exception that an allocator in Python
+/// raised before is the `__cause__` (refusal_cause.h). Returns NULL.
 PyObject *memrt__raise_out_of_memory(const memrt_policy_t *policy, size_t size, const char *what);
 
 #endif
