@@ -13,6 +13,7 @@ import contextlib
 import ctypes
 import inspect
 import io
+import mmap
 import os
 import pickle
 import re
@@ -52,6 +53,40 @@ PACKAGE = Path(memrt.__file__).parent
 
 def ignore(address: int, nbytes: int) -> None:
     """Destructor that does nothing."""
+
+
+# Memory of the allocators in Python: a single block at a time.
+LENT = mmap.mmap(-1, 2**16)
+LENT_ADDRESS = ctypes.addressof(ctypes.c_char.from_buffer(LENT))
+
+# A memrt_allocator_t, which no call uses: the functions only must not be NULL.
+ALLOC = ctypes.cast(ctypes.CDLL(None).malloc, ctypes.c_void_p).value
+TABLE = (ctypes.c_uint64 * 11)(88, 1, 0, 0, ALLOC, 0, 0, ALLOC, 0, 0, 0)
+NEW_CAPSULE = ctypes.pythonapi.PyCapsule_New
+NEW_CAPSULE.restype = ctypes.py_object
+NEW_CAPSULE.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
+CAPSULE_NAME = b"memrt.allocator"  # a capsule keeps the address of its name
+CAPSULE = NEW_CAPSULE(ctypes.addressof(TABLE), CAPSULE_NAME, None)
+
+
+def lend(nbytes: int, alignment: int) -> mmap.mmap:
+    return LENT
+
+
+def lend_address(nbytes: int, alignment: int) -> int:
+    return LENT_ADDRESS
+
+
+def with_allocator(allocator: object) -> Case:
+    """Return a case for an allocation from a policy with an allocator in Python."""
+
+    def enter(ground: Ground) -> None:
+        ground.lent = memrt.Policy(allocator=allocator)
+        ground.lent.__enter__()
+
+    return Case(
+        lambda g: g.left.append(memrt.empty(100)), enter, lambda g: g.lent.__exit__(), NOT_PYTHONS
+    )
 
 
 class Exported:
@@ -739,6 +774,17 @@ CASES: dict[str, Case] = {
     "memrt.Policy, with limits": Case(
         lambda g: memrt.Policy(cache_limit="1M", decay=5, hugepages="off")
     ),
+    "memrt.Policy, with an allocator": Case(lambda g: memrt.Policy(allocator=lend)),
+    "memrt.empty, of an allocator with buffers": with_allocator(lend),
+    "memrt.empty, of an allocator with addresses": with_allocator((lend_address, ignore)),
+    "_memrt.allocator_of_callables": Case(lambda g: _memrt.allocator_of_callables(lend, ignore)),
+    "_memrt.allocator_of_functions": Case(
+        lambda g: _memrt.allocator_of_functions(ALLOC, ALLOC, None)
+    ),
+    "_memrt.allocator_of_table": Case(
+        lambda g: _memrt.allocator_of_table(ctypes.addressof(TABLE), TABLE)
+    ),
+    "_memrt.allocator_of_capsule": Case(lambda g: _memrt.allocator_of_capsule(CAPSULE)),
     "memrt.Policy, with a limit": Case(lambda g: memrt.Policy(limit="1 GiB")),
     "memrt.Policy, with a soft limit": Case(lambda g: memrt.Policy(soft="1 GiB")),
     "memrt.Policy.limit": Case(lambda g: g.policy.limit),
@@ -1276,7 +1322,7 @@ CASES: dict[str, Case] = {
     "_memrt.address": Case(lambda g: _memrt.address(g.array)),
     "_memrt.is_memrt_handler": Case(lambda g: _memrt.is_memrt_handler(g.policy.handler)),
     "_memrt.default_handler": Case(lambda g: _memrt.default_handler()),
-    "_memrt.policy_new": Case(lambda g: _memrt.policy_new("p", 64, None, "5", None, False)),
+    "_memrt.policy_new": Case(lambda g: _memrt.policy_new("p", 64, None, "5", None, False, None)),
     "_memrt.policy_info": Case(lambda g: _memrt.policy_info(g.policy.handler)),
     "_memrt.policies": Case(lambda g: _memrt.policies()),
     "_memrt.stats_read": Case(lambda g: _memrt.stats_read(g.policy)),

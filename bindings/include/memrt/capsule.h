@@ -2,7 +2,7 @@
 #define MEMRT_CAPSULE_H
 
 /// Capsules that hold MemInfos, as base objects of arrays and for exchange between extension
-/// modules. Include Python.h first; NumPy is not needed.
+/// modules, and the name of capsules with allocators. Include Python.h first; NumPy is not needed.
 ///
 /// `api` is the result of memrt_import().
 /// Threads: every function here needs the GIL.
@@ -16,6 +16,12 @@ extern "C" {
 /// Name of a capsule that holds one reference to a MemInfo. The capsule never holds the data
 /// pointer, because a resizable MemInfo may have NULL data. The capsule's context is the table.
 #define MEMRT_MEMINFO_CAPSULE "memrt.meminfo"
+
+/// Name of a capsule whose pointer is a `const memrt_allocator_t *`, for
+/// `memrt.Policy(allocator=)`. The policy holds the capsule until the last block of the policy is
+/// freed, so the destructor of the capsule may free table and context. If the table has a
+/// `destroy`, the policy calls `destroy` once, and the capsule serves a single policy.
+#define MEMRT_ALLOCATOR_CAPSULE "memrt.allocator"
 
 static inline void memrt__capsule_destroy(PyObject *capsule)
 {

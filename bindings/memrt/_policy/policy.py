@@ -8,6 +8,7 @@ from weakref import ref
 
 from memrt import _memrt
 from memrt._policy import handlers
+from memrt._policy.allocator_source import allocator_capsule
 from memrt._policy.limit_amount import (
     check_limits,
     limit_text,
@@ -68,6 +69,12 @@ class Policy(ProcessObject):
     pinned : bool, default False
         Whether to allocate page-locked memory, so that CUDA devices copy from and to the memory
         directly. A pinned policy accepts no settings for cached blocks and huge pages.
+    allocator : object, optional
+        Source of the memory, in a form of the guide's page on allocators in Python: a pair of
+        functions ``(allocate, free)``, an object with both as methods, a callable that returns
+        buffers, a text ``"./arena.so:symbol"``, or a capsule, pointer or pair of C functions.
+        ``allocate(nbytes, alignment)`` returns an address or a writable buffer, and ``free(address,
+        nbytes)`` takes the memory back. None: memrt's allocator.
     limit : int or str, optional
         Maximum of live bytes: a whole number, or a text like "2 GiB" or "512M". A larger total is
         refused with MemoryError, see :func:`memrt.limit`. None: no limit.
@@ -78,11 +85,14 @@ class Policy(ProcessObject):
     Raises
     ------
     ValueError
-        An alignment, name, setting or limit is bad, or a pinned policy has settings.
+        An alignment, name, setting, limit or allocator is bad, or a pinned policy or a policy with
+        an allocator has settings.
     memrt.cuda.CudaError
         Pinned memory was requested and no CUDA driver is available.
     TypeError
-        A setting or limit is neither a text nor a whole number.
+        A setting or limit is neither a text nor a whole number, or `allocator` has no known form.
+    OSError
+        The library of the allocator cannot be loaded.
     MemoryError
         The allocation of the policy failed.
     RuntimeError
@@ -103,6 +113,9 @@ class Policy(ProcessObject):
     Threads: several threads and tasks may enter a policy at once, also repeatedly and nested. Tasks
     started inside inherit the policy, threads do not. For threads, give an executor
     ``initializer=policy.__enter__``, or use :func:`memrt.enable`.
+
+    A policy holds its allocator until the last block is freed. Python functions run with the GIL:
+    an allocation without the GIL waits for the GIL, and a free without the GIL is queued.
 
     A setting that is None follows the option of the process at any time: see
     :func:`memrt.set_option`. A policy with such settings caches its large blocks separately.
@@ -138,6 +151,7 @@ class Policy(ProcessObject):
         decay: int | str | None = None,
         hugepages: str | None = None,
         pinned: bool = False,
+        allocator: object = None,
         limit: int | str | None = None,
         soft: int | str | None = None,
     ) -> Policy:
@@ -145,9 +159,13 @@ class Policy(ProcessObject):
         soft_bytes = None if soft is None else parse_amount(soft, "soft limit")
         check_limits(limit_bytes, soft_bytes)
         settings = tuple(map(_setting_text, _SETTINGS, (cache_limit, decay, hugepages)))
-        if pinned and settings != (None, None, None):
-            raise ValueError("cache_limit, decay and hugepages must be None for a pinned policy")
-        handler = _memrt.policy_new(name, alignment, *settings, pinned)
+        if pinned and allocator is not None:
+            raise ValueError("allocator must be None for a pinned policy")
+        if (pinned or allocator is not None) and settings != (None, None, None):
+            kind = "pinned policy" if pinned else "policy with an allocator"
+            raise ValueError(f"cache_limit, decay and hugepages must be None for a {kind}")
+        source = None if allocator is None else allocator_capsule(allocator)
+        handler = _memrt.policy_new(name, alignment, *settings, pinned, source)
         if limit_bytes is not None:
             set_limit(handler, limit_bytes)
         if soft_bytes is not None:

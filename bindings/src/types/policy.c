@@ -1,5 +1,6 @@
 #include "types/policy.h"
 
+#include "allocators/allocator_capsule.h"
 #include "core/current_policy.h"
 #include "core/mem_handler.h"
 #include "support/arguments.h"
@@ -30,15 +31,34 @@ static int select_pinned_allocator(memrt_policy_options_t *options)
     return 0;
 }
 
+/// Create a policy with an allocator from a capsule, or with Py_None. NULL with an exception; the
+/// capsule then has its allocator again.
+static memrt_policy_t *create_policy(memrt_policy_options_t *options, PyObject *capsule)
+{
+    memrt_policy_t *policy = NULL;
+    if (capsule != Py_None && memrt__allocator_take(capsule, &options->allocator) < 0) {
+        return NULL;
+    }
+    memrt_status_t status = memrt__api()->policy_new(options, &policy);
+    if (status == MEMRT_OK) {
+        return policy;
+    }
+    if (capsule != Py_None) {
+        memrt__allocator_untake(capsule);
+    }
+    memrt__raise(status, "cannot create a policy");
+    return NULL;
+}
+
 static PyObject *policy_new(PyObject *module, PyObject *args)
 {
     memrt_policy_options_t options = {.struct_size = sizeof(options)};
-    memrt_policy_t *policy;
+    PyObject *allocator;
     int pinned;
     (void)module;
-    if (!PyArg_ParseTuple(args, "O&O&zzzp:policy_new", memrt__name_argument, &options.name,
+    if (!PyArg_ParseTuple(args, "O&O&zzzpO:policy_new", memrt__name_argument, &options.name,
                           memrt__align_argument, &options.alignment, &options.cache_limit,
-                          &options.decay, &options.hugepages, &pinned)) {
+                          &options.decay, &options.hugepages, &pinned, &allocator)) {
         return NULL;
     }
     if (pinned && select_pinned_allocator(&options) < 0) {
@@ -49,11 +69,8 @@ static PyObject *policy_new(PyObject *module, PyObject *args)
         verify_option("hugepages", options.hugepages) < 0) {
         return NULL;
     }
-    memrt_status_t status = memrt__api()->policy_new(&options, &policy);
-    if (status != MEMRT_OK) {
-        return memrt__raise(status, "cannot create a policy");
-    }
-    return memrt__handler_new(policy);
+    memrt_policy_t *policy = create_policy(&options, allocator);
+    return policy != NULL ? memrt__handler_new(policy) : NULL;
 }
 
 static int append_option(PyObject *list, const memrt_option_t *option)
@@ -158,8 +175,8 @@ static PyObject *get_or_add_object(PyObject *module, PyObject *args)
 
 PyMethodDef memrt__policy_methods[] = {
     {"policy_new", policy_new, METH_VARARGS,
-     "policy_new(name, alignment, cache_limit, decay, hugepages, pinned) -> handler\n\n"
-     "Create a policy, which lives as long as the handler."},
+     "policy_new(name, alignment, cache_limit, decay, hugepages, pinned, allocator) -> handler\n\n"
+     "Create a policy, which lives as long as the handler. `allocator` is a capsule or None."},
     {"policy_info", get_policy_info, METH_O,
      "policy_info(handler) -> (name, alignment, index, options)\n\n"
      "Return the properties of a policy. Alignment in bytes."},

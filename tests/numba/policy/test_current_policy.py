@@ -78,7 +78,7 @@ def test_replaced_handler_without_other_references_is_forgotten():
 
 
 def new_handler(name):
-    return _memrt.policy_new(name, None, None, None, None, False)
+    return _memrt.policy_new(name, None, None, None, None, False, None)
 
 
 def handler_at(address, name):

@@ -1,0 +1,21 @@
+#ifndef MEMRT_BINDINGS_ALLOCATORS_ALLOCATOR_CAPSULE_H
+#define MEMRT_BINDINGS_ALLOCATORS_ALLOCATOR_CAPSULE_H
+
+#include "support/binding.h"
+
+/// Allocators as capsules with the name MEMRT_ALLOCATOR_CAPSULE of memrt/capsule.h.
+///
+/// A capsule of this module owns its allocator until a policy takes the allocator. The capsule then
+/// has the name USED, and a second policy refuses the capsule.
+
+/// Take the allocator out of a capsule of this module. Call memrt__allocator_untake() if no policy
+/// owns the allocator in the end.
+/// Failure: -1 with TypeError or ValueError.
+int memrt__allocator_take(PyObject *capsule, const memrt_allocator_t **out);
+
+/// Give a taken allocator back to its capsule.
+void memrt__allocator_untake(PyObject *capsule);
+
+extern PyMethodDef memrt__allocator_methods[];
+
+#endif
