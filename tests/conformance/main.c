@@ -10,9 +10,8 @@
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
-#include "conformance/clauses.h"
+#include "conformance/report.h"
 
 static _Noreturn void give_up(const char *what, const char *why)
 {
@@ -20,21 +19,8 @@ static _Noreturn void give_up(const char *what, const char *why)
     exit(2);
 }
 
-static const clause_t *find_clause(const char *name)
+static const memrt_allocator_t *load(const char *library, const char *symbol)
 {
-    for (size_t i = 0; i < clause_count; i++) {
-        if (strcmp(clauses[i].name, name) == 0) {
-            return &clauses[i];
-        }
-    }
-    give_up(name, "unknown clause");
-}
-
-/// Load the library and return a copy of the table. The copy has at most the bytes in the table's
-/// struct_size. Missing fields are zero.
-static memrt_allocator_t load(const char *library, const char *symbol)
-{
-    memrt_allocator_t table = {0};
     void *loaded = dlopen(library, RTLD_NOW | RTLD_GLOBAL);
     if (loaded == NULL) {
         give_up("cannot load", dlerror());
@@ -43,39 +29,14 @@ static memrt_allocator_t load(const char *library, const char *symbol)
     if (exported == NULL) {
         give_up("cannot find the table", dlerror());
     }
-    size_t size = exported->struct_size;
-    memcpy(&table, exported, size < sizeof(table) ? size : sizeof(table));
-    return table;
-}
-
-static bool can_run(const memrt_allocator_t *table, const clause_t *clause)
-{
-    return clause->run == clause_table || (table->alloc != NULL && table->free != NULL);
-}
-
-static void try(const memrt_allocator_t *table, const clause_t *clause)
-{
-    static const char *const words[] = {"pass", "fail", "not applicable"};
-    trial_t trial;
-    trial_start(&trial, table);
-    if (can_run(table, clause)) {
-        clause->run(&trial);
-    } else {
-        trial_conclude(&trial, VERDICT_NOT_APPLICABLE, "`alloc` or `free` is missing");
-    }
-    printf("%s\t%s\n", words[trial.verdict], trial.saw);
+    return exported;
 }
 
 int main(int argc, char **argv)
 {
     if (argc == 4) {
-        const clause_t *clause = find_clause(argv[3]);
-        memrt_allocator_t table = load(argv[1], argv[2]);
-        try(&table, clause);
-        return 0;
+        return print_verdict(load(argv[1], argv[2]), argv[3]);
     }
-    for (size_t i = 0; i < clause_count; i++) {
-        printf("%s\t%s\n", clauses[i].name, clauses[i].says);
-    }
+    print_clauses();
     return argc == 1 ? 0 : 2;
 }

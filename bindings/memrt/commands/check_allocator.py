@@ -11,26 +11,30 @@ import sys
 from typing import NamedTuple
 
 import memrt
+from memrt._policy.allocator_source import SYMBOL, split_library
 from memrt.commands.output.errors import CommandError
 from memrt.commands.output.table import text_table
 from memrt.commands.workers.worker import run_worker
 
-HELP = "Test an allocator in a shared object against each clause of memrt's contract."
+HELP = "Test an allocator against each clause of memrt's contract."
 
 EXAMPLES = """\
-The shared object exports a filled memrt_allocator_t (memrt/allocator.h). Each clause is tested in a
-process of its own, so that a crash or a hang is a verdict of the clause.
+A shared object exports a filled memrt_allocator_t (memrt/allocator.h). An object of a Python module
+is any allocator that memrt.Policy(allocator=...) accepts. Each clause is tested in a process of its
+own, so that a crash or a hang is a verdict of the clause.
 
 exit status: 0 if no clause is broken, 1 if a clause is broken, 2 if no clause could be tested
 
 examples:
   python -m memrt check-allocator ./arena.so             test the table memrt_allocator
   python -m memrt check-allocator ./arena.so:my_table    test the table my_table
+  python -m memrt check-allocator arenas:secret          test the object secret of the module arenas
   python -m memrt check-allocator --clause fork --json ./arena.so
 """
 
-SYMBOL = "memrt_allocator"
-PROGRAM = os.path.join(os.path.dirname(memrt.__file__), "libexec", "check_allocator")
+_LIBEXEC = os.path.join(os.path.dirname(memrt.__file__), "libexec")
+PROGRAM = os.path.join(_LIBEXEC, "check_allocator")
+MODULE = os.path.join(_LIBEXEC, "libconformance.so")
 
 
 class Verdict(NamedTuple):
@@ -47,8 +51,9 @@ class Verdict(NamedTuple):
 
 
 def prepare_parser(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("allocator", metavar="LIB[:SYMBOL]",
-                        help=f"shared object and name of the table (default {SYMBOL})")  # fmt: skip
+    parser.add_argument("allocator", metavar="LIB[:SYMBOL] | MODULE:OBJECT",
+                        help="shared object and name of the table (default "
+                        f"{SYMBOL}), or Python module and object")  # fmt: skip
     parser.add_argument("--clause", action="append", metavar="NAME",
                         help="clause to test; may be repeated (default: all)")  # fmt: skip
     parser.add_argument("--timeout", type=float, default=60, metavar="SECONDS",
@@ -57,8 +62,8 @@ def prepare_parser(parser: argparse.ArgumentParser) -> None:
 
 
 def execute(arguments: argparse.Namespace) -> None:
-    library, symbol = _table(arguments.allocator)
-    verdicts = try_clauses(library, symbol, arguments.timeout, arguments.clause)
+    worker = _worker_for(arguments.allocator)
+    verdicts = _try_clauses(worker, arguments.timeout, arguments.clause)
     if arguments.json:
         print(json.dumps([verdict._asdict() for verdict in verdicts], indent=2))
     else:
@@ -82,19 +87,26 @@ def try_clauses(
     CommandError
         For an unknown clause, or if the library or table cannot be loaded.
     """
+    return _try_clauses([PROGRAM, library, symbol], timeout, chosen)
+
+
+def _try_clauses(worker: list[str], timeout: float, chosen: list[str] | None) -> list[Verdict]:
     says = _clauses()
     for name in chosen or ():
         if name not in says:
             raise CommandError(f"clause must be one of {', '.join(says)}, got {name!r}")
-    return [_try(library, symbol, name, says[name], timeout) for name in chosen or says]
+    return [_try([*worker, name], says[name], timeout) for name in chosen or says]
 
 
-def _table(allocator: str) -> tuple[str, str]:
-    """Return the path of the library and the name of the table."""
-    library, _, symbol = allocator.partition(":")
-    if not os.path.isfile(library):
-        raise CommandError(f"cannot test {library!r}: no such file")
-    return os.path.abspath(library), symbol or SYMBOL
+def _worker_for(allocator: str) -> list[str]:
+    """Return the command of a worker for a library or a Python object, without the clause."""
+    library, symbol = split_library(allocator)
+    if os.path.isfile(library):
+        return [PROGRAM, os.path.abspath(library), symbol]
+    if ":" in allocator and all(map(str.isidentifier, library.split("."))):
+        worker = "memrt.commands.workers.allocator_worker"
+        return [sys.executable, "-m", worker, MODULE, allocator]
+    raise CommandError(f"cannot test {library!r}: no such file")
 
 
 def _clauses() -> dict[str, str]:
@@ -102,9 +114,10 @@ def _clauses() -> dict[str, str]:
     return dict(line.split("\t") for line in listed.splitlines())
 
 
-def _try(library: str, symbol: str, name: str, says: str, timeout: float) -> Verdict:
+def _try(command: list[str], says: str, timeout: float) -> Verdict:
+    name = command[-1]
     try:
-        result = run_worker([PROGRAM, library, symbol, name], timeout=timeout)
+        result = run_worker(command, timeout=timeout)
     except subprocess.TimeoutExpired:
         return Verdict(name, "hung", f"no answer within {timeout:g} s", says)
     if result.returncode == 2:
