@@ -46,7 +46,8 @@ SLOT_AT(reference_counts, 141);
 SLOT_AT(latency, 142);
 SLOT_AT(limit_set_soft, 143);
 SLOT_AT(snapshot, 144);
-_Static_assert(sizeof(memrt_api_t) == 145 * 8, "slots are only ever appended");
+SLOT_AT(allocator_adaptor, 145);
+_Static_assert(sizeof(memrt_api_t) == 146 * 8, "slots are only ever appended");
 
 static char refusal_text[160];
 

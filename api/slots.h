@@ -4,6 +4,7 @@
 #include <memrt/external.h>
 
 #include "api/plain_slots.h"
+#include "runtime/alloc/adaptors/adaptor.h"
 #include "runtime/alloc/allocator.h"
 #include "runtime/alloc/guard/guard.h"
 #include "runtime/config/fault_injection.h"
@@ -189,7 +190,8 @@
     CHECKED(reference_counts, memrt__reference_counts_read)                                        \
     PLAIN(latency, memrt__latency_read)                                                            \
     CHECKED(limit_set_soft, memrt__soft_limit_set)                                                 \
-    PLAIN(snapshot, memrt__snapshot_read)
+    PLAIN(snapshot, memrt__snapshot_read)                                                          \
+    PLAIN(allocator_adaptor, memrt__adaptor_new)
 
 /// Properties of both tables, except for `features`, and the features that both tables have.
 #define MEMRT__PROPERTIES                                                                          \

@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include <memrt/allocator.h>
+#include <memrt/adaptor.h>
 #include <memrt/cuda.h>
 #include <memrt/meminfo.h>
 #include <memrt/meminfo/meminfo_functions.h>
@@ -83,14 +83,13 @@ typedef struct memrt_api {
     memrt_policy_at_fn policy_at;
     memrt_policy_limit_fn policy_limit;
 
-    /* --- Allocators, to build policies from: memrt/allocator.h. --- */
+    /* --- Allocators, to build policies from: memrt/allocator.h, memrt/adaptor.h. --- */
     memrt_allocator_default_fn allocator_default;
     memrt_allocator_system_fn allocator_system;
     memrt_allocator_mapped_fn allocator_mapped;
     memrt_allocator_guard_fn allocator_guard MEMRT_MUST_CHECK;
 
-    /* --- Statistics, tracking and observer: memrt/observe. Fault injection and release_unused:
-       memrt/process. --- */
+    /* --- Statistics, tracking, observer: memrt/observe. Other functions: memrt/process. --- */
     memrt_stats_read_fn stats_read MEMRT_MUST_CHECK;
     memrt_stats_reset_peak_fn stats_reset_peak;
     memrt_tracking_fn tracking;
@@ -211,6 +210,7 @@ typedef struct memrt_api {
     memrt_latency_fn latency MEMRT_MUST_CHECK;
     memrt_limit_set_soft_fn limit_set_soft MEMRT_MUST_CHECK;
     memrt_snapshot_fn snapshot MEMRT_MUST_CHECK;
+    memrt_allocator_adaptor_fn allocator_adaptor MEMRT_MUST_CHECK;
 } memrt_api_t;
 
 #ifdef __cplusplus

@@ -60,6 +60,35 @@ cdef extern from "memrt/import.h":
     ctypedef memrt_status_t (*memrt_allocator_guard_fn)(const memrt_allocator_t *upstream,
         memrt_allocator_t *out) noexcept nogil
 
+    ctypedef enum memrt_adaptor_kind_t:
+        MEMRT_ADAPTOR_COUNTING
+        MEMRT_ADAPTOR_LIMITING
+        MEMRT_ADAPTOR_ALIGNING
+        MEMRT_ADAPTOR_RETRYING
+        MEMRT_ADAPTOR_LOGGING
+
+    ctypedef struct memrt_adaptor_counts_t:
+        size_t allocations
+        size_t resizes
+        size_t frees
+        size_t refusals
+        size_t in_use
+        size_t peak
+
+    ctypedef int (*memrt_adaptor_failed_fn)(size_t size, size_t align, void *context) noexcept nogil
+
+    ctypedef struct memrt_adaptor_options_t:
+        size_t struct_size
+        uint32_t kind
+        int32_t file
+        size_t amount
+        memrt_adaptor_counts_t *counts
+        memrt_adaptor_failed_fn failed
+        void *context
+
+    ctypedef memrt_status_t (*memrt_allocator_adaptor_fn)(const memrt_allocator_t *upstream,
+        const memrt_adaptor_options_t *options, memrt_allocator_t *out) noexcept nogil
+
     ctypedef struct memrt_policy_t:
         pass
 
@@ -926,6 +955,7 @@ cdef extern from "memrt/import.h":
         memrt_latency_fn latency
         memrt_limit_set_soft_fn limit_set_soft
         memrt_snapshot_fn snapshot
+        memrt_allocator_adaptor_fn allocator_adaptor
 
     ctypedef struct memrt_trace_header_t:
         char magic[8]

@@ -3,7 +3,10 @@
 
 #include "support/suite.h"
 
+#include <fcntl.h>
+
 #include "conformance/clauses.h"
+#include "runtime/alloc/adaptors/adaptor.h"
 #include "runtime/alloc/allocator.h"
 #include "runtime/alloc/guard/guard.h"
 #include "runtime/alloc/heap/heap.h"
@@ -37,6 +40,60 @@ __attribute__((constructor)) static void make_all_limited(void)
     memrt__options.cache = was;
 }
 
+static int refuse_again(size_t size, size_t align, void *context)
+{
+    (void)size;
+    (void)align;
+    (void)context;
+    return 0;
+}
+
+static memrt_status_t new_adaptor(const memrt_allocator_t *upstream, uint32_t kind, size_t amount,
+                                  memrt_allocator_t *out)
+{
+    static memrt_adaptor_counts_t counts;
+    static int file = -1;
+    file = file < 0 ? open("/dev/null", O_WRONLY | O_CLOEXEC) : file;
+    memrt_adaptor_options_t options = {
+        .struct_size = sizeof(options),
+        .kind = kind,
+        .file = file,
+        .amount = amount,
+        .counts = &counts,
+        .failed = refuse_again,
+    };
+    return memrt__adaptor_new(upstream, &options, out);
+}
+
+static memrt_status_t counting_adaptor_new(const memrt_allocator_t *upstream,
+                                           memrt_allocator_t *out)
+{
+    return new_adaptor(upstream, MEMRT_ADAPTOR_COUNTING, 0, out);
+}
+
+static memrt_status_t limiting_adaptor_new(const memrt_allocator_t *upstream,
+                                           memrt_allocator_t *out)
+{
+    return new_adaptor(upstream, MEMRT_ADAPTOR_LIMITING, (size_t)1 << 30, out);
+}
+
+static memrt_status_t aligning_adaptor_new(const memrt_allocator_t *upstream,
+                                           memrt_allocator_t *out)
+{
+    return new_adaptor(upstream, MEMRT_ADAPTOR_ALIGNING, 16, out);
+}
+
+static memrt_status_t retrying_adaptor_new(const memrt_allocator_t *upstream,
+                                           memrt_allocator_t *out)
+{
+    return new_adaptor(upstream, MEMRT_ADAPTOR_RETRYING, 0, out);
+}
+
+static memrt_status_t logging_adaptor_new(const memrt_allocator_t *upstream, memrt_allocator_t *out)
+{
+    return new_adaptor(upstream, MEMRT_ADAPTOR_LOGGING, 0, out);
+}
+
 /// Base allocator and wrappers over it, innermost first.
 typedef struct subject {
     const char *name;
@@ -65,6 +122,16 @@ static const subject_t subjects[] = {
     {"hoarding", &memrt__heap_allocator, {hoarding_new}},
     {"counting over hoarding", &memrt__heap_allocator, {hoarding_new, counting_new}},
     {"guard over hoarding", &memrt__heap_allocator, {hoarding_new, memrt__guard_new}},
+    {"counting adaptor", &memrt__heap_allocator, {counting_adaptor_new}},
+    {"counting adaptor over system", &memrt__system_allocator, {counting_adaptor_new}},
+    {"limiting adaptor", &memrt__system_allocator, {limiting_adaptor_new}},
+    {"aligning adaptor", &memrt__system_allocator, {aligning_adaptor_new}},
+    {"aligning adaptor over moving", &memrt__heap_allocator, {moving_new, aligning_adaptor_new}},
+    {"retrying adaptor", &memrt__heap_allocator, {retrying_adaptor_new}},
+    {"logging adaptor", &memrt__heap_allocator, {logging_adaptor_new}},
+    {"logging over limiting over guard",
+     &memrt__system_allocator,
+     {memrt__guard_new, limiting_adaptor_new, logging_adaptor_new}},
     {"guard over moving over gate",
      &memrt__heap_allocator,
      {gate_new, moving_new, memrt__guard_new}},

@@ -202,6 +202,15 @@ static outcome_t try_allocator_guard(ground_t *ground)
                           ground->made_guard.alloc == NULL);
 }
 
+static outcome_t try_allocator_adaptor(ground_t *ground)
+{
+    memrt_adaptor_options_t options = {
+        .struct_size = sizeof(options), .kind = MEMRT_ADAPTOR_LIMITING, .amount = 1000};
+    return convert_status(
+        api->allocator_adaptor(api->allocator_system(), &options, &ground->made_guard),
+        ground->made_guard.alloc == NULL);
+}
+
 static outcome_t try_stats_read(ground_t *ground)
 {
     memrt_stats_t stats = {.struct_size = sizeof(stats)};
@@ -937,6 +946,7 @@ const slot_t slots[] = {
     PLAIN(reclaim_add), PLAIN(reclaim_remove),
     PLAIN(pressure_read), MODEST(pressure_add), PLAIN(pressure_remove),
     PLAIN(memory_stats), PLAIN(reference_counts), PLAIN(latency), PLAIN(snapshot),
+    CREATOR(allocator_adaptor),
     ANOTHER("memrt_get_api", NOTHING, try_exports),
     ANOTHER("memrt_version", NOTHING, try_exports),
     ANOTHER("memrt_api_of_nrt", NOTHING, try_exports),

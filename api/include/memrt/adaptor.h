@@ -1,0 +1,73 @@
+#ifndef MEMRT_ADAPTOR_H
+#define MEMRT_ADAPTOR_H
+
+/// Adaptors: allocators that add a property to another allocator, the upstream.
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <memrt/allocator.h>
+#include <memrt/status.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef enum memrt_adaptor_kind {
+    MEMRT_ADAPTOR_COUNTING = 1, ///< count calls and bytes in `counts`
+    MEMRT_ADAPTOR_LIMITING = 2, ///< refuse requests above `amount` bytes in use
+    MEMRT_ADAPTOR_ALIGNING = 3, ///< serve each alignment; request at most `amount` of the upstream
+    MEMRT_ADAPTOR_RETRYING = 4, ///< call `failed` when the upstream refuses, then repeat
+    MEMRT_ADAPTOR_LOGGING = 5   ///< write a line for each call to `file`
+} memrt_adaptor_kind_t;
+
+/// Counters of a counting adaptor, in the caller's memory. Bytes are the bytes that the adaptor's
+/// user requested. Other threads may change the counters during a reading.
+typedef struct memrt_adaptor_counts {
+    size_t allocations; ///< successful allocations
+    size_t resizes;     ///< successful resizes
+    size_t frees;
+    size_t refusals; ///< refused allocations and resizes
+    size_t in_use;   ///< bytes of live blocks
+    size_t peak;     ///< maximum of `in_use`
+} memrt_adaptor_counts_t;
+
+/// Called when the upstream of a retrying adaptor refuses `size` bytes. Returns 1 to repeat the
+/// request, for example after the function freed memory, and 0 to refuse the request.
+///
+/// Threads: the allocating thread, without a lock of memrt, with or without a GIL.
+typedef int (*memrt_adaptor_failed_fn)(size_t size, size_t align, void *context);
+
+/// Settings of an adaptor. Set `struct_size`, `kind` and the members of the kind.
+typedef struct memrt_adaptor_options {
+    size_t struct_size;             ///< sizeof(memrt_adaptor_options_t)
+    uint32_t kind;                  ///< memrt_adaptor_kind_t
+    int32_t file;                   ///< LOGGING: descriptor, open until the adaptor is destroyed
+    size_t amount;                  ///< LIMITING: bytes; ALIGNING: a power of two, at least 8
+    memrt_adaptor_counts_t *counts; ///< COUNTING: zeros, valid until the adaptor is destroyed
+    memrt_adaptor_failed_fn failed; ///< RETRYING
+    void *context;                  ///< RETRYING: last argument of `failed`
+} memrt_adaptor_options_t;
+
+/// Create an adaptor over `upstream`.
+///
+/// A limit counts the sizes that the adaptor passes to the upstream. A block of an aligning adaptor
+/// with an alignment above `amount` needs the alignment and 8 bytes more.
+///
+/// A line of a log has 6 fields with commas between: "alloc", "realloc" or "free"; the system's id
+/// of the thread; the address as a hexadecimal number, 0 for a refusal; size; alignment; and the
+/// old address of a resize, else 0. Each line is one write(), which may fail without a report.
+///
+/// Ownership: `upstream` and `options` are copied, and the adaptor's `destroy` destroys the
+/// upstream
+///            as well. Hand `*out` to policy_new or another adaptor, or call its `destroy`.
+/// Failure:   MEMRT_EINVAL for a bad allocator table or bad settings; MEMRT_ENOMEM.
+typedef memrt_status_t (*memrt_allocator_adaptor_fn)(const memrt_allocator_t *upstream,
+                                                     const memrt_adaptor_options_t *options,
+                                                     memrt_allocator_t *out);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,87 @@
+#include "runtime/alloc/adaptors/adaptor.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include <memrt/meminfo.h>
+
+#include "runtime/base/size.h"
+#include "runtime/config/fault_injection.h"
+
+static size_t adaptor_release_unused(void *ctx)
+{
+    return memrt__allocator_release_unused(&((memrt__adaptor_t *)ctx)->upstream);
+}
+
+static void adaptor_usage(void *ctx, memrt_allocator_usage_t *out)
+{
+    out->cached = memrt__allocator_cached(&((memrt__adaptor_t *)ctx)->upstream);
+}
+
+static void adaptor_destroy(void *ctx)
+{
+    memrt__adaptor_t *adaptor = ctx;
+    memrt__allocator_destroy(&adaptor->upstream);
+    free(adaptor);
+}
+
+static const memrt__adaptor_functions_t *const functions_of_kinds[] = {
+    [MEMRT_ADAPTOR_COUNTING] = &memrt__counting_functions,
+    [MEMRT_ADAPTOR_LIMITING] = &memrt__limiting_functions,
+    [MEMRT_ADAPTOR_ALIGNING] = &memrt__aligning_functions,
+    [MEMRT_ADAPTOR_RETRYING] = &memrt__retrying_functions,
+    [MEMRT_ADAPTOR_LOGGING] = &memrt__logging_functions,
+};
+
+static bool has_settings(const memrt_adaptor_options_t *options)
+{
+    switch (options->kind) {
+    case MEMRT_ADAPTOR_COUNTING:
+        return options->counts != NULL;
+    case MEMRT_ADAPTOR_LIMITING:
+        return true;
+    case MEMRT_ADAPTOR_ALIGNING:
+        return options->amount >= sizeof(void *) && memrt__is_power_of_two(options->amount) &&
+               options->amount <= MEMRT_ALIGN_MAX;
+    case MEMRT_ADAPTOR_RETRYING:
+        return options->failed != NULL;
+    case MEMRT_ADAPTOR_LOGGING:
+        return options->file >= 0;
+    default:
+        return false;
+    }
+}
+
+memrt_status_t memrt__adaptor_new(const memrt_allocator_t *upstream,
+                                  const memrt_adaptor_options_t *options, memrt_allocator_t *out)
+{
+    memrt__adaptor_t made = {0};
+    if (options->struct_size < offsetof(memrt_adaptor_options_t, amount)) {
+        return MEMRT_EINVAL;
+    }
+    memcpy(&made.options, options, memrt__size_min(options->struct_size, sizeof(made.options)));
+    if (!has_settings(&made.options) ||
+        memrt__allocator_copy(upstream, &made.upstream) != MEMRT_OK) {
+        return MEMRT_EINVAL;
+    }
+    memrt__adaptor_t *adaptor = memrt__fault_is_due() ? NULL : malloc(sizeof(*adaptor));
+    if (adaptor == NULL) {
+        return MEMRT_ENOMEM;
+    }
+    *adaptor = made;
+    const memrt__adaptor_functions_t *functions = functions_of_kinds[made.options.kind];
+    *out = (memrt_allocator_t){
+        .struct_size = sizeof(*out),
+        .version = MEMRT_ALLOCATOR_VERSION,
+        .name = functions->name,
+        .ctx = adaptor,
+        .alloc = functions->alloc,
+        .alloc_zeroed = functions->alloc_zeroed,
+        .realloc = functions->realloc,
+        .free = functions->free,
+        .release_unused = adaptor_release_unused,
+        .usage = adaptor_usage,
+        .destroy = adaptor_destroy,
+    };
+    return MEMRT_OK;
+}
