@@ -121,10 +121,10 @@ def test_children_record_calls_up_to_frames_and_native_limits(family, kind, fram
 
 @pytest.mark.parametrize("option", [(), ("--sample", "64K")])
 def test_children_sample_only_with_the_sample_option(family, option):
-    child = "import numpy as np; kept = [np.ones(125) for _ in range(20_000)]"
+    child = "import numpy as np; kept = [np.ones(125) for _ in range(5_000)]"
     code = f"import subprocess, sys\nsubprocess.run([sys.executable, '-c', {child!r}])\n"
     _, (_, document) = family(code, *option)
-    assert (document["live"]["more"] + len(document["live"]["rows"]) < 2000) == bool(option)
+    assert (document["live"]["more"] + len(document["live"]["rows"]) < 500) == bool(option)
 
 
 def test_python_subprocess_ignoring_environment_is_not_recorded(family):

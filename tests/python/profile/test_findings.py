@@ -256,6 +256,13 @@ def test_growth_lasts_until_the_end_between_other_allocations(ages, numbers, exp
     assert bool(list(find_growth(seen))) == expected
 
 
+def test_growth_of_many_buffers_is_found():
+    count = 200_000  # hours if the time were quadratic
+    held = [group(range(count, 0, -1), range(1, 3 * count + 1, 3))]
+    seen = evidence(held=held, last=3 * count, buffers=held[0].buffers)
+    assert rules(find_growth(seen)) == ["growth"]
+
+
 def test_growth_needs_freed_allocations_between():
     held = [group(range(12, 0, -1), range(1, 37, 3))]
     others = group([0] * 24, [n for n in range(1, 37) if n % 3 != 1])

@@ -85,7 +85,8 @@ def _grows(evidence: Evidence, buffers: list[LiveBuffer]) -> bool:
         return False
     ages = [max(buffer.age - evidence.delay, 0.0) for buffer in buffers]
     numbers = [(buffer.id - first) / allocated for buffer in buffers]
-    return _spread(numbers) and _spread([1 - age / max(*ages, 1e-9) for age in ages])
+    oldest = max(ages) or 1.0
+    return _spread(numbers) and _spread([1 - age / oldest for age in ages])
 
 
 def _spread(parts: list[float]) -> bool:
