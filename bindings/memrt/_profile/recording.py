@@ -7,7 +7,7 @@ pictures can rely on the contents.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, TypeAlias
 
 FORMAT = "memrt recording"
@@ -192,20 +192,26 @@ def _check(value: Any, shape: _Shape, where: str) -> None:
             _check(value[name], part, name)
     elif isinstance(shape, list):
         _expect(isinstance(value, list), where)
-        for item in value:
-            _check(item, shape[0], where)
-    elif isinstance(shape, tuple):
-        _expect(isinstance(value, list) and len(value) == len(shape), where)
-        for item, part in zip(value, shape, strict=True):
-            _check(item, part, where)
+        _check_all(value, shape[0], where)
     else:
-        _expect(type(value) in (shape if isinstance(shape, frozenset) else (shape,)), where)
-        _expect(not isinstance(value, int | float) or _is_bounded(value), where)
+        _check_all([value], shape, where)
 
 
-def _is_bounded(number: float) -> bool:
-    """Return True for integers of at most 64 bits and for finite floats."""
-    return -(2**63) <= number < 2**64
+def _check_all(values: Sequence[Any], shape: _Shape, where: str) -> None:
+    """Raise RecordingError unless each value has the given shape. Rows are checked by column."""
+    if isinstance(shape, tuple):
+        _expect(set(map(type, values)) <= {list} and set(map(len, values)) <= {len(shape)}, where)
+        for column, part in zip(zip(*values, strict=True), shape, strict=False):
+            _check_all(column, part, where)
+    elif isinstance(shape, dict | list):
+        for value in values:
+            _check(value, shape, where)
+    else:
+        found = set(map(type, values))
+        _expect(found <= (shape if isinstance(shape, frozenset) else {shape}), where)
+        if found & _NUMBER:
+            numbers = [value for value in values if value is not None]
+            _expect(min(numbers) >= -(2**63) and max(numbers) < 2**64, where)
 
 
 def _expect(holds: bool, where: str) -> None:
