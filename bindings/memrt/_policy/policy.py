@@ -158,14 +158,14 @@ class Policy(ProcessObject):
         limit_bytes = None if limit is None else parse_amount(limit)
         soft_bytes = None if soft is None else parse_amount(soft, "soft limit")
         check_limits(limit_bytes, soft_bytes)
-        settings = tuple(map(_setting_text, _SETTINGS, (cache_limit, decay, hugepages)))
+        cache, delay, pages = map(_setting_text, _SETTINGS, (cache_limit, decay, hugepages))
         if pinned and allocator is not None:
             raise ValueError("allocator must be None for a pinned policy")
-        if (pinned or allocator is not None) and settings != (None, None, None):
+        if (pinned or allocator is not None) and (cache, delay, pages) != (None, None, None):
             kind = "pinned policy" if pinned else "policy with an allocator"
             raise ValueError(f"cache_limit, decay and hugepages must be None for a {kind}")
         source = None if allocator is None else allocator_capsule(allocator)
-        handler = _memrt.policy_new(name, alignment, *settings, pinned, source)
+        handler = _memrt.policy_new(name, alignment, cache, delay, pages, pinned, source)
         if limit_bytes is not None:
             set_limit(handler, limit_bytes)
         if soft_bytes is not None:

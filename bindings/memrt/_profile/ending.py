@@ -123,8 +123,8 @@ class Ending:
                 self._holders_of[buffer.id] = found
         if len(self._holders_of) < len(self.buffers):
             self.notes.append(
-                f"Trees show the holders of the {plural(len(self._holders_of), 'largest buffer')} of "
-                f"{len(self.buffers):,} live at the end."
+                f"Trees show the holders of the {plural(len(self._holders_of), 'largest buffer')} "
+                f"of {len(self.buffers):,} live at the end."
             )
 
     def _divide_buffers(self) -> None:

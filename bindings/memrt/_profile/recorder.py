@@ -117,7 +117,7 @@ class Recorder:
         self._memory = _memory_rows()
         ending = Ending()
         if self._tracked:
-            ending.look(collect=False)
+            ending.examine(collect=False)
         return self._document(ending, ended)
 
     def before_exec(self) -> Document:

@@ -194,7 +194,7 @@ class Sampler:
         begin = thread_time()
         rows = _memrt.live(lambda: scope_paths(_scopes()))
         moment = moment_of(t, rows)
-        self.listings.add(t, moment.by_place, _memrt.site_allocations())
+        self.listings.add(t, moment.by_site, _memrt.site_allocations())
         self._listed = (now.alloc, now.free)
         self._cost = (thread_time() - begin) / max(now.alloc - now.free, 1)
         return rows if self.consider(moment) else None
