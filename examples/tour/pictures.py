@@ -1,13 +1,16 @@
-"""Make the pictures of docs/guide/tour.md: run the page's commands, and take browser screenshots.
+"""Make the pictures of docs/guide/tour.md and reports.md: run commands, and take screenshots.
 
 Usage: python examples/tour/pictures.py CHROMIUM
 
-`./dev tools tour` runs the script.
+`./dev tools tour` runs the script. Screenshots of whole pages, in all widths and color schemes, are
+in build/pictures, to look at.
 """
 
 from __future__ import annotations
 
 import html
+import io
+import itertools
 import json
 import os
 import subprocess
@@ -16,7 +19,8 @@ import tempfile
 import time
 from pathlib import Path
 
-from playwright.sync_api import Page, sync_playwright
+from PIL import Image
+from playwright.sync_api import Browser, Page, sync_playwright
 
 ROOT = Path(__file__).resolve().parents[2]
 PICTURES = ROOT / "docs" / "pictures"
@@ -46,6 +50,19 @@ SHOTS = {
     "retention": ("sky.html", "#retention"),
     "workers": ("workers.html", "#together"),
 }
+
+COMPARED = (
+    "run --quiet --record fixed.memrt sky.py 12 copy",
+    "report sky.memrt fixed.memrt -o compared.html",
+)
+"""Commands that make the comparison of docs/guide/reports.md, after COMMANDS."""
+
+REPORTS = {"report-wide": ("sky.html", 1400, 1130), "report-compared": ("compared.html", 1400, 900)}
+"""Pictures of docs/guide/reports.md: the top of a page, in a window of this width and height."""
+
+PAGES = ("sky.html", "workers.html", "compared.html")
+WIDTHS = (1400, 400)
+WHOLE = ROOT / "build" / "pictures"
 
 PRINTS = ("diff", "replay", "top", "killed")
 """Names of the pictures of command output, in the order of the page."""
@@ -116,17 +133,42 @@ def shoot(page: Page, folder: Path, name: str) -> None:
     page.locator(section).screenshot(path=PICTURES / f"{name}.png")
 
 
+def open_page(browser: Browser, path: Path, width: int, height: int, scheme: str) -> Page:
+    page = browser.new_page(viewport={"width": width, "height": height}, color_scheme=scheme)
+    page.goto(path.as_uri())
+    page.wait_for_selector("html[data-ready=yes]", state="attached")
+    return page
+
+
+def shoot_reports(browser: Browser, folder: Path) -> None:
+    """Save the pictures of REPORTS, with few colors, and screenshots of the whole PAGES."""
+    for name, (file, width, height) in REPORTS.items():
+        page = open_page(browser, folder / file, width, height, "light")
+        picture = Image.open(io.BytesIO(page.screenshot()))
+        picture.quantize(128).save(PICTURES / f"{name}.png", optimize=True)
+        page.close()
+    WHOLE.mkdir(parents=True, exist_ok=True)
+    for file, width, scheme in itertools.product(PAGES, WIDTHS, ("light", "dark")):
+        page = open_page(browser, folder / file, width, 1000, scheme)
+        path = WHOLE / f"{Path(file).stem}-{width}-{scheme}.png"
+        page.screenshot(path=path, full_page=True)
+        page.close()
+
+
 def main(chromium: str) -> None:
     PICTURES.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory() as name, sync_playwright() as playwright:
         folder = Path(name)
         printed = make(folder)
+        for command in COMPARED:
+            call(folder, command)
         browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
         page = browser.new_page(viewport=WINDOW)
         for shot in SHOTS:
             shoot(page, folder, shot)
         for name, text in printed.items():
             write_down(page, text, name)
+        shoot_reports(browser, folder)
         browser.close()
 
 

@@ -32,4 +32,12 @@ def test_tour_pictures_match_the_picture_script():
         content = (ROOT / "docs" / "pictures" / f"{name}.png").read_bytes()
         assert content.startswith(b"\x89PNG")
     kept = {path.stem for path in (ROOT / "docs" / "pictures").iterdir()}
-    assert kept == set(shown)
+    assert kept == {*shown, *constant("REPORTS")}
+
+
+def test_pictures_of_reports_are_used_and_small():
+    page = (ROOT / "docs" / "guide" / "reports.md").read_text(encoding="utf-8")
+    shown = re.findall(r"!\[[^\]]+\]\(\.\./pictures/([\w-]+)\.png\)", page)
+    assert sorted(shown) == sorted(constant("REPORTS"))
+    for name in shown:
+        assert (ROOT / "docs" / "pictures" / f"{name}.png").stat().st_size < 150_000

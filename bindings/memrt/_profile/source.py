@@ -26,7 +26,8 @@ class Excerpt(NamedTuple):
     first: int
     """Number of the first line of `lines`."""
     lines: list[str]
-    """Texts without the common indentation. Long lines are cut and end with ``…``."""
+    """Texts without the common indentation, and without empty lines around. Long lines are cut and
+    end with ``…``."""
 
 
 def excerpts(sites: Iterable[int]) -> list[Excerpt]:
@@ -59,9 +60,13 @@ def _excerpt(frame: Frame) -> Excerpt | None:
     lines = _lines(frame.file) if frame.file else []
     if not 1 <= frame.line <= len(lines):
         return None
-    first = max(frame.line - NEIGHBOURS, 1)
-    shown = [line.expandtabs(4).rstrip() for line in lines[first - 1 : frame.line + NEIGHBOURS]]
-    return Excerpt(frame, first, [_cut(line) for line in dedent("\n".join(shown)).split("\n")])
+    first, last = max(frame.line - NEIGHBOURS, 1), min(frame.line + NEIGHBOURS, len(lines))
+    while first < frame.line and lines[first - 1].isspace():
+        first += 1
+    while last > frame.line and lines[last - 1].isspace():
+        last -= 1
+    shown = "\n".join(line.expandtabs(4).rstrip() for line in lines[first - 1 : last])
+    return Excerpt(frame, first, [_cut(line) for line in dedent(shown).split("\n")])
 
 
 def _lines(file: str) -> list[str]:

@@ -42,6 +42,13 @@ def test_common_indentation_is_removed_and_long_lines_are_cut(tmp_path):
     assert (len(lines[0]), lines[0][-1]) == (source.MOST_CHARACTERS, "…")
 
 
+def test_empty_lines_around_the_excerpt_are_left_out(tmp_path):
+    path = tmp_path / "program.py"
+    path.write_text(code := "\n\nmade = memrt.zeros(4097)\n \n# last\n\n")
+    ((_, first, lines),) = excerpts_of(code, str(path))
+    assert (first, lines) == (3, ["made = memrt.zeros(4097)", "", "# last"])
+
+
 def test_cell_of_a_notebook_has_source_text():
     name = "<ipython-input-2-abcdef>"
     linecache.cache[name] = (len(CODE), None, CODE.splitlines(keepends=True), name)

@@ -142,9 +142,10 @@ def _verdict(
     error = sum(_stat(documents, "peak_error") for documents in (before, after))
     yield f"The peak {_change(_stat(before, 'peak'), _stat(after, 'peak'), error)}"
     yield f"Memory live at the end {_change(_stat(before, 'live'), _stat(after, 'live'))}"
+    least = round(_LEAST_PART * max(_stat(before, "peak"), _stat(after, "peak")))
     for name, when in (("end", "at the end"), ("peak", "at the peak")):
         for sign, word in ((-1, "Smaller"), (1, "Larger")):
-            named = _changed(rows, name, sign)
+            named = _changed(rows, name, sign, least)
             if named:
                 yield f"{word} {when}: {'; '.join(named)}."
     old, new = (
@@ -166,7 +167,8 @@ def _change(old: int, new: int, error: int = 0) -> str:
     if _is_equal(old, new, error):
         return f"is the same: {human_bytes(old)} and {human_bytes(new)}."
     word = "fell" if new < old else "rose"
-    percent = f", {abs(new - old) / old:.0%}" if old else ""
+    part = abs(new - old) / old if old else 0.0
+    percent = f", {part:.1%}" if 0.99 < part < 1 else f", {part:.0%}" if part else ""
     return (
         f"{word} from {human_bytes(old)} to {human_bytes(new)}: {human_bytes(abs(new - old))}"
         f"{percent} {'less' if new < old else 'more'}."
@@ -177,12 +179,15 @@ def _is_equal(old: int, new: int, error: int = 0) -> bool:
     return abs(new - old) <= max(_LEAST, error, round(_LEAST_PART * max(old, new)))
 
 
-def _changed(rows: list[dict[str, Any]], name: str, sign: int) -> list[str]:
-    """Return the lines with the largest changes of one sign, as texts."""
+def _changed(rows: list[dict[str, Any]], name: str, sign: int, least: int) -> list[str]:
+    """Return the lines with the largest changes of one sign, as texts.
+
+    Changes up to `least` bytes are left out.
+    """
     found = [
         row
         for row in rows
-        if not _is_equal(*row[name]) and sign * (row[name][1] - row[name][0]) > 0
+        if not _is_equal(*row[name], least) and sign * (row[name][1] - row[name][0]) > 0
     ]
     found.sort(key=lambda row: -abs(row[name][1] - row[name][0]))
     return [

@@ -16,7 +16,7 @@ function comparison() {
       text: (size, row) => make("span", { title: `${bytes(row[name][0])} before, ${bytes(row[name][1])} after` }, signed(size)) })),
     ...amounts.slice(0, 2).flatMap(([title, name]) => [0, 1].map((i) => ({ title: `${title}, ${i ? "after" : "before"}`,
       of: (row) => row[name][i], text: bytes, right: true }))),
-  ], found.rows, { label: "changes", search: (row) => `${row.place} ${row.source}` });
+  ], found.rows.filter((row) => amounts.some(([, name]) => row[name][0] !== row[name][1])), { label: "changes", search: (row) => `${row.place} ${row.source}` });
 }
 
 function comparisonChart() {

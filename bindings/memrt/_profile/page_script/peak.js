@@ -15,7 +15,7 @@ function highest(recorded, sites) {
   const part = (size) => (all ? Math.max(0, size) / all : 0);
   const bar = (size) => make("span", {}, percent(part(size)), make("span", { class: "bar" }, width(make("span"), part(size))));
   table($("highest-table"), [
-    { title: "Allocation site", of: (row) => row.place, text: (_, row) => siteLink(sites, row.site), kind: "place" },
+    { title: "Allocation site", of: (row) => row.place, text: (_, row) => siteLink(sites, row.site, true), kind: "place" },
     { title: "Scope", of: (row) => row.scope },
     { title: "Bytes", of: (row) => row.size, text: bytes, right: true },
     { title: "Percentage", of: (row) => row.size, text: bar, right: true },

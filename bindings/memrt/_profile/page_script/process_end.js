@@ -39,8 +39,8 @@ function holderGroups(place, rows, sites, label) {
   table(place, [
     { title: "Bytes", of: (row) => row.bytes, text: bytes, right: true },
     { title: "In no view", of: (row) => row.wasted || null, text: (size) => (size ? bytes(size) : ""), right: true },
-    { title: "Held by", of: (row) => row.holder, text: held, kind: "place" },
-    { title: "Allocation site", of: (row) => sites.place(row.site), text: (_, row) => siteLink(sites, row.site), kind: "place" },
+    { title: "Held by", of: (row) => row.holder, text: held, kind: "place held" },
+    { title: "Allocation site", of: (row) => sites.place(row.site), text: (_, row) => siteLink(sites, row.site, true), kind: "place" },
   ], rows, { label, sort: { column: label === "retention" ? 1 : 0, falling: true },
     search: (row) => `${row.holder} ${sites.place(row.site)}` });
 }

@@ -53,13 +53,14 @@ function sourceLine(source) {
   return source ? [make("code", { class: "line" }, source.lines[source.line - source.first].trim())] : [];
 }
 
-/** Return an allocation site as an element that opens to show its call stack. */
-function siteLink(sites, site) {
+/** Return an allocation site as an element that opens to show source text and call stack. With `line`, the closed
+    element shows the text of the line, too. */
+function siteLink(sites, site, line = false) {
   const calls = sites.calls(site).slice().reverse();
   const through = sites.through(site);
   const text = [sites.place(site), ...(through ? [make("span", { class: "about" }, ` through ${through}`)] : [])];
   const source = sites.sources.get(site);
   if (calls.length < 2 && !source) return make("span", {}, ...text);
-  return make("details", {}, make("summary", {}, ...text, ...sourceLine(source)), ...sourceText(source),
+  return make("details", {}, make("summary", {}, ...text, ...(line ? sourceLine(source) : [])), ...sourceText(source),
     make("ol", {}, ...calls.map((call) => make("li", {}, call))));
 }
