@@ -22,7 +22,7 @@ def test_axe_finds_no_violation_on_a_page(page):
     assert violations(page) == []
 
 
-def test_axe_finds_no_violation_on_a_dark_narrow_page_of_two_recordings(page_of, document):
+def test_axe_finds_no_violation_on_a_dark_narrow_page(page_of, document):
     main, child = copy.deepcopy(document), copy.deepcopy(document)
     main["comparison"] = compare([document], [document])
     child.update(pid=document["pid"] + 1, parent=document["pid"])

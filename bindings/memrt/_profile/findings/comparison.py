@@ -184,11 +184,11 @@ def _changed(rows: list[dict[str, Any]], name: str, sign: int, least: int) -> li
 
     Changes up to `least` bytes are left out.
     """
-    found = [
-        row
-        for row in rows
-        if not _is_equal(*row[name], least) and sign * (row[name][1] - row[name][0]) > 0
-    ]
+    found = []
+    for row in rows:
+        old, new = row[name]
+        if sign * (new - old) > 0 and not _is_equal(old, new, least):
+            found.append(row)
     found.sort(key=lambda row: -abs(row[name][1] - row[name][0]))
     return [
         f"{row['place']} from {human_bytes(row[name][0])} to {human_bytes(row[name][1])}"

@@ -13,13 +13,18 @@ function make(tag, attributes = {}, ...children) {
   return element;
 }
 
+/** Return a text as a list of nodes: parts between backticks become code. */
+function marked(text) {
+  return text.split("`").map((part, i) => (i % 2 ? make("code", {}, part) : part));
+}
+
 function width(element, part) {
   element.style.width = `${100 * part}%`;
   return element;
 }
 
 function folded(title, lines) {
-  return make("details", {}, make("summary", {}, title), make("pre", {}, lines.join("\n")));
+  return make("details", {}, make("summary", {}, ...marked(title)), make("pre", {}, lines.join("\n")));
 }
 
 function list(place, items, none) {
