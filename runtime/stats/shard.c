@@ -1,6 +1,7 @@
 #include "runtime/stats/shard.h"
 
 #include "runtime/config/options.h"
+#include "runtime/stats/allowance.h"
 #include "runtime/stats/promise.h"
 
 _Static_assert(MEMRT__PROMISE_AHEAD == (size_t)MEMRT__GAUGE_RISE, "a promise lasts to a report");
@@ -67,12 +68,6 @@ size_t memrt__shard_bytes_out(const memrt__shard_t *shard)
     return read_counter(shard, &shard->bytes_out, &shard->out_limit, &shard->free_left);
 }
 
-/// Return the bytes that a gauge with an allowance may rise above the last report.
-static size_t get_rise_limit(const memrt__shard_t *shard)
-{
-    return shard->allowance / MEMRT__GAUGE_PARTS;
-}
-
 /// Return the bytes by which a gauge reports ahead of a rise of `rise` bytes: half of the distance
 /// to the peaks that the rise leaves. The other half is for other gauges. A fall is reported as it
 /// is. A limited gauge never reports ahead: its promises allow the next rise.
@@ -86,13 +81,13 @@ static size_t choose_bytes_ahead(const memrt__shard_t *shard, const memrt__accou
     size_t of_scope = memrt__level_distance_to_peak(account->scope);
     size_t least = (ptrdiff_t)of_policy < (ptrdiff_t)of_scope ? of_policy : of_scope;
     ptrdiff_t half = (ptrdiff_t)(least - rise) / 2;
-    return half < 0 ? 0 : memrt__size_min((size_t)half, 7 * get_rise_limit(shard));
+    return half < 0 ? 0 : memrt__size_min((size_t)half, 7 * memrt__allowance_rise(shard));
 }
 
 /// Set the use from which a fall is reported. At rest, the allowance is 0.
 static void set_low(memrt__shard_t *shard)
 {
-    size_t fall = shard->allowance - get_rise_limit(shard);
+    size_t fall = shard->allowance - memrt__allowance_rise(shard);
     memrt__store_relaxed(&shard->low, shard->reported - fall);
 }
 
@@ -108,64 +103,14 @@ static void end_climb(memrt__shard_t *shard)
     }
 }
 
-static size_t get_peak_mode(void)
-{
-    return memrt__load_relaxed(&memrt__options.peak_mode);
-}
-
-/// Return the allowance that the mode of peaks gives to a gauge; 0: every change is reported.
-static size_t choose_allowance(const memrt__shard_t *shard, const memrt__account_t *account)
-{
-    size_t mode = get_peak_mode();
-    if (MEMRT__LIKELY(mode == MEMRT__PEAK_BOUNDED)) {
-        return (size_t)MEMRT__GAUGE_ERROR;
-    }
-    if (mode == MEMRT__PEAK_EXACT) {
-        return 0;
-    }
-    size_t of_policy = memrt__level_close_allowance(account->policy, shard->allowance);
-    size_t of_scope = memrt__level_close_allowance(account->scope, shard->allowance);
-    return memrt__size_min(memrt__size_min(of_policy, of_scope), (size_t)MEMRT__GAUGE_ERROR);
-}
-
-/// Raise the allowance of a gauge to `allowance` in all aggregates, before the gauge holds back
-/// more. The allowance stays as it is where close peaks leave no room.
-static void raise_allowance(memrt__shard_t *shard, memrt__account_t *account, size_t allowance)
-{
-    size_t more = allowance - shard->allowance;
-    bool close = get_peak_mode() == MEMRT__PEAK_CLOSE;
-    if (!memrt__level_hide(account->policy, more, close)) {
-        return;
-    }
-    if (!memrt__level_hide(account->scope, more, close)) {
-        memrt__level_unhide(account->policy, more);
-        return;
-    }
-    shard->allowance = allowance;
-}
-
-static void unhide(memrt__account_t *account, size_t bytes)
-{
-    memrt__level_unhide(account->policy, bytes);
-    memrt__level_unhide(account->scope, bytes);
-}
-
-/// Lower the allowance of a gauge to `allowance`, after the gauge reported its changes.
-static void lower_allowance(memrt__shard_t *shard, memrt__account_t *account, size_t allowance)
-{
-    size_t less = shard->allowance - allowance;
-    shard->allowance = allowance;
-    unhide(account, less);
-}
-
 /// Give a gauge at rest an allowance, and count the gauge as not at rest in all aggregates, before
 /// the gauge holds back any change. False: the gauge stays at rest.
 static bool leave_rest(memrt__shard_t *shard, memrt__account_t *account)
 {
     MEMRT__ASSERT(memrt__gauge_is_at_rest(shard));
-    size_t allowance = choose_allowance(shard, account);
+    size_t allowance = memrt__allowance_choose(shard, account);
     if (allowance != 0) {
-        raise_allowance(shard, account, allowance);
+        memrt__allowance_raise(shard, account, allowance);
     }
     if (shard->allowance == 0) {
         return false;
@@ -222,12 +167,10 @@ static void rest_gauge(memrt__shard_t *shard, memrt__account_t *account)
     bool rested = memrt__gauge_is_at_rest(shard);
     report_gauge(shard, account, 0);
     memrt__promise_keep(shard, account, 0);
-    size_t hidden = shard->allowance;
-    shard->allowance = 0;
+    memrt__allowance_lower(shard, account, 0);
     set_low(shard);
     MEMRT__ASSERT(memrt__gauge_is_at_rest(shard));
     if (!rested) {
-        unhide(account, hidden);
         memrt__level_count_gauges(account->policy, (size_t)-1);
         memrt__level_count_gauges(account->scope, (size_t)-1);
     }
@@ -241,9 +184,9 @@ static size_t follow_allowance(memrt__shard_t *shard, memrt__account_t *account)
         (void)leave_rest(shard, account);
         return shard->allowance;
     }
-    size_t allowance = choose_allowance(shard, account), eighth = shard->allowance / 8;
+    size_t allowance = memrt__allowance_choose(shard, account), eighth = shard->allowance / 8;
     if (allowance > shard->allowance + eighth) {
-        raise_allowance(shard, account, allowance);
+        memrt__allowance_raise(shard, account, allowance);
     }
     return allowance < shard->allowance - eighth ? allowance : shard->allowance;
 }
@@ -263,7 +206,7 @@ static void report_open_gauge(memrt__shard_t *shard, memrt__account_t *account)
     bool lowers = allowance < shard->allowance;
     report_gauge(shard, account, lowers ? 0 : choose_bytes_ahead(shard, account, rise));
     if (lowers) {
-        lower_allowance(shard, account, allowance);
+        memrt__allowance_lower(shard, account, allowance);
     }
     set_low(shard);
 }
@@ -287,7 +230,7 @@ static void close_to_climb(memrt__shard_t *shard)
 {
     size_t net = memrt__shard_net(shard);
     MEMRT__ASSERT(!memrt__gauge_climbs(shard) && shard->high == net);
-    close_shard_within(shard, net, shard->reported + get_rise_limit(shard));
+    close_shard_within(shard, net, shard->reported + memrt__allowance_rise(shard));
     memrt__own_add_release(&shard->climbs, 1);
 }
 
@@ -323,11 +266,12 @@ void memrt__gauge_grow(memrt__shard_t *shard, memrt__account_t *account, size_t 
     memrt__own_add(&shard->bytes_in, bytes);
     size_t net = memrt__shard_net(shard);
     bool rests = memrt__gauge_is_at_rest(shard) && !leave_rest(shard, account);
-    bool exact = get_peak_mode() == MEMRT__PEAK_EXACT;
+    bool exact = memrt__load_relaxed(&memrt__options.peak_mode) == MEMRT__PEAK_EXACT;
     if ((ptrdiff_t)net > (ptrdiff_t)shard->high) {
         memrt__store_release(&shard->high, net);
     }
-    if (rests || exact || (ptrdiff_t)(net - shard->reported) > (ptrdiff_t)get_rise_limit(shard)) {
+    if (rests || exact ||
+        (ptrdiff_t)(net - shard->reported) > (ptrdiff_t)memrt__allowance_rise(shard)) {
         report_open_gauge(shard, account);
     }
     if (memrt__gauge_is_at_rest(shard) || shard->high != net) {
@@ -422,7 +366,7 @@ static bool is_rise_left(const memrt__shard_t *shard, size_t rise_left, size_t r
 /// During a climb, the bytes in use are at least `high`, and any free takes the slow path.
 static bool is_climb_valid(const memrt__shard_t *shard, size_t rise_left)
 {
-    size_t net = memrt__shard_net(shard), limit = shard->reported + get_rise_limit(shard);
+    size_t net = memrt__shard_net(shard), limit = shard->reported + memrt__allowance_rise(shard);
     return MEMRT__HOLDS((ptrdiff_t)net >= (ptrdiff_t)shard->high) &&
            MEMRT__HOLDS((ptrdiff_t)net <= (ptrdiff_t)limit) &&
            MEMRT__HOLDS(is_rise_left(shard, rise_left, limit - net)) &&
@@ -443,13 +387,14 @@ bool memrt__shard_is_valid(const memrt__shard_t *shard)
     }
     return MEMRT__HOLDS(net <= (ptrdiff_t)shard->high) &&
            MEMRT__HOLDS(net >= (ptrdiff_t)shard->low) &&
-           MEMRT__HOLDS(shard->high - shard->reported <= get_rise_limit(shard)) &&
+           MEMRT__HOLDS(shard->high - shard->reported <= memrt__allowance_rise(shard)) &&
            MEMRT__HOLDS((ptrdiff_t)shard->high >= reported) &&
            MEMRT__HOLDS(shard->pending <= shard->promised) &&
            MEMRT__HOLDS(is_rise_left(shard, rise_left, shard->high - (size_t)net)) &&
            MEMRT__HOLDS((ptrdiff_t)shard->free_left <= net - (ptrdiff_t)shard->low) &&
            MEMRT__HOLDS(memrt__gauge_is_at_rest(shard) == (shard->allowance == 0)) &&
-           MEMRT__HOLDS(shard->reported - shard->low == shard->allowance - get_rise_limit(shard));
+           MEMRT__HOLDS(shard->reported - shard->low ==
+                        shard->allowance - memrt__allowance_rise(shard));
 }
 
 #endif

@@ -13,6 +13,7 @@
 #include "runtime/base/compiler.h"
 #include "runtime/base/size.h"
 #include "runtime/stats/account.h"
+#include "runtime/stats/allowance.h"
 
 /// Per-thread counters. Each thread has one shard for every account (policy) that the thread uses.
 /// Only the owning thread writes a shard, so counting never contends. A reader adds up the shards.
@@ -27,20 +28,6 @@
 
 /// Bytes by which the header of a tiny block is smaller than MEMRT_HEADER_SIZE.
 #define MEMRT__TINY_SAVES 48u
-
-/// Bytes that a gauge may rise or fall before a report. A rise of more than 64 KiB is reported, and
-/// a fall of more than 960 KiB. A fall is often made up for at once, so its limit is larger. The
-/// sum of both limits is the allowance of a gauge, its contribution to the error of the peak.
-/// Gauges of close peaks have a smaller allowance, with the same parts.
-#define MEMRT__GAUGE_RISE (MEMRT__GAUGE_ERROR / MEMRT__GAUGE_PARTS)
-#define MEMRT__GAUGE_FALL (MEMRT__GAUGE_ERROR - MEMRT__GAUGE_RISE)
-#define MEMRT__GAUGE_ERROR ((ptrdiff_t)1 << 20)
-#define MEMRT__GAUGE_PARTS 16
-
-/// Maximum of the bytes by which a gauge reports more than its bytes in use, as long as the reports
-/// stay below the peaks. The gauge then rises by as much without a report. In parts of the
-/// allowance.
-#define MEMRT__GAUGE_AHEAD (7 * MEMRT__GAUGE_RISE)
 
 /// Value of `high` while a gauge reports: below any real value.
 #define MEMRT__GAUGE_REPORTS ((size_t)(PTRDIFF_MIN / 2))

@@ -11,6 +11,7 @@
 #define MEMRT__PEAK_LOOKS 2 /* fewer executions to explore */
 
 #include "runtime/stats/account.c"
+#include "runtime/stats/allowance.c"
 #include "runtime/stats/level.c"
 #include "runtime/stats/peak.c"
 #include "runtime/stats/promise.c"
