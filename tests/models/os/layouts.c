@@ -37,7 +37,7 @@ int main(void)
     pthread_t a = model_thread(find_layout, (void *)PC);
     pthread_t b = model_thread(find_layout, (void *)OTHER_PC);
     size_t entry = find_slot(PC);
-    assert(!is_of(entry, PC) || memrt__loaded_object_is_at(get_object(entry), PC - 1));
+    assert(!is_entry_of(entry, PC) || memrt__loaded_object_is_at(get_object(entry), PC - 1));
     model_join(a);
     model_join(b);
     return 0;
