@@ -392,7 +392,7 @@ def test_taken_request_without_answer_may_have_attached(monkeypatch):
     monkeypatch.setattr(command, "_inject", take)
     monkeypatch.setattr(command, "_SECONDS_AFTER_TAKING", 0.1)
     own = target.Target(os.getpid(), os.geteuid(), os.getegid(), {})
-    with pytest.raises(CommandError, match="took the request, but did not answer for 0.1 s: "):
+    with pytest.raises(CommandError, match=r"took the request, but did not answer for 0\.1 s: "):
         command._ask(own, {"action": "detach"}, 0.1)
     assert leftovers(os.getpid()) == []
 
