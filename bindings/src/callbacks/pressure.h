@@ -3,7 +3,7 @@
 
 #include "support/binding.h"
 
-/// Memory pressure for Python: read the pressure, and add callbacks, which run on the main thread.
+/// Memory pressure for Python: read the pressure, and add callbacks for the main thread.
 extern PyMethodDef memrt__pressure_methods[];
 
 #endif
