@@ -21,7 +21,6 @@ and Mull a program of clang.
 
 from __future__ import annotations
 
-import argparse
 import ast
 import functools
 import itertools
@@ -443,40 +442,15 @@ def run_mutants(mutants: list[Mutant], again: bool, jobs: int) -> dict[str, str]
     return {mutant.key: outcomes[mutant.key] for mutant in mutants}
 
 
-def record(verdict: Verdict, mutants: int, seed: int) -> None:
-    sys.path.insert(0, str(ROOT / "tests" / "reliability"))
-    import page
-
-    about = (
-        "Mutants of the extension and the Python package, each with one small fault, and the "
-        "number killed by the Python tests that reach the line. By `./dev mutate --bindings "
-        "--sample N --record`."
-    )
-    facts = {
-        "mutants of the bindings": mutants,
-        "drawn": f"{len(verdict.outcomes)}, seed {seed}",
-        "killed by a failing test": verdict.count("killed"),
-        "killed by a time limit": verdict.count("did not end"),
-        "not compiled": verdict.count("not compiled"),
-        "with the same machine code": verdict.count("same"),
-        "survivors": len(verdict.alive),
-        "survivors with an explanation": len(verdict.alive) - len(verdict.unexplained),
-        "killed, of killed mutants and survivors": f"{verdict.percent:.1f} %",
-    }
-    page.record("mutation-bindings", "Mutation of the bindings", about, facts)
+ABOUT = (
+    "Mutants of the extension and the Python package, each with one small fault, and the number "
+    "found by the Python tests that reach the line. By `./dev mutate --bindings --sample N "
+    "--record`."
+)
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(
-        prog="./dev mutate --bindings",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument("files", nargs="*", help="mutants of these files only")
-    parser.add_argument("--sample", type=int, metavar="N", help="number of mutants to draw")
-    parser.add_argument("--seed", type=int, default=FEW_SEED, help="seed of the draw")
-    parser.add_argument("--alive", action="store_true", help="try survivors again")
-    parser.add_argument("--record", action="store_true", help="write the figures of the docs")
+    parser = mutate.parser_of("./dev mutate --bindings", __doc__, FEW_SEED)
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="mutants at a time")
     parser.add_argument("--map", action="store_true", help=f"write {TESTS_OF.name} and stop")
     options = parser.parse_args()
@@ -491,17 +465,18 @@ def main() -> int:
     plain = {key: how.partition(":")[0] if "alive" in how else how for key, how in outcomes.items()}
     verdict = Verdict(plain, mutate.explained(EXPLAINED), LEAST)
     found = list(verdict.faults())
-    if options.sample:  # a goal for the whole sample; survivors are listed for the next test
-        print(*found, sep="\n")
-        found = [] if verdict.percent >= LEAST else found
-    else:
-        print(*found, sep="\n")
+    print(*found, sep="\n")
+    if options.sample and verdict.percent >= LEAST:  # a goal for the whole sample
+        found = []  # survivors are listed for the next test
     counted = verdict.count("killed") + verdict.count("did not end") + len(verdict.alive)
     same, broken = verdict.count("same"), verdict.count("not compiled")
     print(f"{verdict.percent:.1f} % of {counted} mutants killed, {len(every)} mutants in all")
     print(f"not counted: {same} with the same machine code, {broken} not compiled")
     if options.record and not found:
-        record(verdict, len(every), options.seed)
+        mutate.record(
+            "mutation-bindings", "Mutation of the bindings", ABOUT, verdict, len(every),
+            options.seed,
+        )  # fmt: skip
     return 1 if found else 0
 
 

@@ -387,37 +387,40 @@ class Verdict:
             yield f"mutants found must be {self.least:.0f} % or more, got {self.percent:.1f} %"
 
 
-def leave_figures(verdict: Verdict, total: int, seed: int) -> None:
+def record(name: str, title: str, about: str, verdict: Verdict, mutants: int, seed: int) -> None:
+    """Write the figures of a run into the docs."""
     sys.path.insert(0, str(ROOT / "tests" / "reliability"))
     import page
 
-    about = (
-        "Mutants of the core, each with one small fault, and the number found by the C tests. By "
-        "`./dev mutate --sample N --record`; `tests/mutation/survivors.txt` explains the survivors."
-    )
     facts = {
-        "mutants of the core": total,
+        "mutants": mutants,
         "drawn": f"{len(verdict.outcomes)}, seed {seed}",
         "found by a failing test": verdict.count("killed"),
         "found by a time limit": verdict.count("did not end"),
         "not compiled": verdict.count("not compiled"),
         "with the same machine code": verdict.count("same"),
-        "survivors, each explained": len(verdict.alive),
+        "survivors": len(verdict.alive),
+        "survivors with an explanation": len(verdict.alive) - len(verdict.unexplained),
         "found, of found mutants and survivors": f"{verdict.percent:.1f} %",
     }
-    page.record("mutation", "Mutation", about, facts)
+    page.record(name, title, about, facts)
 
 
-def main() -> int:
+def parser_of(program: str, about: str | None, seed: int) -> argparse.ArgumentParser:
+    """Return a parser with the options that both tools of mutation have."""
     parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+        prog=program, description=about, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("files", nargs="*", help="mutants of these files only")
     parser.add_argument("--sample", type=int, metavar="N", help="number of mutants to draw")
-    parser.add_argument("--seed", type=int, default=DOZEN_SEED, help="seed of the draw")
+    parser.add_argument("--seed", type=int, default=seed, help="seed of the draw")
     parser.add_argument("--alive", action="store_true", help="try survivors again")
     parser.add_argument("--record", action="store_true", help="write the figures of the docs")
-    options = parser.parse_args()
+    return parser
+
+
+def main() -> int:
+    options = parser_of("./dev mutate", __doc__, DOZEN_SEED).parse_args()
     mutants, total = all_mutants(options.files), len(all_mutants([]))
     if options.sample or not options.files:
         mutants = drawn(mutants, options.sample or DOZEN, options.seed)
@@ -427,7 +430,12 @@ def main() -> int:
     found = list(verdict.faults())
     print(*found, f"{verdict.percent:.1f} % of {len(mutants)} mutants were found", sep="\n")
     if options.record and not found:
-        leave_figures(verdict, total, options.seed)
+        about = (
+            "Mutants of the core, each with one small fault, and the number found by the C tests. "
+            "By `./dev mutate --sample N --record`; `tests/mutation/survivors.txt` explains the "
+            "survivors."
+        )
+        record("mutation", "Mutation", about, verdict, total, options.seed)
     return 1 if found else 0
 
 
