@@ -46,9 +46,10 @@ static PyObject *reclaim_remove(PyObject *module, PyObject *object)
 {
     memrt_status_t status;
     (void)module;
-    Py_BEGIN_ALLOW_THREADS status = memrt__api()->reclaim_remove(call_object, object);
-    Py_END_ALLOW_THREADS if (status == MEMRT_OK)
-    {
+    Py_BEGIN_ALLOW_THREADS;
+    status = memrt__api()->reclaim_remove(call_object, object);
+    Py_END_ALLOW_THREADS;
+    if (status == MEMRT_OK) {
         Py_DECREF(object);
     }
     return PyBool_FromLong(status != MEMRT_EBUSY);

@@ -38,8 +38,10 @@ static memrt_status_t take_snapshot(memrt_snapshot_t *snapshot)
 {
     size_t levels = snapshot->level_count, threads = snapshot->thread_count;
     memrt_status_t status;
-    Py_BEGIN_ALLOW_THREADS status = memrt__api()->snapshot(snapshot);
-    Py_END_ALLOW_THREADS snapshot->level_count = Py_MIN(snapshot->level_count, levels);
+    Py_BEGIN_ALLOW_THREADS;
+    status = memrt__api()->snapshot(snapshot);
+    Py_END_ALLOW_THREADS;
+    snapshot->level_count = Py_MIN(snapshot->level_count, levels);
     snapshot->thread_count = Py_MIN(snapshot->thread_count, threads);
     return status;
 }
