@@ -103,7 +103,7 @@ _program_folders: list[str] = []  # of `run --workers`, in the process of the pr
 _prepared = False
 
 
-def lead(setup: Setup | None) -> Setup | None:
+def set_for_children(setup: Setup | None) -> Setup | None:
     """Set the settings for forked children. Return the settings before."""
     global _for_children
     before, _for_children = _for_children, setup
@@ -119,12 +119,12 @@ def join(setup: Setup, forked: bool = False) -> None:
     if _membership is not None and _membership.is_of(setup["folders"]):
         if setup["follows"]:
             _membership.update(setup)
-            lead(setup)
+            set_for_children(setup)
         return
     if any(map(os.path.isdir, setup["folders"])):
         _prepare()
         _membership = _Membership(setup, forked)
-        lead(setup)
+        set_for_children(setup)
 
 
 def outer_folders() -> list[str]:

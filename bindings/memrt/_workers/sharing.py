@@ -40,7 +40,7 @@ class Sharing:
         self._before = os.environ.get(member.VARIABLE)
         self._ticket = _configuration().get(_TICKET)
         self._added = False
-        self._settings = member.lead(settings)
+        self._settings = member.set_for_children(settings)
         try:
             self._added = add_site()
             text = os.environ[member.VARIABLE] = json.dumps(settings)
@@ -56,7 +56,7 @@ class Sharing:
 
     def stop(self) -> None:
         """Restore the settings for children, the environment and multiprocessing."""
-        member.lead(self._settings)
+        member.set_for_children(self._settings)
         if self._added:
             remove_site()
         if self._before is None:
