@@ -34,9 +34,9 @@ static void clear_slot(memrt__live_entry_t *slot)
 void memrt__live_table_fill(memrt__live_entry_t *slot, const memrt__live_entry_t *entry)
 {
     clear_slot(slot);
-    memrt__live_entry_t unnamed = *entry;
-    unnamed.key = 0;
-    *slot = unnamed;
+    memrt__live_entry_t keyless = *entry;
+    keyless.key = 0;
+    *slot = keyless;
     memrt__store_release(&slot->key, entry->key);
 }
 
