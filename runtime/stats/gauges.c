@@ -68,13 +68,13 @@ static bool has_active_gauge(const memrt__account_t *account)
 
 static bool has_any_active_gauge(void)
 {
-    bool hiding = false;
+    bool active = false;
     memrt__lock(MEMRT__RANK_THREADS);
-    for (memrt__account_t *a = memrt__account_first(); a != NULL && !hiding; a = a->next) {
-        hiding = has_active_gauge(a);
+    for (memrt__account_t *a = memrt__account_first(); a != NULL && !active; a = a->next) {
+        active = has_active_gauge(a);
     }
     memrt__unlock(MEMRT__RANK_THREADS);
-    return hiding;
+    return active;
 }
 
 void memrt__stats_await_rest(void)

@@ -5,12 +5,13 @@
 
 #include "runtime/stats/tally.h"
 
-/// Reading of statistics. All functions take the lock of rank THREADS and allocate no memory.
+/// Reading of statistics. The functions allocate no memory. All take the lock of rank THREADS,
+/// except memrt__stats_read_locked().
 
 /// Fill every field of `out`, except `struct_size` and `cached`.
 void memrt__stats_read(const memrt__level_t *level, memrt_stats_t *out);
 
-/// Do the same under the lock of rank THREADS.
+/// Do the same. The caller holds the lock of rank THREADS.
 void memrt__stats_read_locked(const memrt__level_t *level, memrt_stats_t *out);
 
 /// Fill the counts of blocks by size in `out`.
@@ -19,8 +20,8 @@ void memrt__stats_sizes(const memrt__level_t *level, memrt_sizes_t *out);
 /// Restart the peak from the bytes that are live now.
 void memrt__stats_reset_peak(memrt__level_t *level);
 
-/// Return whether all additions and removals of the account cancel out in every counter. Then a
-/// fork has copied nothing that is counted in the account.
+/// Return whether all additions and removals of the account cancel out in every counter. A forked
+/// child then has inherited no block of the account.
 bool memrt__stats_is_settled(const memrt__account_t *account);
 
 /// In a forked child with a single thread: recompute all aggregates from the shards. Other threads
