@@ -20,38 +20,38 @@
 static _Noreturn void refuse_freed_object(const char *call, const void *what,
                                           const memrt__live_removed_t *removed)
 {
-    char places[MEMRT__CALL_STACKS_TEXT];
-    memrt__policy_explain_dead(removed->key, places, sizeof(places));
+    char stacks[MEMRT__CALL_STACKS_TEXT];
+    memrt__policy_explain_dead(removed->key, stacks, sizeof(stacks));
     memrt__abort("%s of %p (" NAMED
                  "%zu bytes at %p, policy %s): the buffer must be live, but was freed: "
                  "released more often than acquired, or used after the last release%s",
                  call, what, NAME_OF(removed->name, ", "), removed->size, (void *)removed->data,
-                 removed->policy, places);
+                 removed->policy, stacks);
 }
 
 /// Abort: no live object is at `what`. The message describes a freed object or poison bytes, where
 /// known. `key` is the address of the MemInfo that belongs to `what`.
 static _Noreturn void refuse_unknown_address(const char *call, const void *what, uintptr_t key)
 {
-    char places[MEMRT__CALL_STACKS_TEXT];
+    char stacks[MEMRT__CALL_STACKS_TEXT];
     memrt__live_removed_t removed;
     const char *poison = memrt__address_hint((uintptr_t)what);
     if (poison == NULL && memrt__live_find_removed(key, &removed)) {
         refuse_freed_object(call, what, &removed);
     }
     bool freed =
-        poison == NULL && memrt__policy_explain_dead((uintptr_t)what, places, sizeof(places));
+        poison == NULL && memrt__policy_explain_dead((uintptr_t)what, stacks, sizeof(stacks));
     memrt__abort("%s of %p: no live buffer of memrt is at the address%s%s%s", call, what,
                  poison == NULL ? "" : "; the address is ", poison == NULL ? "" : poison,
-                 freed ? places : "");
+                 freed ? stacks : "");
 }
 
 _Noreturn void memrt__refuse_meminfo(const char *call, const memrt_meminfo_t *mi, const char *why)
 {
-    char text[256], places[MEMRT__CALL_STACKS_TEXT];
+    char text[256], stacks[MEMRT__CALL_STACKS_TEXT];
     memrt__meminfo_dump(mi, text, sizeof(text));
-    memrt__block_explain(mi, places, sizeof(places));
-    memrt__abort("%s of %s: %s%s", call, text, why, places);
+    memrt__block_explain(mi, stacks, sizeof(stacks));
+    memrt__abort("%s of %s: %s%s", call, text, why, stacks);
 }
 
 /// Abort if the header of `mi` was overwritten.

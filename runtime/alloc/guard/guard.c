@@ -22,12 +22,12 @@ typedef struct guard {
 
 static void verify_live_block(const char *call, const void *ptr, size_t size, size_t align)
 {
-    char fault[128], places[MEMRT__CALL_STACKS_TEXT];
+    char fault[128], stacks[MEMRT__CALL_STACKS_TEXT];
     bool freed_before = memrt__redzone_is_dead(ptr);
     if (freed_before || memrt__redzone_fault(ptr, size, align, fault, sizeof(fault))) {
-        memrt__redzone_explain(ptr, places, sizeof(places));
+        memrt__redzone_explain(ptr, stacks, sizeof(stacks));
         memrt__abort("%s of block at %p of %zu bytes: %s%s", call, ptr, size,
-                     freed_before ? "the block was freed before" : fault, places);
+                     freed_before ? "the block was freed before" : fault, stacks);
     }
 }
 
@@ -47,12 +47,12 @@ static void describe_last_buffer(const void *ptr, size_t size, char *text, size_
 
 static void verify_freed_block(void *ptr)
 {
-    char fault[128], contents[256], places[MEMRT__CALL_STACKS_TEXT];
+    char fault[128], contents[256], stacks[MEMRT__CALL_STACKS_TEXT];
     if (memrt__redzone_dead_fault(ptr, fault, sizeof(fault))) {
         size_t size = memrt__redzone_size(ptr);
         describe_last_buffer(ptr, size, contents, sizeof(contents));
-        memrt__redzone_explain(ptr, places, sizeof(places));
-        memrt__abort("freed block at %p of %zu bytes%s: %s%s", ptr, size, contents, fault, places);
+        memrt__redzone_explain(ptr, stacks, sizeof(stacks));
+        memrt__abort("freed block at %p of %zu bytes%s: %s%s", ptr, size, contents, fault, stacks);
     }
 }
 
@@ -129,9 +129,8 @@ static void guard_free(void *ctx, void *ptr, size_t size, size_t align)
     verify_live_block("free", ptr, size, align);
     memrt__redzone_write_dead(ptr);
     while (!memrt__quarantine_put(&guard->freed, ptr, size)) {
-        if (!evict_oldest_block(guard)) {
-            free_to_upstream(guard, ptr, size,
-                             align); /* exceeds the quarantine, or a fork takes long */
+        if (!evict_oldest_block(guard)) { /* exceeds the quarantine, or a fork takes long */
+            free_to_upstream(guard, ptr, size, align);
             return;
         }
     }
