@@ -19,9 +19,9 @@ from memrt._profile.ending import COLUMNS, Ending
 from memrt._profile.findings.finding import Evidence
 from memrt._profile.listings import Listings
 from memrt._profile.moment import Moment
-from memrt._profile.places import MOST, Places
 from memrt._profile.recording import Document
 from memrt._profile.sampler import Sampler
+from memrt._profile.site_table import MOST, SiteTable
 from memrt._stats.snapshot import BYTES, stats
 from memrt._support.options import options
 from memrt._support.units import human_bytes, plural
@@ -145,12 +145,12 @@ class Recorder:
     def _document(self, ending: Ending, ended: str) -> Document:
         highest = self._sampler.moment or Moment(0.0, {}, {})
         listings = self._sampler.listings
-        sites = chain.from_iterable(_most_important(highest, ending, listings))
-        places = Places(sites, ending.excerpts)
+        important = chain.from_iterable(_most_important(highest, ending, listings))
+        sites = SiteTable(important, ending.excerpts)
         moment = highest.to_dict()
         for row in moment["rows"]:
-            row[0] = places.number(row[0])
-        rows = ending.rows(places.number)
+            row[0] = sites.number(row[0])
+        rows = ending.rows(sites.number)
         return {
             "memrt": memrt.__version__,
             "python": platform.python_version(),
@@ -171,17 +171,17 @@ class Recorder:
             "memory": self._memory,
             "notes": [*self._notes(highest), *ending.notes],
             "timeline": self._sampler.timeline.to_dict(),
-            **places.to_dict(),
+            **sites.to_dict(),
             "highest": moment,
-            "listings": listings.to_dict(places.number),
-            "total": [[places.number(number), n, size] for number, n, size in ending.total],
+            "listings": listings.to_dict(sites.number),
+            "total": [[sites.number(number), n, size] for number, n, size in ending.total],
             "live": {
                 "columns": list(COLUMNS),
                 "rows": rows,
                 "more": len(ending.buffers) - len(rows),
             },
             **ending.to_dict(),
-            "groups": ending.groups(places.number),
+            "groups": ending.groups(sites.number),
         }
 
     def _notes(self, highest: Moment) -> list[str]:

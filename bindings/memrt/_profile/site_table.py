@@ -12,7 +12,7 @@ from memrt._tracking.user_code import library_call, program_frames, roots, user_
 MOST = 3000  # distinct sites in one recording
 
 
-class Places:
+class SiteTable:
     """Allocation sites and their call stacks. Each distinct frame text is stored once."""
 
     def __init__(self, wanted: Iterable[int], excerpts: Iterable[Excerpt] = ()) -> None:
