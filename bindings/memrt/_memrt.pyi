@@ -250,7 +250,7 @@ def find_retention(
     min_bytes: int, min_ratio: float, limit: int, /
 ) -> tuple[list[tuple[Any, ...]], tuple[list[Any], list[Any]], int, int]: ...
 def survey(
-    addresses: list[int], most_ways: int, frames: int, /
+    addresses: list[int], most_paths: int, frames: int, /
 ) -> tuple[
     list[tuple[int, int, int, int, int]],
     list[tuple[int, int, int, int]],

@@ -133,7 +133,7 @@ static int label_members(survey_t *survey)
     return 0;
 }
 
-/* --- References to their members. --- */
+/* --- References of the program to members of the buffers. --- */
 
 static int append_reference(survey_t *survey, const reference_t *reference)
 {
@@ -217,14 +217,14 @@ static PyObject *build_path_key(const survey_t *survey, const reference_t *refer
     return Py_BuildValue("(InK)", (unsigned)node, (Py_ssize_t)-1, (unsigned long long)types);
 }
 
-/// Set the path number of a reference; a new path is appended to `ways`. -1 with an exception, or
-/// if interrupted.
+/// Set the path number of a reference; a new path is appended to `path_rows`. -1 with an exception,
+/// or if interrupted.
 static int assign_path_number(survey_t *survey, reference_t *reference, PyObject *numbers,
-                              PyObject *ways, memrt_paths_t *paths)
+                              PyObject *path_rows, memrt_paths_t *paths)
 {
     PyObject *key = build_path_key(survey, reference);
     PyObject *known = key != NULL ? PyDict_GetItemWithError(numbers, key) : NULL;
-    Py_ssize_t number = PyList_GET_SIZE(ways), steps;
+    Py_ssize_t number = PyList_GET_SIZE(path_rows), steps;
     int result = -1;
     if (known != NULL) {
         reference->path_number = (uint32_t)PyLong_AsUnsignedLong(known);
@@ -235,16 +235,17 @@ static int assign_path_number(survey_t *survey, reference_t *reference, PyObject
     } else if (PyErr_Occurred() == NULL) {
         PyObject *path = memrt__path_up(paths, reference->from, &steps);
         uint32_t node = survey->members.rows[reference->row].node;
-        PyObject *way = path != NULL
-                            ? Py_BuildValue("(ONn)", survey->graph->nodes[node].object, path, steps)
-                            : NULL;
-        PyObject *place = PyLong_FromSsize_t(number);
+        PyObject *path_row =
+            path != NULL ? Py_BuildValue("(ONn)", survey->graph->nodes[node].object, path, steps)
+                         : NULL;
+        PyObject *boxed = PyLong_FromSsize_t(number);
         reference->path_number = (uint32_t)number;
-        if (way != NULL && place != NULL) {
-            result = PyDict_SetItem(numbers, key, place) < 0 ? -1 : PyList_Append(ways, way);
+        if (path_row != NULL && boxed != NULL) {
+            result =
+                PyDict_SetItem(numbers, key, boxed) < 0 ? -1 : PyList_Append(path_rows, path_row);
         }
-        Py_XDECREF(place);
-        Py_XDECREF(way);
+        Py_XDECREF(boxed);
+        Py_XDECREF(path_row);
     }
     Py_XDECREF(key);
     return result;
@@ -254,23 +255,24 @@ static int assign_path_number(survey_t *survey, reference_t *reference, PyObject
 static PyObject *number_paths(survey_t *survey)
 {
     memrt_paths_t paths;
-    PyObject *numbers = PyDict_New(), *ways = PyList_New(0);
+    PyObject *numbers = PyDict_New(), *path_rows = PyList_New(0);
     int result = memrt__paths_begin(&paths, survey->graph);
-    result = numbers != NULL && ways != NULL ? result : -1;
+    result = numbers != NULL && path_rows != NULL ? result : -1;
     for (size_t i = 0; result == 0 && i < survey->reference_count; i++) {
-        result = memrt__object_graph_step(survey->graph)
-                     ? -1
-                     : assign_path_number(survey, &survey->references[i], numbers, ways, &paths);
+        result =
+            memrt__object_graph_step(survey->graph)
+                ? -1
+                : assign_path_number(survey, &survey->references[i], numbers, path_rows, &paths);
     }
     memrt__paths_end(&paths);
     Py_XDECREF(numbers);
     if (result < 0) {
-        Py_CLEAR(ways);
+        Py_CLEAR(path_rows);
     }
-    return ways;
+    return path_rows;
 }
 
-/* --- The answer. --- */
+/* --- The result. --- */
 
 static int append_row(PyObject *list, PyObject *row)
 {
@@ -310,8 +312,9 @@ static PyObject *build_reference_row(const survey_t *survey, const reference_t *
     Py_ssize_t bytes = memrt__byte_ranges_of(survey->graph->nodes[row->node].object, &extent)
                            ? (Py_ssize_t)memrt__byte_ranges_bytes(&extent)
                            : -1;
-    Py_ssize_t way = reference->path_number == UINT32_MAX ? -1 : (Py_ssize_t)reference->path_number;
-    return Py_BuildValue("(nnin)", (Py_ssize_t)row->group, way, (int)row->link, bytes);
+    Py_ssize_t number =
+        reference->path_number == UINT32_MAX ? -1 : (Py_ssize_t)reference->path_number;
+    return Py_BuildValue("(nnin)", (Py_ssize_t)row->group, number, (int)row->link, bytes);
 }
 
 /// Return a new list of (group, path number or -1, link, bytes addressed or -1).
@@ -329,13 +332,13 @@ static PyObject *build_reference_rows(const survey_t *survey)
 static PyObject *report_survey(memrt_graph_t *graph, void *context)
 {
     survey_t *survey = context;
-    PyObject *ways = NULL, *subjects = NULL, *references = NULL;
+    PyObject *path_rows = NULL, *subjects = NULL, *references = NULL;
     survey->graph = graph;
     if (memrt__members_find(graph, 0, &survey->members) == 0 && label_members(survey) == 0 &&
         memrt__object_graph_edges(graph, count_reference, survey) == 0) {
-        ways = number_paths(survey);
+        path_rows = number_paths(survey);
     }
-    subjects = ways != NULL ? build_subject_rows(survey) : NULL;
+    subjects = path_rows != NULL ? build_subject_rows(survey) : NULL;
     references = subjects != NULL ? build_reference_rows(survey) : NULL;
     memrt__members_end(&survey->members);
     PyMem_RawFree(survey->tallies);
@@ -344,11 +347,11 @@ static PyObject *report_survey(memrt_graph_t *graph, void *context)
     survey->references = NULL;
     survey->reference_count = survey->capacity = 0;
     if (references == NULL) {
-        Py_XDECREF(ways);
+        Py_XDECREF(path_rows);
         Py_XDECREF(subjects);
         return NULL;
     }
-    return Py_BuildValue("(NNN)", subjects, references, ways);
+    return Py_BuildValue("(NNN)", subjects, references, path_rows);
 }
 
 static PyObject *survey_holders(PyObject *module, PyObject *args)
@@ -371,11 +374,12 @@ static PyObject *survey_holders(PyObject *module, PyObject *args)
 
 PyMethodDef memrt__survey_methods[] = {
     {"survey", survey_holders, METH_VARARGS,
-     "survey(addresses, most_ways, frames) -> tuple of lists\n\n"
+     "survey(addresses, most_paths, frames) -> tuple of lists\n\n"
      "Find the holders of the buffers at some addresses. Return three lists. For each buffer:\n"
      "(is live, named references, unexplained references, references of Python objects, group\n"
-     "or -1). For some references of each group: (group, way or -1, link, bytes addressed or\n"
-     "-1). The ways, as in find_holders(); ways that differ only in indexes and keys are\n"
-     "listed once. The innermost `frames` frames are not searched."},
+     "or -1). For some references of each group: (group, path number or -1, link, bytes\n"
+     "addressed or -1). For each path number: (object, path, steps), as in find_holders(); paths\n"
+     "that differ only in indexes and keys have one number. The innermost `frames` frames are not\n"
+     "searched."},
     {NULL, NULL, 0, NULL},
 };
