@@ -5,11 +5,10 @@
 
 #include "runtime/base/atomics.h"
 
-/// Observers of block events, as a set of MEMRT__SLOW_* bits: tracking, tracing, fault injection,
-/// hooks.
-/// While the word is 0, allocations take the fast path. One word lets the fast path check all
-/// observers with one load. The load is relaxed: the word publishes nothing, and a thread may see a
-/// change late.
+/// Observers of block events, as a set of MEMRT__SLOW_* bits: tracking, event trace, fault
+/// injection, hooks, and snapshots of the statistics. While the word is 0, allocations take the
+/// fast path. One word lets the fast path check all observers with one load. The load is relaxed:
+/// the word publishes nothing, and a thread may see a change late.
 extern MEMRT__HIDDEN unsigned memrt__slow_path;
 
 #define MEMRT__SLOW_TRACKING 1u ///< each new block is listed
