@@ -9,6 +9,7 @@ import threading
 import memrt
 import numpy as np
 import pytest
+from atonce import on_threads
 from elsewhere import elsewhere
 from memrt import _memrt
 
@@ -407,11 +408,7 @@ def test_threads_may_free_arrays_of_other_threads(policy):
             assert (a == (i + 1) % 4).all()
         taken.clear()
 
-    threads = [threading.Thread(target=work, args=(i,)) for i in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    on_threads(work, 4)
     stats = policy.stats()
     assert stats.alloc >= 4 * rounds
     assert (stats.live, stats.alloc) == (0, stats.free)

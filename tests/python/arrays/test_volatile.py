@@ -14,6 +14,7 @@ from random import Random
 import memrt
 import numpy as np
 import pytest
+from atonce import on_threads
 from memory_group import limited_group
 from memrt import _memrt
 
@@ -248,11 +249,7 @@ def test_threads_always_see_valid_content():
                     arrays[other].drop()
                 used = None
 
-    threads = [threading.Thread(target=use, args=(seed,)) for seed in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    on_threads(use, 4)
     assert not wrong
 
 
@@ -266,13 +263,7 @@ def test_one_thread_makes_and_the_others_wait():
         fill(out)
 
     array = memrt.volatile(make, 1000)
-    results = []
-    threads = [threading.Thread(target=lambda: results.append(array.use()[999])) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert results == [999.0] * 4
+    assert on_threads(lambda _: array.use()[999], 4) == [999.0] * 4
     assert len(calls) == 1
 
 

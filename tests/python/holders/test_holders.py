@@ -19,6 +19,7 @@ import types
 import memrt
 import numpy as np
 import pytest
+from atonce import threads_repeat
 from gil import needs_gil
 from memrt import _memrt
 from memrt._holders.search import build
@@ -807,25 +808,16 @@ def test_containers_of_hostile_subclasses_are_searched():
 
 def test_holders_works_while_threads_change_containers():
     array = held()
-    stop = threading.Event()
     kept: dict = {}
 
     def change():
-        while not stop.is_set():
-            kept[len(kept)] = [array, array[1:]]
-            if len(kept) > 50:
-                kept.clear()
+        kept[len(kept)] = [array, array[1:]]
+        if len(kept) > 50:
+            kept.clear()
 
-    threads = [threading.Thread(target=change) for _ in range(3)]
-    for thread in threads:
-        thread.start()
-    try:
+    with threads_repeat(change, 3):
         for _ in range(6):
             assert memrt.holders(array).nbytes == 8000
-    finally:
-        stop.set()
-        for thread in threads:
-            thread.join()
 
 
 STRUCTURES = {

@@ -13,6 +13,7 @@ from collections.abc import Callable
 import memrt
 import numpy as np
 import pytest
+from atonce import threads_repeat
 from gil import needs_gil
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -403,23 +404,13 @@ def test_views_in_other_threads_are_found():
 
 
 def test_retention_works_while_threads_allocate():
-    stop = threading.Event()
-
     def work():
-        while not stop.is_set():
-            views = [block(1000)[3:], block(100)[:1]]
-            assert len(views) == 2
+        views = [block(1000)[3:], block(100)[:1]]
+        assert len(views) == 2
 
-    threads = [threading.Thread(target=work) for _ in range(3)]
-    for thread in threads:
-        thread.start()
-    try:
+    with threads_repeat(work, 3):
         for _ in range(20):
             assert all(each.viewed < each.nbytes for each in found())
-    finally:
-        stop.set()
-        for thread in threads:
-            thread.join()
 
 
 def test_retention_changes_no_references_or_memory():

@@ -22,6 +22,7 @@ from arrowarray import (
     release,
     struct_of,
 )
+from atonce import on_threads
 from capsules import name_of
 from exported import exports_of
 from hypothesis import given
@@ -374,11 +375,7 @@ def test_concurrent_releases_free_buffer_once():
     for _ in range(100):
         holders = shared()
         before = memrt.stats()
-        threads = [threading.Thread(target=each.clear) for each in holders]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        on_threads(lambda number: holders[number].clear(), len(holders))  # noqa: B023
         _memrt.owners()
         assert before.live - memrt.stats().live == 64
 

@@ -11,6 +11,7 @@ import hypothesis.strategies as st
 import memrt
 import numpy as np
 import pytest
+from atonce import on_threads
 from capsules import name_of
 from dltensor import (
     BFLOAT,
@@ -1197,19 +1198,14 @@ def test_shared_buffer_is_freed_once_in_any_release_order():
 
 @pytest.mark.thread_unsafe(reason="counts blocks of the whole process")
 def test_shared_buffer_is_freed_by_concurrent_releases():
-    def let_go(held: dict[str, object], name: str) -> None:
-        start.wait()
-        del held[name]
+    def release(number: int) -> None:
+        del held[names[number]]
 
-    start = threading.Barrier(len(shared()))
     before = memrt.stats()
     for _ in range(50):
         held = shared()
-        threads = [threading.Thread(target=let_go, args=(held, name)) for name in held]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        names = list(held)
+        on_threads(release, len(names))
     gc.collect()
     assert (memrt.stats() - before).live == 0
 

@@ -11,6 +11,7 @@ import weakref
 import memrt
 import numpy as np
 import pytest
+from atonce import on_threads
 
 BYTES = ctypes.create_string_buffer(64)
 ADDRESS = ctypes.addressof(BYTES)
@@ -170,17 +171,13 @@ def test_all_destructors_run_while_two_threads_collect_cycles():
     class Node:
         pass
 
-    def work():
+    def work(_number):
         for _ in range(200):
             node = Node()
             node.me, node.mi = node, memrt.wrap(ADDRESS, 64, lambda a, n: ended.append(n))
             del node
             gc.collect(0)
 
-    threads = [threading.Thread(target=work) for _ in range(2)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    on_threads(work, 2)
     gc.collect()
     assert len(ended) == 400

@@ -7,6 +7,7 @@ import threading
 import memrt
 import numpy as np
 import pytest
+from atonce import on_threads
 
 
 def test_fields_match_the_c_struct_in_order():
@@ -92,18 +93,12 @@ def test_reset_peak_restarts_at_the_live_bytes():
 
 def test_counts_are_exact_after_threads_end():
     rounds, policy = 2000, memrt.Policy()
-    start = threading.Barrier(4)
 
-    def work():
-        start.wait()
+    def work(_number):
         for _ in range(rounds):
             memrt.empty(10, "u1", policy=policy)
 
-    threads = [threading.Thread(target=work) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    on_threads(work, 4)
     stats = policy.stats()
     assert (stats.alloc, stats.free, stats.total) == (4 * rounds, 4 * rounds, 40 * rounds)
     assert stats.live == 0
@@ -186,14 +181,6 @@ def test_counts_are_read_with_decimal_units(text, count):
     assert parse_count(text) == count
 
 
-def run_in_threads(work, count=4):
-    threads = [threading.Thread(target=work, args=[n]) for n in range(count)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-
-
 def allocate_by_the_book(policy, scopes):
     """Allocate and free in threads under a lock. Return the peaks of the policy and the scopes from
     a separate ledger.
@@ -227,7 +214,7 @@ def allocate_by_the_book(policy, scopes):
             kept.clear()
             array = None
 
-    run_in_threads(work)
+    on_threads(work, 4)
     return {name: most for name, (_, most) in book.items()}
 
 
@@ -266,7 +253,7 @@ def test_exact_peak_mode_lasts_until_the_last_exit():
             assert peak_in_force() == "exact"
 
     with memrt.debug.exact_peak(), memrt.debug.exact_peak():
-        run_in_threads(ask, 3)
+        on_threads(ask, 3)
         assert peak_in_force() == "exact"
     assert peak_in_force() == before
     with pytest.raises(RuntimeError, match="more often"):

@@ -1,9 +1,10 @@
-"""Run a function on several threads at once."""
+"""Run a function on several threads at once, or again and again during a block."""
 
 from __future__ import annotations
 
+import contextlib
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 
@@ -31,3 +32,23 @@ def on_threads(function: Callable[[int], Any], count: int = 8) -> list[Any]:
     if errors:
         raise errors[0]
     return results
+
+
+@contextlib.contextmanager
+def threads_repeat(function: Callable[[], object], count: int) -> Iterator[None]:
+    """Call `function` repeatedly on threads, until the block ends."""
+    stop = threading.Event()
+
+    def work() -> None:
+        while not stop.is_set():
+            function()
+
+    threads = [threading.Thread(target=work) for _ in range(count)]
+    for thread in threads:
+        thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join()

@@ -4,11 +4,11 @@ import json
 import logging
 import os
 import sys
-import threading
 
 import memrt
 import numpy as np
 import pytest
+from atonce import on_threads
 
 MIB = 1 << 20
 
@@ -162,16 +162,12 @@ def test_handler_that_fails_or_allocates_keeps_the_memory_error(policy, monkeypa
 
 
 def test_threads_share_one_interval(kept, policy):
-    def work():
+    def work(_number):
         for _ in range(5):
             refuse(policy)
 
     with memrt.telemetry.log_refusals(interval=3600) as handle:
-        threads = [threading.Thread(target=work) for _ in range(4)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        on_threads(work, 4)
     assert len(kept.records) == 1
     assert handle._interval._left_out == 19
 

@@ -13,6 +13,7 @@ import warnings
 import memrt
 import numpy as np
 import pytest
+from atonce import on_threads
 from memrt._trace.events import ALLOC, FAILURE, FREE, MARK, RESIZE
 
 LIMITED = """
@@ -109,21 +110,13 @@ def test_refused_request_is_recorded_as_an_event(path):
 
 
 def test_events_record_the_thread_that_allocates(path):
-    numbers = []
-    together = threading.Barrier(3)
-
-    def work():
-        numbers.append(threading.get_native_id())
-        together.wait()  # no thread gets the id of an ended thread
+    def work(_number):
         for _ in range(1000):
             memrt.zeros(3)
+        return threading.get_native_id()
 
-    threads = [threading.Thread(target=work) for _ in range(3)]
     with memrt.debug.trace(path):
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        numbers = on_threads(work, 3)
     trace = memrt.debug.Trace(path)
     assert len(set(numbers)) == 3
     for number in numbers:
@@ -348,21 +341,15 @@ def test_second_exit_of_a_trace_does_nothing(path):
 def test_trace_survives_a_limit_of_open_files(path):
     """The trace file stays open from the start, so a limit on open files has no effect."""
     limits = resource.getrlimit(resource.RLIMIT_NOFILE)
-    together = threading.Barrier(4)
 
-    def work():
-        together.wait()
+    def work(_number):
         for _ in range(2000):
             memrt.zeros(1)
 
-    threads = [threading.Thread(target=work) for _ in range(4)]
     with memrt.debug.trace(path):
         resource.setrlimit(resource.RLIMIT_NOFILE, (3, limits[1]))
         try:
-            for thread in threads:
-                thread.start()
-            for thread in threads:
-                thread.join()
+            on_threads(work, 4)
         finally:
             resource.setrlimit(resource.RLIMIT_NOFILE, limits)
     trace = memrt.debug.Trace(path)

@@ -12,6 +12,7 @@ from collections import Counter
 import memrt
 import numpy as np
 import pytest
+from atonce import on_threads, threads_repeat
 from memrt import _memrt
 
 QUEUE = 4096
@@ -332,29 +333,18 @@ def test_close_waits_for_a_call_in_another_thread():
 
 
 def test_threads_allocate_while_hooks_come_and_go():
-    stop = threading.Event()
-
-    def allocate():
-        while not stop.is_set():
-            memrt.alloc(200)
-
-    threads = [threading.Thread(target=allocate) for _ in range(3)]
-    for thread in threads:
-        thread.start()
-    for _ in range(10):
-        counts = Counter()
-        with hook_all(lambda event, counts=counts: counts.update([event.type])) as hook:
-            [memrt.alloc(300) for _ in range(20)]
-        assert counts["allocate"] + hook.dropped >= 20
-    stop.set()
-    for thread in threads:
-        thread.join()
+    with threads_repeat(lambda: memrt.alloc(200), 3):
+        for _ in range(10):
+            counts = Counter()
+            with hook_all(lambda event, counts=counts: counts.update([event.type])) as hook:
+                [memrt.alloc(300) for _ in range(20)]
+            assert counts["allocate"] + hook.dropped >= 20
 
 
 def test_threads_open_deliver_and_close_at_once():
     failures = []
 
-    def use():
+    def use(_number):
         for _ in range(40):
             try:
                 with hook_all(lambda event: None) as hook:
@@ -363,11 +353,7 @@ def test_threads_open_deliver_and_close_at_once():
             except RuntimeError as error:
                 failures.append(str(error))
 
-    threads = [threading.Thread(target=use) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    on_threads(use, 4)
     assert failures == []
     with hook_all(len) as hook:
         assert hook.is_open

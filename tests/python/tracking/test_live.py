@@ -5,6 +5,7 @@ import time
 
 import memrt
 import numpy as np
+from atonce import threads_repeat
 from memrt import _memrt
 
 COARSE = 6  # CLOCK_MONOTONIC_COARSE, the clock of allocation times
@@ -97,21 +98,9 @@ def test_live_shows_current_refcount_and_name(probe):
 
 
 def test_live_is_safe_while_other_threads_allocate():
-    stop = threading.Event()
-
-    def churn():
-        while not stop.is_set():
-            memrt.alloc(100)
-
-    with memrt.debug.tracking():
-        threads = [threading.Thread(target=churn) for _ in range(2)]
-        for thread in threads:
-            thread.start()
+    with memrt.debug.tracking(), threads_repeat(lambda: memrt.alloc(100), 2):
         for _ in range(200):
             assert all(b.nbytes == 100 for b in memrt.debug.live())
-        stop.set()
-        for thread in threads:
-            thread.join()
     assert memrt.debug.live() == []
 
 

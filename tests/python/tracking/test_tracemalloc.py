@@ -10,6 +10,7 @@ import tracemalloc
 import memrt
 import numpy as np
 import pytest
+from atonce import on_threads
 
 NUMPYS = np.lib.tracemalloc_domain
 OURS = memrt.debug.tracemalloc_domain
@@ -308,15 +309,11 @@ def test_allocator_and_gil_do_not_deadlock_under_tracemalloc(run_python, probe):
 
 
 def test_frees_on_many_threads_leave_no_traces(tracing):
-    def work():
+    def work(_number):
         for _ in range(200):
             memrt.empty(SIZE // 100, "u1")
 
-    threads = [threading.Thread(target=work) for _ in range(3)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    on_threads(work, 3)
     sizes = [t.size for t in tracemalloc.take_snapshot().traces if t.domain == OURS]
     assert SIZE // 100 not in sizes
 
