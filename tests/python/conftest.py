@@ -251,6 +251,21 @@ def untracked():
 
 
 @pytest.fixture
+def limited_process():
+    """Remove the limits of the process after the test."""
+    yield
+    memrt.limit(None)
+
+
+@pytest.fixture
+def unraisable(monkeypatch):
+    """Return the exceptions that go to sys.unraisablehook."""
+    caught = []
+    monkeypatch.setattr(sys, "unraisablehook", lambda info: caught.append(info.exc_value))
+    return caught
+
+
+@pytest.fixture
 def run_python(run_program):
     """Return a function that runs source code in a fresh interpreter."""
 

@@ -1,19 +1,13 @@
 """The command diff: differences between two event traces."""
 
 import json
-import subprocess
-import sys
 
 import memrt
 import pytest
+from command_line import run_memrt
 from memrt._trace.events import ALLOC, FREE
 from memrt.commands.diff import differences
 from trace_writer import INLINE, Writer
-
-
-def command(*arguments, **options):
-    options = {"capture_output": True, "text": True, "timeout": 60, **options}
-    return subprocess.run([sys.executable, "-m", "memrt", *map(str, arguments)], **options)
 
 
 def content(sizes, lines=(1, 2)):
@@ -54,7 +48,7 @@ def test_diff_keeps_unmatched_sites_unless_lines_are_ignored(tmp_path, traces):
 
 
 def test_diff_prints_tables_by_site_and_scope(traces):
-    result = command("diff", *traces)
+    result = run_memrt("diff", *traces)
     assert (result.returncode, result.stderr) == (0, "")
     assert result.stdout.startswith("peak: 1.1 KiB and 5.0 KiB, +3.9 KiB; events: 2 and 3\n")
     assert "By allocation site:" in result.stdout
@@ -65,28 +59,28 @@ def test_diff_prints_tables_by_site_and_scope(traces):
 
 
 def test_diff_of_equal_traces_reports_no_difference(traces):
-    result = command("diff", traces[0], traces[0], "--by", "policy")
+    result = run_memrt("diff", traces[0], traces[0], "--by", "policy")
     assert "nothing differs" in result.stdout
 
 
 def test_diff_limit_applies_to_tables_but_not_to_json(traces):
-    result = command("diff", *traces, "--limit", "1", "--by", "place")
+    result = run_memrt("diff", *traces, "--limit", "1", "--by", "place")
     assert "the first 1 of 2" in result.stdout
     assert "f.py:2" not in result.stdout
-    found = json.loads(command("diff", *traces, "--limit", "1", "--json").stdout)
+    found = json.loads(run_memrt("diff", *traces, "--limit", "1", "--json").stdout)
     assert found["peak"] == [1100, 5107]
     assert len(found["place"]) == len(found["scope"]) == 2
 
 
 def test_diff_refuses_a_file_that_is_not_a_trace(traces, tmp_path):
     (tmp_path / "c").write_text("nothing")
-    result = command("diff", traces[0], tmp_path / "c")
+    result = run_memrt("diff", traces[0], tmp_path / "c")
     assert (result.returncode, result.stdout) == (2, "")
     assert "is not a trace of memrt" in result.stderr
 
 
 def test_diff_help_has_examples_and_exit_status():
-    result = command("diff", "--help")
+    result = run_memrt("diff", "--help")
     assert "python -m memrt diff before.memtrace after.memtrace" in result.stdout
     assert "exit status: " in result.stdout
 

@@ -3,13 +3,12 @@
 import json
 import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import jsonschema
 import memrt
 import pytest
+from command_line import run_memrt
 from gil import needs_gil
 from memrt._profile.findings.verdict import _RULES
 from memrt._profile.recording import dumps, loads
@@ -142,25 +141,20 @@ SARIF = {
 }
 
 
-def command(*arguments, **options):
-    options = {"capture_output": True, "text": True, "timeout": 60, **options}
-    return subprocess.run([sys.executable, "-m", "memrt", *map(str, arguments)], **options)
-
-
 @pytest.fixture(scope="module")
 def recorded(tmp_path_factory):
     """Return a folder with the program, in a folder with a space, and its recording."""
     folder = tmp_path_factory.mktemp("recorded")
     (folder / "my code").mkdir()
     (folder / "my code" / "tiles.py").write_text(PROGRAM)
-    result = command("run", "--quiet", "--record", "r", "my code/tiles.py", cwd=folder)
+    result = run_memrt("run", "--quiet", "--record", "r", "my code/tiles.py", cwd=folder)
     assert (result.returncode, result.stderr) == (0, "")
     return folder
 
 
 @needs_gil
 def test_sarif_output_matches_its_schema_and_names_the_lines(recorded):
-    result = command("convert", "r", "--to", "sarif", cwd=recorded)
+    result = run_memrt("convert", "r", "--to", "sarif", cwd=recorded)
     assert (result.returncode, result.stderr) == (0, "")
     content = json.loads(result.stdout)
     jsonschema.validate(content, SARIF)
@@ -187,7 +181,7 @@ def test_sarif_output_matches_its_schema_and_names_the_lines(recorded):
 
 @needs_gil
 def test_problems_are_lines_that_the_matcher_of_the_guide_reads(recorded):
-    result = command("convert", "r", "--to", "problems", cwd=recorded)
+    result = run_memrt("convert", "r", "--to", "problems", cwd=recorded)
     assert (result.returncode, result.stderr) == (0, "")
     lines = result.stdout.splitlines()
     guide = (Path(__file__).parents[3] / "docs" / "guide" / "reports.md").read_text()
@@ -205,7 +199,7 @@ def test_problems_are_lines_that_the_matcher_of_the_guide_reads(recorded):
 def test_findings_need_a_recording(tmp_path):
     with memrt.debug.trace(tmp_path / "t"):
         pass
-    result = command("convert", "t", "--to", "sarif", cwd=tmp_path)
+    result = run_memrt("convert", "t", "--to", "sarif", cwd=tmp_path)
     assert (result.returncode, result.stdout) == (2, "")
     assert result.stderr == (
         "memrt: 't' is a trace, and --to sarif needs a recording: record the program with "
@@ -246,12 +240,12 @@ def test_strange_names_stay_one_line_and_one_uri(document, tmp_path):
         finding("lost", 1),
     ]
     (tmp_path / "r").write_text(dumps([document]))
-    result = command("convert", "r", "--to", "problems", cwd=tmp_path)
+    result = run_memrt("convert", "r", "--to", "problems", cwd=tmp_path)
     assert result.stdout.splitlines() == [
         "<string>:3: error: 5 bytes. Next step: copy [lost]",
         "/p/a b??#.py:0: error: 5 bytes. Next step: copy [lost]",
     ]
-    result = command("convert", "r", "--to", "sarif", cwd=tmp_path)
+    result = run_memrt("convert", "r", "--to", "sarif", cwd=tmp_path)
     content = json.loads(result.stdout)
     jsonschema.validate(content, SARIF)
     inside, outside, unknown = content["runs"][0]["results"]

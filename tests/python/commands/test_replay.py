@@ -11,6 +11,7 @@ from pathlib import Path
 import memrt
 import numpy as np
 import pytest
+from command_line import run_memrt
 from memrt._trace.events import ADOPTION, ALLOC, FREE, RESIZE
 from memrt.commands import check_allocator, main, replay
 from memrt.commands.workers.available import available_memory
@@ -89,11 +90,6 @@ void *aligned_alloc(size_t align, size_t size) { (void)align; (void)size; abort(
 """
 
 
-def command(*arguments, **options):
-    options = {"capture_output": True, "text": True, "timeout": 60, **options}
-    return subprocess.run([sys.executable, "-m", "memrt", *map(str, arguments)], **options)
-
-
 @pytest.fixture
 def traced(tmp_path):
     """Return a trace: 300 buffers, every third stays live, and a buffer that grows."""
@@ -118,7 +114,7 @@ def shared_object(folder, name, code, *flags):
 
 
 def test_each_allocator_replays_the_same_requests(traced):
-    result = command("replay", traced, "--json")
+    result = run_memrt("replay", traced, "--json")
     assert (result.returncode, result.stderr) == (0, "")
     replays = json.loads(result.stdout)
     assert [each["allocator"] for each in replays] == ["memrt", "malloc", "numpy"]
@@ -131,7 +127,7 @@ def test_each_allocator_replays_the_same_requests(traced):
 
 
 def test_table_has_a_row_for_each_allocator(traced):
-    result = command("replay", traced, "--allocator", "malloc", "--allocator", "memrt")
+    result = run_memrt("replay", traced, "--allocator", "malloc", "--allocator", "memrt")
     lines = result.stdout.splitlines()
     assert lines[0] == f"{len(replay.events_of(memrt.debug.Trace(traced)))} events replayed"
     assert lines[1].split()[:2] == ["allocator", "time"]
@@ -149,7 +145,7 @@ def test_malloc_library_is_loaded_by_its_path(tmp_path):
     events = [(n, ALLOC, n, 77777) for n in range(1, 11)]
     content = Writer().events(*events).end().content.replace(b"\1\6\0", b"\1\0\0")
     (tmp_path / "t").write_bytes(content)  # the log2 of each alignment is 0
-    result = command("replay", tmp_path / "t", "--allocator", library, cwd=tmp_path,
+    result = run_memrt("replay", tmp_path / "t", "--allocator", library, cwd=tmp_path,
                      env={"TELL": str(tmp_path / "told"), "PATH": "/usr/bin"})  # fmt: skip
     assert result.returncode == 0, result.stderr
     assert "10\n" in (tmp_path / "told").read_text()
@@ -157,7 +153,7 @@ def test_malloc_library_is_loaded_by_its_path(tmp_path):
 
 def test_crash_is_reported_and_the_next_allocator_is_replayed(tmp_path, traced):
     library = shared_object(tmp_path, "crashing", CRASHING)
-    result = command("replay", traced, "--allocator", library, "--allocator", "malloc")
+    result = run_memrt("replay", traced, "--allocator", library, "--allocator", "malloc")
     assert result.returncode == 1
     lines = result.stdout.splitlines()
     assert "exit status -6" in lines[2]
@@ -254,7 +250,7 @@ def sparse(tmp_path):
     ("limit", "written"), [("0", 0), ("2M", 2 * MIB), ("8 MiB", 8 * MIB), ("1G", 96 * MIB + 1000)]
 )
 def test_replay_writes_at_most_the_write_limit(sparse, limit, written):
-    result = command("replay", sparse, "--write-limit", limit, "--json")
+    result = run_memrt("replay", sparse, "--write-limit", limit, "--json")
     assert (result.returncode, result.stderr) == (0, "")
     for each in json.loads(result.stdout):
         assert each["peak"] == 96 * MIB + 1000
@@ -265,18 +261,18 @@ def test_replay_writes_at_most_the_write_limit(sparse, limit, written):
 
 
 def test_replay_reports_the_unwritten_memory(sparse):
-    lines = command("replay", sparse, "--write-limit", "2M").stdout.splitlines()
+    lines = run_memrt("replay", sparse, "--write-limit", "2M").stdout.splitlines()
     assert lines[-1] == (
         "up to 94.0 MiB of live memory were not written to: the limit is 2.0 MiB, see --write-limit"
     )
-    assert "written" not in command("replay", sparse).stdout
+    assert "written" not in run_memrt("replay", sparse).stdout
 
 
 def test_write_limit_applies_to_the_emitted_c_program(sparse, tmp_path):
     flags = ["-Wall", "-Wextra", "-Werror", "-fsanitize=address,undefined"]
     told = []
     for options, define in (([], []), (["--write-limit", "2M"], []), ([], ["-DWRITE_LIMIT=0"])):
-        command("replay", sparse, "--emit-c", tmp_path / "run.c", "--force", *options)
+        run_memrt("replay", sparse, "--emit-c", tmp_path / "run.c", "--force", *options)
         subprocess.run(["cc", *flags, *define, "run.c", "-o", "run"], cwd=tmp_path, check=True)
         shown = subprocess.check_output([tmp_path / "run"], text=True).split()
         told.append(int(shown[shown.index("unwritten") + 1]))
@@ -287,13 +283,13 @@ def test_freed_or_shrunk_blocks_allow_further_writes(tmp_path):
     events = [(1, ALLOC, 1, 4 * MIB), (2, RESIZE, 1, MIB), (3, ALLOC, 2, 3 * MIB)]
     events += [(4, FREE, 1, MIB), (5, RESIZE, 2, 4 * MIB), (6, ALLOC, 3, MIB), (7, FREE, 3, MIB)]
     (tmp_path / "t").write_bytes(Writer().events(*events).end().content)
-    result = command("replay", tmp_path / "t", "--write-limit", "4M", "--json")
+    result = run_memrt("replay", tmp_path / "t", "--write-limit", "4M", "--json")
     assert [each["unwritten"] for each in json.loads(result.stdout)] == [MIB] * 3
 
 
 @pytest.mark.parametrize("text", ["many", "-1", ""])
 def test_invalid_write_limit_is_refused(traced, text):
-    result = command("replay", traced, f"--write-limit={text}")
+    result = run_memrt("replay", traced, f"--write-limit={text}")
     assert (result.returncode, result.stdout) == (2, "")
     assert result.stderr.startswith("memrt: --write-limit: size must be a number of bytes")
 
@@ -346,7 +342,7 @@ def test_available_memory_respects_the_address_space_limit():
 
 def test_refused_requests_are_counted(tmp_path):
     (tmp_path / "t").write_bytes(Writer().events((1, ALLOC, 1, 2**62), (2, FREE, 1, 1)).content)
-    result = command("replay", tmp_path / "t", "--allocator", "memrt", "--json")
+    result = run_memrt("replay", tmp_path / "t", "--allocator", "memrt", "--json")
     assert json.loads(result.stdout)[0]["refused"] == 1
     assert "the trace was cut off" in result.stderr
 
@@ -359,7 +355,7 @@ def test_refused_requests_are_counted(tmp_path):
     ],
 )
 def test_unknown_allocator_is_refused(traced, name, says):
-    result = command("replay", traced, "--allocator", name)
+    result = run_memrt("replay", traced, "--allocator", name)
     assert (result.returncode, result.stdout) == (2, "")
     assert result.stderr.startswith("memrt: allocator must be a path or one of memrt, malloc, ")
     assert result.stderr.endswith(f"{says}\n")
@@ -383,7 +379,7 @@ def test_adopted_and_resizable_memory_is_not_replayed(tmp_path):
 
 @pytest.mark.parametrize("compiler", [["cc"], ["cc", "-std=c11", "-O2"]])
 def test_emitted_c_program_compiles_and_repeats_the_trace(traced, tmp_path, compiler):
-    result = command("replay", traced, "--emit-c", tmp_path / "run.c")
+    result = run_memrt("replay", traced, "--emit-c", tmp_path / "run.c")
     assert (result.returncode, result.stdout, result.stderr) == (0, "", "")
     binary = tmp_path / "run"
     flags = ["-Wall", "-Wextra", "-Werror"]
@@ -398,14 +394,14 @@ def test_emitted_c_program_compiles_and_repeats_the_trace(traced, tmp_path, comp
 
 def test_emitted_c_program_of_an_empty_trace_compiles(tmp_path):
     (tmp_path / "t * ; x").write_bytes(Writer().end().content)
-    command("replay", tmp_path / "t * ; x", "--emit-c", tmp_path / "run.c")
+    run_memrt("replay", tmp_path / "t * ; x", "--emit-c", tmp_path / "run.c")
     flags = ["-Wall", "-Wextra", "-Werror", "-fsanitize=address,undefined"]
     subprocess.run(["cc", *flags, tmp_path / "run.c", "-o", tmp_path / "run"], check=True)
     assert b"events 0\n" in subprocess.check_output([tmp_path / "run"])
 
 
 def test_emitted_c_program_has_no_sanitizer_errors(traced, tmp_path):
-    command("replay", traced, "--emit-c", tmp_path / "run.c")
+    run_memrt("replay", traced, "--emit-c", tmp_path / "run.c")
     flags = ["-g", "-fsanitize=address,undefined"]
     subprocess.run(["cc", *flags, tmp_path / "run.c", "-o", tmp_path / "run"], check=True)
     subprocess.run([tmp_path / "run"], check=True)
@@ -413,12 +409,12 @@ def test_emitted_c_program_has_no_sanitizer_errors(traced, tmp_path):
 
 def test_existing_c_program_is_not_overwritten(traced, tmp_path):
     (tmp_path / "run.c").write_text("mine")
-    result = command("replay", traced, "--emit-c", tmp_path / "run.c")
+    result = run_memrt("replay", traced, "--emit-c", tmp_path / "run.c")
     assert result.returncode == 2
     assert (tmp_path / "run.c").read_text() == "mine"
 
 
 def test_help_has_examples_and_exit_codes():
-    result = command("replay", "--help")
+    result = run_memrt("replay", "--help")
     assert "python -m memrt replay run.memtrace" in result.stdout
     assert "exit status: " in result.stdout

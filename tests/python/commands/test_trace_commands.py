@@ -14,6 +14,7 @@ import jsonschema
 import memrt
 import numpy as np
 import pytest
+from command_line import run_memrt
 from memrt._profile.recording import loads
 from memrt.commands.formats import perfetto as perfetto_format
 from memrt.commands.formats import pprof as pprof_format
@@ -87,11 +88,6 @@ SPEEDSCOPE = {
 }
 
 
-def command(*arguments, **options):
-    options = {"capture_output": True, "text": True, "timeout": 60, **options}
-    return subprocess.run([sys.executable, "-m", "memrt", *map(str, arguments)], **options)
-
-
 @pytest.fixture
 def script(tmp_path):
     path = tmp_path / "program.py"
@@ -104,13 +100,13 @@ def recorded(tmp_path_factory):
     """Return the path of an event trace of the program."""
     folder = tmp_path_factory.mktemp("recorded")
     (folder / "program.py").write_text(PROGRAM)
-    result = command("trace", "-o", folder / "run.memtrace", folder / "program.py")
+    result = run_memrt("trace", "-o", folder / "run.memtrace", folder / "program.py")
     assert result.returncode == 0, result.stderr
     return folder / "run.memtrace"
 
 
 def test_trace_records_the_program_and_keeps_its_exit_status(script, tmp_path):
-    result = command("trace", "-o", "out.memtrace", script, "3", "-m", "x", cwd=tmp_path)
+    result = run_memrt("trace", "-o", "out.memtrace", script, "3", "-m", "x", cwd=tmp_path)
     assert (result.returncode, result.stdout) == (3, "['3', '-m', 'x']\n")
     trace = memrt.debug.Trace(tmp_path / "out.memtrace")
     assert trace.is_complete
@@ -123,7 +119,7 @@ def test_trace_records_the_program_and_keeps_its_exit_status(script, tmp_path):
 def test_trace_of_a_module_is_named_after_the_package(script, tmp_path):
     (tmp_path / "tools").mkdir()
     script.rename(tmp_path / "tools" / "fill.py")
-    result = command("trace", "--quiet", "-m", "tools.fill", cwd=tmp_path)
+    result = run_memrt("trace", "--quiet", "-m", "tools.fill", cwd=tmp_path)
     assert (result.returncode, result.stderr) == (0, "")
     (path,) = tmp_path.glob("tools.*.memtrace")
     assert len(memrt.debug.Trace(path)) > 20
@@ -133,7 +129,7 @@ def test_trace_of_a_module_is_named_after_the_package(script, tmp_path):
 def test_frames_and_native_options_limit_the_recorded_calls(tmp_path, frames, native):
     code = "import numpy as np\ndef f(n): return np.empty(5000) if n == 0 else f(n - 1)\nk = f(5)\n"
     (tmp_path / "p.py").write_text(code)
-    result = command("trace", "--frames", frames, "--native", native, "-o", "t", "p.py",
+    result = run_memrt("trace", "--frames", frames, "--native", native, "-o", "t", "p.py",
                      cwd=tmp_path)  # fmt: skip
     assert result.returncode == 0, result.stderr
     trace = memrt.debug.Trace(tmp_path / "t")
@@ -146,7 +142,7 @@ def test_frames_and_native_options_limit_the_recorded_calls(tmp_path, frames, na
 
 
 def test_last_option_keeps_only_the_last_events(script, tmp_path):
-    result = command("trace", "--last", "15", "-o", "t", script, cwd=tmp_path)
+    result = run_memrt("trace", "--last", "15", "-o", "t", script, cwd=tmp_path)
     assert " earlier events\n" in result.stderr
     assert len(memrt.debug.Trace(tmp_path / "t")) == 15
 
@@ -162,7 +158,7 @@ def test_last_option_keeps_only_the_last_events(script, tmp_path):
     ],
 )
 def test_bad_trace_arguments_give_a_single_line_error(script, tmp_path, arguments, says):
-    result = command("trace", *arguments, "program.py", cwd=tmp_path)
+    result = run_memrt("trace", *arguments, "program.py", cwd=tmp_path)
     assert (result.returncode, result.stdout) == (2, "")
     assert result.stderr.startswith(f"memrt: {says}")
     assert result.stderr.count("\n") == 1
@@ -170,7 +166,7 @@ def test_bad_trace_arguments_give_a_single_line_error(script, tmp_path, argument
 
 
 def test_missing_program_leaves_no_trace(tmp_path):
-    result = command("trace", "-o", "t", "nowhere.py", cwd=tmp_path)
+    result = run_memrt("trace", "-o", "t", "nowhere.py", cwd=tmp_path)
     assert result.returncode == 2
     assert not (tmp_path / "t").exists()
 
@@ -181,7 +177,7 @@ def test_file_size_limit_reports_lost_events_and_keeps_status(script, tmp_path):
 
         resource.setrlimit(resource.RLIMIT_FSIZE, (500, resource.RLIM_INFINITY))
 
-    result = command("trace", "--frames", "0", "-o", "t", script, "5", cwd=tmp_path,
+    result = run_memrt("trace", "--frames", "0", "-o", "t", script, "5", cwd=tmp_path,
                      preexec_fn=limit)  # fmt: skip
     assert result.returncode == 5
     assert "events were lost: File too large\n" in result.stderr
@@ -199,13 +195,13 @@ os.kill(os.getpid(), signal.SIGINT)
 
 def test_interrupted_program_leaves_a_complete_trace(tmp_path):
     (tmp_path / "p.py").write_text(INTERRUPTED)
-    result = command("trace", "-o", "t", "p.py", cwd=tmp_path)
+    result = run_memrt("trace", "-o", "t", "p.py", cwd=tmp_path)
     assert result.returncode == -signal.SIGINT
     assert memrt.debug.Trace(tmp_path / "t").is_complete
 
 
 def test_csv_has_a_row_for_each_event(recorded, tmp_path):
-    result = command("convert", recorded, "--to", "csv", "-o", tmp_path / "t.csv")
+    result = run_memrt("convert", recorded, "--to", "csv", "-o", tmp_path / "t.csv")
     assert (result.returncode, result.stdout, result.stderr) == (0, "", "")
     trace = memrt.debug.Trace(recorded)
     with open(tmp_path / "t.csv", newline="", encoding="utf-8") as file:
@@ -235,8 +231,8 @@ for text in {FORMULAS!r}:
 exec(compile("kept = np.empty(2000)", "=file.py", "exec"))
 """
     (tmp_path / "program.py").write_text(program)
-    assert command("trace", "-o", "t", "program.py", cwd=tmp_path).returncode == 0
-    result = command("convert", "t", "--to", "csv", "-o", "t.csv", cwd=tmp_path)
+    assert run_memrt("trace", "-o", "t", "program.py", cwd=tmp_path).returncode == 0
+    result = run_memrt("convert", "t", "--to", "csv", "-o", "t.csv", cwd=tmp_path)
     assert (result.returncode, result.stderr) == (0, "")
     with open(tmp_path / "t.csv", newline="", encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
@@ -250,7 +246,7 @@ exec(compile("kept = np.empty(2000)", "=file.py", "exec"))
 
 
 def test_csv_on_standard_output_survives_a_closed_pipe(recorded):
-    result = command("convert", recorded, "--to", "csv")
+    result = run_memrt("convert", recorded, "--to", "csv")
     assert result.stdout.splitlines()[0].startswith("seconds,event,block,bytes,")
     pipe = f"{sys.executable} -m memrt convert {recorded} --to csv | head -1"
     result = subprocess.run(pipe, shell=True, capture_output=True, text=True)
@@ -280,7 +276,7 @@ def unknown_fields(message):
 
 
 def test_perfetto_output_parses_with_the_perfetto_schema(recorded, tmp_path):
-    result = command("convert", recorded, "--to", "perfetto", "-o", tmp_path / "t.pftrace")
+    result = run_memrt("convert", recorded, "--to", "perfetto", "-o", tmp_path / "t.pftrace")
     assert (result.returncode, result.stderr) == (0, "")
     packets = perfetto_packets(tmp_path / "t.pftrace")
     tracks = {
@@ -310,7 +306,7 @@ def test_perfetto_shows_refused_requests(tmp_path):
         pytest.raises(MemoryError),
     ):
         memrt.zeros(128)
-    result = command("convert", tmp_path / "t", "--to", "perfetto", "-o", tmp_path / "p")
+    result = run_memrt("convert", tmp_path / "t", "--to", "perfetto", "-o", tmp_path / "p")
     assert result.returncode == 0
     names = [packet.track_event.name for packet in perfetto_packets(tmp_path / "p")]
     assert "refused: 1.0 KiB" in names
@@ -328,7 +324,7 @@ def test_thinning_keeps_minimum_maximum_and_last_point():
 
 
 def test_speedscope_output_matches_its_schema(recorded, tmp_path):
-    result = command("convert", recorded, "--to", "speedscope", "-o", tmp_path / "s.json")
+    result = run_memrt("convert", recorded, "--to", "speedscope", "-o", tmp_path / "s.json")
     assert (result.returncode, result.stderr) == (0, "")
     content = json.loads((tmp_path / "s.json").read_text())
     jsonschema.validate(content, SPEEDSCOPE)
@@ -387,7 +383,7 @@ def total(rows, type):
 
 
 def test_pprof_output_of_a_trace_has_its_sums_by_stack_and_scope(recorded, tmp_path):
-    result = command("convert", recorded, "--to", "pprof", "-o", tmp_path / "t.pb.gz")
+    result = run_memrt("convert", recorded, "--to", "pprof", "-o", tmp_path / "t.pb.gz")
     assert (result.returncode, result.stderr) == (0, "")
     profile, rows = decoded_profile(tmp_path / "t.pb.gz")
     trace = memrt.debug.Trace(recorded)
@@ -426,8 +422,8 @@ def test_pprof_output_counts_frees_and_resizes_before_the_peak(tmp_path):
 
 
 def test_pprof_output_of_last_events_has_no_negative_values(script, tmp_path):
-    command("trace", "--last", "15", "-o", "t", script, cwd=tmp_path)
-    assert command("convert", "t", "--to", "pprof", "-o", "p", cwd=tmp_path).returncode == 0
+    run_memrt("trace", "--last", "15", "-o", "t", script, cwd=tmp_path)
+    assert run_memrt("convert", "t", "--to", "pprof", "-o", "p", cwd=tmp_path).returncode == 0
     _, rows = decoded_profile(tmp_path / "p")
     assert all(value >= 0 for _, _, values in rows for value in values.values())
 
@@ -435,8 +431,8 @@ def test_pprof_output_of_last_events_has_no_negative_values(script, tmp_path):
 def test_pprof_output_of_a_recording_has_its_peak_and_total(script, tmp_path):
     script.write_text("import os\nos.fork() and os.wait()\n" + PROGRAM)
     options = ["--quiet", "--children", "--native", "2", "--record", "r"]
-    assert command("run", *options, script, cwd=tmp_path).returncode == 0
-    assert command("convert", "r", "--to", "pprof", "-o", "p", cwd=tmp_path).returncode == 0
+    assert run_memrt("run", *options, script, cwd=tmp_path).returncode == 0
+    assert run_memrt("convert", "r", "--to", "pprof", "-o", "p", cwd=tmp_path).returncode == 0
     _, rows = decoded_profile(tmp_path / "p")
     documents = loads((tmp_path / "r").read_bytes())
     assert len(documents) == 2
@@ -469,15 +465,15 @@ def test_calls_of_recordings_are_split_into_their_parts(text, expected):
 
 
 def test_recording_is_refused_by_formats_of_events(script, tmp_path):
-    assert command("run", "--quiet", "--record", "r", script, cwd=tmp_path).returncode == 0
-    result = command("convert", "r", "--to", "csv", cwd=tmp_path)
+    assert run_memrt("run", "--quiet", "--record", "r", script, cwd=tmp_path).returncode == 0
+    result = run_memrt("convert", "r", "--to", "csv", cwd=tmp_path)
     assert (result.returncode, result.stdout) == (2, "")
     assert result.stderr == (
         "memrt: 'r' is a recording, and --to csv needs an event trace: record a trace with "
         "`python -m memrt trace SCRIPT`\n"
     )
     (tmp_path / "r").write_bytes((tmp_path / "r").read_bytes()[:-20])
-    result = command("convert", "r", "--to", "pprof", cwd=tmp_path)
+    result = run_memrt("convert", "r", "--to", "pprof", cwd=tmp_path)
     assert (result.returncode, result.stdout) == (2, "")
     assert result.stderr.startswith("memrt: cannot read 'r': the recording is truncated")
 
@@ -493,7 +489,7 @@ def test_recording_is_refused_by_formats_of_events(script, tmp_path):
 def test_convert_of_invalid_trace_gives_a_single_line_error(tmp_path, content, says):
     if content is not None:
         (tmp_path / "t").write_bytes(content)
-    result = command("convert", "t", "--to", "csv", cwd=tmp_path)
+    result = run_memrt("convert", "t", "--to", "csv", cwd=tmp_path)
     assert (result.returncode, result.stdout) == (2, "")
     assert result.stderr.startswith(f"memrt: {says}")
     assert result.stderr.count("\n") == 1
@@ -501,7 +497,7 @@ def test_convert_of_invalid_trace_gives_a_single_line_error(tmp_path, content, s
 
 def test_truncated_trace_is_converted_with_a_warning(recorded, tmp_path):
     (tmp_path / "t").write_bytes(recorded.read_bytes()[:-20])
-    result = command("convert", tmp_path / "t", "--to", "csv")
+    result = run_memrt("convert", tmp_path / "t", "--to", "csv")
     assert result.returncode == 0
     assert "the trace was cut off" in result.stderr
     assert len(result.stdout.splitlines()) > 10
@@ -510,11 +506,11 @@ def test_truncated_trace_is_converted_with_a_warning(recorded, tmp_path):
 def test_convert_keeps_an_existing_file_without_force(recorded, tmp_path):
     target = tmp_path / "out.csv"
     target.write_text("precious")
-    result = command("convert", recorded, "--to", "csv", "-o", target)
+    result = run_memrt("convert", recorded, "--to", "csv", "-o", target)
     assert result.returncode == 2
     assert "exists already" in result.stderr
     assert target.read_text() == "precious"
-    assert command("convert", recorded, "--to", "csv", "-o", target, "--force").returncode == 0
+    assert run_memrt("convert", recorded, "--to", "csv", "-o", target, "--force").returncode == 0
     assert target.read_text().startswith("seconds,")
     assert [path.name for path in tmp_path.iterdir()] == ["out.csv"]
 
@@ -538,7 +534,7 @@ def test_bad_output_of_convert_and_replay_is_refused(recorded, tmp_path, line, t
     (tmp_path / "folder").mkdir()
     (tmp_path / "link").symlink_to("folder")
     force = ["--force"] if target != "there" else []
-    result = command(*line.format("t").split(), target, *force, cwd=tmp_path)
+    result = run_memrt(*line.format("t").split(), target, *force, cwd=tmp_path)
     assert (result.returncode, result.stdout) == (2, "")
     assert says in result.stderr
     assert (tmp_path / "there").read_text() == "old"
@@ -550,7 +546,7 @@ def test_bad_output_of_convert_and_replay_is_refused(recorded, tmp_path, line, t
 def test_output_through_a_link_replaces_the_target_of_the_link(recorded, tmp_path, line):
     (tmp_path / "file").write_text("old")
     (tmp_path / "out").symlink_to("file")
-    result = command(*line.format(recorded).split(), "--force", cwd=tmp_path)
+    result = run_memrt(*line.format(recorded).split(), "--force", cwd=tmp_path)
     assert (result.returncode, result.stderr) == (0, "")
     assert (tmp_path / "out").is_symlink()
     assert (tmp_path / "file").read_text() != "old"
@@ -558,7 +554,7 @@ def test_output_through_a_link_replaces_the_target_of_the_link(recorded, tmp_pat
 
 
 def test_unwritable_output_is_reported(recorded):
-    result = command("convert", recorded, "--to", "csv", "-o", "/no/such/folder/t.csv")
+    result = run_memrt("convert", recorded, "--to", "csv", "-o", "/no/such/folder/t.csv")
     assert result.returncode == 2
     assert result.stderr.startswith("memrt: cannot write '/no/such/folder/t.csv': No such file")
 
@@ -574,7 +570,7 @@ def test_failed_convert_leaves_the_folder_unchanged(recorded, tmp_path, form, pr
     target = tmp_path / "out"
     if previous is not None:
         target.write_text(previous)
-    result = command("convert", recorded, "--to", form, "-o", target, "--force",
+    result = run_memrt("convert", recorded, "--to", form, "-o", target, "--force",
                      preexec_fn=limit)  # fmt: skip
     assert (result.returncode, result.stdout) == (2, "")
     assert result.stderr == f"memrt: cannot write {str(target)!r}: File too large\n"
@@ -584,7 +580,7 @@ def test_failed_convert_leaves_the_folder_unchanged(recorded, tmp_path, form, pr
 
 @pytest.mark.parametrize("verb", ["trace", "convert"])
 def test_help_has_an_example_and_exit_codes(verb):
-    result = command(verb, "--help")
+    result = run_memrt(verb, "--help")
     assert result.returncode == 0
     assert f"python -m memrt {verb} " in result.stdout
     assert "exit status: " in result.stdout

@@ -6,15 +6,9 @@ import threading
 import memrt
 import numpy as np
 import pytest
+from atonce import on_threads
 
 MIB = 1 << 20
-
-
-@pytest.fixture
-def limited_process():
-    """Remove the limit of the process after the test."""
-    yield
-    memrt.limit(None)
 
 
 def live_bytes():
@@ -154,11 +148,7 @@ def test_threads_stay_within_limit_together():
             with lock:
                 held[0] -= sum(array.nbytes for array in kept)
 
-    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    on_threads(work, 4)
     assert not any(over)
     assert policy.stats().failed > 0
     with policy:

@@ -16,6 +16,7 @@ from unittest.mock import Mock
 import memrt
 import numpy as np
 import pytest
+from atonce import on_threads
 from memrt import _memrt
 from memrt._policy import handlers
 
@@ -378,17 +379,7 @@ def test_policy_has_a_single_object_during_construction(before):
 
 def test_concurrent_policies_calls_return_the_same_objects(before):
     handlers = [memrt.Policy(name=str(number)).handler for number in range(50)]
-    listed, start = [], threading.Barrier(4, timeout=60)
-
-    def work():
-        start.wait()
-        listed.append(memrt.debug.policies())
-
-    threads = [threading.Thread(target=work) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    listed = on_threads(lambda _: memrt.debug.policies(), 4)
     assert len(listed[0]) == 1 + len(handlers)
     assert all(list(map(id, each)) == list(map(id, listed[0])) for each in listed)
 

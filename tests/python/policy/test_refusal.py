@@ -1,13 +1,13 @@
 """Functions that free memory before memrt refuses an allocation."""
 
 import gc
-import sys
 import threading
 import weakref
 
 import memrt
 import numpy as np
 import pytest
+from atonce import on_threads
 
 MIB = 1 << 20
 
@@ -22,14 +22,6 @@ def room():
     yield
     memrt.disable()
     memrt.limit(None)
-
-
-@pytest.fixture
-def unraisable(monkeypatch):
-    """Return the exceptions that go to sys.unraisablehook."""
-    caught = []
-    monkeypatch.setattr(sys, "unraisablehook", lambda info: caught.append(info.exc_value))
-    return caught
 
 
 class Node:
@@ -229,7 +221,7 @@ def test_close_in_a_callback_that_another_thread_runs_ends_it(room):
 def test_many_threads_run_the_function_at_once(room):
     caught = []
 
-    def work():
+    def work(_number):
         for _ in range(20):
             try:
                 np.empty(9 * MIB, "u1")
@@ -237,11 +229,7 @@ def test_many_threads_run_the_function_at_once(room):
                 caught.append(1)
 
     with memrt.debug.on_refusal(lambda wanted: np.empty(1000).sum()):
-        threads = [threading.Thread(target=work) for _ in range(4)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        on_threads(work, 4)
     assert len(caught) == 80
 
 

@@ -1,41 +1,14 @@
 """Soft limits: memory is freed when live bytes rise above a bound, and nothing is refused."""
 
 import sys
-import threading
-import time
 
 import memrt
 import numpy as np
 import pytest
+from atonce import on_threads
+from waiting import wait_for
 
 MIB = 1 << 20
-
-
-@pytest.fixture
-def limited_process():
-    """Remove the limits of the process after the test."""
-    yield
-    memrt.limit(None)
-
-
-def policy_names():
-    return sorted(policy.name for policy in memrt.debug.policies())
-
-
-@pytest.fixture(autouse=True)
-def no_policy_in_use():
-    """Wait until the pressure thread has released the policies of the test."""
-    before = policy_names()
-    yield
-    wait_for(lambda: policy_names() == before)
-
-
-def wait_for(condition, seconds=10.0):
-    """Run bytecode until the condition holds, so that pending calls run."""
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.001)
 
 
 def row_of(name):
@@ -152,11 +125,7 @@ def test_threads_above_soft_limit_are_not_refused():
             kept = [np.empty(size, "u1") for size in random.integers(1, MIB, 100)]
         del kept
 
-    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    on_threads(work, 4)
     wait_for(lambda: row_of("policy 'crowd'").rises >= 1)
     assert policy.stats().failed == 0
 

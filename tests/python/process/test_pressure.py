@@ -12,7 +12,9 @@ import time
 import memrt
 import numpy as np
 import pytest
+from atonce import on_threads
 from memory_group import limited_group
+from waiting import wait_for
 
 MIB = 1 << 20
 
@@ -24,14 +26,6 @@ def limited():
     memrt.limit(memrt.stats().live + 100 * MIB)
     yield
     memrt.limit(None)
-
-
-def wait_for(condition, seconds=10.0):
-    """Run bytecode until the condition holds, so that pending calls run."""
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.001)
 
 
 def fill(percent):
@@ -176,15 +170,11 @@ def test_pressure_is_of_the_nearest_limit(limited):
 
 
 def test_threads_register_and_close_at_once():
-    def use():
+    def use(_number):
         for _ in range(50):
             memrt.on_pressure(print, "critical").close()
 
-    threads = [threading.Thread(target=use) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    on_threads(use, 4)
     kind = memrt.types.PressureCallback
     assert not [each for each in gc.get_objects() if isinstance(each, kind) and each.is_open]
 

@@ -11,6 +11,7 @@ import threading
 import memrt
 import numpy as np
 import pytest
+from atonce import on_threads
 from gil import needs_gil
 from memrt._profile.recording import loads
 
@@ -37,14 +38,6 @@ def refuse(policy):
 def policy():
     """Return a policy with a limit of 1 MiB."""
     return memrt.Policy(name="small", limit=MIB)
-
-
-@pytest.fixture
-def unraisable(monkeypatch):
-    """Return the exceptions that go to sys.unraisablehook."""
-    caught = []
-    monkeypatch.setattr(sys, "unraisablehook", lambda info: caught.append(info.exc_value))
-    return caught
 
 
 @needs_gil
@@ -202,19 +195,12 @@ def test_removed_folder_keeps_the_memory_error(tmp_path, policy, unraisable):
 
 
 def test_threads_refused_at_once_write_complete_dumps(tmp_path, policy):
-    start = threading.Barrier(4)
-
-    def work():
-        start.wait()
+    def work(_number):
         for _ in range(3):
             refuse(policy)
 
     with memrt.debug.dump_on_refusal(tmp_path, most=100):
-        threads = [threading.Thread(target=work) for _ in range(4)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        on_threads(work, 4)
     paths = dumps_in(tmp_path)
     assert 3 <= len(paths) <= 12
     for path in paths:

@@ -8,6 +8,7 @@ import sys
 
 import memrt
 import pytest
+from command_line import run_memrt
 from gil import needs_gil
 from hypothesis import given
 from hypothesis import strategies as st
@@ -34,12 +35,6 @@ del high
 """
 
 
-def memrt_command(*arguments, **options):
-    command = [sys.executable, "-m", "memrt", *map(str, arguments)]
-    options = {"capture_output": True, "text": True, "timeout": 60, **options}
-    return subprocess.run(command, **options)
-
-
 @pytest.fixture
 def recorded(tmp_path):
     """Return a function that records a program. The result is the finished process and its
@@ -49,7 +44,7 @@ def recorded(tmp_path):
     def record(code, *options, **others):
         script, file = tmp_path / "program.py", tmp_path / "recording"
         script.write_text(code)
-        result = memrt_command("run", "--quiet", "--record", file, "--force", *options, script,
+        result = run_memrt("run", "--quiet", "--record", file, "--force", *options, script,
                                **others)  # fmt: skip
         return result, loads(file.read_bytes())[0]
 
@@ -61,7 +56,7 @@ def recording(tmp_path_factory):
     """Return the bytes of a recording."""
     folder = tmp_path_factory.mktemp("recording")
     (folder / "program.py").write_text(PROGRAM)
-    memrt_command("run", "--record", folder / "file", folder / "program.py")
+    run_memrt("run", "--record", folder / "file", folder / "program.py")
     return (folder / "file").read_bytes()
 
 
@@ -400,7 +395,7 @@ def test_ctrl_c_at_the_end_loses_only_the_part_in_progress(recorded):
 
 def test_relative_output_path_ignores_chdir_of_the_program(tmp_path):
     (tmp_path / "program.py").write_text("import os; os.chdir('/')\n")
-    memrt_command("run", "--record", "out", "program.py", cwd=tmp_path)
+    run_memrt("run", "--record", "out", "program.py", cwd=tmp_path)
     assert loads((tmp_path / "out").read_bytes())
 
 
@@ -418,7 +413,7 @@ def test_bad_output_path_is_refused_before_the_program_starts(tmp_path, target, 
     (tmp_path / "folder").mkdir()
     (tmp_path / "there").write_text("precious")
     (tmp_path / "program.py").write_text("print('ran')\n")
-    result = memrt_command("run", "--record", target, "program.py", cwd=tmp_path)
+    result = run_memrt("run", "--record", target, "program.py", cwd=tmp_path)
     assert (result.returncode, result.stdout) == (2, "")
     assert says in result.stderr
     assert len(result.stderr.splitlines()) == 1
@@ -454,7 +449,7 @@ def test_output_through_a_link_replaces_the_target_of_the_link(tmp_path):
 def test_removed_output_folder_keeps_the_exit_status(tmp_path):
     (tmp_path / "gone").mkdir()
     (tmp_path / "program.py").write_text("import os; os.rmdir('gone'); raise SystemExit(4)\n")
-    result = memrt_command("run", "--record", "gone/file", "program.py", cwd=tmp_path)
+    result = run_memrt("run", "--record", "gone/file", "program.py", cwd=tmp_path)
     assert result.returncode == 4
     assert result.stderr.splitlines()[-1] == (
         "memrt: cannot write 'gone/file': No such file or directory"
@@ -463,7 +458,7 @@ def test_removed_output_folder_keeps_the_exit_status(tmp_path):
 
 def test_two_outputs_with_the_same_path_are_refused(tmp_path):
     (tmp_path / "program.py").write_text("")
-    result = memrt_command("run", "--record", "x", "--html", "./x", "program.py", cwd=tmp_path)
+    result = run_memrt("run", "--record", "x", "--html", "./x", "program.py", cwd=tmp_path)
     assert result.returncode == 2
     assert "choose different paths" in result.stderr or "pip install" in result.stderr
 
@@ -529,7 +524,7 @@ FOREIGN = {
 def test_invalid_recording_gives_a_single_line_error(name, tmp_path):
     content, says = FOREIGN[name]
     (tmp_path / "file").write_bytes(content)
-    result = memrt_command("report", tmp_path / "file", "-o", tmp_path / "page")
+    result = run_memrt("report", tmp_path / "file", "-o", tmp_path / "page")
     assert result.returncode == 2
     assert says in result.stderr
     assert len(result.stderr.splitlines()) == 1
@@ -538,7 +533,7 @@ def test_invalid_recording_gives_a_single_line_error(name, tmp_path):
 
 def test_recording_is_not_replaced_by_its_own_page(tmp_path, recording):
     (tmp_path / "run.html").write_bytes(recording)
-    result = memrt_command("report", "run.html", "--force", cwd=tmp_path)
+    result = run_memrt("report", "run.html", "--force", cwd=tmp_path)
     assert result.returncode == 2
     assert "is the recording itself" in result.stderr
     assert (tmp_path / "run.html").read_bytes() == recording
@@ -560,7 +555,7 @@ def test_failed_start_leaves_no_recording(tmp_path):
 
 
 def test_missing_recording_gives_a_single_line_error(tmp_path):
-    result = memrt_command("report", tmp_path / "none")
+    result = run_memrt("report", tmp_path / "none")
     assert (result.returncode, len(result.stderr.splitlines())) == (2, 1)
     assert "No such file" in result.stderr
 
