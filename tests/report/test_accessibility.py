@@ -28,3 +28,11 @@ def test_axe_finds_no_violation_on_a_dark_narrow_page(page_of, document):
     child.update(pid=document["pid"] + 1, parent=document["pid"])
     viewport = {"width": 400, "height": 900}
     assert violations(page_of(main, child, color_scheme="dark", viewport=viewport)) == []
+
+
+def test_axe_finds_no_violation_on_a_page_with_a_chosen_range(page):
+    page.locator("#timeline-chart").focus()
+    for key in ("End", "Enter", "Home", "Shift+Enter"):
+        page.keyboard.press(key)
+    assert page.locator("#moment-range").is_visible()
+    assert violations(page) == []
